@@ -70,13 +70,6 @@ type ArtifactDiff struct {
 	LinesRemoved *int   `json:"lines_removed,omitempty"`
 }
 
-// Callback says whom to tell, once decided and once finished.
-type Callback struct {
-	Type      string `json:"type"`
-	URL       string `json:"url,omitempty"`
-	TaskToken string `json:"task_token,omitempty"`
-}
-
 // Proposal is what an agent sends. It is stored whole and never changed.
 type Proposal struct {
 	ActionType     string        `json:"action_type"`
@@ -138,6 +131,13 @@ type Action struct {
 	// RebasedBy is the name of whoever had the gate propose the change anew on the
 	// present state of its target, "" for an action that is no rebase.
 	RebasedBy string `json:"rebased_by,omitempty"`
+	// EditedBy is the name of the reviewer whose change it is, "" for the proposer's own;
+	// Edit tells what was changed, and why.
+	EditedBy string `json:"edited_by,omitempty"`
+	Edit     *Edit  `json:"edit,omitempty"`
+	// Editors are the ids, of principals and persons, of all who edited this revision or
+	// one before it.
+	Editors []string `json:"editors,omitempty"`
 	// CanRebase is whether a pending action can be rebased: its connector can read
 	// the target. It is not stored.
 	CanRebase bool `json:"can_rebase,omitempty"`

@@ -5,23 +5,26 @@ import (
 	"strings"
 )
 
-// MaxFirstAnswerers is how many persons FirstAnswerers of a store returns.
+// MaxFirstAnswerers bounds the persons that a store's FirstAnswerers returns.
 const MaxFirstAnswerers = 16
 
-// Audience is whom a question asks, as in [Approval].
+// Audience names the people whom a question asks; see [Approval].
 type Audience struct {
-	Roles  []Role   `json:"roles,omitempty"`
+	// Roles asks the holders of any of these roles; see [Principal.Has].
+	Roles []Role `json:"roles,omitempty"`
+	// People names principals by id or name.
 	People []string `json:"people,omitempty"`
 	Groups []string `json:"groups,omitempty"`
 }
 
-// Has reports whether the principal is among them.
+// Has reports whether the audience includes the principal: by role, by group, by
+// name or by id.
 func (a Audience) Has(p *Principal) bool {
 	return slices.ContainsFunc(a.Roles, p.Has) || slices.ContainsFunc(a.Groups, p.In) ||
 		slices.Contains(a.People, p.Name) || slices.Contains(a.People, p.ID)
 }
 
-// Or returns who is in one of both, each named once, in order.
+// Or returns the union of both audiences, sorted, without duplicates.
 func (a Audience) Or(b Audience) Audience {
 	return Audience{union(a.Roles, b.Roles), union(a.People, b.People), union(a.Groups, b.Groups)}
 }
@@ -32,15 +35,15 @@ func union[T ~string](a, b []T) []T {
 	return slices.Compact(list)
 }
 
-// Words lists whom it asks, in words: see [Whom].
+// Words lists the audience in words; see [Whom].
 func (a Audience) Words() []string { return Whom(a.Roles, a.Groups, a.People) }
 
-// Audience returns whom the approval asks from the beginning.
+// Audience returns the people whom the approval asks from the beginning.
 func (a *Approval) Audience() Audience { return Audience{a.Roles, a.People, a.Groups} }
 
 // Bars reports whether the approval excludes the principal. Names are compared
-// without regard to case, since those of the list may come from a proposal:
-// "Ana" is not another person than "ana".
+// without regard to case, since names in the list may come from a proposal: "Ana"
+// and "ana" are the same person.
 func (a *Approval) Bars(p *Principal) bool {
 	return slices.ContainsFunc(a.Excluded, func(s string) bool {
 		return s == p.ID || s == p.Person || strings.EqualFold(s, p.Name)
@@ -54,8 +57,9 @@ func (p *Principal) MayDecide() bool {
 }
 
 // Answerers counts the persons among people who may answer at some time: enabled
-// approvers who are asked and not excluded. Two principals of one human count once. Where
-// there are fewer than Required, the approval can never be given.
+// approvers whom the approval asks and does not exclude. Two principals of one
+// human count once. With fewer than Required answerers the approval can never be
+// given.
 func (a *Approval) Answerers(people []*Principal) int {
 	seen := make(map[string]bool)
 	for _, p := range people {

@@ -17,44 +17,47 @@ const (
 	ApprovalCanceled  ApprovalStatus = "canceled"
 )
 
-// Approval is the question put to people for one action. All of it but the
-// status and the votes is frozen when it is created.
+// Approval is the question put to people for one action. Its creation freezes
+// everything but the status and the votes.
 type Approval struct {
-	ID       string         `json:"id"`
-	ActionID string         `json:"action_id"`
-	Status   ApprovalStatus `json:"status"`
+	ID       string `json:"id"`
+	ActionID string `json:"action_id"`
+	// Status is requested until a decision, an expiry or a cancellation.
+	Status ApprovalStatus `json:"status"`
 	// Required is the number of distinct persons who must approve.
 	Required int `json:"required"`
-	// Roles, People and Groups say who may answer from the beginning: holders of any
-	// of the roles, the principals named, and members of any of the groups. Never the
-	// excluded. Later stages add to them.
+	// Roles, People and Groups say who may answer from the beginning: holders of
+	// any of the roles, the named principals (by id or name), and members of any of
+	// the groups. Excluded people never may. Later stages add people.
 	Roles  []Role   `json:"roles"`
 	People []string `json:"people,omitempty"`
 	Groups []string `json:"groups,omitempty"`
-	// Excluded lists principal ids, person ids and names that cannot decide:
-	// proposer, sponsor, and the person proposed for.
+	// Excluded lists principal ids, person ids and names that cannot decide: the
+	// proposer, the sponsor, and the person on whose behalf the action is proposed.
 	Excluded []string `json:"excluded"`
-	// ExpiresAt is the end of the last stage, or of the extension once it has begun.
-	// See [Approval.End].
+	// ExpiresAt is the end of the last stage, or of the extension once that has
+	// begun. See [Approval.End].
 	ExpiresAt time.Time `json:"expires_at"`
 	CreatedAt time.Time `json:"created_at"`
 	Timing
-	// Stage is the number of the current stage, from 1, and 0 where there are none;
-	// Extended is whether the extension has begun. [Approval.See] sets both.
+	// Stage is the number of the current stage, from 1; 0 without stages. Extended
+	// is true once the extension has begun. [Approval.See] sets both.
 	Stage    int  `json:"stage,omitempty"`
 	Extended bool `json:"extended,omitempty"`
-	// Told counts the moments that the log tells of: see [Approval.Moments].
+	// Told counts the moments that the audit log records: see [Approval.Moments].
 	Told int `json:"-"`
-	// TargetChanged is set once somebody has said that the target is another since
+	// TargetChanged is set once somebody reports that the target has changed since
 	// the proposal; see [TargetChange].
 	TargetChanged *TargetMark `json:"target_changed,omitempty"`
-	// Confirm is set at L4 and L5.
+	// Confirm is set at L4 and L5, nil below.
 	Confirm *Confirm `json:"confirm"`
-	Votes   []Vote   `json:"votes"`
+	// Votes holds at most one vote per person.
+	Votes []Vote `json:"votes"`
 }
 
 // Confirm asks the approver to retype the value that matters.
 type Confirm struct {
+	// Prompt tells the approver what to retype.
 	Prompt string `json:"prompt"`
 	// Value is the exact text to retype.
 	Value string `json:"value"`
@@ -72,16 +75,22 @@ const (
 // Vote is one person's answer, with the digest that they saw. A person has at
 // most one vote per approval.
 type Vote struct {
-	Person      string       `json:"person"`
-	PrincipalID string       `json:"principal_id"`
-	Name        string       `json:"name"`
-	Decision    DecisionKind `json:"decision"`
-	Notes       string       `json:"notes,omitempty"`
-	Via         Channel      `json:"via"`
-	Digest      Digest       `json:"digest,omitempty"`
-	At          time.Time    `json:"at"`
-	// For is the principal whose right the vote uses, by a delegation, and ForName
-	// its name; both are "" of a vote by the voter's own right.
+	// Person identifies the human, PrincipalID and Name the principal that they
+	// used.
+	Person      string `json:"person"`
+	PrincipalID string `json:"principal_id"`
+	Name        string `json:"name"`
+	// Decision is the answer. A later vote of the person replaces it.
+	Decision DecisionKind `json:"decision"`
+	// Notes are the voter's words, at most [MaxNotesBytes] bytes.
+	Notes string `json:"notes,omitempty"`
+	// Via is the channel, set by the server.
+	Via Channel `json:"via"`
+	// Digest is what the voter saw; "" where the request named none.
+	Digest Digest    `json:"digest,omitempty"`
+	At     time.Time `json:"at"`
+	// For is the principal whose right the vote uses by a delegation, and ForName
+	// its name. Both are "" when voters use their own right.
 	For     string `json:"for,omitempty"`
 	ForName string `json:"for_name,omitempty"`
 }
@@ -97,13 +106,13 @@ func (a *Approval) Approvals() int {
 	return n
 }
 
-// Names reports whether the approval names anybody: else every approver may
-// answer.
+// Names reports whether the approval names anybody. When it names nobody, every
+// approver may answer.
 func (a *Approval) Names() bool { return len(a.Roles) > 0 || len(a.People) > 0 || len(a.Groups) > 0 }
 
-// Asks reports whether the principal is one of those whom the approval asks at a
-// time, or nobody is named. It says nothing of exclusions, nor of the right to
-// decide. Who is asked at one time is asked at each later one.
+// Asks reports whether the approval asks the principal at a time, or names nobody.
+// It checks neither exclusions nor the right to decide. A principal who is asked at
+// one time is asked at every later time.
 func (a *Approval) Asks(p *Principal, at time.Time) bool {
 	if len(a.Stages) == 0 {
 		return !a.Names() || a.Audience().Has(p)
@@ -111,7 +120,7 @@ func (a *Approval) Asks(p *Principal, at time.Time) bool {
 	return slices.ContainsFunc(a.Stages[:a.StageAt(at)], func(s Stage) bool { return s.Who.Has(p) })
 }
 
-// EverAsks is Asks at some time.
+// EverAsks reports whether the approval asks the principal at any time.
 func (a *Approval) EverAsks(p *Principal) bool {
 	if len(a.Stages) == 0 {
 		return !a.Names() || a.Audience().Has(p)
@@ -119,8 +128,8 @@ func (a *Approval) EverAsks(p *Principal) bool {
 	return slices.ContainsFunc(a.Stages, func(s Stage) bool { return s.Who.Has(p) })
 }
 
-// Whom lists whom a question asks, in words: roles, then groups as "group
-// finance", then people.
+// Whom lists an audience in words: roles, then groups as "group finance", then
+// people.
 func Whom(roles []Role, groups, people []string) []string {
 	who := make([]string, 0, len(roles)+len(groups)+len(people))
 	for _, r := range roles {

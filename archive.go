@@ -9,26 +9,27 @@ import (
 )
 
 const (
-	// MinRetention is the least time that an action stays where it was, after
-	// its end. It is longer than what anybody can still do with an action by a
-	// key or a link of its time: stored answers (24 hours), signed links (7 days).
+	// MinRetention is the least time that an action stays in the live tables after
+	// its end. It is longer than any key or link to the action stays usable: stored
+	// answers (24 hours), signed links (7 days).
 	MinRetention = 30 * 24 * time.Hour
-	// MaxCeilingWindow is the longest window of a ceiling. An action that holds
-	// a part of one is archived only when no window can reach it any more.
+	// MaxCeilingWindow is the longest window of a ceiling. An action that claims
+	// part of a ceiling is archived only when no window can reach the claim any
+	// more.
 	MaxCeilingWindow = 366 * 24 * time.Hour
-	// MaxFamily is how many actions may be archived only together. More stay
-	// where they are.
+	// MaxFamily bounds the size of a family of actions, which is archived whole or
+	// not at all. Larger families stay in the live tables.
 	MaxFamily = 256
 )
 
-// EventArchived is the type of the audit leaf that a batch of the archiver
-// leaves: its subject is the batch, its data has the ids of the actions
-// (actions[].id) and the hashes of their documents (actions[].sha256).
+// EventArchived is the type of the audit leaf that the archiver writes per batch.
+// Its subject is the batch; its data lists the ids of the actions (actions[].id)
+// and the hashes of their documents (actions[].sha256).
 const EventArchived = "archive.stored"
 
-// Archivable reports whether an action in this state can be archived: nothing
-// will happen to it any more unless somebody reverses it. A failed one also needs
-// its push to be discarded: until then it is a dead letter.
+// Archivable reports whether an action in this state can be archived: it will not
+// change any more unless somebody reverses it. A failed action also needs its push
+// to be discarded: until then it is a dead letter.
 func (s Status) Archivable() bool {
 	switch s {
 	case StatusRejected, StatusDenied, StatusExpired, StatusCanceled, StatusSuperseded, StatusApplied, StatusReversed, StatusFailed:
@@ -37,36 +38,44 @@ func (s Status) Archivable() bool {
 	return false
 }
 
-// Record is all that the store has of one action, but for the audit log, which
-// is never moved.
+// Record is everything that the store has of one action, except the audit log,
+// which never moves.
 type Record struct {
-	// Action has no Push and no Receipt of its own here.
-	Action      *Action `json:"action"`
-	ContentHash Hash    `json:"content_hash"`
-	Push        *Push   `json:"push,omitempty"`
-	// AttemptBase is the push's.
+	// Action has neither Push nor Receipt set here.
+	Action *Action `json:"action"`
+	// ContentHash is the SHA-256 of the canonical proposal; see
+	// [Proposal.ContentHash].
+	ContentHash Hash `json:"content_hash"`
+	// Push is nil for an action that was never approved.
+	Push *Push `json:"push,omitempty"`
+	// AttemptBase is Push.AttemptBase, which the push's own JSON leaves out.
 	AttemptBase int `json:"attempt_base,omitempty"`
-	// Receipts are all, oldest first.
-	Receipts []*Receipt     `json:"receipts,omitempty"`
-	Mirror   *AppliedMirror `json:"mirror,omitempty"`
-	Claims   []StoredClaim  `json:"claims,omitempty"`
+	// Receipts are all receipts of the action, oldest first.
+	Receipts []*Receipt `json:"receipts,omitempty"`
+	// Mirror is nil unless the action was applied.
+	Mirror *AppliedMirror `json:"mirror,omitempty"`
+	// Claims are all claims on ceilings, released or not.
+	Claims []StoredClaim `json:"claims,omitempty"`
 }
 
-// StoredClaim is what an action holds, or held, of a ceiling. Amount is in
-// millionths, rounded away from zero.
+// StoredClaim is what an action holds, or held, of a ceiling.
 type StoredClaim struct {
-	Ceiling    string     `json:"ceiling"`
-	Scope      string     `json:"scope"`
-	Amount     int64      `json:"amount"`
-	ReservedAt time.Time  `json:"reserved_at"`
+	// Ceiling and Scope are as in [CeilingClaim].
+	Ceiling string `json:"ceiling"`
+	Scope   string `json:"scope"`
+	// Amount is in millionths, rounded away from zero.
+	Amount     int64     `json:"amount"`
+	ReservedAt time.Time `json:"reserved_at"`
+	// ReleasedAt is nil while the claim counts.
 	ReleasedAt *time.Time `json:"released_at,omitempty"`
 }
 
-// Archived is an action as the archive keeps it: what it is found by, and all
-// of it in one document.
+// Archived is an action as the archive keeps it: the columns by which it is found,
+// and one document with the whole record.
 type Archived struct {
+	// The fields up to EndedAt repeat the record's, for lookups.
 	Tenant, ID string
-	// ApprovalID and PushID are "" where there is none.
+	// ApprovalID and PushID are "" where the action has none.
 	ApprovalID, PushID string
 	IdempotencyKey     string
 	Status             Status
@@ -78,7 +87,8 @@ type Archived struct {
 	ArchivedAt         time.Time
 	// Batch is the subject of the audit leaf that names the document's hash.
 	Batch string
-	// SHA256 is over Document, the canonical form of a record with its version.
+	// SHA256 is the hash of Document, the canonical form of a record with its
+	// version.
 	SHA256   Hash
 	Document JSON
 }
@@ -92,7 +102,7 @@ type archived struct {
 	*Record
 }
 
-// NewArchived makes the archive's row of a record. The record is left as it is.
+// NewArchived makes the archive row of a record. It does not change the record.
 func NewArchived(r *Record, batch string, now time.Time) (*Archived, error) {
 	action := *r.Action
 	action.Push, action.Receipt, action.ArchivedAt = nil, nil, nil
@@ -113,7 +123,8 @@ func NewArchived(r *Record, batch string, now time.Time) (*Archived, error) {
 	if err != nil {
 		return nil, fmt.Errorf("archive %s: %w", a.ID, err)
 	}
-	// What was proposed may be as deep as it may, and lies deeper here.
+	// The proposal may use the full depth, and is nested deeper within the
+	// document.
 	p := parser{src: text, maxDepth: MaxDepth + 8}
 	if err := p.document(); err != nil {
 		return nil, fmt.Errorf("archive %s: %w", a.ID, err)
@@ -122,11 +133,11 @@ func NewArchived(r *Record, batch string, now time.Time) (*Archived, error) {
 	return a, nil
 }
 
-// ErrArchiveDamaged says that an archived document is not what was archived.
+// ErrArchiveDamaged says that an archived document differs from what was archived.
 var ErrArchiveDamaged = errors.New("gatehouse: a damaged document in the archive")
 
-// Record reads the document, and checks it against its hash and against what
-// the row says beside it.
+// Record reads the document, and checks it against its hash and against the columns
+// of the row.
 func (a *Archived) Record() (*Record, error) {
 	damaged := func(what string) error {
 		return fmt.Errorf("%w: %s of tenant %s: %s", ErrArchiveDamaged, a.ID, a.Tenant, what)
@@ -161,7 +172,7 @@ func (a *Archived) Record() (*Record, error) {
 	return r, nil
 }
 
-// EndedAt is when the action came to its end; zero while it has none.
+// EndedAt returns when the action ended; zero for an action that has not ended.
 func (a *Action) EndedAt() time.Time {
 	switch {
 	case !a.Status.Finished():
@@ -173,13 +184,14 @@ func (a *Action) EndedAt() time.Time {
 	return time.Time{}
 }
 
-// ArchivePlan is what could be archived next. Each family, of one tenant, is
-// archived whole or not at all: actions that revise or reverse one another.
+// ArchivePlan lists the families that could be archived next. A family belongs to
+// one tenant: actions that revise or reverse one another. It is archived whole or
+// not at all.
 type ArchivePlan struct {
 	Families []ActionFamily
-	// Next is where the next look goes on; 0 when there is nothing more.
+	// Next is the cursor from which the next scan continues; 0 at the end.
 	Next int64
-	// Oldest is the earliest end of what is planned; zero for nothing.
+	// Oldest is the earliest end among the planned actions; zero for an empty plan.
 	Oldest time.Time
 }
 
@@ -187,38 +199,32 @@ type ArchivePlan struct {
 type ActionFamily struct {
 	Tenant string
 	IDs    []string
-	// Of a plan: the earliest and the latest end among them, and the bytes of
-	// what they propose and of what stood before. Nothing is locked by these.
+	// In a plan: the earliest and the latest end in the family, and the size in
+	// bytes of the proposed changes and pre-images. The store does not lock by
+	// these fields.
 	Oldest, Newest time.Time
 	Bytes          int64
 }
 
-// ArchiveReader reads the archive. What FindAction, FindActionByKey, LockAction,
-// FindPush and LockPush do not find among the living, they look for here, and an
-// archived action has its ArchivedAt; what it has no more is a place in any list
-// but that of ActionFilter.Archived. Lists of receipts, mirrors, lessons and
-// facts, sums and counts are of the living only.
+// ArchiveReader reads the archive. FindAction, FindActionByKey, LockAction,
+// FindPush and LockPush fall back to the archive when the live tables have no such
+// row; an archived action has ArchivedAt set. Of the lists, only
+// ActionFilter.Archived shows archived actions. Lists of receipts, mirrors, lessons
+// and facts, sums and counts cover live rows only.
 type ArchiveReader interface {
-	// FindArchived finds by the id of an action, its approval or its push.
-	FindArchived(tenant, id string) (*Archived, error)
-	// PlanArchive looks, over all tenants, at the actions behind a place, 0 for
-	// the beginning, in the order of their proposal, for those that ended before
-	// a time and may be archived: in an archivable state; with a push, if there
-	// is one, that is applied, canceled or closed; not awaited, or proposed, by a run
-	// that has not ended; without a part of a ceiling that a window can still
-	// reach, or a step-up; and so each of its family. It plans about limit
-	// actions, of about a megabyte, and reads a few hundred at most.
-	PlanArchive(after int64, before time.Time, limit int) (*ArchivePlan, error)
+	// FindArchived finds an archived action by its id, its approval's or its
+	// push's.
+	FindArchived(id string) (*Archived, error)
 }
 
-// ArchiveWriter archives.
+// ArchiveWriter moves actions to the archive.
 type ArchiveWriter interface {
-	// LockEnded locks families of one tenant and returns all that the store has
-	// of them. Families that are not any more what PlanArchive planned, or that
-	// somebody else has locked, are left out.
+	// LockEnded locks families of one tenant and returns their full records. It
+	// leaves out families that have changed since PlanArchive planned them, and
+	// families that another transaction has locked.
 	LockEnded(families []ActionFamily, before time.Time) ([]*Record, error)
-	// PutArchived stores locked actions of one tenant in the archive, and takes
-	// them and all that belongs to them out of the other tables. An action that
-	// is in the archive already is ErrConflict.
+	// PutArchived stores locked actions of one tenant in the archive, and deletes
+	// them and everything that belongs to them from the other tables. An action
+	// that the archive already has is ErrConflict.
 	PutArchived(list []*Archived) error
 }

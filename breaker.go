@@ -6,29 +6,31 @@ import "time"
 const (
 	// BreakerClosed: calls are made.
 	BreakerClosed = "closed"
-	// BreakerOpen: no call is made until the next trial; pushes wait without an attempt.
+	// BreakerOpen: no call is made until the next trial; pushes wait without using
+	// an attempt.
 	BreakerOpen = "open"
-	// BreakerHalfOpen: one push is on its way as a trial, the others wait.
+	// BreakerHalfOpen: one push is sent as a trial, the others wait.
 	BreakerHalfOpen = "half_open"
 )
 
 // CodeBreakerOpen is the error code of a push that waits for a breaker.
 const CodeBreakerOpen = "breaker_open"
 
-// BreakerState is whether the calls of a connector are stopped, since too many in a
+// BreakerState tells whether calls to a connector are stopped because too many in a
 // row have failed.
 type BreakerState struct {
 	Connector string `json:"connector"`
 	// State is closed, open or half_open.
 	State string `json:"state"`
-	// Since is when it was opened, NextTrialAt when it is tried again; nil where it is
-	// closed, or another process knows.
+	// Since is when the breaker opened, NextTrialAt when the next trial is due.
+	// Both are nil when the breaker is closed, or when only another process knows.
 	Since       *time.Time `json:"since,omitempty"`
 	NextTrialAt *time.Time `json:"next_trial_at,omitempty"`
-	// Failures counts the calls in a row that have failed.
+	// Failures counts consecutive failed calls.
 	Failures int `json:"failures,omitempty"`
-	// ErrorCode is that of the last one, which may have been another tenant's.
+	// ErrorCode is the code of the last failure, which may be another tenant's.
 	ErrorCode string `json:"error_code,omitempty"`
-	// Waiting counts the caller's pushes that wait for it, up to [MaxLimit].
+	// Waiting counts the caller's pushes that wait for the breaker, up to
+	// [MaxLimit].
 	Waiting int `json:"waiting"`
 }

@@ -4,15 +4,18 @@ import "time"
 
 // Build tells what a program was built from.
 type Build struct {
+	// Version is the release's version.
 	Version string `json:"version"`
-	// Commit is the source's full hash, with "+modified" behind it where files differed from the commit. It is
-	// empty where the build had no version control and was not told.
+	// Commit is the source's full hash, followed by "+modified" where files
+	// differed from the commit. It is empty where the build had no version control
+	// and was given no commit.
 	Commit string `json:"commit,omitempty"`
-	// Date is the commit's, not the build's: the same source gives the same bytes.
+	// Date is the date of the commit, not of the build: the same source gives the
+	// same bytes.
 	Date time.Time `json:"date,omitzero"`
 }
 
-// Health is what a server tells everybody who reaches it, without looking anything up.
+// Health is what a server tells every client that reaches it, without a lookup.
 type Health struct {
 	// Status is "ok".
 	Status string `json:"status"`

@@ -15,11 +15,12 @@ const (
 
 // SyntaxError tells what is wrong with a JSON text, and where.
 type SyntaxError struct {
-	// Pointer is the RFC 6901 pointer of the value in which the error lies, ""
-	// for the whole text. It may hold hostile text of any length.
+	// Pointer is the RFC 6901 pointer of the value that has the error, "" for the
+	// whole text. It may hold hostile text of any length.
 	Pointer string
 	// Offset counts the bytes before the error.
 	Offset int64
+	// Detail names the error, without quoting more of the text than one character.
 	Detail string
 }
 
@@ -36,13 +37,13 @@ func (e *SyntaxError) Error() string {
 // code units and strings escaped as RFC 8785 says, but numbers exactly as they
 // were written, digit for digit. 1.0 and 1.00 are different texts.
 //
-// It refuses, with a *[SyntaxError]: what is not UTF-8, a byte order mark,
-// escapes of lone surrogates, two members of one name (compared after
+// It refuses, with a *[SyntaxError]: invalid UTF-8, a byte order mark, escapes
+// of lone surrogates, two members with the same name (compared after
 // unescaping), nesting deeper than [MaxDepth], numbers longer than
 // [MaxNumberChars], and anything after the value.
 //
-// The canonical form of a canonical form is itself, and is never longer than
-// the text that it was made from.
+// A canonical form is its own canonical form. It is never longer than the
+// original text.
 func Canonicalize(src []byte) (JSON, error) {
 	p := parser{src: src, maxDepth: MaxDepth}
 	if err := p.document(); err != nil {
@@ -51,12 +52,12 @@ func Canonicalize(src []byte) (JSON, error) {
 	return JSON(p.out), nil
 }
 
-// CheckJSON reports what [Canonicalize] would refuse. It is cheaper, since
-// nothing is put in order or kept.
+// CheckJSON reports what [Canonicalize] would refuse. It is cheaper, since it
+// neither sorts members nor keeps the result.
 func CheckJSON(src []byte) error { return CheckJSONWithin(src, MaxDepth) }
 
 // CheckJSONWithin is CheckJSON with another bound on the nesting, for texts that
-// are looked at and passed on.
+// are checked and passed on.
 func CheckJSONWithin(src []byte, depth int) error {
 	p := parser{src: src, maxDepth: depth, check: true}
 	return p.document()
@@ -66,8 +67,8 @@ func (p *parser) duplicate(m member) *SyntaxError {
 	return p.fail(m.offset, "two members have the same name").under(string(m.name))
 }
 
-// order puts the members of one object, the last that was written to out, in
-// their order, and finds duplicates. The first duplicate of the text is reported.
+// order sorts the members of one object, the last that was written to out, and
+// finds duplicates. It reports the first duplicate of the text.
 func (p *parser) order(ms []member) *SyntaxError {
 	start := ms[0].start
 	slices.SortFunc(ms, func(a, b member) int {

@@ -8,8 +8,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// BenchmarkCanonicalize measures texts such as a proposal has, and the largest
-// body in its worst shapes.
+// BenchmarkCanonicalize measures typical proposals, and worst-case bodies of the
+// largest size.
 func BenchmarkCanonicalize(b *testing.B) {
 	var ordered, reversed []string
 	for i := range 40_000 {

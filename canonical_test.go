@@ -19,8 +19,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// readVectors decodes a file of published test vectors; members that v does
-// not know are an error, so that no vector goes untested.
+// readVectors decodes a file of published test vectors. Members that v does not
+// know are an error, so that no vector goes untested.
 func readVectors(t testing.TB, name string, v any) {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("testdata", "vectors", name))
@@ -167,8 +167,8 @@ func TestUTF16Order(t *testing.T) {
 	}
 }
 
-// refusable decides with encoding/json alone whether a text that it accepts is
-// one that the canonical form must refuse, or may refuse.
+// refusable decides, by encoding/json alone, whether the canonical form must
+// refuse, or may refuse, a text that encoding/json accepts.
 func refusable(src []byte) (must, may bool) {
 	if bytes.Contains(src, []byte("\uFFFD")) || bytes.Contains(src, []byte(`\u`)) || !bytes.Equal(bytes.ToValidUTF8(src, nil), src) {
 		may = true // encoding/json makes U+FFFD of what is not Unicode
@@ -226,8 +226,8 @@ func decode(t *testing.T, src []byte) any {
 	return v
 }
 
-// scramble writes a decoded value with its members in random order, random
-// white space, and every character of its strings escaped or not.
+// scramble writes a decoded value with its members in random order, random white
+// space, and random escapes in its strings.
 func scramble(r *rand.Rand, v any) string {
 	space := func() string { return []string{"", "", " ", "\n\t", "\r "}[r.IntN(5)] }
 	text := func(s string) string {
@@ -282,7 +282,7 @@ func FuzzCanonicalize(f *testing.F) {
 		f.Add(c.text(), uint64(i))
 	}
 	f.Fuzz(func(t *testing.T, src []byte, seed uint64) {
-		// The readers must bear any text, canonical or not.
+		// The readers must survive any text, canonical or not.
 		raw := gatehouse.JSON(src)
 		_, _ = raw.Fields()
 		_, _ = raw.Elements()
@@ -315,7 +315,7 @@ func FuzzCanonicalize(f *testing.F) {
 			t.Errorf("%q is longer than %q", got, src)
 		}
 		want := decode(t, src)
-		// Not cmp.Equal, whose time doubles with each level of nested slices.
+		// Not cmp.Equal: its time doubles with each level of nested slices.
 		if !reflect.DeepEqual(want, decode(t, []byte(got))) {
 			t.Errorf("%q became %q, which is another value", src, got)
 		}
@@ -332,8 +332,8 @@ func FuzzCanonicalize(f *testing.F) {
 	})
 }
 
-// rebuild takes a canonical value apart with the readers and puts it together
-// with the builders.
+// rebuild takes a canonical value apart with the readers and reassembles it with
+// the builders.
 func rebuild(t *testing.T, j gatehouse.JSON) gatehouse.JSON {
 	t.Helper()
 	if s, ok := j.Text(); ok {

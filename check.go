@@ -5,31 +5,33 @@ import (
 	"time"
 )
 
-// CheckService walks a whole store, for who has no access to its files.
+// CheckService checks a whole store, for callers without access to its files.
 type CheckService interface {
-	// CheckStore holds every row of every tenant against the invariants of
+	// CheckStore checks every row of every tenant against the invariants of
 	// docs/proof/README.md, and the audit logs against heads that were kept
-	// elsewhere; a head without a tenant is of the default one. Nothing is
-	// changed or locked. It reads everything: end it by ctx. The caller must be
-	// an administrator of the default tenant; else its error has code
+	// elsewhere; a head without a tenant belongs to the default one. It changes and
+	// locks nothing. It reads the whole store: cancel it by ctx. The caller must be
+	// an administrator of the default tenant; else the error has code
 	// role_required. Violations in other tenants are counted and not listed.
 	CheckStore(ctx context.Context, held []LogHead) (*StoreCheck, error)
-	// CheckConfiguration looks at what the server's configuration names, as
-	// "gatehouse config check" does: targets are asked and nothing is changed. What
-	// was found stands for some seconds. The caller must be an operator; else its
-	// error has code role_required. Connectors of other tenants are left out; what
-	// is not of one connector is told in the default tenant only.
+	// CheckConfiguration checks what the server's configuration names, as
+	// "gatehouse config check" does: it asks targets and changes nothing. Findings
+	// are cached for some seconds. The caller must be an operator; else the error
+	// has code role_required. Connectors of other tenants are left out; findings
+	// that concern no connector are shown in the default tenant only.
 	CheckConfiguration(ctx context.Context) (*ConfigurationCheck, error)
 }
 
-// ConfigurationCheck is what a server found of its own configuration.
+// ConfigurationCheck lists what a server found in its own configuration.
 type ConfigurationCheck struct {
+	// At is when the checks ran; they may be some seconds old.
 	At     time.Time              `json:"at"`
 	Checks []ConfigurationFinding `json:"checks"`
 }
 
-// ConfigurationFinding is one thing that was looked at, such as "connector shop".
+// ConfigurationFinding is the result of one check.
 type ConfigurationFinding struct {
+	// Name is what was checked, such as "connector shop".
 	Name string `json:"check"`
 	// Result is ok, note or fail.
 	Result string `json:"result"`
@@ -40,28 +42,32 @@ type ConfigurationFinding struct {
 // StoreCheck is what a check of a store found.
 type StoreCheck struct {
 	// OK is true when nothing is violated.
-	OK         bool             `json:"ok"`
+	OK bool `json:"ok"`
+	// Violations counts all violations, over all invariants and tenants.
 	Violations int              `json:"violations"`
 	Invariants []InvariantCheck `json:"invariants"`
 }
 
-// InvariantCheck is one rule, by its number in docs/proof/README.md; 0 is the
-// store itself.
+// InvariantCheck is the result of checking one rule.
 type InvariantCheck struct {
+	// Number is the rule's number in docs/proof/README.md; 0 is the store itself.
 	Number int    `json:"number"`
 	Title  string `json:"title"`
-	// Examined counts the rows, or actions with their rows, that were looked at.
+	// Examined counts the checked rows, or actions with their rows.
 	Examined int64 `json:"examined"`
-	// NotChecked says why the rule was not looked at.
+	// NotChecked says why the rule was not checked; "" when it was.
 	NotChecked string `json:"not_checked,omitempty"`
-	Violations int    `json:"violations"`
-	// Listed are the first hundred of the violations that the caller may see.
+	// Violations counts all of them, including those not listed.
+	Violations int `json:"violations"`
+	// Listed are the first hundred violations that the caller may see.
 	Listed []StoreViolation `json:"listed"`
 }
 
-// StoreViolation is one thing that is wrong with a store.
+// StoreViolation is one violated row of a store.
 type StoreViolation struct {
+	// Tenant is "" for the store itself.
 	Tenant string `json:"tenant,omitempty"`
+	// ID is the id of the row.
 	ID     string `json:"id"`
 	Detail string `json:"detail"`
 }

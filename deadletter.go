@@ -2,9 +2,10 @@ package gatehouse
 
 import "time"
 
-// DeadLetter is a push that needs a person: its outcome is unknown, or it
-// failed and nobody has closed it. Its id is the push's.
+// DeadLetter is a push that needs a person: its outcome is unknown, or it failed
+// and nobody has closed it.
 type DeadLetter struct {
+	// ID is the id of the push.
 	ID         string     `json:"id"`
 	ActionID   string     `json:"action_id"`
 	ActionType string     `json:"action_type"`
@@ -12,22 +13,26 @@ type DeadLetter struct {
 	Operation  string     `json:"operation"`
 	Target     Target     `json:"target"`
 	Status     PushStatus `json:"status"` // failed or unknown
-	// Class is the operation's, A, B or C.
-	Class     string    `json:"class"`
-	Payload   JSON      `json:"payload"`
-	Error     string    `json:"error"`
-	ErrorCode string    `json:"error_code"`
-	Attempts  int       `json:"attempts"`
-	LastAt    time.Time `json:"last_at"`
+	// Class is the connector operation's class: A, B or C.
+	Class string `json:"class"`
+	// Payload is the action's canonical form.
+	Payload JSON `json:"payload"`
+	// Error and ErrorCode describe the last failure.
+	Error     string `json:"error"`
+	ErrorCode string `json:"error_code"`
+	// Attempts counts the recorded intents; LastAt is when the push ended.
+	Attempts int       `json:"attempts"`
+	LastAt   time.Time `json:"last_at"`
 	// TargetSays is the target's own answer; see [Push].
 	TargetSays string `json:"target_says"`
-	// ReplaySafe is whether a replay cannot double the effect. ReplayReason says
+	// ReplaySafe tells whether a replay cannot double the effect. ReplayReason says
 	// why, or why not.
 	ReplaySafe   bool   `json:"replay_safe"`
 	ReplayReason string `json:"replay_reason"`
 	// Advice says in one sentence what an operator can do about it.
 	Advice string `json:"advice"`
-	// Acts lists what an operator can do with it now: replay, resolve, discard.
+	// Acts lists what an operator can do with the dead letter now: replay, resolve,
+	// discard.
 	Acts []DeadLetterAct `json:"acts"`
 }
 
@@ -41,11 +46,10 @@ const (
 	ActDiscard DeadLetterAct = "discard"
 )
 
-// The reasons for which an act leaves a dead letter out, beside the codes of
-// errors.
+// The reasons, beside error codes, for which an act skips a dead letter.
 const (
 	SkippedApplied      = "already_applied"
-	SkippedResolveFirst = "resolve_first" // a replay, or closing it, needs to know the outcome
+	SkippedResolveFirst = "resolve_first" // a replay or a discard needs a known outcome
 	SkippedTooOld       = "too_old"
 	SkippedNotFailed    = "not_failed"
 	SkippedNotUnknown   = "not_unknown"
@@ -53,31 +57,35 @@ const (
 	SkippedDuplicate    = "duplicate"
 )
 
-// DeadLetterFilter selects dead letters of one tenant, newest first. Zero
-// members select all.
+// DeadLetterFilter selects dead letters of one tenant, newest first. Zero fields
+// select all.
 type DeadLetterFilter struct {
 	Connector string `json:"connector,omitempty"`
-	Code      string `json:"code,omitempty"`
-	// Since selects what was last tried, or given up, at that time or later.
+	// Code is an error code.
+	Code string `json:"code,omitempty"`
+	// Since selects dead letters whose last attempt, or end, is at that time or
+	// later.
 	Since *time.Time `json:"since,omitempty"`
-	Limit int        `json:"limit,omitempty"`
-	// Cursor is for lists only.
+	// Limit bounds the dead letters; 0 is the default.
+	Limit int `json:"limit,omitempty"`
+	// Cursor is for lists only; acts ignore it.
 	Cursor string `json:"-"`
 }
 
 // MaxDeadLetterBatch bounds how many dead letters one call acts on.
 const MaxDeadLetterBatch = 1000
 
-// DeadLetterSelection names dead letters, by their ids or by a filter. With
-// DryRun nothing changes, and the answer tells what would.
+// DeadLetterSelection names dead letters, by ids or by a filter. With DryRun
+// nothing changes, and the answer tells what would change.
 type DeadLetterSelection struct {
+	// IDs are ids of pushes, at most [MaxDeadLetterBatch]. Exclusive with Filter.
 	IDs    []string          `json:"ids,omitempty"`
 	Filter *DeadLetterFilter `json:"filter,omitempty"`
 	DryRun bool              `json:"dry_run,omitempty"`
 }
 
-// checkSelection refuses a selection of nothing, or of too much. A filter names at least
-// one thing, so that a forgotten one does not select everything.
+// checkSelection refuses an empty or too large selection. A filter names at least
+// one field, so that a forgotten one does not select everything.
 func (s DeadLetterSelection) checkSelection(v *Violations, all bool) {
 	given := 0
 	for _, one := range []bool{len(s.IDs) > 0, s.Filter != nil, all} {
@@ -100,33 +108,36 @@ func (s DeadLetterSelection) checkSelection(v *Violations, all bool) {
 	}
 }
 
-// ReplayRequest selects dead letters for a replay. All selects every one.
+// ReplayRequest selects dead letters for a replay. All selects every dead letter.
 type ReplayRequest struct {
+	// Exactly one of IDs, All and Filter is given.
 	IDs    []string          `json:"ids,omitempty"`
 	All    bool              `json:"all,omitempty"`
 	Filter *DeadLetterFilter `json:"filter,omitempty"`
 	DryRun bool              `json:"dry_run,omitempty"`
 }
 
-// Selection is what the request selects, unless it is all.
+// Selection returns the request's ids or filter; All is not part of it.
 func (r *ReplayRequest) Selection() DeadLetterSelection {
 	return DeadLetterSelection{IDs: r.IDs, Filter: r.Filter, DryRun: r.DryRun}
 }
 
-// Validate refuses with code invalid.
+// Validate returns an [Error] with code invalid when the selection is empty or too
+// large.
 func (r *ReplayRequest) Validate() error {
 	var v Violations
 	r.Selection().checkSelection(&v, r.All)
 	return v.Err()
 }
 
-// DiscardRequest selects failed dead letters to be closed for good, and says why.
+// DiscardRequest selects failed dead letters to close for good.
 type DiscardRequest struct {
 	DeadLetterSelection
+	// Reason says why, at most [MaxNotesBytes] bytes. Required.
 	Reason string `json:"reason"`
 }
 
-// Validate refuses with code invalid.
+// Validate returns an [Error] with code invalid.
 func (r *DiscardRequest) Validate() error {
 	var v Violations
 	r.checkSelection(&v, false)
@@ -134,13 +145,14 @@ func (r *DiscardRequest) Validate() error {
 	return v.Err()
 }
 
-// ResolveRequest selects unknown outcomes and says what happened at the target.
+// ResolveRequest selects pushes with unknown outcomes and says what happened at the
+// target.
 type ResolveRequest struct {
 	DeadLetterSelection
 	Resolution
 }
 
-// Validate refuses with code invalid.
+// Validate returns an [Error] with code invalid.
 func (r *ResolveRequest) Validate() error {
 	var v Violations
 	r.checkSelection(&v, false)
@@ -148,7 +160,7 @@ func (r *ResolveRequest) Validate() error {
 	return v.Err()
 }
 
-// Validate refuses with code invalid.
+// Validate returns an [Error] with code invalid.
 func (r *Resolution) Validate() error {
 	var v Violations
 	r.check(&v)
@@ -171,42 +183,47 @@ func checkReason(v *Violations, reason string) {
 
 // ReplayAnswer has one result per dead letter.
 type ReplayAnswer struct {
-	DryRun   bool               `json:"dry_run,omitempty"`
-	Results  []DeadLetterResult `json:"results"`
-	Replayed int                `json:"replayed"`
-	Skipped  int                `json:"skipped"`
+	DryRun  bool               `json:"dry_run,omitempty"`
+	Results []DeadLetterResult `json:"results"`
+	// Replayed and Skipped count the results; in a dry run, what they would be.
+	Replayed int `json:"replayed"`
+	Skipped  int `json:"skipped"`
 }
 
 // DeadLetterAnswer has one result per dead letter of a discard or a resolve.
 type DeadLetterAnswer struct {
 	DryRun  bool               `json:"dry_run,omitempty"`
 	Results []DeadLetterResult `json:"results"`
-	Done    int                `json:"done"`
-	Skipped int                `json:"skipped"`
+	// Done and Skipped count the results; in a dry run, what they would be.
+	Done    int `json:"done"`
+	Skipped int `json:"skipped"`
 }
 
-// DeadLetterResult has the new state in Result (queued, discarded, applied or
-// failed), or the reason's code in Skipped. In a dry run Result is what it would
-// become.
+// DeadLetterResult is what became of one dead letter.
 type DeadLetterResult struct {
+	// ID is the id of the push.
 	ID       string `json:"id"`
 	ActionID string `json:"action_id,omitempty"`
-	Result   string `json:"result,omitempty"`
-	Skipped  string `json:"skipped,omitempty"`
-	Detail   string `json:"detail,omitempty"`
+	// Result is the new state (queued, discarded, applied or failed); in a dry run,
+	// the state that it would get. "" when skipped.
+	Result string `json:"result,omitempty"`
+	// Skipped is the code of the reason for which nothing was done.
+	Skipped string `json:"skipped,omitempty"`
+	// Detail explains Skipped in words.
+	Detail string `json:"detail,omitempty"`
 }
 
-// Retry tells an agent what may become of a change that did not succeed.
+// Retry tells an agent what to expect of a change that did not succeed.
 type Retry string
 
-// The answers to whether it is tried again.
+// The answers to whether a change is tried again.
 const (
-	// RetryNever: the change as it stands is over. Propose another one.
+	// RetryNever: this change is over. Propose another one.
 	RetryNever Retry = "never"
-	// RetryLater: nothing is wrong with the change. It had no effect, and an
-	// operator replays it when the target is up. Do not propose it again.
+	// RetryLater: the change is sound and had no effect. An operator replays it
+	// when the target is up. Do not propose it again.
 	RetryLater Retry = "later"
-	// RetryOperator: an operator has to find out or to mend something first. Do
+	// RetryOperator: an operator has to investigate or repair something first. Do
 	// not propose it again.
 	RetryOperator Retry = "operator"
 )

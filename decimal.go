@@ -11,16 +11,16 @@ import (
 // MaxExponent bounds the exponent of a [Decimal], in both directions.
 const MaxExponent = 1000
 
-// Decimal is an exact decimal number as text: a sign or none, digits, a
-// fraction or none, an exponent or none. It keeps the lexeme that it was read
-// from, so 1.0 and 1.00 are equal by Cmp and different as text. "" counts as 0.
+// Decimal is an exact decimal number as text: an optional sign, digits, an optional
+// fraction, an optional exponent. It keeps the lexeme that it was read from, so 1.0
+// and 1.00 are equal by Cmp and different as text. "" counts as 0.
 //
-// A Decimal comes from [ParseDecimal], from decoding, or from arithmetic;
-// arithmetic on any other text panics rather than take it for some number.
+// A Decimal comes from [ParseDecimal], from decoding, or from arithmetic.
+// Arithmetic on any other text panics, rather than guess a number.
 type Decimal string
 
-// ParseDecimal reads a number such as -12.50 or 1e3, at most [MaxNumberChars]
-// characters, its exponent within plus and minus [MaxExponent].
+// ParseDecimal reads a number such as -12.50 or 1e3, of at most [MaxNumberChars]
+// characters, with an exponent within plus and minus [MaxExponent].
 func ParseDecimal(s string) (Decimal, error) {
 	if len(s) > MaxNumberChars {
 		return "", fmt.Errorf("a decimal number has more than %d characters", MaxNumberChars)
@@ -39,7 +39,8 @@ type lexeme struct {
 	exponent int
 }
 
-// splitDecimal takes a text apart; false when it is not a decimal number.
+// splitDecimal takes a text apart; ok is false when the text is not a decimal
+// number.
 func splitDecimal(s string) (l lexeme, ok bool) {
 	if s != "" && (s[0] == '-' || s[0] == '+') {
 		l.negative = s[0] == '-'
@@ -115,7 +116,7 @@ func pow10(n int) *big.Int {
 	return new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil)
 }
 
-// aligned returns the coefficients of both at the larger scale.
+// aligned returns both coefficients at the larger scale.
 func aligned(a, b fixed) (x, y *big.Int, scale int) {
 	x, y, scale = a.coefficient, b.coefficient, max(a.scale, b.scale)
 	if a.scale < scale {
@@ -182,9 +183,9 @@ func (d Decimal) IsZero() bool { return d.Sign() == 0 }
 
 var million = big.NewInt(1_000_000)
 
-// Micros returns the value in millionths, rounded away from zero, so that a
-// ceiling never undercounts. It is an error when that does not fit, or when d
-// is not a decimal number.
+// Micros returns the value in millionths, rounded away from zero, so that a ceiling
+// never undercounts. It fails when the result overflows, or when d is not a decimal
+// number.
 func (d Decimal) Micros() (int64, error) {
 	if d == "" {
 		return 0, nil

@@ -47,7 +47,7 @@ func TestDecimalVectors(t *testing.T) {
 			t.Errorf("ParseDecimal(%q) = %q", s, d)
 		}
 		if s == "" {
-			continue // absent, in arithmetic
+			continue // arithmetic reads it as absent
 		}
 		if n, err := gatehouse.Decimal(s).Micros(); err == nil {
 			t.Errorf("Micros of %q = %d", s, n)
@@ -111,8 +111,8 @@ func TestDecimalSigns(t *testing.T) {
 	}
 }
 
-// TestDecimalRefusesOtherText makes sure that arithmetic does not take for 0
-// what is no number.
+// TestDecimalRefusesOtherText checks that arithmetic does not read a text that is
+// not a number as 0.
 func TestDecimalRefusesOtherText(t *testing.T) {
 	t.Parallel()
 	for name, f := range map[string]func(){
@@ -198,8 +198,8 @@ func FuzzDecimal(f *testing.F) {
 	})
 }
 
-// checkMicros checks that the millionths are the least integer, in magnitude,
-// that does not undercount x.
+// checkMicros checks that the millionths are the integer of least magnitude that
+// does not undercount x.
 func checkMicros(t *testing.T, d gatehouse.Decimal, x *big.Rat) {
 	t.Helper()
 	exact := new(big.Rat).Mul(x, big.NewRat(1_000_000, 1))

@@ -2,16 +2,16 @@ package gatehouse
 
 import "errors"
 
-// DecisionResult is what a request for a decision came to. A client's bug shows
-// as a shift between replayed and conflict.
+// DecisionResult classifies a request for a decision. A client's bug shows as a
+// shift between replayed and conflict.
 type DecisionResult string
 
 // The results of requests for a decision.
 const (
 	ResultWon      DecisionResult = "won"      // the request decided
 	ResultVoted    DecisionResult = "voted"    // the vote counts, and the quorum is not met
-	ResultReplayed DecisionResult = "replayed" // the same decision stood already
-	ResultConflict DecisionResult = "conflict" // another decision stood already
+	ResultReplayed DecisionResult = "replayed" // the same decision was already taken
+	ResultConflict DecisionResult = "conflict" // another decision was already taken
 	ResultRefused  DecisionResult = "refused"  // any other refusal
 )
 
@@ -20,8 +20,8 @@ func DecisionResults() []DecisionResult {
 	return []DecisionResult{ResultWon, ResultVoted, ResultReplayed, ResultConflict, ResultRefused}
 }
 
-// DecisionResultOf returns the result that an answer tells. code is the Code of
-// an Answer, the Status of a ShortAnswer or the Result of a BulkResult.
+// DecisionResultOf classifies a successful answer. code is the Code of an Answer,
+// the Status of a ShortAnswer or the Result of a BulkResult.
 func DecisionResultOf(code string, replayed bool) DecisionResult {
 	switch {
 	case replayed, code == AlreadyApproved, code == AlreadyRejected:
@@ -32,7 +32,7 @@ func DecisionResultOf(code string, replayed bool) DecisionResult {
 	return ResultWon
 }
 
-// RefusedResult returns the result of a request that failed with the code.
+// RefusedResult classifies a request that failed with the code.
 func RefusedResult(code Code) DecisionResult {
 	switch code {
 	case CodeAlreadyDecided, CodeNotAwaitingApproval, CodeAlreadyVoted:
@@ -41,8 +41,8 @@ func RefusedResult(code Code) DecisionResult {
 	return ResultRefused
 }
 
-// FailedResult returns the result of a request that failed with the error; a
-// [Replay] is not a failure.
+// FailedResult classifies a request that failed with the error; a [Replay] is not a
+// failure.
 func FailedResult(err error) DecisionResult {
 	var replay *Replay
 	if errors.As(err, &replay) {
@@ -51,7 +51,7 @@ func FailedResult(err error) DecisionResult {
 	return RefusedResult(CodeOf(err))
 }
 
-// Outcome returns what an item of a decision in bulk came to.
+// Outcome classifies one item of a bulk decision.
 func (r *BulkResult) Outcome() DecisionResult {
 	if r.Skipped != "" {
 		return RefusedResult(Code(r.Skipped))
@@ -59,10 +59,10 @@ func (r *BulkResult) Outcome() DecisionResult {
 	return DecisionResultOf(r.Result, false)
 }
 
-// DecisionCount counts the requests for a decision at one endpoint: decide,
-// bulk-decide (each item), approve, reject, or console for every decision of a
-// signed-in browser.
+// DecisionCount counts the requests for a decision at one endpoint, by result.
 type DecisionCount struct {
+	// Endpoint is decide, bulk-decide (each item counts), approve, reject, or
+	// console for every decision of a signed-in browser.
 	Endpoint string `json:"endpoint"`
 	Won      int64  `json:"won"`
 	Voted    int64  `json:"voted"`
@@ -71,7 +71,7 @@ type DecisionCount struct {
 	Refused  int64  `json:"refused"`
 }
 
-// Add adds n to the number of a result.
+// Add adds n to the count of a result.
 func (c *DecisionCount) Add(result DecisionResult, n int64) {
 	switch result {
 	case ResultWon:

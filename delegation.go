@@ -9,103 +9,133 @@ import (
 
 // The bounds of a delegation.
 const (
-	// MaxDelegation is how long one may last.
+	// MaxDelegation is the longest duration of a delegation.
 	MaxDelegation = 366 * 24 * time.Hour
-	// MaxDelegationTypes bounds the action types that one names.
+	// MaxDelegationTypes bounds the action types that one delegation names.
 	MaxDelegationTypes = 50
-	// MaxDelegations bounds those of one person that have not ended.
+	// MaxDelegations bounds the delegations of one person that have not ended.
 	MaxDelegations = 50
 )
 
-// Delegation lets one person answer what another is asked, for a time. The delegate
-// votes in their own name; what the delegate is asked by another delegation, the
-// delegate's own delegates do not get.
+// Delegation lets one person answer, for a time, what another person is asked. The
+// delegate votes in their own name. Delegations do not chain: the delegate cannot
+// pass the right on.
 type Delegation struct {
 	ID     string `json:"id"`
 	Tenant string `json:"tenant"`
-	// From and To are the ids of two people, with their names.
+	// From and To are the ids of two persons, with their names.
 	From     string `json:"from"`
 	FromName string `json:"from_name"`
 	To       string `json:"to"`
 	ToName   string `json:"to_name"`
-	// Starts and Ends bound it: it holds from Starts until before Ends.
+	// Starts and Ends bound the delegation: it holds from Starts until before Ends.
 	Starts time.Time `json:"starts_at"`
 	Ends   time.Time `json:"ends_at"`
-	// Types are the action types that it is for; none is all. Level is the highest
-	// risk level that it is for; 0 is all.
+	// Types are the action types that the delegation covers; empty covers all.
+	// Level is the highest risk level that it covers; 0 covers all.
 	Types     []string  `json:"action_types,omitempty"`
 	Level     RiskLevel `json:"max_level,omitempty"`
 	CreatedAt time.Time `json:"created_at"`
-	// CreatedBy and EndedBy are names. EndedAt is set where it was ended early.
+	// CreatedBy and EndedBy are names. EndedAt is set when the delegation was ended
+	// early.
 	CreatedBy string     `json:"created_by"`
 	EndedAt   *time.Time `json:"ended_at,omitempty"`
 	EndedBy   string     `json:"ended_by,omitempty"`
+	// Delegator is set in answers to the delegate while the delegation holds. It is
+	// never stored.
+	Delegator *Delegator `json:"delegator,omitempty"`
 }
 
-// HoldsAt reports whether the delegation holds at a time.
+// Delegator is what a delegate is told about From, to know which questions ask that
+// person.
+type Delegator struct {
+	// Person, Roles and Groups are the present ones of From.
+	Person string       `json:"person"`
+	Roles  []Role       `json:"roles"`
+	Groups []Membership `json:"groups,omitempty"`
+}
+
+// Standing returns the delegation in the form that [Action.StandsFor] takes; false
+// without a Delegator.
+func (d *Delegation) Standing() (Standing, bool) {
+	if d.Delegator == nil {
+		return Standing{}, false
+	}
+	return Standing{d, &Principal{
+		ID: d.From, Tenant: d.Tenant, Name: d.FromName, Kind: KindPerson, Person: d.Delegator.Person,
+		Roles: d.Delegator.Roles, Groups: d.Delegator.Groups,
+	}}, true
+}
+
+// HoldsAt reports whether the delegation is in force at a time.
 func (d *Delegation) HoldsAt(at time.Time) bool {
 	return d.EndedAt == nil && !at.Before(d.Starts) && at.Before(d.Ends)
 }
 
-// Covers reports whether the delegation is for an action.
+// Covers reports whether the delegation covers an action's type and level.
 func (d *Delegation) Covers(a *Action) bool {
 	return (len(d.Types) == 0 || slices.Contains(d.Types, a.ActionType)) && (d.Level == 0 || a.RiskLevel <= d.Level)
 }
 
-// NewDelegation is what somebody asks for. From and To are names or ids; an empty
-// From is the caller. A zero Starts is now.
+// NewDelegation is a request to create a delegation. From and To are names or ids;
+// an empty From is the caller. A zero Starts is now. Types and Level are as in
+// [Delegation].
 type NewDelegation struct {
 	From   string    `json:"from,omitempty"`
 	To     string    `json:"to"`
 	Starts time.Time `json:"starts_at,omitzero"`
-	Ends   time.Time `json:"ends_at"`
-	Types  []string  `json:"action_types,omitempty"`
-	Level  RiskLevel `json:"max_level,omitempty"`
+	// Ends is required, after Starts and within [MaxDelegation] of it.
+	Ends  time.Time `json:"ends_at"`
+	Types []string  `json:"action_types,omitempty"`
+	Level RiskLevel `json:"max_level,omitempty"`
 }
 
-// Standing is a person for whom another one may answer.
+// Standing is a delegation with the person on whose behalf the delegate may answer.
 type Standing struct {
 	*Delegation
+	// For is the principal with the id From.
 	For *Principal `json:"-"`
 }
 
-// DelegationService makes and ends delegations. People make their own;
-// administrators make those of others.
+// DelegationService creates and ends delegations. People create their own;
+// administrators also create those of others.
 type DelegationService interface {
-	// CreateDelegation stores a delegation. Errors: [CodeInvalid] where either is no
-	// enabled person with the role approver, or both are one person.
+	// CreateDelegation stores a delegation. The error has code [CodeInvalid] unless
+	// both are enabled persons with the role approver, and two different persons.
 	CreateDelegation(ctx context.Context, d NewDelegation) (*Delegation, error)
-	// ListDelegations returns those from and to the caller; of an administrator, all
-	// of the tenant. The newest come first.
+	// ListDelegations returns the delegations from and to the caller; to an
+	// administrator, all of the tenant. Newest first. Delegations to the caller
+	// that are in force have a Delegator, unless that person may not decide.
 	ListDelegations(ctx context.Context) ([]*Delegation, error)
-	// EndDelegation ends one; one that has ended stays as it is. The delegate may end
-	// it, too.
+	// EndDelegation ends a delegation; one that has already ended stays as it is.
+	// The delegate may end it, too.
 	EndDelegation(ctx context.Context, id string) (*Delegation, error)
 }
 
 // DelegationReader finds delegations.
 type DelegationReader interface {
-	// ListDelegations returns up to limit delegations from or to a principal, or all
-	// of the tenant when principal is "", the newest first. With open, those that
-	// ended before Now are left out.
-	ListDelegations(tenant, principal string, open bool, limit int) ([]*Delegation, error)
-	FindDelegation(tenant, id string) (*Delegation, error)
+	// ListDelegations returns up to limit delegations from or to a principal, or
+	// all of the tenant when principal is "", newest first. With open, it leaves
+	// out those that ended before Now.
+	ListDelegations(principal string, open bool, limit int) ([]*Delegation, error)
+	FindDelegation(id string) (*Delegation, error)
 }
 
-// DelegationWriter writes them.
+// DelegationWriter writes delegations.
 type DelegationWriter interface {
 	InsertDelegation(d *Delegation) error
-	// EndDelegation writes EndedAt and EndedBy, once: else ErrConflict.
-	EndDelegation(tenant, id, by string) error
+	// EndDelegation writes EndedAt and EndedBy. A delegation that has already been
+	// ended is ErrConflict.
+	EndDelegation(id, by string) error
 }
 
-// maxStandings bounds the delegations that are looked at together.
+// maxStandings bounds the delegations that Standings reads.
 const maxStandings = 500
 
-// Standings returns the delegations to a principal that have not ended, or all of
-// the tenant when to is "", with those who made them.
-func Standings(tx ReadTx, tenant, to string) (out []Standing, err error) {
-	list, err := tx.ListDelegations(tenant, to, true, maxStandings)
+// Standings returns the delegations to a principal that are in force, or all of the
+// tenant when to is "", with the persons who made them.
+func Standings(tx ReadTx, to string) (out []Standing, err error) {
+	list, err := tx.ListDelegations(to, true, maxStandings)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +143,7 @@ func Standings(tx ReadTx, tenant, to string) (out []Standing, err error) {
 		if to != "" && d.To != to || !d.HoldsAt(tx.Now()) {
 			continue
 		}
-		p, err := tx.FindPrincipal(tenant, d.From)
+		p, err := tx.FindPrincipal(d.From)
 		if errors.Is(err, ErrNotFound) {
 			continue
 		}
@@ -125,10 +155,10 @@ func Standings(tx ReadTx, tenant, to string) (out []Standing, err error) {
 	return out, nil
 }
 
-// StandsFor returns those for whom a person may answer the question about an action,
-// by the delegations given: each is asked now, and is not the person. It says nothing
-// of what was answered already. Whoever is excluded answers for nobody, and for
-// nobody who is excluded.
+// StandsFor returns the principals on whose behalf a person may answer the question
+// about an action, by the given delegations: principals whom the question asks now,
+// other than the person. It does not look at votes already cast. An excluded person
+// answers on nobody's behalf, and nobody answers on behalf of an excluded person.
 func (a *Action) StandsFor(p *Principal, list []Standing, at time.Time) (out []*Principal) {
 	ap := a.Approval
 	if ap == nil || !p.MayDecide() || ap.Bars(p) {

@@ -40,14 +40,13 @@ func ComputeDigest(tenant string, revision int, connectorName, fingerprint strin
 	return NewDigest(CanonicalAction(tenant, revision, connectorName, fingerprint, p))
 }
 
-// Canonical returns the action's [CanonicalAction], from its members as they
-// are now.
+// Canonical returns the [CanonicalAction] of the action's present fields.
 func (a *Action) Canonical() JSON {
 	return CanonicalAction(a.Tenant, a.Revision, a.Connector, a.Fingerprint, &a.Proposal)
 }
 
-// ComputeDigest returns the digest of the action as it is now. It equals
-// a.Digest unless something was changed.
+// ComputeDigest returns the digest of the action's present fields. It equals
+// a.Digest unless a field was changed.
 func (a *Action) ComputeDigest() Digest { return NewDigest(a.Canonical()) }
 
 func (t *Target) canonical() JSON {
@@ -103,7 +102,7 @@ func (p *Proposal) ContentHash() [32]byte {
 	if err != nil {
 		panic(fmt.Sprintf("gatehouse: marshal a proposal: %v", err))
 	}
-	// A member may by itself be as deep as MaxDepth.
+	// A member may itself use the full MaxDepth.
 	c := parser{src: b, maxDepth: MaxDepth + 4}
 	if err := c.document(); err != nil {
 		panic(fmt.Sprintf("gatehouse: canonicalize a proposal: %v", err))

@@ -78,8 +78,8 @@ func TestDigestVectors(t *testing.T) {
 	}
 }
 
-// TestDigestSurvivesStorage encodes an action and decodes it again, as every
-// way through the system does: the digest must be computed from it unchanged.
+// TestDigestSurvivesStorage encodes and decodes an action, as every path through
+// the system does: the digest computed from it must not change.
 func TestDigestSurvivesStorage(t *testing.T) {
 	t.Parallel()
 	p := proposal(t, proposalText)
@@ -126,8 +126,8 @@ func TestProposalDecodesCanonically(t *testing.T) {
 	}
 }
 
-// TestContentHash changes each member of a proposal by itself: each must
-// change the hash, and only what is bound may change the digest.
+// TestContentHash changes each member of a proposal separately. Each change must
+// change the hash; only changes of bound members may change the digest.
 func TestContentHash(t *testing.T) {
 	t.Parallel()
 	hash := func(text string) [32]byte { return proposal(t, text).ContentHash() }

@@ -38,6 +38,7 @@ const (
 	CodeTooLate             Code = "too_late"
 	CodeNotReversible       Code = "not_reversible"
 	CodeCannotRebase        Code = "cannot_rebase"
+	CodeCannotEdit          Code = "cannot_edit"
 	CodeNotUnknown          Code = "not_unknown"
 	CodePolicyGated         Code = "policy_gated"
 	CodeLeaseLost           Code = "lease_lost"
@@ -80,6 +81,7 @@ var statusOf = map[Code]int{
 	CodeTooLate:             409,
 	CodeNotReversible:       409,
 	CodeCannotRebase:        409,
+	CodeCannotEdit:          409,
 	CodeNotUnknown:          409,
 	CodePolicyGated:         409,
 	CodeLeaseLost:           409,

@@ -10,7 +10,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestCodes states the contract's codes a second time: status, and whether the
+// TestCodes states the contract's codes a second time: the status, and whether the
 // same request may succeed later.
 func TestCodes(t *testing.T) {
 	t.Parallel()
@@ -21,7 +21,7 @@ func TestCodes(t *testing.T) {
 		404: "not_found",
 		405: "method_not_allowed",
 		409: "ambiguous_id already_decided not_awaiting_approval digest_mismatch target_changed already_voted ceiling_exceeded " +
-			"authority_revoked duplicate_key already_exists too_late not_reversible cannot_rebase not_unknown policy_gated lease_lost in_progress!",
+			"authority_revoked duplicate_key already_exists too_late not_reversible cannot_rebase cannot_edit not_unknown policy_gated lease_lost in_progress!",
 		410: "expired link_expired",
 		413: "body_too_large",
 		422: "invalid unsupported idempotency_key_reused",

@@ -15,37 +15,40 @@ type Event struct {
 	// ID, Type, Subject and ActionID are attributes of the event; ActionID is ""
 	// where no action is concerned.
 	ID, Type, Subject, ActionID string
-	// Body is the event in the JSON format of CloudEvents 1.0. Its data is the entry
-	// as the audit log gives it, the leaf byte for byte.
+	// Body is the event in the JSON format of CloudEvents 1.0. Its data is the
+	// entry in the audit log's form, with the leaf byte for byte.
 	Body []byte
 }
 
 // EventFilter selects the events of the caller's tenant.
 type EventFilter struct {
-	// After is the index of the last event that was read; nil for those from now on.
+	// After is the index of the last event that was read; nil starts with events
+	// from now on.
 	After *int64
-	// Types are names of types; one that ends in * stands for all that begin so. None
-	// is all.
+	// Types are names of types; a name that ends in * matches every type with that
+	// prefix. Empty matches all.
 	Types []string
-	// ActionID selects what concerns one action; "" for all.
+	// ActionID selects the events of one action; "" selects all.
 	ActionID string
 	// Wait is how long to wait for the first event, at most [MaxWait].
 	Wait time.Duration
 }
 
-// EventPage is what was found, in the order of the log.
+// EventPage is a batch of events, in the order of the log.
 type EventPage struct {
+	// Events may be empty although Last has advanced.
 	Events []Event
-	// Last is the index up to which the log was looked at: the After of the next page.
+	// Last is the index of the last log entry that was read, whether or not it
+	// matched: the After of the next page.
 	Last int64
 }
 
-// EventService reads what happens, from the numbers of the log.
+// EventService reads the log as a stream of events.
 type EventService interface {
-	// ReadEvents returns the next events. An auditor reads all of the tenant's log;
-	// others what concerns the actions and runs that they may read. It is empty, with
-	// Last moved on, where none of those that it looked at is the caller's, and when
-	// the wait is over.
+	// ReadEvents returns the next events. An auditor reads the tenant's whole log;
+	// other callers read the events of the actions and runs that they may read. The
+	// page is empty, with Last advanced, when no scanned event is the caller's, and
+	// when the wait is over.
 	ReadEvents(ctx context.Context, f EventFilter) (*EventPage, error)
 }
 
@@ -61,6 +64,7 @@ func (e *Entry) CloudEvent(tenant string) (*Event, error) {
 	if err := json.Unmarshal([]byte(e.Body), &l); err != nil {
 		return nil, fmt.Errorf("gatehouse: entry %d of %s: %w", e.Index, tenant, err)
 	}
+
 	attributes, err := json.Marshal(struct {
 		SpecVersion     string `json:"specversion"`
 		ID              string `json:"id"`
@@ -75,10 +79,12 @@ func (e *Entry) CloudEvent(tenant string) (*Event, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	hash, err := e.LeafHash.MarshalText()
 	if err != nil {
 		return nil, err
 	}
+
 	body := make([]byte, 0, len(attributes)+len(e.Body)+128)
 	body = append(body, attributes[:len(attributes)-1]...)
 	body = append(body, `,"data":{"index":`...)

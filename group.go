@@ -16,14 +16,15 @@ const (
 	MaxGroupMemberships = 100  // groups of one person
 )
 
-// Group is a named set of people of one tenant. A policy can ask groups, people
-// or roles. Who is a member counts at the moment of the vote, and again when the
+// Group is a named set of people of one tenant. A policy can ask groups, people or
+// roles. Membership is checked at the moment of the vote, and again when the
 // question is settled and when the change is dispatched.
 type Group struct {
-	Tenant    string    `json:"tenant"`
+	Tenant string `json:"tenant"`
+	// Name is unique in the tenant; see [ValidGroupName].
 	Name      string    `json:"name"`
 	CreatedAt time.Time `json:"created_at"`
-	// Members are in the order of their names.
+	// Members are sorted by name.
 	Members []GroupMember `json:"members"`
 }
 
@@ -31,7 +32,7 @@ type Group struct {
 type GroupMember struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
-	// From lists where the membership comes from: [ByHand] or issuers.
+	// From lists the sources of the membership: [ByHand] or issuers.
 	From []string `json:"from"`
 	// Disabled marks a member whose vote does not count.
 	Disabled bool `json:"disabled,omitempty"`
@@ -40,19 +41,20 @@ type GroupMember struct {
 // GroupMembers names the members of a group that are set by hand, by id or
 // name. Members that come from a sign-in stay.
 type GroupMembers struct {
+	// Members replaces the list, at most [MaxGroupMembers].
 	Members []string `json:"members"`
 }
 
-// GroupChange names people, by id or name, to add by hand and to remove, from
-// whichever source they come. Who comes from a sign-in is a member again after
-// the next one, unless the provider says otherwise.
+// GroupChange names people, by id or name, to add by hand and to remove from every
+// source. A removed member whose membership comes from a sign-in is a member again
+// after the next sign-in, unless the provider says otherwise.
 type GroupChange struct {
 	Add    []string `json:"add,omitempty"`
 	Remove []string `json:"remove,omitempty"`
 }
 
-// Membership says that a principal is in a group, and from which source. The
-// same group can come from several sources.
+// Membership says that a principal is in a group, and from which source. One group
+// can come from several sources.
 type Membership struct {
 	Group string `json:"group"`
 	// From is [ByHand] or an issuer.

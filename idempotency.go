@@ -4,34 +4,39 @@ import "time"
 
 // IdempotencyRequest is a client's Idempotency-Key on one request.
 type IdempotencyRequest struct {
+	// Key is the header's value.
 	Key string
 	// Route is the method and pattern, so that one key on two routes is two keys.
 	Route string
-	// BodyHash is SHA-256 over path and body, by which another body is told.
+	// BodyHash is the SHA-256 of path and body. It detects a reuse of the key with
+	// another request.
 	BodyHash Hash
-	// Encode makes the answer's body, to be stored with the effect. Where the
-	// answer shows a secret, it seals what it makes, so that only the caller's
-	// own key opens it: a secret is never stored so that it can be read.
+	// Encode makes the answer's body, which is stored with the effect. An answer
+	// with a secret is sealed so that only the caller's own key opens it: no secret
+	// is stored readable.
 	Encode func(result any) ([]byte, error)
 }
 
-// IdempotencyRecord is a stored answer, scoped by tenant, principal and route.
-// It is kept 24 hours.
+// IdempotencyRecord is a stored answer, scoped by tenant, principal and route. It
+// is kept for [IdempotencyWindow].
 type IdempotencyRecord struct {
 	Tenant      string
 	PrincipalID string
 	Route       string
 	Key         string
-	BodyHash    Hash
-	Body        []byte
-	CreatedAt   time.Time
+	// BodyHash is as in [IdempotencyRequest].
+	BodyHash Hash
+	// Body is the answer as Encode made it.
+	Body []byte
+	// CreatedAt begins the [IdempotencyWindow].
+	CreatedAt time.Time
 }
 
 // IdempotencyWindow is how long an answer is kept under its key.
 const IdempotencyWindow = 24 * time.Hour
 
-// Replay is the error by which a use case tells that the same request was
-// answered before; Body is the first answer's.
+// Replay is the error by which a use case reports that the same request was already
+// answered. Body holds the first answer.
 type Replay struct{ Body []byte }
 
 func (*Replay) Error() string { return "answered before under the same Idempotency-Key" }

@@ -5,14 +5,17 @@ import (
 	"time"
 )
 
-// ActionFact is what statistics know of an action: nothing of its content.
+// ActionFact is what statistics read of an action: none of its content.
 type ActionFact struct {
 	ID         string
 	ActionType string
+	// ProposedBy is the proposer's name.
 	ProposedBy string
 	RiskLevel  RiskLevel
-	// Status is as stored: an approval past its ExpiresAt may still be pending.
-	Status     Status
+	// Status is the stored status: an action past its ExpiresAt may still be
+	// pending.
+	Status Status
+	// DecidedVia is "" before a decision, [ViaPolicy] for the policy's.
 	DecidedVia Channel
 	ProposedAt time.Time
 	ExpiresAt  *time.Time
@@ -21,13 +24,14 @@ type ActionFact struct {
 
 // InsightFilter selects proposals of one tenant.
 type InsightFilter struct {
-	// Since bounds the time of the proposal.
-	Since      time.Time
+	// Since selects proposals made at that time or later.
+	Since time.Time
+	// ActionType and ProposedBy select by equality; "" selects all.
 	ActionType string
 	ProposedBy string
 }
 
-// MaxFacts bounds the proposals that statistics look at, the newest of them.
+// MaxFacts bounds the proposals that statistics read: the newest ones.
 const MaxFacts = 50_000
 
 // InsightsWindow is how far back insights look without a Since.
@@ -40,49 +44,52 @@ type InsightService interface {
 	Insights(ctx context.Context, f InsightFilter) (*Insights, error)
 }
 
-// Insights tells how the gate was used: the proposals since a time, and what
-// became of them.
+// Insights sums up the proposals since a time, and what became of them.
 type Insights struct {
 	Since time.Time `json:"since"`
+	// Until is the time of the snapshot.
 	Until time.Time `json:"until"`
-	// Seen is how many proposals were looked at. Capped says that older ones
-	// were left out.
+	// Seen is the number of proposals that were counted. Capped is true when older
+	// ones were left out.
 	Seen   int     `json:"seen"`
 	Capped bool    `json:"capped"`
 	All    Insight `json:"all"`
-	// ByType and ByAgent have the most frequent first.
+	// ByType and ByAgent are sorted by frequency, highest first.
 	ByType  []Insight `json:"by_type"`
 	ByAgent []Insight `json:"by_agent"`
 	// Waiting counts the pending actions, the highest risk first; a risk level
 	// without any is left out.
 	Waiting []WaitingCount `json:"waiting"`
 	// Decisions counts the requests for a decision in the whole tenant, from the
-	// UTC day of Since on, whatever the filter. It is empty for a caller who does
-	// not read the whole tenant.
+	// UTC day of Since on, regardless of the filter. It is empty for a caller who
+	// may not read the whole tenant.
 	Decisions []DecisionCount `json:"decisions"`
 }
 
-// Insight sums up the proposals of one type or agent, Name.
+// Insight sums up the proposals of one action type or agent.
 type Insight struct {
-	Name     string `json:"name,omitempty"`
-	Proposed int    `json:"proposed"`
+	// Name is the type's or the agent's; "" for the sum of all.
+	Name string `json:"name,omitempty"`
+	// Proposed counts all proposals, whatever became of them.
+	Proposed int `json:"proposed"`
 	// Approved and Rejected count decisions by people.
 	Approved int `json:"approved"`
 	Rejected int `json:"rejected"`
 	// Allowed and Denied count decisions by the policy.
 	Allowed int `json:"allowed"`
 	Denied  int `json:"denied"`
+	// Expired and Pending count by status.
 	Expired int `json:"expired"`
 	Pending int `json:"pending"`
-	// P50, P90 and P99 are times from proposal to decision by people; 0
-	// without any.
+	// P50, P90 and P99 are percentiles of the time from proposal to a decision by
+	// people; 0 without decisions.
 	P50 Span `json:"p50,omitempty"`
 	P90 Span `json:"p90,omitempty"`
 	P99 Span `json:"p99,omitempty"`
 }
 
-// WaitingCount counts the pending actions of one risk level by how long they
-// have waited. Counts has one number for each of [WaitBuckets], and one for the
+// WaitingCount counts the pending actions of one risk level by how long they have
+// waited. Counts has one number for each of [WaitBuckets], and a last one for the
 // actions that have waited longer.
 type WaitingCount struct {
 	RiskLevel RiskLevel `json:"risk_level"`
@@ -99,19 +106,20 @@ func (i Insight) Rate() (share float64, ok bool) {
 	return float64(i.Approved) / float64(n), true
 }
 
-// WaitBuckets are the upper bounds of how long pending actions have waited;
-// what has waited longer comes after the last.
+// WaitBuckets returns the upper bounds of the waiting times of pending actions.
+// Longer waits count after the last bucket.
 func WaitBuckets() []time.Duration {
 	return []time.Duration{15 * time.Minute, time.Hour, 4 * time.Hour, 24 * time.Hour}
 }
 
-// SavedView is a person's name for a list of the console: the query of its URL.
+// SavedView is a named filter of the console's lists: the query of its URL.
 type SavedView struct {
 	Tenant      string
 	PrincipalID string
 	Name        string
-	Query       string
-	CreatedAt   time.Time
+	// Query is the URL's query, at most MaxViewQuery bytes.
+	Query     string
+	CreatedAt time.Time
 }
 
 // The bounds of saved views.

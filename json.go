@@ -38,8 +38,8 @@ func (j JSON) Elements() ([]JSON, error) {
 	return elements, err
 }
 
-// Get returns the member of that name: false when there is none, or the value
-// is not an object. A member that is null is there.
+// Get returns the member of that name; false when there is none, or when the value
+// is not an object. A member whose value is null counts as present.
 func (j JSON) Get(name string) (JSON, bool) {
 	quoted := string(StringJSON(name))
 	var found JSON
@@ -64,8 +64,8 @@ func (j JSON) Text() (string, bool) {
 	return string(unescape([]byte(s))), true
 }
 
-// Number returns a number as it is written; false for any other value, and for
-// a number that is no [Decimal] since its exponent is out of range.
+// Number returns a number as it is written; false for any other value, and for a
+// number whose exponent is out of a [Decimal]'s range.
 func (j JSON) Number() (Decimal, bool) {
 	if j == "" || j[0] != '-' && (j[0] < '0' || j[0] > '9') {
 		return "", false
@@ -80,9 +80,9 @@ func StringJSON(s string) JSON {
 	return JSON(appendString(make([]byte, 0, len(s)+2), s))
 }
 
-// ObjectJSON returns the canonical form of an object. The values must be
-// canonical; an absent one becomes null. It panics when two members have the
-// same name: give it names that the program made, or that are known to differ.
+// ObjectJSON returns the canonical form of an object. The values must be canonical;
+// an absent value becomes null. It panics when two members have the same name: pass
+// only names that the program chose, or that are known to differ.
 func ObjectJSON(members ...Member) JSON {
 	byName := func(a, b Member) int { return compareUTF16(a.Name, b.Name) }
 	if !slices.IsSortedFunc(members, byName) {
@@ -107,8 +107,8 @@ func ObjectJSON(members ...Member) JSON {
 	return JSON(append(out, '}'))
 }
 
-// ArrayJSON returns the canonical form of an array. The values must be
-// canonical; an absent one becomes null.
+// ArrayJSON returns the canonical form of an array. The values must be canonical;
+// an absent value becomes null.
 func ArrayJSON(values ...JSON) JSON {
 	out := []byte{'['}
 	for i, v := range values {
@@ -145,8 +145,8 @@ func appendString(out []byte, s string) []byte {
 	return append(append(out, s[start:]...), '"')
 }
 
-// unescape returns what a canonical string's inside stands for: b itself when
-// nothing in it is escaped.
+// unescape returns the text inside a canonical string's quotes, unescaped; b itself
+// when it has no escapes.
 func unescape(b []byte) []byte {
 	i := bytes.IndexByte(b, '\\')
 	if i < 0 {
@@ -173,8 +173,8 @@ func unescape(b []byte) []byte {
 	return out
 }
 
-// each calls fn for the members or elements of a canonical value until it
-// returns false; names are as written, without their quotes.
+// each calls fn for the members or elements of a canonical value until fn returns
+// false. Names are passed as written, without their quotes.
 func (j JSON) each(open, end byte, fn func(name, value string) bool) error {
 	s := string(j)
 	if len(s) < 2 || s[0] != open || s[len(s)-1] != end {

@@ -1,26 +1,26 @@
 package gatehouse
 
-// RoleCheck is what a look at the store tells about the roles of serve: which
-// processes there are, and with which roles, no store knows.
+// RoleCheck reports work that waits too long for a role of serve. No store knows
+// which processes run and which roles they have, so the check looks at the work.
 type RoleCheck struct {
-	// Late is empty when nothing waits for longer than a role lets it, by the
-	// store's clock.
+	// Late is empty when nothing waits longer than a role allows, by the store's
+	// clock.
 	Late []LateWork `json:"late"`
 }
 
-// LateWork is what has waited for a role, and should not have.
+// LateWork is one kind of work that has waited too long.
 type LateWork struct {
-	// Role is sequencer, dispatcher, sweeper or runner; or worker, which is no role
-	// of serve: the program that leases the steps of a tool that is not built in.
+	// Role is sequencer, dispatcher, sweeper or runner; or worker for an outside
+	// program that leases the steps of a tool that is not built in.
 	Role string `json:"role"`
-	// Tool is that tool.
+	// Tool is the tool of a worker's steps, else "".
 	Tool string `json:"tool,omitempty"`
-	// What says what has waited, as the head of a sentence that ends with for how
-	// long: "a push has been due".
+	// What begins a sentence that ends with the waiting time: "a push has been
+	// due".
 	What string `json:"what"`
-	// Waited is for how long the oldest has, in whole seconds.
+	// Waited is how long the oldest item has waited, in whole seconds.
 	Waited Duration `json:"waited"`
-	// Busy is true where others of the kind are under way, for which it may have
-	// to wait.
+	// Busy is true when other work of the same kind is under way, which the late
+	// work may have to wait for.
 	Busy bool `json:"busy,omitempty"`
 }

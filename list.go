@@ -2,9 +2,11 @@ package gatehouse
 
 import "time"
 
-// Page is one page of a list. NextCursor is "" on the last one.
+// Page is one page of a list.
 type Page[T any] struct {
-	Items      []T    `json:"items"`
+	// Items is at most as long as the filter's Limit.
+	Items []T `json:"items"`
+	// NextCursor is the Cursor of the next page, "" on the last page. It is opaque.
 	NextCursor string `json:"next_cursor"`
 }
 
@@ -19,48 +21,49 @@ type Sort string
 
 // The orders.
 const (
-	// SortNewest is by time of proposal, newest first; the default.
+	// SortNewest sorts by time of proposal, newest first; the default.
 	SortNewest Sort = "newest"
-	// SortUrgency is by due bucket, then risk (highest first), then age
-	// (oldest first). Only pending actions are listed.
+	// SortUrgency sorts by due bucket, then risk (highest first), then age (oldest
+	// first). It lists pending actions only.
 	SortUrgency Sort = "urgency"
 )
 
-// DecidedHow is how the question whether to do it was answered, whatever has
-// become of the action since. What was denied, expired, canceled or superseded
-// is none of these.
+// DecidedHow is how the question about an action was answered, whatever has become
+// of the action since. Denied, expired, canceled and superseded actions match none
+// of the values.
 type DecidedHow string
 
-// The ways in which actions are decided.
+// The ways in which an action is decided.
 const (
 	DecidedApproved DecidedHow = "approved" // by people
 	DecidedByPeople DecidedHow = "people"   // approved or rejected by people
 	DecidedAllowed  DecidedHow = "allowed"  // by the policy alone
 )
 
-// DecidedHows lists them.
+// DecidedHows lists the ways.
 func DecidedHows() []DecidedHow {
 	return []DecidedHow{DecidedApproved, DecidedByPeople, DecidedAllowed}
 }
 
-// ActionFilter selects actions of one tenant. Zero members select all.
+// ActionFilter selects actions of one tenant. Zero fields select all.
 type ActionFilter struct {
 	Status     Status
 	ActionType string
 	RiskLevel  RiskLevel
 	ProposedBy string // principal id or name
-	// Query is matched, without regard to case, within the action type, the
-	// target's entity_ref and the rationale; or it is an id.
+	// Query is an id, or a text to find, without regard to case, in the action
+	// type, the target's entity_ref and the rationale.
 	Query string
-	// Archived lists the archive instead, newest first: there Query is an id
-	// only.
+	// Archived lists the archive instead of the live actions, newest first. There
+	// Query can only be an id.
 	Archived bool
-	// Decided selects by who answered, and how; not in the archive.
+	// Decided selects by who answered, and how; not available in the archive.
 	Decided DecidedHow
 	// ReadBy selects what the principal with this id proposed, and what Inherit
-	// lets it read besides.
+	// lets that principal read in addition.
 	ReadBy string
 	Sort   Sort
+	// Limit is 1 to [MaxLimit]; 0 is [DefaultLimit].
 	Limit  int
 	Cursor string
 }
@@ -68,14 +71,15 @@ type ActionFilter struct {
 // PushFilter selects pushes of one tenant.
 type PushFilter struct {
 	Status PushStatus
-	// ReadBy selects the pushes of actions as in ActionFilter.
+	// ReadBy selects by the pushes' actions, as in ActionFilter.
 	ReadBy string
-	// DeadLetters selects those that need a person; see [Push.DeadLetter].
+	// DeadLetters selects pushes that need a person; see [Push.DeadLetter].
 	DeadLetters bool
-	Connector   string
+	// Connector selects by name; "" selects all.
+	Connector string
 	// Code is the error code of the last attempt.
 	Code string
-	// Since selects those that ended at that time or later.
+	// Since selects pushes that ended at that time or later.
 	Since  time.Time
 	Limit  int
 	Cursor string

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// NotificationKind is what a message tells.
+// NotificationKind is the subject of a message.
 type NotificationKind string
 
 // The kinds of notification.
@@ -16,22 +16,29 @@ const (
 	NotifyEscalated NotificationKind = "escalated"
 	// NotifyReminded: an approval still waits for the recipient.
 	NotifyReminded NotificationKind = "reminded"
-	// NotifyDecided: people, or a withdrawal, settled what the recipient asked for.
+	// NotifyDecided: people, or a withdrawal, settled the recipient's question or
+	// proposal.
 	NotifyDecided NotificationKind = "decided"
 	// NotifyExpired: nobody decided in time.
 	NotifyExpired NotificationKind = "expired"
 	// NotifyDeadLetter and NotifyUnknown: a push failed for good, or its outcome is
-	// not known. Operators act on it.
+	// unknown. Operators have to act.
 	NotifyDeadLetter NotificationKind = "dead_letter"
 	NotifyUnknown    NotificationKind = "unknown"
-	// NotifyDigest stands for many messages of which there were too many at once.
+	// NotifyDigest replaces many messages that came at once.
 	NotifyDigest NotificationKind = "digest"
 	// NotifyChannelFailing: another channel has failed three times in a row.
 	NotifyChannelFailing NotificationKind = "channel_failing"
 	// NotifyDelegated: somebody made or ended a delegation from or to the recipient.
 	NotifyDelegated NotificationKind = "delegated"
-	// NotifyTest: an administrator tries a channel.
+	// NotifyTest: an administrator tests a channel.
 	NotifyTest NotificationKind = "test"
+	// NotifyCallbackDecided and NotifyCallbackFinished: the callback of a proposal, once
+	// at each of the moments.
+	NotifyCallbackDecided  NotificationKind = "callback_decided"
+	NotifyCallbackFinished NotificationKind = "callback_finished"
+	// NotifyHeartbeat: a task of Step Functions still waits. It is queued again and again.
+	NotifyHeartbeat NotificationKind = "callback_heartbeat"
 )
 
 // Asks reports whether the message asks its recipient to decide.
@@ -39,20 +46,28 @@ func (k NotificationKind) Asks() bool {
 	return k == NotifyAsked || k == NotifyEscalated || k == NotifyReminded
 }
 
-// NotificationStatus is how far a message came.
+// Calls reports whether the message is a proposal's own callback.
+func (k NotificationKind) Calls() bool {
+	return k == NotifyCallbackDecided || k == NotifyCallbackFinished || k == NotifyHeartbeat
+}
+
+// NotificationStatus is how far a message has come.
 type NotificationStatus string
 
 // The states of a notification.
 const (
 	NotificationQueued NotificationStatus = "queued"
-	// NotificationSent: a notifier calls the channel, and its answer is not known yet.
+	// NotificationSent: a notifier is calling the channel, and the answer is not
+	// known yet.
 	NotificationSent NotificationStatus = "sent"
-	// NotificationAccepted: the next hop took it, as an SMTP server does. Nothing is
-	// known of what follows.
+	// NotificationAccepted: the next hop, such as an SMTP server, took the message.
+	// What happens after that is unknown.
 	NotificationAccepted NotificationStatus = "accepted"
-	// NotificationDelivered: the channel says that the message is where it is read.
+	// NotificationDelivered: the channel confirms that the message reached its
+	// place.
 	NotificationDelivered NotificationStatus = "delivered"
-	// NotificationFailed: refused for good, or out of retries.
+	// NotificationFailed: the channel refused it for good, or the retries are used
+	// up.
 	NotificationFailed NotificationStatus = "failed"
 	// NotificationMuted: not sent, since there was nothing left to tell; LastError
 	// says why.
@@ -73,46 +88,50 @@ type Notification struct {
 	Tenant    string           `json:"tenant"`
 	CreatedAt time.Time        `json:"created_at"`
 	Kind      NotificationKind `json:"kind"`
-	// ActionID is the action that it tells of, "" for none.
+	// ActionID is the action that the message is about, "" for none.
 	ActionID string `json:"action_id,omitempty"`
-	// Entry is the index of the log entry that it tells, -1 for none.
+	// Entry is the index of the log entry that the message reports, -1 for none.
 	Entry int64 `json:"entry"`
-	// Channel is the configured name, Recipient the id of a principal; "" where the
-	// channel is a place of its own.
+	// Channel is the configured name. Recipient is the id of a principal, "" for a
+	// channel that is a shared place, such as a chat channel.
 	Channel       string             `json:"channel"`
 	Recipient     string             `json:"recipient,omitempty"`
 	RecipientName string             `json:"recipient_name,omitempty"`
 	Status        NotificationStatus `json:"status"`
 	// Attempts counts the calls of the channel.
-	Attempts  int    `json:"attempts"`
+	Attempts int `json:"attempts"`
+	// LastError is the last failure, or why a message was muted.
 	LastError string `json:"last_error,omitempty"`
-	// DueAt is when a queued message is sent, or the lease of a sent one ends; nil
-	// when nothing more is done.
-	DueAt      *time.Time `json:"due_at"`
+	// DueAt is when a queued message is sent, or when the lease of a sent one ends;
+	// nil when the message is finished.
+	DueAt *time.Time `json:"due_at"`
+	// FinishedAt is nil until the message is in a final state.
 	FinishedAt *time.Time `json:"finished_at"`
 	// Generation fences stale holders: each claim raises it by one.
-	Generation int    `json:"-"`
+	Generation int `json:"-"`
+	// LeaseOwner names the notifier that holds the lease, "" for none.
 	LeaseOwner string `json:"-"`
-	// Ref is what the channel calls the message, "" where it does not say.
+	// Ref is the channel's id for the message, "" when the channel gives none.
 	Ref string `json:"-"`
-	// Data is what the kind tells besides: see [NotificationFigures]; "" for none.
+	// Data holds further data of the kind: see [NotificationFigures]; "" for none.
 	Data JSON `json:"data,omitempty"`
 }
 
-// Finished reports whether nothing more is done for the message.
+// Finished reports whether the message is in a final state.
 func (n *Notification) Finished() bool {
 	return n.Status != NotificationQueued && n.Status != NotificationSent
 }
 
-// NotificationFigures is the Data of a digest: how many messages it stands for.
+// NotificationFigures is the Data of a digest: the messages that it replaces.
 type NotificationFigures struct {
+	// Since is when the digest began, Total the number of messages.
 	Since time.Time `json:"since"`
 	Total int       `json:"total"`
 	// ByKind, ByType and ByRisk count by kind, action type, and level such as "L3".
 	ByKind map[string]int `json:"by_kind"`
 	ByType map[string]int `json:"by_type"`
 	ByRisk map[string]int `json:"by_risk"`
-	// First are the first actions, at most [MaxDigestActions].
+	// First holds the ids of the first actions, at most [MaxDigestActions].
 	First []string `json:"first"`
 }
 
@@ -123,26 +142,30 @@ const (
 	MaxDigestTypes   = 20
 )
 
-// ChannelState is how a channel fares in a tenant.
+// ChannelState tells how a channel works in a tenant.
 type ChannelState struct {
 	Tenant  string `json:"tenant"`
 	Channel string `json:"channel"`
-	// Failures counts those in a row; 0 after a success.
+	// Failures counts consecutive failures; 0 after a success.
 	Failures int `json:"failures"`
-	// FailingSince is when the third failure in a row came; nil while it works.
+	// FailingSince is the time of the third consecutive failure; nil while the
+	// channel works.
 	FailingSince *time.Time `json:"failing_since"`
-	// OffAt is when the receiver said that it is gone; nothing is sent to it until
-	// an administrator tests the channel with success.
-	OffAt     *time.Time `json:"off_at"`
-	LastError string     `json:"last_error,omitempty"`
-	LastOKAt  *time.Time `json:"last_ok_at"`
-	// Kind is that of the configuration; "" where the channel is not configured.
+	// OffAt is when the receiver said that it is gone. Nothing is sent to it until
+	// an administrator's test of the channel succeeds.
+	OffAt *time.Time `json:"off_at"`
+	// LastError is the last failure, "" after a success.
+	LastError string `json:"last_error,omitempty"`
+	// LastOKAt is the time of the last success, nil for none.
+	LastOKAt *time.Time `json:"last_ok_at"`
+	// Kind is the configured kind of channel; "" when the channel is not
+	// configured.
 	Kind string `json:"kind,omitempty"`
 }
 
-// NotificationFilter selects notifications of one tenant, the newest first.
+// NotificationFilter selects notifications of one tenant, newest first.
 type NotificationFilter struct {
-	// Status, Channel and ActionID select; "" is any.
+	// Status, Channel and ActionID each select by equality; "" matches any.
 	Status   NotificationStatus
 	Channel  string
 	ActionID string
@@ -150,62 +173,54 @@ type NotificationFilter struct {
 	Cursor   string
 }
 
-// NotificationService shows operators and administrators what was told, and to
-// whom.
+// NotificationService shows operators and administrators which messages were sent,
+// and to whom.
 type NotificationService interface {
 	// ListNotifications returns a page, newest first.
 	ListNotifications(ctx context.Context, f NotificationFilter) (Page[*Notification], error)
-	// RetryNotification queues a failed or queued one to be sent now. One of another
-	// state is an [Error] with code invalid_state.
+	// RetryNotification sends a failed or queued notification now. Any other status
+	// is an [Error] with code invalid_state.
 	RetryNotification(ctx context.Context, id string) (*Notification, error)
 	// ListChannels returns the configured channels of the tenant with their states.
 	ListChannels(ctx context.Context) ([]*ChannelState, error)
-	// TestChannel queues a test message to the caller, or to the channel's place,
-	// and waits a moment for what becomes of it.
+	// TestChannel queues a test message to the caller, or to the channel's own
+	// place, and waits briefly for its outcome.
 	TestChannel(ctx context.Context, channel string) (*Notification, error)
 }
 
 // NotificationReader finds notifications.
 type NotificationReader interface {
-	// LogPosition returns the index of the first entry of the tenant's log that was
-	// not looked at for whom to tell; -1 when none was.
-	LogPosition(tenant string) (int64, error)
-	FindNotification(tenant, id string) (*Notification, error)
+	// LogPosition returns the index of the first entry of the tenant's log that has
+	// not been scanned for notifications; -1 when none was ever scanned.
+	LogPosition() (int64, error)
+	FindNotification(id string) (*Notification, error)
 	// ListNotifications returns a page, newest first.
-	ListNotifications(tenant string, f NotificationFilter) (Page[*Notification], error)
-	// RecentNotifications counts the messages of one recipient and channel created
-	// after since, and returns the digest that is still open, nil for none.
-	RecentNotifications(tenant, channel, recipient string, since time.Time) (int, *Notification, error)
-	// ChannelStates returns those of a tenant by channel; one that was never used
-	// has none.
-	ChannelStates(tenant string) ([]*ChannelState, error)
-	// OpenNotifications counts those that are not finished, over all tenants.
-	OpenNotifications() (int, error)
-	// NextNotificationAt returns when the next one of a channel is due, over all
-	// tenants; zero for none.
-	NextNotificationAt(channel string) (time.Time, error)
+	ListNotifications(f NotificationFilter) (Page[*Notification], error)
+	// RecentNotifications counts the messages to one recipient over one channel
+	// created after since, and returns the digest that is still open, nil for none.
+	RecentNotifications(channel, recipient string, since time.Time) (int, *Notification, error)
+	// ChannelStates returns the tenant's states by channel; a channel that was
+	// never used has none.
+	ChannelStates() ([]*ChannelState, error)
 }
 
-// NotificationWriter writes them.
+// NotificationWriter writes notifications.
 type NotificationWriter interface {
-	// MoveLogPosition is guarded by the position as it was read.
-	MoveLogPosition(tenant string, from, to int64) error
-	// InsertNotifications stores rows of one tenant. The same kind, channel and
-	// recipient of one entry twice is ErrConflict.
+	// MoveLogPosition moves the position, guarded by the position as it was read.
+	MoveLogPosition(from, to int64) error
+	// InsertNotifications stores rows of one tenant. A second row of the same kind,
+	// channel and recipient for one log entry is ErrConflict.
 	InsertNotifications(list []*Notification) error
-	// ClaimNotifications moves up to limit that are due on a channel, or whose lease
-	// has ended, to sent: it sets owner and lease end, and raises attempts and
-	// generation. Nobody else claims the same row.
-	ClaimNotifications(channel, owner string, lease time.Duration, limit int) ([]*Notification, error)
-	// UpdateNotification writes what can change, guarded by status and generation.
+	// UpdateNotification writes the mutable columns, guarded by status and
+	// generation.
 	UpdateNotification(n *Notification, from NotificationStatus, generation int) error
-	// HurryNotifications makes the queued ones of a tenant's channel that failed
-	// before due now.
-	HurryNotifications(tenant, channel string) error
-	// LockChannelState returns the state, locked; one that is not there is new.
-	LockChannelState(tenant, channel string) (*ChannelState, error)
+	// HurryNotifications makes the queued notifications of a tenant's channel that
+	// have failed before due now.
+	HurryNotifications(channel string) error
+	// ProbeNotification makes the oldest queued one of a tenant's channel that failed
+	// before, and was created after since, due now. The next attempt counts as the last.
+	ProbeNotification(channel string, since time.Time) error
+	// LockChannelState returns the state, locked; a new state when there is none.
+	LockChannelState(channel string) (*ChannelState, error)
 	PutChannelState(s *ChannelState) error
-	// PurgeNotifications deletes up to limit that finished before olderThan, over
-	// all tenants.
-	PurgeNotifications(olderThan time.Time, limit int) (int, error)
 }

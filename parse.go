@@ -19,7 +19,7 @@ type parser struct {
 	members  []member // a stack: the open objects' members so far
 	scratch  []byte
 	maxDepth int
-	check    bool // leave members where they are
+	check    bool // validate only: leave members in their order
 }
 
 // member is one member of an object being read.
@@ -49,12 +49,12 @@ func (p *parser) fail(offset int, detail string) *SyntaxError {
 	return &SyntaxError{Offset: int64(offset), Detail: detail}
 }
 
-// unexpected is the error for whatever stands at pos instead of want.
+// unexpected reports that another byte than want is at pos.
 func (p *parser) unexpected(want string) *SyntaxError {
 	return p.fail(p.pos, "wants "+want+" but has "+p.seen())
 }
 
-// seen describes what stands at pos.
+// seen describes the character at pos.
 func (p *parser) seen() string {
 	if p.pos >= len(p.src) {
 		return "the end of the text"
@@ -66,8 +66,8 @@ func (p *parser) seen() string {
 	return strconv.QuoteRuneToASCII(r)
 }
 
-// under puts an array index or a member's name before the pointer of an error
-// that is on its way up.
+// under puts an array index or a member's name before the pointer of an error while
+// the error propagates outwards.
 func (e *SyntaxError) under(segment string) *SyntaxError {
 	if strings.ContainsAny(segment, "~/") {
 		segment = strings.NewReplacer("~", "~0", "/", "~1").Replace(segment)
@@ -95,7 +95,7 @@ func (p *parser) peek() byte {
 	return 0
 }
 
-// value reads a value at depth; pos stands at its first byte.
+// value reads a value at depth; pos is at its first byte.
 func (p *parser) value(depth int) *SyntaxError {
 	switch c := p.peek(); {
 	case c == '"':
@@ -167,9 +167,11 @@ func (p *parser) object(depth int) *SyntaxError {
 		p.out = append(p.out, '}')
 		return nil
 	}
+
 	if p.members == nil {
 		p.members = make([]member, 0, 16)
 	}
+
 	base, sorted := len(p.members), true
 	for {
 		p.space()
@@ -214,6 +216,7 @@ func (p *parser) object(depth int) *SyntaxError {
 		}
 		break
 	}
+
 	if !sorted {
 		if err := p.order(p.members[base:]); err != nil {
 			return err
@@ -268,7 +271,7 @@ func (p *parser) number() *SyntaxError {
 	return nil
 }
 
-// string reads a string; pos stands at the opening quote.
+// string reads a string; pos is at the opening quote.
 func (p *parser) string() *SyntaxError {
 	open := p.pos
 	p.pos++
@@ -308,7 +311,7 @@ func (p *parser) string() *SyntaxError {
 	}
 }
 
-// escape reads an escape sequence; pos stands at the backslash.
+// escape reads an escape sequence; pos is at the backslash.
 func (p *parser) escape() *SyntaxError {
 	start := p.pos
 	if start+1 >= len(p.src) {

@@ -2,7 +2,7 @@ package gatehouse
 
 import "time"
 
-// Outcome is what a policy says of an action. Deny beats needs_approval beats
+// Outcome is a policy's answer for an action. Deny beats needs_approval beats
 // allow.
 type Outcome string
 
@@ -13,39 +13,44 @@ const (
 	OutcomeNeedsApproval Outcome = "needs_approval"
 )
 
-// Verdict is a policy's judgement of one action: all that the gate needs to go
-// on, so that nothing has to be asked of the policy again but for a veto.
+// Verdict is a policy's judgement of one action. It has everything that the gate
+// needs, so that the policy is asked again only for a veto.
 type Verdict struct {
-	Outcome   Outcome
+	Outcome Outcome
+	// RiskLevel is the final level: the maximum of policy, floor and claim.
 	RiskLevel RiskLevel
-	// Rules are the ids of the rules that decided, Reasons their words.
+	// Rules are the ids of the rules that decided, Reasons their texts.
 	Rules   []string
 	Reasons []string
-	// Required, Roles, People, Groups, Expiry are those of the approval; they are set
-	// for every outcome but deny, since the gate may still ask.
+	// Required, Roles, People, Groups and Expiry are those of the approval. They
+	// are set for every outcome but deny, since the gate may still ask people.
 	Required int
 	Roles    []Role
 	People   []string
 	Groups   []string
 	Expiry   time.Duration
-	// Timing is that of the approval. Where it has stages, Roles, People and Groups
-	// are those of the first one, and Expiry is the sum of all.
+	// Timing is the approval's schedule. With stages, Roles, People and Groups are
+	// those of the first stage, and Expiry is the sum of all stages.
 	Timing
-	// Hold is nil where no rule sets one.
+	// Hold is how long an approved action waits before it is sent; nil where no
+	// rule sets it.
 	Hold *time.Duration
-	// ExcludeProposer is always true; it stands here for the explanation.
+	// EditUpTo is the level up to which an editor approves: see [EditorMayApprove].
+	EditUpTo RiskLevel
+	// Ceilings are the claims that an approval of the action reserves. (The
+	// proposer is always excluded; no field says so.)
 	Ceilings []CeilingClaim
 }
 
-// Grounds tells why a stored action was judged as it was: what the deciding
-// rules looked at, and what its level came from.
+// Grounds tells why a stored action was judged as it was: what the deciding rules
+// looked at, and where its risk level came from.
 type Grounds struct {
-	// Type is the name under which the policy knows the action type, Listed the
-	// level that it lists it with; 0 where it does not list it.
+	// Type is the policy's name for the action type. Listed is the level that the
+	// policy lists it with; 0 when it does not.
 	Type   string    `json:"type"`
 	Listed RiskLevel `json:"listed,omitempty"`
-	// Floor is the connector's for the operation, Claimed the proposer's; 0 for
-	// none.
+	// Floor is the connector's minimum level for the operation, Claimed the
+	// proposer's level; 0 for none.
 	Floor   RiskLevel    `json:"floor,omitempty"`
 	Claimed RiskLevel    `json:"claimed,omitempty"`
 	Rules   []RuleGround `json:"rules"`
@@ -54,19 +59,22 @@ type Grounds struct {
 // RuleGround is a rule that decided, with its condition and the facts that the
 // condition names.
 type RuleGround struct {
-	Rule    string     `json:"rule"`
-	Outcome Outcome    `json:"outcome"`
-	When    string     `json:"when"`
-	Risk    RiskLevel  `json:"risk,omitempty"`
-	Facts   []RuleFact `json:"facts"`
+	Rule    string  `json:"rule"`
+	Outcome Outcome `json:"outcome"`
+	// When is the condition's text in the policy.
+	When string `json:"when"`
+	// Risk is the level that the rule sets, 0 for none.
+	Risk  RiskLevel  `json:"risk,omitempty"`
+	Facts []RuleFact `json:"facts"`
 }
 
-// RuleFact is a fact as the rule saw it. The value is "" where the proposal does
-// not give it, and where it is too long to be told.
+// RuleFact is a fact as the rule saw it. Value is "" when the proposal does not
+// give the fact, and when the value is too long to show.
 type RuleFact struct {
 	Name  string `json:"name"`
 	Value JSON   `json:"value,omitempty"`
-	Long  bool   `json:"long,omitempty"`
+	// Long is true when the value is too long to show.
+	Long bool `json:"long,omitempty"`
 }
 
 // CeilingClaim is what an action takes from one ceiling: a cumulative limit
@@ -74,26 +82,27 @@ type RuleFact struct {
 type CeilingClaim struct {
 	// Ceiling is the name of the ceiling in the policy.
 	Ceiling string `json:"ceiling"`
-	// Scope is what the limit is counted for: the tenant, or an agent, action
-	// type or target, as "agent:prn_…"; with "/USD" after it for an amount in that
-	// currency.
+	// Scope is the account that the limit applies to: the tenant, or an agent,
+	// action type or target, as "agent:prn_…"; followed by "/USD" for an amount in
+	// that currency.
 	Scope string `json:"scope"`
 	// Amount is what this action takes: 1 for a ceiling by count.
 	Amount Decimal `json:"amount"`
-	Limit  Decimal `json:"limit"`
+	// Limit is the ceiling's limit when the action was judged.
+	Limit Decimal `json:"limit"`
 	// Window is the length of the sliding window.
 	Window Duration `json:"window"`
-	// Currency is what amount and limit are in, as an ISO 4217 code; "" for a
-	// count, and for an amount of which nobody says it.
+	// Currency is the unit of amount and limit, as an ISO 4217 code; "" for a
+	// count, and for an amount without a stated currency.
 	Currency string `json:"currency,omitempty"`
 }
 
-// ceilingSlices is how many slices of time the window of a ceiling has.
+// ceilingSlices is the number of time slices in the window of a ceiling.
 const ceilingSlices = 64
 
-// CountedAt returns the end of the slice of time that a claim is reserved in. The
-// claim counts until the window has passed this end: for up to a 64th of the window
-// longer than the window itself, and never for less.
+// CountedAt returns the end of the time slice in which a claim is reserved. The
+// claim counts until the window has passed this end: for at least the window, and
+// for up to a 64th of it longer.
 func (c CeilingClaim) CountedAt(reserved time.Time) time.Time {
 	slice := max(c.Window.D()/ceilingSlices, time.Microsecond)
 	end := reserved.Truncate(slice)
@@ -103,14 +112,15 @@ func (c CeilingClaim) CountedAt(reserved time.Time) time.Time {
 	return end.Truncate(time.Microsecond)
 }
 
-// CeilingUse is what is reserved of one ceiling for one scope.
+// CeilingUse is the reserved sum of one ceiling for one scope.
 type CeilingUse struct {
 	Scope string
-	Used  Decimal
+	// Used is a count, or an amount in the scope's currency.
+	Used Decimal
 }
 
-// CeilingSpan names the claims on a ceiling for one scope that were reserved after
-// Since.
+// CeilingSpan selects the claims on a ceiling for one scope that were reserved
+// after Since.
 type CeilingSpan struct {
 	Ceiling string
 	Scope   string
@@ -120,32 +130,35 @@ type CeilingSpan struct {
 // CeilingAccount tells how full one account of a ceiling of the active policy is.
 type CeilingAccount struct {
 	Ceiling string `json:"ceiling"`
-	// Per is what the ceiling is counted per: tenant, agent, type or target.
+	// Per is what the ceiling has one account for each of: tenant, agent, type or
+	// target.
 	Per string `json:"per"`
 	// Scope is as in CeilingClaim; "" where nothing is counted yet.
 	Scope string `json:"scope,omitempty"`
-	// Name is that of the principal that an agent's scope counts for.
+	// Name is the name of the principal of an agent's scope.
 	Name     string   `json:"name,omitempty"`
 	Currency string   `json:"currency,omitempty"`
 	Window   Duration `json:"window"`
-	Limit    Decimal  `json:"limit"`
-	Used     Decimal  `json:"used"`
-	// Left is what is free, 0 where more is used than a limit of today lets.
+	// Limit and Used are counts, or amounts in Currency.
+	Limit Decimal `json:"limit"`
+	Used  Decimal `json:"used"`
+	// Left is what is free; 0 when more is used than the present limit allows.
 	Left Decimal `json:"left"`
 }
 
-// CeilingExcess is why a pending action cannot be approved now: what it takes from
-// a ceiling does not fit into what is left.
+// CeilingExcess says why a pending action cannot be approved now: its claim on a
+// ceiling exceeds what is left.
 type CeilingExcess struct {
 	CeilingClaim
+	// Used and Left are those of the account now.
 	Used Decimal `json:"used"`
 	Left Decimal `json:"left"`
-	// Never tells that the action takes more than the whole limit: it does not fit
-	// when the window has passed either.
+	// Never is true when the action takes more than the whole limit, so that it
+	// will not fit later either.
 	Never bool `json:"never,omitempty"`
 }
 
-// CeilingLeft is what a limit leaves free, 0 at least.
+// CeilingLeft returns what a limit leaves free, at least 0.
 func CeilingLeft(limit, used Decimal) Decimal {
 	if left := limit.Sub(used); left.Sign() > 0 {
 		return left
@@ -156,48 +169,54 @@ func CeilingLeft(limit, used Decimal) Decimal {
 // PolicyVersion is one stored policy. Versions of a tenant count from 1; one
 // is active.
 type PolicyVersion struct {
-	Tenant    string    `json:"tenant"`
-	Version   int       `json:"version"`
-	Source    string    `json:"source"`
-	SHA256    string    `json:"sha256"`
-	Active    bool      `json:"active"`
+	Tenant  string `json:"tenant"`
+	Version int    `json:"version"`
+	// Source is the text; lists leave it out.
+	Source string `json:"source"`
+	// SHA256 is the hash of Source.
+	SHA256 string `json:"sha256"`
+	Active bool   `json:"active"`
+	// AppliedBy is the name of who applied the version, AppliedAt when.
 	AppliedBy string    `json:"applied_by"`
 	AppliedAt time.Time `json:"applied_at"`
-	// Warnings are set in the answer of applying the version: what can hardly be
-	// meant, and whom it asks who is not there. They are not stored.
+	// Warnings are set in the answer to applying the version: rules that are
+	// probably mistakes, and people who are asked but do not exist. They are not
+	// stored.
 	Warnings []PolicyFinding `json:"warnings,omitempty"`
-	// ActionID is the action by which it was approved, "" for one that was
+	// ActionID is the action by which the version was approved, "" for one that was
 	// applied directly.
 	ActionID string `json:"action_id,omitempty"`
 }
 
-// PolicyCheck is what a linter and the policy's own tests say of a text that
-// is not stored.
+// PolicyCheck is the result of linting a policy text and running the policy's own
+// tests. The text is not stored.
 type PolicyCheck struct {
 	// Findings are in the order of the text.
 	Findings []PolicyFinding `json:"findings"`
-	// Tests are empty when the text does not parse.
+	// Tests is empty when the text does not parse.
 	Tests []PolicyTest `json:"tests"`
 }
 
-// PolicyFinding is one thing to say of a line.
+// PolicyFinding is one remark on a line of a policy.
 type PolicyFinding struct {
+	// Line and Column count from 1.
 	Line   int    `json:"line"`
 	Column int    `json:"column"`
 	Detail string `json:"detail"`
-	// Remark marks what is for a person to look at, and hinders nothing.
+	// Remark marks a finding for a person to look at. It does not block the policy.
 	Remark bool `json:"remark,omitempty"`
 }
 
-// PolicyTest is how one test of the text came out; it passed when nothing
-// differs.
+// PolicyTest is the result of one test of the text. It passed when Differences is
+// empty.
 type PolicyTest struct {
-	Name        string   `json:"name"`
+	Name string `json:"name"`
+	// Line is the test's line in the text, from 1.
 	Line        int      `json:"line"`
 	Differences []string `json:"differences,omitempty"`
 }
 
-// OK reports whether nothing stands against applying the text.
+// OK reports whether nothing blocks applying the text.
 func (c *PolicyCheck) OK() bool {
 	for _, f := range c.Findings {
 		if !f.Remark {

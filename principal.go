@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Kind tells people from programs.
+// Kind distinguishes people from programs.
 type Kind string
 
 // The kinds of principal.
@@ -30,7 +30,7 @@ const (
 	RoleAdmin    Role = "admin"
 )
 
-// Roles lists every role there is.
+// Roles lists every role.
 func Roles() []Role {
 	return []Role{RoleProposer, RoleApprover, RoleOperator, RoleAuditor, RoleViewer, RoleWorker, RoleAdmin}
 }
@@ -40,21 +40,23 @@ func Roles() []Role {
 type Principal struct {
 	ID     string `json:"id"`
 	Tenant string `json:"tenant"`
-	Name   string `json:"name"`
-	Kind   Kind   `json:"kind"`
-	Roles  []Role `json:"roles"`
-	// Person identifies the human behind the principal: two principals of one
-	// human share it, and count as one voter. It is the principal's own id
-	// unless an administrator says otherwise.
+	// Name is unique in the tenant, without regard to case; see [ValidName].
+	Name  string `json:"name"`
+	Kind  Kind   `json:"kind"`
+	Roles []Role `json:"roles"`
+	// Person identifies the human behind the principal: two principals of one human
+	// share it, and count as one voter. It is the principal's own id unless an
+	// administrator sets another.
 	Person string `json:"person"`
-	// Sponsor is the id of the person who answers for an agent.
+	// Sponsor is the id of the person who answers for an agent, "" for none.
 	Sponsor string `json:"sponsor,omitempty"`
 	// Groups are the memberships of a person, by group and source.
-	Groups    []Membership `json:"groups,omitempty"`
-	Disabled  bool         `json:"disabled"`
-	CreatedAt time.Time    `json:"created_at"`
+	Groups []Membership `json:"groups,omitempty"`
+	// Disabled principals cannot act, and their votes do not count.
+	Disabled  bool      `json:"disabled"`
+	CreatedAt time.Time `json:"created_at"`
 	// ApproverSince is when the principal last gained the right to approve; nil
-	// for one that has had it since CreatedAt, or never had it.
+	// when the principal has had it since CreatedAt, or never had it.
 	ApproverSince *time.Time `json:"approver_since,omitempty"`
 }
 
@@ -74,6 +76,7 @@ func (p *Principal) Validate() error {
 	if !ValidName(p.Name) {
 		v.Add("/name", "must be 1 to 128 letters, digits, or any of ._@:+- and begin with a letter or digit")
 	}
+
 	switch p.Kind {
 	case KindPerson, KindService:
 	case KindAgent:
@@ -88,6 +91,7 @@ func (p *Principal) Validate() error {
 	if p.Kind == KindService && (slices.Contains(p.Roles, RoleApprover) || slices.Contains(p.Roles, RoleAdmin)) {
 		v.Add("/roles", "only a person can be approver or admin")
 	}
+
 	if len(p.Roles) == 0 {
 		v.Add("/roles", "at least one role is needed")
 	}
@@ -99,6 +103,7 @@ func (p *Principal) Validate() error {
 			v.Add("/roles", "viewer stands alone")
 		}
 	}
+
 	if len(p.Groups) > 0 && p.Kind != KindPerson {
 		v.Add("/groups", "only a person is in a group")
 	}
@@ -113,20 +118,23 @@ func (p *Principal) Validate() error {
 
 // Key is an API key as stored: never the secret, only its SHA-256.
 type Key struct {
-	ID          string     `json:"id"`
-	Tenant      string     `json:"tenant"`
-	PrincipalID string     `json:"principal_id"`
-	Hash        [32]byte   `json:"-"`
-	CreatedAt   time.Time  `json:"created_at"`
-	RevokedAt   *time.Time `json:"revoked_at"`
+	ID          string `json:"id"`
+	Tenant      string `json:"tenant"`
+	PrincipalID string `json:"principal_id"`
+	// Hash is the SHA-256 of the secret.
+	Hash      [32]byte  `json:"-"`
+	CreatedAt time.Time `json:"created_at"`
+	// RevokedAt is nil while the key is valid.
+	RevokedAt *time.Time `json:"revoked_at"`
 }
 
-// Tenant is a wall: nothing of one is ever visible in another. The tenant
+// Tenant is a wall: no data of one tenant is ever visible in another. The tenant
 // "default" always exists; its administrators create the others.
 type Tenant struct {
 	ID        string    `json:"id"`
 	CreatedAt time.Time `json:"created_at"`
-	// FromTenant is the tenant whose administrator made it, in the answer to that.
+	// FromTenant is set only in the answer to the creation: the tenant of the
+	// administrator who created it.
 	FromTenant string `json:"from_tenant,omitempty"`
 }
 
@@ -145,41 +153,44 @@ const (
 	ViaSlack   Channel = "slack"
 	ViaLink    Channel = "link"
 	ViaPolicy  Channel = "policy"
-	// ViaClient stands for whatever channel the client names: the server does not
-	// know that it is one.
+	// ViaClient stands for any channel that the client names. The server does not
+	// verify the name.
 	ViaClient Channel = "client"
 )
 
-// Caller is who makes a request, and what the request proved.
+// Caller is the principal that makes a request, and what the request proved.
 type Caller struct {
 	Principal *Principal
-	// StepUp is true when the request carried the person's second secret: the
-	// edit token, or what stands in for it on the channel.
+	// StepUp is true when the request carried the person's second secret: the edit
+	// token, or its substitute on the channel.
 	StepUp bool
-	// TokenShown is true when a request of a browser carried the person's edit
-	// token: then changing rights and rules takes no fresh sign-in.
+	// TokenShown is true when a browser's request carried the person's edit token.
+	// Changing rights and rules then needs no fresh sign-in.
 	TokenShown bool
-	// Session is that of a browser, nil for a caller with a key. In a session
-	// L4 and L5 need a [StepUp] for the action as it was shown besides.
-	Session   *Session
-	Via       Channel
+	// Session is the browser's session, nil for a caller with a key. In a session,
+	// L4 and L5 also need a [StepUp] for the action as it was shown.
+	Session *Session
+	// Via is the channel, set by the server.
+	Via Channel
+	// RequestID appears in logs.
 	RequestID string
 	// Idempotency is the client's Idempotency-Key, nil when it sent none.
 	Idempotency *IdempotencyRequest
-	// Link is set for a decision by link, which holds only as long as the link does.
+	// Link is set for a decision by link, which is valid only as long as the link
+	// is.
 	Link *LinkProof
-	// Presumed is set while Principal and StepUp are remembered from an earlier
-	// request under the same secrets, and not looked up for this one.
+	// Presumed is set while Principal and StepUp come from the credential cache and
+	// have not been looked up for this request.
 	Presumed *Presumption
 }
 
-// Presumption is what has to hold still for a caller who is remembered. Only
-// use cases that prove it in their own transaction, before they do anything,
-// take such a caller; all others refuse it.
+// Presumption is what must still be true of a caller from the credential cache.
+// Only use cases that verify it in their own transaction, before anything else,
+// accept such a caller; all others refuse it.
 type Presumption struct {
-	// Key and EditToken are the hashes of the secrets of the request.
+	// Key and EditToken are the hashes of the request's secrets.
 	Key, EditToken [32]byte
-	// Proven is set by the use case once it was found to hold.
+	// Proven is set by the use case once it has verified the presumption.
 	Proven bool
 }
 
@@ -190,9 +201,9 @@ func NewContext(ctx context.Context, c *Caller) context.Context {
 	return context.WithValue(ctx, callerKey{}, c)
 }
 
-// CallerFrom returns the caller of the context. Without one, or with one whose
-// principal is missing or disabled, or only presumed, the error has code
-// unauthenticated.
+// CallerFrom returns the caller of the context. The error has code unauthenticated
+// when there is no caller, when its principal is missing or disabled, and when it
+// is presumed and not yet proven.
 func CallerFrom(ctx context.Context) (*Caller, error) {
 	c, err := PresumedFrom(ctx)
 	if err == nil && c.Presumed != nil && !c.Presumed.Proven {
@@ -201,7 +212,7 @@ func CallerFrom(ctx context.Context) (*Caller, error) {
 	return c, err
 }
 
-// PresumedFrom is CallerFrom for those who prove what is presumed.
+// PresumedFrom is CallerFrom for use cases that verify a presumption themselves.
 func PresumedFrom(ctx context.Context) (*Caller, error) {
 	c, _ := ctx.Value(callerKey{}).(*Caller)
 	if c == nil || c.Principal == nil || c.Principal.Disabled {

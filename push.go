@@ -2,7 +2,7 @@ package gatehouse
 
 import "time"
 
-// PushStatus is the state of the work of carrying an action out.
+// PushStatus is the state of a push.
 type PushStatus string
 
 // The states of a push.
@@ -25,40 +25,49 @@ type Push struct {
 	IdempotencyKey string     `json:"idempotency_key"`
 	Digest         Digest     `json:"digest"`
 	Status         PushStatus `json:"status"`
-	// Attempts counts the recorded intents; it is raised before each call.
+	// Attempts counts the recorded intents; each is recorded before its call.
 	Attempts int `json:"attempts"`
-	// AttemptBase is Attempts at the last replay: the retry budget counts from here.
-	AttemptBase int        `json:"-"`
-	LastError   string     `json:"last_error"`
-	ErrorCode   string     `json:"error_code,omitempty"`
-	NotBefore   time.Time  `json:"not_before"`
-	CreatedAt   time.Time  `json:"created_at"`
+	// AttemptBase is the value of Attempts at the last replay: the retry budget
+	// counts from here.
+	AttemptBase int `json:"-"`
+	// LastError and ErrorCode describe the last failure; "" before one.
+	LastError string `json:"last_error"`
+	ErrorCode string `json:"error_code,omitempty"`
+	// NotBefore is the end of the hold: no claim before it.
+	NotBefore time.Time `json:"not_before"`
+	CreatedAt time.Time `json:"created_at"`
+	// NextAttempt is when a queued push is due, nil for none.
 	NextAttempt *time.Time `json:"next_attempt_at"`
-	PickedAt    *time.Time `json:"picked_at"`
-	SentAt      *time.Time `json:"sent_at"`
-	AppliedAt   *time.Time `json:"applied_at"`
-	FinishedAt  *time.Time `json:"finished_at"`
+	// PickedAt is the time of the last claim, SentAt of the last recorded intent.
+	PickedAt  *time.Time `json:"picked_at"`
+	SentAt    *time.Time `json:"sent_at"`
+	AppliedAt *time.Time `json:"applied_at"`
+	// FinishedAt is nil while the push is queued or in flight.
+	FinishedAt *time.Time `json:"finished_at"`
 	// Generation fences stale holders: each claim raises it by one.
-	Generation int        `json:"generation"`
+	Generation int `json:"generation"`
+	// LeaseOwner holds the push until LeaseUntil; "" and nil for no lease.
 	LeaseOwner string     `json:"lease_owner,omitempty"`
 	LeaseUntil *time.Time `json:"lease_expires_at"`
-	Replays    int        `json:"replays"`
-	// PutBack counts the claims that ended without an attempt since the breaker of
-	// the connector was open.
+	// Replays counts the replays.
+	Replays int `json:"replays"`
+	// PutBack counts the claims that ended without an attempt because the
+	// connector's breaker was open.
 	PutBack int `json:"put_back,omitempty"`
-	// Lane is "" for what the dispatcher carries out, else the connector whose
-	// workers outside do.
+	// Lane is "" for pushes of the dispatcher, else the connector whose outside
+	// workers lease the push.
 	Lane string `json:"lane,omitempty"`
 	// TargetSays is what the target answered to the call that made the push a
 	// dead letter: at most [MaxTargetSays] bytes, without secrets, "" for nothing.
 	TargetSays string `json:"target_says,omitempty"`
-	// ClosedAt is set when a failed push is discarded: it is never replayed.
+	// ClosedAt is set when a failed push is discarded; it can never be replayed
+	// then.
 	ClosedAt     *time.Time `json:"closed_at,omitempty"`
 	ClosedBy     string     `json:"closed_by,omitempty"`
 	ClosedReason string     `json:"closed_reason,omitempty"`
 }
 
-// MaxTargetSays bounds the target's own words that a push keeps, in bytes.
+// MaxTargetSays bounds TargetSays of a push, in bytes.
 const MaxTargetSays = 2 << 10
 
 // DeadLetter reports whether the push needs a person: its outcome is unknown,
@@ -79,8 +88,8 @@ type PushSummary struct {
 	AppliedAt   *time.Time `json:"applied_at"`
 }
 
-// SetPush attaches to an action what it shows of its push, and completes the
-// action's failure with it.
+// SetPush attaches the summary of its push to an action, and completes the action's
+// failure from the push.
 func (a *Action) SetPush(p *Push) {
 	a.Push = p.Summary()
 	if a.Status != StatusFailed && a.Status != StatusUnknown {
@@ -94,7 +103,7 @@ func (a *Action) SetPush(p *Push) {
 	a.Failure = &f
 }
 
-// Summary returns what an action shows of its push.
+// Summary returns the part of the push that an action shows.
 func (p *Push) Summary() *PushSummary {
 	return &PushSummary{
 		ID: p.ID, Status: p.Status, Attempts: p.Attempts, LastError: p.LastError,
@@ -102,7 +111,7 @@ func (p *Push) Summary() *PushSummary {
 	}
 }
 
-// ReceiptOutcome is what came of one call.
+// ReceiptOutcome is the outcome of one call.
 type ReceiptOutcome string
 
 // The outcomes of a call.
@@ -117,40 +126,47 @@ const (
 // Receipt records one call: what was attempted, what happened, and whether and
 // how it can be reversed.
 type Receipt struct {
-	ID               string         `json:"id"`
-	Tenant           string         `json:"tenant"`
-	ActionID         string         `json:"action_id"`
-	PushID           string         `json:"push_id"`
-	IdempotencyKey   string         `json:"idempotency_key"`
-	Attempt          int            `json:"attempt"`
-	Generation       int            `json:"generation"`
-	Outcome          ReceiptOutcome `json:"outcome"`
-	ErrorCode        string         `json:"error_code,omitempty"`
-	Error            string         `json:"error,omitempty"`
-	ExternalID       string         `json:"external_id,omitempty"`
-	RequestMetadata  JSON           `json:"request_metadata"`
-	ResponseMetadata JSON           `json:"response_metadata"`
-	Reversible       bool           `json:"reversible"`
+	ID             string `json:"id"`
+	Tenant         string `json:"tenant"`
+	ActionID       string `json:"action_id"`
+	PushID         string `json:"push_id"`
+	IdempotencyKey string `json:"idempotency_key"`
+	// Attempt is the push's Attempts, Generation its Generation, at the call.
+	Attempt    int            `json:"attempt"`
+	Generation int            `json:"generation"`
+	Outcome    ReceiptOutcome `json:"outcome"`
+	// ErrorCode and Error describe a failed call, "" for a success.
+	ErrorCode  string `json:"error_code,omitempty"`
+	Error      string `json:"error,omitempty"`
+	ExternalID string `json:"external_id,omitempty"`
+	// RequestMetadata and ResponseMetadata are evidence, without secrets.
+	RequestMetadata  JSON `json:"request_metadata"`
+	ResponseMetadata JSON `json:"response_metadata"`
+	Reversible       bool `json:"reversible"`
 	// Reversal describes the change that undoes this one; nil when there is none.
 	Reversal *Reversal `json:"reversal,omitempty"`
-	// Late marks evidence of a holder that had lost its lease: it changed no state.
+	// Late marks evidence from a holder that had lost its lease. It changed no
+	// state.
 	Late bool `json:"late,omitempty"`
-	// Source is "call" for an answer to our call, "receipt", "read_back" or
-	// "operator" for an outcome learned otherwise.
-	Source string    `json:"source"`
-	At     time.Time `json:"at"`
+	// Source is "call" for an answer to the gate's own call; "check" for an attempt
+	// that ended before its call, because the target could not be checked; and
+	// "receipt", "read_back" or "operator" for an outcome learned otherwise.
+	Source string `json:"source"`
+	// At is when the outcome was recorded.
+	At time.Time `json:"at"`
 }
 
 // Reversal is the change that undoes an applied one. It is proposed as an
 // action of its own and goes through the gate like any other.
 type Reversal struct {
-	Operation      string `json:"operation"`
-	Target         Target `json:"target"`
-	CurrentState   JSON   `json:"current_state,omitempty"`
-	ProposedChange JSON   `json:"proposed_change"`
+	Operation string `json:"operation"`
+	Target    Target `json:"target"`
+	// CurrentState is the expected state before the reversal, "" for none.
+	CurrentState   JSON `json:"current_state,omitempty"`
+	ProposedChange JSON `json:"proposed_change"`
 }
 
-// FirstDue is the earliest time at which the push can have been sent.
+// FirstDue returns the earliest time at which the push can have been sent.
 func (p *Push) FirstDue() time.Time {
 	if p.NotBefore.After(p.CreatedAt) {
 		return p.NotBefore
@@ -159,9 +175,9 @@ func (p *Push) FirstDue() time.Time {
 }
 
 // WithoutEffect reports whether the receipts prove that none of the first n
-// attempts had an effect. A receipt of a call or check speaks for its own
-// attempt, even a late one; one of a read-back or an operator for all up to its
-// attempt. An attempt without a receipt may have had its effect.
+// attempts had an effect. A receipt of a call or check, even a late one, proves its
+// own attempt; a receipt of a read-back or an operator proves all attempts up to
+// its own. An attempt without a receipt may have had its effect.
 func WithoutEffect(receipts []*Receipt, n int) bool {
 	proven := make(map[int]bool, n)
 	upTo := 0

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Question returns the digest of what an approval freezes when it is created:
-// how many people must approve, who may, who may not, from when until when, and
-// what they retype. The log's entry of the proposal holds it, so that a row that
-// was changed past the server is found.
+// Question returns the digest of what an approval freezes when it is created: how
+// many people must approve, who may, who may not, from when until when, and what
+// they retype. The log entry of the proposal holds the digest, so that a change of
+// the row behind the server's back is detected.
 func (a *Approval) Question() Digest {
 	confirm := JSON("null")
 	if a.Confirm != nil {
@@ -32,7 +32,7 @@ func (a *Approval) Question() Digest {
 	return NewDigest(ObjectJSON(append(members, Member{"schedule", a.digest()}, Member{"v", "2"})...))
 }
 
-// digest is the schedule as the digest of a question has it.
+// digest returns the schedule as part of a question's digest.
 func (s *Timing) digest() JSON {
 	stages := make([]JSON, 0, len(s.Stages))
 	for _, stage := range s.Stages {
@@ -56,10 +56,10 @@ func (s *Timing) digest() JSON {
 	)
 }
 
-// micros is a time as the stores keep it: microseconds since 1970.
+// micros returns a time as the stores keep it: microseconds since 1970.
 func micros(t time.Time) JSON { return JSON(strconv.FormatInt(t.UnixMicro(), 10)) }
 
-// set is a list without regard to its order.
+// set returns a list as a sorted array without duplicates.
 func set[T ~string](list []T) JSON {
 	list = slices.Clone(list)
 	slices.Sort(list)

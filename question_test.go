@@ -7,8 +7,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestQuestion: everything that an approval freezes changes its digest, and the
-// order of a list does not.
+// TestQuestion: everything that an approval freezes changes its digest; the order
+// of a list does not.
 func TestQuestion(t *testing.T) {
 	t.Parallel()
 	at := time.UnixMicro(1_795_000_000_000_000)

@@ -5,56 +5,58 @@ import (
 	"time"
 )
 
-// KeeperService is for who keeps a store: it tells what is about to be archived,
-// and settles what an old backup brought back.
+// KeeperService is for operators of a store: it previews the archiver, and settles
+// what an old backup brought back.
 type KeeperService interface {
-	// PreviewArchive tells what the archiver would take of the caller's tenant at
-	// this moment, and changes nothing. A retention of 0 is the configured one.
-	// The caller must be an administrator. It reads the whole store, for as long
-	// as [PreviewTime] at most.
+	// PreviewArchive tells what the archiver would move of the caller's tenant now,
+	// and changes nothing. A retention of 0 means the configured one. The caller
+	// must be an administrator. The preview reads the whole store, for at most
+	// [PreviewTime].
 	PreviewArchive(ctx context.Context, retention time.Duration) (*ArchivePreview, error)
-	// MarkUnknown marks the queued and leased pushes that were made before a
-	// time as unknown, with the code [ErrorRestored]: a store that was restored
-	// does not know whether they went out since. Nothing is sent again
-	// before its outcome is resolved. Each is marked in a transaction of its own,
-	// and the call may be repeated. The caller must be an administrator, and
-	// marks the pushes of its own tenant: another one has code not_found.
+	// MarkUnknown marks the queued and leased pushes that were created before a
+	// time as unknown, with the code [ErrorRestored]: a restored store does not
+	// know whether they were sent after the backup. None is sent again before its
+	// outcome is resolved. Each is marked in its own transaction, and the call may
+	// be repeated. The caller must be an administrator and marks pushes of the own
+	// tenant; another tenant has code not_found.
 	MarkUnknown(ctx context.Context, r MarkUnknownRequest) (*MarkUnknownAnswer, error)
-	// AskTargets asks the targets of the tenant's unknown pushes for their
-	// effects, by read-back, and settles those that are proven. Nothing is sent.
-	// The caller must be an operator.
+	// AskTargets reads back the effects of the tenant's unknown pushes from their
+	// targets, and settles those that are proven. It sends nothing. The caller must
+	// be an operator.
 	AskTargets(ctx context.Context, r AskRequest) (*AskAnswer, error)
-	// CheckRoles tells what has waited too long for the roles sequencer, dispatcher,
-	// sweeper and runner of serve, over all tenants, and for outside workers in
-	// the caller's. The caller must be an operator.
+	// CheckRoles reports work that has waited too long for the roles sequencer,
+	// dispatcher, sweeper and runner of serve in all tenants, and for outside
+	// workers in the caller's tenant. The caller must be an operator.
 	CheckRoles(ctx context.Context) (*RoleCheck, error)
 }
 
 // PreviewTime bounds one preview of the archive.
 const PreviewTime = 20 * time.Second
 
-// ErrorRestored is the error code of a push of which a restored store does not
-// know whether it was sent.
+// ErrorRestored is the error code of a push in a restored store that may have been
+// sent after the backup.
 const ErrorRestored = "restored"
 
 // ArchivePreview is what the archiver would move at this moment.
 type ArchivePreview struct {
-	// Retention is what was asked for, Configured what the server has; nil for
-	// none. The archiver works by what is configured only.
+	// Retention is what was asked for, Configured the server's setting, nil for
+	// none. The archiver uses the configured one only.
 	Retention  Duration  `json:"retention"`
 	Configured *Duration `json:"configured,omitempty"`
-	// EndedBefore is when an action must have ended.
+	// EndedBefore is the time before which an action must have ended.
 	EndedBefore time.Time `json:"ended_before"`
-	Actions     int       `json:"actions"`
-	// Bytes is what was proposed, and what stood before, of these actions: about
-	// what the living tables lose.
+	// Actions counts the actions that would move.
+	Actions int `json:"actions"`
+	// Bytes is the size of the actions' changes and pre-images: about what the live
+	// tables lose.
 	Bytes int64 `json:"bytes"`
-	// Oldest and Newest are the earliest and the latest end among them.
+	// Oldest and Newest are the earliest and the latest end among the actions; nil
+	// for none.
 	Oldest  *time.Time       `json:"oldest_ended_at,omitempty"`
 	Newest  *time.Time       `json:"newest_ended_at,omitempty"`
 	Tenants []TenantArchived `json:"tenants"`
-	// Complete is false when the time was over before the end of the store:
-	// then there may be more.
+	// Complete is false when the time ran out before the end of the store; there
+	// may be more actions then.
 	Complete bool `json:"complete"`
 }
 
@@ -69,21 +71,23 @@ const MaxMarked = 1000
 
 // MarkUnknownRequest says which pushes are to be marked. DryRun nil means true.
 type MarkUnknownRequest struct {
-	// Before is the moment at which the restored store began to be served, or
-	// any between that and the backup: what was made later never went out.
+	// Before is the moment at which the restored store began to serve, or any
+	// moment between the backup and that. Pushes created later were never sent
+	// before the restore.
 	Before time.Time `json:"before"`
-	// Tenant is the caller's own, or "" for the same.
+	// Tenant is the caller's own tenant; "" means the same.
 	Tenant string `json:"tenant,omitempty"`
-	// Connector and Class narrow the pushes down; "" is all of them. Class is
-	// A, B or C, as the connector's configuration says now.
+	// Connector and Class narrow the pushes down; "" matches all. Class is A, B or
+	// C, as the connector is configured now.
 	Connector string `json:"connector,omitempty"`
 	Class     string `json:"class,omitempty"`
-	DryRun    *bool  `json:"dry_run,omitempty"`
+	// DryRun nil means true.
+	DryRun *bool `json:"dry_run,omitempty"`
 	// Limit is 1 to MaxMarked, which is the default.
 	Limit int `json:"limit,omitempty"`
 }
 
-// Validate finds what is missing or outside its range, as code invalid.
+// Validate returns an [Error] with code invalid.
 func (r *MarkUnknownRequest) Validate() error {
 	var v Violations
 	if r.Before.IsZero() {
@@ -100,15 +104,16 @@ func (r *MarkUnknownRequest) Validate() error {
 
 // MarkUnknownAnswer lists what would be, or was, marked.
 type MarkUnknownAnswer struct {
-	DryRun bool         `json:"dry_run"`
-	Items  []MarkedPush `json:"items"`
-	// Marked counts those whose outcome is unknown now.
+	DryRun bool `json:"dry_run"`
+	// Items lists the pushes, at most the request's Limit.
+	Items []MarkedPush `json:"items"`
+	// Marked counts the pushes whose outcome is now unknown.
 	Marked int `json:"marked"`
-	// More is true when the limit was met: call again.
+	// More is true when the limit was reached: call again.
 	More bool `json:"more"`
 }
 
-// MarkedPush is one of them. Was is the push's status before.
+// MarkedPush is one of the pushes. Was is its status before.
 type MarkedPush struct {
 	Tenant    string     `json:"tenant"`
 	PushID    string     `json:"push_id"`
@@ -123,16 +128,17 @@ type MarkedPush struct {
 	CreatedAt time.Time  `json:"created_at"`
 }
 
-// AskRequest names unknown pushes. Without names it is a page of them, newest
-// first, behind Cursor.
+// AskRequest names unknown pushes. Without IDs it selects a page of them, newest
+// first, starting at Cursor.
 type AskRequest struct {
 	IDs    []string `json:"ids,omitempty"`
 	Cursor string   `json:"cursor,omitempty"`
-	// Limit is 1 to MaxAsked, which is the default: each is a question to a target.
+	// Limit is 1 to MaxAsked, which is the default. Each push is one question to a
+	// target.
 	Limit int `json:"limit,omitempty"`
 }
 
-// Validate finds what is outside its range, as code invalid.
+// Validate returns an [Error] with code invalid.
 func (r *AskRequest) Validate() error {
 	var v Violations
 	if r.Limit < 0 || r.Limit > MaxAsked {
@@ -144,19 +150,20 @@ func (r *AskRequest) Validate() error {
 	return v.Err()
 }
 
-// MaxAsked bounds how many targets one call asks.
+// MaxAsked bounds how many questions to targets one call asks.
 const MaxAsked = 50
 
-// AskAnswer has a result for each push that was asked for.
+// AskAnswer has a result for each selected push.
 type AskAnswer struct {
 	Results []AskResult `json:"results"`
-	Settled int         `json:"settled"`
+	// Settled counts the pushes whose outcome is now known.
+	Settled int `json:"settled"`
 	// NextCursor is "" when there are no more.
 	NextCursor string `json:"next_cursor,omitempty"`
 }
 
-// AskResult is what the target told: Outcome is applied, failed (it is proven
-// that there was no effect and can be none), or unknown, with the reason.
+// AskResult is what the target answered. Outcome is applied; failed, which proves
+// that there was no effect and can be none; or unknown, with the reason in Detail.
 type AskResult struct {
 	PushID  string     `json:"push_id"`
 	Outcome PushStatus `json:"outcome"`

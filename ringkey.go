@@ -5,36 +5,38 @@ import (
 	"time"
 )
 
-// RingPurpose is what a key of the ring is for.
+// RingPurpose is the use of a ring's keys.
 type RingPurpose string
 
 // RingLinks are the keys that sign links in mails.
 const RingLinks RingPurpose = "links"
 
 // RingKey is a key of a tenant, sealed under the master key, which is not in the
-// store. Of each purpose one key is in use; those before it are still known for a
+// store. Each purpose has one active key; its predecessors still verify for a
 // while.
 type RingKey struct {
 	ID string `json:"id"`
-	// Number names the key in what it signs; unique over all tenants.
+	// Number identifies the key in its signatures; unique over all tenants.
 	Number  uint32      `json:"number"`
 	Tenant  string      `json:"tenant"`
 	Purpose RingPurpose `json:"purpose"`
-	// Sealed is the key, sealed under the master key of the id Master.
+	// Sealed is the key, encrypted under the master key whose id is Master.
 	Sealed    []byte    `json:"-"`
 	Master    string    `json:"master"`
 	CreatedAt time.Time `json:"created_at"`
-	CreatedBy string    `json:"created_by"`
-	// RetiredAt is when a newer key took its place; nil for the one in use.
+	// CreatedBy is the id of who made the key, or "schedule" and the like.
+	CreatedBy string `json:"created_by"`
+	// RetiredAt is when a newer key replaced this one; nil for the active key.
 	RetiredAt *time.Time `json:"retired_at"`
-	// EndsAt is until when a retired key is still known.
-	EndsAt    *time.Time `json:"ends_at"`
+	// EndsAt is until when a retired key still verifies.
+	EndsAt *time.Time `json:"ends_at"`
+	// RevokedAt is nil unless an administrator has revoked the key.
 	RevokedAt *time.Time `json:"revoked_at"`
-	// State is what the members above come to, in answers.
+	// State is the state that follows from the times above; set in answers only.
 	State RingKeyState `json:"state,omitempty"`
 }
 
-// RingKeyState is what a key of the ring is good for.
+// RingKeyState tells what a key of the ring can be used for.
 type RingKeyState string
 
 // The states.
@@ -45,7 +47,7 @@ const (
 	RingKeyRevoked RingKeyState = "revoked"
 )
 
-// StateAt is the state at a time.
+// StateAt returns the state at a time.
 func (k *RingKey) StateAt(now time.Time) RingKeyState {
 	switch {
 	case k.RevokedAt != nil:
@@ -58,7 +60,7 @@ func (k *RingKey) StateAt(now time.Time) RingKeyState {
 	return RingKeyRetired
 }
 
-// Known reports whether what the key has signed is still to be believed.
+// Known reports whether signatures of the key are still accepted.
 func (k *RingKey) Known(now time.Time) bool {
 	s := k.StateAt(now)
 	return s == RingKeyActive || s == RingKeyRetired
@@ -67,36 +69,31 @@ func (k *RingKey) Known(now time.Time) bool {
 // LinkKeyService manages the keys that sign the links of the caller's tenant, for
 // administrators.
 type LinkKeyService interface {
-	// ListLinkKeys returns all keys, the newest first.
+	// ListLinkKeys returns all keys, newest first.
 	ListLinkKeys(ctx context.Context) ([]*RingKey, error)
-	// RotateLinkKeys makes a new key. Links signed with the one before are good until
-	// they expire.
+	// RotateLinkKeys makes a new key. Links signed with the previous one stay valid
+	// until they expire.
 	RotateLinkKeys(ctx context.Context) (*RingKey, error)
-	// RevokeLinkKey ends all links that the key, found by id, has signed. Where it was
-	// in use there is a new one. A revoked one stays as it is.
+	// RevokeLinkKey ends all links that the key, found by id, has signed. If it was
+	// the active key, a new one is made. Revoking a revoked key changes nothing.
 	RevokeLinkKey(ctx context.Context, id string) (*RingKey, error)
 }
 
 // RingReader finds keys of the ring.
 type RingReader interface {
-	// FindRingKey finds by number over all tenants, revoked and ended ones too.
-	FindRingKey(number uint32) (*RingKey, error)
-	// ListRingKeys returns the tenant's keys of a purpose, the newest first.
-	ListRingKeys(tenant string, purpose RingPurpose) ([]*RingKey, error)
-	// OldRingKeys returns, over all tenants, up to limit keys of a purpose that are in
-	// use and were made before a time.
-	OldRingKeys(purpose RingPurpose, before time.Time, limit int) ([]*RingKey, error)
+	// ListRingKeys returns the tenant's keys of a purpose, newest first.
+	ListRingKeys(purpose RingPurpose) ([]*RingKey, error)
 }
 
-// RingWriter writes them.
+// RingWriter writes keys of the ring.
 type RingWriter interface {
-	// InsertRingKey stores a key. A known number, and a second key of a tenant and
-	// purpose in use, are ErrConflict.
+	// InsertRingKey stores a key. An existing number, and a second active key of a
+	// tenant and purpose, are ErrConflict.
 	InsertRingKey(k *RingKey) error
-	// RetireRingKey sets retired_at to Now and ends_at, guarded by the key's being in
-	// use.
-	RetireRingKey(tenant, id string, ends time.Time) error
-	// RevokeRingKey sets revoked_at to Now, guarded by its not being revoked, and
-	// retired_at where it is not set.
-	RevokeRingKey(tenant, id string) error
+	// RetireRingKey sets retired_at to Now and ends_at, guarded by the key's being
+	// active.
+	RetireRingKey(id string, ends time.Time) error
+	// RevokeRingKey sets revoked_at to Now, guarded by its being unset, and
+	// retired_at where that is unset.
+	RevokeRingKey(id string) error
 }

@@ -17,7 +17,7 @@ const (
 	RunWaitingApproval RunStatus = "waiting_approval"
 	// RunWaiting: every open step waits for a time, an event or another run.
 	RunWaiting RunStatus = "waiting"
-	// RunRetrying: an attempt failed, and another one is due later.
+	// RunRetrying: an attempt failed, and another attempt is due later.
 	RunRetrying  RunStatus = "failed_retryable"
 	RunSucceeded RunStatus = "succeeded"
 	RunFailed    RunStatus = "failed_terminal"
@@ -34,12 +34,12 @@ type StepStatus string
 
 // The states of a step.
 const (
-	// StepBlocked: what it needs has not succeeded yet.
+	// StepBlocked: a step that it needs has not succeeded yet.
 	StepBlocked         StepStatus = "blocked"
 	StepReady           StepStatus = "ready"
 	StepRunning         StepStatus = "running"
 	StepWaitingApproval StepStatus = "waiting_approval"
-	// StepWaiting: for a time, an event, a child run, or its items.
+	// StepWaiting: it waits for a time, an event, a child run, or its items.
 	StepWaiting   StepStatus = "waiting"
 	StepRetrying  StepStatus = "failed_retryable"
 	StepSucceeded StepStatus = "succeeded"
@@ -55,7 +55,7 @@ func (s StepStatus) Final() bool {
 // Parked reports whether the step waits for something outside the runtime.
 func (s StepStatus) Parked() bool { return s == StepWaitingApproval || s == StepWaiting }
 
-// TriggerType says what began a run.
+// TriggerType is what started a run.
 type TriggerType string
 
 // The triggers.
@@ -69,47 +69,56 @@ const (
 
 // Run is an instance of a workflow version.
 type Run struct {
-	ID        string    `json:"id"`
-	Tenant    string    `json:"tenant"`
-	Workflow  string    `json:"workflow"`
-	Version   int       `json:"workflow_version"`
+	ID     string `json:"id"`
+	Tenant string `json:"tenant"`
+	// Workflow and Version name the definition, which never changes during the run.
+	Workflow string `json:"workflow"`
+	Version  int    `json:"workflow_version"`
+	// Workspace is the workflow's; claims are fair between workspaces.
 	Workspace string    `json:"workspace"`
 	Status    RunStatus `json:"status"`
-	// Stop is set once the run takes up nothing new: "" while it goes on, else
-	// the final state that it ends in when what is under way has settled.
+	// Stop is "" while the run goes on. Once set, the run starts nothing new, and
+	// ends in this final state when the work under way has settled.
 	Stop    RunStatus   `json:"stopping,omitempty"`
 	Trigger TriggerType `json:"trigger"`
-	// TriggerRef is unique per tenant and workflow; "" for none.
+	// TriggerRef is the trigger's own id for the run, unique per tenant and
+	// workflow; "" for none.
 	TriggerRef string `json:"trigger_ref,omitempty"`
-	Input      JSON   `json:"input"`
-	// Output is what the workflow's output template made when it succeeded.
+	// Input is the object that the run was started with.
+	Input JSON `json:"input"`
+	// Output is the result of the workflow's output template; set when the run
+	// succeeds.
 	Output JSON `json:"output"`
-	// StartedBy names who began it: a principal, or "schedule", "webhook".
+	// StartedBy names who started the run: a principal, or "schedule", "webhook".
 	StartedBy string `json:"started_by"`
+	// StarterID is the principal's id, "" when no principal started the run.
 	StarterID string `json:"started_by_id,omitempty"`
-	// ParentRun and ParentStep (an id) are set in a child run.
+	// ParentRun and ParentStep (ids) are set in a child run.
 	ParentRun  string `json:"parent_run,omitempty"`
 	ParentStep string `json:"parent_step,omitempty"`
-	RetryOf    string `json:"retry_of,omitempty"`
-	// Writes counts the actions that the run has proposed, and those of the runs
-	// that it began and that these began.
-	Writes     int        `json:"writes"`
-	Failure    *Failure   `json:"failure"`
-	CreatedAt  time.Time  `json:"created_at"`
+	// RetryOf is the id of the run that this one retries, "" for none.
+	RetryOf string `json:"retry_of,omitempty"`
+	// Writes counts the actions proposed by the run and by its descendants.
+	Writes int `json:"writes"`
+	// Failure is set when the run has failed.
+	Failure   *Failure  `json:"failure"`
+	CreatedAt time.Time `json:"created_at"`
+	// StartedAt is the time of admission, nil before.
 	StartedAt  *time.Time `json:"started_at"`
 	FinishedAt *time.Time `json:"finished_at"`
-	// Deadline is when the run fails if it has not ended; nil for none.
+	// Deadline is when an unfinished run fails; nil for none.
 	Deadline *time.Time `json:"deadline"`
-	// Evidence is the SHA-256 of the evidence bundle, as 64 hexadecimal
-	// digits, once it is made.
+	// Evidence is the SHA-256 of the evidence bundle, as 64 hexadecimal digits; ""
+	// until the bundle is made.
 	Evidence string `json:"evidence_sha256,omitempty"`
-	// Position stands for the states of the run and its steps as FindRun, WaitRun,
-	// WatchRun or RunDetail read them: WatchRun returns once they are others.
-	Position string  `json:"position,omitempty"`
-	Steps    []*Step `json:"steps,omitempty"`
+	// Position identifies the states of the run and its steps as FindRun, WaitRun,
+	// WatchRun or RunDetail read them. WatchRun returns once they differ from it.
+	Position string `json:"position,omitempty"`
+	// Steps are set where a method says so.
+	Steps []*Step `json:"steps,omitempty"`
 }
 
-// Positioned sets Position by the run and its steps, and returns the run.
+// Positioned sets Position from the run and its steps, and returns the run.
 func (r *Run) Positioned() *Run {
 	h := fnv.New64a()
 	put := func(parts ...string) {
@@ -126,7 +135,7 @@ func (r *Run) Positioned() *Run {
 	return r
 }
 
-// StepOf returns the step of a key; nil when there is none.
+// StepOf returns the step with the key; nil when there is none.
 func (r *Run) StepOf(key string) *Step {
 	for _, s := range r.Steps {
 		if s.Key == key {
@@ -148,7 +157,7 @@ func (r *Run) Latest(id string) (last *Step) {
 	return last
 }
 
-// StepByID returns a step by its id; nil when there is none.
+// StepByID returns the step with the id; nil when there is none.
 func (r *Run) StepByID(id string) *Step {
 	for _, s := range r.Steps {
 		if s.ID == id {
@@ -158,11 +167,12 @@ func (r *Run) StepByID(id string) *Step {
 	return nil
 }
 
-// MaxIterations is how many times a run does one step at most, see [StepKey].
+// MaxIterations bounds how many times a run executes one step; see [StepKey].
 const MaxIterations = 9
 
 // StepKey is the key of a step in one iteration: the step's id in the workflow,
-// followed from the second iteration on by its number, as in "draft#2".
+// followed, from the second iteration on, by the iteration's number, as in
+// "draft#2".
 func StepKey(id string, iteration int) string {
 	if iteration < 2 {
 		return id
@@ -170,9 +180,8 @@ func StepKey(id string, iteration int) string {
 	return id + "#" + strconv.Itoa(iteration)
 }
 
-// Iteration returns the step's id in the workflow, and which iteration of it this
-// is, from 1. Of an item of a for_each it is the id of the step that the item
-// belongs to.
+// Iteration returns the step's id in the workflow and the number of the iteration,
+// from 1. For an item of a for_each the id is that of the step which has the item.
 func (s *Step) Iteration() (id string, n int) {
 	key, _, _ := strings.Cut(s.Key, "[")
 	id, number, repeated := strings.Cut(key, "#")
@@ -191,107 +200,121 @@ type Step struct {
 	ID     string `json:"id"`
 	Tenant string `json:"tenant"`
 	RunID  string `json:"run_id"`
-	// Key is the step's id in the workflow; of an item of a for_each, that and
-	// its index: "notify[3]". From the second iteration on the id has the number
-	// of the iteration behind it: "draft#2", "notify#2[3]".
-	Key   string `json:"key"`
-	Index int    `json:"index"`
-	// Parent is the id of the step whose item this is; Item is the value.
+	// Key is the step's id in the workflow. An item of a for_each appends its
+	// index: "notify[3]". From the second iteration on, the id is followed by the
+	// iteration's number: "draft#2", "notify#2[3]".
+	Key string `json:"key"`
+	// Index is the step's place in the workflow, from 0; an item has its step's.
+	Index int `json:"index"`
+	// Parent is the id of the step that this item belongs to; Item is the item's
+	// value.
 	Parent string `json:"parent,omitempty"`
 	Item   JSON   `json:"item,omitempty"`
-	// Workflow and Workspace are the run's: claims go by them.
+	// Workflow and Workspace are the run's; claims use them.
 	Workflow  string `json:"workflow"`
 	Workspace string `json:"workspace"`
-	// Uses is what it does, as the workflow says it. Tool is who does it: ""
-	// for what is built in, else the name under which workers lease it.
-	Uses     string     `json:"uses"`
-	Tool     string     `json:"tool,omitempty"`
-	Status   StepStatus `json:"status"`
-	Attempts int        `json:"attempts"`
+	// Uses is the workflow's "uses" of the step. Tool is the name under which
+	// workers lease the step; "" for built-in steps.
+	Uses   string     `json:"uses"`
+	Tool   string     `json:"tool,omitempty"`
+	Status StepStatus `json:"status"`
+	// Attempts counts the leases.
+	Attempts int `json:"attempts"`
 	// IdempotencyKey is set when the step is first leased; unique per tenant.
-	IdempotencyKey string   `json:"idempotency_key,omitempty"`
-	Input          JSON     `json:"input"`
-	Output         JSON     `json:"output"`
-	Skipped        bool     `json:"skipped,omitempty"`
-	Failure        *Failure `json:"failure"`
-	// What it waits for: one of an action, a child run, or an event.
+	IdempotencyKey string `json:"idempotency_key,omitempty"`
+	Input          JSON   `json:"input"`
+	// Output is at most 256 KiB of JSON.
+	Output JSON `json:"output"`
+	// Skipped is true when the step's condition did not hold.
+	Skipped bool     `json:"skipped,omitempty"`
+	Failure *Failure `json:"failure"`
+	// ActionID, ChildRun and Event name what the step waits for, or waited for.
 	ActionID string `json:"action_id,omitempty"`
 	ChildRun string `json:"child_run,omitempty"`
 	Event    string `json:"event,omitempty"`
-	// DueAt is when a retry is due, or a wait is over.
+	// DueAt is when a retry is due, or when a wait ends; nil for neither.
 	DueAt *time.Time `json:"due_at"`
 	// Generation fences stale holders: each lease raises it by one.
-	Generation int        `json:"generation"`
+	Generation int `json:"generation"`
+	// LeaseOwner holds the step until LeaseUntil; "" and nil for no lease.
 	LeaseOwner string     `json:"lease_owner,omitempty"`
 	LeaseUntil *time.Time `json:"lease_expires_at"`
 	CreatedAt  time.Time  `json:"created_at"`
+	// ReadyAt is when the step last became ready, StartedAt its first lease.
 	ReadyAt    *time.Time `json:"ready_at"`
 	StartedAt  *time.Time `json:"started_at"`
 	FinishedAt *time.Time `json:"finished_at"`
-	// OpenItems lists, of a step in waiting that LockRun returned, the states in
-	// which items of it are that are not final and were not returned with it.
+	// OpenItems is set on waiting steps that LockRun returns: the states of the
+	// step's unfinished items that were not returned with it.
 	OpenItems []StepStatus `json:"-"`
-	// Head is, of a step that ClaimSteps returned, its run's head as FindRunHead
-	// has it, where the store read it along; else nil.
+	// Head is set on steps that ClaimSteps returns, where the store read the run's
+	// head (see FindRunHead) in the same query; else nil.
 	Head *Run `json:"-"`
 }
 
-// StepAttempt is what came of one lease of a step.
+// StepAttempt is the outcome of one lease of a step.
 type StepAttempt struct {
-	Tenant     string    `json:"-"`
-	RunID      string    `json:"-"`
-	StepID     string    `json:"step_id"`
-	Attempt    int       `json:"attempt"`
-	Generation int       `json:"generation"`
+	Tenant string `json:"-"`
+	RunID  string `json:"-"`
+	StepID string `json:"step_id"`
+	// Attempt counts from 1; Generation is the lease's.
+	Attempt    int `json:"attempt"`
+	Generation int `json:"generation"`
+	// Worker is the holder's name.
 	Worker     string    `json:"worker"`
 	StartedAt  time.Time `json:"started_at"`
 	FinishedAt time.Time `json:"finished_at"`
-	// Outcome is the step's state after it, or "cached". Of a lost lease, Code is
-	// "lease_expired".
+	// Outcome is the step's state afterwards, or "cached". For a lost lease, Code
+	// is "lease_expired".
 	Outcome string `json:"outcome"`
 	Code    string `json:"code,omitempty"`
 	Detail  string `json:"detail,omitempty"`
 }
 
-// ModelUsage is what one answer of a model cost.
+// ModelUsage is the cost of one model call.
 type ModelUsage struct {
-	Tenant       string    `json:"-"`
-	RunID        string    `json:"-"`
-	Workflow     string    `json:"-"`
-	StepID       string    `json:"step_id"`
-	Attempt      int       `json:"attempt"`
-	Provider     string    `json:"provider"`
-	Model        string    `json:"model"`
-	InputTokens  int64     `json:"input_tokens"`
-	OutputTokens int64     `json:"output_tokens"`
-	Cost         Decimal   `json:"cost"`
-	Currency     string    `json:"currency"`
-	At           time.Time `json:"at"`
+	Tenant   string `json:"-"`
+	RunID    string `json:"-"`
+	Workflow string `json:"-"`
+	StepID   string `json:"step_id"`
+	Attempt  int    `json:"attempt"`
+	Provider string `json:"provider"`
+	Model    string `json:"model"`
+	// InputTokens and OutputTokens are never negative.
+	InputTokens  int64 `json:"input_tokens"`
+	OutputTokens int64 `json:"output_tokens"`
+	// Cost is in units of Currency, such as USD.
+	Cost     Decimal   `json:"cost"`
+	Currency string    `json:"currency"`
+	At       time.Time `json:"at"`
 }
 
-// BudgetClaim is what a model call may cost at most, while what it cost is not
+// BudgetClaim reserves the most that a model call may cost, until its cost is
 // known.
 type BudgetClaim struct {
+	// Tenant, Workflow and StepID name the step, Generation its lease.
 	Tenant, Workflow, StepID string
 	Generation               int
-	Most                     Decimal
-	Currency                 string
-	At                       time.Time
+	// Most is in units of Currency.
+	Most     Decimal
+	Currency string
+	At       time.Time
 }
 
-// Signal is an event that was sent to a run. One that comes before its step
-// waits is kept.
+// Signal is an event sent to a run. A signal that arrives before its step waits is
+// kept.
 type Signal struct {
-	Tenant string    `json:"-"`
-	RunID  string    `json:"run_id"`
-	ID     string    `json:"id"`
-	Name   string    `json:"name"`
-	Data   JSON      `json:"data"`
-	By     string    `json:"by"`
-	At     time.Time `json:"at"`
+	Tenant string `json:"-"`
+	RunID  string `json:"run_id"`
+	ID     string `json:"id"`
+	Name   string `json:"name"`
+	Data   JSON   `json:"data"`
+	// By is the name of the sender.
+	By string    `json:"by"`
+	At time.Time `json:"at"`
 }
 
-// Reflexion is what a finished run teaches, for agents to read.
+// Reflexion is the lesson of a finished run, for agents to read.
 type Reflexion struct {
 	ID       string    `json:"id"`
 	Tenant   string    `json:"tenant"`
@@ -299,8 +322,8 @@ type Reflexion struct {
 	Workflow string    `json:"workflow"`
 	Version  int       `json:"workflow_version"`
 	Outcome  RunStatus `json:"outcome"`
-	// Attempted, Happened and Otherwise are sentences: what was tried, what
-	// came of it, and what to do otherwise next time.
+	// Attempted, Happened and Otherwise are sentences: what was tried, what came of
+	// it, and what to do differently next time.
 	Attempted string    `json:"attempted"`
 	Happened  string    `json:"happened"`
 	Otherwise string    `json:"otherwise"`
@@ -311,10 +334,12 @@ type Reflexion struct {
 type Bundle struct {
 	Tenant string `json:"-"`
 	RunID  string `json:"run_id"`
-	// SHA256 is that of Archive, as 64 hexadecimal digits.
+	// SHA256 is the hash of Archive, as 64 hexadecimal digits.
 	SHA256 string `json:"sha256"`
 	// Manifest is the archive's manifest.json.
-	Manifest  JSON      `json:"manifest"`
-	Archive   []byte    `json:"-"`
+	Manifest JSON `json:"manifest"`
+	// Archive is a zip archive.
+	Archive []byte `json:"-"`
+	// CreatedAt is when the bundle was stored.
 	CreatedAt time.Time `json:"created_at"`
 }

@@ -39,9 +39,9 @@ func (s RunStatus) CanMove(to RunStatus) bool { return slices.Contains(runMoves[
 // CanMove reports whether the table has the transition.
 func (s StepStatus) CanMove(to StepStatus) bool { return slices.Contains(stepMoves[s], to) }
 
-// PathTo returns the states to move through from s to the given one, which is
-// the last: straight there, or through running. It is nil when there is no
-// such path, and when s is there already.
+// PathTo returns the states to move through from s to the given one, which comes
+// last: directly, or through running. It is nil when there is no such path, and
+// when s equals to.
 func (s RunStatus) PathTo(to RunStatus) []RunStatus {
 	switch {
 	case s.CanMove(to):
@@ -66,9 +66,9 @@ func StepStatuses() []StepStatus {
 	}
 }
 
-// StatusOfSteps is the state of a run that has begun, as its steps say it, and
-// the open items that they tell of. stop is the state in which it is to end; ""
-// while it goes on. A run has succeeded if and only if every step has.
+// StatusOfSteps derives the state of a started run from its steps and their open
+// items. stop is the final state of a stopping run; "" while the run goes on. A run
+// has succeeded if and only if every step has.
 func StatusOfSteps(steps []*Step, stop RunStatus) RunStatus {
 	count := make(map[StepStatus]int, 8)
 	for _, s := range steps {

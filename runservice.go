@@ -5,80 +5,81 @@ import (
 	"time"
 )
 
-// RunService applies workflows and looks after runs.
+// RunService applies workflows and manages runs.
 type RunService interface {
-	// ApplyWorkflow stores a source as the next version of the named workflow;
-	// what is the newest version already is answered with changed false.
+	// ApplyWorkflow stores a source as the next version of the named workflow. When
+	// it equals the newest version, changed is false.
 	ApplyWorkflow(ctx context.Context, name, source string) (w *Workflow, changed bool, err error)
 	// FindWorkflow returns a version with its source; 0 is the newest.
 	FindWorkflow(ctx context.Context, name string, version int) (*Workflow, error)
 	ListWorkflows(ctx context.Context, cursor string, limit int) (Page[*WorkflowSummary], error)
-	// WorkflowSummary returns the newest version of one with its source, and what
-	// its runs of the last 30 days came to.
+	// WorkflowSummary returns the newest version of a workflow with its source, and
+	// the outcomes of its runs in the last 30 days.
 	WorkflowSummary(ctx context.Context, name string) (*WorkflowSummary, error)
 	ListWorkflowVersions(ctx context.Context, name string) ([]*Workflow, error)
 
-	// StartRun begins a run of the newest version. A known trigger_ref answers
-	// with the run that has it, and replayed true.
+	// StartRun starts a run of the newest version. For a known trigger_ref it
+	// returns the existing run, with replayed true.
 	StartRun(ctx context.Context, workflow string, r NewRun) (run *Run, replayed bool, err error)
 	FindRun(ctx context.Context, id string) (*Run, error)
 	ListRuns(ctx context.Context, f RunFilter) (Page[*Run], error)
-	// RunDetail returns a run with all that is known of it.
+	// RunDetail returns a run with everything that belongs to it.
 	RunDetail(ctx context.Context, id string) (*RunDetail, error)
-	// WaitRun returns when the run is final, or has changed since it was called,
-	// or with the run as it is when the time is over.
+	// WaitRun returns when the run is final or has changed since the call, or, when
+	// the time is over, with the run as it is.
 	WaitRun(ctx context.Context, id string, wait time.Duration) (*Run, error)
-	// WatchRun is WaitRun for a change since the run was at a Position: one that
-	// is past already is answered at once. With "" it is WaitRun.
+	// WatchRun is WaitRun for a change since a Position. It returns at once when
+	// the run is past that position. With "" it is WaitRun.
 	WatchRun(ctx context.Context, id, since string, wait time.Duration) (*Run, error)
-	// CancelRun takes up nothing new, cancels what is pending, and lets settle
-	// what has been sent. Repeated, it changes nothing.
+	// CancelRun starts nothing new, cancels what is pending, and lets calls that
+	// were sent settle. Repeated, it changes nothing.
 	CancelRun(ctx context.Context, id, reason string) (*Run, error)
-	// RetryRun begins a run of the same version and input as one that failed or
-	// was canceled. Steps that succeeded there are taken over with their output.
+	// RetryRun starts a run of the same version and input as a run that failed or
+	// was canceled. Steps that succeeded there are copied with their output.
 	RetryRun(ctx context.Context, id string) (*Run, error)
 	// SignalRun sends an event to a run.
 	SignalRun(ctx context.Context, id, name string, data JSON) (*Signal, error)
-	// RunReflexion returns what a finished run teaches; not_found before its end.
+	// RunReflexion returns the lesson of a finished run; not_found before its end.
 	RunReflexion(ctx context.Context, id string) (*Reflexion, error)
 	ListReflexions(ctx context.Context, workflow, cursor string, limit int) (Page[*Reflexion], error)
 	// RunBundle returns the evidence of a finished run, with its archive.
 	RunBundle(ctx context.Context, id string) (*Bundle, error)
 }
 
-// NewRun asks for a run.
+// NewRun asks for a run. Its fields are as in [Run].
 type NewRun struct {
 	Input      JSON   `json:"input,omitempty"`
 	TriggerRef string `json:"trigger_ref,omitempty"`
 }
 
-// RunDetail is a run with all that is known of it.
+// RunDetail is a run with everything that belongs to it.
 type RunDetail struct {
 	*Run
 	Attempts []*StepAttempt `json:"attempts"`
 	Usage    []*ModelUsage  `json:"usage"`
 	Signals  []*Signal      `json:"signals"`
-	// Actions are those that its steps proposed, in the order of the steps.
+	// Actions are the actions that its steps proposed, in the order of the steps.
 	Actions []*Action `json:"actions"`
-	// Needs maps the key of each step of the workflow to those that it needs.
+	// Needs maps the key of each step of the workflow to the keys of the steps that
+	// it needs.
 	Needs map[string][]string `json:"needs"`
 }
 
-// WorkerService is what workers in other processes do: steps whose tool is
-// theirs, and pushes of connectors of type worker.
+// WorkerService serves workers in other processes. They lease steps of their own
+// tools, and pushes of connectors of type worker.
 type WorkerService interface {
-	// LeaseSteps claims ready steps of the tools, and waits for some to be
-	// ready when there are none.
+	// LeaseSteps claims ready steps of the tools. When none is ready, it waits for
+	// some.
 	LeaseSteps(ctx context.Context, r LeaseRequest) ([]LeasedStep, error)
-	// HeartbeatStep keeps a lease. The answer says whether to stop.
+	// HeartbeatStep renews a lease. The answer says whether to stop.
 	HeartbeatStep(ctx context.Context, id string, r Heartbeat) (*LeaseState, error)
 	CompleteStep(ctx context.Context, id string, r StepResult) (*Step, error)
 	FailStep(ctx context.Context, id string, r StepFailure) (*Step, error)
-	// ProposeStep proposes the action that the step is to come to, and parks the
-	// step until it settles.
+	// ProposeStep proposes the action that is the step's result, and parks the step
+	// until the action settles.
 	ProposeStep(ctx context.Context, id string, r StepProposal) (*Action, error)
 
-	// LeasePushes and the others do so with pushes.
+	// LeasePushes and the next three methods do the same for pushes.
 	LeasePushes(ctx context.Context, r PushLeaseRequest) ([]LeasedPush, error)
 	HeartbeatPush(ctx context.Context, id string, r Heartbeat) (*LeaseState, error)
 	CompletePush(ctx context.Context, id string, r PushResult) (*Push, error)
@@ -93,19 +94,22 @@ const (
 	MaxLeasedSteps   = 100
 )
 
-// LeaseRequest asks for steps. Max is 1 by default, at most [MaxLeasedSteps];
-// Wait at most [MaxWait]; Lease is how long a lease holds.
+// LeaseRequest asks for steps.
 type LeaseRequest struct {
+	// Tools are the names of tools to lease steps of.
 	Tools []string `json:"tools"`
-	Max   int      `json:"max,omitempty"`
-	Wait  Duration `json:"wait,omitempty"`
-	Lease Span     `json:"lease,omitempty"`
-	// Worker is the worker's own name, for people to see; the principal's name
-	// by default.
+	// Max is 1 to [MaxLeasedSteps]; 0 means 1.
+	Max int `json:"max,omitempty"`
+	// Wait is how long to wait for a ready step, at most [MaxWait].
+	Wait Duration `json:"wait,omitempty"`
+	// Lease is how long the lease lasts, from [MinStepLease] to [MaxStepLease]; 0
+	// means [DefaultStepLease].
+	Lease Span `json:"lease,omitempty"`
+	// Worker is a name to show to people; the principal's name by default.
 	Worker string `json:"worker,omitempty"`
 }
 
-// Lease is the right to execute until a time; Generation proves it.
+// Lease is the right to execute until a time. Generation proves it.
 type Lease struct {
 	Generation int       `json:"generation"`
 	ExpiresAt  time.Time `json:"expires_at"`
@@ -117,32 +121,39 @@ type LeasedStep struct {
 	Lease Lease `json:"lease"`
 }
 
-// Heartbeat keeps a lease for another while.
+// Heartbeat renews a lease.
 type Heartbeat struct {
-	Generation int  `json:"generation"`
-	Lease      Span `json:"lease,omitempty"`
+	// Generation is the lease's generation.
+	Generation int `json:"generation"`
+	// Lease is how long the renewed lease lasts, as in [LeaseRequest].
+	Lease Span `json:"lease,omitempty"`
 }
 
 // LeaseState is a lease after a heartbeat. Cancel asks the holder to stop.
 type LeaseState struct {
 	Lease
+	// Cancel is true when the holder should stop.
 	Cancel bool `json:"cancel"`
 }
 
-// StepResult is what a step came to.
+// StepResult is the result of a step.
 type StepResult struct {
-	Generation int  `json:"generation"`
-	Output     JSON `json:"output,omitempty"`
-	// Usage tells what models cost that the worker called itself.
+	Generation int `json:"generation"`
+	// Output is at most 256 KiB of JSON; absent becomes null.
+	Output JSON `json:"output,omitempty"`
+	// Usage lists the cost of models that the worker called itself.
 	Usage []ModelUsage `json:"usage,omitempty"`
 }
 
-// StepFailure tells why an attempt failed, and whether another may succeed.
+// StepFailure tells why an attempt failed, and whether another attempt may succeed.
 type StepFailure struct {
-	Generation int    `json:"generation"`
-	Code       string `json:"code,omitempty"`
-	Detail     string `json:"detail"`
-	Retryable  bool   `json:"retryable"`
+	Generation int `json:"generation"`
+	// Code is at most 64 bytes; "" becomes "failed".
+	Code string `json:"code,omitempty"`
+	// Detail is at most [MaxNotesBytes] bytes; 2000 of them are stored.
+	Detail string `json:"detail"`
+	// Retryable permits another attempt, within the workflow's retries.
+	Retryable bool `json:"retryable"`
 	// RetryAfter is the least wait before the next attempt.
 	RetryAfter Duration `json:"retry_after,omitempty"`
 }
@@ -153,10 +164,12 @@ type StepProposal struct {
 	Action     Proposal `json:"action"`
 }
 
-// PushLeaseRequest asks for pushes of connectors of type worker.
+// PushLeaseRequest asks for pushes of connectors of type worker. Max, Wait, Lease
+// and Worker are as in [LeaseRequest].
 type PushLeaseRequest struct {
+	// Connectors are names of connectors of type worker.
 	Connectors []string `json:"connectors"`
-	// Own limits it to pushes of actions that the caller proposed.
+	// Own selects only pushes of actions that the caller proposed.
 	Own    bool     `json:"own,omitempty"`
 	Max    int      `json:"max,omitempty"`
 	Wait   Duration `json:"wait,omitempty"`
@@ -180,22 +193,27 @@ type LeasedPush struct {
 	Lease          Lease  `json:"lease"`
 }
 
-// PushResult is the proof of a change that was applied.
+// PushResult is the proof of an applied change.
 type PushResult struct {
-	Generation       int       `json:"generation"`
-	ExternalID       string    `json:"external_id,omitempty"`
+	Generation int `json:"generation"`
+	// ExternalID is the target's id for the effect, "" for none.
+	ExternalID string `json:"external_id,omitempty"`
+	// RequestMetadata and ResponseMetadata are at most 16 KiB each, without
+	// secrets.
 	RequestMetadata  JSON      `json:"request_metadata,omitempty"`
 	ResponseMetadata JSON      `json:"response_metadata,omitempty"`
 	Reversal         *Reversal `json:"reversal,omitempty"`
 }
 
-// PushFailure is a failed call. Kind is terminal, transient, not_sent or
-// ambiguous, as a connector would classify it.
+// PushFailure is a failed call.
 type PushFailure struct {
-	Generation int    `json:"generation"`
-	Kind       string `json:"kind"`
-	Code       string `json:"code"`
-	Detail     string `json:"detail"`
+	Generation int `json:"generation"`
+	// Kind is terminal, transient, not_sent or ambiguous, as a connector would
+	// classify it.
+	Kind string `json:"kind"`
+	// Code is required, at most 64 bytes.
+	Code   string `json:"code"`
+	Detail string `json:"detail"`
 	// TargetSays is the target's own answer, without secrets; see [Push].
 	TargetSays string   `json:"target_says,omitempty"`
 	RetryAfter Duration `json:"retry_after,omitempty"`

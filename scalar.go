@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// JSON is a JSON value in canonical form (see [Canonicalize]), or "" for
-// absent. Numbers keep their exact lexeme. It marshals as itself, absent as
-// null, and unmarshals by canonicalizing: duplicate keys and what else the
-// canonical form refuses are errors.
+// JSON is a JSON value in canonical form (see [Canonicalize]), or "" for absent.
+// Numbers keep their exact lexeme. It marshals as itself, absent as null. It
+// unmarshals by canonicalizing: duplicate keys, and anything else that the
+// canonical form refuses, are errors.
 type JSON string
 
-// MarshalJSON returns the text as it stands.
+// MarshalJSON returns the text unchanged.
 func (j JSON) MarshalJSON() ([]byte, error) {
 	if j == "" {
 		return []byte("null"), nil
@@ -25,7 +25,7 @@ func (j JSON) MarshalJSON() ([]byte, error) {
 	return []byte(j), nil
 }
 
-// UnmarshalJSON canonicalizes. A null is absent.
+// UnmarshalJSON canonicalizes. A null becomes absent.
 func (j *JSON) UnmarshalJSON(b []byte) error {
 	if string(b) == "null" {
 		*j = ""
@@ -42,8 +42,8 @@ func (j *JSON) UnmarshalJSON(b []byte) error {
 // IsObject reports whether the value is a JSON object.
 func (j JSON) IsObject() bool { return strings.HasPrefix(string(j), "{") }
 
-// MustJSON canonicalizes what encoding/json makes of v. It panics when v
-// cannot be marshaled: use it for the program's own values only.
+// MustJSON canonicalizes the encoding/json form of v. It panics when v cannot be
+// marshaled: use it for the program's own values only.
 func MustJSON(v any) JSON {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -80,7 +80,7 @@ func ParseDuration(s string) (Duration, error) {
 	return Duration(d), nil
 }
 
-// D returns the duration as the standard library has it.
+// D returns the duration as a [time.Duration].
 func (d Duration) D() time.Duration { return time.Duration(d) }
 
 func (d Duration) String() string {
@@ -111,12 +111,12 @@ func (d *Duration) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// Span is a Duration where none at all means a default: the zero Span is
-// absent, and a written one is more than zero. So "0s" is refused by whoever
-// reads it, and cannot pass for what was left out.
+// Span is a Duration whose absence means a default: the zero Span is absent, and a
+// written one must be positive. "0s" is refused, so that it cannot pass for an
+// omitted value.
 type Span Duration
 
-// D returns the span as the standard library has it.
+// D returns the span as a [time.Duration].
 func (s Span) D() time.Duration { return time.Duration(s) }
 
 func (s Span) String() string { return Duration(s).String() }
@@ -137,7 +137,7 @@ func (s *Span) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// Hash is a SHA-256 value; as text it is base64, as transparency logs have it.
+// Hash is a SHA-256 value. Its text form is base64, as in transparency logs.
 type Hash [32]byte
 
 // MarshalText returns standard base64.

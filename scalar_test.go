@@ -53,8 +53,8 @@ func TestDuration(t *testing.T) {
 	}
 }
 
-// TestSpan: a written zero is refused, so that the zero Span is what was left
-// out and nothing else.
+// TestSpan: a written zero is refused, so that the zero Span always means an
+// omitted value.
 func TestSpan(t *testing.T) {
 	t.Parallel()
 	type member struct {

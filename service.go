@@ -5,22 +5,23 @@ import (
 	"time"
 )
 
-// The service interfaces are what the outside can do. The use cases
-// (internal/app) implement them over a store, the client over HTTP; the
-// caller is in the context (see [NewContext]). Errors are [*Error].
+// The service interfaces are what callers outside can do. The use cases
+// (internal/app) implement them over a store, the client implements them over HTTP.
+// The caller is in the context (see [NewContext]). Errors are [*Error].
 
-// ActionService proposes and decides.
+// ActionService proposes and decides actions.
 type ActionService interface {
 	// Propose judges and stores a proposal. replayed is true when the
-	// idempotency_key was known with the same content.
+	// idempotency_key is known, with the same content.
 	Propose(ctx context.Context, p *Proposal) (a *Action, replayed bool, err error)
 	FindAction(ctx context.Context, id string) (*Action, error)
-	// WaitAction returns when the action is decided or finished, or with the
-	// action as it is when the time is over.
+	// WaitAction returns when the action is decided or finished, or, when the time
+	// is over, with the action as it is.
 	WaitAction(ctx context.Context, id string, wait time.Duration, until Until) (*Action, error)
 	ListActions(ctx context.Context, f ActionFilter) (Page[*Action], error)
 	Decide(ctx context.Context, id string, d Decision) (*Answer, error)
-	// Answer is the idempotent form: approve or reject, by action or approval id.
+	// Answer is the idempotent form of Decide: approve or reject, by action or
+	// approval id.
 	Answer(ctx context.Context, id string, d Decision) (*ShortAnswer, error)
 	BulkDecide(ctx context.Context, b BulkDecision) (*BulkAnswer, error)
 	Cancel(ctx context.Context, id string) (*CancelAnswer, error)
@@ -28,8 +29,10 @@ type ActionService interface {
 	// Rebase replaces a pending action by the same change on the present state of
 	// its target, which the gate reads.
 	Rebase(ctx context.Context, id string) (*Action, error)
+	// Edit replaces a pending action by a revision with a change that a reviewer edited.
+	Edit(ctx context.Context, id string, e EditRequest) (*Action, error)
 	Reverse(ctx context.Context, id string, r ReverseRequest) (*Action, error)
-	// Evidence returns all that is known of one action.
+	// Evidence returns everything that the store has about one action.
 	Evidence(ctx context.Context, id string) (*Evidence, error)
 	ListMirror(ctx context.Context, cursor string, limit int) (Page[*AppliedMirror], error)
 	ListCorpus(ctx context.Context, cursor string, limit int) (Page[*CorpusEntry], error)
@@ -38,7 +41,7 @@ type ActionService interface {
 // Until says what a long poll waits for.
 type Until string
 
-// What can be waited for.
+// The ends that a long poll can wait for.
 const (
 	UntilDecided  Until = "decided"
 	UntilFinished Until = "finished"
@@ -49,11 +52,15 @@ const MaxWait = 60 * time.Second
 
 // Decision is a person's answer to one action.
 type Decision struct {
-	Decision         DecisionKind `json:"decision"`
-	Notes            string       `json:"notes,omitempty"`
-	Digest           Digest       `json:"digest,omitempty"`
-	Confirm          string       `json:"confirm,omitempty"`
-	AcknowledgeStale bool         `json:"acknowledge_stale,omitempty"`
+	Decision DecisionKind `json:"decision"`
+	// Notes are the person's words, at most [MaxNotesBytes] bytes.
+	Notes string `json:"notes,omitempty"`
+	// Digest is the digest that the person saw.
+	Digest Digest `json:"digest,omitempty"`
+	// Confirm is the retyped value that [Confirm] asks for.
+	Confirm string `json:"confirm,omitempty"`
+	// AcknowledgeStale accepts that the target has changed since the proposal.
+	AcknowledgeStale bool `json:"acknowledge_stale,omitempty"`
 }
 
 // The codes of a successful answer.
@@ -64,25 +71,29 @@ const (
 	AlreadyRejected = "already_rejected"
 )
 
-// Answer is what a decision came to. Code and Result are the same word:
-// decided, vote_recorded, already_approved or already_rejected.
+// Answer is the outcome of a decision. Code and Result are the same word: decided,
+// vote_recorded, already_approved or already_rejected.
 type Answer struct {
-	Code     string  `json:"code"`
-	Result   string  `json:"result"`
-	Action   *Action `json:"action"`
-	Votes    int     `json:"votes"`
-	Required int     `json:"required"`
-	Replayed bool    `json:"replayed,omitempty"`
-	// NotesStored is false where the answer is replayed and the notes that came
-	// with the request were not kept; nil everywhere else.
+	Code   string  `json:"code"`
+	Result string  `json:"result"`
+	Action *Action `json:"action"`
+	// Votes counts the approving votes so far, Required those that are needed.
+	Votes    int `json:"votes"`
+	Required int `json:"required"`
+	// Replayed is true when the same decision had already been taken.
+	Replayed bool `json:"replayed,omitempty"`
+	// NotesStored is false when the answer is replayed and the request's notes were
+	// not kept; nil in all other cases.
 	NotesStored *bool `json:"notes_stored,omitempty"`
 }
 
-// ShortAnswer is the answer of the idempotent form: status is approved,
-// rejected, vote_recorded, already_approved or already_rejected.
+// ShortAnswer is the answer of the idempotent form.
 type ShortAnswer struct {
-	ActionID   string     `json:"action_id"`
-	Status     string     `json:"status"`
+	ActionID string `json:"action_id"`
+	// Status is approved, rejected, vote_recorded, already_approved or
+	// already_rejected.
+	Status string `json:"status"`
+	// ApprovedBy and RejectedBy are names, set for an earlier decision only.
 	ApprovedBy string     `json:"approved_by,omitempty"`
 	ApprovedAt *time.Time `json:"approved_at,omitempty"`
 	RejectedBy string     `json:"rejected_by,omitempty"`
@@ -98,14 +109,16 @@ type ShortAnswer struct {
 // MaxBulk bounds a bulk decision.
 const MaxBulk = 500
 
-// BulkDecision is one answer to many actions of L1 to L3.
+// BulkDecision is one answer to several actions of L1 to L3.
 type BulkDecision struct {
 	Decision DecisionKind `json:"decision"`
-	Notes    string       `json:"notes,omitempty"`
-	Items    []BulkItem   `json:"items"`
+	// Notes apply to each vote, at most [MaxNotesBytes] bytes.
+	Notes string `json:"notes,omitempty"`
+	// Items are at most [MaxBulk].
+	Items []BulkItem `json:"items"`
 }
 
-// BulkItem names one of them, with the digest that was seen.
+// BulkItem names one action, with the digest that was seen.
 type BulkItem struct {
 	ActionID string `json:"action_id"`
 	Digest   Digest `json:"digest,omitempty"`
@@ -114,44 +127,49 @@ type BulkItem struct {
 // BulkAnswer has one result per item, in order, and their counts.
 type BulkAnswer struct {
 	Results []BulkResult `json:"results"`
-	Decided int          `json:"decided"`
-	Voted   int          `json:"vote_recorded"`
-	// Replayed counts decisions of this person that stood already.
+	// Decided and Voted count items that this call decided, or voted on.
+	Decided int `json:"decided"`
+	Voted   int `json:"vote_recorded"`
+	// Replayed counts decisions that this person had already taken.
 	Replayed int `json:"replayed"`
 	Skipped  int `json:"skipped"`
 }
 
-// BulkResult holds either the code of an answer or why it was skipped.
+// BulkResult holds either the code of an answer or why the item was skipped.
 type BulkResult struct {
 	ActionID string `json:"action_id"`
-	Result   string `json:"result,omitempty"`
-	Skipped  string `json:"skipped,omitempty"`
-	Detail   string `json:"detail,omitempty"`
+	// Result is the code of an answer, "" for a skipped item.
+	Result string `json:"result,omitempty"`
+	// Skipped is the code of an error, "" for an answer.
+	Skipped string `json:"skipped,omitempty"`
+	Detail  string `json:"detail,omitempty"`
 }
 
-// CancelAnswer has result canceled or already_canceled.
+// CancelAnswer is the outcome of a cancellation. Code and Result are canceled or
+// already_canceled.
 type CancelAnswer struct {
 	Code   string  `json:"code"`
 	Result string  `json:"result"`
 	Action *Action `json:"action"`
 }
 
-// ReverseRequest says why an applied action is to be undone.
+// ReverseRequest says why an applied action should be undone.
 type ReverseRequest struct {
 	Rationale string `json:"rationale,omitempty"`
 }
 
-// Evidence is all that is known of one action: enough for a stranger to see
-// what was proposed, who decided, and what was done.
+// Evidence is everything that the store has about one action: enough for an
+// outsider to see what was proposed, who decided, and what was done.
 type Evidence struct {
-	Action   *Action    `json:"action"`
+	Action *Action `json:"action"`
+	// Receipts and Entries are complete, oldest first.
 	Receipts []*Receipt `json:"receipts"`
 	Entries  []*Entry   `json:"entries"`
 	// Canonical is the text whose SHA-256 is the digest.
 	Canonical string `json:"canonical"`
 }
 
-// DispatchService looks after pushes and dead letters.
+// DispatchService manages pushes and dead letters.
 type DispatchService interface {
 	ListPushes(ctx context.Context, f PushFilter) (Page[*Push], error)
 	Drain(ctx context.Context, r DrainRequest) (*DrainAnswer, error)
@@ -160,16 +178,18 @@ type DispatchService interface {
 	DiscardDeadLetters(ctx context.Context, r DiscardRequest) (*DeadLetterAnswer, error)
 	ResolveDeadLetters(ctx context.Context, r ResolveRequest) (*DeadLetterAnswer, error)
 	ResolvePush(ctx context.Context, id string, r Resolution) (*Push, error)
-	// ListBreakers lists the connectors that serve the caller's tenant, by name, each
-	// with the state of its breaker. Where another replica has opened it, only the
-	// pushes that wait tell so.
+	// ListBreakers lists the connectors that serve the caller's tenant, by name,
+	// each with the state of its breaker. A breaker that another replica has opened
+	// shows only by the number of waiting pushes.
 	ListBreakers(ctx context.Context) ([]BreakerState, error)
 }
 
-// DrainRequest asks what would be sent, or sends it. DryRun nil means true.
+// DrainRequest asks what would be sent, or sends it.
 type DrainRequest struct {
+	// DryRun nil means true.
 	DryRun *bool `json:"dry_run,omitempty"`
-	Limit  int   `json:"limit,omitempty"`
+	// Limit is 1 to 1000; 0 means 100.
+	Limit int `json:"limit,omitempty"`
 }
 
 // DrainAnswer lists what would be, or was, sent.
@@ -178,46 +198,50 @@ type DrainAnswer struct {
 	Items  []DrainItem `json:"items"`
 }
 
-// DrainItem is one push of a drain. Outcome is "due" in a dry run, else the
-// push's status afterwards.
+// DrainItem is one push of a drain.
 type DrainItem struct {
-	PushID    string    `json:"push_id"`
-	ActionID  string    `json:"action_id"`
-	Connector string    `json:"connector"`
-	Operation string    `json:"operation"`
-	Target    Target    `json:"target"`
-	Change    JSON      `json:"proposed_change"`
-	Digest    Digest    `json:"digest"`
-	Key       string    `json:"idempotency_key"`
+	PushID    string `json:"push_id"`
+	ActionID  string `json:"action_id"`
+	Connector string `json:"connector"`
+	Operation string `json:"operation"`
+	Target    Target `json:"target"`
+	Change    JSON   `json:"proposed_change"`
+	Digest    Digest `json:"digest"`
+	// Key is the idempotency key.
+	Key string `json:"idempotency_key"`
+	// Outcome is "due" in a dry run, else the push's status afterwards.
 	Outcome   string    `json:"outcome"`
 	Detail    string    `json:"detail,omitempty"`
 	NotBefore time.Time `json:"not_before"`
-	Receipt   *Receipt  `json:"receipt,omitempty"`
-	// Class is A, B or C: what may be done after an ambiguous call.
+	// Receipt is nil in a dry run, and when the push got none.
+	Receipt *Receipt `json:"receipt,omitempty"`
+	// Class is A, B or C: it decides what may be done after an ambiguous call.
 	Class string `json:"class"`
 }
 
-// Resolution is an operator's word on an unknown outcome.
+// Resolution is an operator's statement about an unknown outcome.
 type Resolution struct {
 	Outcome string `json:"outcome"` // applied or failed
-	Reason  string `json:"reason"`
+	// Reason is required, at most [MaxNotesBytes] bytes.
+	Reason string `json:"reason"`
 }
 
-// AdminService manages who is who.
+// AdminService manages principals, keys, groups and tenants.
 type AdminService interface {
 	CreatePrincipal(ctx context.Context, r NewPrincipal) (*Credentials, error)
 	FindPrincipal(ctx context.Context, idOrName string) (*Principal, error)
 	ListPrincipals(ctx context.Context, cursor string, limit int) (Page[*Principal], error)
 	UpdatePrincipal(ctx context.Context, idOrName string, r PrincipalChange) (*Principal, error)
-	// CreateKey makes another key; RevokeKey ends one; RotateEditToken makes
-	// a new edit token and ends the old one.
+	// CreateKey makes a further key; RevokeKey ends one; RotateEditToken makes a
+	// new edit token and ends the old one.
 	CreateKey(ctx context.Context, principal string) (*Credentials, error)
 	ListKeys(ctx context.Context, principal string) ([]*Key, error)
 	RevokeKey(ctx context.Context, keyID string) error
 	RotateEditToken(ctx context.Context, principal string) (*Credentials, error)
-	// PutGroup makes a group, or sets the members that are set by hand. ChangeGroup
-	// adds members by hand and removes members of any source. DeleteGroup ends all
-	// memberships. All three need the caller's edit token, or a fresh sign-in.
+	// PutGroup makes a group, or replaces the members that are set by hand.
+	// ChangeGroup adds members by hand and removes members of any source.
+	// DeleteGroup ends all memberships. All three need the caller's edit token, or
+	// a fresh sign-in.
 	PutGroup(ctx context.Context, name string, m GroupMembers) (*Group, error)
 	ChangeGroup(ctx context.Context, name string, c GroupChange) (*Group, error)
 	DeleteGroup(ctx context.Context, name string) error
@@ -228,33 +252,39 @@ type AdminService interface {
 	WhoAmI(ctx context.Context) (*Principal, error)
 }
 
-// NewPrincipal asks for a principal with its first key. Tenant may differ from
-// the caller's only for an administrator of the default tenant, and only for the
-// first principal there, who is its administrator.
+// NewPrincipal asks for a principal with its first key.
 type NewPrincipal struct {
-	Tenant  string `json:"tenant,omitempty"`
-	Name    string `json:"name"`
-	Kind    Kind   `json:"kind"`
-	Roles   []Role `json:"roles"`
-	Person  string `json:"person,omitempty"`
+	// Tenant is the caller's when "". Only an administrator of the default tenant
+	// may name another, and only for the first principal there, who becomes its
+	// administrator.
+	Tenant string `json:"tenant,omitempty"`
+	Name   string `json:"name"`
+	Kind   Kind   `json:"kind"`
+	Roles  []Role `json:"roles"`
+	// Person is as in [Principal]; "" for the new principal's own id.
+	Person string `json:"person,omitempty"`
+	// Sponsor is a person's id or name; agents only.
 	Sponsor string `json:"sponsor,omitempty"`
 }
 
-// PrincipalChange changes what is not nil.
+// PrincipalChange changes the fields that are not nil.
 type PrincipalChange struct {
-	Roles    *[]Role `json:"roles,omitempty"`
+	Roles *[]Role `json:"roles,omitempty"`
+	// Sponsor is a person's id or name; "" removes it.
 	Sponsor  *string `json:"sponsor,omitempty"`
 	Disabled *bool   `json:"disabled,omitempty"`
 }
 
-// Credentials are shown once. EditToken is set for persons only.
+// Credentials are secrets that are shown once.
 type Credentials struct {
-	ID        string `json:"id"`
-	Key       string `json:"key,omitempty"`
-	KeyID     string `json:"key_id,omitempty"`
+	// ID is the principal's id.
+	ID    string `json:"id"`
+	Key   string `json:"key,omitempty"`
+	KeyID string `json:"key_id,omitempty"`
+	// EditToken is set for persons only.
 	EditToken string `json:"edit_token,omitempty"`
-	// Tenant and FromTenant are set where an administrator of one tenant made the
-	// first principal of another: where it was made, and from where.
+	// Tenant and FromTenant are set when an administrator of one tenant
+	// (FromTenant) made the first principal of another (Tenant).
 	Tenant     string `json:"tenant,omitempty"`
 	FromTenant string `json:"from_tenant,omitempty"`
 }
@@ -270,11 +300,11 @@ type PolicyService interface {
 	ListPolicies(ctx context.Context) ([]*PolicyVersion, error)
 	ActivatePolicy(ctx context.Context, version int) (*PolicyVersion, error)
 	// PolicyUsage tells how full the accounts of the active policy's ceilings are:
-	// of each ceiling up to MaxCeilingAccounts, the fullest first. An agent that
-	// reads only its own actions does not read the accounts of other agents.
+	// per ceiling up to MaxCeilingAccounts, the fullest first. An agent that may
+	// read only its own actions does not see the accounts of other agents.
 	PolicyUsage(ctx context.Context) ([]*CeilingAccount, error)
-	// ProposePolicy proposes to replace the active policy, as an action of L4 that
-	// somebody else approves.
+	// ProposePolicy proposes to replace the active policy, as an L4 action that
+	// another person approves.
 	ProposePolicy(ctx context.Context, r PolicyProposal) (*Action, error)
 	// ExplainPolicy judges a proposal without storing anything.
 	ExplainPolicy(ctx context.Context, p *Proposal) (*Explanation, error)
@@ -290,25 +320,31 @@ type PolicyProposal struct {
 type Explanation struct {
 	PolicyOutcome
 	RiskLevel RiskLevel `json:"risk_level"`
-	RiskName  string    `json:"risk_name,omitempty"`
-	Required  int       `json:"required"`
-	Roles     []Role    `json:"roles"`
-	People    []string  `json:"people,omitempty"`
-	Groups    []string  `json:"groups,omitempty"`
-	Expiry    Duration  `json:"expiry"`
+	// RiskName is the policy's own name of the level, "" for none.
+	RiskName string   `json:"risk_name,omitempty"`
+	Required int      `json:"required"`
+	Roles    []Role   `json:"roles"`
+	People   []string `json:"people,omitempty"`
+	Groups   []string `json:"groups,omitempty"`
+	Expiry   Duration `json:"expiry"`
 	Timing
+	// Hold is the effective one, including the server's default.
 	Hold     Duration       `json:"hold"`
 	Ceilings []CeilingClaim `json:"ceilings,omitempty"`
-	// Trace has a line for each rule: matched, or what did not hold.
+	// EditUpTo is the level up to which somebody who edits the change may approve it
+	// alone; 0: who edits it never approves it.
+	EditUpTo int `json:"edit_approve_up_to"`
+	// Trace has a line for each rule: matched, or the condition that did not hold.
 	Trace []RuleTrace `json:"trace"`
 }
 
-// RuleTrace is what became of one rule.
+// RuleTrace is the result of one rule.
 type RuleTrace struct {
 	Rule    string  `json:"rule"`
 	Outcome Outcome `json:"outcome"`
 	Matched bool    `json:"matched"`
-	Detail  string  `json:"detail,omitempty"`
+	// Detail says why the rule did not match, "" when it did.
+	Detail string `json:"detail,omitempty"`
 }
 
 // AuditService reads the log.
@@ -321,19 +357,20 @@ type AuditService interface {
 // LogHead is the RFC 6962 tree head of a tenant's log.
 type LogHead struct {
 	Tenant string `json:"tenant"`
-	Size   int64  `json:"size"`
-	Root   Hash   `json:"root"`
+	// Size counts the numbered entries.
+	Size int64 `json:"size"`
+	Root Hash  `json:"root"`
 }
 
-// LogCheck is what comparing a whole log with itself came to. It proves that
-// the store agrees with its own head, not that the head is the one of
-// yesterday: for that, compare it with a head that was kept elsewhere.
+// LogCheck is the result of comparing a whole log with its own head. It proves that
+// the store agrees with that head, not that the head continues yesterday's: for
+// that, compare it with a head that was kept elsewhere.
 type LogCheck struct {
 	LogHead
 	// Found counts the entries that were read: Size, unless some are missing.
 	Found int64 `json:"found"`
-	// Unnumbered counts leaves that are not in the log yet, 1000 at most.
+	// Unnumbered counts leaves that are not in the log yet, at most 1000.
 	Unnumbered int `json:"unnumbered"`
-	// Fault tells the first thing that is wrong; "" when everything holds.
+	// Fault describes the first error; "" when everything holds.
 	Fault string `json:"fault,omitempty"`
 }

@@ -2,15 +2,14 @@ package gatehouse
 
 import "strings"
 
-// The lengths of the digits of an id: those of a whole one, and the fewest that
-// can stand for it.
+// The number of digits of a full id, and the fewest that a short id can have.
 const (
 	idDigits    = 32
 	MinIDDigits = 8
 )
 
-// idTypes are the type prefixes of the things that a short id can name. The
-// first is meant where the prefix is left out.
+// idTypes maps the kinds of things that a short id can name to their type prefixes.
+// The first prefix is the default when a short id has none.
 var idTypes = map[string][]string{
 	"action":    {"act_", "apr_"},
 	"push":      {"psh_"},
@@ -21,10 +20,10 @@ var idTypes = map[string][]string{
 	"principal": {"prn_"},
 }
 
-// ShortID reads a short id of a kind of things: the first digits of an id, at
-// least MinIDDigits and not all, with its type prefix or without. It returns
-// them with the prefix; ok is false for anything else, such as a whole id or a
-// name. Principals have names, so theirs needs the prefix. Kinds are action,
+// ShortID reads a short id of a kind of things: the first digits of an id, at least
+// MinIDDigits and not all, with or without the type prefix. It returns them with
+// the prefix. ok is false for anything else, such as a full id or a name.
+// Principals have names, so their short ids need the prefix. Kinds are action,
 // push, run, step, key, session and principal.
 func ShortID(kind, id string) (prefix string, ok bool) {
 	types := idTypes[kind]

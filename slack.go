@@ -5,63 +5,68 @@ import (
 	"time"
 )
 
-// SlackIssuer begins the issuer of an external identity that is a Slack user. What
-// follows is the id of the user's enterprise, or of the workspace where there is no
-// enterprise; the subject is the user's id.
+// SlackIssuer is the prefix of the issuer of an external identity that is a Slack
+// user. The id of the user's enterprise follows, or of the workspace where there is
+// no enterprise. The subject is the user's id.
 const SlackIssuer = "slack:"
 
-// SlackLinkTTL is how long a code that links a Slack user may wait to be used.
+// SlackLinkTTL is how long a code that links a Slack user stays valid.
 const SlackLinkTTL = 10 * time.Minute
 
 // DigestPrefix is how many characters of a digest a card's button carries.
 const DigestPrefix = 23
 
-// SlackClick is one press of a button of a card in Slack, stored before Slack is
-// answered. It is carried out afterwards, once.
+// SlackClick is one press of a button on a card in Slack. It is stored before Slack
+// gets its answer, and carried out afterwards, once.
 type SlackClick struct {
 	ID        string
 	Tenant    string
 	CreatedAt time.Time
-	// Key is unique: the same interaction, delivered again, is stored once.
+	// Key is unique: an interaction that Slack delivers again is stored once.
 	Key Hash
-	// Channel is the configured name, Place and TS what Slack calls the card.
+	// Channel is the configured name. Place and TS are Slack's ids for the card.
 	Channel, Place, TS string
-	// Issuer and User are who pressed, as in [ExternalIdentity].
+	// Issuer and User identify who pressed, as in [ExternalIdentity].
 	Issuer, User string
-	// ActionID and Digest are what the button carried; Digest is the first
+	// ActionID and Digest are the values on the button; Digest is the first
 	// [DigestPrefix] characters.
 	ActionID, Digest string
-	// Choice is what is decided; "" where Result is only to be answered.
+	// Choice is the decision; "" when there is nothing to decide and Result is only
+	// to be answered.
 	Choice DecisionKind
+	// Reason is stored as the vote's notes.
 	Reason string
-	// Result is what became of it, "" before it was carried out. Said is the answer
+	// Result is the outcome, "" before the click is carried out. Said is the answer
 	// to the person.
 	Result, Said string
-	// Attempts counts the claims. DueAt is when the click is carried out, or the
-	// lease of a claimed one ends; nil when it is finished.
+	// Attempts counts the claims. DueAt is when the click is carried out, or when
+	// the lease of a claimed click ends; nil when the click is finished.
 	Attempts   int
 	DueAt      *time.Time
 	FinishedAt *time.Time
 	// Generation fences stale holders: each claim raises it by one.
 	Generation int
 	LeaseOwner string
-	LastError  string
+	// LastError is the last failure to carry the click out.
+	LastError string
 }
 
-// PostedCard is a message in a channel that is kept in line with its action. One
-// holder of a lease writes it at a time, from the stored state.
+// PostedCard is a message in a channel that follows the state of its action. Only
+// the holder of the lease writes it, from the stored state.
 type PostedCard struct {
 	Tenant   string
 	Channel  string
 	ActionID string
-	// Ref is what the channel calls the message.
+	// Ref is the channel's id for the message.
 	Ref string
-	// Wanted counts the reasons to write it again. Shown is a hash of what it shows.
+	// Wanted counts the requests to write the card again. Shown is a hash of its
+	// content.
 	Wanted int64
 	Shown  string
-	// DueAt is when it is written next, or the lease of its writer ends; nil when
-	// there is nothing to write.
-	DueAt      *time.Time
+	// DueAt is when the card is written next, or when the lease of its writer ends;
+	// nil when there is nothing to write.
+	DueAt *time.Time
+	// Attempts counts the claims.
 	Attempts   int
 	Generation int
 	LeaseOwner string
@@ -71,60 +76,45 @@ type PostedCard struct {
 
 // SlackReader finds clicks and cards.
 type SlackReader interface {
-	FindSlackClick(tenant, id string) (*SlackClick, error)
-	// OpenSlackClicks counts the clicks on an action that decide and were not carried
-	// out yet.
-	OpenSlackClicks(tenant, actionID string) (int, error)
-	// NextSlackClickAt returns when the next click is due, over all tenants; zero for
-	// none.
-	NextSlackClickAt() (time.Time, error)
-	FindCard(tenant, channel, actionID string) (*PostedCard, error)
-	// NextCardAt returns when the next card of a channel is due, over all tenants;
-	// zero for none.
-	NextCardAt(channel string) (time.Time, error)
+	FindSlackClick(id string) (*SlackClick, error)
+	// OpenSlackClicks counts the clicks on an action that decide and have not been
+	// carried out.
+	OpenSlackClicks(actionID string) (int, error)
+	FindCard(channel, actionID string) (*PostedCard, error)
 }
 
-// SlackWriter writes them.
+// SlackWriter writes clicks and cards.
 type SlackWriter interface {
-	// InsertSlackClick stores one that is due. A known id or key is ErrConflict.
+	// InsertSlackClick stores a click that is due now. A known id or key is
+	// ErrConflict.
 	InsertSlackClick(c *SlackClick) error
-	// ClaimSlackClicks takes up to limit that are due, or whose lease has ended, over
-	// all tenants: it sets owner and lease end, and raises attempts and generation.
-	ClaimSlackClicks(owner string, lease time.Duration, limit int) ([]*SlackClick, error)
-	// UpdateSlackClick writes what can change, guarded by the generation.
+	// UpdateSlackClick writes the mutable columns, guarded by the generation.
 	UpdateSlackClick(c *SlackClick, generation int) error
-	// PurgeSlackClicks deletes up to limit that finished before olderThan.
-	PurgeSlackClicks(olderThan time.Time, limit int) (int, error)
-	// PutCard stores a card that is due now; one that is there gets the new Ref.
+	// PutCard stores a card that is due now; an existing card gets the new Ref.
 	PutCard(c *PostedCard) error
 	// TouchCards makes the cards of an action due now. A card that is being written
 	// is due again afterwards.
-	TouchCards(tenant, actionID string) error
-	// ClaimCards takes up to limit of a channel that are due, or whose lease has
-	// ended, as ClaimSlackClicks does.
-	ClaimCards(channel, owner string, lease time.Duration, limit int) ([]*PostedCard, error)
-	// ClaimCard takes one, due or not; ErrConflict while somebody else holds it or
-	// where it is not there.
-	ClaimCard(tenant, channel, actionID, owner string, lease time.Duration) (*PostedCard, error)
-	// UpdateCard writes what can change and ends the claim, guarded by the generation.
-	// A card that was touched since it was claimed is due now, whatever DueAt says.
+	TouchCards(actionID string) error
+	// ClaimCard claims a card, due or not. ErrConflict when somebody else holds it,
+	// and when there is no such card.
+	ClaimCard(channel, actionID, owner string, lease time.Duration) (*PostedCard, error)
+	// UpdateCard writes the mutable columns and ends the claim, guarded by the
+	// generation. A card that was touched since its claim is due now, whatever
+	// DueAt says.
 	UpdateCard(c *PostedCard, generation int) error
-	// PurgeCards deletes up to limit that are not due and were written last before
-	// olderThan.
-	PurgeCards(olderThan time.Time, limit int) (int, error)
 }
 
 // SlackService links people to their Slack users.
 type SlackService interface {
-	// CreateSlackCode makes a one-time code that links whoever enters it in Slack to
-	// the caller, a signed-in person whose sign-in is fresh or whose request carried
-	// the edit token. It works for [SlackLinkTTL].
+	// CreateSlackCode makes a one-time code. It links the Slack user who enters it
+	// to the caller, a signed-in person with a fresh sign-in or with the edit token
+	// in the request. The code works for [SlackLinkTTL].
 	CreateSlackCode(ctx context.Context) (*SlackCode, error)
-	// UnlinkSlack removes a link of the caller's own.
+	// UnlinkSlack removes one of the caller's own links.
 	UnlinkSlack(ctx context.Context, issuer, subject string) error
 }
 
-// SlackCode links a Slack user.
+// SlackCode is a code that links a Slack user.
 type SlackCode struct {
 	Code      string    `json:"code"`
 	ExpiresAt time.Time `json:"expires_at"`

@@ -14,49 +14,53 @@ const (
 	MaxStageChannels = 5
 )
 
-// Stage is a part of an approval's time, with whom it asks besides those of the
-// stages before: they keep their right.
+// Stage is a part of an approval's duration, with the people whom it asks. The
+// people of earlier stages keep their right to answer.
 type Stage struct {
+	// Who are the people whom this stage adds.
 	Who Audience `json:"who"`
 	// For is how long the stage lasts.
 	For Duration `json:"for"`
-	// Notify names channels that are told when the stage is reached, besides those
-	// that the routes name.
+	// Notify names channels that are told when the stage begins, in addition to
+	// those that the routes name.
 	Notify []string `json:"notify,omitempty"`
-	// From and Until follow from the approval's times. They are set by
-	// [Approval.See], and never stored.
+	// From and Until are derived from the approval's times. [Approval.See] sets
+	// them; they are never stored.
 	From  time.Time `json:"from,omitzero"`
 	Until time.Time `json:"until,omitzero"`
 }
 
-// TimeoutRule is what becomes of a question that nobody answered in time. Never
-// is it an approval.
+// TimeoutRule is what happens to a question that nobody answered in time. It is
+// never an approval.
 type TimeoutRule string
 
 // The rules. "" lets the question expire.
 const (
-	// TimeoutReject has the policy reject the action.
+	// TimeoutReject lets the policy reject the action.
 	TimeoutReject TimeoutRule = "reject"
-	// TimeoutExtend gives the question ExtendBy more, once; then it expires.
+	// TimeoutExtend extends the question by ExtendBy, once; then it expires.
 	TimeoutExtend TimeoutRule = "extend"
 )
 
-// Timing is how a question goes through its time. It is frozen with the
-// approval. The zero value asks everybody at once and lets the question expire.
+// Timing is the schedule of a question. It is frozen with the approval. The zero
+// value asks everybody at once and lets the question expire.
 type Timing struct {
+	// Stages follow one another from the approval's creation, at most [MaxStages].
 	Stages []Stage `json:"stages,omitempty"`
-	// Reminders are times after the question was asked.
-	Reminders []Duration  `json:"reminders,omitempty"`
+	// Reminders are delays after the question was asked, at most [MaxReminders].
+	Reminders []Duration `json:"reminders,omitempty"`
+	// OnTimeout "" lets the question expire.
 	OnTimeout TimeoutRule `json:"on_timeout,omitempty"`
-	ExtendBy  Duration    `json:"extend_by,omitempty"`
+	// ExtendBy is set with [TimeoutExtend] only.
+	ExtendBy Duration `json:"extend_by,omitempty"`
 }
 
-// IsZero reports whether the schedule says nothing.
+// IsZero reports whether the schedule is empty.
 func (s *Timing) IsZero() bool {
 	return len(s.Stages) == 0 && len(s.Reminders) == 0 && s.OnTimeout == "" && s.ExtendBy == 0
 }
 
-// Frozen returns a copy without what follows from the times.
+// Frozen returns a copy without the derived times.
 func (s *Timing) Frozen() Timing {
 	out := *s
 	out.Stages = slices.Clone(s.Stages)
@@ -66,7 +70,7 @@ func (s *Timing) Frozen() Timing {
 	return out
 }
 
-// Lasts is the sum of the stages, 0 for none.
+// Lasts returns the sum of the stages' durations, 0 without stages.
 func (s *Timing) Lasts() time.Duration {
 	var sum time.Duration
 	for _, stage := range s.Stages {
@@ -75,8 +79,8 @@ func (s *Timing) Lasts() time.Duration {
 	return sum
 }
 
-// Within returns the schedule of a question that ends after total at the latest,
-// where lasts is how long it would be without an extension.
+// Within returns the schedule cut to a question that lasts at most total. lasts is
+// the question's duration without an extension.
 func (s Timing) Within(lasts, total time.Duration) Timing {
 	out := s.Frozen()
 	if left := total - lasts; left <= 0 {
@@ -101,8 +105,8 @@ func (s Timing) Within(lasts, total time.Duration) Timing {
 	return out
 }
 
-// End is when nobody can answer any more: ExpiresAt, with the extension that is
-// still to come.
+// End returns when answering ends: ExpiresAt, including an extension that has not
+// begun yet.
 func (a *Approval) End() time.Time {
 	if a.Extended {
 		return a.ExpiresAt
@@ -110,11 +114,11 @@ func (a *Approval) End() time.Time {
 	return a.ExpiresAt.Add(a.ExtendBy.D())
 }
 
-// FirstEnd is the end of the last stage, before any extension.
+// FirstEnd returns the end of the last stage, before any extension.
 func (a *Approval) FirstEnd() time.Time { return a.End().Add(-a.ExtendBy.D()) }
 
-// StageAt returns the number of the stage at a time, from 1; 0 where the approval
-// has no stages. An extension belongs to the last one.
+// StageAt returns the number of the stage at a time, from 1; 0 for an approval
+// without stages. An extension belongs to the last stage.
 func (a *Approval) StageAt(at time.Time) int {
 	from := a.CreatedAt
 	for i, s := range a.Stages {
@@ -126,8 +130,9 @@ func (a *Approval) StageAt(at time.Time) int {
 	return len(a.Stages)
 }
 
-// See sets what follows from the clock: the current stage, the times of all, and
-// whether the extension has begun. at is now, or when the question was settled.
+// See sets the fields that follow from the clock: the current stage, the times of
+// all stages, and whether the extension has begun. at is now, or the time of the
+// decision.
 func (a *Approval) See(at time.Time) {
 	end, first := a.End(), a.FirstEnd()
 	a.Extended = a.ExtendBy > 0 && !at.Before(first)
@@ -148,8 +153,9 @@ func (a *Approval) See(at time.Time) {
 	a.Stages[len(a.Stages)-1].Until = a.ExpiresAt
 }
 
-// See sets what follows from the clock: see [Approval.See]. A pending action whose
-// question has run out shows as what it is, whether or not that is written down.
+// See sets the fields that follow from the clock: see [Approval.See]. A pending
+// action whose question has run out shows as expired or rejected, even before the
+// sweeper has stored that.
 func (a *Action) See(now time.Time) {
 	ap := a.Approval
 	if ap == nil {
@@ -171,7 +177,8 @@ func (a *Action) See(now time.Time) {
 	ap.See(at)
 }
 
-// PolicyName names the rule that judged the action as one that decides.
+// PolicyName returns the name under which the policy decides: the rule that judged
+// the action.
 func (a *Action) PolicyName() string {
 	if len(a.Policy.Rules) > 0 {
 		return "policy:" + a.Policy.Rules[0]
@@ -179,26 +186,26 @@ func (a *Action) PolicyName() string {
 	return "policy"
 }
 
-// MomentKind is what happens to a question by the clock.
+// MomentKind is an event in the schedule of a question.
 type MomentKind string
 
-// The kinds of moments, named as their log entries.
+// The kinds of moments, named like their log entries.
 const (
 	MomentEscalated MomentKind = "hitl.escalated"
 	MomentReminded  MomentKind = "hitl.reminded"
 	MomentExtended  MomentKind = "hitl.escalation_timeout"
 )
 
-// Moment is a time at which something is to be told of a question that waits.
+// Moment is a time at which a waiting question has an event.
 type Moment struct {
 	At   time.Time
 	Kind MomentKind
-	// Number is that of the stage reached, or of the reminder, from 1.
+	// Number is the number of the stage, or of the reminder, from 1.
 	Number int
 }
 
-// Moments lists what is to be told before the question ends, in its order. The
-// first stage is told by the proposal.
+// Moments lists the events before the question ends, in order. The first stage has
+// none: the proposal's own entry announces it.
 func (a *Approval) Moments() []Moment {
 	var list []Moment
 	from := a.CreatedAt
@@ -218,7 +225,8 @@ func (a *Approval) Moments() []Moment {
 	return list
 }
 
-// NextMoment returns when the moment after the first told ones is; nil for none.
+// NextMoment returns the time of the moment after the first told ones; nil for
+// none.
 func (a *Approval) NextMoment(told int) *time.Time {
 	list := a.Moments()
 	if told >= len(list) {
@@ -227,7 +235,7 @@ func (a *Approval) NextMoment(told int) *time.Time {
 	return &list[told].At
 }
 
-// Everybody is whom the approval asks over all its time.
+// Everybody returns the people whom the approval asks at any time.
 func (a *Approval) Everybody() Audience {
 	all := Audience{slices.Clone(a.Roles), slices.Clone(a.People), slices.Clone(a.Groups)}
 	for _, s := range a.Stages {
@@ -236,7 +244,8 @@ func (a *Approval) Everybody() Audience {
 	return all
 }
 
-// Reached is whom the approval asks in the current stage: see [Approval.See].
+// Reached returns the people whom the approval asks up to the current stage: see
+// [Approval.See].
 func (a *Approval) Reached() Audience {
 	all := Audience{a.Roles, a.People, a.Groups}
 	for _, s := range a.Stages[:min(a.Stage, len(a.Stages))] {
@@ -245,8 +254,8 @@ func (a *Approval) Reached() Audience {
 	return all
 }
 
-// AsksFirst reports whether a stage, by its number from 1, is the first that asks
-// the principal.
+// AsksFirst reports whether the stage with this number, from 1, is the first that
+// asks the principal.
 func (a *Approval) AsksFirst(p *Principal, stage int) bool {
 	for i, s := range a.Stages {
 		if s.Who.Has(p) {
@@ -256,7 +265,7 @@ func (a *Approval) AsksFirst(p *Principal, stage int) bool {
 	return false
 }
 
-// AudienceAt is whom the approval asks at a time.
+// AudienceAt returns the people whom the approval asks at a time.
 func (a *Approval) AudienceAt(at time.Time) Audience {
 	all := Audience{slices.Clone(a.Roles), slices.Clone(a.People), slices.Clone(a.Groups)}
 	for _, s := range a.Stages[:a.StageAt(at)] {

@@ -6,62 +6,72 @@ import (
 	"time"
 )
 
-// Store keeps everything. Both engines pass internal/store/storetest in full.
+// Store keeps all data. Both engines pass internal/store/storetest in full.
 //
-// Durability: when Update returns nil, the transaction is committed and
-// survives kill -9 and, where the storage honours fsync, power loss. When it
-// returns an error, nothing of it is stored.
+// A transaction belongs to one tenant: it sees that tenant's rows only. A row of
+// another tenant that is passed to one of its methods is [ErrOtherTenant]. Work
+// across tenants uses a [QueueStore].
 //
-// Isolation: transactions are serializable with respect to the rows that they
-// lock or write. View sees one consistent snapshot, never an uncommitted row.
+// Durability: when Update returns nil, the transaction is committed and survives
+// kill -9 and, where the storage honours fsync, power loss. When it returns an
+// error, nothing of it is stored.
+//
+// Isolation: transactions are serializable with respect to the rows that they lock
+// or write. View sees one consistent snapshot, never an uncommitted row.
 type Store interface {
 	// View runs fn in a read-only transaction.
-	View(ctx context.Context, fn func(ReadTx) error) error
-	// Read is View for one question: fn calls one method that looks into the
-	// store, besides those that it has foreseen. A store that is a round trip away
-	// has a second one fail.
-	Read(ctx context.Context, fn func(ReadTx) error) error
+	View(ctx context.Context, tenant string, fn func(ReadTx) error) error
+	// Read is View for a single query: fn calls one method that reads the store,
+	// apart from those that it has announced by Prefetch. A store with network round
+	// trips fails a second query.
+	Read(ctx context.Context, tenant string, fn func(ReadTx) error) error
 	// Update runs fn in a transaction and commits it when fn returns nil.
 	//
-	// fn may be run more than once: it must have no effects outside its Tx,
-	// and must set all that it returns afresh on each run. It must not keep
-	// the Tx. fn's error is returned as it is. Other errors: [ErrBusy] when
-	// contention lasts, ctx.Err() when the caller gave up while waiting, in
-	// which case nothing is stored.
-	Update(ctx context.Context, fn func(Tx) error) error
+	// fn may run more than once: it must have no effects outside its Tx, and must
+	// set everything that it returns anew on each run. It must not keep the Tx.
+	// Update returns fn's error unchanged. Other errors: [ErrBusy] when contention
+	// lasts; ctx.Err() when the caller gave up while waiting, in which case nothing
+	// is stored.
+	Update(ctx context.Context, tenant string, fn func(Tx) error) error
+	QueueStore
 	// Ping reports whether the store answers.
 	Ping(ctx context.Context) error
 	Close() error
 }
 
-// Distant is what a store is of which every question costs a round trip, and
-// which other processes write as well: what is known before a transaction may
-// have changed, and is better asked within it.
-type Distant interface {
+// Remote marks a store whose every query costs a round trip and which other
+// processes also write. Rows read before a transaction may have changed, and are
+// better read within it.
+type Remote interface {
 	Store
-	Distant()
+	Remote()
 }
 
-// ErrBusy says that contention lasted: the caller may retry.
+// ErrBusy says that contention lasted. The caller may retry.
 var ErrBusy = errors.New("gatehouse: store busy")
 
 // ErrNotFound says that a row does not exist in this tenant.
 var ErrNotFound = errors.New("gatehouse: not found")
 
-// ErrConflict says that a guarded write met another state than it expects,
-// or that a unique row exists.
+// ErrOtherTenant says that a transaction was given a row of another tenant: a bug
+// of the program. Nothing of the row is stored.
+var ErrOtherTenant = errors.New("gatehouse: a row of another tenant")
+
+// ErrConflict says that a guarded write found another state than it expects, or
+// that a unique row exists.
 var ErrConflict = errors.New("gatehouse: conflict")
 
-// ReadTx reads in one snapshot. Every method that takes a tenant sees that
-// tenant's rows only. Methods that find one row return ErrNotFound.
+// ReadTx reads the rows of one tenant in one snapshot. Methods that find one row
+// return ErrNotFound.
 type ReadTx interface {
 	// Now is the transaction's one reading of the clock, in UTC and whole
 	// microseconds. It never runs backwards from one Update to the next.
 	Now() time.Time
-	// Foresee tells what the closure is about to ask, before it asks anything.
-	// It changes no answer: a [Distant] store fetches it with the first thing
-	// that is asked, and answers from that until the closure writes.
-	Foresee(o Outlook)
+	// Prefetch announces the queries that the closure is about to make, before the
+	// first of them. It changes no answer: a [Remote] store prefetches their
+	// results with the first query, and answers from the prefetch until the closure
+	// writes.
+	Prefetch(o PrefetchPlan)
 	ActionReader
 	IDReader
 	PushReader
@@ -77,10 +87,12 @@ type ReadTx interface {
 	ReviewReader
 	SlackReader
 	DelegationReader
+	CredentialReader
 }
 
-// Tx reads and writes. A guarded write whose guard fails returns ErrConflict,
-// at once or at the commit. Each write method writes the row as given.
+// Tx reads and writes the rows of one tenant. A guarded write whose guard fails
+// returns ErrConflict, at once or at the commit. Each write method stores the row
+// as given.
 type Tx interface {
 	ReadTx
 	ActionWriter
@@ -97,79 +109,72 @@ type Tx interface {
 	ReviewWriter
 	SlackWriter
 	DelegationWriter
+	CredentialWriter
 }
 
-// Outlook is what a closure is about to ask, as far as it is known beforehand.
-// All of it is about one tenant. Zero members foresee nothing.
-type Outlook struct {
-	Tenant string
-	// ActionID is of the action that LockAction will be asked for.
+// PrefetchPlan lists the queries that a closure is about to make, as far as they are
+// known beforehand. Zero fields announce nothing.
+type PrefetchPlan struct {
+	// ActionID announces LockAction of this action.
 	ActionID string
-	// Voters foresees PrincipalsForShare of those who approved that action, and
-	// of Voter, if there is one, and FindPrincipal of its proposer and of the
-	// proposer's sponsor.
+	// Voters announces PrincipalsForShare of those who approved that action and of
+	// Voter, if set, and FindPrincipal of its proposer and of the proposer's
+	// sponsor.
 	Voters bool
 	Voter  string
-	// PushID foresees LockPush, after LockAction of an action that is not open.
+	// PushID announces LockPush, after LockAction of an action that is not open.
 	PushID string
-	// ReceiptKey foresees SuccessReceipt.
+	// ReceiptKey announces SuccessReceipt.
 	ReceiptKey string
-	// Effect foresees DeadLetterOf.
+	// Effect announces DeadLetterOf.
 	Effect Hash
-	// Policy foresees ActivePolicyVersion.
+	// Policy announces ActivePolicyVersion.
 	Policy bool
-	// Names foresees FindPrincipal.
+	// Names announces FindPrincipal of each.
 	Names []string
-	// Asked foresees FirstAnswerers, nil for none.
+	// Asked announces FirstAnswerers; nil for none.
 	Asked *Audience
-	// ActionKey foresees FindActionByKey.
+	// ActionKey announces FindActionByKey.
 	ActionKey string
-	// Key foresees FindCredential.
+	// Key announces FindCredential.
 	Key [32]byte
-	// Answer foresees FindIdempotency, of the principal PrincipalID.
+	// Answer announces FindIdempotency, of the principal PrincipalID.
 	Answer      *IdempotencyRequest
 	PrincipalID string
-	// Views foresees ListViews, of the principal PrincipalID.
+	// Views announces ListViews, of the principal PrincipalID.
 	Views bool
-	// RunID is of the run that LockRun will be asked for, before anything else.
+	// RunID announces LockRun of this run, before any other query.
 	RunID string
 }
 
-// IDReader finds things by the beginning of their ids.
+// IDReader finds ids by their beginning.
 type IDReader interface {
-	// FindIDs returns up to limit ids of a tenant that begin with prefix, in
-	// their order. The first four characters of prefix are a type prefix, such as
-	// act_, apr_, psh_, run_, stp_, key_, ses_ or prn_; of another type there are
-	// none. Archived actions are among them.
-	FindIDs(tenant, prefix string, limit int) ([]string, error)
+	// FindIDs returns up to limit ids of the tenant that begin with prefix, sorted.
+	// The first four characters of prefix are a type prefix: act_, apr_, psh_,
+	// run_, stp_, key_, ses_ or prn_; any other type has no ids. Archived actions
+	// are included.
+	FindIDs(prefix string, limit int) ([]string, error)
 }
 
 // ActionReader finds actions.
 type ActionReader interface {
 	// FindAction returns an action with its approval and votes, push summary
 	// and latest receipt that is not late. id is an action's or an approval's.
-	FindAction(tenant, id string) (*Action, error)
-	// FindActionByKey finds by the unique idempotency key.
-	FindActionByKey(tenant, idempotencyKey string) (*Action, error)
-	// OpenOnTarget returns up to limit ids of pending actions on a target, in their
-	// order, that were proposed on another version and do not say yet that it has
-	// this one.
-	OpenOnTarget(tenant string, t TargetChange, limit int) ([]string, error)
+	FindAction(id string) (*Action, error)
+	// FindActionByKey finds an action by its unique idempotency key.
+	FindActionByKey(idempotencyKey string) (*Action, error)
+	// OpenOnTarget returns up to limit ids of pending actions on a target, in
+	// order, that were proposed on another version than the given one and are not
+	// marked with it yet.
+	OpenOnTarget(t TargetChange, limit int) ([]string, error)
 	// ListActions returns a page; see ActionFilter. The cursor is opaque; a
-	// malformed one is an Error with code invalid. Walking the pages yields
-	// every action that matched throughout exactly once, whatever is written
-	// meanwhile.
-	ListActions(tenant string, f ActionFilter) (Page[*Action], error)
-	// ExpiredActions returns, over all tenants, up to limit pending actions
-	// whose approval's expiry is at or before Now, the earliest first.
-	ExpiredActions(limit int) ([]ActionRef, error)
-	// TimelyActions returns, over all tenants, up to limit pending actions of whose
-	// question a moment has come that the log does not tell of, the earliest first.
-	TimelyActions(limit int) ([]ActionRef, error)
+	// malformed one is an Error with code invalid. Walking the pages returns every
+	// action that matches throughout exactly once, whatever is written meanwhile.
+	ListActions(f ActionFilter) (Page[*Action], error)
 	// OpenReversal returns the id of the newest action that reverses the
 	// given one and is not rejected, denied, expired, canceled, superseded
 	// or failed; "" when there is none.
-	OpenReversal(tenant, actionID string) (string, error)
+	OpenReversal(actionID string) (string, error)
 }
 
 // ActionRef names an action across tenants.
@@ -177,108 +182,95 @@ type ActionRef struct{ Tenant, ID string }
 
 // ActionWriter writes actions, approvals and votes.
 type ActionWriter interface {
-	// LockAction is FindAction that first locks the approval's row (the
-	// action's, where there is no approval) until the end of the transaction.
-	// The status is the stored one: an approval past its expiry that was not
-	// swept is still requested, as the guards of MoveAction see it.
-	LockAction(tenant, id string) (*Action, error)
-	// RelockAction is LockAction of an action that was read a moment ago,
-	// before the transaction: what can change is read again, what never does
-	// may be taken from known, which itself is left as it is.
+	// LockAction is FindAction that first locks the approval's row (the action's,
+	// for an action without an approval) until the end of the transaction. The
+	// status is the stored one: an approval past its expiry that was not swept yet
+	// is still requested, and the guards of MoveAction see it so.
+	LockAction(id string) (*Action, error)
+	// RelockAction is LockAction of an action that was read just before the
+	// transaction. Mutable fields are read again; immutable ones may be taken from
+	// known, which is not changed.
 	RelockAction(known *Action) (*Action, error)
-	// InsertAction stores an action, in one of the states that the table has
-	// for a new one, and its approval, if it has one. A known idempotency key
-	// or id is ErrConflict; one that refers to a row that is not there is
-	// ErrNotFound.
+	// InsertAction stores an action, in one of the states that the transition table
+	// has for a new one, and its approval, if any. A known idempotency key or id is
+	// ErrConflict; a reference to a missing row is ErrNotFound.
 	InsertAction(a *Action) error
-	// MoveAction applies a guarded transition. The table of transitions is
-	// checked too: a move outside it is ErrConflict.
+	// MoveAction applies a guarded transition. A move outside the transition table
+	// is ErrConflict.
 	MoveAction(m ActionMove) error
-	// MoveApproval moves a requested approval on: guarded by its status.
-	MoveApproval(tenant, approvalID string, to ApprovalStatus) error
-	// MarkTarget writes what a question that waits says of its target; of one that has
-	// its answer it is ErrConflict.
-	MarkTarget(tenant, approvalID string, m TargetMark) error
-	// TellApproval stores how many moments the log tells of, and when the next one
+	// MoveApproval moves a requested approval to another state, guarded by its
+	// status.
+	MoveApproval(approvalID string, to ApprovalStatus) error
+	// MarkTarget stores a mark about the target on a waiting question; ErrConflict
+	// when the question is answered.
+	MarkTarget(approvalID string, m TargetMark) error
+	// TellApproval stores how many moments the log records, and when the next one
 	// comes, nil for never. It is guarded by the number as it was read, and by the
 	// approval's being requested.
-	TellApproval(tenant, approvalID string, from, told int, next *time.Time) error
+	TellApproval(approvalID string, from, told int, next *time.Time) error
 	// PutVote inserts the person's vote, or replaces it.
-	PutVote(tenant, approvalID string, v Vote) error
-	// LinkSuperseded sets superseded_by of old.
-	LinkSuperseded(tenant, oldID, newID string) error
-	// InsertMirror stores what an application did.
+	PutVote(approvalID string, v Vote) error
+	// LinkSuperseded sets superseded_by of the old action.
+	LinkSuperseded(oldID, newID string) error
+	// InsertMirror stores the mirror of an applied action.
 	InsertMirror(m *AppliedMirror) error
-	// ReserveCeiling stores one claim of an action; the same ceiling and
-	// scope of an action is stored once (a second one replaces the first).
-	ReserveCeiling(tenant, actionID string, c CeilingClaim) error
+	// ReserveCeiling stores one claim of an action. A second claim on the same
+	// ceiling and scope replaces the first.
+	ReserveCeiling(actionID string, c CeilingClaim) error
 	// CeilingUsed sums the unreleased claims on a ceiling and scope whose
 	// [CeilingClaim.CountedAt] is after since, and locks the pair until the end of
 	// the transaction. The cost does not grow with the number of claims.
-	CeilingUsed(tenant, ceiling, scope string, since time.Time) (Decimal, error)
-	// ReleaseCeilings gives back all that an action reserved.
-	ReleaseCeilings(tenant, actionID string) error
+	CeilingUsed(ceiling, scope string, since time.Time) (Decimal, error)
+	// ReleaseCeilings releases all claims of an action.
+	ReleaseCeilings(actionID string) error
 }
 
 // ActionMove is one guarded transition of an action: it happens only when the
-// status is From. Nil and zero members leave their columns alone, but for
-// Failure and FinishedAt, which are cleared when the action leaves failed.
+// status is From. Nil and zero fields do not change their columns, except Failure
+// and FinishedAt, which are cleared when the action leaves failed.
 type ActionMove struct {
-	Tenant, ID string
-	From, To   Status
+	ID       string
+	From, To Status
+	// DecidedBy is a name, or the name under which the policy decides.
 	DecidedBy  string
 	DecidedVia Channel
-	// DecidedAt and FinishedAt are set to Now by the store when true.
+	// Decided and Finished make the store set DecidedAt and FinishedAt to Now.
 	Decided, Finished bool
 	Failure           *Failure
-	ReversedBy        string
+	// ReversedBy is the id of the action that reverses this one.
+	ReversedBy string
 }
 
 // PushReader finds pushes and receipts.
 type PushReader interface {
-	FindPush(tenant, id string) (*Push, error)
+	FindPush(id string) (*Push, error)
 	// ListPushes returns a page, newest first.
-	ListPushes(tenant string, f PushFilter) (Page[*Push], error)
+	ListPushes(f PushFilter) (Page[*Push], error)
 	// SuccessReceipt returns a receipt with outcome applied under the key.
-	SuccessReceipt(tenant, idempotencyKey string) (*Receipt, error)
+	SuccessReceipt(idempotencyKey string) (*Receipt, error)
 	// ListReceipts returns all receipts of an action, oldest first.
-	ListReceipts(tenant, actionID string) ([]*Receipt, error)
-	// NextPushAt returns when the next queued push or expired lease is due,
-	// over all tenants; zero for none. Queued pushes of the tenants in except
-	// do not count, their leases do.
-	NextPushAt(except ...string) (time.Time, error)
-	// DueTenants returns up to limit tenants that have a push to claim, each
-	// with as many as are due, counted up to each, and what it has in flight.
-	// They come in the order of their names, first those after the given one,
-	// then, around, the others up to and with it; so walking on from the last
-	// one of an answer passes over nobody.
-	DueTenants(after string, limit, each int) ([]DueTenant, error)
-	// ExpiredLeases returns, over all tenants, up to limit pushes in picking or
-	// sent whose lease ended at or before Now.
-	ExpiredLeases(limit int) ([]*Push, error)
-	// ListMirror and ListCorpus return pages, newest first. The corpus follows
-	// from what people decided, in the order of their approvals; nothing of it
-	// is stored by itself. readBy selects by their actions as in ActionFilter.
-	ListMirror(tenant, readBy, cursor string, limit int) (Page[*AppliedMirror], error)
-	ListCorpus(tenant, readBy, cursor string, limit int) (Page[*CorpusEntry], error)
-	// PushCounts counts the pushes of all tenants by status.
-	PushCounts() (map[PushStatus]int, error)
-	// CountDeadLetters counts those of a tenant, or of all when tenant is "".
-	CountDeadLetters(tenant string) (int, error)
+	ListReceipts(actionID string) ([]*Receipt, error)
+	// ListMirror and ListCorpus return pages, newest first. The corpus is derived
+	// from the decisions of people, in the order of their approvals; it has no rows
+	// of its own. readBy selects by the actions, as in ActionFilter.
+	ListMirror(readBy, cursor string, limit int) (Page[*AppliedMirror], error)
+	ListCorpus(readBy, cursor string, limit int) (Page[*CorpusEntry], error)
+	// CountDeadLetters counts the failed pushes that nobody has closed.
+	CountDeadLetters() (int, error)
 	// DeadLetterOf returns the action of the tenant's newest dead letter with
 	// that effect; "" when there is none.
-	DeadLetterOf(tenant string, effect Hash) (actionID string, err error)
+	DeadLetterOf(effect Hash) (actionID string, err error)
 }
 
-// DueTenant is a tenant with due pushes. InFlight counts those in picking and
-// sent, whoever holds them.
+// DueTenant is a tenant with due pushes. InFlight counts its pushes in picking and
+// sent, of any holder.
 type DueTenant struct {
 	Tenant        string
 	Due, InFlight int
 }
 
-// PushShare is what one claim may take of a tenant: at most Limit pushes, and
-// only while fewer than Most of it are in flight; no Most is no bound.
+// PushShare bounds what one claim may take of a tenant: at most Limit pushes, and
+// only while fewer than Most of them are in flight; 0 is no bound.
 type PushShare struct {
 	Tenant      string
 	Limit, Most int
@@ -288,170 +280,146 @@ type PushShare struct {
 type PushWriter interface {
 	InsertPush(p *Push) error
 	// LockPush is FindPush that locks the row.
-	LockPush(tenant, id string) (*Push, error)
-	// ClaimPushes moves queued pushes that are due (not_before and next attempt
-	// at or before Now) to picking, of each share's tenant the oldest due first:
-	// sets owner, lease end and picked_at, and raises the generation by one.
-	// Nobody else claims the same row. However many claim at a time, no claim
-	// brings a tenant above its share's Most. Shares name distinct tenants.
-	ClaimPushes(owner string, lease time.Duration, shares ...PushShare) ([]*Push, error)
-	// ClaimLane does so, for a worker outside, with up to limit due pushes of a
-	// tenant in the lanes named, which are in no share of anybody. A proposer that
-	// is not "" limits it to the actions that this principal proposed.
-	ClaimLane(owner string, lease time.Duration, tenant, proposer string, lanes []string, limit int) ([]*Push, error)
+	LockPush(id string) (*Push, error)
+	// ClaimLane claims up to limit due pushes of the tenant in the named lanes for
+	// an outside worker, as ClaimPushes does. Pushes in a lane belong to no share.
+	// A nonempty proposer selects only actions that this principal proposed.
+	ClaimLane(owner string, lease time.Duration, proposer string, lanes []string, limit int) ([]*Push, error)
 	// UpdatePush writes every mutable column of p, guarded by status and
 	// generation as they were read; p.Generation may be raised by the write.
 	UpdatePush(p *Push, from PushStatus, generation int) error
 	// MarkDeadLetter stores TargetSays of a push that has just become failed or
-	// unknown, and the effect that DeadLetterOf finds it by. It is guarded by
-	// the push's status and generation.
+	// unknown, and the effect by which DeadLetterOf finds it. It is guarded by the
+	// push's status and generation.
 	MarkDeadLetter(p *Push, effect Hash) error
-	// ClosePush closes a failed push that is open: it sets closed_at to Now.
-	ClosePush(tenant, id, by, reason string) error
+	// ClosePush closes an open failed push: it sets closed_at to Now.
+	ClosePush(id, by, reason string) error
 	InsertReceipt(r *Receipt) error
 }
 
 // IdentityReader finds principals, keys and stored answers.
 type IdentityReader interface {
-	// FindPrincipal finds by id, or by name without regard to case: "Ana" and
-	// "ana" cannot be two principals.
-	FindPrincipal(tenant, idOrName string) (*Principal, error)
-	// FindKey returns an unrevoked key and its principal by the key's hash,
-	// over all tenants.
-	FindKey(hash [32]byte) (*Key, *Principal, error)
-	// FindCredential is FindKey within a tenant, with the hash of the
-	// principal's edit token; zeros where there is none.
-	FindCredential(tenant string, hash [32]byte) (p *Principal, editToken [32]byte, err error)
+	// FindPrincipal finds a principal by id, or by name without regard to case:
+	// "Ana" and "ana" cannot be two principals.
+	FindPrincipal(idOrName string) (*Principal, error)
+	// FindCredential is FindKey within a tenant. It also returns the hash of the
+	// principal's edit token; zeros when there is none.
+	FindCredential(hash [32]byte) (p *Principal, editToken [32]byte, err error)
 	// FindEditToken returns the hash of the principal's edit token.
-	FindEditToken(tenant, principalID string) ([32]byte, error)
-	ListPrincipals(tenant, cursor string, limit int) (Page[*Principal], error)
+	FindEditToken(principalID string) ([32]byte, error)
+	ListPrincipals(cursor string, limit int) (Page[*Principal], error)
 	// ListPeople returns all principals of kind person, disabled ones too, by id.
-	ListPeople(tenant string) ([]*Principal, error)
+	ListPeople() ([]*Principal, error)
 	// FirstAnswerers returns, by id, the first [MaxFirstAnswerers] of the persons
-	// who may decide (see Principal.MayDecide) and whom a question asks, excluded
-	// ones too. There may be others among them, whom it does not ask.
-	FirstAnswerers(tenant string, asked Audience) ([]*Principal, error)
+	// who may decide (see Principal.MayDecide) and whom a question asks, including
+	// excluded ones. It may also include persons whom the question does not ask.
+	FirstAnswerers(asked Audience) ([]*Principal, error)
 	// FindGroup and ListGroups return groups without their members, which are
-	// found at the principals. ListGroups goes by name.
-	FindGroup(tenant, name string) (*Group, error)
-	ListGroups(tenant string) ([]*Group, error)
-	ListKeys(tenant, principalID string) ([]*Key, error)
+	// stored with the principals. ListGroups sorts by name.
+	FindGroup(name string) (*Group, error)
+	ListGroups() ([]*Group, error)
+	ListKeys(principalID string) ([]*Key, error)
 	// FindKeyByID returns a key, revoked or not.
-	FindKeyByID(tenant, id string) (*Key, error)
-	FindTenant(id string) (*Tenant, error)
-	ListTenants() ([]*Tenant, error)
+	FindKeyByID(id string) (*Key, error)
+	// FindTenant returns the transaction's tenant.
+	FindTenant() (*Tenant, error)
 	// Inherited reports whether Inherit lets a principal read an action or run.
-	Inherited(tenant, principalID, id string) (bool, error)
-	FindIdempotency(tenant, principalID, route, key string) (*IdempotencyRecord, error)
+	Inherited(principalID, id string) (bool, error)
+	FindIdempotency(principalID, route, key string) (*IdempotencyRecord, error)
 }
 
-// IdentityWriter writes them.
+// IdentityWriter writes tenants, principals, groups, keys and stored answers.
 type IdentityWriter interface {
-	// InsertTenant stores a tenant; "default" is there from the beginning.
+	// InsertTenant stores a tenant. The tenant "default" always exists.
 	InsertTenant(t *Tenant) error
 	InsertPrincipal(p *Principal) error
-	// LockFirstPrincipal keeps others from making a tenant's first principal
-	// until the end of the transaction.
-	LockFirstPrincipal(tenant string) error
+	// LockFirstPrincipal locks the creation of a tenant's first principal until the
+	// end of the transaction.
+	LockFirstPrincipal() error
 	UpdatePrincipal(p *Principal) error
 	// InsertGroup stores a group without members; a known name is ErrConflict.
-	// DeleteGroup leaves the principals as they are.
+	// DeleteGroup does not change the principals.
 	InsertGroup(g *Group) error
-	DeleteGroup(tenant, name string) error
+	DeleteGroup(name string) error
 	InsertKey(k *Key) error
 	// RevokeKey sets revoked_at to Now, once.
-	RevokeKey(tenant, keyID string) error
-	PutEditToken(tenant, principalID string, hash [32]byte) error
-	// PrincipalsForShare reads principals by id and keeps them from changing
+	RevokeKey(keyID string) error
+	PutEditToken(principalID string, hash [32]byte) error
+	// PrincipalsForShare reads principals by id, and locks them against changes
 	// until the end of the transaction. Missing ones are left out.
-	PrincipalsForShare(tenant string, ids []string) ([]*Principal, error)
+	PrincipalsForShare(ids []string) ([]*Principal, error)
 	InsertIdempotency(r *IdempotencyRecord) error
-	// Inherit lets those agents read the action or run id who may read the action
-	// or run from: who proposed or started it, and who inherited it. Both exist,
-	// or id is inserted in the same transaction.
-	Inherit(tenant, id, from string) error
+	// Inherit gives those agents the right to read the action or run id who may
+	// read the action or run from: its proposer or starter, and those who inherited
+	// it. Both exist, or id is inserted in the same transaction.
+	Inherit(id, from string) error
 	// LockBulkCalls locks the person's times until the end of the transaction and
-	// returns them as PutBulkCalls stored them, none at first.
-	LockBulkCalls(tenant, person string) ([]time.Time, error)
-	PutBulkCalls(tenant, person string, times []time.Time) error
-	// PurgeIdempotency deletes up to limit records older than the window.
-	PurgeIdempotency(olderThan time.Time, limit int) (int, error)
+	// returns them as PutBulkCalls stored them; empty at first.
+	LockBulkCalls(person string) ([]time.Time, error)
+	PutBulkCalls(person string, times []time.Time) error
 }
 
-// SessionReader finds sessions and what they begin with.
+// SessionReader finds sessions, step-ups and the credentials of sign-ins.
 type SessionReader interface {
-	// FindSession returns a session and its principal by the token's hash,
-	// over all tenants, ended ones too.
-	FindSession(hash [32]byte) (*Session, *Principal, error)
-	FindSessionByID(tenant, id string) (*Session, error)
-	// ListSessions returns a page, newest first: of one principal, or of all
-	// when principalID is ""; those that have ended only when ended is true.
-	ListSessions(tenant, principalID string, ended bool, cursor string, limit int) (Page[*Session], error)
-	// FindSetupLink finds by hash over all tenants, used and expired ones too.
-	FindSetupLink(hash [32]byte) (*SetupLink, error)
-	FindIdentity(tenant, issuer, subject string) (*ExternalIdentity, error)
-	ListIdentities(tenant, principalID string) ([]*ExternalIdentity, error)
-	FindPasskey(tenant, id string) (*Passkey, error)
-	// FindPasskeyByCredential finds by the authenticator's id over all tenants.
-	FindPasskeyByCredential(credentialID []byte) (*Passkey, error)
-	ListPasskeys(tenant, principalID string) ([]*Passkey, error)
-	// FindStepUp returns the newest step-up of a session for an action and
-	// digest that is not used and was given after since.
-	FindStepUp(tenant, sessionID, actionID string, digest Digest, since time.Time) (*StepUp, error)
+	FindSessionByID(id string) (*Session, error)
+	// ListSessions returns a page, newest first: of one principal, or of all when
+	// principalID is "". Ended sessions are included only when ended is true.
+	ListSessions(principalID string, ended bool, cursor string, limit int) (Page[*Session], error)
+	FindIdentity(issuer, subject string) (*ExternalIdentity, error)
+	ListIdentities(principalID string) ([]*ExternalIdentity, error)
+	FindPasskey(id string) (*Passkey, error)
+	ListPasskeys(principalID string) ([]*Passkey, error)
+	// FindStepUp returns the newest unused step-up of a session for an action and
+	// digest that was given after since.
+	FindStepUp(sessionID, actionID string, digest Digest, since time.Time) (*StepUp, error)
 }
 
-// SessionWriter writes them.
+// SessionWriter writes sessions, step-ups and the credentials of sign-ins.
 type SessionWriter interface {
-	// InsertSession stores a session of a person; of anybody else it is
+	// InsertSession stores a session of a person; a principal of another kind is
 	// ErrConflict.
 	InsertSession(s *Session, hash [32]byte) error
-	// TouchSession moves last_seen_at forward, and expires_at with it. Of a
-	// session that was revoked, or seen later, it changes nothing.
-	TouchSession(tenant, id string, seen, expires time.Time) error
+	// TouchSession moves last_seen_at and expires_at forward. It does not change a
+	// session that was revoked, or seen later.
+	TouchSession(id string, seen, expires time.Time) error
 	// RevokeSession sets revoked_at to Now, once.
-	RevokeSession(tenant, id string) error
-	// RevokeSessions does so to a principal's live sessions, or to those that
-	// began with a credential when it is not "", and returns their ids.
-	RevokeSessions(tenant, principalID, credential string) ([]string, error)
-	// InsertSetupLink stores a link; the person's unused ones expire.
+	RevokeSession(id string) error
+	// RevokeSessions revokes a principal's live sessions, or only those that began
+	// with a credential when it is not "", and returns their ids.
+	RevokeSessions(principalID, credential string) ([]string, error)
+	// InsertSetupLink stores a link and expires the person's unused links.
 	InsertSetupLink(l *SetupLink) error
 	// UseSetupLink sets used_at to Now, guarded by its being unused.
-	UseSetupLink(tenant, id string) error
+	UseSetupLink(id string) error
 	InsertIdentity(i *ExternalIdentity) error
-	DeleteIdentity(tenant, issuer, subject string) error
+	DeleteIdentity(issuer, subject string) error
 	InsertPasskey(p *Passkey) error
-	// UsePasskey stores what a use changed: the credential, its counter,
-	// guarded by the counter as it was read, and last_used_at, set to Now.
-	UsePasskey(tenant, id string, credential []byte, signCount, from uint32) error
-	DeletePasskey(tenant, id string) error
-	// InsertCeremony stores one, and deletes some that have expired.
-	InsertCeremony(c *Ceremony) error
-	// TakeCeremony deletes and returns one; ErrNotFound for an expired one.
-	TakeCeremony(hash [32]byte) (*Ceremony, error)
+	// UsePasskey stores what a use has changed: the credential, its counter
+	// (guarded by the counter as it was read), and last_used_at, set to Now.
+	UsePasskey(id string, credential []byte, signCount, from uint32) error
+	DeletePasskey(id string) error
 	InsertStepUp(u *StepUp) error
 	// UseStepUp sets used_at to Now, guarded by its being unused.
-	UseStepUp(tenant, id string) error
-	// PurgeSessions deletes up to limit rows, over all tenants: step-ups given,
-	// sessions ended, and set-up links used or expired before olderThan.
-	PurgeSessions(olderThan time.Time, limit int) (int, error)
+	UseStepUp(id string) error
 }
 
 // PolicyReader finds policy versions.
 type PolicyReader interface {
 	// ListCeilingUse sums the unreleased claims on a ceiling that are counted after
-	// since, as CeilingUsed does, by scope: of one scope, or, when it is "", of up to limit
-	// scopes, the fullest first. It locks nothing.
-	ListCeilingUse(tenant, ceiling, scope string, since time.Time, limit int) ([]CeilingUse, error)
+	// since, as CeilingUsed does, by scope: of one scope, or, when scope is "", of
+	// up to limit scopes, the fullest first. It locks nothing.
+	ListCeilingUse(ceiling, scope string, since time.Time, limit int) ([]CeilingUse, error)
 	// CeilingUses sums the unreleased claims of each span by one statement, in the
-	// order of spans: 0 where nothing is reserved. It locks nothing.
-	CeilingUses(tenant string, spans []CeilingSpan) ([]Decimal, error)
+	// order of spans; 0 where nothing is reserved. It locks nothing.
+	CeilingUses(spans []CeilingSpan) ([]Decimal, error)
 	// ActivePolicy returns the tenant's active version.
-	ActivePolicy(tenant string) (*PolicyVersion, error)
-	// ActivePolicyVersion is its number alone, cheaply; 0 for none.
-	ActivePolicyVersion(tenant string) (int, error)
-	FindPolicy(tenant string, version int) (*PolicyVersion, error)
+	ActivePolicy() (*PolicyVersion, error)
+	// ActivePolicyVersion returns the active version's number alone, cheaply; 0 for
+	// none.
+	ActivePolicyVersion() (int, error)
+	FindPolicy(version int) (*PolicyVersion, error)
 	// ListPolicies returns all versions, newest first, without their source.
-	ListPolicies(tenant string) ([]*PolicyVersion, error)
+	ListPolicies() ([]*PolicyVersion, error)
 }
 
 // PolicyWriter stores policies.
@@ -460,38 +428,35 @@ type PolicyWriter interface {
 	// returns its number.
 	InsertPolicy(p *PolicyVersion) (int, error)
 	// ActivatePolicy makes a stored version the active one.
-	ActivatePolicy(tenant string, version int) error
+	ActivatePolicy(version int) error
 }
 
-// LogReader reads the audit log. Only numbered entries are seen.
+// LogReader reads the audit log. It sees numbered entries only.
 type LogReader interface {
 	// ListEntries returns entries with index >= from in order, at most limit.
-	ListEntries(tenant string, from int64, limit int) ([]*Entry, error)
+	ListEntries(from int64, limit int) ([]*Entry, error)
 	// ListActionEntries returns the numbered entries about one action, in order.
-	ListActionEntries(tenant, actionID string) ([]*Entry, error)
+	ListActionEntries(actionID string) ([]*Entry, error)
 	// LogSize returns the number of numbered entries.
-	LogSize(tenant string) (int64, error)
+	LogSize() (int64, error)
 	// LogHashes returns stored tree hashes by their storage index (see
-	// golang.org/x/mod/sumdb/tlog.StoredHashIndex); one that is not there is
-	// ErrNotFound.
-	LogHashes(tenant string, indexes []int64) ([]Hash, error)
-	// UnnumberedLeaves returns up to limit leaves that wait for the sequencer,
-	// over all tenants, in the order in which they are to be numbered.
-	UnnumberedLeaves(limit int) ([]*PendingLeaf, error)
+	// golang.org/x/mod/sumdb/tlog.StoredHashIndex). A missing hash is ErrNotFound.
+	LogHashes(indexes []int64) ([]Hash, error)
 }
 
 // LogWriter writes the audit log.
 type LogWriter interface {
-	// AppendLeaf stores a leaf, to be numbered later. The store fills At with
-	// Now when it is zero, and ID when it is empty.
+	// AppendLeaf stores a leaf, to be numbered later. The store sets At to Now when
+	// it is zero, and generates ID when it is empty.
 	AppendLeaf(l *Leaf) error
-	// NumberLeaves turns pending leaves into entries and stores the new tree
-	// hashes of each tenant's log. It fails with ErrConflict when the log has
-	// another size than expected: another sequencer was here.
-	NumberLeaves(tenant string, expectedSize int64, leaves []*NumberedLeaf, hashes []Hash) error
+	// NumberLeaves turns pending leaves into entries and stores the new tree hashes
+	// of each tenant's log. It fails with ErrConflict when the log has another size
+	// than expected: another sequencer was faster.
+	NumberLeaves(expectedSize int64, leaves []*NumberedLeaf, hashes []Hash) error
 }
 
-// PendingLeaf is a leaf that waits for its number. Row names it to the store.
+// PendingLeaf is a leaf that waits for its number. Row is the store's key of the
+// leaf.
 type PendingLeaf struct {
 	Row      int64
 	Tenant   string
@@ -499,7 +464,7 @@ type PendingLeaf struct {
 	Body     JSON
 }
 
-// NumberedLeaf gives a pending leaf its place.
+// NumberedLeaf gives a pending leaf its index and hash.
 type NumberedLeaf struct {
 	Row      int64
 	Index    int64
@@ -508,31 +473,30 @@ type NumberedLeaf struct {
 
 // ConsoleReader finds what only the console asks for.
 type ConsoleReader interface {
-	// ActionFacts calls fn with facts of the newest proposals, newest first,
-	// until it returns false. It ends after [MaxFacts]. readBy selects as in
-	// ActionFilter.
-	ActionFacts(tenant, readBy string, fn func(ActionFact) bool) error
+	// ActionFacts calls fn with facts of the newest proposals, newest first, until
+	// fn returns false, for at most [MaxFacts]. readBy selects as in ActionFilter.
+	ActionFacts(readBy string, fn func(ActionFact) bool) error
 	// DecisionCounts returns, by endpoint, what AddDecisions stored for the UTC day
 	// of a time and for the days after it.
-	DecisionCounts(tenant string, from time.Time) ([]DecisionCount, error)
+	DecisionCounts(from time.Time) ([]DecisionCount, error)
 	// ListViews returns a person's saved views by name.
-	ListViews(tenant, principalID string) ([]*SavedView, error)
-	// ListNotices returns a page of notices since a time, the newest first, with
-	// Dismissed as it is for the principal.
-	ListNotices(tenant, principalID string, since time.Time, f NoticeFilter) (Page[*Notice], error)
+	ListViews(principalID string) ([]*SavedView, error)
+	// ListNotices returns a page of notices since a time, newest first. Dismissed
+	// is set for the given principal.
+	ListNotices(principalID string, since time.Time, f NoticeFilter) (Page[*Notice], error)
 }
 
-// ConsoleWriter writes it.
+// ConsoleWriter writes counts, views and notices.
 type ConsoleWriter interface {
 	// AddDecisions adds n, at least 1, to the count of a result at an endpoint on
-	// the UTC day of a time. Nothing is lost when several add at once.
-	AddDecisions(tenant string, day time.Time, endpoint string, result DecisionResult, n int64) error
-	// PutView stores a view, in the place of one of the same name.
+	// the UTC day of a time. Concurrent calls lose nothing.
+	AddDecisions(day time.Time, endpoint string, result DecisionResult, n int64) error
+	// PutView stores a view, replacing one of the same name.
 	PutView(v *SavedView) error
-	// DeleteView removes a view, if it is there.
-	DeleteView(tenant, principalID, name string) error
+	// DeleteView removes a view, if it exists.
+	DeleteView(principalID, name string) error
 	InsertNotice(n *Notice) error
-	// DismissNotice hides a notice from a principal; dismissed is false when it
-	// was hidden before, and when there is no such notice.
-	DismissNotice(tenant, principalID, id string) (dismissed bool, err error)
+	// DismissNotice hides a notice from a principal. dismissed is false when the
+	// notice was already hidden, and when there is no such notice.
+	DismissNotice(principalID, id string) (dismissed bool, err error)
 }

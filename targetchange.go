@@ -5,18 +5,19 @@ import (
 	"time"
 )
 
-// TargetChange says that something in a target system is another now: what was
+// TargetChange says that an entity in a target system has changed: what was
 // proposed on its earlier state may no longer fit.
 type TargetChange struct {
+	// Connector, EntityType and EntityRef name the entity as proposals do.
 	Connector  string `json:"connector"`
 	EntityType string `json:"entity_type"`
 	EntityRef  string `json:"entity_ref"`
-	// Version is what the target has now; "" where nobody knows. A proposal that was
-	// made on this version is as fresh as the target.
+	// Version is the target's present version; "" when unknown. A proposal that was
+	// made on this version is not stale.
 	Version string `json:"version,omitempty"`
 }
 
-// Validate checks the members.
+// Validate returns an [Error] with code invalid.
 func (t *TargetChange) Validate() error {
 	var v Violations
 	for _, m := range []struct {
@@ -34,32 +35,34 @@ func (t *TargetChange) Validate() error {
 	return v.Err()
 }
 
-// maxTargetText bounds each member of a target that changed, in bytes.
+// maxTargetText bounds each field of a TargetChange, in bytes.
 const maxTargetText = 1024
 
-// TargetMark is what an open question says of its target: since At it is another.
+// TargetMark marks an open question: its target has changed.
 type TargetMark struct {
+	// At is when the change was reported.
 	At time.Time `json:"at"`
-	// Version is what the target had then; "" where nobody knew.
+	// Version is the target's version at that time; "" when unknown.
 	Version string `json:"version,omitempty"`
-	// By is the name of who said so.
+	// By is the name of who reported the change.
 	By string `json:"by"`
 }
 
 // TargetChanges is the answer to a [TargetChange].
 type TargetChanges struct {
-	// Marked is how many open actions on the target were marked, at most
-	// [MaxTargetMarks]. ActionIDs are theirs, for a caller that reads all of the tenant.
+	// Marked is the number of open actions on the target that were marked, at most
+	// [MaxTargetMarks]. ActionIDs are their ids, for a caller that may read the
+	// whole tenant.
 	Marked    int      `json:"marked"`
 	ActionIDs []string `json:"action_ids"`
-	// More is whether there are further ones: the same call marks them.
+	// More is true when there are further ones: the same call marks them.
 	More bool `json:"more"`
 }
 
 // MaxTargetMarks bounds the actions that one call marks.
 const MaxTargetMarks = 200
 
-// TargetService is told of changes in the target systems.
+// TargetService takes reports of changes in the target systems.
 type TargetService interface {
 	// TargetChanged marks the open actions on a target. Repeated, it changes nothing.
 	TargetChanged(ctx context.Context, t TargetChange) (*TargetChanges, error)

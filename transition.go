@@ -3,7 +3,7 @@ package gatehouse
 import "slices"
 
 // The transition tables. A store repeats them as CHECK constraints and guarded
-// updates; nothing moves outside them. Keys are the states moved from.
+// updates; nothing moves outside them. Keys are the states before the move.
 var (
 	actionMoves = map[Status][]Status{
 		"":               {StatusPending, StatusApproved, StatusDenied},

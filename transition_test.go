@@ -9,7 +9,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// The tables of the design, written down a second time: "from: to to to".
+// The transition tables of the design, stated a second time: "from: to to to".
 const (
 	actionDesign = `
 new:        pending approved denied
@@ -43,7 +43,7 @@ applied:
 canceled:`
 )
 
-// machine is one state machine: its table by the design, and by the code.
+// machine is one state machine: its table in the design, and in the code.
 type machine struct {
 	edges   map[string][]string
 	canMove func(from, to string) bool
@@ -89,7 +89,7 @@ func (m machine) has(from, to string) bool {
 	return false
 }
 
-// names lists the states, that before creation and one that does not exist.
+// names lists the states, the state before creation and one that does not exist.
 func (m machine) names() []string {
 	names := []string{"nonsense"}
 	for s := range m.edges {
@@ -169,10 +169,10 @@ func TestStatusPredicates(t *testing.T) {
 	}
 }
 
-// TestRandomWalks drives each machine with random requests, as a store's
-// guarded updates do. Whatever is asked, it stays within the design; a state
-// without a way out is never left; and nothing is approved again but a failed
-// action, nor pushed unless it was approved.
+// TestRandomWalks drives each machine with random requests, as a store's guarded
+// updates do. Whatever is requested, it stays within the design; a state without a
+// way out is never left; only a failed action is approved again; and only an
+// approved action is pushed.
 func TestRandomWalks(t *testing.T) {
 	t.Parallel()
 	for name, m := range machines(t) {

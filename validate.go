@@ -2,7 +2,6 @@ package gatehouse
 
 import (
 	"fmt"
-	"net/url"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -17,8 +16,8 @@ const (
 	MaxExpiry      = 365 * 24 * time.Hour
 )
 
-// Validate checks everything about a proposal that needs no look-up. The
-// error has code invalid or unsupported.
+// Validate checks everything about a proposal that needs no lookup. The error has
+// code invalid or unsupported.
 func (p *Proposal) Validate() error {
 	var v Violations
 	need := func(pointer, s string, limit int) {
@@ -28,13 +27,17 @@ func (p *Proposal) Validate() error {
 		}
 		checkText(&v, pointer, s, limit)
 	}
+
 	need("/action_type", p.ActionType, 128)
 	if p.ActionType != "" && (!ValidName(p.ActionType) || p.ActionType != strings.ToLower(p.ActionType)) {
-		// One spelling: a policy that names bulk_delete means Bulk_Delete too.
+		// Only one spelling exists: a policy rule for bulk_delete must also cover
+		// Bulk_Delete.
 		v.Add("/action_type", "must be lower-case letters, digits, or any of ._@:+-")
 	}
+
 	need("/connector", p.Connector, 128)
 	need("/operation", p.Operation, 128)
+
 	p.Target.validate(&v)
 	if p.ProposedChange == "" {
 		v.Add("/proposed_change", "is required")
@@ -49,12 +52,14 @@ func (p *Proposal) Validate() error {
 			v.Add(o.pointer, "must be an object")
 		}
 	}
+
 	checkText(&v, "/rationale", p.Rationale, MaxTextBytes)
 	checkText(&v, "/on_behalf_of", p.OnBehalfOf, 128)
 	checkText(&v, "/idempotency_key", p.IdempotencyKey, 255)
 	if p.RiskLevel != 0 && !p.RiskLevel.Valid() {
 		v.Add("/risk_level", "must be 1 to 5")
 	}
+
 	if p.Magnitude != nil {
 		if p.Magnitude.Amount == "" {
 			v.Add("/magnitude/amount", "is required")
@@ -63,17 +68,17 @@ func (p *Proposal) Validate() error {
 		}
 		checkText(&v, "/magnitude/currency", p.Magnitude.Currency, 16)
 	}
+
 	if p.ExpiresIn != 0 && p.ExpiresIn.D() < time.Second {
 		v.Add("/expires_in", "must be at least 1s")
 	}
 	if p.ExpiresIn.D() > MaxExpiry {
 		v.Add("/expires_in", "must be at most 365d")
 	}
+
 	p.validateEvidence(&v)
-	if err := v.Err(); err != nil {
-		return err
-	}
-	return p.Callback.validate()
+	p.Callback.validate(&v)
+	return v.Err()
 }
 
 func (t *Target) validate(v *Violations) {
@@ -113,6 +118,7 @@ func (p *Proposal) validateEvidence(v *Violations) {
 		v.Add("/evaluations", "has more than %d items", MaxEvaluations)
 		return
 	}
+
 	for i, e := range p.Evaluations {
 		at := fmt.Sprintf("/evaluations/%d", i)
 		if e.Name == "" {
@@ -137,6 +143,7 @@ func (p *Proposal) validateEvidence(v *Violations) {
 			}
 		}
 	}
+
 	if d := p.ArtifactDiff; d != nil {
 		if d.Type == "" {
 			v.Add("/artifact_diff/type", "is required")
@@ -152,28 +159,7 @@ func (p *Proposal) validateEvidence(v *Violations) {
 	}
 }
 
-func (c *Callback) validate() error {
-	if c == nil {
-		return nil
-	}
-	// No callback type is carried out by this version; promising one would
-	// leave a workflow waiting for ever.
-	switch c.Type {
-	case "webhook", "nats", "step_functions":
-		if c.URL != "" {
-			if u, err := url.Parse(c.URL); err != nil || u.Host == "" {
-				return Violations{{"/callback/url", "must be an absolute URL"}}.Err()
-			}
-		}
-		return &Error{
-			Code: CodeUnsupported, Detail: "callbacks of type " + c.Type + " are not built yet",
-			Violations: Violations{{"/callback/type", "is not supported by this server"}},
-		}
-	}
-	return Violations{{"/callback/type", "must be webhook, nats or step_functions"}}.Err()
-}
-
-// CheckText adds a violation when a text is longer than limit bytes, not UTF-8,
+// CheckText adds a violation when a text is longer than limit bytes, is not UTF-8,
 // or has a NUL character, which not every store can keep.
 func (v *Violations) CheckText(pointer, s string, limit int) { checkText(v, pointer, s, limit) }
 

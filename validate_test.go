@@ -13,7 +13,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// pointers returns the places that an error names.
+// pointers returns the pointers that an error names.
 func pointers(t *testing.T, err error) []string {
 	t.Helper()
 	var e *gatehouse.Error
@@ -156,14 +156,55 @@ func TestProposalValidateBoundsItsAnswer(t *testing.T) {
 	}
 }
 
-func TestCallbacksAreUnsupported(t *testing.T) {
+func TestCallbackValidate(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []string{"webhook", "nats", "step_functions"} {
+	type C = gatehouse.Callback
+	arn := "arn:aws:states:eu-west-1:123456789012:execution:flow:1"
+	for _, c := range []C{
+		{Type: "webhook", URL: "https://x.example/y?z=1"}, {Type: "nats", Subject: "a.b-c.$d"},
+		{Type: "step_functions", TaskToken: strings.Repeat("t", gatehouse.MaxTaskToken)},
+		{
+			Type: "step_functions", TaskToken: "t", ExecutionARN: arn, On: "finished",
+			Heartbeat: gatehouse.Span(gatehouse.MinHeartbeat),
+		},
+	} {
 		p := minimal()
-		p.Callback = &gatehouse.Callback{Type: kind}
-		err := p.Validate()
-		if gatehouse.CodeOf(err) != gatehouse.CodeUnsupported || !slices.Equal(pointers(t, err), []string{"/callback/type"}) {
-			t.Errorf("%s: %v", kind, err)
+		p.Callback = &c
+		if err := p.Validate(); err != nil {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+	for _, tt := range []struct {
+		c  C
+		at []string
+	}{
+		{C{Type: "mail"}, []string{"/callback/type"}},
+		{C{Type: "webhook"}, []string{"/callback/url"}},
+		{C{Type: "webhook", URL: "https://a:b@x.example"}, []string{"/callback/url"}},
+		{C{Type: "webhook", URL: "https://x.example/#y"}, []string{"/callback/url"}},
+		{C{Type: "webhook", URL: "file:///etc/passwd"}, []string{"/callback/url"}},
+		{C{Type: "webhook", URL: "https://x.example/\r\nA: b"}, []string{"/callback/url"}},
+		{C{Type: "webhook", URL: "https://x.example/" + strings.Repeat("x", 2048)}, []string{"/callback/url"}},
+		{C{Type: "webhook", URL: "https://x.example", Subject: "s", TaskToken: "t"}, []string{"/callback/subject", "/callback/task_token"}},
+		{C{Type: "nats"}, []string{"/callback/subject"}},
+		{C{Type: "nats", Subject: "a.*"}, []string{"/callback/subject"}},
+		{C{Type: "nats", Subject: "a.>"}, []string{"/callback/subject"}},
+		{C{Type: "nats", Subject: "a..b"}, []string{"/callback/subject"}},
+		{C{Type: "nats", Subject: "a b"}, []string{"/callback/subject"}},
+		{C{Type: "nats", Subject: "a\r\nPUB x"}, []string{"/callback/subject"}},
+		{C{Type: "step_functions"}, []string{"/callback/task_token"}},
+		{C{Type: "step_functions", TaskToken: strings.Repeat("t", 2049)}, []string{"/callback/task_token"}},
+		{C{Type: "step_functions", TaskToken: "t", ExecutionARN: "arn:x"}, []string{"/callback/execution_arn"}},
+		{C{Type: "step_functions", TaskToken: "t", On: "later"}, []string{"/callback/on"}},
+		{C{Type: "step_functions", TaskToken: "t", Heartbeat: 1}, []string{"/callback/heartbeat"}},
+		{C{Type: "step_functions", TaskToken: "t", TaskTokenHash: "sha256:00"}, []string{"/callback/task_token_hash"}},
+		{C{Type: "webhook", URL: "https://x.example", Heartbeat: gatehouse.Span(time.Minute)}, []string{"/callback/heartbeat"}},
+	} {
+		p := minimal()
+		p.Callback = &tt.c
+		if err := p.Validate(); gatehouse.CodeOf(err) != gatehouse.CodeInvalid ||
+			!slices.Equal(pointers(t, err), tt.at) {
+			t.Errorf("%+v: %v, want it at %v", tt.c, err, tt.at)
 		}
 	}
 }

@@ -2,20 +2,22 @@ package gatehouse
 
 import "time"
 
-// Workflow is one immutable version of a workflow. Runs keep the version that
-// they began with.
+// Workflow is one immutable version of a workflow. Runs keep the version that they
+// started with.
 type Workflow struct {
-	ID      string `json:"id"`
-	Tenant  string `json:"tenant"`
-	Name    string `json:"name"`
-	Version int    `json:"version"`
-	// Workspace groups workflows of a tenant; claims are fair between them.
+	ID     string `json:"id"`
+	Tenant string `json:"tenant"`
+	Name   string `json:"name"`
+	// Version counts from 1 within the workflow's name.
+	Version int `json:"version"`
+	// Workspace groups workflows of a tenant; claims are fair between workspaces.
 	Workspace   string `json:"workspace"`
 	Description string `json:"description,omitempty"`
 	// Source is the text that was applied; lists leave it out.
 	Source string `json:"source,omitempty"`
 	// Digest is the SHA-256 of the source.
-	Digest    Digest    `json:"digest"`
+	Digest Digest `json:"digest"`
+	// CreatedBy is the name of who applied the version.
 	CreatedBy string    `json:"created_by"`
 	CreatedAt time.Time `json:"created_at"`
 }
@@ -23,7 +25,7 @@ type Workflow struct {
 // MaxWorkflowBytes bounds the source of a workflow.
 const MaxWorkflowBytes = 256 << 10
 
-// Schedule says when a workflow's next run by the clock begins.
+// Schedule says when a workflow's next scheduled run begins.
 type Schedule struct {
 	Tenant   string
 	Workflow string
@@ -31,16 +33,18 @@ type Schedule struct {
 	NextAt   time.Time
 }
 
-// WorkflowSummary is a workflow as lists show it: its newest version, and what
-// its runs of the last 30 days came to.
+// WorkflowSummary is a workflow as lists show it: its newest version, and the
+// outcomes of its runs in the last 30 days.
 type WorkflowSummary struct {
 	*Workflow
-	Versions int               `json:"versions"`
-	Runs     map[RunStatus]int `json:"runs"`
+	// Versions counts the workflow's versions.
+	Versions int `json:"versions"`
+	// Runs counts the runs by state.
+	Runs map[RunStatus]int `json:"runs"`
 }
 
-// FailureRate is the share of failed runs among those that have ended; ok is
-// false when none has.
+// FailureRate returns the share of failed runs among the ended ones; ok is false
+// when none has ended.
 func (w *WorkflowSummary) FailureRate() (share float64, ok bool) {
 	ended := 0
 	for status, n := range w.Runs {
@@ -54,7 +58,7 @@ func (w *WorkflowSummary) FailureRate() (share float64, ok bool) {
 	return float64(w.Runs[RunFailed]) / float64(ended), true
 }
 
-// WorkflowProblem is one thing that is wrong with a workflow's source.
+// WorkflowProblem is one error in a workflow's source, at a line and column from 1.
 type WorkflowProblem struct {
 	Line   int    `json:"line"`
 	Column int    `json:"column"`

@@ -120,6 +120,13 @@ func (c *Client) Rebase(ctx context.Context, id string) (*gatehouse.Action, erro
 	return out, err
 }
 
+// Edit replaces a pending action by a revision with a change that the caller, who may
+// decide it, has edited. The action stays its proposer's.
+func (c *Client) Edit(ctx context.Context, id string, e gatehouse.EditRequest) (*gatehouse.Action, error) {
+	out, _, err := post[gatehouse.Action](ctx, c, true, action(id, "/edit"), e)
+	return out, err
+}
+
 // Revise replaces a pending action by a new revision.
 func (c *Client) Revise(ctx context.Context, id string, p *gatehouse.Proposal) (*gatehouse.Action, error) {
 	out, _, err := post[gatehouse.Action](ctx, c, true, action(id, "/revise"), p)

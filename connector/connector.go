@@ -1,14 +1,15 @@
-// Package connector defines what carries a change out at one kind of target.
+// Package connector defines the connectors, which carry changes out at one kind of
+// target.
 //
-// A connector promises three things. It makes at most one call per Execute.
-// It classifies every failure as an [*Error] whose kind never claims more than
-// was proven: NotSent only when no byte of the request can have reached the
-// target. And it takes all that it sends from the [Call] alone, so that what
-// was approved is what is sent.
+// A connector promises three things. It makes at most one call per Execute. It
+// classifies every failure as an [*Error] whose kind never claims more than was
+// proven: NotSent only when no byte of the request can have reached the target. And
+// it takes everything that it sends from the [Call] alone, so that the approved
+// change is exactly what is sent.
 //
-// Abilities beyond Execute are the small interfaces [Checker], [SelectiveChecker], [StateReader],
-// [ReadBacker], [Validator], [Typed], [Floorer], [Conditional] and [Prober]; a
-// connector has those that it implements.
+// Abilities beyond Execute are the small interfaces [Checker], [SelectiveChecker],
+// [StateReader], [ReadBacker], [Validator], [Typed], [Floorer], [Conditional] and
+// [Prober]; a connector has the abilities that it implements.
 package connector
 
 import (
@@ -22,7 +23,7 @@ import (
 // Class says what may be done after an ambiguous outcome.
 type Class string
 
-// The classes of DESIGN.md.
+// The classes of operations.
 const (
 	// ClassA is idempotent by key: the same call again is harmless.
 	ClassA Class = "A"
@@ -32,23 +33,23 @@ const (
 	ClassC Class = "C"
 )
 
-// Operation describes one thing that a connector can do.
+// Operation describes one operation of a connector.
 type Operation struct {
 	Name  string
 	Class Class
-	// Floor is the least risk level of the operation, where the connector is no
+	// Floor is the minimum risk level of the operation, for a connector that is no
 	// [Floorer]; 0 for [UndeclaredFloor].
 	Floor gatehouse.RiskLevel
-	// Reverses is whether the Result of a change that was applied says, as far
-	// as the connector can foresee, how to undo it.
+	// Reverses tells whether the Result of an applied change says how to undo it,
+	// as far as the connector can foresee.
 	Reverses bool
-	// KeyRetention is how long the target keeps idempotency records; a dead
-	// letter older than that is not replayed. Zero means for ever.
+	// KeyRetention is how long the target keeps idempotency records; a dead letter
+	// older than that is not replayed. Zero means forever.
 	KeyRetention time.Duration
 }
 
-// Call is one approved change, on its way to the target. Its members come
-// from the stored action, whose digest was recomputed just before.
+// Call is one approved change on its way to the target. Its fields come from the
+// stored action, whose digest was recomputed just before.
 type Call struct {
 	Tenant         string
 	ActionID       string
@@ -61,12 +62,12 @@ type Call struct {
 	ProposedChange gatehouse.JSON
 }
 
-// Result is the proof of a change that was applied.
+// Result is the proof of an applied change.
 type Result struct {
-	// ExternalID is the target's own name for the effect, if it has one.
+	// ExternalID is the target's id for the effect, "" for none.
 	ExternalID string
-	// RequestMetadata and ResponseMetadata are evidence for the receipt:
-	// what was sent and answered, without secrets and without bulk.
+	// RequestMetadata and ResponseMetadata are evidence for the receipt: summaries
+	// of request and answer, without secrets and bulk data.
 	RequestMetadata  gatehouse.JSON
 	ResponseMetadata gatehouse.JSON
 	// Reversal is nil when the change cannot be undone.
@@ -80,21 +81,21 @@ type Connector interface {
 	Fingerprint() string
 	// Operation describes an operation; false when there is none of the name.
 	Operation(name string) (Operation, bool)
-	// Execute carries the call out, once. The context's deadline is shorter
-	// than what is left of the lease. Any error is an *Error; one of another
-	// kind counts as ambiguous. The Result may carry metadata beside an error.
+	// Execute makes the call, once. The context's deadline is earlier than the end
+	// of the lease. Any error is an *Error; another error type counts as ambiguous.
+	// The Result may carry metadata beside an error.
 	Execute(ctx context.Context, c Call) (Result, error)
 }
 
 // State is what a Checker found at the target.
 type State struct {
-	// Matches is whether the target still is as the proposal says.
+	// Matches tells whether the target is still as the proposal says.
 	Matches bool
-	// Expected and Actual tell the difference to a person, as versions or as
-	// the members of the pre-image that differ.
+	// Expected and Actual show the difference to a person, as versions or as the
+	// fields of the pre-image that differ.
 	Expected, Actual gatehouse.JSON
-	// Unchecked is true, beside Matches, when the connector has no way to read
-	// the target of this operation: nothing was compared.
+	// Unchecked is true, together with Matches, when the connector cannot read the
+	// target of this operation: nothing was compared.
 	Unchecked bool
 }
 
@@ -104,34 +105,35 @@ type Checker interface {
 	Check(ctx context.Context, c Call) (State, error)
 }
 
-// SelectiveChecker is a [Checker] that asks the target about some calls only. A
-// decision about the others need not wait for a look at the target.
+// SelectiveChecker is a [Checker] that reads the target for some calls only. A
+// decision about the other calls need not wait for a read.
 type SelectiveChecker interface {
 	Checker
-	// Checks reports whether Check asks the target about a call. It makes no call.
+	// Checks reports whether Check reads the target for a call. It makes no call
+	// itself.
 	Checks(c Call) bool
 }
 
 // Snapshot is what a proposal of the same change would say of its target, if it
 // were made now.
 type Snapshot struct {
-	// Matches is whether the target still is as the call says, as a [Checker]
-	// tells it.
+	// Matches tells whether the target is still as the call says, as a [Checker]
+	// would report it.
 	Matches bool
-	// Gone is whether the target, or one of the targets of a bulk operation, is
-	// not there any more. Nothing else is set beside it.
+	// Gone is true when the target, or one of the targets of a bulk operation, no
+	// longer exists. No other field is set then.
 	Gone bool
-	// Version is the target's version; "" where the call names none.
+	// Version is the target's version; "" when the call names none.
 	Version string
-	// CurrentState has the present value of each member of the call's pre-image,
-	// and of each field that the change touches and the target has. It has the
-	// shape of the call's pre-image; "" for none.
+	// CurrentState has the present value of each field of the call's pre-image, and
+	// of each field that the change touches and the target has. It has the shape of
+	// the call's pre-image; "" for none.
 	CurrentState gatehouse.JSON
 }
 
-// StateReader reads the version and the pre-image of a target anew, for a change
-// that was proposed on a state that has passed. It changes nothing. An answer from
-// which no state can be told, now or later, is an error of kind Terminal.
+// StateReader reads the present version and pre-image of a target, for a change
+// that was proposed on an outdated state. It changes nothing. An answer that can
+// never yield a state is an error of kind Terminal.
 type StateReader interface {
 	// ReadsState reports whether ReadState can read the target of a call. It makes
 	// no call to the target.
@@ -139,7 +141,7 @@ type StateReader interface {
 	ReadState(ctx context.Context, c Call) (Snapshot, error)
 }
 
-// Finding is what reading back says of an earlier call.
+// Finding is the result of reading back an earlier call.
 type Finding int
 
 // The findings.
@@ -160,29 +162,29 @@ type ReadBacker interface {
 }
 
 // Validator refuses a proposal that can never be carried out, such as one that
-// names an unknown column. It changes nothing, and reads at most what describes
-// the target, such as a catalogue; when it cannot, it lets the proposal pass.
-// The error has code invalid.
+// names an unknown column. It changes nothing, and reads at most descriptions of
+// the target, such as a catalogue; when it cannot read those, it accepts the
+// proposal. The error has code invalid.
 type Validator interface {
 	Validate(c Call) error
 }
 
-// Prober looks whether the target answers and is as the configuration says. It
+// Prober checks whether the target answers and matches the configuration. It
 // changes nothing. The error is for an operator, without secrets.
 type Prober interface {
 	Probe(ctx context.Context) error
 }
 
 // Conditional tells whether the write of a call has a condition on the target's
-// version or pre-image: then it fails where another change, or an earlier call
-// for the same action, came first. A connector without it has such a condition
-// for every operation of class B, and for no other.
+// version or pre-image, so that the write fails after another change, or after an
+// earlier call for the same action. A connector without this ability has such a
+// condition for every operation of class B, and for no other.
 type Conditional interface {
 	Conditional(c Call) bool
 }
 
 // Outside marks a connector whose changes are carried out by workers in other
-// processes: the dispatcher hands them out, and never calls Execute.
+// processes: the dispatcher hands the changes out, and never calls Execute.
 type Outside interface{ Outside() }
 
 // Kind classifies a failed call.
@@ -194,9 +196,10 @@ const (
 	Ambiguous Kind = iota
 	// NotSent: proven that nothing reached the target.
 	NotSent
-	// Transient: the target answered that it did nothing and may do it later.
+	// Transient: the target answered that it did nothing, and may accept the call
+	// later.
 	Transient
-	// Terminal: the target answered that it did nothing and never will.
+	// Terminal: the target answered that it did nothing, and never will.
 	Terminal
 )
 
@@ -212,8 +215,8 @@ func (k Kind) String() string {
 	return "ambiguous"
 }
 
-// Error is a failed call. Code is for machines (such as target_changed,
-// http_422, timeout), Detail and Says for people, without secrets.
+// Error is a failed call. Code is for machines (such as target_changed, http_422,
+// timeout); Detail and Says are for people, without secrets.
 type Error struct {
 	Kind   Kind
 	Code   string
@@ -221,7 +224,7 @@ type Error struct {
 	// Says is what the target itself said, such as the body of its answer; ""
 	// for nothing. At most [gatehouse.MaxTargetSays] bytes of it are stored.
 	Says string
-	// RetryAfter is the target's own wish; zero for none.
+	// RetryAfter is the wait that the target asks for; zero for none.
 	RetryAfter time.Duration
 	Err        error
 }

@@ -82,8 +82,8 @@ func blocks(t *testing.T, name, language string) []string {
 	return found
 }
 
-// TestDocumentedConfigurations makes a connector of every entry that the
-// documentation shows.
+// TestDocumentedConfigurations builds a connector from every configuration entry in
+// the documentation.
 func TestDocumentedConfigurations(t *testing.T) {
 	t.Parallel()
 	count := map[string]int{}
@@ -143,8 +143,8 @@ func TestDocumentedConfigurations(t *testing.T) {
 	}
 }
 
-// TestDocumentedExample keeps the example of the documentation the one that
-// passes the suite.
+// TestDocumentedExample ensures that the documented example is the one that passes
+// the suite.
 func TestDocumentedExample(t *testing.T) {
 	t.Parallel()
 	b, err := os.ReadFile("flags_test.go")

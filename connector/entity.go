@@ -8,15 +8,21 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// namedEntities is how many entity types an error lists.
-const namedEntities = 8
+// namedAtMost bounds the names that an error lists.
+const namedAtMost = 8
 
-// UnknownEntity says that a connector has no entity type of this name, and lists
-// those that it has.
+// UnknownEntity returns the error text for an unknown entity type, with the known
+// ones.
 func UnknownEntity(name string, known iter.Seq[string]) string {
-	names := slices.Sorted(known)
-	if len(names) > namedEntities {
-		names = append(names[:namedEntities], "…")
+	return gatehouse.Quote(name) + " is not among the entities of this connector: " + Names(known)
+}
+
+// Names lists names in order, cut off when there are too many.
+func Names(known iter.Seq[string]) string {
+	names := slices.Compact(slices.Sorted(known))
+	names = slices.DeleteFunc(names, func(n string) bool { return n == "" })
+	if len(names) > namedAtMost {
+		names = append(names[:namedAtMost], "…")
 	}
-	return gatehouse.Quote(name) + " is not among the entities of this connector: " + strings.Join(names, ", ")
+	return strings.Join(names, ", ")
 }

@@ -24,8 +24,8 @@ type Flags struct {
 	mu  sync.Mutex
 }
 
-// flag is one file. Applied holds the calls that made it what it is, so that
-// record and change are written by one rename.
+// flag is one file. Applied holds the calls that produced its state, so that one
+// rename writes both the record and the change.
 type flag struct {
 	Version int                         `json:"version"`
 	On      bool                        `json:"on"`
@@ -37,12 +37,12 @@ func (f *Flags) Fingerprint() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Operation: switch is of class A, since each file remembers its keys.
+// Operation: switch is of class A, since each file stores its keys.
 func (f *Flags) Operation(name string) (connector.Operation, bool) {
 	return connector.Operation{Name: name, Class: connector.ClassA, Floor: gatehouse.L2, Reverses: true}, name == "switch"
 }
 
-var flagName = regexp.MustCompile(`^[a-z0-9-]{1,64}$`) // no way out of the folder
+var flagName = regexp.MustCompile(`^[a-z0-9-]{1,64}$`) // cannot leave the folder
 
 func (f *Flags) Validate(c connector.Call) error {
 	var v gatehouse.Violations
@@ -109,7 +109,7 @@ func (f *Flags) Execute(ctx context.Context, c connector.Call) (connector.Result
 	if err != nil { // the flag itself is as it was: proven
 		return connector.Result{}, &connector.Error{Kind: connector.Transient, Code: "storage", Detail: "the flag cannot be written", Err: err}
 	}
-	if err := os.Rename(f.path(c)+".new", f.path(c)); err != nil { // who knows
+	if err := os.Rename(f.path(c)+".new", f.path(c)); err != nil { // the file may or may not be renamed
 		return connector.Result{}, &connector.Error{Kind: connector.Ambiguous, Code: "storage", Detail: "the flag may or may not be switched", Err: err}
 	}
 	return result(c, state), nil

@@ -9,15 +9,15 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Floorer tells the floor of one call, by its entity, its keys and the fields
-// that it touches. Where a connector implements it, its answer stands in the
-// place of the Floor of [Operation]. It makes no call.
+// Floorer returns the floor of one call, by its entity, its keys and the fields
+// that it touches. A connector's Floorer overrides the Floor of [Operation]. It
+// makes no call.
 type Floorer interface {
 	Floor(c Call) gatehouse.RiskLevel
 }
 
-// FloorOf is the least risk level of a call, always 1 to 5: what a [Floorer]
-// says of it, else the operation's Floor, else [UndeclaredFloor].
+// FloorOf returns the minimum risk level of a call, always 1 to 5: the [Floorer]'s
+// answer, else the operation's Floor, else [UndeclaredFloor].
 func FloorOf(c Connector, op Operation, call Call) gatehouse.RiskLevel {
 	floor := op.Floor
 	if f, ok := c.(Floorer); ok {
@@ -32,9 +32,9 @@ func FloorOf(c Connector, op Operation, call Call) gatehouse.RiskLevel {
 	return floor
 }
 
-// UndeclaredFloor is the floor of an operation that the operator has not
-// declared: L3, L4 for a delete, L5 for a bulk operation. A name with the word
-// delete or bulk in it, such as bulk_delete, makes it one.
+// UndeclaredFloor is the floor of an operation that the operator has not declared:
+// L3, L4 for a delete, L5 for a bulk operation. A name that contains the word
+// delete or bulk, such as bulk_delete, counts as one.
 func UndeclaredFloor(operation string, deletes, bulk bool) gatehouse.RiskLevel {
 	words := strings.FieldsFunc(strings.ToLower(operation), func(r rune) bool { return strings.ContainsRune("_-.:@+", r) })
 	switch {
@@ -50,7 +50,7 @@ func UndeclaredFloor(operation string, deletes, bulk bool) gatehouse.RiskLevel {
 // fields of a proposed change.
 type FieldLevels map[string]gatehouse.RiskLevel
 
-// Validate checks the levels; at is where they stand in the configuration.
+// Validate checks the levels; at is their path in the configuration.
 func (f FieldLevels) Validate(at string) error {
 	for _, name := range slices.Sorted(maps.Keys(f)) {
 		if name == "" {
@@ -63,8 +63,8 @@ func (f FieldLevels) Validate(at string) error {
 	return nil
 }
 
-// Of returns the largest level among the named fields that are declared, 0 for
-// none. all is whether there is a field, and each one is declared.
+// Of returns the highest level among the named fields that are declared, 0 for
+// none. all is true when there is a field and each one is declared.
 func (f FieldLevels) Of(fields []string) (level gatehouse.RiskLevel, all bool) {
 	all = len(fields) > 0
 	for _, name := range fields {
@@ -74,16 +74,17 @@ func (f FieldLevels) Of(fields []string) (level gatehouse.RiskLevel, all bool) {
 	return level, all
 }
 
-// Levels are what an operator declares of one operation.
+// Levels are an operator's declarations for one operation.
 type Levels struct {
-	// Floor is the least risk level of the operation, 1 to 5; 0 for none.
+	// Floor is the minimum risk level of the operation, 1 to 5; 0 for none.
 	Floor gatehouse.RiskLevel
-	// Fields lower an operation without Floor, where a change touches them alone.
+	// Fields lower an operation without Floor, when a change touches only these
+	// fields.
 	Fields FieldLevels
 }
 
-// Validate checks the levels; at is where they stand in the configuration, and
-// undeclared the floor that holds without them. Fields lower nothing above L3.
+// Validate checks the levels; at is their path in the configuration, and undeclared
+// the floor without them. Fields lower nothing above L3.
 func (l Levels) Validate(at string, undeclared gatehouse.RiskLevel) error {
 	switch {
 	case l.Floor != 0 && !l.Floor.Valid():
@@ -94,8 +95,9 @@ func (l Levels) Validate(at string, undeclared gatehouse.RiskLevel) error {
 	return l.Fields.Validate(at + ".fields")
 }
 
-// Of is the floor of a change: what is declared of the operation, else of every
-// field that it touches, else undeclared. A declared field can always raise it.
+// Of returns the floor of a change: the operation's declared floor, else the levels
+// of its fields if all are declared, else undeclared. A declared field can always
+// raise it.
 func (l Levels) Of(undeclared gatehouse.RiskLevel, change gatehouse.JSON) gatehouse.RiskLevel {
 	fields, all := l.Fields.Of(Fields(change))
 	switch {
@@ -107,9 +109,9 @@ func (l Levels) Of(undeclared gatehouse.RiskLevel, change gatehouse.JSON) gateho
 	return max(undeclared, fields)
 }
 
-// Declarations lists what the levels declare below L3.
+// Declarations lists the declarations below L3.
 func (l Levels) Declarations(operation, entityType string) []Declaration {
-	if l.Floor != 0 { // the fields can only raise it
+	if l.Floor != 0 { // fields can only raise it
 		if l.Floor < gatehouse.L3 {
 			return []Declaration{{Operation: operation, EntityType: entityType, Level: l.Floor}}
 		}
@@ -137,8 +139,8 @@ func Fields(change gatehouse.JSON) []string {
 	return names
 }
 
-// Declaration is an operation, or one field of what it changes, for which the
-// operator has declared a level below L3.
+// Declaration is an operation, or one field of its changes, for which the operator
+// has declared a level below L3.
 type Declaration struct {
 	Operation string
 	// EntityType is empty for every entity.
@@ -146,12 +148,12 @@ type Declaration struct {
 	// Field is empty for the operation as a whole.
 	Field string
 	Level gatehouse.RiskLevel
-	// AnyEntity is set where the proposer names the entity type, and the
-	// configuration does not limit which.
+	// AnyEntity is true when the proposer chooses the entity type, and the
+	// configuration does not limit it.
 	AnyEntity bool
 }
 
-// Declarer lists all that an operator has declared below L3, in a fixed order.
+// Declarer lists all declarations of an operator below L3, in a fixed order.
 type Declarer interface {
 	Declarations() []Declaration
 }

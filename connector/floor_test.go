@@ -8,7 +8,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// mute implements Connector, and says a floor of its operations.
+// mute is a Connector with a floor per operation.
 type mute struct{ floor gatehouse.RiskLevel }
 
 func (mute) Fingerprint() string { return "" }
@@ -21,7 +21,7 @@ func (mute) Execute(context.Context, connector.Call) (connector.Result, error) {
 	return connector.Result{}, nil
 }
 
-// loud says a floor of each call.
+// loud also has a floor per call.
 type loud struct {
 	mute
 	call gatehouse.RiskLevel
@@ -29,7 +29,7 @@ type loud struct {
 
 func (l loud) Floor(connector.Call) gatehouse.RiskLevel { return l.call }
 
-// TestFloorOf: a connector that says nothing, or what is no level, opens nothing.
+// TestFloorOf: a missing or invalid floor opens nothing.
 func TestFloorOf(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -9,10 +9,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TargetKey is the idempotency key under which a target is called that several
-// tenants may share: a proposer chooses its key within its own tenant only, so
-// the tenant is hashed in. It is the SHA-256, as 64 lower-case hexadecimal
-// digits, of
+// TargetKey is the idempotency key for calls to a target that several tenants may
+// share. A proposer chooses its key within its own tenant only, so the tenant is
+// hashed in. TargetKey is the SHA-256, as 64 lower-case hexadecimal digits, of
 //
 //	"gatehouse/idempotency-key/1" LF tenant LF idempotency key
 //
@@ -24,16 +23,16 @@ func (c Call) TargetKey() string {
 }
 
 // ChangeHash is the SHA-256 of the proposed change in its canonical form, as 64
-// lower-case hexadecimal digits: what sha256(x) of a workflow makes of it.
+// lower-case hexadecimal digits. A workflow's sha256(x) computes the same.
 func (c Call) ChangeHash() string {
 	sum := sha256.Sum256([]byte(c.ProposedChange))
 	return hex.EncodeToString(sum[:])
 }
 
-// CheckKey adds a violation to an idempotency key that names its effect, such as
-// sn:incident:<sys_id>:<hash>, and not the effect of this call. Such a key begins
-// with the prefix and has each of the parts between its colons; where it ends in
-// a SHA-256, that is [Call.ChangeHash]. Other keys are the proposer's affair.
+// CheckKey adds a violation when an idempotency key describes an effect, such as
+// sn:incident:<sys_id>:<hash>, other than the effect of this call. Such a key
+// begins with the prefix and has each of the parts between its colons; if it ends
+// in a SHA-256, that must be [Call.ChangeHash]. Other keys are not checked.
 func (c Call) CheckKey(v *gatehouse.Violations, prefix string, parts ...string) {
 	segments := strings.Split(c.IdempotencyKey, ":")
 	if segments[0] != prefix {

@@ -29,8 +29,9 @@ func TestTargetKey(t *testing.T) {
 	}
 }
 
-// TestCheckKey: a key that names its effect must name the call's. The hash is that
-// of `printf '{"assignment_group":"698982fe84b2166a10781503da092fef"}' | sha256sum`.
+// TestCheckKey: a key that describes its effect must describe the call's effect.
+// The hash is that of `printf
+// '{"assignment_group":"698982fe84b2166a10781503da092fef"}' | sha256sum`.
 func TestCheckKey(t *testing.T) {
 	t.Parallel()
 	const hash = "a7d63b46c3fad1b193fef70f73624f99c0be4e557157bcf0d6145b6671fb1e0e"

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// ProposedAt is the time within the action's id, whose first 48 bits count
-// milliseconds (UUID version 7, RFC 9562, section 5.7): a bound for where to look
-// for the effect. It is zero for an id of another form.
+// ProposedAt returns the time in the action's id, whose first 48 bits count
+// milliseconds (UUID version 7, RFC 9562, section 5.7): a lower bound when
+// searching for the effect. It is zero for an id of another form.
 func (c Call) ProposedAt() time.Time {
 	b, err := hex.DecodeString(strings.TrimPrefix(c.ActionID, "act_"))
 	if err != nil || len(b) != 16 || b[6]>>4 != 7 {

@@ -9,48 +9,49 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"unicode/utf16"
 
 	"github.com/gatehouse-dev/gatehouse"
 )
 
 const (
-	// leastSecret is the length of the shortest secret that is looked for, in
-	// bytes: a shorter one would take ordinary text apart.
+	// leastSecret is the shortest secret, in bytes, that is searched for: a shorter
+	// one would damage ordinary text.
 	leastSecret = 4
-	// leastPiece is the length of the shortest piece of Base64 that is looked for,
-	// in characters.
+	// leastPiece is the shortest piece of Base64, in characters, that is searched
+	// for.
 	leastPiece = 8
-	// leastLine is the length of the shortest line of a longer secret that is looked
-	// for by itself, in bytes.
+	// leastLine is the shortest line of a longer secret, in bytes, that is searched
+	// for separately.
 	leastLine = 8
 )
 
-// redacted stands in the place of a secret.
+// redacted replaces a secret.
 const redacted = "[redacted]"
 
 const (
-	// leastLong is the length, in bytes, from which on a text may have been cut
-	// by the connector that returned it.
+	// leastLong is the length, in bytes, from which a text may have been cut off by
+	// the connector that returned it.
 	leastLong = 256
-	// ellipsis ends a text that was cut.
+	// ellipsis ends a text that was cut off.
 	ellipsis = "…"
 )
 
-// Redactor takes secrets out of what a target says. It finds a secret as it
-// stands, and as targets echo one: escaped for JSON, for a page or for a URL, with
-// every byte percent-encoded, in hexadecimal, and in Base64 (standard and
-// URL-safe, padded or not), alone or within a longer text that was encoded as a
-// whole. At the end of a text that ends in an ellipsis or has at least 256 bytes it
-// finds the first bytes of a secret as well, from four on, since the text may have
-// been cut there. Secrets of fewer than four bytes are not looked for: they would
-// take ordinary text apart. A nil Redactor finds nothing.
+// Redactor removes secrets from a target's answers. It finds a secret as written,
+// and as targets echo it: escaped for JSON, for a page or for a URL, with every
+// byte percent-encoded, in hexadecimal, and in Base64 (standard and URL-safe,
+// padded or not), alone or within a longer text that was encoded as a whole. At the
+// end of a text that ends in an ellipsis or has at least 256 bytes, it also finds
+// the first bytes of a secret, from four on, since the text may have been cut off
+// there. It does not search for secrets of fewer than four bytes, which would
+// damage ordinary text. A nil Redactor finds nothing.
 type Redactor struct {
 	replacer *strings.Replacer
 	spelled  []string
 }
 
-// NewRedactor makes a redactor of secrets. Lines of a longer secret, from eight
-// bytes on, are found by themselves as well.
+// NewRedactor makes a redactor of secrets. It also searches for the single lines,
+// of eight bytes or more, of a multi-line secret.
 func NewRedactor(secrets []string) *Redactor {
 	var all []string
 	for _, s := range secrets {
@@ -68,7 +69,7 @@ func NewRedactor(secrets []string) *Redactor {
 	}
 	slices.Sort(all)
 	all = slices.Compact(all)
-	// Longest first, so that none hides in another.
+	// Longest first, so that no secret hides within another.
 	slices.SortStableFunc(all, func(x, y string) int { return len(y) - len(x) })
 	pairs := make([]string, 0, 2*len(all))
 	for _, s := range all {
@@ -83,14 +84,15 @@ func (r *Redactor) Text(text string) string {
 		return text
 	}
 	out := r.replacer.Replace(text)
-	// The length counts as the text came: without its secrets it may be shorter.
+	// Use the original length: the redacted text may be shorter.
 	if len(text) >= leastLong || strings.HasSuffix(text, ellipsis) {
 		out = r.cutEnd(out)
 	}
 	return out
 }
 
-// cutEnd takes the beginning of a secret from the end of a text that may be cut.
+// cutEnd removes the beginning of a secret from the end of a text that may be cut
+// off.
 func (r *Redactor) cutEnd(text string) string {
 	body, _ := strings.CutSuffix(text, ellipsis)
 	most := 0
@@ -113,7 +115,7 @@ func (r *Redactor) JSON(j gatehouse.JSON) gatehouse.JSON {
 		return j
 	}
 	value, err := gatehouse.Canonicalize([]byte(j))
-	if err != nil { // what is no JSON is a text
+	if err != nil { // not JSON: treat it as text
 		if text := r.Text(string(j)); text != string(j) {
 			return gatehouse.StringJSON(text)
 		}
@@ -136,7 +138,7 @@ func (r *Redactor) FindsJSON(j gatehouse.JSON) bool {
 	if err != nil {
 		return r.Finds(string(j))
 	}
-	whole := Redactor{replacer: r.replacer} // it knows no beginnings: nothing was cut
+	whole := Redactor{replacer: r.replacer} // without prefixes of secrets, since nothing was cut off
 	return whole.value(value) != value
 }
 
@@ -190,8 +192,8 @@ func spellings(s string) []string {
 	for i := range len(s) {
 		fmt.Fprintf(&percent, "%%%02x", s[i])
 	}
-	for _, r := range s {
-		fmt.Fprintf(&unicode, `\u%04x`, r)
+	for _, unit := range utf16.Encode([]rune(s)) {
+		fmt.Fprintf(&unicode, `\u%04x`, unit)
 	}
 	for _, hexadecimal := range []string{lower, percent.String()} {
 		list = append(list, hexadecimal, strings.ToUpper(hexadecimal))
@@ -209,15 +211,16 @@ func spellings(s string) []string {
 			}
 		}
 	}
-	for _, s := range list { // a spelling within a JSON text that is shown as a text
+	for _, s := range list { // each spelling, escaped once more: within a JSON text that is itself shown as text
 		q := string(gatehouse.StringJSON(s))
 		list = append(list, q[1:len(q)-1])
 	}
 	return list
 }
 
-// within is what Base64 makes of a secret that stands shift bytes after a multiple
-// of three within a longer text: the characters that its bytes alone decide.
+// within returns the Base64 of a secret that begins shift bytes after a multiple of
+// three within a longer text: only the characters that the secret's bytes
+// determine.
 func within(encoding *base64.Encoding, s string, shift int) string {
 	text := encoding.EncodeToString(append(make([]byte, shift), s...))
 	first := []int{0, 2, 3}[shift]
@@ -228,7 +231,7 @@ func within(encoding *base64.Encoding, s string, shift int) string {
 	return text[first:end]
 }
 
-// lowerEscapes writes the digits of percent-escapes in lower case.
+// lowerEscapes converts the digits of percent-escapes to lower case.
 func lowerEscapes(s string) string {
 	b := []byte(s)
 	for i := 0; i+2 < len(b); i++ {

@@ -12,8 +12,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// TestRedactor has a secret in the encodings that targets echo it in, at every
-// alignment, and decodes what is left of it.
+// TestRedactor places a secret in every encoding that targets use, at every
+// alignment, and decodes the remainder.
 func TestRedactor(t *testing.T) {
 	t.Parallel()
 	const secret = "s3cr3t/Token+With~Odd?Bytes"
@@ -44,7 +44,7 @@ func TestRedactor(t *testing.T) {
 		if !strings.Contains(got, "[redacted]") {
 			t.Errorf("%s: %s", name, got)
 		}
-		// At most the characters that share bits with a neighbour may be left.
+		// At most the characters that share bits with a neighbour may remain.
 		if left := len(strings.ReplaceAll(got, "[redacted]", "")); left > len("<>")+2*len("Bearer ")+len("==xxxyyy") {
 			t.Errorf("%s leaves %s", name, got)
 		}
@@ -54,8 +54,18 @@ func TestRedactor(t *testing.T) {
 	}
 }
 
-// TestRedactorFindsTheBeginningOfASecretWhereATextWasCut cuts a secret off at each
-// of its bytes.
+// TestRedactorFindsSurrogates: JSON escapes a character beyond U+FFFF as two units.
+func TestRedactorFindsSurrogates(t *testing.T) {
+	t.Parallel()
+	r := connector.NewRedactor([]string{"key🔑value"})
+	got := r.Text(`<\u006b\u0065\u0079\ud83d\udd11\u0076\u0061\u006c\u0075\u0065>`)
+	if got != "<[redacted]>" {
+		t.Errorf("%s", got)
+	}
+}
+
+// TestRedactorFindsTheBeginningOfASecretWhereATextWasCut cuts a secret off after
+// each of its bytes.
 func TestRedactorFindsTheBeginningOfASecretWhereATextWasCut(t *testing.T) {
 	t.Parallel()
 	const secret = "s3cr3t-token-of-the-target"
@@ -80,7 +90,7 @@ func TestRedactorFindsTheBeginningOfASecretWhereATextWasCut(t *testing.T) {
 	}
 }
 
-// TestRedactorOfValues has a secret in each place of a JSON value.
+// TestRedactorOfValues puts a secret in each place of a JSON value.
 func TestRedactorOfValues(t *testing.T) {
 	t.Parallel()
 	r := connector.NewRedactor([]string{"hunter22", "48151623", "first line 1\nsecond line 2\nabc", "abc"})

@@ -6,13 +6,13 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Typed tells the shape of what a connector's operations take, for people and
-// programs that write proposals. A [Validator] of the same connector refuses what
-// does not have it.
+// Typed returns the schema of the changes that a connector's operations accept, for
+// people and programs that write proposals. A [Validator] of the same connector
+// refuses changes that do not match.
 type Typed interface {
 	// Schema returns the JSON Schema (2020-12, without references) of the proposed
-	// change of an operation on an entity type; false where there is no such
-	// operation, or the entity type is not one of its own.
+	// change of an operation on an entity type; false when there is no such
+	// operation, or when the entity type is not one of its own.
 	Schema(operation, entityType string) (gatehouse.JSON, bool)
 }
 
@@ -22,15 +22,15 @@ type Lister interface {
 	List() []Listed
 }
 
-// Listed is an operation with the entity types that it takes, none where the proposer
-// names them freely.
+// Listed is an operation with the entity types that it accepts, none when the
+// proposer names them freely.
 type Listed struct {
 	Operation
 	EntityTypes []string
 }
 
-// ListOf describes the named operations of a connector, each once and in order.
-// entities tells the entity types of one, and may be nil.
+// ListOf describes the named operations of a connector, sorted, without duplicates.
+// entities returns the entity types of an operation, and may be nil.
 func ListOf(c Connector, names []string, entities func(operation string) []string) []Listed {
 	names = slices.Clone(names)
 	slices.Sort(names)

@@ -128,7 +128,7 @@ test("a page that asks and gets an error keeps what it shows, and asks again", l
   const page = await opened(t, a);
   // As a balancer answers, or a server without a store.
   let refused = 0;
-  await page.route(/\/live\?|\/inbox\/new/, (route) => {
+  await page.route(/\/live\?|\/inbox\/(new|states)/, (route) => {
     refused++;
     return route.fulfill({ status: 503, contentType: "text/html", body: "<!doctype html><title>503</title><h1>No server</h1>" });
   });
@@ -141,6 +141,6 @@ test("a page that asks and gets an error keeps what it shows, and asks again", l
   };
   await until(2); // parts of the page
   await until(5);
-  await page.unroute(/\/live\?|\/inbox\/new/);
+  await page.unroute(/\/live\?|\/inbox\/(new|states)/);
   await page.locator("#live[data-stale]").getByText("it is rejected").waitFor();
 });

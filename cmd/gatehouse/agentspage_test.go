@@ -19,7 +19,8 @@ def tool_call(task, action_type, old, new):
     action, words = gate.propose_change(task, {"action_type": action_type, "entity_ref": "SKU-1042",
         "current_state": old, "proposed_change": new, "rationale": "as " + task})
     print(words, flush=True)
-    return action["id"]
+    return action.get("id")
+assert tool_call("allowed", "note", {"colour": "red"}, {"colour": "blue"}) is None
 tool_call("allowed", "note", {"tag": ""}, {"tag": "summer"})
 first = tool_call("refused", "price_change", {"price": "10.00"}, {"price": "99.00"})
 tool_call("approved", "price_change", {"price": "10.00"}, {"price": "12.00"})
@@ -83,12 +84,16 @@ func TestAgentsPage(t *testing.T) {
 	for tick := time.NewTicker(50 * time.Millisecond); ; {
 		select {
 		case err := <-ended:
+			invalid, rest, _ := strings.Cut(said.String(), "\n")
+			if !strings.HasPrefix(invalid, "Not proposed. Mend it and call again: /proposed_change/colour ") {
+				t.Errorf("of a column that is not there the model is told %q", invalid)
+			}
 			want := `Applied.
 Rejected by a person: too much, 12 at most
 Applied.
 Approved, but it failed at the target: target_changed`
-			lines := strings.SplitAfter(said.String(), "\n")
-			if err != nil || !strings.HasPrefix(said.String(), want) || len(lines) != 8 ||
+			lines := strings.SplitAfter(rest, "\n")
+			if err != nil || !strings.HasPrefix(rest, want) || len(lines) != 8 ||
 				lines[4] != lines[1] || !strings.HasPrefix(lines[5], "duplicate_key: ") || lines[6] != "unauthenticated\n" {
 				t.Errorf("%v, and the model is told\n%s", err, &said)
 			}

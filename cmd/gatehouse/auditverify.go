@@ -1,9 +1,9 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"iter"
+	"slices"
 	"strconv"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -17,7 +17,7 @@ func hashText(h gatehouse.Hash) string {
 
 // auditVerifyCmd verifies the log.
 type auditVerifyCmd struct {
-	Held []string `placeholder:"FILE" help:"A head that was kept elsewhere, as \"audit head --json\" printed it. Repeatable."`
+	Held []string `placeholder:"FILE" help:"Heads that were kept elsewhere, as \"audit head --json\" or \"backup --json\" printed them. Repeatable."`
 }
 
 func (*auditVerifyCmd) Help() string {
@@ -35,10 +35,6 @@ Examples:
 
 // Run verifies.
 func (c *auditVerifyCmd) Run(g *globals) error {
-	held, err := readHeads(g, c.Held)
-	if err != nil {
-		return err
-	}
 	api, err := g.connect()
 	if err != nil {
 		return err
@@ -47,10 +43,9 @@ func (c *auditVerifyCmd) Run(g *globals) error {
 	if err != nil {
 		return err
 	}
-	for i, h := range held {
-		if h.Tenant != "" && h.Tenant != head.Tenant {
-			return fmt.Errorf("%s is a head of tenant %s, not of %s", c.Held[i], safe(h.Tenant), safe(head.Tenant))
-		}
+	held, err := c.held(g, head.Tenant)
+	if err != nil {
+		return err
 	}
 	report, err := audit.VerifyEntries(g.entriesUpTo(api, head.Size), *head, held...)
 	if err != nil {
@@ -120,20 +115,20 @@ func (g *globals) progress(word string, done, total int64) {
 	fmt.Fprintf(g.stderr, "%s %d of %d (%d %%)%s", word, done, total, done*100/max(total, 1), end)
 }
 
-func readHeads(g *globals, files []string) ([]gatehouse.LogHead, error) {
-	heads := make([]gatehouse.LogHead, 0, len(files))
-	for _, name := range files {
-		b, err := readInput(g, name)
+// held reads the heads of a tenant from the files that were named.
+func (c *auditVerifyCmd) held(g *globals, tenant string) (held []gatehouse.LogHead, err error) {
+	for _, name := range c.Held {
+		heads, err := heldHeads(g, []string{name})
 		if err != nil {
 			return nil, err
 		}
-		var h gatehouse.LogHead
-		if err := json.Unmarshal(b, &h); err != nil || h.Root == (gatehouse.Hash{}) {
-			return nil, fmt.Errorf("%s is not a head, as `gatehouse audit head --json` prints it", name)
+		heads = slices.DeleteFunc(heads, func(h gatehouse.LogHead) bool { return h.Tenant != "" && h.Tenant != tenant })
+		if len(heads) == 0 {
+			return nil, fmt.Errorf("%s has no head of tenant %s", safe(name), safe(tenant))
 		}
-		heads = append(heads, h)
+		held = append(held, heads...)
 	}
-	return heads, nil
+	return held, nil
 }
 
 func entryCount(n int64) string {

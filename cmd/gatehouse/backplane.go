@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"log/slog"
 
 	"github.com/nats-io/nats.go"
@@ -9,6 +10,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/app"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/feed"
+	"github.com/gatehouse-dev/gatehouse/internal/notify/slackdev"
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 	"github.com/gatehouse-dev/gatehouse/internal/wake/natswake"
 	"github.com/gatehouse-dev/gatehouse/internal/wake/pgwake"
@@ -17,9 +19,11 @@ import (
 // backplane is what replicas tell each other by, beside the store: hints that
 // may be lost, and the feed of events for others. Nothing rests on it.
 type backplane struct {
-	// caught takes mails in development mode, nil otherwise; linkURL is where their
-	// links lead when the configuration has no public_url.
+	// caught takes mails and cards what Slack would show, in development mode, nil
+	// otherwise; linkURL is where their links lead when the configuration has no
+	// public_url.
 	caught *mailCatcher
+	cards  *slackdev.Workspace
 	// development is set by development mode alone.
 	development bool
 	linkURL     string
@@ -38,6 +42,9 @@ func newBackplane(cfg *config.Config, databaseURL, natsURL string, roles []role,
 		return nil, err
 	}
 	if b.feed.URL == "" {
+		if cfg.Callbacks.NATS != nil {
+			return nil, errors.New("callbacks.nats: needs a cluster: see nats.url")
+		}
 		if databaseURL == "" {
 			return b, nil
 		}

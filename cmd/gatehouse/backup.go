@@ -77,14 +77,14 @@ func fileHeads(ctx context.Context, path string) (heads []gatehouse.LogHead, err
 	if err != nil {
 		return nil, err
 	}
-	err = s.View(ctx, func(tx gatehouse.ReadTx) error {
+	err = s.ViewQueues(ctx, func(q gatehouse.ReadQueues) error {
 		heads = []gatehouse.LogHead{}
-		tenants, err := tx.ListTenants()
+		tenants, err := q.ListTenants()
 		if err != nil {
 			return err
 		}
 		for _, t := range tenants {
-			h, err := audit.Head(tx, t.ID)
+			h, err := audit.Head(q.In(t.ID), t.ID)
 			if err != nil {
 				return err
 			}

@@ -82,6 +82,7 @@ func channelInfos(list []*notify.Configured) []app.ChannelInfo {
 	for i, c := range list {
 		infos[i] = app.ChannelInfo{
 			Name: c.Name, Kind: c.Kind(), Tenants: c.Tenants, Personal: c.Trait().Personal, Reaches: c.Reaches,
+			Callback: c.Trait().Callback,
 		}
 	}
 	return infos
@@ -102,7 +103,7 @@ func (s *server) notifier(metrics notify.Metrics) *notify.Notifier {
 	return notify.New(s.store, s.hub, notify.Config{
 		Channels: s.channels, Routes: routes, PublicURL: s.publicURL(), Reviews: s.gate,
 		DigestAfter: s.config.Digest.After, DigestEvery: s.config.Digest.Every.D(), Owner: ownerName(),
-		DecideUpTo: s.gate.SlackUpTo,
+		DecideUpTo: s.gate.SlackUpTo, Withdraw: s.gate.WithdrawGone,
 	}, metrics, s.log)
 }
 
@@ -115,7 +116,7 @@ func slackDesk(n *node) *slack.Desk {
 		}
 	}
 	return slack.NewDesk(slack.DeskConfig{
-		Gate: n.gate, Store: n.store, Hints: n.hub, Places: places, PublicURL: n.config.SignIn.PublicURL,
+		Gate: n.gate, Store: n.store, Hints: n.hub, Places: places, PublicURL: n.publicURL(),
 		Owner: ownerName(), Log: n.log,
 	})
 }

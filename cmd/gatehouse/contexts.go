@@ -91,6 +91,9 @@ func (c *contexts) save() error {
 func (c *contexts) find(name string) (*savedContext, error) {
 	one, ok := c.Contexts[name]
 	if !ok {
+		if name == "" {
+			return nil, errors.New("no context is in use; see: gatehouse context add --help")
+		}
 		return nil, fmt.Errorf("there is no context %s; see: gatehouse context list", gatehouse.Quote(name))
 	}
 	return one, nil

@@ -227,7 +227,8 @@ func (g *globals) decide(api service, id string, d gatehouse.Decision) error {
 			status = string(d.Decision)
 		}
 		g.sayOfNotes(answer.NotesStored)
-		return g.printAnswer(answer.Action.ID, status, answer.Votes, answer.Required, "", "")
+		by, at := g.whoDecided(api, answer.Action, status)
+		return g.printAnswer(answer.Action.ID, status, answer.Votes, answer.Required, by, at)
 	}
 	answer, err := api.Answer(g.ctx, id, d)
 	if err != nil {
@@ -241,7 +242,30 @@ func (g *globals) decide(api service, id string, d gatehouse.Decision) error {
 	if answer.RejectedBy != "" {
 		by, at = answer.RejectedBy, g.atPtr(answer.RejectedAt)
 	}
+	if by == "" { // the answer names only whose decision stood before
+		if a, err := api.FindAction(g.ctx, answer.ActionID); err == nil {
+			by, at = g.whoDecided(api, a, answer.Status)
+		}
+	}
 	return g.printAnswer(answer.ActionID, answer.Status, answer.Votes, answer.Required, by, at)
+}
+
+// whoDecided returns who decided an action, and when; where more votes are
+// needed, the caller and the time of their vote.
+func (g *globals) whoDecided(api service, a *gatehouse.Action, status string) (by, at string) {
+	if status != gatehouse.VoteRecorded || a.Approval == nil {
+		return a.DecidedBy, g.atPtr(a.DecidedAt)
+	}
+	me, err := api.WhoAmI(g.ctx)
+	if err != nil {
+		return "", ""
+	}
+	for _, v := range a.Approval.Votes {
+		if v.PrincipalID == me.ID {
+			by, at = v.Name, g.at(v.At)
+		}
+	}
+	return by, at
 }
 
 // sayOfNotes tells that notes were dropped.

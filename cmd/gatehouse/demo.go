@@ -32,9 +32,11 @@ type demoCmd struct {
 func (*demoCmd) Help() string {
 	return `
 An agent works on the ledger of a small shop: an SQLite database with some
-thousand rows. A policy and three reviewers stand between. At the end the ledger
-is compared, row by row, with a copy from before and the reviewers' own journal:
-it must hold exactly what was approved. If not, the exit code is 1.
+thousand rows. A policy and three reviewers stand between. One question that
+nobody answers escalates to another reviewer, who decides by the link of a mail;
+no mail leaves the machine. At the end the ledger is compared, row by row, with a
+copy from before and the reviewers' own journal: it must hold exactly what was
+approved. If not, the exit code is 1.
 
 Piped, the columns are: situation, proposed, decided, applied, refused, outcome.
 
@@ -55,6 +57,10 @@ func (c *demoCmd) Run(g *globals) error {
 		return err
 	}
 	if c.Remove {
+		if _, err := os.Stat(c.Data); errors.Is(err, fs.ErrNotExist) {
+			g.say("There is no %s: nothing was removed.", safe(shownPath(c.Data)))
+			return nil
+		}
 		if err := demo.Remove(c.Data); err != nil {
 			return notADemo(err)
 		}
@@ -130,7 +136,15 @@ func playDemo(g *globals, dir string, stage demo.Stage) (*demoResult, error) {
 		return nil, err
 	}
 	defer file.Close()
-	n, err := openNode(g.ctx, dir, cfg, log)
+	if err := makeMasterKey(cfg, dir); err != nil {
+		return nil, err
+	}
+	listen, err := freeAddress(g.ctx, "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	mails := &mailCatcher{}
+	n, err := openNodeWith(g.ctx, dir, cfg, &backplane{caught: mails, linkURL: "http://" + listen}, log)
 	if err != nil {
 		return nil, err
 	}
@@ -144,12 +158,14 @@ func playDemo(g *globals, dir string, stage demo.Stage) (*demoResult, error) {
 	if err != nil {
 		return nil, errors.Join(err, n.Close())
 	}
-	s, err := startServer(n, "127.0.0.1:0")
+	s, err := startServer(n, listen)
 	if err != nil {
 		return nil, err
 	}
 	out := &demoResult{Data: dir}
-	out.Report, err = demo.Run(g.ctx, demo.Options{Dir: dir, Warehouse: warehouse, URL: s.URL, Admin: *admin, Stage: stage})
+	out.Report, err = demo.Run(g.ctx, demo.Options{
+		Dir: dir, Warehouse: warehouse, URL: s.URL, Admin: *admin, Stage: stage, Mails: mails.demo,
+	})
 	if err == nil {
 		out.Audit, err = verifyDemo(g, s.URL, admin)
 	}
@@ -158,6 +174,17 @@ func playDemo(g *globals, dir string, stage demo.Stage) (*demoResult, error) {
 	}
 	out.OK = out.Report.OK() && out.Audit.Err() == nil
 	return out, nil
+}
+
+// demo is what the play reads of the mails.
+func (c *mailCatcher) demo() []demo.Mail {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	list := make([]demo.Mail, len(c.mails))
+	for i, m := range c.mails {
+		list[i] = demo.Mail{To: m.To, Text: m.Text}
+	}
+	return list
 }
 
 // verifyDemo reads the whole log over the API and computes its root anew, as

@@ -16,6 +16,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/demo"
+	"github.com/gatehouse-dev/gatehouse/internal/notify/slackdev"
 )
 
 // devCmd is development mode: a gate without any set-up, for one machine.
@@ -109,7 +110,7 @@ func (c *devServeCmd) Run(g *globals) error {
 	}
 	s, err := startServer(n, listen)
 	if err != nil {
-		return portTaken(err, listen)
+		return err
 	}
 	creds.URL = s.URL
 	if err := creds.write(c.Data); err != nil {
@@ -124,8 +125,13 @@ func (c *devServeCmd) Run(g *globals) error {
 		return errors.Join(err, s.Close())
 	}
 	caught := ""
-	if n.caught != nil {
+	switch {
+	case n.caught != nil && n.cards != nil:
+		caught = "   mail is caught at " + devMailPath + ", Slack cards at " + slackdev.Path
+	case n.caught != nil:
 		caught = "   mail is caught at " + devMailPath
+	case n.cards != nil:
+		caught = "   Slack cards are caught at " + slackdev.Path
 	}
 	if err := c.banner(g, creds, link, caught); err != nil {
 		return errors.Join(err, s.Close())
@@ -141,14 +147,21 @@ func (c *devServeCmd) Run(g *globals) error {
 	}
 }
 
-// devBackplane catches mail, unless the configuration sends some.
+// devBackplane catches mails and Slack cards, each unless the configuration sends some.
 func devBackplane(cfg *config.Config, listen string) *backplane {
+	b := &backplane{development: true, caught: &mailCatcher{}, cards: slackdev.New()}
 	for _, c := range cfg.Channels {
-		if c.Kind == "email" {
-			return &backplane{development: true}
+		switch c.Kind {
+		case "email":
+			b.caught = nil
+		case "slack":
+			b.cards = nil
 		}
 	}
-	return &backplane{development: true, caught: &mailCatcher{}, linkURL: "http://" + listen}
+	if b.caught != nil || b.cards != nil {
+		b.linkURL = "http://" + listen
+	}
+	return b
 }
 
 // warn tells on stderr what of the configuration cannot be used.
@@ -223,7 +236,7 @@ func portTaken(err error, listen string) error {
 	if !errors.Is(err, syscall.EADDRINUSE) {
 		return err
 	}
-	return fmt.Errorf("%s is taken, perhaps by another `gatehouse dev`: stop what serves there, or take another port, such as --listen 127.0.0.1:0 for any free one", listen)
+	return fmt.Errorf("%s is taken, perhaps by another `gatehouse`: stop what serves there, or take another port, such as --listen 127.0.0.1:0 for any free one", listen)
 }
 
 // logFile opens the log in the data folder.

@@ -35,7 +35,7 @@ type devServer struct {
 var bannerForm = regexp.MustCompile(`^Gatehouse 0\.1\.0 — development mode, not for production
 ├─ Console  http://127\.0\.0\.1:\d+/setup\?token=gtu_\S+   \(one time, 30 minutes\)
 ├─ API      (http://127\.0\.0\.1:\d+/api/v1)   key (gth_\S+)
-├─ Data     (\S+)   mail is caught at /dev/mail
+├─ Data     (\S+)   mail is caught at /dev/mail, Slack cards at /dev/slack
 └─ Try      gatehouse demo
 $`)
 
@@ -103,11 +103,15 @@ func TestDev(t *testing.T) {
 	dir := t.TempDir()
 	s := startDev(t, dir)
 
-	taken := exec.Command("gatehouse", "dev", "--data", "other", "--listen", strings.TrimSuffix(strings.TrimPrefix(s.api, "http://"), "/api/v1"))
-	taken.Dir, taken.Env = dir, cleanEnv()
-	said, err := taken.CombinedOutput()
-	if taken.ProcessState.ExitCode() != exitError || !bytes.Contains(said, []byte("is taken, perhaps by another `gatehouse dev`")) {
-		t.Errorf("on a taken port: %v, %s", err, said)
+	address := strings.TrimSuffix(strings.TrimPrefix(s.api, "http://"), "/api/v1")
+	for command, data := range map[string]string{"dev": "other", "serve": "third"} {
+		taken := exec.Command("gatehouse", command, "--data", data, "--listen", address)
+		taken.Dir, taken.Env = dir, cleanEnv()
+		said, err := taken.CombinedOutput()
+		if taken.ProcessState.ExitCode() != exitError ||
+			!bytes.Contains(said, []byte("is taken, perhaps by another `gatehouse`")) {
+			t.Errorf("%s on a taken port: %v, %s", command, err, said)
+		}
 	}
 	if _, err := os.Stat(filepath.Join(dir, "other")); err == nil {
 		t.Error("on a taken port a data folder was made")

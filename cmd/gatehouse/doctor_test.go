@@ -133,11 +133,11 @@ func testLateWork(t *testing.T, beside bool, open func(context.Context, func() t
 		"roles\tfail\ta step of the tool page has been ready for 30d, and nobody leases any: does a worker ask for page,",
 	)
 	lane := gatehouse.Lane{Tenant: started.Tenant, Workspace: started.Workspace, Workflow: started.Workflow, Tool: "page"}
-	if err := s.store.Update(t.Context(), func(tx gatehouse.Tx) error {
-		if _, err := tx.ClaimSteps("somebody", 1000*time.Hour, gatehouse.StepShare{Lane: lane, Limit: 1}); err != nil {
+	if err := s.store.UpdateQueues(t.Context(), func(q gatehouse.Queues) error {
+		if _, err := q.ClaimSteps("somebody", 1000*time.Hour, gatehouse.StepShare{Lane: lane, Limit: 1}); err != nil {
 			return err
 		}
-		_, err := tx.ClaimPushes("somebody", 1000*time.Hour, gatehouse.PushShare{Tenant: gatehouse.DefaultTenant, Limit: 1})
+		_, err := q.ClaimPushes("somebody", 1000*time.Hour, gatehouse.PushShare{Tenant: gatehouse.DefaultTenant, Limit: 1})
 		return err
 	}); err != nil {
 		t.Fatal(err)
@@ -221,8 +221,8 @@ func settleStep(t *testing.T, s *server, admin context.Context, bot *client.Clie
 	if _, err := s.runs.CancelRun(admin, runs[0].ID, "no more"); err != nil {
 		t.Fatal(err)
 	}
-	err := s.store.Update(t.Context(), func(tx gatehouse.Tx) error {
-		steps, err := tx.ClaimSteps("test", time.Minute, gatehouse.StepShare{
+	err := s.store.UpdateQueues(t.Context(), func(q gatehouse.Queues) error {
+		steps, err := q.ClaimSteps("test", time.Minute, gatehouse.StepShare{
 			Lane: gatehouse.Lane{Tenant: runs[1].Tenant, Workspace: runs[1].Workspace, Workflow: "parent"}, Limit: 1,
 		})
 		if err != nil {
@@ -230,11 +230,11 @@ func settleStep(t *testing.T, s *server, admin context.Context, bot *client.Clie
 		}
 		for _, step := range steps {
 			step.Status, step.LeaseOwner, step.LeaseUntil, step.ChildRun = gatehouse.StepWaiting, "", nil, runs[0].ID
-			if err := tx.UpdateStep(step, gatehouse.StepRunning, step.Generation); err != nil {
+			if err := q.In(step.Tenant).UpdateStep(step, gatehouse.StepRunning, step.Generation); err != nil {
 				return err
 			}
 		}
-		next, err := tx.NextRunWorkAt()
+		next, err := q.NextRunWorkAt()
 		if err == nil && (len(steps) != 1 || next.UnixMicro() != 0) {
 			err = fmt.Errorf("%d steps, and work at %s", len(steps), next)
 		}

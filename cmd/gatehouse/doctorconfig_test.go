@@ -7,9 +7,11 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
@@ -73,6 +75,10 @@ connectors:
 	}
 	if got, want := found("acme"), "connector erp=ok connector shop=fail"; got != want {
 		t.Errorf("acme hears %q, want %q", got, want)
+	}
+	// The fake counts a connection a moment after the caller has it.
+	for deadline := time.Now().Add(10 * time.Second); connections.Load() == 0 && time.Now().Before(deadline); {
+		runtime.Gosched()
 	}
 	if n := connections.Load(); n != 1 {
 		t.Errorf("the target was called %d times", n)

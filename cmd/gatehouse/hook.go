@@ -57,7 +57,7 @@ func (f *hookFlags) answer(g *globals, agent string) (*mcp.HookAnswer, error) {
 	if err != nil {
 		return nil, err
 	}
-	hook := mcp.Hook{Agent: agent, Gate: api, Folder: folder, Hold: f.Hold.D()}
+	hook := mcp.Hook{Agent: agent, Gate: api, Folder: folder, Hold: f.Hold.D(), OwnInput: agent == "codex"}
 	return hook.Ask(g.ctx, call)
 }
 

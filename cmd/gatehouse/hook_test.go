@@ -95,6 +95,36 @@ func TestHooks(t *testing.T) {
 	}
 }
 
+// TestHooksEdited: Claude Code runs what a reviewer made of its call; Codex, which runs its
+// own input, does not run it.
+func TestHooksEdited(t *testing.T) {
+	t.Parallel()
+	w := newMCPWorld(t)
+	hook := func(agent string) string {
+		cmd := exec.Command("gatehouse", "hook", agent, "--state", w.state, "--hold", "1s")
+		cmd.Env = append(os.Environ(), "GATEHOUSE_URL="+w.server.URL, "GATEHOUSE_KEY="+w.bot.Key)
+		cmd.Stdin = strings.NewReader(`{"tool_name":"Bash","tool_input":{"command":"rm -r build"}}`)
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(out)
+	}
+	for agent, want := range map[string]string{
+		"claude-code": `"updatedInput":{"command":"rm -r build/tmp"}`, "codex": `"behavior":"deny"`,
+	} {
+		hook(agent)
+		w.edit(w.pending("bash"), gatehouse.EditRequest{Patch: `{"command":"rm -r build/tmp"}`, Approve: true})
+		if got := hook(agent); !strings.Contains(got, want) || !strings.Contains(got, "build/tmp") {
+			t.Errorf("%s: %s", agent, got)
+		}
+	}
+	page, err := w.admin.ListActions(t.Context(), gatehouse.ActionFilter{Status: gatehouse.StatusFailed})
+	if err != nil || len(page.Items) != 1 || page.Items[0].Failure.Code != "edited" {
+		t.Errorf("what codex did not run: %v %+v", err, page.Items)
+	}
+}
+
 // TestHooksAtOnce: of equal calls at the same time, one approval lets one through.
 func TestHooksAtOnce(t *testing.T) {
 	t.Parallel()

@@ -143,8 +143,8 @@ func (*pages) each(b *testing.B, next func(context.Context) error) {
 func (w *pages) fromStore() func(context.Context) error {
 	f := gatehouse.ActionFilter{Status: gatehouse.StatusPending, Sort: gatehouse.SortUrgency, Limit: 50}
 	return func(ctx context.Context) error {
-		return w.store.Read(ctx, func(tx gatehouse.ReadTx) error {
-			page, err := tx.ListActions(gatehouse.DefaultTenant, f)
+		return w.store.Read(ctx, gatehouse.DefaultTenant, func(tx gatehouse.ReadTx) error {
+			page, err := tx.ListActions(f)
 			if f.Cursor = page.NextCursor; len(page.Items) == 0 && err == nil {
 				return fmt.Errorf("the page is empty")
 			}

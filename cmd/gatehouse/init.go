@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,8 +13,9 @@ import (
 
 type initCmd struct {
 	storeFlags
-	KubernetesSecret string `help:"In a pod: hand the secrets to this Secret of the namespace instead of printing them, and do nothing where it holds them already." placeholder:"NAME"`
-	ServiceAccount   string `help:"Where a pod finds its token, its namespace and the root certificate." default:"/var/run/secrets/kubernetes.io/serviceaccount" hidden:""`
+	Listen           listenAddress `help:"Where the server will listen, for setup_url; sign_in.public_url of the configuration counts before it." env:"GATEHOUSE_LISTEN" default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
+	KubernetesSecret string        `help:"In a pod: hand the secrets to this Secret of the namespace instead of printing them, and do nothing where it holds them already." placeholder:"NAME"`
+	ServiceAccount   string        `help:"Where a pod finds its token, its namespace and the root certificate." default:"/var/run/secrets/kubernetes.io/serviceaccount" hidden:""`
 }
 
 // Help is shown by init --help.
@@ -25,6 +27,7 @@ this once; the link signs in to the console, once, within 30 minutes.
 Examples:
 
     gatehouse init --data ./gatehouse-data --json
+    gatehouse init --data ./gatehouse-data --listen 127.0.0.1:9090
     gatehouse init --config gatehouse.yaml --kubernetes-secret gatehouse-admin`
 }
 
@@ -60,7 +63,7 @@ func (c *initCmd) Run(g *globals) error {
 	if err := errors.Join(err, n.Close()); err != nil {
 		return initError(err, c.place())
 	}
-	at := setupURL(cfg.SignIn.PublicURL, link)
+	at := setupURL(cmp.Or(cfg.SignIn.PublicURL, c.Listen.url()), link)
 	if secret != nil {
 		return secret.fill(g.ctx, map[string]string{"admin_key": creds.Key, "edit_token": creds.EditToken, "setup_url": at})
 	}

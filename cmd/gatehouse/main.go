@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -35,18 +36,19 @@ type cli struct {
 	Wait    waitCmd    `cmd:"" group:"act" help:"Wait until an action is decided or finished."`
 	Cancel  cancelCmd  `cmd:"" group:"act" help:"Withdraw an action."`
 	Revise  reviseCmd  `cmd:"" group:"act" help:"Replace a pending action by another."`
+	Edit    editCmd    `cmd:"" group:"act" help:"Edit the change of a pending action, as its reviewer."`
 	Rebase  rebaseCmd  `cmd:"" group:"act" help:"Propose the same change on the present state of its target."`
 	Reverse reverseCmd `cmd:"" group:"act" help:"Propose to undo an applied action."`
 
 	MCP  mcpCmd  `cmd:"" name:"mcp" group:"act" help:"MCP, for agents: proxy, serve, tools, add, install."`
 	Hook hookCmd `cmd:"" group:"act" help:"Hooks of coding agents: claude-code, codex."`
 
-	Run      runCmd      `cmd:"" group:"run" help:"Runs: start, list, show, watch, cancel, retry, signal."`
+	Run      runCmd      `cmd:"" group:"run" help:"Runs: start, list, show, watch, cancel, retry, signal, reflexion."`
 	Workflow workflowCmd `cmd:"" group:"run" help:"Workflows: lint, test, graph, schema, apply, list, show."`
 
 	Push      pushCmd      `cmd:"" group:"operate" help:"Pushes: list, drain, resolve, ask, mark-unknown."`
-	DLQ       dlqCmd       `cmd:"" name:"dlq" group:"operate" help:"Dead letters: list, replay."`
-	Notify    notifyCmd    `cmd:"" group:"operate" help:"Messages to people: list, channels, retry, test."`
+	DLQ       dlqCmd       `cmd:"" name:"dlq" group:"operate" help:"Dead letters: list, replay, resolve, discard."`
+	Notify    notifyCmd    `cmd:"" group:"operate" help:"Messages to people: list, channels, retry, test, slack-manifest."`
 	Insights  insightsCmd  `cmd:"" group:"operate" help:"Tell how the gate was used, and what decisions came to."`
 	Applied   appliedCmd   `cmd:"" group:"operate" help:"List what was carried out."`
 	Corpus    corpusCmd    `cmd:"" group:"operate" help:"List what decisions teach."`
@@ -54,7 +56,7 @@ type cli struct {
 	Audit     auditCmd     `cmd:"" group:"operate" help:"The audit log: tail, verify, head."`
 	Context   contextCmd   `cmd:"" group:"other" help:"Named servers: add, use, list, show, remove."`
 	Config    configCmd    `cmd:"" group:"serve" help:"The configuration: check, init."`
-	Connector connectorCmd `cmd:"" group:"serve" help:"Configured connectors: list, test."`
+	Connector connectorCmd `cmd:"" group:"serve" help:"Connectors: list, operations, schema, import, test."`
 	Doctor    doctorCmd    `cmd:"" group:"operate" help:"Check server, key, edit token and queues, or a whole store."`
 	Backup    backupCmd    `cmd:"" group:"operate" help:"Copy a data folder's store to a file, while it is served."`
 	Archive   archiveCmd   `cmd:"" group:"operate" help:"Tell what the archiver would move at this moment."`
@@ -108,6 +110,7 @@ func newParser(c *cli) (*kong.Kong, error) {
 			{Key: "other", Title: "Other"},
 			{Key: "global", Title: "Everywhere"},
 		}),
+		kong.KindMapper(reflect.Int, kong.MapperFunc(wholeNumber)),
 		kong.Bind(&c.Globals),
 		kong.BindToProvider((*globals).connect),
 	)
@@ -164,12 +167,15 @@ func idGiven(parsed *kong.Context) error {
 func usage(g *globals, args []string, err error) int {
 	// An enumeration that may be left out has "" first, which nobody writes.
 	words := strings.Replace(err.Error(), `must be one of "",`, "must be one of ", 1)
+	var parse *kong.ParseError
+	if errors.As(err, &parse) && parse.Context != nil {
+		words = unknownCommand(words, parse.Context)
+	}
 	if slices.Contains(args, "--json") { // which a command line that is wrong has not set
 		_ = writeJSON(g.stderr, problem(usagef("%s", words), nil))
 		return exitUsage
 	}
-	var parse *kong.ParseError
-	if errors.As(err, &parse) && parse.Context != nil {
+	if parse != nil && parse.Context != nil {
 		ctx := parse.Context
 		selected := ctx.Selected()
 		switch {
@@ -186,6 +192,41 @@ func usage(g *globals, args []string, err error) int {
 	}
 	g.say("%s %s", paint(g.colorErr, red, "error:"), safe(words))
 	return exitUsage
+}
+
+// unknownCommand says of a word where a command belongs that it is none, and
+// which commands a group has. The parser calls it an unexpected argument.
+func unknownCommand(words string, ctx *kong.Context) string {
+	word, ok := strings.CutPrefix(words, "unexpected argument ")
+	group := ctx.Selected()
+	if !ok || group != nil && group.Leaf() {
+		return words
+	}
+	words = "unknown command " + word
+	if group == nil || strings.Contains(word, ", did you mean ") {
+		return words
+	}
+	var names []string
+	for _, command := range group.Children {
+		if !command.Hidden {
+			names = append(names, command.Name)
+		}
+	}
+	return words + "; there are " + strings.Join(names, ", ")
+}
+
+// wholeNumber reads a number of the command line.
+func wholeNumber(ctx *kong.DecodeContext, target reflect.Value) error {
+	var text string
+	if err := ctx.Scan.PopValueInto("number", &text); err != nil {
+		return err
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return fmt.Errorf("%q is not a whole number", text)
+	}
+	target.SetInt(n)
+	return nil
 }
 
 func main() {

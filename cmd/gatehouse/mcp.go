@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -86,6 +87,9 @@ type mcpProxyCmd struct {
 	Hold     gatehouse.Duration `default:"45s" help:"How long a call is held for people."`
 	Lease    gatehouse.Duration `default:"60s" help:"How soon after a crash the outcome of a call is known as unknown."`
 	Timeout  gatehouse.Duration `default:"10m" help:"How long a tool may take."`
+	Listen   string             `placeholder:"HOST:PORT" help:"Serve streamable HTTP there instead of stdio."`
+	Host     []string           `placeholder:"NAME" help:"A name by which clients may reach --listen. Repeatable."`
+	Idle     gatehouse.Duration `default:"30m" help:"End a session of --listen that nobody uses for so long."`
 }
 
 func (*mcpProxyCmd) Help() string {
@@ -106,18 +110,29 @@ A server at --upstream gets the headers given with --header, in which ${NAME}
 stands for a variable of the environment, so that no secret is on the command
 line. Redirects are not followed.
 
+With --listen, agents reach the proxy over streamable HTTP. Each request carries the
+key of its caller as the bearer token; GATEHOUSE_KEY is not used. Each session has a
+server of its own. What pages of other sites send is refused. Put a proxy with TLS
+before an address that is not loopback.
+
 Examples:
 
     gatehouse mcp proxy --name files -- npx -y @modelcontextprotocol/server-filesystem /srv/notes
     gatehouse mcp proxy --name shop --read-only-hint-is-read search_objects --env DSN -- dbhub --transport stdio
     gatehouse mcp proxy --name crm --upstream https://mcp.example.com/mcp --header 'Authorization=Bearer ${CRM_TOKEN}'
+    gatehouse mcp proxy --name files --listen 127.0.0.1:8091 -- npx -y @modelcontextprotocol/server-filesystem /srv/notes
 `
 }
 
-// Run proxies until the client closes stdin.
+// Run proxies until the client closes stdin, or it is interrupted.
 func (c *mcpProxyCmd) Run(g *globals) error {
-	api, err := g.agent()
-	if err != nil {
+	if c.Listen == "" && len(c.Host) > 0 {
+		return usagef("--host goes with --listen")
+	}
+	if c.Upstream != "" && len(c.Env) > 0 {
+		return usagef("--env is for a server that is started")
+	}
+	if err := g.resolve(); err != nil {
 		return err
 	}
 	dir, err := c.folder(g.URL, c.Name)
@@ -129,23 +144,62 @@ func (c *mcpProxyCmd) Run(g *globals) error {
 		return err
 	}
 	config := mcp.Config{
-		Name: c.Name, Gate: api, Folder: folder, ReadOnly: c.ReadOnly,
+		Name: c.Name, Folder: folder, ReadOnly: c.ReadOnly,
 		Hold: c.Hold.D(), Lease: c.Lease.D(), Timeout: c.Timeout.D(),
 		Log: slog.New(slog.NewTextHandler(g.stderr, nil)),
 	}
-	switch {
-	case c.Upstream == "":
-		config.Upstream, err = mcp.Start(mcp.Command{Args: c.Command, Env: c.Env}, config.Log)
-	case len(c.Env) > 0:
-		return usagef("--env is for a server that is started")
-	default:
+	if c.Upstream != "" {
 		config.Relist = relist
-		config.Upstream, err = c.connect(config.Log)
 	}
-	if err != nil {
+	if c.Listen != "" {
+		return c.listen(g, config)
+	}
+	if config.Gate, err = g.agent(); err != nil {
+		return err
+	}
+	if config.Upstream, err = c.start(config.Log); err != nil {
 		return err
 	}
 	return mcp.Run(g.ctx, config, g.stdin, g.stdout)
+}
+
+// start starts the server, or prepares to reach it.
+func (c *mcpProxyCmd) start(log *slog.Logger) (mcp.Upstream, error) {
+	if c.Upstream != "" {
+		return c.connect(log)
+	}
+	return mcp.Start(mcp.Command{Args: c.Command, Env: c.Env}, log)
+}
+
+// listen serves agents over HTTP until it is interrupted.
+func (c *mcpProxyCmd) listen(g *globals, config mcp.Config) error {
+	if _, err := client.New(g.URL, ""); err != nil {
+		return usagef("--url or GATEHOUSE_URL is not the address of a server, such as http://127.0.0.1:8080")
+	}
+	if c.Upstream != "" { // headers that cannot be sent are told at the start
+		if _, err := c.connect(config.Log); err != nil {
+			return err
+		}
+	} else if _, err := exec.LookPath(c.Command[0]); err != nil {
+		return err
+	}
+	hosts := make([]string, len(c.Host))
+	for i, host := range c.Host {
+		hosts[i] = strings.ToLower(host)
+	}
+	front, err := mcp.NewFront(mcp.FrontConfig{
+		Config: config, Hosts: hosts, Idle: c.Idle.D(),
+		Start: func() (mcp.Upstream, error) { return c.start(config.Log) },
+		GateFor: func(key string) (mcp.Gate, error) {
+			return client.New(g.URL, key, client.WithRetries(4, 100*time.Millisecond))
+		},
+	})
+	if err != nil {
+		return usagef("%v", err)
+	}
+	defer front.Close()
+	// Each write of a stream has a deadline of its own.
+	return serveMCP(g, c.Listen, front, config.Log, time.Minute)
 }
 
 // relist is how long a list of tools holds over HTTP, where a server may tell nobody that

@@ -121,6 +121,46 @@ func TestMCPRejected(t *testing.T) {
 	w.wrote()
 }
 
+// TestMCPEdited: a call whose arguments a reviewer has edited is carried out with the
+// edited ones alone, and the model is told what was changed and why. An equal call joins.
+func TestMCPEdited(t *testing.T) {
+	t.Parallel()
+	w := newMCPWorld(t)
+	c := w.proxy("--hold", "200ms")
+	first := c.call("append", `{"text":"a"}`)
+	a := w.pending("append")
+	b := w.edit(a, gatehouse.EditRequest{Patch: `{"text":"b"}`})
+	if joined := c.call("append", `{"text":"a"}`); joined.Meta.Action.ID != b.ID ||
+		joined.Meta.Action.Status != "pending" ||
+		!strings.Contains(joined.text(), `/text from "a" to "b"`) {
+		t.Errorf("an equal call while the edit is open: %+v", joined)
+	}
+	w.decide(b, gatehouse.Approve, "")
+	got := c.call("gatehouse_wait", `{"action_id":"`+first.Meta.Action.ID+`"}`)
+	if got.IsError || len(got.Content) != 2 || got.Content[1].Text != "wrote b" ||
+		!strings.Contains(got.text(), `/text from "a" to "b"`) || !strings.Contains(got.text(), "not so <b>") {
+		t.Errorf("edited: %+v", got)
+	}
+	w.wrote("b")
+	// What it was is proposed anew.
+	if again := c.call("append", `{"text":"a"}`); again.Meta.Action.ID == b.ID ||
+		again.Meta.Action.Status != "pending" {
+		t.Errorf("the same call once more: %+v", again)
+	}
+	w.wrote("b")
+}
+
+// edit edits an action as its reviewer.
+func (w *mcpWorld) edit(a *gatehouse.Action, e gatehouse.EditRequest) *gatehouse.Action {
+	w.Helper()
+	e.Digest, e.Note = a.Digest, "not so <b>"
+	out, err := w.admin.Edit(w.Context(), a.ID, e)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return out
+}
+
 // TestMCPKilled: a proxy that is killed after it has sent a call leaves an unknown
 // outcome, and nobody sends the call again.
 func TestMCPKilled(t *testing.T) {

@@ -103,7 +103,7 @@ func TestReadmeMCP(t *testing.T) {
 	entry := config.Servers["files"]
 	agent := devEnv(t, q.dir, "agent")
 	admin := mustClient(t, strings.TrimSuffix(dev.api, "/api/v1"), devEnv(t, q.dir, "admin"))
-	w := &mcpWorld{T: t, admin: admin, dir: q.dir}
+	w := &mcpWorld{TB: t, admin: admin, dir: q.dir}
 	program, err := exec.LookPath("gatehouse")
 	if err != nil || entry.Command != "gatehouse" {
 		t.Fatalf("%v: %+v", err, entry)

@@ -93,19 +93,28 @@ func (c *mcpServeCmd) serveHTTP(g *globals) error {
 	if _, err := client.New(g.URL, ""); err != nil {
 		return usagef("--url or GATEHOUSE_URL is not the address of a server, such as http://127.0.0.1:8080")
 	}
-	listener, err := (&net.ListenConfig{}).Listen(g.ctx, "tcp", c.Listen)
+	log := slog.New(slog.NewTextHandler(g.stderr, nil))
+	handler := mcp.NewHandler(version, func(key string) (mcp.Service, error) { return client.New(g.URL, key) })
+	// A tool may wait for 45 s.
+	return serveMCP(g, c.Listen, handler, log, gatehouse.MaxWait+30*time.Second)
+}
+
+// serveMCP serves a handler of MCP on an address until it is interrupted.
+func serveMCP(g *globals, address string, handler http.Handler, log *slog.Logger, write time.Duration) error {
+	listener, err := (&net.ListenConfig{}).Listen(g.ctx, "tcp", address)
 	if err != nil {
 		return err
 	}
-	log := slog.New(slog.NewTextHandler(g.stderr, nil))
 	s := &http.Server{
-		Handler: mcp.NewHandler(version, func(key string) (mcp.Service, error) { return client.New(g.URL, key) }),
-		// A tool may wait for 45 s.
-		ReadHeaderTimeout: 10 * time.Second, WriteTimeout: gatehouse.MaxWait + 30*time.Second,
-		IdleTimeout: 2 * time.Minute,
-		ErrorLog:    slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+		Handler: handler, ReadHeaderTimeout: 10 * time.Second, WriteTimeout: write,
+		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
 	log.Info("serving MCP", "url", "http://"+listener.Addr().String())
+	if local, ok := listener.Addr().(*net.TCPAddr); !ok || !local.IP.IsLoopback() {
+		log.Warn("other machines reach this address, and keys would cross the network in the clear: " +
+			"put a proxy with TLS before it")
+	}
 	failed := make(chan error, 1)
 	go func() { failed <- s.Serve(listener) }()
 	select {

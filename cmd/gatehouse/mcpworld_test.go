@@ -24,7 +24,7 @@ import (
 // mcpWorld is a gate with the connector mcp:peer, an agent, an administrator, and a
 // folder in which the peer writes.
 type mcpWorld struct {
-	*testing.T
+	testing.TB
 	server *server
 	admin  service
 	bot    *gatehouse.Credentials
@@ -36,12 +36,19 @@ type mcpWorld struct {
 	command []string
 }
 
-func newMCPWorld(t *testing.T) *mcpWorld {
+func newMCPWorld(t testing.TB) *mcpWorld {
+	t.Helper()
+	return newMCPWorldWith(t, "note: {floor: 1}, tag: {floor: 1}", "")
+}
+
+// newMCPWorldWith is newMCPWorld with other tools of the connector, and more of a
+// configuration.
+func newMCPWorldWith(t testing.TB, tools, more string) *mcpWorld {
 	t.Helper()
 	cfg, err := config.Parse("gatehouse.yaml", []byte(
-		`{connectors: {"mcp:peer": {type: mcp, tools: {note: {floor: 1}, tag: {floor: 1}}}, `+
+		`{connectors: {"mcp:peer": {type: mcp, tools: {`+tools+`}}, `+
 			`"mcp:claude-code": {type: mcp, tools: {note: {floor: 1}}}, `+
-			`"mcp:codex": {type: mcp, tools: {note: {floor: 1}}}}, dispatch: {hold: 0s}}`))
+			`"mcp:codex": {type: mcp, tools: {note: {floor: 1}}}}, dispatch: {hold: 0s}`+more+`}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +60,7 @@ func newMCPWorld(t *testing.T) *mcpWorld {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &mcpWorld{T: t, adminKey: creds, dir: t.TempDir(), state: t.TempDir()}
+	w := &mcpWorld{TB: t, adminKey: creds, dir: t.TempDir(), state: t.TempDir()}
 	w.bot, err = n.gate.CreatePrincipal(adminContext(t, n, creds), gatehouse.NewPrincipal{
 		Name: "bot", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleWorker},
 	})
@@ -96,11 +103,21 @@ type mcpClient struct {
 // proxy starts a proxy and shakes hands.
 func (w *mcpWorld) proxy(flags ...string) *mcpClient {
 	w.Helper()
+	return w.start(w.proxyCommand(flags...))
+}
+
+// proxyModern starts a proxy for a client that needs no handshake.
+func (w *mcpWorld) proxyModern(flags ...string) *mcpClient {
+	w.Helper()
+	return w.launch(w.proxyCommand(flags...))
+}
+
+func (w *mcpWorld) proxyCommand(flags ...string) *exec.Cmd {
 	args := append([]string{"mcp", "proxy", "--name", "peer", "--state", w.state}, flags...)
 	cmd := exec.Command("gatehouse", append(append(args, "--"), w.command...)...)
 	cmd.Env = append(os.Environ(), "GATEHOUSE_URL="+w.server.URL, "GATEHOUSE_KEY="+w.bot.Key,
 		"SECRET=not-for-the-server")
-	return w.start(cmd)
+	return cmd
 }
 
 // start starts a proxy's command and shakes hands.

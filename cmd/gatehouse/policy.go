@@ -274,11 +274,23 @@ func (c *policyExplainCmd) offline(g *globals, p *gatehouse.Proposal, at time.Ti
 		PolicyOutcome: gatehouse.PolicyOutcome{Outcome: verdict.Outcome, Rules: verdict.Rules, Reasons: verdict.Reasons},
 		RiskLevel:     verdict.RiskLevel, RiskName: parsed.LevelName(verdict.RiskLevel), Required: verdict.Required, Roles: verdict.Roles, People: verdict.People, Groups: verdict.Groups,
 		Expiry: gatehouse.Duration(verdict.Expiry), Timing: verdict.Timing, Ceilings: verdict.Ceilings, Trace: trace,
+		EditUpTo: int(verdict.EditUpTo),
 	}
 	if verdict.Hold != nil {
 		e.Hold = gatehouse.Duration(*verdict.Hold)
 	}
 	return e, nil
+}
+
+// editorText tells whether who edits the change may approve it.
+func editorText(e *gatehouse.Explanation) string {
+	switch upTo := gatehouse.RiskLevel(e.EditUpTo); {
+	case !gatehouse.EditorMayApprove(upTo, e.RiskLevel, e.Required):
+		return "who edits the change does not approve it"
+	case e.Required > 1:
+		return fmt.Sprintf("who edits the change is one of the %d", e.Required)
+	}
+	return "who edits the change may approve it"
 }
 
 // explanation writes a verdict and how it came about.
@@ -293,6 +305,7 @@ func (s *sheet) explanation(e *gatehouse.Explanation) {
 		s.line("asks", fmt.Sprintf("%d of %s", e.Required, strings.Join(gatehouse.Whom(e.Roles, e.Groups, e.People), ",")))
 		s.line("expires", "after "+e.Expiry.String())
 		s.timing(&e.Timing, 0, false)
+		s.line("edits", editorText(e))
 	}
 	if e.Hold > 0 {
 		s.line("hold", e.Hold.String())

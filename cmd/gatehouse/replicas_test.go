@@ -207,8 +207,8 @@ func settleAll(t *testing.T, s *server, creds *gatehouse.Credentials, want int) 
 			t.Fatal(err)
 		}
 		waiting := 1
-		err = s.store.View(ctx, func(tx gatehouse.ReadTx) error {
-			leaves, err := tx.UnnumberedLeaves(1)
+		err = s.store.ViewQueues(ctx, func(q gatehouse.ReadQueues) error {
+			leaves, err := q.UnnumberedLeaves(1)
 			waiting = len(leaves)
 			return err
 		})

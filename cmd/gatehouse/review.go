@@ -22,8 +22,8 @@ type reviewCmd struct {
 
 func (*reviewCmd) Help() string {
 	return `
-Shows what waits for your decision, one card a screen: what is due first, then by
-risk, then by age. The order stays while you work. It needs a terminal.
+Shows what waits for your decision, or for that of somebody who has delegated it to
+you, one card a screen: what is due first, then by risk, then by age. The order stays while you work. It needs a terminal.
 
     a  approve      d  reject, and say why       u  undo, while it rests
     j  next         k  previous                  e  edit as a revision

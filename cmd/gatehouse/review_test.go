@@ -218,6 +218,56 @@ func TestTooSmallATerminal(t *testing.T) {
 	}
 }
 
+// TestMineByDelegation: what a person is asked waits for their delegate too, until the
+// right was used.
+func TestMineByDelegation(t *testing.T) {
+	t.Parallel()
+	m := testReviewer(t)
+	m.me.Kind, m.me.Roles = gatehouse.KindPerson, []gatehouse.Role{gatehouse.RoleApprover}
+	d := &gatehouse.Delegation{
+		ID: "dlg_1", From: "prn_ana", FromName: "ana", To: "prn_1", Starts: m.now().Add(-time.Hour), Ends: m.now().Add(time.Hour),
+		Level:     gatehouse.L3,
+		Delegator: &gatehouse.Delegator{Person: "prn_ana", Roles: m.me.Roles, Groups: []gatehouse.Membership{{Group: "finance"}}},
+	}
+	finance := func(more ...func(*gatehouse.Action)) *gatehouse.Action {
+		a := &gatehouse.Action{Approval: &gatehouse.Approval{Groups: []string{"finance"}}}
+		a.RiskLevel = gatehouse.L3
+		for _, f := range more {
+			f(a)
+		}
+		return a
+	}
+	if m.mine(finance()) {
+		t.Error("without a delegation")
+	}
+	s, ok := d.Standing()
+	if !ok {
+		t.Fatal("no standing")
+	}
+	m.standings = []gatehouse.Standing{s}
+	for name, c := range map[string]struct {
+		a    *gatehouse.Action
+		want bool
+	}{
+		"asked by the group": {finance(), true},
+		"above the level":    {finance(func(a *gatehouse.Action) { a.RiskLevel = gatehouse.L4 }), false},
+		"another group":      {finance(func(a *gatehouse.Action) { a.Approval.Groups = []string{"legal"} }), false},
+		"ana has voted":      {finance(func(a *gatehouse.Action) { a.Approval.Votes = []gatehouse.Vote{{Person: "prn_ana"}} }), false},
+		"another delegate has": {finance(func(a *gatehouse.Action) {
+			a.Approval.Votes = []gatehouse.Vote{{Person: "prn_cy", For: "prn_ana"}}
+		}), false},
+		"ana is excluded": {finance(func(a *gatehouse.Action) { a.Approval.Excluded = []string{"ana"} }), false},
+		"ben is excluded": {finance(func(a *gatehouse.Action) { a.Approval.Excluded = []string{"ben"} }), false},
+	} {
+		if got := m.mine(c.a); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+		if got := len(m.answersFor(c.a)) > 0; got != c.want && name != "ben is excluded" {
+			t.Errorf("%s: answers for: %v", name, got)
+		}
+	}
+}
+
 // TestMine keeps out what the person cannot decide, or has voted on.
 func TestMine(t *testing.T) {
 	t.Parallel()

@@ -28,6 +28,8 @@ type view struct {
 	whole  bool // with what is unchanged
 	silent bool // without the votes of others
 	now    time.Time
+	// answersFor are those by whose right the person decides; none by their own.
+	answersFor []string
 }
 
 // pager writes the lines of a page.
@@ -40,6 +42,9 @@ type pager struct {
 func cardPage(a *gatehouse.Action, v view) page {
 	p := &pager{view: v}
 	p.text(bold, card.Sentence(a))
+	if len(v.answersFor) > 0 {
+		p.text(yellow, "You answer for "+strings.Join(v.answersFor, ", ")+".")
+	}
 	p.text("", "")
 	p.change(a)
 	p.artifact(a)

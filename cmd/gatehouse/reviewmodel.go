@@ -26,6 +26,9 @@ type reviewer struct {
 	color   bool   // where the cards are shown, which may not be stdout
 	token   string // the edit token, once it was typed
 
+	// standings are the delegations to this person that hold.
+	standings []gatehouse.Standing
+
 	filter gatehouse.ActionFilter
 	more   bool // there are more pages
 	items  []*item
@@ -132,6 +135,7 @@ func (m *reviewer) layout() {
 		a := m.items[m.at].action
 		m.page = cardPage(a, view{
 			width: max(m.width-1, minColumns), color: m.color, why: m.why, whole: m.whole, now: m.now(),
+			answersFor: m.answersFor(a),
 			// At L5 nobody sees the votes of others before the own.
 			silent: a.Status == gatehouse.StatusPending && a.RiskLevel >= gatehouse.L5 && !m.items[m.at].voted,
 		})
@@ -226,17 +230,44 @@ type loaded struct {
 	err    error
 	filter gatehouse.ActionFilter
 	anew   bool
+	// standings are nil where a further page was read.
+	standings []gatehouse.Standing
 }
 
 func (m *reviewer) load() loaded { return m.loadBy(m.filter) }
 
 func (m *reviewer) loadBy(f gatehouse.ActionFilter) loaded {
-	page, err := m.api.ListActions(m.g.ctx, f)
-	return loaded{page: page, err: err, filter: f}
+	out := loaded{filter: f}
+	if f.Cursor == "" {
+		if out.standings, out.err = m.standing(); out.err != nil {
+			return out
+		}
+	}
+	out.page, out.err = m.api.ListActions(m.g.ctx, f)
+	return out
+}
+
+// standing asks for whom this person answers now. A server that knows no delegations
+// has none.
+func (m *reviewer) standing() ([]gatehouse.Standing, error) {
+	list, err := m.api.ListDelegations(m.g.ctx)
+	if err != nil && gatehouse.CodeOf(err) != gatehouse.CodeNotFound {
+		return nil, err
+	}
+	standings := []gatehouse.Standing{}
+	for _, d := range list {
+		if s, ok := d.Standing(); ok && d.To == m.me.ID {
+			standings = append(standings, s)
+		}
+	}
+	return standings, nil
 }
 
 // take adds a page to the cards: what this person can decide.
 func (m *reviewer) take(l loaded) (added int) {
+	if l.standings != nil {
+		m.standings = l.standings
+	}
 	for _, a := range l.page.Items {
 		known := slices.ContainsFunc(m.items, func(it *item) bool { return it.action.ID == a.ID })
 		switch {
@@ -252,13 +283,33 @@ func (m *reviewer) take(l loaded) (added int) {
 	return added
 }
 
-// mine reports whether this person can still decide an action.
+// mine reports whether this person can still decide an action, by a right of their own
+// or of somebody who has delegated it.
 func (m *reviewer) mine(a *gatehouse.Action) bool {
 	p := a.Approval
 	if p == nil || (card.Person{ID: m.me.ID, Person: m.me.Person, Name: m.me.Name}).IsOne(p.Excluded) || p.VoteOf(m.me.Person) != nil {
 		return false
 	}
-	return p.Asks(m.me, m.now())
+	return p.Asks(m.me, m.now()) || len(m.answersFor(a)) > 0
+}
+
+// answersFor names those by whose right this person can decide an action that does not
+// ask them: none of them, nor another delegate, has voted.
+func (m *reviewer) answersFor(a *gatehouse.Action) (names []string) {
+	p := a.Approval
+	if p == nil || p.Asks(m.me, m.now()) {
+		return nil
+	}
+	for _, from := range a.StandsFor(m.me, m.standings, m.now()) {
+		used := slices.ContainsFunc(
+			p.Votes,
+			func(v gatehouse.Vote) bool { return v.For == from.ID && v.Person != m.me.Person },
+		)
+		if p.VoteOf(from.Person) == nil && !used && !slices.Contains(names, from.Name) {
+			names = append(names, from.Name)
+		}
+	}
+	return names
 }
 
 func (m *reviewer) arrived(l loaded) tea.Cmd {

@@ -118,6 +118,15 @@ func (a *listenAddress) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// url is the address for a browser on this machine.
+func (a listenAddress) url() string {
+	host, port, _ := net.SplitHostPort(string(a)) // checked when it was read
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return "http://" + net.JoinHostPort(host, port)
+}
+
 // natsURL is one address or several, and not empty where it is given.
 type natsURL string
 
@@ -298,8 +307,8 @@ func bootstrapOnce(g *globals, n *node, data string) (err error) {
 // administered reports whether a store has an administrator.
 func administered(ctx context.Context, store gatehouse.Store) (bool, error) {
 	var made bool
-	err := store.View(ctx, func(tx gatehouse.ReadTx) error {
-		known, err := tx.ListPrincipals(gatehouse.DefaultTenant, "", 1)
+	err := store.View(ctx, gatehouse.DefaultTenant, func(tx gatehouse.ReadTx) error {
+		known, err := tx.ListPrincipals("", 1)
 		made = err == nil && len(known.Items) > 0
 		return err
 	})

@@ -32,6 +32,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/feed"
 	"github.com/gatehouse-dev/gatehouse/internal/notify"
 	"github.com/gatehouse-dev/gatehouse/internal/notify/slack"
+	"github.com/gatehouse-dev/gatehouse/internal/notify/slackdev"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 	"github.com/gatehouse-dev/gatehouse/internal/runtime"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
@@ -136,6 +137,19 @@ func newNode(ctx context.Context, cfg *config.Config, b *backplane, log *slog.Lo
 		}
 		n.channels = append(n.channels, c)
 	}
+	if b.cards != nil {
+		c, err := b.cards.Channel()
+		if err != nil {
+			return nil, errors.Join(err, n.Close())
+		}
+		n.channels = append(n.channels, &notify.Configured{
+			Name: "dev-slack", Tenants: []string{gatehouse.DefaultTenant}, Channel: c,
+		})
+	}
+	callbacks, err := n.callbacks()
+	if err != nil {
+		return nil, errors.Join(err, n.Close())
+	}
 	question := engine.Target{Name: workflow.ApprovalConnector, Connector: runtime.Question{}, Tenants: []string{engine.AllTenants}}
 	change := &engine.PolicyChange{}
 	policies := engine.Target{Name: app.PolicyConnector, Connector: change, Tenants: []string{engine.AllTenants}}
@@ -164,8 +178,8 @@ func newNode(ctx context.Context, cfg *config.Config, b *backplane, log *slog.Lo
 	ac := app.Config{
 		PolicySource: source, Retention: cfg.Retention.Finished.D(),
 		AgentsSeeTenant: cfg.AgentsSee == config.AgentsSeeTenant, ApproverDelay: cfg.ApproverDelay.D(),
-		Channels: channelInfos(n.channels),
-		Master:   master, LinkTTL: cfg.Links.TTL.D(), LinkRotation: cfg.Links.RotateEvery.D(),
+		Channels: channelInfos(n.channels), Callbacks: callbacks,
+		Master: master, LinkTTL: cfg.Links.TTL.D(), LinkRotation: cfg.Links.RotateEvery.D(),
 	}
 	if cfg.Dispatch.Hold != nil {
 		hold := cfg.Dispatch.Hold.D()
@@ -284,7 +298,7 @@ func startRoles(n *node, listen string, roles []role) (*server, error) {
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", listen)
 	if err != nil {
-		return fail(err)
+		return fail(portTaken(err, listen))
 	}
 	s.URL = "http://" + listener.Addr().String()
 	if n.secure != nil {
@@ -293,10 +307,17 @@ func startRoles(n *node, listen string, roles []role) (*server, error) {
 	mux := http.NewServeMux()
 	handler.Mount(mux)
 	if n.caught != nil {
-		mux.Handle("GET "+devMailPath, n.caught)
+		mux.Handle("GET "+devMailPath, thisMachine(n.caught))
 	}
 	if s.desk = slackDesk(n); s.desk != nil {
 		mux.Handle(slack.InteractionsPath, s.desk)
+	}
+	if n.cards != nil {
+		n.cards.Serve(s.desk, func(ctx context.Context, issuer, user string) (bool, error) {
+			return n.gate.SlackLinked(ctx, gatehouse.DefaultTenant, issuer, user)
+		})
+		mux.Handle(slackdev.Path, thisMachine(n.cards))
+		mux.Handle(slackdev.Path+"/", thisMachine(n.cards))
 	}
 	mux.Handle("/", addresses.SignIn(pages, console.SignsIn))
 	surface := n.tracing.Requests(handler.Front(mux))
@@ -327,7 +348,7 @@ func startRoles(n *node, listen string, roles []role) (*server, error) {
 		}
 	})
 	if n.secure != nil {
-		s.work.Go(func() { n.secure.run(ctx, n.log) })
+		s.work.Go(n.secure.keeper(ctx, n.log))
 	}
 	return s, nil
 }
@@ -345,7 +366,7 @@ func (s *server) serve(listener net.Listener) error {
 func (s *server) serveMetrics(ctx context.Context, listen string, handler http.Handler) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", listen)
 	if err != nil {
-		return err
+		return portTaken(err, listen)
 	}
 	scraped := &http.Server{
 		Handler: handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second,
@@ -420,8 +441,8 @@ func (s *server) background(ctx context.Context, d *engine.Dispatcher, roles []r
 // other, at the start and once a day, beside all else.
 func (s *server) checkLogs(ctx context.Context) error {
 	var tenants []*gatehouse.Tenant
-	err := s.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
-		tenants, err = tx.ListTenants()
+	err := s.store.ViewQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
+		tenants, err = q.ListTenants()
 		return err
 	})
 	for _, t := range tenants {

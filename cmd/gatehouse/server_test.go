@@ -66,7 +66,7 @@ func (h *watchedHints) Subscribe(topics ...string) (<-chan struct{}, func()) {
 	return c, end
 }
 
-func adminContext(t *testing.T, n *node, creds *gatehouse.Credentials) context.Context {
+func adminContext(t testing.TB, n *node, creds *gatehouse.Credentials) context.Context {
 	t.Helper()
 	p, err := n.gate.Authenticate(t.Context(), creds.Key)
 	if err != nil {

@@ -25,14 +25,8 @@ func signInConfig(c config.SignIn) signin.Config {
 	return out
 }
 
-// defaultPublicURL is where serve listens when nobody says otherwise.
-const defaultPublicURL = "http://127.0.0.1:8080"
-
 // setupURL is where a set-up link leads.
 func setupURL(publicURL string, l *gatehouse.NewSetupLink) string {
-	if publicURL == "" {
-		publicURL = defaultPublicURL
-	}
 	return strings.TrimSuffix(publicURL, "/") + l.Path
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -115,6 +116,7 @@ func (s *sheet) action(a *gatehouse.Action) {
 	fmt.Fprintf(s.w, "%s\n\n", paint(s.color, bold, s.fold(card.Sentence(a), 2)))
 	s.facts(a)
 	s.iteration(a)
+	s.edited(a)
 	s.moved(a)
 	s.change(a)
 	s.evaluations(a)
@@ -162,6 +164,7 @@ func (s *sheet) facts(a *gatehouse.Action) {
 	s.line("supersedes", a.Supersedes)
 	s.line("superseded", a.Superseded)
 	s.line("rebased by", a.RebasedBy)
+	s.line("edited by", a.EditedBy)
 	s.line("reverses", a.Reverses)
 	s.line("repeats", a.Repeats)
 	if f := a.Failure; f != nil {
@@ -202,6 +205,20 @@ func (s *sheet) iteration(a *gatehouse.Action) {
 	}
 	for _, c := range list {
 		s.item(movedText(c))
+	}
+}
+
+// edited writes what a reviewer made of the proposer's change, and why.
+func (s *sheet) edited(a *gatehouse.Action) {
+	if a.Edit == nil {
+		return
+	}
+	s.head("What " + safe(a.EditedBy) + " changed of " + safe(a.ProposedBy) + "'s change, which is " + safe(a.Edit.Of))
+	s.quote(a.Edit.Note)
+	for _, f := range a.Edit.Changes {
+		s.item(movedText(card.Change{
+			Steps: card.Steps(f.Path), Before: card.NewValue(f.Before), After: card.NewValue(f.After),
+		}))
 	}
 }
 
@@ -291,7 +308,8 @@ func (s *sheet) policy(a *gatehouse.Action) {
 func (s *sheet) extras(a *gatehouse.Action) {
 	if c := a.Callback; c != nil {
 		s.head("Callback")
-		s.item(strings.TrimSpace(c.Type + " " + c.URL))
+		place := cmp.Or(c.URL, c.Subject, c.ExecutionARN, c.TaskTokenHash)
+		s.item(c.Type + " " + place)
 	}
 	for _, x := range []struct {
 		title string

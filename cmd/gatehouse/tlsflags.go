@@ -72,25 +72,27 @@ func (s *secure) config() *tls.Config {
 	return s.acme.Config()
 }
 
-// run keeps the certificate fresh while the server serves, until ctx ends.
-func (s *secure) run(ctx context.Context, log *slog.Logger) {
+// keeper returns what keeps the certificate fresh while the server serves, until ctx
+// ends. A SIGHUP that comes before that runs waits for it.
+func (s *secure) keeper(ctx context.Context, log *slog.Logger) func() {
 	if s.acme != nil {
-		_ = s.acme.Obtain(ctx, log) // logged; asked again with the next handshake
-		return
+		return func() { _ = s.acme.Obtain(ctx, log) } // logged; asked again with the next handshake
 	}
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
-	defer signal.Stop(hup)
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-hup:
-			if err := s.files.Reload(); err != nil {
-				log.Warn("the certificate is not read again; the one from before is served on", "error", err)
-				continue
+	return func() {
+		defer signal.Stop(hup)
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-hup:
+				if err := s.files.Reload(); err != nil {
+					log.Warn("the certificate is not read again; the one from before is served on", "error", err)
+					continue
+				}
+				log.Info("the certificate was read again", "not_after", s.files.NotAfter())
 			}
-			log.Info("the certificate was read again", "not_after", s.files.NotAfter())
 		}
 	}
 }

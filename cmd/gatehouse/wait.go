@@ -39,10 +39,7 @@ const pollFor = 25 * time.Second
 // prints it, and returns its exit code.
 func (g *globals) wait(api service, id string, until gatehouse.Until, timeout time.Duration) error {
 	deadline := time.Now().Add(timeout)
-	poll := pollFor
-	if g.ttyErr {
-		poll = time.Second // then the person at the terminal is told what is waited for
-	}
+	poll := time.Second // then it is told what is waited for
 	for {
 		left := time.Until(deadline)
 		a, err := api.WaitAction(g.ctx, id, max(min(left, poll), 0), until)

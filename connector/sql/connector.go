@@ -23,6 +23,7 @@ type Connector struct {
 	db          *sql.DB // writes
 	reader      *sql.DB // the same pool, where the engine has no single writer
 	dialect     dialect
+	file        string // of SQLite, for people; "" for a server
 
 	mu     sync.Mutex
 	tables map[string]*table // by entity type
@@ -67,6 +68,7 @@ func New(_ context.Context, cfg Config, secrets func(name string) (string, error
 		}
 		c.dialect = sqliteDialect{}
 		address, c.db, c.reader, err = openSQLite(rest)
+		c.file = strings.TrimPrefix(address, "sqlite:")
 	case "postgres", "postgresql":
 		c.dialect = postgresDialect{}
 		address, c.db, err = openPostgres(cfg.DSN, password)
@@ -115,6 +117,9 @@ func (c *Connector) Close() error {
 func (c *Connector) Probe(ctx context.Context) error {
 	for entity := range c.cfg.Entities {
 		if _, err := c.table(ctx, entity, true); err != nil {
+			if c.file != "" && c.dialect.classify(err).code == "unreachable" {
+				return fmt.Errorf("the file %s: %w", c.file, err)
+			}
 			return fmt.Errorf("entity %s: %w", entity, err)
 		}
 	}

@@ -296,7 +296,7 @@ func (p *plan) checkChange(v *gatehouse.Violations, at string, refs []string, ch
 	for _, f := range change {
 		here := pointer(at, f.Name)
 		if !p.known(f.Name, entity) {
-			detail := "is not a column that can be written"
+			detail := "is not a column that can be written; these are: " + connector.Names(p.columns(entity))
 			if near, ok := spelling.Near(f.Name, p.columns(entity)); ok {
 				detail = anotherSpelling(near)
 			}

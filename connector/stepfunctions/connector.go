@@ -71,11 +71,20 @@ var (
 // New makes a connector of a configuration, with the values of the secrets that it
 // names. It makes no call.
 func New(_ context.Context, cfg Config, secrets func(name string) (string, error)) (connector.Connector, error) {
-	if cfg.Partition == "" {
-		cfg.Partition = "aws"
-	}
 	if err := cfg.check(); err != nil {
 		return nil, err
+	}
+	c, err := newConnector(cfg, secrets)
+	if err != nil {
+		return nil, err
+	}
+	return c, c.compile()
+}
+
+// newConnector makes a connector without its schemas.
+func newConnector(cfg Config, secrets func(name string) (string, error)) (*Connector, error) {
+	if cfg.Partition == "" {
+		cfg.Partition = "aws"
 	}
 	c := &Connector{
 		cfg: cfg, fingerprint: cfg.fingerprint(), client: rest.NewClient(cfg.AllowPrivate), signer: v4.NewSigner(),
@@ -98,13 +107,11 @@ func New(_ context.Context, cfg Config, secrets func(name string) (string, error
 	if c.endpoint.Path == "" {
 		c.endpoint.Path = "/"
 	}
-	if err := c.authenticate(secrets); err != nil {
-		return nil, err
-	}
-	return c, c.compile()
+	return c, c.authenticate(secrets)
 }
 
-func (c *Config) check() error {
+// checkPlace checks which account and Region it is.
+func (c *Config) checkPlace() error {
 	switch {
 	case c.Type != "" && c.Type != "stepfunctions":
 		return fmt.Errorf("type: is %s, not stepfunctions", gatehouse.Quote(c.Type))
@@ -112,9 +119,17 @@ func (c *Config) check() error {
 		return errors.New("region: must be a Region such as eu-west-1")
 	case !accountForm.MatchString(c.Account):
 		return errors.New("account: must be an account's id, of 12 digits")
-	case c.Partition != "aws" && c.Partition != "aws-cn" && c.Partition != "aws-us-gov":
+	case c.Partition != "" && c.Partition != "aws" && c.Partition != "aws-cn" && c.Partition != "aws-us-gov":
 		return errors.New("partition: must be aws, aws-cn or aws-us-gov")
-	case len(c.StateMachines) == 0:
+	}
+	return nil
+}
+
+func (c *Config) check() error {
+	if err := c.checkPlace(); err != nil {
+		return err
+	}
+	if len(c.StateMachines) == 0 {
 		return errors.New("state_machines: at least one is needed")
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.StateMachines)) {

@@ -130,7 +130,11 @@ func (c *Connector) started(ctx context.Context, call connector.Call) (*connecto
 	}, nil
 }
 
-// answer answers a task that waits.
+// codeClosed is that of a task that does not wait any more, where it is not known whether
+// an earlier attempt has answered it.
+const codeClosed = "task_closed"
+
+// answer answers a task that waits. Its execution is "" where that is not known.
 func (c *Connector) answer(ctx context.Context, call connector.Call) (connector.Result, error) {
 	token := rest.Text(call.ProposedChange, "task_token")
 	action := "SendTaskSuccess"
@@ -160,7 +164,10 @@ func (c *Connector) answer(ctx context.Context, call connector.Call) (connector.
 	default:
 		return res, x.refusal()
 	}
-	found, failure := c.answered(ctx, call)
+	found := false
+	if call.Target.EntityRef != "" {
+		found, failure = c.answered(ctx, call)
+	}
 	switch {
 	case found:
 		res.ExternalID = call.Target.EntityRef
@@ -172,7 +179,7 @@ func (c *Connector) answer(ctx context.Context, call connector.Call) (connector.
 		}
 	}
 	return res, &connector.Error{
-		Code: "task_closed", Says: x.answer.Says(x.doc),
+		Code: codeClosed, Says: x.answer.Says(x.doc),
 		Detail: "the task does not wait any more, and the history does not show " +
 			"whether an earlier attempt has answered it",
 	}

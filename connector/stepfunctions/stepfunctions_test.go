@@ -11,19 +11,24 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 	"github.com/gatehouse-dev/gatehouse/connector/connectortest"
 	"github.com/gatehouse-dev/gatehouse/connector/stepfunctions"
+	"github.com/gatehouse-dev/gatehouse/connector/stepfunctions/stepfunctionstest"
 )
 
 func secrets(name string) (string, error) {
 	switch name {
 	case "AWS_ID":
-		return keyID, nil
+		return stepfunctionstest.KeyID, nil
 	case "AWS_KEY":
-		return secretKey, nil
+		return stepfunctionstest.SecretKey, nil
 	case "AWS_SESSION":
 		return "session-s3cret-token", nil
 	}
 	return "", fmt.Errorf("there is no secret %s", name)
 }
+
+type aws struct{ *stepfunctionstest.AWS }
+
+func newAWS(t *testing.T) *aws { return &aws{stepfunctionstest.New(t)} }
 
 func (a *aws) config() stepfunctions.Config {
 	return stepfunctions.Config{
@@ -72,12 +77,12 @@ func start() connector.Call {
 }
 
 func success() connector.Call {
-	return call("send_task_success", "execution", runningARN, `{"status":"RUNNING"}`,
+	return call("send_task_success", "execution", stepfunctionstest.RunningARN, `{"status":"RUNNING"}`,
 		`{"task_token":"token-1","output":{"decision":"approved"}}`)
 }
 
 func failed() connector.Call {
-	return call("send_task_failure", "execution", runningARN, `{"status":"RUNNING"}`,
+	return call("send_task_failure", "execution", stepfunctionstest.RunningARN, `{"status":"RUNNING"}`,
 		`{"task_token":"token-1","error":"Rejected","cause":"too expensive"}`)
 }
 
@@ -101,17 +106,17 @@ func TestConformance(t *testing.T) {
 				return &connectortest.Fixture{
 					Connector: newConnector(t, a.config()), Call: c,
 					Disturb: func(*testing.T) {
-						a.set(func() { a.executions[runningARN].Status = "ABORTED" })
+						a.Set(func() { a.Executions[stepfunctionstest.RunningARN].Status = "ABORTED" })
 					},
 					Read: func(*testing.T) (j gatehouse.JSON) {
-						a.set(func() { j = gatehouse.MustJSON(a.executions[runningARN]) })
+						a.Set(func() { j = gatehouse.MustJSON(a.Executions[stepfunctionstest.RunningARN]) })
 						return j
 					},
 					Effects: func(*testing.T) (n int) {
-						a.set(func() { n = a.effects })
+						a.Set(func() { n = a.Effects })
 						return n
 					},
-					Secrets: []string{secretKey, "session-s3cret-token", "token-1"},
+					Secrets: []string{stepfunctionstest.SecretKey, "session-s3cret-token", "token-1"},
 				}
 			}})
 		})
@@ -123,14 +128,14 @@ func TestStartsOnce(t *testing.T) {
 	t.Parallel()
 	a := newAWS(t)
 	c := newConnector(t, a.config())
-	want := prefixARN + "execution:orders:" + start().TargetKey()
+	want := stepfunctionstest.PrefixARN + "execution:orders:" + start().TargetKey()
 	for i := range 3 {
 		res, err := c.Execute(t.Context(), start())
 		if err != nil || res.ExternalID != want {
 			t.Fatalf("%+v, %v", res, err)
 		}
 		if i == 1 {
-			a.set(func() { a.executions[want].Status = "SUCCEEDED" })
+			a.Set(func() { a.Executions[want].Status = "SUCCEEDED" })
 		}
 	}
 	if finding, res, err := c.ReadBack(t.Context(), start()); err != nil || finding != connector.Present ||
@@ -142,8 +147,8 @@ func TestStartsOnce(t *testing.T) {
 	if _, err := c.Execute(t.Context(), other); failure(t, err).Code != "idempotency_conflict" {
 		t.Errorf("another input under the same key: %v", err)
 	}
-	if a.effects != 1 {
-		t.Errorf("%d executions", a.effects)
+	if a.Effects != 1 {
+		t.Errorf("%d executions", a.Effects)
 	}
 }
 
@@ -152,8 +157,8 @@ func TestStartLosesItsAnswer(t *testing.T) {
 	t.Parallel()
 	for _, applied := range []bool{false, true} {
 		a := newAWS(t)
-		a.applied = applied
-		a.fault = func(w http.ResponseWriter) bool {
+		a.Applied = applied
+		a.Fault = func(w http.ResponseWriter) bool {
 			if conn, _, err := w.(http.Hijacker).Hijack(); err == nil {
 				conn.Close()
 			}
@@ -161,10 +166,10 @@ func TestStartLosesItsAnswer(t *testing.T) {
 		}
 		c := newConnector(t, a.config())
 		for _, lost := range []connector.Call{start(), success()} {
-			before := a.changes()
+			before := a.Changes()
 			_, err := c.Execute(t.Context(), lost)
-			if e := failure(t, err); e.Kind != connector.Ambiguous || a.changes() != before+1 {
-				t.Errorf("%v; %d calls", e, a.changes()-before)
+			if e := failure(t, err); e.Kind != connector.Ambiguous || a.Changes() != before+1 {
+				t.Errorf("%v; %d calls", e, a.Changes()-before)
 			}
 			want := connector.Inconclusive
 			if applied {
@@ -182,7 +187,7 @@ func TestTaskClosed(t *testing.T) {
 	t.Parallel()
 	a := newAWS(t)
 	c := newConnector(t, a.config())
-	a.set(func() { a.executions[runningARN].Status = "TIMED_OUT" })
+	a.Set(func() { a.Executions[stepfunctionstest.RunningARN].Status = "TIMED_OUT" })
 	_, err := c.Execute(t.Context(), success())
 	if e := failure(t, err); e.Kind != connector.Terminal || e.Code != "target_changed" {
 		t.Errorf("a first attempt: %v", e)
@@ -203,7 +208,7 @@ func TestExpressIsRefused(t *testing.T) {
 	express := start()
 	express.Target.EntityRef = "fast"
 	_, err := c.Execute(t.Context(), express)
-	if e := failure(t, err); e.Code != "target_changed" || !strings.Contains(e.Detail, "EXPRESS") || a.changes() != 0 {
+	if e := failure(t, err); e.Code != "target_changed" || !strings.Contains(e.Detail, "EXPRESS") || a.Changes() != 0 {
 		t.Error(err)
 	}
 	if s, err := c.Check(t.Context(), express); err != nil || s.Matches {
@@ -239,11 +244,11 @@ func TestErrorTable(t *testing.T) {
 		{503, "ServiceUnavailable", connector.Ambiguous, "http_503"},
 	} {
 		a := newAWS(t)
-		a.fault = func(w http.ResponseWriter) bool { fail(w, c.status, c.name); return true }
+		a.Fault = func(w http.ResponseWriter) bool { stepfunctionstest.Fail(w, c.status, c.name); return true }
 		conn := newConnector(t, a.config())
 		for _, tried := range []connector.Call{start(), success()} {
 			_, err := conn.Execute(t.Context(), tried)
-			if e := failure(t, err); e.Kind != c.kind || e.Code != c.code || a.changes() == 0 {
+			if e := failure(t, err); e.Kind != c.kind || e.Code != c.code || a.Changes() == 0 {
 				t.Errorf("%d %s: %v, want %v %s", c.status, c.name, e, c.kind, c.code)
 			}
 		}
@@ -256,7 +261,7 @@ func TestSecretIsChecked(t *testing.T) {
 	a := newAWS(t)
 	c, err := stepfunctions.New(t.Context(), a.config(), func(name string) (string, error) {
 		if name == "AWS_ID" {
-			return keyID, nil
+			return stepfunctionstest.KeyID, nil
 		}
 		return "another-secret", nil
 	})
@@ -264,7 +269,7 @@ func TestSecretIsChecked(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = c.Execute(t.Context(), success())
-	if e := failure(t, err); e.Kind != connector.Terminal || e.Code != "signature_refused" || a.effects != 0 {
+	if e := failure(t, err); e.Kind != connector.Terminal || e.Code != "signature_refused" || a.Effects != 0 {
 		t.Error(err)
 	}
 }
@@ -278,14 +283,14 @@ func TestValidate(t *testing.T) {
 		"order": call("start_execution", "state_machine", "orders", `{}`, `{"input":{}}`),
 		"state_machine: fast, orders": call("start_execution", "state_machine", "payroll", `{}`,
 			`{"input":{}}`),
-		"ARN": call("send_task_success", "execution", prefixARN+"execution:payroll:x", `{}`,
+		"ARN": call("send_task_success", "execution", stepfunctionstest.PrefixARN+"execution:payroll:x", `{}`,
 			`{"task_token":"t","output":{}}`),
-		"error": call("send_task_failure", "execution", runningARN, `{}`, `{"task_token":"t"}`),
-		"which the connector adds": call("send_task_success", "execution", runningARN, `{}`,
+		"error": call("send_task_failure", "execution", stepfunctionstest.RunningARN, `{}`, `{"task_token":"t"}`),
+		"which the connector adds": call("send_task_success", "execution", stepfunctionstest.RunningARN, `{}`,
 			`{"task_token":"t","output":{"gatehouse":1}}`),
-		"larger": call("send_task_success", "execution", runningARN, `{}`,
+		"larger": call("send_task_success", "execution", stepfunctionstest.RunningARN, `{}`,
 			`{"task_token":"t","output":{"a":"`+strings.Repeat("x", 256<<10)+`"}}`),
-		"status only": call("send_task_success", "execution", runningARN, `{"input":"x"}`,
+		"status only": call("send_task_success", "execution", stepfunctionstest.RunningARN, `{"input":"x"}`,
 			`{"task_token":"t","output":{}}`),
 	} {
 		err := c.Validate(bad)

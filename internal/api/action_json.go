@@ -9,9 +9,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// appendValue appends the answers that are asked for most, pages of actions
-// and decisions, byte for byte as json.Marshal with wire has them, at a fifth
-// of its cost. It reports false, and appends nothing, for everything else.
+// appendValue encodes the most frequent answers, pages of actions and
+// decisions, byte for byte like json.Marshal with wire, at a fifth of its cost.
+// For any other value it appends nothing and returns false.
 func appendValue(b []byte, value any) ([]byte, bool) {
 	switch v := value.(type) {
 	case *gatehouse.Action:
@@ -105,6 +105,23 @@ func appendAction(b []byte, a *gatehouse.Action) []byte {
 	b = optional(b, `,"title":`, a.Title)
 	b = optional(b, `,"repeats":`, a.Repeats)
 	b = optional(b, `,"rebased_by":`, a.RebasedBy)
+	b = optional(b, `,"edited_by":`, a.EditedBy)
+	if e := a.Edit; e != nil {
+		b = member(b, `,"edit":{"by_id":`, e.ByID)
+		b = member(b, `,"note":`, e.Note)
+		b = member(b, `,"of":`, e.Of)
+		b = append(b, `,"changes":[`...)
+		for i := range e.Changes {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = appendEditedField(b, &e.Changes[i])
+		}
+		b = append(b, ']', '}')
+	}
+	if len(a.Editors) > 0 {
+		b = texts(b, `,"editors":`, a.Editors)
+	}
 	if a.CanRebase {
 		b = append(b, `,"can_rebase":true`...)
 	}
@@ -121,11 +138,24 @@ func appendAction(b []byte, a *gatehouse.Action) []byte {
 	return append(b, '}')
 }
 
+func appendEditedField(b []byte, f *gatehouse.EditedField) []byte {
+	b = member(b, `{"path":`, f.Path)
+	for _, side := range []struct {
+		name  string
+		value gatehouse.JSON
+	}{{`,"before":`, f.Before}, {`,"after":`, f.After}} {
+		if side.value != "" {
+			b = append(append(b, side.name...), side.value...)
+		}
+	}
+	return append(b, '}')
+}
+
 func appendCeiling(b []byte, c *gatehouse.CeilingClaim) []byte {
 	return append(appendClaim(b, c), '}')
 }
 
-// appendClaim writes the members of a claim, and leaves the object open.
+// appendClaim writes the members of a claim and leaves the object open.
 func appendClaim(b []byte, c *gatehouse.CeilingClaim) []byte {
 	b = member(b, `{"ceiling":`, c.Ceiling)
 	b = member(b, `,"scope":`, c.Scope)
@@ -183,7 +213,13 @@ func appendProposal(b []byte, p *gatehouse.Proposal) []byte {
 	if c := p.Callback; c != nil {
 		b = member(b, `,"callback":{"type":`, c.Type)
 		b = optional(b, `,"url":`, c.URL)
-		b = optional(b, `,"task_token":`, c.TaskToken)
+		b = optional(b, `,"subject":`, c.Subject)
+		b = optional(b, `,"task_token_hash":`, c.TaskTokenHash)
+		b = optional(b, `,"execution_arn":`, c.ExecutionARN)
+		b = optional(b, `,"on":`, c.On)
+		if c.Heartbeat != 0 {
+			b = member(b, `,"heartbeat":`, c.Heartbeat.String())
+		}
 		b = append(b, '}')
 	}
 	b = optionalJSON(b, `,"metadata":`, p.Metadata)
@@ -363,8 +399,8 @@ func appendReceipt(b []byte, c *gatehouse.Receipt) []byte {
 	return append(b, '}')
 }
 
-// The parts below append what stands before a value, up to its colon, and the
-// value. An optional one that is absent leaves no trace.
+// Each function below appends the text before a value, up to its colon, and the
+// value. An absent optional value appends nothing.
 
 func member[T ~string](b []byte, before string, v T) []byte {
 	return appendString(append(b, before...), string(v))
@@ -455,6 +491,6 @@ func appendString(b []byte, s string) []byte {
 		b = append(b, s...)
 		return append(b, '"')
 	}
-	b, _ = jsontext.AppendQuote(b, s) // the error is about bytes that are not UTF-8, which it has replaced
+	b, _ = jsontext.AppendQuote(b, s) // the error reports invalid UTF-8, which has been replaced
 	return b
 }

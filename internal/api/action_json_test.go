@@ -13,8 +13,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// filler sets every member that a type has, now and in future, to something
-// that its kind allows, or leaves it empty.
+// filler sets every member of a type, present or future, to a random value of
+// its kind, or leaves it empty.
 type filler struct{ *rand.Rand }
 
 var spellings = []string{
@@ -69,20 +69,38 @@ func (f filler) value(t reflect.Type) reflect.Value {
 	return v
 }
 
-// TestActionsAreEncodedAsEverything compares the encoder by hand with the one
-// for all types, on whatever their types can hold.
+func withoutToken(value any) {
+	switch v := value.(type) {
+	case *gatehouse.Action:
+		if v != nil && v.Callback != nil {
+			v.Callback.TaskToken = ""
+		}
+	case *gatehouse.Answer:
+		if v != nil {
+			withoutToken(v.Action)
+		}
+	case gatehouse.Page[*gatehouse.Action]:
+		for _, a := range v.Items {
+			withoutToken(a)
+		}
+	}
+}
+
+// TestActionsAreEncodedAsEverything compares the hand-written encoder with the
+// generic one, on random values.
 func TestActionsAreEncodedAsEverything(t *testing.T) {
 	t.Parallel()
 	f := filler{rand.New(rand.NewPCG(1, 2))}
 	check := func(value any) {
 		t.Helper()
-		want, err := json.Marshal(value, wire)
-		if err != nil {
-			t.Fatal(err)
-		}
 		got, done := appendValue([]byte("before "), value)
 		if !done {
 			t.Fatalf("%T is not encoded by hand", value)
+		}
+		withoutToken(value) // it is in no answer, even if it were in the action
+		want, err := json.Marshal(value, wire)
+		if err != nil {
+			t.Fatal(err)
 		}
 		if d := cmp.Diff("before "+string(want), string(got)); d != "" {
 			t.Fatalf("%T (-want +got):\n%s", value, d)
@@ -104,7 +122,7 @@ func TestActionsAreEncodedAsEverything(t *testing.T) {
 	}
 }
 
-// BenchmarkPage encodes a page of the inbox, by hand and as everything.
+// BenchmarkPage encodes a page of the inbox with both encoders.
 func BenchmarkPage(b *testing.B) {
 	f := filler{rand.New(rand.NewPCG(3, 4))}
 	var page gatehouse.Page[*gatehouse.Action]

@@ -11,8 +11,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Bounds of keys that are wrong: of each address wrongBurst at once, then one in
-// wrongEvery. Up to maxAddresses addresses and maxRight keys are remembered.
+// Bounds on wrong secrets. Each address has wrongBurst attempts at once, then
+// one per wrongEvery. At most maxAddresses addresses and maxRight keys are
+// remembered.
 const (
 	wrongBurst   = 20
 	wrongEvery   = 3 * time.Second
@@ -20,11 +21,11 @@ const (
 	maxRight     = 10_000
 )
 
-// Addresses bounds the failed attempts of each address to prove who asks, with a
-// key or by signing in. It keeps its state in this process, and a bounded amount
-// of it. The zero value is ready for use.
+// Addresses bounds the failed authentication attempts of each address, by key
+// or sign-in. Its state is local to the process and bounded. The zero value is
+// ready to use.
 type Addresses struct {
-	// Trusted are the proxies whose X-Forwarded-For is believed.
+	// Trusted are the proxies whose X-Forwarded-For header is trusted.
 	Trusted []netip.Prefix
 
 	mu     sync.Mutex
@@ -33,8 +34,8 @@ type Addresses struct {
 	now    func() time.Time // nil for time.Now
 }
 
-// attempts are those of one address: spent is how many have not been earned back
-// at the time since.
+// attempts counts the failures of one address: spent is the part that had not
+// been refilled at since.
 type attempts struct {
 	spent float64
 	since time.Time
@@ -47,9 +48,9 @@ func (a *Addresses) clock() time.Time {
 	return time.Now()
 }
 
-// Allow fails with code rate_limited where the request's address has failed too
-// often. A secret that was right before, in this process, is always allowed: who
-// shares an address with an attacker goes on working.
+// Allow fails with code rate_limited if the request's address has failed too
+// often. A secret that was right before in this process is always allowed, so
+// that a user who shares an address with an attacker can go on working.
 func (a *Addresses) Allow(r *http.Request, secret string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -63,7 +64,7 @@ func (a *Addresses) Allow(r *http.Request, secret string) error {
 	return rateLimited(time.Duration((at.spent - wrongBurst + 1) * float64(wrongEvery)))
 }
 
-// left is what an address has spent now.
+// left returns what an address has spent by now.
 func (a *Addresses) left(address string) attempts {
 	now := a.clock()
 	at, known := a.failed[address]
@@ -88,8 +89,8 @@ func (a *Addresses) Failed(r *http.Request) {
 	a.failed[address] = at
 }
 
-// forget makes room: addresses that have earned everything back go, and, where
-// that is not enough, all do.
+// forget makes room: it keeps at most half of maxAddresses, and none that is
+// fully refilled.
 func (a *Addresses) forget() {
 	kept := make(map[string]attempts, len(a.failed))
 	for address := range a.failed {
@@ -100,7 +101,7 @@ func (a *Addresses) forget() {
 	a.failed = kept
 }
 
-// Right remembers a secret that was right.
+// Right remembers a correct secret.
 func (a *Addresses) Right(secret string) {
 	key := sha256.Sum256([]byte(secret))
 	a.mu.Lock()
@@ -111,9 +112,9 @@ func (a *Addresses) Right(secret string) {
 	a.right[key] = struct{}{}
 }
 
-// Of names the address that a request comes from: of IPv6 the /64, which is one
-// household's or server's. Behind a trusted proxy it is the last address in
-// X-Forwarded-For that is no trusted proxy's.
+// Of returns the address of a request; for IPv6 the /64, which belongs to one
+// household or server. Behind a trusted proxy it is the last address in
+// X-Forwarded-For that is not a trusted proxy.
 func (a *Addresses) Of(r *http.Request) string {
 	at, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
@@ -146,7 +147,7 @@ func (a *Addresses) trusts(addr netip.Addr) bool {
 	return false
 }
 
-// local reports whether a request was made on this machine, and not through a
+// local reports whether a request came from this machine, and not through a
 // proxy on it.
 func local(r *http.Request) bool {
 	at, err := netip.ParseAddrPort(r.RemoteAddr)
@@ -154,8 +155,8 @@ func local(r *http.Request) bool {
 		r.Header.Get("X-Real-Ip") == ""
 }
 
-// SignIn counts failed attempts to sign in: it serves the request, and takes one
-// that is answered with an error of the client's for failed.
+// SignIn counts failed sign-ins: it serves the request, and counts an answer
+// with a client error as a failure.
 func (a *Addresses) SignIn(next http.Handler, attempt func(*http.Request) bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !attempt(r) {
@@ -175,13 +176,13 @@ func (a *Addresses) SignIn(next http.Handler, attempt func(*http.Request) bool) 
 	})
 }
 
-// statusWriter remembers the status of an answer.
+// statusWriter records the status of a response.
 type statusWriter struct {
 	http.ResponseWriter
 	status int
 }
 
-// Unwrap serves http.ResponseController.
+// Unwrap supports http.ResponseController.
 func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func (w *statusWriter) WriteHeader(status int) {

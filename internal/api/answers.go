@@ -9,22 +9,23 @@ import (
 )
 
 const (
-	// maxUnread bounds the bytes of answers on their way to one principal: a client
-	// that asks and does not read fills memory with them.
+	// maxUnread bounds the bytes of unread answers of one principal: a client
+	// that requests but does not read would fill the memory.
 	maxUnread = 32 << 20
-	// smallAnswer is the size of what is not counted, in bytes: the kernel's
-	// buffers take it.
+	// smallAnswer is the size below which an answer is not counted, in bytes:
+	// it fits into the kernel's buffers.
 	smallAnswer = 16 << 10
-	// answerTime is how long a client may take to read an answer, besides a second
-	// for each slowRead bytes.
+	// answerTime is the time that a client has to read an answer, plus a second
+	// per slowRead bytes.
 	answerTime = 15 * time.Second
 	slowRead   = 128 << 10
-	// maxWaits bounds the requests of one principal that wait for something at the
-	// same time in this process.
+	// maxWaits bounds the concurrent waiting requests of one principal in this
+	// process.
 	maxWaits = 200
 )
 
-// answers counts what is on its way to each principal. The zero value is ready
+// answers counts the unread bytes and the waits of each principal. The zero
+// value is ready to use.
 // for use.
 type answers struct {
 	mu    sync.Mutex
@@ -32,15 +33,15 @@ type answers struct {
 	waits map[string]int
 }
 
-// full reports whether so many bytes are on their way to a principal that it has
-// to read some of them first.
+// full reports whether a principal has so many unread bytes that it must read
+// first.
 func (a *answers) full(principal string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.bytes[principal] >= maxUnread
 }
 
-// send counts n bytes until the returned function is called.
+// send counts n bytes until sent is called.
 func (a *answers) send(principal string, n int) (sent func()) {
 	if n < smallAnswer {
 		return func() {}
@@ -48,8 +49,8 @@ func (a *answers) send(principal string, n int) (sent func()) {
 	return a.count(&a.bytes, principal, n)
 }
 
-// wait counts a request that waits until the returned function is called. It fails
-// with code rate_limited where too many do.
+// wait counts a waiting request until over is called. It fails with code
+// rate_limited when the principal has too many.
 func (a *answers) wait(principal string) (over func(), err error) {
 	a.mu.Lock()
 	n := a.waits[principal]
@@ -78,21 +79,22 @@ func (a *answers) count(m *map[string]int, principal string, n int) (done func()
 	}
 }
 
-// unread fails with code rate_limited.
+// unread returns the error with code rate_limited.
 func unread() error {
 	e := gatehouse.E(gatehouse.CodeRateLimited, "%d MiB of answers wait for you to read them; read them first", maxUnread>>20)
 	e.RetryAfter = 1
 	return e
 }
 
-// bounded is a writer whose answers are counted, and have to be read in time.
+// bounded is a writer that counts unread answers and sets a deadline for
+// reading them.
 type bounded struct {
 	http.ResponseWriter
 	answers   *answers
 	principal string
 }
 
-// Unwrap serves http.ResponseController.
+// Unwrap supports http.ResponseController.
 func (w *bounded) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func (w *bounded) Write(b []byte) (int, error) {

@@ -14,27 +14,27 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Prefix is where the API stands.
+// Prefix is the path prefix of the API.
 const Prefix = "/api/v1"
 
-// Authenticator tells who holds a credential.
+// Authenticator identifies the holder of a credential.
 type Authenticator interface {
-	// Authenticate returns the principal of an API key. A key that is
-	// unknown, revoked, or of a disabled principal is an error with code
+	// Authenticate returns the principal of an API key. An unknown or revoked
+	// key, or one of a disabled principal, is an error with code
 	// unauthenticated.
 	Authenticate(ctx context.Context, key string) (*gatehouse.Principal, error)
 	// CheckEditToken reports whether token is the principal's edit token.
 	CheckEditToken(ctx context.Context, p *gatehouse.Principal, token string) (bool, error)
 }
 
-// Presumer is what an [Authenticator] may be besides.
+// Presumer is an optional ability of an [Authenticator].
 type Presumer interface {
-	// Presume returns the caller that was last known by the secrets, or nil: see
-	// [gatehouse.Presumption]. editToken is "" where there is none.
+	// Presume returns the caller last known by these secrets, or nil; see
+	// [gatehouse.Presumption]. editToken is "" when there is none.
 	Presume(key, editToken string) *gatehouse.Caller
 }
 
-// The kinds of what a path can name.
+// The kinds of things that a path can name.
 const (
 	ThingAction    = "action" // by its own id or its approval's
 	ThingPush      = "push"
@@ -51,25 +51,25 @@ const (
 	ThingDelegation = "delegation"
 )
 
-// Lookup tells whether the caller's tenant has a thing, whatever the caller's
-// roles: by it a missing thing is 404 before a missing role is 403.
+// Lookup reports whether the caller's tenant has a thing, whatever the caller's
+// roles. With it, a missing thing is 404 before a missing role is 403.
 type Lookup interface {
 	// Exists returns nil, or an error with code not_found. kind is one of the
-	// Thing constants; of a kind that it does not know, everything exists.
+	// Thing constants. For an unknown kind, everything exists.
 	Exists(ctx context.Context, kind, id string) error
 }
 
-// Resolver is what a [Lookup] may be besides.
+// Resolver is an optional ability of a [Lookup].
 type Resolver interface {
-	// Resolve returns the whole id that a short one in a path stands for (see
-	// [gatehouse.ShortID]), and any other id as it is. Where nothing that the
-	// caller may read begins so it is an error with code not_found, where several
-	// do one with code ambiguous_id.
+	// Resolve returns the full id for a short one in a path (see
+	// [gatehouse.ShortID]); any other id is returned unchanged. If no id that
+	// the caller may read begins with it, the error has code not_found; if
+	// several do, ambiguous_id.
 	Resolve(ctx context.Context, kind, id string) (string, error)
 }
 
-// Config is what a [Server] is made of. The services, Auth and Logger are
-// needed; the rest has defaults.
+// Config configures a [Server]. The services, Auth and Logger are required; the
+// rest has defaults.
 type Config struct {
 	Actions  gatehouse.ActionService
 	Dispatch gatehouse.DispatchService
@@ -77,72 +77,74 @@ type Config struct {
 	Policies gatehouse.PolicyService
 	Audit    gatehouse.AuditService
 	Sessions gatehouse.SessionService
-	// Runs, Workers and Hooks, when nil, leave their routes out.
+	// If Runs, Workers or Hooks is nil, its routes are left out.
 	Runs    gatehouse.RunService
 	Workers gatehouse.WorkerService
 	Hooks   Hooks
-	// Notices, when nil, leaves its routes out.
+	// If Notices is nil, its routes are left out.
 	Notices gatehouse.NoticeService
-	// Notifications, when nil, leaves its routes out.
+	// If Notifications is nil, its routes are left out.
 	Notifications gatehouse.NotificationService
-	// LinkKeys and Reviews, when nil, leave their routes out.
+	// If LinkKeys or Reviews is nil, its routes are left out.
 	LinkKeys gatehouse.LinkKeyService
 	Reviews  gatehouse.ReviewService
-	// Delegations, when nil, leaves its routes out.
+	// If Delegations is nil, its routes are left out.
 	Delegations gatehouse.DelegationService
-	// Targets, when nil, leaves its route out.
+	// If Targets is nil, its route is left out.
 	Targets gatehouse.TargetService
-	// Events, when nil, leaves its route out. EventBeat is the pace at which a quiet
-	// stream shows that it lives; 15 s by default.
+	// If Events is nil, its route is left out. EventBeat is the interval of
+	// keep-alive messages on a quiet stream; 15 s by default.
 	Events    gatehouse.EventService
 	EventBeat time.Duration
-	// PublicURL is how browsers reach the console, "" where nobody said.
+	// PublicURL is the console's URL for browsers; "" when it is not
+	// configured.
 	PublicURL string
-	// Insights, when nil, leaves its route out.
+	// If Insights is nil, its route is left out.
 	Insights gatehouse.InsightService
-	// Checks and Keeper, when nil, leave their routes out.
+	// If Checks or Keeper is nil, its routes are left out.
 	Checks gatehouse.CheckService
 	Keeper gatehouse.KeeperService
 
 	Auth Authenticator
-	// Lookup, when nil, asks the services: then pushes, keys and steps cannot be
-	// looked up, and a missing role is told before they are missed.
+	// Lookup, when nil, asks the services. Pushes, keys and steps cannot be
+	// looked up that way, so for them a missing role is reported before a
+	// missing thing.
 	Lookup Lookup
 	Logger *slog.Logger
-	// Build is the server's, for /healthz and the OpenAPI document.
+	// Build describes the server for /healthz and the OpenAPI document.
 	Build gatehouse.Build
-	// Registerer and Gatherer are for /metrics; both nil means a registry of
-	// the server's own.
+	// Registerer and Gatherer are for /metrics; if both are nil, the server
+	// uses its own registry.
 	Registerer prometheus.Registerer
 	Gatherer   prometheus.Gatherer
-	// Ready reports whether the server can do its work; nil means always.
+	// Ready reports whether the server can work; nil means always.
 	Ready func(ctx context.Context) error
-	// BodyTimeout bounds how long a client may take to send a body; 30 s by
-	// default.
+	// BodyTimeout bounds the time for sending a body; 30 s by default.
 	BodyTimeout time.Duration
-	// BulkPerMinute bounds the bulk decisions of one person in any 60 s;
-	// 30 by default.
+	// BulkPerMinute bounds the bulk decisions of one person in any 60 s; 30 by
+	// default.
 	BulkPerMinute int
 	// RequestsPerSecond bounds the requests of one principal, with bursts of
-	// RequestBurst; 0 means no bound. Rates, when not nil, shares the bound with
-	// the other processes.
+	// RequestBurst; 0 means no bound. Rates, when not nil, shares the bound
+	// between processes.
 	RequestsPerSecond float64
 	RequestBurst      int
 	Rates             RateStore
-	// Addresses bounds wrong keys by address; nil for one of the server's own.
+	// Addresses bounds wrong keys by address; nil means the server's own
+	// instance.
 	Addresses *Addresses
 	// HooksPerSecond bounds the deliveries of one address to one workflow, with
-	// bursts of HookBurst; four times as many to all workflows. By default 50
-	// and 200; less than 0 means no bound.
+	// bursts of HookBurst, and to four times as many to all workflows together.
+	// The defaults are 50 and 200; a negative value means no bound.
 	HooksPerSecond float64
 	HookBurst      int
-	// HookRates are those of single workflows, by name. The bound of an address
-	// over all workflows is four times the greatest of all.
+	// HookRates are the rates of individual workflows, by name. An address's
+	// bound over all workflows is four times the largest rate.
 	HookRates map[string]HookRate
 }
 
-// Server is the HTTP surface. It is an http.Handler by itself; with other
-// surfaces on one mux, use [Server.Mount] and [Server.Front].
+// Server is the HTTP API. It is an http.Handler by itself; to share a mux with
+// other handlers, use [Server.Mount] and [Server.Front].
 type Server struct {
 	cfg     Config
 	log     *slog.Logger
@@ -155,13 +157,13 @@ type Server struct {
 	answers answers
 	hooks   hookLimits
 	reviews *buckets // by address
-	health  []byte   // what /healthz answers
+	health  []byte   // the answer of /healthz
 	mux     *http.ServeMux
 	front   http.Handler
 }
 
-// New makes a server. It fails on a configuration that lacks something, and
-// when the registerer already holds a server's metrics.
+// New returns a server. It fails on an incomplete configuration, and if the
+// registerer already has a server's metrics.
 func New(cfg Config) (*Server, error) {
 	switch {
 	case cfg.Actions == nil, cfg.Dispatch == nil, cfg.Admin == nil, cfg.Policies == nil, cfg.Audit == nil, cfg.Sessions == nil:
@@ -212,8 +214,8 @@ func New(cfg Config) (*Server, error) {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.front.ServeHTTP(w, r) }
 
 // Mount adds the API, its document and the health endpoints to a mux. It
-// takes /api, /api/, /openapi.json, /docs, /docs/, /healthz, /readyz and /metrics,
-// with every method, and leaves the rest to others.
+// handles /api, /api/, /openapi.json, /docs, /docs/, /healthz, /readyz and
+// /metrics with every method, and no other path.
 func (s *Server) Mount(mux *http.ServeMux) {
 	byPath := make(map[string]methods)
 	for i := range s.routes {
@@ -231,14 +233,14 @@ func (s *Server) Mount(mux *http.ServeMux) {
 	if s.cfg.Reviews != nil {
 		s.mountReviews(mux)
 	}
-	// Without the first, the mux would send one on from there.
+	// Without the first pattern, the mux would redirect /api to /api/.
 	mux.Handle("/api", s.unknownPath())
 	mux.Handle("/api/", s.unknownPath())
 	s.mountOps(mux)
 }
 
-// methods holds the handlers of one path. A path is registered once, without
-// a method, so that a wrong one is answered by us and not by the mux.
+// methods holds the handlers of one path. A path is registered once, without a
+// method, so that this package answers a wrong method, and not the mux.
 type methods struct {
 	get, post, put, patch, del http.Handler
 }
@@ -247,7 +249,7 @@ func (m *methods) set(method string, h http.Handler) {
 	*m.slot(method) = h
 }
 
-// slot returns where a method's handler stands; HEAD is GET without a body.
+// slot returns the field for a method's handler; HEAD is GET without a body.
 func (m *methods) slot(method string) *http.Handler {
 	switch method {
 	case http.MethodGet, http.MethodHead:
@@ -289,8 +291,8 @@ func (s *Server) dispatch(m methods) http.Handler {
 	})
 }
 
-// unknownPath answers for what is under /api/ and is no route: to a stranger
-// 401, as for everything there, else 404.
+// unknownPath answers for unknown paths under /api/: 401 without a valid key,
+// as everywhere there, else 404.
 func (s *Server) unknownPath() http.Handler { return s.authenticated(s.notFound) }
 
 func (s *Server) notFound(http.ResponseWriter, *http.Request) error {

@@ -11,7 +11,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// quick answers at once, so that a benchmark measures the HTTP layer alone.
+// quick answers at once, so that a benchmark measures only the HTTP layer.
 type quick struct {
 	*fake
 	answer *gatehouse.Answer
@@ -32,8 +32,8 @@ func (q quick) Answer(ctx context.Context, _ string, _ gatehouse.Decision) (*gat
 	return q.short, nil
 }
 
-// bareDecide is the least that a handler of the same endpoint does: read,
-// decode, encode. It checks nothing.
+// bareDecide is a minimal handler of the same endpoint: it reads, decodes and
+// encodes, without checks.
 func bareDecide(answer *gatehouse.Answer) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b, err := io.ReadAll(r.Body)
@@ -56,7 +56,7 @@ func bareDecide(answer *gatehouse.Answer) http.Handler {
 	})
 }
 
-// nullWriter is a ResponseWriter that keeps nothing.
+// nullWriter is a ResponseWriter that discards the body.
 type nullWriter struct {
 	header http.Header
 	status int
@@ -66,8 +66,9 @@ func (w *nullWriter) Header() http.Header         { return w.header }
 func (w *nullWriter) Write(b []byte) (int, error) { return len(b), nil }
 func (w *nullWriter) WriteHeader(status int)      { w.status = status }
 
-// BenchmarkDecideHandler sets the API's handlers beside bare net/http ones;
-// the difference is what order of checks, strictness, ids and metrics cost.
+// BenchmarkDecideHandler compares the API's handlers with plain net/http
+// handlers. The difference is the cost of ordered checks, strict decoding, ids
+// and metrics.
 func BenchmarkDecideHandler(b *testing.B) {
 	f := newFake()
 	q := quick{f, f.values["Decide"].(*gatehouse.Answer), f.values["Answer"].(*gatehouse.ShortAnswer)}
@@ -108,7 +109,7 @@ func BenchmarkDecideHandler(b *testing.B) {
 	}
 }
 
-// BenchmarkEncodeAction sets the wire encoder beside encoding/json.
+// BenchmarkEncodeAction compares the wire encoder with encoding/json.
 func BenchmarkEncodeAction(b *testing.B) {
 	a := testAction()
 	b.Run("wire", func(b *testing.B) {

@@ -18,29 +18,29 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// MaxBody bounds a request's body, in bytes.
+// MaxBody bounds the body of a request, in bytes.
 const MaxBody = 1 << 20
 
-// maxPointer bounds a JSON pointer in an error: a member's name can be as
-// long as the body.
+// maxPointer bounds a JSON pointer in an error: a member's name can be as long
+// as the body.
 const maxPointer = 1024
 
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// maxKept bounds the buffers that are kept, in bytes: a page of the inbox fits,
-// and does not grow a new one each time.
+// maxKept bounds the size of a buffer that is kept, in bytes. A page of the
+// inbox fits, so that it does not allocate a new one each time.
 const maxKept = 256 << 10
 
-// release gives a buffer back, unless it has grown too large to keep.
+// release returns a buffer to the pool unless it has grown too large.
 func release(b *bytes.Buffer) {
 	if b.Cap() <= maxKept {
 		buffers.Put(b)
 	}
 }
 
-// readBody returns the body's bytes, which are valid until done is called. A
-// client that takes longer than timeout to send them is cut off: the server's
-// own ReadTimeout would cut long polls off too.
+// readBody returns the body's bytes, valid until done is called. A client that
+// takes longer than timeout is cut off. The server's ReadTimeout would cut off
+// long polls too.
 func readBody(w http.ResponseWriter, r *http.Request, rt *route, timeout time.Duration) (raw []byte, done func(), err error) {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		return nil, func() {}, nil
@@ -81,7 +81,7 @@ func readBody(w http.ResponseWriter, r *http.Request, rt *route, timeout time.Du
 // fill reads a body of at most [MaxBody] bytes into an empty buffer.
 func fill(buf *bytes.Buffer, w http.ResponseWriter, r *http.Request, timeout time.Duration) error {
 	if r.ContentLength != 0 {
-		// A writer that has no deadlines, as in tests, needs none.
+		// A writer without deadlines, as in tests, needs none.
 		deadline := http.NewResponseController(w)
 		_ = deadline.SetReadDeadline(time.Now().Add(timeout))
 		if _, err := buf.ReadFrom(io.LimitReader(r.Body, MaxBody+1)); err != nil {
@@ -104,9 +104,9 @@ func tooLarge() error {
 	return gatehouse.E(gatehouse.CodeBodyTooLarge, "a body is at most %d bytes", MaxBody).With("limit", MaxBody)
 }
 
-// isJSON reports whether a body may be JSON by its content type. It takes what
-// curl and the like send unasked, since the body is read as JSON and as nothing
-// else, and no cookie gives a page's form any right here.
+// isJSON reports whether a content type allows JSON. It accepts what curl and
+// similar clients send by default: the body is parsed only as JSON, and no
+// cookie gives a page's form any right here.
 func isJSON(header []string) bool {
 	switch len(header) {
 	case 0:
@@ -125,8 +125,8 @@ func isJSON(header []string) bool {
 	return false
 }
 
-// isYAML reports whether a content type is one that YAML goes by: RFC 9512's,
-// and those of before it.
+// isYAML reports whether a content type stands for YAML: that of RFC 9512, or
+// an older name.
 func isYAML(header []string) bool {
 	if len(header) != 1 {
 		return false
@@ -142,7 +142,7 @@ func isYAML(header []string) bool {
 	return false
 }
 
-// malformed is the error for what is not JSON as we take it.
+// malformed returns the error for a body that is not acceptable JSON.
 func malformed(pointer, detail string) error {
 	if len(pointer) > maxPointer {
 		pointer = strings.ToValidUTF8(pointer[:maxPointer], "") + "…"
@@ -155,14 +155,14 @@ func malformed(pointer, detail string) error {
 
 var strict = json.JoinOptions(
 	json.RejectUnknownMembers(true),
-	// CheckJSON has looked at both already.
+	// CheckJSON has already checked both.
 	jsontext.AllowDuplicateNames(true),
 	jsontext.AllowInvalidUTF8(true),
 )
 
-// decodeStrict decodes a JSON object into the struct that out points to. What
-// is not JSON, too deep, or has duplicate or unknown members is malformed;
-// a value of the wrong type is invalid. Names match in their exact case.
+// decodeStrict decodes a JSON object into the struct that out points to.
+// Invalid JSON, too deep nesting, and duplicate or unknown members are
+// malformed; a value of the wrong type is invalid. Names are case-sensitive.
 func decodeStrict(raw []byte, out any) error {
 	if err := gatehouse.CheckJSON(raw); err != nil {
 		var syntax *gatehouse.SyntaxError
@@ -189,8 +189,8 @@ func decodeStrict(raw []byte, out any) error {
 	return gatehouse.Violations{{Pointer: pointer, Detail: wrongType(semantic)}}.Err()
 }
 
-// wrongType says what a value should have been. Errors of our own types speak
-// for themselves; those of the decoder are put in the contract's words.
+// wrongType describes the expected type. Errors of this module's types are used
+// as they are; those of the decoder are put into the contract's words.
 func wrongType(e *json.SemanticError) string {
 	if e.GoType == nil {
 		return "has the wrong type"

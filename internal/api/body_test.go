@@ -14,7 +14,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// with replaces a member's value in a good proposal, or adds one.
+// with sets a member of a valid proposal.
 func with(member, value string) string {
 	return strings.TrimSuffix(goodProposal, "}") + `,"` + member + `":` + value + "}"
 }
@@ -64,7 +64,8 @@ func TestStrictBodies(t *testing.T) {
 		"no decimal":           {with("magnitude", `{"amount":"2,50"}`), invalid, "/magnitude/amount"},
 		"level out of range":   {with("risk_level", `6`), invalid, "/risk_level"},
 		"missing member":       {`{"action_type":"a","connector":"c","operation":"o","target":{"entity_type":"t"}}`, invalid, "/target/entity_ref"},
-		"not built":            {with("callback", `{"type":"webhook","url":"https://example.com/x"}`), gatehouse.CodeUnsupported, "/callback/type"},
+		"callback":             {with("callback", `{"type":"webhook"}`), invalid, "/callback/url"},
+		"server's own member":  {with("callback", `{"type":"step_functions","task_token":"t","task_token_hash":"x"}`), invalid, "/callback/task_token_hash"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -120,7 +121,7 @@ func TestBodySize(t *testing.T) {
 	if p["limit"] != float64(MaxBody) {
 		t.Errorf("limit %v", p["limit"])
 	}
-	// Without a Content-Length the body is read only as far as the limit.
+	// Without a Content-Length, the body is read only up to the limit.
 	req := r.http()
 	req.ContentLength = -1
 	w := newRecorder()
@@ -128,7 +129,7 @@ func TestBodySize(t *testing.T) {
 	wantCode(t, w, gatehouse.CodeBodyTooLarge)
 }
 
-// TestSlowBody sends half a body and waits for the server to lose patience.
+// TestSlowBody sends half a body and waits until the server cuts it off.
 func TestSlowBody(t *testing.T) {
 	t.Parallel()
 	f := newFake()
@@ -170,7 +171,8 @@ func TestContentType(t *testing.T) {
 	}
 }
 
-// TestNumbersKeepEveryDigit follows numbers that no float64 holds, in and out.
+// TestNumbersKeepEveryDigit passes numbers that no float64 can hold, in and
+// out.
 func TestNumbersKeepEveryDigit(t *testing.T) {
 	t.Parallel()
 	f := newFake()
@@ -203,8 +205,8 @@ func TestNumbersKeepEveryDigit(t *testing.T) {
 	}
 }
 
-// TestAnswersAgreeWithEncodingJSON holds the fast encoder to what the
-// domain's tags mean to everybody else.
+// TestAnswersAgreeWithEncodingJSON compares the fast encoder with encoding/json
+// on the domain's tags.
 func TestAnswersAgreeWithEncodingJSON(t *testing.T) {
 	t.Parallel()
 	for method, value := range newFake().values {
@@ -216,7 +218,8 @@ func TestAnswersAgreeWithEncodingJSON(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// encoding/json writes a nil list as null; the contract's lists are lists.
+		// encoding/json writes a nil list as null; the contract's lists are
+		// never null.
 		x := strings.NewReplacer(`"votes":null`, `"votes":[]`, `"reasons":null`, `"reasons":[]`).Replace(string(want))
 		a, errA := gatehouse.Canonicalize([]byte(x))
 		b, errB := gatehouse.Canonicalize(got)
@@ -294,6 +297,6 @@ func TestDecisionsAreCheckedBeforeTheState(t *testing.T) {
 			t.Errorf("%s %s: pointer %v, want %s", tt.path, tt.body, got, tt.pointer)
 		}
 	}
-	// A rejection needs no digest, and none of the short form's body is needed.
+	// A rejection needs no digest, and the short form needs no body.
 	wantCode(t, request{method: "POST", path: "/api/v1/approvals/apr_1/reject", key: "gth_ana", token: "gte_ana"}.send(s), gatehouse.CodeExpired)
 }

@@ -14,9 +14,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestWrongKeysAreThrottledByAddress: after twenty wrong keys an address gets 429
-// with Retry-After; keys that were right before go on working there, and every
-// right key works from elsewhere.
+// TestWrongKeysAreThrottledByAddress: after twenty wrong keys an address gets
+// 429 with Retry-After. Keys that were right before keep working from that
+// address, and every right key works from another one.
 func TestWrongKeysAreThrottledByAddress(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1e9, 0)
@@ -74,8 +74,8 @@ func TestWrongKeysAreThrottledByAddress(t *testing.T) {
 	}
 }
 
-// TestMetricsAreGuarded: they answer this machine and auditors, and whoever reaches
-// a listener of their own.
+// TestMetricsAreGuarded: metrics are readable from this machine, by auditors,
+// and on a separate listener.
 func TestMetricsAreGuarded(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, newFake())
@@ -110,9 +110,9 @@ func TestMetricsAreGuarded(t *testing.T) {
 	}
 }
 
-// TestUnreadAnswersAreBounded: a client that asks for large lists and does not read
-// them is refused before it holds much memory, others are not, and it is served
-// again once it has gone.
+// TestUnreadAnswersAreBounded: a client that requests large lists without
+// reading them is refused before it holds much memory. Other clients are not,
+// and it is served again after it has disconnected.
 func TestUnreadAnswersAreBounded(t *testing.T) {
 	t.Parallel()
 	f := newFake()
@@ -162,7 +162,7 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 
 func principalOf(key string) string { return people[key].ID }
 
-// TestWaitsAreBounded counts the requests of one principal that wait.
+// TestWaitsAreBounded counts the waiting requests of one principal.
 func TestWaitsAreBounded(t *testing.T) {
 	t.Parallel()
 	var a answers
@@ -186,7 +186,7 @@ func TestWaitsAreBounded(t *testing.T) {
 	}
 }
 
-// TestWritesHaveDeadlines: an answer has to be read within its time.
+// TestWritesHaveDeadlines: a client must read an answer in time.
 func TestWritesHaveDeadlines(t *testing.T) {
 	t.Parallel()
 	w := &deadlines{ResponseRecorder: httptest.NewRecorder()}
@@ -203,8 +203,8 @@ type deadlines struct {
 
 func (d *deadlines) SetWriteDeadline(at time.Time) error { d.at = at; return nil }
 
-// TestFailedSignInsAreThrottled: an address that has failed to sign in too often is
-// refused before it is tried once more; others, and other pages, are not.
+// TestFailedSignInsAreThrottled: an address with too many failed sign-ins is
+// refused before the next attempt; other addresses and other pages are not.
 func TestFailedSignInsAreThrottled(t *testing.T) {
 	t.Parallel()
 	tried := 0

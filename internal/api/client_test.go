@@ -29,8 +29,8 @@ func newClient(t *testing.T, s *Server, options ...client.Option) *client.Client
 }
 
 // TestClientRoundTrip calls every method of the service interfaces through
-// client and server, and wants what went in and what came out to be the same
-// as without them.
+// client and server. The arguments and the results must be the same as without
+// them.
 func TestClientRoundTrip(t *testing.T) {
 	t.Parallel()
 	f := newFake()
@@ -46,7 +46,9 @@ func TestClientRoundTrip(t *testing.T) {
 	cases := map[string][]any{ // the arguments after the context
 		"Propose": {&proposal}, "FindAction": {"act_1"}, "WaitAction": {"act_1", 30 * time.Second, gatehouse.UntilFinished},
 		"ListActions": {filter}, "Decide": {"act_1", decision}, "Answer": {"apr_1", short}, "BulkDecide": {bulk},
-		"Cancel": {"act_1"}, "Rebase": {"act_1"}, "Revise": {"act_1", &proposal},
+		"Cancel": {"act_1"}, "Rebase": {"act_1"}, "Edit": {"act_1", gatehouse.EditRequest{
+			Digest: "sha256:aa", Note: "<why>", Patch: `{"n":1.10}`, Approve: true, Confirm: "12.50", AcknowledgeStale: true,
+		}}, "Revise": {"act_1", &proposal},
 		"Reverse":  {"act_1", gatehouse.ReverseRequest{Rationale: "oops"}},
 		"Evidence": {"act_1"}, "ListMirror": {"cur", 3}, "ListCorpus": {"cur", 4},
 		"ListPushes": {gatehouse.PushFilter{Status: "failed", Limit: 9, Cursor: "c"}}, "Drain": {gatehouse.DrainRequest{DryRun: &dry, Limit: 5}},
@@ -170,7 +172,7 @@ func TestClientErrorsAreTheServers(t *testing.T) {
 	}
 }
 
-// TestClientIDsAreEscaped: an id cannot lead to another path.
+// TestClientIDsAreEscaped: an id cannot change the path.
 func TestClientIDsAreEscaped(t *testing.T) {
 	t.Parallel()
 	f := newFake()
@@ -186,8 +188,8 @@ func TestClientIDsAreEscaped(t *testing.T) {
 	}
 }
 
-// TestClientRetriesHaveOneEffect loses the first answers on the way back, over
-// the real server and its idempotency.
+// TestClientRetriesHaveOneEffect loses the first answers, with the real server
+// and its idempotency.
 func TestClientRetriesHaveOneEffect(t *testing.T) {
 	t.Parallel()
 	f := newFake()

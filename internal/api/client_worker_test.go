@@ -18,8 +18,8 @@ import (
 
 type stepHandler = func(context.Context, *gatehouse.LeasedStep) (gatehouse.JSON, error)
 
-// startWorker runs a worker of the tool page until the test ends, or stop is
-// called, which returns what Run returned.
+// startWorker runs a worker of the tool page until the test ends or stop is
+// called, which returns the result of Run.
 func startWorker(t *testing.T, server *httptest.Server, w client.Worker, fn stepHandler) (c *client.Client, stop func() error) {
 	t.Helper()
 	c, err := client.New(server.URL, "gth_work", client.WithRetries(3, time.Millisecond))
@@ -28,7 +28,7 @@ func startWorker(t *testing.T, server *httptest.Server, w client.Worker, fn step
 	}
 	w.Client, w.Tools, w.Handler, w.Logger = c, []string{"page"}, fn, slog.New(slog.NewTextHandler(io.Discard, nil))
 	if w.Lease == 0 {
-		w.Lease = 6 * time.Second // two heartbeats may be late on a machine that is busy
+		w.Lease = 6 * time.Second // on a busy machine two heartbeats may be late
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -143,7 +143,7 @@ func TestWorkerReportsWhatCameOfAStep(t *testing.T) {
 	}
 }
 
-// TestWorkerKeepsItsLeases works for longer than a lease holds.
+// TestWorkerKeepsItsLeases works longer than a lease lasts.
 func TestWorkerKeepsItsLeases(t *testing.T) {
 	t.Parallel()
 	b, server := newWorkbench(t)
@@ -167,8 +167,8 @@ func TestWorkerKeepsItsLeases(t *testing.T) {
 	}
 }
 
-// TestWorkerStopsHandlers ends handlers' contexts for each of the reasons, and
-// looks at what is reported then.
+// TestWorkerStopsHandlers ends the contexts of handlers for each reason and
+// checks what is reported.
 func TestWorkerStopsHandlers(t *testing.T) {
 	t.Parallel()
 	b, server := newWorkbench(t)
@@ -211,7 +211,7 @@ func TestWorkerStopsHandlers(t *testing.T) {
 	want(client.ErrLeaseLost)
 
 	cut := b.put("cut", "")
-	<-entered // so the worker is done with the lost one
+	<-entered // the worker is done with the lost step
 	b.do(func() {
 		if lost.refused != 1 || len(lost.failures) != 0 {
 			t.Errorf("lost: %d calls met lease_lost, want the heartbeat alone", lost.refused)
@@ -228,7 +228,8 @@ func TestWorkerStopsHandlers(t *testing.T) {
 	})
 }
 
-// TestWorkerLetsHandlersFinish stops a worker whose handler needs a moment more.
+// TestWorkerLetsHandlersFinish stops a worker whose handler needs a little
+// longer.
 func TestWorkerLetsHandlersFinish(t *testing.T) {
 	t.Parallel()
 	b, server := newWorkbench(t)
@@ -254,8 +255,8 @@ func TestWorkerLetsHandlersFinish(t *testing.T) {
 	})
 }
 
-// TestWorkerReportsOverABrokenConnection loses the answer to a report, whose
-// effect has happened: the retry is the same request.
+// TestWorkerReportsOverABrokenConnection loses the answer to a report that took
+// effect: the retry is the same request.
 func TestWorkerReportsOverABrokenConnection(t *testing.T) {
 	t.Parallel()
 	b, server := newWorkbench(t)

@@ -9,11 +9,11 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// docsPolicy lets the page load its style sheet, and nothing else.
+// docsPolicy allows the page to load its style sheet and nothing else.
 const docsPolicy = "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// mountDocs adds the OpenAPI document and the page that shows it. Each is made
-// when it is first asked for.
+// mountDocs adds the OpenAPI document and the page that shows it. Each is built
+// on first request.
 func (s *Server) mountDocs(mux *http.ServeMux) {
 	style := func() ([]byte, error) { return assets.ReadFile("assets/docs.css") }
 	for path, file := range map[string]struct {

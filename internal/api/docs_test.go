@@ -19,7 +19,7 @@ func manual(t *testing.T) string {
 	return string(b)
 }
 
-// TestManualHasTheCodeTable compares the manual's table with the code's.
+// TestManualHasTheCodeTable compares the manual's table of codes with the code.
 func TestManualHasTheCodeTable(t *testing.T) {
 	t.Parallel()
 	row := regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| (\\d+) \\| (yes|no) \\| \\S")
@@ -50,7 +50,7 @@ func TestManualHasTheCodeTable(t *testing.T) {
 	}
 }
 
-// TestManualNamesRoutesThatExist looks up each path that the manual mentions.
+// TestManualNamesRoutesThatExist looks up each path in the manual.
 func TestManualNamesRoutesThatExist(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, newFake(), func(c *Config) { c.Events = &eventLog{} })

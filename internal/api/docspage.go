@@ -13,9 +13,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// The parts of the page at /docs, in the order in which it shows them. Each
-// operation, error code and schema has an anchor: its id, its code, and
-// "schema-" with its name. The type of a problem leads to its code's.
+// The parts of the page at /docs, in display order. Each operation, error code
+// and schema has an anchor: its id, its code, and "schema-" plus its name. The
+// type of a problem links to its code.
 type (
 	docsView struct {
 		Version, Description string
@@ -59,7 +59,7 @@ type (
 		Name, Description string
 		Members           []docsField
 	}
-	// docsType says in one line what a schema is: a reference, a choice, a list,
+	// docsType describes a schema in one line: a reference, a choice, a list,
 	// or words.
 	docsType struct {
 		Ref, Words string
@@ -68,7 +68,7 @@ type (
 	}
 )
 
-// docsPage draws the OpenAPI document as a page of HTML without scripts.
+// docsPage renders the OpenAPI document as an HTML page without scripts.
 func (s *Server) docsPage() ([]byte, error) {
 	page, err := template.ParseFS(assets, "assets/docs.tmpl")
 	if err != nil {

@@ -34,8 +34,8 @@ func TestDocsPageLoadsOnlyItsStyle(t *testing.T) {
 	wantCode(t, request{path: "/docs/other"}.send(s), gatehouse.CodeNotFound)
 }
 
-// TestDocsPageShowsTheDocument looks for an anchor of each operation, error
-// code and schema, and follows each link within the page.
+// TestDocsPageShowsTheDocument checks the anchor of each operation, error code
+// and schema, and follows each link within the page.
 func TestDocsPageShowsTheDocument(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, newFake())
@@ -73,8 +73,8 @@ func TestDocsPageShowsTheDocument(t *testing.T) {
 	}
 }
 
-// TestDocumentHoldsTogether looks for anything that an operation names and the
-// document does not define. TestEveryReferenceResolves follows the references.
+// TestDocumentHoldsTogether checks that the document defines everything that an
+// operation names. TestEveryReferenceResolves follows the references.
 func TestDocumentHoldsTogether(t *testing.T) {
 	t.Parallel()
 	doc, _ := readDocument(t, newServer(t, newFake()))

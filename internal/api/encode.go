@@ -12,13 +12,13 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// wire is how answers are written: omitempty as encoding/json has it, empty
-// lists as [], numbers and canonical JSON exactly as they are kept.
+// wire are the options for encoding answers: omitempty as in encoding/json,
+// empty lists as [], numbers and canonical JSON exactly as stored.
 var wire = json.JoinOptions(
 	jsonv1.OmitEmptyWithLegacySemantics(true),
 	json.Deterministic(true),
 	jsontext.AllowInvalidUTF8(true),
-	jsontext.AllowDuplicateNames(true), // no type of ours has any
+	jsontext.AllowDuplicateNames(true), // none of our types has any
 	json.WithMarshalers(json.MarshalToFunc(func(enc *jsontext.Encoder, j gatehouse.JSON) error {
 		if j == "" {
 			return enc.WriteToken(jsontext.Null)
@@ -27,7 +27,7 @@ var wire = json.JoinOptions(
 	})),
 )
 
-// The header values that answers share.
+// Header values shared by answers.
 var (
 	headerJSON    = []string{"application/json"}
 	headerProblem = []string{"application/problem+json"}
@@ -35,8 +35,8 @@ var (
 	headerNoSniff = []string{"nosniff"}
 )
 
-// encoded keeps the bytes of an answer that the use case had encoded to store
-// them, so that the first answer and its repeats are the same bytes.
+// encoded keeps the bytes that the use case encoded for the store, so that the
+// first answer and its repeats are the same bytes.
 type encoded struct {
 	value any
 	body  []byte
@@ -75,7 +75,7 @@ func (s *Server) write(w http.ResponseWriter, status int, c *call, value any) er
 	return nil
 }
 
-// sameValue compares pointers; other values are never taken for the same.
+// sameValue compares pointers; values of other types are never the same.
 func sameValue(a, b any) bool {
 	switch a := a.(type) {
 	case *gatehouse.Action:
@@ -101,6 +101,6 @@ func writeBytes(w http.ResponseWriter, status int, contentType []string, b []byt
 	h["X-Content-Type-Options"] = headerNoSniff
 	h["Content-Length"] = []string{strconv.Itoa(len(b))}
 	w.WriteHeader(status)
-	// An error here means that the client has gone; there is nobody to tell.
+	// An error means that the client has gone.
 	_, _ = w.Write(b) //nolint:gosec // JSON or problem+json, and nosniff
 }

@@ -109,7 +109,7 @@ func TestPanicIsInternal(t *testing.T) {
 	if !strings.Contains(log.String(), "secret panic") || !strings.Contains(log.String(), "req-7") {
 		t.Errorf("log: %s", log.String())
 	}
-	// The key that the lost request held is free again.
+	// The failed request has released its key.
 	f.hook = nil
 	if w := r.send(s); w.Code != http.StatusOK {
 		t.Errorf("after the panic: %d %s", w.Code, w.Body)
@@ -181,7 +181,7 @@ func TestCredentials(t *testing.T) {
 	if w := (request{path: "/api/v1/whoami", header: map[string]string{"Authorization": "bearer gth_ana"}}).send(s); w.Code != http.StatusOK {
 		t.Errorf("the scheme's case matters: %d", w.Code)
 	}
-	// Nothing but the key says who it is.
+	// Only the key identifies the caller.
 	r := decideRequest()
 	r.header = map[string]string{"X-Tenant": "other", "X-User": "root", "X-Forwarded-User": "root"}
 	r.send(s)
@@ -190,14 +190,15 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// TestDisabledPrincipals do not pass, whatever the authenticator says.
+// TestDisabledPrincipals are refused even if the authenticator accepts them.
 func TestDisabledPrincipals(t *testing.T) {
 	t.Parallel()
 	f := newFake()
 	gone := *people["gth_root"]
 	gone.Disabled = true
 	s := newServer(t, f, func(c *Config) { c.Auth = twoKeys{f, &gone} })
-	// Broken too, so that it is this check and not the use case that refuses.
+	// The body is broken too, which shows that this check refuses, and not the
+	// use case.
 	wantCode(t, request{method: "POST", path: "/api/v1/policies", key: "gth_root_2", body: "{"}.send(s), gatehouse.CodeUnauthenticated)
 	s = newServer(t, f, func(c *Config) { c.Auth = twoKeys{f, nil} })
 	wantCode(t, request{path: "/api/v1/policies", key: "gth_root_2"}.send(s), gatehouse.CodeUnauthenticated)
@@ -231,7 +232,7 @@ func TestCaller(t *testing.T) {
 	if via := f.last(t, "BulkDecide").caller.Via; via != gatehouse.ViaBulk {
 		t.Errorf("via %s", via)
 	}
-	// Cancel takes the token without asking for it.
+	// Cancel accepts the token without requiring it.
 	cancel := request{method: "POST", path: "/api/v1/proposed-actions/act_1/cancel", key: "gth_ana"}
 	for token, want := range map[string]bool{"": false, "gte_wrong": false, "gte_ana": true} {
 		cancel.token = token
@@ -280,8 +281,8 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// TestLongPoll goes over a real connection whose server would cut the answer
-// off long before the wait is over.
+// TestLongPoll uses a real connection on a server whose write time-out is much
+// shorter than the wait.
 func TestLongPoll(t *testing.T) {
 	t.Parallel()
 	f := newFake()
@@ -323,8 +324,8 @@ func TestLongPoll(t *testing.T) {
 	}
 }
 
-// TestErrorsQuoteHostileTextReadably has an error quote what an agent wrote: people
-// read details in terminals and logs, so that every character of them shows.
+// TestErrorsQuoteHostileTextReadably quotes an agent's text in an error. People
+// read details in terminals and logs, so every character must be visible.
 func TestErrorsQuoteHostileTextReadably(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

@@ -12,8 +12,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestExampleWorkers runs the workers of examples/, and holds them to what a
-// worker must do.
+// TestExampleWorkers runs the workers of examples/ and checks the rules for
+// workers.
 func TestExampleWorkers(t *testing.T) {
 	t.Parallel()
 	for name, command := range map[string]func(*testing.T) []string{
@@ -36,8 +36,8 @@ func python(t *testing.T) string {
 	return path
 }
 
-// nodeWithTypes returns a Node that runs TypeScript: the machine's, or the one
-// that scripts/tools installs where that is too old.
+// nodeWithTypes returns a Node that runs TypeScript: the installed one, or the
+// one of scripts/tools if that is too old.
 func nodeWithTypes(t *testing.T) string {
 	t.Helper()
 	for _, path := range []string{"node", filepath.Join("..", "..", ".tools", "node", "node_modules", ".bin", "node")} {
@@ -49,12 +49,12 @@ func nodeWithTypes(t *testing.T) string {
 	return ""
 }
 
-// process is an example that runs.
+// process is a running example.
 type process struct {
 	*exec.Cmd
 	output bytes.Buffer
 	ended  chan struct{}
-	err    error // once ended
+	err    error // after it has ended
 }
 
 func startExample(t *testing.T, command []string, server, key string) *process {
@@ -79,7 +79,7 @@ func startExample(t *testing.T, command []string, server, key string) *process {
 	return p
 }
 
-// end waits for the process.
+// end waits for the process to end.
 func (p *process) end(t *testing.T) error {
 	t.Helper()
 	select {
@@ -102,7 +102,7 @@ func testExampleWorker(t *testing.T, command []string) {
 	b.is(t, lost, gatehouse.StepRunning)
 	b.do(func() {
 		canceled.cancel = true
-		// Another worker has it now.
+		// Another worker holds it now.
 		until := time.Now().Add(time.Hour)
 		lost.Generation, lost.LeaseUntil = lost.Generation+1, &until
 	})
@@ -119,7 +119,7 @@ func testExampleWorker(t *testing.T, command []string) {
 	if err := p.end(t); err != nil {
 		t.Errorf("told to stop, it ended with %v", err)
 	}
-	// One whom the server does not know ends, and says why.
+	// An example with an unknown key ends and reports why.
 	stranger := startExample(t, command, server.URL, "gth_nobody")
 	if err := stranger.end(t); err == nil || !strings.Contains(stranger.output.String(), "unauthenticated") {
 		t.Errorf("with an unknown key it ended with %v: %s", err, stranger.output.String())

@@ -26,7 +26,7 @@ func (f *fake) RevokeLinkKey(ctx context.Context, id string) (*gatehouse.RingKey
 	return use[*gatehouse.RingKey](ctx, f, "RevokeLinkKey", id)
 }
 
-// A link is looked at in internal/console, over a real gate.
+// internal/console tests links, with a real gate.
 func (*fake) OpenReview(context.Context, string, string, string) (*gatehouse.OpenReview, error) {
 	return nil, gatehouse.E(gatehouse.CodeBadToken, "the fake has no reviews")
 }

@@ -55,7 +55,7 @@ func testBundle() *gatehouse.Bundle {
 	return &gatehouse.Bundle{RunID: "run_1", SHA256: hex.EncodeToString(sum[:]), Manifest: `{"files":[]}`, Archive: archive.Bytes(), CreatedAt: testTime}
 }
 
-// runValues are the answers of the services of runs and workers.
+// runValues are the answers of the services for runs and workers.
 func runValues(push *gatehouse.Push) map[string]any {
 	lease := gatehouse.Lease{Generation: 3, ExpiresAt: testTime.Add(time.Minute)}
 	return map[string]any{
@@ -187,7 +187,7 @@ func (f *fake) FailPush(ctx context.Context, id string, r gatehouse.PushFailure)
 	return use[*gatehouse.Push](ctx, f, "FailPush", id, id, r)
 }
 
-// Receive stands where signatures are checked: the header X-Signature is to be
+// Receive stands in for the check of signatures: the header X-Signature must be
 // the length of the body.
 func (f *fake) Receive(ctx context.Context, tenant, workflow string, h http.Header, body []byte) (*gatehouse.Run, bool, error) {
 	f.mu.Lock()

@@ -16,9 +16,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// fake stands where the use cases stand. It answers with what the test put
-// in, keeps answers by Idempotency-Key as the real ones do, and records who
-// called what.
+// fake stands in for the use cases. It returns the test's values, stores
+// answers by Idempotency-Key like the real ones, and records the calls.
 type fake struct {
 	mu     sync.Mutex
 	calls  []fakeCall
@@ -36,7 +35,7 @@ type fakeCall struct {
 
 var testTime = time.Date(2026, 11, 20, 12, 0, 0, 123456000, time.UTC)
 
-// exists are the ids that the fake's tenant has.
+// exists are the ids that exist in the fake's tenant.
 var exists = map[string]bool{
 	"act_1": true, "apr_1": true, "psh_1": true, "prn_1": true, "key_1": true, "finance": true, "ses_1": true, "1": true,
 	"triage": true, "run_1": true, "stp_1": true, "rgk_1": true, "dlg_1": true,
@@ -87,7 +86,7 @@ func newFake() *fake {
 		stored: make(map[string]*gatehouse.IdempotencyRecord),
 		values: map[string]any{
 			"Propose": testAction(), "ProposePolicy": testAction(), "FindAction": testAction(),
-			"WaitAction": testAction(), "Revise": testAction(), "Rebase": testAction(),
+			"WaitAction": testAction(), "Revise": testAction(), "Rebase": testAction(), "Edit": testAction(),
 			"Reverse":            testAction(),
 			"ListActions":        gatehouse.Page[*gatehouse.Action]{Items: []*gatehouse.Action{testAction()}, NextCursor: "n"},
 			"Decide":             &gatehouse.Answer{Code: gatehouse.Decided, Result: gatehouse.Decided, Action: testAction(), Votes: 1, Required: 1},
@@ -151,8 +150,8 @@ func newFake() *fake {
 	return f
 }
 
-// use is one use case: it checks what the path named, then the answers kept,
-// then the state, as the real ones do.
+// use is one use case: it checks the id in the path, then the stored answers,
+// then the state, like the real ones.
 func use[T any](ctx context.Context, f *fake, method, id string, args ...any) (out T, err error) {
 	c, err := gatehouse.CallerFrom(ctx)
 	if err != nil {
@@ -271,7 +270,7 @@ func newServer(t testing.TB, f *fake, change ...func(*Config)) *Server {
 
 var testBuild = gatehouse.Build{Version: "test", Commit: "c0ffee", Date: testTime}
 
-// request is an HTTP request as tests write it.
+// request is an HTTP request in a form convenient for tests.
 type request struct {
 	method, path, key, token, body string
 	header                         map[string]string
@@ -306,7 +305,7 @@ const (
 	decidePath   = "/api/v1/proposed-actions/act_1/decide"
 )
 
-// decideRequest is one that succeeds.
+// decideRequest returns a request that succeeds.
 func decideRequest() request {
 	return request{method: "POST", path: decidePath, key: "gth_ana", token: "gte_ana", body: goodDecision}
 }

@@ -8,11 +8,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Front stands before a mux that has the API on it ([Server.Mount]), and answers
-// what the mux would answer by itself for paths of the API: a redirect to the
-// path without // and .., a page of plain text for what is no path at all. Those
-// have neither a request id nor the form of our errors, and a client that
-// follows a redirect with another method does something else than it was told.
+// Front wraps a mux that has the API on it ([Server.Mount]). It answers what
+// the mux would answer by itself for API paths: a redirect to the path without
+// // and .., or a plain-text page for something that is not a path. Those
+// answers have neither a request id nor the form of our errors, and a client
+// that follows a redirect with another method does something unintended.
 func (s *Server) Front(mux http.Handler) http.Handler {
 	asked, open, nowhere := s.authenticated(s.unclean), s.plain(s.unclean), s.plain(s.notFound)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -29,7 +29,7 @@ func (s *Server) Front(mux http.Handler) http.Handler {
 	})
 }
 
-// HealthOnly answers the health endpoints; everything else is 404.
+// HealthOnly serves the health endpoints; everything else is 404.
 func (s *Server) HealthOnly() http.Handler {
 	elsewhere := s.plain(func(http.ResponseWriter, *http.Request) error {
 		return gatehouse.E(gatehouse.CodeNotFound, "this process has no role api")
@@ -48,14 +48,14 @@ func (s *Server) unclean(_ http.ResponseWriter, r *http.Request) error {
 	return gatehouse.E(gatehouse.CodeNotFound, "no such path; without //, /./ and /../ it is %s", gatehouse.Quote(path.Clean(r.URL.Path)))
 }
 
-// isClean reports whether a mux takes a path as it is: one slash at the end may
-// stay.
+// isClean reports whether a mux accepts a path unchanged; one slash at the end
+// is allowed.
 func isClean(p string) bool {
 	clean := path.Clean(p)
 	return clean == p || len(p) == len(clean)+1 && strings.HasSuffix(p, "/")
 }
 
-// ours reports whether a path is one that [Server.Mount] takes.
+// ours reports whether [Server.Mount] handles a path.
 func ours(p string) bool {
 	switch p {
 	case "/api", "/openapi.json", "/docs", "/healthz", "/readyz", "/metrics":

@@ -9,8 +9,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestOddPaths sends what a mux would answer by itself, with a redirect or in
-// plain text, to the API alone and on a mux beside pages.
+// TestOddPaths sends paths that a mux would redirect or answer in plain text,
+// both to the API alone and to a mux with other pages.
 func TestOddPaths(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, newFake())
@@ -91,7 +91,7 @@ func TestOddPaths(t *testing.T) {
 	}
 }
 
-// TestNoPath sends what has no path at all.
+// TestNoPath sends requests without a path.
 func TestNoPath(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, newFake())

@@ -9,8 +9,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/client"
 )
 
-// TestHealthTellsTheBuild: whoever reaches the server learns what it was built
-// from, and a client that asks sends no secret.
+// TestHealthTellsTheBuild: /healthz tells everybody what the server was built
+// from, and a client sends no secret to it.
 func TestHealthTellsTheBuild(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, newFake())
@@ -36,7 +36,7 @@ func TestHealthTellsTheBuild(t *testing.T) {
 			t.Errorf("secrets were sent: %v", sent)
 		}
 	}
-	// What is not known is left out.
+	// Unknown parts are left out.
 	plain := newServer(t, newFake(), func(c *Config) { c.Build = gatehouse.Build{Version: "1"} })
 	if got := (request{path: "/healthz"}).send(plain).Body.String(); got != `{"status":"ok","version":"1"}` {
 		t.Error(got)

@@ -12,8 +12,8 @@ import (
 // MaxIdempotencyKey bounds an Idempotency-Key, in printable ASCII characters.
 const MaxIdempotencyKey = 255
 
-// idempotencyOf reads the Idempotency-Key, nil when there is none. The path
-// is hashed with the body: one key on two actions is two requests.
+// idempotencyOf reads the Idempotency-Key; nil when there is none. The hash
+// covers path and body: one key on two actions is two requests.
 func idempotencyOf(r *http.Request, rt *route, c *call, raw []byte) (*gatehouse.IdempotencyRequest, error) {
 	header, ok := r.Header["Idempotency-Key"]
 	if !ok {
@@ -54,15 +54,15 @@ func validKey(s string) bool {
 	return true
 }
 
-// running holds the idempotency keys of requests that this process is at
-// work on. A crash forgets them with the work.
+// running holds the idempotency keys of this process's running requests. A
+// crash loses them together with the requests.
 type running struct {
 	mu   sync.Mutex
 	keys map[string]struct{}
 }
 
-// hold takes the caller's key until release is called. A key that is held is
-// an error with code in_progress.
+// hold reserves the caller's key until release is called. A reserved key is an
+// error with code in_progress.
 func (r *running) hold(c *gatehouse.Caller) (release func(), err error) {
 	id := strings.Join([]string{c.Principal.Tenant, c.Principal.ID, c.Idempotency.Route, c.Idempotency.Key}, "\x00")
 	r.mu.Lock()

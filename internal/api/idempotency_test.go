@@ -11,7 +11,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// keyed sends a request under an Idempotency-Key.
+// keyed adds an Idempotency-Key to a request.
 func keyed(r request, key string) request {
 	r.header = map[string]string{"Idempotency-Key": key}
 	return r
@@ -39,7 +39,7 @@ func TestIdempotencyReplaysTheFirstBody(t *testing.T) {
 	changed := propose
 	changed.body = strings.Replace(goodProposal, "12.50", "13.50", 1)
 	wantCode(t, changed.send(s), gatehouse.CodeKeyReused)
-	// Another principal and another route have keys of their own.
+	// Keys are separate for each principal and each route.
 	propose.key = "gth_all"
 	if w := propose.send(s); w.Code != http.StatusCreated {
 		t.Errorf("another principal: %d %s", w.Code, w.Body)
@@ -50,7 +50,7 @@ func TestIdempotencyReplaysTheFirstBody(t *testing.T) {
 	}
 }
 
-// TestIdempotencyKnowsThePath uses one key on two actions, whose bodies are equal.
+// TestIdempotencyKnowsThePath uses one key for two actions with equal bodies.
 func TestIdempotencyKnowsThePath(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, newFake())
@@ -68,11 +68,11 @@ func TestIdempotencyOnEveryRouteThatCreatesOrDecides(t *testing.T) {
 	bodies := roundBodies()
 	without := map[string]bool{
 		"drain": true, "revokeKey": true, "revokeSession": true, "activatePolicy": true, "explainPolicy": true, "checkStore": true,
-		// Again, it is one key more, and does no harm.
+		// A repeat makes one more key, which does no harm.
 		"rotateLinkKeys": true, "revokeLinkKey": true,
-		// Done again, they find less to do.
+		// A repeat finds less to do.
 		"markUnknown": true, "askTargets": true, "dismissNotices": true,
-		// Old leases are worth nothing.
+		// An old lease is useless.
 		"leaseSteps": true, "heartbeatStep": true, "leasePushes": true, "heartbeatPush": true,
 	}
 	for i := range s.routes {
@@ -97,10 +97,11 @@ func TestIdempotencyOnEveryRouteThatCreatesOrDecides(t *testing.T) {
 	}
 }
 
-// roundBodies holds a good body for each route that takes one.
+// roundBodies holds a valid body for each route that takes one.
 func roundBodies() map[string]string {
 	return map[string]string{
 		"propose": goodProposal, "revise": goodProposal, "explainPolicy": goodProposal, "decide": goodDecision,
+		"edit":        `{"digest":"sha256:aa","note":"why","patch":{"price":"11.00"}}`,
 		"markUnknown": `{"before":"2026-11-21T08:00:00Z","dry_run":false}`,
 		"bulkDecide":  `{"decision":"rejected","items":[{"action_id":"act_1"}]}`,
 		"approve":     `{"digest":"sha256:aa"}`, "resolvePush": `{"outcome":"applied","reason":"seen"}`, "replayDeadLetters": `{"all":true}`,
@@ -134,7 +135,8 @@ func TestIdempotencyKeyForm(t *testing.T) {
 	}
 }
 
-// TestSameKeyAtOnce lets the first request run until the others have answered.
+// TestSameKeyAtOnce keeps the first request running until the others have been
+// answered.
 func TestSameKeyAtOnce(t *testing.T) {
 	t.Parallel()
 	f := newFake()
@@ -161,12 +163,12 @@ func TestSameKeyAtOnce(t *testing.T) {
 			t.Error("no Retry-After")
 		}
 	}
-	// Another body is refused the same way while the first runs: nothing is
-	// known of it yet.
+	// Another body is refused in the same way while the first request runs:
+	// nothing is stored yet.
 	changed := r
 	changed.body = `{"decision":"rejected"}`
 	wantCode(t, changed.send(s), gatehouse.CodeInProgress)
-	// Another principal, and another route, hold keys of their own.
+	// Keys are separate for other principals and other routes.
 	other := keyed(request{method: "POST", path: decidePath, key: "gth_all", token: "gte_all", body: goodDecision}, "k")
 	approve := r
 	approve.path, approve.body = "/api/v1/approvals/act_1/approve", `{"digest":"d"}`
@@ -186,7 +188,7 @@ func TestSameKeyAtOnce(t *testing.T) {
 	}
 }
 
-// TestErrorsAreNotReplayed: a refusal stores nothing, so the same key may
+// TestErrorsAreNotReplayed: a refusal is not stored, so the same key may
 // succeed later.
 func TestErrorsAreNotReplayed(t *testing.T) {
 	t.Parallel()
@@ -201,8 +203,8 @@ func TestErrorsAreNotReplayed(t *testing.T) {
 	}
 }
 
-// TestSecretsAreSealed looks at what the store would keep of an answer that
-// shows secrets, and who can open it.
+// TestSecretsAreSealed checks what the store keeps of an answer with secrets,
+// and who can open it.
 func TestSecretsAreSealed(t *testing.T) {
 	t.Parallel()
 	f := newFake()

@@ -14,15 +14,15 @@ func rateLimited(after time.Duration) error {
 	return e
 }
 
-// window allows n calls in any 60 seconds to each name. It counts exactly,
-// which a token bucket would not: that lets through 2n in the first minute.
+// window allows each name n calls in any 60 seconds. It counts exactly; a token
+// bucket would allow 2n calls in the first minute.
 type window struct {
 	n    int
 	span time.Duration
 	now  func() time.Time
 
 	mu    sync.Mutex
-	calls map[string][]time.Time // at most n each, oldest first
+	calls map[string][]time.Time // at most n per name, oldest first
 	swept time.Time
 }
 
@@ -53,7 +53,7 @@ func (w *window) fresh(calls []time.Time, now time.Time) []time.Time {
 	return calls
 }
 
-// sweep forgets names without recent calls, at most once a span.
+// sweep forgets names without recent calls, at most once per span.
 func (w *window) sweep(now time.Time) {
 	if now.Sub(w.swept) < w.span {
 		return

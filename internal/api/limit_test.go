@@ -43,7 +43,7 @@ func TestBulkIsLimitedByPerson(t *testing.T) {
 	wantCode(t, r.send(s), gatehouse.CodeRateLimited)
 }
 
-// TestWindowNeverLetsMoreThrough counts what passes in any minute.
+// TestWindowNeverLetsMoreThrough counts the allowed calls in any minute.
 func TestWindowNeverLetsMoreThrough(t *testing.T) {
 	t.Parallel()
 	w := newWindow(30)

@@ -7,7 +7,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestListDecided: how actions were decided is not asked of the archive.
+// TestListDecided: decided cannot be combined with the archive.
 func TestListDecided(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, newFake())

@@ -4,11 +4,13 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// serviceLookup looks up by the services' own reads, as far as they go.
+// serviceLookup looks things up through the services' read methods, where they
+// have one.
 type serviceLookup struct{ cfg Config }
 
 func (l serviceLookup) Exists(ctx context.Context, kind, id string) (err error) {
@@ -35,8 +37,8 @@ func (l serviceLookup) Exists(ctx context.Context, kind, id string) (err error) 
 
 func noSuch(kind string) error { return gatehouse.E(gatehouse.CodeNotFound, "no such %s", kind) }
 
-// resolve replaces a short id of the path with the whole one. Candidates are
-// told to those only who have a role for the route.
+// resolve replaces a short id in the path with the full one. Only a caller with
+// a role for the route learns the candidates.
 func (s *Server) resolve(ctx context.Context, rt *route, c *call) error {
 	r, ok := s.cfg.Lookup.(Resolver)
 	if !ok || rt.thing == "" {
@@ -53,14 +55,19 @@ func (s *Server) resolve(ctx context.Context, rt *route, c *call) error {
 	return nil
 }
 
-// missing returns the not_found error of what the path names, nil when it is
-// there or when nobody can tell.
+// missing returns the not_found error for what the path names; nil if it exists
+// or cannot be looked up.
 func (s *Server) missing(ctx context.Context, rt *route, id string) error {
 	if rt.thing == "" {
 		return nil
 	}
 	if err := s.cfg.Lookup.Exists(ctx, rt.thing, id); gatehouse.CodeOf(err) == gatehouse.CodeNotFound {
-		return gatehouse.E(gatehouse.CodeNotFound, "no %s %s", rt.thing, gatehouse.QuoteWord(id))
+		return gatehouse.E(
+			gatehouse.CodeNotFound,
+			"no %s %s",
+			strings.ReplaceAll(rt.thing, "_", " "),
+			gatehouse.QuoteWord(id),
+		)
 	}
 	return nil
 }

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// lossyHandler carries requests out and loses the first answers: it closes the
+// lossyHandler processes requests but loses the first answers: it closes the
 // connection instead.
 type lossyHandler struct {
 	next http.Handler

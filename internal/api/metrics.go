@@ -49,11 +49,12 @@ func newMetrics(reg prometheus.Registerer, routes []route) (*metrics, error) {
 	return m, nil
 }
 
-// observer returns what records the requests of one route. Statuses are those
-// of the code table and 2xx, so the labels are bounded.
+// observer returns a function that records the requests of one route. Statuses
+// are 2xx or from the code table, so the labels are bounded.
 func (m *metrics) observer(rt *route) func(*http.Request, int, time.Duration) {
 	type observers [600]atomic.Pointer[prometheus.Observer]
-	// Made when a route is first asked: of all routes together they are a megabyte.
+	// Allocated on a route's first request: for all routes together they take a
+	// megabyte.
 	byStatus := sync.OnceValue(func() *observers { return new(observers) })
 	waits := sync.OnceValue(func() *observers { return new(observers) })
 	return func(r *http.Request, status int, took time.Duration) {
@@ -76,7 +77,7 @@ func (m *metrics) observer(rt *route) func(*http.Request, int, time.Duration) {
 	}
 }
 
-// decided counts what a decision came to.
+// decided counts the result of a decision.
 func (m *metrics) decided(rt *route, value any, err error) {
 	if rt.decides == "" {
 		return

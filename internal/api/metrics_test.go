@@ -36,7 +36,7 @@ func TestDecisionsAreCounted(t *testing.T) {
 		method: "POST", path: "/api/v1/proposed-actions/bulk-decide", key: "gth_ana", token: "gte_ana",
 		body: `{"decision":"rejected","items":[{"action_id":"a"}]}`,
 	}.send(s)
-	// What never reached the use case is no decision.
+	// A request that did not reach the use case is not a decision.
 	request{method: "POST", path: decidePath, key: "gth_ana", body: goodDecision}.send(s)
 
 	text := request{path: "/metrics", key: "gth_aud"}.send(s).Body.String()
@@ -59,7 +59,7 @@ func TestDecisionsAreCounted(t *testing.T) {
 	}
 }
 
-// TestLabelsAreBounded: what strangers send makes no new series.
+// TestLabelsAreBounded: requests from strangers create no new series.
 func TestLabelsAreBounded(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, newFake())

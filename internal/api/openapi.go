@@ -15,8 +15,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Document returns the OpenAPI 3.1 document as JSON, made from the table of
-// routes.
+// Document returns the OpenAPI 3.1 document as JSON, generated from the table
+// of routes.
 func (s *Server) Document() ([]byte, error) {
 	b, err := json.Marshal(document(s.routes, s.cfg.Hooks != nil, s.cfg.Reviews != nil, s.cfg.Build.Version))
 	if err != nil {
@@ -205,8 +205,8 @@ func commonHeaders() map[string]*huma.Header {
 	return map[string]*huma.Header{"X-Request-Id": {Description: "Quote it when you report a problem.", Schema: &huma.Schema{Type: "string"}}}
 }
 
-// allCodes are the errors that a route can answer with: its own, and those
-// that follow from what the pipeline checks for it.
+// allCodes returns the errors that a route can answer with: its own, and those
+// of the pipeline's checks for it.
 func (rt *route) allCodes() []gatehouse.Code {
 	codes := append([]gatehouse.Code{
 		gatehouse.CodeRateLimited, gatehouse.CodeBusy, gatehouse.CodeInternal, gatehouse.CodeInvalid,
@@ -238,7 +238,7 @@ func (rt *route) allCodes() []gatehouse.Code {
 
 const tagOps = "Operation"
 
-// opsDocs describes what stands outside the table and needs no key.
+// opsDocs describes the endpoints outside the table, which need no key.
 var opsDocs = []func(huma.Registry) *huma.Operation{
 	opsDoc("/healthz", "health", "Tell that the process answers, and what it was built from", "application/json",
 		typeOf[gatehouse.Health]()),

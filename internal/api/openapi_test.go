@@ -120,7 +120,7 @@ func TestDocumentHasEveryRoute(t *testing.T) {
 	}
 }
 
-// TestMuxAndDocumentAgree asks the mux for every path of the document.
+// TestMuxAndDocumentAgree sends a request to every path of the document.
 func TestMuxAndDocumentAgree(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, newFake())
@@ -152,8 +152,9 @@ func TestDocumentHasEveryCode(t *testing.T) {
 	if _, ok := doc.Components.Schemas["Problem"].Properties["Context"]; ok {
 		t.Error("the context is documented as a member")
 	}
-	// Every code but that of wrong methods, which have no operation, and that
-	// of browsers, which have no key, is documented where it can occur.
+	// Every code is documented where it can occur, except the code for wrong
+	// methods, which has no operation, and the browser code, which concerns
+	// requests without a key.
 	where := make(map[string]bool)
 	for _, item := range doc.Paths {
 		for _, op := range item {
@@ -214,8 +215,8 @@ func TestEveryReferenceResolves(t *testing.T) {
 	}
 }
 
-// TestAnswersFitTheDocument validates what each route really takes and
-// answers, errors too, against the document's schemas.
+// TestAnswersFitTheDocument validates each route's actual requests and answers,
+// including errors, against the document's schemas.
 func TestAnswersFitTheDocument(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, newFake(), func(c *Config) { c.BulkPerMinute = 1000 })
@@ -249,7 +250,7 @@ func TestAnswersFitTheDocument(t *testing.T) {
 		op := "/paths/" + at(Prefix+rt.path) + "/" + strings.ToLower(rt.method)
 		path := rt.example()
 		if rt.media != "" {
-			path += "?format=manifest" // what is not JSON has no schema
+			path += "?format=manifest" // an answer that is not JSON has no schema
 		}
 		w := request{method: rt.method, path: path, key: "gth_all", token: "gte_all", body: bodies[rt.name]}.send(s)
 		if w.Code != rt.status {

@@ -8,8 +8,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// mountOps adds what needs no key: health, metrics for this machine, document and
-// its page.
+// mountOps adds what needs no key: health, metrics for this machine, the
+// document and its page.
 func (s *Server) mountOps(mux *http.ServeMux) {
 	mux.Handle("/healthz", s.readOnly(func(w http.ResponseWriter, _ *http.Request) error {
 		writeBytes(w, http.StatusOK, headerJSON, s.health)
@@ -37,8 +37,8 @@ func (s *Server) mountOps(mux *http.ServeMux) {
 	s.mountDocs(mux)
 }
 
-// mayScrape lets requests from this machine and auditors' keys read the metrics,
-// which name connectors and count what people do.
+// mayScrape allows requests from this machine and with auditors' keys to read
+// the metrics, which name connectors and count what people do.
 func (s *Server) mayScrape(r *http.Request) error {
 	if local(r) {
 		return nil
@@ -53,8 +53,8 @@ func (s *Server) mayScrape(r *http.Request) error {
 	return nil
 }
 
-// Metrics serves /metrics to everybody, for a listener that only scrapers reach;
-// everything else is 404.
+// Metrics serves /metrics without a key, for a listener that only scrapers can
+// reach; everything else is 404.
 func (s *Server) Metrics() http.Handler {
 	mux := http.NewServeMux()
 	if s.cfg.Gatherer != nil {

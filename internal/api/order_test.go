@@ -10,7 +10,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// problemIn reads an answer's problem, and checks that status and body agree.
+// problemIn reads the problem of a response, and checks that status and body
+// agree.
 func problemIn(t *testing.T, w *httptest.ResponseRecorder) map[string]any {
 	t.Helper()
 	if got := w.Header().Get("Content-Type"); got != "application/problem+json" {
@@ -35,13 +36,13 @@ func wantCode(t *testing.T, w *httptest.ResponseRecorder, code gatehouse.Code) m
 	return p
 }
 
-// example is a path of the route that names what the fake has.
+// example returns a path of the route with an id that exists in the fake.
 func (rt *route) example() string {
 	id := map[string]string{
 		ThingAction: "act_1", ThingPush: "psh_1", ThingPrincipal: "prn_1", ThingKey: "key_1", ThingPolicy: "1",
 		ThingSession: "ses_1", ThingWorkflow: "triage", ThingRun: "run_1", ThingStep: "stp_1", ThingGroup: "finance", ThingLinkKey: "rgk_1", ThingDelegation: "dlg_1",
 	}[rt.thing]
-	if rt.name == "applyWorkflow" { // it names what need not be there
+	if rt.name == "applyWorkflow" { // it names something that need not exist
 		id = "triage"
 	}
 	if rt.name == "putGroup" { // the same
@@ -50,7 +51,7 @@ func (rt *route) example() string {
 	return Prefix + strings.Replace(rt.path, "{id}", id, 1)
 }
 
-// stranger returns the key of one who has none of the route's roles.
+// stranger returns the key of a principal with none of the route's roles.
 func (rt *route) stranger() string {
 	if slices.Contains(rt.roles, gatehouse.RoleWorker) {
 		return "gth_aud"
@@ -58,8 +59,8 @@ func (rt *route) stranger() string {
 	return "gth_work"
 }
 
-// TestOrderOfChecks breaks a good decision in every pair of ways and wants the
-// earlier one told.
+// TestOrderOfChecks breaks a valid decision in every pair of ways; the earlier
+// check must answer.
 func TestOrderOfChecks(t *testing.T) {
 	t.Parallel()
 	type flaw struct {
@@ -97,8 +98,8 @@ func TestOrderOfChecks(t *testing.T) {
 	}
 }
 
-// TestOrderOnEveryRoute sends each route what it must refuse, and wants the
-// refusals of the contract's order.
+// TestOrderOnEveryRoute sends each route invalid requests and checks that the
+// refusals come in the contract's order.
 func TestOrderOnEveryRoute(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, newFake())
@@ -138,7 +139,7 @@ func TestOrderOnEveryRoute(t *testing.T) {
 	}
 }
 
-// TestRoles is the contract's word on who may do what.
+// TestRoles checks the contract's table of who may do what.
 func TestRoles(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, newFake(), func(c *Config) { c.BulkPerMinute = 1000 })
@@ -146,7 +147,7 @@ func TestRoles(t *testing.T) {
 	may := map[string]string{ // route → keys, of root ana bot op aud view work
 		"propose": "bot", "revise": "bot", "rebase": "bot ana root", "cancel": "bot ana root",
 		"reverse": "bot ana op root",
-		"decide":  "ana root", "bulkDecide": "ana root", "approve": "ana root", "reject": "ana root",
+		"decide":  "ana root", "edit": "ana root", "bulkDecide": "ana root", "approve": "ana root", "reject": "ana root",
 		"drain": "op root", "resolvePush": "op root", "replayDeadLetters": "root",
 		"discardDeadLetters": "op root", "resolveDeadLetters": "op root",
 		"createPrincipal": "root", "listPrincipals": "root", "getPrincipal": "root", "updatePrincipal": "root",
@@ -158,12 +159,12 @@ func TestRoles(t *testing.T) {
 		"checkStore": "root", "previewArchive": "root", "markUnknown": "root", "askTargets": "op root", "checkRoles": "op root",
 		"checkConfiguration": "op root",
 		"listEntries":        "aud root", "getLogHead": "aud root", "whoAmI": "root ana bot op aud view work",
-		// Their own; whose they are is the use case's to check.
+		// Only one's own; the use case checks whose they are.
 		"applyWorkflow": "op root", "startRun": "bot", "cancelRun": "bot op root", "retryRun": "bot op root", "signalRun": "bot op root work",
 		"leaseSteps": "work", "heartbeatStep": "work", "completeStep": "work", "failStep": "work", "proposeStep": "work",
 		"leasePushes": "work", "heartbeatPush": "work", "completePush": "work", "failPush": "work",
 		"listWorkflows": readers, "getWorkflow": readers, "listWorkflowVersions": readers,
-		// Of runs, every key finds those that its holder may read.
+		// Every key finds the runs that its holder may read.
 		"listRuns": anyKey, "getRun": anyKey,
 		"getRunDetail": anyKey, "getRunEvidence": anyKey, "listReflexions": anyKey, "getRunReflexion": anyKey,
 		"listSessions": "root ana bot op aud view work", "revokeSession": "root ana bot op aud view work", "createSetupLink": "root",

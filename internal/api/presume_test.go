@@ -8,8 +8,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// remembering is the fake with a memory: it presumes whoever the test says,
-// and its use cases prove it by what Authenticate says now.
+// remembering is the fake with a credential cache: it presumes whoever the test
+// says, and its use cases check that against what Authenticate returns now.
 type remembering struct {
 	*fake
 	presumed map[string]*gatehouse.Principal
@@ -61,8 +61,8 @@ func (m *remembering) ListActions(ctx context.Context, f gatehouse.ActionFilter)
 	return m.fake.ListActions(ctx, f)
 }
 
-// TestPresumedReaders list actions as somebody who is remembered, and who is the
-// same by now, or nobody.
+// TestPresumedReaders list actions as a presumed caller, who is still the same
+// or no longer valid.
 func TestPresumedReaders(t *testing.T) {
 	t.Parallel()
 	ana := people["gth_ana"]
@@ -92,8 +92,9 @@ func TestPresumedReaders(t *testing.T) {
 	}
 }
 
-// TestPresumedCallers asks as somebody who is remembered, and who is the same
-// by now, another, or nobody: each is answered as who they are now.
+// TestPresumedCallers send requests as a presumed caller who is by now the
+// same, changed, or no longer valid: each gets the answer for the current
+// state.
 func TestPresumedCallers(t *testing.T) {
 	t.Parallel()
 	ana := people["gth_ana"]

@@ -25,9 +25,9 @@ type problem struct {
 	Code      gatehouse.Code `json:"code"`
 	Retryable bool           `json:"retryable"`
 	RequestID string         `json:"request_id"`
-	// Errors says what is wrong with an input, one by one.
+	// Errors lists each violation of an input.
 	Errors []gatehouse.Violation `json:"errors,omitempty"`
-	// Context holds the members that the contract names for the code.
+	// Context holds the members that the contract defines for the code.
 	Context map[string]any `json:",embed"`
 }
 
@@ -37,7 +37,7 @@ var ownMembers = map[string]bool{
 	"code": true, "retryable": true, "request_id": true, "errors": true,
 }
 
-// titles says each code in words, for people who read the raw answer.
+// titles describes each code, for people who read the raw response.
 var titles = map[gatehouse.Code]string{
 	gatehouse.CodeMalformed:           "The body is not JSON that this call takes",
 	gatehouse.CodeInvalid:             "The request is understood, but wrong",
@@ -65,6 +65,7 @@ var titles = map[gatehouse.Code]string{
 	gatehouse.CodeTooLate:             "Too late to cancel",
 	gatehouse.CodeNotReversible:       "Not reversible",
 	gatehouse.CodeCannotRebase:        "Cannot be rebased",
+	gatehouse.CodeCannotEdit:          "Cannot be edited",
 	gatehouse.CodeNotUnknown:          "The outcome is not unknown",
 	gatehouse.CodePolicyGated:         "The policy is changed through the gate",
 	gatehouse.CodeLeaseLost:           "The lease is not the caller's any more",
@@ -94,10 +95,10 @@ func outside(err error) *gatehouse.Error {
 	return gatehouse.E(gatehouse.CodeInternal, "please report the request id")
 }
 
-// problemType is the URI of a code: its part of the page at /docs.
+// problemType returns the URI of a code: its section of the page at /docs.
 func problemType(code gatehouse.Code) string { return "/docs#" + string(code) }
 
-// problem answers with an error and returns its status.
+// problem writes an error and returns its status.
 func (s *Server) problem(w http.ResponseWriter, r *http.Request, requestID string, err error) int {
 	e := outside(err)
 	status := gatehouse.StatusOf(e.Code)
@@ -129,7 +130,7 @@ func (s *Server) problem(w http.ResponseWriter, r *http.Request, requestID strin
 	}
 	b, err := json.Marshal(&p, wire)
 	if err != nil {
-		// A context member that is not JSON must not cost the client the code.
+		// An invalid context member must not cost the client the code.
 		s.log.ErrorContext(r.Context(), "encode problem", "request_id", requestID, "code", e.Code, "err", err)
 		p.Context = nil
 		if b, err = json.Marshal(&p, wire); err != nil {
@@ -140,8 +141,8 @@ func (s *Server) problem(w http.ResponseWriter, r *http.Request, requestID strin
 	return status
 }
 
-// readableViolations returns violations whose details people can read: every
-// character shows. Pointers are for programs, and stay as they are.
+// readableViolations returns the violations with every character of their
+// details visible. Pointers are for programs and stay unchanged.
 func readableViolations(list []gatehouse.Violation) []gatehouse.Violation {
 	out := slices.Clone(list)
 	for i, v := range out {
@@ -168,8 +169,8 @@ func (s *Server) logProblem(r *http.Request, requestID string, status int, err e
 	s.log.Log(r.Context(), level, "request failed", attrs...)
 }
 
-// requestID returns the id under which a request is logged, and puts it on
-// the answer: the client's own when that is sane, else a new one.
+// requestID returns the id under which a request is logged, and sets it on the
+// response: the client's own if it is valid, else a new one.
 func requestID(w http.ResponseWriter, r *http.Request) string {
 	h := w.Header()
 	if set := h["X-Request-Id"]; len(set) == 1 {

@@ -11,7 +11,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// param is one query parameter of a route. Empty values count as absent.
+// param is one query parameter of a route. An empty value counts as absent.
 type param struct {
 	name, doc string
 	kind      paramKind
@@ -29,7 +29,7 @@ const (
 	paramTime
 )
 
-// check returns what is wrong with a value, "" for nothing.
+// check describes what is wrong with a value; "" for nothing.
 func (p *param) check(v string) string {
 	switch p.kind {
 	case paramInteger:
@@ -58,10 +58,10 @@ func (p *param) check(v string) string {
 	return ""
 }
 
-// values are a request's parameters, checked.
+// values are the checked parameters of a request.
 type values map[string]string
 
-// parseQuery checks a query against what the route takes. Its errors point at
+// parseQuery checks a query against a route's parameters. Its errors point at
 // /query/NAME.
 func parseQuery(raw string, params []param) (values, error) {
 	if raw == "" {
@@ -92,8 +92,8 @@ func parseQuery(raw string, params []param) (values, error) {
 	return out, v.Err()
 }
 
-// pointerTo is where an error about a parameter points. A replacer costs more than
-// all else of a query, so it is made for errors only.
+// pointerTo returns the pointer for an error about a parameter. Creating the
+// replacer costs more than the rest of a query, so it happens only for errors.
 func pointerTo(name string) string {
 	at := "/query/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
 	if len(at) > maxPointer {
@@ -131,7 +131,7 @@ func (v values) time(name string) *time.Time {
 	return &at
 }
 
-// paging is what every list takes.
+// paging returns the parameters of every list, plus more.
 func paging(more ...param) []param {
 	return append(more,
 		param{name: "limit", kind: paramInteger, min: 1, max: gatehouse.MaxLimit, doc: "How many items at most; 50 by default."},
@@ -139,7 +139,7 @@ func paging(more ...param) []param {
 	)
 }
 
-// words turns a domain enumeration into text.
+// words converts a domain enumeration to strings.
 func words[T ~string](list []T) []string {
 	out := make([]string, len(list))
 	for i, w := range list {

@@ -12,43 +12,45 @@ import (
 
 // RateStore is a store that several processes share.
 type RateStore interface {
-	// SpendRate takes cost out of a principal's bucket, in the time that it takes
-	// to fill again, and returns how long it takes from now until the bucket is
-	// full. most is the time that an empty bucket takes.
+	// SpendRate takes cost out of a principal's bucket and returns how long the
+	// bucket takes, from now on, until it is full. Amounts are durations: the
+	// time in which they are refilled. most is the duration of an empty bucket.
 	SpendRate(ctx context.Context, tenant, principalID string, cost, most time.Duration) (lacks time.Duration,
 		err error)
 }
 
 const (
-	// burstSlices is how many parts of a burst a process spends before it tells the
-	// store, and leak the part of the rate that it never tells. Whoever stays
-	// below that rate costs no statement. Of what a process spends, up to two
-	// slices are unknown to the others: one untold, and one on its way.
+	// burstSlices is the number of parts of a burst: a process reports to the
+	// store each time it has spent one. leak is the part of the rate that it
+	// never reports, so a principal below that rate costs no statement. Up to
+	// two slices of what a process spends are unknown to the others: one not
+	// yet reported, and one being reported.
 	burstSlices = 20
 	leak        = 0.1
-	// spendTimeout bounds the wait for the store, and spendPause is how long a
-	// process counts for itself after the store has failed.
+	// spendTimeout bounds the wait for the store. After a failure of the store,
+	// a process counts alone for spendPause.
 	spendTimeout = time.Second
 	spendPause   = 5 * time.Second
 )
 
-// buckets is a token bucket for each name. A nil one bounds nothing.
+// buckets is a token bucket per name. A nil value bounds nothing.
 type buckets struct {
 	each  time.Duration // in which one request is refilled
-	most  time.Duration // in which an empty bucket is
+	most  time.Duration // in which an empty bucket is refilled
 	slice float64
 
-	store RateStore // nil where nobody shares
+	store RateStore // nil if the buckets are not shared
 	log   *slog.Logger
 
 	mu     sync.Mutex
 	byName map[string]*bucket
 	swept  time.Time
-	again  time.Time // when to ask the store again that failed
+	again  time.Time // when to ask the store again after a failure
 }
 
-// bucket is what one name has spent here. A bucket is full at fullAt; what is
-// untold at told is not in the store's yet. telling is held to tell the store.
+// bucket is what one name has spent in this process. The bucket is full at
+// fullAt. untold is the part not yet reported to the store, as of told. telling
+// is held while reporting.
 type bucket struct {
 	fullAt  time.Time
 	untold  float64
@@ -74,16 +76,16 @@ func over(n, perSecond float64) time.Duration {
 	return time.Duration(min(n/perSecond, 100*365*86400) * float64(time.Second))
 }
 
-// sharedBy lets the processes that have the same store share the buckets of
-// principals.
+// sharedBy shares the principals' buckets between the processes on the same
+// store.
 func (b *buckets) sharedBy(store RateStore, log *slog.Logger) {
 	if b != nil {
 		b.store, b.log = store, log
 	}
 }
 
-// take counts a request of a name that no other process shares, or fails with
-// code rate_limited.
+// take counts a request of a name that is not shared between processes, or
+// fails with code rate_limited.
 func (b *buckets) take(name string) error {
 	if b == nil {
 		return nil
@@ -94,7 +96,7 @@ func (b *buckets) take(name string) error {
 	return b.count(b.of(name, now), now)
 }
 
-// spend is take of a principal's bucket, which all processes share.
+// spend is take for a principal's bucket, which all processes share.
 func (b *buckets) spend(ctx context.Context, p *gatehouse.Principal) error {
 	if b == nil || b.store == nil {
 		return b.take(p.ID)
@@ -105,15 +107,15 @@ func (b *buckets) spend(ctx context.Context, p *gatehouse.Principal) error {
 	}
 	k.telling.Lock()
 	defer k.telling.Unlock()
-	// Another request may have told the store meanwhile.
+	// Another request may have reported to the store meanwhile.
 	if k, tell, err = b.countUntold(p.ID); !tell {
 		return err
 	}
 	return b.tell(ctx, p, k)
 }
 
-// countUntold counts a request, where that leaves less than a slice untold. Else
-// tell is true, and the request is not counted yet.
+// countUntold counts a request if less than a slice remains unreported
+// afterwards. Otherwise tell is true and the request is not counted yet.
 func (b *buckets) countUntold(name string) (k *bucket, tell bool, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -131,8 +133,8 @@ func (b *buckets) countUntold(name string) (k *bucket, tell bool, err error) {
 	return k, false, nil
 }
 
-// tell counts a request and tells the store of all that is untold. The store
-// tells what the others have spent.
+// tell counts a request and reports everything untold to the store, which
+// returns what all processes have spent.
 func (b *buckets) tell(ctx context.Context, p *gatehouse.Principal, k *bucket) error {
 	b.mu.Lock()
 	now := time.Now()
@@ -150,7 +152,8 @@ func (b *buckets) tell(ctx context.Context, p *gatehouse.Principal, k *bucket) e
 	defer b.mu.Unlock()
 	now = time.Now()
 	if err != nil {
-		// Without the store each process bounds what passes it.
+		// Without the store, each process applies the bound to its own
+		// requests.
 		k.untold += n
 		if ctx.Err() == nil {
 			b.again = now.Add(spendPause)
@@ -177,10 +180,10 @@ func (b *buckets) count(k *bucket, now time.Time) error {
 	return nil
 }
 
-// lacks is how long the bucket takes from now until it is full.
+// lacks is the time from now until the bucket is full.
 func (k *bucket) lacks(now time.Time) time.Duration { return max(0, k.fullAt.Sub(now)) }
 
-// of finds or makes a bucket. Once a minute it forgets those that are full.
+// of finds or creates a bucket. Once a minute it forgets full buckets.
 func (b *buckets) of(name string, now time.Time) *bucket {
 	if now.Sub(b.swept) > time.Minute {
 		b.swept = now

@@ -32,7 +32,7 @@ func (s *sharedBuckets) SpendRate(_ context.Context, _, _ string, cost, _ time.D
 	return s.fullAt.Sub(now), nil
 }
 
-// passed counts the requests that pass of n, which take turns at the processes.
+// passed sends n requests to the processes in turn and counts those that pass.
 func passed(n int, processes ...*buckets) (count int) {
 	for i := range n {
 		if processes[i%len(processes)].spend(context.Background(), &gatehouse.Principal{ID: "prn_1"}) == nil {
@@ -48,8 +48,8 @@ func sharing(store RateStore) *buckets {
 	return b
 }
 
-// TestRateIsSharedByProcesses: processes that share a store let one burst pass,
-// and its slack, whatever their number, and a new process lets no other one pass.
+// TestRateIsSharedByProcesses: processes that share a store allow one burst
+// plus its slack, whatever their number, and a new process adds nothing.
 func TestRateIsSharedByProcesses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(*testing.T) {
@@ -71,7 +71,8 @@ func TestRateIsSharedByProcesses(t *testing.T) {
 	})
 }
 
-// TestRateOfASlowCallerAsksNothing: below a tenth of the rate no statement is made.
+// TestRateOfASlowCallerAsksNothing: below a tenth of the rate, no statement is
+// sent.
 func TestRateOfASlowCallerAsksNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(*testing.T) {
@@ -89,8 +90,8 @@ func TestRateOfASlowCallerAsksNothing(t *testing.T) {
 	})
 }
 
-// TestRateWithoutItsStore: a store that fails leaves each process its own bound,
-// and is asked again later.
+// TestRateWithoutItsStore: if the store fails, each process applies its own
+// bound and asks the store again later.
 func TestRateWithoutItsStore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(*testing.T) {

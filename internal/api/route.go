@@ -9,101 +9,104 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// route is one line of the table: what the mux serves, what the pipeline
-// checks, and what the OpenAPI document says.
+// route is one row of the table: what the mux serves, what the pipeline checks,
+// and what the OpenAPI document says.
 type route struct {
 	method, path string // path is below Prefix, in the mux's notation
 	name         string // the operation's id
 	tag          string
 	summary, doc string
 
-	// roles: any of them is needed; none listed means that a key is enough.
+	// roles: one of them is required; an empty list means that any key is
+	// enough.
 	roles []gatehouse.Role
 	token tokenRule
-	// mints says that the route makes or changes credentials, roles, groups,
-	// set-up links, policies, secrets or connectors: it needs the edit token.
+	// mints says that the route creates or changes credentials, roles, groups,
+	// set-up links, policies, secrets or connectors, and so requires the edit
+	// token.
 	mints bool
-	// proves says that the use case takes a caller who is presumed.
+	// proves says that the use case accepts a presumed caller and checks it.
 	proves bool
-	// thing is what {id} names.
+	// thing is the kind of thing that {id} names.
 	thing string
 	query []param
 	handler
-	// status is the answer's, out its type; replays says that 200 can come
-	// instead, with the same type.
+	// status is the status of the answer and out its type; with replays, 200
+	// with the same type is possible too.
 	status  int
 	out     reflect.Type
 	replays bool
-	// media is the content type of answers besides JSON, "" for none.
+	// media is the content type of answers other than JSON, "" for none.
 	media string
-	// codes are the errors beyond those that follow from the rest of the line.
+	// codes are the errors that do not follow from the rest of the row.
 	codes []gatehouse.Code
-	// idempotent routes heed Idempotency-Key; of secret ones the answer is
-	// sealed before it is stored.
+	// idempotent routes honour Idempotency-Key. The answers of secret routes
+	// are sealed before they are stored.
 	idempotent, secret bool
 	// open routes need no key.
 	open bool
 	// decides is the endpoint's name in gatehouse_decisions_total, "" for none.
 	decides string
-	// bulk routes count against the person's bulk decisions.
+	// bulk routes count against the person's limit of bulk decisions.
 	bulk bool
 	via  gatehouse.Channel
 }
 
-// tokenRule says whether a route looks at X-Edit-Token.
+// tokenRule says whether a route reads X-Edit-Token.
 type tokenRule int
 
 const (
 	tokenNone tokenRule = iota
-	// tokenOptional leaves it to the use case whether one was needed.
+	// tokenOptional leaves it to the use case whether the token is required.
 	tokenOptional
 	tokenRequired
 )
 
-// handler is the code of a route, with the type of body that it takes.
+// handler is the code of a route and the type of its body.
 type handler struct {
 	in       reflect.Type // nil for no body
 	optional bool         // an empty body stands for {}
-	text     bool         // the body is YAML or JSON, taken as it is
+	text     bool         // the body is YAML or JSON, passed on unparsed
 	decode   func([]byte) (any, error)
 	run      func(context.Context, *call) (reply, error)
 }
 
-// call is one request that passed every check.
+// call is one request that has passed every check.
 type call struct {
 	id     string // the path's {id}
 	query  values
 	in     any
 	caller *gatehouse.Caller
-	// secret is the API key, from which sealed answers' keys are derived.
+	// secret is the API key, from which the keys of sealed answers are derived.
 	secret string
 	// lastEvent is the request's Last-Event-ID.
 	lastEvent string
 	answer    encoded
 	w         http.ResponseWriter
-	// answers counts the requests that wait; over, when not nil, ends one's wait.
+	// answers counts waiting requests; over, when not nil, ends this one's
+	// wait.
 	answers *answers
 	over    func()
 }
 
-// reply is what a handler answers. Status 0 means the route's. A handler that
-// wrote the answer itself says so with written.
+// reply is the result of a handler. Status 0 means the route's status. written
+// says that the handler has written the response itself.
 type reply struct {
 	status  int
 	value   any
 	written bool
 }
 
-// answer makes a reply of what services return.
+// answer turns the results of a service into a reply.
 func answer[T any](value T, err error) (reply, error) { return reply{value: value}, err }
 
-// plain is a handler without a body.
+// plain returns a handler without a body.
 func plain(run func(context.Context, *call) (reply, error)) handler {
 	return handler{run: run}
 }
 
-// body is a handler that takes a JSON object, which check looks at before any
-// state is; check may be nil.
+// body returns a handler that takes a JSON object. check, which may be nil,
+// checks it before any state is read.
 func body[T any](check func(*T) error, run func(context.Context, *call, *T) (reply, error)) handler {
 	return handler{
 		in: reflect.TypeFor[T](),
@@ -121,7 +124,8 @@ func body[T any](check func(*T) error, run func(context.Context, *call, *T) (rep
 	}
 }
 
-// textBody is a handler that takes YAML or JSON of at most limit bytes as it is.
+// textBody returns a handler that takes YAML or JSON of at most limit bytes as
+// text.
 func textBody(limit int, run func(context.Context, *call, string) (reply, error)) handler {
 	return handler{
 		in: reflect.TypeFor[string](), text: true,
@@ -146,7 +150,7 @@ func maybe(h handler) handler {
 
 func typeOf[T any]() reflect.Type { return reflect.TypeFor[T]() }
 
-// list is the answer of what is not paged, in the form of what is.
+// list returns an unpaged list in the form of a page.
 func list[T any](items []T, err error) (reply, error) {
 	return reply{value: gatehouse.Page[T]{Items: items}}, err
 }
@@ -183,7 +187,7 @@ func (s *Server) table() []route {
 	return t
 }
 
-// The roles that routes ask for.
+// The role sets of routes.
 var (
 	readers   = []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleApprover, gatehouse.RoleOperator, gatehouse.RoleAuditor, gatehouse.RoleViewer}
 	proposers = []gatehouse.Role{gatehouse.RoleProposer}

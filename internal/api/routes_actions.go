@@ -98,6 +98,28 @@ func (s *Server) actionRoutes() []route {
 				return answer(s.cfg.Actions.Rebase(ctx, c.id))
 			}),
 		}, {
+			method: "POST", path: "/proposed-actions/{id}/edit", name: "edit", tag: tagActions,
+			summary: "Edit the change of a pending action",
+			doc: "For whoever may decide the action. Takes the whole new change, or a JSON merge patch (RFC 7396) of the old one, with the " +
+				"digest of what was seen and a note for the proposer. It makes a new revision: the proposer stays, the caller stands in " +
+				"edited_by, the fields by both in edit.changes, and the policy judges the edited change. The old action becomes superseded, and its " +
+				"votes do not carry over. Whoever edits may approve the revision where the policy lets them: alone up to L3 unless its " +
+				"edits.approve_up_to says otherwise, and as one of several. With approve, the caller's approval is stored with the edit, or " +
+				"neither is. With dry_run nothing is stored, and the answer is the revision as it would be: 200, without id and digest. " +
+				"A cannot_edit says in reason why: unchanged, denied, not_editable or proposer_disabled. Nothing is stored then.",
+			roles: approvers, token: tokenRequired, thing: ThingAction,
+			status: http.StatusCreated, replays: true, out: typeOf[gatehouse.Action](), idempotent: true,
+			codes: append([]gatehouse.Code{
+				gatehouse.CodeAlreadyDecided, gatehouse.CodeCannotEdit,
+			}, refusals...),
+			handler: body((*gatehouse.EditRequest).Validate, func(ctx context.Context, c *call, in *gatehouse.EditRequest) (reply, error) {
+				a, err := s.cfg.Actions.Edit(ctx, c.id, *in)
+				if in.DryRun {
+					return reply{status: http.StatusOK, value: a}, err
+				}
+				return answer(a, err)
+			}),
+		}, {
 			method: "POST", path: "/proposed-actions/{id}/reverse", name: "reverse", tag: tagActions,
 			summary: "Propose to undo an applied action",
 			doc:     "Proposes the change that the receipt describes; it goes through the gate like any other.",
@@ -133,7 +155,7 @@ func (s *Server) actionRoutes() []route {
 	}
 }
 
-// getAction reads an action, and waits when it is asked to.
+// getAction reads an action, and waits for a change if asked to.
 func (s *Server) getAction(ctx context.Context, c *call) (reply, error) {
 	wait := c.query.wait()
 	if wait == 0 {

@@ -9,12 +9,12 @@ import (
 
 const tagAdmin = "Identity"
 
-// newTenant asks for a tenant.
+// newTenant is the request to create a tenant.
 type newTenant struct {
 	ID string `json:"id"`
 }
 
-// revoked answers the end of a key.
+// revoked is the answer to the revocation of a key.
 type revoked struct {
 	ID      string `json:"id"`
 	Revoked bool   `json:"revoked"`

@@ -11,13 +11,14 @@ import (
 )
 
 const (
-	// checkTime bounds one check of the store, and checksPerHour how many of
-	// them a process makes, whoever asks: each reads everything.
+	// checkTime bounds one check of the store, and checksPerHour the number of
+	// checks of a process, for all callers together: each check reads
+	// everything.
 	checkTime     = 90 * time.Second
 	checksPerHour = 6
 )
 
-// heldHeads is what POST /doctor takes.
+// heldHeads is the body of POST /doctor.
 type heldHeads struct {
 	// Held are heads of audit logs that were kept elsewhere.
 	Held []gatehouse.LogHead `json:"held,omitempty"`
@@ -52,7 +53,7 @@ func (s *Server) checkRoutes() []route {
 	}}
 }
 
-// storeChecks makes one check at a time, and few.
+// storeChecks runs one check at a time, and only a few per hour.
 type storeChecks struct {
 	service gatehouse.CheckService
 	time    time.Duration

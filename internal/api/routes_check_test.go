@@ -68,7 +68,7 @@ func TestCheckStore(t *testing.T) {
 	wantCode(t, checkRequest.send(without), gatehouse.CodeNotFound)
 }
 
-// Only whoever administers the whole installation sees all tenants' ids.
+// Only an administrator of the default tenant sees the ids of all tenants.
 func TestCheckStoreIsForTheDefaultTenant(t *testing.T) {
 	t.Parallel()
 	checks := &storeChecks{time: time.Minute, hour: newWindow(1), service: checkFunc(func(context.Context, []gatehouse.LogHead) (*gatehouse.StoreCheck, error) {

@@ -9,14 +9,14 @@ import (
 
 const tagDecisions = "Decisions"
 
-// refusals are what every way to decide one action can meet.
+// refusals are the errors that every way of deciding one action can return.
 var refusals = []gatehouse.Code{
 	gatehouse.CodeDigestMismatch, gatehouse.CodeTargetChanged, gatehouse.CodeExpired,
 	gatehouse.CodeConfirmation, gatehouse.CodeSelfApproval, gatehouse.CodeAlreadyVoted,
 	gatehouse.CodeCeilingExceeded, gatehouse.CodeAuthorityRevoked,
 }
 
-// shortDecision is the body of the idempotent form.
+// shortDecision is the body of the short, idempotent form.
 type shortDecision struct {
 	Notes   string           `json:"notes,omitempty"`
 	Digest  gatehouse.Digest `json:"digest,omitempty"`
@@ -52,8 +52,8 @@ func (s *Server) decisionRoutes() []route {
 	}
 }
 
-// shortForm is approve or reject by action or approval id: repeated by
-// whomever, it answers 200 while the decision that it asks for stands.
+// shortForm approves or rejects by action or approval id. A repeat by anybody
+// gets 200 as long as the requested decision stands.
 func (s *Server) shortForm(verb string, kind gatehouse.DecisionKind) route {
 	return route{
 		method: "POST", path: "/approvals/{id}/" + verb, name: verb, tag: tagDecisions,

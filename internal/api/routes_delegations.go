@@ -7,10 +7,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// delegators may make delegations.
+// delegators may create delegations.
 var delegators = []gatehouse.Role{gatehouse.RoleApprover, gatehouse.RoleAdmin}
 
-// delegationRoutes let people answer for others who are away.
+// delegationRoutes let people delegate their answers while they are away.
 func (s *Server) delegationRoutes() []route {
 	d := s.cfg.Delegations
 	if d == nil {

@@ -11,19 +11,19 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// The pace of a stream of events.
+// The timing of an event stream.
 const (
-	// eventBeat keeps proxies from closing a stream, and finds out that its key has
-	// been revoked.
+	// eventBeat is the interval of keep-alive messages. They keep proxies from
+	// closing the stream and detect that its key was revoked.
 	eventBeat = 15 * time.Second
-	// eventRetry is how long a client waits before it connects again.
+	// eventRetry is the time after which a client reconnects.
 	eventRetry = 2 * time.Second
 	// maxEventTypes bounds the types of one stream.
 	maxEventTypes = 50
 	mediaEvents   = "text/event-stream"
 )
 
-// eventRoutes stream what happens.
+// eventRoutes stream the events of the log.
 func (s *Server) eventRoutes() []route {
 	if s.cfg.Events == nil {
 		return nil
@@ -85,7 +85,7 @@ func (s *Server) streamEvents(ctx context.Context, c *call) (reply, error) {
 		return reply{}, err
 	}
 	defer over()
-	page, err := s.cfg.Events.ReadEvents(ctx, f) // what cannot be read is an answer, not the end of a stream
+	page, err := s.cfg.Events.ReadEvents(ctx, f) // a failed first read is answered as an error, not as an ended stream
 	if err != nil {
 		return reply{}, err
 	}
@@ -102,11 +102,12 @@ func (s *Server) streamEvents(ctx context.Context, c *call) (reply, error) {
 		var b strings.Builder
 		for _, e := range page.Events {
 			b.WriteString("id: " + strconv.FormatInt(e.Index, 10) + "\nevent: " + lineOf(e.Type) + "\ndata: ")
-			b.Write(e.Body) // canonical JSON has no line ends
+			b.Write(e.Body) // canonical JSON has no line breaks
 			b.WriteString("\n\n")
 		}
 		if len(page.Events) == 0 {
-			// An id alone moves the client's Last-Event-ID past what is not for it.
+			// An id alone moves the client's Last-Event-ID past entries that
+			// are not for it.
 			b.WriteString("id: " + strconv.FormatInt(page.Last, 10) + "\n: still here\n\n")
 		}
 		if !send(c.w, b.String()) || ctx.Err() != nil {
@@ -115,7 +116,7 @@ func (s *Server) streamEvents(ctx context.Context, c *call) (reply, error) {
 		if time.Since(checked) >= s.eventBeat() {
 			checked = time.Now()
 			if _, err := s.cfg.Auth.Authenticate(ctx, c.secret); err != nil {
-				return reply{written: true}, nil // the client connects again, and is told
+				return reply{written: true}, nil // the client reconnects and gets the error
 			}
 		}
 		f.After = &page.Last
@@ -125,7 +126,7 @@ func (s *Server) streamEvents(ctx context.Context, c *call) (reply, error) {
 	}
 }
 
-// eventBeat is the pace of this server.
+// eventBeat returns the keep-alive interval of this server.
 func (s *Server) eventBeat() time.Duration {
 	if s.cfg.EventBeat > 0 {
 		return s.cfg.EventBeat
@@ -141,5 +142,5 @@ func send(w http.ResponseWriter, text string) bool {
 	return http.NewResponseController(w).Flush() == nil
 }
 
-// lineOf keeps a field of a stream on its line.
+// lineOf keeps a field of a stream on one line.
 func lineOf(s string) string { return strings.NewReplacer("\n", " ", "\r", " ").Replace(s) }

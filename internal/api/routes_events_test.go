@@ -14,7 +14,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// eventLog has ten entries, of which the even ones are the caller's.
+// eventLog has ten entries; the caller may read the even ones.
 type eventLog struct {
 	mu    sync.Mutex
 	asked []gatehouse.EventFilter
@@ -45,7 +45,7 @@ func (l *eventLog) ReadEvents(ctx context.Context, f gatehouse.EventFilter) (*ga
 	return page, nil
 }
 
-// revocable is an authenticator whose keys can end.
+// revocable is an authenticator whose keys can be revoked.
 type revocable struct {
 	*fake
 	mu    sync.Mutex
@@ -79,13 +79,13 @@ func stream(t *testing.T, base, path, last string) (head, *bufio.Scanner) {
 	return head{resp.StatusCode, resp.Header.Get("Content-Type")}, bufio.NewScanner(resp.Body)
 }
 
-// head is the beginning of an answer.
+// head is the beginning of a response.
 type head struct {
 	status int
 	kind   string
 }
 
-// frames reads so many frames of a stream.
+// frames reads n frames of a stream.
 func frames(t *testing.T, lines *bufio.Scanner, n int) (list []string) {
 	t.Helper()
 	frame := ""
@@ -99,8 +99,8 @@ func frames(t *testing.T, lines *bufio.Scanner, n int) (list []string) {
 	return list
 }
 
-// TestEventStream: each event has its index as id, a stream begins after the last one
-// that was read, and says that it lives; it ends with its key.
+// TestEventStream: each event's id is its index, a stream starts after the last
+// event that was read, sends keep-alives, and ends when its key is revoked.
 func TestEventStream(t *testing.T) {
 	t.Parallel()
 	log, auth := &eventLog{}, &revocable{fake: newFake()}

@@ -7,7 +7,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// deletedGroup answers the end of a group.
+// deletedGroup is the answer to the deletion of a group.
 type deletedGroup struct {
 	Name    string `json:"name"`
 	Deleted bool   `json:"deleted"`

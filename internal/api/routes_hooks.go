@@ -10,23 +10,24 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Hooks takes the deliveries of webhooks.
+// Hooks receives the deliveries of webhooks.
 type Hooks interface {
-	// Receive begins the run that a delivery to a tenant's workflow asks for. A
-	// repeated one answers with the run that it began first, and replayed true;
-	// one that asks for nothing, such as a ping, with nil. The context has no
-	// caller: the signature among headers and body is the authority. One that is
-	// missing or wrong is an error with code bad_signature; a tenant or workflow
-	// that is not there, or takes no webhooks, one with code not_found.
+	// Receive starts the run that a delivery to a tenant's workflow requests. A
+	// repeated delivery returns the run that it started first, and replayed
+	// true. A delivery that requests nothing, such as a ping, returns nil. The
+	// context has no caller: the signature over headers and body is the
+	// authority. A missing or wrong signature is an error with code
+	// bad_signature. A tenant or workflow that does not exist, or takes no
+	// webhooks, is an error with code not_found.
 	Receive(ctx context.Context, tenant, workflow string, h http.Header, body []byte) (run *gatehouse.Run, replayed bool, err error)
 }
 
-// received answers a delivery.
+// received is the answer to a delivery.
 type received struct {
 	RunID string `json:"run_id,omitempty"`
 }
 
-// hookRoute is served beside the pipeline, since nobody there has a key.
+// hookRoute is served outside the pipeline, because senders have no key.
 var hookRoute = route{
 	method: "POST", path: "/hooks/{workflow}", name: "receiveHook", tag: tagWorkflows,
 	summary: "Deliver a webhook",
@@ -37,7 +38,7 @@ var hookRoute = route{
 	codes: []gatehouse.Code{gatehouse.CodeBadSignature, gatehouse.CodeNotFound},
 }
 
-// serveHook checks what costs little first: anybody can send here.
+// serveHook makes the cheap checks first: anybody can send requests here.
 func (s *Server) serveHook() http.Handler {
 	observe := s.metrics.observer(&hookRoute)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -63,7 +64,7 @@ func (s *Server) receive(w http.ResponseWriter, r *http.Request) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	// Nobody keeps this buffer but the one who receives it.
+	// Not a pooled buffer: Receive may keep the body.
 	var body bytes.Buffer
 	if err := fill(&body, w, r, s.cfg.BodyTimeout); err != nil {
 		return 0, err
@@ -92,12 +93,12 @@ func (s *Server) receive(w http.ResponseWriter, r *http.Request) (int, error) {
 	return status, s.write(w, status, &call{}, out)
 }
 
-// noHook says the same whatever it is that is not there.
+// noHook returns the same error whichever part does not exist.
 func noHook() error { return gatehouse.E(gatehouse.CodeNotFound, "no such webhook") }
 
-// HookRate bounds deliveries: so many a second, with bursts of Burst. A rate of
-// 0 is the default's, one below 0 means no bound; a Burst of 0 is four times the
-// rate.
+// HookRate bounds deliveries to PerSecond, with bursts of Burst. PerSecond 0
+// means the default rate, a negative value no bound. Burst 0 means four times
+// the rate.
 type HookRate struct {
 	PerSecond float64
 	Burst     int
@@ -119,12 +120,12 @@ func (r HookRate) or(common HookRate) HookRate {
 	return r
 }
 
-// hookLimits bounds deliveries: those of an address to one workflow, so that
-// one does not crowd out another, and all of an address, so that made-up names
-// buy nothing.
+// hookLimits bounds deliveries of an address to one workflow, so that one
+// workflow does not crowd out another, and of an address in total, so that
+// invented names gain nothing.
 type hookLimits struct {
 	one, all *buckets
-	own      map[string]*buckets // of workflows that have a rate of their own
+	own      map[string]*buckets // of workflows with their own rate
 }
 
 func newHookLimits(common HookRate, own map[string]HookRate) hookLimits {

@@ -16,7 +16,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// delivery is one whose signature, to the fake, is right.
+// delivery returns a delivery with a valid signature for the fake.
 func delivery(body string) request {
 	return request{
 		method: "POST", path: "/api/v1/hooks/triage", body: body,
@@ -49,7 +49,7 @@ func TestHookAnswers(t *testing.T) {
 	if w := r.send(s); w.Code >= 300 {
 		t.Errorf("with a tenant: %d %s", w.Code, w.Body)
 	}
-	// A key changes nothing: who has one is not looked at.
+	// A key has no effect: it is not even checked.
 	r.key = "gth_nobody"
 	if w := r.send(s); w.Code >= 300 {
 		t.Errorf("with an unknown key: %d %s", w.Code, w.Body)
@@ -80,7 +80,7 @@ func TestHookRefusals(t *testing.T) {
 			t.Errorf("%s: %d %v", method, w.Code, w.Header())
 		}
 	}
-	// Other errors are told as everywhere, without their causes.
+	// Other errors are reported as usual, without their causes.
 	f.err = errors.New("secret: the disk is full")
 	w := delivery("{}").send(s)
 	wantCode(t, w, gatehouse.CodeInternal)
@@ -89,8 +89,8 @@ func TestHookRefusals(t *testing.T) {
 	}
 }
 
-// TestHookNamesCannotBeToldApart compares the answers to whatever is not there,
-// which must differ in nothing but the path that was asked for.
+// TestHookNamesCannotBeToldApart compares the answers for whatever does not
+// exist. They may differ only in the requested path.
 func TestHookNamesCannotBeToldApart(t *testing.T) {
 	t.Parallel()
 	f := newFake()
@@ -108,7 +108,7 @@ func TestHookNamesCannotBeToldApart(t *testing.T) {
 	if len(answers) != 1 {
 		t.Errorf("%d different answers: %v", len(answers), answers)
 	}
-	if n := f.count("Receive"); n != 2 { // what cannot be a name is asked of nobody
+	if n := f.count("Receive"); n != 2 { // invalid names are not looked up
 		t.Errorf("Receive ran %d times", n)
 	}
 }
@@ -142,8 +142,8 @@ func TestHookLimits(t *testing.T) {
 		{"192.0.2.1:1", "x2", 404},                 // …
 		{"192.0.2.1:1", "x3", 404},                 // …
 		{"192.0.2.1:1", "x4", 404},                 // the eighth of the address
-		{"192.0.2.1:1", "x5", 429},                 // made-up names buy nothing
-		{"[::ffff:192.0.2.1]:1", "x6", 429},        // nor does the address in another form
+		{"192.0.2.1:1", "x5", 429},                 // invented names gain nothing
+		{"[::ffff:192.0.2.1]:1", "x6", 429},        // nor does another form of the address
 		{"[2001:db8::1]:1", "triage", 202},         // one sender
 		{"[2001:db8::2%eth0]:1", "triage", 202},    // has a whole /64
 		{"[2001:db8::ffff]:1", "triage", 429},      // …
@@ -219,7 +219,7 @@ func TestSlowDeliveries(t *testing.T) {
 	}
 }
 
-// TestWithoutRuns: a server without the services has none of their routes.
+// TestWithoutRuns: without the services, their routes do not exist.
 func TestWithoutRuns(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, newFake(), func(c *Config) { c.Runs, c.Workers, c.Hooks = nil, nil, nil })
@@ -238,7 +238,7 @@ func TestWithoutRuns(t *testing.T) {
 	}
 }
 
-// TestServiceLookup asks the services what is there, and calls nothing else.
+// TestServiceLookup asks the services what exists, and calls nothing else.
 func TestServiceLookup(t *testing.T) {
 	t.Parallel()
 	f := newFake()
@@ -254,8 +254,8 @@ func TestServiceLookup(t *testing.T) {
 	}
 }
 
-// TestHookRates: a workflow with a rate of its own has that, and an address may
-// send four times the greatest to all.
+// TestHookRates: a workflow's own rate applies to it, and an address may send
+// four times the largest rate in total.
 func TestHookRates(t *testing.T) {
 	t.Parallel()
 	l := newHookLimits(HookRate{PerSecond: 0.001, Burst: 2}, map[string]HookRate{
@@ -271,7 +271,7 @@ func TestHookRates(t *testing.T) {
 			t.Errorf("%s: delivery %d: %v", workflow, most, err)
 		}
 	}
-	// Nine were taken and four refused by now, of twenty in all.
+	// Nine were allowed and four refused so far, of twenty in total.
 	for range 7 {
 		_ = l.take("192.0.2.9", "other")
 	}

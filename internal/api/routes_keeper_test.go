@@ -25,7 +25,8 @@ func (f *fake) CheckRoles(ctx context.Context) (*gatehouse.RoleCheck, error) {
 	return use[*gatehouse.RoleCheck](ctx, f, "CheckRoles", "", nil)
 }
 
-// TestKeeper: who may call what, and what is refused before anything is done.
+// TestKeeper checks who may call what, and what is refused before anything is
+// done.
 func TestKeeper(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, newFake())

@@ -7,7 +7,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// linkKeyRoutes manage the keys that sign the links of mails.
+// linkKeyRoutes manage the keys that sign the links in mails.
 func (s *Server) linkKeyRoutes() []route {
 	k := s.cfg.LinkKeys
 	if k == nil {

@@ -7,12 +7,12 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// noticeIDs names the notices to dismiss.
+// noticeIDs lists the notices to dismiss.
 type noticeIDs struct {
 	IDs []string `json:"ids"`
 }
 
-// dismissed answers how many of them were still shown.
+// dismissed is the number of them that were still shown.
 type dismissed struct {
 	Dismissed int `json:"dismissed"`
 }

@@ -9,7 +9,7 @@ import (
 
 const tagNotifications = "Notifications"
 
-// notificationID and channelName name what is acted on.
+// notificationID and channelName identify the object of a request.
 type notificationID struct {
 	ID string `json:"id"`
 }

@@ -10,7 +10,7 @@ import (
 
 const tagPolicy = "Policies"
 
-// policySource carries a policy's YAML.
+// policySource is a policy's YAML.
 type policySource struct {
 	Source string `json:"source"`
 }
@@ -92,7 +92,7 @@ func (s *Server) policyRoutes() []route {
 	}
 }
 
-// versionOf reads a policy's number from the path; what is none names nothing.
+// versionOf parses a policy version from the path; anything else is not found.
 func versionOf(id string) (int, error) {
 	version, err := strconv.Atoi(id)
 	if err != nil || version < 1 || strconv.Itoa(version) != id {

@@ -12,11 +12,12 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/card"
 )
 
-// reviewAnswer is a review with all that a mail, a page or a program shows of it.
+// reviewAnswer is a review with everything that a mail, a page or a program
+// shows of it.
 type reviewAnswer struct {
 	gatehouse.OpenReview
 	Sentence string `json:"sentence,omitempty"`
-	// ProjectID, Feature, Edge, Iteration and FeatureVectorState are those of the
+	// ProjectID, Feature, Edge, Iteration and FeatureVectorState come from the
 	// proposal's context.
 	ProjectID          gatehouse.JSON          `json:"project_id,omitempty"`
 	Feature            gatehouse.JSON          `json:"feature,omitempty"`
@@ -24,32 +25,32 @@ type reviewAnswer struct {
 	Iteration          gatehouse.JSON          `json:"iteration,omitempty"`
 	FeatureVectorState gatehouse.JSON          `json:"feature_vector_state,omitempty"`
 	ArtifactDiff       *gatehouse.ArtifactDiff `json:"artifact_diff,omitempty"`
-	// EvaluatorResults are the evaluations by kind.
+	// EvaluatorResults are the evaluations, grouped by kind.
 	EvaluatorResults map[string][]gatehouse.Evaluation `json:"evaluator_results,omitempty"`
 	Options          []reviewOption                    `json:"options"`
 	CallbackURLs     *callbackURLs                     `json:"callback_urls,omitempty"`
 }
 
-// reviewOption is one answer that can be given.
+// reviewOption is one possible answer.
 type reviewOption struct {
 	Decision gatehouse.DecisionKind `json:"decision"`
 	Path     string                 `json:"path"`
 }
 
-// callbackURLs are where people answer.
+// callbackURLs are the pages on which people answer.
 type callbackURLs struct {
 	Approve   string    `json:"approve"`
 	Reject    string    `json:"reject"`
 	ExpiresAt time.Time `json:"expires_at"`
 }
 
-// reviewBody is what an answer may carry besides its path.
+// reviewBody is the optional body of an answer.
 type reviewBody struct {
 	Reason string `json:"reason,omitempty"`
 	Code   string `json:"code,omitempty"`
 }
 
-// The bounds of those who have a link and no key, by address.
+// The bounds, per address, on callers with a link and no key.
 const (
 	reviewsPerSecond = 20
 	reviewBurst      = 100
@@ -72,7 +73,8 @@ var (
 	}
 )
 
-// reviewRoutes are served beside the pipeline, since who has a link has no key.
+// reviewRoutes are served outside the pipeline, because a holder of a link has
+// no key.
 var reviewRoutes = []route{
 	{
 		method: "GET", path: "/reviews/{review_id}", name: "getReview", tag: tagDecisions, open: true,
@@ -176,7 +178,7 @@ func (s *Server) readReview(ctx context.Context, id, token string) (*reviewAnswe
 		return out, nil
 	}
 	a := *open.Action
-	a.Callback = nil // it is the proposer's
+	a.Callback = nil // belongs to the proposer
 	out.Action = &a
 	out.Sentence, out.ArtifactDiff = card.Sentence(&a), a.ArtifactDiff
 	out.EvaluatorResults = make(map[string][]gatehouse.Evaluation)

@@ -10,13 +10,13 @@ import (
 
 const tagRuns = "Runs"
 
-// steerers may stop a run and begin it again; signalers may send it an event.
+// steerers may stop and retry a run; signalers may send it an event.
 var (
 	steerers  = []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleOperator}
 	signalers = []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleOperator, gatehouse.RoleWorker}
 )
 
-// cancelRun says why a run is to stop.
+// cancelRun is the reason for canceling a run.
 type cancelRun struct {
 	Reason string `json:"reason,omitempty"`
 }
@@ -27,8 +27,8 @@ type newSignal struct {
 	Data gatehouse.JSON `json:"data,omitempty"`
 }
 
-// Runs are read with any key, as far as its holder may: an agent reads its own,
-// and who is a worker and nothing else finds none.
+// Any key can read the runs that its holder may read: an agent its own; a
+// principal that is only a worker finds none.
 func (s *Server) runRoutes() []route {
 	if s.cfg.Runs == nil {
 		return nil
@@ -114,7 +114,7 @@ func (s *Server) runRoutes() []route {
 	}
 }
 
-// getRun reads a run, and waits when it is asked to.
+// getRun reads a run, and waits for a change if asked to.
 func (s *Server) getRun(ctx context.Context, c *call) (reply, error) {
 	wait := c.query.wait()
 	if wait == 0 {
@@ -129,14 +129,14 @@ func (s *Server) getRun(ctx context.Context, c *call) (reply, error) {
 	return answer(s.cfg.Runs.WaitRun(ctx, c.id, wait))
 }
 
-// outlast keeps the server's own limit on writing from cutting a wait short. A
-// writer that has no deadline needs none.
+// outlast extends the server's write deadline beyond a wait. A writer without
+// deadlines needs none.
 func (c *call) outlast(wait time.Duration) {
 	_ = http.NewResponseController(c.w).SetWriteDeadline(time.Now().Add(wait + 30*time.Second))
 }
 
-// wait is outlast for what waits for something to happen, of which a principal may
-// have so many at a time.
+// wait is outlast for a request that waits for something to happen. A principal
+// may have only so many of those.
 func (c *call) wait(wait time.Duration) error {
 	c.outlast(wait)
 	if wait <= 0 || c.over != nil {
@@ -162,7 +162,7 @@ func (s *Server) getRunEvidence(ctx context.Context, c *call) (reply, error) {
 		return reply{value: b}, nil
 	}
 	h.Set("ETag", `"`+b.SHA256+`"`)
-	// The id is the store's, and so made of letters, digits and underscores.
+	// A store id has only letters, digits and underscores.
 	h.Set("Content-Disposition", `attachment; filename="evidence-`+b.RunID+`.zip"`)
 	writeBytes(c.w, http.StatusOK, headerZip, b.Archive)
 	return reply{written: true}, nil

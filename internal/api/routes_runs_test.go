@@ -48,8 +48,8 @@ func TestRunEvidence(t *testing.T) {
 	}
 }
 
-// TestClientChecksTheArchive gives the client an archive that is not the one
-// whose hash is stored.
+// TestClientChecksTheArchive gives the client an archive that does not match
+// the stored hash.
 func TestClientChecksTheArchive(t *testing.T) {
 	t.Parallel()
 	f := newFake()
@@ -76,8 +76,8 @@ func TestClientTellsWhatItCausedOfRuns(t *testing.T) {
 	}
 }
 
-// TestClientRetriesOfApplying loses the first answer: a source that is stored
-// twice is one version.
+// TestClientRetriesOfApplying loses the first answer: applying a source twice
+// makes one version.
 func TestClientRetriesOfApplying(t *testing.T) {
 	t.Parallel()
 	f := newFake()
@@ -90,7 +90,7 @@ func TestClientRetriesOfApplying(t *testing.T) {
 	if _, _, err := c.ApplyWorkflow(t.Context(), "triage", "a: 1\n"); err != nil || f.count("ApplyWorkflow") != 2 {
 		t.Errorf("%v after %d calls", err, f.count("ApplyWorkflow"))
 	}
-	// A lease whose answer was lost is not asked for again behind one's back.
+	// A lease whose answer was lost is not requested again automatically.
 	lossy := httptest.NewServer(&lossyHandler{next: newServer(t, f), lose: 1})
 	defer lossy.Close()
 	if c, err = client.New(lossy.URL, "gth_all", client.WithRetries(2, time.Millisecond)); err != nil {
@@ -101,8 +101,8 @@ func TestClientRetriesOfApplying(t *testing.T) {
 	}
 }
 
-// TestLongPollsOutlastTheServer goes over real connections whose server would
-// cut answers off long before the waits are over, and ends with the client.
+// TestLongPollsOutlastTheServer uses real connections on a server whose write
+// time-out is much shorter than the waits, and ends with the client.
 func TestLongPollsOutlastTheServer(t *testing.T) {
 	t.Parallel()
 	for name, r := range map[string]request{

@@ -7,7 +7,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// targetRoutes take in what changes in the target systems.
+// targetRoutes take reports of changes in target systems.
 func (s *Server) targetRoutes() []route {
 	t := s.cfg.Targets
 	if t == nil {

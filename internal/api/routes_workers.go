@@ -12,11 +12,11 @@ import (
 
 const tagWorkers = "Workers"
 
-// leaseLost is what every call of a lease's holder can meet.
+// leaseLost is the error that every call of a lease's holder can return.
 var leaseLost = []gatehouse.Code{gatehouse.CodeLeaseLost}
 
-// Leases and heartbeats heed no Idempotency-Key: to answer with an old lease
-// would be to lie about it, and a lost one runs out by itself.
+// Leases and heartbeats ignore Idempotency-Key: an old lease would be a false
+// answer, and a lost lease expires by itself.
 func (s *Server) workerRoutes() []route {
 	if s.cfg.Workers == nil {
 		return nil
@@ -112,9 +112,9 @@ func (s *Server) pushLeaseRoutes() []route {
 	}
 }
 
-// The bounds of what workers send.
+// Bounds on what workers send.
 const (
-	// maxTools bounds the names in one request for leases.
+	// maxTools bounds the tool names in one request for leases.
 	maxTools = 50
 	// maxUsage bounds the model calls that one step reports.
 	maxUsage      = 100

@@ -9,8 +9,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestWorkerBodies sends what workers may say, and what they may not: nothing
-// of the latter comes to the use case.
+// TestWorkerBodies sends valid and invalid bodies of workers; invalid ones must
+// not reach the use case.
 func TestWorkerBodies(t *testing.T) {
 	t.Parallel()
 	long := func(n int) string { return strings.Repeat("x", n) }
@@ -18,7 +18,7 @@ func TestWorkerBodies(t *testing.T) {
 	const usage = `{"provider":"openai","model":"m","input_tokens":1,"output_tokens":2,"cost":"0.1","currency":"USD"}`
 	for _, tt := range []struct {
 		path, body string
-		at         string // the pointer of what is wrong, "" for nothing
+		at         string // the pointer of the error, "" for none
 	}{
 		{"/steps/lease", `{"tools":["page"]}`, ""},
 		{"/steps/lease", `{"tools":["page","mail"],"max":100,"wait":"60s","lease":"1h","worker":"w"}`, ""},
@@ -101,14 +101,14 @@ func TestWorkerBodies(t *testing.T) {
 	}
 }
 
-func TestUnbuiltCallbackOfAWorkersProposal(t *testing.T) {
+func TestCallbackOfAWorkersProposal(t *testing.T) {
 	t.Parallel()
-	body := `{"generation":1,"action":` + strings.Replace(goodProposal, "{", `{"callback":{"type":"nats","url":"nats://x/y"},`, 1) + `}`
+	body := `{"generation":1,"action":` + strings.Replace(goodProposal, "{", `{"callback":{"type":"nats","subject":"a.*"},`, 1) + `}`
 	r := request{method: "POST", path: Prefix + "/steps/stp_1/propose", key: "gth_work", body: body}
-	wantCode(t, r.send(newServer(t, newFake())), gatehouse.CodeUnsupported)
+	wantCode(t, r.send(newServer(t, newFake())), gatehouse.CodeInvalid)
 }
 
-// TestLeasesAreABareList: the contract has them as a bare list, which is
+// TestLeasesAreABareList: the contract defines leases as a bare list, which is
 // empty and not null when there are none.
 func TestLeasesAreABareList(t *testing.T) {
 	t.Parallel()
@@ -133,7 +133,7 @@ func TestLeasesAreABareList(t *testing.T) {
 	}
 }
 
-// TestStaleLeases: lease_lost comes out as 409, from every call of a holder.
+// TestStaleLeases: every call of a holder answers lease_lost as 409.
 func TestStaleLeases(t *testing.T) {
 	t.Parallel()
 	f := newFake()

@@ -80,7 +80,7 @@ func (s *Server) workflowRoutes() []route {
 	}
 }
 
-// runReads are reads of one run beside those of runRoutes.
+// runReads are reads of one run, in addition to those of runRoutes.
 func (s *Server) runReads() []route {
 	if s.cfg.Runs == nil {
 		return nil
@@ -100,7 +100,7 @@ type workflowView struct {
 	*gatehouse.Workflow
 	Versions int                         `json:"versions"`
 	Runs     map[gatehouse.RunStatus]int `json:"runs"`
-	// FailureRate is between 0 and 1, null when no run has ended.
+	// FailureRate is between 0 and 1; null when no run has ended.
 	FailureRate *float64 `json:"failure_rate"`
 }
 

@@ -66,7 +66,8 @@ func TestApplyWorkflowRefuses(t *testing.T) {
 	if w := r.send(s); w.Code != http.StatusCreated {
 		t.Errorf("a body of the greatest size: %d %s", w.Code, w.Body)
 	}
-	// What is wrong with a source is told with its lines, and leaves no ETag.
+	// The problems of a source are reported with line numbers, and without an
+	// ETag.
 	e := &gatehouse.Error{Code: gatehouse.CodeInvalid, Detail: "2:7: unknown key", Violations: gatehouse.Violations{{Pointer: "/source", Detail: "2:7: unknown key"}}}
 	f.err = e
 	w := r.send(s)

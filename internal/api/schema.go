@@ -12,7 +12,7 @@ import (
 
 const schemaPrefix = "#/components/schemas/"
 
-// The schemas of the domain's scalar types, which a generator cannot guess.
+// The schemas of the domain's scalar types, which the generator cannot derive.
 var scalars = map[reflect.Type]func() *huma.Schema{
 	typeOf[gatehouse.JSON](): func() *huma.Schema {
 		return &huma.Schema{Description: "Any JSON value. Numbers come back digit for digit."}
@@ -105,9 +105,9 @@ func newRegistry() huma.Registry {
 	return r
 }
 
-// finish turns what the generator says of our types into what the encoder
-// writes: lists are never null, pointers to objects can be, and answers may
-// grow members that requests must not have.
+// finish adapts the generated schemas to what the encoder writes: lists are
+// never null, pointers to objects can be, and answers may have additional
+// members, which requests must not have.
 func finish(r huma.Registry, requests []reflect.Type) {
 	closed := make(map[string]bool)
 	for _, t := range requests {

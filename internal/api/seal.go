@@ -13,11 +13,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Answers that show a new key or edit token are stored under the client's
-// Idempotency-Key like any other, and the store must not hold secrets. So
-// they are sealed with AES-256-GCM under a key that HKDF-SHA256 (RFC 5869)
-// derives from the API key of the request, which is stored nowhere: who can
-// repeat the request can open the answer, and nobody else.
+// An answer that shows a new key or edit token is stored under the client's
+// Idempotency-Key like any other, but the store must not hold secrets. So it is
+// sealed with AES-256-GCM, under a key that HKDF-SHA256 (RFC 5869) derives from
+// the request's API key, which is stored nowhere. Only someone who can repeat
+// the request can open the answer.
 
 // sealed is the stored form.
 type sealed struct {
@@ -36,7 +36,7 @@ func (c *call) cipher(req *gatehouse.IdempotencyRequest) (cipher.AEAD, error) {
 	return cipher.NewGCM(block)
 }
 
-// encodeSealed encodes an answer for the store.
+// encodeSealed encodes and seals an answer for the store.
 func (c *call) encodeSealed(req *gatehouse.IdempotencyRequest, value any) ([]byte, error) {
 	plain, err := c.encode(value)
 	if err != nil {
@@ -53,7 +53,7 @@ func (c *call) encodeSealed(req *gatehouse.IdempotencyRequest, value any) ([]byt
 	return json.Marshal(sealed{aead.Seal(nonce, nonce, plain, []byte(req.Route))})
 }
 
-// unseal opens a stored answer. Under another API key than the first request's
+// unseal opens a stored answer. With another API key than the first request's,
 // it fails with code idempotency_key_reused.
 func (c *call) unseal(stored []byte) ([]byte, error) {
 	var box sealed

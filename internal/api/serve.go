@@ -13,7 +13,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// serve puts a route behind the pipeline.
+// serve wraps a route in the pipeline.
 func (s *Server) serve(rt *route) http.Handler {
 	observe := s.metrics.observer(rt)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -24,7 +24,7 @@ func (s *Server) serve(rt *route) http.Handler {
 	})
 }
 
-// guarded runs fn and answers its error or its panic.
+// guarded runs fn and writes its error or panic as a response.
 func (s *Server) guarded(w http.ResponseWriter, r *http.Request, id string, fn func() (int, error)) (status int) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -42,7 +42,7 @@ func (s *Server) guarded(w http.ResponseWriter, r *http.Request, id string, fn f
 	return status
 }
 
-// plain serves what stands outside the pipeline.
+// plain serves what is outside the pipeline.
 func (s *Server) plain(fn func(http.ResponseWriter, *http.Request) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id := requestID(w, r)
@@ -50,7 +50,7 @@ func (s *Server) plain(fn func(http.ResponseWriter, *http.Request) error) http.H
 	})
 }
 
-// authenticated is plain for those who have a key.
+// authenticated is plain for callers with a valid key.
 func (s *Server) authenticated(fn func(http.ResponseWriter, *http.Request) error) http.Handler {
 	return s.plain(func(w http.ResponseWriter, r *http.Request) error {
 		if _, _, err := s.authenticate(r); err != nil {
@@ -60,7 +60,7 @@ func (s *Server) authenticated(fn func(http.ResponseWriter, *http.Request) error
 	})
 }
 
-// pass is the pipeline: the order of its checks is the contract's.
+// pass is the pipeline; the contract fixes the order of its checks.
 func (s *Server) pass(w http.ResponseWriter, r *http.Request, rt *route, requestID string) (int, error) {
 	caller, key, err := s.caller(r, rt)
 	if err != nil {
@@ -124,8 +124,9 @@ func (s *Server) pass(w http.ResponseWriter, r *http.Request, rt *route, request
 	return status, s.write(w, status, c, out.value)
 }
 
-// refusal is what a caller is told who was not admitted: that what the path
-// names is not there, where that is so. Who is nobody is told nothing of it.
+// refusal returns the error for a refused caller: not_found if what the path
+// names does not exist, else err. An unproven presumed caller gets err, and so
+// learns nothing about existence.
 func (s *Server) refusal(ctx context.Context, rt *route, c *call, err error) error {
 	if p := c.caller.Presumed; p != nil && !p.Proven {
 		return err
@@ -136,7 +137,7 @@ func (s *Server) refusal(ctx context.Context, rt *route, c *call, err error) err
 	return err
 }
 
-// admit checks what can be checked without looking at the state.
+// admit makes the checks that need no state.
 func (s *Server) admit(ctx context.Context, r *http.Request, rt *route, c *call) (err error) {
 	p := c.caller.Principal
 	if err := s.entitle(ctx, r, rt, c); err != nil {
@@ -166,7 +167,7 @@ func (s *Server) admit(ctx context.Context, r *http.Request, rt *route, c *call)
 	return err
 }
 
-// entitle checks the role and the second secret that a route asks for.
+// entitle checks the role and the second secret that a route requires.
 func (s *Server) entitle(ctx context.Context, r *http.Request, rt *route, c *call) (err error) {
 	p := c.caller.Principal
 	if len(rt.roles) > 0 && !slices.ContainsFunc(rt.roles, p.Has) {
@@ -188,7 +189,7 @@ func roleRequired(rt *route) error {
 	return gatehouse.E(gatehouse.CodeRoleRequired, "this needs the role %s", anyOf(rt.roles)).With("roles", rt.roles)
 }
 
-// guarded says what the edit token is for.
+// guarded describes what the edit token protects.
 func (rt *route) guarded() string {
 	if rt.mints {
 		return "changing rights, credentials or rules"
@@ -196,11 +197,13 @@ func (rt *route) guarded() string {
 	return "deciding"
 }
 
-// caller finds out who asks. On routes whose use case proves it, that may be
-// whoever the secrets were last known to be: one who would get past the checks
-// before the use case, since only that one is proven right.
+// caller identifies the caller. On a route whose use case proves the caller,
+// this may be the caller last known by these secrets (presumed), but only one
+// who passes the checks before the use case: the use case proves only that the
+// presumption is right.
 func (s *Server) caller(r *http.Request, rt *route) (*gatehouse.Caller, string, error) {
-	// A short id is looked up before the use case, for a caller who is known.
+	// A short id is resolved before the use case, so its caller must be
+	// authenticated.
 	_, short := gatehouse.ShortID(rt.thing, r.PathValue("id"))
 	if s.presume != nil && rt.proves && !short {
 		key, token := bearer(r), editToken(r)
@@ -219,8 +222,8 @@ func (s *Server) caller(r *http.Request, rt *route) (*gatehouse.Caller, string, 
 	return &gatehouse.Caller{Principal: p}, key, nil
 }
 
-// lookUp makes a presumed caller one that is known. Its error is that of one
-// who is nobody, or may not do this, any more.
+// lookUp replaces a presumed caller with an authenticated one. It fails if the
+// secrets are no longer valid, or if the caller may no longer use the route.
 func (s *Server) lookUp(ctx context.Context, r *http.Request, rt *route, c *call) error {
 	if c.caller.Presumed == nil {
 		return nil
@@ -233,7 +236,7 @@ func (s *Server) lookUp(ctx context.Context, r *http.Request, rt *route, c *call
 	return s.entitle(ctx, r, rt, c)
 }
 
-// authenticate reads the one credential there is, Authorization: Bearer.
+// authenticate reads the only credential, Authorization: Bearer.
 func (s *Server) authenticate(r *http.Request) (p *gatehouse.Principal, key string, err error) {
 	if key = bearer(r); key == "" {
 		return nil, "", unauthenticated()
@@ -267,7 +270,7 @@ func bearer(r *http.Request) string {
 	return key
 }
 
-// editToken returns the second secret of a request, "" for none.
+// editToken returns the edit token of a request, "" for none.
 func editToken(r *http.Request) string {
 	token := r.Header["X-Edit-Token"]
 	if len(token) != 1 || len(token[0]) > 512 {
@@ -288,8 +291,8 @@ func (s *Server) stepUp(ctx context.Context, r *http.Request, p *gatehouse.Princ
 	return s.cfg.Auth.CheckEditToken(ctx, p, token)
 }
 
-// channel is what the decision is recorded to have come through: what the server
-// knows. Where the client names a channel, that is recorded as the client's word.
+// channel returns the channel to record for a decision, as the server knows it.
+// A channel that the client names is recorded as the client's claim.
 func channel(r *http.Request, rt *route) gatehouse.Channel {
 	switch {
 	case rt.via != "":

@@ -6,8 +6,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// These checks need no look at the state, so they come before it: an approval
-// without a digest is 422 even when the action has expired.
+// These checks need no state, so they come first: an approval without a digest
+// is 422 even if the action has expired.
 
 func checkNotes(v *gatehouse.Violations, pointer, notes string) {
 	if len(notes) > gatehouse.MaxNotesBytes {

@@ -12,26 +12,26 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// workbench is a service of workers whose steps are ready when they are put on
-// it: leases with generations that run out, heartbeats that tell to cancel,
-// answers kept by Idempotency-Key. Pushes are the fake's.
+// workbench is a worker service whose steps are ready as soon as they are put
+// on it. It has leases with generations that expire, heartbeats that report
+// cancellation, and stored answers by Idempotency-Key. Pushes are the fake's.
 type workbench struct {
 	*fake
 	mu      sync.Mutex
 	steps   []*benchStep
-	changed chan struct{} // closed, and made anew, with every change
+	changed chan struct{} // closed and replaced with every change
 	answers map[string]any
-	most    int // steps that ran at a time
-	batch   int // the most that one request leased
+	most    int // maximum of steps that ran at the same time
+	batch   int // maximum that one request leased
 	lose    string
 }
 
-// benchStep is a step with what was said of it.
+// benchStep is a step and what was reported for it.
 type benchStep struct {
 	gatehouse.Step
 	cancel     bool
 	heartbeats int
-	refused    int // calls that met lease_lost
+	refused    int // calls that got lease_lost
 	failures   []gatehouse.StepFailure
 	proposed   bool
 }
@@ -51,8 +51,8 @@ func newWorkbench(t *testing.T) (*workbench, *httptest.Server) {
 	return b, server
 }
 
-// loses reports whether the answer to a request is to be lost on its way: the
-// first one under lose.
+// loses reports whether to lose the answer to a request: the first one under
+// lose.
 func (b *workbench) loses(path string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -63,7 +63,7 @@ func (b *workbench) loses(path string) bool {
 	return true
 }
 
-// anything has whatever it is asked for.
+// anything has every thing that it is asked for.
 type anything struct{}
 
 func (anything) Exists(context.Context, string, string) error { return nil }
@@ -80,13 +80,13 @@ func (b *workbench) put(key string, input gatehouse.JSON) *benchStep {
 	return s
 }
 
-// tell wakes all who wait. The lock is held.
+// tell wakes all waiters. The lock is held.
 func (b *workbench) tell() {
 	close(b.changed)
 	b.changed = make(chan struct{})
 }
 
-// do changes the bench, or looks at it.
+// do changes or reads the bench.
 func (b *workbench) do(fn func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -94,7 +94,7 @@ func (b *workbench) do(fn func()) {
 	b.tell()
 }
 
-// until waits for a condition of what is on the bench.
+// until waits for a condition on the bench.
 func (b *workbench) until(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	limit := time.NewTimer(time.Minute)
@@ -114,7 +114,7 @@ func (b *workbench) until(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// is waits for a step's state.
+// is waits for a step's status.
 func (b *workbench) is(t *testing.T, s *benchStep, status gatehouse.StepStatus) {
 	t.Helper()
 	b.until(t, fmt.Sprintf("%s to be %s", s.Key, status), func() bool { return s.Status == status })
@@ -168,7 +168,7 @@ func (b *workbench) lease(r gatehouse.LeaseRequest) (out []gatehouse.LeasedStep)
 	return out
 }
 
-// hold calls fn for the holder of a lease, once under an Idempotency-Key.
+// hold calls fn for the holder of a lease, once per Idempotency-Key.
 func hold[T any](ctx context.Context, b *workbench, id string, generation int, fn func(*benchStep) T) (out T, err error) {
 	c, err := gatehouse.CallerFrom(ctx)
 	if err != nil {

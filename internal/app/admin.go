@@ -17,8 +17,8 @@ func admin(ctx context.Context) (*gatehouse.Caller, error) {
 	return c, require(c, gatehouse.RoleAdmin)
 }
 
-// CreatePrincipal makes a principal with its first key, and, for a person, an
-// edit token. Both are shown this once.
+// CreatePrincipal makes a principal with its first key, and, for a person, an edit
+// token. Both secrets are shown only in this answer.
 func (g *Gate) CreatePrincipal(ctx context.Context, r gatehouse.NewPrincipal) (*gatehouse.Credentials, error) {
 	c, err := g.minter(ctx)
 	if err != nil {
@@ -31,6 +31,7 @@ func (g *Gate) CreatePrincipal(ctx context.Context, r gatehouse.NewPrincipal) (*
 	if tenant != c.Principal.Tenant && c.Principal.Tenant != gatehouse.DefaultTenant {
 		return nil, gatehouse.E(gatehouse.CodeRoleRequired, "only an administrator of the tenant default makes the first principal of another")
 	}
+
 	p := &gatehouse.Principal{
 		ID: NewID("prn"), Tenant: tenant, Name: r.Name, Kind: r.Kind, Roles: r.Roles, Person: r.Person,
 	}
@@ -41,6 +42,7 @@ func (g *Gate) CreatePrincipal(ctx context.Context, r gatehouse.NewPrincipal) (*
 	if err := p.Validate(); err != nil {
 		return nil, err
 	}
+
 	key, keyHash := newSecret(keyPrefix)
 	out := &gatehouse.Credentials{ID: p.ID, Key: key, KeyID: NewID("key")}
 	if tenant != c.Principal.Tenant {
@@ -51,48 +53,42 @@ func (g *Gate) CreatePrincipal(ctx context.Context, r gatehouse.NewPrincipal) (*
 		token, hash := newSecret(editPrefix)
 		out.EditToken, edit = token, &hash
 	}
-	err = g.update(ctx, nil, func(tx gatehouse.Tx) error {
-		if err := answered(tx, c); err != nil {
-			return err
-		}
+
+	return performAcross(ctx, g, c, func(q gatehouse.Queues) (*gatehouse.Credentials, error) {
+		tx := q.In(tenant)
 		row := *p
 		row.CreatedAt = tx.Now()
-		if _, err := tx.FindTenant(tenant); err != nil {
-			return unknown(err, "/tenant", "no such tenant")
+		if _, err := tx.FindTenant(); err != nil {
+			return nil, unknown(err, "/tenant", "no such tenant")
 		}
 		if tenant != c.Principal.Tenant {
 			if err := firstOf(tx, tenant, &row); err != nil {
-				return err
+				return nil, err
 			}
 		}
-		if _, err := tx.FindPrincipal(tenant, row.Name); err == nil {
-			return gatehouse.E(gatehouse.CodeAlreadyExists, "a principal has this name").With("name", row.Name)
+		if _, err := tx.FindPrincipal(row.Name); err == nil {
+			return nil, gatehouse.E(gatehouse.CodeAlreadyExists, "a principal has this name").With("name", row.Name)
 		} else if !errors.Is(err, gatehouse.ErrNotFound) {
-			return err
+			return nil, err
 		}
 		if err := resolveLinks(tx, &row); err != nil {
-			return err
+			return nil, err
 		}
-		if err := insertPrincipal(tx, &row, authorOf(c), keyHash, out.KeyID, edit); err != nil {
-			return err
+		if err := insertPrincipal(tx, &row, authorAcross(c, q), keyHash, out.KeyID, edit); err != nil {
+			return nil, err
 		}
-		return remember(tx, c, out)
+		return out, nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	g.hints.Notify(TopicAudit)
-	return out, nil
 }
 
-// firstOf fails unless a principal is the first of another tenant, and its
-// administrator: from then on the tenant looks after itself. Of several that are
-// made at the same moment one is the first.
+// firstOf fails unless the principal is the first of another tenant, and an
+// administrator: from then on the tenant manages itself. Of several concurrent
+// calls only one succeeds.
 func firstOf(tx gatehouse.Tx, tenant string, p *gatehouse.Principal) error {
-	if err := tx.LockFirstPrincipal(tenant); err != nil {
+	if err := tx.LockFirstPrincipal(); err != nil {
 		return err
 	}
-	known, err := tx.ListPrincipals(tenant, "", 1)
+	known, err := tx.ListPrincipals("", 1)
 	if err != nil {
 		return err
 	}
@@ -109,7 +105,7 @@ func firstOf(tx gatehouse.Tx, tenant string, p *gatehouse.Principal) error {
 // resolveLinks turns the sponsor's and the person's names into ids.
 func resolveLinks(tx gatehouse.ReadTx, p *gatehouse.Principal) error {
 	if p.Sponsor != "" {
-		s, err := tx.FindPrincipal(p.Tenant, p.Sponsor)
+		s, err := tx.FindPrincipal(p.Sponsor)
 		if err != nil {
 			return unknown(err, "/sponsor", "no principal "+gatehouse.Quote(p.Sponsor))
 		}
@@ -119,7 +115,7 @@ func resolveLinks(tx gatehouse.ReadTx, p *gatehouse.Principal) error {
 		p.Sponsor = s.ID
 	}
 	if p.Person != p.ID {
-		same, err := tx.FindPrincipal(p.Tenant, p.Person)
+		same, err := tx.FindPrincipal(p.Person)
 		if err != nil {
 			return unknown(err, "/person", "no principal "+gatehouse.Quote(p.Person))
 		}
@@ -135,10 +131,10 @@ func unknown(err error, pointer, detail string) error {
 	return err
 }
 
-// FindPrincipal returns one by id or name.
+// FindPrincipal returns a principal by id or name.
 func (g *Gate) FindPrincipal(ctx context.Context, idOrName string) (p *gatehouse.Principal, err error) {
 	err = g.view(ctx, "principal", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
-		p, err = tx.FindPrincipal(c.Principal.Tenant, idOrName)
+		p, err = tx.FindPrincipal(idOrName)
 		return err
 	})
 	return p, err
@@ -147,17 +143,19 @@ func (g *Gate) FindPrincipal(ctx context.Context, idOrName string) (p *gatehouse
 // ListPrincipals returns a page of the tenant's principals.
 func (g *Gate) ListPrincipals(ctx context.Context, cursor string, limit int) (page gatehouse.Page[*gatehouse.Principal], err error) {
 	err = g.view(ctx, "principal", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
-		page, err = tx.ListPrincipals(c.Principal.Tenant, cursor, limit)
+		page, err = tx.ListPrincipals(cursor, limit)
 		return err
 	})
 	return page, err
 }
 
-// UpdatePrincipal changes roles, sponsor, or whether it is disabled. It takes
-// effect at once: on the next request, and on votes that still have to count.
-func (g *Gate) UpdatePrincipal(ctx context.Context, idOrName string, r gatehouse.PrincipalChange) (*gatehouse.Principal, error) {
-	var out *gatehouse.Principal
-	err := g.changePrincipal(ctx, idOrName, func(tx gatehouse.Tx, c *gatehouse.Caller, p *gatehouse.Principal) error {
+// UpdatePrincipal changes a principal's roles, its sponsor, or whether it is
+// disabled. The change takes effect at once: on the next request, and on votes of
+// undecided approvals.
+func (g *Gate) UpdatePrincipal(
+	ctx context.Context, idOrName string, r gatehouse.PrincipalChange,
+) (*gatehouse.Principal, error) {
+	change := func(tx gatehouse.Tx, c *gatehouse.Caller, p *gatehouse.Principal) (*gatehouse.Principal, error) {
 		before := *p
 		if r.Roles != nil {
 			p.Roles = *r.Roles
@@ -169,82 +167,75 @@ func (g *Gate) UpdatePrincipal(ctx context.Context, idOrName string, r gatehouse
 			p.Sponsor = *r.Sponsor
 		}
 		if err := p.Validate(); err != nil {
-			return err
+			return nil, err
 		}
 		if err := resolveLinks(tx, p); err != nil {
-			return err
+			return nil, err
 		}
 		if p.ID == c.Principal.ID && (p.Disabled || !p.Has(gatehouse.RoleAdmin)) {
-			return gatehouse.Violations{{Pointer: "/roles", Detail: "an administrator cannot lock itself out"}}.Err()
+			return nil, gatehouse.Violations{{Pointer: "/roles", Detail: "an administrator cannot lock itself out"}}.Err()
 		}
 		approverSince(&before, p, tx.Now())
 		if err := tx.UpdatePrincipal(p); err != nil {
-			return err
+			return nil, err
 		}
 		if p.Disabled {
 			if err := endSessions(tx, p, "", c.Principal.ID, "disabled"); err != nil {
-				return err
+				return nil, err
 			}
 		}
-		out = p
-		return tellChanged(tx, authorOf(c), p)
-	})
-	return out, err
+		return p, tellChanged(tx, authorOf(c), p)
+	}
+	return changePrincipal(ctx, g, idOrName, change)
 }
 
-// changePrincipal finds a principal as administrator and changes it in a
-// transaction. A closure that is run again gets the row afresh.
-func (g *Gate) changePrincipal(ctx context.Context, idOrName string, fn func(gatehouse.Tx, *gatehouse.Caller, *gatehouse.Principal) error) error {
+// onPrincipal changes a principal.
+type onPrincipal[T any] func(gatehouse.Tx, *gatehouse.Caller, *gatehouse.Principal) (*T, error)
+
+// changePrincipal checks that the caller is an administrator, and changes a
+// principal in a transaction. Each run of the closure gets the row as it is then.
+func changePrincipal[T any](ctx context.Context, g *Gate, idOrName string, fn onPrincipal[T]) (*T, error) {
 	if _, err := g.FindPrincipal(ctx, idOrName); err != nil {
-		return err
+		return nil, err
 	}
 	c, err := g.minter(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	err = g.update(ctx, nil, func(tx gatehouse.Tx) error {
-		p, err := tx.FindPrincipal(c.Principal.Tenant, idOrName)
+	out, err := perform(ctx, g, useCase{by: c}, func(tx gatehouse.Tx) (*T, error) {
+		p, err := tx.FindPrincipal(idOrName)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		// What is written is the whole row, so nobody else may change it between.
-		p, self, err := lockPrincipals(tx, p.Tenant, p.ID, c.Principal.ID)
+		// The whole row is written, so it is locked against other changes first.
+		p, self, err := lockPrincipals(tx, p.ID, c.Principal.ID)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if err := stillAdmin(self); err != nil {
-			return err
+			return nil, err
 		}
 		return fn(tx, c, p)
 	})
-	if err == nil {
-		g.hints.Notify(TopicAudit)
-	}
-	return notFound(err, "principal")
+	return out, notFound(err, "principal")
 }
 
-// CreateKey makes another key for a principal.
+// CreateKey makes a further key for a principal.
 func (g *Gate) CreateKey(ctx context.Context, principal string) (*gatehouse.Credentials, error) {
 	secret, hash := newSecret(keyPrefix)
 	out := &gatehouse.Credentials{Key: secret, KeyID: NewID("key")}
-	err := g.changePrincipal(ctx, principal, func(tx gatehouse.Tx, c *gatehouse.Caller, p *gatehouse.Principal) error {
-		if err := answered(tx, c); err != nil {
-			return err
-		}
+	change := func(tx gatehouse.Tx, c *gatehouse.Caller, p *gatehouse.Principal) (*gatehouse.Credentials, error) {
 		out.ID = p.ID
 		err := tx.InsertKey(&gatehouse.Key{ID: out.KeyID, Tenant: p.Tenant, PrincipalID: p.ID, Hash: hash, CreatedAt: tx.Now()})
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if err := recordKey(tx, c, p, "key.created", out.KeyID); err != nil {
-			return err
+			return nil, err
 		}
-		return remember(tx, c, out)
-	})
-	if err != nil {
-		return nil, err
+		return out, nil
 	}
-	return out, nil
+	return changePrincipal(ctx, g, principal, change)
 }
 
 func recordKey(tx gatehouse.Tx, c *gatehouse.Caller, p *gatehouse.Principal, event, subject string) error {
@@ -265,11 +256,11 @@ func tellChanged(tx gatehouse.Tx, by author, p *gatehouse.Principal) error {
 // ListKeys returns a principal's keys, without their secrets.
 func (g *Gate) ListKeys(ctx context.Context, principal string) (keys []*gatehouse.Key, err error) {
 	err = g.view(ctx, "principal", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
-		p, err := tx.FindPrincipal(c.Principal.Tenant, principal)
+		p, err := tx.FindPrincipal(principal)
 		if err != nil {
 			return err
 		}
-		keys, err = tx.ListKeys(p.Tenant, p.ID)
+		keys, err = tx.ListKeys(p.ID)
 		return err
 	})
 	return keys, err
@@ -281,15 +272,15 @@ func (g *Gate) RevokeKey(ctx context.Context, keyID string) error {
 	if err != nil {
 		return err
 	}
-	err = g.update(ctx, nil, func(tx gatehouse.Tx) error {
-		if err := tx.RevokeKey(c.Principal.Tenant, keyID); err != nil {
+	err = g.update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) error {
+		if err := tx.RevokeKey(keyID); err != nil {
 			return err
 		}
-		k, err := tx.FindKeyByID(c.Principal.Tenant, keyID)
+		k, err := tx.FindKeyByID(keyID)
 		if err != nil {
 			return err
 		}
-		p, err := tx.FindPrincipal(k.Tenant, k.PrincipalID)
+		p, err := tx.FindPrincipal(k.PrincipalID)
 		if err != nil {
 			return err
 		}
@@ -305,32 +296,26 @@ func (g *Gate) RevokeKey(ctx context.Context, keyID string) error {
 func (g *Gate) RotateEditToken(ctx context.Context, principal string) (*gatehouse.Credentials, error) {
 	token, hash := newSecret(editPrefix)
 	out := &gatehouse.Credentials{EditToken: token}
-	err := g.changePrincipal(ctx, principal, func(tx gatehouse.Tx, c *gatehouse.Caller, p *gatehouse.Principal) error {
+	change := func(tx gatehouse.Tx, c *gatehouse.Caller, p *gatehouse.Principal) (*gatehouse.Credentials, error) {
 		if p.Kind != gatehouse.KindPerson {
-			return gatehouse.E(gatehouse.CodeInvalid, "only a person has an edit token")
-		}
-		if err := answered(tx, c); err != nil {
-			return err
+			return nil, gatehouse.E(gatehouse.CodeInvalid, "only a person has an edit token")
 		}
 		out.ID = p.ID
-		if err := tx.PutEditToken(p.Tenant, p.ID, hash); err != nil {
-			return err
+		if err := tx.PutEditToken(p.ID, hash); err != nil {
+			return nil, err
 		}
 		if err := renewed(tx, c, p); err != nil {
-			return err
+			return nil, err
 		}
 		if err := recordKey(tx, c, p, "edit_token.rotated", p.ID); err != nil {
-			return err
+			return nil, err
 		}
-		return remember(tx, c, out)
-	})
-	if err != nil {
-		return nil, err
+		return out, nil
 	}
-	return out, nil
+	return changePrincipal(ctx, g, principal, change)
 }
 
-// CreateTenant makes a tenant, with the configured policy.
+// CreateTenant makes a tenant with the configured policy.
 func (g *Gate) CreateTenant(ctx context.Context, id string) (*gatehouse.Tenant, error) {
 	c, err := defaultAdmin(ctx)
 	if err != nil {
@@ -342,26 +327,19 @@ func (g *Gate) CreateTenant(ctx context.Context, id string) (*gatehouse.Tenant, 
 	if !gatehouse.ValidName(id) {
 		return nil, gatehouse.Violations{{Pointer: "/id", Detail: "must be letters, digits, or any of ._@:+-"}}.Err()
 	}
-	var out *gatehouse.Tenant
-	err = g.update(ctx, nil, func(tx gatehouse.Tx) error {
-		if err := answered(tx, c); err != nil {
-			return err
-		}
-		if _, err := tx.FindTenant(id); err == nil {
-			return gatehouse.E(gatehouse.CodeAlreadyExists, "the tenant exists").With("id", id)
+	return performAcross(ctx, g, c, func(q gatehouse.Queues) (*gatehouse.Tenant, error) {
+		tx := q.In(id)
+		if _, err := tx.FindTenant(); err == nil {
+			return nil, gatehouse.E(gatehouse.CodeAlreadyExists, "the tenant exists").With("id", id)
 		} else if !errors.Is(err, gatehouse.ErrNotFound) {
-			return err
+			return nil, err
 		}
-		out = &gatehouse.Tenant{ID: id, CreatedAt: tx.Now(), FromTenant: c.Principal.Tenant}
-		if err := g.insertTenant(tx, id, authorOf(c)); err != nil {
-			return err
+		out := &gatehouse.Tenant{ID: id, CreatedAt: tx.Now(), FromTenant: c.Principal.Tenant}
+		if err := g.insertTenant(tx, id, authorAcross(c, q)); err != nil {
+			return nil, err
 		}
-		return remember(tx, c, out)
+		return out, nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
 }
 
 // ListTenants returns all tenants, to an administrator of the tenant default.
@@ -369,8 +347,8 @@ func (g *Gate) ListTenants(ctx context.Context) (list []*gatehouse.Tenant, err e
 	if _, err := defaultAdmin(ctx); err != nil {
 		return nil, err
 	}
-	err = g.view(ctx, "tenant", func(tx gatehouse.ReadTx, _ *gatehouse.Caller) (err error) {
-		list, err = tx.ListTenants()
+	err = g.store.ViewQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
+		list, err = q.ListTenants()
 		return err
 	})
 	return list, err

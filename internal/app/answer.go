@@ -6,8 +6,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Answer is the idempotent form of Decide: that the same decision stands, by
-// whomever of the people who may take it, is an answer and not a conflict.
+// Answer is the idempotent form of Decide. If the same decision has already been
+// taken, by any person who may take it, that is an answer and not a conflict.
 func (g *Gate) Answer(ctx context.Context, id string, d gatehouse.Decision) (*gatehouse.ShortAnswer, error) {
 	endpoint := endpointApprove
 	if d.Decision == gatehouse.Reject {
@@ -53,8 +53,8 @@ func (r *ruling) shortAnswer() (*gatehouse.ShortAnswer, error) {
 	return out, nil
 }
 
-// notesStored returns false where notes came with a repeated vote and are not
-// those that were stored with it; nil everywhere else.
+// notesStored returns false when a repeated vote came with notes that differ from
+// the stored ones; nil in all other cases.
 func (r *ruling) notesStored() *bool {
 	if !r.replayed || r.decision.Notes == "" {
 		return nil

@@ -26,6 +26,9 @@ func ask(
 	if a.RiskLevel == gatehouse.L5 {
 		required = max(required, 2)
 	}
+	if !gatehouse.EditorMayApprove(v.EditUpTo, a.RiskLevel, required) {
+		barred = union(barred, a.Editors)
+	}
 	asked := audience(v)
 	expiry, timing := timing(v, a.ExpiresIn.D())
 	ap = &gatehouse.Approval{
@@ -81,13 +84,12 @@ func audience(v gatehouse.Verdict) gatehouse.Audience {
 func unanswerable(
 	tx gatehouse.ReadTx, ap *gatehouse.Approval, v gatehouse.Verdict, e exclusion, asker string,
 ) (string, error) {
-	tenant := e.proposer.Tenant
-	first, err := tx.FirstAnswerers(tenant, ap.Everybody())
+	first, err := tx.FirstAnswerers(ap.Everybody())
 	if err != nil || ap.Answerers(first) >= ap.Required {
 		return "", err
 	}
 	// The first are not all of them, where there are many.
-	people, err := tx.ListPeople(tenant)
+	people, err := tx.ListPeople()
 	if err != nil {
 		return "", err
 	}
@@ -156,7 +158,7 @@ func (e exclusion) reasons(
 		if named.who == "" {
 			continue
 		}
-		known, err := identities(tx, e.proposer.Tenant, named.who)
+		known, err := identities(tx, named.who)
 		if err != nil {
 			return nil, err
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
 
-// world is a gate on a real store, with a clock and targets that a test turns.
+// world is a gate on a real store, with a clock and targets that the test controls.
 type world struct {
 	t       *testing.T
 	gate    *app.Gate
@@ -39,7 +39,7 @@ func (c *clock) Advance(d time.Duration) {
 }
 
 // targets stands for the configured connectors: every operation but "none" is
-// known, and onCheck says what a look at the target finds.
+// known, and onCheck returns the result of reading a target.
 type targets struct {
 	fingerprint string
 	floor       gatehouse.RiskLevel
@@ -98,8 +98,8 @@ func newWorldWith(t *testing.T, source string, change func(*appConfig)) *world {
 	return w
 }
 
-// as is a context of whoever holds the credentials, with the second secret
-// proven where there is one.
+// as returns a context of the principal with these credentials, with the second
+// secret proven if there is one.
 func (w *world) as(c *gatehouse.Credentials) context.Context {
 	w.t.Helper()
 	p, err := w.gate.Authenticate(w.t.Context(), c.Key)

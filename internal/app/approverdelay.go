@@ -6,8 +6,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// approverSince notes when a principal gains the right to approve, or gains it
-// anew: before is how it was, nil for one that is new.
+// approverSince sets ApproverSince when a principal gains the right to approve, for
+// the first time or again. before is its earlier state, nil for a new principal.
 func approverSince(before, after *gatehouse.Principal, now time.Time) {
 	could := before != nil && !before.Disabled && before.Has(gatehouse.RoleApprover)
 	can := !after.Disabled && after.Has(gatehouse.RoleApprover)
@@ -16,8 +16,8 @@ func approverSince(before, after *gatehouse.Principal, now time.Time) {
 	}
 }
 
-// renewed notes that somebody else gave an approver the means to decide: they
-// may hold them now, so the delay begins anew.
+// renewed restarts the approver's delay after somebody else has issued them a
+// credential: that other person may now hold it.
 func renewed(tx gatehouse.Tx, c *gatehouse.Caller, p *gatehouse.Principal) error {
 	if c.Principal.ID == p.ID || p.Disabled || !p.Has(gatehouse.RoleApprover) {
 		return nil
@@ -27,9 +27,10 @@ func renewed(tx gatehouse.Tx, c *gatehouse.Caller, p *gatehouse.Principal) error
 	return tx.UpdatePrincipal(p)
 }
 
-// counts tells why an approver's vote does not count yet: at L5, one who became
-// an approver less than the configured delay ago. So whoever can make approvers
-// cannot carry out a destructive change with them before others have seen it.
+// counts returns an error when an approver's vote does not count yet: at L5, when
+// they became an approver less than the configured delay ago. Whoever can make
+// approvers therefore cannot use them for a destructive change before others have
+// seen it.
 func (g *Gate) counts(now time.Time, a *gatehouse.Action, p *gatehouse.Principal) error {
 	if a.RiskLevel < gatehouse.L5 || g.config.ApproverDelay <= 0 {
 		return nil

@@ -11,38 +11,39 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/failpoint"
 )
 
-// The archiver's pace: a transaction is short, and after each the archiver
-// rests for much longer than it worked, so that decisions go on beside it.
+// The archiver's pace: a transaction is short, and after each one the archiver
+// rests much longer than it worked, so that decisions are not delayed.
 const (
 	archivePlan    = 128
 	archiveBatch   = 16
-	archiveRest    = 9 // times the work
+	archiveRest    = 9 // multiple of the time worked
 	longestArchive = 2 * time.Second
 )
 
-// ArchiveMetrics is told how the archiver gets on.
+// ArchiveMetrics receives the archiver's progress.
 type ArchiveMetrics interface {
-	// Archived counts actions.
+	// Archived counts archived actions.
 	Archived(n int)
-	// Behind is by how much the oldest action that waits to be archived is
-	// older than the retention asks; 0 when none waits.
+	// Behind reports by how much the oldest action that waits to be archived
+	// exceeds the retention; 0 when none waits.
 	Behind(d time.Duration)
 }
 
-// Archiver moves what ended long ago into the archive. Any number of them may
-// work on one store.
+// Archiver moves actions that ended long ago into the archive. Any number of
+// archivers may work on one store.
 type Archiver struct {
 	gate      *Gate
 	retention time.Duration
 	metrics   ArchiveMetrics
-	// planned ended before that time; after is where the next look begins.
+	// planned holds families that ended before the time before; after is the cursor
+	// of the next scan.
 	planned []gatehouse.ActionFamily
 	before  time.Time
 	after   int64
 }
 
-// NewArchiver returns an archiver of what ended longer ago than the retention,
-// which is at least [gatehouse.MinRetention]. metrics may be nil.
+// NewArchiver returns an archiver of actions that ended longer ago than the
+// retention, which is at least [gatehouse.MinRetention]. metrics may be nil.
 func (g *Gate) NewArchiver(retention time.Duration, metrics ArchiveMetrics) (*Archiver, error) {
 	if retention < gatehouse.MinRetention {
 		return nil, fmt.Errorf("the retention is %s; the least is %s", gatehouse.Duration(retention), gatehouse.Duration(gatehouse.MinRetention))
@@ -50,8 +51,8 @@ func (g *Gate) NewArchiver(retention time.Duration, metrics ArchiveMetrics) (*Ar
 	return &Archiver{gate: g, retention: retention, metrics: metrics}, nil
 }
 
-// Step archives one batch, and rests. more is false at the end of a pass over
-// the store; the next call begins another one.
+// Step archives one batch, and rests. more is false at the end of a pass over the
+// store; the next call begins another pass.
 func (a *Archiver) Step(ctx context.Context) (n int, more bool, err error) {
 	began := time.Now()
 	n, more, err = a.Batch(ctx)
@@ -64,8 +65,8 @@ func (a *Archiver) Step(ctx context.Context) (n int, more bool, err error) {
 	return n, more, err
 }
 
-// Batch is Step without the rest. What cannot be archived, by an error, is
-// passed over until the next pass.
+// Batch is Step without the rest. A family whose archiving fails is skipped until
+// the next pass.
 func (a *Archiver) Batch(ctx context.Context) (n int, more bool, err error) {
 	if len(a.planned) == 0 {
 		if err := a.plan(ctx); err != nil {
@@ -95,13 +96,13 @@ func (a *Archiver) Batch(ctx context.Context) (n int, more bool, err error) {
 	return n, len(a.planned) > 0 || a.after != 0, err
 }
 
-// plan looks for what is next.
+// plan reads the next plan.
 func (a *Archiver) plan(ctx context.Context) error {
 	var plan *gatehouse.ArchivePlan
 	var before time.Time
-	err := a.gate.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
-		before = tx.Now().Add(-a.retention)
-		plan, err = tx.PlanArchive(a.after, before, archivePlan)
+	err := a.gate.store.ViewQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
+		before = q.Now().Add(-a.retention)
+		plan, err = q.PlanArchive(a.after, before, archivePlan)
 		return err
 	})
 	if err != nil {
@@ -144,10 +145,10 @@ func (a *Archiver) store(ctx context.Context, families []gatehouse.ActionFamily)
 		byTenant[f.Tenant] = append(byTenant[f.Tenant], f)
 	}
 	slices.Sort(tenants)
-	err = a.gate.store.Update(ctx, func(tx gatehouse.Tx) error {
+	err = a.gate.store.UpdateQueues(ctx, func(q gatehouse.Queues) error {
 		n = 0
 		for _, tenant := range tenants {
-			one, err := ArchiveFamilies(tx, byTenant[tenant], a.before)
+			one, err := ArchiveFamilies(q.In(tenant), byTenant[tenant], a.before)
 			if err != nil {
 				return err
 			}
@@ -162,8 +163,8 @@ func (a *Archiver) store(ctx context.Context, families []gatehouse.ActionFamily)
 	return n, nil
 }
 
-// ArchiveFamilies archives what of families of one tenant has ended before a
-// time and is free, with one leaf, and returns how many actions that were.
+// ArchiveFamilies archives the families of one tenant that ended before a time and
+// that nobody has locked, with one leaf, and returns the number of actions.
 func ArchiveFamilies(tx gatehouse.Tx, families []gatehouse.ActionFamily, before time.Time) (int, error) {
 	records, err := tx.LockEnded(families, before)
 	if err != nil || len(records) == 0 {
@@ -197,12 +198,13 @@ func ArchiveFamilies(tx gatehouse.Tx, families []gatehouse.ActionFamily, before 
 	return len(list), err
 }
 
-// receiptsOf lists an action's receipts, oldest first, wherever it is kept.
+// receiptsOf lists an action's receipts, oldest first, from the live tables or the
+// archive.
 func receiptsOf(tx gatehouse.ReadTx, a *gatehouse.Action) ([]*gatehouse.Receipt, error) {
 	if a.ArchivedAt == nil {
-		return tx.ListReceipts(a.Tenant, a.ID)
+		return tx.ListReceipts(a.ID)
 	}
-	archived, err := tx.FindArchived(a.Tenant, a.ID)
+	archived, err := tx.FindArchived(a.ID)
 	if err != nil {
 		return nil, err
 	}

@@ -17,9 +17,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
 
-// BenchmarkDecideBesideArchiver measures decisions of 16 clients, in turns alone
-// and while an archiver has more to do than it can: the rate of the second as
-// a part of the first (the median of the turns), and so the p99.
+// BenchmarkDecideBesideArchiver measures decisions of 16 clients, alternately alone
+// and next to an overloaded archiver. It reports the second rate as a fraction of
+// the first (the median of the turns), and likewise the p99.
 //
 //	go test -run '^$' -bench DecideBesideArchiver -benchtime 60000x ./internal/app
 func BenchmarkDecideBesideArchiver(b *testing.B) {
@@ -104,7 +104,7 @@ func BenchmarkDecideBesideArchiver(b *testing.B) {
 		tails[beside] = append(tails[beside], took[len(took)*99/100].Seconds())
 	}
 	if len(rates[0]) < turns || len(rates[1]) < turns {
-		return // the trial run, of one
+		return // the trial run has a single iteration
 	}
 	ratio := func(of [2][]float64) float64 {
 		var ratios []float64
@@ -119,7 +119,7 @@ func BenchmarkDecideBesideArchiver(b *testing.B) {
 	b.ReportMetric(float64(archived)/busy.Seconds(), "archived/s")
 }
 
-// decideAll rejects actions with 16 clients, and returns what each took, sorted.
+// decideAll rejects actions with 16 clients, and returns the sorted durations.
 func decideAll(ctx context.Context, b *testing.B, gate *app.Gate, list []*gatehouse.Action) []time.Duration {
 	b.Helper()
 	took := make([]time.Duration, len(list))
@@ -146,14 +146,13 @@ func decideAll(ctx context.Context, b *testing.B, gate *app.Gate, list []*gateho
 	return took
 }
 
-// copies stores an action n times more, many in a transaction, pending or
-// rejected.
+// copies stores an action n more times, many per transaction, pending or rejected.
 func copies(b *testing.B, store gatehouse.Store, of *gatehouse.Action, n int, rejected bool) (list []*gatehouse.Action) {
 	b.Helper()
 	for len(list) < n {
 		batch := min(500, n-len(list))
 		var made []*gatehouse.Action
-		err := store.Update(b.Context(), func(tx gatehouse.Tx) error {
+		err := store.Update(b.Context(), of.Tenant, func(tx gatehouse.Tx) error {
 			made = made[:0]
 			for range batch {
 				a, ap := *of, *of.Approval
@@ -167,11 +166,11 @@ func copies(b *testing.B, store gatehouse.Store, of *gatehouse.Action, n int, re
 				if !rejected {
 					continue
 				}
-				if err := tx.MoveApproval(a.Tenant, ap.ID, gatehouse.ApprovalRejected); err != nil {
+				if err := tx.MoveApproval(ap.ID, gatehouse.ApprovalRejected); err != nil {
 					return err
 				}
 				err := tx.MoveAction(gatehouse.ActionMove{
-					Tenant: a.Tenant, ID: a.ID, From: gatehouse.StatusPending, To: gatehouse.StatusRejected, DecidedBy: "ana",
+					ID: a.ID, From: gatehouse.StatusPending, To: gatehouse.StatusRejected, DecidedBy: "ana",
 					DecidedVia: gatehouse.ViaAPI, Decided: true, Finished: true,
 				})
 				if err != nil {

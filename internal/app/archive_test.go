@@ -32,7 +32,7 @@ func (w *world) archiver(retention time.Duration) *app.Archiver {
 	return a
 }
 
-// pass lets an archiver go once over the store.
+// pass lets an archiver make one pass over the store.
 func (w *world) pass(a *app.Archiver) (n int) {
 	w.t.Helper()
 	for {
@@ -61,8 +61,8 @@ func TestRetentionHasALeast(t *testing.T) {
 	}
 }
 
-// TestArchiverKeepsTheRetention archives nothing before its time, whatever the
-// clock does: one that goes back makes nothing older.
+// TestArchiverKeepsTheRetention: nothing is archived before its time, even when the
+// clock goes back.
 func TestArchiverKeepsTheRetention(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -91,8 +91,8 @@ func TestArchiverKeepsTheRetention(t *testing.T) {
 	}
 }
 
-// TestArchivedAnswers asks of an archived action what can be asked: the answers
-// are those of any action that has ended.
+// TestArchivedAnswers: an archived action gives the same answers as any other ended
+// action.
 func TestArchivedAnswers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -172,18 +172,33 @@ func TestArchivedAnswers(t *testing.T) {
 	}
 }
 
-// dying is a store whose process dies by SIGKILL around a commit: before that
-// of the nth Update, or right after it.
+// dying is a store whose process dies by SIGKILL around a commit: before or after
+// the commit of the nth Update.
 type dying struct {
 	gatehouse.Store
 	n     int
 	after bool
 }
 
-func (s *dying) Update(ctx context.Context, fn func(gatehouse.Tx) error) error {
+func (s *dying) Update(ctx context.Context, tenant string, fn func(gatehouse.Tx) error) error {
 	s.n--
-	err := s.Store.Update(ctx, func(tx gatehouse.Tx) error {
+	err := s.Store.Update(ctx, tenant, func(tx gatehouse.Tx) error {
 		err := fn(tx)
+		if err == nil && s.n == 0 && !s.after {
+			die()
+		}
+		return err
+	})
+	if s.n == 0 && s.after {
+		die()
+	}
+	return err
+}
+
+func (s *dying) UpdateQueues(ctx context.Context, fn func(gatehouse.Queues) error) error {
+	s.n--
+	err := s.Store.UpdateQueues(ctx, func(q gatehouse.Queues) error {
+		err := fn(q)
 		if err == nil && s.n == 0 && !s.after {
 			die()
 		}
@@ -205,8 +220,8 @@ func die() {
 
 const dyingFile, dyingWhen = "GATEHOUSE_TEST_ARCHIVE_FILE", "GATEHOUSE_TEST_ARCHIVE_WHEN"
 
-// TestArchiverDies kills an archiver in the middle of a batch and right behind
-// one: each action is in one place, whole, and the next archiver goes on.
+// TestArchiverDies kills an archiver during a batch and right after one. Each
+// action is whole and in one place, and the next archiver continues.
 func TestArchiverDies(t *testing.T) {
 	later := time.Date(2027, 11, 20, 12, 0, 0, 0, time.UTC)
 	if file := os.Getenv(dyingFile); file != "" {
@@ -242,9 +257,9 @@ func TestArchiverDies(t *testing.T) {
 			t.Fatal(err)
 		}
 		archived := 0
-		err = store.View(t.Context(), func(tx gatehouse.ReadTx) error {
+		err = store.View(t.Context(), gatehouse.DefaultTenant, func(tx gatehouse.ReadTx) error {
 			for id, before := range want {
-				a, err := tx.FindAction(before.Tenant, id)
+				a, err := tx.FindAction(id)
 				if err != nil {
 					return err
 				}
@@ -256,7 +271,7 @@ func TestArchiverDies(t *testing.T) {
 					t.Errorf("after death %d (-before +after):\n%s", i, d)
 				}
 			}
-			page, err := tx.ListActions(gatehouse.DefaultTenant, gatehouse.ActionFilter{Limit: gatehouse.MaxLimit})
+			page, err := tx.ListActions(gatehouse.ActionFilter{Limit: gatehouse.MaxLimit})
 			if len(page.Items) != actions-archived {
 				t.Errorf("%d of %d are archived, %d among the living", archived, actions, len(page.Items))
 			}
@@ -298,7 +313,7 @@ func archiveAndDie(t *testing.T, file string, now time.Time) {
 	t.Fatal(err)
 }
 
-// TestArchiversSideBySide has several replicas at one store.
+// TestArchiversSideBySide runs several replicas on one store.
 func TestArchiversSideBySide(t *testing.T) {
 	t.Parallel()
 	const actions = 50
@@ -317,7 +332,7 @@ func TestArchiversSideBySide(t *testing.T) {
 	}
 }
 
-// choking is a store that fails whoever archives one action.
+// choking is a store that fails every transaction that archives one certain action.
 type choking struct {
 	gatehouse.Store
 	on string
@@ -330,8 +345,15 @@ type chokingTx struct {
 
 var errChoked = errors.New("choked")
 
-func (s *choking) Update(ctx context.Context, fn func(gatehouse.Tx) error) error {
-	return s.Store.Update(ctx, func(tx gatehouse.Tx) error { return fn(chokingTx{tx, s.on}) })
+type chokingQueues struct {
+	gatehouse.Queues
+	on string
+}
+
+func (q chokingQueues) In(tenant string) gatehouse.Tx { return chokingTx{q.Queues.In(tenant), q.on} }
+
+func (s *choking) UpdateQueues(ctx context.Context, fn func(gatehouse.Queues) error) error {
+	return s.Store.UpdateQueues(ctx, func(q gatehouse.Queues) error { return fn(chokingQueues{q, s.on}) })
 }
 
 func (tx chokingTx) PutArchived(list []*gatehouse.Archived) error {
@@ -343,8 +365,8 @@ func (tx chokingTx) PutArchived(list []*gatehouse.Archived) error {
 	return tx.Tx.PutArchived(list)
 }
 
-// TestOneThatFails does not keep the others from being archived, and is tried
-// again with the next pass.
+// TestOneThatFails: an action that cannot be archived does not block the others,
+// and is retried in the next pass.
 func TestOneThatFails(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")

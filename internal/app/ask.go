@@ -33,7 +33,14 @@ func (g *Gate) AskTargets(ctx context.Context, r gatehouse.AskRequest) (*gatehou
 		r.Limit = gatehouse.MaxAsked
 	}
 	out := &gatehouse.AskAnswer{}
-	ids := r.IDs
+	var ids []string
+	for _, given := range r.IDs {
+		id, err := g.Resolve(ctx, "push", given)
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, id)
+	}
 	if len(ids) == 0 {
 		page, err := g.ListPushes(ctx, gatehouse.PushFilter{Status: gatehouse.PushUnknown, Limit: r.Limit, Cursor: r.Cursor})
 		if err != nil {
@@ -84,15 +91,15 @@ func (g *Gate) ask(ctx context.Context, c *gatehouse.Caller, id string) (gatehou
 	res := gatehouse.AskResult{PushID: id}
 	var p *gatehouse.Push
 	var a *gatehouse.Action
-	err := g.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
-		if p, err = tx.FindPush(c.Principal.Tenant, id); err != nil {
+	err := g.store.View(ctx, c.Principal.Tenant, func(tx gatehouse.ReadTx) (err error) {
+		if p, err = tx.FindPush(id); err != nil {
 			return err
 		}
-		a, err = tx.FindAction(p.Tenant, p.ActionID)
+		a, err = tx.FindAction(p.ActionID)
 		return err
 	})
 	if err != nil {
-		return res, notFound(err, "push")
+		return res, notFoundAs(err, "push", id)
 	}
 	if res.Outcome = p.Status; p.Status != gatehouse.PushUnknown {
 		res.Outcome, res.Detail = "", "not_unknown: the push is "+string(p.Status)
@@ -115,9 +122,9 @@ func (g *Gate) ask(ctx context.Context, c *gatehouse.Caller, id string) (gatehou
 		res.Detail = "the target cannot prove it either way: look there, then resolve it"
 		return res, nil
 	}
-	err = g.update(ctx, nil, func(tx gatehouse.Tx) error {
+	err = g.update(ctx, p.Tenant, nil, func(tx gatehouse.Tx) error {
 		res.Outcome = gatehouse.PushUnknown
-		locked, action, err := lockPush(tx, p.Tenant, id)
+		locked, action, err := lockPush(tx, id)
 		if err != nil || locked.Status != gatehouse.PushUnknown {
 			return err
 		}
@@ -128,14 +135,14 @@ func (g *Gate) ask(ctx context.Context, c *gatehouse.Caller, id string) (gatehou
 	if err == nil {
 		g.hints.Notify(a.ID)
 	}
-	return res, notFound(err, "push")
+	return res, notFoundAs(err, "push", id)
 }
 
 // settleUnknown records what a read-back has proven.
 func settleUnknown(tx gatehouse.Tx, actor string, p *gatehouse.Push, a *gatehouse.Action, r gatehouse.Receipt) (gatehouse.PushStatus, error) {
 	now := tx.Now()
 	r.ID, r.PushID, r.Generation, r.At = NewID("rcp"), p.ID, p.Generation, now
-	m := gatehouse.ActionMove{Tenant: a.Tenant, ID: a.ID, From: gatehouse.StatusUnknown, To: gatehouse.StatusApplied, Finished: true}
+	m := gatehouse.ActionMove{ID: a.ID, From: gatehouse.StatusUnknown, To: gatehouse.StatusApplied, Finished: true}
 	event := "push.applied"
 	p.FinishedAt = &now
 	if r.Outcome == gatehouse.ReceiptApplied {
@@ -146,7 +153,7 @@ func settleUnknown(tx gatehouse.Tx, actor string, p *gatehouse.Push, a *gatehous
 		event = "push.failed"
 		p.Status, m.To, m.Failure = gatehouse.PushFailed, gatehouse.StatusFailed, &gatehouse.Failure{Code: code, Detail: detail}
 		p.ErrorCode, p.LastError, r.ErrorCode, r.Error = code, detail, code, detail
-		if err := tx.ReleaseCeilings(a.Tenant, a.ID); err != nil {
+		if err := tx.ReleaseCeilings(a.ID); err != nil {
 			return "", err
 		}
 	}

@@ -7,15 +7,16 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// votersStand checks, under a lock, that everyone whose approval counts, and
-// whoever is about to give one, still has the right to: known, enabled,
-// entitled, by their own right or that of whom they voted for, and not meanwhile the
-// sponsor of who proposed. A delegation that has ended since leaves its votes as they
-// are. The proposer is
-// read and not locked: a sponsor set while this transaction runs is one that
-// was set after it, and whom the next check bars.
+// votersStand checks, under a lock, that every approver whose vote counts, and the
+// voter of a vote about to be stored, still has the right to decide: known,
+// enabled, and entitled by their own right or by the right of the principal they
+// voted for; and not, by now, the proposer's sponsor. A delegation that has ended
+// since leaves its votes valid. The proposer is read without a lock: a sponsor set
+// while this transaction runs counts as set after it, and the next check bars that
+// sponsor.
 func (g *Gate) votersStand(tx gatehouse.Tx, a *gatehouse.Action, voter, from *gatehouse.Principal) error {
-	// lender is the id of the one whose right the vote uses, "" for the voter's own.
+	// lender is the id of the principal whose right the vote uses, "" for the
+	// voter's own.
 	type counted struct{ id, name, lender string }
 	var voters []counted
 	for _, v := range a.Approval.Votes {
@@ -30,13 +31,14 @@ func (g *Gate) votersStand(tx gatehouse.Tx, a *gatehouse.Action, voter, from *ga
 		}
 		voters = append(voters, c)
 	}
+
 	ids := make([]string, 0, len(voters))
 	for _, v := range voters {
 		if ids = append(ids, v.id); v.lender != "" {
 			ids = append(ids, v.lender)
 		}
 	}
-	found, err := tx.PrincipalsForShare(a.Tenant, ids)
+	found, err := tx.PrincipalsForShare(ids)
 	if err != nil {
 		return err
 	}
@@ -44,6 +46,7 @@ func (g *Gate) votersStand(tx gatehouse.Tx, a *gatehouse.Action, voter, from *ga
 	if err != nil {
 		return err
 	}
+
 	of := func(id string) int {
 		return slices.IndexFunc(found, func(p *gatehouse.Principal) bool { return p.ID == id })
 	}
@@ -56,6 +59,9 @@ func (g *Gate) votersStand(tx gatehouse.Tx, a *gatehouse.Action, voter, from *ga
 			entitled(a.Approval, found[whose], tx.Now()) != nil || excluded(barred, found[whose]) {
 			return revoked("%s voted, and has lost the right to", v.name).With("voter", v.name)
 		}
+		if err := g.editorStands(tx, a, found[at]); err != nil {
+			return err
+		}
 		for _, p := range []*gatehouse.Principal{found[at], found[whose]} {
 			if err := g.counts(tx.Now(), a, p); err != nil {
 				return revoked("%s", err).With("voter", v.name)
@@ -65,10 +71,10 @@ func (g *Gate) votersStand(tx gatehouse.Tx, a *gatehouse.Action, voter, from *ga
 	return nil
 }
 
-// sponsors lists the identities that the proposer's sponsor, who may have been
-// set since the proposal, bars from deciding.
+// sponsors lists the identities of the proposer's sponsor, who may have been set
+// since the proposal and must not decide.
 func sponsors(tx gatehouse.ReadTx, a *gatehouse.Action) ([]string, error) {
-	p, err := tx.FindPrincipal(a.Tenant, a.ProposerID)
+	p, err := tx.FindPrincipal(a.ProposerID)
 	switch {
 	case errors.Is(err, gatehouse.ErrNotFound):
 		return nil, nil
@@ -80,11 +86,11 @@ func sponsors(tx gatehouse.ReadTx, a *gatehouse.Action) ([]string, error) {
 	return exclude(tx, p, "")
 }
 
-// Recheck says whether an approved action may still be carried out: the active
-// policy does not deny it, and asks for no more people and no higher level than
-// were asked; as many people as were asked approved it, and still may. It is run in the
-// transaction that records the intent to call. Its error has code
-// authority_revoked, or is [*unjudged].
+// Recheck reports whether an approved action may still be carried out. The active
+// policy must not deny it, nor ask for more people or a higher level than the
+// approval did; as many people as asked for must have approved it, and still be
+// entitled. Recheck runs in the transaction that records the intent to call. Its
+// error has code authority_revoked, or is [*unjudged].
 func (g *Gate) Recheck(tx gatehouse.Tx, a *gatehouse.Action) error {
 	veto, err := g.vetoed(tx, a)
 	if err != nil {

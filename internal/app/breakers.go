@@ -18,14 +18,16 @@ func (g *Gate) ListBreakers(ctx context.Context) (out []gatehouse.BreakerState, 
 	return out, err
 }
 
-// breakers are those of a tenant. What waits for a breaker counts up to one page.
+// breakers returns the breakers of a tenant. Waiting pushes are counted up to one
+// page.
 func (g *Gate) breakers(tx gatehouse.ReadTx, tenant, readBy string) ([]gatehouse.BreakerState, error) {
-	page, err := tx.ListPushes(tenant, gatehouse.PushFilter{
+	page, err := tx.ListPushes(gatehouse.PushFilter{
 		Status: gatehouse.PushQueued, Limit: gatehouse.MaxLimit, ReadBy: readBy,
 	})
 	if err != nil {
 		return nil, err
 	}
+
 	by := make(map[string]gatehouse.BreakerState)
 	if named, ok := g.targets.(Named); ok {
 		for _, name := range named.Names(tenant) {
@@ -41,18 +43,21 @@ func (g *Gate) breakers(tx gatehouse.ReadTx, tenant, readBy string) ([]gatehouse
 			}
 		}
 	}
+
 	for _, p := range page.Items {
 		b, known := by[p.Connector]
 		if p.ErrorCode != gatehouse.CodeBreakerOpen || !known {
 			continue
 		}
 		b.Waiting++
-		// Another replica's, unless it is only about to be carried on.
+		// Another replica has opened the breaker, unless the push is merely about
+		// to be tried.
 		if b.State == gatehouse.BreakerClosed && p.NextAttempt != nil && p.NextAttempt.After(tx.Now()) {
 			b.State = gatehouse.BreakerOpen
 		}
 		by[p.Connector] = b
 	}
+
 	out := make([]gatehouse.BreakerState, 0, len(by))
 	for _, name := range slices.Sorted(maps.Keys(by)) {
 		out = append(out, by[name])
@@ -64,14 +69,14 @@ func (g *Gate) breakers(tx gatehouse.ReadTx, tenant, readBy string) ([]gatehouse
 // that are not closed.
 func (g *Gate) OpenBreakers(ctx context.Context) (map[string][]gatehouse.BreakerState, error) {
 	out := make(map[string][]gatehouse.BreakerState)
-	err := g.store.View(ctx, func(tx gatehouse.ReadTx) error {
+	err := g.store.ViewQueues(ctx, func(q gatehouse.ReadQueues) error {
 		clear(out)
-		tenants, err := tx.ListTenants()
+		tenants, err := q.ListTenants()
 		if err != nil {
 			return err
 		}
 		for _, t := range tenants {
-			all, err := g.breakers(tx, t.ID, "")
+			all, err := g.breakers(q.In(t.ID), t.ID, "")
 			if err != nil {
 				return err
 			}

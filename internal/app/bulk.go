@@ -12,20 +12,20 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/card"
 )
 
-// bulkParallel is how many items of a bulk decision are under way at once, so
+// bulkParallel is how many items of a bulk decision are decided concurrently, so
 // that they share commits.
 const bulkParallel = 32
 
-// bulkPerMinute is how many bulk decisions one person takes in any minute, by
-// whatever ways: more is no person's judgement.
+// bulkPerMinute bounds the bulk decisions of one person in any minute, over all
+// channels: nobody can judge more.
 const bulkPerMinute = 30
 
-// countBulk counts a decision in bulk of the caller's person in the store, by the
-// store's clock: whatever the replica, and whatever was restarted. It fails with
-// code rate_limited when the last minute has all that it may.
+// countBulk counts a bulk decision of the caller's person in the store, by the
+// store's clock, so that the count holds across replicas and restarts. It fails
+// with code rate_limited when the last minute is full.
 func (g *Gate) countBulk(ctx context.Context, c *gatehouse.Caller) error {
-	return g.update(ctx, nil, func(tx gatehouse.Tx) error {
-		calls, err := tx.LockBulkCalls(c.Principal.Tenant, c.Principal.Person)
+	return g.update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) error {
+		calls, err := tx.LockBulkCalls(c.Principal.Person)
 		if err != nil {
 			return err
 		}
@@ -38,15 +38,15 @@ func (g *Gate) countBulk(ctx context.Context, c *gatehouse.Caller) error {
 			e.RetryAfter = max(1, int(math.Ceil(calls[0].Add(time.Minute).Sub(now).Seconds())))
 			return e
 		}
-		return tx.PutBulkCalls(c.Principal.Tenant, c.Principal.Person, append(calls, now))
+		return tx.PutBulkCalls(c.Principal.Person, append(calls, now))
 	})
 }
 
-// BulkDecide gives one answer to many actions. Each item is decided for
-// itself, by the same path as Decide; an item that cannot be is skipped with
-// the code of its reason. The answer is stored under the Idempotency-Key when
-// all are through: after a crash in between, a retry finds the items that were
-// decided standing, and says so.
+// BulkDecide gives one answer to many actions. Each item is decided separately, by
+// the same path as Decide; an item that cannot be decided is skipped with the code
+// of its reason. The answer is stored under the Idempotency-Key after the last
+// item: after a crash in between, a retry reports the items decided before as
+// replayed.
 func (g *Gate) BulkDecide(ctx context.Context, b gatehouse.BulkDecision) (*gatehouse.BulkAnswer, error) {
 	out, err := g.bulkDecide(ctx, b)
 	g.countBulkAnswer(ctx, out, err)
@@ -64,19 +64,25 @@ func (g *Gate) bulkDecide(ctx context.Context, b gatehouse.BulkDecision) (*gateh
 	if err := validateBulk(&b); err != nil {
 		return nil, err
 	}
-	if c.Idempotency != nil {
-		if err := g.store.View(ctx, func(tx gatehouse.ReadTx) error { return answered(tx, c) }); err != nil {
-			return nil, err
-		}
-	}
+	return performParts(ctx, g, c, func() (*gatehouse.BulkAnswer, error) { return g.decideEach(ctx, c, b) })
+}
+
+// decideEach decides the items of a bulk decision, a few at a time.
+func (g *Gate) decideEach(
+	ctx context.Context,
+	c *gatehouse.Caller,
+	b gatehouse.BulkDecision,
+) (*gatehouse.BulkAnswer, error) {
 	if err := g.countBulk(ctx, c); err != nil {
 		return nil, err
 	}
+
 	each := *c
 	each.Idempotency = nil
 	if each.Session == nil {
-		each.Via = gatehouse.ViaBulk // in the console it is the console's, however many
+		each.Via = gatehouse.ViaBulk // in a session the channel stays console
 	}
+
 	out := &gatehouse.BulkAnswer{Results: make([]gatehouse.BulkResult, len(b.Items))}
 	itemCtx := gatehouse.NewContext(ctx, &each)
 	slots := make(chan struct{}, bulkParallel)
@@ -91,7 +97,7 @@ func (g *Gate) bulkDecide(ctx context.Context, b gatehouse.BulkDecision) (*gateh
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			// Nobody above this goroutine could recover.
+			// No caller of this goroutine could recover.
 			defer func() {
 				if p := recover(); p != nil {
 					g.log.Error("panic in a bulk item", "action", item.ActionID, "panic", p, "stack", string(debug.Stack()))
@@ -102,6 +108,7 @@ func (g *Gate) bulkDecide(ctx context.Context, b gatehouse.BulkDecision) (*gateh
 		})
 	}
 	wg.Wait()
+
 	for _, r := range out.Results {
 		switch {
 		case r.Skipped != "":
@@ -114,15 +121,7 @@ func (g *Gate) bulkDecide(ctx context.Context, b gatehouse.BulkDecision) (*gateh
 			out.Replayed++
 		}
 	}
-	if c.Idempotency != nil {
-		err = g.update(ctx, nil, func(tx gatehouse.Tx) error {
-			if err := answered(tx, c); err != nil {
-				return err
-			}
-			return remember(tx, c, out)
-		})
-	}
-	return out, err
+	return out, nil
 }
 
 func (g *Gate) bulkItem(ctx context.Context, b gatehouse.BulkDecision, item gatehouse.BulkItem) gatehouse.BulkResult {

@@ -7,8 +7,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestBulkDecisionsOfOnePersonAMinute counts them over all the ways that lead
-// to a decision, and over all the principals of one human.
+// TestBulkDecisionsOfOnePersonAMinute counts bulk decisions over all channels, and
+// over all principals of one human.
 func TestBulkDecisionsOfOnePersonAMinute(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -40,8 +40,8 @@ func TestBulkDecisionsOfOnePersonAMinute(t *testing.T) {
 	}
 }
 
-// TestBulkItemsStandForThemselves: an id that stands twice, or is nobody's here,
-// is that item's result.
+// TestBulkItemsStandForThemselves: a duplicate or unknown id affects only the
+// result of its own item.
 func TestBulkItemsStandForThemselves(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")

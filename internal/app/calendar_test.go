@@ -16,8 +16,8 @@ rules:
     reason: closed
 `
 
-// TestTheTimeOfTheProposalIsKept: an action is judged by the time that is stored
-// with it, then and whenever it is judged again.
+// TestTheTimeOfTheProposalIsKept: an action is always judged by the time that is
+// stored with it, also when it is judged again.
 func TestTheTimeOfTheProposalIsKept(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, closesAtSix)
@@ -34,7 +34,7 @@ func TestTheTimeOfTheProposalIsKept(t *testing.T) {
 	if late := w.propose(bot, nil); late.Status != gatehouse.StatusDenied {
 		t.Errorf("an hour later: %s", late.Status)
 	}
-	// Another version judges the stored action anew, by its own time.
+	// Another version judges the stored action again, by the action's own time.
 	if _, err := w.gate.ApplyPolicy(w.admin, closesAtSix+"# again\n"); err != nil {
 		t.Fatal(err)
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/failpoint"
 )
 
-// Cancel withdraws an action: its proposer while it is pending, an approver
-// while an approved one rests in its hold.
+// Cancel withdraws an action: its proposer can cancel while it is pending, an
+// approver while an approved action is in its hold.
 func (g *Gate) Cancel(ctx context.Context, id string) (*gatehouse.CancelAnswer, error) {
 	c, err := gatehouse.CallerFrom(ctx)
 	if err != nil {
@@ -19,20 +19,18 @@ func (g *Gate) Cancel(ctx context.Context, id string) (*gatehouse.CancelAnswer, 
 	if err != nil {
 		return nil, err
 	}
+
 	own := a.ProposerID == c.Principal.ID
 	if !own {
 		if err := mayVote(c); err != nil {
 			return nil, err
 		}
 	}
-	var out *gatehouse.CancelAnswer
-	err = g.update(ctx, nil, func(tx gatehouse.Tx) error {
-		if err := answered(tx, c); err != nil {
-			return err
-		}
-		a, err := tx.LockAction(c.Principal.Tenant, a.ID)
+
+	out, err := perform(ctx, g, useCase{by: c}, func(tx gatehouse.Tx) (*gatehouse.CancelAnswer, error) {
+		a, err := tx.LockAction(a.ID)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		code := "canceled"
 		switch {
@@ -40,7 +38,10 @@ func (g *Gate) Cancel(ctx context.Context, id string) (*gatehouse.CancelAnswer, 
 			code = "already_canceled"
 		case a.Status == gatehouse.StatusPending && tx.Now().Before(a.Approval.End()):
 			if !own {
-				return gatehouse.E(gatehouse.CodeRoleRequired, "a pending action is canceled by its proposer; reject it instead")
+				return nil, gatehouse.E(
+					gatehouse.CodeRoleRequired,
+					"a pending action is canceled by its proposer; reject it instead",
+				)
 			}
 			err = cancelPending(tx, c, a)
 		case a.Status == gatehouse.StatusApproved && c.Principal.Has(gatehouse.RoleApprover) && c.StepUp:
@@ -49,18 +50,16 @@ func (g *Gate) Cancel(ctx context.Context, id string) (*gatehouse.CancelAnswer, 
 			err = tooLate(a)
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
-		out = &gatehouse.CancelAnswer{Code: code, Result: code, Action: a}
 		failpoint.Here("cancel/recorded")
-		return remember(tx, c, out)
+		return &gatehouse.CancelAnswer{Code: code, Result: code, Action: a}, nil
 	})
 	if err != nil {
 		return nil, err
 	}
 	failpoint.Here("cancel/committed")
 	g.hints.Notify(out.Action.ID)
-	g.hints.Notify(TopicAudit)
 	return out, nil
 }
 
@@ -69,16 +68,16 @@ func tooLate(a *gatehouse.Action) error {
 }
 
 func cancelPending(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action) error {
-	if err := tx.MoveApproval(a.Tenant, a.Approval.ID, gatehouse.ApprovalCanceled); err != nil {
+	if err := tx.MoveApproval(a.Approval.ID, gatehouse.ApprovalCanceled); err != nil {
 		return err
 	}
 	a.Approval.Status = gatehouse.ApprovalCanceled
 	return moveCanceled(tx, c, a)
 }
 
-// cancelHeld withdraws an approved action whose push nobody may claim yet.
+// cancelHeld withdraws an approved action whose push cannot be claimed yet.
 func cancelHeld(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action) error {
-	p, err := tx.LockPush(a.Tenant, a.Push.ID)
+	p, err := tx.LockPush(a.Push.ID)
 	if err != nil {
 		return err
 	}
@@ -92,7 +91,7 @@ func cancelHeld(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action) error
 		}
 		return err
 	}
-	if err := tx.ReleaseCeilings(a.Tenant, a.ID); err != nil {
+	if err := tx.ReleaseCeilings(a.ID); err != nil {
 		return err
 	}
 	a.Push = p.Summary()
@@ -102,7 +101,7 @@ func cancelHeld(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action) error
 func moveCanceled(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action) error {
 	from := a.Status
 	err := tx.MoveAction(gatehouse.ActionMove{
-		Tenant: a.Tenant, ID: a.ID, From: from, To: gatehouse.StatusCanceled, Finished: true,
+		ID: a.ID, From: from, To: gatehouse.StatusCanceled, Finished: true,
 		DecidedBy: a.DecidedBy, DecidedVia: a.DecidedVia, Decided: a.DecidedAt == nil,
 	})
 	if err != nil {

@@ -9,19 +9,19 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// salientFields are the members of a change whose value matters most, in the
-// order in which they are asked for.
+// salientFields are the fields of a change whose value matters most, in order of
+// preference.
 var salientFields = []string{"amount", "total", "price", "name", "company_name", "companyname", "title"}
 
-// maxRetyped bounds the new value of a field that is retyped, in bytes: what is
-// longer, such as the id of a record, is copied without being read.
+// maxRetyped bounds, in bytes, the value of an arbitrary field that has to be
+// retyped: people copy longer values, such as record ids, without reading them.
 const maxRetyped = 24
 
-// confirmation says what an approver has to retype at L4 and L5: how many
-// things change, else the amount, else the name of what is made, else the new
-// value of the one field that changes, if it is short, else the target's
-// reference. All of it comes from the payload: the magnitude that the proposer
-// claims is never asked for. Text that cannot be typed is passed over.
+// confirmation chooses what an approver has to retype at L4 and L5: the number of
+// changed records, else an amount, else the name of a new entity, else the new
+// value of the only changed field, if it is short, else the target's reference. All
+// of these come from the payload, never from the magnitude that the proposer
+// claims. Text that cannot be typed is skipped.
 func confirmation(a *gatehouse.Action) *gatehouse.Confirm {
 	if !a.RiskLevel.NeedsConfirmation() {
 		return nil
@@ -48,8 +48,8 @@ func confirmation(a *gatehouse.Action) *gatehouse.Confirm {
 	return &gatehouse.Confirm{Value: short, Prompt: "Type " + short + ", the beginning of the digest"}
 }
 
-// retyping asks for the new value of a field; nil where that is neither text nor
-// a number, or cannot be typed.
+// retyping asks for the new value of a field; nil when the value is neither text
+// nor a number, or cannot be typed.
 func retyping(field string, v gatehouse.JSON) *gatehouse.Confirm {
 	text, ok := v.Text()
 	if !ok {
@@ -64,8 +64,8 @@ func retyping(field string, v gatehouse.JSON) *gatehouse.Confirm {
 	return &gatehouse.Confirm{Value: text, Prompt: fmt.Sprintf("Type the new %s %s", label(field), text)}
 }
 
-// onlyChange returns the one field of a change that is not as it was; ok is
-// false where there are more, or none.
+// onlyChange returns the only field whose value changes; ok is false when several
+// fields change, or none.
 func onlyChange(a *gatehouse.Action) (field string, value gatehouse.JSON, ok bool) {
 	fields, err := a.ProposedChange.Fields()
 	if err != nil {
@@ -83,16 +83,16 @@ func onlyChange(a *gatehouse.Action) (field string, value gatehouse.JSON, ok boo
 	return field, value, ok
 }
 
-// wantsReason reports whether an approval lacks the reason that the second
-// person at L5 gives in the console, before seeing the first one's. A caller of
-// the API is its own page: there notes are optional.
+// wantsReason reports whether the approval lacks a reason. In the console, the
+// second approver at L5 must give one before seeing the first approver's. API
+// callers show their own page, so their notes are optional.
 func (r *ruling) wantsReason() bool {
 	return r.caller.Session != nil && r.action.RiskLevel > gatehouse.L4 &&
 		r.action.Approval.Approvals() > 0 && strings.TrimSpace(r.decision.Notes) == ""
 }
 
-// typeable reports whether a person can see and retype the text: short, and
-// of letters, digits, punctuation, symbols and single inner spaces only.
+// typeable reports whether a person can see and retype the text: short, and made of
+// letters, digits, punctuation, symbols and single inner spaces only.
 func typeable(s string) bool {
 	if s == "" || len(s) > 128 || strings.TrimSpace(s) != s || strings.Contains(s, "  ") {
 		return false

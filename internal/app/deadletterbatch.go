@@ -7,11 +7,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// deadLetterAct does something with one locked dead letter, and tells what in
-// the result.
+// deadLetterAct acts on one locked dead letter, and fills in the result.
 type deadLetterAct func(tx gatehouse.Tx, p *gatehouse.Push, a *gatehouse.Action, res *gatehouse.DeadLetterResult) error
 
-// errDryRun ends a transaction whose writes are not wanted.
+// errDryRun rolls back the transaction of a dry run.
 var errDryRun = errors.New("app: dry run")
 
 func deadLetterCaller(ctx context.Context, role gatehouse.Role) (*gatehouse.Caller, error) {
@@ -39,7 +38,7 @@ func (g *Gate) selected(ctx context.Context, s gatehouse.DeadLetterSelection, al
 		ids, f.Cursor = ids[:0], ""
 		for {
 			f.Limit = gatehouse.MaxLimit
-			page, err := tx.ListPushes(c.Principal.Tenant, f)
+			page, err := tx.ListPushes(f)
 			if err != nil {
 				return err
 			}
@@ -56,8 +55,8 @@ func (g *Gate) selected(ctx context.Context, s gatehouse.DeadLetterSelection, al
 	return ids, err
 }
 
-// eachDeadLetter runs an act on each of a selection, each in a transaction of
-// its own.
+// eachDeadLetter runs an act on each selected dead letter, each in its own
+// transaction.
 func (g *Gate) eachDeadLetter(ctx context.Context, c *gatehouse.Caller, s gatehouse.DeadLetterSelection, all bool, act deadLetterAct) ([]gatehouse.DeadLetterResult, error) {
 	ids, err := g.selected(ctx, s, all)
 	if err != nil {
@@ -65,7 +64,12 @@ func (g *Gate) eachDeadLetter(ctx context.Context, c *gatehouse.Caller, s gateho
 	}
 	results, changed := make([]gatehouse.DeadLetterResult, 0, len(ids)), false
 	seen := make(map[string]bool, len(ids))
-	for _, id := range ids {
+	for _, named := range ids {
+		id, err := g.Resolve(ctx, "push", named)
+		if err != nil {
+			results = append(results, g.skipped(ctx, named, err))
+			continue
+		}
 		if seen[id] {
 			results = append(results, gatehouse.DeadLetterResult{ID: id, Skipped: gatehouse.SkippedDuplicate})
 			continue
@@ -86,11 +90,11 @@ func (g *Gate) eachDeadLetter(ctx context.Context, c *gatehouse.Caller, s gateho
 
 func (g *Gate) oneDeadLetter(ctx context.Context, c *gatehouse.Caller, id string, dryRun bool, act deadLetterAct) gatehouse.DeadLetterResult {
 	var res gatehouse.DeadLetterResult
-	err := g.update(ctx, nil, func(tx gatehouse.Tx) error {
+	err := g.update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) error {
 		res = gatehouse.DeadLetterResult{ID: id}
-		p, a, err := lockPush(tx, c.Principal.Tenant, id)
+		p, a, err := lockPush(tx, id)
 		if err != nil {
-			return notFound(err, "dead letter")
+			return notFoundAs(err, "dead letter", id)
 		}
 		res.ActionID = a.ID
 		if err := act(tx, p, a, &res); err != nil {
@@ -104,31 +108,15 @@ func (g *Gate) oneDeadLetter(ctx context.Context, c *gatehouse.Caller, id string
 	if err == nil || errors.Is(err, errDryRun) {
 		return res
 	}
+	return g.skipped(ctx, id, err)
+}
+
+// skipped is the result of a dead letter that was not changed.
+func (g *Gate) skipped(ctx context.Context, id string, err error) gatehouse.DeadLetterResult {
 	var e *gatehouse.Error
 	if !errors.As(err, &e) {
 		g.log.ErrorContext(ctx, "dead letter not changed", "push", id, "error", err)
 		return gatehouse.DeadLetterResult{ID: id, Skipped: string(gatehouse.CodeInternal)}
 	}
 	return gatehouse.DeadLetterResult{ID: id, Skipped: string(e.Code), Detail: e.Detail}
-}
-
-// alreadyAnswered answers a repeated request as before.
-func (g *Gate) alreadyAnswered(ctx context.Context, c *gatehouse.Caller) error {
-	if c.Idempotency == nil {
-		return nil
-	}
-	return g.store.View(ctx, func(tx gatehouse.ReadTx) error { return answered(tx, c) })
-}
-
-// rememberBatch stores the answer to a batch whose parts are stored already.
-func (g *Gate) rememberBatch(ctx context.Context, c *gatehouse.Caller, out any) error {
-	if c.Idempotency == nil {
-		return nil
-	}
-	return g.update(ctx, nil, func(tx gatehouse.Tx) error {
-		if err := answered(tx, c); err != nil {
-			return err
-		}
-		return remember(tx, c, out)
-	})
 }

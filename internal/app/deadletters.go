@@ -7,8 +7,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// deadLetterBytes bounds what the payloads of one page hold together: a page of
-// large ones ends early, with a cursor.
+// deadLetterBytes bounds the total size of the payloads of one page. A page of
+// large payloads ends early, with a cursor.
 const deadLetterBytes = 4 << 20
 
 // ListDeadLetters returns a page of the tenant's pushes that need a person.
@@ -16,7 +16,7 @@ func (g *Gate) ListDeadLetters(ctx context.Context, f gatehouse.DeadLetterFilter
 	filter := pushFilter(f)
 	err = g.view(ctx, "push", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
 		filter.ReadBy = g.readsAs(c.Principal)
-		page, err := tx.ListPushes(c.Principal.Tenant, filter)
+		page, err := tx.ListPushes(filter)
 		if err != nil {
 			return err
 		}
@@ -28,10 +28,10 @@ func (g *Gate) ListDeadLetters(ctx context.Context, f gatehouse.DeadLetterFilter
 				return err
 			}
 			if held += len(d.Payload); held > deadLetterBytes && i > 0 {
-				// The same page, cut here, for its cursor.
+				// Read the shortened page again for its cursor.
 				cut := filter
 				cut.Limit = i
-				page, err = tx.ListPushes(c.Principal.Tenant, cut)
+				page, err = tx.ListPushes(cut)
 				out.NextCursor = page.NextCursor
 				return err
 			}
@@ -51,7 +51,7 @@ func pushFilter(f gatehouse.DeadLetterFilter) gatehouse.PushFilter {
 }
 
 func (g *Gate) deadLetter(tx gatehouse.ReadTx, p *gatehouse.Push) (*gatehouse.DeadLetter, error) {
-	a, err := tx.FindAction(p.Tenant, p.ActionID)
+	a, err := tx.FindAction(p.ActionID)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func (g *Gate) deadLetter(tx gatehouse.ReadTx, p *gatehouse.Push) (*gatehouse.De
 	}, nil
 }
 
-// lastAt is when a push ended, or was made.
+// lastAt returns when a push ended, else when it was created.
 func lastAt(p *gatehouse.Push) time.Time {
 	if p.FinishedAt != nil {
 		return *p.FinishedAt
@@ -94,7 +94,7 @@ func deadLetterAdvice(p *gatehouse.Push, s safety) string {
 	return "Nobody knows whether it had its effect: look at the target, then resolve it as applied or as failed."
 }
 
-// DiscardDeadLetters closes failed pushes for good, with the reason.
+// DiscardDeadLetters closes failed pushes for good, with a reason.
 func (g *Gate) DiscardDeadLetters(ctx context.Context, r gatehouse.DiscardRequest) (*gatehouse.DeadLetterAnswer, error) {
 	c, err := deadLetterCaller(ctx, gatehouse.RoleOperator)
 	if err != nil {
@@ -121,13 +121,14 @@ func (g *Gate) DiscardDeadLetters(ctx context.Context, r gatehouse.DiscardReques
 }
 
 func discard(tx gatehouse.Tx, who *gatehouse.Principal, p *gatehouse.Push, a *gatehouse.Action, reason string) error {
-	if err := tx.ClosePush(p.Tenant, p.ID, who.Name, reason); err != nil {
+	if err := tx.ClosePush(p.ID, who.Name, reason); err != nil {
 		return err
 	}
 	return record(tx, a, "push.discarded", who.ID, a.Status, a.Status, map[string]any{"push": p.ID, "reason": reason})
 }
 
-// ResolveDeadLetters records an operator's word on several unknown outcomes.
+// ResolveDeadLetters records an operator's statement about several unknown
+// outcomes.
 func (g *Gate) ResolveDeadLetters(ctx context.Context, r gatehouse.ResolveRequest) (*gatehouse.DeadLetterAnswer, error) {
 	c, err := deadLetterCaller(ctx, gatehouse.RoleOperator)
 	if err != nil {
@@ -146,22 +147,21 @@ func (g *Gate) ResolveDeadLetters(ctx context.Context, r gatehouse.ResolveReques
 	})
 }
 
-// closeDeadLetters runs an act that ends dead letters and counts its results.
+// closeDeadLetters runs an act that ends dead letters, and counts its results.
 func (g *Gate) closeDeadLetters(ctx context.Context, c *gatehouse.Caller, sel gatehouse.DeadLetterSelection, act deadLetterAct) (*gatehouse.DeadLetterAnswer, error) {
-	if err := g.alreadyAnswered(ctx, c); err != nil {
-		return nil, err
-	}
-	results, err := g.eachDeadLetter(ctx, c, sel, false, act)
-	if err != nil {
-		return nil, err
-	}
-	out := &gatehouse.DeadLetterAnswer{DryRun: sel.DryRun, Results: results}
-	for _, r := range results {
-		if r.Skipped != "" {
-			out.Skipped++
-		} else {
-			out.Done++
+	return performParts(ctx, g, c, func() (*gatehouse.DeadLetterAnswer, error) {
+		results, err := g.eachDeadLetter(ctx, c, sel, false, act)
+		if err != nil {
+			return nil, err
 		}
-	}
-	return out, g.rememberBatch(ctx, c, out)
+		out := &gatehouse.DeadLetterAnswer{DryRun: sel.DryRun, Results: results}
+		for _, r := range results {
+			if r.Skipped != "" {
+				out.Skipped++
+			} else {
+				out.Done++
+			}
+		}
+		return out, nil
+	})
 }

@@ -28,58 +28,57 @@ func (g *Gate) decide(ctx context.Context, id string, d gatehouse.Decision) (*ga
 
 // decideAs runs a decision and lets shape make the endpoint's answer of it,
 // inside the transaction, where it is stored under the Idempotency-Key.
-func decideAs[T any](ctx context.Context, g *Gate, id string, d gatehouse.Decision, shape func(*ruling) (T, error)) (T, error) {
-	var out, none T
+func decideAs[T any](ctx context.Context, g *Gate, id string, d gatehouse.Decision, shape func(*ruling) (*T, error)) (*T, error) {
 	c, err := gatehouse.PresumedFrom(ctx)
 	if err != nil {
-		return none, err
+		return nil, err
 	}
 	r := &ruling{gate: g, caller: c, decision: d, id: id}
 	if mayVote(c) != nil || validateDecision(&d) != nil {
 		if err := r.find(ctx); err != nil {
-			return none, err
+			return nil, err
 		}
 		if err := mayVote(c); err != nil {
-			return none, err
+			return nil, err
 		}
 		if err := validateDecision(&d); err != nil {
-			return none, err
+			return nil, err
 		}
 	}
 	if err := r.readAhead(ctx); err != nil {
-		return none, err
+		return nil, err
 	}
-	err = g.update(ctx, func() error { return r.look(ctx) }, func(tx gatehouse.Tx) error {
-		out = none
-		tx.Foresee(r.outlook())
-		a, missing := r.lock(tx)
-		if err := prove(tx, c); err != nil {
-			return err
-		}
-		if err := answered(tx, c); err != nil {
-			return err
-		}
+	var a *gatehouse.Action
+	var missing error
+	u := useCase{
+		by: c, prepare: func() error { return r.look(ctx) },
+		first: func(tx gatehouse.Tx) {
+			tx.Prefetch(r.prefetchPlan())
+			a, missing = r.lock(tx)
+		},
+	}
+	out, err := perform(ctx, g, u, func(tx gatehouse.Tx) (*T, error) {
 		if missing != nil {
-			return missing
+			return nil, missing
 		}
 		if err := linkHolds(tx, c); err != nil {
-			return err
+			return nil, err
 		}
-		err := r.rule(tx, a)
-		if err != nil {
-			return err
+		if err := r.rule(tx, a); err != nil {
+			return nil, err
 		}
 		if err := r.completeReview(tx); err != nil {
-			return err
+			return nil, err
 		}
-		if out, err = shape(r); err != nil {
-			return err
+		out, err := shape(r)
+		if err != nil {
+			return nil, err
 		}
 		failpoint.Here("decide/recorded")
-		return remember(tx, c, out)
+		return out, nil
 	})
 	if err != nil {
-		return none, err
+		return nil, err
 	}
 	failpoint.Here("decide/committed")
 	r.tell()
@@ -139,7 +138,7 @@ type drift struct{ expected, actual gatehouse.JSON }
 func (r *ruling) find(ctx context.Context) error {
 	var trouble error
 	err := r.gate.view(ctx, "action", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
-		if r.known, err = tx.FindAction(c.Principal.Tenant, r.id); err == nil && r.asked(r.known) {
+		if r.known, err = tx.FindAction(r.id); err == nil && r.asked(r.known) {
 			trouble = r.lookAtPolicy(tx, r.known)
 		}
 		return err
@@ -153,11 +152,11 @@ func (r *ruling) find(ctx context.Context) error {
 	return r.judge(ctx)
 }
 
-// outlook is what the transaction will ask.
-func (r *ruling) outlook() gatehouse.Outlook {
+// prefetchPlan is what the transaction will ask.
+func (r *ruling) prefetchPlan() gatehouse.PrefetchPlan {
 	c := r.caller
-	o := gatehouse.Outlook{
-		Tenant: c.Principal.Tenant, ActionID: r.id, Answer: c.Idempotency, PrincipalID: c.Principal.ID,
+	o := gatehouse.PrefetchPlan{
+		ActionID: r.id, Answer: c.Idempotency, PrincipalID: c.Principal.ID,
 	}
 	if c.Presumed != nil {
 		o.Key = c.Presumed.Key
@@ -173,7 +172,7 @@ func (r *ruling) lock(tx gatehouse.Tx) (*gatehouse.Action, error) {
 	if r.known != nil {
 		return tx.RelockAction(r.known)
 	}
-	a, err := tx.LockAction(r.caller.Principal.Tenant, r.id)
+	a, err := tx.LockAction(r.id)
 	return a, notFound(err, "action")
 }
 
@@ -183,7 +182,7 @@ func (r *ruling) asked(a *gatehouse.Action) bool {
 }
 
 func (r *ruling) lookAtPolicy(tx gatehouse.ReadTx, a *gatehouse.Action) (err error) {
-	if r.policyVersion, err = tx.ActivePolicyVersion(a.Tenant); err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
+	if r.policyVersion, err = tx.ActivePolicyVersion(); err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
 		return err
 	}
 	r.hearing, err = r.gate.hear(tx, a)
@@ -216,7 +215,7 @@ func (r *ruling) look(ctx context.Context) (err error) {
 		return nil
 	}
 	if again {
-		err := r.gate.store.View(ctx, func(tx gatehouse.ReadTx) error { return r.lookAtPolicy(tx, a) })
+		err := r.gate.store.View(ctx, a.Tenant, func(tx gatehouse.ReadTx) error { return r.lookAtPolicy(tx, a) })
 		if err == nil {
 			err = r.judge(ctx)
 		}
@@ -335,7 +334,7 @@ func (r *ruling) approve(tx gatehouse.Tx) error {
 	if err := r.stepUp(tx); err != nil {
 		return err
 	}
-	version, err := tx.ActivePolicyVersion(a.Tenant)
+	version, err := tx.ActivePolicyVersion()
 	if err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
 		return err
 	}
@@ -387,10 +386,10 @@ func (r *ruling) approve(tx gatehouse.Tx) error {
 
 // plain reports whether there is nothing to look at outside the transaction:
 // the policy that judged the action is the active one, and the target is not
-// asked. A distant store is asked for full ceilings, too: the transaction waits for
+// asked. a remote store is asked for full ceilings, too: the transaction waits for
 // each ceiling's lock, and what is full would be refused one by one.
 func (r *ruling) plain(a *gatehouse.Action, version int) bool {
-	if version == 0 || version != a.Policy.Version || r.gate.distant() && len(a.Ceilings) > 0 {
+	if version == 0 || version != a.Policy.Version || r.gate.remote() && len(a.Ceilings) > 0 {
 		return false
 	}
 	return r.decision.AcknowledgeStale || !r.gate.checks(a)
@@ -415,7 +414,7 @@ func (r *ruling) vote(tx gatehouse.Tx) error {
 	if r.from != nil {
 		v.For, v.ForName = r.from.ID, r.from.Name
 	}
-	if err := tx.PutVote(p.Tenant, r.action.Approval.ID, v); err != nil {
+	if err := tx.PutVote(r.action.Approval.ID, v); err != nil {
 		return err
 	}
 	failpoint.Here("decide/voted")
@@ -431,11 +430,11 @@ func (r *ruling) vote(tx gatehouse.Tx) error {
 // settle claims the decision: of any number of callers, one gets past it.
 func (r *ruling) settle(tx gatehouse.Tx, to gatehouse.Status, approval gatehouse.ApprovalStatus) error {
 	a, p := r.action, r.caller.Principal
-	if err := tx.MoveApproval(a.Tenant, a.Approval.ID, approval); err != nil {
+	if err := tx.MoveApproval(a.Approval.ID, approval); err != nil {
 		return err
 	}
 	err := tx.MoveAction(gatehouse.ActionMove{
-		Tenant: a.Tenant, ID: a.ID, From: gatehouse.StatusPending, To: to,
+		ID: a.ID, From: gatehouse.StatusPending, To: to,
 		DecidedBy: p.Name, DecidedVia: r.caller.Via, Decided: true, Finished: to.Finished(),
 	})
 	if err != nil {
@@ -485,7 +484,6 @@ func (r *ruling) tell() {
 		return
 	}
 	h := r.gate.hints
-	h.Notify(TopicAudit)
 	h.Notify(r.action.ID)
 	// What rests longer than the dispatcher does between two looks needs no
 	// hint: it finds the time in the store, and every hint costs it a look.

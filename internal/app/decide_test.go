@@ -10,8 +10,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// A policy that is applied between the look-up and the transaction must be
-// seen: the use case starts again, and the new version's veto holds.
+// A policy that is applied between the lookup and the transaction must take effect:
+// the use case restarts, and the new version's veto holds.
 func TestPolicyAppliedMeanwhileVetoes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -62,7 +62,7 @@ func TestTargetChangedNeedsAcknowledgement(t *testing.T) {
 	}
 }
 
-// A rejection needs no look at the target: it is always possible.
+// A rejection does not read the target: it is always possible.
 func TestRejectNeverAsksTheTarget(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -124,7 +124,8 @@ func TestVotersAreRevalidated(t *testing.T) {
 	}
 }
 
-// Somebody made the agent's sponsor after voting has voted on their own agent.
+// A person who became the agent's sponsor after voting has voted on their own
+// agent.
 func TestSponsorSetAfterTheVoteDoesNotCount(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -176,7 +177,7 @@ func caller(t *testing.T, ctx context.Context) *gatehouse.Caller {
 	return c
 }
 
-// A key that is known from elsewhere does not pass for a revision.
+// A key that another action has cannot be used for a revision.
 func TestReviseUnderAKnownKey(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -213,14 +214,14 @@ func TestReviewerWhoRevisesCannotApprove(t *testing.T) {
 	}
 	_, err = w.gate.Decide(editor, b.ID, approve(b))
 	wantCode(t, err, gatehouse.CodeSelfApproval)
-	// Whom the first proposal was for is still excluded.
+	// The person on whose behalf the first proposal was made is still excluded.
 	_, err = w.gate.Decide(w.person("olga"), b.ID, approve(b))
 	wantCode(t, err, gatehouse.CodeSelfApproval)
 	_, err = w.gate.Decide(w.person("ana"), a.ID, approve(a))
 	wantCode(t, err, gatehouse.CodeAlreadyDecided)
 }
 
-// A NUL is refused before any store sees it; not every one can keep it.
+// A NUL is refused before any store sees it, since not every store can keep it.
 func TestNotesAreChecked(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -262,8 +263,8 @@ func TestConfirmationAsksForWhatMatters(t *testing.T) {
 		"bulk": {func(p *gatehouse.Proposal) {
 			p.Target = gatehouse.Target{EntityType: "item", EntityRefs: []string{"a", "b", "c"}}
 		}, "3"},
-		// What cannot be seen cannot be retyped: a name with a bidi override
-		// is passed over for the reference.
+		// Text that cannot be seen cannot be retyped: a name with a bidi override
+		// is skipped in favour of the reference.
 		"hostile": {func(p *gatehouse.Proposal) { p.ProposedChange = "{\"name\":\"Acme\u202eLtd\"}" }, "SKU-1"},
 	} {
 		t.Run(name, func(t *testing.T) {

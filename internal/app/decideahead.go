@@ -18,14 +18,14 @@ func (r *ruling) readAhead(ctx context.Context) error {
 	c := r.caller
 	var a *gatehouse.Action
 	var now time.Time
-	err := r.gate.store.Read(ctx, func(tx gatehouse.ReadTx) (err error) {
+	err := r.gate.store.Read(ctx, c.Principal.Tenant, func(tx gatehouse.ReadTx) (err error) {
 		a, r.policyKnown = nil, false
-		o := gatehouse.Outlook{Tenant: c.Principal.Tenant, Policy: true}
+		o := gatehouse.PrefetchPlan{Policy: true}
 		if c.Presumed != nil {
 			o.Key = c.Presumed.Key
 		}
-		tx.Foresee(o)
-		found, err := tx.FindAction(c.Principal.Tenant, r.id)
+		tx.Prefetch(o)
+		found, err := tx.FindAction(r.id)
 		if proven := prove(tx, c); proven != nil || err != nil {
 			return errors.Join(proven, err)
 		}

@@ -10,25 +10,25 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
 
-// updatesStore counts the writing transactions, and the reading ones of several
-// questions.
+// updatesStore counts the writing transactions, and the reading transactions with
+// more than one query.
 type updatesStore struct {
 	gatehouse.Store
 	updates, views int
 }
 
-func (s *updatesStore) Update(ctx context.Context, fn func(gatehouse.Tx) error) error {
+func (s *updatesStore) Update(ctx context.Context, tenant string, fn func(gatehouse.Tx) error) error {
 	s.updates++
-	return s.Store.Update(ctx, fn)
+	return s.Store.Update(ctx, tenant, fn)
 }
 
-func (s *updatesStore) View(ctx context.Context, fn func(gatehouse.ReadTx) error) error {
+func (s *updatesStore) View(ctx context.Context, tenant string, fn func(gatehouse.ReadTx) error) error {
 	s.views++
-	return s.Store.View(ctx, fn)
+	return s.Store.View(ctx, tenant, fn)
 }
 
-// TestLookedAtDecisionTakesOneTransaction: the target is read before the transaction,
-// and the transaction decides.
+// TestLookedAtDecisionTakesOneTransaction: the target is read before the
+// transaction, and a single transaction decides.
 func TestLookedAtDecisionTakesOneTransaction(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -46,7 +46,8 @@ func TestLookedAtDecisionTakesOneTransaction(t *testing.T) {
 	}
 }
 
-// TestRefusedDecisionNeverAsksTheTarget: whoever is refused anyway makes no call.
+// TestRefusedDecisionNeverAsksTheTarget: a decision that is refused anyway makes no
+// call.
 func TestRefusedDecisionNeverAsksTheTarget(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")

@@ -10,7 +10,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// The endpoints of requests for a decision, as they are stored.
+// The stored names of the endpoints of decisions.
 const (
 	endpointDecide  = "decide"
 	endpointBulk    = "bulk-decide"
@@ -19,8 +19,8 @@ const (
 	endpointConsole = "console"
 )
 
-// decisionTally holds what this process has counted and not yet stored. A crash
-// loses it, so [Gate.StoreDecisionCounts] is called every few seconds.
+// decisionTally holds the counts that this process has not stored yet. A crash
+// loses them, so [Gate.StoreDecisionCounts] is called every few seconds.
 type decisionTally struct {
 	mu     sync.Mutex
 	counts map[decisionKey]int64
@@ -40,7 +40,7 @@ func (t *decisionTally) add(k decisionKey, n int64) {
 	t.counts[k] += n
 }
 
-// take empties the tally and returns what was in it.
+// take empties the tally and returns its counts.
 func (t *decisionTally) take() map[decisionKey]int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -49,8 +49,8 @@ func (t *decisionTally) take() map[decisionKey]int64 {
 	return taken
 }
 
-// countDecision counts one request. A caller who is only presumed is not counted:
-// the request comes again once its key was looked up.
+// countDecision counts one request. A presumed caller is not counted: the request
+// is repeated once the caller's key has been looked up.
 func (g *Gate) countDecision(ctx context.Context, endpoint string, result gatehouse.DecisionResult) {
 	c, err := gatehouse.CallerFrom(ctx)
 	if err != nil {
@@ -72,10 +72,9 @@ func (g *Gate) countBulkAnswer(ctx context.Context, out *gatehouse.BulkAnswer, e
 	}
 }
 
-// StoreDecisionCounts adds what this process has counted to the counts of all
-// replicas, on the current day of the store's clock: one upsert for each counter,
-// one transaction for each tenant. What cannot be stored is kept for the next
-// call.
+// StoreDecisionCounts adds this process's counts to the shared counts of all
+// replicas, on the current day of the store's clock: one upsert per counter, one
+// transaction per tenant. Counts that cannot be stored are kept for the next call.
 func (g *Gate) StoreDecisionCounts(ctx context.Context) error {
 	taken := g.decisions.take()
 	byTenant := make(map[string][]decisionKey)
@@ -84,13 +83,13 @@ func (g *Gate) StoreDecisionCounts(ctx context.Context) error {
 	}
 	var errs []error
 	for tenant, keys := range byTenant {
-		// One order for all replicas, so that they do not wait for each other in a circle.
+		// All replicas use the same order, so that their locks cannot deadlock.
 		slices.SortFunc(keys, func(a, b decisionKey) int {
 			return cmp.Or(cmp.Compare(a.endpoint, b.endpoint), cmp.Compare(a.result, b.result))
 		})
-		err := g.store.Update(ctx, func(tx gatehouse.Tx) error {
+		err := g.store.Update(ctx, tenant, func(tx gatehouse.Tx) error {
 			for _, k := range keys {
-				if err := tx.AddDecisions(tenant, tx.Now(), k.endpoint, k.result, taken[k]); err != nil {
+				if err := tx.AddDecisions(tx.Now(), k.endpoint, k.result, taken[k]); err != nil {
 					return err
 				}
 			}

@@ -13,8 +13,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
 
-// TestDecisionCounts decides at every endpoint and at two replicas, and wants
-// one sum, for readers of the whole tenant and for nobody else.
+// TestDecisionCounts decides at every endpoint and at two replicas, and expects one
+// sum, shown only to readers of the whole tenant.
 func TestDecisionCounts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -54,7 +54,7 @@ func TestDecisionCounts(t *testing.T) {
 	}
 	decide(w.gate, w.browser(w.signIn(ben, gatehouse.Browser{})), actions[4], reject, "")
 
-	// A store that does not answer costs nothing.
+	// A store that does not answer loses no counts.
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := w.gate.StoreDecisionCounts(gone); err == nil {

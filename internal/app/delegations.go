@@ -13,11 +13,11 @@ import (
 
 var _ gatehouse.DelegationService = (*Gate)(nil)
 
-// maxDelegationList bounds what one list shows.
+// maxDelegationList bounds the length of one list.
 const maxDelegationList = 500
 
-// CreateDelegation stores a delegation. It gives somebody a right, so that it takes
-// what every change of rights takes.
+// CreateDelegation stores a delegation. It grants a right, so it needs the same
+// proof as every change of rights.
 func (g *Gate) CreateDelegation(ctx context.Context, n gatehouse.NewDelegation) (*gatehouse.Delegation, error) {
 	c, err := gatehouse.CallerFrom(ctx)
 	if err != nil {
@@ -26,52 +26,43 @@ func (g *Gate) CreateDelegation(ctx context.Context, n gatehouse.NewDelegation) 
 	if err := delegates(c); err != nil {
 		return nil, err
 	}
-	var out *gatehouse.Delegation
-	err = g.update(ctx, nil, func(tx gatehouse.Tx) error {
-		out = nil
-		if err := answered(tx, c); err != nil {
-			return err
-		}
+	return perform(ctx, g, useCase{by: c}, func(tx gatehouse.Tx) (*gatehouse.Delegation, error) {
 		if err := proven(tx, c); err != nil {
-			return err
+			return nil, err
 		}
-		people, err := tx.ListPeople(c.Principal.Tenant)
+
+		people, err := tx.ListPeople()
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if n.From == "" {
 			n.From = c.Principal.ID
 		}
 		d, err := newDelegation(n, people, tx.Now())
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if d.From != c.Principal.ID {
 			if err := require(c, gatehouse.RoleAdmin); err != nil {
-				return err
+				return nil, err
 			}
 		}
-		if err := roomFor(tx, c.Principal.Tenant, d.From); err != nil {
-			return err
+
+		if err := roomFor(tx, d.From); err != nil {
+			return nil, err
 		}
 		d.Tenant, d.CreatedBy = c.Principal.Tenant, c.Principal.Name
 		if err := tx.InsertDelegation(d); err != nil {
-			return err
+			return nil, err
 		}
 		if err := recordDelegation(tx, c, "delegation.made", d); err != nil {
-			return err
+			return nil, err
 		}
-		out = d
-		return remember(tx, c, out)
+		return d, nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	g.hints.Notify(TopicAudit)
-	return out, nil
 }
 
-// delegates checks the right to delegate in general.
+// delegates checks the general right to delegate.
 func delegates(c *gatehouse.Caller) error {
 	if c.Principal.Kind != gatehouse.KindPerson {
 		return gatehouse.E(gatehouse.CodeRoleRequired, "only people delegate")
@@ -79,7 +70,7 @@ func delegates(c *gatehouse.Caller) error {
 	return require(c, gatehouse.RoleApprover, gatehouse.RoleAdmin)
 }
 
-// newDelegation checks what is asked for.
+// newDelegation validates the request and builds the delegation.
 func newDelegation(
 	n gatehouse.NewDelegation,
 	people []*gatehouse.Principal,
@@ -137,8 +128,8 @@ func newDelegation(
 	}, nil
 }
 
-func roomFor(tx gatehouse.ReadTx, tenant, from string) error {
-	list, err := tx.ListDelegations(tenant, from, true, maxDelegationList)
+func roomFor(tx gatehouse.ReadTx, from string) error {
+	list, err := tx.ListDelegations(from, true, maxDelegationList)
 	if err != nil {
 		return err
 	}
@@ -156,7 +147,8 @@ func roomFor(tx gatehouse.ReadTx, tenant, from string) error {
 	return nil
 }
 
-// ListDelegations returns the caller's, or for an administrator the tenant's.
+// ListDelegations returns the caller's delegations, or, for an administrator, the
+// tenant's.
 func (g *Gate) ListDelegations(ctx context.Context) (list []*gatehouse.Delegation, err error) {
 	err = g.view(ctx, "delegation", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
 		if err := delegates(c); err != nil {
@@ -166,55 +158,63 @@ func (g *Gate) ListDelegations(ctx context.Context) (list []*gatehouse.Delegatio
 		if c.Principal.Has(gatehouse.RoleAdmin) {
 			whose = ""
 		}
-		list, err = tx.ListDelegations(c.Principal.Tenant, whose, false, maxDelegationList)
-		return err
+		if list, err = tx.ListDelegations(whose, false, maxDelegationList); err != nil {
+			return err
+		}
+		standings, err := gatehouse.Standings(tx, c.Principal.ID)
+		if err != nil {
+			return err
+		}
+		introduce(list, standings)
+		return nil
 	})
 	return list, err
 }
 
-// EndDelegation ends one early, for either of the two or an administrator.
+// introduce sets Delegator in the delegations that are in force for the caller.
+func introduce(list []*gatehouse.Delegation, standings []gatehouse.Standing) {
+	for _, s := range standings {
+		i := slices.IndexFunc(list, func(d *gatehouse.Delegation) bool { return d.ID == s.ID })
+		if i >= 0 && s.For.MayDecide() {
+			list[i].Delegator = &gatehouse.Delegator{Person: s.For.Person, Roles: s.For.Roles, Groups: s.For.Groups}
+		}
+	}
+}
+
+// EndDelegation ends a delegation early, for either of its persons or an
+// administrator.
 func (g *Gate) EndDelegation(ctx context.Context, id string) (*gatehouse.Delegation, error) {
 	c, err := gatehouse.CallerFrom(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var out *gatehouse.Delegation
-	err = g.update(ctx, nil, func(tx gatehouse.Tx) error {
-		out = nil
-		if err := answered(tx, c); err != nil {
-			return err
-		}
-		d, err := tx.FindDelegation(c.Principal.Tenant, id)
+	out, err := perform(ctx, g, useCase{by: c}, func(tx gatehouse.Tx) (*gatehouse.Delegation, error) {
+		d, err := tx.FindDelegation(id)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if d.From != c.Principal.ID && d.To != c.Principal.ID && !c.Principal.Has(gatehouse.RoleAdmin) {
-			return gatehouse.ErrNotFound
+			return nil, gatehouse.ErrNotFound
 		}
 		if err := proven(tx, c); err != nil {
-			return err
+			return nil, err
 		}
 		if d.EndedAt == nil && tx.Now().Before(d.Ends) {
-			if err := tx.EndDelegation(d.Tenant, d.ID, c.Principal.Name); err != nil {
-				return err
+			if err := tx.EndDelegation(d.ID, c.Principal.Name); err != nil {
+				return nil, err
 			}
 			if err := recordDelegation(tx, c, "delegation.ended", d); err != nil {
-				return err
+				return nil, err
 			}
 			d.EndedAt, d.EndedBy = timePtr(tx.Now()), c.Principal.Name
 		}
-		out = d
-		return remember(tx, c, out)
+		return d, nil
 	})
-	if err != nil {
-		return nil, notFound(err, "delegation")
-	}
-	g.hints.Notify(TopicAudit)
-	return out, nil
+	return out, notFound(err, "delegation")
 }
 
 // recordDelegation writes the log entry, and the notice to the administrators. The
-// entry has all of the delegation, so that a row that nobody made shows.
+// entry holds the whole delegation, so that a forged row is detected.
 func recordDelegation(tx gatehouse.Tx, c *gatehouse.Caller, event string, d *gatehouse.Delegation) error {
 	detail := "to " + d.ToName + " until " + d.Ends.Format(time.RFC3339)
 	if len(d.Types) > 0 {
@@ -232,23 +232,23 @@ func recordDelegation(tx gatehouse.Tx, c *gatehouse.Caller, event string, d *gat
 	})
 }
 
-// StandingsOf returns whom a person may answer for now, for showing.
+// StandingsOf returns the delegations to the caller, for display.
 func (g *Gate) StandingsOf(ctx context.Context) (list []gatehouse.Standing, err error) {
 	err = g.view(ctx, "delegation", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
-		list, err = gatehouse.Standings(tx, c.Principal.Tenant, c.Principal.ID)
+		list, err = gatehouse.Standings(tx, c.Principal.ID)
 		return err
 	})
 	return list, err
 }
 
-// standsFor returns those whose right a person may use who is not asked about an
-// action; each of them counts at its level.
+// standsFor returns the principals whose right a person may use on an action that
+// does not ask that person. Each principal's vote must count at the action's level.
 func (g *Gate) standsFor(
 	tx gatehouse.ReadTx,
 	a *gatehouse.Action,
 	p *gatehouse.Principal,
 ) ([]*gatehouse.Principal, error) {
-	list, err := gatehouse.Standings(tx, a.Tenant, p.ID)
+	list, err := gatehouse.Standings(tx, p.ID)
 	if err != nil || len(list) == 0 {
 		return nil, err
 	}
@@ -257,7 +257,8 @@ func (g *Gate) standsFor(
 	}), nil
 }
 
-// mayAnswer checks the right to answer, one's own or another's.
+// mayAnswer checks that the person may answer, by their own right or by a
+// delegation.
 func (g *Gate) mayAnswer(tx gatehouse.ReadTx, a *gatehouse.Action, p *gatehouse.Principal) error {
 	refusal := entitled(a.Approval, p, tx.Now())
 	if refusal == nil {
@@ -273,8 +274,9 @@ func (g *Gate) mayAnswer(tx gatehouse.ReadTx, a *gatehouse.Action, p *gatehouse.
 	return nil
 }
 
-// usedBy names who has approved by the right of a person besides somebody: that
-// person, or one that stands for the person; "" for nobody. So a right counts once.
+// usedBy returns the name of the voter, other than besides, who has already used the
+// right of whose to approve: whose person, or that person's delegate; "" for nobody.
+// It makes one right count once.
 func usedBy(tx gatehouse.ReadTx, ap *gatehouse.Approval, whose, besides *gatehouse.Principal) (string, error) {
 	for _, v := range ap.Votes {
 		if v.Decision != gatehouse.Approve || v.Person == besides.Person {
@@ -282,7 +284,7 @@ func usedBy(tx gatehouse.ReadTx, ap *gatehouse.Approval, whose, besides *gatehou
 		}
 		person := v.Person
 		if v.For != "" {
-			p, err := tx.FindPrincipal(besides.Tenant, v.For)
+			p, err := tx.FindPrincipal(v.For)
 			if errors.Is(err, gatehouse.ErrNotFound) {
 				continue
 			}
@@ -298,7 +300,8 @@ func usedBy(tx gatehouse.ReadTx, ap *gatehouse.Approval, whose, besides *gatehou
 	return "", nil
 }
 
-// borrow decides by whose right a person approves: the first that nobody has used.
+// borrow chooses the principal by whose right the person votes: the first whose
+// right nobody has used.
 func (r *ruling) borrow(tx gatehouse.ReadTx) error {
 	var used error
 	person := r.caller.Principal

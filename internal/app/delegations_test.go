@@ -49,8 +49,8 @@ func (w *world) wantCode(what string, got, want gatehouse.Code) {
 	}
 }
 
-// TestDelegateVotesForAnother: in their own name, for a time, for what is delegated,
-// and nobody else by that.
+// TestDelegateVotesForAnother: the delegate votes in their own name, for a time,
+// for the delegated actions; nobody else gains a right.
 func TestDelegateVotesForAnother(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, financeDecides)
@@ -64,7 +64,7 @@ func TestDelegateVotesForAnother(t *testing.T) {
 	if later.FromName != "ana" || later.ToName != "ben" || later.CreatedBy != "ana" {
 		t.Errorf("stored as %+v", later)
 	}
-	w.delegate(ben, gatehouse.NewDelegation{To: "cy"}) // a delegate's delegate gets nothing
+	w.delegate(ben, gatehouse.NewDelegation{To: "cy"}) // delegations do not chain
 	w.wantCode("before it begins", w.code(ben, a, gatehouse.Approve), gatehouse.CodeRoleRequired)
 	w.clock.Advance(time.Hour)
 	w.wantCode("by a chain", w.code(cy, a, gatehouse.Approve), gatehouse.CodeRoleRequired)
@@ -86,7 +86,8 @@ func TestDelegateVotesForAnother(t *testing.T) {
 	if !found {
 		t.Error("the log does not say for whom")
 	}
-	// What has ended since leaves the vote; ana's right, once lost, does not.
+	// A delegation that has ended since leaves its vote valid; the loss of ana's
+	// right does not.
 	w.clock.Advance(2 * time.Hour)
 	if err := w.recheck(a.ID); err != nil {
 		t.Errorf("at dispatch, after the end: %v", err)
@@ -102,8 +103,8 @@ func TestDelegateVotesForAnother(t *testing.T) {
 	}
 }
 
-// TestDelegatedRightCountsOnce: in a quorum a person counts once, by the own vote or
-// by that of a delegate; and to reject is always possible.
+// TestDelegatedRightCountsOnce: in a quorum a person counts once, by their own vote
+// or by a delegate's. Rejecting is always possible.
 func TestDelegatedRightCountsOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, twoOfFinanceDecide)
@@ -135,8 +136,8 @@ func TestDelegatedRightCountsOnce(t *testing.T) {
 	}
 }
 
-// TestWhoIsExcludedIsNoDelegate: neither who proposed, nor for whom it was proposed;
-// and nobody answers for one who is excluded.
+// TestWhoIsExcludedIsNoDelegate: neither the proposer nor the person proposed for
+// can be a delegate, and nobody answers on behalf of an excluded person.
 func TestWhoIsExcludedIsNoDelegate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, financeDecides)

@@ -26,16 +26,17 @@ func (g *Gate) enqueue(tx gatehouse.Tx, a *gatehouse.Action) error {
 	return nil
 }
 
-// lanes is what targets are besides where some are worked on from outside.
+// lanes is an optional ability of Targets: some connectors are served by outside
+// workers.
 type lanes interface {
-	// Lane is "" for what the dispatcher carries out.
+	// Lane returns "" for connectors that the dispatcher serves.
 	Lane(tenant, connector string) string
 }
 
 // checkCeilings fails with ceiling_exceeded when a claim would pass its limit.
 func checkCeilings(tx gatehouse.Tx, a *gatehouse.Action) error {
 	for _, c := range a.Ceilings {
-		used, err := tx.CeilingUsed(a.Tenant, c.Ceiling, c.Scope, tx.Now().Add(-c.Window.D()))
+		used, err := tx.CeilingUsed(c.Ceiling, c.Scope, tx.Now().Add(-c.Window.D()))
 		if err != nil {
 			return err
 		}
@@ -52,10 +53,11 @@ func ceilingExceeded(c gatehouse.CeilingClaim, used gatehouse.Decimal) error {
 		With("limit", c.Limit).With("used", used).With("amount", c.Amount)
 }
 
-// fullCeiling tells, without a lock, that a claim of an action does not fit now; nil
-// where each fits, and where the store is near and tells it as fast in a transaction.
+// fullCeiling checks without a lock whether a claim of the action exceeds its
+// ceiling now. It returns nil when every claim fits, and when the store is local:
+// there the check in the transaction is just as fast.
 func (g *Gate) fullCeiling(ctx context.Context, a *gatehouse.Action) (full, err error) {
-	if !g.distant() || len(a.Ceilings) == 0 {
+	if !g.remote() || len(a.Ceilings) == 0 {
 		return nil, nil
 	}
 	asked := *a
@@ -65,14 +67,14 @@ func (g *Gate) fullCeiling(ctx context.Context, a *gatehouse.Action) (full, err 
 	return ceilingExceeded(asked.Exceeds[0].CeilingClaim, asked.Exceeds[0].Used), nil
 }
 
-// reserve takes what an action claims. The check locks each ceiling until the
-// transaction ends, so that two of them never both fit in the last place.
+// reserve stores the action's claims. The check locks each ceiling until the
+// transaction ends, so that two actions never both take the last free amount.
 func reserve(tx gatehouse.Tx, a *gatehouse.Action) error {
 	if err := checkCeilings(tx, a); err != nil {
 		return err
 	}
 	for _, c := range a.Ceilings {
-		if err := tx.ReserveCeiling(a.Tenant, a.ID, c); err != nil {
+		if err := tx.ReserveCeiling(a.ID, c); err != nil {
 			return err
 		}
 	}

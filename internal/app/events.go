@@ -12,10 +12,10 @@ import (
 
 var _ gatehouse.EventService = (*Gate)(nil)
 
-// eventBatch is how many entries one look reads.
+// eventBatch is how many log entries one transaction reads.
 const eventBatch = 200
 
-// ReadEvents reads the log from a number on.
+// ReadEvents implements [gatehouse.EventService].
 func (g *Gate) ReadEvents(ctx context.Context, f gatehouse.EventFilter) (*gatehouse.EventPage, error) {
 	c, err := gatehouse.CallerFrom(ctx)
 	if err != nil {
@@ -44,7 +44,7 @@ func (g *Gate) ReadEvents(ctx context.Context, f gatehouse.EventFilter) (*gateho
 	}
 }
 
-// readEvents is one look. looked is how many entries it read.
+// readEvents reads one batch. looked is the number of entries read.
 func (g *Gate) readEvents(
 	ctx context.Context,
 	f gatehouse.EventFilter,
@@ -53,12 +53,12 @@ func (g *Gate) readEvents(
 		page, looked = &gatehouse.EventPage{}, 0
 		tenant := c.Principal.Tenant
 		if f.After == nil {
-			size, err := tx.LogSize(tenant)
+			size, err := tx.LogSize()
 			page.Last = size - 1
 			return err
 		}
 		page.Last = *f.After
-		entries, err := tx.ListEntries(tenant, *f.After+1, eventBatch)
+		entries, err := tx.ListEntries(*f.After+1, eventBatch)
 		if err != nil {
 			return err
 		}
@@ -96,11 +96,12 @@ func wanted(f gatehouse.EventFilter, e *gatehouse.Event) bool {
 	})
 }
 
-// heard are the beginnings of the types that others than auditors hear of.
+// heard lists the prefixes of the event types that callers other than auditors
+// receive.
 var heard = []string{"hitl.", "push.", "action.", "run.", "step."}
 
-// mayHear reports whether the caller may read what an event is about. may remembers
-// the answers.
+// mayHear reports whether the caller may read an event's subject. may caches the
+// answers.
 func (g *Gate) mayHear(
 	tx gatehouse.ReadTx,
 	c *gatehouse.Caller,

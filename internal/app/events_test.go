@@ -12,7 +12,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/audit"
 )
 
-// number gives the entries of the log their numbers.
+// number numbers the entries of the log.
 func (w *world) number() {
 	w.t.Helper()
 	if _, err := (&audit.Sequencer{Store: w.store, Logger: slog.New(slog.DiscardHandler)}).Once(w.t.Context()); err != nil {
@@ -20,7 +20,7 @@ func (w *world) number() {
 	}
 }
 
-// heard are the types of all events that somebody reads, from the beginning.
+// heard returns the types of all events that a caller reads, from the beginning.
 func (w *world) heard(who context.Context, f gatehouse.EventFilter) (types []string) {
 	w.t.Helper()
 	first := int64(-1)
@@ -40,8 +40,8 @@ func (w *world) heard(who context.Context, f gatehouse.EventFilter) (types []str
 	}
 }
 
-// TestEventsAreReadByRights: an auditor hears all, a person of the actions, and an
-// agent of its own.
+// TestEventsAreReadByRights: an auditor reads all events, a person those of the
+// actions, and an agent those of its own actions.
 func TestEventsAreReadByRights(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -79,7 +79,7 @@ func TestEventsAreReadByRights(t *testing.T) {
 		t.Errorf("of one action: %v", got)
 	}
 
-	// From now on: nothing that was, and what comes while it waits.
+	// Without After: no earlier events, only those that arrive during the wait.
 	page, err := w.gate.ReadEvents(ana, gatehouse.EventFilter{})
 	if err != nil || len(page.Events) != 0 || page.Last != int64(len(all))-1 {
 		t.Fatalf("from now on: %+v, %v", page, err)

@@ -8,16 +8,16 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/failpoint"
 )
 
-// A hundred thousand expiries at once do not hold up a live decision: one
-// transaction of the sweeper is short, and it rests between two of them for
-// much longer than it works.
+// The sweeper's pace: even a hundred thousand simultaneous expiries must not delay
+// a live decision. One transaction is short, and the sweeper rests much longer than
+// it works.
 const (
 	sweepBatch   = 32
-	sweepRest    = 4 // times the work
+	sweepRest    = 4 // multiple of the time worked
 	longestSweep = time.Second
 )
 
-// Sweep is SweepTimely and SweepExpired, with the rest that belongs after them.
+// Sweep runs SweepTimely and SweepExpired, and rests after a full batch.
 func (g *Gate) Sweep(ctx context.Context) (int, error) {
 	began := time.Now()
 	told, err := g.SweepTimely(ctx)
@@ -34,19 +34,20 @@ func (g *Gate) Sweep(ctx context.Context) (int, error) {
 	return n, err
 }
 
-// SweepExpired closes approvals past their expiry, one batch, and reports how
-// many. The predicate "now >= expires_at" is the truth in every decision and
-// read; the sweeper only writes it down, and tells.
+// SweepExpired closes one batch of approvals past their expiry, and returns their
+// number. The predicate "now >= expires_at" is authoritative in every decision and
+// read; the sweeper only stores and announces the result.
 func (g *Gate) SweepExpired(ctx context.Context) (int, error) {
 	var swept []gatehouse.ActionRef
-	err := g.store.Update(ctx, func(tx gatehouse.Tx) error {
+	err := g.store.UpdateQueues(ctx, func(q gatehouse.Queues) error {
 		swept = swept[:0]
-		due, err := tx.ExpiredActions(sweepBatch)
+		due, err := q.ExpiredActions(sweepBatch)
 		if err != nil {
 			return err
 		}
 		for _, ref := range due {
-			a, err := tx.LockAction(ref.Tenant, ref.ID)
+			tx := q.In(ref.Tenant)
+			a, err := tx.LockAction(ref.ID)
 			if err != nil {
 				return err
 			}
@@ -71,9 +72,9 @@ func (g *Gate) SweepExpired(ctx context.Context) (int, error) {
 	return len(swept), nil
 }
 
-// expire writes down that nobody answered in time: the action expires, or, where the
-// policy says so, is rejected by it. A decision that stands is not touched: the
-// action was locked, and its moves are guarded.
+// expire stores that nobody answered in time: the action expires, or the policy
+// rejects it where it says so. A decided action is not touched: the action is
+// locked, and its moves are guarded.
 func expire(tx gatehouse.Tx, a *gatehouse.Action) error {
 	if a.Status != gatehouse.StatusPending || a.Approval == nil || tx.Now().Before(a.Approval.End()) {
 		return nil
@@ -81,11 +82,11 @@ func expire(tx gatehouse.Tx, a *gatehouse.Action) error {
 	if a.Approval.OnTimeout == gatehouse.TimeoutReject {
 		return rejectByTimeout(tx, a)
 	}
-	if err := tx.MoveApproval(a.Tenant, a.Approval.ID, gatehouse.ApprovalExpired); err != nil {
+	if err := tx.MoveApproval(a.Approval.ID, gatehouse.ApprovalExpired); err != nil {
 		return err
 	}
 	err := tx.MoveAction(gatehouse.ActionMove{
-		Tenant: a.Tenant, ID: a.ID, From: gatehouse.StatusPending, To: gatehouse.StatusExpired,
+		ID: a.ID, From: gatehouse.StatusPending, To: gatehouse.StatusExpired,
 		Decided: true, Finished: true,
 	})
 	if err != nil {

@@ -11,9 +11,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 )
 
-// TestNoLabelOpensAnything: whatever an agent calls its action, and whatever else
-// it says beside it, the action is never below the connector's floor, and from L3
-// on never allowed. A policy that allows all it can does not change that.
+// TestNoLabelOpensAnything: whatever action type an agent chooses, and whatever
+// else its proposal says, the action is never below the connector's floor, and
+// never allowed from L3 on. Even a policy that allows as much as it can does not
+// change that.
 func TestNoLabelOpensAnything(t *testing.T) {
 	t.Parallel()
 	const generous = "version: 1\nrisk: {note: 1, tag: 1, field_update: 2}\nrules: [{id: all, when: 'true', then: allow}]\n"
@@ -66,7 +67,8 @@ func TestNoLabelOpensAnything(t *testing.T) {
 				if a.Status != gatehouse.StatusPending {
 					return
 				}
-				// A revision is judged anew, under its own label and at its own floor.
+				// A revision is judged again, by its own action type and its own
+				// floor.
 				w.targets.floor = gatehouse.RiskLevel(rapid.IntRange(1, 5).Draw(rt, "floor of the revision"))
 				revised, err := w.gate.Revise(bot, a.ID, proposal(func(p *gatehouse.Proposal) { p.ActionType, p.ProposedChange = label, `{"price":"0.01"}` }))
 				if err != nil {
@@ -88,8 +90,8 @@ func atLeast(t *rapid.T, a *gatehouse.Action, floor gatehouse.RiskLevel) {
 	}
 }
 
-// TestLoweredFloorOpensNothing: an action keeps the level that it was proposed
-// at, whatever the operator declares afterwards.
+// TestLoweredFloorOpensNothing: an action keeps the level at which it was proposed,
+// whatever the operator declares afterwards.
 func TestLoweredFloorOpensNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -108,8 +110,8 @@ func TestLoweredFloorOpensNothing(t *testing.T) {
 	}
 }
 
-// TestTwinsAreRefused: a change of which two keys are spellings of one name is
-// refused wherever one comes in, and nothing is stored.
+// TestTwinsAreRefused: a change with two keys that are spellings of one name is
+// refused at every entry point, and nothing is stored.
 func TestTwinsAreRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -133,7 +135,7 @@ func TestTwinsAreRefused(t *testing.T) {
 			t.Errorf("explain %s: %v", change, err)
 		}
 	}
-	// Rows of a bulk operation may differ in case only.
+	// The rows of a bulk operation may differ in case only.
 	a, _, err := w.gate.Propose(bot, proposal(func(p *gatehouse.Proposal) {
 		p.Target = gatehouse.Target{EntityType: "item", EntityRefs: []string{"a1", "A1"}}
 		p.CurrentState, p.ProposedChange = "", `{"A1":{"price":"1"},"a1":{"price":"2"}}`

@@ -14,41 +14,42 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/ring"
 )
 
-// Targets is what the use cases ask of the configured connectors.
+// Targets is the use cases' view of the configured connectors.
 type Targets interface {
-	// Describe returns the connector's fingerprint, the risk floor of the
-	// proposal, and how long the target keeps idempotency keys (0: for ever).
-	// An unknown connector or operation, or one that does not serve the
-	// tenant, is an error with code invalid.
+	// Describe returns the connector's fingerprint, the risk floor of the proposal,
+	// and how long the target keeps idempotency keys (0: forever). An unknown
+	// connector or operation, or one that does not serve the tenant, is an error
+	// with code invalid.
 	Describe(tenant string, p *gatehouse.Proposal) (fingerprint string, floor gatehouse.RiskLevel, retention time.Duration, err error)
 	// Validate refuses an action that can never be carried out.
 	Validate(a *gatehouse.Action) error
 	// Check compares the target with the proposal. checked is false when the
-	// connector cannot; err when the target did not answer.
+	// connector cannot check; err is set when the target did not answer.
 	Check(ctx context.Context, a *gatehouse.Action) (matches bool, expected, actual gatehouse.JSON, checked bool, err error)
 }
 
-// Checks is what Targets may tell besides: whether Check asks the target at all.
+// Checks is an optional ability of Targets: it tells whether Check asks the target
+// at all.
 type Checks interface {
 	Checks(a *gatehouse.Action) bool
-	// ChecksAny reports whether there is a connector with a target that Check asks.
+	// ChecksAny reports whether Check asks the target of any connector.
 	ChecksAny() bool
 }
 
-// Reverses is what Targets may tell besides: whether an operation says how to
-// undo what it has done.
+// Reverses is an optional ability of Targets: it tells whether an operation
+// describes how to undo its effect.
 type Reverses interface {
 	Reverses(tenant, connector, operation string) bool
 }
 
-// Redactor is what Targets may do besides: take the secrets of the configuration
-// out of what came from outside.
+// Redactor is an optional ability of Targets: it removes the secrets of the
+// configuration from text that came from outside.
 type Redactor interface {
 	RedactText(s string) string
 	RedactJSON(j gatehouse.JSON) gatehouse.JSON
 }
 
-// Hints spreads lossy wake-ups.
+// Hints distributes wake-ups, which may be lost.
 type Hints interface {
 	Notify(topic string)
 	// Subscribe returns a channel that receives after a Notify on any of the
@@ -56,19 +57,22 @@ type Hints interface {
 	Subscribe(topics ...string) (<-chan struct{}, func())
 }
 
-// Drainer carries out a tenant's due pushes now.
+// Drainer sends a tenant's due pushes now.
 type Drainer interface {
 	Drain(ctx context.Context, tenant string, limit int) ([]gatehouse.DrainItem, error)
-	// Class tells, as A, B or C, what may be done after an ambiguous call.
+	// Class returns the operation's class, A, B or C: what may be done after an
+	// ambiguous call.
 	Class(tenant, connector, operation string) string
 }
 
-// Breaking is what a Drainer may tell besides: the breakers that are not closed.
+// Breaking is an optional ability of a Drainer: it lists the breakers that are not
+// closed.
 type Breaking interface {
 	Breakers() []gatehouse.BreakerState
 }
 
-// Named is what Targets may tell besides: the names of those that serve a tenant.
+// Named is an optional ability of Targets: it lists the names of the connectors
+// that serve a tenant.
 type Named interface{ Names(tenant string) []string }
 
 // The topics of hints. An action's own topic is its id.
@@ -77,32 +81,34 @@ const (
 	TopicAudit = "audit"
 )
 
-// TopicLog is the topic of one tenant's log: hinted at when entries were
-// numbered, or a run changed in what has no entry, and never by what another
-// tenant does.
+// TopicLog is the topic of one tenant's log. It is notified when entries are
+// numbered, and when a run changes without an entry; other tenants never cause a
+// notification.
 func TopicLog(tenant string) string { return "log:" + tenant }
 
-// Config sets what the policy leaves open.
+// Config has the settings beside the policy.
 type Config struct {
-	// Hold rests every approval before dispatch where no rule says otherwise;
-	// nil means 10 s for L1-L3 decided by people and none for the rest.
+	// Hold delays the dispatch of every approval where no rule sets a hold; nil
+	// means 10 s for L1-L3 decided by people and none for the rest.
 	Hold *time.Duration
-	// PolicySource is stored for a tenant that has no policy yet.
+	// PolicySource is the first policy of a tenant that has none.
 	PolicySource []byte
 	// CheckTimeout bounds reading the target at decide; 3 s by default.
 	CheckTimeout time.Duration
-	// ApproverDelay is how long somebody has to have been an approver to count at
-	// L5; 0 for no time.
+	// ApproverDelay is how long a person has to have been an approver to count at
+	// L5; 0 for no delay.
 	ApproverDelay time.Duration
-	// Retention is what the archiver was given; 0 for none.
+	// Retention is the archiver's retention; 0 when there is no archiver.
 	Retention time.Duration
-	// AgentsSeeTenant lets agents read all of their tenant.
+	// AgentsSeeTenant lets agents read everything in their tenant.
 	AgentsSeeTenant bool
-	// Channels are those that the notifier sends over.
+	// Channels are the channels that the notifier uses.
 	Channels []ChannelInfo
-	// Master seals the keys that sign links; nil for no links.
+	// Callbacks are the types of callbacks that are switched on.
+	Callbacks []CallbackInfo
+	// Master seals the keys that sign links, and task tokens; nil disables both.
 	Master *ring.Master
-	// LinkTTL is how long a link is good, LinkRotation after how long a key is
+	// LinkTTL is how long a link is valid, LinkRotation the age at which a key is
 	// replaced; see [gatehouse.DefaultLinkTTL].
 	LinkTTL, LinkRotation time.Duration
 }
@@ -117,7 +123,7 @@ type Gate struct {
 	vetos    vetoCache
 	config   Config
 	log      *slog.Logger
-	// remembered are callers, where the store is distant.
+	// remembered is the credential cache; nil unless the store is remote.
 	remembered *remembered
 	decisions  decisionTally
 	nonces     usedNonces
@@ -134,8 +140,8 @@ var (
 	_ gatehouse.ReviewService   = (*Gate)(nil)
 )
 
-// New makes a gate. drainer may be set later with SetDrainer, since the
-// dispatcher needs the gate's authority checks itself.
+// New makes a gate. The drainer is set later with SetDrainer, since the dispatcher
+// itself needs the gate's authority checks.
 func New(store gatehouse.Store, targets Targets, hints Hints, config Config, log *slog.Logger) *Gate {
 	if config.CheckTimeout == 0 {
 		config.CheckTimeout = 3 * time.Second
@@ -146,15 +152,15 @@ func New(store gatehouse.Store, targets Targets, hints Hints, config Config, log
 		store: store, targets: targets, hints: hints, config: config, log: log,
 		policies: newPolicyCache(),
 	}
-	if _, far := store.(gatehouse.Distant); far {
+	if _, far := store.(gatehouse.Remote); far {
 		g.remembered = new(remembered)
 	}
 	return g
 }
 
-// distant reports whether each question to the store costs a round trip: then
-// as much as possible is asked at once, in the transaction that acts on it.
-func (g *Gate) distant() bool { return g.remembered != nil }
+// remote reports whether each query costs a round trip. If so, the use case makes
+// as many queries as possible at once, in the transaction that acts on the answers.
+func (g *Gate) remote() bool { return g.remembered != nil }
 
 // checks reports whether Check may have to ask the action's target.
 func (g *Gate) checks(a *gatehouse.Action) bool {
@@ -168,7 +174,7 @@ func (g *Gate) checksAny() bool {
 	return !told || c.ChecksAny()
 }
 
-// SetDrainer sets what carries out pushes for Drain. Call it before serving.
+// SetDrainer sets the drainer for Drain. Call it before serving.
 func (g *Gate) SetDrainer(d Drainer) { g.drainer = d }
 
 // NewID returns a time-ordered id with a type prefix, such as act_0193….
@@ -177,48 +183,13 @@ func NewID(prefix string) string {
 	return prefix + "_" + strings.ReplaceAll(id.String(), "-", "")
 }
 
-// errStale says that what was read before the transaction has moved.
-var errStale = errors.New("app: read before the transaction is stale")
-
-// maxRestarts bounds how often a use case starts again on conflicts.
-const maxRestarts = 8
-
-// update runs a use case's transaction. prepare is run before each try, for
-// what belongs outside the transaction; it may be nil.
-func (g *Gate) update(ctx context.Context, prepare func() error, fn func(gatehouse.Tx) error) error {
-	for range maxRestarts {
-		if prepare != nil {
-			if err := prepare(); err != nil {
-				return err
-			}
-		}
-		err := g.store.Update(ctx, fn)
-		var ahead *unjudged
-		switch {
-		case errors.As(err, &ahead):
-			if err := ahead.Judge(ctx); err != nil {
-				return err
-			}
-		case errors.Is(err, errStale), errors.Is(err, gatehouse.ErrConflict):
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-		case errors.Is(err, gatehouse.ErrBusy):
-			return busy(err)
-		default:
-			return err
-		}
-	}
-	return busy(gatehouse.ErrConflict)
-}
-
 func busy(cause error) error {
 	e := gatehouse.E(gatehouse.CodeBusy, "the store is busy; try again").Because(cause)
 	e.RetryAfter = 1
 	return e
 }
 
-// notFound maps the store's error to the outside's.
+// notFound maps the store's error to the domain's error.
 func notFound(err error, what string) error {
 	if errors.Is(err, gatehouse.ErrNotFound) {
 		return gatehouse.E(gatehouse.CodeNotFound, "no such %s", what)
@@ -226,8 +197,16 @@ func notFound(err error, what string) error {
 	return err
 }
 
-// hintPush hints that a new push, of generation 0, is due: to everybody, and
-// under a topic of its own to whoever hands pushes out one by one.
+// notFoundAs is notFound for what the request names otherwise than in its path.
+func notFoundAs(err error, what, id string) error {
+	if errors.Is(err, gatehouse.ErrNotFound) {
+		return gatehouse.E(gatehouse.CodeNotFound, "no %s %s", what, gatehouse.QuoteWord(id))
+	}
+	return err
+}
+
+// hintPush announces a new push of generation 0: on the general topic, and on the
+// push's own topic for subscribers that hand out single pushes.
 func (g *Gate) hintPush(id string) {
 	g.hints.Notify(TopicPush)
 	g.hints.Notify(TopicPush + ":" + id + ":0")

@@ -8,10 +8,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 )
 
-// ActionGrounds tells by which facts the policy judged an action of the caller's
-// tenant, by the version that judged it. The proposer is as they are now. It is
-// nil where that version cannot be read any more: then the reasons that stand
-// with the action are all there is.
+// ActionGrounds returns the facts by which the policy judged an action of the
+// caller's tenant, using the version that judged it. The proposer is read as it is
+// now. The result is nil when that version cannot be read any more: then only the
+// reasons stored with the action remain.
 func (g *Gate) ActionGrounds(ctx context.Context, a *gatehouse.Action) (*gatehouse.Grounds, error) {
 	var out *gatehouse.Grounds
 	err := g.view(ctx, "policy", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
@@ -26,10 +26,10 @@ func (g *Gate) ActionGrounds(ctx context.Context, a *gatehouse.Action) (*gatehou
 		proposal := a.Proposal
 		proposal.RiskLevel = a.ClaimedRisk
 		f := policy.Facts{Tenant: a.Tenant, Proposal: &proposal, ProposedAt: a.ProposedAt, Reversal: a.Reverses != ""}
-		if f.Proposer, err = tx.FindPrincipal(a.Tenant, a.ProposerID); err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
+		if f.Proposer, err = tx.FindPrincipal(a.ProposerID); err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
 			return err
 		}
-		// A connector that is gone has no floor: the rules are told all the same.
+		// A missing connector has no floor. The rules are shown all the same.
 		if _, floor, _, err := g.targets.Describe(a.Tenant, &proposal); err == nil {
 			f.Floor = floor
 		}
@@ -40,13 +40,13 @@ func (g *Gate) ActionGrounds(ctx context.Context, a *gatehouse.Action) (*gatehou
 	return out, err
 }
 
-// policyVersion returns one version, parsed; nil where there is none, or it
-// does not load.
+// policyVersion returns one version, parsed; nil when it does not exist or does not
+// load.
 func (g *Gate) policyVersion(tx gatehouse.ReadTx, tenant string, version int) (*policy.Policy, error) {
 	if p := g.policies.get(policyKey{tenant, version}); p != nil {
 		return p, nil
 	}
-	stored, err := tx.FindPolicy(tenant, version)
+	stored, err := tx.FindPolicy(version)
 	if errors.Is(err, gatehouse.ErrNotFound) {
 		return nil, nil
 	}
@@ -55,7 +55,7 @@ func (g *Gate) policyVersion(tx gatehouse.ReadTx, tenant string, version int) (*
 	}
 	p, err := policy.Parse([]byte(stored.Source))
 	if err != nil {
-		return nil, nil //nolint:nilerr // what does not load says nothing
+		return nil, nil //nolint:nilerr // a version that does not load has no grounds
 	}
 	return p, nil
 }

@@ -13,10 +13,10 @@ import (
 // ListGroups returns the tenant's groups with their members, by name.
 func (g *Gate) ListGroups(ctx context.Context) (list []*gatehouse.Group, err error) {
 	err = g.view(ctx, "group", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
-		if list, err = tx.ListGroups(c.Principal.Tenant); err != nil {
+		if list, err = tx.ListGroups(); err != nil {
 			return err
 		}
-		return withMembers(tx, c.Principal.Tenant, list...)
+		return withMembers(tx, list...)
 	})
 	return list, err
 }
@@ -24,17 +24,17 @@ func (g *Gate) ListGroups(ctx context.Context) (list []*gatehouse.Group, err err
 // FindGroup returns a group with its members.
 func (g *Gate) FindGroup(ctx context.Context, name string) (found *gatehouse.Group, err error) {
 	err = g.view(ctx, "group", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
-		if found, err = tx.FindGroup(c.Principal.Tenant, name); err != nil {
+		if found, err = tx.FindGroup(name); err != nil {
 			return err
 		}
-		return withMembers(tx, c.Principal.Tenant, found)
+		return withMembers(tx, found)
 	})
 	return found, err
 }
 
-// withMembers fills in the members of groups of one tenant.
-func withMembers(tx gatehouse.ReadTx, tenant string, groups ...*gatehouse.Group) error {
-	people, err := tx.ListPeople(tenant)
+// withMembers sets the members of groups of one tenant.
+func withMembers(tx gatehouse.ReadTx, groups ...*gatehouse.Group) error {
+	people, err := tx.ListPeople()
 	if err != nil {
 		return err
 	}
@@ -57,13 +57,13 @@ func withMembers(tx gatehouse.ReadTx, tenant string, groups ...*gatehouse.Group)
 	return nil
 }
 
-// PutGroup makes a group, or sets the members that are set by hand.
+// PutGroup makes a group, or replaces the members that are set by hand.
 func (g *Gate) PutGroup(ctx context.Context, name string, m gatehouse.GroupMembers) (*gatehouse.Group, error) {
 	if !gatehouse.ValidGroupName(name) {
 		return nil, gatehouse.Violations{{Pointer: "/name", Detail: "must be 1 to 64 lower-case letters, digits, or any of ._- and begin with a letter or digit"}}.Err()
 	}
 	return g.changeGroup(ctx, name, func(tx gatehouse.Tx, c *gatehouse.Caller, people []*gatehouse.Principal) error {
-		_, err := tx.FindGroup(c.Principal.Tenant, name)
+		_, err := tx.FindGroup(name)
 		if errors.Is(err, gatehouse.ErrNotFound) {
 			err = insertGroup(tx, c.Principal.Tenant, name, authorOf(c))
 		}
@@ -86,7 +86,7 @@ func (g *Gate) ChangeGroup(ctx context.Context, name string, r gatehouse.GroupCh
 		return nil, gatehouse.E(gatehouse.CodeInvalid, "say whom to add or to remove")
 	}
 	return g.changeGroup(ctx, name, func(tx gatehouse.Tx, c *gatehouse.Caller, people []*gatehouse.Principal) error {
-		if _, err := tx.FindGroup(c.Principal.Tenant, name); err != nil {
+		if _, err := tx.FindGroup(name); err != nil {
 			return err
 		}
 		add, err := peopleNamed(people, "/add", r.Add)
@@ -109,11 +109,11 @@ func (g *Gate) ChangeGroup(ctx context.Context, name string, r gatehouse.GroupCh
 	})
 }
 
-// DeleteGroup ends a group and every membership. A group that the configuration
+// DeleteGroup deletes a group and every membership. A group that the configuration
 // maps comes back with the next sign-in.
 func (g *Gate) DeleteGroup(ctx context.Context, name string) error {
 	_, err := g.changeGroup(ctx, name, func(tx gatehouse.Tx, c *gatehouse.Caller, people []*gatehouse.Principal) error {
-		if err := tx.DeleteGroup(c.Principal.Tenant, name); err != nil {
+		if err := tx.DeleteGroup(name); err != nil {
 			return err
 		}
 		err := setMembers(tx, c, people, func(p *gatehouse.Principal) bool { return p.LeaveGroup(name) })
@@ -125,38 +125,38 @@ func (g *Gate) DeleteGroup(ctx context.Context, name string) error {
 	return err
 }
 
-// changeGroup runs a change of a group as administrator. fn gets all people of
-// the tenant as they are.
+// changeGroup checks that the caller is an administrator, and runs a change of a
+// group. fn gets all people of the tenant as they are.
 func (g *Gate) changeGroup(ctx context.Context, name string, fn func(gatehouse.Tx, *gatehouse.Caller, []*gatehouse.Principal) error) (*gatehouse.Group, error) {
 	c, err := g.minter(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var out *gatehouse.Group
-	err = g.update(ctx, nil, func(tx gatehouse.Tx) error {
+	err = g.update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) error {
 		out = nil
-		_, self, err := lockPrincipals(tx, c.Principal.Tenant, c.Principal.ID, c.Principal.ID)
+		_, self, err := lockPrincipals(tx, c.Principal.ID, c.Principal.ID)
 		if err != nil {
 			return err
 		}
 		if err := stillAdmin(self); err != nil {
 			return err
 		}
-		people, err := tx.ListPeople(c.Principal.Tenant)
+		people, err := tx.ListPeople()
 		if err != nil {
 			return err
 		}
 		if err := fn(tx, c, people); err != nil {
 			return err
 		}
-		out, err = tx.FindGroup(c.Principal.Tenant, name)
+		out, err = tx.FindGroup(name)
 		switch {
 		case errors.Is(err, gatehouse.ErrNotFound):
-			return nil // it was deleted
+			return nil // the group was deleted
 		case err != nil:
 			return err
 		}
-		return withMembers(tx, c.Principal.Tenant, out)
+		return withMembers(tx, out)
 	})
 	if err != nil {
 		return nil, notFound(err, "group")
@@ -165,7 +165,7 @@ func (g *Gate) changeGroup(ctx context.Context, name string, fn func(gatehouse.T
 	return out, nil
 }
 
-// peopleNamed finds the ids of people by id or by name, whatever its case.
+// peopleNamed finds the ids of people by id, or by name without regard to case.
 func peopleNamed(people []*gatehouse.Principal, pointer string, names []string) ([]string, error) {
 	var v gatehouse.Violations
 	if len(names) > gatehouse.MaxGroupMembers {
@@ -184,8 +184,8 @@ func peopleNamed(people []*gatehouse.Principal, pointer string, names []string) 
 	return ids, v.Err()
 }
 
-// setMembership makes a person a member by hand, or ends that; what comes from
-// a sign-in stays.
+// setMembership adds or ends a person's membership by hand. Memberships from a
+// sign-in stay.
 func setMembership(p *gatehouse.Principal, group string, member bool) bool {
 	var byHand []string
 	for _, m := range p.Groups {
@@ -199,7 +199,8 @@ func setMembership(p *gatehouse.Principal, group string, member bool) bool {
 	return p.SetGroups(gatehouse.ByHand, byHand)
 }
 
-// setMembers applies a change to each person, and records it. The rows that change are locked and read again first.
+// setMembers applies a change to each person, and records it. It first locks the
+// rows that change, and reads them again.
 func setMembers(tx gatehouse.Tx, c *gatehouse.Caller, people []*gatehouse.Principal, change func(*gatehouse.Principal) bool) error {
 	var ids []string
 	for _, p := range people {
@@ -211,7 +212,7 @@ func setMembers(tx gatehouse.Tx, c *gatehouse.Caller, people []*gatehouse.Princi
 	if len(ids) == 0 {
 		return nil
 	}
-	locked, err := tx.PrincipalsForShare(c.Principal.Tenant, ids)
+	locked, err := tx.PrincipalsForShare(ids)
 	if err != nil {
 		return err
 	}
@@ -229,7 +230,7 @@ func setMembers(tx gatehouse.Tx, c *gatehouse.Caller, people []*gatehouse.Princi
 	return nil
 }
 
-// putMemberships stores and records the groups that a person is in.
+// putMemberships stores and records a person's groups.
 func putMemberships(tx gatehouse.Tx, p *gatehouse.Principal, by author) error {
 	if err := tx.UpdatePrincipal(p); err != nil {
 		return err
@@ -252,9 +253,8 @@ func recordGroup(tx gatehouse.Tx, tenant, event, name string, by author) error {
 	return tell(tx, by, change{tenant: tenant, kind: event, subject: "group:" + name, name: name})
 }
 
-// mapGroups makes a person a member of the groups that its provider says, and
-// ends the memberships that the same provider gave earlier. Groups that are not
-// there yet are made.
+// mapGroups makes a person a member of the groups that the provider names, and ends
+// the memberships that the same provider gave earlier. Missing groups are created.
 func mapGroups(tx gatehouse.Tx, p *gatehouse.Principal, e gatehouse.ExternalSignIn) error {
 	if !p.SetGroups(e.Issuer, e.Groups) {
 		return nil
@@ -264,7 +264,7 @@ func mapGroups(tx gatehouse.Tx, p *gatehouse.Principal, e gatehouse.ExternalSign
 	}
 	by := provider(e)
 	for _, name := range e.Groups {
-		_, err := tx.FindGroup(p.Tenant, name)
+		_, err := tx.FindGroup(name)
 		if errors.Is(err, gatehouse.ErrNotFound) {
 			err = insertGroup(tx, p.Tenant, name, by)
 		}

@@ -22,7 +22,7 @@ func (w *world) group(name string, members ...string) {
 	}
 }
 
-// again is the same person in a later request.
+// again returns the same person in a later request.
 func (w *world) again(who context.Context) context.Context {
 	w.t.Helper()
 	c := *callerOf(w.t, who)
@@ -56,8 +56,8 @@ func TestOnlyMembersOfTheGroupDecide(t *testing.T) {
 	}
 }
 
-// TestRemovedMembersDoNotCount: a vote of a person who has left the group
-// counts neither for the second approval nor at dispatch.
+// TestRemovedMembersDoNotCount: the vote of a person who has left the group counts
+// neither for the second approval nor at dispatch.
 func TestRemovedMembersDoNotCount(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, strings.Replace(asksFinance, "{groups", "{required: 2, groups", 1))
@@ -148,8 +148,8 @@ func TestGroupsTakePeopleOnly(t *testing.T) {
 	}
 }
 
-// TestGroupsFromASignIn: memberships of a provider follow its groups, beside
-// those that are set by hand.
+// TestGroupsFromASignIn: a provider's memberships follow its groups, independently
+// of those that are set by hand.
 func TestGroupsFromASignIn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, asksFinance)
@@ -185,7 +185,7 @@ func TestGroupsFromASignIn(t *testing.T) {
 	if got := members(); len(got) != 1 || got["legal"] != nil {
 		t.Fatalf("after the provider says nothing: %v", got)
 	}
-	// Who is removed by hand is removed from every source, until the next sign-in.
+	// Removal by hand removes a person from every source, until the next sign-in.
 	members("finance")
 	if _, err := w.gate.ChangeGroup(w.admin, "finance", gatehouse.GroupChange{Remove: []string{"corp:ana"}}); err != nil {
 		t.Fatal(err)

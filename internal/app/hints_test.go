@@ -11,7 +11,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
 
-// told notes the topics of hints.
+// told records the topics of hints.
 type told struct {
 	wake.Hub
 	mu     sync.Mutex
@@ -25,8 +25,8 @@ func (h *told) Notify(topic string) {
 	h.Hub.Notify(topic)
 }
 
-// A push that is due now is hinted at; of one that rests for longer than the
-// dispatcher sleeps, the dispatcher reads in the store.
+// A push that is due now causes a hint. For a push whose hold is longer than the
+// dispatcher's sleep there is none: the dispatcher finds it in the store.
 func TestOnlyPushesThatAreDueSoonAreHintedAt(t *testing.T) {
 	t.Parallel()
 	for hold, want := range map[time.Duration]int{0: 1, 10 * time.Second: 0} {

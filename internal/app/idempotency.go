@@ -8,14 +8,14 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// answered returns a Replay error when the caller's Idempotency-Key has an
-// answer already, and idempotency_key_reused when that was for another body.
+// answered returns a Replay error when the caller's Idempotency-Key already has an
+// answer, and idempotency_key_reused when that answer was for another body.
 func answered(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
 	if c.Idempotency == nil {
 		return nil
 	}
 	p, r := c.Principal, c.Idempotency
-	rec, err := tx.FindIdempotency(p.Tenant, p.ID, r.Route, r.Key)
+	rec, err := tx.FindIdempotency(p.ID, r.Route, r.Key)
 	switch {
 	case errors.Is(err, gatehouse.ErrNotFound):
 		return nil
@@ -27,6 +27,15 @@ func answered(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
 		return gatehouse.E(gatehouse.CodeKeyReused, "this Idempotency-Key was used for another request")
 	}
 	return &gatehouse.Replay{Body: rec.Body}
+}
+
+// alreadyAnswered makes the check of answered before a use case that reads
+// something outside its transaction.
+func (g *Gate) alreadyAnswered(ctx context.Context, c *gatehouse.Caller) error {
+	if c.Idempotency == nil {
+		return nil
+	}
+	return g.store.View(ctx, c.Principal.Tenant, func(tx gatehouse.ReadTx) error { return answered(tx, c) })
 }
 
 // remember stores the answer under the caller's Idempotency-Key, with the effect.
@@ -45,14 +54,14 @@ func remember(tx gatehouse.Tx, c *gatehouse.Caller, result any) error {
 	})
 }
 
-// PurgeIdempotency deletes answers past their window, in batches, and returns
-// how many are gone.
+// PurgeIdempotency deletes answers past their window, in batches, and returns how
+// many it deleted.
 func (g *Gate) PurgeIdempotency(ctx context.Context) (int, error) {
 	total := 0
 	for {
 		n := 0
-		err := g.store.Update(ctx, func(tx gatehouse.Tx) (err error) {
-			n, err = tx.PurgeIdempotency(tx.Now().Add(-gatehouse.IdempotencyWindow-time.Minute), 500)
+		err := g.store.UpdateQueues(ctx, func(q gatehouse.Queues) (err error) {
+			n, err = q.PurgeIdempotency(q.Now().Add(-gatehouse.IdempotencyWindow-time.Minute), 500)
 			return err
 		})
 		total += n

@@ -11,7 +11,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// withKey is the caller of ctx with an Idempotency-Key on a request.
+// withKey returns the caller of ctx with an Idempotency-Key on the request.
 func withKey(t *testing.T, ctx context.Context, key string, body byte) context.Context {
 	t.Helper()
 	c, err := gatehouse.CallerFrom(ctx)
@@ -41,7 +41,7 @@ func TestAnswerIsStoredWithTheEffect(t *testing.T) {
 	if page, err := w.gate.ListActions(w.admin, gatehouse.ActionFilter{}); err != nil || len(page.Items) != 1 {
 		t.Fatalf("%d actions, %v", len(page.Items), err)
 	}
-	// Past its window the key is free again, purged or not.
+	// After its window the key is free again, whether or not it was purged.
 	w.clock.Advance(gatehouse.IdempotencyWindow + time.Hour)
 	if _, _, err := w.gate.Propose(withKey(t, bot, "k1", 2), proposal(nil)); err != nil {
 		t.Fatal(err)
@@ -62,7 +62,8 @@ func TestFailedRequestLeavesNoAnswer(t *testing.T) {
 	}
 }
 
-// A retried rotation must not rotate again: the first answer's token would be dead.
+// A retried rotation must not rotate again: that would end the first answer's
+// token.
 func TestRotationIsReplayed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")

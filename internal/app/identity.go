@@ -12,7 +12,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// The prefixes of the secrets that people and programs hold.
+// The prefixes of the secrets of people and programs.
 const (
 	keyPrefix  = "gth_"
 	editPrefix = "gte_"
@@ -26,8 +26,8 @@ func newSecret(prefix string) (string, [32]byte) {
 	return s, sha256.Sum256([]byte(s))
 }
 
-// Authenticate returns the principal of an API key: unauthenticated for a key
-// that is unknown or revoked, or whose principal is disabled.
+// Authenticate returns the principal of an API key. The error is unauthenticated
+// for a key that is unknown or revoked, or whose principal is disabled.
 func (g *Gate) Authenticate(ctx context.Context, key string) (*gatehouse.Principal, error) {
 	denied := gatehouse.E(gatehouse.CodeUnauthenticated, "a valid API key is needed")
 	if !strings.HasPrefix(key, keyPrefix) || len(key) > 256 {
@@ -35,8 +35,8 @@ func (g *Gate) Authenticate(ctx context.Context, key string) (*gatehouse.Princip
 	}
 	hash := sha256.Sum256([]byte(key))
 	var p *gatehouse.Principal
-	err := g.store.Read(ctx, func(tx gatehouse.ReadTx) (err error) {
-		_, p, err = tx.FindKey(hash)
+	err := g.store.ReadQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
+		_, p, err = q.FindKey(hash)
 		return err
 	})
 	if errors.Is(err, gatehouse.ErrNotFound) || err == nil && p.Disabled {
@@ -49,15 +49,15 @@ func (g *Gate) Authenticate(ctx context.Context, key string) (*gatehouse.Princip
 	return p, err
 }
 
-// CheckEditToken compares, in constant time, a person's second secret.
+// CheckEditToken compares a person's second secret in constant time.
 func (g *Gate) CheckEditToken(ctx context.Context, p *gatehouse.Principal, token string) (bool, error) {
 	if !strings.HasPrefix(token, editPrefix) || len(token) > 256 {
 		return false, nil
 	}
 	hash := sha256.Sum256([]byte(token))
 	var stored [32]byte
-	err := g.store.Read(ctx, func(tx gatehouse.ReadTx) (err error) {
-		stored, err = tx.FindEditToken(p.Tenant, p.ID)
+	err := g.store.Read(ctx, p.Tenant, func(tx gatehouse.ReadTx) (err error) {
+		stored, err = tx.FindEditToken(p.ID)
 		return err
 	})
 	if errors.Is(err, gatehouse.ErrNotFound) {
@@ -70,18 +70,18 @@ func (g *Gate) CheckEditToken(ctx context.Context, p *gatehouse.Principal, token
 	return ok, err
 }
 
-// Bootstrap makes the tenant default with its policy and its administrator,
-// and returns the administrator's secrets, shown this once. On a store that
-// has an administrator it fails with already_exists.
+// Bootstrap makes the tenant default with its policy and its administrator, and
+// returns the administrator's secrets, which are shown only here. On a store that
+// already has an administrator it fails with already_exists.
 func (g *Gate) Bootstrap(ctx context.Context) (*gatehouse.Credentials, error) {
 	key, keyHash := newSecret(keyPrefix)
 	edit, editHash := newSecret(editPrefix)
 	out := &gatehouse.Credentials{ID: NewID("prn"), Key: key, KeyID: NewID("key"), EditToken: edit}
-	err := g.update(ctx, nil, func(tx gatehouse.Tx) error {
-		if err := tx.LockFirstPrincipal(gatehouse.DefaultTenant); err != nil {
+	err := g.update(ctx, gatehouse.DefaultTenant, nil, func(tx gatehouse.Tx) error {
+		if err := tx.LockFirstPrincipal(); err != nil {
 			return err
 		}
-		known, err := tx.ListPrincipals(gatehouse.DefaultTenant, "", 1)
+		known, err := tx.ListPrincipals("", 1)
 		if err != nil {
 			return err
 		}
@@ -105,13 +105,14 @@ func (g *Gate) Bootstrap(ctx context.Context) (*gatehouse.Credentials, error) {
 
 // EnsurePolicies stores the configured policy for every tenant that has none.
 func (g *Gate) EnsurePolicies(ctx context.Context) error {
-	return g.update(ctx, nil, func(tx gatehouse.Tx) error {
-		tenants, err := tx.ListTenants()
+	return g.updateQueues(ctx, func(q gatehouse.Queues) error {
+		tenants, err := q.ListTenants()
 		if err != nil {
 			return err
 		}
 		for _, t := range tenants {
-			version, err := tx.ActivePolicyVersion(t.ID)
+			tx := q.In(t.ID)
+			version, err := tx.ActivePolicyVersion()
 			if err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
 				return err
 			}
@@ -126,10 +127,10 @@ func (g *Gate) EnsurePolicies(ctx context.Context) error {
 	})
 }
 
-// insertTenant makes a tenant with the configured policy. A store may hold the
-// tenant default from its beginning.
+// insertTenant makes a tenant with the configured policy. A new store may already
+// hold the tenant default.
 func (g *Gate) insertTenant(tx gatehouse.Tx, id string, by author) error {
-	_, err := tx.FindTenant(id)
+	_, err := tx.FindTenant()
 	if errors.Is(err, gatehouse.ErrNotFound) {
 		err = tx.InsertTenant(&gatehouse.Tenant{ID: id, CreatedAt: tx.Now()})
 	}
@@ -153,7 +154,7 @@ func insertPrincipal(tx gatehouse.Tx, p *gatehouse.Principal, by author, key [32
 		return err
 	}
 	if edit != nil {
-		if err := tx.PutEditToken(p.Tenant, p.ID, *edit); err != nil {
+		if err := tx.PutEditToken(p.ID, *edit); err != nil {
 			return err
 		}
 	}

@@ -9,19 +9,19 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Insights sums up how the gate was used. The counts of decisions are the
-// tenant's, and so for callers who read all of it.
+// Insights sums up how the gate was used. The counts of decisions cover the whole
+// tenant, so only callers who may read all of it get them.
 func (g *Gate) Insights(ctx context.Context, f gatehouse.InsightFilter) (*gatehouse.Insights, error) {
 	var s *summary
 	err := g.view(ctx, "insight", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
 		s = newSummary(f, tx.Now())
 		readBy := g.readsAs(c.Principal)
 		if readBy == "" {
-			if s.out.Decisions, err = tx.DecisionCounts(c.Principal.Tenant, s.out.Since); err != nil {
+			if s.out.Decisions, err = tx.DecisionCounts(s.out.Since); err != nil {
 				return err
 			}
 		}
-		return tx.ActionFacts(c.Principal.Tenant, readBy, s.add)
+		return tx.ActionFacts(readBy, s.add)
 	})
 	if err != nil {
 		return nil, err
@@ -29,7 +29,7 @@ func (g *Gate) Insights(ctx context.Context, f gatehouse.InsightFilter) (*gateho
 	return s.done(), nil
 }
 
-// summary collects facts.
+// summary adds up facts.
 type summary struct {
 	filter gatehouse.InsightFilter
 	now    time.Time
@@ -41,7 +41,7 @@ type summary struct {
 	read   int
 }
 
-// tally is an Insight on its way.
+// tally is an Insight in the making.
 type tally struct {
 	gatehouse.Insight
 	waits []time.Duration
@@ -57,7 +57,7 @@ func newSummary(f gatehouse.InsightFilter, now time.Time) *summary {
 	}
 }
 
-// add counts a fact; false when the rest is too old.
+// add counts a fact. It returns false when the remaining facts are too old.
 func (s *summary) add(f gatehouse.ActionFact) bool {
 	s.read++
 	if f.ProposedAt.Before(s.filter.Since) {

@@ -9,13 +9,14 @@ import (
 
 var _ gatehouse.KeeperService = (*Gate)(nil)
 
-// PreviewArchive walks over the store as the archiver does, moves nothing, and
-// counts the actions of the caller's tenant.
+// PreviewArchive scans the store as the archiver does, moves nothing, and counts
+// the actions of the caller's tenant.
 func (g *Gate) PreviewArchive(ctx context.Context, retention time.Duration) (*gatehouse.ArchivePreview, error) {
 	c, err := admin(ctx)
 	if err != nil {
 		return nil, err
 	}
+
 	own := c.Principal.Tenant
 	out := &gatehouse.ArchivePreview{Tenants: []gatehouse.TenantArchived{}}
 	if configured := g.config.Retention; configured > 0 {
@@ -25,6 +26,7 @@ func (g *Gate) PreviewArchive(ctx context.Context, retention time.Duration) (*ga
 			retention = configured
 		}
 	}
+
 	switch {
 	case retention == 0:
 		return nil, gatehouse.Violations{{Pointer: "/query/retention",
@@ -33,19 +35,21 @@ func (g *Gate) PreviewArchive(ctx context.Context, retention time.Duration) (*ga
 		return nil, gatehouse.Violations{{Pointer: "/query/retention", Detail: "must be at least 1s"}}.Err()
 	}
 	out.Retention = gatehouse.Duration(retention)
+
 	seen := map[string]bool{}
 	until := time.Now().Add(gatehouse.PreviewTime)
 	for after := int64(0); time.Now().Before(until); {
 		var plan *gatehouse.ArchivePlan
 		var before time.Time
-		err := g.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
-			before = tx.Now().Add(-retention)
-			plan, err = tx.PlanArchive(after, before, archivePlan)
+		err := g.store.ViewQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
+			before = q.Now().Add(-retention)
+			plan, err = q.PlanArchive(after, before, archivePlan)
 			return err
 		})
 		if err != nil {
 			return nil, err
 		}
+
 		if out.EndedBefore.IsZero() {
 			out.EndedBefore = before
 		}
@@ -53,7 +57,8 @@ func (g *Gate) PreviewArchive(ctx context.Context, retention time.Duration) (*ga
 			if f.Tenant != own {
 				continue
 			}
-			// Nothing is moved, so the rest of a family comes by again.
+			// Nothing is moved, so the scan meets a family again at its other
+			// members.
 			if len(f.IDs) > 1 {
 				if seen[f.IDs[0]] {
 					continue
@@ -69,11 +74,13 @@ func (g *Gate) PreviewArchive(ctx context.Context, retention time.Duration) (*ga
 				out.Newest = timePtr(f.Newest)
 			}
 		}
+
 		if after = plan.Next; after == 0 {
 			out.Complete = true
 			break
 		}
 	}
+
 	if out.Actions > 0 {
 		out.Tenants = append(out.Tenants, gatehouse.TenantArchived{Tenant: own, Actions: out.Actions})
 	}

@@ -8,23 +8,23 @@ import (
 )
 
 const (
-	// lateAfter is how long work may wait for its role untold: each role looks
-	// about once a second, and a busy one may be some behind.
+	// lateAfter is how long work may wait for its role without being reported: each
+	// role polls about once a second, and a busy one may lag a little.
 	lateAfter = 30 * time.Second
-	// lateTenants bounds the tenants with due pushes that are looked at, and
-	// lateLines the workflows with runs in line.
+	// lateTenants bounds the tenants with due pushes that are checked, and
+	// lateLines the workflows with queued runs.
 	lateTenants = 64
 	lateLines   = 64
-	// lateTools bounds the tools whose steps are looked at, of all tenants, and
-	// maxLateTools those of them that are told.
+	// lateTools bounds the tools, over all tenants, whose steps are checked, and
+	// maxLateTools the tools that are reported.
 	lateTools    = 1000
 	maxLateTools = 16
 )
 
-// CheckRoles looks for the oldest of what waits for each role, over all tenants:
-// a role is no tenant's. What is not late is not told, so that nobody sees from
-// it when others are at work. Of outside workers, which are a tenant's, it tells
-// the caller's tenant.
+// CheckRoles finds the oldest work that waits for each role, over all tenants,
+// since a role serves all of them. It reports late work only, so that nobody can
+// observe the activity of other tenants. Outside workers belong to a tenant, so it
+// checks those of the caller's tenant only.
 func (g *Gate) CheckRoles(ctx context.Context) (*gatehouse.RoleCheck, error) {
 	c, err := gatehouse.CallerFrom(ctx)
 	if err != nil {
@@ -34,24 +34,26 @@ func (g *Gate) CheckRoles(ctx context.Context) (*gatehouse.RoleCheck, error) {
 		return nil, err
 	}
 	var out *gatehouse.RoleCheck
-	err = g.store.View(ctx, func(tx gatehouse.ReadTx) error {
+	err = g.store.ViewQueues(ctx, func(q gatehouse.ReadQueues) error {
 		out = &gatehouse.RoleCheck{Late: []gatehouse.LateWork{}}
 		tell := func(late gatehouse.LateWork, since time.Time) {
-			if waited := tx.Now().Sub(since); !since.IsZero() && waited > lateAfter {
+			if waited := q.Now().Sub(since); !since.IsZero() && waited > lateAfter {
 				late.Waited = gatehouse.Duration(waited.Truncate(time.Second))
 				out.Late = append(out.Late, late)
 			}
 		}
-		for _, look := range []func(gatehouse.ReadTx) (gatehouse.LateWork, time.Time, error){
+
+		for _, look := range []func(gatehouse.ReadQueues) (gatehouse.LateWork, time.Time, error){
 			lateLeaf, latePush, lateExpiry, lateRun, lateQueued, lateStep,
 		} {
-			late, since, err := look(tx)
+			late, since, err := look(q)
 			if err != nil {
 				return err
 			}
 			tell(late, since)
 		}
-		tools, err := tx.ReadyTools(c.Principal.Tenant, lateTools)
+
+		tools, err := q.ReadyTools(c.Principal.Tenant, lateTools)
 		if err != nil {
 			return err
 		}
@@ -66,9 +68,9 @@ func (g *Gate) CheckRoles(ctx context.Context) (*gatehouse.RoleCheck, error) {
 	return out, err
 }
 
-func lateLeaf(tx gatehouse.ReadTx) (late gatehouse.LateWork, since time.Time, err error) {
+func lateLeaf(q gatehouse.ReadQueues) (late gatehouse.LateWork, since time.Time, err error) {
 	late = gatehouse.LateWork{Role: "sequencer", What: "an entry of the audit log has waited for its number"}
-	leaves, err := tx.UnnumberedLeaves(1)
+	leaves, err := q.UnnumberedLeaves(1)
 	if err != nil || len(leaves) == 0 {
 		return late, since, err
 	}
@@ -78,19 +80,19 @@ func lateLeaf(tx gatehouse.ReadTx) (late gatehouse.LateWork, since time.Time, er
 	return late, since, err
 }
 
-// latePush looks at what is queued and at leases that have ended, which are a
-// dispatcher's too. While one holds others of those tenants, their bounds may be
-// what a push waits for.
-func latePush(tx gatehouse.ReadTx) (late gatehouse.LateWork, since time.Time, err error) {
+// latePush checks queued pushes and ended leases, both of which a dispatcher
+// handles. While a dispatcher has pushes of these tenants in flight, a push may
+// wait for the tenant's bound.
+func latePush(q gatehouse.ReadQueues) (late gatehouse.LateWork, since time.Time, err error) {
 	late = gatehouse.LateWork{Role: "dispatcher", What: "a push has been due"}
-	if since, err = tx.NextPushAt(); err != nil {
+	if since, err = q.NextPushAt(); err != nil {
 		return late, since, err
 	}
-	due, err := tx.DueTenants("", lateTenants, 1)
+	due, err := q.DueTenants("", lateTenants, 1)
 	if err != nil {
 		return late, since, err
 	}
-	lost, err := tx.ExpiredLeases(1)
+	lost, err := q.ExpiredLeases(1)
 	if err != nil {
 		return late, since, err
 	}
@@ -100,35 +102,35 @@ func latePush(tx gatehouse.ReadTx) (late gatehouse.LateWork, since time.Time, er
 	return late, since, nil
 }
 
-func lateExpiry(tx gatehouse.ReadTx) (late gatehouse.LateWork, since time.Time, err error) {
+func lateExpiry(q gatehouse.ReadQueues) (late gatehouse.LateWork, since time.Time, err error) {
 	late = gatehouse.LateWork{Role: "sweeper", What: "an approval that has expired has waited to be closed"}
-	refs, err := tx.ExpiredActions(1)
+	refs, err := q.ExpiredActions(1)
 	if err != nil || len(refs) == 0 {
 		return late, since, err
 	}
-	a, err := tx.FindAction(refs[0].Tenant, refs[0].ID)
+	a, err := q.In(refs[0].Tenant).FindAction(refs[0].ID)
 	if err != nil || a.Approval == nil {
 		return late, since, err
 	}
 	return late, a.Approval.End(), nil
 }
 
-// lateRun looks at what the clock begins, ends or goes on with. Of a step whose
-// action or child run has ended nobody knows since when it can go on.
-func lateRun(tx gatehouse.ReadTx) (late gatehouse.LateWork, since time.Time, err error) {
+// lateRun checks the runs' timers. For a step whose action or child run has ended,
+// the store does not know since when it could continue, so it is not checked.
+func lateRun(q gatehouse.ReadQueues) (late gatehouse.LateWork, since time.Time, err error) {
 	late = gatehouse.LateWork{Role: "runner", What: "a retry, a wait, a deadline or a schedule of runs has been due"}
 	earliest := func(at *time.Time) {
 		if at != nil && (since.IsZero() || at.Before(since)) {
 			since = *at
 		}
 	}
-	for _, find := range []func(int) ([]gatehouse.StepRef, error){tx.DueSteps, tx.ExpiredSteps} {
+	for _, find := range []func(int) ([]gatehouse.StepRef, error){q.DueSteps, q.ExpiredSteps} {
 		refs, err := find(1)
 		if err != nil {
 			return late, since, err
 		}
 		for _, ref := range refs {
-			s, err := tx.FindStep(ref.Tenant, ref.StepID)
+			s, err := q.In(ref.Tenant).FindStep(ref.StepID)
 			if err != nil {
 				return late, since, err
 			}
@@ -136,53 +138,53 @@ func lateRun(tx gatehouse.ReadTx) (late gatehouse.LateWork, since time.Time, err
 			earliest(s.LeaseUntil)
 		}
 	}
-	runs, err := tx.OverdueRuns(1)
+	runs, err := q.OverdueRuns(1)
 	if err != nil {
 		return late, since, err
 	}
 	for _, r := range runs {
 		earliest(r.Deadline)
 	}
-	schedules, err := tx.DueSchedules(1)
+	schedules, err := q.DueSchedules(1)
 	for _, s := range schedules {
 		earliest(&s.NextAt)
 	}
 	return late, since, err
 }
 
-// lateQueued looks at the runs that wait for max_runs_per_min. Every bound lets a
-// run begin in each minute: where the tenant has begun none for longer than that,
-// it is not a bound that holds its runs.
-func lateQueued(tx gatehouse.ReadTx) (late gatehouse.LateWork, since time.Time, err error) {
+// lateQueued checks the runs that wait for max_runs_per_min. Every bound admits a
+// run each minute: if the tenant has started none for longer than that, no bound
+// explains the wait.
+func lateQueued(q gatehouse.ReadQueues) (late gatehouse.LateWork, since time.Time, err error) {
 	late = gatehouse.LateWork{Role: "runner", What: "a run in line for max_runs_per_min has been queued"}
-	lines, err := tx.QueuedLanes(gatehouse.QueuedLane{}, lateLines, 1, tx.Now().Add(-minute-lateAfter))
+	lines, err := q.QueuedLanes(gatehouse.QueuedLane{}, lateLines, 1, q.Now().Add(-minute-lateAfter))
 	if err != nil {
 		return late, since, err
 	}
-	var held time.Time // since when the oldest waits that a bound may hold
-	for _, q := range lines {
-		runs, err := tx.OldestQueued(q.Tenant, q.Workflow, 1)
+	var held time.Time // the oldest run that a bound may hold back
+	for _, line := range lines {
+		runs, err := q.In(line.Tenant).OldestQueued(line.Workflow, 1)
 		if err != nil {
 			return late, since, err
 		}
 		oldest := &since
-		if q.TenantStarted > 0 {
+		if line.TenantStarted > 0 {
 			oldest = &held
 		}
 		if len(runs) > 0 && (oldest.IsZero() || runs[0].CreatedAt.Before(*oldest)) {
 			*oldest = runs[0].CreatedAt
 		}
 	}
-	if since.IsZero() || tx.Now().Sub(since) <= lateAfter {
+	if since.IsZero() || q.Now().Sub(since) <= lateAfter {
 		late.Busy, since = true, held
 	}
 	return late, since, nil
 }
 
-// lateStep looks at the ready steps that are built in.
-func lateStep(tx gatehouse.ReadTx) (late gatehouse.LateWork, since time.Time, err error) {
+// lateStep checks the ready built-in steps.
+func lateStep(q gatehouse.ReadQueues) (late gatehouse.LateWork, since time.Time, err error) {
 	late = gatehouse.LateWork{Role: "runner", What: "a built-in step has been ready"}
-	tools, err := tx.ReadyTools("", 1)
+	tools, err := q.ReadyTools("", 1)
 	if err != nil || len(tools) == 0 || tools[0].Tool != "" {
 		return late, since, err
 	}

@@ -14,15 +14,15 @@ import (
 // maxRotated bounds the keys of one round of the scheduled rotation.
 const maxRotated = 100
 
-// rotationAuthor stands for the schedule: nobody needs to be told of it.
+// rotationAuthor is the author of scheduled rotations, which need no notice.
 const rotationAuthor = "schedule"
 
-// errNoMaster says that this server signs no links.
+// errNoMaster says that this server does not sign links.
 func errNoMaster() *gatehouse.Error {
 	return gatehouse.E(gatehouse.CodeUnsupported, "no master key is configured, so links are not signed: see links.master_key")
 }
 
-// ringPlace is what a key of the ring is bound to.
+// ringPlace returns the context to which a sealed key of the ring is bound.
 func ringPlace(k *gatehouse.RingKey) []string {
 	return []string{k.Tenant, string(k.Purpose), strconv.FormatUint(uint64(k.Number), 10)}
 }
@@ -35,7 +35,7 @@ func (g *Gate) ringSecret(k *gatehouse.RingKey) ([]byte, error) {
 	return g.config.Master.Open(k.Sealed, k.Master, ringPlace(k)...)
 }
 
-// newRingKey stores a key that is in use from now on.
+// newRingKey stores a new active key.
 func (g *Gate) newRingKey(tx gatehouse.Tx, tenant, by string) (*gatehouse.RingKey, error) {
 	if g.config.Master == nil {
 		return nil, errNoMaster()
@@ -53,9 +53,9 @@ func (g *Gate) newRingKey(tx gatehouse.Tx, tenant, by string) (*gatehouse.RingKe
 	return k, tx.InsertRingKey(k)
 }
 
-// activeLinkKey returns the key in use, nil where there is none.
-func activeLinkKey(tx gatehouse.ReadTx, tenant string) (*gatehouse.RingKey, error) {
-	list, err := tx.ListRingKeys(tenant, gatehouse.RingLinks)
+// activeLinkKey returns the active key, nil when there is none.
+func activeLinkKey(tx gatehouse.ReadTx) (*gatehouse.RingKey, error) {
+	list, err := tx.ListRingKeys(gatehouse.RingLinks)
 	for _, k := range list {
 		if k.StateAt(tx.Now()) == gatehouse.RingKeyActive {
 			return k, nil
@@ -64,12 +64,12 @@ func activeLinkKey(tx gatehouse.ReadTx, tenant string) (*gatehouse.RingKey, erro
 	return nil, err
 }
 
-// rotate puts a new key in the place of the one in use, which may be nil. What the
-// old one has signed is good for as long as any link can be.
+// rotate replaces the active key, which may be nil, by a new one. Signatures of the
+// old key stay valid for as long as any link can live.
 func (g *Gate) rotate(tx gatehouse.Tx, tenant string, old *gatehouse.RingKey, by author) (*gatehouse.RingKey, error) {
 	c := change{tenant: tenant, kind: "link.key_created", data: map[string]any{}}
 	if old != nil {
-		if err := tx.RetireRingKey(tenant, old.ID, tx.Now().Add(gatehouse.MaxLinkTTL)); err != nil {
+		if err := tx.RetireRingKey(old.ID, tx.Now().Add(gatehouse.MaxLinkTTL)); err != nil {
 			return nil, err
 		}
 		c.kind, c.data["replaces"] = "link.key_rotated", old.ID
@@ -82,7 +82,7 @@ func (g *Gate) rotate(tx gatehouse.Tx, tenant string, old *gatehouse.RingKey, by
 	return k, tellKey(tx, by, c)
 }
 
-// tellKey is tell, but nobody is shown what the server does by itself.
+// tellKey is tell, without a notice for what the server does by itself.
 func tellKey(tx gatehouse.Tx, by author, c change) error {
 	if by.id == initAuthor || by.id == rotationAuthor {
 		return tx.AppendLeaf(&gatehouse.Leaf{
@@ -92,13 +92,13 @@ func tellKey(tx gatehouse.Tx, by author, c change) error {
 	return tell(tx, by, c)
 }
 
-// ListLinkKeys returns the tenant's keys, the newest first.
+// ListLinkKeys returns the tenant's keys, newest first.
 func (g *Gate) ListLinkKeys(ctx context.Context) (list []*gatehouse.RingKey, err error) {
 	if _, err := admin(ctx); err != nil {
 		return nil, err
 	}
 	err = g.view(ctx, "key", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
-		list, err = tx.ListRingKeys(c.Principal.Tenant, gatehouse.RingLinks)
+		list, err = tx.ListRingKeys(gatehouse.RingLinks)
 		for _, k := range list {
 			k.State = k.StateAt(tx.Now())
 		}
@@ -107,14 +107,15 @@ func (g *Gate) ListLinkKeys(ctx context.Context) (list []*gatehouse.RingKey, err
 	return list, err
 }
 
-// changeKeys runs a change of the ring as administrator.
+// changeKeys checks that the caller is an administrator, and runs a change of the
+// ring.
 func (g *Gate) changeKeys(ctx context.Context, fn func(gatehouse.Tx, *gatehouse.Caller) error) error {
 	c, err := g.minter(ctx)
 	if err != nil {
 		return err
 	}
-	err = g.update(ctx, nil, func(tx gatehouse.Tx) error {
-		_, self, err := lockPrincipals(tx, c.Principal.Tenant, c.Principal.ID, c.Principal.ID)
+	err = g.update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) error {
+		_, self, err := lockPrincipals(tx, c.Principal.ID, c.Principal.ID)
 		if err != nil {
 			return err
 		}
@@ -129,10 +130,10 @@ func (g *Gate) changeKeys(ctx context.Context, fn func(gatehouse.Tx, *gatehouse.
 	return notFound(err, "link key")
 }
 
-// RotateLinkKeys makes a new key and retires the one in use.
+// RotateLinkKeys makes a new key and retires the active one.
 func (g *Gate) RotateLinkKeys(ctx context.Context) (out *gatehouse.RingKey, err error) {
 	err = g.changeKeys(ctx, func(tx gatehouse.Tx, c *gatehouse.Caller) error {
-		old, err := activeLinkKey(tx, c.Principal.Tenant)
+		old, err := activeLinkKey(tx)
 		if err != nil {
 			return err
 		}
@@ -142,11 +143,11 @@ func (g *Gate) RotateLinkKeys(ctx context.Context) (out *gatehouse.RingKey, err 
 	return out, err
 }
 
-// RevokeLinkKey revokes a key, and makes a new one where it was in use.
+// RevokeLinkKey revokes a key, and makes a new one if it was the active one.
 func (g *Gate) RevokeLinkKey(ctx context.Context, id string) (out *gatehouse.RingKey, err error) {
 	err = g.changeKeys(ctx, func(tx gatehouse.Tx, c *gatehouse.Caller) error {
 		out = nil
-		list, err := tx.ListRingKeys(c.Principal.Tenant, gatehouse.RingLinks)
+		list, err := tx.ListRingKeys(gatehouse.RingLinks)
 		if err != nil {
 			return err
 		}
@@ -163,7 +164,7 @@ func (g *Gate) RevokeLinkKey(ctx context.Context, id string) (out *gatehouse.Rin
 		if was == gatehouse.RingKeyRevoked {
 			return nil
 		}
-		if err := tx.RevokeRingKey(out.Tenant, out.ID); err != nil {
+		if err := tx.RevokeRingKey(out.ID); err != nil {
 			return err
 		}
 		out.RevokedAt = timePtr(tx.Now())
@@ -183,22 +184,23 @@ func (g *Gate) RevokeLinkKey(ctx context.Context, id string) (out *gatehouse.Rin
 	return out, err
 }
 
-// RotateOldLinkKeys replaces the keys that have been in use for too long, and those
-// that no master key here opens are left to whoever has it. It is the sweeper's.
+// RotateOldLinkKeys replaces the keys that have been active for too long. It leaves
+// keys that it cannot open to the server that has their master key. The sweeper
+// calls it.
 func (g *Gate) RotateOldLinkKeys(ctx context.Context) (rotated int, err error) {
 	if g.config.Master == nil {
 		return 0, nil
 	}
 	var old []*gatehouse.RingKey
-	err = g.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
-		old, err = tx.OldRingKeys(gatehouse.RingLinks, tx.Now().Add(-g.config.LinkRotation), maxRotated)
+	err = g.store.ViewQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
+		old, err = q.OldRingKeys(gatehouse.RingLinks, q.Now().Add(-g.config.LinkRotation), maxRotated)
 		return err
 	})
 	for _, k := range old {
 		if err != nil || !g.config.Master.Has(k.Master) {
 			continue
 		}
-		err = g.store.Update(ctx, func(tx gatehouse.Tx) error {
+		err = g.store.Update(ctx, k.Tenant, func(tx gatehouse.Tx) error {
 			_, err := g.rotate(tx, k.Tenant, k, author{id: rotationAuthor})
 			return err
 		})
@@ -218,8 +220,8 @@ func (g *Gate) RotateOldLinkKeys(ctx context.Context) (rotated int, err error) {
 func (g *Gate) PurgeReviews(ctx context.Context) (total int, err error) {
 	for {
 		n := 0
-		err := g.store.Update(ctx, func(tx gatehouse.Tx) (err error) {
-			n, err = tx.PurgeReviews(tx.Now().Add(-gatehouse.SessionKept), purgeBatch)
+		err := g.store.UpdateQueues(ctx, func(q gatehouse.Queues) (err error) {
+			n, err = q.PurgeReviews(q.Now().Add(-gatehouse.SessionKept), purgeBatch)
 			return err
 		})
 		total += n

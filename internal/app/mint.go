@@ -7,8 +7,8 @@ import (
 )
 
 // Whoever can make credentials, roles or policies can make an approver who says
-// yes. Minting is therefore guarded like deciding: a key alone, which lies in
-// environments and shell histories, is not enough.
+// yes. Minting is therefore guarded like deciding: a key alone, which can be found
+// in environments and shell histories, is not enough.
 
 // minter returns the caller of a use case that makes or changes credentials,
 // roles, groups, set-up links, policies, secrets or connectors: an administrator
@@ -25,7 +25,7 @@ func (g *Gate) minter(ctx context.Context) (*gatehouse.Caller, error) {
 // edit token, or comes from a browser that signed in within
 // [gatehouse.FreshSignIn].
 func (g *Gate) proven(ctx context.Context, c *gatehouse.Caller) error {
-	return g.store.View(ctx, func(tx gatehouse.ReadTx) error { return proven(tx, c) })
+	return g.store.View(ctx, c.Principal.Tenant, func(tx gatehouse.ReadTx) error { return proven(tx, c) })
 }
 
 func proven(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
@@ -41,9 +41,9 @@ func proven(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
 		"changing rights, credentials or rules needs your edit token, or a sign-in of the last %d minutes", int(gatehouse.FreshSignIn.Minutes()))
 }
 
-// ShowEditToken returns the context of a signed-in browser whose request carried
-// the person's edit token. A token that is not the caller's changes nothing: what
-// needs one refuses the request then.
+// ShowEditToken returns the context of a signed-in browser, with TokenShown set
+// when the request carried the person's edit token. A wrong token does not change
+// the context: use cases that need the token then refuse the request.
 func (g *Gate) ShowEditToken(ctx context.Context, token string) (context.Context, error) {
 	c, err := browserCaller(ctx)
 	if err != nil {

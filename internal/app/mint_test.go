@@ -8,7 +8,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// minted are the use cases that make or change credentials, roles or policies.
+// minted lists the use cases that make or change credentials, roles, groups or policies.
 func (w *world) minted() map[string]func(context.Context) error {
 	roles, disabled, version := []gatehouse.Role{gatehouse.RoleApprover}, true, 1
 	keys, err := w.gate.ListKeys(w.admin, "ana")
@@ -37,12 +37,20 @@ func (w *world) minted() map[string]func(context.Context) error {
 			_, err := w.gate.CreateDelegation(ctx, gatehouse.NewDelegation{From: "admin", To: "ana", Ends: w.clock.Now().Add(time.Hour)})
 			return err
 		},
+		"put group": func(ctx context.Context) error {
+			_, err := w.gate.PutGroup(ctx, "finance", gatehouse.GroupMembers{Members: []string{"ana"}})
+			return err
+		},
+		"put an empty group": func(ctx context.Context) error {
+			_, err := w.gate.PutGroup(ctx, "auditors", gatehouse.GroupMembers{})
+			return err
+		},
 		"apply policy":    func(ctx context.Context) error { _, err := w.gate.ApplyPolicy(ctx, "version: 1\n"); return err },
 		"activate policy": func(ctx context.Context) error { _, err := w.gate.ActivatePolicy(ctx, version); return err },
 	}
 }
 
-// TestMintingIsDeciding runs each as an administrator who has only a key, and
+// TestMintingIsDeciding runs each use case as an administrator with only a key, and
 // as one whose browser signed in long ago: neither changes anything.
 func TestMintingIsDeciding(t *testing.T) {
 	t.Parallel()
@@ -95,11 +103,11 @@ func TestMintingIsDeciding(t *testing.T) {
 	}
 }
 
-// logged counts what waits to be numbered in the log: nothing is numbered here.
+// logged counts the leaves that wait for their number; this test numbers none.
 func (w *world) logged() (n int) {
 	w.t.Helper()
-	err := w.store.View(w.t.Context(), func(tx gatehouse.ReadTx) error {
-		list, err := tx.UnnumberedLeaves(1000)
+	err := w.store.ViewQueues(w.t.Context(), func(q gatehouse.ReadQueues) error {
+		list, err := q.UnnumberedLeaves(1000)
 		n = len(list)
 		return err
 	})

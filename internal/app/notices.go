@@ -11,34 +11,45 @@ var _ gatehouse.NoticeService = (*Gate)(nil)
 // maxDismissed bounds the notices of one request.
 const maxDismissed = 200
 
-// author is who changes rights or rules.
+// author is the principal, or the program, that changes rights or rules.
 type author struct {
 	id, name, tenant string
 	via              gatehouse.Channel
+	// across is set when the author's tenant may differ from the tenant of the
+	// change.
+	across gatehouse.Queues
 }
 
 func authorOf(c *gatehouse.Caller) author {
 	return author{id: c.Principal.ID, name: c.Principal.Name, tenant: c.Principal.Tenant, via: c.Via}
 }
 
-// initAuthor stands for the server itself on a new tenant, where there is nobody
-// to tell yet.
+// authorAcross is authorOf for a change that may be in another tenant.
+func authorAcross(c *gatehouse.Caller, q gatehouse.Queues) author {
+	a := authorOf(c)
+	a.across = q
+	return a
+}
+
+// initAuthor is the server itself, setting up a new tenant, which has nobody to
+// notify yet.
 const initAuthor = "init"
 
-// change is one act on rights or rules: its log entry, and what a person is
-// shown of it.
+// change is one change of rights or rules: its log entry and the text of its
+// notice.
 type change struct {
-	// tenant, kind and subject are those of the log entry.
+	// tenant, kind and subject are the log entry's.
 	tenant, kind, subject string
-	// name is what people call the subject, detail what changed of it.
+	// name is the name of the subject, detail says what changed.
 	name, detail string
-	// data is what the log entry holds besides.
+	// data is further data of the log entry.
 	data map[string]any
 }
 
 // tell writes the log entry of a change of rights or rules, and the notice that
-// every administrator of the tenant sees until they dismiss it. A change that
-// comes from another tenant names it, and is told there too.
+// every administrator of the tenant sees until they dismiss it. When the author
+// belongs to another tenant, the entry names that tenant, which also gets an entry
+// and a notice.
 func tell(tx gatehouse.Tx, by author, c change) error {
 	data := make(map[string]any, len(c.data)+2)
 	for name, value := range c.data {
@@ -47,11 +58,13 @@ func tell(tx gatehouse.Tx, by author, c change) error {
 	if by.via != "" {
 		data["via"] = by.via
 	}
+
 	from := ""
 	if by.tenant != "" && by.tenant != c.tenant {
 		from = by.tenant
 		data["from_tenant"] = from
 	}
+
 	l := &gatehouse.Leaf{Tenant: c.tenant, Type: c.kind, Subject: c.subject, Actor: by.id}
 	if len(data) > 0 {
 		l.Data = object(data)
@@ -64,20 +77,27 @@ func tell(tx gatehouse.Tx, by author, c change) error {
 			return err
 		}
 	}
+
 	if from == "" {
 		return nil
 	}
-	// The act stands in the log that it came from, too, under a name of its own:
-	// it changed nothing there.
+	// The log of the author's tenant also records the act, under another type,
+	// because nothing changed in that tenant.
 	there := &gatehouse.Leaf{
 		Tenant: from, Type: "tenant.acted", Subject: c.tenant, Actor: by.id,
 		Data: object(map[string]any{"act": c.kind, "subject": c.subject, "name": c.name, "via": by.via}),
 	}
-	if err := tx.AppendLeaf(there); err != nil {
+	if by.across == nil {
+		return gatehouse.ErrOtherTenant
+	}
+
+	home := by.across.In(from)
+	defer by.across.In(c.tenant)
+	if err := home.AppendLeaf(there); err != nil {
 		return err
 	}
 	c.detail = joined("in tenant "+c.tenant, c.detail)
-	return tx.InsertNotice(notice(tx, by, c, from, ""))
+	return home.InsertNotice(notice(home, by, c, from, ""))
 }
 
 func notice(tx gatehouse.Tx, by author, c change, tenant, from string) *gatehouse.Notice {
@@ -94,7 +114,7 @@ func joined(a, b string) string {
 	return a + "; " + b
 }
 
-// rightsText says what a principal may do, for a notice.
+// rightsText lists a principal's rights, for a notice.
 func rightsText(p *gatehouse.Principal) string {
 	s := "roles: " + joinWords(p.Roles)
 	if p.Disabled {
@@ -114,20 +134,20 @@ func joinWords[T ~string](words []T) string {
 	return s
 }
 
-// ListNotices returns what was changed of rights and rules since the caller was
-// made, the newest first, without what the caller has dismissed.
+// ListNotices returns the changes of rights and rules since the caller was created,
+// newest first, without those that the caller has dismissed.
 func (g *Gate) ListNotices(ctx context.Context, f gatehouse.NoticeFilter) (page gatehouse.Page[*gatehouse.Notice], err error) {
 	if _, err := admin(ctx); err != nil {
 		return page, err
 	}
 	err = g.view(ctx, "notice", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
-		page, err = tx.ListNotices(c.Principal.Tenant, c.Principal.ID, c.Principal.CreatedAt, f)
+		page, err = tx.ListNotices(c.Principal.ID, c.Principal.CreatedAt, f)
 		return err
 	})
 	return page, err
 }
 
-// DismissNotices hides notices from the caller alone.
+// DismissNotices hides notices from the caller only.
 func (g *Gate) DismissNotices(ctx context.Context, ids []string) (dismissed int, err error) {
 	c, err := admin(ctx)
 	if err != nil {
@@ -136,10 +156,10 @@ func (g *Gate) DismissNotices(ctx context.Context, ids []string) (dismissed int,
 	if len(ids) == 0 || len(ids) > maxDismissed {
 		return 0, gatehouse.Violations{{Pointer: "/ids", Detail: "must name 1 to 200 notices"}}.Err()
 	}
-	err = g.update(ctx, nil, func(tx gatehouse.Tx) error {
+	err = g.update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) error {
 		dismissed = 0
 		for _, id := range ids {
-			hidden, err := tx.DismissNotice(c.Principal.Tenant, c.Principal.ID, id)
+			hidden, err := tx.DismissNotice(c.Principal.ID, id)
 			if err != nil {
 				return err
 			}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/ring"
 )
 
 func (w *world) notices(ctx context.Context, f gatehouse.NoticeFilter) []*gatehouse.Notice {
@@ -19,9 +20,9 @@ func (w *world) notices(ctx context.Context, f gatehouse.NoticeFilter) []*gateho
 	return page.Items
 }
 
-// TestMintingIsTold runs every use case that mints: each leaves an entry in the
-// log and a notice, with who, what and whom, for every administrator until that
-// one dismisses it.
+// TestMintingIsTold runs every minting use case. Each leaves a log entry and a
+// notice that name the author, the change and the subject; every administrator sees
+// the notice until they dismiss it.
 func TestMintingIsTold(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -66,6 +67,35 @@ func TestMintingIsTold(t *testing.T) {
 	wantCode(t, err, gatehouse.CodeRoleRequired)
 }
 
+// TestLinkKeysAreTold: so is who rotates or revokes the keys that sign the links of
+// mails.
+func TestLinkKeysAreTold(t *testing.T) {
+	t.Parallel()
+	master, err := ring.Parse(ring.New())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorldWith(t, "", func(c *appConfig) { c.Master = master })
+	key, err := w.gate.RotateLinkKeys(w.admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.gate.RevokeLinkKey(w.admin, key.ID); err != nil {
+		t.Fatal(err)
+	}
+	told := map[string]string{}
+	for _, n := range w.notices(w.admin, gatehouse.NoticeFilter{}) {
+		if n.ActorName == "admin" && n.Subject == key.ID {
+			told[n.Kind] = n.SubjectName
+		}
+	}
+	for _, kind := range []string{"link.key_created", "link.key_revoked"} {
+		if told[kind] == "" {
+			t.Errorf("%s is not told: %v", kind, told)
+		}
+	}
+}
+
 func (w *world) credentials(name string, roles ...gatehouse.Role) *gatehouse.Credentials {
 	w.t.Helper()
 	c, err := w.gate.CreatePrincipal(w.admin, gatehouse.NewPrincipal{Name: name, Kind: gatehouse.KindPerson, Roles: roles})
@@ -76,7 +106,7 @@ func (w *world) credentials(name string, roles ...gatehouse.Role) *gatehouse.Cre
 }
 
 // TestAcrossTenants: an administrator of default makes a tenant and its first
-// administrator, and nothing else there; both logs name where it came from.
+// administrator, and nothing else there. Both logs name the author's tenant.
 func TestAcrossTenants(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -88,7 +118,7 @@ func TestAcrossTenants(t *testing.T) {
 		return w.gate.CreatePrincipal(ctx, gatehouse.NewPrincipal{Tenant: tenant, Name: name, Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{role}})
 	}
 	_, err = create(w.admin, "acme", "eve", gatehouse.RoleApprover)
-	wantCode(t, err, gatehouse.CodeInvalid) // nobody could look after the tenant
+	wantCode(t, err, gatehouse.CodeInvalid) // nobody could administer the tenant
 	first, err := create(w.admin, "acme", "root", gatehouse.RoleAdmin)
 	if err != nil || first.Tenant != "acme" || first.FromTenant != "default" {
 		t.Fatalf("%+v, %v", first, err)
@@ -143,12 +173,12 @@ func TestAcrossTenants(t *testing.T) {
 	}
 }
 
-// entries are the leaves that were written; nothing is numbered here.
+// entries returns the leaves that were written; this test numbers none.
 func (w *world) entries() (list []gatehouse.Leaf) {
 	w.t.Helper()
-	err := w.store.View(w.t.Context(), func(tx gatehouse.ReadTx) error {
+	err := w.store.ViewQueues(w.t.Context(), func(q gatehouse.ReadQueues) error {
 		list = nil
-		pending, err := tx.UnnumberedLeaves(1000)
+		pending, err := q.UnnumberedLeaves(1000)
 		for _, p := range pending {
 			var l gatehouse.Leaf
 			if err := json.Unmarshal([]byte(p.Body), &l); err != nil {
@@ -164,8 +194,8 @@ func (w *world) entries() (list []gatehouse.Leaf) {
 	return list
 }
 
-// TestApproverDelay: who became an approver less than the delay ago does not
-// count at L5, however they became one.
+// TestApproverDelay: a person who became an approver less than the delay ago does
+// not count at L5, however they became one.
 func TestApproverDelay(t *testing.T) {
 	t.Parallel()
 	w := newWorldWith(t, "", func(c *appConfig) { c.ApproverDelay = 24 * time.Hour })
@@ -193,8 +223,8 @@ func TestApproverDelay(t *testing.T) {
 	if err := decide(ben, gatehouse.Approve); err != nil {
 		t.Fatal(err)
 	}
-	// Losing the role and gaining it again begins anew, and what was voted before
-	// does not count either.
+	// Losing the role and gaining it again restarts the delay, and earlier votes do
+	// not count either.
 	set := func(roles ...gatehouse.Role) {
 		t.Helper()
 		if _, err := w.gate.UpdatePrincipal(w.admin, "ben", gatehouse.PrincipalChange{Roles: &roles}); err != nil {
@@ -213,7 +243,7 @@ func TestApproverDelay(t *testing.T) {
 	old := gatehouse.NewContext(t.Context(), &gatehouse.Caller{Principal: anaOld, StepUp: true, Via: gatehouse.ViaAPI})
 	wantCode(t, decide(old, gatehouse.Approve), gatehouse.CodeAuthorityRevoked)
 
-	// Whom an administrator gives the means to decide anew is as new.
+	// A new credential from an administrator restarts the delay.
 	if _, err := w.gate.RotateEditToken(w.admin, "ana"); err != nil {
 		t.Fatal(err)
 	}
@@ -223,7 +253,7 @@ func TestApproverDelay(t *testing.T) {
 	}
 	old = gatehouse.NewContext(t.Context(), &gatehouse.Caller{Principal: anaOld, StepUp: true, Via: gatehouse.ViaAPI})
 	wantCode(t, decide(old, gatehouse.Approve), gatehouse.CodeRoleRequired)
-	// Below L5 nobody waits.
+	// Below L5 there is no delay.
 	w.targets.floor = gatehouse.L3
 	a = w.propose(bot, nil)
 	if err := decide(old, gatehouse.Approve); err != nil {

@@ -10,22 +10,25 @@ import (
 
 var _ gatehouse.NotificationService = (*Gate)(nil)
 
-// TopicNotify is hinted at when messages to people were queued.
+// TopicNotify is notified when messages to people were queued.
 const TopicNotify = "notify"
 
 // testWait is how long TestChannel waits for the outcome.
 const testWait = 25 * time.Second
 
-// ChannelInfo is what the use cases know of a channel.
+// ChannelInfo is what the use cases know about a channel.
 type ChannelInfo struct {
 	Name, Kind string
 	Tenants    []string
-	// Personal channels send to people whom they reach, others to a place.
+	// Personal channels send to people whom they reach, other channels to a shared
+	// place.
 	Personal bool
 	Reaches  func(*gatehouse.Principal) bool
+	// Callback channels make the callbacks of proposals, and have no place of their own.
+	Callback bool
 }
 
-// watches fails unless the caller may see what was told to whom.
+// watches fails unless the caller may see which messages were sent to whom.
 func watches(ctx context.Context) error {
 	c, err := gatehouse.CallerFrom(ctx)
 	if err != nil {
@@ -42,7 +45,7 @@ func (g *Gate) ListNotifications(
 		return page, err
 	}
 	err = g.view(ctx, "notification", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
-		page, err = tx.ListNotifications(c.Principal.Tenant, f)
+		page, err = tx.ListNotifications(f)
 		return err
 	})
 	return page, err
@@ -57,10 +60,10 @@ func (g *Gate) RetryNotification(ctx context.Context, id string) (out *gatehouse
 	if err := require(c, gatehouse.RoleOperator); err != nil {
 		return nil, err
 	}
-	err = g.update(ctx, nil, func(tx gatehouse.Tx) error {
-		n, err := tx.FindNotification(c.Principal.Tenant, id)
+	err = g.update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) error {
+		n, err := tx.FindNotification(id)
 		if err != nil {
-			return notFound(err, "notification")
+			return notFoundAs(err, "notification", id)
 		}
 		if n.Status != gatehouse.NotificationFailed && n.Status != gatehouse.NotificationQueued {
 			return gatehouse.E(
@@ -80,14 +83,14 @@ func (g *Gate) RetryNotification(ctx context.Context, id string) (out *gatehouse
 	return out, err
 }
 
-// ListChannels returns the channels of the caller's tenant, and those that were
-// used before and are no longer configured.
+// ListChannels returns the configured channels of the caller's tenant, with their
+// states.
 func (g *Gate) ListChannels(ctx context.Context) (list []*gatehouse.ChannelState, err error) {
 	if err := watches(ctx); err != nil {
 		return nil, err
 	}
 	err = g.view(ctx, "channel", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
-		states, err := tx.ChannelStates(c.Principal.Tenant)
+		states, err := tx.ChannelStates()
 		if err != nil {
 			return err
 		}
@@ -109,7 +112,7 @@ func (g *Gate) ListChannels(ctx context.Context) (list []*gatehouse.ChannelState
 	return list, err
 }
 
-// TestChannel sends a test to the caller, or to the channel's place.
+// TestChannel sends a test message to the caller, or to the channel's shared place.
 func (g *Gate) TestChannel(ctx context.Context, channel string) (*gatehouse.Notification, error) {
 	c, err := admin(ctx)
 	if err != nil {
@@ -120,9 +123,16 @@ func (g *Gate) TestChannel(ctx context.Context, channel string) (*gatehouse.Noti
 		return info.Name == channel && slices.Contains(info.Tenants, tenant)
 	})
 	if i < 0 {
-		return nil, gatehouse.E(gatehouse.CodeNotFound, "no such channel")
+		return nil, gatehouse.E(gatehouse.CodeNotFound, "no channel %s is switched on for this tenant; gatehouse notify channels lists those that are",
+			gatehouse.Quote(channel))
 	}
+
 	info := g.config.Channels[i]
+	if info.Callback {
+		return nil, gatehouse.Violations{{
+			Pointer: "/channel", Detail: "the channel makes the callbacks of proposals, and has no place to test",
+		}}.Err()
+	}
 	n := &gatehouse.Notification{
 		ID: NewID(
 			"ntf",
@@ -135,9 +145,10 @@ func (g *Gate) TestChannel(ctx context.Context, channel string) (*gatehouse.Noti
 		}
 		n.Recipient = c.Principal.ID
 	}
+
 	done, end := g.hints.Subscribe(n.ID)
 	defer end()
-	err = g.update(ctx, nil, func(tx gatehouse.Tx) error {
+	err = g.update(ctx, tenant, nil, func(tx gatehouse.Tx) error {
 		now := tx.Now()
 		n.CreatedAt, n.DueAt = now, &now
 		return tx.InsertNotifications([]*gatehouse.Notification{n})
@@ -146,6 +157,7 @@ func (g *Gate) TestChannel(ctx context.Context, channel string) (*gatehouse.Noti
 		return nil, err
 	}
 	g.hints.Notify(TopicNotify)
+
 	ctx, cancel := context.WithTimeout(ctx, testWait)
 	defer cancel()
 	for again := time.NewTicker(time.Second); ; {
@@ -156,8 +168,8 @@ func (g *Gate) TestChannel(ctx context.Context, channel string) (*gatehouse.Noti
 			again.Stop()
 			return n, nil
 		}
-		err := g.store.View(ctx, func(tx gatehouse.ReadTx) error {
-			found, err := tx.FindNotification(tenant, n.ID)
+		err := g.store.View(ctx, tenant, func(tx gatehouse.ReadTx) error {
+			found, err := tx.FindNotification(n.ID)
 			if err == nil {
 				n = found
 			}

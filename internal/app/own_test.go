@@ -38,7 +38,7 @@ func TestOwnSecretsNeedAFreshSignIn(t *testing.T) {
 	}
 	_, err = w.gate.CreateOwnKey(here, token.EditToken)
 	wantCode(t, err, gatehouse.CodeEditTokenRequired)
-	// A key is no session, and proves nothing of who sits before it.
+	// A key is no session, and does not prove who uses it.
 	_, err = w.gate.CreateOwnKey(ana, "")
 	wantCode(t, err, gatehouse.CodeUnauthenticated)
 	if n := w.leaves("edit_token.rotated"); n != 2 {
@@ -91,8 +91,8 @@ func TestEndOtherSessionsKeepsThisOne(t *testing.T) {
 	}
 }
 
-// TestLastAdministratorStays lets an administrator that was disabled since its
-// request began try to disable the one that is left.
+// TestLastAdministratorStays: an administrator who was disabled after their request
+// began cannot disable the last one.
 func TestLastAdministratorStays(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")

@@ -14,13 +14,13 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/spelling"
 )
 
-// policyCache keeps parsed versions; a version never changes, so an entry
-// never has to be dropped for being stale.
+// policyCache keeps parsed versions. A version never changes, so an entry is never
+// stale.
 type policyCache struct {
 	mu     sync.RWMutex
 	parsed map[policyKey]*policy.Policy
-	// seen is the version of each tenant that was last found active. It may
-	// have changed since.
+	// seen is the version of each tenant that was last found active. The active
+	// version may have changed since.
 	seen map[string]int
 }
 
@@ -29,7 +29,7 @@ type policyKey struct {
 	version int
 }
 
-// maxCachedPolicies bounds the cache; past it, it starts afresh.
+// maxCachedPolicies bounds the cache; a full cache is emptied.
 const maxCachedPolicies = 256
 
 func newPolicyCache() *policyCache {
@@ -63,7 +63,7 @@ func (c *policyCache) see(tenant string, version int) {
 	c.seen[tenant] = version
 }
 
-// last returns the version that was last seen active, nil for none.
+// last returns the version that was last found active, nil for none.
 func (c *policyCache) last(tenant string) (p *policy.Policy, version int) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -71,22 +71,22 @@ func (c *policyCache) last(tenant string) (p *policy.Policy, version int) {
 	return c.parsed[policyKey{tenant, version}], version
 }
 
-// judgement is what a policy version says of a proposal.
+// judgement is a policy version's verdict on a proposal.
 type judgement struct {
 	gatehouse.Verdict
 	version int
-	// at is the time that the policy looked at, zero where it looked at none.
+	// at is the time that the policy used, zero when it used none.
 	at time.Time
-	// policy is nil where none loads.
+	// policy is nil when none loads.
 	policy *policy.Policy
-	// facts are what judged looks at.
+	// facts are the input of judged.
 	facts policy.Facts
 }
 
-// activePolicy returns the tenant's active policy, parsed. A policy that does
-// not load gives nil with the reason; nothing is allowed under it.
+// activePolicy returns the tenant's active policy, parsed. For a policy that does
+// not load it returns nil with the reason; nothing is allowed under it.
 func (g *Gate) activePolicy(tx gatehouse.ReadTx, tenant string) (p *policy.Policy, version int, reason string, err error) {
-	version, err = tx.ActivePolicyVersion(tenant)
+	version, err = tx.ActivePolicyVersion()
 	if err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
 		return nil, 0, "", err
 	}
@@ -97,7 +97,7 @@ func (g *Gate) activePolicy(tx gatehouse.ReadTx, tenant string) (p *policy.Polic
 	if p := g.policies.get(policyKey{tenant, version}); p != nil {
 		return p, version, "", nil
 	}
-	stored, err := tx.FindPolicy(tenant, version)
+	stored, err := tx.FindPolicy(version)
 	if err != nil {
 		return nil, version, "", err
 	}
@@ -114,8 +114,8 @@ func (g *Gate) activePolicy(tx gatehouse.ReadTx, tenant string) (p *policy.Polic
 	return p, version, "", nil
 }
 
-// judge finds the active policy, which judged evaluates. Without one that loads,
-// the verdict is deny.
+// judge prepares a judgement by the active policy, for judged to evaluate. Without
+// a policy that loads, the verdict is deny.
 func (g *Gate) judge(tx gatehouse.ReadTx, f policy.Facts) (judgement, error) {
 	p, version, reason, err := g.activePolicy(tx, f.Tenant)
 	if err != nil {
@@ -138,9 +138,9 @@ func (g *Gate) judge(tx gatehouse.ReadTx, f policy.Facts) (judgement, error) {
 	return j, nil
 }
 
-// judged evaluates what judge has found. It may take long, and needs no store:
-// it is called outside of transactions where that can be.
-// It fails when the context ends.
+// judged evaluates the prepared judgement. The evaluation may be slow and needs no
+// store, so callers run it outside transactions where they can. It fails when the
+// context ends.
 func (j judgement) judged(ctx context.Context) (judgement, error) {
 	if j.policy != nil {
 		j.Verdict = j.policy.Evaluate(ctx, j.facts)
@@ -148,9 +148,9 @@ func (j judgement) judged(ctx context.Context) (judgement, error) {
 	return j, ctx.Err()
 }
 
-// presumeJudged is judge by the version that was last seen active; known is
-// false when there is none, or it looks at the time, which the store has. The transaction finds out whether it still
-// is.
+// presumeJudged judges by the version that was last found active. known is false
+// when there is none, or when the policy uses the time, which only the store knows.
+// The transaction verifies that the version is still active.
 func (g *Gate) presumeJudged(ctx context.Context, f policy.Facts) (j judgement, known bool, err error) {
 	p, version := g.policies.last(f.Tenant)
 	if p == nil || p.ReadsTime() {
@@ -160,9 +160,9 @@ func (g *Gate) presumeJudged(ctx context.Context, f policy.Facts) (j judgement, 
 	return j, true, err
 }
 
-// asksMore tells what a verdict of today asks for beyond what was asked of people
-// when the action was judged; "" for nothing. What was asked is frozen with the
-// approval, and all of its votes are given when it is approved.
+// asksMore says in which respect today's verdict asks for more than people were
+// asked for when the action was judged; "" for none. The approval froze what was
+// asked, and all of its votes are in once it is approved.
 func asksMore(a *gatehouse.Action, outcome gatehouse.Outcome, level gatehouse.RiskLevel, required int) string {
 	if outcome != gatehouse.OutcomeNeedsApproval && !level.NeedsPerson() {
 		return ""
@@ -196,32 +196,23 @@ func (g *Gate) ApplyPolicy(ctx context.Context, source string) (*gatehouse.Polic
 		return nil, policyError(err)
 	}
 	said := linted(parsed)
-	var out *gatehouse.PolicyVersion
-	err = g.update(ctx, nil, func(tx gatehouse.Tx) error {
-		if err := answered(tx, c); err != nil {
-			return err
-		}
+	return perform(ctx, g, useCase{by: c}, func(tx gatehouse.Tx) (*gatehouse.PolicyVersion, error) {
 		if err := g.direct(tx, c.Principal.Tenant); err != nil {
-			return err
+			return nil, err
 		}
-		out, err = storePolicy(tx, c.Principal.Tenant, authorOf(c), source, "")
+		out, err := storePolicy(tx, c.Principal.Tenant, authorOf(c), source, "")
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if out.Warnings, err = policyRemarks(tx, c.Principal.Tenant, parsed, said); err != nil {
-			return err
+		if out.Warnings, err = policyRemarks(tx, parsed, said); err != nil {
+			return nil, err
 		}
-		return remember(tx, c, out)
+		return out, nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	g.hints.Notify(TopicAudit)
-	return out, nil
 }
 
-// storePolicy stores a tenant's next version and puts it in force. action is the
-// one that was approved for it, "" for none.
+// storePolicy stores a tenant's next version and activates it. action is the id of
+// the action that was approved for it, "" for none.
 func storePolicy(tx gatehouse.Tx, tenant string, by author, source, action string) (*gatehouse.PolicyVersion, error) {
 	sum := sha256.Sum256([]byte(source))
 	v := &gatehouse.PolicyVersion{
@@ -236,7 +227,7 @@ func storePolicy(tx gatehouse.Tx, tenant string, by author, source, action strin
 	return v, tellPolicy(tx, by, "policy.applied", v)
 }
 
-// tellPolicy records that a version came into force.
+// tellPolicy records that a version became active.
 func tellPolicy(tx gatehouse.Tx, by author, kind string, v *gatehouse.PolicyVersion) error {
 	data := map[string]any{"version": v.Version, "sha256": v.SHA256}
 	detail := ""
@@ -277,11 +268,11 @@ func (g *Gate) ActivatePolicy(ctx context.Context, version int) (*gatehouse.Poli
 	if _, err := policy.Parse([]byte(stored.Source)); err != nil {
 		return nil, policyError(err)
 	}
-	err = g.update(ctx, nil, func(tx gatehouse.Tx) error {
+	err = g.update(ctx, tenant, nil, func(tx gatehouse.Tx) error {
 		if err := g.direct(tx, tenant); err != nil {
 			return err
 		}
-		if err := tx.ActivatePolicy(tenant, version); err != nil {
+		if err := tx.ActivatePolicy(version); err != nil {
 			return err
 		}
 		return tellPolicy(tx, authorOf(c), "policy.activated", &gatehouse.PolicyVersion{Tenant: tenant, Version: version, SHA256: stored.SHA256})
@@ -296,7 +287,7 @@ func (g *Gate) ActivatePolicy(ctx context.Context, version int) (*gatehouse.Poli
 // ActivePolicy returns the tenant's active version.
 func (g *Gate) ActivePolicy(ctx context.Context) (v *gatehouse.PolicyVersion, err error) {
 	err = g.view(ctx, "policy", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
-		v, err = tx.ActivePolicy(c.Principal.Tenant)
+		v, err = tx.ActivePolicy()
 		return err
 	})
 	return v, err
@@ -305,7 +296,7 @@ func (g *Gate) ActivePolicy(ctx context.Context) (v *gatehouse.PolicyVersion, er
 // FindPolicy returns a stored version.
 func (g *Gate) FindPolicy(ctx context.Context, version int) (v *gatehouse.PolicyVersion, err error) {
 	err = g.view(ctx, "policy version", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
-		v, err = tx.FindPolicy(c.Principal.Tenant, version)
+		v, err = tx.FindPolicy(version)
 		return err
 	})
 	return v, err
@@ -314,7 +305,7 @@ func (g *Gate) FindPolicy(ctx context.Context, version int) (v *gatehouse.Policy
 // ListPolicies returns all versions, newest first, without their source.
 func (g *Gate) ListPolicies(ctx context.Context) (list []*gatehouse.PolicyVersion, err error) {
 	err = g.view(ctx, "policy", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
-		list, err = tx.ListPolicies(c.Principal.Tenant)
+		list, err = tx.ListPolicies()
 		return err
 	})
 	return list, err
@@ -328,6 +319,7 @@ func (g *Gate) ExplainPolicy(ctx context.Context, p *gatehouse.Proposal) (*gateh
 	if err := spelling.CheckKeys(p); err != nil {
 		return nil, err
 	}
+
 	var out *gatehouse.Explanation
 	var active *policy.Policy
 	var facts policy.Facts
@@ -354,15 +346,18 @@ func (g *Gate) ExplainPolicy(ctx context.Context, p *gatehouse.Proposal) (*gateh
 	if err != nil || active == nil {
 		return out, err
 	}
+
 	v, trace := active.Explain(ctx, facts)
 	out.Outcome, out.Rules, out.Reasons = v.Outcome, v.Rules, v.Reasons
 	out.RiskName = active.LevelName(v.RiskLevel)
 	out.RiskLevel, out.Required, out.Roles, out.People, out.Groups = v.RiskLevel, v.Required, v.Roles, v.People,
 		v.Groups
+	out.EditUpTo = int(v.EditUpTo)
 	out.Expiry, out.Timing, out.Ceilings, out.Trace = gatehouse.Duration(v.Expiry), v.Timing, v.Ceilings, trace
 	out.Hold = gatehouse.Duration(g.hold(v))
+
 	if v.Outcome == gatehouse.OutcomeNeedsApproval {
-		err = g.store.View(ctx, func(tx gatehouse.ReadTx) error {
+		err = g.store.View(ctx, facts.Proposer.Tenant, func(tx gatehouse.ReadTx) error {
 			return explainAnswerers(tx, out, p, facts.Proposer, v)
 		})
 	}
@@ -372,8 +367,9 @@ func (g *Gate) ExplainPolicy(ctx context.Context, p *gatehouse.Proposal) (*gateh
 	return out, err
 }
 
-// explainAnswerers adds how many must approve, and turns to deny what fewer may
-// answer. A caller that may not propose is taken for nobody: somebody else will.
+// explainAnswerers sets the number of required approvers, and changes the outcome
+// to deny when fewer persons than that may answer. If the caller may not propose,
+// no proposer is excluded, since somebody else will propose.
 func explainAnswerers(
 	tx gatehouse.ReadTx, out *gatehouse.Explanation, p *gatehouse.Proposal, caller *gatehouse.Principal, v gatehouse.Verdict,
 ) error {

@@ -27,8 +27,8 @@ func (g *Gate) CheckPolicy(ctx context.Context, source string) (*gatehouse.Polic
 		return nil, policyError(err)
 	}
 	said := linted(p)
-	err = g.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
-		out.Findings, err = policyRemarks(tx, c.Principal.Tenant, p, said)
+	err = g.store.View(ctx, c.Principal.Tenant, func(tx gatehouse.ReadTx) (err error) {
+		out.Findings, err = policyRemarks(tx, p, said)
 		return err
 	})
 	if err != nil {

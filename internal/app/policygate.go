@@ -11,36 +11,35 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 )
 
-// A policy with policy_changes: gated is replaced through the gate alone: a
-// change of it is an action of L4 that somebody else approves, dispatched like
-// every other.
+// A policy with policy_changes: gated can be replaced only through the gate: the
+// change is an L4 action that another person approves, dispatched like any other.
 const (
-	// PolicyConnector and PolicyOperation carry a policy out. Nothing but
-	// [Gate.ProposePolicy] proposes to them.
+	// PolicyConnector and PolicyOperation identify actions that replace a policy.
+	// Only [Gate.ProposePolicy] proposes such actions.
 	PolicyConnector = "gatehouse"
 	PolicyOperation = "apply_policy"
 )
 
-// policyText is what is proposed, and what it replaces.
+// policyText is the shape of the proposed change and of its pre-image.
 type policyText struct {
 	Source string `json:"source"`
 }
 
-// gatedChanges reports whether the active policy is replaced through the gate
-// alone. One that does not load counts as gated where it names the key.
+// gatedChanges reports whether the active policy can be replaced only through the
+// gate. A policy that does not load counts as gated when its text has the key.
 func (g *Gate) gatedChanges(tx gatehouse.ReadTx, tenant string) (bool, error) {
 	p, _, _, err := g.activePolicy(tx, tenant)
 	if err != nil || p != nil {
 		return p != nil && p.GatedChanges(), err
 	}
-	stored, err := tx.ActivePolicy(tenant)
+	stored, err := tx.ActivePolicy()
 	if errors.Is(err, gatehouse.ErrNotFound) {
 		return false, nil
 	}
 	return err == nil && strings.Contains(stored.Source, "policy_changes"), err
 }
 
-// direct fails with policy_gated where the policy is not changed directly.
+// direct fails with policy_gated when the policy must not be changed directly.
 func (g *Gate) direct(tx gatehouse.ReadTx, tenant string) error {
 	gated, err := g.gatedChanges(tx, tenant)
 	if err == nil && gated {
@@ -49,8 +48,8 @@ func (g *Gate) direct(tx gatehouse.ReadTx, tenant string) error {
 	return err
 }
 
-// ProposePolicy proposes to replace the active policy: an action of L4 that shows
-// the difference, for somebody else to approve. The digest covers both texts.
+// ProposePolicy proposes to replace the active policy: an L4 action that shows the
+// difference, for another person to approve. The digest covers both texts.
 func (g *Gate) ProposePolicy(ctx context.Context, r gatehouse.PolicyProposal) (*gatehouse.Action, error) {
 	c, err := g.minter(ctx)
 	if err != nil {
@@ -77,17 +76,18 @@ func (g *Gate) ProposePolicy(ctx context.Context, r gatehouse.PolicyProposal) (*
 	return a, err
 }
 
-// ApplyApproved puts the policy of an approved action in force, once: the same
-// action again finds what it did. from is the version that it replaces; when
-// another one is active, the error has code target_changed, and nothing changes.
+// ApplyApproved activates the policy of an approved action, once: a repeated call
+// for the same action returns the earlier result. from is the version that it
+// replaces; when another version is active, the error has code target_changed, and
+// nothing changes.
 func (g *Gate) ApplyApproved(ctx context.Context, tenant, actionID string, change gatehouse.JSON, from string) (version int, err error) {
 	var text policyText
 	if err := json.Unmarshal([]byte(change), &text); err != nil {
 		return 0, gatehouse.E(gatehouse.CodeInvalid, "the change holds no policy")
 	}
-	err = g.update(ctx, nil, func(tx gatehouse.Tx) error {
+	err = g.update(ctx, tenant, nil, func(tx gatehouse.Tx) error {
 		version = 0
-		versions, err := tx.ListPolicies(tenant)
+		versions, err := tx.ListPolicies()
 		if err != nil {
 			return err
 		}
@@ -97,14 +97,16 @@ func (g *Gate) ApplyApproved(ctx context.Context, tenant, actionID string, chang
 				return nil
 			}
 		}
-		active, err := tx.ActivePolicyVersion(tenant)
+
+		active, err := tx.ActivePolicyVersion()
 		if err != nil {
 			return err
 		}
 		if strconv.Itoa(active) != from {
 			return gatehouse.E(gatehouse.CodeTargetChanged, "version %d is active, and not %s", active, from)
 		}
-		a, err := tx.FindAction(tenant, actionID)
+
+		a, err := tx.FindAction(actionID)
 		if err != nil {
 			return err
 		}
@@ -121,26 +123,26 @@ func (g *Gate) ApplyApproved(ctx context.Context, tenant, actionID string, chang
 	return version, err
 }
 
-// ActivePolicyOf is the number of a tenant's active version.
+// ActivePolicyOf returns the number of a tenant's active version.
 func (g *Gate) ActivePolicyOf(ctx context.Context, tenant string) (version int, err error) {
-	err = g.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
-		version, err = tx.ActivePolicyVersion(tenant)
+	err = g.store.View(ctx, tenant, func(tx gatehouse.ReadTx) (err error) {
+		version, err = tx.ActivePolicyVersion()
 		return err
 	})
 	return version, err
 }
 
-// BreakGlass replaces a tenant's policy past the gate. It takes no caller: it is
-// for those who have the store itself, when nobody can approve any more. The log
-// has an entry of its own kind, and every administrator is told.
+// BreakGlass replaces a tenant's policy without the gate. It takes no caller: it is
+// for people with direct access to the store, when nobody can approve any more. The
+// log entry has its own type, and every administrator is notified.
 func (g *Gate) BreakGlass(ctx context.Context, tenant, source string) (*gatehouse.PolicyVersion, error) {
 	if _, err := policy.Parse([]byte(source)); err != nil {
 		return nil, policyError(err)
 	}
 	by := machine("break_glass")
 	var out *gatehouse.PolicyVersion
-	err := g.update(ctx, nil, func(tx gatehouse.Tx) error {
-		if _, err := tx.FindTenant(tenant); err != nil {
+	err := g.update(ctx, tenant, nil, func(tx gatehouse.Tx) error {
+		if _, err := tx.FindTenant(); err != nil {
 			return notFound(err, "tenant "+tenant)
 		}
 		var err error

@@ -12,8 +12,8 @@ const (
 	loosePolicy = "version: 1\n"
 )
 
-// TestGatedPolicy: once the policy says so, it changes through an action that
-// somebody else approves, once, or past the gate with the store in hand.
+// TestGatedPolicy: under a gated policy, a change is an action that another person
+// approves, applied once; or a break-glass change with direct access to the store.
 func TestGatedPolicy(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, loosePolicy)
@@ -47,7 +47,7 @@ func TestGatedPolicy(t *testing.T) {
 	if _, err := w.gate.Decide(ana, a.ID, approve(a)); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // the second finds what the first did
+	for range 2 { // the second call returns the first one's result
 		if v, err := w.gate.ApplyApproved(t.Context(), "default", a.ID, a.ProposedChange, a.Target.Version); err != nil || v != 3 {
 			t.Fatalf("version %d, %v", v, err)
 		}

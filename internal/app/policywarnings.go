@@ -10,8 +10,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 )
 
-// linted is what the linter says of a policy. It runs the policy's tests, so it
-// does not belong into a transaction.
+// linted returns the linter's findings. It runs the policy's tests, so it must not
+// be called within a transaction.
 func linted(p *policy.Policy) []gatehouse.PolicyFinding {
 	var out []gatehouse.PolicyFinding
 	for _, r := range p.Lint() {
@@ -20,11 +20,15 @@ func linted(p *policy.Policy) []gatehouse.PolicyFinding {
 	return out
 }
 
-// policyRemarks adds to what the linter said whom the policy asks who is not in
-// the tenant, and sorts all of it in the order of the text.
-func policyRemarks(tx gatehouse.ReadTx, tenant string, p *policy.Policy, said []gatehouse.PolicyFinding) ([]gatehouse.PolicyFinding, error) {
+// policyRemarks adds to the linter's findings the people and groups whom the policy
+// asks and who do not exist in the tenant, and sorts all findings by line.
+func policyRemarks(
+	tx gatehouse.ReadTx,
+	p *policy.Policy,
+	said []gatehouse.PolicyFinding,
+) ([]gatehouse.PolicyFinding, error) {
 	out := slices.Clone(said)
-	people, err := tx.ListPeople(tenant)
+	people, err := tx.ListPeople()
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +42,7 @@ func policyRemarks(tx gatehouse.ReadTx, tenant string, p *policy.Policy, said []
 			}
 		}
 		for _, name := range ask.Groups {
-			switch _, err := tx.FindGroup(tenant, name); {
+			switch _, err := tx.FindGroup(name); {
 			case errors.Is(err, gatehouse.ErrNotFound):
 				say("asks the group %s, which does not exist", name)
 			case err != nil:

@@ -8,8 +8,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestApplyWarnsOfWhomItAsks: applying tells of people and groups that are not
-// there, and of questions that too few can answer; it stores the policy.
+// TestApplyWarnsOfWhomItAsks: applying a policy warns about missing people and
+// groups, and about questions that too few people can answer, but stores the
+// policy.
 func TestApplyWarnsOfWhomItAsks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")

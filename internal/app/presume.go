@@ -11,13 +11,14 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// maxRemembered bounds what is remembered; past it, it starts afresh.
+// maxRemembered bounds the cache; a full cache is emptied.
 const maxRemembered = 4096
 
-// remembered keeps who was known by a key, and by which edit token, so that a
-// request need not ask a distant store before its own transaction. It is no
-// authority: other processes change keys and people, and what is remembered is
-// proven within the transaction that acts on it. Methods of nil do nothing.
+// remembered is the credential cache: it maps keys to principals and principals to
+// edit tokens, so that a request need not query a remote store before its own
+// transaction. It has no authority: other processes change keys and people, so the
+// transaction that acts for a cached caller verifies it. Methods of a nil cache do
+// nothing.
 type remembered struct {
 	mu     sync.Mutex
 	keys   map[[32]byte]gatehouse.Principal
@@ -72,10 +73,9 @@ func (m *remembered) find(key [32]byte) (p *gatehouse.Principal, token [32]byte)
 	return &c, m.tokens[personKey{c.Tenant, c.ID}]
 }
 
-// Presume returns the caller that was last known by these secrets, to be proven
-// by the use case: see [gatehouse.Presumption]. It is nil for one that is not
-// remembered, for an edit token that is not the remembered one, and where
-// asking the store costs nothing.
+// Presume returns the cached caller with these secrets, for the use case to verify:
+// see [gatehouse.Presumption]. It returns nil when the key is not cached, when the
+// edit token is not the cached one, and when the store is local.
 func (g *Gate) Presume(key, editToken string) *gatehouse.Caller {
 	if g.remembered == nil || !strings.HasPrefix(key, keyPrefix) || len(key) > 256 || len(editToken) > 256 {
 		return nil
@@ -96,17 +96,17 @@ func (g *Gate) Presume(key, editToken string) *gatehouse.Caller {
 	return c
 }
 
-// errPresumed says that a remembered caller is another now, or nobody.
+// errPresumed says that a cached caller has changed or no longer exists.
 var errPresumed = errors.New("app: the caller is not who was remembered")
 
-// prove finds out whether a presumed caller is who it was remembered as, in
-// each run of a closure anew: what one that was undone has proven is no proof.
+// prove verifies a presumed caller against the store. It does so in each run of a
+// closure, since a rolled-back run proves nothing.
 func prove(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
 	if c.Presumed == nil {
 		return nil
 	}
 	c.Presumed.Proven = false
-	p, token, err := tx.FindCredential(c.Principal.Tenant, c.Presumed.Key)
+	p, token, err := tx.FindCredential(c.Presumed.Key)
 	switch {
 	case errors.Is(err, gatehouse.ErrNotFound):
 		return errPresumed

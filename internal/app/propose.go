@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -51,9 +52,19 @@ type lineage struct {
 	starter *gatehouse.Principal
 	// title is the question that an approval step asks.
 	title string
-	// author is the principal whose proposal it stays, where the caller only has it
-	// proposed anew; nil where the caller proposes.
+	// author is the principal whose proposal it stays, where the caller rebases or edits
+	// it; nil where the caller proposes.
 	author *gatehouse.Principal
+	// editedBy and edit are whose change it is, where it is not the author's, and editors
+	// all who had a hand in it so. editing says that the caller edits it now.
+	editedBy string
+	edit     *gatehouse.Edit
+	editors  []string
+	editing  bool
+	// vote is the caller's approval in the same transaction, nil for none; dry stores
+	// nothing.
+	vote *ruling
+	dry  bool
 	// policy says that the action replaces the policy: see ProposePolicy.
 	policy bool
 }
@@ -86,8 +97,8 @@ func (g *Gate) propose(ctx context.Context, c *gatehouse.Caller, p *gatehouse.Pr
 		Reversal: from.reverses != nil,
 	}
 	first := true
-	prepare := func() error {
-		presume := first && g.distant()
+	judge := func() error {
+		presume := first && g.remote()
 		first = false
 		if presume {
 			var known bool
@@ -95,7 +106,7 @@ func (g *Gate) propose(ctx context.Context, c *gatehouse.Caller, p *gatehouse.Pr
 				return err
 			}
 		}
-		err := g.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
+		err := g.store.View(ctx, facts.Tenant, func(tx gatehouse.ReadTx) (err error) {
 			d.verdict, err = g.judge(tx, facts)
 			return err
 		})
@@ -105,41 +116,62 @@ func (g *Gate) propose(ctx context.Context, c *gatehouse.Caller, p *gatehouse.Pr
 		d.verdict, err = d.verdict.judged(ctx)
 		return err
 	}
-	var out *gatehouse.Action
+	prepare := func() error {
+		if err := judge(); err != nil || from.vote == nil {
+			return err
+		}
+		return from.vote.lookAhead(ctx, d)
+	}
+	var tried *gatehouse.Action
 	var replayed bool
-	err = g.update(ctx, prepare, func(tx gatehouse.Tx) error {
-		out, replayed = nil, false
-		tx.Foresee(d.outlook(c, from.proposer(c), p.IdempotencyKey))
-		if err := prove(tx, c); err != nil {
-			return err
+	var missing error
+	u := useCase{by: c, prepare: prepare, first: func(tx gatehouse.Tx) {
+		tx.Prefetch(d.prefetchPlan(c, from.proposer(c), p.IdempotencyKey))
+		// A revision reads the clock under the action's lock, as a decision does: none
+		// succeeds after somebody was told that the action has expired.
+		if missing = nil; from.supersedes != nil {
+			_, missing = tx.LockAction(from.supersedes.ID)
 		}
-		if err := answered(tx, c); err != nil {
-			return err
+	}}
+	out, err := perform(ctx, g, u, func(tx gatehouse.Tx) (*gatehouse.Action, error) {
+		known, err := g.knownKey(tx, c, p, d.action.ContentHash, d.action.Supersedes)
+		if replayed = known != nil; replayed || err != nil {
+			return known, err
 		}
-		if known, err := g.knownKey(tx, c, p, d.action.ContentHash, d.action.Supersedes); err != nil || known != nil {
-			out, replayed = known, known != nil
-			return err
+		if missing != nil {
+			return nil, missing
 		}
-		version, err := tx.ActivePolicyVersion(c.Principal.Tenant)
+		version, err := tx.ActivePolicyVersion()
 		if err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
-			return err
+			return nil, err
 		}
 		if version != d.verdict.version {
-			return errStale
+			return nil, errStale
 		}
 		a := d.action
 		if err := g.insert(tx, c, &a, d.verdict, from); err != nil {
-			return err
+			return nil, err
 		}
 		failpoint.Here("propose/recorded")
-		out = &a
-		return remember(tx, c, out)
+		if from.vote != nil {
+			if err := from.vote.onEdited(tx, &a); err != nil {
+				return nil, err
+			}
+		}
+		if from.dry {
+			tried = &a
+			return nil, errDry
+		}
+		return &a, nil
 	})
+	if errors.Is(err, errDry) {
+		tried.ID, tried.Digest, tried.Approval.ID, tried.Approval.ActionID = "", "", "", ""
+		return tried, false, nil
+	}
 	if err != nil {
 		return nil, false, err
 	}
 	failpoint.Here("propose/committed")
-	g.hints.Notify(TopicAudit)
 	if out.Status == gatehouse.StatusApproved && !replayed {
 		g.hintPush(out.Push.ID)
 	}
@@ -149,10 +181,10 @@ func (g *Gate) propose(ctx context.Context, c *gatehouse.Caller, p *gatehouse.Pr
 	return out, replayed, nil
 }
 
-// outlook is what the transaction will ask; key is the proposal's own.
-func (d *draft) outlook(c *gatehouse.Caller, proposer *gatehouse.Principal, key string) gatehouse.Outlook {
-	o := gatehouse.Outlook{
-		Tenant: c.Principal.Tenant, Policy: true, Answer: c.Idempotency, PrincipalID: c.Principal.ID, ActionKey: key,
+// prefetchPlan is what the transaction will ask; key is the proposal's own.
+func (d *draft) prefetchPlan(c *gatehouse.Caller, proposer *gatehouse.Principal, key string) gatehouse.PrefetchPlan {
+	o := gatehouse.PrefetchPlan{
+		Policy: true, Answer: c.Idempotency, PrincipalID: c.Principal.ID, ActionKey: key,
 	}
 	if c.Presumed != nil {
 		o.Key = c.Presumed.Key
@@ -177,7 +209,7 @@ func (g *Gate) knownKey(tx gatehouse.ReadTx, c *gatehouse.Caller, p *gatehouse.P
 	if p.IdempotencyKey == "" {
 		return nil, nil
 	}
-	a, err := tx.FindActionByKey(c.Principal.Tenant, p.IdempotencyKey)
+	a, err := tx.FindActionByKey(p.IdempotencyKey)
 	switch {
 	case errors.Is(err, gatehouse.ErrNotFound):
 		return nil, nil
@@ -204,8 +236,12 @@ func (g *Gate) draft(c *gatehouse.Caller, p *gatehouse.Proposal, from lineage) (
 	if err != nil {
 		return nil, err
 	}
+	id := NewID("act")
+	if p, err = g.withCallback(tenant, id, p, from); err != nil {
+		return nil, err
+	}
 	a := gatehouse.Action{
-		ID: NewID("act"), Revision: from.revision, Tenant: tenant, Proposal: *p,
+		ID: id, Revision: from.revision, Tenant: tenant, Proposal: *p,
 		ClaimedRisk: p.RiskLevel, Fingerprint: fingerprint,
 		ProposedBy: from.proposer(c).Name, ProposerID: from.proposer(c).ID,
 		ContentHash: p.ContentHash(), Title: from.title,
@@ -218,9 +254,10 @@ func (g *Gate) draft(c *gatehouse.Caller, p *gatehouse.Proposal, from lineage) (
 	if from.reverses != nil {
 		a.Reverses = from.reverses.ID
 	}
-	if from.author != nil {
+	if from.author != nil && !from.editing {
 		a.RebasedBy = c.Principal.Name
 	}
+	a.EditedBy, a.Edit, a.Editors = from.editedBy, from.edit, from.editors
 	if a.IdempotencyKey == "" {
 		a.IdempotencyKey = fmt.Sprintf("%s:%d", a.ID, a.Revision)
 	}
@@ -252,7 +289,10 @@ func (g *Gate) insert(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action,
 	if a.Policy.Outcome == gatehouse.OutcomeAllow && from.required > 0 {
 		a.Policy.Outcome = gatehouse.OutcomeNeedsApproval
 		why := "the step asks for " + strconv.Itoa(from.required) + " people"
-		if a.RebasedBy != "" {
+		switch {
+		case from.editing:
+			why = "a person edited the change, so people approve it"
+		case a.RebasedBy != "":
 			why = "people were asked about the change before it was rebased"
 		}
 		a.Policy.Reasons = append(a.Policy.Reasons, why)
@@ -270,7 +310,8 @@ func (g *Gate) insert(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action,
 		}
 	}
 	if from.supersedes != nil {
-		if err := supersede(tx, c, from.supersedes, a); err != nil {
+		var err error
+		if from.supersedes, err = supersede(tx, c, from, a); err != nil {
 			return err
 		}
 	}
@@ -296,7 +337,7 @@ func askRepeated(tx gatehouse.Tx, a *gatehouse.Action) error {
 	if a.Policy.Outcome != gatehouse.OutcomeAllow && a.Policy.Outcome != gatehouse.OutcomeNeedsApproval {
 		return nil
 	}
-	twin, err := tx.DeadLetterOf(a.Tenant, a.EffectHash())
+	twin, err := tx.DeadLetterOf(a.EffectHash())
 	if err != nil || twin == "" {
 		return err
 	}
@@ -332,6 +373,10 @@ func (g *Gate) insertAllowed(
 }
 
 func insertDenied(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action, from lineage) error {
+	if from.editing {
+		// The proposer's own change stays open.
+		return cannotEdit("denied", "the policy denies the edited change: %s", strings.Join(a.Policy.Reasons, "; "))
+	}
 	a.Status = gatehouse.StatusDenied
 	decidedByPolicy(tx, a)
 	a.FinishedAt = timePtr(tx.Now())
@@ -362,6 +407,9 @@ func (g *Gate) insertPending(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.
 		return err
 	}
 	failpoint.Here("propose/inserted")
+	if err := keepMark(tx, a, from); err != nil {
+		return err
+	}
 	data := proposedData(a, from)
 	data["approval"], data["required"] = a.Approval.ID, a.Approval.Required
 	data["expires_at"], data["question"] = a.Approval.ExpiresAt, string(a.Approval.Question())
@@ -407,7 +455,10 @@ func proposedData(a *gatehouse.Action, from lineage) map[string]any {
 	if a.Reverses != "" {
 		d["reverses"] = a.Reverses
 	}
-	if a.RebasedBy != "" {
+	switch {
+	case from.editing:
+		d["edited"], d["proposer"] = editData(a), a.ProposerID
+	case a.RebasedBy != "":
 		d["rebased"], d["proposer"] = rebaseData(from.supersedes, a), a.ProposerID
 	}
 	return d

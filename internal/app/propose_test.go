@@ -7,7 +7,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestNobodyElseAsksWhetherARunMayGoOn: people take the question for the run's.
+// TestNobodyElseAsksWhetherARunMayGoOn: people would take such a question for the
+// run's own.
 func TestNobodyElseAsksWhetherARunMayGoOn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")

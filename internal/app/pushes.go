@@ -12,13 +12,13 @@ import (
 func (g *Gate) ListPushes(ctx context.Context, f gatehouse.PushFilter) (page gatehouse.Page[*gatehouse.Push], err error) {
 	err = g.view(ctx, "push", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
 		f.ReadBy = g.readsAs(c.Principal)
-		page, err = tx.ListPushes(c.Principal.Tenant, f)
+		page, err = tx.ListPushes(f)
 		return err
 	})
 	return page, err
 }
 
-// Drain tells what is due, or, when the dry run is refused, carries it out now.
+// Drain lists the due pushes; unless it is a dry run, it sends them now.
 func (g *Gate) Drain(ctx context.Context, r gatehouse.DrainRequest) (*gatehouse.DrainAnswer, error) {
 	c, err := gatehouse.CallerFrom(ctx)
 	if err != nil {
@@ -44,7 +44,7 @@ func (g *Gate) Drain(ctx context.Context, r gatehouse.DrainRequest) (*gatehouse.
 	}
 	err = g.view(ctx, "push", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
 		out.Items = out.Items[:0]
-		return duePushes(tx, c.Principal.Tenant, r.Limit, func(p *gatehouse.Push, a *gatehouse.Action) {
+		return duePushes(tx, r.Limit, func(p *gatehouse.Push, a *gatehouse.Action) {
 			out.Items = append(out.Items, gatehouse.DrainItem{
 				PushID: p.ID, ActionID: a.ID, Connector: a.Connector, Operation: a.Operation, Target: a.Target,
 				Change: a.ProposedChange, Digest: a.Digest, Key: p.IdempotencyKey, Outcome: "due", NotBefore: p.NotBefore,
@@ -55,11 +55,13 @@ func (g *Gate) Drain(ctx context.Context, r gatehouse.DrainRequest) (*gatehouse.
 	return out, err
 }
 
-// duePushes walks the tenant's queued pushes and yields those that are due.
-func duePushes(tx gatehouse.ReadTx, tenant string, limit int, yield func(*gatehouse.Push, *gatehouse.Action)) error {
+// duePushes walks the tenant's queued pushes and yields the due ones.
+func duePushes(tx gatehouse.ReadTx, limit int, yield func(*gatehouse.Push, *gatehouse.Action)) error {
 	cursor := ""
 	for found := 0; found < limit; {
-		page, err := tx.ListPushes(tenant, gatehouse.PushFilter{Status: gatehouse.PushQueued, Limit: gatehouse.MaxLimit, Cursor: cursor})
+		page, err := tx.ListPushes(
+			gatehouse.PushFilter{Status: gatehouse.PushQueued, Limit: gatehouse.MaxLimit, Cursor: cursor},
+		)
 		if err != nil {
 			return err
 		}
@@ -67,7 +69,7 @@ func duePushes(tx gatehouse.ReadTx, tenant string, limit int, yield func(*gateho
 			if tx.Now().Before(p.NotBefore) || p.NextAttempt != nil && tx.Now().Before(*p.NextAttempt) || found == limit {
 				continue
 			}
-			a, err := tx.FindAction(tenant, p.ActionID)
+			a, err := tx.FindAction(p.ActionID)
 			if err != nil {
 				return err
 			}
@@ -81,7 +83,7 @@ func duePushes(tx gatehouse.ReadTx, tenant string, limit int, yield func(*gateho
 	return nil
 }
 
-// ResolvePush records an operator's word on an unknown outcome.
+// ResolvePush records an operator's statement about an unknown outcome.
 func (g *Gate) ResolvePush(ctx context.Context, id string, r gatehouse.Resolution) (*gatehouse.Push, error) {
 	c, err := gatehouse.CallerFrom(ctx)
 	if err != nil {
@@ -98,44 +100,38 @@ func (g *Gate) ResolvePush(ctx context.Context, id string, r gatehouse.Resolutio
 	if err := r.Validate(); err != nil {
 		return nil, err
 	}
-	var out *gatehouse.Push
-	err = g.update(ctx, nil, func(tx gatehouse.Tx) error {
-		if err := answered(tx, c); err != nil {
-			return err
-		}
-		p, a, err := lockPush(tx, c.Principal.Tenant, id)
+	out, err := perform(ctx, g, useCase{by: c}, func(tx gatehouse.Tx) (*gatehouse.Push, error) {
+		p, a, err := lockPush(tx, id)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if p.Status != gatehouse.PushUnknown {
-			return gatehouse.E(gatehouse.CodeNotUnknown, "the push is %s; only an unknown outcome is resolved", p.Status).
+			return nil, gatehouse.E(gatehouse.CodeNotUnknown, "the push is %s; only an unknown outcome is resolved", p.Status).
 				With("current_status", p.Status)
 		}
 		if err := resolve(tx, c, p, a, r); err != nil {
-			return err
+			return nil, err
 		}
-		out = p
-		return remember(tx, c, out)
+		return p, nil
 	})
 	if err != nil {
 		return nil, notFound(err, "push")
 	}
 	g.hints.Notify(out.ActionID)
-	g.hints.Notify(TopicAudit)
 	return out, nil
 }
 
-// lockPush locks a push with its action, the action first, as everywhere.
-func lockPush(tx gatehouse.Tx, tenant, id string) (*gatehouse.Push, *gatehouse.Action, error) {
-	p, err := tx.FindPush(tenant, id)
+// lockPush locks a push and its action: the action first, as in every lock order.
+func lockPush(tx gatehouse.Tx, id string) (*gatehouse.Push, *gatehouse.Action, error) {
+	p, err := tx.FindPush(id)
 	if err != nil {
 		return nil, nil, err
 	}
-	a, err := tx.LockAction(tenant, p.ActionID)
+	a, err := tx.LockAction(p.ActionID)
 	if err != nil {
 		return nil, nil, err
 	}
-	p, err = tx.LockPush(tenant, id)
+	p, err = tx.LockPush(id)
 	return p, a, err
 }
 
@@ -147,7 +143,7 @@ func resolve(tx gatehouse.Tx, c *gatehouse.Caller, p *gatehouse.Push, a *gatehou
 		Attempt: p.Attempts, Generation: p.Generation, Outcome: gatehouse.ReceiptApplied, Source: "operator", At: now,
 		ResponseMetadata: gatehouse.MustJSON(map[string]string{"resolved_by": c.Principal.Name, "reason": r.Reason}),
 	}
-	m := gatehouse.ActionMove{Tenant: a.Tenant, ID: a.ID, From: gatehouse.StatusUnknown, To: gatehouse.StatusApplied, Finished: true}
+	m := gatehouse.ActionMove{ID: a.ID, From: gatehouse.StatusUnknown, To: gatehouse.StatusApplied, Finished: true}
 	if r.Outcome == "applied" {
 		p.Status, p.AppliedAt = gatehouse.PushApplied, &now
 	} else {
@@ -155,7 +151,7 @@ func resolve(tx gatehouse.Tx, c *gatehouse.Caller, p *gatehouse.Push, a *gatehou
 		m.Failure = &gatehouse.Failure{Code: "resolved_failed", Detail: r.Reason}
 		receipt.Outcome, receipt.ErrorCode, receipt.Error = gatehouse.ReceiptTerminal, "resolved_failed", r.Reason
 		p.ErrorCode, p.LastError = "resolved_failed", r.Reason
-		if err := tx.ReleaseCeilings(a.Tenant, a.ID); err != nil {
+		if err := tx.ReleaseCeilings(a.ID); err != nil {
 			return err
 		}
 	}
@@ -177,10 +173,10 @@ func resolve(tx gatehouse.Tx, c *gatehouse.Caller, p *gatehouse.Push, a *gatehou
 		map[string]any{"push": p.ID, "outcome": r.Outcome, "reason": r.Reason})
 }
 
-// Applied writes what follows from an action's application, in the
-// transaction that records it: the mirror row, and, for a reversal, the
-// original's end. Where the original is no longer applied, the undoing has
-// happened at the target all the same, and only the mirror tells.
+// Applied writes the consequences of an applied action, in the transaction that
+// records it: the mirror row, and, for a reversal, the original's new state. When
+// the original is no longer applied, the reversal has still happened at the target,
+// and only the mirror records it.
 func Applied(tx gatehouse.Tx, a *gatehouse.Action, r *gatehouse.Receipt, actor string) error {
 	err := tx.InsertMirror(&gatehouse.AppliedMirror{
 		Tenant: a.Tenant, ActionID: a.ID, ActionType: a.ActionType, Connector: a.Connector, Operation: a.Operation,
@@ -193,7 +189,7 @@ func Applied(tx gatehouse.Tx, a *gatehouse.Action, r *gatehouse.Receipt, actor s
 	if err != nil || a.Reverses == "" {
 		return err
 	}
-	old, err := tx.LockAction(a.Tenant, a.Reverses)
+	old, err := tx.LockAction(a.Reverses)
 	if err != nil {
 		return err
 	}
@@ -201,7 +197,7 @@ func Applied(tx gatehouse.Tx, a *gatehouse.Action, r *gatehouse.Receipt, actor s
 		return nil
 	}
 	err = tx.MoveAction(gatehouse.ActionMove{
-		Tenant: old.Tenant, ID: old.ID, From: gatehouse.StatusApplied, To: gatehouse.StatusReversed,
+		ID: old.ID, From: gatehouse.StatusApplied, To: gatehouse.StatusReversed,
 		Finished: true, ReversedBy: a.ID,
 	})
 	if err != nil {
@@ -211,25 +207,25 @@ func Applied(tx gatehouse.Tx, a *gatehouse.Action, r *gatehouse.Receipt, actor s
 		map[string]any{"reversed_by": a.ID})
 }
 
-// closeRepeated closes the failed dead letter whose change has now been made by
-// another action. One whose outcome is unknown still needs a person.
+// closeRepeated closes a failed dead letter whose change another action has now
+// applied. A dead letter with an unknown outcome still needs a person.
 func closeRepeated(tx gatehouse.Tx, a *gatehouse.Action, actor string) error {
-	old, err := tx.LockAction(a.Tenant, a.Repeats)
+	old, err := tx.LockAction(a.Repeats)
 	if err != nil || old.Status != gatehouse.StatusFailed || old.Push == nil || old.ArchivedAt != nil {
 		return err
 	}
-	p, err := tx.LockPush(old.Tenant, old.Push.ID)
+	p, err := tx.LockPush(old.Push.ID)
 	if err != nil || p.Status != gatehouse.PushFailed || p.ClosedAt != nil {
 		return err
 	}
 	reason := "the same change was applied by " + a.ID
-	if err := tx.ClosePush(p.Tenant, p.ID, "gatehouse", reason); err != nil {
+	if err := tx.ClosePush(p.ID, "gatehouse", reason); err != nil {
 		return err
 	}
 	return record(tx, old, "push.discarded", actor, old.Status, old.Status, map[string]any{"push": p.ID, "reason": reason})
 }
 
-// age is how long ago a push was last tried, or made.
+// age is the time since a push was last sent, or else created.
 func age(now time.Time, p *gatehouse.Push) time.Duration {
 	if p.SentAt != nil {
 		return now.Sub(*p.SentAt)
@@ -237,7 +233,7 @@ func age(now time.Time, p *gatehouse.Push) time.Duration {
 	return now.Sub(p.CreatedAt)
 }
 
-// advice tells an operator in one sentence what can be done about a failure.
+// advice tells an operator in one sentence how to handle a failure.
 func advice(code string) string {
 	switch code {
 	case "target_changed":

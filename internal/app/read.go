@@ -7,13 +7,13 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// view runs a read for the caller; a missing row is not_found of what.
+// view runs a read for the caller. A missing row is not_found, naming what.
 func (g *Gate) view(ctx context.Context, what string, fn func(gatehouse.ReadTx, *gatehouse.Caller) error) error {
 	c, err := gatehouse.CallerFrom(ctx)
 	if err != nil {
 		return err
 	}
-	return notFound(g.store.View(ctx, func(tx gatehouse.ReadTx) error { return fn(tx, c) }), what)
+	return notFound(g.store.View(ctx, c.Principal.Tenant, func(tx gatehouse.ReadTx) error { return fn(tx, c) }), what)
 }
 
 // FindAction returns an action of the caller's tenant.
@@ -24,14 +24,14 @@ func (g *Gate) FindAction(ctx context.Context, id string) (a *gatehouse.Action, 
 	}
 	read := g.store.Read
 	if g.readsAs(c.Principal) != "" {
-		read = g.store.View // whether it may be read is a question more
+		read = g.store.View // the check of the right to read needs a second query
 	}
-	err = read(ctx, func(tx gatehouse.ReadTx) (err error) {
+	err = read(ctx, c.Principal.Tenant, func(tx gatehouse.ReadTx) (err error) {
 		a, err = g.findAction(tx, c, id)
 		return err
 	})
 	if err == nil && a.Status == gatehouse.StatusPending && len(a.Ceilings) > 0 {
-		err = g.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
+		err = g.store.View(ctx, a.Tenant, func(tx gatehouse.ReadTx) (err error) {
 			if a, err = g.findAction(tx, c, id); err != nil {
 				return err
 			}
@@ -41,12 +41,12 @@ func (g *Gate) FindAction(ctx context.Context, id string) (a *gatehouse.Action, 
 	if err != nil {
 		return nil, notFound(err, "action")
 	}
-	g.foresee(a)
+	g.describe(a)
 	return a, nil
 }
 
-// foresee sets what is asked of connectors, and not stored.
-func (g *Gate) foresee(actions ...*gatehouse.Action) {
+// describe sets the fields that come from connectors and are not stored.
+func (g *Gate) describe(actions ...*gatehouse.Action) {
 	r, ok := g.targets.(Reverses)
 	for _, a := range actions {
 		a.CanRebase = g.rebases(a)
@@ -57,8 +57,8 @@ func (g *Gate) foresee(actions ...*gatehouse.Action) {
 // pollInterval is how long a lost hint can delay a long poll.
 const pollInterval = time.Second
 
-// WaitAction returns when the action is decided or finished, or as it is when
-// the time is over, the server stops, or the caller has gone.
+// WaitAction returns when the action is decided or finished, or with its present
+// state when the time is over, the server stops, or the client disconnects.
 func (g *Gate) WaitAction(ctx context.Context, id string, wait time.Duration, until gatehouse.Until) (*gatehouse.Action, error) {
 	settled := func(a *gatehouse.Action) bool {
 		if until == gatehouse.UntilDecided {
@@ -96,19 +96,19 @@ func (g *Gate) WaitAction(ctx context.Context, id string, wait time.Duration, un
 	}
 }
 
-// ListActions returns a page of the caller's tenant. Who is presumed is proven
-// by what came with the page, before it is anybody's.
+// ListActions returns a page of the caller's tenant. A presumed caller is verified
+// with data from the same query, before the page is returned.
 func (g *Gate) ListActions(ctx context.Context, f gatehouse.ActionFilter) (page gatehouse.Page[*gatehouse.Action], err error) {
 	c, err := gatehouse.PresumedFrom(ctx)
 	if err != nil {
 		return page, err
 	}
 	f.ReadBy = g.readsAs(c.Principal)
-	err = g.store.Read(ctx, func(tx gatehouse.ReadTx) error {
+	err = g.store.Read(ctx, c.Principal.Tenant, func(tx gatehouse.ReadTx) error {
 		if c.Presumed != nil {
-			tx.Foresee(gatehouse.Outlook{Tenant: c.Principal.Tenant, Key: c.Presumed.Key})
+			tx.Prefetch(gatehouse.PrefetchPlan{Key: c.Presumed.Key})
 		}
-		list, err := tx.ListActions(c.Principal.Tenant, f)
+		list, err := tx.ListActions(f)
 		if err := prove(tx, c); err != nil {
 			return err
 		}
@@ -118,11 +118,11 @@ func (g *Gate) ListActions(ctx context.Context, f gatehouse.ActionFilter) (page 
 	if err == nil {
 		err = g.readExcesses(ctx, page.Items)
 	}
-	g.foresee(page.Items...)
+	g.describe(page.Items...)
 	return page, notFound(err, "action")
 }
 
-// Evidence returns all that is known of one action.
+// Evidence returns everything that the store has about one action.
 func (g *Gate) Evidence(ctx context.Context, id string) (*gatehouse.Evidence, error) {
 	var out *gatehouse.Evidence
 	err := g.view(ctx, "action", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
@@ -134,7 +134,7 @@ func (g *Gate) Evidence(ctx context.Context, id string) (*gatehouse.Evidence, er
 		if err != nil {
 			return err
 		}
-		entries, err := tx.ListActionEntries(a.Tenant, a.ID)
+		entries, err := tx.ListActionEntries(a.ID)
 		if err != nil {
 			return err
 		}
@@ -144,33 +144,33 @@ func (g *Gate) Evidence(ctx context.Context, id string) (*gatehouse.Evidence, er
 	return out, err
 }
 
-// ListMirror returns what was applied, newest first.
+// ListMirror returns the applied changes, newest first.
 func (g *Gate) ListMirror(ctx context.Context, cursor string, limit int) (page gatehouse.Page[*gatehouse.AppliedMirror], err error) {
 	err = g.view(ctx, "action", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
-		page, err = tx.ListMirror(c.Principal.Tenant, g.readsAs(c.Principal), cursor, limit)
+		page, err = tx.ListMirror(g.readsAs(c.Principal), cursor, limit)
 		return err
 	})
 	return page, err
 }
 
-// ListCorpus returns what decisions teach, newest first.
+// ListCorpus returns the lessons of decisions, newest first.
 func (g *Gate) ListCorpus(ctx context.Context, cursor string, limit int) (page gatehouse.Page[*gatehouse.CorpusEntry], err error) {
 	err = g.view(ctx, "action", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
-		page, err = tx.ListCorpus(c.Principal.Tenant, g.readsAs(c.Principal), cursor, limit)
+		page, err = tx.ListCorpus(g.readsAs(c.Principal), cursor, limit)
 		return err
 	})
 	return page, err
 }
 
-// ListEntries returns numbered entries of the tenant's log from an index on. A
-// caller who reads its own things gets the entries about these.
+// ListEntries returns numbered entries of the tenant's log, starting at an index.
+// Callers who may read only their own things get the entries about these.
 func (g *Gate) ListEntries(ctx context.Context, from int64, limit int) (list []*gatehouse.Entry, err error) {
 	err = g.view(ctx, "entry", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
 		if g.readsAs(c.Principal) != "" {
 			list, err = g.ownEntries(tx, c, from, limit)
 			return err
 		}
-		list, err = tx.ListEntries(c.Principal.Tenant, from, limit)
+		list, err = tx.ListEntries(from, limit)
 		return err
 	})
 	return list, err

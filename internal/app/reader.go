@@ -9,11 +9,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// readsAs is the principal to whose own things a caller's reads are bound: ""
-// for the whole tenant. An agent reads its own: what it proposed or started, the
-// actions, child runs and retries of its runs, and the revisions of its actions. The
-// configuration can widen that. Who is a worker and nothing else sees what a
-// lease hands out, and reads nothing besides.
+// readsAs returns the id of the principal to whose own things the reads of p are
+// limited; "" for the whole tenant. An agent reads its own things: what it proposed
+// or started, the actions, child runs and retries of its runs, and the revisions of
+// its actions. The configuration can extend that to the tenant. A principal with
+// the role worker only sees what a lease hands out, and reads nothing else.
 func (g *Gate) readsAs(p *gatehouse.Principal) string {
 	if onlyWorker(p) || p.Kind == gatehouse.KindAgent && !g.config.AgentsSeeTenant {
 		return p.ID
@@ -25,23 +25,23 @@ func onlyWorker(p *gatehouse.Principal) bool {
 	return !slices.ContainsFunc(p.Roles, func(r gatehouse.Role) bool { return r != gatehouse.RoleWorker })
 }
 
-// mayRead returns ErrNotFound for what the caller may not read: an action or run
-// with that id, which the principal owner proposed or started.
+// mayRead returns ErrNotFound when the caller may not read the action or run with
+// that id, which the principal owner proposed or started.
 func (g *Gate) mayRead(tx gatehouse.ReadTx, c *gatehouse.Caller, id, owner string) error {
 	as := g.readsAs(c.Principal)
 	if as == "" || as == owner {
 		return nil
 	}
-	inherited, err := tx.Inherited(c.Principal.Tenant, as, id)
+	inherited, err := tx.Inherited(as, id)
 	if err == nil && !inherited {
 		err = gatehouse.ErrNotFound
 	}
 	return err
 }
 
-// findAction is tx.FindAction of what the caller may read.
+// findAction is tx.FindAction, limited to what the caller may read.
 func (g *Gate) findAction(tx gatehouse.ReadTx, c *gatehouse.Caller, id string) (*gatehouse.Action, error) {
-	a, err := tx.FindAction(c.Principal.Tenant, id)
+	a, err := tx.FindAction(id)
 	if err == nil {
 		err = g.mayRead(tx, c, a.ID, a.ProposerID)
 	}
@@ -51,23 +51,23 @@ func (g *Gate) findAction(tx gatehouse.ReadTx, c *gatehouse.Caller, id string) (
 	return a, nil
 }
 
-// readRun is nil where the caller may read a run.
+// readRun returns nil when the caller may read the run.
 func (g *Gate) readRun(tx gatehouse.ReadTx, c *gatehouse.Caller, run *gatehouse.Run) error {
 	return g.mayRead(tx, c, run.ID, run.StarterID)
 }
 
 func (g *Gate) readRunOf(tx gatehouse.ReadTx, c *gatehouse.Caller, id string) error {
-	run, err := tx.FindRunHead(c.Principal.Tenant, id)
+	run, err := tx.FindRunHead(id)
 	if err != nil {
 		return err
 	}
 	return g.readRun(tx, c, run)
 }
 
-// readPush is nil where the caller may read a push. A worker is told by the use
-// case whether it holds the lease.
+// readPush returns nil when the caller may read the push. For workers, the use case
+// itself checks the lease.
 func (g *Gate) readPush(tx gatehouse.ReadTx, c *gatehouse.Caller, id string) error {
-	p, err := tx.FindPush(c.Principal.Tenant, id)
+	p, err := tx.FindPush(id)
 	if err != nil || g.readsAs(c.Principal) == "" || c.Principal.Has(gatehouse.RoleWorker) {
 		return err
 	}
@@ -75,12 +75,12 @@ func (g *Gate) readPush(tx gatehouse.ReadTx, c *gatehouse.Caller, id string) err
 	return err
 }
 
-// ownEntries looks through the log for entries about the actions and runs that
-// the caller may read.
+// ownEntries scans the log for entries about the actions and runs that the caller
+// may read.
 func (g *Gate) ownEntries(tx gatehouse.ReadTx, c *gatehouse.Caller, from int64, limit int) (list []*gatehouse.Entry, err error) {
 	known := make(map[string]bool)
 	for len(list) < limit {
-		batch, err := tx.ListEntries(c.Principal.Tenant, from, gatehouse.MaxLimit)
+		batch, err := tx.ListEntries(from, gatehouse.MaxLimit)
 		if err != nil || len(batch) == 0 {
 			return list, err
 		}
@@ -109,8 +109,7 @@ func (g *Gate) ownEntries(tx gatehouse.ReadTx, c *gatehouse.Caller, from int64, 
 	return list, nil
 }
 
-// ownThing reports whether an id is that of an action or run which the caller
-// may read.
+// ownThing reports whether the id names an action or run that the caller may read.
 func (g *Gate) ownThing(tx gatehouse.ReadTx, c *gatehouse.Caller, id string) (bool, error) {
 	_, err := g.findAction(tx, c, id)
 	if errors.Is(err, gatehouse.ErrNotFound) {

@@ -12,8 +12,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
 
-// TestAgentsReadTheirOwn: an agent finds what it proposed and the revisions of
-// that, and nothing of another agent's by whatever way.
+// TestAgentsReadTheirOwn: an agent finds its own proposals and their revisions, and
+// nothing of another agent's, whatever the route.
 func TestAgentsReadTheirOwn(t *testing.T) {
 	w := newWorld(t, "")
 	mine := w.principal("mine", gatehouse.KindAgent, gatehouse.RoleProposer, gatehouse.RoleAuditor)
@@ -39,6 +39,12 @@ func TestAgentsReadTheirOwn(t *testing.T) {
 	if got := w.pages(mine); !slices.Equal(got, slices.Sorted(slices.Values(ours))) {
 		t.Errorf("listed %v, want %v", got, ours)
 	}
+	for who, c := range map[string]context.Context{"mine": mine, "lathe": worker} {
+		inbox, _, err := w.gate.Inbox(c, gatehouse.ActionFilter{})
+		if want := map[string]int{"mine": len(ours)}[who]; err != nil || len(inbox.Items) != want {
+			t.Errorf("the inbox of %s has %d actions, want %d (%v)", who, len(inbox.Items), want, err)
+		}
+	}
 	if _, err := w.gate.FindAction(mine, revised.ID); err != nil {
 		t.Errorf("the revision of its own: %v", err)
 	}
@@ -61,7 +67,8 @@ func TestAgentsReadTheirOwn(t *testing.T) {
 		t.Errorf("a worker lists %v", got)
 	}
 
-	// The same key and content, of another agent: that the key is taken, no more.
+	// The same key and content from another agent: the error only says that the key
+	// is taken.
 	_, _, err = w.gate.Propose(mine, proposal(func(p *gatehouse.Proposal) { p.IdempotencyKey = "k-1" }))
 	wantCode(t, err, gatehouse.CodeDuplicateKey)
 
@@ -80,7 +87,7 @@ func TestAgentsReadTheirOwn(t *testing.T) {
 		t.Errorf("insights count %+v, %v; want %d", insights.All, err, len(ours))
 	}
 
-	// A person sees all, and so does an agent where the configuration says so.
+	// A person reads everything, and so does an agent if the configuration says so.
 	everything := len(ours) + 4
 	if got := w.pages(editor); len(got) != everything {
 		t.Errorf("a person lists %d, want %d", len(got), everything)
@@ -94,8 +101,8 @@ func TestAgentsReadTheirOwn(t *testing.T) {
 	}
 }
 
-// pages walks the list of actions, two a page, and returns the ids in order; an
-// id that comes twice fails the test.
+// pages walks the list of actions, two per page, and returns the ids in order. A
+// duplicate id fails the test.
 func (w *world) pages(ctx context.Context) (ids []string) {
 	w.t.Helper()
 	for cursor := ""; ; {

@@ -59,10 +59,8 @@ func (g *Gate) Rebase(ctx context.Context, id string) (*gatehouse.Action, error)
 		return nil, err
 	}
 	// The key of an earlier answer comes before the state that it made.
-	if c.Idempotency != nil {
-		if err := g.store.View(ctx, func(tx gatehouse.ReadTx) error { return answered(tx, c) }); err != nil {
-			return nil, err
-		}
+	if err := g.alreadyAnswered(ctx, c); err != nil {
+		return nil, err
 	}
 	if err := revisable(old); err != nil {
 		return nil, err
@@ -72,7 +70,9 @@ func (g *Gate) Rebase(ctx context.Context, id string) (*gatehouse.Action, error)
 		return nil, err
 	}
 
-	from := lineage{revision: old.Revision + 1, supersedes: old}
+	from := lineage{
+		revision: old.Revision + 1, supersedes: old, editedBy: old.EditedBy, edit: old.Edit, editors: old.Editors,
+	}
 	if from.required, from.starter, err = g.asked(ctx, old, p); err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func (g *Gate) Rebase(ctx context.Context, id string) (*gatehouse.Action, error)
 	if old.Reverses != "" {
 		from.reverses = &gatehouse.Action{ID: old.Reverses}
 	}
-	if from.author, err = g.stillProposes(ctx, old); err != nil {
+	if from.author, err = g.stillProposes(ctx, old, cannotRebase); err != nil {
 		return nil, err
 	}
 	a, _, err := g.propose(ctx, c, p, from)
@@ -102,14 +102,17 @@ func mayRebase(c *gatehouse.Caller, old *gatehouse.Action) error {
 	return nil
 }
 
-// stillProposes returns the principal whose proposal the action is.
-func (g *Gate) stillProposes(ctx context.Context, a *gatehouse.Action) (p *gatehouse.Principal, err error) {
-	err = g.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
-		p, err = tx.FindPrincipal(a.Tenant, a.ProposerID)
+// stillProposes returns the principal whose proposal the action is, and the error of
+// refuse for one that is disabled.
+func (g *Gate) stillProposes(
+	ctx context.Context, a *gatehouse.Action, refuse func(reason, format string, args ...any) *gatehouse.Error,
+) (p *gatehouse.Principal, err error) {
+	err = g.store.View(ctx, a.Tenant, func(tx gatehouse.ReadTx) (err error) {
+		p, err = tx.FindPrincipal(a.ProposerID)
 		return err
 	})
 	if err == nil && p.Disabled {
-		err = cannotRebase("proposer_disabled", "its proposer, %s, is disabled: have somebody else propose it", p.Name)
+		err = refuse("proposer_disabled", "its proposer, %s, is disabled: have somebody else propose it", p.Name)
 	}
 	return p, err
 }

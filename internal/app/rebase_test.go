@@ -10,10 +10,11 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/app"
+	"github.com/gatehouse-dev/gatehouse/internal/ring"
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
 
-// reading is a gate's targets that tell their state: what onRead returns.
+// reading is a gate's targets with readable state: onRead returns it.
 type reading struct {
 	*targets
 	onRead func(*gatehouse.Action) (app.FreshState, error)
@@ -25,7 +26,8 @@ func (r *reading) ReadState(_ context.Context, a *gatehouse.Action) (app.FreshSt
 	return r.onRead(a)
 }
 
-// newReadingWorld is a world whose targets are at version 8, at a price of 11.00.
+// newReadingWorld returns a world whose targets are at version 8, at a price of
+// 11.00.
 func newReadingWorld(t *testing.T, source string) (*world, *reading) {
 	t.Helper()
 	w := newWorld(t, source)
@@ -35,6 +37,36 @@ func newReadingWorld(t *testing.T, source string) (*world, *reading) {
 	hold := time.Duration(0)
 	w.gate = app.New(w.store, r, &wake.Hub{}, app.Config{Hold: &hold}, slog.New(slog.DiscardHandler))
 	return w, r
+}
+
+// TestRebaseKeepsTheTaskToken: the revision waits with the task token, sealed for it.
+func TestRebaseKeepsTheTaskToken(t *testing.T) {
+	t.Parallel()
+	w, r := newReadingWorld(t, "")
+	master, err := ring.Parse(ring.New())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.gate = app.New(w.store, r, &wake.Hub{}, app.Config{Master: master, Callbacks: []app.CallbackInfo{{
+		Type: gatehouse.CallbackStepFunctions, Tenants: []string{"default"},
+		Check: func(*gatehouse.Callback) error { return nil },
+	}}}, slog.New(slog.DiscardHandler))
+	bot := w.agent()
+	a := w.propose(bot, func(p *gatehouse.Proposal) {
+		p.Callback = &gatehouse.Callback{Type: gatehouse.CallbackStepFunctions, TaskToken: "t-1"}
+	})
+	// The type may be off meanwhile.
+	w.gate = app.New(w.store, r, &wake.Hub{}, app.Config{Master: master}, slog.New(slog.DiscardHandler))
+	b, err := w.gate.Rebase(withKey(t, bot, "k", 1), a.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b = w.find(b.ID)
+	token, err := w.gate.TaskToken(b)
+	if err != nil || token != "t-1" || b.Callback.Sealed == a.Callback.Sealed ||
+		b.Callback.TaskTokenHash != gatehouse.HashTaskToken("t-1") {
+		t.Errorf("%q of %+v, %v", token, b.Callback, err)
+	}
 }
 
 func (w *world) wantPending(id string) {
@@ -77,7 +109,7 @@ func TestRebaseRefusals(t *testing.T) {
 				t.Errorf("reason %v: %s", e.Context["reason"], e.Detail)
 			}
 			w.wantPending(a.ID)
-			// The refusal is not kept under the key.
+			// The refusal is not stored under the key.
 			r.onRead = func(*gatehouse.Action) (app.FreshState, error) { return app.FreshState{Version: "9"}, nil }
 			if b, err := w.gate.Rebase(withKey(t, bot, "k", 1), a.ID); err != nil || b.Target.Version != "9" {
 				t.Errorf("the same again: %+v, %v", b, err)
@@ -99,8 +131,9 @@ func TestRebaseOfADisabledProposer(t *testing.T) {
 	w.wantPending(a.ID)
 }
 
-// A rebase by a person is still judged as the agent's, with its ceilings; and no
-// rule that allows the present state spares the people who were asked.
+// A rebase by a person is still judged as the agent's proposal, with its ceilings.
+// A rule that allows the present state does not replace the approval of the people
+// asked.
 func TestRebaseIsJudgedAsTheProposers(t *testing.T) {
 	t.Parallel()
 	w, _ := newReadingWorld(t, `version: 1
@@ -155,14 +188,15 @@ rules:
 	if a.Status != gatehouse.StatusPending || a.Approval == nil || a.Approval.Required != 1 {
 		t.Errorf("it is %s: %+v", a.Status, a.Policy)
 	}
-	// Proposed afresh it would be: the rule does allow that state.
+	// A new proposal would be allowed: the rule does allow that state.
 	fresh := w.propose(bot, func(p *gatehouse.Proposal) { p.CurrentState = `{"price":"11.00"}` })
 	if fresh.Status != gatehouse.StatusApproved {
 		t.Fatalf("the rule allows nothing: %s", fresh.Status)
 	}
 }
 
-// A voter of the old revision may vote anew; whom it excluded stays excluded.
+// A voter of the old revision may vote again; a person that it excluded stays
+// excluded.
 func TestRebaseKeepsTheExclusions(t *testing.T) {
 	t.Parallel()
 	w, _ := newReadingWorld(t, "")
@@ -188,7 +222,8 @@ func TestRebaseKeepsTheExclusions(t *testing.T) {
 	}
 }
 
-// Who may ask for the present state; the rest is told nothing and reads no target.
+// TestWhoRebases: callers without the right get no information, and cause no read
+// of the target.
 func TestWhoRebases(t *testing.T) {
 	t.Parallel()
 	w, r := newReadingWorld(t, "")
@@ -226,8 +261,8 @@ func TestWhoRebases(t *testing.T) {
 	}
 }
 
-// The same request again is answered as the first, and reads no target; what is
-// not pending is refused before its target is read.
+// A repeated request gets the first answer, and does not read the target. An action
+// that is not pending is refused before its target is read.
 func TestRebaseAgain(t *testing.T) {
 	t.Parallel()
 	w, r := newReadingWorld(t, "")

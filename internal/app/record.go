@@ -23,8 +23,8 @@ func recordData(tx gatehouse.Tx, a *gatehouse.Action, event, actor string, from,
 	})
 }
 
-// object is gatehouse.MustJSON of what leaves hold, byte for byte,
-// at a fifth of the cost: it is run within the one writer's transaction.
+// object is gatehouse.MustJSON for the values that leaves hold, byte for byte the
+// same, at a fifth of the cost: it runs within the single writer's transaction.
 func object(data map[string]any) gatehouse.JSON {
 	members := make([]gatehouse.Member, 0, len(data))
 	for name, value := range data {

@@ -7,7 +7,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// The short way must write the very bytes that the long one does: leaves are
+// The fast encoder must write the same bytes as the general one: leaves are
 // canonical JSON.
 func TestObjectIsMustJSON(t *testing.T) {
 	t.Parallel()

@@ -6,8 +6,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// redactResult takes the secrets of the configuration out of what a step came to,
-// before anything of it is stored or looked at.
+// redactResult removes the secrets of the configuration from a step's result,
+// before anything of it is stored or evaluated.
 func (r *Runs) redactResult(res gatehouse.StepResult) gatehouse.StepResult {
 	by, ok := r.gate.targets.(Redactor)
 	if !ok {
@@ -21,7 +21,7 @@ func (r *Runs) redactResult(res gatehouse.StepResult) gatehouse.StepResult {
 	return res
 }
 
-// redactFailure takes them out of why a step failed.
+// redactFailure removes them from a step's failure.
 func (r *Runs) redactFailure(f gatehouse.StepFailure) gatehouse.StepFailure {
 	if by, ok := r.gate.targets.(Redactor); ok {
 		f.Code, f.Detail = by.RedactText(f.Code), by.RedactText(f.Detail)

@@ -10,9 +10,10 @@ import (
 )
 
 // ReplayDeadLetters puts dead letters back into the queue under their old
-// idempotency key, each after every check anew. What a replay could do twice is
-// skipped as resolve_first, others with the code of their reason. The one dead
-// letter that a request names, if it is discarded, is an error: too_late.
+// idempotency key, after repeating every check. A dead letter whose replay could
+// double its effect is skipped as resolve_first, others with the code of their
+// reason. A request that names a single dead letter, which is discarded, fails with
+// too_late.
 func (g *Gate) ReplayDeadLetters(ctx context.Context, r gatehouse.ReplayRequest) (*gatehouse.ReplayAnswer, error) {
 	c, err := deadLetterCaller(ctx, gatehouse.RoleAdmin)
 	if err != nil {
@@ -21,9 +22,10 @@ func (g *Gate) ReplayDeadLetters(ctx context.Context, r gatehouse.ReplayRequest)
 	if err := r.Validate(); err != nil {
 		return nil, err
 	}
-	if err := g.alreadyAnswered(ctx, c); err != nil {
-		return nil, err
-	}
+	return performParts(ctx, g, c, func() (*gatehouse.ReplayAnswer, error) { return g.replayEach(ctx, c, r) })
+}
+
+func (g *Gate) replayEach(ctx context.Context, c *gatehouse.Caller, r gatehouse.ReplayRequest) (*gatehouse.ReplayAnswer, error) {
 	results, err := g.eachDeadLetter(ctx, c, r.Selection(), r.All, func(tx gatehouse.Tx, p *gatehouse.Push, a *gatehouse.Action, res *gatehouse.DeadLetterResult) (err error) {
 		if res.Skipped, res.Detail, err = g.mayReplay(tx, p, a); err != nil || res.Skipped != "" {
 			return err
@@ -48,11 +50,12 @@ func (g *Gate) ReplayDeadLetters(ctx context.Context, r gatehouse.ReplayRequest)
 	if out.Replayed > 0 && !r.DryRun {
 		g.hints.Notify(TopicPush)
 	}
-	return out, g.rememberBatch(ctx, c, out)
+	return out, nil
 }
 
-// mayReplay runs every check again: nothing applied, still open, a second call
-// harmless, the same bytes, the same definition, authority, ceilings.
+// mayReplay repeats every check: nothing was applied, the dead letter is open, a
+// second call is harmless, and bytes, definition, authority and ceilings still
+// hold.
 func (g *Gate) mayReplay(tx gatehouse.Tx, p *gatehouse.Push, a *gatehouse.Action) (skip, detail string, err error) {
 	switch {
 	case p.ClosedAt != nil:
@@ -73,7 +76,7 @@ func (g *Gate) mayReplay(tx gatehouse.Tx, p *gatehouse.Push, a *gatehouse.Action
 		return "", "", err
 	}
 	if p.Status == gatehouse.PushUnknown {
-		return "", "", nil // its ceilings, and the claim of a reversal, were kept
+		return "", "", nil // its ceilings and its claim on a reversal are still held
 	}
 	if a.Reverses != "" {
 		if err := claimReversal(tx, a); err != nil {
@@ -83,15 +86,15 @@ func (g *Gate) mayReplay(tx gatehouse.Tx, p *gatehouse.Push, a *gatehouse.Action
 	return "", "", reserve(tx, a)
 }
 
-// safety is whether a replay of a dead letter cannot double its effect. skip is
-// the code of why not, reason a sentence either way.
+// safety tells whether a replay of a dead letter cannot double its effect. skip is
+// the code of the obstacle, reason a sentence in either case.
 type safety struct {
 	safe         bool
 	skip, reason string
 }
 
 func (g *Gate) replaySafety(tx gatehouse.ReadTx, p *gatehouse.Push, a *gatehouse.Action) (safety, error) {
-	_, err := tx.SuccessReceipt(p.Tenant, p.IdempotencyKey)
+	_, err := tx.SuccessReceipt(p.IdempotencyKey)
 	late := err == nil
 	if err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
 		return safety{}, err
@@ -101,7 +104,7 @@ func (g *Gate) replaySafety(tx gatehouse.ReadTx, p *gatehouse.Push, a *gatehouse
 	}
 	fingerprint, _, retention, err := g.targets.Describe(a.Tenant, &a.Proposal)
 	if err != nil {
-		return safety{skip: "connector_missing", reason: err.Error()}, nil //nolint:nilerr // it is the reason
+		return safety{skip: "connector_missing", reason: err.Error()}, nil //nolint:nilerr // the error is the reason
 	}
 	if fingerprint != a.Fingerprint || a.ComputeDigest() != a.Digest || p.Digest != a.Digest {
 		return safety{
@@ -115,7 +118,7 @@ func (g *Gate) replaySafety(tx gatehouse.ReadTx, p *gatehouse.Push, a *gatehouse
 	if late {
 		return safety{safe: true, reason: "an answer that came late says that it was applied: a replay settles it without a call"}, nil
 	}
-	receipts, err := tx.ListReceipts(p.Tenant, p.ActionID)
+	receipts, err := tx.ListReceipts(p.ActionID)
 	if err != nil {
 		return safety{}, err
 	}
@@ -135,8 +138,8 @@ func failedSafety(now time.Time, p *gatehouse.Push, retention time.Duration) saf
 	return safety{safe: true, reason: "every attempt is proven to have had no effect"}
 }
 
-// unknownSafety judges a push of which an attempt may have had its effect, by
-// what guards a second call.
+// unknownSafety judges a push with an attempt that may have had its effect, by the
+// protection against a second call.
 func (g *Gate) unknownSafety(now time.Time, p *gatehouse.Push, a *gatehouse.Action, retention time.Duration) safety {
 	switch g.class(a) {
 	case "A":
@@ -164,21 +167,20 @@ func (g *Gate) unknownSafety(now time.Time, p *gatehouse.Push, a *gatehouse.Acti
 	}
 }
 
-// Conditional is what Targets may tell besides: whether an action's write has a
-// condition on the target's version or pre-image, so that it fails when another
-// change, or its own earlier call, came first.
+// Conditional is an optional ability of Targets: it tells whether an action's write
+// has a condition on the target's version or pre-image, so that it fails after
+// another change, or after its own earlier call.
 type Conditional interface {
 	Conditional(a *gatehouse.Action) bool
 }
 
-// conditional reports whether the write of an action is known to have a
-// condition.
+// conditional reports whether the action's write is known to have a condition.
 func (g *Gate) conditional(a *gatehouse.Action) bool {
 	c, ok := g.targets.(Conditional)
 	return ok && c.Conditional(a)
 }
 
-// class is the operation's, "C" where it is not known.
+// class returns the operation's class, "C" when it is unknown.
 func (g *Gate) class(a *gatehouse.Action) string {
 	if g.drainer == nil {
 		return "C"
@@ -186,7 +188,7 @@ func (g *Gate) class(a *gatehouse.Action) string {
 	return g.drainer.Class(a.Tenant, a.Connector, a.Operation)
 }
 
-// requeue puts a dead letter back into the queue, with a new budget of retries.
+// requeue puts a dead letter back into the queue, with a new retry budget.
 func requeue(tx gatehouse.Tx, c *gatehouse.Caller, p *gatehouse.Push, a *gatehouse.Action) error {
 	now, from := tx.Now(), p.Status
 	p.Status, p.NextAttempt, p.FinishedAt = gatehouse.PushQueued, &now, nil
@@ -197,7 +199,7 @@ func requeue(tx gatehouse.Tx, c *gatehouse.Caller, p *gatehouse.Push, a *gatehou
 		return err
 	}
 	was := a.Status
-	err := tx.MoveAction(gatehouse.ActionMove{Tenant: a.Tenant, ID: a.ID, From: was, To: gatehouse.StatusApproved})
+	err := tx.MoveAction(gatehouse.ActionMove{ID: a.ID, From: was, To: gatehouse.StatusApproved})
 	if err != nil {
 		return err
 	}

@@ -7,31 +7,30 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// machine is who acts with direct access to the store: the log cannot know which
-// person that was.
+// machine is the author of acts with direct access to the store: the log cannot
+// know the person.
 func machine(act string) author {
 	return author{id: act, name: "somebody at the machine", via: "machine"}
 }
 
-// AdminReset gives an administrator of a tenant new secrets.
+// AdminReset asks for new secrets for an administrator of a tenant.
 type AdminReset struct {
 	Tenant, Name string
 	// Revoke ends every other key and every session of the administrator.
 	Revoke bool
 }
 
-// ResetAdmin makes a new key and edit token for an administrator who has lost
-// them. It takes no caller: it is for those who have the store itself. Where a
-// tenant has no administrator who is enabled, the person named becomes one, and is
-// made when there is nobody of the name. It is in the log, and every
-// administrator is told.
+// ResetAdmin makes a new key and edit token for an administrator who has lost them.
+// It takes no caller: it is for people with direct access to the store. If a tenant
+// has no enabled administrator, the named person becomes one, and is created if
+// missing. The act is in the log, and every administrator is notified.
 func (g *Gate) ResetAdmin(ctx context.Context, r AdminReset) (*gatehouse.Credentials, error) {
 	key, keyHash := newSecret(keyPrefix)
 	token, tokenHash := newSecret(editPrefix)
 	out := &gatehouse.Credentials{Key: key, KeyID: NewID("key"), EditToken: token, Tenant: r.Tenant}
 	by := machine("reset")
-	err := g.update(ctx, nil, func(tx gatehouse.Tx) error {
-		if _, err := tx.FindTenant(r.Tenant); err != nil {
+	err := g.update(ctx, r.Tenant, nil, func(tx gatehouse.Tx) error {
+		if _, err := tx.FindTenant(); err != nil {
 			return notFound(err, "tenant "+r.Tenant)
 		}
 		p, err := g.resettable(tx, by, r)
@@ -48,7 +47,7 @@ func (g *Gate) ResetAdmin(ctx context.Context, r AdminReset) (*gatehouse.Credent
 		if err != nil {
 			return err
 		}
-		if err := tx.PutEditToken(p.Tenant, p.ID, tokenHash); err != nil {
+		if err := tx.PutEditToken(p.ID, tokenHash); err != nil {
 			return err
 		}
 		return tell(tx, by, change{
@@ -64,16 +63,16 @@ func (g *Gate) ResetAdmin(ctx context.Context, r AdminReset) (*gatehouse.Credent
 	return out, nil
 }
 
-// resettable returns the administrator named, with the delay of an approver
-// begun anew; where there is none left, it makes one.
+// resettable returns the named administrator, with the approver's delay restarted.
+// When the tenant has no administrator left, it makes one.
 func (g *Gate) resettable(tx gatehouse.Tx, by author, r AdminReset) (*gatehouse.Principal, error) {
 	now := tx.Now()
-	p, err := tx.FindPrincipal(r.Tenant, r.Name)
+	p, err := tx.FindPrincipal(r.Name)
 	if err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
 		return nil, err
 	}
 	if err == nil {
-		if p, _, err = lockPrincipals(tx, p.Tenant, p.ID, p.ID); err != nil {
+		if p, _, err = lockPrincipals(tx, p.ID, p.ID); err != nil {
 			return nil, err
 		}
 		if isAdmin(p) {
@@ -81,6 +80,7 @@ func (g *Gate) resettable(tx gatehouse.Tx, by author, r AdminReset) (*gatehouse.
 			return p, tx.UpdatePrincipal(p)
 		}
 	}
+
 	id := ""
 	if p != nil {
 		id = p.ID
@@ -107,8 +107,9 @@ func (g *Gate) resettable(tx gatehouse.Tx, by author, r AdminReset) (*gatehouse.
 		}
 		return p, tellCreated(tx, by, p, "")
 	}
+
 	p.Roles, p.Disabled, p.ApproverSince = sortedRoles(append(p.Roles, gatehouse.RoleAdmin)), false, &now
-	if err := p.Validate(); err != nil { // a program cannot become one
+	if err := p.Validate(); err != nil { // a program cannot become an administrator
 		return nil, err
 	}
 	if err := tx.UpdatePrincipal(p); err != nil {
@@ -119,7 +120,7 @@ func (g *Gate) resettable(tx gatehouse.Tx, by author, r AdminReset) (*gatehouse.
 
 // revokeAccess ends all keys and sessions of a principal.
 func revokeAccess(tx gatehouse.Tx, by author, p *gatehouse.Principal) error {
-	keys, err := tx.ListKeys(p.Tenant, p.ID)
+	keys, err := tx.ListKeys(p.ID)
 	if err != nil {
 		return err
 	}
@@ -127,7 +128,7 @@ func revokeAccess(tx gatehouse.Tx, by author, p *gatehouse.Principal) error {
 		if k.RevokedAt != nil {
 			continue
 		}
-		if err := tx.RevokeKey(k.Tenant, k.ID); err != nil {
+		if err := tx.RevokeKey(k.ID); err != nil {
 			return err
 		}
 		err := tell(tx, by, change{tenant: p.Tenant, kind: "key.revoked", subject: k.ID, name: p.Name, data: map[string]any{"principal": p.ID}})

@@ -7,8 +7,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/app"
 )
 
-// TestResetAdmin gives a lost administrator new secrets, and makes one only where
-// no enabled one is left.
+// TestResetAdmin gives a locked-out administrator new secrets, and makes a new one
+// only when no enabled administrator is left.
 func TestResetAdmin(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -21,7 +21,7 @@ func TestResetAdmin(t *testing.T) {
 	_, err = reset("default", "nobody", false)
 	wantCode(t, err, gatehouse.CodeNotFound)
 	_, err = reset("default", "ana", false)
-	wantCode(t, err, gatehouse.CodeInvalid) // an approver, while there is an administrator
+	wantCode(t, err, gatehouse.CodeInvalid) // ana is an approver, and an administrator exists
 	first, err := reset("default", "admin", false)
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +49,8 @@ func TestResetAdmin(t *testing.T) {
 		t.Errorf("told %+v", n)
 	}
 
-	// Nobody is left: a person becomes one, a program never, and a new one is made.
+	// No administrator is left: a person can become one, a program cannot, and a
+	// missing person is created.
 	if _, err := w.gate.CreateTenant(w.as(second), "acme"); err != nil {
 		t.Fatal(err)
 	}
@@ -64,8 +65,8 @@ func TestResetAdmin(t *testing.T) {
 	if _, err := w.gate.CreatePrincipal(root, gatehouse.NewPrincipal{Name: "bot", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer}}); err != nil {
 		t.Fatal(err)
 	}
-	err = w.store.Update(t.Context(), func(tx gatehouse.Tx) error {
-		p, err := tx.FindPrincipal("acme", "root")
+	err = w.store.Update(t.Context(), "acme", func(tx gatehouse.Tx) error {
+		p, err := tx.FindPrincipal("root")
 		if err != nil {
 			return err
 		}

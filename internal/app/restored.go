@@ -10,7 +10,7 @@ import (
 
 const restoredDetail = "the store was restored from a backup, and does not know whether this was sent since"
 
-// MarkUnknown settles, as unknown, the pushes of the caller's tenant that a restored
+// MarkUnknown marks as unknown the pushes of the caller's tenant that a restored
 // store would send again.
 func (g *Gate) MarkUnknown(ctx context.Context, r gatehouse.MarkUnknownRequest) (*gatehouse.MarkUnknownAnswer, error) {
 	c, err := admin(ctx)
@@ -23,10 +23,12 @@ func (g *Gate) MarkUnknown(ctx context.Context, r gatehouse.MarkUnknownRequest) 
 	if r.Limit == 0 {
 		r.Limit = gatehouse.MaxMarked
 	}
+
 	own := c.Principal.Tenant
 	if r.Tenant != "" && r.Tenant != own {
 		return nil, gatehouse.E(gatehouse.CodeNotFound, "no such tenant")
 	}
+
 	out := &gatehouse.MarkUnknownAnswer{DryRun: r.DryRun == nil || *r.DryRun}
 	if out.Items, err = g.doubtful(ctx, own, r); err != nil {
 		return nil, err
@@ -37,6 +39,7 @@ func (g *Gate) MarkUnknown(ctx context.Context, r gatehouse.MarkUnknownRequest) 
 	if out.DryRun {
 		return out, nil
 	}
+
 	marked := out.Items[:0]
 	for _, m := range out.Items {
 		ok, err := g.doubt(ctx, c, m, r)
@@ -55,15 +58,15 @@ func (g *Gate) MarkUnknown(ctx context.Context, r gatehouse.MarkUnknownRequest) 
 	return out, nil
 }
 
-// doubtful lists the pushes of a tenant that are to be marked, one more than the
-// limit if there are more. Questions of workflows are left out: answering them
-// has no effect outside.
+// doubtful lists the pushes of a tenant to mark, at most one more than the limit.
+// It leaves out questions of workflows, since answering them has no external
+// effect.
 func (g *Gate) doubtful(ctx context.Context, tenant string, r gatehouse.MarkUnknownRequest) (list []gatehouse.MarkedPush, err error) {
-	err = g.store.View(ctx, func(tx gatehouse.ReadTx) error {
+	err = g.store.View(ctx, tenant, func(tx gatehouse.ReadTx) error {
 		list = []gatehouse.MarkedPush{}
 		for _, status := range []gatehouse.PushStatus{gatehouse.PushSent, gatehouse.PushPicking, gatehouse.PushQueued} {
 			for f := (gatehouse.PushFilter{Status: status, Limit: gatehouse.MaxLimit}); ; {
-				page, err := tx.ListPushes(tenant, f)
+				page, err := tx.ListPushes(f)
 				if err != nil {
 					return err
 				}
@@ -71,7 +74,7 @@ func (g *Gate) doubtful(ctx context.Context, tenant string, r gatehouse.MarkUnkn
 					if !p.CreatedAt.Before(r.Before) || p.Connector == workflow.ApprovalConnector || r.Connector != "" && p.Connector != r.Connector {
 						continue
 					}
-					a, err := tx.FindAction(tenant, p.ActionID)
+					a, err := tx.FindAction(p.ActionID)
 					if err != nil {
 						return err
 					}
@@ -97,14 +100,14 @@ func (g *Gate) doubtful(ctx context.Context, tenant string, r gatehouse.MarkUnkn
 	return list, err
 }
 
-// doubt marks one push, if it still is under way. The table's way to unknown
-// leads through an intent, which is what there may have been: the push goes
-// through picking and sent, without a call. Its generation is raised, so that
-// whoever holds it writes no more.
+// doubt marks one push, if it is still under way. The transition table reaches
+// unknown only through a recorded intent, which the lost history may have held: the
+// push moves through picking and sent, without a call. The raised generation fences
+// any holder.
 func (g *Gate) doubt(ctx context.Context, c *gatehouse.Caller, m gatehouse.MarkedPush, r gatehouse.MarkUnknownRequest) (marked bool, err error) {
-	err = g.update(ctx, nil, func(tx gatehouse.Tx) error {
+	err = g.update(ctx, m.Tenant, nil, func(tx gatehouse.Tx) error {
 		marked = false
-		p, a, err := lockPush(tx, m.Tenant, m.PushID)
+		p, a, err := lockPush(tx, m.PushID)
 		if err != nil {
 			return err
 		}
@@ -137,6 +140,7 @@ func markUnknown(tx gatehouse.Tx, p *gatehouse.Push, a *gatehouse.Action, actor 
 		a.Status = status
 		return err
 	}
+
 	p.Generation++
 	p.LeaseOwner, p.LeaseUntil = actor, &now
 	if was == gatehouse.PushQueued {
@@ -147,13 +151,13 @@ func markUnknown(tx gatehouse.Tx, p *gatehouse.Push, a *gatehouse.Action, actor 
 		generation = p.Generation
 	}
 	if was != gatehouse.PushSent {
-		p.Attempts++ // the one that the lost history may hold; no receipt speaks for it
+		p.Attempts++ // an attempt that the lost history may hold; no receipt covers it
 		if err := move(gatehouse.PushSent); err != nil {
 			return err
 		}
 		generation = p.Generation
 		if a.Status == gatehouse.StatusApproved {
-			m := gatehouse.ActionMove{Tenant: a.Tenant, ID: a.ID, From: gatehouse.StatusApproved, To: gatehouse.StatusPushing}
+			m := gatehouse.ActionMove{ID: a.ID, From: gatehouse.StatusApproved, To: gatehouse.StatusPushing}
 			if err := tx.MoveAction(m); err != nil {
 				return err
 			}
@@ -163,6 +167,7 @@ func markUnknown(tx gatehouse.Tx, p *gatehouse.Push, a *gatehouse.Action, actor 
 		}
 		was = gatehouse.PushSent
 	}
+
 	p.LeaseOwner, p.LeaseUntil = "", nil
 	p.FinishedAt, p.NextAttempt = &now, nil
 	p.ErrorCode, p.LastError = gatehouse.ErrorRestored, restoredDetail
@@ -173,8 +178,9 @@ func markUnknown(tx gatehouse.Tx, p *gatehouse.Push, a *gatehouse.Action, actor 
 	if err := tx.MarkDeadLetter(p, a.EffectHash()); err != nil {
 		return err
 	}
+
 	err := tx.MoveAction(gatehouse.ActionMove{
-		Tenant: a.Tenant, ID: a.ID, From: gatehouse.StatusPushing, To: gatehouse.StatusUnknown, Finished: true,
+		ID: a.ID, From: gatehouse.StatusPushing, To: gatehouse.StatusUnknown, Finished: true,
 	})
 	if err != nil {
 		return fmt.Errorf("mark %s: %w", p.ID, err)

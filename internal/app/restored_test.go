@@ -13,9 +13,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
 )
 
-// TestMarkUnknown marks what is under way in a store of two tenants: each
-// administrator what is theirs, up to a limit, once; and whoever held a lease
-// writes no more.
+// TestMarkUnknown marks pushes under way in a store of two tenants: each
+// administrator marks the pushes of their own tenant, up to a limit, once. Earlier
+// lease holders can write no more.
 func TestMarkUnknown(t *testing.T) {
 	t.Parallel()
 	clock := gatetest.NewClock()
@@ -35,10 +35,10 @@ func TestMarkUnknown(t *testing.T) {
 
 	underWay := func(tenant string) (list []*gatehouse.Push) {
 		t.Helper()
-		if err := store.View(t.Context(), func(tx gatehouse.ReadTx) error {
+		if err := store.View(t.Context(), tenant, func(tx gatehouse.ReadTx) error {
 			list = nil
 			for _, status := range []gatehouse.PushStatus{gatehouse.PushQueued, gatehouse.PushPicking, gatehouse.PushSent} {
-				page, err := tx.ListPushes(tenant, gatehouse.PushFilter{Status: status, Limit: gatehouse.MaxLimit})
+				page, err := tx.ListPushes(gatehouse.PushFilter{Status: status, Limit: gatehouse.MaxLimit})
 				if err != nil {
 					return err
 				}
@@ -121,7 +121,11 @@ func TestMarkUnknown(t *testing.T) {
 		if p.ActionID == after.ID {
 			continue
 		}
-		err := store.Update(t.Context(), func(tx gatehouse.Tx) error { return tx.UpdatePush(p, p.Status, p.Generation) })
+		err := store.Update(
+			t.Context(),
+			p.Tenant,
+			func(tx gatehouse.Tx) error { return tx.UpdatePush(p, p.Status, p.Generation) },
+		)
 		if !errors.Is(err, gatehouse.ErrConflict) {
 			t.Errorf("who held a push that was %s writes: %v", p.Status, err)
 		}
@@ -135,7 +139,8 @@ func TestMarkUnknown(t *testing.T) {
 	}
 }
 
-// TestPreviewArchiveOfOneTenant counts for each administrator what is its own.
+// TestPreviewArchiveOfOneTenant: each administrator sees the counts of the own
+// tenant.
 func TestPreviewArchiveOfOneTenant(t *testing.T) {
 	t.Parallel()
 	clock := gatetest.NewClock()
@@ -160,10 +165,11 @@ func TestPreviewArchiveOfOneTenant(t *testing.T) {
 		}
 	}
 	clock.Advance(40 * day)
-	// Count from the plan of the whole store, so that a preview of all tenants shows.
+	// Count by the plan of the whole store, so that a preview over all tenants
+	// would show.
 	want := map[string]int64{}
-	err = store.View(t.Context(), func(tx gatehouse.ReadTx) error {
-		plan, err := tx.PlanArchive(0, tx.Now().Add(-31*day), 1000)
+	err = store.ViewQueues(t.Context(), func(q gatehouse.ReadQueues) error {
+		plan, err := q.PlanArchive(0, q.Now().Add(-31*day), 1000)
 		if err != nil {
 			return err
 		}
@@ -193,7 +199,7 @@ func TestPreviewArchiveOfOneTenant(t *testing.T) {
 	}
 }
 
-// keyHolder is a context of whoever holds a key.
+// keyHolder returns a context of the principal with a key.
 func keyHolder(t *testing.T, w *gatetest.World, key string) context.Context {
 	t.Helper()
 	p, err := w.Gate.Authenticate(t.Context(), key)
@@ -203,7 +209,7 @@ func keyHolder(t *testing.T, w *gatetest.World, key string) context.Context {
 	return gatehouse.NewContext(t.Context(), &gatehouse.Caller{Principal: p, StepUp: true, Via: gatehouse.ViaAPI})
 }
 
-// TestPreviewArchive counts what the archiver then moves, and moves nothing.
+// TestPreviewArchive counts what the archiver then moves, and moves nothing itself.
 func TestPreviewArchive(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")

@@ -6,9 +6,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Reverse proposes the change that the receipt describes as the undoing of an
-// applied action. It goes through the gate like any other: policy, people,
-// dispatch. An action has one open reversal at most.
+// Reverse proposes the change that the receipt describes as undoing an applied
+// action. It goes through the gate like any other: policy, people, dispatch. An
+// action has at most one open reversal.
 func (g *Gate) Reverse(ctx context.Context, id string, r gatehouse.ReverseRequest) (*gatehouse.Action, error) {
 	c, err := gatehouse.CallerFrom(ctx)
 	if err != nil {
@@ -21,20 +21,20 @@ func (g *Gate) Reverse(ctx context.Context, id string, r gatehouse.ReverseReques
 	if err := require(c, gatehouse.RoleProposer, gatehouse.RoleApprover, gatehouse.RoleOperator); err != nil {
 		return nil, err
 	}
-	if c.Idempotency != nil {
-		if err := g.store.View(ctx, func(tx gatehouse.ReadTx) error { return answered(tx, c) }); err != nil {
-			return nil, err
-		}
+	if err := g.alreadyAnswered(ctx, c); err != nil {
+		return nil, err
 	}
+
 	if old.Status != gatehouse.StatusApplied {
 		return nil, notReversible(old, "only an applied action can be reversed; this one is "+string(old.Status))
 	}
 	if old.ArchivedAt != nil {
 		return nil, notReversible(old, "the action is in the archive, and what is there stays as it is").With("archived_at", old.ArchivedAt)
 	}
+
 	var receipt *gatehouse.Receipt
 	err = g.view(ctx, "receipt", func(tx gatehouse.ReadTx, _ *gatehouse.Caller) (err error) {
-		receipt, err = tx.SuccessReceipt(old.Tenant, old.IdempotencyKey)
+		receipt, err = tx.SuccessReceipt(old.IdempotencyKey)
 		return err
 	})
 	if gatehouse.CodeOf(err) == gatehouse.CodeNotFound {
@@ -46,6 +46,7 @@ func (g *Gate) Reverse(ctx context.Context, id string, r gatehouse.ReverseReques
 	if !receipt.Reversible || receipt.Reversal == nil {
 		return nil, notReversible(old, "the receipt says that it cannot be undone")
 	}
+
 	rev := receipt.Reversal
 	p := &gatehouse.Proposal{
 		ActionType: old.ActionType, Connector: old.Connector, Operation: rev.Operation, Target: rev.Target,
@@ -63,10 +64,10 @@ func notReversible(a *gatehouse.Action, why string) *gatehouse.Error {
 	return gatehouse.E(gatehouse.CodeNotReversible, "%s", why).With("current_status", a.Status)
 }
 
-// claimReversal makes sure, under the original's lock, that it is still
-// applied and that no other reversal of it is open.
+// claimReversal verifies, under the original's lock, that the original is still
+// applied and that it has no other open reversal.
 func claimReversal(tx gatehouse.Tx, a *gatehouse.Action) error {
-	old, err := tx.LockAction(a.Tenant, a.Reverses)
+	old, err := tx.LockAction(a.Reverses)
 	if err != nil {
 		return err
 	}
@@ -76,7 +77,7 @@ func claimReversal(tx gatehouse.Tx, a *gatehouse.Action) error {
 	if old.ArchivedAt != nil {
 		return notReversible(old, "the action is in the archive")
 	}
-	open, err := tx.OpenReversal(a.Tenant, old.ID)
+	open, err := tx.OpenReversal(old.ID)
 	if err != nil {
 		return err
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/link"
 )
 
-// DecideReview decides as the recipient of a link: Decide, once something has proven
-// that it is the recipient who answers.
+// DecideReview decides as the recipient of a link. It is Decide, after a proof that
+// the answer comes from the recipient.
 func (g *Gate) DecideReview(
 	ctx context.Context, id, token string, d gatehouse.ReviewDecision,
 ) (*gatehouse.Answer, error) {
@@ -44,7 +44,8 @@ func (g *Gate) DecideReview(
 	return answer, err
 }
 
-// refusal is the error of a review that cannot be decided, nil for one that can.
+// refusal returns the error of a review that cannot be decided, nil for one that
+// can.
 func (o *opened) refusal() error {
 	switch o.State {
 	case gatehouse.ReviewRevoked:
@@ -65,8 +66,9 @@ func (o *opened) refusal() error {
 	return nil
 }
 
-// proof finds what proves that the recipient answers. Each code that can be one counts
-// as a try, before it is compared: of any number at once five are looked at.
+// proof finds the proof that the recipient answers. Each well-formed code counts as
+// a try before it is compared, so that even of concurrent codes at most five are
+// compared.
 func (g *Gate) proof(ctx context.Context, o *opened, typed string) (gatehouse.ReviewProof, error) {
 	if o.Proven != "" {
 		return o.Proven, nil
@@ -85,7 +87,7 @@ func (g *Gate) proof(ctx context.Context, o *opened, typed string) (gatehouse.Re
 	case code == "":
 		return "", gatehouse.E(gatehouse.CodeSignInRequired, "this is not a code: it has six letters and digits, and stands in the mail")
 	}
-	err := g.store.Update(ctx, func(tx gatehouse.Tx) error { return tx.CountReviewTry(o.Tenant, o.ID) })
+	err := g.store.Update(ctx, o.Tenant, func(tx gatehouse.Tx) error { return tx.CountReviewTry(o.ID) })
 	if errors.Is(err, gatehouse.ErrConflict) {
 		return "", gatehouse.E(gatehouse.CodeSignInRequired, "too many wrong codes: sign in as %s", o.Person.Name)
 	}
@@ -99,8 +101,7 @@ func (g *Gate) proof(ctx context.Context, o *opened, typed string) (gatehouse.Re
 	return gatehouse.ProofCode, nil
 }
 
-// linkHolds fails when the key of the link that a decision came by was revoked
-// meanwhile.
+// linkHolds fails when the key of the decision's link has been revoked meanwhile.
 func linkHolds(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
 	if c.Link == nil {
 		return nil
@@ -128,13 +129,13 @@ func (r *ruling) completeReview(tx gatehouse.Tx) error {
 	})
 }
 
-// usedNonces remembers the nonces that were used until they would not hold anyway.
+// usedNonces keeps used nonces until they expire.
 type usedNonces struct {
 	mu   sync.Mutex
 	used map[string]time.Time
 }
 
-// take reports whether the nonce was not used before.
+// take reports whether the nonce was unused, and marks it as used.
 func (u *usedNonces) take(nonce string, now time.Time) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -163,8 +164,8 @@ func (g *Gate) ReviewNonce(ctx context.Context, id, token, cookie string) (strin
 	return link.Nonce(o.secret, id, cookie, now), err
 }
 
-// TakeReviewNonce takes it, once in this process. That of another would not decide
-// again either: the decision itself is taken once.
+// TakeReviewNonce consumes the nonce, once in this process. A second use in another
+// process cannot decide again either, since a decision is taken only once.
 func (g *Gate) TakeReviewNonce(ctx context.Context, id, token, cookie, nonce string) error {
 	o, err := g.verify(ctx, id, token)
 	if err != nil {
@@ -181,24 +182,24 @@ func (g *Gate) TakeReviewNonce(ctx context.Context, id, token, cookie, nonce str
 }
 
 func (g *Gate) now(ctx context.Context) (now time.Time, err error) {
-	err = g.store.View(ctx, func(tx gatehouse.ReadTx) error {
-		now = tx.Now()
+	err = g.store.ViewQueues(ctx, func(q gatehouse.ReadQueues) error {
+		now = q.Now()
 		return nil
 	})
 	return now, err
 }
 
-// deviceEnds separates the session's id from the token in what a browser keeps.
+// deviceEnds separates the session's id from the token in a device token.
 const deviceEnds = "."
 
-// DeviceToken is what a browser keeps of a sign-in.
+// DeviceToken returns the token that a browser keeps from a sign-in.
 func (g *Gate) DeviceToken(ctx context.Context, s *gatehouse.Session) (string, error) {
 	if g.config.Master == nil {
 		return "", nil
 	}
 	var k *gatehouse.RingKey
-	err := g.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
-		k, err = activeLinkKey(tx, s.Tenant)
+	err := g.store.View(ctx, s.Tenant, func(tx gatehouse.ReadTx) (err error) {
+		k, err = activeLinkKey(tx)
 		return err
 	})
 	if err != nil || k == nil {
@@ -206,7 +207,7 @@ func (g *Gate) DeviceToken(ctx context.Context, s *gatehouse.Session) (string, e
 	}
 	secret, err := g.ringSecret(k)
 	if err != nil {
-		return "", nil //nolint:nilerr // no device is known then, and all else works
+		return "", nil //nolint:nilerr // without the key no device is recognized; all else works
 	}
 	return s.ID + deviceEnds + link.Sign(secret, deviceClaims(s, k.Number, s.CreatedAt.Add(gatehouse.DeviceTTL))), nil
 }
@@ -217,23 +218,23 @@ func deviceClaims(s *gatehouse.Session, key uint32, expires time.Time) link.Clai
 	}
 }
 
-// knownDevice reports whether the recipient of a review has signed in with the
-// browser, in a session that nobody has ended.
+// knownDevice reports whether the recipient of a review has signed in with this
+// browser, in a session that nobody has revoked.
 func (g *Gate) knownDevice(tx gatehouse.ReadTx, v *gatehouse.Review, device string) (bool, error) {
 	id, text, ok := strings.Cut(device, deviceEnds)
 	t, err := link.Parse(text)
 	if !ok || err != nil || !t.About(link.Device, id) {
-		return false, nil //nolint:nilerr // it is not one
+		return false, nil //nolint:nilerr // not a device token
 	}
 	k, err := tx.FindRingKey(t.Key())
 	if err == nil {
 		var secret []byte
 		if secret, err = g.ringSecret(k); err != nil || !t.Verify(secret) || k.Tenant != v.Tenant ||
 			!k.Known(tx.Now()) || !tx.Now().Before(t.Expires()) {
-			return false, nil //nolint:nilerr // a key that does not open verifies nothing
+			return false, nil //nolint:nilerr // a sealed key verifies nothing
 		}
 		var s *gatehouse.Session
-		if s, err = tx.FindSessionByID(v.Tenant, id); err == nil {
+		if s, err = tx.FindSessionByID(id); err == nil {
 			return s.RevokedAt == nil && s.PrincipalID == v.Recipient && t.Says(deviceClaims(s, k.Number, t.Expires())), nil
 		}
 	}

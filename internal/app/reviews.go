@@ -9,18 +9,18 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/link"
 )
 
-// ReviewLink returns what a mail that asks the recipient carries, and makes the
-// review where there is none yet; nil where links are not signed. It is for the
-// notifier, and asks for no caller.
+// ReviewLink returns the link for a mail to the recipient, and creates the review
+// if there is none. It returns nil when links are not signed, and when the review
+// has expired. It is for the notifier, and needs no caller.
 func (g *Gate) ReviewLink(
 	ctx context.Context, a *gatehouse.Action, recipient *gatehouse.Principal,
 ) (out *gatehouse.ReviewLink, err error) {
 	if g.config.Master == nil || a.Approval == nil {
 		return nil, nil
 	}
-	err = g.update(ctx, nil, func(tx gatehouse.Tx) error {
+	err = g.update(ctx, a.Tenant, nil, func(tx gatehouse.Tx) error {
 		out = nil
-		k, err := activeLinkKey(tx, a.Tenant)
+		k, err := activeLinkKey(tx)
 		if err != nil {
 			return err
 		}
@@ -33,11 +33,11 @@ func (g *Gate) ReviewLink(
 		if err != nil {
 			return err
 		}
-		v, err := tx.FindReviewOf(a.Tenant, a.Approval.ID, recipient.ID)
+		v, err := tx.FindReviewOf(a.Approval.ID, recipient.ID)
 		if errors.Is(err, gatehouse.ErrNotFound) {
 			v, err = g.newReview(tx, a, recipient)
 		}
-		if err != nil {
+		if err != nil || !tx.Now().Before(v.ExpiresAt) {
 			return err
 		}
 		level, err := g.linkLevel(tx, a)
@@ -61,7 +61,7 @@ func (g *Gate) newReview(tx gatehouse.Tx, a *gatehouse.Action, to *gatehouse.Pri
 		ID: NewID("rev"), Tenant: a.Tenant, ActionID: a.ID, ApprovalID: a.Approval.ID, Recipient: to.ID,
 		CreatedAt: tx.Now(), ExpiresAt: tx.Now().Add(g.config.LinkTTL),
 	}
-	if end := a.Approval.ExpiresAt; end.Before(v.ExpiresAt) {
+	if end := a.Approval.End(); end.Before(v.ExpiresAt) {
 		v.ExpiresAt = end
 	}
 	if err := tx.InsertReview(v); err != nil {
@@ -73,25 +73,17 @@ func (g *Gate) newReview(tx gatehouse.Tx, a *gatehouse.Action, to *gatehouse.Pri
 	})
 }
 
-// claimsOf is what the token of a review says. It expires with the second in which
-// the review does.
+// claimsOf returns the claims of a review's token. The token expires in the same
+// second as the review.
 func claimsOf(v *gatehouse.Review, a *gatehouse.Action, key uint32) link.Claims {
 	return link.Claims{
 		Key: key, Purpose: link.Review, Tenant: v.Tenant, Subject: v.ID, Digest: a.Digest, Recipient: v.Recipient,
-		Expires: v.ExpiresAt, Task: taskToken(a),
+		Expires: v.ExpiresAt, Task: a.Callback.TaskHash(),
 	}
 }
 
-// taskToken is that of a Step Functions callback, "" for none.
-func taskToken(a *gatehouse.Action) string {
-	if a.Callback == nil {
-		return ""
-	}
-	return a.Callback.TaskToken
-}
-
-// linkLevel is the level up to which a link decides without a sign-in: what the
-// policy said that judged the action, and the active one, whichever is less.
+// linkLevel is the level up to which a link decides without a sign-in: the lower of
+// the levels of the policy that judged the action and of the active policy.
 func (g *Gate) linkLevel(tx gatehouse.ReadTx, a *gatehouse.Action) (gatehouse.RiskLevel, error) {
 	active, version, _, err := g.activePolicy(tx, a.Tenant)
 	if err != nil || active == nil {
@@ -112,19 +104,19 @@ func badToken(format string, args ...any) *gatehouse.Error {
 	return gatehouse.E(gatehouse.CodeBadToken, format, args...)
 }
 
-// opened is a review whose token is right.
+// opened is a review whose token has been verified.
 type opened struct {
 	gatehouse.OpenReview
 	token  *link.Token
 	key    *gatehouse.RingKey
 	secret []byte
 	action *gatehouse.Action
-	// lost is why the recipient may not decide, nil otherwise.
+	// lost says why the recipient may not decide, nil otherwise.
 	lost error
 }
 
-// verify finds the key that a token names, and compares the MAC before anything
-// else is looked up.
+// verify finds the key that a token names, and checks the MAC before any other
+// lookup.
 func (g *Gate) verify(ctx context.Context, id, token string) (*opened, error) {
 	wrong := badToken("this is not a link of Gatehouse, or it was cut off: open it from the mail again")
 	t, err := link.Parse(token)
@@ -132,8 +124,8 @@ func (g *Gate) verify(ctx context.Context, id, token string) (*opened, error) {
 		return nil, wrong
 	}
 	var k *gatehouse.RingKey
-	err = g.store.Read(ctx, func(tx gatehouse.ReadTx) (err error) {
-		k, err = tx.FindRingKey(t.Key())
+	err = g.store.ReadQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
+		k, err = q.FindRingKey(t.Key())
 		return err
 	})
 	if errors.Is(err, gatehouse.ErrNotFound) {
@@ -153,7 +145,7 @@ func (g *Gate) verify(ctx context.Context, id, token string) (*opened, error) {
 	return &opened{token: t, key: k, secret: secret}, nil
 }
 
-// open verifies a link and tells how its review stands.
+// open verifies a link and determines the state of its review.
 func (g *Gate) open(ctx context.Context, id, token, device string) (*opened, error) {
 	o, err := g.verify(ctx, id, token)
 	if err != nil {
@@ -163,7 +155,7 @@ func (g *Gate) open(ctx context.Context, id, token, device string) (*opened, err
 	if err != nil {
 		caller = nil
 	}
-	err = g.store.View(ctx, func(tx gatehouse.ReadTx) error {
+	err = g.store.View(ctx, o.key.Tenant, func(tx gatehouse.ReadTx) error {
 		fresh := &opened{token: o.token, secret: o.secret}
 		o = fresh
 		return g.stand(tx, o, id, caller, device)
@@ -177,20 +169,20 @@ func (g *Gate) open(ctx context.Context, id, token, device string) (*opened, err
 	return o, nil
 }
 
-// stand reads what a token names and finds out how the review stands.
+// stand reads the rows that the token names and determines the review's state.
 func (g *Gate) stand(tx gatehouse.ReadTx, o *opened, id string, caller *gatehouse.Caller, device string) (err error) {
 	if o.key, err = tx.FindRingKey(o.token.Key()); err != nil {
 		return err
 	}
-	v, err := tx.FindReview(o.key.Tenant, id)
+	v, err := tx.FindReview(id)
 	if err != nil {
 		return err
 	}
 	o.Review = *v
-	if o.action, err = tx.FindAction(v.Tenant, v.ActionID); err != nil {
+	if o.action, err = tx.FindAction(v.ActionID); err != nil {
 		return err
 	}
-	if o.Person, err = tx.FindPrincipal(v.Tenant, v.Recipient); err != nil {
+	if o.Person, err = tx.FindPrincipal(v.Recipient); err != nil {
 		return err
 	}
 	if o.action.Approval == nil || !o.token.Says(claimsOf(v, o.action, o.key.Number)) {
@@ -217,7 +209,7 @@ func (g *Gate) stand(tx gatehouse.ReadTx, o *opened, id string, caller *gatehous
 	return g.proofs(tx, o, caller, device)
 }
 
-// state tells how a review stands, and why.
+// state returns the state of a review, and the reason.
 func (o *opened) state(now time.Time, other bool, caller *gatehouse.Caller) (gatehouse.ReviewState, string) {
 	a := o.action
 	switch {
@@ -231,7 +223,7 @@ func (o *opened) state(now time.Time, other bool, caller *gatehouse.Caller) (gat
 	case a.Status == gatehouse.StatusSuperseded:
 		return gatehouse.ReviewSuperseded, "A newer revision has taken its place."
 	case a.Status == gatehouse.StatusExpired,
-		a.Status == gatehouse.StatusPending && !now.Before(a.Approval.ExpiresAt):
+		a.Status == gatehouse.StatusPending && !now.Before(a.Approval.End()):
 		return gatehouse.ReviewExpired, "Nobody decided in time."
 	case a.Status != gatehouse.StatusPending:
 		return gatehouse.ReviewDecided, ""
@@ -241,7 +233,8 @@ func (o *opened) state(now time.Time, other bool, caller *gatehouse.Caller) (gat
 	return gatehouse.ReviewPending, ""
 }
 
-// proofs lists what would decide, and finds what is there of it.
+// proofs lists the accepted proofs, and finds out which of them the caller has
+// given.
 func (g *Gate) proofs(tx gatehouse.ReadTx, o *opened, caller *gatehouse.Caller, device string) error {
 	o.Proofs = []gatehouse.ReviewProof{gatehouse.ProofSession}
 	if caller != nil {

@@ -31,7 +31,7 @@ func (g *Gate) Revise(ctx context.Context, id string, p *gatehouse.Proposal) (*g
 			return nil, err
 		}
 	}
-	from := lineage{revision: old.Revision + 1, supersedes: old}
+	from := lineage{revision: old.Revision + 1, supersedes: old, editors: old.Editors}
 	if from.required, from.starter, err = g.asked(ctx, old, p); err != nil {
 		return nil, err
 	}
@@ -63,8 +63,8 @@ func sameTarget(a *gatehouse.Action, p *gatehouse.Proposal) bool {
 // for the same ceilings.
 func (g *Gate) asked(ctx context.Context, old *gatehouse.Action, p *gatehouse.Proposal) (required int, starter *gatehouse.Principal, err error) {
 	ofRun := true
-	err = g.store.View(ctx, func(tx gatehouse.ReadTx) error {
-		step, err := tx.FindStepByAction(old.Tenant, old.ID)
+	err = g.store.View(ctx, old.Tenant, func(tx gatehouse.ReadTx) error {
+		step, err := tx.FindStepByAction(old.ID)
 		if errors.Is(err, gatehouse.ErrNotFound) {
 			ofRun = false
 			return nil
@@ -72,11 +72,11 @@ func (g *Gate) asked(ctx context.Context, old *gatehouse.Action, p *gatehouse.Pr
 		if err != nil {
 			return err
 		}
-		run, err := tx.FindRunHead(old.Tenant, step.RunID)
+		run, err := tx.FindRunHead(step.RunID)
 		if err != nil || run.StarterID == "" {
 			return err
 		}
-		if starter, err = tx.FindPrincipal(old.Tenant, run.StarterID); errors.Is(err, gatehouse.ErrNotFound) {
+		if starter, err = tx.FindPrincipal(run.StarterID); errors.Is(err, gatehouse.ErrNotFound) {
 			return nil
 		}
 		return err
@@ -104,37 +104,45 @@ func revisable(a *gatehouse.Action) error {
 }
 
 // supersede closes the old action in favour of the new one, in the transaction
-// that stores the new one.
-func supersede(tx gatehouse.Tx, c *gatehouse.Caller, stale, a *gatehouse.Action) error {
-	old, err := tx.LockAction(a.Tenant, stale.ID)
+// that stores the new one, and returns it as it was.
+func supersede(tx gatehouse.Tx, c *gatehouse.Caller, from lineage, a *gatehouse.Action) (*gatehouse.Action, error) {
+	old, err := tx.LockAction(from.supersedes.ID)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if old.Status == gatehouse.StatusPending && !tx.Now().Before(old.Approval.End()) {
-		return expiredError(old)
+		return nil, expiredError(old)
 	}
 	if err := revisable(old); err != nil {
-		return err
+		return nil, err
 	}
-	if err := tx.MoveApproval(old.Tenant, old.Approval.ID, gatehouse.ApprovalCanceled); err != nil {
-		return err
+	if from.editing {
+		if err := mayEdit(old, c.Principal, tx.Now()); err != nil {
+			return nil, err
+		}
+	}
+	if err := tx.MoveApproval(old.Approval.ID, gatehouse.ApprovalCanceled); err != nil {
+		return nil, err
 	}
 	err = tx.MoveAction(gatehouse.ActionMove{
-		Tenant: old.Tenant, ID: old.ID, From: gatehouse.StatusPending, To: gatehouse.StatusSuperseded,
+		ID: old.ID, From: gatehouse.StatusPending, To: gatehouse.StatusSuperseded,
 		Decided: true, Finished: true,
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := tx.LinkSuperseded(old.Tenant, old.ID, a.ID); err != nil {
-		return err
+	if err := tx.LinkSuperseded(old.ID, a.ID); err != nil {
+		return nil, err
 	}
-	if err := tx.Inherit(a.Tenant, a.ID, old.ID); err != nil {
-		return err
+	if err := tx.Inherit(a.ID, old.ID); err != nil {
+		return nil, err
 	}
 	data := map[string]any{"superseded_by": a.ID}
-	if a.RebasedBy != "" {
+	switch {
+	case from.editing:
+		data["edited"] = editData(a)
+	case a.RebasedBy != "":
 		data["rebased"] = rebaseData(old, a)
 	}
-	return record(tx, old, "hitl.superseded", c.Principal.ID, gatehouse.StatusPending, gatehouse.StatusSuperseded, data)
+	return old, record(tx, old, "hitl.superseded", c.Principal.ID, gatehouse.StatusPending, gatehouse.StatusSuperseded, data)
 }

@@ -30,7 +30,7 @@ func joinRoles(roles []gatehouse.Role) string {
 	return s
 }
 
-// mayVote checks the right to decide in general: an approving person who
+// mayVote checks the general right to decide: a person with the role approver who
 // proved the second secret.
 func mayVote(c *gatehouse.Caller) error {
 	if !c.Principal.Has(gatehouse.RoleApprover) || c.Principal.Kind != gatehouse.KindPerson {
@@ -66,7 +66,7 @@ func entitled(ap *gatehouse.Approval, p *gatehouse.Principal, now time.Time) err
 	return e
 }
 
-// asksFrom is when the first stage begins that asks a principal; zero for none.
+// asksFrom is when the first stage that asks a principal begins; zero for none.
 func asksFrom(ap *gatehouse.Approval, p *gatehouse.Principal) time.Time {
 	from := ap.CreatedAt
 	for _, s := range ap.Stages {
@@ -83,17 +83,17 @@ func excluded(list []string, p *gatehouse.Principal) bool {
 	return (&gatehouse.Approval{Excluded: list}).Bars(p)
 }
 
-// exclude lists who cannot decide an action: every name and id of its
-// proposer, of the proposer's sponsor, and of the person it is proposed for,
-// whatever its case, and of those who had a hand in it besides. A name that
-// nobody has yet is kept as it stands.
+// exclude lists who cannot decide an action: every name and id of its proposer, of
+// the proposer's sponsor, of the person on whose behalf it is proposed, and of
+// other contributors. Names match without regard to case. A name that nobody has
+// yet is kept as given.
 func exclude(tx gatehouse.ReadTx, proposer *gatehouse.Principal, onBehalfOf string, also ...string) ([]string, error) {
 	list := []string{proposer.ID, proposer.Person, proposer.Name}
 	for _, who := range append(named(proposer, onBehalfOf), also...) {
 		if who == "" {
 			continue
 		}
-		known, err := identities(tx, proposer.Tenant, who)
+		known, err := identities(tx, who)
 		if err != nil {
 			return nil, err
 		}
@@ -103,13 +103,13 @@ func exclude(tx gatehouse.ReadTx, proposer *gatehouse.Principal, onBehalfOf stri
 	return slices.DeleteFunc(slices.Compact(list), func(s string) bool { return s == "" }), nil
 }
 
-// identities lists an id or name and all by which its principal, if there is one,
-// is known besides.
-func identities(tx gatehouse.ReadTx, tenant, who string) ([]string, error) {
+// identities lists an id or name, and the other ids and names of its principal, if
+// there is one.
+func identities(tx gatehouse.ReadTx, who string) ([]string, error) {
 	list := []string{who}
-	// Names are found whatever their case; ids are lower-case.
+	// Names match without regard to case; ids are lower-case.
 	for _, spelling := range spellings(who) {
-		p, err := tx.FindPrincipal(tenant, spelling)
+		p, err := tx.FindPrincipal(spelling)
 		switch {
 		case err == nil:
 			list = append(list, p.ID, p.Person, p.Name)
@@ -120,7 +120,8 @@ func identities(tx gatehouse.ReadTx, tenant, who string) ([]string, error) {
 	return list, nil
 }
 
-// named are those besides the proposer who cannot decide, as they are called.
+// named lists the others, besides the proposer, who cannot decide, by the given
+// names.
 func named(proposer *gatehouse.Principal, onBehalfOf string) (list []string) {
 	for _, who := range []string{proposer.Sponsor, onBehalfOf} {
 		if who = strings.TrimSpace(who); who != "" {
@@ -130,7 +131,7 @@ func named(proposer *gatehouse.Principal, onBehalfOf string) (list []string) {
 	return list
 }
 
-// spellings are how a name may be kept.
+// spellings lists the forms in which a name may be stored.
 func spellings(who string) []string {
 	if lower := strings.ToLower(who); lower != who {
 		return []string{who, lower}

@@ -13,9 +13,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
-// advance moves on what follows from the steps as they stand: it stops the run
-// when one has failed, closes or readies others, settles the steps whose items
-// have ended, and moves the run to the state that its steps say.
+// advance makes the moves that follow from the steps' states: it stops the run when
+// a step has failed, cancels or readies steps, settles the steps whose items have
+// ended, and moves the run to the state that its steps imply.
 func (m *moving) advance() error {
 	run := m.run
 	if run.Stop == "" {
@@ -32,7 +32,7 @@ func (m *moving) advance() error {
 	if err := m.gather(); err != nil {
 		return err
 	}
-	if run.Stop == "" && run.Status != gatehouse.RunQueued { // what is in line begins nothing
+	if run.Stop == "" && run.Status != gatehouse.RunQueued { // a queued run starts nothing
 		if err := m.readyNext(); err != nil {
 			return err
 		}
@@ -41,7 +41,7 @@ func (m *moving) advance() error {
 	return m.settleRun()
 }
 
-// stop keeps the run from taking up anything new.
+// stop keeps the run from starting anything new.
 func (m *moving) stop(as gatehouse.RunStatus, why *gatehouse.Failure) {
 	m.run.Stop, m.stopped = as, true
 	if m.run.Failure == nil {
@@ -49,10 +49,10 @@ func (m *moving) stop(as gatehouse.RunStatus, why *gatehouse.Failure) {
 	}
 }
 
-// closeRest cancels what is not under way. What waits for an action or a child
-// run is left to the runtime, which cancels these first: it is due at once. What
-// waits for its items, they end. Once the run has been told to stop, no item is
-// left that this would cancel but the one that is moved.
+// closeRest cancels the steps that are not under way. A step that waits for an
+// action or a child run becomes due at once, and the runner cancels that action or
+// run first. A step that waits for its items ends when they do. Once the run was
+// told to stop, the moved item is the only one that this can still cancel.
 func (m *moving) closeRest() error {
 	if m.stopped {
 		if err := m.takeOpen(); err != nil {
@@ -81,7 +81,7 @@ func (m *moving) closeRest() error {
 	return nil
 }
 
-// hasItems reports whether a step waits for its items.
+// hasItems reports whether the step waits for its items.
 func (m *moving) hasItems(s *gatehouse.Step) bool {
 	if s.Status != gatehouse.StepWaiting || s.Parent != "" {
 		return false
@@ -90,7 +90,7 @@ func (m *moving) hasItems(s *gatehouse.Step) bool {
 	return spec != nil && spec.ForEach != nil
 }
 
-// take sets items beside their step in the run that is moved.
+// take inserts items after their step in the moved run.
 func (m *moving) take(of *gatehouse.Step, items ...*gatehouse.Step) {
 	steps := make([]*gatehouse.Step, 0, len(m.run.Steps)+len(items))
 	for _, s := range m.run.Steps {
@@ -107,18 +107,18 @@ func (m *moving) take(of *gatehouse.Step, items ...*gatehouse.Step) {
 	m.run.Steps = steps
 }
 
-// takeOpen reads the items that are not final.
+// takeOpen reads the unfinished items.
 func (m *moving) takeOpen() error {
 	for _, s := range m.run.Steps {
 		if !m.hasItems(s) || len(s.OpenItems) == 0 {
 			continue
 		}
-		items, err := m.tx.ListItems(s.Tenant, s.ID, true)
+		items, err := m.tx.ListItems(s.ID, true)
 		if err != nil {
 			return err
 		}
 		for _, item := range items {
-			item.Item, item.Input, item.Output = "", "", "" // they stay as they are
+			item.Item, item.Input, item.Output = "", "", "" // absent: UpdateStep leaves them unchanged
 		}
 		m.take(s, items...)
 		s.OpenItems = nil
@@ -131,13 +131,13 @@ func (m *moving) openItems(s *gatehouse.Step) bool {
 		slices.ContainsFunc(m.run.Steps, func(i *gatehouse.Step) bool { return i.Parent == s.ID && !i.Status.Final() })
 }
 
-// gather settles the steps of which all items have ended.
+// gather settles the steps whose items have all ended.
 func (m *moving) gather() error {
 	for _, s := range m.run.Steps {
 		if !m.hasItems(s) || m.openItems(s) {
 			continue
 		}
-		items, err := m.tx.ListItems(s.Tenant, s.ID, false)
+		items, err := m.tx.ListItems(s.ID, false)
 		if err != nil {
 			return err
 		}
@@ -165,8 +165,8 @@ func (m *moving) gather() error {
 	return nil
 }
 
-// readyNext readies the blocked steps whose needs have succeeded. What is carried
-// out at once may be all that others need.
+// readyNext readies the blocked steps whose needs have succeeded. It repeats while
+// inline steps succeed at once, since other steps may need only those.
 func (m *moving) readyNext() error {
 	for carried := true; carried; {
 		carried = false
@@ -191,7 +191,7 @@ func (m *moving) readyNext() error {
 	return nil
 }
 
-// ready puts a step where workers take it from.
+// ready makes a step available to workers.
 func (m *moving) ready(s *gatehouse.Step) error {
 	from := s.Status
 	s.Status, s.ReadyAt, s.DueAt = gatehouse.StepReady, timePtr(m.tx.Now()), nil
@@ -209,7 +209,7 @@ func (m *moving) end(s *gatehouse.Step, to gatehouse.StepStatus, failure *gateho
 	}
 	m.outcomes = append(m.outcomes, to)
 	if from == gatehouse.StepBlocked {
-		return nil // it was never begun: the run's own leaf tells enough
+		return nil // the step never started, and the run's own leaf suffices
 	}
 	if failure != nil {
 		data = append(data, member("code", failure.Code), member("detail", failure.Detail))
@@ -230,11 +230,11 @@ func (m *moving) park(s *gatehouse.Step, to gatehouse.StepStatus, data ...gateho
 	return m.leaf("step."+string(to), s, string(from), string(to), data...)
 }
 
-// settleRun moves the run to the state that its steps say.
+// settleRun moves the run to the state that its steps imply.
 func (m *moving) settleRun() error {
 	run := m.run
 	if run.Status == gatehouse.RunQueued && run.Stop == "" {
-		return nil // it has not been admitted
+		return nil // the run has not been admitted
 	}
 	to := gatehouse.StatusOfSteps(run.Steps, run.Stop)
 	if to == run.Status {
@@ -293,8 +293,9 @@ func (m *moving) moveRun(to gatehouse.RunStatus) error {
 	return m.leaf("run."+eventOf(string(to)), nil, string(from), string(to), data...)
 }
 
-// result evaluates the workflow's output. What it cannot make, trouble, is no
-// reason to fail a run whose every step has succeeded: then there is none.
+// result evaluates the workflow's output. If the template fails, trouble says why,
+// and the run has no output; a run whose steps have all succeeded does not fail for
+// that.
 func (m *moving) result() (trouble, err error) {
 	b := &templateValues{tx: m.tx, run: m.run, def: m.def}
 	out, trouble := m.def.Result(b.scope(nil))
@@ -304,9 +305,9 @@ func (m *moving) result() (trouble, err error) {
 	return trouble, b.err
 }
 
-// templateValues reads what a template uses, when it uses it: the run's input, the
-// outputs of its steps, and the time. err is the first read that failed. Without a
-// transaction, a value that is not in known fails with errUnread.
+// templateValues reads the values that a template uses, on demand: the run's input,
+// the outputs of its steps, and the time. err is the first read that failed.
+// Without a transaction, a value that is not in known fails with errUnread.
 type templateValues struct {
 	tx    gatehouse.ReadTx
 	run   *gatehouse.Run
@@ -315,9 +316,8 @@ type templateValues struct {
 	err   error
 }
 
-// known is what was read of a run that does not change any more: its input, ""
-// while nobody has asked for it, and what steps came to, "" of one that was
-// skipped.
+// known caches values of a run that can no longer change: its input, "" until it is
+// read, and the outputs of steps, "" for a skipped step.
 type known struct {
 	input   gatehouse.JSON
 	outputs map[string]gatehouse.JSON
@@ -341,7 +341,7 @@ func (b *templateValues) scope(item *gatehouse.Step) *workflow.Scope {
 	return s
 }
 
-// errUnread says that an expression looks at what was not read along.
+// errUnread says that an expression uses a value that was not prefetched.
 var errUnread = errors.New("app: not read")
 
 func (b *templateValues) now() time.Time {
@@ -360,7 +360,7 @@ func (b *templateValues) input() gatehouse.JSON {
 		b.err = errUnread
 		return ""
 	}
-	input, _, err := b.tx.FindRunBodies(b.run.Tenant, b.run.ID)
+	input, _, err := b.tx.FindRunBodies(b.run.ID)
 	b.err = errors.Join(b.err, err)
 	b.known.input = input
 	return input
@@ -388,8 +388,8 @@ func (b *templateValues) output(id string) (gatehouse.JSON, bool) {
 	return step.Output, !step.Skipped
 }
 
-// iterations yields what there is of a step: itself, and where the workflow may
-// repeat it the later iterations, in their order.
+// iterations yields the iterations of a step in order: one, or several when the
+// workflow may repeat the step.
 func (b *templateValues) iterations(id string) iter.Seq[*gatehouse.Step] {
 	return func(yield func(*gatehouse.Step) bool) {
 		most := 1
@@ -397,7 +397,7 @@ func (b *templateValues) iterations(id string) iter.Seq[*gatehouse.Step] {
 			most = gatehouse.MaxIterations
 		}
 		for n := 1; n <= most; n++ {
-			step, err := b.tx.FindStepOf(b.run.Tenant, b.run.ID, gatehouse.StepKey(id, n))
+			step, err := b.tx.FindStepOf(b.run.ID, gatehouse.StepKey(id, n))
 			if err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
 				b.err = errors.Join(b.err, err)
 			}
@@ -408,7 +408,7 @@ func (b *templateValues) iterations(id string) iter.Seq[*gatehouse.Step] {
 	}
 }
 
-// rejection is what came of the last iteration of a step that was refused, and
+// rejection returns the output of the last iteration of a step that was refused and
 // after which the run went on.
 func (b *templateValues) rejection(id string) (out gatehouse.JSON, ok bool) {
 	if b.tx == nil {
@@ -423,7 +423,7 @@ func (b *templateValues) rejection(id string) (out gatehouse.JSON, ok bool) {
 	return out, ok
 }
 
-// place is an item's place among those of its step: the 3 of "notify[3]".
+// place is an item's index among the items of its step: the 3 of "notify[3]".
 func place(item *gatehouse.Step) int {
 	_, rest, _ := strings.Cut(item.Key, "[")
 	n, err := strconv.Atoi(strings.TrimSuffix(rest, "]"))
@@ -433,7 +433,7 @@ func place(item *gatehouse.Step) int {
 	return n
 }
 
-// eventOf is the word of a state in the names of events.
+// eventOf is the word for a state in the names of events.
 func eventOf(status string) string {
 	switch status {
 	case string(gatehouse.RunFailed):

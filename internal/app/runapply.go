@@ -11,9 +11,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
-// ApplyWorkflow stores a source as the next version of a workflow. Its author
-// answers for what its runs propose: neither the author nor who starts a run
-// decides on it.
+// ApplyWorkflow stores a source as the next version of a workflow. The author is
+// responsible for what its runs propose: neither the author nor the starter of a
+// run can decide on it.
 func (r *Runs) ApplyWorkflow(ctx context.Context, name, source string) (*gatehouse.Workflow, bool, error) {
 	c, err := gatehouse.CallerFrom(ctx)
 	if err != nil {
@@ -22,75 +22,73 @@ func (r *Runs) ApplyWorkflow(ctx context.Context, name, source string) (*gatehou
 	if err := require(c, gatehouse.RoleOperator); err != nil {
 		return nil, false, err
 	}
+
 	def, err := parseWorkflow(name, source)
 	if err != nil {
 		return nil, false, err
 	}
 	digest := gatehouse.NewDigest(gatehouse.JSON(source))
-	var out *gatehouse.Workflow
 	changed := false
-	err = r.gate.update(ctx, nil, func(tx gatehouse.Tx) error {
-		out, changed = nil, false
-		if err := answered(tx, c); err != nil {
-			return err
-		}
-		last, err := tx.FindWorkflow(c.Principal.Tenant, name, 0)
+	out, err := perform(ctx, r.gate, useCase{by: c}, func(tx gatehouse.Tx) (*gatehouse.Workflow, error) {
+		changed = false
+		last, err := tx.FindWorkflow(name, 0)
 		switch {
 		case errors.Is(err, gatehouse.ErrNotFound):
 			last = &gatehouse.Workflow{}
 		case err != nil:
-			return err
+			return nil, err
 		case last.Digest == digest:
-			out = last
-			return remember(tx, c, out)
+			return last, nil
 		}
-		out, changed = &gatehouse.Workflow{
+
+		out := &gatehouse.Workflow{
 			ID: NewID("wfl"), Tenant: c.Principal.Tenant, Name: name, Version: last.Version + 1,
 			Workspace: def.Workspace, Description: def.Description, Source: source, Digest: digest,
 			CreatedBy: c.Principal.Name, CreatedAt: tx.Now(),
-		}, true
-		if err := knownSender(tx, out.Tenant, def); err != nil {
-			return err
+		}
+		changed = true
+		if err := knownSender(tx, def); err != nil {
+			return nil, err
 		}
 		if err := tx.InsertWorkflow(out); err != nil {
-			return err
+			return nil, err
 		}
 		if err := standFor(tx, c, name); err != nil {
-			return err
+			return nil, err
 		}
 		if err := schedule(tx, out, def, tx.Now()); err != nil {
-			return err
+			return nil, err
 		}
 		err = tx.AppendLeaf(&gatehouse.Leaf{
 			Tenant: out.Tenant, Type: "workflow.applied", Subject: out.ID, Actor: c.Principal.ID, Digest: digest,
 			Data: object(map[string]any{"name": name, "version": out.Version}),
 		})
 		if err != nil {
-			return err
+			return nil, err
 		}
-		return remember(tx, c, out)
+		return out, nil
 	})
 	if err != nil {
 		return nil, false, err
 	}
+
 	r.forgetLimits()
-	r.gate.hints.Notify(TopicAudit)
 	r.gate.hints.Notify(TopicRuns)
 	return out, changed, nil
 }
 
 // knownSender fails unless the principal that answers for a webhook's deliveries
 // exists.
-func knownSender(tx gatehouse.ReadTx, tenant string, def *workflow.Definition) error {
+func knownSender(tx gatehouse.ReadTx, def *workflow.Definition) error {
 	if def.On.Webhook == nil || def.On.Webhook.Sender == "" {
 		return nil
 	}
-	_, err := tx.FindPrincipal(tenant, def.On.Webhook.Sender)
+	_, err := tx.FindPrincipal(def.On.Webhook.Sender)
 	return unknown(err, "/source", "on.webhook.sender: no principal has the name "+gatehouse.Quote(def.On.Webhook.Sender))
 }
 
-// parseWorkflow reads a source. What is wrong with it is an error with code
-// invalid and a pointer "/source" with line and column for each.
+// parseWorkflow parses a source. Each problem is a violation of the error with code
+// invalid, with the pointer "/source" and line and column.
 func parseWorkflow(name, source string) (*workflow.Definition, error) {
 	if len(source) > gatehouse.MaxWorkflowBytes {
 		return nil, gatehouse.E(gatehouse.CodeBodyTooLarge, "a workflow has at most %d bytes", gatehouse.MaxWorkflowBytes)
@@ -114,17 +112,17 @@ func parseWorkflow(name, source string) (*workflow.Definition, error) {
 	return def, nil
 }
 
-// actorName is the name of the principal that proposes what a workflow's runs
-// come to.
+// actorName is the name of the principal that proposes the actions of a workflow's
+// runs.
 func actorName(workflow string) string { return "workflow:" + workflow }
 
-// standFor makes the workflow's principal, or lets the caller answer for it.
+// standFor creates the workflow's principal, or makes the caller its sponsor.
 func standFor(tx gatehouse.Tx, c *gatehouse.Caller, name string) error {
 	sponsor := c.Principal.ID
 	if c.Principal.Kind != gatehouse.KindPerson {
 		sponsor = c.Principal.Sponsor
 	}
-	p, err := tx.FindPrincipal(c.Principal.Tenant, actorName(name))
+	p, err := tx.FindPrincipal(actorName(name))
 	switch {
 	case errors.Is(err, gatehouse.ErrNotFound):
 		p = &gatehouse.Principal{
@@ -156,7 +154,7 @@ func standFor(tx gatehouse.Tx, c *gatehouse.Caller, name string) error {
 	})
 }
 
-// schedule stores when the clock begins the workflow's next run.
+// schedule stores when the workflow's next scheduled run begins.
 func schedule(tx gatehouse.Tx, w *gatehouse.Workflow, def *workflow.Definition, now time.Time) error {
 	s := &gatehouse.Schedule{Tenant: w.Tenant, Workflow: w.Name, Version: w.Version}
 	if cron := def.On.Schedule; cron != nil {
@@ -168,28 +166,28 @@ func schedule(tx gatehouse.Tx, w *gatehouse.Workflow, def *workflow.Definition, 
 // FindWorkflow returns a version of the caller's tenant with its source.
 func (r *Runs) FindWorkflow(ctx context.Context, name string, version int) (w *gatehouse.Workflow, err error) {
 	err = r.gate.view(ctx, "workflow", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
-		w, err = tx.FindWorkflow(c.Principal.Tenant, name, version)
+		w, err = tx.FindWorkflow(name, version)
 		return err
 	})
 	return w, err
 }
 
-// summarized is how far back the counts of a workflow's runs go.
+// summarized is the period over which a workflow's runs are counted.
 const summarized = 30 * 24 * time.Hour
 
-// ListWorkflows returns the newest version of each.
+// ListWorkflows returns the newest version of each workflow.
 func (r *Runs) ListWorkflows(ctx context.Context, cursor string, limit int) (page gatehouse.Page[*gatehouse.WorkflowSummary], err error) {
 	err = r.gate.view(ctx, "workflow", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
-		page, err = tx.ListWorkflows(c.Principal.Tenant, tx.Now().Add(-summarized), cursor, limit)
+		page, err = tx.ListWorkflows(tx.Now().Add(-summarized), cursor, limit)
 		return err
 	})
 	return page, err
 }
 
-// ListWorkflowVersions returns all versions of one, newest first.
+// ListWorkflowVersions returns all versions of a workflow, newest first.
 func (r *Runs) ListWorkflowVersions(ctx context.Context, name string) (list []*gatehouse.Workflow, err error) {
 	err = r.gate.view(ctx, "workflow", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
-		if list, err = tx.ListWorkflowVersions(c.Principal.Tenant, name); err == nil && len(list) == 0 {
+		if list, err = tx.ListWorkflowVersions(name); err == nil && len(list) == 0 {
 			err = fmt.Errorf("workflow %s: %w", name, gatehouse.ErrNotFound)
 		}
 		return err

@@ -7,19 +7,20 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// How long what cannot be woken is left alone: it doubles with each time.
+// The backoff of a step or run that could not be woken: it doubles with each
+// failure.
 const (
 	asideFirst = time.Second
 	asideMost  = 5 * time.Minute
 )
 
-// maxAside bounds what is set aside, as each look reads past it. What is beyond
-// is tried at each look.
+// maxAside bounds the set, since each poll reads past its members. Failures beyond
+// it are retried at each poll.
 const maxAside = 10_000
 
-// setAside are the steps, and without a step the runs, that could not be woken.
-// They are known to this process only: another one, and this one after a
-// restart, tries them once itself.
+// setAside holds the steps, and (without a step id) the runs, that could not be
+// woken. Only this process knows them: another process, or this one after a
+// restart, tries each of them once itself.
 type setAside struct {
 	mu    sync.Mutex
 	until map[gatehouse.StepRef]aside
@@ -36,12 +37,12 @@ func (a *setAside) size() int {
 	return len(a.until)
 }
 
-// without leaves out what is not to be tried yet, and puts what has not failed
-// before the rest: however long that takes, it keeps nobody.
+// without drops the references whose backoff has not ended, and puts those that
+// have never failed first, so that slow retries do not delay them.
 func (a *setAside) without(refs []gatehouse.StepRef, now time.Time) []gatehouse.StepRef {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for ref, s := range a.until { // what is no longer found, nobody notes
+	for ref, s := range a.until { // drop references that polls no longer find
 		if now.Sub(s.at) > asideMost {
 			delete(a.until, ref)
 		}
@@ -58,7 +59,7 @@ func (a *setAside) without(refs []gatehouse.StepRef, now time.Time) []gatehouse.
 	return append(left, again...)
 }
 
-// note tells what came of a try, and returns how many have failed.
+// note records the result of a try, and returns the number of failures.
 func (a *setAside) note(ref gatehouse.StepRef, failure error, now time.Time) (tries int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestSetAside: what failed is left alone for a while that doubles, comes after
-// what has not failed, and is forgotten when nobody finds it any more.
+// TestSetAside: failures back off with doubled waits, are tried after work that has
+// not failed, and are dropped when polls no longer find them.
 func TestSetAside(t *testing.T) {
 	t.Parallel()
 	var a setAside

@@ -7,38 +7,39 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// budget is what bounds the cost of a model call: the workflow's, or with "" the
-// tenant's.
+// budget bounds the cost of model calls: of a workflow, or, with "", of the tenant.
 type budget struct {
 	workflow string
 	*Budget
 }
 
-// claimAge is after how long a claim on a budget says nothing any more: no
-// budget's window is as long.
+// claimAge is the age at which a claim on a budget is deleted: longer than any
+// budget's window.
 const claimAge = 400 * 24 * time.Hour
 
-// reserveBudget reports why a call may not be made: what was spent, with the
-// most that this call and those under way can cost, would pass a budget. Else
-// it claims that much, in the store: all processes see it, and it stays after
-// one that dies, as its call may have cost that. The claim goes in the
-// transaction that stores what the call cost.
+// reserveBudget returns over, the reason why a call may not be made, when the
+// amount spent, plus the most that this call and the calls under way can cost,
+// exceeds a budget. Otherwise it stores a claim for that most. All processes see
+// the claim, and it survives the death of this process, since the call may have
+// cost that much. The transaction that stores the call's cost removes the claim.
 func (r *Runs) reserveBudget(ctx context.Context, w *work) (over *gatehouse.StepFailure, err error) {
 	tenant := w.step.Tenant
 	var budgets []budget
 	if b := w.def.Limits.Budget; b != nil {
 		budgets = append(budgets, budget{w.run.Workflow, &Budget{b.Amount, b.Currency, b.Window.D()}})
 	}
+
 	if b := r.config.Limits(tenant).Budget; b != nil {
 		budgets = append(budgets, budget{"", b})
 	}
 	if len(budgets) == 0 {
 		return nil, nil
 	}
+
 	most, currency, known := r.config.Models.Most(tenant, w.spec.Provider, w.with)
-	err = r.gate.update(ctx, nil, func(tx gatehouse.Tx) error {
+	err = r.gate.update(ctx, tenant, nil, func(tx gatehouse.Tx) error {
 		over = nil
-		if err := tx.LockBudget(tenant); err != nil {
+		if err := tx.LockBudget(); err != nil {
 			return err
 		}
 		for _, b := range budgets {
@@ -50,19 +51,20 @@ func (r *Runs) reserveBudget(ctx context.Context, w *work) (over *gatehouse.Step
 				over = exceeded(w, "the budget of the %s is in %s, and what this call costs in that is not known", of, b.Currency)
 				return nil
 			}
+
 			since := tx.Now().Add(-b.Window)
-			spent, err := tx.Spent(tenant, b.workflow, b.Currency, since)
+			spent, err := tx.Spent(b.workflow, b.Currency, since)
 			if err != nil {
 				return err
 			}
-			claimed, err := tx.BudgetClaimed(tenant, b.workflow, b.Currency, since)
+			claimed, err := tx.BudgetClaimed(b.workflow, b.Currency, since)
 			if err != nil {
 				return err
 			}
 			if spent.Add(claimed).Add(most).Cmp(b.Amount) > 0 {
 				over = exceeded(w, "the budget of the %s is %s %s in %s: %s are spent, calls under way may cost %s, and this one %s",
 					of, b.Amount, b.Currency, gatehouse.Duration(b.Window), spent, claimed, most)
-				// What is under way may come to less.
+				// The calls under way may cost less than claimed.
 				over.Retryable = spent.Add(most).Cmp(b.Amount) <= 0
 				return nil
 			}

@@ -14,12 +14,12 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/audit"
 )
 
-// Bundle makes the evidence of up to some runs that have ended and have none
-// yet, and reports how many it made.
+// Bundle makes the evidence bundles of some ended runs that have none, and returns
+// how many it made.
 func (r *Runs) Bundle(ctx context.Context) (int, error) {
 	var runs []*gatehouse.Run
-	err := r.gate.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
-		runs, err = tx.UnbundledRuns(20)
+	err := r.gate.store.ViewQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
+		runs, err = q.UnbundledRuns(20)
 		return err
 	})
 	if err != nil {
@@ -37,29 +37,29 @@ func (r *Runs) Bundle(ctx context.Context) (int, error) {
 	return made, err
 }
 
-// bundle makes the evidence of one run, unless it is there.
+// bundle makes the evidence bundle of one run, unless it exists.
 func (r *Runs) bundle(ctx context.Context, run *gatehouse.Run) error {
 	var d *gatehouse.RunDetail
 	var entries []*gatehouse.Entry
 	var receipts []*gatehouse.Receipt
 	var head *gatehouse.LogHead
 	known := false
-	err := r.gate.store.View(ctx, func(tx gatehouse.ReadTx) error {
+	err := r.gate.store.View(ctx, run.Tenant, func(tx gatehouse.ReadTx) error {
 		known, receipts = false, nil
-		if _, err := tx.FindBundle(run.Tenant, run.ID); err == nil {
+		if _, err := tx.FindBundle(run.ID); err == nil {
 			known = true
 			return nil
 		} else if !errors.Is(err, gatehouse.ErrNotFound) {
 			return err
 		}
-		full, err := tx.FindRun(run.Tenant, run.ID)
+		full, err := tx.FindRun(run.ID)
 		if err != nil {
 			return err
 		}
 		if d, err = r.detail(tx, full); err != nil {
 			return err
 		}
-		if entries, err = tx.ListRunEntries(run.Tenant, run.ID); err != nil {
+		if entries, err = tx.ListRunEntries(run.ID); err != nil {
 			return err
 		}
 		for _, a := range d.Actions {
@@ -68,7 +68,7 @@ func (r *Runs) bundle(ctx context.Context, run *gatehouse.Run) error {
 				return err
 			}
 			receipts = append(receipts, of...)
-			more, err := tx.ListActionEntries(a.Tenant, a.ID)
+			more, err := tx.ListActionEntries(a.ID)
 			if err != nil {
 				return err
 			}
@@ -84,27 +84,29 @@ func (r *Runs) bundle(ctx context.Context, run *gatehouse.Run) error {
 	if !numbered(d.Run, entries) {
 		return busy(errors.New("the last entries of the run have no number yet"))
 	}
+
 	b, err := makeBundle(d, receipts, entries, head)
 	if err != nil {
 		return err
 	}
-	err = r.gate.store.Update(ctx, func(tx gatehouse.Tx) error {
+	err = r.gate.store.Update(ctx, b.Tenant, func(tx gatehouse.Tx) error {
 		row := *b
 		row.CreatedAt = tx.Now()
 		return tx.InsertBundle(&row)
 	})
 	if errors.Is(err, gatehouse.ErrConflict) {
-		return nil // another server made it
+		return nil // another server made the bundle
 	}
 	if err == nil {
-		// Who looks at the run can fetch it now; it has no entry of the log.
+		// Clients that watch the run can fetch the bundle now; the log has no entry
+		// for it.
 		r.gate.hints.Notify(TopicLog(run.Tenant))
 	}
 	return err
 }
 
-// numbered reports whether the leaf of the run's end has its number: then all
-// before it have theirs.
+// numbered reports whether the leaf of the run's end has its number. All earlier
+// leaves then have theirs.
 func numbered(run *gatehouse.Run, entries []*gatehouse.Entry) bool {
 	want := "run." + eventOf(string(run.Status))
 	for _, e := range entries {
@@ -115,8 +117,8 @@ func numbered(run *gatehouse.Run, entries []*gatehouse.Entry) bool {
 	return false
 }
 
-// The files of a bundle. What runs and steps were given and came to is told by
-// digest and size: the values stay in the store.
+// The files of a bundle. Inputs and outputs of runs and steps appear by digest and
+// size only; the values stay in the store.
 type (
 	bundleRun struct {
 		ID         string                `json:"id"`
@@ -189,8 +191,8 @@ type (
 	}
 )
 
-// metadataOf tells of a value what it was without telling it: its digest, its
-// size, and the names of its members.
+// metadataOf describes a value without its content: digest, size, and the names of
+// its fields.
 func metadataOf(j gatehouse.JSON) valueMetadata {
 	if j == "" {
 		return valueMetadata{}
@@ -214,6 +216,7 @@ func makeBundle(d *gatehouse.RunDetail, receipts []*gatehouse.Receipt, entries [
 			StartedAt: s.StartedAt, FinishedAt: s.FinishedAt,
 		}
 	}
+
 	decisions := make([]bundleDecision, len(d.Actions))
 	for i, a := range d.Actions {
 		decisions[i] = bundleDecision{
@@ -221,6 +224,7 @@ func makeBundle(d *gatehouse.RunDetail, receipts []*gatehouse.Receipt, entries [
 			Approval: a.Approval, DecidedBy: a.DecidedBy, DecidedAt: a.DecidedAt, DecidedVia: a.DecidedVia,
 		}
 	}
+
 	at := *run.FinishedAt
 	z := newArchive(at)
 	z.add("run.json", bundleRun{
@@ -235,6 +239,7 @@ func makeBundle(d *gatehouse.RunDetail, receipts []*gatehouse.Receipt, entries [
 	z.add("receipts.json", orEmpty(receipts))
 	z.add("costs.json", costs(d.Usage))
 	z.add("audit.json", bundleAudit{head, orEmpty(entries)})
+
 	manifest, archive, err := z.close(map[string]any{
 		"v": 1, "run": run.ID, "tenant": run.Tenant, "workflow": run.Workflow, "workflow_version": run.Version, "status": run.Status,
 		"finished_at": at,
@@ -246,7 +251,7 @@ func makeBundle(d *gatehouse.RunDetail, receipts []*gatehouse.Receipt, entries [
 	return &gatehouse.Bundle{Tenant: run.Tenant, RunID: run.ID, SHA256: hex.EncodeToString(sum[:]), Manifest: manifest, Archive: archive}, nil
 }
 
-// costs rolls up what models cost by provider and model, in the order of their
+// costs sums up the cost of models by provider and model, in the order of their
 // first call.
 func costs(usage []*gatehouse.ModelUsage) []bundleCost {
 	out := []bundleCost{}
@@ -270,7 +275,7 @@ func costs(usage []*gatehouse.ModelUsage) []bundleCost {
 	return out
 }
 
-// archive writes a zip whose bytes follow from its content alone.
+// archive writes a zip whose bytes depend on its content alone.
 type archive struct {
 	buf   bytes.Buffer
 	w     *zip.Writer

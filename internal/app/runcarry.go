@@ -11,31 +11,31 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
-// Models answers what steps ask of models.
+// Models makes the model calls of steps.
 type Models interface {
-	// Ask makes one call. The failure is the model's or the provider's; usage
-	// is what it cost, also of an answer that was of no use.
+	// Ask makes one call. The failure is the model's or the provider's; usage is
+	// the call's cost, also when the answer was unusable.
 	Ask(ctx context.Context, tenant, provider string, request gatehouse.JSON) (answer gatehouse.JSON, usage *gatehouse.ModelUsage, failure *gatehouse.StepFailure)
-	// Most is the most that a call can cost, in the provider's currency; false
-	// where that is not known.
+	// Most returns the most that a call can cost, in the provider's currency; false
+	// when that is unknown.
 	Most(tenant, provider string, request gatehouse.JSON) (cost gatehouse.Decimal, currency string, ok bool)
 }
 
-// Carry carries out a step of what is built in, for a worker of this process
-// that leased it, and returns when the step is closed or waits. A lost lease is
-// no error: somebody else is at it.
+// Carry executes a built-in step for a worker of this process that leased it, and
+// returns when the step is closed or waits. A lost lease is no error: another
+// worker then has the step.
 func (r *Runs) Carry(ctx context.Context, step *gatehouse.Step, worker string) error {
 	return r.CarryOn(ctx, step, worker, 0)
 }
 
-// CarryOn is Carry, and carries out, with the transaction that closes the step,
-// up to so many steps that this makes ready and that touch nothing outside the
-// run: see carryOn. Another attempt goes alone.
+// CarryOn is Carry, and also executes, in the transaction that closes the step, up
+// to onward inline steps that this makes ready: see carryOn. A step that is retried
+// executes alone.
 func (r *Runs) CarryOn(ctx context.Context, step *gatehouse.Step, worker string, onward int) error {
 	return r.carryWith(ctx, step, worker, onward, nil)
 }
 
-func (r *Runs) carryWith(ctx context.Context, step *gatehouse.Step, worker string, onward int, m *mate) error {
+func (r *Runs) carryWith(ctx context.Context, step *gatehouse.Step, worker string, onward int, m *batched) error {
 	err := r.carry(ctx, step, worker, onward, m)
 	if gatehouse.CodeOf(err) == gatehouse.CodeLeaseLost {
 		r.log.WarnContext(ctx, "the lease of a step was lost", "run", step.RunID, "step", step.Key)
@@ -44,11 +44,12 @@ func (r *Runs) carryWith(ctx context.Context, step *gatehouse.Step, worker strin
 	return err
 }
 
-func (r *Runs) carry(ctx context.Context, step *gatehouse.Step, worker string, onward int, m *mate) error {
+func (r *Runs) carry(ctx context.Context, step *gatehouse.Step, worker string, onward int, m *batched) error {
 	w, failure := r.prepareAlone(step)
 	if w == nil || failure != nil || !w.comesAlong() {
 		m.leave()
 	}
+
 	var err error
 	if w == nil {
 		w, failure, err = r.prepareWith(ctx, step)
@@ -59,8 +60,9 @@ func (r *Runs) carry(ctx context.Context, step *gatehouse.Step, worker string, o
 	case failure != nil:
 		return r.fail(ctx, step, worker, gatehouse.StepFailure{Generation: step.Generation, Code: failure.Code, Detail: failure.Detail})
 	}
-	w.mate = m
-	if step.Attempts == 1 { // else what follows may be what kept this one from its end
+
+	w.batched = m
+	if step.Attempts == 1 { // on a retry, the steps that follow may be what made the first attempt fail
 		w.onward = onward
 	}
 	switch {
@@ -69,6 +71,7 @@ func (r *Runs) carry(ctx context.Context, step *gatehouse.Step, worker string, o
 	case w.fanOut:
 		return r.fanOut(ctx, w, worker)
 	}
+
 	failpoint.Here("step/prepared")
 	if done, err := r.useCached(ctx, w, worker); err != nil || done {
 		return err
@@ -88,15 +91,15 @@ func (r *Runs) carry(ctx context.Context, step *gatehouse.Step, worker string, o
 	return r.mistaken(ctx, w, worker, mistake("workflow", "nothing here does %s", gatehouse.Quote(w.spec.Uses)))
 }
 
-// useCached closes a step whose own key another step has used already. Where
-// the other one is still at it, a step without an action of its own comes again
-// later; one with an action takes that up.
+// useCached closes a step whose own key another step has already used. While the
+// other step is unfinished, a step without an action is retried later, and a step
+// with an action adopts the other step's action.
 func (r *Runs) useCached(ctx context.Context, w *work, worker string) (done bool, err error) {
 	if w.spec.IdempotencyKey == nil {
-		return false, nil // its key is of this run alone
+		return false, nil // the default key belongs to this run alone
 	}
-	err = r.gate.store.View(ctx, func(tx gatehouse.ReadTx) error {
-		other, err := tx.FindStepByKey(w.step.Tenant, w.key)
+	err = r.gate.store.View(ctx, w.step.Tenant, func(tx gatehouse.ReadTx) error {
+		other, err := tx.FindStepByKey(w.key)
 		done = err == nil && other.ID != w.step.ID &&
 			(other.Status == gatehouse.StepSucceeded || other.ActionID == "" || !w.spec.Kind.Proposes())
 		if errors.Is(err, gatehouse.ErrNotFound) {
@@ -132,7 +135,7 @@ func (r *Runs) mistaken(ctx context.Context, w *work, worker string, f *gatehous
 	return r.fail(ctx, w.step, worker, gatehouse.StepFailure{Generation: w.step.Generation, Code: f.Code, Detail: f.Detail})
 }
 
-// ask makes a model call, within the budget of workflow and tenant.
+// ask makes a model call, within the budgets of workflow and tenant.
 func (r *Runs) ask(ctx context.Context, w *work, worker string) error {
 	if r.config.Models == nil {
 		return r.mistaken(ctx, w, worker, mistake("provider", "no model provider is configured"))
@@ -162,8 +165,8 @@ func (r *Runs) ask(ctx context.Context, w *work, worker string) error {
 // defaultTimeout bounds an attempt of a step that sets no timeout.
 const defaultTimeout = 2 * time.Minute
 
-// hold bounds an attempt by the step's timeout, keeps its lease meanwhile, and
-// ends it when the run is told to stop or the lease is lost.
+// hold limits an attempt to the step's timeout and renews its lease meanwhile. It
+// cancels the attempt when the run is told to stop or the lease is lost.
 func (r *Runs) hold(ctx context.Context, w *work, worker string) (held context.Context, done func()) {
 	timeout := w.spec.Timeout
 	if timeout <= 0 {
@@ -192,7 +195,8 @@ func (r *Runs) hold(ctx context.Context, w *work, worker string) (held context.C
 	return held, func() { cancel(); unsubscribe(); beats.Wait() }
 }
 
-// wait parks a step until a time or an event; one that came already ends it.
+// wait parks a step until a time or an event. An event that has already arrived
+// ends the step at once.
 func (r *Runs) wait(ctx context.Context, w *work, worker string) error {
 	return r.move(ctx, w.step.Tenant, w.step.RunID, w.step.ID, worker, func(m *moving) error {
 		s, err := m.held(w.step.ID, w.step.Generation)
@@ -208,7 +212,7 @@ func (r *Runs) wait(ctx context.Context, w *work, worker string) error {
 		}
 		s.Input = w.with
 		if event != "" {
-			signal, err := m.tx.TakeSignal(s.Tenant, s.RunID, event)
+			signal, err := m.tx.TakeSignal(s.RunID, event)
 			switch {
 			case err == nil:
 				if err := m.attempt(s, worker, string(gatehouse.StepSucceeded), nil); err != nil {
@@ -230,7 +234,7 @@ func (r *Runs) wait(ctx context.Context, w *work, worker string) error {
 	})
 }
 
-// heard ends a step with the event that it waited for.
+// heard closes a step with the event that it waited for.
 func (m *moving) heard(s *gatehouse.Step, signal *gatehouse.Signal) error {
 	s.Output = gatehouse.ObjectJSON(
 		gatehouse.Member{Name: "at", Value: encode(signal.At)}, member("by", signal.By), gatehouse.Member{Name: "data", Value: signal.Data},
@@ -238,9 +242,9 @@ func (m *moving) heard(s *gatehouse.Step, signal *gatehouse.Signal) error {
 	return m.end(s, gatehouse.StepSucceeded, nil, member("signal", signal.ID))
 }
 
-// earlierChild is the child run that the same step began last in the runs that
-// are retried, or the last retry of that child: what succeeded in it is taken
-// over too.
+// earlierChild returns the child run that the same step started in the retried
+// runs, the latest one, or the last retry of that child. Its succeeded steps are
+// copied too.
 func earlierChild(tx gatehouse.ReadTx, w *work) (*gatehouse.Run, error) {
 	for id := w.run.RetryOf; id != ""; {
 		old, step, err := earlierStep(tx, w.step, id)
@@ -251,12 +255,12 @@ func earlierChild(tx gatehouse.ReadTx, w *work) (*gatehouse.Run, error) {
 		if step == nil || step.ChildRun == "" {
 			continue
 		}
-		child, err := tx.FindRun(w.run.Tenant, step.ChildRun)
+		child, err := tx.FindRun(step.ChildRun)
 		if err != nil || child.Workflow != w.spec.Workflow {
 			return nil, err
 		}
 		for {
-			again, err := tx.FindRunByRef(child.Tenant, child.Workflow, "retry:"+child.ID)
+			again, err := tx.FindRunByRef(child.Workflow, "retry:"+child.ID)
 			if errors.Is(err, gatehouse.ErrNotFound) {
 				return child, nil
 			}
@@ -269,33 +273,33 @@ func earlierChild(tx gatehouse.ReadTx, w *work) (*gatehouse.Run, error) {
 	return nil, nil
 }
 
-// earlierStep is the head of a run, and the step of the same key in it: nil
-// where there is none, or one about another item.
+// earlierStep returns the head of a run, and the step with the same key in it: nil
+// when there is none, or when it belongs to another item.
 func earlierStep(tx gatehouse.ReadTx, s *gatehouse.Step, run string) (*gatehouse.Run, *gatehouse.Step, error) {
-	head, err := tx.FindRunHead(s.Tenant, run)
+	head, err := tx.FindRunHead(run)
 	if err != nil {
 		return nil, nil, err
 	}
-	step, err := tx.FindStepOf(s.Tenant, run, s.Key)
+	step, err := tx.FindStepOf(run, s.Key)
 	if errors.Is(err, gatehouse.ErrNotFound) || err == nil && !sameItem(step, s) {
 		return head, nil, nil
 	}
 	return head, step, err
 }
 
-// sameItem reports whether two steps of one key are about the same item.
+// sameItem reports whether two steps with one key have the same item.
 func sameItem(a, b *gatehouse.Step) bool { return orNull(a.Item).Equal(orNull(b.Item)) }
 
-// maxDepth bounds how deep runs start runs.
+// maxDepth bounds the depth of runs that start runs.
 const maxDepth = 8
 
-// startChild begins the child run and parks the step in one transaction.
+// startChild starts the child run and parks the step in one transaction.
 func (r *Runs) startChild(ctx context.Context, w *work, worker string) error {
 	var child *gatehouse.Workflow
 	var def *workflow.Definition
 	var depth int
 	var again *gatehouse.Run
-	err := r.gate.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
+	err := r.gate.store.View(ctx, w.step.Tenant, func(tx gatehouse.ReadTx) (err error) {
 		if again, err = earlierChild(tx, w); err != nil {
 			return err
 		}
@@ -303,7 +307,7 @@ func (r *Runs) startChild(ctx context.Context, w *work, worker string) error {
 		if again != nil {
 			version = again.Version
 		}
-		if child, err = tx.FindWorkflow(w.step.Tenant, w.spec.Workflow, version); err != nil {
+		if child, err = tx.FindWorkflow(w.spec.Workflow, version); err != nil {
 			return err
 		}
 		if def, err = r.definition(tx, w.step.Tenant, child.Name, child.Version); err != nil {
@@ -311,7 +315,7 @@ func (r *Runs) startChild(ctx context.Context, w *work, worker string) error {
 		}
 		depth = 1
 		for run := w.run; run.ParentRun != "" && depth <= maxDepth; depth++ {
-			if run, err = tx.FindRunHead(run.Tenant, run.ParentRun); err != nil {
+			if run, err = tx.FindRunHead(run.ParentRun); err != nil {
 				return err
 			}
 		}
@@ -329,6 +333,7 @@ func (r *Runs) startChild(ctx context.Context, w *work, worker string) error {
 	case depth > maxDepth:
 		return r.mistaken(ctx, w, worker, mistake("too_deep", "runs start runs, at most %d deep", maxDepth))
 	}
+
 	input := w.with
 	if input == "" {
 		input = "{}"
@@ -336,6 +341,7 @@ func (r *Runs) startChild(ctx context.Context, w *work, worker string) error {
 	if err := def.CheckInput(input); err != nil {
 		return r.mistaken(ctx, w, worker, mistake("input", "%v", err))
 	}
+
 	from := origin{trigger: gatehouse.TriggerRun, ref: "step:" + w.step.ID, actor: "workflow:" + w.run.Workflow, parent: w.step, again: again}
 	var started *gatehouse.Run
 	err = r.move(ctx, w.step.Tenant, w.step.RunID, w.step.ID, worker, func(m *moving) error {
@@ -347,6 +353,7 @@ func (r *Runs) startChild(ctx context.Context, w *work, worker string) error {
 		if m.run.Stop != "" {
 			return m.canceled(s, worker)
 		}
+
 		draft := newRun(child, def, input, from)
 		draft.StartedBy, draft.StarterID = m.run.StartedBy, m.run.StarterID
 		if started, err = r.insert(m.tx, draft, def, from); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
-// HookVerifier tells who sent a webhook.
+// HookVerifier authenticates webhooks.
 type HookVerifier interface {
 	// Verify checks the signature of a delivery by the kind's rules and the
 	// named secret, and returns the delivery's own id, "" for none, and the
@@ -18,24 +18,25 @@ type HookVerifier interface {
 	Verify(kind, secret string, h http.Header, body []byte, now time.Time) (delivery string, input gatehouse.JSON, err error)
 }
 
-// badSignature is what every delivery hears that begins no run, so that nobody
-// learns from it which workflows there are.
+// badSignature answers every delivery that starts no run, so that the answer does
+// not reveal which workflows exist.
 func badSignature() *gatehouse.Error {
 	return gatehouse.E(gatehouse.CodeBadSignature, "the signature of this delivery is not one of the workflow's")
 }
 
-// Receive begins a run for a webhook. The signature is the sender's authority;
-// the delivery's id, or what the workflow takes for it, makes a repeated
-// delivery the same run.
+// Receive starts a run for a webhook. The signature is the sender's authority. A
+// repeated delivery, by the delivery's id or by the workflow's ref, returns the
+// same run.
 func (r *Runs) Receive(ctx context.Context, tenant, name string, h http.Header, body []byte) (*gatehouse.Run, bool, error) {
 	if tenant == "" {
 		tenant = gatehouse.DefaultTenant
 	}
+
 	var hook *workflow.Webhook
 	var now time.Time
-	err := r.gate.store.View(ctx, func(tx gatehouse.ReadTx) error {
+	err := r.gate.store.View(ctx, tenant, func(tx gatehouse.ReadTx) error {
 		now = tx.Now()
-		w, err := tx.FindWorkflow(tenant, name, 0)
+		w, err := tx.FindWorkflow(name, 0)
 		if err != nil {
 			return err
 		}
@@ -51,6 +52,7 @@ func (r *Runs) Receive(ctx context.Context, tenant, name string, h http.Header, 
 	case err != nil:
 		return nil, false, err
 	}
+
 	delivery, input, err := r.config.Hooks.Verify(hook.Kind, hook.Secret, h, body, now)
 	switch gatehouse.CodeOf(err) {
 	case "", gatehouse.CodeMalformed:
@@ -59,8 +61,9 @@ func (r *Runs) Receive(ctx context.Context, tenant, name string, h http.Header, 
 		return nil, false, badSignature().Because(err)
 	}
 	if err != nil {
-		return nil, false, err // it was signed, but is no JSON
+		return nil, false, err // the signature is right, but the body is not JSON
 	}
+
 	ref := delivery
 	if hook.Ref != nil {
 		value, err := hook.Ref.Value(&workflow.Scope{Input: input, Run: &gatehouse.Run{Tenant: tenant, Workflow: name}, Now: now})
@@ -77,6 +80,7 @@ func (r *Runs) Receive(ctx context.Context, tenant, name string, h http.Header, 
 	if ref != "" {
 		ref = "webhook:" + ref
 	}
+
 	system := &gatehouse.Caller{Principal: &gatehouse.Principal{Tenant: tenant, ID: "system", Name: "webhook"}}
 	return r.start(ctx, system, name, input, origin{trigger: gatehouse.TriggerWebhook, ref: ref, actor: "webhook"})
 }

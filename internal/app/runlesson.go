@@ -10,13 +10,13 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
-// lesson is what a run that ends now teaches: what was attempted, what came of
-// it, and what to do otherwise. It quotes reasons that people and targets gave;
-// it makes nothing up.
+// lesson is the lesson of a run that ends now: what was attempted, what came of it,
+// and what to do differently. It quotes reasons given by people and targets, and
+// invents nothing.
 func (m *moving) lesson() (*gatehouse.Reflexion, error) {
 	run := m.run
 	if slices.ContainsFunc(m.def.Steps, func(s *workflow.Step) bool { return s.ForEach != nil }) {
-		whole, err := m.tx.FindRun(run.Tenant, run.ID)
+		whole, err := m.tx.FindRun(run.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -67,7 +67,7 @@ func happened(run *gatehouse.Run) string {
 	return b.String()
 }
 
-// lessons say, by the code of a failure, what to do otherwise.
+// lessons map the code of a failure to what should be done differently.
 var lessons = []struct {
 	codes []string
 	words string

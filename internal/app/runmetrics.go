@@ -6,22 +6,22 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// RunMetrics is told of what was committed.
+// RunMetrics receives counts of what was committed.
 type RunMetrics interface {
-	// StepEnded: what a step, or an attempt that is made again, came to.
+	// StepEnded counts an outcome of a step, or of an attempt that will be retried.
 	StepEnded(outcome gatehouse.StepStatus)
-	// StepLeased: how long a step was ready before a worker had it.
+	// StepLeased records how long a step was ready before a worker leased it.
 	StepLeased(waited time.Duration)
-	// ModelUsed: what a model call used, and cost.
+	// ModelUsed records usage and cost of a model call.
 	ModelUsed(u *gatehouse.ModelUsage)
 }
 
-// SetMetrics sets who is told. Call it before serving.
+// SetMetrics sets the receiver of metrics. Call it before serving.
 func (r *Runs) SetMetrics(m RunMetrics) { r.metrics = m }
 
-// leased hints at steps that were just leased, of which the log has no entry, and
-// tells how long they had been ready. However many they are, and however often,
-// each tenant is one hint, and those are carried together.
+// leased announces steps that were just leased, which have no log entry, and
+// records how long they had been ready. It sends one hint per tenant, whatever the
+// number of steps.
 func (r *Runs) leased(steps []*gatehouse.Step) {
 	told := ""
 	for _, s := range steps {
@@ -41,7 +41,7 @@ func (r *Runs) leased(steps []*gatehouse.Step) {
 	}
 }
 
-// count tells what one transaction came to.
+// count records the outcomes of one transaction.
 func (r *Runs) count(m *moving) {
 	if r.metrics == nil {
 		return

@@ -8,17 +8,16 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
-// A step that only makes a value of what its run has come to needs nobody else:
-// when the step before it closes, it may be readied, leased, carried out and
-// closed in the same transaction, by the worker that holds that one's lease. Its
-// row, attempt and leaf are those that it would have had; nobody sees the states
-// between, and where the transaction does not commit, none of it has happened.
-// The lease that it is carried under counts for one of its lane, as before: no
-// more steps of the workflow are running at any time, and nobody else waits
-// longer than for one transaction.
+// Inline steps: a step that only computes a value from its run needs no outside
+// work. When the preceding step closes, the inline step may be readied, leased,
+// executed and closed in the same transaction, by the worker that holds the
+// preceding step's lease. Its row, attempt and leaf are the usual ones; nobody sees
+// the states in between, and without the commit nothing has happened. The lease
+// still counts as one for its lane, so the number of running steps of the workflow
+// never grows, and other lanes wait for at most one transaction longer.
 
-// closeHeld closes a held step by fn, and what can be carried out with it. output
-// is what the step comes to, "" when it is skipped.
+// closeHeld closes a held step by fn, together with the inline steps that follow.
+// output is the step's output, "" when it is skipped.
 func (r *Runs) closeHeld(ctx context.Context, w *work, worker string, output gatehouse.JSON, fn func(*moving) error) error {
 	with := func(ctx context.Context, ahead map[string]*work) error {
 		return r.moveHeld(ctx, w.step, worker, func(m *moving) error {
@@ -27,22 +26,21 @@ func (r *Runs) closeHeld(ctx context.Context, w *work, worker string, output gat
 		})
 	}
 	ahead := w.lookAhead(output)
-	w.mate.stores()
-	err := with(w.mate.join(ctx), ahead)
+	w.batched.stores()
+	err := with(w.batched.join(ctx), ahead)
 	if err != nil && len(ahead) > 0 && ctx.Err() == nil && gatehouse.CodeOf(err) != gatehouse.CodeLeaseLost {
-		// It may be a step that follows which cannot be stored, such as under a key
-		// that another one has: that keeps this one from nothing.
+		// A following step may be impossible to store, for instance because another
+		// step has its key. That must not prevent this step from closing.
 		return with(ctx, nil)
 	}
 	return err
 }
 
-// lookAhead evaluates, before the transaction, the steps that the end of this one
-// may make ready, and those that these may: as many as may be carried out with
-// it, of those whose expressions look at nothing but what the steps before them
-// in this very row came to and what was read for this one, and that come to no
-// more together than one step may. Whether they are ready shows in the
-// transaction.
+// lookAhead evaluates, before the transaction, the chain of inline steps that the
+// end of this step may make ready, up to the limit. Their expressions may use only
+// outputs of earlier steps in the chain and values read for this step, and their
+// outputs together must fit the bound of one step. The transaction finds out
+// whether they are ready.
 func (w *work) lookAhead(output gatehouse.JSON) map[string]*work {
 	if _, n := w.step.Iteration(); w.onward == 0 || n > 1 {
 		return nil
@@ -64,7 +62,7 @@ func (w *work) lookAhead(output gatehouse.JSON) map[string]*work {
 			next := &work{step: &gatehouse.Step{Key: spec.ID}, run: w.run, def: w.def, spec: spec}
 			b.err = nil
 			if failure := next.evaluate(b.scope(nil)); failure != nil || b.err != nil || len(next.with) > left {
-				continue // it is leased, and comes to what it comes to there
+				continue // it is leased and executed in the usual way
 			}
 			if ahead == nil {
 				ahead = make(map[string]*work)
@@ -81,18 +79,18 @@ func (w *work) lookAhead(output gatehouse.JSON) map[string]*work {
 	return ahead
 }
 
-// follows reports whether a step needs one of those.
+// follows reports whether the step needs one of the steps in row.
 func follows(spec *workflow.Step, row map[string]bool) bool {
 	return slices.ContainsFunc(spec.Needs, func(need string) bool { return row[need] })
 }
 
-// alone reports whether a step touches nothing outside its run: it makes one
-// value. Its key is the run's own, since a transform cannot name another.
+// alone reports whether the step computes one value and touches nothing outside its
+// run. Its key is the run's own, since a transform cannot set another.
 func alone(spec *workflow.Step) bool {
 	return spec.Kind == workflow.KindTransform && spec.ForEach == nil
 }
 
-// carryOn carries out a blocked step that is ready now, if it was evaluated ahead.
+// carryOn executes a blocked step that is now ready, if it was evaluated ahead.
 func (m *moving) carryOn(s *gatehouse.Step) (done bool, err error) {
 	w := m.ahead[s.Key]
 	if w == nil || s.Status != gatehouse.StepBlocked || s.Tool != "" {

@@ -11,7 +11,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
-// proposeSpec proposes what a connector or approval step says.
+// proposeSpec proposes the action of a connector or approval step.
 func (r *Runs) proposeSpec(ctx context.Context, w *work, worker string) error {
 	p, err := w.spec.Proposal(w.with)
 	if err != nil {
@@ -20,16 +20,16 @@ func (r *Runs) proposeSpec(ctx context.Context, w *work, worker string) error {
 	_, err = r.propose(ctx, w, worker, p, nil)
 	var e *gatehouse.Error
 	if errors.As(err, &e) && !e.Code.Retryable() && e.Code != gatehouse.CodeLeaseLost {
-		// The proposal itself is wrong: so it stays.
+		// The proposal itself is wrong, so a retry would fail again.
 		return r.mistaken(ctx, w, worker, &gatehouse.Failure{Code: string(e.Code), Detail: e.Error()})
 	}
 	return err
 }
 
-// propose puts a step's action before the gate, and parks the step, in one
-// transaction: whatever the gate decides finds it parked. The proposer is the
-// workflow's own principal; nobody who had a hand in the run can decide. caller
-// is the worker outside that asks for it, nil for the runtime.
+// propose proposes a step's action to the gate, and parks the step, in one
+// transaction: the gate's decision always finds the step parked. The proposer is
+// the workflow's own principal; nobody who had a hand in the run can decide. caller
+// is the outside worker that asks for it, nil for the runtime.
 func (r *Runs) propose(ctx context.Context, w *work, worker string, p *gatehouse.Proposal, caller *gatehouse.Caller) (*gatehouse.Action, error) {
 	c, from, err := r.proposerOf(ctx, w, worker)
 	if err != nil {
@@ -45,14 +45,16 @@ func (r *Runs) propose(ctx context.Context, w *work, worker string, p *gatehouse
 	if w.spec.TwoPerson {
 		from.required = 2
 	}
+
 	d, err := r.gate.draft(c, p, from)
 	if err != nil {
 		return nil, err
 	}
+
 	var out *gatehouse.Action
 	var last *moving
 	prepare := func() error {
-		err := r.gate.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
+		err := r.gate.store.View(ctx, c.Principal.Tenant, func(tx gatehouse.ReadTx) (err error) {
 			d.verdict, err = r.gate.judge(tx, policy.Facts{
 				Tenant: c.Principal.Tenant, Proposal: p, Proposer: c.Principal, Starter: from.starter, Floor: d.action.RiskLevel,
 			})
@@ -63,20 +65,16 @@ func (r *Runs) propose(ctx context.Context, w *work, worker string, p *gatehouse
 		}
 		return err
 	}
-	err = r.gate.update(ctx, prepare, func(tx gatehouse.Tx) error {
-		out, last = nil, nil
-		if caller != nil {
-			if err := answered(tx, caller); err != nil {
-				return err
-			}
-		}
+
+	put := func(tx gatehouse.Tx) (*gatehouse.Action, error) {
+		last = nil
 		above, err := lockAbove(tx, w.run)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		m, err := r.begin(tx, w.step.Tenant, w.step.RunID, w.step.ID, worker)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		last, m.above = m, above
 		s, err := m.held(w.step.ID, w.step.Generation)
@@ -84,25 +82,29 @@ func (r *Runs) propose(ctx context.Context, w *work, worker string, p *gatehouse
 			s, err = m.heldBy(caller, w.step.ID, w.step.Generation)
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if caller != nil {
 			if err := m.hand(caller.Principal.ID); err != nil {
-				return err
+				return nil, err
 			}
 		}
-		if out, err = r.putBefore(m, s, w, c, d, from); err != nil {
-			return err
+		out, err := r.putBefore(m, s, w, c, d, from)
+		if err != nil {
+			return nil, err
 		}
 		failpoint.Here("step/proposed")
-		if err := m.advance(); err != nil || caller == nil || out == nil {
-			return err
-		}
-		return remember(tx, caller, out)
+		return out, m.advance()
+	}
+
+	err = r.gate.update(ctx, w.step.Tenant, prepare, func(tx gatehouse.Tx) (err error) {
+		out, err = once(tx, caller, func() (*gatehouse.Action, error) { return put(tx) })
+		return err
 	})
 	if err != nil {
 		return nil, err
 	}
+
 	r.tell(last)
 	if out != nil && out.Status == gatehouse.StatusApproved {
 		r.gate.hintPush(out.Push.ID)
@@ -110,8 +112,8 @@ func (r *Runs) propose(ctx context.Context, w *work, worker string, p *gatehouse
 	return out, nil
 }
 
-// putBefore proposes within the run's transaction. No action is returned when
-// the step has come to something without one.
+// putBefore proposes within the run's transaction. It returns no action when the
+// step has closed without one.
 func (r *Runs) putBefore(m *moving, s *gatehouse.Step, w *work, c *gatehouse.Caller, d *draft, from lineage) (*gatehouse.Action, error) {
 	if m.run.Stop != "" {
 		return nil, m.canceled(s, m.actor)
@@ -121,14 +123,16 @@ func (r *Runs) putBefore(m *moving, s *gatehouse.Step, w *work, c *gatehouse.Cal
 	} else if over != nil {
 		return nil, m.failed(s, m.actor, *over)
 	}
+
 	s.Input, s.IdempotencyKey = w.with, w.key
-	known, err := m.tx.FindActionByKey(s.Tenant, w.key)
+	known, err := m.tx.FindActionByKey(w.key)
 	if err == nil {
 		return known, m.takeUp(s, known, &d.action)
 	}
 	if !errors.Is(err, gatehouse.ErrNotFound) {
 		return nil, err
 	}
+
 	earlier, err := m.proposedBefore(w, &d.action)
 	if err != nil {
 		return nil, err
@@ -136,20 +140,23 @@ func (r *Runs) putBefore(m *moving, s *gatehouse.Step, w *work, c *gatehouse.Cal
 	if earlier != nil {
 		return earlier, m.await(s, earlier)
 	}
-	version, err := m.tx.ActivePolicyVersion(s.Tenant)
+
+	version, err := m.tx.ActivePolicyVersion()
 	if err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
 		return nil, err
 	}
 	if version != d.verdict.version {
 		return nil, errStale
 	}
+
 	a := d.action
 	if err := r.gate.insert(m.tx, c, &a, d.verdict, from); err != nil {
 		return nil, err
 	}
-	if err := m.tx.Inherit(a.Tenant, a.ID, m.run.ID); err != nil {
+	if err := m.tx.Inherit(a.ID, m.run.ID); err != nil {
 		return nil, err
 	}
+
 	m.run.Writes++
 	for _, run := range m.above {
 		run.Writes++
@@ -160,26 +167,27 @@ func (r *Runs) putBefore(m *moving, s *gatehouse.Step, w *work, c *gatehouse.Cal
 	return &a, m.await(s, &a)
 }
 
-// lockAbove locks the runs that a run comes from as a child, the first of them
-// first: whoever locks a run and the child that it waits for does so in that
-// order too. They are returned with the next one first.
+// lockAbove locks the ancestors of a child run, the topmost first, which is the
+// order of every transaction that locks a run and its child. The result has the
+// direct parent first.
 func lockAbove(tx gatehouse.Tx, run *gatehouse.Run) (above []*gatehouse.Run, err error) {
 	for run.ParentRun != "" {
-		if run, err = tx.FindRunHead(run.Tenant, run.ParentRun); err != nil {
+		if run, err = tx.FindRunHead(run.ParentRun); err != nil {
 			return nil, err
 		}
 		above = append(above, run)
 	}
 	for i := len(above) - 1; i >= 0; i-- {
-		if above[i], err = tx.LockRunHead(above[i].Tenant, above[i].ID); err != nil {
+		if above[i], err = tx.LockRunHead(above[i].ID); err != nil {
 			return nil, err
 		}
 	}
 	return above, nil
 }
 
-// overWrites tells why the run may propose nothing more: it, or a run that it
-// is part of, has proposed as much as it may, with the runs below it.
+// overWrites returns a failure when the run may propose nothing more: when it, or a
+// run above it, has reached its limit of actions, including those of the runs below
+// it.
 func (r *Runs) overWrites(m *moving) (*gatehouse.StepFailure, error) {
 	most := func(def *workflow.Definition) int {
 		own, tenant := def.Limits.MaxWritesPerRun, r.config.Limits(m.run.Tenant).MaxWritesPerRun
@@ -214,11 +222,12 @@ func (m *moving) await(s *gatehouse.Step, a *gatehouse.Action) error {
 	return m.park(s, gatehouse.StepWaitingApproval, member("action", a.ID), member("status", string(a.Status)))
 }
 
-// takeUp lets a step wait for, or take its result from, an action that was
-// proposed under its key before.
+// takeUp adopts an action that was already proposed under the step's key: the step
+// waits for it, or takes its result.
 func (m *moving) takeUp(s *gatehouse.Step, known, wanted *gatehouse.Action) error {
-	// What lets a run go on is asked by its workflow alone, with those barred
-	// who had a hand in it: nobody else's question is the run's.
+	// An approval that lets a run continue must have been asked for by the run's
+	// own workflow, with all hands on the run barred. Another proposer's question
+	// does not count.
 	forged := wanted.Connector == workflow.ApprovalConnector && known.ProposerID != wanted.ProposerID
 	if forged || !sameChange(known, wanted) {
 		s.IdempotencyKey = ""
@@ -226,8 +235,8 @@ func (m *moving) takeUp(s *gatehouse.Step, known, wanted *gatehouse.Action) erro
 			Code: string(gatehouse.CodeDuplicateKey), Detail: "the action " + known.ID + " has this idempotency key, and is another change",
 		})
 	}
-	if other, err := m.tx.FindStepByKey(s.Tenant, s.IdempotencyKey); err == nil && other.ID != s.ID {
-		s.IdempotencyKey = "" // it is the other step's
+	if other, err := m.tx.FindStepByKey(s.IdempotencyKey); err == nil && other.ID != s.ID {
+		s.IdempotencyKey = "" // the key belongs to the other step
 	} else if err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
 		return err
 	}
@@ -239,8 +248,8 @@ func sameChange(a, b *gatehouse.Action) bool {
 		gatehouse.MustJSON(a.Target) == gatehouse.MustJSON(b.Target) && a.ProposedChange.Equal(b.ProposedChange)
 }
 
-// proposedBefore is the action that the same step proposed in a run that this
-// one retries, if it has had its effect since that run ended, or may yet: as a
+// proposedBefore returns the action that the same step proposed in a run that this
+// one retries, if the action has since had its effect, or may still have it, like a
 // dead letter that was replayed.
 func (m *moving) proposedBefore(w *work, wanted *gatehouse.Action) (*gatehouse.Action, error) {
 	for id := m.run.RetryOf; id != ""; {
@@ -252,7 +261,7 @@ func (m *moving) proposedBefore(w *work, wanted *gatehouse.Action) (*gatehouse.A
 		if step == nil || step.ActionID == "" {
 			continue
 		}
-		a, err := m.tx.FindAction(m.run.Tenant, step.ActionID)
+		a, err := m.tx.FindAction(step.ActionID)
 		if err != nil {
 			return nil, err
 		}
@@ -266,20 +275,20 @@ func (m *moving) proposedBefore(w *work, wanted *gatehouse.Action) (*gatehouse.A
 	return nil, nil
 }
 
-// hands lists the principals that had a hand in a run, in the runs that began it
-// and in the runs that it retries: the one that started it, the author of its
-// version, the sender of its webhook, the senders of its events, the workers that completed its steps or
-// pushes, and the editors of its actions.
+// hands lists the principals that contributed to a run, to its ancestors and to the
+// runs that it retries: the starter, the author of the version, the sender of the
+// webhook, the senders of events, the workers that completed steps or pushes, and
+// the editors of actions.
 func (r *Runs) hands(tx gatehouse.ReadTx, run *gatehouse.Run) (names []string, err error) {
 	line := []*gatehouse.Run{run}
 	if run.ParentRun != "" || run.RetryOf != "" {
-		if line, err = tx.ListLineage(run.Tenant, run.ID); err != nil {
+		if line, err = tx.ListLineage(run.ID); err != nil {
 			return nil, err
 		}
 	}
 	seen := make(map[definitionKey]bool)
 	for _, run := range line {
-		stored, err := tx.ListHands(run.Tenant, run.ID)
+		stored, err := tx.ListHands(run.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -299,12 +308,12 @@ func (r *Runs) hands(tx gatehouse.ReadTx, run *gatehouse.Run) (names []string, e
 	return slices.DeleteFunc(slices.Compact(names), func(s string) bool { return s == "" }), nil
 }
 
-// proposerOf is the workflow's principal, and the lineage of what the run
-// proposes: the starter of the run, and those that can never decide, which are
-// all that had a hand in the run, the worker that proposes, and their sponsors.
+// proposerOf returns the workflow's principal, and the lineage of what the run
+// proposes: the run's starter, and the principals that can never decide (all hands
+// on the run, the worker that proposes, and their sponsors).
 func (r *Runs) proposerOf(ctx context.Context, w *work, worker string) (c *gatehouse.Caller, from lineage, err error) {
-	err = r.gate.store.View(ctx, func(tx gatehouse.ReadTx) error {
-		p, err := tx.FindPrincipal(w.step.Tenant, actorName(w.run.Workflow))
+	err = r.gate.store.View(ctx, w.step.Tenant, func(tx gatehouse.ReadTx) error {
+		p, err := tx.FindPrincipal(actorName(w.run.Workflow))
 		if err != nil {
 			return err
 		}
@@ -314,7 +323,7 @@ func (r *Runs) proposerOf(ctx context.Context, w *work, worker string) (c *gateh
 		}
 		c, from = &gatehouse.Caller{Principal: p}, lineage{revision: 1, barred: involved}
 		for _, id := range append(slices.Clone(involved), worker) {
-			who, err := tx.FindPrincipal(w.step.Tenant, id)
+			who, err := tx.FindPrincipal(id)
 			switch {
 			case err == nil:
 				from.barred = append(from.barred, who.ID, who.Sponsor)
@@ -333,7 +342,7 @@ func (r *Runs) proposerOf(ctx context.Context, w *work, worker string) (c *gateh
 	return c, from, err
 }
 
-// dressed completes a proposal with what the runtime knows.
+// dressed completes a proposal with the values that the runtime sets.
 func (r *Runs) dressed(w *work, p *gatehouse.Proposal) *gatehouse.Proposal {
 	q := *p
 	q.IdempotencyKey = w.key
@@ -372,8 +381,8 @@ func (r *Runs) dressed(w *work, p *gatehouse.Proposal) *gatehouse.Proposal {
 	return &q
 }
 
-// reserved reports whether the runtime itself says what a member of an action's
-// context is.
+// reserved reports whether the runtime itself sets this member of an action's
+// context.
 func reserved(name string) bool {
 	switch name {
 	case "run", "step", "trigger", "workflow", "workflow_version", "previous_action":

@@ -8,11 +8,11 @@ import (
 )
 
 // Outside hands the pushes of connectors of type worker to workers in other
-// processes. Settling takes the outcome as a receipt's word for it: applied,
-// or the kind of the failure.
+// processes. The worker's word settles the outcome, as a receipt does: applied, or
+// the kind of the failure.
 type Outside interface {
-	// Lease claims due pushes: of everybody's actions, or, where proposer is not
-	// "", of that principal's alone.
+	// Lease claims due pushes: of all actions, or, when proposer is not "", of that
+	// principal's actions only.
 	Lease(
 		ctx context.Context, tenant, owner, proposer string, connectors []string, n int, lease time.Duration,
 	) ([]gatehouse.LeasedPush, error)
@@ -21,12 +21,12 @@ type Outside interface {
 	Fail(ctx context.Context, tenant, id string, holds func(owner string) bool, f gatehouse.PushFailure) (*gatehouse.Push, error)
 }
 
-// SetOutside sets what hands pushes out. Call it before serving.
+// SetOutside sets the source of pushes for outside workers. Call it before serving.
 func (r *Runs) SetOutside(o Outside) { r.outside = o }
 
 var _ gatehouse.WorkerService = (*Runs)(nil)
 
-// handsOut returns what hands pushes out.
+// handsOut returns the source of pushes.
 func (r *Runs) handsOut() (Outside, error) {
 	if r.outside == nil {
 		return nil, gatehouse.E(gatehouse.CodeUnsupported, "no connector of type worker is configured")
@@ -34,7 +34,8 @@ func (r *Runs) handsOut() (Outside, error) {
 	return r.outside, nil
 }
 
-// LeasePushes leases due pushes to a worker outside, and waits for some.
+// LeasePushes leases due pushes to an outside worker. When none is due, it waits
+// for some.
 func (r *Runs) LeasePushes(ctx context.Context, q gatehouse.PushLeaseRequest) ([]gatehouse.LeasedPush, error) {
 	c, err := worker(ctx)
 	if err != nil {
@@ -66,7 +67,7 @@ func (r *Runs) LeasePushes(ctx context.Context, q gatehouse.PushLeaseRequest) ([
 	return orEmpty(list), err
 }
 
-// HeartbeatPush keeps the lease of a push for another while.
+// HeartbeatPush renews the lease of a push.
 func (r *Runs) HeartbeatPush(ctx context.Context, id string, q gatehouse.Heartbeat) (*gatehouse.LeaseState, error) {
 	c, err := worker(ctx)
 	if err != nil {
@@ -114,10 +115,10 @@ func (r *Runs) CompletePush(ctx context.Context, id string, q gatehouse.PushResu
 	return p, notFound(err, "push")
 }
 
-// maxMetadata bounds what a receipt holds of a call, in bytes.
+// maxMetadata bounds each metadata of a receipt, in bytes.
 const maxMetadata = 16 << 10
 
-// FailPush records that a call failed, and how much of that is proven.
+// FailPush records that a call failed, and how much is proven about its effect.
 func (r *Runs) FailPush(ctx context.Context, id string, q gatehouse.PushFailure) (*gatehouse.Push, error) {
 	c, err := worker(ctx)
 	if err != nil {

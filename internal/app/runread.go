@@ -6,11 +6,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// RunDetail returns a run with all that is known of it.
+// RunDetail returns a run with everything that belongs to it.
 func (r *Runs) RunDetail(ctx context.Context, id string) (*gatehouse.RunDetail, error) {
 	var out *gatehouse.RunDetail
 	err := r.gate.view(ctx, "run", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
-		run, err := tx.FindRun(c.Principal.Tenant, id)
+		run, err := tx.FindRun(id)
 		if err == nil {
 			err = r.gate.readRun(tx, c, run)
 		}
@@ -25,20 +25,20 @@ func (r *Runs) RunDetail(ctx context.Context, id string) (*gatehouse.RunDetail, 
 
 func (r *Runs) detail(tx gatehouse.ReadTx, run *gatehouse.Run) (out *gatehouse.RunDetail, err error) {
 	out = &gatehouse.RunDetail{Run: run, Needs: make(map[string][]string), Actions: []*gatehouse.Action{}}
-	if out.Attempts, err = tx.ListAttempts(run.Tenant, run.ID); err != nil {
+	if out.Attempts, err = tx.ListAttempts(run.ID); err != nil {
 		return nil, err
 	}
-	if out.Usage, err = tx.ListUsage(run.Tenant, run.ID); err != nil {
+	if out.Usage, err = tx.ListUsage(run.ID); err != nil {
 		return nil, err
 	}
-	if out.Signals, err = tx.ListSignals(run.Tenant, run.ID); err != nil {
+	if out.Signals, err = tx.ListSignals(run.ID); err != nil {
 		return nil, err
 	}
 	for _, s := range run.Steps {
 		if s.ActionID == "" {
 			continue
 		}
-		a, err := tx.FindAction(run.Tenant, s.ActionID)
+		a, err := tx.FindAction(s.ActionID)
 		if err != nil {
 			return nil, err
 		}
@@ -55,12 +55,12 @@ func (r *Runs) detail(tx gatehouse.ReadTx, run *gatehouse.Run) (out *gatehouse.R
 	return out, nil
 }
 
-// StepOfAction returns the step of a run that proposed an action, or took it up
-// under its key, as the store knows it: what the action's own context says,
-// anybody could have written. The error has the code not_found where no run did.
+// StepOfAction returns the step of a run that proposed an action, or adopted it
+// under its key. It relies on the store alone, since anybody could have written the
+// action's context. The error has code not_found when no run did.
 func (r *Runs) StepOfAction(ctx context.Context, actionID string) (step *gatehouse.Step, err error) {
 	err = r.gate.view(ctx, "step", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
-		if step, err = tx.FindStepByAction(c.Principal.Tenant, actionID); err != nil {
+		if step, err = tx.FindStepByAction(actionID); err != nil {
 			return err
 		}
 		return r.gate.readRunOf(tx, c, step.RunID)
@@ -68,10 +68,10 @@ func (r *Runs) StepOfAction(ctx context.Context, actionID string) (step *gatehou
 	return step, err
 }
 
-// ListReflexions returns what finished runs teach, newest first.
+// ListReflexions returns the lessons of finished runs, newest first.
 func (r *Runs) ListReflexions(ctx context.Context, workflow, cursor string, limit int) (page gatehouse.Page[*gatehouse.Reflexion], err error) {
 	err = r.gate.view(ctx, "workflow", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
-		page, err = tx.ListReflexions(c.Principal.Tenant, workflow, r.gate.readsAs(c.Principal), cursor, limit)
+		page, err = tx.ListReflexions(workflow, r.gate.readsAs(c.Principal), cursor, limit)
 		return err
 	})
 	return page, err
@@ -94,8 +94,8 @@ func (r *Runs) RunBundle(ctx context.Context, id string) (*gatehouse.Bundle, err
 		return nil, err
 	}
 	var out *gatehouse.Bundle
-	err = r.gate.store.View(ctx, func(tx gatehouse.ReadTx) error {
-		out, err = tx.FindBundle(c.Principal.Tenant, run.ID)
+	err = r.gate.store.View(ctx, c.Principal.Tenant, func(tx gatehouse.ReadTx) error {
+		out, err = tx.FindBundle(run.ID)
 		return err
 	})
 	return out, notFound(err, "evidence")

@@ -7,13 +7,13 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// releasePatience bounds how long steps are put back for a caller who has gone.
+// releasePatience bounds the time for putting back the steps of a vanished caller.
 const releasePatience = 5 * time.Second
 
-// release puts back steps that were leased to a caller who has gone since, as
-// one does whose server stops, and were not handed out: nobody has begun them. So
-// that is no attempt, and the next caller need not wait for the leases' end. What
-// cannot be put back, that brings back.
+// release puts back steps that were leased for a caller that has disconnected, for
+// instance because its server stops. Nobody has started them, so the lease counts
+// as no attempt, and the next caller need not wait for its end. A step that cannot
+// be put back returns when its lease expires.
 func (r *Runs) release(ctx context.Context, steps []*gatehouse.Step, owner string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releasePatience)
 	defer cancel()
@@ -25,13 +25,13 @@ func (r *Runs) release(ctx context.Context, steps []*gatehouse.Step, owner strin
 			}
 			return m.putBack(s)
 		})
-		if err != nil && gatehouse.CodeOf(err) != gatehouse.CodeLeaseLost { // it has come to something
+		if err != nil && gatehouse.CodeOf(err) != gatehouse.CodeLeaseLost { // a lost lease: the step has moved on
 			r.log.ErrorContext(ctx, "a step that was not handed out was not put back", "step", step.ID, "error", err)
 		}
 	}
 }
 
-// putBack readies a step under whose lease nothing was done.
+// putBack makes a step ready again whose lease was not used.
 func (m *moving) putBack(s *gatehouse.Step) error {
 	s.Attempts--
 	s.DueAt = timePtr(m.tx.Now())

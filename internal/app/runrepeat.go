@@ -7,15 +7,15 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
-// A run that goes back from a rejected step to an earlier one does not undo what
-// has been: the steps of the iteration stay as they ended, the rejected one with
-// the rejection as its output, and those that are done once more are rows of their
-// own, put there in the transaction that settles the rejection. So the run goes
-// back once, whatever is repeated after a crash: the step that was rejected is
-// final, and the keys of the next iteration are taken.
+// A run that goes back from a rejected step to an earlier one undoes nothing: the
+// steps of the iteration stay as they ended, and the rejected step has the
+// rejection as its output. The repeated steps are new rows, inserted in the
+// transaction that settles the rejection. A run therefore goes back once, even if
+// the work is repeated after a crash: the rejected step is final, and the keys of
+// the next iteration exist.
 
-// refused moves a run on whose step's action was rejected or has expired, where
-// its workflow says that it goes on. A run that is to stop does not.
+// refused continues a run whose step's action was rejected or has expired, if the
+// workflow says so. A stopping run does not continue.
 func (m *moving) refused(s *gatehouse.Step, a *gatehouse.Action, why *gatehouse.Failure) (wentOn bool, err error) {
 	spec := m.spec(s)
 	if spec == nil || m.run.Stop != "" {
@@ -24,20 +24,22 @@ func (m *moving) refused(s *gatehouse.Step, a *gatehouse.Action, why *gatehouse.
 	r := spec.Refusal(a.Status)
 	again, back := m.def.Next(m.run, s, r)
 	if back {
-		known, err := m.tx.CountSteps(s.Tenant, s.RunID)
+		known, err := m.tx.CountSteps(s.RunID)
 		if err != nil {
 			return false, err
 		}
 		back = known+len(again) <= maxRunSteps
 	}
+
 	if !r.Continue && !back {
 		if r.Repeat != "" {
 			why.Detail = clip(why.Detail + "; the run goes back to " + r.Repeat + " no more")
 		}
 		return false, nil
 	}
+
 	s.Output = workflow.RefusedOutput(a, s, notesOfRejection(a))
-	// Nobody else takes a rejection over for what the step was to come to.
+	// No other step may adopt a rejection as its output.
 	s.IdempotencyKey = ""
 	data := []gatehouse.Member{member("action", a.ID), member("refused", string(a.Status))}
 	if back {
@@ -46,6 +48,7 @@ func (m *moving) refused(s *gatehouse.Step, a *gatehouse.Action, why *gatehouse.
 	if err := m.end(s, gatehouse.StepSucceeded, nil, data...); err != nil {
 		return false, err
 	}
+
 	rows := make([]*gatehouse.Step, len(again))
 	for i, next := range again {
 		_, n := m.run.Latest(next.ID).Iteration()
@@ -59,7 +62,7 @@ func (m *moving) refused(s *gatehouse.Step, a *gatehouse.Action, why *gatehouse.
 	return true, m.tx.InsertSteps(rows...)
 }
 
-// notesOfRejection are the notes of those who rejected an action.
+// notesOfRejection returns the notes of the people who rejected an action.
 func notesOfRejection(a *gatehouse.Action) (notes string) {
 	if a.Approval == nil {
 		return ""
@@ -76,14 +79,14 @@ func notesOfRejection(a *gatehouse.Action) (notes string) {
 	return notes
 }
 
-// lookBack finds the action that the iteration before this one proposed: whoever
-// decides sees what has changed since.
+// lookBack finds the action that the previous iteration proposed, so that approvers
+// see what has changed since.
 func (w *work) lookBack(tx gatehouse.ReadTx) error {
 	id, n := w.step.Iteration()
 	if n < 2 || w.step.Parent != "" || !w.spec.Kind.Proposes() {
 		return nil
 	}
-	old, err := tx.FindStepOf(w.step.Tenant, w.step.RunID, gatehouse.StepKey(id, n-1))
+	old, err := tx.FindStepOf(w.step.RunID, gatehouse.StepKey(id, n-1))
 	if errors.Is(err, gatehouse.ErrNotFound) {
 		return nil
 	}

@@ -12,16 +12,16 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
-// The topics of the hints of runs. A run's own topic is its id.
+// The topics of hints about runs. A run's own topic is its id.
 const (
-	// TopicSteps says that steps of what is built in are ready; with a colon
-	// and a tool's name, that steps of that tool are.
+	// TopicSteps announces ready built-in steps; followed by a colon and a tool's
+	// name, ready steps of that tool.
 	TopicSteps = "steps"
-	// TopicRuns says that a run was queued, or that one has ended.
+	// TopicRuns announces that a run was queued, or that one has ended.
 	TopicRuns = "runs"
 )
 
-// RunLimits is what one tenant may have of the runtime; zero is no bound.
+// RunLimits bounds a tenant's use of the runtime; zero is no bound.
 type RunLimits struct {
 	// MaxConcurrency bounds its running steps, MaxRunsPerMin the runs that
 	// start within any minute, MaxWritesPerRun the actions that one run
@@ -30,22 +30,22 @@ type RunLimits struct {
 	Budget                                         *Budget
 }
 
-// Budget bounds what a tenant's model calls may cost within a window.
+// Budget bounds the cost of a tenant's model calls within a window.
 type Budget struct {
 	Amount   gatehouse.Decimal
 	Currency string
 	Window   time.Duration
 }
 
-// RunsConfig sets what the workflows leave open.
+// RunsConfig has the settings beside the workflows.
 type RunsConfig struct {
-	// Limits returns what a tenant may have; nil for no bounds at all.
+	// Limits returns a tenant's limits; nil for no bounds at all.
 	Limits func(tenant string) RunLimits
 	// Lease is how long a worker of this process may hold a step; 60 s by default.
 	Lease time.Duration
-	// Models answers what steps ask of models; nil where none is configured.
+	// Models makes the model calls of steps; nil when none is configured.
 	Models Models
-	// Hooks verifies webhooks; nil where no secret is configured.
+	// Hooks verifies webhooks; nil when no secret is configured.
 	Hooks HookVerifier
 }
 
@@ -55,7 +55,7 @@ type Runs struct {
 	config  RunsConfig
 	outside Outside
 	metrics RunMetrics // nil for none
-	// aside is what could not be woken.
+	// aside holds the steps and runs that could not be woken.
 	aside setAside
 	log   *slog.Logger
 
@@ -63,7 +63,7 @@ type Runs struct {
 	definitions map[definitionKey]knownVersion
 	turns       map[[2]string]gatehouse.Lane // by tenant and tool
 	limits      map[definitionKey]knownLimits
-	// applied counts the versions that were applied here.
+	// applied counts the versions that were applied in this process.
 	applied int
 }
 
@@ -74,13 +74,13 @@ type definitionKey struct {
 	version      int
 }
 
-// knownVersion is a parsed version of a workflow, and who wrote it.
+// knownVersion is a parsed version of a workflow, and its author.
 type knownVersion struct {
 	*workflow.Definition
 	author string
 }
 
-// maxDefinitions bounds the parsed workflows that are kept.
+// maxDefinitions bounds the cache of parsed workflows.
 const maxDefinitions = 1000
 
 // NewRuns makes the runs of a gate.
@@ -95,14 +95,14 @@ func NewRuns(gate *Gate, config RunsConfig) *Runs {
 		limits: make(map[definitionKey]knownLimits)}
 }
 
-// definition returns the parsed version of a workflow. Versions never change,
-// so what was parsed once stays true.
+// definition returns the parsed version of a workflow. Versions never change, so
+// cached definitions stay valid.
 func (r *Runs) definition(tx gatehouse.ReadTx, tenant, name string, version int) (*workflow.Definition, error) {
 	v, err := r.version(tx, definitionKey{tenant, name, version})
 	return v.Definition, err
 }
 
-// author is who wrote a version.
+// author returns the author of a version.
 func (r *Runs) author(tx gatehouse.ReadTx, key definitionKey) (string, error) {
 	r.mu.Lock()
 	v, ok := r.definitions[key]
@@ -110,11 +110,11 @@ func (r *Runs) author(tx gatehouse.ReadTx, key definitionKey) (string, error) {
 	if ok {
 		return v.author, nil
 	}
-	w, err := tx.FindWorkflow(key.tenant, key.name, key.version)
+	w, err := tx.FindWorkflow(key.name, key.version)
 	if err != nil {
 		return "", err
 	}
-	return w.CreatedBy, nil // whether or not it still parses
+	return w.CreatedBy, nil // even when it no longer parses
 }
 
 func (r *Runs) version(tx gatehouse.ReadTx, key definitionKey) (d knownVersion, err error) {
@@ -124,7 +124,7 @@ func (r *Runs) version(tx gatehouse.ReadTx, key definitionKey) (d knownVersion, 
 	if ok {
 		return d, nil
 	}
-	w, err := tx.FindWorkflow(key.tenant, key.name, key.version)
+	w, err := tx.FindWorkflow(key.name, key.version)
 	if err != nil {
 		return d, err
 	}
@@ -141,8 +141,8 @@ func (r *Runs) version(tx gatehouse.ReadTx, key definitionKey) (d knownVersion, 
 	return d, nil
 }
 
-// limitsAge is how long the limits of a workflow's newest version are kept. A
-// version that is applied in another process counts after that.
+// limitsAge is how long the limits of a workflow's newest version are cached. A
+// version that another process applies takes effect after that.
 const limitsAge = time.Second
 
 type knownLimits struct {
@@ -150,8 +150,7 @@ type knownLimits struct {
 	until  time.Time
 }
 
-// Limits returns what a workflow's newest version and its tenant may have of
-// the runtime.
+// Limits returns the limits of a workflow's newest version and of its tenant.
 func (r *Runs) Limits(ctx context.Context, tenant, name string) (of workflow.Limits, tenantLimits RunLimits, err error) {
 	key := definitionKey{tenant: tenant, name: name}
 	r.mu.Lock()
@@ -164,7 +163,7 @@ func (r *Runs) Limits(ctx context.Context, tenant, name string) (of workflow.Lim
 	if of, err = r.readLimits(ctx, tenant, name); err == nil {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if applied == r.applied { // else what was read may be older than what was applied
+		if applied == r.applied { // otherwise the limits read may be older than the applied version
 			if len(r.limits) >= maxDefinitions {
 				clear(r.limits)
 			}
@@ -174,7 +173,7 @@ func (r *Runs) Limits(ctx context.Context, tenant, name string) (of workflow.Lim
 	return of, r.config.Limits(tenant), err
 }
 
-// forgetLimits is called when a version was applied here.
+// forgetLimits empties the cache after a version was applied in this process.
 func (r *Runs) forgetLimits() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -183,8 +182,8 @@ func (r *Runs) forgetLimits() {
 }
 
 func (r *Runs) readLimits(ctx context.Context, tenant, name string) (of workflow.Limits, err error) {
-	err = r.gate.store.View(ctx, func(tx gatehouse.ReadTx) error {
-		w, err := tx.FindWorkflow(tenant, name, 0)
+	err = r.gate.store.View(ctx, tenant, func(tx gatehouse.ReadTx) error {
+		w, err := tx.FindWorkflow(name, 0)
 		if err != nil {
 			return err
 		}
@@ -197,51 +196,51 @@ func (r *Runs) readLimits(ctx context.Context, tenant, name string) (of workflow
 	return of, err
 }
 
-// moving is one transaction on a locked run. The run has the steps of its
-// workflow, and of their items the one that is moved.
+// moving is one transaction on a locked run. The run has the steps of its workflow
+// and, of their items, only the moved one.
 type moving struct {
 	runs *Runs
 	tx   gatehouse.Tx
 	run  *gatehouse.Run
-	// above are the runs that began this one, the next first, where these are
+	// above holds the run's ancestors, the direct parent first, when they are
 	// locked too.
 	above []*gatehouse.Run
 	def   *workflow.Definition
 	actor string
 	from  gatehouse.RunStatus
-	// was is what MoveRun would write, as it is stored.
+	// was holds what MoveRun writes, as it is stored.
 	was mark
-	// tools lists whose steps became ready, "" for what is built in.
+	// tools lists the tools with steps that became ready; "" for built-in steps.
 	tools map[string]bool
-	// ahead is what may be carried out as soon as it is ready, by the steps' keys;
-	// passed counts those that were.
+	// ahead holds the inline steps that may be executed once they are ready, by
+	// key; passed counts those that were.
 	ahead  map[string]*work
 	passed int
 	// outcomes and used are for the metrics.
 	outcomes []gatehouse.StepStatus
 	used     []gatehouse.ModelUsage
-	// stopped and ended tell that the run was told to stop, or ended, just now.
+	// stopped and ended tell that this transaction stopped, or ended, the run.
 	stopped, ended bool
 }
 
-// move locks a run, lets fn change the step, which may be an item, or with "" no
-// item, and then moves on what follows from that. fn may be run more than once.
-// The hints of what was committed are sent.
+// move locks a run, lets fn change the step (which may be an item; "" for no step),
+// and then makes the moves that follow. fn may run more than once. After the
+// commit, move sends the hints.
 func (r *Runs) move(ctx context.Context, tenant, id, step, actor string, fn func(*moving) error) error {
-	return r.moveWith(ctx, gatehouse.Outlook{}, tenant, id, step, actor, fn)
+	return r.moveWith(ctx, gatehouse.PrefetchPlan{}, tenant, id, step, actor, fn)
 }
 
-// moveHeld is move of what a worker brings back: as it writes nothing but run and
-// step and what these leave, the store may do several at a time.
+// moveHeld is move for the result of a leased step. It writes only the run, the
+// step and their dependents, so the store may batch several of them.
 func (r *Runs) moveHeld(ctx context.Context, step *gatehouse.Step, actor string, fn func(*moving) error) error {
-	return r.moveWith(ctx, gatehouse.Outlook{Tenant: step.Tenant, RunID: step.RunID}, step.Tenant, step.RunID, step.ID, actor, fn)
+	return r.moveWith(ctx, gatehouse.PrefetchPlan{RunID: step.RunID}, step.Tenant, step.RunID, step.ID, actor, fn)
 }
 
-func (r *Runs) moveWith(ctx context.Context, o gatehouse.Outlook, tenant, id, step, actor string, fn func(*moving) error) error {
+func (r *Runs) moveWith(ctx context.Context, o gatehouse.PrefetchPlan, tenant, id, step, actor string, fn func(*moving) error) error {
 	var last *moving
-	err := r.gate.update(ctx, nil, func(tx gatehouse.Tx) error {
+	err := r.gate.update(ctx, tenant, nil, func(tx gatehouse.Tx) error {
 		if o.RunID != "" {
-			tx.Foresee(o)
+			tx.Prefetch(o)
 		}
 		m, err := r.begin(tx, tenant, id, step, actor)
 		if err != nil {
@@ -260,7 +259,7 @@ func (r *Runs) moveWith(ctx context.Context, o gatehouse.Outlook, tenant, id, st
 }
 
 func (r *Runs) begin(tx gatehouse.Tx, tenant, id, step, actor string) (*moving, error) {
-	run, err := tx.LockRun(tenant, id, step)
+	run, err := tx.LockRun(id, step)
 	if err != nil {
 		return nil, notFound(err, "run")
 	}
@@ -271,7 +270,7 @@ func (r *Runs) begin(tx gatehouse.Tx, tenant, id, step, actor string) (*moving, 
 	return &moving{runs: r, tx: tx, run: run, def: def, actor: actor, from: run.Status, was: markOf(run), tools: make(map[string]bool)}, nil
 }
 
-// mark is what changes of a run while its state stays.
+// mark holds the fields of a run that can change while its status stays.
 type mark struct {
 	status, stop gatehouse.RunStatus
 	writes       int
@@ -322,7 +321,7 @@ func member(name, value string) gatehouse.Member {
 	return gatehouse.Member{Name: name, Value: gatehouse.StringJSON(value)}
 }
 
-// errLeaseLost says that a step is not the caller's any more.
+// errLeaseLost says that the caller no longer holds the step's lease.
 func errLeaseLost(s *gatehouse.Step) error {
 	return gatehouse.E(gatehouse.CodeLeaseLost, "the lease of this step is lost: nothing was changed").
 		With("status", s.Status).With("generation", s.Generation)
@@ -344,7 +343,7 @@ func (m *moving) held(id string, generation int) (*gatehouse.Step, error) {
 // random is a number in [0, 1).
 func random() float64 { return rand.Float64() }
 
-// gone reports whether a read came to nothing, so that there is nothing to do.
+// gone reports whether a read found nothing, so that there is nothing to do.
 func gone(err error) bool {
 	return errors.Is(err, gatehouse.ErrNotFound) || gatehouse.CodeOf(err) == gatehouse.CodeNotFound
 }

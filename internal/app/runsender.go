@@ -7,11 +7,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// takesFrom fails with sender_not_allowed when the run does not take an event of
-// this name from the principal. The workflow's from decides; where it says
-// nothing, an agent answers only the runs that it started: no agent speaks for
-// another one. The rule is applied when an event is sent, whether its step waits
-// already or not, so that no stored event needs another look.
+// takesFrom fails with sender_not_allowed when the run does not accept an event of
+// this name from the principal. The workflow's from decides. Without one, an agent
+// may send events only to the runs that it started: no agent speaks for another.
+// The rule is applied when an event is sent, whether or not its step is waiting, so
+// that stored events need no second check.
 func (m *moving) takesFrom(p *gatehouse.Principal, event string) error {
 	from := m.def.Senders(event)
 	starter, err := m.startedBy(p)
@@ -35,9 +35,9 @@ func (m *moving) takesFrom(p *gatehouse.Principal, event string) error {
 	return gatehouse.E(gatehouse.CodeSenderNotAllowed, "the run takes the event %s from others", gatehouse.Quote(event)).With("from", names)
 }
 
-// mayAddress fails with not_found where the principal may not read the run, and
-// the workflow's from does not invite it either. Who is invited sends the event,
-// and reads nothing of the run.
+// mayAddress fails with not_found when the principal may not read the run, and the
+// workflow's from does not allow it either. A principal that from allows sends the
+// event, and reads nothing of the run.
 func (m *moving) mayAddress(c *gatehouse.Caller, event string) error {
 	err := m.runs.gate.readRun(m.tx, c, m.run)
 	if !errors.Is(err, gatehouse.ErrNotFound) {
@@ -49,8 +49,8 @@ func (m *moving) mayAddress(c *gatehouse.Caller, event string) error {
 	return notFound(err, "run")
 }
 
-// startedBy reports whether a principal started the run, one that it retries, or
-// one of these whose step began it.
+// startedBy reports whether a principal started the run, a run that it retries, or
+// one of their ancestors.
 func (m *moving) startedBy(p *gatehouse.Principal) (bool, error) {
 	if m.run.StarterID == p.ID {
 		return true, nil
@@ -58,6 +58,6 @@ func (m *moving) startedBy(p *gatehouse.Principal) (bool, error) {
 	if m.run.RetryOf == "" && m.run.ParentRun == "" {
 		return false, nil
 	}
-	line, err := m.tx.ListLineage(m.run.Tenant, m.run.ID)
+	line, err := m.tx.ListLineage(m.run.ID)
 	return slices.ContainsFunc(line, func(r *gatehouse.Run) bool { return r.StarterID == p.ID }), err
 }

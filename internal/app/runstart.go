@@ -16,24 +16,24 @@ import (
 // maxRef bounds a trigger_ref, in bytes.
 const maxRef = 512
 
-// ownRefs are what the server's own trigger_refs begin with. Who could take
-// one first would have a run of his own stand for a retry, a child run, a
-// delivery or a time of the schedule.
+// ownRefs are the prefixes of the server's own trigger_refs. A caller who could
+// take such a ref first would have its own run stand in for a retry, a child run, a
+// delivery or a scheduled time.
 var ownRefs = []string{"retry", "step", "webhook", "schedule"}
 
-// origin says what begins a run, and who.
+// origin says what starts a run, and who.
 type origin struct {
 	trigger gatehouse.TriggerType
 	ref     string
 	by      *gatehouse.Principal // nil for a webhook or the clock
-	actor   string               // the leaf's, and started_by where nobody is
+	actor   string               // of the leaf; also started_by when by is nil
 	// parent is the step that waits for a child run.
 	parent *gatehouse.Step
-	// again is the run that is retried.
+	// again is the retried run.
 	again *gatehouse.Run
 }
 
-// StartRun begins a run of the newest version.
+// StartRun starts a run of the newest version.
 func (r *Runs) StartRun(ctx context.Context, name string, n gatehouse.NewRun) (*gatehouse.Run, bool, error) {
 	c, err := proposer(ctx)
 	if err != nil {
@@ -52,15 +52,15 @@ func (r *Runs) StartRun(ctx context.Context, name string, n gatehouse.NewRun) (*
 	})
 }
 
-// start begins a run in the caller's tenant.
+// start starts a run in the caller's tenant.
 func (r *Runs) start(ctx context.Context, c *gatehouse.Caller, name string, input gatehouse.JSON, from origin) (*gatehouse.Run, bool, error) {
 	tenant := c.Principal.Tenant
 	var run *gatehouse.Run
 	replayed := false
 	var def *workflow.Definition
 	prepare := func() error {
-		return notFound(r.gate.store.View(ctx, func(tx gatehouse.ReadTx) error {
-			w, err := tx.FindWorkflow(tenant, name, 0)
+		return notFound(r.gate.store.View(ctx, tenant, func(tx gatehouse.ReadTx) error {
+			w, err := tx.FindWorkflow(name, 0)
 			if err != nil {
 				return err
 			}
@@ -71,33 +71,28 @@ func (r *Runs) start(ctx context.Context, c *gatehouse.Caller, name string, inpu
 			return nil
 		}), "workflow")
 	}
+
 	if err := prepare(); err != nil {
 		return nil, false, err
 	}
 	if err := def.CheckInput(input); err != nil {
 		return nil, false, err
 	}
-	var out *gatehouse.Run
-	err := r.gate.update(ctx, nil, func(tx gatehouse.Tx) error {
-		out, replayed = nil, false
-		if err := answered(tx, c); err != nil {
-			return err
-		}
+
+	out, err := perform(ctx, r.gate, useCase{by: c}, func(tx gatehouse.Tx) (*gatehouse.Run, error) {
+		replayed = false
 		known, err := r.known(tx, run)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if known != nil {
 			if err := r.mayRepeat(tx, c, known, from); err != nil {
-				return err
+				return nil, err
 			}
-			out, replayed = known, true
-			return remember(tx, c, out)
+			replayed = true
+			return known, nil
 		}
-		if out, err = r.insert(tx, run, def, from); err != nil {
-			return err
-		}
-		return remember(tx, c, out)
+		return r.insert(tx, run, def, from)
 	})
 	if err != nil {
 		return nil, false, err
@@ -119,9 +114,9 @@ func (r *Runs) tellStarted(run *gatehouse.Run) {
 	}
 }
 
-// mayRepeat refuses to answer a principal with a run that the principal may not
-// read. Webhooks and the clock have refs that nobody else can take, so what they
-// repeat is their own.
+// mayRepeat refuses to answer a principal with an existing run that the principal
+// may not read. Nobody else can take the refs of webhooks and the schedule, so the
+// runs that they repeat are their own.
 func (r *Runs) mayRepeat(tx gatehouse.ReadTx, c *gatehouse.Caller, known *gatehouse.Run, from origin) error {
 	if from.by == nil {
 		return nil
@@ -133,12 +128,12 @@ func (r *Runs) mayRepeat(tx gatehouse.ReadTx, c *gatehouse.Caller, known *gateho
 	return err
 }
 
-// known finds the run that has this one's trigger_ref.
+// known finds the existing run with the same trigger_ref.
 func (r *Runs) known(tx gatehouse.ReadTx, run *gatehouse.Run) (*gatehouse.Run, error) {
 	if run.TriggerRef == "" {
 		return nil, nil
 	}
-	known, err := tx.FindRunByRef(run.Tenant, run.Workflow, run.TriggerRef)
+	known, err := tx.FindRunByRef(run.Workflow, run.TriggerRef)
 	if errors.Is(err, gatehouse.ErrNotFound) {
 		return nil, nil
 	}
@@ -173,8 +168,8 @@ func newStep(run *gatehouse.Run, s *workflow.Step) *gatehouse.Step {
 	}
 }
 
-// insert stores a run, and admits it at once where nothing bounds how many
-// start.
+// insert stores a run, and admits it at once when no limit bounds the starts of
+// runs.
 func (r *Runs) insert(tx gatehouse.Tx, draft *gatehouse.Run, def *workflow.Definition, from origin) (*gatehouse.Run, error) {
 	now := tx.Now()
 	run := *draft
@@ -185,12 +180,14 @@ func (r *Runs) insert(tx gatehouse.Tx, draft *gatehouse.Run, def *workflow.Defin
 		row.CreatedAt = now
 		run.Steps[i] = &row
 	}
+
 	if from.again != nil {
 		takeOver(&run, from.again, def)
 	}
 	if d := def.Limits.Deadline.D(); d > 0 {
 		run.Deadline = timePtr(now.Add(d))
 	}
+
 	if err := tx.InsertRun(&run); err != nil {
 		return nil, err
 	}
@@ -198,14 +195,16 @@ func (r *Runs) insert(tx gatehouse.Tx, draft *gatehouse.Run, def *workflow.Defin
 		if from == "" {
 			continue
 		}
-		if err := tx.Inherit(run.Tenant, run.ID, from); err != nil {
+		if err := tx.Inherit(run.ID, from); err != nil {
 			return nil, err
 		}
 	}
+
 	m := &moving{runs: r, tx: tx, run: &run, def: def, actor: from.actor, from: run.Status, tools: make(map[string]bool)}
 	if err := m.handOfSender(); err != nil {
 		return nil, err
 	}
+
 	data := []gatehouse.Member{
 		member("workflow", run.Workflow), {Name: "version", Value: encode(run.Version)}, member("trigger", string(run.Trigger)),
 		member("input", string(gatehouse.NewDigest(run.Input))),
@@ -218,6 +217,7 @@ func (r *Runs) insert(tx gatehouse.Tx, draft *gatehouse.Run, def *workflow.Defin
 	if err := m.leaf("run.queued", nil, "", string(gatehouse.RunQueued), data...); err != nil {
 		return nil, err
 	}
+
 	failpoint.Here("run/inserted")
 	if def.Limits.MaxRunsPerMin == 0 && r.config.Limits(run.Tenant).MaxRunsPerMin == 0 {
 		if err := m.admit(); err != nil {
@@ -227,7 +227,7 @@ func (r *Runs) insert(tx gatehouse.Tx, draft *gatehouse.Run, def *workflow.Defin
 	return &run, nil
 }
 
-// takeOver gives a run what succeeded in the one that it retries.
+// takeOver copies the succeeded steps of the retried run.
 func takeOver(run, again *gatehouse.Run, def *workflow.Definition) {
 	for _, old := range again.Steps {
 		id, n := old.Iteration()
@@ -247,7 +247,7 @@ func takeOver(run, again *gatehouse.Run, def *workflow.Definition) {
 	}
 }
 
-// admit begins a queued run: the steps that need nothing are ready.
+// admit starts a queued run: the steps without needs become ready.
 func (m *moving) admit() error {
 	if err := m.moveRun(gatehouse.RunRunning); err != nil {
 		return err
@@ -258,19 +258,19 @@ func (m *moving) admit() error {
 // minute is the window of max_runs_per_min.
 const minute = time.Minute
 
-// Admit begins queued runs as far as their workflows' and tenants' limits let
-// them, and reports how many.
+// Admit starts queued runs as far as the limits of their workflows and tenants
+// allow, and returns how many.
 func (r *Runs) Admit(ctx context.Context) (int, error) {
 	admitted := 0
 	started := map[string]int{} // by tenant, in this round
-	// Page by page, all lanes that there are: those at their limits stay, and
-	// would hide the ones behind them.
+	// Read all lanes, page by page: lanes at their limits stay queued, and would
+	// hide those behind them.
 	const lanes, each = 500, 50
 	var failed error
 	for last := (gatehouse.QueuedLane{}); ; {
 		var queued []gatehouse.QueuedLane
-		err := r.gate.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
-			queued, err = tx.QueuedLanes(last, lanes, each, tx.Now().Add(-minute))
+		err := r.gate.store.ViewQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
+			queued, err = q.QueuedLanes(last, lanes, each, q.Now().Add(-minute))
 			return err
 		})
 		if err != nil {
@@ -285,8 +285,8 @@ func (r *Runs) Admit(ctx context.Context) (int, error) {
 	}
 }
 
-// admitLanes begins queued runs of some workflows. started counts, by tenant,
-// what was begun since the lanes were first looked at.
+// admitLanes starts queued runs of some workflows. started counts, by tenant, the
+// runs that this round has started.
 func (r *Runs) admitLanes(ctx context.Context, queued []gatehouse.QueuedLane, started map[string]int) (admitted int, err error) {
 	for _, q := range queued {
 		n, e := r.mayStart(ctx, q, started[q.Tenant])
@@ -296,14 +296,14 @@ func (r *Runs) admitLanes(ctx context.Context, queued []gatehouse.QueuedLane, st
 			started[q.Tenant] += done
 			admitted += done
 		}
-		if e != nil { // the others are admitted all the same
+		if e != nil { // the other lanes are admitted all the same
 			err = errors.Join(err, fmt.Errorf("the runs of %s in %s: %w", q.Workflow, q.Tenant, e))
 		}
 	}
 	return admitted, err
 }
 
-// mayStart is how many of a workflow's queued runs may begin now.
+// mayStart returns how many of a workflow's queued runs may start now.
 func (r *Runs) mayStart(ctx context.Context, q gatehouse.QueuedLane, more int) (int, error) {
 	own, tenant, err := r.Limits(ctx, q.Tenant, q.Workflow)
 	if err != nil {
@@ -321,8 +321,8 @@ func (r *Runs) mayStart(ctx context.Context, q gatehouse.QueuedLane, more int) (
 
 func (r *Runs) admit(ctx context.Context, q gatehouse.QueuedLane, n int) (int, error) {
 	var runs []*gatehouse.Run
-	err := r.gate.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
-		runs, err = tx.OldestQueued(q.Tenant, q.Workflow, n)
+	err := r.gate.store.View(ctx, q.Tenant, func(tx gatehouse.ReadTx) (err error) {
+		runs, err = tx.OldestQueued(q.Workflow, n)
 		return err
 	})
 	done := 0
@@ -336,20 +336,20 @@ func (r *Runs) admit(ctx context.Context, q gatehouse.QueuedLane, n int) (int, e
 	return done, err
 }
 
-// admitOne begins a queued run if the limits still bear it: they are counted
-// again while nobody else admits a run of the tenant.
+// admitOne starts a queued run if the limits still allow it. It counts again under
+// the lock on the tenant's admission.
 func (r *Runs) admitOne(ctx context.Context, run *gatehouse.Run) (admitted bool, err error) {
 	own, tenant, err := r.Limits(ctx, run.Tenant, run.Workflow)
 	if err != nil {
 		return false, err
 	}
 	var last *moving
-	err = r.gate.update(ctx, nil, func(tx gatehouse.Tx) error {
+	err = r.gate.update(ctx, run.Tenant, nil, func(tx gatehouse.Tx) error {
 		admitted, last = false, nil
-		if err := tx.LockAdmission(run.Tenant); err != nil {
+		if err := tx.LockAdmission(); err != nil {
 			return err
 		}
-		ofWorkflow, ofTenant, err := tx.StartedRuns(run.Tenant, run.Workflow, tx.Now().Add(-minute))
+		ofWorkflow, ofTenant, err := tx.StartedRuns(run.Workflow, tx.Now().Add(-minute))
 		if err != nil {
 			return err
 		}
@@ -374,21 +374,22 @@ func (r *Runs) admitOne(ctx context.Context, run *gatehouse.Run) (admitted bool,
 
 func full(most, n int) bool { return most > 0 && n >= most }
 
-// FireSchedules begins the runs that the clock is due to begin, and reports how
-// many. Each time of a schedule begins one run, however many servers look.
+// FireSchedules starts the runs whose scheduled time has come, and returns how many
+// schedules were due. Each time of a schedule starts one run, however many servers
+// poll.
 func (r *Runs) FireSchedules(ctx context.Context) (int, error) {
 	var due []*gatehouse.Schedule
 	var now time.Time
-	err := r.gate.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
-		now = tx.Now()
-		due, err = tx.DueSchedules(50)
+	err := r.gate.store.ViewQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
+		now = q.Now()
+		due, err = q.DueSchedules(50)
 		return err
 	})
 	if err != nil {
 		return 0, err
 	}
 	for _, s := range due {
-		// One schedule that cannot begin its run must not keep the others.
+		// A schedule that cannot start its run must not block the others.
 		if e := r.fire(ctx, s, now); e != nil {
 			err = errors.Join(err, fmt.Errorf("the schedule of %s in %s: %w", s.Workflow, s.Tenant, e))
 		}
@@ -396,23 +397,23 @@ func (r *Runs) FireSchedules(ctx context.Context) (int, error) {
 	return len(due), err
 }
 
-// fire begins one. Times that passed while no server ran are made up for by
-// one run, not by all of them.
+// fire starts the run of one schedule. Times missed while no server ran are made up
+// for by a single run.
 func (r *Runs) fire(ctx context.Context, s *gatehouse.Schedule, now time.Time) error {
 	system := &gatehouse.Caller{Principal: &gatehouse.Principal{Tenant: s.Tenant, ID: "system", Name: "schedule"}}
 	at := s.NextAt.UTC().Format(time.RFC3339)
 	input := object(map[string]any{"scheduled_at": at})
 	_, _, err := r.start(ctx, system, s.Workflow, input, origin{trigger: gatehouse.TriggerSchedule, ref: "schedule:" + at, actor: "schedule"})
 	if gatehouse.CodeOf(err) == gatehouse.CodeInvalid {
-		// The workflow wants another input: no time of the clock has it.
+		// The workflow requires another input, which no scheduled run can have.
 		r.log.Error("scheduled run not begun", "tenant", s.Tenant, "workflow", s.Workflow, "error", err)
 		err = nil
 	}
 	if err != nil {
 		return err
 	}
-	err = r.gate.store.Update(ctx, func(tx gatehouse.Tx) error {
-		w, err := tx.FindWorkflow(s.Tenant, s.Workflow, 0)
+	err = r.gate.store.Update(ctx, s.Tenant, func(tx gatehouse.Tx) error {
+		w, err := tx.FindWorkflow(s.Workflow, 0)
 		if err != nil {
 			return err
 		}
@@ -427,7 +428,7 @@ func (r *Runs) fire(ctx context.Context, s *gatehouse.Schedule, now time.Time) e
 		return tx.PutSchedule(next, s.NextAt)
 	})
 	if errors.Is(err, gatehouse.ErrConflict) {
-		return nil // another server did
+		return nil // another server fired it
 	}
 	return err
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
-// stopRun keeps a run from taking up anything new; it ends when what is under
-// way has settled. Of one that stops already, or has ended, it changes nothing.
+// stopRun keeps a run from starting anything new; the run ends when the work under
+// way has settled. It does not change a run that is stopping or has ended.
 func (r *Runs) stopRun(ctx context.Context, tenant, id, actor string, as gatehouse.RunStatus, why *gatehouse.Failure) error {
 	return r.move(ctx, tenant, id, "", actor, func(m *moving) error { return m.stopNow(as, why) })
 }
@@ -23,7 +23,7 @@ func (m *moving) stopNow(as gatehouse.RunStatus, why *gatehouse.Failure) error {
 	return m.leaf("run.stopping", nil, string(m.run.Status), string(as), member("code", why.Code), member("detail", why.Detail))
 }
 
-// CancelRun stops a run for an operator, or for who started it.
+// CancelRun stops a run for an operator or for the run's starter.
 func (r *Runs) CancelRun(ctx context.Context, id, reason string) (*gatehouse.Run, error) {
 	c, err := gatehouse.CallerFrom(ctx)
 	if err != nil {
@@ -38,43 +38,40 @@ func (r *Runs) CancelRun(ctx context.Context, id, reason string) (*gatehouse.Run
 			return nil, err
 		}
 	}
+
 	var v gatehouse.Violations
 	v.CheckText("/reason", reason, gatehouse.MaxNotesBytes)
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
+
 	detail := "canceled by " + c.Principal.Name
 	if reason != "" {
 		detail += ": " + reason
 	}
+
 	var last *moving
-	var out *gatehouse.Run
-	err = r.gate.update(ctx, nil, func(tx gatehouse.Tx) error {
-		last, out = nil, nil
-		if err := answered(tx, c); err != nil {
-			return err
-		}
+	out, err := perform(ctx, r.gate, useCase{by: c}, func(tx gatehouse.Tx) (*gatehouse.Run, error) {
+		last = nil
 		m, err := r.begin(tx, run.Tenant, run.ID, "", c.Principal.ID)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		last = m
 		switch {
 		case m.run.Status == gatehouse.RunCanceled, m.run.Stop == gatehouse.RunCanceled:
 		case m.run.Status.Final(), m.run.Stop != "":
-			return gatehouse.E(gatehouse.CodeTooLate, "the run is %s", m.run.Status).With("current_status", m.run.Status)
+			return nil, gatehouse.E(gatehouse.CodeTooLate, "the run is %s", m.run.Status).
+				With("current_status", m.run.Status)
 		default:
 			if err := m.stopNow(gatehouse.RunCanceled, &gatehouse.Failure{Code: "canceled", Detail: detail}); err != nil {
-				return err
+				return nil, err
 			}
 			if err := m.advance(); err != nil {
-				return err
+				return nil, err
 			}
 		}
-		if out, err = tx.FindRun(run.Tenant, run.ID); err != nil {
-			return err
-		}
-		return remember(tx, c, out)
+		return tx.FindRun(run.ID)
 	})
 	if err != nil {
 		return nil, err
@@ -83,8 +80,8 @@ func (r *Runs) CancelRun(ctx context.Context, id, reason string) (*gatehouse.Run
 	return out, nil
 }
 
-// RetryRun begins a run again that failed or was canceled, in the version that
-// it had. What succeeded in it is taken over.
+// RetryRun starts a run that failed or was canceled again, in the same version. Its
+// succeeded steps are copied.
 func (r *Runs) RetryRun(ctx context.Context, id string) (*gatehouse.Run, error) {
 	c, err := gatehouse.CallerFrom(ctx)
 	if err != nil {
@@ -102,31 +99,21 @@ func (r *Runs) RetryRun(ctx context.Context, id string) (*gatehouse.Run, error) 
 			With("current_status", old.Status)
 	}
 	from := origin{trigger: gatehouse.TriggerRetry, ref: "retry:" + old.ID, by: c.Principal, actor: c.Principal.ID, again: old}
-	var out *gatehouse.Run
-	err = r.gate.update(ctx, nil, func(tx gatehouse.Tx) error {
-		out = nil
-		if err := answered(tx, c); err != nil {
-			return err
-		}
-		w, err := tx.FindWorkflow(old.Tenant, old.Workflow, old.Version)
+	out, err := perform(ctx, r.gate, useCase{by: c}, func(tx gatehouse.Tx) (*gatehouse.Run, error) {
+		w, err := tx.FindWorkflow(old.Workflow, old.Version)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		def, err := r.definition(tx, old.Tenant, old.Workflow, old.Version)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		draft := newRun(w, def, old.Input, from)
 		known, err := r.known(tx, draft)
-		if err != nil {
-			return err
+		if err != nil || known != nil {
+			return known, err
 		}
-		if out = known; out == nil {
-			if out, err = r.insert(tx, draft, def, from); err != nil {
-				return err
-			}
-		}
-		return remember(tx, c, out)
+		return r.insert(tx, draft, def, from)
 	})
 	if err != nil {
 		return nil, err
@@ -135,16 +122,16 @@ func (r *Runs) RetryRun(ctx context.Context, id string) (*gatehouse.Run, error) 
 	return out, nil
 }
 
-// maxEventName bounds the name of an event, in bytes, maxSignals how many a run
-// takes, and maxSignalBytes what all of them say: each event reads the others.
+// maxEventName bounds the name of an event, in bytes; maxSignals the events of a
+// run, and maxSignalBytes their total data, since each new event reads the others.
 const (
 	maxEventName   = 128
 	maxSignals     = 1000
 	maxSignalBytes = 1 << 20
 )
 
-// SignalRun sends an event to a run: the step that waits for it goes on, or
-// the next one that will.
+// SignalRun sends an event to a run. The step that waits for it continues;
+// otherwise the event is kept for the next step that waits for it.
 func (r *Runs) SignalRun(ctx context.Context, id, name string, data gatehouse.JSON) (*gatehouse.Signal, error) {
 	c, err := gatehouse.CallerFrom(ctx)
 	if err != nil {
@@ -164,28 +151,21 @@ func (r *Runs) SignalRun(ctx context.Context, id, name string, data gatehouse.JS
 	if err := v.Err(); err != nil {
 		return nil, r.refusal(ctx, id, err)
 	}
-	var out *gatehouse.Signal
 	var last *moving
-	err = r.gate.update(ctx, nil, func(tx gatehouse.Tx) error {
-		out = nil
-		if err := answered(tx, c); err != nil {
-			return err
-		}
+	out, err := perform(ctx, r.gate, useCase{by: c}, func(tx gatehouse.Tx) (*gatehouse.Signal, error) {
 		m, err := r.begin(tx, c.Principal.Tenant, id, "", c.Principal.ID)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		last = m
 		if err := m.mayAddress(c, name); err != nil {
-			return err
+			return nil, err
 		}
 		if m.run.Status.Final() {
-			return gatehouse.E(gatehouse.CodeTooLate, "the run is %s", m.run.Status).With("current_status", m.run.Status)
+			return nil, gatehouse.E(gatehouse.CodeTooLate, "the run is %s", m.run.Status).
+				With("current_status", m.run.Status)
 		}
-		if out, err = m.signal(c, name, data); err != nil {
-			return err
-		}
-		return remember(tx, c, out)
+		return m.signal(c, name, data)
 	})
 	if err == nil {
 		r.tell(last)
@@ -198,7 +178,7 @@ func (m *moving) signal(c *gatehouse.Caller, name string, data gatehouse.JSON) (
 	if err := m.takesFrom(c.Principal, name); err != nil {
 		return nil, err
 	}
-	known, err := m.tx.ListSignals(m.run.Tenant, m.run.ID)
+	known, err := m.tx.ListSignals(m.run.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -212,6 +192,7 @@ func (m *moving) signal(c *gatehouse.Caller, name string, data gatehouse.JSON) (
 	if size > maxSignalBytes {
 		return nil, gatehouse.E(gatehouse.CodeTooLate, "the events of a run have at most %d bytes", maxSignalBytes)
 	}
+
 	s := &gatehouse.Signal{
 		Tenant: m.run.Tenant, RunID: m.run.ID, ID: NewID("sig"), Name: name, Data: orNull(data), By: c.Principal.Name, At: m.tx.Now(),
 	}
@@ -224,12 +205,13 @@ func (m *moving) signal(c *gatehouse.Caller, name string, data gatehouse.JSON) (
 	if err := m.leaf("run.signal", nil, string(m.run.Status), string(m.run.Status), member("name", name), member("signal", s.ID)); err != nil {
 		return nil, err
 	}
+
 	step, err := m.listener(name)
 	if err != nil {
 		return nil, err
 	}
 	if step != nil {
-		taken, err := m.tx.TakeSignal(m.run.Tenant, m.run.ID, name)
+		taken, err := m.tx.TakeSignal(m.run.ID, name)
 		if err != nil {
 			return nil, err
 		}
@@ -240,8 +222,8 @@ func (m *moving) signal(c *gatehouse.Caller, name string, data gatehouse.JSON) (
 	return s, m.advance()
 }
 
-// listener is the first step that waits for an event; nil for none. Items that
-// wait are read where a for_each has such.
+// listener returns the first step that waits for the event; nil for none. It reads
+// the waiting items of for_each steps.
 func (m *moving) listener(event string) (*gatehouse.Step, error) {
 	waits := func(s *gatehouse.Step) bool { return s.Status == gatehouse.StepWaiting && s.Event == event }
 	for _, s := range m.run.Steps {
@@ -251,7 +233,7 @@ func (m *moving) listener(event string) (*gatehouse.Step, error) {
 		if !m.hasItems(s) || m.spec(s).Kind != workflow.KindWait {
 			continue
 		}
-		items, err := m.tx.ListItems(s.Tenant, s.ID, true)
+		items, err := m.tx.ListItems(s.ID, true)
 		if err != nil {
 			return nil, err
 		}
@@ -267,7 +249,7 @@ func (m *moving) listener(event string) (*gatehouse.Step, error) {
 // head returns a run of the caller's tenant without its steps.
 func (r *Runs) head(ctx context.Context, id string) (run *gatehouse.Run, err error) {
 	err = r.gate.view(ctx, "run", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
-		if run, err = tx.FindRunHead(c.Principal.Tenant, id); err != nil {
+		if run, err = tx.FindRunHead(id); err != nil {
 			return err
 		}
 		return r.gate.readRun(tx, c, run)
@@ -275,7 +257,7 @@ func (r *Runs) head(ctx context.Context, id string) (run *gatehouse.Run, err err
 	return run, err
 }
 
-// refusal is not_found where the caller may not read the run, else err.
+// refusal returns not_found when the caller may not read the run, else err.
 func (r *Runs) refusal(ctx context.Context, id string, err error) error {
 	if _, gone := r.head(ctx, id); gone != nil {
 		return gone
@@ -286,7 +268,7 @@ func (r *Runs) refusal(ctx context.Context, id string, err error) error {
 // FindRun returns a run of the caller's tenant with its steps.
 func (r *Runs) FindRun(ctx context.Context, id string) (run *gatehouse.Run, err error) {
 	err = r.gate.view(ctx, "run", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
-		if run, err = tx.FindRun(c.Principal.Tenant, id); err != nil {
+		if run, err = tx.FindRun(id); err != nil {
 			return err
 		}
 		return r.gate.readRun(tx, c, run)
@@ -301,22 +283,22 @@ func (r *Runs) FindRun(ctx context.Context, id string) (run *gatehouse.Run, err 
 func (r *Runs) ListRuns(ctx context.Context, f gatehouse.RunFilter) (page gatehouse.Page[*gatehouse.Run], err error) {
 	err = r.gate.view(ctx, "run", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
 		f.ReadBy = r.gate.readsAs(c.Principal)
-		page, err = tx.ListRuns(c.Principal.Tenant, f)
+		page, err = tx.ListRuns(f)
 		return err
 	})
 	return page, err
 }
 
-// WaitRun returns when the run has ended or its state has changed, or with the
-// run as it is when the time is over.
+// WaitRun returns when the run has ended or its state has changed, or, when the
+// time is over, with the run as it is.
 func (r *Runs) WaitRun(ctx context.Context, id string, wait time.Duration) (*gatehouse.Run, error) {
 	return r.WatchRun(ctx, id, "", wait)
 }
 
-// maxPosition bounds what a caller gives as a position, in bytes.
+// maxPosition bounds a caller's position, in bytes.
 const maxPosition = 64
 
-// WatchRun is WaitRun from a position on.
+// WatchRun is WaitRun starting from a position.
 func (r *Runs) WatchRun(ctx context.Context, id, since string, wait time.Duration) (*gatehouse.Run, error) {
 	var v gatehouse.Violations
 	v.CheckText("/since", since, maxPosition)
@@ -334,7 +316,8 @@ func (r *Runs) WatchRun(ctx context.Context, id, since string, wait time.Duratio
 	poll := time.NewTicker(pollInterval)
 	defer poll.Stop()
 	for {
-		// What moved before the subscription was hinted at to nobody here.
+		// A change before the subscription sent no hint to this caller, so read
+		// first.
 		now, err := r.FindRun(ctx, id)
 		if ctx.Err() != nil {
 			return first, nil

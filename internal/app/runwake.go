@@ -11,32 +11,32 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
-// wakeBatch bounds what one round of Wake looks at.
+// wakeBatch bounds each kind of work in one round of Wake.
 const wakeBatch = 100
 
-// maxTold bounds the failures of one round that are told of one by one.
+// maxTold bounds the failures of one round that are reported one by one.
 const maxTold = 10
 
-// Wake moves on up to some hundred steps that have something to settle, are
-// due, or have lost their worker, and the runs that are over their deadline. It
-// reports how many it looked at.
+// Wake moves on up to some hundred steps that have something to settle, are due, or
+// have lost their worker, and the runs past their deadline. It returns the number
+// of items that it tried.
 //
-// A step that cannot be moved keeps no other: it is set aside, and tried again
-// after a while that grows with each time.
+// A step that cannot be moved does not block others: it is set aside, and retried
+// with a growing backoff.
 func (r *Runs) Wake(ctx context.Context) (n int, err error) {
 	var refs []gatehouse.StepRef
 	var now time.Time
 	began := time.Now()
-	err = r.gate.store.View(ctx, func(tx gatehouse.ReadTx) error {
-		refs, now = refs[:0], tx.Now()
+	err = r.gate.store.ViewQueues(ctx, func(q gatehouse.ReadQueues) error {
+		refs, now = refs[:0], q.Now()
 		overdue := func(limit int) (late []gatehouse.StepRef, err error) {
-			runs, err := tx.OverdueRuns(limit)
+			runs, err := q.OverdueRuns(limit)
 			for _, run := range runs {
 				late = append(late, gatehouse.StepRef{Tenant: run.Tenant, RunID: run.ID})
 			}
 			return late, err
 		}
-		for _, find := range []func(int) ([]gatehouse.StepRef, error){tx.SettledSteps, tx.ExpiredSteps, tx.DueSteps, overdue} {
+		for _, find := range []func(int) ([]gatehouse.StepRef, error){q.SettledSteps, q.ExpiredSteps, q.DueSteps, overdue} {
 			more, err := find(wakeBatch + r.aside.size())
 			if err != nil {
 				return err
@@ -49,6 +49,7 @@ func (r *Runs) Wake(ctx context.Context) (n int, err error) {
 	if err != nil {
 		return 0, err
 	}
+
 	failed := 0
 	for _, ref := range refs {
 		e := r.wakeOrStop(ctx, ref)
@@ -66,17 +67,18 @@ func (r *Runs) Wake(ctx context.Context) (n int, err error) {
 			err = errors.Join(err, fmt.Errorf("the step %s of the run %s, failed %d times: %w", ref.StepID, ref.RunID, tries, e))
 		}
 	}
+
 	if failed > maxTold {
 		err = errors.Join(err, fmt.Errorf("and %d more", failed-maxTold))
 	}
 	return len(refs), err
 }
 
-// SetAside is how many steps and runs could not be woken, and are tried again
-// later.
+// SetAside returns the number of steps and runs that could not be woken and wait
+// for a retry.
 func (r *Runs) SetAside() int { return r.aside.size() }
 
-// wakeOrStop moves on one step, or a run that is over its deadline.
+// wakeOrStop moves on one step, or stops a run past its deadline.
 func (r *Runs) wakeOrStop(ctx context.Context, ref gatehouse.StepRef) error {
 	if ref.StepID != "" {
 		return r.wake(ctx, ref)
@@ -85,8 +87,8 @@ func (r *Runs) wakeOrStop(ctx context.Context, ref gatehouse.StepRef) error {
 		&gatehouse.Failure{Code: "deadline_exceeded", Detail: "the run has not ended by its deadline"})
 }
 
-// wake moves one step on, whatever it waits for. What has changed meanwhile is
-// left as it is.
+// wake moves one step on, whatever it waits for. If the step has changed meanwhile,
+// wake does nothing.
 func (r *Runs) wake(ctx context.Context, ref gatehouse.StepRef) error {
 	var cancel *gatehouse.Step
 	var timedOut bool
@@ -137,6 +139,7 @@ func (r *Runs) wake(ctx context.Context, ref gatehouse.StepRef) error {
 	if err != nil || cancel == nil {
 		return err
 	}
+
 	why := &gatehouse.Failure{Code: "parent_stopped", Detail: "the run that began this one has stopped"}
 	if timedOut {
 		why = &gatehouse.Failure{Code: codeTimeout, Detail: "the step that began this run waits no longer"}
@@ -144,17 +147,17 @@ func (r *Runs) wake(ctx context.Context, ref gatehouse.StepRef) error {
 	return r.cancelFor(ctx, cancel, why)
 }
 
-// codeTimeout is why a wait, or a child run that was waited for, ended.
+// codeTimeout is the failure code of a wait, or of an awaited child run, that took
+// too long.
 const codeTimeout = "timeout"
 
-// restOn parks a step once more on what it waits for: that had ended, and goes
-// on, as a dead letter does that was replayed.
+// restOn parks a step again on an action or run that had ended and now continues,
+// like a replayed dead letter.
 func (m *moving) restOn(s *gatehouse.Step) error { return m.tx.UpdateStep(s, s.Status, s.Generation) }
 
-// settleAction moves a step on when its action has come to its end. unknown is
-// no end.
+// settleAction moves a step on when its action has ended. unknown is not an end.
 func (m *moving) settleAction(s *gatehouse.Step) (settled bool, err error) {
-	a, err := m.tx.FindAction(s.Tenant, s.ActionID)
+	a, err := m.tx.FindAction(s.ActionID)
 	if err != nil {
 		return false, err
 	}
@@ -170,7 +173,7 @@ func (m *moving) settleAction(s *gatehouse.Step) (settled bool, err error) {
 		if a.Superseded == "" {
 			return false, nil
 		}
-		next, err := m.tx.FindAction(a.Tenant, a.Superseded)
+		next, err := m.tx.FindAction(a.Superseded)
 		if err != nil {
 			return false, err
 		}
@@ -178,7 +181,7 @@ func (m *moving) settleAction(s *gatehouse.Step) (settled bool, err error) {
 			return false, err
 		}
 		s.ActionID = a.Superseded
-		if m.run.Stop != "" { // it was revised while its cancellation was under way: so is this one canceled
+		if m.run.Stop != "" { // it was revised during its cancellation: cancel the revision too
 			s.DueAt = timePtr(m.tx.Now())
 		}
 		if err := m.tx.UpdateStep(s, s.Status, s.Generation); err != nil {
@@ -198,7 +201,7 @@ func (m *moving) settleAction(s *gatehouse.Step) (settled bool, err error) {
 	return false, nil
 }
 
-// appliedOutput is what a step with a side effect comes to.
+// appliedOutput is the output of a step with a side effect.
 func appliedOutput(a *gatehouse.Action) gatehouse.JSON {
 	members := []gatehouse.Member{
 		member("action_id", a.ID), member("status", string(a.Status)), member("decided_by", a.DecidedBy), member("digest", string(a.Digest)),
@@ -215,7 +218,7 @@ func appliedOutput(a *gatehouse.Action) gatehouse.JSON {
 	return out
 }
 
-// refusal tells why an action came to nothing.
+// refusal says why an action had no effect.
 func refusal(a *gatehouse.Action) *gatehouse.Failure {
 	f := &gatehouse.Failure{Code: string(a.Status), Detail: "the action " + a.ID + " is " + string(a.Status)}
 	switch {
@@ -235,12 +238,12 @@ func refusal(a *gatehouse.Action) *gatehouse.Failure {
 
 // settleChild moves a step on when its child run has ended.
 func (m *moving) settleChild(s *gatehouse.Step) (settled bool, err error) {
-	child, err := m.tx.FindRunHead(s.Tenant, s.ChildRun)
+	child, err := m.tx.FindRunHead(s.ChildRun)
 	if err != nil || !child.Status.Final() {
 		return false, err
 	}
 	if child.Status == gatehouse.RunSucceeded {
-		_, output, err := m.tx.FindRunBodies(s.Tenant, s.ChildRun)
+		_, output, err := m.tx.FindRunBodies(s.ChildRun)
 		if err != nil {
 			return false, err
 		}
@@ -263,7 +266,8 @@ func (m *moving) settleChild(s *gatehouse.Step) (settled bool, err error) {
 	return true, m.end(s, gatehouse.StepFailed, f, member("child_run", child.ID))
 }
 
-// waitOver ends a wait whose time has come; an event that did not is a failure.
+// waitOver closes a step whose waiting time is over; a step whose event did not
+// arrive fails.
 func (m *moving) waitOver(s *gatehouse.Step) error {
 	if s.Event != "" {
 		return m.end(s, gatehouse.StepFailed, mistake(codeTimeout, "no event %s came in time", gatehouse.Quote(s.Event)))
@@ -272,35 +276,35 @@ func (m *moving) waitOver(s *gatehouse.Step) error {
 	return m.end(s, gatehouse.StepSucceeded, nil)
 }
 
-// abandoned counts an attempt whose worker has not been heard of. It may have
-// done all or nothing: the next one goes under the same key.
+// abandoned counts an attempt whose worker fell silent. The attempt may have done
+// everything or nothing, so the next attempt uses the same key.
 func (m *moving) abandoned(s *gatehouse.Step) error {
 	return m.failed(s, s.LeaseOwner, gatehouse.StepFailure{
 		Code: "lease_expired", Detail: "the worker was not heard of in time", Retryable: true,
 	})
 }
 
-// maxLost is how many leases a step may lose that stays within its run: so one
-// that kills its server each time comes to an end. A push has as many claims.
+// maxLost bounds the leases that an inside-run step may lose, so that a step which
+// kills its server each time comes to an end. A push has the same number of claims.
 const maxLost = 10
 
-// insideRun reports whether a step stays within its run, so that nothing was done
-// under a lease that it lost, and only by that does an attempt fail that is made
-// again. A workflow cannot say how such a step is retried.
+// insideRun reports whether a step has no effect outside its run, so that a lost
+// lease left nothing behind. Only a lost lease makes such a step retry: a workflow
+// cannot set its retries.
 func insideRun(spec *workflow.Step) bool {
 	return spec.Kind == workflow.KindTransform || spec.Kind == workflow.KindWait
 }
 
 // afterLost is how long such a step waits after the given attempt, which counts
-// from 1: not at all after the first, then longer each time, by chance, so that
-// one that kills its server is not leased again and again beside the same others.
+// from 1: not at all after the first, then longer each time, with jitter, so that a
+// step which kills its server is not always leased together with the same others.
 func afterLost(attempt int, random float64) time.Duration {
 	return time.Duration(float64(attempt-1) * (0.5 + random) * float64(time.Second))
 }
 
-// cancelFor cancels what a step waits for whose run stops, or that waits no
-// longer. What can no longer be canceled settles first, and the step with it: so
-// no retry comes before what this one has sent.
+// cancelFor cancels the action or child run that a step waits for, when the step's
+// run stops or its wait times out. What can no longer be canceled settles first,
+// and the step with it, so that no retry overtakes an effect already sent.
 func (r *Runs) cancelFor(ctx context.Context, s *gatehouse.Step, why *gatehouse.Failure) error {
 	var err error
 	if s.ChildRun != "" {
@@ -321,15 +325,15 @@ func (r *Runs) cancelFor(ctx context.Context, s *gatehouse.Step, why *gatehouse.
 	})
 }
 
-// cancelAction withdraws an action that is pending or rests in its hold.
+// cancelAction withdraws an action that is pending or in its hold.
 func (r *Runs) cancelAction(ctx context.Context, s *gatehouse.Step) error {
 	var name string
-	err := r.gate.update(ctx, nil, func(tx gatehouse.Tx) error {
-		a, err := tx.LockAction(s.Tenant, s.ActionID)
+	err := r.gate.update(ctx, s.Tenant, nil, func(tx gatehouse.Tx) error {
+		a, err := tx.LockAction(s.ActionID)
 		if err != nil {
 			return err
 		}
-		p, err := tx.FindPrincipal(a.Tenant, a.ProposerID)
+		p, err := tx.FindPrincipal(a.ProposerID)
 		if err != nil {
 			return err
 		}

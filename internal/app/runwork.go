@@ -14,51 +14,51 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
-// MaxStepOutput bounds what a step may come to, in bytes of JSON.
+// MaxStepOutput bounds a step's output, in bytes of JSON.
 const MaxStepOutput = 256 << 10
 
 // Claim leases ready steps to a worker of this process.
 func (r *Runs) Claim(ctx context.Context, owner string, shares ...gatehouse.StepShare) (steps []*gatehouse.Step, err error) {
-	err = r.gate.store.Update(ctx, func(tx gatehouse.Tx) (err error) {
-		steps, err = tx.ClaimSteps(owner, r.config.Lease, shares...)
+	err = r.gate.store.UpdateQueues(ctx, func(q gatehouse.Queues) (err error) {
+		steps, err = q.ClaimSteps(owner, r.config.Lease, shares...)
 		return err
 	})
 	if err != nil {
-		return nil, err // what was taken is not
+		return nil, err // after a failed commit nothing is claimed
 	}
 	r.leased(steps)
 	return steps, nil
 }
 
-// work is a leased step with what its workflow says of it, evaluated.
+// work is a leased step with the evaluated definition of its workflow.
 type work struct {
 	step *gatehouse.Step
 	run  *gatehouse.Run
 	def  *workflow.Definition
 	spec *workflow.Step
-	// One of these says what to do: nothing, once for each item, or what the
-	// step is for, with With as its input under Key.
+	// skip, fanOut or neither says what to do: skip the step, create one step per
+	// item, or execute the step with the input with under the key.
 	skip   bool
 	items  []gatehouse.JSON
 	fanOut bool
 	with   gatehouse.JSON
 	key    string
-	// onward is how many steps may be carried out with this one, and known what
-	// was read to evaluate it.
+	// onward is how many inline steps may be executed with this one; known holds
+	// the values that were read to evaluate it.
 	onward int
 	known  known
-	// before is the action that the iteration before this one proposed, if any.
-	before string
-	mate   *mate
+	// before is the action that the previous iteration proposed, "" for none.
+	before  string
+	batched *batched
 }
 
-// mistake is why a step can never be carried out as it stands.
+// mistake is the failure of a step that can never be executed as it stands.
 func mistake(code, format string, args ...any) *gatehouse.Failure {
 	return &gatehouse.Failure{Code: code, Detail: fmt.Sprintf(format, args...)}
 }
 
-// prepare evaluates what the workflow says of a leased step. A failure is the
-// step's own; an error, the server's.
+// prepare evaluates the definition of a leased step. failure is the fault of the
+// step, err the fault of the server.
 func (r *Runs) prepare(ctx context.Context, step *gatehouse.Step) (w *work, failure *gatehouse.Failure, err error) {
 	if w, failure = r.prepareAlone(step); w != nil {
 		return w, failure, nil
@@ -66,11 +66,11 @@ func (r *Runs) prepare(ctx context.Context, step *gatehouse.Step) (w *work, fail
 	return r.prepareWith(ctx, step)
 }
 
-// prepareWith is prepare with the store's help.
+// prepareWith is prepare with reads from the store.
 func (r *Runs) prepareWith(ctx context.Context, step *gatehouse.Step) (w *work, failure *gatehouse.Failure, err error) {
-	err = r.gate.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
+	err = r.gate.store.View(ctx, step.Tenant, func(tx gatehouse.ReadTx) (err error) {
 		w = &work{step: step}
-		if w.run, err = tx.FindRunHead(step.Tenant, step.RunID); err != nil {
+		if w.run, err = tx.FindRunHead(step.RunID); err != nil {
 			return err
 		}
 		if w.def, err = r.definition(tx, step.Tenant, w.run.Workflow, w.run.Version); err != nil {
@@ -90,9 +90,9 @@ func (r *Runs) prepareWith(ctx context.Context, step *gatehouse.Step) (w *work, 
 	return w, failure, nil
 }
 
-// prepareAlone is prepare of what was leased with all that it takes: the run's
-// head, and a workflow that was parsed before, whose expressions look at nothing
-// else. w is nil for the others.
+// prepareAlone is prepare without the store: for a step that was leased together
+// with its run's head, whose workflow is in the cache, and whose expressions read
+// nothing else. For other steps w is nil.
 func (r *Runs) prepareAlone(step *gatehouse.Step) (w *work, failure *gatehouse.Failure) {
 	if step.Head == nil {
 		return nil, nil
@@ -105,7 +105,7 @@ func (r *Runs) prepareAlone(step *gatehouse.Step) (w *work, failure *gatehouse.F
 		return nil, nil
 	}
 	if _, n := step.Iteration(); n > 1 {
-		return nil, nil // it looks back on the one before
+		return nil, nil // it needs the previous iteration's output
 	}
 	b := &templateValues{run: w.run, def: w.def}
 	failure = w.look(b.scope(step))
@@ -115,7 +115,7 @@ func (r *Runs) prepareAlone(step *gatehouse.Step) (w *work, failure *gatehouse.F
 	return w, failure
 }
 
-// look evaluates what the workflow says of the step.
+// look finds the step's definition and evaluates it.
 func (w *work) look(scope *workflow.Scope) *gatehouse.Failure {
 	id, _ := w.step.Iteration()
 	if w.spec = w.def.Step(id); w.spec == nil {
@@ -156,11 +156,11 @@ func (w *work) evaluate(scope *workflow.Scope) *gatehouse.Failure {
 	return nil
 }
 
-// maxKey bounds an idempotency key, as a proposal's is.
+// maxKey bounds an idempotency key, in bytes, as for a proposal.
 const maxKey = 255
 
-// idempotencyKey is the workflow's own, else one that stands for the step of
-// this run and, where it has one, for its target.
+// idempotencyKey returns the workflow's own key, else a key made of the run, the
+// step and, if the step has one, its target.
 func (w *work) idempotencyKey(scope *workflow.Scope) (string, error) {
 	if w.spec.IdempotencyKey != nil {
 		key, err := w.spec.IdempotencyKey.Text(scope)
@@ -226,11 +226,11 @@ func (r *Runs) skip(ctx context.Context, w *work, worker string) error {
 	})
 }
 
-// maxRunSteps bounds the steps of a run with their items: who asks for a run gets
-// them all, and so does its evidence.
+// maxRunSteps bounds the steps of a run, including items: reading a run, and its
+// evidence, returns all of them.
 const maxRunSteps = 5000
 
-// fanOut puts the items of a step beside it, each a step of its own.
+// fanOut inserts the items of a step, each a step of its own.
 func (r *Runs) fanOut(ctx context.Context, w *work, worker string) error {
 	return r.move(ctx, w.step.Tenant, w.step.RunID, w.step.ID, worker, func(m *moving) error {
 		s, err := m.held(w.step.ID, w.step.Generation)
@@ -244,10 +244,11 @@ func (r *Runs) fanOut(ctx context.Context, w *work, worker string) error {
 			}
 			return m.end(s, gatehouse.StepSucceeded, nil)
 		}
+
 		if m.run.Stop != "" {
 			return m.canceled(s, worker)
 		}
-		known, err := m.tx.CountSteps(s.Tenant, s.RunID)
+		known, err := m.tx.CountSteps(s.RunID)
 		if err != nil {
 			return err
 		}
@@ -256,6 +257,7 @@ func (r *Runs) fanOut(ctx context.Context, w *work, worker string) error {
 				Code: "too_many_items", Detail: fmt.Sprintf("the run would have %d steps: it has at most %d, items among them", n, maxRunSteps),
 			})
 		}
+
 		now := m.tx.Now()
 		before, err := m.before(s.Key)
 		if err != nil {
@@ -271,6 +273,7 @@ func (r *Runs) fanOut(ctx context.Context, w *work, worker string) error {
 			}
 			items[i] = item
 		}
+
 		if err := m.attempt(s, worker, string(gatehouse.StepWaiting), nil); err != nil {
 			return err
 		}
@@ -283,14 +286,13 @@ func (r *Runs) fanOut(ctx context.Context, w *work, worker string) error {
 	})
 }
 
-// before returns, by their keys, the items of a step in the latest of the runs
-// that this one retries, and that these retried, in which it had any: it took
-// over those of the runs before it.
+// before returns, by key, the items of a step in the latest retried run in which
+// the step had any. That run has already copied the items of the runs before it.
 func (m *moving) before(key string) (map[string]*gatehouse.Step, error) {
 	for id := m.run.RetryOf; id != ""; {
-		first, err := m.tx.FindStepOf(m.run.Tenant, id, key+"[0]")
+		first, err := m.tx.FindStepOf(id, key+"[0]")
 		if err == nil {
-			items, err := m.tx.ListItems(m.run.Tenant, first.Parent, false)
+			items, err := m.tx.ListItems(first.Parent, false)
 			byKey := make(map[string]*gatehouse.Step, len(items))
 			for _, item := range items {
 				byKey[item.Key] = item
@@ -300,7 +302,7 @@ func (m *moving) before(key string) (map[string]*gatehouse.Step, error) {
 		if !errors.Is(err, gatehouse.ErrNotFound) {
 			return nil, err
 		}
-		old, err := m.tx.FindRunHead(m.run.Tenant, id)
+		old, err := m.tx.FindRunHead(id)
 		if err != nil {
 			return nil, err
 		}
@@ -309,13 +311,13 @@ func (m *moving) before(key string) (map[string]*gatehouse.Step, error) {
 	return nil, nil
 }
 
-// fail records that an attempt failed, and puts the step back for another one
-// where that may help and there is one left.
+// fail records a failed attempt, and schedules another one if it can help and one
+// is left.
 func (r *Runs) fail(ctx context.Context, step *gatehouse.Step, worker string, f gatehouse.StepFailure) error {
 	return r.failUsing(ctx, step, worker, f, nil)
 }
 
-// failUsing is fail of an attempt that cost something all the same.
+// failUsing is fail for an attempt that has costs nevertheless.
 func (r *Runs) failUsing(ctx context.Context, step *gatehouse.Step, worker string, f gatehouse.StepFailure, used []gatehouse.ModelUsage) error {
 	f = r.redactFailure(f)
 	return r.moveHeld(ctx, step, worker, func(m *moving) error {
@@ -358,9 +360,9 @@ func (m *moving) failed(s *gatehouse.Step, worker string, f gatehouse.StepFailur
 	return m.ready(s)
 }
 
-// nextAttempt is when the step may be tried again; ok is false when it may not:
-// for what cannot be mended, when no attempt is left, and past the deadline. A wait
-// that would last beyond the deadline is shortened.
+// nextAttempt returns when the step may be retried. ok is false when it may not:
+// for permanent errors, when no attempt is left, and past the deadline. A wait that
+// would end after the deadline is shortened.
 func (m *moving) nextAttempt(s *gatehouse.Step, f gatehouse.StepFailure) (at time.Time, ok bool) {
 	spec := m.spec(s)
 	if !f.Retryable || spec == nil {
@@ -377,7 +379,7 @@ func (m *moving) nextAttempt(s *gatehouse.Step, f gatehouse.StepFailure) (at tim
 	return m.tx.Now().Add(wait), ok
 }
 
-// spec is what the workflow says of a step, or of the step whose item it is.
+// spec returns the definition of a step, or of the step that an item belongs to.
 func (m *moving) spec(s *gatehouse.Step) *workflow.Step {
 	if s.Parent != "" {
 		if s = m.run.StepByID(s.Parent); s == nil {
@@ -388,8 +390,8 @@ func (m *moving) spec(s *gatehouse.Step) *workflow.Step {
 	return m.def.Step(id)
 }
 
-// canceled ends a held step that has begun nothing, since its run was told to
-// stop.
+// canceled closes a held step that has started nothing, because its run is
+// stopping.
 func (m *moving) canceled(s *gatehouse.Step, worker string) error {
 	if err := m.attempt(s, worker, string(gatehouse.StepCanceled), nil); err != nil {
 		return err
@@ -397,8 +399,8 @@ func (m *moving) canceled(s *gatehouse.Step, worker string) error {
 	return m.end(s, gatehouse.StepCanceled, nil)
 }
 
-// attempt records what came of one lease, of each that ends: but for a step that
-// is put back untouched.
+// attempt records the outcome of a lease that ends. A step that is put back
+// untouched leaves no attempt.
 func (m *moving) attempt(s *gatehouse.Step, worker, outcome string, f *gatehouse.Failure) error {
 	a := &gatehouse.StepAttempt{
 		Tenant: s.Tenant, RunID: s.RunID, StepID: s.ID, Attempt: s.Attempts, Generation: s.Generation, Worker: worker,
@@ -411,8 +413,8 @@ func (m *moving) attempt(s *gatehouse.Step, worker, outcome string, f *gatehouse
 	return m.tx.InsertAttempt(a)
 }
 
-// began is when the step's present attempt could begin: when it was first
-// leased, and for another attempt when that was due.
+// began returns the earliest time at which the step's present attempt can have
+// started: the first lease, or, for a retry, the time when it was due.
 func began(s *gatehouse.Step, otherwise time.Time) time.Time {
 	at := otherwise
 	if s.StartedAt != nil {
@@ -424,15 +426,15 @@ func began(s *gatehouse.Step, otherwise time.Time) time.Time {
 	return at
 }
 
-// spend stores what models cost, in the place of what was claimed for the call.
+// spend stores the cost of models, and releases the claim of the call.
 func (m *moving) spend(s *gatehouse.Step, usage []gatehouse.ModelUsage) error {
 	if spec := m.spec(s); spec != nil && spec.Kind == workflow.KindModel {
-		if err := m.tx.ReleaseBudget(s.Tenant, s.ID, s.Generation); err != nil {
+		if err := m.tx.ReleaseBudget(s.ID, s.Generation); err != nil {
 			return err
 		}
 	}
 	for _, u := range usage {
-		if u.Cost == "" { // nobody said what it costs
+		if u.Cost == "" { // the cost is unknown
 			u.Cost = "0"
 		}
 		u.Tenant, u.RunID, u.Workflow, u.StepID, u.Attempt, u.At = s.Tenant, s.RunID, m.run.Workflow, s.ID, s.Attempts, m.tx.Now()
@@ -444,7 +446,7 @@ func (m *moving) spend(s *gatehouse.Step, usage []gatehouse.ModelUsage) error {
 	return nil
 }
 
-// clip bounds a detail that comes from outside.
+// clip bounds the length of a detail that comes from outside.
 func clip(s string) string {
 	const most = 2000
 	if len(s) <= most {
@@ -457,11 +459,10 @@ func clip(s string) string {
 	return s[:cut] + "…"
 }
 
-// cached finds what another step, or an action, already came to under the
-// key: its receipt is the source of truth. done is true when the step was
-// moved on by that.
+// cached looks for an earlier result under the step's key: of another step, whose
+// receipt is the source of truth. done is true when the step was moved on by it.
 func (m *moving) cached(s *gatehouse.Step, w *work) (done bool, err error) {
-	other, err := m.tx.FindStepByKey(s.Tenant, w.key)
+	other, err := m.tx.FindStepByKey(w.key)
 	switch {
 	case errors.Is(err, gatehouse.ErrNotFound):
 		return false, nil
@@ -474,7 +475,7 @@ func (m *moving) cached(s *gatehouse.Step, w *work) (done bool, err error) {
 			Code: string(gatehouse.CodeDuplicateKey), Detail: "the step " + other.ID + " has this idempotency key, and is for something else",
 		})
 	case other.Status == gatehouse.StepSucceeded:
-		from, err := m.tx.FindRunHead(other.Tenant, other.RunID)
+		from, err := m.tx.FindRunHead(other.RunID)
 		if err != nil {
 			return false, err
 		}
@@ -487,8 +488,8 @@ func (m *moving) cached(s *gatehouse.Step, w *work) (done bool, err error) {
 		}
 		return true, m.end(s, gatehouse.StepSucceeded, nil, member("cached_from", other.ID))
 	}
-	// Another step is at it: what it comes to is this one's answer too. That is
-	// no attempt.
+	// The other step is unfinished; its result will be this step's result too.
+	// Waiting for it counts as no attempt.
 	s.Attempts--
 	next := m.tx.Now().Add(keyWait)
 	s.Failure = mistake("key_in_use", "the step %s is at work under the same idempotency key", other.ID)
@@ -496,8 +497,8 @@ func (m *moving) cached(s *gatehouse.Step, w *work) (done bool, err error) {
 	return true, m.park(s, gatehouse.StepRetrying, member("code", s.Failure.Code), member("other", other.ID))
 }
 
-// sameAs reports whether another step of the same key is for the same: what it
-// came to can then stand for what this one is to come to.
+// sameAs reports whether another step with the same key is for the same effect, so
+// that its result can be this step's result.
 func (w *work) sameAs(other *gatehouse.Step) bool {
 	if other.Uses != w.spec.Uses {
 		return false
@@ -515,5 +516,5 @@ func (w *work) sameAs(other *gatehouse.Step) bool {
 	return true
 }
 
-// keyWait is how long a step waits for another one of the same key.
+// keyWait is how long a step waits for another step with the same key.
 const keyWait = 5 * time.Second

@@ -12,7 +12,7 @@ import (
 // maxTools bounds the tools, or connectors, of one request for work.
 const maxTools = 50
 
-// worker is the caller of a worker's request.
+// worker returns the caller, who must have the role worker.
 func worker(ctx context.Context) (*gatehouse.Caller, error) {
 	c, err := gatehouse.CallerFrom(ctx)
 	if err != nil {
@@ -21,7 +21,8 @@ func worker(ctx context.Context) (*gatehouse.Caller, error) {
 	return c, require(c, gatehouse.RoleWorker)
 }
 
-// checkLease reads the bounds that requests for work have in common.
+// checkLease validates the bounds that all requests for work share, and sets
+// defaults.
 func checkLease(v *gatehouse.Violations, most *int, wait *gatehouse.Duration, lease *gatehouse.Span) {
 	if *most == 0 {
 		*most = 1
@@ -57,7 +58,8 @@ func checkNames(v *gatehouse.Violations, pointer string, names []string) {
 	}
 }
 
-// LeaseSteps leases ready steps to a worker outside, and waits for some.
+// LeaseSteps leases ready steps to an outside worker. When none is ready, it waits
+// for some.
 func (r *Runs) LeaseSteps(ctx context.Context, q gatehouse.LeaseRequest) ([]gatehouse.LeasedStep, error) {
 	c, err := worker(ctx)
 	if err != nil {
@@ -86,8 +88,8 @@ func (r *Runs) LeaseSteps(ctx context.Context, q gatehouse.LeaseRequest) ([]gate
 	return orEmpty(steps), err
 }
 
-// ownerOf is how a lease names its holder: by the principal, whose right it is,
-// and the worker's own name.
+// ownerOf names the holder of a lease: by the principal, who has the right, and the
+// worker's own name.
 func ownerOf(c *gatehouse.Caller, name string) string {
 	if name == "" || name == c.Principal.Name {
 		return c.Principal.ID
@@ -95,8 +97,8 @@ func ownerOf(c *gatehouse.Caller, name string) string {
 	return c.Principal.ID + "/" + name
 }
 
-// await calls try until it finds something, the time is over, or the caller
-// has gone; hints on the topics make it look earlier than the poll.
+// await calls try until it finds something, the time is over, or the client
+// disconnects. Hints on the topics wake it before the next poll.
 func (r *Runs) await(ctx context.Context, wait time.Duration, topics []string, try func() (any, error)) (any, error) {
 	hint, cancel := r.gate.hints.Subscribe(topics...)
 	defer cancel()
@@ -120,8 +122,8 @@ func (r *Runs) await(ctx context.Context, wait time.Duration, topics []string, t
 	}
 }
 
-// leaseOutside claims steps and evaluates them. What cannot be evaluated, or
-// need not be done, is settled here and not handed out.
+// leaseOutside claims steps and evaluates them. Steps that fail to evaluate, or
+// that need no work, are settled here and not handed out.
 func (r *Runs) leaseOutside(ctx context.Context, tenant, owner string, q *gatehouse.LeaseRequest) ([]gatehouse.LeasedStep, error) {
 	var out []gatehouse.LeasedStep
 	for _, tool := range q.Tools {
@@ -137,10 +139,10 @@ func (r *Runs) leaseOutside(ctx context.Context, tenant, owner string, q *gateho
 			leased, err := r.handOut(ctx, s, owner)
 			if ctx.Err() != nil {
 				r.release(ctx, steps[i:], owner)
-				return out, nil //nolint:nilerr // the caller has gone
+				return out, nil //nolint:nilerr // the client has disconnected
 			}
 			if err != nil {
-				// It stays leased, and comes back when the lease is over.
+				// The step stays leased, and returns when the lease expires.
 				r.log.ErrorContext(ctx, "a leased step was not handed out", "step", s.ID, "error", err)
 				continue
 			}
@@ -152,13 +154,13 @@ func (r *Runs) leaseOutside(ctx context.Context, tenant, owner string, q *gateho
 	return out, nil
 }
 
-// claimFor claims up to n ready steps of a tool in a tenant, from all its
-// workflows in turn.
+// claimFor claims up to n ready steps of a tool in a tenant, round-robin over its
+// workflows.
 func (r *Runs) claimFor(ctx context.Context, tenant, tool, owner string, n int, lease time.Duration) (steps []*gatehouse.Step, err error) {
 	const lanes = 100
 	var due []gatehouse.DueLane
-	err = r.gate.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
-		due, err = tx.DueLanes(tenant, tool, r.turn(tenant, tool), lanes, n)
+	err = r.gate.store.ViewQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
+		due, err = q.DueLanes(tenant, tool, r.turn(tenant, tool), lanes, n)
 		return err
 	})
 	if err != nil || len(due) == 0 {
@@ -169,22 +171,22 @@ func (r *Runs) claimFor(ctx context.Context, tenant, tool, owner string, n int, 
 	if err != nil || len(shares) == 0 {
 		return nil, err
 	}
-	err = r.gate.store.Update(ctx, func(tx gatehouse.Tx) (err error) {
-		steps, err = tx.ClaimSteps(owner, lease, shares...)
+	err = r.gate.store.UpdateQueues(ctx, func(q gatehouse.Queues) (err error) {
+		steps, err = q.ClaimSteps(owner, lease, shares...)
 		return err
 	})
 	if err != nil {
-		return nil, err // what was taken is not
+		return nil, err // after a failed commit nothing is claimed
 	}
 	r.leased(steps)
 	return steps, nil
 }
 
-// maxTurns bounds the tools of which it is known whose turn is next.
+// maxTurns bounds the round-robin positions that are kept.
 const maxTurns = 10_000
 
-// turn is the lane after which the next claim of a tool begins: who asks for
-// one step at a time comes to all lanes.
+// turn returns the lane after which the next claim of a tool begins, so that a
+// worker that asks for one step at a time reaches all lanes.
 func (r *Runs) turn(tenant, tool string) gatehouse.Lane {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -200,8 +202,8 @@ func (r *Runs) turned(tenant, tool string, last gatehouse.Lane) {
 	r.turns[[2]string{tenant, tool}] = last
 }
 
-// shares gives n claims to the lanes that have room, one to each in turn, and
-// tells which lane came last: where none has room, the last that was looked at.
+// shares distributes n claims over the lanes that have room, round-robin. last is
+// the lane that got the last claim, or the last lane looked at when none has room.
 func (r *Runs) shares(ctx context.Context, due []gatehouse.DueLane, n int) (out []gatehouse.StepShare, last gatehouse.Lane, err error) {
 	shares := make([]gatehouse.StepShare, 0, len(due))
 	left := make([]int, 0, len(due))
@@ -211,7 +213,7 @@ func (r *Runs) shares(ctx context.Context, due []gatehouse.DueLane, n int) (out 
 		if err != nil && ctx.Err() != nil {
 			return nil, last, err
 		}
-		if err != nil { // the steps of the others are leased all the same
+		if err != nil { // the steps of the other lanes are leased all the same
 			r.log.ErrorContext(ctx, "the limits of a workflow were not read: none of its steps is leased",
 				"tenant", d.Tenant, "workflow", d.Workflow, "error", err)
 			continue
@@ -239,7 +241,7 @@ func (r *Runs) shares(ctx context.Context, due []gatehouse.DueLane, n int) (out 
 	return out, last, nil
 }
 
-// room is how many of those that are ready fit under a bound; 0 is none.
+// room returns how many of the ready steps fit under a bound; 0 is no bound.
 func room(most, running, ready int) int {
 	if most == 0 {
 		return ready
@@ -247,8 +249,8 @@ func room(most, running, ready int) int {
 	return max(min(ready, most-running), 0)
 }
 
-// handOut makes what a worker gets of a claimed step; nil when the step has
-// come to something already.
+// handOut prepares a claimed step for its worker; nil when the step has already
+// been settled.
 func (r *Runs) handOut(ctx context.Context, s *gatehouse.Step, owner string) (*gatehouse.LeasedStep, error) {
 	w, failure, err := r.prepare(ctx, s)
 	switch {
@@ -283,15 +285,15 @@ func (r *Runs) handOut(ctx context.Context, s *gatehouse.Step, owner string) (*g
 	return out, err
 }
 
-// stepFor finds a step that a worker of the caller's principal holds or has held:
-// of all others a worker learns nothing, not even that they exist.
+// stepFor finds a step that a worker of the caller's principal holds or has held. A
+// worker learns nothing of other steps, not even that they exist.
 func (r *Runs) stepFor(ctx context.Context, c *gatehouse.Caller, id string) (s *gatehouse.Step, err error) {
-	err = notFound(r.gate.store.View(ctx, func(tx gatehouse.ReadTx) error {
-		s, err = tx.FindStep(c.Principal.Tenant, id)
+	err = notFound(r.gate.store.View(ctx, c.Principal.Tenant, func(tx gatehouse.ReadTx) error {
+		s, err = tx.FindStep(id)
 		if err != nil || holds(c, s.LeaseOwner) {
 			return err
 		}
-		attempts, err := tx.ListAttempts(s.Tenant, s.RunID)
+		attempts, err := tx.ListAttempts(s.RunID)
 		if err == nil && !slices.ContainsFunc(attempts, func(a *gatehouse.StepAttempt) bool {
 			return a.StepID == s.ID && holds(c, a.Worker)
 		}) {
@@ -311,39 +313,32 @@ func (m *moving) heldBy(c *gatehouse.Caller, id string, generation int) (*gateho
 	return s, err
 }
 
-// settle moves on a step that a worker outside holds, once for each
-// Idempotency-Key, and returns the step as it is then.
+// settle moves on a step that an outside worker holds, once for each
+// Idempotency-Key, and returns the step as it is afterwards.
 func (r *Runs) settle(ctx context.Context, c *gatehouse.Caller, id string, generation int, fn func(*moving, *gatehouse.Step) error) (*gatehouse.Step, error) {
 	known, err := r.stepFor(ctx, c, id)
 	if err != nil {
 		return nil, err
 	}
-	var out *gatehouse.Step
 	var last *moving
-	err = r.gate.update(ctx, nil, func(tx gatehouse.Tx) error {
-		out, last = nil, nil
-		if err := answered(tx, c); err != nil {
-			return err
-		}
+	out, err := perform(ctx, r.gate, useCase{by: c}, func(tx gatehouse.Tx) (*gatehouse.Step, error) {
+		last = nil
 		m, err := r.begin(tx, known.Tenant, known.RunID, id, c.Principal.ID)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		s, err := m.heldBy(c, id, generation)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		m.actor, last = s.LeaseOwner, m
 		if err := fn(m, s); err != nil {
-			return err
+			return nil, err
 		}
 		if err := m.advance(); err != nil {
-			return err
+			return nil, err
 		}
-		if out, err = tx.FindStep(s.Tenant, s.ID); err != nil {
-			return err
-		}
-		return remember(tx, c, out)
+		return tx.FindStep(s.ID)
 	})
 	if err != nil {
 		return nil, err
@@ -352,13 +347,13 @@ func (r *Runs) settle(ctx context.Context, c *gatehouse.Caller, id string, gener
 	return out, nil
 }
 
-// holds reports whether a lease is of a worker of the caller's principal.
+// holds reports whether the lease belongs to a worker of the caller's principal.
 func holds(c *gatehouse.Caller, owner string) bool {
 	id := c.Principal.ID
 	return owner == id || len(owner) > len(id) && owner[:len(id)] == id && owner[len(id)] == '/'
 }
 
-// HeartbeatStep keeps a lease for another while.
+// HeartbeatStep renews a lease.
 func (r *Runs) HeartbeatStep(ctx context.Context, id string, q gatehouse.Heartbeat) (*gatehouse.LeaseState, error) {
 	c, err := worker(ctx)
 	if err != nil {
@@ -380,7 +375,7 @@ func (r *Runs) HeartbeatStep(ctx context.Context, id string, q gatehouse.Heartbe
 	return r.beat(ctx, s, s.LeaseOwner, q.Generation, q.Lease.D())
 }
 
-// within bounds a lease by the timeout of the step's attempt.
+// within limits a lease to the timeout of the step's attempt.
 func (m *moving) within(s *gatehouse.Step, until time.Time) time.Time {
 	spec := m.spec(s)
 	if spec == nil || spec.Timeout <= 0 {
@@ -392,9 +387,9 @@ func (m *moving) within(s *gatehouse.Step, until time.Time) time.Time {
 	return until
 }
 
-// beat keeps a lease for another while.
+// beat renews a lease.
 func (r *Runs) beat(ctx context.Context, s *gatehouse.Step, worker string, generation int, lease time.Duration) (out *gatehouse.LeaseState, err error) {
-	err = r.gate.update(ctx, nil, func(tx gatehouse.Tx) error {
+	err = r.gate.update(ctx, s.Tenant, nil, func(tx gatehouse.Tx) error {
 		m, err := r.begin(tx, s.Tenant, s.RunID, s.ID, worker)
 		if err != nil {
 			return err
@@ -432,7 +427,7 @@ func (r *Runs) CompleteStep(ctx context.Context, id string, q gatehouse.StepResu
 	})
 }
 
-// maxUsage bounds what one result tells of models.
+// maxUsage bounds the model calls that one result reports.
 const maxUsage = 100
 
 func checkResult(q *gatehouse.StepResult) error {
@@ -483,7 +478,7 @@ func (r *Runs) FailStep(ctx context.Context, id string, q gatehouse.StepFailure)
 	return r.settle(ctx, c, id, q.Generation, func(m *moving, s *gatehouse.Step) error { return m.failed(s, m.actor, q) })
 }
 
-// ProposeStep puts the action that a worker's step comes to before the gate.
+// ProposeStep proposes the action that is the result of a worker's step.
 func (r *Runs) ProposeStep(ctx context.Context, id string, q gatehouse.StepProposal) (*gatehouse.Action, error) {
 	c, err := worker(ctx)
 	if err != nil {
@@ -496,7 +491,7 @@ func (r *Runs) ProposeStep(ctx context.Context, id string, q gatehouse.StepPropo
 	if err != nil {
 		return nil, err
 	}
-	s.Generation = q.Generation // what the caller holds, if it does
+	s.Generation = q.Generation // verified under the lock
 	w, failure, err := r.prepare(ctx, s)
 	if err != nil {
 		return nil, err

@@ -21,10 +21,11 @@ const (
 	setupPrefix   = "gtu_"
 )
 
-// maxUserAgent bounds what is kept of what a browser calls itself, in bytes.
+// maxUserAgent bounds the stored name of a browser, in bytes.
 const maxUserAgent = 256
 
-// hashOf returns what a secret is found by; ok is false for what cannot be one.
+// hashOf returns the hash by which a secret is found; ok is false when the text
+// cannot be such a secret.
 func hashOf(prefix, secret string) (hash [32]byte, ok bool) {
 	if !strings.HasPrefix(secret, prefix) || len(secret) > 256 {
 		return hash, false
@@ -43,21 +44,21 @@ func (g *Gate) FindSession(ctx context.Context, token string) (*gatehouse.Caller
 		return c, err
 	}
 	if err := g.touch(ctx, c.Session); err != nil {
-		// The session holds; that it was used now is not worth a failure.
+		// The session is valid; failing to record its use is no reason to refuse.
 		g.log.WarnContext(ctx, "session not touched", "session", c.Session.ID, "error", err)
 	}
 	return c, nil
 }
 
-// PeekSession is FindSession for what no person did: a page that lies open
-// does not keep its session alive.
+// PeekSession is FindSession for requests that no person makes: an open page does
+// not keep its session alive.
 func (g *Gate) PeekSession(ctx context.Context, token string) (*gatehouse.Caller, error) {
 	c, _, err := g.lookUpSession(ctx, token)
 	return c, err
 }
 
-// lookUpSession finds a live session; stale says that it was last seen a while
-// ago.
+// lookUpSession finds a live session; stale is true when LastSeenAt is due for an
+// update.
 func (g *Gate) lookUpSession(ctx context.Context, token string) (c *gatehouse.Caller, stale bool, err error) {
 	hash, ok := hashOf(sessionPrefix, token)
 	if !ok {
@@ -65,14 +66,14 @@ func (g *Gate) lookUpSession(ctx context.Context, token string) (c *gatehouse.Ca
 	}
 	var s *gatehouse.Session
 	var p *gatehouse.Principal
-	err = g.store.Read(ctx, func(tx gatehouse.ReadTx) (err error) {
-		if s, p, err = tx.FindSession(hash); err != nil {
+	err = g.store.ReadQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
+		if s, p, err = q.FindSession(hash); err != nil {
 			return err
 		}
-		if !s.Live(tx.Now()) || !maySignIn(p) {
+		if !s.Live(q.Now()) || !maySignIn(p) {
 			return gatehouse.ErrNotFound
 		}
-		stale = tx.Now().Sub(s.LastSeenAt) >= gatehouse.SessionTouch
+		stale = q.Now().Sub(s.LastSeenAt) >= gatehouse.SessionTouch
 		return nil
 	})
 	switch {
@@ -85,15 +86,15 @@ func (g *Gate) lookUpSession(ctx context.Context, token string) (c *gatehouse.Ca
 }
 
 func (g *Gate) touch(ctx context.Context, s *gatehouse.Session) error {
-	return g.store.Update(ctx, func(tx gatehouse.Tx) error {
+	return g.store.Update(ctx, s.Tenant, func(tx gatehouse.Tx) error {
 		s.LastSeenAt = tx.Now()
 		s.ExpiresAt = s.Expiry(s.LastSeenAt)
-		return tx.TouchSession(s.Tenant, s.ID, s.LastSeenAt, s.ExpiresAt)
+		return tx.TouchSession(s.ID, s.LastSeenAt, s.ExpiresAt)
 	})
 }
 
 // maySignIn reports whether a principal can have sessions: agents and services
-// never do.
+// never can.
 func maySignIn(p *gatehouse.Principal) bool {
 	return p.Kind == gatehouse.KindPerson && !p.Disabled && len(p.Roles) > 0
 }
@@ -107,23 +108,26 @@ type signIn struct {
 	hash       [32]byte
 }
 
-// newSignIn makes the token: always a new one, whatever the browser brought.
+// newSignIn generates the token: always a new one, whatever the browser sent.
 func newSignIn(method gatehouse.SignInMethod, credential string, b gatehouse.Browser) *signIn {
 	s := &signIn{method: method, credential: credential, browser: b}
 	s.token, s.hash = newSecret(sessionPrefix)
 	return s
 }
 
-// begin stores the session, and ends the one that the browser had before.
-func (n *signIn) begin(tx gatehouse.Tx, p *gatehouse.Principal) (*gatehouse.SignedIn, error) {
-	// Who disables the principal ends its sessions: this one too, or it does not begin.
-	p, _, err := lockPrincipals(tx, p.Tenant, p.ID, p.ID)
+// begin stores the session, and ends the browser's previous one.
+func (n *signIn) begin(q gatehouse.Queues, p *gatehouse.Principal) (*gatehouse.SignedIn, error) {
+	tx := q.In(p.Tenant)
+	// Disabling a principal ends its sessions. Under this lock, it either ends this
+	// session too, or prevents it.
+	p, _, err := lockPrincipals(tx, p.ID, p.ID)
 	if err != nil {
 		return nil, err
 	}
 	if !maySignIn(p) {
 		return nil, gatehouse.E(gatehouse.CodeUnauthenticated, "this principal cannot sign in")
 	}
+
 	if hash, ok := hashOf(sessionPrefix, n.browser.Previous); ok {
 		old, _, err := tx.FindSession(hash)
 		switch {
@@ -131,11 +135,13 @@ func (n *signIn) begin(tx gatehouse.Tx, p *gatehouse.Principal) (*gatehouse.Sign
 		case err != nil:
 			return nil, err
 		case old.Live(tx.Now()):
-			if err := endSession(tx, old, p.ID, "replaced"); err != nil {
+			if err := endSession(q.In(old.Tenant), old, p.ID, "replaced"); err != nil {
 				return nil, err
 			}
+			tx = q.In(p.Tenant)
 		}
 	}
+
 	s := &gatehouse.Session{
 		ID: NewID("ses"), Tenant: p.Tenant, PrincipalID: p.ID, Method: n.method, Credential: n.credential,
 		UserAgent: cleanUserAgent(n.browser.UserAgent), CreatedAt: tx.Now(), LastSeenAt: tx.Now(),
@@ -167,9 +173,9 @@ func cleanUserAgent(s string) string {
 	return s
 }
 
-// endSession ends one session, with its leaf.
+// endSession ends one session and records it.
 func endSession(tx gatehouse.Tx, s *gatehouse.Session, by, reason string) error {
-	if err := tx.RevokeSession(s.Tenant, s.ID); err != nil {
+	if err := tx.RevokeSession(s.ID); err != nil {
 		return err
 	}
 	return recordEnd(tx, s.Tenant, s.ID, s.PrincipalID, by, reason)
@@ -178,7 +184,7 @@ func endSession(tx gatehouse.Tx, s *gatehouse.Session, by, reason string) error 
 // endSessions ends a principal's live sessions: all, or those that began with
 // a credential.
 func endSessions(tx gatehouse.Tx, p *gatehouse.Principal, credential, by, reason string) error {
-	ids, err := tx.RevokeSessions(p.Tenant, p.ID, credential)
+	ids, err := tx.RevokeSessions(p.ID, credential)
 	if err != nil {
 		return err
 	}
@@ -216,34 +222,36 @@ func (g *Gate) SignOut(ctx context.Context) error {
 	return err
 }
 
-// ListSessions lists the caller's sessions, or others' for an administrator.
+// ListSessions lists the caller's sessions, or, for an administrator, those of
+// others.
 func (g *Gate) ListSessions(ctx context.Context, f gatehouse.SessionFilter) (page gatehouse.Page[*gatehouse.Session], err error) {
 	err = g.view(ctx, "principal", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
-		id := "" // everybody's
+		id := "" // all principals
 		if f.All {
 			err = require(c, gatehouse.RoleAdmin)
 		} else {
 			var p *gatehouse.Principal
-			if p, err = ownOrAdmins(tx, c, f.Principal); err == nil {
+			p, err = ownOrAdmins(tx, c, f.Principal)
+			if err = notFoundAs(err, "principal", f.Principal); err == nil {
 				id = p.ID
 			}
 		}
 		if err != nil {
 			return err
 		}
-		page, err = tx.ListSessions(c.Principal.Tenant, id, f.Ended, f.Cursor, f.Limit)
+		page, err = tx.ListSessions(id, f.Ended, f.Cursor, f.Limit)
 		return err
 	})
 	return page, err
 }
 
-// ownOrAdmins finds a principal, "" for the caller: others' things are an
-// administrator's to see.
+// ownOrAdmins finds a principal, "" for the caller. Only an administrator may name
+// another principal.
 func ownOrAdmins(tx gatehouse.ReadTx, c *gatehouse.Caller, idOrName string) (*gatehouse.Principal, error) {
 	if idOrName == "" {
 		return c.Principal, nil
 	}
-	p, err := tx.FindPrincipal(c.Principal.Tenant, idOrName)
+	p, err := tx.FindPrincipal(idOrName)
 	if err != nil || p.ID == c.Principal.ID {
 		return p, err
 	}
@@ -260,8 +268,8 @@ func (g *Gate) RevokeSession(ctx context.Context, id string) (*gatehouse.Session
 }
 
 func (g *Gate) revokeSession(ctx context.Context, c *gatehouse.Caller, id, reason string) (s *gatehouse.Session, err error) {
-	err = g.update(ctx, nil, func(tx gatehouse.Tx) (err error) {
-		if s, err = tx.FindSessionByID(c.Principal.Tenant, id); err != nil {
+	err = g.update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) (err error) {
+		if s, err = tx.FindSessionByID(id); err != nil {
 			return err
 		}
 		if s.PrincipalID != c.Principal.ID {

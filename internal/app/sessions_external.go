@@ -11,14 +11,15 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// SignInExternal begins a session for a proven OIDC identity: of the principal
-// that it is linked to, or of a new one. The roles that the configuration
-// manages, and the memberships that come from this provider, are brought in line
-// with its groups first, also when that leaves no role, and the sign-in is refused.
+// SignInExternal begins a session for a proven OIDC identity: of the principal that
+// it is linked to, or of a new one. It first updates the roles that the
+// configuration manages, and the memberships from this provider, to match the
+// identity's groups, even when that leaves no role and the sign-in is refused.
 func (g *Gate) SignInExternal(ctx context.Context, e gatehouse.ExternalSignIn, b gatehouse.Browser) (out *gatehouse.SignedIn, err error) {
 	n := newSignIn(gatehouse.SignInOIDC, e.Issuer, b)
 	var refused error
-	err = g.update(ctx, nil, func(tx gatehouse.Tx) error {
+	err = g.updateQueues(ctx, func(q gatehouse.Queues) error {
+		tx := q.In(e.Tenant)
 		out, refused = nil, nil
 		p, err := g.findExternal(tx, e)
 		if err != nil {
@@ -37,7 +38,7 @@ func (g *Gate) SignInExternal(ctx context.Context, e gatehouse.ExternalSignIn, b
 			refused = noRole()
 			return nil
 		}
-		out, err = n.begin(tx, p)
+		out, err = n.begin(q, p)
 		return err
 	})
 	if err == nil {
@@ -55,10 +56,10 @@ func noRole() error {
 }
 
 func (g *Gate) findExternal(tx gatehouse.Tx, e gatehouse.ExternalSignIn) (*gatehouse.Principal, error) {
-	i, err := tx.FindIdentity(e.Tenant, e.Issuer, e.Subject)
+	i, err := tx.FindIdentity(e.Issuer, e.Subject)
 	if err == nil {
-		// Its roles may be written, and with them the whole row.
-		p, _, err := lockPrincipals(tx, e.Tenant, i.PrincipalID, i.PrincipalID)
+		// The whole row may be written with new roles, so lock it.
+		p, _, err := lockPrincipals(tx, i.PrincipalID, i.PrincipalID)
 		return p, err
 	}
 	switch {
@@ -89,15 +90,15 @@ func (g *Gate) findExternal(tx gatehouse.Tx, e gatehouse.ExternalSignIn) (*gateh
 	return p, linkIdentity(tx, p, e.Issuer, e.Subject, provider(e))
 }
 
-// provider is who acts where a sign-in provider's word makes a principal, or
+// provider is the author when a sign-in provider's word creates a principal, or
 // changes its roles.
 func provider(e gatehouse.ExternalSignIn) author {
 	return author{id: "sign_in:" + e.Provider, name: e.Provider, tenant: e.Tenant, via: gatehouse.ViaConsole}
 }
 
-// freeName makes a name of what the provider calls the person. The provider's
-// own name stands before it: nobody can take the name of a principal, or of
-// somebody whom a policy names, by calling themselves so elsewhere.
+// freeName derives a free name from the provider's name for the person. The
+// provider's own name is its prefix: nobody can take the name of a principal, or of
+// somebody whom a policy names, by choosing that name at the provider.
 func freeName(tx gatehouse.ReadTx, e gatehouse.ExternalSignIn) (string, error) {
 	clean := strings.Map(func(r rune) rune {
 		if gatehouse.ValidName("a" + string(r)) {
@@ -112,7 +113,7 @@ func freeName(tx gatehouse.ReadTx, e gatehouse.ExternalSignIn) (string, error) {
 		name = e.Provider + ":" + suffix
 	}
 	for _, name := range []string{name, name + "-" + suffix} {
-		_, err := tx.FindPrincipal(e.Tenant, name)
+		_, err := tx.FindPrincipal(name)
 		if errors.Is(err, gatehouse.ErrNotFound) {
 			return name, nil
 		}
@@ -123,9 +124,9 @@ func freeName(tx gatehouse.ReadTx, e gatehouse.ExternalSignIn) (string, error) {
 	return "", gatehouse.E(gatehouse.CodeAlreadyExists, "a principal has this name").With("name", name)
 }
 
-// mapRoles gives a person the roles of its groups, and takes those away that
-// other groups would give; what an administrator gave besides stays, and so
-// does the last administrator of a tenant.
+// mapRoles gives a person the roles of their groups, and takes away the other
+// managed roles. Roles that an administrator gave in addition stay, and a tenant's
+// last administrator stays administrator.
 func mapRoles(tx gatehouse.Tx, p *gatehouse.Principal, e gatehouse.ExternalSignIn) error {
 	if len(e.Managed) == 0 {
 		return nil
@@ -137,7 +138,7 @@ func mapRoles(tx gatehouse.Tx, p *gatehouse.Principal, e gatehouse.ExternalSignI
 		case err != nil:
 			return err
 		case !others:
-			// Somebody has to be able to put right what the groups say.
+			// Somebody has to be able to correct the mapping of groups.
 			roles = sortedRoles(append(roles, gatehouse.RoleAdmin))
 		}
 	}
@@ -157,12 +158,12 @@ func mapRoles(tx gatehouse.Tx, p *gatehouse.Principal, e gatehouse.ExternalSignI
 	return endSessions(tx, p, "", by.id, "no role left")
 }
 
-// otherAdmin reports whether the tenant has an administrator besides p, who
-// stays one until the end of the transaction: of two who lose the role at the
-// same moment, one keeps it.
+// otherAdmin reports whether the tenant has an administrator besides p, and locks
+// that administrator until the end of the transaction. If two administrators lose
+// the role at the same moment, one keeps it.
 func otherAdmin(tx gatehouse.Tx, p *gatehouse.Principal) (bool, error) {
 	for cursor := ""; ; {
-		page, err := tx.ListPrincipals(p.Tenant, cursor, gatehouse.MaxLimit)
+		page, err := tx.ListPrincipals(cursor, gatehouse.MaxLimit)
 		if err != nil {
 			return false, err
 		}
@@ -170,7 +171,7 @@ func otherAdmin(tx gatehouse.Tx, p *gatehouse.Principal) (bool, error) {
 			if found.ID == p.ID || !isAdmin(found) {
 				continue
 			}
-			locked, _, err := lockPrincipals(tx, p.Tenant, found.ID, found.ID)
+			locked, _, err := lockPrincipals(tx, found.ID, found.ID)
 			if err != nil {
 				return false, err
 			}
@@ -211,8 +212,8 @@ func (g *Gate) LinkIdentity(ctx context.Context, tenant, issuer, subject string)
 	if tenant != p.Tenant {
 		return nil, gatehouse.E(gatehouse.CodeRoleRequired, "this provider is for another tenant")
 	}
-	err = g.update(ctx, nil, func(tx gatehouse.Tx) error {
-		out, err = tx.FindIdentity(tenant, issuer, subject)
+	err = g.update(ctx, tenant, nil, func(tx gatehouse.Tx) error {
+		out, err = tx.FindIdentity(issuer, subject)
 		switch {
 		case err == nil && out.PrincipalID == p.ID:
 			return nil
@@ -241,22 +242,22 @@ func (g *Gate) ListIdentities(ctx context.Context, principal string) (list []*ga
 		if err != nil {
 			return err
 		}
-		list, err = tx.ListIdentities(p.Tenant, p.ID)
+		list, err = tx.ListIdentities(p.ID)
 		return err
 	})
 	return list, err
 }
 
-// UnlinkIdentity removes a link, and ends the sessions that began with it. Only
-// an administrator does: at a provider that makes persons, who unlinks itself
-// would come back as a second person, and could vote twice.
+// UnlinkIdentity removes a link, and ends the sessions that began with it. Only an
+// administrator may do so: at a provider that provisions persons, people who unlink
+// themselves would come back as second persons, and could vote twice.
 func (g *Gate) UnlinkIdentity(ctx context.Context, issuer, subject string) error {
 	c, err := gatehouse.CallerFrom(ctx)
 	if err != nil {
 		return err
 	}
-	err = g.update(ctx, nil, func(tx gatehouse.Tx) error {
-		i, err := tx.FindIdentity(c.Principal.Tenant, issuer, subject)
+	err = g.update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) error {
+		i, err := tx.FindIdentity(issuer, subject)
 		if err != nil {
 			return err
 		}
@@ -266,11 +267,11 @@ func (g *Gate) UnlinkIdentity(ctx context.Context, issuer, subject string) error
 		if err := proven(tx, c); err != nil {
 			return err
 		}
-		p, err := tx.FindPrincipal(i.Tenant, i.PrincipalID)
+		p, err := tx.FindPrincipal(i.PrincipalID)
 		if err != nil {
 			return err
 		}
-		if err := tx.DeleteIdentity(i.Tenant, issuer, subject); err != nil {
+		if err := tx.DeleteIdentity(issuer, subject); err != nil {
 			return err
 		}
 		if err := recordIdentity(tx, "identity.unlinked", p, issuer, subject, authorOf(c)); err != nil {

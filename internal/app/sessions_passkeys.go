@@ -10,18 +10,19 @@ import (
 // maxPasskeys bounds the passkeys of one principal.
 const maxPasskeys = 20
 
-// BeginCeremony stores a ceremony; its end is counted from the store's clock.
+// BeginCeremony stores a ceremony, which expires by the store's clock.
 func (g *Gate) BeginCeremony(ctx context.Context, c *gatehouse.Ceremony) error {
-	return g.update(ctx, nil, func(tx gatehouse.Tx) error {
-		c.ExpiresAt = tx.Now().Add(gatehouse.CeremonyTTL)
-		return tx.InsertCeremony(c)
+	return g.updateQueues(ctx, func(q gatehouse.Queues) error {
+		c.ExpiresAt = q.Now().Add(gatehouse.CeremonyTTL)
+		return q.InsertCeremony(c)
 	})
 }
 
-// TakeCeremony takes a ceremony out: of any number of answers, one is heard.
+// TakeCeremony removes and returns a ceremony, so that only one answer to it
+// counts.
 func (g *Gate) TakeCeremony(ctx context.Context, hash [32]byte) (c *gatehouse.Ceremony, err error) {
-	err = g.update(ctx, nil, func(tx gatehouse.Tx) (err error) {
-		c, err = tx.TakeCeremony(hash)
+	err = g.updateQueues(ctx, func(q gatehouse.Queues) (err error) {
+		c, err = q.TakeCeremony(hash)
 		return err
 	})
 	if errors.Is(err, gatehouse.ErrNotFound) {
@@ -33,42 +34,44 @@ func (g *Gate) TakeCeremony(ctx context.Context, hash [32]byte) (c *gatehouse.Ce
 // FindPasskey finds a passkey and its owner by the authenticator's id, for the
 // ceremony that verifies it.
 func (g *Gate) FindPasskey(ctx context.Context, credentialID []byte) (k *gatehouse.Passkey, p *gatehouse.Principal, err error) {
-	err = g.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
-		if k, err = tx.FindPasskeyByCredential(credentialID); err != nil {
+	err = g.store.ViewQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
+		if k, err = q.FindPasskeyByCredential(credentialID); err != nil {
 			return err
 		}
-		p, err = tx.FindPrincipal(k.Tenant, k.PrincipalID)
+		p, err = q.In(k.Tenant).FindPrincipal(k.PrincipalID)
 		return err
 	})
 	return k, p, notFound(err, "passkey")
 }
 
-// usePasskey stores what a verified use changed. That the passkey is gone, or
-// its counter has moved, ends it: a counter that two uses share is a copy's.
+// usePasskey stores the changes of a verified use. It refuses when the passkey has
+// been removed or its counter has moved: two uses with one counter mean a copied
+// passkey.
 func usePasskey(tx gatehouse.Tx, k *gatehouse.Passkey, from uint32) error {
-	now, err := tx.FindPasskey(k.Tenant, k.ID)
+	now, err := tx.FindPasskey(k.ID)
 	switch {
 	case err != nil && !errors.Is(err, gatehouse.ErrNotFound):
 		return err
 	case err != nil || now.PrincipalID != k.PrincipalID || now.SignCount != from:
 		return gatehouse.E(gatehouse.CodeUnauthenticated, "this passkey was removed, or used elsewhere at the same moment: try again")
 	}
-	return tx.UsePasskey(k.Tenant, k.ID, k.Credential, k.SignCount, from)
+	return tx.UsePasskey(k.ID, k.Credential, k.SignCount, from)
 }
 
-// SignInPasskey begins a session for a verified passkey, whose counter was
-// from when it was read.
+// SignInPasskey begins a session for a verified passkey; from is its counter as it
+// was read.
 func (g *Gate) SignInPasskey(ctx context.Context, k *gatehouse.Passkey, from uint32, b gatehouse.Browser) (out *gatehouse.SignedIn, err error) {
 	n := newSignIn(gatehouse.SignInPasskey, k.ID, b)
-	err = g.update(ctx, nil, func(tx gatehouse.Tx) error {
+	err = g.updateQueues(ctx, func(q gatehouse.Queues) error {
+		tx := q.In(k.Tenant)
 		if err := usePasskey(tx, k, from); err != nil {
 			return err
 		}
-		p, err := tx.FindPrincipal(k.Tenant, k.PrincipalID)
+		p, err := tx.FindPrincipal(k.PrincipalID)
 		if err != nil {
 			return err
 		}
-		out, err = n.begin(tx, p)
+		out, err = n.begin(q, p)
 		return err
 	})
 	if err != nil {
@@ -78,15 +81,15 @@ func (g *Gate) SignInPasskey(ctx context.Context, k *gatehouse.Passkey, from uin
 	return out, nil
 }
 
-// AddPasskey stores a verified new passkey of the caller's; only its name,
-// CredentialID, Credential and SignCount are looked at.
+// AddPasskey stores a verified new passkey of the caller. It uses only the fields
+// Name, CredentialID, Credential and SignCount of k.
 func (g *Gate) AddPasskey(ctx context.Context, k *gatehouse.Passkey) (out *gatehouse.Passkey, err error) {
 	c, err := browserCaller(ctx)
 	if err != nil {
 		return nil, err
 	}
 	p := c.Principal
-	err = g.update(ctx, nil, func(tx gatehouse.Tx) error {
+	err = g.update(ctx, p.Tenant, nil, func(tx gatehouse.Tx) error {
 		_, err := tx.FindPasskeyByCredential(k.CredentialID)
 		if err == nil {
 			return gatehouse.E(gatehouse.CodeAlreadyExists, "this passkey is known already")
@@ -94,7 +97,7 @@ func (g *Gate) AddPasskey(ctx context.Context, k *gatehouse.Passkey) (out *gateh
 		if !errors.Is(err, gatehouse.ErrNotFound) {
 			return err
 		}
-		own, err := tx.ListPasskeys(p.Tenant, p.ID)
+		own, err := tx.ListPasskeys(p.ID)
 		if err != nil {
 			return err
 		}
@@ -123,7 +126,7 @@ func (g *Gate) ListPasskeys(ctx context.Context, principal string) (list []*gate
 		if err != nil {
 			return err
 		}
-		list, err = tx.ListPasskeys(p.Tenant, p.ID)
+		list, err = tx.ListPasskeys(p.ID)
 		return err
 	})
 	return list, err
@@ -135,8 +138,8 @@ func (g *Gate) RemovePasskey(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	err = g.update(ctx, nil, func(tx gatehouse.Tx) error {
-		k, err := tx.FindPasskey(c.Principal.Tenant, id)
+	err = g.update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) error {
+		k, err := tx.FindPasskey(id)
 		if err != nil {
 			return err
 		}
@@ -144,12 +147,12 @@ func (g *Gate) RemovePasskey(ctx context.Context, id string) error {
 		if err != nil {
 			return err
 		}
-		if p.ID != c.Principal.ID { // ending a credential of one's own gives nobody a way in
+		if p.ID != c.Principal.ID { // removing one's own credential gives nobody a way in
 			if err := proven(tx, c); err != nil {
 				return err
 			}
 		}
-		if err := tx.DeletePasskey(k.Tenant, k.ID); err != nil {
+		if err := tx.DeletePasskey(k.ID); err != nil {
 			return err
 		}
 		if err := recordKey(tx, c, p, "passkey.removed", k.ID); err != nil {

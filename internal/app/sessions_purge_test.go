@@ -7,8 +7,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestOldSessionsAreForgotten lets sessions, step-ups and links of any kind
-// grow old: what ended is listed for a month, and in the log for ever.
+// TestOldSessionsAreForgotten: ended sessions, step-ups and links stay listed for a
+// month, and in the log forever.
 func TestOldSessionsAreForgotten(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")

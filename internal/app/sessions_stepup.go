@@ -21,7 +21,7 @@ func (g *Gate) FindStepUp(ctx context.Context, actionID string, digest gatehouse
 }
 
 func openStepUp(tx gatehouse.ReadTx, c *gatehouse.Caller, actionID string, digest gatehouse.Digest) (*gatehouse.StepUp, error) {
-	return tx.FindStepUp(c.Session.Tenant, c.Session.ID, actionID, digest, tx.Now().Add(-gatehouse.StepUpTTL))
+	return tx.FindStepUp(c.Session.ID, actionID, digest, tx.Now().Add(-gatehouse.StepUpTTL))
 }
 
 // StepUpWithEditToken records a step-up by the person's edit token.
@@ -52,7 +52,7 @@ func (g *Gate) StepUpExternal(ctx context.Context, issuer, subject, actionID str
 		return nil, err
 	}
 	return g.recordStepUp(ctx, c, gatehouse.StepUpOIDC, actionID, digest, func(tx gatehouse.Tx) error {
-		i, err := tx.FindIdentity(c.Principal.Tenant, issuer, subject)
+		i, err := tx.FindIdentity(issuer, subject)
 		if errors.Is(err, gatehouse.ErrNotFound) || err == nil && i.PrincipalID != c.Principal.ID {
 			return gatehouse.E(gatehouse.CodeUnauthenticated, "that was somebody else's identity, not yours")
 		}
@@ -60,8 +60,8 @@ func (g *Gate) StepUpExternal(ctx context.Context, issuer, subject, actionID str
 	})
 }
 
-// StepUpPasskey records a step-up by a passkey of the caller's, verified as p
-// says, with the counter from as it was read.
+// StepUpPasskey records a step-up by one of the caller's passkeys. p is the
+// verified passkey, from its counter as it was read.
 func (g *Gate) StepUpPasskey(ctx context.Context, p *gatehouse.Passkey, from uint32, actionID string, digest gatehouse.Digest) (*gatehouse.StepUp, error) {
 	c, err := browserCaller(ctx)
 	if err != nil {
@@ -75,20 +75,20 @@ func (g *Gate) StepUpPasskey(ctx context.Context, p *gatehouse.Passkey, from uin
 	})
 }
 
-// recordStepUp stores a proof for an action as it stands: of another digest
-// there is nothing to prove.
+// recordStepUp stores a proof for an action as it is now; another digest is
+// refused.
 func (g *Gate) recordStepUp(ctx context.Context, c *gatehouse.Caller, method gatehouse.StepUpMethod, actionID string, digest gatehouse.Digest,
 	check func(gatehouse.Tx) error,
 ) (u *gatehouse.StepUp, err error) {
-	err = g.update(ctx, nil, func(tx gatehouse.Tx) error {
-		s, err := tx.FindSessionByID(c.Session.Tenant, c.Session.ID)
+	err = g.update(ctx, c.Session.Tenant, nil, func(tx gatehouse.Tx) error {
+		s, err := tx.FindSessionByID(c.Session.ID)
 		if err != nil {
 			return err
 		}
 		if !s.Live(tx.Now()) {
 			return signInFirst()
 		}
-		a, err := tx.FindAction(c.Principal.Tenant, actionID)
+		a, err := tx.FindAction(actionID)
 		if err != nil {
 			return err
 		}
@@ -118,8 +118,8 @@ func (g *Gate) recordStepUp(ctx context.Context, c *gatehouse.Caller, method gat
 	return u, nil
 }
 
-// stepUp uses up the proof that approving at L4 and L5 needs in a session. The
-// action is locked: of two decisions, one finds it.
+// stepUp consumes the proof that an approval at L4 and L5 needs in a session. The
+// action is locked, so only one of two decisions finds the proof.
 func (r *ruling) stepUp(tx gatehouse.Tx) error {
 	c, a := r.caller, r.action
 	if c.Session == nil || !a.RiskLevel.NeedsConfirmation() {
@@ -134,12 +134,12 @@ func (r *ruling) stepUp(tx gatehouse.Tx) error {
 		return err
 	}
 	r.proof = u
-	return tx.UseStepUp(u.Tenant, u.ID)
+	return tx.UseStepUp(u.ID)
 }
 
-// CheckFresh fails with step_up_required unless the caller has signed in just
-// now, or shows its edit token: a session that somebody left open, or lost, is
-// not to gain another way in.
+// CheckFresh fails with step_up_required unless the caller has signed in recently
+// or gives their edit token: a session that was left open, or stolen, must not gain
+// another way to sign in.
 func (g *Gate) CheckFresh(ctx context.Context, editToken string) error {
 	c, err := browserCaller(ctx)
 	if err != nil {
@@ -148,7 +148,7 @@ func (g *Gate) CheckFresh(ctx context.Context, editToken string) error {
 	if editToken != "" {
 		return g.wantEditToken(ctx, c, editToken)
 	}
-	return g.store.View(ctx, func(tx gatehouse.ReadTx) error {
+	return g.store.View(ctx, c.Principal.Tenant, func(tx gatehouse.ReadTx) error {
 		if tx.Now().Sub(c.Session.CreatedAt) < gatehouse.FreshSignIn {
 			return nil
 		}
@@ -156,8 +156,8 @@ func (g *Gate) CheckFresh(ctx context.Context, editToken string) error {
 	})
 }
 
-// sortedRoles returns a set of roles in the order of gatehouse.Roles; viewer
-// stands alone.
+// sortedRoles returns a set of roles in the order of gatehouse.Roles. viewer is
+// dropped when there are other roles.
 func sortedRoles(roles []gatehouse.Role) []gatehouse.Role {
 	out := []gatehouse.Role{}
 	for _, r := range gatehouse.Roles() {

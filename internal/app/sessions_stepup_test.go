@@ -83,7 +83,7 @@ func TestSessionDecidesUpToL3AndStepsUpAbove(t *testing.T) {
 		t.Errorf("rejecting needs no step-up: %v", err)
 	}
 
-	// A revision has another digest: the proof for the old one does not open it.
+	// A revision has another digest: a proof for the old digest does not count.
 	c := high("SKU-C")
 	stepUp(browser, c)
 	revised, err := w.gate.Revise(bot, c.ID, proposal(func(p *gatehouse.Proposal) {
@@ -93,13 +93,13 @@ func TestSessionDecidesUpToL3AndStepsUpAbove(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused(browser, revised)
-	// A caller with a key has its edit token for all levels, as ever.
+	// A caller with a key needs only the edit token, at every level.
 	if _, err := w.gate.Decide(ana, revised.ID, approve(revised)); err != nil {
 		t.Error(err)
 	}
 }
 
-// The transaction that stores the vote uses the step-up up.
+// The transaction that stores the vote consumes the step-up.
 func TestStepUpIsUsedOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -114,7 +114,7 @@ func TestStepUpIsUsedOnce(t *testing.T) {
 	if _, err := w.gate.Decide(browser, a.ID, approve(a)); err != nil {
 		t.Fatal(err)
 	}
-	err = w.store.Update(t.Context(), func(tx gatehouse.Tx) error { return tx.UseStepUp(u.Tenant, u.ID) })
+	err = w.store.Update(t.Context(), u.Tenant, func(tx gatehouse.Tx) error { return tx.UseStepUp(u.ID) })
 	if err == nil {
 		t.Error("the proof is not used up")
 	}
@@ -123,8 +123,8 @@ func TestStepUpIsUsedOnce(t *testing.T) {
 	}
 }
 
-// TestSecondPersonGivesAReason lets two persons look at an L5 at the same time:
-// whoever is second gives a reason, also when no page had asked for it yet.
+// TestSecondPersonGivesAReason: two persons look at an L5 action at the same time.
+// The second to approve must give a reason, even if no page had asked for it yet.
 func TestSecondPersonGivesAReason(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")

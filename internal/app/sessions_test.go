@@ -38,7 +38,7 @@ func (w *world) signIn(who context.Context, b gatehouse.Browser) *gatehouse.Sign
 	return s
 }
 
-// browser is a context of a signed-in browser.
+// browser returns a context of a signed-in browser.
 func (w *world) browser(s *gatehouse.SignedIn) context.Context {
 	w.t.Helper()
 	c, err := w.gate.FindSession(w.t.Context(), s.Token)
@@ -57,8 +57,8 @@ func (w *world) gone(token string) {
 // leaves counts the leaves of a type.
 func (w *world) leaves(event string) (n int) {
 	w.t.Helper()
-	err := w.store.View(w.t.Context(), func(tx gatehouse.ReadTx) error {
-		list, err := tx.UnnumberedLeaves(1000)
+	err := w.store.ViewQueues(w.t.Context(), func(q gatehouse.ReadQueues) error {
+		list, err := q.UnnumberedLeaves(1000)
 		for _, l := range list {
 			if strings.Contains(string(l.Body), `"type":"`+event+`"`) {
 				n++
@@ -139,10 +139,10 @@ func TestSetupLinksAreAnAdministratorsForPeople(t *testing.T) {
 		_, err = w.gate.CreateSetupLink(w.admin, name)
 		wantCode(t, err, gatehouse.CodeInvalid)
 	}
-	// Nor by any other way in: the last word is the session's own.
+	// Nor can they get a session in any other way: begin itself refuses.
 	bot := w.principal("bot2", gatehouse.KindAgent, gatehouse.RoleProposer)
 	p := callerOf(t, bot).Principal
-	err = w.store.Update(t.Context(), func(tx gatehouse.Tx) error {
+	err = w.store.Update(t.Context(), p.Tenant, func(tx gatehouse.Tx) error {
 		return tx.InsertIdentity(&gatehouse.ExternalIdentity{Tenant: p.Tenant, Issuer: "https://i.test", Subject: "1", PrincipalID: p.ID, CreatedAt: tx.Now()})
 	})
 	if err != nil {
@@ -191,7 +191,7 @@ func TestSessionSlidesAndEnds(t *testing.T) {
 	w.gone(idle.Token)
 }
 
-// A tab that lies open looks at its session, and does not keep it alive.
+// An open tab polls its session without keeping it alive.
 func TestOpenTabDoesNotKeepASession(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -250,15 +250,15 @@ func TestDisabledPrincipalLosesItsSessions(t *testing.T) {
 	}
 	set(true)
 	w.gone(s.Token)
-	set(false) // does not bring it back
+	set(false) // enabling the principal does not revive the session
 	w.gone(s.Token)
 	if w.leaves("session.revoked") != 1 {
 		t.Error("no leaf")
 	}
 }
 
-// A token that was planted in the browser before the sign-in is not adopted,
-// and the session behind it ends.
+// A token that was planted in the browser before the sign-in is not adopted, and
+// its session ends.
 func TestSignInMakesANewToken(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -277,7 +277,7 @@ func TestSignInMakesANewToken(t *testing.T) {
 	}
 }
 
-// The store's files hold no token, only its hash.
+// The store's files contain no token, only its hash.
 func TestTokensAreNotStored(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -373,12 +373,12 @@ func TestGroupsGiveAndTakeRoles(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	twin := e
-	twin.Subject = "2" // the same name, and whatever else: somebody else
+	twin.Subject = "2" // another subject is another person, even with the same name
 	other, err := signIn(twin, gatehouse.RoleApprover)
 	if err != nil || other.Principal.ID == s.Principal.ID || other.Principal.Name == s.Principal.Name {
 		t.Fatalf("%+v, %v", other, err)
 	}
-	// An administrator gives a role that the mapping does not manage: it stays.
+	// A role from an administrator that the mapping does not manage stays.
 	roles := []gatehouse.Role{gatehouse.RoleApprover, gatehouse.RoleAuditor}
 	if _, err := w.gate.UpdatePrincipal(w.admin, s.Principal.ID, gatehouse.PrincipalChange{Roles: &roles}); err != nil {
 		t.Fatal(err)
@@ -393,7 +393,8 @@ func TestGroupsGiveAndTakeRoles(t *testing.T) {
 	if c := callerOf(t, w.browser(s)); c.Principal.Has(gatehouse.RoleApprover) {
 		t.Error("an older session keeps the role")
 	}
-	// The last group is gone: no role, no session, also of those that run.
+	// Without the last group there is no role and no session; running sessions end
+	// too.
 	_, err = signIn(twin)
 	wantCode(t, err, gatehouse.CodeRoleRequired)
 	w.gone(other.Token)
@@ -402,8 +403,8 @@ func TestGroupsGiveAndTakeRoles(t *testing.T) {
 	}
 }
 
-// TestGroupsLeaveAnAdministrator maps the role admin away from everybody: the
-// last of them keeps it.
+// TestGroupsLeaveAnAdministrator maps the role admin away from everybody: the last
+// administrator keeps it.
 func TestGroupsLeaveAnAdministrator(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -431,7 +432,7 @@ func TestGroupsLeaveAnAdministrator(t *testing.T) {
 			t.Errorf("the last administrator has %v", p.Roles)
 		}
 	}
-	// One that is disabled is none.
+	// A disabled administrator does not count.
 	signIn("ana", gatehouse.RoleAdmin)
 	as := gatehouse.NewContext(t.Context(), &gatehouse.Caller{Principal: ben, StepUp: true, Via: gatehouse.ViaAPI})
 	disabled := true

@@ -6,16 +6,17 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// How many ids with one beginning are looked at, and how many are told.
+// The number of ids with one prefix that are checked, and the number of candidates
+// that an error lists.
 const (
 	maxSameBeginning = 200
 	maxCandidates    = 10
 )
 
-// Resolve returns the whole id that a short one stands for, and any other id as
-// it is: see [gatehouse.ShortID]. Only what the caller may read counts: where
-// none of that begins so it is an error with code not_found, where several do
-// one with code ambiguous_id and the first of them as candidates.
+// Resolve returns the full id of a short id; any other id is returned unchanged:
+// see [gatehouse.ShortID]. Only ids that the caller may read count. No match is an
+// error with code not_found; several matches are one with code ambiguous_id, which
+// lists the first as candidates.
 func (g *Gate) Resolve(ctx context.Context, kind, id string) (string, error) {
 	prefix, short := gatehouse.ShortID(kind, id)
 	if !short {
@@ -23,7 +24,7 @@ func (g *Gate) Resolve(ctx context.Context, kind, id string) (string, error) {
 	}
 	var ids []string
 	err := g.view(ctx, kind, func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
-		ids, err = tx.FindIDs(c.Principal.Tenant, prefix, maxSameBeginning)
+		ids, err = tx.FindIDs(prefix, maxSameBeginning)
 		return err
 	})
 	if err != nil {

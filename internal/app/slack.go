@@ -11,8 +11,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TopicSlack is hinted at when a click was stored, TopicCards when a posted card is
-// to be written again.
+// TopicSlack is notified when a click was stored, TopicCards when a posted card
+// must be written again.
 const (
 	TopicSlack = "slack"
 	TopicCards = "cards"
@@ -24,20 +24,20 @@ const (
 	SlackOpenInGatehouse = "open_in_gatehouse"
 )
 
-// slackRoute scopes the answers of clicks among those under Idempotency-Keys.
+// slackRoute is the route under which the answers of clicks are stored.
 const slackRoute = "slack"
 
-// StoreSlackClick stores a click before Slack is answered. It sets ID, CreatedAt and
-// DueAt. The same interaction again stores nothing.
+// StoreSlackClick stores a click before Slack gets its answer. It sets ID,
+// CreatedAt and DueAt. A repeated delivery of the same interaction stores nothing.
 func (g *Gate) StoreSlackClick(ctx context.Context, c *gatehouse.SlackClick) error {
 	c.ID = NewID("clk")
-	err := g.store.Update(ctx, func(tx gatehouse.Tx) error {
+	err := g.store.Update(ctx, c.Tenant, func(tx gatehouse.Tx) error {
 		now := tx.Now()
 		c.CreatedAt, c.DueAt = now, &now
 		if err := tx.InsertSlackClick(c); err != nil {
 			return err
 		}
-		return tx.TouchCards(c.Tenant, c.ActionID)
+		return tx.TouchCards(c.ActionID)
 	})
 	if errors.Is(err, gatehouse.ErrConflict) {
 		return nil
@@ -50,8 +50,8 @@ func (g *Gate) StoreSlackClick(ctx context.Context, c *gatehouse.SlackClick) err
 	return nil
 }
 
-// SlackUpTo is the highest level that is decided from Slack under the active policy
-// of a tenant; 0 where none loads.
+// SlackUpTo returns the highest level that may be decided from Slack under a
+// tenant's active policy; 0 when no policy loads.
 func (g *Gate) SlackUpTo(tx gatehouse.ReadTx, tenant string) (gatehouse.RiskLevel, error) {
 	p, _, _, err := g.activePolicy(tx, tenant)
 	if err != nil || p == nil {
@@ -62,8 +62,8 @@ func (g *Gate) SlackUpTo(tx gatehouse.ReadTx, tenant string) (gatehouse.RiskLeve
 
 // SlackLinked reports whether a Slack user is linked to anybody in a tenant.
 func (g *Gate) SlackLinked(ctx context.Context, tenant, issuer, user string) (linked bool, err error) {
-	err = g.store.Read(ctx, func(tx gatehouse.ReadTx) error {
-		_, err := tx.FindIdentity(tenant, issuer, user)
+	err = g.store.Read(ctx, tenant, func(tx gatehouse.ReadTx) error {
+		_, err := tx.FindIdentity(issuer, user)
 		linked = err == nil
 		if errors.Is(err, gatehouse.ErrNotFound) {
 			return nil
@@ -73,27 +73,27 @@ func (g *Gate) SlackLinked(ctx context.Context, tenant, issuer, user string) (li
 	return linked, err
 }
 
-// CarryOutSlackClick decides what a stored click asks for, by the one path of every
-// decision, as the person to whom the Slack user is linked. It may be called again
-// for the same click: the answer is the first one. result is a code, said what the
-// person is told. An error says that nothing is known yet, and that the click has to
-// be carried out again.
+// CarryOutSlackClick makes the decision of a stored click, by the same path as
+// every decision, as the person to whom the Slack user is linked. It may be called
+// again for the same click, and then returns the first answer. result is a code,
+// said the text for the person. After an error the outcome is unknown, and the
+// click must be carried out again.
 func (g *Gate) CarryOutSlackClick(ctx context.Context, c *gatehouse.SlackClick) (result, said string, err error) {
 	var (
 		person *gatehouse.Principal
 		action *gatehouse.Action
 		upTo   gatehouse.RiskLevel
 	)
-	err = g.store.View(ctx, func(tx gatehouse.ReadTx) error {
+	err = g.store.View(ctx, c.Tenant, func(tx gatehouse.ReadTx) error {
 		person, action, upTo = nil, nil, 0
-		i, err := tx.FindIdentity(c.Tenant, c.Issuer, c.User)
+		i, err := tx.FindIdentity(c.Issuer, c.User)
 		if err != nil {
 			return notLinked(err)
 		}
-		if person, err = tx.FindPrincipal(c.Tenant, i.PrincipalID); err != nil {
+		if person, err = tx.FindPrincipal(i.PrincipalID); err != nil {
 			return notLinked(err)
 		}
-		if action, err = tx.FindAction(c.Tenant, c.ActionID); err != nil {
+		if action, err = tx.FindAction(c.ActionID); err != nil {
 			return notFound(err, "action")
 		}
 		upTo, err = g.SlackUpTo(tx, c.Tenant)
@@ -105,6 +105,7 @@ func (g *Gate) CarryOutSlackClick(ctx context.Context, c *gatehouse.SlackClick) 
 	if err != nil {
 		return slackOutcome(err)
 	}
+
 	sum := sha256.Sum256([]byte(strings.Join([]string{c.ActionID, c.Digest, string(c.Choice), c.Reason}, "\x00")))
 	ctx = gatehouse.NewContext(ctx, &gatehouse.Caller{
 		Principal: person, StepUp: true, Via: gatehouse.ViaSlack, RequestID: c.ID,
@@ -113,6 +114,7 @@ func (g *Gate) CarryOutSlackClick(ctx context.Context, c *gatehouse.SlackClick) 
 			Encode: func(result any) ([]byte, error) { return json.Marshal(slackAnswerOf(result)) },
 		},
 	})
+
 	answer, err := g.Decide(ctx, action.ID, gatehouse.Decision{
 		Decision: c.Choice, Notes: c.Reason, Digest: action.Digest,
 	})
@@ -127,11 +129,12 @@ func (g *Gate) CarryOutSlackClick(ctx context.Context, c *gatehouse.SlackClick) 
 	case err != nil:
 		return slackOutcome(err)
 	}
+
 	a := slackAnswerOf(answer)
 	return a.Code, a.said(c.Choice), nil
 }
 
-// slackMay checks what Slack itself must not be used for.
+// slackMay checks the limits of deciding from Slack.
 func slackMay(
 	c *gatehouse.SlackClick, person *gatehouse.Principal, a *gatehouse.Action, upTo gatehouse.RiskLevel,
 ) error {
@@ -154,7 +157,7 @@ func notLinked(err error) error {
 	return err
 }
 
-// slackAnswer is what is kept of a decision's answer.
+// slackAnswer is the stored part of a decision's answer.
 type slackAnswer struct {
 	Code     string `json:"code"`
 	Votes    int    `json:"votes,omitempty"`
@@ -179,8 +182,8 @@ func (a slackAnswer) said(choice gatehouse.DecisionKind) string {
 	return "Already " + string(choice) + "; nothing was changed."
 }
 
-// slackOutcome tells a person why a click had no effect. What may pass by itself is
-// an error.
+// slackOutcome tells a person why a click had no effect. A temporary failure is
+// returned as failed.
 func slackOutcome(err error) (result, said string, failed error) {
 	e := new(gatehouse.Error)
 	if !errors.As(err, &e) || e.Code.Retryable() {

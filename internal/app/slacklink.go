@@ -14,20 +14,20 @@ import (
 
 var _ gatehouse.SlackService = (*Gate)(nil)
 
-// codeAlphabet has no characters that are taken for each other; codeLength of them
-// are 50 bits.
+// codeAlphabet has no characters that people confuse; codeLength of them are 50
+// bits.
 const (
 	codeAlphabet = "23456789ABCDEFGHJKLMNPQRSTUVWXYZ"
 	codeLength   = 10
 )
 
-// slackLink is what a code stands for.
+// slackLink is the data of a code.
 type slackLink struct {
 	Principal string `json:"principal"`
 }
 
-// CreateSlackCode makes a code for the caller. It gives a way to decide, so that it
-// takes what every new credential takes.
+// CreateSlackCode makes a code for the caller. The code gives a way to decide, so
+// it needs the same proof as every new credential.
 func (g *Gate) CreateSlackCode(ctx context.Context) (*gatehouse.SlackCode, error) {
 	c, err := browserCaller(ctx)
 	if err != nil {
@@ -46,7 +46,7 @@ func (g *Gate) CreateSlackCode(ctx context.Context) (*gatehouse.SlackCode, error
 		return nil, err
 	}
 	out := &gatehouse.SlackCode{Code: string(raw[:codeLength/2]) + "-" + string(raw[codeLength/2:])}
-	err = g.update(ctx, nil, func(tx gatehouse.Tx) error {
+	err = g.update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) error {
 		if err := proven(tx, c); err != nil {
 			return err
 		}
@@ -62,7 +62,7 @@ func (g *Gate) CreateSlackCode(ctx context.Context) (*gatehouse.SlackCode, error
 	return out, nil
 }
 
-// slackCodeHash finds a code however it was typed.
+// slackCodeHash hashes a code regardless of case, spaces and hyphens.
 func slackCodeHash(code string) [32]byte {
 	kept := strings.Map(func(r rune) rune {
 		if strings.ContainsRune(codeAlphabet, r) {
@@ -76,9 +76,9 @@ func slackCodeHash(code string) [32]byte {
 // LinkSlack links a proven Slack user to the person who made a code, in one of the
 // tenants that the app serves. said is the answer to the person.
 func (g *Gate) LinkSlack(ctx context.Context, tenants []string, issuer, user, code string) (said string, err error) {
-	err = g.update(ctx, nil, func(tx gatehouse.Tx) error {
+	err = g.updateQueues(ctx, func(q gatehouse.Queues) error {
 		said = "This code does not work: it was used, or is older than 10 minutes. Make another under Settings."
-		made, err := tx.TakeCeremony(slackCodeHash(code))
+		made, err := q.TakeCeremony(slackCodeHash(code))
 		if errors.Is(err, gatehouse.ErrNotFound) {
 			return nil
 		}
@@ -89,15 +89,18 @@ func (g *Gate) LinkSlack(ctx context.Context, tenants []string, issuer, user, co
 		if err := json.Unmarshal(made.Data, &l); err != nil || l.Principal == "" {
 			return err
 		}
-		s, err := tx.FindSessionByID(made.Tenant, made.SessionID)
+
+		tx := q.In(made.Tenant)
+		s, err := tx.FindSessionByID(made.SessionID)
 		if err != nil || !s.Live(tx.Now()) || s.PrincipalID != l.Principal {
-			return ignoreMissing(err) // who made the code is signed out
+			return ignoreMissing(err) // the person who made the code is signed out
 		}
-		p, err := tx.FindPrincipal(made.Tenant, l.Principal)
+		p, err := tx.FindPrincipal(l.Principal)
 		if err != nil || p.Disabled || p.Kind != gatehouse.KindPerson {
 			return ignoreMissing(err)
 		}
-		known, err := tx.FindIdentity(made.Tenant, issuer, user)
+
+		known, err := tx.FindIdentity(issuer, user)
 		switch {
 		case err == nil && known.PrincipalID == p.ID:
 			said = "You are linked already, as " + p.Name + "."
@@ -131,22 +134,22 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// UnlinkSlack removes a link of the caller's. A Slack account signs nobody in, so
-// that whoever unlinks one does not come back as a second person.
+// UnlinkSlack removes one of the caller's links. A Slack account cannot sign in, so
+// people who unlink one do not come back as second persons.
 func (g *Gate) UnlinkSlack(ctx context.Context, issuer, subject string) error {
 	c, err := browserCaller(ctx)
 	if err != nil {
 		return err
 	}
-	err = g.update(ctx, nil, func(tx gatehouse.Tx) error {
-		i, err := tx.FindIdentity(c.Principal.Tenant, issuer, subject)
+	err = g.update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) error {
+		i, err := tx.FindIdentity(issuer, subject)
 		if err != nil {
 			return err
 		}
 		if i.PrincipalID != c.Principal.ID || !strings.HasPrefix(issuer, gatehouse.SlackIssuer) {
 			return gatehouse.ErrNotFound
 		}
-		if err := tx.DeleteIdentity(i.Tenant, issuer, subject); err != nil {
+		if err := tx.DeleteIdentity(issuer, subject); err != nil {
 			return err
 		}
 		return recordIdentity(tx, "identity.unlinked", c.Principal, issuer, subject, authorOf(c))

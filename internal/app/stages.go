@@ -6,20 +6,20 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// SweepTimely writes into the log that a stage was reached, that people are
-// reminded, or that the last stage has ended and the question goes on: one batch. It
-// reports how many questions it wrote of. Who may answer follows from the clock and
-// waits for none of it.
+// SweepTimely records in the log that stages have begun, that people are reminded,
+// or that a question was extended: one batch. It returns the number of questions.
+// The right to answer follows from the clock and does not depend on these entries.
 func (g *Gate) SweepTimely(ctx context.Context) (int, error) {
 	var told []string
-	err := g.store.Update(ctx, func(tx gatehouse.Tx) error {
+	err := g.store.UpdateQueues(ctx, func(q gatehouse.Queues) error {
 		told = told[:0]
-		due, err := tx.TimelyActions(sweepBatch)
+		due, err := q.TimelyActions(sweepBatch)
 		if err != nil {
 			return err
 		}
 		for _, ref := range due {
-			a, err := tx.LockAction(ref.Tenant, ref.ID)
+			tx := q.In(ref.Tenant)
+			a, err := tx.LockAction(ref.ID)
 			if err != nil {
 				return err
 			}
@@ -40,8 +40,8 @@ func (g *Gate) SweepTimely(ctx context.Context) (int, error) {
 	return len(told), nil
 }
 
-// tellMoments appends the leaves of the moments that have come. Of several reminders
-// that are due at once, the last one is written: the others would say the same.
+// tellMoments appends the leaves of the moments that have come. Of several
+// reminders that are due at once it records only the last, since they say the same.
 func tellMoments(tx gatehouse.Tx, a *gatehouse.Action) error {
 	ap := a.Approval
 	if a.Status != gatehouse.StatusPending || ap == nil || ap.Status != gatehouse.ApprovalRequested {
@@ -57,11 +57,11 @@ func tellMoments(tx gatehouse.Tx, a *gatehouse.Action) error {
 	if told == ap.Told {
 		return nil
 	}
-	if err := tx.TellApproval(a.Tenant, ap.ID, ap.Told, told, ap.NextMoment(told)); err != nil {
+	if err := tx.TellApproval(ap.ID, ap.Told, told, ap.NextMoment(told)); err != nil {
 		return err
 	}
 	if !tx.Now().Before(ap.End()) {
-		return nil // it is over: that is what is told
+		return nil // the question is over, and its end is recorded instead
 	}
 	for i := ap.Told; i < told; i++ {
 		if m := moments[i]; m.Kind != gatehouse.MomentReminded || i == last {
@@ -91,13 +91,13 @@ func tellMoment(tx gatehouse.Tx, a *gatehouse.Action, m gatehouse.Moment) error 
 	return record(tx, a, string(m.Kind), "system", gatehouse.StatusPending, gatehouse.StatusPending, data)
 }
 
-// rejectByTimeout ends a question that nobody answered: the policy rejects.
+// rejectByTimeout lets the policy reject an action that nobody answered.
 func rejectByTimeout(tx gatehouse.Tx, a *gatehouse.Action) error {
-	if err := tx.MoveApproval(a.Tenant, a.Approval.ID, gatehouse.ApprovalExpired); err != nil {
+	if err := tx.MoveApproval(a.Approval.ID, gatehouse.ApprovalExpired); err != nil {
 		return err
 	}
 	err := tx.MoveAction(gatehouse.ActionMove{
-		Tenant: a.Tenant, ID: a.ID, From: gatehouse.StatusPending, To: gatehouse.StatusRejected,
+		ID: a.ID, From: gatehouse.StatusPending, To: gatehouse.StatusRejected,
 		DecidedBy: a.PolicyName(), DecidedVia: gatehouse.ViaPolicy, Decided: true, Finished: true,
 	})
 	if err != nil {

@@ -21,8 +21,7 @@ approvals:
     reminders: [30m, 40m]
 `
 
-// told lists the entries about an action that the clock made, as type and what they
-// tell of it.
+// told lists an action's log entries that the clock caused, as type and content.
 func (w *world) told(id string) (list []string) {
 	w.t.Helper()
 	for _, l := range w.entries() {
@@ -68,7 +67,7 @@ func TestWhoMayAnswerFollowsFromStagesAndClock(t *testing.T) {
 	may := func(a *gatehouse.Action, who context.Context, want bool) {
 		t.Helper()
 		_, err := w.gate.Decide(who, a.ID, gatehouse.Decision{Decision: gatehouse.Approve, Digest: gatehouse.NewDigest("{}")})
-		code := gatehouse.CodeDigestMismatch // it came as far as that
+		code := gatehouse.CodeDigestMismatch // the right to answer was granted
 		if !want {
 			code = gatehouse.CodeRoleRequired
 		}
@@ -89,10 +88,10 @@ func TestWhoMayAnswerFollowsFromStagesAndClock(t *testing.T) {
 	w.clock.Advance(time.Hour - time.Microsecond)
 	may(a, ben, false)
 	w.clock.Advance(time.Microsecond)
-	may(a, ben, true) // swept or not
-	may(a, ana, true) // an earlier stage keeps its right
+	may(a, ben, true) // before and after the sweep
+	may(a, ana, true) // the people of an earlier stage keep their right
 	may(a, cy, false)
-	// A new policy changes nothing about a question that was put before.
+	// A new policy does not change a question that was asked before.
 	if _, err := w.gate.ApplyPolicy(w.admin, "version: 1\n"); err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +113,8 @@ func TestTheSweeperTellsEachMomentOnce(t *testing.T) {
 	if got := w.told(a.ID); len(got) != 0 {
 		t.Errorf("told %q at once", got)
 	}
-	// Of two reminders that are due at once, one is written; replicas write each once.
+	// Of two reminders that are due at once, only one is recorded; replicas record
+	// each once.
 	w.clock.Advance(time.Hour)
 	var replicas sync.WaitGroup
 	for range 4 {
@@ -140,7 +140,7 @@ func TestTheSweeperTellsEachMomentOnce(t *testing.T) {
 	if got.Status != gatehouse.StatusPending || !got.Approval.Extended || !got.Approval.ExpiresAt.Equal(a.Approval.CreatedAt.Add(7*time.Hour)) {
 		t.Errorf("%s until %s", got.Status, got.Approval.ExpiresAt)
 	}
-	w.clock.Advance(2 * time.Hour) // once, and no more
+	w.clock.Advance(2 * time.Hour) // the extension happens only once
 	w.sweep()
 	want = append(want, "hitl.expired")
 	if got := w.told(a.ID); !slices.Equal(got, want) {
@@ -169,7 +169,7 @@ func TestOnTimeoutThePolicyRejects(t *testing.T) {
 		_, err := w.gate.Decide(ana, a.ID, approve(a))
 		wantCode(t, err, gatehouse.CodeAlreadyDecided)
 		_, err = w.gate.Decide(ana, a.ID, gatehouse.Decision{Decision: gatehouse.Reject})
-		wantCode(t, err, gatehouse.CodeAlreadyDecided) // nobody rejected it but the policy
+		wantCode(t, err, gatehouse.CodeAlreadyDecided) // the policy has rejected it
 	}
 	check("not swept")
 	w.sweep()
@@ -180,8 +180,8 @@ func TestOnTimeoutThePolicyRejects(t *testing.T) {
 	}
 }
 
-// The end of the time comes while a person decides: one of both stands, and never is
-// a person's decision overwritten.
+// The time ends while a person decides: one of the two outcomes stands, and a
+// person's decision is never overwritten.
 func TestATimeoutAndADecisionAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, asksInStages+"    on_timeout: reject\n")
@@ -221,8 +221,8 @@ func TestATimeoutAndADecisionAtOnce(t *testing.T) {
 	t.Logf("%v", outcomes)
 }
 
-// A stage that has somebody keeps a question from being denied; stages that together
-// have too few do not.
+// A question with somebody in any stage is not denied; one with too few in all
+// stages together is.
 func TestDenialConsidersAllStages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, asksInStages)
@@ -235,7 +235,7 @@ func TestDenialConsidersAllStages(t *testing.T) {
 	if a := w.propose(bot, nil); a.Status != gatehouse.StatusPending {
 		t.Errorf("%s: %q", a.Status, a.Policy.Reasons)
 	}
-	// What the proposer shortens away asks nobody.
+	// A stage that the proposer's shorter expiry cuts off asks nobody.
 	short := w.propose(bot, func(p *gatehouse.Proposal) { p.ExpiresIn = gatehouse.Span(time.Hour) })
 	if short.Status != gatehouse.StatusDenied {
 		t.Errorf("%s, with the second stage cut off", short.Status)

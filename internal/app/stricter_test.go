@@ -15,8 +15,8 @@ rules:
   - {id: notes, when: risk <= 2, then: allow}
 `
 
-// TestStricterPolicyAtDispatch: what the active policy asks for at dispatch, at a
-// replay, and when somebody approves, counts; a looser one changes nothing.
+// TestStricterPolicyAtDispatch: the active policy's demands count at dispatch, at a
+// replay, and at an approval; a looser policy changes nothing.
 func TestStricterPolicyAtDispatch(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -83,7 +83,7 @@ func TestStricterPolicyAtDispatch(t *testing.T) {
 	}
 }
 
-// approving is an approval that retypes what is asked for.
+// approving returns an approval with the requested value retyped.
 func (w *world) approving(a *gatehouse.Action) gatehouse.Decision {
 	d := approve(a)
 	if a.Approval.Confirm != nil {
@@ -92,13 +92,13 @@ func (w *world) approving(a *gatehouse.Action) gatehouse.Decision {
 	return d
 }
 
-// recheck does what dispatch does before it calls: where the policy has to judge
-// first, it is run again after that.
+// recheck makes the dispatcher's check before a call. If the policy has to judge
+// first, the check is repeated after that.
 func (w *world) recheck(id string) error {
 	w.t.Helper()
 	for {
-		err := w.store.Update(w.t.Context(), func(tx gatehouse.Tx) error {
-			a, err := tx.LockAction(gatehouse.DefaultTenant, id)
+		err := w.store.Update(w.t.Context(), gatehouse.DefaultTenant, func(tx gatehouse.Tx) error {
+			a, err := tx.LockAction(id)
 			if err != nil {
 				return err
 			}

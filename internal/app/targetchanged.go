@@ -9,8 +9,8 @@ import (
 var _ gatehouse.TargetService = (*Gate)(nil)
 
 // TargetChanged marks the open actions on a target that were proposed on another
-// version. It makes nobody decide otherwise: who approves is told once, and where the
-// connector asks the target itself, what that says counts instead.
+// version. The mark decides nothing: it is shown to approvers, who must acknowledge
+// it. When the connector itself can read the target, that reading counts instead.
 func (g *Gate) TargetChanged(ctx context.Context, t gatehouse.TargetChange) (*gatehouse.TargetChanges, error) {
 	c, err := gatehouse.CallerFrom(ctx)
 	if err != nil {
@@ -22,16 +22,14 @@ func (g *Gate) TargetChanged(ctx context.Context, t gatehouse.TargetChange) (*ga
 	if err := t.Validate(); err != nil {
 		return nil, err
 	}
-	var out *gatehouse.TargetChanges
+
 	var hints []string
-	err = g.update(ctx, nil, func(tx gatehouse.Tx) error {
-		out, hints = &gatehouse.TargetChanges{ActionIDs: []string{}}, nil
-		if err := answered(tx, c); err != nil {
-			return err
-		}
-		ids, err := tx.OpenOnTarget(c.Principal.Tenant, t, gatehouse.MaxTargetMarks+1)
+	out, err := perform(ctx, g, useCase{by: c}, func(tx gatehouse.Tx) (*gatehouse.TargetChanges, error) {
+		out := &gatehouse.TargetChanges{ActionIDs: []string{}}
+		hints = nil
+		ids, err := tx.OpenOnTarget(t, gatehouse.MaxTargetMarks+1)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if out.More = len(ids) > gatehouse.MaxTargetMarks; out.More {
 			ids = ids[:gatehouse.MaxTargetMarks]
@@ -39,7 +37,7 @@ func (g *Gate) TargetChanged(ctx context.Context, t gatehouse.TargetChange) (*ga
 		for _, id := range ids {
 			marked, err := markTarget(tx, c, id, t)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			if marked {
 				hints = append(hints, id)
@@ -48,23 +46,21 @@ func (g *Gate) TargetChanged(ctx context.Context, t gatehouse.TargetChange) (*ga
 		if out.Marked = len(hints); out.Marked > 0 && g.readsAs(c.Principal) == "" {
 			out.ActionIDs = hints
 		}
-		return remember(tx, c, out)
+		return out, nil
 	})
 	if err != nil {
 		return nil, err
 	}
+
 	for _, id := range hints {
 		g.hints.Notify(id)
-	}
-	if len(hints) > 0 {
-		g.hints.Notify(TopicAudit)
 	}
 	return out, nil
 }
 
 // markTarget marks one action, unless it was decided meanwhile.
 func markTarget(tx gatehouse.Tx, c *gatehouse.Caller, id string, t gatehouse.TargetChange) (bool, error) {
-	a, err := tx.LockAction(c.Principal.Tenant, id)
+	a, err := tx.LockAction(id)
 	if err != nil {
 		return false, err
 	}
@@ -73,15 +69,16 @@ func markTarget(tx gatehouse.Tx, c *gatehouse.Caller, id string, t gatehouse.Tar
 		return false, nil
 	}
 	m := gatehouse.TargetMark{At: tx.Now(), Version: t.Version, By: c.Principal.Name}
-	if err := tx.MarkTarget(a.Tenant, ap.ID, m); err != nil {
+	if err := tx.MarkTarget(ap.ID, m); err != nil {
 		return false, err
 	}
 	return true, record(tx, a, "hitl.target_changed", c.Principal.ID, gatehouse.StatusPending, gatehouse.StatusPending,
 		map[string]any{"approval": ap.ID, "expected": a.Target.Version, "actual": t.Version})
 }
 
-// movedSince is the refusal to approve what somebody has marked, where the target was
-// not asked and found as it was proposed on; nil for none.
+// movedSince refuses an approval of a marked action; nil when the action is not
+// marked, when the approver acknowledges the change, and when the target was read
+// and found unchanged.
 func (r *ruling) movedSince() error {
 	a := r.action
 	m := a.Approval.TargetChanged

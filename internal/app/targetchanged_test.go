@@ -8,9 +8,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestTargetChangedHoldsApprovals: who approves is told of what somebody reported,
-// unless the connector asked the target itself; a rejection and an acknowledgement
-// pass.
+// TestTargetChangedHoldsApprovals: an approver gets the reported change as a
+// refusal, unless the connector itself has read the target. A rejection and an
+// acknowledgement pass.
 func TestTargetChangedHoldsApprovals(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -47,7 +47,8 @@ func TestTargetChangedHoldsApprovals(t *testing.T) {
 		t.Errorf("acknowledged: %v", err)
 	}
 
-	// A target that was asked says more than a report; one that does not answer, less.
+	// A target that was read overrides a report; a target that does not answer does
+	// not.
 	b := w.propose(bot, nil)
 	if _, err := w.gate.TargetChanged(erp, change); err != nil {
 		t.Fatal(err)

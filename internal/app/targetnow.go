@@ -6,14 +6,14 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// CanReadTarget reports whether [Gate.ReadTarget] can ask the target of an action.
+// CanReadTarget reports whether [Gate.ReadTarget] can read the target of an action.
 // It makes no call.
 func (g *Gate) CanReadTarget(a *gatehouse.Action) bool { return g.rebases(a) }
 
-// ReadTarget reads the target of a pending action as it is now, for people who
-// decide: it takes at most the time of a check at an approval, and changes
-// nothing. A target that did not answer is an error with code busy; one that
-// cannot be read, with code cannot_rebase.
+// ReadTarget reads the present state of a pending action's target, for approvers.
+// It takes at most as long as the check at an approval, and changes nothing. When
+// the target does not answer, the error has code busy; when it cannot be read,
+// cannot_rebase.
 func (g *Gate) ReadTarget(ctx context.Context, id string) (FreshState, error) {
 	c, err := gatehouse.CallerFrom(ctx)
 	if err != nil {

@@ -27,7 +27,7 @@ func (g *Gate) PolicyUsage(ctx context.Context) (list []*gatehouse.CeilingAccoun
 	return orEmpty(list), err
 }
 
-// LevelNames maps the levels to which the active policy gives a name to it.
+// LevelNames maps levels to the names that the active policy gives them.
 func (g *Gate) LevelNames(ctx context.Context) (names map[gatehouse.RiskLevel]string, err error) {
 	err = g.view(ctx, "policy", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
 		names = make(map[gatehouse.RiskLevel]string)
@@ -59,8 +59,8 @@ func (g *Gate) RejectReasons(ctx context.Context) (reasons []string, err error) 
 	return reasons, err
 }
 
-// accounts lists up to most accounts of each ceiling, the fullest first; a ceiling
-// of which nothing is used has one without a scope.
+// accounts lists up to most accounts of each ceiling, the fullest first. An unused
+// ceiling has one account without a scope.
 func (g *Gate) accounts(tx gatehouse.ReadTx, tenant string, most int) (list []*gatehouse.CeilingAccount, err error) {
 	active, _, _, err := g.activePolicy(tx, tenant)
 	if err != nil || active == nil {
@@ -68,7 +68,7 @@ func (g *Gate) accounts(tx gatehouse.ReadTx, tenant string, most int) (list []*g
 	}
 	names := make(map[string]string)
 	for _, ceiling := range active.Ceilings() {
-		uses, err := tx.ListCeilingUse(tenant, ceiling.Ceiling, "", tx.Now().Add(-ceiling.Window.D()), most)
+		uses, err := tx.ListCeilingUse(ceiling.Ceiling, "", tx.Now().Add(-ceiling.Window.D()), most)
 		if err != nil {
 			return nil, err
 		}
@@ -83,7 +83,7 @@ func (g *Gate) accounts(tx gatehouse.ReadTx, tenant string, most int) (list []*g
 				a.Currency = currency
 			}
 			if agent != "" {
-				if a.Name, err = nameOf(tx, tenant, agent, names); err != nil {
+				if a.Name, err = nameOf(tx, agent, names); err != nil {
 					return nil, err
 				}
 			}
@@ -93,13 +93,13 @@ func (g *Gate) accounts(tx gatehouse.ReadTx, tenant string, most int) (list []*g
 	return list, nil
 }
 
-// nameOf is the name of a principal, "" for one that is not found; known keeps
-// those that were looked up.
-func nameOf(tx gatehouse.ReadTx, tenant, id string, known map[string]string) (string, error) {
+// nameOf returns the name of a principal, "" when it does not exist; known caches
+// the names.
+func nameOf(tx gatehouse.ReadTx, id string, known map[string]string) (string, error) {
 	if name, ok := known[id]; ok {
 		return name, nil
 	}
-	p, err := tx.FindPrincipal(tenant, id)
+	p, err := tx.FindPrincipal(id)
 	switch {
 	case errors.Is(err, gatehouse.ErrNotFound):
 		known[id] = ""
@@ -112,16 +112,17 @@ func nameOf(tx gatehouse.ReadTx, tenant, id string, known map[string]string) (st
 }
 
 // readExcesses sets Exceeds on the pending actions of a list, by one statement for
-// all of them, and by none where no pending action takes from a ceiling. It looks a
-// moment after the list: an action that was decided in between counts as used.
+// all of them, and by none when no pending action claims a ceiling. It reads
+// slightly later than the list: an action that was decided in between counts as
+// used. The actions are of one tenant.
 func (g *Gate) readExcesses(ctx context.Context, actions []*gatehouse.Action) error {
 	if len(claimants(actions)) == 0 {
 		return nil
 	}
-	return g.store.View(ctx, func(tx gatehouse.ReadTx) error { return exceeds(tx, actions...) })
+	return g.store.View(ctx, actions[0].Tenant, func(tx gatehouse.ReadTx) error { return exceeds(tx, actions...) })
 }
 
-// claimants are the pending actions that take from a ceiling when approved.
+// claimants returns the pending actions that claim a ceiling when approved.
 func claimants(actions []*gatehouse.Action) (list []*gatehouse.Action) {
 	for _, a := range actions {
 		if a.Status == gatehouse.StatusPending && len(a.Ceilings) > 0 {
@@ -131,8 +132,8 @@ func claimants(actions []*gatehouse.Action) (list []*gatehouse.Action) {
 	return list
 }
 
-// exceeds sets, on the pending actions of one tenant, the ceilings that they do not
-// fit into now. Each action is judged by itself, as if only it were approved.
+// exceeds sets Exceeds, on the pending actions of one tenant, to the ceilings that
+// their claims do not fit now. Each action is judged as if only it were approved.
 func exceeds(tx gatehouse.ReadTx, actions ...*gatehouse.Action) error {
 	list := claimants(actions)
 	if len(list) == 0 {
@@ -152,7 +153,7 @@ func exceeds(tx gatehouse.ReadTx, actions ...*gatehouse.Action) error {
 			}
 		}
 	}
-	used, err := tx.CeilingUses(list[0].Tenant, spans)
+	used, err := tx.CeilingUses(spans)
 	if err != nil {
 		return err
 	}
@@ -172,17 +173,17 @@ func exceeds(tx gatehouse.ReadTx, actions ...*gatehouse.Action) error {
 }
 
 // FullestCeilings lists, for each tenant, the fullest account of each ceiling of
-// its active policy: what metrics show. It asks for nobody.
+// its active policy, for metrics. It needs no caller.
 func (g *Gate) FullestCeilings(ctx context.Context, maxTenants int) (map[string][]*gatehouse.CeilingAccount, error) {
 	out := make(map[string][]*gatehouse.CeilingAccount)
-	err := g.store.View(ctx, func(tx gatehouse.ReadTx) error {
+	err := g.store.ViewQueues(ctx, func(q gatehouse.ReadQueues) error {
 		clear(out)
-		tenants, err := tx.ListTenants()
+		tenants, err := q.ListTenants()
 		if err != nil {
 			return err
 		}
 		for _, t := range tenants[:min(len(tenants), maxTenants)] {
-			if out[t.ID], err = g.accounts(tx, t.ID, 1); err != nil {
+			if out[t.ID], err = g.accounts(q.In(t.ID), t.ID, 1); err != nil {
 				return err
 			}
 		}

@@ -43,7 +43,7 @@ func excesses(actions []*gatehouse.Action) map[string]string {
 	return out
 }
 
-// TestListsTellWhatExceedsItsCeiling: lists agree with the action as read by its id.
+// TestListsTellWhatExceedsItsCeiling: lists agree with the action read by its id.
 func TestListsTellWhatExceedsItsCeiling(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, pricesPolicy)
@@ -104,7 +104,7 @@ func TestListsTellWhatExceedsItsCeiling(t *testing.T) {
 	}
 }
 
-// countedStore counts the transactions that look at ceilings, and how often they do.
+// countedStore counts the transactions that read ceilings, and their reads.
 type countedStore struct {
 	gatehouse.Store
 	views, asked int
@@ -115,18 +115,18 @@ type countedTx struct {
 	s *countedStore
 }
 
-func (s *countedStore) View(ctx context.Context, fn func(gatehouse.ReadTx) error) error {
+func (s *countedStore) View(ctx context.Context, tenant string, fn func(gatehouse.ReadTx) error) error {
 	s.views++
-	return s.Store.View(ctx, func(tx gatehouse.ReadTx) error { return fn(countedTx{tx, s}) })
+	return s.Store.View(ctx, tenant, func(tx gatehouse.ReadTx) error { return fn(countedTx{tx, s}) })
 }
 
-func (t countedTx) CeilingUses(tenant string, spans []gatehouse.CeilingSpan) ([]gatehouse.Decimal, error) {
+func (t countedTx) CeilingUses(spans []gatehouse.CeilingSpan) ([]gatehouse.Decimal, error) {
 	t.s.asked++
-	return t.ReadTx.CeilingUses(tenant, spans)
+	return t.ReadTx.CeilingUses(spans)
 }
 
-// TestAListAsksForCeilingsOnce: one statement for a page, however many ceilings and
-// scopes; none for a page without them.
+// TestAListAsksForCeilingsOnce: one statement per page, however many ceilings and
+// scopes; none for a page without ceilings.
 func TestAListAsksForCeilingsOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, pricesPolicy)

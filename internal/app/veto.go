@@ -10,23 +10,23 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 )
 
-// hearing is what has to be known to tell why the active policy does not let an
-// action pass that another version judged: it denies the action, or asks for more
-// than was asked then. The version that judged the action cannot say otherwise now;
-// but the floor of its operation can have been raised. A hearing is read in a
-// transaction, and judged outside, since that may take long.
+// hearing holds what is needed to find out why the active policy no longer allows
+// an action that another version judged: it denies the action, or asks for more
+// than was asked then. The version that judged the action gives the same answer
+// now, but the floor of the operation may have been raised. A hearing is read in a
+// transaction, and judged outside, since judging may be slow.
 type hearing struct {
 	action *gatehouse.Action
 	floor  gatehouse.RiskLevel
-	// decided says that nothing has to be judged: veto is the answer, "" where
+	// decided says that nothing has to be judged: veto is the answer, "" when
 	// nothing stands against the action.
 	decided   bool
 	veto      string
 	judgement judgement
 }
 
-// vetoKey names a hearing: two of the same key end alike, since a version of a
-// policy and a proposal never change.
+// vetoKey identifies a hearing. Two hearings with the same key have the same
+// result, since policy versions and proposals never change.
 type vetoKey struct {
 	tenant, action string
 	digest         gatehouse.Digest
@@ -45,14 +45,14 @@ func (h *hearing) key() vetoKey {
 
 // hear reads what the veto needs.
 func (g *Gate) hear(tx gatehouse.ReadTx, a *gatehouse.Action) (*hearing, error) {
-	version, err := tx.ActivePolicyVersion(a.Tenant)
+	version, err := tx.ActivePolicyVersion()
 	if err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
 		return nil, err
 	}
 	if version == a.Policy.Version && version != 0 {
 		_, floor, _, err := g.targets.Describe(a.Tenant, &a.Proposal)
 		if err != nil || floor <= a.RiskLevel {
-			return &hearing{decided: true}, nil //nolint:nilerr // a connector that is gone is found by what looks for it
+			return &hearing{decided: true}, nil //nolint:nilerr // other checks report a missing connector
 		}
 		h := &hearing{decided: true}
 		if more := asksMore(a, gatehouse.OutcomeAllow, floor, 0); more != "" {
@@ -60,7 +60,8 @@ func (g *Gate) hear(tx gatehouse.ReadTx, a *gatehouse.Action) (*hearing, error) 
 		}
 		return h, nil
 	}
-	proposer, err := tx.FindPrincipal(a.Tenant, a.ProposerID)
+
+	proposer, err := tx.FindPrincipal(a.ProposerID)
 	if err != nil {
 		return nil, err
 	}
@@ -69,6 +70,7 @@ func (g *Gate) hear(tx gatehouse.ReadTx, a *gatehouse.Action) (*hearing, error) 
 		//nolint:nilerr // the error is the veto
 		return &hearing{decided: true, veto: "the connector or its operation is gone"}, nil
 	}
+
 	proposal := a.Proposal
 	proposal.RiskLevel = a.ClaimedRisk
 	j, err := g.judge(tx, policy.Facts{
@@ -102,13 +104,13 @@ func (h *hearing) told() string {
 	return reason
 }
 
-// vetoCache keeps what hearings came to.
+// vetoCache keeps the results of hearings.
 type vetoCache struct {
 	mu    sync.Mutex
 	vetos map[vetoKey]string
 }
 
-// maxVetos bounds the cache; past it, it starts afresh.
+// maxVetos bounds the cache; a full cache is emptied.
 const maxVetos = 1024
 
 func (c *vetoCache) get(k vetoKey) (veto string, known bool) {
@@ -127,8 +129,8 @@ func (c *vetoCache) put(k vetoKey, veto string) {
 	c.vetos[k] = veto
 }
 
-// unjudged ends a transaction that needs a veto which nobody has judged yet. The
-// transaction is run again once Judge has returned.
+// unjudged ends a transaction that needs a veto which has not been judged yet. The
+// transaction is rerun once Judge has returned.
 type unjudged struct {
 	gate    *Gate
 	hearing *hearing
@@ -138,13 +140,12 @@ func (u *unjudged) Error() string {
 	return "app: the policy has to judge " + u.hearing.action.ID + " before the transaction"
 }
 
-// Judge judges outside of the transaction. It fails when the context ends.
+// Judge judges outside the transaction. It fails when the context ends.
 func (u *unjudged) Judge(ctx context.Context) error {
 	return u.gate.conclude(ctx, u.hearing)
 }
 
-// conclude judges a hearing, and keeps the veto for the transactions that ask. It
-// fails when the context ends.
+// conclude judges a hearing, and caches the veto. It fails when the context ends.
 func (g *Gate) conclude(ctx context.Context, h *hearing) (err error) {
 	if h.decided {
 		return nil
@@ -157,8 +158,8 @@ func (g *Gate) conclude(ctx context.Context, h *hearing) (err error) {
 	return nil
 }
 
-// vetoed is the veto within a transaction, "" for none. Where it has to be judged
-// first, it fails with an error that has a method Judge.
+// vetoed returns the veto within a transaction, "" for none. If the hearing has to
+// be judged first, it fails with an error that has a method Judge.
 func (g *Gate) vetoed(tx gatehouse.ReadTx, a *gatehouse.Action) (string, error) {
 	h, err := g.hear(tx, a)
 	if err != nil {
@@ -171,6 +172,6 @@ func (g *Gate) vetoed(tx gatehouse.ReadTx, a *gatehouse.Action) (string, error) 
 		return veto, nil
 	}
 	held := *a
-	h.action = &held // the transaction's own may change
+	h.action = &held // a copy, since the transaction may change its own
 	return "", &unjudged{g, h}
 }

@@ -9,28 +9,29 @@ import (
 )
 
 // Inbox returns a page of the caller's tenant and the caller's saved views, by one
-// look into the store.
+// query of the store.
 func (g *Gate) Inbox(ctx context.Context, f gatehouse.ActionFilter) (page gatehouse.Page[*gatehouse.Action], views []*gatehouse.SavedView, err error) {
 	c, err := gatehouse.CallerFrom(ctx)
 	if err != nil {
 		return page, nil, err
 	}
-	err = g.store.Read(ctx, func(tx gatehouse.ReadTx) (err error) {
-		tx.Foresee(gatehouse.Outlook{Tenant: c.Principal.Tenant, PrincipalID: c.Principal.ID, Views: true})
-		if page, err = tx.ListActions(c.Principal.Tenant, f); err != nil {
+	f.ReadBy = g.readsAs(c.Principal)
+	err = g.store.Read(ctx, c.Principal.Tenant, func(tx gatehouse.ReadTx) (err error) {
+		tx.Prefetch(gatehouse.PrefetchPlan{PrincipalID: c.Principal.ID, Views: true})
+		if page, err = tx.ListActions(f); err != nil {
 			return err
 		}
-		views, err = tx.ListViews(c.Principal.Tenant, c.Principal.ID)
+		views, err = tx.ListViews(c.Principal.ID)
 		return err
 	})
 	if err == nil {
 		err = g.readExcesses(ctx, page.Items)
 	}
-	g.foresee(page.Items...)
+	g.describe(page.Items...)
 	return page, views, notFound(err, "action")
 }
 
-// SaveView stores a view of the caller's, in the place of one of the same name.
+// SaveView stores a view of the caller, replacing one of the same name.
 func (g *Gate) SaveView(ctx context.Context, name, query string) error {
 	c, err := gatehouse.CallerFrom(ctx)
 	if err != nil {
@@ -46,8 +47,8 @@ func (g *Gate) SaveView(ctx context.Context, name, query string) error {
 	if err := v.Err(); err != nil {
 		return err
 	}
-	return g.update(ctx, nil, func(tx gatehouse.Tx) error {
-		known, err := tx.ListViews(c.Principal.Tenant, c.Principal.ID)
+	return g.update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) error {
+		known, err := tx.ListViews(c.Principal.ID)
 		if err != nil {
 			return err
 		}
@@ -64,11 +65,11 @@ func (g *Gate) SaveView(ctx context.Context, name, query string) error {
 	})
 }
 
-// DeleteView removes a view of the caller's.
+// DeleteView removes a view of the caller.
 func (g *Gate) DeleteView(ctx context.Context, name string) error {
 	c, err := gatehouse.CallerFrom(ctx)
 	if err != nil {
 		return err
 	}
-	return g.update(ctx, nil, func(tx gatehouse.Tx) error { return tx.DeleteView(c.Principal.Tenant, c.Principal.ID, name) })
+	return g.update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) error { return tx.DeleteView(c.Principal.ID, name) })
 }

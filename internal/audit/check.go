@@ -12,33 +12,33 @@ import (
 )
 
 const (
-	// checkPage is how many entries are read in one snapshot: a long log does
-	// not hold one open, which would keep the store from tidying up.
+	// checkPage is how many entries are read in one snapshot. A long log must not
+	// hold one snapshot open, which would keep the store from cleaning up.
 	checkPage = 1000
-	// What CheckBeside reads at a time, how many times as long as that took it
-	// rests, and for how long at least.
+	// The page size of CheckBeside, the factor of its rest over its reading time,
+	// and its shortest rest.
 	besidePage, restShare = 250, 30
 	restLeast             = 10 * time.Millisecond
 	// maxBacklog bounds the unnumbered leaves that are counted.
 	maxBacklog = 10_000
 )
 
-// Check verifies a tenant's log within its store: every entry in order, the
-// stored leaf hashes against the bytes, every stored tree hash against the
-// entries, and the head against both. Entries that are numbered while it runs
-// are left for the next time. held are heads that were kept elsewhere; see
-// [VerifyEntries]. Who can rewrite entries and tree hashes alike is found out
-// by held heads only.
+// Check verifies a tenant's log within its store: every entry in order, the stored
+// leaf hashes against the bytes, every stored tree hash against the entries, and
+// the head against both. Entries that are numbered while it runs are left for the
+// next run. held are heads that were kept elsewhere; see [VerifyEntries]. An
+// attacker who can rewrite both entries and tree hashes is detected by held heads
+// only.
 //
-// The error says that the store could not be read; what is wrong with the log
-// is in the report.
+// The error says that the store could not be read; faults of the log are in the
+// report.
 func Check(ctx context.Context, store gatehouse.Store, tenant string, held ...gatehouse.LogHead) (Report, error) {
 	c := &checker{store: store, tenant: tenant, size: checkPage}
 	return c.run(ctx, held, func(time.Duration) error { return nil })
 }
 
-// CheckBeside is Check for a process that has other things to do, and a log of any
-// length: it reads little at a time, and rests for nearly all of the time.
+// CheckBeside is Check for a busy process, and a log of any length: it reads little
+// at a time, and rests for nearly all of the time.
 func CheckBeside(ctx context.Context, store gatehouse.Store, tenant string) (Report, error) {
 	c := &checker{store: store, tenant: tenant, size: besidePage}
 	return c.run(ctx, nil, func(took time.Duration) error {
@@ -57,12 +57,12 @@ type checker struct {
 	tenant string
 	size   int // of a page, in entries
 	*verifier
-	// beyond is true when entries or tree hashes were stored beyond the head.
+	// beyond is true when entries or tree hashes are stored beyond the head.
 	beyond bool
 }
 
-// run checks page after page; rest is called between two, with how long the
-// first of them took.
+// run checks page after page. It calls rest between two pages, with the time that
+// the first of them took.
 func (c *checker) run(ctx context.Context, held []gatehouse.LogHead, rest func(time.Duration) error) (Report, error) {
 	if err := c.start(ctx, held); err != nil {
 		return Report{}, err
@@ -71,9 +71,9 @@ func (c *checker) run(ctx context.Context, held []gatehouse.LogHead, rest func(t
 		began := time.Now()
 		var entries []*gatehouse.Entry
 		var stored []gatehouse.Hash
-		err := c.store.View(ctx, func(tx gatehouse.ReadTx) error {
+		err := c.store.View(ctx, c.tenant, func(tx gatehouse.ReadTx) error {
 			var err error
-			if entries, err = tx.ListEntries(c.tenant, from, c.size); err != nil {
+			if entries, err = tx.ListEntries(from, c.size); err != nil {
 				return fmt.Errorf("audit: read entries of tenant %s from %d on: %w", c.tenant, from, err)
 			}
 			stored, err = c.storedFor(tx, from, entries)
@@ -94,35 +94,36 @@ func (c *checker) run(ctx context.Context, held []gatehouse.LogHead, rest func(t
 	return c.report, nil
 }
 
-// start reads the head, what waits, and what lies beyond the head.
+// start reads the head, the waiting leaves, and what lies beyond the head.
 func (c *checker) start(ctx context.Context, held []gatehouse.LogHead) error {
 	var head gatehouse.LogHead
 	var waiting int
 	var capped bool
-	err := c.store.View(ctx, func(tx gatehouse.ReadTx) error {
+	err := c.store.ViewQueues(ctx, func(q gatehouse.ReadQueues) error {
+		tx := q.In(c.tenant)
 		waiting, c.beyond = 0, false
-		size, err := tx.LogSize(c.tenant)
+		size, err := tx.LogSize()
 		if err != nil {
 			return err
 		}
 		head, err = headAt(tx, c.tenant, size)
 		if isMissing(err) {
-			// Whichever hash is missing, the walk will come to it.
+			// Whichever hash is missing, the walk will find it.
 			head = gatehouse.LogHead{Tenant: c.tenant, Size: size}
 		} else if err != nil {
 			return err
 		}
-		extra, err := tx.ListEntries(c.tenant, size, 1)
+		extra, err := tx.ListEntries(size, 1)
 		if err != nil {
 			return err
 		}
-		// The hash after the last one belongs to an entry that is no more.
+		// A hash after the last one belongs to an entry that was removed.
 		next, err := storedFrom(tx, c.tenant, tlog.StoredHashCount(size), 1)
 		if err != nil {
 			return err
 		}
 		c.beyond = len(extra) > 0 || len(next) > 0
-		leaves, err := tx.UnnumberedLeaves(maxBacklog)
+		leaves, err := q.UnnumberedLeaves(maxBacklog)
 		if err != nil {
 			return err
 		}
@@ -137,13 +138,14 @@ func (c *checker) start(ctx context.Context, held []gatehouse.LogHead) error {
 	if err != nil {
 		return fmt.Errorf("audit: read the head of tenant %s: %w", c.tenant, err)
 	}
+
 	c.verifier = newVerifier(head, held)
 	c.report.Unnumbered, c.report.UnnumberedCapped = waiting, capped
 	return nil
 }
 
-// storedFor reads the tree hashes that belong to a page of entries which
-// begins at from, up to the first that is not stored.
+// storedFor reads the tree hashes that belong to a page of entries which begins at
+// from, up to the first missing one.
 func (c *checker) storedFor(tx gatehouse.LogReader, from int64, entries []*gatehouse.Entry) ([]gatehouse.Hash, error) {
 	if c.report.Fault != nil {
 		return nil, nil
@@ -152,8 +154,8 @@ func (c *checker) storedFor(tx gatehouse.LogReader, from int64, entries []*gateh
 	return storedFrom(tx, c.tenant, lo, hi-lo)
 }
 
-// storedFrom reads n tree hashes from a storage index on, up to the first that
-// is not stored.
+// storedFrom reads n tree hashes starting at a storage index, up to the first
+// missing one.
 func storedFrom(tx gatehouse.LogReader, tenant string, index, n int64) ([]gatehouse.Hash, error) {
 	indexes := make([]int64, n)
 	for i := range indexes {
@@ -186,7 +188,7 @@ func (c *checker) page(from int64, entries []*gatehouse.Entry, stored []gatehous
 	begin := from
 	for _, e := range entries {
 		if e.Index >= c.head.Size && !c.beyond {
-			return from, false // numbered since start
+			return from, false // numbered after start
 		}
 		c.add(e)
 		if c.report.Fault == nil {
@@ -194,12 +196,12 @@ func (c *checker) page(from int64, entries []*gatehouse.Entry, stored []gatehous
 		}
 		from = max(from, e.Index+1)
 	}
-	// A forged number at the end of the integers has none after it.
+	// A forged number at the end of the integer range has no successor.
 	return from, len(entries) == c.size && from > begin
 }
 
-// compare compares the hashes that an entry completed with the stored ones,
-// and returns the rest of these.
+// compare compares the hashes that an entry completed with the stored ones, and
+// returns the remaining stored ones.
 func (c *checker) compare(index int64, stored []gatehouse.Hash) []gatehouse.Hash {
 	if len(stored) < len(c.stored) {
 		c.report.fault(FaultTreeHash, index, "the tree hashes that entry %d completes are not all stored", index)

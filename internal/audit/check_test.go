@@ -15,8 +15,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/audit"
 )
 
-// TestCheckTamper tampers with a log of several pages, entries and hashes
-// alike, and checks that the report names what was touched.
+// TestCheckTamper tampers with entries and hashes of a log of several pages, and
+// checks that the report names the changed place.
 func TestCheckTamper(t *testing.T) {
 	t.Parallel()
 	const n = 2500 // entries, on three pages
@@ -38,7 +38,7 @@ func TestCheckTamper(t *testing.T) {
 			e := forged(1700)
 			m.entries["acme"][1700] = e
 			m.hashes["acme"][tlog.StoredHashIndex(0, 1700)] = e.LeafHash
-		}, audit.FaultTreeHash, 1701, n}, // whose arrival completes the pair
+		}, audit.FaultTreeHash, 1701, n}, // the entry that completes the pair
 		{"node of the tree", func(m *memLog) {
 			m.hashes["acme"][tlog.StoredHashIndex(4, 3)][0] ^= 1
 		}, audit.FaultTreeHash, 63, n},
@@ -92,12 +92,12 @@ func TestCheckTamper(t *testing.T) {
 	}
 }
 
-// TestCheckHeldHead rewrites a log wholly, tree and all. It fits in itself, and
-// only the head that was kept elsewhere tells.
+// TestCheckHeldHead rewrites a whole log, including its tree. The log is
+// consistent, and only the head that was kept elsewhere detects it.
 func TestCheckHeldHead(t *testing.T) {
 	t.Parallel()
 	log := numbered(t, 20)
-	held, err := audit.Head(log, "acme")
+	held, err := audit.Head(log.of("acme"), "acme")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,10 +122,10 @@ func TestCheckHeldHead(t *testing.T) {
 	}
 }
 
-// growing numbers one more leaf before each View.
+// growing numbers one more leaf before each ViewQueues.
 type growing struct{ *memLog }
 
-func (g growing) View(ctx context.Context, fn func(gatehouse.ReadTx) error) error {
+func (g growing) ViewQueues(ctx context.Context, fn func(gatehouse.ReadQueues) error) error {
 	var tree audit.Tree
 	entries := g.entries["acme"]
 	for _, e := range entries {
@@ -134,11 +134,10 @@ func (g growing) View(ctx context.Context, fn func(gatehouse.ReadTx) error) erro
 	e := rehash(&gatehouse.Entry{Index: tree.Size(), Body: `{"late":true}`})
 	g.entries["acme"] = append(entries, e)
 	g.hashes["acme"] = tree.Append(e.LeafHash, g.hashes["acme"])
-	return g.memLog.View(ctx, fn)
+	return g.memLog.ViewQueues(ctx, fn)
 }
 
-// TestCheckWhileGrowing checks a log to which entries are added meanwhile, and
-// leaves that wait.
+// TestCheckWhileGrowing checks a log that grows meanwhile, with waiting leaves.
 func TestCheckWhileGrowing(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{0, 1, 998, 999, 1000, 1999} {
@@ -171,8 +170,8 @@ func TestCheckReadError(t *testing.T) {
 	}
 }
 
-// TestCheckBeside: it finds what Check finds, a little at a time, with a rest
-// after each page but the last, and ends when it is told to.
+// TestCheckBeside: it finds the same faults as Check, in small pages, with a rest
+// after each page but the last, and stops when its context ends.
 func TestCheckBeside(t *testing.T) {
 	t.Parallel()
 	const n, page = 1100, 250

@@ -15,18 +15,19 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// ErrBadCheckpoint says that a checkpoint is malformed, is of another log, or
-// is not signed by the key that was asked for.
+// ErrBadCheckpoint says that a checkpoint is malformed, belongs to another log, or
+// is not signed by the expected key.
 var ErrBadCheckpoint = errors.New("audit: bad checkpoint")
 
 // maxCheckpoint bounds the bytes of a checkpoint, cosignatures included.
 const maxCheckpoint = 64 << 10
 
-// Origin names the log of one tenant, as the first line of its checkpoints and
-// as the name of its key: no checkpoint of one tenant passes for another's.
+// Origin names the log of one tenant, as the first line of its checkpoints and as
+// the name of its key, so that no checkpoint of one tenant passes for another's.
 // base is the installation's name, such as gate.example.com.
 func Origin(base, tenant string) string {
-	// A key's name cannot hold a plus, a tenant's can; it cannot hold a %.
+	// A key's name cannot have a plus, but a tenant's name can. A tenant's name
+	// cannot have a %.
 	return base + "/" + strings.ReplaceAll(tenant, "+", "%2B")
 }
 
@@ -39,9 +40,9 @@ func NewKey(origin string) (secret, public string, err error) {
 	return note.GenerateKey(rand.Reader, origin)
 }
 
-// SignCheckpoint makes the signed note that commits to a head, in the format
-// of C2SP tlog-checkpoint (https://c2sp.org/tlog-checkpoint). The signer's name
-// must be the origin. The head's tenant is not part of it; see [Origin].
+// SignCheckpoint makes the signed note that commits to a head, in the format of
+// C2SP tlog-checkpoint (https://c2sp.org/tlog-checkpoint). The signer's name must
+// be the origin. The note does not contain the head's tenant; see [Origin].
 func SignCheckpoint(head gatehouse.LogHead, origin string, signer note.Signer) ([]byte, error) {
 	if err := checkOrigin(origin); err != nil {
 		return nil, err
@@ -73,7 +74,7 @@ func VerifyCheckpoint(msg []byte, origin string, verifier note.Verifier) (gateho
 	if err != nil {
 		return bad("%v", err)
 	}
-	// Three lines and what follows them: each ends in a newline.
+	// Three lines and any extension lines; each ends in a newline.
 	lines := strings.SplitN(n.Text, "\n", 4)
 	if len(lines) < 4 {
 		return bad("it has fewer than three lines")
@@ -92,7 +93,7 @@ func VerifyCheckpoint(msg []byte, origin string, verifier note.Verifier) (gateho
 	return head, nil
 }
 
-// checkOrigin refuses what cannot be a key's name.
+// checkOrigin refuses an origin that cannot be a key's name.
 func checkOrigin(origin string) error {
 	if origin == "" || !utf8.ValidString(origin) || strings.Contains(origin, "+") ||
 		strings.ContainsFunc(origin, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }) {

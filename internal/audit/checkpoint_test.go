@@ -51,7 +51,7 @@ func TestCheckpointRoundTrip(t *testing.T) {
 }
 
 // TestCheckpointTamper flips every bit of a checkpoint. Only the two bits that
-// base64 leaves unused at the signature's end may be without consequence.
+// base64 leaves unused at the signature's end may have no effect.
 func TestCheckpointTamper(t *testing.T) {
 	t.Parallel()
 	origin := "gate.example.com/acme"

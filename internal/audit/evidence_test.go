@@ -32,8 +32,8 @@ func fenced(t *testing.T, language string) []string {
 	return blocks
 }
 
-// script writes the page's Python program to a file. Python is needed: an
-// independent implementation is what the page promises, so there is no skip.
+// script writes the page's Python program to a file. Python is required, without a
+// skip: the page promises an independent implementation.
 func script(t *testing.T) (python, path string) {
 	t.Helper()
 	python, err := exec.LookPath("python3")
@@ -47,7 +47,7 @@ func script(t *testing.T) (python, path string) {
 	return python, path
 }
 
-// run runs the program and returns what it says, and whether it was content.
+// run runs the program and returns its output, and whether it succeeded.
 func run(t *testing.T, python, path string, stdin []byte, args ...string) (string, bool) {
 	t.Helper()
 	cmd := exec.Command(python, append([]string{path}, args...)...)
@@ -89,8 +89,8 @@ func TestWorkedExample(t *testing.T) {
 	}
 }
 
-// TestEvidenceProgram runs the page's program on a log of awkward leaves, in
-// each form in which entries travel, intact and tampered with.
+// TestEvidenceProgram runs the page's program on a log of unusual leaves, in each
+// export format, intact and tampered with.
 func TestEvidenceProgram(t *testing.T) {
 	t.Parallel()
 	python, path := script(t)

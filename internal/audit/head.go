@@ -8,16 +8,16 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// ErrDamaged says that the log is not what its own hashes say, or that hashes
-// which must exist do not. Nothing but a change behind the program's back, or
-// a broken disk, makes it so.
+// ErrDamaged says that the log contradicts its own hashes, or that required hashes
+// are missing. Only a change behind the program's back, or a broken disk, causes
+// it.
 var ErrDamaged = errors.New("audit: the stored log is damaged")
 
-// Head returns size and root of a tenant's log as its stored hashes give them.
-// It reads a logarithmic number of hashes and no entry: [Check] is what
-// compares them with the entries.
+// Head returns size and root of a tenant's log according to its stored hashes. It
+// reads a logarithmic number of hashes and no entries; [Check] compares the hashes
+// with the entries.
 func Head(tx gatehouse.LogReader, tenant string) (gatehouse.LogHead, error) {
-	size, err := tx.LogSize(tenant)
+	size, err := tx.LogSize()
 	if err != nil {
 		return gatehouse.LogHead{}, err
 	}
@@ -25,9 +25,9 @@ func Head(tx gatehouse.LogReader, tenant string) (gatehouse.LogHead, error) {
 }
 
 // HeadAt returns the head that the log had at an earlier size, from 0 to the
-// present one; another size is an Error with code invalid.
+// present one; any other size is an Error with code invalid.
 func HeadAt(tx gatehouse.LogReader, tenant string, size int64) (gatehouse.LogHead, error) {
-	if err := inLog(tx, tenant, "/size", size, 0); err != nil {
+	if err := inLog(tx, "/size", size, 0); err != nil {
 		return gatehouse.LogHead{}, err
 	}
 	return headAt(tx, tenant, size)
@@ -45,7 +45,7 @@ func headAt(tx gatehouse.LogReader, tenant string, size int64) (gatehouse.LogHea
 // section 2.1.1). [tlog.CheckRecord] checks it. An index that is not below
 // size, or a size beyond the log's, is an Error with code invalid.
 func Proof(tx gatehouse.LogReader, tenant string, index, size int64) (tlog.RecordProof, error) {
-	if err := inLog(tx, tenant, "/size", size, 1); err != nil {
+	if err := inLog(tx, "/size", size, 1); err != nil {
 		return nil, err
 	}
 	if index < 0 || index >= size {
@@ -58,7 +58,7 @@ func Proof(tx gatehouse.LogReader, tenant string, index, size int64) (tlog.Recor
 // (RFC 6962, section 2.1.2). [tlog.CheckTree] checks it. Sizes other than
 // 1 <= from <= to <= the log's are an Error with code invalid.
 func Consistency(tx gatehouse.LogReader, tenant string, from, to int64) (tlog.TreeProof, error) {
-	if err := inLog(tx, tenant, "/to", to, 1); err != nil {
+	if err := inLog(tx, "/to", to, 1); err != nil {
 		return nil, err
 	}
 	if from < 1 || from > to {
@@ -68,8 +68,8 @@ func Consistency(tx gatehouse.LogReader, tenant string, from, to int64) (tlog.Tr
 }
 
 // inLog checks that size lies between least and the size of the log.
-func inLog(tx gatehouse.LogReader, tenant, pointer string, size, least int64) error {
-	have, err := tx.LogSize(tenant)
+func inLog(tx gatehouse.LogReader, pointer string, size, least int64) error {
+	have, err := tx.LogSize()
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func invalid(pointer, format string, args ...any) error {
 	return v.Err()
 }
 
-// reader gives a tenant's stored hashes to tlog.
+// reader makes a tenant's stored hashes available to tlog.
 func reader(tx gatehouse.LogReader, tenant string) tlog.HashReader {
 	return tlog.HashReaderFunc(func(indexes []int64) ([]tlog.Hash, error) {
 		hashes, err := readHashes(tx, tenant, indexes)

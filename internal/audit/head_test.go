@@ -27,7 +27,7 @@ func numbered(t testing.TB, n int) *memLog {
 }
 
 // TestProofs checks inclusion and consistency proofs of random sizes with the
-// checkers of tlog against naive roots, and that they prove nothing else.
+// checkers of tlog against naive roots, and checks that they prove nothing else.
 func TestProofs(t *testing.T) {
 	t.Parallel()
 	const n = 100
@@ -39,7 +39,7 @@ func TestProofs(t *testing.T) {
 		root := func(size int64) tlog.Hash { return tlog.Hash(mth(bodies(int(size)))) }
 		leaf := func(i int64) tlog.Hash { return tlog.Hash(audit.LeafHash(body(int(i)))) }
 
-		inclusion, err := audit.Proof(log, "acme", index, size)
+		inclusion, err := audit.Proof(log.of("acme"), "acme", index, size)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -50,7 +50,7 @@ func TestProofs(t *testing.T) {
 			t.Fatalf("the proof of entry %d in %d proves entry %d too", index, size, index+1)
 		}
 
-		consistency, err := audit.Consistency(log, "acme", from, size)
+		consistency, err := audit.Consistency(log.of("acme"), "acme", from, size)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,13 +66,16 @@ func TestProofs(t *testing.T) {
 func TestProofBounds(t *testing.T) {
 	t.Parallel()
 	log := numbered(t, 5)
-	head := func(tenant string, size int64) error { _, err := audit.HeadAt(log, tenant, size); return err }
+	head := func(tenant string, size int64) error {
+		_, err := audit.HeadAt(log.of(tenant), tenant, size)
+		return err
+	}
 	proof := func(tenant string, index, size int64) error {
-		_, err := audit.Proof(log, tenant, index, size)
+		_, err := audit.Proof(log.of(tenant), tenant, index, size)
 		return err
 	}
 	consistency := func(tenant string, from, to int64) error {
-		_, err := audit.Consistency(log, tenant, from, to)
+		_, err := audit.Consistency(log.of(tenant), tenant, from, to)
 		return err
 	}
 	for i, tt := range []struct {
@@ -102,21 +105,21 @@ func TestHeadOfDamagedLog(t *testing.T) {
 	t.Parallel()
 	log := numbered(t, 6)
 	log.hashes["acme"] = log.hashes["acme"][:2]
-	if _, err := audit.Head(log, "acme"); !errors.Is(err, gatehouse.ErrNotFound) {
+	if _, err := audit.Head(log.of("acme"), "acme"); !errors.Is(err, gatehouse.ErrNotFound) {
 		t.Errorf("Head with a missing hash: %v", err)
 	}
-	if _, err := audit.Head(shortReads{log}, "acme"); !errors.Is(err, audit.ErrDamaged) {
+	if _, err := audit.Head(shortReads{log.of("acme")}, "acme"); !errors.Is(err, audit.ErrDamaged) {
 		t.Errorf("Head with a store that leaves missing hashes out: %v", err)
 	}
 }
 
-// shortReads leaves out the hashes that are not there.
+// shortReads leaves out missing hashes.
 type shortReads struct{ gatehouse.LogReader }
 
-func (s shortReads) LogHashes(tenant string, indexes []int64) ([]gatehouse.Hash, error) {
+func (s shortReads) LogHashes(indexes []int64) ([]gatehouse.Hash, error) {
 	var out []gatehouse.Hash
 	for _, i := range indexes {
-		if h, err := s.LogReader.LogHashes(tenant, []int64{i}); err == nil {
+		if h, err := s.LogReader.LogHashes([]int64{i}); err == nil {
 			out = append(out, h...)
 		}
 	}

@@ -13,20 +13,19 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// memLog is the log's part of a store in memory, for the tests of pure
-// functions and of timing. What concerns transactions is tested on SQLite.
+// memLog is the log part of a store in memory, for tests of pure functions and of
+// timing. Transactions are tested on SQLite.
 type memLog struct {
-	gatehouse.Tx // nil: nothing but the log is there
-	mu           sync.Mutex
-	pending      []*gatehouse.PendingLeaf
-	entries      map[string][]*gatehouse.Entry
-	hashes       map[string][]gatehouse.Hash
-	rows         int64
-	// views counts calls of View, reads those that read the log.
+	mu      sync.Mutex
+	pending []*gatehouse.PendingLeaf
+	entries map[string][]*gatehouse.Entry
+	hashes  map[string][]gatehouse.Hash
+	rows    int64
+	// views counts calls of View, reads counts those that read the log.
 	views, reads int
-	// failView, when set, is asked before each View.
+	// failView, when set, is called before each View.
 	failView func() error
-	// refuses lets it number nothing.
+	// refuses makes NumberLeaves fail.
 	refuses bool
 }
 
@@ -34,11 +33,57 @@ func newMemLog() *memLog {
 	return &memLog{entries: make(map[string][]*gatehouse.Entry), hashes: make(map[string][]gatehouse.Hash)}
 }
 
-func (m *memLog) Read(ctx context.Context, fn func(gatehouse.ReadTx) error) error {
-	return m.View(ctx, fn)
+// memTx and memQueues are the transactions of a memLog.
+type memTx struct {
+	gatehouse.Tx // nil: only the log is implemented
+	*memLog
+	tenant string
 }
 
-func (m *memLog) View(ctx context.Context, fn func(gatehouse.ReadTx) error) error {
+type memQueues struct {
+	gatehouse.Queues
+	*memLog
+}
+
+type memReadQueues struct {
+	gatehouse.ReadQueues
+	*memLog
+}
+
+func (q memQueues) UnnumberedLeaves(limit int) ([]*gatehouse.PendingLeaf, error) {
+	return q.waiting(limit)
+}
+
+func (q memReadQueues) UnnumberedLeaves(limit int) ([]*gatehouse.PendingLeaf, error) {
+	return q.waiting(limit)
+}
+
+func (q memQueues) In(tenant string) gatehouse.Tx { return memTx{memLog: q.memLog, tenant: tenant} }
+
+func (q memReadQueues) In(tenant string) gatehouse.ReadTx {
+	return memTx{memLog: q.memLog, tenant: tenant}
+}
+
+// of returns a transaction on the log of a tenant.
+func (m *memLog) of(tenant string) memTx { return memTx{memLog: m, tenant: tenant} }
+
+func (m *memLog) Read(ctx context.Context, tenant string, fn func(gatehouse.ReadTx) error) error {
+	return m.View(ctx, tenant, fn)
+}
+
+func (m *memLog) View(ctx context.Context, tenant string, fn func(gatehouse.ReadTx) error) error {
+	return m.ViewQueues(ctx, func(q gatehouse.ReadQueues) error { return fn(q.In(tenant)) })
+}
+
+func (m *memLog) Update(ctx context.Context, tenant string, fn func(gatehouse.Tx) error) error {
+	return m.UpdateQueues(ctx, func(q gatehouse.Queues) error { return fn(q.In(tenant)) })
+}
+
+func (m *memLog) ReadQueues(ctx context.Context, fn func(gatehouse.ReadQueues) error) error {
+	return m.ViewQueues(ctx, fn)
+}
+
+func (m *memLog) ViewQueues(_ context.Context, fn func(gatehouse.ReadQueues) error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.views++
@@ -47,13 +92,13 @@ func (m *memLog) View(ctx context.Context, fn func(gatehouse.ReadTx) error) erro
 			return err
 		}
 	}
-	return fn(m)
+	return fn(memReadQueues{memLog: m})
 }
 
-func (m *memLog) Update(ctx context.Context, fn func(gatehouse.Tx) error) error {
+func (m *memLog) UpdateQueues(_ context.Context, fn func(gatehouse.Queues) error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return fn(m)
+	return fn(memQueues{memLog: m})
 }
 
 func (m *memLog) Ping(context.Context) error { return nil }
@@ -67,15 +112,15 @@ func (m *memLog) append(tenant string, body gatehouse.JSON) {
 	m.pending = append(m.pending, &gatehouse.PendingLeaf{Row: m.rows, Tenant: tenant, Body: body})
 }
 
-func (m *memLog) LogSize(tenant string) (int64, error) {
+func (m memTx) LogSize() (int64, error) {
 	m.reads++
-	return int64(len(m.entries[tenant])), nil
+	return int64(len(m.entries[m.tenant])), nil
 }
 
-func (m *memLog) ListEntries(tenant string, from int64, limit int) ([]*gatehouse.Entry, error) {
+func (m memTx) ListEntries(from int64, limit int) ([]*gatehouse.Entry, error) {
 	m.reads++
 	var out []*gatehouse.Entry
-	for _, e := range m.entries[tenant] {
+	for _, e := range m.entries[m.tenant] {
 		if e.Index >= from && len(out) < limit {
 			out = append(out, e)
 		}
@@ -83,44 +128,47 @@ func (m *memLog) ListEntries(tenant string, from int64, limit int) ([]*gatehouse
 	return out, nil
 }
 
-func (m *memLog) LogHashes(tenant string, indexes []int64) ([]gatehouse.Hash, error) {
+func (m memTx) LogHashes(indexes []int64) ([]gatehouse.Hash, error) {
 	m.reads++
 	var out []gatehouse.Hash
 	for _, i := range indexes {
-		if i >= int64(len(m.hashes[tenant])) {
+		if i >= int64(len(m.hashes[m.tenant])) {
 			return nil, gatehouse.ErrNotFound
 		}
-		out = append(out, m.hashes[tenant][i])
+		out = append(out, m.hashes[m.tenant][i])
 	}
 	return out, nil
 }
 
-func (m *memLog) UnnumberedLeaves(limit int) ([]*gatehouse.PendingLeaf, error) {
+func (m *memLog) waiting(limit int) ([]*gatehouse.PendingLeaf, error) {
 	m.reads++
 	return m.pending[:min(limit, len(m.pending))], nil
 }
 
-func (m *memLog) NumberLeaves(tenant string, expectedSize int64, leaves []*gatehouse.NumberedLeaf, hashes []gatehouse.Hash) error {
-	if m.refuses || int64(len(m.entries[tenant])) != expectedSize {
+func (m memTx) NumberLeaves(expectedSize int64, leaves []*gatehouse.NumberedLeaf, hashes []gatehouse.Hash) error {
+	if m.refuses || int64(len(m.entries[m.tenant])) != expectedSize {
 		return gatehouse.ErrConflict
 	}
-	if int64(len(m.hashes[tenant])) != tlog.StoredHashCount(expectedSize) {
+	if int64(len(m.hashes[m.tenant])) != tlog.StoredHashCount(expectedSize) {
 		return errors.New("hashes and entries do not agree")
 	}
 	for _, l := range leaves {
 		for i, p := range m.pending {
 			if p.Row == l.Row {
-				m.entries[tenant] = append(m.entries[tenant], &gatehouse.Entry{Index: l.Index, Body: p.Body, LeafHash: l.LeafHash})
+				m.entries[m.tenant] = append(
+					m.entries[m.tenant],
+					&gatehouse.Entry{Index: l.Index, Body: p.Body, LeafHash: l.LeafHash},
+				)
 				m.pending = append(m.pending[:i:i], m.pending[i+1:]...)
 				break
 			}
 		}
 	}
-	m.hashes[tenant] = append(m.hashes[tenant], hashes...)
+	m.hashes[m.tenant] = append(m.hashes[m.tenant], hashes...)
 	return nil
 }
 
-// mth is the Merkle tree hash of RFC 6962, section 2.1, word by word.
+// mth is the Merkle tree hash of RFC 6962, section 2.1, transcribed literally.
 func mth(d [][]byte) gatehouse.Hash {
 	switch n := len(d); n {
 	case 0:

@@ -10,10 +10,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// ReadEntries reads entries as they travel: pages of GET /audit/entries, one
-// entry per line, or any mixture. The bodies are brought into canonical form
-// again, so white space, member order and escapes do not matter on the way.
-// The sequence ends with the first error.
+// ReadEntries reads exported entries: pages of GET /audit/entries, one entry per
+// line, or any mixture. It canonicalizes the bodies again, so changes of white
+// space, member order and escapes do not matter. The sequence ends with the first
+// error.
 func ReadEntries(r io.Reader) iter.Seq2[*gatehouse.Entry, error] {
 	return func(yield func(*gatehouse.Entry, error) bool) {
 		dec := json.NewDecoder(r)

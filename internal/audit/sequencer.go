@@ -16,57 +16,58 @@ import (
 const DefaultBatch = 1000
 
 const (
-	// tick is how long a leaf waits whose wake-up was lost.
+	// tick is how long a leaf waits when its wake-up was lost.
 	tick = 900 * time.Millisecond
-	// gap is the least time between two batches that are not full: under load
-	// it gathers leaves, so that the log takes few commits from the decisions.
+	// gap is the least time between two batches that are not full: under load it
+	// gathers leaves, so that the log takes few commits away from decisions.
 	gap = 20 * time.Millisecond
-	// contention is the mean pause after another sequencer was first.
+	// contention is the mean pause after another sequencer was faster.
 	contention = 50 * time.Millisecond
-	// A failure is followed by pauses from minBackoff, doubled up to maxBackoff.
+	// The backoff after failures: it starts at minBackoff and doubles up to
+	// maxBackoff.
 	minBackoff = time.Second
 	maxBackoff = 30 * time.Second
 )
 
-// Sequencer numbers the leaves that wait, in the order in which the store
-// hands them out. Any number of sequencers may run on one store: each batch is
-// guarded by the size that the log had when it was computed.
+// Sequencer numbers the waiting leaves, in the order in which the store returns
+// them. Any number of sequencers may run on one store: each batch is guarded by the
+// size that the log had when it was computed.
 type Sequencer struct {
 	Store gatehouse.Store
 	// Batch bounds the leaves of one transaction; 0 is [DefaultBatch].
 	Batch int
-	// Logger takes failures; nil is [slog.Default].
+	// Logger receives failures; nil is [slog.Default].
 	Logger *slog.Logger
-	// Numbered is told, after the commit, which tenant's log has grown; nil for
-	// nobody. It must be quick.
+	// Numbered is called after the commit with each tenant whose log has grown; may
+	// be nil. It must be quick.
 	Numbered func(tenant string)
 }
 
-// batch is what one tenant's log grows by.
+// batch is one tenant's part of a transaction.
 type batch struct {
 	tenant string
 	tree   *Tree
-	size   int64 // of the log before
+	size   int64 // of the log before the batch
 	leaves []*gatehouse.NumberedLeaf
 	hashes []gatehouse.Hash
 }
 
-// Once numbers up to Batch waiting leaves, of all tenants, in one transaction,
-// and returns how many. Either all of them are numbered or none. When another
-// sequencer was first the error is [gatehouse.ErrConflict]; call again.
+// Once numbers up to Batch waiting leaves, of all tenants, in one transaction, and
+// returns their number: all of them are numbered, or none. When another sequencer
+// was faster, the error is [gatehouse.ErrConflict]; call again.
 //
-// Leaves are read and hashed in a View, so that the Update only writes, and so
-// that an idle log costs the writer nothing.
+// Leaves are read and hashed in a View, so that the Update only writes, and so that
+// an idle log costs the writer nothing.
 func (s *Sequencer) Once(ctx context.Context) (int, error) {
 	var batches []*batch
 	var n int
-	err := s.Store.View(ctx, func(tx gatehouse.ReadTx) error {
-		leaves, err := tx.UnnumberedLeaves(s.batch())
+	err := s.Store.ViewQueues(ctx, func(q gatehouse.ReadQueues) error {
+		leaves, err := q.UnnumberedLeaves(s.batch())
 		if err != nil {
 			return err
 		}
 		n = len(leaves)
-		batches, err = prepare(tx, leaves)
+		batches, err = prepare(q.In, leaves)
 		return err
 	})
 	if err != nil {
@@ -75,10 +76,11 @@ func (s *Sequencer) Once(ctx context.Context) (int, error) {
 	if n == 0 {
 		return 0, nil
 	}
+
 	failpoint.Here("sequence/read")
-	err = s.Store.Update(ctx, func(tx gatehouse.Tx) error {
+	err = s.Store.UpdateQueues(ctx, func(q gatehouse.Queues) error {
 		for _, b := range batches {
-			if err := tx.NumberLeaves(b.tenant, b.size, b.leaves, b.hashes); err != nil {
+			if err := q.In(b.tenant).NumberLeaves(b.size, b.leaves, b.hashes); err != nil {
 				return err
 			}
 			failpoint.Here("sequence/numbered")
@@ -93,6 +95,7 @@ func (s *Sequencer) Once(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("audit: number %d leaves: %w", n, err)
 	}
+
 	failpoint.Here("sequence/committed")
 	if s.Numbered != nil {
 		for _, b := range batches {
@@ -102,13 +105,14 @@ func (s *Sequencer) Once(ctx context.Context) (int, error) {
 	return n, nil
 }
 
-// overtaken reports a conflict that is none: whoever was first has made one of
-// the logs longer. Else the store refuses what waits, and will go on to.
+// overtaken returns nil when another sequencer has lengthened one of the logs,
+// which explains the conflict. Otherwise the store refuses these leaves, and will
+// keep refusing them.
 func (s *Sequencer) overtaken(ctx context.Context, batches []*batch) error {
 	grown := false
-	err := s.Store.View(ctx, func(tx gatehouse.ReadTx) error {
+	err := s.Store.ViewQueues(ctx, func(q gatehouse.ReadQueues) error {
 		for _, b := range batches {
-			size, err := tx.LogSize(b.tenant)
+			size, err := q.In(b.tenant).LogSize()
 			if err != nil {
 				return err
 			}
@@ -125,17 +129,18 @@ func (s *Sequencer) overtaken(ctx context.Context, batches []*batch) error {
 	return nil
 }
 
-// prepare gives the leaves their numbers and hashes, tenant by tenant, on top
-// of the logs as tx sees them. Per tenant it reads the log's size and the right
-// edge of its tree, nothing per leaf.
-func prepare(tx gatehouse.LogReader, leaves []*gatehouse.PendingLeaf) ([]*batch, error) {
+// prepare computes numbers and hashes of the leaves, tenant by tenant, on top of
+// the logs that in reads. Per tenant it reads the log's size and the right edge of
+// its tree, and nothing per leaf.
+func prepare(in func(tenant string) gatehouse.ReadTx, leaves []*gatehouse.PendingLeaf) ([]*batch, error) {
 	var batches []*batch
 	byTenant := make(map[string]*batch)
 	var buf []byte
 	for _, l := range leaves {
 		b := byTenant[l.Tenant]
 		if b == nil {
-			size, err := tx.LogSize(l.Tenant)
+			tx := in(l.Tenant)
+			size, err := tx.LogSize()
 			if err != nil {
 				return nil, err
 			}
@@ -155,10 +160,10 @@ func prepare(tx gatehouse.LogReader, leaves []*gatehouse.PendingLeaf) ([]*batch,
 	return batches, nil
 }
 
-// Run numbers leaves until ctx ends: when woken, at least every 900 ms, and
-// again at once after a full batch. A wake-up is a hint; a nil wake is allowed.
-// A failure is logged and followed by a pause that grows from one second to
-// half a minute; that another sequencer was first is no failure.
+// Run numbers leaves until ctx ends: when woken, at least every 900 ms, and again
+// at once after a full batch. A wake-up is a hint; a nil wake is allowed. A failure
+// is logged and followed by a backoff from one second to half a minute. Losing to
+// another sequencer is no failure.
 func (s *Sequencer) Run(ctx context.Context, wake <-chan struct{}) {
 	failures := 0
 	for ctx.Err() == nil {
@@ -189,7 +194,7 @@ func (s *Sequencer) Run(ctx context.Context, wake <-chan struct{}) {
 }
 
 // await returns when woken, when the tick is over or when ctx ends. It returns
-// wake, or nil when that was closed.
+// wake, or nil when wake was closed.
 func await(ctx context.Context, wake <-chan struct{}) <-chan struct{} {
 	t := time.NewTimer(tick)
 	defer t.Stop()

@@ -23,7 +23,7 @@ func start(t *testing.T, s *audit.Sequencer, wake <-chan struct{}) {
 	t.Cleanup(func() { cancel(); <-done })
 }
 
-// size waits until nothing moves and returns the size of acme's log.
+// size waits until all goroutines are idle and returns the size of acme's log.
 func size(log *memLog) int {
 	synctest.Wait()
 	log.mu.Lock()
@@ -107,7 +107,7 @@ func TestRunBacksOff(t *testing.T) {
 	})
 }
 
-// TestRunTakesConflictLightly lets another sequencer be first for a while.
+// TestRunTakesConflictLightly lets another sequencer be faster for a while.
 func TestRunTakesConflictLightly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -130,8 +130,8 @@ func TestRunTakesConflictLightly(t *testing.T) {
 	})
 }
 
-// TestNumberedIsToldOfEachLog: whoever looks at any of the logs that have grown hears
-// of it, and nobody of what was not stored.
+// TestNumberedIsToldOfEachLog: Numbered is called for each log that has grown, and
+// for no log when nothing was stored.
 func TestNumberedIsToldOfEachLog(t *testing.T) {
 	t.Parallel()
 	log := newMemLog()
@@ -150,8 +150,8 @@ func TestNumberedIsToldOfEachLog(t *testing.T) {
 	}
 }
 
-// TestRunTellsOfRefusals: a store that refuses what waits, though nobody was
-// first, is no other sequencer, and somebody has to know.
+// TestRunTellsOfRefusals: a store that refuses the leaves, without another
+// sequencer being faster, must be reported.
 func TestRunTellsOfRefusals(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -31,7 +31,7 @@ func openStore(t testing.TB, path string) *sqlite.Store {
 
 // appendLeaves stores leaves n0 to n1-1 of a tenant, in one transaction.
 func appendLeaves(store gatehouse.Store, tenant, writer string, n0, n1 int) error {
-	return store.Update(context.Background(), func(tx gatehouse.Tx) error {
+	return store.Update(context.Background(), tenant, func(tx gatehouse.Tx) error {
 		for i := n0; i < n1; i++ {
 			err := tx.AppendLeaf(&gatehouse.Leaf{
 				Tenant: tenant, Type: "hitl.approved", Subject: fmt.Sprintf("act_%d", i), ActionID: fmt.Sprintf("act_%d", i), Actor: writer,
@@ -45,8 +45,8 @@ func appendLeaves(store gatehouse.Store, tenant, writer string, n0, n1 int) erro
 	})
 }
 
-// TestTwoSequencers lets two sequencers number what several writers append at
-// the same time. The log has each leaf once, without gaps, in the order of
+// TestTwoSequencers lets two sequencers number the leaves that several writers
+// append concurrently. The log has each leaf once, without gaps, in the order of
 // each writer, and verifies.
 func TestTwoSequencers(t *testing.T) {
 	t.Parallel()
@@ -126,8 +126,8 @@ func TestTwoSequencers(t *testing.T) {
 func allEntries(t testing.TB, store gatehouse.Store, tenant string) []*gatehouse.Entry {
 	t.Helper()
 	var entries []*gatehouse.Entry
-	err := store.View(t.Context(), func(tx gatehouse.ReadTx) (err error) {
-		entries, err = tx.ListEntries(tenant, 0, 1_000_000)
+	err := store.View(t.Context(), tenant, func(tx gatehouse.ReadTx) (err error) {
+		entries, err = tx.ListEntries(0, 1_000_000)
 		return err
 	})
 	if err != nil {
@@ -136,19 +136,19 @@ func allEntries(t testing.TB, store gatehouse.Store, tenant string) []*gatehouse
 	return entries
 }
 
-// overtaken is a store in which something happens before each Update.
+// overtaken is a store that calls a function before each UpdateQueues.
 type overtaken struct {
 	gatehouse.Store
 	before func()
 }
 
-func (o overtaken) Update(ctx context.Context, fn func(gatehouse.Tx) error) error {
+func (o overtaken) UpdateQueues(ctx context.Context, fn func(gatehouse.Queues) error) error {
 	o.before()
-	return o.Store.Update(ctx, fn)
+	return o.Store.UpdateQueues(ctx, fn)
 }
 
-// TestOvertakenSequencer lets another sequencer number a part of the same
-// leaves, of one tenant, after a batch was computed and before it is written.
+// TestOvertakenSequencer lets another sequencer number some of one tenant's leaves
+// after a batch was computed and before it is written.
 func TestOvertakenSequencer(t *testing.T) {
 	t.Parallel()
 	store := openStore(t, filepath.Join(t.TempDir(), "gate.db"))
@@ -180,22 +180,22 @@ func TestOvertakenSequencer(t *testing.T) {
 	}
 }
 
-// TestCheckSQLite opens the database with another program, takes away the
-// triggers that keep the log, and tampers. Check names what was touched.
+// TestCheckSQLite opens the database with another program, removes the triggers
+// that protect the log, and tampers. Check names the changed place.
 func TestCheckSQLite(t *testing.T) {
 	t.Parallel()
 	const n = 40
 	forgedHash := fmt.Sprintf("X'%x'", audit.LeafHash("{}"))
 	const zeros = `zeroblob(32)`
-	// The leaf of an entry, and what its batch says of it.
+	// The leaf of an entry, and its data in the batch row.
 	leaf := func(number int) string {
 		return fmt.Sprintf(`tenant = 'default' AND seq = (SELECT seq FROM audit_leaf WHERE tenant = 'default' ORDER BY seq LIMIT 1 OFFSET %d)`, number)
 	}
 	leavesFrom := func(number int) string {
 		return fmt.Sprintf(`tenant = 'default' AND seq IN (SELECT seq FROM audit_leaf WHERE tenant = 'default' ORDER BY seq LIMIT -1 OFFSET %d)`, number)
 	}
-	// batch sets a blob of the one batch that there is, piece by piece: a from
-	// and a to in it, counted in what it is made of, or an expression.
+	// batch overwrites a blob of the only batch from pieces: a from and a to within
+	// it, counted in the blob's units, or an expression.
 	batch := func(column string, size int, pieces ...any) string {
 		var parts []string
 		for i := 0; i < len(pieces); i++ {
@@ -289,7 +289,7 @@ func TestCheckSQLite(t *testing.T) {
 	}
 }
 
-// tamper changes a database as somebody with access to its file can.
+// tamper changes a database as a person with access to its file can.
 func tamper(t *testing.T, path, statements string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+filepath.ToSlash(path))
@@ -324,7 +324,7 @@ func tamper(t *testing.T, path, statements string) {
 	}
 }
 
-// BenchmarkSequencer numbers leaves that wait, in full batches.
+// BenchmarkSequencer numbers waiting leaves in full batches.
 func BenchmarkSequencer(b *testing.B) {
 	store := openStore(b, filepath.Join(b.TempDir(), "gate.db"))
 	seq := audit.Sequencer{Store: store}

@@ -9,22 +9,23 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// LeafHash returns what commits to a leaf: SHA-256(0x00 || body), the record
-// hash of RFC 6962, section 2.1.
+// LeafHash returns the hash that commits to a leaf: SHA-256(0x00 || body), the
+// record hash of RFC 6962, section 2.1.
 func LeafHash(body gatehouse.JSON) gatehouse.Hash {
 	h, _ := leafHash(body, nil)
 	return h
 }
 
-// leafHash is LeafHash with a buffer to reuse, which it returns grown.
+// leafHash is LeafHash with a buffer to reuse. It returns the buffer, which may
+// have grown.
 func leafHash(body gatehouse.JSON, buf []byte) (gatehouse.Hash, []byte) {
 	buf = append(append(buf[:0], 0), body...)
 	return sha256.Sum256(buf), buf
 }
 
-// Tree is the right edge of a Merkle tree: all that is needed to append to it
-// and to know its root, in memory logarithmic to its size. The zero Tree is
-// empty. A Tree must not be copied.
+// Tree is the right edge of a Merkle tree: just enough to append to it and to know
+// its root, in memory logarithmic to its size. The zero Tree is empty. A Tree must
+// not be copied.
 type Tree struct {
 	size int64
 	// edge holds the roots of the complete subtrees, one for each 1 in the
@@ -35,9 +36,9 @@ type Tree struct {
 // Size returns the number of leaves.
 func (t *Tree) Size() int64 { return t.size }
 
-// Append adds a leaf. It appends to stored the hashes that are complete with
-// it, in the order of their storage indexes: the leaf's own, then those of the
-// subtrees that it is the last leaf of. It returns the extended slice.
+// Append adds a leaf. It appends to stored the hashes that the leaf completes, in
+// the order of their storage indexes: the leaf's own, then those of the subtrees
+// whose last leaf it is. It returns the extended slice.
 func (t *Tree) Append(leaf gatehouse.Hash, stored []gatehouse.Hash) []gatehouse.Hash {
 	stored = append(stored, leaf)
 	h := leaf
@@ -52,7 +53,7 @@ func (t *Tree) Append(leaf gatehouse.Hash, stored []gatehouse.Hash) []gatehouse.
 	return stored
 }
 
-// Root returns the tree's hash; that of the empty tree is SHA-256 of nothing.
+// Root returns the tree's hash; the hash of the empty tree is SHA-256 of nothing.
 func (t *Tree) Root() gatehouse.Hash {
 	if t.size == 0 {
 		return sha256.Sum256(nil)
@@ -90,12 +91,12 @@ func edgeIndexes(size int64) []int64 {
 	return indexes
 }
 
-// readHashes reads stored hashes, all of them or an error.
+// readHashes reads all of the given stored hashes, or fails.
 func readHashes(r gatehouse.LogReader, tenant string, indexes []int64) ([]gatehouse.Hash, error) {
 	if len(indexes) == 0 {
 		return nil, nil
 	}
-	hashes, err := r.LogHashes(tenant, indexes)
+	hashes, err := r.LogHashes(indexes)
 	if err != nil {
 		return nil, fmt.Errorf("audit: read %d tree hashes of tenant %s: %w", len(indexes), tenant, err)
 	}

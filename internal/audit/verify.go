@@ -8,15 +8,14 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// VerifyEntries verifies a whole log offline: entries from 0 on, in order,
-// against a head, such as a checkpoint's. It trusts nothing that an entry says
-// of itself: leaf hashes are recomputed from the bodies, the root from the leaf
-// hashes. held are heads that the log had before, kept where whoever runs the
-// log cannot reach: the entries must lead through each of them.
+// VerifyEntries verifies a whole log offline: entries from 0 on, in order, against
+// a head, such as a checkpoint's. It trusts no statement of an entry about itself:
+// it recomputes leaf hashes from the bodies, and the root from the leaf hashes.
+// held are earlier heads of the log, kept out of reach of whoever runs the log: the
+// entries must pass through each of them.
 //
-// It reads all entries, to count them, and keeps a logarithmic number of
-// hashes. The error is the iterator's; what is wrong with the log is in the
-// report.
+// It reads all entries, to count them, and keeps a logarithmic number of hashes.
+// The error is the iterator's; faults of the log are in the report.
 func VerifyEntries(entries iter.Seq2[*gatehouse.Entry, error], head gatehouse.LogHead, held ...gatehouse.LogHead) (Report, error) {
 	v := newVerifier(head, held)
 	for e, err := range entries {
@@ -29,14 +28,14 @@ func VerifyEntries(entries iter.Seq2[*gatehouse.Entry, error], head gatehouse.Lo
 	return v.report, nil
 }
 
-// verifier takes the entries of one log in order.
+// verifier processes the entries of one log in order.
 type verifier struct {
 	head   gatehouse.LogHead
-	held   []gatehouse.LogHead // that are still to come, the smallest first
+	held   []gatehouse.LogHead // the heads still to come, the smallest first
 	tree   Tree
 	report Report
 	buf    []byte
-	// stored takes the hashes that each entry completes, until cleared.
+	// stored collects the hashes that each entry completes, until cleared.
 	stored []gatehouse.Hash
 }
 
@@ -48,7 +47,7 @@ func newVerifier(head gatehouse.LogHead, held []gatehouse.LogHead) *verifier {
 	return v
 }
 
-// add takes the next entry. After the first fault it only counts.
+// add processes the next entry. After the first fault it only counts.
 func (v *verifier) add(e *gatehouse.Entry) {
 	r := &v.report
 	r.Found++
@@ -88,7 +87,7 @@ func (v *verifier) meetHeld() {
 	}
 }
 
-// finish compares the end with the head.
+// finish compares the final tree with the head.
 func (v *verifier) finish() {
 	r := &v.report
 	size := v.tree.Size()

@@ -11,7 +11,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/audit"
 )
 
-// TestVerifyEntries gives random intact logs, with heads held elsewhere.
+// TestVerifyEntries verifies random intact logs, with heads held elsewhere.
 func TestVerifyEntries(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -46,8 +46,8 @@ func renumber(entries []*gatehouse.Entry) []*gatehouse.Entry {
 	return out
 }
 
-// TestTamper tampers at a random place in each way that there is, carelessly
-// and carefully, and checks kind and place of the fault.
+// TestTamper tampers at a random place in every possible way, carelessly and
+// carefully, and checks kind and place of the fault.
 func TestTamper(t *testing.T) {
 	t.Parallel()
 	type log = []*gatehouse.Entry
@@ -58,7 +58,7 @@ func TestTamper(t *testing.T) {
 		tamper func(t *rapid.T, l log, i int) log
 		kind   audit.FaultKind
 		index  func(n, i int64) int64 // where, in a log of n tampered with at i
-		found  int                    // entries more than there should be
+		found  int                    // number of surplus entries
 	}{
 		{"byte of a body", func(t *rapid.T, l log, i int) log {
 			l[i] = &gatehouse.Entry{Index: l[i].Index, Body: flip(t, l[i].Body), LeafHash: l[i].LeafHash}
@@ -121,7 +121,7 @@ func TestTamper(t *testing.T) {
 			t.Parallel()
 			rapid.Check(t, func(t *rapid.T) {
 				n := rapid.IntRange(3, 40).Draw(t, "n")
-				i := rapid.IntRange(0, n-2).Draw(t, "i") // not the last: that is the end cut off
+				i := rapid.IntRange(0, n-2).Draw(t, "i") // not the last one, which would just shorten the log
 				entries, head := logOf(n)
 				r, err := audit.VerifyEntries(sequence(way.tamper(t, entries, i)), head)
 				if err != nil {
@@ -145,8 +145,8 @@ func flip(t *rapid.T, body gatehouse.JSON) gatehouse.JSON {
 	return gatehouse.JSON(b)
 }
 
-// TestHeldHeads rewrites a log from some entry on, with a head that fits: a
-// head held elsewhere tells, if and only if it is of a size beyond that entry.
+// TestHeldHeads rewrites a log from some entry on, with a matching head. A head
+// held elsewhere detects it if and only if its size exceeds that entry.
 func TestHeldHeads(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -177,7 +177,7 @@ func TestHeldHeads(t *testing.T) {
 	})
 }
 
-// TestImpossibleHeads: heads that no log can have are never agreed with.
+// TestImpossibleHeads: a head that no log can have never verifies.
 func TestImpossibleHeads(t *testing.T) {
 	t.Parallel()
 	entries, head := logOf(4)
@@ -205,8 +205,8 @@ func TestVerifyEntriesReadError(t *testing.T) {
 	}
 }
 
-// BenchmarkVerifyEntries measures leaves of 420 bytes, about what a decision
-// leaves behind.
+// BenchmarkVerifyEntries measures leaves of 420 bytes, the typical size of a
+// decision's leaf.
 func BenchmarkVerifyEntries(b *testing.B) {
 	const n = 100_000
 	entries := make([]*gatehouse.Entry, n)

@@ -187,8 +187,8 @@ func sample(ctx context.Context, n int, arrivals <-chan time.Time, decide func(i
 func (w *world) quiet(ctx context.Context) error {
 	for {
 		var next time.Time
-		err := w.Store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
-			next, err = tx.NextPushAt()
+		err := w.Store.ViewQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
+			next, err = q.NextPushAt()
 			return err
 		})
 		if err != nil {

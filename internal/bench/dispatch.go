@@ -99,10 +99,10 @@ func (w *world) approve(ctx context.Context, n int) error {
 
 func (w *world) approveAll(ctx context.Context, list []pending) error {
 	people := make([]*gatehouse.Principal, len(w.people))
-	err := w.Store.View(ctx, func(tx gatehouse.ReadTx) error {
+	err := w.Store.View(ctx, gatehouse.DefaultTenant, func(tx gatehouse.ReadTx) error {
 		for i, p := range w.people {
 			var err error
-			if people[i], err = tx.FindPrincipal(gatehouse.DefaultTenant, p.id); err != nil {
+			if people[i], err = tx.FindPrincipal(p.id); err != nil {
 				return err
 			}
 		}

@@ -31,7 +31,7 @@ func (r *runner) fillScale(ctx context.Context, w *world) error {
 		for i := range batch {
 			batch[i] = w.next()
 		}
-		err := w.Store.Update(ctx, func(tx gatehouse.Tx) error {
+		err := w.Store.Update(ctx, gatehouse.DefaultTenant, func(tx gatehouse.Tx) error {
 			for i, a := range batch {
 				var err error
 				if (done+i)%appliedOf == 0 {
@@ -93,10 +93,10 @@ func (w *world) insertApplied(tx gatehouse.Tx, a *gatehouse.Action) error {
 		Person: "prn_reviewer", PrincipalID: "prn_reviewer", Name: "reviewer", Decision: gatehouse.Approve,
 		Via: gatehouse.ViaAPI, Digest: a.Digest, At: now,
 	}
-	if err := tx.PutVote(a.Tenant, a.Approval.ID, vote); err != nil {
+	if err := tx.PutVote(a.Approval.ID, vote); err != nil {
 		return err
 	}
-	if err := tx.MoveApproval(a.Tenant, a.Approval.ID, gatehouse.ApprovalApproved); err != nil {
+	if err := tx.MoveApproval(a.Approval.ID, gatehouse.ApprovalApproved); err != nil {
 		return err
 	}
 	p := &gatehouse.Push{
@@ -110,7 +110,7 @@ func (w *world) insertApplied(tx gatehouse.Tx, a *gatehouse.Action) error {
 	}
 	move := func(from, to gatehouse.Status) func() error {
 		return func() error {
-			m := gatehouse.ActionMove{Tenant: a.Tenant, ID: a.ID, From: from, To: to, Finished: to.Finished()}
+			m := gatehouse.ActionMove{ID: a.ID, From: from, To: to, Finished: to.Finished()}
 			if from == gatehouse.StatusPending {
 				m.DecidedBy, m.DecidedVia, m.Decided = "reviewer", gatehouse.ViaAPI, true
 			}

@@ -99,7 +99,7 @@ func (r *runner) openFlat(ctx context.Context, in room, size, waiting int) (_ *f
 	}
 	s.waiting = w.template.ID
 	denied, applied := w.next(), w.next()
-	err = w.Store.Update(ctx, func(tx gatehouse.Tx) error {
+	err = w.Store.Update(ctx, denied.Tenant, func(tx gatehouse.Tx) error {
 		return errors.Join(w.insertDenied(tx, denied), w.insertApplied(tx, applied))
 	})
 	if err != nil {
@@ -173,11 +173,11 @@ func (s *flatSide) claim(ctx context.Context, d time.Duration) (*outcome, error)
 	o, err := alone(ctx, d, func() (took time.Duration, err error) {
 		start := time.Now()
 		n := 0
-		err = s.Store.Update(ctx, func(tx gatehouse.Tx) error {
-			if _, err := tx.DueTenants("", 2*batch, batch); err != nil {
+		err = s.Store.UpdateQueues(ctx, func(q gatehouse.Queues) error {
+			if _, err := q.DueTenants("", 2*batch, batch); err != nil {
 				return err
 			}
-			list, err := tx.ClaimPushes("bench", time.Hour, gatehouse.PushShare{Tenant: gatehouse.DefaultTenant, Limit: batch})
+			list, err := q.ClaimPushes("bench", time.Hour, gatehouse.PushShare{Tenant: gatehouse.DefaultTenant, Limit: batch})
 			n = len(list)
 			return err
 		})

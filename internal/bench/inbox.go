@@ -192,8 +192,8 @@ type storeWalk struct {
 }
 
 func (p *storeWalk) next(ctx context.Context) error {
-	return p.store.Read(ctx, func(tx gatehouse.ReadTx) error {
-		page, err := tx.ListActions(gatehouse.DefaultTenant, gatehouse.ActionFilter{
+	return p.store.Read(ctx, gatehouse.DefaultTenant, func(tx gatehouse.ReadTx) error {
+		page, err := tx.ListActions(gatehouse.ActionFilter{
 			Status: gatehouse.StatusPending, Sort: gatehouse.SortUrgency, Limit: pageRows, Cursor: p.cursor,
 		})
 		p.cursor = page.NextCursor

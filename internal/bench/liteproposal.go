@@ -74,8 +74,8 @@ func makeSchema(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	err = s.Update(ctx, func(tx gatehouse.Tx) error {
-		if _, err := tx.FindTenant(gatehouse.DefaultTenant); err == nil {
+	err = s.Update(ctx, gatehouse.DefaultTenant, func(tx gatehouse.Tx) error {
+		if _, err := tx.FindTenant(); err == nil {
 			return nil
 		}
 		return tx.InsertTenant(&gatehouse.Tenant{ID: gatehouse.DefaultTenant, CreatedAt: tx.Now()})

@@ -69,8 +69,8 @@ func begin(tx gatehouse.Tx, run *gatehouse.Run) error {
 
 // fillLines stores n runs of the line, and the workflow the first time.
 func fillLines(ctx context.Context, store gatehouse.Store, tenant string, steps, n int) error {
-	err := store.Update(ctx, func(tx gatehouse.Tx) error {
-		if _, err := tx.FindWorkflow(tenant, lineName, 0); err == nil {
+	err := store.Update(ctx, tenant, func(tx gatehouse.Tx) error {
+		if _, err := tx.FindWorkflow(lineName, 0); err == nil {
 			return nil
 		}
 		return insertWorkflow(tx, tenant, lineName, lineSource(steps))
@@ -79,7 +79,7 @@ func fillLines(ctx context.Context, store gatehouse.Store, tenant string, steps,
 		if err != nil {
 			return err
 		}
-		return store.Update(ctx, func(tx gatehouse.Tx) error {
+		return store.Update(ctx, tenant, func(tx gatehouse.Tx) error {
 			for range size {
 				if err := begin(tx, lineRun(tenant, steps, tx.Now())); err != nil {
 					return err

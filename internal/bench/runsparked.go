@@ -90,7 +90,7 @@ func (r *runner) parked(ctx context.Context) (err error) {
 // with a time limit, or for an action that is pending. The run's deadline is a
 // day off.
 func (r *runner) park(ctx context.Context, w *world, n int) error {
-	err := w.Store.Update(ctx, func(tx gatehouse.Tx) error {
+	err := w.Store.Update(ctx, gatehouse.DefaultTenant, func(tx gatehouse.Tx) error {
 		return insertWorkflow(tx, gatehouse.DefaultTenant, "parked", parkedSource)
 	})
 	if err != nil {
@@ -109,7 +109,11 @@ func (r *runner) park(ctx context.Context, w *world, n int) error {
 		if k := min(size/parkedApprovals, len(actions)); k > 0 {
 			with, actions = actions[:k], actions[k:]
 		}
-		return w.Store.Update(ctx, func(tx gatehouse.Tx) error { return parkBatch(tx, size, with) })
+		return w.Store.Update(
+			ctx,
+			gatehouse.DefaultTenant,
+			func(tx gatehouse.Tx) error { return parkBatch(tx, size, with) },
+		)
 	})
 }
 

@@ -116,13 +116,13 @@ func (r *runner) beside(ctx context.Context, name, tenant string, round int, d, 
 		return nil, nil, err
 	}
 	defer func() { err = errors.Join(err, w.Close()) }()
-	err = w.Store.Update(ctx, func(tx gatehouse.Tx) error {
+	err = w.Store.UpdateQueues(ctx, func(q gatehouse.Queues) error {
 		if tenant != gatehouse.DefaultTenant {
-			if err := tx.InsertTenant(&gatehouse.Tenant{ID: tenant, CreatedAt: tx.Now()}); err != nil {
+			if err := q.In(tenant).InsertTenant(&gatehouse.Tenant{ID: tenant, CreatedAt: q.Now()}); err != nil {
 				return err
 			}
 		}
-		return insertWorkflow(tx, gatehouse.DefaultTenant, "probe", probeSource)
+		return insertWorkflow(q.In(gatehouse.DefaultTenant), gatehouse.DefaultTenant, "probe", probeSource)
 	})
 	if err != nil {
 		return nil, nil, err

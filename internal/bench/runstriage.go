@@ -53,8 +53,8 @@ func (r *runner) triage(ctx context.Context) (err error) {
 		return err
 	}
 	var person *gatehouse.Principal
-	err = w.Store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
-		person, err = tx.FindPrincipal(gatehouse.DefaultTenant, w.people[0].id)
+	err = w.Store.View(ctx, gatehouse.DefaultTenant, func(tx gatehouse.ReadTx) (err error) {
+		person, err = tx.FindPrincipal(w.people[0].id)
 		return err
 	})
 	if err != nil {
@@ -173,8 +173,8 @@ func (t *triager) action(n int) error {
 func (w *world) evidence(ctx context.Context) error {
 	for {
 		waiting := 0
-		err := w.Store.View(ctx, func(tx gatehouse.ReadTx) error {
-			list, err := tx.UnbundledRuns(1)
+		err := w.Store.ViewQueues(ctx, func(q gatehouse.ReadQueues) error {
+			list, err := q.UnbundledRuns(1)
 			waiting = len(list)
 			return err
 		})

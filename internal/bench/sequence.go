@@ -89,7 +89,7 @@ func (w *world) leaves(ctx context.Context, n int) error {
 	a := *w.template
 	for done := 0; done < n; {
 		batch := min(fillBatch, n-done)
-		err := w.Store.Update(ctx, func(tx gatehouse.Tx) error {
+		err := w.Store.Update(ctx, a.Tenant, func(tx gatehouse.Tx) error {
 			for range batch {
 				if err := w.append(tx, &a, "hitl.proposed", "", "pending"); err != nil {
 					return err

@@ -141,7 +141,7 @@ func (w *world) fill(ctx context.Context, n int) ([]pending, error) {
 		for range min(fillBatch, n-len(list)) {
 			batch = append(batch, w.next())
 		}
-		err := w.Store.Update(ctx, func(tx gatehouse.Tx) error {
+		err := w.Store.Update(ctx, gatehouse.DefaultTenant, func(tx gatehouse.Tx) error {
 			for _, a := range batch {
 				if err := w.insert(tx, a); err != nil {
 					return err
@@ -171,15 +171,16 @@ func (w *world) propose(ctx context.Context) error {
 	}
 	w.template, w.made = a, 1
 	var body gatehouse.JSON
-	err = w.Store.View(ctx, func(tx gatehouse.ReadTx) error {
-		entries, err := tx.ListActionEntries(a.Tenant, a.ID)
+	err = w.Store.ViewQueues(ctx, func(q gatehouse.ReadQueues) error {
+		tx := q.In(a.Tenant)
+		entries, err := tx.ListActionEntries(a.ID)
 		if err != nil || len(entries) > 0 {
 			if len(entries) > 0 {
 				body = entries[0].Body
 			}
 			return err
 		}
-		waiting, err := tx.UnnumberedLeaves(1000)
+		waiting, err := q.UnnumberedLeaves(1000)
 		for _, l := range waiting {
 			if l.ActionID == a.ID {
 				body = l.Body
@@ -228,8 +229,8 @@ func (w *world) insert(tx gatehouse.Tx, a *gatehouse.Action) error {
 func (w *world) settle(ctx context.Context) error {
 	for {
 		waiting := 0
-		err := w.Store.View(ctx, func(tx gatehouse.ReadTx) error {
-			list, err := tx.UnnumberedLeaves(1)
+		err := w.Store.ViewQueues(ctx, func(q gatehouse.ReadQueues) error {
+			list, err := q.UnnumberedLeaves(1)
 			waiting = len(list)
 			return err
 		})

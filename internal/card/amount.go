@@ -8,21 +8,21 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Amount is what the payload of one action does to money in one currency. The
-// magnitude that a proposer claims is no part of it: see [Claim].
+// Amount is the effect of one action's payload on money in one currency. It does
+// not include the magnitude that a proposer claims: see [Claim].
 type Amount struct {
-	Currency string // "" where the payload names none
-	// Size adds up the absolute amounts by which fields change; Change adds them
-	// up with their signs. Money that a change sets counts as it is where nothing
-	// was there before, and money that it removes counts against.
+	Currency string // "" when the payload names none
+	// Size adds up the absolute amounts by which fields change; Change adds them up
+	// with their signs. A new field counts with its full value, a removed one with
+	// its negated value.
 	Size, Change gatehouse.Decimal
-	// Set is true where a field is overwritten whose value before is not known:
-	// its new value counts.
+	// Set is true when a field is overwritten whose earlier value is unknown: its
+	// new value counts.
 	Set bool
 }
 
-// String returns the change with its sign and currency: "+2.50 USD"; a value
-// that is set has no sign, and amounts that cancel out name their sizes.
+// String returns the change with its sign and currency: "+2.50 USD". A value that
+// is set has no sign; amounts that cancel out show their size too.
 func (a Amount) String() string {
 	s := Delta{Amount: a.Change, Currency: a.Currency}.String()
 	switch {
@@ -38,18 +38,18 @@ func withCurrency(d gatehouse.Decimal, currency string) string {
 	return strings.TrimSpace(string(d) + " " + currency)
 }
 
-// Amounts returns what an action does to money, by its payload, in the order of
-// the currencies; none where no field that holds money changes.
+// Amounts returns the effect of an action's payload on money, in the order of the
+// currencies; none when no field that holds money changes.
 func Amounts(a *gatehouse.Action) []Amount {
 	return amountsOf(a, changes(a, walker{}))
 }
 
-// amountsOf adds up the changes of one action. A bulk operation with one value
-// for all records counts each record: by what it replaces there, or by the value
-// itself where that is not known.
+// amountsOf adds up the changes of one action. A bulk operation with one value for
+// all records counts each record: by the difference to the value that it replaces,
+// or by the value itself when the earlier one is unknown.
 func amountsOf(a *gatehouse.Action, all []Change) []Amount {
 	shape := shapeOf(a)
-	replaced := make(map[string]int) // by field: the records whose earlier value is known
+	replaced := make(map[string]int) // by field: the number of records whose earlier value is known
 	for _, c := range all {
 		if c.Common && len(c.Steps) == 2 {
 			replaced[c.Steps[1]]++
@@ -76,8 +76,8 @@ func amountsOf(a *gatehouse.Action, all []Change) []Amount {
 	return out
 }
 
-// moneyField is the name of the field that a change is of: an element of a list
-// has that of the list.
+// moneyField is the name of the field that changes; for an element of a list, the
+// name of the list.
 func (c Change) moneyField() string {
 	for i := len(c.Steps) - 1; i > 0; i-- {
 		if strings.Trim(c.Steps[i], "0123456789") != "" {
@@ -87,8 +87,8 @@ func (c Change) moneyField() string {
 	return c.Steps[0]
 }
 
-// addMoney adds what one field does in a number of records, in the currency that
-// it had and in the one that it gets.
+// addMoney adds the effect of one field in a number of records, in the field's
+// earlier and later currency.
 func addMoney(sums map[string]*Amount, c Change, records int, set bool) {
 	before, wasNumber := c.Before.Decimal()
 	after, isNumber := c.After.Decimal()
@@ -116,7 +116,7 @@ func addMoney(sums map[string]*Amount, c Change, records int, set bool) {
 	}
 }
 
-// times returns d × n, for an n that is not negative.
+// times returns d × n, for n ≥ 0.
 func times(d gatehouse.Decimal, n int) gatehouse.Decimal {
 	sum := gatehouse.Decimal("0")
 	for ; n > 0; n >>= 1 {
@@ -128,8 +128,8 @@ func times(d gatehouse.Decimal, n int) gatehouse.Decimal {
 	return sum
 }
 
-// Claim returns the magnitude that the proposer claims, where the payload does
-// not say the same: "98.00 USD"; "" where it does, and where nothing is claimed.
+// Claim returns the magnitude that the proposer claims, when the payload has
+// another: "98.00 USD"; "" when they agree, and when nothing is claimed.
 func Claim(a *gatehouse.Action, amounts []Amount) string {
 	m := a.Magnitude
 	if m == nil || m.Amount == "" {
@@ -144,8 +144,8 @@ func Claim(a *gatehouse.Action, amounts []Amount) string {
 }
 
 // ClaimDiffers reports whether the proposer claims another magnitude than the
-// payload has: such an action is decided by itself. Of a payload that is too large
-// to be taken apart often, only its members count.
+// payload has. Such an action cannot be decided in bulk. Of a large payload, which
+// would be slow to take apart often, only the top-level fields count.
 func ClaimDiffers(a *gatehouse.Action) bool {
 	if a.Magnitude == nil || a.Magnitude.Amount == "" {
 		return false

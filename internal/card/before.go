@@ -2,32 +2,40 @@ package card
 
 import "github.com/gatehouse-dev/gatehouse"
 
-// Provenance says where the values before a change come from.
+// Provenance is the source of the values before a change.
 type Provenance string
 
-// The provenances.
+// The sources.
 const (
-	// ByProposer: the proposer says so, and nobody has looked.
+	// ByProposer: the proposer states the values, and nobody has checked them.
 	ByProposer Provenance = "claimed"
-	// ByTarget: the target was read, and is as the proposal says.
+	// ByTarget: the target was read, and matches the proposal.
 	ByTarget Provenance = "read"
-	// Differs: the target was read, and is not as the proposal says.
+	// Differs: the target was read, and differs from the proposal.
 	Differs Provenance = "differs"
 )
 
-// Before is what is known of a target before a change.
+// Before is what is known about a target before a change.
 type Before struct {
 	Provenance Provenance
-	// Proposed is the action as it was proposed, Shown the same change on the
-	// state that was read; both are the same where nothing was read.
+	// Proposed is the action as it was proposed, Shown the same change on the state
+	// that was read. Both are the same when nothing was read.
 	Proposed, Shown *gatehouse.Action
 }
 
-// ClaimedBefore is what the proposer says, and nobody has looked at.
+// ClaimedBefore returns the proposer's statement, unchecked.
 func ClaimedBefore(a *gatehouse.Action) Before { return Before{ByProposer, a, a} }
 
-// ReadBefore is what was read at the target: its version and its state, and
-// whether its connector finds it to be as the proposal has it.
+// GoneBefore is what the proposer says of a target that is not there any more:
+// nothing of it can be undone.
+func GoneBefore(a *gatehouse.Action) Before {
+	gone := *a
+	gone.Undoable = false
+	return Before{ByProposer, a, &gone}
+}
+
+// ReadBefore returns what was read at the target: its version and its state, and
+// whether its connector finds that they match the proposal.
 func ReadBefore(a *gatehouse.Action, version string, state gatehouse.JSON, matches bool) Before {
 	now := *a
 	if version != "" {
@@ -43,8 +51,8 @@ func ReadBefore(a *gatehouse.Action, version string, state gatehouse.JSON, match
 	return b
 }
 
-// Moved is what differs between the proposal and what was read, in the fields that
-// the proposal gives.
+// Moved returns the differences between the proposal and the state that was read,
+// in the fields that the proposal gives.
 func (b Before) Moved() []Change {
 	if b.Provenance != Differs {
 		return nil
@@ -58,18 +66,18 @@ func (b Before) Moved() []Change {
 	return out
 }
 
-// Describe is [Describe], with each value before the change marked by where it
-// comes from: "from 10.00 (as the agent says) to 12.50 USD", "from 10.00 to 12.50
-// USD" where it was read, and both values where they differ: "from 11.00 (the agent
-// says 10.00) to 12.50 USD".
+// Describe is [Describe], with each value before the change marked by its source:
+// "from 10.00 (as the agent says) to 12.50 USD", "from 10.00 to 12.50 USD" when it
+// was read, and both values when they differ: "from 11.00 (the agent says 10.00) to
+// 12.50 USD".
 func (b Before) Describe() Phrase {
 	n := newNarrator(b.Shown, longInSentence)
 	n.before = &b
 	return n.describe()
 }
 
-// said returns what the proposer says of a value that was read, and whether that
-// differs.
+// said returns the proposer's value of a field whose read value differs; false when
+// they agree.
 func (b Before) said(c Change) (Value, bool) {
 	for _, m := range b.Moved() {
 		if m.Path == c.Path || m.Path == c.Was {
@@ -79,7 +87,7 @@ func (b Before) said(c Change) (Value, bool) {
 	return Value{}, false
 }
 
-// origin adds to a phrase where the value before a change comes from.
+// origin adds the source of the value before a change to a phrase.
 func (n *narrator) origin(p *Phrase, c Change) {
 	if n.before == nil {
 		return

@@ -15,6 +15,7 @@ func TestBeforeSaysWhereItComesFrom(t *testing.T) {
 		moved  int
 	}{
 		"claimed": {card.ClaimedBefore(a), "Change price of SKU-1 from 10.00 (as the agent says) to 12.50 USD; reversible", 0},
+		"gone":    {card.GoneBefore(a), "Change price of SKU-1 from 10.00 (as the agent says) to 12.50 USD", 0},
 		"read": {card.ReadBefore(a, "", `{"currency":"USD","price":"10.00"}`, true),
 			"Change price of SKU-1 from 10.00 to 12.50 USD; reversible", 0},
 		"differs": {card.ReadBefore(a, "8", `{"currency":"USD","price":"11.11"}`, false),
@@ -29,17 +30,18 @@ func TestBeforeSaysWhereItComesFrom(t *testing.T) {
 	}
 }
 
-// TestInnerMarksWhatDiffers: the stretches of each side are that side, and only
-// what differs is marked.
+// TestInnerMarksWhatDiffers: the stretches of each side join to that side, and only
+// differences are marked.
 func TestInnerMarksWhatDiffers(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ before, after, was, is string }{
-		"a swapped IBAN":  {"DE89 3704 0044 0532 0130 00", "DE89 3704 0044 0523 0130 00", "DE89 3704 0044 05[32] 0130 00", "DE89 3704 0044 05[23] 0130 00"},
-		"an address":      {"billing@acme.example", "billing@acrne.example", "billing@ac[m]e.example", "billing@ac[rn]e.example"},
-		"a space":         {"123 ", "123", "123[ ]", "123"},
-		"words":           {"pay within thirty days of it", "pay within sixty days of it", "pay within [thirty] days of it", "pay within [sixty] days of it"},
-		"nothing alike":   {"abcdef", "uvwxyz", "", ""},
-		"only one of two": {"", "x", "", ""},
+		"a swapped IBAN":    {"DE89 3704 0044 0532 0130 00", "DE89 3704 0044 0523 0130 00", "DE89 3704 0044 05[32] 0130 00", "DE89 3704 0044 05[23] 0130 00"},
+		"an address":        {"billing@acme.example", "billing@acrne.example", "billing@ac[m]e.example", "billing@ac[rn]e.example"},
+		"more than a third": {"12.50", "11.90", "1[2.5]0", "1[1.9]0"},
+		"a space":           {"123 ", "123", "123[ ]", "123"},
+		"words":             {"pay within thirty days of it", "pay within sixty days of it", "pay within [thirty] days of it", "pay within [sixty] days of it"},
+		"nothing alike":     {"abcdef", "uvwxyz", "", ""},
+		"only one of two":   {"", "x", "", ""},
 	} {
 		was, is, ok := card.Inner(c.before, c.after)
 		if got := marked(was); got != c.was || ok != (c.was != "") {
@@ -64,6 +66,7 @@ func marked(list []card.Stretch) (s string) {
 
 func FuzzInnerKeepsBothSides(f *testing.F) {
 	f.Add("DE89 3704", "DE98 3704")
+	f.Add("12.50", "11.90")
 	f.Add("a\u202eb c d", "a\u202eb c e")
 	f.Add("p\u0430ypal.com/x", "paypal.com/x")
 	f.Fuzz(func(t *testing.T, before, after string) {

@@ -7,11 +7,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// ChangeKind says what happens to one field.
+// ChangeKind is what happens to one field.
 type ChangeKind string
 
-// The kinds. A field that is Same is context: the change does not touch it, or
-// writes what is there already.
+// The kinds. A Same field is context: the change does not touch it, or writes the
+// value that it already has.
 const (
 	Added   ChangeKind = "added"
 	Removed ChangeKind = "removed"
@@ -25,26 +25,26 @@ type Change struct {
 	// Path is the RFC 6901 pointer of the field in the proposed change, or in
 	// the pre-image when the change does not have it.
 	Path string
-	// Was is the pointer in the pre-image where it differs from Path, as that of
-	// an array's element that moved up.
+	// Was is the pointer in the pre-image when it differs from Path, for instance
+	// of an array's element that moved up.
 	Was string
 	// Steps are the names and indices of Path, unescaped.
 	Steps []string
-	// Key is the record that the field belongs to, of a bulk operation that is
-	// given record by record; its pointer begins with it.
+	// Key is the record that the field belongs to, in a bulk operation with a
+	// member per record; the field's pointer begins with it.
 	Key           string
 	Before, After Value
 	Kind          ChangeKind
 	// Context marks a field that the change does not name: it is in the
 	// pre-image only, and stays. A view may fold it.
 	Context bool
-	// Common marks one value for all records of a bulk operation, beside what it
-	// replaces in this one. The value itself is a Change of its own, without Key.
+	// Common marks the effect on one record of a value that a bulk operation sets
+	// in all records. The value itself is a separate Change without Key.
 	Common bool
-	// Delta is how much a number grows, nil where one side is no number.
+	// Delta is the increase of a number, nil when one side is not a number.
 	Delta *Delta
-	// CurrencyBefore and Currency are those of a field that holds money, ""
-	// where they are not known.
+	// CurrencyBefore and Currency are the currencies of a field that holds money,
+	// "" when they are unknown.
 	CurrencyBefore, Currency string
 	// Text compares the lines of long texts, nil for other values.
 	Text *Text
@@ -53,8 +53,8 @@ type Change struct {
 // Delta is the exact difference of two numbers.
 type Delta struct {
 	Amount gatehouse.Decimal // without exponent, with the larger scale of both
-	// Currency is set where the field is money and its currency is known and
-	// stays the same.
+	// Currency is set when the field is money and its currency is known and stays
+	// the same.
 	Currency string
 }
 
@@ -72,13 +72,13 @@ func (d Delta) String() string {
 }
 
 // Changes takes a change apart: every leaf of the pre-image is the Before, and
-// every leaf of the proposed change the After, of exactly one of the result.
+// every leaf of the proposed change the After, of exactly one result.
 //
-// The members of the proposed change replace those of the pre-image; what it
-// does not name stays, but within a member all is replaced, so that what a
-// nested object no longer has is removed. A delete removes all of the
-// pre-image. The fields that change come in the order of their names, then the
-// context in that order; records of a bulk operation in the order of their keys.
+// The members of the proposed change replace those of the pre-image; members that
+// it does not name stay. A named member is replaced as a whole: what a nested
+// object no longer has is removed. A delete removes the whole pre-image. The
+// changed fields come first, sorted by name, then the context, sorted by name;
+// records of a bulk operation are sorted by key.
 func Changes(a *gatehouse.Action) []Change {
 	return changes(a, walker{})
 }
@@ -113,6 +113,17 @@ func step(at []string, name string) []string {
 func index(at []string, i int) []string { return step(at, strconv.Itoa(i)) }
 
 var escapeStep = strings.NewReplacer("~", "~0", "/", "~1")
+
+var unescapeStep = strings.NewReplacer("~1", "/", "~0", "~")
+
+// Steps takes an RFC 6901 pointer apart.
+func Steps(pointer string) []string {
+	steps := strings.Split(strings.TrimPrefix(pointer, "/"), "/")
+	for i, s := range steps {
+		steps[i] = unescapeStep.Replace(s)
+	}
+	return steps
+}
 
 // Pointer joins steps to an RFC 6901 pointer.
 func Pointer(steps []string) string {

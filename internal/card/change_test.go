@@ -111,7 +111,7 @@ func TestAClaimNamesNoCurrency(t *testing.T) {
 	}
 }
 
-// anyJSON draws a JSON value of at most the depth, with few names so that two
+// anyJSON draws a JSON value of at most the given depth, with few names so that two
 // values have some in common.
 func anyJSON(depth int) *rapid.Generator[gatehouse.JSON] {
 	return rapid.Custom(func(t *rapid.T) gatehouse.JSON {
@@ -149,7 +149,7 @@ func anyObject(depth int, names []string) *rapid.Generator[gatehouse.JSON] {
 	})
 }
 
-// leaves takes a value apart by the pointers of RFC 6901.
+// leaves takes a value apart by RFC 6901 pointers.
 func leaves(into map[string]gatehouse.JSON, at string, j gatehouse.JSON) {
 	if members, err := j.Fields(); err == nil && len(members) > 0 {
 		for _, m := range members {
@@ -239,7 +239,7 @@ func byKey(t *rapid.T, label string) gatehouse.JSON {
 	return gatehouse.ObjectJSON(members...)
 }
 
-// checkText puts both sides of a long text together again.
+// checkText reassembles both sides of a long text.
 func checkText(t *rapid.T, c card.Change) {
 	if c.Text == nil {
 		if c.Before.Type == card.String && c.After.Type == card.String && strings.Contains(c.Before.Text+c.After.Text, "\n") && !c.Common {

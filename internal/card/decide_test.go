@@ -99,8 +99,8 @@ func TestHidden(t *testing.T) {
 	}
 }
 
-// TestHiddenSeesEveryLeaf: whatever leaf of a change is too long for a view,
-// the view hides something.
+// TestHiddenSeesEveryLeaf: if any leaf of a change is too long for a view, Hidden
+// reports it.
 func TestHiddenSeesEveryLeaf(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -109,7 +109,7 @@ func TestHiddenSeesEveryLeaf(t *testing.T) {
 		}}
 		want := false
 		for _, c := range card.Changes(a) {
-			// Of a long text, lines can be folded.
+			// Long texts are exempt, since their lines can be folded.
 			want = want || !c.Context && c.Kind != card.Same && c.Text == nil && (utf8.RuneCountInString(c.Before.Text) > 3 || utf8.RuneCountInString(c.After.Text) > 3)
 		}
 		if hidden, reasons := card.Hidden(a, card.Limits{Value: 3}); want && !hidden {

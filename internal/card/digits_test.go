@@ -3,7 +3,7 @@ package card
 import "testing"
 
 // TestForeignNumbersAreMarked: digits and separators of other scripts, which can
-// pass for another amount, need a person's attention; ordinary numbers do not.
+// pass for another amount, are marked; ordinary numbers are not.
 func TestForeignNumbersAreMarked(t *testing.T) {
 	t.Parallel()
 	for text, marked := range map[string]string{

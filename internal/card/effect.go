@@ -9,29 +9,29 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Person is who looks, as far as an approval knows people. The zero value is
-// nobody in particular.
+// Person is the viewer, with the ids by which an approval knows people. The zero
+// value is nobody in particular.
 type Person struct {
 	ID, Person, Name string
 }
 
-// IsOne reports whether the person is in a list of ids and names, such as the
-// excluded of an approval.
+// IsOne reports whether the person is in a list of ids and names, such as an
+// approval's Excluded.
 func (p Person) IsOne(list []string) bool {
 	return slices.ContainsFunc(list, func(s string) bool {
 		return s != "" && (s == p.ID || s == p.Person || strings.EqualFold(s, p.Name))
 	})
 }
 
-// Totals is what deciding several actions at once comes to: shown before it is
-// done.
+// Totals is the effect of deciding several actions at once, shown before the
+// decision.
 type Totals struct {
 	Count   int // actions that would be decided
-	Records int // that they change: the keys of bulk operations count one by one
+	Records int // that they change; each key of a bulk operation counts
 	// Sums has one entry per currency, in alphabetical order.
 	Sums []Sum
-	// Largest is the bulk operation with most records, nil when there is none.
-	// The action with the largest amount stands with each sum.
+	// Largest is the bulk operation with the most records, nil when there is none.
+	// Each Sum has the action with the largest amount.
 	Largest *gatehouse.Action
 	// Unpriced counts the actions whose payload has no amount.
 	Unpriced   int
@@ -40,13 +40,13 @@ type Totals struct {
 	Excluded   []Exclusion
 }
 
-// Sum adds up the payloads of the actions in one currency: see [Amount]. What
-// the proposers claim is no part of it.
+// Sum adds up the payloads of the actions in one currency: see [Amount]. It does
+// not include the proposers' claims.
 type Sum struct {
 	Amount
 	Actions int
-	// Largest is the action with the largest Size, with that size and the change
-	// with its sign.
+	// Largest is the action with the largest Size, with that size and the signed
+	// change.
 	Largest       *gatehouse.Action
 	LargestSize   gatehouse.Decimal
 	LargestChange Amount
@@ -64,7 +64,7 @@ type Tally struct {
 	Count int
 }
 
-// Exclusion is an action that is left out, and why.
+// Exclusion is an action that is left out, with the reason.
 type Exclusion struct {
 	Action *gatehouse.Action
 	Code   string
@@ -80,8 +80,8 @@ const (
 	ExcludedClaim   = "claim_differs"
 )
 
-// Effect adds up what deciding the actions at once would do, for a person, at
-// a time.
+// Effect adds up the effect of deciding the actions at once, for a person, at a
+// time.
 func Effect(actions []*gatehouse.Action, who Person, now time.Time) Totals {
 	var t Totals
 	sums := make(map[string]*Sum)
@@ -112,7 +112,7 @@ func Effect(actions []*gatehouse.Action, who Person, now time.Time) Totals {
 	return t
 }
 
-// excluded says why an action cannot be decided with others.
+// excluded returns the reason why an action cannot be decided in bulk.
 func excluded(a *gatehouse.Action, who Person, now time.Time) (code, reason string) {
 	switch {
 	case a.Status != gatehouse.StatusPending || a.Approval == nil:
@@ -145,7 +145,7 @@ func addAmounts(sums map[string]*Sum, a *gatehouse.Action, amounts []Amount) {
 	}
 }
 
-// tallies lists counts, the largest first, then by name.
+// tallies sorts counts, the largest first, then by name.
 func tallies(counts map[string]int) []Tally {
 	out := make([]Tally, 0, len(counts))
 	for name, n := range counts {

@@ -9,7 +9,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Limits are what a view shows at most; 0 is no limit.
+// Limits bound what a view shows; 0 is no limit.
 type Limits struct {
 	Fields int // of the change, without the context
 	Value  int // characters of one value
@@ -18,21 +18,22 @@ type Limits struct {
 	Total  int // characters of all of it
 }
 
-// Hidden reports whether a view with these limits leaves out anything of what
-// is decided on, and what: then it must not offer to approve. What counts is
-// the target with its keys, every field that changes, before and after, and the
-// artifact diff. Unchanged fields and lines may be folded.
+// Hidden reports whether a view with these limits leaves out any part of the
+// decision's subject, and which: it must not offer approval then. The subject is
+// the target with its keys, every changed field, before and after, and the artifact
+// diff. Unchanged fields and lines may be folded.
 func Hidden(a *gatehouse.Action, l Limits) (hidden bool, reasons []string) {
 	return HiddenIn(a, Changes(a), l)
 }
 
-// HiddenIn is [Hidden] for a caller that has the changes at hand.
+// HiddenIn is [Hidden] for a caller that already has the changes.
 func HiddenIn(a *gatehouse.Action, changes []Change, l Limits) (hidden bool, reasons []string) {
 	over := func(n, limit int, what string) {
 		if limit > 0 && n > limit {
 			reasons = append(reasons, fmt.Sprintf("%s of %s are not shown", thousands(n-limit), counted(n, what)))
 		}
 	}
+
 	var fields, total, cutValues, cutTexts int
 	for _, c := range changes {
 		if c.Context || c.Kind == Same {
@@ -46,7 +47,7 @@ func HiddenIn(a *gatehouse.Action, changes []Change, l Limits) (hidden bool, rea
 		} else {
 			values := []Value{c.Before, c.After}
 			if c.Common {
-				values = values[:1] // the other is shown once for all
+				values = values[:1] // the other value is shown once for all records
 			}
 			for _, v := range values {
 				size := utf8.RuneCountInString(v.Text)
@@ -58,6 +59,7 @@ func HiddenIn(a *gatehouse.Action, changes []Change, l Limits) (hidden bool, rea
 		}
 		total += n
 	}
+
 	over(fields, l.Fields, "field")
 	if cutValues > 0 {
 		reasons = append(reasons, counted(cutValues, "value")+" would be cut")
@@ -65,6 +67,7 @@ func HiddenIn(a *gatehouse.Action, changes []Change, l Limits) (hidden bool, rea
 	if cutTexts > 0 {
 		reasons = append(reasons, counted(cutTexts, "long text")+" would be cut")
 	}
+
 	over(len(a.Target.EntityRefs), l.Keys, "key")
 	if l.Value > 0 && slices.ContainsFunc(append([]string{a.Target.EntityRef}, a.Target.EntityRefs...), func(ref string) bool {
 		return utf8.RuneCountInString(ref) > l.Value
@@ -72,6 +75,7 @@ func HiddenIn(a *gatehouse.Action, changes []Change, l Limits) (hidden bool, rea
 		reasons = append(reasons, "the name of a target would be cut")
 	}
 	total += utf8.RuneCountInString(a.Target.EntityRef) + utf8.RuneCountInString(strings.Join(a.Target.EntityRefs, ""))
+
 	if d := a.ArtifactDiff; d != nil {
 		total += utf8.RuneCountInString(d.Text)
 		over(len(splitLines(d.Text)), l.Lines, "line")
@@ -84,14 +88,15 @@ func HiddenIn(a *gatehouse.Action, changes []Change, l Limits) (hidden bool, rea
 			}
 		}
 	}
+
 	if l.Total > 0 && total > l.Total {
 		reasons = append(reasons, fmt.Sprintf("%s are more than the %s that are shown", counted(total, "character"), thousands(l.Total)))
 	}
 	return len(reasons) > 0, reasons
 }
 
-// textSize counts the characters of the lines of a text that are shown, and
-// the lines that would be cut.
+// textSize counts the characters of a text's shown lines, and the lines that would
+// be cut.
 func textSize(t *Text, l Limits) (n, cut int) {
 	for _, b := range t.Blocks {
 		if b.Folded {
@@ -108,7 +113,7 @@ func textSize(t *Text, l Limits) (n, cut int) {
 	return n, cut
 }
 
-// tooLong is 1 when the blocks show more lines than the limit.
+// tooLong returns 1 when the blocks show more lines than the limit, else 0.
 func tooLong(blocks []Block, l Limits) int {
 	n := 0
 	for _, b := range blocks {

@@ -13,8 +13,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/card"
 )
 
-// hostile is one text of testdata/hostile.json, which the tests of the browser
-// use too. A legitimate one must show as it is.
+// hostile is one text of testdata/hostile.json, which the tests of the browser also
+// use. A legitimate text must show unchanged.
 type hostile struct {
 	Name       string `json:"name"`
 	Text       string `json:"text"`
@@ -34,8 +34,8 @@ func hostileTexts(t testing.TB) []hostile {
 	if len(texts) < 100 {
 		t.Fatalf("only %d texts", len(texts))
 	}
-	// Halves of surrogate pairs become U+FFFD in Go; what they are as bytes is
-	// no JSON.
+	// Go converts halves of surrogate pairs to U+FFFD; their raw bytes are not
+	// JSON.
 	return append(texts,
 		hostile{Name: "surrogate-bytes", Text: "a\xed\xa0\x80b"}, hostile{Name: "bytes", Text: "\xff\xfe\xc0\xaf"},
 		hostile{Name: "cut-rune", Text: "price \xe2\x82"}, hostile{Name: "overlong", Text: "\xc0\xbcscript\xc0\xbe"})
@@ -73,8 +73,8 @@ func checkVisible(t interface{ Fatalf(string, ...any) }, s string) {
 	}
 }
 
-// dangerous are characters that must never stand in a plain span, whatever is
-// around them.
+// dangerous lists characters that must never be in a plain span, whatever surrounds
+// them.
 func dangerous(r rune) bool {
 	return r < 0x20 || r >= 0x7f && r < 0xa0 || 0x202a <= r && r <= 0x202e || 0x2066 <= r && r <= 0x2069 || r == 0x200b || r == 0x200e || r == 0x200f ||
 		r == 0x2028 || r == 0x2029 || r == 0xfeff || r == 0x2060 || unicode.Is(unicode.Co, r)
@@ -99,7 +99,7 @@ func TestHostileTexts(t *testing.T) {
 	}
 }
 
-// TestHostileTextsAreMarked: these must not pass for ordinary text.
+// TestHostileTextsAreMarked: hostile texts must not pass for ordinary text.
 func TestHostileTextsAreMarked(t *testing.T) {
 	t.Parallel()
 	prefixes := []string{

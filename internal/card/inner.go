@@ -9,19 +9,20 @@ import (
 	"znkr.io/diff"
 )
 
-// Stretch is a piece of a value; Differs marks what the other side does not have.
+// Stretch is a piece of a value; Differs marks text that the other side does not
+// have.
 type Stretch struct {
 	Text    string
 	Differs bool
 }
 
-// maxInner bounds the texts that are compared within, in bytes.
+// maxInner bounds half the total size, in bytes, of two texts that are compared
+// within.
 const maxInner = 4 << 10
 
-// Inner compares two texts that stand for each other, within: running text by its
-// words, anything else (an IBAN, an address, an id) by its characters. ok is false
-// where they are so unlike that marks would tell nothing. The stretches of each
-// side, put together, are that side.
+// Inner compares two texts that replace each other: prose by words, anything else
+// (an IBAN, an address, an id) by characters. ok is false when they differ so much
+// that marks would say nothing. The stretches of each side, joined, are that side.
 func Inner(before, after string) (was, is []Stretch, ok bool) {
 	if before == after || before == "" || after == "" || len(before)+len(after) > 2*maxInner {
 		return nil, nil, false
@@ -32,7 +33,7 @@ func Inner(before, after string) (was, is []Stretch, ok bool) {
 		x, y = charactersOf(before), charactersOf(after)
 	}
 	if !prose && len(x) == len(y) {
-		if was, is, ok = byPlace(x, y); ok {
+		if was, is, ok := byPlace(x, y); ok {
 			return was, is, true
 		}
 	}
@@ -57,9 +58,8 @@ func Inner(before, after string) (was, is []Stretch, ok bool) {
 	return closeUp(was), closeUp(is), true
 }
 
-// byPlace compares two texts of one length character by character, so that two
-// digits that changed places are both marked on both sides; false where too much
-// differs.
+// byPlace compares two texts of equal length character by character, so that two
+// swapped digits are both marked on both sides; false when too much differs.
 func byPlace(x, y []string) (was, is []Stretch, ok bool) {
 	n := 0
 	for i := range x {
@@ -80,7 +80,7 @@ func stretch(list []Stretch, text string, differs bool) []Stretch {
 	return append(list, Stretch{text, differs})
 }
 
-// closeUp joins marks that one character keeps apart: they read as one.
+// closeUp joins marks that only one character separates: they read as one.
 func closeUp(list []Stretch) []Stretch {
 	var out []Stretch
 	for i, s := range list {
@@ -92,7 +92,7 @@ func closeUp(list []Stretch) []Stretch {
 	return out
 }
 
-// tokensOf takes a text apart into words and what stands between them.
+// tokensOf splits a text into words and the spaces between them.
 func tokensOf(s string) []string {
 	var out []string
 	start, space := 0, false
@@ -118,8 +118,8 @@ func charactersOf(s string) []string {
 	return out
 }
 
-// isProse reports whether tokens read as text: three words at least, most of them
-// of letters alone.
+// isProse reports whether tokens read as prose: at least three words, most of them
+// made of letters alone.
 func isProse(tokens []string) bool {
 	words, letters := 0, 0
 	for _, t := range tokens {
@@ -134,15 +134,15 @@ func isProse(tokens []string) bool {
 	return words >= 3 && 2*letters > words
 }
 
-// Shown is a span with whether it differs from the other side.
+// Shown is a span that tells whether it differs from the other side.
 type Shown struct {
 	Span
 	Differs bool
 }
 
-// VisibleWithin is [Visible] for a text in stretches: what shows, and what is made
-// visible, is as of the whole text. A span that does not show as itself differs as
-// a whole where any part of it does.
+// VisibleWithin is [Visible] for a text in stretches: the whole text decides which
+// characters show. A span that does not show as itself differs as a whole when any
+// part of it does.
 func VisibleWithin(list []Stretch) []Shown {
 	var whole strings.Builder
 	var ends []int
@@ -180,7 +180,7 @@ func VisibleWithin(list []Stretch) []Shown {
 	return out
 }
 
-// WithEdges returns the spans of a value with the spaces at both of its ends shown.
+// WithEdges returns the spans of a value with the spaces at both ends made visible.
 func WithEdges(list []Shown) []Shown {
 	if len(list) == 0 {
 		return list
@@ -223,7 +223,7 @@ func WithEdges(list []Shown) []Shown {
 	return out
 }
 
-// Edges takes the spaces at both ends of a text off, which do not show there.
+// Edges splits off the spaces at both ends of a text, which would not show there.
 func Edges(s string) (lead, inner, trail string) {
 	inner = strings.TrimLeft(s, " ")
 	lead = s[:len(s)-len(inner)]
@@ -231,14 +231,14 @@ func Edges(s string) (lead, inner, trail string) {
 	return lead, trimmed, inner[len(trimmed):]
 }
 
-// Sides returns the stretches of both sides of a change, nil where it is not of two
-// texts that are alike.
+// Sides returns the stretches of both sides of a change, nil unless both are texts
+// that are alike.
 func (c Change) Sides() (was, is []Stretch) {
 	if c.Kind != Changed || c.Text != nil || c.Before.Type != String || c.After.Type != String {
 		return nil, nil
 	}
 	if c.Delta != nil && len(c.Before.Text) < 8 {
-		return nil, nil // a number: its delta says it
+		return nil, nil // a number: its delta shows the difference
 	}
 	was, is, _ = Inner(c.Before.Text, c.After.Text)
 	return was, is
@@ -249,8 +249,8 @@ func (c Change) TypeOnly() bool {
 	return c.Kind == Changed && c.Before.Type != c.After.Type && c.Before.Text == c.After.Text
 }
 
-// innerLines compares the lines of a run that goes with those of the run that comes in
-// its place, where there are as many of them.
+// innerLines compares the lines of a removed run with those of the added run that
+// replaces it, when both have the same number of lines.
 func innerLines(lines []Line) {
 	for i := 0; i < len(lines); {
 		gone := i
@@ -275,19 +275,19 @@ func innerLines(lines []Line) {
 	}
 }
 
-// Group is one line of a table of changes: a field, or an element of a list that
-// comes or goes as a whole, whose fields are its Changes.
+// Group is one line of a table of changes: a field, or a list element that is added
+// or removed as a whole, with its fields as Changes.
 type Group struct {
-	// Element is the name of the list and Number the element's, from 1; "" and 0
-	// for a field.
+	// Element is the name of the list and Number the element's number, from 1; ""
+	// and 0 for a field.
 	Element string
 	Number  int
 	Kind    ChangeKind
 	Changes []Change
 }
 
-// Groups puts the fields of each list element that comes or goes as a whole
-// together. Every change is in one group.
+// Groups combines the fields of each list element that is added or removed as a
+// whole. Every change is in one group.
 func Groups(changes []Change) []Group {
 	var out []Group
 	for _, c := range changes {
@@ -314,8 +314,8 @@ func Groups(changes []Change) []Group {
 	return out
 }
 
-// elementOf is the place in the steps of the list index that a change belongs to,
-// which comes or goes there; 0 for none.
+// elementOf is the position in Steps of the list index of an element that is added
+// or removed; 0 for none.
 func elementOf(c Change) int {
 	if c.Kind != Added && c.Kind != Removed || c.Text != nil || c.Context {
 		return 0
@@ -337,7 +337,8 @@ func number(s string) (n int) {
 	return n
 }
 
-// elementOrder puts the name of a thing before how many and at what price.
+// elementOrder sorts an element's fields: its name, then its quantity, then its
+// price.
 func elementOrder(c Change) int {
 	name := strings.ToLower(c.Steps[len(c.Steps)-1])
 	switch {

@@ -7,8 +7,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Iteration returns which time a question is asked, 0 where its context does not
-// say, and the action that asked it the time before; "" for none.
+// Iteration returns the number of the iteration that an action's context states, 0
+// for none, and the id of the previous iteration's action, "" for none.
 func Iteration(a *gatehouse.Action) (n int, previous string) {
 	if x, ok := a.Context.Get("iteration"); ok {
 		if d, ok := x.Number(); ok {
@@ -21,16 +21,16 @@ func Iteration(a *gatehouse.Action) (n int, previous string) {
 	return n, previous
 }
 
-// Precedes reports whether an action is the iteration before another one: the same
-// proposer asked it, by the same connector and operation. What a context says of
-// somebody else's action counts for nothing.
+// Precedes reports whether older can be the iteration before newer: the same
+// proposer, connector and operation. A context cannot refer to somebody else's
+// action.
 func Precedes(older, newer *gatehouse.Action) bool {
 	return older.ID != newer.ID && older.Tenant == newer.Tenant && older.ProposerID == newer.ProposerID &&
 		older.Connector == newer.Connector && older.Operation == newer.Operation
 }
 
-// Revised is the difference of two iterations of a question: their targets, their
-// changes and their rationales, from the older to the newer.
+// Revised returns the differences of two iterations: their targets, their changes
+// and their rationales, from the older to the newer.
 func Revised(older, newer *gatehouse.Action) []Change {
 	var w walker
 	target := []string{"target"}
@@ -48,7 +48,7 @@ func textValue(s string) Value {
 	return NewValue(gatehouse.StringJSON(s))
 }
 
-// Refusers are the votes by which an action was rejected.
+// Refusers returns the votes by which an action was rejected.
 func Refusers(a *gatehouse.Action) (votes []gatehouse.Vote) {
 	if a.Status != gatehouse.StatusRejected || a.Approval == nil {
 		return nil

@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// legitimate reports how many bytes at position i of a text, where a character stands
-// that takes no room, belong to a character that shows: 0 when it has no
-// business there.
+// legitimate returns how many bytes at position i, which has a zero-width
+// character, belong to a visible character: 0 when the zero-width character is not
+// legitimate there.
 func legitimate(s string, i int, r rune) int {
 	before, _ := utf8.DecodeLastRuneInString(s[:i])
 	after, _ := utf8.DecodeRuneInString(s[i+utf8.RuneLen(r):])
@@ -33,8 +33,8 @@ func legitimate(s string, i int, r rune) int {
 	return 0
 }
 
-// regionFlags are the tags of the flags of England, Scotland and Wales: the
-// only ones in use. Any other text in tags is hidden text.
+// regionFlags are the tag sequences of the flags of England, Scotland and Wales,
+// the only ones in use. Any other text in tags is hidden text.
 var regionFlags = []string{tags("gbeng"), tags("gbsct"), tags("gbwls")}
 
 func tags(s string) string {
@@ -46,8 +46,8 @@ func tags(s string) string {
 	return b.String()
 }
 
-// emojiBefore reports whether a text ends in an emoji, with what may follow its
-// first character.
+// emojiBefore reports whether a text ends in an emoji, including modifiers after
+// its first character.
 func emojiBefore(s string) bool {
 	r, size := utf8.DecodeLastRuneInString(s)
 	if r == 0xfe0f || 0x1f3fb <= r && r <= 0x1f3ff {
@@ -70,13 +70,13 @@ func pictograph(r rune) bool {
 }
 
 // cursive reports whether a letter joins its neighbours, so that a zero-width
-// non-joiner between two of them changes what is seen.
+// non-joiner between two of them changes the visible form.
 func cursive(r rune) bool {
 	return unicode.IsLetter(r) && unicode.In(r, unicode.Arabic, unicode.Syriac, unicode.Mongolian, unicode.Nko, unicode.Mandaic)
 }
 
-// virama reports whether a sign takes the vowel from the consonant before, so
-// that a joiner after it says how the two are drawn.
+// virama reports whether a sign removes the vowel of the preceding consonant, so
+// that a joiner after it determines how the two are drawn.
 func virama(r rune) bool {
 	switch r {
 	case 0x094d, 0x09cd, 0x0a4d, 0x0acd, 0x0b4d, 0x0bcd, 0x0c4d, 0x0ccd, 0x0d4d, 0x0dca, 0x1039, 0x17d2:

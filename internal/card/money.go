@@ -6,21 +6,21 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// moneyWords are the last words of the names of fields that hold money.
+// moneyWords are the last words of names of fields that hold money.
 var moneyWords = map[string]bool{
 	"price": true, "cost": true, "amount": true, "total": true, "subtotal": true, "fee": true, "fees": true, "balance": true,
 	"refund": true, "credit": true, "debit": true, "paid": true, "payment": true, "discount": true, "tax": true,
 	"budget": true, "salary": true, "deposit": true, "msrp": true, "revenue": true, "charge": true,
 }
 
-// isMoney reports whether the name of a field says that it holds money.
+// isMoney reports whether a field's name says that it holds money.
 func isMoney(name string) bool {
 	words := wordsOf(name)
 	return len(words) > 0 && moneyWords[strings.ToLower(words[len(words)-1])]
 }
 
-// scope knows the currencies that the members of one object name, before and
-// after; "" stands for one that is there and is no currency.
+// scope holds the currencies that the members of one object name, before and after;
+// "" stands for a member that is present and not a currency.
 type scope struct {
 	before, after map[string]string
 }
@@ -48,10 +48,10 @@ func currenciesIn(members []gatehouse.Member) map[string]string {
 	return found
 }
 
-// of returns the currency of a field before and after, "" for not known. The
-// payload is asked first: beside the field, for <field>_currency and then for
-// currency; one that the change does not name stays as it is. The currency of
-// the magnitude that the proposer claims is not asked.
+// of returns the currency of a field before and after, "" when unknown. It looks in
+// the object of the field, for <field>_currency and then for currency. A currency
+// that the change does not name stays. It does not use the currency of the
+// magnitude that the proposer claims.
 func (s *scope) of(field string) (before, after string) {
 	if s == nil || !isMoney(field) {
 		return "", ""
@@ -66,14 +66,14 @@ func (s *scope) of(field string) (before, after string) {
 		case inBefore:
 			return x, x
 		case inAfter:
-			return "", y // nothing says what it was
+			return "", y // the earlier currency is unknown
 		}
 	}
 	return "", ""
 }
 
-// validCurrency reports whether a text can stand for a currency: three capital
-// letters, as ISO 4217 has them.
+// validCurrency reports whether a text has the form of an ISO 4217 currency code:
+// three capital letters.
 func validCurrency(s string) bool {
 	if len(s) != 3 {
 		return false
@@ -86,8 +86,8 @@ func validCurrency(s string) bool {
 	return true
 }
 
-// difference returns by how much a number grows and in what currency, nil when
-// one of them is no number, or when they are money of two currencies.
+// difference returns the increase of a number with its currency, nil when one side
+// is not a number, or when the currencies differ.
 func difference(x, y Value, was, is string) *Delta {
 	if was != is {
 		return nil

@@ -6,9 +6,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Moved is the difference of the targets' states that two proposals were made on,
-// from the older to the newer: the version first, then the fields that differ. It
-// says nothing of the changes themselves.
+// Moved returns the differences between the target states on which two proposals
+// were made, from the older to the newer: the version first, then the differing
+// fields. It does not cover the changes themselves.
 func Moved(older, newer *gatehouse.Action) []Change {
 	var w walker
 	step := []string{"target version"}

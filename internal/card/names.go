@@ -2,8 +2,8 @@ package card
 
 import "unicode/utf8"
 
-// nameOf says what the first character of a text is, of a kind that does not
-// show; "" for the others.
+// nameOf names the first character of a text, of a kind that does not show; "" for
+// other kinds.
 func nameOf(kind SpanKind, text string) string {
 	switch kind {
 	case SpanNewline, SpanTab:

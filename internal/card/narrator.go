@@ -7,41 +7,42 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// narrator makes the phrases of one action.
+// narrator builds the phrases of one action.
 type narrator struct {
 	a       *gatehouse.Action
 	shape   shape
 	longest int
-	changes []Change // those that are no context
+	changes []Change // without the context
 	fields  []field
 	amounts []Amount // what the change does to money
-	// before says where the values before the change come from, nil for not at all.
+	// before is the source of the values before the change, nil to omit sources.
 	before *Before
 }
 
-// field is a member of the change, or of each record's change in bulk.
+// field is a member of the change, or, in bulk, of each record's change.
 type field struct {
 	name     string
 	salience int
 	changes  []Change
-	common   []Change // what one value for all records does to each
+	common   []Change // the effect on each record of one value for all
 }
 
-// largePayload is how many bytes of pre-image and change a sentence reads to
-// their depth.
+// largePayload is the size of pre-image and change, in bytes, up to which a
+// sentence reads them in full depth.
 const largePayload = 128 << 10
 
 func newNarrator(a *gatehouse.Action, longest int) *narrator {
 	n := &narrator{a: a, shape: shapeOf(a), longest: longest}
 	byName := make(map[string]int)
-	// A list of actions says a sentence of each. What is too large to be taken
-	// apart so often is told by its members.
+	// A list of actions builds a sentence of each, so a large payload is described
+	// by its top-level members only.
 	w := walker{shallow: len(a.CurrentState)+len(a.ProposedChange) > largePayload}
 	all := changes(a, w)
 	n.amounts = amountsOf(a, all)
 	if n.shape.delete {
 		return n
 	}
+
 	for _, c := range all {
 		if c.Context || c.Kind == Same {
 			continue
@@ -67,17 +68,18 @@ func newNarrator(a *gatehouse.Action, longest int) *narrator {
 		n.changes = append(n.changes, c)
 		n.fields[i].changes = append(n.fields[i].changes, c)
 	}
+
 	for i := range n.fields {
 		n.fields[i].salience = salience(n.fields[i].name)
 		if n.shape.effect == effectCreate && isName(n.fields[i].name) {
-			n.fields[i].salience = -1 // what it is comes first
+			n.fields[i].salience = -1 // the name comes first
 		}
 	}
 	slices.SortStableFunc(n.fields, func(x, y field) int { return x.salience - y.salience })
 	return n
 }
 
-// undo puts in front that an action reverses another.
+// undo begins the phrase of a reversal with the action that it reverses.
 func (n *narrator) undo(p Phrase) Phrase {
 	if n.a.Reverses == "" || len(p) == 0 {
 		return p
@@ -92,7 +94,7 @@ func (n *narrator) undo(p Phrase) Phrase {
 
 func (n *narrator) bulk() bool { return len(n.a.Target.EntityRefs) > 0 }
 
-// sentence is the whole, without what is known of undoing it.
+// sentence is the full sentence, without its reversibility.
 func (n *narrator) sentence() Phrase {
 	switch n.shape.effect {
 	case effectDelete:
@@ -130,7 +132,8 @@ func (n *narrator) sentence() Phrase {
 	return p
 }
 
-// question reports whether a run asks whether it may go on, and changes nothing.
+// question reports whether the action is a run's question whether to continue,
+// which changes nothing.
 func (n *narrator) question() bool {
 	return n.a.Connector == "workflow" && n.a.Operation == "approve" && n.a.Target.EntityType == "run" && !n.bulk()
 }
@@ -154,9 +157,9 @@ func (n *narrator) short() Phrase {
 		return append(p, object(n.a.Target, true)...)
 	case effectUpdate:
 		if len(n.fields) == 0 {
-			p.say("No visible change to ")
+			p.say("Rewrite ")
 			p = append(p, object(n.a.Target, true)...)
-			p.say(" (rewrite)")
+			p.say(" without a visible change")
 			return p
 		}
 		p.say(n.updateVerb(), " ")
@@ -168,7 +171,8 @@ func (n *narrator) short() Phrase {
 	return append(p, object(n.a.Target, true)...)
 }
 
-// acceptTools is the operation by which people accept what an MCP server says of its tools anew.
+// acceptTools is the operation by which people accept changed tool descriptions of
+// an MCP server.
 const acceptTools = "gatehouse_accept_tools"
 
 // toolCall names a tool and its server.
@@ -185,7 +189,7 @@ func (n *narrator) toolCall() Phrase {
 	return p
 }
 
-// button is the verb with what matters.
+// button is the verb with the most important value.
 func (n *narrator) button() Phrase {
 	if n.question() {
 		return Phrase{{Text: "Continue the run"}}
@@ -200,7 +204,7 @@ func (n *narrator) button() Phrase {
 	return p
 }
 
-// updateVerb is Change, or Set where nothing is known of what was there.
+// updateVerb is Change, or Set when the earlier values are unknown.
 func (n *narrator) updateVerb() string {
 	added, removed := 0, 0
 	if len(n.fields) > 0 && len(n.fields[0].common) > 0 {
@@ -223,8 +227,8 @@ func (n *narrator) updateVerb() string {
 	return "Change"
 }
 
-// namedFields is how many fields a sentence names where there are more than
-// allFields, and then counts the rest.
+// A sentence names all fields up to allFields; of more, it names namedFields and
+// counts the rest.
 const (
 	namedFields = 2
 	allFields   = 4
@@ -237,8 +241,8 @@ func named(n int) int {
 	return namedFields
 }
 
-// names lists the fields that change: "price", "price and cost", "price, cost
-// and 3 more".
+// names lists the changed fields: "price", "price and cost", "price, cost and 3
+// more".
 func (n *narrator) names(p *Phrase) {
 	for i, f := range n.fields {
 		switch {
@@ -255,7 +259,7 @@ func (n *narrator) names(p *Phrase) {
 	}
 }
 
-// label names the field, with the path within it where just one part changes.
+// label names the field, with the path within it when only one part changes.
 func (f field) label() string {
 	if len(f.changes) != 1 {
 		return words(f.name)
@@ -270,7 +274,7 @@ func (f field) label() string {
 	return token(strings.Join(steps, "."), longInSentence)
 }
 
-// fromTo says what the first field changes from and to.
+// fromTo appends the first field's change from one value to another.
 func (n *narrator) fromTo(p *Phrase, from bool) {
 	if len(n.fields) == 0 {
 		return
@@ -326,7 +330,7 @@ func (n *narrator) amount(v Value, currency string, show bool) string {
 	return s
 }
 
-// sum says by how much a number grows over all records.
+// sum appends by how much a number grows over all records.
 func (n *narrator) sum(p *Phrase, changes []Change) {
 	if len(changes) == 0 {
 		return
@@ -343,8 +347,8 @@ func (n *narrator) sum(p *Phrase, changes []Change) {
 	p.value(Delta{total, currency}.String())
 }
 
-// withoutUnits leaves out the field that names the currency, where the amount
-// that is named first shows it.
+// withoutUnits leaves out the currency field when the first amount already shows
+// the currency.
 func (n *narrator) withoutUnits() []field {
 	if len(n.fields) == 0 || len(n.fields[0].changes) != 1 {
 		return n.fields

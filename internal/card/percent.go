@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Percent is by how much of what was there a number grows, with one digit after
-// the point where it is below ten: "+25 %", "−3.2 %" with a hyphen for its sign.
-// It is "" where nothing was there, and where the number is no quantity.
+// Percent returns a number's relative increase, with one decimal below ten: "+25
+// %", "-3.2 %". It is "" when there was no earlier value, and when the value is not
+// a quantity.
 func (c Change) Percent() string {
 	if c.Delta == nil {
 		return ""

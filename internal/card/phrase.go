@@ -9,13 +9,13 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Part is a piece of a [Phrase]: our words, or a value of the payload. A view
-// isolates values from the text around them, since they may run from right to
-// left, and makes them visible.
+// Part is a piece of a [Phrase]: the package's own words, or a value of the
+// payload. A view isolates values from the surrounding text, since they may run
+// from right to left, and makes them visible.
 type Part struct {
 	Text  string
 	Value bool
-	// Note marks our words on where a value comes from.
+	// Note marks the package's own words about a value's source.
 	Note bool
 }
 
@@ -31,8 +31,8 @@ func (p Phrase) String() string {
 	return b.String()
 }
 
-// Within reports whether the part at an index belongs to the note before it: the
-// value that "(the agent says " names.
+// Within reports whether the part at an index belongs to the preceding note: the
+// value after "(the agent says ".
 func (p Phrase) Within(i int) bool {
 	return i > 0 && p[i].Value && p[i-1].Note && !strings.HasSuffix(p[i-1].Text, ")")
 }
@@ -47,14 +47,14 @@ func (p *Phrase) note(text string) { *p = append(*p, Part{Text: text, Note: true
 
 func (p *Phrase) value(text string) { *p = append(*p, Part{Text: text, Value: true}) }
 
-// The lengths, in characters, after which a value is cut within a phrase.
+// The lengths, in characters, at which a value is cut within a phrase.
 const (
 	longInSentence = 60
 	longInButton   = 24
 )
 
-// inline returns a value as it stands within a sentence. What is more than one
-// plain word is quoted, so that it cannot pass for words of the sentence.
+// inline returns a value in its form within a sentence. Anything but one plain word
+// is quoted, so that it cannot pass for words of the sentence.
 func inline(v Value, longest int) string {
 	switch v.Type {
 	case Absent:
@@ -71,7 +71,7 @@ func inline(v Value, longest int) string {
 	return cut(v.Text, longest)
 }
 
-// token returns a text as it stands within a sentence.
+// token returns a text in its form within a sentence.
 func token(s string, longest int) string {
 	if plainWord(s) {
 		return cut(s, longest)
@@ -101,14 +101,14 @@ func cut(s string, longest int) string {
 
 func more(n int) string { return "… (" + counted(n, "more character") + ")" }
 
-// ordinary are the words of sentences: a value that is one of them is quoted.
+// ordinary are the words of sentences: a value equal to one of them is quoted.
 var ordinary = map[string]bool{
 	"and": true, "from": true, "to": true, "of": true, "with": true, "nothing": true, "reversible": true, "null": true, "true": true, "false": true,
 	"in": true, "for": true, "more": true, "through": true, "as": true, "not": true,
 }
 
-// plainWord reports whether a text reads as one name or number: letters,
-// digits, and inner punctuation that names have.
+// plainWord reports whether a text reads as one name or number: letters, digits,
+// and inner punctuation as in names.
 func plainWord(s string) bool {
 	if s == "" || ordinary[strings.ToLower(s)] || !utf8.ValidString(s) {
 		return false
@@ -150,7 +150,7 @@ func plural(noun string) string {
 	case noun == "":
 		return "records"
 	case strings.HasSuffix(noun, "s") && !strings.HasSuffix(noun, "ss") && !strings.HasSuffix(noun, "us"):
-		return noun // it is one already, as the names of tables are
+		return noun // already plural, like many table names
 	case n > 1 && noun[n-1] == 'y' && !strings.ContainsRune("aeiou", rune(noun[n-2])):
 		return noun[:n-1] + "ies"
 	case strings.HasSuffix(noun, "s") || strings.HasSuffix(noun, "x") || strings.HasSuffix(noun, "ch") || strings.HasSuffix(noun, "sh"):
@@ -176,7 +176,7 @@ func words(name string) string {
 	return cut(strings.Join(w, " "), longInSentence)
 }
 
-// capital makes the first letter of a phrase a capital, small does the reverse.
+// capital makes the first letter of a phrase upper case; small does the reverse.
 func capital(s string) string {
 	r, size := utf8.DecodeRuneInString(s)
 	if size == 0 {

@@ -7,24 +7,42 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// rowFields is how many fields a row names besides the amount.
+// rowFields is how many fields a row names in addition to the amount.
 const rowFields = 2
 
-// Row says in one line of a list what matters in an action: verb and object, the
-// amount of money, and the two most telling fields besides, each before and
-// after: "Change price of SKU-1042: 10.00 → 12.50 USD". It is made from the
-// payload alone, but for the question of an approval step, which it asks. amounts is what the change does to money:
-// see [Amounts].
-func Row(a *gatehouse.Action) (row Phrase, amounts []Amount) {
+// Row summarizes an action in one line of a list: verb and object, the amount of
+// money, and the two other most important fields, each before and after: "Change
+// price of SKU-1042: 10.00 → 12.50 USD". It uses the payload alone, except for the
+// question of an approval step. amounts is the effect on money: see [Amounts].
+// percent is the relative increase of an update's only number, "" when several
+// change: see [Change.Percent].
+func Row(a *gatehouse.Action) (row Phrase, amounts []Amount, percent string) {
 	n := newNarrator(a, longInButton)
 	if a.Title != "" {
-		return Phrase{{Text: cut(a.Title, longTitle), Value: true}}, n.amounts
+		return Phrase{{Text: cut(a.Title, longTitle), Value: true}}, n.amounts, ""
 	}
-	return n.undo(n.row()), n.amounts
+	return n.undo(n.row()), n.amounts, n.percent()
 }
 
-// RowText is [Row] as text, with what an update does to money behind it: "Change
-// price of SKU-1042: 10.00 → 12.50 USD (+2.50 USD)". It is raw: see [Visible].
+func (n *narrator) percent() (percent string) {
+	if n.shape.effect != effectUpdate || n.bulk() || n.question() {
+		return ""
+	}
+	for _, f := range n.fields {
+		if len(n.fields) > 1 && !isMoney(f.name) {
+			continue
+		}
+		c, ok := f.only()
+		if !ok || percent != "" {
+			return ""
+		}
+		percent = c.Percent()
+	}
+	return percent
+}
+
+// RowText is [Row] as text, followed by an update's effect on money: "Change price
+// of SKU-1042: 10.00 → 12.50 USD (+2.50 USD)". It is raw: see [Visible].
 func RowText(a *gatehouse.Action) string {
 	if a.Title != "" {
 		return cut(a.Title, longTitle)
@@ -32,7 +50,7 @@ func RowText(a *gatehouse.Action) string {
 	n := newNarrator(a, longInButton)
 	row := n.undo(n.row()).String()
 	if n.shape.effect != effectUpdate || n.bulk() || len(n.amounts) == 0 {
-		return row // the fields say it
+		return row // the fields show the amounts
 	}
 	texts := make([]string, len(n.amounts))
 	for i, x := range n.amounts {
@@ -44,8 +62,8 @@ func RowText(a *gatehouse.Action) string {
 	return row + " (" + strings.Join(texts, ", ") + ")"
 }
 
-// ExceedsText is the short mark of a pending action that does not fit its ceilings
-// now, such as "exceeds daily"; "" for one that fits. The names are the policy's.
+// ExceedsText is the short mark of a pending action that exceeds its ceilings now,
+// such as "exceeds daily"; "" when it fits. The names are the policy's.
 func ExceedsText(a *gatehouse.Action) string {
 	if len(a.Exceeds) == 0 {
 		return ""
@@ -66,10 +84,12 @@ func (n *narrator) row() Phrase {
 		n.fromTo(&p, true)
 		return p
 	}
+
 	single := n.shape.effect == effectUpdate && len(n.fields) == 1
 	if len(fields) == 0 || n.bulk() || n.question() || single && fields[0].label() == "" {
 		return n.short()
 	}
+
 	var p Phrase
 	switch {
 	case n.shape.effect == effectUpdate && !single:
@@ -79,6 +99,7 @@ func (n *narrator) row() Phrase {
 		p = n.short()
 	}
 	p.say(": ")
+
 	room := rowFields
 	for i, f := range fields {
 		if room == 0 {
@@ -100,8 +121,8 @@ func (n *narrator) row() Phrase {
 	return p
 }
 
-// rowFields are the fields that a row names: those that hold money first. A
-// deletion names what it deletes.
+// rowFields are the fields that a row names, money first. A deletion names what it
+// deletes.
 func (n *narrator) rowFields() []field {
 	fields := n.withoutUnits()
 	if n.shape.delete && !n.bulk() {
@@ -125,7 +146,7 @@ func (n *narrator) rowFields() []field {
 	return fields
 }
 
-// only returns the change of a field that changes in one part.
+// only returns the change of a field with exactly one changed part.
 func (f field) only() (Change, bool) {
 	if len(f.changes) != 1 {
 		return Change{}, false
@@ -133,7 +154,7 @@ func (f field) only() (Change, bool) {
 	return f.changes[0], true
 }
 
-// move says what a field is before and after; of what is deleted, what it was.
+// move appends a field's values before and after; for a deletion, its value before.
 func (n *narrator) move(p *Phrase, f field) {
 	c, ok := f.only()
 	if !ok {

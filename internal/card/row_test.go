@@ -48,7 +48,7 @@ func TestRows(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			a := action(t, c.actionType, c.operation, c.target, c.before, c.after)
-			// What the agent claims, or says, is in no row.
+			// No row contains an agent's claims or words.
 			a.Magnitude = &gatehouse.Magnitude{Amount: "98.00"}
 			if got := card.RowText(a); got != c.want {
 				t.Errorf("got  %s\nwant %s", got, c.want)

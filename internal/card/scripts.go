@@ -6,16 +6,17 @@ import (
 	"unicode/utf8"
 )
 
-// splitWords returns plain text as spans, with the words that mix scripts as
-// spans of their own. Words of the scripts in passing are such words too.
+// splitWords splits plain text into spans, with each word that mixes scripts as its
+// own span. Words in one of the scripts in passing are such words too.
 func splitWords(s string, passing scriptSet) []Span {
 	var out []Span
-	start := 0 // of what is not yet in out
+	start := 0 // of the text that is not in out yet
 	plain := func(end int) {
 		if end > start {
 			out = append(out, Span{Text: s[start:end], Kind: SpanPlain, Shown: s[start:end]})
 		}
 	}
+
 	for i := 0; i < len(s); {
 		r, size := utf8.DecodeRuneInString(s[i:])
 		if name := foreign(r); name != "" {
@@ -33,6 +34,7 @@ func splitWords(s string, passing scriptSet) []Span {
 			i += size
 			continue
 		}
+
 		word := i
 		var seen scriptSet
 		for i < len(s) {
@@ -43,6 +45,7 @@ func splitWords(s string, passing scriptSet) []Span {
 			seen |= scriptOf(r)
 			i += size
 		}
+
 		name := seen.mixed()
 		if name == "" && seen&passing != 0 {
 			name = "could be taken for Latin letters"
@@ -58,8 +61,9 @@ func splitWords(s string, passing scriptSet) []Span {
 	return out
 }
 
-// foreign says what a character of a number is that is none of 0 to 9, comma,
-// point, colon and apostrophe, and can be read as another amount; "" for all others.
+// foreign names a character that can make a number read as another amount: a digit
+// or separator other than 0 to 9, comma, point, colon and apostrophe; "" for all
+// others.
 func foreign(r rune) string {
 	switch {
 	case r < utf8.RuneSelf:
@@ -76,8 +80,8 @@ func foreign(r rune) string {
 // Arabic, fullwidth, small, ideographic, one dot leader, raised points and others.
 const foreignSeparators = "\u066b\u066c\u060c\u06d4\uff0c\uff0e\uff1a\uff61\uff64\ufe50\ufe52\ufe55\u2024\u2e31\u02d9\u0387\u201a\u0589\u05c3\ua789\u2236"
 
-// inWord reports whether a character belongs to a word. Points and hyphens
-// part words, so the labels of a domain are looked at one by one.
+// inWord reports whether a character belongs to a word. Points and hyphens separate
+// words, so the labels of a domain are checked one by one.
 func inWord(r rune) bool {
 	if r < utf8.RuneSelf {
 		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
@@ -85,24 +89,24 @@ func inWord(r rune) bool {
 	return unicode.IsLetter(r) || unicode.Is(unicode.M, r)
 }
 
-// scriptSet is which scripts some text has letters of, as far as that matters
-// for letters that can pass for others.
+// scriptSet is the set of scripts of a text's letters, as far as they matter for
+// look-alikes.
 type scriptSet uint16
 
 const (
 	latin scriptSet = 1 << iota
 	cyrillic
 	greek
-	greekAlike // of the Greek letters, those that can pass for Latin ones
+	greekAlike // Greek letters that can pass for Latin ones
 	armenian
 	cherokee
 	eastAsian // Han, Kana, Hangul, Bopomofo: one word has several of them
-	styled    // letters drawn as others: bold 𝐚, fullwidth ａ
+	styled    // letters in a special form: bold 𝐚, fullwidth ａ
 	otherScript
 )
 
-// scriptOf returns the script of a letter; none for marks and what is common
-// to several scripts.
+// scriptOf returns the script of a letter; none for marks and for characters that
+// several scripts share.
 func scriptOf(r rune) scriptSet {
 	switch {
 	case r < utf8.RuneSelf:
@@ -130,8 +134,8 @@ func scriptOf(r rune) scriptSet {
 	return otherScript
 }
 
-// mixed says what a word mixes, "" when it is as words are. Latin letters
-// beside East Asian ones are ordinary, and so are units such as kΩ.
+// mixed names the scripts that a word mixes, "" when the mix is ordinary. Latin
+// letters next to East Asian ones are ordinary, and so are units such as kΩ.
 func (s scriptSet) mixed() string {
 	if s&styled != 0 {
 		return "letters of a special form"
@@ -162,13 +166,13 @@ func (s scriptSet) mixed() string {
 	return "mixes " + names + " letters"
 }
 
-// likeLatin are letters of Cyrillic and Greek that are drawn like Latin ones.
+// likeLatin are Cyrillic and Greek letters that are drawn like Latin ones.
 const likeLatin = "\u0430\u0441\u0435\u043e\u0440\u0445\u0443\u0456\u0458\u0455\u04bb\u0501\u051b\u051d\u04cf\u0410\u0412\u0421\u0415\u041d\u0406\u0408\u041a\u041c\u041e\u0420\u0405\u0422\u0425\u04ae\u0474\u04c0" +
 	"\u03bf\u03bd\u03c5\u03c1\u03b9\u03ba\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7\u03f2\u03f3"
 
-// passes returns the scripts that a text has only letters of that can pass for
-// Latin ones, beside Latin letters: a name in them is a look-alike rather than
-// a word of that script.
+// passes returns the scripts in s whose letters can all pass for Latin ones, if s
+// also has Latin letters. A name in such a script is a look-alike rather than a
+// word of that script.
 func passes(s string) scriptSet {
 	var seen, own scriptSet
 	for _, r := range s {

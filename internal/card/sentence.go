@@ -6,29 +6,28 @@ import "github.com/gatehouse-dev/gatehouse"
 // price of SKU-1042 from 10.00 to 12.50 USD; reversible". See [Describe].
 func Sentence(a *gatehouse.Action) string { return Describe(a).String() }
 
-// Short says it with verb and object only: "Change price of SKU-1042". A line of
-// a list has [Row].
+// Short is verb and object only: "Change price of SKU-1042". Lists use [Row].
 func Short(a *gatehouse.Action) string {
 	n := newNarrator(a, longInButton)
 	return n.undo(n.short()).String()
 }
 
-// Button says it for a button: "Change price to 12.50 USD".
+// Button is the text of a button: "Change price to 12.50 USD".
 func Button(a *gatehouse.Action) string {
 	n := newNarrator(a, longInButton)
 	p := n.button()
 	return n.undo(p).String()
 }
 
-// longTitle is the length, in characters, after which the question of an
-// approval step is cut in a row.
+// longTitle is the length, in characters, at which a row cuts the question of an
+// approval step.
 const longTitle = 80
 
-// Describe returns the sentence in parts, after the question that an approval
-// step of a workflow asks. It is made from the operation, the
-// target and the change. The action type colours it only where the operation
-// leaves open what it does: it is what the proposer calls the action, and a
-// "note" that deletes is a deletion.
+// Describe returns the sentence in parts, preceded by the question that an approval
+// step of a workflow asks. It is built from the operation, the target and the
+// change. The action type is used only when the operation's name does not say what
+// it does, since the proposer chooses the type: a "note" that deletes is a
+// deletion.
 func Describe(a *gatehouse.Action) Phrase {
 	return newNarrator(a, longInSentence).describe()
 }
@@ -47,19 +46,20 @@ func (n *narrator) describe() Phrase {
 	return p
 }
 
-// Reversal says whether an action can be undone.
+// Reversal tells whether an action can be undone.
 type Reversal string
 
-// What is known of that.
+// The answers.
 const (
 	Reversible    Reversal = "reversible"
 	NotReversible Reversal = "not reversible"
-	ReversalOpen  Reversal = "" // the receipt will say
+	ReversalOpen  Reversal = "" // not known before the receipt
 )
 
-// Reversibility says what is known of undoing an action. Once it was carried
-// out, its receipt tells. Before that, an update is reversible if its connector
-// says how to undo one, and all that it overwrites is in its pre-image.
+// Reversibility tells what is known about undoing an action. After it was carried
+// out, the receipt decides. Before that, an update is reversible if its connector
+// can describe the reversal, and if the pre-image has every field that it
+// overwrites.
 func Reversibility(a *gatehouse.Action) Reversal {
 	if r := a.Receipt; r != nil && r.Outcome == gatehouse.ReceiptApplied {
 		if r.Reversible {

@@ -13,8 +13,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/card"
 )
 
-// action makes one of the sql connector's: operation, target (several keys are
-// parted by commas), pre-image and change.
+// action makes an action of the sql connector: operation, target (several keys are
+// separated by commas), pre-image and change.
 func action(t testing.TB, actionType, operation, target, before, after string) *gatehouse.Action {
 	t.Helper()
 	entity, refs, _ := strings.Cut(target, "/")
@@ -109,8 +109,8 @@ func TestSentences(t *testing.T) {
 		{
 			name: "nothing changes", actionType: "price_change", operation: "update", target: "item/SKU-1",
 			before: `{"price":"10.00"}`, after: `{"price":"10.00"}`,
-			sentence: "No visible change to item SKU-1 (rewrite); reversible",
-			short:    "No visible change to item SKU-1 (rewrite)", button: "No visible change to item SKU-1 (rewrite)",
+			sentence: "Rewrite item SKU-1 without a visible change; reversible",
+			short:    "Rewrite item SKU-1 without a visible change", button: "Rewrite item SKU-1 without a visible change",
 		},
 		{
 			name: "the same value, written otherwise", actionType: "price_change", operation: "update", target: "item/SKU-1",
@@ -257,8 +257,8 @@ func TestSentences(t *testing.T) {
 	}
 }
 
-// TestPolicyTypesHaveWords: the default policy names a type so that people
-// know it, so its words must be known here.
+// TestPolicyTypesHaveWords: the default policy's type names are known to people, so
+// this package must have words for them.
 func TestPolicyTypesHaveWords(t *testing.T) {
 	t.Parallel()
 	source, err := os.ReadFile("../policy/default.yaml")
@@ -289,7 +289,7 @@ func TestPolicyTypesHaveWords(t *testing.T) {
 	}
 }
 
-// TestSentenceOfAQuestion: a run that asks is not "approved": it goes on.
+// TestSentenceOfAQuestion: a run's question reads as continuing the run.
 func TestSentenceOfAQuestion(t *testing.T) {
 	t.Parallel()
 	a := action(t, "approval", "approve", "run/run_01a1", "", `{}`)
@@ -311,7 +311,8 @@ func TestSentenceOfAQuestion(t *testing.T) {
 	}
 }
 
-// TestSentenceOfToolCalls calls tools whose names would say, as operations, what becomes of the target.
+// TestSentenceOfToolCalls calls tools whose names, as operations, would describe an
+// effect on the target.
 func TestSentenceOfToolCalls(t *testing.T) {
 	t.Parallel()
 	for tool, want := range map[string][2]string{
@@ -375,8 +376,8 @@ func TestReversibility(t *testing.T) {
 	}
 }
 
-// TestSentenceIgnoresAgentText: what agents say about an action is not what it
-// does.
+// TestSentenceIgnoresAgentText: an agent's text about an action does not change the
+// sentence.
 func TestSentenceIgnoresAgentText(t *testing.T) {
 	t.Parallel()
 	a := action(t, "price_change", "update", "item/SKU-1", `{"price":"1.00"}`, `{"price":"2.00"}`)

@@ -6,7 +6,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// effect is what an operation does to its target, as far as its name tells.
+// effect is what an operation does to its target, according to its name.
 type effect int
 
 const (
@@ -16,9 +16,9 @@ const (
 	effectDelete
 )
 
-// effects are the first words of operations whose effect is plain. The
-// operation is what the connector carries out; the action type is only what
-// the proposer calls it, so it is never asked for the effect.
+// effects maps the first words of operation names to plain effects. The connector
+// carries out the operation; the action type is only the proposer's name for it, so
+// it never determines the effect.
 var effects = map[string]effect{
 	"insert": effectCreate, "create": effectCreate, "add": effectCreate, "new": effectCreate, "register": effectCreate,
 	"update": effectUpdate, "change": effectUpdate, "edit": effectUpdate, "patch": effectUpdate, "modify": effectUpdate, "set": effectUpdate,
@@ -34,8 +34,8 @@ func effectOf(operation string) effect {
 	return effects[words[0]]
 }
 
-// wordsOf takes a name apart at what is neither letter nor digit, and where a
-// capital follows a small letter.
+// wordsOf splits a name at characters that are neither letter nor digit, and before
+// a capital that follows a lower-case letter.
 func wordsOf(name string) []string {
 	var words []string
 	start, last := -1, rune(0)
@@ -59,13 +59,13 @@ func wordsOf(name string) []string {
 	return words
 }
 
-// shape is how the payload of an action is laid out.
+// shape is the layout of an action's payload.
 type shape struct {
 	effect effect
-	// delete: the pre-image goes as a whole.
+	// delete is true when the whole pre-image is deleted.
 	delete bool
-	// byKey: the change has a member for each record; stateByKey: only the
-	// pre-image does, the change is one for all.
+	// byKey is true when the change has a member per record; stateByKey when only
+	// the pre-image does, and one change applies to all records.
 	byKey, stateByKey bool
 	keys              map[string]bool
 }
@@ -88,15 +88,16 @@ func shapeOf(a *gatehouse.Action) shape {
 	return s
 }
 
-// onTool reports whether an action calls a tool of an MCP server. The tool's name does not say what becomes
-// of the target: a tool delete_note is not deleted.
+// onTool reports whether an action calls a tool of an MCP server. The tool's name
+// says nothing about the target: calling a tool named delete_note does not delete
+// the tool.
 func onTool(a *gatehouse.Action) bool { return strings.HasPrefix(a.Connector, toolServer) }
 
-// toolServer begins the names of connectors to MCP servers.
+// toolServer is the prefix of the names of connectors to MCP servers.
 const toolServer = "mcp:"
 
-// recordsIn reports whether every member of an object is a record of the
-// target, and there is one at least.
+// recordsIn reports whether every member of an object is a record of the target,
+// and there is at least one.
 func (s shape) recordsIn(j gatehouse.JSON) bool {
 	members, err := j.Fields()
 	if err != nil || len(members) == 0 {

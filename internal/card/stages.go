@@ -6,7 +6,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Timeout says what becomes of a question that nobody answers in time.
+// Timeout says what happens to a question that nobody answers in time.
 func Timeout(t *gatehouse.Timing, extended bool) string {
 	switch {
 	case t.OnTimeout == gatehouse.TimeoutReject:
@@ -19,8 +19,8 @@ func Timeout(t *gatehouse.Timing, extended bool) string {
 	return "After that it expires."
 }
 
-// StageLines says, stage by stage, who is asked and for how long; current counts
-// from 1, 0 for none.
+// StageLines says, stage by stage, who is asked and for how long. current is the
+// number of the current stage, from 1; 0 for none.
 func StageLines(t *gatehouse.Timing, current int) []string {
 	var lines []string
 	for i, s := range t.Stages {

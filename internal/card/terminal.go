@@ -5,25 +5,25 @@ import (
 	"unicode/utf8"
 )
 
-// Terminal returns s as one line in which every character shows: what does not
-// becomes its code, such as <U+202E>, and a byte that is not UTF-8 <0xFF>. Line
-// ends and tabs too, digits and separators of other scripts, and in a word that
-// mixes scripts the letters that are not Latin: a line of text has no other way to
-// mark them. Terminals do not agree on how many columns a sequence of joined
-// characters takes, so here joiners are always made visible. Text that passed once
-// passes unchanged.
+// Terminal returns s as one line in which every character shows. A character that
+// does not show becomes its code, such as <U+202E>, and a byte that is not UTF-8
+// becomes <0xFF>. Line ends and tabs become codes too, as do digits and separators
+// of other scripts, and, in a word that mixes scripts, the letters that are not
+// Latin: a line of text has no other way to mark them. Terminals disagree on the
+// width of joined characters, so joiners are always made visible. Text that was
+// already converted stays unchanged.
 func Terminal(s string) string {
 	for !printable(s) {
 		shown := terminal(s)
 		if shown == s {
 			break
 		}
-		s = shown // the codes are Latin letters, beside which others may be look-alikes
+		s = shown // again: the codes are Latin letters, next to which others may now be look-alikes
 	}
 	return s
 }
 
-// TerminalLines is [Terminal] for a text whose lines stay lines.
+// TerminalLines is [Terminal] for each line of a text.
 func TerminalLines(s string) string {
 	lines := strings.Split(s, "\n")
 	for i, line := range lines {
@@ -50,8 +50,8 @@ func terminal(s string) string {
 	return b.String()
 }
 
-// writePlain writes plain text, with codes for the letters and digits in it that can
-// be taken for others.
+// writePlain writes plain text, with codes for letters and digits that can be taken
+// for others.
 func writePlain(b *strings.Builder, s string, passing scriptSet) {
 	for _, span := range splitWords(s, passing) {
 		if span.Kind == SpanPlain {
@@ -68,13 +68,13 @@ func writePlain(b *strings.Builder, s string, passing scriptSet) {
 	}
 }
 
-// writeCode writes the code of the character, or the byte, that a text is.
+// writeCode writes the code of the single character, or byte, s.
 func writeCode(b *strings.Builder, s string) {
 	r, _ := utf8.DecodeRuneInString(s)
 	b.WriteString("<" + codeOf(s, r) + ">")
 }
 
-// printable reports whether a text is of printable ASCII only.
+// printable reports whether a text is printable ASCII only.
 func printable(s string) bool {
 	for i := range len(s) {
 		if s[i] < 0x20 || s[i] >= 0x7f {

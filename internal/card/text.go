@@ -6,11 +6,11 @@ import (
 	"znkr.io/diff"
 )
 
-// LineKind says which side of a comparison a line stands on.
+// LineKind is the side of a comparison that a line belongs to.
 type LineKind string
 
-// The kinds of line. Header and Plain lines are those of an artifact diff:
-// what stands around its hunks, and what could not be read as a diff.
+// The kinds of line. Header and Plain lines occur in an artifact diff only: lines
+// around its hunks, and text that could not be read as a diff.
 const (
 	Context LineKind = "context"
 	Plus    LineKind = "added"
@@ -23,30 +23,30 @@ const (
 type Line struct {
 	Kind LineKind
 	Text string
-	// Before and After count from 1; 0 on the side where the line is not.
+	// Before and After are line numbers from 1; 0 on the side that lacks the line.
 	Before, After int
-	// Open marks the last line of a side that does not end in a line feed: in a
-	// comparison only where the other side does, so that this is what changes.
+	// Open marks the last line of a side that does not end in a line feed. In a
+	// comparison it is set only when the other side does end in one, so that this
+	// is the change.
 	Open bool
-	// Parts marks what differs from the line of the other side that it stands for;
-	// nil where that cannot be told.
+	// Parts marks the differences from the other side's corresponding line; nil
+	// when there is none.
 	Parts []Stretch
 }
 
 // Block is a run of lines that a view shows or folds together.
 type Block struct {
-	// Folded: all lines are unchanged and far from a change.
+	// Folded is true when all lines are unchanged and far from a change.
 	Folded bool
 	Lines  []Line
 }
 
-// Text is two texts compared line by line. The lines that are not Plus are
-// those of the first, the lines that are not Minus those of the second; see
-// [Text.Sides].
+// Text is two texts compared line by line. The lines that are not Plus make up the
+// first text, the lines that are not Minus the second; see [Text.Sides].
 type Text struct {
 	Blocks         []Block
 	Added, Removed int // lines
-	// OpenBefore and OpenAfter: the text does not end in a line feed.
+	// OpenBefore and OpenAfter are true when that text does not end in a line feed.
 	OpenBefore, OpenAfter bool
 }
 
@@ -73,16 +73,16 @@ func (t *Text) Sides() (before, after string) {
 	return before, after
 }
 
-// contextLines is how many unchanged lines stand around a change; one more
-// would be a fold of one line, which hides nothing worth hiding.
+// contextLines is how many unchanged lines are shown around a change. One more
+// would be a fold of a single line, which is not worth hiding.
 const contextLines = 3
 
-// manyLines is how many lines two texts may have together before the
-// comparison looks for a good result rather than the best.
+// manyLines is the total number of lines beyond which the comparison looks for a
+// good result rather than the best.
 const manyLines = 10_000
 
-// CompareText compares two texts by lines. That only one of them ends in a line
-// feed counts where nothing else tells the last lines apart.
+// CompareText compares two texts line by line. A missing final line feed on one
+// side counts as a change when the last lines are otherwise equal.
 func CompareText(before, after string) Text {
 	x, y := bareLines(before), bareLines(after)
 	var options []diff.Option
@@ -123,7 +123,7 @@ func CompareText(before, after string) Text {
 // isOpen reports whether the last line of a text has no line feed.
 func isOpen(s string) bool { return s != "" && !strings.HasSuffix(s, "\n") }
 
-// bareLines are the lines of a text without their line feeds.
+// bareLines returns the lines of a text without their line feeds.
 func bareLines(s string) []string {
 	lines := splitLines(s)
 	for i := range lines {
@@ -132,7 +132,7 @@ func bareLines(s string) []string {
 	return lines
 }
 
-// splitLines keeps the line feeds; an empty text has no line.
+// splitLines keeps the line feeds; an empty text has no lines.
 func splitLines(s string) []string {
 	if s == "" {
 		return nil
@@ -144,7 +144,7 @@ func splitLines(s string) []string {
 	return lines
 }
 
-// fold groups lines into blocks: what is near a change is shown.
+// fold groups lines into blocks: lines near a change are shown.
 func fold(lines []Line) []Block {
 	near := make([]bool, len(lines))
 	for i, l := range lines {
@@ -161,7 +161,7 @@ func fold(lines []Line) []Block {
 		for end < len(lines) && near[end] == near[start] {
 			end++
 		}
-		// A fold that is no longer than the line that would announce it is shown.
+		// A single line is shown: a fold would take as much room.
 		folded := !near[start] && end-start > 1
 		if n := len(blocks); n > 0 && !folded && !blocks[n-1].Folded {
 			blocks[n-1].Lines = append(blocks[n-1].Lines, lines[start:end]...)

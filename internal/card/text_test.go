@@ -13,7 +13,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/card"
 )
 
-// drawn writes blocks as a page would: folds as their number of lines.
+// drawn renders blocks like a page: folds as their number of lines.
 func drawn(blocks []card.Block) []string {
 	var out []string
 	for _, b := range blocks {
@@ -55,12 +55,12 @@ func TestCompareTextFolds(t *testing.T) {
 	if text.Added != 2 || text.Removed != 1 {
 		t.Errorf("+%d -%d", text.Added, text.Removed)
 	}
-	// One line is not worth a fold.
+	// A single line is not folded.
 	text = card.CompareText("a\nb\nc\nd\ne\n", "a\nb\nc\nd\nE\n")
 	if got := drawn(text.Blocks)[0]; got != "1,1 context a" {
 		t.Errorf("begins with %s", got)
 	}
-	// The end of the text is part of it, but more lines are not a change of it.
+	// The final line feed is part of the text, but further lines do not change it.
 	want = []string{"1,0 removed a", "0,1 added a (open)"}
 	if d := cmp.Diff(want, drawn(card.CompareText("a\n", "a").Blocks)); d != "" {
 		t.Error(d)
@@ -136,7 +136,7 @@ func TestParseUnified(t *testing.T) {
 	}
 }
 
-// TestMalformedDiffIsPlain: what is no diff is shown as it stands, with no
+// TestMalformedDiffIsPlain: a text that is not a diff is shown unchanged, with no
 // line taken for a comment.
 func TestMalformedDiffIsPlain(t *testing.T) {
 	t.Parallel()
@@ -165,7 +165,7 @@ func TestMalformedDiffIsPlain(t *testing.T) {
 	}
 }
 
-// checkArtifact puts the text together again.
+// checkArtifact reassembles the text.
 func checkArtifact(t interface{ Fatalf(string, ...any) }, text string, a card.Artifact) {
 	var b strings.Builder
 	added, removed := 0, 0

@@ -2,8 +2,8 @@ package card
 
 import "unicode/utf8"
 
-// Truncate returns the first n characters of a text, and how many it leaves
-// out. A byte that is not UTF-8 counts as a character. It never leaves out just
+// Truncate returns the first n characters of a text, and the number of omitted
+// characters. A byte that is not UTF-8 counts as a character. It never omits just
 // one: saying so would take more room.
 func Truncate(s string, n int) (shown string, hidden int) {
 	if len(s) <= n+1 {

@@ -8,18 +8,18 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Artifact is the text diff that a proposal brings along, as its proposer gave
-// it. The lines of its blocks, each with its mark in front where the diff has
-// one, are the text: nothing is left out.
+// Artifact is a proposal's text diff, as its proposer gave it. The lines of its
+// blocks, each with its mark in front if the diff has one, make up the whole text:
+// nothing is left out.
 type Artifact struct {
 	Blocks []Block
-	// Plain says why the text could not be read as a unified diff, and so is
-	// shown as it stands, its lines of kind Plain; "" when it could.
+	// Plain says why the text could not be read as a unified diff, and is therefore
+	// shown unchanged, with lines of kind Plain; "" when it could.
 	Plain string
 	// Added and Removed count the lines, 0 when Plain.
 	Added, Removed int
-	// Claim says where the proposer's own counts differ from these; "" where
-	// they do not, or there is nothing to compare.
+	// Claim says how the proposer's own counts differ from these; "" when they
+	// agree, or when there is nothing to compare.
 	Claim string
 }
 
@@ -47,10 +47,10 @@ func ParseArtifact(d *gatehouse.ArtifactDiff) *Artifact {
 	return &a
 }
 
-// ParseUnified reads a unified diff, as diff -u and git write it, strictly:
-// the counts of each hunk must be right, and a line between the hunks that
-// could be taken for a change is an error. What cannot be read so is shown as
-// plain text, so that no change can hide in what looks like a comment.
+// ParseUnified reads a unified diff, as diff -u and git write it, strictly: the
+// counts of each hunk must be right, and a line between the hunks that could be
+// taken for a change is an error. A text that is no such diff is shown as plain
+// text, so that no change can hide in what looks like a comment.
 func ParseUnified(text string) Artifact {
 	p := unified{lines: splitLines(text)}
 	if err := p.parse(); err != "" {
@@ -77,7 +77,7 @@ func newLine(kind LineKind, raw string) Line {
 	return Line{Kind: kind, Text: text, Open: !ended}
 }
 
-// Raw returns the line as the diff has it, without its line feed.
+// Raw returns the line as it is in the diff, without its line feed.
 func (l Line) Raw() string {
 	switch l.Kind {
 	case Plus:
@@ -90,7 +90,7 @@ func (l Line) Raw() string {
 	return l.Text
 }
 
-// unified reads one diff.
+// unified parses one diff.
 type unified struct {
 	lines []string
 	pos   int
@@ -107,7 +107,7 @@ func (p *unified) flush() {
 	}
 }
 
-// parse returns what is wrong, "" when nothing is.
+// parse returns the error, "" for none.
 func (p *unified) parse() string {
 	hunks := 0
 	for p.pos < len(p.lines) {
@@ -138,14 +138,14 @@ func (p *unified) parse() string {
 	return ""
 }
 
-// fileHeader reports whether the two lines at pos name the files, with a hunk
-// after them.
+// fileHeader reports whether the two lines at pos name the files, and a hunk
+// follows.
 func (p *unified) fileHeader() bool {
 	return p.pos+2 < len(p.lines) && strings.HasPrefix(p.lines[p.pos], "--- ") && strings.HasPrefix(p.lines[p.pos+1], "+++ ") &&
 		strings.HasPrefix(p.lines[p.pos+2], "@@")
 }
 
-// hunk reads one hunk with its head.
+// hunk reads one hunk with its header.
 func (p *unified) hunk() string {
 	at := p.pos + 1
 	h, ok := parseHead(strings.TrimSuffix(p.lines[p.pos], "\n"))
@@ -154,6 +154,7 @@ func (p *unified) hunk() string {
 	}
 	p.add(newLine(Header, p.lines[p.pos]))
 	p.pos++
+
 	before, after := h.before, h.after
 	for h.olds > 0 || h.news > 0 {
 		if p.pos >= len(p.lines) {
@@ -193,6 +194,7 @@ func (p *unified) hunk() string {
 		}
 		p.add(l)
 	}
+
 	if p.pos < len(p.lines) && strings.HasPrefix(p.lines[p.pos], `\`) {
 		p.add(newLine(Header, p.lines[p.pos]))
 		p.pos++
@@ -201,7 +203,8 @@ func (p *unified) hunk() string {
 	return ""
 }
 
-// head is the head of a hunk: where it begins, and how many lines it has.
+// head is the header of a hunk: the line numbers where it begins, and its numbers
+// of lines.
 type head struct{ before, olds, after, news int }
 
 // parseHead reads "@@ -1,3 +1,4 @@ anything".

@@ -7,7 +7,7 @@ import (
 // ValueType is the JSON type of a [Value].
 type ValueType string
 
-// The types. Absent is not null: the member is not there.
+// The types. Absent differs from null: the member does not exist.
 const (
 	Absent ValueType = "absent"
 	Null   ValueType = "null"
@@ -22,8 +22,8 @@ const (
 type Value struct {
 	JSON gatehouse.JSON // "" when absent
 	Type ValueType
-	// Text is what there is to show: the unescaped text of a string, the
-	// lexeme of anything else, "" when absent. It is raw: see [Visible].
+	// Text is the text to show: the unescaped text of a string, the lexeme of
+	// anything else, "" when absent. It is raw: see [Visible].
 	Text string
 }
 
@@ -51,8 +51,8 @@ func NewValue(j gatehouse.JSON) Value {
 	return v
 }
 
-// Decimal reads a number, or a string that holds one, as money does; false for
-// anything else.
+// Decimal reads a number, or a string that holds one, as is common for money; false
+// for anything else.
 func (v Value) Decimal() (gatehouse.Decimal, bool) {
 	switch v.Type {
 	case Number:
@@ -67,8 +67,8 @@ func (v Value) Decimal() (gatehouse.Decimal, bool) {
 	return "", false
 }
 
-// empty reports whether an array or object has nothing in it.
+// empty reports whether the value is an empty array or object.
 func (v Value) empty() bool { return v.JSON == "[]" || v.JSON == "{}" }
 
-// container reports whether the value has parts of its own.
+// container reports whether the value is a nonempty array or object.
 func (v Value) container() bool { return (v.Type == Array || v.Type == Object) && !v.empty() }

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// typeWords are what the action types of the default policy come to, for
-// operations whose names say nothing.
+// typeWords are verbs for the action types of the default policy, for operations
+// whose names say nothing.
 var typeWords = map[string]string{
 	"note": "Add a note to", "tag": "Tag", "classification": "Classify", "labels": "Label", "internal_notes": "Add internal notes to",
 	"field_update": "Change a field of", "spec_update": "Change the specification of", "assignment": "Assign",
@@ -17,13 +17,13 @@ var typeWords = map[string]string{
 	"soft_delete": "Soft-delete", "bulk_delete": "Delete", "destructive_bulk": "Destroy or overwrite", "mass_price_change": "Change the prices of",
 }
 
-// neutral are operations that say that something is sent, but not what for.
+// neutral are operation names that do not say what the operation does.
 var neutral = []string{"post", "put", "send", "call", "execute", "exec", "apply", "push", "run", "invoke", "do", "request", "submit", "write", "upsert", "process", "perform", "operation", "bulk"}
 
-// typePrefixes are looked through, as the default policy does.
+// typePrefixes are ignored prefixes of action types, as in the default policy.
 var typePrefixes = []string{"ns_", "propose_", "workflow_"}
 
-// typeWord returns the words for an action type, "" when there are none.
+// typeWord returns the verb for an action type, "" when there is none.
 func typeWord(actionType string) string {
 	for {
 		if w, ok := typeWords[actionType]; ok {
@@ -37,8 +37,8 @@ func typeWord(actionType string) string {
 	}
 }
 
-// generic is the verb of an operation whose effect is not plain: its own name,
-// or the words for the action type where the name says nothing.
+// generic is the verb of an operation without a plain effect: the operation's name,
+// or the action type's verb when the name says nothing.
 func (n *narrator) generic() string {
 	w := wordsOf(strings.TrimPrefix(n.a.Operation, "bulk_"))
 	if len(w) == 0 || len(w) == 1 && slices.Contains(neutral, strings.ToLower(w[0])) {

@@ -7,37 +7,37 @@ import (
 	"unicode/utf8"
 )
 
-// SpanKind says how a piece of text shows.
+// SpanKind tells how a piece of text shows.
 type SpanKind string
 
-// The kinds. All but SpanPlain, SpanMixed, SpanNewline, SpanTab and SpanBreak
-// do not show as themselves; a view writes their Shown in place of their Text.
+// The kinds. Only SpanPlain, SpanMixed, SpanNewline, SpanTab and SpanBreak show as
+// themselves; for the others a view writes Shown in place of Text.
 const (
 	SpanPlain   SpanKind = "plain"
-	SpanMixed   SpanKind = "mixed"   // a word that mixes scripts, as a look-alike name does
+	SpanMixed   SpanKind = "mixed"   // a word that mixes scripts, like a look-alike name
 	SpanNewline SpanKind = "newline" // LF, or CR LF
 	SpanTab     SpanKind = "tab"
-	SpanBreak   SpanKind = "break"     // no text: here a long word may be broken
+	SpanBreak   SpanKind = "break"     // no text: a long word may be broken here
 	SpanControl SpanKind = "control"   // C0, C1, DEL, a lone CR, separators of lines
 	SpanBidi    SpanKind = "bidi"      // overrides, embeddings, isolates, marks
-	SpanZero    SpanKind = "zerowidth" // takes no room: joiners, BOM, variation selectors, fillers
-	SpanSpace   SpanKind = "space"     // a space that is none of the keyboard's
+	SpanZero    SpanKind = "zerowidth" // has no width: joiners, BOM, variation selectors, fillers
+	SpanSpace   SpanKind = "space"     // any space but the keyboard's
 	SpanTag     SpanKind = "tag"       // the tags block, which can hide whole texts
-	SpanPrivate SpanKind = "private"   // private use: looks as the font likes
+	SpanPrivate SpanKind = "private"   // private use: the font decides how it looks
 	SpanMarks   SpanKind = "marks"     // combining marks piled up, or on nothing
 	SpanInvalid SpanKind = "invalid"   // bytes that are not UTF-8, with the halves of surrogate pairs
 	SpanOther   SpanKind = "other"     // not assigned, or not printed for another reason
 )
 
-// Span is a piece of a text. The Text of all spans, put together, is the text.
+// Span is a piece of a text. The Texts of all spans, joined, are the text.
 type Span struct {
 	Text string
 	Kind SpanKind
-	// Shown is what to write: Text itself, or a name such as "U+202E" for a
-	// character that does not show. It never holds such a character.
+	// Shown is the text to write: Text itself, or a name such as "U+202E" for a
+	// character that does not show. It never contains such a character.
 	Shown string
-	// Name says what Shown stands for, such as "right-to-left override"; "" for
-	// what shows as itself.
+	// Name explains Shown, such as "right-to-left override"; "" for text that shows
+	// as itself.
 	Name string
 }
 
@@ -51,17 +51,17 @@ func (s Span) Hostile() bool {
 }
 
 const (
-	// maxMarks is how many combining marks may stand on one character before
-	// the rest is made visible: more of them cover the neighbouring lines.
+	// maxMarks is how many combining marks one character may carry before the
+	// others are made visible: more would cover the neighbouring lines.
 	maxMarks = 4
-	// breakAfter is how many characters of a word stand together before a view
-	// may break it.
+	// breakAfter is how many characters of a word stay together before a view may
+	// break it.
 	breakAfter = 24
 )
 
-// Visible tells how each character of a text shows. What the eye needs is left
-// alone: every script's letters with their marks, emoji with the joiners within
-// them, joiners where Arabic and Indic scripts need them.
+// Visible tells how each character of a text shows. Characters that readers need
+// are left alone: every script's letters with their marks, emoji with their inner
+// joiners, and joiners where Arabic and Indic scripts need them.
 func Visible(s string) []Span {
 	v := viewer{s: s, passing: passes(s)}
 	for i := 0; i < len(s); {
@@ -74,7 +74,8 @@ func Visible(s string) []Span {
 		end := i + size
 		name := nameOf(kind, s[i:])
 		for end < len(s) && kind != SpanNewline && kind != SpanTab {
-			// What is alike is one thing to look at, as a message in tags is.
+			// Show a run of equal characters as one span, such as a message in
+			// tags.
 			next, size := v.next(end)
 			if next != kind || nameOf(kind, s[end:]) != name {
 				break
@@ -88,20 +89,20 @@ func Visible(s string) []Span {
 	return v.out
 }
 
-// viewer goes once through a text.
+// viewer makes one pass through a text.
 type viewer struct {
 	s       string
-	strict  bool      // no joiner is legitimate
+	strict  bool      // every joiner is made visible
 	passing scriptSet // scripts of which all letters in the text can pass for Latin ones
 	out     []Span
-	start   int  // of the plain text not yet written
-	marks   int  // on the character before
-	base    bool // the character before can carry a mark
-	word    int  // characters since the last place to break
+	start   int  // of the plain text that is not written yet
+	marks   int  // on the preceding character
+	base    bool // the preceding character can carry a mark
+	word    int  // characters since the last possible break
 }
 
-// next tells how the character at i shows, and how many bytes belong to it.
-// Positions must be asked for in order.
+// next tells how the character at i shows, and how many bytes belong to it. Callers
+// must pass positions in ascending order.
 func (v *viewer) next(i int) (SpanKind, int) {
 	r, size := utf8.DecodeRuneInString(v.s[i:])
 	kind := classify(r, size)
@@ -114,7 +115,7 @@ func (v *viewer) next(i int) (SpanKind, int) {
 		kind, size = SpanNewline, 2
 	case (kind == SpanZero || kind == SpanTag) && !v.strict:
 		if n := legitimate(v.s, i, r); n > 0 {
-			return SpanPlain, n // and what carries a mark still does
+			return SpanPlain, n // base stays: the character can still carry marks
 		}
 	case kind == SpanPlain && unicode.Is(unicode.M, r):
 		if v.marks++; v.marks > maxMarks || !v.base {
@@ -126,7 +127,7 @@ func (v *viewer) next(i int) (SpanKind, int) {
 	return kind, size
 }
 
-// shownCodes is how many characters that do not show are named one by one.
+// shownCodes is how many invisible characters are named one by one.
 const shownCodes = 12
 
 // special adds characters that do not show as themselves.
@@ -161,7 +162,7 @@ func (v *viewer) special(kind SpanKind, text, name string) {
 	v.out = append(v.out, span)
 }
 
-// untag reads what tags spell.
+// untag decodes the text that tags spell.
 func untag(text string) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -174,8 +175,8 @@ func untag(text string) string {
 	return b.String()
 }
 
-// plain adds the plain text up to end, with the words that mix scripts as spans
-// of their own, and places where a long word may be broken.
+// plain adds the plain text up to end, with words that mix scripts as their own
+// spans, and with breaks in long words.
 func (v *viewer) plain(end int) {
 	if end <= v.start {
 		return
@@ -186,7 +187,7 @@ func (v *viewer) plain(end int) {
 	v.start = end
 }
 
-// broken adds a span, broken up where it is long.
+// broken adds a span, split where it is long.
 func (v *viewer) broken(span Span) {
 	start, joined := 0, false
 	for i, r := range span.Text {
@@ -213,8 +214,8 @@ func (s Span) part(start, end int) Span {
 	return s
 }
 
-// breakable reports whether a word may be broken before r: not within what
-// belongs to the character before.
+// breakable reports whether a word may be broken before r: not inside a combined
+// character.
 func breakable(r rune) bool {
 	if r < utf8.RuneSelf {
 		return true
@@ -228,7 +229,7 @@ func breakable(r rune) bool {
 	return true
 }
 
-// codeOf names a character: U+202E, or the byte 0xFF of what is not UTF-8.
+// codeOf names a character: U+202E, or 0xFF for a byte that is not UTF-8.
 func codeOf(text string, r rune) string {
 	if r == utf8.RuneError && len(text) == 1 {
 		return fmt.Sprintf("0x%02X", text[0])
@@ -236,7 +237,7 @@ func codeOf(text string, r rune) string {
 	return fmt.Sprintf("U+%04X", r)
 }
 
-// classify tells how one character shows by itself.
+// classify tells how a single character shows.
 func classify(r rune, size int) SpanKind {
 	switch {
 	case 0x20 <= r && r < 0x7f:

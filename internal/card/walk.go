@@ -7,16 +7,16 @@ import (
 	"znkr.io/diff"
 )
 
-// walker collects leaves.
+// walker collects the leaves of a change.
 type walker struct {
-	shallow      bool   // members and columns are left whole
+	shallow      bool   // members and columns are not taken apart
 	scope        *scope // the object whose members are compared
 	out, context []Change
 }
 
-// members compares the members of two objects; what the second does not name
-// is context. With perKey the members are records, and the same holds within
-// each of them.
+// members compares the members of two objects. Members that the second does not
+// name are context. With perKey the members are records, and the same holds within
+// each record.
 func (w *walker) members(at []string, before, after gatehouse.JSON, perKey bool) {
 	w.merge(at, before, after, func(steps []string, x, y gatehouse.JSON) {
 		switch {
@@ -26,7 +26,7 @@ func (w *walker) members(at []string, before, after gatehouse.JSON, perKey bool)
 			w.keep(steps, x)
 			w.whole(steps, NewValue(y), Added)
 		case perKey && x.IsObject() && x != "{}" && y.IsObject():
-			// One record: what its change does not name stays.
+			// One record: fields that its change does not name stay.
 			w.merge(steps, x, y, func(steps []string, x, y gatehouse.JSON) {
 				if y == "" {
 					w.keep(steps, x)
@@ -40,20 +40,20 @@ func (w *walker) members(at []string, before, after gatehouse.JSON, perKey bool)
 	})
 }
 
-// enter sets the object whose members are compared; the function that it
-// returns goes back to the one around it.
+// enter sets the object whose members are compared. The returned function restores
+// the outer object.
 func (w *walker) enter(before, after []gatehouse.Member) (leave func()) {
 	outer := w.scope
 	w.scope = newScope(before, after)
 	return func() { w.scope = outer }
 }
 
-// merge pairs the members of two objects by name, "" for one that is not there.
+// merge pairs the members of two objects by name, "" for a missing one.
 func (w *walker) merge(at []string, before, after gatehouse.JSON, fn func(steps []string, x, y gatehouse.JSON)) {
 	xs, errX := before.Fields()
 	ys, errY := after.Fields()
 	if errX != nil && before != "" || errY != nil && after != "" {
-		// Not objects, which validation refuses: shown whole.
+		// These are not objects, which validation refuses: show them whole.
 		w.leaf(at, at, NewValue(before), NewValue(after))
 		return
 	}
@@ -73,7 +73,7 @@ func (w *walker) merge(at []string, before, after gatehouse.JSON, fn func(steps 
 	}
 }
 
-// common compares one change for all records with the pre-image of each.
+// common compares one change for all records with the pre-image of each record.
 func (w *walker) common(a *gatehouse.Action) {
 	records, _ := a.CurrentState.Fields()
 	members, _ := a.ProposedChange.Fields()
@@ -103,8 +103,8 @@ func (w *walker) common(a *gatehouse.Action) {
 	}
 }
 
-// repeat adds what one value for all does to one record. It is not taken
-// apart: a large value times many records has no bounds.
+// repeat adds the effect of one common value on one record. The value is not taken
+// apart: a large value times many records would be unbounded.
 func (w *walker) repeat(steps []string, x, y Value) {
 	n := len(w.out)
 	w.single(steps, steps, x, y)
@@ -113,14 +113,14 @@ func (w *walker) repeat(steps []string, x, y Value) {
 	}
 }
 
-// removal shows a delete: all that is known of the record goes.
+// removal shows a delete: everything that is known of the record is removed.
 func (w *walker) removal(a *gatehouse.Action) {
 	w.merge(nil, a.CurrentState, a.ProposedChange, func(steps []string, x, y gatehouse.JSON) {
 		w.compare(steps, steps, x, y)
 	})
 }
 
-// keep adds what the change does not name, to the context.
+// keep adds values that the change does not name to the context.
 func (w *walker) keep(steps []string, x gatehouse.JSON) {
 	inner := walker{shallow: w.shallow}
 	inner.compare(steps, steps, x, x)
@@ -130,8 +130,8 @@ func (w *walker) keep(steps []string, x gatehouse.JSON) {
 	}
 }
 
-// compare takes two values apart, "" for absent: steps lead to the second, was
-// to the first.
+// compare takes two values apart, "" for absent. steps is the path of the second
+// value, was the path of the first.
 func (w *walker) compare(steps, was []string, before, after gatehouse.JSON) {
 	x, y := NewValue(before), NewValue(after)
 	switch {
@@ -142,8 +142,8 @@ func (w *walker) compare(steps, was []string, before, after gatehouse.JSON) {
 	case x.container() && y.container() && x.Type == Array && y.Type == Array:
 		w.arrays(steps, was, before, after)
 	case x.container() || y.container():
-		// What is gone first, then what stands in its place. A leaf that meets
-		// an array or object is a leaf that goes or comes.
+		// Removed parts first, then the added ones. A leaf that replaces an array
+		// or object, or is replaced by one, is an added or removed leaf.
 		w.whole(was, x, Removed)
 		w.whole(steps, y, Added)
 	default:
@@ -170,12 +170,12 @@ func (w *walker) objects(steps, was []string, before, after gatehouse.JSON) {
 	}
 }
 
-// quickArrays is how many elements two arrays may have together before the
-// comparison looks for a good alignment rather than the best.
+// quickArrays is the total number of elements beyond which the comparison looks for
+// a good alignment rather than the best.
 const quickArrays = 4000
 
-// arrays aligns two arrays, so that one element put in front does not change
-// all the others. What goes and what comes at one place are paired.
+// arrays aligns two arrays, so that an element inserted in front does not change
+// all the others. Removed and added elements at one place are paired.
 func (w *walker) arrays(steps, was []string, before, after gatehouse.JSON) {
 	xs, _ := before.Elements()
 	ys, _ := after.Elements()
@@ -243,7 +243,7 @@ func (w *walker) whole(steps []string, v Value, kind ChangeKind) {
 	}
 }
 
-// leaf adds one change, with its lines compared where it is a long text.
+// leaf adds one change, and compares the lines of a long text.
 func (w *walker) leaf(steps, was []string, x, y Value) {
 	n := len(w.out)
 	w.single(steps, was, x, y)
@@ -253,7 +253,7 @@ func (w *walker) leaf(steps, was []string, x, y Value) {
 	}
 }
 
-// single adds one change, of values that are not taken apart.
+// single adds one change of values that are not taken apart.
 func (w *walker) single(steps, was []string, x, y Value) {
 	c := Change{Steps: steps, Before: x, After: y}
 	switch {
@@ -283,7 +283,7 @@ func (w *walker) single(steps, was []string, x, y Value) {
 	w.out = append(w.out, c)
 }
 
-// longText is how many bytes a text has at least to be compared by lines.
+// longText is the size, in bytes, from which a text is compared by lines.
 const longText = 200
 
 func isLong(v Value) bool {

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// weights are the words in the names of fields by how much a wrong value in them
-// costs, the dearest first: where money goes, how somebody is reached, who may do
-// what, what is gone. Money itself is before all of them.
+// weights groups words in field names by the cost of a wrong value, the highest
+// first: where money goes, how somebody is reached, who may do what, what is
+// deleted. Money itself precedes all of them.
 var weights = [][]string{
 	{"iban", "bic", "swift", "bank", "account", "routing", "payee", "beneficiary", "sepa", "bsb"},
 	{"address", "street", "city", "zip", "postcode", "postal", "country", "email", "mail", "phone", "url", "webhook", "domain"},
@@ -17,10 +17,10 @@ var weights = [][]string{
 	{"name", "title"},
 }
 
-// mainMoney are the names of money that matter most among others.
+// mainMoney are the most important names of money.
 var mainMoney = []string{"price", "amount", "total", "cost"}
 
-// salience orders fields: the less, the more a wrong value costs.
+// salience orders fields: a lower number means a costlier wrong value.
 func salience(name string) int {
 	if i := slices.Index(mainMoney, strings.ToLower(name)); i >= 0 {
 		return i
@@ -38,8 +38,8 @@ func salience(name string) int {
 	return len(mainMoney) + 1 + len(weights)
 }
 
-// ByWeight puts the fields whose wrong value costs most first; the parts of one
-// field stay together, in their order.
+// ByWeight sorts the fields whose wrong values cost most to the front. The parts of
+// one field stay together, in order.
 func ByWeight(changes []Change) {
 	slices.SortStableFunc(changes, func(x, y Change) int { return weightOf(x) - weightOf(y) })
 }
@@ -47,7 +47,7 @@ func ByWeight(changes []Change) {
 func weightOf(c Change) int {
 	steps := c.Steps
 	if c.Key != "" && len(steps) > 1 || len(steps) == 0 {
-		return 0 // records stay in their order
+		return 0 // records keep their order
 	}
 	return salience(steps[0])
 }

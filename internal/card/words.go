@@ -7,15 +7,15 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Label names something in one or two words, with a tone to colour it by. The
-// words say it all: a tone is never the only sign.
+// Label names something in one or two words, with a tone for its colour. The words
+// are complete: a tone is never the only sign.
 type Label struct {
-	Code string // as the API has it
-	Word string // as people read it
+	Code string // as in the API
+	Word string // for people
 	Tone Tone
 }
 
-// Tone is what a colour may say.
+// Tone is the meaning of a colour.
 type Tone string
 
 // The tones.
@@ -73,15 +73,15 @@ func StatusWord(s gatehouse.Status) Label {
 	return l
 }
 
-// Bucket is how soon something is due. The inbox is ordered by it first.
+// Bucket is how soon something is due. The inbox sorts by it first.
 type Bucket struct {
-	// Index counts from 0, the most urgent; -1 is over.
+	// Index counts from 0, the most urgent; -1 means over.
 	Index int
 	Code  string
 	Word  string
 }
 
-// The buckets and their ends after now; the last has none.
+// The buckets and how long after now they end; the last one has no end.
 var buckets = [...]struct {
 	end time.Duration
 	Bucket
@@ -92,8 +92,8 @@ var buckets = [...]struct {
 	{1<<63 - 1, Bucket{3, "later", "later"}},
 }
 
-// Due returns the bucket that the inbox puts an approval in which ends at
-// expires: an end belongs to the bucket before it.
+// Due returns the inbox's bucket of an approval that ends at expires. The end of a
+// bucket belongs to it.
 func Due(expires, now time.Time) Bucket {
 	left := expires.Sub(now)
 	if left <= 0 {
@@ -107,8 +107,8 @@ func Due(expires, now time.Time) Bucket {
 	return buckets[len(buckets)-1].Bucket
 }
 
-// Duration says how long something is, with the two units that matter: "45 s",
-// "3 min", "2 h 05 min", "4 d 3 h". It rounds down, a negative one to "0 s".
+// Duration writes a duration with its two largest units: "45 s", "3 min", "2 h 05
+// min", "4 d 3 h". It rounds down, a negative duration to "0 s".
 func Duration(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch {

@@ -107,7 +107,7 @@ var told = []string{
 
 func (c *Config) validateChannels(file string) error {
 	for name, ch := range c.Channels {
-		if !gatehouse.ValidName(name) {
+		if !gatehouse.ValidName(name) || gatehouse.IsCallbackChannel(name) {
 			return fmt.Errorf("%s: channels: %s cannot name a channel", file, gatehouse.Quote(name))
 		}
 		if key, why := ch.problem(c.Secrets); why != "" {

@@ -59,6 +59,8 @@ type Config struct {
 	Digest Digest
 	// Links sets how the links of mails are signed.
 	Links Links
+	// Callbacks says which callbacks a proposal can have.
+	Callbacks Callbacks
 	// credentials are secrets that stand outside of Secrets.
 	credentials credentials
 	// NATS names the cluster that carries hints and events.
@@ -128,6 +130,8 @@ type file struct {
 	Digest   Digest             `yaml:"digest"`
 	Links    Links              `yaml:"links"`
 
+	Callbacks Callbacks `yaml:"callbacks"`
+
 	NATS yaml.Node `yaml:"nats"`
 }
 
@@ -162,7 +166,7 @@ func Parse(path string, src []byte) (*Config, error) {
 		Connectors: make(map[string]Connector, len(raw.Connectors)),
 		Policy:     raw.Policy, Dispatch: raw.Dispatch, Secrets: raw.Secrets, RateLimit: raw.RateLimit, AgentsSee: raw.AgentsSee, Hooks: raw.Hooks, SignIn: raw.SignIn,
 		Models: raw.Models, Runs: raw.Runs, Retention: raw.Retention, ApproverDelay: raw.ApproverDelay, nats: &raw.NATS, file: path,
-		credentials: found, Channels: raw.Channels, Routes: raw.Routes, Digest: raw.Digest, Links: raw.Links,
+		credentials: found, Channels: raw.Channels, Routes: raw.Routes, Digest: raw.Digest, Links: raw.Links, Callbacks: raw.Callbacks,
 	}
 	if c.Policy.File != "" && !filepath.IsAbs(c.Policy.File) {
 		c.Policy.File = filepath.Join(filepath.Dir(path), c.Policy.File)
@@ -222,6 +226,9 @@ func Parse(path string, src []byte) (*Config, error) {
 		return nil, err
 	}
 	if err := c.Links.validate(path); err != nil {
+		return nil, err
+	}
+	if err := c.Callbacks.validate(path, c.Secrets); err != nil {
 		return nil, err
 	}
 	return c, c.Dispatch.validate(path)

@@ -12,16 +12,19 @@ import (
 
 func (c *Console) actionRoutes() []route {
 	proposers := []gatehouse.Role{gatehouse.RoleProposer}
+	editors := []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleApprover}
 	return []route{
 		{pattern: "GET /actions/{id}", handle: c.action},
 		{pattern: "GET /actions/{id}/live", background: true, handle: c.actionLive},
 		{pattern: "GET /actions/{id}/target", background: true, handle: c.actionTarget},
+		{pattern: "GET /actions/{id}/record", background: true, handle: c.actionRecord},
 		{pattern: "GET /actions/{id}/standing", background: true, handle: c.actionStanding},
 		{pattern: "POST /actions/{id}/decide", handle: c.decide},
 		{pattern: "POST /actions/{id}/cancel", handle: c.cancel},
 		{pattern: "POST /actions/{id}/rebase", handle: c.rebase},
 		{pattern: "POST /actions/{id}/reverse", handle: c.reverse},
-		{pattern: "GET /actions/{id}/edit", roles: proposers, handle: c.editPage},
+		{pattern: "GET /actions/{id}/edit", roles: editors, handle: c.editPage},
+		{pattern: "POST /actions/{id}/edit/review", roles: editors[1:], handle: c.reviewEdit},
 		{pattern: "POST /actions/{id}/edit", roles: proposers, handle: c.revise},
 		{pattern: "GET /actions/{id}/stepup/oidc/{provider}", handle: c.stepUpOIDC},
 		{pattern: "POST /actions/{id}/stepup/passkey/begin", handle: c.stepUpPasskeyBegin},
@@ -73,6 +76,11 @@ type actionPage struct {
 	notes   string
 	// reasons are those that the policy offers for a rejection.
 	reasons []string
+	// record is what became of earlier ones like it, nil where the page asks for it
+	// later.
+	record *record
+	// place is where in the list it stands, "" where that is not known.
+	place string
 	// back is the list that the action was opened from, "" for none; next is
 	// that list as a query.
 	back string
@@ -93,7 +101,7 @@ func (c *Console) openAction(v *view, id string, read bool) (*actionPage, error)
 		history: historyOf(a), undo: undoUntil(v, a),
 		canReverse: a.Status == gatehouse.StatusApplied && a.ArchivedAt == nil && a.Receipt != nil && a.Receipt.Reversible &&
 			v.has(gatehouse.RoleProposer, gatehouse.RoleApprover, gatehouse.RoleOperator),
-		canEdit:   a.Status == gatehouse.StatusPending && v.has(gatehouse.RoleProposer),
+		canEdit:   a.Status == gatehouse.StatusPending && v.has(gatehouse.RoleProposer) || v.mayEdit(a),
 		canRebase: a.CanRebase && v.has(gatehouse.RoleProposer, gatehouse.RoleApprover), once: v.requestID,
 	}
 	if read {
@@ -125,6 +133,11 @@ func (c *Console) openAction(v *view, id string, read bool) (*actionPage, error)
 		return nil, err
 	}
 	p.sealed = p.cannot == nil && p.step.Reason
+	if v.query("record") != "" && a.Status == gatehouse.StatusPending {
+		if p.record, err = c.recordOf(v, a); err != nil {
+			return nil, err
+		}
+	}
 	if p.grounds, err = c.cfg.PolicyChecker.ActionGrounds(v.ctx, a); err != nil {
 		return nil, err
 	}
@@ -224,6 +237,9 @@ func historyOf(a *gatehouse.Action) []moment {
 	list := []moment{{at: a.ProposedAt, what: "proposed", who: a.ProposedBy}}
 	if a.RebasedBy != "" {
 		list[0].what, list[0].who = "rebased on the present state of its target", a.RebasedBy
+	}
+	if a.EditedBy != "" && a.RebasedBy == "" {
+		list[0].what, list[0].who = "edited", a.EditedBy
 	}
 	add := func(at *time.Time, what, who, via string) {
 		if at != nil {

@@ -3,6 +3,7 @@ package console
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -25,19 +26,30 @@ func rawBytes(a *gatehouse.Action) int {
 
 // shortOf is what a line of a list says.
 func shortOf(a *gatehouse.Action) card.Phrase {
-	short, _, _ := rowOf(a)
-	return short
+	return rowOf(a).short
 }
 
-// rowOf returns that, how much money the change moves by its payload, and what
-// the proposer claims where that differs. A change that is too large for a line
-// has only a claim.
-func rowOf(a *gatehouse.Action) (short card.Phrase, amount, claim string) {
+// line is what a row of a list says: what the change does, how much money it moves
+// by its payload, by how much its one number grows, and what the proposer claims
+// where that differs.
+type line struct {
+	short                  card.Phrase
+	amount, percent, claim string
+	// falls: the amount goes down.
+	falls bool
+}
+
+// rowOf returns that. A change that is too large for a line has only a claim.
+func rowOf(a *gatehouse.Action) line {
 	if large(a) {
-		return card.Phrase{{Text: "Large change of "}, {Text: a.Target.EntityRef, Value: true}}, "", card.Claim(a, nil)
+		return line{
+			short: card.Phrase{{Text: "Large change of "}, {Text: a.Target.EntityRef, Value: true}},
+			claim: card.Claim(a, nil),
+		}
 	}
-	short, amounts := card.Row(a)
-	return short, amountsText(amounts), card.Claim(a, amounts)
+	short, amounts, percent := card.Row(a)
+	falls := len(amounts) > 0 && !slices.ContainsFunc(amounts, func(x card.Amount) bool { return x.Change.Sign() >= 0 })
+	return line{short: short, amount: amountsText(amounts), percent: minus(percent), claim: card.Claim(a, amounts), falls: falls}
 }
 
 func amountsText(amounts []card.Amount) string {
@@ -274,14 +286,15 @@ func firstPage(q inboxQuery) string {
 	if q.Cursor == "" {
 		return ""
 	}
-	return q.next("").url()
+	q.Skip = 0
+	return q.next("", 0).url()
 }
 
 func nextPage(p *inboxPage) string {
 	if p.next == "" {
 		return ""
 	}
-	return p.q.next(p.next).url()
+	return p.q.next(p.next, len(p.rows)).url()
 }
 
 // doneTitle tells what became of the item decided last.

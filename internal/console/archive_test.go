@@ -21,7 +21,7 @@ func TestArchivedActionIsShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	ana.get("/actions/"+a.ID).want(http.StatusOK).has("the words of old", "not then").lacks(testid("archived"))
-	err := w.store.Update(t.Context(), func(tx gatehouse.Tx) error {
+	err := w.store.Update(t.Context(), a.Tenant, func(tx gatehouse.Tx) error {
 		n, err := app.ArchiveFamilies(tx, []gatehouse.ActionFamily{{Tenant: a.Tenant, IDs: []string{a.ID}}}, tx.Now())
 		if n != 1 {
 			t.Errorf("%d were archived", n)

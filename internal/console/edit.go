@@ -21,6 +21,13 @@ func (c *Console) editPage(v *view) error {
 	if err != nil {
 		return err
 	}
+	if v.mayEdit(a) && (v.query("own") == "" || !v.has(gatehouse.RoleProposer)) {
+		e := v.newReviewEdit(a)
+		if v.query("json") != "" {
+			e.fields = nil
+		}
+		return v.render(http.StatusOK, "Edit", "/inbox", reviewEditForm(v, e))
+	}
 	e := &editView{a: a, change: pretty(a.ProposedChange), rationale: a.Rationale, once: v.requestID}
 	return v.render(http.StatusOK, "Edit", "/inbox", editForm(v, e))
 }

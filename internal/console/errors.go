@@ -98,6 +98,8 @@ func errorTitle(code gatehouse.Code) string {
 		return "Cannot be reversed"
 	case gatehouse.CodeCannotRebase:
 		return "Cannot be rebased"
+	case gatehouse.CodeCannotEdit:
+		return "Cannot be edited"
 	case gatehouse.CodeBusy, gatehouse.CodeInProgress, gatehouse.CodeRateLimited:
 		return "Please try again"
 	case gatehouse.CodeInternal:
@@ -139,6 +141,8 @@ func errorAdvice(code gatehouse.Code) string {
 		return "Nothing was decided. Compare what was expected with what is there now; then, where it is offered, rebase it on the present state, or approve and say that you know; else reject it."
 	case gatehouse.CodeCannotRebase:
 		return "Nothing was proposed: the action is as it was. Decide it as it is, or have it proposed anew."
+	case gatehouse.CodeCannotEdit:
+		return "Nothing was stored: the action is as it was. Edit it otherwise, or reject it and say why."
 	case gatehouse.CodeConfirmation:
 		return "Nothing was decided. Type the value exactly as it is shown."
 	case gatehouse.CodeCeilingExceeded:

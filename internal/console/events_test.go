@@ -362,8 +362,8 @@ func TestTakenUpStepsAreHintedAt(t *testing.T) {
 		}
 	}
 	var due []gatehouse.DueLane
-	if err := w.store.View(t.Context(), func(tx gatehouse.ReadTx) (err error) {
-		due, err = tx.DueLanes(gatehouse.DefaultTenant, "", gatehouse.Lane{}, 9, 9)
+	if err := w.store.ViewQueues(t.Context(), func(q gatehouse.ReadQueues) (err error) {
+		due, err = q.DueLanes(gatehouse.DefaultTenant, "", gatehouse.Lane{}, 9, 9)
 		return err
 	}); err != nil || len(due) != 1 {
 		t.Fatalf("%d lanes, %v", len(due), err)

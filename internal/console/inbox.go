@@ -2,18 +2,19 @@ package console
 
 import (
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/app"
-	"github.com/gatehouse-dev/gatehouse/internal/card"
 )
 
 func (c *Console) inboxRoutes() []route {
 	return []route{
 		{pattern: "GET /inbox", handle: c.inbox},
 		{pattern: "GET /inbox/new", background: true, handle: c.inboxNew},
+		{pattern: "GET /inbox/states", background: true, handle: c.inboxStates},
 		{pattern: "GET /inbox/done", background: true, handle: c.inboxDone},
 		{pattern: "GET /inbox/bulk", roles: []gatehouse.Role{gatehouse.RoleApprover}, handle: c.bulkPage},
 		{pattern: "POST /inbox/bulk", roles: []gatehouse.Role{gatehouse.RoleApprover}, handle: c.bulkDecide},
@@ -29,14 +30,15 @@ const (
 
 // inboxRow is an action as the list shows it.
 type inboxRow struct {
+	line
 	a      *gatehouse.Action
-	short  card.Phrase
-	delta  string
-	claim  string
 	looks  []string // who else has it open
 	bulk   bool     // may be selected
 	voted  bool     // by this person
 	isOpen bool
+	// like names what likes rows of the page have in common; see alike.
+	like  string
+	likes int
 }
 
 // inboxPage is all that the inbox shows.
@@ -49,6 +51,7 @@ type inboxPage struct {
 	done   *gatehouse.Action
 	fresh  freshCount
 	views  []*gatehouse.SavedView
+	tally  tally
 }
 
 // freshCount is what was proposed since the list was made.
@@ -91,7 +94,35 @@ func (c *Console) inbox(v *view) error {
 		return err
 	}
 	p.freeze(v.now)
-	return v.render(http.StatusOK, "Inbox", "/inbox", inboxView(v, p))
+	if p.tally, err = c.count(v, q, nil); err != nil {
+		return err
+	}
+	p.alike()
+	p.placed()
+	title := "Inbox"
+	if !q.history() {
+		title = "(" + p.tally.of(q.Tab) + ") Inbox"
+	}
+	return v.render(http.StatusOK, title, "/inbox", inboxView(v, p))
+}
+
+// placed says where in the list the open action stands: "12 of 38".
+func (p *inboxPage) placed() {
+	for i, row := range p.rows {
+		if row.isOpen && !p.q.history() {
+			p.detail.place = placeText(p.q.Skip+i+1, p.total())
+		}
+	}
+}
+
+func placeText(n int, total string) string { return strconv.Itoa(n) + " of " + total }
+
+// total is how many rows the list has over all its pages, as it was made.
+func (p *inboxPage) total() string {
+	if p.next == "" {
+		return strconv.Itoa(p.q.Skip + len(p.rows))
+	}
+	return p.tally.of(p.q.Tab)
 }
 
 // freeze fixes the moment that the list is of.
@@ -161,7 +192,7 @@ func (c *Console) inboxRow(v *view, q inboxQuery, a *gatehouse.Action) inboxRow 
 		a: a, isOpen: a.ID == q.Open,
 		looks: c.presence.others(a.Tenant, a.ID, v.person.Name, v.now),
 	}
-	row.short, row.delta, row.claim = rowOf(a)
+	row.line = rowOf(a)
 	if a.Approval != nil {
 		row.voted = a.Approval.VoteOf(v.person.Person) != nil
 	}

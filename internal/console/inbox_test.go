@@ -41,24 +41,33 @@ func TestARowSaysWhatItMoves(t *testing.T) {
 	for _, c := range []struct {
 		name, before, after string
 		magnitude           *gatehouse.Magnitude
-		delta               string
+		delta, percent      string
 	}{
-		{"money", `{"currency":"EUR","price":"10.00"}`, `{"price":"12.50"}`, nil, "+2.50 EUR"},
-		{"money beside what it is said to be", `{"currency":"EUR","price":"10.00"}`, `{"price":"9.00"}`, &gatehouse.Magnitude{Amount: "7", Currency: "USD"}, "−1.00 EUR, claimed 7 USD"},
-		{"no currency", `{"price":"10.00"}`, `{"price":"12.50"}`, nil, "+2.50"},
-		{"what it is said to be", `{"status":"open"}`, `{"status":"closed"}`, &gatehouse.Magnitude{Amount: "7", Currency: "USD"}, ", claimed 7 USD"},
-		{"a change too large to be read", `{"currency":"EUR","price":"10.00","text":"` + strings.Repeat("x", 70<<10) + `"}`, `{"price":"12.50"}`, &gatehouse.Magnitude{Amount: "7", Currency: "USD"}, ", claimed 7 USD"},
+		{"money", `{"currency":"EUR","price":"10.00"}`, `{"price":"12.50"}`, nil, "+2.50 EUR", "+25 %"},
+		{"money beside what it is said to be", `{"currency":"EUR","price":"10.00"}`, `{"price":"9.00"}`, &gatehouse.Magnitude{Amount: "7", Currency: "USD"}, "−1.00 EUR, claimed 7 USD", "−10 %"},
+		{"no currency", `{"price":"10.00"}`, `{"price":"12.50"}`, nil, "+2.50", "+25 %"},
+		{"what it is said to be", `{"status":"open"}`, `{"status":"closed"}`, &gatehouse.Magnitude{Amount: "7", Currency: "USD"}, ", claimed 7 USD", ""},
+		{"several numbers", `{"currency":"EUR","price":"10.00","cost":"4.00"}`, `{"price":"12.50","cost":"5.00"}`, nil, "+3.50 EUR", ""},
+		{"a number that is no money", `{"stock":10}`, `{"stock":4}`, nil, "", "−60 %"},
+		{"a change too large to be read", `{"currency":"EUR","price":"10.00","text":"` + strings.Repeat("x", 70<<10) + `"}`, `{"price":"12.50"}`, &gatehouse.Magnitude{Amount: "7", Currency: "USD"}, ", claimed 7 USD", ""},
 	} {
 		a := w.propose(bot, func(p *gatehouse.Proposal) {
 			p.CurrentState, p.ProposedChange, p.Magnitude = gatehouse.JSON(c.before), gatehouse.JSON(c.after), c.magnitude
 		})
 		page := ana.get("/inbox?q=" + a.ID).has(a.ID)
 		got := ""
-		if m := regexp.MustCompile(`<span class="row-delta num" data-testid="moved">(.*?)</span>`).FindStringSubmatch(page.body); m != nil {
+		if m := regexp.MustCompile(`data-testid="moved">(.*?)</span>`).FindStringSubmatch(page.body); m != nil {
 			got = m[1]
 		}
 		if m := regexp.MustCompile(`(?s)data-testid="claimed">\s*the agent claims\s*(.*?)\s*</span>`).FindStringSubmatch(page.body); m != nil {
 			got += ", claimed " + m[1]
+		}
+		percent := ""
+		if m := regexp.MustCompile(`data-testid="percent">(.*?)</span>`).FindStringSubmatch(page.body); m != nil {
+			percent = m[1]
+		}
+		if percent != c.percent {
+			t.Errorf("%s: it grows by %q, want %q", c.name, percent, c.percent)
 		}
 		if got != c.delta {
 			t.Errorf("%s: got %q, want %q", c.name, got, c.delta)
@@ -287,7 +296,8 @@ func TestEditProposesOneRevision(t *testing.T) {
 	w := newWorld(t)
 	a := w.propose(w.agent("bot"), nil)
 	ana := w.signIn("ana", gatehouse.RoleApprover, gatehouse.RoleProposer)
-	ana.get("/actions/"+a.ID+"/edit").want(200).has("12.50", testid("edit-go"))
+	ana.get("/actions/"+a.ID+"/edit").want(200).has(testid("review-edit"), "/edit?own=yes")
+	ana.get("/actions/"+a.ID+"/edit?own=yes").want(200).has("12.50", testid("edit-go"))
 	ana.post("/actions/"+a.ID+"/edit", "once", "k1", "change", `{"price": 12.5.0}`).want(http.StatusBadRequest).has("not JSON")
 	form := []string{"once", "k1", "change", `{"price":"11.00"}`, "rationale", "less"}
 	p := ana.post("/actions/"+a.ID+"/edit", form...).want(200).has("11.00", "Replaces", testid("cannot"))

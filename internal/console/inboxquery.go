@@ -33,6 +33,8 @@ type inboxQuery struct {
 	// From and To bound the time of the proposal; zero does not. Insights leads
 	// to the rows behind a figure with them.
 	From, To time.Time
+	// Skip is how many rows the pages before this one have.
+	Skip int
 	// Snap freezes the list: what was proposed later waits. Zero is now.
 	Snap time.Time
 	// Empty is set where the page has no rows: what comes is shown at once.
@@ -59,6 +61,9 @@ func readInboxQuery(values url.Values) inboxQuery {
 		if values.Get("decided") == string(how) {
 			q.Decided = how
 		}
+	}
+	if n, err := strconv.Atoi(values.Get("skip")); err == nil && n > 0 && n < 1<<31 {
+		q.Skip = n
 	}
 	q.From, q.To, q.Snap = readTime(values, "from"), readTime(values, "to"), readTime(values, "snap")
 	return q
@@ -136,6 +141,9 @@ func (q inboxQuery) values() url.Values {
 	set("status", string(q.Status))
 	set("decided", string(q.Decided))
 	set("cursor", q.Cursor)
+	if q.Skip > 0 {
+		set("skip", strconv.Itoa(q.Skip))
+	}
 	for name, t := range map[string]time.Time{"from": q.From, "to": q.To, "snap": q.Snap} {
 		if !t.IsZero() {
 			set(name, strconv.FormatInt(t.UnixMicro(), 10))
@@ -171,19 +179,20 @@ func (q inboxQuery) with(open string) inboxQuery {
 
 // tab returns the same filters in another tab, as things are now.
 func (q inboxQuery) tab(tab string) inboxQuery {
-	q.Tab, q.Status, q.Decided, q.Cursor, q.Snap = tab, "", "", "", time.Time{}
+	q.Tab, q.Status, q.Decided, q.Cursor, q.Skip, q.Snap = tab, "", "", "", 0, time.Time{}
 	return q.with("")
 }
 
 // fresh returns the same list as things are now.
 func (q inboxQuery) fresh() inboxQuery {
-	q.Cursor, q.Snap = "", time.Time{}
+	q.Cursor, q.Skip, q.Snap = "", 0, time.Time{}
 	return q.with("")
 }
 
-// next returns the page after a cursor.
-func (q inboxQuery) next(cursor string) inboxQuery {
+// next returns the page after a cursor, with rows more before it.
+func (q inboxQuery) next(cursor string, rows int) inboxQuery {
 	q.Cursor = cursor
+	q.Skip += rows
 	return q.with("")
 }
 

@@ -107,7 +107,9 @@ func messageWords(kind gatehouse.NotificationKind) string {
 		gatehouse.NotifyAsked:     "Approval asked", gatehouse.NotifyDecided: "Decided", gatehouse.NotifyExpired: "Expired",
 		gatehouse.NotifyEscalated: "Next stage asked", gatehouse.NotifyReminded: "Reminder",
 		gatehouse.NotifyDeadLetter: "Dead letter", gatehouse.NotifyUnknown: "Unknown outcome",
-		gatehouse.NotifyDigest:         "Digest",
+		gatehouse.NotifyDigest:           "Digest",
+		gatehouse.NotifyCallbackDecided:  "Callback: decided",
+		gatehouse.NotifyCallbackFinished: "Callback: finished", gatehouse.NotifyHeartbeat: "Heartbeat",
 		gatehouse.NotifyChannelFailing: "A channel fails", gatehouse.NotifyTest: "Test",
 	}[kind]; words != "" {
 		return words

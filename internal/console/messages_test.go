@@ -17,7 +17,7 @@ func TestMessages(t *testing.T) {
 	ana.get("/settings").want(http.StatusOK).lacks("/settings/messages")
 	ana.get("/settings/messages").want(http.StatusForbidden)
 	olga.get("/settings/messages").want(http.StatusOK).has("No channel is configured", "No messages")
-	err := w.store.Update(t.Context(), func(tx gatehouse.Tx) error {
+	err := w.store.Update(t.Context(), gatehouse.DefaultTenant, func(tx gatehouse.Tx) error {
 		now := tx.Now()
 		return tx.InsertNotifications([]*gatehouse.Notification{{
 			ID: "ntf_1", Tenant: "default", CreatedAt: now, Kind: gatehouse.NotifyAsked, ActionID: "act_1", Entry: 1,

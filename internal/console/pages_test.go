@@ -29,8 +29,8 @@ func (w *world) settled(a *gatehouse.Action, by *browser, end gatehouse.PushStat
 	a = w.action(a.ID)
 	step := func(to gatehouse.PushStatus, action gatehouse.Status) {
 		w.t.Helper()
-		err := w.store.Update(w.t.Context(), func(tx gatehouse.Tx) error {
-			p, err := tx.LockPush(a.Tenant, a.Push.ID)
+		err := w.store.Update(w.t.Context(), a.Tenant, func(tx gatehouse.Tx) error {
+			p, err := tx.LockPush(a.Push.ID)
 			if err != nil {
 				return err
 			}
@@ -50,11 +50,11 @@ func (w *world) settled(a *gatehouse.Action, by *browser, end gatehouse.PushStat
 			if err := tx.UpdatePush(p, from, generation); err != nil || action == "" {
 				return err
 			}
-			fresh, err := tx.LockAction(a.Tenant, a.ID)
+			fresh, err := tx.LockAction(a.ID)
 			if err != nil {
 				return err
 			}
-			m := gatehouse.ActionMove{Tenant: a.Tenant, ID: a.ID, From: fresh.Status, To: action, Finished: action.Finished()}
+			m := gatehouse.ActionMove{ID: a.ID, From: fresh.Status, To: action, Finished: action.Finished()}
 			if action == gatehouse.StatusFailed {
 				m.Failure = &gatehouse.Failure{Code: code, Detail: words}
 			}

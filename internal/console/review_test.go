@@ -307,6 +307,24 @@ func TestReviewMatrix(t *testing.T) {
 	want("expired", 410, "link_expired", approve(late.ID, late.Token), w.ana, "")
 }
 
+// TestReviewLastsAsLongAsItsQuestion: where a time-out extends a question, the links
+// that were mailed before open it until the end of the extension.
+func TestReviewLastsAsLongAsItsQuestion(t *testing.T) {
+	t.Parallel()
+	w := newLinked(t)
+	const source = "version: 1\napprovals:\n  3: {required: 1, expiry: 1h, on_timeout: {extend: 2h}}\n"
+	if _, err := w.gate.ApplyPolicy(w.admin, source); err != nil {
+		t.Fatal(err)
+	}
+	a := w.propose(w.bot, nil)
+	l := w.link(a, w.ana)
+	if !l.ExpiresAt.Equal(a.Approval.ExpiresAt.Add(2 * time.Hour)) {
+		t.Errorf("the link ends at %s, the question at %s and two hours more", l.ExpiresAt, a.Approval.ExpiresAt)
+	}
+	w.advance(90 * time.Minute)
+	w.stranger().get(pathOf(l, "")).want(http.StatusOK).has(`data-state="pending"`)
+}
+
 // TestReviewKeyRevokedMeanwhile: a decision that was let in before the key was revoked
 // is not stored after.
 func TestReviewKeyRevokedMeanwhile(t *testing.T) {
@@ -437,9 +455,9 @@ func TestReviewByDevice(t *testing.T) {
 	c := w.propose(w.bot, func(p *gatehouse.Proposal) { p.Target.EntityRef = "SKU-3" })
 	m := w.link(c, w.ana)
 	laptop.get(pathOf(m, "")).lacks(testid("code"))
-	err = w.store.Update(t.Context(), func(tx gatehouse.Tx) error {
+	err = w.store.Update(t.Context(), a.Tenant, func(tx gatehouse.Tx) error {
 		for _, s := range sessions.Items {
-			if err := tx.RevokeSession(s.Tenant, s.ID); err != nil {
+			if err := tx.RevokeSession(s.ID); err != nil {
 				return err
 			}
 		}

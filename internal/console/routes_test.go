@@ -336,14 +336,14 @@ func (w *world) foreignPerson() string {
 
 func (w *world) foreignState(action, person string) (s otherTenant) {
 	w.t.Helper()
-	err := w.store.View(w.t.Context(), func(tx gatehouse.ReadTx) (err error) {
-		if s.action, err = tx.FindAction("other", action); err != nil {
+	err := w.store.View(w.t.Context(), "other", func(tx gatehouse.ReadTx) (err error) {
+		if s.action, err = tx.FindAction(action); err != nil {
 			return err
 		}
-		if s.person, err = tx.FindPrincipal("other", person); err != nil {
+		if s.person, err = tx.FindPrincipal(person); err != nil {
 			return err
 		}
-		s.keys, err = tx.ListKeys("other", person)
+		s.keys, err = tx.ListKeys(person)
 		return err
 	})
 	if err != nil {

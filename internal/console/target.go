@@ -137,7 +137,7 @@ func (c *Console) readTarget(v *view, a *gatehouse.Action) target {
 	case err != nil:
 		t.why = asError(err).Detail
 	case one.state.Gone:
-		t.at, t.gone = one.at, true
+		t.at, t.gone, t.Before = one.at, true, card.GoneBefore(a)
 	default:
 		t.at, t.Before = one.at, card.ReadBefore(a, one.state.Version, one.state.CurrentState, one.state.Matches)
 	}

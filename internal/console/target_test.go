@@ -34,6 +34,14 @@ func TestBeforeHasAProvenance(t *testing.T) {
 	ana.get("/actions/"+b.ID+"/target?return=%2Finbox").want(200).
 		has(`data-provenance="differs"`, "from 11.11 (the agent says 10.00", testid("target-differs"), testid("rebase"))
 
+	// Where nothing is left to change, nothing is left to undo.
+	w.mu.Lock()
+	w.gone = true
+	w.mu.Unlock()
+	c := w.propose(bot, func(p *gatehouse.Proposal) { p.Target.Version, p.Target.EntityRef = "", "SKU-4" })
+	ana.get("/actions/" + c.ID).want(200).has("; reversible")
+	ana.get("/actions/"+c.ID+"/target").want(200).has("The target is gone", "to 12.50 USD").lacks("reversible")
+
 	// A connector that cannot be asked is not, and says whose word it is.
 	once := w.propose(bot, func(p *gatehouse.Proposal) { p.Connector, p.Target.EntityRef = "once", "SKU-3" })
 	ana.get("/actions/"+once.ID).want(200).has("as the agent says").lacks("/target?", testid("read-now"))

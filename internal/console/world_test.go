@@ -42,6 +42,7 @@ type world struct {
 	foreign context.Context // see foreignAdmin
 	mu      sync.Mutex
 	drift   bool           // the target was changed by others
+	gone    bool           // the target was removed by others
 	state   gatehouse.JSON // what it is then, where that matters
 	ahead   time.Duration  // how far the clock was moved
 }
@@ -74,6 +75,9 @@ func (targets) ReadsState(a *gatehouse.Action) bool { return a.Connector != "onc
 func (x targets) ReadState(context.Context, *gatehouse.Action) (app.FreshState, error) {
 	x.w.mu.Lock()
 	defer x.w.mu.Unlock()
+	if x.w.gone {
+		return app.FreshState{Gone: true}, nil
+	}
 	return app.FreshState{Matches: !x.w.drift, CurrentState: cmp.Or(x.w.state, `{"price":"11.11"}`)}, nil
 }
 

@@ -61,6 +61,8 @@ connectors:
       credit: {method: POST, path: "/credit/{entity_ref}", class: C}
 policy: {file: policy.yaml}
 dispatch: {hold: 0s, retries: 2, backoff: [100ms, 200ms], lease: 10s}
+# Mails are caught, not sent. A reviewer gets each, and no digest.
+digest: {after: 1000}
 `))
 
 var devTemplate = template.Must(template.New("dev").Parse(`# Made by "gatehouse dev", with a shop of demo data to try things on. Edit it at

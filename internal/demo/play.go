@@ -43,6 +43,8 @@ type Options struct {
 	URL   string
 	Admin gatehouse.Credentials
 	Stage Stage
+	// Mails are those that the gate has sent so far.
+	Mails func() []Mail
 }
 
 // Line is what came of one situation. Refused counts what the policy denied,

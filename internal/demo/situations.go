@@ -25,6 +25,7 @@ func situations() []situation {
 		{"a new customer, to be confirmed", newCustomer},
 		{"a dead letter, replayed", replayedOrder},
 		{"a bulk deletion that needs two people", bulkDeletion},
+		{"a question that escalates, answered by mail", escalation},
 		{"a lost answer, safe to ask again", lostAnswerRepeated},
 		{"a lost answer, not safe to ask again", lostAnswerUnknown},
 		{"an approval sent five times more", repeatedApproval},

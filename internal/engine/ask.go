@@ -7,11 +7,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// ReadBack asks a target what became of an action's earlier attempts, for one
-// whose outcome is unknown. The receipt, which has no id yet, is of outcome
-// applied or not_sent; it is nil when nothing is proven either way, which for
-// class C includes an absence: that is left to a person, since a replay would be
-// a second call. An error is an *connector.Error, or has code invalid.
+// ReadBack asks a target about the earlier attempts of an action whose outcome
+// is unknown. The receipt has no id yet; its outcome is applied or not_sent. It
+// is nil when nothing is proven. For class C an absence proves nothing either:
+// a person decides, because a replay would be a second call. An error is a
+// *connector.Error or has code invalid.
 func (r *Registry) ReadBack(ctx context.Context, a *gatehouse.Action, attempts int) (*gatehouse.Receipt, error) {
 	c, op, err := r.operation(a.Tenant, a.Connector, a.Operation)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
 )
 
-// clock is a store's clock that moves only when told.
+// clock is a store's clock that moves only when advanced.
 type clock struct{ micros atomic.Int64 }
 
 func newClock() *clock {
@@ -28,7 +28,7 @@ func newClock() *clock {
 func (c *clock) now() time.Time          { return time.UnixMicro(c.micros.Load()).UTC() }
 func (c *clock) advance(d time.Duration) { c.micros.Add(d.Microseconds()) }
 
-// authority is told what to say.
+// authority answers with err.
 type authority struct {
 	mu  sync.Mutex
 	err error
@@ -46,7 +46,7 @@ func (a *authority) say(err error) {
 	a.err = err
 }
 
-// bench is a real store with approved actions in it, and a target.
+// bench is a real store with approved actions, and a target.
 type bench struct {
 	t         testing.TB
 	path      string
@@ -118,26 +118,33 @@ func owner(name string) func(*Dependencies)        { return func(d *Dependencies
 
 func (b *bench) update(fn func(gatehouse.Tx) error) {
 	b.t.Helper()
-	if err := b.store.Update(context.Background(), fn); err != nil {
+	if err := b.store.Update(context.Background(), gatehouse.DefaultTenant, fn); err != nil {
 		b.t.Fatal(err)
 	}
 }
 
-func (b *bench) view(fn func(gatehouse.ReadTx) error) {
+func (b *bench) updateQueues(fn func(gatehouse.Queues) error) {
 	b.t.Helper()
-	if err := b.store.View(context.Background(), fn); err != nil {
+	if err := b.store.UpdateQueues(context.Background(), fn); err != nil {
 		b.t.Fatal(err)
 	}
 }
 
-// approve stores an approved action with its push and a ceiling's claim, as
-// the gate does in its deciding transaction. with changes them first.
+func (b *bench) viewQueues(fn func(gatehouse.ReadQueues) error) {
+	b.t.Helper()
+	if err := b.store.ViewQueues(context.Background(), fn); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// approve stores an approved action with its push and a ceiling claim, as the
+// gate does in its deciding transaction. with edits both first.
 func (b *bench) approve(with ...func(*gatehouse.Action, *gatehouse.Push)) (a *gatehouse.Action) {
 	b.t.Helper()
 	b.n++
 	id := fmt.Sprintf("%06d", b.n)
-	b.update(func(tx gatehouse.Tx) error {
-		now := tx.Now()
+	b.updateQueues(func(q gatehouse.Queues) error {
+		now := q.Now()
 		c, _ := b.targets.Lookup("default", "shop")
 		fingerprint := ""
 		if c != nil {
@@ -164,7 +171,8 @@ func (b *bench) approve(with ...func(*gatehouse.Action, *gatehouse.Push)) (a *ga
 		}
 		a.Digest = a.ComputeDigest()
 		p.Digest, p.Tenant = a.Digest, a.Tenant
-		if _, err := tx.FindTenant(a.Tenant); err != nil {
+		tx := q.In(a.Tenant)
+		if _, err := tx.FindTenant(); err != nil {
 			if err := tx.InsertTenant(&gatehouse.Tenant{ID: a.Tenant, CreatedAt: now}); err != nil {
 				return err
 			}
@@ -175,44 +183,45 @@ func (b *bench) approve(with ...func(*gatehouse.Action, *gatehouse.Push)) (a *ga
 		if err := tx.InsertPush(p); err != nil {
 			return err
 		}
-		return tx.ReserveCeiling(a.Tenant, a.ID, gatehouse.CeilingClaim{
+		return tx.ReserveCeiling(a.ID, gatehouse.CeilingClaim{
 			Ceiling: "daily", Scope: a.ID, Amount: "1", Limit: "10", Window: gatehouse.Duration(24 * time.Hour),
 		})
 	})
 	return a
 }
 
-// state is what the store says of one action.
+// state is everything that the store holds about one action.
 type state struct {
 	action   *gatehouse.Action
 	push     *gatehouse.Push
 	receipts []*gatehouse.Receipt
-	// reserved is whether the ceiling's claim still stands.
+	// reserved reports whether the ceiling claim is still held.
 	reserved bool
 	mirrored int
 }
 
 func (b *bench) state(a *gatehouse.Action) (s state) {
 	b.t.Helper()
-	// CeilingUsed is a writer's; nothing is written, so nothing is committed.
+	// CeilingUsed needs a writing transaction. It fails on purpose, so nothing
+	// is committed.
 	errRead := errors.New("read")
-	err := b.store.Update(context.Background(), func(tx gatehouse.Tx) (err error) {
+	err := b.store.Update(context.Background(), a.Tenant, func(tx gatehouse.Tx) (err error) {
 		s = state{}
-		if s.action, err = tx.FindAction(a.Tenant, a.ID); err != nil {
+		if s.action, err = tx.FindAction(a.ID); err != nil {
 			return err
 		}
-		if s.push, err = tx.FindPush(a.Tenant, s.action.Push.ID); err != nil {
+		if s.push, err = tx.FindPush(s.action.Push.ID); err != nil {
 			return err
 		}
-		if s.receipts, err = tx.ListReceipts(a.Tenant, a.ID); err != nil {
+		if s.receipts, err = tx.ListReceipts(a.ID); err != nil {
 			return err
 		}
-		used, err := tx.CeilingUsed(a.Tenant, "daily", a.ID, time.Unix(0, 0))
+		used, err := tx.CeilingUsed("daily", a.ID, time.Unix(0, 0))
 		if err != nil {
 			return err
 		}
 		s.reserved = used.Sign() != 0
-		mirror, err := tx.ListMirror(a.Tenant, "", "", 200)
+		mirror, err := tx.ListMirror("", "", 200)
 		if err != nil {
 			return err
 		}
@@ -229,7 +238,8 @@ func (b *bench) state(a *gatehouse.Action) (s state) {
 	return s
 }
 
-// settle runs rounds of rescue and drain, an hour apart, until nothing is due.
+// settle repeats rescue and drain, advancing the clock by an hour, until
+// nothing is due.
 func (b *bench) settle(d *Dispatcher) {
 	b.t.Helper()
 	for range 50 {
@@ -241,7 +251,7 @@ func (b *bench) settle(d *Dispatcher) {
 			b.t.Fatal(err)
 		}
 		var next time.Time
-		b.view(func(tx gatehouse.ReadTx) (err error) { next, err = tx.NextPushAt(); return err })
+		b.viewQueues(func(q gatehouse.ReadQueues) (err error) { next, err = q.NextPushAt(); return err })
 		if len(items) == 0 && next.IsZero() {
 			return
 		}
@@ -250,7 +260,7 @@ func (b *bench) settle(d *Dispatcher) {
 	b.t.Fatal("the pushes do not settle")
 }
 
-// drain is one round without moving the clock.
+// drain runs one round without advancing the clock.
 func (b *bench) drain(d *Dispatcher) []gatehouse.DrainItem {
 	b.t.Helper()
 	items, err := d.Drain(context.Background(), "", 100)
@@ -263,9 +273,9 @@ func (b *bench) drain(d *Dispatcher) []gatehouse.DrainItem {
 // leaves returns the log's leaves about one action, in order.
 func (b *bench) leaves(a *gatehouse.Action) (leaves []gatehouse.Leaf) {
 	b.t.Helper()
-	b.view(func(tx gatehouse.ReadTx) error {
+	b.viewQueues(func(q gatehouse.ReadQueues) error {
 		leaves = nil
-		pending, err := tx.UnnumberedLeaves(10_000)
+		pending, err := q.UnnumberedLeaves(10_000)
 		for _, p := range pending {
 			var l gatehouse.Leaf
 			if err := json.Unmarshal([]byte(p.Body), &l); err != nil {
@@ -280,15 +290,15 @@ func (b *bench) leaves(a *gatehouse.Action) (leaves []gatehouse.Leaf) {
 	return leaves
 }
 
-// replay puts a dead letter back, as the gate does.
+// replay requeues a dead letter, as the gate does.
 func (b *bench) replay(a *gatehouse.Action) {
 	b.t.Helper()
 	b.update(func(tx gatehouse.Tx) error {
-		a, err := tx.LockAction(a.Tenant, a.ID)
+		a, err := tx.LockAction(a.ID)
 		if err != nil {
 			return err
 		}
-		p, err := tx.LockPush(a.Tenant, a.Push.ID)
+		p, err := tx.LockPush(a.Push.ID)
 		if err != nil {
 			return err
 		}
@@ -298,8 +308,8 @@ func (b *bench) replay(a *gatehouse.Action) {
 		p.Replays++
 		return errors.Join(
 			tx.UpdatePush(p, gatehouse.PushFailed, p.Generation),
-			tx.MoveAction(gatehouse.ActionMove{Tenant: a.Tenant, ID: a.ID, From: gatehouse.StatusFailed, To: gatehouse.StatusApproved}),
-			tx.ReserveCeiling(a.Tenant, a.ID, gatehouse.CeilingClaim{Ceiling: "daily", Scope: a.ID, Amount: "1", Limit: "10", Window: gatehouse.Duration(24 * time.Hour)}),
+			tx.MoveAction(gatehouse.ActionMove{ID: a.ID, From: gatehouse.StatusFailed, To: gatehouse.StatusApproved}),
+			tx.ReserveCeiling(a.ID, gatehouse.CeilingClaim{Ceiling: "daily", Scope: a.ID, Amount: "1", Limit: "10", Window: gatehouse.Duration(24 * time.Hour)}),
 		)
 	})
 }

@@ -10,12 +10,13 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// Breaker sets when the calls of a connector are stopped for a while.
+// Breaker configures when the calls of a connector are suspended.
 type Breaker struct {
-	// Failures is how many calls in a row must have failed; 0 for no breaker.
+	// Failures is the number of consecutive failed calls that open the breaker;
+	// 0 means no breaker.
 	Failures int
-	// Open is how long no call is made then, 30 s by default. Each trial that fails
-	// doubles it, up to Longest, 5 min by default.
+	// Open is how long an open breaker lets no call through, 30 s by default.
+	// Each failed trial doubles it, up to Longest, 5 min by default.
 	Open, Longest time.Duration
 }
 
@@ -29,20 +30,21 @@ const (
 // codeBreakerOpen is the error code of a push that waits for a breaker.
 const codeBreakerOpen = gatehouse.CodeBreakerOpen
 
-// breakers has a breaker for each connector, whatever the tenant. They are of this
-// process: each replica finds out by itself.
+// breakers holds one breaker per connector, for all tenants. Breakers are local
+// to this process: each replica finds out by itself.
 //
-// A breaker counts failures in a row. A call fails where the target did not answer,
-// answered that it cannot now, or does not know the credentials any more. An answer
-// that refuses the change itself shows that the target is well. A limit of its rate
-// shows neither. After as many failures as configured the breaker is open: a push
-// that comes to it is put back without an attempt. When its time is over it is half
-// open: one push goes, as a trial, and its end closes the breaker or opens it for
-// longer. A trial that fails is not counted against the push's retries.
+// A breaker counts consecutive failures. A call fails when the target did not
+// answer, reported that it cannot serve now, or rejected the credentials. A
+// refusal of the change itself shows that the target is well. A rate limit
+// shows neither. After the configured number of failures the breaker opens:
+// pushes for this connector are put back without an attempt. When its time is
+// over the breaker is half open: one push goes through as a trial, and its
+// result closes the breaker or reopens it for longer. A failed trial does not
+// count against the push's retries.
 type breakers struct {
 	config Breaker
 	now    func() time.Time
-	// moved is told of each change of state, under no lock.
+	// moved is called after each change of state, without a lock held.
 	moved func(connector, state string)
 
 	mu sync.Mutex
@@ -52,8 +54,8 @@ type breakers struct {
 type breaker struct {
 	state    string
 	failures int
-	// opened is when it was opened, until when it may be tried; trying is whether a
-	// trial is under way.
+	// opened is when the breaker opened, until is the earliest time of a trial,
+	// and trying says that a trial is running.
 	opened, until time.Time
 	trying        bool
 	open          time.Duration
@@ -66,9 +68,9 @@ func newBreakers(c Breaker, now func() time.Time, moved func(string, string)) *b
 	return &breakers{config: c, now: now, moved: moved, by: make(map[string]*breaker)}
 }
 
-// admit tells whether a push may be carried to the connector: at once, or as the one
-// trial. Where it may not, wait is when to come again. Of those that may, each has to
-// be told of by ended.
+// admit decides whether a push may call the connector: as an ordinary push or
+// as the one trial. If not, wait is the time until the next try. Every admitted
+// push must be reported to ended.
 func (b *breakers) admit(name string) (pass, trial bool, wait time.Duration) {
 	if b == nil || b.config.Failures == 0 {
 		return true, false, 0
@@ -84,7 +86,7 @@ func (b *breakers) admit(name string) (pass, trial bool, wait time.Duration) {
 	case now.Before(x.until):
 		wait = x.until.Sub(now)
 	case x.trying:
-		wait = max(b.config.Open/4, time.Second) // it may be closed then
+		wait = max(b.config.Open/4, time.Second) // by then the trial may have closed it
 	default:
 		x.state, x.trying = breakerHalfOpen, true
 		b.mu.Unlock()
@@ -95,7 +97,7 @@ func (b *breakers) admit(name string) (pass, trial bool, wait time.Duration) {
 	return false, false, wait
 }
 
-// sign is what a call tells of its target.
+// sign is what the result of a call says about its target.
 type sign int
 
 const (
@@ -104,7 +106,7 @@ const (
 	signIll
 )
 
-// signOf reads the end of a call.
+// signOf returns the sign of a call's result.
 func signOf(failure *connector.Error) sign {
 	if failure == nil {
 		return signWell
@@ -121,7 +123,7 @@ func signOf(failure *connector.Error) sign {
 	return signIll
 }
 
-// ended tells how the call of a push that was let through ended.
+// ended reports the result of an admitted push.
 func (b *breakers) ended(name string, trial bool, s sign, failure *connector.Error) {
 	if b == nil || b.config.Failures == 0 {
 		return
@@ -155,7 +157,7 @@ func (b *breakers) ended(name string, trial bool, s sign, failure *connector.Err
 			}
 			x.state, x.until = breakerOpen, b.now().Add(x.open)
 		}
-	case trial: // it came to no call: the next one is the trial
+	case trial: // the trial made no call: the next push is the trial
 		x.state = breakerOpen
 	}
 	after := x.state

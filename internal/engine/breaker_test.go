@@ -13,7 +13,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// outage is a target that answers 503, or what else it is told, until it is well.
+// outage is a target that answers with a failure, 503 by default, until it
+// recovers.
 type outage struct {
 	*ledger
 	mu      sync.Mutex
@@ -38,7 +39,7 @@ func (o *outage) Execute(ctx context.Context, c connector.Call) (connector.Resul
 	return o.ledger.Execute(ctx, c)
 }
 
-// probed is an outage that can be probed.
+// probed is an outage that supports probes.
 type probed struct{ *outage }
 
 func (p probed) Probe(context.Context) error {
@@ -61,16 +62,16 @@ func breakerConfig() Config {
 	return c
 }
 
-// atClock makes a dispatcher whose breakers go by the bench's clock.
+// atClock makes a dispatcher whose breakers use the bench's clock.
 func (b *bench) atClock(c Config, more ...func(*Dependencies)) *Dispatcher {
 	d := b.dispatcher(c, more...)
 	d.breakers.now = b.clock.now
 	return d
 }
 
-// TestAnHourOfOutage: a target answers 5xx for an hour. The breaker opens after its
-// failures in a row; from then on no push loses an attempt, however often it was put
-// back, and in the end each is applied once.
+// TestAnHourOfOutage: a target answers 5xx for an hour. The breaker opens after
+// the configured failures. From then on no push loses an attempt, however often
+// it is put back, and in the end each push is applied once.
 func TestAnHourOfOutage(t *testing.T) {
 	t.Parallel()
 	for name, wrap := range map[string]func(*outage) connector.Connector{
@@ -133,8 +134,9 @@ func TestAnHourOfOutage(t *testing.T) {
 	}
 }
 
-// TestWhatOpensABreaker: refusals of single changes and rate limits do not; time-outs
-// and refused credentials do, and a success between failures begins the count anew.
+// TestWhatOpensABreaker: refused changes and rate limits do not open it;
+// time-outs and rejected credentials do; a success between failures resets the
+// count.
 func TestWhatOpensABreaker(t *testing.T) {
 	t.Parallel()
 	failures := func(kind connector.Kind, code string, n int) (out []*connector.Error) {
@@ -167,8 +169,9 @@ func TestWhatOpensABreaker(t *testing.T) {
 	}
 }
 
-// TestTrials: one push at a time goes while a breaker is half open, each trial that
-// fails doubles the wait up to the longest, and one that came to no call is none.
+// TestTrials: a half-open breaker lets one push through at a time, each failed
+// trial doubles the wait up to the maximum, and a push that made no call is no
+// trial.
 func TestTrials(t *testing.T) {
 	t.Parallel()
 	c := newClock()

@@ -10,9 +10,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// Connectors are foreign code: whatever they do, an answer comes out, without the
-// secrets of the configuration. A panic, or an error that is not a
-// *connector.Error, proves nothing.
+// Connectors are foreign code. Whatever they do, the caller gets a result, free
+// of configured secrets. A panic, or an error that is not a *connector.Error,
+// proves nothing about the effect.
 
 func (r *Registry) execute(
 	ctx context.Context, c connector.Connector, call connector.Call,
@@ -37,9 +37,8 @@ func (r *Registry) check(ctx context.Context, c connector.Checker, call connecto
 	return r.redactState(s), nil
 }
 
-// readsState is false for a connector that panics.
-// asksTarget reports whether Check asks the target; true for a connector that panics, of
-// which Check tells more.
+// asksTarget reports whether Check asks the target. It is true for a connector
+// that panics: Check then reports the panic.
 func asksTarget(c connector.SelectiveChecker, call connector.Call) (asks bool) {
 	failure := (*connector.Error)(nil)
 	defer func() { asks = asks || failure != nil }()
@@ -47,6 +46,7 @@ func asksTarget(c connector.SelectiveChecker, call connector.Call) (asks bool) {
 	return c.Checks(call)
 }
 
+// readsState is false for a connector that panics.
 func readsState(c connector.StateReader, call connector.Call) (reads bool) {
 	var failure *connector.Error
 	defer recoverTo(&failure)
@@ -85,8 +85,8 @@ func recoverTo(failure **connector.Error) {
 	}
 }
 
-// asError classifies an error; nil stays nil. The text of an unclassified
-// error is for the log only, since nobody promised that it holds no secrets.
+// asError classifies an error; nil stays nil. The text of an unclassified error
+// goes only to the log, since it may hold secrets.
 func asError(err error) *connector.Error {
 	if err == nil {
 		return nil
@@ -103,12 +103,12 @@ func asError(err error) *connector.Error {
 	return &connector.Error{Kind: connector.Ambiguous, Code: code, Detail: "the connector failed in an unexpected way", Err: err}
 }
 
-// maxDetail bounds the text of an error that is stored, in bytes.
+// maxDetail bounds the stored text of an error, in bytes.
 const maxDetail = 2 << 10
 
 func clip(s string) string { return clipTo(s, maxDetail+len("…")) }
 
-// clipTo makes a text valid, and at most so many bytes long.
+// clipTo returns valid UTF-8 without NUL, at most so many bytes long.
 func clipTo(s string, most int) string {
 	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 	if len(s) <= most {

@@ -8,7 +8,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// selective asks its target about updates only, and panics for another operation.
+// selective asks its target about updates only, and panics for another
+// operation.
 type selective struct{}
 
 func (selective) Fingerprint() string { return "" }
@@ -32,8 +33,8 @@ func (selective) Checks(c connector.Call) bool {
 	return c.Operation == "update"
 }
 
-// TestChecksByOperation: whether a target is asked depends on the operation, and not on
-// the connector's type alone.
+// TestChecksByOperation: whether a target is asked depends on the operation,
+// not only on the type of connector.
 func TestChecksByOperation(t *testing.T) {
 	t.Parallel()
 	r, err := NewRegistry(Target{Name: "shop", Tenants: []string{"default"}, Connector: selective{}})

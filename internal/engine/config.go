@@ -12,41 +12,42 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Config sets how pushes are carried out. Zero members take the default, but
-// for Retries, where zero means that there is one call and no more.
+// Config configures how pushes are carried out. Zero fields take the default,
+// except Retries: zero means a single call.
 type Config struct {
-	// Retries is how often a call is tried again after the first one.
+	// Retries is the number of retries after the first call.
 	Retries int
-	// Patience lets operations of class A be tried again, with the last wait, for so
-	// long after a push was first due, when Retries are used up, and never for
-	// longer than the target keeps idempotency keys; 0 for not at all.
+	// Patience allows further retries of class A when Retries are used up, at
+	// the last backoff, for this long after a push was first due, but never for
+	// longer than the target keeps idempotency keys; 0 means none.
 	Patience time.Duration
-	// Backoff is the wait after each attempt; the last one stays. By default
-	// 5 s, 30 s, 2 min, 10 min. Each is varied by up to a fifth.
+	// Backoff is the wait after each attempt; the last one repeats. The default
+	// is 5 s, 30 s, 2 min, 10 min. Each wait varies by up to a fifth.
 	Backoff []time.Duration
 	// Lease is how long a claimed push belongs to its worker; 60 s by default.
-	// A call must end a sixth of it before its end.
+	// A call must end when a sixth of the lease is left.
 	Lease time.Duration
-	// Workers bounds the calls that are under way at a time; 16 by default. Over a
-	// store that is far away, the outcomes of as many may be on their way to it
-	// besides.
+	// Workers bounds the concurrent calls; 16 by default. Over a remote store,
+	// the outcomes of as many earlier calls may be on their way to it at the
+	// same time.
 	Workers int
-	// Tenants has the weight and the bound of single tenants, Default those of
+	// Tenants holds weight and bound of individual tenants, Default those of
 	// all others.
 	Tenants map[string]Tenant
 	Default Tenant
-	// Batch bounds the pushes claimed at a time; by default as Workers. No
-	// more are claimed than workers are free, so that no lease runs in vain.
+	// Batch bounds the pushes claimed at a time; Workers by default. A
+	// dispatcher claims no more pushes than it has free workers, so that no
+	// lease is wasted.
 	Batch int
 	// Poll is the longest sleep between two looks at the queue; 1 s by default.
 	Poll time.Duration
-	// CheckTimeout bounds each look at the target that changes nothing
-	// (check, read-back); 10 s by default.
+	// CheckTimeout bounds each read-only call to the target (check, read-back);
+	// 10 s by default.
 	CheckTimeout time.Duration
-	// MaxClaims is how often a push may be claimed without coming to an
-	// attempt before it is quarantined as poison; 10 by default.
+	// MaxClaims is how often a push may be claimed without an attempt before it
+	// is quarantined as poison; 10 by default.
 	MaxClaims int
-	// Breaker stops the calls of a connector for a while; none by default.
+	// Breaker suspends the calls of a failing connector; none by default.
 	Breaker Breaker
 }
 
@@ -66,7 +67,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// of returns what a tenant may have.
+// of returns the settings of a tenant.
 func (c *Config) of(tenant string) Tenant {
 	if t, ok := c.Tenants[tenant]; ok {
 		return t
@@ -104,68 +105,70 @@ func (c Config) validate() error {
 	return nil
 }
 
-// Unjudged is the error of what has to be judged before the transaction, since a
-// judgement may take long. Judge fails when the context ends.
+// Unjudged is the error of a check that needs a judgement before the
+// transaction, since judging may take long. Judge fails when the context ends.
 type Unjudged interface {
 	error
 	Judge(ctx context.Context) error
 }
 
-// Authority looks a last time whether an approval still holds.
+// Authority checks a last time whether an approval is still valid.
 type Authority interface {
 	// Recheck runs in the transaction that writes the intent, with the action
-	// as stored. A *gatehouse.Error ends the push without a call, under its
-	// code. [Unjudged] ends the transaction, which is run again after Judge. Any
-	// other error is the store's: the push waits and is tried again.
+	// as stored. A *gatehouse.Error whose code is not retryable ends the push
+	// without a call, under its code. After [Unjudged] the transaction is run
+	// again when Judge has returned. Any other error is the store's: the push
+	// is put back and tried again.
 	Recheck(tx gatehouse.Tx, a *gatehouse.Action) error
 }
 
 // Metrics counts; see internal/telemetry. Its methods are called after the
 // commit, concurrently.
 type Metrics interface {
-	// PushSent counts a call, with the time from when the push was due until
-	// its intent was recorded.
+	// PushSent counts a call. waited is the time from when the push was due to
+	// the commit of its intent.
 	PushSent(connector string, waited time.Duration)
-	// PushSettled counts what a push came to: applied, failed, unknown, retry,
+	// PushSettled counts a result of a push: applied, failed, unknown, retry,
 	// quarantined, released, late or rescued. took is the time of the call, 0
 	// without one.
 	PushSettled(connector, outcome string, took time.Duration)
 }
 
 // Dependencies are what a dispatcher works with. Store, Targets and Authority
-// are needed.
+// are required.
 type Dependencies struct {
 	Store     gatehouse.Store
 	Targets   *Registry
 	Authority Authority
 	// Owner names this process in leases and audit leaves.
 	Owner string
-	// Wake hints that something may be due. May be nil: then polling finds it.
+	// Wake hints that a push may be due. May be nil: polling finds it as well.
 	Wake <-chan struct{}
-	// Committed is told the id of each action that has changed, after the
-	// commit and never under a lock. May be nil.
+	// Committed is called with the id of each changed action, after the commit
+	// and without a lock held. May be nil.
 	Committed func(actionID string)
 	Log       *slog.Logger
 	Metrics   Metrics
-	// BreakerMoved is told of each change of a breaker: closed, open or half_open. May
-	// be nil.
+	// BreakerMoved is called after each change of a breaker's state: closed,
+	// open or half_open. May be nil.
 	BreakerMoved func(connector, state string)
-	// Trace begins the span of a piece of a push's way, "dispatch" or "call",
-	// which the function that it returns ends. Nil for none.
+	// Trace begins a span, "dispatch" or "call", of a push. The returned
+	// function ends the span. May be nil.
 	Trace func(ctx context.Context, name string, p *gatehouse.Push) (context.Context, func(outcome string, err error))
-	// Random returns numbers in [0, 1) for the jitter; nil for the usual ones.
+	// Random returns numbers in [0, 1) for the jitter; nil means the default
+	// source.
 	Random func() float64
-	// Failpoint is called between the steps that a crash must not confuse; nil
-	// but in crash tests. The binary has package failpoint's.
+	// Failpoint is called at the points where a crash must do no harm; nil
+	// except in crash tests. The binary uses package failpoint.
 	Failpoint func(Point)
 }
 
-// Point is a place between two steps where a crash test strikes.
+// Point is a place between two steps at which a crash test strikes.
 type Point string
 
-// The places, in the order of the path, and of a rescue. Those before a commit
-// lie within a transaction: they may be passed more than once, and only the death of the
-// whole process can be tried there.
+// The points, in the order of the path, then those of a rescue. The points
+// before a commit are inside a transaction: they may be passed more than once,
+// and only the death of the whole process can be tested there.
 const (
 	PointClaimed       Point = "dispatch/after-claim"
 	PointIntent        Point = "dispatch/before-intent"
@@ -179,7 +182,7 @@ const (
 	PointRescued       Point = "rescue/committed"
 )
 
-// Points lists those of the path.
+// Points lists the points of the path.
 func Points() []Point {
 	return []Point{
 		PointClaimed, PointIntent, PointIntentCommit, PointSent, PointCalled,
@@ -187,10 +190,10 @@ func Points() []Point {
 	}
 }
 
-// RescuePoints lists those of a rescue.
+// RescuePoints lists the points of a rescue.
 func RescuePoints() []Point { return []Point{PointRescue, PointRescued} }
 
-// Dispatcher carries out pushes. Several on one store share the work.
+// Dispatcher carries out pushes. Dispatchers on the same store share the work.
 type Dispatcher struct {
 	store     gatehouse.Store
 	targets   *Registry
@@ -203,25 +206,25 @@ type Dispatcher struct {
 	trace     func(context.Context, string, *gatehouse.Push) (context.Context, func(string, error))
 	random    func() float64
 	failpoint func(Point)
-	// now is this process's monotonic clock, by which leases run out here.
+	// now is this process's monotonic clock, which measures leases locally.
 	now    func() time.Time
 	config Config
-	// slots has an element for each push that is being carried out; those of which
-	// only the outcome is still to be stored may be in recording instead.
+	// slots holds an element for each push in progress. A push of which only
+	// the outcome must still be stored may hold a place in recording instead.
 	slots, recording chan struct{}
-	// gathering is the store, if it would rather have Updates at once.
-	gathering gatehouse.Gathering
+	// announcer is the store, if the store prefers concurrent Updates together.
+	announcer gatehouse.Announcer
 	linger    time.Duration
-	// nudge wakes Run when this process has put a push back to a later time, or
-	// has settled one while a tenant waits for that (full).
+	// nudge wakes Run when this process has put back a push to a later time, or
+	// has settled a push while a tenant is at its bound (full).
 	nudge chan struct{}
 	full  atomic.Bool
 	fair  *fair
-	// breakers are nil where workers outside make the calls.
+	// breakers is nil when external workers make the calls.
 	breakers *breakers
 }
 
-// New makes a dispatcher.
+// New returns a dispatcher.
 func New(d Dependencies, c Config) (*Dispatcher, error) {
 	if d.Store == nil || d.Targets == nil || d.Authority == nil || d.Owner == "" {
 		return nil, errors.New("engine: store, targets, authority and owner are needed")
@@ -256,7 +259,7 @@ func New(d Dependencies, c Config) (*Dispatcher, error) {
 		failpoint: d.Failpoint, now: time.Now, config: c, slots: make(chan struct{}, c.Workers), recording: make(chan struct{}, c.Workers),
 		nudge: make(chan struct{}, 1), linger: linger,
 	}
-	dispatcher.gathering, _ = d.Store.(gatehouse.Gathering)
+	dispatcher.announcer, _ = d.Store.(gatehouse.Announcer)
 	dispatcher.fair = newFair(&dispatcher.config)
 	dispatcher.breakers = newBreakers(c.Breaker, dispatcher.now, func(name, state string) {
 		dispatcher.log.Warn("the breaker of a connector has moved", "connector", name, "state", state)
@@ -275,9 +278,9 @@ type noMetrics struct{}
 func (noMetrics) PushSent(string, time.Duration)            {}
 func (noMetrics) PushSettled(string, string, time.Duration) {}
 
-// Loop calls fn at once and then every interval until ctx ends, and at once
-// again while fn reports that more is waiting. Errors are logged, and that they
-// are over; the next round comes after the interval.
+// Loop calls fn at once and then every interval until ctx ends, and immediately
+// again while fn reports more work. It logs errors, and the recovery from them;
+// after an error the next round comes after the interval.
 func Loop(ctx context.Context, log *slog.Logger, name string, interval time.Duration, fn func(context.Context) (more bool, err error)) {
 	timer := time.NewTimer(interval)
 	defer timer.Stop()

@@ -14,12 +14,12 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// die ends the worker's goroutine where it stands, as a crash would: nothing
-// of it runs on but deferred releases of memory.
+// die ends the worker's goroutine on the spot, as a crash would: only deferred
+// functions still run.
 func die() { runtime.Goexit() }
 
-// TestCrashBetweenSteps kills the worker once at each place between two steps,
-// for each class and ability, and lets another finish.
+// TestCrashBetweenSteps kills the worker once at each point, for each class and
+// ability, and lets another worker finish.
 func TestCrashBetweenSteps(t *testing.T) {
 	t.Parallel()
 	const (
@@ -57,7 +57,7 @@ func TestCrashBetweenSteps(t *testing.T) {
 
 					want, wantCalls, wantEffects := applied, 1, 1
 					switch point {
-					case PointSent: // intent written, nothing called
+					case PointSent: // intent written, no call made
 						if class == connector.ClassC {
 							want, wantCalls, wantEffects = unknown, 0, 0
 						}
@@ -68,7 +68,7 @@ func TestCrashBetweenSteps(t *testing.T) {
 						case class == connector.ClassA && able == mute:
 							wantCalls = 2
 						case class == connector.ClassB && able == mute:
-							want, wantCalls = unknown, 2 // refused by its own change
+							want, wantCalls = unknown, 2 // refused because of its own change
 						}
 					}
 					if s.push.Status != want || calls != wantCalls || effects != wantEffects {
@@ -84,9 +84,9 @@ func TestCrashBetweenSteps(t *testing.T) {
 	}
 }
 
-// TestZombie stops a worker in the midst of its call until its lease is over
-// and another has gone on; then the stopped one comes back with its result.
-// It changes nothing but evidence.
+// TestZombie stops a worker during its call until its lease is over and another
+// worker has gone on. Then the stopped worker returns with its result. It may
+// only store evidence.
 func TestZombie(t *testing.T) {
 	t.Parallel()
 	for _, late := range []fault{fine, notSent, terminal, requestLost} {
@@ -137,14 +137,14 @@ func TestZombie(t *testing.T) {
 	}
 }
 
-// TestGenerationFences: the push is in the same status, but under another's
-// generation, when a stopped worker comes back. Only the generation tells.
+// TestGenerationFences: a stopped worker returns while the push has the same
+// status but another worker's generation. Only the generation fences it off.
 func TestGenerationFences(t *testing.T) {
 	t.Parallel()
 	for _, class := range []connector.Class{connector.ClassA, connector.ClassC} {
 		for _, point := range []Point{PointIntent, PointCalled} {
 			if class == connector.ClassC && point == PointCalled {
-				continue // nobody takes over
+				continue // no other worker takes over
 			}
 			t.Run(string(class)+"/"+string(point), func(t *testing.T) {
 				t.Parallel()
@@ -180,8 +180,8 @@ func TestGenerationFences(t *testing.T) {
 	}
 }
 
-// TestClassCIsNotCalledAgain, however its push came back to the queue with an
-// attempt that nobody can speak for.
+// TestClassCIsNotCalledAgain: whatever put the push back into the queue, class
+// C is not called again after an attempt with an unproven effect.
 func TestClassCIsNotCalledAgain(t *testing.T) {
 	t.Parallel()
 	l := newLedger(connector.ClassA, requestLost)
@@ -197,8 +197,8 @@ func TestClassCIsNotCalledAgain(t *testing.T) {
 	}
 }
 
-// TestLateSuccessSparesACall: a stopped worker's late success is seen by the
-// one that takes over, before it calls.
+// TestLateSuccessSparesACall: the worker that takes over sees the late success
+// of the stopped one before it calls.
 func TestLateSuccessSparesACall(t *testing.T) {
 	t.Parallel()
 	l := newLedger(connector.ClassA)
@@ -211,8 +211,8 @@ func TestLateSuccessSparesACall(t *testing.T) {
 	resume := l.gate
 	l.set(func() { l.entered, l.gate = nil, nil })
 	b.clock.advance(time.Minute)
-	// It comes back when the other has read the receipts and is about to write
-	// its intent.
+	// The stopped worker returns when the second has read the receipts and is
+	// about to write its intent.
 	second := b.dispatcher(testConfig(), owner("second"), failpoint(func(p Point) {
 		if p == PointIntent {
 			close(resume)
@@ -230,8 +230,8 @@ func TestLateSuccessSparesACall(t *testing.T) {
 	assertSettled(t, s)
 }
 
-// TestStoppedBeforeItsCall: a worker that was stopped between its intent and
-// its call until the lease was over makes no call when it comes back.
+// TestStoppedBeforeItsCall: a worker stopped between intent and call until its
+// lease is over makes no call when it returns.
 func TestStoppedBeforeItsCall(t *testing.T) {
 	t.Parallel()
 	l := newLedger(connector.ClassC)
@@ -255,8 +255,8 @@ func TestStoppedBeforeItsCall(t *testing.T) {
 	}
 }
 
-// TestShortLeaseIsNotBegun: looking took so long that too little of the lease
-// is left for a call. That is no attempt.
+// TestShortLeaseIsNotBegun: the look at the target took so long that too little
+// of the lease is left for a call. That is no attempt.
 func TestShortLeaseIsNotBegun(t *testing.T) {
 	t.Parallel()
 	l := newLedger(connector.ClassC)
@@ -275,7 +275,8 @@ func TestShortLeaseIsNotBegun(t *testing.T) {
 	}
 }
 
-// TestStoppedBeforeItsIntent: the same before the intent: the other has it.
+// TestStoppedBeforeItsIntent: the worker is stopped before its intent; another
+// takes over.
 func TestStoppedBeforeItsIntent(t *testing.T) {
 	t.Parallel()
 	l := newLedger(connector.ClassC)
@@ -296,8 +297,8 @@ func TestStoppedBeforeItsIntent(t *testing.T) {
 	assertSettled(t, s)
 }
 
-// TestLeaseOverButNotRescued: nobody has taken the push over, but the time is
-// up: no intent is written any more.
+// TestLeaseOverButNotRescued: no worker has taken over the push, but the lease
+// is over: no intent is written.
 func TestLeaseOverButNotRescued(t *testing.T) {
 	t.Parallel()
 	l := newLedger(connector.ClassC)
@@ -314,8 +315,8 @@ func TestLeaseOverButNotRescued(t *testing.T) {
 	}
 }
 
-// TestDeathAtEveryAttempt: intents are counted, so a payload that kills its
-// workers in the call does not go round for ever. What it did, nobody knows.
+// TestDeathAtEveryAttempt: a payload that kills its worker in every call runs
+// out of attempts, because intents are counted. Its effect stays unknown.
 func TestDeathAtEveryAttempt(t *testing.T) {
 	t.Parallel()
 	l := newLedger(connector.ClassA)
@@ -347,7 +348,7 @@ func TestRescueGoesByTheClass(t *testing.T) {
 					die()
 				}
 			})))
-			if gone { // of a connector that is not there nothing is known
+			if gone { // nothing is known about a missing connector
 				b.targets, want = &Registry{}, gatehouse.PushUnknown
 			}
 			b.clock.advance(time.Minute)
@@ -366,7 +367,7 @@ func TestRescueGoesByTheClass(t *testing.T) {
 }
 
 // TestRescueLeavesTheLiving: between the listing of expired leases and the
-// rescue, the push came to a new lease, an end, or more time.
+// rescue, the push got a new lease, settled, or got more time.
 func TestRescueLeavesTheLiving(t *testing.T) {
 	t.Parallel()
 	l := newLedger(connector.ClassA, notSent)

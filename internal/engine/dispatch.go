@@ -8,8 +8,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Run carries out due pushes until ctx ends. Then it claims no more, lets what
-// is under way settle within its lease, and returns.
+// Run carries out due pushes until ctx ends. Then it stops claiming, lets
+// pushes in progress settle within their leases, and returns.
 func (d *Dispatcher) Run(ctx context.Context) {
 	var jobs sync.WaitGroup
 	defer jobs.Wait()
@@ -27,7 +27,7 @@ func (d *Dispatcher) Run(ctx context.Context) {
 		if err != nil {
 			return
 		}
-		d.full.Store(d.fair.bounded) // what settles from here on may not be seen
+		d.full.Store(d.fair.bounded) // a push that settles from here on may not be seen
 		got, err := d.start(ctx, "", n, func(j *job) {
 			jobs.Go(func() { defer d.done(j); j.carry(ctx) })
 		})
@@ -44,14 +44,13 @@ func (d *Dispatcher) Run(ctx context.Context) {
 	}
 }
 
-// lookout is how Run decides how long to sleep and when to look for expired
-// leases.
+// lookout decides how long Run sleeps and when it looks for expired leases.
 type lookout struct {
 	poll time.Duration
-	// rest is the least sleep. It grows while something is due that cannot be
-	// moved, so that Run never spins on it.
+	// rest is the shortest sleep. It grows while something is due that cannot
+	// be moved, so that Run never spins.
 	rest time.Duration
-	// due tells that the last sleep ended because something was due.
+	// due says that the last sleep ended because something was due.
 	due     bool
 	rescued time.Time
 }
@@ -66,10 +65,10 @@ func (l *lookout) rescueDue() bool {
 	return true
 }
 
-// sleep waits for a hint, for the time at which the store knows something to
-// be due, or for the poll interval. Tenants that are full do not count: they
-// wait for one of their pushes to settle, which this process hears of when it
-// is its own, and the other one when it is not.
+// sleep waits for a hint, for the next due time that the store knows, or for
+// the poll interval. The queues of full tenants do not count: such a tenant
+// waits for one of its pushes to settle. This process notices when that push is
+// its own, and polls otherwise.
 func (d *Dispatcher) sleep(ctx context.Context, look *lookout, full []string, moved bool) {
 	switch {
 	case moved:
@@ -78,10 +77,10 @@ func (d *Dispatcher) sleep(ctx context.Context, look *lookout, full []string, mo
 		look.rest = min(2*look.rest, look.poll)
 	}
 	wait := look.poll
-	err := d.store.View(ctx, func(tx gatehouse.ReadTx) error {
-		next, err := tx.NextPushAt(full...)
+	err := d.store.ViewQueues(ctx, func(q gatehouse.ReadQueues) error {
+		next, err := q.NextPushAt(full...)
 		if err == nil && !next.IsZero() {
-			wait = min(wait, max(next.Sub(tx.Now())+time.Millisecond, look.rest))
+			wait = min(wait, max(next.Sub(q.Now())+time.Millisecond, look.rest))
 		}
 		return err
 	})
@@ -100,16 +99,16 @@ func (d *Dispatcher) sleep(ctx context.Context, look *lookout, full []string, mo
 	}
 }
 
-// catch is what one claim came to: how many pushes, and the tenants that have
-// all in flight that they may.
+// catch is the result of one claim: the number of pushes, and the tenants that
+// have reached their bound on pushes in flight.
 type catch struct {
 	claimed int
 	full    []string
 }
 
-// start claims up to n pushes, for which n slots are held, and hands each to
-// begin. The slots that were not needed are freed. Where it finds nothing to
-// claim it looks on, once around, past tenants that are full.
+// start claims up to n pushes, for which the caller holds n slots, and passes
+// each to begin. Unused slots are freed. When nothing can be claimed, start
+// goes on past full tenants, once around.
 func (d *Dispatcher) start(ctx context.Context, tenant string, n int, begin func(*job)) (got catch, err error) {
 	var pushes []*gatehouse.Push
 	var claimed time.Time
@@ -117,16 +116,16 @@ func (d *Dispatcher) start(ctx context.Context, tenant string, n int, begin func
 		var due []gatehouse.DueTenant
 		var full []string
 		claimed = d.now()
-		err = d.store.Update(ctx, func(tx gatehouse.Tx) (err error) {
+		err = d.store.UpdateQueues(ctx, func(q gatehouse.Queues) (err error) {
 			pushes, due, full = nil, nil, nil
 			shares := []gatehouse.PushShare{{Tenant: tenant, Limit: n, Most: d.fair.of(tenant).MaxConcurrency}}
 			if tenant == "" {
-				if due, err = tx.DueTenants(d.fair.from(), walk, n); err != nil {
+				if due, err = q.DueTenants(d.fair.from(), walk, n); err != nil {
 					return err
 				}
 				shares, full = d.fair.share(due, n)
 			}
-			pushes, err = tx.ClaimPushes(d.owner, d.config.Lease, shares...)
+			pushes, err = q.ClaimPushes(d.owner, d.config.Lease, shares...)
 			return err
 		})
 		if err != nil {
@@ -164,8 +163,9 @@ func (d *Dispatcher) start(ctx context.Context, tenant string, n int, begin func
 	return got, err
 }
 
-// Drain carries out, now, up to limit due pushes of a tenant ("": of all), and
-// tells what became of each. Pushes that others have claimed are not waited for.
+// Drain carries out, now, up to limit due pushes of a tenant ("" means all),
+// and returns the result of each. It does not wait for pushes that others have
+// claimed.
 func (d *Dispatcher) Drain(ctx context.Context, tenant string, limit int) ([]gatehouse.DrainItem, error) {
 	var jobs sync.WaitGroup
 	var mine []*job
@@ -190,22 +190,23 @@ func (d *Dispatcher) Drain(ctx context.Context, tenant string, limit int) ([]gat
 	return d.report(context.WithoutCancel(ctx), mine)
 }
 
-// Class tells, as A, B or C, what may be done after an ambiguous call of an
-// operation. One that is not known (any more) is C.
+// Class returns the class of an operation, A, B or C, which decides what may
+// follow an ambiguous call. An unknown operation is C.
 func (d *Dispatcher) Class(tenant, name, operation string) string {
 	return string(d.targets.Class(tenant, name, operation))
 }
 
 func (d *Dispatcher) report(ctx context.Context, jobs []*job) ([]gatehouse.DrainItem, error) {
 	items := make([]gatehouse.DrainItem, 0, len(jobs))
-	err := d.store.View(ctx, func(tx gatehouse.ReadTx) error {
+	err := d.store.ViewQueues(ctx, func(q gatehouse.ReadQueues) error {
 		items = items[:0]
 		for _, j := range jobs {
-			p, err := tx.FindPush(j.push.Tenant, j.push.ID)
+			tx := q.In(j.push.Tenant)
+			p, err := tx.FindPush(j.push.ID)
 			if err != nil {
 				return err
 			}
-			a, err := tx.FindAction(p.Tenant, p.ActionID)
+			a, err := tx.FindAction(p.ActionID)
 			if err != nil {
 				return err
 			}
@@ -221,12 +222,12 @@ func (d *Dispatcher) report(ctx context.Context, jobs []*job) ([]gatehouse.Drain
 	return items, err
 }
 
-// gather is how long a claim waits for more than one slot to come free, so
-// that quick pushes are claimed by the handful and slow ones do not idle.
+// gather is how long a claim waits for further slots, so that quick pushes are
+// claimed several at a time and slow ones do not idle.
 const gather = 5 * time.Millisecond
 
-// acquire waits for a free slot and takes up to n of those that are free. It
-// waits a little for the least that is worth a claim.
+// acquire waits for a free slot and takes up to n free ones. It waits a little
+// longer for least slots, the number that makes a claim worthwhile.
 func (d *Dispatcher) acquire(ctx context.Context, least, n int) (int, error) {
 	select {
 	case d.slots <- struct{}{}:
@@ -260,10 +261,10 @@ func (d *Dispatcher) acquire(ctx context.Context, least, n int) (int, error) {
 	return got, nil
 }
 
-// worthwhile is how many a claim waits for while there is more than it took. In
-// waves they come free all at once.
+// worthwhile is the number of slots that a claim waits for while more is due
+// than it took. With batches, slots become free all at once.
 func (d *Dispatcher) worthwhile() int {
-	if d.gathering != nil {
+	if d.announcer != nil {
 		return d.config.Workers
 	}
 	return d.config.Workers / 4
@@ -275,8 +276,8 @@ func (d *Dispatcher) free(n int) {
 	}
 }
 
-// done frees the place of a push that was carried, which may be what its tenant
-// waits for.
+// done frees the slot of a finished push, which may be what its tenant waits
+// for.
 func (d *Dispatcher) done(j *job) {
 	if j.recorded {
 		<-d.recording

@@ -7,26 +7,26 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Tenant is what one tenant may have of the dispatchers.
+// Tenant configures one tenant's share of the dispatchers.
 type Tenant struct {
-	// Weight is its part of the claims while others have due pushes too: of
-	// weights 3 and 1, three claims in four. 1 by default.
+	// Weight is the tenant's share of the claims while others have due pushes
+	// too: with weights 3 and 1, three claims in four. 1 by default.
 	Weight int
-	// MaxConcurrency bounds its pushes in picking and sent, over all
-	// dispatchers on the store; 0 for no bound.
+	// MaxConcurrency bounds the tenant's pushes in picking and sent, over all
+	// dispatchers on the store; 0 means no bound.
 	MaxConcurrency int
 }
 
-// fair shares claims out between tenants by start-time fair queueing (Goyal,
-// Vin, Cheng 1996): each claim of a tenant takes 1/weight of virtual time, and
-// whoever would start first is next. A tenant that had nothing due starts now,
-// so one push of it goes with the next claim, however long the queues of
-// others are; nor does it get back what it did not use.
+// fair divides claims between tenants by start-time fair queueing (Goyal, Vin,
+// Cheng 1996): each claim costs its tenant 1/weight of virtual time, and the
+// tenant with the earliest start is next. A tenant that had nothing due starts
+// now. So its push goes with the next claim, however long the other queues are,
+// and unused time is not credited.
 //
-// Each dispatcher is fair by itself, so that all together are.
+// Each dispatcher is fair by itself, and so all together are.
 type fair struct {
 	of func(tenant string) Tenant
-	// bounded tells that some tenant has a MaxConcurrency.
+	// bounded says that some tenant has a MaxConcurrency.
 	bounded bool
 	mu      sync.Mutex
 	now     int64
@@ -34,13 +34,14 @@ type fair struct {
 	after   string
 }
 
-// MaxWeight is the largest weight: beyond it, a tenant's own part is next to all.
+// MaxWeight is the largest weight; beyond it a tenant would get nearly every
+// claim.
 const MaxWeight = 1000
 
-// turn is the virtual time of a claim at weight 1.
+// turn is the virtual time of one claim at weight 1.
 const turn = 1 << 20
 
-// walk bounds the tenants that one claim looks at; the next one goes on from
+// walk bounds the tenants that one claim looks at; the next claim continues
 // there.
 const walk = 64
 
@@ -52,16 +53,16 @@ func newFair(c *Config) *fair {
 	return f
 }
 
-// from is the tenant after which the next claim looks.
+// from returns the tenant after which the next claim starts looking.
 func (f *fair) from() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.after
 }
 
-// share gives n claims to the tenants that have something due. full lists
-// those that get none since they have all in flight that they may. It changes
-// nothing: claims may fail, or find less.
+// share distributes n claims over the tenants with due pushes. full lists the
+// tenants that get none because they have reached their bound. share changes no
+// state: the claim may fail, or find less.
 func (f *fair) share(due []gatehouse.DueTenant, n int) (shares []gatehouse.PushShare, full []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -102,7 +103,7 @@ func (f *fair) share(due []gatehouse.DueTenant, n int) (shares []gatehouse.PushS
 
 func (f *fair) step(tenant string) int64 { return turn / int64(max(f.of(tenant).Weight, 1)) }
 
-// claimed takes down what was claimed.
+// claimed charges the claimed pushes to their tenants.
 func (f *fair) claimed(pushes []*gatehouse.Push) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -119,7 +120,7 @@ func (f *fair) claimed(pushes []*gatehouse.Push) {
 	}
 }
 
-// looked takes down how far a look at the tenants came.
+// looked records how far a look at the tenants got.
 func (f *fair) looked(due []gatehouse.DueTenant) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

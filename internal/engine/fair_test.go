@@ -14,7 +14,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// queues are tenants with due pushes, and what they have in flight.
+// queues are tenants with due pushes and pushes in flight.
 type queues map[string]*gatehouse.DueTenant
 
 func queuesOf(due map[string]int) queues {
@@ -25,7 +25,7 @@ func queuesOf(due map[string]int) queues {
 	return q
 }
 
-// claim lets f claim n pushes, all of which settle at once unless kept.
+// claim lets f claim n pushes, which settle at once unless keep is set.
 func (q queues) claim(f *fair, n int, keep bool) (got []string, full []string) {
 	var due []gatehouse.DueTenant
 	for _, name := range slices.Sorted(maps.Keys(q)) {
@@ -62,7 +62,8 @@ func TestShareByWeight(t *testing.T) {
 				count[name]++
 			}
 			total += len(got)
-			// At no time is anybody ahead by more than one claim and its weight.
+			// At no time is a tenant ahead by more than one claim times its
+			// weight.
 			if d := count["beta"] - count["zeta"]; d < -1 || d > 1 {
 				t.Fatalf("claims of %d: %v", n, count)
 			}
@@ -70,7 +71,7 @@ func TestShareByWeight(t *testing.T) {
 				t.Fatalf("claims of %d: %v", n, count)
 			}
 		}
-		// Who has nothing due is forgotten, and gets nothing back for it.
+		// A tenant with nothing due is forgotten, and gets no credit for it.
 		q["acme"].Due, q["zeta"].Due = 0, 0
 		for range 10 {
 			q.claim(f, 1, false)
@@ -97,8 +98,8 @@ func TestShareBounds(t *testing.T) {
 	}
 }
 
-// TestShareQuiet: whatever went before, a tenant that had nothing due gets its
-// push into the next claim, unless as many others come with it.
+// TestShareQuiet: after any history, a tenant that had nothing due gets its
+// push into the next claim, unless as many other such tenants come with it.
 func TestShareQuiet(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -128,7 +129,8 @@ func TestShareQuiet(t *testing.T) {
 	})
 }
 
-// TestShareWalk: with more tenants than one claim looks at, the looks go round.
+// TestShareWalk: with more tenants than one claim looks at, the looks go
+// around.
 func TestShareWalk(t *testing.T) {
 	t.Parallel()
 	f := newFair(&Config{})
@@ -146,9 +148,9 @@ func TestShareWalk(t *testing.T) {
 	}
 }
 
-// TestLooksPastFullTenants: behind more tenants than one look takes in, all of
-// which have in flight what they may, another one does not wait for looks to
-// come; and who carries out one tenant's pushes leaves the looks where they are.
+// TestLooksPastFullTenants: more full tenants than one look covers do not delay
+// the tenant behind them, and a drain of one tenant does not move the position
+// of the looks.
 func TestLooksPastFullTenants(t *testing.T) {
 	t.Parallel()
 	names := []string{"default", "zz"}
@@ -159,9 +161,9 @@ func TestLooksPastFullTenants(t *testing.T) {
 	for _, name := range names[2:] {
 		b.approve(of(name))
 	}
-	b.update(func(tx gatehouse.Tx) error {
+	b.updateQueues(func(q gatehouse.Queues) error {
 		for _, name := range names[2:] {
-			if _, err := tx.ClaimPushes("another", time.Minute, gatehouse.PushShare{Tenant: name, Limit: 1}); err != nil {
+			if _, err := q.ClaimPushes("another", time.Minute, gatehouse.PushShare{Tenant: name, Limit: 1}); err != nil {
 				return err
 			}
 		}
@@ -199,8 +201,8 @@ func of(tenant string) func(*gatehouse.Action, *gatehouse.Push) {
 	return func(a *gatehouse.Action, _ *gatehouse.Push) { a.Tenant = tenant }
 }
 
-// TestQuietTenantIsNotDelayed: behind a long queue of one tenant, the single
-// push of another goes with the next claim.
+// TestQuietTenantIsNotDelayed: the single push of a tenant goes with the next
+// claim, however long another tenant's queue is.
 func TestQuietTenantIsNotDelayed(t *testing.T) {
 	t.Parallel()
 	l := newLedger(connector.ClassA)
@@ -213,7 +215,7 @@ func TestQuietTenantIsNotDelayed(t *testing.T) {
 	done := settled(noisy + 1)
 	d := b.dispatcher(testConfig(), func(d *Dependencies) { d.Metrics = done })
 	run(t, d)
-	for range d.config.Workers { // all are at work for the noisy one
+	for range d.config.Workers { // all workers are busy for the noisy tenant
 		<-l.entered
 	}
 	a := b.approve(of("quiet"))
@@ -227,8 +229,8 @@ func TestQuietTenantIsNotDelayed(t *testing.T) {
 	}
 }
 
-// TestBoundWaitsForItsOwn: a tenant that has all in flight that it may goes on
-// as soon as one of its pushes has settled, and others do not wait for it.
+// TestBoundWaitsForItsOwn: a tenant at its bound continues as soon as one of
+// its pushes has settled, and other tenants do not wait for it.
 func TestBoundWaitsForItsOwn(t *testing.T) {
 	t.Parallel()
 	l := newLedger(connector.ClassA)
@@ -239,7 +241,7 @@ func TestBoundWaitsForItsOwn(t *testing.T) {
 	l.gate, l.entered = make(chan struct{}), make(chan struct{}, 8)
 	done := settled(7)
 	c := testConfig()
-	c.Poll = time.Hour // nothing is found by polling
+	c.Poll = time.Hour // polling finds nothing
 	c.Tenants = map[string]Tenant{"acme": {MaxConcurrency: 2}}
 	wake := make(chan struct{}, 1)
 	run(t, b.dispatcher(c, func(d *Dependencies) { d.Metrics, d.Wake = done, wake }))
@@ -257,8 +259,8 @@ func TestBoundWaitsForItsOwn(t *testing.T) {
 
 func (b *bench) inFlight(tenant string) (n, due int) {
 	b.t.Helper()
-	b.view(func(tx gatehouse.ReadTx) error {
-		list, err := tx.DueTenants("", 100, 100)
+	b.viewQueues(func(q gatehouse.ReadQueues) error {
+		list, err := q.DueTenants("", 100, 100)
 		for _, d := range list {
 			if d.Tenant == tenant {
 				n, due = d.InFlight, d.Due

@@ -10,36 +10,37 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// errLost says that the push is no longer this worker's.
+// errLost says that the push no longer belongs to this worker.
 var errLost = errors.New("engine: lease lost")
 
-// job is one claimed push on its way.
+// job is one claimed push in progress.
 type job struct {
 	*Dispatcher
 	log *slog.Logger
-	// push is the row as claimed, with the generation that is ours.
+	// push is the row as claimed, with this worker's generation.
 	push *gatehouse.Push
-	// until is when a call must have ended, by this process's own monotonic
-	// clock: counted from before the claim, so never after the lease's end.
+	// until is the deadline of a call on this process's monotonic clock. It
+	// counts from before the claim, so it never falls after the end of the
+	// lease.
 	until time.Time
-	// giveUp is when even recording is given up.
+	// giveUp is when the job stops trying to record its outcome.
 	giveUp time.Time
 
 	action *gatehouse.Action
 	conn   connector.Connector
 	class  connector.Class
-	// retention is how long the target keeps idempotency keys; 0 for ever.
+	// retention is how long the target keeps idempotency keys; 0 means forever.
 	retention time.Duration
-	// clean is whether all earlier attempts are proven to be without effect;
-	// proof is a read-back's receipt to that end, not yet stored.
+	// clean says that all earlier attempts are proven to be without effect.
+	// proof is a read-back receipt that proves it and is not stored yet.
 	clean bool
 	proof *gatehouse.Receipt
-	// intents and outcomes are whom the job goes with, while it has not gone.
-	intents, outcomes *wave
-	// recorded tells that it has given its slot for a place in recording.
+	// intents and outcomes are the batches that the job has not joined yet.
+	intents, outcomes *pushBatch
+	// recorded says that the job has traded its slot for a place in recording.
 	recorded bool
-	// pass is whether the breaker is to be told of this job, trial whether it is the
-	// one push that tries a target again.
+	// pass says that the breaker must be told the result of this job, trial
+	// that this job is the breaker's trial.
 	pass, trial bool
 }
 
@@ -53,7 +54,7 @@ func (d *Dispatcher) newJob(p *gatehouse.Push, claimed time.Time) *job {
 	}
 }
 
-// carry takes the push as far as it goes now.
+// carry takes the push as far as it can go now.
 func (j *job) carry(ctx context.Context) {
 	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), j.giveUp)
 	defer cancel()
@@ -66,7 +67,7 @@ func (j *job) carry(ctx context.Context) {
 	case errors.Is(err, errLost):
 		j.log.WarnContext(ctx, "lease lost; nothing was changed")
 	case err != nil:
-		// The lease's end brings the push back.
+		// When the lease ends, a rescue brings the push back.
 		j.log.ErrorContext(ctx, "push could not be carried on", "error", err)
 	default:
 		if outcome == outcomeRetry || outcome == outcomeReleased {
@@ -88,8 +89,8 @@ func (j *job) run(ctx context.Context) (outcome string, took time.Duration, err 
 	return j.call(ctx, call)
 }
 
-// prepare takes the push to its recorded intent. The call is nil when the push
-// has come to something else.
+// prepare takes the push up to its recorded intent. The call is nil when the
+// push has another outcome.
 func (j *job) prepare(ctx context.Context) (call *connector.Call, outcome string, err error) {
 	end := func(outcome string, err error) (*connector.Call, string, error) { return nil, outcome, err }
 	if wait := j.atBreaker(ctx); wait > 0 {
@@ -107,8 +108,8 @@ func (j *job) prepare(ctx context.Context) (call *connector.Call, outcome string
 	return j.intend(ctx)
 }
 
-// look reads what is stored and, where there is reason to, looks at the target.
-// more is false when the push has come to something.
+// look reads the stored state and, where needed, asks the target. more is false
+// when the push already has an outcome.
 func (j *job) look(ctx context.Context) (more bool, outcome string, err error) {
 	end := func(outcome string, err error) (bool, string, error) { return false, outcome, err }
 	prior, err := j.load(ctx)
@@ -118,7 +119,7 @@ func (j *job) look(ctx context.Context) (more bool, outcome string, err error) {
 	if prior != nil {
 		return end(j.settle(ctx, j.learned(prior)))
 	}
-	// Before the target is so much as looked at.
+	// This check comes before any call to the target.
 	if r := j.admit(j.push, j.action); r != nil {
 		return end(j.quarantine(ctx, *r))
 	}
@@ -145,8 +146,8 @@ func (j *job) look(ctx context.Context) (more bool, outcome string, err error) {
 	return true, "", nil
 }
 
-// first reports whether this is a first attempt before which there is nothing
-// to look at: then all is read and checked with the intent, once.
+// first reports whether this is a first attempt with nothing to look at
+// beforehand. Then everything is read and checked once, with the intent.
 func (j *job) first() bool {
 	conn, ok := j.targets.Lookup(j.push.Tenant, j.push.Connector)
 	_, checks := conn.(connector.Checker)
@@ -160,13 +161,13 @@ func (j *job) forgotten() bool {
 	return j.class == connector.ClassA && j.retention > 0 && p.PickedAt != nil && p.PickedAt.Sub(p.FirstDue()) >= j.retention
 }
 
-// poison reports whether a push was claimed too often without coming to a call.
+// poison reports whether a push was claimed too often without an attempt.
 func (j *job) poison(p *gatehouse.Push) bool {
 	claims := p.Generation - p.Attempts - p.PutBack
 	return claims > j.config.MaxClaims*(1+p.Replays)
 }
 
-// admit finds the connector, and refuses what cannot or may not be sent.
+// admit finds the connector and refuses what cannot or must not be sent.
 func (j *job) admit(p *gatehouse.Push, a *gatehouse.Action) *reason {
 	if j.poison(p) {
 		return &reason{code: "poison", detail: "claimed again and again without coming to a call"}
@@ -179,11 +180,11 @@ func (j *job) admit(p *gatehouse.Push, a *gatehouse.Action) *reason {
 	return j.verify(p, a)
 }
 
-// load reads the action, and what receipts say of earlier attempts. prior is
-// the receipt of a success under the same key, if there is one.
+// load reads the action and what the receipts say about earlier attempts. prior
+// is the receipt of a success under the same key, if there is one.
 func (j *job) load(ctx context.Context) (prior *gatehouse.Receipt, err error) {
-	err = j.store.View(ctx, func(tx gatehouse.ReadTx) error {
-		a, err := tx.FindAction(j.push.Tenant, j.push.ActionID)
+	err = j.store.View(ctx, j.push.Tenant, func(tx gatehouse.ReadTx) error {
+		a, err := tx.FindAction(j.push.ActionID)
 		if err != nil {
 			return err
 		}
@@ -191,7 +192,7 @@ func (j *job) load(ctx context.Context) (prior *gatehouse.Receipt, err error) {
 		if prior, err = successReceipt(tx, j.push); err != nil || j.push.Attempts == 0 {
 			return err
 		}
-		receipts, err := tx.ListReceipts(a.Tenant, a.ID)
+		receipts, err := tx.ListReceipts(a.ID)
 		j.clean = gatehouse.WithoutEffect(receipts, j.push.Attempts)
 		return err
 	})
@@ -200,17 +201,17 @@ func (j *job) load(ctx context.Context) (prior *gatehouse.Receipt, err error) {
 
 // successReceipt returns nil when there is none.
 func successReceipt(tx gatehouse.ReadTx, p *gatehouse.Push) (*gatehouse.Receipt, error) {
-	r, err := tx.SuccessReceipt(p.Tenant, p.IdempotencyKey)
+	r, err := tx.SuccessReceipt(p.IdempotencyKey)
 	if errors.Is(err, gatehouse.ErrNotFound) || err == nil && r.ActionID != p.ActionID {
 		return nil, nil
 	}
 	return r, err
 }
 
-// reason is why a push is quarantined.
+// reason says why a push is quarantined.
 type reason struct {
 	code, detail string
-	// found tells the audit leaf what the target holds; "" for nothing.
+	// found is the target's present state for the audit leaf; "" for none.
 	found gatehouse.JSON
 }
 
@@ -228,8 +229,9 @@ func (j *job) verify(p *gatehouse.Push, a *gatehouse.Action) *reason {
 	return nil
 }
 
-// readBack asks the target for the effect of earlier attempts: it returns the
-// receipt of one that is there, and notes the proof when there can be none.
+// readBack asks the target for the effect of earlier attempts. It returns a
+// receipt when the effect is there, and keeps the proof when the effect is
+// ruled out.
 func (j *job) readBack(ctx context.Context, until time.Time) *gatehouse.Receipt {
 	r, ok := j.conn.(connector.ReadBacker)
 	if !ok {
@@ -276,19 +278,19 @@ func (j *job) check(ctx context.Context) (changed *reason, failure *connector.Er
 	}, nil
 }
 
-// lookUntil is when a look before the call must have ended: half of the lease
-// is left to the call then. So a target that does not answer costs an attempt,
-// whatever the lease, and the push is not put back again and again.
+// lookUntil is the deadline of a look before the call; half of the lease
+// remains for the call. So a silent target costs an attempt, whatever the
+// lease, and the push is not put back again and again.
 func (j *job) lookUntil() time.Time { return j.until.Add(-j.config.Lease / 2) }
 
-// looking bounds a look at the target.
+// looking bounds the time of a look at the target.
 func (j *job) looking(ctx context.Context, until time.Time) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithDeadline(ctx, until)
 	ctx, cancelToo := context.WithTimeout(ctx, j.config.CheckTimeout)
 	return ctx, func() { cancelToo(); cancel() }
 }
 
-// receipt makes a receipt of this push's last attempt.
+// receipt builds a receipt for this push's last attempt.
 func (j *job) receipt(source string, o gatehouse.ReceiptOutcome, res connector.Result) *gatehouse.Receipt {
 	r := &gatehouse.Receipt{
 		ID: newReceiptID(), Tenant: j.push.Tenant, ActionID: j.push.ActionID, PushID: j.push.ID,
@@ -302,7 +304,7 @@ func (j *job) receipt(source string, o gatehouse.ReceiptOutcome, res connector.R
 	return r
 }
 
-// learned makes the receipt of an outcome that another receipt tells.
+// learned builds the receipt of an outcome that another receipt reports.
 func (j *job) learned(from *gatehouse.Receipt) *gatehouse.Receipt {
 	return j.receipt(sourceReceipt, from.Outcome, connector.Result{
 		ExternalID: from.ExternalID, RequestMetadata: from.RequestMetadata,

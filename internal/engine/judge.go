@@ -5,7 +5,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// verdict is what becomes of a push after a failed call.
+// verdict is the consequence of a failed call.
 type verdict string
 
 const (
@@ -14,7 +14,7 @@ const (
 	verdictUnknown verdict = "unknown"
 )
 
-// judge decides over a failed call. clean tells that every earlier attempt is
+// judge decides about a failed call. clean says that every earlier attempt is
 // proven to be without effect, spent that no attempt is left.
 //
 //	            A, B                        C
@@ -23,8 +23,8 @@ const (
 //	ambiguous   retry                       unknown
 //	terminal    end                         end
 //
-// "end", and a retry when the attempts are spent, is failed when all attempts
-// are proven to be without effect, else unknown. A spent ambiguous is unknown.
+// "end", and a retry without attempts left, is failed when all attempts are
+// proven to be without effect, else unknown. A spent ambiguous call is unknown.
 func judge(class connector.Class, kind connector.Kind, clean, spent bool) verdict {
 	end := verdictUnknown
 	switch kind {
@@ -49,12 +49,12 @@ func judge(class connector.Class, kind connector.Kind, clean, spent bool) verdic
 	}
 }
 
-// once reports whether a class allows one automatic call only. One that is
-// not known does.
+// once reports whether a class allows only one automatic call. An unknown class
+// does.
 func once(c connector.Class) bool { return c != connector.ClassA && c != connector.ClassB }
 
 // The sources of receipts; see [gatehouse.Receipt]. sourceCheck marks an
-// attempt that ended before its call, since the target could not be checked.
+// attempt that ended before its call because the target could not be checked.
 const (
 	sourceCall     = "call"
 	sourceCheck    = "check"
@@ -63,7 +63,7 @@ const (
 	sourceOperator = "operator"
 )
 
-// receiptOutcome is the outcome of a failed call.
+// receiptOutcome returns the receipt outcome of a failed call.
 func receiptOutcome(k connector.Kind) gatehouse.ReceiptOutcome {
 	switch k {
 	case connector.NotSent:

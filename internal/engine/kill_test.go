@@ -21,7 +21,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// The environment of a child process that dies at a point.
+// The environment of a child process that kills itself at a point.
 const (
 	childStore = "GATEHOUSE_TEST_CHILD_STORE"
 	childPoint = "GATEHOUSE_TEST_CHILD_POINT"
@@ -35,8 +35,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// child carries the pushes of a store, and kills itself with SIGKILL at the
-// point. It exits with 3 when it never came there.
+// child carries out the pushes of a store and kills itself with SIGKILL at the
+// point. It exits with 3 when it never reached the point.
 func child(path string, at Point, class connector.Class) {
 	ctx := context.Background()
 	fail := func(err error) {
@@ -47,7 +47,7 @@ func child(path string, at Point, class connector.Class) {
 	}
 	rescue := slices.Contains(RescuePoints(), at)
 	clock := time.Now
-	if rescue { // what an earlier child has left
+	if rescue { // left over from an earlier child
 		clock = func() time.Time { return time.Now().Add(time.Minute) }
 	}
 	store, err := openStore(ctx, path, clock)
@@ -73,8 +73,8 @@ func child(path string, at Point, class connector.Class) {
 	os.Exit(3)
 }
 
-// fileLedger is a target that lives outside the process: a file with a line
-// for each call, and the effect that the class gives it.
+// fileLedger is a target outside the process: a file with one line per call,
+// and the effect that the class gives it.
 type fileLedger struct {
 	path  string
 	class connector.Class
@@ -86,7 +86,7 @@ func (f fileLedger) Operation(name string) (connector.Operation, bool) {
 	return connector.Operation{Name: name, Class: f.class}, name == "update"
 }
 
-// lines returns the number of calls and effects under a key.
+// lines counts the calls and effects under a key.
 func (f fileLedger) lines(key string) (calls, effects int, err error) {
 	file, err := os.Open(f.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -133,8 +133,8 @@ func (f fileLedger) Execute(_ context.Context, c connector.Call) (connector.Resu
 	return connector.Result{}, refusal
 }
 
-// TestKillAtEveryPoint kills a process with SIGKILL at every point, also in
-// the midst of its transactions, and lets another process finish.
+// TestKillAtEveryPoint kills a process with SIGKILL at every point, including
+// inside transactions, and lets another process finish.
 func TestKillAtEveryPoint(t *testing.T) {
 	t.Parallel()
 	for _, point := range Points() {
@@ -180,9 +180,9 @@ func TestKillAtEveryPoint(t *testing.T) {
 	}
 }
 
-// TestKillInRescue kills the process that takes up what a killed one has left:
-// before the commit nothing has become of it, after it all. Both ways of a
-// rescue pass both points: back to the queue, and to its end as unknown.
+// TestKillInRescue kills the process that rescues the push of a killed one:
+// before the commit nothing has changed, after it everything has. Both results
+// of a rescue pass both points: back to the queue, and to unknown.
 func TestKillInRescue(t *testing.T) {
 	t.Parallel()
 	for _, point := range RescuePoints() {
@@ -211,7 +211,7 @@ func TestKillInRescue(t *testing.T) {
 	}
 }
 
-// orphan makes a store with an approved action, and closes it for a child.
+// orphan makes a store with an approved action and closes it for a child.
 func orphan(t *testing.T, path string, target fileLedger) (*bench, *gatehouse.Action) {
 	t.Helper()
 	b := &bench{t: t, path: path, authority: &authority{}, clock: newClock()}
@@ -225,7 +225,7 @@ func orphan(t *testing.T, path string, target fileLedger) (*bench, *gatehouse.Ac
 	return b, a
 }
 
-// dieAt runs a child on the store, which has to kill itself at the point.
+// dieAt runs a child on the store; the child must kill itself at the point.
 func dieAt(t *testing.T, path string, point Point, class connector.Class) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])

@@ -24,7 +24,7 @@ func TestLoop(t *testing.T) {
 				at = append(at, time.Since(start))
 				switch len(at) {
 				case 1:
-					return true, nil // more is waiting
+					return true, nil // more work is waiting
 				case 3:
 					return true, errors.New("no")
 				}

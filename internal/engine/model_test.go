@@ -12,8 +12,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// stoppable is a worker that carries one push and stops at one point of the
-// path, until it is told to go on or to die there.
+// stoppable is a worker that carries one push and stops at one point until it
+// is told to go on or to die.
 type stoppable struct {
 	goOn   chan bool // true: go on, false: die
 	parked bool
@@ -23,7 +23,7 @@ type stoppable struct {
 func (b *bench) stoppable(name string, at Point) *stoppable {
 	w := &stoppable{goOn: make(chan bool), done: make(chan struct{})}
 	parked := make(chan struct{})
-	passed := false // a fast record that fails passes some points again
+	passed := false // a failed fast record passes some points again
 	d := b.dispatcher(testConfig(), owner(name), failpoint(func(p Point) {
 		if p != at || passed {
 			return
@@ -54,8 +54,8 @@ func (w *stoppable) end(goOn bool) {
 }
 
 // TestAnySequence plays random sequences of faults, crashes, stopped workers
-// that come back, expired leases, and obstacles that come and go, against the
-// real store, and compares what the store says with the target's own ledger.
+// that return, expired leases, and temporary obstacles against the real store,
+// and compares the store's state with the target's own ledger.
 func TestAnySequence(t *testing.T) {
 	t.Parallel()
 	faults := []fault{fine, fine, notSent, transient, terminal, answerLost, requestLost, panicsBefore, panicsAfter, plainError}
@@ -138,7 +138,7 @@ func TestAnySequence(t *testing.T) {
 	})
 }
 
-// assertInvariants checks, at any moment, what must hold of one action.
+// assertInvariants checks what must hold for one action at any moment.
 func (b *bench) assertInvariants(t *rapid.T, l *ledger, a *gatehouse.Action) {
 	s := b.state(a)
 	calls, effects := l.count(a.IdempotencyKey)
@@ -187,8 +187,8 @@ func (b *bench) assertInvariants(t *rapid.T, l *ledger, a *gatehouse.Action) {
 	b.assertMoves(t, a, s)
 }
 
-// assertMoves replays the log: every move is in the tables, and it leads to
-// where action and push are.
+// assertMoves replays the log: every move is in the transition tables, and the
+// last one leads to the current state of action and push.
 func (b *bench) assertMoves(t *rapid.T, a *gatehouse.Action, s state) {
 	action, push := gatehouse.StatusApproved, gatehouse.PushQueued
 	for _, leaf := range b.leaves(a) {

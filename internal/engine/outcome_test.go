@@ -12,7 +12,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// ability is what a test's connector can do beside calling.
+// ability is what a test connector supports besides calls.
 type ability string
 
 const (
@@ -34,8 +34,8 @@ func (a ability) of(l *ledger) connector.Connector {
 	return l
 }
 
-// TestOutcomes is the matrix of what goes wrong, class and ability: with what
-// the store says in the end, and how many calls and effects the target saw.
+// TestOutcomes is the matrix of faults, classes and abilities, each with the
+// final state in the store and the number of calls and effects at the target.
 func TestOutcomes(t *testing.T) {
 	t.Parallel()
 	const (
@@ -63,7 +63,8 @@ func TestOutcomes(t *testing.T) {
 
 		{times(answerLost, 1), "A", []ability{mute, checks, isVague}, applied, 2, 1},
 		{times(answerLost, 1), "AB", []ability{tells}, applied, 1, 1},
-		// The second call finds its own change: refused, and nothing is proven.
+		// The second call conflicts with the change of the first: refused,
+		// nothing proven.
 		{times(answerLost, 1), "B", []ability{mute, checks, isVague}, unknown, 2, 1},
 		{times(answerLost, 1), "C", []ability{mute, checks, isVague}, unknown, 1, 1},
 		{times(answerLost, 1), "C", []ability{tells}, applied, 1, 1},
@@ -187,7 +188,7 @@ func TestReceiptHoldsTheEvidence(t *testing.T) {
 	}
 }
 
-// TestLeaves reads what the log says of a push that was retried and applied.
+// TestLeaves checks the log of a push that was retried and applied.
 func TestLeaves(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, newLedger(connector.ClassA, notSent))
@@ -220,7 +221,7 @@ func TestBackoffIsKept(t *testing.T) {
 	b := newBench(t, l)
 	a := b.approve()
 	d := b.dispatcher(testConfig())
-	// Three retries: after 5 s, 30 s and 2 min, and not a millisecond sooner.
+	// Three retries: after 5 s, 30 s and 2 min, not a millisecond sooner.
 	for i, wait := range []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute} {
 		if got := b.drain(d); len(got) != 1 || got[0].Outcome != "queued" {
 			t.Fatalf("attempt %d: %+v", i+1, got)

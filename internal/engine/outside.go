@@ -8,24 +8,25 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// What workers outside do with pushes goes the same way as what the dispatcher
-// does: a claim with a generation, the last checks with the intent in one
-// transaction, the receipt with the outcome in another.
+// Pushes of external workers take the same path as those of the dispatcher: a
+// claim with a generation, the last checks and the intent in one transaction,
+// the receipt and the outcome in another.
 
-// Outside is the dispatcher as workers outside meet it, through internal/app.
+// Outside is the dispatcher's interface for external workers, used through
+// internal/app.
 type Outside struct{ *Dispatcher }
 
-// Lease claims up to n due pushes of a tenant's connectors of type
-// worker, records the intent of each, and returns them. What the last checks
-// end is settled and not returned. A proposer that is not "" limits it to what
-// that principal proposed.
+// Lease claims up to n due pushes of a tenant's connectors of type worker,
+// records the intent of each, and returns them. Pushes that the last checks end
+// are settled and not returned. A non-empty proposer restricts the claim to
+// that principal's proposals.
 func (d Outside) Lease(
 	ctx context.Context, tenant, owner, proposer string, lanes []string, n int, lease time.Duration,
 ) ([]gatehouse.LeasedPush, error) {
 	var pushes []*gatehouse.Push
 	claimed := d.now()
-	err := d.store.Update(ctx, func(tx gatehouse.Tx) (err error) {
-		pushes, err = tx.ClaimLane(owner, lease, tenant, proposer, lanes, n)
+	err := d.store.Update(ctx, tenant, func(tx gatehouse.Tx) (err error) {
+		pushes, err = tx.ClaimLane(owner, lease, proposer, lanes, n)
 		return err
 	})
 	if err != nil {
@@ -36,7 +37,7 @@ func (d Outside) Lease(
 		j := d.outsideJob(p, owner, claimed, lease)
 		call, outcome, err := j.prepare(ctx)
 		if err != nil {
-			// The lease's end brings the push back.
+			// When the lease ends, a rescue brings the push back.
 			j.log.ErrorContext(ctx, "a push was not handed out", "error", err)
 			continue
 		}
@@ -54,7 +55,7 @@ func (d Outside) Lease(
 	return out, nil
 }
 
-// outsideJob is a job under a lease of another holder and length.
+// outsideJob returns a job under another holder's lease.
 func (d *Dispatcher) outsideJob(p *gatehouse.Push, owner string, claimed time.Time, lease time.Duration) *job {
 	own := &Dispatcher{
 		store: d.store, targets: d.targets, authority: d.authority, owner: owner, committed: d.committed, log: d.log, metrics: d.metrics,
@@ -64,17 +65,17 @@ func (d *Dispatcher) outsideJob(p *gatehouse.Push, owner string, claimed time.Ti
 	return own.newJob(p, claimed)
 }
 
-// told reports whether the last holder of a push asks, and has told before what
-// came of its call: there is a receipt of its own.
+// told reports whether the caller is the last holder of a push and has already
+// reported the outcome of its call: a receipt of that generation exists.
 func (d *Dispatcher) told(ctx context.Context, tenant, id string, generation int, holds func(owner string) bool) (*gatehouse.Push, bool) {
 	var p *gatehouse.Push
 	told := false
-	err := d.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
+	err := d.store.View(ctx, tenant, func(tx gatehouse.ReadTx) (err error) {
 		told = false
-		if p, err = tx.FindPush(tenant, id); err != nil || p.Lane == "" || p.Generation != generation || !holds(p.LeaseOwner) {
+		if p, err = tx.FindPush(id); err != nil || p.Lane == "" || p.Generation != generation || !holds(p.LeaseOwner) {
 			return err
 		}
-		receipts, err := tx.ListReceipts(tenant, p.ActionID)
+		receipts, err := tx.ListReceipts(p.ActionID)
 		for _, r := range receipts {
 			told = told || r.Generation == generation && r.Source == sourceCall && !r.Late
 		}
@@ -83,13 +84,13 @@ func (d *Dispatcher) told(ctx context.Context, tenant, id string, generation int
 	return p, err == nil && told
 }
 
-// held finds a push that is in the hands of a worker outside, for its holder.
+// held finds a push that the calling external worker holds.
 func (d *Dispatcher) held(ctx context.Context, tenant, id string, generation int, holds func(owner string) bool) (*job, error) {
 	var p *gatehouse.Push
 	var now time.Time
-	err := d.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
+	err := d.store.View(ctx, tenant, func(tx gatehouse.ReadTx) (err error) {
 		now = tx.Now()
-		p, err = tx.FindPush(tenant, id)
+		p, err = tx.FindPush(id)
 		return err
 	})
 	if err != nil {
@@ -100,7 +101,7 @@ func (d *Dispatcher) held(ctx context.Context, tenant, id string, generation int
 		return nil, leaseLost(p)
 	}
 	j := d.outsideJob(p, p.LeaseOwner, d.now(), p.LeaseUntil.Sub(now))
-	// What earlier attempts came to, this one not among them.
+	// Load the outcomes of earlier attempts, without the present one.
 	earlier := *p
 	earlier.Attempts--
 	j.push = &earlier
@@ -118,15 +119,15 @@ func leaseLost(p *gatehouse.Push) error {
 		With("status", p.Status).With("generation", p.Generation)
 }
 
-// Heartbeat keeps a lease.
+// Heartbeat extends a lease.
 func (d Outside) Heartbeat(ctx context.Context, tenant, id string, generation int, holds func(string) bool, lease time.Duration) (*gatehouse.LeaseState, error) {
 	j, err := d.held(ctx, tenant, id, generation, holds)
 	if err != nil {
 		return nil, err
 	}
 	var out *gatehouse.LeaseState
-	err = j.store.Update(ctx, func(tx gatehouse.Tx) error {
-		p, err := tx.LockPush(tenant, id)
+	err = j.store.Update(ctx, tenant, func(tx gatehouse.Tx) error {
+		p, err := tx.LockPush(id)
 		if err != nil {
 			return err
 		}
@@ -142,14 +143,14 @@ func (d Outside) Heartbeat(ctx context.Context, tenant, id string, generation in
 	return out, err
 }
 
-// Complete records the success of a call that a worker outside made.
+// Complete records the success of a call that an external worker made.
 func (d Outside) Complete(ctx context.Context, tenant, id string, holds func(string) bool, r gatehouse.PushResult) (*gatehouse.Push, error) {
 	return d.settle(ctx, tenant, id, r.Generation, holds, connector.Result{
 		ExternalID: r.ExternalID, RequestMetadata: r.RequestMetadata, ResponseMetadata: r.ResponseMetadata, Reversal: r.Reversal,
 	}, nil)
 }
 
-// Fail records its failure, of the kind that the worker gives it.
+// Fail records a failed call, of the kind that the worker reports.
 func (d Outside) Fail(ctx context.Context, tenant, id string, holds func(string) bool, f gatehouse.PushFailure) (*gatehouse.Push, error) {
 	kind := connector.Ambiguous
 	for _, k := range []connector.Kind{connector.NotSent, connector.Transient, connector.Terminal} {
@@ -165,7 +166,7 @@ func (d Outside) settle(ctx context.Context, tenant, id string, generation int, 
 	j, err := d.held(ctx, tenant, id, generation, holds)
 	if gatehouse.CodeOf(err) == gatehouse.CodeLeaseLost {
 		if p, told := d.told(ctx, tenant, id, generation, holds); told {
-			return p, nil // its answer was lost on the way
+			return p, nil // the answer was lost on the way
 		}
 	}
 	if err != nil {
@@ -197,8 +198,8 @@ func (d Outside) settle(ctx context.Context, tenant, id string, generation int, 
 			return
 		}
 		settled = settle(s)
-		// Who held it last stays known: its answer may be lost on the way, and
-		// nobody else is told what came of it.
+		// Keep the last holder: its answer may get lost, and the outcome is
+		// repeated to no one else.
 		s.push.LeaseOwner = j.owner
 		s.do(func() error { return s.tx.UpdatePush(s.push, s.push.Status, s.push.Generation) })
 		out = s.push

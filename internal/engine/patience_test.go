@@ -8,8 +8,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// TestPatience: beyond its retries a push of class A is tried again for as long
-// as the patience lasts, and as the target keeps keys.
+// TestPatience: beyond its retries, a push of class A is tried again for as
+// long as the patience lasts and the target keeps keys.
 func TestPatience(t *testing.T) {
 	t.Parallel()
 	due := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)

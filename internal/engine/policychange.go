@@ -11,8 +11,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/app"
 )
 
-// PolicyChange is the connector that puts an approved policy in force. The
-// action's id is the key: the same call again finds what the first one did.
+// PolicyChange is the connector that activates an approved policy. The action's
+// id is the idempotency key: a repeated call finds the result of the first.
 type PolicyChange struct {
 	// Gate is set before anything is dispatched.
 	Gate *app.Gate
@@ -23,13 +23,13 @@ var (
 	_ connector.Checker   = (*PolicyChange)(nil)
 )
 
-// Fingerprint is that of the one definition there is.
+// Fingerprint returns the fingerprint of its only definition.
 func (*PolicyChange) Fingerprint() string {
 	sum := sha256.Sum256([]byte("gatehouse:policy:1"))
 	return hex.EncodeToString(sum[:])
 }
 
-// Operation knows apply_policy alone.
+// Operation knows only apply_policy.
 func (*PolicyChange) Operation(name string) (connector.Operation, bool) {
 	if name != app.PolicyOperation {
 		return connector.Operation{}, false
@@ -37,7 +37,8 @@ func (*PolicyChange) Operation(name string) (connector.Operation, bool) {
 	return connector.Operation{Name: name, Class: connector.ClassA, Floor: gatehouse.L4}, true
 }
 
-// Check compares the active version with the one that the proposal replaces.
+// Check compares the active version with the version that the proposal
+// replaces.
 func (c *PolicyChange) Check(ctx context.Context, call connector.Call) (connector.State, error) {
 	active, err := c.Gate.ActivePolicyOf(ctx, call.Tenant)
 	if err != nil {
@@ -49,7 +50,7 @@ func (c *PolicyChange) Check(ctx context.Context, call connector.Call) (connecto
 	}, nil
 }
 
-// Execute stores the policy and makes it the active one.
+// Execute stores the policy and activates it.
 func (c *PolicyChange) Execute(ctx context.Context, call connector.Call) (connector.Result, error) {
 	version, err := c.Gate.ApplyApproved(ctx, call.Tenant, call.ActionID, call.ProposedChange, call.Target.Version)
 	switch code := gatehouse.CodeOf(err); {

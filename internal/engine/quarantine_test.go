@@ -33,7 +33,7 @@ func (b *bench) tamper(statements ...string) {
 
 var errRevoked = gatehouse.E(gatehouse.CodeAuthorityRevoked, "ana voted, and has lost the right to")
 
-// obstacles are what can have changed between approval and call.
+// obstacles are the things that can change between approval and call.
 var obstacles = []struct {
 	name, code string
 	obstruct   func(b *bench, l *ledger, a *gatehouse.Action)
@@ -105,13 +105,13 @@ func TestQuarantine(t *testing.T) {
 	}
 }
 
-// TestQuarantineAtTheLastMoment: the obstacle comes up after the first look,
-// just before the intent. What the intent's transaction reads is what counts.
+// TestQuarantineAtTheLastMoment: the obstacle appears after the first look,
+// just before the intent. The read in the intent's transaction counts.
 func TestQuarantineAtTheLastMoment(t *testing.T) {
 	t.Parallel()
 	for _, o := range obstacles {
 		if o.code == "connector_missing" || o.name == "push to another connector" {
-			continue // the configuration of a running dispatcher never changes
+			continue // a running dispatcher's configuration never changes
 		}
 		t.Run(o.name, func(t *testing.T) {
 			t.Parallel()
@@ -153,8 +153,8 @@ func TestHoldIsKeptAtTheLastMoment(t *testing.T) {
 	}
 }
 
-// TestQuarantineAfterAnAmbiguousCall: the same obstacles, but an earlier call
-// may have had its effect. That is never called failed.
+// TestQuarantineAfterAnAmbiguousCall: the same obstacles after an earlier call
+// that may have had its effect. Such a push never becomes failed.
 func TestQuarantineAfterAnAmbiguousCall(t *testing.T) {
 	t.Parallel()
 	for _, o := range obstacles {
@@ -186,8 +186,8 @@ func TestQuarantineAfterAnAmbiguousCall(t *testing.T) {
 	}
 }
 
-// TestReadBackComesFirst: what a read-back proves holds, whatever else has
-// changed: an effect is not undone by revoking its approval.
+// TestReadBackComesFirst: a read-back proof stands, whatever else has changed:
+// revoking an approval does not undo an effect.
 func TestReadBackComesFirst(t *testing.T) {
 	t.Parallel()
 	for f, want := range map[fault]gatehouse.PushStatus{answerLost: gatehouse.PushApplied, requestLost: gatehouse.PushFailed} {
@@ -215,7 +215,7 @@ func TestCanceledActionIsNotSent(t *testing.T) {
 	b := newBench(t, l)
 	a := b.approve()
 	b.update(func(tx gatehouse.Tx) error {
-		return tx.MoveAction(gatehouse.ActionMove{Tenant: a.Tenant, ID: a.ID, From: "approved", To: "canceled", Finished: true})
+		return tx.MoveAction(gatehouse.ActionMove{ID: a.ID, From: "approved", To: "canceled", Finished: true})
 	})
 	b.settle(b.dispatcher(testConfig()))
 	s := b.state(a)
@@ -224,8 +224,8 @@ func TestCanceledActionIsNotSent(t *testing.T) {
 	}
 }
 
-// TestStoreTroubleAtTheIntent: an error that is no verdict on the authority
-// puts the push back, without an attempt.
+// TestStoreTroubleAtTheIntent: an error that is not a verdict of the authority
+// puts the push back without an attempt.
 func TestStoreTroubleAtTheIntent(t *testing.T) {
 	t.Parallel()
 	for _, err := range []error{errors.New("disk on fire"), gatehouse.E(gatehouse.CodeBusy, "busy"), gatehouse.ErrBusy} {
@@ -310,8 +310,8 @@ func TestTargetDownAtTheCheck(t *testing.T) {
 	}
 }
 
-// TestPoison: a payload that kills its worker before it comes to a call is
-// not carried for ever.
+// TestPoison: a payload that kills its worker before its call is not carried
+// forever.
 func TestPoison(t *testing.T) {
 	t.Parallel()
 	l := newLedger(connector.ClassC)

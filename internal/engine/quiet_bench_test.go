@@ -11,7 +11,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// quietTarget does nothing, and tells when it is called for one tenant.
+// quietTarget does nothing except report calls for one tenant.
 type quietTarget struct {
 	tenant string
 	called chan time.Time
@@ -30,7 +30,7 @@ func (q quietTarget) Execute(_ context.Context, c connector.Call) (connector.Res
 	return connector.Result{RequestMetadata: "{}", ResponseMetadata: "{}"}, nil
 }
 
-// fill queues n pushes of a tenant, many in a transaction.
+// fill queues n pushes of a tenant, many per transaction.
 func (b *bench) fill(tenant string, n int) {
 	b.t.Helper()
 	if n > 0 {
@@ -68,8 +68,8 @@ func (b *bench) fill(tenant string, n int) {
 	}
 }
 
-// BenchmarkQuietTenant is the time from the commit of one tenant's push to its
-// call, while another tenant has a long queue and all workers busy.
+// BenchmarkQuietTenant measures the time from the commit of one tenant's push
+// to its call while another tenant has a long queue and keeps all workers busy.
 func BenchmarkQuietTenant(b *testing.B) {
 	for _, queued := range []int{0, 100_000} {
 		b.Run(fmt.Sprintf("queued=%d", queued), func(b *testing.B) {

@@ -11,7 +11,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/app"
 )
 
-// stating tells a state.
+// stating returns a given state.
 type stating struct {
 	bare
 	reads func() bool
@@ -24,8 +24,9 @@ func (s stating) ReadState(context.Context, connector.Call) (connector.Snapshot,
 	return s.read()
 }
 
-// TestReadState: whatever a connector does, a state that can stand in a proposal
-// comes out, or an error without secrets that says whether to try again.
+// TestReadState: whatever a connector does, the result is a state that a
+// proposal can hold, or an error without secrets that says whether to try
+// again.
 func TestReadState(t *testing.T) {
 	t.Parallel()
 	const secret = "hunter2-hunter2"

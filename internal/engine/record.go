@@ -8,7 +8,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// The outcomes as metrics count them, beside the names of statuses.
+// Outcomes for the metrics, besides the names of statuses.
 const (
 	outcomeRetry       = "retry"
 	outcomeQuarantined = "quarantined"
@@ -17,11 +17,12 @@ const (
 	outcomeRescued     = "rescued"
 )
 
-// update runs fn in a transaction if the push is still ours and in from; else
-// it fails with errLost. The read-back's proof is stored with it.
+// update runs fn in a transaction if the push still belongs to this worker and
+// is in from; otherwise it fails with errLost. It also stores the read-back's
+// proof.
 func (j *job) update(ctx context.Context, from gatehouse.PushStatus, fn func(*step)) error {
-	return j.store.Update(ctx, func(tx gatehouse.Tx) error {
-		tx.Foresee(j.outlook(from))
+	return j.store.Update(ctx, j.push.Tenant, func(tx gatehouse.Tx) error {
+		tx.Prefetch(j.prefetchPlan(from))
 		s, err := begin(tx, j.push, j.owner)
 		if err != nil {
 			return err
@@ -37,10 +38,10 @@ func (j *job) update(ctx context.Context, from gatehouse.PushStatus, fn func(*st
 	})
 }
 
-// outlook is what a transaction on the push asks: before the call, also what
-// the last checks look at.
-func (j *job) outlook(from gatehouse.PushStatus) gatehouse.Outlook {
-	o := gatehouse.Outlook{Tenant: j.push.Tenant, ActionID: j.push.ActionID, PushID: j.push.ID}
+// prefetchPlan lists the reads of a transaction on the push, for the prefetch.
+// Before the call these include the reads of the last checks.
+func (j *job) prefetchPlan(from gatehouse.PushStatus) gatehouse.PrefetchPlan {
+	o := gatehouse.PrefetchPlan{ActionID: j.push.ActionID, PushID: j.push.ID}
 	if from == gatehouse.PushPicking {
 		o.Policy, o.Voters = true, true
 		o.ReceiptKey = j.push.IdempotencyKey
@@ -48,7 +49,7 @@ func (j *job) outlook(from gatehouse.PushStatus) gatehouse.Outlook {
 	return o
 }
 
-// settle records that the effect is there, without a call of this claim.
+// settle records an effect that is there without a call of this claim.
 func (j *job) settle(ctx context.Context, r *gatehouse.Receipt) (string, error) {
 	err := j.update(ctx, gatehouse.PushPicking, func(s *step) { s.applied(r) })
 	return string(gatehouse.PushApplied), err
@@ -60,10 +61,10 @@ func (j *job) quarantine(ctx context.Context, r reason) (outcome string, err err
 	return outcome, err
 }
 
-// stop is quarantine within a transaction. An earlier attempt that may have
-// had its effect makes the end unknown.
+// stop is quarantine within a transaction. If an earlier attempt may have had
+// its effect, the push ends as unknown.
 func (j *job) stop(s *step, r reason) (outcome string) {
-	receipts, err := s.tx.ListReceipts(s.push.Tenant, s.push.ActionID)
+	receipts, err := s.tx.ListReceipts(s.push.ActionID)
 	s.do(func() error { return err })
 	var more []gatehouse.Member
 	if r.found != "" {
@@ -76,9 +77,9 @@ func (j *job) stop(s *step, r reason) (outcome string) {
 	return string(s.push.Status)
 }
 
-// release puts the push back without an attempt, since something of ours
-// failed; each time for longer, so that trouble of minutes uses up neither its
-// claims nor what is left of the machine. cause is for the log.
+// release puts the push back without an attempt after a failure on this side.
+// Each time the wait grows, so that minutes of trouble use up neither the
+// push's claims nor the machine. cause is for the log.
 func (j *job) release(ctx context.Context, code, detail string, cause error) (string, error) {
 	j.log.WarnContext(ctx, "push put back", "code", code, "error", cause)
 	claims := j.push.Generation - j.push.Attempts - j.push.PutBack - j.config.MaxClaims*j.push.Replays
@@ -89,8 +90,8 @@ func (j *job) release(ctx context.Context, code, detail string, cause error) (st
 	return outcomeReleased, err
 }
 
-// checkFailed counts an attempt that could not even look at its target. It is
-// without effect: no call was made.
+// checkFailed counts an attempt whose target could not even be checked. It has
+// no effect: no call was made.
 func (j *job) checkFailed(ctx context.Context, failure *connector.Error) (outcome string, err error) {
 	j.push.Attempts++
 	j.tell(signOf(failure), failure)
@@ -112,7 +113,7 @@ func (j *job) checkFailed(ctx context.Context, failure *connector.Error) (outcom
 // spent reports whether no attempt is left after this one.
 func (j *job) spent() bool { return j.config.spent(j.push, j.class, j.retention) }
 
-// spent reports whether a push has no attempt left. Patience counts by the
+// spent reports whether a push has no attempt left. Patience is measured on the
 // store's clock, up to the last claim.
 func (c *Config) spent(p *gatehouse.Push, class connector.Class, retention time.Duration) bool {
 	if p.Attempts-p.AttemptBase <= c.Retries {
@@ -132,7 +133,7 @@ func (j *job) wait(failure *connector.Error) time.Duration {
 	return backoff(j.config.Backoff, j.push.Attempts-j.push.AttemptBase, failure.RetryAfter, j.random())
 }
 
-// conclude writes what a failed attempt came to.
+// conclude writes the consequence of a failed attempt.
 func conclude(s *step, v verdict, wait time.Duration, r *gatehouse.Receipt, says string) (outcome string) {
 	if v != verdictRetry {
 		s.end(v == verdictFailed, r.ErrorCode, r.Error, says, text("receipt", r.ID))

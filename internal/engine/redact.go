@@ -7,25 +7,27 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// Whatever a connector or a worker returns passes here before anybody stores,
-// logs, traces or shows it. Connectors need not look for secrets themselves.
+// Everything that a connector or a worker returns passes through here before it
+// is stored, logged, traced or shown. Connectors need not remove secrets
+// themselves.
 
-// WithSecrets returns the same registry, which takes secrets out of all that its
-// connectors return; see [connector.Redactor].
+// WithSecrets returns the same registry with a redactor that removes the
+// secrets from everything its connectors return; see [connector.Redactor].
 func (r *Registry) WithSecrets(secrets []string) *Registry {
 	out := *r
 	out.redactor = connector.NewRedactor(secrets)
 	return &out
 }
 
-// RedactText takes the secrets out of a text that came from outside.
+// RedactText removes the secrets from a text that came from outside.
 func (r *Registry) RedactText(s string) string { return r.redactor.Text(s) }
 
-// RedactJSON is RedactText for a value.
+// RedactJSON removes the secrets from a JSON value.
 func (r *Registry) RedactJSON(j gatehouse.JSON) gatehouse.JSON { return r.redactor.JSON(j) }
 
-// redactResult takes the secrets out of a result. A reversal that holds one is
-// left out, and the receipt says so: without the secret it would be another change.
+// redactResult removes the secrets from a result. A reversal that contains one
+// is dropped, and the receipt says so: without the secret it would be another
+// change.
 func (r *Registry) redactResult(res connector.Result) connector.Result {
 	if r.redactor == nil {
 		return res
@@ -42,7 +44,7 @@ func (r *Registry) redactResult(res connector.Result) connector.Result {
 	return res
 }
 
-// holdsSecret reports whether a reversal has a secret anywhere in it.
+// holdsSecret reports whether a reversal contains a secret anywhere.
 func (r *Registry) holdsSecret(v *gatehouse.Reversal) bool {
 	t := v.Target
 	return r.redactor.Finds(v.Operation, t.EntityType, t.EntityRef, t.Version) || r.redactor.Finds(t.EntityRefs...) ||
@@ -64,7 +66,7 @@ func noted(metadata gatehouse.JSON, m gatehouse.Member) gatehouse.JSON {
 	return gatehouse.ObjectJSON(append(members, m)...)
 }
 
-// redactError takes the secrets out of a failure, its cause included.
+// redactError removes the secrets from a failure and its cause.
 func (r *Registry) redactError(e *connector.Error) *connector.Error {
 	if e == nil || r.redactor == nil {
 		return e
@@ -79,13 +81,13 @@ func (r *Registry) redactError(e *connector.Error) *connector.Error {
 	return &out
 }
 
-// redactState takes the secrets out of what a check found.
+// redactState removes the secrets from the result of a check.
 func (r *Registry) redactState(s connector.State) connector.State {
 	s.Expected, s.Actual = r.redactor.JSON(s.Expected), r.redactor.JSON(s.Actual)
 	return s
 }
 
-// redactRefusal takes the secrets out of a validator's error.
+// redactRefusal removes the secrets from a validator's error.
 func (r *Registry) redactRefusal(err error) error {
 	var e *gatehouse.Error
 	switch {

@@ -26,11 +26,11 @@ import (
 	workerconn "github.com/gatehouse-dev/gatehouse/connector/worker"
 )
 
-// echoedSecret has every character that an encoding writes in another way. Its
-// ends are the same letters in all that escape.
+// echoedSecret contains every character that some encoding escapes. Its two
+// ends are letters that no encoding changes.
 const echoedSecret = `HEAD"c/d+e<f>&g\h'TAIL`
 
-// echoes are the spellings in which a target sends a secret back.
+// echoes are the encodings in which a target may echo a secret.
 func echoes() map[string]string {
 	var percent, unicode strings.Builder
 	for i := range len(echoedSecret) {
@@ -48,7 +48,7 @@ func echoes() map[string]string {
 	}
 }
 
-// echoed is all of them in one text.
+// echoed is all encodings in one text.
 func echoed() string {
 	var b strings.Builder
 	for _, text := range echoes() {
@@ -57,7 +57,7 @@ func echoed() string {
 	return b.String()
 }
 
-// wantNoSecret fails where a text holds a piece of the secret in any spelling.
+// wantNoSecret fails if a text contains a piece of the secret in any encoding.
 func wantNoSecret(t *testing.T, where, text string) {
 	t.Helper()
 	marks := map[string]string{"the beginning": "HEAD", "the end": "TAIL"}
@@ -74,7 +74,7 @@ func wantNoSecret(t *testing.T, where, text string) {
 	}
 }
 
-// everything returns what the tables of a store's file hold.
+// everything returns the contents of all tables of a store's file.
 func everything(t *testing.T, path string) string {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+path+"?mode=ro")
@@ -126,7 +126,8 @@ func everything(t *testing.T, path string) string {
 	return out.String()
 }
 
-// echoing is a fake target that says the secret in everything that it returns.
+// echoing is a fake target that echoes the secret in everything that it
+// returns.
 type echoing struct {
 	*ledger
 	failure func() error
@@ -177,8 +178,8 @@ func echoedError(kind connector.Kind) func() error {
 	}
 }
 
-// TestNoConnectorReturnsASecret has targets of each kind that echo a secret in every
-// spelling and in every place, and looks for it in all tables and in the log.
+// TestNoConnectorReturnsASecret uses targets of each kind that echo a secret in
+// every encoding and place, and searches all tables and the log for it.
 func TestNoConnectorReturnsASecret(t *testing.T) {
 	t.Parallel()
 	matches := connector.State{Matches: true}
@@ -263,7 +264,7 @@ func changing(before gatehouse.JSON) func(*gatehouse.Action, *gatehouse.Push) {
 	return func(a *gatehouse.Action, _ *gatehouse.Push) { a.CurrentState = before }
 }
 
-// onRow makes the action one on the row of [echoingSQL].
+// onRow points the action at the row of [echoingSQL].
 func onRow(change, before gatehouse.JSON) func(*gatehouse.Action, *gatehouse.Push) {
 	return func(a *gatehouse.Action, _ *gatehouse.Push) {
 		a.Target, a.CurrentState, a.ProposedChange = gatehouse.Target{EntityType: "item", EntityRef: "1", Version: "7"},
@@ -288,7 +289,7 @@ func echoingHTTP(status int) func(*testing.T) connector.Connector {
 				gatehouse.Member{Name: "id", Value: gatehouse.StringJSON(echoedSecret)},
 				gatehouse.Member{Name: "you", Value: gatehouse.StringJSON(echoed())},
 				gatehouse.Member{Name: echoedSecret, Value: "1"},
-				// The receipt is cut in the midst of it.
+				// The receipt is truncated in the middle of this value.
 				gatehouse.Member{Name: "zz", Value: gatehouse.StringJSON(strings.Repeat(echoedSecret+" ", 400))},
 			))
 		}))
@@ -310,8 +311,8 @@ func echoingHTTP(status int) func(*testing.T) connector.Connector {
 	}
 }
 
-// preImage checks actions that have a pre-image of "you" alone, so that the others
-// come to their call.
+// preImage checks only actions whose pre-image is "you", so that the others get
+// to their call.
 type preImage struct{ *httpconn.Connector }
 
 func (p preImage) Check(ctx context.Context, c connector.Call) (connector.State, error) {
@@ -322,8 +323,8 @@ func (p preImage) Check(ctx context.Context, c connector.Call) (connector.State,
 	return p.Connector.Check(ctx, c)
 }
 
-// echoingSQL is a connector to a database whose row holds the secret; with a
-// message, an update fails with that.
+// echoingSQL is a connector to a database whose row contains the secret. With a
+// message, updates fail with that message.
 func echoingSQL(message string) func(*testing.T) connector.Connector {
 	return func(t *testing.T) connector.Connector {
 		path := filepath.Join(t.TempDir(), "shop.db")
@@ -359,8 +360,8 @@ func echoingSQL(message string) func(*testing.T) connector.Connector {
 	}
 }
 
-// TestNoWorkerTellsASecret has a worker outside that tells the secret in all that
-// it says of a push.
+// TestNoWorkerTellsASecret has an external worker that reports the secret in
+// every field.
 func TestNoWorkerTellsASecret(t *testing.T) {
 	t.Parallel()
 	c, err := workerconn.New(workerconn.Config{Operations: map[string]workerconn.Operation{"update": {Class: connector.ClassA}}})
@@ -412,8 +413,8 @@ func TestNoWorkerTellsASecret(t *testing.T) {
 	}
 }
 
-// TestLooksBesideTheDispatcherTellNoSecret asks targets as a decision, a proposal
-// and an operator do.
+// TestLooksBesideTheDispatcherTellNoSecret asks targets as decisions, proposals
+// and operators do.
 func TestLooksBesideTheDispatcherTellNoSecret(t *testing.T) {
 	t.Parallel()
 	failing := func() error { return echoedError(connector.Terminal)() }

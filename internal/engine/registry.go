@@ -15,15 +15,15 @@ import (
 type Target struct {
 	Name      string
 	Connector connector.Connector
-	// Tenants lists who may use it; empty means the default tenant alone, and
-	// AllTenants everybody.
+	// Tenants lists the tenants that may use the connector. Empty means only
+	// the default tenant, AllTenants means every tenant.
 	Tenants []string
 }
 
-// AllTenants stands for every tenant there is and will be.
+// AllTenants stands for every tenant, present and future.
 const AllTenants = "*"
 
-// Serves reports whether a tenant may use it.
+// Serves reports whether a tenant may use the connector.
 func (t *Target) Serves(tenant string) bool {
 	if len(t.Tenants) == 0 {
 		return tenant == gatehouse.DefaultTenant
@@ -56,7 +56,7 @@ func NewRegistry(targets ...Target) (*Registry, error) {
 	return r, nil
 }
 
-// Names returns the names of the connectors that serve a tenant, in order.
+// Names returns the sorted names of the connectors that serve a tenant.
 func (r *Registry) Names(tenant string) []string {
 	var names []string
 	for name, t := range r.targets {
@@ -68,7 +68,7 @@ func (r *Registry) Names(tenant string) []string {
 	return names
 }
 
-// Lookup returns a connector; false when there is none of the name, or it does
+// Lookup returns a connector; false when no connector has the name, or it does
 // not serve the tenant.
 func (r *Registry) Lookup(tenant, name string) (connector.Connector, bool) {
 	t, ok := r.targets[name]
@@ -89,16 +89,36 @@ func (r *Registry) operation(tenant, name, operation string) (connector.Connecto
 	op, ok := c.Operation(operation)
 	if !ok {
 		return nil, connector.Operation{}, gatehouse.Violations{{
-			Pointer: "/operation", Detail: "connector " + gatehouse.Quote(name) + " has no operation " + gatehouse.Quote(operation),
+			Pointer: "/operation",
+			Detail:  "connector " + gatehouse.Quote(name) + " has no operation " + gatehouse.Quote(operation) + others(c),
 		}}.Err()
 	}
 	return c, op, nil
 }
 
-// Describe returns the connector's fingerprint, the risk floor of what is
-// proposed, and how long the target keeps idempotency records (0: for ever).
-// The error has code invalid when connector or operation is unknown to the
-// tenant.
+// others names the operations of a connector that lists them, after an error.
+func others(c connector.Connector) string {
+	l, ok := c.(connector.Lister)
+	if !ok {
+		return ""
+	}
+	names := connector.Names(func(yield func(string) bool) {
+		for _, o := range l.List() {
+			if !yield(o.Name) {
+				return
+			}
+		}
+	})
+	if names == "" {
+		return ""
+	}
+	return "; it has " + names
+}
+
+// Describe returns the connector's fingerprint, the risk floor of the proposal,
+// and how long the target keeps idempotency records (0 means forever). The
+// error has code invalid when the tenant does not know the connector or
+// operation.
 func (r *Registry) Describe(tenant string, p *gatehouse.Proposal) (fingerprint string, floor gatehouse.RiskLevel, retention time.Duration, err error) {
 	c, op, err := r.operation(tenant, p.Connector, p.Operation)
 	if err != nil {
@@ -108,15 +128,15 @@ func (r *Registry) Describe(tenant string, p *gatehouse.Proposal) (fingerprint s
 	return c.Fingerprint(), floor, op.KeyRetention, nil
 }
 
-// Reverses reports whether the connector says how to undo what an operation has
-// done; false when it is not known.
+// Reverses reports whether the connector can say how to undo an operation;
+// false when the operation is unknown.
 func (r *Registry) Reverses(tenant, name, operation string) bool {
 	_, op, err := r.operation(tenant, name, operation)
 	return err == nil && op.Reverses
 }
 
-// Lane returns "" for a connector that the dispatcher calls, else its name: its
-// pushes are for workers outside.
+// Lane returns "" for a connector that the dispatcher calls. For a connector
+// whose pushes external workers carry out it returns the connector's name.
 func (r *Registry) Lane(tenant, name string) string {
 	c, _ := r.Lookup(tenant, name)
 	if _, outside := c.(connector.Outside); outside {
@@ -125,8 +145,8 @@ func (r *Registry) Lane(tenant, name string) string {
 	return ""
 }
 
-// Class returns the class of an operation. One that is not known (any more)
-// is of class C, of which nothing is taken for granted.
+// Class returns the class of an operation. An unknown operation is of class C,
+// which assumes nothing.
 func (r *Registry) Class(tenant, name, operation string) connector.Class {
 	_, op, err := r.operation(tenant, name, operation)
 	if err != nil || once(op.Class) {
@@ -135,8 +155,8 @@ func (r *Registry) Class(tenant, name, operation string) connector.Class {
 	return op.Class
 }
 
-// Conditional reports whether the write of an action has a condition on the
-// target's version or pre-image; see [connector.Conditional].
+// Conditional reports whether the write of an action depends on the target's
+// version or pre-image; see [connector.Conditional].
 func (r *Registry) Conditional(a *gatehouse.Action) bool {
 	conn, op, err := r.operation(a.Tenant, a.Connector, a.Operation)
 	if err != nil {
@@ -148,8 +168,8 @@ func (r *Registry) Conditional(a *gatehouse.Action) bool {
 	return op.Class == connector.ClassB
 }
 
-// retention is how long the target of an operation keeps idempotency keys; 0 for
-// ever, or where it is not known.
+// retention is how long the target of an operation keeps idempotency keys; 0
+// means forever or unknown.
 func (r *Registry) retention(tenant, name, operation string) time.Duration {
 	_, op, err := r.operation(tenant, name, operation)
 	if err != nil {
@@ -172,8 +192,8 @@ func (r *Registry) Validate(a *gatehouse.Action) error {
 }
 
 // Check compares the target with the proposal's version and pre-image. checked
-// is false when the connector cannot tell. An error is an *connector.Error, or
-// has code invalid.
+// is false when the connector cannot compare them. An error is a
+// *connector.Error or has code invalid.
 func (r *Registry) Check(ctx context.Context, a *gatehouse.Action) (matches bool, expected, actual gatehouse.JSON, checked bool, err error) {
 	c, _, err := r.operation(a.Tenant, a.Connector, a.Operation)
 	if err != nil {
@@ -194,7 +214,7 @@ func (r *Registry) Check(ctx context.Context, a *gatehouse.Action) (matches bool
 func (r *Registry) Checks(a *gatehouse.Action) bool {
 	c, ok := r.Lookup(a.Tenant, a.Connector)
 	if !ok {
-		return true // Check tells what is wrong
+		return true // Check reports the error
 	}
 	if s, ok := c.(connector.SelectiveChecker); ok {
 		return asksTarget(s, callOf(a, 0))
@@ -220,9 +240,9 @@ func (r *Registry) ReadsState(a *gatehouse.Action) bool {
 	return err == nil && ok && readsState(reader, callOf(a, 0))
 }
 
-// ReadState reads version and pre-image of an action's target as they are now.
-// The state is in canonical form. An error is an *connector.Error, or an
-// *app.UnreadableError where reading again cannot succeed.
+// ReadState reads the current version and pre-image of an action's target. The
+// state is in canonical form. An error is a *connector.Error, or an
+// *app.UnreadableError when another try cannot succeed.
 func (r *Registry) ReadState(ctx context.Context, a *gatehouse.Action) (app.FreshState, error) {
 	if !r.ReadsState(a) {
 		return app.FreshState{}, &app.UnreadableError{Detail: "the connector cannot read the state of this target"}
@@ -237,7 +257,8 @@ func (r *Registry) ReadState(ctx context.Context, a *gatehouse.Action) (app.Fres
 	case s.Gone:
 		return app.FreshState{Gone: true}, nil
 	case r.redactor.Finds(s.Version) || r.redactor.FindsJSON(s.CurrentState):
-		// Without the secret it is not the target's state, and nobody may read it with.
+		// Redacted, this would not be the target's state; unredacted, nobody
+		// may read it.
 		return app.FreshState{}, &app.UnreadableError{Detail: "the target's present state holds a secret of this server"}
 	}
 	out := app.FreshState{Matches: s.Matches, Version: s.Version}
@@ -252,7 +273,7 @@ func (r *Registry) ReadState(ctx context.Context, a *gatehouse.Action) (app.Fres
 	return out, nil
 }
 
-// callOf makes the call that an action is about.
+// callOf builds the connector call of an action.
 func callOf(a *gatehouse.Action, attempt int) connector.Call {
 	return connector.Call{
 		Tenant: a.Tenant, ActionID: a.ID, IdempotencyKey: a.IdempotencyKey, Digest: a.Digest, Attempt: attempt,

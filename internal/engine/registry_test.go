@@ -115,21 +115,21 @@ func TestRegistryDescribe(t *testing.T) {
 	}
 }
 
-// undeclared says nothing of the level of its operations.
+// undeclared declares no risk level for its operations.
 type undeclared struct{ bare }
 
 func (undeclared) Operation(name string) (connector.Operation, bool) {
 	return connector.Operation{Name: name, Class: connector.ClassA}, true
 }
 
-// byEntity knows levels by what is aimed at.
+// byEntity derives the risk level from the target entity.
 type byEntity struct{ undeclared }
 
 func (byEntity) Floor(c connector.Call) gatehouse.RiskLevel {
 	return map[string]gatehouse.RiskLevel{"tag": gatehouse.L1}[c.Target.EntityType]
 }
 
-// TestRegistryFloor: the gate hears a floor for whatever connector.
+// TestRegistryFloor: the gate gets a floor from every connector.
 func TestRegistryFloor(t *testing.T) {
 	t.Parallel()
 	r := registryOf(t, Target{Name: "mute", Connector: undeclared{}}, Target{Name: "shop", Connector: byEntity{}})

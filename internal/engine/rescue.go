@@ -9,21 +9,21 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// rescueBatch bounds the expired leases that are looked at in one round.
+// rescueBatch bounds the expired leases of one round.
 const rescueBatch = 100
 
-// Rescue frees up to a hundred pushes whose lease has ended, as the package
-// comment says, and returns how many.
+// Rescue frees up to a hundred pushes whose lease has ended, by the rules of
+// the package comment, and returns their number.
 func (d *Dispatcher) Rescue(ctx context.Context) (freed int, err error) {
 	var expired []*gatehouse.Push
-	if err := d.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
-		expired, err = tx.ExpiredLeases(rescueBatch)
+	if err := d.store.ViewQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
+		expired, err = q.ExpiredLeases(rescueBatch)
 		return err
 	}); err != nil {
 		return 0, err
 	}
 	for _, p := range expired {
-		// One row that cannot be moved must not keep the others.
+		// One row that cannot be moved must not block the others.
 		switch e := d.rescue(ctx, p); {
 		case e == nil:
 			freed++
@@ -36,7 +36,7 @@ func (d *Dispatcher) Rescue(ctx context.Context) (freed int, err error) {
 
 func (d *Dispatcher) rescue(ctx context.Context, p *gatehouse.Push) error {
 	outcome := ""
-	err := d.store.Update(ctx, func(tx gatehouse.Tx) error {
+	err := d.store.Update(ctx, p.Tenant, func(tx gatehouse.Tx) error {
 		s, err := begin(tx, p, d.owner)
 		if err != nil {
 			return err
@@ -57,7 +57,7 @@ func (d *Dispatcher) rescue(ctx context.Context, p *gatehouse.Push) error {
 				d.failpoint(PointRescue)
 				return s.err
 			}
-			// The lease has taken its time already.
+			// The lease has already taken part of the wait.
 			if at := q.SentAt; at != nil {
 				next = later(now, at.Add(backoff(d.config.Backoff, n, 0, d.random())))
 			}

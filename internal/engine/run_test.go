@@ -13,7 +13,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
 
-// live is a bench whose store has the real clock.
+// live is a bench whose store uses the real clock.
 func live(t testing.TB, c connector.Connector) *bench {
 	t.Helper()
 	b := newBench(t, c)
@@ -24,7 +24,7 @@ func live(t testing.TB, c connector.Connector) *bench {
 	return b
 }
 
-// settledOf counts what became of pushes, and tells when n have settled.
+// settledOf counts outcomes and reports when n pushes have settled.
 type settledOf struct {
 	mu       sync.Mutex
 	n        int
@@ -63,7 +63,7 @@ func (s *settledOf) wait(t testing.TB) {
 	}
 }
 
-// run starts a dispatcher and returns how to stop it and wait for its end.
+// run starts a dispatcher; stop stops it and waits for its end.
 func run(t testing.TB, d *Dispatcher) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -85,7 +85,7 @@ func TestRunIsWokenByAHint(t *testing.T) {
 	m := settled(n)
 	committed := make(chan string, 4*n)
 	config := testConfig()
-	config.Poll = time.Hour // only the hint can be what wakes it
+	config.Poll = time.Hour // only the hint can wake it
 	run(t, b.dispatcher(config, func(d *Dependencies) {
 		d.Wake, d.Metrics = hints, m
 		d.Committed = func(id string) { committed <- id }
@@ -107,8 +107,8 @@ func TestRunIsWokenByAHint(t *testing.T) {
 	t.Logf("approved to called: p50 %v, p90 %v, max %v", m.waited[n/2], m.waited[n*9/10], m.waited[n-1])
 }
 
-// TestRunKeepsTimes: without any hint, holds and retries are carried out when
-// they fall due, not when the poll interval is over.
+// TestRunKeepsTimes: without hints, held pushes and retries run when they fall
+// due, not at the next poll.
 func TestRunKeepsTimes(t *testing.T) {
 	t.Parallel()
 	l := newLedger(connector.ClassA, notSent)
@@ -129,7 +129,7 @@ func TestRunKeepsTimes(t *testing.T) {
 	}
 }
 
-// TestRunRescues: a lease that a dead worker left is freed at its end.
+// TestRunRescues: the lease of a dead worker is freed when it ends.
 func TestRunRescues(t *testing.T) {
 	t.Parallel()
 	l := newLedger(connector.ClassA)
@@ -155,8 +155,8 @@ func TestRunRescues(t *testing.T) {
 	}
 }
 
-// TestRunStopsInGoodOrder: asked to stop, it claims no more, and what is under
-// way is carried to its end before Run returns.
+// TestRunStopsInGoodOrder: when stopped, Run claims no more and returns only
+// after pushes in progress have settled.
 func TestRunStopsInGoodOrder(t *testing.T) {
 	t.Parallel()
 	l := newLedger(connector.ClassC)
@@ -186,8 +186,8 @@ func TestRunStopsInGoodOrder(t *testing.T) {
 	}
 }
 
-// TestDispatchersShareTheWork: several on one store, claiming at once, with
-// stray hints: every push is called exactly once.
+// TestDispatchersShareTheWork: several dispatchers on one store claim at once,
+// with stray hints; every push is called exactly once.
 func TestDispatchersShareTheWork(t *testing.T) {
 	t.Parallel()
 	l := newLedger(connector.ClassC)
@@ -224,8 +224,8 @@ func TestDispatchersShareTheWork(t *testing.T) {
 	}
 }
 
-// TestRunDoesNotSpin: something due that cannot be moved does not make the
-// loop turn without end.
+// TestRunDoesNotSpin: something due that cannot be moved does not make the loop
+// spin.
 func TestRunDoesNotSpin(t *testing.T) {
 	t.Parallel()
 	look := lookout{poll: time.Second, rest: minSleep}

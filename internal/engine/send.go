@@ -9,13 +9,13 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// intentTries bounds how often the intent's transaction is begun again at
-// once, such as after a policy has changed under it.
+// intentTries bounds how often the intent's transaction is retried immediately,
+// for instance after a policy change in between.
 const intentTries = 5
 
-// intend checks everything a last time and records the intent. It returns the
-// call to make, made from the very rows that were checked; nil when the push
-// has come to something else.
+// intend makes the last checks and records the intent. It returns the call to
+// make, built from the very rows that were checked; nil when the push has
+// another outcome.
 func (j *job) intend(ctx context.Context) (call *connector.Call, outcome string, err error) {
 	together := j.join(ctx, &j.intents)
 	for range intentTries {
@@ -64,8 +64,8 @@ func (j *job) tryIntend(ctx context.Context) (call *connector.Call, outcome stri
 	return call, outcome, nil
 }
 
-// lastChecks ends the push, and returns what it came to, unless the call may
-// be made.
+// lastChecks returns "" when the call may be made. Otherwise it ends the push
+// and returns the outcome.
 func (j *job) lastChecks(s *step) (outcome string) {
 	p, now := s.push, s.tx.Now()
 	if p.LeaseUntil == nil || !now.Before(*p.LeaseUntil) {
@@ -76,7 +76,7 @@ func (j *job) lastChecks(s *step) (outcome string) {
 		s.movePush(gatehouse.PushQueued)
 		return outcomeReleased
 	}
-	if p.Attempts > 0 || j.action == nil { // not yet looked for, or a stopped worker may have told meanwhile
+	if p.Attempts > 0 || j.action == nil { // not read yet, or a stopped worker may have reported meanwhile
 		var prior *gatehouse.Receipt
 		s.do(func() (err error) { prior, err = successReceipt(s.tx, p); return err })
 		if prior != nil {
@@ -104,7 +104,7 @@ func (j *job) lastChecks(s *step) (outcome string) {
 	return outcome
 }
 
-// dueAt is when a push could have been claimed first.
+// dueAt returns the earliest time at which a push could be claimed.
 func dueAt(p *gatehouse.Push, next *time.Time) time.Time {
 	due := later(p.CreatedAt, p.NotBefore)
 	if next != nil {
@@ -113,7 +113,7 @@ func dueAt(p *gatehouse.Push, next *time.Time) time.Time {
 	return due
 }
 
-// call carries the intent out and records what came of it.
+// call makes the call of a recorded intent and records the outcome.
 func (j *job) call(ctx context.Context, c *connector.Call) (outcome string, took time.Duration, err error) {
 	var res connector.Result
 	var failure *connector.Error
@@ -125,7 +125,7 @@ func (j *job) call(ctx context.Context, c *connector.Call) (outcome string, took
 		cancel()
 		traced(callOutcome(failure), nil)
 	} else {
-		// This process was stopped meanwhile: somebody else may be at it.
+		// This process was stopped meanwhile: another worker may have the push.
 		failure = &connector.Error{Kind: connector.NotSent, Code: "lease_short", Detail: "the lease was over before the call"}
 	}
 	took = j.now().Sub(start)
@@ -165,7 +165,7 @@ func (j *job) call(ctx context.Context, c *connector.Call) (outcome string, took
 	return outcome, took, err
 }
 
-// callOutcome is the word for what a call came to.
+// callOutcome names the outcome of a call.
 func callOutcome(failure *connector.Error) string {
 	if failure == nil {
 		return string(gatehouse.ReceiptApplied)
@@ -173,8 +173,8 @@ func callOutcome(failure *connector.Error) string {
 	return string(receiptOutcome(failure.Kind))
 }
 
-// lastLook reads back before a push becomes unknown: perhaps the target can
-// tell. For class C an absence is left to a person, since a replay would be a
+// lastLook reads back before a push becomes unknown: the target may be able to
+// tell. For class C a person must judge an absence, since a replay would be a
 // second call.
 func (j *job) lastLook(ctx context.Context, kind connector.Kind) (*gatehouse.Receipt, verdict) {
 	j.clean = j.clean && kind != connector.Ambiguous
@@ -188,13 +188,14 @@ func (j *job) lastLook(ctx context.Context, kind connector.Kind) (*gatehouse.Rec
 	return nil, verdictUnknown
 }
 
-// recordApplied tries to write a success from what is known since the intent.
-// It reports false when nothing was stored: then record looks at what is there.
+// recordApplied tries to write a success from the state known since the intent,
+// without locks. false means that nothing was stored: then record reads the
+// current state.
 func (j *job) recordApplied(ctx context.Context, r *gatehouse.Receipt) bool {
 	j.called()
 	j.failpoint(PointOutcome)
 	ctx = j.join(ctx, &j.outcomes)
-	err := j.store.Update(ctx, func(tx gatehouse.Tx) error {
+	err := j.store.Update(ctx, j.push.Tenant, func(tx gatehouse.Tx) error {
 		s := resume(tx, j.push, j.action, j.owner)
 		s.applied(r)
 		j.failpoint(PointOutcomeCommit)
@@ -207,9 +208,9 @@ func (j *job) recordApplied(ctx context.Context, r *gatehouse.Receipt) bool {
 	return true
 }
 
-// record writes what came of a call. Nothing but the end of all hope keeps it
-// from being written: without it a call's outcome would stay ambiguous. When
-// the lease is lost, r is kept as evidence and no state changes.
+// record writes the outcome of a call and retries until ctx ends: without the
+// record, the outcome would stay ambiguous. If the lease is lost, r is kept as
+// evidence and no state changes.
 func (j *job) record(ctx context.Context, r *gatehouse.Receipt, fn func(*step) string) (outcome string, err error) {
 	j.called()
 	j.failpoint(PointOutcome)
@@ -236,9 +237,9 @@ func (j *job) record(ctx context.Context, r *gatehouse.Receipt, fn func(*step) s
 	}
 }
 
-// recordLate stores evidence of a holder that lost its lease.
+// recordLate stores evidence from a holder that lost its lease.
 func (j *job) recordLate(ctx context.Context, r *gatehouse.Receipt) error {
-	return j.store.Update(ctx, func(tx gatehouse.Tx) error {
+	return j.store.Update(ctx, j.push.Tenant, func(tx gatehouse.Tx) error {
 		s, err := begin(tx, j.push, j.owner)
 		if err != nil {
 			return err

@@ -11,34 +11,35 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/app"
 )
 
-// step moves a push and its action within one transaction. The first error
-// sticks in err, and what comes after it does nothing.
+// step moves a push and its action within one transaction. The first error is
+// kept in err, and later operations do nothing.
 type step struct {
 	tx     gatehouse.Tx
 	push   *gatehouse.Push
 	action *gatehouse.Action
 	actor  string
 	err    error
-	// from is where action and push stood at the last leaf.
+	// from is the status of action and push at the last leaf.
 	from struct {
 		action gatehouse.Status
 		push   gatehouse.PushStatus
 	}
 }
 
-// begin locks action and push, in the order of locks everywhere.
+// begin locks action and push, in the usual lock order.
 func begin(tx gatehouse.Tx, p *gatehouse.Push, actor string) (*step, error) {
-	a, err := tx.LockAction(p.Tenant, p.ActionID)
+	a, err := tx.LockAction(p.ActionID)
 	if err != nil {
 		return nil, err
 	}
-	q, err := tx.LockPush(p.Tenant, p.ID)
+	q, err := tx.LockPush(p.ID)
 	if err != nil {
 		return nil, err
 	}
 	if a.Push == nil || a.Push.Status != q.Status {
-		// One that resumes locks the push alone: it was between the two locks.
-		if a, err = tx.LockAction(p.Tenant, p.ActionID); err != nil {
+		// A worker that used resume takes no lock on the action: it committed
+		// between the two locks above.
+		if a, err = tx.LockAction(p.ActionID); err != nil {
 			return nil, err
 		}
 	}
@@ -47,9 +48,9 @@ func begin(tx gatehouse.Tx, p *gatehouse.Push, actor string) (*step, error) {
 	return s, nil
 }
 
-// resume goes on from what this worker itself wrote with the intent, and locks
-// nothing: every write that follows is guarded by the status and, of the push,
-// the generation, so it fails with ErrConflict where anybody else has moved
+// resume continues from what this worker wrote with the intent, without locks:
+// every later write is guarded by the status and, for the push, by the
+// generation. A write fails with ErrConflict if another worker has moved
 // either.
 func resume(tx gatehouse.Tx, p *gatehouse.Push, a *gatehouse.Action, actor string) *step {
 	push, action := *p, *a
@@ -64,8 +65,8 @@ func (s *step) do(fn func() error) {
 	}
 }
 
-// movePush writes the push under another status, guarded by the one it has.
-// Where a push leaves the hands of a worker its lease ends.
+// movePush moves the push to another status, guarded by the present one. Its
+// lease ends when the push leaves its worker.
 func (s *step) movePush(to gatehouse.PushStatus) {
 	s.do(func() error {
 		p, from, now := s.push, s.push.Status, s.tx.Now()
@@ -90,7 +91,7 @@ func (s *step) movePush(to gatehouse.PushStatus) {
 	})
 }
 
-// throughSent takes a push that needs no call past the states that lie between
+// throughSent moves a push that needs no call through the states between
 // picking and its end.
 func (s *step) throughSent() {
 	if s.push.Status != gatehouse.PushPicking {
@@ -104,7 +105,7 @@ func (s *step) throughSent() {
 	s.leaf("push.picked")
 }
 
-// moveAction moves the action on, unless it is there already.
+// moveAction moves the action, unless it already has the status.
 func (s *step) moveAction(to gatehouse.Status, failure *gatehouse.Failure) {
 	if s.action.Status == to {
 		return
@@ -113,7 +114,7 @@ func (s *step) moveAction(to gatehouse.Status, failure *gatehouse.Failure) {
 		from := s.action.Status
 		s.action.Status = to
 		return s.tx.MoveAction(gatehouse.ActionMove{
-			Tenant: s.action.Tenant, ID: s.action.ID, From: from, To: to, Finished: to.Finished(), Failure: failure,
+			ID: s.action.ID, From: from, To: to, Finished: to.Finished(), Failure: failure,
 		})
 	})
 }
@@ -125,11 +126,11 @@ func (s *step) retry(next time.Time, code, detail string) {
 	s.movePush(gatehouse.PushQueued)
 }
 
-// applied settles push and action, with the receipt that proves it.
+// applied settles push and action with the receipt that proves the effect.
 func (s *step) applied(r *gatehouse.Receipt) {
 	s.throughSent()
-	// In the order of locks everywhere: where nobody was asked, the action's row
-	// stands for the approval's.
+	// Keep the usual lock order: without an approval, the action's row stands
+	// for the approval's.
 	asked := s.action.Approval != nil
 	if asked {
 		s.movePush(gatehouse.PushApplied)
@@ -143,9 +144,9 @@ func (s *step) applied(r *gatehouse.Receipt) {
 	s.do(func() error { return app.Applied(s.tx, s.action, r, s.actor) })
 }
 
-// end closes the push without success: failed, with the ceilings given back,
-// when that is proven, else unknown.
-// says is the target's own words, "" for none.
+// end closes the push without success. When proven, it is failed and the
+// ceilings are released; otherwise it is unknown. says is the target's own
+// text, "" for none.
 func (s *step) end(proven bool, code, detail, says string, more ...gatehouse.Member) {
 	detail = clip(detail)
 	s.push.ErrorCode, s.push.LastError, s.push.TargetSays = code, detail, clipTo(says, gatehouse.MaxTargetSays)
@@ -164,7 +165,7 @@ func (s *step) end(proven bool, code, detail, says string, more ...gatehouse.Mem
 	s.markDeadLetter()
 	if s.action.Status.CanMove(gatehouse.StatusFailed) {
 		s.moveAction(gatehouse.StatusFailed, &gatehouse.Failure{Code: code, Detail: detail})
-		s.do(func() error { return s.tx.ReleaseCeilings(s.action.Tenant, s.action.ID) })
+		s.do(func() error { return s.tx.ReleaseCeilings(s.action.ID) })
 	}
 	s.leaf("push.failed", more...)
 }
@@ -181,8 +182,8 @@ func (s *step) receipt(r *gatehouse.Receipt) {
 	})
 }
 
-// leaf records how action and push moved since the last leaf. As everywhere in
-// the log, from and to are the action's.
+// leaf records the moves of action and push since the last leaf. As everywhere
+// in the log, from and to are those of the action.
 func (s *step) leaf(event string, more ...gatehouse.Member) {
 	s.do(func() error {
 		p, a, from := s.push, s.action, s.from

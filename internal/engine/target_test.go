@@ -34,9 +34,9 @@ type call struct {
 	fault   fault
 }
 
-// ledger is a target system with a logbook of its own. Its semantics are those
-// of its class: A makes one effect per key, B makes a change only when its
-// condition still holds, C makes an effect for every call.
+// ledger is a target system with its own log. It behaves as its class: A has
+// one effect per key, B changes only while its condition holds, C has an effect
+// for every call.
 type ledger struct {
 	class connector.Class
 
@@ -44,18 +44,18 @@ type ledger struct {
 	fingerprint string
 	calls       []call
 	effects     map[string]int
-	// fenced has the highest attempt that a read-back declared absent: the
-	// target refuses what arrives of it later, as Absent promises.
+	// fenced holds the highest attempt that a read-back declared absent: the
+	// target refuses a later arrival of it, as Absent promises.
 	fenced map[string]int
-	// drifted keys were changed by somebody else.
+	// drifted holds the keys that somebody else has changed.
 	drifted map[string]bool
 	faults  []fault
-	// down makes looking (check, read-back) fail.
+	// down makes read-only calls (check, read-back) fail.
 	down    bool
 	looks   int
 	wish    time.Duration
 	entered chan struct{} // receives when a call has come in, if not nil
-	gate    chan struct{} // holds calls until closed, if not nil
+	gate    chan struct{} // blocks calls until closed, if not nil
 }
 
 func newLedger(class connector.Class, faults ...fault) *ledger {
@@ -179,7 +179,7 @@ func (l checking) Check(_ context.Context, c connector.Call) (connector.State, e
 	return connector.State{Matches: true}, nil
 }
 
-// telling is a ledger that can be asked for the effect of a call.
+// telling is a ledger that supports read-back.
 type telling struct{ checking }
 
 func (l telling) ReadBack(_ context.Context, c connector.Call) (connector.Finding, connector.Result, error) {

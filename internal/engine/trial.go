@@ -8,9 +8,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// atBreaker asks the connector's breaker whether the push may be carried on; where it
-// may not, wait is when to come again. Before a trial a target that can be probed is:
-// that costs no attempt.
+// atBreaker asks the connector's breaker whether the push may go on; if not,
+// wait is the time until the next try. A target with a probe is probed before a
+// trial, which costs no attempt.
 func (j *job) atBreaker(ctx context.Context) (wait time.Duration) {
 	name := j.push.Connector
 	j.pass, j.trial, wait = j.breakers.admit(name)
@@ -32,7 +32,7 @@ func (j *job) atBreaker(ctx context.Context) (wait time.Duration) {
 	return 0
 }
 
-// tell tells the breaker, once, how the job ended. A trial that has failed does not
+// tell reports the job's result to the breaker, once. A failed trial does not
 // count against the push's retries.
 func (j *job) tell(s sign, failure *connector.Error) {
 	if !j.pass {
@@ -40,15 +40,15 @@ func (j *job) tell(s sign, failure *connector.Error) {
 	}
 	j.pass = false
 	if j.trial && s == signIll && j.push.AttemptBase < j.push.Attempts {
-		mine := *j.push // the row as claimed may be the wave's
+		mine := *j.push // the row as claimed may belong to the batch
 		mine.AttemptBase++
 		j.push = &mine
 	}
 	j.breakers.ended(j.push.Connector, j.trial, s, failure)
 }
 
-// putBack puts the push back without an attempt, since its connector's breaker is
-// open. Those that wait come again one after another.
+// putBack puts the push back without an attempt because its connector's breaker
+// is open. The waits vary, so that waiting pushes return one after another.
 func (j *job) putBack(ctx context.Context, wait time.Duration) (string, error) {
 	wait += time.Duration(float64(wait) * j.random() / 5)
 	detail := "the breaker of connector " + gatehouse.Quote(j.push.Connector) + " is open: too many calls in a row have failed"
@@ -59,7 +59,7 @@ func (j *job) putBack(ctx context.Context, wait time.Duration) (string, error) {
 	return outcomeReleased, err
 }
 
-// probe is [connector.Prober], of foreign code.
+// probe calls [connector.Prober], which is foreign code.
 func (r *Registry) probe(ctx context.Context, p connector.Prober) (failure *connector.Error) {
 	defer func() { failure = r.redactError(failure) }()
 	defer recoverTo(&failure)

@@ -16,17 +16,24 @@ type troubled struct {
 	failing atomic.Int64
 }
 
-func (s *troubled) Update(ctx context.Context, fn func(gatehouse.Tx) error) error {
+func (s *troubled) Update(ctx context.Context, tenant string, fn func(gatehouse.Tx) error) error {
 	if s.failing.Add(-1) >= 0 {
 		return gatehouse.ErrBusy
 	}
-	return s.Store.Update(ctx, fn)
+	return s.Store.Update(ctx, tenant, fn)
+}
+
+func (s *troubled) UpdateQueues(ctx context.Context, fn func(gatehouse.Queues) error) error {
+	if s.failing.Add(-1) >= 0 {
+		return gatehouse.ErrBusy
+	}
+	return s.Store.UpdateQueues(ctx, fn)
 }
 
 func withStore(s gatehouse.Store) func(*Dependencies) { return func(d *Dependencies) { d.Store = s } }
 
-// TestOutcomeIsRecordedAfterTrouble: the call is made, the store is busy. The
-// outcome is not dropped, nor the call repeated.
+// TestOutcomeIsRecordedAfterTrouble: the store is busy after a call. The
+// outcome is not dropped, and the call is not repeated.
 func TestOutcomeIsRecordedAfterTrouble(t *testing.T) {
 	t.Parallel()
 	l := newLedger(connector.ClassC)
@@ -45,8 +52,8 @@ func TestOutcomeIsRecordedAfterTrouble(t *testing.T) {
 	assertSettled(t, s)
 }
 
-// TestPutBackForLonger: the store cannot take the intent, again and again. Each
-// time the push waits for longer, as after an attempt; then it goes its way.
+// TestPutBackForLonger: the store rejects the intent repeatedly. Each time the
+// push waits longer, as after an attempt; then it proceeds.
 func TestPutBackForLonger(t *testing.T) {
 	t.Parallel()
 	l := newLedger(connector.ClassC)
@@ -76,7 +83,7 @@ func TestPutBackForLonger(t *testing.T) {
 }
 
 // TestOutcomeThatCannotBeRecorded: the store stays away. The worker gives up in
-// the end, and the lease's end leaves what nobody can tell.
+// the end, and when the lease ends the outcome is unknown.
 func TestOutcomeThatCannotBeRecorded(t *testing.T) {
 	t.Parallel()
 	l := newLedger(connector.ClassC)
@@ -88,7 +95,7 @@ func TestOutcomeThatCannotBeRecorded(t *testing.T) {
 			store.failing.Store(1 << 40)
 		}
 	}))
-	// Two leases after the claim it gives up: that is soon.
+	// The worker gives up two leases after the claim; let that be soon.
 	d.now = func() time.Time { return time.Now().Add(8*time.Second - 2*testConfig().Lease) }
 	b.drain(d)
 	if s := b.state(a); s.push.Status != gatehouse.PushSent || len(l.calls) != 1 {
@@ -103,8 +110,8 @@ func TestOutcomeThatCannotBeRecorded(t *testing.T) {
 	assertSettled(t, s)
 }
 
-// TestIntentIsTriedAgainAtOnce: what only just changed under the transaction
-// does not cost a backoff.
+// TestIntentIsTriedAgainAtOnce: a concurrent change during the transaction
+// costs no backoff.
 func TestIntentIsTriedAgainAtOnce(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, newLedger(connector.ClassC))
@@ -120,7 +127,7 @@ func TestIntentIsTriedAgainAtOnce(t *testing.T) {
 	}
 }
 
-// TestStoreGoneAtTheStart: when even the action cannot be read, the push goes
+// TestStoreGoneAtTheStart: when the action cannot even be read, the push is put
 // back without an attempt.
 func TestStoreGoneAtTheStart(t *testing.T) {
 	t.Parallel()
@@ -144,14 +151,21 @@ type blind struct {
 	blind atomic.Bool
 }
 
-func (s *blind) View(ctx context.Context, fn func(gatehouse.ReadTx) error) error {
+func (s *blind) View(ctx context.Context, tenant string, fn func(gatehouse.ReadTx) error) error {
 	if s.blind.Load() {
 		return gatehouse.ErrBusy
 	}
-	return s.Store.View(ctx, fn)
+	return s.Store.View(ctx, tenant, fn)
 }
 
-// silent is a target that answers calls, and never a look.
+func (s *blind) ViewQueues(ctx context.Context, fn func(gatehouse.ReadQueues) error) error {
+	if s.blind.Load() {
+		return gatehouse.ErrBusy
+	}
+	return s.Store.ViewQueues(ctx, fn)
+}
+
+// silent is a target that answers calls but no read-only calls.
 type silent struct{ *ledger }
 
 func (silent) Check(ctx context.Context, _ connector.Call) (connector.State, error) {
@@ -164,9 +178,10 @@ func (silent) ReadBack(ctx context.Context, _ connector.Call) (connector.Finding
 	return connector.Inconclusive, connector.Result{}, ctx.Err()
 }
 
-// TestSilentTarget: a target does not answer when it is looked at, and the lease
-// is shorter than the patience for that. A check costs an attempt, a read-back
-// none: the call is made. Neither has the push put back without an attempt.
+// TestSilentTarget: a target does not answer read-only calls, and the lease is
+// shorter than the timeout for them. A failed check costs an attempt. A failed
+// read-back costs none: the call is made. Neither puts the push back without an
+// attempt.
 func TestSilentTarget(t *testing.T) {
 	t.Parallel()
 	config := testConfig()

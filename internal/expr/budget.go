@@ -11,31 +11,32 @@ import (
 	"cel.dev/cel-go/interpreter"
 )
 
-// interruptEvery is after how many steps of its loops an expression looks whether
-// its context has ended.
+// interruptEvery is the number of loop steps between two checks of an
+// expression's context.
 const interruptEvery = 64
 
-// Budget is what several expressions of one language may cost together: what a
-// single one may. They end with its context. It serves one goroutine.
+// Budget limits the total cost of several expressions of one language to that
+// of a single expression. They end with its context. A Budget must be used by
+// one goroutine only.
 type Budget struct {
 	ctx     context.Context
 	tracker *cost.Tracker
 	limit   uint64
 }
 
-// Budget makes a budget of which nothing is spent.
+// Budget returns an unspent budget.
 func (l *Language) Budget(ctx context.Context) (*Budget, error) {
 	tracker, err := l.tracker.Clone()
 	return &Budget{ctx: ctx, tracker: tracker, limit: l.cost}, err
 }
 
-// Spent reports whether nothing is left.
+// Spent reports whether the budget is used up.
 func (b *Budget) Spent() bool { return b.tracker.ActualCost() > b.limit }
 
 // Err returns the error of the budget's context.
 func (b *Budget) Err() error { return b.ctx.Err() }
 
-// EvalWithin is Eval for what is left of a budget.
+// EvalWithin is Eval within what remains of a budget.
 func (e *Expression) EvalWithin(b *Budget, a cel.Activation) (ref.Val, error) {
 	frame, err := interpreter.NewExecutionFrame(a)
 	if err != nil {

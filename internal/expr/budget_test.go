@@ -12,7 +12,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/expr"
 )
 
-// asked is an activation that calls a function whenever the fact stop is looked at.
+// asked is an activation that calls a function whenever an expression reads the
+// fact stop.
 type asked func() bool
 
 func (asked) Parent() cel.Activation { return nil }
@@ -42,9 +43,8 @@ func compiled(t *testing.T) (*expr.Language, *expr.Expression) {
 	return l, e
 }
 
-// TestEvaluationEndsWithItsContext cancels in the middle of one expression of
-// 90,000 steps, which then takes no more than the steps between two looks at the
-// context.
+// TestEvaluationEndsWithItsContext cancels during an expression of 90,000
+// steps. Only the steps up to the next check of the context still run.
 func TestEvaluationEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	l, e := compiled(t)
@@ -65,7 +65,8 @@ func TestEvaluationEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// TestBudgetIsSpentOnce: expressions of one budget cost together what one may.
+// TestBudgetIsSpentOnce: the expressions of a budget together cost no more than
+// one may.
 func TestBudgetIsSpentOnce(t *testing.T) {
 	t.Parallel()
 	l, e := compiled(t)
@@ -94,7 +95,7 @@ func TestBudgetIsSpentOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What one expression could do with the whole of the budget.
+	// What one expression can do with the whole budget.
 	budget = fresh
 	long, errs := l.Compile("list.all(a, list.all(b, list.all(c, !stop)))", nil, nil)
 	if errs != nil {

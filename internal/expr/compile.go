@@ -14,7 +14,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Error is what is wrong with an expression, at a rune of its text.
+// Error is a problem at a rune offset of an expression.
 type Error struct {
 	Offset int
 	Detail string
@@ -27,19 +27,20 @@ type Expression struct {
 	tree    *ast.AST
 }
 
-// Tree returns the tree that was checked, for linters. It must not be changed.
+// Tree returns the type-checked tree, for linters. It must not be changed.
 func (e *Expression) Tree() ast.Expr { return e.tree.Expr() }
 
 // Type returns the type that the check found.
 func (e *Expression) Type() *cel.Type { return e.tree.GetType(e.tree.Expr().ID()) }
 
-// Eval evaluates. The error is never nil when the value is no value.
+// Eval evaluates the expression. When the value is not a proper value, the
+// error is not nil.
 func (e *Expression) Eval(a cel.Activation) (ref.Val, error) {
 	v, _, err := e.EvalCost(a)
 	return v, err
 }
 
-// EvalCost evaluates, and tells what it cost.
+// EvalCost evaluates the expression and returns its cost.
 func (e *Expression) EvalCost(a cel.Activation) (ref.Val, uint64, error) {
 	v, details, err := e.program.Eval(a)
 	spent := uint64(0)
@@ -55,14 +56,14 @@ func (e *Expression) EvalCost(a cel.Activation) (ref.Val, uint64, error) {
 	return v, spent, nil
 }
 
-// Check looks at the tree of an expression as it was written, before its types
-// are known, and calls fail for what the language refuses beyond them.
+// Check inspects the tree of an expression as written, before type checking. It
+// calls fail for whatever the language refuses in addition to type errors.
 type Check func(root ast.Expr, fail func(at ast.Expr, format string, args ...any))
 
-// Compile parses and checks an expression, which must give a value of one of
-// the wanted types (nil: of any), and plans its program. What it refuses beyond CEL's own
-// checks: floats, dec() of a text that is no number, iteration variables that
-// hide a fact, and what check refuses; nil refuses nothing.
+// Compile parses and checks an expression, whose value must have one of the
+// wanted types (nil means any), and plans its program. Beyond CEL's own checks
+// it refuses floats, dec() of text that is not a number, iteration variables
+// that hide a fact, and whatever check refuses. check may be nil.
 func (l *Language) Compile(source string, want []*cel.Type, check Check) (*Expression, []Error) {
 	lines := lineStarts(source)
 	parsed, issues := l.surface.Parse(source)
@@ -144,7 +145,7 @@ func (l *Language) unknownFact(name string) string {
 	return fmt.Sprintf("there is no fact or function named %s", gatehouse.Quote(name))
 }
 
-// lineStarts returns the rune offset at which each line begins.
+// lineStarts returns the rune offset of the start of each line.
 func lineStarts(s string) []int {
 	starts := []int{0}
 	for i, r := range []rune(s) {
@@ -155,7 +156,7 @@ func lineStarts(s string) []int {
 	return starts
 }
 
-// Brief folds a text to one line of at most limit characters.
+// Brief shortens a text to one line of at most limit characters.
 func Brief(s string, limit int) string {
 	s = strings.Join(strings.Fields(s), " ")
 	if r := []rune(s); len(r) > limit {

@@ -7,8 +7,8 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 )
 
-// costs tells CEL what the functions of the core cost; what is not named here
-// costs one. The unit of text is ten bytes, as for CEL's own functions.
+// costs gives CEL the cost of the core's functions; a function that is not
+// listed costs one. The unit for text is ten bytes, as for CEL's own functions.
 func costs(more map[string]cost.FunctionTracker) []cost.TrackerOption {
 	both := func(args []ref.Val, _ ref.Val) *uint64 {
 		n := 1 + min(Weight(args[0]), Weight(args[1]))
@@ -48,8 +48,8 @@ func costs(more map[string]cost.FunctionTracker) []cost.TrackerOption {
 	return options
 }
 
-// scalarWeight is the weight of a text or number; lists and maps are added and
-// measured without walking them.
+// scalarWeight is the weight of a string or number. Adding or measuring lists
+// and maps does not walk them.
 func scalarWeight(v ref.Val) uint64 {
 	switch v.(type) {
 	case types.String, Number:
@@ -58,7 +58,7 @@ func scalarWeight(v ref.Val) uint64 {
 	return 0
 }
 
-// Weight estimates how much there is to walk in a value.
+// Weight estimates the cost of walking a value.
 func Weight(v ref.Val) uint64 {
 	switch v := v.(type) {
 	case types.String:
@@ -66,7 +66,7 @@ func Weight(v ref.Val) uint64 {
 	case Number:
 		return uint64(len(v)) / 10
 	case *Object:
-		return uint64(len(v.text)) / 2 // at most that many values
+		return uint64(len(v.text)) / 2 // an upper bound on the number of values
 	case *list:
 		return uint64(len(v.text)) / 2
 	case traits.Sizer:

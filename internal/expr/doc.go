@@ -1,9 +1,9 @@
-// Package expr is CEL as Gatehouse has it: the language of the conditions of
-// policies and of the templates of workflows. The rooms that use it bring their
-// facts and functions, and get compiled expressions with a bounded cost.
+// Package expr is Gatehouse's variant of CEL, the language of policy conditions
+// and workflow templates. A package that uses it adds its own facts and
+// functions and gets compiled expressions with a bounded cost.
 //
-// Two properties of CEL are not wanted, and are rewritten away between checking
-// an expression and planning it: && and || no longer absorb an error in a term
-// that was evaluated, and no number is ever a float. See rewriter. JSON goes in
-// and out by its exact text: see [ToValue] and [ToJSON].
+// Two properties of CEL are removed by rewriting an expression between check
+// and planning: && and || no longer absorb an error in a term that was
+// evaluated, and no number is ever a float; see rewriter. JSON passes through
+// with its exact text; see [ToValue] and [ToJSON].
 package expr

@@ -14,16 +14,16 @@ import (
 	"cel.dev/cel-go/interpreter"
 )
 
-// The bounds of one expression, whatever its language.
+// The bounds of one expression in any language.
 const (
 	maxExpression   = 8192 // characters
 	maxNodes        = 4000
 	maxRegexProgram = 2000
 )
 
-// Fact is something that expressions may look at. A name with a dot is one
-// variable, which has(…) can ask for; it is missing where the activation does
-// not resolve it.
+// Fact is something that expressions can read. A name with a dot is one
+// variable, which has(…) can test; it is missing when the activation does not
+// resolve it.
 type Fact struct {
 	Name string
 	Type *cel.Type
@@ -33,20 +33,20 @@ type Fact struct {
 type Config struct {
 	Facts []Fact
 	// Cost is the limit of one evaluation, in CEL's unit: about one per value
-	// looked at, ten per list made.
+	// read, ten per list built.
 	Cost uint64
-	// Functions are those that the language has beside dec, abs and sum; Costs
-	// says what their overloads cost, one where it says nothing.
+	// Functions are the language's functions besides dec, abs and sum. Costs
+	// holds the costs of their overloads; the default is one.
 	Functions []cel.EnvOption
 	Costs     map[string]cost.FunctionTracker
 }
 
-// GivenPrefix makes the name of the variable that has(fact) becomes, which the
-// activation resolves to whether the fact is given. No source can write it,
-// since CEL's names never begin with @.
+// GivenPrefix prefixes the variable that replaces has(fact). The activation
+// resolves it to whether the fact is present. No source can contain it, because
+// CEL names never begin with @.
 const GivenPrefix = "@given."
 
-// roots maps the part before the dot to the names below it; a fact without a
+// roots maps the part before the dot to the names after it; a fact without a
 // dot has none.
 func roots(facts []Fact) map[string][]string {
 	m := make(map[string][]string)
@@ -61,25 +61,26 @@ func roots(facts []Fact) map[string][]string {
 	return m
 }
 
-// Language turns the text of expressions into programs. It holds two CEL
-// environments. Sources are checked in the surface, which has CEL's own
-// operators, extended to numbers; they run in the core, where rewriting has
-// replaced what could absorb an error or compare by float. It is safe for
+// Language compiles expressions to programs. It holds two CEL environments.
+// Sources are checked in the surface, which has CEL's own operators, extended
+// to numbers. They run in the core, where rewriting has replaced every operator
+// that could absorb an error or compare by float. A Language is safe for
 // concurrent use.
 type Language struct {
 	surface *cel.Env
 	core    *cel.Env
-	// checking is held while types are checked: the checker of cel-go 0.33 makes its catalog of
-	// names with the first error, and reads it elsewhere without waiting for that.
+	// checking is held during type checks: the checker of cel-go 0.33 builds
+	// its catalog of names at the first error, and reads it elsewhere without a
+	// lock.
 	checking sync.Mutex
 	roots    map[string][]string
 	options  []cel.ProgramOption
-	// tracker counts what is evaluated within a budget, up to cost.
+	// tracker counts the cost of evaluations within a budget, up to cost.
 	tracker *cost.Tracker
 	cost    uint64
 }
 
-// New makes a language. It takes about a millisecond: keep it.
+// New builds a language. It takes about a millisecond, so keep the result.
 func New(config Config) (*Language, error) {
 	common := []cel.EnvOption{
 		cel.ParserExpressionSizeLimit(maxExpression),
@@ -120,8 +121,8 @@ func New(config Config) (*Language, error) {
 	return l, nil
 }
 
-// numeric lists the operators that numbers have, their names in the core, and
-// what runs there.
+// numeric lists the operators on numbers, their names in the core, and their
+// implementations.
 var numeric = []struct {
 	surface, core string
 	logical       bool
@@ -136,9 +137,9 @@ var numeric = []struct {
 	{operators.Multiply, "@mul", false, multiply},
 }
 
-// surfaceOperators declares the operators with numbers, for the type check
-// only. CEL's own equality wants one type on both sides, and would refuse
-// dec(x) == 1; what can be equal is checked by the rewriter instead.
+// surfaceOperators declares the operators on numbers, for the type check only.
+// CEL's own equality requires the same type on both sides and would refuse
+// dec(x) == 1, so the rewriter checks equality instead.
 func surfaceOperators() []cel.EnvOption {
 	options := []cel.EnvOption{cel.StdLib(cel.StdLibSubset(&env.LibrarySubset{
 		ExcludeFunctions: []*env.Function{
@@ -166,7 +167,7 @@ func surfaceOperators() []cel.EnvOption {
 		cel.Function("string", cel.Overload("string_decimal", []*cel.Type{NumberType}, cel.StringType)))
 }
 
-// coreOperators declares what rewriting puts in the place of CEL's operators.
+// coreOperators declares the functions that replace CEL's operators.
 func coreOperators() []cel.EnvOption {
 	dyn2 := []*cel.Type{cel.DynType, cel.DynType}
 	binary := func(name string, result *cel.Type, run func(a, b ref.Val) ref.Val) cel.EnvOption {

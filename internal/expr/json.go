@@ -12,19 +12,19 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// ErrTooLarge is returned by [ToJSON] for what is longer than its limit.
+// ErrTooLarge is the error of [ToJSON] for a value longer than its limit.
 var ErrTooLarge = errors.New("the value is too large")
 
-// ToJSON makes JSON of a value, at most limit bytes of it. What came from JSON
-// goes back as the text that it was; a computed number is written with all its
-// digits, a time as RFC 3339 has it, a duration like "1h30m".
+// ToJSON encodes a value as JSON of at most limit bytes. A value that came from
+// JSON keeps its original text. A computed number is written with all its
+// digits, a time as in RFC 3339, a duration like "1h30m".
 func ToJSON(v ref.Val, limit int) (gatehouse.JSON, error) {
 	w := writer{left: limit}
 	return w.value(v, 0)
 }
 
-// writer keeps count of what it made, so that a list that holds a large value
-// many times is refused before it is built.
+// writer counts what it has written, so that a list with many copies of a large
+// value is refused before it is built.
 type writer struct{ left int }
 
 func (w *writer) take(j gatehouse.JSON) (gatehouse.JSON, error) {
@@ -125,8 +125,8 @@ func (w *writer) array(l traits.Lister, depth int) (gatehouse.JSON, error) {
 	return gatehouse.ArrayJSON(elements...), nil
 }
 
-// json is the number's own text where that is JSON, as it is of every number
-// that came from there; dec("007") and the like become plain.
+// json returns the number's own text if that is JSON, as for every number that
+// came from JSON; dec("007") and the like are normalized.
 func (n Number) json() (gatehouse.JSON, error) {
 	if err := gatehouse.CheckJSON([]byte(n)); err == nil {
 		return gatehouse.JSON(n), nil
@@ -138,8 +138,8 @@ func (n Number) json() (gatehouse.JSON, error) {
 	return plain, nil
 }
 
-// Text is a scalar as it stands in a text: a string itself, a number by its
-// digits. Lists, objects and null have none.
+// Text converts a scalar for insertion into text: a string itself, a number by
+// its digits. Lists, objects and null are errors.
 func Text(v ref.Val) (string, error) {
 	switch v := v.(type) {
 	case types.String:

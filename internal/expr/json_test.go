@@ -14,7 +14,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/expr"
 )
 
-// drawJSON makes any JSON value, at most deep levels of it.
+// drawJSON draws a JSON value, nested at most deep levels.
 func drawJSON(t *rapid.T, deep int) gatehouse.JSON {
 	kinds := 6
 	if deep == 0 {
@@ -37,7 +37,8 @@ func drawJSON(t *rapid.T, deep int) gatehouse.JSON {
 	return gatehouse.ObjectJSON(members...)
 }
 
-// remade is a value without its text, so that ToJSON has to write it anew.
+// remade returns a value without its original text, so that ToJSON must encode
+// it.
 func remade(v ref.Val) ref.Val {
 	switch v := v.(type) {
 	case *expr.Object:
@@ -62,8 +63,8 @@ func remade(v ref.Val) ref.Val {
 	return v
 }
 
-// TestToJSON: what came from JSON goes back to the byte, as it stands and
-// taken apart and put together.
+// TestToJSON: values from JSON encode to the same bytes, both unchanged and
+// after they were taken apart and rebuilt.
 func TestToJSON(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -82,8 +83,8 @@ func TestToJSON(t *testing.T) {
 	})
 }
 
-// TestToJSONLimit: a list that holds a large value often is refused before it
-// is written.
+// TestToJSONLimit: a list with many copies of a large value is refused before
+// it is written.
 func TestToJSONLimit(t *testing.T) {
 	t.Parallel()
 	v := expr.ToValue(gatehouse.StringJSON(strings.Repeat("x", 1000)))
@@ -99,8 +100,8 @@ func TestToJSONLimit(t *testing.T) {
 	}
 }
 
-// TestCompile holds what a language is made of: facts that may be missing,
-// functions of its own, a check of its own, and a limit.
+// TestCompile checks the parts of a language: optional facts, its own
+// functions, its own check, and a limit.
 func TestCompile(t *testing.T) {
 	t.Parallel()
 	l, err := expr.New(expr.Config{

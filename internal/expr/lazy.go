@@ -9,7 +9,7 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 )
 
-// lazyMap is a map whose values are made when something asks for them.
+// lazyMap is a map whose values are computed on access.
 type lazyMap struct {
 	names []string
 	find  func(name string) (ref.Val, bool)
@@ -87,8 +87,8 @@ func (m *lazyMap) ConvertToNative(t reflect.Type) (any, error) {
 	return nil, fmt.Errorf("a map cannot become %s", t)
 }
 
-// NewMap makes a map whose values are found when something asks for them;
-// names lists them for what goes over all. It serves one evaluation.
+// NewMap returns a map whose values are found on access; names lists its keys
+// for iteration. It must be used for one evaluation only.
 func NewMap(names []string, find func(name string) (ref.Val, bool)) ref.Val {
 	return &lazyMap{names: names, find: find}
 }

@@ -14,23 +14,24 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// maxDigits bounds the text of a computed number, so that no expression can
-// grow one without end.
+// maxDigits bounds the length of a computed number, so that no expression can
+// grow one without limit.
 const maxDigits = 5000
 
 // NumberType is the CEL type of every number that comes from a proposal.
 var NumberType = types.NewObjectType("decimal",
 	traits.ComparerType|traits.AdderType|traits.SubtractorType|traits.MultiplierType|traits.NegatorType)
 
-// Number is an exact decimal as a CEL value. The conditions of a policy never
-// see a float: JSON numbers, dec("…") and literals with a fraction are all
-// numbers, and mix with CEL's integers.
+// Number is an exact decimal as a CEL value. Policy conditions never see a
+// float: JSON numbers, dec("…") and literals with a fraction are all Numbers,
+// and mix with CEL's integers.
 type Number gatehouse.Decimal
 
-// Dec returns the number as the root package has it.
+// Dec returns the number as a gatehouse.Decimal.
 func (n Number) Dec() gatehouse.Decimal { return gatehouse.Decimal(n) }
 
-// ToNumber takes a number, a CEL integer, or a string that holds a number.
+// ToNumber converts a number, a CEL integer, or a string that contains a
+// number.
 func ToNumber(v ref.Val) (Number, error) {
 	switch v := v.(type) {
 	case Number:
@@ -50,7 +51,8 @@ func ToNumber(v ref.Val) (Number, error) {
 	return "", fmt.Errorf("a value of type %s is not a number", v.Type().TypeName())
 }
 
-// operand takes what may stand beside a number without dec(): never a string.
+// operand converts a value that may stand next to a number without dec(): never
+// a string.
 func operand(v ref.Val) (Number, bool) {
 	switch v.(type) {
 	case Number, types.Int, types.Uint:
@@ -80,7 +82,7 @@ func (n Number) mul(m Number) Number {
 
 // coefficient returns d as coefficient × 10^-scale.
 func coefficient(d gatehouse.Decimal) (c *big.Int, scale int) {
-	plain := string(d.Add("0")) // without exponent
+	plain := string(d.Add("0")) // without an exponent
 	if i := strings.IndexByte(plain, '.'); i >= 0 {
 		scale = len(plain) - i - 1
 		plain = plain[:i] + plain[i+1:]
@@ -105,7 +107,7 @@ func mismatch(op string, a, b ref.Val) ref.Val {
 	return types.NewErr("cannot %s %s and %s; dec(…) makes a number of a string", op, TypeName(a), TypeName(b))
 }
 
-// TypeName names the type of a value, for messages.
+// TypeName returns the name of a value's type, for messages.
 func TypeName(v ref.Val) string { return v.Type().TypeName() }
 
 // Add implements traits.Adder.
@@ -159,7 +161,7 @@ func (Number) Type() ref.Type { return NumberType }
 // Value implements ref.Val.
 func (n Number) Value() any { return n.Dec() }
 
-// ConvertToType implements ref.Val: to text, and to what it is.
+// ConvertToType implements ref.Val: to a string or to itself.
 func (n Number) ConvertToType(t ref.Type) ref.Val {
 	switch t {
 	case types.StringType:

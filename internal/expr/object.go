@@ -11,8 +11,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// ToValue makes a CEL value of a JSON value. Objects are taken apart only when
-// something looks into them, and then one level at a time.
+// ToValue converts a JSON value to a CEL value. Objects are parsed only on
+// access, one level at a time.
 func ToValue(j gatehouse.JSON) ref.Val {
 	if j == "" {
 		return types.NullValue
@@ -50,8 +50,8 @@ func ToValue(j gatehouse.JSON) ref.Val {
 	return Number(n)
 }
 
-// list is a JSON array as a CEL list. It knows its text, for the cost of
-// comparing it.
+// list is a JSON array as a CEL list. It keeps its text, to compute the cost of
+// comparisons.
 type list struct {
 	traits.Lister
 	text gatehouse.JSON
@@ -66,18 +66,18 @@ func (l *list) Equal(other ref.Val) ref.Val {
 	return equalLists(l, m)
 }
 
-// Object is a JSON object as a CEL map. It serves one evaluation, in one
-// goroutine.
+// Object is a JSON object as a CEL map. It must be used for one evaluation in
+// one goroutine.
 type Object struct {
 	text    gatehouse.JSON
 	read    bool
 	members []gatehouse.Member
-	index   map[string]int // into members; nil while they are few
+	index   map[string]int // into members; nil while there are few
 	values  map[string]ref.Val
 	err     error
 }
 
-// NewObject makes an object of the canonical text of one.
+// NewObject returns an object for a canonical JSON text.
 func NewObject(text gatehouse.JSON) *Object { return &Object{text: text} }
 
 func (o *Object) load() {
@@ -160,7 +160,7 @@ func (o *Object) Size() ref.Val {
 	return types.Int(len(o.members))
 }
 
-// Iterator implements traits.Iterable: over the names, in canonical order.
+// Iterator implements traits.Iterable over the names in canonical order.
 func (o *Object) Iterator() traits.Iterator {
 	o.load()
 	names := make([]string, len(o.members))

@@ -6,9 +6,9 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 )
 
-// equal compares like CEL's ==, but numbers by value whatever side they stand
-// on. A number beside a string or a truth value is an error and not
-// "different": the rule was written for another shape of data.
+// equal compares like CEL's ==, but numbers by value on either side. A number
+// compared with a string or a boolean is an error, not false: the rule was
+// written for data of another shape.
 func equal(a, b ref.Val) ref.Val {
 	if types.IsUnknownOrError(a) {
 		return a
@@ -88,8 +88,8 @@ func notEqual(a, b ref.Val) ref.Val {
 	return eq
 }
 
-// contains is CEL's in. Unlike there, an element that cannot be compared makes
-// the whole an error, even when another is equal.
+// contains is CEL's in, except that an element that cannot be compared is an
+// error, even when another element is equal.
 func contains(elem, container ref.Val) ref.Val {
 	switch c := container.(type) {
 	case traits.Mapper:
@@ -110,8 +110,8 @@ func contains(elem, container ref.Val) ref.Val {
 	return types.MaybeNoSuchOverloadErr(container)
 }
 
-// has is CEL's has() on a map. On anything else it is an error, where CEL
-// would say false of some values.
+// has is CEL's has() on a map. On other values it is an error, where CEL
+// sometimes returns false.
 func has(operand, field ref.Val) ref.Val {
 	m, ok := operand.(traits.Mapper)
 	if !ok {
@@ -120,7 +120,7 @@ func has(operand, field ref.Val) ref.Val {
 	return m.Contains(field)
 }
 
-// ordered makes a comparison of what Compare says.
+// ordered returns the comparison that holds for the given signs of Compare.
 func ordered(holds func(sign types.Int) bool) func(a, b ref.Val) ref.Val {
 	return func(a, b ref.Val) ref.Val {
 		if n, ok := b.(Number); ok {
@@ -142,7 +142,7 @@ func ordered(holds func(sign types.Int) bool) func(a, b ref.Val) ref.Val {
 	}
 }
 
-// lift makes a number of the left operand when the right one is one.
+// lift converts the left operand to a number if the right operand is a number.
 func lift(a, b ref.Val) ref.Val {
 	if _, ok := b.(Number); ok {
 		if m, ok := operand(a); ok {
@@ -188,10 +188,10 @@ func size(v ref.Val) ref.Val {
 	return s.Size()
 }
 
-// toText is string(): of a number, the digits as they were written.
+// toText is string(); for a number, its digits as written.
 func toText(v ref.Val) ref.Val { return v.ConvertToType(types.StringType) }
 
-// toDec is dec(): a number of a number, an integer or a string.
+// toDec is dec(): it converts a number, an integer or a string to a number.
 func toDec(v ref.Val) ref.Val {
 	if types.IsUnknownOrError(v) {
 		return v
@@ -211,7 +211,7 @@ func absolute(v ref.Val) ref.Val {
 	return Number(n.Dec().Abs())
 }
 
-// sum adds the numbers of a list; its elements may be strings, as for dec().
+// sum adds the numbers of a list; elements may be strings, as for dec().
 func sum(v ref.Val) ref.Val {
 	list, ok := v.(traits.Lister)
 	if !ok {

@@ -15,8 +15,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// rewriter changes a tree in place. Identifiers of nodes stay, so that what
-// the check said of a node still finds it.
+// rewriter changes a tree in place. Nodes keep their ids, so that the check's
+// results still apply to them.
 type rewriter struct {
 	*Language
 	source  []rune
@@ -43,7 +43,7 @@ func (r *rewriter) fail(e ast.Expr, format string, args ...any) {
 var literal = regexp.MustCompile(`^-?[0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?`)
 
 // facts is the first pass, before the check: 10.50 becomes dec("10.50"), and
-// has(target.ref) asks whether that fact is given.
+// has(target.ref) becomes a test whether that fact is present.
 func (r *rewriter) facts(e ast.Expr) {
 	switch e.Kind() {
 	case ast.LiteralKind:
@@ -81,7 +81,7 @@ func (r *rewriter) facts(e ast.Expr) {
 	}
 }
 
-// decimal replaces a float literal by the number that its text says.
+// decimal replaces a float literal with the number in its source text.
 func (r *rewriter) decimal(e ast.Expr, value float64) {
 	at, ok := r.tree.SourceInfo().GetOffsetRange(e.ID())
 	if ok && int(at.Start) < len(r.source) {
@@ -102,13 +102,14 @@ func (r *rewriter) decimal(e ast.Expr, value float64) {
 
 // operators is the second pass, between the two checks.
 //
-// CEL's && and || absorb an error when the other side decides, whatever side
-// that is. Here they read from left to right: what stands left of the deciding
-// term was looked at, and an error there is an error of the whole; what stands
-// right of it was not looked at, so that has(x) && x > 1 guards. The macros
-// all and exists are made of them, and follow.
+// In CEL, && and || absorb an error if the other side decides, on either side.
+// Here they evaluate from left to right. An error to the left of the deciding
+// term is an error of the whole. Terms to the right of it are not evaluated, so
+// that has(x) && x > 1 is a guard. The macros all and exists expand to && and
+// || and follow the same rule.
 //
-// Comparison and arithmetic that may meet a number become the core's own.
+// Comparisons and arithmetic that may involve a number use the core's own
+// operators.
 func (r *rewriter) operators(e ast.Expr) {
 	switch e.Kind() {
 	case ast.SelectKind:
@@ -154,7 +155,8 @@ func (r *rewriter) operators(e ast.Expr) {
 		case operators.Negate:
 			r.replace(e, "@neg", !r.plainArgs(call))
 		case operators.Add:
-			// CEL's own adds lists in place in the macros map and filter.
+			// CEL's own + appends to lists in place in the macros map and
+			// filter.
 			lists := r.typeOf(call.Args()[0]).Kind() == types.ListKind && r.typeOf(call.Args()[1]).Kind() == types.ListKind
 			r.replace(e, "@add", !lists && !r.plainArgs(call))
 		default:
@@ -182,8 +184,8 @@ func (r *rewriter) replace(e ast.Expr, function string, needed bool) {
 	}
 }
 
-// plainArgs reports whether the check knows all arguments to be of kinds that
-// CEL compares exactly, so that its own operator can stay.
+// plainArgs reports whether all arguments have types that CEL compares exactly,
+// so that its own operator can stay.
 func (r *rewriter) plainArgs(call ast.CallExpr) bool {
 	for _, arg := range call.Args() {
 		if !plain(r.typeOf(arg)) {
@@ -195,7 +197,7 @@ func (r *rewriter) plainArgs(call ast.CallExpr) bool {
 
 func (r *rewriter) typeOf(e ast.Expr) *cel.Type { return r.checked.GetType(e.ID()) }
 
-// comparable fails unless values of the two types can ever be equal.
+// comparable fails if values of the two types can never be equal.
 func (r *rewriter) comparable(e ast.Expr, op string, a, b *cel.Type) {
 	if !canEqual(a, b) {
 		r.fail(e, "%s between %s and %s never holds", op, cel.FormatCELType(a), cel.FormatCELType(b))

@@ -9,7 +9,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/expr"
 )
 
-// TestCompileTogether compiles broken and sound expressions at once, for the race detector.
+// TestCompileTogether compiles valid and invalid expressions concurrently, for
+// the race detector.
 func TestCompileTogether(t *testing.T) {
 	t.Parallel()
 	for range 20 {

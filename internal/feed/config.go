@@ -18,26 +18,27 @@ import (
 )
 
 // Config is the nats section of the configuration file. Without url, NATS is
-// not used at all.
+// not used.
 type Config struct {
-	// URL is one server's address or several with commas between them, such as
-	// nats://user:password@host:4222 or tls://host:4222.
+	// URL is the address of a server, or several addresses separated by commas,
+	// such as nats://user:password@host:4222 or tls://host:4222.
 	URL string `yaml:"url"`
-	// Credentials is the path of a .creds file, where the servers ask for one.
+	// Credentials is the path of a .creds file, if the servers require one.
 	Credentials string `yaml:"credentials"`
-	// Prefix begins all subjects; gatehouse by default. Installations that
-	// share servers have a prefix each.
+	// Prefix is the prefix of all subjects; gatehouse by default. Installations
+	// that share servers need different prefixes.
 	Prefix string `yaml:"prefix"`
 	// Stream is the name of the event stream; GATEHOUSE_EVENTS by default.
 	Stream string `yaml:"stream"`
-	// MaxAge is how long the stream keeps events; 7d by default, 10m at least.
-	// It is used when the stream is made; an existing one keeps its settings.
+	// MaxAge is how long the stream keeps events; 7d by default, at least 10m.
+	// It is used when the stream is created; an existing stream keeps its
+	// settings.
 	MaxAge gatehouse.Span `yaml:"max_age"`
-	// Replicas is on how many servers of a cluster the stream lies; 1 to 5, 1
-	// by default. Used when the stream is made.
+	// Replicas is the number of a cluster's servers that store the stream, 1 to
+	// 5; 1 by default. It is used when the stream is created.
 	Replicas int `yaml:"replicas"`
-	// Handoff hands each push to one dispatching replica by a work queue,
-	// instead of waking them all.
+	// Handoff hands each push to one dispatching replica through a work queue,
+	// instead of waking all of them.
 	Handoff bool `yaml:"handoff"`
 }
 
@@ -46,7 +47,7 @@ const (
 	defaultStream = "GATEHOUSE_EVENTS"
 	defaultMaxAge = gatehouse.Span(7 * 24 * time.Hour)
 	minMaxAge     = gatehouse.Span(10 * time.Minute)
-	// window is how long the stream remembers ids; NATS' own default.
+	// window is how long the stream remembers message ids: the default of NATS.
 	window = 2 * time.Minute
 )
 
@@ -55,7 +56,7 @@ var (
 	streamForm = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 )
 
-// WithDefaults fills in what is absent.
+// WithDefaults fills in missing values.
 func (c Config) WithDefaults() Config {
 	if c.Prefix == "" {
 		c.Prefix = defaultPrefix
@@ -72,7 +73,7 @@ func (c Config) WithDefaults() Config {
 	return c
 }
 
-// Validate reports the first thing wrong, named as in the file.
+// Validate reports the first problem, with the key's name in the file.
 func (c Config) Validate() error {
 	c = c.WithDefaults()
 	switch {
@@ -92,7 +93,8 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// stream is what the event stream is made with. docs/events.md says why.
+// stream is the configuration for creating the event stream. docs/events.md
+// explains it.
 func (c Config) stream() jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name:        c.Stream,
@@ -109,16 +111,16 @@ func (c Config) stream() jetstream.StreamConfig {
 	}
 }
 
-// subjects covers the events of all tenants.
+// subjects matches the events of all tenants.
 func (c Config) subjects() string { return c.Prefix + ".events.>" }
 
-// reachable is how long connecting and one write may take.
+// reachable bounds the time of connecting and of one write.
 const reachable = 5 * time.Second
 
-// Connect returns a connection at once, whether or not a server answers. It
-// tries for ever, and drops what is sent while there is none, so that nothing
-// grows and nothing old is sent later. The error is for settings that can never
-// work. Close it in the end.
+// Connect returns a connection at once, whether or not a server answers. The
+// connection retries forever and drops messages while disconnected, so that
+// nothing accumulates and nothing old is sent later. The error is for settings
+// that can never work. The caller must close the connection.
 func Connect(c Config, log *slog.Logger) (*nats.Conn, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -128,7 +130,7 @@ func Connect(c Config, log *slog.Logger) (*nats.Conn, error) {
 		nats.Name("gatehouse"),
 		nats.RetryOnFailedConnect(true),
 		nats.MaxReconnects(-1),
-		nats.IgnoreAuthErrorAbort(), // credentials are put right while we run
+		nats.IgnoreAuthErrorAbort(), // credentials may be fixed while the process runs
 		nats.ReconnectWait(250 * time.Millisecond),
 		nats.ReconnectJitter(250*time.Millisecond, time.Second),
 		nats.ReconnectBufSize(-1),
@@ -163,15 +165,16 @@ func Connect(c Config, log *slog.Logger) (*nats.Conn, error) {
 	return conn, nil
 }
 
-// outage knows what was told of attempts to connect, of which there are several
-// a second: each reason is told once until one succeeds.
+// outage remembers the logged reasons of failed connection attempts, of which
+// there are several per second: each reason is logged once until an attempt
+// succeeds.
 type outage struct {
 	mu   sync.Mutex
 	told []string
 }
 
-// news reports whether err has not been told. Of reasons there are few; past 16
-// they are none.
+// news reports whether err has not been logged yet. There are few different
+// reasons; after 16 the rest is dropped.
 func (o *outage) news(err error) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -191,7 +194,7 @@ func (o *outage) over() {
 var errURL = errors.New("nats.url: cannot be read: in nats://user:password@host:port, or tls://…, every character of the user and the password " +
 	"but letters, digits and - . _ ~ must be percent-encoded, such as @ as %40, / as %2F and , as %2C")
 
-// CheckURL reports whether addresses can be read, without a word of them.
+// CheckURL reports whether addresses are well-formed, without quoting them.
 func CheckURL(addresses string) error {
 	if !plainURL(addresses) {
 		return errURL
@@ -199,15 +202,15 @@ func CheckURL(addresses string) error {
 	return nil
 }
 
-// plainURL reports whether addresses have one reading only. What of a password
-// has no place in one as it stands is taken for a host, a port or another
-// address, and those are in errors.
+// plainURL reports whether addresses have only one interpretation. An unescaped
+// password can be mistaken for a host, a port or another address, and those
+// appear in error messages.
 func plainURL(addresses string) bool {
 	for i, address := range strings.Split(addresses, ",") {
 		address = strings.TrimSpace(address)
 		if !strings.Contains(address, "://") {
 			if i > 0 && strings.Contains(address, "@") {
-				return false // more likely the end of a password with a comma
+				return false // probably the end of a password with a comma
 			}
 			address = "nats://" + address
 		}
@@ -216,13 +219,13 @@ func plainURL(addresses string) bool {
 			return false
 		}
 		if !slices.Contains([]string{"nats", "tls", "ws", "wss"}, u.Scheme) || u.Hostname() == "" {
-			return false // the client would take it for NATS all the same, and try for ever
+			return false // the client would take it for a NATS address and retry forever
 		}
 	}
 	return true
 }
 
-// redact keeps the address, which may hold a password, out of a message.
+// redact removes the address, which may contain a password, from an error.
 func redact(err error, address string) error {
 	for part := range strings.SplitSeq(address, ",") {
 		if strings.Contains(err.Error(), strings.TrimSpace(part)) {

@@ -1,46 +1,47 @@
-// Package feed publishes the audit log's entries as CloudEvents to a NATS
-// JetStream stream, for whoever wants to follow what happens without asking.
+// Package feed publishes the entries of the audit log as CloudEvents to a NATS
+// JetStream stream, for consumers that want to follow events without polling.
 //
 // # The promise
 //
-// Of each tenant's log the stream holds every entry, in order, at least once.
-// It is a feed and not a record: nothing in Gatehouse reads it, decisions
-// neither wait for it nor know of it, and what it lost it gets again from the
-// log.
+// The stream holds every entry of each tenant's log, in order, at least once.
+// It is a feed, not the record: nothing in Gatehouse reads it, decisions
+// neither wait for it nor know about it, and whatever it has lost is published
+// again from the log.
 //
-// # Where the feed stands
+// # The position
 //
-// The position is kept nowhere but in the stream: it is the index, in a
-// header, of the last message below the tenant's subject. Each message is
-// published under the condition that it follows the one before:
+// The position is stored only in the stream itself: it is the index, in a
+// header, of the last message under the tenant's subject. Each message is
+// published on the condition that it follows the one before:
 //
-//   - The first of a burst carries Nats-Expected-Last-Subject-Sequence for all
-//     the tenant's subjects: it is stored only if the tenant's last message is
-//     still the one from which the position was read.
-//   - Each further one carries Nats-Expected-Last-Msg-Id: it is stored only
-//     right behind its predecessor.
+//   - The first message of a burst carries Nats-Expected-Last-Subject-Sequence
+//     for all subjects of the tenant. It is stored only if the tenant's last
+//     message is still the one from which the position was read.
+//   - Each further message carries Nats-Expected-Last-Msg-Id. It is stored only
+//     directly after its predecessor.
 //
-// So a burst, once its first message is stored, travels without waiting for
-// each acknowledgement, and is stored as a prefix of itself, whatever is lost,
-// delayed or refused on the way. As
-// each entry is stored only behind the one before it, a stream that was not
-// trimmed has the indexes 0, 1, 2, … of each tenant, without gaps and even
-// without duplicates, beyond what Nats-Msg-Id does within its window.
+// Once its first message is stored, a burst travels without waiting for each
+// acknowledgement, and a prefix of it is stored, whatever is lost, delayed or
+// refused on the way. Because each entry is stored only after its predecessor,
+// an untrimmed stream holds the indexes 0, 1, 2, … of each tenant without gaps,
+// and even without duplicates, beyond what Nats-Msg-Id guarantees within its
+// window.
 //
-// # What happens when
+// # Faults
 //
 //   - NATS is away: entries wait in the log. Nothing is kept in memory.
-//   - An acknowledgement is lost: the position is read anew.
-//   - Several replicas publish: one of two that try the same entry is refused,
-//     and stands back for a second or two. The other leads.
-//   - The server lost messages that it had acknowledged, as it may at a power
-//     failure: the condition of the next burst fails, or the check after the
-//     reconnection sees it, and they are published again.
-//   - The stream is deleted: it is made again, and filled with what is not
-//     older than its max_age.
-//   - The server remembers an id whose message is gone (somebody deleted or
-//     purged messages): that tenant waits until the duplicate window is over.
-//   - The stream has an entry that the log has not (the store was restored
-//     from an older backup): that tenant's feed stops and says so, until its
-//     messages are purged. To go on would make a gap that nobody sees.
+//   - An acknowledgement is lost: the position is read again.
+//   - Several replicas publish: one of two that try the same entry is refused
+//     and stands back for a second or two. The other one leads.
+//   - The server lost acknowledged messages, as it may at a power failure: the
+//     condition of the next burst fails, or the check after the reconnection
+//     notices, and they are published again.
+//   - The stream is deleted: it is created again and filled with entries that
+//     are not older than its max_age.
+//   - The server remembers an id whose message is gone because somebody deleted
+//     or purged messages: that tenant waits until the duplicate window is over.
+//   - The stream has an entry that the log lacks, because the store was
+//     restored from an older backup: that tenant's feed stops and reports it,
+//     until the tenant's messages are purged. Continuing would leave a gap that
+//     nobody notices.
 package feed

@@ -12,7 +12,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// The headers that the feed reads its position from.
+// The headers from which the feed reads its position.
 const (
 	// HeaderIndex is the entry's index in its tenant's log.
 	HeaderIndex = "Gatehouse-Index"
@@ -20,18 +20,18 @@ const (
 	HeaderLeafHash = "Gatehouse-Leaf-Hash"
 )
 
-// contentType is that of a structured CloudEvent.
+// contentType is the content type of a structured CloudEvent.
 const contentType = "application/cloudevents+json; charset=utf-8"
 
-// leaf is what a message's id is made of.
+// leaf holds the fields of a leaf that determine a message's id.
 type leaf struct {
 	ID   string         `json:"id"`
 	Type string         `json:"type"`
 	Data gatehouse.JSON `json:"data"`
 }
 
-// message makes the message of an entry. The data is the entry as
-// GET /audit/entries gives it, its leaf byte for byte.
+// message builds the message of an entry. Its data is the entry as in GET
+// /audit/entries, with the leaf byte for byte.
 func message(prefix, tenant string, e *gatehouse.Entry) (*nats.Msg, error) {
 	event, err := e.CloudEvent(tenant)
 	if err != nil {
@@ -61,8 +61,9 @@ func entryID(e *gatehouse.Entry) (string, error) {
 	return messageID(&l), err
 }
 
-// messageID is what the server knows a repeated message by: a decision by its
-// approval, of which there is one decision, and anything else by its event.
+// messageID is the id by which the server detects a repeated message: for a
+// decision its approval, which has only one decision; for anything else its
+// event.
 func messageID(l *leaf) string {
 	if l.Type == "hitl.approved" || l.Type == "hitl.rejected" {
 		var data struct {
@@ -75,9 +76,9 @@ func messageID(l *leaf) string {
 	return l.ID
 }
 
-// tenantSubject is what all subjects of a tenant's events begin with, with the
-// dot at its end. A tenant is one token: its dots are written as %2E, and %
-// stands in no tenant's name.
+// tenantSubject returns the prefix of all subjects of a tenant's events,
+// including the final dot. The tenant is one token: its dots are written as
+// %2E, and no tenant's name contains %.
 func tenantSubject(prefix, tenant string) string {
 	return prefix + ".events." + token(tenant) + "."
 }
@@ -91,8 +92,9 @@ func typeTokens(eventType string) string {
 	return strings.Join(tokens, ".")
 }
 
-// token writes anything as one token of a subject: what NATS gives a meaning
-// to, white space, control characters and all beyond ASCII are escaped.
+// token encodes any string as one token of a subject. It escapes characters
+// with a meaning in NATS, white space, control characters and everything beyond
+// ASCII.
 func token(s string) string {
 	if s == "" {
 		return "%"

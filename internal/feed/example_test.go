@@ -64,7 +64,7 @@ func follow(ctx context.Context, js jetstream.JetStream, handle func(id, kind st
 	}
 }
 
-// This example prints each decision that the stream holds, and those to come.
+// This example prints every decision in the stream, and those to come.
 func Example() {
 	nc, err := nats.Connect("nats://127.0.0.1:4222")
 	if err != nil {
@@ -82,8 +82,8 @@ func Example() {
 	fmt.Fprintln(os.Stderr, err)
 }
 
-// TestFollow runs the documented consumer: what its handler failed at comes
-// again, and nothing is left out.
+// TestFollow runs the documented consumer: an event whose handler failed comes
+// again, and none is left out.
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	w, server := newWorld(t), natstest.Start(t)
@@ -126,7 +126,7 @@ func TestFollow(t *testing.T) {
 	if n := consumer.CachedInfo().NumAckPending; n != 1 {
 		t.Fatalf("%d events are not acknowledged", n)
 	}
-	// Rather than to wait for the time-out of the one that failed.
+	// Faster than waiting for the time-out of the failed event.
 	if err := js.DeleteConsumer(t.Context(), streamName, "ledger"); err != nil {
 		t.Fatal(err)
 	}
@@ -147,8 +147,8 @@ func document(t *testing.T, name string) string {
 	return string(text)
 }
 
-// TestDocumentedConsumer keeps the snippet of the documentation the one that
-// is compiled and run here.
+// TestDocumentedConsumer checks that the snippet in the documentation is the
+// code above.
 func TestDocumentedConsumer(t *testing.T) {
 	t.Parallel()
 	source, err := os.ReadFile("example_test.go")
@@ -162,7 +162,7 @@ func TestDocumentedConsumer(t *testing.T) {
 	}
 }
 
-// TestDocumentedTypes keeps the two tables of types together.
+// TestDocumentedTypes checks that the two tables of types agree.
 func TestDocumentedTypes(t *testing.T) {
 	t.Parallel()
 	row := regexp.MustCompile("(?m)^\\|[^|]*`(?:hitl|push|action|policy|principal|key|tenant)\\.[a-z_.]+`[^|]*\\|")
@@ -183,7 +183,7 @@ func TestDocumentedTypes(t *testing.T) {
 	}
 }
 
-// TestDocumentedConfiguration reads the example with its defaults.
+// TestDocumentedConfiguration parses the documented example with its defaults.
 func TestDocumentedConfiguration(t *testing.T) {
 	t.Parallel()
 	_, rest, _ := strings.Cut(document(t, "events.md"), "```yaml\n")

@@ -12,7 +12,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/natstest"
 )
 
-// replaced is a store that fails, and then is another one.
+// replaced is a store that fails and then is replaced by another one.
 type replaced struct {
 	gatehouse.Store
 	failed, looked atomic.Int64
@@ -20,21 +20,33 @@ type replaced struct {
 	down           atomic.Bool
 }
 
-func (r *replaced) View(ctx context.Context, fn func(gatehouse.ReadTx) error) error {
+func (r *replaced) View(ctx context.Context, tenant string, fn func(gatehouse.ReadTx) error) error {
 	if by := r.by.Load(); by != nil {
 		defer r.looked.Add(1)
-		return by.store.View(ctx, fn)
+		return by.store.View(ctx, tenant, fn)
 	}
 	if r.down.Load() {
 		r.failed.Add(1)
 		return errors.New("the primary is gone")
 	}
-	return r.Store.View(ctx, fn)
+	return r.Store.View(ctx, tenant, fn)
 }
 
-// TestStandbyLackedWhatWasPublished: the log comes back without its last entries,
-// and has as many others when the feed looks again. The stream must not go on as if
-// they followed.
+func (r *replaced) ViewQueues(ctx context.Context, fn func(gatehouse.ReadQueues) error) error {
+	if by := r.by.Load(); by != nil {
+		defer r.looked.Add(1)
+		return by.store.ViewQueues(ctx, fn)
+	}
+	if r.down.Load() {
+		r.failed.Add(1)
+		return errors.New("the primary is gone")
+	}
+	return r.Store.ViewQueues(ctx, fn)
+}
+
+// TestStandbyLackedWhatWasPublished: after a failover the log lacks its last
+// entries, and has as many others when the feed looks again. The stream must
+// not continue as if these followed.
 func TestStandbyLackedWhatWasPublished(t *testing.T) {
 	t.Parallel()
 	broker := natstest.Start(t)

@@ -15,7 +15,7 @@ import (
 
 var discard = slog.New(slog.DiscardHandler)
 
-// TestAbsentAtStart writes while there is no server, and for none to come.
+// TestAbsentAtStart writes before there is a server.
 func TestAbsentAtStart(t *testing.T) {
 	t.Parallel()
 	w, server := newWorld(t), natstest.Prepare(t)
@@ -29,7 +29,7 @@ func TestAbsentAtStart(t *testing.T) {
 	w.exact(streams(t, server.URL()))
 }
 
-// TestRestarts stops the server again and again while the log grows.
+// TestRestarts restarts the server repeatedly while the log grows.
 func TestRestarts(t *testing.T) {
 	t.Parallel()
 	w, server := newWorld(t), natstest.Start(t)
@@ -65,7 +65,7 @@ func TestRestarts(t *testing.T) {
 	w.exact(js)
 }
 
-// TestStreamDeleted fills the stream again, though the log does not grow.
+// TestStreamDeleted fills a recreated stream, even when the log does not grow.
 func TestStreamDeleted(t *testing.T) {
 	t.Parallel()
 	w, server := newWorld(t), natstest.Start(t)
@@ -78,7 +78,7 @@ func TestStreamDeleted(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.exact(js)
-	// And while it grows.
+	// The same while the log grows.
 	if err := js.DeleteStream(t.Context(), streamName); err != nil {
 		t.Fatal(err)
 	}
@@ -86,9 +86,9 @@ func TestStreamDeleted(t *testing.T) {
 	w.exact(js)
 }
 
-// TestAcknowledgedMessagesLost takes messages away from the end, as a power
-// failure may, with a server that still remembers their ids: they come again
-// when the window is over.
+// TestAcknowledgedMessagesLost removes messages from the end, as a power
+// failure may, while the server still remembers their ids: they are published
+// again after the window.
 func TestAcknowledgedMessagesLost(t *testing.T) {
 	t.Parallel()
 	w, server := newWorld(t), natstest.Start(t)
@@ -111,8 +111,8 @@ func TestAcknowledgedMessagesLost(t *testing.T) {
 	w.exact(js)
 }
 
-// TestLossIsSeenAfterReconnection publishes again what the server has lost,
-// though the tenant's log does not grow and another's events came since.
+// TestLossIsSeenAfterReconnection publishes lost messages again, even if the
+// tenant's log does not grow and another tenant's events have come since.
 func TestLossIsSeenAfterReconnection(t *testing.T) {
 	t.Parallel()
 	w, server := newWorld(t), natstest.Start(t)
@@ -136,8 +136,8 @@ func TestLossIsSeenAfterReconnection(t *testing.T) {
 	w.exact(js)
 }
 
-// TestOversizedEvent stops the events of the tenant whose it is, before it,
-// and nobody else's.
+// TestOversizedEvent: an event that is too large stops only its tenant's feed,
+// before that event.
 func TestOversizedEvent(t *testing.T) {
 	t.Parallel()
 	w, server := newWorld(t), natstest.Start(t)
@@ -160,8 +160,8 @@ func TestOversizedEvent(t *testing.T) {
 	w.same(tenants[1], all[tenants[1]], w.entries(tenants[1])[:3])
 }
 
-// TestRestoredBackup stops a tenant's feed when the stream has what the log
-// has not; the other tenants' goes on. A purge starts it again.
+// TestRestoredBackup: a tenant's feed stops when the stream has entries that
+// the log lacks. The other tenants' feeds continue. A purge restarts it.
 func TestRestoredBackup(t *testing.T) {
 	t.Parallel()
 	before, server := newWorld(t), natstest.Start(t)
@@ -198,7 +198,7 @@ func purge(t *testing.T, js jetstream.JetStream, subject string) error {
 	return stream.Purge(t.Context(), jetstream.WithPurgeSubject(subject))
 }
 
-// TestAnswersLost swallows what the server says while it stores what it hears.
+// TestAnswersLost drops the server's answers while it stores the messages.
 func TestAnswersLost(t *testing.T) {
 	t.Parallel()
 	w, server := newWorld(t), natstest.Start(t)
@@ -231,8 +231,8 @@ func TestAnswersLost(t *testing.T) {
 	}
 }
 
-// TestServerThatDoesNotAnswer holds everything back: nothing that the program
-// does waits for it, not even its end.
+// TestServerThatDoesNotAnswer blocks all traffic: nothing in the program waits
+// for the server, not even shutdown.
 func TestServerThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	w, server := newWorld(t), natstest.Start(t)
@@ -242,7 +242,7 @@ func TestServerThatDoesNotAnswer(t *testing.T) {
 	w.write(tenants[0], 5)
 	w.exact(js)
 	proxy.Hold()
-	for range 100 { // what waits for the server would not end
+	for range 100 { // waiting for the server would never end
 		w.write(tenants[0], 50)
 	}
 	stop()

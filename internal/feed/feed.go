@@ -15,22 +15,23 @@ import (
 )
 
 const (
-	// poll is how long an entry waits whose hint was lost.
+	// poll is how long an entry waits when its hint was lost.
 	poll = 900 * time.Millisecond
-	// settle is the least pause after a hint: hints come when leaves are
+	// settle is the minimum pause after a hint: hints come when leaves are
 	// written, and the sequencer needs a moment to number them.
 	settle = 30 * time.Millisecond
-	// rest is how many times as long as looking at all logs took the feed
-	// pauses after a hint, so that many tenants do not make it a load.
+	// rest times the duration of a look at all logs is the pause after a hint,
+	// so that many tenants do not turn the looks into a load.
 	rest = 9
-	// standback is the least pause after another replica was first.
+	// standback is the minimum pause after another replica was first.
 	standback = time.Second
-	// remind is after how many failures in a row one more is logged.
+	// remind is the number of consecutive failures after which another is
+	// logged.
 	remind = 60
 )
 
-// Feed publishes what the audit log gains. Any number of feeds may run on one
-// store and stream.
+// Feed publishes new entries of the audit log. Any number of feeds may run on
+// one store and stream.
 type Feed struct {
 	Store gatehouse.Store
 	// Conn reconnects by itself: see Connect.
@@ -38,7 +39,7 @@ type Feed struct {
 	Config Config
 	// Wake hints that the log has grown; nil is allowed.
 	Wake <-chan struct{}
-	// Logger takes failures; nil is slog.Default.
+	// Logger logs failures; nil is slog.Default.
 	Logger *slog.Logger
 
 	published atomic.Uint64
@@ -48,16 +49,16 @@ type Feed struct {
 // Published counts the entries that this feed has stored in the stream.
 func (f *Feed) Published() uint64 { return f.published.Load() }
 
-// Behind is how many entries the log has that the stream had not when this
-// feed last looked, over all tenants: an upper bound before the first contact.
+// Behind is the number of log entries that the stream lacked when this feed
+// last looked, over all tenants: an upper bound before the first contact.
 func (f *Feed) Behind() int64 { return f.behind.Load() }
 
 // Run publishes until ctx ends: when woken, and at least every 900 ms. It
-// returns soon after ctx ended, whatever the state of NATS. A failure is
-// logged when it begins and when it ends.
+// returns soon after ctx has ended, whatever the state of NATS. It logs the
+// beginning and the end of a failure.
 func (f *Feed) Run(ctx context.Context) {
 	js, err := jetstream.New(f.Conn, jetstream.WithPublishAsyncTimeout(reachable), jetstream.WithDefaultTimeout(reachable))
-	if err != nil { // only for options that contradict each other
+	if err != nil { // only for contradictory options
 		f.logger().ErrorContext(ctx, "feed: events are not published", "error", err)
 		return
 	}
@@ -88,8 +89,8 @@ func (f *Feed) Run(ctx context.Context) {
 	}
 }
 
-// await returns when woken, and then after a moment, when the poll interval is
-// over, or when ctx ends. It returns wake, or nil when that was closed.
+// await waits until it is woken, plus a moment, until the poll interval is
+// over, or until ctx ends. It returns wake, or nil once wake is closed.
 func await(ctx context.Context, wake <-chan struct{}, moment time.Duration) <-chan struct{} {
 	t := time.NewTimer(poll)
 	defer t.Stop()
@@ -121,12 +122,12 @@ func (f *Feed) logger() *slog.Logger {
 	return slog.Default()
 }
 
-// errConflict says that the tenant's last message is not the one that was
-// expected: another feed was here, or messages are gone.
+// errConflict says that the tenant's last message is not the expected one:
+// another feed has published, or messages are gone.
 var errConflict = errors.New("feed: the stream has moved")
 
-// tenantError is trouble with one tenant's events, which the others' need not
-// wait for.
+// tenantError is a problem with one tenant's events, which does not affect
+// other tenants.
 type tenantError struct {
 	tenant string
 	cause  error

@@ -75,7 +75,8 @@ func TestStreamSettings(t *testing.T) {
 	}
 }
 
-// TestStreamOfAnotherKind keeps its hands off a stream that is not its own.
+// TestStreamOfAnotherKind does not touch a stream that belongs to something
+// else.
 func TestStreamOfAnotherKind(t *testing.T) {
 	t.Parallel()
 	w, server := newWorld(t), natstest.Start(t)
@@ -93,7 +94,8 @@ func TestStreamOfAnotherKind(t *testing.T) {
 	stop()
 }
 
-// TestOwnStreamIsKept uses a stream that the operator has made otherwise.
+// TestOwnStreamIsKept uses a stream that the operator has created with other
+// settings.
 func TestOwnStreamIsKept(t *testing.T) {
 	t.Parallel()
 	w, server := newWorld(t), natstest.Start(t)
@@ -122,7 +124,7 @@ func TestFreshStreamTakesWhatItWouldKeep(t *testing.T) {
 	t.Parallel()
 	w, server := newWorld(t), natstest.Start(t)
 	w.writeAt(tenants[0], 37, time.Now().Add(-8*24*time.Hour))
-	w.writeAt(tenants[1], 5, time.Now().Add(-30*24*time.Hour)) // nothing of it
+	w.writeAt(tenants[1], 5, time.Now().Add(-30*24*time.Hour)) // all older than that
 	w.write(tenants[0], 21)
 	js := streams(t, server.URL())
 	f, _ := w.start(server.URL())
@@ -136,8 +138,9 @@ func TestFreshStreamTakesWhatItWouldKeep(t *testing.T) {
 	w.same(tenants[1], stored(t, js)[tenants[1]], w.entries(tenants[1])[5:])
 }
 
-// TestSeveralFeeds lets three feeds publish the same log while it grows: the
-// stream has each entry once, in order, although no feed knows of another.
+// TestSeveralFeeds lets three feeds publish the same log while it grows. The
+// stream has each entry once, in order, although the feeds do not know of each
+// other.
 func TestSeveralFeeds(t *testing.T) {
 	t.Parallel()
 	w, server := newWorld(t), natstest.Start(t)
@@ -163,8 +166,8 @@ func TestSeveralFeeds(t *testing.T) {
 	for _, f := range feeds {
 		published += f.Published()
 	}
-	// A feed counts what it knows to be stored by itself; the acknowledgement
-	// of what another had stored is none of those.
+	// A feed counts only what it knows that it has stored itself, not the
+	// acknowledgement of what another feed had stored.
 	if published > 2560 {
 		t.Errorf("the feeds count %d events of 2560", published)
 	}
@@ -209,7 +212,8 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// TestConnectTellsNoPassword reports a malformed address without its secrets.
+// TestConnectTellsNoPassword checks that the error of a malformed address holds
+// no secret.
 func TestConnectTellsNoPassword(t *testing.T) {
 	t.Parallel()
 	conn, err := feed.Connect(feed.Config{URL: "nats://ana:hunter2@host:port"}, discard)
@@ -222,8 +226,8 @@ func TestConnectTellsNoPassword(t *testing.T) {
 	}
 }
 
-// TestSecretsThatAreNotEncoded: what of a password would be taken for a host, a
-// port or another address is refused, without a word of it.
+// TestSecretsThatAreNotEncoded: an unescaped password that could be taken for a
+// host, a port or another address is refused, without quoting it.
 func TestSecretsThatAreNotEncoded(t *testing.T) {
 	t.Parallel()
 	for _, between := range []string{"/", "#", "?", ",", "%zz", ", ", "/@", "?x=y", "#@", ",:"} {
@@ -234,7 +238,7 @@ func TestSecretsThatAreNotEncoded(t *testing.T) {
 	}
 }
 
-// TestConnectIsAtOnce returns without a server, and finds it when it comes.
+// TestConnectIsAtOnce connects without a server, and finds it when it comes.
 func TestConnectIsAtOnce(t *testing.T) {
 	t.Parallel()
 	server := natstest.Prepare(t)
@@ -258,7 +262,7 @@ func TestConnectIsAtOnce(t *testing.T) {
 	}
 }
 
-// records hands what is logged to a test.
+// records passes log records to a test.
 type records chan slog.Record
 
 func (records) Enabled(context.Context, slog.Level) bool        { return true }
@@ -266,8 +270,8 @@ func (h records) WithAttrs([]slog.Attr) slog.Handler            { return h }
 func (h records) WithGroup(string) slog.Handler                 { return h }
 func (h records) Handle(_ context.Context, r slog.Record) error { h <- r; return nil }
 
-// TestConnectTellsWhy: that nobody listens and that a password is wrong are
-// mended in different places; each reason is told once.
+// TestConnectTellsWhy: an unreachable server and a wrong password are fixed in
+// different places, so each reason is logged once.
 func TestConnectTellsWhy(t *testing.T) {
 	t.Parallel()
 	server := natstest.Prepare(t)

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestOutageTellsEachReasonOnce: attempts come several a second, for days.
+// TestOutageTellsEachReasonOnce: there are several attempts per second,
+// possibly for days.
 func TestOutageTellsEachReasonOnce(t *testing.T) {
 	t.Parallel()
 	var o outage

@@ -14,28 +14,28 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// verify is how often the stream is looked at although nothing is published:
-// to make it again when it was deleted.
+// verify is how often the stream is checked although nothing is published, to
+// recreate it when it was deleted.
 const verify = 5 * time.Second
 
-// position is where the stream stands in a tenant's log.
+// position is the stream's position in a tenant's log.
 type position struct {
-	// next is the index of the first entry that the stream has not.
+	// next is the index of the first entry that the stream lacks.
 	next int64
-	// seq is the sequence of the tenant's last message, 0 when it has none.
+	// seq is the sequence of the tenant's last message; 0 when there is none.
 	seq uint64
-	// known is false when the stream has to be asked before next is used.
+	// known is false when the stream must be asked before next is used.
 	known bool
-	// own is true when this feed has published the last message. Where
-	// another does, the stream is asked before something is published.
+	// own says that this feed has published the last message. If another feed
+	// has, the stream is asked before anything is published.
 	own bool
 }
 
 var errDiverged = errors.New("the stream's last event is not an entry of the log, as after the restoring of a backup; " +
 	"purge the tenant's subject to publish anew")
 
-// ensure makes the stream when it is missing, and forgets the positions when
-// it may be another one, or have lost messages.
+// ensure creates the stream when it is missing, and forgets the positions when
+// the stream may have been replaced or may have lost messages.
 func (p *publisher) ensure(ctx context.Context) error {
 	if !p.feed.Conn.IsConnected() {
 		p.forget()
@@ -53,7 +53,7 @@ func (p *publisher) ensure(ctx context.Context) error {
 	stream, err := p.js.Stream(ctx, p.config.Stream)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		stream, err = p.js.CreateStream(ctx, p.config.stream())
-		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // by another replica, just now
+		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another replica created it just now
 			stream, err = p.js.Stream(ctx, p.config.Stream)
 		} else if err == nil {
 			p.feed.logger().InfoContext(ctx, "feed: made the stream", "stream", p.config.Stream)
@@ -76,8 +76,8 @@ func (p *publisher) ensure(ctx context.Context) error {
 	return nil
 }
 
-// forget makes the next use of a position ask the stream, and looks at the
-// stream itself again.
+// forget makes the next use of a position ask the stream, and checks the stream
+// itself again.
 func (p *publisher) forget() {
 	p.stream = nil
 	for tenant, pos := range p.positions {
@@ -86,7 +86,7 @@ func (p *publisher) forget() {
 	}
 }
 
-// locate asks the stream where it stands in a tenant's log.
+// locate asks the stream for its position in a tenant's log.
 func (p *publisher) locate(ctx context.Context, tenant string) (position, error) {
 	limited, cancel := context.WithTimeout(ctx, reachable)
 	defer cancel()
@@ -103,9 +103,9 @@ func (p *publisher) locate(ctx context.Context, tenant string) (position, error)
 		return position{}, &tenantError{tenant, fmt.Errorf("message %d of the stream has no %s", last.Sequence, HeaderIndex)}
 	}
 	var hash []byte
-	err = p.feed.Store.View(ctx, func(tx gatehouse.ReadTx) error {
+	err = p.feed.Store.View(ctx, tenant, func(tx gatehouse.ReadTx) error {
 		hash = nil
-		entries, err := tx.ListEntries(tenant, index, 1)
+		entries, err := tx.ListEntries(index, 1)
 		if err == nil && len(entries) == 1 && entries[0].Index == index {
 			hash, err = entries[0].LeafHash.MarshalText()
 		}
@@ -120,20 +120,20 @@ func (p *publisher) locate(ctx context.Context, tenant string) (position, error)
 	return position{next: index + 1, seq: last.Sequence, known: true}, nil
 }
 
-// oldest returns the index of the first entry that the stream would still
-// keep, had it been published when it was written.
+// oldest returns the index of the first entry that the stream would still keep
+// if it had been published when it was written.
 func (p *publisher) oldest(ctx context.Context, tenant string) (int64, error) {
 	if p.maxAge <= 0 {
 		return 0, nil
 	}
 	var next int64
-	err := p.feed.Store.View(ctx, func(tx gatehouse.ReadTx) error {
-		size, err := tx.LogSize(tenant)
+	err := p.feed.Store.View(ctx, tenant, func(tx gatehouse.ReadTx) error {
+		size, err := tx.LogSize()
 		if err != nil {
 			return ignoreNotFound(err)
 		}
 		since := tx.Now().Add(-p.maxAge)
-		// The entries are in the order of their times, nearly.
+		// The entries are nearly in time order.
 		next = int64(sort.Search(int(size), func(i int) bool {
 			if err != nil {
 				return true

@@ -13,18 +13,18 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// burst bounds the entries that are under way without acknowledgement, and so
-// what a server that does not answer costs: this many messages of memory.
+// burst bounds the unacknowledged entries, and so the memory that an
+// unresponsive server costs.
 const burst = 256
 
-// The server's codes for a condition that does not hold, and for a message
-// with the same id that is being stored at this moment.
+// The server's codes for a failed condition, and for a message whose id is
+// being stored at this moment.
 const (
 	codeWrongLastMsgID      jetstream.ErrorCode = 10070
 	codeDuplicateInProgress jetstream.ErrorCode = 10158
 )
 
-// publisher is the state of one run. It is used by one goroutine.
+// publisher is the state of one Run. One goroutine uses it.
 type publisher struct {
 	feed   *Feed
 	config Config
@@ -37,7 +37,7 @@ type publisher struct {
 	maxAge     time.Duration
 	reconnects uint64
 	positions  map[string]position
-	looked     time.Duration // what reading the sizes of all logs took
+	looked     time.Duration // how long reading the sizes of all logs took
 }
 
 func newPublisher(f *Feed, js jetstream.JetStream) *publisher {
@@ -50,8 +50,8 @@ type tenantLog struct {
 	size   int64
 }
 
-// round publishes all there is, the tenants in turn, a burst each. conflict
-// says that the stream was moved by somebody else.
+// round publishes everything that is missing, one burst per tenant in turn.
+// conflict says that another publisher has moved the stream.
 func (p *publisher) round(ctx context.Context) (conflict bool, err error) {
 	stuck := make(map[string]error)
 	for more := true; more; {
@@ -91,18 +91,18 @@ func (p *publisher) round(ctx context.Context) (conflict bool, err error) {
 	return conflict, err
 }
 
-// logs reads the sizes of all logs, and notes how far behind the stream is.
+// logs reads the sizes of all logs and computes how far behind the stream is.
 func (p *publisher) logs(ctx context.Context) ([]tenantLog, error) {
 	var logs []tenantLog
 	began := time.Now()
-	err := p.feed.Store.View(ctx, func(tx gatehouse.ReadTx) error {
+	err := p.feed.Store.ViewQueues(ctx, func(q gatehouse.ReadQueues) error {
 		logs = nil
-		tenants, err := tx.ListTenants()
+		tenants, err := q.ListTenants()
 		if err != nil {
 			return err
 		}
 		for _, t := range tenants {
-			size, err := tx.LogSize(t.ID)
+			size, err := q.In(t.ID).LogSize()
 			if err := ignoreNotFound(err); err != nil {
 				return err
 			}
@@ -111,7 +111,7 @@ func (p *publisher) logs(ctx context.Context) ([]tenantLog, error) {
 		return nil
 	})
 	if err != nil {
-		p.forget() // the log may come back with less in it, from a standby that lacked what came last
+		p.forget() // after a failover to a standby, the log may lack its last entries
 		return nil, fmt.Errorf("read the log: %w", err)
 	}
 	p.looked = time.Since(began)
@@ -137,8 +137,8 @@ func (p *publisher) advance(ctx context.Context, l tenantLog) (int, error) {
 		return 0, nil
 	}
 	var entries []*gatehouse.Entry
-	err := p.feed.Store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
-		entries, err = tx.ListEntries(l.tenant, pos.next, burst)
+	err := p.feed.Store.View(ctx, l.tenant, func(tx gatehouse.ReadTx) (err error) {
+		entries, err = tx.ListEntries(pos.next, burst)
 		return err
 	})
 	if err != nil {
@@ -153,7 +153,7 @@ func (p *publisher) advance(ctx context.Context, l tenantLog) (int, error) {
 	return n, err
 }
 
-// advanced notes where the stream stands in a tenant's log.
+// advanced records the stream's new position in a tenant's log.
 func (p *publisher) advanced(tenant string, pos position, published int) {
 	p.feed.behind.Add(min(0, p.positions[tenant].next-pos.next))
 	p.feed.published.Add(uint64(published))
@@ -161,13 +161,13 @@ func (p *publisher) advanced(tenant string, pos position, published int) {
 	p.last = max(p.last, pos.seq)
 }
 
-// publish sends the entries that follow a position, each under the condition
-// that it follows the one before. It returns how many are stored and the
-// sequence of the last one.
+// publish sends the entries after a position, each on the condition that it
+// follows the one before. It returns how many are stored and the sequence of
+// the last one.
 //
-// The first goes alone. The server compares a predecessor's id with the last
-// id that it has seen, even when that message is gone by now: so a burst may
-// rest on an id only after this very message was stored.
+// The first entry goes alone. The server compares a predecessor's id with the
+// last id that it has seen, even if that message is gone by now. So a burst may
+// rely on an id only after this very message was stored.
 func (p *publisher) publish(ctx context.Context, tenant string, pos position, entries []*gatehouse.Entry) (int, uint64, error) {
 	if len(entries) == 0 {
 		return 0, pos.seq, nil
@@ -188,14 +188,14 @@ func (p *publisher) publish(ctx context.Context, tenant string, pos position, en
 	return n + more, seq, err
 }
 
-// deliver sends entries and waits for the answers.
+// deliver sends entries and waits for the acknowledgements.
 func (p *publisher) deliver(
 	ctx context.Context, tenant string, next int64, entries []*gatehouse.Entry, behind jetstream.PublishOpt,
 ) (n int, seq uint64, failed error) {
 	sent, unsent := p.send(tenant, next, entries, behind)
-	// After a failure all that follow have failed too, or will: they lack
-	// their predecessor. They are waited for nevertheless, which keeps the
-	// bound on what is under way.
+	// After a failure all later entries have failed too, or will, because their
+	// predecessor is missing. Waiting for them all the same keeps the bound on
+	// unacknowledged messages.
 	for _, future := range sent {
 		ack, err := outcome(ctx, future)
 		switch {
@@ -213,8 +213,8 @@ func (p *publisher) deliver(
 	return n, seq, failed
 }
 
-// send sends entries until one cannot be sent: the first behind what the
-// caller says, each further one behind its predecessor.
+// send sends entries until one cannot be sent: the first on the caller's
+// condition, each further one on its predecessor.
 func (p *publisher) send(
 	tenant string, next int64, entries []*gatehouse.Entry, behind jetstream.PublishOpt,
 ) (sent []jetstream.PubAckFuture, err error) {
@@ -236,8 +236,8 @@ func (p *publisher) send(
 	return sent, nil
 }
 
-// outcome waits for the server's answer, which comes or times out. A message
-// whose id the server knows is a conflict: the position was not what it seemed.
+// outcome waits for the acknowledgement or its time-out. If the server already
+// knows the message's id, that is a conflict: the position was wrong.
 func outcome(ctx context.Context, future jetstream.PubAckFuture) (*jetstream.PubAck, error) {
 	select {
 	case ack := <-future.Ok():
@@ -252,7 +252,7 @@ func outcome(ctx context.Context, future jetstream.PubAckFuture) (*jetstream.Pub
 	}
 }
 
-// classify tells conflicts, and what concerns one tenant's event alone, from
+// classify separates conflicts, and problems of one tenant's event, from
 // trouble with the server.
 func classify(tenant string, err error) error {
 	var api *jetstream.APIError
@@ -272,9 +272,9 @@ func classify(tenant string, err error) error {
 	return err
 }
 
-// timeOf returns when an entry was written.
+// timeOf returns the time at which an entry was written.
 func timeOf(tx gatehouse.LogReader, tenant string, index int64) (time.Time, error) {
-	entries, err := tx.ListEntries(tenant, index, 1)
+	entries, err := tx.ListEntries(index, 1)
 	if err != nil {
 		return time.Time{}, err
 	}

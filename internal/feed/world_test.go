@@ -22,7 +22,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
 )
 
-// patience bounds the waits of the tests; it is used up only by a failure.
+// patience bounds the waits of the tests; only a failing test uses it up.
 const patience = 30 * time.Second
 
 const (
@@ -33,7 +33,7 @@ const (
 // tenants of the tests; dots have a meaning in subjects.
 var tenants = []string{"default", "acme.eu@2"}
 
-// world is a store whose log grows.
+// world is a store with a growing log.
 type world struct {
 	t     testing.TB
 	store *sqlite.Store
@@ -49,7 +49,7 @@ func newWorld(t testing.TB) *world {
 	}
 	t.Cleanup(func() { store.Close() })
 	w := &world{t: t, store: store, seq: &audit.Sequencer{Store: store}, hint: make(chan struct{}, 1)}
-	err = store.Update(t.Context(), func(tx gatehouse.Tx) error {
+	err = store.Update(t.Context(), tenants[1], func(tx gatehouse.Tx) error {
 		return tx.InsertTenant(&gatehouse.Tenant{ID: tenants[1], CreatedAt: tx.Now()})
 	})
 	if err != nil {
@@ -64,7 +64,7 @@ func (w *world) write(tenant string, n int) {
 	w.writeAt(tenant, n, time.Time{})
 }
 
-// writeAt does so for another time than now.
+// writeAt is write with the given time.
 func (w *world) writeAt(tenant string, n int, at time.Time) {
 	w.t.Helper()
 	leaves := make([]*gatehouse.Leaf, n)
@@ -81,12 +81,12 @@ func (w *world) writeAt(tenant string, n int, at time.Time) {
 	w.append(leaves...)
 }
 
-// append appends leaves in one transaction, numbers them and hints at it.
+// append appends leaves in one transaction, numbers them and sends a hint.
 func (w *world) append(leaves ...*gatehouse.Leaf) {
 	w.t.Helper()
-	err := w.store.Update(context.Background(), func(tx gatehouse.Tx) error {
+	err := w.store.UpdateQueues(context.Background(), func(q gatehouse.Queues) error {
 		for _, l := range leaves {
-			if err := tx.AppendLeaf(l); err != nil {
+			if err := q.In(l.Tenant).AppendLeaf(l); err != nil {
 				return err
 			}
 		}
@@ -110,8 +110,8 @@ func (w *world) append(leaves ...*gatehouse.Leaf) {
 func (w *world) entries(tenant string) []*gatehouse.Entry {
 	w.t.Helper()
 	var all []*gatehouse.Entry
-	err := w.store.View(context.Background(), func(tx gatehouse.ReadTx) (err error) {
-		all, err = tx.ListEntries(tenant, 0, 1<<30)
+	err := w.store.View(context.Background(), tenant, func(tx gatehouse.ReadTx) (err error) {
+		all, err = tx.ListEntries(0, 1<<30)
 		return err
 	})
 	if err != nil {
@@ -120,8 +120,8 @@ func (w *world) entries(tenant string) []*gatehouse.Entry {
 	return all
 }
 
-// start runs a feed until the test ends, or stop is called. Ending it must
-// not take long, whatever the state of NATS.
+// start runs a feed until the test ends or stop is called. Stopping must not
+// take long, whatever the state of NATS.
 func (w *world) start(url string) (_ *feed.Feed, stop func()) {
 	w.t.Helper()
 	f := &feed.Feed{
@@ -169,7 +169,7 @@ func streams(t testing.TB, url string) jetstream.JetStream {
 	return js
 }
 
-// stored reads all that the stream holds, by tenant, in its order.
+// stored reads the whole stream, by tenant, in order.
 func stored(t testing.TB, js jetstream.JetStream) map[string][]event {
 	t.Helper()
 	all := make(map[string][]event)
@@ -216,7 +216,8 @@ func (w *world) caughtUp(js jetstream.JetStream) {
 	}, func() string { return fmt.Sprintf("%d events, want %d", got, want) })
 }
 
-// exact says that the stream holds exactly the log: each entry once, in order.
+// exact checks that the stream holds exactly the log: each entry once, in
+// order.
 func (w *world) exact(js jetstream.JetStream) {
 	w.t.Helper()
 	w.caughtUp(js)

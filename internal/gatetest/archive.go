@@ -16,9 +16,9 @@ func (w *World) Archive(tenant string) (n int) {
 	for after, more := int64(0), true; more; {
 		var plan *gatehouse.ArchivePlan
 		var before time.Time
-		w.must(w.Store.View(context.Background(), func(tx gatehouse.ReadTx) (err error) {
-			before = tx.Now()
-			plan, err = tx.PlanArchive(after, before, 4)
+		w.must(w.Store.ViewQueues(context.Background(), func(q gatehouse.ReadQueues) (err error) {
+			before = q.Now()
+			plan, err = q.PlanArchive(after, before, 4)
 			return err
 		}))
 		after, more = plan.Next, plan.Next != 0
@@ -26,7 +26,7 @@ func (w *World) Archive(tenant string) (n int) {
 			if f.Tenant != tenant {
 				continue
 			}
-			w.must(w.Store.Update(context.Background(), func(tx gatehouse.Tx) error {
+			w.must(w.Store.Update(context.Background(), tenant, func(tx gatehouse.Tx) error {
 				one, err := app.ArchiveFamilies(tx, []gatehouse.ActionFamily{f}, before)
 				n += one
 				return err

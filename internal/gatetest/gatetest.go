@@ -116,14 +116,19 @@ type World struct {
 	admin   *gatehouse.Principal
 }
 
-// New wires a gate over a store, which may be one that another World filled.
-func New(t testing.TB, store gatehouse.Store, clock *Clock) *World {
+// New wires a gate over a store, which may be one that another World filled. options
+// change the gate's configuration.
+func New(t testing.TB, store gatehouse.Store, clock *Clock, options ...func(*app.Config)) *World {
 	t.Helper()
 	w := &World{t: t, Store: store, Clock: clock, Target: &Target{answers: map[string][]connector.Kind{}, calls: map[string]int{}}}
 	targets, err := engine.NewRegistry(engine.Target{Name: "shop", Connector: w.Target, Tenants: []string{"default", "acme"}})
 	w.must(err)
 	log := slog.New(slog.DiscardHandler)
-	w.Gate = app.New(store, targets, &wake.Hub{}, app.Config{PolicySource: []byte(policySource)}, log)
+	config := app.Config{PolicySource: []byte(policySource)}
+	for _, option := range options {
+		option(&config)
+	}
+	w.Gate = app.New(store, targets, &wake.Hub{}, config, log)
 	w.Worker, err = engine.New(engine.Dependencies{
 		Store: store, Targets: targets, Authority: w.Gate, Owner: "worker", Log: log,
 		Failpoint: func(p engine.Point) {
@@ -212,7 +217,15 @@ func (w *World) Number() { w.t.Helper(); w.number() }
 // Propose proposes a change of an item.
 func (w *World) Propose(item, kind string, amount int) *gatehouse.Action {
 	w.t.Helper()
-	a, _, err := w.Gate.Propose(w.As("bot"), w.proposal(item, kind, amount))
+	return w.ProposeWith(item, kind, amount, nil)
+}
+
+// ProposeWith lets the agent propose with a callback.
+func (w *World) ProposeWith(item, kind string, amount int, c *gatehouse.Callback) *gatehouse.Action {
+	w.t.Helper()
+	p := w.proposal(item, kind, amount)
+	p.Callback = c
+	a, _, err := w.Gate.Propose(w.As("bot"), p)
 	w.must(err)
 	return a
 }
@@ -258,7 +271,8 @@ func (w *World) Find(a *gatehouse.Action) *gatehouse.Action {
 	return a
 }
 
-func (w *World) answer(item string, kinds ...connector.Kind) {
+// Answer scripts what the target does with the next calls about an item.
+func (w *World) Answer(item string, kinds ...connector.Kind) {
 	w.Target.mu.Lock()
 	defer w.Target.mu.Unlock()
 	w.Target.answers[item] = kinds

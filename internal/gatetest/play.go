@@ -42,12 +42,12 @@ func (w *World) play(tenant string) {
 	w.Decide(pair, "ben", gatehouse.Approve)
 	w.Decide(w.Propose("spent", "spend", 4), "ana", gatehouse.Approve)
 	applied := decided("applied", "price_change")
-	w.answer("late", connector.Transient)
-	w.answer("dead", connector.Terminal)
-	w.answer("discarded", connector.Terminal)
-	w.answer("replayed", connector.Terminal)
-	w.answer("once lost", connector.Ambiguous)
-	w.answer("once resolved", connector.Ambiguous)
+	w.Answer("late", connector.Transient)
+	w.Answer("dead", connector.Terminal)
+	w.Answer("discarded", connector.Terminal)
+	w.Answer("replayed", connector.Terminal)
+	w.Answer("once lost", connector.Ambiguous)
+	w.Answer("once resolved", connector.Ambiguous)
 	decided("dead", "spend")
 	discarded := decided("discarded", "price_change")
 	replayed := decided("replayed", "price_change")
@@ -158,7 +158,7 @@ func (w *World) browse() {
 	ana, a := w.principal("ana"), w.Propose("stepped up", "price_change", 1)
 	at := w.Clock.Now()
 	hash := func(s string) [32]byte { return sha256.Sum256([]byte(s)) }
-	w.must(w.Store.Update(context.Background(), func(tx gatehouse.Tx) error {
+	w.must(w.Store.Update(context.Background(), ana.Tenant, func(tx gatehouse.Tx) error {
 		session := &gatehouse.Session{
 			ID: "ses_1", Tenant: ana.Tenant, PrincipalID: ana.ID, Method: gatehouse.SignInPasskey, Credential: "pky_1",
 			UserAgent: "\u202e<script>", CreatedAt: at, LastSeenAt: at, ExpiresAt: at.Add(gatehouse.SessionIdle),

@@ -17,9 +17,9 @@ import (
 func (w *World) FillRuns() {
 	w.t.Helper()
 	var open, ended string
-	w.must(w.Store.View(context.Background(), func(tx gatehouse.ReadTx) error {
+	w.must(w.Store.View(context.Background(), gatehouse.DefaultTenant, func(tx gatehouse.ReadTx) error {
 		for status, id := range map[gatehouse.Status]*string{gatehouse.StatusPending: &open, gatehouse.StatusRejected: &ended} {
-			page, err := tx.ListActions(gatehouse.DefaultTenant, gatehouse.ActionFilter{Status: status, Limit: 1})
+			page, err := tx.ListActions(gatehouse.ActionFilter{Status: status, Limit: 1})
 			if err != nil || len(page.Items) == 0 {
 				return fmt.Errorf("an action that is %s: %v, %w", status, page.Items, err)
 			}
@@ -27,7 +27,7 @@ func (w *World) FillRuns() {
 		}
 		return nil
 	}))
-	w.must(w.Store.Update(context.Background(), func(tx gatehouse.Tx) error { return fillRuns(tx, open, ended) }))
+	w.must(w.Store.Update(context.Background(), gatehouse.DefaultTenant, func(tx gatehouse.Tx) error { return fillRuns(tx, open, ended) }))
 }
 
 func fillRuns(tx gatehouse.Tx, open, ended string) error {
@@ -153,7 +153,7 @@ func leave(tx gatehouse.Tx, r *gatehouse.Run) error {
 			return tx.InsertUsage(&gatehouse.ModelUsage{Tenant: r.Tenant, RunID: r.ID, Workflow: r.Workflow, StepID: st.ID, Attempt: 1, Provider: "p", Model: "m", InputTokens: 9, OutputTokens: 2, Cost: "0.000015", Currency: "USD", At: now})
 		},
 		func() error {
-			if err := tx.InsertHand(r.Tenant, r.ID, "prn_ana"); err != nil {
+			if err := tx.InsertHand(r.ID, "prn_ana"); err != nil {
 				return err
 			}
 			return tx.InsertSignal(&gatehouse.Signal{Tenant: r.Tenant, RunID: r.ID, ID: "sig_1", Name: "go", Data: `{}`, By: "ana", At: now})

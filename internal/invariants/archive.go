@@ -11,8 +11,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// archive is 22, and all the other rules for what is archived: of each action
-// that is, the document says what the tables said.
+// archive checks rule 22 and applies all other rules to archived actions, as
+// their documents describe them.
 func (c *checker) archive(ctx context.Context) error {
 	people, err := c.people(ctx)
 	if err != nil {
@@ -38,7 +38,7 @@ func (c *checker) archive(ctx context.Context) error {
 	}
 }
 
-// people are the kinds of all principals, by tenant and id.
+// people returns the kind of every principal, by tenant and id.
 func (c *checker) people(ctx context.Context) (map[[2]string]string, error) {
 	kinds := map[[2]string]string{}
 	err := c.in(ctx, func(tx *sql.Tx) error {
@@ -52,8 +52,8 @@ func (c *checker) people(ctx context.Context) (map[[2]string]string, error) {
 	return kinds, err
 }
 
-// loadArchived reads the page of the archive behind an action, checks each
-// document, and returns what can be read of them. seen counts the rows.
+// loadArchived reads the next page of the archive, checks each document, and
+// returns the readable ones. seen counts the rows.
 func (c *checker) loadArchived(ctx context.Context, tx *sql.Tx, tenant, id *string, people map[[2]string]string) (files []*file, seen int, err error) {
 	query := `SELECT r.tenant, r.id, coalesce(r.approval_id, ''), coalesce(r.push_id, ''), coalesce(r.idempotency_key, ''), r.status, r.action_type,
 r.risk, r.proposer_id, r.proposed_at, r.ended_at, r.archived_at, r.batch, r.sha256, r.document,
@@ -109,7 +109,7 @@ func joined(err error, rows *sql.Rows) error {
 	return err
 }
 
-// numbered writes a query's parameters as PostgreSQL has them.
+// numbered rewrites a query's ? parameters as $1, $2, … for PostgreSQL.
 func numbered(query string) string {
 	out, n := "", 0
 	for _, r := range query {
@@ -123,7 +123,7 @@ func numbered(query string) string {
 	return out
 }
 
-// readArchived unpacks a document and holds it against its row.
+// readArchived unpacks a document and compares it with its row.
 func readArchived(a *gatehouse.Archived, packed []byte) (*gatehouse.Record, error) {
 	var err error
 	if a.Document, err = shared.Unpack(packed); err != nil {
@@ -143,7 +143,7 @@ func readArchived(a *gatehouse.Archived, packed []byte) (*gatehouse.Record, erro
 	return record, nil
 }
 
-// archivedFile is a record as load would have read it.
+// archivedFile converts a record to the form that load returns.
 func archivedFile(r *gatehouse.Record, people map[[2]string]string) *file {
 	a := r.Action
 	_, known := people[[2]string{a.Tenant, a.ProposerID}]
@@ -194,7 +194,7 @@ func micros(t *time.Time) (n sql.NullInt64) {
 	return n
 }
 
-// archivedLeaves reads what the log says of an archived action.
+// archivedLeaves reads the log entries of an archived action.
 func (c *checker) archivedLeaves(ctx context.Context, tx *sql.Tx, f *file) error {
 	query := `SELECT tenant, body FROM audit_leaf WHERE tenant = ? AND action_id = ? AND action_id <> '' ORDER BY seq`
 	if !c.t.sqlite {
@@ -217,14 +217,15 @@ func (c *checker) archivedLeaves(ctx context.Context, tx *sql.Tx, f *file) error
 	return joined(rows.Err(), rows)
 }
 
-// named is what a leaf says of an archived action.
+// named is what a leaf says about an archived action.
 type named struct {
 	ID     string         `json:"id"`
 	SHA256 gatehouse.Hash `json:"sha256"`
 }
 
-// archiveLeaves compares the log with the archive, in one snapshot: each action
-// that a leaf names is there, with that hash; and as many as are there are named.
+// archiveLeaves compares log and archive in one snapshot: each action that a
+// leaf names is in the archive with that hash, and every archived action is
+// named.
 func (c *checker) archiveLeaves(ctx context.Context) error {
 	return c.in(ctx, func(tx *sql.Tx) error {
 		type batch struct {
@@ -286,7 +287,7 @@ func (c *checker) archiveLeaves(ctx context.Context) error {
 	})
 }
 
-// reads reports whether a text is JSON of that shape.
+// reads reports whether a text is JSON that decodes into the value.
 func reads(text string, into any) bool { return json.Unmarshal([]byte(text), into) == nil }
 
 func (c *checker) isArchived(ctx context.Context, tx *sql.Tx, tenant, batch string, n named) (bool, error) {

@@ -20,10 +20,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
 )
 
-// TestArchivingChangesNoAnswer plays everything that there is, archives it
-// batch by batch, and asks after each what had been asked before: every action
-// by its id, its approval's and its key, its evidence, its push, and what each
-// call that changes something says of it. The log only grows.
+// TestArchivingChangesNoAnswer fills a store, archives it batch by batch, and
+// repeats the same queries after each batch: every action by its id, its
+// approval and its key, its evidence, its push, and the answer of each
+// modifying call. The log only grows.
 func TestArchivingChangesNoAnswer(t *testing.T) {
 	t.Parallel()
 	t.Run("sqlite", func(t *testing.T) {
@@ -53,7 +53,7 @@ func archiving(t *testing.T, s gatehouse.Store, clock *gatetest.Clock, open func
 	w := gatetest.New(t, s, clock)
 	w.Fill()
 	w.FillRuns()
-	// Long enough for every ceiling's window; what waits for people expires.
+	// Past every ceiling's window; pending actions expire.
 	clock.Advance(gatehouse.MaxCeilingWindow + time.Hour)
 	for n := 1; n > 0; {
 		var err error
@@ -95,7 +95,7 @@ func archiving(t *testing.T, s gatehouse.Store, clock *gatetest.Clock, open func
 			t.Errorf("%s (%s, %s) is archived", id, after.action.Target.EntityRef, after.action.Status)
 		}
 	}
-	// The others are the other tenant's.
+	// The rest belongs to the other tenant.
 	if inArchive < 10 || archived != 2*inArchive {
 		t.Errorf("%d were archived, %d of them of one of two tenants", archived, inArchive)
 	}
@@ -110,11 +110,11 @@ func archiving(t *testing.T, s gatehouse.Store, clock *gatetest.Clock, open func
 	}
 }
 
-// purge forgets sessions and their step-ups, as servers do after a month.
+// purge deletes sessions and their step-ups, as servers do after a month.
 func purge(t *testing.T, s gatehouse.Store) {
 	t.Helper()
-	err := s.Update(t.Context(), func(tx gatehouse.Tx) error {
-		_, err := tx.PurgeSessions(tx.Now().Add(-gatehouse.SessionKept), 1000)
+	err := s.UpdateQueues(t.Context(), func(q gatehouse.Queues) error {
+		_, err := q.PurgeSessions(q.Now().Add(-gatehouse.SessionKept), 1000)
 		return err
 	})
 	if err != nil {
@@ -124,7 +124,7 @@ func purge(t *testing.T, s gatehouse.Store) {
 
 func headOf(t *testing.T, s gatehouse.Store) (head gatehouse.LogHead) {
 	t.Helper()
-	err := s.View(t.Context(), func(tx gatehouse.ReadTx) (err error) {
+	err := s.View(t.Context(), gatehouse.DefaultTenant, func(tx gatehouse.ReadTx) (err error) {
 		head, err = audit.Head(tx, gatehouse.DefaultTenant)
 		return err
 	})
@@ -134,7 +134,7 @@ func headOf(t *testing.T, s gatehouse.Store) (head gatehouse.LogHead) {
 	return head
 }
 
-// told is all that can be asked about one action.
+// told is the result of every query about one action.
 type told struct {
 	action   *gatehouse.Action
 	receipts []*gatehouse.Receipt
@@ -142,7 +142,7 @@ type told struct {
 	said     []string
 }
 
-// answers asks about all actions of the default tenant.
+// answers runs the queries for all actions of the default tenant.
 func answers(t *testing.T, w *gatetest.World) map[string]*told {
 	t.Helper()
 	out := map[string]*told{}
@@ -193,8 +193,8 @@ func ask(t *testing.T, w *gatetest.World, listed *gatehouse.Action) *told {
 		a, err = w.Gate.FindAction(w.Admin(), listed.Approval.ID)
 		same("the approval", a, err)
 	}
-	err = w.Store.View(t.Context(), func(tx gatehouse.ReadTx) (err error) {
-		a, err = tx.FindActionByKey(listed.Tenant, listed.IdempotencyKey)
+	err = w.Store.View(t.Context(), listed.Tenant, func(tx gatehouse.ReadTx) (err error) {
+		a, err = tx.FindActionByKey(listed.IdempotencyKey)
 		return err
 	})
 	same("the key", a, err)
@@ -202,7 +202,7 @@ func ask(t *testing.T, w *gatetest.World, listed *gatehouse.Action) *told {
 		t.Errorf("%s has lost what its content is compared by", a.ID)
 	}
 	if !ended(listed) {
-		return out // something may come of asking
+		return out // the modifying calls below could change an open action
 	}
 	say := func(what string, err error) {
 		t.Helper()
@@ -225,7 +225,7 @@ func ask(t *testing.T, w *gatetest.World, listed *gatehouse.Action) *told {
 		say("resolve", err)
 		answer, err := w.Gate.ReplayDeadLetters(w.Admin(), gatehouse.ReplayRequest{IDs: []string{p.ID}})
 		if say("replay", err); err == nil {
-			// Its receipt is not among the living any more, its state says the same.
+			// Its receipt is in the archive now; the result is the same.
 			out.said = append(out.said, "replay: "+answer.Results[0].Skipped)
 		}
 	}
@@ -254,8 +254,7 @@ func compare(t *testing.T, before, after map[string]*told) {
 	}
 }
 
-// TestDocuments makes documents of any actions that there may be, and reads
-// what was put in.
+// TestDocuments packs random actions into documents and reads them back.
 func TestDocuments(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -292,7 +291,7 @@ func TestDocuments(t *testing.T) {
 		if d := cmp.Diff(p, out.Push); d != "" {
 			t.Errorf("the push (-in +out):\n%s", d)
 		}
-		// One bit of it, and it is read no more.
+		// One changed byte makes the document unreadable.
 		i := rapid.IntRange(0, len(archived.Document)-1).Draw(t, "byte")
 		bytes := []byte(archived.Document)
 		bytes[i] ^= 1
@@ -303,7 +302,7 @@ func TestDocuments(t *testing.T) {
 	})
 }
 
-// ended reports whether nothing can happen to an action any more.
+// ended reports whether an action can no longer change.
 func ended(a *gatehouse.Action) bool {
 	open := a.Status == gatehouse.StatusFailed && a.Target.EntityRef != "discarded"
 	return a.Status.Archivable() && !open

@@ -5,8 +5,8 @@ import (
 	"database/sql"
 )
 
-// checkSums compares the running sum of each ceiling, scope and slice of time with
-// the claims that it stands for.
+// checkSums compares the running sum of each ceiling, scope and time slice with
+// the claims behind it.
 func (c *checker) checkSums(ctx context.Context) error {
 	const query = `SELECT coalesce(s.tenant, c.tenant), coalesce(s.ceiling, c.ceiling), coalesce(s.scope, c.scope),
   CAST(coalesce(s.amount, 0) AS TEXT), CAST(coalesce(c.amount, 0) AS TEXT)

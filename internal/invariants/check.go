@@ -10,22 +10,23 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/audit"
 )
 
-// Options say how to check. The zero value will do.
+// Options configure a check. The zero value is valid.
 type Options struct {
-	// Held are heads of audit logs that were kept elsewhere: the logs must have
-	// had them. One without a tenant is of the default one.
+	// Held are heads of audit logs that were kept elsewhere: the logs must
+	// contain them. A head without a tenant belongs to the default tenant.
 	Held []gatehouse.LogHead
-	// Tenant, where it is not "", is the one tenant whose violations are listed, with
-	// the violations of the store itself. All are counted.
+	// Tenant, if not "", restricts the listed violations to this tenant and to
+	// the store itself. All violations are counted.
 	Tenant string
-	// Page is how many actions are read in one snapshot; 0 means 200.
+	// Page is the number of actions per snapshot; 0 means 200.
 	Page int
-	// Progress is told how many actions of about how many are done; may be nil.
+	// Progress is called with the done and the approximate total number of
+	// actions; may be nil.
 	Progress func(done, total int64)
 }
 
-// Check walks the whole store. The error says that it could not be read; what
-// is wrong with it is in the report.
+// Check walks the whole store. An error means that the store could not be read;
+// violations are in the report.
 func Check(ctx context.Context, t *Target, o Options) (*Report, error) {
 	if o.Page <= 0 {
 		o.Page = 200
@@ -74,8 +75,8 @@ func each(ctx context.Context, tx *sql.Tx, query string, row func(*sql.Rows) err
 	return rows.Err()
 }
 
-// structures asks SQLite about its file. PostgreSQL's own checks, of pages and
-// indexes, are pg_amcheck's.
+// structures runs SQLite's own checks of the file. For PostgreSQL, pg_amcheck
+// checks pages and indexes.
 func (c *checker) structures(ctx context.Context) error {
 	if !c.t.sqlite {
 		c.r.Invariants[0].NotChecked = "pg_amcheck is the tool for it"
@@ -127,11 +128,11 @@ func (c *checker) actions(ctx context.Context) error {
 	}
 }
 
-// logs verifies each tenant's log, against held heads too.
+// logs verifies each tenant's log, also against the held heads.
 func (c *checker) logs(ctx context.Context) error {
 	var tenants []*gatehouse.Tenant
-	err := c.t.Store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
-		tenants, err = tx.ListTenants()
+	err := c.t.Store.ViewQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
+		tenants, err = q.ListTenants()
 		return err
 	})
 	if err != nil {

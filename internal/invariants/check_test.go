@@ -25,13 +25,13 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 
-// original is a filled store of which every test takes a copy.
+// original is a filled store that every test copies.
 type original struct {
-	// copy returns how to open a copy, and how to damage it: a statement that
-	// no trigger, foreign key or check constraint stops.
+	// copy returns functions to open a copy, and to damage it with statements
+	// that no trigger, foreign key or CHECK stops.
 	copy func(t *testing.T) (open func() (*Target, error), damage func(statements string))
 	head gatehouse.LogHead
-	// own is damage to what only this engine has.
+	// own are damages that only this engine can have.
 	own []damage
 }
 
@@ -46,7 +46,7 @@ func fill(t *testing.T, s gatehouse.Store, clock *gatetest.Clock) gatehouse.LogH
 		t.Fatalf("%d actions were archived", n)
 	}
 	var head gatehouse.LogHead
-	err := s.View(t.Context(), func(tx gatehouse.ReadTx) (err error) {
+	err := s.View(t.Context(), gatehouse.DefaultTenant, func(tx gatehouse.ReadTx) (err error) {
 		head, err = audit.Head(tx, gatehouse.DefaultTenant)
 		return err
 	})
@@ -184,8 +184,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// testSound finds nothing in what the gate itself has stored, whatever the
-// size of a page, and looks at everything.
+// testSound finds no violation in what the gate itself has stored, with any
+// page size, and checks everything.
 func testSound(t *testing.T, o *original) {
 	t.Helper()
 	open, _ := o.copy(t)
@@ -210,7 +210,8 @@ func testSound(t *testing.T, o *original) {
 	}
 }
 
-// testEarlierAttempts: what earlier builds left no attempt of is not damaged.
+// testEarlierAttempts: attempts that earlier builds did not store are no
+// violation.
 func testEarlierAttempts(t *testing.T, o *original) {
 	t.Helper()
 	open, damage := o.copy(t)
@@ -222,21 +223,21 @@ DELETE FROM step_attempt WHERE step_id = 'stp_6_1' OR step_id IN (SELECT id FROM
 	}
 }
 
-// where picks one action of the default tenant, by what it was aimed at.
+// where selects one action of the default tenant by its target.
 func where(item string) string {
 	return fmt.Sprintf(`(SELECT p.seq FROM proposal p WHERE p.entity_ref = '%s' AND p.tenant = 'default')`, item)
 }
 
-// damage is what violates a rule.
+// damage violates one rule.
 type damage struct {
 	name, statements string
 	number           int
 	item             string // whose action is named; "" for none
-	only             bool   // nothing else is violated
+	only             bool   // no other rule is violated
 }
 
-// testDamage damages a copy so that one rule is violated, and sees it reported
-// with the action's id. What else the damage breaks may be reported too.
+// testDamage damages a copy so that one rule is violated, and checks that the
+// violation is reported with the action's id. Other rules may be reported too.
 func testDamage(t *testing.T, o *original) {
 	t.Helper()
 	const insert = `INSERT INTO audit_leaf (seq, tenant, action_id, body) SELECT (SELECT max(seq) + 1 FROM audit_leaf), `
@@ -359,7 +360,7 @@ SELECT 'default', 'dlg_x', (SELECT id FROM principal WHERE name = 'ana' AND tena
 			if r.OK || i.Violations == 0 || !named {
 				t.Errorf("%d is not reported for %q: %+v", d.number, id, r.Violated())
 			}
-			// SQLite tells of broken references by itself as well.
+			// SQLite itself reports broken references as well.
 			rest := slices.DeleteFunc(r.Violated(), func(n int) bool { return n == d.number || n == 0 })
 			if d.only && len(rest) > 0 {
 				for _, n := range rest {

@@ -11,7 +11,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// loggedDelegation is a delegation as its entries leave it.
+// loggedDelegation is a delegation according to its log entries.
 type loggedDelegation struct {
 	ID     string    `json:"delegation"`
 	From   string    `json:"-"`
@@ -23,17 +23,17 @@ type loggedDelegation struct {
 	Ended  bool      `json:"-"`
 }
 
-// delegated takes up the entry of a delegation.
+// delegated records the log entry of a delegation.
 func (h *rightsHistory) delegated(tenant string, l *gatehouse.Leaf) {
 	var d loggedDelegation
 	if json.Unmarshal([]byte(l.Data), &d) != nil {
-		return // the row is then one that the log does not know
+		return // the row is then unknown to the log
 	}
 	d.From, d.Ended = l.Subject, l.Type == "delegation.ended"
 	h.delegations[subject{tenant, d.ID}] = d
 }
 
-// checkDelegations: 23. Who may answer for whom is what the log says.
+// checkDelegations checks rule 23 for delegations: the table matches the log.
 func (c *checker) checkDelegations(ctx context.Context, tx *sql.Tx, h *rightsHistory) error {
 	const query = `SELECT tenant, id, from_id, to_id, starts_at, ends_at, types, level, ended_at IS NOT NULL FROM delegation`
 	return each(ctx, tx, query, func(rows *sql.Rows) error {

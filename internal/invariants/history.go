@@ -8,7 +8,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// pushData is what the leaves of a push say beside the action's move.
+// pushData is what a push's leaves say in addition to the action's move.
 type pushData struct {
 	Push       string               `json:"push"`
 	From       gatehouse.PushStatus `json:"push_from"`
@@ -19,19 +19,19 @@ type pushData struct {
 	Code       string               `json:"code"`
 }
 
-// history is what the log says of one action.
+// history is the log's account of one action.
 type history struct {
 	status    gatehouse.Status
 	terminal  int
 	push      gatehouse.PushStatus
 	intents   map[[2]int]bool // attempt and generation of each push.sent
-	highest   int             // generation so far
-	receiptAt map[string]int  // highest generation when a receipt was named
-	uncalled  bool            // it was settled without a call
-	marked    int             // how often a restored store took it for sent
+	highest   int             // highest generation so far
+	receiptAt map[string]int  // highest generation at the time a receipt was named
+	uncalled  bool            // settled without a call
+	marked    int             // how often a restored store marked it as sent
 }
 
-// replay reads an action's entries in their order: 11, 12, 14 and 15.
+// replay reads an action's entries in order and checks rules 11, 12, 14 and 15.
 func (f *file) replay(say sayer) *history {
 	h := &history{intents: map[[2]int]bool{}, receiptAt: map[string]int{}}
 	for _, l := range f.leaves {
@@ -66,7 +66,7 @@ func (h *history) addPush(l leaf, say sayer) {
 	case l.Type == "push.replayed":
 		h.push = gatehouse.PushQueued
 	case l.Type == "push.resolved":
-		h.push = "" // the entry tells of the action only
+		h.push = "" // the entry describes only the action
 	case d.To != "":
 		h.push = d.To
 	}
@@ -93,7 +93,7 @@ func (h *history) addPush(l leaf, say sayer) {
 	}
 }
 
-// checkHistory compares the tables with what the log says: 1, 12, 14 and 15.
+// checkHistory compares the tables with the log: rules 1, 12, 14 and 15.
 func (f *file) checkHistory(h *history, say sayer) {
 	if h.terminal > 1 {
 		say(1, "the log has %d decisions", h.terminal)
@@ -102,14 +102,15 @@ func (f *file) checkHistory(h *history, say sayer) {
 		say(14, "the action is %s, but the log leads to %q", f.status, h.status)
 	}
 	for _, p := range f.pushes {
-		// A lease is taken without an entry: it is no news before a call follows.
+		// A claim leaves no entry; it shows in the log only when a call
+		// follows.
 		leased := h.push == gatehouse.PushQueued && p.status == gatehouse.PushPicking
 		if h.push != "" && h.push != p.status && p.status != gatehouse.PushCanceled && !leased {
 			say(14, "push %s is %s, but the log leads to %s", p.id, p.status, h.push)
 		}
-		// What needs no call counts as one attempt, without an intent; so do a look
-		// at the target that failed before any call, and a call that a restored
-		// store may have forgotten.
+		// A settlement without a call counts as one attempt, without an intent.
+		// So do a failed look at the target before any call, and a call that a
+		// restored store may have forgotten.
 		looks := map[int]bool{}
 		for _, c := range f.receipts {
 			if c.source == "check" && !c.late {
@@ -130,9 +131,9 @@ func (f *file) checkHistory(h *history, say sayer) {
 	}
 }
 
-// reachable reports whether a path of the table leads from one state to
-// another: a leaf may tell several moves of one transaction, but never one
-// that no path has.
+// reachable reports whether the transition table has a path from one state to
+// another. A leaf may cover several moves of one transaction, but only along
+// such a path.
 func reachable[S ~string](from, to S, all []S, can func(S, S) bool) bool {
 	return can(from, to) || slices.ContainsFunc(all, func(via S) bool { return can(from, via) && can(via, to) })
 }

@@ -12,12 +12,12 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
 )
 
-// TestLive checks stores again and again while a gate and a dispatcher work on
-// them: nothing that is only under way looks like a violation.
+// TestLive checks stores repeatedly while a gate and a dispatcher work on them:
+// work in progress must not look like a violation.
 func TestLive(t *testing.T) {
 	t.Parallel()
 	path, dsn := filepath.Join(t.TempDir(), "gatehouse.db"), pgtest.Database(t)
-	// Each has a clock of its own: time that one lets pass would end the
+	// Each store has its own clock: advancing a shared clock would end the
 	// leases of the other.
 	fileClock, databaseClock := gatetest.NewClock(), gatetest.NewClock()
 	file, err := sqlite.Open(t.Context(), sqlite.Config{Path: path, Clock: fileClock.Now, Logger: quiet()})

@@ -12,8 +12,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// file is one action with all that belongs to it, as the rows say. Times are
-// microseconds since 1970.
+// file is one action with all its rows. Times are in microseconds since 1970.
 type file struct {
 	seq        int64
 	tenant, id string
@@ -35,7 +34,7 @@ type file struct {
 	leaves   []leaf
 }
 
-// child is what every row says of the action that it belongs to.
+// child identifies the action that a row belongs to.
 type child struct{ tenant, actionID string }
 
 type proposal struct {
@@ -51,8 +50,8 @@ type approval struct {
 	required   int
 	excluded   []string
 	expiresAt  int64
-	question   string // the digest of what is frozen
-	timedOut   bool   // the policy rejects where nobody answers in time
+	question   string // digest of what is frozen
+	timedOut   bool   // the policy rejects when nobody answers in time
 }
 
 type vote struct {
@@ -90,7 +89,8 @@ type claim struct {
 	tenant, ceiling, scope string
 	amount, reservedAt     int64
 	released               bool
-	// others sums what other actions held in the claim's window, up to it.
+	// others is the sum that other actions held in the claim's window, up to
+	// this claim.
 	others int64
 }
 
@@ -100,7 +100,7 @@ type leaf struct {
 	gatehouse.Leaf
 }
 
-// load reads the page of actions behind a number.
+// load reads the next page of actions.
 func (c *checker) load(ctx context.Context, tx *sql.Tx, after int64) ([]*file, error) {
 	files, err := c.loadActions(ctx, tx, after)
 	if err != nil || len(files) == 0 {
@@ -125,7 +125,7 @@ func (c *checker) load(ctx context.Context, tx *sql.Tx, after int64) ([]*file, e
 }
 
 // loadActions reads actions with their proposals and approvals. Of a proposal
-// only its digest is kept: it may be a megabyte.
+// it keeps only the digest, because a proposal may have a megabyte.
 func (c *checker) loadActions(ctx context.Context, tx *sql.Tx, after int64) (files []*file, err error) {
 	query := fmt.Sprintf(`SELECT a.seq, a.tenant, a.id, a.status, coalesce(a.idempotency_key, ''), a.proposer_id,
 (SELECT count(*) FROM principal x WHERE x.tenant = a.tenant AND x.id = a.proposer_id), coalesce(a.superseded_by, ''), a.decided_at, a.expires_at,
@@ -162,7 +162,7 @@ WHERE a.seq > %d ORDER BY a.seq LIMIT %d`, after, c.o.Page)
 	return files, err
 }
 
-// approvalRow is the row of an approval; all of it is NULL where there is none.
+// approvalRow is the row of an approval; all NULL when there is none.
 type approvalRow struct {
 	tenant, id, status             sql.NullString
 	required, expiresAt, createdAt sql.NullInt64
@@ -293,8 +293,8 @@ func loadMirrors(ctx context.Context, tx *sql.Tx, files map[int64]*file, within 
 	})
 }
 
-// loadLeaves reads what the log says of each action, in the order in which it
-// was written, with a number or without: in one snapshot rows and leaves fit.
+// loadLeaves reads each action's leaves in the order of writing, numbered or
+// not. Within one snapshot, rows and leaves agree.
 func (c *checker) loadLeaves(ctx context.Context, tx *sql.Tx, files map[int64]*file, within func(string) string) error {
 	const columns = `SELECT a.seq AS action_seq, l.seq AS leaf_seq, l.tenant, l.body FROM action a JOIN audit_leaf l ON l.tenant = a.tenant AND l.action_id = a.id WHERE `
 	return each(ctx, tx, columns+within("a.seq")+` AND l.action_id <> '' ORDER BY 1, 2`, func(rows *sql.Rows) error {
@@ -313,8 +313,8 @@ func (c *checker) loadLeaves(ctx context.Context, tx *sql.Tx, files map[int64]*f
 	})
 }
 
-// sumClaims sums, for each claim that is held, what others held when it was
-// made and still hold: not more than what there was then.
+// sumClaims computes, for each held claim, what other actions held when it was
+// made and still hold. That is at most what they held then.
 func (c *checker) sumClaims(ctx context.Context, tx *sql.Tx, files []*file) error {
 	for _, f := range files {
 		for i := range f.claims {
@@ -336,7 +336,7 @@ func (c *checker) sumClaims(ctx context.Context, tx *sql.Tx, files []*file) erro
 	return nil
 }
 
-// ceiling is the limit that a claim was made under.
+// ceiling returns the limit under which a claim was made.
 func (f *file) ceiling(l *claim) *gatehouse.CeilingClaim {
 	if f.proposal == nil {
 		return nil

@@ -17,11 +17,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
 )
 
-// Target is a store that is open to be read: as a store, and as rows.
+// Target is a store opened for reading, as a gatehouse.Store and as SQL rows.
 type Target struct {
 	Store gatehouse.Store
 	DB    *sql.DB
-	// snapshot are the options of a transaction that sees one moment.
+	// snapshot are the options of a transaction that reads one snapshot.
 	snapshot *sql.TxOptions
 	sqlite   bool
 }
@@ -50,15 +50,15 @@ func OpenDatabase(ctx context.Context, dsn string, log *slog.Logger) (*Target, e
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("postgres: %w", err), s.Close())
 	}
-	// As the store does: every statement is written for an index.
+	// As in the store: every statement is written for an index.
 	for name, value := range map[string]string{
 		"application_name": "gatehouse doctor", "jit": "off",
 		"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "max_parallel_workers_per_gather": "0",
 	} {
 		config.RuntimeParams[name] = value
 	}
-	// Not as parameters of the start: poolers refuse the one, and an address that asks
-	// for read-write the other.
+	// Not as start-up parameters: poolers refuse the tenant setting, and an
+	// address that asks for read-write refuses the read-only setting.
 	settle := stdlib.OptionAfterConnect(func(ctx context.Context, c *pgx.Conn) error {
 		_, err := c.Exec(ctx, `SELECT set_config('default_transaction_read_only', 'on', false), set_config($1, $2, false)`,
 			postgres.TenantSetting, postgres.AllTenants)

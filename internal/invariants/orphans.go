@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// orphans is the rest of invariant 16: rows that belong to nothing, which no
-// walk over the actions meets. Foreign keys forbid most of them.
+// orphans checks the rest of rule 16: rows without a parent, which the walk
+// over the actions does not reach. Foreign keys forbid most of them.
 func (c *checker) orphans(ctx context.Context) error {
 	for _, t := range []struct{ name, key, tenant, id string }{
 		{"proposal", "seq", "tenant", "seq"}, {"approval", "seq", "tenant", "id"}, {"vote", "seq", "tenant", "name"},
@@ -42,13 +42,14 @@ func (c *checker) orphans(ctx context.Context) error {
 	})
 }
 
-// childless pages through a table by the number of the action that its rows
-// belong to, and looks for rows whose action is not there.
+// childless pages through a table by the row number of the rows' action, and
+// looks for rows whose action does not exist.
 func (c *checker) childless(ctx context.Context, table, key, tenant, id string) error {
 	for after, more := int64(0), true; more; {
 		more = false
 		err := c.in(ctx, func(tx *sql.Tx) error {
-			// A page ends with a whole action: votes and receipts share a number.
+			// A page ends with a complete action: votes and receipts share its
+			// number.
 			var last sql.NullInt64
 			err := tx.QueryRowContext(ctx, fmt.Sprintf(`SELECT max(k) FROM (SELECT %[1]s AS k FROM %[2]s WHERE %[1]s > %[3]d ORDER BY %[1]s LIMIT %[4]d) page`,
 				key, table, after, 10*c.o.Page)).Scan(&last)
@@ -67,8 +68,7 @@ func (c *checker) childless(ctx context.Context, table, key, tenant, id string) 
 	return nil
 }
 
-// strayLeaves looks for leaves that tell of actions, or runs, that are not
-// there.
+// strayLeaves looks for leaves about actions or runs that do not exist.
 func (c *checker) strayLeaves(ctx context.Context) error {
 	for after, more := int64(0), true; more; {
 		more = false
@@ -95,10 +95,10 @@ LEFT JOIN action_archive z ON z.tenant = l.tenant AND z.id = l.action_id WHERE l
 }
 
 // countLeaves looks for leaves that have no number and do not wait for one, or
-// have two.
+// that have two.
 func (c *checker) countLeaves(ctx context.Context) error {
-	// On SQLite what waits is behind the last that has a number, and a row of
-	// the log cannot go back behind it.
+	// On SQLite, waiting leaves come after the last numbered one, and a row of
+	// the log cannot move back before it.
 	query := `SELECT l.tenant, l.n, l.n - l.behind + coalesce(b.n, 0), l.n - l.behind + coalesce(b.n, 0)
 FROM (SELECT tenant, count(*) AS n, sum(seq <= coalesce((SELECT max(last) FROM audit_batch b WHERE b.tenant = audit_leaf.tenant), 0)) AS behind
   FROM audit_leaf GROUP BY tenant) l
@@ -123,7 +123,8 @@ ON p.tenant = l.tenant`
 	})
 }
 
-// strays counts the rows of a query: tenant, id, and whether it is one.
+// strays counts the rows of a query with the columns tenant, id, and whether it
+// is a stray.
 func (c *checker) strays(ctx context.Context, tx *sql.Tx, what, query string) error {
 	return each(ctx, tx, query, func(rows *sql.Rows) error {
 		var tenant, id string

@@ -5,11 +5,10 @@ import (
 	"slices"
 )
 
-// maxListed bounds the violations of one invariant that are listed; all are
-// counted.
+// maxListed bounds the listed violations of one rule; all are counted.
 const maxListed = 100
 
-// Report is what a check found.
+// Report is the result of a check.
 type Report struct {
 	// OK is true when nothing is violated.
 	OK         bool         `json:"ok"`
@@ -24,15 +23,15 @@ type Report struct {
 type Invariant struct {
 	Number int    `json:"number"`
 	Title  string `json:"title"`
-	// Examined counts the rows, or actions with their rows, that were looked at.
+	// Examined counts the rows, or actions with their rows, that were checked.
 	Examined int64 `json:"examined"`
-	// NotChecked says why the rule was not looked at.
+	// NotChecked is the reason why the rule was not checked.
 	NotChecked string      `json:"not_checked,omitempty"`
 	Violations int         `json:"violations"`
 	Listed     []Violation `json:"listed"`
 }
 
-// Violation is one thing that is wrong.
+// Violation is one violation of a rule.
 type Violation struct {
 	Tenant string `json:"tenant,omitempty"`
 	ID     string `json:"id"`
@@ -87,7 +86,7 @@ func (r *Report) violated(n int, tenant, id, format string, args ...any) {
 	}
 }
 
-// Violated lists the numbers of the rules that are violated.
+// Violated lists the numbers of the violated rules.
 func (r *Report) Violated() []int {
 	var out []int
 	for _, i := range r.Invariants {

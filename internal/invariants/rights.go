@@ -16,11 +16,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// rights is 23: the tables that say who may decide hold what the log says.
-// Somebody who writes to the database, past the server, can grant a role or
-// replace a policy; the log tells, up to the last head that is kept elsewhere.
-// What belongs to one action, its question and its votes, is checked with the
-// action (checkQuestion, checkVotes).
+// rights checks rule 23: the tables of who may decide match the log. Somebody
+// who writes to the database directly can grant a role or replace a policy; the
+// log reveals it, up to the last head that is kept elsewhere. The question and
+// votes of an action are checked with the action (checkQuestion, checkVotes).
 func (c *checker) rights(ctx context.Context) error {
 	return c.in(ctx, func(tx *sql.Tx) error {
 		h, err := readRights(ctx, tx)
@@ -37,22 +36,22 @@ func (c *checker) rights(ctx context.Context) error {
 	})
 }
 
-// subject names a thing of a tenant.
+// subject identifies a thing of a tenant.
 type subject struct{ tenant, id string }
 
-// rightsHistory is what the log says of principals and policies.
+// rightsHistory is the log's account of principals and policies.
 type rightsHistory struct {
 	principals map[subject]*loggedPrincipal
-	// policies are the hashes of the versions, by "policy:<version>"; active is
-	// the version that was applied or activated last.
+	// policies holds the hashes of the versions, by "policy:<version>"; active
+	// is the version that was applied or activated last.
 	policies map[subject]string
 	active   map[string]int
-	// delegations by their ids, as their last entries leave them.
+	// delegations, by id, according to their last entries.
 	delegations map[subject]loggedDelegation
 }
 
-// loggedPrincipal is a principal as its entries leave it. A member that an
-// entry does not name stays as it was.
+// loggedPrincipal is a principal according to its entries. A field that an
+// entry does not name keeps its value.
 type loggedPrincipal struct {
 	Name     string           `json:"name"`
 	Kind     gatehouse.Kind   `json:"kind"`
@@ -60,15 +59,15 @@ type loggedPrincipal struct {
 	Sponsor  string           `json:"sponsor"`
 	Person   string           `json:"person"`
 	Disabled bool             `json:"disabled"`
-	// Groups has the memberships with their sources.
+	// Groups holds the memberships with their sources.
 	Groups []gatehouse.Membership `json:"groups"`
-	// ApproverSince is named by all entries that begin the delay of an approver
-	// anew; nil where none names it, as in a log of before it was named.
+	// ApproverSince is named by every entry that restarts an approver's waiting
+	// time; nil if no entry names it, as in older logs.
 	ApproverSince json.RawMessage `json:"approver_since"`
 }
 
-// readRights reads the entries of principals and policies in the order in which
-// they were written. It keeps one record for each principal and policy version.
+// readRights reads the entries of principals and policies in the order of
+// writing. It keeps one record per principal and policy version.
 func readRights(ctx context.Context, tx *sql.Tx) (*rightsHistory, error) {
 	h := &rightsHistory{principals: map[subject]*loggedPrincipal{}, policies: map[subject]string{}, active: map[string]int{},
 		delegations: map[subject]loggedDelegation{}}
@@ -80,7 +79,7 @@ ORDER BY seq`
 			return err
 		}
 		var l gatehouse.Leaf
-		if json.Unmarshal([]byte(body), &l) == nil { // 14 reports an entry that cannot be read
+		if json.Unmarshal([]byte(body), &l) == nil { // rule 14 reports an unreadable entry
 			h.add(tenant, &l)
 		}
 		return nil
@@ -97,8 +96,8 @@ func (h *rightsHistory) add(tenant string, l *gatehouse.Leaf) {
 			p = &loggedPrincipal{}
 			h.principals[at] = p
 		}
-		// An entry that cannot be read leaves the record as it was, and the
-		// comparison tells.
+		// An unreadable entry leaves the record unchanged, and the comparison
+		// reports the difference.
 		_ = json.Unmarshal([]byte(l.Data), p)
 	case "policy.applied", "policy.activated":
 		var d struct {
@@ -115,8 +114,8 @@ func (h *rightsHistory) add(tenant string, l *gatehouse.Leaf) {
 	}
 }
 
-// renewed takes approver_since from the entry of a credential: of the principal
-// that its data names, or else its subject.
+// renewed takes approver_since from the entry of a credential. It concerns the
+// principal in the entry's data, or else its subject.
 func (h *rightsHistory) renewed(tenant string, l *gatehouse.Leaf) {
 	var d struct {
 		Principal     string          `json:"principal"`
@@ -167,7 +166,7 @@ func (c *checker) principals(ctx context.Context, tx *sql.Tx, h *rightsHistory) 
 	})
 }
 
-// differences tells what the table holds that the log does not say.
+// differences describes where the table differs from the log.
 func (l *loggedPrincipal) differences(row *loggedPrincipal) (list []string) {
 	differ := func(what string, logged, stored any) {
 		if fmt.Sprint(logged) != fmt.Sprint(stored) {
@@ -225,7 +224,7 @@ func (c *checker) policies(ctx context.Context, tx *sql.Tx, h *rightsHistory) er
 	})
 }
 
-// checkQuestion: 23. The approval asks what the log says that it asks.
+// checkQuestion checks rule 23: the approval asks what the log says.
 func (f *file) checkQuestion(say sayer) {
 	if f.approval == nil {
 		return
@@ -244,7 +243,7 @@ func (f *file) checkQuestion(say sayer) {
 	}
 }
 
-// checkVotes: 23. Each vote is in the log, and what the log has is a vote.
+// checkVotes checks rule 23: the votes in the table are those in the log.
 func (f *file) checkVotes(say sayer) {
 	logged, whose := map[string]gatehouse.DecisionKind{}, map[string]string{}
 	for _, l := range f.leaves {

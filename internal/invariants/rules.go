@@ -6,7 +6,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// check holds one action against the rules.
+// check applies the rules to one action.
 func (f *file) check(r *Report) {
 	for n := range r.Invariants {
 		if n != 0 && r.Invariants[n].NotChecked == "" {
@@ -27,16 +27,16 @@ func (f *file) check(r *Report) {
 	f.checkHistory(h, say)
 }
 
-// sayer tells that a rule is violated.
+// sayer reports the violation of a rule.
 type sayer func(n int, format string, args ...any)
 
-// let reports whether the action was let through, by the policy or by people.
+// let reports whether the policy or people allowed the action.
 func (f *file) let() bool {
 	switch f.status {
 	case gatehouse.StatusApproved, gatehouse.StatusPushing, gatehouse.StatusApplied, gatehouse.StatusFailed,
 		gatehouse.StatusUnknown, gatehouse.StatusReversed:
 		return true
-	case gatehouse.StatusCanceled: // inside its hold, or before its decision
+	case gatehouse.StatusCanceled: // during its hold, or before its decision
 		return f.approval == nil || f.approval.status == gatehouse.ApprovalApproved
 	}
 	return false
@@ -49,7 +49,8 @@ func (f *file) push() *push {
 	return &f.pushes[0]
 }
 
-// checkFit: 11 and 17. The states of action, approval and push fit together.
+// checkFit checks rules 11 and 17: the states of action, approval and push are
+// consistent.
 func (f *file) checkFit(say sayer) {
 	ap, ps := gatehouse.ApprovalStatus(""), gatehouse.PushStatus("")
 	if f.approval != nil {
@@ -99,7 +100,7 @@ func (f *file) checkFit(say sayer) {
 	}
 }
 
-// checkPushes: 3, 4 and 13.
+// checkPushes checks rules 3, 4 and 13.
 func (f *file) checkPushes(say sayer) {
 	if want := map[bool]int{true: 1}[f.let()]; len(f.pushes) != want {
 		say(3, "the action is %s and has %d pushes", f.status, len(f.pushes))
@@ -124,7 +125,7 @@ func (f *file) checkPushes(say sayer) {
 	}
 }
 
-// checkDigests: 6. The digest is recomputed from the stored content.
+// checkDigests checks rule 6: it recomputes the digest from the stored content.
 func (f *file) checkDigests(say sayer) {
 	if f.proposal == nil {
 		say(16, "the action has no proposal")
@@ -156,7 +157,7 @@ func (f *file) checkDigests(say sayer) {
 	}
 }
 
-// checkDecision: 8 and 9.
+// checkDecision checks rules 8 and 9.
 func (f *file) checkDecision(say sayer) {
 	ap := f.approval
 	if ap == nil {
@@ -186,7 +187,7 @@ func (f *file) checkDecision(say sayer) {
 	}
 }
 
-// checkClaims: 10.
+// checkClaims checks rule 10.
 func (f *file) checkClaims(say sayer) {
 	effective := f.let() && f.status != gatehouse.StatusFailed && f.status != gatehouse.StatusCanceled
 	if f.proposal != nil && effective && len(f.claims) < len(f.proposal.ceilings) {
@@ -208,7 +209,7 @@ func (f *file) checkClaims(say sayer) {
 	}
 }
 
-// checkReceipts: 5, 7 and 12.
+// checkReceipts checks rules 5, 7 and 12.
 func (f *file) checkReceipts(say sayer) {
 	calls, proofs := 0, 0
 	for _, c := range f.receipts {
@@ -242,7 +243,7 @@ func (f *file) checkReceipts(say sayer) {
 	}
 }
 
-// checkTenants: 16.
+// checkTenants checks rule 16.
 func (f *file) checkTenants(say sayer) {
 	if !f.proposer {
 		say(16, "its proposer is nobody in the tenant")

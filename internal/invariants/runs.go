@@ -10,7 +10,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// runFile is one run with its steps, as the rows say.
+// runFile is one run with all its steps.
 type runFile struct {
 	seq              int64
 	tenant, id       string
@@ -23,14 +23,14 @@ type runFile struct {
 type stepRow struct {
 	gatehouse.Step
 	leased bool
-	action gatehouse.Status    // "" for none that is there
-	child  gatehouse.RunStatus // likewise
+	action gatehouse.Status    // "" when it does not exist
+	child  gatehouse.RunStatus // "" when it does not exist
 	wakes  int
-	// tried is the highest generation of its attempts, and came how many there are.
+	// tried is the highest generation of the attempts, came is their number.
 	tried, came int
 }
 
-// runs walks all runs, page by page: 16, and 18 to 21.
+// runs walks all runs page by page and checks rules 16 and 18 to 21.
 func (c *checker) runs(ctx context.Context) error {
 	for after := int64(0); ; {
 		var files []*runFile
@@ -105,7 +105,7 @@ func (f *runFile) check(r *Report) {
 		r.examined(20, 1)
 		f.checkStep(&f.steps[i], say)
 	}
-	// Evidence is stored once, with the run that it is of.
+	// Evidence is stored once, and its hash in the run.
 	switch {
 	case f.evidence != f.bundle:
 		say(21, "the run's evidence is %q, its bundle's %q", f.evidence, f.bundle)
@@ -116,7 +116,7 @@ func (f *runFile) check(r *Report) {
 	}
 }
 
-// checkState: 18. A run that has begun is what its steps say.
+// checkState checks rule 18: the state of a started run follows from its steps.
 func (f *runFile) checkState(say sayer) {
 	steps := make([]*gatehouse.Step, len(f.steps))
 	for i := range f.steps {
@@ -138,7 +138,7 @@ func (f *runFile) checkState(say sayer) {
 	}
 }
 
-// checkStep: 16, 19 and 20.
+// checkStep checks rules 16, 19 and 20.
 func (f *runFile) checkStep(s *stepRow, say sayer) {
 	if s.Tenant != f.tenant || s.RunID != f.id {
 		say(16, "its step %s is of the run %s in the tenant %s", s.ID, s.RunID, s.Tenant)
@@ -182,9 +182,9 @@ func (f *runFile) checkStep(s *stepRow, say sayer) {
 	}
 }
 
-// attempts is how many attempts are stored of a step: all but the one that is
-// under way. Earlier builds stored none of a last lease under which nothing was
-// done, as of a step that was skipped, was canceled, or waits for its items.
+// attempts returns the expected number of stored attempts of a step: all except
+// the current one. Earlier builds stored none for a last lease without work, as
+// of a step that was skipped, was canceled, or waits for its items.
 func (f *runFile) attempts(s *stepRow) (least, most int) {
 	most = s.Attempts
 	if s.Status == gatehouse.StepRunning {
@@ -205,7 +205,7 @@ func (f *runFile) hasItems(step string) bool {
 	return false
 }
 
-// runKeys looks for what may be there once: 20. Indexes forbid it.
+// runKeys checks rule 20: keys that must be unique. Indexes enforce it.
 func (c *checker) runKeys(ctx context.Context) error {
 	return c.in(ctx, func(tx *sql.Tx) error {
 		for what, query := range map[string]string{

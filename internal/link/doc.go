@@ -23,6 +23,6 @@
 // looked up; only the key is found by its number. A token alone opens a page. It
 // decides nothing: scanners follow links, and some press buttons. Deciding takes one
 // thing more that neither link nor page has: a signed-in session, a device that the
-// recipient has signed in with, or, where the policy lets it, the code in the mail's
+// recipient has signed in with, or, where the policy allows it, the code in the mail's
 // text.
 package link

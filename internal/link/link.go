@@ -14,8 +14,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Purpose is what a token is good for. A token of one purpose is never taken for
-// one of another.
+// Purpose is the use of a token. A token of one purpose is never accepted for
+// another.
 type Purpose byte
 
 // The purposes.
@@ -37,37 +37,36 @@ const (
 	macSize   = sha256.Size
 	bodySize  = 1 + 4 + 1 + 8 + 16 + 32 + 16 + 4
 	tokenSize = bodySize + macSize
-	// taskSize is that of the hash of a task token, which stands before the MAC
-	// where there is one.
+	// taskSize is the size of a task token's hash, which precedes the MAC if there
+	// is one.
 	taskSize = sha256.Size
 )
 
-// The labels keep what is derived from one key apart.
+// The labels separate the uses of one key.
 const (
 	tokenLabel = "gatehouse link v1\x00"
 	codeLabel  = "gatehouse link code v1\x00"
 	nonceLabel = "gatehouse link nonce v1\x00"
 )
 
-// Claims are what a token says.
+// Claims are the contents of a token.
 type Claims struct {
 	// Key is the number of the key that signs it.
 	Key     uint32
 	Purpose Purpose
-	// Tenant, Subject and Recipient are ids. Subject is the review, or, of a device,
-	// the session that it signed in with.
+	// Tenant, Subject and Recipient are ids. Subject is the review, or, for a
+	// device, the session that the browser signed in with.
 	Tenant, Subject, Recipient string
-	// Digest is that of the action as it was shown; "" for a device.
+	// Digest is the action's digest as it was shown; "" for a device.
 	Digest gatehouse.Digest
-	// Expires is in whole seconds.
+	// Expires is rounded down to whole seconds.
 	Expires time.Time
-	// Task is the task token of a Step Functions callback, of which the hash is
-	// signed; "" for none.
-	Task string
+	// Task is the SHA-256 of the task token of a Step Functions callback, 32 bytes; nil
+	// for none.
+	Task []byte
 }
 
-// Token is a text that has the form of a token. Nothing of it is to be believed
-// before Verify.
+// Token is a text in the form of a token. Its contents are untrusted before Verify.
 type Token struct {
 	raw []byte
 }
@@ -93,11 +92,7 @@ func (c *Claims) body() []byte {
 	b = append(b, digest(c.Digest)...)
 	b = append(b, short(c.Recipient, 16)...)
 	b = binary.BigEndian.AppendUint32(b, uint32(c.Expires.Unix()))
-	if c.Task != "" {
-		task := sha256.Sum256([]byte(c.Task))
-		b = append(b, task[:]...)
-	}
-	return b
+	return append(b, c.Task...)
 }
 
 // short is the beginning of the SHA-256 of an id.
@@ -106,7 +101,7 @@ func short(id string, n int) []byte {
 	return h[:n]
 }
 
-// digest is the 32 bytes that a digest stands for; zeros for none.
+// digest returns the 32 bytes of a digest; zeros for none.
 func digest(d gatehouse.Digest) []byte {
 	if d == "" {
 		return make([]byte, 32)
@@ -145,7 +140,7 @@ func Parse(s string) (*Token, error) {
 	return t, nil
 }
 
-// decode is strict: the decoder of the library passes over line breaks.
+// decode is strict: the library's decoder ignores line breaks.
 func decode(s string) ([]byte, error) {
 	if strings.ContainsAny(s, "\r\n") {
 		return nil, ErrForm
@@ -153,7 +148,7 @@ func decode(s string) ([]byte, error) {
 	return encoding.DecodeString(s)
 }
 
-// Key is the number of the key that the token says to be signed with.
+// Key is the number of the key by which the token claims to be signed.
 func (t *Token) Key() uint32 { return binary.BigEndian.Uint32(t.raw[1:5]) }
 
 func (t *Token) purpose() Purpose { return Purpose(t.raw[5]) }
@@ -164,33 +159,33 @@ func (t *Token) Verify(key []byte) bool {
 	return len(key) == KeySize && hmac.Equal(mac(key, tokenLabel, body), t.raw[len(body):])
 }
 
-// Expires is until when the token is good.
+// Expires is until when the token is valid.
 func (t *Token) Expires() time.Time {
 	return time.Unix(int64(binary.BigEndian.Uint32(t.raw[78:82])), 0).UTC()
 }
 
-// Says reports whether the token says exactly what the claims say, its expiry
-// apart, in constant time.
+// Says reports whether the token contains exactly these claims, except for its
+// expiry, in constant time.
 func (t *Token) Says(c Claims) bool {
 	c.Expires = t.Expires()
 	return subtle.ConstantTimeCompare(c.body(), t.raw[:len(t.raw)-macSize]) == 1
 }
 
-// About reports whether the token is of the purpose and about the subject.
+// About reports whether the token has the purpose and the subject.
 func (t *Token) About(p Purpose, subject string) bool {
 	return t.purpose() == p && subtle.ConstantTimeCompare(t.raw[14:30], short(subject, 16)) == 1
 }
 
-// codeAlphabet has no vowels, so that no words come up, and nothing that looks like
-// something else.
+// codeAlphabet has no vowels, so that no words appear, and no characters that look
+// alike.
 const codeAlphabet = "23456789BCDFGHJKMNPQRSTVWXYZ"
 
 // CodeLen is the length of a code.
 const CodeLen = 6
 
-// Code is the code of a review that stands in its mail, and neither in the link nor
-// on the page. It follows from the key and the review, so that a mail that is sent
-// again has the same.
+// Code is the code of a review, which is in its mail, but neither in the link nor
+// on the page. It is derived from the key and the review, so that a mail that is
+// sent again has the same code.
 func Code(key []byte, review string) string {
 	n := binary.BigEndian.Uint64(mac(key, codeLabel, []byte(review)))
 	code := make([]byte, CodeLen)
@@ -201,8 +196,7 @@ func Code(key []byte, review string) string {
 	return string(code)
 }
 
-// ReadCode returns a code as it was typed, in its one spelling; "" for what cannot
-// be one.
+// ReadCode normalizes a typed code; "" when the text cannot be a code.
 func ReadCode(s string) string {
 	s = strings.ToUpper(strings.Map(func(r rune) rune {
 		if r == ' ' || r == '-' {

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// NonceTTL is how long a form can wait to be sent.
+// NonceTTL is how long a form stays valid.
 const NonceTTL = 10 * time.Minute
 
 const nonceSize = 4 + 12 + macSize
 
-// Nonce makes a value for one form of a review's page. It holds only together with
-// the cookie that the page sets.
+// Nonce makes a value for one form of a review's page. It is valid only together
+// with the cookie that the page sets.
 func Nonce(key []byte, review, cookie string, now time.Time) string {
 	b := make([]byte, 16, nonceSize)
 	binary.BigEndian.PutUint32(b, uint32(now.Unix()))
@@ -22,7 +22,7 @@ func Nonce(key []byte, review, cookie string, now time.Time) string {
 }
 
 // CheckNonce reports whether the key has made the nonce for the review and cookie
-// within the last [NonceTTL]. That it is used once is the caller's to see to.
+// within the last [NonceTTL]. The caller must ensure that it is used once.
 func CheckNonce(key []byte, nonce, review, cookie string, now time.Time) bool {
 	b, err := decode(nonce)
 	if err != nil || len(b) != nonceSize || cookie == "" {

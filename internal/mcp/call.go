@@ -11,16 +11,23 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// call is one tools/call of the client.
+// call is one tools/call request of the client.
 type call struct {
 	tool      string
 	arguments gatehouse.JSON
 	// progress is the raw progress token, nil for none.
 	progress []byte
+	// state is the raw requestState, nil for none. responses are the raw
+	// answers to the server's input requests.
+	state, responses []byte
+	// task is the raw task parameter of a 2025-11-25 client, nil for none.
+	task []byte
+	// rounds is the number of rounds that the call has taken.
+	rounds int
 }
 
-// parseCall reads the params of tools/call. Members that could be taken for one of
-// those are refused.
+// parseCall parses the params of tools/call. It refuses members that a server
+// could mistake for one of the known ones.
 func parseCall(params []byte) (*call, error) {
 	c := &call{arguments: "{}"}
 	if params == nil {
@@ -41,8 +48,12 @@ func parseCall(params []byte) (*call, error) {
 			c.arguments = arguments
 		case "_meta":
 			c.progress = memberOf(m.value, "progressToken")
+		case "requestState":
+			c.state = m.value
+		case "inputResponses":
+			c.responses = m.value
 		case "task":
-			// The gate offers no tasks; a request for one is then an ordinary call.
+			c.task = m.value
 		default:
 			return nil, fmt.Errorf("params have the unknown member %s", gatehouse.Quote(m.name))
 		}
@@ -53,13 +64,17 @@ func parseCall(params []byte) (*call, error) {
 	return c, nil
 }
 
-// call handles tools/call: the answer, or nil when the client no longer wants one.
+// call handles tools/call and returns the answer; nil when the client no longer
+// wants one.
 func (p *Proxy) call(ctx context.Context, f *frame) []byte {
 	c, err := parseCall(f.params)
 	if err != nil {
 		return errorFrame(f.id, codeInvalidParams, "tools/call: "+err.Error())
 	}
 	if c.tool == waitName {
+		if c.hasRound() {
+			return p.nextRound(ctx, f, c)
+		}
 		return p.waitCall(ctx, f, c)
 	}
 	l, err := p.tools(ctx)
@@ -70,13 +85,20 @@ func (p *Proxy) call(ctx context.Context, f *frame) []byte {
 	switch {
 	case l.pinned.tool(c.tool) == "":
 		return errorFrame(f.id, codeInvalidParams, "unknown tool "+gatehouse.Quote(c.tool))
+	case c.hasRound() && !p.passes(l, c.tool):
+		return p.nextRound(ctx, f, c)
 	case l.differs.quarantines(c.tool):
 		return p.tellResult(f, "", "quarantined", fmt.Sprintf("The tool %s is in quarantine: its definition or its "+
 			"server has changed since it was accepted. Nothing was carried out. An administrator has been asked to "+
 			"accept the change; use another tool, or tell the user.", c.tool))
+	case p.passes(l, c.tool) && c.task != nil:
+		return errorFrame(f.id, codeNoMethod, "calls of "+gatehouse.Quote(c.tool)+" pass, and are no tasks")
 	case p.passes(l, c.tool):
 		p.forward(f)
 		return nil
+	}
+	if p.wants != nil {
+		p.wants(c.tool, c.arguments)
 	}
 	key := hash("call", p.me.ID, p.connector(), l.pinned.pin(c.tool), c.tool, string(c.arguments))
 	a, err := join(ctx, p.Gate, p.Folder, key, p.proposal(l, c))
@@ -86,14 +108,42 @@ func (p *Proxy) call(ctx context.Context, f *frame) []byte {
 	return p.outcome(ctx, f, c, key, a)
 }
 
-// passes reports whether a tool's calls need no action: the operator has named it, and
-// its pinned definition says that it only reads.
+// hasRound reports whether a call continues an earlier one.
+func (c *call) hasRound() bool { return c.state != nil || c.responses != nil }
+
+// nextRound continues to wait for the action of a held call.
+func (p *Proxy) nextRound(ctx context.Context, f *frame, c *call) []byte {
+	if c.responses != nil && string(c.responses) != "null" && (c.responses[0] != '{' || len(members(c.responses)) > 0) {
+		return errorFrame(
+			f.id,
+			codeInvalidParams,
+			"tools/call: the gate asks for no input: inputResponses must be empty",
+		)
+	}
+	r, err := p.openRound(c)
+	if err != nil {
+		return errorFrame(f.id, codeInvalidParams, "tools/call: the requestState is not taken: "+err.Error()+
+			". Nothing was carried out by this. Send the call without it: it joins the action that is open")
+	}
+	a, err := p.Gate.FindAction(ctx, r.Action)
+	if err == nil && a.Connector != p.connector() {
+		err = gatehouse.E(gatehouse.CodeNotFound, "there is no such action of this server")
+	}
+	if err != nil {
+		return p.failed(ctx, f, err)
+	}
+	c.rounds = r.Count
+	return p.outcome(ctx, f, c, r.Key, a)
+}
+
+// passes reports whether calls of a tool need no action: the operator has
+// listed the tool as read-only, and its pinned definition says so, too.
 func (p *Proxy) passes(l *listed, tool string) bool {
 	return slices.Contains(p.ReadOnly, tool) && l.pinned.hint(tool, "readOnlyHint")
 }
 
-// proposal is the action that a call becomes. All of it follows from the call and the
-// pin, so that equal calls are the same action.
+// proposal returns the action for a call. It depends only on the call and the
+// pin, so equal calls give the same action.
 func (p *Proxy) proposal(l *listed, c *call) *gatehouse.Proposal {
 	out := &gatehouse.Proposal{
 		ActionType: actionType(c.tool), Connector: p.connector(), Operation: c.tool,
@@ -102,7 +152,7 @@ func (p *Proxy) proposal(l *listed, c *call) *gatehouse.Proposal {
 		},
 		ProposedChange: c.arguments,
 	}
-	// A hint can raise the risk, and never lowers it.
+	// A hint can raise the risk but never lowers it.
 	if l.pinned.hint(c.tool, "destructiveHint") {
 		out.RiskLevel = gatehouse.L4
 	}
@@ -112,7 +162,8 @@ func (p *Proxy) proposal(l *listed, c *call) *gatehouse.Proposal {
 	return out
 }
 
-// actionType is the tool's name where an action type can have it.
+// actionType returns the tool's name if it is a valid action type, else
+// "mcp_tool".
 func actionType(tool string) string {
 	if name := strings.ToLower(tool); gatehouse.ValidName(name) {
 		return name
@@ -120,16 +171,17 @@ func actionType(tool string) string {
 	return "mcp_tool"
 }
 
-// The chain of equal calls: each action's key holds the one before, whose outcome a
-// client has received. So two proxies that know equally much find the same action, and
-// one that knows less walks along the chain.
+// The chain of equal calls: the idempotency key of each action includes the
+// previous action whose outcome a client has received. Two proxies with the
+// same knowledge find the same action; a proxy that knows less follows the
+// chain.
 const (
 	maxChain = 10_000
-	// rejectionStands is how long a rejection is the answer to equal calls.
+	// rejectionStands is how long a rejection answers equal calls.
 	rejectionStands = 10 * time.Minute
 )
 
-// join finds the action that a call joins, or proposes it.
+// join returns the action that a call joins, or proposes a new one.
 func join(
 	ctx context.Context, gate Gate, folder *Folder, key string, proposal *gatehouse.Proposal,
 ) (*gatehouse.Action, error) {
@@ -141,8 +193,16 @@ func join(
 		if err != nil {
 			return nil, err
 		}
+		asked := a.ID
+		if a, err = last(ctx, gate, a); err != nil {
+			return nil, err
+		}
 		switch {
-		case !replayed, !a.Status.Finished(), a.Status == gatehouse.StatusUnknown, a.ID == known.Open:
+		case !replayed,
+			!a.Status.Finished(),
+			a.Status == gatehouse.StatusUnknown,
+			a.ID == known.Open,
+			asked == known.Open:
 			return a, folder.open(key, a.ID)
 		case rejectionHolds(a):
 			return a, nil
@@ -152,15 +212,15 @@ func join(
 	return nil, fmt.Errorf("the same call was made more than %d times", maxChain)
 }
 
-// rejectionHolds reports whether a rejection is the answer to an equal call: for a
-// while, so that people are not asked the same again, and for good where the tools of a
-// server were rejected.
+// rejectionHolds reports whether a rejection answers an equal call: for a
+// while, so that people are not asked the same again, and forever if a server's
+// tools were rejected.
 func rejectionHolds(a *gatehouse.Action) bool {
 	return a.Status == gatehouse.StatusRejected &&
 		(a.ActionType == acceptType || a.DecidedAt != nil && time.Since(*a.DecidedAt) < rejectionStands)
 }
 
-// failed answers when the gate could not be asked, or refused the proposal.
+// failed answers a call when the gate did not respond or refused the proposal.
 func (p *Proxy) failed(ctx context.Context, f *frame, err error) []byte {
 	if ctx.Err() != nil {
 		return nil
@@ -179,52 +239,77 @@ func (p *Proxy) failed(ctx context.Context, f *frame, err error) []byte {
 		"The gate could not be reached, so nothing was carried out by this call. Try again later.")
 }
 
-// outcome waits for an action as long as a call may be held, and answers with what came
-// of it.
+// outcome waits for an action as long as a call may be held, and answers with
+// its outcome.
 func (p *Proxy) outcome(ctx context.Context, f *frame, c *call, key string, a *gatehouse.Action) []byte {
-	a, x, err := p.hold(ctx, c, a)
+	wait := p.Hold
+	task := c.tool != waitName && wantsTask(f, c)
+	switch modern := modernVersion(f) != ""; {
+	case task && !modern:
+		if answer := p.begun(f, key, a); answer != nil {
+			return answer
+		}
+	case task:
+		wait = min(wait, taskAfter)
+	case modern:
+		wait = min(wait, roundHold)
+	}
+	a, x, err := p.hold(ctx, c, a, wait)
 	switch {
 	case ctx.Err() != nil:
-		return nil // the client no longer waits; the action does
+		return nil // the client no longer waits; the action continues
 	case err != nil:
 		p.Log.Warn("the outcome could not be read", "action", a.ID, "error", err)
 		return p.tellResult(f, a.ID, string(a.Status), "The gate could not be reached. Whether "+a.ID+
 			" was carried out is not known here: ask again with gatehouse_wait.")
+	}
+	if !a.Status.Finished() && (x == nil || x.action == nil) {
+		var answer []byte
+		if task {
+			answer = p.begun(f, key, a)
+		} else {
+			answer = p.again(f, c, key, a)
+		}
+		if answer != nil {
+			p.done.release(a.ID, false)
+			return answer
+		}
 	}
 	answer, final := p.tell(f, a, x)
 	p.done.release(a.ID, final)
 	if !final || key == "" {
 		return answer
 	}
-	// Before the answer: a crash between the two makes an equal call a new action, which
-	// the gate judges again.
+	// Consume before answering: after a crash in between, an equal call becomes
+	// a new action, which the gate judges again.
 	if err := p.Folder.consume(key, a.ID, !rejectionHolds(a)); err != nil {
 		p.Log.Error("an outcome could not be noted as received", "action", a.ID, "error", err)
 	}
 	return answer
 }
 
-// hold waits until an action is finished, or the hold is over. x is what the server
-// answered, where this proxy carried it out.
-func (p *Proxy) hold(ctx context.Context, c *call, a *gatehouse.Action) (*gatehouse.Action, *execution, error) {
-	deadline := time.Now().Add(p.Hold)
+// hold waits until an action is finished or the hold is over. x is the server's
+// answer if this proxy executed the action.
+func (p *Proxy) hold(
+	ctx context.Context, c *call, a *gatehouse.Action, wait time.Duration,
+) (*gatehouse.Action, *execution, error) {
+	deadline := time.Now().Add(wait)
 	stop := p.progress(ctx, c, a)
 	defer stop()
 	for {
-		if a.Status == gatehouse.StatusSuperseded && a.Superseded != "" {
-			next, err := p.Gate.FindAction(ctx, a.Superseded)
-			if err != nil {
-				return a, nil, err
-			}
-			a = next
-			continue
+		next, err := last(ctx, p.Gate, a)
+		if err != nil {
+			return a, nil, err
 		}
+		a = next
 		x := p.done.of(a.ID)
 		here := x.done
 		select {
 		case <-here:
 			if x.action != nil {
-				return x.action, x, nil
+				done := *x.action
+				done.EditedBy, done.Edit, done.ProposedChange = a.EditedBy, a.Edit, a.ProposedChange
+				return &done, x, nil
 			}
 			here = nil // the gate knows more
 		default:
@@ -243,11 +328,11 @@ func (p *Proxy) hold(ctx context.Context, c *call, a *gatehouse.Action) (*gateho
 	}
 }
 
-// settling is how long the result of a call that this proxy made may come after the
-// gate has told its outcome.
+// settling is how long the result of this proxy's own call may arrive after the
+// gate has reported the outcome.
 const settling = 5 * time.Second
 
-// within reports whether a channel is closed within a time.
+// within reports whether a channel is closed within a given time.
 func within(ctx context.Context, closed <-chan struct{}, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -260,11 +345,12 @@ func within(ctx context.Context, closed <-chan struct{}, d time.Duration) bool {
 	return false
 }
 
-// quick is how long what is allowed gets before the gate is asked for its outcome.
+// quick is how long an allowed call may take before the gate is asked for its
+// outcome.
 const quick = 100 * time.Millisecond
 
-// poll waits for an action to be finished, or until here is closed: then it was carried
-// out by this proxy.
+// poll waits until an action is finished, or until here is closed, which means
+// that this proxy has executed it.
 func (p *Proxy) poll(
 	ctx context.Context, a *gatehouse.Action, here <-chan struct{}, wait time.Duration,
 ) (*gatehouse.Action, error) {
@@ -296,36 +382,7 @@ func (p *Proxy) poll(
 	}
 }
 
-// progressFrame takes the token, a number that grows, and a message.
-const progressFrame = `{"jsonrpc":"2.0","method":"notifications/progress",` +
-	`"params":{"progressToken":%s,"progress":%d,"message":%s}}`
-
-// progress tells the client from time to time that the call is held, where it asked
-// for that. The returned function ends it.
-func (p *Proxy) progress(ctx context.Context, c *call, a *gatehouse.Action) (stop func()) {
-	if c.progress == nil {
-		return func() {}
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		tick := time.NewTicker(p.Progress)
-		defer tick.Stop()
-		for n := 1; ; n++ {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-				message := gatehouse.StringJSON("waiting for the gate: " + a.ID)
-				p.answer(fmt.Appendf(nil, progressFrame, c.progress, n, message))
-			}
-		}
-	}()
-	return func() { cancel(); <-ended }
-}
-
-// waitCall handles the gate's own tool.
+// waitCall handles the proxy's own tool gatehouse_wait.
 func (p *Proxy) waitCall(ctx context.Context, f *frame, c *call) []byte {
 	value, _ := c.arguments.Get("action_id")
 	id, _ := value.Text()
@@ -333,8 +390,16 @@ func (p *Proxy) waitCall(ctx context.Context, f *frame, c *call) []byte {
 	if err == nil && a.Connector != p.connector() {
 		err = gatehouse.E(gatehouse.CodeNotFound, "there is no such action of this server")
 	}
+	var key string
+	if err == nil {
+		key = p.Folder.hashOf(a.ID)
+		a, err = last(ctx, p.Gate, a)
+	}
 	if err != nil {
 		return p.failed(ctx, f, err)
 	}
-	return p.outcome(ctx, f, c, p.Folder.hashOf(a.ID), a)
+	if key == "" {
+		key = p.Folder.hashOf(a.ID)
+	}
+	return p.outcome(ctx, f, c, key, a)
 }

@@ -19,7 +19,7 @@ const (
 	maxServerFrame = 16 << 20
 	maxID          = 256
 	maxMethod      = 128
-	// clientDepth leaves the arguments of a call the depth that an action may have.
+	// clientDepth leaves a call's arguments the depth that an action may have.
 	clientDepth = gatehouse.MaxDepth + 2
 	serverDepth = 512
 )
@@ -33,8 +33,8 @@ const (
 	codeInternal       = -32603
 )
 
-// frame is one JSON-RPC message. The values are the bytes as they came, nil where the
-// member is absent.
+// frame is one JSON-RPC message. Its fields are the raw bytes, nil for an
+// absent member.
 type frame struct {
 	raw             []byte
 	id              []byte
@@ -46,8 +46,9 @@ type frame struct {
 func (f *frame) isRequest() bool  { return f.method != "" && f.id != nil }
 func (f *frame) isResponse() bool { return f.method == "" }
 
-// frameError is a frame that is refused, with the code to answer. id is the raw id
-// where the frame has a usable one, and request says that somebody waits for an answer.
+// frameError is the error of a refused frame, with the code to answer. id is
+// the raw id if the frame has a usable one; request says that somebody waits
+// for an answer.
 type frameError struct {
 	code    int
 	detail  string
@@ -61,9 +62,10 @@ func badFrame(format string, args ...any) error {
 	return &frameError{code: codeInvalidRequest, detail: fmt.Sprintf(format, args...)}
 }
 
-// parseFrame reads a line without its end. It refuses what two parsers could read
-// differently: members in another case, twice or unknown, text that is not UTF-8, and
-// a carriage return, at which some readers end a line.
+// parseFrame parses a line without its end. It refuses everything that two
+// parsers could read differently: member names in another case, duplicate or
+// unknown members, invalid UTF-8, and carriage returns, which some readers take
+// for the end of a line.
 func parseFrame(raw []byte, depth int) (*frame, error) {
 	if bytes.IndexByte(raw, '\r') >= 0 {
 		return nil, &frameError{code: codeParse, detail: "the frame has a carriage return in it"}
@@ -106,7 +108,7 @@ func parseFrame(raw []byte, depth int) (*frame, error) {
 	return f, nil
 }
 
-// wrong tells which rule of JSON-RPC a frame breaks, "" for none.
+// wrong describes the rule of JSON-RPC that a frame breaks, "" for none.
 func (f *frame) wrong(version []byte, unknown []string) string {
 	switch {
 	case len(unknown) > 0:
@@ -129,7 +131,8 @@ func (f *frame) wrong(version []byte, unknown []string) string {
 	return ""
 }
 
-// checkID takes strings and numbers, and null for an error that answers nothing.
+// checkID accepts strings and numbers, and null for an error that answers no
+// request.
 func (f *frame) checkID() error {
 	if f.id == nil {
 		return nil
@@ -147,21 +150,21 @@ func (f *frame) checkID() error {
 	return badFrame("the id is neither a string nor a number")
 }
 
-// toolMethod reports whether a method is about tools in any spelling that a careless
-// server could take for one.
+// toolMethod reports whether a careless server could take a method, in any
+// spelling, for one about tools.
 func toolMethod(method string) bool {
 	folded := strings.TrimFunc(method, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) })
 	head, _, _ := strings.Cut(folded, "/")
 	return strings.EqualFold(strings.TrimSpace(head), "tools")
 }
 
-// member is one member of an object, its value as it was written.
+// member is one member of an object; its value is raw.
 type member struct {
 	name  string
 	value []byte
 }
 
-// members returns the members of an object that CheckJSON has passed.
+// members returns the members of an object that CheckJSON has accepted.
 func members(object []byte) (list []member) {
 	i := skipSpace(object, 0) + 1
 	for {
@@ -173,7 +176,7 @@ func members(object []byte) (list []member) {
 		}
 		end := skipValue(object, i)
 		var name string
-		_ = json.Unmarshal(object[i:end], &name) // it is a string: the text was checked
+		_ = json.Unmarshal(object[i:end], &name) // a string: the text was checked
 		i = skipSpace(object, end)               // at the colon
 		i = skipSpace(object, i+1)
 		end = skipValue(object, i)
@@ -195,7 +198,7 @@ func memberOf(object []byte, name string) []byte {
 	return nil
 }
 
-// elements returns the elements of an array that CheckJSON has passed.
+// elements returns the elements of an array that CheckJSON has accepted.
 func elements(array []byte) (list [][]byte) {
 	i := skipSpace(array, 0) + 1
 	for {
@@ -218,7 +221,8 @@ func skipSpace(b []byte, i int) int {
 	return i
 }
 
-// skipValue returns the end of the value at i, in a text that CheckJSON has passed.
+// skipValue returns the end of the value at i, in a text that CheckJSON has
+// accepted.
 func skipValue(b []byte, i int) int {
 	depth := 0
 	for ; i < len(b); i++ {
@@ -236,7 +240,7 @@ func skipValue(b []byte, i int) int {
 			depth++
 		case '}', ']':
 			if depth == 0 {
-				return i // the end of what a number stood in
+				return i // the end of the enclosing value, after a number
 			}
 			if depth--; depth == 0 {
 				return i + 1
@@ -250,7 +254,7 @@ func skipValue(b []byte, i int) int {
 	return i
 }
 
-// text returns a string value, unescaped; "" for any other.
+// text returns a string value, unescaped; "" for any other value.
 func text(value []byte) string {
 	var s string
 	if len(value) == 0 || value[0] != '"' || json.Unmarshal(value, &s) != nil {
@@ -267,15 +271,16 @@ type lines struct {
 
 func newLines(r io.Reader, limit int) *lines { return &lines{bufio.NewReaderSize(r, 64<<10), limit} }
 
-// errTooLong is a line over the limit, which has been read to its end and dropped.
-// What next returns beside it are the line's first and last bytes, for the id in them.
+// errTooLong is the error for a line over the limit, which has been read to its
+// end and dropped. next also returns the line's first and last bytes, which may
+// contain the id.
 var errTooLong = errors.New("the frame is too long")
 
-// edge is how much of a line that is too long is kept at each end.
+// edge is how much of a too long line is kept at each end.
 const edge = 4 << 10
 
-// next returns the next line that is not empty, without its end. The bytes are the
-// caller's.
+// next returns the next non-empty line without its end. The caller owns the
+// bytes.
 func (l *lines) next() ([]byte, error) {
 	for {
 		line, err := l.line()
@@ -323,13 +328,13 @@ func errorFrame(id []byte, code int, detail string) []byte {
 		gatehouse.StringJSON(detail))
 }
 
-// resultFrame answers a request with a result as it is.
+// resultFrame answers a request with an unchanged result.
 func resultFrame(id, result []byte) []byte {
 	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`, id, result)
 }
 
-// setMember returns an object with one member replaced or added, or, where value is
-// nil, removed. The others stay as they were written.
+// setMember returns an object with one member replaced or added, or removed if
+// value is nil. The other members keep their bytes.
 func setMember(object []byte, name string, value []byte) []byte {
 	out := []byte{'{'}
 	put := func(name string, value []byte) {

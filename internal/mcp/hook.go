@@ -14,33 +14,38 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Hook asks the gate about one tool call of a coding agent, which runs the tool itself
-// when it is let through. The receipt says that the call was released, not what it did.
+// Hook asks the gate about one tool call of a coding agent, which runs an
+// allowed tool itself. The receipt says that the call was released, not what it
+// did.
 type Hook struct {
-	// Agent names the agent, such as claude-code; the connector is mcp:AGENT.
+	// Agent is the agent's name, such as claude-code; the connector is
+	// mcp:AGENT.
 	Agent  string
 	Gate   Gate
 	Folder *Folder
 	// Hold is how long to wait for people.
 	Hold time.Duration
+	// OwnInput says that the agent runs its call with its own input only: what a reviewer
+	// has edited is not let through.
+	OwnInput bool
 }
 
-// HookCall is what an agent says of a call, of the members that matter.
+// HookCall is the relevant part of an agent's hook input.
 type HookCall struct {
 	Tool  string
 	Input gatehouse.JSON
 }
 
-// HookAnswer is the gate's word.
+// HookAnswer is the gate's decision.
 type HookAnswer struct {
 	Allow bool
-	// Reason is for the model to read.
+	// Reason is for the model.
 	Reason string
-	// Input is what was approved, and is to run.
+	// Input is the approved input to run.
 	Input gatehouse.JSON
 }
 
-// ReadHookCall reads what an agent gives a hook on its standard input.
+// ReadHookCall reads an agent's hook input from standard input.
 func ReadHookCall(r io.Reader) (*HookCall, error) {
 	b, err := io.ReadAll(io.LimitReader(r, maxClientFrame+1))
 	if err != nil {
@@ -52,7 +57,7 @@ func ReadHookCall(r io.Reader) (*HookCall, error) {
 	return parseHookCall(b, "tool_input")
 }
 
-// parseHookCall reads a call, with its arguments under the name input.
+// parseHookCall parses a call whose arguments are in the member input.
 func parseHookCall(b []byte, input string) (*HookCall, error) {
 	if err := gatehouse.CheckJSONWithin(b, clientDepth); err != nil {
 		return nil, fmt.Errorf("the agent's input is not JSON as it must be: %w", err)
@@ -71,8 +76,8 @@ func parseHookCall(b []byte, input string) (*HookCall, error) {
 	return c, nil
 }
 
-// Ask proposes the call, waits for the answer, and lets each call through once. An error
-// means that the gate was not asked to the end: the call must not run.
+// Ask proposes the call, waits for the decision, and releases each call once.
+// After an error the gate has not decided: the call must not run.
 func (h *Hook) Ask(ctx context.Context, c *HookCall) (*HookAnswer, error) {
 	ctx, cancel := context.WithTimeout(ctx, h.Hold+time.Minute)
 	defer cancel()
@@ -85,7 +90,7 @@ func (h *Hook) Ask(ctx context.Context, c *HookCall) (*HookAnswer, error) {
 		Target:         gatehouse.Target{EntityType: "agent_tool", EntityRef: h.Agent + "/" + c.Tool},
 		ProposedChange: c.Input,
 	}
-	// Not by the agent's name of the call: a model that tries again makes a new one.
+	// Not by the agent's id of the call: a model's retry has a new id.
 	key := hash("hook", me.ID, h.Agent, c.Tool, string(c.Input))
 	a, err := join(ctx, h.Gate, h.Folder, key, proposal)
 	if err != nil {
@@ -109,10 +114,10 @@ func (h *Hook) Ask(ctx context.Context, c *HookCall) (*HookAnswer, error) {
 	if !first {
 		return &HookAnswer{Reason: "An equal call was let through at the same time under " + a.ID + "."}, nil
 	}
-	return &HookAnswer{Allow: true, Reason: "Approved by the gate: " + a.ID, Input: a.ProposedChange}, nil
+	return &HookAnswer{Allow: true, Reason: editText(a) + "Approved by the gate: " + a.ID, Input: a.ProposedChange}, nil
 }
 
-// reason tells a model why its call does not run.
+// reason explains to a model why its call does not run.
 func (h *Hook) reason(a *gatehouse.Action) string {
 	if a.Status.Finished() {
 		return describe(a)
@@ -121,15 +126,19 @@ func (h *Hook) reason(a *gatehouse.Action) string {
 		"try the same call again later, or go on with other work.", a.Operation, a.ID, until(a))
 }
 
-// settle waits until an action is finished, or the hold is over. What is approved and
-// the agent's own is released: another hook of the same agent may do so for this one.
+// settle waits until an action is finished or the hold is over. It releases an
+// approved action of the agent; another hook of the same agent may do so
+// instead.
 func (h *Hook) settle(ctx context.Context, a *gatehouse.Action) (*gatehouse.Action, error) {
-	for deadline := time.Now().Add(h.Hold); !a.Status.Finished(); {
+	for deadline := time.Now().Add(h.Hold); ; {
+		var err error
+		if a, err = last(ctx, h.Gate, a); err != nil {
+			return nil, err
+		}
 		left := time.Until(deadline)
-		if left <= 0 {
+		if a.Status.Finished() || left <= 0 {
 			return a, nil
 		}
-		var err error
 		if a.Status == gatehouse.StatusPending {
 			if a, err = h.Gate.WaitAction(ctx, a.ID, left, gatehouse.UntilDecided); err != nil {
 				return nil, err
@@ -143,7 +152,6 @@ func (h *Hook) settle(ctx context.Context, a *gatehouse.Action) (*gatehouse.Acti
 			return nil, err
 		}
 	}
-	return a, nil
 }
 
 func (h *Hook) complete(ctx context.Context, connector string, wait time.Duration) error {
@@ -155,6 +163,11 @@ func (h *Hook) complete(ctx context.Context, connector string, wait time.Duratio
 	}
 	released := gatehouse.Member{Name: "released_to", Value: gatehouse.StringJSON(h.Agent)}
 	for _, p := range pushes {
+		if stopped, err := h.stop(ctx, &p); err != nil {
+			return err
+		} else if stopped {
+			continue
+		}
 		_, err = h.Gate.CompletePush(ctx, p.Push.ID, gatehouse.PushResult{
 			Generation: p.Lease.Generation, ResponseMetadata: gatehouse.ObjectJSON(released),
 		})
@@ -165,7 +178,24 @@ func (h *Hook) complete(ctx context.Context, connector string, wait time.Duratio
 	return nil
 }
 
-// release notes that a call was let through; false when it was before.
+// stop fails the push of a call that a reviewer has edited, where the agent would run
+// the call with its own input.
+func (h *Hook) stop(ctx context.Context, p *gatehouse.LeasedPush) (stopped bool, err error) {
+	if !h.OwnInput {
+		return false, nil
+	}
+	a, err := h.Gate.FindAction(ctx, p.ActionID)
+	if err != nil || a.Edit == nil {
+		return false, err
+	}
+	_, err = h.Gate.FailPush(ctx, p.Push.ID, gatehouse.PushFailure{
+		Generation: p.Lease.Generation, Kind: "terminal", Code: "edited",
+		Detail: h.Agent + " cannot run a call with other arguments than its own: make the call with the edited ones",
+	})
+	return err == nil, err
+}
+
+// release records that a call was released; false when it had been before.
 func (f *Folder) release(action string) (first bool, err error) {
 	mark, err := os.OpenFile(f.path("released-"+hash(action)[:32]), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
@@ -177,7 +207,7 @@ func (f *Folder) release(action string) (first bool, err error) {
 	return true, mark.Close()
 }
 
-// ClaudeCode is the answer to Claude Code's hook PreToolUse.
+// ClaudeCode returns the answer to Claude Code's PreToolUse hook.
 func (a *HookAnswer) ClaudeCode() ([]byte, error) {
 	type output struct {
 		Event    string         `json:"hookEventName"`
@@ -192,7 +222,7 @@ func (a *HookAnswer) ClaudeCode() ([]byte, error) {
 	return json.Marshal(map[string]output{"hookSpecificOutput": out})
 }
 
-// Codex is the answer to Codex's hook PermissionRequest.
+// Codex returns the answer to Codex's PermissionRequest hook.
 func (a *HookAnswer) Codex() ([]byte, error) {
 	type decision struct {
 		Behavior string `json:"behavior"`

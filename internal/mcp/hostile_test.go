@@ -17,8 +17,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// recorder is an upstream that keeps what is sent to it. It answers the proxy's own
-// tools/list.
+// recorder is an upstream that records what is sent to it. It answers the
+// proxy's own tools/list.
 type recorder struct {
 	mu    sync.Mutex
 	sent  [][]byte
@@ -71,8 +71,8 @@ func newRecorded(t *testing.T, out io.Writer) (*Proxy, *recorder) {
 	return r.proxy, r
 }
 
-// readings are how careless servers could read a frame: members in any case, the last of
-// two, and lines that end at a carriage return.
+// readings returns the methods that careless servers could read in a frame:
+// names in any case, the last of duplicates, lines ended by a carriage return.
 func readings(frame []byte) (methods []string) {
 	for _, line := range bytes.FieldsFunc(frame, func(r rune) bool { return r == '\r' || r == '\n' }) {
 		var one struct{ Method string }
@@ -89,8 +89,8 @@ func readings(frame []byte) (methods []string) {
 	return methods
 }
 
-// passes sends a frame of the client, and checks that it reaches the server unchanged or
-// not at all, and never as a call of a tool.
+// passes sends a frame of the client, and checks that it reaches the server
+// unchanged or not at all, and never as a tool call.
 func (r *recorder) passes(t *testing.T, frame []byte) (passed bool) {
 	t.Helper()
 	r.proxy.mu.Lock()
@@ -111,7 +111,7 @@ func (r *recorder) passes(t *testing.T, frame []byte) (passed bool) {
 	return passed
 }
 
-// hostile are frames that are refused.
+// hostile are frames that must be refused.
 func hostile() (list []string) {
 	args := `"params":{"name":"write","arguments":{"text":"a"}}`
 	for _, name := range []string{"Method", "METHOD", "mEthod", `m\u0045thod`, "method ", "meth\u00f6d", ""} {
@@ -170,7 +170,7 @@ func hostile() (list []string) {
 		`{"jsonrpc":"2.0","id":1,"method":"`+strings.Repeat("m", 200)+`"}`,
 		`{"jsonrpc":"2.0","method":"tools/call",`+args+`}`, `{"jsonrpc":"2.0","method":"tools/list"}`,
 	)
-	for mask := 1; mask < 64; mask++ { // method in every other case
+	for mask := 1; mask < 64; mask++ { // method in mixed case
 		name := []byte("method")
 		for i := range name {
 			if mask>>i&1 == 1 {
@@ -211,7 +211,7 @@ func TestHostileFrames(t *testing.T) {
 	}
 }
 
-// TestRandomFrames mutates frames, and passes each one unchanged or not at all.
+// TestRandomFrames mutates frames; each one passes unchanged or not at all.
 func TestRandomFrames(t *testing.T) {
 	t.Parallel()
 	p, r := newRecorded(t, io.Discard)
@@ -269,8 +269,9 @@ func TestRandomFrames(t *testing.T) {
 	}
 }
 
-// TestHostileServer: the server cannot answer what it was not asked, nor a call that the
-// gate holds, and what it says wrongly of a request is an error to the client.
+// TestHostileServer: the server cannot answer something that it was not asked,
+// or a call that the gate holds. An invalid answer becomes an error for the
+// client.
 func TestHostileServer(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
@@ -311,7 +312,8 @@ func TestHostileServer(t *testing.T) {
 	}
 }
 
-// TestLines: a line that is too long is dropped, its ends are kept, and the next is read.
+// TestLines: a too long line is dropped except its ends, and the next line is
+// read.
 func TestLines(t *testing.T) {
 	t.Parallel()
 	in := newLines(strings.NewReader("a\r\n\n  \n"+`{"id":"first"`+strings.Repeat("x",

@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// The headers of the protocol of 2026-07-28 repeat what the body says, for machines on
-// the way that do not read bodies. A server refuses a request where the two differ.
+// The headers of protocol 2026-07-28 repeat parts of the body for
+// intermediaries that do not read bodies. A server refuses a request whose
+// headers and body differ.
 const (
 	versionHeader = "Mcp-Protocol-Version"
 	methodHeader  = "Mcp-Method"
@@ -14,13 +15,13 @@ const (
 	mirrorPrefix  = "Mcp-Param-"
 )
 
-// modernVersion is the protocol version that a frame carries with itself, "" for none.
+// modernVersion returns the protocol version in a frame itself, "" for none.
 func modernVersion(f *frame) string {
 	return text(memberOf(memberOf(f.params, "_meta"), "io.modelcontextprotocol/protocolVersion"))
 }
 
-// headersOf repeats a frame's method, what it is about, and the arguments that the tool
-// wants repeated.
+// headersOf returns the headers that repeat a frame's method, its subject, and
+// the arguments that the tool wants repeated.
 func (r *remote) headersOf(f *frame) map[string]string {
 	out := map[string]string{methodHeader: f.method}
 	subject := map[string]string{
@@ -46,13 +47,14 @@ func (r *remote) headersOf(f *frame) map[string]string {
 	return out
 }
 
-// mirror is an argument that a header repeats: x-mcp-header in the tool's input schema.
+// mirror is an argument that a header repeats: x-mcp-header in the tool's input
+// schema.
 type mirror struct {
 	path   []string
 	header string
 }
 
-// mirrors reads the schemas of a tools/list result, by tool.
+// mirrors reads the mirrors from the schemas of a tools/list result, by tool.
 func mirrors(result []byte) map[string][]mirror {
 	out := map[string][]mirror{}
 	tools := memberOf(result, "tools")
@@ -86,8 +88,9 @@ func headerName(s string) bool {
 	}) < 0
 }
 
-// headerValue writes a string, a boolean or an integer as a header's value; false for
-// any other. What a header cannot hold is written in base64.
+// headerValue encodes a string, a boolean or an integer as a header's value;
+// false for any other value. A value that a header cannot hold is encoded in
+// base64.
 func headerValue(value []byte) (string, bool) {
 	if len(value) == 0 || strings.IndexByte("{[n", value[0]) >= 0 {
 		return "", false

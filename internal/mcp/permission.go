@@ -9,8 +9,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// permissionTool is what Claude Code takes for --permission-prompt-tool: the tool is asked
-// in the place of a person at the terminal.
+// permissionTool is the tool for Claude Code's --permission-prompt-tool, which
+// asks it instead of a person at the terminal.
 var permissionTool = &sdk.Tool{
 	Name:        "approve",
 	Description: "Asks the gate whether a call of the agent's own tools may run. For the agent, not for the model.",
@@ -18,7 +18,7 @@ var permissionTool = &sdk.Tool{
 		`"input":{"type":"object"},"tool_use_id":{"type":"string"}},"required":["tool_name","input"]}`),
 }
 
-// permit answers a permission prompt. What goes wrong denies the call.
+// permit answers a permission prompt. Any error denies the call.
 func (h *Hook) permit(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 	c, err := parseHookCall(r.Params.Arguments, "input")
 	answer := &HookAnswer{}

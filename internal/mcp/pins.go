@@ -9,8 +9,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// catalogue is everything of a server that the model reads, and how the server is
-// started. All texts are canonical JSON.
+// catalogue is everything of a server that the model reads, and how the server
+// is started. All texts are canonical JSON.
 type catalogue struct {
 	Upstream     string           `json:"upstream"`
 	Instructions gatehouse.JSON   `json:"instructions,omitempty"`
@@ -23,10 +23,10 @@ const (
 	maxPages = 100
 )
 
-// reserved begins the names of the proxy's own tools.
+// reserved is the prefix of the proxy's own tools.
 const reserved = "gatehouse_"
 
-// add puts tools into the catalogue, in the server's order.
+// add adds tools to the catalogue, in the server's order.
 func (c *catalogue) add(tools [][]byte) error {
 	for _, raw := range tools {
 		t, err := gatehouse.Canonicalize(raw)
@@ -49,7 +49,7 @@ func (c *catalogue) add(tools [][]byte) error {
 	return nil
 }
 
-// maxToolName is what an action's operation can hold.
+// maxToolName is the maximum length of an action's operation.
 const maxToolName = 128
 
 func toolName(tool gatehouse.JSON) string {
@@ -68,8 +68,8 @@ func (c *catalogue) tool(name string) gatehouse.JSON {
 	return ""
 }
 
-// pin is the hash of a tool as it is pinned: what an action's approval is bound to.
-// It covers how the server is started, and its instructions.
+// pin returns the hash of a pinned tool, to which an action's approval is
+// bound. It covers the way the server is started, and its instructions.
 func (c *catalogue) pin(name string) string {
 	return "sha256:" + hash("pin", c.Upstream, string(c.Instructions), string(c.tool(name)))
 }
@@ -81,8 +81,8 @@ func (c *catalogue) hint(name, hint string) bool {
 	return v == "true"
 }
 
-// differences is what of a catalogue differs from its pin: old and new, by "upstream",
-// "instructions" and "tool NAME". An absent side is "".
+// differences are the differences between a catalogue and its pin: old and new
+// text, by "upstream", "instructions" and "tool NAME". An absent text is "".
 type differences map[string]difference
 
 type difference struct{ was, is gatehouse.JSON }
@@ -103,20 +103,20 @@ func diff(pinned, found *catalogue) differences {
 	return d
 }
 
-// whole reports whether the difference is about every tool.
+// whole reports whether the difference concerns every tool.
 func (d differences) whole() bool {
 	_, upstream := d["upstream"]
 	_, instructions := d["instructions"]
 	return upstream || instructions
 }
 
-// quarantines reports whether a tool may not be called.
+// quarantines reports whether a tool must not be called.
 func (d differences) quarantines(name string) bool {
 	_, changed := d["tool "+name]
 	return changed || d.whole()
 }
 
-// sides returns the differences as two objects, for people to compare.
+// sides returns the differences as two objects for people to compare.
 func (d differences) sides() (was, is gatehouse.JSON) {
 	var old, now []gatehouse.Member
 	for _, name := range slices.Sorted(maps.Keys(d)) {

@@ -21,37 +21,38 @@ import (
 
 // Upstream is the MCP server behind a proxy.
 type Upstream interface {
-	// Identity is how the server is started or reached: part of what is pinned.
+	// Identity describes how the server is started or reached; it is part of
+	// the pin.
 	Identity() string
-	// Send sends one frame. An error means that it may have been sent in part; errNotSent
-	// that the server has done nothing.
+	// Send sends one frame. After an error, part of it may have been sent;
+	// errNotSent means that the server has done nothing.
 	Send(frame []byte) error
-	// Abandon says that nobody waits for the answer to the request with an id any more.
+	// Abandon says that nobody waits any more for the answer to the request.
 	Abandon(id []byte)
-	// Receive returns the next frame. [errTooLong] is followed by others, any other
-	// error by none.
+	// Receive returns the next frame. After [errTooLong] there may be more
+	// frames, after any other error there are none.
 	Receive() ([]byte, error)
 	// Close ends the server.
 	Close() error
 }
 
-// Command says how a server is started.
+// Command is how a server is started.
 type Command struct {
 	// Args are the program and its arguments.
 	Args []string
-	// Env lists what of the environment the server gets besides the few variables that
-	// any program needs: NAME for one that is passed on, or NAME=VALUE.
+	// Env lists environment variables for the server besides the few that every
+	// program needs: NAME to pass one on, or NAME=VALUE.
 	Env []string
 }
 
 // passedOn are the variables that every server gets.
 var passedOn = []string{
 	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "TERM",
-	// Windows starts few programs without these.
+	// Few Windows programs start without these.
 	"SYSTEMROOT", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "PROGRAMFILES", "TEMP", "TMP", "PATHEXT", "COMSPEC",
 }
 
-// environment is what the server gets of an environment.
+// environment returns the server's environment.
 func (c *Command) environment(lookup func(string) (string, bool)) []string {
 	var out []string
 	for _, name := range append(slices.Clone(passedOn), c.Env...) {
@@ -79,7 +80,7 @@ func (c *Command) identity(path string) string {
 	return string(b)
 }
 
-// process is a server on the other end of two pipes.
+// process is a server connected by two pipes.
 type process struct {
 	identity string
 	cmd      *exec.Cmd
@@ -89,7 +90,7 @@ type process struct {
 	mu       sync.Mutex // one frame at a time
 }
 
-// Start starts a server. Its standard error goes to the log, quoted and bounded.
+// Start starts a server. Its standard error is logged, quoted and bounded.
 func Start(c Command, log *slog.Logger) (Upstream, error) {
 	if len(c.Args) == 0 {
 		return nil, errors.New("there is no command to start")
@@ -121,7 +122,7 @@ func Start(c Command, log *slog.Logger) (Upstream, error) {
 	return p, nil
 }
 
-// maxLogged bounds one line of a server's standard error in the log, in bytes.
+// maxLogged bounds one logged line of a server's standard error, in bytes.
 const maxLogged = 1 << 10
 
 // loggedLines logs what is written to it, line by line.
@@ -163,8 +164,8 @@ func (p *process) Receive() ([]byte, error) { return p.lines.next() }
 // closeGrace is how long a server may take to end by itself.
 const closeGrace = 3 * time.Second
 
-// Close closes the server's input, which tells it to end, and kills it when it does
-// not.
+// Close closes the server's input, which tells it to end, and kills it if it
+// does not.
 func (p *process) Close() error {
 	_ = p.stdin.Close()
 	kill := time.AfterFunc(closeGrace, p.kill)
@@ -177,7 +178,8 @@ func (p *process) Close() error {
 	return nil
 }
 
-// hash is the SHA-256 of parts that no choice of them makes ambiguous.
+// hash is the SHA-256 of the parts, each prefixed with its length so that no
+// two lists collide.
 func hash(parts ...string) string {
 	h := sha256.New()
 	for _, part := range parts {

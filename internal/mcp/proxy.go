@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,8 +17,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Gate is what a proxy asks of Gatehouse, under a key with the roles proposer and
-// worker.
+// Gate is what a proxy needs of Gatehouse, with a key that has the roles
+// proposer and worker.
 type Gate interface {
 	WhoAmI(ctx context.Context) (*gatehouse.Principal, error)
 	Propose(ctx context.Context, p *gatehouse.Proposal) (a *gatehouse.Action, replayed bool, err error)
@@ -27,32 +28,34 @@ type Gate interface {
 	HeartbeatPush(ctx context.Context, id string, r gatehouse.Heartbeat) (*gatehouse.LeaseState, error)
 	CompletePush(ctx context.Context, id string, r gatehouse.PushResult) (*gatehouse.Push, error)
 	FailPush(ctx context.Context, id string, f gatehouse.PushFailure) (*gatehouse.Push, error)
+	Cancel(ctx context.Context, id string) (*gatehouse.CancelAnswer, error)
 }
 
-// Config is what a proxy works with.
+// Config configures a proxy.
 type Config struct {
-	// Name names the server; the connector is mcp:NAME.
+	// Name is the server's name; the connector is mcp:NAME.
 	Name     string
 	Upstream Upstream
 	Gate     Gate
 	Folder   *Folder
-	// ReadOnly lists tools whose pinned readOnlyHint the operator believes: their calls
-	// pass without an action.
+	// ReadOnly lists tools whose pinned readOnlyHint the operator trusts: their
+	// calls pass without an action.
 	ReadOnly []string
-	// Hold is how long a call may wait for people before it is answered as pending;
-	// 45 s by default.
+	// Hold is how long a call waits for people before it is answered as
+	// pending; 45 s by default.
 	Hold time.Duration
-	// Progress is the time between two progress notifications while a call waits; 5 s
-	// by default.
+	// Progress is the interval of progress notifications while a call waits; 5
+	// s by default.
 	Progress time.Duration
-	// Lease is how long a call is the proxy's without a heartbeat; 60 s by default.
-	// After a crash the outcome is known as unknown when it is over.
+	// Lease is how long a call belongs to the proxy without a heartbeat; 60 s
+	// by default. After a crash, the outcome becomes unknown when the lease
+	// ends.
 	Lease time.Duration
-	// Timeout is how long a tool may take; 10 min by default. After that the outcome is
-	// unknown.
+	// Timeout bounds a tool's execution; 10 min by default. After that the
+	// outcome is unknown.
 	Timeout time.Duration
-	// Relist is how long a list of the server's tools holds where the server says nothing;
-	// 0 for ever. A server that tells of changes needs none.
+	// Relist is how long a list of the server's tools is valid; 0 means
+	// forever. A server that announces changes needs none.
 	Relist time.Duration
 	// Log is slog.Default by default.
 	Log *slog.Logger
@@ -78,60 +81,92 @@ func (c *Config) complete() error {
 
 func (c *Config) connector() string { return "mcp:" + c.Name }
 
-// Proxy is the gate in front of one server, for one client.
+// Proxy is the gate between one client and one server.
 type Proxy struct {
 	Config
 	me  *gatehouse.Principal
 	out io.Writer
-	// writing is held while a frame goes to the client.
+	// writing is held while a frame is written to the client.
 	writing sync.Mutex
 
 	mu sync.Mutex
-	// forwarded is the method of each request that the server has yet to answer.
+	// forwarded maps each request that the server has not answered yet to its
+	// method.
 	forwarded map[string]string
-	// asked are the proxy's own requests, by their ids.
+	// asked holds the proxy's own requests, by id.
 	asked map[string]chan reply
 	count int
-	// held ends the wait of a call, by the id of the client's request.
+	// held cancels the wait of a call, by the id of the client's request.
 	held map[string]context.CancelFunc
-	// meta is what each request of the modern protocol carries, nil for the legacy one.
+	// watching holds the client's requests that wait for an action, by its id.
+	watching map[string]map[*watcher]bool
+	// meta is the _meta of each modern request, nil for the legacy protocol.
 	meta []byte
-	// instructions are the server's own, as it said them.
+	// tasked says that client and server use the only protocol with sessions
+	// that has tasks.
+	tasked bool
+	// serverTasks says that the server has its own tasks, by the extension.
+	serverTasks bool
+	// instructions are the server's own, unchanged.
 	instructions gatehouse.JSON
 	ended        error
 
 	listing sync.Mutex
-	// fresh is what the server offers, nil when it has to be asked.
+	// fresh is what the server offers, nil when it must be asked.
 	fresh *listed
 	// freshAt is when the server was asked.
 	freshAt time.Time
-	// stale says that the server has to be asked again.
+	// stale says that the server must be asked again.
 	stale atomic.Bool
 
 	ready   chan struct{}
 	readied sync.Once
-	done    executed
+	done    *executed
+
+	// wants is called with each call before it becomes an action; may be nil.
+	wants func(tool string, arguments gatehouse.JSON)
+	// accepted is called when the pins have changed.
+	accepted func()
 }
 
-// reply is the server's answer to a request of the proxy's own.
+// reply is the server's answer to one of the proxy's own requests.
 type reply struct {
 	result, failure []byte
 	err             error
 }
 
-// errServerGone is a server that has ended, or closed its output.
+// errServerGone says that the server has ended or closed its output.
 var errServerGone = errors.New("the MCP server has ended")
 
 func newProxy(c Config, out io.Writer) *Proxy {
-	return &Proxy{
+	p := &Proxy{
 		Config: c, out: out, forwarded: map[string]string{}, asked: map[string]chan reply{},
-		held: map[string]context.CancelFunc{}, ready: make(chan struct{}),
-		done: executed{byAction: map[string]*execution{}},
+		held: map[string]context.CancelFunc{}, ready: make(chan struct{}), done: newExecuted(),
+		watching: map[string]map[*watcher]bool{},
 	}
+	p.accepted = p.refresh
+	return p
 }
 
-// Run proxies until the client closes its end, ctx is over, or the server ends, which
-// is an error. Calls that are on their way to the server get a while to come back.
+// identify asks the gate for the key's principal, who must be able to propose
+// and execute.
+func identify(ctx context.Context, gate Gate) (*gatehouse.Principal, error) {
+	me, err := gate.WhoAmI(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("ask the gate who this key is: %w", err)
+	}
+	for _, role := range []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleWorker} {
+		if !slices.Contains(me.Roles, role) {
+			return nil, fmt.Errorf("%s %w %s: a proxy needs proposer and worker", me.Name, errRoles, role)
+		}
+	}
+	return me, nil
+}
+
+var errRoles = errors.New("lacks the role")
+
+// Run proxies until the client closes its end, ctx ends, or the server ends,
+// which is an error. Calls in progress at the server get some time to return.
 func Run(ctx context.Context, c Config, in io.Reader, out io.Writer) error {
 	if err := c.complete(); err != nil {
 		return err
@@ -139,13 +174,8 @@ func Run(ctx context.Context, c Config, in io.Reader, out io.Writer) error {
 	p := newProxy(c, out)
 	defer c.Upstream.Close()
 	var err error
-	if p.me, err = c.Gate.WhoAmI(ctx); err != nil {
-		return fmt.Errorf("ask the gate who this key is: %w", err)
-	}
-	for _, role := range []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleWorker} {
-		if !slices.Contains(p.me.Roles, role) {
-			return fmt.Errorf("%s lacks the role %s: a proxy needs proposer and worker", p.me.Name, role)
-		}
+	if p.me, err = identify(ctx, c.Gate); err != nil {
+		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -167,7 +197,7 @@ func Run(ctx context.Context, c Config, in io.Reader, out io.Writer) error {
 	return err
 }
 
-// end fails what waits for the server.
+// end fails everything that waits for the server.
 func (p *Proxy) end(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -178,7 +208,7 @@ func (p *Proxy) end(err error) {
 	}
 }
 
-// fromClient handles what the client sends, until it has no more.
+// fromClient handles the client's frames until there are no more.
 func (p *Proxy) fromClient(ctx context.Context, in *lines) error {
 	for {
 		line, err := in.next()
@@ -215,6 +245,8 @@ func (p *Proxy) clientFrame(ctx context.Context, line []byte) {
 		p.begin(ctx, f, p.call)
 	case f.method == "tools/list" && f.isRequest():
 		p.begin(ctx, f, p.list)
+	case strings.HasPrefix(f.method, "tasks/") && f.isRequest():
+		p.begin(ctx, f, p.task)
 	default:
 		p.forward(f)
 	}
@@ -223,15 +255,15 @@ func (p *Proxy) clientFrame(ctx context.Context, line []byte) {
 	}
 }
 
-// checkClient refuses what would reach the server as a tool call, or be taken for an
-// answer to one of the proxy's own.
+// checkClient refuses frames that could reach the server as a tool call, or
+// that it could take for an answer to its own requests.
 func (p *Proxy) checkClient(f *frame) error {
 	refuse := func(code int, detail string) error { return &frameError{code, detail, f.id, f.isRequest()} }
 	known := f.method == "tools/call" || f.method == "tools/list"
 	switch {
 	case toolMethod(f.method) && (!known || !f.isRequest()):
 		return refuse(codeNoMethod, "the gate knows the requests tools/call and tools/list alone")
-	case f.isRequest() && isOwn(f.id):
+	case f.isRequest() && isOwn(f.id), f.method == "notifications/cancelled" && isOwn(memberOf(f.params, "requestId")):
 		return refuse(codeInvalidRequest, "the id has a prefix that only the gate uses")
 	}
 	if !f.isRequest() {
@@ -250,7 +282,7 @@ func (p *Proxy) checkClient(f *frame) error {
 	return nil
 }
 
-// maxOpen bounds the client's requests that are not answered yet.
+// maxOpen bounds the client's unanswered requests.
 const maxOpen = 10_000
 
 const ownPrefix = "gatehouse:"
@@ -260,7 +292,7 @@ func isOwn(id []byte) bool {
 	return len(s) >= len(ownPrefix) && s[:len(ownPrefix)] == ownPrefix
 }
 
-// learn takes note of the protocol's era: each modern request names its version.
+// learn records the protocol's era: each modern request names its version.
 func (p *Proxy) learn(f *frame) {
 	if !f.isRequest() || f.method == "initialize" {
 		return
@@ -278,7 +310,7 @@ func (p *Proxy) learn(f *frame) {
 	}
 }
 
-// forward passes a frame on as it came.
+// forward passes a frame on unchanged.
 func (p *Proxy) forward(f *frame) {
 	if f.isRequest() {
 		p.mu.Lock()
@@ -296,8 +328,8 @@ func (p *Proxy) forward(f *frame) {
 	}
 }
 
-// begin handles a request beside the others. The client can end the wait, not what is
-// waited for.
+// begin handles a request concurrently. The client can cancel the wait, but not
+// the action.
 func (p *Proxy) begin(ctx context.Context, f *frame, handle func(context.Context, *frame) []byte) {
 	ctx, cancel := context.WithCancel(ctx)
 	p.mu.Lock()
@@ -315,12 +347,15 @@ func (p *Proxy) begin(ctx context.Context, f *frame, handle func(context.Context
 	}()
 }
 
-// cancel ends the wait of a call that a notification is about; false when the gate
-// does not hold it.
-func (p *Proxy) cancel(f *frame) bool {
+// cancel ends the wait of the call that a notification names; false when the
+// gate does not hold it.
+func (p *Proxy) cancel(f *frame) bool { return p.leave(memberOf(f.params, "requestId")) }
+
+// leave ends the wait of a call; false when the gate does not hold it.
+func (p *Proxy) leave(id []byte) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	end, held := p.held[string(memberOf(f.params, "requestId"))]
+	end, held := p.held[string(id)]
 	if held {
 		end()
 	}
@@ -336,7 +371,7 @@ func (p *Proxy) answer(frame []byte) {
 	}
 }
 
-// fromServer handles what the server sends, until it has no more.
+// fromServer handles the server's frames until there are no more.
 func (p *Proxy) fromServer() error {
 	for {
 		line, err := p.Upstream.Receive()
@@ -365,13 +400,16 @@ func (p *Proxy) serverFrame(line []byte) {
 		return
 	}
 	if !f.isResponse() {
+		if p.told(f) {
+			return
+		}
 		if f.method == "notifications/tools/list_changed" {
 			p.stale.Store(true)
 		}
 		p.answer(f.raw)
 		return
 	}
-	if f.id == nil { // an error that answers nothing
+	if f.id == nil { // an error that answers no request
 		p.answer(f.raw)
 		return
 	}
@@ -395,7 +433,7 @@ func (p *Proxy) serverFrame(line []byte) {
 	p.answer(f.raw)
 }
 
-// answered takes a request off those that the server has yet to answer.
+// answered removes a request from those that the server has not answered yet.
 func (p *Proxy) answered(id []byte) (method string, open bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -404,7 +442,7 @@ func (p *Proxy) answered(id []byte) (method string, open bool) {
 	return method, open
 }
 
-// spoiled fails the proxy's own requests whose id a broken frame holds.
+// spoiled fails the proxy's own requests whose id appears in a broken frame.
 func (p *Proxy) spoiled(line []byte, why string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -416,7 +454,7 @@ func (p *Proxy) spoiled(line []byte, why string) {
 	}
 }
 
-// ask sends a request of the proxy's own, and waits for the answer.
+// ask sends one of the proxy's own requests and waits for the answer.
 func (p *Proxy) ask(ctx context.Context, method string, params []byte) reply {
 	waiting := make(chan reply, 1)
 	p.mu.Lock()
@@ -428,7 +466,11 @@ func (p *Proxy) ask(ctx context.Context, method string, params []byte) reply {
 	id := strconv.Quote(ownPrefix + strconv.Itoa(p.count) + ":")
 	p.asked[id] = waiting
 	if p.meta != nil {
-		params = setMember(params, "_meta", p.meta)
+		meta := p.meta
+		if token := memberOf(memberOf(params, "_meta"), "progressToken"); token != nil {
+			meta = setMember(meta, "progressToken", token)
+		}
+		params = setMember(params, "_meta", meta)
 	}
 	p.mu.Unlock()
 	frame := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`, id, method, params)
@@ -446,7 +488,7 @@ func (p *Proxy) ask(ctx context.Context, method string, params []byte) reply {
 	}
 }
 
-// errNotSent is the cause of a request that was never sent.
+// errNotSent wraps the cause why a request was never sent.
 type errNotSent struct{ error }
 
 func (e errNotSent) Unwrap() error { return e.error }

@@ -23,17 +23,17 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Remote says how a server is reached over streamable HTTP, of the protocol up to
-// 2025-11-25 and of 2026-07-28.
+// Remote is how a server is reached over streamable HTTP, with protocol
+// versions up to 2025-11-25 and 2026-07-28.
 type Remote struct {
-	// URL is the server's endpoint: https, or http where no header is sent or the
+	// URL is the server's endpoint: https, or http if no header is sent or the
 	// server is on this machine.
 	URL string
-	// Header is sent with each request, such as credentials for the server.
+	// Header is sent with each request, for instance credentials.
 	Header http.Header
 }
 
-// remote is a server on the other end of HTTP requests.
+// remote is a server reached by HTTP requests.
 type remote struct {
 	identity string
 	url      string
@@ -47,11 +47,12 @@ type remote struct {
 	mu sync.Mutex
 	// session and version are what a legacy server has agreed to.
 	session, version string
-	// modern says that the client's last request was of the protocol without sessions.
+	// modern says that the client's last request used the protocol without
+	// sessions.
 	modern bool
-	// open are the requests that the server has yet to answer, by their ids.
+	// open are the requests that the server has not answered yet, by id.
 	open map[string]*exchange
-	// mirrored are the arguments that a request's headers repeat, by tool.
+	// mirrored are the arguments that headers repeat, by tool.
 	mirrored  map[string][]mirror
 	listening sync.Once
 }
@@ -63,19 +64,21 @@ type exchange struct {
 	cancel context.CancelFunc
 }
 
-// The waits of a remote server.
+// The time limits of a remote server.
 const (
-	// postPatience is how long a server may take to accept what has no answer.
+	// postPatience is how long a server may take to accept a message without an
+	// answer.
 	postPatience = 30 * time.Second
-	// streamPause is the pause before a stream is opened again; a server may name another.
+	// streamPause is the pause before a stream is reopened; a server may set
+	// another.
 	streamPause = time.Second
-	// maxPause bounds the pause that a server names.
+	// maxPause bounds the pause that a server sets.
 	maxPause = 30 * time.Second
-	// maxResumes is how often in a row a stream is opened again without a word on it.
+	// maxResumes is how often in a row a stream is reopened without an event.
 	maxResumes = 5
 )
 
-// Connect prepares to speak to a server over HTTP. Nothing is sent yet.
+// Connect prepares the connection to a server over HTTP. It sends nothing yet.
 func Connect(c Remote, log *slog.Logger) (Upstream, error) {
 	u, err := url.Parse(c.URL)
 	switch {
@@ -93,7 +96,7 @@ func Connect(c Remote, log *slog.Logger) (Upstream, error) {
 		identity: c.identity(u), url: u.String(), header: c.Header.Clone(), log: log,
 		client: &http.Client{
 			Transport: transport,
-			// The credentials are for this server alone.
+			// The credentials are only for this server.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 		frames: make(chan []byte, 64), open: map[string]*exchange{}, mirrored: map[string][]mirror{},
@@ -118,7 +121,7 @@ func (c *Remote) identity(u *url.URL) string {
 
 func (r *remote) Identity() string { return r.identity }
 
-// Receive returns what any of the server's answers and streams holds.
+// Receive returns the next frame from any of the server's answers and streams.
 func (r *remote) Receive() ([]byte, error) {
 	select {
 	case frame := <-r.frames:
@@ -128,9 +131,10 @@ func (r *remote) Receive() ([]byte, error) {
 	}
 }
 
-// Send posts a frame. It waits until the server begins to answer one of the proxy's own
-// requests, and has accepted what has no answer; errNotSent then proves that the server
-// has done nothing. Why another request failed is its answer.
+// Send posts a frame. For the proxy's own requests it waits until the server
+// begins to answer, and for messages without an answer until the server has
+// accepted them; errNotSent then proves that the server has done nothing. The
+// failure of any other request is delivered as its answer.
 func (r *remote) Send(raw []byte) error {
 	f, err := parseFrame(raw, serverDepth)
 	if err != nil {
@@ -153,8 +157,8 @@ func (r *remote) Send(raw []byte) error {
 	return r.tell(f)
 }
 
-// Abandon closes the answer to a request, by which a modern server knows that nobody
-// waits for it.
+// Abandon closes the response of a request, which tells a modern server that
+// nobody waits for it.
 func (r *remote) Abandon(id []byte) {
 	r.mu.Lock()
 	x := r.open[string(id)]
@@ -196,7 +200,7 @@ func (r *remote) speaksModern() bool {
 	return r.modern
 }
 
-// tell posts a notification, or the client's answer to a request of the server's.
+// tell posts a notification, or the client's answer to a server's request.
 func (r *remote) tell(f *frame) error {
 	ctx, cancel := context.WithTimeout(r.ctx, postPatience)
 	defer cancel()
@@ -204,7 +208,7 @@ func (r *remote) tell(f *frame) error {
 	if err != nil {
 		return err
 	}
-	resp, err := r.client.Do(req)
+	resp, err := r.client.Do(req) //nolint:gosec // the address is the operator's
 	if err != nil {
 		return plain(err)
 	}
@@ -218,7 +222,7 @@ func (r *remote) tell(f *frame) error {
 	return nil
 }
 
-// exchange posts a request, and returns when the server begins to answer.
+// exchange posts a request and returns when the server begins to answer.
 func (r *remote) exchange(f *frame) error {
 	ctx, cancel := context.WithCancel(r.ctx)
 	x := &exchange{id: f.id, method: f.method, cancel: cancel}
@@ -239,7 +243,7 @@ func (r *remote) exchange(f *frame) error {
 	return err
 }
 
-// begin posts a request. When it returns nil, the answer is being read.
+// begin posts a request. If it returns nil, the answer is being read.
 func (r *remote) begin(ctx context.Context, f *frame, x *exchange) error {
 	var connected atomic.Bool
 	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
@@ -249,7 +253,7 @@ func (r *remote) begin(ctx context.Context, f *frame, x *exchange) error {
 	if err != nil {
 		return errNotSent{err}
 	}
-	resp, err := r.client.Do(req)
+	resp, err := r.client.Do(req) //nolint:gosec // the address is the operator's
 	switch {
 	case err != nil && !connected.Load():
 		return errNotSent{plain(err)}
@@ -284,7 +288,7 @@ func (r *remote) begin(ctx context.Context, f *frame, x *exchange) error {
 	return err
 }
 
-// refuses reports whether a status proves that a request was not carried out.
+// refuses reports whether a status proves that a request was not executed.
 func refuses(code int) bool {
 	switch code {
 	case http.StatusRequestTimeout, http.StatusConflict:
@@ -293,10 +297,10 @@ func refuses(code int) bool {
 	return code >= 300 && code < 500
 }
 
-// status is the status of an answer, bounded.
+// status returns the bounded status line of a response.
 func status(resp *http.Response) string { return gatehouse.Quote(clip(resp.Status, 64)) }
 
-// plain is the cause of a failed request, without the address.
+// plain returns the cause of a failed request, without the address.
 func plain(err error) error {
 	var e *url.Error
 	if errors.As(err, &e) {
@@ -305,7 +309,7 @@ func plain(err error) error {
 	return err
 }
 
-// errorOf returns the JSON-RPC error that an answer holds, nil for none.
+// errorOf returns the JSON-RPC error in a response, nil for none.
 func errorOf(resp *http.Response) []byte {
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxClientFrame))
 	if err != nil || contentType(resp) != jsonType || gatehouse.CheckJSONWithin(body, serverDepth) != nil {
@@ -330,8 +334,8 @@ func contentType(resp *http.Response) string {
 	return kind
 }
 
-// read passes on the answer to a request, and all that comes before it. An answer that
-// does not come is an error that proves nothing.
+// read passes on the frames of a request up to its answer. A missing answer
+// becomes an error that proves nothing.
 func (r *remote) read(ctx context.Context, x *exchange, resp *http.Response) {
 	defer x.cancel()
 	why := "the server's answer ended before it was whole"
@@ -361,8 +365,8 @@ func (r *remote) read(ctx context.Context, x *exchange, resp *http.Response) {
 	}
 }
 
-// follow reads a stream until it holds the answer. A legacy server may end it earlier,
-// and go on where it ended when it is asked.
+// follow reads a stream up to the answer. A legacy server may end the stream
+// early and resume it on request.
 func (r *remote) follow(ctx context.Context, x *exchange, resp *http.Response) {
 	var s stream
 	for resumes := 0; ; resumes++ {
@@ -385,7 +389,7 @@ func (r *remote) follow(ctx context.Context, x *exchange, resp *http.Response) {
 	}
 }
 
-// listen passes on what a legacy server says of its own accord.
+// listen passes on a legacy server's unsolicited messages.
 func (r *remote) listen() {
 	var s stream
 	for failures := 0; failures < maxResumes; failures++ {
@@ -406,7 +410,7 @@ func (r *remote) listen() {
 
 var errNoStream = errors.New("the server has no stream of its own")
 
-// reopen opens a stream, after an event where last names one.
+// reopen opens a stream, after the event last if it is not "".
 func (r *remote) reopen(ctx context.Context, last string) (*http.Response, error) {
 	req, err := r.request(ctx, http.MethodGet, nil)
 	if err != nil {
@@ -415,7 +419,7 @@ func (r *remote) reopen(ctx context.Context, last string) (*http.Response, error
 	if last != "" {
 		req.Header.Set("Last-Event-ID", last)
 	}
-	resp, err := r.client.Do(req)
+	resp, err := r.client.Do(req) //nolint:gosec // the address is the operator's
 	if err != nil {
 		return nil, plain(err)
 	}
@@ -429,7 +433,7 @@ func (r *remote) reopen(ctx context.Context, last string) (*http.Response, error
 	return resp, nil
 }
 
-// seen takes note of a frame of the server's, and passes it on in one line.
+// seen examines a frame of the server and passes it on as one line.
 func (r *remote) seen(raw []byte) {
 	if raw = bytes.TrimSpace(raw); len(raw) == 0 {
 		return
@@ -465,8 +469,8 @@ func (r *remote) pass(frame []byte) {
 	}
 }
 
-// fail answers a request that the server has not answered. Whether it was carried out is
-// not known.
+// fail answers a request that the server has not answered. It is not known
+// whether it was executed.
 func (r *remote) fail(id []byte, why string) {
 	r.mu.Lock()
 	delete(r.open, string(id))
@@ -474,14 +478,14 @@ func (r *remote) fail(id []byte, why string) {
 	r.pass(errorFrame(id, codeInternal, why))
 }
 
-// request makes a request with the headers that the protocol and the operator want. f
-// is nil for one without a body.
+// request builds a request with the headers of the protocol and the operator. f
+// is nil for a request without a body.
 func (r *remote) request(ctx context.Context, method string, f *frame) (*http.Request, error) {
 	var body io.Reader
 	if f != nil {
 		body = bytes.NewReader(f.raw)
 	}
-	req, err := http.NewRequestWithContext(ctx, method, r.url, body)
+	req, err := http.NewRequestWithContext(ctx, method, r.url, body) //nolint:gosec // the address is the operator's
 	if err != nil {
 		return nil, err
 	}
@@ -524,8 +528,8 @@ func (s *stream) pause() time.Duration {
 	return streamPause
 }
 
-// read hands on the data of each event, until the stream ends or a line or an event is
-// longer than 16 MiB.
+// read passes on the data of each event until the stream ends, or a line or an
+// event exceeds 16 MiB.
 func (s *stream) read(body io.Reader, each func([]byte)) {
 	in := newLines(body, maxServerFrame)
 	var data []byte

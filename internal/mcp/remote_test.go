@@ -18,7 +18,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// newRemote is a proxy, without a client, in front of a server over HTTP.
+// newRemote is a proxy without a client, in front of a server over HTTP.
 func newRemote(t *testing.T, c Remote) *Proxy {
 	t.Helper()
 	folder, err := OpenFolder(t.TempDir())
@@ -40,7 +40,7 @@ func newRemote(t *testing.T, c Remote) *Proxy {
 	return p
 }
 
-// request is what a server over HTTP got.
+// request is a request as a server over HTTP got it.
 type request struct {
 	ID     json.RawMessage
 	Method string
@@ -69,7 +69,8 @@ func events(w http.ResponseWriter, text string) {
 	w.(http.Flusher).Flush()
 }
 
-// TestRemoteOutcomes: what a server over HTTP answers, and what that proves of a call.
+// TestRemoteOutcomes: answers of a server over HTTP, and what they prove about
+// a call.
 func TestRemoteOutcomes(t *testing.T) {
 	t.Parallel()
 	var elsewhere atomic.Int32
@@ -154,8 +155,8 @@ func outcomeOf(r reply) string {
 	return "result " + string(r.result)
 }
 
-// TestRemoteSession: a legacy server's session, version, own stream, and a stream that it
-// ends before the answer.
+// TestRemoteSession: a legacy server's session, version and own stream, and a
+// stream that ends before the answer.
 func TestRemoteSession(t *testing.T) {
 	t.Parallel()
 	ended, heard := make(chan struct{}), make(chan struct{})
@@ -203,7 +204,7 @@ func TestRemoteSession(t *testing.T) {
 	<-ended
 }
 
-// waiter waits until a text was written.
+// waiter waits until a text has been written.
 type waiter struct {
 	text  string
 	found chan struct{}
@@ -219,8 +220,8 @@ func (w *waiter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// TestRemoteSessionOver: a server that has forgotten the session ends the proxy, so that
-// the client starts anew.
+// TestRemoteSessionOver: a server that has forgotten the session ends the
+// proxy, so that the client starts a new one.
 func TestRemoteSessionOver(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -256,8 +257,8 @@ func TestRemoteSessionOver(t *testing.T) {
 	}
 }
 
-// TestRemoteRelist: a server that tells nobody of its changes is asked again, before a
-// call is sent to it.
+// TestRemoteRelist: a server that does not announce changes is asked again
+// before a call is sent.
 func TestRemoteRelist(t *testing.T) {
 	t.Parallel()
 	var changed atomic.Bool
@@ -278,11 +279,17 @@ func TestRemoteRelist(t *testing.T) {
 	time.Sleep(2 * p.Relist)
 	l, err := p.tools(t.Context())
 	if err != nil || !l.differs.quarantines("a") {
-		t.Errorf("%v: %+v", err, l)
+		t.Fatalf("%v: %+v", err, l)
+	}
+	// The question is recorded concurrently, in a folder that the test removes.
+	for deadline := time.Now().Add(time.Minute); p.Folder.hashOf("act_1") == ""; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("nobody was asked")
+		}
 	}
 }
 
-// TestRemoteAbandoned: a call that takes too long is not waited for by the server either.
+// TestRemoteAbandoned: when a call takes too long, the server is told, too.
 func TestRemoteAbandoned(t *testing.T) {
 	t.Parallel()
 	gone := make(chan struct{})
@@ -320,7 +327,8 @@ func TestConnectRefuses(t *testing.T) {
 	}
 }
 
-// TestMirrors: what headers repeat of a call, by the tool's schema.
+// TestMirrors: the headers that repeat a call's arguments, by the tool's
+// schema.
 func TestMirrors(t *testing.T) {
 	t.Parallel()
 	r := &remote{mirrored: mirrors([]byte(`{"tools":[{"name":"q","inputSchema":{"properties":{

@@ -8,26 +8,32 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// tell answers with how an action stands. final says that this is its outcome, and that
-// the client has it with this answer.
+// tell answers with the state of an action. final says that this is its
+// outcome, which the client receives with this answer.
 func (p *Proxy) tell(f *frame, a *gatehouse.Action, x *execution) (answer []byte, final bool) {
 	if x != nil && x.result != nil {
-		return resultFrame(f.id, x.result), true
+		return resultFrame(f.id, withEdit(x.result, a)), true
 	}
 	if x != nil && x.failure != nil {
+		if said := editText(a); said != "" {
+			return p.tellResult(f, a.ID, string(gatehouse.StatusFailed),
+				said+"The server refused the call: "+clip(string(x.failure), gatehouse.MaxTargetSays)), true
+		}
 		return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":%s}`, f.id, x.failure), true
 	}
 	if a.Status == gatehouse.StatusApplied {
 		if kept := keptResult(a.Receipt); kept != nil {
-			return resultFrame(f.id, kept), true
+			return resultFrame(f.id, withEdit(kept, a)), true
 		}
 	}
 	final = a.Status.Finished() && a.Status != gatehouse.StatusUnknown
 	return p.tellResult(f, a.ID, string(a.Status), describe(a)), final
 }
 
-// describe tells a model how an action stands, and what it can do.
-func describe(a *gatehouse.Action) string {
+// describe tells a model the state of an action and what it can do.
+func describe(a *gatehouse.Action) string { return editText(a) + standing(a) }
+
+func standing(a *gatehouse.Action) string {
 	of := fmt.Sprintf("The call of %s (%s)", a.Operation, a.ID)
 	switch a.Status {
 	case gatehouse.StatusPending:
@@ -66,7 +72,7 @@ func until(a *gatehouse.Action) string {
 	return " until " + a.Approval.ExpiresAt.UTC().Format(time.RFC3339)
 }
 
-// notes are what the people who rejected an action wrote.
+// notes returns the notes of the people who rejected an action.
 func notes(a *gatehouse.Action) string {
 	if a.Approval == nil {
 		return ""
@@ -94,9 +100,9 @@ func failure(a *gatehouse.Action) string {
 	return out
 }
 
-// tellResult is a result of the gate's own. It is an error to the model, and has no
-// structuredContent: strict clients check that against the tool's outputSchema, and take
-// a result without it only as an error.
+// tellResult is a result of the gate itself. It is marked as an error without
+// structuredContent: strict clients check structuredContent against the tool's
+// outputSchema, and accept a result without it only as an error.
 func (p *Proxy) tellResult(f *frame, action, status, words string) []byte {
 	about := []gatehouse.Member{{Name: "status", Value: gatehouse.StringJSON(status)}}
 	if action != "" {
@@ -124,14 +130,14 @@ func (p *Proxy) modern() bool {
 	return p.meta != nil
 }
 
-// maxKept bounds the result that a receipt holds in full, in bytes. Of a longer one it
-// has the beginning.
+// maxKept bounds the result that a receipt stores in full, in bytes. Of a
+// longer result it stores the beginning.
 const (
 	maxKept    = 12 << 10
 	maxExcerpt = 4 << 10
 )
 
-// keepResult is what a receipt holds of a result.
+// keepResult returns what a receipt stores of a result.
 func keepResult(result []byte) gatehouse.JSON {
 	out := []gatehouse.Member{
 		{Name: "bytes", Value: gatehouse.JSON(fmt.Sprint(len(result)))},
@@ -147,7 +153,8 @@ func keepResult(result []byte) gatehouse.JSON {
 	return gatehouse.ObjectJSON(out...)
 }
 
-// keptResult is the result that a receipt holds, nil where it does not hold all of it.
+// keptResult returns the result stored in a receipt, nil when it is not
+// complete.
 func keptResult(r *gatehouse.Receipt) []byte {
 	if r == nil {
 		return nil
@@ -159,7 +166,7 @@ func keptResult(r *gatehouse.Receipt) []byte {
 	return []byte(kept)
 }
 
-// clip cuts a text to at most limit bytes of UTF-8 without NUL characters.
+// clip shortens a text to at most limit bytes of UTF-8 without NUL characters.
 func clip(s string, limit int) string {
 	s = strings.ReplaceAll(s, "\x00", "\uFFFD")
 	if len(s) > limit {

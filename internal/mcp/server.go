@@ -14,7 +14,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Service is what the tools of Gatehouse itself do. There is none that decides.
+// Service is the backend of Gatehouse's own tools. None of them decides.
 type Service interface {
 	Propose(ctx context.Context, p *gatehouse.Proposal) (a *gatehouse.Action, replayed bool, err error)
 	FindAction(ctx context.Context, id string) (*gatehouse.Action, error)
@@ -28,9 +28,10 @@ type Service interface {
 const instructions = "Gatehouse stands between you and the systems that you change. Propose a change with " +
 	"propose_change; a policy and people decide, and Gatehouse carries out what was approved. Never assume that a " +
 	"proposal was applied: look at its status. A rejection comes with the reviewer's notes; take them into " +
-	"account in a revision."
+	"account in a revision. A reviewer may edit your change: the action is then superseded, and superseded_by is what " +
+	"counts, with edit saying what was changed and why."
 
-// proposalSchema describes a proposal to a model. The server checks all of it.
+// proposalSchema describes a proposal to a model. The server checks everything.
 const proposalSchema = `{
 "action_type":{"type":"string","description":"what the policy goes by, such as price_change"},
 "connector":{"type":"string","description":"the system, by the name that the operator gave it"},
@@ -49,8 +50,8 @@ const proposalRequired = `"action_type","connector","operation","target","propos
 
 const idSchema = `"action_id":{"type":"string","description":"such as act_01993b7e"}`
 
-// tool is one of the server's tools. Its arguments are read strictly: in the exact
-// spelling, none twice, none unknown, numbers digit for digit.
+// tool is one of the server's tools. Its arguments are parsed strictly: exact
+// spelling, no duplicate or unknown members, numbers digit for digit.
 type tool struct {
 	name, description, properties, required string
 	reads                                   bool
@@ -92,8 +93,9 @@ func serverTools() []tool {
 	}
 }
 
-// NewServer makes the MCP server of Gatehouse, for one caller. Where permission is not
-// nil, there is the tool approve, which answers an agent's permission prompts.
+// NewServer returns the MCP server of Gatehouse for one caller. If permission
+// is not nil, it has the tool approve, which answers an agent's permission
+// prompts.
 func NewServer(version string, api Service, permission *Hook) *sdk.Server {
 	s := sdk.NewServer(&sdk.Implementation{Name: "gatehouse", Title: "Gatehouse", Version: version},
 		&sdk.ServerOptions{Instructions: instructions})
@@ -118,7 +120,8 @@ func NewServer(version string, api Service, permission *Hook) *sdk.Server {
 	return s
 }
 
-// check refuses arguments that the tool does not have in exactly this spelling.
+// check refuses arguments that the tool does not define in exactly this
+// spelling.
 func (t *tool) check(arguments []byte) error {
 	var properties, given map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(t.properties), &properties); err != nil {
@@ -138,7 +141,7 @@ func (t *tool) check(arguments []byte) error {
 	return nil
 }
 
-// toolResult tells a model what came of a call.
+// toolResult tells a model the result of a call.
 func toolResult(out any, err error) *sdk.CallToolResult {
 	var e *gatehouse.Error
 	switch {
@@ -176,7 +179,7 @@ func read(arguments []byte, into any) error {
 	return nil
 }
 
-// shown is an action as a model reads it.
+// shown is an action in the form for models.
 type shown struct {
 	ID        string              `json:"id"`
 	Status    gatehouse.Status    `json:"status"`
@@ -194,6 +197,8 @@ type shown struct {
 	Failure   *gatehouse.Failure  `json:"failure,omitempty"`
 	Receipt   gatehouse.JSON      `json:"response,omitempty"`
 	Next      string              `json:"superseded_by,omitempty"`
+	EditedBy  string              `json:"edited_by,omitempty"`
+	Edit      *gatehouse.Edit     `json:"edit,omitempty"`
 }
 
 type shownVote struct {
@@ -207,6 +212,7 @@ func show(a *gatehouse.Action) shown {
 		ID: a.ID, Status: a.Status, Type: a.ActionType, Connector: a.Connector, Operation: a.Operation,
 		Target: a.Target, Change: a.ProposedChange, Risk: a.RiskLevel, Reasons: a.Policy.Reasons,
 		DecidedBy: a.DecidedBy, Failure: a.Failure, Next: a.Superseded,
+		EditedBy: a.EditedBy, Edit: a.Edit,
 	}
 	if a.Approval != nil {
 		out.Required = a.Approval.Required
@@ -251,7 +257,8 @@ func find(ctx context.Context, api Service, arguments []byte) (any, error) {
 	return shownOr(api.FindAction(ctx, in.ID))
 }
 
-// maxToolWait is how long a tool may wait, in seconds: clients end a call after 60.
+// maxToolWait bounds the wait of a tool, in seconds: clients end a call after
+// 60.
 const maxToolWait = 45
 
 func wait(ctx context.Context, api Service, arguments []byte) (any, error) {
@@ -326,9 +333,10 @@ func list(ctx context.Context, api Service, arguments []byte) (any, error) {
 	return out, nil
 }
 
-// NewHandler serves the MCP server over streamable HTTP, both eras of the protocol. The
-// caller's own key is the bearer token of each request; serviceFor makes its client. A
-// request with an Origin of another site, or, on loopback, another Host, is refused.
+// NewHandler serves the MCP server over streamable HTTP, for both eras of the
+// protocol. The bearer token of each request is the caller's own key;
+// serviceFor returns its client. A request with another site's Origin or, on
+// loopback, another Host is refused.
 func NewHandler(version string, serviceFor func(key string) (Service, error)) http.Handler {
 	h := sdk.NewStreamableHTTPHandler(func(r *http.Request) *sdk.Server {
 		api, err := serviceFor(bearer(r))

@@ -9,21 +9,26 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 )
 
-// Folder keeps what a proxy knows over restarts: the pins of its server, and which
-// outcomes its clients have not received. Losing it makes the server's tools pinned
-// anew, and an equal call a new action.
+// Folder stores a proxy's state across restarts: the pins of its server, and
+// the outcomes that no client has received yet. If it is lost, the server's
+// tools are pinned again, and an equal call becomes a new action.
 type Folder struct {
 	dir string
-	mu  sync.Mutex
-	// calls is by the hash of a call.
+	// pinning is held by the proxy that pins the first tools.
+	pinning sync.Mutex
+	mu      sync.Mutex
+	// calls is keyed by the hash of a call.
 	calls map[string]callState
-	// order lists the hashes, the oldest first.
+	// order lists the hashes, oldest first.
 	order []string
+	// swept is when used rounds were last removed.
+	swept time.Time
 }
 
-// callState is where the chain of equal calls stands: see join.
+// callState is the position in the chain of equal calls: see join.
 type callState struct {
 	// Last is the last action whose outcome a client has received.
 	Last string `json:"last,omitempty"`
@@ -34,10 +39,12 @@ type callState struct {
 // maxCalls bounds how many calls are remembered.
 const maxCalls = 10_000
 
-// callsFile is a journal: each line is a call's new state, and the last one holds.
+// callsFile is a journal: each line is a call's new state, and the last line
+// counts.
 const callsFile = "calls.jsonl"
 
-// OpenFolder opens the folder, and makes it when needed. Only its owner may read it.
+// OpenFolder opens the folder and creates it if needed. Only its owner may read
+// it.
 func OpenFolder(dir string) (*Folder, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -50,7 +57,7 @@ func OpenFolder(dir string) (*Folder, error) {
 	count := 0
 	for line := range bytes.Lines(b) {
 		var c storedCall
-		// A line that a crash has cut off is as if it had not been written.
+		// A line truncated by a crash counts as not written.
 		if json.Unmarshal(line, &c) == nil {
 			f.put(c.Hash, c.callState)
 			count++
@@ -96,8 +103,8 @@ func (f *Folder) read(name string, into any) error {
 	return nil
 }
 
-// replace writes a file as a whole. Of two proxies that do so at the same time, one's
-// stays.
+// replace writes a whole file. If two proxies do so at the same time, one of
+// the files stays.
 func (f *Folder) replace(name string, content []byte) error {
 	temp, err := os.CreateTemp(f.dir, name+".*")
 	if err != nil {
@@ -121,6 +128,17 @@ func (f *Folder) pins() (*catalogue, error) {
 	return c, err
 }
 
+// pinsOr returns the pinned catalogue, or pins found when there is none.
+func (f *Folder) pinsOr(found *catalogue) (pinned *catalogue, first bool, err error) {
+	f.pinning.Lock()
+	defer f.pinning.Unlock()
+	pinned, err = f.pins()
+	if errors.Is(err, errAbsent) {
+		return found, true, f.setPins(found)
+	}
+	return pinned, false, err
+}
+
 func (f *Folder) setPins(c *catalogue) error {
 	b, err := json.MarshalIndent(c, "", "  ")
 	if err != nil {
@@ -135,13 +153,13 @@ func (f *Folder) call(hash string) callState {
 	return f.calls[hash]
 }
 
-// open remembers that equal calls join an action.
+// open records that equal calls join an action.
 func (f *Folder) open(hash, action string) error {
 	return f.change(hash, func(c *callState) { c.Open = action })
 }
 
-// consume remembers that a client has received the outcome of an action. past says that
-// an equal call is another action from now on.
+// consume records that a client has received the outcome of an action. past
+// says that from now on an equal call is another action.
 func (f *Folder) consume(hash, action string, past bool) error {
 	return f.change(hash, func(c *callState) {
 		if past {
@@ -153,7 +171,7 @@ func (f *Folder) consume(hash, action string, past bool) error {
 	})
 }
 
-// hashOf returns the call whose open action it is, "" for none.
+// hashOf returns the call whose open action is given, "" for none.
 func (f *Folder) hashOf(action string) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -165,8 +183,8 @@ func (f *Folder) hashOf(action string) string {
 	return ""
 }
 
-// change appends to the journal without a sync: it outlives the process, and a crash of
-// the machine may lose it.
+// change appends to the journal without a sync: the line survives the process,
+// but may not survive a crash of the machine.
 func (f *Folder) change(hash string, edit func(*callState)) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,16 +11,17 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// listed is what the server offers, beside what is pinned.
+// listed is what the server offers, and what is pinned.
 type listed struct {
 	pinned *catalogue
-	// differs is what is in quarantine.
+	// differs is what is quarantined.
 	differs differences
-	// envelope is the server's result without the tools, as it came.
+	// envelope is the server's result without the tools, unchanged.
 	envelope []byte
 }
 
-// waitTool is the definition of the tool by which a client waits for an outcome.
+// waitTool is the definition of the tool with which a client waits for an
+// outcome.
 const waitTool = `{"name":"gatehouse_wait","title":"Wait for an approval",` +
 	`"description":"Waits for the outcome of a call that people have to approve first, at most 45 seconds, ` +
 	`and returns the tool's result once it was carried out. Give the action id from the pending result.",` +
@@ -28,13 +30,16 @@ const waitTool = `{"name":"gatehouse_wait","title":"Wait for an approval",` +
 
 const waitName = "gatehouse_wait"
 
-// greeting is the server's answer to initialize or server/discover, with the pinned
-// instructions, and without the tasks that the gate does not offer.
+// greeting returns the server's answer to initialize or server/discover, with
+// the pinned instructions, and with the gate's tasks instead of the server's.
 func (p *Proxy) greeting(f *frame) []byte {
 	result := f.result
 	changed := false
 	if capabilities := memberOf(result, "capabilities"); memberOf(capabilities, "tasks") != nil {
 		result, changed = setMember(result, "capabilities", setMember(capabilities, "tasks", nil)), true
+	}
+	if offered := offerTasks(result); !bytes.Equal(offered, result) {
+		result, changed = offered, true
 	}
 	said := memberOf(result, "instructions")
 	var instructions gatehouse.JSON
@@ -43,6 +48,8 @@ func (p *Proxy) greeting(f *frame) []byte {
 	}
 	p.mu.Lock()
 	p.instructions = instructions
+	p.serverTasks = memberOf(memberOf(memberOf(f.result, "capabilities"), "extensions"), tasksExtension) != nil
+	p.tasked = text(memberOf(result, "protocolVersion")) == tasksVersion
 	p.mu.Unlock()
 	if pinned, err := p.Folder.pins(); err == nil && pinned.Instructions != instructions {
 		var old []byte
@@ -66,16 +73,24 @@ func (p *Proxy) list(ctx context.Context, f *frame) []byte {
 	if err != nil {
 		return errorFrame(f.id, codeInternal, "the tools could not be listed: "+err.Error())
 	}
+	p.mu.Lock()
+	tasked := p.tasked
+	p.mu.Unlock()
 	tools := []byte{'['}
 	for _, t := range l.pinned.Tools {
-		tools = append(append(tools, t...), ',')
+		shown := []byte(t)
+		if tasked {
+			shown = p.withTaskSupport(l, t)
+		}
+		tools = append(append(tools, shown...), ',')
 	}
 	tools = append(append(tools, waitTool...), ']')
 	return resultFrame(f.id, setMember(l.envelope, "tools", tools))
 }
 
-// tools returns what the server offers. It is asked again after it said that its tools
-// changed, and when the list is older than Relist. The first tools ever seen are pinned.
+// tools returns what the server offers. The server is asked again after it has
+// announced changed tools, and when the list is older than Relist. The first
+// tools ever seen are pinned.
 func (p *Proxy) tools(ctx context.Context) (*listed, error) {
 	p.readied.Do(func() { close(p.ready) })
 	p.listing.Lock()
@@ -90,13 +105,12 @@ func (p *Proxy) tools(ctx context.Context) (*listed, error) {
 		p.stale.Store(true)
 		return nil, err
 	}
-	pinned, err := p.Folder.pins()
-	if errors.Is(err, errAbsent) {
-		p.Log.Info("the tools are pinned", "server", p.Name, "tools", len(found.Tools))
-		pinned, err = found, p.Folder.setPins(found)
-	}
+	pinned, first, err := p.Folder.pinsOr(found)
 	if err != nil {
 		return nil, err
+	}
+	if first {
+		p.Log.Info("the tools are pinned", "server", p.Name, "tools", len(found.Tools))
 	}
 	p.fresh, p.freshAt = &listed{pinned: pinned, differs: diff(pinned, found), envelope: envelope}, asked
 	if len(p.fresh.differs) > 0 {
@@ -105,7 +119,7 @@ func (p *Proxy) tools(ctx context.Context) (*listed, error) {
 	return p.fresh, nil
 }
 
-// discover asks for every page of the tools.
+// discover requests every page of the tools.
 func (p *Proxy) discover(ctx context.Context) (*catalogue, []byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -141,10 +155,10 @@ func (p *Proxy) discover(ctx context.Context) (*catalogue, []byte, error) {
 	return nil, nil, fmt.Errorf("the server has more than %d pages of tools", maxPages)
 }
 
-// acceptType is the action type and the operation by which changed tools are accepted.
+// acceptType is the action type and the operation of accepting changed tools.
 const acceptType = "gatehouse_accept_tools"
 
-// quarantine proposes that the tools are served as they are now. The server keeps the
+// quarantine proposes to accept the server's present tools. The gate keeps the
 // question: an equal one is not asked again, and a rejection stands.
 func (p *Proxy) quarantine(l *listed) {
 	was, is := l.differs.sides()
@@ -175,8 +189,8 @@ func catalogueHash(c *catalogue) string {
 	return "sha256:" + hash("catalogue", string(b))
 }
 
-// accept carries out an approved change of the pins: it takes the approved texts, not
-// those that the server has now.
+// accept executes an approved change of the pins: it takes the approved texts,
+// not the server's present ones.
 func (p *Proxy) accept(push *gatehouse.LeasedPush) error {
 	p.listing.Lock()
 	defer p.listing.Unlock()
@@ -197,9 +211,14 @@ func (p *Proxy) accept(push *gatehouse.LeasedPush) error {
 	if err := p.Folder.setPins(pinned); err != nil {
 		return err
 	}
+	p.accepted()
+	return nil
+}
+
+// refresh makes the proxy and its client check the tools again.
+func (p *Proxy) refresh() {
 	p.stale.Store(true)
 	p.answer([]byte(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`))
-	return nil
 }
 
 var errPinsMoved = errors.New("the pins have changed since this was proposed")

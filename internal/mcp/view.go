@@ -10,16 +10,16 @@ import (
 // PinnedTool is a tool as it was accepted.
 type PinnedTool struct {
 	Name string
-	// Hints are the annotations that it claims of itself, such as readOnlyHint.
+	// Hints are the annotations that the tool claims, such as readOnlyHint.
 	Hints []string
-	// Proposal is a call of it without arguments, for the policy to explain.
+	// Proposal is a call without arguments, for the policy to explain.
 	Proposal *gatehouse.Proposal
 }
 
-// ErrNoPins is a server that no proxy has seen yet.
+// ErrNoPins says that no proxy has seen the server yet.
 var ErrNoPins = errors.New("no tools are pinned: start the proxy once")
 
-// Pinned lists the tools of a server that are pinned in a folder.
+// Pinned lists the pinned tools of a server in a folder.
 func Pinned(f *Folder, name string) ([]PinnedTool, error) {
 	pinned, err := f.pins()
 	if errors.Is(err, errAbsent) {

@@ -14,15 +14,15 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// execution is what came of an action that this proxy carried out.
+// execution is the state of an action that this proxy executes.
 type execution struct {
-	// done is closed when the rest is set.
+	// done is closed when the other fields are set.
 	done chan struct{}
-	// begun says that this proxy carries the action out.
+	// begun says that this proxy executes the action.
 	begun atomic.Bool
-	// action is how the action stands, nil where the gate has to be asked.
+	// action is the state of the action, nil if the gate must be asked.
 	action *gatehouse.Action
-	// result and failure are what the server answered, where it settles the action.
+	// result and failure are the server's answer, if it settles the action.
 	result, failure []byte
 }
 
@@ -33,8 +33,10 @@ type executed struct {
 	order    []string
 }
 
-// maxExecuted bounds the results that wait for a client in memory. The receipt holds
-// what of others is kept.
+func newExecuted() *executed { return &executed{byAction: map[string]*execution{}} }
+
+// maxExecuted bounds the results that wait in memory for a client. For others,
+// the receipt holds what is kept.
 const maxExecuted = 64
 
 // of returns the execution of an action, begun or not.
@@ -49,7 +51,7 @@ func (e *executed) of(action string) *execution {
 	return x
 }
 
-// settle sets what came of an action.
+// settle sets the result of an action.
 func (e *executed) settle(action string, set func(*execution)) {
 	x := e.of(action)
 	e.mu.Lock()
@@ -68,7 +70,7 @@ func (e *executed) settle(action string, set func(*execution)) {
 	}
 }
 
-// release forgets an action that nobody waits for any more. A result that no client has
+// release forgets an action that nobody waits for. A result that no client has
 // received stays.
 func (e *executed) release(action string, received bool) {
 	e.mu.Lock()
@@ -87,20 +89,39 @@ func (e *executed) release(action string, received bool) {
 	delete(e.byAction, action)
 }
 
-// parallel is how many calls are carried out at a time.
+// parallel bounds the concurrent executions.
 const parallel = 8
 
-// drainGrace is how long calls that were sent get to come back when the proxy stops.
+// drainGrace is how long calls in progress may take to return when the proxy
+// stops.
 const drainGrace = 10 * time.Second
 
-// work carries out what is approved, until ctx is over and the calls under way are back.
+// work executes approved actions until ctx ends and the calls in progress have
+// returned.
 func (p *Proxy) work(ctx context.Context) {
 	select {
 	case <-p.ready:
 	case <-ctx.Done():
 		return
 	}
-	// A call that was sent outlives ctx by the grace.
+	w := &worker{
+		Config: p.Config, ready: func(context.Context) bool { return true }, carryOut: p.carryOut,
+	}
+	w.run(ctx)
+}
+
+// worker leases approved actions of one key and passes them to carryOut.
+type worker struct {
+	Config
+	// ready waits until an action can be executed; false when ctx is over.
+	ready    func(ctx context.Context) bool
+	carryOut func(ctx context.Context, push *gatehouse.LeasedPush)
+}
+
+// run executes approved actions until ctx ends and the calls in progress have
+// returned.
+func (w *worker) run(ctx context.Context) {
+	// A call in progress outlives ctx by the grace period.
 	calls, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(drainGrace, cut) })
@@ -109,8 +130,8 @@ func (p *Proxy) work(ctx context.Context) {
 	var under sync.WaitGroup
 	defer under.Wait()
 	host, _ := os.Hostname()
-	name := clip(fmt.Sprintf("mcp proxy %s on %s, process %d", p.Name, host, os.Getpid()), 128)
-	for failures := 0; ; {
+	name := clip(fmt.Sprintf("mcp proxy %s on %s, process %d", w.Name, host, os.Getpid()), 128)
+	for failures := 0; w.ready(ctx); {
 		slots := 1
 		select {
 		case free <- struct{}{}:
@@ -125,14 +146,14 @@ func (p *Proxy) work(ctx context.Context) {
 				more = false
 			}
 		}
-		pushes, err := p.Gate.LeasePushes(ctx, gatehouse.PushLeaseRequest{
-			Connectors: []string{p.connector()}, Own: true, Max: slots, Wait: gatehouse.Duration(leaseWait),
-			Lease: gatehouse.Span(p.Lease), Worker: name,
+		pushes, err := w.Gate.LeasePushes(ctx, gatehouse.PushLeaseRequest{
+			Connectors: []string{w.connector()}, Own: true, Max: slots, Wait: gatehouse.Duration(leaseWait),
+			Lease: gatehouse.Span(w.Lease), Worker: name,
 		})
 		for i := range pushes {
 			under.Go(func() {
 				defer func() { <-free }()
-				p.carryOut(calls, &pushes[i])
+				w.carryOut(calls, &pushes[i])
 			})
 		}
 		for range slots - len(pushes) {
@@ -142,7 +163,7 @@ func (p *Proxy) work(ctx context.Context) {
 		if err == nil {
 			failures = 0
 		} else if ctx.Err() == nil {
-			p.Log.Warn("nothing could be leased", "failures", failures, "error", err)
+			w.Log.Warn("nothing could be leased", "failures", failures, "error", err)
 		}
 		if !pause(ctx, min(time.Duration(failures)*time.Second, 15*time.Second)) {
 			return
@@ -150,7 +171,7 @@ func (p *Proxy) work(ctx context.Context) {
 	}
 }
 
-// leaseWait is the length of one request for work.
+// leaseWait is the duration of one request for work.
 const leaseWait = 25 * time.Second
 
 // pause waits; false when ctx is over.
@@ -168,16 +189,16 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// verdict is what is reported of a push: its result, or its failure.
+// verdict is what is reported for a push: its result or its failure.
 type verdict struct {
 	result  *gatehouse.PushResult
 	failure *gatehouse.PushFailure
-	// what the server answered, to hand on as it is.
+	// The server's answer, to pass on unchanged.
 	answer, refusal []byte
 }
 
-// carryOut sends what was approved, and reports what came of it. The lease is kept
-// meanwhile.
+// carryOut sends an approved call and reports its outcome. Meanwhile it keeps
+// the lease.
 func (p *Proxy) carryOut(ctx context.Context, push *gatehouse.LeasedPush) {
 	log := p.Log.With("action", push.ActionID, "tool", push.Operation)
 	ctx, cancel := context.WithTimeout(ctx, p.Timeout)
@@ -208,7 +229,7 @@ func (p *Proxy) carryOut(ctx context.Context, push *gatehouse.LeasedPush) {
 	})
 }
 
-// send makes the call, from the stored bytes alone.
+// send makes the call from the stored bytes alone.
 func (p *Proxy) send(ctx context.Context, push *gatehouse.LeasedPush) verdict {
 	if push.Operation == acceptType {
 		if err := p.accept(push); err != nil {
@@ -226,6 +247,9 @@ func (p *Proxy) send(ctx context.Context, push *gatehouse.LeasedPush) verdict {
 	r := p.ask(ctx, "tools/call", []byte(gatehouse.ObjectJSON(
 		gatehouse.Member{Name: "name", Value: gatehouse.StringJSON(push.Operation)},
 		gatehouse.Member{Name: "arguments", Value: push.ProposedChange},
+		gatehouse.Member{Name: "_meta", Value: gatehouse.ObjectJSON(
+			gatehouse.Member{Name: "progressToken", Value: progressToken(push.ActionID)},
+		)},
 	)))
 	var unsent errNotSent
 	switch {
@@ -248,8 +272,8 @@ func (p *Proxy) send(ctx context.Context, push *gatehouse.LeasedPush) verdict {
 	}
 }
 
-// refused is an error of the protocol. Those by which a server refuses a request prove
-// that it did nothing; any other proves nothing.
+// refused handles an error of the protocol. Errors by which a server refuses a
+// request prove that it did nothing; any other error proves nothing.
 func (p *Proxy) refused(push *gatehouse.LeasedPush, failure []byte) verdict {
 	said := clip(string(failure), gatehouse.MaxTargetSays)
 	switch string(memberOf(failure, "code")) {
@@ -275,13 +299,13 @@ func (p *Proxy) terminal(push *gatehouse.LeasedPush, code, detail, says string) 
 	return v
 }
 
-// incomplete reports whether a modern server wants something else first.
+// incomplete reports whether a modern server asks for something first.
 func incomplete(result []byte) bool {
 	kind := memberOf(result, "resultType")
 	return kind != nil && text(kind) != "complete"
 }
 
-// firstText is the first text of a result's content.
+// firstText returns the first text of a result's content.
 func firstText(result []byte) string {
 	content := memberOf(result, "content")
 	if len(content) == 0 || content[0] != '[' {
@@ -315,7 +339,7 @@ func (p *Proxy) keep(push *gatehouse.LeasedPush, reported <-chan struct{}) {
 	}
 }
 
-// report tells the gate, again and again while the lease may hold.
+// report reports to the gate, repeatedly while the lease may still hold.
 func (p *Proxy) report(push *gatehouse.LeasedPush, v verdict) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*p.Lease)
 	defer cancel()

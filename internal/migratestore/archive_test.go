@@ -9,13 +9,13 @@ import (
 // archivedIsWhole reads every document of the copied archive.
 func archivedIsWhole(t *testing.T, s gatehouse.Store) {
 	t.Helper()
-	err := s.View(t.Context(), func(tx gatehouse.ReadTx) error {
-		page, err := tx.ListActions("acme", gatehouse.ActionFilter{Archived: true, Limit: gatehouse.MaxLimit})
+	err := s.View(t.Context(), "acme", func(tx gatehouse.ReadTx) error {
+		page, err := tx.ListActions(gatehouse.ActionFilter{Archived: true, Limit: gatehouse.MaxLimit})
 		if len(page.Items) < 8 {
 			t.Errorf("%d actions are in the copied archive", len(page.Items))
 		}
 		for _, listed := range page.Items {
-			a, err := tx.FindAction("acme", listed.ID)
+			a, err := tx.FindAction(listed.ID)
 			if err != nil {
 				return err
 			}

@@ -15,21 +15,21 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
 )
 
-// What belongs to one engine only, and is not copied: SQLite's stored clock
-// and batch numbers, and PostgreSQL's versions, marks of COMMIT, queue of leaves
-// (see queueLeaves), and what this package keeps there; and the sums of ceilings,
-// which the triggers of ceiling_claim write on either engine.
+// Tables of one engine only, which are not copied. SQLite: the stored clock and
+// batch numbers. PostgreSQL: schema versions, commit marks, the queue of leaves
+// (see queueLeaves), and the tables of this package. The sums of ceilings are
+// written by the triggers of ceiling_claim on both engines.
 var (
 	sqliteOnly   = map[string]bool{"meta": true, sumTable: true}
 	postgresOnly = map[string]bool{
 		"gatehouse_schema": true, "gatehouse_session": true, queueTable: true, sumTable: true,
-		// Replicas share rates; one process on a folder has its own.
+		// Replicas share rates; a process on a data folder has its own.
 		"rate_spent":       true,
 		postgres.MoveTable: true, progressTable: true, keysTable: true,
 	}
 )
 
-// kind is how a value travels.
+// kind is the type of a value during the copy.
 type kind string
 
 const (
@@ -37,25 +37,25 @@ const (
 	boolean kind = "a boolean"
 	text    kind = "text"
 	blob    kind = "bytes"
-	array   kind = "a list of numbers" // in the folder bytes, eight for each
+	array   kind = "a list of numbers" // in the folder, bytes: eight per number
 )
 
-// column is a column that is written; generated ones are not.
+// column is a column to copy; generated columns are not copied.
 type column struct {
 	name      string
 	kind      kind
 	generated bool
-	key       int // place in the primary key, from 1; 0 outside
+	key       int // position in the primary key, from 1; 0 means not part of it
 }
 
-// table is a table that is on both sides.
+// table is a table that both sides have.
 type table struct {
 	name    string
 	columns []column // without generated ones, in PostgreSQL's order
-	key     []column // in its order
+	key     []column // in key order
 }
 
-// catalog is what one database has: tables with their columns by name.
+// catalog is the content of one database: tables with their columns, by name.
 type catalog map[string]map[string]column
 
 func sqliteCatalog(ctx context.Context, db *sql.DB) (catalog, error) {
@@ -89,8 +89,8 @@ WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite\_%' ESCAPE '\' ORDER BY m.nam
 	return out, rows.Err()
 }
 
-// postgresCatalog reads the tables of the schema that unqualified names are
-// made in. Partitions belong to their table.
+// postgresCatalog reads the tables of the schema in which unqualified names are
+// created. Partitions belong to their table.
 func postgresCatalog(ctx context.Context, db querier) (catalog, []string, error) {
 	rows, err := db.Query(ctx, `SELECT c.relname::text, a.attname::text, a.atttypid, a.attgenerated <> ''
 FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
@@ -132,8 +132,8 @@ func (c catalog) add(table string, col column) {
 	c[table][col.name] = col
 }
 
-// match finds the tables to copy, by name. What one side has and the other
-// lacks is an error, all of it at once.
+// match finds the tables to copy, by name. It reports everything that one side
+// lacks in one error.
 func match(from, to catalog, order []string) ([]table, error) {
 	var wrong []error
 	complain := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
@@ -160,7 +160,7 @@ func match(from, to catalog, order []string) ([]table, error) {
 			here, found := from[name][c]
 			there := to[name][c]
 			switch {
-			case !found && there.generated: // from columns that are copied
+			case !found && there.generated: // computed from copied columns
 			case !found:
 				complain("the column %s is in the database only", full)
 			case here.generated != there.generated:

@@ -25,8 +25,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
 )
 
-// envChild makes this program a process that copies and stops at a step, for
-// the test to kill it there.
+// envChild turns this program into a process that copies and stops at a step,
+// for the test to kill it.
 const envChild = "GATEHOUSE_MIGRATESTORE_CHILD"
 
 func TestMain(m *testing.M) {
@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 
 type childOrder struct {
 	Path, URL string
-	// The process waits for its end at the Nth step with the name.
+	// The process stops at the Nth step with this name.
 	Step string
 	N    int
 }
@@ -66,8 +66,8 @@ func child(order string) {
 	fmt.Println("done")
 }
 
-// killAt runs the copy in a process of its own and kills it, with SIGKILL, at
-// the nth step with a name.
+// killAt runs the copy in a separate process and kills it with SIGKILL at the
+// nth step with a name.
 func killAt(t *testing.T, path, url, step string, n int) {
 	t.Helper()
 	order, err := json.Marshal(childOrder{path, url, step, n})
@@ -98,7 +98,7 @@ func killAt(t *testing.T, path, url, step string, n int) {
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-// full is a data folder that the real gate has filled, once for all tests.
+// full is a data folder filled by the real gate, shared by all tests.
 var full struct {
 	sync.Once
 	file []byte
@@ -106,13 +106,13 @@ var full struct {
 	at   time.Time
 }
 
-// world is what a test has to know of who filled its folder.
+// world is what a test must know about the filled folder.
 type world struct {
 	Key   string
 	Clock *gatetest.Clock
 }
 
-// folder is a copy of the full one, which no process has open.
+// folder returns a copy of the full folder that no process has open.
 func folder(t *testing.T) (path string, w world) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "gatehouse.db")
@@ -157,8 +157,8 @@ func open(t *testing.T, url string, clock *gatetest.Clock) *postgres.Store {
 	return s
 }
 
-// dumpSQLite and dumpPostgres print each row of each table that both have, in
-// order, in the same words.
+// dumpSQLite and dumpPostgres print each row of each common table, in the same
+// order and format.
 func dumpSQLite(t *testing.T, path string) map[string][]string {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+path+"?mode=ro")
@@ -198,7 +198,7 @@ func dumpSQLite(t *testing.T, path string) map[string][]string {
 	return sorted(out)
 }
 
-// there are columns that are computed in the database, from what is copied.
+// there lists columns that PostgreSQL computes from copied ones.
 var there = map[string]bool{
 	"principal.folded": true, "audit_batch.first": true,
 	"step.queued_at": true, "step.item_status": true, "step.own_key": true,
@@ -249,7 +249,7 @@ func dumpPostgres(t *testing.T, url string) map[string][]string {
 	return sorted(out)
 }
 
-// normal prints an object with its members in order.
+// normal prints an object with sorted members.
 func normal(t *testing.T, s string) string {
 	t.Helper()
 	var m map[string]*string

@@ -14,40 +14,41 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
 )
 
-// Options say what to copy, and where to. Path and URL are required.
+// Options are the source and target of a copy. Path and URL are required.
 type Options struct {
 	// Path is the folder's database file; no server may have it open.
 	Path string
-	// URL is the database: postgres://…, empty, or left by an earlier call.
+	// URL is the database, postgres://…: empty, or left by an earlier call.
 	URL string
-	// DryRun only looks: at the folder, which a server may be using, and at
-	// the database, in which nothing is changed.
+	// DryRun only reads: the folder, which a server may be using, and the
+	// database, which is not changed.
 	DryRun bool
-	// Rows and Bytes bound one batch; 0 means 5,000 rows and 8 MiB. A batch
-	// ends with the row that passes Bytes.
+	// Rows and Bytes bound one batch; 0 means 5,000 rows and 8 MiB. The row
+	// that exceeds Bytes is the last of its batch.
 	Rows  int
 	Bytes int64
-	// Progress is told after each batch; may be nil.
+	// Progress is called after each batch; may be nil.
 	Progress func(table string, copied, total int64)
-	// Logger takes what the two stores have to say; nil is slog.Default.
+	// Logger receives the messages of the two stores; nil is slog.Default.
 	Logger *slog.Logger
 
 	// step is called after each transaction on the target, for tests.
 	step func(name string)
 }
 
-// Result is what was copied, or would be.
+// Result is what was, or would be, copied.
 type Result struct {
 	DryRun bool `json:"dry_run,omitempty"`
-	// State is that of the database before: blank, empty, begun or finished.
+	// State is the earlier state of the database: blank, empty, begun or
+	// finished.
 	State string `json:"database"`
-	// Rows counts those of all tables in the folder; Copied those that this
-	// call has copied.
+	// Rows counts the rows of all tables in the folder; Copied counts the rows
+	// that this call has copied.
 	Rows   int64   `json:"rows"`
 	Copied int64   `json:"copied"`
 	Tables []Table `json:"tables"`
 	Logs   []Log   `json:"logs"`
-	// Waiting counts the leaves of all logs that have no number yet.
+	// Waiting counts the leaves of all logs without a number.
 	Waiting int `json:"unnumbered"`
 }
 
@@ -57,12 +58,12 @@ type Table struct {
 	Rows int64  `json:"rows"`
 }
 
-// Log is the head of one tenant's audit log, the same on both sides.
+// Log is the head of one tenant's audit log, equal on both sides.
 type Log = gatehouse.LogHead
 
-// Run copies a folder into a database, or goes on with it. When it returns nil
-// and DryRun is not set, the database holds every row of the folder, and may be
-// served. Called again after that, it changes nothing and tells the same.
+// Run copies a folder into a database, or continues a copy. If it returns nil
+// and DryRun is not set, the database holds every row of the folder and may be
+// served. A further call changes nothing and returns the same result.
 func Run(ctx context.Context, o Options) (*Result, error) {
 	if o.Rows == 0 {
 		o.Rows = 5000
@@ -113,7 +114,7 @@ func run(ctx context.Context, o Options, s *source) (*Result, error) {
 	return r, fill(ctx, o, s, c, now, versions, r)
 }
 
-// same refuses to go on with another folder, or with one that has changed.
+// same refuses to continue with another folder, or with a changed one.
 func same(now standing, s *source, versions [2]int) error {
 	switch {
 	case now.clock != s.clock || now.batch != s.batch:
@@ -126,7 +127,7 @@ func same(now standing, s *source, versions [2]int) error {
 	return nil
 }
 
-// dryRun does what needs no writing.
+// dryRun makes the checks that need no writes.
 func dryRun(ctx context.Context, s *source, c *pgx.Conn, now standing, r *Result) error {
 	from, err := sqliteCatalog(ctx, s.db)
 	if err != nil {
@@ -154,9 +155,9 @@ func dryRun(ctx context.Context, s *source, c *pgx.Conn, now standing, r *Result
 	return err
 }
 
-// fill brings the database from where it stands to its end.
+// fill completes the copy from its present state.
 func fill(ctx context.Context, o Options, s *source, c *pgx.Conn, now standing, versions [2]int, r *Result) error {
-	// A damaged log is better known before hours of copying.
+	// Find a damaged log before hours of copying.
 	var err error
 	if r.Logs, r.Waiting, err = readLogs(ctx, s); err != nil {
 		return err
@@ -167,7 +168,7 @@ func fill(ctx context.Context, o Options, s *source, c *pgx.Conn, now standing, 
 		}
 		o.step("mark")
 	}
-	// Opening the store makes the tables.
+	// Opening the store creates the tables.
 	to, err := postgres.Open(ctx, postgres.Config{URL: o.URL, Logger: o.Logger, MaxConns: 2, Moving: true})
 	if err != nil {
 		return err
@@ -224,7 +225,7 @@ func fill(ctx context.Context, o Options, s *source, c *pgx.Conn, now standing, 
 	return finish(ctx, c, r)
 }
 
-// finish lets servers in.
+// finish lets servers start on the database.
 func finish(ctx context.Context, c *pgx.Conn, r *Result) error {
 	summary, err := json.Marshal(struct {
 		Rows    int64   `json:"rows"`
@@ -261,7 +262,7 @@ func (r *Result) count(ctx context.Context, s *source, tables []table) ([]int64,
 	return counts, nil
 }
 
-// copyTable copies what is missing of a table, and returns how much that was.
+// copyTable copies the missing rows of a table and returns their number.
 func copyTable(ctx context.Context, o Options, s *source, c *pgx.Conn, t table, total int64) (int64, error) {
 	var copied, began int64
 	var last string
@@ -326,9 +327,8 @@ func copyTable(ctx context.Context, o Options, s *source, c *pgx.Conn, t table, 
 	return copied - began, nil
 }
 
-// triggers returns the statements that switch off, and on again, what would
-// make rows of its own out of those that are copied: the folder's own triggers
-// have made these already.
+// triggers returns statements that disable and re-enable the INSERT triggers,
+// which would create rows that the folder's triggers have already created.
 func triggers(ctx context.Context, c *pgx.Conn, t table) (off, on string, err error) {
 	rows, err := c.Query(ctx, `SELECT tgname::text FROM pg_trigger
 WHERE tgrelid = to_regclass($1) AND NOT tgisinternal AND tgtype & 4 <> 0 AND tgenabled <> 'D'`, quoted(t.name))

@@ -27,8 +27,8 @@ func sorted(m map[string][]string) map[string][]string {
 	return m
 }
 
-// TestMove copies a store with everything in it, compares every row, and goes
-// on with the copy: the same key, a decision, a dispatch, new numbers.
+// TestMove copies a store with rows in every table, compares every row, and
+// continues with the copy: the same key, a decision, a dispatch, new numbers.
 func TestMove(t *testing.T) {
 	t.Parallel()
 	path, before := folder(t)
@@ -41,7 +41,7 @@ func TestMove(t *testing.T) {
 	if diff := cmp.Diff(want, dumpPostgres(t, url)); diff != "" {
 		t.Errorf("the copy differs (-folder +database):\n%s", diff)
 	}
-	// A table in which nothing stands proves nothing.
+	// An empty table proves nothing.
 	for _, name := range filled {
 		if len(want[name]) == 0 {
 			t.Errorf("the folder has no row in %s", name)
@@ -109,8 +109,8 @@ func list(t *testing.T, w *gatetest.World, status gatehouse.Status) []*gatehouse
 	return page.Items
 }
 
-// keysOf lists what is taken off for the copy: foreign keys, and the walls
-// between tenants.
+// keysOf lists what is dropped during the copy: foreign keys, and tenant
+// policies.
 func keysOf(t *testing.T, url string) []string {
 	t.Helper()
 	c, err := pgx.Connect(t.Context(), url)
@@ -138,9 +138,9 @@ func freshDatabase(t *testing.T) string {
 	return url
 }
 
-// TestKilled kills the process, with SIGKILL, at steps of each kind, on one and
-// the same copy: each run goes on where the one before was killed. No server
-// starts meanwhile. The copy is whole in the end.
+// TestKilled kills the process with SIGKILL at steps of each kind, on the same
+// copy: each run continues where the previous one was killed. Meanwhile no
+// server starts. In the end the copy is complete.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	path, before := folder(t)
@@ -179,7 +179,7 @@ func TestKilled(t *testing.T) {
 	goOn(t, open(t, url, before.Clock), before)
 }
 
-// TestDryRun looks, beside a server, and leaves the database alone.
+// TestDryRun reads next to a server and leaves the database unchanged.
 func TestDryRun(t *testing.T) {
 	t.Parallel()
 	path, w := folder(t)
@@ -207,7 +207,7 @@ func TestDryRun(t *testing.T) {
 	}
 }
 
-// TestAddress: a password that was not encoded is in no error.
+// TestAddress: an unescaped password appears in no error.
 func TestAddress(t *testing.T) {
 	t.Parallel()
 	path, _ := folder(t)
@@ -217,7 +217,8 @@ func TestAddress(t *testing.T) {
 	}
 }
 
-// TestRefused: what must not be written to, or cannot be copied whole.
+// TestRefused: databases that must not be written to, and folders that cannot
+// be copied completely.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -274,7 +275,7 @@ func TestRefused(t *testing.T) {
 			want: "would make new ones in",
 			after: func(t *testing.T, url string) {
 				execute(t, url, `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET search_path = public, elsewhere', current_database()); END $$`)
-				open(t, url, gatetest.NewClock()) // which no mark keeps away
+				open(t, url, gatetest.NewClock()) // a server that is not kept away
 			},
 		},
 		"no folder": {folder: func(t *testing.T, path string) { executeSQLite(t, path, `PRAGMA application_id = 1`) }, want: "not a store of Gatehouse"},
@@ -308,8 +309,8 @@ func TestRefused(t *testing.T) {
 	})
 }
 
-// TestChangedMeanwhile: a folder that was served between two calls is not gone
-// on with, and a database that lost a row is not let in.
+// TestChangedMeanwhile: a copy of a folder that was served between two calls
+// does not continue, and a database that lost a row is not released.
 func TestChangedMeanwhile(t *testing.T) {
 	t.Parallel()
 	path, w := folder(t)
@@ -339,8 +340,8 @@ func TestChangedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestTriggersStayQuiet: what a trigger of the database would make of each row
-// was made in the folder already.
+// TestTriggersStayQuiet: the database's triggers do not run for copied rows;
+// the folder's triggers have done their work.
 func TestTriggersStayQuiet(t *testing.T) {
 	t.Parallel()
 	path, _ := folder(t)

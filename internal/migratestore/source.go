@@ -16,16 +16,17 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
 )
 
-// source is the folder's file: as a store, which holds the lock, and as rows.
+// source is the folder's file, as a store, which holds the lock, and as SQL
+// rows.
 type source struct {
 	gatehouse.Store
 	db *sql.DB
-	// The folder's own marks: they change with everything that is written.
+	// The folder's own markers, which change with every write.
 	clock, batch int64
 }
 
-// openSource opens the file, holding its lock unless only is set: who only
-// looks may do so beside a server.
+// openSource opens the file and holds its lock, unless only is set: reading is
+// possible next to a server.
 func openSource(ctx context.Context, config sqlite.Config, only bool) (s *source, err error) {
 	if _, err := sqlite.FileVersion(ctx, config.Path); err != nil {
 		return nil, err
@@ -63,9 +64,9 @@ func (s *source) count(ctx context.Context, t table) (n int64, err error) {
 	return n, err
 }
 
-// after opens the rows behind a key, in the key's order, at most limit. With
-// each blob comes whether it is NULL, which the driver does not tell from an
-// empty one.
+// after opens at most limit rows after a key, in key order. Each blob comes
+// with a flag for NULL, because the driver does not distinguish NULL from an
+// empty blob.
 func (s *source) after(ctx context.Context, t table, key []any, limit int) (*sql.Rows, error) {
 	var selected, names, marks []string
 	for _, c := range t.columns {
@@ -85,8 +86,8 @@ func (s *source) after(ctx context.Context, t table, key []any, limit int) (*sql
 	return s.db.QueryContext(ctx, q, key...)
 }
 
-// batch is a pgx.CopyFromSource over rows of the folder. It ends early when
-// the rows hold more than maxBytes, and remembers the last row's key.
+// batch is a pgx.CopyFromSource over rows of the folder. It ends early when the
+// rows exceed maxBytes, and remembers the last row's key.
 type batch struct {
 	t        table
 	rows     *sql.Rows
@@ -157,7 +158,7 @@ func (b *batch) Err() error {
 	return b.rows.Err()
 }
 
-// convert makes the value that the column there takes from the one here.
+// convert converts a value to the type of the target column.
 func convert(c column, v any) (any, error) {
 	if c.kind == array {
 		return numbers(v)
@@ -189,8 +190,8 @@ func convert(c column, v any) (any, error) {
 	return nil, fmt.Errorf("%v, a %T, is not %s", v, v, c.kind)
 }
 
-// numbers reads a list of numbers. The driver does not tell an empty one from
-// NULL, which none is.
+// numbers decodes a list of numbers. The driver does not distinguish an empty
+// list from NULL; the column is never NULL.
 func numbers(v any) ([]int64, error) {
 	b, isBytes := v.([]byte)
 	if v != nil && !isBytes || len(b)%8 != 0 {
@@ -203,7 +204,7 @@ func numbers(v any) ([]int64, error) {
 	return n, nil
 }
 
-// keyPart is one value of a key as the progress table keeps it.
+// keyPart is one value of a key in the progress table.
 type keyPart struct {
 	Number *int64  `json:"n,omitempty"`
 	Text   *string `json:"t,omitempty"`

@@ -16,20 +16,21 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
 )
 
-// The tables that exist while a folder is copied, beside [postgres.MoveTable].
+// Tables that exist only during a copy, besides [postgres.MoveTable].
 const (
 	progressTable = "gatehouse_move_progress"
 	keysTable     = "gatehouse_move_keys"
 )
 
-// queueTable says which leaves wait for their numbers; in the folder the order of
-// rows does.
+// queueTable holds the leaves that wait for numbers; in the folder, the row
+// order tells.
 const queueTable = "audit_waiting"
 
-// sumTable has the running sums of ceilings. Copied claims fill it by themselves.
+// sumTable holds the running sums of ceilings. The triggers fill it when claims
+// are copied.
 const sumTable = "ceiling_sum"
 
-// lockKey is the advisory lock of the one process that copies: "MOVE".
+// lockKey is the advisory lock of the copying process: "MOVE".
 const lockKey = 0x4d4f5645
 
 // querier is a connection or a transaction.
@@ -39,8 +40,8 @@ type querier interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }
 
-// connect opens the connection that does the work, and takes the lock of those
-// who copy into this database.
+// connect opens the working connection and takes the lock that allows only one
+// copy into this database.
 func connect(ctx context.Context, url string) (*pgx.Conn, error) {
 	if err := pgurl.Check(url); err != nil {
 		return nil, err
@@ -53,7 +54,7 @@ func connect(ctx context.Context, url string) (*pgx.Conn, error) {
 		config.ConnectTimeout = 10 * time.Second
 	}
 	config.RuntimeParams["application_name"] = "gatehouse migrate-store"
-	// A server that waits for an answer of ours, and ours that is gone.
+	// A killed earlier call may have left a server session that holds locks.
 	config.RuntimeParams["lock_timeout"] = "10s"
 	config.RuntimeParams[postgres.TenantSetting] = postgres.AllTenants
 	c, err := pgx.ConnectConfig(ctx, config)
@@ -70,29 +71,29 @@ func connect(ctx context.Context, url string) (*pgx.Conn, error) {
 	return c, nil
 }
 
-// hangUp closes a connection, whatever became of the context.
+// hangUp closes a connection, even after the context has ended.
 func hangUp(c *pgx.Conn) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	return c.Close(ctx)
 }
 
-// state is how far a database is.
+// state is the progress of a database.
 type state string
 
 const (
-	stateBlank    state = "blank"    // no tables at all
-	stateEmpty    state = "empty"    // our tables, and nothing in them
-	stateBegun    state = "begun"    // a part of a folder
-	stateFinished state = "finished" // a whole folder, perhaps served since
-	stateOther    state = "other"    // somebody's data
+	stateBlank    state = "blank"    // no tables
+	stateEmpty    state = "empty"    // Gatehouse's tables, empty
+	stateBegun    state = "begun"    // part of a folder
+	stateFinished state = "finished" // a complete folder, possibly served since
+	stateOther    state = "other"    // other data
 )
 
-// standing is what a database tells of itself.
+// standing describes the present state of a database.
 type standing struct {
 	state
-	detail string // what it holds, when that is other data
-	// Of a copy that was begun:
+	detail string // what it holds, for other data
+	// Of a copy that has begun:
 	sourceVersion, targetVersion int
 	clock, batch                 int64
 	summary                      string
@@ -135,7 +136,7 @@ to_regclass('`+progressTable+`') IS NOT NULL`).Scan(&ours, &moved, &begun)
 		if postgresOnly[name] {
 			continue
 		}
-		// The default tenant is there from the beginning.
+		// The default tenant exists from the start.
 		own := ""
 		if name == "tenant" {
 			own = ` WHERE id <> 'default'`
@@ -151,8 +152,8 @@ to_regclass('`+progressTable+`') IS NOT NULL`).Scan(&ours, &moved, &begun)
 	return standing{state: stateEmpty}, nil
 }
 
-// mark keeps servers away from a database that holds nothing yet, perhaps not
-// even tables: one that made or found them empty would make itself at home.
+// mark keeps servers away from a database that is still empty, possibly without
+// tables: a server would create tables and begin to use it.
 func mark(ctx context.Context, c *pgx.Conn, s *source, versions [2]int) error {
 	err := pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error {
 		if err := postgres.RefuseElsewhere(ctx, tx); err != nil {
@@ -162,7 +163,7 @@ func mark(ctx context.Context, c *pgx.Conn, s *source, versions [2]int) error {
   source_version INTEGER NOT NULL, target_version INTEGER NOT NULL, source_clock BIGINT NOT NULL, source_batch BIGINT NOT NULL,
   started_at TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp(), finished_at TIMESTAMPTZ, summary TEXT NOT NULL DEFAULT '')`)
 		if err == nil {
-			_, err = tx.Exec(ctx, `DELETE FROM `+postgres.MoveTable) // of a call that came no further
+			_, err = tx.Exec(ctx, `DELETE FROM `+postgres.MoveTable) // of a call that got no further
 		}
 		if err == nil {
 			_, err = tx.Exec(ctx, `INSERT INTO `+postgres.MoveTable+` (id, source_version, target_version, source_clock, source_batch) VALUES (1, $1, $2, $3, $4)`,
@@ -173,7 +174,7 @@ func mark(ctx context.Context, c *pgx.Conn, s *source, versions [2]int) error {
 	return postgres.Advise(ctx, c, err)
 }
 
-// begin takes off what would be in the way of the rows.
+// begin drops what would be in the way of the rows.
 func begin(ctx context.Context, c *pgx.Conn, tables []table, counts []int64) error {
 	return pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error {
 		now, err := look(ctx, tx)
@@ -205,8 +206,8 @@ DELETE FROM tenant WHERE id = 'default';`)
 	})
 }
 
-// walls binds the tables' owner by their policies (FORCE), or frees it (NO
-// FORCE): the server refuses COPY to whom they bind.
+// walls makes the tables' policies apply to their owner (FORCE) or not (NO
+// FORCE): the server refuses COPY to a role that policies apply to.
 func walls(ctx context.Context, tx pgx.Tx, force string) error {
 	_, err := tx.Exec(ctx, `DO $$ DECLARE t regclass; BEGIN
 FOR t IN SELECT oid FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relrowsecurity LOOP
@@ -215,7 +216,7 @@ END LOOP; END $$`)
 	return err
 }
 
-// takeKeysOff drops the foreign keys of the tables and keeps their definitions.
+// takeKeysOff drops the tables' foreign keys and saves their definitions.
 func takeKeysOff(ctx context.Context, tx pgx.Tx, names []string) error {
 	if _, err := tx.Exec(ctx, `INSERT INTO `+keysTable+` (name, owner, definition)
 SELECT k.conname, c.relname, pg_get_constraintdef(k.oid) FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid
@@ -243,7 +244,7 @@ func savedKeys(ctx context.Context, db querier) ([]savedKey, error) {
 	})
 }
 
-// putKeysBack makes the foreign keys again, which checks every row.
+// putKeysBack recreates the foreign keys, which checks every row.
 func putKeysBack(ctx context.Context, c *pgx.Conn, step func(string)) error {
 	keys, err := savedKeys(ctx, c)
 	if err != nil {
@@ -265,7 +266,7 @@ func putKeysBack(ctx context.Context, c *pgx.Conn, step func(string)) error {
 	return nil
 }
 
-// queueLeaves lets the leaves wait that have no number.
+// queueLeaves queues the leaves without a number.
 func queueLeaves(ctx context.Context, c *pgx.Conn) error {
 	return pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `DELETE FROM audit_waiting`)
@@ -279,7 +280,7 @@ GROUP BY tenant, place / 256`)
 	})
 }
 
-// setSequences lets each identity column go on behind the highest number.
+// setSequences sets each identity column's sequence after the highest number.
 func setSequences(ctx context.Context, c *pgx.Conn, tables []table) error {
 	rows, err := c.Query(ctx, `SELECT c.relname::text, a.attname::text FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
 WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition AND a.attnum > 0 AND NOT a.attisdropped
@@ -305,12 +306,12 @@ WHERE EXISTS (SELECT 1 FROM `+quoted(p.table)+`)`, quoted(p.table), p.column)
 	return nil
 }
 
-// refuse tells why nothing can be copied into a database.
+// refuse explains why nothing can be copied into a database.
 func refuse(s standing) error {
 	return gatehouse.E(gatehouse.CodeAlreadyExists, "the database holds %s; a folder is copied into an empty one only", s.detail)
 }
 
-// explain adds to a server's error where it met it.
+// explain adds the location to a server's error.
 func explain(err error) error {
 	var e *pgconn.PgError
 	if !errors.As(err, &e) {

@@ -12,8 +12,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/audit"
 )
 
-// maxWaiting bounds the leaves without a number that are compared one by one;
-// of more than that the counts of the tables tell.
+// maxWaiting bounds the unnumbered leaves that are compared one by one; beyond
+// it, only the table counts are compared.
 const maxWaiting = 10_000
 
 // readLogs verifies every tenant's log in the folder and returns its heads.
@@ -37,18 +37,18 @@ func readLogs(ctx context.Context, s gatehouse.Store) (logs []Log, waiting int, 
 }
 
 func tenantsAndLeaves(ctx context.Context, s gatehouse.Store) (tenants []*gatehouse.Tenant, leaves []*gatehouse.PendingLeaf, err error) {
-	err = s.View(ctx, func(tx gatehouse.ReadTx) (err error) {
-		if tenants, err = tx.ListTenants(); err != nil {
+	err = s.ViewQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
+		if tenants, err = q.ListTenants(); err != nil {
 			return err
 		}
-		leaves, err = tx.UnnumberedLeaves(maxWaiting)
+		leaves, err = q.UnnumberedLeaves(maxWaiting)
 		return err
 	})
 	return tenants, leaves, err
 }
 
-// verify compares the two sides: the rows of each table by number, the logs by
-// their entries, the leaves that wait by themselves.
+// verify compares the two sides: tables by row count, logs by their entries,
+// waiting leaves one by one.
 func verify(ctx context.Context, s *source, c *pgx.Conn, to gatehouse.Store, tables []table, counts []int64, r *Result) error {
 	for i, t := range tables {
 		var n int64

@@ -13,24 +13,25 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/app"
 )
 
-// retention is much shorter than anybody may configure: so what the archive has
-// meets everything that can be done with an action.
+// retention is much shorter than the configuration allows, so that archived
+// actions meet everything that can be done with an action.
 const retention = 30 * time.Minute
 
-// archiving is the step that archives.
+// archiving is the step that runs the archiver.
 func (m *match) archiving() map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){"archive": func(rt *rapid.T) {
 		switch rapid.IntRange(0, 9).Draw(rt, "wait") {
 		case 0, 1, 2:
 			m.model.now = m.clock.advance(2 * retention)
-		case 3: // until no window reaches what is held of a ceiling
+		case 3: // until no window covers what an action holds of a ceiling
 			m.model.now = m.clock.advance(gatehouse.MaxCeilingWindow)
 		}
 		m.play("archive", m.model.archive, (*side).archive)
 	}}
 }
 
-// archive moves what ended before the retention, each family as a whole.
+// archive moves the actions that ended before the retention, whole families
+// only.
 func (m *model) archive() string {
 	n := 0
 	for _, a := range m.actions {
@@ -65,7 +66,8 @@ func (m *model) archivable(a *action) bool {
 	return a.ended.Before(m.now.Add(-retention))
 }
 
-// family is an action with all that revise or reverse it, or that it does.
+// family returns an action with all actions that revise or reverse it, or that
+// it revises or reverses.
 func (m *model) family(a *action) []*action {
 	family := []*action{a}
 	for i := 0; i < len(family); i++ {
@@ -80,7 +82,7 @@ func (m *model) family(a *action) []*action {
 	return family
 }
 
-// ends notes when actions came to where they are.
+// ends records when actions reached their present status.
 func (m *model) ends() {
 	for _, a := range m.actions {
 		if a.stood != a.status {
@@ -89,17 +91,17 @@ func (m *model) ends() {
 	}
 }
 
-// archive is what the archiver does, of this tenant alone, with a retention
-// that it would refuse.
+// archive does what the archiver does, for this tenant only, with a retention
+// that the archiver would refuse.
 func (s *side) archive() string {
 	ctx, n := context.Background(), 0
 	var families []gatehouse.ActionFamily
-	planned := map[string]bool{} // a family that is on two pages is in both plans
+	planned := map[string]bool{} // a family on two pages is in both plans
 	var before time.Time
 	for after, more := s.ground.place, true; more; more = after != 0 {
-		s.must(s.store.View(ctx, func(tx gatehouse.ReadTx) error {
-			before = tx.Now().Add(-retention)
-			plan, err := tx.PlanArchive(after, before, 100)
+		s.must(s.store.ViewQueues(ctx, func(q gatehouse.ReadQueues) error {
+			before = q.Now().Add(-retention)
+			plan, err := q.PlanArchive(after, before, 100)
 			if err != nil {
 				return err
 			}
@@ -115,7 +117,7 @@ func (s *side) archive() string {
 			return nil
 		}))
 	}
-	s.must(s.store.Update(ctx, func(tx gatehouse.Tx) (err error) {
+	s.must(s.store.Update(ctx, s.tenant, func(tx gatehouse.Tx) (err error) {
 		n, err = app.ArchiveFamilies(tx, families, before)
 		return err
 	}))
@@ -123,7 +125,7 @@ func (s *side) archive() string {
 	return fmt.Sprintf("archived %d", n)
 }
 
-// partition holds the lists against each other: each action is in one of them.
+// partition compares the two lists: each action is in exactly one of them.
 func (s *side) partition() {
 	listed := map[string]int{}
 	for _, archived := range []bool{false, true} {
@@ -149,16 +151,16 @@ func (s *side) partition() {
 	}
 }
 
-// recorded returns the receipts of an action, and sees that it is found by all
-// that names it, wherever it is.
+// recorded returns the receipts of an action, and checks that each of its names
+// finds it, archived or not.
 func (s *side) recorded(tx gatehouse.ReadTx, a *gatehouse.Action) ([]*gatehouse.Receipt, error) {
-	byKey, err := tx.FindActionByKey(s.tenant, a.IdempotencyKey)
+	byKey, err := tx.FindActionByKey(a.IdempotencyKey)
 	if err != nil {
 		return nil, err
 	}
 	same := byKey
 	if a.Approval != nil {
-		if same, err = tx.FindAction(s.tenant, a.Approval.ID); err != nil {
+		if same, err = tx.FindAction(a.Approval.ID); err != nil {
 			return nil, err
 		}
 	}
@@ -166,9 +168,9 @@ func (s *side) recorded(tx gatehouse.ReadTx, a *gatehouse.Action) ([]*gatehouse.
 		s.t.Errorf("%s: %s is %s by its key and %s by its approval", s.name, a.ID, byKey.ID, same.ID)
 	}
 	if a.ArchivedAt == nil {
-		return tx.ListReceipts(a.Tenant, a.ID)
+		return tx.ListReceipts(a.ID)
 	}
-	kept, err := tx.FindArchived(a.Tenant, a.ID)
+	kept, err := tx.FindArchived(a.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -179,13 +181,13 @@ func (s *side) recorded(tx gatehouse.ReadTx, a *gatehouse.Action) ([]*gatehouse.
 	return record.Receipts, nil
 }
 
-// passed takes note of the place behind all that there is, where the archiver's
-// looks of the sequences to come begin.
+// passed records the end of the present actions, where the archiver starts in
+// later sequences.
 func (g *ground) passed() error {
-	return g.store.View(context.Background(), func(tx gatehouse.ReadTx) error {
+	return g.store.ViewQueues(context.Background(), func(q gatehouse.ReadQueues) error {
 		for {
-			// To a look from the future nothing is so young that it stops there.
-			plan, err := tx.PlanArchive(g.place, tx.Now().Add(time.Hour), 1000)
+			// As seen from the future, no action is too young.
+			plan, err := q.PlanArchive(g.place, q.Now().Add(time.Hour), 1000)
 			if err != nil || plan.Next == 0 {
 				return err
 			}

@@ -12,8 +12,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestCheckerBites is the test of the test: stores that break their promises
-// give histories that porcupine refuses.
+// TestCheckerBites tests the test: stores that break their promises must
+// produce histories that porcupine refuses.
 func TestCheckerBites(t *testing.T) {
 	t.Parallel()
 	for name, broken := range map[string]func(*past, gatehouse.Store) gatehouse.Store{
@@ -34,7 +34,7 @@ func TestCheckerBites(t *testing.T) {
 	}
 }
 
-// past holds actions as they were.
+// past holds earlier states of actions.
 type past struct {
 	mu   sync.Mutex
 	seen map[string]*gatehouse.Action
@@ -50,16 +50,16 @@ func copied(a *gatehouse.Action) *gatehouse.Action {
 	return &c
 }
 
-// forgetful is a store whose lock does not lock: the first to come after a
-// decision still sees the action pending, and its guarded writes ignore their
+// forgetful is a store whose lock does not lock: the first caller after a
+// decision still sees the action pending, and guarded writes ignore their
 // guards.
 type forgetful struct {
 	gatehouse.Store
 	past *past
 }
 
-func (f forgetful) Update(ctx context.Context, fn func(gatehouse.Tx) error) error {
-	return f.Store.Update(ctx, func(tx gatehouse.Tx) error { return fn(forgetfulTx{tx, f.past}) })
+func (f forgetful) Update(ctx context.Context, tenant string, fn func(gatehouse.Tx) error) error {
+	return f.Store.Update(ctx, tenant, func(tx gatehouse.Tx) error { return fn(forgetfulTx{tx, f.past}) })
 }
 
 type forgetfulTx struct {
@@ -67,8 +67,8 @@ type forgetfulTx struct {
 	past *past
 }
 
-func (f forgetfulTx) LockAction(tenant, id string) (*gatehouse.Action, error) {
-	a, err := f.Tx.LockAction(tenant, id)
+func (f forgetfulTx) LockAction(id string) (*gatehouse.Action, error) {
+	a, err := f.Tx.LockAction(id)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func (f forgetfulTx) LockAction(tenant, id string) (*gatehouse.Action, error) {
 }
 
 func (f forgetfulTx) RelockAction(known *gatehouse.Action) (*gatehouse.Action, error) {
-	return f.LockAction(known.Tenant, known.ID)
+	return f.LockAction(known.ID)
 }
 
 func unguarded(err error) error {
@@ -97,26 +97,27 @@ func unguarded(err error) error {
 func (f forgetfulTx) MoveAction(m gatehouse.ActionMove) error { return unguarded(f.Tx.MoveAction(m)) }
 func (f forgetfulTx) InsertPush(p *gatehouse.Push) error      { return unguarded(f.Tx.InsertPush(p)) }
 
-func (f forgetfulTx) MoveApproval(tenant, id string, to gatehouse.ApprovalStatus) error {
-	return unguarded(f.Tx.MoveApproval(tenant, id, to))
+func (f forgetfulTx) MoveApproval(id string, to gatehouse.ApprovalStatus) error {
+	return unguarded(f.Tx.MoveApproval(id, to))
 }
 
-func (f forgetfulTx) PutVote(tenant, id string, v gatehouse.Vote) error {
-	return unguarded(f.Tx.PutVote(tenant, id, v))
+func (f forgetfulTx) PutVote(id string, v gatehouse.Vote) error {
+	return unguarded(f.Tx.PutVote(id, v))
 }
 
-// behind is a store whose reads lag: each tells what the one before should have.
+// behind is a store whose reads lag: each returns what the read before should
+// have returned.
 type behind struct {
 	gatehouse.Store
 	past *past
 }
 
-func (b behind) Read(ctx context.Context, fn func(gatehouse.ReadTx) error) error {
-	return b.View(ctx, fn)
+func (b behind) Read(ctx context.Context, tenant string, fn func(gatehouse.ReadTx) error) error {
+	return b.View(ctx, tenant, fn)
 }
 
-func (b behind) View(ctx context.Context, fn func(gatehouse.ReadTx) error) error {
-	return b.Store.View(ctx, func(tx gatehouse.ReadTx) error { return fn(behindTx{tx, b.past}) })
+func (b behind) View(ctx context.Context, tenant string, fn func(gatehouse.ReadTx) error) error {
+	return b.Store.View(ctx, tenant, func(tx gatehouse.ReadTx) error { return fn(behindTx{tx, b.past}) })
 }
 
 type behindTx struct {
@@ -124,15 +125,15 @@ type behindTx struct {
 	past *past
 }
 
-func (b behindTx) FindAction(tenant, id string) (*gatehouse.Action, error) {
-	a, err := b.ReadTx.FindAction(tenant, id)
+func (b behindTx) FindAction(id string) (*gatehouse.Action, error) {
+	a, err := b.ReadTx.FindAction(id)
 	if err != nil {
 		return nil, err
 	}
 	b.past.mu.Lock()
 	defer b.past.mu.Unlock()
 	earlier := b.past.seen[a.ID]
-	b.past.seen[a.ID] = copied(a) // what was returned is the caller's to change
+	b.past.seen[a.ID] = copied(a) // the caller may change the returned action
 	if earlier != nil {
 		return copied(earlier), nil
 	}

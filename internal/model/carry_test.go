@@ -7,9 +7,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/engine"
 )
 
-// The push, as the model knows it.
+// The push in the model.
 
-// nextDue is the push that a worker claims: the one due first, then the oldest.
+// nextDue is the push that a worker claims: the earliest due one, then the
+// oldest.
 func (m *model) nextDue() *action {
 	var first *action
 	for _, a := range m.actions {
@@ -24,7 +25,7 @@ func (m *model) nextDue() *action {
 	return first
 }
 
-// untilDue is how long it is until a push can be claimed; 0 for no push.
+// untilDue is the time until a push can be claimed; 0 when there is no push.
 func (m *model) untilDue() time.Duration {
 	var wait time.Duration
 	for _, a := range m.actions {
@@ -38,7 +39,7 @@ func (m *model) untilDue() time.Duration {
 }
 
 // dispatch lets one worker carry one push, with a fault of the call, and
-// perhaps the worker's death at a point of the path.
+// possibly the worker's death at a point of the path.
 func (m *model) dispatch(f fault, crash engine.Point) string {
 	a := m.nextDue()
 	if a == nil {
@@ -77,7 +78,7 @@ func (m *model) carry(a *action, f fault, crash engine.Point) {
 			return
 		}
 	}
-	if proven { // whatever comes next stores the proof first
+	if proven { // the next transaction stores the proof first
 		p.doubt = false
 		a.receipts = append(a.receipts, "not_sent/read_back")
 	}
@@ -113,7 +114,7 @@ func (m *model) carry(a *action, f fault, crash engine.Point) {
 	m.conclude(a, outcome, code, clean)
 }
 
-// call is the target: what it did, and what it said.
+// call is the target: its effect and its answer.
 func (m *model) call(a *action, f fault) (outcome, code string) {
 	m.calls[a]++
 	switch f {
@@ -201,15 +202,15 @@ func (m *model) end(a *action, s gatehouse.Status, code string) {
 func (m *model) apply(a *action, receipt string) {
 	m.throughSent(a)
 	a.push.status, a.push.code, a.status = gatehouse.PushApplied, "", applied
-	a.failure = "" // an action with an unknown outcome shows one
+	a.failure = "" // an action with an unknown outcome has one
 	a.receipts = append(a.receipts, receipt)
 	a.reversible = receipt != "applied/operator"
 	a.leaves = append(a.leaves, "push.applied")
 	m.undone(a)
 }
 
-// undone: the application of a reversal ends the original, and that of the same
-// change closes the dead letter.
+// undone: an applied reversal ends the original action, and an applied
+// repetition of the same change closes the dead letter.
 func (m *model) undone(a *action) {
 	if old := a.repeats; old != nil && old.push.status == gatehouse.PushFailed && old.push.closed.IsZero() {
 		old.push.closed = m.now
@@ -250,7 +251,7 @@ func (m *model) rescue() string {
 	return "rescued"
 }
 
-// resolve is an operator's word.
+// resolve is an operator's resolution.
 func (m *model) resolve(a *action, ok bool) string {
 	switch {
 	case a.push == nil:
@@ -274,7 +275,7 @@ func (m *model) resolve(a *action, ok bool) string {
 	return "failed"
 }
 
-// replay puts a dead letter back, after every check anew.
+// replay requeues a dead letter after all checks.
 func (m *model) replay(a *action) string {
 	p := a.push
 	switch {
@@ -325,7 +326,8 @@ func (m *model) discard(a *action) string {
 	return "discarded"
 }
 
-// replayUnknown: a second call must be harmless. The ceilings were kept.
+// replayUnknown replays an unknown push: a second call must be harmless. Its
+// ceilings are still reserved.
 func (m *model) replayUnknown(a *action) string {
 	p := a.push
 	switch known := m.now.Sub(p.firstDue()) < keyRetention; {

@@ -8,7 +8,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// The use cases before the push, as the model knows them.
+// The use cases before the push, in the model.
 
 const (
 	pending    = gatehouse.StatusPending
@@ -81,7 +81,7 @@ func (m *model) insert(p proposal, a *action) *action {
 	return a
 }
 
-// refuse denies what fewer may answer than must.
+// refuse denies an action that fewer people may answer than required.
 func (m *model) refuse(a *action) {
 	a.status, a.approval, a.required, a.roles, a.excluded, a.hold, a.expires = denied, "", 0, nil, nil, 0, time.Time{}
 	a.decidedBy = "policy"
@@ -94,7 +94,7 @@ func (m *model) refuse(a *action) {
 	a.leaves = append(a.leaves, "hitl.denied")
 }
 
-// answerers counts the humans who may answer.
+// answerers counts the people who may answer.
 func (m *model) answerers(a *action) int {
 	humans := map[string]bool{}
 	for _, w := range m.people {
@@ -105,7 +105,7 @@ func (m *model) answerers(a *action) int {
 	return len(humans)
 }
 
-// deadLetterOf is the newest dead letter with the effect of a proposal.
+// deadLetterOf returns the newest dead letter with the effect of a proposal.
 func (m *model) deadLetterOf(p proposal) (found *action) {
 	for _, a := range m.actions {
 		dead := a.push != nil && (a.push.status == gatehouse.PushUnknown || a.push.status == gatehouse.PushFailed && a.push.closed.IsZero())
@@ -161,7 +161,7 @@ func (m *model) enqueue(a *action) {
 	a.push = &push{status: gatehouse.PushQueued, notBefore: due, next: due, created: m.now, nth: m.pushes}
 }
 
-// ballot is what a step decides.
+// ballot is one decision step.
 type ballot struct {
 	by       string
 	approve  bool
@@ -197,7 +197,8 @@ func (m *model) decide(a *action, b ballot) string {
 		out, _ := m.rule(a, w, b)
 		return out
 	}
-	// An earlier answer under the same key comes before the state it made.
+	// A stored answer under the same key comes before the state that it
+	// produced.
 	key, body := b.by+"/"+b.key, fmt.Sprintf("%d %+v", a.n, b)
 	if known, ok := m.answers[key]; ok && m.now.Sub(known.at) < gatehouse.IdempotencyWindow {
 		if known.body != body {
@@ -212,7 +213,7 @@ func (m *model) decide(a *action, b ballot) string {
 	return out
 }
 
-// rule is the one path of a decision, in the order of its checks.
+// rule is the decision path, with its checks in order.
 func (m *model) rule(a *action, w *who, b ballot) (answer string, ok bool) {
 	if a.approval == "" {
 		return m.standing(a, w, b)
@@ -288,7 +289,7 @@ func (m *model) decided(a *action, b ballot) string {
 	return fmt.Sprintf("decided %d/%d", a.approvals(), a.required)
 }
 
-// standing answers when the question has its answer already.
+// standing answers when the question has been decided already.
 func (m *model) standing(a *action, w *who, b ballot) (answer string, ok bool) {
 	status, _ := m.shown(a)
 	want, already := gatehouse.ApprovalApproved, "already_approved"
@@ -310,7 +311,7 @@ func (m *model) standing(a *action, w *who, b ballot) (answer string, ok bool) {
 	return "already_decided", false
 }
 
-// read is what a principal sees of an action, in every way that an action is read.
+// read is what a principal sees of an action, by every way of reading.
 func (m *model) read(a *action, by string) string {
 	switch w := m.people[by]; {
 	case w.disabled:

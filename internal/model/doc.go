@@ -1,35 +1,35 @@
-// Package model proves the gate against models of it; it has no code but tests.
+// Package model proves the gate against models of it. It has only tests.
 //
 // # State machines
 //
-// TestModel plays random sequences — proposals, votes of several persons (one
-// with two identities), withdrawals, revisions, reversals, time, policies,
-// rights that come and go, calls with every outcome, workers that die, words of
-// operators, replays, the archiver — against a model that knows no transaction, no SQL and no
-// concurrency, and against the real gate and dispatcher on every engine at once.
-// After every step the answers, and all that can be observed of every action,
-// must be the same words from all of them. After every sequence the audit log
-// is replayed, and the invariants of docs/proof/README.md that one store can
-// show are checked.
+// TestModel plays random sequences: proposals, votes of several persons (one
+// with two identities), cancellations, revisions, reversals, time, policies,
+// changing rights, calls with every outcome, dying workers, operators'
+// resolutions, replays, the archiver. It plays them against a model without
+// transactions, SQL or concurrency, and at the same time against the real gate
+// and dispatcher on every engine. After every step the answers, and everything
+// observable of every action, must be equal. After every sequence the audit log
+// is replayed, and the invariants of docs/proof/README.md that concern one
+// store are checked.
 //
 // # Runs
 //
-// TestRuns does so with workflows of any shape: leases that end, results in
+// TestRuns does the same with workflows of any shape: ending leases, results in
 // time and too late, events, votes, cancellations, retries and time, against a
-// model of runs and steps. Every run must come to its end, and the doctor's
-// invariants hold of the stores that all sequences have left.
+// model of runs and steps. Every run must end, and the stores that all
+// sequences have left must satisfy the doctor's invariants.
 //
 // # Linearizability
 //
-// TestLinearizable lets clients decide, withdraw, revise and read the same
-// actions at once, through two gates, and asks porcupine whether what they were
-// told could have come from one gate that does one thing at a time.
-// TestCheckerBites shows that a store which loses a claim is found out.
+// TestLinearizable lets clients decide, cancel, revise and read the same
+// actions concurrently, through two gates, and asks porcupine whether a single
+// gate that does one thing at a time could have given these answers.
+// TestCheckerBites shows that a store which loses a claim is detected.
 //
 // # Planted bugs
 //
-// The command planted plants bugs, one at a time, and sees each of them turn
-// the test red that is named beside it.
+// The command planted plants one bug at a time and checks that the named test
+// fails.
 //
 // GATEHOUSE_STORM=long runs the long forms.
 package model

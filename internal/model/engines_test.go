@@ -14,13 +14,12 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
 )
 
-// opener opens replicas on one new and empty database. They read the given
-// clock; a nil one is the wall's. They are closed when the test ends.
+// opener opens replicas on one new, empty database. They use the given clock;
+// nil means the wall clock. They are closed when the test ends.
 type opener func(t testing.TB, now func() time.Time, replicas int) []gatehouse.Store
 
-// engines lists what the proofs are run on. What is observed on one must be
-// observed on all. GATEHOUSE_MODEL_ENGINE names one that is run alone, for who
-// needs to know no more.
+// engines lists the engines for the proofs. All engines must show the same
+// behaviour. GATEHOUSE_MODEL_ENGINE restricts a run to one of them.
 func engines(t testing.TB) map[string]opener {
 	all := map[string]opener{
 		"sqlite":   openSQLite,
@@ -36,7 +35,7 @@ func engines(t testing.TB) map[string]opener {
 	return all
 }
 
-// openSQLite has one store per file: its replicas are gates, not stores.
+// openSQLite opens one store per file: its replicas are gates, not stores.
 func openSQLite(t testing.TB, now func() time.Time, replicas int) []gatehouse.Store {
 	t.Helper()
 	s, err := sqlite.Open(t.Context(), sqlite.Config{
@@ -57,7 +56,7 @@ func openSQLite(t testing.TB, now func() time.Time, replicas int) []gatehouse.St
 	return stores
 }
 
-// clock is a clock that moves only when told. It is shared by all engines.
+// clock moves only when it is advanced. All engines share it.
 type clock struct {
 	mu sync.Mutex
 	at time.Time
@@ -78,10 +77,10 @@ func (c *clock) advance(d time.Duration) time.Time {
 	return c.at
 }
 
-// long reports whether the long form was asked for.
+// long reports whether the long form was requested.
 func long() bool { return os.Getenv("GATEHOUSE_STORM") == "long" }
 
-// TestMain sets how many sequences rapid plays, and of about how many steps,
+// TestMain sets the number of rapid's sequences and their approximate length,
 // unless the command line does.
 func TestMain(m *testing.M) {
 	flag.Parse()

@@ -18,8 +18,8 @@ func decodeLeaf(t testing.TB, body gatehouse.JSON) gatehouse.Leaf {
 	return l
 }
 
-// checkInvariants walks what one store holds after a sequence, knowing nothing
-// of the model: the invariants of docs/proof/README.md, by their numbers.
+// checkInvariants checks one store after a sequence, without knowledge of the
+// model: the invariants of docs/proof/README.md, by number.
 func (s *side) checkInvariants() {
 	leaves := s.log()
 	corpus := s.corpus()
@@ -28,10 +28,10 @@ func (s *side) checkInvariants() {
 		s.must(err)
 		var p *gatehouse.Push
 		var receipts []*gatehouse.Receipt
-		s.must(s.store.View(context.Background(), func(tx gatehouse.ReadTx) (err error) {
+		s.must(s.store.View(context.Background(), a.Tenant, func(tx gatehouse.ReadTx) (err error) {
 			p = nil
 			if a.Push != nil {
-				if p, err = tx.FindPush(a.Tenant, a.Push.ID); err != nil {
+				if p, err = tx.FindPush(a.Push.ID); err != nil {
 					return err
 				}
 			}
@@ -47,7 +47,7 @@ func (s *side) checkInvariants() {
 	}
 }
 
-// checkDecision: 1, 8, 9.
+// checkDecision checks invariants 1, 8 and 9.
 func (s *side) checkDecision(a *gatehouse.Action, lessons int) {
 	ap := a.Approval
 	if ap == nil {
@@ -57,7 +57,7 @@ func (s *side) checkDecision(a *gatehouse.Action, lessons int) {
 		return
 	}
 	byPeople := ap.Status == gatehouse.ApprovalApproved || ap.Status == gatehouse.ApprovalRejected
-	// The lesson goes with what it is drawn from.
+	// The corpus entry disappears with its action.
 	if want := map[bool]int{true: 1}[byPeople && a.ArchivedAt == nil]; lessons != want {
 		s.t.Errorf("%s: 1: %s has %d decisions, approval %s", s.name, a.ID, lessons, ap.Status)
 	}
@@ -82,7 +82,7 @@ func (s *side) checkDecision(a *gatehouse.Action, lessons int) {
 	}
 }
 
-// checkPush: 3, 4, 5, 6, 13, 15.
+// checkPush checks invariants 3, 4, 5, 6, 13 and 15.
 func (s *side) checkPush(a *gatehouse.Action, p *gatehouse.Push, receipts []*gatehouse.Receipt) {
 	allowed := a.Approval == nil && a.Status != gatehouse.StatusDenied || a.Approval != nil && a.Approval.Status == gatehouse.ApprovalApproved
 	if allowed != (p != nil) {
@@ -124,7 +124,8 @@ func (s *side) checkPush(a *gatehouse.Action, p *gatehouse.Push, receipts []*gat
 	}
 }
 
-// checkLog: 11, 14. The log leads, by the tables, to where the action is.
+// checkLog checks invariants 11 and 14: the log leads to the action's state by
+// moves of the tables.
 func (s *side) checkLog(a *gatehouse.Action, p *gatehouse.Push, leaves []gatehouse.Leaf) {
 	var at gatehouse.Status
 	sent := 0
@@ -153,7 +154,7 @@ func (s *side) checkLog(a *gatehouse.Action, p *gatehouse.Push, leaves []gatehou
 	}
 }
 
-// corpus counts the lessons per action.
+// corpus counts the corpus entries per action.
 func (s *side) corpus() map[string]int {
 	out := map[string]int{}
 	for cursor := ""; ; {

@@ -2,9 +2,9 @@ package model
 
 import "testing"
 
-// TestNameIsKeptUntilItIsSomebodys: whom a change is proposed for is excluded
-// by a name that nobody has yet, whatever its case, and also when somebody
-// takes it later.
+// TestNameIsKeptUntilItIsSomebodys: the person on whose behalf a change is
+// proposed is excluded by name, in any case, even if the name does not exist
+// yet and somebody takes it later.
 func TestNameIsKeptUntilItIsSomebodys(t *testing.T) {
 	t.Parallel()
 	for name, open := range engines(t) {

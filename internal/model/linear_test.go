@@ -10,10 +10,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// The sequential model of one action's decision, for porcupine: what one gate
-// could have told, doing one thing at a time.
+// The sequential model of one action's decision, for porcupine: the answers of
+// a single gate that does one thing at a time.
 
-// persons is how many people decide; some of them have two identities.
+// persons is the number of people who decide; some of them have two identities.
 const persons = 5
 
 // request is one call on one action.
@@ -23,13 +23,13 @@ type request struct {
 	client   int
 	short    bool // the idempotent form
 	required int
-	// mortal: the action may run out at any moment. When it has is seen by the
-	// first call to decide or cancel that is told so.
+	// mortal: the action may expire at any moment. The first decide or cancel
+	// that is told so reveals it.
 	mortal bool
 }
 
-// maybe is the output of a call that was given up: it may have had its effect,
-// then or later, or none.
+// maybe is the output of a call whose client gave up: it may have had its
+// effect, then or later, or none.
 const maybe = "maybe"
 
 // decision is the state of one action.
@@ -54,7 +54,7 @@ func (d decision) approvals() (n int) {
 	return n
 }
 
-// step tells what a call answers in a state, and the state after it.
+// step returns the answer of a call in a state, and the next state.
 func (d decision) step(r request) (answer string, next decision) {
 	switch r.verb {
 	case "read":
@@ -101,7 +101,7 @@ func (d decision) withdraw(to gatehouse.Status, done, not string) (string, decis
 	return not, d
 }
 
-// standing is what is told of a decision that stands.
+// standing is the answer when a decision already stands.
 func (d decision) standing(r request, kind gatehouse.DecisionKind, to gatehouse.Status, own ballots) string {
 	switch {
 	case d.status == to && (r.short || own.decision == kind):
@@ -114,7 +114,7 @@ func (d decision) standing(r request, kind gatehouse.DecisionKind, to gatehouse.
 	return "already_decided"
 }
 
-// machine is the model in porcupine's form, one partition per action.
+// machine is the model for porcupine, with one partition per action.
 func machine() porcupine.Model {
 	return porcupine.Model{
 		Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
@@ -142,8 +142,8 @@ func machine() porcupine.Model {
 			d.status = expired
 			answer, next = d.step(r)
 			if r.verb == "read" || r.verb == "revise" {
-				// A look goes by the clock of its own snapshot: a decision that
-				// was under way when the time ran out may still come after it.
+				// A read uses the clock of its own snapshot: a decision that
+				// was in progress at the expiry may still come after it.
 				next = state.(decision)
 			}
 			return got == answer, next
@@ -154,7 +154,7 @@ func machine() porcupine.Model {
 	}
 }
 
-// told sorts the answers of a history by what a client makes of them.
+// told counts the answers of a history by their meaning for a client.
 func told(history []porcupine.Operation) map[string]int {
 	out := map[string]int{}
 	for _, o := range history {
@@ -167,7 +167,7 @@ func told(history []porcupine.Operation) map[string]int {
 	return out
 }
 
-// succeeded counts the calls that were answered with what they asked for.
+// succeeded counts the calls that got what they asked for.
 func succeeded(words map[string]int) (n int) {
 	for word, count := range words {
 		if slices.Contains([]string{"read", "decided", "vote_recorded", "canceled", "already_canceled", "revised"}, word) ||

@@ -23,7 +23,7 @@ type match struct {
 	clock *clock
 	sides []*side
 	seen  *coverage
-	// drawn is the action that the next play is about; nil for none.
+	// drawn is the action of the next play; nil for none.
 	drawn *action
 }
 
@@ -88,8 +88,8 @@ func TestModel(t *testing.T) {
 	}
 }
 
-// expectedWords are the answers without which a run does not count, rareWords
-// those without which a long one does not.
+// expectedWords are the answers that every run must produce, rareWords those
+// that a long run must produce as well.
 var (
 	expectedWords = []string{
 		"decide: decided", "decide: vote_recorded", "decide: approved", "decide: already_decided", "decide: not_awaiting_approval",
@@ -111,7 +111,8 @@ var (
 	}
 )
 
-// failing reports the failures of a side to rapid, so that it shrinks them.
+// failing reports the failures of a side to rapid, which then shrinks the
+// sequence.
 type failing struct {
 	testing.TB
 	rt *rapid.T
@@ -136,8 +137,8 @@ func newModel() *model {
 	return m
 }
 
-// settle lets all that a sequence has left open run out, so that the sweeps and
-// rescues of the next ones find nothing of it.
+// settle lets everything that a sequence has left open expire, so that the
+// sweeps and rescues of later sequences find nothing of it.
 func (m *match) settle() {
 	m.clock.advance(25 * time.Hour)
 	for _, s := range m.sides {
@@ -167,7 +168,7 @@ func (m *match) play(step string, model func() string, real func(*side) string) 
 	m.drawn = nil
 }
 
-// compare compares all that can be observed; it runs after every step.
+// compare compares everything observable after every step.
 func (m *match) compare(*rapid.T) {
 	want := make([]string, 0, len(m.model.actions))
 	for _, a := range m.model.actions {
@@ -192,7 +193,8 @@ func (m *match) compare(*rapid.T) {
 	}
 }
 
-// compareLogs compares the kinds of leaves with what must have been recorded.
+// compareLogs compares the kinds of leaves with those that must have been
+// recorded.
 func (m *match) compareLogs() {
 	for _, s := range m.sides {
 		leaves := s.log()
@@ -208,8 +210,8 @@ func (m *match) compareLogs() {
 	}
 }
 
-// crowd opens a match with more than fits under a ceiling, all of it to be
-// approved: at random that is too rare to be missed.
+// crowd starts a match with more spending than fits under a ceiling, all of it
+// to be approved: random sequences produce this too rarely.
 func (m *match) crowd() {
 	for i := range 3 {
 		p := proposal{kind: spend, connector: "mute", operation: "a", entity: "x", by: "bot", amount: 4 + i%2}
@@ -220,8 +222,8 @@ func (m *match) crowd() {
 	}
 }
 
-// past opens a match with what was applied long ago, and is decided and reversed
-// once more: at random that is too rare to be always seen.
+// past starts a match with an action that was applied long ago, and is then
+// decided and reversed again: random sequences do not always produce this.
 func (m *match) past() {
 	p := proposal{kind: spend, connector: "mute", operation: "a", entity: "x", by: "bot", amount: 1}
 	m.play("propose", func() string { return m.model.propose(p) }, func(s *side) string { return s.propose(p) })
@@ -237,7 +239,8 @@ func (m *match) past() {
 	m.play("reverse", func() string { return m.model.reverse(a, "bot") }, func(s *side) string { return s.reverse(a.n, "bot") })
 }
 
-// nobody opens a match with what only admin may answer, and is proposed for admin.
+// nobody starts a match with an action that only admin may answer, proposed on
+// behalf of admin.
 func (m *match) nobody() {
 	p := proposal{kind: item, connector: "mute", operation: "a", entity: "x", by: "bot"}
 	m.play("propose", func() string { return m.model.propose(p) }, func(s *side) string { return s.propose(p) })
@@ -249,7 +252,7 @@ func (m *match) nobody() {
 		func(s *side) string { return s.revise(a.n, p) })
 }
 
-// answer is what ana says, with all that may be asked of her.
+// answer is a decision by ana with every confirmation that may be required.
 func (m *match) answer(a *action, approve bool) {
 	b := ballot{by: "ana", approve: approve, digest: "right", confirm: true, stepUp: true, ack: true}
 	m.play("decide", func() string { return m.model.decide(a, b) }, func(s *side) string { return s.decide(a.n, b) })
@@ -257,8 +260,7 @@ func (m *match) answer(a *action, approve bool) {
 
 func pick[T any](rt *rapid.T, what string, of ...T) T { return rapid.SampledFrom(of).Draw(rt, what) }
 
-// action draws one of the actions; mostly, where there are such, one of which
-// likely holds.
+// action draws an action, mostly one for which likely holds.
 func (m *match) action(rt *rapid.T, likely func(*action) bool) *action {
 	of := m.model.actions
 	if rapid.IntRange(0, 3).Draw(rt, "likely") < 3 {
@@ -292,9 +294,9 @@ func (m *match) draw(rt *rapid.T) proposal {
 
 const maxActions = 10
 
-// steps are what can happen next. One that does not apply in the state that the
-// match is in calls Skip, upon which rapid draws another in its place: it makes
-// no sequence shorter, and skips no test.
+// steps are the possible next steps. A step that does not apply in the present
+// state calls Skip, and rapid draws another: this neither shortens a sequence
+// nor skips a test.
 func (m *match) steps() map[string]func(*rapid.T) {
 	s := map[string]func(*rapid.T){
 		"propose": func(rt *rapid.T) {
@@ -345,7 +347,8 @@ func (m *match) steps() map[string]func(*rapid.T) {
 	return s
 }
 
-// decisions has several names for one step: rapid draws them all alike.
+// decisions registers one step under several names, because rapid draws names
+// uniformly.
 func (m *match) decisions() map[string]func(*rapid.T) {
 	step := func(rt *rapid.T) {
 		a := m.action(rt, is(pending))

@@ -8,13 +8,13 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/audit"
 )
 
-// observe is the snapshot of every action as the store tells it.
+// observe returns the snapshot of every action in the store.
 func (s *side) observe() []string {
 	out := make([]string, 0, len(s.ids))
-	s.must(s.store.View(context.Background(), func(tx gatehouse.ReadTx) error {
+	s.must(s.store.View(context.Background(), s.tenant, func(tx gatehouse.ReadTx) error {
 		out = out[:0]
 		for _, id := range s.ids {
-			a, err := tx.FindAction(s.tenant, id)
+			a, err := tx.FindAction(id)
 			if err != nil {
 				return err
 			}
@@ -24,7 +24,7 @@ func (s *side) observe() []string {
 			}
 			var p *gatehouse.Push
 			if a.Push != nil {
-				if p, err = tx.FindPush(a.Tenant, a.Push.ID); err != nil {
+				if p, err = tx.FindPush(a.Push.ID); err != nil {
 					return err
 				}
 			}
@@ -68,23 +68,23 @@ func (s *side) snapshot(a *gatehouse.Action, p *gatehouse.Push, receipts []*gate
 	return o.String()
 }
 
-// person is the name of a human's first principal.
+// person returns the name of a human's first principal.
 func (s *side) person(id string) string {
 	p, err := s.gate.FindPrincipal(s.admin, id)
 	s.must(err)
 	return p.Name
 }
 
-// used reads what is taken from both ceilings.
+// used reads the use of both ceilings.
 func (s *side) used() string {
 	var out string
-	s.must(s.store.Update(context.Background(), func(tx gatehouse.Tx) error {
+	s.must(s.store.Update(context.Background(), s.tenant, func(tx gatehouse.Tx) error {
 		since := tx.Now().Add(-window)
-		notes, err := tx.CeilingUsed(s.tenant, "notes", "tenant", since)
+		notes, err := tx.CeilingUsed("notes", "tenant", since)
 		if err != nil {
 			return err
 		}
-		money, err := tx.CeilingUsed(s.tenant, "money", "tenant", since)
+		money, err := tx.CeilingUsed("money", "tenant", since)
 		out = fmt.Sprintf("%s of %d notes, %s of %d", notes, noteLimit, money, spendLimit)
 		return err
 	}))
@@ -95,7 +95,8 @@ func (m *model) usedWords() string {
 	return fmt.Sprintf("%d of %d notes, %d of %d", m.used(note), noteLimit, m.used(spend), spendLimit)
 }
 
-// log numbers what waits, checks the log, and returns the leaves per action.
+// log numbers the waiting leaves, verifies the log, and returns the leaves per
+// action.
 func (s *side) log() map[string][]gatehouse.Leaf {
 	sequencer := &audit.Sequencer{Store: s.store}
 	for {

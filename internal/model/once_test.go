@@ -10,8 +10,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// budgeted is a store that takes so many transactions and then no more, as if
-// the process had died.
+// budgeted is a store that accepts a number of transactions and then fails, as
+// if the process had died.
 type budgeted struct {
 	gatehouse.Store
 	left *atomic.Int64
@@ -19,15 +19,22 @@ type budgeted struct {
 
 var errSpent = errors.New("the process is dead")
 
-func (b budgeted) Update(ctx context.Context, fn func(gatehouse.Tx) error) error {
+func (b budgeted) Update(ctx context.Context, tenant string, fn func(gatehouse.Tx) error) error {
 	if b.left.Add(-1) < 0 {
 		return errSpent
 	}
-	return b.Store.Update(ctx, fn)
+	return b.Store.Update(ctx, tenant, fn)
+}
+
+func (b budgeted) UpdateQueues(ctx context.Context, fn func(gatehouse.Queues) error) error {
+	if b.left.Add(-1) < 0 {
+		return errSpent
+	}
+	return b.Store.UpdateQueues(ctx, fn)
 }
 
 // TestOneTransaction: each use case is one transaction. A process that dies
-// after it has lost nothing, and nothing is half done.
+// after it loses nothing, and nothing is half done.
 func TestOneTransaction(t *testing.T) {
 	t.Parallel()
 	for name, open := range engines(t) {

@@ -16,8 +16,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
 )
 
-// openPostgres opens databases that are copies of one migrated template. Its
-// replicas are stores with connections of their own.
+// openPostgres opens databases that are copies of a migrated template. Its
+// replicas are stores with their own connections.
 func openPostgres(top testing.TB) opener {
 	var mu sync.Mutex
 	var template string

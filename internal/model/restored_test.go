@@ -9,12 +9,13 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// restoring are the steps of who has restored a backup.
+// restoring are the steps after restoring a backup.
 func (m *match) restoring() map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
 		"mark": func(rt *rapid.T) {
 			if rapid.IntRange(0, 2).Draw(rt, "restored") > 0 || len(m.model.actions) == 0 {
-				rt.Skip() // it ends what others are about, and is about what was proposed before
+				// A restore ends what the other steps are about, and concerns earlier proposals.
+				rt.Skip()
 			}
 			class := pick(rt, "class", "", "", "A", "C")
 			m.play("mark", func() string { return m.model.markUnknown(class) }, func(s *side) string { return s.markUnknown(class) })
@@ -23,7 +24,7 @@ func (m *match) restoring() map[string]func(*rapid.T) {
 	}
 }
 
-// markUnknown takes what is under way for something that may have been sent.
+// markUnknown marks pushes in progress as possibly sent.
 func (m *model) markUnknown(class string) string {
 	n := 0
 	for _, a := range m.actions {
@@ -48,8 +49,8 @@ func (m *model) markUnknown(class string) string {
 	return fmt.Sprintf("marked %d", n)
 }
 
-// askTargets settles what the targets can tell. That there was no effect of class C is
-// left to a person.
+// askTargets settles what the targets can tell. The absence of a class C effect
+// is left to a person.
 func (m *model) askTargets() string {
 	settled := 0
 	for _, a := range m.actions {

@@ -12,7 +12,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// onRunSides plays a test in a tenant of each engine.
+// onRunSides runs a test in a tenant of each engine.
 func onRunSides(t *testing.T, test func(t *testing.T, s *runSide, c *clock)) {
 	t.Helper()
 	c := &clock{at: epoch}
@@ -32,8 +32,8 @@ func (s *runSide) apply(f *flow) {
 	s.must(err)
 }
 
-// TestServersOwnRefs: nobody has a run of his own stand for one that the
-// server is to begin.
+// TestServersOwnRefs: nobody's run can take the place of one that the server is
+// to begin.
 func TestServersOwnRefs(t *testing.T) {
 	t.Parallel()
 	onRunSides(t, func(t *testing.T, s *runSide, _ *clock) {
@@ -55,8 +55,8 @@ func TestServersOwnRefs(t *testing.T) {
 	})
 }
 
-// TestQueuedRunsBeginNothing: what happens to a run that waits in line does not
-// let it jump the line.
+// TestQueuedRunsBeginNothing: nothing that happens to a queued run lets it jump
+// the queue.
 func TestQueuedRunsBeginNothing(t *testing.T) {
 	t.Parallel()
 	onRunSides(t, func(t *testing.T, s *runSide, _ *clock) {
@@ -78,8 +78,8 @@ func TestQueuedRunsBeginNothing(t *testing.T) {
 	})
 }
 
-// TestStaleLeasesChangeNothing: under a generation that is not the newest, or
-// a lease that is over, no verb of a worker changes anything.
+// TestStaleLeasesChangeNothing: with an old generation or an expired lease, no
+// call of a worker changes anything.
 func TestStaleLeasesChangeNothing(t *testing.T) {
 	t.Parallel()
 	onRunSides(t, func(t *testing.T, s *runSide, c *clock) {
@@ -118,9 +118,9 @@ func TestStaleLeasesChangeNothing(t *testing.T) {
 	})
 }
 
-// TestLostLeases: what stays within its run is ready at once when it has lost its
-// first lease, after a moment that grows when it loses more, and comes to an end
-// after ten, as it may be what kills its servers. Each lease leaves its attempt.
+// TestLostLeases: a built-in step is ready at once after its first lost lease,
+// after a growing delay when it loses more, and fails after ten, because it may
+// be killing its servers. Each lease leaves its attempt.
 func TestLostLeases(t *testing.T) {
 	t.Parallel()
 	onRunSides(t, func(t *testing.T, s *runSide, c *clock) {
@@ -134,7 +134,7 @@ func TestLostLeases(t *testing.T) {
 				}
 			}
 		}
-		wake := func() { // once: what is ready at once needs no other round
+		wake := func() { // once: a step that is ready at once needs no other round
 			_, err := s.runs.Wake(t.Context())
 			s.must(err)
 		}
@@ -166,8 +166,8 @@ func TestLostLeases(t *testing.T) {
 			t.Errorf("the run is %s: %+v", r.Status, r.Failure)
 		}
 		got := map[string][]string{}
-		s.must(s.store.View(t.Context(), func(tx gatehouse.ReadTx) error {
-			attempts, err := tx.ListAttempts(s.tenant, s.ids[0])
+		s.must(s.store.View(t.Context(), s.tenant, func(tx gatehouse.ReadTx) error {
+			attempts, err := tx.ListAttempts(s.ids[0])
 			for _, a := range attempts {
 				got[a.StepID] = append(got[a.StepID], fmt.Sprintf("%d %d %s %s", a.Attempt, a.Generation, a.Outcome, a.Code))
 			}
@@ -177,7 +177,7 @@ func TestLostLeases(t *testing.T) {
 		if d := cmp.Diff(want, got[steps[0].ID]); d != "" {
 			t.Errorf("the attempts of %s: %s", steps[0].Key, d)
 		}
-		// Its sibling had lost as many when the run was told to stop.
+		// Its sibling had lost as many leases when the run was stopped.
 		want[leasesLost-1] = fmt.Sprintf("%d %d %s lease_expired", leasesLost, leasesLost, gatehouse.StepCanceled)
 		if d := cmp.Diff(want, got[steps[1].ID]); d != "" {
 			t.Errorf("the attempts of %s: %s", steps[1].Key, d)
@@ -185,8 +185,8 @@ func TestLostLeases(t *testing.T) {
 	})
 }
 
-// TestEachLeaseLeavesItsAttempt: also one under which there was nothing to do, or
-// no more, for the server and for a worker outside.
+// TestEachLeaseLeavesItsAttempt: even a lease with nothing to do, or nothing
+// left to do, for the server and for an external worker.
 func TestEachLeaseLeavesItsAttempt(t *testing.T) {
 	t.Parallel()
 	steps := []flowStep{
@@ -231,8 +231,8 @@ func TestEachLeaseLeavesItsAttempt(t *testing.T) {
 	})
 }
 
-// TestAnotherAttemptGoesAlone: where what follows a step kills the server that
-// carries both out, the step is brought to its end without it.
+// TestAnotherAttemptGoesAlone: if an inline step kills the server, the step
+// before it is completed without it in the next attempt.
 func TestAnotherAttemptGoesAlone(t *testing.T) {
 	t.Parallel()
 	onRunSides(t, func(t *testing.T, s *runSide, c *clock) {
@@ -252,8 +252,8 @@ func TestAnotherAttemptGoesAlone(t *testing.T) {
 	})
 }
 
-// TestGoneCallerTakesNothing: who has gone before a step was handed to him does
-// not put back what another has leased since.
+// TestGoneCallerTakesNothing: a caller that disconnected before a step was
+// handed to it does not put back a step that another has leased since.
 func TestGoneCallerTakesNothing(t *testing.T) {
 	t.Parallel()
 	onRunSides(t, func(t *testing.T, s *runSide, c *clock) {
@@ -261,7 +261,7 @@ func TestGoneCallerTakesNothing(t *testing.T) {
 		s.start("paged", "")
 		ctx, gone := context.WithCancel(s.as("bot"))
 		var others []string
-		s.hook.in, s.hook.before = 1, func() { // it is leased, and not handed out
+		s.hook.in, s.hook.before = 1, func() { // leased, but not handed out
 			gone()
 			c.advance(stepLease)
 			s.wakeAll()
@@ -280,7 +280,7 @@ func TestGoneCallerTakesNothing(t *testing.T) {
 	})
 }
 
-// TestRetryKeepsWhatSucceeded: an item that has succeeded is not done again.
+// TestRetryKeepsWhatSucceeded: a succeeded item is not done again.
 func TestRetryKeepsWhatSucceeded(t *testing.T) {
 	t.Parallel()
 	onRunSides(t, func(t *testing.T, s *runSide, _ *clock) {
@@ -310,8 +310,8 @@ func TestRetryKeepsWhatSucceeded(t *testing.T) {
 	})
 }
 
-// TestUnknownIsNoEnd: a step whose action's outcome nobody knows goes on
-// waiting, and with what a person says about it.
+// TestUnknownIsNoEnd: a step whose action has an unknown outcome keeps waiting,
+// and continues with a person's resolution.
 func TestUnknownIsNoEnd(t *testing.T) {
 	t.Parallel()
 	onRunSides(t, func(t *testing.T, s *runSide, _ *clock) {
@@ -330,15 +330,15 @@ func TestUnknownIsNoEnd(t *testing.T) {
 		if r := s.run(0); r.Steps[0].Status != gatehouse.StepSucceeded || r.Steps[1].Status != gatehouse.StepReady {
 			t.Fatalf("the steps are %s and %s", r.Steps[0].Status, r.Steps[1].Status)
 		}
-		s.carry(s.claim()[0], 0) // one write more than the workflow may make
+		s.carry(s.claim()[0], 0) // one write more than the workflow allows
 		if r := s.run(0); r.Status != gatehouse.RunFailed || r.Failure.Code != "too_many_writes" || r.Writes != 1 {
 			t.Errorf("the run is %s: %+v after %d writes", r.Status, r.Failure, r.Writes)
 		}
 	})
 }
 
-// TestStoppingRunCancelsWhatIsRevised: an action that is revised at the very
-// moment when its run stops is canceled in its new form too.
+// TestStoppingRunCancelsWhatIsRevised: an action that is revised just when its
+// run stops is canceled in its new revision, too.
 func TestStoppingRunCancelsWhatIsRevised(t *testing.T) {
 	t.Parallel()
 	onRunSides(t, func(t *testing.T, s *runSide, _ *clock) {
@@ -353,7 +353,7 @@ func TestStoppingRunCancelsWhatIsRevised(t *testing.T) {
 					ActionType: old.ActionType, Connector: old.Connector, Operation: old.Operation, Target: old.Target,
 					ProposedChange: `{"question":"sure?"}`, RiskLevel: old.RiskLevel,
 				})
-				s.word(err) // where the cancellation came first, it is too late
+				s.word(err) // too late if the cancellation came first
 			}
 			s.wakeAll()
 			r := s.run(transactions)
@@ -365,9 +365,9 @@ func TestStoppingRunCancelsWhatIsRevised(t *testing.T) {
 	})
 }
 
-// TestFullLaneKeepsNobodyWaiting: a worker that asks for one step at a time
-// gets those of other workflows too, whatever their names, while one of them
-// has more than it may.
+// TestFullLaneKeepsNobodyWaiting: while one workflow is at its limit, a worker
+// that asks for one step at a time still gets the steps of others, whatever
+// their names.
 func TestFullLaneKeepsNobodyWaiting(t *testing.T) {
 	t.Parallel()
 	onRunSides(t, func(t *testing.T, s *runSide, _ *clock) {
@@ -395,8 +395,8 @@ func TestFullLaneKeepsNobodyWaiting(t *testing.T) {
 	})
 }
 
-// TestHostileTextIsStoredAlike: what comes from outside ends the same on every
-// engine, whatever is in it, and never as an error of the server.
+// TestHostileTextIsStoredAlike: any input from outside has the same result on
+// every engine, and never an internal error.
 func TestHostileTextIsStoredAlike(t *testing.T) {
 	t.Parallel()
 	onRunSides(t, func(t *testing.T, s *runSide, _ *clock) {

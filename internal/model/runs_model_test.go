@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// What the flows of the sequences set. The clock moves by 1 ms, 48 s and 160 s:
-// the random part of a wait before an attempt decides nothing, and the model
-// takes the longest.
+// Settings of the sequences' flows. The clock advances by 1 ms, 48 s and 160 s,
+// so the random part of a backoff makes no difference; the model uses the
+// maximum.
 const (
 	stepLease   = 60 * time.Second
 	napFor      = 30 * time.Second
@@ -17,12 +17,11 @@ const (
 	askFor      = 150 * time.Second
 	runDeadline = 215 * time.Second
 	leasesLost  = 10
-	// defaultExpiry is how long people have for an action whose policy sets no
-	// expiry.
+	// defaultExpiry is the expiry of an action whose policy sets none.
 	defaultExpiry = 24 * time.Hour
 )
 
-// flow is a workflow of the sequences, as the model knows it.
+// flow is a workflow of the sequences in the model.
 type flow struct {
 	name              string
 	steps             []flowStep
@@ -39,7 +38,7 @@ type flowStep struct {
 	retry    int
 }
 
-// ownRetry tells whether the step sets how it is retried.
+// ownRetry reports whether the step sets its own retries.
 func (s *flowStep) ownRetry() bool { return s.does != "make" && s.does != "nap" && s.does != "hear" }
 
 func (f *flow) source() string {
@@ -95,19 +94,19 @@ func (f *flow) source() string {
 // runInput is the input of every run.
 const runInput = `{"no":false,"lists":{"n0":[],"n1":[1],"n2":[1,2],"n3":[1,2,3]}}`
 
-// actState is what has become of an action, as far as a run can tell.
+// actState is the state of an action as far as a run can see it.
 type actState struct {
 	status  string    // pending, approved, unknown; applied, failed, rejected, expired, canceled
 	effect  string    // the change, by name; "" for the question of an approval step
-	expires time.Time // of one that is put to people
-	failure string    // of one that has failed
+	expires time.Time // of an action that people decide
+	failure string    // of a failed action
 	push    int       // its push's number among all pushes, from 1; 0 for none
-	closed  bool      // a failed one that is no dead letter any more
+	closed  bool      // a failed action that is no longer a dead letter
 	repeats *actState // the dead letter with the same change
 }
 
-// apply is the application of an action. It closes the failed dead letter that the
-// action repeats; one whose outcome is unknown still needs a person.
+// apply applies an action. It closes the failed dead letter that the action
+// repeats; an unknown one still needs a person.
 func (a *actState) apply() {
 	a.status, a.failure = "applied", ""
 	if old := a.repeats; old != nil && old.status == "failed" {
@@ -121,7 +120,7 @@ func (a *actState) ended() bool {
 
 type stepState struct {
 	run           *runState
-	number        int // in the order in which steps were made
+	number        int // in order of creation
 	spec          *flowStep
 	key           string
 	parent        *stepState
@@ -134,7 +133,7 @@ type stepState struct {
 	act           *actState
 	child         *runState
 	event         bool
-	came          []string // what its leases came to, in order
+	came          []string // the results of its leases, in order
 }
 
 func (s *stepState) final() bool {
@@ -149,10 +148,11 @@ type runState struct {
 	writes       int
 	steps        []*stepState
 	again        *runState
-	above        *runState // that began it, as a child
+	above        *runState // the parent run
 	retried      *runState
-	heard        int // signals that nobody has taken
-	// ahead is what is carried out as soon as it is ready, and passed how much was.
+	heard        int // signals not taken yet
+	// ahead are the inline steps to carry out as soon as they are ready; passed
+	// is how many were.
 	ahead          map[string]bool
 	passed         int
 	began, started time.Time
@@ -163,13 +163,13 @@ func (r *runState) final() bool {
 	return r.status == "succeeded" || r.status == "failed_terminal" || r.status == "canceled"
 }
 
-// runModel is a plain model of the runtime: no store, no transactions, nobody
-// beside it.
+// runModel is a simple model of the runtime: no store, no transactions, no
+// concurrency.
 type runModel struct {
 	now   time.Time
 	child *flow
-	runs  []*runState // in the order in which they were begun
-	// numbers is the last one given to a step.
+	runs  []*runState // in order of creation
+	// numbers is the last number given to a step.
 	numbers int
 	pushes  int // so far
 }
@@ -201,7 +201,7 @@ func (m *runModel) admit(r *runState) {
 	m.advance(r)
 }
 
-// admitQueued begins queued runs as far as their flow's limit lets them.
+// admitQueued begins queued runs as far as their flow's limit allows.
 func (m *runModel) admitQueued() {
 	for _, r := range slices.Clone(m.runs) {
 		if r.status != "queued" {
@@ -248,7 +248,7 @@ func (s *stepState) end(status, failure string) {
 	s.failure, s.due, s.leased = failure, time.Time{}, time.Time{}
 }
 
-// move notes what a lease came to that ends by it.
+// move records the result of a lease that ends.
 func (s *stepState) move(status string) {
 	if s.status == "running" {
 		s.came = append(s.came, status)
@@ -263,7 +263,7 @@ func (r *runState) halt(as, failure string) {
 	}
 }
 
-// advance is what follows for a run from its steps as they stand.
+// advance applies the consequences of the steps' states to their run.
 func (m *runModel) advance(r *runState) {
 	if r.stop == "" {
 		for _, s := range r.steps {
@@ -302,7 +302,7 @@ func (m *runModel) advance(r *runState) {
 		s.end(end, failure)
 	}
 	if r.stop == "" && r.status != "queued" {
-		for _, s := range r.steps { // none needs one behind it
+		for _, s := range r.steps { // no step needs a later one
 			if s.status == "blocked" && !slices.ContainsFunc(s.spec.needs, func(n string) bool { return r.step(n).status != "succeeded" }) {
 				s.status = "ready"
 				if r.ahead[s.key] {
@@ -343,8 +343,8 @@ func (m *runModel) advance(r *runState) {
 	}
 }
 
-// full reports whether the run, or one that it is part of, has proposed all that
-// it may, with the runs below it.
+// full reports whether the run, or a run above it, has proposed as many actions
+// as it may, including those of its child runs.
 func (r *runState) full() bool {
 	for ; r != nil; r = r.above {
 		if r.flow.writes > 0 && r.writes >= r.flow.writes {
@@ -360,7 +360,7 @@ func (r *runState) write() {
 	}
 }
 
-// claim leases what is ready of a tool.
+// claim leases the ready steps of a tool.
 func (m *runModel) claim(worker bool) (claimed []*stepState) {
 	for _, r := range m.runs {
 		for _, s := range r.steps {
@@ -378,12 +378,13 @@ func (m *runModel) claim(worker bool) (claimed []*stepState) {
 	return claimed
 }
 
-// holds reports whether a lease of a generation still is one.
+// holds reports whether a lease with this generation is still valid.
 func (m *runModel) holds(s *stepState, gen int) bool {
 	return s.status == "running" && s.gen == gen && m.now.Before(s.leased)
 }
 
-// begun does what every step begins with; done when that was all.
+// begun does what every step begins with; done means that nothing is left to
+// do.
 func (m *runModel) begun(s *stepState) (done bool) {
 	r := s.run
 	switch {
@@ -415,7 +416,7 @@ func (m *runModel) begun(s *stepState) (done bool) {
 }
 
 // earlierChild is the last child run of the step in the runs that its run
-// retries, or the last retry of that.
+// retries, or the last retry of that child.
 func (s *stepState) earlierChild() *runState {
 	for old := s.run.again; old != nil; old = old.again {
 		if before := old.step(s.key); before != nil && before.child != nil {
@@ -429,9 +430,9 @@ func (s *stepState) earlierChild() *runState {
 	return nil
 }
 
-// ahead is what may be carried out with a step: of those behind it what makes a
-// value of nothing and has no items, nor a condition, unless the step has one: it
-// is on the input, which is known then.
+// ahead returns the steps that may be carried out inline after a step. Such a
+// step computes a value from nothing, has no items, and has no condition unless
+// the first step has one, which reads the input and is then known.
 func (s *stepState) ahead(onward int) map[string]bool {
 	if s.parent != nil || !s.spec.never && (s.spec.does != "make" || s.spec.items >= 0) {
 		return nil
@@ -446,8 +447,8 @@ func (s *stepState) ahead(onward int) map[string]bool {
 	return ahead
 }
 
-// carry carries out a built-in step, and up to so many that follow, and tells
-// how many of these it did.
+// carry carries out a built-in step and up to onward inline steps, and returns
+// how many of those it did.
 func (m *runModel) carry(s *stepState, gen, onward int) int {
 	r := s.run
 	if s.attempts > 1 {
@@ -501,8 +502,8 @@ func (m *runModel) carryAlone(s *stepState, gen int) {
 	m.advance(r)
 }
 
-// change is a change that the policy allows. One that repeats a dead letter is put
-// to people all the same.
+// change is a change that the policy allows. If it repeats a dead letter,
+// people must decide it all the same.
 func (m *runModel) change(effect string) *actState {
 	a := &actState{effect: effect, repeats: m.deadLetterOf(effect)}
 	if a.repeats != nil {
@@ -518,7 +519,7 @@ func (m *runModel) approve(a *actState) {
 	a.status, a.push = "approved", m.pushes
 }
 
-// deadLetterOf is the newest dead letter with a change; nil for none.
+// deadLetterOf returns the newest dead letter with a change; nil for none.
 func (m *runModel) deadLetterOf(effect string) (found *actState) {
 	for _, s := range m.steps() {
 		a := s.act
@@ -533,7 +534,7 @@ func (m *runModel) deadLetterOf(effect string) (found *actState) {
 // fail is a failed attempt.
 func (m *runModel) fail(s *stepState, code string, retryable bool) {
 	r := s.run
-	// What stays within its run fails by lost leases alone.
+	// A built-in step fails only by lost leases.
 	most, wait := leasesLost-1, time.Duration(s.attempts-1)*3*time.Second/2
 	if s.spec.ownRetry() {
 		most, wait = s.spec.retry, 12*time.Second
@@ -558,7 +559,7 @@ func (m *runModel) fail(s *stepState, code string, retryable bool) {
 	m.advance(r)
 }
 
-// dispatch ends every push that is due.
+// dispatch settles every due push.
 func (m *runModel) dispatch(f fault) {
 	for _, s := range m.steps() {
 		if s.act == nil || s.act.status != "approved" {

@@ -24,15 +24,15 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
-// runPolicy lets through what is harmless, and asks about the rest.
+// runPolicy allows what is harmless and asks people about the rest.
 const runPolicy = `version: 1
 risk: {note: 1}
 rules:
   - {id: harmless, when: 'risk <= 2', then: allow, reason: nobody is needed}
 `
 
-// runSide is the real runtime on one engine, without the loops that drive it:
-// the sequence says what happens when.
+// runSide is the real runtime on one engine, without its loops: the sequence
+// decides what happens when.
 type runSide struct {
 	t      testing.TB
 	name   string
@@ -46,7 +46,8 @@ type runSide struct {
 	worker *engine.Dispatcher
 	target *ledger
 	people map[string]*gatehouse.Principal
-	// ids are of the runs, in the model's order; leased are the leases given.
+	// ids are the ids of the runs, in the model's order; leased are the leases
+	// given.
 	ids    []string
 	leased map[string]*gatehouse.Step
 	hook   *hookedStore
@@ -59,7 +60,7 @@ type hookedStore struct {
 	before func()
 }
 
-func (h *hookedStore) Update(ctx context.Context, fn func(gatehouse.Tx) error) error {
+func (h *hookedStore) Update(ctx context.Context, tenant string, fn func(gatehouse.Tx) error) error {
 	if h.before != nil {
 		if h.in--; h.in < 0 {
 			before := h.before
@@ -67,10 +68,21 @@ func (h *hookedStore) Update(ctx context.Context, fn func(gatehouse.Tx) error) e
 			before()
 		}
 	}
-	return h.Store.Update(ctx, fn)
+	return h.Store.Update(ctx, tenant, fn)
 }
 
-// runGrounds opens both engines; each sequence plays in a tenant of its own.
+func (h *hookedStore) UpdateQueues(ctx context.Context, fn func(gatehouse.Queues) error) error {
+	if h.before != nil {
+		if h.in--; h.in < 0 {
+			before := h.before
+			h.before = nil
+			before()
+		}
+	}
+	return h.Store.UpdateQueues(ctx, fn)
+}
+
+// runGrounds opens both engines; each sequence plays in its own tenant.
 func runGrounds(t *testing.T, now func() time.Time) (sides []*runSide) {
 	log := slog.New(slog.DiscardHandler)
 	for name := range engines(t) {
@@ -114,7 +126,7 @@ func runGrounds(t *testing.T, now func() time.Time) (sides []*runSide) {
 	return sides
 }
 
-// enter makes a new tenant with its people, and begins anew in it.
+// enter creates a new tenant with its people and restarts in it.
 func (s *runSide) enter(t testing.TB, tenant string) {
 	s.t, s.tenant, s.target = t, tenant, newLedger()
 	s.ids, s.leased, s.people = nil, map[string]*gatehouse.Step{}, map[string]*gatehouse.Principal{"root": s.root, "spy": s.spy}
@@ -164,7 +176,7 @@ func (s *runSide) as(name string) context.Context {
 	return gatehouse.NewContext(context.Background(), &gatehouse.Caller{Principal: s.people[name], StepUp: true, Via: gatehouse.ViaAPI})
 }
 
-// word is "ok", or the code of an error that the outside may see.
+// word is "ok", or the code of a public error.
 func (s *runSide) word(err error) string {
 	s.t.Helper()
 	var e *gatehouse.Error
@@ -208,11 +220,11 @@ func lease1(run int, key string, generation int) string {
 	return fmt.Sprintf("%d/%s/%d", run, key, generation)
 }
 
-// claim leases all ready steps of what is built in.
+// claim leases all ready built-in steps.
 func (s *runSide) claim() (names []string) {
 	var due []gatehouse.DueLane
-	s.must(s.store.View(context.Background(), func(tx gatehouse.ReadTx) (err error) {
-		due, err = tx.DueLanes(s.tenant, "", gatehouse.Lane{}, 64, 100)
+	s.must(s.store.ViewQueues(context.Background(), func(q gatehouse.ReadQueues) (err error) {
+		due, err = q.DueLanes(s.tenant, "", gatehouse.Lane{}, 64, 100)
 		return err
 	}))
 	var shares []gatehouse.StepShare
@@ -241,8 +253,8 @@ func (s *runSide) leaseOutside() (names []string) {
 	return names
 }
 
-// carry carries a lease on, with some of the steps that follow, and learns of
-// the run that it began.
+// carry carries out a lease with some inline steps, and records the run that it
+// began.
 func (s *runSide) carry(name string, onward int) {
 	step := s.leased[name]
 	s.must(s.runs.CarryOn(context.Background(), step, "server", onward))
@@ -276,7 +288,7 @@ func (s *runSide) fail(name string, retryable bool) string {
 	return s.word(err)
 }
 
-// propose has the worker's step come to an action that nobody need approve.
+// propose makes the worker's step propose an action that needs no approval.
 func (s *runSide) propose(name string) string {
 	step := s.leased[name]
 	_, err := s.runs.ProposeStep(s.as("bot"), step.ID, gatehouse.StepProposal{Generation: step.Generation, Action: gatehouse.Proposal{
@@ -315,7 +327,7 @@ func (s *runSide) resolve(run int, key string, ok bool) {
 	s.must(err)
 }
 
-// wakeAll is what the wake loop does until it finds nothing.
+// wakeAll does what the wake loop does until it finds nothing.
 func (s *runSide) wakeAll() {
 	for range 100 {
 		n, err := s.runs.Wake(context.Background())
@@ -360,7 +372,7 @@ func (s *runSide) retry(run int) string {
 	return s.word(err)
 }
 
-// trespass tries a run and its steps from another tenant.
+// trespass accesses a run and its steps from another tenant.
 func (s *runSide) trespass(run int) string {
 	id := s.ids[run]
 	first := s.run(run).Steps[0]
@@ -380,8 +392,8 @@ func (s *runSide) trespass(run int) string {
 	return fmt.Sprint(out, len(leased))
 }
 
-// attempts is what the leases of a run's steps came to, in order, by the steps'
-// keys.
+// attempts returns the results of the leases of a run's steps, in order, by
+// step key.
 func (s *runSide) attempts(run int) map[string][]string {
 	s.t.Helper()
 	d, err := s.runs.RunDetail(s.as("admin"), s.ids[run])
@@ -396,7 +408,7 @@ func (s *runSide) attempts(run int) map[string][]string {
 	return of
 }
 
-// snapshot says of the runs what the model's does.
+// snapshot describes the runs as the model's snapshot does.
 func (s *runSide) snapshot() (out []string) {
 	code := func(f *gatehouse.Failure) string {
 		if f == nil {
@@ -424,8 +436,8 @@ func (s *runSide) snapshot() (out []string) {
 	return out
 }
 
-// checkLog walks the tenant's leaves: what moved kept to the tables, and leads
-// to where the runs are.
+// checkLog walks the tenant's leaves: every move is in the tables, and the last
+// one leads to the run's state.
 func (s *runSide) checkLog() {
 	at, steps := map[string]gatehouse.RunStatus{}, map[string]bool{}
 	numbers := &audit.Sequencer{Store: s.store, Logger: slog.New(slog.DiscardHandler)}
@@ -436,8 +448,8 @@ func (s *runSide) checkLog() {
 	}
 	for _, id := range s.ids {
 		var entries []*gatehouse.Entry
-		s.must(s.store.View(context.Background(), func(tx gatehouse.ReadTx) (err error) {
-			entries, err = tx.ListRunEntries(s.tenant, id)
+		s.must(s.store.View(context.Background(), s.tenant, func(tx gatehouse.ReadTx) (err error) {
+			entries, err = tx.ListRunEntries(id)
 			return err
 		}))
 		for _, e := range entries {
@@ -476,7 +488,7 @@ func (s *runSide) checkLog() {
 	}
 }
 
-// checkInvariants is the doctor's walk over the whole store.
+// checkInvariants runs the doctor's checks over the whole store.
 func (s *runSide) checkInvariants() {
 	target := s.look()
 	defer target.Close()

@@ -22,7 +22,7 @@ type runMatch struct {
 	sides []*runSide
 	flows []*flow
 	seen  map[string]int
-	// leases are those that were given, by their names; outside tells whose.
+	// leases are the given leases, by name; outside says whose they are.
 	leases []runLease
 }
 
@@ -33,11 +33,11 @@ type runLease struct {
 	outside bool
 }
 
-// TestRuns plays random sequences — workflows of any shape, leases, results in
+// TestRuns plays random sequences: workflows of any shape, leases, results in
 // time and too late, votes, events, time, cancellations, retries, connectors
-// with every outcome — against the model and the real runtime on every engine.
-// After every command all that can be seen of every run must be the same, and
-// every run comes to its end when its sequence is over.
+// with every outcome. It plays them against the model and the real runtime on
+// every engine. After every command everything visible of every run must be
+// equal, and at the end of its sequence every run must end.
 func TestRuns(t *testing.T) {
 	t.Parallel()
 	c := &clock{at: epoch}
@@ -115,7 +115,7 @@ func rowFlow() *flow {
 	return &flow{name: "first", steps: []flowStep{{id: "a", does: "make", items: -1}, {id: "b", does: "make", items: -1, needs: []string{"a"}}}}
 }
 
-// drawFlow makes a workflow of any shape.
+// drawFlow draws a workflow of any shape.
 func drawFlow(rt *rapid.T, name string) *flow {
 	f := &flow{name: name, deadline: rapid.IntRange(0, 3).Draw(rt, "deadline") == 0}
 	if rapid.IntRange(0, 3).Draw(rt, "limited") == 0 {
@@ -128,7 +128,7 @@ func drawFlow(rt *rapid.T, name string) *flow {
 	heard := false
 	for i := range rapid.IntRange(1, 5).Draw(rt, "steps") {
 		s := flowStep{id: string(rune('a' + i)), does: rapid.SampledFrom(kinds).Draw(rt, "does"), items: -1, retry: rapid.IntRange(0, 2).Draw(rt, "retry")}
-		if s.does == "hear" && heard { // two that end at one time end in any order
+		if s.does == "hear" && heard { // two that end at the same time end in any order
 			s.does = "make"
 		}
 		heard = heard || s.does == "hear"
@@ -200,7 +200,7 @@ func (m *runMatch) commands() map[string]func(*rapid.T) {
 	return all
 }
 
-// each lets the model and every side do one thing.
+// each runs one thing on the model and on every side.
 func (m *runMatch) each(model func(), side func(*runSide)) {
 	model()
 	for _, s := range m.sides {
@@ -276,8 +276,8 @@ func (m *runMatch) startOf(f *flow, ref string) {
 	}
 }
 
-// served opens a match with a step that a worker outside completes: at random
-// that is rare.
+// served starts a match with a step that an external worker completes: random
+// sequences rarely produce this.
 func (m *runMatch) served(*rapid.T) {
 	m.startOf(m.flows[1], "")
 	m.each(m.model.admitQueued, (*runSide).admitQueued)
@@ -287,16 +287,16 @@ func (m *runMatch) served(*rapid.T) {
 	}
 }
 
-// unanswered opens a match with a question that nobody answers in time, which is
-// as rare.
+// unanswered starts a match with a question that nobody answers in time, which
+// is as rare.
 func (m *runMatch) unanswered(*rapid.T) {
 	m.carried(0)
 	m.model.now = m.clock.advance(askFor)
 	m.each(m.model.sweep, (*runSide).sweep)
 }
 
-// abandoned opens a match with a step that a worker outside has leased and never
-// comes back with.
+// abandoned starts a match with a step that an external worker has leased and
+// never returns.
 func (m *runMatch) abandoned(*rapid.T) {
 	m.startOf(m.flows[1], "")
 	m.each(m.model.admitQueued, (*runSide).admitQueued)
@@ -305,9 +305,9 @@ func (m *runMatch) abandoned(*rapid.T) {
 	m.each(m.model.wakeAll, (*runSide).wakeAll)
 }
 
-// repeated opens a match with a change that is refused by its target, asked of
-// people when the run's retry proposes it again, and allowed by the policy once
-// more when the retry has made it.
+// repeated starts a match with a change that its target refuses. People must
+// decide the change when the run's retry proposes it again; the policy allows
+// it once more when the retry has applied it.
 func (m *runMatch) repeated(*rapid.T) {
 	m.carried(0)
 	m.each(func() { m.model.dispatch(terminal) }, func(s *runSide) { s.dispatch(terminal) })
@@ -326,19 +326,19 @@ func (m *runMatch) repeated(*rapid.T) {
 	}
 }
 
-// inARow opens a match with steps that are carried out in a row, so that some are
-// in every run of the test.
+// inARow starts a match with inline steps, so that every run of the test has
+// some.
 func (m *runMatch) inARow(*rapid.T) { m.carried(16) }
 
-// carried starts a run, and carries its first step out, with so many of those that
-// follow.
+// carried starts a run and carries out its first step with up to onward inline
+// steps.
 func (m *runMatch) carried(onward int) {
 	m.startOf(m.flows[1], "")
 	m.each(m.model.admitQueued, (*runSide).admitQueued)
 	m.carryAll(onward)
 }
 
-// carryAll leases what is ready, and carries it out.
+// carryAll leases the ready steps and carries them out.
 func (m *runMatch) carryAll(onward int) {
 	m.lease()
 	for _, l := range slices.Clone(m.leases) {
@@ -348,12 +348,13 @@ func (m *runMatch) carryAll(onward int) {
 	}
 }
 
-// lease claims what is ready of what is built in.
+// lease claims the ready built-in steps.
 func (m *runMatch) lease() {
 	m.given(m.model.claim(false), false, (*runSide).claim)
 }
 
-// leaseOutside does so as a worker: what comes to nothing is not handed out.
+// leaseOutside leases as an external worker: a step with nothing to do is not
+// handed out.
 func (m *runMatch) leaseOutside() {
 	var got []*stepState
 	claimed := m.model.claim(true)
@@ -382,7 +383,7 @@ func (m *runMatch) given(steps []*stepState, outside bool, side func(*runSide) [
 	}
 }
 
-// pick draws a lease, the last ones more often than those of long ago.
+// pick draws a lease, recent ones more often than old ones.
 func (m *runMatch) pick(rt *rapid.T, outside bool) runLease {
 	var mine []runLease
 	for _, l := range m.leases {
@@ -411,7 +412,7 @@ func (m *runMatch) carry(rt *rapid.T) {
 	m.carryOn(rt, l)
 }
 
-// work leases what is ready, and carries it all on.
+// work leases the ready steps and carries them all out.
 func (m *runMatch) work(rt *rapid.T) {
 	m.lease()
 	for _, l := range slices.Clone(m.leases) {
@@ -421,7 +422,7 @@ func (m *runMatch) work(rt *rapid.T) {
 	}
 }
 
-// carryOn carries a step out, with none, one or many of those that follow.
+// carryOn carries out a step, with none, one or many inline steps.
 func (m *runMatch) carryOn(rt *rapid.T, l runLease) {
 	m.carryWith(l, rapid.SampledFrom([]int{0, 1, 16}).Draw(rt, "onward"))
 }
@@ -434,7 +435,7 @@ func (m *runMatch) carryWith(l runLease, onward int) {
 	}
 }
 
-// serve is what a worker outside does with a lease.
+// serve is what an external worker does with a lease.
 func (m *runMatch) serve(rt *rapid.T) {
 	l := m.pick(rt, true)
 	want := "ok"
@@ -486,7 +487,7 @@ func (m *runMatch) complete(l runLease, want string) {
 	m.all("complete", want, func(side *runSide) string { return side.complete(l.name) })
 }
 
-// withAction draws a step with an action that is in one of the states.
+// withAction draws a step whose action is in one of the states.
 func (m *runMatch) withAction(rt *rapid.T, states ...string) (run int, s *stepState) {
 	var all []*stepState
 	for _, s := range m.model.steps() {
@@ -516,7 +517,7 @@ func (m *runMatch) dispatch(rt *rapid.T) {
 	m.each(func() { m.model.dispatch(f) }, func(s *runSide) { s.dispatch(f) })
 }
 
-// resolve says what became of an action of which nobody knows.
+// resolve resolves an action with an unknown outcome.
 func (m *runMatch) resolve(rt *rapid.T) {
 	run, s := m.withAction(rt, "unknown")
 	ok := rapid.Bool().Draw(rt, "ok")
@@ -528,7 +529,7 @@ func (m *runMatch) resolve(rt *rapid.T) {
 	m.each(func() {}, func(side *runSide) { side.resolve(run, s.key, ok) })
 }
 
-// end brings every run to its end: nothing hangs, whatever was done to it.
+// end ends every run: nothing hangs, whatever was done to it.
 func (m *runMatch) end() {
 	if m.Failed() {
 		return

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// wakeAll moves on what has settled, lost its worker or is due, until nothing
-// is left of that.
+// wakeAll moves the steps that have settled, lost their worker or are due,
+// until none is left.
 func (m *runModel) wakeAll() {
 	for m.wakeOnce() {
 	}
@@ -29,7 +29,7 @@ func (m *runModel) wakeOnce() bool {
 			due = append(due, s)
 		}
 	}
-	// Which of two failures is its run's goes by this order.
+	// This order decides which of two failures becomes the run's failure.
 	made := func(a, b *stepState) int { return a.number - b.number }
 	slices.SortFunc(settled, made)
 	slices.SortFunc(expired, func(a, b *stepState) int { return cmp.Or(a.leased.Compare(b.leased), made(a, b)) })
@@ -55,7 +55,7 @@ func (m *runModel) wakeOnce() bool {
 func (m *runModel) wake(s *stepState) {
 	r := s.run
 	due := !s.due.IsZero() && !m.now.Before(s.due)
-	// What has expired has, whether or not that was written down.
+	// An expired action has expired, recorded or not.
 	expired := s.act != nil && s.act.status == "pending" && !m.now.Before(s.act.expires)
 	switch {
 	case s.status == "waiting_approval" && (s.act.ended() || expired):
@@ -137,7 +137,7 @@ func (m *runModel) cancel(r *runState) string {
 	return "ok"
 }
 
-// retry is the run that retries another; each has one at most.
+// retry is the run that retries another; each run has at most one.
 func (m *runModel) retry(r *runState) string {
 	if r.status != "failed_terminal" && r.status != "canceled" {
 		return "too_late"
@@ -160,7 +160,7 @@ func (m *runModel) decide(s *stepState, approve bool) string {
 	return "ok"
 }
 
-// snapshot is all that can be seen of the runs.
+// snapshot is everything visible of the runs.
 func (m *runModel) snapshot() (out []string) {
 	for i, r := range m.runs {
 		lines := []string{fmt.Sprintf("run %d of %s: %s stop=%q failure=%q writes=%d", i, r.flow.name, r.status, r.stop, r.failure, r.writes)}

@@ -18,8 +18,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
 
-// side is the real thing on one engine: gate, dispatcher and target. Its
-// methods are those of the model, and give the same words.
+// side is the real system on one engine: gate, dispatcher and target. Its
+// methods are those of the model and return the same words.
 type side struct {
 	t      testing.TB
 	name   string
@@ -40,7 +40,7 @@ type side struct {
 type ground struct {
 	name  string
 	store gatehouse.Store
-	root  *gatehouse.Principal // of the tenant default
+	root  *gatehouse.Principal // of the default tenant
 	place int64                // of the last action of earlier sequences, in the archiver's order
 }
 
@@ -58,8 +58,8 @@ func newGround(t testing.TB, name string, open opener, now func() time.Time) *gr
 	return g
 }
 
-// population lists who is there at the beginning. ana has two identities, cy
-// answers for bot.
+// population lists the initial principals. ana has two identities, cy is the
+// sponsor of bot.
 func population() []*who {
 	person, approver, proposer := gatehouse.KindPerson, gatehouse.RoleApprover, gatehouse.RoleProposer
 	return []*who{
@@ -135,15 +135,14 @@ func (s *side) caller(p *gatehouse.Principal, stepUp bool, key *gatehouse.Idempo
 	return gatehouse.NewContext(context.Background(), &gatehouse.Caller{Principal: p, StepUp: stepUp, Via: gatehouse.ViaAPI, Idempotency: key})
 }
 
-// as is a context of a principal as it is stored now.
+// as returns a context for a principal as it is stored now.
 func (s *side) as(name string, stepUp bool, key *gatehouse.IdempotencyRequest) context.Context {
 	p, err := s.gate.FindPrincipal(s.admin, name)
 	s.must(err)
 	return s.caller(p, stepUp, key)
 }
 
-// word is the code of an error that the outside may see; anything else ends
-// the test.
+// word is the code of a public error; any other error ends the test.
 func (s *side) word(err error) string {
 	var e *gatehouse.Error
 	if !errors.As(err, &e) || e.Code == gatehouse.CodeInternal || e.Code == gatehouse.CodeBusy {
@@ -237,7 +236,7 @@ func (s *side) decide(n int, b ballot) string {
 	return words(answer)
 }
 
-// words of an answer to a decision.
+// words describes the answer to a decision.
 func words(v any) string {
 	out, votes, required, replayed, by := "", 0, 0, false, ""
 	switch a := v.(type) {
@@ -258,7 +257,7 @@ func words(v any) string {
 	return out
 }
 
-// read reads an action by its id, with its evidence, and in the lists. The answer
+// read reads an action by id, with its evidence, and in the lists. The result
 // is one word when all of them agree.
 func (s *side) read(n int, by string) string {
 	ctx, id := s.as(by, false, nil), s.ids[n]

@@ -11,7 +11,7 @@ import (
 
 // model is what the gate promises, as one plain data structure: no ids, no
 // transactions, no concurrency. Its methods are the use cases; each returns the
-// words of the answer.
+// words of its answer.
 type model struct {
 	now     time.Time
 	people  map[string]*who
@@ -40,12 +40,12 @@ func (w *who) has(r gatehouse.Role) bool {
 }
 
 // reads reports whether a principal may read an action: a person reads every
-// action, an agent its own actions and the revisions of them.
+// action, an agent its own and their revisions.
 func (w *who) reads(a *action) bool {
 	return w.kind != gatehouse.KindAgent || a.by == w.name || a.supersedes != nil && w.reads(a.supersedes)
 }
 
-// answered is an answer that is kept under a client's key, for a day.
+// answered is an answer stored under a client's key for a day.
 type answered struct {
 	body, answer string
 	at           time.Time
@@ -56,7 +56,7 @@ type action struct {
 	proposal
 	n          int // its place in model.actions
 	status     gatehouse.Status
-	approval   gatehouse.ApprovalStatus // "" where nobody is asked
+	approval   gatehouse.ApprovalStatus // "" when nobody is asked
 	version    int                      // of the policy that judged it
 	risk       int
 	revision   int
@@ -78,7 +78,8 @@ type action struct {
 	push       *push
 	receipts   []string
 	leaves     []string
-	// ended is since when it stands where it stood after the last step.
+	// ended is the time at which it reached the status that it had after the
+	// last step.
 	ended    time.Time
 	stood    gatehouse.Status
 	archived bool
@@ -89,7 +90,7 @@ type vote struct {
 	decision   gatehouse.DecisionKind
 }
 
-// claim is what an action takes from the one ceiling that applies to it.
+// claim is what an action reserves of the one ceiling that applies to it.
 type claim struct {
 	amount int
 	at     time.Time // see gatehouse.CeilingClaim.CountedAt
@@ -103,7 +104,7 @@ type push struct {
 	lease                               time.Time
 	code                                string
 	closed                              time.Time
-	nth                                 int // of all pushes
+	nth                                 int // among all pushes
 	// doubt: an attempt may have had its effect.
 	doubt bool
 }
@@ -118,7 +119,7 @@ type proposal struct {
 	claimedRisk                        int
 }
 
-// content is what a repeated idempotency_key is compared by.
+// content is what repetitions under one idempotency_key are compared by.
 func (p proposal) content() string {
 	return fmt.Sprint(p.kind, p.connector, p.operation, p.entity, p.behalf, p.amount, p.expiresIn, p.key, p.claimedRisk)
 }
@@ -148,7 +149,7 @@ const (
 
 var backoffs = []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute}
 
-// source is the policy, in its two versions.
+// source is the policy in its two versions.
 func source(frozen bool) string {
 	s := `version: 1
 risk: {note: 1, price_change: 3, pair: 3, spend: 3, create_item: 4, purge: 5, forbidden: 3}
@@ -171,16 +172,16 @@ rules:
 `
 }
 
-// denies reports what the active policy would say of a kind.
+// denies reports whether the active policy denies a kind.
 func (m *model) denies(kind string) bool {
 	return kind == forbidden || m.frozen && (kind == price || kind == spend)
 }
 
-// vetoed: a later version can forbid what another let through.
+// vetoed: a later version can deny what an earlier one let through.
 func (m *model) vetoed(a *action) bool { return a.version != m.policy && m.denies(a.kind) }
 
-// shown is the action's status as reads tell it: past its expiry it is
-// expired, swept or not.
+// shown is the action's status in reads: past its expiry it is expired, swept
+// or not.
 func (m *model) shown(a *action) (gatehouse.Status, gatehouse.ApprovalStatus) {
 	if a.status == gatehouse.StatusPending && !m.now.Before(a.expires) {
 		return gatehouse.StatusExpired, gatehouse.ApprovalExpired
@@ -188,7 +189,7 @@ func (m *model) shown(a *action) (gatehouse.Status, gatehouse.ApprovalStatus) {
 	return a.status, a.approval
 }
 
-// used sums what is taken from the ceiling of a kind.
+// used sums the use of a kind's ceiling.
 func (m *model) used(kind string) (sum int) {
 	for _, a := range m.actions {
 		if c := a.claim; a.kind == kind && c != nil && c.held && c.at.After(m.now.Add(-window)) {
@@ -243,7 +244,7 @@ func (a *action) approvals() (n int) {
 	return n
 }
 
-// entitled is the code of why a principal cannot answer; "" when it can.
+// entitled returns the code why a principal cannot answer; "" when it can.
 func (a *action) entitled(w *who) string {
 	switch {
 	case slices.Contains(a.excluded, w.name) || slices.Contains(a.excluded, w.person):
@@ -268,7 +269,7 @@ func (m *model) votersStand(a *action) bool {
 	return true
 }
 
-// snapshot is all that can be observed of an action, in words.
+// snapshot is everything observable of an action, in words.
 func (m *model) snapshot(a *action) string {
 	status, approval := m.shown(a)
 	o := observation{
@@ -291,7 +292,7 @@ func (m *model) snapshot(a *action) string {
 	return o.String()
 }
 
-// observation is the common form of what model and store say of an action.
+// observation is the common form of model and store for an action.
 type observation struct {
 	kind, status, approval, decidedBy, failure, push string
 	revision, required                               int

@@ -30,18 +30,18 @@ const (
 	checkBudget = 5 * time.Minute // for one history; it takes milliseconds
 )
 
-// crowd is a set of clients of two gates over one database.
+// crowd is a set of clients of two gates on one database.
 type crowd struct {
 	t      testing.TB
 	gates  []*app.Gate
 	people []*gatehouse.Principal // by client
 	bot    *gatehouse.Principal
-	skew   atomic.Int64 // nanoseconds that the clock is ahead of the wall's
+	skew   atomic.Int64 // nanoseconds that the clock is ahead of the wall clock
 }
 
 func (c *crowd) now() time.Time { return time.Now().Add(time.Duration(c.skew.Load())) }
 
-// newCrowd opens the gates; wrap may put something between gate and store.
+// newCrowd opens the gates; wrap may wrap the store of a gate.
 func newCrowd(t testing.TB, open opener, wrap func(gatehouse.Store) gatehouse.Store) *crowd {
 	t.Helper()
 	c := &crowd{t: t}
@@ -111,14 +111,14 @@ func (c *crowd) proposal(kind string) *gatehouse.Proposal {
 	}
 }
 
-// verbs are drawn alike. Approvals and reads are what most people do.
+// verbs are drawn uniformly. Approvals and reads are the most frequent.
 var verbs = []string{
 	"read", "read", "read", "read", "read", "read", "read", "read", "approve", "approve", "approve", "approve", "approve", "approve", "approve",
 	"approve", "reject", "cancel", "revise",
 }
 
-// history lets all clients loose on the same actions, and notes what they
-// asked, when, and what they were told.
+// history lets all clients work on the same actions concurrently, and records
+// requests, times and answers.
 func (c *crowd) history(seed uint64) []porcupine.Operation {
 	random := rand.New(rand.NewPCG(seed, 0))
 	subjects := c.subjects(random)
@@ -133,16 +133,16 @@ func (c *crowd) history(seed uint64) []porcupine.Operation {
 			<-begin
 			for i := range perClient {
 				if client == 0 && i == jump {
-					c.skew.Add(int64(11 * time.Minute)) // the mortal ones run out about here
+					c.skew.Add(int64(11 * time.Minute)) // the mortal actions expire about here
 				}
-				// All walk through the actions, near each other.
+				// All clients walk through the actions at about the same pace.
 				n := min(max((i*perHistory)/perClient+random.IntN(3)-1, 0), perHistory-1)
 				r := request{
 					action: n, verb: verbs[random.IntN(len(verbs))], client: client, short: random.IntN(6) > 0,
 					required: subjects[n].Approval.Required, mortal: subjects[n].mortal,
 				}
 				ctx, cancel := context.Background(), context.CancelFunc(func() {})
-				if random.IntN(20) == 0 { // and some have no patience
+				if random.IntN(20) == 0 { // some clients give up soon
 					ctx, cancel = context.WithTimeout(ctx, time.Duration(random.IntN(1000))*time.Microsecond)
 				}
 				o := porcupine.Operation{ClientId: client, Input: r, Call: int64(time.Since(start))}
@@ -163,7 +163,7 @@ func (c *crowd) history(seed uint64) []porcupine.Operation {
 	return out
 }
 
-// ask makes one call, through the gate of the client's parity.
+// ask makes one call, through the gate for the client's parity.
 func (c *crowd) ask(ctx context.Context, r request, a *gatehouse.Action) string {
 	gate := c.gates[r.client%len(c.gates)]
 	me, bot := c.as(ctx, c.people[r.client]), c.as(ctx, c.bot)
@@ -225,14 +225,14 @@ func (c *crowd) decide(ctx context.Context, gate *app.Gate, r request, a *gateho
 	return out.Status, nil
 }
 
-// outcomes without which a run does not count.
+// outcomes that every run must produce.
 var outcomes = []string{
 	"decided", "vote_recorded", "already_approved", "already_rejected", "already_decided", "not_awaiting_approval", "already_voted",
 	"expired", "canceled", "already_canceled", "revised", "too_late", "read", maybe,
 }
 
-// TestLinearizable: whatever many clients do at once through two gates, what
-// they are told could have come from one gate doing one thing at a time.
+// TestLinearizable: whatever many clients do concurrently through two gates, a
+// single gate that does one thing at a time could have given their answers.
 func TestLinearizable(t *testing.T) {
 	t.Parallel()
 	histories := 50
@@ -268,13 +268,13 @@ func TestLinearizable(t *testing.T) {
 	}
 }
 
-// verdict asks porcupine. Whatever is not ok is a failure, unknown too.
+// verdict asks porcupine. Anything except ok is a failure, unknown too.
 func verdict(h []porcupine.Operation) porcupine.CheckResult {
 	return porcupine.CheckOperationsTimeout(machine(), h, checkBudget)
 }
 
-// explain prints the calls on the first action that cannot be explained, in
-// the order in which they began.
+// explain prints the calls on the first unexplainable action, in the order in
+// which they began.
 func explain(h []porcupine.Operation) string {
 	for _, part := range machine().Partition(h) {
 		if verdict(part) == porcupine.Ok {

@@ -9,7 +9,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// fault is what becomes of one call.
+// fault is what happens to one call.
 type fault string
 
 const (
@@ -21,8 +21,8 @@ const (
 	requestLost fault = "request_lost"
 )
 
-// ledger is a target with a logbook of its own. Operation a makes one effect
-// per key, b makes one only while its condition holds, c one for every call.
+// ledger is a target with its own log. Operation a has one effect per key, b
+// has one only while its condition holds, c has one for every call.
 type ledger struct {
 	mu      sync.Mutex
 	fault   fault
@@ -96,8 +96,8 @@ func lost() error {
 	return &connector.Error{Kind: connector.Ambiguous, Code: "timeout", Detail: "no answer came"}
 }
 
-// looking is the same target with a connector that can look at it. To who
-// looks, an effect of the call's own is a change like any other.
+// looking is the same target with a connector that can check it. To a check,
+// the call's own effect is a change like any other.
 type looking struct{ *ledger }
 
 func (l looking) Check(_ context.Context, c connector.Call) (connector.State, error) {

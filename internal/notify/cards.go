@@ -81,17 +81,17 @@ func (n *Notifier) WriteCards(ctx context.Context, channel string) (more bool, e
 		return false, nil
 	}
 	var next, now time.Time
-	err = n.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
-		now = tx.Now()
-		next, err = tx.NextCardAt(channel)
+	err = n.store.ViewQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
+		now = q.Now()
+		next, err = q.NextCardAt(channel)
 		return err
 	})
 	if err != nil || next.IsZero() || next.After(now) {
 		return false, err
 	}
 	var claimed []*gatehouse.PostedCard
-	err = n.store.Update(ctx, func(tx gatehouse.Tx) (err error) {
-		claimed, err = tx.ClaimCards(channel, n.config.Owner, n.config.Lease, together)
+	err = n.store.UpdateQueues(ctx, func(q gatehouse.Queues) (err error) {
+		claimed, err = q.ClaimCards(channel, n.config.Owner, n.config.Lease, together)
 		return err
 	})
 	var errs []error
@@ -112,8 +112,8 @@ func (n *Notifier) WriteCards(ctx context.Context, channel string) (more bool, e
 // message waits.
 func (n *Notifier) keep(ctx context.Context, c *Configured, k Keeper, row *gatehouse.Notification, ref string) error {
 	var held *gatehouse.PostedCard
-	err := n.store.Update(ctx, func(tx gatehouse.Tx) (err error) {
-		_, err = tx.FindCard(row.Tenant, c.Name, row.ActionID)
+	err := n.store.Update(ctx, row.Tenant, func(tx gatehouse.Tx) (err error) {
+		_, err = tx.FindCard(c.Name, row.ActionID)
 		if errors.Is(err, gatehouse.ErrNotFound) {
 			err = tx.PutCard(
 				&gatehouse.PostedCard{Tenant: row.Tenant, Channel: c.Name, ActionID: row.ActionID, Ref: ref},
@@ -122,7 +122,7 @@ func (n *Notifier) keep(ctx context.Context, c *Configured, k Keeper, row *gateh
 		if err != nil {
 			return err
 		}
-		held, err = tx.ClaimCard(row.Tenant, c.Name, row.ActionID, n.config.Owner, n.config.Lease)
+		held, err = tx.ClaimCard(c.Name, row.ActionID, n.config.Owner, n.config.Lease)
 		return err
 	})
 	if errors.Is(err, gatehouse.ErrConflict) {
@@ -141,7 +141,7 @@ func (n *Notifier) keep(ctx context.Context, c *Configured, k Keeper, row *gateh
 // write brings a claimed card in line with what is stored. It sets what it shows.
 func (n *Notifier) write(ctx context.Context, k Keeper, posted *gatehouse.PostedCard) error {
 	var m *Message
-	err := n.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
+	err := n.store.View(ctx, posted.Tenant, func(tx gatehouse.ReadTx) (err error) {
 		m, err = n.cardOf(tx, k, posted)
 		return err
 	})
@@ -162,7 +162,7 @@ func (n *Notifier) write(ctx context.Context, k Keeper, posted *gatehouse.Posted
 
 // written ends the claim of a card.
 func (n *Notifier) written(ctx context.Context, k Keeper, posted *gatehouse.PostedCard, failure error) error {
-	err := n.store.Update(context.WithoutCancel(ctx), func(tx gatehouse.Tx) error {
+	err := n.store.Update(context.WithoutCancel(ctx), posted.Tenant, func(tx gatehouse.Tx) error {
 		row := *posted
 		row.DueAt, row.LastError = nil, ""
 		switch r := refusal(failure); {
@@ -186,7 +186,7 @@ func (n *Notifier) written(ctx context.Context, k Keeper, posted *gatehouse.Post
 
 // cardOf is what a card has to show now, nil where the action is not there any more.
 func (n *Notifier) cardOf(tx gatehouse.ReadTx, k Keeper, posted *gatehouse.PostedCard) (*Message, error) {
-	a, err := tx.FindAction(posted.Tenant, posted.ActionID)
+	a, err := tx.FindAction(posted.ActionID)
 	if errors.Is(err, gatehouse.ErrNotFound) || err == nil && a.Approval == nil {
 		return nil, nil
 	}
@@ -234,7 +234,7 @@ func (n *Notifier) offer(tx gatehouse.ReadTx, k Keeper, m *Message, a *gatehouse
 	if err != nil {
 		return err
 	}
-	open, err := tx.OpenSlackClicks(a.Tenant, a.ID)
+	open, err := tx.OpenSlackClicks(a.ID)
 	if err != nil {
 		return err
 	}

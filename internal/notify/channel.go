@@ -45,6 +45,8 @@ type Trait struct {
 	// Private channels reach the one recipient and nobody else: a message that asks
 	// carries a link signed for them.
 	Private bool
+	// Callback channels make the callbacks of proposals, and send nothing else.
+	Callback bool
 }
 
 // Sent is what a channel answered.
@@ -56,6 +58,8 @@ type Sent struct {
 	Ref string
 	// Shown is the hash of what was posted, "" where that is not known.
 	Shown string
+	// Again is after how long a heartbeat is sent again.
+	Again time.Duration
 }
 
 // Refusal is an answer that says what to do next.
@@ -70,6 +74,9 @@ type Refusal struct {
 	// After is how long the receiver wants to be left alone; 0 where it does not say.
 	After time.Duration
 	Err   error
+	// Abandoned says that what proposed the action does not wait any more, and why;
+	// "" otherwise.
+	Abandoned string
 }
 
 func (r *Refusal) Error() string { return r.Err.Error() }

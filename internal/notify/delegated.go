@@ -37,7 +37,7 @@ func (s *spreading) tellDelegated(t told) {
 // delegated fills in a message about a delegation. muted says why there is nothing to
 // tell.
 func (n *Notifier) delegated(tx gatehouse.ReadTx, m *Message, id, event string) (muted string, err error) {
-	d, err := tx.FindDelegation(m.Tenant, id)
+	d, err := tx.FindDelegation(id)
 	if errors.Is(err, gatehouse.ErrNotFound) {
 		return "the delegation is not there", nil
 	}

@@ -40,17 +40,20 @@ func (n *Notifier) Deliver(ctx context.Context, channel string) (more bool, err 
 	}
 	var next time.Time
 	var now time.Time
-	err = n.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
-		now = tx.Now()
-		next, err = tx.NextNotificationAt(channel)
+	err = n.store.ViewQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
+		now = q.Now()
+		next, err = q.NextNotificationAt(channel)
 		return err
 	})
-	if err != nil || next.IsZero() || next.After(now) {
+	if err != nil || next.IsZero() {
 		return false, err
 	}
+	if next.After(now) {
+		return n.probe(ctx, c, now)
+	}
 	var claimed []*gatehouse.Notification
-	err = n.store.Update(ctx, func(tx gatehouse.Tx) (err error) {
-		claimed, err = tx.ClaimNotifications(channel, n.config.Owner, n.config.Lease, claim)
+	err = n.store.UpdateQueues(ctx, func(q gatehouse.Queues) (err error) {
+		claimed, err = q.ClaimNotifications(channel, n.config.Owner, n.config.Lease, claim)
 		return err
 	})
 	if err != nil {
@@ -93,10 +96,21 @@ func (n *Notifier) deliver(ctx context.Context, c *Configured, m *gatehouse.Noti
 		return n.record(ctx, c, m, Sent{}, errMuted(muted))
 	}
 	sent, err := n.send(ctx, c, m, message)
+	if m.Kind == gatehouse.NotifyHeartbeat {
+		sent.Again = beat(message.Action)
+	}
 	if err != nil && ctx.Err() != nil {
 		return ctx.Err() // stopped: the lease ends, and the message is sent again
 	}
 	n.reach("called")
+	if err != nil {
+		n.leaveAlone(c.Name, refusal(err).After)
+	}
+	if r := refusal(err); err != nil && r.Abandoned != "" && n.config.Withdraw != nil {
+		if err := n.config.Withdraw(ctx, m.Tenant, m.ActionID, r.Abandoned); err != nil {
+			return err // the lease ends, and the channel is asked again
+		}
+	}
 	return n.record(ctx, c, m, sent, err)
 }
 
@@ -132,10 +146,15 @@ func (n *Notifier) record(
 ) error {
 	var status gatehouse.NotificationStatus
 	var moved change
-	err := n.store.Update(ctx, func(tx gatehouse.Tx) (err error) {
+	err := n.store.Update(ctx, m.Tenant, func(tx gatehouse.Tx) (err error) {
 		row := *m
 		n.settle(&row, tx.Now(), sent, failure)
-		status = row.Status
+		if m.Kind == gatehouse.NotifyHeartbeat {
+			beatAgain(&row, tx.Now(), sent, failure)
+		}
+		if status = row.Status; failure == nil && !row.Finished() {
+			status = gatehouse.NotificationDelivered // a heartbeat, which is queued again
+		}
 		if err := tx.UpdateNotification(&row, gatehouse.NotificationSent, m.Generation); err != nil {
 			return err
 		}

@@ -30,7 +30,7 @@ func (s *spreading) load(c *Configured, recipient string) (*load, error) {
 		return l, nil
 	}
 	var err error
-	l.count, l.open, err = s.tx.RecentNotifications(s.tenant, c.Name, recipient, s.now.Add(-s.n.config.DigestEvery))
+	l.count, l.open, err = s.tx.RecentNotifications(c.Name, recipient, s.now.Add(-s.n.config.DigestEvery))
 	if err != nil || l.open == nil {
 		return l, err
 	}

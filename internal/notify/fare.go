@@ -29,7 +29,7 @@ func (n *Notifier) fare(
 	if failure != nil && refusal(failure).Recipient {
 		return moved, nil
 	}
-	s, err := tx.LockChannelState(m.Tenant, c.Name)
+	s, err := tx.LockChannelState(c.Name)
 	if err != nil {
 		return moved, err
 	}
@@ -46,7 +46,7 @@ func (n *Notifier) fare(
 			if err := n.leaf(tx, "channel.recovered", m.Tenant, c.Name, ""); err != nil {
 				return moved, err
 			}
-			if err := tx.HurryNotifications(m.Tenant, c.Name); err != nil {
+			if err := tx.HurryNotifications(c.Name); err != nil {
 				return moved, err
 			}
 			moved.alerted = true
@@ -100,7 +100,7 @@ func (n *Notifier) alert(tx gatehouse.Tx, tenant, broken, event, why string) err
 			s.rows = append(s.rows, s.row(gatehouse.NotifyChannelFailing, "", -1, c.Name, "", data))
 			continue
 		}
-		people, err := tx.ListPeople(tenant)
+		people, err := tx.ListPeople()
 		if err != nil {
 			return err
 		}

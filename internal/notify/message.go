@@ -57,6 +57,8 @@ type Message struct {
 	Card string
 	// Event is the type of the log entry, "" for none.
 	Event string
+	// Reached is the status that a callback tells; "" for what is no callback.
+	Reached gatehouse.Status
 	// Deciding is what people can do on the message itself, nil for nothing.
 	Deciding *Deciding
 }
@@ -74,7 +76,7 @@ func (n *Notifier) compose(
 	c *Configured,
 	row *gatehouse.Notification,
 ) (m *Message, muted string, err error) {
-	err = n.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
+	err = n.store.View(ctx, row.Tenant, func(tx gatehouse.ReadTx) (err error) {
 		m, muted, err = n.message(tx, c, row)
 		return err
 	})
@@ -86,7 +88,7 @@ func (n *Notifier) compose(
 
 // sign gives a message that asks one person a link of its own.
 func (n *Notifier) sign(ctx context.Context, c *Configured, m *Message) {
-	if m.Kind != gatehouse.NotifyAsked || m.To == nil || m.Link == "" || n.config.Reviews == nil || !c.Trait().Private {
+	if !m.Kind.Asks() || m.To == nil || m.Link == "" || n.config.Reviews == nil || !c.Trait().Private {
 		return
 	}
 	l, err := n.config.Reviews.ReviewLink(ctx, m.Action, m.To)
@@ -110,7 +112,7 @@ func (n *Notifier) message(tx gatehouse.ReadTx, c *Configured, row *gatehouse.No
 		return nil, "the channel does not serve the tenant", nil
 	}
 	if row.Recipient != "" {
-		p, err := tx.FindPrincipal(row.Tenant, row.Recipient)
+		p, err := tx.FindPrincipal(row.Recipient)
 		if err != nil {
 			return nil, "", err
 		}
@@ -127,7 +129,8 @@ func (n *Notifier) message(tx gatehouse.ReadTx, c *Configured, row *gatehouse.No
 		Channel string `json:"channel"`
 		Error   string `json:"error"`
 
-		Delegation string `json:"delegation"`
+		Delegation string           `json:"delegation"`
+		Status     gatehouse.Status `json:"status"`
 	}
 	switch row.Kind {
 	case gatehouse.NotifyTest:
@@ -147,6 +150,9 @@ func (n *Notifier) message(tx gatehouse.ReadTx, c *Configured, row *gatehouse.No
 		}
 	}
 	m.Event = data.Event
+	if row.Kind.Calls() {
+		m.Reached = data.Status
+	}
 	if row.Kind == gatehouse.NotifyDelegated {
 		muted, err := n.delegated(tx, m, data.Delegation, data.Event)
 		return m, muted, err
@@ -160,7 +166,7 @@ func (n *Notifier) message(tx gatehouse.ReadTx, c *Configured, row *gatehouse.No
 		m.Facts = []Fact{{"Error", line(data.Error, maxWhy)}}
 		return m, "", nil
 	}
-	a, err := tx.FindAction(row.Tenant, row.ActionID)
+	a, err := tx.FindAction(row.ActionID)
 	if errors.Is(err, gatehouse.ErrNotFound) {
 		return nil, "the action is not there", nil
 	}
@@ -176,7 +182,7 @@ func (n *Notifier) message(tx gatehouse.ReadTx, c *Configured, row *gatehouse.No
 	}
 	var answered []*gatehouse.Principal // for whom the recipient answers
 	if row.Kind.Asks() && m.To != nil && !mayAnswer(a, m.To, tx.Now()) {
-		standings, err := gatehouse.Standings(tx, row.Tenant, m.To.ID)
+		standings, err := gatehouse.Standings(tx, m.To.ID)
 		if err != nil {
 			return nil, "", err
 		}
@@ -186,7 +192,7 @@ func (n *Notifier) message(tx gatehouse.ReadTx, c *Configured, row *gatehouse.No
 	}
 	if !row.Kind.Asks() && row.Recipient == "" && !c.Trait().Every {
 		var waits bool
-		if m.Card, waits, err = asked(tx, row.Tenant, row.ActionID, c.Name); err != nil {
+		if m.Card, waits, err = asked(tx, row.ActionID, c.Name); err != nil {
 			return nil, "", err
 		}
 		if waits {
@@ -215,8 +221,8 @@ var errCardWaits = &Refusal{Recipient: true, Err: errors.New("the message that a
 const cardTries = 2
 
 // asked finds the message of a place that asked for the approval.
-func asked(tx gatehouse.ReadTx, tenant, action, channel string) (ref string, waits bool, err error) {
-	page, err := tx.ListNotifications(tenant, gatehouse.NotificationFilter{
+func asked(tx gatehouse.ReadTx, action, channel string) (ref string, waits bool, err error) {
+	page, err := tx.ListNotifications(gatehouse.NotificationFilter{
 		Channel: channel, ActionID: action, Limit: gatehouse.MaxLimit,
 	})
 	for _, m := range page.Items {
@@ -285,7 +291,7 @@ func iteration(tx gatehouse.ReadTx, m *Message, a *gatehouse.Action) error {
 	if n < 2 || previous == "" || !m.Kind.Asks() {
 		return nil
 	}
-	before, err := tx.FindAction(a.Tenant, previous)
+	before, err := tx.FindAction(previous)
 	if errors.Is(err, gatehouse.ErrNotFound) || err == nil && !card.Precedes(before, a) {
 		return nil
 	}
@@ -342,6 +348,8 @@ func heading(m *Message, a *gatehouse.Action) string {
 		return "An approved change failed and needs a person"
 	case gatehouse.NotifyUnknown:
 		return "It is not known whether an approved change took place"
+	case gatehouse.NotifyCallbackDecided, gatehouse.NotifyCallbackFinished, gatehouse.NotifyHeartbeat:
+		return "The action is " + string(m.Reached)
 	}
 	switch m.Event {
 	case "hitl.approved":

@@ -46,6 +46,12 @@ type Config struct {
 	Lease time.Duration
 	// Owner names this process in leases.
 	Owner string
+	// Withdraw takes actions back whose workflow is gone; needed for callbacks of Step
+	// Functions.
+	Withdraw Withdraw
+	// Probe is how often a failing channel is tried by its oldest message when nothing is
+	// due; 3 minutes by default, and never below 0.
+	Probe time.Duration
 	// DecideUpTo is the highest level that is decided on messages themselves in a
 	// tenant; nil for none.
 	DecideUpTo func(tx gatehouse.ReadTx, tenant string) (gatehouse.RiskLevel, error)
@@ -78,6 +84,8 @@ type Notifier struct {
 	config  Config
 	metrics Metrics
 	log     *slog.Logger
+	// probes are when failing channels may be tried before their time, by name.
+	probes probes
 	// Failpoint, when set, is called between the parts of a delivery; for tests.
 	Failpoint func(point string)
 }
@@ -92,6 +100,9 @@ func New(store gatehouse.Store, hints Hints, config Config, metrics Metrics, log
 	}
 	if config.Keep <= 0 {
 		config.Keep = 30 * 24 * time.Hour
+	}
+	if config.Probe == 0 {
+		config.Probe = 3 * time.Minute
 	}
 	if config.Lease <= 0 {
 		config.Lease = 2 * time.Minute
@@ -187,12 +198,12 @@ func (n *Notifier) loop(
 
 func (n *Notifier) purge(ctx context.Context) (bool, error) {
 	deleted := 0
-	err := n.store.Update(ctx, func(tx gatehouse.Tx) (err error) {
-		before := tx.Now().Add(-n.config.Keep)
-		if deleted, err = tx.PurgeNotifications(before, purgeBatch); err != nil {
+	err := n.store.UpdateQueues(ctx, func(q gatehouse.Queues) (err error) {
+		before := q.Now().Add(-n.config.Keep)
+		if deleted, err = q.PurgeNotifications(before, purgeBatch); err != nil {
 			return err
 		}
-		_, err = tx.PurgeCards(before, purgeBatch)
+		_, err = q.PurgeCards(before, purgeBatch)
 		return err
 	})
 	return deleted == purgeBatch, err
@@ -216,11 +227,11 @@ func (n *Notifier) routing(tx gatehouse.ReadTx, tenant string) (*routing, error)
 		routes:   n.config.Routes,
 	}
 	for _, c := range n.config.Channels {
-		if slices.Contains(c.Tenants, tenant) {
+		if slices.Contains(c.Tenants, tenant) && !c.Trait().Callback {
 			r.channels[c.Name] = c
 		}
 	}
-	states, err := tx.ChannelStates(tenant)
+	states, err := tx.ChannelStates()
 	for _, s := range states {
 		r.states[s.Channel] = s
 	}

@@ -72,6 +72,12 @@ func (p *pager) answers(status int) {
 	p.status = status
 }
 
+func (p *pager) got() []pagerEvent {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.events)
+}
+
 func (w *world) pager(p *pager) *notify.Configured {
 	w.t.Helper()
 	c, err := pagerduty.New(pagerduty.Config{

@@ -118,7 +118,8 @@ func (r *routing) standIns(broken string) []*Configured {
 	var names []string
 	for i := range r.routes {
 		route := &r.routes[i]
-		if !slices.Contains(route.Channels, broken) && !slices.Contains(route.Fallback, broken) {
+		if !gatehouse.IsCallbackChannel(broken) && !slices.Contains(route.Channels, broken) &&
+			!slices.Contains(route.Fallback, broken) {
 			continue
 		}
 		if next := r.next(route, broken); next != "" {

@@ -87,7 +87,7 @@ func (o *office) link(name, user string) {
 	if err != nil {
 		o.t.Fatal(err)
 	}
-	err = o.Store.Update(context.Background(), func(tx gatehouse.Tx) error {
+	err = o.Store.Update(context.Background(), p.Tenant, func(tx gatehouse.Tx) error {
 		return tx.InsertIdentity(&gatehouse.ExternalIdentity{
 			Tenant: p.Tenant, Issuer: gatehouse.SlackIssuer + slacktest.Team, Subject: user, PrincipalID: p.ID,
 			CreatedAt: tx.Now(),
@@ -547,8 +547,8 @@ func TestSlackLostUpdate(t *testing.T) {
 	}
 	b, _ := o.ask("price_change")
 	held := func() (c *gatehouse.PostedCard) {
-		err := o.Store.Update(t.Context(), func(tx gatehouse.Tx) (err error) {
-			c, err = tx.ClaimCard("default", "slack", b.ID, "another", time.Minute)
+		err := o.Store.Update(t.Context(), "default", func(tx gatehouse.Tx) (err error) {
+			c, err = tx.ClaimCard("slack", b.ID, "another", time.Minute)
 			return err
 		})
 		if err != nil {
@@ -566,7 +566,11 @@ func TestSlackLostUpdate(t *testing.T) {
 	if got := o.card(b); !strings.Contains(got.All(), "Rejected by ana") {
 		t.Errorf("after the lease of another: %s", got.All())
 	}
-	err := o.Store.Update(t.Context(), func(tx gatehouse.Tx) error { return tx.UpdateCard(held, held.Generation) })
+	err := o.Store.Update(
+		t.Context(),
+		held.Tenant,
+		func(tx gatehouse.Tx) error { return tx.UpdateCard(held, held.Generation) },
+	)
 	if !errors.Is(err, gatehouse.ErrConflict) {
 		t.Errorf("the late writer: %v", err)
 	}

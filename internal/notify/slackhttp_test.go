@@ -21,8 +21,8 @@ import (
 // untouched checks that no click is stored.
 func (o *office) untouched(a *gatehouse.Action) {
 	o.t.Helper()
-	err := o.Store.View(context.Background(), func(tx gatehouse.ReadTx) error {
-		open, err := tx.OpenSlackClicks(a.Tenant, a.ID)
+	err := o.Store.View(context.Background(), a.Tenant, func(tx gatehouse.ReadTx) error {
+		open, err := tx.OpenSlackClicks(a.ID)
 		if open != 0 {
 			o.t.Errorf("%d clicks are stored", open)
 		}
@@ -194,7 +194,11 @@ func (o *office) browser(name string) context.Context {
 	}
 	var hash [32]byte
 	copy(hash[:], s.ID)
-	err = o.Store.Update(context.Background(), func(tx gatehouse.Tx) error { return tx.InsertSession(s, hash) })
+	err = o.Store.Update(
+		context.Background(),
+		s.Tenant,
+		func(tx gatehouse.Tx) error { return tx.InsertSession(s, hash) },
+	)
 	if err != nil {
 		o.t.Fatal(err)
 	}

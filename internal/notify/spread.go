@@ -25,6 +25,7 @@ type leaf struct {
 	ActionID string    `json:"action_id"`
 	Subject  string    `json:"subject"`
 	Actor    string    `json:"actor"`
+	From     string    `json:"from"`
 	To       string    `json:"to"`
 	At       time.Time `json:"at"`
 	Data     struct {
@@ -32,6 +33,8 @@ type leaf struct {
 		// Delegation and To are of a delegation, whose subject is who delegates.
 		Delegation string `json:"delegation"`
 		To         string `json:"to"`
+		// Code says why an action was canceled, "" where a person did.
+		Code string `json:"code"`
 	} `json:"data"`
 }
 
@@ -80,21 +83,21 @@ func (n *Notifier) Spread(ctx context.Context, tenant string) (more bool, err er
 		s        *spreading
 		moved    []string
 	)
-	err = n.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
+	err = n.store.View(ctx, tenant, func(tx gatehouse.ReadTx) (err error) {
 		s, moved, to = nil, nil, 0
-		if from, err = tx.LogPosition(tenant); err != nil {
+		if from, err = tx.LogPosition(); err != nil {
 			return err
 		}
 		next := from
 		if from < 0 {
-			if _, err := tx.FindTenant(tenant); err != nil {
+			if _, err := tx.FindTenant(); err != nil {
 				return err // it may be made later
 			}
-			if next, err = since(tx, tenant, tx.Now().Add(-lookBack)); err != nil {
+			if next, err = since(tx, tx.Now().Add(-lookBack)); err != nil {
 				return err
 			}
 		}
-		entries, err := tx.ListEntries(tenant, next, spreadBatch)
+		entries, err := tx.ListEntries(next, spreadBatch)
 		if err != nil {
 			return err
 		}
@@ -105,7 +108,7 @@ func (n *Notifier) Spread(ctx context.Context, tenant string) (more bool, err er
 		if moved, err = n.moved(entries); err != nil {
 			return err
 		}
-		list, err := worthTelling(entries)
+		list, err := worthTelling(entries, n.callsBack(tenant))
 		if err != nil || len(list) == 0 {
 			return err
 		}
@@ -115,12 +118,12 @@ func (n *Notifier) Spread(ctx context.Context, tenant string) (more bool, err er
 	if err != nil || to == from {
 		return false, ignoreNotFound(err)
 	}
-	err = n.store.Update(ctx, func(tx gatehouse.Tx) error {
-		if err := tx.MoveLogPosition(tenant, from, to); err != nil {
+	err = n.store.Update(ctx, tenant, func(tx gatehouse.Tx) error {
+		if err := tx.MoveLogPosition(from, to); err != nil {
 			return err
 		}
 		for _, action := range moved {
-			if err := tx.TouchCards(tenant, action); err != nil {
+			if err := tx.TouchCards(action); err != nil {
 				return err
 			}
 		}
@@ -149,14 +152,14 @@ func ignoreNotFound(err error) error {
 }
 
 // since returns the index of the first entry after a time.
-func since(tx gatehouse.ReadTx, tenant string, at time.Time) (int64, error) {
-	size, err := tx.LogSize(tenant)
+func since(tx gatehouse.ReadTx, at time.Time) (int64, error) {
+	size, err := tx.LogSize()
 	if err != nil {
 		return 0, err
 	}
 	// The entries are in the order of their times, nearly.
 	first := sort.Search(int(size), func(i int) bool {
-		entries, e := tx.ListEntries(tenant, int64(i), 1)
+		entries, e := tx.ListEntries(int64(i), 1)
 		if e != nil || len(entries) == 0 {
 			err = errors.Join(err, e)
 			return true
@@ -167,14 +170,16 @@ func since(tx gatehouse.ReadTx, tenant string, at time.Time) (int64, error) {
 	return int64(first), err
 }
 
-func worthTelling(entries []*gatehouse.Entry) ([]told, error) {
+// worthTelling selects the entries of which people are told, or proposers by callbacks.
+func worthTelling(entries []*gatehouse.Entry, callbacks bool) ([]told, error) {
 	var list []told
 	for _, e := range entries {
 		var l leaf
 		if err := json.Unmarshal([]byte(e.Body), &l); err != nil {
 			return nil, err
 		}
-		if kind := l.kindOf(); kind != "" && (l.ActionID != "" || kind == gatehouse.NotifyDelegated) {
+		if kind := l.kindOf(); kind != "" && (l.ActionID != "" || kind == gatehouse.NotifyDelegated) ||
+			callbacks && len(l.reaches()) > 0 {
 			list = append(list, told{index: e.Index, kind: kind, leaf: l})
 		}
 	}
@@ -199,13 +204,17 @@ type spreading struct {
 func (n *Notifier) spreading(tx gatehouse.ReadTx, tenant string, list []told) (*spreading, error) {
 	s := &spreading{n: n, tx: tx, tenant: tenant, now: tx.Now(), loads: make(map[[2]string]*load)}
 	var err error
-	if s.routes, err = n.routing(tx, tenant); err != nil || len(s.routes.channels) == 0 {
+	if s.routes, err = n.routing(tx, tenant); err != nil {
 		return s, err
 	}
-	if s.people, err = tx.ListPeople(tenant); err != nil {
+	callbacks := n.callsBack(tenant)
+	if len(s.routes.channels) == 0 && !callbacks {
+		return s, nil
+	}
+	if s.people, err = tx.ListPeople(); err != nil {
 		return nil, err
 	}
-	if s.standings, err = gatehouse.Standings(tx, tenant, ""); err != nil {
+	if s.standings, err = gatehouse.Standings(tx, ""); err != nil {
 		return nil, err
 	}
 	for _, t := range list {
@@ -213,12 +222,20 @@ func (n *Notifier) spreading(tx gatehouse.ReadTx, tenant string, list []told) (*
 			s.tellDelegated(t)
 			continue
 		}
-		a, err := tx.FindAction(tenant, t.leaf.ActionID)
+		a, err := tx.FindAction(t.leaf.ActionID)
 		if errors.Is(err, gatehouse.ErrNotFound) {
 			continue
 		}
 		if err != nil {
 			return nil, err
+		}
+		if callbacks {
+			if err := s.call(t, a); err != nil {
+				return nil, err
+			}
+		}
+		if t.kind == "" {
+			continue
 		}
 		if err := s.tell(t, a); err != nil {
 			return nil, err
@@ -283,11 +300,13 @@ func stale(tx gatehouse.ReadTx, kind gatehouse.NotificationKind, a *gatehouse.Ac
 		if a.Push == nil {
 			return true, nil
 		}
-		p, err := tx.FindPush(a.Tenant, a.Push.ID)
+		p, err := tx.FindPush(a.Push.ID)
 		if err != nil {
 			return errors.Is(err, gatehouse.ErrNotFound), ignoreNotFound(err)
 		}
 		return !p.DeadLetter(), nil
+	case gatehouse.NotifyHeartbeat:
+		return !waits(a), nil
 	}
 	return false, nil
 }
@@ -315,7 +334,7 @@ func (s *spreading) recipients(t told, a *gatehouse.Action) ([]*gatehouse.Princi
 		if a.OnBehalfOf != "" {
 			names = append(names, a.OnBehalfOf)
 		}
-		proposer, err := s.tx.FindPrincipal(s.tenant, a.ProposerID)
+		proposer, err := s.tx.FindPrincipal(a.ProposerID)
 		if err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
 			return nil, err
 		}
@@ -377,7 +396,7 @@ func (s *spreading) add(t told, a *gatehouse.Action, c *Configured, recipient st
 	full := !c.Trait().Every && l.count >= s.n.config.DigestAfter
 	if full && recipient == "" && (t.kind == gatehouse.NotifyDecided || t.kind == gatehouse.NotifyExpired) {
 		// What is posted already is brought up to date, and makes nobody read more.
-		ref, waits, err := asked(s.tx, s.tenant, a.ID, c.Name)
+		ref, waits, err := asked(s.tx, a.ID, c.Name)
 		if err != nil {
 			return err
 		}

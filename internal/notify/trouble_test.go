@@ -2,7 +2,6 @@ package notify_test
 
 import (
 	"log/slog"
-	"net/http"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -72,55 +71,6 @@ func TestFailing(t *testing.T) {
 			t.Errorf("%d entries channel.recovered", got)
 		}
 	})
-}
-
-// TestOutage: with everything dead for a day nothing is lost, and all of it arrives.
-func TestOutage(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	e := newEndpoint(t)
-	e.answers(func(int) (int, http.Header) { return 503, nil })
-	w.smtp.Recipients(func(string) error {
-		return &smtp.SMTPError{Code: 421, EnhancedCode: smtp.EnhancedCode{4, 3, 2}, Message: "down"}
-	})
-	n := w.notifier(notify.Config{Channels: []*notify.Configured{w.mail(), w.hook(e)}})
-	for range 3 {
-		w.Propose("walnuts", "price_change", 12)
-	}
-	for range 24 {
-		w.spread(n)
-		w.deliver(n, "mail")
-		w.deliver(n, "hook")
-		w.Clock.Advance(59 * time.Minute)
-	}
-	if got := w.statuses(); got[gatehouse.NotificationQueued] != len(w.list(gatehouse.NotificationFilter{})) {
-		t.Fatalf("after a day: %v", got)
-	}
-	before := len(w.smtp.Mails())
-	e.answers(func(int) (int, http.Header) { return 200, nil })
-	w.smtp.Recipients(nil)
-	// The next try may be hours away for some; the first that succeeds hurries all.
-	for range 15 {
-		w.Clock.Advance(time.Minute)
-		w.deliver(n, "mail")
-		w.deliver(n, "hook")
-		if w.statuses()[gatehouse.NotificationQueued] == 0 {
-			break
-		}
-		w.Clock.Advance(time.Hour)
-		if _, err := w.Gate.SweepExpired(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	w.spread(n)
-	w.deliver(n, "mail")
-	w.deliver(n, "hook")
-	if got := w.statuses(); got[gatehouse.NotificationQueued] != 0 || got[gatehouse.NotificationFailed] != 0 {
-		t.Errorf("after the outage: %v", got)
-	}
-	if len(w.smtp.Mails()) == before {
-		t.Error("no mail arrived")
-	}
 }
 
 // TestStorm: ten thousand proposals end in a few mails and digests whose figures add

@@ -139,7 +139,7 @@ func TestSchedule(t *testing.T) {
 		}
 		return 500, nil
 	})
-	n := w.notifier(notify.Config{Channels: []*notify.Configured{w.hook(e)}})
+	n := w.notifier(notify.Config{Channels: []*notify.Configured{w.hook(e)}, Probe: -1})
 	w.Propose("walnuts", "price_change", 12)
 	w.spread(n)
 	w.deliver(n, "hook")
@@ -268,9 +268,9 @@ func TestKilled(t *testing.T) {
 func (w *world) logged(kind string) (count int) {
 	w.t.Helper()
 	w.Number()
-	err := w.Store.View(context.Background(), func(tx gatehouse.ReadTx) error {
+	err := w.Store.View(context.Background(), "default", func(tx gatehouse.ReadTx) error {
 		count = 0
-		entries, err := tx.ListEntries("default", 0, 10_000)
+		entries, err := tx.ListEntries(0, 10_000)
 		for _, e := range entries {
 			if strings.Contains(string(e.Body), `"type":"`+kind+`"`) {
 				count++

@@ -26,6 +26,8 @@ type world struct {
 	t    *testing.T
 	hub  *wake.Hints
 	smtp *mailtest.Server
+	// check refuses callbacks, where it is set.
+	check func(*gatehouse.Callback) error
 }
 
 // engines runs a test on both.
@@ -65,7 +67,8 @@ func newWorld(t *testing.T) *world {
 // operator olga.
 func peopled(t *testing.T, store gatehouse.Store, clock *gatetest.Clock) *world {
 	t.Helper()
-	w := &world{World: gatetest.New(t, store, clock), t: t, hub: wake.Spread(&wake.Hub{}), smtp: mailtest.Start(t)}
+	w := &world{t: t, hub: wake.Spread(&wake.Hub{}), smtp: mailtest.Start(t)}
+	w.World = gatetest.New(t, store, clock, w.callbacks)
 	creds, err := w.Gate.Bootstrap(context.Background())
 	if err != nil {
 		t.Fatal(err)
@@ -161,4 +164,13 @@ func (w *world) statuses() map[gatehouse.NotificationStatus]int {
 		counts[n.Status]++
 	}
 	return counts
+}
+
+// channels are the states of the channels that were used.
+func (w *world) channels() (list []*gatehouse.ChannelState, err error) {
+	err = w.Store.View(context.Background(), "default", func(tx gatehouse.ReadTx) (err error) {
+		list, err = tx.ChannelStates()
+		return err
+	})
+	return list, err
 }

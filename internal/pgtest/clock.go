@@ -8,10 +8,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Skewed makes an empty database whose clock can be set: clock_timestamp() is,
-// for its connections, a function in a schema that they look into before the
-// server's own. What a program asks, and how, is as it is anywhere. to says how
-// far the clock is off, for whoever asks it from now on.
+// Skewed creates an empty database whose clock can be set: its connections find a
+// clock_timestamp() function in a schema ahead of the server's own. Programs need no change. to
+// sets the offset of the clock for all later calls.
 func Skewed(t testing.TB) (dsn string, to func(time.Duration)) {
 	t.Helper()
 	dsn = Database(t)

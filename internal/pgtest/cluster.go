@@ -19,8 +19,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Cluster is a private server. Tests that stop or restart the server have one
-// of their own; the others share one by way of [Database].
+// Cluster is a private server. Tests that stop or restart the server have their own; all others
+// share one through [Database].
 type Cluster struct {
 	bin, dir string
 	cred     *syscall.Credential
@@ -28,10 +28,10 @@ type Cluster struct {
 	exited   chan exit
 }
 
-// exit is how the server ended.
+// exit is the result of the server process.
 type exit struct{ err error }
 
-// findPrograms returns the folder of initdb and postgres, the newest there is.
+// findPrograms returns the folder of initdb and postgres, of the newest version installed.
 func findPrograms() (string, error) {
 	dirs, _ := filepath.Glob("/usr/lib/postgresql/*/bin")
 	slices.SortFunc(dirs, func(a, b string) int { return version(b) - version(a) })
@@ -50,8 +50,8 @@ func findPrograms() (string, error) {
 	return filepath.Dir(path), nil
 }
 
-// Programs returns the folder of PostgreSQL's programs, for tests that run
-// pg_dump and its like; "" leaves them to PATH.
+// Programs returns the folder of PostgreSQL's programs, for tests that run pg_dump and the
+// like; "" means that PATH applies.
 func Programs() string {
 	dir, err := findPrograms()
 	if err != nil {
@@ -65,7 +65,7 @@ func version(bin string) int {
 	return n
 }
 
-// New starts a cluster with the programs that it finds.
+// New starts a cluster with the installed programs.
 func New() (*Cluster, error) {
 	bin, err := findPrograms()
 	if err != nil {
@@ -74,8 +74,8 @@ func New() (*Cluster, error) {
 	return Start(bin)
 }
 
-// Start makes and starts a cluster with the programs in bin. PostgreSQL
-// refuses to run as root, so root runs it as the user postgres, or nobody.
+// Start creates and starts a cluster with the programs in bin. PostgreSQL refuses to run as
+// root, so root starts it as the user postgres, or nobody.
 func Start(bin string) (_ *Cluster, err error) {
 	c, err := empty(bin)
 	if err != nil {
@@ -94,7 +94,7 @@ func Start(bin string) (_ *Cluster, err error) {
 	return c, c.Up()
 }
 
-// empty is a cluster without files.
+// empty returns a cluster without files.
 func empty(bin string) (c *Cluster, err error) {
 	c = &Cluster{bin: bin}
 	if os.Geteuid() == 0 {
@@ -138,7 +138,7 @@ func (c *Cluster) command(program string, args ...string) *osexec.Cmd {
 	return cmd
 }
 
-// Up starts the server and waits until it takes connections.
+// Up starts the server and waits until it accepts connections.
 func (c *Cluster) Up() error {
 	log, err := os.OpenFile(filepath.Join(c.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -147,15 +147,15 @@ func (c *Cluster) Up() error {
 	defer log.Close()
 	cmd := c.command("postgres", "-D", c.data(), "-k", c.dir,
 		"-c", "listen_addresses=", "-c", "max_connections=400", "-c", "shared_buffers=16MB",
-		// Nothing here has to survive a power cut, but a crash of the server.
+		// The data must survive a crash of the server, but not a power failure.
 		"-c", "fsync=off", "-c", "full_page_writes=off")
 	cmd.Stdout, cmd.Stderr = log, log
 	dieWithParent(cmd.SysProcAttr)
 	started := make(chan error)
 	c.exited = make(chan exit, 1)
 	go func() {
-		// The signal of dieWithParent comes when the thread ends that has
-		// started the process, so that thread is kept.
+		// dieWithParent signals when the thread that started the process ends, so this thread
+		// must live on.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
@@ -171,7 +171,7 @@ func (c *Cluster) Up() error {
 	return c.waitReady()
 }
 
-// waitReady connects until that succeeds; the server gives no other signal.
+// waitReady connects until that succeeds; the server gives no other sign of readiness.
 func (c *Cluster) waitReady() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
@@ -198,7 +198,7 @@ func (c *Cluster) DSN(database string) string {
 	return u.String()
 }
 
-// Down stops the server: at once as in a crash, or cutting off its clients.
+// Down stops the server: immediately, as in a crash, or by disconnecting its clients.
 func (c *Cluster) Down(crash bool) error {
 	if c.process == nil {
 		return nil
@@ -212,7 +212,7 @@ func (c *Cluster) Down(crash bool) error {
 	}
 	c.process = nil
 	select {
-	case <-c.exited: // with a status that tells of our signal
+	case <-c.exited: // the status reports the signal
 		return nil
 	case <-time.After(2 * time.Minute):
 		return errors.New("postgres does not stop")

@@ -4,5 +4,5 @@ package pgtest
 
 import "syscall"
 
-// dieWithParent cannot be had here: a killed test process leaves its server.
+// dieWithParent does nothing on this system: a killed test process leaves its server running.
 func dieWithParent(*syscall.SysProcAttr) {}

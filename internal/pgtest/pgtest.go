@@ -1,17 +1,16 @@
 // Package pgtest gives tests databases on a real PostgreSQL server.
 //
-// The server is a private cluster on a unix socket in a temporary folder. It
-// is started once per test process, on first use, by the programs that it
-// finds under /usr/lib/postgresql or in PATH. Where there are none, the
-// environment variable GATEHOUSE_TEST_POSTGRES names a server, by the URL of a
-// superuser. Where there is neither, the test fails: what needs
-// PostgreSQL is never skipped in silence.
+// The server is a private cluster on a unix socket in a temporary folder. Each
+// test process starts it once, on first use, with the programs under
+// /usr/lib/postgresql or in PATH. Without these programs, the environment variable
+// GATEHOUSE_TEST_POSTGRES names a server, by the URL of a superuser. Without
+// either, the test fails: no test that needs PostgreSQL is skipped in silence.
 //
-// The databases belong to the role gatehouse_test, which may do no more than a
-// careful operator would grant: it is no superuser, so row security binds it.
-// On a named server it has the superuser's password.
+// The databases belong to the role gatehouse_test, which has only the privileges
+// that a careful operator would grant: it is no superuser, so row security binds
+// it. On a named server it has the superuser's password.
 //
-// A package that uses it has
+// A package that uses pgtest has
 //
 //	func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 package pgtest
@@ -32,10 +31,10 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// owner is the role that databases belong to.
+// owner is the role that owns the databases.
 const owner = "gatehouse_test"
 
-// EnvServer names the server to use where PostgreSQL's programs are missing.
+// EnvServer names the server to use if PostgreSQL's programs are not installed.
 const EnvServer = "GATEHOUSE_TEST_POSTGRES"
 
 var shared struct {
@@ -44,10 +43,10 @@ var shared struct {
 	dsn     string
 	err     error
 	count   atomic.Int64
-	made    sync.Map // names of databases on somebody's server
+	made    sync.Map // names of the databases created on a named server
 }
 
-// Main runs the tests and then stops the server, if any test has started it.
+// Main runs the tests and then stops the server, if a test has started it.
 func Main(m *testing.M) int {
 	code := m.Run()
 	if err := leave(); err != nil {
@@ -63,8 +62,8 @@ func Main(m *testing.M) int {
 	return code
 }
 
-// leave drops what was made on somebody's server. The tests of a package may
-// copy each other's databases, so none goes before the last test has ended.
+// leave drops the databases created on a named server. The tests of a package may copy each
+// other's databases, so all are dropped after the last test.
 func leave() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -76,8 +75,8 @@ func leave() error {
 	return failed
 }
 
-// Database makes an empty database for one test and returns its DSN. Close all
-// connections to it before the test ends.
+// Database creates an empty database for one test and returns its DSN. Close all connections to
+// it before the test ends.
 func Database(t testing.TB) string {
 	t.Helper()
 	shared.once.Do(startShared)
@@ -100,8 +99,8 @@ func Database(t testing.TB) string {
 	return withUser(dsn, owner)
 }
 
-// Superuser returns the DSN by which the server's superuser reaches a database
-// of [Database]: for tests that damage what the product keeps whole.
+// Superuser returns the DSN of a [Database] database for the superuser: for tests that damage
+// data that the product protects.
 func Superuser(dsn string) string {
 	u, err := url.Parse(shared.dsn)
 	if err != nil {
@@ -110,8 +109,7 @@ func Superuser(dsn string) string {
 	return withUser(dsn, u.User.Username())
 }
 
-// AllTenants returns the DSN of a store's database by which the rows of all
-// tenants are seen.
+// AllTenants returns the DSN of a store's database with access to the rows of all tenants.
 func AllTenants(dsn string) string {
 	u, err := url.Parse(dsn)
 	if err != nil {
@@ -152,8 +150,8 @@ func startShared() {
 	shared.err = makeOwner(shared.dsn)
 }
 
-// makeOwner makes the role, unless another test process has; it may copy
-// databases of its own.
+// makeOwner creates the role, unless another test process has. The role may create databases by
+// copying its own.
 func makeOwner(dsn string) error {
 	u, err := url.Parse(dsn)
 	if err != nil {

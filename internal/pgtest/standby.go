@@ -12,11 +12,11 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// standbyName is what a primary knows each standby by.
+// standbyName is the name of each standby on its primary.
 const standbyName = "standby"
 
-// Standby makes and starts a standby of c, which follows by streaming. Nobody
-// waits for it unless [Cluster.Synchronous] says so.
+// Standby creates and starts a streaming standby of c. No commit waits for it unless
+// [Cluster.Synchronous] says so.
 func (c *Cluster) Standby() (_ *Cluster, err error) {
 	s, err := empty(c.bin)
 	if err != nil {
@@ -28,7 +28,7 @@ func (c *Cluster) Standby() (_ *Cluster, err error) {
 	return s, nil
 }
 
-// Follow makes a standby of c, which is down: what it had is gone.
+// Follow turns c, which is down, into a standby of primary. The data of c is lost.
 func (c *Cluster) Follow(primary *Cluster) error {
 	if err := os.RemoveAll(c.data()); err != nil {
 		return err
@@ -41,7 +41,7 @@ func (c *Cluster) Follow(primary *Cluster) error {
 	return c.Up()
 }
 
-// Synchronous has each COMMIT wait for a standby, or no longer.
+// Synchronous makes each COMMIT wait for a standby, or stops that.
 func (c *Cluster) Synchronous(on bool) error {
 	names := ""
 	if on {
@@ -52,11 +52,12 @@ func (c *Cluster) Synchronous(on bool) error {
 			return err
 		}
 	}
-	// What each process of the server knows of it, it knows from its own look.
+	// Each process of the server reads the setting by itself, so a new connection must confirm
+	// it.
 	return c.await("SELECT current_setting('synchronous_standby_names') = '" + names + "'")
 }
 
-// Promote makes a primary of a standby, and returns when it takes writes.
+// Promote promotes a standby and returns when it takes writes.
 func (c *Cluster) Promote() error {
 	if err := c.exec("SELECT pg_promote(false)"); err != nil {
 		return err
@@ -64,7 +65,7 @@ func (c *Cluster) Promote() error {
 	return c.await("SELECT NOT pg_is_in_recovery()")
 }
 
-// Followed waits until a standby has all that c has.
+// Followed waits until a standby has everything that c has.
 func (c *Cluster) Followed() error {
 	return c.await("SELECT coalesce(bool_and(replay_lsn >= pg_current_wal_lsn()), false) FROM pg_stat_replication")
 }
@@ -75,7 +76,7 @@ func (c *Cluster) exec(sql string) error {
 	return run(ctx, c.DSN("postgres"), sql)
 }
 
-// await asks a new connection until the answer is true.
+// await runs the question on new connections until the answer is true.
 func (c *Cluster) await(question string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
@@ -101,8 +102,8 @@ func (c *Cluster) ask(ctx context.Context, question string) (yes bool, err error
 	return yes, err
 }
 
-// Pair returns the address of a database that is on whichever of the clusters
-// takes writes, as operators are told to write it.
+// Pair returns the address of a database on whichever of the clusters takes writes, in the form
+// that operators are told to use.
 func Pair(database string, clusters ...*Cluster) string {
 	var hosts []string
 	for _, c := range clusters {

@@ -18,7 +18,7 @@ ceilings:
   - {name: orders, when: 'action.type == "order"', per: type, window: 1h, count: 3}
 `
 
-// A prefix is no way around a rule or a ceiling that names the type.
+// A prefix does not evade a rule or a ceiling that names the type.
 func TestPrefixIsNoAlias(t *testing.T) {
 	t.Parallel()
 	p, err := Parse([]byte(aliases))
@@ -41,13 +41,13 @@ func TestPrefixIsNoAlias(t *testing.T) {
 			t.Errorf("%s: ceilings %+v", name, v.Ceilings)
 		}
 	}
-	// What is listed whole is a type of its own.
+	// A type that is listed with its prefix is a type of its own.
 	if v := judge("ns_memo"); v.Outcome != gatehouse.OutcomeAllow {
 		t.Errorf("ns_memo: %s", v.Outcome)
 	}
 }
 
-// A name that action.type never has makes a dead rule, which is refused.
+// A rule that compares action.type with a name that it never has is refused.
 func TestDeadTypeIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, when := range []string{

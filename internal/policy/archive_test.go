@@ -9,8 +9,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 )
 
-// TestWindowsEndBeforeArchiving: no ceiling reaches further back than the
-// archive leaves what is held of it.
+// TestWindowsEndBeforeArchiving: no ceiling's window is longer than claims stay out
+// of the archive.
 func TestWindowsEndBeforeArchiving(t *testing.T) {
 	t.Parallel()
 	parse := func(window time.Duration) error {

@@ -6,9 +6,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// audience says who may answer: holders of any of the roles, members of any of
-// the groups, and the people named, by principal name or id. Whoever answers is an approver besides; the
-// use cases see to that. The zero audience leaves it to another.
+// audience says who may answer: holders of any of the roles, members of any of the
+// groups, and the named people, by principal name or id. The use cases require the
+// role approver in addition. The zero audience states nobody and takes another's
+// value.
 type audience struct {
 	roles  []gatehouse.Role
 	people []string
@@ -17,12 +18,12 @@ type audience struct {
 
 func (a audience) stated() bool { return len(a.roles) > 0 || len(a.people) > 0 || len(a.groups) > 0 }
 
-// everyone reports whether every approver is in it.
+// everyone reports whether the audience includes every approver.
 func (a audience) everyone() bool { return slices.Contains(a.roles, gatehouse.RoleApprover) }
 
-// and returns who is in both. A person named in one and covered by a role or a
-// group of the other is left out, since who holds a role or is a member is not
-// known here; except that everybody is covered by approver.
+// and returns the intersection. A person who is named in one audience, and covered
+// by a role or group of the other, is left out, since the holders of roles and the
+// members of groups are unknown here. Only the role approver covers everybody.
 func (a audience) and(b audience) audience {
 	switch {
 	case !a.stated() || a.everyone():
@@ -60,7 +61,7 @@ func (a audience) and(b audience) audience {
 	return both
 }
 
-// enough reports whether n distinct persons could be in it.
+// enough reports whether the audience can have n distinct persons.
 func (a audience) enough(n int) bool {
 	return len(a.roles) > 0 || len(a.groups) > 0 || len(a.people) >= n
 }

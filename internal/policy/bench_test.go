@@ -9,8 +9,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 )
 
-// BenchmarkEvaluate judges with the default policy, and with one whose rules
-// look into the change. The default has to reach 100,000 a second on one core.
+// BenchmarkEvaluate judges with the default policy, and with a policy whose rules
+// read the change. The default must reach 100,000 judgements per second on one
+// core.
 func BenchmarkEvaluate(b *testing.B) {
 	price := facts("price_change", `{"currency":"USD","lines":[{"amount":"1.10"},{"amount":"2.20"}],"price":"12.50"}`)
 	for _, bench := range []struct {

@@ -11,7 +11,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 )
 
-// TestOneBudgetForAJudgement has policies whose every rule stays below its own
+// TestOneBudgetForAJudgement uses policies whose rules each stay below their own
 // limit, and which together would take a hundred times as long.
 func TestOneBudgetForAJudgement(t *testing.T) {
 	t.Parallel()
@@ -57,7 +57,8 @@ func TestOneBudgetForAJudgement(t *testing.T) {
 			if spent == 0 {
 				t.Errorf("all %d rules were evaluated, in %s", rules, took)
 			}
-			// An allowance among rules that were not evaluated never lets it pass.
+			// An allow rule among rules that were not evaluated never allows the
+			// action.
 			if v.Outcome != gatehouse.OutcomeDeny && v.Outcome != gatehouse.OutcomeNeedsApproval {
 				t.Errorf("outcome %s", v.Outcome)
 			}

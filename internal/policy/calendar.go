@@ -16,21 +16,21 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// maxHolidays bounds the list of holidays, of about fifty years.
+// maxHolidays bounds the list of holidays: about fifty years.
 const maxHolidays = 1000
 
-// calendar is what the functions of proposed_at need besides the time: the
-// zones that the policy names, loaded when it is parsed, and its holidays.
-// Evaluation asks neither a clock nor a file.
+// calendar holds what the functions of proposed_at need besides the time: the zones
+// that the policy names, loaded when it is parsed, and its holidays. Evaluation
+// reads neither a clock nor a file.
 type calendar struct {
 	zones    map[string]*time.Location
 	holidays map[string]bool // as 2026-12-25
-	// read is set by the first expression that looks at the time.
+	// read is set by the first expression that uses the time.
 	read bool
 }
 
 // calendarFunctions lists the functions of proposed_at. Each takes the name of an
-// IANA time zone, which has to be written out.
+// IANA time zone, which must be a literal.
 var calendarFunctions = map[string]struct {
 	result *cel.Type
 	run    func(c *calendar, t time.Time) ref.Val
@@ -66,8 +66,8 @@ func (c *calendar) functions() []cel.EnvOption {
 	return options
 }
 
-// check loads the zones that an expression names, and refuses what would ask
-// the machine for one while a proposal is judged.
+// check loads the zones that an expression names, and refuses calls that would load
+// a zone from the machine while a proposal is judged.
 func (c *calendar) check(e ast.Expr, fail func(at ast.Expr, format string, args ...any)) {
 	if isFact(e, "proposed_at") {
 		c.read = true
@@ -106,7 +106,7 @@ func literal(e ast.Expr) (string, bool) {
 
 var dateForm = regexp.MustCompile(`^[0-9]{4}-[0-9]{2}-[0-9]{2}$`)
 
-// holidays reads the list of holidays: dates, in quotes or bare.
+// holidays reads the list of holidays: dates, quoted or bare.
 func (p *parser) holidays(n *yaml.Node) {
 	for _, item := range p.few(n, "holidays", maxHolidays) {
 		_, err := time.Parse(time.DateOnly, item.Value)

@@ -11,10 +11,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/form"
 )
 
-// maxScopes bounds the claims that a bulk operation makes on one ceiling per target.
+// maxScopes bounds the claims of a bulk operation on one ceiling per target.
 const maxScopes = 100
 
-// What a ceiling can be counted per.
+// The units that a ceiling can have one account for each of.
 const (
 	perTenant = "tenant"
 	perAgent  = "agent"
@@ -22,8 +22,8 @@ const (
 	perTarget = "target"
 )
 
-// claim adds what the action takes from the ceilings. A ceiling of which that
-// cannot be said denies: there is nothing to reserve.
+// claim adds the action's claims on the ceilings. If a claim cannot be computed,
+// the verdict is deny: there is no amount to reserve.
 func (p *Policy) claim(verdict *gatehouse.Verdict, v *view) {
 	var apply []*ceiling
 	for i := range p.ceilings {
@@ -40,6 +40,7 @@ func (p *Policy) claim(verdict *gatehouse.Verdict, v *view) {
 		}
 		apply = append(apply, c)
 	}
+
 	for _, c := range apply {
 		currency, err := c.currencyOf(v)
 		if err != nil {
@@ -52,6 +53,7 @@ func (p *Policy) claim(verdict *gatehouse.Verdict, v *view) {
 			}
 			continue
 		}
+
 		scopes, err := c.scopes(v)
 		if err != nil {
 			refuse(verdict, fmt.Sprintf("ceiling %s: %v", c.name, err))
@@ -73,10 +75,10 @@ func (p *Policy) claim(verdict *gatehouse.Verdict, v *view) {
 	}
 }
 
-// currencyOf returns the currency of what the action takes, "" for a count and
-// for an amount without one. A currency that a ceiling states must be known. Where
-// the change gives none, the proposer's magnitude tells it, but only to ceilings
-// that state theirs: a claim never opens an account of its own.
+// currencyOf returns the currency of the amount, "" for a count and for an amount
+// without one. A ceiling that states a currency needs to know the amount's. When
+// the change gives none, the proposer's magnitude supplies it, but only to ceilings
+// that state theirs: a proposer's claim never opens an account of its own.
 func (c *ceiling) currencyOf(v *view) (string, error) {
 	if c.amount == nil {
 		return "", nil
@@ -125,7 +127,7 @@ func refuse(v *gatehouse.Verdict, reason string) {
 	v.Reasons = append(v.Reasons, reason)
 }
 
-// scopes names what the limit is counted for.
+// scopes names the accounts that the limit applies to.
 func (c *ceiling) scopes(v *view) ([]string, error) {
 	switch c.per {
 	case perTenant:
@@ -156,10 +158,11 @@ func (c *ceiling) scopes(v *view) ([]string, error) {
 	return scopes, nil
 }
 
-// take returns what the action takes: 1 of a count, else the size of the
-// amount, whatever its sign; the proposer's own magnitude can only raise it.
+// take returns the amount of the claim: 1 for a count, else the absolute value of
+// the amount. The proposer's magnitude can only raise it.
 //
-// A magnitude in another currency than the amount cannot be compared with it.
+// A magnitude in another currency cannot be compared with the amount, and is an
+// error.
 func (c *ceiling) take(v *view, currency string) (gatehouse.Decimal, error) {
 	if c.amount == nil {
 		return "1", nil
@@ -191,7 +194,7 @@ func (c *ceiling) take(v *view, currency string) (gatehouse.Decimal, error) {
 	return amount, nil
 }
 
-// brief cuts an evaluation's error to one short line.
+// brief shortens an evaluation's error to one short line.
 func brief(err error) error {
 	s := form.OneLine(err.Error())
 	if fact, ok := strings.CutPrefix(s, "no such attribute(s): "); ok {

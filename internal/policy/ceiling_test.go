@@ -95,7 +95,8 @@ func TestCeiling(t *testing.T) {
 	}
 }
 
-// TestCeilingNotComputable covers that what cannot be reserved is denied.
+// TestCeilingNotComputable covers that an amount which cannot be computed is
+// denied.
 func TestCeilingNotComputable(t *testing.T) {
 	t.Parallel()
 	const byAmount = "per: tenant, limit: 1000, amount: change.amount"

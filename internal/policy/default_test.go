@@ -21,8 +21,8 @@ func TestDefault(t *testing.T) {
 	}
 }
 
-// seeds lists every action type that the systems Gatehouse descends from name,
-// and the level that they give it.
+// seeds lists every action type, with its level, of the systems from which
+// Gatehouse descends.
 var seeds = map[string]gatehouse.RiskLevel{
 	"note": 1, "tag": 1, "classification": 1,
 	"ns_field_update": 2, "field_update": 2, "spec_update": 2, "create_customer_program": 2, "other": 2,
@@ -33,8 +33,8 @@ var seeds = map[string]gatehouse.RiskLevel{
 	"bulk_delete": 5, "destructive_bulk": 5, "mass_price_change": 5,
 }
 
-// TestDefaultLevels covers the level of each known type, alone and behind each
-// prefix, and what the default asks at that level.
+// TestDefaultLevels covers the level of each known type, with and without each
+// prefix, and the default question at that level.
 func TestDefaultLevels(t *testing.T) {
 	t.Parallel()
 	p := policy.Default()

@@ -15,14 +15,14 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/form"
 )
 
-// Evaluate judges a proposal. It never fails: what cannot be evaluated makes
-// the verdict stricter. It ends with the context, and then the verdict counts for
-// nothing. It is safe for concurrent use.
+// Evaluate judges a proposal. It never fails: whatever cannot be evaluated makes
+// the verdict stricter. It stops when the context ends; the verdict is then
+// invalid. It is safe for concurrent use.
 func (p *Policy) Evaluate(ctx context.Context, f Facts) gatehouse.Verdict {
 	return p.judge(ctx, f, nil)
 }
 
-// Explain judges like Evaluate and tells what became of each rule, in the
+// Explain judges like Evaluate and also returns the result of each rule, in the
 // order of the file.
 func (p *Policy) Explain(ctx context.Context, f Facts) (gatehouse.Verdict, []gatehouse.RuleTrace) {
 	trace := make([]gatehouse.RuleTrace, 0, len(p.rules))
@@ -44,7 +44,7 @@ func (p *Policy) Explain(ctx context.Context, f Facts) (gatehouse.Verdict, []gat
 	return v, trace
 }
 
-// rank orders outcomes: the stricter is the greater.
+// rank orders outcomes by strictness.
 func rank(o gatehouse.Outcome) int {
 	switch o {
 	case gatehouse.OutcomeDeny:
@@ -55,13 +55,13 @@ func rank(o gatehouse.Outcome) int {
 	return 0
 }
 
-// finding is a rule that has a say in the verdict.
+// finding is a rule that takes part in the verdict.
 type finding struct {
 	*rule
 	err error // why it could not be evaluated
 }
 
-// outcome is the rule's; one that cannot be evaluated never allows.
+// outcome returns the rule's outcome; a rule that cannot be evaluated never allows.
 func (f finding) outcome() gatehouse.Outcome {
 	if f.err != nil && f.then == gatehouse.OutcomeAllow {
 		return gatehouse.OutcomeNeedsApproval
@@ -113,6 +113,7 @@ func (p *Policy) judge(ctx context.Context, f Facts, observe func(*rule, bool, e
 	}
 	v.risk = risk
 	verdict := settle(found, risk)
+	verdict.EditUpTo = p.editUpTo
 	p.ask(&verdict, found)
 	p.claim(&verdict, v)
 	if verdict.Outcome == gatehouse.OutcomeDeny {
@@ -126,7 +127,7 @@ func (p *Policy) judge(ctx context.Context, f Facts, observe func(*rule, bool, e
 // maxReasons bounds the reasons that a verdict keeps; it names every rule.
 const maxReasons = 20
 
-// settle finds the outcome, the rules that decided it, and their words.
+// settle determines the outcome, the rules that decided it, and their reasons.
 func settle(found []finding, risk gatehouse.RiskLevel) gatehouse.Verdict {
 	v := gatehouse.Verdict{RiskLevel: risk, Rules: []string{}}
 	if len(found) == 0 {
@@ -160,10 +161,10 @@ func settle(found []finding, risk gatehouse.RiskLevel) gatehouse.Verdict {
 	return v
 }
 
-// ask fills in what people are asked. A rule that asks for approval says it in
-// its own words, or in those of the level; where several do, the stricter
-// counts: more persons, only who may answer to each, less time. The longest
-// hold that a rule sets counts, whatever its outcome.
+// ask fills in the approval. A rule that asks for approval states its own values,
+// and takes the others from the level. Of several such rules the stricter values
+// count: more persons, only people who satisfy each rule, less time. The longest
+// hold that a rule sets counts, whatever the rule's outcome.
 func (p *Policy) ask(v *gatehouse.Verdict, found []finding) {
 	level := p.approvals[v.RiskLevel]
 	all, asked := question{}, false
@@ -187,6 +188,7 @@ func (p *Policy) ask(v *gatehouse.Verdict, found []finding) {
 			return
 		}
 	}
+
 	if !asked {
 		hold := all.hold
 		all = level
@@ -195,11 +197,13 @@ func (p *Policy) ask(v *gatehouse.Verdict, found []finding) {
 	if all.hold == nil {
 		all.hold = level.hold
 	}
+
 	all.required = max(all.required, minimum(v.RiskLevel))
 	if !all.everybody().enough(all.required) {
 		refuse(v, fmt.Sprintf("%d persons must approve, but the policy names only %d", all.required, len(all.everybody().people)))
 		return
 	}
+
 	v.Timing = all.verdict()
 	v.Required, v.Expiry = all.required, all.expiry
 	v.Roles, v.People, v.Groups = slices.Clone(all.audience.roles), slices.Clone(all.audience.people), slices.Clone(all.audience.groups)
@@ -209,8 +213,8 @@ func (p *Policy) ask(v *gatehouse.Verdict, found []finding) {
 	}
 }
 
-// over returns what the finding asks, where it says nothing what the level
-// asks. A rule that could not be evaluated can only add to the level.
+// over returns the finding's question, with the level's values where the finding
+// states none. A rule that could not be evaluated can only add to the level.
 func (f finding) over(level question) question {
 	q := level
 	if f.required > 0 {
@@ -243,14 +247,14 @@ func (f finding) over(level question) question {
 	return q
 }
 
-// denied is a verdict of which only the outcome counts.
+// denied returns a verdict of which only outcome, level and reasons count.
 func denied(level gatehouse.RiskLevel, reasons ...string) gatehouse.Verdict {
 	return gatehouse.Verdict{
 		Outcome: gatehouse.OutcomeDeny, RiskLevel: level, Rules: []string{}, Reasons: reasons,
 	}
 }
 
-// holds evaluates a condition: anything but a truth value is an error.
+// holds evaluates a condition. Any result but a truth value is an error.
 func (e *expression) holds(v *view) (bool, error) {
 	out, err := v.eval(e)
 	if err != nil {
@@ -259,9 +263,9 @@ func (e *expression) holds(v *view) (bool, error) {
 	return truth(out)
 }
 
-// eval evaluates within what the judgement may cost as a whole: once that is spent,
-// or nobody waits for the judgement any more, every further expression is an error,
-// and so makes the verdict stricter.
+// eval evaluates within the judgement's total budget. Once that is spent, or the
+// context has ended, every further expression is an error, and so makes the verdict
+// stricter.
 func (v *view) eval(e *expression) (ref.Val, error) {
 	if err := v.budget.Err(); err != nil {
 		return nil, err
@@ -272,7 +276,7 @@ func (v *view) eval(e *expression) (ref.Val, error) {
 	return e.EvalWithin(v.budget, v)
 }
 
-// decide is holds for any facts.
+// decide is holds for any facts, without the budget.
 func (e *expression) decide(v cel.Activation) (bool, error) {
 	out, err := e.Eval(v)
 	if err != nil {

@@ -26,8 +26,8 @@ const (
 	ruleNever = "{id: never, when: false, then: deny}"
 )
 
-// TestOutcome covers who beats whom, and that nothing but a matching allow on
-// L1 or L2 ever allows.
+// TestOutcome covers the precedence of outcomes, and that only a matching allow
+// rule on L1 or L2 ever allows.
 func TestOutcome(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -70,8 +70,8 @@ func TestOutcome(t *testing.T) {
 	}
 }
 
-// TestEvaluationError covers what cannot be evaluated: it never allows, and a
-// deny rule among it denies.
+// TestEvaluationError covers conditions that cannot be evaluated: they never allow,
+// and a failing deny rule denies.
 func TestEvaluationError(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, when, reason string }{
@@ -115,7 +115,7 @@ func TestEvaluationError(t *testing.T) {
 	}
 }
 
-// TestCost covers that an expression is cut off, whatever it spends its time on.
+// TestCost covers that an expression is cut off, whatever consumes its budget.
 func TestCost(t *testing.T) {
 	t.Parallel()
 	ones := func(n int) string { return "[" + strings.TrimSuffix(strings.Repeat("1,", n), ",") + "]" }
@@ -133,7 +133,7 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// TestGuard covers that a test for presence keeps an error away.
+// TestGuard covers that a test for presence prevents an error.
 func TestGuard(t *testing.T) {
 	t.Parallel()
 	for when, want := range map[string]bool{
@@ -195,7 +195,7 @@ func TestRisk(t *testing.T) {
 	}
 }
 
-// TestQuestion covers how rules and levels make up what people are asked.
+// TestQuestion covers how rules and levels combine to a question.
 func TestQuestion(t *testing.T) {
 	t.Parallel()
 	const levels = "approvals:\n  3: {required: 2, roles: [approver], expiry: 12h, hold: 30s}\n  4: {people: [ana, ben], expiry: 6h}\n"
@@ -285,8 +285,8 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// TestBulk covers that the cost limit leaves room for the largest bulk
-// operation, and that looking up members of a large object is no scan.
+// TestBulk covers that the cost limit suffices for the largest bulk operation, and
+// that looking up members of a large object does not scan it.
 func TestBulk(t *testing.T) {
 	t.Parallel()
 	lines := strings.TrimSuffix(strings.Repeat(`{"price":"1.10","quantity":3},`, 10_000), ",")
@@ -310,7 +310,7 @@ func TestBulk(t *testing.T) {
 	}
 }
 
-// TestNoFacts covers facts that are not there at all.
+// TestNoFacts covers facts that are missing altogether.
 func TestNoFacts(t *testing.T) {
 	t.Parallel()
 	p := mustParse(t, rulesFor("{id: who, when: 'proposer.name == \"x\"', then: allow}"))
@@ -331,7 +331,7 @@ func TestNoFacts(t *testing.T) {
 	}
 }
 
-// TestConcurrent runs one policy in many goroutines; the race detector looks on.
+// TestConcurrent evaluates one policy in many goroutines, for the race detector.
 func TestConcurrent(t *testing.T) {
 	t.Parallel()
 	p := mustParse(t, tenRules)

@@ -13,36 +13,36 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/expr"
 )
 
-// Facts is what a policy may look at. Nothing in it is changed.
+// Facts are the inputs of a judgement. The policy does not change them.
 type Facts struct {
 	Tenant   string
 	Proposal *gatehouse.Proposal  // as proposed
-	Proposer *gatehouse.Principal // its name, kind, roles and sponsor count
-	// Starter is the principal that started the run which proposes: a ceiling per
-	// agent counts for it. It is nil where no run proposes, or nobody started it.
+	Proposer *gatehouse.Principal // name, kind, roles and sponsor are used
+	// Starter is the principal that started the proposing run: a ceiling per agent
+	// counts for it. It is nil when no run proposes, or nobody started the run.
 	Starter *gatehouse.Principal
-	// Floor is the connector's for the operation, 0 if it has none.
+	// Floor is the connector's floor for the operation, 0 for none.
 	Floor gatehouse.RiskLevel
-	// ProposedAt is the store's time of the proposal, the one that is kept with
-	// the action, so that judging it again gives the same. Zero is a missing fact.
+	// ProposedAt is the store's time of the proposal, which is stored with the
+	// action, so that judging again gives the same result. Zero is a missing fact.
 	ProposedAt time.Time
 	// Reversal is true for an action that reverses another.
 	Reversal bool
 }
 
-// emptyObject stands for an object that the proposal does not have.
+// emptyObject replaces an object that the proposal does not have.
 const emptyObject = gatehouse.JSON("{}")
 
-// view shows facts to CEL. Values are made when a program asks for them, and
-// kept for the next one. It serves one evaluation, in one goroutine.
+// view gives CEL access to the facts. Values are built on demand and cached. A view
+// serves one evaluation, in one goroutine.
 type view struct {
 	*Facts
 	risk gatehouse.RiskLevel
-	// actionType is the name under which the policy knows the type.
+	// actionType is the policy's name for the action type.
 	actionType string
-	// budget is what the conditions and amounts of this judgement may cost.
+	// budget is the cost limit of this judgement's conditions and amounts.
 	budget *expr.Budget
-	// kept holds the values that take work to make, by name.
+	// The cached values that are costly to build, by name.
 	change, current, context, metadata *expr.Object
 	evaluations, refs, roles           ref.Val
 }
@@ -52,8 +52,8 @@ var _ cel.Activation = (*view)(nil)
 // Parent implements cel.Activation.
 func (*view) Parent() cel.Activation { return nil }
 
-// ResolveName implements cel.Activation. A fact that the proposal does not
-// give is not found, which CEL makes an error of.
+// ResolveName implements cel.Activation. A fact that the proposal does not give is
+// reported as not found, which CEL turns into an error.
 func (v *view) ResolveName(name string) (any, bool) {
 	if fact, ok := strings.CutPrefix(name, expr.GivenPrefix); ok {
 		_, given := v.ResolveName(fact)
@@ -143,8 +143,8 @@ func (v *view) proposerFact(name string) (any, bool) {
 	return nil, false
 }
 
-// targets lists the keys of a proposal's target: one, or those of a bulk
-// operation, each once.
+// targets lists the keys of a proposal's target: one, or those of a bulk operation,
+// without duplicates.
 func targets(p *gatehouse.Proposal) []string {
 	if len(p.Target.EntityRefs) > 0 {
 		seen := make(map[string]bool, len(p.Target.EntityRefs))
@@ -191,7 +191,7 @@ func texts(list []string) ref.Val {
 	return types.NewStringList(types.DefaultTypeAdapter, list)
 }
 
-// evaluations are objects with the members that each of them has.
+// evaluations builds a list of objects with the fields that each evaluation has.
 func evaluations(list []gatehouse.Evaluation) ref.Val {
 	values := make([]ref.Val, len(list))
 	for i, e := range list {

@@ -9,8 +9,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 )
 
-// FuzzParse feeds policies: none makes the parser panic, a refusal says where,
-// and what parses gives only safe verdicts.
+// FuzzParse parses arbitrary policies: none makes the parser panic, each refusal
+// has a position, and parsed policies give only safe verdicts.
 func FuzzParse(f *testing.F) {
 	f.Add(string(policy.DefaultSource()))
 	f.Add(tenRules)
@@ -48,7 +48,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestNeverAllowsAboveL2 is the same promise, over each level in turn.
+// TestNeverAllowsAboveL2 checks the same promise for each level in turn.
 func TestNeverAllowsAboveL2(t *testing.T) {
 	t.Parallel()
 	p := mustParse(t, rulesFor(ruleAllow))

@@ -15,11 +15,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/expr"
 )
 
-// maxFactBytes bounds the value of a fact that is told, as JSON.
+// maxFactBytes bounds a fact's value that is shown, in bytes of JSON.
 const maxFactBytes = 512
 
-// Grounds tells what the rules of the given ids looked at, and how the level
-// came about, for somebody who asks why. It judges nothing.
+// Grounds returns what the rules with the given ids looked at, and how the level
+// came about, to explain a judgement. It judges nothing.
 func (p *Policy) Grounds(f Facts, rules []string) gatehouse.Grounds {
 	out := gatehouse.Grounds{Floor: f.Floor, Rules: []gatehouse.RuleGround{}}
 	if f.Proposal == nil {
@@ -40,8 +40,8 @@ func (p *Policy) Grounds(f Facts, rules []string) gatehouse.Grounds {
 	return out
 }
 
-// read returns the facts that an expression names, each once, in the order of
-// the text.
+// read returns the facts that an expression names, without duplicates, in the order
+// of the text.
 func (v *view) read(root ast.Expr) []gatehouse.RuleFact {
 	out := []gatehouse.RuleFact{}
 	names := make(map[string]bool)
@@ -73,8 +73,8 @@ func (v *view) read(root ast.Expr) []gatehouse.RuleFact {
 	return out
 }
 
-// told is the value of a fact as JSON: "" for none, or for one that is too long
-// to be told.
+// told returns the value of a fact as JSON: "" when there is none, or when it is
+// too long to show.
 func (v *view) told(fact string, steps []string) (value gatehouse.JSON, long bool) {
 	found, ok := v.ResolveName(fact)
 	if !ok {
@@ -99,7 +99,7 @@ func (v *view) told(fact string, steps []string) (value gatehouse.JSON, long boo
 	return "", true
 }
 
-// chain takes a fact with the members that are asked of it apart, such as
+// chain splits an expression into a fact and the fields selected from it, such as
 // change.price or metadata["of origin"].
 func chain(e ast.Expr) (fact string, steps []string, ok bool) {
 	switch e.Kind() {
@@ -120,7 +120,7 @@ func chain(e ast.Expr) (fact string, steps []string, ok bool) {
 	return "", nil, false
 }
 
-// children are the parts of an expression that can name facts.
+// children returns the parts of an expression that can name facts.
 func children(e ast.Expr) []ast.Expr {
 	switch e.Kind() {
 	case ast.CallKind:

@@ -8,23 +8,25 @@ import (
 	"cel.dev/cel-go/common/types"
 )
 
-// guardFacts are the texts that a guard can compare. Each proposal has the first ones; those
-// of the proposer are missing where nobody is known to propose.
+// guardFacts are the texts that a guard can compare. Every proposal has all but the
+// proposer's, which are missing when the proposer is unknown.
 var guardFacts = [...]string{
 	"action.type", "action.proposed_type", "action.connector", "action.operation", "target.type", "tenant",
 	"proposer.id", "proposer.name", "proposer.kind",
 }
 
-// guard is a comparison that a condition begins with: a fact equals one of some texts. Where the
-// fact is another text, the whole condition is false, and nothing of it has to be evaluated:
-// this keeps a policy of a thousand rules as fast as the few rules that apply.
+// guard is a leading comparison of a condition: a fact equals one of some texts.
+// When the fact is another text, the whole condition is false and need not be
+// evaluated. Guards keep a policy of a thousand rules as fast as the few rules that
+// apply.
 type guard struct {
 	fact   int // index in guardFacts
 	values []string
 }
 
-// guardsOf returns the guards that a condition begins with. A term that follows one of another form is
-// no guard: the evaluation of the earlier term may fail, and a failure makes the verdict stricter.
+// guardsOf returns the leading guards of a condition. A comparison after a term of
+// another form is no guard: evaluating the earlier term may fail, and a failure
+// makes the verdict stricter.
 func guardsOf(condition ast.Expr) []guard {
 	var out []guard
 	for _, term := range conjuncts(condition) {

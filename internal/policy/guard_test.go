@@ -10,8 +10,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 )
 
-// TestGuards holds what a guard may leave out: a condition whose first comparisons say that the rule is about
-// something else. What is missing after them is not looked at; what is missing before them asks a person.
+// TestGuards covers what a guard may skip: a condition whose first comparisons
+// exclude the action. A fact that is missing after them is not evaluated; one that
+// is missing before them makes the verdict stricter.
 func TestGuards(t *testing.T) {
 	const asks = gatehouse.OutcomeNeedsApproval
 	for _, c := range []struct {
@@ -56,7 +57,8 @@ func TestGuards(t *testing.T) {
 	})
 }
 
-// TestReasonsAreBounded matches a thousand rules: each is named, twenty say why.
+// TestReasonsAreBounded matches a thousand rules: all are named, twenty give
+// reasons.
 func TestReasonsAreBounded(t *testing.T) {
 	p := mustParse(t, strings.ReplaceAll(manyRules(1000), `"refund"`, `"price_change"`))
 	v := p.Evaluate(context.Background(), facts("price_change", `{"price":"5000.00"}`))

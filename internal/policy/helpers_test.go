@@ -40,7 +40,7 @@ func mustParse(tb testing.TB, source string) *policy.Policy {
 	return p
 }
 
-// problems parses a policy that must not parse.
+// problems parses a policy that must fail to parse.
 func problems(tb testing.TB, source string) []policy.Problem {
 	tb.Helper()
 	_, err := policy.Parse([]byte(source))

@@ -13,12 +13,13 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/expr"
 )
 
-// costLimit bounds the expressions of one judgement together. It lets one work through the 10,000 keys of
-// the largest bulk operation, and ends within a fraction of a second.
+// costLimit bounds the total cost of one judgement's expressions. It allows one to
+// process the 10,000 keys of the largest bulk operation, and ends within a fraction
+// of a second.
 const costLimit = 1_000_000
 
-// facts names what a condition may look at. One with a dot may be missing,
-// where the proposal does not give it.
+// facts lists the facts that a condition can use. A fact with a dot may be missing
+// when the proposal does not give it.
 func facts() []expr.Fact {
 	object := cel.MapType(cel.StringType, cel.DynType)
 	return []expr.Fact{
@@ -53,10 +54,10 @@ func facts() []expr.Fact {
 	}
 }
 
-// compiler turns the text of expressions into programs.
+// compiler compiles expressions.
 type compiler struct {
 	*expr.Language
-	// risk has the types that the policy lists.
+	// risk holds the types that the policy lists.
 	risk     map[string]gatehouse.RiskLevel
 	calendar *calendar
 }
@@ -73,7 +74,7 @@ type expression struct {
 	guards []guard
 }
 
-// The kinds of result that an expression can be asked for.
+// The result types that the kinds of expression can have.
 var (
 	wantCondition = []*cel.Type{cel.BoolType, cel.DynType}
 	wantCurrency  = []*cel.Type{cel.StringType, cel.DynType}
@@ -88,8 +89,8 @@ func (c *compiler) compile(source string, want []*cel.Type) (*expression, []expr
 	return &expression{e, guardsOf(e.Tree())}, nil
 }
 
-// reachable refuses a comparison of action.type with a name that it never has:
-// a rule that names ns_refund would be dead, and look as if it held.
+// reachable refuses a comparison of action.type with a name that it never has: a
+// rule that names ns_refund would never match, though it looks effective.
 func (c *compiler) reachable(root ast.Expr, fail func(at ast.Expr, format string, args ...any)) {
 	check := func(e ast.Expr) {
 		if e.Kind() != ast.LiteralKind {

@@ -12,22 +12,23 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Remark is what a linter says of a policy that parses.
+// Remark is a linter's finding in a policy that parses.
 type Remark struct {
 	Problem
-	// Error marks what certainly does not do what it says; the rest is for a
-	// person to look at.
+	// Error marks a rule that certainly does not do what it says. Other remarks are
+	// for a person to look at.
 	Error bool `json:"error"`
 }
 
-// Lint looks for what parses and still cannot be meant. What it calls an error
-// does no harm at the gate, which overrides it.
+// Lint looks for text that parses but is probably a mistake. Findings marked as
+// errors do no harm at the gate, which overrides such rules.
 func (p *Policy) Lint() []Remark {
 	var out []Remark
 	say := func(at Problem, isError bool, format string, args ...any) {
 		at.Detail = fmt.Sprintf(format, args...)
 		out = append(out, Remark{at, isError})
 	}
+
 	untested := p.untested()
 	for i := range p.rules {
 		r := &p.rules[i]
@@ -49,6 +50,7 @@ func (p *Policy) Lint() []Remark {
 	for i := range p.rules {
 		p.lintStages("rule "+p.rules[i].id, p.rules[i].question, say)
 	}
+
 	for level := gatehouse.L1; level <= gatehouse.L5; level++ {
 		p.lintStages(level.String(), p.approvals[level], say)
 		q, at := p.approvals[level], p.levelAt[level]
@@ -59,11 +61,13 @@ func (p *Policy) Lint() []Remark {
 			say(at, false, "%s names people or groups beside the role approver, which everyone who can decide has", level)
 		}
 	}
+
 	for i := range p.ceilings {
 		if c := &p.ceilings[i]; c.amount != nil && c.currency == "" && c.amountCurrency == nil {
 			say(c.at, false, "ceiling %s states no currency: each currency that a change names has the whole limit; write currency", c.name)
 		}
 	}
+
 	usual := Default()
 	for _, name := range slices.Sorted(maps.Keys(p.risk)) {
 		if ships, ok := usual.risk[name]; ok && p.risk[name] < ships {
@@ -73,6 +77,7 @@ func (p *Policy) Lint() []Remark {
 	if len(p.tests) == 0 {
 		say(Problem{Line: 1, Column: 1}, false, "the policy has no tests")
 	}
+
 	slices.SortStableFunc(out, func(a, b Remark) int {
 		if a.Line != b.Line {
 			return a.Line - b.Line
@@ -82,8 +87,8 @@ func (p *Policy) Lint() []Remark {
 	return out
 }
 
-// neverAllows says why an allow rule can hold for L3 and above only, "" when
-// that is not certain.
+// neverAllows says why an allow rule can match L3 and above only, "" when that is
+// not certain.
 func (p *Policy) neverAllows(r *rule) string {
 	if r.then != gatehouse.OutcomeAllow {
 		return ""
@@ -99,7 +104,7 @@ func (p *Policy) neverAllows(r *rule) string {
 	return ""
 }
 
-// conjuncts returns the terms that all have to hold for the whole to hold.
+// conjuncts returns the terms that must all hold for e to hold.
 func conjuncts(e ast.Expr) []ast.Expr {
 	if e.Kind() != ast.CallKind || e.AsCall().FunctionName() != operators.LogicalAnd {
 		return []ast.Expr{e}
@@ -111,7 +116,7 @@ func conjuncts(e ast.Expr) []ast.Expr {
 	return terms
 }
 
-// pinned says why a term holds for L3 and above only.
+// pinned says why a term holds for L3 and above only, "" when that is not certain.
 func (p *Policy) pinned(term ast.Expr) string {
 	if term.Kind() != ast.CallKind || len(term.AsCall().Args()) != 2 {
 		return ""
@@ -151,8 +156,8 @@ func (p *Policy) pinned(term ast.Expr) string {
 	return ""
 }
 
-// riskyType reports whether fact is action.type and value the name of a type
-// that is L3 or above.
+// riskyType reports whether fact is action.type and value the name of a type at L3
+// or above.
 func (p *Policy) riskyType(fact, value ast.Expr) (string, bool) {
 	if !isFact(fact, "action.type") || value.Kind() != ast.LiteralKind {
 		return "", false
@@ -161,7 +166,7 @@ func (p *Policy) riskyType(fact, value ast.Expr) (string, bool) {
 	return string(name), ok && p.levelOf(string(name)).NeedsPerson()
 }
 
-// isFact reports whether e is the fact of that name, which may have a dot.
+// isFact reports whether e is the fact with that name, which may have a dot.
 func isFact(e ast.Expr, name string) bool {
 	switch e.Kind() {
 	case ast.IdentKind:

@@ -10,20 +10,19 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/expr"
 )
 
-// Opening says that a policy lets something pass without a person.
+// Opening says that a policy can allow an action without a person.
 type Opening struct {
-	// As is the action type under which it passes.
+	// As is the action type under which the action is allowed.
 	As string
-	// Sure is false where rules that look at more than connector, operation,
-	// entity type and level have a say.
+	// Sure is false when rules take part that use more than connector, operation,
+	// entity type and level.
 	Sure bool
 }
 
 // Opens reports whether the policy can allow what the connector's floor leaves
-// open. Of the proposal only connector, operation and entity type count: an
-// agent chooses everything else, the action type among it. Every listed type of
-// L1 and L2 is tried, in the order of level and name; types that are not listed
-// are L3.
+// open. Of the proposal it uses only connector, operation and entity type: an agent
+// chooses everything else, including the action type. It tries every listed type of
+// L1 and L2, in the order of level and name; unlisted types are L3.
 func (p *Policy) Opens(f Facts) (Opening, bool) {
 	types := slices.SortedFunc(maps.Keys(p.risk), func(a, b string) int {
 		return cmp.Or(cmp.Compare(p.risk[a], p.risk[b]), cmp.Compare(a, b))
@@ -48,8 +47,8 @@ func (p *Policy) Opens(f Facts) (Opening, bool) {
 	return Opening{}, false
 }
 
-// opensAs judges one action type by what is known without an action. A rule
-// whose condition asks for anything else may match or not.
+// opensAs judges one action type by the facts that are known without an action. A
+// rule whose condition uses other facts may match or not.
 func (p *Policy) opensAs(f Facts) (open, sure bool) {
 	name := f.Proposal.ActionType
 	v := &view{Facts: &f, actionType: known(p.risk, name), risk: max(p.levelOf(name), f.Floor, gatehouse.L1)}
@@ -76,7 +75,7 @@ func (p *Policy) opensAs(f Facts) (open, sure bool) {
 	return allows || perhaps, sure && allows
 }
 
-// outline shows only the facts that are known without an action, and remembers
+// outline shows only the facts that are known without an action, and records
 // whether others were asked for.
 type outline struct {
 	*view

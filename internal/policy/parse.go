@@ -16,7 +16,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/form"
 )
 
-// The bounds of a policy. Its pages show and compare its source line by line.
+// The bounds of a policy. The console shows and compares its source line by line.
 const (
 	maxSource   = 1 << 20
 	maxLines    = 20_000
@@ -27,21 +27,22 @@ const (
 	maxGroups   = 20
 	maxQuorum   = 20
 	minExpiry   = gatehouse.Duration(time.Minute)
+	minStage    = gatehouse.Duration(time.Second)
 	maxExpiry   = gatehouse.Duration(gatehouse.MaxExpiry)
 	maxHold     = gatehouse.Duration(30 * 24 * time.Hour)
 	minWindow   = gatehouse.Duration(time.Minute)
 	maxWindow   = gatehouse.Duration(366 * 24 * time.Hour)
 )
 
-// parser makes a policy of a file.
+// parser builds a policy from a file.
 type parser struct {
 	form.Reader
 	compiler *compiler
 	policy   Policy
 }
 
-// Parse reads a policy strictly and type-checks its expressions. The error is
-// a *[Problems] with all that is wrong.
+// Parse reads a policy strictly and type-checks its expressions. The error is a
+// *[Problems] with every problem.
 func Parse(source []byte) (*Policy, error) {
 	c, err := newCompiler()
 	if err != nil {
@@ -58,7 +59,7 @@ func Parse(source []byte) (*Policy, error) {
 }
 
 func (p *parser) document(n *yaml.Node) {
-	f := p.Mapping(n, "a policy", "version", "policy_changes", "slack", "levels", "reject_reasons", "risk", "holidays", "approvals", "rules", "ceilings", "links", "tests")
+	f := p.Mapping(n, "a policy", "version", "policy_changes", "slack", "edits", "levels", "reject_reasons", "risk", "holidays", "approvals", "rules", "ceilings", "links", "tests")
 	if v := f.Values["version"]; v == nil {
 		p.Fail(n, "version is missing; write version: 1")
 	} else if v.Kind != yaml.ScalarNode || v.Value != "1" {
@@ -70,6 +71,7 @@ func (p *parser) document(n *yaml.Node) {
 		}
 	}
 	p.slack(f.Values["slack"])
+	p.edits(f.Values["edits"])
 	p.levels(f.Values["levels"])
 	p.rejectReasons(f.Values["reject_reasons"])
 	p.risk(f.Values["risk"])
@@ -90,7 +92,7 @@ func (p *parser) document(n *yaml.Node) {
 	}
 }
 
-// links reads what the links of mails may do.
+// links reads the rights of mailed links.
 func (p *parser) links(n *yaml.Node) {
 	if n == nil {
 		return
@@ -108,7 +110,7 @@ func (p *parser) links(n *yaml.Node) {
 	p.policy.links = gatehouse.RiskLevel(level)
 }
 
-// few returns the items of a list that is not too long.
+// few returns the items of a list, unless it is too long.
 func (p *parser) few(n *yaml.Node, what string, limit int) []*yaml.Node {
 	items := p.List(n, what)
 	if len(items) > limit {
@@ -159,13 +161,13 @@ func (p *parser) levels(n *yaml.Node) {
 	}
 }
 
-// The bounds of the reasons that a rejection offers.
+// The bounds of the offered reasons for a rejection.
 const (
 	maxRejectReasons = 12
 	maxReasonLength  = 120 // characters
 )
 
-// rejectReasons reads what a rejection offers as its reason.
+// rejectReasons reads the offered reasons for a rejection.
 func (p *parser) rejectReasons(n *yaml.Node) {
 	for _, item := range p.few(n, "reject_reasons", maxRejectReasons) {
 		reason := p.Text(item, "a reason")
@@ -214,7 +216,7 @@ func (p *parser) approvals(n *yaml.Node) {
 	}
 }
 
-// question reads what rules and levels say of an approval.
+// question reads the approval settings of a rule or level.
 func (p *parser) question(f form.Fields) question {
 	q := question{
 		required: p.Whole(f.Values["required"], "required", maxQuorum),
@@ -325,11 +327,13 @@ func (p *parser) ceiling(n *yaml.Node) {
 	if v := f.Values["currency"]; v != nil && !isCurrency(c.currency) {
 		p.Fail(v, "currency must be three capital letters, such as USD; amount_currency takes an expression")
 	}
+
 	switch c.per {
 	case perTenant, perAgent, perType, perTarget, "":
 	default:
 		p.Fail(f.Values["per"], "per must be tenant, agent, type or target")
 	}
+
 	limit, count, amount := f.Values["limit"], f.Values["count"], f.Values["amount"]
 	switch {
 	case count != nil && (limit != nil || amount != nil):
@@ -346,6 +350,7 @@ func (p *parser) ceiling(n *yaml.Node) {
 			p.Fail(limit, "limit must be above 0 and fit an amount")
 		}
 	}
+
 	if c.name != "" && slices.ContainsFunc(p.policy.ceilings, func(o ceiling) bool { return o.name == c.name }) {
 		p.Fail(f.Values["name"], "another ceiling is named %s", gatehouse.Quote(c.name))
 	}
@@ -360,7 +365,8 @@ func (p *parser) need(f form.Fields, what string, keys ...string) {
 	}
 }
 
-// expression compiles an expression and puts its errors where they stand in the file.
+// expression compiles an expression and reports its errors at their place in the
+// file.
 func (p *parser) expression(n *yaml.Node, what string, want []*cel.Type) *expression {
 	if n == nil {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 )
 
-// TestParseProblems covers what a policy file must not have, and where it is said.
+// TestParseProblems covers the errors of a policy file, and their positions.
 func TestParseProblems(t *testing.T) {
 	t.Parallel()
 	rule := func(body string) string { return "version: 1\nrules:\n  - {id: r, " + body + "}\n" }
@@ -85,8 +85,8 @@ func TestParseProblems(t *testing.T) {
 	}
 }
 
-// TestExpressionProblems covers the type check, and that its errors are said
-// at the line and column of the file, however YAML wraps the expression.
+// TestExpressionProblems covers the type check, and that its errors have the line
+// and column of the file, however YAML wraps the expression.
 func TestExpressionProblems(t *testing.T) {
 	t.Parallel()
 	const head = "version: 1\nrules:\n  - id: r\n    then: deny\n    when: "
@@ -127,7 +127,7 @@ func TestExpressionProblems(t *testing.T) {
 	}
 }
 
-// TestAllProblemsAtOnce covers that one run says all that is wrong, in order.
+// TestAllProblemsAtOnce covers that one run reports all problems, in order.
 func TestAllProblemsAtOnce(t *testing.T) {
 	t.Parallel()
 	list := problems(t, "version: 1\nrisk: {note: 9}\nrules:\n  - {id: r, when: nope, then: maybe}\nfoo: 1\n")
@@ -140,7 +140,7 @@ func TestAllProblemsAtOnce(t *testing.T) {
 	}
 }
 
-// TestExactNumbers covers that no number meets a float on its way.
+// TestExactNumbers covers that no number ever becomes a float.
 func TestExactNumbers(t *testing.T) {
 	t.Parallel()
 	f := facts("note", `{"big":9007199254740993,"digits19":1234567890123456789,"exp":1.5e3,"neg":-0.10,"one":1,"price":12.50,"text":"0.30"}`)

@@ -11,30 +11,30 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/expr"
 )
 
-// Policy is a parsed policy. It never changes and serves any number of
-// goroutines.
+// Policy is a parsed policy. It is immutable and safe for concurrent use.
 type Policy struct {
 	risk      map[string]gatehouse.RiskLevel
 	riskAt    map[string]Problem         // where each type is listed
 	approvals [gatehouse.L5 + 1]question // by level; index 0 is not used
-	levelAt   [gatehouse.L5 + 1]Problem  // where each level stands, zero if it does not
+	levelAt   [gatehouse.L5 + 1]Problem  // position of each level in the file, zero for none
 	rules     []rule                     // in the order of their ids
 	ceilings  []ceiling
 	tests     []testCase
 	levels    [gatehouse.L5 + 1]string // names of levels, "" for none
-	reasons   []string                 // that a rejection offers
+	reasons   []string                 // offered for a rejection
 	calendar  *calendar
 	language  *expr.Language // of all expressions
 	gated     bool
 	links     gatehouse.RiskLevel
 	slackUpTo gatehouse.RiskLevel
+	editUpTo  gatehouse.RiskLevel
 }
 
-// DecideByLink returns the level up to which the link of a mail decides without a
-// sign-in, by the mail's code or a known device; 0 for none.
+// DecideByLink returns the level up to which a mailed link decides without a
+// sign-in, by the mail's code or a recognized device; 0 for none.
 func (p *Policy) DecideByLink() gatehouse.RiskLevel { return p.links }
 
-// GatedChanges reports whether the policy is replaced through the gate alone.
+// GatedChanges reports whether the policy can be replaced only through the gate.
 func (p *Policy) GatedChanges() bool { return p.gated }
 
 // LevelName returns the name that the policy gives a level, "" for none.
@@ -45,15 +45,15 @@ func (p *Policy) LevelName(level gatehouse.RiskLevel) string {
 	return p.levels[level]
 }
 
-// RejectReasons returns the reasons that a rejection offers, in the policy's order.
+// RejectReasons returns the offered reasons for a rejection, in the policy's order.
 func (p *Policy) RejectReasons() []string { return slices.Clone(p.reasons) }
 
-// ReadsTime reports whether a condition looks at proposed_at: then the time has
-// to be known before a proposal is judged.
+// ReadsTime reports whether a condition uses proposed_at: the time then has to be
+// known before a proposal is judged.
 func (p *Policy) ReadsTime() bool { return p.calendar.read }
 
-// question is what is asked of people: how many, who, until when. Zero values
-// leave it to another.
+// question is an approval's settings: how many people, who, until when. Zero values
+// take the level's.
 type question struct {
 	required int
 	audience audience
@@ -65,7 +65,7 @@ type question struct {
 // rule is one rule of a policy.
 type rule struct {
 	id     string
-	at     Problem // where it stands
+	at     Problem // position in the file
 	when   *expression
 	then   gatehouse.Outcome
 	reason string
@@ -81,20 +81,21 @@ type ceiling struct {
 	window gatehouse.Duration
 	limit  gatehouse.Decimal
 	amount *expression // nil: counts actions
-	// currency is what limit and amount are in; "" for any, each with an account
-	// of its own. amountCurrency gives the amount's; nil: what the proposal says.
+	// currency is the unit of limit and amount; "" for any currency, each with its
+	// own account. amountCurrency computes the amount's currency; nil takes the
+	// proposal's.
 	currency       string
 	amountCurrency *expression
-	at             Problem // where it stands
+	at             Problem // position in the file
 }
 
-// The prefixes that a type may carry; the rest of it is looked up where the
-// whole is not listed.
+// typePrefixes are the prefixes that a type may carry. A type that is not listed is
+// looked up without them.
 var typePrefixes = []string{"ns_", "propose_", "workflow_"}
 
-// known returns the name under which a policy knows an action type: the type
-// itself where it is listed, else what is left of it without its prefixes. It
-// is what conditions and ceilings see, so that a prefix is no way around them.
+// known returns the policy's name for an action type: the type itself when it is
+// listed, else the type without its prefixes. Conditions and ceilings see this
+// name, so that adding a prefix does not evade them.
 func known(risk map[string]gatehouse.RiskLevel, actionType string) string {
 	for {
 		if _, ok := risk[actionType]; ok {
@@ -122,7 +123,7 @@ func (p *Policy) levelOf(actionType string) gatehouse.RiskLevel {
 	return gatehouse.L3
 }
 
-// minimum is the number of persons below which no policy can go.
+// minimum is the number of persons that no policy can go below.
 func minimum(level gatehouse.RiskLevel) int {
 	if level >= gatehouse.L5 {
 		return 2
@@ -130,7 +131,7 @@ func minimum(level gatehouse.RiskLevel) int {
 	return 1
 }
 
-// standard is what is asked where a policy says nothing of a level.
+// standard is the question of a level that the policy does not mention.
 func standard(level gatehouse.RiskLevel) question {
 	return question{
 		required: minimum(level),
@@ -142,7 +143,7 @@ func standard(level gatehouse.RiskLevel) question {
 //go:embed default.yaml
 var defaultSource []byte
 
-// DefaultSource returns the policy that holds where an operator gives none.
+// DefaultSource returns the policy that applies when an operator gives none.
 func DefaultSource() []byte { return append([]byte(nil), defaultSource...) }
 
 // Default returns the parsed default policy.

@@ -6,13 +6,13 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/form"
 )
 
-// Problem is one thing wrong with a policy file.
+// Problem is one error in a policy file.
 type Problem = form.Problem
 
-// Problems is the error of [Parse]: all that is wrong, in the order of the file.
+// Problems is the error of [Parse]: all problems, in the order of the file.
 type Problems struct{ List []Problem }
 
-// Error gives a line to each problem.
+// Error returns one line per problem.
 func (p *Problems) Error() string {
 	lines := make([]string, len(p.List))
 	for i, one := range p.List {

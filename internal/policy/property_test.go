@@ -13,14 +13,14 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 )
 
-// conditions hold, do not hold, or fail, by what the proposal has.
+// conditions are true, false or failing, depending on the proposal.
 var conditions = []string{
 	"true", "false", "risk <= 2", "risk >= 4", "dec(change.price) > 10", "change.price > 10",
 	`change.currency != "USD"`, "has(change.price) && dec(change.price) < 5", "change.flag", "!change.flag || true",
 	`proposer.kind == "agent"`, `action.type == "note"`, "magnitude.amount > 1 || true", "target.refs.size() > 1",
 }
 
-// change makes a member of a random change, or leaves it out.
+// change makes a member of a random change, or omits it.
 func change(t *rapid.T) string {
 	var members []string
 	for _, m := range []struct {
@@ -76,7 +76,7 @@ func randomRules(t *rapid.T) []string {
 	return rules
 }
 
-// safe checks what holds of every verdict of every policy.
+// safe checks properties of every verdict of every policy.
 func safe(t interface{ Fatalf(string, ...any) }, f policy.Facts, v gatehouse.Verdict) {
 	switch v.Outcome {
 	case gatehouse.OutcomeAllow, gatehouse.OutcomeDeny, gatehouse.OutcomeNeedsApproval:
@@ -128,8 +128,8 @@ func TestOrderDoesNotCount(t *testing.T) {
 	})
 }
 
-// TestStricterOnly covers that a further rule which asks or denies never makes
-// a verdict looser, whether it holds, fails or does neither.
+// TestStricterOnly covers that another rule which asks or denies never makes a
+// verdict looser, whether it matches, fails or does neither.
 func TestStricterOnly(t *testing.T) {
 	t.Parallel()
 	rank := map[gatehouse.Outcome]int{gatehouse.OutcomeAllow: 0, gatehouse.OutcomeNeedsApproval: 1, gatehouse.OutcomeDeny: 2}
@@ -150,8 +150,8 @@ func TestStricterOnly(t *testing.T) {
 	})
 }
 
-// TestBrokenNeverAllows covers that with a rule that cannot be evaluated
-// nothing is allowed, whatever else the policy says.
+// TestBrokenNeverAllows covers that nothing is allowed with a rule that cannot be
+// evaluated, whatever else the policy says.
 func TestBrokenNeverAllows(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

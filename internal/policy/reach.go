@@ -14,7 +14,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Ask is whom the policy asks in one place, a level or a rule.
+// Ask names the people whom the policy asks in one place, a level or a rule.
 type Ask struct {
 	Problem
 	// What names the place, as "rule refunds" or "L3".
@@ -25,13 +25,14 @@ type Ask struct {
 }
 
 // Asks lists whom the policy asks, in the order of the file: the levels that it
-// says something of, and the rules that name somebody or a number.
+// mentions, and the rules that name somebody or a number.
 func (p *Policy) Asks() []Ask {
 	var out []Ask
 	add := func(at Problem, what string, required int, a audience) {
 		out = append(out, Ask{at, what, required, a.roles, a.people, a.groups})
 	}
-	// Of stages, one person at least must be able to answer in each, and enough in all.
+	// In each stage at least one person must be able to answer, and enough persons
+	// in all stages.
 	stages := func(what string, q question, required int) {
 		for i, s := range q.stages {
 			least := 1
@@ -41,6 +42,7 @@ func (p *Policy) Asks() []Ask {
 			add(s.at, fmt.Sprintf("%s, stage %d,", what, i+1), least, everybody(q.stages[:i+1]))
 		}
 	}
+
 	for level := gatehouse.L1; level <= gatehouse.L5; level++ {
 		if at := p.levelAt[level]; at.Line > 0 {
 			q := p.approvals[level]
@@ -51,6 +53,7 @@ func (p *Policy) Asks() []Ask {
 			add(at, level.String(), max(q.required, minimum(level)), q.audience)
 		}
 	}
+
 	for i := range p.rules {
 		r := &p.rules[i]
 		if r.then == gatehouse.OutcomeNeedsApproval && (r.audience.stated() || r.required > 0) {
@@ -60,7 +63,7 @@ func (p *Policy) Asks() []Ask {
 			}
 			a := r.audience
 			if !a.stated() {
-				a = standard(gatehouse.L3).audience // the most that any level can ask
+				a = standard(gatehouse.L3).audience // the widest audience of any level
 			}
 			add(r.at, "rule "+r.id, max(r.required, minimum(r.risk), 1), a)
 		}
@@ -69,7 +72,7 @@ func (p *Policy) Asks() []Ask {
 	return out
 }
 
-// unreached says why no case reaches a rule, "" when that is not certain.
+// unreached says why no action reaches a rule, "" when that is not certain.
 func (p *Policy) unreached(r *rule) string {
 	terms := r.terms()
 	if why := contradiction(terms); why != "" {
@@ -95,7 +98,7 @@ func (p *Policy) unreached(r *rule) string {
 	return ""
 }
 
-// terms are the terms that all have to hold, by their text.
+// terms returns the terms that must all hold, by their text.
 func (r *rule) terms() map[string]ast.Expr {
 	out := make(map[string]ast.Expr)
 	for _, term := range conjuncts(r.when.Tree()) {
@@ -108,9 +111,9 @@ func (r *rule) terms() map[string]ast.Expr {
 	return out
 }
 
-// contradiction says why the terms never hold together.
+// contradiction says why the terms can never hold together.
 func contradiction(terms map[string]ast.Expr) string {
-	texts := make(map[string]string) // fact → the text that it has to be
+	texts := make(map[string]string) // fact → the text that it must equal
 	least, most := int64(gatehouse.L1), int64(gatehouse.L5)
 	for _, term := range terms {
 		if term.Kind() == ast.LiteralKind && term.AsLiteral() == types.False {
@@ -154,7 +157,7 @@ func contradiction(terms map[string]ast.Expr) string {
 	return ""
 }
 
-// untested are the ids of the rules that no test of the policy reaches.
+// untested returns the ids of the rules that no test of the policy reaches.
 func (p *Policy) untested() map[string]bool {
 	ids := make(map[string]bool, len(p.rules))
 	if len(p.tests) == 0 {

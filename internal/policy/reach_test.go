@@ -7,7 +7,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 )
 
-// TestRulesThatNoCaseReaches wants each remark, and none on rules that have a say.
+// TestRulesThatNoCaseReaches expects each remark, and none on rules that are
+// reached.
 func TestRulesThatNoCaseReaches(t *testing.T) {
 	t.Parallel()
 	const denies = "rules:\n  - {id: no, when: 'action.connector == \"erp\"', then: deny}\n"

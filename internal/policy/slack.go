@@ -6,11 +6,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// SlackUpTo is the highest level that people may decide from Slack: L2, or L3 where
-// the policy says so, and never more.
+// SlackUpTo returns the highest level that people may decide from Slack: L2, or L3
+// if the policy says so, and never more.
 func (p *Policy) SlackUpTo() gatehouse.RiskLevel { return p.slackUpTo }
 
-// slack reads what may be decided from Slack.
+// slack reads the right to decide from Slack.
 func (p *parser) slack(n *yaml.Node) {
 	p.policy.slackUpTo = gatehouse.L2
 	if n == nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestSlackUpTo: L2 without a word, L3 with one, and never L4.
+// TestSlackUpTo: L2 by default, L3 if stated, and never L4.
 func TestSlackUpTo(t *testing.T) {
 	t.Parallel()
 	for source, want := range map[string]gatehouse.RiskLevel{

@@ -14,23 +14,23 @@ import (
 
 const minReminder = gatehouse.Duration(time.Minute)
 
-// stage is a part of a question's time.
+// stage is a part of a question's duration.
 type stage struct {
 	audience audience
 	lasts    time.Duration
 	notify   []string
-	at       Problem // where it stands
+	at       Problem // position in the file
 }
 
-// timing is what a rule or a level says of how a question goes through its time.
+// timing is the schedule of a rule's or level's question.
 type timing struct {
 	stages    []stage
 	reminders []time.Duration
-	onTimeout gatehouse.TimeoutRule // "" leaves it to another
+	onTimeout gatehouse.TimeoutRule // "" takes the level's
 	extendBy  time.Duration
 }
 
-// lasts is the sum of the stages.
+// lasts returns the sum of the stages' durations.
 func (t *timing) lasts() time.Duration {
 	var sum time.Duration
 	for _, s := range t.stages {
@@ -39,7 +39,7 @@ func (t *timing) lasts() time.Duration {
 	return sum
 }
 
-// everybody is whom stages ask together.
+// everybody returns the people whom the stages ask together.
 func everybody(stages []stage) audience {
 	var all audience
 	for _, s := range stages {
@@ -48,14 +48,14 @@ func everybody(stages []stage) audience {
 	return all
 }
 
-// or returns who is in one of both.
+// or returns the union.
 func (a audience) or(b audience) audience {
 	both := gatehouse.Audience{Roles: a.roles, People: a.people, Groups: a.groups}.
 		Or(gatehouse.Audience{Roles: b.roles, People: b.people, Groups: b.groups})
 	return audience{both.Roles, both.People, both.Groups}
 }
 
-// everybody is whom the question asks over all its time.
+// everybody returns the people whom the question asks at any time.
 func (q *question) everybody() audience {
 	if len(q.stages) == 0 {
 		return q.audience
@@ -109,7 +109,7 @@ func (p *parser) stage(n *yaml.Node) (stage, bool) {
 	}
 	p.need(f, "a stage", "who", "for")
 	s := stage{
-		lasts: p.Duration(f.Values["for"], "for", minExpiry, maxExpiry).D(),
+		lasts: p.Duration(f.Values["for"], "for", minStage, maxExpiry).D(),
 		at:    Problem{Line: n.Line, Column: n.Column},
 	}
 	if who := f.Values["who"]; who != nil {
@@ -140,9 +140,9 @@ func (p *parser) onTimeout(n *yaml.Node, q *question) {
 	}
 }
 
-// merge makes one question of two that both hold: who may answer at a time must be
-// one who may answer to each at that time; the shorter counts, and what is stricter
-// at the end. why says why nobody could.
+// merge makes one question of two that both apply. At each time, a person who may
+// answer must satisfy both; the shorter duration and the stricter timeout count.
+// why says why nobody could answer.
 func (q question) merge(r question) (_ question, why string) {
 	both := q
 	both.required = max(q.required, r.required)
@@ -178,7 +178,8 @@ func (q question) merge(r question) (_ question, why string) {
 	return both, ""
 }
 
-// ends are the times at which the stages end; a question without stages has one.
+// ends returns the times at which the stages end; a question without stages has
+// one.
 func (q *question) ends() []time.Duration {
 	if len(q.stages) == 0 {
 		return []time.Duration{q.expiry}
@@ -192,7 +193,7 @@ func (q *question) ends() []time.Duration {
 	return list
 }
 
-// askedAt is whom the question asks at a time after it was put.
+// askedAt returns the people whom the question asks at a time after its start.
 func (q *question) askedAt(at time.Duration) audience {
 	if len(q.stages) == 0 {
 		return q.audience
@@ -200,7 +201,7 @@ func (q *question) askedAt(at time.Duration) audience {
 	return everybody(q.stages[:q.reached(at)])
 }
 
-// notifiedAt are the channels of the stage that begins at a time.
+// notifiedAt returns the channels of the stage that begins at a time.
 func (q *question) notifiedAt(at time.Duration) []string {
 	var from time.Duration
 	for _, s := range q.stages {
@@ -212,7 +213,7 @@ func (q *question) notifiedAt(at time.Duration) []string {
 	return nil
 }
 
-// reached counts the stages that have begun.
+// reached returns the number of stages that have begun.
 func (q *question) reached(at time.Duration) int {
 	var from time.Duration
 	for i, s := range q.stages {
@@ -224,7 +225,7 @@ func (q *question) reached(at time.Duration) int {
 	return len(q.stages)
 }
 
-// within cuts the stages so that they end after expiry.
+// within cuts the stages so that they end at expiry, if they last longer.
 func (q question) within(expiry time.Duration) question {
 	if len(q.stages) > 0 && q.lasts() > expiry {
 		left := expiry
@@ -243,7 +244,7 @@ func (q question) within(expiry time.Duration) question {
 	return q
 }
 
-// verdict puts the timing into a verdict.
+// verdict converts the timing for a verdict.
 func (q *question) verdict() gatehouse.Timing {
 	out := gatehouse.Timing{OnTimeout: q.onTimeout, ExtendBy: gatehouse.Duration(q.extendBy)}
 	for _, s := range q.stages {
@@ -265,7 +266,7 @@ func (q *question) verdict() gatehouse.Timing {
 	return out
 }
 
-// lintStages says what stages cannot be meant.
+// lintStages reports stages that are probably mistakes.
 func (p *Policy) lintStages(what string, q question, say func(at Problem, isError bool, format string, args ...any)) {
 	for i, s := range q.stages {
 		before := everybody(q.stages[:i])
@@ -284,7 +285,7 @@ func (p *Policy) lintStages(what string, q question, say func(at Problem, isErro
 	}
 }
 
-// covers reports whether everybody in b is certainly in a.
+// covers reports whether a certainly includes everybody in b.
 func (a audience) covers(b audience) bool {
 	if a.everyone() {
 		return true

@@ -123,7 +123,8 @@ func TestStages(t *testing.T) {
 				return
 			}
 			if name == "two rules: who may answer to each, at each time" || name == "two rules, one of which has no stages" {
-				// The second stage of the first rule keeps the right of the first.
+				// In the second stage of the first rule, the people of its first
+				// stage keep their right.
 				for i := 1; i < len(c.want.Stages); i++ {
 					c.want.Stages[i].Who = both
 				}
@@ -141,12 +142,12 @@ func TestStages(t *testing.T) {
 func TestStagesThatAreRefused(t *testing.T) {
 	t.Parallel()
 	for rule, want := range map[string]string{
-		"stages: []":                              "stages is empty",
-		"stages: [{who: {}, for: 1h}]":            "who names nobody",
-		"stages: [{for: 1h}]":                     "a stage needs who",
-		"stages: [{who: {groups: [a]}}]":          "a stage needs for",
-		"stages: [{who: {groups: []}, for: 1h}]":  "groups is empty",
-		"stages: [{who: {groups: [a]}, for: 1s}]": "for must be",
+		"stages: []":                                 "stages is empty",
+		"stages: [{who: {}, for: 1h}]":               "who names nobody",
+		"stages: [{for: 1h}]":                        "a stage needs who",
+		"stages: [{who: {groups: [a]}}]":             "a stage needs for",
+		"stages: [{who: {groups: []}, for: 1h}]":     "groups is empty",
+		"stages: [{who: {groups: [a]}, for: 999ms}]": "for must be",
 		"stages: [{who: {groups: [a]}, for: 300d}, {who: {groups: [b]}, for: 300d}]":              "longer than",
 		"stages: [{who: {groups: [a]}, for: 1h}], expiry: 2h":                                     "expiry contradicts stages",
 		"stages: [{who: {groups: [a]}, for: 1h}], people: [ana]":                                  "people contradicts stages",

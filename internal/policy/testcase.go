@@ -14,7 +14,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// testCase is one of the tests that stand in a policy file.
+// testCase is one test in a policy file.
 type testCase struct {
 	name   string
 	line   int
@@ -22,7 +22,7 @@ type testCase struct {
 	expect expectation
 }
 
-// expectation is what a test says of the verdict; what it leaves out can be anything.
+// expectation is the verdict that a test expects; absent values match anything.
 type expectation struct {
 	outcome  gatehouse.Outcome
 	risk     gatehouse.RiskLevel
@@ -34,14 +34,15 @@ type expectation struct {
 	expiry   time.Duration
 	hold     *time.Duration
 	reason   string
-	ceilings map[string]gatehouse.Decimal // by name; nil: anything
+	ceilings map[string]gatehouse.Decimal // by name; nil matches anything
 }
 
-// TestResult tells how one test of a policy file came out.
+// TestResult is the result of one test in a policy file.
 type TestResult struct {
 	Name string `json:"name"`
 	Line int    `json:"line"`
-	// Differences says what is not as expected; a test without any passed.
+	// Differences lists the deviations from the expectation; a test without any
+	// passed.
 	Differences []string          `json:"differences,omitempty"`
 	Verdict     gatehouse.Verdict `json:"-"`
 }
@@ -49,7 +50,7 @@ type TestResult struct {
 // Passed reports whether the verdict was as expected.
 func (r TestResult) Passed() bool { return len(r.Differences) == 0 }
 
-// Test runs the tests of the file, in its order, each within the cost of one
+// Test runs the tests of the file, in its order, each within the cost limit of one
 // judgement.
 func (p *Policy) Test() []TestResult {
 	results := make([]TestResult, 0, len(p.tests))
@@ -70,6 +71,7 @@ func (e *expectation) differences(v gatehouse.Verdict) []string {
 	if differ("outcome", e.outcome, v.Outcome); len(out) > 0 {
 		out[0] += " (" + strings.Join(v.Reasons, "; ") + ")"
 	}
+
 	if e.risk != 0 {
 		differ("risk", int(e.risk), int(v.RiskLevel))
 	}
@@ -101,11 +103,12 @@ func (e *expectation) differences(v gatehouse.Verdict) []string {
 	if e.reason != "" && !slices.ContainsFunc(v.Reasons, func(s string) bool { return strings.Contains(s, e.reason) }) {
 		differ("reason", e.reason, strings.Join(v.Reasons, "; "))
 	}
+
 	if e.ceilings != nil {
 		got := make(map[string]gatehouse.Decimal)
 		for _, c := range v.Ceilings {
 			if want, ok := e.ceilings[c.Ceiling]; ok && want.Cmp(c.Amount) == 0 {
-				c.Amount = want // 25.0 is 25.00
+				c.Amount = want // 25.0 equals 25.00
 			}
 			got[c.Ceiling] = c.Amount
 		}
@@ -114,8 +117,8 @@ func (e *expectation) differences(v gatehouse.Verdict) []string {
 	return out
 }
 
-// test reads a test. Of the action only its type is needed; the rest stands
-// for an agent's update of one item.
+// test reads a test. Only the action's type is required; the defaults describe an
+// agent's update of one item.
 func (p *parser) test(n *yaml.Node) {
 	f := p.Mapping(n, "a test", "name", "action", "at", "reversal", "proposer", "tenant", "floor", "expect")
 	if f.Node == nil {
@@ -128,6 +131,7 @@ func (p *parser) test(n *yaml.Node) {
 		Proposer: &gatehouse.Principal{ID: "prn_test", Name: "test-agent", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer}},
 		Floor:    p.level(f.Values["floor"], "floor"),
 	}
+
 	if at := f.Values["at"]; at != nil {
 		when, err := time.Parse(time.RFC3339, at.Value)
 		if at.Kind != yaml.ScalarNode || err != nil {
@@ -144,6 +148,7 @@ func (p *parser) test(n *yaml.Node) {
 	if tenant := f.Values["tenant"]; tenant != nil {
 		t.facts.Tenant = p.Name(tenant, "tenant")
 	}
+
 	if action := f.Values["action"]; action != nil {
 		t.facts.Proposal = p.proposal(action)
 	}
@@ -255,7 +260,7 @@ func (p *parser) expect(n *yaml.Node) expectation {
 	return e
 }
 
-// set reads a list of which the order does not count; nil when there is none.
+// set reads a list whose order does not count; nil when there is none.
 func (p *parser) set(n *yaml.Node, what string) *[]string {
 	if n == nil {
 		return nil

@@ -6,8 +6,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Ceilings lists the ceilings of the policy in its order, each as an account of
-// which nothing is used.
+// Ceilings lists the ceilings of the policy in its order, each as an unused
+// account.
 func (p *Policy) Ceilings() []gatehouse.CeilingAccount {
 	out := make([]gatehouse.CeilingAccount, len(p.ceilings))
 	for i, c := range p.ceilings {
@@ -18,10 +18,11 @@ func (p *Policy) Ceilings() []gatehouse.CeilingAccount {
 	return out
 }
 
-// SplitScope takes the scope of a claim apart: the principal's id of an agent's,
-// and the currency; each "" where the scope has none.
+// SplitScope splits the scope of a claim: the principal's id of an agent's scope,
+// and the currency; each "" when the scope has none.
 func SplitScope(per, scope string) (agent, currency string) {
-	// The key of a target can end as a currency does: then the ceiling's own tells.
+	// The key of a target may end like a currency, so targets take the ceiling's
+	// own.
 	if i := strings.LastIndexByte(scope, '/'); i >= 0 && per != perTarget && isCurrency(scope[i+1:]) {
 		scope, currency = scope[:i], scope[i+1:]
 	}

@@ -23,15 +23,15 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
 )
 
-// TestArchiveDies has a server archive what ended a month ago, and kill itself
-// at each failpoint on that way. After each death every action is as it was, in
-// one place, and what was archived are whole batches; in the end all of it is,
-// and every invariant holds.
+// TestArchiveDies makes a server archive what ended a month ago and kill itself
+// at each failpoint on the way. After each death every action is unchanged and
+// in exactly one place, and only whole batches are archived. In the end
+// everything is archived and every invariant holds.
 func TestArchiveDies(t *testing.T) {
 	t.Parallel()
 	onEngines(t, func(t *testing.T, e engine) {
 		t.Parallel()
-		e.replicas = 1 // so that nobody else goes on meanwhile
+		e.replicas = 1 // so that no other server continues meanwhile
 		oneLeg(t, e, "archive", func(t *testing.T, l *leg) { archiveAndDie(t, e, l) })
 	})
 }
@@ -42,7 +42,7 @@ func archiveAndDie(t *testing.T, e engine, l *leg) {
 	for _, name := range failpoint.ArchiveNames() {
 		nth := 1
 		if name == "archive/recorded" {
-			nth = 2 // behind one that is committed
+			nth = 2 // after one that is committed
 		}
 		o.die(t, name, nth)
 		l.add("SIGKILLs at failpoints", 1)
@@ -81,8 +81,8 @@ func (silent) Notify(string) {}
 
 func (silent) Subscribe(...string) (<-chan struct{}, func()) { return nil, func() {} }
 
-// old is a gate with a store that was filled more than a year ago, where all
-// that was open has run out a month ago.
+// old is a gate whose store was filled more than a year ago and in which
+// everything open expired a month ago.
 type old struct{ *gate }
 
 func newOld(t *testing.T, e engine) *old {
@@ -137,16 +137,17 @@ func (o *old) openAt(t *testing.T, clock func() time.Time) gatehouse.Store {
 	return s
 }
 
-// actions reads what is listed, with all that belongs to it.
+// actions reads every listed action with all its rows.
 func (o *old) actions(t *testing.T) map[string]*gatehouse.Record {
 	t.Helper()
 	s := o.open(t)
 	all := map[string]*gatehouse.Record{}
-	if err := s.View(t.Context(), func(tx gatehouse.ReadTx) error {
+	if err := s.ViewQueues(t.Context(), func(q gatehouse.ReadQueues) error {
 		clear(all)
 		for _, tenant := range []string{gatehouse.DefaultTenant, "acme"} {
+			tx := q.In(tenant)
 			for _, archived := range []bool{false, true} {
-				page, err := tx.ListActions(tenant, gatehouse.ActionFilter{Archived: archived, Limit: gatehouse.MaxLimit})
+				page, err := tx.ListActions(gatehouse.ActionFilter{Archived: archived, Limit: gatehouse.MaxLimit})
 				if err != nil {
 					return err
 				}
@@ -157,7 +158,7 @@ func (o *old) actions(t *testing.T) map[string]*gatehouse.Record {
 					if all[listed.ID] != nil {
 						t.Errorf("%s is in both lists", listed.ID)
 					}
-					if all[listed.ID], err = recordOf(tx, listed.Tenant, listed.ID); err != nil {
+					if all[listed.ID], err = recordOf(tx, listed.ID); err != nil {
 						return err
 					}
 				}
@@ -173,23 +174,23 @@ func (o *old) actions(t *testing.T) map[string]*gatehouse.Record {
 	return all
 }
 
-// recordOf reads an action with its push and its receipts, wherever it is.
-func recordOf(tx gatehouse.ReadTx, tenant, id string) (*gatehouse.Record, error) {
-	a, err := tx.FindAction(tenant, id)
+// recordOf reads an action with its push and receipts, archived or not.
+func recordOf(tx gatehouse.ReadTx, id string) (*gatehouse.Record, error) {
+	a, err := tx.FindAction(id)
 	if err != nil {
 		return nil, err
 	}
 	r := &gatehouse.Record{Action: a}
 	if a.Push != nil {
-		if r.Push, err = tx.FindPush(tenant, a.Push.ID); err != nil {
+		if r.Push, err = tx.FindPush(a.Push.ID); err != nil {
 			return nil, err
 		}
 	}
 	if a.ArchivedAt == nil {
-		r.Receipts, err = tx.ListReceipts(tenant, id)
+		r.Receipts, err = tx.ListReceipts(id)
 		return r, err
 	}
-	kept, err := tx.FindArchived(tenant, id)
+	kept, err := tx.FindArchived(id)
 	if err != nil {
 		return nil, err
 	}
@@ -200,7 +201,8 @@ func recordOf(tx gatehouse.ReadTx, tenant, id string) (*gatehouse.Record, error)
 	return r, err
 }
 
-// compare compares all actions with what they were, and counts the archived.
+// compare compares all actions with their earlier state and counts the archived
+// ones.
 func (o *old) compare(t *testing.T, after string, want map[string]*gatehouse.Record) (archived int) {
 	t.Helper()
 	got := o.actions(t)
@@ -216,7 +218,7 @@ func (o *old) compare(t *testing.T, after string, want map[string]*gatehouse.Rec
 	return archived
 }
 
-// die runs the server until it kills itself at the nth passage of a failpoint.
+// die runs the server until it kills itself at the nth pass of a failpoint.
 func (o *old) die(t *testing.T, name string, nth int) {
 	t.Helper()
 	s := o.servers[0]

@@ -13,7 +13,7 @@ func (c *contract) change(t *testing.T, name string, change object) {
 	}
 }
 
-// authorityRows are about a right that was there and is gone.
+// authorityRows are about rights that existed and were revoked.
 var authorityRows = map[string]func(*testing.T, *contract){
 	"a role revoked between votes": func(t *testing.T, c *contract) {
 		for verb, change := range map[string]object{
@@ -78,7 +78,7 @@ var authorityRows = map[string]func(*testing.T, *contract){
 			who := c.admin.create(t, role+"-"+c.sku(), "person", role)
 			status, code := 403, "role_required"
 			if role == "worker" {
-				status, code = 404, "not_found" // it sees what it leases, and nothing else
+				status, code = 404, "not_found" // it sees only what it leases
 			}
 			must(t, who.decide(a, "approved"), status, code)
 			must(t, who.short(a, "reject"), status, code)
@@ -86,7 +86,8 @@ var authorityRows = map[string]func(*testing.T, *contract){
 		}
 		naked := &person{gate: c.gate, key: c.ana.key}
 		must(t, naked.decide(a, "approved"), 403, "edit_token_required")
-		// Another's edit token is none, and a client's word for who it is, too.
+		// Neither another person's edit token nor a client's claim of identity
+		// counts.
 		must(t, (&person{gate: c.gate, key: c.ana.key, edit: c.ben.edit}).decide(a, "approved"), 403, "edit_token_required")
 		must(t, (&person{gate: c.gate}).decide(a, "approved"), 401, "unauthenticated")
 		res := c.agent.post("/proposed-actions/"+a.ID+"/decide", object{"decision": "approved", "digest": a.Digest},

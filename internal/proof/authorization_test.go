@@ -19,17 +19,16 @@ var updateAuthorization = flag.Bool("update-authorization", false, "write testda
 
 const authorizationFile = "testdata/authorization.txt"
 
-// TestAuthorization sends each route of the OpenAPI document as everybody, and
-// compares the refusals with what the document says and with the committed
-// matrix. A route that is new, or a right that changed, changes the matrix, so
-// nobody adds one without showing it in review:
+// TestAuthorization calls each route of the OpenAPI document as everybody, and
+// compares the refusals with the document and with the committed matrix. A new
+// route or a changed right changes the matrix, so that review sees it:
 //
 //	go test ./internal/proof -run TestAuthorization -update-authorization
 //
 // Each request has an unknown query parameter. The server checks key, thing,
 // role and edit token before the query, so an allowed call answers 400 invalid
-// and changes nothing. Each request comes from an address of its own: the
-// server answers 429 to an address that has sent many wrong keys.
+// and changes nothing. Each request comes from another address, because the
+// server answers 429 to an address with many wrong keys.
 func TestAuthorization(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 16, "dispatch: {hold: 0s, retries: 0, backoff: [50ms], lease: 5s}\ntrusted_proxies: [127.0.0.1]")
@@ -83,13 +82,13 @@ func TestAuthorization(t *testing.T) {
 	}
 }
 
-// caster is one of those who call every route.
+// caster is one of the callers of every route.
 type caster struct {
 	*person
 	column string
 	roles  []gatehouse.Role
-	// known says that the key is valid, inside that the caller is of the tenant
-	// that has the things.
+	// known says that the key is valid, inside that the caller belongs to the
+	// tenant with the things.
 	known, inside bool
 }
 
@@ -103,8 +102,8 @@ func (c caster) has(role gatehouse.Role) bool {
 
 type cast struct {
 	callers []caster
-	bot     *person // the agent whose things are asked for
-	ana     *person // the person whose key and session are asked for
+	bot     *person // the agent that owns the things
+	ana     *person // the person who owns the key and the session
 	pager   *person // the worker that leases
 }
 
@@ -155,7 +154,7 @@ func newCast(t *testing.T, w *world) *cast {
 	return c
 }
 
-// things makes one of each thing that a path can name, by the path's first
+// things creates one of each thing that a path can name, by the path's first
 // word. The agent bot owns them, and the worker pager leases the step.
 func (c *cast) things(t *testing.T, w *world) map[string]string {
 	t.Helper()
@@ -170,7 +169,7 @@ func (c *cast) things(t *testing.T, w *world) map[string]string {
 	if out, err := w.cli(w.admin, "workflow", "apply", file); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	// The other tenant has a version 1 of its own, and no version 2.
+	// The other tenant has its own version 1, and no version 2.
 	if res := w.admin.post("/policies", object{"source": rules + "# again\n"}); res.status != 201 {
 		t.Fatal(res)
 	}
@@ -195,21 +194,21 @@ func (c *cast) things(t *testing.T, w *world) map[string]string {
 		"proposed-actions": a.ID, "approvals": waiting.Approval.ID, "pushes": a.Push.ID, "runs": run.str("id"),
 		"steps": steps[0].Step.ID, "workflows": "paging", "principals": c.ana.id, "keys": keys.Items[0].ID, "policies": "2",
 		"groups": "finance", "delegations": delegation.str("id"),
-		"links":    "rgk_0", // nor a link key
-		"sessions": "ses_0", // nobody has a session here: 404 for everyone whose key is known
+		"links":    "rgk_0", // there is no link key either
+		"sessions": "ses_0", // nobody has a session here: 404 for every known key
 	}
 }
 
-// openOperation is one operation of the OpenAPI document with what it says of
-// who may call it.
+// openOperation is one operation of the OpenAPI document with its
+// authorization.
 type openOperation struct {
 	openRoute
 	roles []gatehouse.Role
-	token bool // the edit token is needed
-	open  bool // no key is needed
+	token bool // the edit token is required
+	open  bool // no key is required
 }
 
-// body is an empty object where a route takes one.
+// body returns an empty object for a route with a body.
 func (op openOperation) body() any {
 	if op.method == "GET" || op.method == "DELETE" {
 		return nil
@@ -237,9 +236,9 @@ func verdictOf(res answer) string {
 	}
 }
 
-// compare holds an answer against the document: a key is always needed, a thing
-// of another tenant is never there, and a role or token that the document asks
-// for is asked for.
+// compare compares an answer with the document: a key is always required, a
+// thing of another tenant never exists, and the documented role and token are
+// required.
 func (op openOperation) compare(t *testing.T, c caster, got string, res answer) {
 	t.Helper()
 	if op.open {
@@ -252,7 +251,7 @@ func (op openOperation) compare(t *testing.T, c caster, got string, res answer) 
 	case !c.inside && strings.Contains(op.path, "{id}"):
 		want = []string{"404"}
 		if op.method == "PUT" {
-			want = []string{"may", "token"} // a name that each tenant may give
+			want = []string{"may", "token"} // each tenant may use the name
 		}
 	case len(op.roles) > 0 && !slices.ContainsFunc(op.roles, c.has):
 		want = []string{"role", "404"}
@@ -266,8 +265,8 @@ func (op openOperation) compare(t *testing.T, c caster, got string, res answer) 
 	}
 }
 
-// operations reads the operations below /api/v1 from the document that the
-// server serves, in a stable order.
+// operations reads the operations below /api/v1 from the served document, in a
+// stable order.
 func operations(t *testing.T, g *gate) (list []openOperation) {
 	t.Helper()
 	res, err := web.Get(g.base() + "/openapi.json")

@@ -13,11 +13,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 )
 
-// TestBackup follows the operators' page: it takes a backup of a gate at work by
-// the commands that stand there, goes on, loses the store, and restores the old
-// backup by the commands that stand there. What was answered before the backup
-// is there; that it is old is found out by a head that was kept; and nothing
-// that went out since is sent again.
+// TestBackup follows the operators' page. It takes a backup of a working gate
+// with the page's commands, continues, loses the store, and restores the old
+// backup with the page's commands. Everything answered before the backup is
+// there, a kept head reveals that the backup is old, and nothing that was sent
+// since is sent again.
 func TestBackup(t *testing.T) {
 	t.Parallel()
 	onEngines(t, func(t *testing.T, e engine) {
@@ -26,7 +26,7 @@ func TestBackup(t *testing.T) {
 	})
 }
 
-// withoutDispatcher are the roles that the page restores with.
+// withoutDispatcher are the roles with which the page restores.
 const withoutDispatcher = "api,sequencer,sweeper"
 
 func backUpAndRestore(t *testing.T, e engine, l *leg) {
@@ -50,7 +50,7 @@ func backUpAndRestore(t *testing.T, e engine, l *leg) {
 	p.run("backed up", map[string]string{"sqlite": "gatehouse backup ", "postgres": "pg_dump "}[e.name])
 	l.add("acknowledgements before the backup", told.acks)
 
-	// Life goes on, and what was approved goes out.
+	// The gate continues, and approved pushes are sent.
 	w.roles("")
 	for name, a := range queued {
 		if got := w.admin.finished(t, a.ID); got.Status != gatehouse.StatusApplied || w.effects(t, a) != 1 {
@@ -101,7 +101,7 @@ func backUpAndRestore(t *testing.T, e engine, l *leg) {
 	marked := r.unknown(t)
 	l.add("pushes marked as unknown", len(marked))
 	r.roles("")
-	// The dispatcher is there again, and sends nothing of it. One is made anew.
+	// The dispatcher runs again and sends none of these. A new action works.
 	after := r.agent.propose(t, price(w.sku(), "13.50"))
 	must(t, r.admin.decide(after, "approved"), 200, "decided")
 	if got := r.admin.finished(t, after.ID); got.Status != gatehouse.StatusApplied {
@@ -135,7 +135,7 @@ func backUpAndRestore(t *testing.T, e engine, l *leg) {
 	r.checkDoctor(t)
 }
 
-// onceEach holds the targets to one effect of each key, whoever asked for it.
+// onceEach checks that the targets had one effect per key.
 func (w *world) onceEach(t *testing.T) {
 	t.Helper()
 	seen := 0
@@ -157,8 +157,7 @@ func (w *world) onceEach(t *testing.T) {
 	}
 }
 
-// roles starts the servers anew, with some of the work; all of it when none is
-// named.
+// roles restarts the servers with some of the roles; "" means all.
 func (g *gate) roles(roles string) {
 	g.t.Helper()
 	for _, s := range g.servers {
@@ -178,10 +177,10 @@ type page struct {
 	t    testing.TB
 	gate *gate
 	dir  string
-	bin  string // where gatehouse is called by its name
-	// restored is the folder or the database to restore into.
+	bin  string // where gatehouse can be called by name
+	// restored is the folder or database to restore into.
 	restored string
-	// served is when what is restored began to be served.
+	// served is the time at which the restored store was first served.
 	served string
 	blocks []string
 }
@@ -209,13 +208,13 @@ func newPage(t testing.TB, g *gate) *page {
 	return p
 }
 
-// run runs the one block of the page that holds a text.
+// run runs the block of the page that contains a text.
 func (p *page) run(what, holds string) {
 	p.t.Helper()
 	p.exits(0, what, holds)
 }
 
-// exits is run of a block that ends with a code.
+// exits is run for a block that exits with a code.
 func (p *page) exits(code int, what, holds string) {
 	p.t.Helper()
 	var found []string
@@ -239,7 +238,8 @@ func (p *page) exits(code int, what, holds string) {
 	}
 }
 
-// bash runs commands with the page's places put in, and returns what they print.
+// bash runs commands with the page's placeholders replaced, and returns their
+// output.
 func (p *page) bash(commands string) (string, error) {
 	p.t.Helper()
 	quoted := func(s string) string { return "'" + s + "'" }
@@ -256,7 +256,8 @@ func (p *page) bash(commands string) (string, error) {
 	return string(out), err
 }
 
-// place makes the gate that is to serve what is restored, on the same targets.
+// place returns the gate that will serve the restored store, with the same
+// targets.
 func (p *page) place(w *world, e engine) *world {
 	p.t.Helper()
 	g := &gate{t: p.t, data: filepath.Join(p.dir, "restored")}
@@ -271,7 +272,7 @@ func (p *page) place(w *world, e engine) *world {
 	return &world{gate: g, shop: w.shop, target: w.target, agent: &agent}
 }
 
-// unknown lists the pushes whose outcome is unknown, with their actions.
+// unknown lists the pushes with an unknown outcome, with their actions.
 func (g *gate) unknown(t *testing.T) map[string]string {
 	t.Helper()
 	out, err := g.cli(g.admin, "push", "list", "--status", "unknown", "--all")
@@ -286,7 +287,7 @@ func (g *gate) unknown(t *testing.T) map[string]string {
 	return ids
 }
 
-// configure copies what is beside the store from the gate that is lost.
+// configure copies the files next to the store from the lost gate.
 func (g *gate) configure(from *gate) {
 	g.t.Helper()
 	for _, name := range []string{"gatehouse.yaml", "policy.yaml"} {

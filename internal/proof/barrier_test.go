@@ -9,8 +9,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestBarrier releases two hundred calls at once at one action, again and
-// again: by distinct people and by one person, on every way to decide.
+// TestBarrier releases two hundred concurrent calls at one action, repeatedly:
+// by distinct people and by one person, through every way to decide.
 func TestBarrier(t *testing.T) {
 	onEngines(t, func(t *testing.T, e engine) {
 		inLegs(t, e, "barrier", goal{"rounds", e.rounds(6), 50, 10}, func(t *testing.T, l *leg, n int) { barrier(t, e, l, n) })
@@ -27,7 +27,7 @@ func barrier(t *testing.T, e engine, l *leg, rounds int) {
 	rng := l.rng
 
 	for round := range rounds {
-		// The target alternates between the ledger of rows and that of calls.
+		// Alternate between the ledger of rows and that of calls.
 		a := w.alternate(t, round)
 		answers := storm(n, func(i int) answer { return people[i].decide(a, "approved") })
 		expect(t, "distinct people, decide", answers, map[string]int{"200 decided": 1, "409 already_decided": n - 1})
@@ -64,8 +64,8 @@ func barrier(t *testing.T, e engine, l *leg, rounds int) {
 	w.check(t, j)
 }
 
-// TestBarrierMixed lets approvals and rejections race on all routes at once:
-// one outcome, and every answer in agreement with it.
+// TestBarrierMixed races approvals against rejections on all routes: there is
+// one outcome, and every answer agrees with it.
 func TestBarrierMixed(t *testing.T) {
 	onEngines(t, func(t *testing.T, e engine) {
 		inLegs(t, e, "barrier, mixed", goal{"rounds", 20, 200, 40}, func(t *testing.T, l *leg, n int) { barrierMixed(t, e, l, n) })
@@ -81,14 +81,14 @@ func barrierMixed(t *testing.T, e engine, l *leg, rounds int) {
 	rng := l.rng
 	j := newJournal()
 	outcomes := make(map[gatehouse.Status]int)
-	bulks := make([]int, n) // of which a person has thirty a minute
+	bulks := make([]int, n) // a person has thirty per minute
 	var even headStart
 	for round := range rounds {
 		a := w.alternate(t, round)
 		want := make([]string, n)
 		route := make([]int, n)
-		// A rejection does not look at the target, and so is faster: in most rounds
-		// few, or nearly all, reject.
+		// A rejection does not check the target and so is faster: in most
+		// rounds few people, or nearly all, reject.
 		rejecting := [...]int{50, 3, 97, 3}[round%4]
 		for i := range n {
 			want[i] = "approved"
@@ -154,7 +154,7 @@ func barrierMixed(t *testing.T, e engine, l *leg, rounds int) {
 	w.check(t, j)
 }
 
-// TestSameKey sends one Idempotency-Key fifty times at once.
+// TestSameKey sends one Idempotency-Key fifty times concurrently.
 func TestSameKey(t *testing.T) {
 	onEngines(t, func(t *testing.T, e engine) {
 		inLegs(t, e, "same key", goal{"rounds", e.rounds(5), 50, 10}, func(t *testing.T, l *leg, n int) { sameKey(t, e, l, n) })
@@ -190,7 +190,7 @@ func sameKey(t *testing.T, e engine, l *leg, rounds int) {
 		})
 		replays(t, "decide", 200, answers)
 		w.oneEffect(t, action)
-		// Later retries, one after the other, repeat the first answer.
+		// Later sequential retries repeat the first answer.
 		for _, late := range []answer{
 			w.agent.post("/proposed-actions", body, "Idempotency-Key", key),
 			ana.post("/proposed-actions/"+action.ID+"/decide", object{"decision": "approved", "digest": action.Digest}, "Idempotency-Key", key),
@@ -203,8 +203,8 @@ func sameKey(t *testing.T, e engine, l *leg, rounds int) {
 	w.check(t, newJournal())
 }
 
-// replays checks that of many answers under one key one is the first, and the
-// others repeat its body or say that it still ran.
+// replays checks that, of many answers under one key, one is the first, and the
+// others repeat its body or report that it was still running.
 func replays(t *testing.T, what string, status int, answers []answer) answer {
 	t.Helper()
 	var first *answer
@@ -234,8 +234,8 @@ func replays(t *testing.T, what string, status int, answers []answer) answer {
 	return *first
 }
 
-// bulk decides one action by the bulk route, and gives the item's result the
-// form of an answer.
+// bulk decides one action through the bulk route, and returns the item's result
+// as an answer.
 func bulk(p *person, a *gatehouse.Action, decision string) answer {
 	res := p.post("/proposed-actions/bulk-decide", object{"decision": decision, "items": []object{{"action_id": a.ID, "digest": a.Digest}}})
 	results, _ := res.body["results"].([]any)
@@ -270,7 +270,8 @@ func winnerOf(t *testing.T, people []*person, answers []answer) string {
 	return ""
 }
 
-// alternate proposes a change that needs one person, to one target or the other.
+// alternate proposes a change that needs one person, alternating between the
+// targets.
 func (w *world) alternate(t *testing.T, round int) *gatehouse.Action {
 	t.Helper()
 	if round%2 == 0 {
@@ -279,8 +280,8 @@ func (w *world) alternate(t *testing.T, round int) *gatehouse.Action {
 	return w.agent.propose(t, contact(fmt.Sprintf("contact-%d", w.next.Add(1)), "update", "new"))
 }
 
-// oneEffect waits for the end, and asks the target's own ledger for exactly
-// one effect, of the approved value.
+// oneEffect waits for the end, and checks that the target's own ledger has
+// exactly one effect, of the approved value.
 func (w *world) oneEffect(t *testing.T, a *gatehouse.Action) {
 	t.Helper()
 	end := w.admin.finished(t, a.ID)
@@ -302,7 +303,7 @@ func (w *world) noEffect(t *testing.T, a *gatehouse.Action) {
 	}
 }
 
-// effects counts what the target's ledger holds of an action.
+// effects counts an action's effects in the target's ledger.
 func (w *world) effects(t *testing.T, a *gatehouse.Action) int {
 	t.Helper()
 	if a.Connector == "crm" {

@@ -7,9 +7,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestBreaker: a target that fails again and again gets no calls for a while. Operators
-// are told so everywhere, what is approved meanwhile loses no attempt, and all of it is
-// carried out once when the target is well again.
+// TestBreaker: a target that fails repeatedly gets no calls for a while.
+// Operators can see it everywhere. Actions approved meanwhile lose no attempt,
+// and each is executed once when the target is well again.
 func TestBreaker(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1, `dispatch: {hold: 0s, retries: 100, backoff: [50ms], lease: 5s}`)

@@ -8,8 +8,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestCeilings makes two thousand attempts at two limits at once, one by count
-// and one by amount. Neither is passed, and neither is left short.
+// TestCeilings makes two thousand concurrent attempts at two ceilings, one by
+// count and one by amount. Both are used up exactly.
 func TestCeilings(t *testing.T) {
 	t.Parallel()
 	onEngines(t, func(t *testing.T, e engine) {
@@ -18,7 +18,7 @@ func TestCeilings(t *testing.T) {
 }
 
 func ceilings(t *testing.T, e engine, l *leg, attempts int) {
-	each := attempts / 4 // two kinds of action, two persons for each action
+	each := attempts / 4 // two kinds of action, two persons per action
 	w := newWorldOn(t, e, 2*each, "")
 	people := []*person{w.admin.create(t, "ana", "person", "approver"), w.admin.create(t, "ben", "person", "approver")}
 	db := openStore(t, w.gate)
@@ -45,7 +45,7 @@ func ceilings(t *testing.T, e engine, l *leg, attempts int) {
 		}
 	}
 	var answers []answer
-	for len(answers) < attempts { // no more connections at once than a machine has ports for
+	for len(answers) < attempts { // a machine has only so many ports for connections
 		first := len(answers)
 		answers = append(answers, storm(2000, func(n int) answer {
 			i := first + n
@@ -74,7 +74,7 @@ func ceilings(t *testing.T, e engine, l *leg, attempts int) {
 	}
 	l.add("attempts at a ceiling", len(answers))
 	l.add("refused at the ceiling", refused)
-	// 25 by count; 35 times 7.00 is 245.00, and a 36th would pass 250.00.
+	// 25 by count; 35 times 7.00 is 245.00, and a 36th would exceed 250.00.
 	if decided["counted"] != 25 || decided["weighed"] != 35 {
 		t.Errorf("decided %v", decided)
 	}
@@ -89,9 +89,9 @@ func ceilings(t *testing.T, e engine, l *leg, attempts int) {
 	w.check(t, newJournal())
 }
 
-// insist sends a request, and sends it again under its key when nothing came
-// back: a server may take leave of who has said nothing for ten seconds, as it
-// happens to some of two thousand that connect at once on a machine that is busy.
+// insist sends a request, and repeats it under its key when no answer came: a
+// server may close a connection that has been silent for ten seconds, as
+// happens to some of two thousand concurrent connections on a busy machine.
 func insist(p *person, path string, body object, key string) (res answer) {
 	for range 3 {
 		if res = p.post(path, body, "Idempotency-Key", key); res.err == nil {
@@ -101,8 +101,8 @@ func insist(p *person, path string, body object, key string) (res answer) {
 	return res
 }
 
-// TestCeilingReleased: what was canceled or had no effect gives its place
-// back; what may have had one keeps it; a replay takes a place anew.
+// TestCeilingReleased: a canceled action, or one without effect, releases its
+// place; one that may have had an effect keeps it; a replay takes a new place.
 func TestCeilingReleased(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 8, `dispatch: {hold: 0s, retries: 0, backoff: [50ms], lease: 5s}`)
@@ -123,7 +123,7 @@ func TestCeilingReleased(t *testing.T) {
 	}
 	w.target.script("unclear", 500)
 	unclear := ask("unclear", "once")
-	must(t, ana.decide(unclear, "approved"), 200, "decided") // in the place that was given back
+	must(t, ana.decide(unclear, "approved"), 200, "decided") // in the released place
 	unknown := w.admin.finished(t, unclear.ID)
 	if unknown.Status != gatehouse.StatusUnknown {
 		t.Fatalf("it is %s", unknown.Status)

@@ -13,7 +13,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// tableInvariants are queries over the store that must give no row. The
+// tableInvariants are queries over the store that must return no row. The
 // numbers are those of the reliability document.
 var tableInvariants = []struct{ name, query string }{
 	{"3: an approved action without exactly one push",
@@ -96,8 +96,8 @@ var tableInvariants = []struct{ name, query string }{
 		 GROUP BY a.seq, ap.seq HAVING (ap.status IN ('approved','rejected')) <> (count(c.id) = 1)`},
 }
 
-// check walks the invariants over the API, the store's file and the targets'
-// ledgers. The storm must be over; what is under way is waited for.
+// check checks the invariants over the API, the store's file and the targets'
+// ledgers. The storm must be over; check waits for work in progress.
 func (w *world) check(t *testing.T, j *journal) {
 	t.Helper()
 	w.heal(t, 60*time.Second)
@@ -113,7 +113,7 @@ func (w *world) check(t *testing.T, j *journal) {
 	w.checkDoctor(t)
 }
 
-// checkTables walks the invariants that are queries.
+// checkTables checks the invariants that are queries.
 func (w *world) checkTables(t *testing.T, db *look) {
 	t.Helper()
 	for _, inv := range tableInvariants {
@@ -123,8 +123,8 @@ func (w *world) checkTables(t *testing.T, db *look) {
 	}
 }
 
-// checkDoctor has the operator's own command walk the invariants over the
-// store, by code of its own.
+// checkDoctor runs the operators' command, which checks the invariants with its
+// own code.
 func (w *world) checkDoctor(t *testing.T) {
 	t.Helper()
 	place := []string{"--data", w.data}
@@ -158,8 +158,8 @@ func (w *world) checkDoctor(t *testing.T) {
 	}
 }
 
-// heal waits until every push has come to its end, what has expired is written
-// down, and every leaf has a number.
+// heal waits until every push has settled, expiries are recorded, and every
+// leaf has a number.
 func (w *world) heal(t testing.TB, within time.Duration) {
 	t.Helper()
 	db := openStore(t, w.gate)
@@ -169,7 +169,7 @@ func (w *world) heal(t testing.TB, within time.Duration) {
 			return fmt.Errorf("%d pushes do not settle: %v", n, rowsOf(t, db,
 				`SELECT id, status, attempts, last_error FROM push WHERE status IN ('queued','picking','sent') LIMIT 5`))
 		}
-		soon := now() + 2*time.Second.Microseconds() // nothing is to expire while the checks look
+		soon := now() + 2*time.Second.Microseconds() // nothing must expire during the checks
 		if n := count(t, db, `SELECT count(*) FROM action WHERE status = 'pending' AND expires_at <= ?`, soon); n > 0 {
 			return fmt.Errorf("%d actions that expire are not swept", n)
 		}
@@ -180,7 +180,7 @@ func (w *world) heal(t testing.TB, within time.Duration) {
 	})
 }
 
-// allActions walks the pages of the list: every action comes exactly once.
+// allActions walks the pages of the list: every action appears exactly once.
 func (w *world) allActions(t *testing.T) map[string]*gatehouse.Action {
 	t.Helper()
 	all := make(map[string]*gatehouse.Action)
@@ -199,7 +199,8 @@ func (w *world) allActions(t *testing.T) map[string]*gatehouse.Action {
 	}
 }
 
-// checkJournal is invariant 2: nothing that a client was told is lost or different.
+// checkJournal checks invariant 2: nothing that a client was told is lost or
+// different.
 func (w *world) checkJournal(t *testing.T, actions map[string]*gatehouse.Action, j *journal) {
 	t.Helper()
 	j.mu.Lock()
@@ -240,8 +241,8 @@ func (w *world) checkJournal(t *testing.T, actions map[string]*gatehouse.Action,
 	}
 }
 
-// checkCanonical is the rest of invariant 6: the digest is that of the bytes
-// that the evidence shows.
+// checkCanonical checks the rest of invariant 6: the digest matches the bytes
+// in the evidence.
 func (w *world) checkCanonical(t *testing.T, actions map[string]*gatehouse.Action) {
 	t.Helper()
 	checked := 0
@@ -258,7 +259,7 @@ func (w *world) checkCanonical(t *testing.T, actions map[string]*gatehouse.Actio
 	}
 }
 
-// checkQueue is invariant 17: what is pending stands in the queue.
+// checkQueue checks invariant 17: everything pending is in the queue.
 func (w *world) checkQueue(t *testing.T, actions map[string]*gatehouse.Action) {
 	t.Helper()
 	queued := make(map[string]bool)
@@ -279,7 +280,7 @@ func (w *world) checkQueue(t *testing.T, actions map[string]*gatehouse.Action) {
 	}
 }
 
-// checkLedgers is invariants 5, 6, 7 and 15 as the targets see them.
+// checkLedgers checks invariants 5, 6, 7 and 15 against the targets' ledgers.
 func (w *world) checkLedgers(t *testing.T, actions map[string]*gatehouse.Action) {
 	t.Helper()
 	byKey, sent := make(map[string]*gatehouse.Action), make(map[string]*gatehouse.Action)
@@ -319,7 +320,7 @@ func (w *world) checkLedgers(t *testing.T, actions map[string]*gatehouse.Action)
 	}
 	for _, a := range actions {
 		if a.Connector == "workflow" {
-			continue // a question to people: it has no target
+			continue // a question to people has no target
 		}
 		effects := writes[a.ID]
 		if a.Connector == "crm" {
@@ -330,7 +331,7 @@ func (w *world) checkLedgers(t *testing.T, actions map[string]*gatehouse.Action)
 		}
 		switch a.Status {
 		case gatehouse.StatusApplied, gatehouse.StatusReversed:
-			// What an operator has resolved as applied is a person's word.
+			// An operator's resolution as applied is a person's statement.
 			if effects != 1 && (a.Receipt == nil || a.Receipt.Source != "operator") {
 				t.Errorf("%s is %s, but had %d effects", a.ID, a.Status, effects)
 			}
@@ -353,7 +354,7 @@ func (w *world) checkEffect(t *testing.T, a *gatehouse.Action, digest string, at
 	}
 }
 
-// now is the wall's clock as the store counts it; all processes here share it.
+// now is the wall clock as the store counts it; all processes here share it.
 func now() int64 { return time.Now().UnixMicro() }
 
 func decodeLeaf(t testing.TB, body string) *gatehouse.Leaf {

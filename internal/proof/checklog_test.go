@@ -8,7 +8,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// pushData is what the leaves of a push say beside the action's move.
+// pushData is what a push's leaves say in addition to the action's move.
 type pushData struct {
 	Push       string               `json:"push"`
 	From       gatehouse.PushStatus `json:"push_from"`
@@ -18,20 +18,20 @@ type pushData struct {
 	Receipt    string               `json:"receipt"`
 }
 
-// history is what the log says of one action.
+// history is the log's account of one action.
 type history struct {
 	status    gatehouse.Status
 	replays   int // by people
 	terminal  int
 	push      gatehouse.PushStatus
 	intents   map[[2]int]bool // attempt and generation of each push.sent
-	highest   int             // generation so far
-	receiptAt map[string]int  // highest generation when a receipt was named
+	highest   int             // highest generation so far
+	receiptAt map[string]int  // highest generation at the time a receipt was named
 }
 
-// checkLog is invariants 1, 11, 12, 14 and 15: the log has no gap and
-// verifies, its moves are those of the tables, replaying them gives what the
-// tables say, and every call has its intent in it.
+// checkLog checks invariants 1, 11, 12, 14 and 15: the log has no gap and
+// verifies, its moves are in the transition tables, replaying them gives the
+// state of the tables, and every call has its intent in the log.
 func (w *world) checkLog(t *testing.T, db *look, actions map[string]*gatehouse.Action) {
 	t.Helper()
 	if out, err := w.cli(w.admin, "audit", "verify", "--json"); err != nil {
@@ -68,7 +68,7 @@ func (w *world) checkLog(t *testing.T, db *look, actions map[string]*gatehouse.A
 	for key, n := range calls {
 		a := byKey[key]
 		if a == nil || past[a.ID] == nil {
-			continue // told already
+			continue // already reported
 		}
 		h := past[a.ID]
 		if n > len(h.intents) {
@@ -80,7 +80,7 @@ func (w *world) checkLog(t *testing.T, db *look, actions map[string]*gatehouse.A
 	}
 }
 
-// replay reads the log in its order and follows every action.
+// replay reads the log in order and follows every action.
 func replay(t *testing.T, db *look) map[string]*history {
 	t.Helper()
 	past := make(map[string]*history)
@@ -162,9 +162,9 @@ func (h *history) add(t *testing.T, l *gatehouse.Leaf) {
 	}
 }
 
-// reachable reports whether a path of the table leads from one state to
-// another: a leaf may tell several moves of one transaction, but never one
-// that no path has.
+// reachable reports whether the transition table has a path from one state to
+// another. A leaf may cover several moves of one transaction, but only along
+// such a path.
 func reachable[S ~string](from, to S, all []S, can func(S, S) bool) bool {
 	if can(from, to) {
 		return true
@@ -177,8 +177,8 @@ func reachable[S ~string](from, to S, all []S, can func(S, S) bool) bool {
 	return false
 }
 
-// checkReceipts is invariants 12 and 15: a receipt that changed state was
-// written under the newest lease, and one of a call has its intent.
+// checkReceipts checks invariants 12 and 15: a receipt that changed state was
+// written under the newest lease, and a receipt of a call has its intent.
 func checkReceipts(t *testing.T, db *look, past map[string]*history) {
 	t.Helper()
 	rows, err := db.Query(`SELECT id, action_id, attempt, generation, late, source FROM receipt`)

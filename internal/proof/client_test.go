@@ -2,7 +2,9 @@ package proof
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -14,8 +16,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// web is the clients' side of HTTP. Nothing here retries but the transport,
-// which sends a request again when a kept connection turns out to be dead.
+// web is the clients' side of HTTP. Only the transport retries: it repeats a
+// request when a kept connection turns out to be dead.
 var web = &http.Client{
 	Timeout: 70 * time.Second,
 	Transport: &http.Transport{
@@ -29,7 +31,7 @@ type person struct {
 	name, id, key, edit string
 }
 
-// answer is what came back. err is set when nothing did.
+// answer is a response. err is set when there was none.
 type answer struct {
 	status int
 	header http.Header
@@ -38,13 +40,13 @@ type answer struct {
 	err    error
 }
 
-// str returns a member of the body that is a string, else "".
+// str returns a string member of the body, else "".
 func (a answer) str(name string) string {
 	s, _ := a.body[name].(string)
 	return s
 }
 
-// word is what an answer came to: its code, or the status of the short form.
+// word is the result of an answer: its code, or the status of the short form.
 func (a answer) word() string {
 	if code := a.str("code"); code != "" {
 		return code
@@ -70,10 +72,26 @@ func (a answer) decode(t testing.TB, out any) {
 	}
 }
 
-// call sends a request. body is nil, a string sent as it stands, or what is
-// made JSON of. headers are pairs of name and value; an empty value leaves the
-// header out.
+// call sends a request. body is nil, a string to send unchanged, or a value to
+// encode as JSON. headers are pairs of name and value; an empty value omits the
+// header.
 func (p *person) call(method, path string, body any, headers ...string) answer {
+	return p.callFor(context.Background(), method, path, body, headers...)
+}
+
+// listen reads a stream for a moment; the answer contains what came.
+func (p *person) listen(path string, headers ...string) answer {
+	ctx, stop := context.WithTimeout(context.Background(), 500*time.Millisecond)
+	defer stop()
+	res := p.callFor(ctx, "GET", path, nil, headers...)
+	if errors.Is(res.err, context.DeadlineExceeded) {
+		res.err = nil
+	}
+	return res
+}
+
+// callFor is call until ctx ends.
+func (p *person) callFor(ctx context.Context, method, path string, body any, headers ...string) answer {
 	var r io.Reader
 	switch b := body.(type) {
 	case nil:
@@ -89,7 +107,7 @@ func (p *person) call(method, path string, body any, headers ...string) answer {
 	if !strings.HasPrefix(path, "/healthz") && !strings.HasPrefix(path, "/readyz") && !strings.HasPrefix(path, "/metrics") {
 		path = "/api/v1" + path
 	}
-	req, err := http.NewRequest(method, p.gate.base()+path, r)
+	req, err := http.NewRequestWithContext(ctx, method, p.gate.base()+path, r)
 	if err != nil {
 		return answer{err: err}
 	}
@@ -125,7 +143,7 @@ func (p *person) post(path string, body any, headers ...string) answer {
 	return p.call("POST", path, body, headers...)
 }
 
-// object is JSON in the making.
+// object is a JSON object to encode.
 type object = map[string]any
 
 // decide, approve and reject are the ways to answer one action.
@@ -149,7 +167,7 @@ func (p *person) short(a *gatehouse.Action, verb string, more ...object) answer 
 	return p.post("/approvals/"+a.ID+"/"+verb, body)
 }
 
-// propose proposes, and fails the test unless that is answered 201.
+// propose proposes, and fails the test unless the answer is 201.
 func (p *person) propose(t testing.TB, proposal object) *gatehouse.Action {
 	t.Helper()
 	res := p.post("/proposed-actions", proposal)
@@ -169,7 +187,7 @@ func (p *person) action(t testing.TB, id string) *gatehouse.Action {
 	return a
 }
 
-// finished waits until nothing more happens to an action by itself.
+// finished waits until an action no longer changes by itself.
 func (p *person) finished(t testing.TB, id string) *gatehouse.Action {
 	t.Helper()
 	a := new(gatehouse.Action)
@@ -180,7 +198,7 @@ func (p *person) finished(t testing.TB, id string) *gatehouse.Action {
 	return a
 }
 
-// create makes a principal as the administrator of its tenant.
+// create creates a principal as the administrator of its tenant.
 func (p *person) create(t testing.TB, name, kind, role string, more ...object) *person {
 	t.Helper()
 	body := object{"name": name, "kind": kind, "roles": strings.Split(role, ",")}
@@ -196,7 +214,7 @@ func (p *person) create(t testing.TB, name, kind, role string, more ...object) *
 	return &person{gate: p.gate, name: name, id: res.str("id"), key: res.str("key"), edit: res.str("edit_token")}
 }
 
-// crowd makes n approvers.
+// crowd creates n approvers.
 func (p *person) crowd(t testing.TB, prefix string, n int) []*person {
 	t.Helper()
 	all := make([]*person, n)
@@ -220,7 +238,8 @@ func (p *person) crowd(t testing.TB, prefix string, n int) []*person {
 	return all
 }
 
-// storm calls fn n times at once, released together, and returns the answers.
+// storm calls fn n times concurrently, released together, and returns the
+// answers.
 func storm(n int, fn func(i int) answer) []answer {
 	answers := make([]answer, n)
 	barrier := make(chan struct{})
@@ -239,8 +258,8 @@ func storm(n int, fn func(i int) answer) []answer {
 	return answers
 }
 
-// headStart evens out races that the shortest way would always win on a slow
-// machine: who has won again starts later the next time.
+// headStart balances races that the shortest path would always win on a slow
+// machine: a repeated winner starts later the next time.
 type headStart struct {
 	winner string
 	by     time.Duration

@@ -17,12 +17,12 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 )
 
-// TestClockJumps lets the clock that the store goes by jump, forward and back
-// by hours, around an expiry, a hold and a lease: the wall clock of a running
-// server on SQLite, the database's own on PostgreSQL, under two replicas.
-// Forward is what the clock says: what is over is over, once. Backward time
-// stands still, over a kill, too: nothing that has expired comes to life again,
-// and no replica takes another's lease for ended.
+// TestClockJumps makes the store's clock jump forward and back by hours around
+// an expiry, a hold and a lease: on SQLite the wall clock of a running server,
+// on PostgreSQL the database's clock, under two replicas. After a jump forward,
+// everything that is over ends, once. After a jump back, time stands still,
+// even across a kill: nothing that has expired revives, and no replica
+// considers another's lease ended.
 func TestClockJumps(t *testing.T) {
 	t.Parallel()
 	onEngines(t, func(t *testing.T, e engine) {
@@ -63,7 +63,7 @@ func clockJumps(t *testing.T, w *world, clock clock, l *leg) {
 			t.Fatalf("it is %s with %d effects: %+v", end.Status, w.effects(t, a), end.Failure)
 		}
 	}
-	// every asks each server in its turn.
+	// every calls each server in turn.
 	every := func(fn func()) {
 		for range w.servers {
 			fn()
@@ -92,7 +92,7 @@ func clockJumps(t *testing.T, w *world, clock clock, l *leg) {
 		return count(t, db, `SELECT count(*) FROM action WHERE id = ? AND status = 'expired'`, late.ID) == 1
 	})
 
-	// The leases of two calls end under them.
+	// The leases of two calls end during the calls.
 	release := w.stallWrites()
 	again, once := approved(contact("again", "update", "new")), approved(contact("once", "once", "new"))
 	until(t, "calls that hang", func() bool {
@@ -140,7 +140,7 @@ func clockJumps(t *testing.T, w *world, clock clock, l *leg) {
 			t.Error("a process does not say that its clock is behind")
 		}
 	})
-	// Whoever takes these up, and whoever looks for ended leases meanwhile.
+	// Some server takes these up, and some looks for ended leases meanwhile.
 	for i := range 8 {
 		a := approved(contact(fmt.Sprintf("blind-%d", i), "once", "new"))
 		applied(a)
@@ -161,7 +161,7 @@ func clockJumps(t *testing.T, w *world, clock clock, l *leg) {
 	w.checkDoctor(t)
 }
 
-// behind reads how far the clock is behind what is stored, in seconds.
+// behind reads how far the clock is behind the stored one, in seconds.
 func (w *world) behind(t *testing.T) float64 {
 	t.Helper()
 	res := w.admin.get("/metrics")
@@ -176,8 +176,8 @@ func (w *world) behind(t *testing.T) float64 {
 	return n
 }
 
-// stallWrites holds up, before its effect, each write that comes to the target
-// until the returned function is called.
+// stallWrites delays every write at the target, before its effect, until
+// release is called.
 func (w *world) stallWrites() (release func()) {
 	free := make(chan struct{})
 	w.target.mu.Lock()
@@ -196,18 +196,17 @@ func (w *world) stallWrites() (release func()) {
 	})
 }
 
-// clock is the one that a gate goes by. to sets how far it is off, for whoever
-// asks it from now on.
+// clock is the clock of a gate. to sets its offset for all later readings.
 type clock struct{ to func(time.Duration) }
 
 const envClock = "PROOF_CLOCK"
 
-// wallClocks are the lines of the product that ask for the wall clock where it
-// matters, by package, and what stands there in a server whose clock jumps.
-// What leases and calls measure is the monotonic clock, which does not jump.
+// wallClocks are the lines of the product that read the wall clock where it
+// matters, by package, and their replacement in a server whose clock jumps.
+// Leases and calls are measured on the monotonic clock, which does not jump.
 var wallClocks = []struct{ pkg, file, line, jumpy string }{
 	{"sqlite", "../store/sqlite/store.go", "\t\tconfig.Clock = time.Now\n", "\t\tconfig.Clock = jumpyClock\n"},
-	{"telemetry", "../telemetry/telemetry.go", "max(0, time.Until(tx.Now()))", "max(0, tx.Now().Sub(jumpyClock()))"},
+	{"telemetry", "../telemetry/telemetry.go", "max(0, time.Until(all.Now()))", "max(0, all.Now().Sub(jumpyClock()))"},
 }
 
 const jumpySource = `
@@ -230,8 +229,7 @@ func jumpyClock() time.Time {
 }
 `
 
-// wallClock starts the server anew, built with a clock that jumps by a file that
-// says how far it is off.
+// wallClock restarts the server, built with a clock whose offset is in a file.
 func wallClock(t testing.TB, s *server) clock {
 	t.Helper()
 	dir := t.TempDir()

@@ -15,15 +15,15 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// provocation brings one code about. prepare does what belongs before it and
-// returns the call that meets the code.
+// provocation provokes one code. prepare does the preparation and returns the
+// call that gets the code.
 type provocation struct {
-	// members are those that the contract names for the code.
+	// members are the members that the contract defines for the code.
 	members []string
 	prepare func(t *testing.T, w *codeWorld) func() answer
 }
 
-// codeWorld is a world with the people that the provocations need.
+// codeWorld is a world with the people for the provocations.
 type codeWorld struct {
 	*world
 	ana, ben *person
@@ -42,9 +42,9 @@ func (w *codeWorld) applied(t *testing.T) *gatehouse.Action {
 	return a
 }
 
-// provocations has every code of the table. busy and internal do not come of
-// any request to a healthy server, so the test breaks the server's store from
-// outside for them: it holds the file's write lock, and takes a table away.
+// provocations has every code of the table. No request to a healthy server gets
+// busy or internal, so for these the test breaks the server's store from
+// outside: it holds the file's write lock, or removes a table.
 var provocations = map[gatehouse.Code]provocation{
 	gatehouse.CodeMalformed: {[]string{"pointer"}, func(_ *testing.T, w *codeWorld) func() answer {
 		return func() answer { return w.agent.post("/proposed-actions", `{"action_type":"a","action_type":"b"}`) }
@@ -54,7 +54,10 @@ var provocations = map[gatehouse.Code]provocation{
 	}},
 	gatehouse.CodeUnsupported: {nil, func(_ *testing.T, w *codeWorld) func() answer {
 		return func() answer {
-			return w.agent.post("/proposed-actions", price("SKU-0", "1", object{"callback": object{"type": "nats", "url": "nats://x/y"}}))
+			return w.agent.post(
+				"/proposed-actions",
+				price("SKU-0", "1", object{"callback": object{"type": "nats", "subject": "x.y"}}),
+			)
 		}
 	}},
 	gatehouse.CodeBodyTooLarge: {nil, func(_ *testing.T, w *codeWorld) func() answer {
@@ -97,8 +100,8 @@ var provocations = map[gatehouse.Code]provocation{
 		return func() answer { return w.ana.get("/proposed-actions/act_nothing") }
 	}},
 	gatehouse.CodeAmbiguousID: {[]string{"candidates"}, func(t *testing.T, w *codeWorld) func() answer {
-		// An id begins with the time, so two new ones begin alike unless a minute
-		// ends between them.
+		// An id begins with the time, so two new ids begin with the same
+		// digits, unless a minute ends between them.
 		const digits = len("act_") + gatehouse.MinIDDigits
 		id := w.pending(t).ID
 		for next := w.pending(t).ID; next[:digits] != id[:digits]; next = w.pending(t).ID {
@@ -124,6 +127,10 @@ var provocations = map[gatehouse.Code]provocation{
 	gatehouse.CodeCannotRebase: {[]string{"reason"}, func(t *testing.T, w *codeWorld) func() answer {
 		a := w.pending(t)
 		return func() answer { return w.agent.post("/proposed-actions/"+a.ID+"/rebase", nil) }
+	}},
+	gatehouse.CodeCannotEdit: {[]string{"reason"}, func(t *testing.T, w *codeWorld) func() answer {
+		a := w.pending(t)
+		return func() answer { return w.ana.edits(a, object{"patch": object{}}) }
 	}},
 	gatehouse.CodeTargetChanged: {[]string{"expected", "actual", "can_acknowledge", "can_rebase"},
 		func(t *testing.T, w *codeWorld) func() answer {
@@ -243,7 +250,7 @@ func provokeInProgress(t *testing.T, w *codeWorld) func() answer {
 	return func() answer { // a decision waits for its target only for seconds
 		first := make(chan answer, 1)
 		go func() { first <- decide() }()
-		t.Cleanup(func() { // before the next provocation looks at the store
+		t.Cleanup(func() { // before the next provocation reads the store
 			release()
 			must(t, <-first, 200, "decided")
 		})
@@ -252,7 +259,7 @@ func provokeInProgress(t *testing.T, w *codeWorld) func() answer {
 	}
 }
 
-// lockStore holds the store's write lock from outside until it is let go.
+// lockStore holds the store's write lock from outside until it is released.
 func lockStore(t *testing.T, g *gate) (release func()) {
 	t.Helper()
 	db := writeStore(t, g)
@@ -272,7 +279,7 @@ func lockStore(t *testing.T, g *gate) (release func()) {
 	}
 }
 
-// brokenStore takes a table out of the store until it is put back.
+// brokenStore removes a table of the store until it is restored.
 func brokenStore(t *testing.T, g *gate) (mend func()) {
 	t.Helper()
 	db := writeStore(t, g)
@@ -305,8 +312,7 @@ func (w *codeWorld) workflow(t *testing.T, name, source string) {
 	}
 }
 
-// provokeLeaseLost completes a step under a generation that its lease does not
-// have.
+// provokeLeaseLost completes a step under a generation that is not its lease's.
 func provokeLeaseLost(t *testing.T, w *codeWorld) func() answer {
 	worker := w.admin.create(t, "pager", "service", "worker")
 	w.workflow(t, "paging", "steps: [{id: page, uses: worker.page, with: {}}]")
@@ -315,7 +321,7 @@ func provokeLeaseLost(t *testing.T, w *codeWorld) func() answer {
 	}
 	var leased []gatehouse.LeasedStep
 	res := worker.post("/steps/lease", object{"tools": []string{"page"}, "wait": "20s", "lease": "1h"})
-	if err := json.Unmarshal(res.raw, &leased); err != nil || len(leased) != 1 { // a list has no members to look at
+	if err := json.Unmarshal(res.raw, &leased); err != nil || len(leased) != 1 { // a list has no members to check
 		t.Fatalf("lease: %s", res.raw)
 	}
 	return func() answer {
@@ -323,9 +329,9 @@ func provokeLeaseLost(t *testing.T, w *codeWorld) func() answer {
 	}
 }
 
-// TestCodes walks the table of codes: each is brought about on a real server,
-// in the form of the contract, and leaves nothing behind. A code that nothing
-// here brings about fails the test.
+// TestCodes walks the table of codes: each code is provoked on a real server,
+// has the contract's form, and leaves nothing behind. A code without a
+// provocation fails the test.
 func TestCodes(t *testing.T) {
 	t.Parallel()
 	w := &codeWorld{world: newWorld(t, 64, "")}
@@ -352,8 +358,8 @@ func TestCodes(t *testing.T) {
 		})
 	}
 	for _, code := range gatehouse.Codes() {
-		// step_up_required is told to browsers, which hold no key: see internal/signin.
-		// sign_in_required and link_expired are told to who holds a mail: see
+		// Browsers without a key get step_up_required: see internal/signin.
+		// Holders of a mail get sign_in_required and link_expired: see
 		// TestReviewMatrix in internal/console.
 		mailed := code == gatehouse.CodeSignInRequired || code == gatehouse.CodeLinkExpired
 		if !seen[code] && code != gatehouse.CodeStepUpRequired && !mailed {
@@ -367,9 +373,9 @@ func TestCodes(t *testing.T) {
 	}
 }
 
-// snapshot hashes what the store holds, but for the clock, the counts of requests
-// for a decision, which are stored every few seconds, and the numbers
-// that the sequencer gives to leaves.
+// snapshot hashes the store's content, except for the clock, the decision
+// counts, which are stored every few seconds, and the numbers that the
+// sequencer gives to leaves.
 func snapshot(t *testing.T, db *look) string {
 	t.Helper()
 	var parts []string

@@ -15,8 +15,8 @@ type contract struct {
 	op             *person // operator
 }
 
-// TestContract has one proof for each row of the contract's tables, over HTTP
-// on one real server.
+// TestContract proves each row of the contract's tables over HTTP, on one real
+// server.
 func TestContract(t *testing.T) {
 	t.Parallel()
 	c := &contract{world: newWorld(t, 400, `dispatch: {hold: 0s, retries: 1, backoff: [50ms], lease: 5s}`)}
@@ -51,7 +51,7 @@ func (c *contract) ask(t *testing.T, more ...object) *gatehouse.Action {
 	return c.agent.propose(t, price(c.sku(), "12.50", more...))
 }
 
-// approved has an action approved by ana, and waits for its effect.
+// approved returns an action approved by ana, after its effect.
 func (c *contract) approved(t *testing.T, more ...object) *gatehouse.Action {
 	t.Helper()
 	a := c.ask(t, more...)
@@ -60,7 +60,7 @@ func (c *contract) approved(t *testing.T, more ...object) *gatehouse.Action {
 	return c.admin.action(t, a.ID)
 }
 
-// ends makes an action in each of the states that a decision can come late to.
+// ends creates an action in each state in which a decision can be late.
 func (c *contract) ends(t *testing.T) map[gatehouse.Status]*gatehouse.Action {
 	t.Helper()
 	rejected, canceled, old := c.ask(t), c.ask(t), c.ask(t)
@@ -74,11 +74,11 @@ func (c *contract) ends(t *testing.T) map[gatehouse.Status]*gatehouse.Action {
 	return map[gatehouse.Status]*gatehouse.Action{
 		gatehouse.StatusRejected: rejected, gatehouse.StatusCanceled: canceled, gatehouse.StatusSuperseded: old,
 		gatehouse.StatusDenied:  c.ask(t, object{"action_type": "forbidden"}),
-		gatehouse.StatusApplied: allowed, // by the policy
+		gatehouse.StatusApplied: allowed, // allowed by the policy
 	}
 }
 
-// votes counts the votes that are stored of an action.
+// votes counts the stored votes of an action.
 func (c *contract) votes(t *testing.T, a *gatehouse.Action) int {
 	t.Helper()
 	return len(c.admin.action(t, a.ID).Approval.Votes)
@@ -158,8 +158,8 @@ var decideRows = map[string]func(*testing.T, *contract){
 		if c.votes(t, a) != 0 {
 			t.Error("a vote was stored")
 		}
-		// Acknowledged, it is decided; but dispatch looks again, and the
-		// conditional write protects what someone else wrote.
+		// Acknowledged, it can be decided. But dispatch checks again, and the
+		// conditional write protects another's change.
 		must(t, c.ana.decide(a, "approved", object{"acknowledge_stale": true}), 200, "decided")
 		end := c.admin.finished(t, a.ID)
 		if end.Status != gatehouse.StatusFailed || end.Failure.Code != "target_changed" {
@@ -232,7 +232,8 @@ var decideRows = map[string]func(*testing.T, *contract){
 				t.Error("a vote was stored")
 			}
 			must(t, c.ben.decide(x.a, "approved"), 200, "decided")
-			// Once decided by another, the excluded still may not.
+			// Even after another person's decision, an excluded person may not
+			// decide.
 			must(t, x.who.decide(x.a, "approved"), 403, "self_approval")
 		}
 	},
@@ -279,7 +280,7 @@ var decideRows = map[string]func(*testing.T, *contract){
 		ghost := &gatehouse.Action{ID: "act_0000", Digest: c.ask(t).Digest}
 		must(t, c.ana.decide(ghost, "approved"), 404, "not_found")
 		must(t, c.ana.short(ghost, "approve"), 404, "not_found")
-		// 404 comes before every 403 and before what is wrong with the body.
+		// 404 comes before every 403, and before errors of the body.
 		must(t, c.agent.decide(ghost, "approved"), 404, "not_found")
 		must(t, (&person{gate: c.gate, key: c.ana.key}).decide(ghost, "approved"), 404, "not_found")
 		must(t, c.ana.post("/proposed-actions/act_0000/decide", `{`), 404, "not_found")
@@ -319,7 +320,7 @@ var decideRows = map[string]func(*testing.T, *contract){
 			t.Errorf("replayed %s", again)
 		}
 		must(t, c.ana.post(path, object{"decision": "rejected"}, "Idempotency-Key", key), 422, "idempotency_key_reused")
-		// The key is its principal's own.
+		// A key belongs to its principal.
 		must(t, c.ben.post(path, yes, "Idempotency-Key", key), 409, "already_decided")
 	},
 }

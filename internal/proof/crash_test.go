@@ -15,26 +15,26 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/failpoint"
 )
 
-// crashAcks is how many new acknowledgements come before each kill.
+// crashAcks is the number of new acknowledgements before each kill.
 const crashAcks = 20
 
-// What a round of the storm arranges before it kills.
+// What a round of the storm prepares before the kill.
 const (
 	roundPicking    = iota // reads of the http target hang: pushes stay picking
 	roundSent              // its writes hang: pushes stay sent
 	roundSQLSent           // the ledger is locked for writing
 	roundSQLPicking        // the ledger is locked for reading, too
-	roundFree              // nothing: whatever the moment brings
+	roundFree              // nothing: a random moment
 	roundKinds
 )
 
-// TestCrashStorm kills servers with SIGKILL again and again under load: at
-// times when work hangs at every stage, and, by failpoints, between every two
-// steps that a crash must not confuse. Then it walks the invariants. On
-// PostgreSQL it kills one of two replicas, and the other goes on.
+// TestCrashStorm repeatedly kills servers with SIGKILL under load: while work
+// hangs at every stage, and, with failpoints, between every two steps where a
+// crash must do no harm. Then it checks the invariants. On PostgreSQL it kills
+// one of two replicas, and the other one continues.
 func TestCrashStorm(t *testing.T) {
 	onEngines(t, func(t *testing.T, e engine) {
-		short := 15 // and as many as there are failpoints
+		short := 15 // plus one per failpoint
 		if e.name == onPostgres.name {
 			short = 10
 		}
@@ -61,17 +61,17 @@ func crash(t *testing.T, e engine, l *leg, kills int) {
 	least := 1 << 30
 	for round := range kills {
 		if round%3 == 2 {
-			s.rescued(t) // what the last kills left is taken up again before the next
+			s.rescued(t) // let the servers take up the remains of the last kills first
 		}
-		if round%10 == 9 { // an orderly end, between the others
+		if round%10 == 9 { // a clean stop in between
 			one := w.servers[l.rng.IntN(len(w.servers))]
 			one.stop()
 			one.start()
 		}
 		least = min(least, s.round(t, round%roundKinds))
 	}
-	// A replica that lives takes up sooner what another one left; and a slow
-	// machine needs more rounds to come upon it.
+	// A living replica takes up another's work sooner, and a slow machine needs
+	// more rounds to hit such a moment.
 	const leftover = "kills of work left by another"
 	left := kills / 5 / (4*len(w.servers) - 3)
 	for more := 0; more < kills && l.count(leftover) < left; more++ {
@@ -89,7 +89,7 @@ func crash(t *testing.T, e engine, l *leg, kills int) {
 	l.add("calls at the target", len(w.target.log()))
 	t.Logf("%d proposals, %d decisions, %d cancellations; pushes: %v",
 		len(j.proposed), len(j.decided), len(j.canceled), s.outcomes(t))
-	// What a leg has to have met, or it proves nothing.
+	// The least that a leg must have met to prove anything.
 	for what, want := range map[string]int{
 		"SIGKILLs at random": kills, "SIGKILLs at failpoints": len(names), "kills while picking": kills / 5, "kills while sent": kills / 5,
 		"kills while picking from the ledger": kills / 10, "kills while sent to the ledger": kills / 10, leftover: left,
@@ -101,8 +101,8 @@ func crash(t *testing.T, e engine, l *leg, kills int) {
 	if least < crashAcks || len(l.Points) != len(names) {
 		t.Errorf("the storm does not count: at least %d acknowledgements before a kill, %d of %d failpoints", least, len(l.Points), len(names))
 	}
-	// Class A comes through every crash: only a call that cannot be repeated
-	// may end as unknown, and nothing has reason to fail.
+	// Class A survives every crash: only a call that cannot be repeated may end
+	// as unknown, and nothing has a reason to fail.
 	if lost := rowsOf(t, s.db, `SELECT p.operation, u.connector, u.status, u.error_code, count(*) AS n FROM push u JOIN proposal p ON p.seq = u.action_seq
 		WHERE u.status <> 'applied' AND NOT (u.status = 'unknown' AND p.operation = 'once') GROUP BY 1, 2, 3, 4`); len(lost) > 0 {
 		t.Errorf("what was approved did not come through: %v", lost)
@@ -120,17 +120,17 @@ type crashStorm struct {
 	load *load
 	db   *look
 
-	// hang names the method that hangs at the target, nil for none.
+	// hang is the HTTP method that hangs at the target, nil for none.
 	hang atomic.Pointer[string]
-	// free is closed to let go what hangs.
+	// free is closed to release the hanging requests.
 	mu      sync.Mutex
 	free    chan struct{}
 	hanging atomic.Int64
 }
 
-// stall holds up to four requests of the round's method, half of them before
-// their effect and half after it. Those of a server that was killed meanwhile
-// go on, as at a real target.
+// stall delays up to four requests of the round's method, half of them before
+// their effect and half after it. Requests of a server that was killed
+// meanwhile continue, as at a real target.
 func (s *crashStorm) stall(method string) *stall {
 	hang := s.hang.Load()
 	if hang == nil || (*hang == http.MethodGet) != (method == http.MethodGet) || s.hanging.Load() >= 4 {
@@ -159,7 +159,7 @@ func (s *crashStorm) set(method string) {
 	}
 }
 
-// calm lets everything go that hangs.
+// calm releases everything that hangs.
 func (s *crashStorm) calm() {
 	s.hang.Store(nil)
 	s.mu.Lock()
@@ -170,8 +170,8 @@ func (s *crashStorm) calm() {
 	}
 }
 
-// round waits for the acknowledgements and the state that it wants, kills the
-// server that is in it, looks at what the kill met, and starts it again.
+// round waits for the required acknowledgements and state, kills the server
+// that is in that state, records what the kill met, and restarts the server.
 func (s *crashStorm) round(t *testing.T, kind int) (acks int) {
 	t.Helper()
 	switch kind {
@@ -214,13 +214,14 @@ func (s *crashStorm) round(t *testing.T, kind int) (acks int) {
 	return acks
 }
 
-// die starts a server that kills itself at a failpoint, and waits until it has.
+// die starts a server that kills itself at a failpoint, and waits for its
+// death.
 func (s *crashStorm) die(t *testing.T, victim *server, name string) {
 	t.Helper()
 	nth, kill := 1, victim.kill
 	switch name {
 	case "rescue/before-commit", "rescue/committed":
-		// It is to find what it left itself, since nobody else is there.
+		// It must find its own remains, so no other server may run.
 		kill = func() { s.orphan(t, victim) }
 		for _, other := range s.servers {
 			if other != victim {
@@ -255,9 +256,9 @@ func (s *crashStorm) die(t *testing.T, victim *server, name string) {
 	victim.start()
 }
 
-// orphan kills the only server that runs, so that it leaves a push behind. What
-// was in its hands a moment before does not count: its last commit may have
-// settled that, and then nobody has anything to rescue.
+// orphan kills the only running server so that it leaves a push behind. What
+// the server held a moment earlier is no proof: its last commit may have
+// settled it, and then there is nothing to rescue.
 func (s *crashStorm) orphan(t *testing.T, victim *server) {
 	t.Helper()
 	until(t, "push that is left behind", func() bool {
@@ -269,7 +270,7 @@ func (s *crashStorm) orphan(t *testing.T, victim *server) {
 		until(t, "push that hangs", func() bool { return s.hanging.Load() > 0 && s.held(t, victim.pid(), "sent", "crm") > 0 })
 		pid := victim.pid()
 		victim.kill()
-		if s.db.postgres { // what it has sent is still carried out
+		if s.db.postgres { // sent work is still executed
 			until(t, "end of the connections of the dead", func() bool {
 				return count(t, s.db, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'gatehouse'`) == 0
 			})
@@ -296,17 +297,17 @@ func (s *crashStorm) lockShop(t *testing.T, how string) (unlock func()) {
 	}
 }
 
-// owned is whether a push is in the hands of the process with the number.
+// owned is the condition that a process holds a push.
 const owned = `lease_owner LIKE '%:' || ? || ':%'`
 
-// held counts the pushes of a connector ("" for all) that a process has in its
-// hands in a state.
+// held counts the pushes of a connector ("" for all) that a process holds in a
+// state.
 func (s *crashStorm) held(t *testing.T, pid int, status, connector string) int {
 	return count(t, s.db, `SELECT count(*) FROM push WHERE `+owned+` AND status = ? AND ? IN ('', connector)`, strconv.Itoa(pid), status, connector)
 }
 
-// look reads from the store what the kill has met in the server's own hands:
-// what earlier kills have left does not count.
+// look reads from the store what the killed server held; remains of earlier
+// kills do not count.
 func (s *crashStorm) look(t *testing.T, pid int) {
 	t.Helper()
 	for _, status := range []string{"picking", "sent"} {
@@ -322,7 +323,7 @@ func (s *crashStorm) look(t *testing.T, pid int) {
 	}
 }
 
-// rescued waits until no lease of an earlier process is left.
+// rescued waits until no lease of an earlier process remains.
 func (s *crashStorm) rescued(t *testing.T) {
 	t.Helper()
 	living, pids := "", []any{}

@@ -12,19 +12,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// diskSize is enough for the store and some thousand actions.
+// diskSize is enough for the store and a few thousand actions.
 const diskSize = "size=24m"
 
-// newDisk makes a small file system of its own where that is allowed, as it is
-// to root, and takes a folder elsewhere: there the server's files are held to
-// their size.
+// newDisk creates a small file system if permitted, as for root. Otherwise it
+// uses a folder, in which the files of the server are limited to their present
+// size.
 //
-// The file system is seen by the test's own thread, and by the servers that it
-// starts, only: it is gone with them, however the test ends.
+// Only the test's own thread and the servers that it starts see the file
+// system: it disappears with them, however the test ends.
 func newDisk(t testing.TB) *disk {
 	t.Helper()
 	dir := t.TempDir()
-	runtime.LockOSThread() // for good: the thread ends with the test
+	runtime.LockOSThread() // forever: the thread ends with the test
 	err := unix.Unshare(unix.CLONE_NEWNS)
 	if err == nil {
 		err = unix.Mount("none", "/", "", unix.MS_REC|unix.MS_PRIVATE, "")
@@ -74,7 +74,8 @@ func unless(err, expected error) error {
 	return err
 }
 
-// heldToSize lets no file of a folder grow beyond the largest that is there.
+// heldToSize prevents files in a folder from growing beyond the largest
+// existing one.
 func heldToSize(dir string) func(testing.TB, *server) {
 	return func(t testing.TB, s *server) {
 		t.Helper()

@@ -4,7 +4,7 @@ package proof
 
 import "testing"
 
-// newDisk needs what only Linux has.
+// newDisk requires Linux.
 func newDisk(t testing.TB) *disk {
 	t.Helper()
 	t.Fatal("the disk can be made full on Linux only")

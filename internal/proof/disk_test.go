@@ -8,20 +8,22 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// disk is a folder on a file system that gets full.
+// disk is a folder on a file system that can be filled.
 type disk struct {
 	dir string
-	// fill leaves no room, and free gives it back; s is the server that writes.
+	// fill uses up the space, and free releases it; s is the server that
+	// writes.
 	fill, free func(t testing.TB, s *server)
-	// real tells that it is the file system that has no room (ENOSPC), and not
-	// a process that is held to a size (EFBIG).
+	// real says that the file system is full (ENOSPC), rather than a process
+	// limited in file size (EFBIG).
 	real bool
 }
 
-// TestFullDisk fills the disk under a gate at work. Whoever comes is told that
-// the gate cannot work now, and nothing of it is stored; the gate says that it
-// is not ready, goes on reading, and works again when there is room. A server
-// that is killed meanwhile loses nothing, and says why it does not start.
+// TestFullDisk fills the disk of a working gate. Callers are told that the gate
+// cannot work now, and nothing of their request is stored. The gate reports
+// that it is not ready, continues to read, and works again when there is space.
+// A server that is killed meanwhile loses nothing, and reports why it does not
+// start.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	oneLeg(t, onSQLite, "full disk", fullDisk)
@@ -34,7 +36,7 @@ func fullDisk(t *testing.T, l *leg) {
 	w := newWorldOn(t, e, 20_000, "")
 	server := w.servers[0]
 	load := newLoad(t, w, l.rng, 4)
-	load.full.Store(true) // until the store knows, a call may be told that it failed
+	load.full.Store(true) // until the store notices, a call may get an error
 	goesOn := func() {
 		t.Helper()
 		load.fresh.Store(0)
@@ -86,7 +88,7 @@ func fullDisk(t *testing.T, l *leg) {
 		d.fill(t, server)
 		load.stands(t)
 		server.kill()
-		if d.real { // a new process is held to no size
+		if d.real { // a new process has no size limit
 			if err := server.launch(); err == nil {
 				t.Log("the server has started on a full disk")
 				server.kill()

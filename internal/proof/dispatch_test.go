@@ -10,7 +10,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// failed has an action that its target refused for good.
+// failed returns an action that its target has refused permanently.
 func (c *contract) failed(t *testing.T) *gatehouse.Action {
 	t.Helper()
 	ref := "refused-" + c.sku()
@@ -24,7 +24,7 @@ func (c *contract) failed(t *testing.T) *gatehouse.Action {
 	return end
 }
 
-// unknown has an action of class C whose one call was answered 500.
+// unknown returns an action of class C whose only call was answered 500.
 func (c *contract) unknown(t *testing.T) *gatehouse.Action {
 	t.Helper()
 	ref := "unclear-" + c.sku()
@@ -162,7 +162,7 @@ var dispatchRows = map[string]func(*testing.T, *contract){
 		if d := c.deadLetter(t, a); d == nil || d.ErrorCode != "resolved_failed" {
 			t.Fatalf("the dead letter: %+v", d)
 		}
-		// A person has said that nothing happened: a replay is a person's act.
+		// A person has stated that nothing happened, so a person may replay.
 		if r := c.replay(t, a.Push.ID)[0]; r.Result != "queued" {
 			t.Fatalf("replayed: %+v", r)
 		}
@@ -178,7 +178,7 @@ var dispatchRows = map[string]func(*testing.T, *contract){
 	},
 }
 
-// TestDrain keeps the only worker busy, so that pushes are due and wait.
+// TestDrain keeps the only worker busy, so that due pushes wait.
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 8, `dispatch: {hold: 0s, retries: 1, backoff: [50ms], lease: 60s, workers: 1}`)
@@ -216,7 +216,7 @@ func TestDrain(t *testing.T) {
 		if w.effects(t, a) != 0 {
 			t.Error("a dry run had an effect")
 		}
-		// Its hold is over: whether a worker is free does not change the right.
+		// Its hold is over: whether a worker is free makes no difference.
 		must(t, ana.cancel(a), 409, "too_late", "current_status")
 	}
 	must(t, w.agent.post("/pushes/drain", object{"dry_run": false}), 403, "role_required")
@@ -241,7 +241,7 @@ func TestDrain(t *testing.T) {
 }
 
 // TestDefinition edits a connector's template between approval and dispatch:
-// what was approved is not what would be sent, so nothing is.
+// what would be sent is not what was approved, so nothing is sent.
 func TestDefinition(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1, quick)
@@ -270,7 +270,7 @@ func TestDefinition(t *testing.T) {
 		t.Errorf("replayed: %+v", out)
 	}
 	w.stop()
-	write(t, path, string(config)) // the definition that was approved
+	write(t, path, string(config)) // the approved definition
 	w.start()
 	w.admin.post("/dead-letters/replay", object{"all": true}).decode(t, &out)
 	if out.Replayed != 1 {

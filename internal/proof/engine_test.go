@@ -14,35 +14,35 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 )
 
-// engine is what a gate keeps its things in, and what stands around it.
+// engine is a gate's store and its surroundings.
 type engine struct {
 	name     string
 	replicas int
-	// dsn makes the database; nil is the data folder.
+	// dsn creates the database; nil means a data folder.
 	dsn func(testing.TB) string
-	// database, target and flags are put between the servers and what they
-	// speak to: other addresses of the same, and more flags of serve.
+	// database, target and flags go between the servers and what they talk to:
+	// other addresses for the same thing, and additional flags of serve.
 	proxied func(dsn string) string
 	target  func(url string) string
 	flags   []string
-	// folder makes the folder that the data folder is made in; nil is one of
-	// the test's own.
+	// folder creates the parent of the data folder; nil means a temporary one.
 	folder func(testing.TB) string
 }
 
 var (
-	// onSQLite is one server, since a data folder has no more.
+	// onSQLite is one server: a data folder allows only one.
 	onSQLite = engine{name: "sqlite", replicas: 1}
-	// onPostgres is two servers that share a database. Clients take turns.
+	// onPostgres is two servers on one database. Clients alternate between
+	// them.
 	onPostgres = engine{name: "postgres", replicas: 2, dsn: func(t testing.TB) string { return pgtest.Database(t) }}
 )
 
-// envEngine names the one engine to run the storms on; both without it.
+// envEngine names the only engine for the storms; without it both are used.
 const envEngine = "GATEHOUSE_STORM_ENGINE"
 
 func envEngineName() string { return os.Getenv(envEngine) }
 
-// chosen says whether storms are to run on the engine.
+// chosen says whether storms run on the engine.
 func (e engine) chosen() bool { return envEngineName() == "" || envEngineName() == e.name }
 
 // onEngines runs a storm on each engine.
@@ -61,7 +61,8 @@ func onEngines(t *testing.T, fn func(t *testing.T, e engine)) {
 	}
 }
 
-// rounds is how many every run makes on the engine: fewer where the other has
+// rounds is the number of rounds in every run on the engine: fewer on
+// PostgreSQL, because SQLite has already made as many.
 // made as many already.
 func (e engine) rounds(n int) int {
 	if e.name == onPostgres.name {
@@ -91,14 +92,14 @@ func (e engine) through(dsn string) string {
 	return e.proxied(dsn)
 }
 
-// look reads a gate's store from outside, beside the servers or after them.
+// look reads a gate's store from outside, during or after the servers' run.
 type look struct {
 	*sql.DB
 	postgres bool
 }
 
-// openStore opens a look. The tables are the same on both engines, but for those
-// of the log: see waiting, gaps and inOrder.
+// openStore opens a look. Both engines have the same tables, except for the
+// log: see waiting, gaps and inOrder.
 func openStore(t testing.TB, g *gate) *look {
 	t.Helper()
 	driver, dsn := "pgx", pgtest.AllTenants(g.dsn)
@@ -114,7 +115,7 @@ func openStore(t testing.TB, g *gate) *look {
 	return &look{db, g.dsn != ""}
 }
 
-// waiting counts the leaves without a number.
+// waiting returns the query for the number of unnumbered leaves.
 func (l *look) waiting() string {
 	if l.postgres {
 		return `SELECT coalesce(sum(cardinality(leaves)), 0) FROM audit_waiting`
@@ -122,7 +123,8 @@ func (l *look) waiting() string {
 	return `SELECT count(*) FROM audit_leaf WHERE seq > (SELECT numbered FROM meta)`
 }
 
-// gaps counts the tenants in whose logs a number is not given, or twice.
+// gaps returns the query for the number of tenants in whose log a number is
+// missing or duplicate.
 func (l *look) gaps() string {
 	if l.postgres {
 		return `SELECT count(*) FROM (SELECT tenant, count(*) AS leaves FROM audit_leaf GROUP BY tenant) l
@@ -135,15 +137,15 @@ LEFT JOIN (SELECT tenant, max(number + length(leaves) / 8) AS size, sum(length(l
 WHERE b.size IS NOT l.leaves OR b.numbers IS NOT l.leaves`
 }
 
-// inOrder reads the bodies of all logs, each in its order.
+// inOrder returns the query for the bodies of all logs in order.
 func (l *look) inOrder() string {
 	if l.postgres {
 		return `SELECT l.body FROM audit_batch b CROSS JOIN LATERAL unnest(b.leaves) WITH ORDINALITY u (seq, n) JOIN audit_leaf l ON l.seq = u.seq ORDER BY b.tenant, b.number + u.n`
 	}
-	return `SELECT body FROM audit_leaf ORDER BY tenant, seq` // numbers follow it
+	return `SELECT body FROM audit_leaf ORDER BY tenant, seq` // numbers have the same order
 }
 
-// text numbers the places of a query the way the engine wants them.
+// text rewrites the placeholders of a query for the engine.
 func (l *look) text(query string) string {
 	if !l.postgres {
 		return query
@@ -161,7 +163,7 @@ func (l *look) text(query string) string {
 	return b.String()
 }
 
-// count runs a query that gives one number.
+// count runs a query that returns one number.
 func count(t testing.TB, db *look, query string, args ...any) (n int) {
 	t.Helper()
 	if err := db.QueryRow(db.text(query), args...).Scan(&n); err != nil {

@@ -10,8 +10,8 @@ import (
 )
 
 var expiryRows = map[string]func(*testing.T, *contract){
-	// Many actions expire at once, and each is looked at as early as can be:
-	// most of them before the sweeper has written it down.
+	// Many actions expire at once, and each is read as soon as possible: mostly
+	// before the sweeper has recorded the expiry.
 	"before the sweeper": func(t *testing.T, c *contract) {
 		db := openStore(t, c.gate)
 		defer db.Close()

@@ -12,9 +12,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 )
 
-// TestFaults runs a load while the ways between clients, servers, store and
-// targets fail, and while the store itself does. Nothing is lost, doubled or
-// left behind.
+// TestFaults runs a load while the connections between clients, servers, store
+// and targets fail, and while the store itself fails. Nothing is lost, repeated
+// or left behind.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	onEngines(t, func(t *testing.T, e engine) {
@@ -23,7 +23,7 @@ func TestFaults(t *testing.T) {
 	})
 }
 
-// faulty is a gate with wires in all its ways.
+// faulty is a gate with wires in all its connections.
 type faulty struct {
 	*leg
 	*world
@@ -90,7 +90,7 @@ func (f *faulty) newCluster(t testing.TB) string {
 	return c.DSN("postgres")
 }
 
-// through puts a wire before each server that there comes to be.
+// through puts a wire in front of every server that is started.
 func (f *faulty) through(t testing.TB) func(string) string {
 	return func(address string) string {
 		one, _ := f.clients.LoadOrStore(address, sync.OnceValue(func() *wire {
@@ -100,12 +100,12 @@ func (f *faulty) through(t testing.TB) func(string) string {
 	}
 }
 
-// each calls fn for every client's wire.
+// each calls fn for every client wire.
 func (f *faulty) each(fn func(*wire)) {
 	f.clients.Range(func(_, one any) bool { fn(one.(func() *wire)()); return true })
 }
 
-// goesOn waits for proof that the gate is at work again.
+// goesOn waits for proof that the gate works again.
 func (f *faulty) goesOn(t *testing.T) {
 	t.Helper()
 	f.load.fresh.Store(0)
@@ -129,7 +129,9 @@ func (f *faulty) lostToClients(t *testing.T, n int) {
 
 // lostAtTheTarget does the same between the servers and the http target.
 func (f *faulty) lostAtTheTarget(t *testing.T, n int) {
-	f.target.trouble(troubles{loseAnswer: 0.15, loseRequest: 0.1, delay: 0.1, forAsLong: 1500 * time.Millisecond}) // past the lease, too
+	f.target.trouble(
+		troubles{loseAnswer: 0.15, loseRequest: 0.1, delay: 0.1, forAsLong: 1500 * time.Millisecond},
+	) // longer than a lease
 	until(t, "lost answers of the target", func() bool {
 		return f.target.answersLost.Load() >= int64(n) && f.target.requestsLost.Load() >= int64(n)/2
 	})
@@ -138,8 +140,8 @@ func (f *faulty) lostAtTheTarget(t *testing.T, n int) {
 	f.goesOn(t)
 }
 
-// lostAtTheStore loses COMMITs' answers, and then whatever passes, between the
-// servers and PostgreSQL.
+// lostAtTheStore first loses the answers to COMMITs, then any message, between
+// the servers and PostgreSQL.
 func (f *faulty) lostAtTheStore(t *testing.T, n int) {
 	f.store.trouble(troubles{loseAnswer: 0.1, among: []byte("COMMIT\x00")})
 	until(t, "lost COMMITs", func() bool { return f.store.answersLost.Load() >= int64(n) })
@@ -156,8 +158,7 @@ func (f *faulty) lostAtTheStore(t *testing.T, n int) {
 	f.goesOn(t)
 }
 
-// restartedStore takes PostgreSQL down in the midst of its transactions, as a
-// crash does, and brings it back.
+// restartedStore crashes PostgreSQL during transactions and restarts it.
 func (f *faulty) restartedStore(t *testing.T, n int) {
 	for range n {
 		if err := f.cluster.Down(true); err != nil {
@@ -171,8 +172,8 @@ func (f *faulty) restartedStore(t *testing.T, n int) {
 	}
 }
 
-// lockedStore has another process hold the write lock of the store's file: for
-// a moment, and once until calls are told that the store is busy.
+// lockedStore lets another process hold the write lock of the store's file:
+// briefly, and once until calls are told that the store is busy.
 func (f *faulty) lockedStore(t *testing.T, n int) {
 	db := writeStore(t, f.gate)
 	defer db.Close()

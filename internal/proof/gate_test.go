@@ -18,33 +18,33 @@ import (
 	"time"
 )
 
-// gate is one store with the servers on it: one on a data folder, any number
-// on a database.
+// gate is one store with its servers: one on a data folder, any number on a
+// database.
 type gate struct {
 	t       testing.TB
 	data    string
-	dsn     string // "" for the data folder
+	dsn     string // "" means the data folder
 	admin   *person
 	servers []*server
 	turn    atomic.Uint64
 	log     tail
-	// address, when set, gives clients another address than a server's own.
+	// address, when set, maps a server's address to the clients' address.
 	address func(url string) string
 }
 
-// server is one process of a gate; it can be killed and started again.
+// server is one process of a gate; it can be killed and restarted.
 type server struct {
 	gate   *gate
 	cmd    *exec.Cmd
 	exited chan error
-	url    atomic.Value // string
+	url    atomic.Value // a string
 	binary string
 	args   []string
 	env    []string
 }
 
-// newGate makes a data folder with the configuration, and an administrator,
-// and starts the engine's servers on it. The test's end stops them.
+// newGate creates a data folder with the configuration and an administrator,
+// and starts the engine's servers on it. They stop when the test ends.
 func newGate(t testing.TB, e engine, config, policy string) *gate {
 	t.Helper()
 	g := &gate{t: t, data: filepath.Join(e.dir(t), "data"), dsn: e.database(t)}
@@ -75,7 +75,7 @@ func newGate(t testing.TB, e engine, config, policy string) *gate {
 	return g
 }
 
-// databaseEnv names a database to a process; none is the data folder.
+// databaseEnv is the environment for a database; none for the data folder.
 func databaseEnv(dsn string) []string {
 	if dsn == "" {
 		return nil
@@ -83,7 +83,8 @@ func databaseEnv(dsn string) []string {
 	return []string{"GATEHOUSE_DATABASE_URL=" + dsn}
 }
 
-// staff gives the gate its servers, not yet started. The test's end kills them.
+// staff creates the gate's servers without starting them. They are killed when
+// the test ends.
 func (g *gate) staff(e engine) {
 	t := g.t
 	for range e.replicas {
@@ -116,7 +117,7 @@ func stderrOf(err error) string {
 	return ""
 }
 
-// start starts all servers, and stop ends them.
+// start starts all servers; stop stops them.
 func (g *gate) start() {
 	g.t.Helper()
 	for _, s := range g.servers {
@@ -131,7 +132,7 @@ func (g *gate) stop() {
 	}
 }
 
-// base is the address for the next call: each server in its turn.
+// base is the address for the next call: each server in turn.
 func (g *gate) base() string {
 	s := g.servers[g.turn.Add(1)%uint64(len(g.servers))]
 	url, _ := s.url.Load().(string)
@@ -144,7 +145,7 @@ func (g *gate) base() string {
 // pid is the process id of a running server.
 func (s *server) pid() int { return s.cmd.Process.Pid }
 
-// start runs the server on a free port and returns once it serves.
+// start runs the server on a free port and returns when it serves.
 func (s *server) start() {
 	g := s.gate
 	g.t.Helper()
@@ -153,8 +154,8 @@ func (s *server) start() {
 	}
 }
 
-// launch is start for a server that may end before it serves; how it has is
-// then the error.
+// launch is start for a server that may end before it serves; the error then
+// says how.
 func (s *server) launch() error {
 	g := s.gate
 	g.t.Helper()
@@ -204,7 +205,7 @@ func (g *gate) read(r io.Reader, serving chan<- string) {
 	}
 }
 
-// kill ends the process as a power cut would: nothing runs after it.
+// kill ends the process like a power failure: nothing runs afterwards.
 func (s *server) kill() {
 	_ = s.cmd.Process.Signal(syscall.SIGKILL)
 	if err := <-s.exited; err == nil {
@@ -213,7 +214,7 @@ func (s *server) kill() {
 	s.cmd = nil
 }
 
-// stop asks the server to end, and fails the test unless it does so cleanly.
+// stop terminates the server, and fails the test unless it ends cleanly.
 func (s *server) stop() {
 	g := s.gate
 	g.t.Helper()
@@ -243,7 +244,7 @@ func (g *gate) cli(p *person, args ...string) (stdout string, err error) {
 	return string(out), err
 }
 
-// tail keeps the last lines of a log, and counts its messages.
+// tail keeps the last lines of a log and counts its messages.
 type tail struct {
 	mu    sync.Mutex
 	lines []string

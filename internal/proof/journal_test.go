@@ -9,12 +9,13 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// journal is what the clients were told with 2xx, kept outside the server.
+// journal records outside the server what clients were told with 2xx.
 type journal struct {
 	mu sync.Mutex
-	// proposed maps an action to the digest that it was answered with.
+	// proposed maps an action to the digest in its answer.
 	proposed map[string]gatehouse.Digest
-	// decided and canceled map an action to who was told that they did it.
+	// decided and canceled map an action to the person who was told that they
+	// did it.
 	decided  map[string]verdict
 	canceled map[string]string
 	// voted maps an action to the persons who were told that their vote counts.
@@ -33,7 +34,7 @@ func newJournal() *journal {
 	}
 }
 
-// soFar returns a copy of what has been told by now.
+// soFar returns a copy of the present journal.
 func (j *journal) soFar() *journal {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -47,7 +48,7 @@ func (j *journal) soFar() *journal {
 	return c
 }
 
-// propose notes an acknowledged proposal.
+// propose records an acknowledged proposal.
 func (j *journal) propose(id string, d gatehouse.Digest) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -58,8 +59,8 @@ func (j *journal) propose(id string, d gatehouse.Digest) {
 	j.proposed[id] = d
 }
 
-// decide notes that someone was told 2xx to a decision. A retry may have been
-// the first that was heard of it, so "already" counts for its sender too.
+// decide records a 2xx answer to a decision. A retry may carry the first answer
+// that arrived, so "already" counts for its sender, too.
 func (j *journal) decide(id, outcome, by string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -71,7 +72,7 @@ func (j *journal) decide(id, outcome, by string) {
 	j.decided[id] = v
 }
 
-// vote notes an acknowledged vote that did not decide.
+// vote records an acknowledged vote that did not decide.
 func (j *journal) vote(id, by string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -79,7 +80,7 @@ func (j *journal) vote(id, by string) {
 	j.voted[id] = append(j.voted[id], by)
 }
 
-// cancel notes an acknowledged withdrawal.
+// cancel records an acknowledged cancellation.
 func (j *journal) cancel(id, by string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -87,7 +88,7 @@ func (j *journal) cancel(id, by string) {
 	j.canceled[id] = by
 }
 
-// learn notes the winner among a storm's answers.
+// learn records the winner among a storm's answers.
 func (j *journal) learn(t *testing.T, a *gatehouse.Action, people []*person, answers []answer) {
 	t.Helper()
 	j.propose(a.ID, a.Digest)

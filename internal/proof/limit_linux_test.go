@@ -8,8 +8,8 @@ import (
 
 const unlimited = unix.RLIM_INFINITY
 
-// limitFiles bounds the size of files that a process can write, which is how a
-// disk gets full without a file system of a size, or a right to make one.
+// limitFiles bounds the size of files that a process can write. This simulates
+// a full disk without a special file system or the right to create one.
 func limitFiles(t testing.TB, pid int, size uint64) {
 	t.Helper()
 	limit := unix.Rlimit{Cur: size, Max: unix.RLIM_INFINITY}

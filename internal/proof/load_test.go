@@ -13,24 +13,25 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// load is clients at work, whatever happens around them. Each brings what it
-// has begun to an answer, over as many failures as it takes, and the journal
-// has what they were told.
+// load is a set of clients that keep working whatever happens around them. Each
+// client repeats its call over any number of failures until it has an answer,
+// and the journal records what it was told.
 type load struct {
 	*world
 	journal *journal
 	people  []*person
 	seq     atomic.Int64
-	fresh   atomic.Int64 // acknowledgements since it was last set to zero
+	fresh   atomic.Int64 // acknowledgements since the last reset
 	lost    atomic.Int64 // calls without an answer
-	busy    atomic.Int64 // calls that were told to come again
-	// While full is set a call may be answered that it failed; refused counts those.
+	busy    atomic.Int64 // calls told to come again
+	// While full is set, a call may get an error; refused counts those.
 	full    atomic.Bool
 	refused atomic.Int64
 	stop    func()
 }
 
-// newLoad starts clients on a world. They need as many items as they decide on.
+// newLoad starts clients on a world, which needs as many items as the clients
+// decide on.
 func newLoad(t *testing.T, w *world, rng *rand.Rand, clients int) *load {
 	t.Helper()
 	l := &load{world: w, journal: newJournal()}
@@ -60,11 +61,11 @@ func (l *load) client(ctx context.Context, rng *rand.Rand) {
 		var p object
 		left := false
 		switch key := fmt.Sprintf("load-%d", n); rng.IntN(20) {
-		case 0: // nobody answers in time
+		case 0: // expires unanswered
 			p, left = contact(key, "update", "late", object{"idempotency_key": key, "expires_in": "1s"}), true
 		case 1, 2, 3, 4, 5:
 			p = price(l.sku(), fmt.Sprintf("%d.50", 11+n), object{"idempotency_key": key})
-		case 6, 7: // two persons, or one of the few places under a ceiling
+		case 6, 7: // two persons, or a place under a tight ceiling
 			p = price(l.sku(), fmt.Sprintf("%d.50", 11+n), object{"idempotency_key": key, "action_type": [...]string{"pair", "counted"}[n%2]})
 		case 8, 9, 10, 11, 12, 13, 14, 15:
 			p = contact(key, "update", fmt.Sprintf("new-%d", n), object{"idempotency_key": key})
@@ -90,11 +91,11 @@ func (l *load) client(ctx context.Context, rng *rand.Rand) {
 	}
 }
 
-// settle brings an action to one of its fates.
+// settle brings an action to one of its possible ends.
 func (l *load) settle(ctx context.Context, rng *rand.Rand, a *gatehouse.Action) {
 	first := rng.IntN(len(l.people))
 	who, other := l.people[first], l.people[(first+1+rng.IntN(len(l.people)-1))%len(l.people)]
-	stale := object{"acknowledge_stale": true} // the locked ledger must not hold a decision up
+	stale := object{"acknowledge_stale": true} // the locked ledger must not delay a decision
 	switch fate := rng.IntN(20); {
 	case fate < 12:
 		l.told(ctx, a, who, "approved", func() answer { return who.decide(a, "approved", stale) })
@@ -111,7 +112,7 @@ func (l *load) settle(ctx context.Context, rng *rand.Rand, a *gatehouse.Action) 
 		}
 		l.journal.cancel(a.ID, l.agent.name)
 		l.fresh.Add(1)
-	case fate < 19: // two people disagree at the same moment
+	case fate < 19: // two people disagree at the same time
 		var race sync.WaitGroup
 		race.Go(func() {
 			l.told(ctx, a, who, "approved", func() answer { return who.decide(a, "approved", stale) })
@@ -123,8 +124,8 @@ func (l *load) settle(ctx context.Context, rng *rand.Rand, a *gatehouse.Action) 
 	}
 }
 
-// told asks until there is an answer, and notes what a person was told. A
-// person's retry of what stands counts: the first answer may have been lost.
+// told asks until there is an answer and records what a person was told. A
+// retry of a decision that stands counts: the first answer may have been lost.
 func (l *load) told(ctx context.Context, a *gatehouse.Action, who *person, outcome string, fn func() answer) {
 	res := l.sure(ctx, fn)
 	switch {
@@ -145,8 +146,8 @@ func (l *load) told(ctx context.Context, a *gatehouse.Action, who *person, outco
 	}
 }
 
-// sure repeats a call until the server has answered it. That it is busy, or
-// still at work on the first of two calls, is no answer.
+// sure repeats a call until the server has answered it. Busy, or still working
+// on the first of two calls, does not count as an answer.
 func (l *load) sure(ctx context.Context, fn func() answer) answer {
 	for {
 		res := fn()
@@ -169,7 +170,7 @@ func (l *load) sure(ctx context.Context, fn func() answer) answer {
 	}
 }
 
-// wrong notes an answer that nobody should get.
+// wrong records an answer that nobody should get.
 func (l *load) wrong(ctx context.Context, res answer, what string) {
 	if res.err != nil && ctx.Err() != nil {
 		return // the storm is over

@@ -14,8 +14,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 )
 
-// binary is the path of the gatehouse that this run has built; mortal gives
-// the path of one that has its failpoints, and builds it when first asked.
+// binary is the path of the gatehouse binary of this run; mortal returns the
+// path of a binary with failpoints, which it builds on first use.
 var (
 	binary string
 	mortal func() (string, error)
@@ -50,17 +50,17 @@ func run(m *testing.M) int {
 func build(path string, flags ...string) error {
 	cmd := exec.Command("go", append(append([]string{"build", "-o", path}, flags...), "github.com/gatehouse-dev/gatehouse/cmd/gatehouse")...)
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
-	// scripts/test has programs built as a release is, which has been compiled by then.
+	// Build like a release: scripts/test has compiled those packages by then.
 	if goflags := os.Getenv("GATEHOUSE_TEST_GOFLAGS"); goflags != "" {
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS="+goflags)
 	}
 	return cmd.Run()
 }
 
-// long reports whether the long form of the storms was asked for.
+// long reports whether the long form of the storms was requested.
 func long() bool { return os.Getenv("GATEHOUSE_STORM") == "long" }
 
-// scale returns short, or the number of the long form.
+// scale returns short, or longer in the long form.
 func scale(short, longer int) int {
 	if long() {
 		return longer
@@ -68,7 +68,7 @@ func scale(short, longer int) int {
 	return short
 }
 
-// seeded returns random numbers and the seed that repeats them.
+// seeded returns random numbers and the seed that reproduces them.
 func seeded(t *testing.T) (*rand.Rand, uint64) {
 	t.Helper()
 	seed := uint64(time.Now().UnixNano())

@@ -15,19 +15,19 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/natstest"
 )
 
-// handOver is within which a push comes from its decision to its call, whatever
-// becomes of NATS: the dispatcher's poll interval, and as much again. How many
-// did is told and not asserted, for a machine may be busy; what waited for NATS
-// would not come at all, since that is faulty until it has come.
+// handOver is the expected time from decision to call, whatever happens to
+// NATS: twice the dispatcher's poll interval. The test only reports how many
+// made it, because the machine may be busy. A push that waited for NATS would
+// not come at all, since NATS stays faulty until it has come.
 const handOver = 2 * time.Second
 
-// TestNATS lets NATS go, come back, stall, answer nothing, lose its streams,
-// and say things twice and in another order, under load on two replicas. It
-// only hints, so nothing comes of it but time.
+// TestNATS makes NATS disappear, return, stall, go silent, lose its streams,
+// and repeat and reorder messages, under load on two replicas. NATS only
+// carries hints, so it can only cost time.
 func TestNATS(t *testing.T) {
 	t.Parallel()
 	if !onPostgres.chosen() {
-		return // one server has nobody to hint to
+		return // a single server has nobody to send hints to
 	}
 	inLegs(t, onPostgres, "nats", goal{"faults of NATS", 6, 120, 12}, natsFaults)
 }
@@ -110,8 +110,7 @@ func (w *world) handedOver(t *testing.T, l *leg, who *person, while string) {
 	}
 }
 
-// echo says again what is said on the bus, late and in another order, until
-// stop is called.
+// echo repeats messages late and out of order until stop is called.
 func echo(t *testing.T, address string, l *leg) (stop func()) {
 	t.Helper()
 	conn := natstest.Connect(t, address)
@@ -120,7 +119,7 @@ func echo(t *testing.T, address string, l *leg) (stop func()) {
 	const mark = "Proof-Echo"
 	sub, err := conn.Subscribe("gatehouse.>", func(m *nats.Msg) {
 		if m.Header.Get(mark) != "" || strings.Contains(m.Subject, ".events.") {
-			return // the stream would store it as another event; its ids are the feed's own test
+			return // the stream would store another event; the feed's own tests cover its ids
 		}
 		again := nats.NewMsg(m.Subject)
 		again.Data = m.Data

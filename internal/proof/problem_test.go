@@ -8,8 +8,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// must checks that an answer has the status and the word (code, or status of
-// the short form), and that the members are there. It returns the answer.
+// must checks that an answer has the status, the word (code, or status of the
+// short form), and the members. It returns the answer.
 func must(t testing.TB, res answer, status int, word string, members ...string) answer {
 	t.Helper()
 	if res.err != nil || res.status != status || res.word() != word {
@@ -28,12 +28,12 @@ func must(t testing.TB, res answer, status int, word string, members ...string) 
 	return res
 }
 
-// internals are words that an answer never has: they would tell of what is
-// inside.
+// internals are words that must not appear in an answer: they would reveal
+// internals.
 var internals = []string{"sqlite", "SQLITE", "no such table", "goroutine", ".go:", "panic", "gatehouse.db"}
 
 // problem checks the form of an error: RFC 9457 with the contract's members,
-// in agreement with the HTTP status.
+// consistent with the HTTP status.
 func problem(res answer) error {
 	code := gatehouse.Code(res.str("code"))
 	if got := res.header.Get("Content-Type"); !strings.HasPrefix(got, "application/problem+json") {

@@ -12,8 +12,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestQuorumStorm lets a crowd vote at once where two are needed, and then one
-// person through a hundred accounts.
+// TestQuorumStorm lets a crowd vote concurrently where two votes are needed,
+// then one person with a hundred accounts.
 func TestQuorumStorm(t *testing.T) {
 	t.Parallel()
 	onEngines(t, func(t *testing.T, e engine) {
@@ -51,8 +51,8 @@ func quorumStorm(t *testing.T, e engine, l *leg, rounds int) {
 	w.check(t, newJournal())
 }
 
-// TestWithdrawStorm races approvals, cancellations and revisions of one
-// action: one of them has its way, and the others are told which.
+// TestWithdrawStorm races approvals, cancellations and revisions of one action:
+// one of them wins, and the others are told which.
 func TestWithdrawStorm(t *testing.T) {
 	t.Parallel()
 	onEngines(t, func(t *testing.T, e engine) {
@@ -74,7 +74,7 @@ func withdrawStorm(t *testing.T, e engine, l *leg, rounds int) {
 		a := w.agent.propose(t, price(w.sku(), "12.50"))
 		next := price(a.Target.EntityRef, "13.00")
 		answers := storm(n, func(i int) answer {
-			if i%3 > 0 { // a decision has a longer way, so that it would always lose
+			if i%3 > 0 { // a decision takes longer and would always lose
 				time.Sleep(rand.N(late))
 			}
 			even.wait(sides[i%3])
@@ -118,7 +118,7 @@ func withdrawStorm(t *testing.T, e engine, l *leg, rounds int) {
 	w.check(t, newJournal())
 }
 
-// TestOneServer: a second server on the same data folder does not start, and
+// TestOneServer: a second server on the same data folder does not start and
 // does not disturb the first.
 func TestOneServer(t *testing.T) {
 	t.Parallel()

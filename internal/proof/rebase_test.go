@@ -11,7 +11,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestRebase proposes changes anew on the present state of real targets, over
+// TestRebase proposes changes again on the present state of real targets, over
 // HTTP, on both engines.
 func TestRebase(t *testing.T) {
 	t.Parallel()
@@ -37,7 +37,7 @@ func (p *person) rebase(a *gatehouse.Action, headers ...string) answer {
 	return p.post("/proposed-actions/"+a.ID+"/rebase", nil, headers...)
 }
 
-// rebased is the action that a rebase made.
+// rebased is the action that a rebase created.
 func (c *contract) rebased(t *testing.T, res answer) *gatehouse.Action {
 	t.Helper()
 	if res.status != http.StatusCreated {
@@ -58,12 +58,12 @@ func (c *contract) moved(t *testing.T, more ...object) *gatehouse.Action {
 func (c *contract) move(t *testing.T, a *gatehouse.Action) {
 	t.Helper()
 	c.shop.exec(t, `UPDATE items SET price = '11.00', version = 2 WHERE sku = ?`, a.Target.EntityRef)
-	t.Cleanup(func() { // the ledger adds up from version 1
+	t.Cleanup(func() { // the ledger counts from version 1
 		c.shop.exec(t, `UPDATE items SET version = version - 1 WHERE sku = ? AND version > 1`, a.Target.EntityRef)
 	})
 }
 
-// refused checks that a rebase made nothing.
+// refused checks that a rebase created nothing.
 func (c *contract) refused(t *testing.T, a *gatehouse.Action, res answer, status int, code, reason string) {
 	t.Helper()
 	must(t, res, status, code)
@@ -101,7 +101,7 @@ var rebaseRows = map[string]func(*testing.T, *contract){
 		}
 		must(t, c.ana.decide(old, "approved"), 409, "already_decided", "superseded_by")
 
-		// Who asked for the present state has no hand in the content.
+		// Requesting the present state is not taking part in the content.
 		must(t, c.ben.decide(a, "approved"), 200, "vote_recorded")
 		must(t, c.ana.decide(a, "approved"), 200, "decided")
 		if end := c.admin.finished(t, a.ID); end.Status != gatehouse.StatusApplied {
@@ -151,7 +151,8 @@ var rebaseRows = map[string]func(*testing.T, *contract){
 		c.shop.exec(t, `UPDATE items SET version = 1 WHERE sku = ?`, y)
 	},
 	"the policy judges again": func(t *testing.T, c *contract) {
-		// Without a person it would be allowed; people were asked, so they are again.
+		// Without people it would be allowed; people were asked before, so they
+		// are asked again.
 		ref := "judged-" + c.sku()
 		old := c.agent.propose(t, contact(ref, "update", "new"))
 		c.target.change(ref, "other")
@@ -250,7 +251,7 @@ var rebaseRows = map[string]func(*testing.T, *contract){
 		}
 	},
 	"nobody slips in": func(t *testing.T, c *contract) {
-		// Who is excluded may ask for the present state, and stays excluded.
+		// An excluded person may request the present state, and stays excluded.
 		old := c.moved(t, object{"on_behalf_of": "ana"})
 		author := c.admin.create(t, "author-"+c.sku(), "person", "proposer,approver")
 		res := author.post("/proposed-actions/"+old.ID+"/revise",
@@ -267,7 +268,7 @@ var rebaseRows = map[string]func(*testing.T, *contract){
 		must(t, c.ben.decide(a, "approved"), 200, "decided")
 	},
 	"a reversal": func(t *testing.T, c *contract) {
-		// It stays the one open reversal of what it undoes.
+		// It remains the only open reversal of the original action.
 		ref := "undone-" + c.sku()
 		done := c.agent.propose(t, contact(ref, "update", "new"))
 		must(t, c.ana.decide(done, "approved"), 200, "decided")
@@ -289,8 +290,8 @@ var rebaseRows = map[string]func(*testing.T, *contract){
 		}
 	},
 	"what a run waits for": func(t *testing.T, c *contract) {
-		// The run goes on with the new revision; who started it stays excluded, and
-		// whoever rebased has no hand in it.
+		// The run continues with the new revision. Its starter stays excluded;
+		// rebasing excludes nobody.
 		name := "repricing-" + strings.ToLower(c.sku())
 		sku := c.sku()
 		res := c.admin.call("PUT", "/workflows/"+name, "name: "+name+`
@@ -373,7 +374,7 @@ func (c *contract) race(t *testing.T, other func(*gatehouse.Action) answer, end 
 	}
 }
 
-// said checks what the log says of a rebase.
+// said checks the log entries of a rebase.
 func (c *contract) said(t *testing.T, a *gatehouse.Action, by, from, to string) {
 	t.Helper()
 	id := c.admin.get("/principals/" + by).str("id")

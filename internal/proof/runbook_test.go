@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-// TestRunbook is the operators' runbook for approval retries: approve, retry
-// the same call five times in parallel, and see each retry answered with
-// already_approved; then the same with reject. The id that makes a retry
-// harmless at the target is looked at in the target's own log.
+// TestRunbook is the operators' runbook for approval retries: approve, repeat
+// the call five times in parallel, and check that each retry is answered with
+// already_approved; then the same with reject. The target's own log shows the
+// id that makes a retry harmless there.
 func TestRunbook(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1, "")
@@ -40,11 +40,11 @@ func TestRunbook(t *testing.T) {
 			if n := w.target.callsFor(a.ID + ":1"); n != 1 {
 				t.Errorf("%d calls under the key %s:1", n, a.ID)
 			}
-			// The other way is a conflict, not a replay.
+			// The opposite decision is a conflict, not a replay.
 			must(t, ana.short(a, "reject"), 409, "not_awaiting_approval", "current_status")
 		}
 	}
-	// A client's bug shows as a shift from replays to conflicts.
+	// A client bug shows as a shift from replays to conflicts.
 	for want, n := range map[string]int{
 		`endpoint="approve",result="won"`: rounds, `endpoint="approve",result="replayed"`: 5 * rounds, `endpoint="approve",result="conflict"`: 0,
 		`endpoint="reject",result="won"`: rounds, `endpoint="reject",result="replayed"`: 5 * rounds, `endpoint="reject",result="conflict"`: rounds,

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// TestRunsOverRestarts ends servers by SIGTERM, in turn, while runs go through
-// them, as a new release does. Each brings what it has leased to its end: none
-// leaves a lease behind, and no step loses an attempt by it.
+// TestRunsOverRestarts stops servers with SIGTERM, in turn, while runs pass
+// through them, as an upgrade does. Each server finishes what it has leased: it
+// leaves no lease behind, and no step loses an attempt.
 func TestRunsOverRestarts(t *testing.T) {
 	t.Parallel()
 	onEngines(t, func(t *testing.T, e engine) {

@@ -22,8 +22,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/failpoint"
 )
 
-// journey is a workflow of twenty steps of every kind: four of its steps, the
-// items counted, have an effect on a target, and two ask people.
+// journey is a workflow with twenty steps of every kind. Four steps, counting
+// items, have an effect on a target; two ask people.
 const journey = `name: journey
 steps:
   - {id: begin, uses: transform, with: {sku: "${{ input.sku }}"}}
@@ -73,7 +73,7 @@ steps:
 output: "${{ steps.end.output }}"
 `
 
-// errand is its child.
+// errand is its child workflow.
 const errand = `name: errand
 steps:
   - id: send
@@ -84,7 +84,7 @@ steps:
     with: {target: {entity_type: contact, entity_ref: "${{ input.ref }}-errand"}, change: {value: sent}}
 `
 
-// effectsOfJourney is how many actions a run of it comes to, with its child's.
+// effectsOfJourney is the number of actions of one run, including its child's.
 const effectsOfJourney = 6
 
 // runWorld is a world whose servers execute workflows.
@@ -97,11 +97,11 @@ type runWorld struct {
 
 	mu    sync.Mutex
 	begun map[string]string // acknowledged runs, by trigger_ref
-	fresh atomic.Int64      // what was acknowledged since it was last set to zero
+	fresh atomic.Int64      // acknowledgements since the last reset
 	wrong []string
 
-	// hang, when set, is what the model waits for before it answers; asked
-	// counts who waits.
+	// hang, when set, blocks the model's answers; asked counts the waiting
+	// calls.
 	hang  atomic.Pointer[chan struct{}]
 	asked atomic.Int64
 }
@@ -136,8 +136,8 @@ func newRunWorld(t *testing.T, e engine, items int, lease string) *runWorld {
 	return w
 }
 
-// start begins runs until ctx ends, one after the other, and notes what it is
-// told. A call without an answer is repeated under its trigger_ref.
+// start starts runs one after another until ctx ends, and records the answers.
+// A call without an answer is repeated under its trigger_ref.
 func (w *runWorld) start(ctx context.Context, name string) {
 	for n := 0; ctx.Err() == nil && w.next.Load() < w.items-8; n++ {
 		ref := fmt.Sprintf("%s-%d", name, n)
@@ -165,7 +165,7 @@ func (w *runWorld) start(ctx context.Context, name string) {
 	}
 }
 
-// review approves whatever is pending, by turns, until ctx ends.
+// review approves pending actions, alternating between people, until ctx ends.
 func (w *runWorld) review(ctx context.Context, rng *rand.Rand) {
 	for ctx.Err() == nil {
 		res := w.admin.get("/proposed-actions?status=pending&limit=50")
@@ -188,11 +188,11 @@ func (w *runWorld) review(ctx context.Context, rng *rand.Rand) {
 	}
 }
 
-// TestRunStorm kills servers and the external worker with SIGKILL again and
-// again while runs of twenty steps go through them: at random times, and, by
-// failpoints, between every two steps that a crash must not confuse. Every run
-// that was acknowledged ends well, each effect is once in the target's own
-// ledger, and every invariant holds.
+// TestRunStorm repeatedly kills servers and the external worker with SIGKILL
+// while runs of twenty steps pass through them: at random times, and, with
+// failpoints, between every two steps where a crash must do no harm. Every
+// acknowledged run succeeds, each effect is in the target's own ledger once,
+// and every invariant holds.
 func TestRunStorm(t *testing.T) {
 	t.Parallel()
 	onEngines(t, func(t *testing.T, e engine) {
@@ -255,7 +255,8 @@ func runStorm(t *testing.T, e engine, l *leg, kills int) {
 	w.stop()
 }
 
-// die starts a server that kills itself at a failpoint, and waits until it has.
+// die starts a server that kills itself at a failpoint, and waits for its
+// death.
 func (w *runWorld) die(t *testing.T, l *leg, victim *server, name string) {
 	t.Helper()
 	nth := 1 + l.rng.IntN(4)
@@ -281,8 +282,8 @@ func (w *runWorld) die(t *testing.T, l *leg, victim *server, name string) {
 	victim.start()
 }
 
-// ended waits until every run has ended and has its evidence, and counts those
-// of the journey.
+// ended waits until every run has ended and has its evidence, and counts the
+// runs of the journey.
 func (w *runWorld) ended(t *testing.T) (n int) {
 	t.Helper()
 	db := openStore(t, w.gate)
@@ -298,7 +299,7 @@ FROM step s JOIN run r ON r.seq = s.run_seq WHERE r.status NOT IN ('succeeded', 
 	return count(t, db, `SELECT count(*) FROM run WHERE workflow = 'journey'`)
 }
 
-// checkRuns holds every run against what its client was told, and against the
+// checkRuns compares every run with what its client was told, and with the
 // targets' own ledgers.
 func (w *runWorld) checkRuns(t *testing.T) {
 	t.Helper()
@@ -325,12 +326,12 @@ func (w *runWorld) checkRuns(t *testing.T) {
 		if len(run.Steps) != 20 || slices.ContainsFunc(run.Steps, func(s *gatehouse.Step) bool { return s.Status != gatehouse.StepSucceeded }) {
 			t.Errorf("the run %s has succeeded with %d steps, not all of which did", id, len(run.Steps))
 		}
-		// The last one is its child run's, and counts for both.
+		// The last action belongs to the child run and counts for both runs.
 		if len(run.Actions) != effectsOfJourney-1 || run.Writes != effectsOfJourney {
 			t.Errorf("the run %s came to %d actions, and counts %d", id, len(run.Actions), run.Writes)
 		}
 	}
-	// Each effect is once in the ledger: each place was written by one run only.
+	// Each effect is in the ledger once: only one run wrote each place.
 	effects := map[string]int{}
 	w.target.mu.Lock()
 	for ref, n := range w.target.version {

@@ -17,12 +17,12 @@ import (
 	"github.com/gatehouse-dev/gatehouse/client"
 )
 
-// envWorker makes this binary a worker: it names the file that says where the
-// servers are and what the worker's key is.
+// envWorker turns this binary into a worker. It names the file with the
+// servers' addresses and the worker's key.
 const envWorker = "GATEHOUSE_PROOF_WORKER"
 
-// orders is what stands in a worker's file. Servers that are started again are
-// elsewhere.
+// orders is the content of a worker's file. A restarted server has another
+// address.
 type orders struct {
 	URLs []string
 	Key  string
@@ -53,7 +53,7 @@ func work(file string) int {
 			continue
 		}
 		for i, l := range steps {
-			if i == 0 && l.Step.Attempts == 1 && strings.HasSuffix(l.Step.Key, "[0]") { // now and then one that does not work at first
+			if i == 0 && l.Step.Attempts == 1 && strings.HasSuffix(l.Step.Key, "[0]") { // some steps fail at first
 				_, _ = c.FailStep(ctx, l.Step.ID, gatehouse.StepFailure{Generation: l.Lease.Generation, Code: "busy", Detail: "the pager is busy", Retryable: true})
 				continue
 			}
@@ -65,7 +65,8 @@ func work(file string) int {
 					}
 				}
 			}
-			// Nobody hears of a result that is lost: the lease runs out, and the step comes again.
+			// A lost result is not reported: the lease ends, and the step comes
+			// again.
 			_, err := c.CompleteStep(ctx, l.Step.ID, gatehouse.StepResult{Generation: l.Lease.Generation, Output: gatehouse.StringJSON(fmt.Sprint(os.Getpid()))})
 			fmt.Println(l.Step.ID, gatehouse.CodeOf(err))
 		}
@@ -82,7 +83,7 @@ type workerProcess struct {
 	said said
 }
 
-// said is what a worker was answered.
+// said is the output of a worker.
 type said struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -109,7 +110,7 @@ func newWorker(t testing.TB, g *gate, key string) *workerProcess {
 	return w
 }
 
-// tell writes where the servers are.
+// tell writes the servers' addresses to the file.
 func (w *workerProcess) tell() {
 	w.t.Helper()
 	o := orders{Key: w.key}

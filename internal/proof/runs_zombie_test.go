@@ -23,9 +23,10 @@ steps:
 `
 )
 
-// TestRunZombies stops (SIGSTOP) whoever holds a step until its lease is over
-// and another has done it, and lets it go on: a server in the middle of a model
-// call, and an external worker. It is fenced: what it says then changes nothing.
+// TestRunZombies stops the holder of a step (SIGSTOP) until its lease is over
+// and another has done the step, then continues it: a server during a model
+// call, and an external worker. The holder is fenced off: its late result
+// changes nothing.
 func TestRunZombies(t *testing.T) {
 	t.Parallel()
 	onEngines(t, func(t *testing.T, e engine) {
@@ -101,12 +102,12 @@ func (w *runWorld) stopServer(t *testing.T, db *look, round int) {
 	if err := victim.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	// The old call is answered when its lease is over, and to nobody who could
-	// hear it; whoever asks again is answered at once.
+	// The old call is answered after its lease has ended, when nobody can use
+	// the answer; later calls are answered at once.
 	time.Sleep(1050 * time.Millisecond)
 	w.hang.Store(nil)
 	close(hang)
-	if len(w.servers) > 1 { // the other one does it meanwhile
+	if len(w.servers) > 1 { // the other server does it meanwhile
 		until(t, "end of the run by another", func() bool {
 			return count(t, db, `SELECT count(*) FROM run WHERE id = ? AND status = 'succeeded'`, id) == 1
 		})
@@ -133,8 +134,8 @@ func (w *runWorld) stopWorker(t *testing.T, db *look, round int, other *workerPr
 	until(t, "lease of a worker", func() bool {
 		return count(t, db, `SELECT count(*) FROM step WHERE run_id = ? AND attempts > 0`, id) == 1
 	})
-	// Which of the two has it is not known: both stop, and the one goes on that
-	// then leases it again.
+	// It is not known which of the two holds the step: both stop, and the one
+	// that then leases it again continues.
 	for _, p := range []*workerProcess{w.worker, other} {
 		if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 			t.Fatal(err)
@@ -161,7 +162,7 @@ func (w *runWorld) stopWorker(t *testing.T, db *look, round int, other *workerPr
 	third.kill()
 }
 
-// once holds a run's step to one success, under its last lease.
+// once checks that a run's step succeeded once, under its last lease.
 func (w *runWorld) once(t *testing.T, run *gatehouse.RunDetail) {
 	t.Helper()
 	var won []*gatehouse.StepAttempt

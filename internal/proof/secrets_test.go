@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestSecrets: what is shown once is repeated under its Idempotency-Key, to
-// the one who asked, and lies nowhere in the clear.
+// TestSecrets: a secret that is shown once is repeated under its
+// Idempotency-Key to the same caller, and is stored nowhere in clear text.
 func TestSecrets(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1, "")

@@ -16,8 +16,8 @@ type shop struct {
 	db   *sql.DB
 }
 
-// newShop makes a shop with items SKU-0 to SKU-(n-1), all at price 10.00 and
-// version 1.
+// newShop creates a shop with items SKU-0 to SKU-(n-1), all with price 10.00
+// and version 1.
 func newShop(t testing.TB, n int) *shop {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "shop.db")
@@ -40,7 +40,7 @@ func (s *shop) exec(t testing.TB, query string, args ...any) {
 	}
 }
 
-// item is a row of the ledger, with the records that Gatehouse left beside it.
+// item is a row of the ledger, with Gatehouse's records about it.
 type item struct {
 	price   string
 	version int

@@ -15,21 +15,21 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/proof/legs"
 )
 
-// What the long form is told by; see package legs.
+// Settings of the long form; see package legs.
 const (
-	envLog     = "GATEHOUSE_STORM_LOG"     // the file
-	envMinutes = "GATEHOUSE_STORM_MINUTES" // after which no further leg begins; none without it
+	envLog     = "GATEHOUSE_STORM_LOG"     // the log file
+	envMinutes = "GATEHOUSE_STORM_MINUTES" // after which no further leg begins; no limit without it
 	envCommit  = "GATEHOUSE_STORM_COMMIT"  // what was built, for the log
 )
 
-// leg is a leg under way.
+// leg is a running leg.
 type leg struct {
 	legs.Leg
 	rng *rand.Rand
 	mu  sync.Mutex
 }
 
-// add counts n times what happened.
+// add adds n to a count.
 func (l *leg) add(what string, n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -50,15 +50,15 @@ func (l *leg) String() string {
 	return fmt.Sprintf("%s on %s, seed %d, %.0f s: %s", l.Storm, l.Engine, l.Seed, l.Seconds, strings.Join(parts, ", "))
 }
 
-// goal is how much of a unit a storm has to reach: in every run, in the long
-// form, and there in one leg.
+// goal is how many of a unit a storm must reach: in every run, in the long
+// form, and in one leg of the long form.
 type goal struct {
 	unit                 string
 	short, long, atATime int
 }
 
 // inLegs runs a storm until it has reached its goal: in one leg, or, in the
-// long form, in as many as it takes or the minutes allow. fn is to count
+// long form, in as many legs as needed or as the minutes allow. fn must count
 // exactly n of the unit.
 func inLegs(t *testing.T, e engine, storm string, g goal, fn func(t *testing.T, l *leg, n int)) {
 	t.Helper()
@@ -97,7 +97,7 @@ func inLegs(t *testing.T, e engine, storm string, g goal, fn func(t *testing.T, 
 	}
 }
 
-// oneLeg runs fn and logs what it came to, also when it fails.
+// oneLeg runs fn and logs its result, also after a failure.
 func oneLeg(t *testing.T, e engine, storm string, fn func(t *testing.T, l *leg)) {
 	t.Helper()
 	l := &leg{Leg: legs.Leg{

@@ -19,8 +19,8 @@ type call struct {
 	ref, key, digest, body string
 }
 
-// target is a target system of the http connector, with a ledger of its own.
-// It lives in the test process, and so survives every kill of the server.
+// target is a target system for the http connector, with its own ledger. It
+// lives in the test process and so survives every kill of the server.
 //
 //	GET   /{type}/{ref}       its version and state
 //	PATCH /{type}/{ref}       class A: one effect per Idempotency-Key
@@ -34,17 +34,17 @@ type target struct {
 	states  map[string]map[string]any // by ref
 	version map[string]int            // by ref; 1 at first
 	scripts map[string][]int          // statuses to answer first, by ref
-	hold    map[string]chan struct{}  // what reads wait for, by ref
-	waits   map[string]int            // reads that wait, by ref
+	hold    map[string]chan struct{}  // blocks reads, by ref
+	waits   map[string]int            // number of blocked reads, by ref
 
-	answers map[string]http.HandlerFunc // what reads are answered, by ref
+	answers map[string]http.HandlerFunc // answers to reads, by ref
 
-	// stall, when set, is asked about each request; it returns how to hold it
-	// up, or nil to let it pass.
+	// stall, when set, is called for each request; it returns how to delay it,
+	// or nil to let it pass.
 	stall func(method string) *stall
 }
 
-// stall holds one request up. before tells that it waits before the effect.
+// stall delays one request. before says that it waits before the effect.
 type stall struct {
 	before bool
 	wait   func(*http.Request)
@@ -114,7 +114,7 @@ func (x *target) write(w http.ResponseWriter, r *http.Request) {
 	ref, key := r.PathValue("ref"), r.Header.Get("Idempotency-Key")
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		return // it did not arrive whole: no call, no effect
+		return // it did not arrive completely: no call, no effect
 	}
 	x.mu.Lock()
 	x.calls = append(x.calls, call{time.Now(), ref, key, r.Header.Get("X-Digest"), string(body)})
@@ -130,7 +130,7 @@ func (x *target) write(w http.ResponseWriter, r *http.Request) {
 	answerJSON(w, status, object{"id": "ext-" + ref})
 }
 
-// apply has the effect, whether or not the caller is still there.
+// apply has the effect, whether or not the caller still waits.
 func (x *target) apply(ref, key, method string, body []byte) int {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -158,11 +158,11 @@ func (x *target) apply(ref, key, method string, body []byte) int {
 func answerJSON(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // a caller that is gone reads nothing
+	_ = json.NewEncoder(w).Encode(body) // a vanished caller reads nothing
 }
 
-// script sets what the next writes to ref are answered: no effect for 300 and
-// above.
+// script sets the answers to the next writes to ref: 300 and above mean no
+// effect.
 func (x *target) script(ref string, statuses ...int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -177,14 +177,14 @@ func (x *target) change(ref, value string) {
 	x.version[ref]++
 }
 
-// answer sets what reads of ref are answered.
+// answer sets the answer to reads of ref.
 func (x *target) answer(ref string, fn http.HandlerFunc) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.answers[ref] = fn
 }
 
-// holdReads makes reads of ref wait until the returned function is called.
+// holdReads blocks reads of ref until release is called.
 func (x *target) holdReads(ref string) (release func()) {
 	gate := make(chan struct{})
 	x.mu.Lock()
@@ -204,24 +204,24 @@ func (x *target) wait(ref string, n int) {
 	x.waits[ref] += n
 }
 
-// waiting counts the reads of ref that wait.
+// waiting counts the blocked reads of ref.
 func (x *target) waiting(ref string) int {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.waits[ref]
 }
 
-// sentKey is what the target gets for an action's idempotency key, as
-// docs/connectors.md has it.
+// sentKey is what the target receives for an action's idempotency key, as in
+// docs/connectors.md.
 func sentKey(tenant, key string) string {
 	return fmt.Sprintf("%x", sha256.Sum256([]byte("gatehouse/idempotency-key/1\n"+tenant+"\n"+key)))
 }
 
-// tenants are those that the target serves.
+// tenants are the tenants that the target serves.
 var tenants = []string{"default", "north", "south"}
 
-// callsFor counts the writes under an action's key, of whatever tenant;
-// effectsOf their effects.
+// callsFor counts the writes under an action's key of any tenant; effectsOf
+// counts their effects.
 func (x *target) callsFor(key string) (n int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

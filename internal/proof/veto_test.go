@@ -7,8 +7,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestVeto applies a stricter policy after the proposal, and after the
-// approval: it can only forbid, at decide and at dispatch.
+// TestVeto applies a stricter policy after the proposal and after the approval:
+// it can only forbid, at decide and at dispatch.
 func TestVeto(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 16, "")
@@ -54,7 +54,7 @@ func TestVeto(t *testing.T) {
 	must(t, ana.decide(undecided, "approved"), 200, "decided")
 	w.oneEffect(t, undecided)
 
-	// A policy that loosens changes nothing for what was judged before.
+	// A looser policy changes nothing for actions judged before.
 	loose := strings.Replace(rules, "rules:\n", "rules:\n  - {id: open, when: 'risk <= 3', then: allow, reason: all is well}\n", 1)
 	waiting := w.agent.propose(t, price(w.sku(), "12.50"))
 	if res := w.admin.post("/policies", object{"source": loose}); res.status != 201 {

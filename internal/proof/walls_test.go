@@ -15,9 +15,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestWalls walks every route of the OpenAPI document with another tenant's
-// ids, as that tenant's administrator and as everybody else there. Each answer
-// is 404, the same as for an id that does not exist, and tells nothing.
+// TestWalls calls every route of the OpenAPI document with another tenant's
+// ids, as the tenant's administrator and in every other role. Each answer is
+// 404, the same as for an id that does not exist, and reveals nothing.
 func TestWalls(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 32, `dispatch: {hold: 0s, retries: 0, backoff: [50ms], lease: 5s}`)
@@ -59,6 +59,15 @@ func TestWalls(t *testing.T) {
 	calls := 0
 	for _, rt := range openRoutes(t, w.gate) {
 		for _, who := range others {
+			if rt.path == "/events" {
+				res := who.listen(rt.path, "Last-Event-ID", "0")
+				calls++
+				if res.err != nil || res.status != 200 || len(res.raw) == 0 && who.name == "olaf" {
+					t.Errorf("the stream as %s: %s, %v", who.name, res, res.err)
+				}
+				noLeak(t, rt, who, res, leaks)
+				continue
+			}
 			if !strings.Contains(rt.path, "{id}") {
 				res := who.call(rt.method, rt.path, rt.listBody(foreign))
 				calls++
@@ -70,11 +79,11 @@ func TestWalls(t *testing.T) {
 				calls++
 				noLeak(t, rt, who, stripped(res, id), leaks)
 				if rt.method == http.MethodPut {
-					continue // what is put has a name, and each tenant its own names
+					continue // PUT creates a name, and each tenant has its own names
 				}
 				if res.status != 404 {
 					t.Errorf("%s %s with %s as %s: %s", rt.method, rt.path, id, who.name, res)
-					break // one for each route and role is enough
+					break // one per route and role is enough
 				}
 				nothing := "act_00000000"
 				if id == "2" {
@@ -92,13 +101,13 @@ func TestWalls(t *testing.T) {
 	}
 	t.Logf("%d calls across the wall", calls)
 
-	// Nothing was changed from over there.
+	// Nothing was changed from the other tenant.
 	for _, a := range []*gatehouse.Action{applied, dead, pending} {
 		if got := w.admin.action(t, a.ID); got.Status != a.Status {
 			t.Errorf("%s is %s, was %s", a.ID, got.Status, a.Status)
 		}
 	}
-	// The same names and keys are free on the other side.
+	// The other tenant can use the same names and keys.
 	mine := boss.propose(t, price(w.sku(), "15.00", object{"idempotency_key": "shared-key"}))
 	if mine.ID == applied.ID || mine.Tenant != "north" {
 		t.Errorf("an idempotency_key crossed the wall: %+v", mine)
@@ -124,11 +133,11 @@ func TestWalls(t *testing.T) {
 	}
 }
 
-// openRoute is one line of the OpenAPI document.
+// openRoute is one route of the OpenAPI document.
 type openRoute struct{ method, path string }
 
-// body is what the route takes, as good as can be, so that nothing else than
-// the foreign id is wrong.
+// body is a body for the route that is as valid as possible, so that only the
+// foreign id is wrong.
 func (rt openRoute) body(a *gatehouse.Action) any {
 	switch {
 	case rt.method == "GET":
@@ -147,7 +156,7 @@ func (rt openRoute) body(a *gatehouse.Action) any {
 	return nil
 }
 
-// listBody names foreign ids where a route takes them in its body.
+// listBody puts foreign ids into the body where a route takes them.
 func (rt openRoute) listBody(foreign []string) any {
 	switch rt.path {
 	case "/proposed-actions/bulk-decide":
@@ -169,14 +178,14 @@ func (rt openRoute) listBody(foreign []string) any {
 
 var echoed = regexp.MustCompile(`"(instance|request_id)":"[^"]*"`)
 
-// stripped takes out of an answer what the client itself has sent.
+// stripped removes from an answer what the client itself has sent.
 func stripped(res answer, asked string) answer {
 	res.raw = bytes.ReplaceAll(echoed.ReplaceAll(res.raw, nil), []byte(asked), nil)
 	return res
 }
 
-// noLeak looks for anything of the other tenant in an answer. A bulk answer
-// repeats the ids that were asked for, and says of each that it is not there.
+// noLeak looks for data of the other tenant in an answer. A bulk answer repeats
+// the requested ids and says that each does not exist.
 func noLeak(t *testing.T, rt openRoute, who *person, res answer, leaks []string) {
 	t.Helper()
 	raw := string(res.raw)
@@ -195,7 +204,7 @@ func noLeak(t *testing.T, rt openRoute, who *person, res answer, leaks []string)
 	}
 }
 
-// openRoutes reads the routes from the document that the server serves.
+// openRoutes reads the routes from the served document.
 func openRoutes(t *testing.T, g *gate) (routes []openRoute) {
 	t.Helper()
 	res, err := web.Get(g.base() + "/openapi.json")
@@ -227,7 +236,7 @@ func openRoutes(t *testing.T, g *gate) (routes []openRoute) {
 }
 
 // TestPages walks the pages of the list while others write: every item that
-// was there at the beginning comes exactly once.
+// existed at the beginning appears exactly once.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 4000, "")
@@ -263,7 +272,7 @@ func TestPages(t *testing.T) {
 	t.Logf("%d writes fell into the walks", written.Load())
 }
 
-// walk reads all pages and looks for each of the ids, once.
+// walk reads all pages and checks that each of the ids appears once.
 func (w *world) walk(t *testing.T, query string, there map[string]bool) {
 	t.Helper()
 	seen := make(map[string]int)

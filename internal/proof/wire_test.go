@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// wire is a TCP proxy between a client and a server. What it does to what
-// passes is said by its troubles; without any it passes all.
+// wire is a TCP proxy between a client and a server. Its troubles say what it
+// does to the traffic; without any it passes everything.
 type wire struct {
 	network, address string
 	listener         net.Listener
 	troubles         atomic.Pointer[troubles]
 
-	// What was done so far.
+	// What it has done so far.
 	answersLost, requestsLost, delayed atomic.Int64
 
 	mu    sync.Mutex
@@ -26,16 +26,16 @@ type wire struct {
 	ended bool
 }
 
-// troubles are chances, from 0 to 1, for each piece of a conversation.
+// troubles are probabilities, from 0 to 1, for each chunk of traffic.
 type troubles struct {
-	// loseAnswer resets the client's connection instead of giving it an
-	// answer: the server has done what it was asked, and nobody knows.
+	// loseAnswer resets the client's connection instead of passing an answer:
+	// the server has executed the request, and the client does not know it.
 	loseAnswer float64
-	// among, when set, loses only answers that contain it.
+	// among, when set, restricts this to answers that contain it.
 	among []byte
-	// loseRequest resets the connection before the server hears of a request.
+	// loseRequest resets the connection before the server gets the request.
 	loseRequest float64
-	// delay holds either side's word back, for up to forAsLong.
+	// delay holds back either side's data for up to forAsLong.
 	delay     float64
 	forAsLong time.Duration
 }
@@ -72,7 +72,7 @@ func newWire(t testing.TB, network, address string) *wire {
 	return w
 }
 
-// addr is host and port of the clients' side.
+// addr is the clients' host and port.
 func (w *wire) addr() string { return w.listener.Addr().String() }
 
 func (w *wire) trouble(t troubles) { w.troubles.Store(&t) }
@@ -103,7 +103,7 @@ func (w *wire) serve(client net.Conn) {
 	w.mu.Unlock()
 }
 
-// copy passes on what from says. When it ends, both connections do.
+// copy passes on the data of from. When it ends, both connections are closed.
 func (w *wire) copy(to, from, client net.Conn, answers bool) {
 	defer func() { _, _ = to.Close(), from.Close() }()
 	buf := make([]byte, 64<<10)
@@ -135,8 +135,8 @@ func (w *wire) copy(to, from, client net.Conn, answers bool) {
 	}
 }
 
-// reset closes a connection with RST, so that its peer sees a failure and no
-// orderly end.
+// reset closes a connection with RST, so that its peer sees a failure instead
+// of an orderly end.
 func reset(c net.Conn) {
 	if tcp, ok := c.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)

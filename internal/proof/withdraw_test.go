@@ -22,7 +22,7 @@ var cancelRows = map[string]func(*testing.T, *contract){
 		a := c.ask(t)
 		must(t, c.ana.cancel(a), 403, "role_required")
 		other := c.admin.create(t, "other-"+c.sku(), "agent", "proposer")
-		must(t, other.cancel(a), 404, "not_found") // an agent reads its own actions only
+		must(t, other.cancel(a), 404, "not_found") // an agent reads only its own actions
 		must(t, c.op.cancel(a), 403, "role_required")
 		if got := c.admin.action(t, a.ID); got.Status != gatehouse.StatusPending {
 			t.Errorf("it is %s", got.Status)
@@ -112,7 +112,7 @@ var reviseRows = map[string]func(*testing.T, *contract){
 		must(t, other.post("/proposed-actions/"+old.ID+"/revise", price(old.Target.EntityRef, "13.00")), 404, "not_found")
 	},
 	"nobody slips in": func(t *testing.T, c *contract) {
-		// Who could not decide the old action cannot decide the new one.
+		// Whoever could not decide the old action cannot decide the new one.
 		old := c.ask(t, object{"on_behalf_of": "ana"})
 		author := c.admin.create(t, "author-"+c.sku(), "person", "proposer,approver")
 		res := author.post("/proposed-actions/"+old.ID+"/revise", price(old.Target.EntityRef, "13.00"))
@@ -168,7 +168,7 @@ var reverseRows = map[string]func(*testing.T, *contract){
 		must(t, c.agent.post("/proposed-actions/"+a.ID+"/reverse", nil), 409, "not_reversible")
 	},
 	"revised": func(t *testing.T, c *contract) {
-		// It stays the one open reversal, and of the same target.
+		// It remains the only open reversal, with the same target.
 		a := c.approved(t)
 		back := c.admin.action(t, c.agent.post("/proposed-actions/"+a.ID+"/reverse", nil).str("id"))
 		other := price(c.sku(), "11.00", nil)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// rules is the policy of the proofs: the default's levels, and types that
-// bring about what a proof is about.
+// rules is the policy of the proofs: the default's levels, and types for
+// particular proofs.
 const rules = `version: 1
 risk:
   note: 1
@@ -31,13 +31,13 @@ ceilings:
 // quick makes retries and rescues fast, so that a storm heals in seconds.
 const quick = `dispatch: {hold: 0s, retries: 100, backoff: [100ms, 300ms, 1s], lease: 1s}`
 
-// healing gives a line of configuration breakers that are tried again after a second: a
-// target that a proof breaks is well again soon.
+// healing adds breakers that retry after a second: a target that a proof breaks
+// is soon well again.
 func healing(dispatch string) string {
 	return strings.Replace(dispatch, "dispatch: {", "dispatch: {breaker: {open: 1s, longest: 1s}, ", 1)
 }
 
-// world is a gate between its people and its targets.
+// world is a gate with its people and its targets.
 type world struct {
 	*gate
 	shop   *shop
@@ -47,14 +47,14 @@ type world struct {
 	items  int64
 }
 
-// newWorld makes a world with that many items on a data folder. dispatch is a
-// line of configuration, "" for quick.
+// newWorld creates a world with that many items on a data folder. dispatch is a
+// line of configuration, "" means quick.
 func newWorld(t testing.TB, items int, dispatch string) *world {
 	t.Helper()
 	return newWorldOn(t, onSQLite, items, dispatch)
 }
 
-// newWorldOn is newWorld on a store of one's choice.
+// newWorldOn is newWorld on a given engine.
 func newWorldOn(t testing.TB, e engine, items int, dispatch string) *world {
 	t.Helper()
 	if dispatch == "" {
@@ -109,7 +109,7 @@ func configuration(s *shop, crm string) string {
 `)
 }
 
-// sku returns an item that no other proof has touched.
+// sku returns an item that no other proof has used.
 func (w *world) sku() string {
 	n := w.next.Add(1) - 1
 	if n >= w.items {
@@ -127,8 +127,8 @@ func price(sku, amount string, more ...object) object {
 	}, more...)
 }
 
-// contact proposes a value for a contact of the crm: operation update or once,
-// or keyed or blind, which are these without a check of the target.
+// contact proposes a value for a contact of the crm. The operation is update or
+// once, or keyed or blind, which are the same without a check of the target.
 func contact(ref, operation, value string, more ...object) object {
 	return merged(object{
 		"action_type": "contact_change", "connector": "crm", "operation": operation,

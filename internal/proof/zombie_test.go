@@ -14,11 +14,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestZombies lets leases end under calls that are still at work: the server
-// is stopped (SIGSTOP) while its calls hang at the target, and goes on when
-// their leases are over; or the ledger is locked for longer than a lease, so
-// that the old holder's write succeeds when a new one has been tried. Whoever
-// lost the lease changes nothing, and nothing is applied twice.
+// TestZombies lets leases end during calls. Either the server is stopped
+// (SIGSTOP) while its calls hang at the target, and continues when their leases
+// are over; or the ledger is locked longer than a lease, so that the old
+// holder's write succeeds after a new holder has tried. A holder that lost its
+// lease changes nothing, and nothing is applied twice.
 func TestZombies(t *testing.T) {
 	t.Parallel()
 	onEngines(t, func(t *testing.T, e engine) {
@@ -51,7 +51,7 @@ func zombies(t *testing.T, e engine, l *leg, rounds int) {
 		must(t, ana.decide(a, "approved"), 200, "decided")
 		return a
 	}
-	outlived := 0 // pushes whose lease ended in the hands of their holder
+	outlived := 0 // pushes whose lease ended while held
 	for round := range rounds {
 		var actions []*gatehouse.Action
 		if round%2 == 0 {
@@ -72,7 +72,7 @@ func zombies(t *testing.T, e engine, l *leg, rounds int) {
 			if err := victim.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(1050 * time.Millisecond) // past every lease
+			time.Sleep(1050 * time.Millisecond) // longer than every lease
 			outlived += inHands - count(t, db, `SELECT count(*) FROM push WHERE `+owned+` AND status = 'sent' AND lease_until > ?`, strconv.Itoa(victim.pid()), now())
 			mu.Lock()
 			close(free)

@@ -17,8 +17,8 @@ func (w *world) disable(names ...string) {
 	}
 }
 
-// TestNobodyMayAnswerAStep: a step that asks what nobody may answer fails with the
-// reason, and does not wait until the question expires.
+// TestNobodyMayAnswerAStep: a step with a question that nobody may answer fails
+// at once with the reason, and does not wait for the expiry.
 func TestNobodyMayAnswerAStep(t *testing.T) { t.Parallel(); onBoth(t, testNobodyMayAnswerAStep) }
 
 func testNobodyMayAnswerAStep(t *testing.T, w *world) {
@@ -66,7 +66,8 @@ steps:
 	}
 }
 
-// TestNobodyMayAnswerAnAction proposes and revises what nobody may answer.
+// TestNobodyMayAnswerAnAction proposes and revises an action that nobody may
+// decide.
 func TestNobodyMayAnswerAnAction(t *testing.T) { t.Parallel(); onBoth(t, testNobodyMayAnswerAnAction) }
 
 func testNobodyMayAnswerAnAction(t *testing.T, w *world) {
@@ -103,8 +104,8 @@ func testNobodyMayAnswerAnAction(t *testing.T, w *world) {
 	denied(revised, want)
 }
 
-// TestLastAnswererLeaves: while the last approver is disabled and enabled again,
-// proposals are asked or denied, and nothing else comes of them.
+// TestLastAnswererLeaves disables and enables the last approver repeatedly;
+// meanwhile each proposal either becomes a question or is denied.
 func TestLastAnswererLeaves(t *testing.T) { t.Parallel(); onBoth(t, testLastAnswererLeaves) }
 
 func testLastAnswererLeaves(t *testing.T, w *world) {

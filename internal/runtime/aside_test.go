@@ -12,7 +12,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/app"
 )
 
-// insertFlow stores a workflow, which need not parse.
+// insertFlow stores a workflow; the source need not parse.
 func insertFlow(tx gatehouse.Tx, name, source string) error {
 	return tx.InsertWorkflow(&gatehouse.Workflow{
 		ID: "wfl_" + name, Tenant: gatehouse.DefaultTenant, Name: name, Version: 1, Workspace: "default",
@@ -37,8 +37,8 @@ func insertRun(tx gatehouse.Tx, flow, id, uses, tool string) (*gatehouse.Run, er
 	return run, tx.MoveRun(run, gatehouse.RunQueued)
 }
 
-// TestWhatCannotBeWokenKeepsNobody: a hundred steps that have something to
-// settle, and can never be moved, are set aside for those behind them.
+// TestWhatCannotBeWokenKeepsNobody: a hundred settled steps that can never be
+// moved are set aside and do not block the steps behind them.
 func TestWhatCannotBeWokenKeepsNobody(t *testing.T) {
 	t.Parallel()
 	onBoth(t, testWhatCannotBeWokenKeepsNobody)
@@ -49,7 +49,8 @@ func testWhatCannotBeWokenKeepsNobody(t *testing.T, w *world) {
 	w.apply("child", "name: child\nsteps:\n  - {id: one, uses: transform, with: {}}\n")
 	w.apply("good", "name: good\nsteps:\n  - {id: one, uses: workflow.child}\n")
 	const broken = 110
-	w.must(w.store.Update(t.Context(), func(tx gatehouse.Tx) error {
+	w.must(w.store.UpdateQueues(t.Context(), func(q gatehouse.Queues) error {
+		tx := q.In(gatehouse.DefaultTenant)
 		if err := insertFlow(tx, "broken", "of an older form"); err != nil {
 			return err
 		}
@@ -72,7 +73,7 @@ func testWhatCannotBeWokenKeepsNobody(t *testing.T, w *world) {
 			}
 		}
 		for _, flow := range []string{"broken", "good"} {
-			steps, err := tx.ClaimSteps("test", time.Minute, gatehouse.StepShare{
+			steps, err := q.ClaimSteps("test", time.Minute, gatehouse.StepShare{
 				Lane: gatehouse.Lane{Tenant: gatehouse.DefaultTenant, Workspace: "default", Workflow: flow}, Limit: broken,
 			})
 			if err != nil {
@@ -102,8 +103,8 @@ func testWhatCannotBeWokenKeepsNobody(t *testing.T, w *world) {
 	}
 }
 
-// TestUnreadableWorkflowStopsItsLanesAlone: the steps of the tenant's other
-// workflows are leased as before.
+// TestUnreadableWorkflowStopsItsLanesAlone: steps of the tenant's other
+// workflows are still leased.
 func TestUnreadableWorkflowStopsItsLanesAlone(t *testing.T) {
 	t.Parallel()
 	onBoth(t, testUnreadableWorkflowStopsItsLanesAlone)
@@ -112,7 +113,7 @@ func TestUnreadableWorkflowStopsItsLanesAlone(t *testing.T) {
 func testUnreadableWorkflowStopsItsLanesAlone(t *testing.T, w *world) {
 	source := "name: sound\nsteps:\n  - {id: one, uses: worker.page}\n"
 	w.apply("sound", source)
-	w.must(w.store.Update(t.Context(), func(tx gatehouse.Tx) error {
+	w.must(w.store.Update(t.Context(), gatehouse.DefaultTenant, func(tx gatehouse.Tx) error {
 		if err := insertFlow(tx, "broken", "of an older form"); err != nil {
 			return err
 		}
@@ -132,9 +133,9 @@ func testUnreadableWorkflowStopsItsLanesAlone(t *testing.T, w *world) {
 	}
 	w.apply("built", "name: built\nsteps:\n  - {id: one, uses: transform, with: {}}\n")
 	w.ended(w.start("built", `{}`).ID)
-	w.must(w.store.View(t.Context(), func(tx gatehouse.ReadTx) error {
+	w.must(w.store.View(t.Context(), gatehouse.DefaultTenant, func(tx gatehouse.ReadTx) error {
 		for _, id := range []string{"stp_bad", "stp_worse"} {
-			s, err := tx.FindStep(gatehouse.DefaultTenant, id)
+			s, err := tx.FindStep(id)
 			if err != nil {
 				return err
 			}
@@ -146,19 +147,26 @@ func testUnreadableWorkflowStopsItsLanesAlone(t *testing.T, w *world) {
 	}))
 }
 
-// leaving is a store whose client goes away once it has leased.
+// leaving is a store whose client disconnects once it has leased.
 type leaving struct {
 	gatehouse.Store
 	leave context.CancelFunc
 }
 
-func (l leaving) Update(ctx context.Context, fn func(gatehouse.Tx) error) error {
-	err := l.Store.Update(ctx, fn)
+func (l leaving) Update(ctx context.Context, tenant string, fn func(gatehouse.Tx) error) error {
+	err := l.Store.Update(ctx, tenant, fn)
 	l.leave()
 	return err
 }
 
-// TestClientThatHasGoneIsNoError: the step that it had leased is put back.
+func (l leaving) UpdateQueues(ctx context.Context, fn func(gatehouse.Queues) error) error {
+	err := l.Store.UpdateQueues(ctx, fn)
+	l.leave()
+	return err
+}
+
+// TestClientThatHasGoneIsNoError: the step that the client had leased is put
+// back.
 func TestClientThatHasGoneIsNoError(t *testing.T) {
 	t.Parallel()
 	onBoth(t, testClientThatHasGoneIsNoError)
@@ -185,8 +193,8 @@ func testClientThatHasGoneIsNoError(t *testing.T, w *world) {
 	}
 }
 
-// TestWritesOfATree: what child runs propose counts for the run that began
-// them, and for the one above that.
+// TestWritesOfATree: proposals of child runs count for the run that began them
+// and for its parent.
 func TestWritesOfATree(t *testing.T) { t.Parallel(); onBoth(t, testWritesOfATree) }
 
 func testWritesOfATree(t *testing.T, w *world) {
@@ -222,7 +230,7 @@ steps:
 	}
 }
 
-// TestLastItemFails: the step fails with it, and the run too.
+// TestLastItemFails: when the last item fails, so do the step and the run.
 func TestLastItemFails(t *testing.T) { t.Parallel(); onBoth(t, testLastItemFails) }
 
 func testLastItemFails(t *testing.T, w *world) {

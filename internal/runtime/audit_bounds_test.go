@@ -10,9 +10,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/app"
 )
 
-// What one run, or one workflow, may take of what others need too.
+// Bounds on what one run or workflow may take of shared resources.
 
-// TestSignalsAreBounded: not only by number.
+// TestSignalsAreBounded: in number and in size.
 func TestSignalsAreBounded(t *testing.T) { t.Parallel(); onBoth(t, testSignalsAreBounded) }
 
 func testSignalsAreBounded(t *testing.T, w *world) {
@@ -30,7 +30,7 @@ func testSignalsAreBounded(t *testing.T, w *world) {
 	t.Errorf("a run took 60 events of %d bytes each", len(data))
 }
 
-// TestStepsOfARunAreBounded: the items of all its steps together.
+// TestStepsOfARunAreBounded: the items of all steps of a run count together.
 func TestStepsOfARunAreBounded(t *testing.T) { t.Parallel(); onBoth(t, testStepsOfARunAreBounded) }
 
 func testStepsOfARunAreBounded(t *testing.T, w *world) {
@@ -40,7 +40,10 @@ func testStepsOfARunAreBounded(t *testing.T, w *world) {
 	}
 	w.apply("wide", source)
 	run := w.start("wide", gatehouse.JSON(`{"items":[`+strings.Repeat("1,", 999)+`1]}`))
-	_, err := w.runs.LeaseSteps(w.as("bot"), gatehouse.LeaseRequest{Tools: []string{"nobody"}, Max: 6}) // puts the items out
+	_, err := w.runs.LeaseSteps(
+		w.as("bot"),
+		gatehouse.LeaseRequest{Tools: []string{"nobody"}, Max: 6},
+	) // fans out the items
 	w.must(err)
 	run = w.ended(run.ID)
 	if run.Status != gatehouse.RunFailed || run.Failure.Code != "too_many_items" {
@@ -48,8 +51,7 @@ func testStepsOfARunAreBounded(t *testing.T, w *world) {
 	}
 }
 
-// TestBudgetOfCallsAtOnce: calls that are made at the same time do not each
-// take the budget for theirs.
+// TestBudgetOfCallsAtOnce: concurrent calls cannot each claim the whole budget.
 func TestBudgetOfCallsAtOnce(t *testing.T) { t.Parallel(); onBoth(t, testBudgetOfCallsAtOnce) }
 
 func testBudgetOfCallsAtOnce(t *testing.T, w *world) {
@@ -71,7 +73,7 @@ func testBudgetOfCallsAtOnce(t *testing.T, w *world) {
 }
 
 // TestWhatCannotBeginKeepsNobody: a workflow that no longer parses, and a
-// hundred that are at their limits, keep no other's run from beginning.
+// hundred workflows at their limits, do not block the runs of others.
 func TestWhatCannotBeginKeepsNobody(t *testing.T) {
 	t.Parallel()
 	onBoth(t, testWhatCannotBeginKeepsNobody)
@@ -84,7 +86,7 @@ func testWhatCannotBeginKeepsNobody(t *testing.T, w *world) {
 	}
 	w.apply("zzz", source("zzz"))
 	long := time.Now().Add(-time.Hour)
-	w.must(w.store.Update(t.Context(), func(tx gatehouse.Tx) error {
+	w.must(w.store.Update(t.Context(), gatehouse.DefaultTenant, func(tx gatehouse.Tx) error {
 		for i := range 102 {
 			f := &gatehouse.Workflow{
 				ID: fmt.Sprintf("wfl_%03d", i), Tenant: gatehouse.DefaultTenant, Name: fmt.Sprintf("a%03d", i), Version: 1, Workspace: "default",
@@ -134,8 +136,8 @@ func testWhatCannotBeginKeepsNobody(t *testing.T, w *world) {
 	}
 }
 
-// TestBudgetOutlivesItsProcess: what a call of a process that died may have cost
-// stays claimed, and other processes see what is under way.
+// TestBudgetOutlivesItsProcess: the claim of a call stays when its process
+// dies, and other processes see the claims of running calls.
 func TestBudgetOutlivesItsProcess(t *testing.T) {
 	t.Parallel()
 	onBoth(t, testBudgetOutlivesItsProcess)
@@ -153,7 +155,7 @@ func testBudgetOutlivesItsProcess(t *testing.T, w *world) {
 		t.Fatalf("leased %d", len(steps))
 	}
 	dead := make(chan struct{})
-	w.models.died = dead // the first call never ends, as far as anybody hears
+	w.models.died = dead // the first call never returns
 	go func() { _ = w.runs.Carry(t.Context(), steps[0], "one") }()
 	<-dead
 	another := app.NewRuns(w.gate, app.RunsConfig{Models: w.models})
@@ -167,11 +169,13 @@ func testBudgetOutlivesItsProcess(t *testing.T, w *world) {
 	}
 }
 
-// TestBudgetIsSettled: once it is known what a call cost, it counts once.
+// TestBudgetIsSettled: once the cost of a call is known, only the cost counts.
 func TestBudgetIsSettled(t *testing.T) { t.Parallel(); onBoth(t, testBudgetIsSettled) }
 
 func testBudgetIsSettled(t *testing.T, w *world) {
-	w.models.failures = []*gatehouse.StepFailure{{Code: "busy", Detail: "later", Retryable: true}} // which costs nothing
+	w.models.failures = []*gatehouse.StepFailure{
+		{Code: "busy", Detail: "later", Retryable: true},
+	} // a failed call that costs nothing
 	w.apply("two", "name: two\nlimits: {budget: {amount: \"0.60\", currency: USD, window: 1h}}\nsteps:\n"+
 		"  - {id: one, uses: model.local, retry: {max: 1, backoff: [1s]}, with: {model: small, prompt: hi}}\n"+
 		"  - {id: two, uses: model.local, retry: {max: 0}, with: {model: small, prompt: ho}}\n")

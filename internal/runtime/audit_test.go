@@ -12,17 +12,17 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/runtime"
 )
 
-// What an attacker, or an unlucky operator, may try with runs.
+// Attacks and accidents around runs.
 
-// terminal lets the next call for an entity fail for good.
+// terminal makes the next call for an entity fail permanently.
 func (w *world) terminal(ref string) {
 	w.ledger.mu.Lock()
 	defer w.ledger.mu.Unlock()
 	w.ledger.fail[ref] = []*connector.Error{{Kind: connector.Terminal, Code: "refused"}}
 }
 
-// discardFailed closes the dead letters, so that the same changes may be proposed
-// again without a person.
+// discardFailed closes the dead letters, so that the same changes can be
+// proposed again without a person.
 func (w *world) discardFailed() {
 	w.Helper()
 	page, err := w.gate.ListDeadLetters(w.as("admin"), gatehouse.DeadLetterFilter{})
@@ -49,8 +49,8 @@ func (w *world) wantEffects(refs ...string) {
 	}
 }
 
-// TestRetryOfARetryThatDidNothing: what succeeded before a retry that came to
-// nothing is taken over by the next one all the same.
+// TestRetryOfARetryThatDidNothing: successes from before a fruitless retry are
+// still taken over by the next retry.
 func TestRetryOfARetryThatDidNothing(t *testing.T) {
 	t.Parallel()
 	onBoth(t, testRetryOfARetryThatDidNothing)
@@ -92,8 +92,8 @@ steps:
 	w.wantEffects("A", "B", "C1", "C2")
 }
 
-// TestRetryOfAFanOutThatWasNotReached: the retry in between ends before it puts
-// the items of a step out.
+// TestRetryOfAFanOutThatWasNotReached: the retry in between ends before it fans
+// out a step's items.
 func TestRetryOfAFanOutThatWasNotReached(t *testing.T) {
 	t.Parallel()
 	onBoth(t, testRetryOfAFanOutThatWasNotReached)
@@ -119,7 +119,7 @@ steps:
 	w.wantEffects("A", "B")
 }
 
-// retriedInVain retries a run while no runtime is at work, and cancels that.
+// retriedInVain retries a run while no runtime works, and cancels the retry.
 func (w *world) retriedInVain(run *gatehouse.Run) *gatehouse.Run {
 	w.Helper()
 	w.stop()
@@ -137,8 +137,8 @@ func (w *world) retriedInVain(run *gatehouse.Run) *gatehouse.Run {
 	return second
 }
 
-// TestRetryAfterAReplayedDeadLetter: a change that a replay carried out after
-// its run had failed is not proposed again by the run's retry.
+// TestRetryAfterAReplayedDeadLetter: a replay applies a change after its run
+// has failed; the run's retry does not propose the change again.
 func TestRetryAfterAReplayedDeadLetter(t *testing.T) {
 	t.Parallel()
 	onBoth(t, testRetryAfterAReplayedDeadLetter)
@@ -159,8 +159,8 @@ func testRetryAfterAReplayedDeadLetter(t *testing.T, w *world) {
 	w.wantEffects("INC1")
 }
 
-// TestATimedOutChildSettlesFirst: while what a child run has sent is under way,
-// the step that waits for it does not end, so that no retry does it again.
+// TestATimedOutChildSettlesFirst: a step whose child run timed out does not end
+// while a push of the child is in flight, so that no retry repeats the effect.
 func TestATimedOutChildSettlesFirst(t *testing.T) {
 	t.Parallel()
 	onBoth(t, testATimedOutChildSettlesFirst)
@@ -192,8 +192,8 @@ steps:
 	w.ended(run.ID)
 }
 
-// TestReservedTriggerRefs: nobody can begin a run in the name of the clock, a
-// retry, a webhook or a step, and so keep these from beginning theirs.
+// TestReservedTriggerRefs: nobody can start a run under a trigger_ref reserved
+// for the clock, a retry, a webhook or a step, and so block theirs.
 func TestReservedTriggerRefs(t *testing.T) { t.Parallel(); onBoth(t, testReservedTriggerRefs) }
 
 func testReservedTriggerRefs(t *testing.T, w *world) {
@@ -215,8 +215,9 @@ func testReservedTriggerRefs(t *testing.T, w *world) {
 	}
 }
 
-// TestForgedApproval: an agent puts the question of a run before the run does,
-// under its key; whoever answers that has not answered the run's.
+// TestForgedApproval: an agent proposes the question of a run first, under the
+// run's idempotency key. An answer to the forged question does not count for
+// the run.
 func TestForgedApproval(t *testing.T) { t.Parallel(); onBoth(t, testForgedApproval) }
 
 func testForgedApproval(t *testing.T, w *world) {
@@ -238,7 +239,7 @@ steps:
 		Target: gatehouse.Target{EntityType: "run", EntityRef: run.ID}, ProposedChange: like.ProposedChange, IdempotencyKey: run.ID + ":ask",
 	})
 	if err != nil {
-		return // nobody but a run asks a run's questions
+		return // only a run can ask a run's questions
 	}
 	if err := w.decide(forged, "cleo", gatehouse.Approve); err != nil {
 		t.Fatalf("the forged question: %v", err)
@@ -256,8 +257,8 @@ steps:
 	}
 }
 
-// TestWhoHadAHandInWhatBeganIt: the author of a workflow whose runs begin
-// another's, and who started a run that is retried, cannot decide either.
+// TestWhoHadAHandInWhatBeganIt: the author of a workflow whose runs start
+// another run, and the starter of a retried run, cannot decide either.
 func TestWhoHadAHandInWhatBeganIt(t *testing.T) {
 	t.Parallel()
 	onBoth(t, testWhoHadAHandInWhatBeganIt)
@@ -290,8 +291,8 @@ func testWhoHadAHandInWhatBeganIt(t *testing.T, w *world) {
 	}
 }
 
-// TestAKeyIsOfOneChange: a step does not take what another one came to under
-// its key for its own, when that was another change or no change at all.
+// TestAKeyIsOfOneChange: a step does not adopt the result of another step with
+// the same key if that step made another change or none.
 func TestAKeyIsOfOneChange(t *testing.T) { t.Parallel(); onBoth(t, testAKeyIsOfOneChange) }
 
 func testAKeyIsOfOneChange(t *testing.T, w *world) {
@@ -324,8 +325,8 @@ steps:
 	}
 }
 
-// TestTwoPersonOverAnAllowance: a step that asks for two people has them where
-// the policy would ask nobody.
+// TestTwoPersonOverAnAllowance: a step that requires two persons gets them even
+// where the policy allows the change.
 func TestTwoPersonOverAnAllowance(t *testing.T) {
 	t.Parallel()
 	onBoth(t, testTwoPersonOverAnAllowance)
@@ -343,8 +344,8 @@ steps:
 	}
 }
 
-// TestRetryOfAChildOnItsOwn: what an operator's retry of a child run did is
-// taken over when the run that began the child is retried.
+// TestRetryOfAChildOnItsOwn: the results of an operator's retry of a child run
+// are taken over when the parent run is retried.
 func TestRetryOfAChildOnItsOwn(t *testing.T) { t.Parallel(); onBoth(t, testRetryOfAChildOnItsOwn) }
 
 func testRetryOfAChildOnItsOwn(t *testing.T, w *world) {
@@ -366,8 +367,8 @@ steps:
 	w.wantEffects("C1", "C2")
 }
 
-// TestARevisedQuestionIsStillAsked: who revises the action of a run makes of it
-// nothing that needs fewer people, and of its question nothing else.
+// TestARevisedQuestionIsStillAsked: a revision of a run's action cannot lower
+// the number of persons, and a revised question remains a question.
 func TestARevisedQuestionIsStillAsked(t *testing.T) {
 	t.Parallel()
 	onBoth(t, testARevisedQuestionIsStillAsked)

@@ -11,29 +11,28 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/app"
 )
 
-// unstored is a store in which the first lease of a step that is taken is not
-// stored after all.
+// unstored is a store that fails to store the first lease of a step.
 type unstored struct {
 	gatehouse.Store
 	lost *atomic.Int64
 }
 
 type claiming struct {
-	gatehouse.Tx
+	gatehouse.Queues
 	taken *int
 }
 
 func (c claiming) ClaimSteps(owner string, lease time.Duration, shares ...gatehouse.StepShare) ([]*gatehouse.Step, error) {
-	steps, err := c.Tx.ClaimSteps(owner, lease, shares...)
+	steps, err := c.Queues.ClaimSteps(owner, lease, shares...)
 	*c.taken = len(steps)
 	return steps, err
 }
 
-func (u unstored) Update(ctx context.Context, fn func(gatehouse.Tx) error) error {
-	lose := false // however often the store runs it
-	return u.Store.Update(ctx, func(tx gatehouse.Tx) error {
+func (u unstored) UpdateQueues(ctx context.Context, fn func(gatehouse.Queues) error) error {
+	lose := false // also when the store reruns the closure
+	return u.Store.UpdateQueues(ctx, func(q gatehouse.Queues) error {
 		taken := 0
-		if err := fn(claiming{tx, &taken}); err != nil {
+		if err := fn(claiming{q, &taken}); err != nil {
 			return err
 		}
 		if taken > 0 && (lose || u.lost.CompareAndSwap(0, 1)) {
@@ -44,8 +43,8 @@ func (u unstored) Update(ctx context.Context, fn func(gatehouse.Tx) error) error
 	})
 }
 
-// TestLeaseThatIsNotStored: nothing is carried out under it, neither here nor by
-// a worker outside.
+// TestLeaseThatIsNotStored: no step is executed under such a lease, neither
+// here nor by an external worker.
 func TestLeaseThatIsNotStored(t *testing.T) {
 	t.Parallel()
 	for name, open := range engines {

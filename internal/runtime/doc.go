@@ -1,9 +1,10 @@
-// Package runtime is what moves runs while nobody looks: it leases ready steps
-// of what is built in and carries them out, wakes steps whose action, child run
-// or time has come, frees those whose worker is gone, admits queued runs, fires
-// schedules, and makes the evidence of runs that have ended.
+// Package runtime moves runs in the background. It leases ready built-in steps
+// and executes them, wakes steps whose action, child run or time has come,
+// frees steps whose worker is gone, admits queued runs, fires schedules, and
+// builds the evidence of ended runs.
 //
-// Everything it does is a use case of internal/app in a transaction of its own,
-// so any number of processes may do it on one store, and each may be killed at
+// Each of these is a use case of internal/app in its own transaction. Any
+// number of processes may run on one store, and each may be killed at any time.
+// A parked run costs nothing: no loop looks at a run that only waits.
 // any time. A parked run costs it nothing: no loop looks at what only waits.
 package runtime

@@ -6,15 +6,15 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Weights says what part of the leases a tenant gets while others have ready
-// steps too, and a workspace beside the others of its tenant; 1 where nothing
-// is said.
+// Weights returns the share of the leases that a tenant gets while other
+// tenants have ready steps too, and a workspace's share within its tenant. The
+// default is 1.
 type Weights func(tenant, workspace string) (ofTenant, ofWorkspace int)
 
-// fair shares leases out between tenants, within each between its workspaces,
-// and within these between workflows, by start-time fair queueing (Goyal, Vin,
-// Cheng 1996) at each level: a lease takes 1/weight of virtual time, and
-// whoever would start first is next. Who had nothing ready starts now.
+// fair divides leases between tenants, then between a tenant's workspaces, then
+// between a workspace's workflows, by start-time fair queueing (Goyal, Vin,
+// Cheng 1996) at each level: a lease costs 1/weight of virtual time, and the
+// earliest start is next. A node that had nothing ready starts now.
 type fair struct {
 	weights Weights
 	mu      sync.Mutex
@@ -22,17 +22,17 @@ type fair struct {
 	after   gatehouse.Lane
 }
 
-// node is a tenant, a workspace or a workflow, and the root above them.
+// node is a tenant, a workspace, a workflow, or the root.
 type node struct {
 	now, end int64 // now is the start of the last lease below it
 	children map[string]*node
 }
 
-// turn is the virtual time of a lease at weight 1.
+// turn is the virtual time of one lease at weight 1.
 const turn = 1 << 20
 
-// maxNodes bounds the children that a node remembers. Who is forgotten starts
-// now, as one does who had nothing ready.
+// maxNodes bounds the children that a node remembers. A forgotten child starts
+// now, as if it had had nothing ready.
 const maxNodes = 10_000
 
 func (n *node) child(name string) *node {
@@ -56,7 +56,7 @@ type branch struct {
 	left     int
 }
 
-// lease takes one step for the branch that is next; false when none is left.
+// lease takes one step from the branch that is next; false when none is left.
 func (b *branch) lease() bool {
 	if b.share != nil {
 		if b.left == 0 {
@@ -84,7 +84,7 @@ func (b *branch) lease() bool {
 	return false
 }
 
-// sub is the branch of a name below b.
+// sub returns the branch of a child of b.
 func (b *branch) sub(seen map[*node]*branch, name string, weight int) *branch {
 	n := b.node.child(name)
 	c := seen[n]
@@ -96,8 +96,8 @@ func (b *branch) sub(seen map[*node]*branch, name string, weight int) *branch {
 	return c
 }
 
-// share gives n leases to the lanes. most tells the bounds of a lane, 0 for
-// none; a lane of which it does not know them gets no lease.
+// share distributes n leases over the lanes. most returns the bounds of a lane,
+// 0 for none; a lane with unknown bounds gets no lease.
 func (f *fair) share(due []gatehouse.DueLane, n int, most func(gatehouse.Lane) (workflow, tenant int, ok bool)) []gatehouse.StepShare {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -136,10 +136,10 @@ func (f *fair) share(due []gatehouse.DueLane, n int, most func(gatehouse.Lane) (
 	return out
 }
 
-// from is the lane after which the next look begins, looked notes the last one
-// of a look of so many lanes at most, so that walking on passes over nobody. A
-// look that saw all lanes may begin anywhere: the next one does at the first,
-// which is one walk instead of two.
+// from returns the lane after which the next look begins. looked records the
+// last lane of a look that saw at most so many, so that no lane is skipped.
+// After a look that saw all lanes the next one starts at the first, which needs
+// one walk instead of two.
 func (f *fair) from() gatehouse.Lane {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/app"
 )
 
-// handCases are the ways in which the person "hand" touches what a run of the
-// workflow "main" asks about in its step "ask".
+// handCases are the ways in which the person "hand" takes part in what a run of
+// the workflow "main" asks in its step "ask".
 var handCases = map[string]struct {
 	workflows map[string]string
 	touch     func(w *world, run *gatehouse.Run) *gatehouse.Run // returns the run that asks
@@ -128,7 +128,8 @@ var handCases = map[string]struct {
 		touch: func(w *world, run *gatehouse.Run) *gatehouse.Run {
 			w.complete("hand")
 			again := w.start("main", `{}`)
-			// The lease finds the known key, and closes the step instead of handing it out.
+			// The lease finds the known key and closes the step instead of
+			// handing it out.
 			_, err := w.runs.LeaseSteps(w.as("bot"), gatehouse.LeaseRequest{Tools: []string{"page"}, Wait: gatehouse.Duration(time.Second)})
 			w.must(err)
 			return again
@@ -145,8 +146,8 @@ var shopChange = gatehouse.Proposal{
 }
 
 // TestHandsOnTheContentExcludeFromDeciding: of two persons with the same roles,
-// the one that touched what the change is made from cannot decide it, and the
-// other can.
+// the one who touched the content of the change cannot decide it, and the other
+// can.
 func TestHandsOnTheContentExcludeFromDeciding(t *testing.T) {
 	t.Parallel()
 	for name, c := range handCases {
@@ -179,8 +180,8 @@ func TestHandsOnTheContentExcludeFromDeciding(t *testing.T) {
 	}
 }
 
-// TestHandsOfAnAgentExcludeItsSponsor: the person that answers for a worker has
-// its hands.
+// TestHandsOfAnAgentExcludeItsSponsor: what a worker touches, its sponsor has
+// touched.
 func TestHandsOfAnAgentExcludeItsSponsor(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
@@ -218,7 +219,7 @@ func (w *world) leaseStep(who string) gatehouse.LeasedStep {
 	return got[0]
 }
 
-// complete leases the next step of the tool page and closes it.
+// complete leases the next step of the tool page and completes it.
 func (w *world) complete(who string) {
 	w.Helper()
 	s := w.leaseStep(who)
@@ -226,8 +227,8 @@ func (w *world) complete(who string) {
 	w.must(err)
 }
 
-// TestSendersOfEvents: by default, no other agent than the run's starter answers
-// a wait; with from, only those that it lists. What is refused is not stored.
+// TestSendersOfEvents: by default, no agent except the run's starter may answer
+// a wait; with from, only the listed senders. A refused event is not stored.
 func TestSendersOfEvents(t *testing.T) { t.Parallel(); onBoth(t, testSendersOfEvents) }
 
 func testSendersOfEvents(t *testing.T, w *world) {
@@ -261,7 +262,7 @@ func testSendersOfEvents(t *testing.T, w *world) {
 				switch {
 				case allowed:
 				case who == "rival":
-					want = gatehouse.CodeNotFound // an agent does not see the runs of another one
+					want = gatehouse.CodeNotFound // an agent does not see another agent's runs
 				default:
 					want = gatehouse.CodeSenderNotAllowed
 				}
@@ -276,8 +277,8 @@ func testSendersOfEvents(t *testing.T, w *world) {
 					continue
 				}
 				w.until(run.ID, "still waiting", func(r *gatehouse.Run) bool { return r.StepOf("word").Status == gatehouse.StepWaiting })
-				w.must(w.store.View(t.Context(), func(tx gatehouse.ReadTx) error {
-					signals, err := tx.ListSignals(run.Tenant, run.ID)
+				w.must(w.store.View(t.Context(), run.Tenant, func(tx gatehouse.ReadTx) error {
+					signals, err := tx.ListSignals(run.ID)
 					if len(signals) > 0 {
 						t.Errorf("%s, early %v: the refused event of %s is stored", name, early, who)
 					}
@@ -288,8 +289,8 @@ func testSendersOfEvents(t *testing.T, w *world) {
 	}
 }
 
-// TestOtherAgentMayNotAnswer: where agents see the whole tenant, a run is no longer
-// hidden from other agents, and its wait refuses their events all the same.
+// TestOtherAgentMayNotAnswer: when agents may read the whole tenant, other
+// agents see a run, but its wait still refuses their events.
 func TestOtherAgentMayNotAnswer(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
@@ -308,8 +309,8 @@ func TestOtherAgentMayNotAnswer(t *testing.T) {
 	})
 }
 
-// TestStarterAnswersTheRetry: the agent that started a run answers the run that
-// retries it, whoever retried.
+// TestStarterAnswersTheRetry: the agent that started a run may answer its
+// retry, whoever retried it.
 func TestStarterAnswersTheRetry(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
@@ -325,8 +326,8 @@ func TestStarterAnswersTheRetry(t *testing.T) {
 	})
 }
 
-// TestStarterAnswersTheChildOfARetry: so does the agent answer a run that a step of
-// the retry began.
+// TestStarterAnswersTheChildOfARetry: the agent may also answer a child run
+// that a step of the retry began.
 func TestStarterAnswersTheChildOfARetry(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
@@ -347,8 +348,8 @@ func TestStarterAnswersTheChildOfARetry(t *testing.T) {
 }
 
 // TestCeilingsCountForTheStarter: a ceiling per agent counts for the agent that
-// started the run, whether it proposes itself, by a run, by a child run, or
-// somebody revises what its run proposed.
+// started the run, whether it proposes by itself, through a run or a child run,
+// or through a revision of what its run proposed.
 func TestCeilingsCountForTheStarter(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {

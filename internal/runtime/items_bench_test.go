@@ -9,8 +9,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// BenchmarkForEach carries out the items of for_each steps, from the run's start
-// to its end. What an item takes must not grow with their number.
+// BenchmarkForEach runs for_each steps from the start of the run to its end.
+// The cost of an item must not grow with their number.
 func BenchmarkForEach(b *testing.B) {
 	for name, open := range engines {
 		for _, size := range []struct{ steps, items int }{{1, 100}, {1, 1000}, {5, 998}} {
@@ -30,8 +30,8 @@ func BenchmarkForEach(b *testing.B) {
 					run := w.start("wide", input)
 					for !run.Status.Final() {
 						time.Sleep(5 * time.Millisecond)
-						w.must(store.View(b.Context(), func(tx gatehouse.ReadTx) error {
-							page, err := tx.ListRuns(gatehouse.DefaultTenant, gatehouse.RunFilter{Limit: 1})
+						w.must(store.View(b.Context(), gatehouse.DefaultTenant, func(tx gatehouse.ReadTx) error {
+							page, err := tx.ListRuns(gatehouse.RunFilter{Limit: 1})
 							if err == nil {
 								run = page.Items[0]
 							}

@@ -16,23 +16,23 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/runtime"
 )
 
-// leaseCount counts the steps that are leased.
+// leaseCount counts the leased steps.
 type leaseCount struct {
 	gatehouse.Store
 	n *atomic.Int64
 }
 
-func (l leaseCount) Update(ctx context.Context, fn func(gatehouse.Tx) error) error {
+func (l leaseCount) UpdateQueues(ctx context.Context, fn func(gatehouse.Queues) error) error {
 	taken := 0
-	err := l.Store.Update(ctx, func(tx gatehouse.Tx) error { return fn(claiming{tx, &taken}) })
+	err := l.Store.UpdateQueues(ctx, func(q gatehouse.Queues) error { return fn(claiming{q, &taken}) })
 	if err == nil {
 		l.n.Add(int64(taken))
 	}
 	return err
 }
 
-// onwards plays a test on a store of each kind, without a runtime; run carries
-// one run of a workflow to its end, and counts the leases that it took.
+// onwards runs a test on each engine, without a runtime. run executes one run
+// of a workflow to its end and counts the leases that it took.
 func onwards(t *testing.T, test func(w *world, run func(name string, onward int) (*gatehouse.Run, int64))) {
 	for name, open := range engines {
 		t.Run(name, func(t *testing.T) {
@@ -80,9 +80,8 @@ steps:
 output: {n: "${{ steps.g.output.f }}"}
 `
 
-// TestOnward: of a run in which steps are carried out with the one before them,
-// everything is there to be seen that a lease of its own for each would have
-// left: rows, attempts, outputs, entries of the log in their order.
+// TestOnward: a run with inline steps shows everything that separate leases
+// would have left: rows, attempts, outputs, and log entries in order.
 func TestOnward(t *testing.T) {
 	t.Parallel()
 	onwards(t, func(w *world, run func(string, int) (*gatehouse.Run, int64)) {
@@ -93,8 +92,9 @@ func TestOnward(t *testing.T) {
 			w.Errorf("%d leases for twelve steps, each under its own", of)
 		}
 		joined, few := run("row", 0)
-		// a with b, c, d; the model with e; f, which looks further back, with g and
-		// h; i, which looks at the input, with j; k, which looks at the clock.
+		// a with b, c, d; the model with e; f, which reads an earlier step,
+		// with g and h; i, which reads the input, with j; k, which reads the
+		// clock.
 		if few != 5 {
 			w.Errorf("%d leases, want 5", few)
 		}
@@ -112,7 +112,7 @@ func TestOnward(t *testing.T) {
 	})
 }
 
-// seen is all that can be seen of a run, but for ids and times.
+// seen lists everything visible of a run, except ids and times.
 func (w *world) seen(run *gatehouse.Run) (lines []string) {
 	w.Helper()
 	plain := strings.NewReplacer(run.ID, "run")
@@ -121,15 +121,15 @@ func (w *world) seen(run *gatehouse.Run) (lines []string) {
 		keys[s.ID] = s.Key
 		lines = append(lines, plain.Replace(fmt.Sprint(s.Key, s.Status, s.Attempts, s.Generation, s.IdempotencyKey, s.Input, s.Output, s.Skipped, s.Failure, s.LeaseOwner, s.LeaseUntil)))
 	}
-	w.must(w.store.View(w.Context(), func(tx gatehouse.ReadTx) error {
-		attempts, err := tx.ListAttempts(run.Tenant, run.ID)
+	w.must(w.store.View(w.Context(), run.Tenant, func(tx gatehouse.ReadTx) error {
+		attempts, err := tx.ListAttempts(run.ID)
 		for _, a := range attempts {
 			lines = append(lines, fmt.Sprint("attempt at ", keys[a.StepID], a.Attempt, a.Generation, a.Worker, a.Outcome, a.Code, a.Detail))
 		}
 		if err != nil {
 			return err
 		}
-		entries, err := tx.ListRunEntries(run.Tenant, run.ID)
+		entries, err := tx.ListRunEntries(run.ID)
 		for _, e := range entries {
 			var leaf struct {
 				Type, From, To, Actor string
@@ -146,7 +146,8 @@ func (w *world) seen(run *gatehouse.Run) (lines []string) {
 	return lines
 }
 
-// TestOnwardIsBounded: one lease carries no more than it may.
+// TestOnwardIsBounded: one lease carries at most the configured number of
+// inline steps.
 func TestOnwardIsBounded(t *testing.T) {
 	t.Parallel()
 	onwards(t, func(w *world, run func(string, int) (*gatehouse.Run, int64)) {
@@ -164,8 +165,8 @@ func TestOnwardIsBounded(t *testing.T) {
 	})
 }
 
-// TestOnwardIsBoundedInSize: what one transaction carries comes to no more than
-// one step may.
+// TestOnwardIsBoundedInSize: the inline steps of one transaction together are
+// no larger than one step may be.
 func TestOnwardIsBoundedInSize(t *testing.T) {
 	t.Parallel()
 	onwards(t, func(w *world, run func(string, int) (*gatehouse.Run, int64)) {
@@ -183,8 +184,8 @@ func TestOnwardIsBoundedInSize(t *testing.T) {
 	})
 }
 
-// TestOnwardKeepsNobodyBack: a step that cannot be stored, since another one has
-// its key, keeps the one before it from nothing.
+// TestOnwardKeepsNobodyBack: an inline step that cannot be stored, because
+// another step holds its key, does not affect the step before it.
 func TestOnwardKeepsNobodyBack(t *testing.T) {
 	t.Parallel()
 	onwards(t, func(w *world, _ func(string, int) (*gatehouse.Run, int64)) {

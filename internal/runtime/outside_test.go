@@ -7,7 +7,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// onERP proposes a change under the connector of type worker, and has it
+// onERP proposes a change under the connector of type worker and gets it
 // approved.
 func (w *world) onERP(operation, ref string) *gatehouse.Action {
 	w.Helper()
@@ -47,9 +47,9 @@ func (w *world) settled(a *gatehouse.Action, want gatehouse.Status) *gatehouse.A
 	}
 }
 
-// TestPushesOfWorkersOutside go the way of all pushes: checked, recorded as
-// sent before they are handed out, fenced by their generation, and settled with
-// a receipt.
+// TestPushesOfWorkersOutside: pushes for external workers take the usual path:
+// checked, recorded as sent before they are handed out, fenced by generation,
+// settled with a receipt.
 func TestPushesOfWorkersOutside(t *testing.T) { t.Parallel(); onBoth(t, testPushesOfWorkersOutside) }
 
 func testPushesOfWorkersOutside(t *testing.T, w *world) {
@@ -84,7 +84,7 @@ func testPushesOfWorkersOutside(t *testing.T, w *world) {
 	_, err := w.runs.HeartbeatPush(w.as("bot"), p.Push.ID, gatehouse.Heartbeat{Generation: g})
 	w.must(err)
 	done := gatehouse.PushResult{Generation: g, ExternalID: "doc-7", ResponseMetadata: `{"posted":true}`}
-	for range 2 { // the second one is a retry whose first answer was lost
+	for range 2 { // the second is a retry after a lost answer
 		_, err = w.runs.CompletePush(w.as("bot"), p.Push.ID, done)
 		w.must(err)
 	}
@@ -119,7 +119,7 @@ func testFailuresOfWorkersOutside(t *testing.T, w *world) {
 		_, err := w.runs.FailPush(w.as("bot"), p.Push.ID, gatehouse.PushFailure{Generation: p.Lease.Generation, Kind: kind, Code: "erp_down", Detail: "no answer"})
 		w.must(err)
 	}
-	// Transient: it comes again, under the same key; then terminal.
+	// Transient: it comes again under the same key; then terminal.
 	a := w.onERP("post", "X")
 	first := w.leasePush(time.Minute)
 	fail(first, "transient")
@@ -131,8 +131,8 @@ func testFailuresOfWorkersOutside(t *testing.T, w *world) {
 	if got := w.settled(a, gatehouse.StatusFailed); got.Failure == nil || got.Failure.Code != "erp_down" {
 		t.Errorf("failure %+v", got.Failure)
 	}
-	// A worker that is not heard of leaves class A to the next one, and class C
-	// unknown.
+	// When a worker goes silent, class A goes to the next worker and class C
+	// becomes unknown.
 	a = w.onERP("post", "Y")
 	lost := w.leasePush(time.Second)
 	again := w.leasePush(time.Minute)

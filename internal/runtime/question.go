@@ -10,19 +10,19 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
-// Question is the connector of approval steps: what people say yes to has no
-// effect but that the run goes on.
+// Question is the connector of approval steps. Its action has no effect except
+// that the run continues.
 type Question struct{}
 
 var _ connector.Connector = Question{}
 
-// Fingerprint is that of the one definition there is.
+// Fingerprint returns the fingerprint of its only definition.
 func (Question) Fingerprint() string {
 	sum := sha256.Sum256([]byte("gatehouse:question:1"))
 	return hex.EncodeToString(sum[:])
 }
 
-// Operation knows approve alone. The same call again is harmless.
+// Operation knows only approve. A repeated call is harmless.
 func (Question) Operation(name string) (connector.Operation, bool) {
 	if name != workflow.ApprovalOperation {
 		return connector.Operation{}, false

@@ -7,8 +7,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestAgentsReadTheirRuns: an agent reads the run that it started, the run that
-// this one began, and what both proposed; another agent reads none of it.
+// TestAgentsReadTheirRuns: an agent reads the run that it started, the child
+// run, and what both proposed; another agent reads none of it.
 func TestAgentsReadTheirRuns(t *testing.T) { t.Parallel(); onBoth(t, testAgentsReadTheirRuns) }
 
 func testAgentsReadTheirRuns(t *testing.T, w *world) {
@@ -54,9 +54,9 @@ func testAgentsReadTheirRuns(t *testing.T, w *world) {
 	}
 }
 
-// TestScheduleBeganItsRun: a server that died between beginning a scheduled run
-// and advancing the schedule leaves that time due. The next server finds the run,
-// begins no second one, and advances the schedule.
+// TestScheduleBeganItsRun: a server died after it began a scheduled run and
+// before it advanced the schedule, so that time is still due. The next server
+// finds the run, begins no second one, and advances the schedule.
 func TestScheduleBeganItsRun(t *testing.T) { t.Parallel(); onBoth(t, testScheduleBeganItsRun) }
 
 func testScheduleBeganItsRun(t *testing.T, w *world) {
@@ -64,7 +64,7 @@ func testScheduleBeganItsRun(t *testing.T, w *world) {
 	w.apply("nightly", "name: nightly\non: {schedule: {cron: \"0 3 * * *\"}}\nsteps:\n  - {id: one, uses: transform, with: {done: true}}\n")
 	due := time.Date(2020, 1, 1, 3, 0, 0, 0, time.UTC)
 	for range 2 {
-		w.must(w.store.Update(t.Context(), func(tx gatehouse.Tx) error {
+		w.must(w.store.Update(t.Context(), gatehouse.DefaultTenant, func(tx gatehouse.Tx) error {
 			return tx.PutSchedule(&gatehouse.Schedule{Tenant: gatehouse.DefaultTenant, Workflow: "nightly", Version: 1, NextAt: due}, time.Time{})
 		}))
 		_, err := w.runs.FireSchedules(t.Context())
@@ -75,8 +75,8 @@ func testScheduleBeganItsRun(t *testing.T, w *world) {
 	if len(page.Items) != 1 {
 		t.Errorf("%d runs of one time of the schedule, want 1", len(page.Items))
 	}
-	w.must(w.store.View(t.Context(), func(tx gatehouse.ReadTx) error {
-		still, err := tx.DueSchedules(10)
+	w.must(w.store.ViewQueues(t.Context(), func(q gatehouse.ReadQueues) error {
+		still, err := q.DueSchedules(10)
 		if len(still) != 0 {
 			t.Errorf("the schedule stays at %s", still[0].NextAt)
 		}
@@ -84,8 +84,8 @@ func testScheduleBeganItsRun(t *testing.T, w *world) {
 	}))
 }
 
-// TestStepsOfOtherWorkers: a worker learns of the steps that it holds or has held.
-// To another worker's they answer as ones that do not exist.
+// TestStepsOfOtherWorkers: a worker sees the steps that it holds or has held.
+// Another worker's step looks as if it did not exist.
 func TestStepsOfOtherWorkers(t *testing.T) { t.Parallel(); onBoth(t, testStepsOfOtherWorkers) }
 
 func testStepsOfOtherWorkers(t *testing.T, w *world) {

@@ -11,11 +11,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// configuredSecret is one of the secrets that every world is configured with.
+// configuredSecret is one of the secrets in every world's configuration.
 const configuredSecret = "s3cr3t-of-the-configuration"
 
-// TestStepsTellNoSecret has steps of workers and of models that tell a secret in
-// what they come to, and in why they fail.
+// TestStepsTellNoSecret has workers and models report a secret in their outputs
+// and in their failures.
 func TestStepsTellNoSecret(t *testing.T) { t.Parallel(); onBoth(t, testStepsTellNoSecret) }
 
 func testStepsTellNoSecret(t *testing.T, w *world) {
@@ -51,9 +51,9 @@ func testStepsTellNoSecret(t *testing.T, w *world) {
 		return w.until(r.ID, "ended", func(r *gatehouse.Run) bool { return r.FinishedAt != nil })
 	}
 	leaves := func(r *gatehouse.Run) (said []string) {
-		w.must(w.store.View(t.Context(), func(tx gatehouse.ReadTx) error {
+		w.must(w.store.ViewQueues(t.Context(), func(q gatehouse.ReadQueues) error {
 			said = nil
-			pending, err := tx.UnnumberedLeaves(10_000)
+			pending, err := q.UnnumberedLeaves(10_000)
 			for _, p := range pending {
 				said = append(said, string(p.Body))
 			}
@@ -92,7 +92,7 @@ func testStepsTellNoSecret(t *testing.T, w *world) {
 	}
 }
 
-// deref is all that a run shows.
+// deref is everything that a run shows.
 func deref(r *gatehouse.Run) string {
 	return string(gatehouse.MustJSON(r))
 }

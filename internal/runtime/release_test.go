@@ -14,25 +14,33 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/runtime"
 )
 
-// hungUp is a store of which a caller goes away as soon as the given number of
-// its Updates is stored.
+// hungUp is a store whose caller disconnects after the given number of stored
+// Updates.
 type hungUp struct {
 	gatehouse.Store
 	after int
 	gone  context.CancelFunc
 }
 
-func (l *hungUp) Update(ctx context.Context, fn func(gatehouse.Tx) error) error {
-	err := l.Store.Update(ctx, fn)
+func (l *hungUp) Update(ctx context.Context, tenant string, fn func(gatehouse.Tx) error) error {
+	err := l.Store.Update(ctx, tenant, fn)
 	if l.after--; l.after == 0 {
 		l.gone()
 	}
 	return err
 }
 
-// TestCallerGoesBeforeItsSteps: what was leased to a worker outside and not
-// handed out, since the server stops or the worker has hung up, is ready again at
-// once, and that was no attempt.
+func (l *hungUp) UpdateQueues(ctx context.Context, fn func(gatehouse.Queues) error) error {
+	err := l.Store.UpdateQueues(ctx, fn)
+	if l.after--; l.after == 0 {
+		l.gone()
+	}
+	return err
+}
+
+// TestCallerGoesBeforeItsSteps: steps that were leased to an external worker
+// but not handed out, because the server stopped or the worker disconnected,
+// are ready again at once. That counts as no attempt.
 func TestCallerGoesBeforeItsSteps(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
@@ -79,9 +87,9 @@ func TestCallerGoesBeforeItsSteps(t *testing.T) {
 	})
 }
 
-// TestStopKeepsNoLease: a server that stops brings what it has leased to its end,
-// also what it has leased ahead of a store that is slow, and begins nothing more:
-// so a restart costs no step an attempt, or the time of a lease.
+// TestStopKeepsNoLease: a server that stops finishes all leased steps,
+// including those leased ahead of a slow store, and begins nothing more. So a
+// restart costs no step an attempt or a lease's time.
 func TestStopKeepsNoLease(t *testing.T) {
 	t.Parallel()
 	store, url := slowStore(t)

@@ -26,8 +26,8 @@ steps:
 output: {text: "${{ steps.draft.output.text }}", asked: "${{ steps.review.output.status }}", n: "${{ steps.after.output }}"}
 `
 
-// TestRejectionGoesBack: the steps up to the rejected one are done once more, with
-// what the reviewer said, and the first that is approved goes on.
+// TestRejectionGoesBack: the steps up to the rejected one run again with the
+// reviewer's notes, and the run continues with the first approval.
 func TestRejectionGoesBack(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
@@ -56,7 +56,7 @@ func TestRejectionGoesBack(t *testing.T) {
 		if got, _ := first.Context.Get("previous_action"); got != "" {
 			t.Errorf("the first has one before: %s", got)
 		}
-		// Whoever rejected the first may take the second.
+		// The person who rejected the first may approve the second.
 		w.must(w.decide(second, "ana", gatehouse.Approve))
 		run = w.status(run.ID, gatehouse.RunSucceeded)
 		if !run.Output.Equal(`{"asked":"applied","n":2,"text":"seen by ana"}`) {
@@ -68,8 +68,8 @@ func TestRejectionGoesBack(t *testing.T) {
 	})
 }
 
-// TestRejectedTooOften: the run fails by the rejection after the last iteration, and
-// a retry of it asks the last question again.
+// TestRejectedTooOften: the rejection after the last iteration fails the run,
+// and a retry asks the last question again.
 func TestRejectedTooOften(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
@@ -97,8 +97,8 @@ func TestRejectedTooOften(t *testing.T) {
 	})
 }
 
-// TestExpiryAndRejectionContinue: the run goes on with what became of the question,
-// and nobody takes that over for an approval.
+// TestRejectionContinues: the run continues with the outcome of the question,
+// which nobody mistakes for an approval.
 func TestRejectionContinues(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
@@ -115,7 +115,7 @@ output: "${{ steps.tell.output }}"
 		if !run.Output.Equal(`{"status":"rejected","why":"seen by ana"}`) {
 			t.Errorf("output %s", run.Output)
 		}
-		// Another workflow that asks under the same key does not go on.
+		// Another workflow that asks under the same key does not continue.
 		w.apply("main", strings.ReplaceAll(strings.ReplaceAll(source, "on_rejected: ON, ", ""), "steps.ask.rejection.notes", "steps.ask.output.decided_by"))
 		run = w.ended(w.start("main", `{}`).ID)
 		if run.Status != gatehouse.RunFailed {
@@ -124,8 +124,8 @@ output: "${{ steps.tell.output }}"
 	})
 }
 
-// TestRepeatsOnce: what was lost between the decision and the step that it sends
-// back is done once, however often it is tried.
+// TestRepeatsOnce: if the repeat is lost between the decision and the step that
+// is sent back, it is still done once, however often it is tried.
 func TestRepeatsOnce(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
@@ -152,16 +152,25 @@ func TestRepeatsOnce(t *testing.T) {
 	}, func(_ *app.RunsConfig, c *runtime.Config) { c.Poll = time.Minute })
 }
 
-// losing runs what it is given, and then loses it, as a server that is killed
-// before the commit.
+// losing runs the closure and then drops the transaction, as if the server were
+// killed before the commit.
 type losing struct {
 	gatehouse.Store
 	err error
 }
 
-func (l *losing) Update(ctx context.Context, fn func(gatehouse.Tx) error) error {
-	return l.Store.Update(ctx, func(tx gatehouse.Tx) error {
+func (l *losing) Update(ctx context.Context, tenant string, fn func(gatehouse.Tx) error) error {
+	return l.Store.Update(ctx, tenant, func(tx gatehouse.Tx) error {
 		if err := fn(tx); err != nil {
+			return err
+		}
+		return l.err
+	})
+}
+
+func (l *losing) UpdateQueues(ctx context.Context, fn func(gatehouse.Queues) error) error {
+	return l.Store.UpdateQueues(ctx, func(q gatehouse.Queues) error {
+		if err := fn(q); err != nil {
 			return err
 		}
 		return l.err

@@ -10,19 +10,19 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/app"
 )
 
-// Config sets how steps are carried out. Zero members take the default.
+// Config configures how steps are executed. Zero fields take the default.
 type Config struct {
-	// Workers bounds the steps that are carried out at a time; 16 by default.
+	// Workers bounds the steps that execute at a time; 16 by default.
 	Workers int
-	// Weights says who gets how much; nil gives everybody the same.
+	// Weights are the shares of tenants and workspaces; nil means equal shares.
 	Weights Weights
-	// Poll is the longest sleep between two looks; 1 s by default.
+	// Poll is the longest sleep between two looks at the store; 1 s by default.
 	Poll time.Duration
 	// Owner names this process in leases.
 	Owner string
-	// Onward bounds the steps that are carried out with the one before them, in
-	// one transaction, where they touch nothing outside their run; 16 by default,
-	// none below 0.
+	// Onward bounds the inline steps: steps that touch nothing outside their
+	// run and run in the same transaction as the step before them. 16 by
+	// default; a negative value means none.
 	Onward int
 }
 
@@ -31,7 +31,7 @@ type Hints interface {
 	Subscribe(topics ...string) (<-chan struct{}, func())
 }
 
-// Runtime carries out the built-in steps of one process.
+// Runtime executes the built-in steps in one process.
 type Runtime struct {
 	store  gatehouse.Store
 	runs   *app.Runs
@@ -39,14 +39,14 @@ type Runtime struct {
 	config Config
 	log    *slog.Logger
 	fair   *fair
-	// slots are taken by the steps that are carried out, until what they came to
-	// is on its way to the store, and held by all that are leased.
+	// slots holds an element for each executing step, until its result is on
+	// its way to the store; held holds one for each leased step.
 	slots, held chan struct{}
-	// freed hints that a step ended: its lane may have been full.
+	// freed hints that a step has ended: its lane may have been full.
 	freed chan struct{}
 }
 
-// New makes a runtime. Call Run to start it.
+// New returns a runtime. Call Run to start it.
 func New(store gatehouse.Store, runs *app.Runs, hints Hints, c Config, log *slog.Logger) *Runtime {
 	if c.Workers <= 0 {
 		c.Workers = 16
@@ -62,7 +62,7 @@ func New(store gatehouse.Store, runs *app.Runs, hints Hints, c Config, log *slog
 		c.Weights = func(string, string) (int, int) { return 1, 1 }
 	}
 	held := c.Workers
-	if _, gathers := store.(gatehouse.Gathering); gathers {
+	if _, gathers := store.(gatehouse.Announcer); gathers {
 		held += storing
 	}
 	return &Runtime{
@@ -71,7 +71,7 @@ func New(store gatehouse.Store, runs *app.Runs, hints Hints, c Config, log *slog
 	}
 }
 
-// Run works until ctx ends. Then it leases no more, lets what is under way end,
+// Run works until ctx ends. Then it stops leasing, lets executing steps end,
 // and returns.
 func (r *Runtime) Run(ctx context.Context) {
 	var loops sync.WaitGroup
@@ -85,7 +85,7 @@ func (r *Runtime) Run(ctx context.Context) {
 	r.work(ctx)
 }
 
-// work leases ready steps and carries them out.
+// work leases ready steps and executes them.
 func (r *Runtime) work(ctx context.Context) {
 	var carried sync.WaitGroup
 	defer carried.Wait()
@@ -98,7 +98,7 @@ func (r *Runtime) work(ctx context.Context) {
 			return
 		}
 		steps, err := r.lease(ctx, n)
-		if least = 1; len(steps) == n { // there may be more than the slots bear
+		if least = 1; len(steps) == n { // more may be ready than there were slots
 			least = r.worthwhile()
 		}
 		if err != nil && ctx.Err() == nil {
@@ -113,14 +113,15 @@ func (r *Runtime) work(ctx context.Context) {
 	}
 }
 
-// carry lets steps end, whatever happens to ctx: their leases bound it.
+// carry executes steps to their end, even when ctx ends: their leases bound the
+// time.
 func (r *Runtime) carry(ctx context.Context, steps []*gatehouse.Step) {
 	r.runs.CarryAll(context.WithoutCancel(ctx), steps, app.Carrying{
 		Worker: r.config.Owner, Onward: r.config.Onward,
 		Storing: func(*gatehouse.Step) { <-r.slots },
 		Done: func(s *gatehouse.Step, err error) {
 			if err != nil {
-				// The lease's end brings the step back.
+				// When the lease ends, the step becomes ready again.
 				r.log.ErrorContext(ctx, "a step could not be carried on", "run", s.RunID, "step", s.Key, "error", err)
 			}
 			<-r.held
@@ -132,13 +133,13 @@ func (r *Runtime) carry(ctx context.Context, steps []*gatehouse.Step) {
 	})
 }
 
-// walk bounds the lanes that one look sees; the next one goes on from there.
+// walk bounds the lanes of one look; the next look continues there.
 const walk = 64
 
 func (r *Runtime) lease(ctx context.Context, n int) ([]*gatehouse.Step, error) {
 	var due []gatehouse.DueLane
-	err := r.store.Read(ctx, func(tx gatehouse.ReadTx) (err error) {
-		due, err = tx.DueLanes("", "", r.fair.from(), walk, n)
+	err := r.store.ReadQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
+		due, err = q.DueLanes("", "", r.fair.from(), walk, n)
 		return err
 	})
 	if err != nil || len(due) == 0 {
@@ -147,7 +148,7 @@ func (r *Runtime) lease(ctx context.Context, n int) ([]*gatehouse.Step, error) {
 	r.fair.looked(due, walk)
 	shares := r.fair.share(due, n, func(l gatehouse.Lane) (workflow, tenant int, ok bool) {
 		own, of, err := r.runs.Limits(ctx, l.Tenant, l.Workflow)
-		if err != nil { // the steps of the others are leased all the same
+		if err != nil { // the steps of other lanes are leased all the same
 			r.log.ErrorContext(ctx, "the limits of a workflow were not read: none of its steps is leased",
 				"tenant", l.Tenant, "workflow", l.Workflow, "error", err)
 		}
@@ -159,17 +160,17 @@ func (r *Runtime) lease(ctx context.Context, n int) ([]*gatehouse.Step, error) {
 	return r.runs.Claim(ctx, r.config.Owner, shares...)
 }
 
-// patience is how long a lease of a backlog waits for more slots than one: a
-// look and a lease cost as much for one step as for several.
+// patience is how long a lease waits for further slots while there is a
+// backlog: a look and a lease cost as much for one step as for several.
 const patience = time.Millisecond
 
-// storing is how many steps may be leased besides those that are carried out,
-// where the store would rather have several at once: while what one lease brought
-// is being stored, the next ones are fetched and carried out.
+// storing is how many steps may be leased besides the executing ones, on a
+// store that prefers several Updates together: while the results of one lease
+// are being stored, the next steps are leased and executed.
 const storing = 64
 
-// worthwhile is how many slots a lease waits for while there is a backlog: where
-// steps are stored together, they come free all at once.
+// worthwhile is the number of slots that a lease waits for while there is a
+// backlog. When steps are stored together, their slots become free all at once.
 func (r *Runtime) worthwhile() int {
 	if cap(r.held) > cap(r.slots) {
 		return r.config.Workers
@@ -177,8 +178,8 @@ func (r *Runtime) worthwhile() int {
 	return max(1, r.config.Workers/4)
 }
 
-// acquire takes all free slots, and waits for one, and a little for the least
-// number; 0 when ctx has ended.
+// acquire waits for a slot and takes all free ones; it waits up to patience for
+// least slots. 0 means that ctx has ended.
 func (r *Runtime) acquire(ctx context.Context, least int) int {
 	if !r.take(ctx, nil) {
 		return 0
@@ -197,7 +198,7 @@ func (r *Runtime) acquire(ctx context.Context, least int) int {
 	return r.more(n)
 }
 
-// take waits for a slot, until ctx ends or the time is over.
+// take waits for a slot until ctx ends or over fires.
 func (r *Runtime) take(ctx context.Context, over <-chan time.Time) bool {
 	select {
 	case r.held <- struct{}{}:
@@ -216,7 +217,7 @@ func (r *Runtime) take(ctx context.Context, over <-chan time.Time) bool {
 	return false
 }
 
-// more takes what is free beside n slots, and returns how many are taken.
+// more takes the free slots in addition to n, and returns the new total.
 func (r *Runtime) more(n int) int {
 	for {
 		select {
@@ -241,7 +242,7 @@ func (r *Runtime) free(n int) {
 	}
 }
 
-// sleep waits for a hint of either kind, or for the time to be over.
+// sleep waits for one of the hints, at most for the given time.
 func (r *Runtime) sleep(ctx context.Context, most time.Duration, hint, other <-chan struct{}) {
 	timer := time.NewTimer(most)
 	defer timer.Stop()
@@ -254,15 +255,15 @@ func (r *Runtime) sleep(ctx context.Context, most time.Duration, hint, other <-c
 }
 
 const (
-	// rest is the least time between two rounds of waking.
+	// rest is the minimum time between two rounds of waking.
 	rest = 5 * time.Millisecond
-	// idle is the least time between two looks of which the first found nothing
-	// to wake: hints come with every transition of the whole store, and most are
-	// of no run.
+	// idle is the minimum time between two looks when the first found nothing
+	// to wake: every transition of the store sends a hint, and most concern no
+	// run.
 	idle = 20 * time.Millisecond
 )
 
-// wake moves on what has settled, is due, or has lost its worker.
+// wake moves steps that have settled, are due, or have lost their worker.
 func (r *Runtime) wake(ctx context.Context) {
 	moved, cancel := r.hints.Subscribe(app.TopicAudit)
 	defer cancel()
@@ -278,7 +279,7 @@ func (r *Runtime) wake(ctx context.Context) {
 				continue
 			}
 			if wait = r.config.Poll; r.runs.SetAside() == 0 {
-				wait = idle // another loop's, or another process has it
+				wait = idle // another loop or process is waking it
 			}
 		}
 		r.sleep(ctx, min(wait, idle), nil, nil)
@@ -286,17 +287,17 @@ func (r *Runtime) wake(ctx context.Context) {
 	}
 }
 
-// untilDue is how long there will be nothing to wake by the clock, the poll at
-// most. It is 0 where there may be something now.
+// untilDue is the time until the clock makes something due, at most the poll.
+// It is 0 when there may be something now.
 func (r *Runtime) untilDue(ctx context.Context) time.Duration {
 	if r.runs.SetAside() > 0 {
 		return 0
 	}
 	wait := r.config.Poll
-	err := r.store.View(ctx, func(tx gatehouse.ReadTx) error {
-		next, err := tx.NextRunWorkAt()
+	err := r.store.ViewQueues(ctx, func(q gatehouse.ReadQueues) error {
+		next, err := q.NextRunWorkAt()
 		if err == nil && !next.IsZero() {
-			wait = min(wait, next.Sub(tx.Now()))
+			wait = min(wait, next.Sub(q.Now()))
 		}
 		return err
 	})
@@ -306,8 +307,7 @@ func (r *Runtime) untilDue(ctx context.Context) time.Duration {
 	return wait
 }
 
-// loop runs a batch again as long as it finds something, else after the poll
-// or a hint.
+// loop repeats a batch while it finds something, else after the poll or a hint.
 func (r *Runtime) loop(ctx context.Context, what, topic string, fn func(context.Context) (int, error)) {
 	var hint <-chan struct{}
 	if topic != "" {

@@ -28,8 +28,8 @@ steps:
 output: {group: "${{ steps.classify.output.text }}"}
 `
 
-// TestRunPausesAtTheGate is the main job: a run is parked while people think,
-// goes on with what they approved, and ends with its evidence.
+// TestRunPausesAtTheGate is the main use: a run is parked while people decide,
+// continues with what they approved, and ends with its evidence.
 func TestRunPausesAtTheGate(t *testing.T) { t.Parallel(); onBoth(t, testRunPausesAtTheGate) }
 
 func testRunPausesAtTheGate(t *testing.T, w *world) {
@@ -63,8 +63,8 @@ func testRunPausesAtTheGate(t *testing.T, w *world) {
 	}
 }
 
-// TestWhoHadAHandInItCannotDecide: neither the author of the workflow, nor who
-// started the run.
+// TestWhoHadAHandInItCannotDecide: neither the workflow's author nor the run's
+// starter can.
 func TestWhoHadAHandInItCannotDecide(t *testing.T) {
 	t.Parallel()
 	onBoth(t, testWhoHadAHandInItCannotDecide)
@@ -105,7 +105,7 @@ func testRefusalEndsTheRun(t *testing.T, w *world) {
 	}
 }
 
-// TestUnknownKeepsTheStepWaiting until an operator says what came of it.
+// TestUnknownKeepsTheStepWaiting until an operator resolves the action.
 func TestUnknownKeepsTheStepWaiting(t *testing.T) {
 	t.Parallel()
 	onBoth(t, testUnknownKeepsTheStepWaiting)
@@ -149,7 +149,7 @@ func testCancelWithdrawsWhatIsPending(t *testing.T, w *world) {
 	}
 }
 
-// TestRetryTakesOverWhatSucceeded: the model is not asked again.
+// TestRetryTakesOverWhatSucceeded: the model is not called again.
 func TestRetryTakesOverWhatSucceeded(t *testing.T) {
 	t.Parallel()
 	onBoth(t, testRetryTakesOverWhatSucceeded)

@@ -12,16 +12,16 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/runtime"
 )
 
-// signed takes every delivery for signed.
+// signed accepts every delivery as signed.
 type signed struct{}
 
 func (signed) Verify(_, _ string, h http.Header, body []byte, _ time.Time) (string, gatehouse.JSON, error) {
 	return h.Get("Webhook-Id"), gatehouse.JSON(body), nil
 }
 
-// TestSenderOfAWebhook: the principal that a workflow names as the sender of its
-// webhook, and its sponsor, cannot decide on what a delivery's run or its retry
-// proposes; on a run that somebody starts by hand the sender can.
+// TestSenderOfAWebhook: the principal that a workflow names as the sender of
+// its webhook, and the sender's sponsor, cannot decide on proposals of a
+// delivery's run or of its retry. On a manually started run the sender can.
 func TestSenderOfAWebhook(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {

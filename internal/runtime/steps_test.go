@@ -87,7 +87,7 @@ steps:
   - {id: word, uses: wait, with: {event: go, timeout: 1h}}
 output: {word: "${{ steps.word.output.data }}"}
 `)
-	// The event comes while its step waits, and before it does.
+	// The event comes while its step waits, and before that.
 	run := w.until(w.start("waits", `{}`).ID, "waiting for the event", func(r *gatehouse.Run) bool {
 		return r.StepOf("word").Status == gatehouse.StepWaiting
 	})
@@ -139,7 +139,7 @@ output: "${{ steps.sub.output }}"
 	if parent = w.status(parent.ID, gatehouse.RunSucceeded); parent.Output != `{"answer":7}` {
 		t.Errorf("output %s", parent.Output)
 	}
-	// Canceling the parent cancels the child, and what it waits for.
+	// Canceling the parent cancels the child and what the child waits for.
 	parent = w.until(w.start("parent", `{}`).ID, "waiting", func(r *gatehouse.Run) bool { return r.StepOf("sub").ChildRun != "" })
 	child = w.status(parent.StepOf("sub").ChildRun, gatehouse.RunWaitingApproval)
 	_, err := w.runs.CancelRun(w.as("admin"), parent.ID, "")
@@ -192,8 +192,8 @@ steps:
 	}
 }
 
-// TestKeyDedupesAcrossRuns: the receipt of what was done under a key is the
-// answer of whoever comes with the same key and change.
+// TestKeyDedupesAcrossRuns: a step with the same key and change takes the
+// existing receipt as its result.
 func TestKeyDedupesAcrossRuns(t *testing.T) { t.Parallel(); onBoth(t, testKeyDedupesAcrossRuns) }
 
 func testKeyDedupesAcrossRuns(t *testing.T, w *world) {
@@ -267,8 +267,8 @@ steps:
 	}
 }
 
-// TestLongCalls: a call that takes longer than a lease keeps it, and one of a
-// run that is canceled is ended.
+// TestLongCalls: a call that outlasts its lease keeps it through heartbeats,
+// and the call of a canceled run is ended.
 func TestLongCalls(t *testing.T) {
 	t.Parallel()
 	onBoth(t, testLongCalls, func(c *app.RunsConfig, _ *runtime.Config) { c.Lease = 6 * time.Second })
@@ -300,7 +300,7 @@ func testLongCalls(t *testing.T, w *world) {
 	}
 }
 
-// TestExternalWorker: leases, heartbeats and fences.
+// TestExternalWorker: leases, heartbeats and fencing.
 func TestExternalWorker(t *testing.T) { t.Parallel(); onBoth(t, testExternalWorker) }
 
 func testExternalWorker(t *testing.T, w *world) {
@@ -325,7 +325,8 @@ output: "${{ steps.page.output }}"
 	if first.Step.Input != `{"who":"ana"}` {
 		t.Errorf("input %s", first.Step.Input)
 	}
-	// Its lease ends; the step comes back, and the first holder is fenced.
+	// Its lease ends; the step is ready again, and the first holder is fenced
+	// off.
 	second := lease(time.Minute)
 	if second.Lease.Generation <= first.Lease.Generation {
 		t.Fatalf("generation %d after %d", second.Lease.Generation, first.Lease.Generation)
@@ -384,8 +385,8 @@ func testTriggerRefDedupes(t *testing.T, w *world) {
 	}
 }
 
-// TestBundle: the evidence is made when the run has ended, once, and tells
-// nothing of what the run was given.
+// TestBundle: the evidence is built once, after the run has ended, and does not
+// contain the run's input.
 func TestBundle(t *testing.T) { t.Parallel(); onBoth(t, testBundle) }
 
 func testBundle(t *testing.T, w *world) {
@@ -404,7 +405,8 @@ func testBundle(t *testing.T, w *world) {
 	}
 }
 
-// TestFairness: hundreds of ready steps do not hold up another's one.
+// TestFairness: hundreds of ready steps do not delay another tenant's single
+// step.
 func TestFairness(t *testing.T) {
 	t.Parallel()
 	onBoth(t, testFairness, func(_ *app.RunsConfig, c *runtime.Config) { c.Workers = 2 })
@@ -420,8 +422,8 @@ steps:
 	for i := range items {
 		items[i] = fmt.Sprint(i)
 	}
-	// The noisy ones wait until the quick one is there, and after a fifth of them
-	// until it has ended.
+	// The noisy steps block until the quick one is ready, and after a fifth of
+	// them until it has ended.
 	there, ended := make(chan struct{}), make(chan struct{})
 	release := sync.OnceFunc(func() { close(there) })
 	defer close(ended)
@@ -443,8 +445,8 @@ steps:
 	}
 }
 
-// TestRetryRepeatsNoEffect: of a step's items, and of a child run's steps, those
-// that succeeded are taken over.
+// TestRetryRepeatsNoEffect: succeeded items of a step, and succeeded steps of a
+// child run, are taken over.
 func TestRetryRepeatsNoEffect(t *testing.T) { t.Parallel(); onBoth(t, testRetryRepeatsNoEffect) }
 
 func testRetryRepeatsNoEffect(t *testing.T, w *world) {
@@ -487,8 +489,8 @@ steps:
 	}
 }
 
-// TestReplayedDeadLetter: a run that failed with its change is not brought
-// back by the replay, and nothing waits for it in a loop.
+// TestReplayedDeadLetter: a run that failed with its change is not revived by a
+// replay of the change, and nothing polls for it.
 func TestReplayedDeadLetter(t *testing.T) { t.Parallel(); onBoth(t, testReplayedDeadLetter) }
 
 func testReplayedDeadLetter(t *testing.T, w *world) {
@@ -506,8 +508,8 @@ func testReplayedDeadLetter(t *testing.T, w *world) {
 	w.status(run.ID, gatehouse.RunFailed)
 }
 
-// TestKeyOfAStepAtWork: a step waits for another one that is at work under its
-// key, and takes its result.
+// TestKeyOfAStepAtWork: a step waits for another step that executes under the
+// same key, and takes its result.
 func TestKeyOfAStepAtWork(t *testing.T) { t.Parallel(); onBoth(t, testKeyOfAStepAtWork) }
 
 func testKeyOfAStepAtWork(t *testing.T, w *world) {
@@ -533,8 +535,8 @@ steps:
 	}
 }
 
-// TestTimeouts: of a child run, and of a worker outside that keeps its lease
-// for longer than the step may take.
+// TestTimeouts: of a child run, and of an external worker that keeps its lease
+// longer than the step may take.
 func TestTimeouts(t *testing.T) { t.Parallel(); onBoth(t, testTimeouts) }
 
 func testTimeouts(t *testing.T, w *world) {
@@ -559,8 +561,8 @@ func testTimeouts(t *testing.T, w *world) {
 	}
 }
 
-// TestAdmissionOverReplicas: however many admit at a time, no more runs of a
-// tenant start within a minute than may.
+// TestAdmissionOverReplicas: whatever the number of concurrent admissions, a
+// tenant starts no more runs per minute than allowed.
 func TestAdmissionOverReplicas(t *testing.T) {
 	t.Parallel()
 	onBoth(t, testAdmissionOverReplicas, func(c *app.RunsConfig, _ *runtime.Config) {
@@ -594,8 +596,9 @@ func testAdmissionOverReplicas(t *testing.T, w *world) {
 	}
 }
 
-// TestWokenInVain: what a step waits for had ended and goes on, since a dead
-// letter was replayed before the runtime looked. It is looked at once.
+// TestWokenInVain: the action of a waiting step had ended, but a replay of its
+// dead letter continued it before the runtime looked. The runtime looks only
+// once.
 func TestWokenInVain(t *testing.T) { t.Parallel(); onBoth(t, testWokenInVain) }
 
 func testWokenInVain(t *testing.T, w *world) {

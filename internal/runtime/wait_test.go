@@ -16,7 +16,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/runline"
 )
 
-// late lets something happen just before somebody subscribes.
+// late runs a hook just before a subscription.
 type late struct {
 	app.Hints
 	before func()
@@ -27,14 +27,14 @@ func (l *late) Subscribe(topics ...string) (<-chan struct{}, func()) {
 	return l.Hints.Subscribe(topics...)
 }
 
-// What moves between the first look of a wait and its subscription is seen at
+// A change between the first look of a wait and its subscription is seen at
 // once, not at the next poll.
 func TestWaitSeesWhatMovedMeanwhile(t *testing.T) {
 	t.Parallel()
 	onBoth(t, testWaitSeesWhatMovedMeanwhile)
 }
 
-// still waits until nothing of a run is at work.
+// still waits until no step of a run executes.
 func (w *world) still(id string) *gatehouse.Run {
 	w.Helper()
 	return w.until(id, "still", func(r *gatehouse.Run) bool { return r.Status == gatehouse.RunWaiting })
@@ -57,7 +57,7 @@ func testWaitSeesWhatMovedMeanwhile(t *testing.T, w *world) {
 	}}
 	log := slog.New(slog.DiscardHandler)
 	runs := app.NewRuns(app.New(w.store, registry, hints, app.Config{PolicySource: policy.DefaultSource()}, log), app.RunsConfig{})
-	// What moved between two waits is heard at the beginning of the second.
+	// The second wait sees at once what changed between the two waits.
 	at, err := w.runs.FindRun(w.as("admin"), run.ID)
 	w.must(err)
 	w.signal(run.ID)
@@ -70,7 +70,7 @@ func testWaitSeesWhatMovedMeanwhile(t *testing.T, w *world) {
 	if same, err := w.runs.WatchRun(w.as("admin"), run.ID, w.still(run.ID).Position, 50*time.Millisecond); err != nil || same.Status.Final() {
 		t.Errorf("where nothing moved: %v, %v", same, err)
 	}
-	// So short a wait hears no hint: only a look shows it.
+	// So short a wait gets no hint: only a look finds the change.
 	got, err := runs.WaitRun(w.as("admin"), run.ID, time.Nanosecond)
 	w.must(err)
 	if got.Status != gatehouse.RunCanceled {
@@ -78,8 +78,8 @@ func testWaitSeesWhatMovedMeanwhile(t *testing.T, w *world) {
 	}
 }
 
-// An event that came before its step was leased leaves the attempt that every
-// other lease leaves, in the evidence too, and no time of waiting.
+// An event that came before its step was leased leaves the same attempt as
+// every other lease, in the evidence too, and no waiting time.
 func TestEventBeforeItsStepIsAnAttempt(t *testing.T) {
 	t.Parallel()
 	onBoth(t, testEventBeforeItsStepIsAnAttempt)

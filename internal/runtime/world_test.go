@@ -26,7 +26,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
-// ledger is a target that remembers every call, and fails as it is told.
+// ledger is a target that records every call and fails on demand.
 type ledger struct {
 	mu    sync.Mutex
 	calls []connector.Call
@@ -50,7 +50,7 @@ func (l *ledger) Execute(_ context.Context, c connector.Call) (connector.Result,
 	return connector.Result{ExternalID: "ext-" + c.Target.EntityRef, ResponseMetadata: `{"ok":true}`}, nil
 }
 
-// effects counts the calls that had their effect, by entity.
+// effects counts the calls with an effect, by entity.
 func (l *ledger) effects(ref string) (n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -72,19 +72,19 @@ type world struct {
 	ledger *ledger
 	models *models
 	people map[string]*gatehouse.Principal
-	// stop ends the runtime, and leaves the dispatcher at work.
+	// stop stops the runtime and leaves the dispatcher running.
 	stop func()
 }
 
-// models answers what it is told, and fails as it is told.
+// models answers and fails on demand.
 type models struct {
 	mu       sync.Mutex
 	answer   func(request gatehouse.JSON) gatehouse.JSON
 	failures []*gatehouse.StepFailure
 	asked    int
-	// slow, when set, is how long a call takes that nobody ends.
+	// slow, when set, is how long a call takes unless it is canceled.
 	slow time.Duration
-	// died, when set, is closed by the next call, of which nothing more is heard.
+	// died, when set, is closed by the next call, which then never returns.
 	died chan struct{}
 	// before, when set, is called by each call.
 	before func()
@@ -130,7 +130,7 @@ type setting func(*app.RunsConfig, *runtime.Config)
 
 func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 
-// engines open an empty store of either kind.
+// engines opens an empty store of each engine.
 var engines = map[string]func(testing.TB) (gatehouse.Store, error){
 	"sqlite": func(t testing.TB) (gatehouse.Store, error) {
 		return sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(t.TempDir(), "gatehouse.db")})
@@ -140,7 +140,7 @@ var engines = map[string]func(testing.TB) (gatehouse.Store, error){
 	},
 }
 
-// onBoth plays a test on a store of each kind.
+// onBoth runs a test on each engine.
 func onBoth(t *testing.T, test func(*testing.T, *world), settings ...setting) {
 	t.Helper()
 	for name, open := range engines {
@@ -252,7 +252,7 @@ func (w *world) start(name string, input gatehouse.JSON) *gatehouse.Run {
 	return run
 }
 
-// until waits until a run is as wanted.
+// until waits until ok accepts a run.
 func (w *world) until(id string, what string, ok func(*gatehouse.Run) bool) *gatehouse.Run {
 	w.Helper()
 	deadline := time.Now().Add(time.Minute)

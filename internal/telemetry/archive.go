@@ -27,8 +27,8 @@ func NewArchive(r prometheus.Registerer) *Archive {
 	return a
 }
 
-// Archived counts actions.
+// Archived adds n archived actions.
 func (a *Archive) Archived(n int) { a.archived.Add(float64(n)) }
 
-// Behind sets the lag.
+// Behind sets how far the archiver is behind.
 func (a *Archive) Behind(d time.Duration) { a.behind.Set(d.Seconds()) }

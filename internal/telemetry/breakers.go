@@ -2,13 +2,13 @@ package telemetry
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Breakers counts how the breakers of connectors move.
+// Breakers counts the state changes of connectors' breakers.
 type Breakers struct {
 	open   *prometheus.GaugeVec
 	opened *prometheus.CounterVec
 }
 
-// NewBreakers makes and registers the metrics, at 0 for the connectors named.
+// NewBreakers creates and registers the metrics, at 0 for the named connectors.
 func NewBreakers(r prometheus.Registerer, connectors ...string) *Breakers {
 	b := &Breakers{
 		open: prometheus.NewGaugeVec(prometheus.GaugeOpts{

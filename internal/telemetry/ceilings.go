@@ -12,20 +12,21 @@ import (
 )
 
 const (
-	// ceilingsAge is how long a reading of the ceilings is shown.
+	// ceilingsAge is how long a reading of the ceilings is reused.
 	ceilingsAge = time.Minute
 	// maxCeilingTenants bounds the tenants whose ceilings are shown.
 	maxCeilingTenants = 100
 )
 
-// Ceilings tells, for each of at most so many tenants, the fullest account of each
-// ceiling.
+// Ceilings returns the fullest account of each ceiling, for at most maxTenants
+// tenants.
 type Ceilings interface {
 	FullestCeilings(ctx context.Context, maxTenants int) (map[string][]*gatehouse.CeilingAccount, error)
 }
 
-// ceilings exposes how full they are. One account of each ceiling is shown,
-// without its scope: agents and targets are as many as proposers make them.
+// ceilings exposes the use of ceilings. Only one account of each ceiling is
+// shown, without its scope: proposers can create any number of agents and
+// targets.
 type ceilings struct {
 	source      Ceilings
 	used, limit *prometheus.Desc
@@ -73,7 +74,7 @@ func (c *ceilings) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// number is a decimal as a metric shows it, which is not exact.
+// number converts a decimal to the inexact float of a metric.
 func number(d gatehouse.Decimal) float64 {
 	f, _ := strconv.ParseFloat(string(d), 64)
 	return f

@@ -12,8 +12,8 @@ import (
 // decisionsName is the counter of internal/api, by endpoint and result.
 const decisionsName = "gatehouse_decisions_total"
 
-// CountDecisions counts the decisions that are asked for through an endpoint
-// that is none of the API's, beside those of the API.
+// CountDecisions counts the decisions through an endpoint outside the API, in
+// the API's counter.
 func CountDecisions(r prometheus.Registerer, endpoint string, s gatehouse.ActionService) (gatehouse.ActionService, error) {
 	vec := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: decisionsName, Help: "Decisions asked for, by endpoint and by what they came to.",

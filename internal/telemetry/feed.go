@@ -2,8 +2,9 @@ package telemetry
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// RegisterFeed exposes how many entries this process's feed has published, and
-// how many the logs have that the stream had not when it last looked.
+// RegisterFeed exposes the number of entries that this process has published,
+// and the number of log entries that the stream lacked when the feed last
+// looked.
 func RegisterFeed(r prometheus.Registerer, published func() uint64, behind func() int64) {
 	r.MustRegister(
 		prometheus.NewCounterFunc(prometheus.CounterOpts{

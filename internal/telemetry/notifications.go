@@ -9,13 +9,13 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Notifications counts what the notifier of this process does.
+// Notifications counts the work of this process's notifier.
 type Notifications struct {
 	attempts *prometheus.CounterVec
 	failing  *prometheus.GaugeVec
 }
 
-// NewNotifications registers the metrics of messages to people.
+// NewNotifications creates and registers the metrics of messages to people.
 func NewNotifications(r prometheus.Registerer, store gatehouse.Store) *Notifications {
 	n := &Notifications{
 		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -33,8 +33,8 @@ func NewNotifications(r prometheus.Registerer, store gatehouse.Store) *Notificat
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 		defer cancel()
 		open := -1
-		err := store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
-			open, err = tx.OpenNotifications()
+		err := store.ViewQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
+			open, err = q.OpenNotifications()
 			return err
 		})
 		if err != nil {
@@ -50,7 +50,7 @@ func (n *Notifications) Notified(channel, result string) {
 	n.attempts.WithLabelValues(channel, result).Inc()
 }
 
-// ChannelFailing sets whether a channel fails.
+// ChannelFailing records whether a channel is failing.
 func (n *Notifications) ChannelFailing(channel string, failing bool) {
 	v := 0.0
 	if failing {

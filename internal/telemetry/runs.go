@@ -11,7 +11,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Runs counts what became of steps, and what models used; see app.RunMetrics.
+// Runs counts the outcomes of steps and the use of models; see app.RunMetrics.
 type Runs struct {
 	steps  *prometheus.CounterVec
 	waited prometheus.Histogram
@@ -19,7 +19,7 @@ type Runs struct {
 	cost   *prometheus.CounterVec
 }
 
-// NewRuns makes and registers the metrics of runs, and those that are read
+// NewRuns creates and registers the metrics of runs, and those that are read
 // from the store at a scrape. Labels are bounded: outcomes are a fixed set,
 // providers are configured.
 func NewRuns(r prometheus.Registerer, s gatehouse.Store) *Runs {
@@ -47,16 +47,16 @@ func NewRuns(r prometheus.Registerer, s gatehouse.Store) *Runs {
 	return m
 }
 
-// StepEnded counts what a step, or an attempt that is made again, came to.
+// StepEnded counts the outcome of a step or of an attempt that is retried.
 func (m *Runs) StepEnded(outcome gatehouse.StepStatus) {
 	m.steps.WithLabelValues(string(outcome)).Inc()
 }
 
-// StepLeased notes how long a step was ready before it was leased.
+// StepLeased records how long a step was ready before it was leased.
 func (m *Runs) StepLeased(waited time.Duration) { m.waited.Observe(max(waited, 0).Seconds()) }
 
-// ModelUsed counts what a model call used. The cost is a figure for a graph,
-// as near as a float comes to it.
+// ModelUsed counts the use of a model call. The cost is a float for graphs and
+// not exact.
 func (m *Runs) ModelUsed(u *gatehouse.ModelUsage) {
 	m.tokens.WithLabelValues(u.Provider, "input").Add(float64(u.InputTokens))
 	m.tokens.WithLabelValues(u.Provider, "output").Add(float64(u.OutputTokens))
@@ -65,8 +65,8 @@ func (m *Runs) ModelUsed(u *gatehouse.ModelUsage) {
 	}
 }
 
-// openRuns reads how many runs are open, once a minute at most, since that
-// walks over all of them, and how many steps are ready, at each scrape.
+// openRuns counts the open runs at most once a minute, since that walks all of
+// them, and the ready steps at each scrape.
 type openRuns struct {
 	store gatehouse.Store
 	runs  *prometheus.Desc
@@ -79,9 +79,10 @@ type openRuns struct {
 }
 
 const (
-	// countsAge is how long the number of open runs is shown.
+	// countsAge is how long the number of open runs is reused.
 	countsAge = time.Minute
-	// maxReady bounds the ready steps that are counted, by lanes and in each.
+	// maxReadyLanes bounds the lanes that are counted, maxReady the ready steps
+	// of each.
 	maxReadyLanes, maxReady = 64, 1000
 )
 
@@ -110,8 +111,8 @@ func (o *openRuns) Collect(ch chan<- prometheus.Metric) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	ready, waiting := 0, 0
-	err := o.store.View(ctx, func(tx gatehouse.ReadTx) error {
-		lanes, err := tx.DueLanes("", "", gatehouse.Lane{}, maxReadyLanes, maxReady)
+	err := o.store.ViewQueues(ctx, func(q gatehouse.ReadQueues) error {
+		lanes, err := q.DueLanes("", "", gatehouse.Lane{}, maxReadyLanes, maxReady)
 		if err != nil {
 			return err
 		}
@@ -123,8 +124,8 @@ func (o *openRuns) Collect(ch chan<- prometheus.Metric) {
 			}
 		}
 		if now := time.Now(); !now.Before(o.until) {
-			o.until = now.Add(countsAge) // also where that takes too long
-			counts, err := tx.RunCounts()
+			o.until = now.Add(countsAge) // also when the count takes too long
+			counts, err := q.RunCounts()
 			if err != nil {
 				return err
 			}

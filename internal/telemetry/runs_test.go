@@ -14,7 +14,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/telemetry"
 )
 
-// values reads what a registry shows, by name and labels.
+// values returns the metrics of a registry, by name and labels.
 func values(t *testing.T, r *prometheus.Registry) map[string]float64 {
 	t.Helper()
 	families, err := r.Gather()
@@ -34,24 +34,24 @@ func values(t *testing.T, r *prometheus.Registry) map[string]float64 {
 	return found
 }
 
-// counting counts how often the open runs are counted.
+// counting counts the counts of open runs.
 type counting struct {
 	gatehouse.Store
 	counted int
 }
 
-type countingTx struct {
-	gatehouse.ReadTx
+type countingQueues struct {
+	gatehouse.ReadQueues
 	of *counting
 }
 
-func (c *counting) View(ctx context.Context, fn func(gatehouse.ReadTx) error) error {
-	return c.Store.View(ctx, func(tx gatehouse.ReadTx) error { return fn(countingTx{tx, c}) })
+func (c *counting) ViewQueues(ctx context.Context, fn func(gatehouse.ReadQueues) error) error {
+	return c.Store.ViewQueues(ctx, func(q gatehouse.ReadQueues) error { return fn(countingQueues{q, c}) })
 }
 
-func (t countingTx) RunCounts() (map[gatehouse.RunStatus]int, error) {
+func (t countingQueues) RunCounts() (map[gatehouse.RunStatus]int, error) {
 	t.of.counted++
-	return t.ReadTx.RunCounts()
+	return t.ReadQueues.RunCounts()
 }
 
 func TestRuns(t *testing.T) {
@@ -65,7 +65,7 @@ func TestRuns(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	err = s.Update(t.Context(), func(tx gatehouse.Tx) error {
+	err = s.Update(t.Context(), "default", func(tx gatehouse.Tx) error {
 		now := tx.Now()
 		w := &gatehouse.Workflow{
 			ID: "wfl_1", Tenant: "default", Name: "w", Version: 1, Workspace: "default", Source: "x", Digest: "d", CreatedBy: "ana", CreatedAt: now,

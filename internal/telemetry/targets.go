@@ -2,10 +2,10 @@ package telemetry
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Targets tells which targets answered when they were last looked at.
+// Targets shows which targets answered when they were last probed.
 type Targets struct{ up *prometheus.GaugeVec }
 
-// NewTargets makes and registers the metric.
+// NewTargets creates and registers the metric.
 func NewTargets(r prometheus.Registerer) *Targets {
 	t := &Targets{up: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "gatehouse_target_up", Help: "1 where a connector's target answered and was as configured when last looked at.",
@@ -14,7 +14,7 @@ func NewTargets(r prometheus.Registerer) *Targets {
 	return t
 }
 
-// Probed records a look at a target.
+// Probed records the result of a probe.
 func (t *Targets) Probed(connector string, up bool) {
 	value := 0.0
 	if up {

@@ -1,4 +1,4 @@
-// Package telemetry counts what the engine does, for /metrics.
+// Package telemetry provides the metrics for /metrics, and tracing.
 package telemetry
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Pushes counts calls and what became of pushes; see engine.Metrics.
+// Pushes counts calls and outcomes of pushes; see engine.Metrics.
 type Pushes struct {
 	calls   *prometheus.CounterVec
 	settled *prometheus.CounterVec
@@ -18,10 +18,9 @@ type Pushes struct {
 	took    *prometheus.HistogramVec
 }
 
-// NewPushes makes and registers the metrics of the dispatcher. Labels are
-// bounded: connectors are configured, outcomes are a fixed set. Those of the
-// connectors named are there from the beginning, at 0, so that a rate sees the
-// first one.
+// NewPushes creates and registers the metrics of the dispatcher. Labels are
+// bounded: connectors are configured, outcomes are a fixed set. The named
+// connectors start at 0, so that a rate includes the first event.
 func NewPushes(r prometheus.Registerer, connectors ...string) *Pushes {
 	buckets := prometheus.ExponentialBuckets(0.0005, 2.5, 14)
 	p := &Pushes{
@@ -55,7 +54,7 @@ func (p *Pushes) PushSent(connector string, waited time.Duration) {
 	p.waited.Observe(waited.Seconds())
 }
 
-// PushSettled counts what a push came to.
+// PushSettled counts the outcome of a push.
 func (p *Pushes) PushSettled(connector, outcome string, took time.Duration) {
 	p.settled.WithLabelValues(connector, outcome).Inc()
 	if took > 0 {
@@ -63,8 +62,9 @@ func (p *Pushes) PushSettled(connector, outcome string, took time.Duration) {
 	}
 }
 
-// clocked is a store that goes by a clock other than this machine's. It tells
-// how far its last reading was behind those before it; 0 when it was not.
+// clocked is a store with a clock other than this machine's. ClockBehind
+// returns how far its last reading was behind earlier ones; 0 when it was not
+// behind.
 type clocked interface{ ClockBehind() time.Duration }
 
 // queue reads the state of the queue from the store at each scrape.
@@ -79,7 +79,7 @@ type queue struct {
 // scrapeTimeout bounds the reads of one scrape.
 const scrapeTimeout = 2 * time.Second
 
-// RegisterQueue exposes the pushes by status and the audit leaves that wait
+// RegisterQueue exposes the pushes by status, and the audit leaves that wait
 // for their number (at most 1000 are counted).
 func RegisterQueue(r prometheus.Registerer, s gatehouse.Store) {
 	r.MustRegister(&queue{
@@ -106,18 +106,18 @@ func (q *queue) Collect(ch chan<- prometheus.Metric) {
 	var counts map[gatehouse.PushStatus]int
 	waiting, dead := 0, 0
 	var behind time.Duration
-	err := q.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
-		behind = max(0, time.Until(tx.Now()))
+	err := q.store.ViewQueues(ctx, func(all gatehouse.ReadQueues) (err error) {
+		behind = max(0, time.Until(all.Now()))
 		if own, ok := q.store.(clocked); ok {
 			behind = own.ClockBehind()
 		}
-		if counts, err = tx.PushCounts(); err != nil {
+		if counts, err = all.PushCounts(); err != nil {
 			return err
 		}
-		if dead, err = tx.CountDeadLetters(""); err != nil {
+		if dead, err = all.CountAllDeadLetters(); err != nil {
 			return err
 		}
-		leaves, err := tx.UnnumberedLeaves(1000)
+		leaves, err := all.UnnumberedLeaves(1000)
 		waiting = len(leaves)
 		return err
 	})
@@ -135,11 +135,11 @@ func (q *queue) Collect(ch chan<- prometheus.Metric) {
 	ch <- prometheus.MustNewConstMetric(q.leaves, prometheus.GaugeValue, float64(waiting))
 }
 
-// Audit tells whether the last check of the whole log found a tenant's log
+// Audit shows whether the last check of the whole log found a tenant's log
 // damaged.
 type Audit struct{ damaged *prometheus.GaugeVec }
 
-// NewAudit makes and registers the metric.
+// NewAudit creates and registers the metric.
 func NewAudit(r prometheus.Registerer) *Audit {
 	a := &Audit{damaged: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "gatehouse_audit_damaged", Help: "1 where the last check of the whole log found it damaged.",

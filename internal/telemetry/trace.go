@@ -22,22 +22,22 @@ import (
 
 // Tracing follows an action from its proposal to its receipt.
 //
-// An action waits for days and is carried on by any replica, so no request's
-// trace can hold it. It has a trace of its own instead, whose id is known to
-// everybody without storing anything: the first 16 bytes of the SHA-256 of the
-// action's id ([TraceID]). Each span in it links to the request that caused it.
+// An action may wait for days and may be continued by any replica, so no
+// request's trace can contain it. Instead it has its own trace, whose id every
+// process can compute: the first 16 bytes of the SHA-256 of the action's id
+// ([TraceID]). Each span links to the request that caused it.
 type Tracing struct {
 	provider *sdktrace.TracerProvider
 	tracer   trace.Tracer
 }
 
-// The variables that turn tracing on; the exporter reads these and the other
-// OTEL_EXPORTER_OTLP_… ones itself.
+// The variables that enable tracing; the exporter reads these and the other
+// OTEL_EXPORTER_OTLP_… variables itself.
 var endpoints = []string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"}
 
-// NewTracing returns the tracing that the environment asks for, over OTLP and
-// HTTP; nil, on which all methods work and do nothing, when it asks for none.
-// OTEL_TRACES_SAMPLER and its argument are honoured.
+// NewTracing returns the tracing that the environment configures, over OTLP and
+// HTTP. It returns nil if none is configured; all methods work on nil and do
+// nothing. OTEL_TRACES_SAMPLER and its argument are honoured.
 func NewTracing(ctx context.Context, version string) (*Tracing, error) {
 	asked := false
 	for _, name := range endpoints {
@@ -64,7 +64,7 @@ func newTracing(opts ...sdktrace.TracerProviderOption) *Tracing {
 	return &Tracing{provider: p, tracer: p.Tracer("github.com/gatehouse-dev/gatehouse")}
 }
 
-// Close sends what is left.
+// Close sends the remaining spans.
 func (t *Tracing) Close() error {
 	if t == nil {
 		return nil
@@ -74,13 +74,13 @@ func (t *Tracing) Close() error {
 	return t.provider.Shutdown(ctx)
 }
 
-// TraceID is the id of an action's trace.
+// TraceID returns the id of an action's trace.
 func TraceID(actionID string) trace.TraceID {
 	sum := sha256.Sum256([]byte(actionID))
 	return trace.TraceID(sum[:16])
 }
 
-// rootSpanID is the id of the span of an action's proposal.
+// rootSpanID returns the id of the span of an action's proposal.
 func rootSpanID(actionID string) trace.SpanID {
 	sum := sha256.Sum256([]byte(actionID))
 	return trace.SpanID(sum[16:24])
@@ -88,8 +88,8 @@ func rootSpanID(actionID string) trace.SpanID {
 
 type actionKey struct{}
 
-// start begins a span of the action's trace, linked to the one of the context.
-// root is for the proposal, the parent of all others.
+// start begins a span of the action's trace, linked to the context's span. root
+// is for the proposal, the parent of all others.
 func (t *Tracing) start(ctx context.Context, name string, a actionRef, root bool, opts ...trace.SpanStartOption) (context.Context, trace.Span) {
 	caused := trace.SpanContextFromContext(ctx)
 	opts = append(opts, trace.WithAttributes(attribute.String("gatehouse.action", a.id), attribute.String("gatehouse.tenant", a.tenant)))
@@ -109,8 +109,8 @@ func (t *Tracing) start(ctx context.Context, name string, a actionRef, root bool
 
 type actionRef struct{ tenant, id string }
 
-// end ends a span with what it came to. Refusals, which clients cause, are no
-// errors of ours.
+// end ends a span with its outcome. Refusals, which clients cause, are not
+// marked as errors.
 func end(span trace.Span, err error, attrs ...attribute.KeyValue) {
 	span.SetAttributes(attrs...)
 	var known *gatehouse.Error
@@ -126,7 +126,7 @@ func end(span trace.Span, err error, attrs ...attribute.KeyValue) {
 	span.End()
 }
 
-// Requests gives each request a span, in the trace that its traceparent names.
+// Requests gives each request a span in the trace that its traceparent names.
 func (t *Tracing) Requests(next http.Handler) http.Handler {
 	if t == nil {
 		return next
@@ -145,7 +145,7 @@ func (t *Tracing) Requests(next http.Handler) http.Handler {
 		rec := &statusWriter{ResponseWriter: w, status: http.StatusOK}
 		r = r.WithContext(ctx)
 		next.ServeHTTP(rec, r)
-		if r.Pattern != "" { // the route, never the path: tokens and ids stand there
+		if r.Pattern != "" { // the route, never the path, which contains tokens and ids
 			route := r.Pattern[strings.IndexByte(r.Pattern, ' ')+1:]
 			span.SetName(r.Method + " " + route)
 			span.SetAttributes(attribute.String("http.route", route))
@@ -158,7 +158,7 @@ func (t *Tracing) Requests(next http.Handler) http.Handler {
 	})
 }
 
-// statusWriter remembers the status.
+// statusWriter records the status.
 type statusWriter struct {
 	http.ResponseWriter
 	status int
@@ -169,11 +169,11 @@ func (w *statusWriter) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// Unwrap serves http.ResponseController.
+// Unwrap supports http.ResponseController.
 func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// actionIDs gives the span of a proposal the ids that follow from the action,
-// and every other span random ones.
+// actionIDs derives the ids of a proposal's span from the action, and gives
+// every other span random ids.
 type actionIDs struct{}
 
 func (actionIDs) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {

@@ -23,7 +23,7 @@ func randomID[T ~[16]byte | ~[8]byte]() T {
 	return id
 }
 
-// Actions gives what happens to an action its spans.
+// Actions adds spans to the operations on actions.
 func (t *Tracing) Actions(s gatehouse.ActionService) gatehouse.ActionService {
 	if t == nil {
 		return s
@@ -31,14 +31,14 @@ func (t *Tracing) Actions(s gatehouse.ActionService) gatehouse.ActionService {
 	return &tracedActions{ActionService: s, tracing: t}
 }
 
-// tracedActions traces what changes an action; reading is not traced.
+// tracedActions traces modifying operations; reads are not traced.
 type tracedActions struct {
 	gatehouse.ActionService
 	tracing *Tracing
 }
 
-// proposed records the root of an action's trace. Its ids follow from the
-// action's, which nobody knew when it began.
+// proposed records the root of an action's trace afterwards: its ids derive
+// from the action's id, which was unknown when the proposal began.
 func (t *Tracing) proposed(ctx context.Context, began time.Time, name string, a *gatehouse.Action) {
 	_, span := t.start(ctx, name, actionRef{a.Tenant, a.ID}, true, trace.WithTimestamp(began))
 	attrs := []attribute.KeyValue{
@@ -75,6 +75,15 @@ func (s *tracedActions) Rebase(ctx context.Context, id string) (*gatehouse.Actio
 	return a, err
 }
 
+func (s *tracedActions) Edit(ctx context.Context, id string, e gatehouse.EditRequest) (*gatehouse.Action, error) {
+	began := time.Now()
+	a, err := s.ActionService.Edit(ctx, id, e)
+	if err == nil && !e.DryRun {
+		s.tracing.proposed(ctx, began, "edit", a)
+	}
+	return a, err
+}
+
 func (s *tracedActions) Reverse(ctx context.Context, id string, r gatehouse.ReverseRequest) (*gatehouse.Action, error) {
 	began := time.Now()
 	a, err := s.ActionService.Reverse(ctx, id, r)
@@ -84,8 +93,9 @@ func (s *tracedActions) Reverse(ctx context.Context, id string, r gatehouse.Reve
 	return a, err
 }
 
-// asked records what was asked of an action. id is what the caller named; of
-// an approval's id, or one that nobody knows, nothing can be said when it failed.
+// asked records an operation on an action. id is the one that the caller named.
+// If the operation failed on an approval's id or an unknown id, there is
+// nothing to record.
 func (t *Tracing) asked(ctx context.Context, began time.Time, name, id string, err error, attrs ...attribute.KeyValue) {
 	if !strings.HasPrefix(id, "act_") || gatehouse.CodeOf(err) == gatehouse.CodeNotFound {
 		return
@@ -149,8 +159,8 @@ func (s *tracedActions) Cancel(ctx context.Context, id string) (*gatehouse.Cance
 	return answer, err
 }
 
-// Push begins the span of one piece of a push's way, such as "dispatch" or
-// "call"; the function that it returns ends it with what it came to.
+// Push begins a span of a push, such as "dispatch" or "call". The returned
+// function ends it with the outcome.
 func (t *Tracing) Push(ctx context.Context, name string, p *gatehouse.Push) (context.Context, func(outcome string, err error)) {
 	if t == nil {
 		return ctx, func(string, error) {}

@@ -1,18 +1,18 @@
 // Package wake spreads lossy hints: "something about this topic changed, look
-// again". A hint carries nothing and may be lost or come twice; whoever waits
-// for one also looks by itself now and then. Correctness never rests on it.
+// again". A hint has no content and may be lost or duplicated. Whoever waits
+// for a hint also polls, so correctness never depends on hints.
 package wake
 
 import "sync"
 
-// Hub spreads hints within one process. The zero value is ready for use.
+// Hub spreads hints within one process. The zero value is ready to use.
 type Hub struct {
 	mu   sync.Mutex
 	subs map[string]map[chan struct{}]struct{}
 }
 
-// Notify hints at a topic. It never blocks: a subscriber that has not yet
-// taken its last hint gets no second one.
+// Notify sends a hint about a topic. It never blocks: a subscriber that has not
+// yet received its last hint gets no second one.
 func (h *Hub) Notify(topic string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

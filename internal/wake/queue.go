@@ -7,36 +7,36 @@ import (
 )
 
 const (
-	// maxPending bounds the topics that wait for a carrier. Under load they
-	// are actions' ids, each of which somebody may be waiting for; what is
-	// dropped beyond that costs the waiting replica its poll interval.
+	// maxPending bounds the topics that wait for a carrier. Under load these
+	// are the ids of actions, each of which somebody may be waiting for. A
+	// dropped topic costs the waiting replica one poll interval.
 	maxPending = 4096
-	// maxRound bounds the topics that one round takes.
+	// maxRound bounds the topics of one round.
 	maxRound = 256
-	// roundGap is the least time between two rounds, so a topic is carried at
-	// most 100 times a second, however often it is hinted at. A first hint
-	// after a rest is carried at once.
+	// roundGap is the minimum time between two rounds, so that a topic is
+	// carried at most 100 times a second, however often it is hinted. The first
+	// hint after a pause is carried at once.
 	roundGap = 10 * time.Millisecond
 )
 
-// Queue gathers topics for a carrier: bounded, each topic once, in the order of
-// their first hint. Putting never blocks. Make it with NewQueue.
+// Queue collects topics for a carrier: bounded, each topic once, in the order
+// of their first hint. Put never blocks. Create a Queue with NewQueue.
 type Queue struct {
 	mu      sync.Mutex
 	topics  []string
 	waiting map[string]struct{}
 	dropped uint64
 	ready   chan struct{}
-	// last is when the last round was taken; the carrier's alone.
+	// last is the time of the last round; only the carrier uses it.
 	last time.Time
 }
 
-// NewQueue makes an empty queue.
+// NewQueue returns an empty queue.
 func NewQueue() *Queue {
 	return &Queue{waiting: make(map[string]struct{}), ready: make(chan struct{}, 1)}
 }
 
-// Put adds a topic that does not wait already. When the queue is full the
+// Put adds a topic unless it is waiting already. If the queue is full, the
 // topic is dropped.
 func (q *Queue) Put(topic string) {
 	q.mu.Lock()
@@ -53,9 +53,9 @@ func (q *Queue) Put(topic string) {
 	q.signal()
 }
 
-// Round waits until topics are there and the last round is long enough ago,
-// and takes up to 256 of them. It returns none when ctx ends. One goroutine
-// may call it at a time.
+// Round waits until there are topics and the last round is long enough ago,
+// then takes up to 256 of them. It returns nil when ctx ends. Only one
+// goroutine may call it at a time.
 func (q *Queue) Round(ctx context.Context) []string {
 	for {
 		select {
@@ -69,7 +69,7 @@ func (q *Queue) Round(ctx context.Context) []string {
 			case <-ctx.Done():
 				timer.Stop()
 				q.mu.Lock()
-				q.signal() // what waits is still there for the next call
+				q.signal() // the topics still wait for the next call
 				q.mu.Unlock()
 				return nil
 			case <-timer.C:
@@ -82,7 +82,7 @@ func (q *Queue) Round(ctx context.Context) []string {
 	}
 }
 
-// Dropped counts the topics that found the queue full.
+// Dropped counts the topics dropped because the queue was full.
 func (q *Queue) Dropped() uint64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -106,7 +106,7 @@ func (q *Queue) take() []string {
 	return taken
 }
 
-// signal tells Round that topics wait; the lock must be held.
+// signal tells Round that topics wait; the caller holds the lock.
 func (q *Queue) signal() {
 	select {
 	case q.ready <- struct{}{}:

@@ -50,8 +50,8 @@ func TestQueueIsBounded(t *testing.T) {
 	}
 }
 
-// TestQueuePaces carries a first hint at once, and a topic that is hinted at
-// without pause at most 100 times a second.
+// TestQueuePaces carries a first hint at once, and a constantly hinted topic at
+// most 100 times a second.
 func TestQueuePaces(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -84,7 +84,7 @@ func TestQueuePaces(t *testing.T) {
 	})
 }
 
-// TestQueueKeepsWhatARoundDidNotTake ends a Round while it waits for its time.
+// TestQueueKeepsWhatARoundDidNotTake ends a Round while it waits for its turn.
 func TestQueueKeepsWhatARoundDidNotTake(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

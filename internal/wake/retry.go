@@ -11,11 +11,11 @@ const (
 	maxPause = 15 * time.Second
 )
 
-// Retry paces a carrier's attempts to connect. The zero value is ready for use.
+// Retry paces a carrier's attempts to connect. The zero value is ready to use.
 type Retry struct{ failures int }
 
-// Pause waits for between half and all of 250 ms, doubled with each failure in
-// a row up to 15 s, or until ctx ends.
+// Pause waits for a random time between half and all of 250 ms, doubled with
+// each consecutive failure up to 15 s, or until ctx ends.
 func (r *Retry) Pause(ctx context.Context) {
 	d := min(minPause<<min(r.failures, 10), maxPause)
 	r.failures++
@@ -27,5 +27,5 @@ func (r *Retry) Pause(ctx context.Context) {
 	}
 }
 
-// Succeeded starts over with short pauses.
+// Succeeded returns to short pauses.
 func (r *Retry) Succeeded() { r.failures = 0 }

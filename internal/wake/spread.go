@@ -5,19 +5,19 @@ import (
 	"sync"
 )
 
-// Carrier takes hints to other replicas and brings theirs. It is lossy: what
-// cannot be carried now is dropped.
+// Carrier carries hints to other replicas and delivers theirs. It is lossy:
+// hints that cannot be carried now are dropped.
 type Carrier interface {
-	// Takes reports whether the carrier carries a topic. It is called within
-	// Notify and must be quick.
+	// Takes reports whether the carrier carries a topic. Notify calls it, so it
+	// must be fast.
 	Takes(topic string) bool
-	// Run sends what out yields, and calls deliver, which never blocks, for
-	// each topic that another replica sent. It connects and reconnects by
-	// itself and returns when ctx ends, and not before.
+	// Run sends the topics from out, and calls deliver, which never blocks, for
+	// each topic from another replica. It connects and reconnects by itself and
+	// returns only when ctx ends.
 	Run(ctx context.Context, out *Queue, deliver func(topic string))
 }
 
-// Hints is a hub whose hints reach other replicas too. Make it with Spread.
+// Hints is a hub whose hints also reach other replicas. Create it with Spread.
 type Hints struct {
 	hub   *Hub
 	lanes []lane
@@ -28,11 +28,11 @@ type lane struct {
 	out     *Queue
 }
 
-// Spread joins a hub with carriers, of which there may be none. Nothing is
-// carried until Run.
+// Spread connects a hub to any number of carriers. Nothing is carried until
+// Run.
 //
-// Hints that a carrier brings go to the hub and never to a carrier again: so
-// they cannot go round in circles.
+// Hints from a carrier go only to the hub, never to a carrier, so they cannot
+// circulate.
 func Spread(hub *Hub, carriers ...Carrier) *Hints {
 	h := &Hints{hub: hub}
 	for _, c := range carriers {
@@ -41,7 +41,7 @@ func Spread(hub *Hub, carriers ...Carrier) *Hints {
 	return h
 }
 
-// Notify hints at a topic in this process and, by the carriers, in others. It
+// Notify sends a hint in this process and, through the carriers, to others. It
 // never blocks, whatever the state of the carriers.
 func (h *Hints) Notify(topic string) {
 	h.hub.Notify(topic)
@@ -57,7 +57,7 @@ func (h *Hints) Subscribe(topics ...string) (<-chan struct{}, func()) {
 	return h.hub.Subscribe(topics...)
 }
 
-// Dropped counts the hints that found a carrier's queue full.
+// Dropped counts the hints dropped because a carrier's queue was full.
 func (h *Hints) Dropped() uint64 {
 	var n uint64
 	for _, l := range h.lanes {

@@ -67,7 +67,7 @@ func TestSpread(t *testing.T) {
 	})
 }
 
-// TestSpreadWithoutARunningCarrier never blocks and forgets nothing locally.
+// TestSpreadWithoutARunningCarrier never blocks, and loses nothing locally.
 func TestSpreadWithoutARunningCarrier(t *testing.T) {
 	t.Parallel()
 	h := Spread(&Hub{}, &wire{})

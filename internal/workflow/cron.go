@@ -8,30 +8,30 @@ import (
 	"strings"
 	"time"
 
-	// Schedules need the zones on machines that have none of their own.
+	// Embeds the zone database for machines without one.
 	_ "time/tzdata"
 )
 
 // Cron is a schedule in the five fields of cron: minute, hour, day of the
 // month, month, day of the week (0 or 7 is Sunday). A field is *, a number, a
-// range a-b, with a step /n, or a list of these; months and days also have
-// their English names of three letters. As in cron, when both days are
-// restricted either may match.
+// range a-b, with a step /n, or a list of these. Months and days also have
+// their English three-letter names. As in cron, when both day fields are
+// restricted, either may match.
 //
-// Times are those of a wall clock in the zone. Where the hours are restricted,
-// a time that the clock leaps over in spring comes at the end of the leap, and
-// one that it shows twice in autumn comes the first time only. Where every
-// hour counts, the schedule follows real time.
+// Times are wall-clock times in the zone. When the hours are restricted, a time
+// that the clock skips in spring falls on the end of the gap, and a time that
+// occurs twice in autumn counts the first time only. When every hour counts,
+// the schedule follows real time.
 type Cron struct {
 	Spec, Zone string
 
-	minute, hour, day, month, weekday uint64 // a bit for each value
+	minute, hour, day, month, weekday uint64 // one bit per value
 	anyHour, anyDay, anyWeekday       bool
 	location                          *time.Location
 }
 
-// searchDays bounds the search: the longest gap is from one 29th of February to
-// the next over the turn of a century.
+// searchDays bounds the search: the longest gap lies between two 29ths of
+// February across a century without a leap day.
 const searchDays = 366 * 9
 
 var (
@@ -126,10 +126,10 @@ func cronNumber(s string, low, high int, names []string) (int, error) {
 	return n, nil
 }
 
-// Next returns the first time after the given one; zero when none comes.
+// Next returns the first time after the given one; zero when there is none.
 func (c *Cron) Next(after time.Time) time.Time {
 	local := after.In(c.location)
-	// A day is a date at noon UTC, so that no zone moves it.
+	// A day is a date at noon UTC, so that no zone shifts it.
 	day := time.Date(local.Year(), local.Month(), local.Day()-1, 12, 0, 0, 0, time.UTC)
 	for range searchDays {
 		if c.onDay(day) {
@@ -153,7 +153,7 @@ func (c *Cron) onDay(day time.Time) bool {
 	return inMonth || inWeek
 }
 
-// firstOn returns the earliest time of the day that is after the given one.
+// firstOn returns the earliest time on the day that is after the given one.
 func (c *Cron) firstOn(day, after time.Time) (first time.Time) {
 	for h := range 24 {
 		if c.hour&(1<<h) == 0 {
@@ -173,7 +173,8 @@ func (c *Cron) firstOn(day, after time.Time) (first time.Time) {
 	return first
 }
 
-// instants returns when the wall clock shows the time: once on most days.
+// instants returns the instants at which the wall clock shows the time: one on
+// most days.
 func (c *Cron) instants(day time.Time, hour, minute int) []time.Time {
 	wall := time.Date(day.Year(), day.Month(), day.Day(), hour, minute, 0, 0, time.UTC)
 	_, before := wall.Add(-24 * time.Hour).In(c.location).Zone()

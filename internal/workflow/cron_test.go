@@ -9,7 +9,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
-// TestCron holds the next times of schedules, over both changes of the clock.
+// TestCron checks the next times of schedules, across both clock changes.
 func TestCron(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -30,8 +30,8 @@ func TestCron(t *testing.T) {
 		{"leap day over 2100", "0 0 29 2 *", "", "2096-03-01T00:00:00Z", []string{"2104-02-29T00:00:00Z"}},
 		{"in a zone", "0 6 * * *", "Europe/Berlin", "2026-11-21T00:00:00Z", []string{"2026-11-21T05:00:00Z"}},
 		{"after in another zone", "0 6 * * *", "Asia/Kolkata", "2026-11-21T06:00:00+14:00", []string{"2026-11-21T00:30:00Z"}},
-		// Berlin leaps from 02:00 to 03:00 on 2026-03-29, and goes back from
-		// 03:00 to 02:00 on 2026-10-25.
+		// Berlin jumps from 02:00 to 03:00 on 2026-03-29, and back from 03:00
+		// to 02:00 on 2026-10-25.
 		{"leapt over: at the end of the leap, once", "0,30 2 * * *", "Europe/Berlin", "2026-03-28T12:00:00Z", []string{"2026-03-29T01:00:00Z", "2026-03-30T00:00:00Z"}},
 		{"not leapt over", "0 3 * * *", "Europe/Berlin", "2026-03-28T12:00:00Z", []string{"2026-03-29T01:00:00Z", "2026-03-30T01:00:00Z"}},
 		{"shown twice: the first time", "30 2 * * *", "Europe/Berlin", "2026-10-24T12:00:00Z", []string{"2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"}},
@@ -62,7 +62,7 @@ func TestCron(t *testing.T) {
 	}
 }
 
-// TestCronRefuses holds what is no schedule.
+// TestCronRefuses checks invalid schedules.
 func TestCronRefuses(t *testing.T) {
 	t.Parallel()
 	for _, spec := range []string{
@@ -81,8 +81,8 @@ func TestCronRefuses(t *testing.T) {
 	}
 }
 
-// TestCronProperties: the next time comes after, shows what the fields say on
-// the wall, and none is left out, seen minute by minute.
+// TestCronProperties: the next time is later, matches the fields on the wall
+// clock, and no matching minute in between is left out.
 func TestCronProperties(t *testing.T) {
 	t.Parallel()
 	berlin, err := time.LoadLocation("Europe/Berlin")

@@ -13,23 +13,23 @@ import (
 // The bounds of a workflow.
 const (
 	MaxSteps = 200
-	// MaxItems is the most items that a for_each may have; DefaultItems holds
-	// where it does not say.
+	// MaxItems is the maximum number of items of a for_each; DefaultItems is
+	// the bound of a for_each without max_items.
 	MaxItems     = 1000
 	DefaultItems = 100
-	// MaxOutput bounds what a template makes, in bytes of JSON.
+	// MaxOutput bounds the result of a template, in bytes of JSON.
 	MaxOutput = 256 << 10
-	// DefaultRetries is how many attempts follow the first where a step does
-	// not say.
+	// DefaultRetries is the number of retries of a step that sets none.
 	DefaultRetries = 4
 	maxRetries     = 20
 	maxDescription = 4096
 )
 
-// Problems is the error of [Parse]: all that is wrong with a source, in its order.
+// Problems is the error of [Parse]: everything wrong with a source, in source
+// order.
 type Problems []gatehouse.WorkflowProblem
 
-// Error gives a line to each problem.
+// Error returns one line per problem.
 func (p Problems) Error() string {
 	lines := make([]string, len(p))
 	for i, one := range p {
@@ -45,9 +45,9 @@ type Definition struct {
 	Workspace   string
 	On          Triggers
 	Limits      Limits
-	// Input is the JSON Schema of the input; "" takes any.
+	// Input is the JSON Schema of the input; "" accepts any input.
 	Input gatehouse.JSON
-	// Steps are in the order of the file.
+	// Steps are in file order.
 	Steps []*Step
 
 	input  *jsonshape.Schema
@@ -55,56 +55,56 @@ type Definition struct {
 	// outputReads are the steps that the output reads.
 	outputReads map[string]bool
 	byID        map[string]*Step
-	// repeats has the ids of the steps that each step repeats, itself among them;
-	// repeated those that any step repeats.
+	// repeats holds, for each step that repeats others, their ids and its own;
+	// repeated holds all steps that some step repeats.
 	repeats  map[string][]string
 	repeated map[string]bool
 }
 
-// Triggers says what begins a run beside the API.
+// Triggers lists what begins runs, besides the API.
 type Triggers struct {
 	Webhook  *Webhook
 	Schedule *Cron
 }
 
-// The kinds of webhooks, by how they are signed.
+// The kinds of webhooks, by their signature scheme.
 const (
 	HookServiceNow = "servicenow"
 	HookGitHub     = "github"
 	HookGeneric    = "generic"
 )
 
-// Webhook is a trigger by a signed request.
+// Webhook is the trigger by signed requests.
 type Webhook struct {
 	Kind string
-	// Secret names the signing secret in the configuration.
+	// Secret is the name of the signing secret in the configuration.
 	Secret string
-	// Sender names the principal that answers for what the deliveries say, and so
-	// cannot decide on what their runs propose; "" for none.
+	// Sender is the name of the principal who is responsible for the content of
+	// deliveries and so cannot decide on what their runs propose; "" for none.
 	Sender string
-	// Ref gives the trigger_ref of a delivery; nil: its delivery id. It sees
-	// the input only.
+	// Ref computes the trigger_ref of a delivery from the input; nil means the
+	// delivery id.
 	Ref *Expr
 }
 
-// Limits are what a workflow sets itself; zero means none.
+// Limits are a workflow's own limits; zero means none.
 type Limits struct {
 	MaxConcurrency  int
 	MaxRunsPerMin   int
 	MaxWritesPerRun int
-	// Deadline is how long a run may take.
+	// Deadline bounds the duration of a run.
 	Deadline gatehouse.Duration
 	Budget   *Budget
 }
 
-// Budget bounds what models may cost in any window of the given length.
+// Budget bounds the cost of models within any window of the given length.
 type Budget struct {
 	Amount   gatehouse.Decimal
 	Currency string
 	Window   gatehouse.Duration
 }
 
-// Kind says what a step does.
+// Kind is the kind of a step.
 type Kind string
 
 // The kinds of steps.
@@ -118,10 +118,10 @@ const (
 	KindWorker    Kind = "worker"
 )
 
-// Proposes reports whether steps of the kind propose an action.
+// Proposes reports whether steps of this kind propose an action.
 func (k Kind) Proposes() bool { return k == KindConnector || k == KindApproval }
 
-// The connector and the operation of an approval, which has no effect.
+// Connector, operation and type of an approval, which has no effect.
 const (
 	ApprovalConnector = "workflow"
 	ApprovalOperation = "approve"
@@ -133,55 +133,56 @@ type Step struct {
 	ID    string
 	Index int
 	Kind  Kind
-	// Uses is what the file says; the members below are its parts.
+	// Uses is the value in the file; the fields below are its parts.
 	Uses      string
 	Connector string // connector, approval
 	Operation string
 	Provider  string // model
 	Workflow  string // workflow
-	Tool      string // worker; "" for what is built in
+	Tool      string // worker; "" for built-in kinds
 
-	// Needs are the steps that have to succeed first.
+	// Needs are the steps that must succeed first.
 	Needs []string
-	// If is the condition; nil for none. A step of which it is false is skipped.
+	// If is the condition; nil for none. When it is false, the step is skipped.
 	If *Expr
 	// With is the step's input; nil for none.
 	With           *Template
 	Retry          Retry
-	Timeout        time.Duration // 0 for the server's
+	Timeout        time.Duration // 0 means the server's default
 	IdempotencyKey *Template     // nil for none
 	Risk           gatehouse.RiskLevel
 	TwoPerson      bool
 	ActionType     string
-	// ForEach gives the items; nil for none. MaxItems is set with it.
+	// ForEach computes the items; nil for none. MaxItems is set with it.
 	ForEach  *Expr
 	MaxItems int
-	// OnRejected and OnExpired say what becomes of the step when its action is
-	// rejected, or expires.
+	// OnRejected and OnExpired say what happens to the step when its action is
+	// rejected or expires.
 	OnRejected, OnExpired Refusal
-	// From lists the senders whose event a wait takes; empty for the default.
+	// From lists the senders whose events a wait accepts; empty means the
+	// default.
 	From []Sender
-	// Line is where it stands in the source.
+	// Line is the step's line in the source.
 	Line int
 
-	// For the linter: where it stands, what was written, and which steps'
-	// output it reads.
+	// For the linter: the position, the source values, and the steps whose
+	// output is read.
 	column             int
-	event              string // what a wait waits for, where that is no expression
+	event              string // the event of a wait, unless it is an expression
 	ownItems, ownRetry bool
 	withKeys           []string
 	reads              map[string]bool
-	keyRepeats         bool // its idempotency_key has iteration in it
+	keyRepeats         bool // the idempotency_key reads iteration
 }
 
-// Retry says how often a step is tried again, and after how long; the last
-// wait holds for all further ones.
+// Retry is the number of retries and the waits between them; the last wait
+// repeats.
 type Retry struct {
 	Max     int
 	Backoff []time.Duration
 }
 
-// Step returns the step of an id; nil when there is none.
+// Step returns a step by id; nil when there is none.
 func (d *Definition) Step(id string) *Step { return d.byID[id] }
 
 var (
@@ -189,12 +190,12 @@ var (
 	idForm   = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
 )
 
-// ValidName reports whether s can name a workflow.
+// ValidName reports whether s is a valid name of a workflow.
 func ValidName(s string) bool { return nameForm.MatchString(s) }
 
-// BeforeDeadline shortens the wait for another attempt that would begin at the
-// run's deadline or later: to half of the time that is left, so that it has as
-// much again. It is false when none is left.
+// BeforeDeadline shortens the wait for a retry that would begin at or after the
+// run's deadline: to half of the time left, so that the retry has the other
+// half. It returns false when no time is left.
 func BeforeDeadline(wait time.Duration, now time.Time, deadline *time.Time) (time.Duration, bool) {
 	if deadline == nil {
 		return wait, true
@@ -206,14 +207,14 @@ func BeforeDeadline(wait time.Duration, now time.Time, deadline *time.Time) (tim
 	return wait, left > 0
 }
 
-// defaultBackoff returns the waits between attempts where a step does not say.
+// defaultBackoff returns the waits of a step that sets none.
 func defaultBackoff() []time.Duration {
 	return []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute}
 }
 
-// Backoff returns how long to wait after the given attempt, which counts from
-// 1, has failed. random is in [0, 1); the wait is between 80 and 120 percent of
-// what the step says.
+// Backoff returns the wait after the given failed attempt, counted from 1.
+// random is in [0, 1); the wait is between 80 and 120 percent of the step's
+// setting.
 func (d *Definition) Backoff(step *Step, attempt int, random float64) time.Duration {
 	waits := step.Retry.Backoff
 	if len(waits) == 0 {

@@ -8,8 +8,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
-// TestManual parses every workflow of the manual, checks it against the schema
-// that editors have, and runs the tests that follow it.
+// TestManual parses every workflow in the manual, checks it against the
+// editors' schema, and runs the tests that follow it.
 func TestManual(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/workflows.md")

@@ -8,7 +8,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// mark is how a state is drawn: a sign and a word, so that nothing hangs on
+// mark is how a state is drawn: a sign and a word, so that nothing depends on
 // colour.
 type mark struct{ sign, word string }
 
@@ -40,7 +40,7 @@ func markOf(status gatehouse.StepStatus, skipped bool) mark {
 	return mark{}
 }
 
-// drawn is a step with what a run says of it.
+// drawn is a step with its state in a run.
 type drawn struct {
 	*Step
 	status gatehouse.StepStatus // "" without a run
@@ -72,7 +72,7 @@ func (d *Definition) drawn(run *gatehouse.Run) map[string]drawn {
 	return out
 }
 
-// state says in words where the step is; "" without a run.
+// state describes the step's state in words; "" without a run.
 func (d drawn) state() string {
 	if d.items > 0 {
 		return fmt.Sprintf("%s, %d of %d items", d.word, d.done, d.items)
@@ -80,7 +80,7 @@ func (d drawn) state() string {
 	return d.word
 }
 
-// does says in words what the step does.
+// does describes in words what the step does.
 func (d drawn) does() string {
 	s := d.Uses
 	if d.ForEach != nil {
@@ -92,7 +92,7 @@ func (d drawn) does() string {
 	return s
 }
 
-// direct returns the needs of each step that no other of its needs implies.
+// direct returns the needs of each step, without those that other needs imply.
 func (d *Definition) direct() map[string][]string {
 	ids := make([]string, len(d.Steps))
 	for i, s := range d.Steps {
@@ -111,8 +111,8 @@ func (d *Definition) direct() map[string][]string {
 	return out
 }
 
-// Text draws the graph for a terminal: a line for each step, by layer, with
-// what it comes after; with a run, with the steps' states.
+// Text draws the graph for a terminal: one line per step, by layer, with the
+// steps that it follows; with a run, also the steps' states.
 func (d *Definition) Text(run *gatehouse.Run) string {
 	steps, needs := d.drawn(run), d.direct()
 	idWidth, usesWidth := 0, 0
@@ -149,7 +149,7 @@ func (d *Definition) Text(run *gatehouse.Run) string {
 	return b.String()
 }
 
-// plainText leaves out what a terminal would act on.
+// plainText removes characters that a terminal would interpret.
 func plainText(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < 0x20 || r == 0x7f || r >= 0x80 && r < 0xa0 || r == 0x2028 || r == 0x2029 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {

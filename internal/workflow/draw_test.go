@@ -42,8 +42,8 @@ func fanRun() *gatehouse.Run {
 	}}
 }
 
-// TestText holds the drawing for terminals: needs that others imply are left
-// out, and nothing in it acts on a terminal.
+// TestTextDrawing checks the drawing for terminals: implied needs are left out,
+// and it has no control characters.
 func TestTextDrawing(t *testing.T) {
 	t.Parallel()
 	d := mustParse(t, fan)
@@ -69,8 +69,9 @@ fan v3 · run_<1>[2J · waiting_approval
 	}
 }
 
-// TestSVG: well-formed, with a title and a description, every step with its
-// state in words; nothing that a browser would run, load or style.
+// TestSVG: the drawing is well-formed, has a title and a description, and shows
+// every step with its state in words. It contains nothing that a browser would
+// run, load or style.
 func TestSVG(t *testing.T) {
 	t.Parallel()
 	d := mustParse(t, fan)
@@ -98,7 +99,7 @@ func TestSVG(t *testing.T) {
 	}
 }
 
-// readSVG returns all text of a drawing and how many of each element it has.
+// readSVG returns all text of a drawing and the number of each kind of element.
 func readSVG(tb testing.TB, svg string) (text string, elements map[string]int) {
 	tb.Helper()
 	elements = make(map[string]int)
@@ -133,7 +134,7 @@ func readSVG(tb testing.TB, svg string) (text string, elements map[string]int) {
 	}
 }
 
-// TestDrawings: whatever the graph, each step stands in both drawings.
+// TestDrawings: both drawings show every step, whatever the graph.
 func TestDrawings(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -147,7 +148,7 @@ func TestDrawings(t *testing.T) {
 	})
 }
 
-// TestDrawLarge: the drawing of the largest and densest workflow is not large.
+// TestDrawLarge: the drawing of the largest and densest workflow stays small.
 func TestDrawLarge(t *testing.T) {
 	t.Parallel()
 	lines := make([]string, workflow.MaxSteps)

@@ -2,7 +2,7 @@ package workflow
 
 import "maps"
 
-// Keys returns the keys that the parser knows, by where they stand.
+// Keys returns the keys that the parser accepts, by place.
 func Keys() map[string][]string {
 	all := maps.Clone(keys)
 	for kind, known := range withKeys {

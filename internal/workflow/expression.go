@@ -14,41 +14,42 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/expr"
 )
 
-// Scope is what an expression sees.
+// Scope is what an expression can read.
 type Scope struct {
-	// Run is the run; nil where there is none yet.
+	// Run is the run; nil before there is one.
 	Run   *gatehouse.Run
 	Input gatehouse.JSON
-	// ReadInput, when set, is asked for the input instead, when it is needed.
+	// ReadInput, when set, is called for the input when an expression needs it.
 	ReadInput func() gatehouse.JSON
-	// Output tells a step's output; false when it has none, since it was skipped.
+	// Output returns a step's output; false for a skipped step, which has none.
 	Output func(stepID string) (gatehouse.JSON, bool)
-	// Rejection tells what came of a step's action that was rejected or expired;
-	// false when none was.
+	// Rejection describes a step's rejected or expired action; false when there
+	// is none.
 	Rejection func(stepID string) (gatehouse.JSON, bool)
-	// Iteration is which time the step is done; 0 is the first.
+	// Iteration is the number of the step's repetition; 0 for the first time.
 	Iteration int
-	// Item and Index are those of a for_each, when HasItem is set.
+	// Item and Index are set inside a for_each, with HasItem.
 	Item    gatehouse.JSON
 	Index   int
 	HasItem bool
 	Now     time.Time
-	// ReadNow, when set, is asked for the time instead, when it is needed.
+	// ReadNow, when set, is called for the time when an expression needs it.
 	ReadNow func() time.Time
 }
 
 // Expr is a compiled expression.
 type Expr struct {
 	*expr.Expression
-	// limit is the most elements that List returns; 0 for any number.
+	// limit is the maximum number of elements that List returns; 0 means no
+	// limit.
 	limit int
 }
 
-// String returns the source.
+// String returns the source text.
 func (e *Expr) String() string { return e.Source }
 
-// Bool evaluates a condition. Anything but a truth value is an error, with
-// code invalid as all of this file.
+// Bool evaluates a condition. A result that is not a boolean is an error. All
+// errors of this file have code invalid.
 func (e *Expr) Bool(s *Scope) (bool, error) {
 	v, err := e.eval(&activation{Scope: s})
 	if err != nil {
@@ -61,7 +62,7 @@ func (e *Expr) Bool(s *Scope) (bool, error) {
 	return bool(is), nil
 }
 
-// Value evaluates to JSON, at most [MaxOutput] bytes.
+// Value evaluates to JSON of at most [MaxOutput] bytes.
 func (e *Expr) Value(s *Scope) (gatehouse.JSON, error) {
 	v, err := e.eval(&activation{Scope: s})
 	if err != nil {
@@ -70,7 +71,7 @@ func (e *Expr) Value(s *Scope) (gatehouse.JSON, error) {
 	return whole(expr.ToJSON(v, MaxOutput))
 }
 
-// List evaluates to the elements of a list: of a for_each, at most its
+// List evaluates to the elements of a list; for a for_each, at most its
 // max_items.
 func (e *Expr) List(s *Scope) ([]gatehouse.JSON, error) {
 	v, err := e.eval(&activation{Scope: s})
@@ -105,7 +106,7 @@ func (e *Expr) eval(a *activation) (ref.Val, error) {
 	return v, nil
 }
 
-// explain says what an evaluation's error means here.
+// explain turns an evaluation error into the message for users.
 func explain(err error) string {
 	s := expr.Brief(err.Error(), 200)
 	if name, ok := strings.CutPrefix(s, "no such attribute(s): "); ok {
@@ -122,7 +123,7 @@ func explain(err error) string {
 	return s
 }
 
-// whole checks that what was made reads as JSON again: not too deep, not too
+// whole checks that the result is valid JSON again: not too deep, not too
 // large.
 func whole(j gatehouse.JSON, err error) (gatehouse.JSON, error) {
 	var said *gatehouse.Error
@@ -141,7 +142,7 @@ func whole(j gatehouse.JSON, err error) (gatehouse.JSON, error) {
 	return j, nil
 }
 
-// activation shows a scope to CEL, for one evaluation or one template.
+// activation exposes a scope to CEL, for one evaluation or one template.
 type activation struct {
 	*Scope
 	spent        uint64

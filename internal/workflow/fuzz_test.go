@@ -10,8 +10,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
-// FuzzParse feeds sources: none makes the parser panic, a refusal says where,
-// and what parses is evaluated, drawn and simulated without harm.
+// FuzzParse feeds arbitrary sources: the parser never panics, a refusal names
+// the position, and a parsed workflow can be evaluated, drawn and simulated.
 func FuzzParse(f *testing.F) {
 	real, err := os.ReadFile("testdata/triage.yaml")
 	if err != nil {
@@ -60,8 +60,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// exercise evaluates what a step says: values are JSON that reads again, and
-// errors have the code invalid.
+// exercise evaluates the expressions of a step: values are valid JSON, and
+// errors have code invalid.
 func exercise(t *testing.T, step *workflow.Step, s *workflow.Scope) {
 	check := func(j gatehouse.JSON, err error) {
 		if err != nil {
@@ -104,7 +104,7 @@ func exercise(t *testing.T, step *workflow.Step, s *workflow.Scope) {
 	}
 }
 
-// FuzzTemplate feeds texts of templates and inputs.
+// FuzzTemplate feeds arbitrary templates and inputs.
 func FuzzTemplate(f *testing.F) {
 	for _, text := range []string{
 		"${{ input }}", "a ${{ input.x }} b", "$${{", "${{ '}}' }}", "${{ {'a': {'b': [1.5, 2]}} }}", "${{ r'\\' }}", "}}${{ 1 }}", "${{ json(input) }}",

@@ -2,8 +2,8 @@ package workflow
 
 import "github.com/gatehouse-dev/gatehouse"
 
-// Ready returns the blocked steps whose needs have all succeeded, in the order
-// of the file. state tells the state of a step.
+// Ready returns the blocked steps whose needs have all succeeded, in file
+// order. state returns the state of a step.
 func (d *Definition) Ready(state func(id string) gatehouse.StepStatus) []string {
 	var ready []string
 	for _, s := range d.Steps {
@@ -23,7 +23,7 @@ func (s *Step) free(state func(id string) gatehouse.StepStatus) bool {
 	return true
 }
 
-// Needs maps the id of each step to those that it needs.
+// Needs maps each step's id to the ids that it needs.
 func (d *Definition) Needs() map[string][]string {
 	m := make(map[string][]string, len(d.Steps))
 	for _, s := range d.Steps {
@@ -32,7 +32,8 @@ func (d *Definition) Needs() map[string][]string {
 	return m
 }
 
-// Layers puts the steps in rows: each stands below all that it needs.
+// Layers arranges the steps in rows: each step is below all steps that it
+// needs.
 func (d *Definition) Layers() [][]*Step {
 	depth := make(map[string]int, len(d.Steps))
 	var of func(s *Step) int
@@ -58,8 +59,8 @@ func (d *Definition) Layers() [][]*Step {
 	return layers
 }
 
-// upstream returns, for each id, all that it needs, directly or not. A cycle is
-// walked once around, and returned as a list of ids.
+// upstream returns, for each id, all ids that it needs, directly or indirectly.
+// If there is a cycle, it is returned as a list of ids.
 func upstream(ids []string, needs map[string][]string) (all map[string]map[string]bool, cycle []string) {
 	all = make(map[string]map[string]bool, len(ids))
 	const open, done = 1, 2

@@ -14,8 +14,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
-// drawGraph makes a workflow whose steps need any of those before them in a
-// random order of the file.
+// drawGraph makes a workflow in random file order whose steps need random
+// earlier steps.
 func drawGraph(t *rapid.T) *workflow.Definition {
 	n := rapid.IntRange(1, 12).Draw(t, "steps")
 	order := rapid.Permutation(ints(n)).Draw(t, "order")
@@ -44,9 +44,9 @@ func ints(n int) []int {
 	return list
 }
 
-// TestReady: no step is ready before its needs have succeeded; a run in which
-// every step succeeds gets to its end, as succeeded; with a failed one, all
-// that needs it stays blocked and the run has failed.
+// TestReady: no step is ready before its needs have succeeded. A run whose
+// steps all succeed ends as succeeded. After a failed step, everything that
+// needs it stays blocked and the run fails.
 func TestReady(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -113,7 +113,7 @@ func keysOf(d *workflow.Definition) []string {
 	return ids
 }
 
-// TestLayers: every step stands once, below all that it needs.
+// TestLayers: every step appears once, below all steps that it needs.
 func TestLayers(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -140,7 +140,7 @@ func TestLayers(t *testing.T) {
 	})
 }
 
-// TestCycle: whatever closes a circle is refused.
+// TestCycle: every cycle is refused.
 func TestCycle(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -157,8 +157,8 @@ func TestCycle(t *testing.T) {
 	})
 }
 
-// TestSimulation: a run whose answers are all good succeeds with every step,
-// whatever the graph and however often steps fail before.
+// TestSimulation: a run with good answers succeeds with every step, whatever
+// the graph and however often steps fail before.
 func TestSimulation(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -194,7 +194,8 @@ func TestSimulation(t *testing.T) {
 	})
 }
 
-// TestBackoff: 5 s, 30 s, 2 min, 10 min, the last again, a fifth more or less.
+// TestBackoff: 5 s, 30 s, 2 min, 10 min, then the last repeats; each varies by
+// a fifth.
 func TestBackoff(t *testing.T) {
 	t.Parallel()
 	d := mustParse(t, steps("- {id: a, uses: worker.x}", "- {id: b, uses: worker.x, retry: {backoff: [1s, 2s]}}"))

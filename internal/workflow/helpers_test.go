@@ -29,7 +29,7 @@ func triage(tb testing.TB) *workflow.Definition {
 	return mustParse(tb, string(source))
 }
 
-// problems parses a workflow that must not parse.
+// problems parses a workflow that must be refused.
 func problems(tb testing.TB, source string) workflow.Problems {
 	tb.Helper()
 	_, err := workflow.Parse([]byte(source))
@@ -40,12 +40,12 @@ func problems(tb testing.TB, source string) workflow.Problems {
 	return p
 }
 
-// steps makes a workflow of steps, each on lines of its own from line 3 on.
+// steps returns a workflow with the given steps, the first on line 3.
 func steps(list ...string) string {
 	return "name: w\nsteps:\n" + strings.Join(list, "\n") + "\n"
 }
 
-// made makes a workflow of one transform whose `with` is the YAML given.
+// made parses a transform with the given YAML as its `with`.
 func made(tb testing.TB, with string) *workflow.Template {
 	tb.Helper()
 	d := mustParse(tb, steps("- {id: before, uses: transform, with: 1}", "- {id: un-even, uses: transform, with: 1}",
@@ -53,10 +53,10 @@ func made(tb testing.TB, with string) *workflow.Template {
 	return d.Step("a").With
 }
 
-// at is when the scopes of these tests are.
+// at is the time of these tests' scopes.
 var at = time.Date(2026, 11, 21, 8, 30, 0, 0, time.UTC)
 
-// scope has an input, and outputs of the steps that made knows.
+// scope has an input, and outputs for the steps of made.
 func scope(input gatehouse.JSON, outputs ...gatehouse.JSON) *workflow.Scope {
 	return &workflow.Scope{
 		Input: input, Now: at,

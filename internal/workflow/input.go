@@ -3,7 +3,7 @@ package workflow
 import "github.com/gatehouse-dev/gatehouse"
 
 // CheckInput checks the input of a run against the workflow's schema. The error
-// has the code invalid, and a pointer under /input for each thing wrong.
+// has code invalid, and a pointer under /input for each violation.
 func (d *Definition) CheckInput(input gatehouse.JSON) error {
 	if input == "" {
 		input = "{}"

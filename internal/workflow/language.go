@@ -18,17 +18,17 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/expr"
 )
 
-// The bounds of evaluation, in the unit of [expr.Config]: of one expression,
-// and of all in one template.
+// The bounds of evaluation, in the unit of [expr.Config]: for one expression,
+// and for all expressions of a template.
 const (
 	costLimit     = 500_000
 	templateLimit = 1_000_000
-	// maxText bounds the texts that functions make.
+	// maxText bounds the strings that functions return.
 	maxText = MaxOutput
 )
 
-// theLanguage returns the language of workflows. It takes milliseconds to make,
-// depends on nothing and never changes, so that the process has one.
+// theLanguage returns the language of workflows. Building it takes milliseconds
+// and depends on nothing, so the process builds it once.
 var theLanguage = sync.OnceValues(func() (*expr.Language, error) {
 	text := func(name string) expr.Fact { return expr.Fact{Name: name, Type: cel.StringType} }
 	return expr.New(expr.Config{
@@ -50,7 +50,7 @@ var theLanguage = sync.OnceValues(func() (*expr.Language, error) {
 	})
 })
 
-// functions are what templates need beside CEL's own.
+// functions are the template functions beyond CEL's own.
 func functions() []cel.EnvOption {
 	text1 := []*cel.Type{cel.StringType}
 	unary := func(name string, run func(string) ref.Val) cel.EnvOption {
@@ -99,7 +99,7 @@ func toJSONText(v ref.Val) ref.Val {
 	return types.String(j)
 }
 
-// hashed is the SHA-256 of a text, or of the canonical JSON of anything else.
+// hashed is the SHA-256 of a string, or of any other value's canonical JSON.
 func hashed(v ref.Val) ref.Val {
 	s, ok := v.(types.String)
 	if !ok {
@@ -150,7 +150,7 @@ func split(text, separator ref.Val) ref.Val {
 	return types.NewStringList(types.DefaultTypeAdapter, strings.Split(string(s), string(sep)))
 }
 
-// truncate keeps the first n characters; what it cuts off becomes "…".
+// truncate keeps the first n characters and puts "…" in place of the rest.
 func truncate(text, n ref.Val) ref.Val {
 	s, ok := text.(types.String)
 	limit, ok2 := n.(types.Int)
@@ -166,30 +166,31 @@ func truncate(text, n ref.Val) ref.Val {
 	return s
 }
 
-// reads says what an expression may read beside input and run, and what it did.
+// reads says what an expression may read besides input and run, and records
+// what it reads.
 type reads struct {
-	// steps are those whose output it may read: those upstream.
+	// steps are the upstream steps, whose output it may read.
 	steps map[string]bool
 	known map[string]bool
-	// item: it stands in a step with for_each, where item and index are.
+	// item: the step has a for_each, so item and index exist.
 	item bool
-	// clock: the time may count.
+	// clock: the expression may read the time.
 	clock bool
 	// inputOnly: there is no run yet.
 	inputOnly bool
 	// refused are the steps whose rejection it may read.
 	refused map[string]bool
-	// repeated: it stands in a step that another one repeats, where iteration is.
+	// repeated: another step repeats this one, so iteration exists.
 	repeated bool
 
-	// seen takes the steps that it reads; seenItem whether item or index, and
-	// seenIteration whether iteration.
+	// seen records the steps that the expression reads, seenItem whether it
+	// reads item or index, seenIteration whether it reads iteration.
 	seen          map[string]bool
 	seenItem      bool
 	seenIteration bool
 }
 
-// check refuses, before the types are known, what can never be there.
+// check refuses, before type checking, reads that can never succeed.
 func (r *reads) check(root ast.Expr, fail func(at ast.Expr, format string, args ...any)) {
 	var walk func(e ast.Expr)
 	walk = func(e ast.Expr) {
@@ -272,7 +273,7 @@ func (r *reads) ident(e ast.Expr, fail func(ast.Expr, string, ...any)) {
 	}
 }
 
-// stepNamed recognizes steps.name and steps["name"].
+// stepNamed matches steps.name and steps["name"].
 func stepNamed(e ast.Expr) (id string, ok bool) {
 	operand, field, ok := fieldOf(e)
 	if !ok || operand.Kind() != ast.IdentKind || operand.AsIdent() != "steps" {
@@ -281,7 +282,7 @@ func stepNamed(e ast.Expr) (id string, ok bool) {
 	return field, true
 }
 
-// fieldOf recognizes x.name and x["name"].
+// fieldOf matches x.name and x["name"].
 func fieldOf(e ast.Expr) (operand ast.Expr, field string, ok bool) {
 	switch e.Kind() {
 	case ast.SelectKind:
@@ -297,7 +298,7 @@ func fieldOf(e ast.Expr) (operand ast.Expr, field string, ok bool) {
 	return nil, "", false
 }
 
-// start returns where a path begins.
+// start returns the expression at which a path begins.
 func start(e ast.Expr) ast.Expr {
 	for {
 		operand, _, ok := fieldOf(e)

@@ -5,24 +5,25 @@ import (
 	"slices"
 )
 
-// The measures of a drawing, in pixels.
+// The dimensions of a drawing, in pixels.
 const (
 	boxHeight  = 58
 	rowGap     = 44
 	columnGap  = 24
 	laneWidth  = 16
 	margin     = 12
-	charWidth  = 7 // of the small font; ids are in the larger one
+	charWidth  = 7 // of the small font; ids use the larger one
 	idWidth    = 8
 	minBox     = 150
 	maxBox     = 330
 	maxPassing = 2000
 )
 
-// place is where a step stands, or, without a step, where a line passes a row.
+// place is the position of a step or, without a step, of a line that passes a
+// row.
 type place struct {
 	step       *Step
-	x, y, w    int // the left upper corner, and the width
+	x, y, w    int // upper left corner, and width
 	order      float64
 	up         []*place // in the row above
 	row, index int
@@ -30,13 +31,13 @@ type place struct {
 
 func (p *place) middle() int { return p.x + p.w/2 }
 
-// layout is a graph in rows, each line going from one row to the next.
+// layout is a graph in rows; every line connects adjacent rows.
 type layout struct {
 	rows          [][]*place
 	width, height int
 }
 
-// arrange puts the steps in rows in an order that keeps lines short.
+// arrange puts the steps into rows, in an order that keeps lines short.
 func arrange(layers [][]*Step, needs map[string][]string, box int) *layout {
 	l := &layout{rows: make([][]*place, len(layers))}
 	at := make(map[string]*place)
@@ -60,8 +61,8 @@ func arrange(layers [][]*Step, needs map[string][]string, box int) *layout {
 	return l
 }
 
-// connect draws a line from one place down to another, with a place in each
-// row between, and returns how many it took.
+// connect draws a line between two places, with a place in each row between,
+// and returns the number of those.
 func (l *layout) connect(from, to *place, lanes bool) (passing int) {
 	above := from
 	for row := from.row + 1; row < to.row && lanes; row++ {
@@ -74,7 +75,7 @@ func (l *layout) connect(from, to *place, lanes bool) (passing int) {
 	return passing
 }
 
-// sort orders each row by the middle of what its places hang from.
+// sort orders each row by the mean position of the places above.
 func (l *layout) sort() {
 	for _, row := range l.rows {
 		for i, p := range row {

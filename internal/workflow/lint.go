@@ -7,8 +7,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Lint looks for what parses and may still not be meant. Its remarks are for a
-// person to look at.
+// Lint finds things that parse but are probably not intended. A person must
+// judge them.
 func Lint(d *Definition) []gatehouse.WorkflowProblem {
 	var out []gatehouse.WorkflowProblem
 	say := func(s *Step, format string, args ...any) {
@@ -79,8 +79,8 @@ func (d *Definition) writes() (n int) {
 	return n
 }
 
-// readsRejection reports whether a step that is repeated when this one is rejected
-// reads why, or may know by itself.
+// readsRejection reports whether some step that a rejection of s repeats reads
+// the rejection, or may know it by itself.
 func (d *Definition) readsRejection(s *Step) bool {
 	for _, other := range d.Repeats(s.ID, s.OnRejected) {
 		if other.reads[s.ID] {

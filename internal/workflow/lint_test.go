@@ -9,7 +9,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
-// TestLint holds each remark, and that a step with nothing odd gets none.
+// TestLint checks each remark, and that an ordinary step gets none.
 func TestLint(t *testing.T) {
 	t.Parallel()
 	d := mustParse(t, "name: w\nlimits: {max_writes_per_run: 1}\nsteps:\n"+

@@ -13,7 +13,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/jsonshape"
 )
 
-// The bounds of what a file says.
+// The bounds of a file.
 const (
 	maxLines       = 10_000
 	maxCompiled    = 4000 // expressions of a workflow
@@ -29,7 +29,7 @@ const (
 	maxBackoff     = gatehouse.Duration(7 * 24 * time.Hour)
 )
 
-// The keys of the form, by where they stand; the JSON Schema has the same.
+// The keys of the form, by place; the JSON Schema has the same keys.
 var keys = map[string][]string{
 	"a workflow": {"name", "description", "workspace", "on", "limits", "input", "steps", "output"},
 	"on":         {"webhook", "schedule"},
@@ -46,26 +46,26 @@ var keys = map[string][]string{
 	"on_expired":  {"repeat", "max"},
 }
 
-// The types that expressions can be asked for.
+// The types that an expression can be required to have.
 var (
 	wantCondition = []*cel.Type{cel.BoolType, cel.DynType}
 	wantAny       []*cel.Type
 )
 
-// parser makes a definition of a source.
+// parser builds a definition from a source.
 type parser struct {
 	form.Reader
 	language *expr.Language
 	def      *Definition
 	known    map[string]bool            // the ids of all steps
-	up       map[string]map[string]bool // what each needs, directly or not
-	// refused has, for each step, those whose rejection it may read.
+	up       map[string]map[string]bool // what each step needs, directly or indirectly
+	// refused holds, for each step, the steps whose rejection it may read.
 	refused  map[string]map[string]bool
-	compiled int // expressions
+	compiled int // number of expressions
 }
 
-// Parse reads a workflow strictly and type-checks its expressions. The error
-// is [Problems] with all that is wrong.
+// Parse parses a workflow strictly and type-checks its expressions. The error
+// is [Problems] with everything that is wrong.
 func Parse(source []byte) (*Definition, error) {
 	l, err := theLanguage()
 	if err != nil {
@@ -92,8 +92,8 @@ func problems(list []form.Problem) Problems {
 	return out
 }
 
-// mappingOf reads a mapping whose keys the form knows; its Node is nil when it
-// is none.
+// mappingOf reads a mapping and checks its keys; its Node is nil when n is not
+// a mapping.
 func (p *parser) mappingOf(n *yaml.Node, what string) form.Fields {
 	if n == nil {
 		return form.Fields{}
@@ -231,7 +231,7 @@ func (p *parser) input(n *yaml.Node) {
 	p.def.Input, p.def.input = j, s
 }
 
-// expression compiles an expression and puts its errors where they stand.
+// expression compiles an expression and reports its errors at their position.
 func (p *parser) expression(n *yaml.Node, what string, want []*cel.Type, r *reads) *Expr {
 	if n == nil {
 		return nil
@@ -250,7 +250,7 @@ func (p *parser) expression(n *yaml.Node, what string, want []*cel.Type, r *read
 	return p.compile(n, n.Value, 0, what, want, r)
 }
 
-// compile compiles what stands at a rune of a scalar.
+// compile compiles the source at a rune offset within a scalar.
 func (p *parser) compile(n *yaml.Node, source string, offset int, what string, want []*cel.Type, r *reads) *Expr {
 	if strings.TrimSpace(source) == "" {
 		line, column := p.Locate(n, offset)
@@ -274,7 +274,7 @@ func (p *parser) compile(n *yaml.Node, source string, offset int, what string, w
 	return &Expr{Expression: e}
 }
 
-// template reads a JSON value with expressions in its texts.
+// template reads a JSON value with expressions in its strings.
 func (p *parser) template(n *yaml.Node, what string, r *reads) *Template {
 	if n == nil {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
-// TestParse holds all that the form of a real workflow says.
+// TestParse checks everything that a real workflow contains.
 func TestParse(t *testing.T) {
 	t.Parallel()
 	d := triage(t)
@@ -70,7 +70,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestParseKinds holds what the other kinds and the shorter forms come to.
+// TestParseKinds checks the other kinds of steps and the short forms.
 func TestParseKinds(t *testing.T) {
 	t.Parallel()
 	d := mustParse(t, steps(
@@ -97,7 +97,7 @@ func TestParseKinds(t *testing.T) {
 	}
 }
 
-// TestParseJSON: the form is taken as JSON too.
+// TestParseJSON: JSON is accepted too.
 func TestParseJSON(t *testing.T) {
 	t.Parallel()
 	d := mustParse(t, `{"name": "w", "steps": [{"id": "a", "uses": "transform", "with": {"n": 1.50, "e": "${{ input.x }}"}}]}`)
@@ -108,7 +108,7 @@ func TestParseJSON(t *testing.T) {
 
 const transform = "- {id: a, uses: transform, with: 1}"
 
-// TestParseRefuses holds what is refused, and where: line, column, words.
+// TestParseRefuses checks what is refused, with line, column and message.
 func TestParseRefuses(t *testing.T) {
 	t.Parallel()
 	many := make([]string, workflow.MaxSteps+1)
@@ -159,7 +159,7 @@ func TestParseRefuses(t *testing.T) {
 		{steps("- {id: a, uses: transform, with: 1, needs: a}"), "3:44: needs must be a list"},
 		{steps("- {id: a, uses: transform, with: 1, needs: [c]}", "- {id: b, uses: transform, with: 1}", "- {id: c, uses: transform, with: 1}"),
 			"3:44: the steps need each other in a circle: a → c → b → a"},
-		// What expressions read.
+		// What expressions may read.
 		{steps(transform, "- {id: b, uses: transform, with: '${{ steps.c.output }}'}"), `4:39: with: there is no step "c"`},
 		{steps(transform, "- {id: b, needs: [], uses: transform, with: '${{ 1 + steps.a.output }}'}"), `4:54: with: step "a" need not have ended by then; put it under needs`},
 		{steps("- {id: a, uses: transform, with: '${{ steps.a.output }}'}"), `3:39: with: step "a" need not have ended`},
@@ -277,8 +277,8 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// TestParseAllProblems: all that is wrong is told at once, in order, with
-// places within the source.
+// TestParseAllProblems: all problems are reported at once, in order, with
+// positions in the source.
 func TestParseAllProblems(t *testing.T) {
 	t.Parallel()
 	source := "name: W\nsteps:\n" +

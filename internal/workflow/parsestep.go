@@ -14,8 +14,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/form"
 )
 
-// steps reads all steps: first their ids and needs, so that what an expression
-// may read is known when it is compiled.
+// steps reads all steps. It reads ids and needs first, so that the compiler
+// knows what each expression may read.
 func (p *parser) steps(n *yaml.Node) {
 	items := p.List(n, "steps")
 	switch {
@@ -66,7 +66,7 @@ func (p *parser) identify(f form.Fields) {
 	p.def.byID[s.ID] = s
 }
 
-// graph reads what each step needs: without needs, the step before.
+// graph reads the needs of each step; the default is the step before.
 func (p *parser) graph(read []form.Fields) {
 	needs := make(map[string][]string)
 	var ids []string
@@ -151,7 +151,7 @@ func (p *parser) step(s *Step, f form.Fields) {
 	p.idle(s, f)
 }
 
-// list compiles an expression that gives a list.
+// list compiles an expression that must return a list.
 func (p *parser) list(n *yaml.Node, r *reads) *Expr {
 	e := p.expression(n, "for_each", wantAny, r)
 	if e == nil {
@@ -181,7 +181,7 @@ func (p *parser) key(s *Step, n *yaml.Node, each bool) {
 	}
 }
 
-// uses reads what a step does.
+// uses reads the kind and target of a step.
 func (p *parser) uses(s *Step, n *yaml.Node) {
 	if s.Uses = p.Text(n, "uses"); s.Uses == "" {
 		return
@@ -253,7 +253,7 @@ func (p *parser) retry(s *Step, n *yaml.Node) {
 	}
 }
 
-// The tiers of a step's risk.
+// The risk tiers of a step.
 var tiers = map[string]gatehouse.RiskLevel{"low": gatehouse.L2, "med": gatehouse.L3, "high": gatehouse.L4}
 
 func (p *parser) risk(s *Step, f form.Fields) {
@@ -283,8 +283,8 @@ func (p *parser) risk(s *Step, f form.Fields) {
 	}
 }
 
-// idle refuses keys that say nothing for the kind: whoever wrote them believes
-// that they hold.
+// idle refuses keys that have no effect for the step's kind: their author
+// believes that they apply.
 func (p *parser) idle(s *Step, f form.Fields) {
 	var idle []string
 	if !s.Kind.Proposes() {

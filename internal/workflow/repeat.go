@@ -10,25 +10,25 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/form"
 )
 
-// DefaultRepeats is how often a step repeats others where it does not say; it can
-// say MaxRepeats at most.
+// DefaultRepeats is how often a step repeats others by default, MaxRepeats the
+// maximum that it can set.
 const (
 	DefaultRepeats = 3
 	MaxRepeats     = gatehouse.MaxIterations - 1
 )
 
-// Refusal says what becomes of a step whose action was rejected or has expired.
-// The zero Refusal fails it.
+// Refusal says what happens to a step whose action was rejected or has expired.
+// The zero Refusal fails the step.
 type Refusal struct {
-	// Continue: the step has succeeded, and its output says what came of the action.
+	// Continue: the step succeeds, and its output describes the rejection.
 	Continue bool
-	// Repeat is the step that the run goes back to; "" for none. It, the step
-	// itself and those between are done once more, at most Max times.
+	// Repeat is the step to which the run goes back; "" for none. That step,
+	// the refused step and those between run again, at most Max times.
 	Repeat string
 	Max    int
 }
 
-// Refusal returns what becomes of the step when its action ends in the status.
+// Refusal returns what happens to the step when its action ends in the status.
 func (s *Step) Refusal(status gatehouse.Status) Refusal {
 	switch status {
 	case gatehouse.StatusRejected:
@@ -39,8 +39,8 @@ func (s *Step) Refusal(status gatehouse.Status) Refusal {
 	return Refusal{}
 }
 
-// Repeats returns the steps that the run does once more when it goes back from the
-// step of an id to the one that its refusal names, in the order of the file.
+// Repeats returns, in file order, the steps that run again when the run goes
+// back from the step id to the one that r names.
 func (d *Definition) Repeats(id string, r Refusal) []*Step {
 	if r.Repeat == "" {
 		return nil
@@ -59,17 +59,17 @@ func (d *Definition) Repeats(id string, r Refusal) []*Step {
 	return out
 }
 
-// Repeated reports whether a step may be done more than once in a run.
+// Repeated reports whether a step may run more than once in a run.
 func (d *Definition) Repeated(id string) bool { return d.repeated[id] }
 
-// between reports whether a step is first or last, or is needed by last and needs
-// first.
+// between reports whether a step is first, is last, or lies between: last needs
+// it, and it needs first.
 func between(up map[string]map[string]bool, first, last, id string) bool {
 	return id == first || id == last || up[last][id] && up[id][first]
 }
 
-// repeats reads what becomes of the steps that are refused, and with it which
-// steps may be done more than once.
+// repeats reads the steps' refusals, and determines which steps may run more
+// than once.
 func (p *parser) repeats(read []form.Fields) {
 	p.def.repeats, p.def.repeated = make(map[string][]string), make(map[string]bool)
 	p.refused = make(map[string]map[string]bool)
@@ -140,7 +140,8 @@ func (p *parser) refusal(s *Step, f form.Fields, n *yaml.Node, what string) (r R
 		return Refusal{}
 	}
 	r.Repeat = to
-	// A step beside the way would be done once, on what is drafted anew meanwhile.
+	// A step on a side path would run once, on data that the repetition
+	// replaces.
 	for _, other := range p.def.Steps {
 		if p.up[other.ID][to] && !between(p.up, to, s.ID, other.ID) && !p.up[other.ID][s.ID] {
 			p.Fail(
@@ -155,9 +156,9 @@ func (p *parser) refusal(s *Step, f form.Fields, n *yaml.Node, what string) (r R
 	return r
 }
 
-// Next returns the steps that are to be done once more when a step is refused; ok
-// is false where the run does not go back: the workflow does not say so, or the
-// step has been repeated as often as it may.
+// Next returns the steps to run again when a step is refused. ok is false when
+// the run does not go back: the workflow does not say so, or the step has been
+// repeated Max times.
 func (d *Definition) Next(run *gatehouse.Run, s *gatehouse.Step, r Refusal) (steps []*Step, ok bool) {
 	id, n := s.Iteration()
 	if r.Repeat == "" || n > r.Max {
@@ -172,8 +173,8 @@ func (d *Definition) Next(run *gatehouse.Run, s *gatehouse.Step, r Refusal) (ste
 	return steps, true
 }
 
-// RefusedOutput is what a step comes to that goes on although its action was
-// rejected or has expired: the rejection that other steps read.
+// RefusedOutput is the output of a step that continues although its action was
+// rejected or has expired: the rejection, which other steps can read.
 func RefusedOutput(a *gatehouse.Action, s *gatehouse.Step, notes string) gatehouse.JSON {
 	_, n := s.Iteration()
 	members := []gatehouse.Member{
@@ -187,7 +188,7 @@ func RefusedOutput(a *gatehouse.Action, s *gatehouse.Step, notes string) gatehou
 	return gatehouse.ObjectJSON(members[:5]...)
 }
 
-// Refused reports whether what a step with an action came to is a rejection.
+// Refused reports whether a step's output is that of a refused action.
 func Refused(output gatehouse.JSON) bool {
 	status, _ := output.Get("status")
 	return status.Equal(gatehouse.StringJSON(string(gatehouse.StatusRejected))) ||

@@ -6,5 +6,5 @@ import _ "embed"
 var schema []byte
 
 // Schema returns the JSON Schema (2020-12) of the YAML form, for editors. It
-// says less than [Parse], which also knows expressions and the graph.
+// checks less than [Parse], which also knows expressions and the graph.
 func Schema() []byte { return append([]byte(nil), schema...) }

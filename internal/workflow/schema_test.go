@@ -32,7 +32,7 @@ func compiledSchema(tb testing.TB) *jsonschema.Schema {
 	return s
 }
 
-// asEditorsSee makes of YAML the JSON that an editor checks.
+// asEditorsSee converts YAML to the JSON that an editor validates.
 func asEditorsSee(tb testing.TB, source string) any {
 	tb.Helper()
 	var v any
@@ -50,7 +50,7 @@ func asEditorsSee(tb testing.TB, source string) any {
 	return out
 }
 
-// TestSchemaTakes: the schema takes what the parser takes.
+// TestSchemaTakes: the schema accepts what the parser accepts.
 func TestSchemaTakes(t *testing.T) {
 	t.Parallel()
 	schema := compiledSchema(t)
@@ -73,7 +73,7 @@ func TestSchemaTakes(t *testing.T) {
 	}
 }
 
-// TestSchemaRefuses: the schema refuses what an editor can see to be wrong.
+// TestSchemaRefuses: the schema refuses what an editor can detect.
 func TestSchemaRefuses(t *testing.T) {
 	t.Parallel()
 	schema := compiledSchema(t)
@@ -110,7 +110,7 @@ func TestSchemaRefuses(t *testing.T) {
 	}
 }
 
-// TestSchemaKeys: schema and parser know the same keys, everywhere.
+// TestSchemaKeys: schema and parser know the same keys everywhere.
 func TestSchemaKeys(t *testing.T) {
 	t.Parallel()
 	type object struct {
@@ -138,7 +138,7 @@ func TestSchemaKeys(t *testing.T) {
 		want := slices.Sorted(maps.Keys(o.Properties))
 		got := slices.Sorted(slices.Values(parser[what]))
 		if what == "with of approval" {
-			got = slices.Sorted(slices.Values(append(got, "target"))) // one definition for both
+			got = slices.Sorted(slices.Values(append(got, "target"))) // both kinds share one definition
 		}
 		if what == "with of connector" {
 			got = slices.Sorted(slices.Values(append(got, "title")))

@@ -11,7 +11,7 @@ import (
 // maxSenders bounds the from of a wait.
 const maxSenders = 50
 
-// Sender is one entry of a wait's from. Exactly one member is set.
+// Sender is one entry of a wait's from. Exactly one field is set.
 type Sender struct {
 	Starter bool // the principal that started the run
 	Kind    gatehouse.Kind
@@ -19,7 +19,7 @@ type Sender struct {
 	Name    string
 }
 
-// String returns the entry as the workflow writes it.
+// String returns the entry in the workflow's notation.
 func (s Sender) String() string {
 	switch {
 	case s.Starter:
@@ -32,7 +32,8 @@ func (s Sender) String() string {
 	return s.Name
 }
 
-// Is reports whether the entry names a principal, which started the run or not.
+// Is reports whether the entry matches a principal. starter says that it
+// started the run.
 func (s Sender) Is(p *gatehouse.Principal, starter bool) bool {
 	switch {
 	case s.Starter:
@@ -45,8 +46,8 @@ func (s Sender) Is(p *gatehouse.Principal, starter bool) bool {
 	return s.Name != "" && strings.EqualFold(s.Name, p.Name)
 }
 
-// Senders returns the from of the steps that wait for an event; nil where none of
-// them has any. The steps that wait for one event have the same from.
+// Senders returns the from of the steps that wait for an event; nil when they
+// have none. All steps that wait for one event have the same from.
 func (d *Definition) Senders(event string) []Sender {
 	for _, s := range d.Steps {
 		if s.Kind == KindWait && s.event == event && len(s.From) > 0 {
@@ -56,17 +57,17 @@ func (d *Definition) Senders(event string) []Sender {
 	return nil
 }
 
-// takesFrom reports whether a simulated sender, written as an entry of from, is one
-// of those that the event is taken from.
+// takesFrom reports whether the event is accepted from a simulated sender,
+// which is written like an entry of from.
 func (d *Definition) takesFrom(event, by string) bool {
 	from := d.Senders(event)
 	return by == "" || len(from) == 0 || slices.ContainsFunc(from,
 		func(s Sender) bool { return strings.EqualFold(s.String(), by) })
 }
 
-// from reads the senders of a wait. They are literal, so that no data decides who
-// may answer; and so is the event, since an event is refused when it is sent,
-// before any step evaluates its name.
+// from reads the senders of a wait. They are literals, so that no data decides
+// who may answer. The event is a literal too, because an event is refused when
+// it is sent, before any step evaluates its name.
 func (p *parser) from(s *Step, w form.Fields) {
 	v := w.Values["from"]
 	switch {

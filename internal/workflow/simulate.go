@@ -8,25 +8,25 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// maxMoves bounds what one simulated run does.
+// maxMoves bounds the moves of one simulated run.
 const maxMoves = 50_000
 
-// simulation is one run of a workflow by a clock of its own, against recorded
-// answers. It moves states by the same tables and rules as the runtime.
+// simulation is one run of a workflow against recorded answers, with its own
+// clock. It moves states by the same tables and rules as the runtime.
 type simulation struct {
 	def      *Definition
 	test     *Test
 	run      *gatehouse.Run
 	start    time.Time
 	now      time.Time
-	answered map[string]int // attempts that were answered, by key
+	answered map[string]int // answered attempts, by key
 	proposed map[string]*gatehouse.Proposal
 	receipts map[string]gatehouse.JSON // outputs by idempotency key
-	// missing says which steps had no answer and needed one.
+	// missing lists the steps that needed an answer and had none.
 	missing []string
 }
 
-// simulate runs a test to its end, or to where nothing moves any more.
+// simulate runs a test until it ends or nothing moves any more.
 func simulate(d *Definition, t *Test) (*simulation, error) {
 	m := &simulation{
 		def: d, test: t, start: t.Now, now: t.Now,
@@ -66,7 +66,7 @@ func simulate(d *Definition, t *Test) (*simulation, error) {
 	return m, nil
 }
 
-// add puts an iteration of a step beside the steps of the run.
+// add adds an iteration of a step to the run's steps.
 func (m *simulation) add(s *Step, iteration int) {
 	key := gatehouse.StepKey(s.ID, iteration)
 	m.run.Steps = append(m.run.Steps, &gatehouse.Step{ID: "stp_" + key, Key: key, Index: s.Index, Uses: s.Uses, Status: gatehouse.StepBlocked})
@@ -78,7 +78,7 @@ func (m *simulation) to(status gatehouse.RunStatus) {
 	}
 }
 
-// set moves a step; the table must have it.
+// set moves a step; the transition table must allow it.
 func (m *simulation) set(s *gatehouse.Step, to gatehouse.StepStatus) {
 	if !s.Status.CanMove(to) {
 		panic("workflow: no move of a step from " + string(s.Status) + " to " + string(to))
@@ -86,8 +86,7 @@ func (m *simulation) set(s *gatehouse.Step, to gatehouse.StepStatus) {
 	s.Status = to
 }
 
-// move does one thing, and what follows from it; false when there is nothing
-// to do.
+// move does one thing and its consequences; false when there is nothing to do.
 func (m *simulation) move() bool {
 	moved := m.work() || m.gather() || m.wait()
 	m.ready()
@@ -104,7 +103,7 @@ func (m *simulation) ready() {
 	}
 }
 
-// work carries out the first ready step.
+// work executes the first ready step.
 func (m *simulation) work() bool {
 	for _, s := range m.run.Steps {
 		if s.Status == gatehouse.StepReady {
@@ -117,7 +116,7 @@ func (m *simulation) work() bool {
 	return false
 }
 
-// gather settles the steps of which all items have ended.
+// gather settles the steps whose items have all ended.
 func (m *simulation) gather() bool {
 	for _, s := range m.run.Steps {
 		if s.Status != gatehouse.StepWaiting || s.DueAt != nil || s.Event != "" {
@@ -159,7 +158,7 @@ func (m *simulation) items(s *gatehouse.Step) (items []*gatehouse.Step) {
 	return items
 }
 
-// wait lets the time pass until the next step is due, or the deadline comes.
+// wait advances the clock to the next due step or to the deadline.
 func (m *simulation) wait() bool {
 	var next *gatehouse.Step
 	for _, s := range m.run.Steps {
@@ -222,8 +221,8 @@ func (m *simulation) scope(item *gatehouse.Step) *Scope {
 
 func itemKey(id string, index int) string { return fmt.Sprintf("%s[%d]", id, index) }
 
-// answer returns what is recorded for a step: of an item its own, or the one for
-// all; of an iteration its own, or the last one that is recorded.
+// answer returns a step's recorded answer. An item has its own, or the one for
+// all items; an iteration has its own, or the last recorded one.
 func (m *simulation) answer(s *gatehouse.Step) *Answer {
 	spec := m.spec(s)
 	list := m.test.Answers[spec.ID]
@@ -249,14 +248,14 @@ func (m *simulation) succeed(s *gatehouse.Step, output gatehouse.JSON) {
 	s.Output, s.DueAt, s.Failure = output, nil, nil
 }
 
-// fail ends a step, and with it the run.
+// fail fails a step, and with it the run.
 func (m *simulation) fail(s *gatehouse.Step, code, detail string) {
 	m.set(s, gatehouse.StepFailed)
 	s.DueAt, s.Failure = nil, &gatehouse.Failure{Code: code, Detail: detail}
 	m.stop(&gatehouse.Failure{Code: code, Detail: s.Key + ": " + detail})
 }
 
-// stop takes up nothing new.
+// stop prevents new steps from starting.
 func (m *simulation) stop(why *gatehouse.Failure) {
 	if m.run.Stop != "" {
 		return

@@ -18,7 +18,7 @@ func parseTests(tb testing.TB, d *workflow.Definition, source string) []*workflo
 	return tests
 }
 
-// TestRunTests runs the recorded answers of a real workflow.
+// TestRunTests runs the recorded tests of a real workflow.
 func TestRunTests(t *testing.T) {
 	t.Parallel()
 	source, err := os.ReadFile("testdata/triage_tests.yaml")
@@ -52,8 +52,8 @@ steps:
     with: {target: {entity_type: note, entity_ref: n}, change: {text: x}}
 `
 
-// TestRunTestsSays holds what a test says when the run is not as expected, for
-// each thing that can be expected.
+// TestRunTestsSays checks the message of a failed test, for each kind of
+// expectation.
 func TestRunTestsSays(t *testing.T) {
 	t.Parallel()
 	d := mustParse(t, waiting)
@@ -89,7 +89,8 @@ func TestRunTestsSays(t *testing.T) {
 	}
 }
 
-// TestRunTestsNoAnswer: a step that the test forgets is no failure to expect.
+// TestRunTestsNoAnswer: a step without a recorded answer is an error of the
+// test, not a failure that it can expect.
 func TestRunTestsNoAnswer(t *testing.T) {
 	t.Parallel()
 	d := mustParse(t, "name: w\ninput: {type: object, required: [x]}\nsteps:\n- {id: a, uses: worker.x}\n")
@@ -104,7 +105,7 @@ func TestRunTestsNoAnswer(t *testing.T) {
 	}
 }
 
-// TestSameKey: a step under a key that has its receipt is not done again.
+// TestSameKey: a step whose key already has a receipt does not run again.
 func TestSameKey(t *testing.T) {
 	t.Parallel()
 	d := mustParse(t, steps(
@@ -115,7 +116,7 @@ func TestSameKey(t *testing.T) {
 	}
 }
 
-// TestParseTestsRefuses holds what a file of tests may not say.
+// TestParseTestsRefuses checks what a file of tests must not contain.
 func TestParseTestsRefuses(t *testing.T) {
 	t.Parallel()
 	d := mustParse(t, waiting+"  - {id: list, uses: worker.x, for_each: '[1]'}\n  - {id: t, uses: transform, with: 1}\n")
@@ -152,8 +153,7 @@ func TestParseTestsRefuses(t *testing.T) {
 	}
 }
 
-// TestSkippedHasNoOutput: what was skipped has nothing to read, and can be
-// asked for.
+// TestSkippedHasNoOutput: a skipped step has no output to read; has(…) tells.
 func TestSkippedHasNoOutput(t *testing.T) {
 	t.Parallel()
 	d := mustParse(t, steps(
@@ -170,8 +170,8 @@ func TestSkippedHasNoOutput(t *testing.T) {
 	}
 }
 
-// TestNoAttemptPastDeadline: an attempt that would come too late is pulled forward,
-// to half of the time that is left.
+// TestNoAttemptPastDeadline: a retry that would come too late is moved to half
+// of the time left.
 func TestNoAttemptPastDeadline(t *testing.T) {
 	t.Parallel()
 	d := mustParse(t, "name: w\nlimits: {deadline: 20s}\nsteps:\n- {id: a, uses: worker.x}\n")

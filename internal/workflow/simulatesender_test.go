@@ -8,8 +8,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
-// TestSimulatedSenders: a simulated run takes an event from those that its from
-// lists, as a real one does.
+// TestSimulatedSenders: a simulated run accepts an event only from senders in
+// its from, like a real run.
 func TestSimulatedSenders(t *testing.T) {
 	t.Parallel()
 	const source = `

@@ -6,7 +6,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// execute is one attempt of a step.
+// execute runs one attempt of a step.
 func (m *simulation) execute(s *gatehouse.Step) {
 	spec, scope := m.spec(s), m.scope(s)
 	if s.Parent == "" {
@@ -54,7 +54,7 @@ func (m *simulation) execute(s *gatehouse.Step) {
 	}
 }
 
-// fanOut puts the items of a step beside it.
+// fanOut adds the items of a step to the run.
 func (m *simulation) fanOut(s *gatehouse.Step, spec *Step, scope *Scope) {
 	items, err := spec.ForEach.List(scope)
 	if err != nil {
@@ -74,7 +74,7 @@ func (m *simulation) fanOut(s *gatehouse.Step, spec *Step, scope *Scope) {
 	}
 }
 
-// carry does what the step is for.
+// carry does the actual work of the step.
 func (m *simulation) carry(s *gatehouse.Step, spec *Step, with gatehouse.JSON) {
 	answer := m.answer(s)
 	if answer != nil && answer.Fail != nil && (answer.Times == 0 || m.answered[s.Key] < answer.Times) {
@@ -99,7 +99,7 @@ func (m *simulation) carry(s *gatehouse.Step, spec *Step, with gatehouse.JSON) {
 	}
 }
 
-// again puts a step back for another attempt, or fails it.
+// again puts a step back for a retry, or fails it.
 func (m *simulation) again(s *gatehouse.Step, spec *Step, why *AnswerFailure) {
 	wait, inTime := BeforeDeadline(m.def.Backoff(spec, s.Attempts, 0.5), m.now, m.run.Deadline)
 	if !why.Retryable || s.Attempts > spec.Retry.Max || !inTime {
@@ -111,8 +111,7 @@ func (m *simulation) again(s *gatehouse.Step, spec *Step, why *AnswerFailure) {
 	s.DueAt, s.Failure = &next, &gatehouse.Failure{Code: why.Code, Detail: "as the test records"}
 }
 
-// park waits for a time or an event. ReadyAt marks that the event is what
-// comes first.
+// park waits for a time or an event. ReadyAt marks that the event comes first.
 func (m *simulation) park(s *gatehouse.Step, spec *Step, with gatehouse.JSON, answer *Answer) {
 	until, event, err := spec.WaitFor(with, m.now)
 	if err != nil {
@@ -124,15 +123,15 @@ func (m *simulation) park(s *gatehouse.Step, spec *Step, with gatehouse.JSON, an
 		s.DueAt = &until
 	}
 	if event == "" || answer == nil || !answer.Signal || !m.def.takesFrom(event, answer.By) {
-		return // a run refuses the event of another sender, and waits on
+		return // a run refuses another sender's event and keeps waiting
 	}
 	if comes := m.now.Add(answer.After); until.IsZero() || comes.Before(until) {
 		s.DueAt, s.ReadyAt = &comes, &comes
 	}
 }
 
-// propose puts the step's action before the recorded gate. Without an answer
-// it stays there.
+// propose submits the step's action to the recorded gate. Without an answer it
+// stays there.
 func (m *simulation) propose(s *gatehouse.Step, spec *Step, with gatehouse.JSON, answer *Answer) {
 	p, err := spec.Proposal(with)
 	if err != nil {
@@ -155,7 +154,7 @@ func (m *simulation) propose(s *gatehouse.Step, spec *Step, with gatehouse.JSON,
 	}
 }
 
-// refuse ends a step whose action came to nothing as the workflow says.
+// refuse ends a step with a rejected or expired action as the workflow says.
 func (m *simulation) refuse(s *gatehouse.Step, spec *Step, p *gatehouse.Proposal, answer *Answer) {
 	r := spec.Refusal(answer.Status)
 	again, ok := m.def.Next(m.run, s, r)
@@ -173,7 +172,7 @@ func (m *simulation) refuse(s *gatehouse.Step, spec *Step, p *gatehouse.Proposal
 	}
 }
 
-// rejection is what came of the last iteration of a step that was refused.
+// rejection returns the last iteration's rejection of a step.
 func (m *simulation) rejection(id string) (out gatehouse.JSON, ok bool) {
 	for n := 1; ; n++ {
 		s := m.run.StepOf(gatehouse.StepKey(id, n))
@@ -186,8 +185,8 @@ func (m *simulation) rejection(id string) (out gatehouse.JSON, ok bool) {
 	}
 }
 
-// applied is what a step with a side effect comes to: what is known of the
-// action, and what the recorded receipt adds.
+// applied is the output of a step with a side effect: the known parts of the
+// action plus the recorded receipt.
 func applied(key string, p *gatehouse.Proposal, more gatehouse.JSON) gatehouse.JSON {
 	members := map[string]gatehouse.JSON{
 		"action_id": gatehouse.StringJSON("act_" + key), "status": gatehouse.StringJSON(string(gatehouse.StatusApplied)),
@@ -205,5 +204,5 @@ func applied(key string, p *gatehouse.Proposal, more gatehouse.JSON) gatehouse.J
 	return gatehouse.ObjectJSON(list...)
 }
 
-// took is how long the run took by its own clock.
+// took is the run's duration by its own clock.
 func (m *simulation) took() time.Duration { return m.now.Sub(m.start) }

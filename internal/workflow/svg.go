@@ -9,10 +9,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// SVG draws the graph from top to bottom. Colours are the page's: everything
-// is in currentColor and has classes (wf-step, wf-<kind>, wf-<state>, wf-line);
-// a state is told by sign, word and outline besides. There is no script, no
-// style and no reference to anything outside.
+// SVG draws the graph from top to bottom. The page sets the colours: everything
+// is in currentColor and has classes (wf-step, wf-<kind>, wf-<state>, wf-line).
+// Sign, word and outline show the state as well. There is no script, no style
+// and no external reference.
 func (d *Definition) SVG(run *gatehouse.Run) string {
 	steps, needs := d.drawn(run), d.direct()
 	box := minBox
@@ -47,7 +47,7 @@ func (d *Definition) SVG(run *gatehouse.Run) string {
 	return b.String()
 }
 
-// words describes the graph to who cannot see it.
+// words describes the graph for readers who cannot see it.
 func (d *Definition) words(steps map[string]drawn, needs map[string][]string) string {
 	var b strings.Builder
 	if d.Description != "" {
@@ -84,7 +84,7 @@ func (p *place) lines(b *strings.Builder) {
 	}
 }
 
-// outline is how the box of a state is drawn.
+// outline returns the attributes of a state's box.
 func outline(status gatehouse.StepStatus) string {
 	switch status {
 	case gatehouse.StepFailed:
@@ -113,7 +113,7 @@ func (p *place) box(b *strings.Builder, s drawn) {
 	fmt.Fprintf(b, `<g class="%s"><title>%s</title>`, escape(class), escape(full))
 	radius := 6
 	if s.Kind == KindApproval || s.Kind == KindConnector {
-		radius = boxHeight / 2 // what passes the gate is round
+		radius = boxHeight / 2 // steps that pass the gate are round
 	}
 	fmt.Fprintf(b, `<rect x="%d" y="%d" width="%d" height="%d" rx="%d"%s/>`, p.x, p.y, p.w, boxHeight, radius, outline(s.status))
 	head := s.ID
@@ -146,7 +146,7 @@ func short(s string, limit int) string {
 	return s
 }
 
-// escape makes text safe in XML, without the characters that XML has not.
+// escape makes text safe in XML and removes characters that XML does not allow.
 func escape(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if r < 0x20 || r == 0xFFFE || r == 0xFFFF || r == utf8.RuneError {

@@ -12,20 +12,19 @@ import (
 // maxExpressions bounds the expressions of one template.
 const maxExpressions = 500
 
-// Template is a JSON value with expressions in its texts. A text that is one
-// ${{ … }} becomes the value of the expression, of whatever type; in a longer
-// text, values stand as text. $${{ is ${{ itself.
+// Template is a JSON value with expressions in its strings. A string that is a
+// single ${{ … }} becomes the expression's value, of any type; in a longer
+// string, values are inserted as text. $${{ is a literal ${{.
 type Template struct {
 	root node
-	// literal is set when there is no expression in it.
+	// literal is set when there is no expression.
 	literal gatehouse.JSON
 }
 
-// node is a value of a template: exactly one of its members counts, in this
-// order.
+// node is a value of a template: the first of its fields that is set.
 type node struct {
 	expr    *Expr
-	parts   []part // a text
+	parts   []part // a string
 	members []namedNode
 	items   []node
 	literal gatehouse.JSON
@@ -36,13 +35,13 @@ type namedNode struct {
 	node
 }
 
-// part is a piece of a text: an expression or what stands there.
+// part is a piece of a string: an expression or literal text.
 type part struct {
 	expr *Expr
 	text string
 }
 
-// Eval makes the value, at most [MaxOutput] bytes. Errors have the code invalid.
+// Eval computes the value, at most [MaxOutput] bytes. Errors have code invalid.
 func (t *Template) Eval(s *Scope) (gatehouse.JSON, error) {
 	if t.literal != "" {
 		return t.literal, nil
@@ -51,8 +50,8 @@ func (t *Template) Eval(s *Scope) (gatehouse.JSON, error) {
 	return whole(m.value(&t.root))
 }
 
-// Text makes a text: of a template that is one expression, of its value, which
-// must be a text, a number or a truth value.
+// Text computes a string. If the template is a single expression, its value
+// must be a string, a number or a boolean.
 func (t *Template) Text(s *Scope) (string, error) {
 	j, err := t.Eval(s)
 	if err != nil {
@@ -67,8 +66,8 @@ func (t *Template) Text(s *Scope) (string, error) {
 	return string(j), nil
 }
 
-// maker evaluates one template. It counts what it makes, so that a template
-// cannot explode.
+// maker evaluates one template. It counts the bytes that it produces, so that a
+// template cannot explode.
 type maker struct {
 	activation
 	left int
@@ -141,15 +140,15 @@ func (m *maker) text(parts []part) (gatehouse.JSON, error) {
 
 func (m *maker) eval(e *Expr) (ref.Val, error) { return e.eval(&m.activation) }
 
-// piece is a part of a text before its expression is compiled.
+// piece is a part of a string before its expression is compiled.
 type piece struct {
 	source bool
 	text   string
-	offset int // of its first rune in the whole
+	offset int // of its first rune in the whole string
 }
 
-// pieces takes a text apart. bad is the rune where an expression begins that
-// does not end, -1 when all do.
+// pieces splits a string. bad is the rune where an unterminated expression
+// begins, -1 when there is none.
 func pieces(s string) (list []piece, bad int) {
 	runes := []rune(s)
 	var plain []rune
@@ -184,8 +183,8 @@ func starts(runes []rune, prefix string) bool {
 	return len(runes) >= len(prefix) && string(runes[:len(prefix)]) == prefix
 }
 
-// closing finds the }} that ends an expression: not one in a string, a comment
-// or the braces of a map.
+// closing finds the }} that ends an expression, and skips strings, comments and
+// map braces.
 func closing(runes []rune, i int) int {
 	depth := 0
 	for i < len(runes) {
@@ -213,8 +212,8 @@ func closing(runes []rune, i int) int {
 	return -1
 }
 
-// skipText returns the index after the string that begins at i, -1 when it
-// does not end.
+// skipText returns the index after the string literal that begins at i, -1 when
+// it is not terminated.
 func skipText(runes []rune, i int, raw bool) int {
 	quote := string(runes[i])
 	if starts(runes[i:], strings.Repeat(quote, 3)) {

@@ -8,7 +8,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
-// TestTemplate holds what templates make, to the byte.
+// TestTemplate checks the results of templates, byte for byte.
 func TestTemplate(t *testing.T) {
 	t.Parallel()
 	const input = `{"amount":10.10,"big":1234567890123456789,"empty":null,"exp":1e3,"flag":true,"lines":[{"price":"1.10"},{"price":2.05}],"name":"Ana","nested":{"a":{"b":[1,2.50]}},"text":"say \"hi\"\n"}`
@@ -21,7 +21,7 @@ func TestTemplate(t *testing.T) {
 		{`{}`, `{}`},
 		{`[]`, `[]`},
 		{`{b: [1, {c: true}], a: null}`, `{"a":null,"b":[1,{"c":true}]}`},
-		// One expression: the value, as it was written.
+		// A single expression: the value as it was written.
 		{`"${{ input.big }}"`, `1234567890123456789`},
 		{`"${{ input.amount }}"`, `10.10`},
 		{`"${{ input.exp }}"`, `1e3`},
@@ -31,7 +31,7 @@ func TestTemplate(t *testing.T) {
 		{`"${{ input.empty }}"`, `null`},
 		{`"${{input.flag}}"`, `true`},
 		{`"${{ input }}"`, input},
-		// In a text: as text.
+		// Within a string: as text.
 		{`"a ${{ input.amount }} b"`, `"a 10.10 b"`},
 		{`"${{ input.big }}."`, `"1234567890123456789."`},
 		{`" ${{ input.flag }}"`, `" true"`},
@@ -86,8 +86,8 @@ func TestTemplate(t *testing.T) {
 	}
 }
 
-// TestTemplateFails: what is not there, does not fit or is too much is an
-// error with a code, and never a value.
+// TestTemplateFails: whatever is missing, does not fit or is too large is an
+// error with a code, never a value.
 func TestTemplateFails(t *testing.T) {
 	t.Parallel()
 	long := gatehouse.JSON(`{"s":"` + strings.Repeat("x", 200<<10) + `","a":[` + strings.Repeat("1,", 30_000) + `1],"n":1.5,"none":null}`)
@@ -119,7 +119,7 @@ func TestTemplateFails(t *testing.T) {
 	} {
 		got, err := made(t, c.with).Eval(scope(long))
 		if c.want == "" && err == nil {
-			continue // whatever it is, it ended
+			continue // any result is fine, as long as it ends
 		}
 		if err == nil || gatehouse.CodeOf(err) != gatehouse.CodeInvalid || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s\ngives %.80s, %v\nwant an error with %q", c.with, got, err, c.want)
@@ -127,8 +127,8 @@ func TestTemplateFails(t *testing.T) {
 	}
 }
 
-// TestTemplateSize: the bound counts what stands around the values too, and
-// what escapes add.
+// TestTemplateSize: the bound also counts the text around the values, and
+// escapes.
 func TestTemplateSize(t *testing.T) {
 	t.Parallel()
 	s := scope(gatehouse.JSON(`{"q":"` + strings.Repeat(`\"`, 100_000) + `","s":"` + strings.Repeat("x", workflow.MaxOutput-10) + `"}`))
@@ -142,8 +142,8 @@ func TestTemplateSize(t *testing.T) {
 	}
 }
 
-// TestTemplateDepth: a value put into a template must still be JSON that every
-// part of the gate reads.
+// TestTemplateDepth: a value inserted into a template must remain JSON that
+// every part of the gate can read.
 func TestTemplateDepth(t *testing.T) {
 	t.Parallel()
 	deep := gatehouse.JSON(strings.Repeat("[", gatehouse.MaxDepth-1) + strings.Repeat("]", gatehouse.MaxDepth-1))
@@ -158,8 +158,8 @@ func TestTemplateDepth(t *testing.T) {
 	}
 }
 
-// TestTemplateCost: many expressions that are each within their limit are not
-// within that of the template.
+// TestTemplateCost: many expressions within their own limits can exceed the
+// limit of the template.
 func TestTemplateCost(t *testing.T) {
 	t.Parallel()
 	list := gatehouse.JSON(`{"a":[` + strings.Repeat("1,", 5_000) + `1]}`)
@@ -172,7 +172,7 @@ func TestTemplateCost(t *testing.T) {
 	}
 }
 
-// TestText holds what an idempotency key is made of.
+// TestText checks the strings of idempotency keys.
 func TestText(t *testing.T) {
 	t.Parallel()
 	for with, want := range map[string]string{
@@ -189,7 +189,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// TestItem: item and index are there inside a for_each.
+// TestItem: item and index exist inside a for_each.
 func TestItem(t *testing.T) {
 	t.Parallel()
 	d := mustParse(t, steps(`- {id: a, uses: worker.x, for_each: input.list, max_items: 2, idempotency_key: "k:${{ item.id }}", with: {i: "${{ index }}", v: "${{ item }}"}}`))
@@ -216,8 +216,8 @@ func TestItem(t *testing.T) {
 	}
 }
 
-// TestCondition: anything but a truth value is an error, and && does not
-// absorb one.
+// TestCondition: a result that is not a boolean is an error, which && does not
+// absorb.
 func TestCondition(t *testing.T) {
 	t.Parallel()
 	for when, want := range map[string]string{

@@ -19,38 +19,39 @@ const (
 	maxTimes     = 100
 )
 
-// Test is a run of a workflow against recorded answers, and what it should
-// come to.
+// Test is a run of a workflow against recorded answers, and its expected
+// result.
 type Test struct {
 	Name  string
 	Line  int
 	Input gatehouse.JSON
-	// Now is when the run begins.
+	// Now is the time at which the run begins.
 	Now time.Time
-	// Answers has those of each step that needs one: one for all its items, or
-	// one for each.
+	// Answers holds the answers of each step that needs any: one for all its
+	// items, or one for each.
 	Answers map[string][]Answer
 	Expect  Expectation
 }
 
-// Answer is what a step's tool, people or the world say to it.
+// Answer is the recorded result of a step: from its tool, from people or from
+// outside.
 type Answer struct {
-	// Status is that of the step's action: applied, rejected, denied, expired,
-	// failed or canceled; "" where it is not about an action.
+	// Status is the status of the step's action: applied, rejected, denied,
+	// expired, failed or canceled; "" for a step without an action.
 	Status gatehouse.Status
-	// Output is what the step comes to; "" for none. Of an action it has what
+	// Output is the output of the step; "" for none. For an action, it is what
 	// the receipt adds.
 	Output gatehouse.JSON
-	// Signal: Output is the data of the event, which comes After the step
-	// waits.
+	// Signal: Output is the data of the event, which comes After the step has
+	// begun to wait.
 	Signal bool
 	After  time.Duration
-	// By is who sends the event, as a step's from would list them; "" for somebody
-	// that the step takes it from.
+	// By is the sender of the event, written like an entry of from; "" means an
+	// accepted sender.
 	By string
-	// Notes are the reviewer's, of an action that is rejected.
+	// Notes are the reviewer's notes on a rejected action.
 	Notes string
-	// Fail says that attempts fail: the first Times, or all when that is 0.
+	// Fail makes attempts fail: the first Times, or all when Times is 0.
 	Fail  *AnswerFailure
 	Times int
 }
@@ -61,31 +62,31 @@ type AnswerFailure struct {
 	Retryable bool
 }
 
-// Expectation is what a test says of the run; what it leaves out can be
-// anything.
+// Expectation is what a test expects of the run. Fields that are not set are
+// not checked.
 type Expectation struct {
 	Status gatehouse.RunStatus
 	// Failure is the code of the run's failure.
 	Failure string
-	// Steps maps keys to states; skipped is one here.
+	// Steps maps keys to states; skipped counts as a state here.
 	Steps map[string]string
-	// Proposed has the members of actions that are compared; null for a step
-	// that must propose nothing.
+	// Proposed holds the fields of actions to compare; null for a step that
+	// must propose nothing.
 	Proposed map[string]gatehouse.JSON
 	Outputs  map[string]gatehouse.JSON
 	Attempts map[string]int
 	Output   gatehouse.JSON
-	// Took is how long the run takes by its own clock.
+	// Took is the run's duration by its own clock.
 	Took *time.Duration
 }
 
-// testParser reads tests.
+// testParser parses tests.
 type testParser struct {
 	form.Reader
 	def *Definition
 }
 
-// testKeys are the keys of a file of tests, by where they stand.
+// testKeys are the keys of a file of tests, by place.
 var testKeys = map[string][]string{
 	"a file of tests": {"tests"},
 	"a test":          {"name", "input", "now", "steps", "expect"},
@@ -95,7 +96,7 @@ var testKeys = map[string][]string{
 	"expect": {"status", "failure", "steps", "proposed", "outputs", "attempts", "output", "took"},
 }
 
-// ParseTests reads a file of tests of a workflow, strictly. The error is
+// ParseTests parses a file of tests of a workflow, strictly. The error is
 // [Problems].
 func ParseTests(d *Definition, source []byte) ([]*Test, error) {
 	p := &testParser{Reader: form.Reader{What: "file of tests", MaxBytes: maxTestBytes, MaxLines: maxTestLines}, def: d}
@@ -174,7 +175,7 @@ func (p *testParser) test(n *yaml.Node) *Test {
 	return t
 }
 
-// answers reads those of one step.
+// answers reads the answers of one step.
 func (p *testParser) answers(key, n *yaml.Node) []Answer {
 	s := p.def.Step(key.Value)
 	switch {
@@ -333,7 +334,8 @@ func (p *testParser) expect(n *yaml.Node) (e Expectation) {
 	return e
 }
 
-// each goes over a mapping by steps or, as notify[3], by their items.
+// each iterates over a mapping keyed by steps or by their items, such as
+// notify[3].
 func (p *testParser) each(n *yaml.Node, what string, fn func(key string, v *yaml.Node)) {
 	if n == nil {
 		return

@@ -9,20 +9,22 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestResult tells how a test came out.
+// TestResult is the result of one test.
 type TestResult struct {
 	Name string `json:"name"`
 	Line int    `json:"line"`
-	// Differences says what is not as expected; a test without any passed.
+	// Differences lists what differs from the expectation; empty when the test
+	// passed.
 	Differences []string `json:"differences,omitempty"`
-	// Run is where the run came to, for [Definition.Text]; nil when it did not begin.
+	// Run is the final state of the run, for [Definition.Text]; nil when it did
+	// not begin.
 	Run *gatehouse.Run `json:"-"`
 }
 
 // Passed reports whether everything was as expected.
 func (r TestResult) Passed() bool { return len(r.Differences) == 0 }
 
-// RunTests runs tests of a workflow, in their order.
+// RunTests runs tests of a workflow in order.
 func RunTests(d *Definition, tests []*Test) []TestResult {
 	results := make([]TestResult, 0, len(tests))
 	for _, t := range tests {
@@ -108,7 +110,7 @@ func (m *simulation) state(key string) string {
 	return string(s.Status)
 }
 
-// proposals compares the members that are expected of each action.
+// proposals compares the expected fields of each action.
 func (e *Expectation) proposals(m *simulation) (out []string) {
 	for _, key := range slices.Sorted(maps.Keys(e.Proposed)) {
 		want, p := e.Proposed[key], m.proposed[key]

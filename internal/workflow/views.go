@@ -16,7 +16,7 @@ const maxWait = gatehouse.Duration(366 * 24 * time.Hour)
 
 func parseTime(s string) (time.Time, error) { return time.Parse(time.RFC3339, s) }
 
-// invalid makes an error of what is wrong with an evaluated `with`.
+// invalid returns the error for a wrong value in an evaluated `with`.
 func invalid(pointer, format string, args ...any) error {
 	var v gatehouse.Violations
 	v.Add("/with"+pointer, format, args...)
@@ -26,9 +26,9 @@ func invalid(pointer, format string, args ...any) error {
 // Items evaluates for_each.
 func (s *Step) Items(scope *Scope) ([]gatehouse.JSON, error) { return s.ForEach.List(scope) }
 
-// proposalWith is what `with` of connector and approval steps has.
+// proposalWith is the `with` of connector and approval steps.
 type proposalWith struct {
-	Title        string                  `json:"title"` // of an approval
+	Title        string                  `json:"title"` // approval only
 	Target       gatehouse.Target        `json:"target"`
 	Change       gatehouse.JSON          `json:"change"`
 	CurrentState gatehouse.JSON          `json:"current_state"`
@@ -41,11 +41,11 @@ type proposalWith struct {
 	ExpiresIn    gatehouse.Span          `json:"expires_in"`
 }
 
-// Proposal makes the action that a connector or approval step proposes, of its
-// evaluated `with`. Who proposes, for whom, and the idempotency key are left to
-// the caller; so is the target of an approval, which is the run and is the step
-// until then. An approval without change has an empty one. The error has the
-// code invalid.
+// Proposal builds the action that a connector or approval step proposes from
+// its evaluated `with`. The caller sets the proposer, on_behalf_of, and the
+// idempotency key. It also sets the target of an approval, which is the run;
+// until then the target is the step. An approval without a change gets an empty
+// one. The error has code invalid.
 func (s *Step) Proposal(with gatehouse.JSON) (*gatehouse.Proposal, error) {
 	if !s.Kind.Proposes() {
 		return nil, gatehouse.E(gatehouse.CodeInternal, "a step that uses %s proposes nothing", s.Kind)
@@ -75,8 +75,8 @@ func (s *Step) Proposal(with gatehouse.JSON) (*gatehouse.Proposal, error) {
 // MaxTitle bounds the question of an approval step, in characters.
 const MaxTitle = 200
 
-// Title is the question that an approval step asks, of its evaluated `with`; ""
-// where it asks none of its own. The error has the code invalid.
+// Title returns the question of an approval step from its evaluated `with`; ""
+// when it sets none. The error has code invalid.
 func (s *Step) Title(with gatehouse.JSON) (string, error) {
 	if s.Kind != KindApproval {
 		return "", nil
@@ -92,8 +92,8 @@ func (s *Step) Title(with gatehouse.JSON) (string, error) {
 	return title, nil
 }
 
-// WaitFor reads the evaluated `with` of a wait. With an event, until is when
-// it has to have come, zero for no such time.
+// WaitFor reads the evaluated `with` of a wait. With an event, until is the
+// time by which the event must come, zero for no limit.
 func (s *Step) WaitFor(with gatehouse.JSON, now time.Time) (until time.Time, event string, err error) {
 	var w struct {
 		For     *gatehouse.Duration `json:"for"`
@@ -132,7 +132,8 @@ func (s *Step) WaitFor(with gatehouse.JSON, now time.Time) (until time.Time, eve
 	return until, *w.Event, nil
 }
 
-// decode reads a `with` strictly: an unknown key is an error, with its name.
+// decode decodes a `with` strictly: an unknown key is an error that names the
+// key.
 func decode(with gatehouse.JSON, into any) error {
 	if with == "" {
 		with = "{}"
@@ -146,8 +147,8 @@ func decode(with gatehouse.JSON, into any) error {
 	return nil
 }
 
-// Result makes the output of a run whose steps have all succeeded; "" when the
-// workflow says none.
+// Result computes the output of a run whose steps have all succeeded; "" when
+// the workflow defines none.
 func (d *Definition) Result(s *Scope) (gatehouse.JSON, error) {
 	if d.output == nil {
 		return "", nil

@@ -22,7 +22,7 @@ func proposing(tb testing.TB) *workflow.Definition {
 	))
 }
 
-// TestProposal holds what a connector step proposes.
+// TestProposal checks what a connector step proposes.
 func TestProposal(t *testing.T) {
 	t.Parallel()
 	d := proposing(t)
@@ -68,7 +68,7 @@ func TestProposal(t *testing.T) {
 	}
 }
 
-// TestWaitFor holds until when and for what a step waits.
+// TestWaitFor checks until when and for what a step waits.
 func TestWaitFor(t *testing.T) {
 	t.Parallel()
 	s := proposing(t).Step("wait")
@@ -99,7 +99,7 @@ func TestWaitFor(t *testing.T) {
 	}
 }
 
-// TestCheckInput holds what inputs are refused, and where.
+// TestCheckInput checks which inputs are refused, and where.
 func TestCheckInput(t *testing.T) {
 	t.Parallel()
 	d := mustParse(t, `name: w
@@ -121,7 +121,7 @@ steps:
 		`{}`:                          "/input: missing property 'n'",
 		`[]`:                          "/input: ",
 		`{"n":0}`:                     "/input/n: ",
-		`{"n":9007199254740994}`:      "/input/n: ", // would be the limit in a float
+		`{"n":9007199254740994}`:      "/input/n: ", // a float would round it to the limit
 		`{"n":1.5}`:                   "/input/n: ",
 		`{"n":1,"price":0.001}`:       "/input/price: ",
 		`{"a/b~c":"long","n":1}`:      "/input/a~1b~0c: ",
@@ -164,7 +164,7 @@ steps:
 	}
 }
 
-// TestResult: what a run gives; a skipped step has nothing to give.
+// TestResult checks the output of a run; a skipped step has no output to use.
 func TestResult(t *testing.T) {
 	t.Parallel()
 	d := mustParse(t, "name: w\nsteps:\n- {id: before, uses: transform, with: 1}\noutput: {a: '${{ steps.before.output }}'}\n")

@@ -9,8 +9,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/form"
 )
 
-// withKeys lists what `with` has, for the kinds that say; the JSON Schema has
-// the same.
+// withKeys lists the keys of `with`, for the kinds that restrict them; the JSON
+// Schema has the same keys.
 var withKeys = map[Kind][]string{
 	KindConnector: {
 		"target", "change", "current_state", "rationale", "magnitude", "evaluations", "metadata", "context", "expires_in",
@@ -24,14 +24,15 @@ var withKeys = map[Kind][]string{
 	KindWait:  {"for", "until", "event", "timeout", "from"},
 }
 
-// partKeys lists what the parts of a proposal have, for those that say.
+// partKeys lists the keys of the parts of a proposal, for the parts that
+// restrict them.
 var partKeys = map[string][]string{
 	"target":        {"entity_type", "entity_ref", "entity_refs", "version"},
 	"magnitude":     {"amount", "currency"},
 	"artifact_diff": {"type", "text", "summary", "lines_added", "lines_removed"},
 }
 
-// with checks what can be known of `with` before it is evaluated.
+// with checks what is known about `with` before its evaluation.
 func (p *parser) with(s *Step, f form.Fields) {
 	n := f.Values["with"]
 	known, says := withKeys[s.Kind]
@@ -76,7 +77,7 @@ func isExpression(n *yaml.Node) bool {
 	return n.Kind == yaml.ScalarNode && bad < 0 && len(list) == 1 && list[0].source
 }
 
-// proposal checks the mappings of a proposal's parts.
+// proposal checks the mappings in the parts of a proposal.
 func (p *parser) proposal(w form.Fields) {
 	for _, part := range []string{"target", "magnitude", "artifact_diff", "change", "current_state", "metadata", "context"} {
 		n := w.Values[part]
@@ -103,7 +104,7 @@ func hasExpression(n *yaml.Node) bool {
 	return false
 }
 
-// wait checks that a wait is for one thing.
+// wait checks that a wait waits for exactly one thing.
 func (p *parser) wait(s *Step, w form.Fields) {
 	if w.Node == nil {
 		return

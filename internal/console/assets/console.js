@@ -89,6 +89,13 @@ function move(step) {
   const list = rows();
   if (!list.length) return;
   const at = list.findIndex((row) => row.dataset.id === cursorID);
+  const onward = $("[rel=next]");
+  if (step > 0 && at === list.length - 1 && onward) {
+    // Enter follows it.
+    onward.focus();
+    say("End of this page. Enter shows the next.");
+    return;
+  }
   const to = at < 0 ? (step > 0 ? 0 : list.length - 1) : Math.min(list.length - 1, Math.max(0, at + step));
   cursorID = list[to].dataset.id;
   markCursor(true);
@@ -103,15 +110,56 @@ function nextOpen(id) {
   return rest.find((row) => !row.classList.contains("settled"))?.dataset.id || "";
 }
 
-function settleRow(id, status) {
+function settleRow(id, text) {
   const row = document.getElementById("row-" + id);
-  if (!row) return;
+  if (!row || row.classList.contains("settled")) return;
   row.classList.add("settled");
   const done = $(".row-done", row);
-  done.textContent = status === "pending" ? "voted" : status;
+  done.textContent = text === "pending" ? "voted" : text;
   done.hidden = false;
   $("input[name=pick]", row)?.remove();
+  countPicked();
 }
+
+// place says where in the list the open action stands.
+function place() {
+  const el = $("#detail .place"), list = rows(), all = $("#rows")?.dataset;
+  const at = list.findIndex((row) => row.dataset.id === openID());
+  if (el && all?.total && at >= 0) el.textContent = Number(all.skip) + at + 1 + " of " + all.total;
+}
+
+// What others decided settles where it stands, and the tabs count what is left. One
+// question at a time, and not more often than every two seconds.
+
+let askedStates = -Infinity, statesDue = 0;
+const title = document.title.replace(/^\(\d+\+?\) /, "");
+
+function soonStates() {
+  if (statesDue || !$("#rows[data-states], [data-count]") || document.hidden) return;
+  statesDue = setTimeout(states, Math.max(250, askedStates + 2000 - Date.now()));
+}
+
+async function states() {
+  askedStates = Date.now();
+  const list = $("#rows");
+  const ids = list ? rows().filter((row) => !row.classList.contains("settled")).map((row) => row.dataset.id) : [];
+  try {
+    const url = new URL(list?.dataset.states || "/inbox/states", location.href);
+    url.searchParams.set("ids", ids.join(","));
+    const res = await fetch(url, { headers: { Accept: "application/json" }, credentials: "same-origin", signal: AbortSignal.timeout(10000) });
+    if (!res.ok || !(res.headers.get("Content-Type") || "").includes("json")) return;
+    const now = await res.json();
+    for (const { id, text } of now.settled) settleRow(id, text);
+    for (const el of $$("[data-count]")) el.textContent = now[el.dataset.count];
+    const tab = $(".tabs [aria-current] [data-count]");
+    if (tab) document.title = "(" + tab.textContent + ") " + title;
+  } catch {
+    // The next change asks again.
+  } finally {
+    statesDue = 0;
+  }
+}
+document.body.addEventListener("gatehouse:changed", soonStates);
 
 function arrive() {
   const pane = arrived = detail();
@@ -126,8 +174,8 @@ function arrive() {
   if (pane.dataset.done) settleRow(pane.dataset.done, pane.dataset.doneStatus);
   if (pane.dataset.open) cursorID = pane.dataset.open;
   markCursor(false);
+  place();
 }
-arrive();
 
 document.addEventListener("htmx:after:swap", (e) => {
   const ctx = e.detail?.ctx;
@@ -384,9 +432,68 @@ function countPicked() {
   const label = $("#picked");
   if (label) label.textContent = n + " selected";
   $("#bulk")?.classList.toggle("on", n > 0);
+  const more = $("#pick-alike"), like = alike();
+  if (!more) return;
+  more.hidden = !like.some((box) => !box.checked);
+  more.textContent = "Select all " + like.length + " like this";
 }
-document.addEventListener("change", (e) => { if (e.target.name === "pick") countPicked(); });
+
+// What was selected last begins a range, and says what is like it.
+let picked = "";
+const pickOf = (row) => $("input[name=pick]", row);
+
+function alike() {
+  const like = document.getElementById("row-" + picked)?.dataset.like;
+  return like ? rows().filter((row) => row.dataset.like === like).map(pickOf).filter(Boolean) : [];
+}
+
+function pickAlike() {
+  const like = alike();
+  for (const box of like) box.checked = true;
+  countPicked();
+  say(like.length + " selected");
+}
+
+// pickTo gives every row from the one selected last to this one the same mark.
+function pickTo(id, on) {
+  const list = rows();
+  const from = list.findIndex((row) => row.dataset.id === picked), to = list.findIndex((row) => row.dataset.id === id);
+  if (from < 0 || to < 0) return;
+  for (const row of list.slice(Math.min(from, to), Math.max(from, to) + 1)) {
+    const box = pickOf(row);
+    if (box) box.checked = on;
+  }
+}
+
+let shifted = false;
+document.addEventListener("click", (e) => {
+  if (e.target.id === "pick-alike") pickAlike();
+  if (e.target.name === "pick") shifted = e.shiftKey;
+}, true);
+document.addEventListener("change", (e) => {
+  if (e.target.name !== "pick") return;
+  const id = e.target.value;
+  if (shifted) pickTo(id, e.target.checked);
+  shifted = false;
+  picked = id;
+  countPicked();
+});
+
+// moveAndPick selects the marked row and the one it moves to.
+function moveAndPick(step) {
+  const at = cursorID;
+  move(step);
+  for (const id of [at, cursorID]) {
+    const box = pickOf(document.getElementById("row-" + id) ?? document.createElement("i"));
+    if (!box) continue;
+    box.checked = true;
+    picked = id;
+  }
+  countPicked();
+  say($("#picked").textContent);
+}
 countPicked();
+arrive();
 
 // Dialogs.
 
@@ -441,7 +548,7 @@ function press(key) {
   // one first.
   const shown = openID() || detail()?.dataset.done;
   if (cursorID !== shown && rows().some((row) => row.dataset.id === cursorID)) return openCursor();
-  const el = $('#detail [data-key="' + key + '"]');
+  const el = $('#detail [data-key="' + key + '"]') || $('.bulk-form [data-key="' + key + '"]');
   if (!el) return false;
   const form = el.form;
   if (form && !form.checkValidity()) {
@@ -485,7 +592,11 @@ const keys = {
   n: () => stepChange(1),
   p: () => stepChange(-1),
   w: () => { const why = $("#why"); why?.scrollIntoView({ block: "start" }); why?.focus({ preventScroll: true }); },
-  x: () => { const box = $('.row[data-id="' + CSS.escape(cursorID) + '"] input[name=pick]'); if (!box) return say("This one is decided by itself."); box.checked = !box.checked; countPicked(); say(box.checked ? "selected" : "not selected"); },
+  J: () => moveAndPick(1),
+  K: () => moveAndPick(-1),
+  x: () => { const box = $('.row[data-id="' + CSS.escape(cursorID) + '"] input[name=pick]'); if (!box) return say("This one is decided by itself."); box.checked = !box.checked; picked = cursorID; countPicked(); say(box.checked ? "selected" : "not selected"); },
+  X: () => pickAlike(),
+  v: () => { const go = $("#bulk.on [type=submit]"); if (!go) return false; go.click(); },
   "/": () => { const box = $("#search"); if (!box) return openPalette(); box.closest("details").open = true; box.focus(); box.select(); },
   "?": () => help && !help.open && help.showModal(),
   Enter: (e) => {
@@ -509,7 +620,7 @@ document.addEventListener("keydown", (e) => {
   }
   if (e.key === "Escape" && e.target.closest?.(".reject[open]")) { e.preventDefault(); fold(e.target); return; }
   if (e.key === "Escape" && typing(e.target) && !e.target.closest("dialog")) { e.target.blur(); return; }
-  if (e.defaultPrevented || e.ctrlKey || e.metaKey || e.altKey || e.repeat && !"jknp".includes(e.key)) return;
+  if (e.defaultPrevented || e.ctrlKey || e.metaKey || e.altKey || e.repeat && !"jknpJK".includes(e.key)) return;
   if (root.dataset.keys === "off" || typing(e.target) || $("dialog[open]")) return;
   if (performance.now() < quietUntil || detail() !== arrived) {
     if (!modifiers.has(e.key)) ignore();

@@ -17,7 +17,7 @@ func holeBugs() []bug {
 		plant("administrators are not told of new rights", "contract", told,
 			"if by.id != initAuthor {", "if by.id == initAuthor {", application, "TestMintingIsTold"),
 		plant("a tenant is not told of its administrators' acts elsewhere", "contract", told,
-			"return tx.InsertNotice(notice(tx, by, c, from, \"\"))", "return nil", application, "TestAcrossTenants"),
+			"return home.InsertNotice(notice(home, by, c, from, \"\"))", "return nil", application, "TestAcrossTenants"),
 		plant("a question to a group asks everybody", "8", "answerers.go",
 			"slices.ContainsFunc(a.Groups, p.In)", "len(a.Groups) > 0", application, "TestOnlyMembersOfTheGroupDecide"),
 		plant("a discarded push is replayed", "11", dead,

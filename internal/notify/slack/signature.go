@@ -44,6 +44,13 @@ func Verify(secret string, h http.Header, body []byte, now time.Time) error {
 	return nil
 }
 
+// Sign sets the headers that Slack signs a body with.
+func Sign(secret string, h http.Header, body []byte, now time.Time) {
+	stamp := strconv.FormatInt(now.Unix(), 10)
+	h.Set(headerTimestamp, stamp)
+	h.Set(headerSignature, "v0="+hex.EncodeToString(sign(secret, stamp, body)))
+}
+
 func sign(secret, stamp string, body []byte) []byte {
 	h := hmac.New(sha256.New, []byte(secret))
 	h.Write([]byte("v0:" + stamp + ":"))

@@ -8,6 +8,7 @@ package slack
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -32,9 +33,8 @@ const defaultURL = "https://slack.com/api"
 const (
 	// minSecret is the least length of a signing secret; Slack's have 32 characters.
 	minSecret = 16
-	// pace is the least time between two calls of a kind: Slack takes a message a second and
-	// channel.
-	pace = 1100 * time.Millisecond
+	// defaultPace is Config.Pace: Slack takes a message a second and channel.
+	defaultPace = 1100 * time.Millisecond
 	// maxAnswer bounds what is read of an answer, in bytes; historyLimit the messages
 	// that are looked through for one whose answer was lost.
 	maxAnswer    = 4 << 20
@@ -55,6 +55,11 @@ type Config struct {
 	// SigningSecret signs what Slack sends to us over HTTP, AppToken (xapp-…) opens
 	// Socket Mode. With either, people decide on the cards.
 	SigningSecret, AppToken string
+	// Transport carries the calls in the place of the network, for development; nil is
+	// the network.
+	Transport http.RoundTripper
+	// Pace is the least time between two calls of a kind; 1.1 s by default.
+	Pace time.Duration
 }
 
 // Channel posts.
@@ -92,7 +97,14 @@ func New(c Config) (*Channel, error) {
 	if err := notify.CheckURL(c.BaseURL, c.AllowPrivate); err != nil {
 		return nil, fmt.Errorf("url: %w", err)
 	}
-	return &Channel{config: c, client: notify.HTTPClient(c.AllowPrivate), turn: make(chan struct{}, 1)}, nil
+	client := notify.HTTPClient(c.AllowPrivate)
+	if c.Transport != nil {
+		client.Transport = c.Transport
+	}
+	pace := cmp.Or(c.Pace, defaultPace)
+	return &Channel{
+		config: c, client: client, turn: make(chan struct{}, 1), posts: pacer{pace: pace}, updates: pacer{pace: pace},
+	}, nil
 }
 
 // Kind is slack.
@@ -269,6 +281,7 @@ func (c *Channel) do(ctx context.Context, p *pacer, r *http.Request) (*answer, e
 
 // pacer keeps calls apart.
 type pacer struct {
+	pace time.Duration
 	mu   sync.Mutex
 	next time.Time
 }
@@ -284,7 +297,7 @@ func (p *pacer) wait(ctx context.Context) error {
 	if p.next.After(now) {
 		at = p.next
 	}
-	p.next = at.Add(pace)
+	p.next = at.Add(p.pace)
 	p.mu.Unlock()
 	t := time.NewTimer(at.Sub(now))
 	defer t.Stop()

@@ -83,8 +83,8 @@ func (d *Desk) clicks(ctx context.Context) {
 }
 
 func (d *Desk) purge(ctx context.Context) error {
-	return d.Store.Update(ctx, func(tx gatehouse.Tx) error {
-		_, err := tx.PurgeSlackClicks(tx.Now().Add(-keepClicks), purgeBatch)
+	return d.Store.UpdateQueues(ctx, func(q gatehouse.Queues) error {
+		_, err := q.PurgeSlackClicks(q.Now().Add(-keepClicks), purgeBatch)
 		return err
 	})
 }
@@ -93,17 +93,17 @@ func (d *Desk) purge(ctx context.Context) error {
 // further ones.
 func (d *Desk) Work(ctx context.Context) (more bool, err error) {
 	var next, now time.Time
-	err = d.Store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
-		now = tx.Now()
-		next, err = tx.NextSlackClickAt()
+	err = d.Store.ViewQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
+		now = q.Now()
+		next, err = q.NextSlackClickAt()
 		return err
 	})
 	if err != nil || next.IsZero() || next.After(now) {
 		return false, err
 	}
 	var claimed []*gatehouse.SlackClick
-	err = d.Store.Update(ctx, func(tx gatehouse.Tx) (err error) {
-		claimed, err = tx.ClaimSlackClicks(d.Owner, clickLease, claimClicks)
+	err = d.Store.UpdateQueues(ctx, func(q gatehouse.Queues) (err error) {
+		claimed, err = q.ClaimSlackClicks(d.Owner, clickLease, claimClicks)
 		return err
 	})
 	errs := make([]error, len(claimed))
@@ -186,11 +186,11 @@ func (d *Desk) later(ctx context.Context, c *gatehouse.SlackClick, now time.Time
 
 // put records how far a click is; touch makes its card due, too.
 func (d *Desk) put(ctx context.Context, c *gatehouse.SlackClick, touch bool) error {
-	return d.Store.Update(ctx, func(tx gatehouse.Tx) error {
+	return d.Store.Update(ctx, c.Tenant, func(tx gatehouse.Tx) error {
 		if err := tx.UpdateSlackClick(c, c.Generation); err != nil || !touch {
 			return err
 		}
-		return tx.TouchCards(c.Tenant, c.ActionID)
+		return tx.TouchCards(c.ActionID)
 	})
 }
 

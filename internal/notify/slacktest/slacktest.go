@@ -84,6 +84,7 @@ type Workspace struct {
 	fail       map[string]string
 	lose       map[string]int
 	down       bool
+	hurried    bool
 	sockets    []*socket
 	serial     int
 }
@@ -115,6 +116,9 @@ func (w *Workspace) SetNow(now func() time.Time) { w.set(func() { w.now = now })
 
 // SetDown makes every call fail, or work again.
 func (w *Workspace) SetDown(down bool) { w.set(func() { w.down = down }) }
+
+// Hurry takes messages as fast as they come, for tests of many.
+func (w *Workspace) Hurry() { w.set(func() { w.hurried = true }) }
 
 // Fail makes a method answer an error; "" ends that.
 func (w *Workspace) Fail(method, code string) { w.set(func() { w.fail[method] = code }) }
@@ -286,7 +290,7 @@ func (w *Workspace) post(body []byte) (map[string]any, int) {
 	if code := w.checkMessage(m, "chat.postMessage"); code != "" {
 		return refuse(code)
 	}
-	if now := time.Now(); now.Sub(w.last[at]) < time.Second {
+	if now := time.Now(); now.Sub(w.last[at]) < time.Second && !w.hurried {
 		return nil, http.StatusTooManyRequests
 	}
 	w.last[at] = time.Now()

@@ -43,7 +43,7 @@ type Config struct {
 // Channel sends webhooks.
 type Channel struct {
 	url    string
-	keys   []signer
+	keys   signers
 	client *http.Client
 }
 
@@ -55,8 +55,19 @@ func New(c Config) (*Channel, error) {
 	if err := notify.CheckURL(c.URL, c.AllowPrivate); err != nil {
 		return nil, fmt.Errorf("url: %w", err)
 	}
-	ch := &Channel{url: c.URL, client: notify.HTTPClient(c.AllowPrivate)}
-	for line := range strings.Lines(c.Secret) {
+	keys, err := newSigners(c.Secret)
+	if err != nil {
+		return nil, err
+	}
+	return &Channel{url: c.URL, keys: keys, client: notify.HTTPClient(c.AllowPrivate)}, nil
+}
+
+// signers make the signatures under all secrets.
+type signers []signer
+
+// newSigners makes the signers of secrets, one per line.
+func newSigners(secrets string) (keys signers, err error) {
+	for line := range strings.Lines(secrets) {
 		line = strings.TrimSpace(line)
 		if line == "" {
 			continue
@@ -65,12 +76,12 @@ func New(c Config) (*Channel, error) {
 		if err != nil {
 			return nil, fmt.Errorf("secret: %w", err)
 		}
-		ch.keys = append(ch.keys, key)
+		keys = append(keys, key)
 	}
-	if len(ch.keys) == 0 {
+	if len(keys) == 0 {
 		return nil, errors.New("secret: is required")
 	}
-	return ch, nil
+	return keys, nil
 }
 
 // newSigner makes a signer of one secret.
@@ -108,7 +119,8 @@ func (*Channel) Reaches(*gatehouse.Principal) bool { return false }
 // Body is what is posted.
 type Body struct {
 	// Type is approval.asked, approval.decided, approval.expired, push.dead_letter,
-	// push.unknown, channel.failing or gatehouse.test.
+	// push.unknown, channel.failing or gatehouse.test; of a callback action.decided or
+	// action.finished.
 	Type string `json:"type"`
 	// Timestamp is when the message was queued.
 	Timestamp time.Time `json:"timestamp"`
@@ -124,7 +136,8 @@ type Data struct {
 	Event      string `json:"event,omitempty"`
 	ActionType string `json:"action_type,omitempty"`
 	RiskLevel  int    `json:"risk_level,omitempty"`
-	// Status is the action's at the time of the attempt.
+	// Status is the action's at the time of the attempt; of a callback the one that it
+	// tells.
 	Status     string     `json:"status,omitempty"`
 	Digest     string     `json:"digest,omitempty"`
 	ApprovalID string     `json:"approval_id,omitempty"`
@@ -132,6 +145,8 @@ type Data struct {
 	DecidedBy  string     `json:"decided_by,omitempty"`
 	Summary    string     `json:"summary"`
 	URL        string     `json:"url,omitempty"`
+	// Call is what a callback tells besides.
+	Call
 }
 
 // types are those of the bodies.
@@ -141,6 +156,7 @@ var types = map[gatehouse.NotificationKind]string{
 	gatehouse.NotifyExpired:    "approval.expired",
 	gatehouse.NotifyDeadLetter: "push.dead_letter", gatehouse.NotifyUnknown: "push.unknown",
 	gatehouse.NotifyChannelFailing: "channel.failing", gatehouse.NotifyTest: "gatehouse.test",
+	gatehouse.NotifyCallbackDecided: "action.decided", gatehouse.NotifyCallbackFinished: "action.finished",
 }
 
 // NewBody is what is posted of a message.
@@ -157,6 +173,9 @@ func NewBody(m *notify.Message) Body {
 		if a.Approval != nil {
 			b.Data.ApprovalID, b.Data.ExpiresAt = a.Approval.ID, &a.Approval.ExpiresAt
 		}
+		if m.Reached != "" {
+			b.Data.Status, b.Data.Call = string(m.Reached), newCall(a)
+		}
 	}
 	return b
 }
@@ -167,17 +186,24 @@ func (c *Channel) Send(ctx context.Context, m *notify.Message) (notify.Sent, err
 	if err != nil {
 		return notify.Sent{}, &notify.Refusal{Final: true, Err: err}
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(content))
+	return post(ctx, c.client, c.keys, c.url, m.ID, content)
+}
+
+// post sends one signed request.
+func post(
+	ctx context.Context, client *http.Client, keys signers, to, id string, content []byte,
+) (notify.Sent, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(content))
 	if err != nil {
 		return notify.Sent{}, &notify.Refusal{Final: true, Err: err}
 	}
 	at := strconv.FormatInt(time.Now().Unix(), 10)
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", "gatehouse")
-	req.Header.Set("webhook-id", m.ID)
+	req.Header.Set("webhook-id", id)
 	req.Header.Set("webhook-timestamp", at)
-	req.Header.Set("webhook-signature", c.sign(m.ID, at, content))
-	answer, err := c.client.Do(req)
+	req.Header.Set("webhook-signature", keys.sign(id, at, content))
+	answer, err := client.Do(req)
 	if err != nil {
 		return notify.Sent{}, notify.WithoutURL(err)
 	}
@@ -193,10 +219,10 @@ func (c *Channel) Send(ctx context.Context, m *notify.Message) (notify.Sent, err
 }
 
 // sign returns the signatures under all secrets.
-func (c *Channel) sign(id, at string, content []byte) string {
+func (s signers) sign(id, at string, content []byte) string {
 	signed := append([]byte(id+"."+at+"."), content...)
-	list := make([]string, len(c.keys))
-	for i, key := range c.keys {
+	list := make([]string, len(s))
+	for i, key := range s {
 		list[i] = key(signed)
 	}
 	return strings.Join(list, " ")

@@ -1,7 +1,7 @@
-// Package legs keeps what the storms came to. The long form goes in legs, each
-// with a world and a seed of its own; each leaves a line of JSON in a log. What
-// stands there is not done again, so that the long form can be run in parts,
-// and the report is made of it.
+// Package legs records the results of the storms. The long form runs in legs,
+// each with its own world and seed, and each leg writes a line of JSON to a
+// log. Recorded legs are not repeated, so the long form can be run in parts.
+// The report is made from the log.
 package legs
 
 import (
@@ -14,25 +14,25 @@ import (
 	"time"
 )
 
-// Leg is what one world went through.
+// Leg is the result of one leg.
 type Leg struct {
 	Storm  string `json:"storm"`
 	Engine string `json:"engine"`
-	// Commit names what was built, "" when nobody said.
+	// Commit names the build, "" when it is unknown.
 	Commit  string    `json:"commit,omitempty"`
 	Seed    uint64    `json:"seed"`
 	Began   time.Time `json:"began"`
 	Seconds float64   `json:"seconds"`
-	// Counts are by what was counted, in words.
+	// Counts are named in words by what was counted.
 	Counts map[string]int `json:"counts"`
-	// Points are the failpoints that ended a process, with how often.
+	// Points are the failpoints that killed a process, with counts.
 	Points map[string]int `json:"points,omitempty"`
-	// Failed tells that an invariant was broken, or that the storm did not
-	// reach what it has to reach.
+	// Failed says that an invariant was violated, or that the storm did not
+	// reach its goal.
 	Failed bool `json:"failed"`
 }
 
-// Read returns the legs of a log. One that is not there has none.
+// Read returns the legs of a log; none when the log does not exist.
 func Read(path string) (all []*Leg, err error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -54,7 +54,7 @@ func Read(path string) (all []*Leg, err error) {
 	return all, lines.Err()
 }
 
-// Append adds a leg to a log, and makes the log.
+// Append adds a leg to a log and creates the log if needed.
 func Append(path string, l *Leg) error {
 	line, err := json.Marshal(l)
 	if err != nil {
@@ -64,12 +64,12 @@ func Append(path string, l *Leg) error {
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(append(line, '\n')) // in one piece, beside others who append
+	_, err = f.Write(append(line, '\n')) // in one write, because others append too
 	return errors.Join(err, f.Close())
 }
 
-// Sum adds up what the legs of a storm that held have counted of a unit. "" is
-// any storm, or any engine.
+// Sum adds up a count over the successful legs of a storm. "" means any storm
+// or any engine.
 func Sum(all []*Leg, storm, engine, unit string) (n int) {
 	for _, l := range all {
 		if (storm == "" || l.Storm == storm) && (engine == "" || l.Engine == engine) && !l.Failed {

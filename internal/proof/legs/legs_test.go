@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// TestLog keeps legs, reads them, sums what held, and shows what did not.
+// TestLog stores legs, reads them, sums the successful ones, and shows the
+// failed ones.
 func TestLog(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "log")

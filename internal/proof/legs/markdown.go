@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// figure is a line of the table of figures to reach on each engine.
+// figure is a line in the table of figures to reach on each engine.
 type figure struct {
 	name  string
-	units []string // whose sum it is
+	units []string // the units to add up
 	long  int
 }
 
@@ -26,10 +26,10 @@ var figures = []figure{
 	{"stopped (zombie) holders of steps", []string{"stopped holders of steps"}, 200},
 }
 
-// Engines are those that a report has columns for.
+// Engines are the columns of a report.
 var Engines = []string{"sqlite", "postgres"}
 
-// Markdown writes the report of a log. points are all failpoints there are.
+// Markdown writes the report of a log. points are all existing failpoints.
 func Markdown(w io.Writer, all []*Leg, points []string) error {
 	var out strings.Builder
 	failed, began, seconds := 0, time.Time{}, 0.0
@@ -86,8 +86,8 @@ world with one seed, and ends with all invariants. Legs that failed: %d, of %d. 
 	return err
 }
 
-// writePoints tells how often a process killed itself at the failpoints, and
-// at which of them none did.
+// writePoints reports how often a process killed itself at each failpoint, and
+// at which ones none did.
 func writePoints(out *strings.Builder, all []*Leg, points []string) {
 	least := map[string]int{}
 	met := 0

@@ -1,10 +1,10 @@
-// Command report writes the report of the storms from the log that they left.
+// Command report writes the report of the storms from their log.
 //
 //	report -log FILE -o docs/proof/storms.md
 //	go test -json -run TestLinearizable ./internal/model | report -log FILE -linear
 //
-// The second form takes the histories of package model, which keeps no log,
-// into it.
+// The second form adds the histories of package model, which writes no log, to
+// the log.
 package main
 
 import (
@@ -53,7 +53,7 @@ func run(log, out, commit string, linear bool) error {
 
 var told = regexp.MustCompile(`(\d+) histories of (\d+) calls from seed (\d+) on`)
 
-// histories copies what the tests print, and adds a leg for each engine.
+// histories copies the tests' output and adds a leg for each engine.
 func histories(in io.Reader, log, commit string) error {
 	found := map[string]*legs.Leg{}
 	broken := false

@@ -8,8 +8,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// An action comes in one row with all that there is one of: its proposal, its
-// approval, its push, its latest receipt that is not late.
+// An action is one row with everything that it has one of: its proposal, its approval, its
+// push, and its latest receipt that is not late.
 const (
 	actionColumns = `a.tenant, a.id, a.status, a.action_type, a.risk, a.proposer_id, coalesce(a.idempotency_key, ''), a.proposed_at,
   a.decided_by, a.decided_via, a.decided_at, a.finished_at, a.failure_code, a.failure_detail,
@@ -29,39 +29,38 @@ LEFT JOIN push h ON h.action_seq = a.seq
 LEFT JOIN LATERAL (SELECT * FROM receipt l WHERE l.action_seq = h.action_seq AND NOT l.late ORDER BY l.seq DESC LIMIT 1) r ON true
 WHERE a.seq = `
 
-	// An action's number, by its own id or its approval's, and by its key.
+	// The seq of an action, by its own id or its approval's, and by its idempotency key.
 	seqByID = `(SELECT seq FROM action WHERE tenant = $1 AND id = $2
   UNION ALL SELECT seq FROM approval WHERE tenant = $1 AND id = $2 LIMIT 1)`
 	seqByKey = `(SELECT seq FROM action WHERE tenant = $1 AND idempotency_key = $2)`
 
-	// The same, for an id of which it is known whose it is.
+	// The same, for an id whose type is known.
 	seqOfAction   = `(SELECT seq FROM action WHERE tenant = $1 AND id = $2)`
 	seqOfApproval = `(SELECT seq FROM approval WHERE tenant = $1 AND id = $2)`
 
-	// An action, and an approval with its action, by the id of either. Of what is
-	// joined, each row is looked for by the one before: joined in any order, tables
-	// that were nearly empty when that was planned would be read from end to end.
-	theAction   = `(SELECT * FROM action WHERE tenant = $1 AND id = $2` + kept + ` a`
-	itsAction   = ` CROSS JOIN LATERAL (SELECT * FROM action WHERE action.seq = o.seq` + kept + ` a`
+	// An action, and an approval with its action, by the id of either. Each joined row is
+	// looked up from the one before it: the planner would join in any order, and so read whole
+	// tables, if they were nearly empty when it planned.
+	theAction   = `(SELECT * FROM action WHERE tenant = $1 AND id = $2` + lateralEnd + ` a`
+	itsAction   = ` CROSS JOIN LATERAL (SELECT * FROM action WHERE action.seq = o.seq` + lateralEnd + ` a`
 	theApproval = `(SELECT * FROM approval WHERE tenant = $1 AND id = $2`
 	itsApproval = ` CROSS JOIN LATERAL (SELECT * FROM approval WHERE approval.seq = a.seq`
-	itsProposal = ` CROSS JOIN LATERAL (SELECT * FROM proposal WHERE proposal.seq = a.seq` + kept + ` p`
-	kept        = ` OFFSET 0)`
+	itsProposal = ` CROSS JOIN LATERAL (SELECT * FROM proposal WHERE proposal.seq = a.seq` + lateralEnd + ` p`
+	lateralEnd  = ` OFFSET 0)`
 
-	// What is asked of an action that is open, with a lock on its approval. A row
-	// that had to be waited for comes as it is now, and what is joined to it as it
-	// was: see lockOpen.
-	selectAsked  = `SELECT ` + actionColumns + `, NULL::text FROM `
-	lockingAsked = ` FOR NO KEY UPDATE`
-	skipping     = ` SKIP LOCKED`
+	// An open action, with a lock on its approval. After a wait for the lock, the approval row
+	// is current but the joined rows are from the start of the statement: see lockOpen.
+	selectOpen       = `SELECT ` + actionColumns + `, NULL::text FROM `
+	lockOpenApproval = ` FOR NO KEY UPDATE`
+	skipLocked       = ` SKIP LOCKED`
 
-	askedByAction       = selectAsked + theAction + itsApproval + lockingAsked + `) o` + itsProposal
-	askedByApproval     = selectAsked + theApproval + lockingAsked + `) o` + itsAction + itsProposal
-	askedByActionFree   = selectAsked + theAction + itsApproval + lockingAsked + skipping + `) o` + itsProposal
-	askedByApprovalFree = selectAsked + theApproval + lockingAsked + skipping + `) o` + itsAction + itsProposal
+	openByAction             = selectOpen + theAction + itsApproval + lockOpenApproval + `) o` + itsProposal
+	openByApproval           = selectOpen + theApproval + lockOpenApproval + `) o` + itsAction + itsProposal
+	openByActionSkipLocked   = selectOpen + theAction + itsApproval + lockOpenApproval + skipLocked + `) o` + itsProposal
+	openByApprovalSkipLocked = selectOpen + theApproval + lockOpenApproval + skipLocked + `) o` + itsAction + itsProposal
 
-	lockApproval = `SELECT 1 FROM approval WHERE seq = ` + seqByID + ` FOR NO KEY UPDATE`
-	lockUnasked  = `SELECT 1 FROM action a WHERE seq = ` + seqByID + `
+	lockApproval   = `SELECT 1 FROM approval WHERE seq = ` + seqByID + ` FOR NO KEY UPDATE`
+	lockActionOnly = `SELECT 1 FROM action a WHERE seq = ` + seqByID + `
 AND NOT EXISTS (SELECT 1 FROM approval WHERE approval.seq = a.seq) FOR NO KEY UPDATE`
 )
 
@@ -69,12 +68,15 @@ AND NOT EXISTS (SELECT 1 FROM approval WHERE approval.seq = a.seq) FOR NO KEY UP
 type extra struct {
 	Evaluations  []gatehouse.Evaluation   `json:"evaluations,omitempty"`
 	ArtifactDiff *gatehouse.ArtifactDiff  `json:"artifact_diff,omitempty"`
-	Callback     *gatehouse.Callback      `json:"callback,omitempty"`
+	Callback     *shared.Callback         `json:"callback,omitempty"`
 	Ceilings     []gatehouse.CeilingClaim `json:"ceilings,omitempty"`
 	RiskName     string                   `json:"risk_name,omitempty"`
 	Title        string                   `json:"title,omitempty"`
 	Repeats      string                   `json:"repeats,omitempty"`
 	RebasedBy    string                   `json:"rebased_by,omitempty"`
+	EditedBy     string                   `json:"edited_by,omitempty"`
+	Edit         *gatehouse.Edit          `json:"edit,omitempty"`
+	Editors      []string                 `json:"editors,omitempty"`
 }
 
 // scanAction reads a row of selectAction.
@@ -107,8 +109,9 @@ func scanAction(r *row) (a *gatehouse.Action, err error) {
 	a.ProposedBy, a.Rationale = r.text(), r.text()
 	a.ProposedChange, a.CurrentState, a.Context, a.Metadata = r.json(), r.json(), r.json(), r.json()
 	if x := jsonAt[extra](r, &err); x != nil {
-		a.Evaluations, a.ArtifactDiff, a.Callback, a.Ceilings = x.Evaluations, x.ArtifactDiff, x.Callback, x.Ceilings
+		a.Evaluations, a.ArtifactDiff, a.Callback, a.Ceilings = x.Evaluations, x.ArtifactDiff, x.Callback.Load(), x.Ceilings
 		a.RiskName, a.Title, a.Repeats, a.RebasedBy = x.RiskName, x.Title, x.Repeats, x.RebasedBy
+		a.EditedBy, a.Edit, a.Editors = x.EditedBy, x.Edit, x.Editors
 	}
 	if r.null() {
 		r.skip(approvalWidth)
@@ -116,7 +119,7 @@ func scanAction(r *row) (a *gatehouse.Action, err error) {
 		a.Approval = scanApproval(r, a.ID, &err)
 	}
 	if r.null() {
-		return a, err // nothing was sent
+		return a, err // there is no push
 	}
 	a.SetPush(scanPush(r))
 	if !r.null() {
@@ -125,19 +128,19 @@ func scanAction(r *row) (a *gatehouse.Action, err error) {
 	return a, err
 }
 
-// show lets an approval that has run out appear as what it is.
+// show makes an approval that has run out appear as expired.
 func (t *readTx) show(a *gatehouse.Action) { a.See(t.Now()) }
 
-// see sets what follows from the clock of an approval that is as it is stored.
+// see sets the clock-dependent fields of a stored approval.
 func (t *readTx) see(a *gatehouse.Action) {
 	if a.Approval != nil {
 		a.Approval.See(t.Now())
 	}
 }
 
-// stored loads an action as it is stored, after the locks, and asks more with it.
-func (t *readTx) stored(locks []query, seq, tenant, key string, more ...query) (a *gatehouse.Action, err error) {
-	err = t.locked(locks, append([]query{
+// loadAction loads an action as stored, after the locks, and runs more queries with it.
+func (t *readTx) loadAction(locks []query, seq, tenant, key string, more ...query) (a *gatehouse.Action, err error) {
+	err = t.lockAndRead(locks, append([]query{
 		ask(selectAction+seq, func(r *row) (err error) { a, err = scanAction(r); return err }, tenant, key),
 		ask(selectVotes+`= `+seq+orderVotes, func(r *row) error {
 			a.Approval.Votes = append(a.Approval.Votes, scanVote(r))
@@ -150,25 +153,25 @@ func (t *readTx) stored(locks []query, seq, tenant, key string, more ...query) (
 	return a, err
 }
 
-// FindAction finds by the id of the action or of its approval.
-func (t *readTx) FindAction(tenant, id string) (*gatehouse.Action, error) {
-	a, err := t.shown(t.stored(nil, seqByID, tenant, id))
-	return t.orArchived(id, a, tenant, err)
+// FindAction finds an action by its id or its approval's id.
+func (t *readTx) FindAction(id string) (*gatehouse.Action, error) {
+	a, err := t.shown(t.loadAction(nil, seqByID, t.tenant, id))
+	return t.orArchived(id, a, t.tenant, err)
 }
 
-// FindActionByKey finds by the idempotency key, here and in the archive in one
-// round trip: mostly it is in neither.
-func (t *readTx) FindActionByKey(tenant, key string) (*gatehouse.Action, error) {
+// FindActionByKey finds an action by its idempotency key. It asks the archive in the same round
+// trip, since usually neither has the key.
+func (t *readTx) FindActionByKey(key string) (*gatehouse.Action, error) {
 	var archived *gatehouse.Archived
-	a, err := t.shown(t.stored(nil, seqByKey, tenant, key,
-		ask(archivedByKey, func(r *row) (err error) { archived, err = scanArchived(r); return err }, tenant, key)))
+	a, err := t.shown(t.loadAction(nil, seqByKey, t.tenant, key,
+		ask(archivedByKey, func(r *row) (err error) { archived, err = scanArchived(r); return err }, t.tenant, key)))
 	switch {
 	case err != gatehouse.ErrNotFound: //nolint:errorlint // the package's own, unwrapped
 		return a, err
 	case archived != nil:
 		return actionOf(archived, nil)
 	}
-	t.free = keyOf{tenant, key}
+	t.freeKey = keyOf{t.tenant, key}
 	return nil, err
 }
 
@@ -179,80 +182,88 @@ func (t *readTx) shown(a *gatehouse.Action, err error) (*gatehouse.Action, error
 	return a, err
 }
 
-// LockAction is FindAction of what is stored: a pending action past its expiry
-// is still pending here, as the guard of MoveAction sees it.
-func (t *tx) LockAction(tenant, id string) (*gatehouse.Action, error) {
-	if t.ahead.open && !t.begun {
-		if a, err := t.lockOpen(tenant, id); a != nil || err != nil {
+// LockAction is FindAction with the stored status: a pending action past its expiry is still
+// pending here, as the guard of MoveAction sees it.
+func (t *tx) LockAction(id string) (*gatehouse.Action, error) {
+	if t.prefetch.likelyOpen && !t.begun {
+		if a, err := t.lockOpen(t.tenant, id); a != nil || err != nil {
 			return a, err
 		}
 	}
-	a, err := t.stored([]query{ask(lockApproval, nil, tenant, id), ask(lockUnasked, nil, tenant, id)}, seqByID, tenant, id)
+	a, err := t.loadAction([]query{ask(lockApproval, nil, t.tenant, id), ask(lockActionOnly, nil, t.tenant, id)}, seqByID, t.tenant, id)
 	if err != nil {
-		return t.orArchived(id, nil, tenant, err)
+		return t.orArchived(id, nil, t.tenant, err)
 	}
 	t.see(a)
-	return a, t.claim(a)
+	return a, t.claimLocked(a)
 }
 
-// isApproval reports whether an id looks like an approval's, or like an action's
-// own.
+// isApproval reports whether an id has the form of an approval's id.
 func isApproval(id string) bool { return strings.HasPrefix(id, "apr_") }
 
-// lockOpen is LockAction of an action that is still open, in fewer statements:
-// of one whose approval is requested nothing but the votes can have changed
-// since the statement began that waited for its lock. It returns nil where that
-// is not so, and for an id that is not what it looks like.
+// lockOpen is LockAction for an action that is still open, in fewer statements. While an
+// approval is requested, only its votes can have changed since the start of the statement that
+// waited for the lock. It returns nil if the action is not open, or if the id is not of the
+// type that it looks like.
 func (t *tx) lockOpen(tenant, id string) (a *gatehouse.Action, err error) {
-	asked, seq := askedByAction, seqOfAction
+	asked, seq := openByAction, seqOfAction
 	if isApproval(id) {
-		asked, seq = askedByApproval, seqOfApproval
+		asked, seq = openByApproval, seqOfApproval
 	}
-	c, alone := t.ahead.count, []query(nil)
+	c, alone := t.prefetch.tally, []query(nil)
 	if c == nil || c.tenant != tenant || c.id != id {
-		c = &count{came: true}
+		c = &voteTally{seen: true}
 		alone = append(alone, ask(selectVotes+`= `+seq+orderVotes, c.vote, tenant, id))
 	}
-	err = t.locked([]query{ask(asked, func(r *row) (err error) { a, err = scanAction(r); return err }, tenant, id)}, alone...)
-	if err != nil || a == nil || !c.came || a.Status != gatehouse.StatusPending || a.Approval.Status != gatehouse.ApprovalRequested {
+	err = t.lockAndRead(
+		[]query{ask(asked, func(r *row) (err error) { a, err = scanAction(r); return err }, tenant, id)},
+		alone...)
+	if err != nil || a == nil || !c.seen || a.Status != gatehouse.StatusPending ||
+		a.Approval.Status != gatehouse.ApprovalRequested {
 		return nil, err
 	}
 	a.Approval.Votes = append(a.Approval.Votes, c.inOrder()...)
-	t.opened = opened{tenant, a.Approval.ID, a.ID}
+	t.openAction = openAction{tenant, a.Approval.ID, a.ID}
 	t.see(a)
-	return a, t.claim(a)
+	return a, t.claimLocked(a)
 }
 
-// RelockAction is LockAction: a round trip costs more than its bytes.
+// RelockAction is LockAction: a round trip costs more than the bytes that a shorter read would
+// save.
 func (t *tx) RelockAction(known *gatehouse.Action) (*gatehouse.Action, error) {
-	return t.LockAction(known.Tenant, known.ID)
+	if err := t.checkTenant(known.Tenant); err != nil {
+		return nil, err
+	}
+	return t.LockAction(known.ID)
 }
 
-// expiryMark is where what is pending begins. What a transaction proposes expires
-// no earlier than it began.
+// expiryMark is the first expiry of a pending action. An action expires no earlier than the
+// start of the transaction that proposes it.
 const expiryMark = `SELECT (SELECT expires_at FROM action WHERE status = 'pending' ORDER BY expires_at LIMIT 1)`
 
 func (t *readTx) expired(sql string, limit int) (refs []gatehouse.ActionRef, err error) {
-	from, err := t.from(&t.s.pending)
+	from, err := t.scanFrom(&t.s.expiryScan)
 	if err != nil {
 		return nil, err
 	}
-	err = t.looks(&t.s.pending, ask(sql, func(r *row) error {
+	err = t.scanRead(&t.s.expiryScan, ask(sql, func(r *row) error {
 		refs = append(refs, gatehouse.ActionRef{Tenant: r.text(), ID: r.text()})
 		return nil
 	}, t.Now(), limit, from[0]))
 	return refs, err
 }
 
-// ExpiredActions lists what the sweeper has to write down, of all tenants.
+// ExpiredActions lists the actions, of all tenants, that the sweeper has to expire.
 func (t *readTx) ExpiredActions(limit int) ([]gatehouse.ActionRef, error) {
+	defer t.useAllTenants()()
 	return t.expired(`SELECT tenant, id FROM action WHERE status = 'pending' AND expires_at <= $1 AND expires_at >= $3
 ORDER BY expires_at LIMIT $2`, limit)
 }
 
-// ExpiredActions in a transaction that writes locks what it lists, and leaves
-// out what others have locked: another sweeper, or a decision under way.
+// ExpiredActions in a writing transaction locks the approvals that it lists. It skips those
+// that are locked by another sweeper or by a decision under way.
 func (t *tx) ExpiredActions(limit int) ([]gatehouse.ActionRef, error) {
+	defer t.useAllTenants()()
 	return t.expired(`SELECT a.tenant, a.id FROM action a JOIN approval o ON o.seq = a.seq
 WHERE a.status = 'pending' AND a.expires_at <= $1 AND a.expires_at >= $3 AND o.status = 'requested'
 ORDER BY a.expires_at LIMIT $2 FOR NO KEY UPDATE OF o SKIP LOCKED`, limit)
@@ -269,14 +280,17 @@ func (t *readTx) timely(sql string, limit int) (refs []gatehouse.ActionRef, err 
 	return refs, err
 }
 
-// TimelyActions lists of what the sweeper has to tell, of all tenants.
+// TimelyActions lists the actions, of all tenants, whose approval has reached a moment that the
+// log does not tell yet.
 func (t *readTx) TimelyActions(limit int) ([]gatehouse.ActionRef, error) {
+	defer t.useAllTenants()()
 	return t.timely(timely, limit)
 }
 
-// TimelyActions in a transaction that writes locks what it lists, and leaves out
-// what others have locked.
+// TimelyActions in a writing transaction locks the approvals that it lists, and skips locked
+// ones.
 func (t *tx) TimelyActions(limit int) ([]gatehouse.ActionRef, error) {
+	defer t.useAllTenants()()
 	return t.timely(timely+` FOR NO KEY UPDATE OF o SKIP LOCKED`, limit)
 }
 
@@ -285,29 +299,32 @@ WHERE a.tenant = $1 AND a.status = 'pending' AND a.expires_at > $2 AND o.status 
 AND (p.entity_ref = $5 OR strpos(p.entity_refs, $8) > 0)
 AND ($6 = '' OR p.target_version <> $6) AND (o.changed_at IS NULL OR o.changed_version <> $6) ORDER BY a.id LIMIT $7`
 
-// OpenOnTarget looks at all pending actions of the tenant. A list of keys is text in
-// which each stands in its quotes, and a quote within one is escaped.
-func (t *readTx) OpenOnTarget(tenant string, c gatehouse.TargetChange, limit int) (ids []string, err error) {
+// OpenOnTarget examines all pending actions of the tenant. entity_refs is a JSON list as text:
+// each key stands in quotes, and quotes within a key are escaped.
+func (t *readTx) OpenOnTarget(c gatehouse.TargetChange, limit int) (ids []string, err error) {
 	err = t.each(openOnTarget, func(r *row) error { ids = append(ids, r.text()); return nil },
-		tenant, t.Now(), c.Connector, c.EntityType, c.EntityRef, c.Version, limit, string(shared.AppendQuoted(nil, c.EntityRef)))
+		t.tenant, t.Now(), c.Connector, c.EntityType, c.EntityRef, c.Version, limit, string(shared.AppendQuoted(nil, c.EntityRef)))
 	return ids, err
 }
 
 // OpenReversal finds the reversal of an action that is under way or done.
-func (t *readTx) OpenReversal(tenant, actionID string) (id string, err error) {
+func (t *readTx) OpenReversal(actionID string) (id string, err error) {
 	err = t.each(`SELECT id FROM action WHERE tenant = $1 AND reverses = $2
 AND status NOT IN ('rejected', 'denied', 'expired', 'canceled', 'superseded', 'failed')
 AND NOT (status = 'pending' AND expires_at <= $3) ORDER BY id DESC LIMIT 1`,
-		func(r *row) error { id = r.text(); return nil }, tenant, actionID, t.Now())
+		func(r *row) error { id = r.text(); return nil }, t.tenant, actionID, t.Now())
 	return id, err
 }
 
-// InsertAction stores an action as it is proposed, and its approval.
+// InsertAction stores a proposed action and its approval.
 func (t *tx) InsertAction(a *gatehouse.Action) error {
+	if err := t.checkTenant(a.Tenant); err != nil {
+		return err
+	}
 	if !gatehouse.Status("").CanMove(a.Status) {
 		return gatehouse.ErrConflict
 	}
-	if a.IdempotencyKey != "" && !shared.OwnKey(a) && t.free != (keyOf{a.Tenant, a.IdempotencyKey}) {
+	if a.IdempotencyKey != "" && !shared.OwnKey(a) && t.freeKey != (keyOf{a.Tenant, a.IdempotencyKey}) {
 		if err := t.write(keyIsFree, a.Tenant, a.IdempotencyKey); err != nil {
 			return err
 		}
@@ -323,10 +340,11 @@ func (t *tx) InsertAction(a *gatehouse.Action) error {
 	}
 	var rare string
 	if len(a.Evaluations) > 0 || a.ArtifactDiff != nil || a.Callback != nil || len(a.Ceilings) > 0 ||
-		a.RiskName != "" || a.Title != "" || a.Repeats != "" || a.RebasedBy != "" {
+		a.RiskName != "" || a.Title != "" || a.Repeats != "" || a.RebasedBy != "" || len(a.Editors) > 0 {
 		var err error
 		if rare, err = shared.EncodeJSON(&extra{
-			a.Evaluations, a.ArtifactDiff, a.Callback, a.Ceilings, a.RiskName, a.Title, a.Repeats, a.RebasedBy,
+			a.Evaluations, a.ArtifactDiff, shared.StoreCallback(a.Callback), a.Ceilings, a.RiskName, a.Title, a.Repeats, a.RebasedBy,
+			a.EditedBy, a.Edit, a.Editors,
 		}); err != nil {
 			return err
 		}
@@ -349,13 +367,12 @@ func (t *tx) InsertAction(a *gatehouse.Action) error {
 	if a.Approval == nil {
 		return t.write(insertAction+insertProposal, args...)
 	}
-	return t.insertAsked(a, args)
+	return t.insertWithApproval(a, args)
 }
 
-// insertAction and insertProposal are one statement; insertApproval can stand
-// between them.
+// insertAction and insertProposal form one statement; insertApproval can stand between them.
 //
-// In a set, the number of each action is drawn first.
+// A set draws the seq of each action first.
 const (
 	actionNames = `tenant, id, status, action_type, risk, proposer_id, idempotency_key, proposed_at, expires_at,
 decided_by, decided_via, decided_at, finished_at, failure_code, failure_detail, supersedes, superseded_by, reverses, reversed_by`
@@ -386,7 +403,7 @@ const moveAction = `UPDATE action SET status = $1::text,
   failure_code = CASE WHEN $6::text IS NOT NULL THEN $6 WHEN status = 'failed' THEN NULL ELSE failure_code END,
   failure_detail = CASE WHEN $6 IS NOT NULL THEN $7 WHEN status = 'failed' THEN NULL ELSE failure_detail END`
 
-// The foreign key is looked at only where it is written.
+// A write of reversed_by checks its foreign key, so only moves that set it write it.
 const (
 	moveGuard    = ` WHERE tenant = $8 AND id = $9 AND status = $10`
 	moveReversed = guarded + moveAction + `, reversed_by = $11` + moveGuard + orConflict
@@ -394,8 +411,8 @@ const (
 	moveActions  = moveAction + ` FROM u` + moveGuard
 )
 
-// MoveAction is one guarded transition. An action that goes back to work, by a
-// replay, is not finished any more.
+// MoveAction is one guarded transition. A replay returns an action to work and clears its
+// finish time.
 func (t *tx) MoveAction(m gatehouse.ActionMove) error {
 	if !m.From.CanMove(m.To) {
 		return gatehouse.ErrConflict
@@ -411,19 +428,20 @@ func (t *tx) MoveAction(m gatehouse.ActionMove) error {
 	if m.Failure != nil {
 		code, detail = m.Failure.Code, m.Failure.Detail
 	}
-	args := []any{string(m.To), m.DecidedBy, string(m.DecidedVia), decided, finished, code, detail, m.Tenant, m.ID, string(m.From)}
+	args := []any{string(m.To), m.DecidedBy, string(m.DecidedVia), decided, finished, code, detail, t.tenant, m.ID, string(m.From)}
 	move := moveOther
 	if m.ReversedBy != "" {
 		move, args = moveReversed, append(args, m.ReversedBy)
 	}
 	err := t.write(move, args...)
 	if err == nil && shared.HasEnded(m.To) {
-		err = t.write(wakeActionStep, m.Tenant, m.ID)
+		err = t.write(wakeActionStep, t.tenant, m.ID)
 	}
 	return err
 }
 
-// LinkSuperseded names the revision that took an action's place.
-func (t *tx) LinkSuperseded(tenant, oldID, newID string) error {
-	return t.write(guarded+`UPDATE action SET superseded_by = $1 WHERE tenant = $2 AND id = $3`+orMissing, newID, tenant, oldID)
+// LinkSuperseded stores the revision that replaced an action.
+func (t *tx) LinkSuperseded(oldID, newID string) error {
+	return t.write(guarded+`UPDATE action SET superseded_by = $1 WHERE tenant = $2 AND id = $3`+orMissing,
+		newID, t.tenant, oldID)
 }

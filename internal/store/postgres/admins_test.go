@@ -12,17 +12,17 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
 
-// meeting lets two transactions come to the change of a principal at the same
-// time: each has read by then what it will write.
+// meeting lets two transactions reach the change of a principal at the same time: each has
+// already read the principal that it will write.
 type meeting struct {
 	*Store
 	once    [2]sync.Once
 	arrived sync.WaitGroup
 }
 
-func (m *meeting) Update(ctx context.Context, fn func(gatehouse.Tx) error) error {
+func (m *meeting) Update(ctx context.Context, tenant string, fn func(gatehouse.Tx) error) error {
 	side, meets := ctx.Value(m).(int)
-	return m.Store.Update(ctx, func(tx gatehouse.Tx) error {
+	return m.Store.Update(ctx, tenant, func(tx gatehouse.Tx) error {
 		if !meets {
 			return fn(tx)
 		}
@@ -45,9 +45,9 @@ func (t meetingTx) UpdatePrincipal(p *gatehouse.Principal) error {
 	return t.Tx.UpdatePrincipal(p)
 }
 
-// TestChangesOfOnePrincipal lets administrators change principals at the same
-// time: what the one has done is not undone by the other, who had read the
-// principal before, and of two who disable each other one remains.
+// TestChangesOfOnePrincipal lets administrators change principals at the same time. One change
+// does not undo another that was made after its read, and of two people who disable each other
+// one remains.
 func TestChangesOfOnePrincipal(t *testing.T) {
 	t.Parallel()
 	yes, roles := true, []gatehouse.Role{gatehouse.RoleApprover, gatehouse.RoleAuditor}
@@ -114,15 +114,23 @@ func TestChangesOfOnePrincipal(t *testing.T) {
 	}
 }
 
-// beginning is a store on which a session is about to begin when before is
-// called.
+// beginning is a store that calls before when a session is about to be inserted.
 type beginning struct {
 	*Store
 	before func()
 }
 
-func (b *beginning) Update(ctx context.Context, fn func(gatehouse.Tx) error) error {
-	return b.Store.Update(ctx, func(tx gatehouse.Tx) error { return fn(beginningTx{tx, b.before}) })
+func (b *beginning) UpdateQueues(ctx context.Context, fn func(gatehouse.Queues) error) error {
+	return b.Store.UpdateQueues(ctx, func(q gatehouse.Queues) error { return fn(beginningQueues{q, b.before}) })
+}
+
+type beginningQueues struct {
+	gatehouse.Queues
+	before func()
+}
+
+func (q beginningQueues) In(tenant string) gatehouse.Tx {
+	return beginningTx{q.Queues.In(tenant), q.before}
 }
 
 type beginningTx struct {
@@ -135,8 +143,8 @@ func (t beginningTx) InsertSession(s *gatehouse.Session, hash [32]byte) error {
 	return t.Tx.InsertSession(s, hash)
 }
 
-// TestSignInWhileDisabled disables a person in the middle of their sign-in:
-// the session that comes of it has ended, and stays so.
+// TestSignInWhileDisabled disables a person in the middle of their sign-in: the resulting
+// session is ended, and stays so.
 func TestSignInWhileDisabled(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -166,7 +174,7 @@ func TestSignInWhileDisabled(t *testing.T) {
 	done := make(chan error, 1)
 	b.before = func() {
 		go func() { done <- disable(true) }()
-		for { // it waits for the sign-in, or has not been kept from anything
+		for { // it waits for the sign-in, or was not blocked at all
 			var waits int
 			err := b.pool.QueryRow(ctx,
 				`SELECT count(*) FROM pg_locks WHERE NOT granted AND pid IN (SELECT pid FROM pg_stat_activity WHERE datname = current_database())`).Scan(&waits)

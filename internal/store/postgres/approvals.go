@@ -47,8 +47,8 @@ SELECT seq, $1, $48, $49, $50, $51, $52, $53, $54, $55, $56, $57, $58, $59, $60,
 	approvalKinds = "tti tttii tt t tii"
 )
 
-// insertAsked inserts an action with its approval; args are those of the action.
-func (t *tx) insertAsked(a *gatehouse.Action, args []any) error {
+// insertWithApproval inserts an action with its approval; args are those of the action.
+func (t *tx) insertWithApproval(a *gatehouse.Action, args []any) error {
 	o := a.Approval
 	if !gatehouse.ApprovalStatus("").CanMove(o.Status) {
 		return gatehouse.ErrConflict
@@ -68,36 +68,36 @@ func (t *tx) insertAsked(a *gatehouse.Action, args []any) error {
 		return err
 	}
 	for _, v := range o.Votes {
-		if err := t.PutVote(a.Tenant, o.ID, v); err != nil {
+		if err := t.PutVote(o.ID, v); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// selectVotes ends before what seq is compared with; orderVotes follows that.
+// selectVotes ends before the value that seq is compared with; orderVotes follows it.
 const (
 	selectVotes = `SELECT person, principal_id, name, decision, notes, via, digest, at, for_id, for_name FROM vote WHERE seq `
 	orderVotes  = ` ORDER BY at, person`
-	// Where they are joined; there are so many columns.
+	// The columns of a joined vote, voteWidth of them.
 	joinedVotes = `v.person, v.principal_id, v.name, v.decision, v.notes, v.via, v.digest, v.at, v.for_id, v.for_name`
 	voteWidth   = 10
 )
 
-// count are the votes on an action as they come after its lock.
-type count struct {
+// voteTally collects the votes on an action, read after its lock.
+type voteTally struct {
 	tenant, id string
-	came       bool
+	seen       bool
 	votes      []gatehouse.Vote
 }
 
-func (c *count) vote(r *row) error {
+func (c *voteTally) vote(r *row) error {
 	c.votes = append(c.votes, scanVote(r))
 	return nil
 }
 
-// inOrder is the order of orderVotes.
-func (c *count) inOrder() []gatehouse.Vote {
+// inOrder returns the votes in the order of orderVotes.
+func (c *voteTally) inOrder() []gatehouse.Vote {
 	sortVotes(c.votes)
 	return c.votes
 }
@@ -122,28 +122,29 @@ const (
 	moveApprovals = `UPDATE approval SET status = $1 FROM u` + approvalAsked
 )
 
-// MoveApproval moves a requested approval on.
-func (t *tx) MoveApproval(tenant, approvalID string, to gatehouse.ApprovalStatus) error {
+// MoveApproval moves an approval on from requested.
+func (t *tx) MoveApproval(approvalID string, to gatehouse.ApprovalStatus) error {
 	if !gatehouse.ApprovalRequested.CanMove(to) {
 		return gatehouse.ErrConflict
 	}
-	return t.write(moveApproval, string(to), tenant, approvalID)
+	return t.write(moveApproval, string(to), t.tenant, approvalID)
 }
 
 const tellApproval = guarded + `UPDATE approval SET told = $1, next_at = $2
 WHERE tenant = $3 AND id = $4 AND status = 'requested' AND told = $5` + orConflict
 
-// TellApproval stores what the log tells of a question that waits.
-func (t *tx) TellApproval(tenant, approvalID string, from, told int, next *time.Time) error {
-	return t.write(tellApproval, told, next, tenant, approvalID, from)
+// TellApproval stores how many moments of an open approval the log tells, and when the next one
+// comes.
+func (t *tx) TellApproval(approvalID string, from, told int, next *time.Time) error {
+	return t.write(tellApproval, told, next, t.tenant, approvalID, from)
 }
 
 const markTarget = guarded + `UPDATE approval SET changed_at = $1, changed_version = $2, changed_by = $3
 WHERE tenant = $4 AND id = $5 AND status = 'requested'` + orConflict
 
-// MarkTarget stores that the target is another since the proposal.
-func (t *tx) MarkTarget(tenant, approvalID string, m gatehouse.TargetMark) error {
-	return t.write(markTarget, m.At, m.Version, m.By, tenant, approvalID)
+// MarkTarget stores that the target changed after the proposal.
+func (t *tx) MarkTarget(approvalID string, m gatehouse.TargetMark) error {
+	return t.write(markTarget, m.At, m.Version, m.By, t.tenant, approvalID)
 }
 
 const (
@@ -159,8 +160,8 @@ ON CONFLICT (seq, person) DO UPDATE SET principal_id = excluded.principal_id, na
 	insertVotes = voteColumns + ofEach + voteAsked + once + replaceVote
 )
 
-// PutVote stores a person's vote, in the place of an earlier one. There is no
-// voting on a question that has its answer.
-func (t *tx) PutVote(tenant, approvalID string, v gatehouse.Vote) error {
-	return t.write(insertVote, tenant, approvalID, v.Person, v.PrincipalID, v.Name, string(v.Decision), v.Notes, string(v.Via), string(v.Digest), v.At, v.For, v.ForName)
+// PutVote stores a person's vote and replaces an earlier one. An approval that is decided takes
+// no votes.
+func (t *tx) PutVote(approvalID string, v gatehouse.Vote) error {
+	return t.write(insertVote, t.tenant, approvalID, v.Person, v.PrincipalID, v.Name, string(v.Decision), v.Notes, string(v.Via), string(v.Digest), v.At, v.For, v.ForName)
 }

@@ -7,10 +7,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// endingColumns are those of shared.Ending, of an action a. A failed one ends when
-// its push is closed. It is pinned by its push,
-// a run, a ceiling that a window still reaches, a step-up; and its relations.
-// The parameter is the time at or before which a ceiling's part is out of reach.
+// endingColumns are the fields of shared.Ending, for an action a. A failed action ends when its
+// push is closed. An action is pinned by its push, a run, a ceiling claim that a window still
+// reaches, or a step-up; related actions end together. $1 is the time at or before which a
+// ceiling claim is out of reach.
 const endingColumns = `a.seq, a.tenant, a.id, a.status, a.proposed_at, CASE WHEN a.status = 'failed' THEN coalesce((SELECT h.closed_at FROM push h WHERE h.action_seq = a.seq), a.finished_at, 0)
   ELSE coalesce(a.finished_at, a.decided_at, 0) END,
   EXISTS (SELECT 1 FROM push h WHERE h.action_seq = a.seq AND h.status NOT IN ('applied', 'canceled') AND h.closed_at IS NULL)
@@ -34,15 +34,16 @@ UNION ALL SELECT id FROM action WHERE tenant = $1 AND superseded_by = $2
 UNION ALL SELECT id FROM action WHERE tenant = $1 AND reverses = $2
 UNION ALL SELECT id FROM action WHERE tenant = $1 AND reversed_by = $2`
 
-	// Whoever holds one of these is about to use the action: it is left alone.
+	// A lock on one of these rows means that somebody is about to use the action: the archiver
+	// skips it.
 	lockEndedActions = `SELECT l.id FROM unnest($2::text[]) u (id)
 CROSS JOIN LATERAL (SELECT a.id FROM action a WHERE a.tenant = $1 AND a.id = u.id FOR UPDATE SKIP LOCKED) l`
-	lockEndedAsked = `SELECT l.id FROM ` + seqsOf + `
+	lockEndedApprovals = `SELECT l.id FROM ` + seqsOf + `
 CROSS JOIN LATERAL (SELECT o.id FROM approval o WHERE o.seq = a.seq FOR UPDATE SKIP LOCKED) l`
-	askedOf = `SELECT count(*) FROM ` + seqsOf + ` CROSS JOIN LATERAL (SELECT seq FROM approval WHERE approval.seq = a.seq` + kept + ` o`
+	countApprovals = `SELECT count(*) FROM ` + seqsOf + ` CROSS JOIN LATERAL (SELECT seq FROM approval WHERE approval.seq = a.seq` + lateralEnd + ` o`
 
-	// seqsOf are the rows of a list of actions, each found by itself: a join
-	// might read all of the tenant's for it.
+	// seqsOf looks up each action of a list by itself: a join might read all actions of the
+	// tenant.
 	seqsOf = `unnest($2::text[]) u (id) CROSS JOIN LATERAL (SELECT seq FROM action WHERE tenant = $1 AND id = u.id LIMIT 1) a`
 )
 
@@ -77,8 +78,9 @@ func (t *readTx) endings() shared.Endings {
 	}
 }
 
-// PlanArchive looks for what can be archived.
+// PlanArchive finds the actions that can be archived.
 func (t *readTx) PlanArchive(after int64, before time.Time, limit int) (*gatehouse.ArchivePlan, error) {
+	defer t.useAllTenants()()
 	return t.endings().Plan(after, before, limit)
 }
 
@@ -104,33 +106,33 @@ func scanArchived(r *row) (*gatehouse.Archived, error) {
 	return a, err
 }
 
-// later lets a Read of one question go on where that had no answer: what has
-// moved to the archive is found by a second look, and only that takes one.
-func (t *readTx) later() {
+// allowSecondRead lets a Read continue with a second question. A row that moved to the archive
+// needs a second lookup, and only such a row costs one.
+func (t *readTx) allowSecondRead() {
 	if t.single {
-		t.begun, t.told = false, ""
+		t.begun, t.serverTenant = false, ""
 	}
 }
 
-// archivedAs is what the archive has under an id or a key.
-func (t *readTx) archivedAs(sql, tenant, key string) (a *gatehouse.Archived, err error) {
-	t.later()
+// findInArchive finds an archived action by an id or a key.
+func (t *readTx) findInArchive(sql, tenant, key string) (a *gatehouse.Archived, err error) {
+	t.allowSecondRead()
 	err = t.one(sql, func(r *row) (err error) { a, err = scanArchived(r); return err }, tenant, key)
 	return a, err
 }
 
-// FindArchived finds by any of an action's ids.
-func (t *readTx) FindArchived(tenant, id string) (a *gatehouse.Archived, err error) {
-	err = t.one(archivedByID, func(r *row) (err error) { a, err = scanArchived(r); return err }, tenant, id)
+// FindArchived finds an archived action by any of its ids.
+func (t *readTx) FindArchived(id string) (a *gatehouse.Archived, err error) {
+	err = t.one(archivedByID, func(r *row) (err error) { a, err = scanArchived(r); return err }, t.tenant, id)
 	return a, err
 }
 
-// orArchived looks for an action in the archive that was not found elsewhere.
+// orArchived looks in the archive for an action that the tables do not have.
 func (t *readTx) orArchived(id string, a *gatehouse.Action, tenant string, err error) (*gatehouse.Action, error) {
 	if err != gatehouse.ErrNotFound { //nolint:errorlint // the package's own, unwrapped
 		return a, err
 	}
-	return actionOf(t.archivedAs(archivedByID, tenant, id))
+	return actionOf(t.findInArchive(archivedByID, tenant, id))
 }
 
 func actionOf(a *gatehouse.Archived, err error) (*gatehouse.Action, error) {
@@ -144,12 +146,12 @@ func actionOf(a *gatehouse.Archived, err error) (*gatehouse.Action, error) {
 	return record.Action, nil
 }
 
-// orArchivedPush looks for a push in the archive that was not found elsewhere.
+// orArchivedPush looks in the archive for a push that the tables do not have.
 func (t *readTx) orArchivedPush(id string, p *gatehouse.Push, tenant string, err error) (*gatehouse.Push, error) {
 	if err != gatehouse.ErrNotFound { //nolint:errorlint // the package's own, unwrapped
 		return p, err
 	}
-	a, err := t.archivedAs(archivedByID, tenant, id)
+	a, err := t.findInArchive(archivedByID, tenant, id)
 	switch {
 	case err != nil:
 		return nil, err
@@ -163,10 +165,10 @@ func (t *readTx) orArchivedPush(id string, p *gatehouse.Push, tenant string, err
 	return record.Push, nil
 }
 
-// keyOf is a tenant's idempotency key.
+// keyOf is an idempotency key of a tenant.
 type keyOf struct{ tenant, key string }
 
-// listArchived lists the archive, the newest first.
+// listArchived lists the archive, newest first.
 func (t *readTx) listArchived(tenant string, f gatehouse.ActionFilter) (page gatehouse.Page[*gatehouse.Action], err error) {
 	page.Items = []*gatehouse.Action{}
 	bound := shared.ArchiveBound(tenant, f)
@@ -199,7 +201,10 @@ func (t *readTx) listArchived(tenant string, f gatehouse.ActionFilter) (page gat
 		where.add("id < ?", c.ID)
 	}
 	limit, size := shared.PageLimit(f.Limit), int64(0)
-	sql := where.place(`SELECT `+archiveColumns+` FROM action_archive WHERE `+where.sql()+` ORDER BY id DESC LIMIT ?`, limit+1)
+	sql := where.number(
+		`SELECT `+archiveColumns+` FROM action_archive WHERE `+where.sql()+` ORDER BY id DESC LIMIT ?`,
+		limit+1,
+	)
 	err = t.each(sql, func(r *row) error {
 		if page.NextCursor != "" {
 			return nil
@@ -222,9 +227,14 @@ func (t *readTx) listArchived(tenant string, f gatehouse.ActionFilter) (page gat
 	return page, err
 }
 
-// LockEnded locks families that nobody else has locked, and reads all that
-// there is of those that are still as planned.
+// LockEnded locks the families that nobody else has locked, and reads the full records of those
+// that are still as planned.
 func (t *tx) LockEnded(families []gatehouse.ActionFamily, before time.Time) (list []*gatehouse.Record, err error) {
+	for _, x := range families {
+		if err := t.checkTenant(x.Tenant); err != nil {
+			return nil, err
+		}
+	}
 	for _, f := range families {
 		locked, err := t.lockFamily(f)
 		if err != nil {
@@ -251,13 +261,13 @@ func (t *tx) LockEnded(families []gatehouse.ActionFamily, before time.Time) (lis
 	return list, nil
 }
 
-// lockFamily reports whether all of a family's rows were free.
+// lockFamily locks the rows of a family and reports whether all of them were free.
 func (t *tx) lockFamily(f gatehouse.ActionFamily) (bool, error) {
 	actions, approvals, asked := 0, 0, int64(0)
-	err := t.locked([]query{
-		ask(lockEndedAsked, func(*row) error { approvals++; return nil }, f.Tenant, f.IDs),
+	err := t.lockAndRead([]query{
+		ask(lockEndedApprovals, func(*row) error { approvals++; return nil }, f.Tenant, f.IDs),
 		ask(lockEndedActions, func(*row) error { actions++; return nil }, f.Tenant, f.IDs),
-	}, ask(askedOf, func(r *row) error { asked = r.int(); return nil }, f.Tenant, f.IDs))
+	}, ask(countApprovals, func(r *row) error { asked = r.int(); return nil }, f.Tenant, f.IDs))
 	return actions == len(f.IDs) && int64(approvals) == asked, err
 }
 
@@ -269,7 +279,7 @@ const (
 	selectClaims   = `SELECT ceiling, scope, amount, reserved_at, released_at FROM ceiling_claim WHERE action_seq = ` + seqOfAction + ` ORDER BY action_seq, ceiling, scope`
 )
 
-// record reads all that the tables have of an action, in one round trip.
+// record reads everything that the tables hold of an action, in one round trip.
 func (t *tx) record(tenant, id string) (*gatehouse.Record, error) {
 	out := &gatehouse.Record{}
 	err := t.read(
@@ -304,10 +314,10 @@ func scanMirror(r *row, err *error) *gatehouse.AppliedMirror {
 
 const putArchived = `INSERT INTO action_archive (` + archiveColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`
 
-// ended are the rows of the actions that are being moved.
+// ended matches the rows of the actions that move.
 const ended = ` = ANY (ARRAY(SELECT a.seq FROM ` + seqsOf + `))`
 
-// moveOut takes actions, the children first, out of the tables.
+// moveOut deletes actions from the tables, children first.
 var moveOut = [...]string{
 	`DELETE FROM mirror WHERE action_seq` + ended,
 	`DELETE FROM ceiling_claim WHERE action_seq` + ended,
@@ -321,6 +331,11 @@ var moveOut = [...]string{
 
 // PutArchived moves actions into the archive.
 func (t *tx) PutArchived(list []*gatehouse.Archived) error {
+	for _, x := range list {
+		if err := t.checkTenant(x.Tenant); err != nil {
+			return err
+		}
+	}
 	if len(list) == 0 {
 		return nil
 	}

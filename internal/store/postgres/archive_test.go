@@ -15,24 +15,23 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestKeptButForTheCopy deletes, behind the store's back, what is never
-// deleted: no row goes whose action is not in the archive, and none of the
-// archive.
+// TestKeptButForTheCopy deletes, directly in the database, rows that are never deleted: the
+// tables keep every row whose action is not in the archive, and every row of the archive.
 func TestKeptButForTheCopy(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	url := database(t)
 	s := openTest(t, Config{URL: url})
 	var a *gatehouse.Action
-	err := s.Update(ctx, func(tx gatehouse.Tx) error {
+	err := s.Update(ctx, gatehouse.DefaultTenant, func(tx gatehouse.Tx) error {
 		a = pendingAction("1", tx.Now())
 		return tx.InsertAction(a)
 	})
 	if err == nil {
-		err = s.Update(ctx, func(tx gatehouse.Tx) error {
+		err = s.Update(ctx, a.Tenant, func(tx gatehouse.Tx) error {
 			return errors.Join(
-				tx.MoveApproval(a.Tenant, a.Approval.ID, gatehouse.ApprovalRejected),
-				tx.MoveAction(gatehouse.ActionMove{Tenant: a.Tenant, ID: a.ID, From: gatehouse.StatusPending, To: gatehouse.StatusRejected, Decided: true, Finished: true}),
+				tx.MoveApproval(a.Approval.ID, gatehouse.ApprovalRejected),
+				tx.MoveAction(gatehouse.ActionMove{ID: a.ID, From: gatehouse.StatusPending, To: gatehouse.StatusRejected, Decided: true, Finished: true}),
 			)
 		})
 	}
@@ -60,7 +59,7 @@ func TestKeptButForTheCopy(t *testing.T) {
 		refused(`TRUNCATE ` + table + ` CASCADE`)
 	}
 	before := time.Now().Add(time.Hour)
-	err = s.Update(ctx, func(tx gatehouse.Tx) error {
+	err = s.Update(ctx, a.Tenant, func(tx gatehouse.Tx) error {
 		records, err := tx.LockEnded([]gatehouse.ActionFamily{{Tenant: a.Tenant, IDs: []string{a.ID}}}, before)
 		if err != nil || len(records) != 1 {
 			return errors.Join(err, errors.New("it is not locked"))
@@ -79,15 +78,15 @@ func TestKeptButForTheCopy(t *testing.T) {
 	refused(`UPDATE action_archive SET status = 'denied'`)
 }
 
-// TestArchivePlans reads the plans of the archive's statements, as they are made
-// for tables that were empty: each part goes by an index, to its rows.
+// TestArchivePlans checks the plans of the archive's statements for empty tables: each part
+// reaches its rows by an index.
 func TestArchivePlans(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
 	plan := planner(t, s.config.URL)
 	wrong := regexp.MustCompile(`Seq Scan|Bitmap|by \(tenant = \$1\)$`)
 	for _, sql := range append([]string{
-		archivedByID, archivedByKey, keyIsFree, findEnding, scanEndings, findKin, lockEndedActions, lockEndedAsked, askedOf,
+		archivedByID, archivedByKey, keyIsFree, findEnding, scanEndings, findKin, lockEndedActions, lockEndedApprovals, countApprovals,
 	}, moveOut[:]...) {
 		lines := plan(sql)
 		for _, line := range lines {
@@ -98,9 +97,8 @@ func TestArchivePlans(t *testing.T) {
 	}
 }
 
-// TestArchiversPassEachOther has one archiver, and one who looks at an action,
-// within their transactions when another archiver comes: it waits for neither,
-// and leaves their actions alone.
+// TestArchiversPassEachOther starts an archiver while another archiver and a reader of an
+// action are within their transactions: it waits for neither and skips their actions.
 func TestArchiversPassEachOther(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -108,7 +106,7 @@ func TestArchiversPassEachOther(t *testing.T) {
 	s := openTest(t, Config{})
 	var families []gatehouse.ActionFamily
 	for _, id := range []string{"1", "2", "3"} {
-		err := s.Update(ctx, func(tx gatehouse.Tx) error {
+		err := s.Update(ctx, gatehouse.DefaultTenant, func(tx gatehouse.Tx) error {
 			a := pendingAction(id, tx.Now())
 			a.Status, a.Approval.Status = gatehouse.StatusPending, gatehouse.ApprovalRequested
 			families = append(families, gatehouse.ActionFamily{Tenant: a.Tenant, IDs: []string{a.ID}})
@@ -117,10 +115,10 @@ func TestArchiversPassEachOther(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = s.Update(ctx, func(tx gatehouse.Tx) error {
+		err = s.Update(ctx, gatehouse.DefaultTenant, func(tx gatehouse.Tx) error {
 			f := families[len(families)-1]
 			return tx.MoveAction(gatehouse.ActionMove{
-				Tenant: f.Tenant, ID: f.IDs[0], From: gatehouse.StatusPending, To: gatehouse.StatusExpired, Decided: true, Finished: true,
+				ID: f.IDs[0], From: gatehouse.StatusPending, To: gatehouse.StatusExpired, Decided: true, Finished: true,
 			})
 		})
 		if err != nil {
@@ -135,16 +133,16 @@ func TestArchiversPassEachOther(t *testing.T) {
 		}
 		return ids, err
 	}
-	err := s.Update(ctx, func(one gatehouse.Tx) error {
+	err := s.Update(ctx, families[1].Tenant, func(one gatehouse.Tx) error {
 		first, err := lock(one, families[0])
 		if err != nil || len(first) != 1 {
 			return fmt.Errorf("the first archiver has %v, %w", first, err)
 		}
-		return s.Update(ctx, func(two gatehouse.Tx) error {
-			if _, err := two.LockAction(families[1].Tenant, families[1].IDs[0]); err != nil {
+		return s.Update(ctx, families[1].Tenant, func(two gatehouse.Tx) error {
+			if _, err := two.LockAction(families[1].IDs[0]); err != nil {
 				return err
 			}
-			return s.Update(ctx, func(three gatehouse.Tx) error {
+			return s.Update(ctx, gatehouse.DefaultTenant, func(three gatehouse.Tx) error {
 				got, err := lock(three, families...)
 				if len(got) != 1 || got[0] != families[2].IDs[0] {
 					t.Errorf("the last archiver has %v", got)

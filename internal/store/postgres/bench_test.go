@@ -14,7 +14,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// callers are the numbers of concurrent callers that are measured.
+// callers are the measured numbers of concurrent callers.
 var callers = []int{1, 16, 64}
 
 // spread runs work for 0 ≤ i < n on k goroutines.
@@ -41,29 +41,37 @@ func spread(b *testing.B, k, n int, work func(i int) error) {
 	b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "tx/s")
 }
 
-// BenchmarkUpdateDecide is the writes and reads of a whole decision: two round
-// trips. The server of the tests runs without fsync: compare, do not quote.
+// BenchmarkUpdateDecide measures the reads and writes of a whole decision: two round trips. The
+// test server runs without fsync: compare the numbers, do not quote them.
 func BenchmarkUpdateDecide(b *testing.B) {
 	for _, k := range callers {
 		b.Run(fmt.Sprintf("callers=%d", k), func(b *testing.B) {
 			s := openTest(b, Config{})
 			ids := fill(b, s, b.N)
 			spread(b, k, b.N, func(i int) error {
-				return s.Update(context.Background(), func(tx gatehouse.Tx) error { return decide(tx, ids[i]) })
+				return s.Update(
+					context.Background(),
+					gatehouse.DefaultTenant,
+					func(tx gatehouse.Tx) error { return decide(tx, ids[i]) },
+				)
 			})
 		})
 	}
 }
 
-// BenchmarkUpdateClaim is the bare claim, through the store: the guarded
-// update, its push and one leaf.
+// BenchmarkUpdateClaim measures the bare claim through the store: the guarded update, its push
+// and one leaf.
 func BenchmarkUpdateClaim(b *testing.B) {
 	for _, k := range callers {
 		b.Run(fmt.Sprintf("callers=%d", k), func(b *testing.B) {
 			s := openTest(b, Config{})
 			ids := fill(b, s, b.N)
 			spread(b, k, b.N, func(i int) error {
-				return s.Update(context.Background(), func(tx gatehouse.Tx) error { return claim(tx, ids[i]) })
+				return s.Update(
+					context.Background(),
+					gatehouse.DefaultTenant,
+					func(tx gatehouse.Tx) error { return claim(tx, ids[i]) },
+				)
 			})
 		})
 	}
@@ -71,7 +79,7 @@ func BenchmarkUpdateClaim(b *testing.B) {
 
 func claim(tx gatehouse.Tx, id string) error {
 	err := tx.MoveAction(gatehouse.ActionMove{
-		Tenant: "default", ID: "act_" + id, From: gatehouse.StatusPending, To: gatehouse.StatusApproved,
+		ID: "act_" + id, From: gatehouse.StatusPending, To: gatehouse.StatusApproved,
 		DecidedBy: "ana", DecidedVia: gatehouse.ViaAPI, Decided: true,
 	})
 	if err != nil {
@@ -91,8 +99,8 @@ func BenchmarkInbox(b *testing.B) {
 	s := openTest(b, Config{})
 	fill(b, s, 20_000)
 	spread(b, 1, b.N, func(int) error {
-		return s.View(context.Background(), func(tx gatehouse.ReadTx) error {
-			_, err := tx.ListActions("default", gatehouse.ActionFilter{Sort: gatehouse.SortUrgency})
+		return s.View(context.Background(), "default", func(tx gatehouse.ReadTx) error {
+			_, err := tx.ListActions(gatehouse.ActionFilter{Sort: gatehouse.SortUrgency})
 			return err
 		})
 	})
@@ -102,13 +110,13 @@ func BenchmarkInbox(b *testing.B) {
 func BenchmarkClaimPushes(b *testing.B) {
 	s := openTest(b, Config{})
 	for _, id := range fill(b, s, b.N) {
-		if err := s.Update(context.Background(), func(tx gatehouse.Tx) error { return claim(tx, id) }); err != nil {
+		if err := s.Update(context.Background(), gatehouse.DefaultTenant, func(tx gatehouse.Tx) error { return claim(tx, id) }); err != nil {
 			b.Fatal(err)
 		}
 	}
 	spread(b, 1, b.N/10, func(int) error {
-		return s.Update(context.Background(), func(tx gatehouse.Tx) error {
-			_, err := tx.ClaimPushes("w", time.Minute, gatehouse.PushShare{Tenant: gatehouse.DefaultTenant, Limit: 10})
+		return s.UpdateQueues(context.Background(), func(q gatehouse.Queues) error {
+			_, err := q.ClaimPushes("w", time.Minute, gatehouse.PushShare{Tenant: gatehouse.DefaultTenant, Limit: 10})
 			return err
 		})
 	})

@@ -12,8 +12,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/audit"
 )
 
-// TestTablesHold breaks every rule of the tables that decisions and pushes
-// write to, past the store and with the triggers off: the table refuses it.
+// TestTablesHold breaks every rule of the tables that decisions and pushes write to, directly
+// in the database and without triggers: the table refuses each write.
 func TestTablesHold(t *testing.T) {
 	t.Parallel()
 	url := database(t)
@@ -63,7 +63,7 @@ func TestTablesHold(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				defer tx.Rollback(t.Context()) //nolint:errcheck // it is what is wanted
+				defer tx.Rollback(t.Context()) //nolint:errcheck // the rollback is intended
 				for _, sql := range []string{
 					`SET LOCAL ` + TenantSetting + ` = '*'`,
 					fmt.Sprintf(`ALTER TABLE %s DISABLE TRIGGER USER`, table),

@@ -9,9 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// TestClaimPlans reads the plans of what dispatch asks for again and again, as
-// they are made for tables that were empty: each part of them must go by an
-// index, and read no more than it returns.
+// TestClaimPlans checks the plans of dispatch's frequent statements for empty tables: each part
+// must use an index and read no more than it returns.
 func TestClaimPlans(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})

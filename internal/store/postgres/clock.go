@@ -13,31 +13,30 @@ import (
 
 const (
 	readClock = `SELECT clock_timestamp()`
-	// clock is the time in a query: the transaction's, or what it will read in
-	// the same round trip, before the query: what the query takes for live, the
-	// transaction does too. It stands for two arguments, those of nowIfKnown.
+	// clock is the current time within a query: the transaction's reading, or the reading that
+	// it takes in the same round trip before the query. So the query and the transaction agree
+	// on what has expired. Its two arguments are the results of nowIfKnown.
 	clock = `(SELECT coalesce(?::bigint, greatest(?::bigint, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)))`
-	// lastLeaf is what was stored last.
+	// lastLeaf is the leaf that was stored last.
 	lastLeaf = `SELECT body FROM audit_leaf ORDER BY seq DESC LIMIT 1`
 )
 
-// nowIfKnown is Now where that needs no round trip, else the reading that it
-// cannot be below; the other is nil.
+// nowIfKnown returns Now if that needs no round trip, otherwise the lower bound high of the
+// next reading. The other result is nil.
 func (t *readTx) nowIfKnown() (now, high any) {
 	switch {
 	case t.begun:
 		return t.Now(), nil
 	case t.s.config.Clock != nil:
-		return t.s.reading(t.s.config.Clock().UnixMicro()), nil
+		return t.s.advanceClock(t.s.config.Clock().UnixMicro()), nil
 	}
 	return nil, t.s.high.Load()
 }
 
-// recall begins with the time at which something was last stored. Where the
-// server's clock fell back, a process that starts would else live before those
-// that run: their decisions would not be due for it, and they would take its
-// leases for ended.
-func (s *Store) recall(ctx context.Context, pool *pgxpool.Pool) error {
+// restoreClock starts the clock at the time of the last stored leaf. If the server's clock has
+// fallen back, a new process would otherwise live in the past of the running ones: it would
+// find their decisions not yet due, and take their leases for ended.
+func (s *Store) restoreClock(ctx context.Context, pool *pgxpool.Pool) error {
 	var body string
 	err := pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, setTenant, AllTenants); err != nil {
@@ -59,12 +58,12 @@ func (s *Store) recall(ctx context.Context, pool *pgxpool.Pool) error {
 	return nil
 }
 
-// reading is the larger of the clock and of what this process has read before.
-func (s *Store) reading(clock int64) time.Time {
+// advanceClock returns the larger of the clock and the highest earlier reading of this process.
+func (s *Store) advanceClock(clock int64) time.Time {
 	for {
 		high := s.high.Load()
 		if clock <= high {
-			s.standing(time.Duration(high-clock) * time.Microsecond)
+			s.noteLag(time.Duration(high-clock) * time.Microsecond)
 			return time.UnixMicro(high).UTC()
 		}
 		if s.high.CompareAndSwap(high, clock) {
@@ -74,8 +73,8 @@ func (s *Store) reading(clock int64) time.Time {
 	}
 }
 
-// lastReading is for a transaction that failed before it could ask. The clock
-// of this process has no say in what others go by.
+// lastReading is the clock of a transaction that failed before it could read one. It prefers
+// the last database reading, since other processes do not go by the clock of this one.
 func (s *Store) lastReading() time.Time {
 	if high := s.high.Load(); high > 0 {
 		return time.UnixMicro(high).UTC()
@@ -83,24 +82,24 @@ func (s *Store) lastReading() time.Time {
 	return time.Now().UTC().Truncate(time.Microsecond)
 }
 
-// tolerated is how far the server's clock may be behind what was read before
-// somebody is told: until it has caught up, time stands still, and with it
-// holds, retries, leases and expiries.
-const tolerated = 10 * time.Second
+// maxSilentLag is how far the server's clock may fall behind an earlier reading before the
+// store reports it. Until the clock catches up, time stands still, and with it holds, retries,
+// leases and expiries.
+const maxSilentLag = 10 * time.Second
 
-// ClockBehind is how far the server's clock was behind what was read before,
-// when it was last read: 0 up to ten seconds, within which nobody notices.
+// ClockBehind returns how far the server's clock was behind an earlier reading when it was last
+// read; 0 below ten seconds, a lag that nobody notices.
 func (s *Store) ClockBehind() time.Duration { return time.Duration(s.lag.Load()) }
 
-// standing tells, once a minute, that time stands still.
-func (s *Store) standing(behind time.Duration) {
-	if behind < tolerated {
+// noteLag records the lag, and logs once a minute that time stands still.
+func (s *Store) noteLag(behind time.Duration) {
+	if behind < maxSilentLag {
 		s.lag.Store(0)
 		return
 	}
 	s.lag.Store(int64(behind))
 	now := time.Now().Unix()
-	if last := s.told.Load(); now-last >= 60 && s.told.CompareAndSwap(last, now) {
+	if last := s.lagLogged.Load(); now-last >= 60 && s.lagLogged.CompareAndSwap(last, now) {
 		s.log.Error("postgres: the database's clock is behind the store's; time stands still until it has caught up", "behind", behind)
 	}
 }

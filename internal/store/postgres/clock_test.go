@@ -12,9 +12,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 )
 
-// TestClockFallsBack lets the database's clock fall back by hours: in who runs
-// time stands still, for reads and lists alike, and who starts begins where the
-// store is. It says so.
+// TestClockFallsBack sets the database's clock back by hours. In a running process time stands
+// still, for reads and lists alike; a new process starts at the store's time. The store reports
+// it.
 func TestClockFallsBack(t *testing.T) {
 	t.Parallel()
 	dsn, to := pgtest.Skewed(t)
@@ -22,7 +22,7 @@ func TestClockFallsBack(t *testing.T) {
 	s := openTest(t, Config{URL: dsn, Logger: slog.New(slog.NewTextHandler(&said, nil))})
 	now := func(s *Store) (now time.Time) {
 		t.Helper()
-		if err := s.View(t.Context(), func(tx gatehouse.ReadTx) error { now = tx.Now(); return nil }); err != nil {
+		if err := s.View(t.Context(), gatehouse.DefaultTenant, func(tx gatehouse.ReadTx) error { now = tx.Now(); return nil }); err != nil {
 			t.Fatal(err)
 		}
 		return now
@@ -31,13 +31,13 @@ func TestClockFallsBack(t *testing.T) {
 	at := now(s)
 	a := pendingAction("late", at)
 	a.Approval.ExpiresAt = at.Add(time.Hour)
-	if err := s.Update(t.Context(), func(tx gatehouse.Tx) error { return tx.InsertAction(a) }); err != nil {
+	if err := s.Update(t.Context(), a.Tenant, func(tx gatehouse.Tx) error { return tx.InsertAction(a) }); err != nil {
 		t.Fatal(err)
 	}
 	to(5 * time.Hour)
 	before := now(s)
 	leaf := &gatehouse.Leaf{Tenant: a.Tenant, Type: "test", Subject: "clock", Actor: "system"}
-	if err := s.Update(t.Context(), func(tx gatehouse.Tx) error { return tx.AppendLeaf(leaf) }); err != nil {
+	if err := s.Update(t.Context(), leaf.Tenant, func(tx gatehouse.Tx) error { return tx.AppendLeaf(leaf) }); err != nil {
 		t.Fatal(err)
 	}
 	to(0)
@@ -71,8 +71,8 @@ func TestClockFallsBack(t *testing.T) {
 					continue
 				}
 				var page gatehouse.Page[*gatehouse.Action]
-				err := s.View(t.Context(), func(tx gatehouse.ReadTx) (err error) {
-					page, err = tx.ListActions(a.Tenant, gatehouse.ActionFilter{Status: status, Sort: sort})
+				err := s.View(t.Context(), a.Tenant, func(tx gatehouse.ReadTx) (err error) {
+					page, err = tx.ListActions(gatehouse.ActionFilter{Status: status, Sort: sort})
 					return err
 				})
 				if err != nil || len(page.Items) != want {
@@ -83,14 +83,14 @@ func TestClockFallsBack(t *testing.T) {
 	}
 }
 
-// TestClockOfTheProcess fails a transaction before it has read the clock: what
-// it goes by then is not what others go by.
+// TestClockOfTheProcess fails a transaction before it has read the clock: the process's own
+// clock does not affect other transactions.
 func TestClockOfTheProcess(t *testing.T) {
 	t.Parallel()
 	long := time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 	s := openTest(t, Config{Clock: func() time.Time { return long }})
 	at := func(ctx context.Context) (now time.Time, err error) {
-		err = s.Update(ctx, func(tx gatehouse.Tx) error { now = tx.Now(); return ctx.Err() })
+		err = s.Update(ctx, gatehouse.DefaultTenant, func(tx gatehouse.Tx) error { now = tx.Now(); return ctx.Err() })
 		return now, err
 	}
 	if now, err := at(t.Context()); err != nil || !now.Equal(long) {
@@ -98,8 +98,8 @@ func TestClockOfTheProcess(t *testing.T) {
 	}
 	for range 3 {
 		ctx, cancel := context.WithCancel(t.Context())
-		err := s.Update(ctx, func(tx gatehouse.Tx) error {
-			cancel() // as a client does who hangs up
+		err := s.Update(ctx, gatehouse.DefaultTenant, func(tx gatehouse.Tx) error {
+			cancel() // like a client that disconnects
 			tx.Now()
 			return ctx.Err()
 		})

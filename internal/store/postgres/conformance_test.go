@@ -15,12 +15,12 @@ func TestConformance(t *testing.T) {
 	conform(t, func(t *testing.T) string { return database(t) })
 }
 
-// conform runs the suite on databases of these addresses.
+// conform runs the suite on the databases at these addresses.
 func conform(t *testing.T, address func(t *testing.T) string) {
 	storetest.Run(t, func(t *testing.T) gatehouse.Store {
 		config := Config{URL: address(t)}
 		if strings.HasSuffix(t.Name(), "/CanceledCaller") {
-			config.callers = 1 // one caller waits for another
+			config.callers = 1 // callers wait for each other
 		}
 		if strings.HasSuffix(t.Name(), "/ClockJumps") {
 			return openClocked(t, config)
@@ -29,8 +29,8 @@ func conform(t *testing.T, address func(t *testing.T) string) {
 	})
 }
 
-// clocked is a store whose clock a test can set; the others of the suite run
-// on the database's.
+// clocked is a store whose clock a test can set. All other tests of the suite use the
+// database's clock.
 type clocked struct {
 	*Store
 	clock *atomic.Pointer[func() time.Time]

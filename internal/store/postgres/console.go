@@ -2,13 +2,13 @@ package postgres
 
 import "github.com/gatehouse-dev/gatehouse"
 
-// ActionFacts walks the narrow rows of actions, the newest first.
-func (t *readTx) ActionFacts(tenant, readBy string, fn func(gatehouse.ActionFact) bool) error {
+// ActionFacts reads the narrow rows of actions, newest first.
+func (t *readTx) ActionFacts(readBy string, fn func(gatehouse.ActionFact) bool) error {
 	enough := false
 	var where condition
-	where.add("a.tenant = ?", tenant)
-	where.readBy("a.seq", tenant, readBy)
-	last := where.place(" ORDER BY a.id DESC LIMIT ?", gatehouse.MaxFacts)
+	where.add("a.tenant = ?", t.tenant)
+	where.readBy("a.seq", t.tenant, readBy)
+	last := where.number(" ORDER BY a.id DESC LIMIT ?", gatehouse.MaxFacts)
 	err := t.each(`SELECT a.id, a.action_type, coalesce(p.name, a.proposer_id), a.risk, a.status, a.decided_via, a.proposed_at, a.expires_at, a.decided_at
 FROM action a LEFT JOIN principal p ON p.tenant = a.tenant AND p.id = a.proposer_id
 WHERE `+where.sql()+last, func(r *row) error {
@@ -16,7 +16,7 @@ WHERE `+where.sql()+last, func(r *row) error {
 			ID: r.text(), ActionType: r.text(), ProposedBy: r.text(), RiskLevel: gatehouse.RiskLevel(r.int()), Status: gatehouse.Status(r.text()),
 			DecidedVia: gatehouse.Channel(r.text()), ProposedAt: r.time(), ExpiresAt: r.timePtr(), DecidedAt: r.timePtr(),
 		}
-		// The rest is on its way already, and is read past.
+		// The remaining rows are already on their way and are skipped.
 		enough = enough || !fn(f)
 		return nil
 	}, where.args...)
@@ -25,23 +25,27 @@ WHERE `+where.sql()+last, func(r *row) error {
 
 const listViews = `SELECT name, query, created_at FROM saved_view WHERE tenant = $1 AND principal_id = $2 ORDER BY name`
 
-// ListViews lists by name.
-func (t *readTx) ListViews(tenant, principalID string) (list []*gatehouse.SavedView, err error) {
+// ListViews lists saved views by name.
+func (t *readTx) ListViews(principalID string) (list []*gatehouse.SavedView, err error) {
 	err = t.each(listViews, func(r *row) error {
-		list = append(list, &gatehouse.SavedView{Tenant: tenant, PrincipalID: principalID, Name: r.text(), Query: r.text(), CreatedAt: r.time()})
+		list = append(list, &gatehouse.SavedView{Tenant: t.tenant, PrincipalID: principalID, Name: r.text(), Query: r.text(), CreatedAt: r.time()})
 		return nil
-	}, tenant, principalID)
+	}, t.tenant, principalID)
 	return list, err
 }
 
-// PutView stores or replaces.
+// PutView stores or replaces a saved view.
 func (t *tx) PutView(v *gatehouse.SavedView) error {
+	if err := t.checkTenant(v.Tenant); err != nil {
+		return err
+	}
 	return t.write(`INSERT INTO saved_view (tenant, principal_id, name, query, created_at) VALUES ($1, $2, $3, $4, $5)
 ON CONFLICT (tenant, principal_id, name) DO UPDATE SET query = excluded.query, created_at = excluded.created_at`,
 		v.Tenant, v.PrincipalID, v.Name, v.Query, v.CreatedAt)
 }
 
-// DeleteView removes.
-func (t *tx) DeleteView(tenant, principalID, name string) error {
-	return t.write(`DELETE FROM saved_view WHERE tenant = $1 AND principal_id = $2 AND name = $3`, tenant, principalID, name)
+// DeleteView deletes a saved view.
+func (t *tx) DeleteView(principalID, name string) error {
+	return t.write(`DELETE FROM saved_view WHERE tenant = $1 AND principal_id = $2 AND name = $3`,
+		t.tenant, principalID, name)
 }

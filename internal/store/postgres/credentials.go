@@ -14,29 +14,33 @@ func scanIdentity(r *row) *gatehouse.ExternalIdentity {
 	}
 }
 
-// FindIdentity finds by issuer and subject.
-func (t *readTx) FindIdentity(tenant, issuer, subject string) (i *gatehouse.ExternalIdentity, err error) {
+// FindIdentity finds an identity by issuer and subject.
+func (t *readTx) FindIdentity(issuer, subject string) (i *gatehouse.ExternalIdentity, err error) {
 	err = t.one(`SELECT `+identityColumns+` FROM external_identity WHERE tenant = $1 AND issuer = $2 AND subject = $3`,
-		func(r *row) error { i = scanIdentity(r); return nil }, tenant, issuer, subject)
+		func(r *row) error { i = scanIdentity(r); return nil }, t.tenant, issuer, subject)
 	return i, err
 }
 
-// ListIdentities lists a principal's.
-func (t *readTx) ListIdentities(tenant, principalID string) (list []*gatehouse.ExternalIdentity, err error) {
+// ListIdentities lists the identities of a principal.
+func (t *readTx) ListIdentities(principalID string) (list []*gatehouse.ExternalIdentity, err error) {
 	err = t.each(`SELECT `+identityColumns+` FROM external_identity WHERE tenant = $1 AND principal_id = $2 ORDER BY issuer, subject`,
-		func(r *row) error { list = append(list, scanIdentity(r)); return nil }, tenant, principalID)
+		func(r *row) error { list = append(list, scanIdentity(r)); return nil }, t.tenant, principalID)
 	return list, err
 }
 
-// InsertIdentity links one; a linked one is ErrConflict.
+// InsertIdentity links an identity; ErrConflict if it is linked already.
 func (t *tx) InsertIdentity(i *gatehouse.ExternalIdentity) error {
+	if err := t.checkTenant(i.Tenant); err != nil {
+		return err
+	}
 	return t.write(`INSERT INTO external_identity (tenant, issuer, subject, principal_id, created_at) VALUES ($1, $2, $3, $4, $5)`,
 		i.Tenant, i.Issuer, i.Subject, i.PrincipalID, i.CreatedAt)
 }
 
-// DeleteIdentity unlinks one.
-func (t *tx) DeleteIdentity(tenant, issuer, subject string) error {
-	return t.write(guarded+`DELETE FROM external_identity WHERE tenant = $1 AND issuer = $2 AND subject = $3`+orMissing, tenant, issuer, subject)
+// DeleteIdentity unlinks an identity.
+func (t *tx) DeleteIdentity(issuer, subject string) error {
+	return t.write(guarded+`DELETE FROM external_identity WHERE tenant = $1 AND issuer = $2 AND subject = $3`+orMissing,
+		t.tenant, issuer, subject)
 }
 
 const passkeyColumns = `tenant, id, principal_id, name, credential_id, credential, sign_count, created_at, last_used_at`
@@ -48,47 +52,53 @@ func scanPasskey(r *row) *gatehouse.Passkey {
 	}
 }
 
-// FindPasskey finds by id.
-func (t *readTx) FindPasskey(tenant, id string) (p *gatehouse.Passkey, err error) {
+// FindPasskey finds a passkey by id.
+func (t *readTx) FindPasskey(id string) (p *gatehouse.Passkey, err error) {
 	err = t.one(`SELECT `+passkeyColumns+` FROM passkey WHERE tenant = $1 AND id = $2`,
-		func(r *row) error { p = scanPasskey(r); return nil }, tenant, id)
+		func(r *row) error { p = scanPasskey(r); return nil }, t.tenant, id)
 	return p, err
 }
 
-// FindPasskeyByCredential finds by the authenticator's id.
+// FindPasskeyByCredential finds a passkey by the authenticator's id, in all tenants.
 func (t *readTx) FindPasskeyByCredential(credentialID []byte) (p *gatehouse.Passkey, err error) {
+	defer t.useAllTenants()()
 	err = t.one(`SELECT `+passkeyColumns+` FROM passkey WHERE credential_id = $1`,
 		func(r *row) error { p = scanPasskey(r); return nil }, credentialID)
 	return p, err
 }
 
-// ListPasskeys lists a principal's, the oldest first.
-func (t *readTx) ListPasskeys(tenant, principalID string) (list []*gatehouse.Passkey, err error) {
+// ListPasskeys lists the passkeys of a principal, oldest first.
+func (t *readTx) ListPasskeys(principalID string) (list []*gatehouse.Passkey, err error) {
 	err = t.each(`SELECT `+passkeyColumns+` FROM passkey WHERE tenant = $1 AND principal_id = $2 ORDER BY id`,
-		func(r *row) error { list = append(list, scanPasskey(r)); return nil }, tenant, principalID)
+		func(r *row) error { list = append(list, scanPasskey(r)); return nil }, t.tenant, principalID)
 	return list, err
 }
 
-// InsertPasskey stores one; a known id or credential is ErrConflict.
+// InsertPasskey stores a passkey; ErrConflict if the id or the credential is known.
 func (t *tx) InsertPasskey(p *gatehouse.Passkey) error {
+	if err := t.checkTenant(p.Tenant); err != nil {
+		return err
+	}
 	return t.write(`INSERT INTO passkey (tenant, id, principal_id, name, credential_id, credential, sign_count, created_at, last_used_at)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
 		p.Tenant, p.ID, p.PrincipalID, p.Name, p.CredentialID, p.Credential, int64(p.SignCount), p.CreatedAt, p.LastUsedAt)
 }
 
-// UsePasskey stores what a use changed.
-func (t *tx) UsePasskey(tenant, id string, credential []byte, signCount, from uint32) error {
+// UsePasskey stores the result of a use, guarded by the earlier sign count.
+func (t *tx) UsePasskey(id string, credential []byte, signCount, from uint32) error {
 	return t.write(guarded+`UPDATE passkey SET credential = $3, sign_count = $4, last_used_at = $5
-WHERE tenant = $1 AND id = $2 AND sign_count = $6`+orConflict, tenant, id, credential, int64(signCount), t.Now(), int64(from))
+WHERE tenant = $1 AND id = $2 AND sign_count = $6`+orConflict,
+		t.tenant, id, credential, int64(signCount), t.Now(), int64(from))
 }
 
-// DeletePasskey removes one.
-func (t *tx) DeletePasskey(tenant, id string) error {
-	return t.write(guarded+`DELETE FROM passkey WHERE tenant = $1 AND id = $2`+orMissing, tenant, id)
+// DeletePasskey deletes a passkey.
+func (t *tx) DeletePasskey(id string) error {
+	return t.write(guarded+`DELETE FROM passkey WHERE tenant = $1 AND id = $2`+orMissing, t.tenant, id)
 }
 
-// InsertCeremony stores one, and deletes what is over.
+// InsertCeremony stores a ceremony, and deletes some expired ones.
 func (t *tx) InsertCeremony(c *gatehouse.Ceremony) error {
+	defer t.useAllTenants()()
 	err := t.write(`DELETE FROM ceremony WHERE hash IN (
   SELECT hash FROM ceremony WHERE expires_at <= $1 ORDER BY expires_at LIMIT 16 FOR UPDATE SKIP LOCKED)`, t.Now())
 	if err != nil {
@@ -98,8 +108,9 @@ func (t *tx) InsertCeremony(c *gatehouse.Ceremony) error {
 		c.Hash[:], c.Tenant, c.SessionID, c.Data, c.ExpiresAt)
 }
 
-// TakeCeremony takes one out.
+// TakeCeremony deletes and returns a ceremony that has not expired.
 func (t *tx) TakeCeremony(hash [32]byte) (c *gatehouse.Ceremony, err error) {
+	defer t.useAllTenants()()
 	err = t.each(`DELETE FROM ceremony WHERE hash = $1 AND expires_at > $2 RETURNING hash, tenant, session_id, data, expires_at`,
 		func(r *row) error {
 			c = &gatehouse.Ceremony{Hash: r.hash(), Tenant: r.text(), SessionID: r.text(), Data: r.blob(), ExpiresAt: r.time()}
@@ -112,8 +123,12 @@ func (t *tx) TakeCeremony(hash [32]byte) (c *gatehouse.Ceremony, err error) {
 	return c, err
 }
 
-// FindStepUp finds the newest open one.
-func (t *readTx) FindStepUp(tenant, sessionID, actionID string, digest gatehouse.Digest, since time.Time) (u *gatehouse.StepUp, err error) {
+// FindStepUp finds the newest unused step-up.
+func (t *readTx) FindStepUp(
+	sessionID, actionID string,
+	digest gatehouse.Digest,
+	since time.Time,
+) (u *gatehouse.StepUp, err error) {
 	err = t.one(`SELECT tenant, id, session_id, action_id, digest, method, at, used_at FROM step_up
 WHERE tenant = $1 AND session_id = $2 AND action_id = $3 AND digest = $4 AND used_at IS NULL AND at > $5 ORDER BY id DESC LIMIT 1`,
 		func(r *row) error {
@@ -122,17 +137,20 @@ WHERE tenant = $1 AND session_id = $2 AND action_id = $3 AND digest = $4 AND use
 				Method: gatehouse.StepUpMethod(r.text()), At: r.time(), UsedAt: r.timePtr(),
 			}
 			return nil
-		}, tenant, sessionID, actionID, string(digest), since)
+		}, t.tenant, sessionID, actionID, string(digest), since)
 	return u, err
 }
 
-// InsertStepUp stores one.
+// InsertStepUp stores a step-up.
 func (t *tx) InsertStepUp(u *gatehouse.StepUp) error {
+	if err := t.checkTenant(u.Tenant); err != nil {
+		return err
+	}
 	return t.write(`INSERT INTO step_up (tenant, id, session_id, action_id, digest, method, at, used_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
 		u.Tenant, u.ID, u.SessionID, u.ActionID, string(u.Digest), string(u.Method), u.At, u.UsedAt)
 }
 
-// UseStepUp uses one up.
-func (t *tx) UseStepUp(tenant, id string) error {
-	return t.write(guarded+`UPDATE step_up SET used_at = $3 WHERE tenant = $1 AND id = $2 AND used_at IS NULL`+orConflict, tenant, id, t.Now())
+// UseStepUp marks a step-up as used; ErrConflict if it is used already.
+func (t *tx) UseStepUp(id string) error {
+	return t.write(guarded+`UPDATE step_up SET used_at = $3 WHERE tenant = $1 AND id = $2 AND used_at IS NULL`+orConflict, t.tenant, id, t.Now())
 }

@@ -16,28 +16,28 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/audit"
 )
 
-// inLine waits until so many Updates wait in the line.
-func inLine(s *Store, n int) {
+// awaitQueued waits until n Updates are in the group queue.
+func awaitQueued(s *Store, n int) {
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Microsecond) {
-		s.line.mu.Lock()
-		waiting := len(s.line.waiting)
-		s.line.mu.Unlock()
+		s.groupQueue.mu.Lock()
+		waiting := len(s.groupQueue.waiting)
+		s.groupQueue.mu.Unlock()
 		if waiting >= n {
 			return
 		}
 	}
 }
 
-// taking are Updates that each approve one action without locking it first, as
-// a worker records what came of its push: in a group they write in this order.
+// taking returns Updates that each approve one action without locking it first, as a worker
+// does when it records the result of its push. In a group they write in this order.
 func taking(s *Store, ids []string) (calls []func() error) {
 	for i, id := range ids {
 		calls = append(calls, func() error {
-			inLine(s, i) // after those before it
-			return s.Update(context.Background(), func(tx gatehouse.Tx) error {
+			awaitQueued(s, i) // after those before it
+			return s.Update(context.Background(), "default", func(tx gatehouse.Tx) error {
 				tx.Now()
 				err := tx.MoveAction(gatehouse.ActionMove{
-					Tenant: "default", ID: "act_" + id, From: gatehouse.StatusPending, To: gatehouse.StatusApproved,
+					ID: "act_" + id, From: gatehouse.StatusPending, To: gatehouse.StatusApproved,
 					DecidedBy: "ana", DecidedVia: gatehouse.ViaAPI, Decided: true,
 				})
 				if err != nil {
@@ -50,8 +50,8 @@ func taking(s *Store, ids []string) (calls []func() error) {
 	return calls
 }
 
-// against lets groups of two processes take the same actions, in opposite
-// orders: each action is taken once, and the other one is told of a conflict.
+// against lets groups of two processes take the same actions in opposite orders: each action is
+// taken once, and the other process gets a conflict.
 func against(t *testing.T, stores [2]*Store, ids []string) {
 	t.Helper()
 	back := slices.Clone(ids)
@@ -72,7 +72,7 @@ func against(t *testing.T, stores [2]*Store, ids []string) {
 	wantLeft(t, stores[0], ids...)
 }
 
-// journaled is where a store's log goes that several goroutines write.
+// journaled is a log destination for concurrent writers.
 type journaled struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -90,8 +90,8 @@ func (j *journaled) text() string {
 	return j.b.String()
 }
 
-// TestGroupsDeadlock has the groups of two processes each hold what the other
-// one wants: the server undoes one of them, and its members run alone.
+// TestGroupsDeadlock makes the groups of two processes each hold what the other wants: the
+// server undoes one group, and its members run alone.
 func TestGroupsDeadlock(t *testing.T) {
 	t.Parallel()
 	url := database(t)
@@ -99,7 +99,7 @@ func TestGroupsDeadlock(t *testing.T) {
 	logger := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	stores := [2]*Store{openTest(t, Config{URL: url, Logger: logger}), openTest(t, Config{URL: url, Logger: logger})}
 	ids := fill(t, stores[0], 2)
-	// Whoever has its first row waits until the other one has, too.
+	// The group that has its first row waits until the other one has its own, too.
 	statement(t, url, `CREATE SEQUENCE met`)
 	statement(t, url, `CREATE FUNCTION meet() RETURNS TRIGGER LANGUAGE plpgsql AS $$
 BEGIN
@@ -117,16 +117,15 @@ END $$`)
 	}
 }
 
-// TestGroupsAgainstEachOther does so under load, where the server says who
-// comes first.
+// TestGroupsAgainstEachOther does the same under load, with the order left to the server.
 func TestGroupsAgainstEachOther(t *testing.T) {
 	t.Parallel()
 	url := database(t)
 	stores := [2]*Store{openTest(t, Config{URL: url}), openTest(t, Config{URL: url})}
-	at := stores[0].reading(time.Now().UnixMicro())
+	at := stores[0].advanceClock(time.Now().UnixMicro())
 	for round := range 4 {
 		ids := make([]string, 24)
-		err := stores[0].Update(context.Background(), func(tx gatehouse.Tx) error {
+		err := stores[0].Update(context.Background(), gatehouse.DefaultTenant, func(tx gatehouse.Tx) error {
 			for i := range ids {
 				ids[i] = fmt.Sprintf("%d-%02d", round, i)
 				if err := tx.InsertAction(pendingAction(ids[i], at)); err != nil {
@@ -139,7 +138,7 @@ func TestGroupsAgainstEachOther(t *testing.T) {
 			t.Fatal(err)
 		}
 		against(t, stores, ids)
-		seq := audit.Sequencer{Store: stores[0]} // so that none is left over
+		seq := audit.Sequencer{Store: stores[0]} // so that no leaf is left over
 		if n, err := seq.Once(context.Background()); n != len(ids) || err != nil {
 			t.Fatalf("%d leaves were numbered: %v", n, err)
 		}

@@ -6,8 +6,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// DecisionCounts sums up the days by endpoint and result.
-func (t *readTx) DecisionCounts(tenant string, from time.Time) (list []gatehouse.DecisionCount, err error) {
+// DecisionCounts sums the days since from, by endpoint and result.
+func (t *readTx) DecisionCounts(from time.Time) (list []gatehouse.DecisionCount, err error) {
 	err = t.each(`SELECT endpoint, result, sum(n)::bigint FROM decision_count WHERE tenant = $1 AND day >= $2
 GROUP BY endpoint, result ORDER BY endpoint, result`, func(r *row) error {
 		endpoint, result, n := r.text(), gatehouse.DecisionResult(r.text()), r.int()
@@ -16,13 +16,13 @@ GROUP BY endpoint, result ORDER BY endpoint, result`, func(r *row) error {
 		}
 		list[len(list)-1].Add(result, n)
 		return nil
-	}, tenant, from.UTC().Truncate(24*time.Hour))
+	}, t.tenant, from.UTC().Truncate(24*time.Hour))
 	return list, err
 }
 
-// AddDecisions makes the row of the day, or adds to it.
-func (t *tx) AddDecisions(tenant string, day time.Time, endpoint string, result gatehouse.DecisionResult, n int64) error {
+// AddDecisions inserts the row of the day or adds to it.
+func (t *tx) AddDecisions(day time.Time, endpoint string, result gatehouse.DecisionResult, n int64) error {
 	return t.write(`INSERT INTO decision_count (tenant, day, endpoint, result, n) VALUES ($1, $2, $3, $4, $5)
 ON CONFLICT (tenant, day, endpoint, result) DO UPDATE SET n = decision_count.n + excluded.n`,
-		tenant, day.UTC().Truncate(24*time.Hour), endpoint, string(result), n)
+		t.tenant, day.UTC().Truncate(24*time.Hour), endpoint, string(result), n)
 }

@@ -5,17 +5,16 @@ import (
 	"time"
 )
 
-// silence is how long a server's host may say nothing to what it was sent, or
-// to being asked whether it is there. One that lost its power, or the way to
-// us, ends no connection: what waits for it would wait for a quarter of an hour
-// or more, long after another server took its place.
-const silence = 15 * time.Second
+// peerTimeout is how long a server's host may leave data or a keep-alive probe unacknowledged.
+// A host that lost its power or its network never closes a connection: without this bound,
+// callers would wait for a quarter of an hour or more, long after another server took over.
+const peerTimeout = 15 * time.Second
 
-// dialer gives up connections to hosts that have gone. A server that works
-// for long at a statement is none: its host answers for it.
+// dialer gives up connections to hosts that vanished. A server that works on a long statement
+// does not count as vanished: its host still answers probes.
 func dialer() *net.Dialer {
 	return &net.Dialer{
-		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: silence / 3, Interval: silence / 3, Count: 2},
-		Control:         boundUnanswered,
+		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: peerTimeout / 3, Interval: peerTimeout / 3, Count: 2},
+		Control:         setUserTimeout,
 	}
 }

@@ -8,15 +8,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// boundUnanswered bounds how long the kernel sends again what is not
-// acknowledged (RFC 5482); keep-alives are sent only where nothing is.
-func boundUnanswered(network, _ string, c syscall.RawConn) error {
+// setUserTimeout bounds how long the kernel retransmits unacknowledged data (RFC 5482).
+// Keep-alive probes are sent only when no data is unacknowledged.
+func setUserTimeout(network, _ string, c syscall.RawConn) error {
 	if !strings.HasPrefix(network, "tcp") {
 		return nil
 	}
 	var set error
 	err := c.Control(func(fd uintptr) {
-		set = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(silence.Milliseconds()))
+		set = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(peerTimeout.Milliseconds()))
 	})
 	return errors.Join(err, set)
 }

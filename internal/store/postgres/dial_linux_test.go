@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestHostsThatVanish: a connection of the store ends when its server's host
-// lost its power, whether something was sent to it or not.
+// TestHostsThatVanish: a connection ends after its server's host has lost power, whether or not
+// data was sent to it.
 func TestHostsThatVanish(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
@@ -25,7 +25,7 @@ func TestHostsThatVanish(t *testing.T) {
 			t.Fatal(err)
 		}
 		for option, most := range map[int]int{
-			unix.TCP_USER_TIMEOUT: int(silence.Milliseconds()), unix.TCP_KEEPIDLE: int(silence.Seconds()), unix.TCP_KEEPINTVL: int(silence.Seconds()),
+			unix.TCP_USER_TIMEOUT: int(peerTimeout.Milliseconds()), unix.TCP_KEEPIDLE: int(peerTimeout.Seconds()), unix.TCP_KEEPINTVL: int(peerTimeout.Seconds()),
 		} {
 			var got int
 			if err := raw.Control(func(fd uintptr) { got, err = unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, option) }); err != nil || got <= 0 || got > most {

@@ -4,6 +4,5 @@ package postgres
 
 import "syscall"
 
-// boundUnanswered leaves it to the system how long it sends again what is not
-// acknowledged.
-func boundUnanswered(string, string, syscall.RawConn) error { return nil }
+// setUserTimeout keeps the system's default for retransmissions.
+func setUserTimeout(string, string, syscall.RawConn) error { return nil }

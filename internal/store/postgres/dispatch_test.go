@@ -14,9 +14,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/engine"
 )
 
-// crowd is a target that counts the calls under way, tenant by tenant. A call
-// of a bounded tenant ends when as many are under way as may be, so that the
-// bound is met for certain, and never waits alone.
+// crowd is a target that counts the calls under way per tenant. A call of a bounded tenant ends
+// when the bound is reached, so the test reaches the bound for certain, and no call waits
+// alone.
 type crowd struct {
 	mu    sync.Mutex
 	bound map[string]int
@@ -62,7 +62,7 @@ func (allowing) Recheck(gatehouse.Tx, *gatehouse.Action) error { return nil }
 // approved stores n approved actions of a tenant with their pushes.
 func approved(t *testing.T, s *Store, tenant string, n int) {
 	t.Helper()
-	err := s.Update(context.Background(), func(tx gatehouse.Tx) error {
+	err := s.Update(context.Background(), tenant, func(tx gatehouse.Tx) error {
 		now := tx.Now()
 		if err := tx.InsertTenant(&gatehouse.Tenant{ID: tenant, CreatedAt: now}); err != nil {
 			return err
@@ -90,9 +90,8 @@ func approved(t *testing.T, s *Store, tenant string, n int) {
 	}
 }
 
-// TestReplicasKeepTheBound lets two dispatchers with many workers carry out
-// what several tenants queue: those whose pushes in flight are bounded reach
-// their bound over both, and never pass it.
+// TestReplicasKeepTheBound runs two dispatchers with many workers over the queues of several
+// tenants: together they reach the bound of each tenant's pushes in flight and never exceed it.
 func TestReplicasKeepTheBound(t *testing.T) {
 	t.Parallel()
 	url := database(t)
@@ -122,9 +121,9 @@ func TestReplicasKeepTheBound(t *testing.T) {
 		d, err := engine.New(engine.Dependencies{
 			Store: s, Targets: registry, Authority: allowing{}, Owner: fmt.Sprint("replica-", i),
 			Committed: func(string) {
-				// What is in flight as the store sees it, at any moment.
-				err := s.View(context.Background(), func(tx gatehouse.ReadTx) error {
-					list, err := tx.DueTenants("", 10, 1)
+				// The pushes in flight as the store sees them, at any moment.
+				err := s.ViewQueues(context.Background(), func(q gatehouse.ReadQueues) error {
+					list, err := q.DueTenants("", 10, 1)
 					for _, d := range list {
 						if b := target.bound[d.Tenant]; b > 0 && d.InFlight > b {
 							passed.Add(1)

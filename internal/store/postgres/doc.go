@@ -1,134 +1,134 @@
-// Package postgres keeps everything in one PostgreSQL database, for any number
-// of processes.
+// Package postgres implements [gatehouse.Store] on one PostgreSQL database that
+// any number of processes share.
 //
-// # Writing
+// # Updates
 //
-// An Update is a READ COMMITTED transaction that locks what it relies on, in
-// one order: approval (or action, where nobody is asked), push, principals by
-// id, ceilings. Its statements travel in batches, a round trip each: BEGIN with
-// the first reads, writes with the reads that follow them, the last writes with
-// COMMIT. So a guarded write fails on the server, by itself: a batch that holds
-// one that failed does not commit. The rules:
+// An Update is a READ COMMITTED transaction. It locks the rows that it relies on,
+// always in the same order: approval (or action, when nobody is asked), push,
+// principals by id, ceilings. Statements travel in batches, one round trip each:
+// BEGIN with the first reads, queued writes with the reads that follow them, and
+// the last writes with COMMIT. A guarded write checks its guard on the server,
+// and a batch with a failed statement does not commit. The rules:
 //
-//   - The first failure of the server is the answer to everything after it, and
-//     to the Update, whatever the closure makes of it.
-//   - A deadlock, a lock that is not had within lock_timeout, and a connection
-//     that is lost before COMMIT was sent undo the transaction, and the closure
-//     is run again, up to ten times; then the error is ErrBusy.
-//   - A right that the role lacks is ErrBusy at once, and names the table: nothing
-//     is gained by another run, and the right may be given back.
-//   - A caller who gives up before COMMIT is sent gets ctx.Err(), and nothing is
-//     stored; afterwards they wait for the outcome.
-//   - Each connection has a row of its own in the database, and each transaction
-//     writes its number there. When the answer to a COMMIT is lost, the number
-//     is looked up on a new connection, and taken away where it is not there:
-//     then the transaction cannot take place later either, and the closure is
-//     run again. Where nothing may be written, the session is ended first, and the
-//     number says what there is. Only when the server, or the standby that it
-//     waits for, does not come back within Patience is the outcome unknown; the
-//     error says so, and is not ErrBusy.
-//   - What the server has stored without the standby that it should have waited for
-//     is not acknowledged, and nothing here ends such a wait.
+//   - The first server error is the answer to every later call in the transaction
+//     and to the Update itself, whatever the closure does with that error.
+//   - A deadlock, an exceeded lock_timeout, and a connection lost before COMMIT was
+//     sent undo the transaction. The store then runs the closure again, up to ten
+//     times; after that the error is ErrBusy.
+//   - A missing privilege of the role is ErrBusy at once, and the error names the
+//     table. Another run would gain nothing, and the privilege may be granted again.
+//   - A caller whose context ends before COMMIT is sent gets ctx.Err(), and nothing
+//     is stored. After COMMIT is sent, the caller waits for the outcome.
+//   - Each connection has a row of its own in the database, its session. Each
+//     transaction writes its number there: the commit mark. When the answer to a
+//     COMMIT is lost, the store looks the number up on a new connection. If the
+//     number is absent, the store revokes it, so that the transaction cannot commit
+//     later either, and runs the closure again. Where the database refuses writes,
+//     the store terminates the session first, and the mark then tells the outcome.
+//     The outcome is unknown only when the server, or the standby that it waits for,
+//     does not come back within Patience. That error says so, and is not ErrBusy.
+//   - A commit that the server stored without the standby that it should have waited
+//     for is not acknowledged. The store never ends such a wait.
 //
-// The writes of an approval that settles its question go out as one statement
-// with the mark, where the transaction goes alone (whole.go).
+// When a transaction runs alone, the writes of an approval that settles its
+// question go out as one statement together with the commit mark (settle.go).
 //
-// What an Update is told that it will be asked (Foresee) goes out with its first
-// batch, after the locks of that batch, and answers until the closure writes.
+// Prefetch announces the reads of a closure. They go out with the first batch, after
+// the locks of that batch, and answer the closure until its first write.
 //
 // # Groups
 //
-// Updates that foresee what they ask, or ask for the clock first, may go
-// together. A closure runs up to its first question and gets in line. When
-// nobody is under way it goes on by itself, at once; else those in line form the
-// next group, of up to 64, in one transaction and two round trips: one locks and
-// reads for all, then each closure runs on its own answers, and the other writes
-// and commits for all. Nobody is waited for, but who was announced (Together),
-// and that for 25 ms at most. Equal statements are sent as one, over a table of
-// the members' arguments (see sets.go). The rules:
+// Updates that foresee their reads, or ask for the clock first, can share a
+// transaction: group commit. A closure runs up to its first read and then joins the
+// queue. If no other Update is under way, it goes on alone, at once. Otherwise the
+// queued Updates form the next group, of up to 64, in one transaction with two round
+// trips. The first locks and reads for all members; each closure then runs on its own
+// answers; the second writes and commits for all. A group waits only for Updates that
+// were announced (Announce), and for those 25 ms at most. Equal statements of several
+// members are sent as one, over a table of the members' arguments (sets.go). The rules:
 //
-//   - A group waits for no row's lock: what somebody else holds is not among its
-//     answers, and the member that wanted it runs alone, and waits there. What it
-//     writes waits for two seconds at most; then its members run alone.
-//   - No two members lock or write the same action or run, nor insert the same
-//     key: by what they foresee, and again by what they were given. The later one
-//     runs alone.
-//   - Who asks what was not foreseen, or writes what groups do not write, runs
-//     alone, from the beginning; who fails by themselves has written nothing; who
-//     gives up before COMMIT is sent takes their writes along; who thinks for
-//     longer than a tenth of a second is left behind.
-//   - Any failure of the server undoes the group, and each member runs again,
-//     alone: so it is told its own failure, and nobody else's. A set of guarded
-//     writes fails when one of them does.
-//   - The mark is the group's, and so is its fate when the answer to COMMIT is
-//     lost: all members share it.
-//   - The clock is read once, after the locks, for all.
-//   - Members may be of several tenants; no statement is about more than one.
+//   - A group waits for no row lock. A row that somebody else holds is missing from the
+//     answers, and the member that wanted it runs alone and waits there. The writes of a
+//     group wait for two seconds at most; then its members run alone.
+//   - No two members lock or write the same action or run, or insert the same key. The
+//     store checks the keys that the members prefetch, and checks again with the rows that
+//     they got. The later member runs alone.
+//   - A member that reads something it did not prefetch, or writes something that groups
+//     do not write, runs alone, from the beginning. A member whose closure fails writes
+//     nothing. A member whose caller gives up before COMMIT is sent withdraws its writes.
+//     The group goes on without a member whose closure takes longer than 100 ms.
+//   - Any server error undoes the whole group, and each member runs again, alone. So
+//     each caller learns of its own failure only. A set of guarded writes fails when one
+//     of them does.
+//   - The commit mark belongs to the group. When the answer to COMMIT is lost, all members
+//     share the outcome.
+//   - The clock is read once for all members, after the locks.
+//   - Members may belong to several tenants. Each statement concerns one tenant.
 //
 // # Waiting for locks
 //
-// What somebody keeps locked, such as a replica that was stopped, only those wait
-// for who want it; places and connections are left to the others. Each of the two
-// rules below would be too little by itself: a stopped replica keeps what a whole
-// group of it has locked, and one row can have any number of callers.
+// A lock that is held for long, for example by a stopped replica, delays only the Updates
+// that want it. Slots and connections remain free for all others. Both rules below are
+// needed: a stopped replica holds the locks of a whole group, and one row can have any
+// number of callers.
 //
-//   - An Update waits for a lock for 100 ms at first. Who has not got it by then
-//     gives up place and connection, and is run again, alone, to wait for as long
-//     as lock_timeout says. Half of the places take such Updates.
-//   - Of those that go alone and want the same, one has a place. The others wait
-//     in line, in the order in which they came, and have nothing: no place, no
-//     connection, no caller's place. They get in line before they begin, for all
-//     that they want at one moment, so no two wait for each other; and for as long
-//     as their contexts last.
-//   - What an Update wants is what it foresees, or else what its first question
-//     locks. What it is refused later, it gets in line for with its next run.
-//   - Who wants what the first in line was refused joins no group.
+//   - An Update waits for a lock for 100 ms at first. If it does not get the lock, it
+//     returns its slot and its connection and runs again, alone, with the full
+//     lock_timeout. Half of the slots take such Updates.
+//   - Among Updates that run alone and want the same lock, one has a slot. The others wait
+//     in the lock queue in order of arrival and hold nothing: no slot, no connection, no
+//     caller's slot. An Update joins the queues of all its keys at once and before it
+//     begins, so no two Updates wait for each other. It waits as long as its context lasts.
+//   - The lock keys of an Update are those that it foresees, or else the key that its first
+//     read locks. If a later lock is refused, the Update queues for that key with its
+//     next run.
+//   - An Update whose key was refused to the first in the queue joins no group.
 //
 // # Old primaries
 //
-// Each promotion begins a timeline of the cluster, with a higher number. The
-// highest that was seen of each cluster is remembered, and a server that takes
-// writes on a lower one is refused: another one has taken its place. The rules:
+// Each promotion begins a timeline of the cluster, with a higher number. The process
+// remembers the highest timeline that it saw of each cluster. It refuses a server that
+// takes writes on a lower one, since another server has taken its place. The rules:
 //
-//   - It is asked when a connection is made, before anything else, and where it
-//     is refused the next host of the address is tried. With none left, that is
-//     ErrBusy.
-//   - A COMMIT is looked up on no such server: what it lacks may be stored.
-//   - Connections that are open to one end when they are taken from the pool, and
-//     what is under way on one is run again instead of its COMMIT.
-//   - It is remembered by the process. One that starts knows of no promotion, and
-//     takes the first server that takes writes.
-//   - Where the server does not tell, or not to this role, nothing is refused.
+//   - The store asks for the timeline when it makes a connection, before anything else. If
+//     it refuses the server, it tries the next host of the address. When no host is left,
+//     the error is ErrBusy.
+//   - The store never looks a COMMIT up on an old primary: a commit that is absent there may
+//     be stored on the new one.
+//   - Open connections to an old primary end when they are taken from the pool. A transaction
+//     under way on such a connection does not commit; its closure runs again.
+//   - The memory belongs to the process. A new process knows of no promotion and accepts the
+//     first server that takes writes.
+//   - If the server does not tell its timeline, or not to this role, the store refuses nothing.
 //
 // # Reading
 //
-// View is a READ ONLY REPEATABLE READ transaction: one snapshot. Read, of one
-// question, is one round trip: a statement by itself, or several between BEGIN
-// and COMMIT.
+// View is a READ ONLY REPEATABLE READ transaction, so it sees one snapshot. Read is a View
+// with one question, in one round trip: a single statement, or several between BEGIN and
+// COMMIT.
 //
 // # Tenants
 //
-// Every statement names its tenant, and every table has a policy that shows and
-// takes the rows of the tenant in the setting [TenantSetting] only. The methods
-// that callers get set it before their first statement, from their arguments.
-// The policies bind the tables' owner, but neither a superuser nor a role with
-// BYPASSRLS; Open and Inspect, and so `gatehouse doctor --deep`, warn of those.
+// Every statement names its tenant. In addition, every table has a row security policy that
+// shows and accepts only rows of the tenant in the setting [TenantSetting]. The store's methods
+// set it from their arguments before their first statement. The policies bind the owner of the
+// tables, but neither a superuser nor a role with BYPASSRLS; Open and Inspect, and so
+// `gatehouse doctor --deep`, warn of such a role.
 //
 // # Plans
 //
-// Every statement is written for an index. The planner's other ways, those that
-// read or sort whole tables, are turned off for the store's connections, so
-// that plans do not depend on when the tables were last analyzed. What is joined
-// to a row is looked up row by row (LATERAL with OFFSET 0): tables that were nearly
-// empty when it was asked the planner would join in any order.
+// Every statement is written for an index. The store's connections turn off the plans that read
+// or sort whole tables, so plans do not depend on the time of the last ANALYZE. Joined rows are
+// looked up row by row (LATERAL with OFFSET 0), because the planner would join tables in any
+// order if they were nearly empty when it planned.
 //
 // # Time
 //
-// Now is the database's clock, read after the locks that were taken until
-// somebody first asked for it, and never below what this process has read
-// before, nor below what was stored last when it started. Between processes it
-// is as steady as the server's clock: where that falls back, time stands still
-// in each, at what it has read itself. A pending
-// action whose approval has run out is shown as expired by every find and list,
-// whether it was swept or not; only LockAction returns what is stored.
+// Now is the database's clock. It is read after the locks that were taken before the first call
+// of Now. It never falls below an earlier reading of this process, nor below the time that was
+// stored last when the process started. Between processes it is as steady as the server's clock:
+// when that clock falls back, time stands still in each process, at its own last reading.
+//
+// Every find and list shows a pending action as expired once its approval has run out, whether
+// or not the sweeper has stored that. Only LockAction returns the stored status.
 package postgres

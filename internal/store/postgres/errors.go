@@ -13,26 +13,26 @@ var (
 	errClosed = errors.New("postgres: store is closed")
 	errEnded  = errors.New("postgres: transaction used after its end")
 
-	errAskedTwice = errors.New("postgres: a read of one question asked a second one")
+	errSecondRead = errors.New("postgres: a read of one question asked a second one")
 )
 
-// kind is what an error of the server means for a transaction.
+// kind is the meaning of a server error for a transaction.
 type kind int
 
 const (
 	other kind = iota
-	// conflict and missing are answers: a guard failed, a row is not there.
+	// conflict and missing are answers: a guard failed, or a row does not exist.
 	conflict
 	missing
-	// contention ended the transaction, and it may be run again.
+	// contention ended the transaction, which may run again.
 	contention
-	// lost is the connection, and with it the transaction.
+	// lost means that the connection is lost, and the transaction with it.
 	lost
-	// denied is a right that the role lacks until somebody grants it.
+	// denied means that the role lacks a privilege, until somebody grants it.
 	denied
 )
 
-// dbError is an error with its meaning.
+// dbError is an error with its kind.
 type dbError struct {
 	kind kind
 	err  error
@@ -42,7 +42,7 @@ func (e *dbError) Error() string { return "postgres: " + e.err.Error() }
 
 func (e *dbError) Unwrap() error { return e.err }
 
-// Is maps the kinds that callers of the store know to the store's errors.
+// Is maps kinds to the errors that callers of the store know.
 func (e *dbError) Is(target error) bool {
 	switch target {
 	case gatehouse.ErrConflict:
@@ -55,7 +55,7 @@ func (e *dbError) Is(target error) bool {
 	return false
 }
 
-// explain gives an error of the driver its meaning.
+// explain adds the kind to a driver error.
 func explain(err error) error {
 	var own *dbError
 	if err == nil || errors.As(err, &own) {
@@ -71,7 +71,7 @@ func explain(err error) error {
 	if severe(pg) {
 		return &dbError{lost, err}
 	}
-	if denies(pg) {
+	if lacksPrivilege(pg) {
 		return &dbError{denied, err}
 	}
 	if pg.Code[:2] == "53" { // insufficient resources: disk, memory, connections
@@ -84,11 +84,11 @@ func explain(err error) error {
 		return &dbError{missing, err}
 	case "40001", "40P01", "55P03": // serialization_failure, deadlock_detected, lock_not_available
 		return &dbError{contention, err}
-	case "0A000", "26000": // a plan from before a migration, a statement that a pooler lost
+	case "0A000", "26000": // a plan from before a migration, or a prepared statement that a pooler lost
 		return &dbError{contention, err}
-	case "25006": // read_only_sql_transaction: the database was frozen, or is a standby now
+	case "25006": // read_only_sql_transaction: the database was frozen, or is now a standby
 		return &dbError{contention, err}
-	case "57014": // query_canceled: by an operator, since our own cancelling ends the connection
+	case "57014": // query_canceled by an operator: the store's own cancellation ends the connection
 		return &dbError{contention, err}
 	case "22021", "22P05": // character_not_in_repertoire, untranslatable_character
 		return gatehouse.E(gatehouse.CodeInvalid, "a text holds a character that cannot be stored, such as NUL").Because(err)

@@ -18,19 +18,19 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// journal is what callers of Update were told, by the tenant that they stored.
+// journal records the results that callers of Update got, by the tenant that they stored.
 type journal struct {
 	sync.Mutex
 	stored, failed map[string]error
 }
 
-// note stores a tenant and a leaf, and notes what came of it.
+// note stores a tenant and a leaf, and records the result.
 func (j *journal) note(t *testing.T, s *Store, id string) {
-	err := s.Update(context.Background(), func(tx gatehouse.Tx) error {
+	err := s.Update(context.Background(), id, func(tx gatehouse.Tx) error {
 		if err := tx.InsertTenant(&gatehouse.Tenant{ID: id, CreatedAt: tx.Now()}); err != nil {
 			return err
 		}
-		if _, err := tx.FindTenant(id); err != nil {
+		if _, err := tx.FindTenant(); err != nil {
 			return err
 		}
 		return tx.AppendLeaf(&gatehouse.Leaf{Tenant: id, Type: "t", Subject: id, Actor: "a"})
@@ -47,9 +47,8 @@ func (j *journal) note(t *testing.T, s *Store, id string) {
 	}
 }
 
-// storm writes from several goroutines while disturb is run, and checks the
-// journal: what was acknowledged is there, what failed is not, and nothing is
-// there by halves or twice.
+// storm writes from several goroutines while disturb runs, then checks the journal: what was
+// acknowledged is stored, what failed is not, and nothing is stored partly or twice.
 func storm(t *testing.T, s *Store, disturb func(written func(more int))) {
 	t.Helper()
 	j := &journal{stored: make(map[string]error), failed: make(map[string]error)}
@@ -77,8 +76,8 @@ func storm(t *testing.T, s *Store, disturb func(written func(more int))) {
 	close(stop)
 	wg.Wait()
 	t.Logf("%d stored, %d failed", len(j.stored), len(j.failed))
-	err := s.View(context.Background(), func(tx gatehouse.ReadTx) error {
-		tenants, err := tx.ListTenants()
+	err := s.ViewQueues(context.Background(), func(q gatehouse.ReadQueues) error {
+		tenants, err := q.ListTenants()
 		if err != nil {
 			return err
 		}
@@ -94,7 +93,7 @@ func storm(t *testing.T, s *Store, disturb func(written func(more int))) {
 				t.Errorf("%s was acknowledged and is lost", id)
 			}
 		}
-		leaves, err := tx.UnnumberedLeaves(1 << 30)
+		leaves, err := q.UnnumberedLeaves(1 << 30)
 		if len(leaves) != len(tenants)-1 {
 			t.Errorf("%d leaves for %d transactions", len(leaves), len(tenants)-1)
 		}
@@ -105,7 +104,7 @@ func storm(t *testing.T, s *Store, disturb func(written func(more int))) {
 	}
 }
 
-// TestServerRestarted stops the server under load, at once and in order.
+// TestServerRestarted stops the server under load, by a crash and in order.
 func TestServerRestarted(t *testing.T) {
 	t.Parallel()
 	c := ownCluster(t)
@@ -125,7 +124,7 @@ func TestServerRestarted(t *testing.T) {
 	})
 }
 
-// TestSessionsKilled ends sessions under load, wherever they are.
+// TestSessionsKilled terminates sessions under load, at any point.
 func TestSessionsKilled(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
@@ -138,38 +137,38 @@ WHERE datname = current_database() AND backend_type = 'client backend' AND pid <
 	})
 }
 
-// The ways in which a COMMIT can get lost.
+// The ways to lose a COMMIT.
 const (
 	loseNothing  = int32(iota)
-	loseAnswer   // the server commits, and its answer does not arrive
-	loseRequest  // the connection breaks before the server hears of it
-	swallowWhole // the server never hears of it, and its session stays open
-	endSession   // the server commits, and says instead that it shuts down
+	loseAnswer   // the server commits, but its answer does not arrive
+	loseRequest  // the connection breaks before the COMMIT reaches the server
+	swallowWhole // the COMMIT never reaches the server, and its session stays open
+	endSession   // the server commits, but reports a shutdown instead
 )
 
-// proxy stands between the store and the server.
+// proxy is between the store and the server.
 type proxy struct {
 	dir string
-	// server is the socket behind; gone refuses it.
+	// server is the server's socket; gone refuses new connections.
 	server string
 	gone   atomic.Bool
-	// refuse is how many connections it refuses besides.
+	// refuse is how many more connections it refuses.
 	refuse atomic.Int32
 	mu     sync.Mutex
 	conns  []net.Conn
-	// lose is done to the next thing that the client sends.
+	// lose is applied to the next message of the client.
 	lose atomic.Int32
-	// client, where set, passes on what a client sends, and nothing is lost.
+	// client, if set, forwards what a client sends; then nothing is lost.
 	client func(server io.Writer, client net.Conn) error
 }
 
-// newProxy returns one and the address by which it is reached.
+// newProxy returns a proxy and its address.
 func newProxy(t *testing.T, dsn string) (p *proxy, through string) {
 	t.Helper()
 	return newProxyBy(t, dsn, nil)
 }
 
-// newProxyBy returns one that passes on what clients send by a function.
+// newProxyBy returns a proxy that forwards client messages with a function.
 func newProxyBy(t *testing.T, dsn string, client func(server io.Writer, client net.Conn) error) (p *proxy, through string) {
 	t.Helper()
 	u, err := url.Parse(dsn)
@@ -246,7 +245,7 @@ func (p *proxy) serve(t *testing.T, client net.Conn) {
 		}
 	}()
 	if p.client != nil {
-		_ = p.client(server, client) // until one of them hangs up
+		_ = p.client(server, client) // until one side closes the connection
 		server.Close()
 		<-answered
 		return
@@ -279,21 +278,21 @@ func (p *proxy) serve(t *testing.T, client net.Conn) {
 			return
 		}
 		if lose == loseAnswer || lose == endSession {
-			<-answered // the server has answered, so it has committed
+			<-answered // the server has answered, so the transaction is committed
 			server.Close()
 			return
 		}
 	}
 }
 
-// TestViewWaitsForAConnection: a server that refuses connections for a moment is
-// nobody's error; one that goes on is, and keeps no place.
+// TestViewWaitsForAConnection: a server that refuses connections for a moment causes no error;
+// one that keeps refusing does, and the View keeps no slot.
 func TestViewWaitsForAConnection(t *testing.T) {
 	t.Parallel()
 	p, through := newProxy(t, database(t))
 	s := openTest(t, Config{URL: through, MaxConns: 2})
 	view := func(ctx context.Context) error {
-		return s.View(ctx, func(tx gatehouse.ReadTx) error { _, err := tx.ListTenants(); return err })
+		return s.ViewQueues(ctx, func(q gatehouse.ReadQueues) error { _, err := q.ListTenants(); return err })
 	}
 	const never = 1 << 20
 	for name, c := range map[string]struct {
@@ -316,8 +315,8 @@ func TestViewWaitsForAConnection(t *testing.T) {
 	}
 }
 
-// TestCommitLost loses a COMMIT in each way: the store finds out, and the
-// transaction is stored exactly once.
+// TestCommitLost loses a COMMIT in each way: the store finds the outcome, and the transaction
+// is stored exactly once.
 func TestCommitLost(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -331,18 +330,18 @@ func TestCommitLost(t *testing.T) {
 			s := openTest(t, Config{URL: through, MaxConns: 2, Patience: 5 * time.Second})
 			runs := 0
 			write := func(id string, lose int32) error {
-				return s.Update(context.Background(), func(tx gatehouse.Tx) error {
+				return s.Update(context.Background(), id, func(tx gatehouse.Tx) error {
 					runs++
 					if err := tx.InsertTenant(&gatehouse.Tenant{ID: id, CreatedAt: tx.Now()}); err != nil {
 						return err
 					}
 					if runs == 1 {
-						p.lose.Store(lose) // what is sent next is the last write with COMMIT
+						p.lose.Store(lose) // the next message contains the last write and COMMIT
 					}
 					return nil
 				})
 			}
-			// The statements are prepared by then.
+			// The warm-up prepares the statements.
 			if err := write("warm", loseNothing); err != nil {
 				t.Fatal(err)
 			}
@@ -353,8 +352,8 @@ func TestCommitLost(t *testing.T) {
 			if runs != c.runs {
 				t.Errorf("the closure ran %d times, want %d", runs, c.runs)
 			}
-			if err := s.View(context.Background(), func(tx gatehouse.ReadTx) error {
-				_, err := tx.FindTenant("acme")
+			if err := s.View(context.Background(), "acme", func(tx gatehouse.ReadTx) error {
+				_, err := tx.FindTenant()
 				return err
 			}); err != nil {
 				t.Error(err)
@@ -363,7 +362,7 @@ func TestCommitLost(t *testing.T) {
 	}
 }
 
-// TestCommitNeverKnown takes the server away for good after a COMMIT was sent.
+// TestCommitNeverKnown stops the server for good after a COMMIT was sent.
 func TestCommitNeverKnown(t *testing.T) {
 	t.Parallel()
 	c := ownCluster(t)
@@ -371,7 +370,7 @@ func TestCommitNeverKnown(t *testing.T) {
 	s := openTest(t, Config{URL: through, MaxConns: 2, Patience: 300 * time.Millisecond})
 	var err error
 	for _, lose := range []int32{loseNothing, loseAnswer} {
-		err = s.Update(context.Background(), func(tx gatehouse.Tx) error {
+		err = s.Update(context.Background(), gatehouse.DefaultTenant, func(tx gatehouse.Tx) error {
 			err := tx.InsertTenant(&gatehouse.Tenant{ID: fmt.Sprintf("t%d", lose), CreatedAt: tx.Now()})
 			p.lose.Store(lose)
 			p.gone.Store(lose == loseAnswer)
@@ -383,25 +382,25 @@ func TestCommitNeverKnown(t *testing.T) {
 	}
 }
 
-// TestFence looks a transaction up before its COMMIT has arrived: it is told
-// to be lost, and then it is.
+// TestFence looks up a transaction before its COMMIT arrives: the lookup reports it as lost,
+// and the COMMIT then fails.
 func TestFence(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	s := openTest(t, Config{})
 	runs := 0
-	err := s.Update(ctx, func(w gatehouse.Tx) error {
+	err := s.Update(ctx, "acme", func(w gatehouse.Tx) error {
 		if runs++; runs > 1 {
 			return errors.New("it was run again")
 		}
-		now := w.Now() // it has a connection from here on
-		o := *sessionOf(w.(walls).w.c)
-		o.pid = 0 // the session lives on
+		now := w.Now() // the transaction has a connection from here on
+		o := *sessionOf(w.(*tx).c)
+		o.pid = 0 // so that the lookup does not end the session
 		if err := w.InsertTenant(&gatehouse.Tenant{ID: "acme", CreatedAt: now}); err != nil {
 			return err
 		}
 		for range 2 {
-			if stored, err := s.fate(ctx, o); stored || err != nil {
+			if stored, err := s.outcome(ctx, o); stored || err != nil {
 				t.Errorf("stored %v, error %v", stored, err)
 			}
 		}
@@ -410,7 +409,7 @@ func TestFence(t *testing.T) {
 	if !errors.Is(err, gatehouse.ErrConflict) {
 		t.Errorf("Update: error %v, want a conflict", err)
 	}
-	err = s.View(ctx, func(tx gatehouse.ReadTx) error { _, err := tx.FindTenant("acme"); return err })
+	err = s.View(ctx, "acme", func(tx gatehouse.ReadTx) error { _, err := tx.FindTenant(); return err })
 	if !errors.Is(err, gatehouse.ErrNotFound) {
 		t.Errorf("it was stored after all: %v", err)
 	}

@@ -13,9 +13,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
 
-// TestFirstPrincipalOfATenant lets an administrator of the tenant default make
-// first principals of a new tenant at the same moment: one is made, and the
-// others are refused in words that say why.
+// TestFirstPrincipalOfATenant lets an administrator of the default tenant create first
+// principals of a new tenant concurrently: one is created, and the others fail with an error
+// that says why.
 func TestFirstPrincipalOfATenant(t *testing.T) {
 	t.Parallel()
 	gate := app.New(openTest(t, Config{}), nil, &wake.Hub{}, app.Config{PolicySource: policy.DefaultSource()},

@@ -28,7 +28,7 @@ func TestGroupCommitLost(t *testing.T) {
 				inside := func(run int) error {
 					runs.Add(1)
 					if run == 1 {
-						p.lose.Store(lose) // what is sent next is the last write with COMMIT
+						p.lose.Store(lose) // the next message contains the last write and COMMIT
 					}
 					return nil
 				}
@@ -38,7 +38,7 @@ func TestGroupCommitLost(t *testing.T) {
 					}
 				}
 			}
-			group("a", loseNothing) // the statements are prepared by then
+			group("a", loseNothing) // prepares the statements
 			group("b", lose)
 			if want := map[bool]int64{true: 3, false: 6}[lose == loseAnswer]; runs.Load() != want {
 				t.Errorf("the closures ran %d times, want %d", runs.Load(), want)
@@ -48,8 +48,8 @@ func TestGroupCommitLost(t *testing.T) {
 	}
 }
 
-// TestGroupCommitNeverKnown takes the server away for good after a group's
-// COMMIT was sent: no member is told to try again.
+// TestGroupCommitNeverKnown stops the server for good after a group's COMMIT was sent: no
+// member is told to try again.
 func TestGroupCommitNeverKnown(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -73,7 +73,7 @@ func TestGroupCommitNeverKnown(t *testing.T) {
 	}
 }
 
-// TestGroupKilled ends the session between a group's answers and its COMMIT.
+// TestGroupKilled terminates the session between a group's answers and its COMMIT.
 func TestGroupKilled(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

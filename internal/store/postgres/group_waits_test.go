@@ -15,16 +15,16 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 )
 
-// TestGroupMemberGoneFirst: who gives up before the group has its answers waits
-// for them no longer, however long they are in coming.
+// TestGroupMemberGoneFirst: a member whose caller gives up before the group has its answers
+// returns at once, however long the answers take.
 func TestGroupMemberGoneFirst(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{MaxConns: 2}) // one of them for Updates
 	taken, free := make(chan struct{}), make(chan struct{})
 	var lone sync.WaitGroup
 	lone.Go(func() {
-		err := s.Update(context.Background(), func(tx gatehouse.Tx) error {
-			_, err := tx.FindTenant(gatehouse.DefaultTenant)
+		err := s.Update(context.Background(), gatehouse.DefaultTenant, func(tx gatehouse.Tx) error {
+			_, err := tx.FindTenant()
 			close(taken)
 			<-free
 			return err
@@ -59,9 +59,9 @@ func TestGroupMemberGoneFirst(t *testing.T) {
 	wantLeft(t, s, "a")
 }
 
-// TestGroupWaitsNotLong: what a member writes may have to wait for somebody else's
-// transaction, such as one of a replica that has been cut off. The others do not
-// wait with it until that ends.
+// TestGroupWaitsNotLong: the write of a member may have to wait for another transaction, such
+// as one of a replica that was cut off. The other members do not wait for the end of that
+// transaction.
 func TestGroupWaitsNotLong(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -84,9 +84,9 @@ func TestGroupWaitsNotLong(t *testing.T) {
 	}
 	other := make(chan error, 1)
 	ended := gathered(t, s, func() error {
-		return s.Update(ctx, func(tx gatehouse.Tx) error {
-			tx.Foresee(gatehouse.Outlook{Tenant: tenant, PrincipalID: answer.PrincipalID, Answer: &gatehouse.IdempotencyRequest{Route: answer.Route, Key: answer.Key}})
-			if _, err := tx.FindIdempotency(tenant, answer.PrincipalID, answer.Route, answer.Key); !errors.Is(err, gatehouse.ErrNotFound) {
+		return s.Update(ctx, tenant, func(tx gatehouse.Tx) error {
+			tx.Prefetch(gatehouse.PrefetchPlan{PrincipalID: answer.PrincipalID, Answer: &gatehouse.IdempotencyRequest{Route: answer.Route, Key: answer.Key}})
+			if _, err := tx.FindIdempotency(answer.PrincipalID, answer.Route, answer.Key); !errors.Is(err, gatehouse.ErrNotFound) {
 				return fmt.Errorf("found: %w", err)
 			}
 			answer.CreatedAt = tx.Now()
@@ -102,7 +102,7 @@ func TestGroupWaitsNotLong(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(7 * time.Second): // a lone one waits for ten
+	case <-time.After(7 * time.Second): // a single Update waits for ten
 		t.Error("the group waits for what one of its members does")
 	}
 	if err := cut.Rollback(ctx); err != nil {
@@ -115,8 +115,8 @@ func TestGroupWaitsNotLong(t *testing.T) {
 	}
 }
 
-// TestGroupOutcomeIsAwaited: who gives up when the group's COMMIT has been sent is
-// told what became of it, and not that nothing did.
+// TestGroupOutcomeIsAwaited: a caller that gives up after the group's COMMIT was sent gets the
+// real outcome, not an error that claims nothing is stored.
 func TestGroupOutcomeIsAwaited(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -147,15 +147,15 @@ func TestGroupOutcomeIsAwaited(t *testing.T) {
 	}
 	errs := ended()
 	stored := slices.Contains(left(t, s), "gone")
-	// It is not, where the group has waited for too long.
+	// It is not stored if the group has waited too long.
 	if errs[1] != nil || stored != (errs[0] == nil) || !stored && !errors.Is(errs[0], context.Canceled) {
 		t.Errorf("stored is %v, errors %v", stored, errs)
 	}
 }
 
-// TestGroupWithoutWhoIsGone: who gives up while the group waits for another's closure
-// takes their writes along.
-func TestGroupWithoutWhoIsGone(t *testing.T) {
+// TestGroupWithoutGoneMember: a caller that gives up while the group waits for another closure
+// withdraws its writes.
+func TestGroupWithoutGoneMember(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
 	ctx, cancel := context.WithCancel(context.Background())
@@ -165,12 +165,12 @@ func TestGroupWithoutWhoIsGone(t *testing.T) {
 		defer close(told)
 		return leave(ctx, s, "gone", nil)()
 	}, func() error {
-		return s.Update(context.Background(), func(tx gatehouse.Tx) error {
-			tx.Foresee(gatehouse.Outlook{Tenant: gatehouse.DefaultTenant, ActionKey: "b"})
-			if _, err := tx.FindActionByKey(gatehouse.DefaultTenant, "b"); !errors.Is(err, gatehouse.ErrNotFound) {
+		return s.Update(context.Background(), gatehouse.DefaultTenant, func(x gatehouse.Tx) error {
+			x.Prefetch(gatehouse.PrefetchPlan{ActionKey: "b"})
+			if _, err := x.FindActionByKey("b"); !errors.Is(err, gatehouse.ErrNotFound) {
 				return err
 			}
-			if m := tx.(walls).w.member; m != nil {
+			if m := x.(*tx).member; m != nil {
 				for alone := false; !alone; time.Sleep(100 * time.Microsecond) {
 					m.group.mu.Lock()
 					alone = m.group.sealed || m.group.pending == 1
@@ -179,33 +179,34 @@ func TestGroupWithoutWhoIsGone(t *testing.T) {
 				cancel()
 				<-told
 			}
-			return tx.AppendLeaf(&gatehouse.Leaf{Tenant: gatehouse.DefaultTenant, Type: "t", Subject: "b", Actor: "a"})
+			return x.AppendLeaf(&gatehouse.Leaf{Tenant: gatehouse.DefaultTenant, Type: "t", Subject: "b", Actor: "a"})
 		})
 	})
 	stored := slices.Contains(left(t, s), "gone")
-	// It is, where the group was done with waiting.
+	// It is stored if the group had finished waiting.
 	if errs[1] != nil || stored != (errs[0] == nil) || !stored && !errors.Is(errs[0], context.Canceled) {
 		t.Errorf("stored is %v, errors %v", stored, errs)
 	}
 }
 
-// TestPlacesAreGivenBackOnce: who waits for long gives their place in the line back
-// before they are through, and not again then; and who has given up when they get one.
-func TestPlacesAreGivenBackOnce(t *testing.T) {
+// TestSlotsAreReturnedOnce: an Update that waits long returns its group slot before it ends,
+// and does not return it again at its end. The same holds for an Update that gives up just as
+// it gets a slot.
+func TestSlotsAreReturnedOnce(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
-	l := &s.line
-	places := func() (running, under int) {
+	l := &s.groupQueue
+	slots := func() (running, under int) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		return l.running, l.under
+		return l.running, l.members
 	}
 	l.mu.Lock()
-	l.running, l.under = 1, 1
+	l.running, l.members = 1, 1
 	l.mu.Unlock()
-	pass := s.hold(1)
+	pass := s.holdGroupSlot(1)
 	for end := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
-		if running, _ := places(); running != 1 {
+		if running, _ := slots(); running != 1 {
 			break
 		}
 		if time.Now().After(end) {
@@ -216,38 +217,41 @@ func TestPlacesAreGivenBackOnce(t *testing.T) {
 	pass()
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	for range 100 { // either of the two may be what is heard first
-		m := &member{t: &tx{readTx: readTx{s: s, ctx: ctx}}, called: make(chan error, 1)}
-		if err := s.wait(ctx, m); errors.Is(err, errApart) {
-			s.pass(1)
+	for range 100 { // the select may choose either event first
+		m := &member{t: &tx{readTx: readTx{s: s, ctx: ctx}}, admitted: make(chan error, 1)}
+		if err := s.waitForGroup(ctx, m); errors.Is(err, errRunAlone) {
+			s.releaseGroupSlot(1)
 		}
 	}
-	if running, under := places(); running != 0 || under != 0 {
+	if running, under := slots(); running != 0 || under != 0 {
 		t.Errorf("%d are under way, of %d members", running, under)
 	}
 }
 
-// TestGroupsTakeKeysInOneOrder: members come in the order of what they are about,
-// whoever was first: two groups that wait for each other's keys would be undone.
+// TestGroupsTakeKeysInOneOrder: members are sorted by their keys, whatever order they came in.
+// Otherwise two groups could wait for each other's keys, and be undone.
 func TestGroupsTakeKeysInOneOrder(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
 	var want, came []*member
 	for _, id := range []string{"a", "b", "c"} {
-		want = append(want, &member{keys: []thing{{"key", gatehouse.DefaultTenant, id}}, called: make(chan error, 1)})
+		want = append(
+			want,
+			&member{keys: []lockKey{{"key", gatehouse.DefaultTenant, id}}, admitted: make(chan error, 1)},
+		)
 	}
 	for _, i := range []int{1, 2, 0} {
 		came = append(came, want[i])
 	}
-	s.line.mu.Lock()
-	s.line.waiting = came
-	s.next()
-	s.line.mu.Unlock()
+	s.groupQueue.mu.Lock()
+	s.groupQueue.waiting = came
+	s.startGroup()
+	s.groupQueue.mu.Unlock()
 	for _, m := range want {
-		if err := <-m.called; err != nil {
+		if err := <-m.admitted; err != nil {
 			t.Fatal(err)
 		}
-		m.group.ended(m, nil)
+		m.group.memberEnded(m, nil)
 	}
 	if got := want[0].group.members; !slices.Equal(got, want) {
 		t.Errorf("they go in another order")

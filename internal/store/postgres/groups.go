@@ -15,19 +15,19 @@ func membershipsAt(r *row, err *error) []gatehouse.Membership {
 	return list
 }
 
-// ListPeople lists the tenant's persons by id.
-func (t *readTx) ListPeople(tenant string) (list []*gatehouse.Principal, err error) {
+// ListPeople lists the people of the tenant by id.
+func (t *readTx) ListPeople() (list []*gatehouse.Principal, err error) {
 	list = []*gatehouse.Principal{}
 	err = t.each(`SELECT `+principalColumns+` FROM principal p WHERE p.tenant = $1 AND p.kind = 'person' ORDER BY p.id`, func(r *row) error {
 		p, err := scanPrincipal(r)
 		list = append(list, p)
 		return err
-	}, tenant)
+	}, t.tenant)
 	return list, err
 }
 
-// The condition before the argument is that of the index principal_approver.
-// Names and ids hold no quotes, so they are looked for as they stand in a list.
+// The part of the condition without arguments matches the index principal_approver. Names and
+// ids contain no quotes, so they can be searched for in quoted form.
 var firstAnswerers = `SELECT ` + principalColumns + ` FROM principal p
 WHERE p.tenant = $1 AND p.kind = 'person' AND NOT p.disabled AND (strpos(p.roles, '"approver"') > 0 OR strpos(p.roles, '"admin"') > 0)
   AND ($2 || $3 || $4 = '' OR strpos($3, '"' || p.id || '"') > 0 OR strpos($3, '"' || p.name || '"') > 0
@@ -35,14 +35,14 @@ WHERE p.tenant = $1 AND p.kind = 'person' AND NOT p.disabled AND (strpos(p.roles
     OR EXISTS (SELECT 1 FROM jsonb_array_elements(NULLIF(p.groups, '')::jsonb) m WHERE strpos($4, '"' || (m ->> 'group') || '"') > 0))
 ORDER BY p.id LIMIT ` + strconv.Itoa(gatehouse.MaxFirstAnswerers)
 
-// FirstAnswerers lists the first of the persons whom a question asks.
-func (t *readTx) FirstAnswerers(tenant string, asked gatehouse.Audience) (list []*gatehouse.Principal, err error) {
+// FirstAnswerers lists the first people whom an approval asks.
+func (t *readTx) FirstAnswerers(asked gatehouse.Audience) (list []*gatehouse.Principal, err error) {
 	roles, people, groups := shared.EncodeAudience(asked)
 	err = t.each(firstAnswerers, func(r *row) error {
 		p, err := scanPrincipal(r)
 		list = append(list, p)
 		return err
-	}, tenant, roles, people, groups)
+	}, t.tenant, roles, people, groups)
 	return list, err
 }
 
@@ -53,24 +53,32 @@ func scanGroup(r *row) *gatehouse.Group {
 }
 
 // FindGroup finds a group by name.
-func (t *readTx) FindGroup(tenant, name string) (g *gatehouse.Group, err error) {
-	err = t.one(groupColumns+`WHERE tenant = $1 AND name = $2`, func(r *row) error { g = scanGroup(r); return nil }, tenant, name)
+func (t *readTx) FindGroup(name string) (g *gatehouse.Group, err error) {
+	err = t.one(groupColumns+`WHERE tenant = $1 AND name = $2`,
+		func(r *row) error { g = scanGroup(r); return nil }, t.tenant, name)
 	return g, err
 }
 
 // ListGroups lists the tenant's groups by name.
-func (t *readTx) ListGroups(tenant string) (list []*gatehouse.Group, err error) {
+func (t *readTx) ListGroups() (list []*gatehouse.Group, err error) {
 	list = []*gatehouse.Group{}
-	err = t.each(groupColumns+`WHERE tenant = $1 ORDER BY name`, func(r *row) error { list = append(list, scanGroup(r)); return nil }, tenant)
+	err = t.each(
+		groupColumns+`WHERE tenant = $1 ORDER BY name`,
+		func(r *row) error { list = append(list, scanGroup(r)); return nil },
+		t.tenant,
+	)
 	return list, err
 }
 
 // InsertGroup stores a group; a known name is ErrConflict.
 func (t *tx) InsertGroup(g *gatehouse.Group) error {
+	if err := t.checkTenant(g.Tenant); err != nil {
+		return err
+	}
 	return t.write(`INSERT INTO principal_group (tenant, name, created_at) VALUES ($1, $2, $3)`, g.Tenant, g.Name, g.CreatedAt)
 }
 
 // DeleteGroup deletes a group.
-func (t *tx) DeleteGroup(tenant, name string) error {
-	return t.write(guarded+`DELETE FROM principal_group WHERE tenant = $1 AND name = $2`+orMissing, tenant, name)
+func (t *tx) DeleteGroup(name string) error {
+	return t.write(guarded+`DELETE FROM principal_group WHERE tenant = $1 AND name = $2`+orMissing, t.tenant, name)
 }

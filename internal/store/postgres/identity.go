@@ -19,13 +19,13 @@ func scanPrincipal(r *row) (*gatehouse.Principal, error) {
 	return p, err
 }
 
-// byName finds by id, marked 0, and by folded name, marked 1.
+// byName finds by id, with 0 in the first column, and by folded name, with 1.
 const byName = `SELECT 0, ` + principalColumns + ` FROM principal p WHERE p.tenant = $1 AND p.id = $2
 UNION ALL SELECT 1, ` + principalColumns + ` FROM principal p WHERE p.tenant = $1 AND p.folded = lower($2 COLLATE "C")`
 
-// FindPrincipal finds by id, else by name.
-func (t *readTx) FindPrincipal(tenant, idOrName string) (p *gatehouse.Principal, err error) {
-	if p = t.ahead.person(tenant, idOrName); p != nil {
+// FindPrincipal finds a principal by id, or else by name.
+func (t *readTx) FindPrincipal(idOrName string) (p *gatehouse.Principal, err error) {
+	if p = t.prefetch.principal(t.tenant, idOrName); p != nil {
 		return p, nil
 	}
 	named := true
@@ -36,16 +36,16 @@ func (t *readTx) FindPrincipal(tenant, idOrName string) (p *gatehouse.Principal,
 			p, named = found, byName
 		}
 		return err
-	}, tenant, idOrName)
+	}, t.tenant, idOrName)
 	if err == nil && p == nil {
 		err = gatehouse.ErrNotFound
 	}
 	return p, err
 }
 
-// ListPrincipals lists by id, the oldest first.
-func (t *readTx) ListPrincipals(tenant, cursor string, limit int) (page gatehouse.Page[*gatehouse.Principal], err error) {
-	c, err := shared.ParseCursor(cursor, shared.KindPrincipals, tenant)
+// ListPrincipals lists principals by id, oldest first.
+func (t *readTx) ListPrincipals(cursor string, limit int) (page gatehouse.Page[*gatehouse.Principal], err error) {
+	c, err := shared.ParseCursor(cursor, shared.KindPrincipals, t.tenant)
 	if err != nil {
 		return page, err
 	}
@@ -55,39 +55,44 @@ func (t *readTx) ListPrincipals(tenant, cursor string, limit int) (page gatehous
 		p, err := scanPrincipal(r)
 		page.Items = append(page.Items, p)
 		return err
-	}, tenant, c.ID, limit+1)
+	}, t.tenant, c.ID, limit+1)
 	return shared.Finish(page, limit, func(p *gatehouse.Principal) shared.Cursor { return shared.Cursor{ID: p.ID} },
-		shared.KindPrincipals, tenant), err
+		shared.KindPrincipals, t.tenant), err
 }
 
 // InsertPrincipal stores a principal; a known id or name is ErrConflict.
 func (t *tx) InsertPrincipal(p *gatehouse.Principal) error {
+	if err := t.checkTenant(p.Tenant); err != nil {
+		return err
+	}
 	return t.write(`INSERT INTO principal (tenant, id, name, kind, roles, person, sponsor, disabled, created_at, approver_since, groups)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
 		p.Tenant, p.ID, p.Name, string(p.Kind), shared.EncodeList(p.Roles), p.Person, p.Sponsor, p.Disabled, p.CreatedAt, p.ApproverSince,
 		shared.EncodeMemberships(p.Groups))
 }
 
-// UpdatePrincipal writes all but the kind and the time of creation.
+// UpdatePrincipal writes all fields except the kind and the creation time.
 func (t *tx) UpdatePrincipal(p *gatehouse.Principal) error {
+	if err := t.checkTenant(p.Tenant); err != nil {
+		return err
+	}
 	return t.write(guarded+`UPDATE principal SET name = $3, roles = $4, person = $5, sponsor = $6, disabled = $7, approver_since = $8, groups = $9
 WHERE tenant = $1 AND id = $2`+orMissing, p.Tenant, p.ID, p.Name, shared.EncodeList(p.Roles), p.Person, p.Sponsor, p.Disabled,
 		p.ApproverSince, shared.EncodeMemberships(p.Groups))
 }
 
-// PrincipalsForShare reads principals and locks them against change, in the
-// order of their ids.
-func (t *tx) PrincipalsForShare(tenant string, ids []string) ([]*gatehouse.Principal, error) {
-	if list := t.ahead.locked(tenant, ids); list != nil {
+// PrincipalsForShare reads principals and locks them against change, in order of id.
+func (t *tx) PrincipalsForShare(ids []string) ([]*gatehouse.Principal, error) {
+	if list := t.prefetch.allLocked(t.tenant, ids); list != nil {
 		return list, nil
 	}
 	list := make([]*gatehouse.Principal, 0, len(ids))
-	err := t.locked([]query{ask(`SELECT `+principalColumns+` FROM principal p WHERE p.tenant = $1 AND p.id = ANY($2) ORDER BY p.id FOR SHARE`,
+	err := t.lockAndRead([]query{ask(`SELECT `+principalColumns+` FROM principal p WHERE p.tenant = $1 AND p.id = ANY($2) ORDER BY p.id FOR SHARE`,
 		func(r *row) error {
 			p, err := scanPrincipal(r)
 			list = append(list, p)
 			return err
-		}, tenant, ids)})
+		}, t.tenant, ids)})
 	return list, err
 }
 
@@ -101,6 +106,7 @@ func scanKey(r *row) *gatehouse.Key {
 
 // FindKey finds an unrevoked key and its principal.
 func (t *readTx) FindKey(hash [32]byte) (k *gatehouse.Key, p *gatehouse.Principal, err error) {
+	defer t.useAllTenants()()
 	err = t.one(`SELECT `+keyColumns+`, `+principalColumns+` FROM api_key k
 JOIN principal p ON p.tenant = k.tenant AND p.id = k.principal_id WHERE k.hash = $1 AND k.revoked_at IS NULL`,
 		func(r *row) (err error) {
@@ -111,83 +117,86 @@ JOIN principal p ON p.tenant = k.tenant AND p.id = k.principal_id WHERE k.hash =
 	return k, p, err
 }
 
-// A key leads to its principal, and that to the edit token: in one order, as
-// with theAction.
+// A key leads to its principal, and the principal to the edit token. The join order is fixed,
+// as for theAction.
 const (
-	ofKey = `SELECT ` + principalColumns + `, e.hash FROM (SELECT * FROM api_key WHERE hash = $2 AND tenant = $1 AND revoked_at IS NULL` + kept + ` k
+	credentialOfKey = `SELECT ` + principalColumns + `, e.hash FROM (SELECT * FROM api_key WHERE hash = $2 AND tenant = $1 AND revoked_at IS NULL` + lateralEnd + ` k
 CROSS JOIN LATERAL (SELECT * FROM principal x WHERE x.tenant = k.tenant AND x.id = k.principal_id`
 	withToken = ` p
-LEFT JOIN LATERAL (SELECT * FROM edit_token x WHERE x.tenant = p.tenant AND x.principal_id = p.id` + kept + ` e ON true`
-	findCredential     = ofKey + kept + withToken
-	lockCredential     = ofKey + ` FOR SHARE)` + withToken
-	lockCredentialFree = ofKey + ` FOR SHARE` + skipping + `)` + withToken
+LEFT JOIN LATERAL (SELECT * FROM edit_token x WHERE x.tenant = p.tenant AND x.principal_id = p.id` + lateralEnd + ` e ON true`
+	findCredential           = credentialOfKey + lateralEnd + withToken
+	lockCredential           = credentialOfKey + ` FOR SHARE)` + withToken
+	lockCredentialSkipLocked = credentialOfKey + ` FOR SHARE` + skipLocked + `)` + withToken
 )
 
-// FindCredential finds an unrevoked key's principal and edit token.
-func (t *readTx) FindCredential(tenant string, hash [32]byte) (p *gatehouse.Principal, editToken [32]byte, err error) {
+// FindCredential finds the principal and the edit token of an unrevoked key.
+func (t *readTx) FindCredential(hash [32]byte) (p *gatehouse.Principal, editToken [32]byte, err error) {
 	err = t.one(findCredential, func(r *row) (err error) {
 		p, err = scanPrincipal(r)
 		editToken = r.hash()
 		return err
-	}, tenant, hash[:])
+	}, t.tenant, hash[:])
 	return p, editToken, err
 }
 
-// ListKeys lists a principal's keys, revoked ones too, the oldest first.
-func (t *readTx) ListKeys(tenant, principalID string) (list []*gatehouse.Key, err error) {
+// ListKeys lists the keys of a principal, including revoked ones, oldest first.
+func (t *readTx) ListKeys(principalID string) (list []*gatehouse.Key, err error) {
 	err = t.each(`SELECT `+keyColumns+` FROM api_key k WHERE k.tenant = $1 AND k.principal_id = $2 ORDER BY k.id`,
-		func(r *row) error { list = append(list, scanKey(r)); return nil }, tenant, principalID)
+		func(r *row) error { list = append(list, scanKey(r)); return nil }, t.tenant, principalID)
 	return list, err
 }
 
 // FindKeyByID finds a key, revoked or not.
-func (t *readTx) FindKeyByID(tenant, id string) (k *gatehouse.Key, err error) {
+func (t *readTx) FindKeyByID(id string) (k *gatehouse.Key, err error) {
 	err = t.one(`SELECT `+keyColumns+` FROM api_key k WHERE k.tenant = $1 AND k.id = $2`,
-		func(r *row) error { k = scanKey(r); return nil }, tenant, id)
+		func(r *row) error { k = scanKey(r); return nil }, t.tenant, id)
 	return k, err
 }
 
 // InsertKey stores a key; a known id or hash is ErrConflict.
 func (t *tx) InsertKey(k *gatehouse.Key) error {
+	if err := t.checkTenant(k.Tenant); err != nil {
+		return err
+	}
 	return t.write(`INSERT INTO api_key (hash, tenant, id, principal_id, created_at, revoked_at) VALUES ($1, $2, $3, $4, $5, $6)`,
 		k.Hash[:], k.Tenant, k.ID, k.PrincipalID, k.CreatedAt, k.RevokedAt)
 }
 
-// RevokeKey ends a key. Of a revoked one the first time stays.
-func (t *tx) RevokeKey(tenant, keyID string) error {
+// RevokeKey revokes a key. A second revocation keeps the first time.
+func (t *tx) RevokeKey(keyID string) error {
 	return t.write(guarded+`UPDATE api_key SET revoked_at = $3 WHERE tenant = $1 AND id = $2 AND revoked_at IS NULL RETURNING 1)
 SELECT CASE WHEN EXISTS (SELECT 1 FROM w) OR EXISTS (SELECT 1 FROM api_key WHERE tenant = $1 AND id = $2) THEN 0
-  ELSE gatehouse_refuse('GH002') END`, tenant, keyID, t.Now())
+  ELSE gatehouse_refuse('GH002') END`, t.tenant, keyID, t.Now())
 }
 
 // FindEditToken finds the hash of a person's edit token.
-func (t *readTx) FindEditToken(tenant, principalID string) (hash [32]byte, err error) {
+func (t *readTx) FindEditToken(principalID string) (hash [32]byte, err error) {
 	err = t.one(`SELECT hash FROM edit_token WHERE tenant = $1 AND principal_id = $2`,
-		func(r *row) error { hash = r.hash(); return nil }, tenant, principalID)
+		func(r *row) error { hash = r.hash(); return nil }, t.tenant, principalID)
 	return hash, err
 }
 
-// PutEditToken stores it in the place of an earlier one.
-func (t *tx) PutEditToken(tenant, principalID string, hash [32]byte) error {
+// PutEditToken stores the hash and replaces an earlier one.
+func (t *tx) PutEditToken(principalID string, hash [32]byte) error {
 	return t.write(`INSERT INTO edit_token (tenant, principal_id, hash) VALUES ($1, $2, $3)
-ON CONFLICT (tenant, principal_id) DO UPDATE SET hash = excluded.hash`, tenant, principalID, hash[:])
+ON CONFLICT (tenant, principal_id) DO UPDATE SET hash = excluded.hash`, t.tenant, principalID, hash[:])
 }
 
-// LockFirstPrincipal lets those who make a tenant's first principal do so one
-// after another.
-func (t *tx) LockFirstPrincipal(tenant string) error {
-	return t.locked([]query{lockFor("first principal", tenant)})
+// LockFirstPrincipal serializes the creation of a tenant's first principal.
+func (t *tx) LockFirstPrincipal() error {
+	return t.lockAndRead([]query{lockFor("first principal", t.tenant)})
 }
 
-// FindTenant finds by id.
-func (t *readTx) FindTenant(id string) (n *gatehouse.Tenant, err error) {
+// FindTenant finds the transaction's tenant.
+func (t *readTx) FindTenant() (n *gatehouse.Tenant, err error) {
 	err = t.one(`SELECT id, created_at FROM tenant WHERE id = $1`,
-		func(r *row) error { n = &gatehouse.Tenant{ID: r.text(), CreatedAt: r.time()}; return nil }, id)
+		func(r *row) error { n = &gatehouse.Tenant{ID: r.text(), CreatedAt: r.time()}; return nil }, t.tenant)
 	return n, err
 }
 
-// ListTenants lists all, by id.
+// ListTenants lists all tenants by id.
 func (t *readTx) ListTenants() (list []*gatehouse.Tenant, err error) {
+	defer t.useAllTenants()()
 	err = t.each(`SELECT id, created_at FROM tenant ORDER BY id`, func(r *row) error {
 		list = append(list, &gatehouse.Tenant{ID: r.text(), CreatedAt: r.time()})
 		return nil
@@ -197,23 +206,25 @@ func (t *readTx) ListTenants() (list []*gatehouse.Tenant, err error) {
 
 // InsertTenant stores a tenant; a known one is ErrConflict.
 func (t *tx) InsertTenant(n *gatehouse.Tenant) error {
+	if err := t.checkTenant(n.ID); err != nil {
+		return err
+	}
 	return t.write(`INSERT INTO tenant (id, created_at) VALUES ($1, $2)`, n.ID, n.CreatedAt)
 }
 
 const findAnswer = `SELECT tenant, principal_id, route, key, body_hash, created_at, body FROM idempotency
 WHERE tenant = $1 AND principal_id = $2 AND route = $3 AND key = $4`
 
-// FindIdempotency finds a stored answer that is still within its window. The
-// clock is looked at only where there is one: it is often what a transaction
-// asks first, before it waits for its locks.
-func (t *readTx) FindIdempotency(tenant, principalID, route, key string) (*gatehouse.IdempotencyRecord, error) {
+// FindIdempotency finds a stored answer within its window. It reads the clock only if an answer
+// is stored, because it is often the first read of a transaction, before the wait for locks.
+func (t *readTx) FindIdempotency(principalID, route, key string) (*gatehouse.IdempotencyRecord, error) {
 	var a *gatehouse.IdempotencyRecord
 	err := t.one(findAnswer, func(r *row) error {
 		a = &gatehouse.IdempotencyRecord{
 			Tenant: r.text(), PrincipalID: r.text(), Route: r.text(), Key: r.text(), BodyHash: r.hash(), CreatedAt: r.time(), Body: r.blob(),
 		}
 		return nil
-	}, tenant, principalID, route, key)
+	}, t.tenant, principalID, route, key)
 	if err != nil {
 		return nil, err
 	}
@@ -237,16 +248,20 @@ const (
 ` + replaceAnswer + `(SELECT min(a8) FROM u)`
 )
 
-// InsertIdempotency stores an answer. One that is past its window, and not yet
-// purged, makes room; one within it is ErrConflict.
+// InsertIdempotency stores an answer. It replaces an unpurged answer past its window; within
+// the window the result is ErrConflict.
 func (t *tx) InsertIdempotency(a *gatehouse.IdempotencyRecord) error {
+	if err := t.checkTenant(a.Tenant); err != nil {
+		return err
+	}
 	return t.write(insertAnswer,
 		a.Tenant, a.PrincipalID, a.Route, a.Key, a.BodyHash[:], a.CreatedAt, a.Body, t.windowStart())
 }
 
-// PurgeIdempotency deletes old answers, the oldest first, but for those that
-// somebody else is deleting.
+// PurgeIdempotency deletes old answers, oldest first. It skips rows that another process is
+// deleting.
 func (t *tx) PurgeIdempotency(olderThan time.Time, limit int) (int, error) {
+	defer t.useAllTenants()()
 	n, err := t.number(`WITH old AS MATERIALIZED (
   SELECT seq FROM idempotency WHERE created_at < $1 ORDER BY created_at LIMIT $2 FOR UPDATE SKIP LOCKED),
 d AS (DELETE FROM idempotency i USING old WHERE i.seq = old.seq RETURNING 1)

@@ -15,32 +15,32 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 )
 
-// inboxRows is how many actions each inbox below has pending.
+// inboxRows is the number of pending actions in each inbox below.
 const inboxRows = 4000
 
-// inboxes are tenants whose actions all have one risk. minutes is when the i-th
-// is due, by age; the rest is how many blocks a page may read: of the two indexes,
-// and of the table, where it is one for each row at worst.
+// inboxes are tenants whose actions all have the same risk. minutes is the due time of the i-th
+// action by age. The rest bounds the blocks that a page may read: of the two indexes, and of
+// the table, which may cost one block per row.
 var inboxes = []struct {
 	tenant, minutes string
 	due, inbox      int64
 	table           int64
-	// known is how many pages at least do not look by expiry, since the page before
-	// began their cell, or said that it is large.
+	// known is the least number of pages that do not look by expiry, because the page before
+	// began their cell or marked it as large.
 	known int
 }{
-	// The cells before it are empty.
+	// The earlier cells are empty.
 	{tenant: "alike", minutes: `8 * 60`, due: 60, inbox: 8, table: 200, known: 78},
 	{tenant: "soon", minutes: `30`, due: 60, inbox: 8, table: 200, known: 78},
 	{tenant: "spread", minutes: `5 + i * 7907 % 4320`, due: 60, inbox: 20, table: 1300},
 	// Small cells, and a large one.
 	{tenant: "few", minutes: `CASE WHEN i % 100 = 0 THEN 30 WHEN i % 100 = 1 THEN 120 ELSE 6000 END`, due: 60, inbox: 20, table: 300},
-	// A thin one that is sorted, and one that is looked for.
+	// A thin cell that is sorted, and one that is scanned.
 	{tenant: "thin", minutes: `CASE WHEN i > 3200 THEN 30 ELSE 6000 END`, due: 60, inbox: 20, table: 300},
 	{tenant: "late", minutes: `CASE WHEN i > 1500 THEN 30 ELSE 6000 END`, due: 60, inbox: 60, table: 300, known: 45},
 }
 
-// fillInboxes stores what has ended, and the inboxes.
+// fillInboxes stores ended actions and the inboxes.
 func fillInboxes(t *testing.T, s *Store, ended, pending bool) {
 	t.Helper()
 	const (
@@ -72,9 +72,9 @@ SELECT seq, tenant, replace(id, 'act_', 'apr_'), 'requested', 1, '["approver"]',
 	}
 }
 
-// TestInboxReadsItsPage walks inboxes of several shapes while the server's
-// statistics are missing, of before, or good: every page is read by the two
-// indexes that are there for it, and costs what it holds, however many wait.
+// TestInboxReadsItsPage reads inboxes of several shapes while the server's statistics are
+// missing, outdated or good: every page uses the two indexes meant for it, and its cost depends
+// on its size, not on the number of waiting actions.
 func TestInboxReadsItsPage(t *testing.T) {
 	t.Parallel()
 	for name, prepare := range map[string]func(t *testing.T, s *Store){
@@ -82,7 +82,7 @@ func TestInboxReadsItsPage(t *testing.T) {
 		"analyzed when nothing was pending": func(t *testing.T, s *Store) {
 			fillInboxes(t, s, true, false)
 			statement(t, s.config.URL, `VACUUM ANALYZE`)
-			walkInbox(t, s, inboxes[0].tenant, gatehouse.ActionFilter{}, unbounded) // its plan is made
+			walkInbox(t, s, inboxes[0].tenant, gatehouse.ActionFilter{}, unbounded) // prepares the plan
 			fillInboxes(t, s, false, true)
 		},
 		"analyzed": func(t *testing.T, s *Store) {
@@ -99,9 +99,10 @@ func TestInboxReadsItsPage(t *testing.T) {
 			for _, in := range inboxes {
 				limits := map[string]int64{
 					"action": in.table, "action_due": in.due, "action_inbox": in.inbox,
-					// One row each of 51, by an index of two or three levels; and no votes.
+					// One row for each of 51 actions, by an index of two or three levels; no
+					// votes.
 					"proposal": 51, "proposal_pkey": 160, "approval": 51, "approval_pkey": 160, "vote_pkey": 160,
-					"action_tenant_id_key": 160, // of a thin cell
+					"action_tenant_id_key": 160, // for a thin cell
 				}
 				known := 0
 				got := walkInbox(t, s, in.tenant, gatehouse.ActionFilter{Limit: 50}, func(read map[string]int64) error {
@@ -135,13 +136,12 @@ func TestInboxReadsItsPage(t *testing.T) {
 	}
 }
 
-// unbounded bounds nothing.
+// unbounded sets no bound.
 func unbounded(map[string]int64) error { return nil }
 
-// walkInbox lists all pages by urgency, and bounds how many blocks of the action
-// table and its indexes each reads. A page that reads more is read again: the
-// planner looks at all indexes, and a session that a busy server made forget its
-// plans plans anew.
+// walkInbox lists all pages by urgency and bounds the blocks of the action table and its
+// indexes that each page reads. It reads a page that exceeds the bound again: planning examines
+// all indexes, and a session on a busy server may have lost its plans and plan anew.
 func walkInbox(t *testing.T, s *Store, tenant string, f gatehouse.ActionFilter, bound func(read map[string]int64) error) (ids []string) {
 	t.Helper()
 	const blocks = `WITH t AS (SELECT unnest('{action,proposal,approval,vote,push,receipt}'::regclass[]) AS oid)
@@ -149,8 +149,8 @@ SELECT relname::text, pg_stat_get_xact_blocks_fetched(oid) FROM pg_class
 WHERE oid IN (SELECT oid FROM t) OR oid IN (SELECT indexrelid FROM pg_index JOIN t ON indrelid = t.oid)`
 	f.Sort = gatehouse.SortUrgency
 	for done := false; !done; {
-		err := s.View(context.Background(), func(x gatehouse.ReadTx) error {
-			r := x.(readWalls).in(tenant).(*readTx)
+		err := s.View(context.Background(), tenant, func(x gatehouse.ReadTx) error {
+			r := x.(*readTx)
 			list := func() (page gatehouse.Page[*gatehouse.Action], over, err error) {
 				read := map[string]int64{}
 				count := func(sign int64) error {
@@ -159,7 +159,7 @@ WHERE oid IN (SELECT oid FROM t) OR oid IN (SELECT indexrelid FROM pg_index JOIN
 				if err = count(-1); err != nil {
 					return page, nil, err
 				}
-				if page, err = x.ListActions(tenant, f); err != nil {
+				if page, err = x.ListActions(f); err != nil {
 					return page, nil, err
 				}
 				err = count(1)
@@ -193,7 +193,7 @@ WHERE oid IN (SELECT oid FROM t) OR oid IN (SELECT indexrelid FROM pg_index JOIN
 	return ids
 }
 
-// inOrder is what the contract says.
+// inOrder is the order that the contract demands.
 func inOrder(t *testing.T, s *Store, tenant, where string) []string {
 	t.Helper()
 	ctx := context.Background()
@@ -215,15 +215,14 @@ ORDER BY CASE WHEN hours <= 1 THEN 0 WHEN hours <= 4 THEN 1 WHEN hours <= 24 THE
 	return ids
 }
 
-// TestPagesNameTheirIndexes: the plan of a page is the same when nothing is
-// known of the tables, its places are read by the indexes that are meant, and the
-// rows of each by its number.
+// TestPagesNameTheirIndexes: without statistics the plan of a page is the same, its positions
+// come from the intended indexes, and the rows of each position are found by seq.
 func TestPagesNameTheirIndexes(t *testing.T) {
 	t.Parallel()
 	var page string
 	s := openTest(t, Config{trip: func(statements []string) {
 		for _, sql := range statements {
-			if strings.Contains(sql, rowsBeside) {
+			if strings.Contains(sql, pageJoins) {
 				page = sql
 			}
 		}
@@ -245,7 +244,7 @@ func TestPagesNameTheirIndexes(t *testing.T) {
 		"by urgency": {gatehouse.ActionFilter{Sort: gatehouse.SortUrgency}, []string{
 			`Index Scan using action_due on action action_1 by ((tenant = $1) AND (ROW(risk, expires_at) > ROW(`,
 			`Index Scan using action_inbox on action action_2 by ((tenant = $1) AND (ROW(risk, id) > ROW(`,
-			`Index Scan using action_inbox on action a_1`, `Sort`, // of a thin cell
+			`Index Scan using action_inbox on action a_1`, `Sort`, // for a thin cell
 		}, false},
 		"newest":  {gatehouse.ActionFilter{}, []string{`Index Scan Backward using action_tenant_id_key on action a by (tenant = $1)`}, true},
 		"pending": {gatehouse.ActionFilter{Status: gatehouse.StatusPending}, []string{`Index Scan Backward using action_status on action a by`}, false},
@@ -253,8 +252,8 @@ func TestPagesNameTheirIndexes(t *testing.T) {
 			`Index Scan Backward using action_status on action a by`, `Index Scan Backward using action_status on action a_1 by`,
 		}, true},
 	} {
-		err := s.Read(t.Context(), func(tx gatehouse.ReadTx) error {
-			_, err := tx.ListActions(gatehouse.DefaultTenant, c.filter)
+		err := s.Read(t.Context(), gatehouse.DefaultTenant, func(tx gatehouse.ReadTx) error {
+			_, err := tx.ListActions(c.filter)
 			return err
 		})
 		if err != nil {

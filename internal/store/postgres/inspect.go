@@ -12,18 +12,18 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// ErrReadOnly says that a store which was opened to look takes no writes.
+// ErrReadOnly says that a store opened by Inspect accepts no writes.
 var ErrReadOnly = errors.New("postgres: the database was opened for reading only")
 
-// Reader is a store that only reads, beside those that serve. The server
-// itself refuses its writes, so a standby will do.
+// Reader is a read-only store, for use beside serving processes. The server itself refuses its
+// writes, so it can also read a standby.
 type Reader struct{ s *Store }
 
 var _ gatehouse.Store = (*Reader)(nil)
 
-// Inspect opens a database for reading. It makes and migrates nothing: one of
-// another version than [SchemaVersion] is refused, and with [ErrMoving] one that
-// holds a part of a data folder only: what it lacks would not be missed.
+// Inspect opens a database for reading. It creates and migrates nothing, and refuses a database
+// of another version than [SchemaVersion]. If the database holds only a part of a data folder,
+// the error is [ErrMoving]: an inspection would not notice the missing rows.
 func Inspect(ctx context.Context, config Config) (*Reader, error) {
 	config.inspect = true
 	s, err := Open(ctx, config)
@@ -33,15 +33,15 @@ func Inspect(ctx context.Context, config Config) (*Reader, error) {
 	return &Reader{s}, nil
 }
 
-// onlyRead has the server refuse a connection's writes. As a parameter of the
-// start it would be in the way of an address with target_session_attrs=read-write,
-// which refuses servers that say so.
+// onlyRead makes the server refuse the writes of a connection. As a startup parameter, the
+// setting would conflict with target_session_attrs=read-write, which rejects servers that
+// report it.
 func onlyRead(ctx context.Context, c *pgx.Conn) error {
 	_, err := c.Exec(ctx, `SET default_transaction_read_only = on`)
 	return err
 }
 
-// inspectable refuses databases that cannot be understood.
+// inspectable refuses databases that this program cannot read.
 func inspectable(ctx context.Context, config *pgx.ConnConfig) error {
 	c, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
@@ -79,21 +79,36 @@ func inspectable(ctx context.Context, config *pgx.ConnConfig) error {
 }
 
 // View runs fn on one snapshot.
-func (r *Reader) View(ctx context.Context, fn func(gatehouse.ReadTx) error) error {
-	return r.s.View(ctx, fn)
+func (r *Reader) View(ctx context.Context, tenant string, fn func(gatehouse.ReadTx) error) error {
+	return r.s.View(ctx, tenant, fn)
 }
 
-// Read is View of one question.
-func (r *Reader) Read(ctx context.Context, fn func(gatehouse.ReadTx) error) error {
-	return r.View(ctx, fn)
+// Read is View: it accepts any number of reads.
+func (r *Reader) Read(ctx context.Context, tenant string, fn func(gatehouse.ReadTx) error) error {
+	return r.View(ctx, tenant, fn)
 }
 
 // Update fails with [ErrReadOnly].
-func (r *Reader) Update(context.Context, func(gatehouse.Tx) error) error { return ErrReadOnly }
+func (r *Reader) Update(context.Context, string, func(gatehouse.Tx) error) error { return ErrReadOnly }
 
-// Ping reads.
+// ViewQueues runs fn on one snapshot of all tenants.
+func (r *Reader) ViewQueues(ctx context.Context, fn func(gatehouse.ReadQueues) error) error {
+	return r.s.ViewQueues(ctx, fn)
+}
+
+// ReadQueues is ViewQueues: it accepts any number of reads.
+func (r *Reader) ReadQueues(ctx context.Context, fn func(gatehouse.ReadQueues) error) error {
+	return r.s.ViewQueues(ctx, fn)
+}
+
+// UpdateQueues fails with [ErrReadOnly].
+func (r *Reader) UpdateQueues(context.Context, func(gatehouse.Queues) error) error {
+	return ErrReadOnly
+}
+
+// Ping checks that the database can be read.
 func (r *Reader) Ping(ctx context.Context) error {
-	return r.View(ctx, func(tx gatehouse.ReadTx) error { _, err := tx.ListTenants(); return err })
+	return r.ViewQueues(ctx, func(q gatehouse.ReadQueues) error { _, err := q.ListTenants(); return err })
 }
 
 // Close closes the connections.

@@ -9,7 +9,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 )
 
-// TestInspect makes nothing and writes nothing, not even its own session.
+// TestInspect: Inspect creates and writes nothing, not even its own session.
 func TestInspect(t *testing.T) {
 	t.Parallel()
 	url := pgtest.Database(t)
@@ -31,11 +31,15 @@ func TestInspect(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	err = r.View(t.Context(), func(tx gatehouse.ReadTx) error { _, err := tx.FindTenant(gatehouse.DefaultTenant); return err })
+	err = r.View(
+		t.Context(),
+		gatehouse.DefaultTenant,
+		func(tx gatehouse.ReadTx) error { _, err := tx.FindTenant(); return err },
+	)
 	if err := errors.Join(err, r.Ping(t.Context())); err != nil {
 		t.Error(err)
 	}
-	if err := r.Update(t.Context(), func(gatehouse.Tx) error { return nil }); !errors.Is(err, ErrReadOnly) {
+	if err := r.Update(t.Context(), gatehouse.DefaultTenant, func(gatehouse.Tx) error { return nil }); !errors.Is(err, ErrReadOnly) {
 		t.Errorf("an Update: %v", err)
 	}
 	if _, err := r.s.pool.Exec(t.Context(), `DELETE FROM policy_active`); err == nil || !strings.Contains(err.Error(), "read-only") {

@@ -14,7 +14,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 )
 
-// bomb is a policy whose rules take long to judge anything, and match nothing.
+// bomb is a policy whose rules take long to evaluate and match nothing.
 func bomb(n int) string {
 	list := "[" + strings.TrimSuffix(strings.Repeat("1,", 300), ",") + "]"
 	var b strings.Builder
@@ -26,8 +26,8 @@ func bomb(n int) string {
 	return strings.Replace(b.String(), "\nrules:", rules, 1)
 }
 
-// judging looks at the goroutines until done is closed: how many looks found a
-// judgement under way, and one that was in a transaction of the store.
+// judging samples the goroutines until done is closed. seen counts those that evaluate a
+// policy, within those that do so inside a transaction of the store.
 func judging(done <-chan struct{}, meanwhile func()) (seen, within int) {
 	buf := make([]byte, 1<<20)
 	for {
@@ -52,9 +52,9 @@ func judging(done <-chan struct{}, meanwhile func()) (seen, within int) {
 	}
 }
 
-// TestJudgementHoldsNoConnection: a policy that takes long to judge is judged
-// outside of transactions when people decide, at dispatch, and when it is
-// explained, so that one connection is enough for everybody else.
+// TestJudgementHoldsNoConnection: a slow policy is evaluated outside of transactions on
+// decisions, at dispatch, and when it is explained. So one connection is enough for everybody
+// else.
 func TestJudgementHoldsNoConnection(t *testing.T) {
 	s := openTest(t, Config{MaxConns: 1})
 	p := populate(t, s)
@@ -118,7 +118,7 @@ func TestJudgementHoldsNoConnection(t *testing.T) {
 	}
 }
 
-// TestJudgementEndsWithItsCaller: a decision whose caller has gone is given up.
+// TestJudgementEndsWithItsCaller: the evaluation for a decision ends when its caller has gone.
 func TestJudgementEndsWithItsCaller(t *testing.T) {
 	t.Parallel()
 	p := populate(t, openTest(t, Config{MaxConns: 1}))

@@ -11,8 +11,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 )
 
-// TestLeafWithoutARow: a statement that leaves seq to the table cannot store a
-// leaf that nobody would number.
+// TestLeafWithoutARow: a statement that leaves seq to the table's default cannot store a leaf,
+// since nobody would number it.
 func TestLeafWithoutARow(t *testing.T) {
 	t.Parallel()
 	c, err := pgx.Connect(t.Context(), pgtest.AllTenants(database(t)))

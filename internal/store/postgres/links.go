@@ -17,23 +17,25 @@ func scanRingKey(r *row) *gatehouse.RingKey {
 	}
 }
 
-// FindRingKey finds by number over all tenants.
+// FindRingKey finds a key by number, in all tenants.
 func (t *readTx) FindRingKey(number uint32) (k *gatehouse.RingKey, err error) {
+	defer t.useAllTenants()()
 	err = t.one(selectRingKey+`number = $1`, func(r *row) error { k = scanRingKey(r); return nil }, int64(number))
 	return k, err
 }
 
-// ListRingKeys lists the newest first.
-func (t *readTx) ListRingKeys(tenant string, purpose gatehouse.RingPurpose) (list []*gatehouse.RingKey, err error) {
+// ListRingKeys lists keys, newest first.
+func (t *readTx) ListRingKeys(purpose gatehouse.RingPurpose) (list []*gatehouse.RingKey, err error) {
 	err = t.each(selectRingKey+`tenant = $1 AND purpose = $2 ORDER BY created_at DESC, id DESC`,
-		func(r *row) error { list = append(list, scanRingKey(r)); return nil }, tenant, string(purpose))
+		func(r *row) error { list = append(list, scanRingKey(r)); return nil }, t.tenant, string(purpose))
 	return list, err
 }
 
-// OldRingKeys lists keys in use, the oldest first.
+// OldRingKeys lists keys in use, of all tenants, oldest first.
 func (t *readTx) OldRingKeys(
 	purpose gatehouse.RingPurpose, before time.Time, limit int,
 ) (list []*gatehouse.RingKey, err error) {
+	defer t.useAllTenants()()
 	err = t.each(selectRingKey+`purpose = $1 AND retired_at IS NULL AND created_at < $2 ORDER BY created_at LIMIT $3`,
 		func(r *row) error { list = append(list, scanRingKey(r)); return nil }, string(purpose), before, limit)
 	return list, err
@@ -41,21 +43,24 @@ func (t *readTx) OldRingKeys(
 
 // InsertRingKey stores a key.
 func (t *tx) InsertRingKey(k *gatehouse.RingKey) error {
+	if err := t.checkTenant(k.Tenant); err != nil {
+		return err
+	}
 	return t.write(`INSERT INTO ring_key (tenant, id, number, purpose, sealed, master, created_at, created_by,
 retired_at, ends_at, revoked_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`, k.Tenant, k.ID, int64(k.Number), string(k.Purpose),
 		k.Sealed, k.Master, k.CreatedAt, k.CreatedBy, k.RetiredAt, k.EndsAt, k.RevokedAt)
 }
 
 // RetireRingKey ends a key's use.
-func (t *tx) RetireRingKey(tenant, id string, ends time.Time) error {
+func (t *tx) RetireRingKey(id string, ends time.Time) error {
 	return t.write(guarded+`UPDATE ring_key SET retired_at = $1, ends_at = $2 WHERE tenant = $3 AND id = $4
-AND retired_at IS NULL`+orConflict, t.Now(), ends, tenant, id)
+AND retired_at IS NULL`+orConflict, t.Now(), ends, t.tenant, id)
 }
 
-// RevokeRingKey revokes once.
-func (t *tx) RevokeRingKey(tenant, id string) error {
+// RevokeRingKey revokes a key; ErrConflict if it is revoked already.
+func (t *tx) RevokeRingKey(id string) error {
 	return t.write(guarded+`UPDATE ring_key SET revoked_at = $1, retired_at = coalesce(retired_at, $1)
-WHERE tenant = $2 AND id = $3 AND revoked_at IS NULL`+orConflict, t.Now(), tenant, id)
+WHERE tenant = $2 AND id = $3 AND revoked_at IS NULL`+orConflict, t.Now(), t.tenant, id)
 }
 
 const selectReview = `SELECT v.tenant, v.id, v.action_id, v.approval_id, v.recipient, v.created_at, v.expires_at, v.tries,
@@ -69,32 +74,38 @@ func scanReview(r *row) *gatehouse.Review {
 	}
 }
 
-// FindReview finds by id.
-func (t *readTx) FindReview(tenant, id string) (v *gatehouse.Review, err error) {
-	err = t.one(selectReview+`v.id = $2`, func(r *row) error { v = scanReview(r); return nil }, tenant, id)
+// FindReview finds a review by id.
+func (t *readTx) FindReview(id string) (v *gatehouse.Review, err error) {
+	err = t.one(selectReview+`v.id = $2`, func(r *row) error { v = scanReview(r); return nil }, t.tenant, id)
 	return v, err
 }
 
-// FindReviewOf finds by approval and recipient.
-func (t *readTx) FindReviewOf(tenant, approvalID, recipient string) (v *gatehouse.Review, err error) {
+// FindReviewOf finds a review by approval and recipient.
+func (t *readTx) FindReviewOf(approvalID, recipient string) (v *gatehouse.Review, err error) {
 	err = t.one(selectReview+`v.approval_id = $2 AND v.recipient = $3`,
-		func(r *row) error { v = scanReview(r); return nil }, tenant, approvalID, recipient)
+		func(r *row) error { v = scanReview(r); return nil }, t.tenant, approvalID, recipient)
 	return v, err
 }
 
 // InsertReview stores a review.
 func (t *tx) InsertReview(v *gatehouse.Review) error {
+	if err := t.checkTenant(v.Tenant); err != nil {
+		return err
+	}
 	return t.write(`INSERT INTO review (tenant, id, action_id, approval_id, recipient, created_at, expires_at, tries)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`, v.Tenant, v.ID, v.ActionID, v.ApprovalID, v.Recipient, v.CreatedAt, v.ExpiresAt, v.Tries)
 }
 
-// CountReviewTry counts a wrong code.
-func (t *tx) CountReviewTry(tenant, id string) error {
-	return t.write(guarded+`UPDATE review SET tries = tries + 1 WHERE tenant = $1 AND id = $2 AND tries < 5`+orConflict, tenant, id)
+// CountReviewTry counts a wrong code, up to five.
+func (t *tx) CountReviewTry(id string) error {
+	return t.write(guarded+`UPDATE review SET tries = tries + 1 WHERE tenant = $1 AND id = $2 AND tries < 5`+orConflict,
+		t.tenant, id)
 }
 
-// PurgeReviews deletes what expired long ago, but for what somebody else is deleting.
+// PurgeReviews deletes reviews that expired long ago. It skips rows that another process is
+// deleting.
 func (t *tx) PurgeReviews(olderThan time.Time, limit int) (int, error) {
+	defer t.useAllTenants()()
 	n, err := t.number(`WITH old AS MATERIALIZED (SELECT tenant, id FROM review WHERE expires_at < $1 LIMIT $2
 FOR UPDATE SKIP LOCKED),
 d AS (DELETE FROM review v USING old WHERE v.tenant = old.tenant AND v.id = old.id RETURNING 1)

@@ -8,28 +8,28 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// condition collects the predicates of a list, in which ? stands for the next
-// argument. Every one begins with the tenant.
+// condition collects the predicates of a list, in which ? stands for the next argument. The
+// first predicate is always the tenant's.
 type condition struct {
 	where []string
 	args  []any
-	// one is said of a condition that names the one row it may hold for.
+	// one says that the condition names a single row.
 	one bool
 }
 
 func (c *condition) add(sql string, args ...any) {
-	c.where = append(c.where, c.place(sql, args...))
+	c.where = append(c.where, c.number(sql, args...))
 }
 
-// place appends arguments and puts their numbers in the place of each ?.
-func (c *condition) place(sql string, args ...any) string {
+// number appends arguments and replaces each ? with the number of its argument.
+func (c *condition) number(sql string, args ...any) string {
 	var b strings.Builder
 	b.Grow(len(sql) + 4*len(args))
 	c.write(&b, sql, args...)
 	return b.String()
 }
 
-// write is place for a part of a statement that is written to b.
+// write is number for a part of a statement, written to b.
 func (c *condition) write(b *strings.Builder, sql string, args ...any) {
 	for _, a := range args {
 		before, after, _ := strings.Cut(sql, "?")
@@ -44,18 +44,18 @@ func (c *condition) write(b *strings.Builder, sql string, args ...any) {
 
 func (c *condition) sql() string { return strings.Join(c.where, " AND ") }
 
-// ListActions finds the page's rows by the narrow indexes, and with them, in the
-// same statement, what belongs to them.
-func (t *readTx) ListActions(tenant string, f gatehouse.ActionFilter) (page gatehouse.Page[*gatehouse.Action], err error) {
+// ListActions finds the rows of a page by narrow indexes and joins their details in the same
+// statement.
+func (t *readTx) ListActions(f gatehouse.ActionFilter) (page gatehouse.Page[*gatehouse.Action], err error) {
 	if f.Archived {
-		return t.listArchived(tenant, f)
+		return t.listArchived(t.tenant, f)
 	}
 	kind := shared.KindNewest
 	if f.Sort == gatehouse.SortUrgency {
 		kind = shared.KindUrgency
 	}
 	bound := []string{
-		tenant, string(f.Status), f.ActionType, strconv.Itoa(int(f.RiskLevel)), f.ProposedBy, f.Query,
+		t.tenant, string(f.Status), f.ActionType, strconv.Itoa(int(f.RiskLevel)), f.ProposedBy, f.Query,
 	}
 	if f.Decided != "" {
 		bound = append(bound, string(f.Decided))
@@ -67,27 +67,31 @@ func (t *readTx) ListActions(tenant string, f gatehouse.ActionFilter) (page gate
 	}
 	limit := shared.PageLimit(f.Limit)
 	page.Items = []*gatehouse.Action{}
-	filter, err := t.actionFilter(tenant, f)
+	filter, err := t.actionFilter(t.tenant, f)
 	if err != nil {
 		return page, err
 	}
 	if f.ProposedBy != "" || f.Query != "" {
-		t.later() // the filter has been looked up
+		t.allowSecondRead() // the filter took the first
 	}
-	places := &walk{condition: filter, limit: limit + 1, pending: kind == shared.KindUrgency || f.Status == gatehouse.StatusPending}
+	scan := &pageScan{
+		condition:  filter,
+		limit:      limit + 1,
+		allPending: kind == shared.KindUrgency || f.Status == gatehouse.StatusPending,
+	}
 	if kind == shared.KindUrgency {
 		if f.Status != "" && f.Status != gatehouse.StatusPending || f.Decided != "" {
 			return page, nil
 		}
-		t.urgent(places, f.RiskLevel, c)
+		t.urgent(scan, f.RiskLevel, c)
 	} else {
-		t.newest(places, f.Status, c.ID)
+		t.newest(scan, f.Status, c.ID)
 	}
-	rows, items, err := t.rows(places)
+	rows, items, err := t.pageRows(scan)
 	if err != nil {
 		return page, err
 	}
-	n, more := places.cut(rows)
+	n, more := scan.cut(rows)
 	page.Items = items[:n]
 	if more {
 		end := rows[n-1]
@@ -106,7 +110,7 @@ func (t *readTx) ListActions(tenant string, f gatehouse.ActionFilter) (page gate
 	return page, nil
 }
 
-// actionFilter makes the predicates of a filter, but for the status.
+// actionFilter returns the predicates of a filter, except the status.
 func (t *readTx) actionFilter(tenant string, f gatehouse.ActionFilter) (c condition, err error) {
 	proposer, named := f.ProposedBy, ""
 	var lookups []query
@@ -155,15 +159,17 @@ UNION ALL SELECT action_id FROM push WHERE tenant = $1 AND id = $2`,
 	return c, nil
 }
 
-// newest walks an index by id, backwards. Expired is what was swept, and what
-// is pending past its time: two walks, merged.
-func (t *readTx) newest(w *walk, status gatehouse.Status, after string) {
-	w.before = func(p, q place) bool { return p.id > q.id }
+// newest scans an index by id, backwards. Expired actions are those that were swept and those
+// pending past their expiry: two scans, merged.
+func (t *readTx) newest(w *pageScan, status gatehouse.Status, after string) {
+	w.before = func(p, q pagePosition) bool { return p.id > q.id }
 	if after != "" {
 		w.add("a.id < ?", after)
 	}
 	by := func(extra string, args ...any) string {
-		return `SELECT a.ctid, a.id FROM action a WHERE ` + w.sql() + w.place(extra+` ORDER BY a.id DESC LIMIT ?`, append(args, w.limit)...)
+		return `SELECT a.ctid, a.id FROM action a WHERE ` + w.sql() + w.number(
+			extra+` ORDER BY a.id DESC LIMIT ?`,
+			append(args, w.limit)...)
 	}
 	live := func(extra string) string {
 		now, high := t.nowIfKnown()
@@ -174,14 +180,14 @@ func (t *readTx) newest(w *walk, status gatehouse.Status, after string) {
 	case "":
 		sql = by("")
 	case gatehouse.StatusPending:
-		// With the sum, the order by id is found by its index and not by sorting.
+		// With the sum, the planner uses the index for the order by id and does not sort.
 		sql = live(` AND a.status = 'pending' AND a.expires_at + 0 > `)
 	case gatehouse.StatusExpired:
 		sql = `SELECT ctid, id FROM ((` + by(` AND a.status = 'expired'`) + `) UNION ALL (` +
 			live(` AND a.status = 'pending' AND a.expires_at <= `) + `)) x `
-		sql += w.place(`ORDER BY id DESC LIMIT ?`, w.limit)
+		sql += w.number(`ORDER BY id DESC LIMIT ?`, w.limit)
 	default:
 		sql = by(` AND a.status = ?`, string(status))
 	}
-	w.places = `SELECT 0::bigint AS at, 0 AS bucket, false AS large, z.ctid AS place FROM (` + sql + `) z`
+	w.positions = `SELECT 0::bigint AS at, 0 AS bucket, false AS large, z.ctid AS place FROM (` + sql + `) z`
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// A leaf is stored with a row of audit_waiting, those of one statement with one
-// row; who numbers it takes that away.
+// A leaf is stored with a row in audit_waiting; the leaves of one statement share a row. The
+// sequencer deletes the row when it numbers the leaves.
 const (
 	leafColumns = `INSERT INTO audit_leaf (seq, tenant, action_id, body) `
 	nextLeaf    = `SELECT nextval('audit_leaf_row'), $1, $2, $3`
@@ -22,16 +22,18 @@ const (
 	appendLeaf  = `WITH l AS (` + insertLeaf + `) ` + leafWaits
 )
 
-// leafSet is appendLeaf for a group, whose tenant is one.
+// leafSet is appendLeaf for a group, of one tenant.
 func leafSet() *set {
 	types := kinds("ttt")
-	return &set{sql: `WITH u AS (` + rows(types) + `), l AS (` + ofRow(leafColumns+nextLeaf+` FROM u ORDER BY n RETURNING seq, tenant`) + `)
+	return &set{sql: `WITH u AS (` + argsTable(types) + `), l AS (` + ofRow(leafColumns+nextLeaf+` FROM u ORDER BY n RETURNING seq, tenant`) + `)
 INSERT INTO audit_waiting (first, tenant, leaves) SELECT min(seq), tenant, array_agg(seq ORDER BY seq) FROM l GROUP BY tenant`, types: types}
 }
 
-// AppendLeaf stores a leaf, unnumbered. It fills in time and id where they are
-// missing.
+// AppendLeaf stores a leaf without a number. It fills in time and id if they are missing.
 func (t *tx) AppendLeaf(l *gatehouse.Leaf) error {
+	if err := t.checkTenant(l.Tenant); err != nil {
+		return err
+	}
 	if err := shared.CompleteLeaf(l, t.Now()); err != nil {
 		return err
 	}
@@ -39,24 +41,24 @@ func (t *tx) AppendLeaf(l *gatehouse.Leaf) error {
 }
 
 const (
-	// The batches of the entries from $2 on, $3 of them at most: from the one
-	// that $2 is in, or that follows a gap. The walls let only what stands in a
-	// table before it lead into the index.
+	// The batches of the entries from $2 on, at most $3 entries: from the batch that contains
+	// $2, or that follows a gap. Row security lets only columns of tables earlier in the join
+	// lead into an index.
 	batchesFrom = ` FROM (SELECT coalesce((SELECT max(number) FROM audit_batch WHERE tenant = $1 AND number <= $2), 0) AS low,
   greatest($2, coalesce((SELECT min(number) FROM audit_batch WHERE tenant = $1 AND number > $2), 0)) + $3 AS high OFFSET 0) e
 CROSS JOIN LATERAL (SELECT * FROM audit_batch WHERE tenant = $1 AND number >= e.low AND number < e.high ORDER BY number OFFSET 0) b`
 	selectBatches = `SELECT b.number, b.position, b.hashes` + batchesFrom
-	// The entries are in the order of the batches and their leaves, and are read
-	// as far as they are wanted: who sorts them reads them all.
+	// The entries come in the order of batches and leaves, and are read only as far as needed;
+	// a sort would read all of them.
 	selectEntries = `SELECT b.number + u.n - 1, l.body` + batchesFrom + `
 CROSS JOIN LATERAL unnest(b.leaves) WITH ORDINALITY u (seq, n)
 CROSS JOIN LATERAL (SELECT body FROM audit_leaf WHERE tenant = $1 AND seq = u.seq OFFSET 0) l
 WHERE b.number + u.n > $2 LIMIT $3`
 )
 
-// ListEntries reads the log in its order. An entry whose leaf is not there is
-// left out: whoever verifies the log finds the gap.
-func (t *readTx) ListEntries(tenant string, from int64, limit int) (list []*gatehouse.Entry, err error) {
+// ListEntries reads the log in order. It leaves out an entry whose leaf is missing: a verifier
+// of the log finds the gap.
+func (t *readTx) ListEntries(from int64, limit int) (list []*gatehouse.Entry, err error) {
 	if limit <= 0 {
 		return nil, nil
 	}
@@ -65,17 +67,17 @@ func (t *readTx) ListEntries(tenant string, from int64, limit int) (list []*gate
 		hashes           []byte
 	}
 	var batches []batch
-	limit = int(min(int64(limit), math.MaxInt64-max(from, 0))) // the statements add them
-	// Batches that are stored in between are among the latter only.
+	limit = int(min(int64(limit), math.MaxInt64-max(from, 0))) // the statements add the two
+	// A batch stored between the two statements appears only in the second.
 	err = t.read(
 		ask(selectEntries, func(r *row) error {
 			list = append(list, &gatehouse.Entry{Index: r.int(), Body: r.json()})
 			return nil
-		}, tenant, from, limit),
+		}, t.tenant, from, limit),
 		ask(selectBatches, func(r *row) error {
 			batches = append(batches, batch{r.int(), r.int(), r.blob()})
 			return nil
-		}, tenant, from, limit))
+		}, t.tenant, from, limit))
 	if err != nil {
 		return nil, err
 	}
@@ -94,41 +96,41 @@ func (t *readTx) ListEntries(tenant string, from int64, limit int) (list []*gate
 	return list, nil
 }
 
-// Of the batches that a leaf may be in, the first that it is in. A leaf that was
-// committed late has a number that is late for its row.
+// For each leaf of the action, the first batch that contains it among those that may. A leaf
+// that was committed late has a higher number than its row suggests.
 const selectActionEntries = `SELECT b.number, substr(b.hashes, (gatehouse_leaf_position(b.number) - b.position)::int * 32 + 1, 32), l.body
 FROM audit_leaf l CROSS JOIN LATERAL (SELECT number + array_position(leaves, l.seq) - 1 AS number, position, hashes FROM audit_batch
   WHERE tenant = $1 AND last >= l.seq AND first <= l.seq AND l.seq = ANY (leaves) ORDER BY last LIMIT 1) b
 WHERE l.tenant = $1 AND l.action_id = $2 AND l.action_id <> '' ORDER BY b.number`
 
-// ListActionEntries reads what the log says of one action.
-func (t *readTx) ListActionEntries(tenant, actionID string) (list []*gatehouse.Entry, err error) {
+// ListActionEntries reads the log entries of one action.
+func (t *readTx) ListActionEntries(actionID string) (list []*gatehouse.Entry, err error) {
 	if actionID == "" {
 		return nil, nil
 	}
 	err = t.each(selectActionEntries, func(r *row) error {
 		list = append(list, &gatehouse.Entry{Index: r.int(), LeafHash: r.hash(), Body: r.json()})
 		return nil
-	}, tenant, actionID)
+	}, t.tenant, actionID)
 	return list, err
 }
 
 // LogSize counts the numbered entries.
-func (t *readTx) LogSize(tenant string) (int64, error) {
-	return t.number(`SELECT size FROM audit_log WHERE tenant = $1`, tenant)
+func (t *readTx) LogSize() (int64, error) {
+	return t.number(`SELECT size FROM audit_log WHERE tenant = $1`, t.tenant)
 }
 
-// Of each run of tree hashes what each batch has of it, where the run begins or
-// goes on there. A batch is found by an entry: low completes the first hash of
-// the run, high the last.
+// For each run of consecutive tree hashes, the part that each batch holds, from the start of
+// the run or from where it continues in that batch. Batches are found by entry: low is the
+// entry that completes the first hash of the run, high the one for the last.
 const selectHashes = `SELECT greatest(r.start, b.position),
   substr(b.hashes, (greatest(r.start, b.position) - b.position)::int * 32 + 1, greatest(r.stop - greatest(r.start, b.position), 0)::int * 32)
 FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[]) AS r (start, stop, low, high)
 CROSS JOIN LATERAL (SELECT coalesce((SELECT max(number) FROM audit_batch WHERE tenant = $1 AND number <= r.low), 0) AS number OFFSET 0) e
 CROSS JOIN LATERAL (SELECT position, hashes FROM audit_batch WHERE tenant = $1 AND number >= e.number AND number <= r.high OFFSET 0) b`
 
-// LogHashes reads tree hashes; one that is not stored is ErrNotFound.
-func (t *readTx) LogHashes(tenant string, positions []int64) ([]gatehouse.Hash, error) {
+// LogHashes reads tree hashes; ErrNotFound if one is not stored.
+func (t *readTx) LogHashes(positions []int64) ([]gatehouse.Hash, error) {
 	var start, stop, low, high []int64
 	for i, p := range positions {
 		entry := completes(p)
@@ -146,7 +148,7 @@ func (t *readTx) LogHashes(tenant string, positions []int64) ([]gatehouse.Hash, 
 			position++
 		}
 		return nil
-	}, tenant, start, stop, low, high)
+	}, t.tenant, start, stop, low, high)
 	if err != nil {
 		return nil, err
 	}
@@ -161,33 +163,33 @@ func (t *readTx) LogHashes(tenant string, positions []int64) ([]gatehouse.Hash, 
 	return hashes, nil
 }
 
-// completes is the entry that completes a tree hash.
+// completes returns the entry that completes a tree hash.
 func completes(position int64) int64 {
 	level, n := tlog.SplitStoredHashIndex(position)
 	return (n+1)<<level - 1
 }
 
-// The rows of audit_waiting are read as far as it takes. Leaves that are no more
-// do not count, so that what waits behind them is not kept waiting.
+// Rows of audit_waiting are read only as far as needed. Leaves that no longer exist do not
+// count, so they do not delay the leaves behind them.
 const selectWaiting = `SELECT x.seq, x.tenant, x.action_id, x.body FROM (SELECT l.seq, l.tenant, l.action_id, l.body
   FROM (SELECT first, leaves FROM audit_waiting WHERE first >= $1 ORDER BY first OFFSET 0) w
   CROSS JOIN LATERAL unnest(w.leaves) u (seq)
   CROSS JOIN LATERAL (SELECT * FROM audit_leaf WHERE audit_leaf.seq = u.seq OFFSET 0) l LIMIT $2) x ORDER BY x.seq`
 
-// leafMarks is where they begin, with room for transactions under way: their rows
-// have numbers and are not seen yet.
+// leafMarks is where the waiting rows begin, minus room for transactions under way: their rows
+// have numbers but are not visible yet.
 const leafMarks = `SELECT coalesce((SELECT first FROM audit_waiting ORDER BY first LIMIT 1), pg_sequence_last_value('audit_leaf_row'), 0) - 1000`
 
-// UnnumberedLeaves lists what waits for the sequencer, by row. Rows of
-// transactions that ran side by side appear as these commit: one that comes
-// late gets a later number. Of two transactions of which one waited for the
-// other, by a lock, the rows are in that order.
+// UnnumberedLeaves lists the leaves that wait for the sequencer, by row. Rows of concurrent
+// transactions appear as these commit: a row that appears late gets a later number. If one
+// transaction waited for a lock of the other, their rows are in that order.
 func (t *readTx) UnnumberedLeaves(limit int) (list []*gatehouse.PendingLeaf, err error) {
-	from, err := t.from(&t.s.leaves)
+	defer t.useAllTenants()()
+	from, err := t.scanFrom(&t.s.leafScan)
 	if err != nil {
 		return nil, err
 	}
-	err = t.looks(&t.s.leaves, ask(selectWaiting, func(r *row) error {
+	err = t.scanRead(&t.s.leafScan, ask(selectWaiting, func(r *row) error {
 		list = append(list, &gatehouse.PendingLeaf{Row: r.int(), Tenant: r.text(), ActionID: r.text(), Body: r.json()})
 		return nil
 	}, from[0], limit))
@@ -195,12 +197,12 @@ func (t *readTx) UnnumberedLeaves(limit int) (list []*gatehouse.PendingLeaf, err
 }
 
 const (
-	// The row of the log is the fence: of two sequencers that count on the same
-	// size, one waits for the other and then finds another size.
+	// The row of audit_log is the fence: of two sequencers that expect the same size, one waits
+	// for the other and then finds a different size.
 	extendLog = guarded + `UPDATE audit_log SET size = size + $2, hashes = hashes + $3 WHERE tenant = $1 AND size = $4` + orConflict
-	// Whoever waits has been stored with others, the first of whom is numbered
-	// when any is; where the first is no more, it is looked for by the others. The
-	// rest of them wait on.
+	// Leaves that were stored together share a row under the first of them, which is normally
+	// numbered when any of them is. If the first no longer exists, the row is found by the
+	// others. The rest of the row's leaves keep waiting.
 	takeLeaves = `WITH taken AS (DELETE FROM audit_waiting WHERE tenant = $1 AND first = ANY($2::bigint[]) RETURNING leaves),
 orphans AS (DELETE FROM audit_waiting WHERE tenant = $1 AND first < $4 AND first <> ALL($2::bigint[]) AND leaves && $2::bigint[]
   AND (SELECT count(*) FROM taken CROSS JOIN LATERAL unnest(leaves) u (seq) WHERE u.seq IN (SELECT unnest($2::bigint[]))) < $3
@@ -213,16 +215,16 @@ SELECT CASE WHEN (SELECT count(*) FROM leaf WHERE named) = $3 THEN 0 ELSE gateho
 	insertBatch = `INSERT INTO audit_batch (tenant, number, position, last, leaves, hashes) VALUES ($1, $2, $3, $4, $5, $6)`
 )
 
-// NumberLeaves appends to a tenant's log, when it still has the size on which
-// the numbers and hashes were computed. The leaves are in the order of their
-// rows.
-func (t *tx) NumberLeaves(tenant string, expectedSize int64, leaves []*gatehouse.NumberedLeaf, hashes []gatehouse.Hash) error {
+// NumberLeaves appends to a tenant's log if the log still has the size for which numbers and
+// hashes were computed. The leaves are in the order of their rows.
+func (t *tx) NumberLeaves(expectedSize int64, leaves []*gatehouse.NumberedLeaf, hashes []gatehouse.Hash) error {
 	if expectedSize == 0 {
-		if err := t.write(`INSERT INTO audit_log (tenant, size, hashes) VALUES ($1, 0, 0) ON CONFLICT DO NOTHING`, tenant); err != nil {
+		if err := t.write(`INSERT INTO audit_log (tenant, size, hashes) VALUES ($1, 0, 0) ON CONFLICT DO NOTHING`,
+			t.tenant); err != nil {
 			return err
 		}
 	}
-	if err := t.write(extendLog, tenant, len(leaves), len(hashes), expectedSize); err != nil || len(leaves) == 0 {
+	if err := t.write(extendLog, t.tenant, len(leaves), len(hashes), expectedSize); err != nil || len(leaves) == 0 {
 		return err
 	}
 	rows := make([]int64, len(leaves))
@@ -232,15 +234,15 @@ func (t *tx) NumberLeaves(tenant string, expectedSize int64, leaves []*gatehouse
 		}
 		rows[i] = l.Row
 	}
-	if err := t.write(takeLeaves, tenant, rows, len(rows), rows[len(rows)-1]); err != nil {
+	if err := t.write(takeLeaves, t.tenant, rows, len(rows), rows[len(rows)-1]); err != nil {
 		return err
 	}
-	for b, err := range shared.LogBatches(tenant, expectedSize, leaves, hashes) {
+	for b, err := range shared.LogBatches(t.tenant, expectedSize, leaves, hashes) {
 		if err != nil {
-			// What is computed wrongly on a size that has changed is a conflict.
+			// A wrong computation for a size that has changed is a conflict.
 			return cmp.Or(t.read(), fmt.Errorf("postgres: %w", err))
 		}
-		err = t.write(insertBatch, tenant, b.Number, b.Position, b.Rows[len(b.Rows)-1], slices.Clone(b.Rows), slices.Clone(b.Hashes))
+		err = t.write(insertBatch, t.tenant, b.Number, b.Position, b.Rows[len(b.Rows)-1], slices.Clone(b.Rows), slices.Clone(b.Hashes))
 		if err != nil {
 			return err
 		}

@@ -12,16 +12,16 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// TestNumberingReadsWhatItNumbers lets many leaves wait while the server's
-// statistics say that none does, as they do after an idle hour: a batch is
-// numbered by looking at its own rows, not at all that wait.
+// TestNumberingReadsWhatItNumbers makes many leaves wait while the server's statistics say that
+// none does, as after an idle hour: numbering a batch reads only its own rows, not all waiting
+// ones.
 func TestNumberingReadsWhatItNumbers(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	s := openTest(t, Config{})
 	appendLeaves := func(n int) {
 		t.Helper()
-		err := s.Update(ctx, func(tx gatehouse.Tx) error {
+		err := s.Update(ctx, "default", func(tx gatehouse.Tx) error {
 			for i := range n {
 				if err := tx.AppendLeaf(&gatehouse.Leaf{Tenant: "default", Type: "t", Subject: fmt.Sprint(i), Actor: "a"}); err != nil {
 					return err
@@ -35,19 +35,20 @@ func TestNumberingReadsWhatItNumbers(t *testing.T) {
 	}
 	number := func(from int64, most int) (read int64) {
 		t.Helper()
-		err := s.Update(ctx, func(x gatehouse.Tx) error {
+		err := s.UpdateQueues(ctx, func(q gatehouse.Queues) error {
+			x := q.In("default")
 			const work = `SELECT sum(coalesce(idx_tup_fetch, 0) + coalesce(seq_tup_read, 0))::bigint FROM pg_stat_xact_user_tables WHERE relname IN ('audit_leaf', 'audit_waiting')`
-			tx := x.(walls).w
+			tx := x.(*tx)
 			before, err := tx.number(work)
 			if err != nil {
 				return err
 			}
-			waiting, err := x.UnnumberedLeaves(most)
+			waiting, err := q.UnnumberedLeaves(most)
 			if err != nil {
 				return err
 			}
 			leaves, hashes := numbersFor(from, waiting)
-			if err := x.NumberLeaves("default", from, leaves, hashes); err != nil {
+			if err := x.NumberLeaves(from, leaves, hashes); err != nil {
 				return err
 			}
 			read, err = tx.number(work)
@@ -71,8 +72,8 @@ func TestNumberingReadsWhatItNumbers(t *testing.T) {
 	if read := number(500, batch); read < 2*batch || read > 4*batch {
 		t.Errorf("finding and numbering %d leaves read %d rows of those that wait", batch, read)
 	}
-	if err := s.View(ctx, func(tx gatehouse.ReadTx) error {
-		left, err := tx.UnnumberedLeaves(2 * waiting)
+	if err := s.ViewQueues(ctx, func(q gatehouse.ReadQueues) error {
+		left, err := q.UnnumberedLeaves(2 * waiting)
 		if len(left) != waiting-batch {
 			t.Errorf("%d leaves wait, want %d", len(left), waiting-batch)
 		}
@@ -82,24 +83,28 @@ func TestNumberingReadsWhatItNumbers(t *testing.T) {
 	}
 }
 
-// TestNumberingIsAllOrNone: a batch in which one leaf has its number already, or
-// is another tenant's, numbers none.
+// TestNumberingIsAllOrNone: a batch with a leaf that already has a number, or that belongs to
+// another tenant, numbers none.
 func TestNumberingIsAllOrNone(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	s := openTest(t, Config{})
-	p := populate(t, s) // its leaves wait
+	p := populate(t, s) // its leaves wait for their numbers
 	if _, err := p.gate.CreateTenant(p.root, "acme"); err != nil {
 		t.Fatal(err)
 	}
 	number := func(from int64, leaves ...*gatehouse.PendingLeaf) error {
 		numbered, hashes := numbersFor(from, leaves)
-		return s.Update(ctx, func(tx gatehouse.Tx) error { return tx.NumberLeaves(gatehouse.DefaultTenant, from, numbered, hashes) })
+		return s.Update(
+			ctx,
+			gatehouse.DefaultTenant,
+			func(tx gatehouse.Tx) error { return tx.NumberLeaves(from, numbered, hashes) },
+		)
 	}
 	waiting := func() (own, others []*gatehouse.PendingLeaf) {
 		t.Helper()
-		err := s.View(ctx, func(tx gatehouse.ReadTx) error {
-			list, err := tx.UnnumberedLeaves(100)
+		err := s.ViewQueues(ctx, func(q gatehouse.ReadQueues) error {
+			list, err := q.UnnumberedLeaves(100)
 			for _, l := range list {
 				if l.Tenant == gatehouse.DefaultTenant {
 					own = append(own, l)
@@ -137,15 +142,14 @@ func TestNumberingIsAllOrNone(t *testing.T) {
 	}
 }
 
-// TestNumberingGoesOnWithoutWhatIsGone: leaves that somebody took out of the
-// table while they waited, past its triggers, keep no other from its number, be
-// they stored with them or behind them. They themselves wait on, for doctor to
-// name.
+// TestNumberingGoesOnWithoutWhatIsGone: waiting leaves that somebody deleted in spite of the
+// triggers do not keep other leaves from their numbers, whether these were stored with them or
+// later. Their own rows remain, for doctor to report.
 func TestNumberingGoesOnWithoutWhatIsGone(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	s := openTest(t, Config{})
-	if err := s.Update(ctx, func(tx gatehouse.Tx) error {
+	if err := s.Update(ctx, "default", func(tx gatehouse.Tx) error {
 		for i := range 12 {
 			if err := tx.AppendLeaf(&gatehouse.Leaf{Tenant: "default", Type: "t", Subject: fmt.Sprint(i), Actor: "a"}); err != nil {
 				return err
@@ -155,7 +159,7 @@ func TestNumberingGoesOnWithoutWhatIsGone(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	// 1 to 4 stand in a row each, 5 to 9 in one, 10 to 12 in one.
+	// Leaves 1 to 4 have a row each, 5 to 9 share one, 10 to 12 share one.
 	for _, sql := range []string{
 		`DELETE FROM audit_waiting WHERE first > 4`,
 		`INSERT INTO audit_waiting (first, tenant, leaves) VALUES (5, 'default', '{5,6,7,8,9}'), (10, 'default', '{10,11,12}')`,
@@ -169,8 +173,9 @@ func TestNumberingGoesOnWithoutWhatIsGone(t *testing.T) {
 	var got [][]int64
 	for from := int64(0); len(got) < 10; {
 		var rows []int64
-		if err := s.Update(ctx, func(tx gatehouse.Tx) error {
-			waiting, err := tx.UnnumberedLeaves(2)
+		if err := s.UpdateQueues(ctx, func(q gatehouse.Queues) error {
+			tx := q.In("default")
+			waiting, err := q.UnnumberedLeaves(2)
 			if err != nil || len(waiting) == 0 {
 				return err
 			}
@@ -178,7 +183,7 @@ func TestNumberingGoesOnWithoutWhatIsGone(t *testing.T) {
 				rows = append(rows, l.Row)
 			}
 			leaves, hashes := numbersFor(from, waiting)
-			return tx.NumberLeaves("default", from, leaves, hashes)
+			return tx.NumberLeaves(from, leaves, hashes)
 		}); err != nil {
 			t.Fatal(err)
 		}
@@ -199,8 +204,7 @@ func TestNumberingGoesOnWithoutWhatIsGone(t *testing.T) {
 	}
 }
 
-// numbersFor gives leaves numbers, and hashes of a tree in which nothing is right
-// but their number.
+// numbersFor gives leaves numbers, and the right number of arbitrary tree hashes.
 func numbersFor(from int64, waiting []*gatehouse.PendingLeaf) (leaves []*gatehouse.NumberedLeaf, hashes []gatehouse.Hash) {
 	for i, l := range waiting {
 		n := from + int64(i)

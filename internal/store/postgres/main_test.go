@@ -18,14 +18,14 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 
-// template is a migrated database that the tests' own ones are copied from.
+// template is a migrated database, from which the tests' databases are copied.
 var template struct {
 	sync.Mutex
 	url   string
 	count atomic.Int64
 }
 
-// database makes a migrated database for one test.
+// database creates a migrated database for one test.
 func database(t testing.TB) string {
 	t.Helper()
 	template.Lock()
@@ -72,7 +72,7 @@ func statement(t testing.TB, dsn, sql string, args ...any) {
 	}
 }
 
-// ownCluster is a server that a test may stop, or set up in its way.
+// ownCluster is a server that a test may stop or configure.
 func ownCluster(t *testing.T) *pgtest.Cluster {
 	t.Helper()
 	c, err := pgtest.New()

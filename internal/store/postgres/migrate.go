@@ -18,21 +18,22 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// migrateLock is the advisory lock of those who migrate: "GATE".
+// migrateLock is the advisory lock for migrations: "GATE".
 const migrateLock = 0x47415445
 
-// minVersion is the oldest server that is known to work.
+// minVersion is the oldest supported server version.
 const minVersion = 140000
 
-// migrate brings the database to the newest version in files, forward only, in one
-// transaction under one lock: of several that start together, the first does
-// the work and the others find it done. A database that is newer than that, or
-// older than the first release, is refused and not changed.
+// migrate brings the database to the newest version in files, forward only, in one transaction
+// under one lock. If several processes start together, the first migrates and the others find
+// nothing left to do. It refuses, without change, a database that is newer than files or older
+// than the first release.
 func migrate(ctx context.Context, config *pgx.ConnConfig, files fs.FS, moving bool) (err error) {
 	config = config.Copy()
-	// Building an index over what is there, and waiting for who does, may take long.
+	// Building an index over existing rows may take long, and so may waiting for a process that
+	// does.
 	config.RuntimeParams["lock_timeout"] = "0"
-	// Who looks at all rows is better off with the ways that the store forbids.
+	// Migrations read whole tables, so they need the plans that the store turns off.
 	maps.DeleteFunc(config.RuntimeParams, func(name, _ string) bool { return strings.HasPrefix(name, "enable_") })
 	c, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
@@ -46,7 +47,7 @@ func migrate(ctx context.Context, config *pgx.ConnConfig, files fs.FS, moving bo
 	if err := refuseShared(ctx, c); err != nil {
 		return err
 	}
-	if err := suitable(ctx, c); err != nil {
+	if err := checkServer(ctx, c); err != nil {
 		return err
 	}
 	err = pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error {
@@ -69,8 +70,8 @@ func migrate(ctx context.Context, config *pgx.ConnConfig, files fs.FS, moving bo
 	return Advise(ctx, c, err)
 }
 
-// suitable refuses servers on which the store's promises would not hold.
-func suitable(ctx context.Context, c *pgx.Conn) error {
+// checkServer refuses servers on which the store could not keep its promises.
+func checkServer(ctx context.Context, c *pgx.Conn) error {
 	var version int
 	var encoding, commit, readOnly string
 	err := c.QueryRow(ctx, `SELECT current_setting('server_version_num')::int, current_setting('server_encoding'),
@@ -83,29 +84,28 @@ current_setting('synchronous_commit'), current_setting('transaction_read_only')`
 	case encoding != "UTF8":
 		return fmt.Errorf("the database's encoding is %s; it must be UTF8", encoding)
 	case commit == "off":
-		return errForgetful
+		return errAsyncCommit
 	case readOnly == "on":
 		return errors.New("this server takes no writes: it is a standby, or default_transaction_read_only is set")
 	}
 	return nil
 }
 
-// asker is a connection or a transaction.
-type asker interface {
+// rowQuerier is a connection or a transaction.
+type rowQuerier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// RefuseElsewhere keeps a second, empty store from being made in a database
-// whose tables a search_path has put out of sight: every key would be unknown
-// in it, and nothing approved known.
-func RefuseElsewhere(ctx context.Context, db asker) error {
+// RefuseElsewhere prevents the creation of a second, empty store in a database whose existing
+// tables are outside the search_path: the empty store would know no keys and no approvals.
+func RefuseElsewhere(ctx context.Context, db rowQuerier) error {
 	var here, there string
 	err := db.QueryRow(ctx, `SELECT coalesce(current_schema(), ''), coalesce(min(n.nspname::text), '')
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relname = 'gatehouse_schema' AND c.relkind = 'r'
 HAVING coalesce(bool_and(n.nspname <> current_schema()), true)`).Scan(&here, &there)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
-		return nil // they are here
+		return nil // they are in the current schema
 	case err != nil || there == "":
 		return err
 	}

@@ -28,8 +28,8 @@ func scan(t *testing.T, url, sql string, to ...any) {
 	}
 }
 
-// TestOtherVersionsAreRefused: a database from before the first release, and one
-// of a newer program, are refused and stay as they are.
+// TestOtherVersionsAreRefused: databases from before the first release, or of a newer program,
+// are refused and not changed.
 func TestOtherVersionsAreRefused(t *testing.T) {
 	t.Parallel()
 	for version, want := range map[int]string{
@@ -86,9 +86,9 @@ func with(t *testing.T, name, sql string) fs.FS {
 	return files
 }
 
-// TestMigrateKeepsTheData brings a store with data in it to the version of a later
-// program: a migration that fails has not happened, one that succeeds keeps the
-// rows, and this program refuses the database from then on.
+// TestMigrateKeepsTheData migrates a store with data to the version of a later program. A
+// failed migration changes nothing, a successful one keeps the rows, and afterwards this
+// program refuses the database.
 func TestMigrateKeepsTheData(t *testing.T) {
 	t.Parallel()
 	url := database(t)
@@ -110,7 +110,7 @@ func TestMigrateKeepsTheData(t *testing.T) {
 	if version != next-1 || n != 0 {
 		t.Errorf("a migration that failed left version %d and %d columns", version, n)
 	}
-	for range 2 { // the second time there is nothing to do
+	for range 2 { // the second run finds nothing to do
 		files := with(t, name, add+`UPDATE tenant SET plan = 'paid' WHERE id = 'acme';`)
 		if err := migrate(t.Context(), config, files, false); err != nil {
 			t.Fatal(err)

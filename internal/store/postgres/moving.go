@@ -7,18 +7,17 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// MoveTable is the table by which a database tells that a data folder is, or
-// was, copied into it: one row, whose finished_at is NULL until the copy is
-// whole and verified.
+// MoveTable marks a database into which a data folder is being, or was, copied. It has one row,
+// whose finished_at is NULL until the copy is complete and verified.
 const MoveTable = "gatehouse_move"
 
-// ErrMoving says that a database holds a part of a data folder only.
+// ErrMoving says that a database holds only a part of a data folder.
 var ErrMoving = errors.New("a data folder is being copied into this database; run `gatehouse migrate-store` to its end first")
 
-// refuseMoving fails with [ErrMoving] while the copy is not whole: a server on
-// half of the rows would make others in their places, and a check would find
-// nothing wrong with them.
-func refuseMoving(ctx context.Context, db asker) error {
+// refuseMoving fails with [ErrMoving] while the copy is incomplete: a server on half of the
+// rows would create others in place of the missing ones, and a later check would find nothing
+// wrong with them.
+func refuseMoving(ctx context.Context, db rowQuerier) error {
 	var there, unfinished bool
 	if err := db.QueryRow(ctx, `SELECT to_regclass('`+MoveTable+`') IS NOT NULL`).Scan(&there); err != nil || !there {
 		return err
@@ -30,7 +29,7 @@ func refuseMoving(ctx context.Context, db asker) error {
 	return err
 }
 
-// SchemaVersion is the version to which this program brings a database.
+// SchemaVersion is the schema version that this program migrates to.
 func SchemaVersion() int {
 	return shared.NewestMigration(migrations)
 }

@@ -8,9 +8,13 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// ListNotices lists the newest first.
-func (t *readTx) ListNotices(tenant, principalID string, since time.Time, f gatehouse.NoticeFilter) (page gatehouse.Page[*gatehouse.Notice], err error) {
-	filter := []string{tenant, principalID, strconv.FormatBool(f.All)}
+// ListNotices lists notices, newest first.
+func (t *readTx) ListNotices(
+	principalID string,
+	since time.Time,
+	f gatehouse.NoticeFilter,
+) (page gatehouse.Page[*gatehouse.Notice], err error) {
+	filter := []string{t.tenant, principalID, strconv.FormatBool(f.All)}
 	c, err := shared.ParseCursor(f.Cursor, shared.KindNotices, filter...)
 	if err != nil {
 		return page, err
@@ -30,24 +34,27 @@ WHERE n.tenant = $1 AND n.id < $3 AND n.at >= $4 AND ($5 OR d.notice_id IS NULL)
 			ActorName: r.text(), Via: gatehouse.Channel(r.text()), FromTenant: r.text(), Detail: r.text(), Dismissed: r.bool(),
 		})
 		return nil
-	}, tenant, principalID, before, since, f.All, limit+1)
+	}, t.tenant, principalID, before, since, f.All, limit+1)
 	return shared.Finish(page, limit, func(n *gatehouse.Notice) shared.Cursor { return shared.Cursor{ID: n.ID} },
 		shared.KindNotices, filter...), err
 }
 
 // InsertNotice stores a notice; a known id is ErrConflict.
 func (t *tx) InsertNotice(n *gatehouse.Notice) error {
+	if err := t.checkTenant(n.Tenant); err != nil {
+		return err
+	}
 	return t.write(`INSERT INTO notice (tenant, id, at, kind, subject, subject_name, actor, actor_name, via, from_tenant, detail)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
 		n.Tenant, n.ID, n.At, n.Kind, n.Subject, n.SubjectName, n.Actor, n.ActorName, string(n.Via), n.FromTenant, n.Detail)
 }
 
-// DismissNotice notes who dismissed it.
-func (t *tx) DismissNotice(tenant, principalID, id string) (dismissed bool, err error) {
+// DismissNotice stores that a principal dismissed a notice.
+func (t *tx) DismissNotice(principalID, id string) (dismissed bool, err error) {
 	t.wrote = true
 	err = t.one(`INSERT INTO notice_dismissed (tenant, principal_id, notice_id, at)
 SELECT tenant, $2, id, $3 FROM notice WHERE tenant = $1 AND id = $4 ON CONFLICT DO NOTHING RETURNING true`,
-		func(r *row) error { dismissed = r.bool(); return nil }, tenant, principalID, t.Now(), id)
+		func(r *row) error { dismissed = r.bool(); return nil }, t.tenant, principalID, t.Now(), id)
 	if err == gatehouse.ErrNotFound { //nolint:errorlint // the package's own, unwrapped
 		err = nil
 	}

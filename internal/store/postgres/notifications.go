@@ -33,39 +33,39 @@ func scanNamed(r *row) *gatehouse.Notification {
 	return n
 }
 
-// LogPosition is -1 before the first MoveLogPosition.
-func (t *readTx) LogPosition(tenant string) (int64, error) {
+// LogPosition returns the next log entry to process, -1 before the first MoveLogPosition.
+func (t *readTx) LogPosition() (int64, error) {
 	next := int64(-1)
 	err := t.each(`SELECT next FROM notification_position WHERE tenant = $1`,
-		func(r *row) error { next = r.int(); return nil }, tenant)
+		func(r *row) error { next = r.int(); return nil }, t.tenant)
 	return next, err
 }
 
-// MoveLogPosition is refused when somebody else has moved it.
-func (t *tx) MoveLogPosition(tenant string, from, to int64) error {
+// MoveLogPosition fails with ErrConflict if another process has moved the position.
+func (t *tx) MoveLogPosition(from, to int64) error {
 	if from < 0 {
-		return t.write(`INSERT INTO notification_position (tenant, next) VALUES ($1, $2)`, tenant, to)
+		return t.write(`INSERT INTO notification_position (tenant, next) VALUES ($1, $2)`, t.tenant, to)
 
 	}
 	return t.write(
 		guarded+`UPDATE notification_position SET next = $1 WHERE tenant = $2 AND next = $3`+orConflict,
 		to,
-		tenant,
+		t.tenant,
 		from,
 	)
 }
 
-// FindNotification finds by id.
-func (t *readTx) FindNotification(tenant, id string) (n *gatehouse.Notification, err error) {
-	err = t.one(selectNotification+`n.id = $2`, func(r *row) error { n = scanNamed(r); return nil }, tenant, id)
+// FindNotification finds a notification by id.
+func (t *readTx) FindNotification(id string) (n *gatehouse.Notification, err error) {
+	err = t.one(selectNotification+`n.id = $2`, func(r *row) error { n = scanNamed(r); return nil }, t.tenant, id)
 	return n, err
 }
 
-// ListNotifications lists the newest first.
+// ListNotifications lists notifications, newest first.
 func (t *readTx) ListNotifications(
-	tenant string, f gatehouse.NotificationFilter,
+	f gatehouse.NotificationFilter,
 ) (page gatehouse.Page[*gatehouse.Notification], err error) {
-	filter := []string{tenant, string(f.Status), f.Channel, f.ActionID}
+	filter := []string{t.tenant, string(f.Status), f.Channel, f.ActionID}
 	c, err := shared.ParseCursor(f.Cursor, shared.KindNotifications, filter...)
 	if err != nil {
 		return page, err
@@ -81,30 +81,30 @@ AND ($5 = '' OR n.action_id = $5) ORDER BY n.id DESC LIMIT $6`
 	err = t.each(sql, func(r *row) error {
 		page.Items = append(page.Items, scanNamed(r))
 		return nil
-	}, tenant, before, string(f.Status), f.Channel, f.ActionID, limit+1)
+	}, t.tenant, before, string(f.Status), f.Channel, f.ActionID, limit+1)
 	return shared.Finish(page, limit, func(n *gatehouse.Notification) shared.Cursor { return shared.Cursor{ID: n.ID} },
 		shared.KindNotifications, filter...), err
 }
 
-// RecentNotifications counts, and finds the digest that is open.
+// RecentNotifications counts the notifications since a time, and finds the open digest.
 func (t *readTx) RecentNotifications(
-	tenant, channel, recipient string, since time.Time,
+	channel, recipient string, since time.Time,
 ) (count int, digest *gatehouse.Notification, err error) {
 	n, err := t.number(`SELECT count(*) FROM notification
-WHERE tenant = $1 AND channel = $2 AND recipient = $3 AND created_at > $4`, tenant, channel, recipient, since)
+WHERE tenant = $1 AND channel = $2 AND recipient = $3 AND created_at > $4`, t.tenant, channel, recipient, since)
 	if err != nil {
 		return 0, nil, err
 	}
 	err = t.each(selectNotification+`n.channel = $2 AND n.recipient = $3 AND n.kind = 'digest' AND n.status = 'queued'
-AND n.attempts = 0 ORDER BY n.id DESC LIMIT 1`, func(r *row) error { digest = scanNamed(r); return nil }, tenant,
+AND n.attempts = 0 ORDER BY n.id DESC LIMIT 1`, func(r *row) error { digest = scanNamed(r); return nil }, t.tenant,
 		channel, recipient)
 	return int(n), digest, err
 }
 
-// ChannelStates lists by channel.
-func (t *readTx) ChannelStates(tenant string) (list []*gatehouse.ChannelState, err error) {
+// ChannelStates lists states by channel.
+func (t *readTx) ChannelStates() (list []*gatehouse.ChannelState, err error) {
 	err = t.each(selectChannelState+` ORDER BY channel`,
-		func(r *row) error { list = append(list, scanChannelState(r)); return nil }, tenant)
+		func(r *row) error { list = append(list, scanChannelState(r)); return nil }, t.tenant)
 	return list, err
 }
 
@@ -118,14 +118,16 @@ func scanChannelState(r *row) *gatehouse.ChannelState {
 	}
 }
 
-// OpenNotifications counts what waits or is under way.
+// OpenNotifications counts the unfinished notifications of all tenants.
 func (t *readTx) OpenNotifications() (int, error) {
+	defer t.useAllTenants()()
 	n, err := t.number(`SELECT count(*) FROM notification WHERE due_at IS NOT NULL`)
 	return int(n), err
 }
 
-// NextNotificationAt is the first due time of a channel.
+// NextNotificationAt returns the earliest due time of a channel.
 func (t *readTx) NextNotificationAt(channel string) (next time.Time, err error) {
+	defer t.useAllTenants()()
 	err = t.each(`SELECT min(due_at) FROM notification WHERE channel = $1 AND due_at IS NOT NULL`, func(r *row) error {
 		if at := r.timePtr(); at != nil {
 			next = *at
@@ -135,8 +137,13 @@ func (t *readTx) NextNotificationAt(channel string) (next time.Time, err error) 
 	return next, err
 }
 
-// InsertNotifications stores them one by one.
+// InsertNotifications stores notifications one by one.
 func (t *tx) InsertNotifications(list []*gatehouse.Notification) error {
+	for _, x := range list {
+		if err := t.checkTenant(x.Tenant); err != nil {
+			return err
+		}
+	}
 	for _, n := range list {
 		err := t.write(
 			`INSERT INTO notification (tenant, id, created_at, kind, action_id, entry, channel, recipient, status,
@@ -175,14 +182,15 @@ UPDATE notification n SET status = 'sent', attempts = n.attempts + 1, generation
 lease_owner = $1, due_at = $2
 FROM due WHERE n.tenant = due.tenant AND n.id = due.id RETURNING ` + notificationColumns
 
-// ClaimNotifications takes due messages of all tenants; nobody else takes the same.
+// ClaimNotifications claims due notifications of all tenants. No two claimers get the same one.
 func (t *tx) ClaimNotifications(
 	channel, owner string,
 	lease time.Duration,
 	limit int,
 ) (list []*gatehouse.Notification, err error) {
+	defer t.useAllTenants()()
 	now := t.Now()
-	err = t.locked(
+	err = t.lockAndRead(
 		nil,
 		ask(claimNotifications, func(r *row) error { list = append(list, scanNotification(r)); return nil },
 			owner, now.Add(lease), channel, now, int64(limit)),
@@ -191,8 +199,11 @@ func (t *tx) ClaimNotifications(
 	return list, err
 }
 
-// UpdateNotification writes what may change, guarded.
+// UpdateNotification writes the mutable fields, guarded by status and generation.
 func (t *tx) UpdateNotification(n *gatehouse.Notification, from gatehouse.NotificationStatus, generation int) error {
+	if err := t.checkTenant(n.Tenant); err != nil {
+		return err
+	}
 	return t.write(
 		guarded+`UPDATE notification SET status = $1, attempts = $2, last_error = $3, due_at = $4, finished_at = $5,
 lease_owner = $6, ref = $7, data = $8 WHERE tenant = $9 AND id = $10 AND status = $11 AND generation = $12`+orConflict,
@@ -211,33 +222,44 @@ lease_owner = $6, ref = $7, data = $8 WHERE tenant = $9 AND id = $10 AND status 
 	)
 }
 
-// HurryNotifications makes what waits for another try due.
-func (t *tx) HurryNotifications(tenant, channel string) error {
+// HurryNotifications makes waiting retries of a channel due now.
+func (t *tx) HurryNotifications(channel string) error {
 	return t.write(`UPDATE notification SET due_at = $1
-WHERE tenant = $2 AND channel = $3 AND status = 'queued' AND attempts > 0 AND due_at > $1`, t.Now(), tenant, channel)
+WHERE tenant = $2 AND channel = $3 AND status = 'queued' AND attempts > 0 AND due_at > $1`, t.Now(), t.tenant, channel)
 }
 
-// LockChannelState makes the row where there is none, and locks it.
-func (t *tx) LockChannelState(tenant, channel string) (s *gatehouse.ChannelState, err error) {
+// ProbeNotification hurries one, and takes one of its attempts back.
+func (t *tx) ProbeNotification(channel string, since time.Time) error {
+	return t.write(`UPDATE notification SET due_at = $1, attempts = attempts - 1
+WHERE tenant = $2 AND id = (SELECT id FROM notification WHERE tenant = $2 AND channel = $3
+  AND due_at > $1 AND status = 'queued' AND attempts > 0 AND created_at > $4 ORDER BY created_at, id LIMIT 1)
+AND status = 'queued' AND attempts > 0`, t.Now(), t.tenant, channel, since)
+}
+
+// LockChannelState inserts the row if it is missing, and locks it.
+func (t *tx) LockChannelState(channel string) (s *gatehouse.ChannelState, err error) {
 	err = t.write(
 		`INSERT INTO channel_state (tenant, channel, failures, last_error) VALUES ($1, $2, 0, '')
 ON CONFLICT DO NOTHING`,
-		tenant,
+		t.tenant,
 		channel,
 	)
 	if err != nil {
 		return nil, err
 	}
-	err = t.locked([]query{ask(selectChannelState+` AND channel = $2 FOR NO KEY UPDATE`,
-		func(r *row) error { s = scanChannelState(r); return nil }, tenant, channel)})
+	err = t.lockAndRead([]query{ask(selectChannelState+` AND channel = $2 FOR NO KEY UPDATE`,
+		func(r *row) error { s = scanChannelState(r); return nil }, t.tenant, channel)})
 	if err == nil && s == nil {
 		err = gatehouse.ErrNotFound
 	}
 	return s, err
 }
 
-// PutChannelState writes a state that was locked.
+// PutChannelState writes a locked state.
 func (t *tx) PutChannelState(s *gatehouse.ChannelState) error {
+	if err := t.checkTenant(s.Tenant); err != nil {
+		return err
+	}
 	return t.write(
 		guarded+`UPDATE channel_state SET failures = $1, failing_since = $2, off_at = $3, last_error = $4,
 last_ok_at = $5
@@ -252,9 +274,10 @@ WHERE tenant = $6 AND channel = $7`+orConflict,
 	)
 }
 
-// PurgeNotifications deletes what has been finished for long, but for what
-// somebody else is deleting.
+// PurgeNotifications deletes notifications that finished long ago. It skips rows that another
+// process is deleting.
 func (t *tx) PurgeNotifications(olderThan time.Time, limit int) (int, error) {
+	defer t.useAllTenants()()
 	n, err := t.number(
 		`WITH old AS MATERIALIZED (SELECT tenant, id FROM notification WHERE finished_at < $1 LIMIT $2
 FOR UPDATE SKIP LOCKED),

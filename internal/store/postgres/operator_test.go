@@ -14,7 +14,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 )
 
-// alter sets something for all later connections to the database.
+// alter changes a setting for all later connections to the database.
 func alter(t *testing.T, dsn, setting string) {
 	t.Helper()
 	u, err := url.Parse(dsn)
@@ -24,8 +24,8 @@ func alter(t *testing.T, dsn, setting string) {
 	statement(t, dsn, `ALTER DATABASE `+u.Path[1:]+` SET `+setting)
 }
 
-// TestTablesOutOfSight: a search_path that leads elsewhere makes no second,
-// empty store beside the one that is there.
+// TestTablesOutOfSight: with a search_path to another schema, Open creates no second, empty
+// store beside the existing one.
 func TestTablesOutOfSight(t *testing.T) {
 	t.Parallel()
 	dsn := database(t)
@@ -43,7 +43,7 @@ func TestTablesOutOfSight(t *testing.T) {
 	openTest(t, Config{URL: dsn})
 }
 
-// TestAddress: a password that was not encoded is in no error.
+// TestAddress: no error contains a password that was not URL-encoded.
 func TestAddress(t *testing.T) {
 	t.Parallel()
 	_, err := Open(t.Context(), Config{URL: "postgres://gate:7391@8264@localhost/gatehouse"})
@@ -52,7 +52,7 @@ func TestAddress(t *testing.T) {
 	}
 }
 
-// TestPingOfAnotherVersion: who does not know the tables is not ready.
+// TestPingOfAnotherVersion: a process that does not know the schema version is not ready.
 func TestPingOfAnotherVersion(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
@@ -73,8 +73,8 @@ func TestPingOfAnotherVersion(t *testing.T) {
 	}
 }
 
-// TestPingOfForgetful: a database that was told meanwhile to forget what it
-// answers is not one to answer from.
+// TestPingOfForgetful: a database whose synchronous_commit was turned off under a running
+// process is not ready.
 func TestPingOfForgetful(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
@@ -85,13 +85,13 @@ func TestPingOfForgetful(t *testing.T) {
 	}
 }
 
-// TestPingOverEndedConnections: connections that somebody ended are no news of
-// the server, as long as it takes others.
+// TestPingOverEndedConnections: terminated connections say nothing about the server, as long as
+// it accepts new ones.
 func TestPingOverEndedConnections(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
 	for range 10 {
-		err := s.View(t.Context(), func(tx gatehouse.ReadTx) error { _, err := tx.ListTenants(); return err })
+		err := s.ViewQueues(t.Context(), func(q gatehouse.ReadQueues) error { _, err := q.ListTenants(); return err })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,7 +103,7 @@ WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_n
 	}
 }
 
-// TestPingOfNobody: no answer within seconds is an answer.
+// TestPingOfNobody: no answer within seconds counts as a failure.
 func TestPingOfNobody(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{MaxConns: 2})
@@ -114,15 +114,15 @@ func TestPingOfNobody(t *testing.T) {
 		}
 		defer c.Release()
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*readyWithin)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*pingTimeout)
 	defer cancel()
 	if err := s.Ping(ctx); err == nil || ctx.Err() != nil {
 		t.Errorf("all connections taken: %v, %v", err, ctx.Err())
 	}
 }
 
-// TestNoRoom: a full disk, or memory or connections that ran out, pass; what
-// was asked for can be asked again.
+// TestNoRoom: a full disk, and a lack of memory or connections, are temporary: the caller may
+// retry.
 func TestNoRoom(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{"53000", "53100", "53200", "53300", "53400"} {
@@ -135,8 +135,8 @@ func TestNoRoom(t *testing.T) {
 	}
 }
 
-// TestIdleConnectionsAreGivenBack: where connections are few, a replica that
-// rests leaves them to those that work.
+// TestIdleConnectionsAreGivenBack: an idle replica closes its connections, so that others can
+// have them.
 func TestIdleConnectionsAreGivenBack(t *testing.T) {
 	t.Parallel()
 	if d := openTest(t, Config{}).pool.Config().MaxConnIdleTime; d > time.Minute {
@@ -144,7 +144,7 @@ func TestIdleConnectionsAreGivenBack(t *testing.T) {
 	}
 }
 
-// TestNoWrites: a server that takes none is named as such.
+// TestNoWrites: the error says when a server takes no writes.
 func TestNoWrites(t *testing.T) {
 	t.Parallel()
 	dsn := database(t)
@@ -154,15 +154,15 @@ func TestNoWrites(t *testing.T) {
 	}
 }
 
-// TestRowSecurityOfTheRole: row_security = off, which makes statements fail
-// that the walls would bound, is what pg_dump wants and nobody else.
+// TestRowSecurityOfTheRole: the store overrides row_security = off, which makes statements fail
+// instead of limiting their rows, and which only pg_dump wants.
 func TestRowSecurityOfTheRole(t *testing.T) {
 	t.Parallel()
 	dsn := database(t)
 	alter(t, dsn, `row_security = off`)
 	s := openTest(t, Config{URL: dsn})
-	err := s.View(context.Background(), func(tx gatehouse.ReadTx) error {
-		_, err := tx.ListPrincipals(gatehouse.DefaultTenant, "", 1)
+	err := s.View(context.Background(), gatehouse.DefaultTenant, func(tx gatehouse.ReadTx) error {
+		_, err := tx.ListPrincipals("", 1)
 		return err
 	})
 	if err != nil {
@@ -170,13 +170,13 @@ func TestRowSecurityOfTheRole(t *testing.T) {
 	}
 }
 
-// TestFrozen: who makes the database read-only while it is served wants it as
-// it is. Nothing is written, and the replica says that it cannot work.
+// TestFrozen: an operator who makes the database read-only while it is served wants no more
+// changes. Nothing is written, and the replica reports that it cannot work.
 func TestFrozen(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{MaxConns: 2})
 	write := func() error {
-		return s.Update(t.Context(), func(tx gatehouse.Tx) error {
+		return s.Update(t.Context(), "late", func(tx gatehouse.Tx) error {
 			return tx.InsertTenant(&gatehouse.Tenant{ID: "late", CreatedAt: tx.Now()})
 		})
 	}
@@ -184,7 +184,7 @@ func TestFrozen(t *testing.T) {
 	if err := write(); !errors.Is(err, gatehouse.ErrBusy) {
 		t.Errorf("a write: %v", err)
 	}
-	err := s.View(t.Context(), func(tx gatehouse.ReadTx) error { _, err := tx.FindTenant("late"); return err })
+	err := s.View(t.Context(), "late", func(tx gatehouse.ReadTx) error { _, err := tx.FindTenant(); return err })
 	if !errors.Is(err, gatehouse.ErrNotFound) {
 		t.Errorf("it was stored, or is not read: %v", err)
 	}
@@ -197,7 +197,7 @@ func TestFrozen(t *testing.T) {
 	}
 }
 
-// freeze has the effect of ALTER SYSTEM on all connections of one store.
+// freeze has the effect of ALTER SYSTEM on all connections of a store.
 func freeze(t *testing.T, s *Store, value string) {
 	t.Helper()
 	for range s.config.MaxConns {

@@ -10,7 +10,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/engine"
 )
 
-// held is a target whose call ends when it is released.
+// held is a target whose call ends when released.
 type held struct{ called, release chan struct{} }
 
 func (h *held) Fingerprint() string { return strings.Repeat("0a", 32) }
@@ -25,9 +25,9 @@ func (h *held) Execute(context.Context, connector.Call) (connector.Result, error
 	return connector.Result{RequestMetadata: "{}", ResponseMetadata: "{}"}, nil
 }
 
-// TestSuccessLocksInOrder records a success while another transaction holds the
-// action, which policy allowed: it waits there, and has not locked the push,
-// which the other one may want next.
+// TestSuccessLocksInOrder records a success while another transaction holds the action, which
+// policy allowed: it waits for the action first, without having locked the push, which the
+// other transaction may want next.
 func TestSuccessLocksInOrder(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -49,18 +49,20 @@ func TestSuccessLocksInOrder(t *testing.T) {
 	}()
 	<-target.called
 	runs := 0
-	beside := openTest(t, Config{URL: s.config.URL}) // in one process, the worker would wait in line
-	err = beside.Update(ctx, func(x gatehouse.Tx) error {
+	beside := openTest(t, Config{URL: s.config.URL}) // within one process, the worker would wait in the lock queue
+	err = beside.Update(ctx, "acme", func(x gatehouse.Tx) error {
 		runs++
-		if _, err := x.LockAction("acme", "act_acme-00000"); err != nil {
+		if _, err := x.LockAction("act_acme-00000"); err != nil {
 			return err
 		}
 		if runs == 1 {
 			close(target.release)
 			waitForLock(t, s)
 		}
-		tx := x.(walls).w
-		return tx.locked([]query{ask(`SELECT 1 FROM push WHERE tenant = $1 FOR NO KEY UPDATE NOWAIT`, nil, "acme")})
+		tx := x.(*tx)
+		return tx.lockAndRead(
+			[]query{ask(`SELECT 1 FROM push WHERE tenant = $1 FOR NO KEY UPDATE NOWAIT`, nil, "acme")},
+		)
 	})
 	if err != nil || runs != 1 {
 		t.Errorf("the push was locked before its action: %d runs, %v", runs, err)
@@ -68,8 +70,8 @@ func TestSuccessLocksInOrder(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	err = s.View(ctx, func(tx gatehouse.ReadTx) error {
-		a, err := tx.FindAction("acme", "act_acme-00000")
+	err = s.View(ctx, "acme", func(tx gatehouse.ReadTx) error {
+		a, err := tx.FindAction("act_acme-00000")
 		if err == nil && (a.Status != gatehouse.StatusApplied || a.Push.Status != gatehouse.PushApplied) {
 			t.Errorf("action %s, push %s", a.Status, a.Push.Status)
 		}

@@ -7,22 +7,22 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// last is an id after all others.
-const last = "\U0010FFFF"
+// maxID sorts after all ids.
+const maxID = "\U0010FFFF"
 
-// ListPushes lists the newest first.
-func (t *readTx) ListPushes(tenant string, f gatehouse.PushFilter) (page gatehouse.Page[*gatehouse.Push], err error) {
-	bound := shared.BoundToReader(filterOf(tenant, f), f.ReadBy)
+// ListPushes lists pushes, newest first.
+func (t *readTx) ListPushes(f gatehouse.PushFilter) (page gatehouse.Page[*gatehouse.Push], err error) {
+	bound := shared.BoundToReader(filterOf(t.tenant, f), f.ReadBy)
 	c, err := shared.ParseCursor(f.Cursor, shared.KindPushes, bound...)
 	if err != nil {
 		return page, err
 	}
 	var where condition
-	where.add("h.tenant = ?", tenant)
+	where.add("h.tenant = ?", t.tenant)
 	if f.Status != "" {
 		where.add("h.status = ?", string(f.Status))
 	}
-	where.readBy("h.action_seq", tenant, f.ReadBy)
+	where.readBy("h.action_seq", t.tenant, f.ReadBy)
 	if f.DeadLetters {
 		where.add(deadLetters)
 	}
@@ -39,38 +39,40 @@ func (t *readTx) ListPushes(tenant string, f gatehouse.PushFilter) (page gatehou
 		where.add("h.id < ?", c.ID)
 	}
 	limit := shared.PageLimit(f.Limit)
-	sql := `SELECT ` + pushColumns + ` FROM push h WHERE ` + where.sql() + where.place(` ORDER BY h.id DESC LIMIT ?`, limit+1)
+	sql := `SELECT ` + pushColumns + ` FROM push h WHERE ` + where.sql() + where.number(
+		` ORDER BY h.id DESC LIMIT ?`,
+		limit+1,
+	)
 	list, err := t.pushes(sql, where.args...)
 	page.Items = append([]*gatehouse.Push{}, list...)
 	return shared.Finish(page, limit, func(p *gatehouse.Push) shared.Cursor { return shared.Cursor{ID: p.ID} },
 		shared.KindPushes, bound...), err
 }
 
-// filterOf binds a cursor to what it pages through.
+// filterOf returns what a cursor is bound to.
 func filterOf(tenant string, f gatehouse.PushFilter) []string {
 	return append([]string{tenant, string(f.Status)}, shared.PushFilterKey(f)...)
 }
 
-// ListCorpus lists what people's decisions teach, that on the newest approval
-// first.
-func (t *readTx) ListCorpus(tenant, readBy, cursor string, limit int) (page gatehouse.Page[*gatehouse.CorpusEntry], err error) {
-	bound := shared.BoundToReader([]string{tenant}, readBy)
+// ListCorpus lists corpus entries, those of the newest approvals first.
+func (t *readTx) ListCorpus(readBy, cursor string, limit int) (page gatehouse.Page[*gatehouse.CorpusEntry], err error) {
+	bound := shared.BoundToReader([]string{t.tenant}, readBy)
 	c, err := shared.ParseCursor(cursor, shared.KindCorpus, bound...)
 	if err != nil {
 		return page, err
 	}
 	before := c.ID
 	if before == "" {
-		before = last
+		before = maxID
 	}
 	limit = shared.PageLimit(limit)
 	page.Items = []*gatehouse.CorpusEntry{}
-	w := &walk{limit: limit + 1, before: func(p, q place) bool { return p.approval > q.approval }}
-	w.add("tenant = ? AND id < ? AND "+shared.Taught, tenant, before)
-	w.readBy("seq", tenant, readBy)
-	w.places = w.place(`SELECT 0::bigint AS at, 0 AS bucket, false AS large, (SELECT ctid FROM action WHERE action.seq = z.seq) AS place FROM (SELECT seq FROM approval
+	w := &pageScan{limit: limit + 1, before: func(p, q pagePosition) bool { return p.approval > q.approval }}
+	w.add("tenant = ? AND id < ? AND "+shared.Taught, t.tenant, before)
+	w.readBy("seq", t.tenant, readBy)
+	w.positions = w.number(`SELECT 0::bigint AS at, 0 AS bucket, false AS large, (SELECT ctid FROM action WHERE action.seq = z.seq) AS place FROM (SELECT seq FROM approval
 WHERE `+w.sql()+` ORDER BY id DESC LIMIT ?) z`, limit+1)
-	rows, actions, err := t.rows(w)
+	rows, actions, err := t.pageRows(w)
 	if err != nil {
 		return page, err
 	}
@@ -84,10 +86,13 @@ WHERE `+w.sql()+` ORDER BY id DESC LIMIT ?) z`, limit+1)
 	return page, nil
 }
 
-// ListMirror lists the newest first. Rows of applications that ran side by
-// side may appear a moment after younger ones.
-func (t *readTx) ListMirror(tenant, readBy, cursor string, limit int) (page gatehouse.Page[*gatehouse.AppliedMirror], err error) {
-	bound := shared.BoundToReader([]string{tenant}, readBy)
+// ListMirror lists applied changes, newest first. A row of a concurrent transaction may appear
+// a moment after younger rows.
+func (t *readTx) ListMirror(
+	readBy, cursor string,
+	limit int,
+) (page gatehouse.Page[*gatehouse.AppliedMirror], err error) {
+	bound := shared.BoundToReader([]string{t.tenant}, readBy)
 	c, err := shared.ParseCursor(cursor, shared.KindMirror, bound...)
 	if err != nil {
 		return page, err
@@ -99,8 +104,8 @@ func (t *readTx) ListMirror(tenant, readBy, cursor string, limit int) (page gate
 	limit = shared.PageLimit(limit)
 	page.Items = []*gatehouse.AppliedMirror{}
 	var where condition
-	where.add("tenant = ? AND seq < ?", tenant, before)
-	where.readBy("action_seq", tenant, readBy)
+	where.add("tenant = ? AND seq < ?", t.tenant, before)
+	where.readBy("action_seq", t.tenant, readBy)
 	last := fmt.Sprintf(" ORDER BY seq DESC LIMIT $%d", len(where.args)+1)
 	var sizes []int64
 	err = t.each(`SELECT octet_length(target)::bigint + octet_length(before_state) + octet_length(after_state) FROM mirror

@@ -14,54 +14,59 @@ func scanPolicy(r *row) *gatehouse.PolicyVersion {
 	}
 }
 
-// ActivePolicy finds the version that is in force.
-func (t *readTx) ActivePolicy(tenant string) (p *gatehouse.PolicyVersion, err error) {
+// ActivePolicy finds the active version.
+func (t *readTx) ActivePolicy() (p *gatehouse.PolicyVersion, err error) {
 	err = t.one(`SELECT `+policyColumns+`, v.source FROM policy_active a
 JOIN policy_version v ON v.tenant = a.tenant AND v.version = a.version WHERE a.tenant = $1`,
-		func(r *row) error { p = scanPolicy(r); p.Source = r.text(); return nil }, tenant)
+		func(r *row) error { p = scanPolicy(r); p.Source = r.text(); return nil }, t.tenant)
 	return p, err
 }
 
 const activeVersion = `SELECT version FROM policy_active WHERE tenant = $1`
 
-// ActivePolicyVersion is its number; 0 for none.
-func (t *readTx) ActivePolicyVersion(tenant string) (int, error) {
-	n, err := t.number(activeVersion, tenant)
+// ActivePolicyVersion is the number of the active version; 0 for none.
+func (t *readTx) ActivePolicyVersion() (int, error) {
+	n, err := t.number(activeVersion, t.tenant)
 	return int(n), err
 }
 
-// FindPolicy finds by number.
-func (t *readTx) FindPolicy(tenant string, version int) (p *gatehouse.PolicyVersion, err error) {
+// FindPolicy finds a version by number.
+func (t *readTx) FindPolicy(version int) (p *gatehouse.PolicyVersion, err error) {
 	err = t.one(`SELECT `+policyColumns+`, v.source`+policyTables+`WHERE v.tenant = $1 AND v.version = $2`,
-		func(r *row) error { p = scanPolicy(r); p.Source = r.text(); return nil }, tenant, version)
+		func(r *row) error { p = scanPolicy(r); p.Source = r.text(); return nil }, t.tenant, version)
 	return p, err
 }
 
-// ListPolicies lists all versions, the newest first, without their source.
-func (t *readTx) ListPolicies(tenant string) (list []*gatehouse.PolicyVersion, err error) {
+// ListPolicies lists all versions, newest first, without their source.
+func (t *readTx) ListPolicies() (list []*gatehouse.PolicyVersion, err error) {
 	err = t.each(`SELECT `+policyColumns+policyTables+`WHERE v.tenant = $1 ORDER BY v.version DESC`,
-		func(r *row) error { list = append(list, scanPolicy(r)); return nil }, tenant)
+		func(r *row) error { list = append(list, scanPolicy(r)); return nil }, t.tenant)
 	return list, err
 }
 
-// InsertPolicy stores the next version, under a lock of the tenant's policies,
-// and puts it in force.
+// InsertPolicy stores the next version and activates it, under a lock on the tenant's policies.
 func (t *tx) InsertPolicy(p *gatehouse.PolicyVersion) (version int, err error) {
+	if err := t.checkTenant(p.Tenant); err != nil {
+		return 0, err
+	}
 	t.wrote = true
-	t.ahead.forget()
-	err = t.locked([]query{lockFor("policy", p.Tenant)}, ask(`INSERT INTO policy_version (tenant, version, source, sha256, applied_by, applied_at, action_id)
+	t.prefetch.forget()
+	err = t.lockAndRead(
+		[]query{lockFor("policy", p.Tenant)},
+		ask(
+			`INSERT INTO policy_version (tenant, version, source, sha256, applied_by, applied_at, action_id)
 SELECT $1, coalesce((SELECT version FROM policy_version WHERE tenant = $1 ORDER BY version DESC LIMIT 1), 0) + 1, $2, $3, $4, $5, $6
 RETURNING version`,
-		func(r *row) error { version = int(r.int()); return nil }, p.Tenant, p.Source, p.SHA256, p.AppliedBy, p.AppliedAt, p.ActionID))
+			func(r *row) error { version = int(r.int()); return nil }, p.Tenant, p.Source, p.SHA256, p.AppliedBy, p.AppliedAt, p.ActionID))
 	if err != nil {
 		return 0, err
 	}
-	return version, t.ActivatePolicy(p.Tenant, version)
+	return version, t.ActivatePolicy(version)
 }
 
-// ActivatePolicy puts a stored version in force.
-func (t *tx) ActivatePolicy(tenant string, version int) error {
+// ActivatePolicy activates a stored version.
+func (t *tx) ActivatePolicy(version int) error {
 	return t.write(guarded+`INSERT INTO policy_active (tenant, version)
 SELECT tenant, version FROM policy_version WHERE tenant = $1 AND version = $2
-ON CONFLICT (tenant) DO UPDATE SET version = excluded.version`+orMissing, tenant, version)
+ON CONFLICT (tenant) DO UPDATE SET version = excluded.version`+orMissing, t.tenant, version)
 }

@@ -8,23 +8,23 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// ErrShared is what Open, Inspect and Ping fail with behind a pooler that gives
-// each transaction any session of the server: statements that were prepared,
-// settings and listening stay with sessions, and by them a lost COMMIT is looked up.
+// ErrShared is the error of Open, Inspect and Ping behind a pooler that gives each transaction
+// any server session. Prepared statements, settings and LISTEN belong to sessions, and a lost
+// COMMIT is looked up by session.
 var ErrShared = errors.New("a pooler hands the server's sessions from one transaction to the next: " +
 	"connect to the server itself, or set pool_mode = session in PgBouncer")
 
-// shares is how often it is tried whether connections share sessions. A pooler
-// that nobody else uses shows it at once.
-const shares = 3
+// sharingChecks is how often refuseShared checks whether connections share sessions. A pooler
+// without other users shows it at the first check.
+const sharingChecks = 3
 
-// backend is a session of the server, named for good.
+// backend identifies a session of the server uniquely.
 type backend struct {
 	pid     int32
 	started time.Time
 }
 
-// refuseShared refuses a pooler that does not leave a connection its session.
+// refuseShared refuses a pooler that does not give each connection a session of its own.
 func refuseShared(ctx context.Context, a *pgx.Conn) error {
 	b, err := pgx.ConnectConfig(ctx, a.Config())
 	if err != nil {
@@ -36,12 +36,12 @@ func refuseShared(ctx context.Context, a *pgx.Conn) error {
 		_ = b.Close(ctx)
 	}()
 	of := func(c *pgx.Conn) (s backend, err error) {
-		// Such a pooler may not know statements that were prepared.
+		// Such a pooler may not support prepared statements.
 		err = c.QueryRow(ctx, `SELECT pid, backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()`,
 			pgx.QueryExecModeSimpleProtocol).Scan(&s.pid, &s.started)
 		return s, err
 	}
-	for range shares {
+	for range sharingChecks {
 		first, err := of(a)
 		if err != nil {
 			return err
@@ -53,7 +53,7 @@ func refuseShared(ctx context.Context, a *pgx.Conn) error {
 		if err != nil {
 			return err
 		}
-		if first == other { // and a third answer may be long in coming
+		if first == other { // a third answer might take long
 			return ErrShared
 		}
 		again, err := of(a)

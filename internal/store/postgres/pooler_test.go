@@ -14,8 +14,8 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 )
 
-// pooled returns an address at which all connections share one session of the
-// server, by transaction, as behind PgBouncer with pool_mode = transaction.
+// pooled returns an address behind which all connections share one server session, per
+// transaction, as with PgBouncer in pool_mode = transaction.
 func pooled(t *testing.T, dsn string) string {
 	t.Helper()
 	c, err := pgconn.Connect(t.Context(), dsn)
@@ -60,7 +60,7 @@ func pooled(t *testing.T, dsn string) string {
 	return u.String()
 }
 
-// share carries a client's statements of the simple protocol until it leaves.
+// share forwards a client's simple-protocol statements until it disconnects.
 func share(client *pgproto3.Backend, server *pgconn.HijackedConn, free *sync.Mutex) {
 	if _, err := client.ReceiveStartupMessage(); err != nil {
 		return
@@ -71,7 +71,7 @@ func share(client *pgproto3.Backend, server *pgconn.HijackedConn, free *sync.Mut
 	}
 	client.Send(&pgproto3.ReadyForQuery{TxStatus: 'I'})
 	for holds, gone := false, false; !gone || holds; {
-		q := &pgproto3.Query{String: "ROLLBACK"} // of what a client leaves open
+		q := &pgproto3.Query{String: "ROLLBACK"} // ends a transaction that a client left open
 		if !gone {
 			_ = client.Flush()
 			m, err := client.Receive()
@@ -105,8 +105,8 @@ func share(client *pgproto3.Backend, server *pgconn.HijackedConn, free *sync.Mut
 	}
 }
 
-// TestSharedSessionsAreRefused: behind such a pooler nothing that a session keeps
-// is where it was left.
+// TestSharedSessionsAreRefused: the store refuses such a pooler, behind which session state
+// does not last.
 func TestSharedSessionsAreRefused(t *testing.T) {
 	t.Parallel()
 	dsn := database(t)
@@ -125,7 +125,7 @@ func TestSharedSessionsAreRefused(t *testing.T) {
 	}
 }
 
-// TestSharedLater: the pooler was told so under a process that runs.
+// TestSharedLater: the pooler is reconfigured under a running process.
 func TestSharedLater(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{MaxConns: 2})

@@ -8,14 +8,13 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Probed is what Probe finds. Schema is the version of the tables, 0 for none.
+// Probed is the result of Probe. Schema is the version of the tables, 0 if there are none.
 type Probed struct {
 	Server string
 	Schema int
 }
 
-// Probe asks a database for the versions of the server and of the tables. It
-// changes nothing.
+// Probe reads the versions of the server and of the tables. It changes nothing.
 func Probe(ctx context.Context, url string) (found Probed, err error) {
 	c, err := pgx.Connect(ctx, url)
 	if err != nil {

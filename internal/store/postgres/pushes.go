@@ -21,30 +21,34 @@ func scanPush(r *row) *gatehouse.Push {
 		PutBack: int(r.int()),
 	}
 	if p.Status != gatehouse.PushFailed && p.Status != gatehouse.PushUnknown {
-		p.TargetSays = "" // of an end that a replay has undone
+		p.TargetSays = "" // it describes an end that a replay has undone
 	}
 	return p
 }
 
-// deadLetters is the condition of an index, and [gatehouse.Push.DeadLetter].
+// deadLetters is the condition of an index and the SQL form of [gatehouse.Push.DeadLetter].
 const deadLetters = `(status = 'unknown' OR status = 'failed' AND closed_at IS NULL)`
 
-// CountDeadLetters counts what needs a person.
-func (t *readTx) CountDeadLetters(tenant string) (n int, err error) {
-	scan := func(r *row) error { n = int(r.int()); return nil }
-	if tenant == "" {
-		err = t.each(`SELECT count(*) FROM push WHERE `+deadLetters, scan)
-	} else {
-		err = t.each(`SELECT count(*) FROM push WHERE `+deadLetters+` AND tenant = $1`, scan, tenant)
-	}
-	return n, err
+const countDeadLetters = `SELECT count(*) FROM push WHERE ` + deadLetters
+
+// CountDeadLetters counts the dead letters of the tenant.
+func (t *readTx) CountDeadLetters() (int, error) {
+	n, err := t.number(countDeadLetters+` AND tenant = $1`, t.tenant)
+	return int(n), err
+}
+
+// CountAllDeadLetters counts the dead letters of all tenants.
+func (t *readTx) CountAllDeadLetters() (int, error) {
+	defer t.useAllTenants()()
+	n, err := t.number(countDeadLetters)
+	return int(n), err
 }
 
 const deadLetterOf = `SELECT action_id FROM push WHERE tenant = $1 AND effect = $2 AND ` + deadLetters + ` ORDER BY id DESC LIMIT 1`
 
-// DeadLetterOf finds the newest one with an effect.
-func (t *readTx) DeadLetterOf(tenant string, effect gatehouse.Hash) (id string, err error) {
-	err = t.each(deadLetterOf, func(r *row) error { id = r.text(); return nil }, tenant, effect[:])
+// DeadLetterOf finds the newest dead letter with an effect.
+func (t *readTx) DeadLetterOf(effect gatehouse.Hash) (id string, err error) {
+	err = t.each(deadLetterOf, func(r *row) error { id = r.text(); return nil }, t.tenant, effect[:])
 	return id, err
 }
 
@@ -55,37 +59,41 @@ WHERE tenant = $3 AND id = $4 AND status = $5 AND generation = $6 AND status IN 
 WHERE tenant = $4 AND id = $5 AND status = 'failed' AND closed_at IS NULL` + orConflict
 )
 
-// MarkDeadLetter adds what the list of dead letters tells of a push.
+// MarkDeadLetter adds what the list of dead letters shows of a push.
 func (t *tx) MarkDeadLetter(p *gatehouse.Push, effect gatehouse.Hash) error {
+	if err := t.checkTenant(p.Tenant); err != nil {
+		return err
+	}
 	return t.write(markDeadLetter, p.TargetSays, effect[:], p.Tenant, p.ID, string(p.Status), p.Generation)
 }
 
 // ClosePush closes a failed push for good.
-func (t *tx) ClosePush(tenant, id, by, reason string) error {
-	return t.write(closePush, t.Now(), by, reason, tenant, id)
+func (t *tx) ClosePush(id, by, reason string) error {
+	return t.write(closePush, t.Now(), by, reason, t.tenant, id)
 }
 
 const findPush = `SELECT ` + pushColumns + ` FROM push h WHERE tenant = $1 AND id = $2`
 
 const lockPush = findPush + ` FOR NO KEY UPDATE`
 
-// FindPush finds by id.
-func (t *readTx) FindPush(tenant, id string) (p *gatehouse.Push, err error) {
-	err = t.one(findPush, func(r *row) error { p = scanPush(r); return nil }, tenant, id)
-	return t.orArchivedPush(id, p, tenant, err)
+// FindPush finds a push by id.
+func (t *readTx) FindPush(id string) (p *gatehouse.Push, err error) {
+	err = t.one(findPush, func(r *row) error { p = scanPush(r); return nil }, t.tenant, id)
+	return t.orArchivedPush(id, p, t.tenant, err)
 }
 
-// LockPush is FindPush that locks the row.
-func (t *tx) LockPush(tenant, id string) (p *gatehouse.Push, err error) {
-	err = t.locked([]query{ask(lockPush, func(r *row) error { p = scanPush(r); return nil }, tenant, id)})
+// LockPush is FindPush with a lock on the row.
+func (t *tx) LockPush(id string) (p *gatehouse.Push, err error) {
+	err = t.lockAndRead([]query{ask(lockPush, func(r *row) error { p = scanPush(r); return nil }, t.tenant, id)})
 	if err == nil && p == nil {
 		err = gatehouse.ErrNotFound
 	}
-	return t.orArchivedPush(id, p, tenant, err)
+	return t.orArchivedPush(id, p, t.tenant, err)
 }
 
-// PushCounts counts by status.
+// PushCounts counts the pushes of all tenants by status.
 func (t *readTx) PushCounts() (map[gatehouse.PushStatus]int, error) {
+	defer t.useAllTenants()()
 	counts := make(map[gatehouse.PushStatus]int)
 	err := t.each(`SELECT status, count(*) FROM push GROUP BY status`, func(r *row) error {
 		status := gatehouse.PushStatus(r.text())
@@ -95,9 +103,8 @@ func (t *readTx) PushCounts() (map[gatehouse.PushStatus]int, error) {
 	return counts, err
 }
 
-// walkTenants finds the tenants with queued pushes, and when the first of each
-// is due, with one look into the index for each: those after the first
-// argument, up to and with the second, of what is due from the third on.
+// walkTenants finds the tenants with queued pushes and the first due time of each, with one
+// index lookup per tenant: tenants after $1, up to and including $2, due times from $3 on.
 const walkTenants = `WITH RECURSIVE t (tenant, due_at) AS (
   (SELECT tenant, due_at FROM push
     WHERE status = 'queued' AND lane = '' AND tenant > $1 AND tenant <= $2 AND due_at >= $3 ORDER BY tenant, due_at, seq LIMIT 1)
@@ -107,9 +114,8 @@ const walkTenants = `WITH RECURSIVE t (tenant, due_at) AS (
     ORDER BY p.tenant, p.due_at, p.seq LIMIT 1) n)
 `
 
-// pushMarks are where the pushes of all tenants begin that are queued, and those
-// that are leased. What a transaction puts there is due, and is leased, no earlier
-// than it began.
+// pushMarks are the first due time of the queued pushes, and the first lease end of the leased
+// ones, of all tenants. A transaction stores no due time and no lease end before its own start.
 const pushMarks = `WITH RECURSIVE t (tenant, due_at) AS (
   (SELECT tenant, due_at FROM push WHERE status = 'queued' AND lane = '' ORDER BY tenant, due_at, seq LIMIT 1)
   UNION ALL
@@ -117,23 +123,24 @@ const pushMarks = `WITH RECURSIVE t (tenant, due_at) AS (
     WHERE p.status = 'queued' AND p.lane = '' AND p.tenant > t.tenant ORDER BY p.tenant, p.due_at, p.seq LIMIT 1) n)
 SELECT (SELECT min(due_at) FROM t), (SELECT lease_until FROM push WHERE status IN ('picking', 'sent') ORDER BY lease_until LIMIT 1)`
 
-// lastTenant is at or after the name of every tenant.
+// lastTenant sorts at or after every tenant.
 const lastTenant = "\x7f"
 
 const nextPush = walkTenants + `SELECT least(
   (SELECT min(due_at) FROM t WHERE tenant <> ALL ($5::text[])),
   (SELECT lease_until FROM push WHERE status IN ('picking', 'sent') AND lease_until >= $4 ORDER BY lease_until LIMIT 1))`
 
-// NextPushAt tells when there is work next: a push falls due, or a lease ends.
+// NextPushAt returns when the next push falls due or the next lease ends.
 func (t *readTx) NextPushAt(except ...string) (next time.Time, err error) {
+	defer t.useAllTenants()()
 	if except == nil {
 		except = []string{}
 	}
-	from, err := t.from(&t.s.pushes)
+	from, err := t.scanFrom(&t.s.pushScan)
 	if err != nil {
 		return next, err
 	}
-	err = t.looks(&t.s.pushes, ask(nextPush, func(r *row) error {
+	err = t.scanRead(&t.s.pushScan, ask(nextPush, func(r *row) error {
 		if at := r.timePtr(); at != nil {
 			next = *at
 		}
@@ -142,14 +149,14 @@ func (t *readTx) NextPushAt(except ...string) (next time.Time, err error) {
 	return next, err
 }
 
-// leased are the pushes in flight, from where leases begin: never many, and none
-// before that.
+// leased selects the pushes in flight, from the low mark of leases on: there are never many,
+// and none before the mark.
 func leased(begin string) string {
 	return `leased AS MATERIALIZED (SELECT tenant, lane FROM push
   WHERE status IN ('picking', 'sent') AND lease_until >= ` + begin + ` ORDER BY lease_until)`
 }
 
-// inFlight counts those of a tenant that no worker outside has.
+// inFlight counts the pushes of a tenant in flight, except those of external workers.
 func inFlight(tenant string) string {
 	return `(SELECT count(*) FROM leased WHERE leased.tenant = ` + tenant + ` AND leased.lane = '')`
 }
@@ -160,15 +167,16 @@ var dueTenants = walkTenants + `, ` + leased(`$4`) + ` SELECT t.tenant,
   ` + inFlight(`t.tenant`) + `
 FROM t WHERE t.due_at <= $5 LIMIT $7`
 
-// DueTenants lists who has work, by name, around from a name.
+// DueTenants lists tenants with due pushes by name, from after on and around.
 func (t *readTx) DueTenants(after string, limit, each int) (list []gatehouse.DueTenant, err error) {
+	defer t.useAllTenants()()
 	row := func(r *row) error {
 		if d := (gatehouse.DueTenant{Tenant: r.text(), Due: int(r.int()), InFlight: int(r.int())}); len(list) < limit {
 			list = append(list, d)
 		}
 		return nil
 	}
-	from, err := t.from(&t.s.pushes)
+	from, err := t.scanFrom(&t.s.pushScan)
 	if err != nil {
 		return nil, err
 	}
@@ -176,12 +184,13 @@ func (t *readTx) DueTenants(after string, limit, each int) (list []gatehouse.Due
 	if after != "" {
 		queries = append(queries, ask(dueTenants, row, "", after, from[0], from[1], t.Now(), each, limit))
 	}
-	return list, t.looks(&t.s.pushes, queries...)
+	return list, t.scanRead(&t.s.pushScan, queries...)
 }
 
-// ExpiredLeases lists pushes whose lease has ended, the longest ago first.
+// ExpiredLeases lists pushes whose lease has ended, earliest end first.
 func (t *readTx) ExpiredLeases(limit int) ([]*gatehouse.Push, error) {
-	from, err := t.from(&t.s.pushes)
+	defer t.useAllTenants()()
+	from, err := t.scanFrom(&t.s.pushScan)
 	if err != nil {
 		return nil, err
 	}
@@ -206,9 +215,11 @@ WHERE tenant = $1 AND id = $2 AND status = 'approved'`
 	insertPushes = pushInserted + ofEach + pushAllowed + once
 )
 
-// InsertPush puts an approved action into the outbox: once, and only while it
-// is approved.
+// InsertPush puts an approved action into the outbox, once and only while it is approved.
 func (t *tx) InsertPush(p *gatehouse.Push) error {
+	if err := t.checkTenant(p.Tenant); err != nil {
+		return err
+	}
 	if !gatehouse.PushStatus("").CanMove(p.Status) {
 		return gatehouse.ErrConflict
 	}
@@ -218,9 +229,8 @@ func (t *tx) InsertPush(p *gatehouse.Push) error {
 		p.LeaseUntil, p.Replays, p.Lane)
 }
 
-// The due pushes are picked out first, once, and locked: as a subquery of the
-// update's condition they could be looked for again for each row, and more be
-// taken than the limit says.
+// The due pushes are selected and locked first, once. As a subquery in the condition of the
+// UPDATE, the selection could run again for each row and take more than the limit.
 var claimPushes = `WITH ` + leased(`$8`) + `, due AS MATERIALIZED (
   SELECT d.seq FROM unnest($4::text[], $5::bigint[], $6::bigint[]) AS s (tenant, n, most) CROSS JOIN LATERAL (
     SELECT seq FROM push WHERE tenant = s.tenant AND status = 'queued' AND lane = '' AND due_at >= $7 AND due_at <= $3 ORDER BY due_at, seq
@@ -229,11 +239,11 @@ var claimPushes = `WITH ` + leased(`$8`) + `, due AS MATERIALIZED (
 UPDATE push h SET status = 'picking', generation = h.generation + 1, lease_owner = $1, lease_until = $2, picked_at = $3
 FROM due WHERE h.seq = due.seq RETURNING ` + pushColumns
 
-// ClaimPushes takes due pushes for one worker, and passes over those that
-// another one is taking. Those who claim for a tenant whose pushes in flight
-// are bounded do so one after another, so that each counts what the one before
-// has taken.
+// ClaimPushes claims due pushes for one worker and skips those that another worker is claiming.
+// Claims for a tenant with a limit on pushes in flight run one after another, so that each
+// counts what the previous one took.
 func (t *tx) ClaimPushes(owner string, lease time.Duration, shares ...gatehouse.PushShare) (list []*gatehouse.Push, err error) {
+	defer t.useAllTenants()()
 	if len(shares) == 0 {
 		return nil, nil
 	}
@@ -247,18 +257,18 @@ func (t *tx) ClaimPushes(owner string, lease time.Duration, shares ...gatehouse.
 		}
 	}
 	var locks []query
-	slices.Sort(bounded) // one order for all who lock several
+	slices.Sort(bounded) // all claimers lock in the same order
 	for _, tenant := range bounded {
 		locks = append(locks, lockFor("claim", tenant))
 	}
-	from, err := t.from(&t.s.pushes)
+	from, err := t.scanFrom(&t.s.pushScan)
 	if err != nil {
 		return nil, err
 	}
-	err = t.locked(locks, ask(claimPushes, func(r *row) error { list = append(list, scanPush(r)); return nil },
+	err = t.lockAndRead(locks, ask(claimPushes, func(r *row) error { list = append(list, scanPush(r)); return nil },
 		owner, now.Add(lease), now, tenants, limits, mosts, from[0], from[1]))
 	t.wrote = t.wrote || len(list) > 0
-	slices.SortStableFunc(list, func(a, b *gatehouse.Push) int { return due(a).Compare(due(b)) })
+	slices.SortStableFunc(list, func(a, b *gatehouse.Push) int { return dueAt(a).Compare(dueAt(b)) })
 	return list, err
 }
 
@@ -270,19 +280,19 @@ const claimLane = `WITH due AS MATERIALIZED (SELECT seq FROM push
 UPDATE push h SET status = 'picking', generation = h.generation + 1, lease_owner = $1, lease_until = $2, picked_at = $3
 FROM due WHERE h.seq = due.seq RETURNING ` + pushColumns
 
-// ClaimLane takes due pushes for one worker outside; nobody else takes the same.
+// ClaimLane claims due pushes for one external worker. No two workers get the same push.
 func (t *tx) ClaimLane(
-	owner string, lease time.Duration, tenant, proposer string, lanes []string, limit int,
+	owner string, lease time.Duration, proposer string, lanes []string, limit int,
 ) (list []*gatehouse.Push, err error) {
 	now := t.Now()
-	err = t.locked(nil, ask(claimLane, func(r *row) error { list = append(list, scanPush(r)); return nil },
-		owner, now.Add(lease), now, tenant, lanes, int64(limit), proposer))
+	err = t.lockAndRead(nil, ask(claimLane, func(r *row) error { list = append(list, scanPush(r)); return nil },
+		owner, now.Add(lease), now, t.tenant, lanes, int64(limit), proposer))
 	t.wrote = t.wrote || len(list) > 0
-	slices.SortStableFunc(list, func(a, b *gatehouse.Push) int { return due(a).Compare(due(b)) })
+	slices.SortStableFunc(list, func(a, b *gatehouse.Push) int { return dueAt(a).Compare(dueAt(b)) })
 	return list, err
 }
 
-func due(p *gatehouse.Push) time.Time {
+func dueAt(p *gatehouse.Push) time.Time {
 	if p.NextAttempt != nil && p.NextAttempt.After(p.NotBefore) {
 		return *p.NextAttempt
 	}
@@ -293,15 +303,18 @@ const (
 	pushUpdated = `UPDATE push SET status = $5, attempts = $6, attempt_base = $7, last_error = $8, error_code = $9, not_before = $10,
 next_attempt = $11, picked_at = $12, sent_at = $13, applied_at = $14, finished_at = $15, generation = $16, lease_owner = $17,
 lease_until = $18, replays = $19, put_back = $20`
-	pushHeld = `
+	pushGuard = `
 WHERE tenant = $1 AND id = $2 AND status = $3 AND generation = $4`
-	updatePush   = guarded + pushUpdated + pushHeld + orConflict
-	updatePushes = pushUpdated + ` FROM u` + pushHeld
+	updatePush   = guarded + pushUpdated + pushGuard + orConflict
+	updatePushes = pushUpdated + ` FROM u` + pushGuard
 )
 
-// UpdatePush writes what may change of a push, guarded by the status and the
-// generation that its holder read. A heartbeat keeps the status.
+// UpdatePush writes the mutable fields of a push, guarded by the status and the generation that
+// its holder read. A heartbeat keeps the status.
 func (t *tx) UpdatePush(p *gatehouse.Push, from gatehouse.PushStatus, generation int) error {
+	if err := t.checkTenant(p.Tenant); err != nil {
+		return err
+	}
 	if p.Status != from && !from.CanMove(p.Status) || p.Generation < generation {
 		return gatehouse.ErrConflict
 	}

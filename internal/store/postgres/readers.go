@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// inherited selects what a principal inherited; its arguments are the tenant and
-// the principal's id.
+// inherited selects the ids that a principal inherited the right to read; its arguments are the
+// tenant and the principal's id.
 const inherited = `SELECT thing FROM reader WHERE tenant = ? AND principal_id = ?`
 
-// readBy selects rows by the number of their action, in the column named: those
-// that a principal may read. An empty readBy selects all.
+// readBy restricts rows, by the column that holds the seq of their action, to those that a
+// principal may read. An empty readBy selects all.
 func (c *condition) readBy(column, tenant, readBy string) {
 	if readBy == "" {
 		return
@@ -19,28 +19,29 @@ func (c *condition) readBy(column, tenant, readBy string) {
 UNION ALL SELECT seq FROM action WHERE tenant = ? AND id IN (`+inherited+`))`, tenant, readBy, tenant, tenant, readBy)
 }
 
-// Inherited looks for the row that Inherit made.
-func (t *readTx) Inherited(tenant, principalID, id string) (found bool, err error) {
+// Inherited reports whether Inherit stored this row.
+func (t *readTx) Inherited(principalID, id string) (found bool, err error) {
 	err = t.each(`SELECT 1 FROM reader WHERE tenant = $1 AND principal_id = $2 AND thing = $3`,
-		func(*row) error { found = true; return nil }, tenant, principalID, id)
+		func(*row) error { found = true; return nil }, t.tenant, principalID, id)
 	return found, err
 }
 
-// Inherit copies who may read.
-func (t *tx) Inherit(tenant, id, from string) error {
+// Inherit lets the agents that may read from also read id.
+func (t *tx) Inherit(id, from string) error {
 	return t.write(`INSERT INTO reader (tenant, principal_id, thing)
 SELECT p.tenant, p.id, $2 FROM principal p WHERE p.tenant = $1 AND p.kind = 'agent' AND p.id IN (
   SELECT proposer_id FROM action WHERE tenant = $1 AND id = $3
   UNION ALL SELECT starter_id FROM run WHERE tenant = $1 AND id = $3
   UNION ALL SELECT principal_id FROM reader WHERE tenant = $1 AND thing = $3)
-ON CONFLICT DO NOTHING`, tenant, id, from)
+ON CONFLICT DO NOTHING`, t.tenant, id, from)
 }
 
-// LockBulkCalls makes the person's row where there is none, and locks it.
-func (t *tx) LockBulkCalls(tenant, person string) (times []time.Time, err error) {
+// LockBulkCalls inserts the person's row if it is missing, and locks it.
+func (t *tx) LockBulkCalls(person string) (times []time.Time, err error) {
 	var text string
-	err = t.locked([]query{ask(`INSERT INTO bulk_calls (tenant, person, times) VALUES ($1, $2, '[]')
-ON CONFLICT (tenant, person) DO UPDATE SET times = bulk_calls.times RETURNING times`, func(r *row) error { text = r.text(); return nil }, tenant, person)})
+	err = t.lockAndRead([]query{ask(`INSERT INTO bulk_calls (tenant, person, times) VALUES ($1, $2, '[]')
+ON CONFLICT (tenant, person) DO UPDATE SET times = bulk_calls.times RETURNING times`,
+		func(r *row) error { text = r.text(); return nil }, t.tenant, person)})
 	if err != nil {
 		return nil, err
 	}
@@ -54,8 +55,8 @@ ON CONFLICT (tenant, person) DO UPDATE SET times = bulk_calls.times RETURNING ti
 	return times, nil
 }
 
-// PutBulkCalls stores the list.
-func (t *tx) PutBulkCalls(tenant, person string, times []time.Time) error {
+// PutBulkCalls stores the times of the person's bulk calls.
+func (t *tx) PutBulkCalls(person string, times []time.Time) error {
 	micros := make([]int64, len(times))
 	for i, at := range times {
 		micros[i] = at.UnixMicro()
@@ -65,5 +66,5 @@ func (t *tx) PutBulkCalls(tenant, person string, times []time.Time) error {
 		return err
 	}
 	return t.write(`INSERT INTO bulk_calls (tenant, person, times) VALUES ($1, $2, $3)
-ON CONFLICT (tenant, person) DO UPDATE SET times = excluded.times`, tenant, person, string(text))
+ON CONFLICT (tenant, person) DO UPDATE SET times = excluded.times`, t.tenant, person, string(text))
 }

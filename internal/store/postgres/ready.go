@@ -9,27 +9,27 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// readyWithin is how long a database may take to say that it is there. Who asks
-// waits for about 5 s and takes no answer for an answer.
-const readyWithin = 3 * time.Second
+// pingTimeout bounds Ping. Callers wait for about 5 s and treat silence as a failure.
+const pingTimeout = 3 * time.Second
 
-// followedWithin is how long a COMMIT may wait for a standby before the database
-// counts as one that takes no writes.
-const followedWithin = 5 * time.Second
+// maxStandbyWait is how long a COMMIT may wait for a standby before Ping reports that the
+// database takes no writes.
+const maxStandbyWait = 5 * time.Second
 
-// Ping reports whether the database answers, takes writes and keeps what it was
-// told, lets the role do what the store does, and is of the version that this
-// program knows: under a newer one, or none, this process has no business.
+// Ping checks that the database answers, takes writes, keeps them, grants the role its
+// privileges, and has the schema version of this program. A process must not work on a newer
+// schema, or on none.
 func (s *Store) Ping(ctx context.Context) error {
 	if s.closed() {
 		return errClosed
 	}
-	ctx, cancel := context.WithTimeout(ctx, readyWithin)
+	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
 	defer cancel()
 	var err error
-	// The pool may have many connections that ended a moment ago; a new one tells.
+	// The pool may hold many connections that ended a moment ago; only a new connection gives a
+	// valid answer.
 	for range s.config.MaxConns + 1 {
-		err = s.ready(ctx)
+		err = s.ping(ctx)
 		var connect *pgconn.ConnectError
 		if kindOf(err) != lost || errors.As(err, &connect) || ctx.Err() != nil {
 			break
@@ -38,7 +38,7 @@ func (s *Store) Ping(ctx context.Context) error {
 	return err
 }
 
-func (s *Store) ready(ctx context.Context) error {
+func (s *Store) ping(ctx context.Context) error {
 	c, err := s.acquire(ctx)
 	if err != nil {
 		return err
@@ -49,9 +49,9 @@ func (s *Store) ready(ctx context.Context) error {
 	var commit, frozen, lacking string
 	var version int
 	err = c.QueryRow(ctx, `SELECT pg_backend_pid(), pg_is_in_recovery(), current_setting('synchronous_commit'),
-current_setting('default_transaction_read_only'), (SELECT coalesce(max(version), 0) FROM gatehouse_schema), (`+lackedRights+`),
+current_setting('default_transaction_read_only'), (SELECT coalesce(max(version), 0) FROM gatehouse_schema), (`+missingPrivileges+`),
 EXISTS (SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'SyncRep' AND query_start < clock_timestamp() - $5::interval)`,
-		allTables, updated, deleted, sequences, followedWithin).Scan(&pid, &standby, &commit, &frozen, &version, &lacking, &alone)
+		allTables, updatedTables, deletedTables, sequences, maxStandbyWait).Scan(&pid, &standby, &commit, &frozen, &version, &lacking, &alone)
 	switch {
 	case err != nil:
 		return explain(err)
@@ -62,9 +62,9 @@ EXISTS (SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wa
 	case frozen == "on":
 		return errors.New("postgres: default_transaction_read_only is set: this database takes no writes")
 	case commit == "off":
-		return fmt.Errorf("postgres: %w", errForgetful)
+		return fmt.Errorf("postgres: %w", errAsyncCommit)
 	case alone:
-		return fmt.Errorf("postgres: a commit has waited for more than %v for a standby of synchronous_standby_names: nothing can be decided until one is there", followedWithin)
+		return fmt.Errorf("postgres: a commit has waited for more than %v for a standby of synchronous_standby_names: nothing can be decided until one is there", maxStandbyWait)
 	case lacking != "":
 		return fmt.Errorf("postgres: the role lacks rights: %s", lacking)
 	case version > SchemaVersion():
@@ -75,10 +75,10 @@ EXISTS (SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wa
 	return nil
 }
 
-var errForgetful = errors.New("synchronous_commit is off: decisions that were answered would not survive a crash")
+var errAsyncCommit = errors.New("synchronous_commit is off: decisions that were answered would not survive a crash")
 
-// ErrNewer is what Open and Ping fail with where a program with more migrations
-// was at the database.
+// ErrNewer is the error of Open and Ping on a database that a program with more migrations has
+// used.
 var ErrNewer = errors.New("a newer Gatehouse was here")
 
 func newerError(version int) error {

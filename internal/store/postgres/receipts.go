@@ -27,8 +27,11 @@ WHERE tenant = $1 AND id = $2 AND action_id = $3`
 	insertReceipts = receiptInserted + ofEach + receiptOf + once
 )
 
-// InsertReceipt stores what came of a call. Its push must be there.
+// InsertReceipt stores the result of a call. The push must exist.
 func (t *tx) InsertReceipt(c *gatehouse.Receipt) error {
+	if err := t.checkTenant(c.Tenant); err != nil {
+		return err
+	}
 	reversal, err := shared.EncodeJSON(c.Reversal)
 	if err != nil {
 		return err
@@ -42,17 +45,22 @@ func (t *tx) InsertReceipt(c *gatehouse.Receipt) error {
 const findSuccess = `SELECT ` + receiptColumns + ` FROM receipt r WHERE tenant = $1 AND idempotency_key = $2 AND outcome = 'applied'
 ORDER BY seq LIMIT 1`
 
-// SuccessReceipt finds the first receipt that says applied under a key.
-func (t *readTx) SuccessReceipt(tenant, idempotencyKey string) (c *gatehouse.Receipt, err error) {
-	err = t.one(findSuccess, func(r *row) (err error) { c = scanReceipt(r, &err); return err }, tenant, idempotencyKey)
+// SuccessReceipt finds the first receipt with outcome applied for a key.
+func (t *readTx) SuccessReceipt(idempotencyKey string) (c *gatehouse.Receipt, err error) {
+	err = t.one(
+		findSuccess,
+		func(r *row) (err error) { c = scanReceipt(r, &err); return err },
+		t.tenant,
+		idempotencyKey,
+	)
 	return c, err
 }
 
-// ListReceipts lists an action's receipts, the oldest first.
-func (t *readTx) ListReceipts(tenant, actionID string) (list []*gatehouse.Receipt, err error) {
+// ListReceipts lists the receipts of an action, oldest first.
+func (t *readTx) ListReceipts(actionID string) (list []*gatehouse.Receipt, err error) {
 	err = t.each(`SELECT `+receiptColumns+` FROM receipt r
 WHERE action_seq = (SELECT seq FROM action WHERE tenant = $1 AND id = $2) ORDER BY seq`,
-		func(r *row) (err error) { list = append(list, scanReceipt(r, &err)); return err }, tenant, actionID)
+		func(r *row) (err error) { list = append(list, scanReceipt(r, &err)); return err }, t.tenant, actionID)
 	return list, err
 }
 
@@ -65,8 +73,11 @@ SELECT tenant, seq, id, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12 FROM `
 	insertMirrors = mirrorInserted + ofEach + mirrorOf + once
 )
 
-// InsertMirror stores what an application did, once per action.
+// InsertMirror stores the effect of an applied change, once per action.
 func (t *tx) InsertMirror(m *gatehouse.AppliedMirror) error {
+	if err := t.checkTenant(m.Tenant); err != nil {
+		return err
+	}
 	target, err := shared.EncodeJSON(&m.Target)
 	if err != nil {
 		return err

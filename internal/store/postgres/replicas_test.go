@@ -36,23 +36,23 @@ func pendingAction(id string, at time.Time) *gatehouse.Action {
 	}
 }
 
-// decide is the writes and reads of a whole decision.
+// decide makes the reads and writes of a whole decision.
 func decide(tx gatehouse.Tx, id string) error {
-	a, err := tx.LockAction("default", "act_"+id)
+	a, err := tx.LockAction("act_" + id)
 	if err != nil {
 		return err
 	}
 	now := tx.Now()
-	if err := tx.PutVote(a.Tenant, a.Approval.ID, gatehouse.Vote{
+	if err := tx.PutVote(a.Approval.ID, gatehouse.Vote{
 		Person: "prn_ana", PrincipalID: "prn_ana", Name: "ana", Decision: gatehouse.Approve, Via: gatehouse.ViaAPI, Digest: a.Digest, At: now,
 	}); err != nil {
 		return err
 	}
-	if err := tx.MoveApproval(a.Tenant, a.Approval.ID, gatehouse.ApprovalApproved); err != nil {
+	if err := tx.MoveApproval(a.Approval.ID, gatehouse.ApprovalApproved); err != nil {
 		return err
 	}
 	if err := tx.MoveAction(gatehouse.ActionMove{
-		Tenant: a.Tenant, ID: a.ID, From: gatehouse.StatusPending, To: gatehouse.StatusApproved, DecidedBy: "ana", DecidedVia: gatehouse.ViaAPI, Decided: true,
+		ID: a.ID, From: gatehouse.StatusPending, To: gatehouse.StatusApproved, DecidedBy: "ana", DecidedVia: gatehouse.ViaAPI, Decided: true,
 	}); err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func fill(tb testing.TB, s *Store, n int) []string {
 	tb.Helper()
 	ids := make([]string, n)
 	for i := 0; i < n; i += 500 {
-		err := s.Update(context.Background(), func(tx gatehouse.Tx) error {
+		err := s.Update(context.Background(), gatehouse.DefaultTenant, func(tx gatehouse.Tx) error {
 			for j := i; j < min(i+500, n); j++ {
 				ids[j] = fmt.Sprintf("%09d", j)
 				if err := tx.InsertAction(pendingAction(ids[j], tx.Now())); err != nil {
@@ -94,7 +94,7 @@ func fill(tb testing.TB, s *Store, n int) []string {
 	return ids
 }
 
-// each runs work on every store, several times side by side.
+// side runs work on every store, several times concurrently.
 func side(stores []*Store, work func(s *Store)) {
 	var wg sync.WaitGroup
 	for _, s := range stores {
@@ -105,8 +105,8 @@ func side(stores []*Store, work func(s *Store)) {
 	wg.Wait()
 }
 
-// TestReplicas lets two replicas decide, claim and number the same rows at the
-// same time: each is done once.
+// TestReplicas lets two replicas decide, claim and number the same rows concurrently: each is
+// done once.
 func TestReplicas(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -117,7 +117,7 @@ func TestReplicas(t *testing.T) {
 	var won, lost atomic.Int64
 	side(stores, func(s *Store) {
 		for _, id := range ids {
-			switch err := s.Update(ctx, func(tx gatehouse.Tx) error { return decide(tx, id) }); {
+			switch err := s.Update(ctx, gatehouse.DefaultTenant, func(tx gatehouse.Tx) error { return decide(tx, id) }); {
 			case err == nil:
 				won.Add(1)
 			case errors.Is(err, gatehouse.ErrConflict):
@@ -136,8 +136,12 @@ func TestReplicas(t *testing.T) {
 	side(stores, func(s *Store) {
 		for {
 			var got []*gatehouse.Push
-			err := s.Update(ctx, func(tx gatehouse.Tx) (err error) {
-				got, err = tx.ClaimPushes("w", time.Minute, gatehouse.PushShare{Tenant: gatehouse.DefaultTenant, Limit: 7})
+			err := s.UpdateQueues(ctx, func(q gatehouse.Queues) (err error) {
+				got, err = q.ClaimPushes(
+					"w",
+					time.Minute,
+					gatehouse.PushShare{Tenant: gatehouse.DefaultTenant, Limit: 7},
+				)
 				return err
 			})
 			if err != nil {
@@ -184,8 +188,8 @@ func TestReplicas(t *testing.T) {
 		}
 	})
 	t.Logf("%d conflicts of sequencers", conflicts.Load())
-	err := stores[0].View(ctx, func(tx gatehouse.ReadTx) error {
-		entries, err := tx.ListEntries(gatehouse.DefaultTenant, 0, 10*actions)
+	err := stores[0].View(ctx, gatehouse.DefaultTenant, func(tx gatehouse.ReadTx) error {
+		entries, err := tx.ListEntries(0, 10*actions)
 		if len(entries) != 2*actions || numbered.Load() != 2*actions {
 			t.Errorf("%d entries, %d numbered, want %d", len(entries), numbered.Load(), 2*actions)
 		}
@@ -201,12 +205,12 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
-// TestSweepersPassEachOther lets a sweeper run while another one has rows locked.
+// TestSweepersPassEachOther runs a sweeper while another one has rows locked.
 func TestSweepersPassEachOther(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	s := openTest(t, Config{})
-	err := s.Update(ctx, func(tx gatehouse.Tx) error {
+	err := s.Update(ctx, gatehouse.DefaultTenant, func(tx gatehouse.Tx) error {
 		for _, id := range []string{"1", "2", "3"} {
 			a := pendingAction(id, tx.Now())
 			a.Approval.ExpiresAt = tx.Now()
@@ -219,8 +223,8 @@ func TestSweepersPassEachOther(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	expired := func(tx gatehouse.Tx, limit int) (ids []string) {
-		refs, err := tx.ExpiredActions(limit)
+	expired := func(q gatehouse.Queues, limit int) (ids []string) {
+		refs, err := q.ExpiredActions(limit)
 		if err != nil {
 			t.Error(err)
 		}
@@ -229,10 +233,10 @@ func TestSweepersPassEachOther(t *testing.T) {
 		}
 		return ids
 	}
-	err = s.Update(ctx, func(tx gatehouse.Tx) error {
-		first := expired(tx, 2)
-		return s.Update(ctx, func(tx gatehouse.Tx) error {
-			if second := expired(tx, 2); len(first) != 2 || len(second) != 1 || slices.Contains(first, second[0]) {
+	err = s.UpdateQueues(ctx, func(q gatehouse.Queues) error {
+		first := expired(q, 2)
+		return s.UpdateQueues(ctx, func(q gatehouse.Queues) error {
+			if second := expired(q, 2); len(first) != 2 || len(second) != 1 || slices.Contains(first, second[0]) {
 				t.Errorf("one sweeper has %v, the other %v", first, second)
 			}
 			return nil
@@ -243,7 +247,7 @@ func TestSweepersPassEachOther(t *testing.T) {
 	}
 }
 
-// TestOpenTogether lets replicas start on an empty database at the same time.
+// TestOpenTogether lets replicas start on an empty database concurrently.
 func TestOpenTogether(t *testing.T) {
 	t.Parallel()
 	url := pgtest.Database(t)
@@ -256,8 +260,8 @@ func TestOpenTogether(t *testing.T) {
 				return
 			}
 			defer s.Close()
-			if err := s.View(context.Background(), func(tx gatehouse.ReadTx) error {
-				_, err := tx.FindTenant(gatehouse.DefaultTenant)
+			if err := s.View(context.Background(), gatehouse.DefaultTenant, func(tx gatehouse.ReadTx) error {
+				_, err := tx.FindTenant()
 				return err
 			}); err != nil {
 				t.Error(err)

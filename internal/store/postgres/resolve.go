@@ -12,25 +12,25 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// session is a connection as the database knows it, by a row of its own. last
-// counts its transactions that wrote; the number is written within each.
+// session is a connection as the database knows it, by its own row. last numbers its writing
+// transactions; each of them writes its number.
 type session struct {
 	seq, last int64
-	// made is when the row was. A standby that takes over without having had the
-	// row gives its number to another session.
+	// made is the creation time of the row. After a failover to a standby that lacks the row,
+	// another session can get the same seq.
 	made time.Time
-	// The server's process, and when it began: together they name it for good.
+	// The server process and its start time, which together identify it uniquely.
 	pid     int32
 	started time.Time
-	// warned says that the server gave a warning with its last answers.
+	// warned says that the server's last answers contained a warning.
 	warned bool
-	// committing keeps the driver from canceling what it gives up.
+	// committing keeps the driver from canceling a COMMIT on a connection that it gives up.
 	committing *atomic.Bool
 }
 
 const (
-	// The rows of connections that ended long ago go when a new one begins. No
-	// connection lasts two days: the pool renews each after an hour.
+	// A new connection deletes the rows of connections that ended long ago. No connection lasts
+	// two days: the pool renews each after an hour.
 	forgetSessions = `DELETE FROM gatehouse_session WHERE seq IN (SELECT seq FROM gatehouse_session
 WHERE started_at < clock_timestamp() - interval '2 days' ORDER BY seq LIMIT 100 FOR UPDATE SKIP LOCKED)`
 	insertSession = `WITH s AS (INSERT INTO gatehouse_session DEFAULT VALUES RETURNING seq, started_at)
@@ -39,30 +39,29 @@ SELECT s.seq, s.started_at, a.pid, a.backend_start FROM s, pg_stat_activity a WH
 	// markSession is the last write of each transaction.
 	markSession = guarded + markMoved + orConflict
 	markMoved   = `UPDATE gatehouse_session SET last = $2 WHERE seq = $1 AND last = $2 - 1`
-	// takeMark gives a transaction's number away, by its negative: from then on
-	// the transaction is not stored and never will be, since markSession fails
-	// in it. It waits for a transaction that has the mark and is about to end.
-	// It may be run any number of times, and what it has done is read by a
-	// statement of its own, which sees what the first one waited for.
-	takeMark = `UPDATE gatehouse_session SET last = -$2::bigint WHERE seq = $1 AND last = $2 - 1 AND started_at = $3`
-	// readMark writes, so that its COMMIT waits for whatever standby the looked-up
-	// one should have waited for: what no standby has may be gone after the next failure.
+	// revokeMark replaces a transaction's number with its negative. From then on the
+	// transaction cannot commit, because its markSession fails. The statement waits for a
+	// transaction that has written the mark and is about to end. It may run any number of
+	// times. A separate statement reads the result, because only that one sees what the first
+	// waited for.
+	revokeMark = `UPDATE gatehouse_session SET last = -$2::bigint WHERE seq = $1 AND last = $2 - 1 AND started_at = $3`
+	// readMark writes, so that its COMMIT waits for the standby that the original COMMIT should
+	// have waited for: what no standby has may be gone after the next failure.
 	readMark = `UPDATE gatehouse_session SET last = last WHERE seq = $1 AND started_at = $2 RETURNING last`
-	// seeMark is for where nothing may be written.
-	seeMark = `SELECT last FROM gatehouse_session WHERE seq = $1 AND started_at = $2`
-	// hangUp ends a session whose client, this process, is gone from it. One that
-	// waits for a standby has committed: ending it would show everybody what the
-	// standby has not.
-	hangUp = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+	// viewMark reads the mark where the database refuses writes.
+	viewMark = `SELECT last FROM gatehouse_session WHERE seq = $1 AND started_at = $2`
+	// terminateSession ends a session that this process, its client, has left. A session that
+	// waits for a standby has committed: ending it would make visible what the standby lacks.
+	terminateSession = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 WHERE pid = $1 AND backend_start = $2 AND wait_event IS DISTINCT FROM 'SyncRep'`
-	// hangUpCounted is hangUp, and counts the session, 0 when it has ended. A standby
-	// knows nothing of its primary's.
-	hangUpCounted = `SELECT pg_is_in_recovery(), count(CASE wait_event WHEN 'SyncRep' THEN true ELSE pg_terminate_backend(pid) END)
+	// terminateAndCount is terminateSession and counts the session: 0 after it has ended. It
+	// also reports a standby, which knows nothing of its primary's sessions.
+	terminateAndCount = `SELECT pg_is_in_recovery(), count(CASE wait_event WHEN 'SyncRep' THEN true ELSE pg_terminate_backend(pid) END)
 FROM pg_stat_activity WHERE pid = $1 AND backend_start = $2`
-	isThere = `SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE pid = $1 AND backend_start = $2)`
+	sessionExists = `SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE pid = $1 AND backend_start = $2)`
 )
 
-// customSession is where a connection keeps its session.
+// customSession is the key under which a connection stores its session.
 const customSession = "gatehouse.session"
 
 func sessionOf(c *pgx.Conn) *session {
@@ -70,19 +69,17 @@ func sessionOf(c *pgx.Conn) *session {
 	return o
 }
 
-// attend gives a new connection its session.
-func attend(_ context.Context, config *pgx.ConnConfig) error {
+// attachSession gives a new connection its session.
+func attachSession(_ context.Context, config *pgx.ConnConfig) error {
 	o := &session{committing: new(atomic.Bool)}
 	config.AfterConnect = func(_ context.Context, c *pgconn.PgConn) error {
 		c.CustomData()[customSession] = o
 		return nil
 	}
-	// The warning that can come with COMMIT is that somebody has told it not to wait
-	// for a standby any longer.
+	// The only warning that can come with COMMIT says that the wait for a standby was canceled.
 	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { o.warned = o.warned || n.SeverityUnlocalized == "WARNING" }
-	// The driver asks the server to cancel whatever is under way on a connection
-	// that it closes, and a COMMIT that waits for a standby would be shown to
-	// everybody without one.
+	// When the driver closes a connection, it asks the server to cancel what is under way.
+	// Canceling a COMMIT that waits for a standby would make it visible without one.
 	dial := config.DialFunc
 	config.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
 		if o.committing.Load() {
@@ -93,15 +90,15 @@ func attend(_ context.Context, config *pgx.ConnConfig) error {
 	return nil
 }
 
-// errAlone is that a COMMIT has taken place on the server that was asked, and on
-// no standby that it should have waited for.
-var errAlone = errors.New("the server did not wait for its standby")
+// errNoStandby says that a COMMIT took place on the server, but on no standby that it should
+// have waited for.
+var errNoStandby = errors.New("the server did not wait for its standby")
 
-// register makes a new connection's row. It waits for no standby: what is stored
-// there by this session later comes behind it.
-func register(ctx context.Context, c *pgx.Conn) error {
+// registerSession inserts the row of a new connection. It does not wait for a standby: later
+// writes of the session follow it in the WAL.
+func registerSession(ctx context.Context, c *pgx.Conn) error {
 	o := sessionOf(c)
-	if err := shorten(ctx, c); err != nil {
+	if err := shortenLockTimeout(ctx, c); err != nil {
 		return err
 	}
 	return pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error {
@@ -115,14 +112,14 @@ func register(ctx context.Context, c *pgx.Conn) error {
 	})
 }
 
-// resolve finds out what became of a COMMIT whose answer was lost. again says
-// that it did not take place, and never will.
+// resolve finds the outcome of a COMMIT whose answer was lost. again says that it did not take
+// place and never will.
 func (s *Store) resolve(o session, cause error) (again bool, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.config.Patience)
 	defer cancel()
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		var stored bool
-		if stored, err = s.fate(ctx, o); err == nil {
+		if stored, err = s.outcome(ctx, o); err == nil {
 			s.log.Warn("postgres: an unclear commit was looked up", "session", o.seq, "number", o.last+1, "stored", stored, "error", cause)
 			if stored {
 				return false, nil
@@ -132,8 +129,8 @@ func (s *Store) resolve(o session, cause error) (again bool, err error) {
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
-			// What they are is hidden: neither says that nothing is stored, which that
-			// time was too short would.
+			// The text hides the wrapped errors: one of them could say that nothing is stored,
+			// or that the caller's time was over, and neither is known here.
 			err = errors.New("postgres: the outcome of a commit (" + cause.Error() + ") cannot be looked up: " + err.Error())
 			s.log.Error("postgres: a transaction may or may not be stored", "session", o.seq, "number", o.last+1, "error", err)
 			return false, err
@@ -141,12 +138,12 @@ func (s *Store) resolve(o session, cause error) (again bool, err error) {
 	}
 }
 
-// fate returns whether the session's next transaction is stored, or an error
-// while that is not settled.
-func (s *Store) fate(ctx context.Context, o session) (stored bool, err error) {
+// outcome reports whether the session's next transaction is stored, or an error while that is
+// undecided.
+func (s *Store) outcome(ctx context.Context, o session) (stored bool, err error) {
 	config := s.conn.Copy()
 	config.RuntimeParams["lock_timeout"] = "500ms"
-	if err := attend(ctx, config); err != nil {
+	if err := attachSession(ctx, config); err != nil {
 		return false, err
 	}
 	c, err := pgx.ConnectConfig(ctx, config)
@@ -154,37 +151,36 @@ func (s *Store) fate(ctx context.Context, o session) (stored bool, err error) {
 		return false, err
 	}
 	defer c.Close(ctx)
-	_, err = c.Exec(ctx, takeMark, o.seq, o.last+1, o.made)
+	_, err = c.Exec(ctx, revokeMark, o.seq, o.last+1, o.made)
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && pg.Code == "55P03" {
-		// Its end does not come by itself.
-		_, e := c.Exec(ctx, hangUp, o.pid, o.started)
+		// The transaction does not end by itself.
+		_, e := c.Exec(ctx, terminateSession, o.pid, o.started)
 		return false, errors.Join(err, e)
 	}
 	if errors.As(err, &pg) && pg.Code == "25006" { // read_only_sql_transaction
-		return fateOfEnded(ctx, c, o)
+		return outcomeReadOnly(ctx, c, o)
 	}
 	if err != nil {
 		return false, err
 	}
-	stored, err = marked(ctx, c, o, readMark, -(o.last + 1))
+	stored, err = readOutcome(ctx, c, o, readMark, -(o.last + 1))
 	if stored || err != nil {
 		return stored, err
 	}
-	// What is left of the session must not keep its locks.
-	if _, err := c.Exec(ctx, hangUp, o.pid, o.started); err != nil {
+	// The rest of the session must not keep its locks.
+	if _, err := c.Exec(ctx, terminateSession, o.pid, o.started); err != nil {
 		s.log.Warn("postgres: a lost session was not ended", "pid", o.pid, "error", err)
 	}
 	return false, nil
 }
 
-// fateOfEnded finds it out where nothing may be written, since an operator wants
-// the database as it is: the mark says it when the session has ended, and with it
-// what it had begun.
-func fateOfEnded(ctx context.Context, c *pgx.Conn, o session) (stored bool, err error) {
+// outcomeReadOnly finds the outcome on a database that an operator has made read-only. Once the
+// session has ended, and its transaction with it, the mark tells the outcome.
+func outcomeReadOnly(ctx context.Context, c *pgx.Conn, o session) (stored bool, err error) {
 	var standby bool
 	var there int
-	if err := c.QueryRow(ctx, hangUpCounted, o.pid, o.started).Scan(&standby, &there); err != nil {
+	if err := c.QueryRow(ctx, terminateAndCount, o.pid, o.started).Scan(&standby, &there); err != nil {
 		return false, err
 	}
 	switch {
@@ -193,37 +189,36 @@ func fateOfEnded(ctx context.Context, c *pgx.Conn, o session) (stored bool, err 
 	case there > 0:
 		return false, errors.New("the session has not ended")
 	}
-	return marked(ctx, c, o, seeMark, o.last)
+	return readOutcome(ctx, c, o, viewMark, o.last)
 }
 
-// marked reads a session's mark: the next transaction's number is that of one that
-// is stored, otherwise of one that is not and never will be.
-func marked(ctx context.Context, c *pgx.Conn, o session, read string, otherwise int64) (stored bool, err error) {
+// readOutcome reads a session's mark. The number of the next transaction means that it is
+// stored; the value otherwise means that it is not and never will be.
+func readOutcome(ctx context.Context, c *pgx.Conn, o session, read string, otherwise int64) (stored bool, err error) {
 	var last int64
 	mine := sessionOf(c)
-	mine.warned = false // of what there may be to say about the database
+	mine.warned = false // a warning about the database itself does not count
 	switch err := c.QueryRow(ctx, read, o.seq, o.made).Scan(&last); {
 	case errors.Is(err, pgx.ErrNoRows):
-		// A standby took over that never had the session, nor what came behind it.
+		// The new primary was a standby that never had the session, nor anything later.
 		return false, nil
 	case err != nil:
 		return false, err
 	case mine.warned:
-		return false, errAlone
+		return false, errNoStandby
 	case last == o.last+1:
 		return true, nil
 	case 0 <= last && last < o.last:
-		return false, nil // it has lost the ones before as well
+		return false, nil // the database has lost earlier transactions as well
 	case last != otherwise:
 		return false, fmt.Errorf("the session's mark is %d", last)
 	}
 	return false, nil
 }
 
-// abandon gives the place of an Update back when the session is gone in which its
-// COMMIT may still wait for a standby: each that waits is one of the server's
-// connections, of which it has few.
-func (s *Store) abandon(o session) {
+// releaseWhenGone returns the update slot once the session is gone, in which a COMMIT may still
+// wait for a standby. Each waiting session occupies one of the server's few connections.
+func (s *Store) releaseWhenGone(o session) {
 	for {
 		select {
 		case <-time.After(time.Second):
@@ -232,10 +227,10 @@ func (s *Store) abandon(o session) {
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), s.config.Patience)
 		var there bool
-		err := s.pool.QueryRow(ctx, isThere, o.pid, o.started).Scan(&there)
+		err := s.pool.QueryRow(ctx, sessionExists, o.pid, o.started).Scan(&there)
 		cancel()
 		if err == nil && !there {
-			<-s.updates
+			<-s.updateSlots
 			return
 		}
 	}

@@ -11,13 +11,13 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// leftBehind is the connection of a process that has lost it and cannot know what became
-// of its transaction, which is begun.
+// leftBehind is the session of a process that has lost its connection and cannot know the
+// outcome of its open transaction.
 func leftBehind(t *testing.T, s *Store) (*pgx.Conn, session) {
 	t.Helper()
 	ctx := context.Background()
 	config := s.conn.Copy()
-	if err := attend(ctx, config); err != nil {
+	if err := attachSession(ctx, config); err != nil {
 		t.Fatal(err)
 	}
 	c, err := pgx.ConnectConfig(ctx, config)
@@ -25,7 +25,7 @@ func leftBehind(t *testing.T, s *Store) (*pgx.Conn, session) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close(ctx) })
-	if err := register(ctx, c); err != nil {
+	if err := registerSession(ctx, c); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.Exec(ctx, `begin`); err != nil {
@@ -48,9 +48,9 @@ func wantHungUp(t *testing.T, c *pgx.Conn) {
 	}
 }
 
-// TestFateOfWhoHasTheMark: a transaction that has written its number and does not
-// end, as where the server's process was stopped, is not settled before it is ended.
-func TestFateOfWhoHasTheMark(t *testing.T) {
+// TestOutcomeWithMarkHeld: a transaction that has written its mark and does not end, for
+// example because the server process was stopped, is undecided until its session is terminated.
+func TestOutcomeWithMarkHeld(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	s := openTest(t, Config{})
@@ -58,7 +58,7 @@ func TestFateOfWhoHasTheMark(t *testing.T) {
 	if _, err := c.Exec(ctx, markMoved, o.seq, o.last+1); err != nil {
 		t.Fatal(err)
 	}
-	if stored, err := s.fate(ctx, o); err == nil {
+	if stored, err := s.outcome(ctx, o); err == nil {
 		t.Errorf("stored is %v while it may still be", stored)
 	}
 	again, err := s.resolve(o, errors.New("the connection is gone"))
@@ -70,43 +70,42 @@ func TestFateOfWhoHasTheMark(t *testing.T) {
 	}
 }
 
-// TestFateFreesLocks: what a lost transaction has locked is free when it is run
-// again, and no other session is ended for it.
-func TestFateFreesLocks(t *testing.T) {
+// TestOutcomeFreesLocks: the locks of a lost transaction are free when it runs again, and no other
+// session is terminated for that.
+func TestOutcomeFreesLocks(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	s := openTest(t, Config{})
 	c, o := leftBehind(t, s)
 	other := o
-	other.started = o.started.Add(-time.Second) // it had the same number, and is gone
-	if stored, err := s.fate(ctx, other); stored || err != nil {
+	other.started = o.started.Add(-time.Second) // an earlier process with the same pid
+	if stored, err := s.outcome(ctx, other); stored || err != nil {
 		t.Errorf("stored %v, error %v", stored, err)
 	}
 	if _, err := c.Exec(ctx, `SELECT pg_sleep(0.01)`); err != nil {
 		t.Errorf("another session was ended: %v", err)
 	}
-	if stored, err := s.fate(ctx, o); stored || err != nil {
+	if stored, err := s.outcome(ctx, o); stored || err != nil {
 		t.Errorf("stored %v, error %v", stored, err)
 	}
 	wantHungUp(t, c)
 }
 
-// TestFateUnknown: a mark that is neither of the two that it can be says nothing
-// about the transaction.
-func TestFateUnknown(t *testing.T) {
+// TestOutcomeUnknown: a mark with neither of its two possible values tells nothing about the
+// transaction.
+func TestOutcomeUnknown(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
 	_, o := leftBehind(t, s)
 	statement(t, s.config.URL, `UPDATE gatehouse_session SET last = 7 WHERE seq = $1`, o.seq)
-	if stored, err := s.fate(context.Background(), o); err == nil {
+	if stored, err := s.outcome(context.Background(), o); err == nil {
 		t.Errorf("stored is %v", stored)
 	}
 }
 
-// TestFateOfLostSession: a standby that took over before it had a transaction, or
-// its session, does not have it, also where it has given the session's number to
-// another one.
-func TestFateOfLostSession(t *testing.T) {
+// TestOutcomeOfLostSession: a standby that took over before it had received a transaction, or its
+// session, does not have it; not even if it has given the session's seq to another session.
+func TestOutcomeOfLostSession(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	s := openTest(t, Config{})
@@ -115,37 +114,36 @@ func TestFateOfLostSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	statement(t, s.config.URL, `UPDATE gatehouse_session SET last = 1, started_at = started_at + interval '1 second' WHERE seq = $1`, o.seq)
-	if stored, err := s.fate(ctx, o); stored || err != nil {
+	if stored, err := s.outcome(ctx, o); stored || err != nil {
 		t.Errorf("another's transaction: stored %v, error %v", stored, err)
 	}
 	late := o
 	late.last = 4
 	statement(t, s.config.URL, `UPDATE gatehouse_session SET last = 2, started_at = $2 WHERE seq = $1`, o.seq, o.made)
-	if stored, err := s.fate(ctx, late); stored || err != nil {
+	if stored, err := s.outcome(ctx, late); stored || err != nil {
 		t.Errorf("the ones before are lost: stored %v, error %v", stored, err)
 	}
 	statement(t, s.config.URL, `DELETE FROM gatehouse_session WHERE seq = $1`, o.seq)
-	if stored, err := s.fate(ctx, o); stored || err != nil {
+	if stored, err := s.outcome(ctx, o); stored || err != nil {
 		t.Errorf("no row: stored %v, error %v", stored, err)
 	}
 }
 
-// TestFateDespiteWarnings: what a database says to everybody who connects has
-// nothing to do with a commit.
-func TestFateDespiteWarnings(t *testing.T) {
+// TestOutcomeDespiteWarnings: a warning that a database sends to every new connection says nothing
+// about a commit.
+func TestOutcomeDespiteWarnings(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
 	statement(t, s.config.URL, `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_text_search_config = none', current_database()); END $$`)
 	_, o := leftBehind(t, s)
-	if stored, err := s.fate(context.Background(), o); stored || err != nil {
+	if stored, err := s.outcome(context.Background(), o); stored || err != nil {
 		t.Errorf("stored %v, error %v", stored, err)
 	}
 }
 
-// TestFateWhereNothingMayBeWritten: where an operator wants the database as it is,
-// what became of a transaction shows when its server process has ended, and is
-// found out without a write.
-func TestFateWhereNothingMayBeWritten(t *testing.T) {
+// TestOutcomeOfReadOnly: on a database that an operator made read-only, the outcome
+// of a transaction is known once its server process has ended, and is read without a write.
+func TestOutcomeOfReadOnly(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		did    []string
@@ -170,7 +168,7 @@ func TestFateWhereNothingMayBeWritten(t *testing.T) {
 				}
 			}
 			alter(t, s.config.URL, `default_transaction_read_only = on`)
-			if stored, err := s.fate(ctx, o); err == nil {
+			if stored, err := s.outcome(ctx, o); err == nil {
 				t.Errorf("stored is %v before its session has ended", stored)
 			}
 			again, err := s.resolve(o, errors.New("the connection is gone"))
@@ -181,16 +179,18 @@ func TestFateWhereNothingMayBeWritten(t *testing.T) {
 				t.Error("its session goes on")
 			}
 			var last int64
-			if err := s.pool.QueryRow(ctx, seeMark, o.seq, o.made).Scan(&last); err != nil || (last == o.last+1) != tt.stored || last < 0 {
+			if err := s.pool.QueryRow(ctx, viewMark, o.seq, o.made).Scan(&last); err != nil ||
+				(last == o.last+1) != tt.stored ||
+				last < 0 {
 				t.Errorf("the mark is %d, error %v", last, err)
 			}
 		})
 	}
 }
 
-// TestFateOnStandby: a standby takes no writes either, and knows neither what its
-// primary runs nor all that it has stored.
-func TestFateOnStandby(t *testing.T) {
+// TestOutcomeOnStandby: a standby takes no writes either, but knows neither the sessions of its
+// primary nor everything that the primary has stored.
+func TestOutcomeOnStandby(t *testing.T) {
 	t.Parallel()
 	dsn := database(t)
 	s := openTest(t, Config{URL: dsn})
@@ -202,7 +202,7 @@ func TestFateOnStandby(t *testing.T) {
 	alter(t, dsn, `search_path = standby, pg_catalog, public`)
 	alter(t, dsn, `default_transaction_read_only = on`)
 	for range 2 {
-		if stored, err := s.fate(context.Background(), o); err == nil {
+		if stored, err := s.outcome(context.Background(), o); err == nil {
 			t.Errorf("stored is %v", stored)
 		}
 	}

@@ -13,11 +13,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 )
 
-// guestRole owns nothing, and has in each database of the tests what readiness
-// asks for and no more.
+// guestRole owns nothing. In each test database it has exactly the privileges that readiness
+// checks.
 const guestRole = "gatehouse_test_guest"
 
-// makeRole makes a role, unless another test process has.
+// makeRole creates a role, unless another test process has.
 func makeRole(t testing.TB, dsn, role string) {
 	t.Helper()
 	u, err := url.Parse(dsn)
@@ -31,13 +31,13 @@ func makeRole(t testing.TB, dsn, role string) {
 	statement(t, pgtest.Superuser(dsn), sql)
 }
 
-// welcome lets the guest into a database with tables.
+// welcome grants the guest its privileges in a database with tables.
 func welcome(t testing.TB, dsn string) {
 	t.Helper()
 	makeRole(t, dsn, guestRole)
 	statement(t, pgtest.Superuser(dsn), fmt.Sprintf(`GRANT CREATE ON SCHEMA public TO %[1]s; GRANT SELECT ON %[2]s TO %[1]s; GRANT INSERT ON %[3]s TO %[1]s;
 GRANT UPDATE ON %[4]s TO %[1]s; GRANT DELETE ON %[5]s TO %[1]s; GRANT USAGE ON SEQUENCE %[6]s TO %[1]s`, guestRole, strings.Join(allTables, ","),
-		strings.Join(allTables[1:], ","), strings.Join(updated, ","), strings.Join(deleted, ","), strings.Join(sequences, ",")))
+		strings.Join(allTables[1:], ","), strings.Join(updatedTables, ","), strings.Join(deletedTables, ","), strings.Join(sequences, ",")))
 }
 
 func asUser(t testing.TB, dsn, role string) string {
@@ -54,8 +54,8 @@ func asUser(t testing.TB, dsn, role string) string {
 	return u.String()
 }
 
-// stranger makes a role that may do nothing in a database, until the test ends,
-// and returns the address with which it connects.
+// stranger creates a role without privileges in a database, for the time of the test, and
+// returns the address with which it connects.
 func stranger(t *testing.T, dsn string) (role, address string) {
 	t.Helper()
 	u, err := url.Parse(dsn)
@@ -68,12 +68,12 @@ func stranger(t *testing.T, dsn string) (role, address string) {
 	return role, asUser(t, dsn, role)
 }
 
-// TestMayNotMakeTables: at the first start of a role that may not, the error says
-// what would let it.
+// TestMayNotMakeTables: if the role may not create tables at the first start, the error names
+// the remedy.
 func TestMayNotMakeTables(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.Database(t)
-	statement(t, pgtest.Superuser(dsn), `REVOKE CREATE ON SCHEMA public FROM PUBLIC`) // as it is since PostgreSQL 15
+	statement(t, pgtest.Superuser(dsn), `REVOKE CREATE ON SCHEMA public FROM PUBLIC`) // the default since PostgreSQL 15
 	role, address := stranger(t, dsn)
 	_, err := Open(t.Context(), Config{URL: address})
 	if err == nil || !strings.Contains(err.Error(), "GRANT CREATE ON SCHEMA public TO "+role) {
@@ -83,7 +83,7 @@ func TestMayNotMakeTables(t *testing.T) {
 	openTest(t, Config{URL: address})
 }
 
-// TestOthersTables: of tables that belong to somebody else that is said, too.
+// TestOthersTables: the error names the remedy for tables that another role owns, too.
 func TestOthersTables(t *testing.T) {
 	t.Parallel()
 	dsn := database(t)
@@ -95,42 +95,44 @@ func TestOthersTables(t *testing.T) {
 	}
 }
 
-// TestRightTaken: a right that is taken away shows in Ping by its table; who
-// needs it is told to come back, the log why, and nothing is tried again.
+// TestRightTaken: Ping names the table of a revoked privilege. A caller that needs it is told
+// to come back, the log gives the reason, and nothing is retried.
 func TestRightTaken(t *testing.T) {
 	t.Parallel()
-	var trips atomic.Int64 // a View says ROLLBACK when it is over
+	var trips atomic.Int64 // a View sends ROLLBACK at its end
 	s := openTest(t, Config{trip: func([]string) { trips.Add(1) }})
 	statement(t, s.config.URL, `REVOKE SELECT ON principal FROM CURRENT_USER`)
 	if err := s.Ping(t.Context()); err == nil || !strings.Contains(err.Error(), "SELECT on principal") {
 		t.Errorf("ready: %v", err)
 	}
 	read := func(tx gatehouse.ReadTx) error {
-		_, err := tx.ListPrincipals(gatehouse.DefaultTenant, "", 1)
+		_, err := tx.ListPrincipals("", 1)
 		return err
 	}
 	for name, run := range map[string]func() error{
-		"View":   func() error { return s.View(t.Context(), read) },
-		"Update": func() error { return s.Update(t.Context(), func(tx gatehouse.Tx) error { return read(tx) }) },
+		"View": func() error { return s.View(t.Context(), gatehouse.DefaultTenant, read) },
+		"Update": func() error {
+			return s.Update(t.Context(), gatehouse.DefaultTenant, func(tx gatehouse.Tx) error { return read(tx) })
+		},
 	} {
 		trips.Store(0)
 		err := run()
 		if !errors.Is(err, gatehouse.ErrBusy) || !strings.Contains(err.Error(), "table principal") {
 			t.Errorf("%s: %v", name, err)
 		}
-		if n := trips.Load(); n > 5 { // with a group and alone, and a ROLLBACK of each
+		if n := trips.Load(); n > 5 { // with a group and alone, and a ROLLBACK for each
 			t.Errorf("%s: %d round trips", name, n)
 		}
 	}
 	statement(t, s.config.URL, `GRANT SELECT ON principal TO CURRENT_USER`)
-	if err := errors.Join(s.Ping(t.Context()), s.View(t.Context(), read)); err != nil {
+	if err := errors.Join(s.Ping(t.Context()), s.View(t.Context(), gatehouse.DefaultTenant, read)); err != nil {
 		t.Errorf("granted again: %v", err)
 	}
 }
 
-// TestWallIsNoRight: a row that the walls keep out is a mistake of ours, which
-// nobody can grant.
-func TestWallIsNoRight(t *testing.T) {
+// TestRowSecurityIsNoPrivilege: a row that row security refuses is a bug in the store, not a missing
+// privilege.
+func TestRowSecurityIsNoPrivilege(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
 	_, err := s.pool.Exec(t.Context(), `SELECT set_config($1, 'acme', false)`, TenantSetting)
@@ -142,7 +144,7 @@ func TestWallIsNoRight(t *testing.T) {
 	}
 }
 
-// TestTablesAreListed: readiness asks about each table that migrations make.
+// TestTablesAreListed: readiness checks each table that the migrations create.
 func TestTablesAreListed(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
@@ -157,8 +159,8 @@ WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p') AN
 	}
 }
 
-// TestConformanceOfAGuest: the rights that readiness asks for are enough for
-// everything, so that none is missing in it.
+// TestConformanceOfAGuest: the privileges that readiness checks are enough for the whole suite,
+// so the list is complete.
 func TestConformanceOfAGuest(t *testing.T) {
 	t.Parallel()
 	conform(t, func(t *testing.T) string { return asUser(t, database(t), guestRole) })

@@ -9,21 +9,20 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// row is the current row of a result, as it came over the wire: integers,
-// booleans and bytes in binary, texts as they are. Its methods read from left
-// to right and allocate nothing but what they return.
+// row is the current row of a result in wire format: integers, booleans and bytes in binary,
+// texts as they are. Its methods read from left to right and allocate only what they return.
 type row struct {
 	raw    [][]byte
 	column int
-	// kept are the texts of all columns, where they are kept; see keep.
+	// kept are the texts of all columns after keep.
 	kept []string
 }
 
-// keep copies the whole row at once: a wide row has dozens of texts, which become
-// parts of one string. What the row before had, too, is not copied again, as most
-// of an action is not: its tenant, its type, its connector's fingerprint. before
-// is what keep returned of that row, nil for none, and not to be used any more.
-// Any text of such rows keeps those of all of them alive.
+// keep copies a whole row at once: the dozens of texts of a wide row become parts of one
+// string. It does not copy again a text that equals the previous row's, as most do: tenant,
+// type, fingerprint of the connector. before is the result of keep for the previous row, nil
+// for none; the caller must not use it afterwards. Any text of such rows keeps the texts of all
+// of them in memory.
 func (r *row) keep(before []string) []string {
 	if before == nil {
 		before = make([]string, len(r.raw))
@@ -36,7 +35,7 @@ func (r *row) keep(before []string) []string {
 		}
 	}
 	var b strings.Builder
-	b.Grow(n) // it does not grow again, so what it has returned stays
+	b.Grow(n) // one allocation, so that returned parts stay valid
 	for i, v := range r.raw {
 		if string(v) != r.kept[i] {
 			from := b.Len()
@@ -53,10 +52,10 @@ func (r *row) next() []byte {
 	return b
 }
 
-// skip passes columns.
+// skip skips n columns.
 func (r *row) skip(n int) { r.column += n }
 
-// null reports whether the next column is NULL, without passing it.
+// null reports whether the next column is NULL, without reading it.
 func (r *row) null() bool { return r.raw[r.column] == nil }
 
 func (r *row) text() string {
@@ -108,7 +107,7 @@ func (r *row) hash() (h [32]byte) {
 
 func (r *row) blob() []byte { return append([]byte(nil), r.next()...) }
 
-// listAt reads a stored list from the next column, and keeps the first error.
+// listAt reads a stored list from the next column. It keeps the first error in err.
 func listAt[T ~string](r *row, err *error) []T {
 	list, e := shared.DecodeList[T](r.text())
 	if e != nil && *err == nil {
@@ -125,8 +124,8 @@ func jsonAt[T any](r *row, err *error) *T {
 	return v
 }
 
-// bind makes arguments what the columns hold: times as microseconds, "" of an
-// optional text as NULL by way of orNull.
+// bind converts arguments to column types: times to microseconds, JSON to text. Callers pass
+// optional texts through orNull.
 func bind(args []any) []any {
 	for i, a := range args {
 		switch v := a.(type) {

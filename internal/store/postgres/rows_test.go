@@ -13,13 +13,13 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// TestPageIsAsItsActionsAre compares the rows of pages with what is found by id:
-// with votes whose words have to come through as they are, pending, and sent.
+// TestPageIsAsItsActionsAre compares the rows of pages with the actions found by id: pending
+// and sent, with votes whose texts must come through unchanged.
 func TestPageIsAsItsActionsAre(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
 	var ids []string
-	err := s.Update(t.Context(), func(tx gatehouse.Tx) error {
+	err := s.Update(t.Context(), gatehouse.DefaultTenant, func(tx gatehouse.Tx) error {
 		ids = nil
 		for i := range 6 {
 			a := pendingAction(fmt.Sprintf("%02d", i), tx.Now())
@@ -30,13 +30,13 @@ func TestPageIsAsItsActionsAre(t *testing.T) {
 			if err := tx.InsertAction(a); err != nil {
 				return err
 			}
-			// The last to vote comes first by name.
+			// The last voter comes first by name.
 			for j, notes := range []string{"", "\"quoted\" \\ and <b>\n\tÄpfel \u2028 \x7f", "ok"}[:i%4] {
 				v := gatehouse.Vote{
 					Person: fmt.Sprint("prn_", 9-j), PrincipalID: fmt.Sprint("prn_", 9-j), Name: "ana", Decision: gatehouse.Approve, Notes: notes,
 					Via: gatehouse.ViaAPI, Digest: a.Digest, At: tx.Now().Add(time.Duration(j) * time.Microsecond),
 				}
-				if err := tx.PutVote(a.Tenant, a.Approval.ID, v); err != nil {
+				if err := tx.PutVote(a.Approval.ID, v); err != nil {
 					return err
 				}
 			}
@@ -46,23 +46,23 @@ func TestPageIsAsItsActionsAre(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = s.View(t.Context(), func(tx gatehouse.ReadTx) error {
+	err = s.View(t.Context(), "default", func(tx gatehouse.ReadTx) error {
 		var want []*gatehouse.Action
 		for _, id := range ids {
-			a, err := tx.FindAction("default", id)
+			a, err := tx.FindAction(id)
 			if err != nil {
 				return err
 			}
 			want = append(want, a)
 		}
-		urgent, err := tx.ListActions("default", gatehouse.ActionFilter{Sort: gatehouse.SortUrgency})
+		urgent, err := tx.ListActions(gatehouse.ActionFilter{Sort: gatehouse.SortUrgency})
 		if err != nil {
 			return err
 		}
 		if diff := cmp.Diff(want[:5], urgent.Items); diff != "" {
 			t.Errorf("by urgency (-found by id, +in the page):\n%s", diff)
 		}
-		newest, err := tx.ListActions("default", gatehouse.ActionFilter{})
+		newest, err := tx.ListActions(gatehouse.ActionFilter{})
 		if err != nil {
 			return err
 		}
@@ -77,16 +77,15 @@ func TestPageIsAsItsActionsAre(t *testing.T) {
 	}
 }
 
-// TestPageIsNotReadPastItsSize: of a page of large proposals the server sends
-// what fits, and not what comes after, in a second round trip; one that is larger
-// than a page comes alone.
+// TestPageIsNotReadPastItsSize: from a page of large proposals the server sends only what fits,
+// in a second round trip. A proposal larger than a page comes alone.
 func TestPageIsNotReadPastItsSize(t *testing.T) {
 	t.Parallel()
 	var road traveler
 	s := openTest(t, Config{trip: road.note})
 	const large, all = 900 << 10, 12
 	var ids []string
-	err := s.Update(t.Context(), func(tx gatehouse.Tx) error {
+	err := s.Update(t.Context(), gatehouse.DefaultTenant, func(tx gatehouse.Tx) error {
 		ids = nil
 		for i := range all {
 			a, size := pendingAction(fmt.Sprintf("%02d", i), tx.Now()), large
@@ -104,12 +103,12 @@ func TestPageIsNotReadPastItsSize(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = s.View(t.Context(), func(tx gatehouse.ReadTx) error {
-		r := tx.(readWalls).in("default").(*readTx)
-		w := &walk{limit: 51}
+	err = s.View(t.Context(), gatehouse.DefaultTenant, func(tx gatehouse.ReadTx) error {
+		r := tx.(*readTx)
+		w := &pageScan{limit: 51}
 		w.add("a.tenant = ?", "default")
 		r.newest(w, "", ids[all-1])
-		rows, _, err := r.rows(w)
+		rows, _, err := r.pageRows(w)
 		if n, more := w.cut(rows); err != nil || n != 4 || !more || len(rows) != 5 {
 			t.Errorf("%d rows came for a page of %d, more: %v: %v", len(rows), n, more, err)
 		}
@@ -123,8 +122,8 @@ func TestPageIsNotReadPastItsSize(t *testing.T) {
 		var pages []int
 		for f := (gatehouse.ActionFilter{Sort: order}); len(pages) == 0 || f.Cursor != ""; {
 			n := road.of(t, "page", func() {
-				err := s.Read(t.Context(), func(tx gatehouse.ReadTx) error {
-					page, err := tx.ListActions("default", f)
+				err := s.Read(t.Context(), "default", func(tx gatehouse.ReadTx) error {
+					page, err := tx.ListActions(f)
 					for _, a := range page.Items {
 						got = append(got, a.ID)
 					}
@@ -148,9 +147,9 @@ func TestPageIsNotReadPastItsSize(t *testing.T) {
 	}
 }
 
-// TestKeptRow: the texts of a row are its own, whatever those before it had, and
-// nothing is copied that the row before had. It counts allocations, so nothing runs
-// beside it.
+// TestKeptRow: the texts of a row are correct whatever earlier rows contained, and a text equal
+// to the previous row's is not copied. The test counts allocations, so it does not run in
+// parallel.
 func TestKeptRow(t *testing.T) {
 	rows := [][]string{{"a", "", "long", "x"}, {"a", "b", "", "xy"}, {"a", "b", "", "xy"}, {"", "", "long", "x"}, {"c", "long", "x", ""}}
 	read := func(r *row) (texts []string) {

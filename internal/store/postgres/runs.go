@@ -14,7 +14,7 @@ const (
 
 	seqOfRun = `(SELECT seq FROM run WHERE tenant = $1 AND id = $2)`
 	seqOfRef = `(SELECT seq FROM run WHERE tenant = $1 AND workflow = $2 AND trigger_ref = $3 AND trigger_ref IS NOT NULL)`
-	wholeRun = `SELECT ` + runColumns + `, b.input, b.output FROM run r JOIN run_body b ON b.seq = r.seq WHERE r.seq = `
+	fullRun  = `SELECT ` + runColumns + `, b.input, b.output FROM run r JOIN run_body b ON b.seq = r.seq WHERE r.seq = `
 	lockRun  = `SELECT 1 FROM run WHERE tenant = $1 AND id = $2 FOR NO KEY UPDATE`
 
 	runHead   = `SELECT ` + runColumns + ` FROM run r WHERE r.tenant = $1 AND r.id = $2`
@@ -35,7 +35,7 @@ func scanRun(r *row) *gatehouse.Run {
 	}
 }
 
-// scanFailure reads code and detail, which are NULL together.
+// scanFailure reads code and detail, which are either both NULL or both set.
 func scanFailure(r *row) *gatehouse.Failure {
 	if r.null() {
 		r.skip(2)
@@ -44,7 +44,7 @@ func scanFailure(r *row) *gatehouse.Failure {
 	return &gatehouse.Failure{Code: r.text(), Detail: r.text()}
 }
 
-// failureArgs binds what scanFailure reads.
+// failureArgs returns the arguments for the columns that scanFailure reads.
 func failureArgs(f *gatehouse.Failure) (code, detail any) {
 	if f == nil {
 		return nil, nil
@@ -52,22 +52,22 @@ func failureArgs(f *gatehouse.Failure) (code, detail any) {
 	return f.Code, f.Detail
 }
 
-// FindRun finds by id.
-func (t *readTx) FindRun(tenant, id string) (*gatehouse.Run, error) {
-	return t.run(seqOfRun, tenant, id)
+// FindRun finds a run by id.
+func (t *readTx) FindRun(id string) (*gatehouse.Run, error) {
+	return t.run(seqOfRun, t.tenant, id)
 }
 
-// FindRunByRef finds by the workflow's trigger_ref.
-func (t *readTx) FindRunByRef(tenant, workflow, ref string) (*gatehouse.Run, error) {
-	return t.run(seqOfRef, tenant, workflow, ref)
+// FindRunByRef finds a run by workflow and trigger_ref.
+func (t *readTx) FindRunByRef(workflow, ref string) (*gatehouse.Run, error) {
+	return t.run(seqOfRef, t.tenant, workflow, ref)
 }
 
-// LockRun leaves the bodies out. Run and steps are read after the lock.
-func (t *tx) LockRun(tenant, id, item string) (run *gatehouse.Run, err error) {
-	err = t.locked(
-		[]query{ask(lockRun, nil, tenant, id)},
-		ask(runHead, func(r *row) error { run = scanRun(r); return nil }, tenant, id),
-		ask(boardSteps, func(r *row) error { run.Steps = append(run.Steps, scanBoard(r, run)); return nil }, tenant, id, item),
+// LockRun reads run and steps after the lock, without their bodies.
+func (t *tx) LockRun(id, item string) (run *gatehouse.Run, err error) {
+	err = t.lockAndRead(
+		[]query{ask(lockRun, nil, t.tenant, id)},
+		ask(runHead, func(r *row) error { run = scanRun(r); return nil }, t.tenant, id),
+		ask(boardSteps, func(r *row) error { run.Steps = append(run.Steps, scanBoard(r, run)); return nil }, t.tenant, id, item),
 	)
 	if err != nil {
 		return nil, err
@@ -75,55 +75,55 @@ func (t *tx) LockRun(tenant, id, item string) (run *gatehouse.Run, err error) {
 	if run == nil {
 		return nil, gatehouse.ErrNotFound
 	}
-	if t.member != nil && !t.member.own(run.ID) {
-		t.err = errApart
+	if t.member != nil && !t.member.takeOwnership(run.ID) {
+		t.err = errRunAlone
 		return nil, t.err
 	}
 	shared.SortSteps(run.Steps)
 	return run, nil
 }
 
-// LockRunHead reads the row after the lock.
-func (t *tx) LockRunHead(tenant, id string) (run *gatehouse.Run, err error) {
-	err = t.locked([]query{ask(lockRun, nil, tenant, id)},
-		ask(runHead, func(r *row) error { run = scanRun(r); return nil }, tenant, id))
+// LockRunHead reads the run's row after the lock.
+func (t *tx) LockRunHead(id string) (run *gatehouse.Run, err error) {
+	err = t.lockAndRead([]query{ask(lockRun, nil, t.tenant, id)},
+		ask(runHead, func(r *row) error { run = scanRun(r); return nil }, t.tenant, id))
 	if err == nil && run == nil {
 		err = gatehouse.ErrNotFound
 	}
 	return run, err
 }
 
-// FindRunHead reads one row.
-func (t *readTx) FindRunHead(tenant, id string) (run *gatehouse.Run, err error) {
-	err = t.one(runHead, func(r *row) error { run = scanRun(r); return nil }, tenant, id)
+// FindRunHead reads the run's row only.
+func (t *readTx) FindRunHead(id string) (run *gatehouse.Run, err error) {
+	err = t.one(runHead, func(r *row) error { run = scanRun(r); return nil }, t.tenant, id)
 	return run, err
 }
 
-// FindRunBodies reads what FindRunHead leaves out.
-func (t *readTx) FindRunBodies(tenant, id string) (input, output gatehouse.JSON, err error) {
-	err = t.one(runBodies, func(r *row) error { input, output = r.json(), r.json(); return nil }, tenant, id)
+// FindRunBodies reads input and output, which FindRunHead leaves out.
+func (t *readTx) FindRunBodies(id string) (input, output gatehouse.JSON, err error) {
+	err = t.one(runBodies, func(r *row) error { input, output = r.json(), r.json(); return nil }, t.tenant, id)
 	return input, output, err
 }
 
-// ListLineage asks once, however long the line is.
-func (t *readTx) ListLineage(tenant, id string) (list []*gatehouse.Run, err error) {
-	err = t.each(lineage, func(r *row) error { list = append(list, scanRun(r)); return nil }, tenant, id)
+// ListLineage reads all ancestors with one query.
+func (t *readTx) ListLineage(id string) (list []*gatehouse.Run, err error) {
+	err = t.each(lineage, func(r *row) error { list = append(list, scanRun(r)); return nil }, t.tenant, id)
 	if at := slices.IndexFunc(list, func(r *gatehouse.Run) bool { return r.ID == id }); at > 0 {
 		list[0], list[at] = list[at], list[0]
 	}
 	return list, err
 }
 
-// run reads a run and its steps, with their bodies.
+// run reads a run and its steps, with bodies.
 func (t *readTx) run(seq string, args ...any) (run *gatehouse.Run, err error) {
 	var steps []*gatehouse.Step
 	err = t.read(
-		ask(wholeRun+seq, func(r *row) error {
+		ask(fullRun+seq, func(r *row) error {
 			run = scanRun(r)
 			run.Input, run.Output = r.json(), r.json()
 			return nil
 		}, args...),
-		ask(wholeStep+`WHERE s.run_seq = `+seq, func(r *row) error { steps = append(steps, scanStep(r)); return nil }, args...),
+		ask(fullStep+`WHERE s.run_seq = `+seq, func(r *row) error { steps = append(steps, scanStep(r)); return nil }, args...),
 	)
 	if err != nil {
 		return nil, err
@@ -142,15 +142,15 @@ func (t *readTx) runs(where string, args ...any) (list []*gatehouse.Run, err err
 	return list, err
 }
 
-// ListRuns lists the newest first, each kind of filter by an index of its own.
-func (t *readTx) ListRuns(tenant string, f gatehouse.RunFilter) (page gatehouse.Page[*gatehouse.Run], err error) {
-	bound := shared.BoundToReader([]string{tenant, string(f.Status), f.Workflow}, f.ReadBy)
+// ListRuns lists runs, newest first. Each kind of filter has its own index.
+func (t *readTx) ListRuns(f gatehouse.RunFilter) (page gatehouse.Page[*gatehouse.Run], err error) {
+	bound := shared.BoundToReader([]string{t.tenant, string(f.Status), f.Workflow}, f.ReadBy)
 	c, err := shared.ParseCursor(f.Cursor, shared.KindRuns, bound...)
 	if err != nil {
 		return page, err
 	}
 	var where condition
-	where.add("r.tenant = ?", tenant)
+	where.add("r.tenant = ?", t.tenant)
 	if f.Workflow != "" {
 		where.add("r.workflow = ?", f.Workflow)
 	}
@@ -158,7 +158,7 @@ func (t *readTx) ListRuns(tenant string, f gatehouse.RunFilter) (page gatehouse.
 		where.add("r.status = ?", string(f.Status))
 	}
 	if f.ReadBy != "" {
-		where.add("(r.starter_id = ? OR r.id IN ("+inherited+"))", f.ReadBy, tenant, f.ReadBy)
+		where.add("(r.starter_id = ? OR r.id IN ("+inherited+"))", f.ReadBy, t.tenant, f.ReadBy)
 	}
 	where.add(shared.RunIndex(f))
 	if c.Seq != 0 {
@@ -167,7 +167,7 @@ func (t *readTx) ListRuns(tenant string, f gatehouse.RunFilter) (page gatehouse.
 	limit := shared.PageLimit(f.Limit)
 	page.Items = []*gatehouse.Run{}
 	var seqs []int64
-	last := where.place(` ORDER BY r.created_at DESC, r.seq DESC LIMIT ?`, limit+1)
+	last := where.number(` ORDER BY r.created_at DESC, r.seq DESC LIMIT ?`, limit+1)
 	err = t.each(`SELECT r.seq, `+runColumns+` FROM run r WHERE `+where.sql()+last, func(r *row) error {
 		seqs = append(seqs, r.int())
 		page.Items = append(page.Items, scanRun(r))
@@ -178,7 +178,7 @@ func (t *readTx) ListRuns(tenant string, f gatehouse.RunFilter) (page gatehouse.
 	}, shared.KindRuns, bound...), err
 }
 
-// newRunSeq is the number that this session's last run got.
+// newRunSeq is the seq of the run that this session inserted last.
 const newRunSeq = `currval('run_seq_seq')`
 
 const insertRun = `INSERT INTO run (tenant, id, workflow, version, workspace, status, stop, trigger_type, trigger_ref, started_by, starter_id,
@@ -187,6 +187,9 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $
 
 // InsertRun stores a run and its steps.
 func (t *tx) InsertRun(r *gatehouse.Run) error {
+	if err := t.checkTenant(r.Tenant); err != nil {
+		return err
+	}
 	if !gatehouse.RunStatus("").CanMove(r.Status) {
 		return gatehouse.ErrConflict
 	}
@@ -220,9 +223,12 @@ SELECT seq, tenant, run_id, id FROM step WHERE tenant = $1 AND child_run = $2 AN
 ON CONFLICT DO NOTHING`
 )
 
-// MoveRun writes what may change of a run. A child that has ended wakes the
-// step that waits for it.
+// MoveRun writes the mutable fields of a run. A run that ends wakes the step of its parent run
+// that waits for it.
 func (t *tx) MoveRun(r *gatehouse.Run, from gatehouse.RunStatus) error {
+	if err := t.checkTenant(r.Tenant); err != nil {
+		return err
+	}
 	if r.Status != from && !from.CanMove(r.Status) {
 		return gatehouse.ErrConflict
 	}

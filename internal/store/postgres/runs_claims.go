@@ -8,10 +8,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// The ready steps are picked out first, once, and locked: as a subquery of the
-// update's condition they could be looked for again for each row, and more be
-// taken than the limit says. A claim that brings no reading of the clock makes
-// one for all its rows, never below what this process has read before.
+// The ready steps are selected and locked first, once. As a subquery in the condition of the
+// UPDATE, the selection could run again for each row and take more than the limit. A claim
+// without a clock reading takes one for all its rows, never below an earlier reading of this
+// process.
 const claimSteps = `WITH running AS MATERIALIZED (
   SELECT workflow FROM step WHERE status = 'running' AND lease_until IS NOT NULL AND tenant = $5 AND lease_until >= $13),
 due AS MATERIALIZED (
@@ -28,21 +28,21 @@ CROSS JOIN LATERAL (SELECT * FROM run r WHERE r.seq = due.run_seq OFFSET 0) r
 LEFT JOIN LATERAL (SELECT * FROM step_body b WHERE b.seq = due.seq OFFSET 0) b ON true
 WHERE s.seq = due.seq RETURNING ` + stepColumns + stepBodies + `, ` + runColumns
 
-// ClaimSteps takes ready steps for one holder, and passes over those that
-// another one is taking. Those who claim of a workflow or a tenant whose
-// running steps are bounded do so one after another, and so do the shares of
-// one claim, so that each counts what the one before has taken.
+// ClaimSteps claims ready steps for one holder and skips those that another holder is claiming.
+// Claims for a workflow or tenant with a limit on running steps run one after another, and so
+// do the shares of one claim, so that each counts what the previous one took.
 func (t *tx) ClaimSteps(owner string, lease time.Duration, shares ...gatehouse.StepShare) (list []*gatehouse.Step, err error) {
+	defer t.useAllTenants()()
 	if len(shares) == 0 {
 		return nil, nil
 	}
-	t.course.alone = true // a group asks what it foresaw
-	from, err := t.from(&t.s.steps)
+	t.mode.alone = true // groups send only statements that they know
+	from, err := t.scanFrom(&t.s.stepScan)
 	if err != nil {
 		return nil, err
 	}
 	var at any
-	if t.fixed || t.s.config.Clock != nil {
+	if t.clockSeen || t.s.config.Clock != nil {
 		at = t.Now()
 	}
 	var bounded [][2]string
@@ -63,12 +63,15 @@ func (t *tx) ClaimSteps(owner string, lease time.Duration, shares ...gatehouse.S
 		}, owner, lease.Microseconds(), at, s.Tool, s.Tenant, s.Workspace, s.Workflow, max(s.Limit, 0), max(s.MostOfWorkflow, 0),
 			max(s.MostOfTenant, 0), t.s.high.Load(), from[0], from[1]))
 	}
-	slices.SortFunc(bounded, func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) // one order for all who lock several
+	slices.SortFunc(
+		bounded,
+		func(a, b [2]string) int { return slices.Compare(a[:], b[:]) },
+	) // all claimers lock in the same order
 	var locks []query
 	for _, b := range slices.Compact(bounded) {
 		locks = append(locks, lockFor("steps", b[0], b[1]))
 	}
-	err = t.locked(locks, claims...)
+	err = t.lockAndRead(locks, claims...)
 	for _, steps := range taken {
 		shared.SortReady(steps)
 		list = append(list, steps...)
@@ -77,7 +80,7 @@ func (t *tx) ClaimSteps(owner string, lease time.Duration, shares ...gatehouse.S
 	return list, err
 }
 
-// LockAdmission lets those who admit a tenant's runs do so one after another.
-func (t *tx) LockAdmission(tenant string) error {
-	return t.locked([]query{lockFor("admission", tenant)})
+// LockAdmission serializes the admission of a tenant's runs.
+func (t *tx) LockAdmission() error {
+	return t.lockAndRead([]query{lockFor("admission", t.tenant)})
 }

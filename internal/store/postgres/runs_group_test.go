@@ -14,12 +14,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// leasedRuns stores n runs of two steps, of which the first is leased, and
-// returns these.
+// leasedRuns stores n runs of two steps whose first step is leased, and returns these steps.
 func leasedRuns(t *testing.T, s *Store, n int) []*gatehouse.Step {
 	t.Helper()
 	var leased []*gatehouse.Step
-	err := s.Update(t.Context(), func(tx gatehouse.Tx) error {
+	err := s.Update(t.Context(), "default", func(tx gatehouse.Tx) error {
 		now := tx.Now()
 		err := tx.InsertWorkflow(&gatehouse.Workflow{ID: "wfl_1", Tenant: "default", Name: "line", Version: 1, CreatedAt: now})
 		if err != nil {
@@ -49,8 +48,12 @@ func leasedRuns(t *testing.T, s *Store, n int) []*gatehouse.Step {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = s.Update(t.Context(), func(tx gatehouse.Tx) (err error) {
-		leased, err = tx.ClaimSteps("w", time.Minute, gatehouse.StepShare{Lane: gatehouse.Lane{Tenant: "default", Workflow: "line"}, Limit: n})
+	err = s.UpdateQueues(t.Context(), func(q gatehouse.Queues) (err error) {
+		leased, err = q.ClaimSteps(
+			"w",
+			time.Minute,
+			gatehouse.StepShare{Lane: gatehouse.Lane{Tenant: "default", Workflow: "line"}, Limit: n},
+		)
 		return err
 	})
 	if err != nil || len(leased) != n {
@@ -59,13 +62,13 @@ func leasedRuns(t *testing.T, s *Store, n int) []*gatehouse.Step {
 	return leased
 }
 
-// closeStep is a transition as a worker's answer makes it: attempt, step, leaf,
-// and the next step, or with last the run's end.
+// closeStep is the transition for a worker's answer: attempt, step, leaf, and the next step, or
+// with last the end of the run.
 func closeStep(s *Store, leased *gatehouse.Step, last bool) func() error {
 	return func() error {
-		return s.Update(context.Background(), func(tx gatehouse.Tx) error {
-			tx.Foresee(gatehouse.Outlook{Tenant: leased.Tenant, RunID: leased.RunID})
-			r, err := tx.LockRun(leased.Tenant, leased.RunID, leased.ID)
+		return s.Update(context.Background(), leased.Tenant, func(tx gatehouse.Tx) error {
+			tx.Prefetch(gatehouse.PrefetchPlan{RunID: leased.RunID})
+			r, err := tx.LockRun(leased.RunID, leased.ID)
 			if err != nil {
 				return err
 			}
@@ -99,9 +102,8 @@ func closeStep(s *Store, leased *gatehouse.Step, last bool) func() error {
 	}
 }
 
-// TestRunsInOneGroup: what workers bring back of several runs takes two round
-// trips and a number of statements that does not grow with them, and each run
-// has its own.
+// TestRunsInOneGroup: the answers of workers for several runs take two round trips and a number
+// of statements that does not depend on the number of runs. Each run gets its own answer.
 func TestRunsInOneGroup(t *testing.T) {
 	t.Parallel()
 	var road traveler
@@ -130,9 +132,9 @@ func TestRunsInOneGroup(t *testing.T) {
 	for i, step := range leased {
 		var r *gatehouse.Run
 		var attempts []*gatehouse.StepAttempt
-		err := s.View(t.Context(), func(tx gatehouse.ReadTx) (err error) {
-			if r, err = tx.FindRun("default", step.RunID); err == nil {
-				attempts, err = tx.ListAttempts("default", step.RunID)
+		err := s.View(t.Context(), "default", func(tx gatehouse.ReadTx) (err error) {
+			if r, err = tx.FindRun(step.RunID); err == nil {
+				attempts, err = tx.ListAttempts(step.RunID)
 			}
 			return err
 		})
@@ -153,14 +155,14 @@ func TestRunsInOneGroup(t *testing.T) {
 	}
 }
 
-// TestRunsInOneGroupAreFenced: who brings back a step under another generation
-// is told so, alone; and of two that are about one run, one follows the other.
+// TestRunsInOneGroupAreFenced: an answer under a stale generation is refused, without effect on
+// others. Of two answers for one run, one follows the other.
 func TestRunsInOneGroupAreFenced(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
 	leased := leasedRuns(t, s, 5)
 	stale := *leased[2]
-	stale.Generation-- // as of a lease before
+	stale.Generation-- // the generation of an earlier lease
 	again := *leased[4]
 	errs := together(t, s, closeStep(s, leased[0], false), closeStep(s, leased[1], false), closeStep(s, &stale, false),
 		closeStep(s, leased[3], false), closeStep(s, leased[4], false), closeStep(s, &again, false))
@@ -177,12 +179,12 @@ func TestRunsInOneGroupAreFenced(t *testing.T) {
 		t.Errorf("%d have failed, want the stale one and one of the two of one run: %v", failed, errs)
 	}
 	for i, step := range leased {
-		err := s.View(t.Context(), func(tx gatehouse.ReadTx) error {
-			r, err := tx.FindRun("default", step.RunID)
+		err := s.View(t.Context(), "default", func(tx gatehouse.ReadTx) error {
+			r, err := tx.FindRun(step.RunID)
 			if err != nil {
 				return err
 			}
-			attempts, err := tx.ListAttempts("default", step.RunID)
+			attempts, err := tx.ListAttempts(step.RunID)
 			if want := min(1, abs(i-2)); r.Writes != want || len(attempts) != want {
 				t.Errorf("%s was moved %d times, with %d attempts, want %d", r.ID, r.Writes, len(attempts), want)
 			}
@@ -194,12 +196,12 @@ func TestRunsInOneGroupAreFenced(t *testing.T) {
 	}
 }
 
-// closeTwo closes a leased step, and the one behind it with it.
+// closeTwo closes a leased step together with the step behind it.
 func closeTwo(s *Store, leased *gatehouse.Step) func() error {
 	return func() error {
-		return s.Update(context.Background(), func(tx gatehouse.Tx) error {
-			tx.Foresee(gatehouse.Outlook{Tenant: leased.Tenant, RunID: leased.RunID})
-			r, err := tx.LockRun(leased.Tenant, leased.RunID, leased.ID)
+		return s.Update(context.Background(), leased.Tenant, func(tx gatehouse.Tx) error {
+			tx.Prefetch(gatehouse.PrefetchPlan{RunID: leased.RunID})
+			r, err := tx.LockRun(leased.RunID, leased.ID)
 			if err != nil {
 				return err
 			}
@@ -227,8 +229,8 @@ func closeTwo(s *Store, leased *gatehouse.Step) func() error {
 	}
 }
 
-// TestStepsPassInOneGroup: several steps of each of several runs take as few
-// statements, and one that is not blocked any more undoes its own run's alone.
+// TestStepsPassInOneGroup: several inline steps in each of several runs take just as few
+// statements. A step that is no longer blocked undoes only its own run's transition.
 func TestStepsPassInOneGroup(t *testing.T) {
 	t.Parallel()
 	var road traveler
@@ -255,8 +257,8 @@ func TestStepsPassInOneGroup(t *testing.T) {
 		}
 	}
 	last := leased[n-1]
-	if err := s.Update(t.Context(), func(tx gatehouse.Tx) error { // it was made ready meanwhile
-		r, err := tx.LockRun(last.Tenant, last.RunID, "")
+	if err := s.Update(t.Context(), last.Tenant, func(tx gatehouse.Tx) error { // meanwhile the step was made ready
+		r, err := tx.LockRun(last.RunID, "")
 		if err != nil {
 			return err
 		}
@@ -273,12 +275,12 @@ func TestStepsPassInOneGroup(t *testing.T) {
 		}
 	}
 	for i, step := range leased {
-		err := s.View(t.Context(), func(tx gatehouse.ReadTx) error {
-			r, err := tx.FindRun("default", step.RunID)
+		err := s.View(t.Context(), "default", func(tx gatehouse.ReadTx) error {
+			r, err := tx.FindRun(step.RunID)
 			if err != nil {
 				return err
 			}
-			attempts, err := tx.ListAttempts("default", step.RunID)
+			attempts, err := tx.ListAttempts(step.RunID)
 			if i == n-1 {
 				if r.Status != gatehouse.RunRunning || r.Steps[0].Status != gatehouse.StepRunning || len(attempts) != 0 {
 					t.Errorf("%s is %s, its first step %s with %d attempts", r.ID, r.Status, r.Steps[0].Status, len(attempts))
@@ -300,8 +302,8 @@ func TestStepsPassInOneGroup(t *testing.T) {
 		}
 	}
 	var order []string
-	if err := s.View(t.Context(), func(tx gatehouse.ReadTx) error {
-		leaves, err := tx.UnnumberedLeaves(1000)
+	if err := s.ViewQueues(t.Context(), func(q gatehouse.ReadQueues) error {
+		leaves, err := q.UnnumberedLeaves(1000)
 		for _, l := range leaves {
 			if l.ActionID == leased[0].RunID {
 				var leaf struct{ Actor string }
@@ -318,17 +320,17 @@ func TestStepsPassInOneGroup(t *testing.T) {
 	}
 }
 
-// TestAttemptIsOfItsStep: an attempt is stored with the run of its step only,
-// alone and in a group, where the others are stored all the same.
+// TestAttemptIsOfItsStep: an attempt is stored only with the run of its step, alone and in a
+// group. The other members of the group are stored all the same.
 func TestAttemptIsOfItsStep(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
 	leased := leasedRuns(t, s, 4)
 	insert := func(of *gatehouse.Step, run string) func() error {
 		return func() error {
-			return s.Update(context.Background(), func(tx gatehouse.Tx) error {
-				tx.Foresee(gatehouse.Outlook{Tenant: of.Tenant, RunID: of.RunID})
-				r, err := tx.LockRun(of.Tenant, of.RunID, of.ID)
+			return s.Update(context.Background(), of.Tenant, func(tx gatehouse.Tx) error {
+				tx.Prefetch(gatehouse.PrefetchPlan{RunID: of.RunID})
+				r, err := tx.LockRun(of.RunID, of.ID)
 				if err != nil {
 					return err
 				}
@@ -350,9 +352,8 @@ func TestAttemptIsOfItsStep(t *testing.T) {
 	}
 }
 
-// TestOrderedWrites: what a member writes about runs is put in the order of
-// groups, but where that is also the order of two writes of one step, or where it
-// writes other things.
+// TestOrderedWrites: the writes of a member about runs are sorted into the order of groups,
+// unless the member writes a step twice or writes anything else.
 func TestOrderedWrites(t *testing.T) {
 	t.Parallel()
 	s := &Store{sets: makeSets()}
@@ -360,7 +361,7 @@ func TestOrderedWrites(t *testing.T) {
 	first, second, leaf := write(updateStep, "t", "stp_1"), write(updateBodies, "t", "stp_2"), write(appendLeaf, "t", "", "{}")
 	again, push := write(updateBodies, "t", "stp_1"), write(updatePush, "t", "psh_1")
 	order := func(writes ...query) (list []string) {
-		for _, q := range s.ordered(writes) {
+		for _, q := range s.sortByRank(writes) {
 			list = append(list, q.sql)
 		}
 		return list
@@ -379,15 +380,16 @@ func TestOrderedWrites(t *testing.T) {
 		}
 	}
 	set := s.sets[updateStep]
-	if !set.apart([]query{first}, write(updateStep, "t", "stp_2")) || set.apart([]query{first}, first) || s.sets[setRunOutput].apart([]query{first}, first) {
+	if !set.compatible([]query{first}, write(updateStep, "t", "stp_2")) || set.compatible([]query{first}, first) ||
+		s.sets[setRunOutput].compatible([]query{first}, first) {
 		t.Error("what is of one step goes together, or what is of two does not")
 	}
 }
 
 func abs(n int) int { return max(n, -n) }
 
-// TestClaimTrips: a claim is a round trip that claims, and one that commits; it
-// brings the heads of the runs along.
+// TestClaimTrips: a claim takes one round trip to claim and one to commit. It also returns the
+// heads of the runs.
 func TestClaimTrips(t *testing.T) {
 	t.Parallel()
 	var road traveler
@@ -398,8 +400,8 @@ func TestClaimTrips(t *testing.T) {
 		t.Errorf("storing runs and claiming their steps took %d round trips, want 4", trips)
 	}
 	for _, step := range leased {
-		err := s.View(t.Context(), func(tx gatehouse.ReadTx) error {
-			head, err := tx.FindRunHead("default", step.RunID)
+		err := s.View(t.Context(), "default", func(tx gatehouse.ReadTx) error {
+			head, err := tx.FindRunHead(step.RunID)
 			if diff := cmp.Diff(head, step.Head); diff != "" {
 				t.Errorf("the head of %s:\n%s", step.RunID, diff)
 			}
@@ -414,10 +416,9 @@ func TestClaimTrips(t *testing.T) {
 	}
 }
 
-// TestRunPlansOfFullTables reads the plans of the looks for ready steps and of
-// their claim when the tables have been analyzed while many runs were there,
-// few of them ready, and nothing in other tables yet: no part reads all that a
-// tenant has.
+// TestRunPlansOfFullTables checks the plans of the queries for ready steps and of their claim
+// after an ANALYZE with many runs, few of them ready, and empty other tables: no part reads all
+// rows of a tenant.
 func TestRunPlansOfFullTables(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})

@@ -15,8 +15,8 @@ import (
 // ownKey closes a leased step under a key of the workflow's own.
 func ownKey(t testing.TB, s *Store, leased *gatehouse.Step, key string, to gatehouse.StepStatus) func() error {
 	return func() error {
-		return s.Update(t.Context(), func(tx gatehouse.Tx) error {
-			r, err := tx.LockRun(leased.Tenant, leased.RunID, leased.ID)
+		return s.Update(t.Context(), leased.Tenant, func(tx gatehouse.Tx) error {
+			r, err := tx.LockRun(leased.RunID, leased.ID)
 			if err != nil {
 				return err
 			}
@@ -28,11 +28,11 @@ func ownKey(t testing.TB, s *Store, leased *gatehouse.Step, key string, to gateh
 	}
 }
 
-// pass closes the second step of a run under the key that is made of the two.
+// pass closes the second step of a run under the key made of run and step.
 func pass(t testing.TB, s *Store, of *gatehouse.Step) func() error {
 	return func() error {
-		return s.Update(t.Context(), func(tx gatehouse.Tx) error {
-			r, err := tx.LockRun(of.Tenant, of.RunID, "")
+		return s.Update(t.Context(), of.Tenant, func(tx gatehouse.Tx) error {
+			r, err := tx.LockRun(of.RunID, "")
 			if err != nil {
 				return err
 			}
@@ -48,8 +48,8 @@ func pass(t testing.TB, s *Store, of *gatehouse.Step) func() error {
 func holder(t testing.TB, s *Store, key string) string {
 	t.Helper()
 	var id string
-	err := s.View(t.Context(), func(tx gatehouse.ReadTx) error {
-		step, err := tx.FindStepByKey("default", key)
+	err := s.View(t.Context(), "default", func(tx gatehouse.ReadTx) error {
+		step, err := tx.FindStepByKey(key)
 		if err == nil {
 			id = step.ID
 		}
@@ -61,8 +61,8 @@ func holder(t testing.TB, s *Store, key string) string {
 	return id
 }
 
-// TestKeysOfSteps: a key is of one step, whether it was made of run and step,
-// which no index holds, or is a workflow's own that is like one.
+// TestKeysOfSteps: one step holds a key, whether the key is made of run and step, which no
+// index contains, or is a workflow's own key with the same text.
 func TestKeysOfSteps(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
@@ -85,26 +85,26 @@ func TestKeysOfSteps(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Made of the two first, then own.
+	// The made key first, then the own key.
 	done(closeStep(s, leased[0], false)())
 	held("run_00:s0", "stp_00_0")
 	refused("a key that was made before", ownKey(t, s, leased[1], "run_00:s0", gatehouse.StepSucceeded)())
 	done(pass(t, s, leased[2])())
 	held("run_02:s1", "stp_02_1")
 	refused("a key that was passed", ownKey(t, s, leased[1], "run_02:s1", gatehouse.StepSucceeded)())
-	// Own first.
+	// The own key first.
 	done(ownKey(t, s, leased[1], "run_03:s0", gatehouse.StepSucceeded)())
 	held("run_03:s0", "stp_01_0")
 	refused("a key that is somebody's own", closeStep(s, leased[3], false)())
 	done(ownKey(t, s, leased[3], "run_04:s1", gatehouse.StepSucceeded)())
 	refused("a step that is passed under somebody's own", pass(t, s, leased[4])())
 	held("run_04:s1", "stp_03_0")
-	// Its own run's.
+	// An own key with the text of a made key of its own run.
 	done(ownKey(t, s, leased[4], "run_04:s0:other", gatehouse.StepSucceeded)())
 	held("run_04:s0:other", "stp_04_0")
 	done(ownKey(t, s, leased[5], "run_05:s1", gatehouse.StepSucceeded)())
 	refused("a step that is passed under its neighbour's", pass(t, s, leased[5])())
-	// What has failed holds none.
+	// A failed step holds no key.
 	done(ownKey(t, s, leased[6], "run_07:s0", gatehouse.StepFailed)())
 	held("run_07:s0", "")
 	done(closeStep(s, leased[7], false)())
@@ -113,8 +113,8 @@ func TestKeysOfSteps(t *testing.T) {
 	held("none", "")
 }
 
-// TestKeysAtOnce: of two who write the same key at the same time, one as made of
-// run and step and one as its own, one has it, whoever comes first.
+// TestKeysAtOnce: if two Updates write the same key concurrently, one as a made key and one as
+// an own key, exactly one gets it, whichever comes first.
 func TestKeysAtOnce(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
@@ -146,13 +146,13 @@ func TestKeysAtOnce(t *testing.T) {
 	t.Logf("the key that was made of the two came first %d times, the other %d times", won[true], won[false])
 }
 
-// closeUnder closes a leased step under a key, as a worker's answer does: so that
-// several can go in one group.
+// closeUnder closes a leased step under a key, as a worker's answer does, so that several can
+// share a group.
 func closeUnder(s *Store, leased *gatehouse.Step, key string, output gatehouse.JSON) func() error {
 	return func() error {
-		return s.Update(context.Background(), func(tx gatehouse.Tx) error {
-			tx.Foresee(gatehouse.Outlook{Tenant: leased.Tenant, RunID: leased.RunID})
-			r, err := tx.LockRun(leased.Tenant, leased.RunID, leased.ID)
+		return s.Update(context.Background(), leased.Tenant, func(tx gatehouse.Tx) error {
+			tx.Prefetch(gatehouse.PrefetchPlan{RunID: leased.RunID})
+			r, err := tx.LockRun(leased.RunID, leased.ID)
 			if err != nil {
 				return err
 			}
@@ -165,15 +165,15 @@ func closeUnder(s *Store, leased *gatehouse.Step, key string, output gatehouse.J
 	}
 }
 
-// TestKeysInOneGroup: of two who write the same key in one statement, which does
-// not see for one row what it has made of another, one has it.
+// TestKeysInOneGroup: if two members write the same key in one statement, one of them gets it,
+// although the statement does not see for one row what it has written for another.
 func TestKeysInOneGroup(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
 	leased := leasedRuns(t, s, 8)
 	for i, output := range []gatehouse.JSON{"", "", `{"n":1}`, `{"n":1}`} {
 		first, second := leased[2*i], leased[2*i+1]
-		// A group has its runs in the order of their ids.
+		// A group sorts its runs by id.
 		key := []string{second.RunID + ":s0", "own"}[i%2] + []string{"", fmt.Sprint(i)}[i%2]
 		errs := together(t, s, closeUnder(s, first, key, output), closeUnder(s, second, key, output))
 		for _, err := range errs {
@@ -187,15 +187,15 @@ func TestKeysInOneGroup(t *testing.T) {
 	}
 }
 
-// TestWhoHasALikeKeyWaits: a workflow's own key that is like one of another run
-// is not written while that run is being moved.
+// TestWhoHasALikeKeyWaits: a workflow's own key with the text of another run's made key is not
+// written while that run is being moved.
 func TestWhoHasALikeKeyWaits(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
 	leased := leasedRuns(t, s, 2)
 	written := make(chan error, 1)
-	err := s.Update(t.Context(), func(tx gatehouse.Tx) error {
-		r, err := tx.LockRun("default", "run_00", leased[0].ID)
+	err := s.Update(t.Context(), "default", func(tx gatehouse.Tx) error {
+		r, err := tx.LockRun("run_00", leased[0].ID)
 		if err != nil {
 			return err
 		}
@@ -214,8 +214,8 @@ func TestWhoHasALikeKeyWaits(t *testing.T) {
 	}
 }
 
-// TestPassedStepsStayInPlace: a step that is closed without having been leased
-// makes no entry in any index of its table.
+// TestPassedStepsStayInPlace: closing a step that was never leased adds no entry to any index
+// of its table.
 func TestPassedStepsStayInPlace(t *testing.T) {
 	t.Parallel()
 	url := database(t)
@@ -226,12 +226,12 @@ func TestPassedStepsStayInPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close(t.Context())
-	// Not yet reported counts of other sessions are none of this transaction's.
+	// The counters of this transaction exclude unreported counts of other sessions.
 	tx, err := c.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer tx.Rollback(t.Context()) //nolint:errcheck // it is what is wanted
+	defer tx.Rollback(t.Context()) //nolint:errcheck // the rollback is intended
 	if _, err := tx.Exec(t.Context(), setTenant, "default"); err != nil {
 		t.Fatal(err)
 	}

@@ -7,12 +7,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// The queries of the polls. Each begins where there is something to do, and
-// none walks over what is parked.
+// The poll queries. Each begins at the first work item, and none walks over parked steps.
 const (
-	// Each lane is found with one look into the index. The comparisons begin with
-	// the tool, so that no other index answers them: by one that begins with the
-	// tenant, all its steps would be read.
+	// One index lookup finds each lane. The comparisons begin with the tool, so that no other
+	// index can answer them: an index that begins with the tenant would read all steps of the
+	// tenant.
 	nextLane = `SELECT s.tenant, s.workspace, s.workflow FROM step s WHERE s.queued_at IS NOT NULL AND s.queued_at >= $10
   AND (s.tool, s.tenant, s.workspace, s.workflow) <= ($1, $5, $6, $7) AND (s.tool, s.tenant, s.workspace, s.workflow) > `
 	firstOfLane = ` ORDER BY s.tool, s.tenant, s.workspace, s.workflow, s.queued_at, s.seq LIMIT 1`
@@ -29,9 +28,8 @@ SELECT l.tenant, l.workspace, l.workflow,
   coalesce((SELECT sum(n) FROM running f WHERE f.tenant = l.tenant), 0)::bigint
 FROM l LIMIT $9`
 
-	// stepMarks are where the steps of all lanes begin that are ready, those that are
-	// leased and those that are due: what a transaction puts there is so, or leased,
-	// no earlier than it began.
+	// stepMarks are the low marks of ready, leased and due steps in all lanes. A transaction
+	// stores no ready time, lease end or due time before its own start.
 	stepMarks = `WITH RECURSIVE l (tool, tenant, workspace, workflow, at) AS (
   (SELECT s.tool, s.tenant, s.workspace, s.workflow, s.queued_at FROM step s WHERE s.queued_at IS NOT NULL` + firstOfLane + `)
   UNION ALL
@@ -41,11 +39,11 @@ SELECT (SELECT min(at) FROM l),
   (SELECT lease_until FROM step WHERE status = 'running' AND lease_until IS NOT NULL ORDER BY lease_until, seq LIMIT 1),
   (SELECT due_at FROM step WHERE ` + openDue + ` ORDER BY due_at, seq LIMIT 1)`
 
-	// Tools are found as lanes are, with one look each; then the first lanes of
-	// each, of which the first row is the one that has waited longest. With the
-	// OFFSET the order of the leases counts, and is that of their index.
-	nextTool = `SELECT s.tool FROM step s WHERE s.queued_at IS NOT NULL`
-	longest  = `SELECT s.tenant, s.workspace, s.workflow, s.queued_at FROM step s WHERE s.queued_at IS NOT NULL
+	// Tools are found like lanes, with one lookup each; then the first lanes of each tool. The
+	// first row of a lane has waited longest. OFFSET makes the order of the leases count, which
+	// is that of their index.
+	nextTool     = `SELECT s.tool FROM step s WHERE s.queued_at IS NOT NULL`
+	oldestOfLane = `SELECT s.tenant, s.workspace, s.workflow, s.queued_at FROM step s WHERE s.queued_at IS NOT NULL
       AND (s.tool, s.tenant, s.workspace, s.workflow) <= (t.tool, $4, $5, '') AND (s.tool, s.tenant, s.workspace, s.workflow) > `
 	readyTools = `WITH RECURSIVE t (tool) AS (
   (` + nextTool + firstOfLane + `)
@@ -55,9 +53,9 @@ SELECT t.tool, w.at, EXISTS (SELECT 1 FROM step r WHERE r.lease_until IS NOT NUL
   ORDER BY r.lease_until, r.seq LIMIT 1 OFFSET 0)
 FROM (SELECT tool FROM t LIMIT $1) t CROSS JOIN LATERAL (
   WITH RECURSIVE l (tenant, workspace, workflow, at) AS (
-    (` + longest + `(t.tool, $3, '', '')` + firstOfLane + `)
+    (` + oldestOfLane + `(t.tool, $3, '', '')` + firstOfLane + `)
     UNION ALL
-    SELECT n.* FROM l CROSS JOIN LATERAL (` + longest + `(t.tool, l.tenant, l.workspace, l.workflow)` + firstOfLane + `) n)
+    SELECT n.* FROM l CROSS JOIN LATERAL (` + oldestOfLane + `(t.tool, l.tenant, l.workspace, l.workflow)` + firstOfLane + `) n)
   SELECT min(x.at) AS at FROM (SELECT l.at FROM l LIMIT $6) x) w
 WHERE w.at IS NOT NULL`
 
@@ -98,16 +96,17 @@ ORDER BY lease_until, seq LIMIT $2`
 FROM tenant t CROSS JOIN unnest('{queued,running,waiting_approval,waiting,failed_retryable}'::text[]) AS s (status)`
 )
 
-// behind is at or after every name.
-const behind = "\U0010FFFF"
+// maxName sorts at or after every name.
+const maxName = "\U0010FFFF"
 
-// DueLanes lists who has ready steps, around from a lane.
+// DueLanes lists the lanes with ready steps, from after on and around.
 func (t *readTx) DueLanes(tenant, tool string, after gatehouse.Lane, limit, each int) (list []gatehouse.DueLane, err error) {
-	first, last := gatehouse.Lane{Tenant: tenant}, gatehouse.Lane{Tenant: behind}
+	defer t.useAllTenants()()
+	first, last := gatehouse.Lane{Tenant: tenant}, gatehouse.Lane{Tenant: maxName}
 	if tenant != "" {
-		last = gatehouse.Lane{Tenant: tenant, Workspace: behind}
+		last = gatehouse.Lane{Tenant: tenant, Workspace: maxName}
 	}
-	begin, err := t.from(&t.s.steps)
+	begin, err := t.scanFrom(&t.s.stepScan)
 	if err != nil {
 		return nil, err
 	}
@@ -124,17 +123,18 @@ func (t *readTx) DueLanes(tenant, tool string, after gatehouse.Lane, limit, each
 		}, tool, from.Tenant, from.Workspace, from.Workflow, to.Tenant, to.Workspace, to.Workflow, each, limit, begin[0], begin[1])
 	}
 	if shared.CompareLanes(after, first) <= 0 || tenant != "" && after.Tenant != tenant {
-		return list, t.looks(&t.s.steps, walk(first, last))
+		return list, t.scanRead(&t.s.stepScan, walk(first, last))
 	}
-	err = t.looks(&t.s.steps, walk(after, last), walk(first, after))
+	err = t.scanRead(&t.s.stepScan, walk(after, last), walk(first, after))
 	return list, err
 }
 
-// ReadyTools walks from tool to tool, and from lane to lane in each.
+// ReadyTools steps through the tools, and through the lanes of each.
 func (t *readTx) ReadyTools(tenant string, limit int) (list []gatehouse.ReadyTool, err error) {
-	last := gatehouse.Lane{Tenant: behind}
+	defer t.useAllTenants()()
+	last := gatehouse.Lane{Tenant: maxName}
 	if tenant != "" {
-		last = gatehouse.Lane{Tenant: tenant, Workspace: behind}
+		last = gatehouse.Lane{Tenant: tenant, Workspace: maxName}
 	}
 	err = t.each(readyTools, func(r *row) error {
 		list = append(list, gatehouse.ReadyTool{Tool: r.text(), Since: r.time(), Leased: r.bool()})
@@ -143,8 +143,9 @@ func (t *readTx) ReadyTools(tenant string, limit int) (list []gatehouse.ReadyToo
 	return list, err
 }
 
-// QueuedLanes walks from workflow to workflow.
+// QueuedLanes steps through the workflows.
 func (t *readTx) QueuedLanes(after gatehouse.QueuedLane, limit, each int, since time.Time) (list []gatehouse.QueuedLane, err error) {
+	defer t.useAllTenants()()
 	err = t.each(queuedLanes, func(r *row) error {
 		list = append(list, gatehouse.QueuedLane{
 			Tenant: r.text(), Workspace: r.text(), Workflow: r.text(), Queued: int(r.int()), WorkflowStarted: int(r.int()), TenantStarted: int(r.int()),
@@ -154,9 +155,9 @@ func (t *readTx) QueuedLanes(after gatehouse.QueuedLane, limit, each int, since 
 	return list, err
 }
 
-// OldestQueued lists what is to be admitted next.
-func (t *readTx) OldestQueued(tenant, workflow string, limit int) ([]*gatehouse.Run, error) {
-	return t.runs(oldestQueued, tenant, workflow, limit)
+// OldestQueued lists the runs to admit next.
+func (t *readTx) OldestQueued(workflow string, limit int) ([]*gatehouse.Run, error) {
+	return t.runs(oldestQueued, t.tenant, workflow, limit)
 }
 
 func (t *readTx) stepRefs(sql string, args ...any) (refs []gatehouse.StepRef, err error) {
@@ -167,41 +168,47 @@ func (t *readTx) stepRefs(sql string, args ...any) (refs []gatehouse.StepRef, er
 	return refs, err
 }
 
-// SettledSteps lists the parked steps that can go on.
+// SettledSteps lists the parked steps that can continue.
 func (t *readTx) SettledSteps(limit int) ([]gatehouse.StepRef, error) {
+	defer t.useAllTenants()()
 	return t.stepRefs(settledSteps, limit)
 }
 
-// DueSteps lists retries that are due, and waits that are over.
+// DueSteps lists due retries and waits that have timed out.
 func (t *readTx) DueSteps(limit int) ([]gatehouse.StepRef, error) {
-	from, err := t.from(&t.s.steps)
+	defer t.useAllTenants()()
+	from, err := t.scanFrom(&t.s.stepScan)
 	if err != nil {
 		return nil, err
 	}
 	return t.stepRefs(dueSteps, t.Now(), limit, from[2])
 }
 
-// ExpiredSteps lists what nobody holds any more, the longest ago first.
+// ExpiredSteps lists steps whose lease has ended, earliest end first.
 func (t *readTx) ExpiredSteps(limit int) ([]gatehouse.StepRef, error) {
-	from, err := t.from(&t.s.steps)
+	defer t.useAllTenants()()
+	from, err := t.scanFrom(&t.s.stepScan)
 	if err != nil {
 		return nil, err
 	}
 	return t.stepRefs(expiredSteps, t.Now(), limit, from[1])
 }
 
-// OverdueRuns lists runs past their deadline, the earliest first.
+// OverdueRuns lists runs past their deadline, earliest deadline first.
 func (t *readTx) OverdueRuns(limit int) ([]*gatehouse.Run, error) {
+	defer t.useAllTenants()()
 	return t.runs(overdueRuns, t.Now(), limit)
 }
 
-// UnbundledRuns lists runs that have ended without their evidence.
+// UnbundledRuns lists ended runs without an evidence bundle.
 func (t *readTx) UnbundledRuns(limit int) ([]*gatehouse.Run, error) {
+	defer t.useAllTenants()()
 	return t.runs(unbundledRuns, limit)
 }
 
-// DueSchedules lists schedules whose time has come, the earliest first.
+// DueSchedules lists due schedules, earliest first.
 func (t *readTx) DueSchedules(limit int) (list []*gatehouse.Schedule, err error) {
+	defer t.useAllTenants()()
 	err = t.each(dueSchedules, func(r *row) error {
 		list = append(list, &gatehouse.Schedule{Tenant: r.text(), Workflow: r.text(), Version: int(r.int()), NextAt: r.time()})
 		return nil
@@ -209,13 +216,14 @@ func (t *readTx) DueSchedules(limit int) (list []*gatehouse.Schedule, err error)
 	return list, err
 }
 
-// NextRunWorkAt looks at the beginning of each queue.
+// NextRunWorkAt reads the first row of each queue.
 func (t *readTx) NextRunWorkAt() (next time.Time, err error) {
-	from, err := t.from(&t.s.steps)
+	defer t.useAllTenants()()
+	from, err := t.scanFrom(&t.s.stepScan)
 	if err != nil {
 		return next, err
 	}
-	err = t.looks(&t.s.steps, ask(nextRunWork, func(r *row) error {
+	err = t.scanRead(&t.s.stepScan, ask(nextRunWork, func(r *row) error {
 		if at := r.timePtr(); at != nil {
 			next = *at
 		}
@@ -224,8 +232,9 @@ func (t *readTx) NextRunWorkAt() (next time.Time, err error) {
 	return next, err
 }
 
-// RunCounts counts what is open, by an index.
+// RunCounts counts the open runs of all tenants by status, with an index.
 func (t *readTx) RunCounts() (map[gatehouse.RunStatus]int, error) {
+	defer t.useAllTenants()()
 	counts := make(map[gatehouse.RunStatus]int)
 	err := t.each(runCounts, func(r *row) error {
 		if status, n := gatehouse.RunStatus(r.text()), int(r.int()); n > 0 {
@@ -239,11 +248,11 @@ func (t *readTx) RunCounts() (map[gatehouse.RunStatus]int, error) {
 const startedRuns = `SELECT count(*) FILTER (WHERE workflow = $2), count(*) FROM run
 WHERE started_at IS NOT NULL AND tenant = $1 AND started_at > $3`
 
-// StartedRuns counts what started lately.
-func (t *readTx) StartedRuns(tenant, workflow string, since time.Time) (ofWorkflow, ofTenant int, err error) {
+// StartedRuns counts the runs started after since.
+func (t *readTx) StartedRuns(workflow string, since time.Time) (ofWorkflow, ofTenant int, err error) {
 	err = t.one(startedRuns, func(r *row) error {
 		ofWorkflow, ofTenant = int(r.int()), int(r.int())
 		return nil
-	}, tenant, workflow, since)
+	}, t.tenant, workflow, since)
 	return ofWorkflow, ofTenant, err
 }

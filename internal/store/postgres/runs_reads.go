@@ -6,22 +6,14 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-func (w readWalls) FindWorkflowSummary(tenant, name string, since time.Time) (*gatehouse.WorkflowSummary, error) {
-	return w.in(tenant).FindWorkflowSummary(tenant, name, since)
-}
-
-func (w readWalls) FindReflexion(tenant, runID string) (*gatehouse.Reflexion, error) {
-	return w.in(tenant).FindReflexion(tenant, runID)
-}
-
-// FindWorkflowSummary finds the newest version with its source, and counts.
-func (t *readTx) FindWorkflowSummary(tenant, name string, since time.Time) (w *gatehouse.WorkflowSummary, err error) {
+// FindWorkflowSummary finds the newest version with its source, and counts versions and runs.
+func (t *readTx) FindWorkflowSummary(name string, since time.Time) (w *gatehouse.WorkflowSummary, err error) {
 	err = t.one(`SELECT `+workflowColumns+`, w.source, (SELECT count(*) FROM workflow n WHERE n.tenant = w.tenant AND n.name = w.name)
 FROM workflow w WHERE w.tenant = $1 AND w.name = $2 ORDER BY w.version DESC LIMIT 1`, func(r *row) error {
 		w = &gatehouse.WorkflowSummary{Workflow: scanWorkflow(r), Runs: map[gatehouse.RunStatus]int{}}
 		w.Source, w.Versions = r.text(), int(r.int())
 		return nil
-	}, tenant, name)
+	}, t.tenant, name)
 	if err != nil {
 		return nil, err
 	}
@@ -29,12 +21,12 @@ FROM workflow w WHERE w.tenant = $1 AND w.name = $2 ORDER BY w.version DESC LIMI
 		status := gatehouse.RunStatus(r.text())
 		w.Runs[status] = int(r.int())
 		return nil
-	}, tenant, name, since)
+	}, t.tenant, name, since)
 	return w, err
 }
 
-// FindReflexion finds what a run teaches.
-func (t *readTx) FindReflexion(tenant, runID string) (x *gatehouse.Reflexion, err error) {
+// FindReflexion finds the reflexion of a run.
+func (t *readTx) FindReflexion(runID string) (x *gatehouse.Reflexion, err error) {
 	err = t.one(`SELECT tenant, id, run_id, workflow, version, outcome, attempted, happened, otherwise, at FROM reflexion
 WHERE tenant = $1 AND run_id = $2`, func(r *row) error {
 		x = &gatehouse.Reflexion{
@@ -42,6 +34,6 @@ WHERE tenant = $1 AND run_id = $2`, func(r *row) error {
 			Attempted: r.text(), Happened: r.text(), Otherwise: r.text(), At: r.time(),
 		}
 		return nil
-	}, tenant, runID)
+	}, t.tenant, runID)
 	return x, err
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// ListAttempts lists all of a run, oldest first.
-func (t *readTx) ListAttempts(tenant, runID string) (list []*gatehouse.StepAttempt, err error) {
+// ListAttempts lists the attempts of a run, oldest first.
+func (t *readTx) ListAttempts(runID string) (list []*gatehouse.StepAttempt, err error) {
 	at := make(map[*gatehouse.StepAttempt]int64)
 	err = t.each(attemptsOfRun, func(r *row) error {
 		seq := r.int()
@@ -20,7 +20,7 @@ func (t *readTx) ListAttempts(tenant, runID string) (list []*gatehouse.StepAttem
 		})
 		at[list[len(list)-1]] = seq
 		return nil
-	}, tenant, runID)
+	}, t.tenant, runID)
 	slices.SortFunc(list, func(a, b *gatehouse.StepAttempt) int { return cmp.Compare(at[a], at[b]) })
 	return list, err
 }
@@ -30,19 +30,22 @@ const (
 FROM step_attempt WHERE tenant = $1 AND run_id = $2`
 	attemptColumns = `INSERT INTO step_attempt (tenant, run_id, step_id, attempt, generation, worker, started_at, finished_at, outcome, code, detail) `
 	attemptValues  = `$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11`
-	// An attempt is of a step that is there, of that run.
+	// The step of an attempt must exist and belong to the run.
 	ofStep        = `step s WHERE s.tenant = $1 AND s.id = $3 AND s.run_id = $2`
 	insertAttempt = guarded + attemptColumns + `SELECT ` + attemptValues + ` FROM ` + ofStep + orMissing
 )
 
-// InsertAttempt stores what came of a lease.
+// InsertAttempt stores the result of a lease.
 func (t *tx) InsertAttempt(a *gatehouse.StepAttempt) error {
+	if err := t.checkTenant(a.Tenant); err != nil {
+		return err
+	}
 	err := t.write(insertAttempt, a.Tenant, a.RunID, a.StepID, a.Attempt, a.Generation, a.Worker, a.StartedAt, a.FinishedAt, a.Outcome, a.Code, a.Detail)
 	return err
 }
 
-// ListUsage lists all of a run, oldest first.
-func (t *readTx) ListUsage(tenant, runID string) (list []*gatehouse.ModelUsage, err error) {
+// ListUsage lists the model usage of a run, oldest first.
+func (t *readTx) ListUsage(runID string) (list []*gatehouse.ModelUsage, err error) {
 	err = t.each(`SELECT tenant, run_id, workflow, step_id, attempt, provider, model, input_tokens, output_tokens, cost, currency, at
 FROM model_usage WHERE tenant = $1 AND run_id = $2 ORDER BY seq`, func(r *row) error {
 		list = append(list, &gatehouse.ModelUsage{
@@ -50,7 +53,7 @@ FROM model_usage WHERE tenant = $1 AND run_id = $2 ORDER BY seq`, func(r *row) e
 			InputTokens: r.int(), OutputTokens: r.int(), Cost: gatehouse.Decimal(r.text()), Currency: r.text(), At: r.time(),
 		})
 		return nil
-	}, tenant, runID)
+	}, t.tenant, runID)
 	return list, err
 }
 
@@ -61,8 +64,11 @@ micros, picos, currency, at) `
 	insertUsage = usageColumns + `VALUES (` + usageValues + `)`
 )
 
-// InsertUsage stores what an answer of a model cost.
+// InsertUsage stores the cost of a model's answer.
 func (t *tx) InsertUsage(u *gatehouse.ModelUsage) error {
+	if err := t.checkTenant(u.Tenant); err != nil {
+		return err
+	}
 	micros, picos, err := shared.SplitCost(u.Cost)
 	if err != nil {
 		return err
@@ -79,14 +85,13 @@ WHERE tenant = $1 AND currency = $2 AND at > $3`
 WHERE tenant = $1 AND currency = $2 AND at > $3 AND workflow = $4 AND workflow <> ''`
 )
 
-// Spent sums costs. A sum that does not fit fails, so nothing passes a budget
-// by it.
-func (t *readTx) Spent(tenant, workflow, currency string, since time.Time) (sum gatehouse.Decimal, err error) {
+// Spent sums costs. A sum that overflows is an error, so that it cannot pass a budget.
+func (t *readTx) Spent(workflow, currency string, since time.Time) (sum gatehouse.Decimal, err error) {
 	row := func(r *row) (err error) { sum, err = shared.JoinCost(r.int(), r.int()); return err }
 	if workflow == "" {
-		err = t.one(spentByTenant, row, tenant, currency, since)
+		err = t.one(spentByTenant, row, t.tenant, currency, since)
 	} else {
-		err = t.one(spentByWorkflow, row, tenant, currency, since, workflow)
+		err = t.one(spentByWorkflow, row, t.tenant, currency, since, workflow)
 	}
 	return sum, err
 }
@@ -100,24 +105,27 @@ WHERE tenant = $1 AND currency = $2 AND at > $3`
 	releaseClaims     = `DELETE FROM budget_claim USING u WHERE tenant = $1 AND step_id = $2 AND generation = $3`
 )
 
-// BudgetClaimed sums claims. A sum that does not fit fails, as one of costs.
-func (t *readTx) BudgetClaimed(tenant, workflow, currency string, since time.Time) (sum gatehouse.Decimal, err error) {
+// BudgetClaimed sums claims. A sum that overflows is an error, as in Spent.
+func (t *readTx) BudgetClaimed(workflow, currency string, since time.Time) (sum gatehouse.Decimal, err error) {
 	row := func(r *row) (err error) { sum, err = shared.JoinCost(r.int(), r.int()); return err }
 	if workflow == "" {
-		err = t.one(claimedByTenant, row, tenant, currency, since)
+		err = t.one(claimedByTenant, row, t.tenant, currency, since)
 	} else {
-		err = t.one(claimedByWorkflow, row, tenant, currency, since, workflow)
+		err = t.one(claimedByWorkflow, row, t.tenant, currency, since, workflow)
 	}
 	return sum, err
 }
 
-// LockBudget lets those who claim of a tenant's budgets do so one after another.
-func (t *tx) LockBudget(tenant string) error {
-	return t.locked([]query{lockFor("budget", tenant)})
+// LockBudget serializes the claims on a tenant's budgets.
+func (t *tx) LockBudget() error {
+	return t.lockAndRead([]query{lockFor("budget", t.tenant)})
 }
 
-// ClaimBudget stores what a call may cost.
+// ClaimBudget stores the maximum cost of a call, and deletes claims older than forget.
 func (t *tx) ClaimBudget(c *gatehouse.BudgetClaim, forget time.Time) error {
+	if err := t.checkTenant(c.Tenant); err != nil {
+		return err
+	}
 	micros, picos, err := shared.SplitCost(c.Most)
 	if err != nil {
 		return err
@@ -131,8 +139,8 @@ ON CONFLICT (tenant, step_id, generation) DO UPDATE SET currency = excluded.curr
 }
 
 // ReleaseBudget removes a claim.
-func (t *tx) ReleaseBudget(tenant, stepID string, generation int) error {
-	return t.write(releaseClaim, tenant, stepID, generation)
+func (t *tx) ReleaseBudget(stepID string, generation int) error {
+	return t.write(releaseClaim, t.tenant, stepID, generation)
 }
 
 const signalColumns = `tenant, run_id, id, name, data, sent_by, at`
@@ -141,55 +149,62 @@ func scanSignal(r *row) *gatehouse.Signal {
 	return &gatehouse.Signal{Tenant: r.text(), RunID: r.text(), ID: r.text(), Name: r.text(), Data: r.json(), By: r.text(), At: r.time()}
 }
 
-// ListSignals lists all of a run, oldest first.
-func (t *readTx) ListSignals(tenant, runID string) (list []*gatehouse.Signal, err error) {
+// ListSignals lists the signals of a run, oldest first.
+func (t *readTx) ListSignals(runID string) (list []*gatehouse.Signal, err error) {
 	err = t.each(`SELECT `+signalColumns+` FROM run_signal WHERE tenant = $1 AND run_id = $2 ORDER BY seq`,
-		func(r *row) error { list = append(list, scanSignal(r)); return nil }, tenant, runID)
+		func(r *row) error { list = append(list, scanSignal(r)); return nil }, t.tenant, runID)
 	return list, err
 }
 
-// ListHands lists by id.
-func (t *readTx) ListHands(tenant, runID string) (list []string, err error) {
+// ListHands lists the principals of a run's hands by id.
+func (t *readTx) ListHands(runID string) (list []string, err error) {
 	err = t.each(`SELECT principal FROM run_hand WHERE tenant = $1 AND run_id = $2 ORDER BY principal`,
-		func(r *row) error { list = append(list, r.text()); return nil }, tenant, runID)
+		func(r *row) error { list = append(list, r.text()); return nil }, t.tenant, runID)
 	return list, err
 }
 
 // InsertHand stores a principal once.
-func (t *tx) InsertHand(tenant, runID, principal string) error {
-	return t.write(`INSERT INTO run_hand (tenant, run_id, principal) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`, tenant, runID, principal)
+func (t *tx) InsertHand(runID, principal string) error {
+	return t.write(`INSERT INTO run_hand (tenant, run_id, principal) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`,
+		t.tenant, runID, principal)
 }
 
-// InsertSignal keeps an event for who waits for it, or will.
+// InsertSignal stores an event for a step that waits for it, now or later.
 func (t *tx) InsertSignal(s *gatehouse.Signal) error {
+	if err := t.checkTenant(s.Tenant); err != nil {
+		return err
+	}
 	err := t.write(`INSERT INTO run_signal (tenant, run_id, id, name, sent_by, at, data) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
 		s.Tenant, s.RunID, s.ID, s.Name, s.By, s.At, s.Data)
 	return err
 }
 
-// TakeSignal takes the oldest that nobody has taken, or is taking.
-func (t *tx) TakeSignal(tenant, runID, name string) (s *gatehouse.Signal, err error) {
+// TakeSignal takes the oldest signal that nobody has taken or is taking.
+func (t *tx) TakeSignal(runID, name string) (s *gatehouse.Signal, err error) {
 	err = t.one(`UPDATE run_signal SET taken_at = $1 WHERE seq = (SELECT seq FROM run_signal
 WHERE tenant = $2 AND run_id = $3 AND name = $4 AND taken_at IS NULL ORDER BY seq LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED) RETURNING `+signalColumns,
-		func(r *row) error { s = scanSignal(r); return nil }, t.Now(), tenant, runID, name)
+		func(r *row) error { s = scanSignal(r); return nil }, t.Now(), t.tenant, runID, name)
 	t.wrote = t.wrote || s != nil
 	return s, err
 }
 
-// ListReflexions lists the newest first.
-func (t *readTx) ListReflexions(tenant, workflow, readBy, cursor string, limit int) (page gatehouse.Page[*gatehouse.Reflexion], err error) {
-	bound := shared.BoundToReader([]string{tenant, workflow}, readBy)
+// ListReflexions lists reflexions, newest first.
+func (t *readTx) ListReflexions(
+	workflow, readBy, cursor string,
+	limit int,
+) (page gatehouse.Page[*gatehouse.Reflexion], err error) {
+	bound := shared.BoundToReader([]string{t.tenant, workflow}, readBy)
 	c, err := shared.ParseCursor(cursor, shared.KindReflexions, bound...)
 	if err != nil {
 		return page, err
 	}
 	var where condition
-	where.add("tenant = ?", tenant)
+	where.add("tenant = ?", t.tenant)
 	if workflow != "" {
 		where.add("workflow = ?", workflow)
 	}
 	if readBy != "" {
-		where.add("run_id IN (SELECT id FROM run WHERE tenant = ? AND starter_id = ? UNION ALL "+inherited+")", tenant, readBy, tenant, readBy)
+		where.add("run_id IN (SELECT id FROM run WHERE tenant = ? AND starter_id = ? UNION ALL "+inherited+")", t.tenant, readBy, t.tenant, readBy)
 	}
 	if c.Seq != 0 {
 		where.add("seq < ?", c.Seq)
@@ -197,7 +212,7 @@ func (t *readTx) ListReflexions(tenant, workflow, readBy, cursor string, limit i
 	limit = shared.PageLimit(limit)
 	page.Items = []*gatehouse.Reflexion{}
 	var seqs []int64
-	last := where.place(` ORDER BY seq DESC LIMIT ?`, limit+1)
+	last := where.number(` ORDER BY seq DESC LIMIT ?`, limit+1)
 	err = t.each(`SELECT seq, tenant, id, run_id, workflow, version, outcome, attempted, happened, otherwise, at FROM reflexion WHERE `+
 		where.sql()+last, func(r *row) error {
 		seqs = append(seqs, r.int())
@@ -216,23 +231,29 @@ const (
 	insertReflexion  = reflexionColumns + `VALUES (` + reflexionValues + `)`
 )
 
-// InsertReflexion stores what a run teaches, once.
+// InsertReflexion stores the reflexion of a run, once.
 func (t *tx) InsertReflexion(r *gatehouse.Reflexion) error {
+	if err := t.checkTenant(r.Tenant); err != nil {
+		return err
+	}
 	err := t.write(insertReflexion, r.Tenant, r.ID, r.RunID, r.Workflow, r.Version, string(r.Outcome), r.Attempted, r.Happened, r.Otherwise, r.At)
 	return err
 }
 
-// FindBundle finds a run's evidence.
-func (t *readTx) FindBundle(tenant, runID string) (b *gatehouse.Bundle, err error) {
+// FindBundle finds the evidence bundle of a run.
+func (t *readTx) FindBundle(runID string) (b *gatehouse.Bundle, err error) {
 	err = t.one(`SELECT tenant, run_id, sha256, manifest, archive, created_at FROM bundle WHERE tenant = $1 AND run_id = $2`, func(r *row) error {
 		b = &gatehouse.Bundle{Tenant: r.text(), RunID: r.text(), SHA256: r.text(), Manifest: r.json(), Archive: r.blob(), CreatedAt: r.time()}
 		return nil
-	}, tenant, runID)
+	}, t.tenant, runID)
 	return b, err
 }
 
-// InsertBundle stores a run's evidence, and its hash with the run.
+// InsertBundle stores the evidence bundle of a run, and its hash in the run.
 func (t *tx) InsertBundle(b *gatehouse.Bundle) error {
+	if err := t.checkTenant(b.Tenant); err != nil {
+		return err
+	}
 	err := t.write(`INSERT INTO bundle (tenant, run_id, sha256, created_at, manifest, archive) VALUES ($1, $2, $3, $4, $5, $6)`,
 		b.Tenant, b.RunID, b.SHA256, b.CreatedAt, b.Manifest, b.Archive)
 	if err != nil {
@@ -241,10 +262,10 @@ func (t *tx) InsertBundle(b *gatehouse.Bundle) error {
 	return t.write(guarded+`UPDATE run SET evidence = $1 WHERE tenant = $2 AND id = $3`+orMissing, b.SHA256, b.Tenant, b.RunID)
 }
 
-// ListRunEntries reads what the log says of a run.
-func (t *readTx) ListRunEntries(tenant, runID string) ([]*gatehouse.Entry, error) {
+// ListRunEntries reads the log entries of a run.
+func (t *readTx) ListRunEntries(runID string) ([]*gatehouse.Entry, error) {
 	if !shared.IsRun(runID) {
 		return nil, nil
 	}
-	return t.ListActionEntries(tenant, runID)
+	return t.ListActionEntries(runID)
 }

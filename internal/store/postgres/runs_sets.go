@@ -2,12 +2,11 @@ package postgres
 
 import "slices"
 
-// What a run's transitions lock, read and write as one statement for a whole
-// group; see sets.go. Members are of different runs, each under its run's lock,
-// so that no two of them write the same step.
+// The statements of run transitions, for a whole group; see sets.go. The members are of
+// different runs and each holds the lock of its run, so no two members write the same step.
 const (
-	stepsMoved = stepMoved + ` FROM u` + stepHeld
-	// A run is found by its id alone, however many of its tenant are in the state.
+	stepsMoved = stepMoved + ` FROM u` + stepGuard
+	// A run is looked up by its id alone, however many runs of its tenant have the status.
 	runsMoved   = runMoved + ` FROM ` + runByID + ` WHERE run.seq = x.run_seq AND run.status = $3`
 	runOutputs  = `UPDATE run_body SET output = $3 FROM ` + runByID + ` WHERE run_body.seq = x.run_seq`
 	runByID     = `u CROSS JOIN LATERAL (SELECT r.seq AS run_seq FROM run r WHERE r.tenant = $1 AND r.id = $2 OFFSET 0) x`
@@ -15,25 +14,25 @@ const (
 WHERE tenant = $1 AND child_run = $2 AND child_run IS NOT NULL AND status = 'waiting'` + once + ` ON CONFLICT DO NOTHING`
 )
 
-// The arguments of what moves a step.
+// The argument types of a step update.
 const stepKinds = "ttti tiit lttt i tt it iiii"
 
-// withBodies is updateBodies for a group: all or none.
-func withBodies() *set {
+// bodiesSet is updateBodies for a group: all or none.
+func bodiesSet() *set {
 	types := kinds(stepKinds + "tt")
-	return &set{sql: `WITH u AS (` + rows(types) + `), w AS (` + ofRow(stepsMoved+` RETURNING seq, tenant, $22 AS input, $23 AS output`) + `),
+	return &set{sql: `WITH u AS (` + argsTable(types) + `), w AS (` + ofRow(stepsMoved+` RETURNING seq, tenant, $22 AS input, $23 AS output`) + `),
 b AS (INSERT INTO step_body AS b (seq, tenant, item, input, output) SELECT seq, tenant, '', input, output FROM w` + bodiesStay + `)
 SELECT CASE WHEN (SELECT count(*) FROM w) = (SELECT count(*) FROM u) THEN 0 ELSE gatehouse_refuse('GH001') END`,
 		types: types, subject: 2, key: 8}
 }
 
-// ordered puts what a member writes in the order in which groups send it, where
-// all of it is about runs: it is of tables of its own, and each step is written
-// once, so that only the order of statements of one kind counts.
-func (s *Store) ordered(writes []query) []query {
+// sortByRank sorts a member's writes into the order in which groups send them, if all of them
+// concern runs. These tables are separate from the others, and each step is written once, so
+// only the order of statements of one kind matters.
+func (s *Store) sortByRank(writes []query) []query {
 	steps := make(map[any]bool, len(writes))
-	// Few statements, many times over: each is looked up once, and known by its
-	// text, which is the same string.
+	// The writes repeat a few statements. Each is looked up once and recognized by its text,
+	// which is the same string.
 	var known []*set
 	var texts []string
 	sets := make([]*set, len(writes))
@@ -72,9 +71,9 @@ func (s *Store) ordered(writes []query) []query {
 	return list
 }
 
-// apart reports whether a statement can go in one set with others of its member:
-// it is about something else than each of these.
-func (s *set) apart(others []query, q query) bool {
+// compatible reports whether a statement can share a set with the others of its member: its subject
+// differs from all of theirs.
+func (s *set) compatible(others []query, q query) bool {
 	if s.subject == 0 {
 		return q.sql == appendLeaf
 	}
@@ -82,24 +81,23 @@ func (s *set) apart(others []query, q query) bool {
 	return !slices.ContainsFunc(others, func(o query) bool { return o.args[s.subject-1] == id })
 }
 
-// moved is updateStep for a group: all or none.
-func moved() *set {
+// stepSet is updateStep for a group: all or none.
+func stepSet() *set {
 	s := allOrNone(2, stepsMoved, kinds(stepKinds)...)
 	s.key = 8
 	return s
 }
 
-// passed is passStep for a group: all or none.
-func passed() *set {
+// passSet is passStep for a group: all or none.
+func passSet() *set {
 	types := kinds("tt iitl iii ttt")
-	return &set{sql: `WITH u AS (` + rows(types) + `), w AS (` +
+	return &set{sql: `WITH u AS (` + argsTable(types) + `), w AS (` +
 		ofRow(stepPassed+` FROM u`+stepBlocked+`$10 AS input, $11 AS output, $12 AS worker`) + passedParts +
 		`SELECT CASE WHEN (SELECT count(*) FROM w) = (SELECT count(*) FROM u) THEN 0 ELSE gatehouse_refuse('GH001') END`,
 		types: types, subject: 2, key: 5}
 }
 
-// addRunSets adds the statements of runs to those that groups send. Their writes
-// come before the leaves.
+// addRunSets adds the statements of runs to the sets. Their writes come before the leaves.
 func addRunSets(sets map[string]*set) {
 	two, three := kinds("tt"), kinds("ttt")
 	sets[lockRun] = locks(needRun, lockRun, two...)
@@ -113,9 +111,9 @@ func addRunSets(sets map[string]*set) {
 		{insertUsage, writes(0, usageColumns+`SELECT `+usageValues+` FROM u ORDER BY n`, kinds("ttttittiitiiti")...)},
 		{insertAttempt, allOrNone(3, attemptColumns+`SELECT `+attemptValues+` FROM u CROSS JOIN LATERAL (SELECT 1 FROM `+ofStep+` OFFSET 0) s ORDER BY n`,
 			kinds("tttiitiittt")...)},
-		{updateBodies, withBodies()},
-		{passStep, passed()},
-		{updateStep, moved()},
+		{updateBodies, bodiesSet()},
+		{passStep, passSet()},
+		{updateStep, stepSet()},
 		{moveRun, allOrNone(2, runsMoved, kinds("ttttt itt ii")...)},
 		{setRunOutput, writes(2, runOutputs, kinds("ttt")...)},
 		{wakeParent, writes(0, wakeParents, two...)},

@@ -13,12 +13,12 @@ const (
   coalesce(s.child_run, ''), s.event, s.due_at, s.lease_owner, s.lease_until, s.created_at, s.ready_at, s.started_at, s.finished_at`
 
 	stepBodies = `, coalesce(b.item, ''), coalesce(b.input, ''), coalesce(b.output, '')`
-	wholeStep  = `SELECT ` + stepColumns + stepBodies + ` FROM step s LEFT JOIN step_body b ON b.seq = s.seq `
+	fullStep   = `SELECT ` + stepColumns + stepBodies + ` FROM step s LEFT JOIN step_body b ON b.seq = s.seq `
 
-	// What a transition reads of a run's steps: those of the workflow, of which
-	// most have not begun or have ended, and move by themselves no more; and one of
-	// their items. Of the others, with one look into the index for each state, how
-	// they stand.
+	// What a transition reads of a run's steps: the top-level steps, and one item. Of a
+	// top-level step that has not begun or has ended, as most have, it reads only the resting
+	// columns, since such a step does not move by itself. Of the other items it reads which
+	// open states occur, with one index lookup per state.
 	boardSteps = `SELECT ` + restingStep + topStep + ` AND s.status IN ('blocked', 'succeeded', 'canceled')
 UNION ALL SELECT ` + movingStep + `, CASE WHEN s.status = 'waiting' THEN ` + openItems + ` END` + topStep + ` AND s.status NOT IN ('blocked', 'succeeded', 'canceled')
 UNION ALL SELECT ` + movingStep + `, NULL FROM step s WHERE s.tenant = $1 AND s.id = $3 AND s.run_id = $2 AND length(s.parent) > 0`
@@ -30,20 +30,20 @@ UNION ALL SELECT ` + movingStep + `, NULL FROM step s WHERE s.tenant = $1 AND s.
 	openItems   = `(SELECT string_agg(o.status, ',') FROM unnest('{ready,running,waiting_approval,waiting,failed_retryable}'::text[]) AS o (status)
   CROSS JOIN LATERAL (SELECT 1 FROM step i
     WHERE i.tenant = $1 AND i.parent = s.id COLLATE "C" AND i.parent <> '' AND i.item_status = o.status AND i.id <> $3 LIMIT 1) i)`
-	itemsOfStep     = wholeStep + `WHERE s.tenant = $1 AND s.parent = $2 COLLATE "C" AND s.parent <> ''`
+	itemsOfStep     = fullStep + `WHERE s.tenant = $1 AND s.parent = $2 COLLATE "C" AND s.parent <> ''`
 	openItemsOfStep = itemsOfStep + ` AND s.item_status IN ('ready', 'running', 'waiting_approval', 'waiting', 'failed_retryable', 'blocked')`
 	countSteps      = `SELECT count(*) FROM step WHERE run_seq = ` + seqOfRun
 
-	findStep = wholeStep + `WHERE s.tenant = $1 AND s.id = $2`
-	// The key of an item begins with that of the step that it belongs to.
-	findStepOf = wholeStep + `WHERE s.run_seq = ` + seqOfRun + ` AND s.parent = '' AND s.key = $3`
-	findItemOf = wholeStep + `WHERE s.run_seq = ` + seqOfRun + ` AND s.key = $3 AND s.parent =
+	findStep = fullStep + `WHERE s.tenant = $1 AND s.id = $2`
+	// The key of an item begins with the key of its step.
+	findStepOf = fullStep + `WHERE s.run_seq = ` + seqOfRun + ` AND s.parent = '' AND s.key = $3`
+	findItemOf = fullStep + `WHERE s.run_seq = ` + seqOfRun + ` AND s.key = $3 AND s.parent =
   (SELECT p.id FROM step p WHERE p.run_seq = ` + seqOfRun + ` AND p.parent = '' AND p.key = $4)`
-	// A key that is made of run and step is in no index.
-	findStepByKey = wholeStep + `WHERE s.seq = (SELECT k.seq FROM step k WHERE k.tenant = $1 AND k.own_key = $2 AND k.own_key IS NOT NULL
+	// A key made of run and step ids is in no index.
+	findStepByKey = fullStep + `WHERE s.seq = (SELECT k.seq FROM step k WHERE k.tenant = $1 AND k.own_key = $2 AND k.own_key IS NOT NULL
 UNION ALL SELECT k.seq FROM step k WHERE k.run_seq = (SELECT r.seq FROM run r WHERE r.tenant = $1 AND r.id = split_part($2, ':', 1)) AND k.parent = ''
   AND k.key = substr($2, strpos($2, ':') + 1) AND k.idempotency_key = $2 AND k.status NOT IN ('failed_terminal', 'canceled') LIMIT 1)`
-	findStepByAction = wholeStep + `WHERE s.tenant = $1 AND s.action_id = $2 AND s.action_id IS NOT NULL
+	findStepByAction = fullStep + `WHERE s.tenant = $1 AND s.action_id = $2 AND s.action_id IS NOT NULL
 ORDER BY s.action_at DESC, s.seq DESC LIMIT 1`
 )
 
@@ -58,8 +58,8 @@ func scanStep(r *row) *gatehouse.Step {
 	}
 }
 
-// scanBoard reads a step of a run as a transition sees it: what the run says of
-// it too is not among the columns, nor how it came to rest.
+// scanBoard reads a step as a transition sees it. It takes fields that the run also has from
+// the run, and leaves out how a resting step came to rest.
 func scanBoard(r *row, run *gatehouse.Run) *gatehouse.Step {
 	s := &gatehouse.Step{
 		Tenant: run.Tenant, RunID: run.ID, Workflow: run.Workflow, Workspace: run.Workspace,
@@ -86,44 +86,44 @@ func (t *readTx) step(sql string, args ...any) (s *gatehouse.Step, err error) {
 	return s, err
 }
 
-// FindStep finds by id.
-func (t *readTx) FindStep(tenant, id string) (*gatehouse.Step, error) {
-	return t.step(findStep, tenant, id)
+// FindStep finds a step by id.
+func (t *readTx) FindStep(id string) (*gatehouse.Step, error) {
+	return t.step(findStep, t.tenant, id)
 }
 
-// FindStepOf finds by the run's own name for it.
-func (t *readTx) FindStepOf(tenant, runID, key string) (*gatehouse.Step, error) {
+// FindStepOf finds a step by its key in the run.
+func (t *readTx) FindStepOf(runID, key string) (*gatehouse.Step, error) {
 	if of, _, item := strings.Cut(key, "["); item {
-		return t.step(findItemOf, tenant, runID, key, of)
+		return t.step(findItemOf, t.tenant, runID, key, of)
 	}
-	return t.step(findStepOf, tenant, runID, key)
+	return t.step(findStepOf, t.tenant, runID, key)
 }
 
-// ListItems lists what a for_each made.
-func (t *readTx) ListItems(tenant, stepID string, open bool) (list []*gatehouse.Step, err error) {
+// ListItems lists the items of a for_each step.
+func (t *readTx) ListItems(stepID string, open bool) (list []*gatehouse.Step, err error) {
 	sql := itemsOfStep
 	if open {
 		sql = openItemsOfStep
 	}
-	err = t.each(sql, func(r *row) error { list = append(list, scanStep(r)); return nil }, tenant, stepID)
+	err = t.each(sql, func(r *row) error { list = append(list, scanStep(r)); return nil }, t.tenant, stepID)
 	shared.SortItems(list)
 	return list, err
 }
 
-// CountSteps counts by an index alone.
-func (t *readTx) CountSteps(tenant, runID string) (int, error) {
-	n, err := t.number(countSteps, tenant, runID)
+// CountSteps counts the steps of a run with an index-only scan.
+func (t *readTx) CountSteps(runID string) (int, error) {
+	n, err := t.number(countSteps, t.tenant, runID)
 	return int(n), err
 }
 
-// FindStepByKey finds the one that holds a key.
-func (t *readTx) FindStepByKey(tenant, key string) (*gatehouse.Step, error) {
-	return t.step(findStepByKey, tenant, key)
+// FindStepByKey finds the step that holds an idempotency key.
+func (t *readTx) FindStepByKey(key string) (*gatehouse.Step, error) {
+	return t.step(findStepByKey, t.tenant, key)
 }
 
-// FindStepByAction finds who took up an action last.
-func (t *readTx) FindStepByAction(tenant, actionID string) (*gatehouse.Step, error) {
-	return t.step(findStepByAction, tenant, actionID)
+// FindStepByAction finds the step that took up an action last.
+func (t *readTx) FindStepByAction(actionID string) (*gatehouse.Step, error) {
+	return t.step(findStepByAction, t.tenant, actionID)
 }
 
 const (
@@ -133,13 +133,18 @@ created_at, ready_at, started_at, finished_at)
 SELECT `
 	stepValues = `, $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28`
 
-	// A step of the run that was inserted last, and of one that is there.
+	// A step of the run inserted last, and an item of an existing run.
 	insertStep = stepInsert + newRunSeq + stepValues
 	insertItem = guarded + stepInsert + `r.seq` + stepValues + ` FROM run r WHERE r.tenant = $1 AND r.id = $3` + orMissing
 )
 
 // InsertSteps adds items to runs.
 func (t *tx) InsertSteps(steps ...*gatehouse.Step) error {
+	for _, x := range steps {
+		if err := t.checkTenant(x.Tenant); err != nil {
+			return err
+		}
+	}
 	for _, s := range steps {
 		if err := t.insertStep(insertItem, s); err != nil {
 			return err
@@ -173,25 +178,25 @@ const (
   action_at = CASE WHEN $12::text IS NULL THEN NULL WHEN action_id IS NOT DISTINCT FROM $12 THEN action_at ELSE $13 END,
   action_id = $12, child_run = $14, event = $15, due_at = $16, lease_owner = $17, lease_until = $18, ready_at = $19, started_at = $20,
   finished_at = $21`
-	stepHeld   = ` WHERE tenant = $1 AND id = $2 AND status = $3 AND generation = $4 AND ` + keyFree + `$8 AND k.id <> $2 OFFSET 0)`
+	stepGuard  = ` WHERE tenant = $1 AND id = $2 AND status = $3 AND generation = $4 AND ` + keyFree + `$8 AND k.id <> $2 OFFSET 0)`
 	keyFree    = `NOT EXISTS (SELECT 1 FROM step k WHERE k.tenant = $1 AND k.own_key = `
-	updateStep = guarded + stepMoved + stepHeld + orConflict
-	// With bodies, of which an absent one stays as it is.
-	updateBodies = guarded + stepMoved + stepHeld + ` RETURNING seq), b AS (
+	updateStep = guarded + stepMoved + stepGuard + orConflict
+	// With bodies; an absent one stays unchanged.
+	updateBodies = guarded + stepMoved + stepGuard + ` RETURNING seq), b AS (
 INSERT INTO step_body AS b (seq, tenant, item, input, output) SELECT seq, $1, '', $22, $23 FROM w` + bodiesStay + `)
 SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH001') END`
 	bodiesStay = `
 ON CONFLICT (seq) DO UPDATE SET input = CASE WHEN excluded.input = '' THEN b.input ELSE excluded.input END,
   output = CASE WHEN excluded.output = '' THEN b.output ELSE excluded.output END`
 
-	// What a step is parked on is locked, in the order of LockAction, before a
-	// wake is made or taken away: who ends it has done so, and is seen, or waits,
-	// and sees what this transaction leaves.
-	actionOfStep = `(SELECT a.seq FROM action a WHERE a.tenant = $1 AND a.id = (SELECT s.action_id FROM step s WHERE s.tenant = $1 AND s.id = $2))`
-	childOfStep  = `(SELECT r.seq FROM run r WHERE r.tenant = $1 AND r.id = (SELECT s.child_run FROM step s WHERE s.tenant = $1 AND s.id = $2))`
-	lockAsked    = `SELECT 1 FROM approval WHERE seq = ` + actionOfStep + ` FOR NO KEY UPDATE`
-	lockAwaited  = `SELECT 1 FROM action WHERE seq = ` + actionOfStep + ` FOR NO KEY UPDATE`
-	lockChild    = `SELECT 1 FROM run WHERE seq = ` + childOfStep + ` FOR NO KEY UPDATE`
+	// The object that a step is parked on is locked, in the order of LockAction, before a wake
+	// is inserted or deleted. Then a transaction that ends the object has either committed, and
+	// this one sees that, or it waits and sees the result of this one.
+	actionOfStep     = `(SELECT a.seq FROM action a WHERE a.tenant = $1 AND a.id = (SELECT s.action_id FROM step s WHERE s.tenant = $1 AND s.id = $2))`
+	childOfStep      = `(SELECT r.seq FROM run r WHERE r.tenant = $1 AND r.id = (SELECT s.child_run FROM step s WHERE s.tenant = $1 AND s.id = $2))`
+	lockStepApproval = `SELECT 1 FROM approval WHERE seq = ` + actionOfStep + ` FOR NO KEY UPDATE`
+	lockStepAction   = `SELECT 1 FROM action WHERE seq = ` + actionOfStep + ` FOR NO KEY UPDATE`
+	lockChild        = `SELECT 1 FROM run WHERE seq = ` + childOfStep + ` FOR NO KEY UPDATE`
 
 	unwakeStep = `DELETE FROM step_wake WHERE step_seq = (SELECT seq FROM step WHERE tenant = $1 AND id = $2)`
 	wakeStep   = `INSERT INTO step_wake (step_seq, tenant, run_id, step_id) SELECT s.seq, s.tenant, s.run_id, s.id FROM step s
@@ -203,9 +208,12 @@ UNION ALL SELECT 1 FROM action_archive r WHERE r.tenant = $1 AND r.id = (SELECT 
 WHERE tenant = $1 AND action_id = $2 AND action_id IS NOT NULL AND status = 'waiting_approval' ON CONFLICT DO NOTHING`
 )
 
-// UpdateStep writes what may change of a step, guarded by the status and the
-// generation that its holder read. A heartbeat keeps the status.
+// UpdateStep writes the mutable fields of a step, guarded by the status and the generation that
+// its holder read. A heartbeat keeps the status.
 func (t *tx) UpdateStep(s *gatehouse.Step, from gatehouse.StepStatus, generation int) error {
+	if err := t.checkTenant(s.Tenant); err != nil {
+		return err
+	}
 	if s.Status != from && !from.CanMove(s.Status) || s.Generation < generation {
 		return gatehouse.ErrConflict
 	}
@@ -213,7 +221,7 @@ func (t *tx) UpdateStep(s *gatehouse.Step, from gatehouse.StepStatus, generation
 }
 
 const (
-	// A blocked step has neither bodies nor anything that it waits for.
+	// A blocked step has no bodies and waits for no action or run.
 	stepPassed = `UPDATE step SET status = 'succeeded', attempts = $3, generation = $4, idempotency_key = $5, skipped = $6, ready_at = $7,
   started_at = $8, finished_at = $9`
 	stepBlocked = ` WHERE tenant = $1 AND id = $2 AND status = 'blocked' AND generation = $4 - 1 AND ` + keyFree + `$5 OFFSET 0)
@@ -225,8 +233,11 @@ a AS (` + attemptColumns + `SELECT tenant, run_id, id, attempts, generation, wor
 		`SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH001') END`
 )
 
-// PassStep writes what a step comes to that began in this transaction.
+// PassStep writes the result of an inline step, which began in this transaction.
 func (t *tx) PassStep(s *gatehouse.Step, worker string) error {
+	if err := t.checkTenant(s.Tenant); err != nil {
+		return err
+	}
 	if !shared.Passed(s) {
 		return gatehouse.ErrConflict
 	}
@@ -244,7 +255,7 @@ func (t *tx) updateStep(s *gatehouse.Step, from gatehouse.StepStatus, generation
 	}
 	switch from {
 	case gatehouse.StepWaitingApproval:
-		add(lockAsked, lockAwaited)
+		add(lockStepApproval, lockStepAction)
 	case gatehouse.StepWaiting:
 		add(lockChild)
 	}
@@ -262,7 +273,7 @@ func (t *tx) updateStep(s *gatehouse.Step, from gatehouse.StepStatus, generation
 	}
 	switch {
 	case s.Status == gatehouse.StepWaitingApproval && s.ActionID != "":
-		add(lockAsked, lockAwaited, wakeIfAction)
+		add(lockStepApproval, lockStepAction, wakeIfAction)
 	case s.Status == gatehouse.StepWaiting && s.ChildRun != "":
 		add(lockChild, wakeIfChild)
 	}

@@ -18,10 +18,9 @@ import (
 
 var parkedRuns = flag.Int("parked", 100_000, "runs in BenchmarkParkedRuns")
 
-// TestRunPlans reads the plans of what the loops of a server ask again and
-// again, as they are made for tables that were empty: each part goes by the
-// index that is named, in its order, and none that holds what is parked without
-// an end.
+// TestRunPlans checks the plans of the frequent queries of a server's loops for empty tables:
+// each part uses the named index, in its order, and no index that contains an unlimited number
+// of parked rows.
 func TestRunPlans(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
@@ -54,8 +53,8 @@ func TestRunPlans(t *testing.T) {
 		{newest(gatehouse.RunFilter{Workflow: "f"}, ` AND r.workflow = $2`), "run_workflow"},
 		{newest(gatehouse.RunFilter{Status: "x"}, ` AND r.status = $2`), "run_status"},
 		{newest(gatehouse.RunFilter{Status: "x", Workflow: "f"}, ` AND r.status = $2 AND r.workflow = $3`), "run_outcome"},
-		{wholeRun + seqOfRun, "run_body_pkey run_pkey run_tenant_id_key"},
-		{wholeRun + seqOfRef, "run_body_pkey run_pkey run_ref"},
+		{fullRun + seqOfRun, "run_body_pkey run_pkey run_tenant_id_key"},
+		{fullRun + seqOfRef, "run_body_pkey run_pkey run_ref"},
 		{lockRun, "run_tenant_id_key"},
 		{runHead, "run_tenant_id_key"},
 		{runBodies, "run_body_pkey run_tenant_id_key"},
@@ -66,7 +65,7 @@ func TestRunPlans(t *testing.T) {
 		{findStepOf, "run_tenant_id_key step_body_pkey step_run"},
 		{findItemOf, "run_tenant_id_key run_tenant_id_key step_body_pkey step_run step_run"},
 		{countSteps, "run_tenant_id_key step_run"},
-		{wholeStep + `WHERE s.run_seq = ` + seqOfRun, "run_tenant_id_key step_body_pkey step_run"},
+		{fullStep + `WHERE s.run_seq = ` + seqOfRun, "run_tenant_id_key step_body_pkey step_run"},
 		{moveRun, "run_pkey run_tenant_id_key"},
 		{findStep, "step_body_pkey step_tenant_id_key"},
 		{updateStep, "step_key step_tenant_id_key"},
@@ -75,8 +74,8 @@ func TestRunPlans(t *testing.T) {
 		{insertAttempt, "step_tenant_id_key"},
 		{attemptsOfRun, "step_attempt_pkey"},
 		{insertItem, "run_tenant_id_key"},
-		{lockAsked, "approval_pkey step_tenant_id_key"},
-		{lockAwaited, "step_tenant_id_key"},
+		{lockStepApproval, "approval_pkey step_tenant_id_key"},
+		{lockStepAction, "step_tenant_id_key"},
 		{lockChild, "run_pkey run_tenant_id_key step_tenant_id_key"},
 		{wakeIfAction, "action_archive_pkey step_tenant_id_key step_tenant_id_key step_tenant_id_key"},
 		{wakeIfChild, "run_pkey run_tenant_id_key step_tenant_id_key step_tenant_id_key"},
@@ -86,7 +85,7 @@ func TestRunPlans(t *testing.T) {
 	} {
 		wantIndexes(t, q.sql, plan(q.sql), q.indexes)
 	}
-	// What has no condition on its index begins at its beginning.
+	// A scan without a condition on its index starts at the beginning of the index.
 	for sql, indexes := range map[string][]string{
 		settledSteps:       {"step_wake_pkey"},
 		run(unbundledRuns): {"run_unbundled"},
@@ -106,8 +105,8 @@ var (
 	byIndex   = regexp.MustCompile(`Scan (?:Backward )?using (\w+) on .*? by `)
 )
 
-// wantIndexes fails where a plan goes by others than these indexes, each by a
-// condition, or sorts.
+// wantIndexes fails if a plan uses other indexes than these, uses one without a condition, or
+// sorts.
 func wantIndexes(t *testing.T, sql string, lines []string, want string) {
 	t.Helper()
 	var indexes []string
@@ -115,7 +114,7 @@ func wantIndexes(t *testing.T, sql string, lines []string, want string) {
 		if unindexed.MatchString(line) {
 			t.Errorf("%s\n%s", sql, line)
 		}
-		// How an action is found is not these statements' own.
+		// The lookup of an action is not part of these statements.
 		if m := byIndex.FindStringSubmatch(line); m != nil && !strings.Contains(line, " on action ") {
 			indexes = append(indexes, m[1])
 		}
@@ -125,13 +124,12 @@ func wantIndexes(t *testing.T, sql string, lines []string, want string) {
 	}
 }
 
-// park stores n runs by bulk statements: half of them wait for an action, a
-// quarter for a time that is far, a quarter for an event; each has a deadline
-// that is far, and a step behind that is blocked.
+// park stores n runs with bulk statements: half of them wait for an action, a quarter for a
+// distant time, a quarter for an event. Each has a distant deadline and a blocked next step.
 func park(tb testing.TB, s *Store, n int) {
 	tb.Helper()
 	ctx := context.Background()
-	err := s.Update(ctx, func(tx gatehouse.Tx) error {
+	err := s.Update(ctx, "default", func(tx gatehouse.Tx) error {
 		return tx.InsertWorkflow(&gatehouse.Workflow{ID: "wfl_1", Tenant: "default", Name: "triage", Version: 1, CreatedAt: tx.Now()})
 	})
 	if err != nil {
@@ -155,31 +153,31 @@ SELECT tenant, 'stp_b' || seq, seq, id, 'b', 1, '', workflow, workspace, 'transf
 ANALYZE run; ANALYZE step;`)
 }
 
-// BenchmarkParkedRuns is what a server's polls cost while runs are parked, each
-// in a transaction of its own: a round trip or two.
+// BenchmarkParkedRuns measures a server's polls while runs are parked, each in its own
+// transaction: a round trip or two.
 func BenchmarkParkedRuns(b *testing.B) {
 	s := openTest(b, Config{})
 	park(b, s, *parkedRuns)
-	for name, poll := range map[string]func(gatehouse.ReadTx) error{
-		"Bare":          func(tx gatehouse.ReadTx) error { _, err := tx.FindTenant("default"); return err },
-		"NextRunWorkAt": func(tx gatehouse.ReadTx) error { _, err := tx.NextRunWorkAt(); return err },
-		"SettledSteps":  func(tx gatehouse.ReadTx) error { _, err := tx.SettledSteps(100); return err },
-		"DueSteps":      func(tx gatehouse.ReadTx) error { _, err := tx.DueSteps(100); return err },
-		"ExpiredSteps":  func(tx gatehouse.ReadTx) error { _, err := tx.ExpiredSteps(100); return err },
-		"DueLanes":      func(tx gatehouse.ReadTx) error { _, err := tx.DueLanes("", "", gatehouse.Lane{}, 64, 16); return err },
-		"ReadyTools":    func(tx gatehouse.ReadTx) error { _, err := tx.ReadyTools("", 64); return err },
-		"QueuedLanes": func(tx gatehouse.ReadTx) error {
-			_, err := tx.QueuedLanes(gatehouse.QueuedLane{}, 64, 16, time.Now())
+	for name, poll := range map[string]func(gatehouse.ReadQueues) error{
+		"Bare":          func(q gatehouse.ReadQueues) error { _, err := q.In("default").FindTenant(); return err },
+		"NextRunWorkAt": func(q gatehouse.ReadQueues) error { _, err := q.NextRunWorkAt(); return err },
+		"SettledSteps":  func(q gatehouse.ReadQueues) error { _, err := q.SettledSteps(100); return err },
+		"DueSteps":      func(q gatehouse.ReadQueues) error { _, err := q.DueSteps(100); return err },
+		"ExpiredSteps":  func(q gatehouse.ReadQueues) error { _, err := q.ExpiredSteps(100); return err },
+		"DueLanes":      func(q gatehouse.ReadQueues) error { _, err := q.DueLanes("", "", gatehouse.Lane{}, 64, 16); return err },
+		"ReadyTools":    func(q gatehouse.ReadQueues) error { _, err := q.ReadyTools("", 64); return err },
+		"QueuedLanes": func(q gatehouse.ReadQueues) error {
+			_, err := q.QueuedLanes(gatehouse.QueuedLane{}, 64, 16, time.Now())
 			return err
 		},
-		"OverdueRuns":   func(tx gatehouse.ReadTx) error { _, err := tx.OverdueRuns(100); return err },
-		"UnbundledRuns": func(tx gatehouse.ReadTx) error { _, err := tx.UnbundledRuns(100); return err },
-		"DueSchedules":  func(tx gatehouse.ReadTx) error { _, err := tx.DueSchedules(100); return err },
-		"RunCounts":     func(tx gatehouse.ReadTx) error { _, err := tx.RunCounts(); return err },
+		"OverdueRuns":   func(q gatehouse.ReadQueues) error { _, err := q.OverdueRuns(100); return err },
+		"UnbundledRuns": func(q gatehouse.ReadQueues) error { _, err := q.UnbundledRuns(100); return err },
+		"DueSchedules":  func(q gatehouse.ReadQueues) error { _, err := q.DueSchedules(100); return err },
+		"RunCounts":     func(q gatehouse.ReadQueues) error { _, err := q.RunCounts(); return err },
 	} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				if err := s.View(context.Background(), poll); err != nil {
+				if err := s.ViewQueues(context.Background(), poll); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -206,11 +204,14 @@ INSERT INTO step_body (seq, tenant, item, input, output) SELECT seq, tenant, '',
 		b.ResetTimer()
 		for done := 0; done < b.N; {
 			var got []*gatehouse.Step
-			err := s.Update(ctx, func(tx gatehouse.Tx) (err error) { got, err = tx.ClaimSteps("w", time.Minute, lane); return err })
+			err := s.UpdateQueues(
+				ctx,
+				func(q gatehouse.Queues) (err error) { got, err = q.ClaimSteps("w", time.Minute, lane); return err },
+			)
 			if err != nil || len(got) == 0 {
 				b.Fatal(len(got), err)
 			}
-			err = s.Update(ctx, func(tx gatehouse.Tx) error {
+			err = s.Update(ctx, gatehouse.DefaultTenant, func(tx gatehouse.Tx) error {
 				now := tx.Now()
 				for _, st := range got {
 					st.Status, st.LeaseOwner, st.LeaseUntil, st.FinishedAt = gatehouse.StepSucceeded, "", nil, &now

@@ -27,24 +27,28 @@ LEFT JOIN LATERAL (SELECT r.status, count(*) AS runs FROM run r WHERE r.tenant =
 ORDER BY n.name`
 )
 
-// FindWorkflow finds a version; 0 is the newest.
-func (t *readTx) FindWorkflow(tenant, name string, version int) (w *gatehouse.Workflow, err error) {
+// FindWorkflow finds a version; version 0 means the newest.
+func (t *readTx) FindWorkflow(name string, version int) (w *gatehouse.Workflow, err error) {
 	row := func(r *row) error {
 		w = scanWorkflow(r)
 		w.Source = r.text()
 		return nil
 	}
 	if version == 0 {
-		err = t.one(newestWorkflow, row, tenant, name)
+		err = t.one(newestWorkflow, row, t.tenant, name)
 	} else {
-		err = t.one(findWorkflow, row, tenant, name, version)
+		err = t.one(findWorkflow, row, t.tenant, name, version)
 	}
 	return w, err
 }
 
-// ListWorkflows lists by name.
-func (t *readTx) ListWorkflows(tenant string, since time.Time, cursor string, limit int) (page gatehouse.Page[*gatehouse.WorkflowSummary], err error) {
-	c, err := shared.ParseCursor(cursor, shared.KindWorkflows, tenant)
+// ListWorkflows lists workflows by name.
+func (t *readTx) ListWorkflows(
+	since time.Time,
+	cursor string,
+	limit int,
+) (page gatehouse.Page[*gatehouse.WorkflowSummary], err error) {
+	c, err := shared.ParseCursor(cursor, shared.KindWorkflows, t.tenant)
 	if err != nil {
 		return page, err
 	}
@@ -62,27 +66,34 @@ func (t *readTx) ListWorkflows(tenant string, since time.Time, cursor string, li
 			w.Runs[status] = int(r.int())
 		}
 		return nil
-	}, tenant, c.ID, limit+1, since)
-	return shared.Finish(page, limit, func(w *gatehouse.WorkflowSummary) shared.Cursor { return shared.Cursor{ID: w.Name} }, shared.KindWorkflows, tenant), err
+	}, t.tenant, c.ID, limit+1, since)
+	return shared.Finish(page, limit, func(w *gatehouse.WorkflowSummary) shared.Cursor { return shared.Cursor{ID: w.Name} }, shared.KindWorkflows, t.tenant), err
 }
 
-// ListWorkflowVersions lists the newest first.
-func (t *readTx) ListWorkflowVersions(tenant, name string) (list []*gatehouse.Workflow, err error) {
+// ListWorkflowVersions lists versions, newest first.
+func (t *readTx) ListWorkflowVersions(name string) (list []*gatehouse.Workflow, err error) {
 	err = t.each(`SELECT `+workflowColumns+` FROM workflow w WHERE w.tenant = $1 AND w.name = $2 ORDER BY w.version DESC`,
-		func(r *row) error { list = append(list, scanWorkflow(r)); return nil }, tenant, name)
+		func(r *row) error { list = append(list, scanWorkflow(r)); return nil }, t.tenant, name)
 	return list, err
 }
 
 // InsertWorkflow stores a version.
 func (t *tx) InsertWorkflow(w *gatehouse.Workflow) error {
+	if err := t.checkTenant(w.Tenant); err != nil {
+		return err
+	}
 	err := t.write(`INSERT INTO workflow (tenant, id, name, version, workspace, description, digest, created_by, created_at, source)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
 		w.Tenant, w.ID, w.Name, w.Version, w.Workspace, w.Description, string(w.Digest), w.CreatedBy, w.CreatedAt, w.Source)
 	return err
 }
 
-// PutSchedule stores, replaces or removes; with from, only what it was.
+// PutSchedule stores or replaces a schedule, or deletes it if NextAt is zero. With from, it
+// does so only while the stored time equals from.
 func (t *tx) PutSchedule(s *gatehouse.Schedule, from time.Time) error {
+	if err := t.checkTenant(s.Tenant); err != nil {
+		return err
+	}
 	switch {
 	case from.IsZero() && s.NextAt.IsZero():
 		return t.write(`DELETE FROM schedule WHERE tenant = $1 AND workflow = $2`, s.Tenant, s.Workflow)

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// beginUpdate leaves it to default_transaction_read_only whether it may write:
-	// who sets it wants the database as it is.
+	// beginUpdate does not ask for READ WRITE: an operator who sets
+	// default_transaction_read_only wants the database to stay as it is.
 	beginUpdate = `begin isolation level read committed`
 	beginView   = `begin isolation level repeatable read read only`
 )
@@ -19,13 +19,13 @@ const (
 // maxQueue bounds the writes that wait for the next round trip.
 const maxQueue = 256
 
-// query is one statement on its way to the server; row, which may be nil, is
-// called for each row of its result and must not use the transaction.
+// query is one statement for the server. row, which may be nil, is called for each row of the
+// result and must not use the transaction.
 type query struct {
 	sql  string
 	args []any
 	row  func(*row) error
-	// tenant is whose rows a write is about, where a group sends it.
+	// tenant is the tenant of the statement, for one that goes with a group.
 	tenant string
 }
 
@@ -39,86 +39,86 @@ func ask(sql string, row func(*row) error, args ...any) query {
 type readTx struct {
 	s   *Store
 	ctx context.Context
-	// c is nil until an Update has to go to the server, and for good in one
-	// that goes with a group; w is such an Update.
+	// c is nil until an Update sends its first batch, and stays nil in an Update that goes with
+	// a group. w is that Update; it is nil in a View.
 	c    *pgx.Conn
 	w    *tx
 	view bool
-	// single is a View of one question: it goes out without a BEGIN, or, where
-	// it takes several statements, with BEGIN and COMMIT around them.
+	// single marks a Read: its one question goes out without BEGIN, or, if it takes several
+	// statements, between BEGIN and COMMIT.
 	single bool
 	begun  bool
 	end    bool
-	// err is the first failure of the server. It has ended the transaction,
-	// so it is the answer to all that is asked afterwards.
+	// err is the first server error. It has ended the transaction, so it is the answer to every
+	// later call.
 	err error
-	// at is the reading of the clock: provisional, and read again after locks
-	// were waited for, until somebody has seen it (fixed).
-	at    time.Time
-	fixed bool
-	queue []query
-	wrote bool
-	// tenant is whose rows the next statements are about, told what the server
-	// was told last; see walls.
-	tenant, told string
-	ahead        ahead
-	// free is a key that neither an action nor the archive has.
-	free keyOf
-	// tag is what the last statement of the last batch was answered with.
+	// at is the clock reading. It is provisional, and is read again after a wait for locks,
+	// until a caller has seen it (clockSeen).
+	at        time.Time
+	clockSeen bool
+	queue     []query
+	wrote     bool
+	// tenant is the tenant of the next statements, serverTenant the one that the server was
+	// told last; see withTenant.
+	tenant, serverTenant string
+	prefetch             prefetch
+	// freeKey is an idempotency key that neither an action nor the archive has.
+	freeKey keyOf
+	// tag is the command tag of the last statement of the last batch.
 	tag string
 	r   row
 }
 
-// Now is the transaction's one reading of the clock: taken at its first use,
-// or in the round trip before it, after the locks that were taken by then.
+// Now is the transaction's one clock reading. It is taken at the first call, or in the round
+// trip before that, after the locks that were taken by then.
 func (t *readTx) Now() time.Time {
 	if t.at.IsZero() && !t.end {
 		if err := t.read(); err != nil {
-			t.at = t.s.lastReading() // the transaction cannot be stored any more
+			t.at = t.s.lastReading() // the transaction can no longer commit
 		}
 	}
-	t.fixed = true
+	t.clockSeen = true
 	return t.at
 }
 
-// read sends what waits and then the queries, in one round trip.
-func (t *readTx) read(queries ...query) error { return t.locked(nil, queries...) }
+// read sends the queued writes and then the queries, in one round trip.
+func (t *readTx) read(queries ...query) error { return t.lockAndRead(nil, queries...) }
 
-// locked is read with queries that lock: what follows them, the clock and the
-// reads, sees what was committed while they waited.
-func (t *readTx) locked(locks []query, queries ...query) error {
+// lockAndRead is read with queries that lock. The clock and the reads that follow them see what
+// was committed during the wait for the locks.
+func (t *readTx) lockAndRead(locks []query, queries ...query) error {
 	if t.end {
 		return errEnded
 	}
 	if t.err != nil {
 		return t.err
 	}
-	if known, err := t.foreseen(locks, queries); known {
+	if known, err := t.answerPrefetched(locks, queries); known {
 		return err
 	}
 	first := !t.begun
 	if t.single && !first {
-		return errAskedTwice
+		return errSecondRead
 	}
 	if t.w != nil && t.c == nil {
 		if grouped, err := t.w.join(locks, queries); grouped || err != nil {
 			return err
 		}
 	}
-	batch := append(t.turned(t.waiting(len(locks)+len(queries))), locks...)
-	if first || len(locks) > 0 && !t.fixed {
-		batch = append(batch, query{sql: readClock, row: t.state})
+	batch := append(t.withTenant(t.pendingBatch(len(locks)+len(queries))), locks...)
+	if first || len(locks) > 0 && !t.clockSeen {
+		batch = append(batch, query{sql: readClock, row: t.setClock})
 	}
 	t.queue = t.queue[:0]
 	t.begun = true
-	batch = t.fetching(append(batch, queries...))
+	batch = t.withPrefetch(append(batch, queries...))
 	if t.single && len(queries) > 1 {
 		batch = append(batch, query{sql: `commit`})
 	}
 	err, own := t.send(t.ctx, batch)
 	if err != nil {
-		if t.w != nil && refused(err) {
-			t.w.denied, _ = wanted(locks)
+		if t.w != nil && isLockTimeout(err) {
+			t.w.deniedKey, _ = lockedKey(locks)
 		}
 		t.err = explain(err)
 		return t.err
@@ -126,9 +126,9 @@ func (t *readTx) locked(locks []query, queries ...query) error {
 	return own
 }
 
-// waiting is what goes out with the next batch whatever it is, before so many
-// queries.
-func (t *readTx) waiting(queries int) []query {
+// pendingBatch begins the next batch: BEGIN if it is due, and the queued writes. queries is the
+// number of statements that follow.
+func (t *readTx) pendingBatch(queries int) []query {
 	batch := make([]query, 0, len(t.queue)+queries+16)
 	if !t.begun && (!t.single || queries > 1) {
 		begin := beginUpdate
@@ -140,17 +140,17 @@ func (t *readTx) waiting(queries int) []query {
 	return append(batch, t.queue...)
 }
 
-func (t *readTx) state(r *row) error {
+func (t *readTx) setClock(r *row) error {
 	at := r.timestamp()
 	if t.s.config.Clock != nil {
 		at = t.s.config.Clock().UnixMicro()
 	}
-	t.at = t.s.reading(at)
+	t.at = t.s.advanceClock(at)
 	return nil
 }
 
-// send runs a batch. err is the server's or the connection's; own is the first
-// error of a row function.
+// send runs a batch. err is the error of the server or the connection; own is the first error
+// of a row function.
 func (t *readTx) send(ctx context.Context, batch []query) (err, own error) {
 	t.s.tell(batch)
 	var b pgx.Batch
@@ -180,7 +180,7 @@ func (t *readTx) send(ctx context.Context, batch []query) (err, own error) {
 	return results.Close(), own
 }
 
-// tell tells a test what goes out.
+// tell reports a batch to a test.
 func (s *Store) tell(batch []query) {
 	if s.config.trip == nil {
 		return
@@ -192,7 +192,7 @@ func (s *Store) tell(batch []query) {
 	s.config.trip(statements)
 }
 
-// one is read with ErrNotFound where there is no row.
+// one is read for a single row; ErrNotFound if there is none.
 func (t *readTx) one(sql string, fn func(*row) error, args ...any) error {
 	found := false
 	err := t.read(ask(sql, func(r *row) error { found = true; return fn(r) }, args...))
@@ -206,14 +206,14 @@ func (t *readTx) each(sql string, fn func(*row) error, args ...any) error {
 	return t.read(ask(sql, fn, args...))
 }
 
-// number reads one integer; 0 where there is no row.
+// number reads one integer; 0 if there is no row.
 func (t *readTx) number(sql string, args ...any) (n int64, err error) {
 	err = t.read(ask(sql, func(r *row) error { n = r.int(); return nil }, args...))
 	return n, err
 }
 
-// write queues a statement. What is wrong with it shows at the next read or at
-// the commit: a guarded statement fails by itself, on the server.
+// write queues a statement. An error shows at the next read or at the commit: a guarded
+// statement fails by itself, on the server.
 func (t *readTx) write(sql string, args ...any) error {
 	switch {
 	case t.end:
@@ -221,16 +221,16 @@ func (t *readTx) write(sql string, args ...any) error {
 	case t.err != nil:
 		return t.err
 	}
-	t.ahead.forget()
+	t.prefetch.forget()
 	q := query{sql: sql, args: bind(args), tenant: t.tenant}
 	if t.w != nil && t.w.member != nil {
-		if t.err = t.w.member.may(q); t.err != nil {
+		if t.err = t.w.member.checkWrite(q); t.err != nil {
 			return t.err
 		}
 		t.queue, t.wrote = append(t.queue, q), true
 		return nil
 	}
-	t.queue = append(t.turned(t.queue), q)
+	t.queue = append(t.withTenant(t.queue), q)
 	t.wrote = true
 	if len(t.queue) >= maxQueue {
 		return t.read()
@@ -238,14 +238,14 @@ func (t *readTx) write(sql string, args ...any) error {
 	return nil
 }
 
-// A guarded statement stands between guarded and one of the endings. It fails
-// when it changes no row.
+// A guarded statement stands between guarded and one of the endings. It fails when it changes
+// no row.
 const (
 	guarded    = `WITH w AS (`
 	orConflict = ` RETURNING 1) SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH001') END`
 	orMissing  = ` RETURNING 1) SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH002') END`
-	// unless and orSo stand around a query: when that finds a row it is a
-	// conflict, else something is missing.
+	// unless and orSo enclose a query: if that finds a row, the failure is a conflict;
+	// otherwise a row is missing.
 	unless = ` RETURNING 1) SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse(CASE WHEN EXISTS (`
 	orSo   = `) THEN 'GH001' ELSE 'GH002' END) END`
 )

@@ -6,30 +6,29 @@ import (
 	"strings"
 )
 
-// set is how a group of transactions sends a statement for all its members at
-// once: the arguments of each become a row of u, in the columns a1, a2, …, and n
-// tells whose row it is.
+// set is how a group sends a statement for all its members at once. The arguments of each
+// member become a row of the table u, in columns a1, a2, …; its column n is the number of the
+// row.
 type set struct {
 	sql   string
 	types []string
-	// rank is the place of a write among those of a transaction: groups send
-	// the lowest first.
+	// rank orders the writes of a transaction: a group sends the lowest rank first.
 	rank int
-	// locks tells a read that takes locks. In a group it waits for none: what
-	// somebody else holds is not among the rows. Of those with the same need,
-	// other than 0, a member has a row, or it runs alone.
+	// locks marks a read that takes locks. In a group it waits for no lock: the result lacks
+	// rows that somebody else holds. A member that asks for reads of one need other than 0 must
+	// get a row from one of them, or it runs alone.
 	locks bool
 	need  int
-	// subject is the argument that names what is written, from 1; 0 for none.
-	// No two members of a group write the same.
+	// subject is the number, from 1, of the argument that names the written object; 0 for none.
+	// No two members of a group write the same one.
 	subject int
-	// key is the argument that is an idempotency key, from 1; 0 for none. No two
-	// members of a group write the same: no row of a statement sees what another
-	// one's has become, so both would find it free.
+	// key is the number, from 1, of the argument that is an idempotency key; 0 for none. No two
+	// members of a group write the same key: one statement would find it free for both, because
+	// no row of a statement sees what the statement writes for another row.
 	key int
 }
 
-// What a member that locks something cannot do without.
+// The kinds of rows that a member cannot do without.
 const (
 	needAction = iota + 1
 	needPush
@@ -38,10 +37,9 @@ const (
 	needs
 )
 
-// rows is the arguments as a table. The LIMIT, which is a parameter too, has
-// the planner count on one row: then every look into a table is by its index,
-// whatever it believes of the table's size.
-func rows(types []string) string {
+// argsTable is the arguments as a table. LIMIT, a parameter as well, makes the planner expect
+// one row. Every lookup then uses an index, whatever the planner believes about table sizes.
+func argsTable(types []string) string {
 	var b strings.Builder
 	b.WriteString(`SELECT * FROM unnest(`)
 	for i, t := range types {
@@ -54,12 +52,12 @@ func rows(types []string) string {
 	return s + fmt.Sprintf("n) LIMIT $%d", len(types)+1)
 }
 
-// ofRow lets a statement take its arguments from a row of u.
+// ofRow makes a statement take its arguments from a row of u.
 func ofRow(sql string) string {
 	return substituted(sql, func(n int) string { return "u.a" + strconv.Itoa(n) })
 }
 
-// substituted puts something else in the place of each argument.
+// substituted replaces each argument placeholder of a statement.
 func substituted(sql string, other func(n int) string) string {
 	var b strings.Builder
 	for {
@@ -77,41 +75,44 @@ func substituted(sql string, other func(n int) string) string {
 	}
 }
 
-// reads asks a question for each row: as it is planned for one, which OFFSET 0
-// sees to.
+// reads runs a query for each row of u. OFFSET 0 makes the planner plan it as for a single row.
 func reads(sql string, types ...string) *set { return lateral(sql+` OFFSET 0`, types) }
 
 func lateral(sql string, types []string) *set {
-	return &set{sql: `SELECT u.n, q.* FROM (` + rows(types) + `) u CROSS JOIN LATERAL (` + ofRow(sql) + `) q`, types: types}
+	return &set{
+		sql:   `SELECT u.n, q.* FROM (` + argsTable(types) + `) u CROSS JOIN LATERAL (` + ofRow(sql) + `) q`,
+		types: types,
+	}
 }
 
-// locks does so with a question that ends with its lock.
+// locks is reads for a query that ends with its lock clause.
 func locks(need int, sql string, types ...string) *set {
-	s := lateral(sql+skipping, types)
+	s := lateral(sql+skipLocked, types)
 	s.locks, s.need = true, need
 	return s
 }
 
-// locksWithin does so with one whose lock, which waits for none, is within it.
+// locksWithin is reads for a query that contains its lock clause, which already skips locked
+// rows.
 func locksWithin(need int, sql string, types ...string) *set {
 	s := reads(sql, types...)
 	s.locks, s.need = true, need
 	return s
 }
 
-// writes does what it is told, from u, without a guard.
+// writes is a write for each row of u, without a guard.
 func writes(subject int, sql string, types ...string) *set {
-	return &set{sql: `WITH u AS (` + rows(types) + `) ` + ofRow(sql), types: types, subject: subject}
+	return &set{sql: `WITH u AS (` + argsTable(types) + `) ` + ofRow(sql), types: types, subject: subject}
 }
 
-// allOrNone is one with a guard, which holds for each row, or it fails.
+// allOrNone is a write with a guard: it fails unless the guard holds for every row.
 func allOrNone(subject int, sql string, types ...string) *set {
-	return &set{sql: `WITH u AS (` + rows(types) + `), w AS (` + ofRow(sql) + ` RETURNING 1)
+	return &set{sql: `WITH u AS (` + argsTable(types) + `), w AS (` + ofRow(sql) + ` RETURNING 1)
 SELECT CASE WHEN (SELECT count(*) FROM w) = (SELECT count(*) FROM u) THEN 0 ELSE gatehouse_refuse('GH001') END`,
 		types: types, subject: subject}
 }
 
-// kinds spells types: t for TEXT, i for BIGINT, b for BYTEA, l for BOOLEAN.
+// kinds expands type letters: t is TEXT, i BIGINT, b BYTEA, l BOOLEAN.
 func kinds(letters string) []string {
 	types := make([]string, 0, len(letters))
 	for _, l := range letters {
@@ -122,7 +123,8 @@ func kinds(letters string) []string {
 	return types
 }
 
-// What is between them is looked for once for each row of u, by its arguments.
+// The table and condition between these two are looked up once for each row of u, by its
+// arguments.
 const (
 	ofEach = `u CROSS JOIN LATERAL (SELECT * FROM `
 	once   = ` OFFSET 0) x`
@@ -131,12 +133,12 @@ const (
 const wakeActionSteps = `INSERT INTO step_wake (step_seq, tenant, run_id, step_id) SELECT seq, tenant, run_id, id FROM ` + ofEach + `step
 WHERE tenant = $1 AND action_id = $2 AND action_id IS NOT NULL AND status = 'waiting_approval'` + once + ` ON CONFLICT DO NOTHING`
 
-// makeSets finds the set of a statement by its text.
+// makeSets maps the text of a statement to its set.
 func makeSets() map[string]*set {
 	two := kinds("tt")
 	sets := map[string]*set{
 		lockApproval:            locks(needAction, lockApproval, two...),
-		lockUnasked:             locks(needAction, lockUnasked, two...),
+		lockActionOnly:          locks(needAction, lockActionOnly, two...),
 		selectAction + seqByID:  reads(selectAction+seqByID, two...),
 		archivedByKey:           reads(archivedByKey, two...),
 		selectAction + seqByKey: reads(selectAction+seqByKey, two...),
@@ -148,17 +150,17 @@ func makeSets() map[string]*set {
 		firstAnswerers:          reads(firstAnswerers, kinds("tttt")...),
 		activeVersion:           reads(activeVersion, "text"),
 		findCredential:          reads(findCredential, kinds("tb")...),
-		lockCredential:          locksWithin(needCredential, lockCredentialFree, kinds("tb")...),
+		lockCredential:          locksWithin(needCredential, lockCredentialSkipLocked, kinds("tb")...),
 		findAnswer:              reads(findAnswer, kinds("tttt")...),
 	}
 	for _, seq := range []string{seqByID, seqByKey, seqOfAction, seqOfApproval} {
 		votes := selectVotes + `= ` + seq + orderVotes
 		sets[votes] = reads(votes, two...)
 	}
-	for _, sides := range []string{sidesOfAction, sidesOfApproval} {
+	for _, sides := range []string{sidesByAction, sidesByApproval} {
 		sets[sides] = reads(sides, two...)
 	}
-	for asked, free := range map[string]string{askedByAction: askedByActionFree, askedByApproval: askedByApprovalFree} {
+	for asked, free := range map[string]string{openByAction: openByActionSkipLocked, openByApproval: openByApprovalSkipLocked} {
 		sets[asked] = locksWithin(0, free, two...)
 	}
 	for i, w := range []struct {
@@ -185,8 +187,8 @@ func makeSets() map[string]*set {
 	return sets
 }
 
-// columns turns the arguments of several statements into those of one; ok is
-// false for what is of no type that a set has.
+// columns turns the arguments of several statements into the arguments of one. ok is false for
+// an argument of an unsupported type.
 func (s *set) columns(args [][]any) (columns []any, ok bool) {
 	columns = make([]any, 0, len(s.types)+1)
 	for i, t := range s.types {
@@ -209,7 +211,7 @@ func (s *set) columns(args [][]any) (columns []any, ok bool) {
 	return append(columns, int64(len(args))), true
 }
 
-// column is one argument of each; pointers where some are NULL.
+// column collects argument i of all statements; as pointers if some are NULL.
 func column[T any](args [][]any, i int) (any, bool) {
 	list := make([]T, len(args))
 	null := false
@@ -235,7 +237,7 @@ func column[T any](args [][]any, i int) (any, bool) {
 	return some, true
 }
 
-// sameArgs makes a key of arguments.
+// sameArgs appends a map key for the arguments: equal arguments have equal keys.
 func sameArgs(b []byte, args []any) []byte {
 	for _, a := range args {
 		switch v := a.(type) {

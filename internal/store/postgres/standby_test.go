@@ -13,7 +13,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 )
 
-// bereft is a cluster whose commits wait for a standby that is not there.
+// bereft is a cluster whose commits wait for a missing standby.
 func bereft(t *testing.T) (c *pgtest.Cluster, leave func()) {
 	t.Helper()
 	c = ownCluster(t)
@@ -26,13 +26,13 @@ func bereft(t *testing.T) (c *pgtest.Cluster, leave func()) {
 }
 
 func putTenant(s *Store, id string) error {
-	return s.Update(context.Background(), func(tx gatehouse.Tx) error {
+	return s.Update(context.Background(), id, func(tx gatehouse.Tx) error {
 		return tx.InsertTenant(&gatehouse.Tenant{ID: id, CreatedAt: tx.Now()})
 	})
 }
 
-// TestCommitWithoutStandby: what no standby has is not acknowledged, however
-// often it is looked up, and nobody is shown it; once there is one it is there.
+// TestCommitWithoutStandby: a commit that no standby has is not acknowledged, however often it
+// is looked up, and nobody sees it. Once there is a standby, it is stored.
 func TestCommitWithoutStandby(t *testing.T) {
 	t.Parallel()
 	c, leave := bereft(t)
@@ -45,12 +45,12 @@ func TestCommitWithoutStandby(t *testing.T) {
 		t.Errorf("error %v: no standby has it, and nobody knows whether one will", err)
 	}
 	find := func() error {
-		return s.View(t.Context(), func(tx gatehouse.ReadTx) error { _, err := tx.FindTenant("acme"); return err })
+		return s.View(t.Context(), "acme", func(tx gatehouse.ReadTx) error { _, err := tx.FindTenant(); return err })
 	}
 	if err := find(); !errors.Is(err, gatehouse.ErrNotFound) {
 		t.Errorf("error %v: who asks again would be told that it is stored", err)
 	}
-	if n := len(s.updates); n != 1 {
+	if n := len(s.updateSlots); n != 1 {
 		t.Errorf("%d places are taken: one connection of the server waits", n)
 	}
 	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
@@ -67,7 +67,7 @@ func TestCommitWithoutStandby(t *testing.T) {
 	if err := c.Synchronous(false); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(time.Minute); len(s.updates) > 0; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); len(s.updateSlots) > 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the place is not given back")
 		}
@@ -77,8 +77,8 @@ func TestCommitWithoutStandby(t *testing.T) {
 	}
 }
 
-// TestCommitWaitCanceled: whoever cancels a COMMIT that waits for a standby has
-// the server say that it has committed.
+// TestCommitWaitCanceled: after somebody cancels a COMMIT that waits for a standby, the server
+// reports it as committed.
 func TestCommitWaitCanceled(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]string{"cancel": "pg_cancel_backend", "terminate": "pg_terminate_backend"} {
@@ -105,7 +105,7 @@ func TestCommitWaitCanceled(t *testing.T) {
 			if err := <-done; err == nil || errors.Is(err, gatehouse.ErrBusy) {
 				t.Errorf("error %v: no standby has it, and nobody knows whether one will", err)
 			}
-			if n := len(s.updates); name == "cancel" && n > 0 {
+			if n := len(s.updateSlots); name == "cancel" && n > 0 {
 				t.Errorf("%d places are taken: the connection is the pool's again", n)
 			}
 			if err := c.Synchronous(false); err != nil {

@@ -18,62 +18,61 @@ import (
 
 // Config sets up a store. Only URL is required.
 type Config struct {
-	// URL is the database: postgres://user:password@host/database?sslmode=…
-	// or a keyword/value string, as libpq has them. Its parameters win over
-	// what the store would set, such as lock_timeout (10 s) and
-	// idle_in_transaction_session_timeout (60 s).
+	// URL is the database: postgres://user:password@host/database?sslmode=… or a libpq
+	// keyword/value string. Its parameters override the store's defaults, such as lock_timeout
+	// (10 s) and idle_in_transaction_session_timeout (60 s).
 	URL string
-	// Logger takes what operators should know; nil is slog.Default.
+	// Logger receives messages for operators; nil means slog.Default.
 	Logger *slog.Logger
-	// MaxConns bounds the connections; 0 means 16, the least is 2. Updates and
-	// Views each leave one to the other. More than about 16 gain nothing.
+	// MaxConns bounds the connections; 0 means 16, the minimum is 2. Updates always leave one
+	// connection to Views, and Views one to Updates. More than about 16 gain nothing.
 	MaxConns int
 	// Clock replaces the database's clock, for tests.
 	Clock func() time.Time
-	// Patience is how long a COMMIT is waited for, and how long one whose
-	// answer was lost is looked up; 0 means 30 s each.
+	// Patience bounds the wait for a COMMIT, and the lookup of a COMMIT whose answer was lost;
+	// 0 means 30 s each.
 	Patience time.Duration
-	// Moving opens a database into which a data folder is being copied; without
-	// it that is [ErrMoving].
+	// Moving allows Open on a database into which a data folder is being copied. Without it,
+	// Open returns [ErrMoving].
 	Moving bool
 
 	inspect bool // see Inspect
 	// callers replaces maxCallers, for tests.
 	callers int
-	// trip is told the statements of each round trip, for tests.
+	// trip receives the statements of each round trip, for tests.
 	trip func(statements []string)
 }
 
 // Store is a gatehouse.Store on PostgreSQL, for any number of processes.
 type Store struct {
-	config Config
-	log    *slog.Logger
-	pool   *pgxpool.Pool
-	conn   *pgx.ConnConfig
-	high   atomic.Int64 // the highest reading of the clock so far, in microseconds
-	lag    atomic.Int64 // how far the clock is behind that, in nanoseconds, if far
-	told   atomic.Int64 // when it was last told so, in seconds
+	config    Config
+	log       *slog.Logger
+	pool      *pgxpool.Pool
+	conn      *pgx.ConnConfig
+	high      atomic.Int64 // the highest clock reading so far, in microseconds
+	lag       atomic.Int64 // how far the clock is behind high, in nanoseconds, if it is far behind
+	lagLogged atomic.Int64 // when the lag was last logged, in seconds
 
-	// Places for Updates' connections and for Views, and for closures of
-	// Updates under way, of which there are more.
-	updates, views, callers chan struct{}
-	// patience has places for Updates that wait for a lock for long; they need one
-	// of the others besides. tickets is where those wait that want the same.
-	patience chan struct{}
-	tickets  tickets
-	// patiently is what an Update begins with that may wait long for a lock.
-	patiently string
-	// line is where Updates wait for each other; sets has the statements that
-	// groups of them send.
-	line line
-	sets map[string]*set
-	// Where the queues of the dispatcher, the sequencer, those who carry out steps
-	// and the sweeper begin.
-	pushes, leaves, steps, pending front
-	// timelines knows the servers that others took the place of.
+	// updateSlots bounds the connections of Updates, viewSlots those of Views. callerSlots
+	// bounds the running closures of Updates, of which there are more.
+	updateSlots, viewSlots, callerSlots chan struct{}
+	// longWaitSlots bounds the Updates that wait long for a lock; each of them also needs an
+	// update slot. In lockQueue, Updates that want the same lock wait.
+	longWaitSlots chan struct{}
+	lockQueue     lockQueue
+	// setTenantLongWait is the first statement of an Update that may wait long for a lock.
+	setTenantLongWait string
+	// groupQueue is where Updates wait to form a group. sets holds the statements that groups
+	// send.
+	groupQueue groupQueue
+	sets       map[string]*set
+	// Where the queues of the dispatcher, the sequencer, the step workers and the sweeper
+	// begin.
+	pushScan, leafScan, stepScan, expiryScan scanStart
+	// timelines knows the servers that were replaced by another primary.
 	timelines *timelines
-	// wholes are a decision in one statement, without and with an answer.
-	wholes [2]string
+	// settleStatements are a decision in one statement, without and with a stored answer.
+	settleStatements [2]string
 
 	closing   chan struct{}
 	closeOnce sync.Once
@@ -81,8 +80,8 @@ type Store struct {
 
 var _ gatehouse.Store = (*Store)(nil)
 
-// Open connects, and creates or migrates the tables where needed. Any number
-// of processes may do so at the same time.
+// Open connects, and creates or migrates the tables when needed. Any number of processes may
+// call it at the same time.
 func Open(ctx context.Context, config Config) (*Store, error) {
 	if config.Logger == nil {
 		config.Logger = slog.Default()
@@ -105,7 +104,7 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
 	pc.MaxConns = int32(min(config.MaxConns, 10_000))
-	// Servers have few connections: what a rush took, others can have after it.
+	// Servers allow few connections: after a rush, idle ones go back to the server for others.
 	pc.MaxConnIdleTime = time.Minute
 	pc.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheStatement
 	for name, value := range settings() {
@@ -116,13 +115,13 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 	if pc.ConnConfig.ConnectTimeout == 0 {
 		pc.ConnConfig.ConnectTimeout = 10 * time.Second
 	}
-	pc.ConnConfig.DialFunc = dialer().DialContext // a connect_timeout bounds it all the same
+	pc.ConnConfig.DialFunc = dialer().DialContext // connect_timeout still bounds the whole attempt
 	known := newTimelines(config.Logger)
 	pc.ConnConfig.ValidateConnect = known.guard(pc.ConnConfig.ValidateConnect)
 	pc.PrepareConn = known.current
-	pc.BeforeConnect, pc.AfterConnect = attend, register
+	pc.BeforeConnect, pc.AfterConnect = attachSession, registerSession
 	if config.inspect {
-		pc.BeforeConnect, pc.AfterConnect = nil, onlyRead // who only reads needs no session
+		pc.BeforeConnect, pc.AfterConnect = nil, onlyRead // a reader needs no session
 		err = inspectable(ctx, pc.ConnConfig)
 	} else {
 		err = migrate(ctx, pc.ConnConfig, migrations, config.Moving)
@@ -139,19 +138,22 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
 	s := &Store{
-		sets: makeSets(), wholes: [2]string{makeWhole(false), makeWhole(true)},
+		sets: makeSets(), settleStatements: [2]string{makeSettleStatement(false), makeSettleStatement(true)},
 		config: config, log: config.Logger, pool: pool, conn: pc.ConnConfig,
-		updates: make(chan struct{}, config.MaxConns-1), views: make(chan struct{}, config.MaxConns-1),
-		callers: make(chan struct{}, config.callers), patience: make(chan struct{}, max(1, (config.MaxConns-1)/2)),
-		tickets: tickets{lines: make(map[thing]waiters)},
-		pushes:  front{table: "push", look: pushMarks, times: true},
-		leaves:  front{table: "audit_waiting", look: leafMarks},
-		steps:   front{table: "step", look: stepMarks, times: true},
-		pending: front{table: "action", look: expiryMark, times: true},
-		closing: make(chan struct{}), timelines: known,
+		updateSlots: make(chan struct{}, config.MaxConns-1), viewSlots: make(chan struct{}, config.MaxConns-1),
+		callerSlots: make(
+			chan struct{},
+			config.callers,
+		), longWaitSlots: make(chan struct{}, max(1, (config.MaxConns-1)/2)),
+		lockQueue:  lockQueue{queues: make(map[lockKey]keyQueue)},
+		pushScan:   scanStart{table: "push", query: pushMarks, times: true},
+		leafScan:   scanStart{table: "audit_waiting", query: leafMarks},
+		stepScan:   scanStart{table: "step", query: stepMarks, times: true},
+		expiryScan: scanStart{table: "action", query: expiryMark, times: true},
+		closing:    make(chan struct{}), timelines: known,
 	}
-	if s.patiently, err = patiently(ctx, pool); err == nil {
-		err = s.recall(ctx, pool)
+	if s.setTenantLongWait, err = longLockTimeout(ctx, pool); err == nil {
+		err = s.restoreClock(ctx, pool)
 	}
 	if err != nil {
 		pool.Close()
@@ -160,11 +162,11 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 	return s, nil
 }
 
-// settings are those of each connection. Every statement is written for an
-// index, and reads few rows by it. The planner must not find otherwise because
-// the tables were empty when it looked: prepared statements keep their plan
-// until the next ANALYZE, and a table can grow a lot before that. Nor is there
-// anything to find by planning anew for each call's arguments.
+// settings are the parameters of each connection. Every statement is written for an index and
+// reads few rows through it. The planner must not choose another plan because the tables were
+// empty when it planned: a prepared statement keeps its plan until the next ANALYZE, and a
+// table can grow a lot before that. Planning anew for each call's arguments would gain nothing
+// either.
 func settings() map[string]string {
 	return map[string]string{
 		"application_name":                    "gatehouse",
@@ -183,8 +185,7 @@ func settings() map[string]string {
 	}
 }
 
-// Close lets what runs finish, and closes the connections. Later calls of the
-// store fail.
+// Close waits for running work and closes the connections. Later calls of the store fail.
 func (s *Store) Close() error {
 	s.closeOnce.Do(func() {
 		close(s.closing)
@@ -202,8 +203,8 @@ func (s *Store) closed() bool {
 	}
 }
 
-// may reports what is in the way of anything.
-func (s *Store) may(ctx context.Context) error {
+// usable returns an error if the context has ended or the store is closed.
+func (s *Store) usable(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -213,13 +214,13 @@ func (s *Store) may(ctx context.Context) error {
 	return nil
 }
 
-// take waits for a place.
-func (s *Store) take(ctx context.Context, places chan struct{}) error {
-	if err := s.may(ctx); err != nil {
+// takeSlot waits for a slot.
+func (s *Store) takeSlot(ctx context.Context, slots chan struct{}) error {
+	if err := s.usable(ctx); err != nil {
 		return err
 	}
 	select {
-	case places <- struct{}{}:
+	case slots <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -242,37 +243,37 @@ func (s *Store) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 	return nil, &dbError{lost, err}
 }
 
-// Distant says that questions cost round trips: see [gatehouse.Distant].
-func (s *Store) Distant() {}
+// Remote marks a store whose reads cost round trips: see [gatehouse.Remote].
+func (s *Store) Remote() {}
 
 // View runs fn on one snapshot. When ctx ends, the running statement ends too.
-func (s *Store) View(ctx context.Context, fn func(gatehouse.ReadTx) error) error {
-	return s.look(ctx, false, fn)
+func (s *Store) View(ctx context.Context, tenant string, fn func(gatehouse.ReadTx) error) error {
+	return s.view(ctx, tenant, false, func(t *readTx) error { return fn(t) })
 }
 
-// Read is View of one question, in one round trip.
-func (s *Store) Read(ctx context.Context, fn func(gatehouse.ReadTx) error) error {
-	return s.look(ctx, true, fn)
+// Read is a View with one question, in one round trip.
+func (s *Store) Read(ctx context.Context, tenant string, fn func(gatehouse.ReadTx) error) error {
+	return s.view(ctx, tenant, true, func(t *readTx) error { return fn(t) })
 }
 
-// connecting is how long a View is kept by a server that refuses connections, as
-// one does that restarts. Nothing was asked by then, so all may be tried again.
-const connecting = time.Second
+// maxConnectRetry is how long a View retries while the server refuses connections, for example
+// during a restart. No statement was sent by then, so a retry is always safe.
+const maxConnectRetry = time.Second
 
-// viewing takes a place for a View, and a connection. Between its attempts it
-// leaves the place to others, so that they wait beside each other.
-func (s *Store) viewing(ctx context.Context) (*pgxpool.Conn, error) {
+// acquireView takes a view slot and a connection. Between attempts it returns the slot, so that
+// other Views can wait at the same time.
+func (s *Store) acquireView(ctx context.Context) (*pgxpool.Conn, error) {
 	began := time.Now()
-	for pause := connecting / 20; ; pause *= 2 {
-		if err := s.take(ctx, s.views); err != nil {
+	for pause := maxConnectRetry / 20; ; pause *= 2 {
+		if err := s.takeSlot(ctx, s.viewSlots); err != nil {
 			return nil, err
 		}
 		c, err := s.acquire(ctx)
 		if err == nil {
 			return c, nil
 		}
-		<-s.views
-		if kindOf(err) != lost || time.Since(began)+pause > connecting {
+		<-s.viewSlots
+		if kindOf(err) != lost || time.Since(began)+pause > maxConnectRetry {
 			return nil, err
 		}
 		timer := time.NewTimer(pause/2 + rand.N(pause/2))
@@ -288,25 +289,26 @@ func (s *Store) viewing(ctx context.Context) (*pgxpool.Conn, error) {
 	}
 }
 
-func (s *Store) look(ctx context.Context, single bool, fn func(gatehouse.ReadTx) error) error {
-	c, err := s.viewing(ctx)
+func (s *Store) view(ctx context.Context, tenant string, single bool, fn func(*readTx) error) error {
+	c, err := s.acquireView(ctx)
 	if err != nil {
 		return err
 	}
 	t := &readTx{s: s, ctx: ctx, c: c.Conn(), view: true, single: single}
+	t.useTenant(tenant)
 	defer func() {
 		t.end = true
 		leave := func() {
-			t.leave(c)
-			<-s.views
+			t.finish(c)
+			<-s.viewSlots
 		}
-		if t.open() {
-			go leave() // nobody has to wait for the end of what only read
+		if t.inTransaction() {
+			go leave() // nobody has to wait for the end of a read
 		} else {
 			leave()
 		}
 	}()
-	err = fn(t.walled())
+	err = fn(t)
 	if t.err != nil && ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -316,14 +318,14 @@ func (s *Store) look(ctx context.Context, single bool, fn func(gatehouse.ReadTx)
 	return err
 }
 
-// open reports whether the connection is within a transaction.
-func (t *readTx) open() bool {
+// inTransaction reports whether the connection is within a transaction.
+func (t *readTx) inTransaction() bool {
 	return t.begun && !t.c.IsClosed() && t.c.PgConn().TxStatus() != 'I'
 }
 
-// leave rolls back what was not committed, and gives the connection back.
-func (t *readTx) leave(c *pgxpool.Conn) {
-	if t.open() {
+// finish rolls back an uncommitted transaction and releases the connection.
+func (t *readTx) finish(c *pgxpool.Conn) {
+	if t.inTransaction() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), 5*time.Second)
 		defer cancel()
 		t.s.tell([]query{{sql: `rollback`}})

@@ -16,8 +16,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 )
 
-// locksLast is a database in which nobody is refused a lock by the server, so that
-// what waits for one goes on doing so until it is had.
+// locksLast is a database without a lock_timeout, in which a wait for a lock ends only with the
+// lock.
 func locksLast(t *testing.T) string {
 	t.Helper()
 	u, err := url.Parse(database(t))
@@ -30,8 +30,8 @@ func locksLast(t *testing.T) string {
 	return u.String()
 }
 
-// stuck is a session of another program that keeps some actions locked.
-func stuck(t *testing.T, s *Store, ids ...string) (free func()) {
+// lockRows locks some actions in a session of another program, until free is called.
+func lockRows(t *testing.T, s *Store, ids ...string) (free func()) {
 	t.Helper()
 	ctx := context.Background()
 	c, err := pgx.Connect(ctx, pgtest.Superuser(s.config.URL))
@@ -57,9 +57,9 @@ func stuck(t *testing.T, s *Store, ids ...string) (free func()) {
 
 var errDecided = errors.New("somebody else has decided it")
 
-// decideOnce decides an action that is open still.
+// decideOnce decides an action that is still open.
 func decideOnce(tx gatehouse.Tx, id string) error {
-	a, err := tx.LockAction("default", "act_"+id)
+	a, err := tx.LockAction("act_" + id)
 	if err != nil {
 		return err
 	}
@@ -69,40 +69,40 @@ func decideOnce(tx gatehouse.Tx, id string) error {
 	return decide(tx, id)
 }
 
-func foreseen(tx gatehouse.Tx, id string) error {
-	tx.Foresee(gatehouse.Outlook{Tenant: "default", ActionID: "act_" + id})
+func decidePrefetched(tx gatehouse.Tx, id string) error {
+	tx.Prefetch(gatehouse.PrefetchPlan{ActionID: "act_" + id})
 	return decideOnce(tx, id)
 }
 
-// late asks for something else first, so that it has begun when its wish is known.
-func late(tx gatehouse.Tx, id string) error {
-	if _, err := tx.LogSize("default"); err != nil {
+// decideLate reads something else first, so the Update has begun when its key becomes known.
+func decideLate(tx gatehouse.Tx, id string) error {
+	if _, err := tx.LogSize(); err != nil {
 		return err
 	}
 	return decideOnce(tx, id)
 }
 
-// TestStuckRowStopsNobody: what a session of another program keeps locked, only
-// those wait for who want it, however many they are.
+// TestStuckRowStopsNobody: a row that another program keeps locked delays only the Updates that
+// want it, however many they are.
 func TestStuckRowStopsNobody(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		rows, callers int
 		decide        func(gatehouse.Tx, string) error
 	}{
-		"one row, foreseen":       {1, 24, foreseen},
-		"one row, not foreseen":   {1, 24, decideOnce},
-		"one row, locked late":    {1, 24, late},
-		"many rows, foreseen":     {24, 1, foreseen},
-		"many rows, not foreseen": {24, 1, decideOnce},
-		"many rows, locked late":  {24, 1, late},
+		"one row, prefetched":       {1, 24, decidePrefetched},
+		"one row, not prefetched":   {1, 24, decideOnce},
+		"one row, locked late":      {1, 24, decideLate},
+		"many rows, prefetched":     {24, 1, decidePrefetched},
+		"many rows, not prefetched": {24, 1, decideOnce},
+		"many rows, locked late":    {24, 1, decideLate},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := openTest(t, Config{URL: locksLast(t), callers: 12})
 			const others = 8
 			ids := fill(t, s, test.rows+others)
-			free := stuck(t, s, ids[:test.rows]...)
+			free := lockRows(t, s, ids[:test.rows]...)
 			var begun atomic.Int64
 			var decided, refused [24]atomic.Int64
 			var wg sync.WaitGroup
@@ -110,7 +110,7 @@ func TestStuckRowStopsNobody(t *testing.T) {
 				for range test.callers {
 					first := sync.OnceFunc(func() { begun.Add(1) })
 					wg.Go(func() {
-						err := s.Update(context.Background(), func(tx gatehouse.Tx) error {
+						err := s.Update(context.Background(), gatehouse.DefaultTenant, func(tx gatehouse.Tx) error {
 							first()
 							return test.decide(tx, ids[row])
 						})
@@ -132,24 +132,24 @@ func TestStuckRowStopsNobody(t *testing.T) {
 					t.Errorf("%d have begun", begun.Load())
 					break
 				}
-				s.line.mu.Lock()
-				waiting = len(s.line.waiting) > 0
-				s.line.mu.Unlock()
+				s.groupQueue.mu.Lock()
+				waiting = len(s.groupQueue.waiting) > 0
+				s.groupQueue.mu.Unlock()
 			}
 			ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 			defer cancel()
 			for i, id := range ids[test.rows:] {
-				if err := s.Update(ctx, func(tx gatehouse.Tx) error { return foreseen(tx, id) }); err != nil {
+				if err := s.Update(ctx, gatehouse.DefaultTenant, func(tx gatehouse.Tx) error { return decidePrefetched(tx, id) }); err != nil {
 					t.Errorf("another action, %d: %v", i, err)
 					break
 				}
-				if err := s.View(ctx, func(tx gatehouse.ReadTx) error { _, err := tx.FindAction("default", "act_"+id); return err }); err != nil {
+				if err := s.View(ctx, "default", func(tx gatehouse.ReadTx) error { _, err := tx.FindAction("act_" + id); return err }); err != nil {
 					t.Errorf("a look, %d: %v", i, err)
 					break
 				}
 			}
 			if test.rows == 1 {
-				queued(t, s, ids[0], test.callers-1) // one waits at the server, and they behind it
+				queued(t, s, ids[0], test.callers-1) // one waits at the server, and the others behind it
 			}
 			free()
 			wg.Wait()
@@ -163,41 +163,41 @@ func TestStuckRowStopsNobody(t *testing.T) {
 	}
 }
 
-// wantIdle checks that nobody has kept anything.
+// wantIdle checks that no slot, connection or queue entry is left.
 func wantIdle(t *testing.T, s *Store) {
 	t.Helper()
-	l := &s.tickets
+	l := &s.lockQueue
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.lines) != 0 || l.stuck.Load() != 0 {
-		t.Errorf("%d lines are left, and %d who were refused", len(l.lines), l.stuck.Load())
+	if len(l.queues) != 0 || l.stuck.Load() != 0 {
+		t.Errorf("%d lines are left, and %d who were refused", len(l.queues), l.stuck.Load())
 	}
-	if u, p, c := len(s.updates), len(s.patience), len(s.callers); u+p+c != 0 {
+	if u, p, c := len(s.updateSlots), len(s.longWaitSlots), len(s.callerSlots); u+p+c != 0 {
 		t.Errorf("places left taken: %d of Updates, %d of those who wait, %d of callers", u, p, c)
 	}
 }
 
-// queued waits until somebody has an action's ticket, and so many wait behind.
+// queued waits until an Update holds an action's key and so many wait behind it.
 func queued(t *testing.T, s *Store, id string, behind int) {
 	t.Helper()
-	l := &s.tickets
+	l := &s.lockQueue
 	for end := time.Now().Add(30 * time.Second); ; time.Sleep(100 * time.Microsecond) {
 		l.mu.Lock()
-		w := l.lines[thing{"id", "default", "act_" + id}]
-		there := w.first != nil && w.first.stuck && len(w.rest) == behind
+		w := l.queues[lockKey{"id", "default", "act_" + id}]
+		there := w.holder != nil && w.holder.stuck && len(w.waiting) == behind
 		l.mu.Unlock()
 		if there {
 			return
 		}
 		if time.Now().After(end) {
-			t.Errorf("%d wait in line, want %d", len(w.rest), behind)
+			t.Errorf("%d wait in line, want %d", len(w.waiting), behind)
 			return
 		}
 	}
 }
 
-// behindStuck are Updates that want one action, each with a context of its own,
-// that come one after another while it is locked, after so many others.
+// behindStuck starts Updates that want one locked action, one after another behind `before`
+// others, each with its own context.
 func behindStuck(t *testing.T, s *Store, id string, before, n int) (gone []context.CancelFunc, ended []chan error, order func() []int) {
 	t.Helper()
 	var mu sync.Mutex
@@ -207,9 +207,9 @@ func behindStuck(t *testing.T, s *Store, id string, before, n int) (gone []conte
 		t.Cleanup(cancel)
 		gone, ended = append(gone, cancel), append(ended, make(chan error, 1))
 		go func() {
-			ended[i] <- s.Update(ctx, func(tx gatehouse.Tx) error {
-				tx.Foresee(gatehouse.Outlook{Tenant: "default", ActionID: "act_" + id})
-				a, err := tx.LockAction("default", "act_"+id)
+			ended[i] <- s.Update(ctx, "default", func(tx gatehouse.Tx) error {
+				tx.Prefetch(gatehouse.PrefetchPlan{ActionID: "act_" + id})
+				a, err := tx.LockAction("act_" + id)
 				if err != nil {
 					return err
 				}
@@ -231,13 +231,13 @@ func behindStuck(t *testing.T, s *Store, id string, before, n int) (gone []conte
 	}
 }
 
-// TestStuckInOrder: those who wait for one thing get it in the order in which
-// they came, and who gives up meanwhile is told so at once, and is not waited for.
+// TestStuckInOrder: the Updates that wait for a key get it in order of arrival. One that gives
+// up returns at once, and delays nobody.
 func TestStuckInOrder(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{URL: locksLast(t)})
 	id := fill(t, s, 1)[0]
-	free := stuck(t, s, id)
+	free := lockRows(t, s, id)
 	gone, ended, order := behindStuck(t, s, id, 0, 20)
 	for n, i := range []int{7, 19} {
 		gone[i]()
@@ -246,11 +246,11 @@ func TestStuckInOrder(t *testing.T) {
 		}
 		queued(t, s, id, 18-n)
 	}
-	gone[0]() // the one that waits at the server
+	gone[0]() // the Update that waits at the server
 	if err := <-ended[0]; !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want that of the context", err)
 	}
-	queued(t, s, id, 16) // the next one was refused by now
+	queued(t, s, id, 16) // by now the next one was refused the lock
 	free()
 	var want []int
 	for i := 1; i < 20; i++ {
@@ -269,13 +269,13 @@ func TestStuckInOrder(t *testing.T) {
 	wantIdle(t, s)
 }
 
-// TestStuckClose: who waits in line when the store is closed is told so, and
-// Close waits for those only who are at the server.
+// TestStuckClose: an Update in the lock queue returns when the store is closed. Close waits
+// only for those at the server.
 func TestStuckClose(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{URL: locksLast(t)})
 	id := fill(t, s, 1)[0]
-	free := stuck(t, s, id)
+	free := lockRows(t, s, id)
 	_, ended, _ := behindStuck(t, s, id, 0, 6)
 	waitForLock(t, s)
 	closed := make(chan error, 1)
@@ -295,21 +295,21 @@ func TestStuckClose(t *testing.T) {
 	wantIdle(t, s)
 }
 
-// TestStuckKeepsOutOfGroups: who wants what is known not to be had joins no group,
-// which would find that out again, and some of them wait for it.
+// TestStuckKeepsOutOfGroups: an Update that wants a key known to be stuck joins no group. The
+// group would be refused the lock again and make its other members wait.
 func TestStuckKeepsOutOfGroups(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{URL: locksLast(t)})
 	ids := fill(t, s, 2)
-	free := stuck(t, s, ids[0])
+	free := lockRows(t, s, ids[0])
 	_, ended, _ := behindStuck(t, s, ids[0], 0, 1)
-	l := &s.line
+	l := &s.groupQueue
 	l.mu.Lock()
-	l.running += maxGroups // who comes now waits in the line
+	l.running += maxGroups // later Updates wait in the group queue
 	l.mu.Unlock()
 	_, more, _ := behindStuck(t, s, ids[0], 1, 1)
 	for range maxGroups {
-		s.pass(0)
+		s.releaseGroupSlot(0)
 	}
 	free()
 	if err := <-ended[0]; err != nil {
@@ -321,19 +321,19 @@ func TestStuckKeepsOutOfGroups(t *testing.T) {
 	wantIdle(t, s)
 }
 
-// TestStuckBesides: who is refused something besides what it came for gets in line
-// for both, and has left all lines when it is through.
+// TestStuckBesides: an Update that is refused an additional key queues for both keys, and has
+// left all queues when it ends.
 func TestStuckBesides(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{URL: locksLast(t)})
 	ids := fill(t, s, 2)
-	free := stuck(t, s, ids[1])
+	free := lockRows(t, s, ids[1])
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	both, one := make(chan error, 1), make(chan error, 1)
 	go func() {
-		both <- s.Update(ctx, func(tx gatehouse.Tx) error {
-			if err := foreseen(tx, ids[0]); err != nil {
+		both <- s.Update(ctx, gatehouse.DefaultTenant, func(tx gatehouse.Tx) error {
+			if err := decidePrefetched(tx, ids[0]); err != nil {
 				return err
 			}
 			return decideOnce(tx, ids[1])
@@ -341,7 +341,7 @@ func TestStuckBesides(t *testing.T) {
 	}()
 	queued(t, s, ids[1], 0)
 	go func() {
-		one <- s.Update(ctx, func(tx gatehouse.Tx) error { return foreseen(tx, ids[0]) })
+		one <- s.Update(ctx, gatehouse.DefaultTenant, func(tx gatehouse.Tx) error { return decidePrefetched(tx, ids[0]) })
 	}()
 	queued(t, s, ids[0], 1)
 	free()

@@ -12,42 +12,42 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// branch is where a server that takes writes stands in the history of a cluster:
-// each promotion begins a timeline, with a higher number. It is zero for a
-// standby, and where the server does not tell.
-type branch struct {
+// serverTimeline is the position of a writable server in the history of its cluster: each
+// promotion begins a timeline with a higher number. It is zero for a standby, and if the server
+// does not tell.
+type serverTimeline struct {
 	cluster  string
 	timeline uint32
-	server   string // where it says to listen, else where it was reached
+	server   string // its own address, or else the address it was reached at
 }
 
-// readBranch is asked on its own, outside of any transaction: it may fail.
-// pg_control_checkpoint() would tell the new timeline only after a checkpoint.
-const readBranch = `SELECT (SELECT system_identifier FROM pg_control_system()),
+// readServerTimeline runs by itself, outside any transaction, because it may fail.
+// pg_control_checkpoint() would show the new timeline only after a checkpoint.
+const readServerTimeline = `SELECT (SELECT system_identifier FROM pg_control_system()),
 CASE WHEN pg_is_in_recovery() THEN '' ELSE left(pg_walfile_name(pg_current_wal_insert_lsn()), 8) END,
 coalesce(host(inet_server_addr()) || ':' || inet_server_port(), '')`
 
-// errOldPrimary is that another server took the place of this one.
+// errOldPrimary says that another server has taken the place of this one.
 var errOldPrimary = errors.New("it is an old primary: fence it, and let it return as a standby only; " +
 	"if it shall be used from now on, stop all replicas of Gatehouse and start them again")
 
-// timelines has the highest timeline that this process has seen of each cluster.
-// A server on a lower one is refused: what was decided since is not there, and
-// what is decided there would be nowhere else.
+// timelines holds the highest timeline that this process has seen of each cluster. A server on
+// a lower one is refused: it lacks the decisions made since, and decisions made on it would
+// exist nowhere else.
 type timelines struct {
 	log *slog.Logger
 
 	mu      sync.Mutex
 	highest map[string]uint32
-	told    map[branch]bool
+	logged  map[serverTimeline]bool
 }
 
 func newTimelines(log *slog.Logger) *timelines {
-	return &timelines{log: log, highest: make(map[string]uint32), told: make(map[branch]bool)}
+	return &timelines{log: log, highest: make(map[string]uint32), logged: make(map[serverTimeline]bool)}
 }
 
-// check takes down where a server is, and fails where it must not be used.
-func (m *timelines) check(at branch) error {
+// check records a server's timeline, and fails if the server must not be used.
+func (m *timelines) check(at serverTimeline) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	seen := m.highest[at.cluster]
@@ -57,26 +57,25 @@ func (m *timelines) check(at branch) error {
 	}
 	err := fmt.Errorf("the server %s is on timeline %d, but this process has worked with timeline %d of the same cluster (%s): %w",
 		at.server, at.timeline, seen, at.cluster, errOldPrimary)
-	if !m.told[at] {
-		m.told[at] = true
+	if !m.logged[at] {
+		m.logged[at] = true
 		m.log.Warn("postgres: a server is refused", "error", err)
 	}
 	return err
 }
 
-// guard is for ValidateConnect, as a failure there has the driver try the next
-// host of the address. It is asked before next, whose objection to a server need
-// not be the last word.
+// guard is for ValidateConnect: on a failure there, the driver tries the next host of the
+// address. It runs before next, because the driver may still use a server that next objects to.
 func (m *timelines) guard(next pgconn.ValidateConnectFunc) pgconn.ValidateConnectFunc {
 	return func(ctx context.Context, c *pgconn.PgConn) error {
-		at, err := m.find(ctx, c)
+		at, err := m.lookUp(ctx, c)
 		if err == nil {
 			err = m.check(at)
 		}
 		if err != nil {
 			return err
 		}
-		c.CustomData()[customBranch] = at
+		c.CustomData()[customTimeline] = at
 		if next == nil {
 			return nil
 		}
@@ -84,28 +83,28 @@ func (m *timelines) guard(next pgconn.ValidateConnectFunc) pgconn.ValidateConnec
 	}
 }
 
-// find asks a server where it is. One that does not let the role ask, or does
-// not know how, is used as if it were the only one.
-func (m *timelines) find(ctx context.Context, c *pgconn.PgConn) (branch, error) {
-	results, err := c.Exec(ctx, readBranch).ReadAll()
+// lookUp asks a server for its timeline. A server that does not know it, or does not tell it to
+// this role, is accepted as the only one of its cluster.
+func (m *timelines) lookUp(ctx context.Context, c *pgconn.PgConn) (serverTimeline, error) {
+	results, err := c.Exec(ctx, readServerTimeline).ReadAll()
 	var pg *pgconn.PgError
 	switch {
 	case err == nil:
-	case !errors.As(err, &pg), severe(pg), pg.Code[:2] == "53", pg.Code == "57014": // another attempt may be told
-		return branch{}, err
+	case !errors.As(err, &pg), severe(pg), pg.Code[:2] == "53", pg.Code == "57014": // another attempt may succeed
+		return serverTimeline{}, err
 	default:
 		m.log.DebugContext(ctx, "postgres: the server does not tell its timeline: an old primary would not be noticed", "error", err)
-		return branch{}, nil
+		return serverTimeline{}, nil
 	}
 	row := results[0].Rows[0]
-	at := branch{cluster: string(row[0]), server: string(row[2])}
+	at := serverTimeline{cluster: string(row[0]), server: string(row[2])}
 	if len(row[1]) == 0 {
-		return branch{}, nil // a standby
+		return serverTimeline{}, nil // a standby
 	}
 	n, err := strconv.ParseUint(string(row[1]), 16, 32)
 	if err != nil {
 		m.log.DebugContext(ctx, "postgres: the server's timeline cannot be read: an old primary would not be noticed", "error", err)
-		return branch{}, nil
+		return serverTimeline{}, nil
 	}
 	at.timeline = uint32(n)
 	if at.server == "" {
@@ -114,17 +113,17 @@ func (m *timelines) find(ctx context.Context, c *pgconn.PgConn) (branch, error) 
 	return at, nil
 }
 
-// customBranch is where a connection keeps its server's branch. That does not
-// change: only a standby is promoted, and a connection to one takes no writes.
-const customBranch = "gatehouse.branch"
+// customTimeline is the key under which a connection stores its server's timeline. That never
+// changes: only a standby is promoted, and a connection to a standby takes no writes.
+const customTimeline = "gatehouse.branch"
 
-func branchOf(c *pgx.Conn) branch {
-	at, _ := c.PgConn().CustomData()[customBranch].(branch)
+func timelineOf(c *pgx.Conn) serverTimeline {
+	at, _ := c.PgConn().CustomData()[customTimeline].(serverTimeline)
 	return at
 }
 
-// current is for PrepareConn: connections to a server end when another one is
-// known to have taken its place.
+// current is for PrepareConn: it ends connections to a server that another one is known to have
+// replaced.
 func (m *timelines) current(_ context.Context, c *pgx.Conn) (bool, error) {
-	return m.check(branchOf(c)) == nil, nil
+	return m.check(timelineOf(c)) == nil, nil
 }

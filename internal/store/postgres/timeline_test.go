@@ -14,8 +14,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 )
 
-// pair is a primary with a standby, and a store on both, opened with the
-// primary as the first of the address.
+// pair returns a primary with a standby, and a store on both whose address names the primary
+// first.
 func pair(t *testing.T, config Config) (s *Store, primary, standby *pgtest.Cluster) {
 	t.Helper()
 	primary = ownCluster(t)
@@ -44,7 +44,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// tenantsOn says which tenants a server itself has, besides the default one.
+// tenantsOn lists the tenants on a server itself, except the default one.
 func tenantsOn(t *testing.T, c *pgtest.Cluster) (ids string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), pgtest.AllTenants(c.DSN("postgres")))
@@ -55,12 +55,12 @@ func tenantsOn(t *testing.T, c *pgtest.Cluster) (ids string) {
 }
 
 func findTenant(s *Store, id string) error {
-	return s.View(context.Background(), func(tx gatehouse.ReadTx) error { _, err := tx.FindTenant(id); return err })
+	return s.View(context.Background(), id, func(tx gatehouse.ReadTx) error { _, err := tx.FindTenant(); return err })
 }
 
-// TestOldPrimary: an old primary that comes back as one, first in the address, is
-// passed over while the new one is there, and not used while that is away: not to
-// write, not to read, and not to look a COMMIT up.
+// TestOldPrimary: an old primary that comes back as a primary, first in the address, is skipped
+// while the new one is up, and not used while the new one is down: not to write, not to read,
+// and not to look a COMMIT up.
 func TestOldPrimary(t *testing.T) {
 	t.Parallel()
 	var said journaled
@@ -100,7 +100,7 @@ func TestOldPrimary(t *testing.T) {
 	busy("a write", putTenant(s, "alone"))
 	busy("a read", findTenant(s, "before"))
 	refused("ready", s.Ping(t.Context()))
-	stored, err := s.fate(t.Context(), o)
+	stored, err := s.outcome(t.Context(), o)
 	if stored {
 		t.Error("a commit is stored on the old primary")
 	}
@@ -119,33 +119,32 @@ func TestOldPrimary(t *testing.T) {
 	must(t, standby.Up())
 	must(t, putTenant(s, "back"))
 	must(t, s.Ping(t.Context()))
-	if stored, err := s.fate(t.Context(), o); !stored || err != nil {
+	if stored, err := s.outcome(t.Context(), o); !stored || err != nil {
 		t.Errorf("a commit that the new primary has: stored %v, error %v", stored, err)
 	}
 	if got := tenantsOn(t, standby); got != "back before both promoted" {
 		t.Errorf("the new primary has %s", got)
 	}
 
-	// It returns as a standby, which is passed over as well.
+	// It returns as a standby, and is skipped as well.
 	must(t, primary.Down(true))
 	must(t, primary.Follow(standby))
 	s.pool.Reset()
 	must(t, putTenant(s, "followed"))
-	// Another cluster begins anew.
+	// Another cluster has its own timelines.
 	config, err := pgx.ParseConfig(database(t))
 	must(t, err)
 	config.ValidateConnect = s.timelines.guard(nil)
 	other, err := pgx.ConnectConfig(t.Context(), config)
 	must(t, err)
 	defer other.Close(context.Background())
-	if at := branchOf(other); at.timeline != 1 {
+	if at := timelineOf(other); at.timeline != 1 {
 		t.Errorf("the other cluster is at %+v", at)
 	}
 }
 
-// TestOldPrimaryGoesOn: of a primary that never stopped, the connections that are
-// open end with the first that is made to the new one, and what is under way there
-// is run again.
+// TestOldPrimaryGoesOn: the open connections to a primary that never stopped end with the first
+// connection to the new one, and the transactions under way on them run again.
 func TestOldPrimaryGoesOn(t *testing.T) {
 	t.Parallel()
 	s, primary, standby := pair(t, Config{})
@@ -160,12 +159,13 @@ func TestOldPrimaryGoesOn(t *testing.T) {
 		must(t, c.Close(t.Context()))
 	}
 	runs := 0
-	err := s.Update(t.Context(), func(tx gatehouse.Tx) error {
+	err := s.UpdateQueues(t.Context(), func(q gatehouse.Queues) error {
+		tx := q.In("under way")
 		if runs++; runs == 1 {
-			if _, err := tx.FindTenant("before"); err != nil {
+			if _, err := q.In("before").FindTenant(); err != nil {
 				return err
 			}
-			// A second connection, which is free when it is known.
+			// A second connection, which is idle when the new primary becomes known.
 			if err := findTenant(s, "before"); err != nil {
 				return err
 			}
@@ -175,6 +175,7 @@ func TestOldPrimaryGoesOn(t *testing.T) {
 				t.Errorf("it is read from the old primary: %v", err)
 			}
 		}
+		q.In("under way")
 		return tx.InsertTenant(&gatehouse.Tenant{ID: "under way", CreatedAt: tx.Now()})
 	})
 	if err != nil || runs != 2 {
@@ -185,8 +186,8 @@ func TestOldPrimaryGoesOn(t *testing.T) {
 	}
 }
 
-// TestTimelineUntold: where the role may not ask for the timeline, or the server
-// has none, everything else works.
+// TestTimelineUntold: if the role may not read the timeline, or the server has none, everything
+// else works.
 func TestTimelineUntold(t *testing.T) {
 	t.Parallel()
 	for name, sql := range map[string]string{
@@ -212,8 +213,8 @@ func TestTimelineUntold(t *testing.T) {
 	}
 }
 
-// TestTimelineCannotBeAsked: a server that could tell, and fails, is not used as one
-// that cannot: it may be the old primary.
+// TestTimelineCannotBeAsked: a server that should know its timeline, but fails to tell, is not
+// accepted like one that has none: it may be the old primary.
 func TestTimelineCannotBeAsked(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.Database(t)
@@ -224,7 +225,7 @@ func TestTimelineCannotBeAsked(t *testing.T) {
 	}
 }
 
-// odd puts another pg_walfile_name before the server's own.
+// odd installs another pg_walfile_name ahead of the server's own.
 func odd(body string) string {
 	return `CREATE SCHEMA odd;
 CREATE FUNCTION odd.pg_walfile_name(pg_lsn) RETURNS TEXT LANGUAGE plpgsql AS $$ ` + body + ` $$;

@@ -10,28 +10,28 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestClockAfterLocks lets one transaction begin before another and wait for
-// its lock: its time is not before the other's.
+// TestClockAfterLocks lets one transaction begin before another and then wait for its lock: its
+// clock reading is not before the other's.
 func TestClockAfterLocks(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	s := openTest(t, Config{})
 	id := fill(t, s, 1)[0]
-	beside := openTest(t, Config{URL: s.config.URL}) // who would wait in line in the same process
+	beside := openTest(t, Config{URL: s.config.URL}) // in the same process it would wait in the lock queue
 	begun, done := make(chan struct{}), make(chan error, 1)
 	first := sync.OnceFunc(func() { close(begun) })
-	var holder, waiter time.Time // the waiter's, and one while the other has the lock
-	err := s.Update(ctx, func(tx gatehouse.Tx) error {
-		if _, err := tx.LockAction("default", "act_"+id); err != nil {
+	var holder, waiter time.Time // the waiter's reading, and one taken while the other has the lock
+	err := s.Update(ctx, "default", func(tx gatehouse.Tx) error {
+		if _, err := tx.LockAction("act_" + id); err != nil {
 			return err
 		}
 		go func() {
-			done <- beside.Update(ctx, func(tx gatehouse.Tx) error {
-				if _, err := tx.FindIdempotency("default", "p", "r", "k"); !errors.Is(err, gatehouse.ErrNotFound) {
+			done <- beside.Update(ctx, "default", func(tx gatehouse.Tx) error {
+				if _, err := tx.FindIdempotency("p", "r", "k"); !errors.Is(err, gatehouse.ErrNotFound) {
 					t.Errorf("FindIdempotency: %v", err)
 				}
 				first()
-				_, err := tx.LockAction("default", "act_"+id)
+				_, err := tx.LockAction("act_" + id)
 				waiter = tx.Now()
 				return err
 			})
@@ -67,20 +67,22 @@ func waitForLock(t *testing.T, s *Store) {
 	}
 }
 
-// TestFailureSticks swallows the error of a write that was queued: what is
-// read afterwards says so too, and nothing is stored.
+// TestFailureSticks ignores the error of a queued write: later reads return it too, and nothing
+// is stored.
 func TestFailureSticks(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	s := openTest(t, Config{})
 	fill(t, s, 1)
-	err := s.Update(ctx, func(tx gatehouse.Tx) error {
+	err := s.UpdateQueues(ctx, func(q gatehouse.Queues) error {
+		tx := q.In("acme")
 		if err := tx.InsertTenant(&gatehouse.Tenant{ID: "acme", CreatedAt: tx.Now()}); err != nil {
 			return err
 		}
-		_ = tx.MoveApproval("default", "apr_none", gatehouse.ApprovalApproved)
+		tx = q.In(gatehouse.DefaultTenant)
+		_ = tx.MoveApproval("apr_none", gatehouse.ApprovalApproved)
 		for range 2 {
-			if _, err := tx.FindAction("default", "act_000000000"); !errors.Is(err, gatehouse.ErrConflict) {
+			if _, err := tx.FindAction("act_000000000"); !errors.Is(err, gatehouse.ErrConflict) {
 				t.Errorf("a read after a failure: error %v", err)
 			}
 		}
@@ -89,14 +91,14 @@ func TestFailureSticks(t *testing.T) {
 	if !errors.Is(err, gatehouse.ErrConflict) {
 		t.Errorf("Update: error %v, want a conflict", err)
 	}
-	err = s.View(ctx, func(tx gatehouse.ReadTx) error { _, err := tx.FindTenant("acme"); return err })
+	err = s.View(ctx, "acme", func(tx gatehouse.ReadTx) error { _, err := tx.FindTenant(); return err })
 	if !errors.Is(err, gatehouse.ErrNotFound) {
 		t.Errorf("a transaction that failed left a row: %v", err)
 	}
 }
 
-// TestDeadlock makes two transactions lock two actions crosswise. The one that
-// the server ends is run again.
+// TestDeadlock makes two transactions lock two actions crosswise. The one that the server
+// aborts runs again.
 func TestDeadlock(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -107,16 +109,16 @@ func TestDeadlock(t *testing.T) {
 	var runs [2]int
 	for i := range 2 {
 		go func() {
-			done <- s.Update(ctx, func(tx gatehouse.Tx) error {
+			done <- s.Update(ctx, "default", func(tx gatehouse.Tx) error {
 				runs[i]++
-				if _, err := tx.LockAction("default", "act_"+ids[i]); err != nil {
+				if _, err := tx.LockAction("act_" + ids[i]); err != nil {
 					return err
 				}
 				if runs[i] == 1 {
 					close(holds[i])
 					<-holds[1-i]
 				}
-				if _, err := tx.LockAction("default", "act_"+ids[1-i]); err != nil {
+				if _, err := tx.LockAction("act_" + ids[1-i]); err != nil {
 					return err
 				}
 				return tx.AppendLeaf(&gatehouse.Leaf{Tenant: "default", Type: "t", Subject: "s", Actor: "a"})
@@ -129,8 +131,8 @@ func TestDeadlock(t *testing.T) {
 	if runs[0]+runs[1] < 3 {
 		t.Errorf("the closures ran %v times: there was no deadlock", runs)
 	}
-	if err := s.View(ctx, func(tx gatehouse.ReadTx) error {
-		leaves, err := tx.UnnumberedLeaves(10)
+	if err := s.ViewQueues(ctx, func(q gatehouse.ReadQueues) error {
+		leaves, err := q.UnnumberedLeaves(10)
 		if len(leaves) != 2 {
 			t.Errorf("%d leaves, want 2", len(leaves))
 		}
@@ -140,12 +142,12 @@ func TestDeadlock(t *testing.T) {
 	}
 }
 
-// TestUnstorableText is refused as the caller's mistake.
+// TestUnstorableText: a text that cannot be stored is refused as the caller's mistake.
 func TestUnstorableText(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
 	for _, id := range []string{"a\x00b", "a\xffb"} {
-		err := s.Update(context.Background(), func(tx gatehouse.Tx) error {
+		err := s.Update(context.Background(), id, func(tx gatehouse.Tx) error {
 			return tx.InsertTenant(&gatehouse.Tenant{ID: id, CreatedAt: tx.Now()})
 		})
 		if gatehouse.CodeOf(err) != gatehouse.CodeInvalid {
@@ -154,18 +156,18 @@ func TestUnstorableText(t *testing.T) {
 	}
 }
 
-// TestGivenUpBeforeCommit: who gives up when all is written but COMMIT is told so,
-// and nothing is stored.
+// TestGivenUpBeforeCommit: a caller that gives up after all writes but before COMMIT is told
+// so, and nothing is stored.
 func TestGivenUpBeforeCommit(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	err := s.Update(ctx, func(tx gatehouse.Tx) error {
+	err := s.Update(ctx, "acme", func(tx gatehouse.Tx) error {
 		if err := tx.InsertTenant(&gatehouse.Tenant{ID: "acme", CreatedAt: tx.Now()}); err != nil {
 			return err
 		}
-		if _, err := tx.FindTenant("acme"); err != nil { // so that it is sent
+		if _, err := tx.FindTenant(); err != nil { // so that the queued write is sent
 			return err
 		}
 		cancel()
@@ -174,7 +176,11 @@ func TestGivenUpBeforeCommit(t *testing.T) {
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want that of the context", err)
 	}
-	err = s.View(context.Background(), func(tx gatehouse.ReadTx) error { _, err := tx.FindTenant("acme"); return err })
+	err = s.View(
+		context.Background(),
+		"acme",
+		func(tx gatehouse.ReadTx) error { _, err := tx.FindTenant(); return err },
+	)
 	if !errors.Is(err, gatehouse.ErrNotFound) {
 		t.Errorf("it is stored: %v", err)
 	}

@@ -14,61 +14,66 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// maxRuns bounds how often a closure is run; the pauses between them double
-// from minPause to maxPause, a second and a half in all.
+// maxRuns bounds the runs of a closure. The pauses between runs double from minPause to
+// maxPause, a second and a half in all.
 const (
 	maxRuns  = 10
 	minPause = 4 * time.Millisecond
 	maxPause = 400 * time.Millisecond
 )
 
-// tx implements gatehouse.Tx, but for the walls between tenants.
+// tx implements gatehouse.Tx in its tenant, and, within queues, gatehouse.Queues.
 type tx struct {
 	readTx
 	conn *pgxpool.Conn
-	// member is its part in a group. pass gives its place in the line back, if it
-	// has one.
-	member *member
-	pass   func()
-	course course
-	// ticket is its own, if it took none before; sole has what it wants, where that
-	// is a single thing that was not foreseen; denied is what it was refused.
-	ticket ticket
-	sole   [1]thing
-	denied thing
-	// waits says that it has a place among those who wait for a lock for long.
-	waits bool
-	// unclear says that what became of its COMMIT could not be found out.
+	// member is the transaction's part in a group. releaseGroupSlot returns its slot in the
+	// group queue, if it has one.
+	member           *member
+	releaseGroupSlot func()
+	mode             runMode
+	// ownWaiter is the storage for mode.waiter. soleKey is the storage for mode.keys when the
+	// transaction wants a single key that it did not foresee. deniedKey is the lock key that it
+	// was refused.
+	ownWaiter lockWaiter
+	soleKey   [1]lockKey
+	deniedKey lockKey
+	// hasLongWaitSlot says that the transaction holds one of the long-wait slots.
+	hasLongWaitSlot bool
+	// unclear says that the outcome of its COMMIT could not be found out.
 	unclear bool
-	// left is its session, where the server may be at that COMMIT still.
-	left   *session
-	opened opened
+	// leftSession is set when the server may still be executing that COMMIT.
+	leftSession *session
+	openAction  openAction
 }
 
 // Update runs fn in a transaction; see the package comment for its rules.
-func (s *Store) Update(ctx context.Context, fn func(gatehouse.Tx) error) error {
-	if err := s.take(ctx, s.callers); err != nil {
+func (s *Store) Update(ctx context.Context, tenant string, fn func(gatehouse.Tx) error) error {
+	return s.update(ctx, tenant, func(t *tx) error { return fn(t) })
+}
+
+func (s *Store) update(ctx context.Context, tenant string, fn func(*tx) error) error {
+	if err := s.takeSlot(ctx, s.callerSlots); err != nil {
 		return err
 	}
-	c := course{wave: waveOf(ctx)}
+	c := runMode{announced: announcementOf(ctx)}
 	defer func() {
-		s.tickets.leave(c.ticket)
-		if !c.away {
-			<-s.callers
+		s.lockQueue.leave(c.waiter)
+		if !c.slotReturned {
+			<-s.callerSlots
 		}
 	}()
 	pause := minPause
 	for n := 1; ; n++ {
-		was := c.patient
+		was := c.longWait
 		var again bool
 		var err error
-		if c, again, err = s.run(ctx, fn, c); !again {
+		if c, again, err = s.run(ctx, tenant, fn, c); !again {
 			return err
 		}
-		if errors.Is(err, errApart) || c.patient != was {
+		if errors.Is(err, errRunAlone) || c.longWait != was {
 			continue
 		}
-		if n == maxRuns {
+		if n >= maxRuns {
 			return fmt.Errorf("%w: after %d runs: %w", gatehouse.ErrBusy, n, err)
 		}
 		s.log.DebugContext(ctx, "postgres: a transaction is run again", "run", n, "error", err)
@@ -86,18 +91,24 @@ func (s *Store) Update(ctx context.Context, fn func(gatehouse.Tx) error) error {
 	}
 }
 
-// run runs fn once. again says that nothing is stored and that another run may
-// succeed, on the course that it returns.
-func (s *Store) run(ctx context.Context, fn func(gatehouse.Tx) error, c course) (next course, again bool, err error) {
-	t := &tx{readTx: readTx{s: s, ctx: ctx}, course: c}
+// run runs fn once. again says that nothing is stored and that another run, in the mode next,
+// may succeed.
+func (s *Store) run(
+	ctx context.Context,
+	tenant string,
+	fn func(*tx) error,
+	c runMode,
+) (next runMode, again bool, err error) {
+	t := &tx{readTx: readTx{s: s, ctx: ctx}, mode: c}
 	t.w = t
+	t.useTenant(tenant)
 	defer func() {
 		t.release()
 		if again {
-			next = t.next(err)
+			next = t.nextMode(err)
 		} else {
-			next = t.course
-			s.tickets.leave(next.ticket)
+			next = t.mode
+			s.lockQueue.leave(next.waiter)
 		}
 	}()
 	if err = t.call(fn); err == nil && t.err == nil {
@@ -105,60 +116,60 @@ func (s *Store) run(ctx context.Context, fn func(gatehouse.Tx) error, c course) 
 		return c, again, err
 	}
 	if t.err == nil {
-		return c, false, err // the closure's own
+		return c, false, err // the closure's own error
 	}
 	if ctx.Err() != nil {
 		return c, false, ctx.Err()
 	}
-	if errors.Is(t.err, errApart) {
-		return c, true, errApart
+	if errors.Is(t.err, errRunAlone) {
+		return c, true, errRunAlone
 	}
 	if err == nil {
-		err = t.err // it went on after an error
+		err = t.err // the closure went on after an error
 	}
 	return c, t.mayRunAgain(), err
 }
 
-// connect takes a place among the Updates, and a connection.
+// connect takes an update slot and a connection.
 func (t *tx) connect() error {
 	if t.conn != nil {
 		return nil
 	}
-	t.absent()
-	if t.err = t.lineUp(); t.err != nil {
+	t.skipAnnouncement()
+	if t.err = t.waitForKeys(); t.err != nil {
 		return t.err
 	}
-	if t.err = t.s.take(t.ctx, t.s.updates); t.err != nil {
+	if t.err = t.s.takeSlot(t.ctx, t.s.updateSlots); t.err != nil {
 		return t.err
 	}
 	if t.conn, t.err = t.s.acquire(t.ctx); t.err != nil {
-		<-t.s.updates
+		<-t.s.updateSlots
 		return t.err
 	}
 	t.c = t.conn.Conn()
 	return nil
 }
 
-// release ends the transaction, and gives back what it has taken.
+// release ends the transaction and returns its slots and connection.
 func (t *tx) release() {
 	t.end = true
-	t.absent()
+	t.skipAnnouncement()
 	if t.member != nil {
-		t.member.group.ended(t.member, nil)
+		t.member.group.memberEnded(t.member, nil)
 	}
 	if t.conn != nil {
-		t.leave(t.conn)
-		if t.left != nil {
-			go t.s.abandon(*t.left)
+		t.finish(t.conn)
+		if t.leftSession != nil {
+			go t.s.releaseWhenGone(*t.leftSession)
 		} else {
-			<-t.s.updates
+			<-t.s.updateSlots
 		}
 	}
-	if t.waits {
-		<-t.s.patience
+	if t.hasLongWaitSlot {
+		<-t.s.longWaitSlots
 	}
-	if t.pass != nil {
-		t.pass()
+	if t.releaseGroupSlot != nil {
+		t.releaseGroupSlot()
 	}
 }
 
@@ -167,19 +178,18 @@ func (t *tx) mayRunAgain() bool {
 	return k == contention || k == lost
 }
 
-// call runs a closure and makes an error of a panic.
-func (t *tx) call(fn func(gatehouse.Tx) error) (err error) {
+// call runs a closure and turns a panic into an error.
+func (t *tx) call(fn func(*tx) error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("postgres: panic in a transaction: %v\n%s", p, debug.Stack())
 		}
 	}()
-	return fn(t.walled())
+	return fn(t)
 }
 
-// commit sends the last writes and COMMIT in one round trip: the server
-// commits when none of them failed. From here on the caller's context has no
-// say.
+// commit sends the last writes and COMMIT in one round trip: the server commits only if none of
+// them failed. From here on the caller's context no longer matters.
 func (t *tx) commit() (again bool, err error) {
 	if !t.wrote {
 		return false, nil
@@ -188,13 +198,13 @@ func (t *tx) commit() (again bool, err error) {
 		return false, err
 	}
 	if t.member != nil {
-		err := t.member.settle(t.ctx)
-		return errors.Is(err, errApart), err
+		err := t.member.submit(t.ctx)
+		return errors.Is(err, errRunAlone), err
 	}
 	if err := t.connect(); err != nil {
 		return t.mayRunAgain(), err
 	}
-	if err := t.s.timelines.check(branchOf(t.c)); err != nil {
+	if err := t.s.timelines.check(timelineOf(t.c)); err != nil {
 		t.err = &dbError{lost, err}
 		return true, t.err
 	}
@@ -204,8 +214,8 @@ func (t *tx) commit() (again bool, err error) {
 	before := *o
 	o.warned = false
 	o.committing.Store(true)
-	last := t.whole(ask(markSession, nil, o.seq, o.last+1))
-	batch := append(t.waiting(2), last, query{sql: `commit`})
+	last := t.mergeSettle(ask(markSession, nil, o.seq, o.last+1))
+	batch := append(t.pendingBatch(2), last, query{sql: `commit`})
 	t.begun = true
 	err, _ = t.send(ctx, batch)
 	var pg *pgconn.PgError
@@ -216,7 +226,7 @@ func (t *tx) commit() (again bool, err error) {
 		if !o.warned {
 			return false, nil // whatever came of the connection afterwards
 		}
-		err = errAlone
+		err = errNoStandby
 	case err == nil:
 		t.err = &dbError{other, fmt.Errorf("COMMIT was answered with %s", t.tag)}
 		return false, t.err
@@ -226,7 +236,7 @@ func (t *tx) commit() (again bool, err error) {
 	}
 	again, err = t.s.resolve(before, err)
 	if t.unclear = err != nil && !again; t.unclear && t.c.IsClosed() {
-		t.left = &before
+		t.leftSession = &before
 	}
 	return again, err
 }

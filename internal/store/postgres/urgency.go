@@ -10,43 +10,41 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// ends are the ends of the due buckets after the time of the first page; the
-// last one has none.
-var ends = [shared.Buckets]time.Duration{time.Hour, 4 * time.Hour, 24 * time.Hour, 1 << 62}
+// bucketEnds are the ends of the due buckets, relative to the time of the first page. The last bucket
+// has no end.
+var bucketEnds = [shared.Buckets]time.Duration{time.Hour, 4 * time.Hour, 24 * time.Hour, 1 << 62}
 
-// A page out of a thin cell is looked for among the next stretch of the inbox
-// first, as many pages, for a cell's first page and for those after it; when it is
-// not full then, up to thin rows are rather sorted than looked for any further.
+// For a page from a thin cell, the query first scans the next stretch of the inbox:
+// firstStretch pages for the first page of a cell, stretch pages for later ones. If that does
+// not fill the page, it sorts up to thin rows rather than scan further.
 const (
 	firstStretch = 10
 	stretch      = 4
 	thin         = 1000
 )
 
-// The walk goes through the cells (due bucket and risk) in their order, and
-// stops where the page is full. A LATERAL with a LIMIT can only be run row by
-// row, so the order of the cells is that of the result. Of a cell it knows two
-// orders, by expiry (due) and by age (old), of which only those rows are read that
-// something asks for, in the order that they have. The ways to a cell's page, in
-// turn:
+// The query visits the cells (due bucket and risk) in order and stops when the page is full. A
+// LATERAL with a LIMIT can only run row by row, so the order of the cells is the order of the
+// result. It can read a cell in two orders, by expiry (due) and by age (old), and reads each
+// only as far as needed. The ways to find a cell's page, in turn:
 //
-//   - a cell that an earlier page began may well have more than this one takes: what
-//     of it is among the next stretch by age, where that fills the page;
-//   - a cell that is no larger than a page is read by expiry, and sorted;
-//   - else what of it is among the next stretch by age, where that fills the
-//     page, or is all there is;
-//   - else it is thin: read by expiry, and sorted, when that is not many rows;
-//   - else it is looked for by age, however far it is. The index has the expiry,
-//     so what is passed costs no more than that; and the cursor says that the
-//     cell is large, so the pages after it come to this way at once.
+//   - An earlier page began the cell, so the cell may well exceed this page: take its rows
+//     among the next stretch by age, if they fill the page.
+//   - The cell is no larger than a page: read it by expiry and sort.
+//   - Take its rows among the next stretch by age, if they fill the page or are all there are.
+//   - The cell is thin: read it by expiry and sort, if that takes few rows.
+//   - Otherwise scan by age, however far that goes. The index contains the expiry, so a skipped
+//     row costs no more than its index entry. The cursor marks the cell as large, so later
+//     pages begin here at once.
 //
-// Each index is named by an order that no other one has, which is why risk stands
-// in bounds and in ORDER BY: equal to a value, the order is by expiry or by id alone,
-// which other indexes have. There is no end to the rows by expiry but their
-// number: the server ends a scan by the first column of a bound of two only, and
-// an empty cell would read all of its risk.
+// Each index is selected by an order that no other index has. Therefore risk stands in bounds
+// and in ORDER BY: with risk equal to a value, the order would be by expiry or by id alone,
+// which other indexes have too. The scan by expiry is bounded only by its number of rows: the
+// server ends a scan by the first column of a two-column bound only, and for an empty cell it
+// would read all rows of that risk.
 const (
-	// Of a cell by expiry: what the index has, and what filters besides ask for.
+	// The columns of a cell by expiry: those of the index, and those that filters need in
+	// addition.
 	dueColumns  = `tenant, id, expires_at`
 	dueFiltered = dueColumns + `, seq, risk, action_type, proposer_id`
 
@@ -85,23 +83,23 @@ CROSS JOIN LATERAL (
 ) s LIMIT ?`
 )
 
-// urgent walks the due buckets from the cursor's on; within one the risks, the
-// highest first; within one of those the actions, the oldest first.
-func (t *readTx) urgent(w *walk, only gatehouse.RiskLevel, from shared.Cursor) {
+// urgent lists by due bucket from the cursor's on, then by risk, highest first, then by age,
+// oldest first.
+func (t *readTx) urgent(w *pageScan, only gatehouse.RiskLevel, from shared.Cursor) {
 	var buckets, risks []int32
 	var lows []int64
 	var highs []*int64
 	var afters []string
 	var stretches []int32
 	var large []bool
-	for b := from.Bucket; b < len(ends); b++ {
+	for b := from.Bucket; b < len(bucketEnds); b++ {
 		var low int64
 		var high *int64
 		if b > 0 {
-			low = ends[b-1].Microseconds()
+			low = bucketEnds[b-1].Microseconds()
 		}
-		if b < len(ends)-1 {
-			end := ends[b].Microseconds()
+		if b < len(bucketEnds)-1 {
+			end := bucketEnds[b].Microseconds()
 			high = &end
 		}
 		for risk := gatehouse.L5; risk >= gatehouse.L1; risk-- {
@@ -152,8 +150,8 @@ func (t *readTx) urgent(w *walk, only gatehouse.RiskLevel, from shared.Cursor) {
 	part(where, walkWays, limit, limit, limit+1, limit, limit+1, limit, few, few+1)
 	part(where, walkOld, limit)
 	part(where, walkEnd, limit, limit)
-	w.places = b.String()
-	w.before = func(p, q place) bool {
+	w.positions = b.String()
+	w.before = func(p, q pagePosition) bool {
 		return cmp.Or(cmp.Compare(p.bucket, q.bucket), cmp.Compare(q.risk, p.risk), cmp.Compare(p.id, q.id)) < 0
 	}
 }

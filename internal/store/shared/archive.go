@@ -12,28 +12,29 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// KindArchive is the list of the archive.
+// KindArchive is the kind of cursors of the archive's list.
 const KindArchive = "a"
 
-// The bounds of one look for what can be archived: how many actions are read,
-// and about how many bytes of proposals are planned.
+// The bounds of one search for archivable actions: the number of actions read,
+// and the approximate number of proposal bytes planned.
 const (
 	ArchiveScan  = 200
 	archiveBytes = 1 << 20
 )
 
-// Ending is what decides whether an action can be archived.
+// Ending holds what decides whether an action can be archived.
 type Ending struct {
 	Seq        int64
 	Tenant, ID string
 	Status     gatehouse.Status
 	ProposedAt time.Time
 	EndedAt    time.Time
-	// Pinned says that something else still needs it where it is.
+	// Pinned says that other rows still need the action in the tables.
 	Pinned bool
-	// Related says that it revises or reverses another one, or another one it.
+	// Related says that the action revises or reverses another one, or the
+	// reverse.
 	Related bool
-	// Size is of its proposal, in bytes.
+	// Size is the size of the proposal in bytes.
 	Size int64
 }
 
@@ -43,16 +44,16 @@ func (e *Ending) archivable(before time.Time) bool {
 
 // Endings reads actions for Plan and Family.
 type Endings struct {
-	// Scan reads up to ArchiveScan actions behind a row, in the order of rows.
+	// Scan reads up to ArchiveScan actions after a row, in row order.
 	Scan func(after int64) ([]*Ending, error)
-	// Find reads one; nil when it is not there.
+	// Find reads one action; nil when it does not exist.
 	Find func(tenant, id string) (*Ending, error)
-	// Kin names the actions that an action refers to, or that refer to it. It
-	// may name one more than once, and the action itself.
+	// Kin returns the ids of the actions that an action refers to or that refer
+	// to it, possibly with duplicates and the action itself.
 	Kin func(tenant, id string) ([]string, error)
 }
 
-// Plan is gatehouse.ArchiveReader's PlanArchive.
+// Plan implements PlanArchive of gatehouse.ArchiveReader.
 func (s Endings) Plan(after int64, before time.Time, limit int) (*gatehouse.ArchivePlan, error) {
 	rows, err := s.Scan(after)
 	if err != nil {
@@ -98,15 +99,15 @@ func (s Endings) Plan(after int64, before time.Time, limit int) (*gatehouse.Arch
 		plan.Families = append(plan.Families, f)
 	}
 	plan.Next = 0
-	// Rows follow their proposals' times: behind young ones is nothing old.
+	// Rows are in the order of proposal times: no old row follows young ones.
 	if len(rows) == ArchiveScan && !young {
 		plan.Next = rows[len(rows)-1].Seq
 	}
 	return plan, nil
 }
 
-// Family returns an action with all that must be archived with it, by id, or
-// nil when one of them cannot be.
+// Family returns an action and all actions that must be archived with it, by
+// id; nil when one of them cannot be archived.
 func (s Endings) Family(first *Ending, before time.Time) ([]*Ending, error) {
 	if !first.archivable(before) {
 		return nil, nil
@@ -137,7 +138,7 @@ func (s Endings) Family(first *Ending, before time.Time) ([]*Ending, error) {
 	return family, nil
 }
 
-// Still reports whether a family is what it was planned as.
+// Still reports whether a family has not changed since the plan.
 func (s Endings) Still(f gatehouse.ActionFamily, before time.Time) (bool, error) {
 	if len(f.IDs) == 0 {
 		return false, nil
@@ -154,14 +155,14 @@ func (s Endings) Still(f gatehouse.ActionFamily, before time.Time) (bool, error)
 	return slices.EqualFunc(now, want, func(e *Ending, id string) bool { return e.ID == id }), nil
 }
 
-// OwnKey reports whether an action's idempotency key was made from its id: such
-// a one cannot be another's.
+// OwnKey reports whether an action's idempotency key was derived from its id.
+// No other action can have such a key.
 func OwnKey(a *gatehouse.Action) bool { return strings.HasPrefix(a.IdempotencyKey, a.ID+":") }
 
-// Packer compresses documents, one after the other.
+// Packer compresses one document after another.
 type Packer struct{ w *flate.Writer }
 
-// Pack compresses (RFC 1951).
+// Pack compresses a document with DEFLATE (RFC 1951).
 func (p *Packer) Pack(document gatehouse.JSON) ([]byte, error) {
 	var out bytes.Buffer
 	if p.w == nil {
@@ -182,11 +183,11 @@ func (p *Packer) Pack(document gatehouse.JSON) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// maxDocument bounds what a document is unpacked to: a proposal of a megabyte,
-// with receipts.
+// maxDocument bounds the unpacked size of a document: a proposal of a megabyte
+// plus receipts.
 const maxDocument = 256 << 20
 
-// Unpack reads what Pack made. What cannot be read is [gatehouse.ErrArchiveDamaged].
+// Unpack reverses Pack. Unreadable data is [gatehouse.ErrArchiveDamaged].
 func Unpack(packed []byte) (gatehouse.JSON, error) {
 	text, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(packed)), maxDocument))
 	if err != nil {
@@ -195,7 +196,7 @@ func Unpack(packed []byte) (gatehouse.JSON, error) {
 	return gatehouse.JSON(text), nil
 }
 
-// ArchiveBound is what a cursor of the archive's list is bound to.
+// ArchiveBound returns what a cursor of the archive's list is bound to.
 func ArchiveBound(tenant string, f gatehouse.ActionFilter) []string {
 	return BoundToReader([]string{tenant, string(f.Status), f.ActionType, fmt.Sprint(int(f.RiskLevel)), f.ProposedBy, f.Query}, f.ReadBy)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// The lists that a cursor can belong to.
+// The kinds of list that a cursor can belong to.
 const (
 	KindNewest     = "n"
 	KindUrgency    = "u"
@@ -23,32 +23,32 @@ const (
 	KindNotifications = "o"
 )
 
-// Buckets is how many due buckets the order by urgency has.
+// Buckets is the number of due buckets in the order by urgency.
 const Buckets = 4
 
-// maxCursor bounds what is decoded.
+// maxCursor bounds the length of a cursor that is decoded.
 const maxCursor = 1024
 
-// Cursor is the place in a list after which the next page begins: the last
-// row of the page before, in the terms of the list's order. It is opaque to
-// callers and needs no secrecy: it only ever narrows a query that is bound to
-// the caller's tenant.
+// Cursor is the position in a list after which the next page begins: the last
+// row of the previous page, in terms of the list's order. It is opaque to
+// callers and needs no secrecy: a cursor can only narrow a query that is bound
+// to the caller's tenant.
 type Cursor struct {
 	Kind string `json:"k"`
 	// Filter binds the cursor to the tenant and the filter of its first page.
 	Filter uint64 `json:"f"`
 	ID     string `json:"i,omitempty"`
-	// Seq is a row's number, and in the order by urgency 1 where it is known that
-	// many more rows have the same bucket and risk.
+	// Seq is a row number. In the order by urgency it is 1 when many more rows
+	// are known to have the same bucket and risk.
 	Seq int64 `json:"s,omitempty"`
-	// AsOf, Bucket and Risk belong to the order by urgency. The buckets are
-	// relative to AsOf, the reading of the clock of the first page.
+	// AsOf, Bucket and Risk are used by the order by urgency. The buckets are
+	// relative to AsOf, the clock reading of the first page.
 	AsOf   int64 `json:"t,omitempty"`
 	Bucket int   `json:"b,omitempty"`
 	Risk   int   `json:"r,omitempty"`
 }
 
-// Encode makes the text that callers hand back.
+// Encode returns the text of the cursor for callers.
 func (c Cursor) Encode() string {
 	b, err := json.Marshal(c)
 	if err != nil {
@@ -57,8 +57,8 @@ func (c Cursor) Encode() string {
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// ParseCursor reads a cursor of a list and filter; "" is the first page. What
-// it refuses is an error with code invalid.
+// ParseCursor reads a cursor of a list and filter; "" is the first page. It
+// rejects any other cursor with code invalid.
 func ParseCursor(s, kind string, filter ...string) (c Cursor, err error) {
 	if s == "" {
 		return Cursor{}, nil
@@ -83,7 +83,7 @@ func ParseCursor(s, kind string, filter ...string) (c Cursor, err error) {
 	return c, nil
 }
 
-// FilterHash names a tenant and filter within a cursor.
+// FilterHash hashes a tenant and filter for a cursor.
 func FilterHash(parts []string) uint64 {
 	h := fnv.New64a()
 	for _, p := range parts {
@@ -93,7 +93,7 @@ func FilterHash(parts []string) uint64 {
 	return h.Sum64()
 }
 
-// PageLimit keeps a page within its bounds.
+// PageLimit returns the page size for a requested limit.
 func PageLimit(n int) int {
 	if n <= 0 {
 		return gatehouse.DefaultLimit
@@ -101,7 +101,7 @@ func PageLimit(n int) int {
 	return min(n, gatehouse.MaxLimit)
 }
 
-// Finish cuts a page that was read one row too far, and sets its cursor.
+// Finish trims a page that was read with one extra row, and sets its cursor.
 func Finish[T any](page gatehouse.Page[T], limit int, at func(T) Cursor, kind string, filter ...string) gatehouse.Page[T] {
 	if len(page.Items) > limit {
 		page.Items = page.Items[:limit]

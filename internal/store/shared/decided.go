@@ -2,8 +2,8 @@ package shared
 
 import "github.com/gatehouse-dev/gatehouse"
 
-// DecidedSQL is the condition on an action a that a filter's Decided makes; both
-// engines read it alike. An unknown one selects nothing.
+// DecidedSQL returns the condition on an action a for a filter's Decided; both
+// engines use it. An unknown value selects nothing.
 func DecidedSQL(how gatehouse.DecidedHow) string {
 	const (
 		settled = `a.status NOT IN ('pending', 'expired', 'denied', 'canceled', 'superseded')`

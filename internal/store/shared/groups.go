@@ -6,8 +6,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// EncodeMemberships stores the groups of a principal as a JSON array; "" for
-// none.
+// EncodeMemberships encodes a principal's groups as a JSON array; "" for none.
 func EncodeMemberships(list []gatehouse.Membership) string {
 	if len(list) == 0 {
 		return ""
@@ -15,7 +14,7 @@ func EncodeMemberships(list []gatehouse.Membership) string {
 	return string(gatehouse.MustJSON(list))
 }
 
-// DecodeMemberships reads what EncodeMemberships wrote.
+// DecodeMemberships reverses EncodeMemberships.
 func DecodeMemberships(s string) ([]gatehouse.Membership, error) {
 	list, err := DecodeJSON[[]gatehouse.Membership](s)
 	if err != nil || list == nil {
@@ -24,15 +23,16 @@ func DecodeMemberships(s string) ([]gatehouse.Membership, error) {
 	return *list, nil
 }
 
-// EncodeAudience gives the lists of whom a question asks as JSON arrays, "" for
-// one without names. All three are "" for a question that asks every approver.
+// EncodeAudience encodes the roles, people and groups of an audience as JSON
+// arrays; "" for an empty list. All three are "" for a question that asks every
+// approver.
 func EncodeAudience(a gatehouse.Audience) (roles, people, groups string) {
 	if slices.Contains(a.Roles, gatehouse.RoleApprover) {
 		return "", "", "" // it asks everybody who may decide
 	}
 	list := slices.Clone(a.Roles)
 	if len(list) > 0 && !slices.Contains(list, gatehouse.RoleAdmin) {
-		list = append(list, gatehouse.RoleAdmin) // it implies most of them
+		list = append(list, gatehouse.RoleAdmin) // admin implies most roles
 	}
 	some := func(list []string) string {
 		if len(list) == 0 {

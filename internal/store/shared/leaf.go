@@ -9,7 +9,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// CompleteLeaf fills in a leaf's time and id where they are missing.
+// CompleteLeaf fills in a leaf's missing time and id.
 func CompleteLeaf(l *gatehouse.Leaf, now time.Time) error {
 	if l.At.IsZero() {
 		l.At = now
@@ -24,9 +24,9 @@ func CompleteLeaf(l *gatehouse.Leaf, now time.Time) error {
 	return nil
 }
 
-// LeafBody is the canonical JSON of a leaf, byte for byte what
-// gatehouse.MustJSON makes of it, at a tenth of the cost: members in order of
-// their names, empty optional ones left out.
+// LeafBody returns the canonical JSON of a leaf, byte for byte what
+// gatehouse.MustJSON returns, at a tenth of the cost: members in name order,
+// empty optional members left out.
 func LeafBody(l *gatehouse.Leaf) string {
 	b := make([]byte, 0, 384+len(l.Data))
 	b = append(b, '{')

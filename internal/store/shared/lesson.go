@@ -7,14 +7,14 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Taught says that an approval is one that people answered: what they decided
-// is an entry of the corpus.
+// Taught is the condition that people decided an approval. Such a decision is
+// an entry of the corpus.
 const Taught = `status IN ('approved', 'rejected')`
 
-// Lesson is what the decision of people on an action teaches. Nothing of it is
-// stored by itself: it follows from the action, its approval and the votes.
-// notes are the words of who decided, features what later decisions can be
-// compared by: never the payload.
+// Lesson returns the corpus entry of people's decision on an action. It is not
+// stored: it is derived from the action, its approval and the votes. Notes are
+// the decider's words. Features are what later decisions are compared by, never
+// the payload.
 func Lesson(a *gatehouse.Action) *gatehouse.CorpusEntry {
 	e := &gatehouse.CorpusEntry{
 		ID: "cor_" + strings.TrimPrefix(a.Approval.ID, "apr_"), Tenant: a.Tenant, ActionID: a.ID, ActionType: a.ActionType,
@@ -23,7 +23,7 @@ func Lesson(a *gatehouse.Action) *gatehouse.CorpusEntry {
 	if a.DecidedAt != nil {
 		e.At = *a.DecidedAt
 	}
-	// The vote that settled it is the last one of its kind.
+	// The deciding vote is the last one with the outcome by the decider.
 	for _, v := range a.Approval.Votes {
 		if v.Decision == e.Outcome && v.Name == e.DecidedBy {
 			e.Notes = v.Notes

@@ -8,29 +8,30 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// MaxEntries is how many entries a row of audit_batch has at most: who looks
-// for one of them reads no more than some 20 KiB.
+// MaxEntries is the maximum number of entries in a row of audit_batch. It keeps
+// a row, which must be read whole to find one entry, at about 20 KiB.
 const MaxEntries = 256
 
-// HashSize is how many bytes a tree hash takes in such a row.
+// HashSize is the size of a tree hash in such a row, in bytes.
 const HashSize = 32
 
-// LeafPosition is where the hash of an entry stands among its log's tree
-// hashes: the entries before it have completed 2n - popcount(n) of them.
+// LeafPosition returns the position of an entry's hash among the tree hashes of
+// its log: the n entries before it complete 2n - popcount(n) hashes.
 func LeafPosition(number int64) int64 { return 2*number - int64(bits.OnesCount64(uint64(number))) }
 
-// LogBatch is a row of audit_batch to be: entries of one log that are numbered
+// LogBatch is a new row of audit_batch: entries of one log that are numbered
 // together.
 type LogBatch struct {
 	Number   int64   // of the first entry
 	Position int64   // of the first tree hash
-	Rows     []int64 // of the leaves
-	Hashes   []byte  // the tree hashes that they complete, one after another
+	Rows     []int64 // row numbers of the leaves
+	Hashes   []byte  // the tree hashes that these leaves complete, concatenated
 }
 
-// LogBatches are the rows for entries that follow a log of size, and for the
-// tree hashes that they complete. A leaf's own hash is that of the tree, and
-// stands nowhere else. What a batch has of slices is the next one's, too.
+// LogBatches yields the rows for entries that follow a log of the given size,
+// with the tree hashes that they complete. The hash of a leaf is stored only as
+// a tree hash. All batches share their slices: a batch is valid until the next
+// one.
 func LogBatches(tenant string, size int64, leaves []*gatehouse.NumberedLeaf, hashes []gatehouse.Hash) iter.Seq2[LogBatch, error] {
 	return func(yield func(LogBatch, error) bool) {
 		rows, tree := make([]int64, 0, MaxEntries), make([]byte, 0, (2*MaxEntries+64)*HashSize)

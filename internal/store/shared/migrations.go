@@ -7,22 +7,22 @@ import (
 	"strconv"
 )
 
-// BaseVersion is the number of the first migration, on both engines. Lower
-// versions were written by programs from before the first release, 0.1.0.
+// BaseVersion is the number of the first migration on both engines. Programs
+// from before the first release, 0.1.0, wrote lower versions.
 const BaseVersion = 100
 
-// Migration is one step of a schema: its SQL brings a store from the version
-// before it to Version.
+// Migration is one schema step: its SQL migrates a store from the previous
+// version to Version.
 type Migration struct {
 	Version int
 	Name    string
 	SQL     string
 }
 
-// Migrations returns the migrations in files, "migrations/NNNN_name.sql", in the
-// order of their versions.
+// Migrations returns the migrations in files, "migrations/NNNN_name.sql", in
+// version order.
 func Migrations(files fs.FS) ([]Migration, error) {
-	names, err := fs.Glob(files, "migrations/*.sql") // sorted, and the numbers have four digits
+	names, err := fs.Glob(files, "migrations/*.sql") // sorted by name; the numbers have four digits
 	if err != nil {
 		return nil, err
 	}

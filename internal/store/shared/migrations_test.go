@@ -10,8 +10,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// TestEnginesHaveTheSameMigrations: one number and name means the same step on
-// both engines, and the first one is the base.
+// TestEnginesHaveTheSameMigrations: a number and name stand for the same step
+// on both engines, and the first step is the base.
 func TestEnginesHaveTheSameMigrations(t *testing.T) {
 	t.Parallel()
 	names := map[string][]string{}
@@ -36,7 +36,7 @@ func TestEnginesHaveTheSameMigrations(t *testing.T) {
 	}
 }
 
-// TestMigrationNames refuses a file whose name tells no version.
+// TestMigrationNames refuses file names without a valid version.
 func TestMigrationNames(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"base.sql", "100_base.sql", "01000_base.sql", "x100_base.sql"} {

@@ -6,8 +6,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// PushFilterKey is what a cursor is bound to beside tenant and status; empty
-// where the filter has no more.
+// PushFilterKey returns what a cursor is bound to besides tenant and status;
+// nil when the filter has nothing else.
 func PushFilterKey(f gatehouse.PushFilter) []string {
 	if !f.DeadLetters && f.Connector == "" && f.Code == "" && f.Since.IsZero() {
 		return nil

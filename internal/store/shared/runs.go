@@ -10,18 +10,18 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// The lists that a cursor can belong to.
+// The kinds of list that a cursor can belong to.
 const (
 	KindRuns       = "w"
 	KindWorkflows  = "f"
 	KindReflexions = "x"
 )
 
-// Ended says that an action has come to an end for whoever waits for it:
-// unknown is none.
+// Ended is the condition that an action has ended for those who wait for it. An
+// unknown action has not.
 const Ended = `status IN ('applied', 'failed', 'rejected', 'denied', 'expired', 'canceled', 'superseded', 'reversed')`
 
-// HasEnded is Ended of one state.
+// HasEnded is Ended for one status.
 func HasEnded(s gatehouse.Status) bool {
 	switch s {
 	case gatehouse.StatusApplied, gatehouse.StatusFailed, gatehouse.StatusRejected, gatehouse.StatusDenied, gatehouse.StatusExpired,
@@ -31,8 +31,8 @@ func HasEnded(s gatehouse.Status) bool {
 	return false
 }
 
-// SortSteps puts steps in order: by index, then key; items behind the step that
-// they belong to, those of one index by the numbers in their keys.
+// SortSteps sorts by index, then key. Items follow the step that they belong
+// to; those with the same index are sorted by the numbers in their keys.
 func SortSteps(steps []*gatehouse.Step) {
 	of := make(map[string]*gatehouse.Step, len(steps))
 	for _, s := range steps {
@@ -61,21 +61,21 @@ func SortSteps(steps []*gatehouse.Step) {
 	})
 }
 
-// SortItems puts the items of one step in order: by the numbers in their keys.
+// SortItems sorts the items of one step by the numbers in their keys.
 func SortItems(items []*gatehouse.Step) {
 	slices.SortFunc(items, func(a, b *gatehouse.Step) int {
 		return cmp.Or(cmp.Compare(len(a.Key), len(b.Key)), cmp.Compare(a.Key, b.Key))
 	})
 }
 
-// MayHaveItems reports whether a step may wait for items: it waits for nothing
-// else.
+// MayHaveItems reports whether a step may be waiting for items: it waits, and
+// for nothing else.
 func MayHaveItems(s *gatehouse.Step) bool {
 	return s.Status == gatehouse.StepWaiting && s.Parent == "" && s.ChildRun == "" && s.Event == "" && s.DueAt == nil
 }
 
-// LeafKey is the id under which a leaf is found again: the action's, or of a
-// leaf about a run alone the run's.
+// LeafKey returns the id under which a leaf is listed: the action's id, or the
+// run's for a leaf that is about a run only.
 func LeafKey(l *gatehouse.Leaf) string {
 	if l.ActionID == "" && IsRun(l.Subject) {
 		return l.Subject
@@ -83,14 +83,14 @@ func LeafKey(l *gatehouse.Leaf) string {
 	return l.ActionID
 }
 
-// IsRun reports whether an id is a run's.
+// IsRun reports whether an id is that of a run.
 func IsRun(id string) bool { return strings.HasPrefix(id, "run_") }
 
 var million = big.NewInt(1_000_000)
 
-// SplitCost returns a cost in millionths, and what is left of it in millionths
-// of those, rounded up: costs are summed by the two, exactly as long as they
-// have twelve decimal places at most. A cost below zero is refused.
+// SplitCost splits a cost into millionths and the remainder in millionths of
+// those, rounded up. Sums of the two parts are exact for costs with at most
+// twelve decimal places. A negative cost is refused.
 func SplitCost(cost gatehouse.Decimal) (micros, picos int64, err error) {
 	whole, err := cost.Micros()
 	if err != nil {
@@ -101,7 +101,7 @@ func SplitCost(cost gatehouse.Decimal) (micros, picos int64, err error) {
 	}
 	micros = whole
 	if gatehouse.DecimalFromMicros(whole).Cmp(cost) > 0 {
-		micros-- // it was rounded up
+		micros-- // undo the rounding up
 	}
 	rest := cost.Sub(gatehouse.DecimalFromMicros(micros))
 	picos, err = gatehouse.Decimal(string(rest) + "e6").Micros()
@@ -111,7 +111,7 @@ func SplitCost(cost gatehouse.Decimal) (micros, picos int64, err error) {
 	return micros, picos, err
 }
 
-// JoinCost is the sum of what SplitCost took apart.
+// JoinCost returns the cost whose parts, or sums of parts, SplitCost produced.
 func JoinCost(micros, picos int64) (gatehouse.Decimal, error) {
 	if micros < 0 || picos < 0 {
 		return "", fmt.Errorf("store: a sum of costs below zero")
@@ -127,14 +127,14 @@ func JoinCost(micros, picos int64) (gatehouse.Decimal, error) {
 	return gatehouse.Decimal(digits[:at] + "." + s), nil
 }
 
-// SortReady puts claimed steps in the order in which they became ready; those
-// of one moment stay as they are.
+// SortReady sorts claimed steps by the time at which they became ready; ties
+// keep their order.
 func SortReady(steps []*gatehouse.Step) {
 	slices.SortStableFunc(steps, func(a, b *gatehouse.Step) int { return a.ReadyAt.Compare(*b.ReadyAt) })
 }
 
-// Passed reports whether a step is as one that was readied, leased and closed at
-// once leaves it.
+// Passed reports whether a step looks like one that was made ready, leased and
+// closed at once.
 func Passed(s *gatehouse.Step) bool {
 	return s.Status == gatehouse.StepSucceeded && s.Generation >= 1 && s.Attempts >= 1 && s.LeaseUntil == nil && s.LeaseOwner == "" &&
 		s.ReadyAt != nil && s.StartedAt != nil && s.FinishedAt != nil

@@ -2,7 +2,7 @@ package shared
 
 import "strconv"
 
-// SessionFilter is what a cursor of a list of sessions is bound to.
+// SessionFilter returns what a cursor of a list of sessions is bound to.
 func SessionFilter(tenant, principalID string, ended bool) []string {
 	return []string{tenant, principalID, strconv.FormatBool(ended)}
 }

@@ -2,7 +2,7 @@ package shared
 
 import "github.com/gatehouse-dev/gatehouse"
 
-// EncodeTiming gives the frozen timing of an approval as JSON; "" for none.
+// EncodeTiming encodes the frozen timing of an approval as JSON; "" for none.
 func EncodeTiming(o *gatehouse.Approval) (string, error) {
 	if o.IsZero() {
 		return "", nil

@@ -9,7 +9,7 @@ import (
 const hexDigits = "0123456789abcdef"
 
 // AppendQuoted appends s as a JSON string in canonical form (RFC 8785, section
-// 3.2.2.2): only what must be escaped is.
+// 3.2.2.2): it escapes only what must be escaped.
 func AppendQuoted(b []byte, s string) []byte {
 	b = append(b, '"')
 	from := 0
@@ -41,8 +41,8 @@ func AppendQuoted(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// EncodeList stores texts as a JSON array; "" for nil, so that nil and empty
-// come back as they were.
+// EncodeList encodes strings as a JSON array; "" for nil, so that decoding
+// tells nil from empty.
 func EncodeList[T ~string](list []T) string {
 	if list == nil {
 		return ""
@@ -58,7 +58,7 @@ func EncodeList[T ~string](list []T) string {
 	return string(append(b, ']'))
 }
 
-// DecodeList reads what EncodeList wrote.
+// DecodeList reverses EncodeList.
 func DecodeList[T ~string](s string) ([]T, error) {
 	switch s {
 	case "":
@@ -84,7 +84,7 @@ func DecodeList[T ~string](s string) ([]T, error) {
 	return list, nil
 }
 
-// EncodeJSON stores a rare nested value; "" for nil.
+// EncodeJSON encodes a rarely used nested value; "" for nil.
 func EncodeJSON[T any](v *T) (string, error) {
 	if v == nil {
 		return "", nil
@@ -96,7 +96,7 @@ func EncodeJSON[T any](v *T) (string, error) {
 	return string(b), nil
 }
 
-// DecodeJSON reads what EncodeJSON wrote.
+// DecodeJSON reverses EncodeJSON.
 func DecodeJSON[T any](s string) (*T, error) {
 	if s == "" {
 		return nil, nil

@@ -9,7 +9,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// tx implements gatehouse.Tx. The writer's transaction is every lock there is.
+// tx implements gatehouse.Tx. It needs no row locks: the writer runs one
+// transaction at a time.
 type tx struct {
 	readTx
 	w       *writer
@@ -44,19 +45,22 @@ WHERE o.tenant = ? AND o.id = ?`
 	findActions = `SELECT` + actionColumns + actionTables + `WHERE a.seq IN (SELECT value FROM json_each(?))`
 )
 
-// extra holds the rare parts of a proposal.
+// extra holds the rarely used fields of a proposal, stored as one JSON text.
 type extra struct {
 	Evaluations  []gatehouse.Evaluation   `json:"evaluations,omitempty"`
 	ArtifactDiff *gatehouse.ArtifactDiff  `json:"artifact_diff,omitempty"`
-	Callback     *gatehouse.Callback      `json:"callback,omitempty"`
+	Callback     *shared.Callback         `json:"callback,omitempty"`
 	Ceilings     []gatehouse.CeilingClaim `json:"ceilings,omitempty"`
 	RiskName     string                   `json:"risk_name,omitempty"`
 	Title        string                   `json:"title,omitempty"`
 	Repeats      string                   `json:"repeats,omitempty"`
 	RebasedBy    string                   `json:"rebased_by,omitempty"`
+	EditedBy     string                   `json:"edited_by,omitempty"`
+	Edit         *gatehouse.Edit          `json:"edit,omitempty"`
+	Editors      []string                 `json:"editors,omitempty"`
 }
 
-// scanned is an action with its row's number.
+// scanned is an action and its row number.
 type scanned struct {
 	seq    int64
 	action *gatehouse.Action
@@ -93,8 +97,9 @@ func (t *readTx) scanAction(r *stmt) (row scanned, err error) {
 	a.ProposedBy, a.Rationale = r.text(), r.text()
 	a.ProposedChange, a.CurrentState, a.Context, a.Metadata = r.json(), r.json(), r.json(), r.json()
 	if x := jsonAt[extra](r, &err); x != nil {
-		a.Evaluations, a.ArtifactDiff, a.Callback, a.Ceilings = x.Evaluations, x.ArtifactDiff, x.Callback, x.Ceilings
+		a.Evaluations, a.ArtifactDiff, a.Callback, a.Ceilings = x.Evaluations, x.ArtifactDiff, x.Callback.Load(), x.Ceilings
 		a.RiskName, a.Title, a.Repeats, a.RebasedBy = x.RiskName, x.Title, x.Repeats, x.RebasedBy
+		a.EditedBy, a.Edit, a.Editors = x.EditedBy, x.Edit, x.Editors
 	}
 	if !r.null() {
 		a.Approval = scanApproval(r, a.ID, &err)
@@ -103,7 +108,8 @@ func (t *readTx) scanAction(r *stmt) (row scanned, err error) {
 	return row, err
 }
 
-// show lets an approval that has run out appear as what it is.
+// show presents an overdue approval as expired, unless the caller reads the
+// stored state.
 func (t *readTx) show(a *gatehouse.Action) {
 	if t.stored {
 		a.Approval.See(t.at)
@@ -113,8 +119,8 @@ func (t *readTx) show(a *gatehouse.Action) {
 }
 
 // FindAction finds by the id of the action or of its approval.
-func (t *readTx) FindAction(tenant, id string) (*gatehouse.Action, error) {
-	row, err := t.find(tenant, id)
+func (t *readTx) FindAction(id string) (*gatehouse.Action, error) {
+	row, err := t.find(t.tenant, id)
 	return row.action, err
 }
 
@@ -131,9 +137,9 @@ func (t *readTx) find(tenant, id string) (scanned, error) {
 }
 
 // FindActionByKey finds by the idempotency key.
-func (t *readTx) FindActionByKey(tenant, key string) (*gatehouse.Action, error) {
-	row, err := t.load(findActionByKey, tenant, key)
-	row, err = t.orArchived(archivedByKey, tenant, key, row, err)
+func (t *readTx) FindActionByKey(key string) (*gatehouse.Action, error) {
+	row, err := t.load(findActionByKey, t.tenant, key)
+	row, err = t.orArchived(archivedByKey, t.tenant, key, row, err)
 	return row.action, err
 }
 
@@ -149,7 +155,7 @@ func (t *readTx) load(sql, tenant, key string) (row scanned, err error) {
 		}
 	}
 	if a.Status == gatehouse.StatusPending {
-		return row, nil // nothing was sent
+		return row, nil // a pending action has no push yet
 	}
 	if err := t.attachPush(row); err != nil {
 		return scanned{}, err
@@ -157,7 +163,7 @@ func (t *readTx) load(sql, tenant, key string) (row scanned, err error) {
 	return row, nil
 }
 
-// ExpiredActions lists what the sweeper has to write down, of all tenants.
+// ExpiredActions lists the overdue pending actions of all tenants.
 func (t *readTx) ExpiredActions(limit int) ([]gatehouse.ActionRef, error) {
 	var refs []gatehouse.ActionRef
 	err := t.each(`SELECT tenant, id FROM action WHERE status = 'pending' AND expires_at <= ? ORDER BY expires_at LIMIT ?`,
@@ -168,7 +174,8 @@ func (t *readTx) ExpiredActions(limit int) ([]gatehouse.ActionRef, error) {
 	return refs, err
 }
 
-// TimelyActions lists of what the sweeper has to tell, of all tenants.
+// TimelyActions lists the actions of all tenants with a due moment of their
+// question that the log does not record yet.
 func (t *readTx) TimelyActions(limit int) ([]gatehouse.ActionRef, error) {
 	var refs []gatehouse.ActionRef
 	err := t.each(`SELECT a.tenant, a.id FROM approval o INDEXED BY approval_next JOIN action a ON a.seq = o.seq
@@ -185,25 +192,28 @@ WHERE a.tenant = ?1 AND a.status = 'pending' AND a.expires_at > ?2 AND o.status 
 AND (p.entity_ref = ?5 OR instr(p.entity_refs, ?8) > 0)
 AND (?6 = '' OR p.target_version <> ?6) AND (o.changed_at IS NULL OR o.changed_version <> ?6) ORDER BY a.id LIMIT ?7`
 
-// OpenOnTarget looks at all pending actions of the tenant. A list of keys is text in
-// which each stands in its quotes, and a quote within one is escaped.
-func (t *readTx) OpenOnTarget(tenant string, c gatehouse.TargetChange, limit int) (ids []string, err error) {
+// OpenOnTarget scans all pending actions of the tenant. A list of keys is
+// stored as text: each key is quoted, and quotes inside a key are escaped.
+func (t *readTx) OpenOnTarget(c gatehouse.TargetChange, limit int) (ids []string, err error) {
 	err = t.each(openOnTarget, func(r *stmt) error { ids = append(ids, r.text()); return nil },
-		tenant, t.at, c.Connector, c.EntityType, c.EntityRef, c.Version, limit, string(shared.AppendQuoted(nil, c.EntityRef)))
+		t.tenant, t.at, c.Connector, c.EntityType, c.EntityRef, c.Version, limit, string(shared.AppendQuoted(nil, c.EntityRef)))
 	return ids, err
 }
 
-// OpenReversal finds the reversal of an action that is under way or done.
-func (t *readTx) OpenReversal(tenant, actionID string) (id string, err error) {
+// OpenReversal finds the reversal of an action that is in progress or applied.
+func (t *readTx) OpenReversal(actionID string) (id string, err error) {
 	err = t.each(`SELECT id FROM action WHERE tenant = ? AND reverses = ?
 AND status NOT IN ('rejected', 'denied', 'expired', 'canceled', 'superseded', 'failed')
 AND NOT (status = 'pending' AND expires_at <= ?) ORDER BY id DESC LIMIT 1`,
-		func(r *stmt) error { id = r.text(); return nil }, tenant, actionID, t.at)
+		func(r *stmt) error { id = r.text(); return nil }, t.tenant, actionID, t.at)
 	return id, err
 }
 
-// InsertAction stores an action as it is proposed, and its approval.
+// InsertAction stores a proposed action and its approval.
 func (t *tx) InsertAction(a *gatehouse.Action) error {
+	if err := t.owns(a.Tenant); err != nil {
+		return err
+	}
 	if !gatehouse.Status("").CanMove(a.Status) {
 		return gatehouse.ErrConflict
 	}
@@ -242,10 +252,11 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 func (t *tx) insertProposal(seq int64, a *gatehouse.Action) error {
 	var rare string
 	if len(a.Evaluations) > 0 || a.ArtifactDiff != nil || a.Callback != nil || len(a.Ceilings) > 0 ||
-		a.RiskName != "" || a.Title != "" || a.Repeats != "" || a.RebasedBy != "" {
+		a.RiskName != "" || a.Title != "" || a.Repeats != "" || a.RebasedBy != "" || len(a.Editors) > 0 {
 		var err error
 		if rare, err = encodeJSON(&extra{
-			a.Evaluations, a.ArtifactDiff, a.Callback, a.Ceilings, a.RiskName, a.Title, a.Repeats, a.RebasedBy,
+			a.Evaluations, a.ArtifactDiff, shared.StoreCallback(a.Callback), a.Ceilings, a.RiskName, a.Title, a.Repeats, a.RebasedBy,
+			a.EditedBy, a.Edit, a.Editors,
 		}); err != nil {
 			return err
 		}
@@ -268,8 +279,8 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 
 	return err
 }
 
-// decideHeld is the transition that counts: of an action that is pending and
-// held, to what a decision makes of it.
+// decideHeld applies a decision to an action that is pending and held (see
+// held).
 const decideHeld = `UPDATE OR ROLLBACK action SET status = ?, decided_by = ?, decided_via = ?, decided_at = ?, finished_at = ?
 WHERE seq = ? AND status = 'pending'`
 
@@ -281,18 +292,18 @@ const moveAction = `UPDATE OR ROLLBACK action SET status = ?1,
   failure_code = CASE WHEN ?6 IS NOT NULL THEN ?6 WHEN status = 'failed' THEN NULL ELSE failure_code END,
   failure_detail = CASE WHEN ?6 IS NOT NULL THEN ?7 WHEN status = 'failed' THEN NULL ELSE failure_detail END`
 
-// The foreign key is looked at only where it is written.
+// The foreign key is checked only by the statement that writes the column.
 const (
 	moveGuard    = ` WHERE seq = ?8 AND status = ?9`
 	moveReversed = moveAction + `, reversed_by = ?10` + moveGuard
 	moveOther    = moveAction + moveGuard
-	// moveOn is moveOther where nothing is written but where it stands.
+	// moveOn is moveOther for a move that writes only the status.
 	moveOn = `UPDATE OR ROLLBACK action SET status = ?1,
   finished_at = CASE WHEN ?1 IN ('approved', 'pushing') THEN NULL ELSE coalesce(?2, finished_at) END WHERE seq = ?3 AND status = ?4`
 )
 
-// MoveAction is one guarded transition. An action that goes back to work, by a
-// replay, is not finished any more.
+// MoveAction is one guarded transition. A replay puts an action back to work
+// and clears its finish time.
 func (t *tx) MoveAction(m gatehouse.ActionMove) (err error) {
 	if !m.From.CanMove(m.To) {
 		return gatehouse.ErrConflict
@@ -304,11 +315,11 @@ func (t *tx) MoveAction(m gatehouse.ActionMove) (err error) {
 	if m.Finished {
 		finished = &t.at
 	}
-	seq, err := t.rowOf(m.Tenant, m.ID)
+	seq, err := t.rowOf(t.tenant, m.ID)
 	if err != nil {
 		return err
 	}
-	// What it becomes is known again once the statement has done it.
+	// The status is unknown until the statement has succeeded.
 	t.held.status = ""
 	defer func() {
 		if err == nil {
@@ -321,7 +332,8 @@ func (t *tx) MoveAction(m gatehouse.ActionMove) (err error) {
 	if m.From == gatehouse.StatusPending && m.Decided && m.DecidedBy != "" && m.DecidedVia != "" && m.Failure == nil && m.ReversedBy == "" {
 		return t.guarded(decideHeld, string(m.To), m.DecidedBy, string(m.DecidedVia), decided, finished, seq)
 	}
-	if plain := (gatehouse.ActionMove{Tenant: m.Tenant, ID: m.ID, From: m.From, To: m.To, Finished: m.Finished}); m == plain && m.From != gatehouse.StatusFailed {
+	if plain := (gatehouse.ActionMove{ID: m.ID, From: m.From, To: m.To, Finished: m.Finished}); m == plain &&
+		m.From != gatehouse.StatusFailed {
 		return t.guarded(moveOn, string(m.To), finished, seq, string(m.From))
 	}
 	var code, detail any
@@ -335,7 +347,7 @@ func (t *tx) MoveAction(m gatehouse.ActionMove) (err error) {
 	return t.guarded(moveOther, args...)
 }
 
-// guarded runs a statement that must change one row.
+// guarded runs a statement that must change at least one row, else ErrConflict.
 func (t *readTx) guarded(sql string, args ...any) error {
 	n, err := t.exec(sql, args...)
 	if err == nil && n == 0 {
@@ -344,7 +356,7 @@ func (t *readTx) guarded(sql string, args ...any) error {
 	return err
 }
 
-// found runs a statement that changes a row which must be there.
+// found runs a statement whose row must exist, else ErrNotFound.
 func (t *readTx) found(sql string, args ...any) error {
 	n, err := t.exec(sql, args...)
 	if err == nil && n == 0 {
@@ -353,9 +365,9 @@ func (t *readTx) found(sql string, args ...any) error {
 	return err
 }
 
-// LinkSuperseded names the revision that took an action's place.
-func (t *tx) LinkSuperseded(tenant, oldID, newID string) error {
-	return t.found(`UPDATE action SET superseded_by = ? WHERE tenant = ? AND id = ?`, newID, tenant, oldID)
+// LinkSuperseded records which revision replaced an action.
+func (t *tx) LinkSuperseded(oldID, newID string) error {
+	return t.found(`UPDATE action SET superseded_by = ? WHERE tenant = ? AND id = ?`, newID, t.tenant, oldID)
 }
 
 func sortVotes(votes []gatehouse.Vote) {

@@ -54,7 +54,7 @@ confirm_prompt, confirm_value, groups, timing, told, next_at) VALUES (?, ?, ?, ?
 		return err
 	}
 	for _, v := range o.Votes {
-		if err := t.PutVote(a.Tenant, o.ID, v); err != nil {
+		if err := t.PutVote(o.ID, v); err != nil {
 			return err
 		}
 	}
@@ -86,13 +86,13 @@ func (t *readTx) votes(seq int64) ([]gatehouse.Vote, error) {
 }
 
 // MoveApproval moves a requested approval on.
-func (t *tx) MoveApproval(tenant, approvalID string, to gatehouse.ApprovalStatus) error {
+func (t *tx) MoveApproval(approvalID string, to gatehouse.ApprovalStatus) error {
 	if !gatehouse.ApprovalRequested.CanMove(to) {
 		return gatehouse.ErrConflict
 	}
-	h := t.holdsApproval(tenant, approvalID)
+	h := t.holdsApproval(t.tenant, approvalID)
 	if h == nil {
-		return t.guarded(`UPDATE OR ROLLBACK approval SET status = ? WHERE tenant = ? AND id = ? AND status = 'requested'`, string(to), tenant, approvalID)
+		return t.guarded(`UPDATE OR ROLLBACK approval SET status = ? WHERE tenant = ? AND id = ? AND status = 'requested'`, string(to), t.tenant, approvalID)
 	}
 	err := t.guarded(`UPDATE OR ROLLBACK approval SET status = ? WHERE seq = ? AND status = 'requested'`, string(to), h.seq)
 	if err == nil {
@@ -101,16 +101,17 @@ func (t *tx) MoveApproval(tenant, approvalID string, to gatehouse.ApprovalStatus
 	return err
 }
 
-// TellApproval stores what the log tells of a question that waits.
-func (t *tx) TellApproval(tenant, approvalID string, from, told int, next *time.Time) error {
+// TellApproval stores how many moments of an open question the log records, and
+// when the next one comes.
+func (t *tx) TellApproval(approvalID string, from, told int, next *time.Time) error {
 	return t.guarded(`UPDATE OR ROLLBACK approval SET told = ?, next_at = ? WHERE tenant = ? AND id = ? AND status = 'requested' AND told = ?`,
-		told, next, tenant, approvalID, from)
+		told, next, t.tenant, approvalID, from)
 }
 
-// MarkTarget stores that the target is another since the proposal.
-func (t *tx) MarkTarget(tenant, approvalID string, m gatehouse.TargetMark) error {
+// MarkTarget records that the target has changed since the proposal.
+func (t *tx) MarkTarget(approvalID string, m gatehouse.TargetMark) error {
 	return t.guarded(`UPDATE OR ROLLBACK approval SET changed_at = ?, changed_version = ?, changed_by = ?
-WHERE tenant = ? AND id = ? AND status = 'requested'`, m.At, m.Version, m.By, tenant, approvalID)
+WHERE tenant = ? AND id = ? AND status = 'requested'`, m.At, m.Version, m.By, t.tenant, approvalID)
 }
 
 const insertVote = `INSERT INTO vote (seq, tenant, person, principal_id, name, decision, notes, via, digest, at, for_id, for_name)
@@ -120,19 +121,19 @@ const replaceVote = ` ON CONFLICT (seq, person) DO UPDATE SET principal_id = exc
   decision = excluded.decision, notes = excluded.notes, via = excluded.via, digest = excluded.digest, at = excluded.at,
   for_id = excluded.for_id, for_name = excluded.for_name`
 
-// PutVote stores a person's vote, in the place of an earlier one. There is no
-// voting on a question that has its answer.
-func (t *tx) PutVote(tenant, approvalID string, v gatehouse.Vote) error {
-	if h := t.holdsApproval(tenant, approvalID); h != nil {
+// PutVote stores a person's vote and replaces that person's earlier vote. A
+// decided approval accepts no votes.
+func (t *tx) PutVote(approvalID string, v gatehouse.Vote) error {
+	if h := t.holdsApproval(t.tenant, approvalID); h != nil {
 		if h.asked != gatehouse.ApprovalRequested {
 			return gatehouse.ErrConflict
 		}
-		// Where there is nothing to replace, an insert need not be ready for it.
+		// Without an earlier vote, a plain insert is enough.
 		sql := insertVote
 		if slices.Contains(h.voters, v.Person) {
 			sql = insertVote + replaceVote
 		}
-		_, err := t.exec(sql, h.seq, tenant, v.Person, v.PrincipalID, v.Name, string(v.Decision), v.Notes, string(v.Via), string(v.Digest), v.At, v.For, v.ForName)
+		_, err := t.exec(sql, h.seq, t.tenant, v.Person, v.PrincipalID, v.Name, string(v.Decision), v.Notes, string(v.Via), string(v.Digest), v.At, v.For, v.ForName)
 		if err == nil {
 			h.voters = append(h.voters, v.Person)
 		}
@@ -141,15 +142,15 @@ func (t *tx) PutVote(tenant, approvalID string, v gatehouse.Vote) error {
 	n, err := t.exec(`INSERT INTO vote (seq, tenant, person, principal_id, name, decision, notes, via, digest, at, for_id, for_name)
 SELECT seq, tenant, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM approval WHERE tenant = ? AND id = ? AND status = 'requested'
 `+replaceVote,
-		v.Person, v.PrincipalID, v.Name, string(v.Decision), v.Notes, string(v.Via), string(v.Digest), v.At, v.For, v.ForName, tenant, approvalID)
+		v.Person, v.PrincipalID, v.Name, string(v.Decision), v.Notes, string(v.Via), string(v.Digest), v.At, v.For, v.ForName, t.tenant, approvalID)
 	if err != nil || n > 0 {
 		return err
 	}
-	return t.absent(`SELECT 1 FROM approval WHERE tenant = ? AND id = ?`, tenant, approvalID)
+	return t.absent(`SELECT 1 FROM approval WHERE tenant = ? AND id = ?`, t.tenant, approvalID)
 }
 
-// absent tells why a guarded insert found nothing to hang on: the row is
-// there, in another state, or is not there.
+// absent explains why a guarded insert matched no row: the parent row is in
+// another state, or does not exist.
 func (t *readTx) absent(sql string, args ...any) error {
 	n, err := t.number(sql, args...)
 	switch {

@@ -8,10 +8,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// endingColumns are those of shared.Ending, of an action a. A failed one ends when
-// its push is closed. It is pinned by its push,
-// a run, a ceiling that a window still reaches, a step-up; and its relations.
-// The parameter is the time at or before which a ceiling's part is out of reach.
+// endingColumns are the columns of shared.Ending for an action a. A failed
+// action ends when its push is closed. An action is pinned by its push, by a
+// run, by a ceiling whose window still covers it, by a step-up, and by related
+// actions. The parameter is the time at or before which a ceiling claim no
+// longer counts.
 const endingColumns = `a.seq, a.tenant, a.id, a.status, a.proposed_at, CASE WHEN a.status = 'failed' THEN coalesce((SELECT h.closed_at FROM push h WHERE h.action_seq = a.seq), a.finished_at)
   ELSE coalesce(a.finished_at, a.decided_at) END,
   EXISTS (SELECT 1 FROM push h WHERE h.action_seq = a.seq AND h.status <> 'applied' AND h.status <> 'canceled' AND h.closed_at IS NULL)
@@ -69,7 +70,7 @@ func (t *readTx) endings() shared.Endings {
 	}
 }
 
-// PlanArchive looks for what can be archived.
+// PlanArchive selects the actions that can be archived.
 func (t *readTx) PlanArchive(after int64, before time.Time, limit int) (*gatehouse.ArchivePlan, error) {
 	return t.endings().Plan(after, before, limit)
 }
@@ -95,13 +96,14 @@ func scanArchived(r *stmt) (*gatehouse.Archived, error) {
 	return a, err
 }
 
-// FindArchived finds by any of an action's ids.
-func (t *readTx) FindArchived(tenant, id string) (a *gatehouse.Archived, err error) {
-	err = t.one(archivedByID, func(r *stmt) (err error) { a, err = scanArchived(r); return err }, tenant, id)
+// FindArchived finds an action by any of its ids.
+func (t *readTx) FindArchived(id string) (a *gatehouse.Archived, err error) {
+	err = t.one(archivedByID, func(r *stmt) (err error) { a, err = scanArchived(r); return err }, t.tenant, id)
 	return a, err
 }
 
-// orArchived looks for an action in the archive that was not found elsewhere.
+// orArchived looks in the archive for an action that the main tables do not
+// have.
 func (t *readTx) orArchived(sql, tenant, key string, row scanned, err error) (scanned, error) {
 	if err != gatehouse.ErrNotFound { //nolint:errorlint // the package's own, unwrapped
 		return row, err
@@ -117,9 +119,10 @@ func (t *readTx) orArchived(sql, tenant, key string, row scanned, err error) (sc
 	return scanned{action: record.Action}, nil
 }
 
-// archivedPush looks for a push in the archive that was not found elsewhere.
-func (t *readTx) archivedPush(tenant, id string) (*gatehouse.Push, error) {
-	a, err := t.FindArchived(tenant, id)
+// archivedPush looks in the archive for a push that the main tables do not
+// have.
+func (t *readTx) archivedPush(id string) (*gatehouse.Push, error) {
+	a, err := t.FindArchived(id)
 	if err != nil {
 		return nil, err
 	}
@@ -133,8 +136,8 @@ func (t *readTx) archivedPush(tenant, id string) (*gatehouse.Push, error) {
 	return record.Push, nil
 }
 
-// keyIsFree is ErrConflict when an action's idempotency key is that of one in
-// the archive.
+// keyIsFree returns ErrConflict when an archived action has the same
+// idempotency key.
 func (t *readTx) keyIsFree(a *gatehouse.Action) error {
 	if a.IdempotencyKey == "" || shared.OwnKey(a) {
 		return nil
@@ -201,9 +204,14 @@ func (t *readTx) listArchived(tenant string, f gatehouse.ActionFilter) (page gat
 	return page, err
 }
 
-// LockEnded reads all that there is of families that are still as planned. The
-// writer's transaction is the lock.
+// LockEnded reads the complete records of the families that have not changed
+// since the plan. The writer's transaction is the lock.
 func (t *tx) LockEnded(families []gatehouse.ActionFamily, before time.Time) (list []*gatehouse.Record, err error) {
+	for _, x := range families {
+		if err := t.owns(x.Tenant); err != nil {
+			return nil, err
+		}
+	}
 	for _, f := range families {
 		still, err := t.endings().Still(f, before)
 		if err != nil {
@@ -223,7 +231,7 @@ func (t *tx) LockEnded(families []gatehouse.ActionFamily, before time.Time) (lis
 	return list, nil
 }
 
-// record reads all that the tables have of an action.
+// record reads everything that the tables hold about an action.
 func (t *tx) record(tenant, id string) (*gatehouse.Record, error) {
 	t.stored = true
 	defer func() { t.stored = false }()
@@ -236,7 +244,7 @@ func (t *tx) record(tenant, id string) (*gatehouse.Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.Receipts, err = t.ListReceipts(tenant, id); err != nil {
+	if r.Receipts, err = t.ListReceipts(id); err != nil {
 		return nil, err
 	}
 	err = t.each(`SELECT `+mirrorColumns+` FROM mirror WHERE action_seq = ?`, func(s *stmt) (err error) {
@@ -267,7 +275,7 @@ func scanMirror(r *stmt) (seq int64, m *gatehouse.AppliedMirror, err error) {
 	return seq, m, err
 }
 
-// moveOut takes an action, the children first, out of the tables.
+// moveOut deletes an action from the tables, child rows first.
 var moveOut = [...]string{
 	`DELETE FROM mirror WHERE action_seq = ?`,
 	`DELETE FROM ceiling_claim WHERE action_seq = ?`,
@@ -281,6 +289,11 @@ var moveOut = [...]string{
 
 // PutArchived moves actions into the archive.
 func (t *tx) PutArchived(list []*gatehouse.Archived) error {
+	for _, x := range list {
+		if err := t.owns(x.Tenant); err != nil {
+			return err
+		}
+	}
 	var packer shared.Packer
 	t.seen, t.held = nil, held{}
 	for _, a := range list {

@@ -10,27 +10,28 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// errRolledBack says that SQLite ended the transaction by itself, or refused
-// to commit it: nothing of it is stored.
+// errRolledBack says that SQLite rolled the transaction back by itself or
+// refused to commit it. Nothing of the transaction is stored.
 var errRolledBack = errors.New("sqlite: transaction rolled back")
 
-// carefulBatches is for how many batches each closure gets a savepoint, after
-// one without has failed when it had written.
+// carefulBatches is the number of batches with savepoints after a closure has
+// failed following a write.
 const carefulBatches = 64
 
-// spoiled says that a closure without a savepoint has failed with err after it
-// had written: its writes can be undone with those of all before it only.
+// spoiled says that a closure without a savepoint wrote and then failed with
+// err. Only a rollback of the whole transaction undoes its writes.
 type spoiled struct{ err error }
 
 func (s *spoiled) Error() string { return s.err.Error() }
 
-// together runs the open request and what else waits in one transaction. An
-// error means that nothing of it is stored; else outcomes has each closure's own.
+// together runs the first request and the requests queued behind it in one
+// transaction. On an error nothing is stored; otherwise outcomes holds the
+// result of each closure.
 //
-// A savepoint costs a copy of each page that the closure is the first to write,
-// a tenth of the writer's time, and is hardly ever needed: nearly every closure
-// that fails does so before it has written. So the batch is run without, and
-// once more with savepoints when that was too hopeful.
+// A savepoint copies each page that the closure is the first to write, which
+// costs a tenth of the writer's time. Nearly every closure that fails does so
+// before it writes. So the batch runs without savepoints first; if a closure
+// fails after a write, the batch runs again with savepoints.
 func (w *writer) together() (outcomes []error, err error) {
 	defer w.settle()
 	savepoints := w.careful > 0
@@ -49,15 +50,17 @@ func (w *writer) together() (outcomes []error, err error) {
 	return w.outcomes, w.finish(wrote)
 }
 
-// attempt begins a transaction, runs the open requests and those that come
-// meanwhile, and leaves it open, or rolled back with an error.
+// attempt begins a transaction and runs the open requests and those that arrive
+// meanwhile. The transaction stays open on success and is rolled back on an
+// error.
 func (w *writer) attempt(savepoints bool) (wrote bool, err error) {
 	if err := w.begin(); err != nil {
 		return false, err
 	}
 	w.outcomes = w.outcomes[:0]
 	for i := 0; i < len(w.open); i++ {
-		// The first needs no savepoint: the transaction is begun anew.
+		// The first closure needs no savepoint: the transaction can simply
+		// restart.
 		did, outcome, whole := w.run(w.open[i], savepoints && i > 0)
 		var s *spoiled
 		if i == 0 && errors.As(whole, &s) {
@@ -73,8 +76,8 @@ func (w *writer) attempt(savepoints bool) (wrote bool, err error) {
 		if len(w.open) < maxBatch {
 			r := w.next()
 			if r == nil && i == len(w.open)-1 {
-				// Who is ready to run may be about to bring another closure, and
-				// shares this commit then. Nobody is waited for.
+				// A runnable goroutine may be about to queue another closure,
+				// which then shares this commit. Yield once, but do not wait.
 				runtime.Gosched()
 				r = w.next()
 			}
@@ -86,7 +89,7 @@ func (w *writer) attempt(savepoints bool) (wrote bool, err error) {
 	return wrote, nil
 }
 
-// alone runs one closure in a transaction of its own.
+// alone runs one closure in its own transaction.
 func (w *writer) alone(r *request) error {
 	defer w.settle()
 	if err := w.broken(); err != nil {
@@ -111,7 +114,7 @@ func (w *writer) begin() error {
 	return err
 }
 
-// rollback ends what is left of a transaction.
+// rollback rolls back the transaction if one is still open.
 func (w *writer) rollback() {
 	if w.c.autocommit() {
 		return
@@ -121,8 +124,8 @@ func (w *writer) rollback() {
 	}
 }
 
-// run executes one closure. whole is set when the transaction as a whole is
-// lost, or spoiled, and else err is the closure's own.
+// run executes one closure. whole is set when the whole transaction is lost or
+// spoiled; otherwise err is the closure's own error.
 func (w *writer) run(r *request, savepoint bool) (wrote bool, err, whole error) {
 	if savepoint {
 		if _, err := w.c.exec(`SAVEPOINT closure`); err != nil {
@@ -164,10 +167,10 @@ func (w *writer) run(r *request, savepoint bool) (wrote bool, err, whole error) 
 
 func lost(err error) error { return fmt.Errorf("%w: %w", errRolledBack, err) }
 
-// call runs a closure and makes an error of a panic.
+// call runs a closure and turns a panic into an error.
 func (w *writer) call(r *request) (err error) {
 	w.running = r
-	t := &tx{readTx: readTx{s: w.s, c: w.c, at: w.s.now(true)}, w: w}
+	t := &tx{readTx: readTx{s: w.s, c: w.c, at: w.s.now(true), tenant: r.tenant}, w: w}
 	returned := false
 	defer func() {
 		t.end = true
@@ -183,8 +186,8 @@ func (w *writer) call(r *request) (err error) {
 	return err
 }
 
-// finish writes the meta row and commits. A transaction that changed nothing
-// leaves no trace and costs no fsync.
+// finish writes the meta row and commits. A transaction without changes is
+// rolled back and costs no fsync.
 func (w *writer) finish(wrote bool) error {
 	if !wrote {
 		w.rollback()
@@ -211,17 +214,19 @@ func (w *writer) finish(wrote bool) error {
 	return w.resolve(number, err)
 }
 
-// The pauses between two looks for the outcome of a commit double from the
-// first to the last; while the store waits, and afterwards, when it has told.
+// Pauses between two attempts to read back a commit. A pause doubles from
+// minPause to maxPause while callers wait, and up to longPause after they were
+// answered.
 const (
 	minPause  = 10 * time.Millisecond
 	maxPause  = time.Second
 	longPause = 5 * time.Second
 )
 
-// resolve finds out what became of a COMMIT that failed and left no
-// transaction open. nil means that it took place. After its patience the store
-// says that it does not know, takes no more writes, and goes on looking (mend).
+// resolve reads back the outcome of a COMMIT that failed and left no
+// transaction open. nil means that the batch is stored. When patience runs out,
+// the store reports the outcome as unclear, refuses writes, and keeps trying
+// (see mend).
 func (w *writer) resolve(number int64, cause error) error {
 	var err error
 	end := time.Now().Add(w.patience)
@@ -246,8 +251,8 @@ func (w *writer) resolve(number int64, cause error) error {
 	return fmt.Errorf("sqlite: a transaction may or may not be stored: %w", unclear)
 }
 
-// mend looks once more for what resolve could not find out. Its callers have
-// had their answer: nothing is run again.
+// mend tries again to read back an unclear commit. The callers have already
+// been answered, so nothing runs again.
 func (w *writer) mend() {
 	stored, err := w.readBack(w.unclear)
 	if err != nil {
@@ -266,11 +271,11 @@ func (w *writer) mend() {
 	w.fault.Store(nil)
 }
 
-// readBack opens the connection anew and reads whether a batch is stored. When
-// it is not, an empty batch of a later number overwrites what the failed commit
-// left in the log, before anybody relies on the answer. Later, so that another
-// look, should the empty one's commit be unclear in its turn, never takes it
-// for the one that was lost.
+// readBack reopens the connection and reads whether a batch is stored. If the
+// batch is absent, readBack first commits an empty batch with a later number,
+// which overwrites whatever the failed commit left in the log. The number is
+// later than the lost one, so that a further look, should this commit be
+// unclear too, cannot take the empty batch for the lost one.
 func (w *writer) readBack(number int64) (stored bool, err error) {
 	_ = w.c.close()
 	c, err := openWriter(w.s.config.Path)

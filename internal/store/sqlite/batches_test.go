@@ -10,8 +10,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// TestNumberInBatches numbers more leaves at once than a row takes, and refuses
-// hashes that are not those of the leaves.
+// TestNumberInBatches numbers more leaves than fit into one row and refuses
+// hashes that do not belong to the leaves.
 func TestNumberInBatches(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
@@ -31,13 +31,18 @@ func TestNumberInBatches(t *testing.T) {
 			return append(h, gatehouse.Hash{})
 		},
 	} {
-		err := s.Update(t.Context(), func(tx gatehouse.Tx) error {
-			list, err := tx.UnnumberedLeaves(1)
+		err := s.UpdateQueues(t.Context(), func(q gatehouse.Queues) error {
+			tx := q.In("default")
+			list, err := q.UnnumberedLeaves(1)
 			if err != nil {
 				return err
 			}
 			l := &gatehouse.NumberedLeaf{Row: list[0].Row, LeafHash: audit.LeafHash(list[0].Body)}
-			return tx.NumberLeaves("default", 0, []*gatehouse.NumberedLeaf{l}, spoil(l, []gatehouse.Hash{audit.LeafHash(list[0].Body)}))
+			return tx.NumberLeaves(
+				0,
+				[]*gatehouse.NumberedLeaf{l},
+				spoil(l, []gatehouse.Hash{audit.LeafHash(list[0].Body)}),
+			)
 		})
 		if err == nil {
 			t.Errorf("%s: went through", name)
@@ -54,29 +59,30 @@ func TestNumberInBatches(t *testing.T) {
 	}
 }
 
-// TestNumberOneTenant gives one tenant's leaves their numbers while another's
-// before them wait.
+// TestNumberOneTenant numbers the leaves of one tenant while earlier leaves of
+// another tenant still wait.
 func TestNumberOneTenant(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
-	update(t, s, func(tx gatehouse.Tx) error {
+	updateQueues(t, s, func(q gatehouse.Queues) error {
 		for _, tenant := range []string{"default", "acme", "default", "acme"} {
-			if err := tx.AppendLeaf(&gatehouse.Leaf{Tenant: tenant, Type: "t", Subject: "s", Actor: "a"}); err != nil {
+			if err := q.In(tenant).AppendLeaf(&gatehouse.Leaf{Tenant: tenant, Type: "t", Subject: "s", Actor: "a"}); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
-	update(t, s, func(tx gatehouse.Tx) error {
-		list, err := tx.UnnumberedLeaves(2)
+	updateQueues(t, s, func(q gatehouse.Queues) error {
+		tx := q.In("acme")
+		list, err := q.UnnumberedLeaves(2)
 		if err != nil {
 			return err
 		}
 		h := audit.LeafHash(list[1].Body)
-		return tx.NumberLeaves("acme", 0, []*gatehouse.NumberedLeaf{{Row: list[1].Row, LeafHash: h}}, []gatehouse.Hash{h})
+		return tx.NumberLeaves(0, []*gatehouse.NumberedLeaf{{Row: list[1].Row, LeafHash: h}}, []gatehouse.Hash{h})
 	})
-	err := s.View(t.Context(), func(tx gatehouse.ReadTx) error {
-		list, err := tx.UnnumberedLeaves(10)
+	err := s.ViewQueues(t.Context(), func(q gatehouse.ReadQueues) error {
+		list, err := q.UnnumberedLeaves(10)
 		var rows []int64
 		for _, l := range list {
 			rows = append(rows, l.Row)

@@ -13,7 +13,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// callers are the numbers of concurrent callers that PERFORMANCE asks about.
+// callers are the concurrency levels that PERFORMANCE asks for.
 var callers = []int{1, 16, 64, 256}
 
 // fill stores n pending actions and returns their ids' suffixes.
@@ -21,7 +21,7 @@ func fill(tb testing.TB, s *Store, n int) []string {
 	tb.Helper()
 	ids := make([]string, n)
 	for i := 0; i < n; i += 500 {
-		err := s.Update(context.Background(), func(tx gatehouse.Tx) error {
+		err := s.Update(context.Background(), gatehouse.DefaultTenant, func(tx gatehouse.Tx) error {
 			for j := i; j < min(i+500, n); j++ {
 				ids[j] = fmt.Sprintf("%09d", j)
 				if err := tx.InsertAction(pendingAction(ids[j], tx.Now())); err != nil {
@@ -61,7 +61,7 @@ func spread(b *testing.B, k, n int, work func(i int) error) {
 	b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "tx/s")
 }
 
-// BenchmarkUpdateDecide is the writes and reads of a whole decision.
+// BenchmarkUpdateDecide measures all reads and writes of one decision.
 func BenchmarkUpdateDecide(b *testing.B) {
 	for _, k := range callers {
 		b.Run(fmt.Sprintf("callers=%d", k), func(b *testing.B) {
@@ -69,14 +69,18 @@ func BenchmarkUpdateDecide(b *testing.B) {
 			ids := fill(b, s, b.N)
 			before := s.writer.commits.Load()
 			spread(b, k, b.N, func(i int) error {
-				return s.Update(context.Background(), func(tx gatehouse.Tx) error { return decide(tx, ids[i]) })
+				return s.Update(
+					context.Background(),
+					gatehouse.DefaultTenant,
+					func(tx gatehouse.Tx) error { return decide(tx, ids[i]) },
+				)
 			})
 			b.ReportMetric(float64(b.N)/float64(s.writer.commits.Load()-before), "tx/commit")
 		})
 	}
 }
 
-// BenchmarkUpdateClaim is the bare claim, through the store: the guarded
+// BenchmarkUpdateClaim measures the bare claim through the store: the guarded
 // update, its push and one leaf.
 func BenchmarkUpdateClaim(b *testing.B) {
 	for _, k := range callers {
@@ -84,7 +88,11 @@ func BenchmarkUpdateClaim(b *testing.B) {
 			s := openTest(b, Config{})
 			ids := fill(b, s, b.N)
 			spread(b, k, b.N, func(i int) error {
-				return s.Update(context.Background(), func(tx gatehouse.Tx) error { return claim(tx, ids[i]) })
+				return s.Update(
+					context.Background(),
+					gatehouse.DefaultTenant,
+					func(tx gatehouse.Tx) error { return claim(tx, ids[i]) },
+				)
 			})
 		})
 	}
@@ -92,7 +100,7 @@ func BenchmarkUpdateClaim(b *testing.B) {
 
 func claim(tx gatehouse.Tx, id string) error {
 	err := tx.MoveAction(gatehouse.ActionMove{
-		Tenant: "default", ID: "act_" + id, From: gatehouse.StatusPending, To: gatehouse.StatusApproved,
+		ID: "act_" + id, From: gatehouse.StatusPending, To: gatehouse.StatusApproved,
 		DecidedBy: "ana", DecidedVia: gatehouse.ViaAPI, Decided: true,
 	})
 	if err != nil {
@@ -107,7 +115,7 @@ func claim(tx gatehouse.Tx, id string) error {
 	return tx.AppendLeaf(&gatehouse.Leaf{Tenant: "default", Type: "hitl.approved", Subject: "act_" + id, ActionID: "act_" + id, Actor: "ana"})
 }
 
-// The baseline: the claim as three statements of bare SQL over three bare
+// The baseline: the claim as three plain SQL statements over three plain
 // tables, through database/sql.
 const (
 	bareSchema = `
@@ -179,7 +187,7 @@ func bareStatements(b *testing.B, db *sql.DB) (st bareStmts) {
 	return st
 }
 
-// BenchmarkBareClaim is a transaction of its own for each claim.
+// BenchmarkBareClaim runs each claim in its own transaction.
 func BenchmarkBareClaim(b *testing.B) {
 	db := bareOpen(b, b.N)
 	st := bareStatements(b, db)
@@ -195,8 +203,8 @@ func BenchmarkBareClaim(b *testing.B) {
 	})
 }
 
-// BenchmarkBareGroup is the simplest group commit: a writer that takes up to
-// 64 waiting claims into a transaction, a savepoint each.
+// BenchmarkBareGroup is the simplest group commit: a writer runs up to 64
+// waiting claims in one transaction, each in a savepoint.
 func BenchmarkBareGroup(b *testing.B) {
 	for _, k := range callers[1:] {
 		b.Run(fmt.Sprintf("callers=%d", k), func(b *testing.B) {
@@ -249,13 +257,13 @@ func BenchmarkBareGroup(b *testing.B) {
 	}
 }
 
-// BenchmarkView is the cost of a transaction that reads one row: what a request
-// pays for its key, and for an action with all that belongs to it.
+// BenchmarkView measures a transaction that reads one row: a request's API key,
+// or an action with everything that belongs to it.
 func BenchmarkView(b *testing.B) {
 	s := openTest(b, Config{})
 	fill(b, s, 1000)
 	var hash [32]byte
-	err := s.Update(context.Background(), func(tx gatehouse.Tx) error {
+	err := s.Update(context.Background(), "default", func(tx gatehouse.Tx) error {
 		p := &gatehouse.Principal{ID: "prn_1", Tenant: "default", Name: "ana", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover}, Person: "prn_1"}
 		if err := tx.InsertPrincipal(p); err != nil {
 			return err
@@ -268,12 +276,12 @@ func BenchmarkView(b *testing.B) {
 	for name, fn := range map[string]func(gatehouse.ReadTx) error{
 		"empty":  func(gatehouse.ReadTx) error { return nil },
 		"key":    func(tx gatehouse.ReadTx) error { _, _, err := tx.FindKey(hash); return err },
-		"action": func(tx gatehouse.ReadTx) error { _, err := tx.FindAction("default", "act_000000500"); return err },
+		"action": func(tx gatehouse.ReadTx) error { _, err := tx.FindAction("act_000000500"); return err },
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := s.View(context.Background(), fn); err != nil {
+				if err := s.View(context.Background(), gatehouse.DefaultTenant, fn); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -9,13 +9,13 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// ownCacheBytes is how many bytes this connection's cache holds.
+// ownCacheBytes returns the size of this connection's page cache.
 func (c *conn) ownCacheBytes() int64 {
 	sqlite3.Xsqlite3_db_status(c.tls, c.db, sqlite3.SQLITE_DBSTATUS_CACHE_USED, c.out, c.out+8, 0)
 	return int64(int32At(c.out))
 }
 
-// What is cached is bounded by the writer, and not by the sizes of the caches.
+// The writer bounds the cache; the configured cache sizes do not.
 func TestCacheIsTrimmed(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})

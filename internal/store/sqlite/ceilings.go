@@ -7,10 +7,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// ReserveCeiling stores one claim, in the place of an earlier one of the same
-// action, ceiling and scope. Amounts are kept in millionths, rounded away from
-// zero: a sum is never below the truth.
-func (t *tx) ReserveCeiling(tenant, actionID string, c gatehouse.CeilingClaim) error {
+// ReserveCeiling stores one claim and replaces an earlier claim of the same
+// action, ceiling and scope. Amounts are stored in millionths, rounded away
+// from zero, so a sum is never too low.
+func (t *tx) ReserveCeiling(actionID string, c gatehouse.CeilingClaim) error {
 	amount, err := c.Amount.Micros()
 	if err != nil {
 		return err
@@ -19,34 +19,38 @@ func (t *tx) ReserveCeiling(tenant, actionID string, c gatehouse.CeilingClaim) e
 SELECT seq, ?, ?, tenant, ?, ?, ? FROM action WHERE tenant = ? AND id = ?
 ON CONFLICT (action_seq, ceiling, scope) DO UPDATE
 SET amount = excluded.amount, reserved_at = excluded.reserved_at, counted_at = excluded.counted_at, released_at = NULL`,
-		c.Ceiling, c.Scope, amount, t.at, c.CountedAt(t.at), tenant, actionID)
+		c.Ceiling, c.Scope, amount, t.at, c.CountedAt(t.at), t.tenant, actionID)
 }
 
-// CeilingUsed sums what counts since. The writer's transaction is the
-// lock. A sum that does not fit fails, so nothing passes the ceiling by it.
-func (t *tx) CeilingUsed(tenant, ceiling, scope string, since time.Time) (gatehouse.Decimal, error) {
+// CeilingUsed sums the claims counted after since. The writer's transaction is
+// the lock. An overflowing sum is an error, so it never passes the ceiling.
+func (t *tx) CeilingUsed(ceiling, scope string, since time.Time) (gatehouse.Decimal, error) {
 	sum, err := t.number(`SELECT coalesce(sum(amount), 0) FROM ceiling_sum
-WHERE tenant = ? AND ceiling = ? AND scope = ? AND counted_at > ?`, tenant, ceiling, scope, since)
+WHERE tenant = ? AND ceiling = ? AND scope = ? AND counted_at > ?`, t.tenant, ceiling, scope, since)
 	if err != nil {
 		return "", err
 	}
 	return gatehouse.DecimalFromMicros(sum), nil
 }
 
-// ListCeilingUse sums by scope. A sum that does not fit fails.
-func (t *readTx) ListCeilingUse(tenant, ceiling, scope string, since time.Time, limit int) (list []gatehouse.CeilingUse, err error) {
+// ListCeilingUse sums by scope. An overflowing sum is an error.
+func (t *readTx) ListCeilingUse(
+	ceiling, scope string,
+	since time.Time,
+	limit int,
+) (list []gatehouse.CeilingUse, err error) {
 	err = t.each(`SELECT scope, sum(amount) FROM ceiling_sum
 WHERE tenant = ? AND ceiling = ? AND (? = '' OR scope = ?) AND counted_at > ?
 GROUP BY scope ORDER BY sum(amount) DESC, scope LIMIT ?`,
 		func(r *stmt) error {
 			list = append(list, gatehouse.CeilingUse{Scope: r.text(), Used: gatehouse.DecimalFromMicros(r.int())})
 			return nil
-		}, tenant, ceiling, scope, scope, since, limit)
+		}, t.tenant, ceiling, scope, scope, since, limit)
 	return list, err
 }
 
-// CeilingUses sums each span. A sum that does not fit fails.
-func (t *readTx) CeilingUses(tenant string, spans []gatehouse.CeilingSpan) ([]gatehouse.Decimal, error) {
+// CeilingUses returns the sum of each span. An overflowing sum is an error.
+func (t *readTx) CeilingUses(spans []gatehouse.CeilingSpan) ([]gatehouse.Decimal, error) {
 	asked := make([][3]any, len(spans))
 	for i, s := range spans {
 		asked[i] = [3]any{s.Ceiling, s.Scope, s.Since.UnixMicro()}
@@ -62,13 +66,14 @@ FROM json_each(?) u ORDER BY u.key`,
 		func(r *stmt) error {
 			used = append(used, gatehouse.DecimalFromMicros(r.int()))
 			return nil
-		}, tenant, string(list))
+		}, t.tenant, string(list))
 	return used, err
 }
 
-// ReleaseCeilings gives back what an action reserved.
-func (t *tx) ReleaseCeilings(tenant, actionID string) error {
+// ReleaseCeilings releases the claims of an action.
+func (t *tx) ReleaseCeilings(actionID string) error {
 	_, err := t.exec(`UPDATE ceiling_claim SET released_at = ?
-WHERE action_seq = (SELECT seq FROM action WHERE tenant = ? AND id = ?) AND released_at IS NULL`, t.at, tenant, actionID)
+WHERE action_seq = (SELECT seq FROM action WHERE tenant = ? AND id = ?) AND released_at IS NULL`,
+		t.at, t.tenant, actionID)
 	return err
 }

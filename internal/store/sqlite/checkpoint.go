@@ -6,37 +6,39 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// checkpointPages is how many pages are written to the log before they are
-// copied into the file: 32 MB.
+// checkpointPages is how many pages (32 MB) are written to the log before a
+// checkpoint copies them into the file.
 const checkpointPages = 8000
 
-// longLog is how many times checkpointPages the log may hold before the writer
-// waits, as long as its busy_timeout, for the Views that look into it.
+// longLog times checkpointPages is the log size from which the writer waits, up
+// to busy_timeout, for the Views that still read the log.
 const longLog = 8
 
-// passes is how often the log is copied beside the writer before the writer has
-// its turn: each copies what was written during the one before, so that little
-// is left for which everybody waits.
+// passes is how often the checkpointer copies the log before the writer copies
+// the rest. Each pass copies what was written during the pass before, so that
+// little is left for the writer, for which everybody waits.
 const passes = 3
 
-// checkpointer copies the log into the file beside the writer, on a connection
-// of its own, so that nobody waits for it. What was written during its last pass
-// the writer copies itself, between two batches; then the log is copied whole,
-// and the next batch begins it anew, unless a View looks into it at that moment.
-// So it does not grow under a load that never pauses; and where Views have kept
-// it from being begun anew for long, the writer waits for them.
+// checkpointer copies the log into the file on a connection of its own, in
+// parallel with the writer. What was written during its last pass the writer
+// copies itself, between two batches. Then the whole log is copied, and the
+// next batch restarts the log from the beginning, unless a View reads it at
+// that moment. So the log does not grow under a load that never pauses. When
+// Views have prevented the restart for long, the writer waits for them.
 type checkpointer struct {
 	s    *Store
 	c    *conn
 	wake chan struct{}
 	done chan struct{}
-	// copied is set when the writer has the rest to do.
+	// copied is set when the checkpointer is done and the writer must copy the
+	// rest.
 	copied atomic.Bool
 
-	// Of the writer's goroutine. pages is checkpointPages but in tests.
+	// Used by the writer's goroutine only. pages is checkpointPages except in
+	// tests.
 	pages   int64
-	counted int64 // pages written in all
-	since   int64 // counted when the log was copied last
+	counted int64 // total pages written
+	since   int64 // value of counted at the last copy of the log
 	asked   bool
 }
 
@@ -63,7 +65,7 @@ func (k *checkpointer) close() error {
 	return k.c.close()
 }
 
-// committed is called by the writer after each commit.
+// committed runs in the writer after each commit.
 func (k *checkpointer) committed(c *conn) {
 	switch k.counted += c.pagesWritten(); {
 	case !k.asked && k.counted-k.since >= k.pages:
@@ -82,17 +84,17 @@ func (k *checkpointer) committed(c *conn) {
 	}
 }
 
-// checkpoint returns how many pages the log holds.
+// checkpoint runs a checkpoint and returns the number of pages in the log.
 func (c *conn) checkpoint(sql string) (pages int64, err error) {
 	_, err = c.first(sql, func(r *stmt) error {
-		_ = r.int() // whether it was kept from something
+		_ = r.int() // whether the checkpoint was blocked
 		pages = r.int()
 		return nil
 	})
 	return pages, err
 }
 
-// pagesWritten counts the pages that the connection wrote since it was asked last.
+// pagesWritten returns the number of pages written since the last call.
 func (c *conn) pagesWritten() int64 {
 	if rc := sqlite3.Xsqlite3_db_status(c.tls, c.db, sqlite3.SQLITE_DBSTATUS_CACHE_WRITE, c.out, c.out+8, 1); rc != sqlite3.SQLITE_OK {
 		return 0

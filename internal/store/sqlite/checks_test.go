@@ -11,15 +11,15 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// walked takes one action from its proposal to what was applied, over every
-// statement that writes on the way.
+// walked takes one action from proposal to applied and so runs every statement
+// that writes on the way.
 func walked(t *testing.T, s *Store) {
 	t.Helper()
 	update(t, s, func(tx gatehouse.Tx) error {
 		if err := tx.InsertAction(pendingAction("1", tx.Now())); err != nil {
 			return err
 		}
-		a, err := tx.FindAction("default", "act_1")
+		a, err := tx.FindAction("act_1")
 		if err != nil {
 			return err
 		}
@@ -28,23 +28,24 @@ func walked(t *testing.T, s *Store) {
 		}
 		return decide(tx, "1")
 	})
-	update(t, s, func(tx gatehouse.Tx) error {
-		leaves, err := tx.UnnumberedLeaves(1)
+	updateQueues(t, s, func(q gatehouse.Queues) error {
+		tx := q.In("default")
+		leaves, err := q.UnnumberedLeaves(1)
 		if err != nil {
 			return err
 		}
-		return tx.NumberLeaves("default", 0, []*gatehouse.NumberedLeaf{{Row: leaves[0].Row}}, []gatehouse.Hash{{}})
+		return tx.NumberLeaves(0, []*gatehouse.NumberedLeaf{{Row: leaves[0].Row}}, []gatehouse.Hash{{}})
 	})
 	var p *gatehouse.Push
-	update(t, s, func(tx gatehouse.Tx) error {
-		list, err := tx.ClaimPushes("me", 1e9, gatehouse.PushShare{Tenant: "default", Limit: 1})
+	updateQueues(t, s, func(q gatehouse.Queues) error {
+		list, err := q.ClaimPushes("me", 1e9, gatehouse.PushShare{Tenant: "default", Limit: 1})
 		if err == nil {
 			p = list[0]
 		}
 		return err
 	})
 	move := func(from, to gatehouse.Status) gatehouse.ActionMove {
-		return gatehouse.ActionMove{Tenant: "default", ID: "act_1", From: from, To: to, Finished: to.Finished()}
+		return gatehouse.ActionMove{ID: "act_1", From: from, To: to, Finished: to.Finished()}
 	}
 	update(t, s, func(tx gatehouse.Tx) error {
 		q := *p
@@ -73,10 +74,10 @@ func walked(t *testing.T, s *Store) {
 	})
 }
 
-// What is written for each decision and each push checks values by comparing
-// them: a list after IN, of more than two, is made into a table each time. It
-// also copies no page lest it fail half-way (see 0100_base.sql), but for
-// what stands in batches.
+// The CHECKs on the rows of each decision and push compare values with =:
+// SQLite builds a temporary table for an IN list of more than two. These
+// statements also open no statement journal (see 0100_base.sql), except for
+// batch statements.
 func TestHotWritesMakeNoTables(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
@@ -115,19 +116,20 @@ func TestHotWritesMakeNoTables(t *testing.T) {
 	}
 }
 
-// No statement is compiled anew for what is bound to it, such as the limit of a
-// page: of what pushes and steps took, that was a tenth.
+// No statement is compiled again because of a bound value such as the limit of
+// a page. That used to take a tenth of the time of pushes and steps.
 func TestNothingIsCompiledTwice(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
 	walked(t, s)
 	for n := range 4 {
-		update(t, s, func(tx gatehouse.Tx) error {
-			_, err := tx.DueTenants("", 10, n+1)
-			_, err2 := tx.ClaimPushes("me", 1e9, gatehouse.PushShare{Tenant: "default", Limit: n + 1, Most: 10})
-			_, err3 := tx.UnnumberedLeaves(n + 1)
-			_, err4 := tx.ListPushes("default", gatehouse.PushFilter{Status: gatehouse.PushQueued, Limit: n + 1})
-			_, err5 := tx.ListActions("default", gatehouse.ActionFilter{Status: gatehouse.StatusApplied, Limit: n + 1})
+		updateQueues(t, s, func(q gatehouse.Queues) error {
+			tx := q.In("default")
+			_, err := q.DueTenants("", 10, n+1)
+			_, err2 := q.ClaimPushes("me", 1e9, gatehouse.PushShare{Tenant: "default", Limit: n + 1, Most: 10})
+			_, err3 := q.UnnumberedLeaves(n + 1)
+			_, err4 := tx.ListPushes(gatehouse.PushFilter{Status: gatehouse.PushQueued, Limit: n + 1})
+			_, err5 := tx.ListActions(gatehouse.ActionFilter{Status: gatehouse.StatusApplied, Limit: n + 1})
 			return errors.Join(err, err2, err3, err4, err5)
 		})
 	}
@@ -142,14 +144,14 @@ func TestNothingIsCompiledTwice(t *testing.T) {
 	})
 }
 
-// The checks that were written anew hold as they did.
+// The rewritten CHECKs still reject what they rejected before.
 func TestChecksHold(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
 	walked(t, s)
 	insert := func(table, column, value string) string {
 		var columns []string
-		err := s.View(t.Context(), func(tx gatehouse.ReadTx) error {
+		err := s.View(t.Context(), gatehouse.DefaultTenant, func(tx gatehouse.ReadTx) error {
 			return tx.(*readTx).each(`SELECT name FROM pragma_table_info(?) WHERE name <> 'seq'`, func(r *stmt) error {
 				columns = append(columns, r.text())
 				return nil
@@ -181,7 +183,7 @@ func TestChecksHold(t *testing.T) {
 		`UPDATE push SET status = 'queued'`,
 		`UPDATE push SET generation = 0`,
 	} {
-		err := s.Update(context.Background(), func(x gatehouse.Tx) error {
+		err := s.Update(context.Background(), gatehouse.DefaultTenant, func(x gatehouse.Tx) error {
 			n, err := x.(*tx).exec(sql)
 			if err == nil && n == 0 {
 				t.Errorf("%s: changed no row: it proves nothing", sql)

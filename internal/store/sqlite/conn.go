@@ -12,18 +12,19 @@ import (
 )
 
 // conn is one connection to SQLite's C interface, used by one goroutine at a
-// time. It speaks to the library itself and not through database/sql: its
-// statements live as long as the connection, their texts are bound from one
-// buffer each, and reading a row allocates nothing but the texts. BenchmarkConn
-// compares it with the driver and with database/sql.
+// time. It calls the library directly instead of database/sql: statements live
+// as long as the connection, texts are bound from one buffer per statement, and
+// reading a row allocates only its texts. BenchmarkConn compares this with the
+// driver and with database/sql.
 type conn struct {
 	tls   *libc.TLS
 	db    uintptr
 	stmts map[string]*stmt
-	// known has the same statements by the addresses of their texts. Nearly
-	// every text is a constant, and long: hashing it costs as much as a step.
+	// known indexes the same statements by the address of their SQL text.
+	// Nearly every text is a long constant, and hashing one costs as much as a
+	// step.
 	known map[*byte]*stmt
-	// out is C memory for what the library returns through pointers.
+	// out is C memory for results that the library returns through pointers.
 	out uintptr
 }
 
@@ -49,8 +50,9 @@ func openConn(path string, create bool) (*conn, error) {
 		return nil, err
 	}
 	sqlite3.Xsqlite3_extended_result_codes(c.tls, c.db, 1)
-	// Else a statement whose plan could depend on what is bound, as every one
-	// with a limit, is compiled anew each time that it is bound.
+	// Without this option (the query planner stability guarantee), SQLite
+	// recompiles a statement whenever its plan could depend on a bound value,
+	// as with every LIMIT.
 	if rc := c.configure(sqlite3.SQLITE_DBCONFIG_ENABLE_QPSG, 1); rc != sqlite3.SQLITE_OK {
 		err := c.failure(rc)
 		_ = c.close()
@@ -59,7 +61,7 @@ func openConn(path string, create bool) (*conn, error) {
 	return c, nil
 }
 
-// configure sets one of the library's options of a connection.
+// configure sets one option of the connection.
 func (c *conn) configure(option, value int32) int32 {
 	list := libc.NewVaList(value, uintptr(0))
 	defer libc.Xfree(c.tls, list)
@@ -93,7 +95,7 @@ func (c *conn) close() error {
 	return err
 }
 
-// forget lets go of all statements.
+// forget finalizes all statements.
 func (c *conn) forget() {
 	for _, s := range c.stmts {
 		s.finalize()
@@ -102,8 +104,8 @@ func (c *conn) forget() {
 	clear(c.known)
 }
 
-// interrupt makes a running statement fail. It is the one method that may be
-// called from another goroutine, as long as the connection is open.
+// interrupt makes a running statement fail. It is the only method that another
+// goroutine may call, and only while the connection is open.
 func (c *conn) interrupt() {
 	tls := libc.NewTLS()
 	sqlite3.Xsqlite3_interrupt(tls, c.db)
@@ -118,7 +120,7 @@ func (c *conn) totalChanges() int64 {
 	return int64(sqlite3.Xsqlite3_total_changes64(c.tls, c.db))
 }
 
-// deferredKeys reports whether a deferred foreign key is not fulfilled yet.
+// deferredKeys reports whether a deferred foreign key is still violated.
 func (c *conn) deferredKeys() bool {
 	sqlite3.Xsqlite3_db_status(c.tls, c.db, sqlite3.SQLITE_DBSTATUS_DEFERRED_FKS, c.out, c.out+8, 0)
 	return int32At(c.out) != 0
@@ -141,7 +143,8 @@ func (c *conn) failure(rc int32) error {
 	return e
 }
 
-// prepare compiles the first statement of a text. s is nil for a comment.
+// prepare compiles the first statement of a text. s is nil when the text holds
+// only a comment.
 func (c *conn) prepare(text uintptr) (s *stmt, tail uintptr, err error) {
 	rc := sqlite3.Xsqlite3_prepare_v3(c.tls, c.db, text, -1, sqlite3.SQLITE_PREPARE_PERSISTENT, c.out, c.out+pointerSize)
 	if rc != sqlite3.SQLITE_OK {
@@ -155,11 +158,11 @@ func (c *conn) prepare(text uintptr) (s *stmt, tail uintptr, err error) {
 	return &stmt{c: c, p: p, params: int(sqlite3.Xsqlite3_bind_parameter_count(c.tls, p))}, tail, nil
 }
 
-// cached returns the statement of an SQL text, prepared once per connection.
+// cached returns the statement for an SQL text and prepares it on first use.
 func (c *conn) cached(sql string) (*stmt, error) {
 	at := unsafe.StringData(sql) //nolint:gosec // compared, never followed
 	if s := c.known[at]; s != nil && len(s.sql) == len(sql) {
-		return s, nil // s holds on to its text, so nothing else is at that address
+		return s, nil // s keeps its text alive, so no other text can have that address
 	}
 	if s := c.stmts[sql]; s != nil {
 		return s, nil
@@ -178,7 +181,7 @@ func (c *conn) cached(sql string) (*stmt, error) {
 	return s, nil
 }
 
-// script runs each statement of a text, which has no parameters.
+// script runs every statement of an SQL text without parameters.
 func (c *conn) script(sql string) error {
 	text, err := libc.CString(sql)
 	if err != nil {
@@ -249,7 +252,7 @@ func (c *conn) first(sql string, row func(*stmt) error, args ...any) (bool, erro
 	return true, row(s)
 }
 
-// number reads one integer; 0 where there is no row.
+// number reads one integer; 0 when there is no row.
 func (c *conn) number(sql string, args ...any) (n int64, err error) {
 	_, err = c.first(sql, func(r *stmt) error { n = r.int(); return nil }, args...)
 	return n, err

@@ -10,9 +10,9 @@ import (
 	msqlite "modernc.org/sqlite"
 )
 
-// BenchmarkConn compares the ways to reach the library: the three bare
-// statements of a claim in one open transaction, so that neither commits nor
-// fsyncs count.
+// BenchmarkConn compares the ways to call the library. It runs the three plain
+// statements of a claim in one open transaction, so that commits and fsyncs do
+// not count.
 func BenchmarkConn(b *testing.B) {
 	b.Run("database-sql", func(b *testing.B) {
 		db := bareOpen(b, b.N)

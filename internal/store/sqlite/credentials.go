@@ -15,29 +15,33 @@ func scanIdentity(r *stmt) *gatehouse.ExternalIdentity {
 }
 
 // FindIdentity finds by issuer and subject.
-func (t *readTx) FindIdentity(tenant, issuer, subject string) (i *gatehouse.ExternalIdentity, err error) {
+func (t *readTx) FindIdentity(issuer, subject string) (i *gatehouse.ExternalIdentity, err error) {
 	err = t.one(`SELECT `+identityColumns+` FROM external_identity WHERE tenant = ? AND issuer = ? AND subject = ?`,
-		func(r *stmt) error { i = scanIdentity(r); return nil }, tenant, issuer, subject)
+		func(r *stmt) error { i = scanIdentity(r); return nil }, t.tenant, issuer, subject)
 	return i, err
 }
 
-// ListIdentities lists a principal's.
-func (t *readTx) ListIdentities(tenant, principalID string) (list []*gatehouse.ExternalIdentity, err error) {
+// ListIdentities lists the linked identities of a principal.
+func (t *readTx) ListIdentities(principalID string) (list []*gatehouse.ExternalIdentity, err error) {
 	err = t.each(`SELECT `+identityColumns+` FROM external_identity WHERE tenant = ? AND principal_id = ? ORDER BY issuer, subject`,
-		func(r *stmt) error { list = append(list, scanIdentity(r)); return nil }, tenant, principalID)
+		func(r *stmt) error { list = append(list, scanIdentity(r)); return nil }, t.tenant, principalID)
 	return list, err
 }
 
-// InsertIdentity links one; a linked one is ErrConflict.
+// InsertIdentity links an identity; ErrConflict when it is already linked.
 func (t *tx) InsertIdentity(i *gatehouse.ExternalIdentity) error {
+	if err := t.owns(i.Tenant); err != nil {
+		return err
+	}
 	_, err := t.exec(`INSERT INTO external_identity (tenant, issuer, subject, principal_id, created_at) VALUES (?, ?, ?, ?, ?)`,
 		i.Tenant, i.Issuer, i.Subject, i.PrincipalID, i.CreatedAt)
 	return err
 }
 
-// DeleteIdentity unlinks one.
-func (t *tx) DeleteIdentity(tenant, issuer, subject string) error {
-	return t.found(`DELETE FROM external_identity WHERE tenant = ? AND issuer = ? AND subject = ?`, tenant, issuer, subject)
+// DeleteIdentity unlinks an identity.
+func (t *tx) DeleteIdentity(issuer, subject string) error {
+	return t.found(`DELETE FROM external_identity WHERE tenant = ? AND issuer = ? AND subject = ?`,
+		t.tenant, issuer, subject)
 }
 
 const passkeyColumns = `tenant, id, principal_id, name, credential_id, credential, sign_count, created_at, last_used_at`
@@ -50,9 +54,9 @@ func scanPasskey(r *stmt) *gatehouse.Passkey {
 }
 
 // FindPasskey finds by id.
-func (t *readTx) FindPasskey(tenant, id string) (p *gatehouse.Passkey, err error) {
+func (t *readTx) FindPasskey(id string) (p *gatehouse.Passkey, err error) {
 	err = t.one(`SELECT `+passkeyColumns+` FROM passkey WHERE tenant = ? AND id = ?`,
-		func(r *stmt) error { p = scanPasskey(r); return nil }, tenant, id)
+		func(r *stmt) error { p = scanPasskey(r); return nil }, t.tenant, id)
 	return p, err
 }
 
@@ -63,33 +67,36 @@ func (t *readTx) FindPasskeyByCredential(credentialID []byte) (p *gatehouse.Pass
 	return p, err
 }
 
-// ListPasskeys lists a principal's, the oldest first.
-func (t *readTx) ListPasskeys(tenant, principalID string) (list []*gatehouse.Passkey, err error) {
+// ListPasskeys lists a principal's passkeys, oldest first.
+func (t *readTx) ListPasskeys(principalID string) (list []*gatehouse.Passkey, err error) {
 	err = t.each(`SELECT `+passkeyColumns+` FROM passkey WHERE tenant = ? AND principal_id = ? ORDER BY id`,
-		func(r *stmt) error { list = append(list, scanPasskey(r)); return nil }, tenant, principalID)
+		func(r *stmt) error { list = append(list, scanPasskey(r)); return nil }, t.tenant, principalID)
 	return list, err
 }
 
-// InsertPasskey stores one; a known id or credential is ErrConflict.
+// InsertPasskey stores a passkey; ErrConflict when its id or credential exists.
 func (t *tx) InsertPasskey(p *gatehouse.Passkey) error {
+	if err := t.owns(p.Tenant); err != nil {
+		return err
+	}
 	_, err := t.exec(`INSERT INTO passkey (tenant, id, principal_id, name, credential_id, credential, sign_count, created_at, last_used_at)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		p.Tenant, p.ID, p.PrincipalID, p.Name, p.CredentialID, p.Credential, int64(p.SignCount), p.CreatedAt, p.LastUsedAt)
 	return err
 }
 
-// UsePasskey stores what a use changed.
-func (t *tx) UsePasskey(tenant, id string, credential []byte, signCount, from uint32) error {
+// UsePasskey stores the credential and the signature counter after a use.
+func (t *tx) UsePasskey(id string, credential []byte, signCount, from uint32) error {
 	return t.guarded(`UPDATE passkey SET credential = ?, sign_count = ?, last_used_at = ? WHERE tenant = ? AND id = ? AND sign_count = ?`,
-		credential, int64(signCount), t.at, tenant, id, int64(from))
+		credential, int64(signCount), t.at, t.tenant, id, int64(from))
 }
 
-// DeletePasskey removes one.
-func (t *tx) DeletePasskey(tenant, id string) error {
-	return t.found(`DELETE FROM passkey WHERE tenant = ? AND id = ?`, tenant, id)
+// DeletePasskey deletes a passkey.
+func (t *tx) DeletePasskey(id string) error {
+	return t.found(`DELETE FROM passkey WHERE tenant = ? AND id = ?`, t.tenant, id)
 }
 
-// InsertCeremony stores one, and deletes what is over.
+// InsertCeremony stores a ceremony and deletes expired ones.
 func (t *tx) InsertCeremony(c *gatehouse.Ceremony) error {
 	_, err := t.exec(`DELETE FROM ceremony WHERE hash IN (SELECT hash FROM ceremony WHERE expires_at <= ? ORDER BY expires_at LIMIT 16)`, t.at)
 	if err != nil {
@@ -100,7 +107,7 @@ func (t *tx) InsertCeremony(c *gatehouse.Ceremony) error {
 	return err
 }
 
-// TakeCeremony takes one out.
+// TakeCeremony returns a ceremony and deletes it.
 func (t *tx) TakeCeremony(hash [32]byte) (c *gatehouse.Ceremony, err error) {
 	err = t.each(`DELETE FROM ceremony WHERE hash = ? AND expires_at > ? RETURNING hash, tenant, session_id, data, expires_at`,
 		func(r *stmt) error {
@@ -113,8 +120,12 @@ func (t *tx) TakeCeremony(hash [32]byte) (c *gatehouse.Ceremony, err error) {
 	return c, err
 }
 
-// FindStepUp finds the newest open one.
-func (t *readTx) FindStepUp(tenant, sessionID, actionID string, digest gatehouse.Digest, since time.Time) (u *gatehouse.StepUp, err error) {
+// FindStepUp finds the newest unused step-up.
+func (t *readTx) FindStepUp(
+	sessionID, actionID string,
+	digest gatehouse.Digest,
+	since time.Time,
+) (u *gatehouse.StepUp, err error) {
 	err = t.one(`SELECT tenant, id, session_id, action_id, digest, method, at, used_at FROM step_up
 WHERE tenant = ? AND session_id = ? AND action_id = ? AND digest = ? AND used_at IS NULL AND at > ? ORDER BY id DESC LIMIT 1`,
 		func(r *stmt) error {
@@ -123,18 +134,22 @@ WHERE tenant = ? AND session_id = ? AND action_id = ? AND digest = ? AND used_at
 				Method: gatehouse.StepUpMethod(r.text()), At: r.time(), UsedAt: r.timePtr(),
 			}
 			return nil
-		}, tenant, sessionID, actionID, string(digest), since)
+		}, t.tenant, sessionID, actionID, string(digest), since)
 	return u, err
 }
 
-// InsertStepUp stores one.
+// InsertStepUp stores a step-up.
 func (t *tx) InsertStepUp(u *gatehouse.StepUp) error {
+	if err := t.owns(u.Tenant); err != nil {
+		return err
+	}
 	_, err := t.exec(`INSERT INTO step_up (tenant, id, session_id, action_id, digest, method, at, used_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
 		u.Tenant, u.ID, u.SessionID, u.ActionID, string(u.Digest), string(u.Method), u.At, u.UsedAt)
 	return err
 }
 
-// UseStepUp uses one up.
-func (t *tx) UseStepUp(tenant, id string) error {
-	return t.guarded(`UPDATE step_up SET used_at = ? WHERE tenant = ? AND id = ? AND used_at IS NULL`, t.at, tenant, id)
+// UseStepUp marks a step-up as used.
+func (t *tx) UseStepUp(id string) error {
+	return t.guarded(`UPDATE step_up SET used_at = ? WHERE tenant = ? AND id = ? AND used_at IS NULL`,
+		t.at, t.tenant, id)
 }

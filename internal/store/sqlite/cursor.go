@@ -5,7 +5,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// The lists that a cursor can belong to.
+// The kinds of list that a cursor can belong to.
 const (
 	kindNewest     = shared.KindNewest
 	kindUrgency    = shared.KindUrgency
@@ -15,7 +15,7 @@ const (
 	kindPrincipals = shared.KindPrincipals
 )
 
-// cursorAt is a place in a list.
+// cursorAt is a position in a list.
 type cursorAt shared.Cursor
 
 func (c cursorAt) encode() string { return shared.Cursor(c).Encode() }
@@ -29,7 +29,7 @@ func filterHash(parts []string) uint64 { return shared.FilterHash(parts) }
 
 func pageLimit(n int) int { return shared.PageLimit(n) }
 
-// finish cuts a page that was read one row too far, and sets its cursor.
+// finish trims a page that was read with one extra row, and sets its cursor.
 func finish[T any](page gatehouse.Page[T], limit int, at func(T) cursorAt, kind string, filter ...string) gatehouse.Page[T] {
 	return shared.Finish(page, limit, func(last T) shared.Cursor { return shared.Cursor(at(last)) }, kind, filter...)
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// FuzzCursor feeds hostile cursors to a list: each is either refused as
-// invalid or exactly what a page of this list gave out.
+// FuzzCursor feeds hostile cursors to a list: each is either refused as invalid
+// or identical to a cursor that this list produced.
 func FuzzCursor(f *testing.F) {
 	f.Add("")
 	f.Add("bnVsbA")

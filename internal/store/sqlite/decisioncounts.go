@@ -6,8 +6,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// DecisionCounts sums up the days by endpoint and result.
-func (t *readTx) DecisionCounts(tenant string, from time.Time) (list []gatehouse.DecisionCount, err error) {
+// DecisionCounts sums the daily counts by endpoint and result.
+func (t *readTx) DecisionCounts(from time.Time) (list []gatehouse.DecisionCount, err error) {
 	err = t.each(`SELECT endpoint, result, sum(n) FROM decision_count WHERE tenant = ? AND day >= ?
 GROUP BY endpoint, result ORDER BY endpoint, result`, func(r *stmt) error {
 		endpoint, result, n := r.text(), gatehouse.DecisionResult(r.text()), r.int()
@@ -16,14 +16,14 @@ GROUP BY endpoint, result ORDER BY endpoint, result`, func(r *stmt) error {
 		}
 		list[len(list)-1].Add(result, n)
 		return nil
-	}, tenant, from.UTC().Truncate(24*time.Hour))
+	}, t.tenant, from.UTC().Truncate(24*time.Hour))
 	return list, err
 }
 
-// AddDecisions makes the row of the day, or adds to it.
-func (t *tx) AddDecisions(tenant string, day time.Time, endpoint string, result gatehouse.DecisionResult, n int64) error {
+// AddDecisions adds n to the day's count.
+func (t *tx) AddDecisions(day time.Time, endpoint string, result gatehouse.DecisionResult, n int64) error {
 	_, err := t.exec(`INSERT INTO decision_count (tenant, day, endpoint, result, n) VALUES (?, ?, ?, ?, ?)
 ON CONFLICT (tenant, day, endpoint, result) DO UPDATE SET n = n + excluded.n`,
-		tenant, day.UTC().Truncate(24*time.Hour), endpoint, string(result), n)
+		t.tenant, day.UTC().Truncate(24*time.Hour), endpoint, string(result), n)
 	return err
 }

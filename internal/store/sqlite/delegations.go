@@ -22,9 +22,9 @@ func scanDelegation(r *stmt) (*gatehouse.Delegation, error) {
 	return d, json.Unmarshal([]byte(types), &d.Types)
 }
 
-// ListDelegations lists the newest first.
+// ListDelegations lists newest first.
 func (t *readTx) ListDelegations(
-	tenant, principal string,
+	principal string,
 	open bool,
 	limit int,
 ) (list []*gatehouse.Delegation, err error) {
@@ -41,7 +41,7 @@ func (t *readTx) ListDelegations(
 	err = t.each(
 		selectDelegation+`(?2 = '' OR d.from_id = ?2 OR d.to_id = ?2) AND (?3 = 0 OR d.ended_at IS NULL) AND d.ends_at > ?4`+order,
 		one,
-		tenant,
+		t.tenant,
 		principal,
 		openFlag(open),
 		from,
@@ -51,18 +51,21 @@ func (t *readTx) ListDelegations(
 }
 
 // FindDelegation finds by id.
-func (t *readTx) FindDelegation(tenant, id string) (d *gatehouse.Delegation, err error) {
+func (t *readTx) FindDelegation(id string) (d *gatehouse.Delegation, err error) {
 	err = t.one(
 		selectDelegation+`d.id = ?2`,
 		func(r *stmt) error { d, err = scanDelegation(r); return err },
-		tenant,
+		t.tenant,
 		id,
 	)
 	return d, err
 }
 
-// InsertDelegation stores one.
+// InsertDelegation stores a delegation.
 func (t *tx) InsertDelegation(d *gatehouse.Delegation) error {
+	if err := t.owns(d.Tenant); err != nil {
+		return err
+	}
 	types, err := json.Marshal(append([]string{}, d.Types...))
 	if err != nil {
 		return err
@@ -72,13 +75,13 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, NULL, '')`, d.Tenant, d.ID, d.F
 	return err
 }
 
-// EndDelegation ends one early.
-func (t *tx) EndDelegation(tenant, id, by string) error {
+// EndDelegation ends a delegation early.
+func (t *tx) EndDelegation(id, by string) error {
 	return t.guarded(
 		`UPDATE delegation SET ended_at = ?1, ended_by = ?2 WHERE tenant = ?3 AND id = ?4 AND ended_at IS NULL`,
 		t.at,
 		by,
-		tenant,
+		t.tenant,
 		id,
 	)
 }

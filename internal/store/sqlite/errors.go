@@ -16,7 +16,7 @@ var (
 	errEnded  = errors.New("sqlite: transaction used after its end")
 )
 
-// dbError is SQLite's answer, by its extended result code.
+// dbError is an error of SQLite with its extended result code.
 type dbError struct {
 	code int32
 	text string
@@ -24,7 +24,7 @@ type dbError struct {
 
 func (e *dbError) Error() string { return fmt.Sprintf("sqlite: %s (%d)", e.text, e.code) }
 
-// Is maps the codes that callers of the store know to the store's errors.
+// Is maps result codes to the store's errors that callers know.
 func (e *dbError) Is(target error) bool {
 	switch target {
 	case gatehouse.ErrConflict:

@@ -13,7 +13,7 @@ import (
 )
 
 // TestOneProcess opens the same file twice. The lock belongs to the open file,
-// so that one process is as good as two.
+// so one process can stand in for two.
 func TestOneProcess(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "gatehouse.db")
@@ -46,8 +46,8 @@ func TestOneProcess(t *testing.T) {
 	}
 }
 
-// TestMigrate opens an empty file, the same one again, and files that are not
-// this program's.
+// TestMigrate opens an empty file, the same file again, and files of other
+// programs.
 func TestMigrate(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "gatehouse.db")
@@ -66,7 +66,7 @@ func TestMigrate(t *testing.T) {
 			if schema = now; len(schema) < 40 {
 				t.Fatalf("%d schema objects", len(schema))
 			}
-			if err := s.Update(context.Background(), insertTenant("kept")); err != nil {
+			if err := s.Update(context.Background(), gatehouse.DefaultTenant, insertTenant("kept")); err != nil {
 				t.Fatal(err)
 			}
 		} else if strings.Join(now, ";") != strings.Join(schema, ";") || !tenants(t, s)["kept"] {
@@ -95,11 +95,13 @@ func TestMigrate(t *testing.T) {
 	}
 }
 
-// TestConstraints writes around the store, as no code may.
+// TestConstraints bypasses the store and writes rows that the schema must
+// refuse.
 func TestConstraints(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
-	err := s.Update(context.Background(), func(tx gatehouse.Tx) error {
+	err := s.UpdateQueues(context.Background(), func(q gatehouse.Queues) error {
+		tx := q.In("default")
 		if err := tx.InsertAction(pendingAction("1", tx.Now())); err != nil {
 			return err
 		}
@@ -109,11 +111,11 @@ func TestConstraints(t *testing.T) {
 		if err := decide(tx, "1"); err != nil {
 			return err
 		}
-		leaves, err := tx.UnnumberedLeaves(1)
+		leaves, err := q.UnnumberedLeaves(1)
 		if err != nil {
 			return err
 		}
-		err = tx.NumberLeaves("default", 0, []*gatehouse.NumberedLeaf{{Row: leaves[0].Row}}, []gatehouse.Hash{{}})
+		err = tx.NumberLeaves(0, []*gatehouse.NumberedLeaf{{Row: leaves[0].Row}}, []gatehouse.Hash{{}})
 		if err != nil {
 			return err
 		}
@@ -170,7 +172,7 @@ func TestConstraints(t *testing.T) {
 		`INSERT INTO meta VALUES (2, 0, 0)`,
 		`DELETE FROM tenant`,
 	} {
-		err := s.Update(context.Background(), func(x gatehouse.Tx) error {
+		err := s.Update(context.Background(), gatehouse.DefaultTenant, func(x gatehouse.Tx) error {
 			n, err := x.(*tx).exec(sql)
 			if err == nil && n == 0 {
 				t.Errorf("%s: changed no row: it proves nothing", sql)
@@ -183,13 +185,13 @@ func TestConstraints(t *testing.T) {
 	}
 }
 
-// TestViewInterrupted ends a statement that would run for ever.
+// TestViewInterrupted interrupts a statement that would run forever.
 func TestViewInterrupted(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{Readers: 1})
 	for range 3 {
 		ctx, cancel := context.WithCancel(context.Background())
-		err := s.View(ctx, func(x gatehouse.ReadTx) error {
+		err := s.View(ctx, gatehouse.DefaultTenant, func(x gatehouse.ReadTx) error {
 			return x.(*readTx).each(`WITH RECURSIVE c (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT n FROM c`, func(r *stmt) error {
 				if r.int() == 10 {
 					cancel()
@@ -206,11 +208,11 @@ func TestViewInterrupted(t *testing.T) {
 	}
 }
 
-// TestViewCannotWrite makes sure that a reading connection only reads.
+// TestViewCannotWrite checks that a reading connection cannot write.
 func TestViewCannotWrite(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
-	err := s.View(context.Background(), func(x gatehouse.ReadTx) error {
+	err := s.View(context.Background(), gatehouse.DefaultTenant, func(x gatehouse.ReadTx) error {
 		_, err := x.(*readTx).exec(`DELETE FROM principal`)
 		return err
 	})

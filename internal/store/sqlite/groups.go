@@ -16,18 +16,19 @@ func membershipsAt(r *stmt, err *error) []gatehouse.Membership {
 }
 
 // ListPeople lists the tenant's persons by id.
-func (t *readTx) ListPeople(tenant string) (list []*gatehouse.Principal, err error) {
+func (t *readTx) ListPeople() (list []*gatehouse.Principal, err error) {
 	list = []*gatehouse.Principal{}
 	err = t.each(`SELECT `+principalColumns+` FROM principal p WHERE p.tenant = ? AND p.kind = 'person' ORDER BY p.id`, func(r *stmt) error {
 		p, err := scanPrincipal(r)
 		list = append(list, p)
 		return err
-	}, tenant)
+	}, t.tenant)
 	return list, err
 }
 
-// The condition before the arguments is that of the index principal_approver.
-// Names and ids hold no quotes, so they are looked for as they stand in a list.
+// The condition before the arguments is the one of the index
+// principal_approver. Names and ids contain no quotes, so they can be searched
+// for in the stored lists as they are.
 var firstAnswerers = `SELECT ` + principalColumns + ` FROM principal p
 WHERE p.tenant = ?1 AND p.kind = 'person' AND NOT p.disabled AND (instr(p.roles, '"approver"') > 0 OR instr(p.roles, '"admin"') > 0)
   AND (?2 || ?3 || ?4 = '' OR instr(?3, '"' || p.id || '"') > 0 OR instr(?3, '"' || p.name || '"') > 0
@@ -35,22 +36,22 @@ WHERE p.tenant = ?1 AND p.kind = 'person' AND NOT p.disabled AND (instr(p.roles,
     OR EXISTS (SELECT 1 FROM json_each(iif(p.groups = '', '[]', p.groups)) m WHERE instr(?4, '"' || (m.value ->> 'group') || '"') > 0))
 ORDER BY p.id LIMIT ` + strconv.Itoa(gatehouse.MaxFirstAnswerers)
 
-// FirstAnswerers lists the first of the persons whom a question asks.
-func (t *readTx) FirstAnswerers(tenant string, asked gatehouse.Audience) (list []*gatehouse.Principal, err error) {
+// FirstAnswerers lists the first persons among those that a question asks.
+func (t *readTx) FirstAnswerers(asked gatehouse.Audience) (list []*gatehouse.Principal, err error) {
 	roles, people, groups := shared.EncodeAudience(asked)
 	err = t.each(firstAnswerers, func(r *stmt) error {
 		p, err := scanPrincipal(r)
 		list = append(list, p)
 		return err
-	}, tenant, roles, people, groups)
+	}, t.tenant, roles, people, groups)
 	return list, err
 }
 
-// FirstAnswerers of the writer keeps what it has found.
-func (t *tx) FirstAnswerers(tenant string, asked gatehouse.Audience) ([]*gatehouse.Principal, error) {
-	return t.w.people.answerers(tenant, asked, func() ([]*gatehouse.Principal,
+// FirstAnswerers of the writer caches its result.
+func (t *tx) FirstAnswerers(asked gatehouse.Audience) ([]*gatehouse.Principal, error) {
+	return t.w.people.answerers(t.tenant, asked, func() ([]*gatehouse.Principal,
 		error) {
-		return t.readTx.FirstAnswerers(tenant, asked)
+		return t.readTx.FirstAnswerers(asked)
 	})
 }
 
@@ -61,25 +62,33 @@ func scanGroup(r *stmt) *gatehouse.Group {
 }
 
 // FindGroup finds a group by name.
-func (t *readTx) FindGroup(tenant, name string) (g *gatehouse.Group, err error) {
-	err = t.one(groupColumns+`WHERE tenant = ? AND name = ?`, func(r *stmt) error { g = scanGroup(r); return nil }, tenant, name)
+func (t *readTx) FindGroup(name string) (g *gatehouse.Group, err error) {
+	err = t.one(groupColumns+`WHERE tenant = ? AND name = ?`,
+		func(r *stmt) error { g = scanGroup(r); return nil }, t.tenant, name)
 	return g, err
 }
 
 // ListGroups lists the tenant's groups by name.
-func (t *readTx) ListGroups(tenant string) (list []*gatehouse.Group, err error) {
+func (t *readTx) ListGroups() (list []*gatehouse.Group, err error) {
 	list = []*gatehouse.Group{}
-	err = t.each(groupColumns+`WHERE tenant = ? ORDER BY name`, func(r *stmt) error { list = append(list, scanGroup(r)); return nil }, tenant)
+	err = t.each(
+		groupColumns+`WHERE tenant = ? ORDER BY name`,
+		func(r *stmt) error { list = append(list, scanGroup(r)); return nil },
+		t.tenant,
+	)
 	return list, err
 }
 
-// InsertGroup stores a group; a known name is ErrConflict.
+// InsertGroup stores a group; ErrConflict when the name exists.
 func (t *tx) InsertGroup(g *gatehouse.Group) error {
+	if err := t.owns(g.Tenant); err != nil {
+		return err
+	}
 	_, err := t.exec(`INSERT INTO principal_group (tenant, name, created_at) VALUES (?, ?, ?)`, g.Tenant, g.Name, g.CreatedAt)
 	return err
 }
 
 // DeleteGroup deletes a group.
-func (t *tx) DeleteGroup(tenant, name string) error {
-	return t.found(`DELETE FROM principal_group WHERE tenant = ? AND name = ?`, tenant, name)
+func (t *tx) DeleteGroup(name string) error {
+	return t.found(`DELETE FROM principal_group WHERE tenant = ? AND name = ?`, t.tenant, name)
 }

@@ -4,10 +4,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// held is what a transaction knows of the action that it has read or written
-// last. It stays true to the transaction's end but for what the transaction
-// writes itself, since nobody else writes. With it, the statements that follow
-// go by the row's number, and need not find it, or look at its status, again.
+// held is what a transaction knows about the action that it last read or wrote.
+// It stays valid until the end of the transaction, except for the transaction's
+// own writes, because nobody else writes. Later statements use the row number
+// from held and need not find the row, or check its status, again.
 type held struct {
 	tenant, id, approval string
 	seq                  int64
@@ -27,7 +27,7 @@ func (t *tx) hold(seq int64, a *gatehouse.Action) {
 	}
 }
 
-// holds returns what is known of an action, nil for another one.
+// holds returns held if it is about this action, else nil.
 func (t *tx) holds(tenant, id string) *held {
 	if h := &t.held; h.seq != 0 && h.id == id && h.tenant == tenant {
 		return h
@@ -35,7 +35,7 @@ func (t *tx) holds(tenant, id string) *held {
 	return nil
 }
 
-// holdsApproval is holds by the approval's id.
+// holdsApproval is holds for an approval's id.
 func (t *tx) holdsApproval(tenant, id string) *held {
 	if h := &t.held; h.seq != 0 && id != "" && h.approval == id && h.tenant == tenant {
 		return h
@@ -43,11 +43,11 @@ func (t *tx) holdsApproval(tenant, id string) *held {
 	return nil
 }
 
-// pushOf is the push that was locked or written last, and its action.
+// pushOf identifies the push that was last locked or written, and its action.
 type pushOf struct{ tenant, id, action string }
 
-// rowOf returns the number of an action's row, 0 where there is none. It is
-// looked for once: the statements that follow go by it.
+// rowOf returns the row number of an action; 0 when there is none. It is looked
+// up once, and later statements use it.
 func (t *tx) rowOf(tenant, id string) (int64, error) {
 	if h := t.holds(tenant, id); h != nil {
 		return h.seq, nil
@@ -59,12 +59,12 @@ func (t *tx) rowOf(tenant, id string) (int64, error) {
 	return seq, err
 }
 
-// LockAction is FindAction of what is stored: a pending action past its expiry
+// LockAction reads an action as it is stored: a pending action past its expiry
 // is still pending here, as the guard of MoveAction sees it.
-func (t *tx) LockAction(tenant, id string) (*gatehouse.Action, error) {
+func (t *tx) LockAction(id string) (*gatehouse.Action, error) {
 	t.stored = true
 	defer func() { t.stored = false }()
-	row, err := t.find(tenant, id)
+	row, err := t.find(t.tenant, id)
 	if err != nil {
 		return nil, err
 	}
@@ -75,11 +75,15 @@ func (t *tx) LockAction(tenant, id string) (*gatehouse.Action, error) {
 const relockAction = `SELECT a.seq, a.status, o.status, v.person IS NOT NULL, ` + voteColumns + `
 FROM action a JOIN approval o ON o.seq = a.seq LEFT JOIN vote v ON v.seq = a.seq WHERE a.tenant = ? AND a.id = ?`
 
-// RelockAction reads again what can change of a pending action: its status,
-// its approval's, and the votes. Of any other, all of it is read.
+// RelockAction reads again what can change while an action is pending: its
+// status, the status of its approval, and the votes. Any other action is read
+// completely.
 func (t *tx) RelockAction(known *gatehouse.Action) (*gatehouse.Action, error) {
+	if err := t.owns(known.Tenant); err != nil {
+		return nil, err
+	}
 	if known.Approval == nil {
-		return t.LockAction(known.Tenant, known.ID)
+		return t.LockAction(known.ID)
 	}
 	a, ap := *known, *known.Approval
 	a.Approval, ap.Votes = &ap, []gatehouse.Vote{}
@@ -96,7 +100,7 @@ func (t *tx) RelockAction(known *gatehouse.Action) (*gatehouse.Action, error) {
 		return nil, err
 	}
 	if seq == 0 || a.Status != gatehouse.StatusPending || ap.Status != gatehouse.ApprovalRequested {
-		return t.LockAction(known.Tenant, known.ID)
+		return t.LockAction(known.ID)
 	}
 	sortVotes(ap.Votes)
 	ap.See(t.at)

@@ -20,12 +20,12 @@ func scanPrincipal(r *stmt) (*gatehouse.Principal, error) {
 	return p, err
 }
 
-// FindPrincipal finds by id, else by name.
-func (t *readTx) FindPrincipal(tenant, idOrName string) (p *gatehouse.Principal, err error) {
-	p, err = t.principalByID(tenant, idOrName)
+// FindPrincipal finds by id first, then by name.
+func (t *readTx) FindPrincipal(idOrName string) (p *gatehouse.Principal, err error) {
+	p, err = t.principalByID(t.tenant, idOrName)
 	if err == gatehouse.ErrNotFound { //nolint:errorlint // the package's own, unwrapped
 		err = t.one(`SELECT `+principalColumns+` FROM principal p WHERE p.tenant = ? AND p.name = ?`,
-			func(r *stmt) (err error) { p, err = scanPrincipal(r); return err }, tenant, idOrName)
+			func(r *stmt) (err error) { p, err = scanPrincipal(r); return err }, t.tenant, idOrName)
 	}
 	return p, err
 }
@@ -36,9 +36,9 @@ func (t *readTx) principalByID(tenant, id string) (p *gatehouse.Principal, err e
 	return p, err
 }
 
-// ListPrincipals lists by id, the oldest first.
-func (t *readTx) ListPrincipals(tenant, cursor string, limit int) (page gatehouse.Page[*gatehouse.Principal], err error) {
-	c, err := parseCursor(cursor, kindPrincipals, tenant)
+// ListPrincipals lists by id, oldest first.
+func (t *readTx) ListPrincipals(cursor string, limit int) (page gatehouse.Page[*gatehouse.Principal], err error) {
+	c, err := parseCursor(cursor, kindPrincipals, t.tenant)
 	if err != nil {
 		return page, err
 	}
@@ -48,12 +48,15 @@ func (t *readTx) ListPrincipals(tenant, cursor string, limit int) (page gatehous
 		p, err := scanPrincipal(r)
 		page.Items = append(page.Items, p)
 		return err
-	}, tenant, c.ID, limit+1)
-	return finish(page, limit, func(p *gatehouse.Principal) cursorAt { return cursorAt{ID: p.ID} }, kindPrincipals, tenant), err
+	}, t.tenant, c.ID, limit+1)
+	return finish(page, limit, func(p *gatehouse.Principal) cursorAt { return cursorAt{ID: p.ID} }, kindPrincipals, t.tenant), err
 }
 
-// InsertPrincipal stores a principal; a known id or name is ErrConflict.
+// InsertPrincipal stores a principal; ErrConflict when its id or name exists.
 func (t *tx) InsertPrincipal(p *gatehouse.Principal) error {
+	if err := t.owns(p.Tenant); err != nil {
+		return err
+	}
 	t.w.people.touch()
 	_, err := t.exec(`INSERT INTO principal (tenant, id, name, kind, roles, person, sponsor, disabled, created_at, approver_since, groups)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
@@ -62,26 +65,29 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 	return err
 }
 
-// UpdatePrincipal writes all but the kind and the time of creation.
+// UpdatePrincipal writes everything except the kind and the creation time.
 func (t *tx) UpdatePrincipal(p *gatehouse.Principal) error {
+	if err := t.owns(p.Tenant); err != nil {
+		return err
+	}
 	t.w.people.touch()
 	return t.found(`UPDATE principal SET name = ?, roles = ?, person = ?, sponsor = ?, disabled = ?, approver_since = ?, groups = ?
 WHERE tenant = ? AND id = ?`,
 		p.Name, encodeList(p.Roles), p.Person, p.Sponsor, p.Disabled, p.ApproverSince, shared.EncodeMemberships(p.Groups), p.Tenant, p.ID)
 }
 
-// FindPrincipal of the writer keeps what it has found.
-func (t *tx) FindPrincipal(tenant, idOrName string) (*gatehouse.Principal, error) {
-	return t.w.people.find(tenant, idOrName, func() (*gatehouse.Principal, error) { return t.readTx.FindPrincipal(tenant, idOrName) })
+// FindPrincipal of the writer caches its result.
+func (t *tx) FindPrincipal(idOrName string) (*gatehouse.Principal, error) {
+	return t.w.people.find(t.tenant, idOrName, func() (*gatehouse.Principal, error) { return t.readTx.FindPrincipal(idOrName) })
 }
 
-// PrincipalsForShare reads principals; the writer's transaction keeps them.
-func (t *tx) PrincipalsForShare(tenant string, ids []string) ([]*gatehouse.Principal, error) {
+// PrincipalsForShare reads principals; the writer's transaction is the lock.
+func (t *tx) PrincipalsForShare(ids []string) ([]*gatehouse.Principal, error) {
 	list := make([]*gatehouse.Principal, 0, len(ids))
 	for _, id := range ids {
-		p, err := t.w.people.find(tenant, id, func() (*gatehouse.Principal, error) { return t.principalByID(tenant, id) })
+		p, err := t.w.people.find(t.tenant, id, func() (*gatehouse.Principal, error) { return t.principalByID(t.tenant, id) })
 		switch {
-		case err == nil && p.ID == id: // and not another, by its name
+		case err == nil && p.ID == id: // not another principal with this name
 			list = append(list, p)
 		case err != nil && !errors.Is(err, gatehouse.ErrNotFound):
 			return nil, err
@@ -120,8 +126,8 @@ JOIN principal p ON p.tenant = k.tenant AND p.id = k.principal_id WHERE k.hash =
 	return k, p, err
 }
 
-// kept returns what is kept of credentials, for a View that has not read
-// anything else yet: its snapshot may be older.
+// kept returns the credential cache, but only to a View that has read nothing
+// yet: an open snapshot may be older than the cache.
 func (t *readTx) kept() *credentials {
 	if t.c != nil || t.s.writer == nil {
 		return nil
@@ -129,43 +135,48 @@ func (t *readTx) kept() *credentials {
 	return &t.s.credentials
 }
 
-// ListKeys lists a principal's keys, revoked ones too, the oldest first.
-func (t *readTx) ListKeys(tenant, principalID string) (list []*gatehouse.Key, err error) {
+// ListKeys lists a principal's keys, including revoked ones, oldest first.
+func (t *readTx) ListKeys(principalID string) (list []*gatehouse.Key, err error) {
 	err = t.each(`SELECT `+keyColumns+` FROM api_key k WHERE k.tenant = ? AND k.principal_id = ? ORDER BY k.id`,
-		func(r *stmt) error { list = append(list, scanKey(r)); return nil }, tenant, principalID)
+		func(r *stmt) error { list = append(list, scanKey(r)); return nil }, t.tenant, principalID)
 	return list, err
 }
 
 // FindKeyByID finds a key, revoked or not.
-func (t *readTx) FindKeyByID(tenant, id string) (k *gatehouse.Key, err error) {
+func (t *readTx) FindKeyByID(id string) (k *gatehouse.Key, err error) {
 	err = t.one(`SELECT `+keyColumns+` FROM api_key k WHERE k.tenant = ? AND k.id = ?`,
-		func(r *stmt) error { k = scanKey(r); return nil }, tenant, id)
+		func(r *stmt) error { k = scanKey(r); return nil }, t.tenant, id)
 	return k, err
 }
 
-// InsertKey stores a key; a known id or hash is ErrConflict.
+// InsertKey stores a key; ErrConflict when its id or hash exists.
 func (t *tx) InsertKey(k *gatehouse.Key) error {
+	if err := t.owns(k.Tenant); err != nil {
+		return err
+	}
 	_, err := t.exec(`INSERT INTO api_key (hash, tenant, id, principal_id, created_at, revoked_at) VALUES (?, ?, ?, ?, ?, ?)`,
 		k.Hash[:], k.Tenant, k.ID, k.PrincipalID, k.CreatedAt, k.RevokedAt)
 	return err
 }
 
-// RevokeKey ends a key. Of a revoked one the first time stays.
-func (t *tx) RevokeKey(tenant, keyID string) error {
+// RevokeKey revokes a key. A revoked key keeps its first revocation time.
+func (t *tx) RevokeKey(keyID string) error {
 	t.w.people.touch()
-	n, err := t.exec(`UPDATE api_key SET revoked_at = ? WHERE tenant = ? AND id = ? AND revoked_at IS NULL`, t.at, tenant, keyID)
+	n, err := t.exec(`UPDATE api_key SET revoked_at = ? WHERE tenant = ? AND id = ? AND revoked_at IS NULL`,
+		t.at, t.tenant, keyID)
 	if err != nil || n > 0 {
 		return err
 	}
-	if err := t.absent(`SELECT 1 FROM api_key WHERE tenant = ? AND id = ?`, tenant, keyID); err != gatehouse.ErrConflict { //nolint:errorlint // own
+	if err := t.absent(`SELECT 1 FROM api_key WHERE tenant = ? AND id = ?`,
+		t.tenant, keyID); err != gatehouse.ErrConflict { //nolint:errorlint // own
 		return err
 	}
 	return nil
 }
 
-// FindEditToken finds the hash of a person's edit token.
-func (t *readTx) FindEditToken(tenant, id string) (hash [32]byte, err error) {
-	kept, of := t.kept(), principalID{tenant, id}
+// FindEditToken returns the hash of a person's edit token.
+func (t *readTx) FindEditToken(id string) (hash [32]byte, err error) {
+	kept, of := t.kept(), principalID{t.tenant, id}
 	var epoch uint64
 	if kept != nil {
 		var found bool
@@ -174,46 +185,48 @@ func (t *readTx) FindEditToken(tenant, id string) (hash [32]byte, err error) {
 		}
 	}
 	err = t.one(`SELECT hash FROM edit_token WHERE tenant = ? AND principal_id = ?`,
-		func(r *stmt) error { hash = r.hash(); return nil }, tenant, id)
+		func(r *stmt) error { hash = r.hash(); return nil }, t.tenant, id)
 	if err == nil && kept != nil {
 		kept.keepToken(epoch, of, hash)
 	}
 	return hash, err
 }
 
-// FindCredential finds a key's principal within a tenant, and its edit token.
-func (t *readTx) FindCredential(tenant string, hash [32]byte) (p *gatehouse.Principal, editToken [32]byte, err error) {
+// FindCredential finds a key's principal in the transaction's tenant, and the
+// principal's edit token.
+func (t *readTx) FindCredential(hash [32]byte) (p *gatehouse.Principal, editToken [32]byte, err error) {
 	_, p, err = t.FindKey(hash)
-	if err == nil && p.Tenant != tenant {
+	if err == nil && p.Tenant != t.tenant {
 		return nil, editToken, gatehouse.ErrNotFound
 	}
 	if err != nil {
 		return nil, editToken, err
 	}
-	if editToken, err = t.FindEditToken(tenant, p.ID); errors.Is(err, gatehouse.ErrNotFound) {
+	if editToken, err = t.FindEditToken(p.ID); errors.Is(err, gatehouse.ErrNotFound) {
 		err = nil
 	}
 	return p, editToken, err
 }
 
-// Foresee does nothing: no question costs a round trip here.
-func (t *readTx) Foresee(gatehouse.Outlook) {}
+// Prefetch does nothing: no query costs a round trip here, so there is nothing
+// to prefetch.
+func (t *readTx) Prefetch(gatehouse.PrefetchPlan) {}
 
-// PutEditToken stores it in the place of an earlier one.
-func (t *tx) PutEditToken(tenant, principalID string, hash [32]byte) error {
+// PutEditToken stores the token's hash and replaces an earlier one.
+func (t *tx) PutEditToken(principalID string, hash [32]byte) error {
 	t.w.people.touch()
 	_, err := t.exec(`INSERT INTO edit_token (tenant, principal_id, hash) VALUES (?, ?, ?)
-ON CONFLICT (tenant, principal_id) DO UPDATE SET hash = excluded.hash`, tenant, principalID, hash[:])
+ON CONFLICT (tenant, principal_id) DO UPDATE SET hash = excluded.hash`, t.tenant, principalID, hash[:])
 	return err
 }
 
-// LockFirstPrincipal does nothing: there is one writer.
-func (t *tx) LockFirstPrincipal(string) error { return nil }
+// LockFirstPrincipal does nothing: there is only one writer.
+func (t *tx) LockFirstPrincipal() error { return nil }
 
 // FindTenant finds by id.
-func (t *readTx) FindTenant(id string) (n *gatehouse.Tenant, err error) {
+func (t *readTx) FindTenant() (n *gatehouse.Tenant, err error) {
 	err = t.one(`SELECT id, created_at FROM tenant WHERE id = ?`,
-		func(r *stmt) error { n = &gatehouse.Tenant{ID: r.text(), CreatedAt: r.time()}; return nil }, id)
+		func(r *stmt) error { n = &gatehouse.Tenant{ID: r.text(), CreatedAt: r.time()}; return nil }, t.tenant)
 	return n, err
 }
 
@@ -226,36 +239,42 @@ func (t *readTx) ListTenants() (list []*gatehouse.Tenant, err error) {
 	return list, err
 }
 
-// InsertTenant stores a tenant; a known one is ErrConflict.
+// InsertTenant stores a tenant; ErrConflict when it exists.
 func (t *tx) InsertTenant(n *gatehouse.Tenant) error {
+	if err := t.owns(n.ID); err != nil {
+		return err
+	}
 	_, err := t.exec(`INSERT INTO tenant (id, created_at) VALUES (?, ?)`, n.ID, n.CreatedAt)
 	return err
 }
 
 // FindIdempotency finds a stored answer that is still within its window.
-func (t *readTx) FindIdempotency(tenant, principalID, route, key string) (a *gatehouse.IdempotencyRecord, err error) {
+func (t *readTx) FindIdempotency(principalID, route, key string) (a *gatehouse.IdempotencyRecord, err error) {
 	err = t.one(`SELECT tenant, principal_id, route, key, body_hash, created_at, body FROM idempotency
 WHERE tenant = ? AND principal_id = ? AND route = ? AND key = ? AND created_at > ?`, func(r *stmt) error {
 		a = &gatehouse.IdempotencyRecord{
 			Tenant: r.text(), PrincipalID: r.text(), Route: r.text(), Key: r.text(), BodyHash: r.hash(), CreatedAt: r.time(), Body: r.blob(),
 		}
 		return nil
-	}, tenant, principalID, route, key, t.windowStart())
+	}, t.tenant, principalID, route, key, t.windowStart())
 	return a, err
 }
 
 func (t *readTx) windowStart() time.Time { return t.at.Add(-gatehouse.IdempotencyWindow) }
 
-// InsertIdempotency stores an answer. One that is past its window, and not yet
-// purged, makes room; one within it is ErrConflict.
+// InsertIdempotency stores an answer. An expired answer that has not been
+// purged yet is replaced; one within its window is ErrConflict.
 func (t *tx) InsertIdempotency(a *gatehouse.IdempotencyRecord) error {
+	if err := t.owns(a.Tenant); err != nil {
+		return err
+	}
 	return t.guarded(`INSERT INTO idempotency (tenant, principal_id, route, key, body_hash, created_at, body) VALUES (?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (tenant, principal_id, route, key) DO UPDATE SET body_hash = excluded.body_hash, created_at = excluded.created_at,
   body = excluded.body WHERE created_at <= ?`,
 		a.Tenant, a.PrincipalID, a.Route, a.Key, a.BodyHash[:], a.CreatedAt, a.Body, t.windowStart())
 }
 
-// PurgeIdempotency deletes old answers, the oldest first.
+// PurgeIdempotency deletes old answers, oldest first.
 func (t *tx) PurgeIdempotency(olderThan time.Time, limit int) (int, error) {
 	return t.exec(`DELETE FROM idempotency WHERE seq IN (SELECT seq FROM idempotency WHERE created_at < ? ORDER BY created_at LIMIT ?)`,
 		olderThan, limit)

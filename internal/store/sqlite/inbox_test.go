@@ -15,11 +15,11 @@ import (
 
 var inboxRows = flag.Int("inbox", 20_000, "actions in BenchmarkInbox; a tenth of them is pending")
 
-// populate stores n actions by bulk statements, one of every so many pending,
-// with expiries spread by the SQL expression over the row's number i, in seconds.
+// populate inserts n actions with bulk statements. One in every is pending.
+// expiry is an SQL expression over the row number i, in seconds.
 func populate(tb testing.TB, s *Store, n, every int, expiry string) {
 	tb.Helper()
-	err := s.Update(context.Background(), func(x gatehouse.Tx) error {
+	err := s.Update(context.Background(), gatehouse.DefaultTenant, func(x gatehouse.Tx) error {
 		t := x.(*tx)
 		now := t.at.UnixMicro()
 		rows := fmt.Sprintf(`WITH RECURSIVE g (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM g WHERE i < %d) `, n)
@@ -47,21 +47,21 @@ SELECT seq, tenant, printf('apr_%09d', seq), iif(status = 'pending', 'requested'
 }
 
 var expiries = []struct{ name, sql string }{
-	{"spread", "60 + i * 7907 % 260000"}, // over three days
+	{"spread", "60 + i * 7907 % 260000"}, // spread over three days
 	{"alike", "8 * 3600"},
 	{"mixed", "iif(i % 50 = 0, 1800 + i % 1000, 86400 * 3)"},
 }
 
-// BenchmarkInbox reads first and deep pages by urgency, beside the bare keyset
-// query of as many rows.
+// BenchmarkInbox reads first and deep pages by urgency, and compares them with
+// the plain keyset query for as many rows.
 func BenchmarkInbox(b *testing.B) {
 	for _, e := range expiries {
 		s := openTest(b, Config{})
 		populate(b, s, *inboxRows, 10, e.sql)
 		page := func(f gatehouse.ActionFilter) (next string, took time.Duration) {
 			start := time.Now()
-			err := s.View(context.Background(), func(tx gatehouse.ReadTx) error {
-				p, err := tx.ListActions("default", f)
+			err := s.View(context.Background(), "default", func(tx gatehouse.ReadTx) error {
+				p, err := tx.ListActions(f)
 				if len(p.Items) != 50 {
 					b.Fatalf("%d items", len(p.Items))
 				}
@@ -79,7 +79,7 @@ JOIN proposal p ON p.seq = a.seq WHERE a.tenant = ? AND a.id < ? ORDER BY a.id D
 			at := "act_:"
 			measure(b, func() time.Duration {
 				start := time.Now()
-				err := s.View(context.Background(), func(x gatehouse.ReadTx) error {
+				err := s.View(context.Background(), gatehouse.DefaultTenant, func(x gatehouse.ReadTx) error {
 					return x.(*readTx).each(keyset, func(r *stmt) error {
 						r.int()
 						at = r.text()
@@ -98,7 +98,7 @@ JOIN proposal p ON p.seq = a.seq WHERE a.tenant = ? AND a.id < ? ORDER BY a.id D
 				n := 0
 				measure(b, func() (took time.Duration) {
 					if n++; n%15 == 0 {
-						f.Cursor = "" // the first page again
+						f.Cursor = "" // start again at the first page
 					}
 					f.Cursor, took = page(f)
 					return took
@@ -119,17 +119,17 @@ func measure(b *testing.B, once func() time.Duration) {
 	b.ReportMetric(float64(all[len(all)*99/100].Microseconds()), "p99-µs")
 }
 
-// TestInboxPlans compares both ways of reading a bucket, which are chosen by
-// its size, with the order that the contract states.
+// TestInboxPlans checks both ways of reading a bucket (the store chooses by its
+// size) against the order that the contract states.
 func TestInboxPlans(t *testing.T) {
 	t.Parallel()
 	for _, e := range expiries {
 		s := openTest(t, Config{})
-		populate(t, s, 3000, 1, e.sql) // 600 of each risk: more than a small bucket, where they are alike
+		populate(t, s, 3000, 1, e.sql) // 600 per risk level: more than a small bucket when all expiries are alike
 		var want, got []string
 		f := gatehouse.ActionFilter{Sort: gatehouse.SortUrgency, Limit: 200}
 		for done := false; !done; {
-			err := s.View(context.Background(), func(x gatehouse.ReadTx) error {
+			err := s.View(context.Background(), "default", func(x gatehouse.ReadTx) error {
 				if want == nil {
 					at := x.(*readTx).at.UnixMicro()
 					const hour = 3600 * 1000000
@@ -140,7 +140,7 @@ ORDER BY iif(expires_at <= ?1 + ?2, 0, iif(expires_at <= ?1 + 4 * ?2, 1, iif(exp
 						return err
 					}
 				}
-				p, err := x.ListActions("default", f)
+				p, err := x.ListActions(f)
 				for _, a := range p.Items {
 					got = append(got, a.ID)
 				}
@@ -158,45 +158,47 @@ ORDER BY iif(expires_at <= ?1 + ?2, 0, iif(expires_at <= ?1 + 4 * ?2, 1, iif(exp
 	}
 }
 
-// TestQueryPlans runs the lists and asks SQLite for the plan of every
-// statement that they prepared: none reads a whole table.
+// TestQueryPlans runs the lists and asks SQLite for the plan of every statement
+// that they prepared: no plan may scan a whole table.
 func TestQueryPlans(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{Readers: 1})
 	populate(t, s, 1000, 10, "3600 * 8")
-	err := s.Update(context.Background(), func(tx gatehouse.Tx) error {
+	err := s.UpdateQueues(context.Background(), func(q gatehouse.Queues) error {
+		tx := q.In(gatehouse.DefaultTenant)
 		if err := tx.InsertAction(pendingAction("1", tx.Now())); err != nil {
 			return err
 		}
 		if err := decide(tx, "1"); err != nil {
 			return err
 		}
-		_, err := tx.ClaimPushes("w", time.Minute, gatehouse.PushShare{Tenant: gatehouse.DefaultTenant, Limit: 10})
+		_, err := q.ClaimPushes("w", time.Minute, gatehouse.PushShare{Tenant: gatehouse.DefaultTenant, Limit: 10})
 		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = s.View(context.Background(), func(tx gatehouse.ReadTx) error {
+	err = s.ViewQueues(context.Background(), func(q gatehouse.ReadQueues) error {
+		tx := q.In("default")
 		for _, f := range []gatehouse.ActionFilter{
 			{}, {Status: gatehouse.StatusPending}, {Status: gatehouse.StatusExpired}, {Status: gatehouse.StatusApplied},
 			{ActionType: "x"}, {ProposedBy: "x"}, {Query: "act_1"}, {Sort: gatehouse.SortUrgency}, {Sort: gatehouse.SortUrgency, RiskLevel: 2},
 		} {
 			for range 2 {
-				p, err := tx.ListActions("default", f)
+				p, err := tx.ListActions(f)
 				if err != nil {
 					return err
 				}
 				f.Cursor = p.NextCursor
 			}
 		}
-		_, err1 := tx.ExpiredActions(10)
-		_, err2 := tx.NextPushAt()
-		_, err3 := tx.ExpiredLeases(10)
-		_, err4 := tx.UnnumberedLeaves(10)
-		_, err5 := tx.ListActionEntries("default", "act_1")
-		_, err6 := tx.SuccessReceipt("default", "k")
-		_, err7 := tx.ListPushes("default", gatehouse.PushFilter{Status: gatehouse.PushFailed})
+		_, err1 := q.ExpiredActions(10)
+		_, err2 := q.NextPushAt()
+		_, err3 := q.ExpiredLeases(10)
+		_, err4 := q.UnnumberedLeaves(10)
+		_, err5 := tx.ListActionEntries("act_1")
+		_, err6 := tx.SuccessReceipt("k")
+		_, err7 := tx.ListPushes(gatehouse.PushFilter{Status: gatehouse.PushFailed})
 		for _, err := range []error{err1, err2, err3, err4, err5, err7} {
 			if err != nil {
 				return err

@@ -15,17 +15,17 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// ErrReadOnly says that a store which was opened to look takes no writes.
+// ErrReadOnly is the error of a write to a store opened with Inspect.
 var ErrReadOnly = errors.New("sqlite: the file was opened for reading only")
 
-// Reader is a store that only reads, beside the process that holds the file
-// or without one: it takes no lock, writes nothing, and never migrates.
+// Reader is a read-only store, with or without another process that holds the
+// file. It takes no lock, writes nothing and never migrates.
 type Reader struct{ s *Store }
 
 var _ gatehouse.Store = (*Reader)(nil)
 
-// Inspect opens an existing file for reading. A file of another version than
-// [SchemaVersion] is refused.
+// Inspect opens an existing file for reading. It refuses a file whose version
+// is not [SchemaVersion].
 func Inspect(ctx context.Context, config Config) (*Reader, error) {
 	if config.Logger == nil {
 		config.Logger = slog.Default()
@@ -62,21 +62,36 @@ func Inspect(ctx context.Context, config Config) (*Reader, error) {
 }
 
 // View runs fn on one snapshot.
-func (r *Reader) View(ctx context.Context, fn func(gatehouse.ReadTx) error) error {
-	return r.s.View(ctx, fn)
+func (r *Reader) View(ctx context.Context, tenant string, fn func(gatehouse.ReadTx) error) error {
+	return r.s.View(ctx, tenant, fn)
 }
 
 // Read is View.
-func (r *Reader) Read(ctx context.Context, fn func(gatehouse.ReadTx) error) error {
-	return r.View(ctx, fn)
+func (r *Reader) Read(ctx context.Context, tenant string, fn func(gatehouse.ReadTx) error) error {
+	return r.View(ctx, tenant, fn)
 }
 
 // Update fails with [ErrReadOnly].
-func (r *Reader) Update(context.Context, func(gatehouse.Tx) error) error { return ErrReadOnly }
+func (r *Reader) Update(context.Context, string, func(gatehouse.Tx) error) error { return ErrReadOnly }
 
-// Ping reads.
+// ViewQueues runs fn on one snapshot of all tenants.
+func (r *Reader) ViewQueues(ctx context.Context, fn func(gatehouse.ReadQueues) error) error {
+	return r.s.ViewQueues(ctx, fn)
+}
+
+// ReadQueues is ViewQueues.
+func (r *Reader) ReadQueues(ctx context.Context, fn func(gatehouse.ReadQueues) error) error {
+	return r.s.ViewQueues(ctx, fn)
+}
+
+// UpdateQueues fails with [ErrReadOnly].
+func (r *Reader) UpdateQueues(context.Context, func(gatehouse.Queues) error) error {
+	return ErrReadOnly
+}
+
+// Ping runs one read.
 func (r *Reader) Ping(ctx context.Context) error {
-	return r.View(ctx, func(tx gatehouse.ReadTx) error { _, err := tx.ListTenants(); return err })
+	return r.ViewQueues(ctx, func(q gatehouse.ReadQueues) error { _, err := q.ListTenants(); return err })
 }
 
 // Close closes the connections.
@@ -91,13 +106,13 @@ func (r *Reader) Close() error {
 	return err
 }
 
-// SchemaVersion is the version to which this program brings a file.
+// SchemaVersion is the schema version to which this program migrates a file.
 func SchemaVersion() int {
 	return shared.NewestMigration(migrations)
 }
 
-// FileVersion returns the version of an existing file, and refuses one that is
-// not Gatehouse's.
+// FileVersion returns the schema version of an existing file. It refuses a file
+// of another program.
 func FileVersion(_ context.Context, path string) (int, error) {
 	if _, err := os.Stat(path); err != nil {
 		return 0, fmt.Errorf("sqlite: %w", err)
@@ -120,16 +135,19 @@ func FileVersion(_ context.Context, path string) (int, error) {
 	return int(version), nil
 }
 
-// Backup writes a consistent copy of a file that may be in use to a file that
-// must not exist. The copy is whole, durable and readable by its owner only
-// before it gets its name; an interrupted one leaves a file beside it, with
-// ".partial" in its name, that the next call replaces.
+// Backup writes a consistent copy of a file, which may be in use, to a new
+// file; an existing file is an error. The copy gets its name only when it is
+// complete, durable and readable by its owner alone. An interrupted backup
+// leaves a file with ".partial" in its name, which the next call replaces.
 func Backup(ctx context.Context, path, to string) (err error) {
 	if _, err := FileVersion(ctx, path); err != nil {
 		return err
 	}
 	if _, err := os.Lstat(to); !errors.Is(err, fs.ErrNotExist) {
 		return errors.Join(err, fmt.Errorf("sqlite: %s exists already; a backup is never written over another file", to))
+	}
+	if _, err := os.Stat(filepath.Dir(to)); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("sqlite: the folder %s does not exist: make it first", filepath.Dir(to))
 	}
 	partial := to + ".partial"
 	if err := os.Remove(partial); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -151,7 +169,7 @@ func Backup(ctx context.Context, path, to string) (err error) {
 	if err := f.Sync(); err != nil {
 		return fmt.Errorf("sqlite: %w", err)
 	}
-	// Link, unlike Rename, never replaces what appeared meanwhile.
+	// Unlike Rename, Link never replaces a file that appeared meanwhile.
 	if err := os.Link(partial, to); err != nil {
 		return fmt.Errorf("sqlite: %w", err)
 	}
@@ -176,7 +194,8 @@ func vacuumInto(ctx context.Context, path, to string) error {
 	return errors.Join(err, c.close())
 }
 
-// syncFolder makes the names in a folder durable, where folders can be synced.
+// syncFolder makes the names in a folder durable, on systems that can sync
+// folders.
 func syncFolder(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

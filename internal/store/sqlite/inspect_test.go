@@ -11,7 +11,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestInspect reads beside the process that writes, sees what it commits, and
+// TestInspect reads next to the writing process, sees what it commits, and
 // changes nothing.
 func TestInspect(t *testing.T) {
 	t.Parallel()
@@ -28,18 +28,22 @@ func TestInspect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = s.Update(t.Context(), func(tx gatehouse.Tx) error { return tx.InsertTenant(&gatehouse.Tenant{ID: "acme"}) })
+	err = s.Update(
+		t.Context(),
+		"acme",
+		func(tx gatehouse.Tx) error { return tx.InsertTenant(&gatehouse.Tenant{ID: "acme"}) },
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = r.View(t.Context(), func(tx gatehouse.ReadTx) error { _, err := tx.FindTenant("acme"); return err })
+	err = r.View(t.Context(), "acme", func(tx gatehouse.ReadTx) error { _, err := tx.FindTenant(); return err })
 	if err != nil {
 		t.Errorf("what was committed is not seen: %v", err)
 	}
-	if err := r.Update(t.Context(), func(gatehouse.Tx) error { return nil }); !errors.Is(err, ErrReadOnly) {
+	if err := r.Update(t.Context(), gatehouse.DefaultTenant, func(gatehouse.Tx) error { return nil }); !errors.Is(err, ErrReadOnly) {
 		t.Errorf("an Update: %v", err)
 	}
-	// Past its own guard, too.
+	// The connection itself refuses writes, too.
 	c := <-r.s.readers
 	if _, err := c.exec(`DELETE FROM policy_active`); err == nil {
 		t.Error("a reader's connection writes")
@@ -48,7 +52,7 @@ func TestInspect(t *testing.T) {
 	if err := errors.Join(r.Ping(t.Context()), r.Close()); err != nil {
 		t.Error(err)
 	}
-	if err := r.View(t.Context(), func(gatehouse.ReadTx) error { return nil }); err == nil {
+	if err := r.View(t.Context(), gatehouse.DefaultTenant, func(gatehouse.ReadTx) error { return nil }); err == nil {
 		t.Error("a closed reader reads")
 	}
 }
@@ -81,7 +85,7 @@ func TestInspectRefusesOtherVersions(t *testing.T) {
 	}
 }
 
-// TestBackup copies a file in use, and leaves nothing half.
+// TestBackup copies a file that is in use, and never leaves an incomplete copy.
 func TestBackup(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -99,7 +103,7 @@ func TestBackup(t *testing.T) {
 	if left, _ := filepath.Glob(filepath.Join(dir, "it*")); len(left) > 0 {
 		t.Errorf("a canceled backup leaves %v", left)
 	}
-	// What a killed one has left is in nobody's way.
+	// The remains of a killed backup do not disturb the next one.
 	if err := os.WriteFile(to+".partial", []byte("half"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +131,11 @@ func TestBackup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = r.View(t.Context(), func(tx gatehouse.ReadTx) error { _, err := tx.FindTenant(gatehouse.DefaultTenant); return err })
+	err = r.View(
+		t.Context(),
+		gatehouse.DefaultTenant,
+		func(tx gatehouse.ReadTx) error { _, err := tx.FindTenant(); return err },
+	)
 	if err := errors.Join(err, r.Close()); err != nil {
 		t.Error(err)
 	}

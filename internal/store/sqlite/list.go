@@ -10,7 +10,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// condition collects the predicates of a list. Every one begins with the tenant.
+// condition collects the predicates of a list. The first one is always the
+// tenant.
 type condition struct {
 	where []string
 	args  []any
@@ -21,7 +22,7 @@ func (c *condition) add(sql string, args ...any) {
 	c.args = append(c.args, args...)
 }
 
-// with returns a copy with one more.
+// with returns a copy with one more predicate.
 func (c condition) with(sql string, args ...any) condition {
 	d := condition{where: slices.Clip(c.where), args: slices.Clip(c.args)}
 	d.add(sql, args...)
@@ -30,18 +31,18 @@ func (c condition) with(sql string, args ...any) condition {
 
 func (c condition) sql() string { return strings.Join(c.where, " AND ") }
 
-// ListActions finds the numbers of the page's rows by the narrow indexes, then
-// loads the rows and what belongs to them, one statement per table.
-func (t *readTx) ListActions(tenant string, f gatehouse.ActionFilter) (page gatehouse.Page[*gatehouse.Action], err error) {
+// ListActions finds the row numbers of a page by the narrow indexes, then loads
+// the rows and their dependent rows with one statement per table.
+func (t *readTx) ListActions(f gatehouse.ActionFilter) (page gatehouse.Page[*gatehouse.Action], err error) {
 	if f.Archived {
-		return t.listArchived(tenant, f)
+		return t.listArchived(t.tenant, f)
 	}
 	kind := kindNewest
 	if f.Sort == gatehouse.SortUrgency {
 		kind = kindUrgency
 	}
 	bound := []string{
-		tenant, string(f.Status), f.ActionType, strconv.Itoa(int(f.RiskLevel)), f.ProposedBy, f.Query,
+		t.tenant, string(f.Status), f.ActionType, strconv.Itoa(int(f.RiskLevel)), f.ProposedBy, f.Query,
 	}
 	if f.Decided != "" {
 		bound = append(bound, string(f.Decided))
@@ -53,7 +54,7 @@ func (t *readTx) ListActions(tenant string, f gatehouse.ActionFilter) (page gate
 	}
 	limit := pageLimit(f.Limit)
 	page.Items = []*gatehouse.Action{}
-	filter, possible, err := t.actionFilter(tenant, f)
+	filter, possible, err := t.actionFilter(t.tenant, f)
 	if err != nil || !possible {
 		return page, err
 	}
@@ -89,14 +90,14 @@ func (t *readTx) ListActions(tenant string, f gatehouse.ActionFilter) (page gate
 	return page, err
 }
 
-// place is where a row stands in a list.
+// place is the position of a row in a list.
 type place struct {
 	seq          int64
 	id           string
 	bucket, risk int
 }
 
-// actionFilter makes the predicates of a filter, but for the status. possible
+// actionFilter builds the predicates of a filter, except the status. possible
 // is false when nothing can match.
 func (t *readTx) actionFilter(tenant string, f gatehouse.ActionFilter) (c condition, possible bool, err error) {
 	c.add("a.tenant = ?", tenant)
@@ -139,8 +140,9 @@ UNION ALL SELECT action_id FROM push WHERE tenant = ?1 AND id = ?2`,
 	return c, true, nil
 }
 
-// newest walks an index by id, backwards. Pending is a walk for each risk, and
-// expired is what was swept, and what is pending past its time: they are merged.
+// newest walks an index by id, newest first. Pending takes one walk per risk
+// level; expired takes the swept rows and the overdue pending rows. The walks
+// are merged.
 func (t *readTx) newest(c condition, status gatehouse.Status, after string, limit int) ([]place, error) {
 	if after != "" {
 		c.add("a.id < ?", after)
@@ -148,7 +150,7 @@ func (t *readTx) newest(c condition, status gatehouse.Status, after string, limi
 	walk := func(from, extra string) string {
 		return `SELECT * FROM (SELECT a.seq AS seq, a.id AS id FROM action a ` + from + `WHERE ` + c.sql() + extra + ` ORDER BY a.id DESC LIMIT ?)`
 	}
-	// Where the status is known, the index of what is not pending is used.
+	// With a known status, the index on settled actions is used.
 	const settled = ` AND a.status <> 'pending'`
 	var walks []string
 	var args []any
@@ -181,7 +183,7 @@ func (t *readTx) newest(c condition, status gatehouse.Status, after string, limi
 	return rows, err
 }
 
-// fit returns how many of the rows are not too much for a page.
+// fit returns how many of the rows fit into the size of a page.
 func (t *readTx) fit(rows []place) (int, error) {
 	list, err := seqList(rows)
 	if err != nil {
@@ -198,7 +200,7 @@ FROM proposal WHERE seq IN (SELECT value FROM json_each(?))`, func(r *stmt) erro
 	return shared.Fit(len(rows), func(i int) int64 { return sizes[rows[i].seq] }), err
 }
 
-// seqList makes a JSON list of the rows' numbers.
+// seqList encodes the row numbers as a JSON list.
 func seqList(rows []place) (string, error) {
 	seqs := make([]int64, len(rows))
 	for i, p := range rows {
@@ -208,7 +210,7 @@ func seqList(rows []place) (string, error) {
 	return string(b), err
 }
 
-// loadActions loads a page's rows, in the order of their places.
+// loadActions loads the rows of a page in the order of their places.
 func (t *readTx) loadActions(rows []place) ([]*gatehouse.Action, error) {
 	items := make([]*gatehouse.Action, len(rows))
 	if len(rows) == 0 {

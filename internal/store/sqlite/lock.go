@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// fileLock keeps a second process out. SQLite's own locks would let it in, and
-// two writers would each believe in their own clock and batch numbers.
+// fileLock keeps a second process out. SQLite's own locks would admit it, and
+// then each of two writers would rely on its own clock and batch numbers.
 type fileLock struct{ f *os.File }
 
 // ErrInUse says that another process has the file open.
@@ -18,7 +18,7 @@ var ErrInUse = errors.New("in use by another gatehouse")
 
 var errLocked = errors.New("held by another process")
 
-// acquire takes the lock, waiting up to wait for its holder to end.
+// acquire takes the lock and waits at most wait for its holder to end.
 func acquire(ctx context.Context, path string, wait time.Duration) (*fileLock, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -47,14 +47,15 @@ func acquire(ctx context.Context, path string, wait time.Duration) (*fileLock, e
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
-	// For people only: the lock itself ends with the process.
+	// The pid only informs people: the lock itself ends with the process.
 	if err := f.Truncate(0); err == nil {
 		_, _ = fmt.Fprintf(f, "%d\n", os.Getpid())
 	}
 	return &fileLock{f}, nil
 }
 
-// release lets go. The file stays, since removing it would race with the next holder.
+// release releases the lock. It leaves the file: removing it would race with
+// the next holder.
 func (l *fileLock) release() error {
 	if l == nil || l.f == nil {
 		return nil

@@ -10,9 +10,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// AppendLeaf stores a leaf, unnumbered. It fills in time and id where they are
-// missing.
+// AppendLeaf stores a leaf without a number. It fills in a missing time and id.
 func (t *tx) AppendLeaf(l *gatehouse.Leaf) error {
+	if err := t.owns(l.Tenant); err != nil {
+		return err
+	}
 	if err := shared.CompleteLeaf(l, t.at); err != nil {
 		return err
 	}
@@ -25,8 +27,8 @@ func (t *tx) AppendLeaf(l *gatehouse.Leaf) error {
 type logBatch struct {
 	number   int64  // of the first entry
 	position int64  // of the first tree hash
-	leaves   []byte // the rows of the leaves, eight bytes each, as stored
-	hashes   []byte // the tree hashes that they complete, one after another
+	leaves   []byte // row numbers of the leaves, eight bytes each, as stored
+	hashes   []byte // the tree hashes that these leaves complete, concatenated
 }
 
 const (
@@ -35,18 +37,18 @@ const (
 	batchOf  = `SELECT number, position, leaves, hashes FROM audit_batch WHERE tenant = ? `
 )
 
-// scanBatch reads a batch whose blobs live as long as the row does.
+// scanBatch reads a batch. Its blobs are valid only while the row is current.
 func scanBatch(r *stmt) logBatch {
 	return logBatch{number: r.int(), position: r.int(), leaves: r.raw(), hashes: r.raw()}
 }
 
 func (b *logBatch) size() int { return len(b.leaves) / rowSize }
 
-// row is the leaf at a place in the batch.
+// row returns the row number of the leaf at index i of the batch.
 func (b *logBatch) row(i int) int64 { return int64(binary.BigEndian.Uint64(b.leaves[i*rowSize:])) }
 
-// hash is a tree hash by its position. One that is not stored is all zeros,
-// which no body gives.
+// hash returns the tree hash at a position. A missing hash is all zeros, which
+// no body hashes to.
 func (b *logBatch) hash(position int64) (h gatehouse.Hash, found bool) {
 	at := (position - b.position) * hashSize
 	if at < 0 || at+hashSize > int64(len(b.hashes)) {
@@ -56,21 +58,21 @@ func (b *logBatch) hash(position int64) (h gatehouse.Hash, found bool) {
 	return h, true
 }
 
-// entry is the one at a place in the batch, without its body.
+// entry returns the entry at index i of the batch, without its body.
 func (b *logBatch) entry(i int) *gatehouse.Entry {
 	e := &gatehouse.Entry{Index: b.number + int64(i)}
 	e.LeafHash, _ = b.hash(shared.LeafPosition(e.Index))
 	return e
 }
 
-// keep copies what else would go with the row.
+// keep copies the blobs so that the batch outlives the row.
 func (b *logBatch) keep() *logBatch {
 	return &logBatch{b.number, b.position, bytes.Clone(b.leaves), bytes.Clone(b.hashes)}
 }
 
-// ListEntries reads the log in its order. An entry whose leaf is not there is
-// left out: whoever verifies the log finds the gap.
-func (t *readTx) ListEntries(tenant string, from int64, limit int) (list []*gatehouse.Entry, err error) {
+// ListEntries reads the log in order. An entry whose leaf is missing is left
+// out; verification of the log reports the gap.
+func (t *readTx) ListEntries(from int64, limit int) (list []*gatehouse.Entry, err error) {
 	if limit <= 0 {
 		return nil, nil
 	}
@@ -80,7 +82,7 @@ func (t *readTx) ListEntries(tenant string, from int64, limit int) (list []*gate
 			for i := max(0, int(min(from-b.number, int64(b.size())))); i < b.size(); i++ {
 				e := b.entry(i)
 				found, err := t.c.first(`SELECT body FROM audit_leaf WHERE seq = ? AND tenant = ?`,
-					func(r *stmt) error { e.Body = r.json(); return nil }, b.row(i), tenant)
+					func(r *stmt) error { e.Body = r.json(); return nil }, b.row(i), t.tenant)
 				if err != nil {
 					return err
 				}
@@ -92,12 +94,12 @@ func (t *readTx) ListEntries(tenant string, from int64, limit int) (list []*gate
 				}
 			}
 			return nil
-		}, tenant, from)
+		}, t.tenant, from)
 	return list, unlessEnough(err)
 }
 
-// ListActionEntries reads what the log says of one action.
-func (t *readTx) ListActionEntries(tenant, actionID string) (list []*gatehouse.Entry, err error) {
+// ListActionEntries reads the log entries of one action.
+func (t *readTx) ListActionEntries(actionID string) (list []*gatehouse.Entry, err error) {
 	if actionID == "" {
 		return nil, nil
 	}
@@ -114,12 +116,12 @@ func (t *readTx) ListActionEntries(tenant, actionID string) (list []*gatehouse.E
 				b := scanBatch(r)
 				in = b.keep()
 				return nil
-			}, tenant, row)
+			}, t.tenant, row)
 			if err != nil {
 				return err
 			}
 			if in == nil {
-				return errEnough // it waits for its number, and all after it
+				return errEnough // this leaf and all later ones are not numbered yet
 			}
 			if i = in.place(row); i < 0 {
 				return nil
@@ -129,11 +131,11 @@ func (t *readTx) ListActionEntries(tenant, actionID string) (list []*gatehouse.E
 		e.Body = body
 		list = append(list, e)
 		return nil
-	}, tenant, actionID)
+	}, t.tenant, actionID)
 	return list, unlessEnough(err)
 }
 
-// place is where a leaf stands in the batch, -1 where it does not.
+// place returns the index of a leaf in the batch, -1 when it is not there.
 func (b *logBatch) place(row int64) int {
 	i := sort.Search(b.size(), func(i int) bool { return b.row(i) >= row })
 	if i < b.size() && b.row(i) == row {
@@ -142,7 +144,7 @@ func (b *logBatch) place(row int64) int {
 	return -1
 }
 
-// unlessEnough is nil where a walk was ended on purpose.
+// unlessEnough drops the error that stops a walk on purpose.
 func unlessEnough(err error) error {
 	if errors.Is(err, errEnough) {
 		return nil
@@ -151,13 +153,13 @@ func unlessEnough(err error) error {
 }
 
 // LogSize counts the numbered entries.
-func (t *readTx) LogSize(tenant string) (int64, error) {
-	return t.number(`SELECT size FROM audit_log WHERE tenant = ?`, tenant)
+func (t *readTx) LogSize() (int64, error) {
+	return t.number(`SELECT size FROM audit_log WHERE tenant = ?`, t.tenant)
 }
 
-// LogHashes reads tree hashes; one that is not stored is ErrNotFound. Those of
-// one batch that are asked for one after another are read together.
-func (t *readTx) LogHashes(tenant string, positions []int64) ([]gatehouse.Hash, error) {
+// LogHashes reads tree hashes; a missing one is ErrNotFound. Consecutive
+// positions of the same batch are read together.
+func (t *readTx) LogHashes(positions []int64) ([]gatehouse.Hash, error) {
 	hashes := make([]gatehouse.Hash, 0, len(positions))
 	for len(hashes) < len(positions) {
 		before := len(hashes)
@@ -171,7 +173,7 @@ func (t *readTx) LogHashes(tenant string, positions []int64) ([]gatehouse.Hash, 
 				hashes = append(hashes, h)
 			}
 			return nil
-		}, tenant, positions[before])
+		}, t.tenant, positions[before])
 		if err != nil {
 			return nil, err
 		}
@@ -182,9 +184,10 @@ func (t *readTx) LogHashes(tenant string, positions []int64) ([]gatehouse.Hash, 
 	return hashes, nil
 }
 
-// UnnumberedLeaves lists what waits for the sequencer. Rows are written by one
-// connection, so the order of their numbers is the order of their commits, and
-// those of a tenant get theirs in that order: what waits is behind the last.
+// UnnumberedLeaves lists the leaves that wait for the sequencer. One connection
+// writes all rows, so row numbers are in commit order, and a tenant's leaves
+// are numbered in that order. Hence every waiting leaf is behind the last
+// numbered one.
 func (t *readTx) UnnumberedLeaves(limit int) (list []*gatehouse.PendingLeaf, err error) {
 	err = t.each(`SELECT l.seq, l.tenant, l.action_id, l.body FROM audit_leaf l
 WHERE l.seq > (SELECT numbered FROM meta WHERE id = 1) AND l.seq > coalesce((SELECT max(b.last) FROM audit_batch b WHERE b.tenant = l.tenant), 0)

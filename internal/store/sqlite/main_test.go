@@ -14,8 +14,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// childEnv names the file on which the test binary, started anew, writes until
-// it is killed.
+// childEnv names the file to which the restarted test binary writes until it is
+// killed.
 const childEnv = "GATEHOUSE_TEST_CHILD"
 
 func TestMain(m *testing.M) {
@@ -26,8 +26,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// child inserts tenants from several goroutines and prints the id of each
-// after its Update returned.
+// child inserts tenants from several goroutines and prints each id after its
+// Update has returned.
 func child(path string) {
 	s, err := Open(context.Background(), Config{Path: path})
 	if err != nil {
@@ -39,7 +39,7 @@ func child(path string) {
 		go func() {
 			for i := 0; ; i++ {
 				id := fmt.Sprintf("t%d-%d-%d", os.Getpid(), g, i)
-				err := s.Update(context.Background(), func(tx gatehouse.Tx) error {
+				err := s.Update(context.Background(), id, func(tx gatehouse.Tx) error {
 					if err := tx.InsertTenant(&gatehouse.Tenant{ID: id, CreatedAt: tx.Now()}); err != nil {
 						return err
 					}
@@ -58,8 +58,8 @@ func child(path string) {
 	select {}
 }
 
-// TestKilled kills a writing process again and again. All that it acknowledged
-// is there, and each transaction as a whole or not at all.
+// TestKilled kills a writing process repeatedly. Everything it acknowledged
+// must be there, and each transaction must be there completely or not at all.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "gatehouse.db")
@@ -89,7 +89,7 @@ func TestKilled(t *testing.T) {
 				}
 			}
 		}
-		_ = cmd.Wait() // it was killed
+		_ = cmd.Wait() // an error: the process was killed
 		if len(acknowledged) < before+100 {
 			t.Fatalf("round %d: the child ended by itself", round)
 		}
@@ -97,8 +97,8 @@ func TestKilled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		check := func(tx gatehouse.ReadTx) error {
-			stored, err := tx.ListTenants()
+		check := func(q gatehouse.ReadQueues) error {
+			stored, err := q.ListTenants()
 			if err != nil {
 				return err
 			}
@@ -111,13 +111,13 @@ func TestKilled(t *testing.T) {
 					t.Errorf("round %d: %s was acknowledged and is lost", round, id)
 				}
 			}
-			leaves, err := tx.UnnumberedLeaves(1 << 30)
+			leaves, err := q.UnnumberedLeaves(1 << 30)
 			if len(leaves) != len(stored)-1 {
 				t.Errorf("round %d: %d leaves for %d transactions", round, len(leaves), len(stored)-1)
 			}
 			return err
 		}
-		if err := s.View(context.Background(), check); err != nil {
+		if err := s.ViewQueues(context.Background(), check); err != nil {
 			t.Fatal(err)
 		}
 		if n, err := s.writer.c.first(`PRAGMA integrity_check`, func(r *stmt) error {

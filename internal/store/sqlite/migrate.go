@@ -16,11 +16,12 @@ var migrations embed.FS
 const applicationID = 0x47415445
 
 // migrate brings the file to the newest version in files, forward only, each
-// migration in a transaction of its own. A file that is newer than that, or older
-// than the first release, is refused and not changed. The caller holds the file's
-// lock. The version is SQLite's user_version, which is part of the transaction.
+// migration in its own transaction. It refuses, and does not change, a file
+// that is newer than that or older than the first release. The caller holds the
+// file's lock. The version is SQLite's user_version, which is part of the
+// transaction.
 //
-// It is not goose: that one speaks database/sql only, and would be the one
+// This is not goose, which speaks only database/sql and would be the only
 // reason to open the file a second way at each start.
 func migrate(c *conn, files fs.FS) error {
 	id, err := c.number(`PRAGMA application_id`)
@@ -56,7 +57,7 @@ func migrate(c *conn, files fs.FS) error {
 			return fmt.Errorf("%s: %w", m.Name, err)
 		}
 	}
-	c.forget() // drops statements that were prepared against the tables of before
+	c.forget() // drops statements that were prepared against the old tables
 	return nil
 }
 

@@ -13,7 +13,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// newFile makes a file in WAL mode, as the store makes it, by a script.
+// newFile creates a file in WAL mode, as the store does, and runs a script on
+// it.
 func newFile(t *testing.T, script string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "gatehouse.db")
@@ -30,8 +31,8 @@ func newFile(t *testing.T, script string) string {
 	return path
 }
 
-// TestOtherVersionsAreRefused: a file from before the first release, and one of a
-// newer program, are refused by name and stay as they are.
+// TestOtherVersionsAreRefused: a file from before the first release and a file
+// of a newer program are refused with a clear error and not changed.
 func TestOtherVersionsAreRefused(t *testing.T) {
 	t.Parallel()
 	for version, want := range map[int]string{
@@ -83,9 +84,9 @@ func with(t *testing.T, name, sql string) fs.FS {
 	return files
 }
 
-// TestMigrateKeepsTheData brings a store with data in it to the version of a later
-// program: a migration that fails has not happened, one that succeeds keeps the
-// rows, and this program refuses the file from then on.
+// TestMigrateKeepsTheData migrates a store with data to the version of a later
+// program: a failed migration leaves no trace, a successful one keeps the rows,
+// and this program then refuses the file.
 func TestMigrateKeepsTheData(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "gatehouse.db")

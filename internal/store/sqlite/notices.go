@@ -8,9 +8,13 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// ListNotices lists the newest first.
-func (t *readTx) ListNotices(tenant, principalID string, since time.Time, f gatehouse.NoticeFilter) (page gatehouse.Page[*gatehouse.Notice], err error) {
-	filter := []string{tenant, principalID, strconv.FormatBool(f.All)}
+// ListNotices lists newest first.
+func (t *readTx) ListNotices(
+	principalID string,
+	since time.Time,
+	f gatehouse.NoticeFilter,
+) (page gatehouse.Page[*gatehouse.Notice], err error) {
+	filter := []string{t.tenant, principalID, strconv.FormatBool(f.All)}
 	c, err := parseCursor(f.Cursor, shared.KindNotices, filter...)
 	if err != nil {
 		return page, err
@@ -30,21 +34,25 @@ WHERE n.tenant = ? AND n.id < ? AND n.at >= ? AND (? OR d.notice_id IS NULL) ORD
 			ActorName: r.text(), Via: gatehouse.Channel(r.text()), FromTenant: r.text(), Detail: r.text(), Dismissed: r.bool(),
 		})
 		return nil
-	}, principalID, tenant, before, since, f.All, limit+1)
+	}, principalID, t.tenant, before, since, f.All, limit+1)
 	return finish(page, limit, func(n *gatehouse.Notice) cursorAt { return cursorAt{ID: n.ID} }, shared.KindNotices, filter...), err
 }
 
-// InsertNotice stores a notice; a known id is ErrConflict.
+// InsertNotice stores a notice; ErrConflict when its id exists.
 func (t *tx) InsertNotice(n *gatehouse.Notice) error {
+	if err := t.owns(n.Tenant); err != nil {
+		return err
+	}
 	_, err := t.exec(`INSERT INTO notice (tenant, id, at, kind, subject, subject_name, actor, actor_name, via, from_tenant, detail)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		n.Tenant, n.ID, n.At, n.Kind, n.Subject, n.SubjectName, n.Actor, n.ActorName, string(n.Via), n.FromTenant, n.Detail)
 	return err
 }
 
-// DismissNotice notes who dismissed it.
-func (t *tx) DismissNotice(tenant, principalID, id string) (bool, error) {
+// DismissNotice records that a principal dismissed a notice.
+func (t *tx) DismissNotice(principalID, id string) (bool, error) {
 	n, err := t.exec(`INSERT INTO notice_dismissed (tenant, principal_id, notice_id, at)
-SELECT tenant, ?, id, ? FROM notice WHERE tenant = ? AND id = ? ON CONFLICT DO NOTHING`, principalID, t.Now(), tenant, id)
+SELECT tenant, ?, id, ? FROM notice WHERE tenant = ? AND id = ? ON CONFLICT DO NOTHING`,
+		principalID, t.Now(), t.tenant, id)
 	return n > 0, err
 }

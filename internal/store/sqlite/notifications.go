@@ -34,33 +34,33 @@ func scanNamed(r *stmt) *gatehouse.Notification {
 }
 
 // LogPosition is -1 before the first MoveLogPosition.
-func (t *readTx) LogPosition(tenant string) (int64, error) {
+func (t *readTx) LogPosition() (int64, error) {
 	next := int64(-1)
 	err := t.each(`SELECT next FROM notification_position WHERE tenant = ?1`,
-		func(r *stmt) error { next = r.int(); return nil }, tenant)
+		func(r *stmt) error { next = r.int(); return nil }, t.tenant)
 	return next, err
 }
 
-// MoveLogPosition is refused when somebody else has moved it.
-func (t *tx) MoveLogPosition(tenant string, from, to int64) error {
+// MoveLogPosition is refused when another caller has moved the position.
+func (t *tx) MoveLogPosition(from, to int64) error {
 	if from < 0 {
-		_, err := t.exec(`INSERT INTO notification_position (tenant, next) VALUES (?1, ?2)`, tenant, to)
+		_, err := t.exec(`INSERT INTO notification_position (tenant, next) VALUES (?1, ?2)`, t.tenant, to)
 		return err
 	}
-	return t.guarded(`UPDATE notification_position SET next = ?1 WHERE tenant = ?2 AND next = ?3`, to, tenant, from)
+	return t.guarded(`UPDATE notification_position SET next = ?1 WHERE tenant = ?2 AND next = ?3`, to, t.tenant, from)
 }
 
 // FindNotification finds by id.
-func (t *readTx) FindNotification(tenant, id string) (n *gatehouse.Notification, err error) {
-	err = t.one(selectNotification+`n.id = ?2`, func(r *stmt) error { n = scanNamed(r); return nil }, tenant, id)
+func (t *readTx) FindNotification(id string) (n *gatehouse.Notification, err error) {
+	err = t.one(selectNotification+`n.id = ?2`, func(r *stmt) error { n = scanNamed(r); return nil }, t.tenant, id)
 	return n, err
 }
 
-// ListNotifications lists the newest first.
+// ListNotifications lists newest first.
 func (t *readTx) ListNotifications(
-	tenant string, f gatehouse.NotificationFilter,
+	f gatehouse.NotificationFilter,
 ) (page gatehouse.Page[*gatehouse.Notification], err error) {
-	filter := []string{tenant, string(f.Status), f.Channel, f.ActionID}
+	filter := []string{t.tenant, string(f.Status), f.Channel, f.ActionID}
 	c, err := parseCursor(f.Cursor, shared.KindNotifications, filter...)
 	if err != nil {
 		return page, err
@@ -76,30 +76,30 @@ AND (?5 = '' OR n.action_id = ?5) ORDER BY n.id DESC LIMIT ?6`
 	err = t.each(sql, func(r *stmt) error {
 		page.Items = append(page.Items, scanNamed(r))
 		return nil
-	}, tenant, before, string(f.Status), f.Channel, f.ActionID, limit+1)
+	}, t.tenant, before, string(f.Status), f.Channel, f.ActionID, limit+1)
 	return finish(page, limit, func(n *gatehouse.Notification) cursorAt { return cursorAt{ID: n.ID} },
 		shared.KindNotifications, filter...), err
 }
 
-// RecentNotifications counts, and finds the digest that is open.
+// RecentNotifications counts the recent messages and finds the open digest.
 func (t *readTx) RecentNotifications(
-	tenant, channel, recipient string, since time.Time,
+	channel, recipient string, since time.Time,
 ) (count int, digest *gatehouse.Notification, err error) {
 	n, err := t.number(`SELECT count(*) FROM notification
-WHERE tenant = ?1 AND channel = ?2 AND recipient = ?3 AND created_at > ?4`, tenant, channel, recipient, since)
+WHERE tenant = ?1 AND channel = ?2 AND recipient = ?3 AND created_at > ?4`, t.tenant, channel, recipient, since)
 	if err != nil {
 		return 0, nil, err
 	}
 	err = t.each(selectNotification+`n.channel = ?2 AND n.recipient = ?3 AND n.kind = 'digest' AND n.status = 'queued'
-AND n.attempts = 0 ORDER BY n.id DESC LIMIT 1`, func(r *stmt) error { digest = scanNamed(r); return nil }, tenant,
+AND n.attempts = 0 ORDER BY n.id DESC LIMIT 1`, func(r *stmt) error { digest = scanNamed(r); return nil }, t.tenant,
 		channel, recipient)
 	return int(n), digest, err
 }
 
 // ChannelStates lists by channel.
-func (t *readTx) ChannelStates(tenant string) (list []*gatehouse.ChannelState, err error) {
+func (t *readTx) ChannelStates() (list []*gatehouse.ChannelState, err error) {
 	err = t.each(selectChannelState+` ORDER BY channel`,
-		func(r *stmt) error { list = append(list, scanChannelState(r)); return nil }, tenant)
+		func(r *stmt) error { list = append(list, scanChannelState(r)); return nil }, t.tenant)
 	return list, err
 }
 
@@ -113,13 +113,13 @@ func scanChannelState(r *stmt) *gatehouse.ChannelState {
 	}
 }
 
-// OpenNotifications counts what waits or is under way.
+// OpenNotifications counts the messages that wait or are being sent.
 func (t *readTx) OpenNotifications() (int, error) {
 	n, err := t.number(`SELECT count(*) FROM notification WHERE due_at IS NOT NULL`)
 	return int(n), err
 }
 
-// NextNotificationAt is the first due time of a channel.
+// NextNotificationAt returns the earliest due time of a channel.
 func (t *readTx) NextNotificationAt(channel string) (next time.Time, err error) {
 	err = t.each(`SELECT min(due_at) FROM notification WHERE channel = ?1 AND due_at IS NOT NULL`, func(r *stmt) error {
 		if at := r.timePtr(); at != nil {
@@ -132,6 +132,11 @@ func (t *readTx) NextNotificationAt(channel string) (next time.Time, err error) 
 
 // InsertNotifications stores them one by one.
 func (t *tx) InsertNotifications(list []*gatehouse.Notification) error {
+	for _, x := range list {
+		if err := t.owns(x.Tenant); err != nil {
+			return err
+		}
+	}
 	for _, n := range list {
 		_, err := t.exec(
 			`INSERT INTO notification (tenant, id, created_at, kind, action_id, entry, channel, recipient, status,
@@ -170,7 +175,8 @@ WHERE (n.tenant, n.id) IN (SELECT tenant, id FROM notification INDEXED BY notifi
 RETURNING tenant, id, created_at, kind, action_id, entry, channel, recipient, status, attempts,
 last_error, due_at, finished_at, generation, lease_owner, ref, data`
 
-// ClaimNotifications takes due messages of all tenants; nobody else takes the same.
+// ClaimNotifications claims due messages of all tenants; no two callers get the
+// same one.
 func (t *tx) ClaimNotifications(
 	channel, owner string,
 	lease time.Duration,
@@ -181,27 +187,40 @@ func (t *tx) ClaimNotifications(
 	return list, err
 }
 
-// UpdateNotification writes what may change, guarded.
+// UpdateNotification writes the mutable fields, guarded by status and
+// generation.
 func (t *tx) UpdateNotification(n *gatehouse.Notification, from gatehouse.NotificationStatus, generation int) error {
+	if err := t.owns(n.Tenant); err != nil {
+		return err
+	}
 	return t.guarded(`UPDATE notification SET status = ?, attempts = ?, last_error = ?, due_at = ?, finished_at = ?,
 lease_owner = ?, ref = ?, data = ? WHERE tenant = ? AND id = ? AND status = ? AND generation = ?`,
 		string(n.Status), n.Attempts, n.LastError, n.DueAt, n.FinishedAt, n.LeaseOwner, n.Ref, string(n.Data),
 		n.Tenant, n.ID, string(from), generation)
 }
 
-// HurryNotifications makes what waits for another try due.
-func (t *tx) HurryNotifications(tenant, channel string) error {
+// HurryNotifications makes messages that wait for a retry due now.
+func (t *tx) HurryNotifications(channel string) error {
 	_, err := t.exec(`UPDATE notification SET due_at = ?1
-WHERE tenant = ?2 AND channel = ?3 AND status = 'queued' AND attempts > 0 AND due_at > ?1`, t.at, tenant, channel)
+WHERE tenant = ?2 AND channel = ?3 AND status = 'queued' AND attempts > 0 AND due_at > ?1`, t.at, t.tenant, channel)
 	return err
 }
 
-// LockChannelState makes the row where there is none; the writer's transaction is
-// the lock.
-func (t *tx) LockChannelState(tenant, channel string) (s *gatehouse.ChannelState, err error) {
+// ProbeNotification hurries one, and takes one of its attempts back.
+func (t *tx) ProbeNotification(channel string, since time.Time) error {
+	_, err := t.exec(`UPDATE notification SET due_at = ?1, attempts = attempts - 1
+WHERE tenant = ?2 AND id = (SELECT id FROM notification INDEXED BY notification_due WHERE tenant = ?2 AND channel = ?3
+  AND due_at > ?1 AND status = 'queued' AND attempts > 0 AND created_at > ?4 ORDER BY created_at, id LIMIT 1)`,
+		t.at, t.tenant, channel, since)
+	return err
+}
+
+// LockChannelState creates the row when it is missing; the writer's transaction
+// is the lock.
+func (t *tx) LockChannelState(channel string) (s *gatehouse.ChannelState, err error) {
 	_, err = t.exec(
 		`INSERT INTO channel_state (tenant, channel, failures, last_error) VALUES (?, ?, 0, '') ON CONFLICT DO NOTHING`,
-		tenant,
+		t.tenant,
 		channel,
 	)
 	if err != nil {
@@ -210,14 +229,17 @@ func (t *tx) LockChannelState(tenant, channel string) (s *gatehouse.ChannelState
 	err = t.one(
 		selectChannelState+` AND channel = ?2`,
 		func(r *stmt) error { s = scanChannelState(r); return nil },
-		tenant,
+		t.tenant,
 		channel,
 	)
 	return s, err
 }
 
-// PutChannelState writes a state that was locked.
+// PutChannelState writes a state that the transaction has locked.
 func (t *tx) PutChannelState(s *gatehouse.ChannelState) error {
+	if err := t.owns(s.Tenant); err != nil {
+		return err
+	}
 	return t.guarded(
 		`UPDATE channel_state SET failures = ?, failing_since = ?, off_at = ?, last_error = ?, last_ok_at = ?
 WHERE tenant = ? AND channel = ?`,
@@ -231,7 +253,7 @@ WHERE tenant = ? AND channel = ?`,
 	)
 }
 
-// PurgeNotifications deletes what has been finished for long.
+// PurgeNotifications deletes messages that finished long ago.
 func (t *tx) PurgeNotifications(olderThan time.Time, limit int) (int, error) {
 	return t.exec(
 		`DELETE FROM notification WHERE (tenant, id) IN (SELECT tenant, id

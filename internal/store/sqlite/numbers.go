@@ -8,17 +8,18 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// NumberLeaves appends to a tenant's log, when it still has the size on which
-// the numbers and hashes were computed. The leaves are the next that wait, in
-// their order: nothing but that order says which have their numbers.
-func (t *tx) NumberLeaves(tenant string, expectedSize int64, leaves []*gatehouse.NumberedLeaf, hashes []gatehouse.Hash) error {
+// NumberLeaves appends to a tenant's log if the log still has the size on which
+// the numbers and hashes were computed. The leaves must be the next unnumbered
+// ones, in order: only that order tells which leaves have numbers.
+func (t *tx) NumberLeaves(expectedSize int64, leaves []*gatehouse.NumberedLeaf, hashes []gatehouse.Hash) error {
 	if expectedSize == 0 {
-		if _, err := t.exec(`INSERT INTO audit_log (tenant, size, hashes) VALUES (?, 0, 0) ON CONFLICT DO NOTHING`, tenant); err != nil {
+		if _, err := t.exec(`INSERT INTO audit_log (tenant, size, hashes) VALUES (?, 0, 0) ON CONFLICT DO NOTHING`,
+			t.tenant); err != nil {
 			return err
 		}
 	}
 	err := t.guarded(`UPDATE audit_log SET size = size + ?, hashes = hashes + ? WHERE tenant = ? AND size = ?`,
-		len(leaves), len(hashes), tenant, expectedSize)
+		len(leaves), len(hashes), t.tenant, expectedSize)
 	if err != nil || len(leaves) == 0 {
 		return err
 	}
@@ -31,16 +32,16 @@ func (t *tx) NumberLeaves(tenant string, expectedSize int64, leaves []*gatehouse
 	if err := w.read(t, leaves[len(leaves)-1].Row); err != nil {
 		return err
 	}
-	if !w.take(tenant, leaves) {
+	if !w.take(t.tenant, leaves) {
 		return gatehouse.ErrConflict
 	}
-	if err := t.insertBatches(tenant, expectedSize, leaves, hashes); err != nil {
+	if err := t.insertBatches(t.tenant, expectedSize, leaves, hashes); err != nil {
 		return err
 	}
 	return w.mark(t)
 }
 
-// insertBatches stores numbers and hashes.
+// insertBatches stores numbers and hashes in rows of audit_batch.
 func (t *tx) insertBatches(tenant string, size int64, leaves []*gatehouse.NumberedLeaf, hashes []gatehouse.Hash) error {
 	rows := make([]byte, 0, shared.MaxEntries*rowSize)
 	for b, err := range shared.LogBatches(tenant, size, leaves, hashes) {
@@ -60,19 +61,19 @@ func (t *tx) insertBatches(tenant string, size int64, leaves []*gatehouse.Number
 	return nil
 }
 
-// unnumbered are the leaves without a number, as far as the transaction that
-// numbers them has read them: all up to the row to.
+// unnumbered holds the unnumbered leaves that the numbering transaction has
+// read so far: all up to the row to.
 type unnumbered struct {
 	to int64
 	of map[string]*queue // by tenant
 }
 
 type queue struct {
-	last int64 // the row of the last entry that was numbered before
+	last int64 // row of the last entry that was numbered before
 	rows []int64
 }
 
-// read goes on up to a row.
+// read continues up to the row to.
 func (w *unnumbered) read(t *tx, to int64) (err error) {
 	if w.of == nil {
 		w.of = make(map[string]*queue)
@@ -101,7 +102,8 @@ func (w *unnumbered) read(t *tx, to int64) (err error) {
 	}, w.to, to)
 }
 
-// take takes leaves out, and reports whether they were the tenant's next.
+// take removes leaves from the tenant's queue and reports whether they were
+// next in order.
 func (w *unnumbered) take(tenant string, leaves []*gatehouse.NumberedLeaf) bool {
 	q := w.of[tenant]
 	if q == nil || len(q.rows) < len(leaves) {
@@ -116,7 +118,7 @@ func (w *unnumbered) take(tenant string, leaves []*gatehouse.NumberedLeaf) bool 
 	return true
 }
 
-// mark moves the mark up to where the first leaf waits.
+// mark advances the stored mark to just before the first unnumbered leaf.
 func (w *unnumbered) mark(t *tx) error {
 	first := w.to + 1
 	for _, q := range w.of {

@@ -5,20 +5,20 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// ListPushes lists the newest first.
-func (t *readTx) ListPushes(tenant string, f gatehouse.PushFilter) (page gatehouse.Page[*gatehouse.Push], err error) {
-	bound := shared.BoundToReader(filterOf(tenant, f), f.ReadBy)
+// ListPushes lists newest first.
+func (t *readTx) ListPushes(f gatehouse.PushFilter) (page gatehouse.Page[*gatehouse.Push], err error) {
+	bound := shared.BoundToReader(filterOf(t.tenant, f), f.ReadBy)
 	c, err := parseCursor(f.Cursor, kindPushes, bound...)
 	if err != nil {
 		return page, err
 	}
 	var where condition
 	from := `push`
-	where.add("tenant = ?", tenant)
+	where.add("tenant = ?", t.tenant)
 	if f.Status != "" {
 		where.add("status = ?"+narrow(f.Status), string(f.Status))
 	}
-	where.readBy("action_seq", tenant, f.ReadBy)
+	where.readBy("action_seq", t.tenant, f.ReadBy)
 	if f.DeadLetters {
 		from = `push INDEXED BY push_dead`
 		where.add(deadLetters)
@@ -41,13 +41,13 @@ func (t *readTx) ListPushes(tenant string, f gatehouse.PushFilter) (page gatehou
 	return finish(page, limit, func(p *gatehouse.Push) cursorAt { return cursorAt{ID: p.ID} }, kindPushes, bound...), err
 }
 
-// filterOf binds a cursor to what it pages through.
+// filterOf returns what a cursor of pushes is bound to.
 func filterOf(tenant string, f gatehouse.PushFilter) []string {
 	return append([]string{tenant, string(f.Status)}, shared.PushFilterKey(f)...)
 }
 
-// narrow is by which rows pushes of a status are found. Those that were applied
-// are most of all.
+// narrow returns the index condition that finds the pushes of a status. Applied
+// pushes are by far the most.
 func narrow(status gatehouse.PushStatus) string {
 	switch status {
 	case gatehouse.PushPicking, gatehouse.PushSent:
@@ -59,10 +59,9 @@ UNION ALL SELECT seq FROM push INDEXED BY push_lease_lane WHERE ` + leasedTo + `
 	return " AND " + standing
 }
 
-// ListCorpus lists what people's decisions teach, that on the newest approval
-// first.
-func (t *readTx) ListCorpus(tenant, readBy, cursor string, limit int) (page gatehouse.Page[*gatehouse.CorpusEntry], err error) {
-	bound := shared.BoundToReader([]string{tenant}, readBy)
+// ListCorpus lists the corpus entries, that of the newest approval first.
+func (t *readTx) ListCorpus(readBy, cursor string, limit int) (page gatehouse.Page[*gatehouse.CorpusEntry], err error) {
+	bound := shared.BoundToReader([]string{t.tenant}, readBy)
 	c, err := parseCursor(cursor, kindCorpus, bound...)
 	if err != nil {
 		return page, err
@@ -75,8 +74,8 @@ func (t *readTx) ListCorpus(tenant, readBy, cursor string, limit int) (page gate
 	page.Items = []*gatehouse.CorpusEntry{}
 	var rows []place
 	var where condition
-	where.add("tenant = ? AND id < ?", tenant, before)
-	where.readBy("seq", tenant, readBy)
+	where.add("tenant = ? AND id < ?", t.tenant, before)
+	where.readBy("seq", t.tenant, readBy)
 	err = t.each(`SELECT seq, id FROM approval WHERE `+where.sql()+` AND `+shared.Taught+` ORDER BY id DESC LIMIT ?`,
 		func(r *stmt) error { rows = append(rows, place{seq: r.int(), id: r.text()}); return nil }, append(where.args, limit+1)...)
 	if err != nil {
@@ -96,9 +95,12 @@ func (t *readTx) ListCorpus(tenant, readBy, cursor string, limit int) (page gate
 	return page, err
 }
 
-// ListMirror lists the newest first.
-func (t *readTx) ListMirror(tenant, readBy, cursor string, limit int) (page gatehouse.Page[*gatehouse.AppliedMirror], err error) {
-	bound := shared.BoundToReader([]string{tenant}, readBy)
+// ListMirror lists newest first.
+func (t *readTx) ListMirror(
+	readBy, cursor string,
+	limit int,
+) (page gatehouse.Page[*gatehouse.AppliedMirror], err error) {
+	bound := shared.BoundToReader([]string{t.tenant}, readBy)
 	c, err := parseCursor(cursor, kindMirror, bound...)
 	if err != nil {
 		return page, err
@@ -110,8 +112,8 @@ func (t *readTx) ListMirror(tenant, readBy, cursor string, limit int) (page gate
 	limit = pageLimit(limit)
 	page.Items = []*gatehouse.AppliedMirror{}
 	var where condition
-	where.add("tenant = ? AND seq < ?", tenant, before)
-	where.readBy("action_seq", tenant, readBy)
+	where.add("tenant = ? AND seq < ?", t.tenant, before)
+	where.readBy("action_seq", t.tenant, readBy)
 	var sizes []int64
 	err = t.each(`SELECT octet_length(target) + octet_length(before_state) + octet_length(after_state) FROM mirror
 WHERE `+where.sql()+` ORDER BY seq DESC LIMIT ?`, func(r *stmt) error { sizes = append(sizes, r.int()); return nil }, append(where.args, limit)...)

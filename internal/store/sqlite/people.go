@@ -8,14 +8,14 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// maxPeople bounds each of the maps below; a full one begins anew.
+// maxPeople bounds each of the maps below; a full map is emptied.
 const maxPeople = 4096
 
-// credentials keeps the keys and edit tokens that were found, so that a
-// request is known by its secrets without a look into the file. It is exact:
-// one process owns the file, and before the caller of an Update that wrote
-// anything of identity gets its answer, all of it is forgotten. What a View
-// has read before that, and brings later, is known by its epoch and not kept.
+// credentials caches API keys and edit tokens, so that a request is
+// authenticated without a read of the file. The cache is exact: one process
+// owns the file, and after an Update that wrote identity data the whole cache
+// is dropped before its caller is answered. A View that read before such an
+// Update presents an old epoch, and its result is not cached.
 type credentials struct {
 	mu     sync.Mutex
 	epoch  uint64
@@ -30,7 +30,7 @@ type holder struct {
 
 type principalID struct{ tenant, id string }
 
-// key returns what is kept of a key, and the epoch for keepKey where there is nothing.
+// key returns a cached key. When there is none, the epoch is for keepKey.
 func (c *credentials) key(hash [32]byte) (*gatehouse.Key, *gatehouse.Principal, uint64) {
 	c.mu.Lock()
 	h, found := c.keys[hash]
@@ -80,20 +80,21 @@ func (c *credentials) forget() {
 	c.keys, c.tokens = nil, nil
 }
 
-// people keeps the principals that the writer has read, for the next batches:
-// nobody else writes them. Only the writer's goroutine uses it.
+// people caches principals that the writer has read, for later batches: nobody
+// else writes them. Only the writer's goroutine uses it.
 type people struct {
-	// by has a principal under its id, and under the name that it was asked by.
+	// by holds a principal under its id and under the name that it was looked
+	// up by.
 	by map[principalID]*gatehouse.Principal
-	// asked holds the first answerers of each question, by the audience that the
-	// question names.
+	// asked holds the first answerers of each question, by the audience of the
+	// question.
 	asked map[audience][]*gatehouse.Principal
-	// touched is set from a write of identity to the end of its transaction,
-	// for as long as it is not known whether it stands.
+	// touched is set from a write of identity data to the end of its
+	// transaction, while it is not known whether the write will be committed.
 	touched bool
 }
 
-// actives keeps, in the same way, the number of each tenant's active policy.
+// actives caches the version of each tenant's active policy in the same way.
 type actives struct {
 	by      map[string]int
 	touched bool
@@ -138,10 +139,10 @@ func (p *people) find(tenant, idOrName string, load func() (*gatehouse.Principal
 	return found, nil
 }
 
-// audience is whom a question of a tenant asks, in the store's form.
+// audience is the audience of a question in a tenant, in the store's encoding.
 type audience struct{ tenant, roles, people, groups string }
 
-// answerers returns principals that nobody changes.
+// answerers returns principals that callers must not change.
 func (p *people) answerers(
 	tenant string, asked gatehouse.Audience, load func() ([]*gatehouse.Principal, error),
 ) ([]*gatehouse.Principal, error) {
@@ -169,7 +170,7 @@ func (p *people) touch() {
 	p.asked = nil
 }
 
-// settle ends a transaction, whatever came of it.
+// settle ends a transaction, committed or not.
 func (w *writer) settle() {
 	w.actives.touched = false
 	if w.people.touched {
@@ -178,7 +179,7 @@ func (w *writer) settle() {
 	}
 }
 
-// copied keeps callers from changing what is kept.
+// copied returns a copy, so that callers cannot change the cached principal.
 func copied(p *gatehouse.Principal) *gatehouse.Principal {
 	c := *p
 	c.Roles, c.Groups = slices.Clone(p.Roles), slices.Clone(p.Groups)

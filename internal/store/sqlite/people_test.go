@@ -20,7 +20,7 @@ func insertAna(t *testing.T, s *Store) (*gatehouse.Principal, [32]byte) {
 		return errors.Join(
 			tx.InsertPrincipal(p),
 			tx.InsertKey(&gatehouse.Key{ID: "key_1", Tenant: "default", PrincipalID: p.ID, Hash: hash, CreatedAt: tx.Now()}),
-			tx.PutEditToken("default", p.ID, [32]byte{4}),
+			tx.PutEditToken(p.ID, [32]byte{4}),
 		)
 	})
 	return p, hash
@@ -28,14 +28,24 @@ func insertAna(t *testing.T, s *Store) (*gatehouse.Principal, [32]byte) {
 
 func update(t *testing.T, s *Store, fn func(gatehouse.Tx) error) {
 	t.Helper()
-	if err := s.Update(context.Background(), fn); err != nil {
+	if err := s.Update(context.Background(), gatehouse.DefaultTenant, fn); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func updateQueues(t *testing.T, s *Store, fn func(gatehouse.Queues) error) {
+	t.Helper()
+	if err := s.UpdateQueues(context.Background(), fn); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func findKey(t *testing.T, s *Store, hash [32]byte) (p *gatehouse.Principal) {
 	t.Helper()
-	err := s.View(context.Background(), func(tx gatehouse.ReadTx) (err error) { _, p, err = tx.FindKey(hash); return err })
+	err := s.ViewQueues(
+		context.Background(),
+		func(q gatehouse.ReadQueues) (err error) { _, p, err = q.FindKey(hash); return err },
+	)
 	if err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
 		t.Fatal(err)
 	}
@@ -44,20 +54,24 @@ func findKey(t *testing.T, s *Store, hash [32]byte) (p *gatehouse.Principal) {
 
 func findToken(t *testing.T, s *Store, id string) (hash [32]byte) {
 	t.Helper()
-	err := s.View(context.Background(), func(tx gatehouse.ReadTx) (err error) { hash, err = tx.FindEditToken("default", id); return err })
+	err := s.View(
+		context.Background(),
+		"default",
+		func(tx gatehouse.ReadTx) (err error) { hash, err = tx.FindEditToken(id); return err },
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return hash
 }
 
-// TestCredentialsAreForgotten checks that what is kept of keys and tokens is
-// gone with the answer to whoever changed them.
+// TestCredentialsAreForgotten checks that cached keys and tokens are dropped
+// before the change that concerns them is answered.
 func TestCredentialsAreForgotten(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
 	p, hash := insertAna(t, s)
-	for range 2 { // read, and kept
+	for range 2 { // the second read comes from the cache
 		if got := findKey(t, s, hash); got == nil || got.Disabled {
 			t.Fatalf("the key finds %+v", got)
 		}
@@ -72,7 +86,7 @@ func TestCredentialsAreForgotten(t *testing.T) {
 	if findKey(t, s, hash).Roles[0] != gatehouse.RoleApprover {
 		t.Error("a caller changed what is kept")
 	}
-	update(t, s, func(tx gatehouse.Tx) error { return tx.PutEditToken("default", p.ID, [32]byte{5}) })
+	update(t, s, func(tx gatehouse.Tx) error { return tx.PutEditToken(p.ID, [32]byte{5}) })
 	if findToken(t, s, p.ID) != [32]byte{5} {
 		t.Error("the old token is known after its end")
 	}
@@ -82,34 +96,34 @@ func TestCredentialsAreForgotten(t *testing.T) {
 	if !findKey(t, s, hash).Disabled {
 		t.Error("the principal is not disabled yet")
 	}
-	update(t, s, func(tx gatehouse.Tx) error { return tx.RevokeKey("default", "key_1") })
+	update(t, s, func(tx gatehouse.Tx) error { return tx.RevokeKey("key_1") })
 	if findKey(t, s, hash) != nil {
 		t.Error("the key is known after its end")
 	}
 }
 
-// TestCredentialsReadBeforeAChange is a read that ends after a change which it
-// did not see.
+// TestCredentialsReadBeforeAChange: a read that began before a change ends
+// after it.
 func TestCredentialsReadBeforeAChange(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
 	p, hash := insertAna(t, s)
 	_, _, epoch := s.credentials.key(hash)
 	_, _, tokens := s.credentials.token(principalID{"default", p.ID})
-	update(t, s, func(tx gatehouse.Tx) error { return tx.RevokeKey("default", "key_1") })
+	update(t, s, func(tx gatehouse.Tx) error { return tx.RevokeKey("key_1") })
 	s.credentials.keepKey(epoch, &gatehouse.Key{Hash: hash}, p)
 	if findKey(t, s, hash) != nil {
 		t.Error("a key that was read before its end was kept")
 	}
-	update(t, s, func(tx gatehouse.Tx) error { return tx.PutEditToken("default", p.ID, [32]byte{5}) })
+	update(t, s, func(tx gatehouse.Tx) error { return tx.PutEditToken(p.ID, [32]byte{5}) })
 	s.credentials.keepToken(tokens, principalID{"default", p.ID}, [32]byte{4})
 	if findToken(t, s, p.ID) != [32]byte{5} {
 		t.Error("a token that was read before its end was kept")
 	}
 }
 
-// TestNothingIsKeptBesideAnother checks that a file which another process
-// writes is always read.
+// TestNothingIsKeptBesideAnother checks that nothing is cached from a file that
+// another process writes.
 func TestNothingIsKeptBesideAnother(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
@@ -120,7 +134,10 @@ func TestNothingIsKeptBesideAnother(t *testing.T) {
 	}
 	defer r.Close()
 	known := func() bool {
-		err := r.View(context.Background(), func(tx gatehouse.ReadTx) error { _, _, err := tx.FindKey(hash); return err })
+		err := r.ViewQueues(
+			context.Background(),
+			func(q gatehouse.ReadQueues) error { _, _, err := q.FindKey(hash); return err },
+		)
 		if err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
 			t.Fatal(err)
 		}
@@ -129,20 +146,20 @@ func TestNothingIsKeptBesideAnother(t *testing.T) {
 	if !known() {
 		t.Fatal("the key is not known")
 	}
-	update(t, s, func(tx gatehouse.Tx) error { return tx.RevokeKey("default", "key_1") })
+	update(t, s, func(tx gatehouse.Tx) error { return tx.RevokeKey("key_1") })
 	if known() {
 		t.Error("the key is known after its end")
 	}
 }
 
-// TestWriterSeesPeopleAsTheyAre checks what the writer keeps of principals.
+// TestWriterSeesPeopleAsTheyAre checks the writer's cache of principals.
 func TestWriterSeesPeopleAsTheyAre(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
 	p, _ := insertAna(t, s)
 	disabled := func(tx gatehouse.Tx) bool {
-		byID, err1 := tx.PrincipalsForShare("default", []string{p.ID, "prn_none", "ana"})
-		byName, err2 := tx.FindPrincipal("default", "ANA")
+		byID, err1 := tx.PrincipalsForShare([]string{p.ID, "prn_none", "ana"})
+		byName, err2 := tx.FindPrincipal("ANA")
 		if err := errors.Join(err1, err2); err != nil || len(byID) != 1 {
 			t.Errorf("%d found, %v", len(byID), err)
 			return false
@@ -151,10 +168,10 @@ func TestWriterSeesPeopleAsTheyAre(t *testing.T) {
 			t.Errorf("disabled is %v by id, %v by name", byID[0].Disabled, byName.Disabled)
 		}
 		was := byID[0].Disabled
-		if first, err := tx.FirstAnswerers("default", gatehouse.Audience{}); err != nil || len(first) == 0 != was {
+		if first, err := tx.FirstAnswerers(gatehouse.Audience{}); err != nil || len(first) == 0 != was {
 			t.Errorf("disabled is %v, and %d may decide, %v", was, len(first), err)
 		}
-		byID[0].Disabled, byName.Disabled = !was, !was // of a copy
+		byID[0].Disabled, byName.Disabled = !was, !was // changes a copy
 		return was
 	}
 	off := *p
@@ -170,7 +187,7 @@ func TestWriterSeesPeopleAsTheyAre(t *testing.T) {
 	}
 	check(false)
 	check(false)
-	err := s.Update(context.Background(), func(tx gatehouse.Tx) error {
+	err := s.Update(context.Background(), off.Tenant, func(tx gatehouse.Tx) error {
 		if err := tx.UpdatePrincipal(&off); err != nil {
 			return err
 		}
@@ -187,7 +204,7 @@ func TestWriterSeesPeopleAsTheyAre(t *testing.T) {
 	check(true)
 }
 
-// TestWriterSeesThePolicyInForce checks what the writer keeps of policies.
+// TestWriterSeesThePolicyInForce checks the writer's cache of policy versions.
 func TestWriterSeesThePolicyInForce(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
@@ -195,7 +212,7 @@ func TestWriterSeesThePolicyInForce(t *testing.T) {
 		t.Helper()
 		update(t, s, func(tx gatehouse.Tx) error {
 			for range 2 {
-				if got, err := tx.ActivePolicyVersion("default"); err != nil || got != want {
+				if got, err := tx.ActivePolicyVersion(); err != nil || got != want {
 					t.Errorf("version %d is in force, want %d: %v", got, want, err)
 				}
 			}
@@ -209,11 +226,11 @@ func TestWriterSeesThePolicyInForce(t *testing.T) {
 	}
 	update(t, s, insert)
 	check(1)
-	err := s.Update(context.Background(), func(tx gatehouse.Tx) error {
+	err := s.Update(context.Background(), "default", func(tx gatehouse.Tx) error {
 		if err := insert(tx); err != nil {
 			return err
 		}
-		if got, err := tx.ActivePolicyVersion("default"); err != nil || got != 2 {
+		if got, err := tx.ActivePolicyVersion(); err != nil || got != 2 {
 			t.Errorf("the transaction sees version %d, want its own: %v", got, err)
 		}
 		return errUndone
@@ -224,7 +241,7 @@ func TestWriterSeesThePolicyInForce(t *testing.T) {
 	check(1)
 	update(t, s, insert)
 	check(2)
-	update(t, s, func(tx gatehouse.Tx) error { return tx.ActivatePolicy("default", 1) })
+	update(t, s, func(tx gatehouse.Tx) error { return tx.ActivatePolicy(1) })
 	check(1)
 }
 

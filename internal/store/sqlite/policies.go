@@ -14,41 +14,45 @@ func scanPolicy(r *stmt) *gatehouse.PolicyVersion {
 	}
 }
 
-// ActivePolicy finds the version that is in force.
-func (t *readTx) ActivePolicy(tenant string) (p *gatehouse.PolicyVersion, err error) {
+// ActivePolicy finds the active version.
+func (t *readTx) ActivePolicy() (p *gatehouse.PolicyVersion, err error) {
 	err = t.one(`SELECT `+policyColumns+`, v.source FROM policy_active a
 JOIN policy_version v ON v.tenant = a.tenant AND v.version = a.version WHERE a.tenant = ?`,
-		func(r *stmt) error { p = scanPolicy(r); p.Source = r.text(); return nil }, tenant)
+		func(r *stmt) error { p = scanPolicy(r); p.Source = r.text(); return nil }, t.tenant)
 	return p, err
 }
 
-// ActivePolicyVersion is its number; 0 for none.
-func (t *readTx) ActivePolicyVersion(tenant string) (int, error) {
-	n, err := t.number(`SELECT version FROM policy_active WHERE tenant = ?`, tenant)
+// ActivePolicyVersion returns the active version's number; 0 for none.
+func (t *readTx) ActivePolicyVersion() (int, error) {
+	n, err := t.number(`SELECT version FROM policy_active WHERE tenant = ?`, t.tenant)
 	return int(n), err
 }
 
-// ActivePolicyVersion is known to the writer until it puts another in force.
-func (t *tx) ActivePolicyVersion(tenant string) (int, error) {
-	return t.w.actives.find(tenant, func() (int, error) { return t.readTx.ActivePolicyVersion(tenant) })
+// ActivePolicyVersion of the writer is cached until the writer activates
+// another version.
+func (t *tx) ActivePolicyVersion() (int, error) {
+	return t.w.actives.find(t.tenant, func() (int, error) { return t.readTx.ActivePolicyVersion() })
 }
 
 // FindPolicy finds by number.
-func (t *readTx) FindPolicy(tenant string, version int) (p *gatehouse.PolicyVersion, err error) {
+func (t *readTx) FindPolicy(version int) (p *gatehouse.PolicyVersion, err error) {
 	err = t.one(`SELECT `+policyColumns+`, v.source`+policyTables+`WHERE v.tenant = ? AND v.version = ?`,
-		func(r *stmt) error { p = scanPolicy(r); p.Source = r.text(); return nil }, tenant, version)
+		func(r *stmt) error { p = scanPolicy(r); p.Source = r.text(); return nil }, t.tenant, version)
 	return p, err
 }
 
-// ListPolicies lists all versions, the newest first, without their source.
-func (t *readTx) ListPolicies(tenant string) (list []*gatehouse.PolicyVersion, err error) {
+// ListPolicies lists all versions without their source, newest first.
+func (t *readTx) ListPolicies() (list []*gatehouse.PolicyVersion, err error) {
 	err = t.each(`SELECT `+policyColumns+policyTables+`WHERE v.tenant = ? ORDER BY v.version DESC`,
-		func(r *stmt) error { list = append(list, scanPolicy(r)); return nil }, tenant)
+		func(r *stmt) error { list = append(list, scanPolicy(r)); return nil }, t.tenant)
 	return list, err
 }
 
-// InsertPolicy stores the next version and puts it in force.
+// InsertPolicy stores the next version and activates it.
 func (t *tx) InsertPolicy(p *gatehouse.PolicyVersion) (int, error) {
+	if err := t.owns(p.Tenant); err != nil {
+		return 0, err
+	}
 	last, err := t.number(`SELECT max(version) FROM policy_version WHERE tenant = ?`, p.Tenant)
 	if err != nil {
 		return 0, err
@@ -59,12 +63,12 @@ func (t *tx) InsertPolicy(p *gatehouse.PolicyVersion) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return version, t.ActivatePolicy(p.Tenant, version)
+	return version, t.ActivatePolicy(version)
 }
 
-// ActivatePolicy puts a stored version in force.
-func (t *tx) ActivatePolicy(tenant string, version int) error {
+// ActivatePolicy activates a stored version.
+func (t *tx) ActivatePolicy(version int) error {
 	t.w.actives.touch()
 	return t.found(`INSERT INTO policy_active (tenant, version) SELECT tenant, version FROM policy_version WHERE tenant = ? AND version = ?
-ON CONFLICT (tenant) DO UPDATE SET version = excluded.version`, tenant, version)
+ON CONFLICT (tenant) DO UPDATE SET version = excluded.version`, t.tenant, version)
 }

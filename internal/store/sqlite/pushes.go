@@ -21,34 +21,34 @@ func scanPush(r *stmt) *gatehouse.Push {
 		PutBack: int(r.int()),
 	}
 	if p.Status != gatehouse.PushFailed && p.Status != gatehouse.PushUnknown {
-		p.TargetSays = "" // of an end that a replay has undone
+		p.TargetSays = "" // left over from an outcome that a replay has undone
 	}
 	return p
 }
 
 // FindPush finds by id.
-func (t *readTx) FindPush(tenant, id string) (p *gatehouse.Push, err error) {
+func (t *readTx) FindPush(id string) (p *gatehouse.Push, err error) {
 	err = t.one(`SELECT `+pushColumns+` FROM push WHERE tenant = ? AND id = ?`,
-		func(r *stmt) error { p = scanPush(r); return nil }, tenant, id)
+		func(r *stmt) error { p = scanPush(r); return nil }, t.tenant, id)
 	if err == gatehouse.ErrNotFound { //nolint:errorlint // the package's own, unwrapped
-		return t.archivedPush(tenant, id)
+		return t.archivedPush(id)
 	}
 	return p, err
 }
 
 // LockPush is FindPush: the writer's transaction is the lock. A push that was
-// read with its action, and not written since, is not read again.
-func (t *tx) LockPush(tenant, id string) (p *gatehouse.Push, err error) {
-	if p = t.seen; p != nil && p.ID == id && p.Tenant == tenant {
-		t.seen = nil // from now on it is the caller's
-	} else if p, err = t.FindPush(tenant, id); err != nil {
+// read with its action and not written since is not read again.
+func (t *tx) LockPush(id string) (p *gatehouse.Push, err error) {
+	if p = t.seen; p != nil && p.ID == id && p.Tenant == t.tenant {
+		t.seen = nil // from now on the caller owns it
+	} else if p, err = t.FindPush(id); err != nil {
 		return nil, err
 	}
-	t.pushOf = pushOf{tenant, p.ID, p.ActionID}
+	t.pushOf = pushOf{t.tenant, p.ID, p.ActionID}
 	return p, nil
 }
 
-// attachPush adds push and latest receipt to one action.
+// attachPush adds the push and the latest receipt to one action.
 func (t *readTx) attachPush(row scanned) error {
 	err := t.each(`SELECT `+pushColumns+` FROM push WHERE action_seq = ?`,
 		func(r *stmt) error {
@@ -63,29 +63,36 @@ func (t *readTx) attachPush(row scanned) error {
 		func(r *stmt) (err error) { row.action.Receipt, err = scanReceipt(r); return err }, row.seq)
 }
 
-// deadLetters is the condition of an index, and [gatehouse.Push.DeadLetter].
+// deadLetters is the condition of an index and equals
+// [gatehouse.Push.DeadLetter].
 const deadLetters = `(status = 'unknown' OR status = 'failed' AND closed_at IS NULL)`
 
-// CountDeadLetters counts what needs a person.
-func (t *readTx) CountDeadLetters(tenant string) (int, error) {
-	const all = `SELECT count(*) FROM push INDEXED BY push_dead WHERE ` + deadLetters
-	if tenant == "" {
-		n, err := t.number(all)
-		return int(n), err
-	}
-	n, err := t.number(all+` AND tenant = ?`, tenant)
+const countDeadLetters = `SELECT count(*) FROM push INDEXED BY push_dead WHERE ` + deadLetters
+
+// CountDeadLetters counts the tenant's dead letters.
+func (t *readTx) CountDeadLetters() (int, error) {
+	n, err := t.number(countDeadLetters+` AND tenant = ?`, t.tenant)
 	return int(n), err
 }
 
-// DeadLetterOf finds the newest one with an effect.
-func (t *readTx) DeadLetterOf(tenant string, effect gatehouse.Hash) (id string, err error) {
+// CountAllDeadLetters counts the dead letters of all tenants.
+func (t *readTx) CountAllDeadLetters() (int, error) {
+	n, err := t.number(countDeadLetters)
+	return int(n), err
+}
+
+// DeadLetterOf finds the newest dead letter with an effect.
+func (t *readTx) DeadLetterOf(effect gatehouse.Hash) (id string, err error) {
 	err = t.each(`SELECT action_id FROM push INDEXED BY push_effect WHERE tenant = ? AND effect = ? AND `+deadLetters+` ORDER BY id DESC LIMIT 1`,
-		func(r *stmt) error { id = r.text(); return nil }, tenant, effect[:])
+		func(r *stmt) error { id = r.text(); return nil }, t.tenant, effect[:])
 	return id, err
 }
 
-// MarkDeadLetter adds what the list of dead letters tells of a push.
+// MarkDeadLetter stores the fields that the list of dead letters shows.
 func (t *tx) MarkDeadLetter(p *gatehouse.Push, effect gatehouse.Hash) error {
+	if err := t.owns(p.Tenant); err != nil {
+		return err
+	}
 	t.seen = nil
 	return t.guarded(`UPDATE OR ROLLBACK push SET target_says = ?, effect = ?
 WHERE tenant = ? AND id = ? AND status = ? AND generation = ? AND (status = 'failed' OR status = 'unknown')`,
@@ -93,22 +100,23 @@ WHERE tenant = ? AND id = ? AND status = ? AND generation = ? AND (status = 'fai
 }
 
 // ClosePush closes a failed push for good.
-func (t *tx) ClosePush(tenant, id, by, reason string) error {
+func (t *tx) ClosePush(id, by, reason string) error {
 	t.seen = nil
 	return t.guarded(`UPDATE OR ROLLBACK push SET closed_at = ?, closed_by = ?, closed_reason = ?
-WHERE tenant = ? AND id = ? AND status = 'failed' AND closed_at IS NULL`, t.at, by, reason, tenant, id)
+WHERE tenant = ? AND id = ? AND status = 'failed' AND closed_at IS NULL`, t.at, by, reason, t.tenant, id)
 }
 
-// The conditions of three indexes, which the questions that they answer repeat:
-// of what rests or has ended otherwise than well, and of what is leased, to the
-// dispatcher and to workers outside.
+// Conditions of three indexes; the queries that use an index repeat its
+// condition. standing: pushes that are not leased and not applied. leased: held
+// by the dispatcher. leasedTo: held by external workers.
 const (
 	standing = `status <> 'picking' AND status <> 'sent' AND status <> 'applied'`
 	leased   = `lane = '' AND status IN ('picking', 'sent')`
 	leasedTo = `lane <> '' AND status IN ('picking', 'sent')`
 )
 
-// PushCounts counts by status. What was applied, which is most, is what is left.
+// PushCounts counts by status. Applied pushes, by far the most, are total minus
+// the rest.
 func (t *readTx) PushCounts() (map[gatehouse.PushStatus]int, error) {
 	counts := make(map[gatehouse.PushStatus]int)
 	applied, err := t.number(`SELECT count(*) FROM push`)
@@ -130,12 +138,12 @@ UNION ALL SELECT status, count(*) FROM push INDEXED BY push_lease_lane WHERE `+l
 	return counts, err
 }
 
-// lastTenant is at or after the name of every tenant.
+// lastTenant sorts at or after every tenant name.
 const lastTenant = "\x7f"
 
 const (
-	// queuedTenant is the first tenant after one, and up to another, that has
-	// pushes queued, and when the first of them is due.
+	// queuedTenant returns the first tenant in a range that has queued pushes,
+	// and when the first of them is due.
 	queuedTenant = `SELECT tenant, due_at FROM push INDEXED BY push_due_tenant
 WHERE status = 'queued' AND lane = '' AND tenant > ? AND tenant <= ? ORDER BY tenant, due_at LIMIT 1`
 	countDue = `SELECT count(*) FROM (SELECT 1 FROM push INDEXED BY push_due_tenant
@@ -151,9 +159,8 @@ UNION ALL SELECT * FROM (SELECT ` + pushColumns + ` FROM push INDEXED BY push_le
 ORDER BY lease_until LIMIT ?2`
 )
 
-// walk calls fn for each tenant after one, and up to another, that has pushes
-// queued, until fn says that it has enough. It takes one look into the index
-// for each.
+// walk calls fn for each tenant in the range (after, last] that has queued
+// pushes, until fn has enough. Each tenant costs one index lookup.
 func (t *readTx) walk(after, last string, fn func(tenant string, due time.Time) (enough bool, err error)) error {
 	for {
 		var tenant string
@@ -169,13 +176,14 @@ func (t *readTx) walk(after, last string, fn func(tenant string, due time.Time) 
 	}
 }
 
-// NextPushAt tells when there is work next: a push falls due, or a lease ends.
+// NextPushAt returns the time of the next work: a push falls due or a lease
+// ends.
 func (t *readTx) NextPushAt(except ...string) (next time.Time, err error) {
 	err = t.each(nextLease, func(r *stmt) error { next = r.time(); return nil })
 	if err != nil {
 		return next, err
 	}
-	except = slices.Sorted(slices.Values(except)) // they may be as many as there are tenants
+	except = slices.Sorted(slices.Values(except)) // can be as many as there are tenants
 	err = t.walk("", lastTenant, func(tenant string, due time.Time) (bool, error) {
 		if _, left := slices.BinarySearch(except, tenant); !left && (next.IsZero() || due.Before(next)) {
 			next = due
@@ -185,7 +193,8 @@ func (t *readTx) NextPushAt(except ...string) (next time.Time, err error) {
 	return next, err
 }
 
-// DueTenants lists who has work, by name, around from a name.
+// DueTenants lists the tenants with due pushes by name, wrapping around after a
+// name.
 func (t *readTx) DueTenants(after string, limit, each int) (list []gatehouse.DueTenant, err error) {
 	look := func(tenant string, due time.Time) (bool, error) {
 		if due.After(t.at) {
@@ -206,7 +215,7 @@ func (t *readTx) DueTenants(after string, limit, each int) (list []gatehouse.Due
 	return list, err
 }
 
-// ExpiredLeases lists pushes whose lease has ended, the longest ago first.
+// ExpiredLeases lists the pushes whose lease has ended, oldest first.
 func (t *readTx) ExpiredLeases(limit int) ([]*gatehouse.Push, error) {
 	return t.pushes(leasesEnded, t.at, limit)
 }
@@ -220,7 +229,7 @@ const insertPush = `INSERT INTO push (tenant, id, action_seq, action_id, connect
 last_error, error_code, not_before, created_at, next_attempt, picked_at, sent_at, applied_at, finished_at, generation, lease_owner,
 lease_until, replays, lane)`
 
-// insertPush is InsertPush for an action that is known to be approved.
+// insertPush inserts the push of an action that is known to be approved.
 func (t *tx) insertPush(p *gatehouse.Push, seq int64) error {
 	if fresh := (gatehouse.Push{
 		ID: p.ID, Tenant: p.Tenant, ActionID: p.ActionID, Connector: p.Connector, IdempotencyKey: p.IdempotencyKey, Digest: p.Digest,
@@ -237,9 +246,12 @@ func (t *tx) insertPush(p *gatehouse.Push, seq int64) error {
 	return err
 }
 
-// InsertPush puts an approved action into the outbox: once, and only while it
-// is approved.
+// InsertPush puts an action into the outbox: once, and only while the action is
+// approved.
 func (t *tx) InsertPush(p *gatehouse.Push) error {
+	if err := t.owns(p.Tenant); err != nil {
+		return err
+	}
 	if !gatehouse.PushStatus("").CanMove(p.Status) {
 		return gatehouse.ErrConflict
 	}
@@ -263,8 +275,8 @@ const claimPushes = `UPDATE OR ROLLBACK push SET status = 'picking', generation 
 WHERE seq IN (SELECT seq FROM push INDEXED BY push_due_tenant WHERE tenant = ? AND status = 'queued' AND lane = '' AND due_at <= ?
   ORDER BY due_at, seq LIMIT ?) RETURNING ` + pushColumns
 
-// ClaimPushes takes due pushes for one worker: one statement for each tenant,
-// so nobody else takes the same.
+// ClaimPushes claims due pushes for one worker, one statement per tenant; no
+// two workers get the same push.
 func (t *tx) ClaimPushes(owner string, lease time.Duration, shares ...gatehouse.PushShare) (list []*gatehouse.Push, err error) {
 	until := t.at.Add(lease)
 	t.seen = nil
@@ -295,17 +307,16 @@ WHERE seq IN (SELECT seq FROM push INDEXED BY push_due_lane WHERE tenant = ? AND
   AND (? = '' OR EXISTS (SELECT 1 FROM action a WHERE a.seq = push.action_seq AND a.proposer_id = ?))
   ORDER BY due_at, seq LIMIT ?) RETURNING ` + pushColumns
 
-// ClaimLane takes due pushes for one worker outside, from one lane after the
-// other.
+// ClaimLane claims due pushes for one external worker, lane by lane.
 func (t *tx) ClaimLane(
-	owner string, lease time.Duration, tenant, proposer string, lanes []string, limit int,
+	owner string, lease time.Duration, proposer string, lanes []string, limit int,
 ) (list []*gatehouse.Push, err error) {
 	t.seen = nil
 	for _, lane := range lanes {
 		if len(list) >= limit {
 			break
 		}
-		taken, err := t.pushes(claimLane, owner, t.at.Add(lease), t.at, tenant, lane, t.at, proposer, proposer,
+		taken, err := t.pushes(claimLane, owner, t.at.Add(lease), t.at, t.tenant, lane, t.at, proposer, proposer,
 			limit-len(list))
 		if err != nil {
 			return nil, err
@@ -327,14 +338,18 @@ const (
 not_before = ?6, next_attempt = ?7, picked_at = ?8, sent_at = ?9, applied_at = ?10, finished_at = ?11, lease_owner = ?12,
 lease_until = ?13, replays = ?14, put_back = ?15`
 	updateGuard = ` WHERE tenant = ?16 AND id = ?17 AND status = ?18 AND generation = ?19 AND action_id = ?20`
-	// The trigger that compares generations runs only where one is written.
+	// The trigger that compares generations runs only when a generation is
+	// written.
 	updateSame   = updatePush + updateGuard
 	updateRaised = updatePush + `, generation = ?21` + updateGuard
 )
 
-// UpdatePush writes what may change of a push, guarded by the status and the
+// UpdatePush writes the mutable fields of a push, guarded by the status and the
 // generation that its holder read. A heartbeat keeps the status.
 func (t *tx) UpdatePush(p *gatehouse.Push, from gatehouse.PushStatus, generation int) error {
+	if err := t.owns(p.Tenant); err != nil {
+		return err
+	}
 	if p.Status != from && !from.CanMove(p.Status) || p.Generation < generation {
 		return gatehouse.ErrConflict
 	}

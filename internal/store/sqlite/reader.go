@@ -10,21 +10,25 @@ import (
 // readTx implements gatehouse.ReadTx over a connection inside a transaction.
 type readTx struct {
 	s *Store
-	// c is nil until a View reads, see open.
+	// c is nil until a View's first read; see open.
 	c   *conn
 	ctx context.Context
 	at  time.Time
 	end bool
-	// quiet waits until no interruption by ctx can come any more.
+	// tenant is the scope of the transaction; "" while it works for all
+	// tenants.
+	tenant string
+	// quiet waits until ctx can no longer cause an interruption.
 	quiet func()
-	// seen is the push that was read last with its action, until it is written.
+	// seen is the push that was last read with its action, until the push is
+	// written.
 	seen *gatehouse.Push
-	// stored is set where rows are read as they are stored, not as they are
-	// shown: see LockAction.
+	// stored is set while rows are read as stored rather than as shown; see
+	// LockAction.
 	stored bool
 }
 
-// Now is the transaction's one reading of the clock.
+// Now returns the transaction's single clock reading.
 func (t *readTx) Now() time.Time { return t.at }
 
 func (t *readTx) exec(sql string, args ...any) (int, error) {
@@ -42,7 +46,7 @@ func (t *readTx) each(sql string, row func(*stmt) error, args ...any) error {
 	return t.after(t.c.each(sql, row, args...))
 }
 
-// one is first with ErrNotFound where there is no row.
+// one is first, with ErrNotFound when there is no row.
 func (t *readTx) one(sql string, row func(*stmt) error, args ...any) error {
 	if err := t.open(); err != nil {
 		return err
@@ -62,8 +66,8 @@ func (t *readTx) number(sql string, args ...any) (int64, error) {
 	return n, t.after(err)
 }
 
-// after looks whether SQLite has ended the transaction with the error. Then
-// nothing more may run in it: each statement would be a transaction of its own.
+// after checks whether the error made SQLite end the transaction. If so,
+// nothing more may run in it: each statement would be its own transaction.
 func (t *readTx) after(err error) error {
 	if err != nil && t.c.autocommit() {
 		t.end = true
@@ -71,9 +75,13 @@ func (t *readTx) after(err error) error {
 	return err
 }
 
-// View runs fn on one snapshot, which is that of its first look into the file.
-// When ctx ends, the running statement ends too.
-func (s *Store) View(ctx context.Context, fn func(gatehouse.ReadTx) error) error {
+// View runs fn on one snapshot, taken at its first read. When ctx ends, the
+// running statement is interrupted.
+func (s *Store) View(ctx context.Context, tenant string, fn func(gatehouse.ReadTx) error) error {
+	return s.view(ctx, tenant, func(t *readTx) error { return fn(t) })
+}
+
+func (s *Store) view(ctx context.Context, tenant string, fn func(*readTx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -82,7 +90,7 @@ func (s *Store) View(ctx context.Context, fn func(gatehouse.ReadTx) error) error
 		return errClosed
 	default:
 	}
-	t := &readTx{s: s, ctx: ctx, at: s.now(false)}
+	t := &readTx{s: s, ctx: ctx, at: s.now(false), tenant: tenant}
 	defer t.close()
 	err := fn(t)
 	if err != nil && isCode(err, codeInterrupt) && ctx.Err() != nil {
@@ -91,13 +99,13 @@ func (s *Store) View(ctx context.Context, fn func(gatehouse.ReadTx) error) error
 	return err
 }
 
-// Read is View: nothing here is far away.
-func (s *Store) Read(ctx context.Context, fn func(gatehouse.ReadTx) error) error {
-	return s.View(ctx, fn)
+// Read is View: there is no remote database here.
+func (s *Store) Read(ctx context.Context, tenant string, fn func(gatehouse.ReadTx) error) error {
+	return s.View(ctx, tenant, fn)
 }
 
-// open begins a View's transaction with the first statement: one that is
-// answered from what is kept takes no connection.
+// open begins a View's transaction at its first statement: a View that the
+// cache answers takes no connection.
 func (t *readTx) open() error {
 	switch {
 	case t.end:
@@ -135,7 +143,7 @@ func (t *readTx) open() error {
 		}
 	}
 	_, err := c.exec(`BEGIN`)
-	t.end = err != nil // each statement would be a snapshot of its own
+	t.end = err != nil // without BEGIN each statement would read its own snapshot
 	return err
 }
 
@@ -146,8 +154,8 @@ func (t *readTx) close() {
 		return
 	}
 	if !t.c.autocommit() {
-		// Ends the snapshot; of a transaction that only reads, COMMIT and
-		// ROLLBACK are the same, and COMMIT cannot be refused.
+		// This ends the snapshot. For a read-only transaction COMMIT and
+		// ROLLBACK do the same, and COMMIT cannot be refused.
 		if _, err := t.c.exec(`COMMIT`); err != nil {
 			_, _ = t.c.exec(`ROLLBACK`)
 		}

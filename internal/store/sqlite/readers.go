@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// inherited selects what a principal inherited; its arguments are the tenant and
-// the principal's id.
+// inherited selects the things that a principal may read by inheritance. Its
+// arguments are the tenant and the principal's id.
 const inherited = `SELECT thing FROM reader WHERE tenant = ? AND principal_id = ?`
 
-// readBy selects rows by the number of their action, in the column named: those
-// that a principal may read. An empty readBy selects all.
+// readBy keeps the rows whose action the principal may read. column holds the
+// row number of the action. An empty readBy keeps all rows.
 func (c *condition) readBy(column, tenant, readBy string) {
 	if readBy == "" {
 		return
@@ -19,28 +19,29 @@ func (c *condition) readBy(column, tenant, readBy string) {
 UNION ALL SELECT seq FROM action WHERE tenant = ? AND id IN (`+inherited+`))`, tenant, readBy, tenant, tenant, readBy)
 }
 
-// Inherited looks for the row that Inherit made.
-func (t *readTx) Inherited(tenant, principalID, id string) (found bool, err error) {
+// Inherited reports whether Inherit has stored a row for this principal and id.
+func (t *readTx) Inherited(principalID, id string) (found bool, err error) {
 	err = t.each(`SELECT 1 FROM reader WHERE tenant = ? AND principal_id = ? AND thing = ?`,
-		func(*stmt) error { found = true; return nil }, tenant, principalID, id)
+		func(*stmt) error { found = true; return nil }, t.tenant, principalID, id)
 	return found, err
 }
 
-// Inherit copies who may read.
-func (t *tx) Inherit(tenant, id, from string) error {
+// Inherit lets the agents that may read from read id, too.
+func (t *tx) Inherit(id, from string) error {
 	_, err := t.exec(`INSERT INTO reader (tenant, principal_id, thing)
 SELECT p.tenant, p.id, ?2 FROM principal p WHERE p.tenant = ?1 AND p.kind = 'agent' AND p.id IN (
   SELECT proposer_id FROM action WHERE tenant = ?1 AND id = ?3
   UNION ALL SELECT starter_id FROM run WHERE tenant = ?1 AND id = ?3
   UNION ALL SELECT principal_id FROM reader WHERE tenant = ?1 AND thing = ?3)
-ON CONFLICT DO NOTHING`, tenant, id, from)
+ON CONFLICT DO NOTHING`, t.tenant, id, from)
 	return err
 }
 
-// LockBulkCalls reads: the writer's transaction is the lock.
-func (t *tx) LockBulkCalls(tenant, person string) (times []time.Time, err error) {
+// LockBulkCalls reads the list; the writer's transaction is the lock.
+func (t *tx) LockBulkCalls(person string) (times []time.Time, err error) {
 	var text string
-	err = t.each(`SELECT times FROM bulk_calls WHERE tenant = ? AND person = ?`, func(r *stmt) error { text = r.text(); return nil }, tenant, person)
+	err = t.each(`SELECT times FROM bulk_calls WHERE tenant = ? AND person = ?`,
+		func(r *stmt) error { text = r.text(); return nil }, t.tenant, person)
 	if err != nil || text == "" {
 		return nil, err
 	}
@@ -55,7 +56,7 @@ func (t *tx) LockBulkCalls(tenant, person string) (times []time.Time, err error)
 }
 
 // PutBulkCalls stores the list.
-func (t *tx) PutBulkCalls(tenant, person string, times []time.Time) error {
+func (t *tx) PutBulkCalls(person string, times []time.Time) error {
 	micros := make([]int64, len(times))
 	for i, at := range times {
 		micros[i] = at.UnixMicro()
@@ -65,6 +66,6 @@ func (t *tx) PutBulkCalls(tenant, person string, times []time.Time) error {
 		return err
 	}
 	_, err = t.exec(`INSERT INTO bulk_calls (tenant, person, times) VALUES (?, ?, ?) ON CONFLICT (tenant, person) DO UPDATE SET times = excluded.times`,
-		tenant, person, string(text))
+		t.tenant, person, string(text))
 	return err
 }

@@ -21,14 +21,17 @@ func scanReceipt(r *stmt) (*gatehouse.Receipt, error) {
 const insertReceipt = `INSERT INTO receipt (tenant, id, action_seq, action_id, push_id, idempotency_key, attempt, generation, outcome,
 error_code, error, external_id, reversible, late, source, at, request_metadata, response_metadata, reversal) `
 
-// InsertReceipt stores what came of a call. Its push must be there.
+// InsertReceipt stores the outcome of a call. Its push must exist.
 func (t *tx) InsertReceipt(c *gatehouse.Receipt) error {
+	if err := t.owns(c.Tenant); err != nil {
+		return err
+	}
 	reversal, err := encodeJSON(c.Reversal)
 	if err != nil {
 		return err
 	}
 	if t.pushOf == (pushOf{c.Tenant, c.PushID, c.ActionID}) {
-		// Plain values: see InsertPush.
+		// Plain values instead of a SELECT: see InsertPush.
 		seq, err := t.rowOf(c.Tenant, c.ActionID)
 		if err != nil {
 			return err
@@ -44,27 +47,30 @@ WHERE tenant = ? AND id = ? AND action_id = ?`,
 		c.Source, c.At, c.RequestMetadata, c.ResponseMetadata, reversal, c.Tenant, c.PushID, c.ActionID)
 }
 
-// SuccessReceipt finds the first receipt that says applied under a key.
-func (t *readTx) SuccessReceipt(tenant, idempotencyKey string) (c *gatehouse.Receipt, err error) {
+// SuccessReceipt finds the first applied receipt of an idempotency key.
+func (t *readTx) SuccessReceipt(idempotencyKey string) (c *gatehouse.Receipt, err error) {
 	err = t.one(`SELECT `+receiptColumns+` FROM receipt WHERE tenant = ? AND idempotency_key = ? AND outcome = 'applied' ORDER BY seq LIMIT 1`,
-		func(r *stmt) (err error) { c, err = scanReceipt(r); return err }, tenant, idempotencyKey)
+		func(r *stmt) (err error) { c, err = scanReceipt(r); return err }, t.tenant, idempotencyKey)
 	return c, err
 }
 
-// ListReceipts lists an action's receipts, the oldest first.
-func (t *readTx) ListReceipts(tenant, actionID string) (list []*gatehouse.Receipt, err error) {
+// ListReceipts lists an action's receipts, oldest first.
+func (t *readTx) ListReceipts(actionID string) (list []*gatehouse.Receipt, err error) {
 	err = t.each(`SELECT `+receiptColumns+` FROM receipt
 WHERE action_seq = (SELECT seq FROM action WHERE tenant = ? AND id = ?) ORDER BY seq`,
 		func(r *stmt) error {
 			c, err := scanReceipt(r)
 			list = append(list, c)
 			return err
-		}, tenant, actionID)
+		}, t.tenant, actionID)
 	return list, err
 }
 
-// InsertMirror stores what an application did, once per action.
+// InsertMirror stores the effect of an applied action, once per action.
 func (t *tx) InsertMirror(m *gatehouse.AppliedMirror) error {
+	if err := t.owns(m.Tenant); err != nil {
+		return err
+	}
 	target, err := encodeJSON(&m.Target)
 	if err != nil {
 		return err

@@ -26,7 +26,7 @@ func scanRun(r *stmt) (seq int64, run *gatehouse.Run) {
 	}
 }
 
-// scanFailure reads code and detail, which are NULL together.
+// scanFailure reads the columns code and detail; both are NULL or neither is.
 func scanFailure(r *stmt) *gatehouse.Failure {
 	if r.null() {
 		r.column += 2
@@ -35,7 +35,7 @@ func scanFailure(r *stmt) *gatehouse.Failure {
 	return &gatehouse.Failure{Code: r.text(), Detail: r.text()}
 }
 
-// failureArgs binds what scanFailure reads.
+// failureArgs returns the arguments for the columns that scanFailure reads.
 func failureArgs(f *gatehouse.Failure) (code, detail any) {
 	if f == nil {
 		return nil, nil
@@ -52,13 +52,13 @@ WHERE r.tenant = ? AND r.workflow = ? AND r.trigger_ref = ?`
 )
 
 // FindRun finds by id.
-func (t *readTx) FindRun(tenant, id string) (*gatehouse.Run, error) {
-	return t.wholeRun(findRun, tenant, id)
+func (t *readTx) FindRun(id string) (*gatehouse.Run, error) {
+	return t.wholeRun(findRun, t.tenant, id)
 }
 
 // FindRunByRef finds by the workflow's trigger_ref.
-func (t *readTx) FindRunByRef(tenant, workflow, ref string) (*gatehouse.Run, error) {
-	return t.wholeRun(runRef, tenant, workflow, ref)
+func (t *readTx) FindRunByRef(workflow, ref string) (*gatehouse.Run, error) {
+	return t.wholeRun(runRef, t.tenant, workflow, ref)
 }
 
 func (t *readTx) wholeRun(sql string, args ...any) (run *gatehouse.Run, err error) {
@@ -76,9 +76,9 @@ func (t *readTx) wholeRun(sql string, args ...any) (run *gatehouse.Run, err erro
 	return run, err
 }
 
-// LockRun leaves the bodies out. The writer's transaction is the lock.
-func (t *tx) LockRun(tenant, id, item string) (*gatehouse.Run, error) {
-	seq, run, err := t.runHead(tenant, id)
+// LockRun reads a run without its bodies. The writer's transaction is the lock.
+func (t *tx) LockRun(id, item string) (*gatehouse.Run, error) {
+	seq, run, err := t.runHead(t.tenant, id)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func (t *tx) LockRun(tenant, id, item string) (*gatehouse.Run, error) {
 		return nil, err
 	}
 	if item != "" && run.StepByID(item) == nil {
-		items, err := t.boardSteps(run, itemOfRun, tenant, item, seq)
+		items, err := t.boardSteps(run, itemOfRun, t.tenant, item, seq)
 		if err != nil {
 			return nil, err
 		}
@@ -98,7 +98,7 @@ func (t *tx) LockRun(tenant, id, item string) (*gatehouse.Run, error) {
 			continue
 		}
 		err := t.each(openItems, func(r *stmt) error { s.OpenItems = append(s.OpenItems, gatehouse.StepStatus(r.text())); return nil },
-			tenant, s.ID, item)
+			t.tenant, s.ID, item)
 		if err != nil {
 			return nil, err
 		}
@@ -106,35 +106,35 @@ func (t *tx) LockRun(tenant, id, item string) (*gatehouse.Run, error) {
 	return run, nil
 }
 
-// LockRunHead needs no other lock than the writer's transaction.
-func (t *tx) LockRunHead(tenant, id string) (*gatehouse.Run, error) { return t.FindRunHead(tenant, id) }
+// LockRunHead is FindRunHead; the writer's transaction is the lock.
+func (t *tx) LockRunHead(id string) (*gatehouse.Run, error) { return t.FindRunHead(id) }
 
 func (t *readTx) runHead(tenant, id string) (seq int64, run *gatehouse.Run, err error) {
 	err = t.one(runHead, func(r *stmt) error { seq, run = scanRun(r); return nil }, tenant, id)
 	return seq, run, err
 }
 
-// FindRunHead reads one row.
-func (t *readTx) FindRunHead(tenant, id string) (*gatehouse.Run, error) {
-	_, run, err := t.runHead(tenant, id)
+// FindRunHead reads only the run's row.
+func (t *readTx) FindRunHead(id string) (*gatehouse.Run, error) {
+	_, run, err := t.runHead(t.tenant, id)
 	return run, err
 }
 
-// FindRunBodies reads what FindRunHead leaves out.
-func (t *readTx) FindRunBodies(tenant, id string) (input, output gatehouse.JSON, err error) {
-	err = t.one(runBodies, func(r *stmt) error { input, output = r.json(), r.json(); return nil }, tenant, id)
+// FindRunBodies reads the input and output that FindRunHead leaves out.
+func (t *readTx) FindRunBodies(id string) (input, output gatehouse.JSON, err error) {
+	err = t.one(runBodies, func(r *stmt) error { input, output = r.json(), r.json(); return nil }, t.tenant, id)
 	return input, output, err
 }
 
-// ListLineage walks from run to run.
-func (t *readTx) ListLineage(tenant, id string) (list []*gatehouse.Run, err error) {
+// ListLineage follows parent and retried runs, starting with the run itself.
+func (t *readTx) ListLineage(id string) (list []*gatehouse.Run, err error) {
 	seen := map[string]bool{"": true}
 	for next := []string{id}; len(next) > 0; next = next[1:] {
 		if seen[next[0]] {
 			continue
 		}
 		seen[next[0]] = true
-		_, run, err := t.runHead(tenant, next[0])
+		_, run, err := t.runHead(t.tenant, next[0])
 		if errors.Is(err, gatehouse.ErrNotFound) {
 			continue
 		}
@@ -146,7 +146,7 @@ func (t *readTx) ListLineage(tenant, id string) (list []*gatehouse.Run, err erro
 	return list, nil
 }
 
-// runs reads runs without their steps and bodies.
+// runs reads runs without steps and bodies.
 func (t *readTx) runs(where string, args ...any) (list []*gatehouse.Run, err error) {
 	err = t.each(`SELECT `+runColumns+` FROM run r `+where, func(r *stmt) error {
 		_, run := scanRun(r)
@@ -156,15 +156,15 @@ func (t *readTx) runs(where string, args ...any) (list []*gatehouse.Run, err err
 	return list, err
 }
 
-// ListRuns lists the newest first, each kind of filter by an index of its own.
-func (t *readTx) ListRuns(tenant string, f gatehouse.RunFilter) (page gatehouse.Page[*gatehouse.Run], err error) {
-	bound := shared.BoundToReader([]string{tenant, string(f.Status), f.Workflow}, f.ReadBy)
+// ListRuns lists newest first. Each kind of filter has its own index.
+func (t *readTx) ListRuns(f gatehouse.RunFilter) (page gatehouse.Page[*gatehouse.Run], err error) {
+	bound := shared.BoundToReader([]string{t.tenant, string(f.Status), f.Workflow}, f.ReadBy)
 	c, err := parseCursor(f.Cursor, shared.KindRuns, bound...)
 	if err != nil {
 		return page, err
 	}
 	var where condition
-	where.add("r.tenant = ?", tenant)
+	where.add("r.tenant = ?", t.tenant)
 	if f.Workflow != "" {
 		where.add("r.workflow = ?", f.Workflow)
 	}
@@ -172,7 +172,7 @@ func (t *readTx) ListRuns(tenant string, f gatehouse.RunFilter) (page gatehouse.
 		where.add("r.status = ?", string(f.Status))
 	}
 	if f.ReadBy != "" {
-		where.add("(r.starter_id = ? OR r.id IN ("+inherited+"))", f.ReadBy, tenant, f.ReadBy)
+		where.add("(r.starter_id = ? OR r.id IN ("+inherited+"))", f.ReadBy, t.tenant, f.ReadBy)
 	}
 	where.add(shared.RunIndex(f))
 	if c.Seq != 0 {
@@ -197,6 +197,9 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 // InsertRun stores a run and its steps.
 func (t *tx) InsertRun(r *gatehouse.Run) error {
+	if err := t.owns(r.Tenant); err != nil {
+		return err
+	}
 	if !gatehouse.RunStatus("").CanMove(r.Status) {
 		return gatehouse.ErrConflict
 	}
@@ -225,9 +228,12 @@ func (t *tx) InsertRun(r *gatehouse.Run) error {
 const moveRun = `UPDATE OR ROLLBACK run SET status = ?, stop = ?, writes = ?, failure_code = ?, failure_detail = ?, started_at = ?, finished_at = ?
 WHERE tenant = ? AND id = ? AND status = ?`
 
-// MoveRun writes what may change of a run. A child that has ended wakes the
+// MoveRun writes the mutable fields of a run. A child run that ends wakes the
 // step that waits for it.
 func (t *tx) MoveRun(r *gatehouse.Run, from gatehouse.RunStatus) error {
+	if err := t.owns(r.Tenant); err != nil {
+		return err
+	}
 	if r.Status != from && !from.CanMove(r.Status) {
 		return gatehouse.ErrConflict
 	}

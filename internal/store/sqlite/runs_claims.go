@@ -8,15 +8,15 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// RETURNING knows no alias of the table.
+// RETURNING cannot use the table's alias.
 var claimSteps = `UPDATE OR ROLLBACK step SET status = 'running', generation = generation + 1, attempts = attempts + 1, lease_owner = ?1,
   lease_until = ?2, started_at = coalesce(started_at, ?3)
 WHERE seq IN (SELECT seq FROM step INDEXED BY step_ready
   WHERE status = 'ready' AND tool = ?4 AND tenant = ?5 AND workspace = ?6 AND workflow = ?7 ORDER BY ready_at, seq LIMIT ?8)
 RETURNING ` + strings.ReplaceAll(stepColumns, "s.", "")
 
-// ClaimSteps takes ready steps for one holder: one statement for each lane, so
-// nobody else takes the same.
+// ClaimSteps claims ready steps for one holder, one statement per lane; no two
+// holders get the same step.
 func (t *tx) ClaimSteps(owner string, lease time.Duration, shares ...gatehouse.StepShare) (list []*gatehouse.Step, err error) {
 	until := t.at.Add(lease)
 	for _, share := range shares {
@@ -66,5 +66,5 @@ func (t *tx) ClaimSteps(owner string, lease time.Duration, shares ...gatehouse.S
 	return list, nil
 }
 
-// LockAdmission does nothing: there is one writer.
-func (t *tx) LockAdmission(string) error { return nil }
+// LockAdmission does nothing: there is only one writer.
+func (t *tx) LockAdmission() error { return nil }

@@ -9,13 +9,13 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestLanesArePassedAtOnce: the look for the next lane does not pass over the
-// ready steps, or queued runs, of the one before, however many there are.
+// TestLanesArePassedAtOnce: the search for the next lane does not walk over the
+// ready steps or queued runs of the lane before, however many there are.
 func TestLanesArePassedAtOnce(t *testing.T) {
 	t.Parallel()
 	const many = 1000
 	s := openTest(t, Config{Readers: 1})
-	err := s.Update(t.Context(), func(tx gatehouse.Tx) error {
+	err := s.Update(t.Context(), "default", func(tx gatehouse.Tx) error {
 		now := tx.Now()
 		w := &gatehouse.Workflow{
 			ID: "wfl_1", Tenant: "default", Name: "w", Version: 1, Workspace: "default", Source: "x", Digest: "d", CreatedBy: "ana", CreatedAt: now,

@@ -7,17 +7,17 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// The queries of the polls. Each begins where there is something to do, and
-// none walks over what is parked.
+// The queries of the polls. Each starts at the work to do, and none walks over
+// parked rows.
 const (
-	// The time beyond all others has the search begin after a lane: a comparison
-	// of the lane alone begins at it, and passes over each of its rows.
+	// The maximum time makes the search start after the whole lane. A
+	// comparison of the lane alone would start at the lane and walk its rows.
 	nextLane = `SELECT tenant, workspace, workflow FROM step INDEXED BY step_ready
 WHERE status = 'ready' AND tool = ? AND (tenant, workspace, workflow, ready_at) > (?, ?, ?, 9223372036854775807)
 ORDER BY tenant, workspace, workflow LIMIT 1`
 	firstTool = `SELECT tool FROM step INDEXED BY step_ready WHERE status = 'ready' AND tool >= ? ORDER BY tool LIMIT 1`
 	nextTool  = `SELECT tool FROM step INDEXED BY step_ready WHERE status = 'ready' AND tool > ? ORDER BY tool LIMIT 1`
-	// Of a lane the first row is the one that has waited longest.
+	// The first row of a lane is the one that has waited longest.
 	longest = `SELECT tenant, workspace, workflow, ready_at FROM step INDEXED BY step_ready
 WHERE status = 'ready' AND tool = ? AND (tenant, workspace, workflow, ready_at) > (?, ?, ?, 9223372036854775807)
 ORDER BY tenant, workspace, workflow, ready_at LIMIT 1`
@@ -59,7 +59,7 @@ ORDER BY r.finished_at, r.seq LIMIT ?`
 SELECT s.status, (SELECT count(*) FROM run r INDEXED BY run_status WHERE r.tenant = t.id AND r.status = s.status AND r.status <> '') FROM tenant t CROSS JOIN s`
 )
 
-// DueLanes walks from lane to lane, one look into the index for each.
+// DueLanes walks from lane to lane, one index lookup each.
 func (t *readTx) DueLanes(tenant, tool string, after gatehouse.Lane, limit, each int) (list []gatehouse.DueLane, err error) {
 	walk := func(from gatehouse.Lane, to *gatehouse.Lane) error {
 		for len(list) < limit {
@@ -111,7 +111,7 @@ func (t *readTx) countLane(lane gatehouse.Lane, each int) (d gatehouse.DueLane, 
 	return d, nil
 }
 
-// ReadyTools walks from tool to tool, and from lane to lane in each.
+// ReadyTools walks from tool to tool, and within each from lane to lane.
 func (t *readTx) ReadyTools(tenant string, limit int) (list []gatehouse.ReadyTool, err error) {
 	tool, find := "", firstTool
 	for range limit {
@@ -181,9 +181,9 @@ func (t *readTx) QueuedLanes(after gatehouse.QueuedLane, limit, each int, since 
 	return list, nil
 }
 
-// OldestQueued lists what is to be admitted next.
-func (t *readTx) OldestQueued(tenant, workflow string, limit int) ([]*gatehouse.Run, error) {
-	return t.runs(oldestQueued, tenant, workflow, limit)
+// OldestQueued lists the runs to admit next.
+func (t *readTx) OldestQueued(workflow string, limit int) ([]*gatehouse.Run, error) {
+	return t.runs(oldestQueued, t.tenant, workflow, limit)
 }
 
 func (t *readTx) stepRefs(sql string, args ...any) (refs []gatehouse.StepRef, err error) {
@@ -194,32 +194,32 @@ func (t *readTx) stepRefs(sql string, args ...any) (refs []gatehouse.StepRef, er
 	return refs, err
 }
 
-// SettledSteps lists the parked steps that can go on.
+// SettledSteps lists the parked steps that can continue.
 func (t *readTx) SettledSteps(limit int) ([]gatehouse.StepRef, error) {
 	return t.stepRefs(settledSteps, limit)
 }
 
-// DueSteps lists retries that are due, and waits that are over.
+// DueSteps lists due retries and elapsed waits.
 func (t *readTx) DueSteps(limit int) ([]gatehouse.StepRef, error) {
 	return t.stepRefs(dueSteps, t.at, limit)
 }
 
-// ExpiredSteps lists what nobody holds any more, the longest ago first.
+// ExpiredSteps lists the steps whose lease has ended, oldest first.
 func (t *readTx) ExpiredSteps(limit int) ([]gatehouse.StepRef, error) {
 	return t.stepRefs(expiredSteps, t.at, limit)
 }
 
-// OverdueRuns lists runs past their deadline, the earliest first.
+// OverdueRuns lists the runs past their deadline, earliest first.
 func (t *readTx) OverdueRuns(limit int) ([]*gatehouse.Run, error) {
 	return t.runs(overdueRuns, t.at, limit)
 }
 
-// UnbundledRuns lists runs that have ended without their evidence.
+// UnbundledRuns lists the ended runs that have no evidence bundle yet.
 func (t *readTx) UnbundledRuns(limit int) ([]*gatehouse.Run, error) {
 	return t.runs(unbundledRuns, limit)
 }
 
-// DueSchedules lists schedules whose time has come, the earliest first.
+// DueSchedules lists the due schedules, earliest first.
 func (t *readTx) DueSchedules(limit int) (list []*gatehouse.Schedule, err error) {
 	err = t.each(dueSchedules, func(r *stmt) error {
 		list = append(list, &gatehouse.Schedule{Tenant: r.text(), Workflow: r.text(), Version: int(r.int()), NextAt: r.time()})
@@ -228,7 +228,7 @@ func (t *readTx) DueSchedules(limit int) (list []*gatehouse.Schedule, err error)
 	return list, err
 }
 
-// NextRunWorkAt looks at the beginning of each queue.
+// NextRunWorkAt reads the head of each queue.
 func (t *readTx) NextRunWorkAt() (next time.Time, err error) {
 	err = t.each(nextRunWork, func(r *stmt) error {
 		if at := r.timePtr(); at != nil {
@@ -239,7 +239,7 @@ func (t *readTx) NextRunWorkAt() (next time.Time, err error) {
 	return next, err
 }
 
-// RunCounts counts what is open, by an index alone.
+// RunCounts counts open runs from an index alone.
 func (t *readTx) RunCounts() (map[gatehouse.RunStatus]int, error) {
 	counts := make(map[gatehouse.RunStatus]int)
 	err := t.each(runCounts, func(r *stmt) error {
@@ -251,11 +251,11 @@ func (t *readTx) RunCounts() (map[gatehouse.RunStatus]int, error) {
 	return counts, err
 }
 
-// StartedRuns counts what started lately.
-func (t *readTx) StartedRuns(tenant, workflow string, since time.Time) (ofWorkflow, ofTenant int, err error) {
+// StartedRuns counts the runs that started since then.
+func (t *readTx) StartedRuns(workflow string, since time.Time) (ofWorkflow, ofTenant int, err error) {
 	err = t.each(countStarts, func(r *stmt) error {
 		ofTenant, ofWorkflow = int(r.int()), int(r.int())
 		return nil
-	}, workflow, tenant, since)
+	}, workflow, t.tenant, since)
 	return ofWorkflow, ofTenant, err
 }

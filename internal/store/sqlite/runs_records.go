@@ -7,8 +7,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// ListAttempts lists all of a run, oldest first.
-func (t *readTx) ListAttempts(tenant, runID string) (list []*gatehouse.StepAttempt, err error) {
+// ListAttempts lists all attempts of a run, oldest first.
+func (t *readTx) ListAttempts(runID string) (list []*gatehouse.StepAttempt, err error) {
 	err = t.each(`SELECT tenant, run_id, step_id, attempt, generation, worker, started_at, finished_at, outcome, code, detail
 FROM step_attempt WHERE tenant = ? AND run_id = ? ORDER BY seq`, func(r *stmt) error {
 		list = append(list, &gatehouse.StepAttempt{
@@ -16,20 +16,23 @@ FROM step_attempt WHERE tenant = ? AND run_id = ? ORDER BY seq`, func(r *stmt) e
 			StartedAt: r.time(), FinishedAt: r.time(), Outcome: r.text(), Code: r.text(), Detail: r.text(),
 		})
 		return nil
-	}, tenant, runID)
+	}, t.tenant, runID)
 	return list, err
 }
 
-// InsertAttempt stores what came of a lease.
+// InsertAttempt stores the outcome of one lease of a step.
 func (t *tx) InsertAttempt(a *gatehouse.StepAttempt) error {
+	if err := t.owns(a.Tenant); err != nil {
+		return err
+	}
 	_, err := t.exec(`INSERT INTO step_attempt (tenant, run_id, step_id, attempt, generation, worker, started_at, finished_at, outcome, code, detail)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		a.Tenant, a.RunID, a.StepID, a.Attempt, a.Generation, a.Worker, a.StartedAt, a.FinishedAt, a.Outcome, a.Code, a.Detail)
 	return err
 }
 
-// ListUsage lists all of a run, oldest first.
-func (t *readTx) ListUsage(tenant, runID string) (list []*gatehouse.ModelUsage, err error) {
+// ListUsage lists all model usage of a run, oldest first.
+func (t *readTx) ListUsage(runID string) (list []*gatehouse.ModelUsage, err error) {
 	err = t.each(`SELECT tenant, run_id, workflow, step_id, attempt, provider, model, input_tokens, output_tokens, cost, currency, at
 FROM model_usage WHERE tenant = ? AND run_id = ? ORDER BY seq`, func(r *stmt) error {
 		list = append(list, &gatehouse.ModelUsage{
@@ -37,12 +40,15 @@ FROM model_usage WHERE tenant = ? AND run_id = ? ORDER BY seq`, func(r *stmt) er
 			InputTokens: r.int(), OutputTokens: r.int(), Cost: gatehouse.Decimal(r.text()), Currency: r.text(), At: r.time(),
 		})
 		return nil
-	}, tenant, runID)
+	}, t.tenant, runID)
 	return list, err
 }
 
-// InsertUsage stores what an answer of a model cost.
+// InsertUsage stores the cost of one model call.
 func (t *tx) InsertUsage(u *gatehouse.ModelUsage) error {
+	if err := t.owns(u.Tenant); err != nil {
+		return err
+	}
 	micros, picos, err := shared.SplitCost(u.Cost)
 	if err != nil {
 		return err
@@ -61,14 +67,14 @@ WHERE tenant = ? AND currency = ? AND at > ?`
 WHERE tenant = ? AND currency = ? AND at > ? AND workflow = ? AND workflow <> ''`
 )
 
-// Spent sums costs. A sum that does not fit fails, so nothing passes a budget
-// by it.
-func (t *readTx) Spent(tenant, workflow, currency string, since time.Time) (sum gatehouse.Decimal, err error) {
+// Spent sums costs. An overflowing sum is an error, so it never passes a
+// budget.
+func (t *readTx) Spent(workflow, currency string, since time.Time) (sum gatehouse.Decimal, err error) {
 	row := func(r *stmt) (err error) { sum, err = shared.JoinCost(r.int(), r.int()); return err }
 	if workflow == "" {
-		err = t.one(spentByTenant, row, tenant, currency, since)
+		err = t.one(spentByTenant, row, t.tenant, currency, since)
 	} else {
-		err = t.one(spentByWorkflow, row, tenant, currency, since, workflow)
+		err = t.one(spentByWorkflow, row, t.tenant, currency, since, workflow)
 	}
 	return sum, err
 }
@@ -79,22 +85,25 @@ WHERE tenant = ? AND currency = ? AND at > ?`
 	claimedByWorkflow = claimedByTenant + ` AND workflow = ?`
 )
 
-// BudgetClaimed sums claims. A sum that does not fit fails, as one of costs.
-func (t *readTx) BudgetClaimed(tenant, workflow, currency string, since time.Time) (sum gatehouse.Decimal, err error) {
+// BudgetClaimed sums claims. An overflowing sum is an error, as in Spent.
+func (t *readTx) BudgetClaimed(workflow, currency string, since time.Time) (sum gatehouse.Decimal, err error) {
 	row := func(r *stmt) (err error) { sum, err = shared.JoinCost(r.int(), r.int()); return err }
 	if workflow == "" {
-		err = t.one(claimedByTenant, row, tenant, currency, since)
+		err = t.one(claimedByTenant, row, t.tenant, currency, since)
 	} else {
-		err = t.one(claimedByWorkflow, row, tenant, currency, since, workflow)
+		err = t.one(claimedByWorkflow, row, t.tenant, currency, since, workflow)
 	}
 	return sum, err
 }
 
-// LockBudget does nothing: there is one writer.
-func (t *tx) LockBudget(string) error { return nil }
+// LockBudget does nothing: there is only one writer.
+func (t *tx) LockBudget() error { return nil }
 
-// ClaimBudget stores what a call may cost.
+// ClaimBudget stores the most that a call may cost.
 func (t *tx) ClaimBudget(c *gatehouse.BudgetClaim, forget time.Time) error {
+	if err := t.owns(c.Tenant); err != nil {
+		return err
+	}
 	micros, picos, err := shared.SplitCost(c.Most)
 	if err != nil {
 		return err
@@ -108,9 +117,10 @@ ON CONFLICT (tenant, step_id, generation) DO UPDATE SET currency = excluded.curr
 	return err
 }
 
-// ReleaseBudget removes a claim.
-func (t *tx) ReleaseBudget(tenant, stepID string, generation int) error {
-	_, err := t.exec(`DELETE FROM budget_claim WHERE tenant = ? AND step_id = ? AND generation = ?`, tenant, stepID, generation)
+// ReleaseBudget deletes a claim.
+func (t *tx) ReleaseBudget(stepID string, generation int) error {
+	_, err := t.exec(`DELETE FROM budget_claim WHERE tenant = ? AND step_id = ? AND generation = ?`,
+		t.tenant, stepID, generation)
 	return err
 }
 
@@ -120,55 +130,62 @@ func scanSignal(r *stmt) *gatehouse.Signal {
 	return &gatehouse.Signal{Tenant: r.text(), RunID: r.text(), ID: r.text(), Name: r.text(), Data: r.json(), By: r.text(), At: r.time()}
 }
 
-// ListSignals lists all of a run, oldest first.
-func (t *readTx) ListSignals(tenant, runID string) (list []*gatehouse.Signal, err error) {
+// ListSignals lists all signals of a run, oldest first.
+func (t *readTx) ListSignals(runID string) (list []*gatehouse.Signal, err error) {
 	err = t.each(`SELECT `+signalColumns+` FROM run_signal WHERE tenant = ? AND run_id = ? ORDER BY seq`,
-		func(r *stmt) error { list = append(list, scanSignal(r)); return nil }, tenant, runID)
+		func(r *stmt) error { list = append(list, scanSignal(r)); return nil }, t.tenant, runID)
 	return list, err
 }
 
-// ListHands lists by id.
-func (t *readTx) ListHands(tenant, runID string) (list []string, err error) {
+// ListHands lists the principals who took part in a run, by id.
+func (t *readTx) ListHands(runID string) (list []string, err error) {
 	err = t.each(`SELECT principal FROM run_hand WHERE tenant = ? AND run_id = ? ORDER BY principal`,
-		func(r *stmt) error { list = append(list, r.text()); return nil }, tenant, runID)
+		func(r *stmt) error { list = append(list, r.text()); return nil }, t.tenant, runID)
 	return list, err
 }
 
 // InsertHand stores a principal once.
-func (t *tx) InsertHand(tenant, runID, principal string) error {
-	_, err := t.exec(`INSERT INTO run_hand (tenant, run_id, principal) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`, tenant, runID, principal)
+func (t *tx) InsertHand(runID, principal string) error {
+	_, err := t.exec(`INSERT INTO run_hand (tenant, run_id, principal) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`,
+		t.tenant, runID, principal)
 	return err
 }
 
-// InsertSignal keeps an event for who waits for it, or will.
+// InsertSignal keeps an event for a step that waits for it, now or later.
 func (t *tx) InsertSignal(s *gatehouse.Signal) error {
+	if err := t.owns(s.Tenant); err != nil {
+		return err
+	}
 	_, err := t.exec(`INSERT INTO run_signal (tenant, run_id, id, name, sent_by, at, data) VALUES (?, ?, ?, ?, ?, ?, ?)`,
 		s.Tenant, s.RunID, s.ID, s.Name, s.By, s.At, s.Data)
 	return err
 }
 
-// TakeSignal takes the oldest that nobody has taken.
-func (t *tx) TakeSignal(tenant, runID, name string) (s *gatehouse.Signal, err error) {
+// TakeSignal takes the oldest signal that has not been taken.
+func (t *tx) TakeSignal(runID, name string) (s *gatehouse.Signal, err error) {
 	err = t.one(`UPDATE run_signal SET taken_at = ? WHERE seq = (SELECT seq FROM run_signal INDEXED BY run_signal_open
 WHERE tenant = ? AND run_id = ? AND name = ? AND taken_at IS NULL ORDER BY seq LIMIT 1) RETURNING `+signalColumns,
-		func(r *stmt) error { s = scanSignal(r); return nil }, t.at, tenant, runID, name)
+		func(r *stmt) error { s = scanSignal(r); return nil }, t.at, t.tenant, runID, name)
 	return s, err
 }
 
-// ListReflexions lists the newest first.
-func (t *readTx) ListReflexions(tenant, workflow, readBy, cursor string, limit int) (page gatehouse.Page[*gatehouse.Reflexion], err error) {
-	bound := shared.BoundToReader([]string{tenant, workflow}, readBy)
+// ListReflexions lists newest first.
+func (t *readTx) ListReflexions(
+	workflow, readBy, cursor string,
+	limit int,
+) (page gatehouse.Page[*gatehouse.Reflexion], err error) {
+	bound := shared.BoundToReader([]string{t.tenant, workflow}, readBy)
 	c, err := parseCursor(cursor, shared.KindReflexions, bound...)
 	if err != nil {
 		return page, err
 	}
 	var where condition
-	where.add("tenant = ?", tenant)
+	where.add("tenant = ?", t.tenant)
 	if workflow != "" {
 		where.add("workflow = ?", workflow)
 	}
 	if readBy != "" {
-		where.add("run_id IN (SELECT id FROM run WHERE tenant = ? AND starter_id = ? UNION ALL "+inherited+")", tenant, readBy, tenant, readBy)
+		where.add("run_id IN (SELECT id FROM run WHERE tenant = ? AND starter_id = ? UNION ALL "+inherited+")", t.tenant, readBy, t.tenant, readBy)
 	}
 	if c.Seq != 0 {
 		where.add("seq < ?", c.Seq)
@@ -188,25 +205,31 @@ func (t *readTx) ListReflexions(tenant, workflow, readBy, cursor string, limit i
 	return finish(page, limit, func(*gatehouse.Reflexion) cursorAt { return cursorAt{Seq: seqs[limit-1]} }, shared.KindReflexions, bound...), err
 }
 
-// InsertReflexion stores what a run teaches, once.
+// InsertReflexion stores the reflexion of a run, once.
 func (t *tx) InsertReflexion(r *gatehouse.Reflexion) error {
+	if err := t.owns(r.Tenant); err != nil {
+		return err
+	}
 	_, err := t.exec(`INSERT INTO reflexion (tenant, id, run_id, workflow, version, outcome, attempted, happened, otherwise, at)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		r.Tenant, r.ID, r.RunID, r.Workflow, r.Version, string(r.Outcome), r.Attempted, r.Happened, r.Otherwise, r.At)
 	return err
 }
 
-// FindBundle finds a run's evidence.
-func (t *readTx) FindBundle(tenant, runID string) (b *gatehouse.Bundle, err error) {
+// FindBundle finds the evidence bundle of a run.
+func (t *readTx) FindBundle(runID string) (b *gatehouse.Bundle, err error) {
 	err = t.one(`SELECT tenant, run_id, sha256, manifest, archive, created_at FROM bundle WHERE tenant = ? AND run_id = ?`, func(r *stmt) error {
 		b = &gatehouse.Bundle{Tenant: r.text(), RunID: r.text(), SHA256: r.text(), Manifest: r.json(), Archive: r.blob(), CreatedAt: r.time()}
 		return nil
-	}, tenant, runID)
+	}, t.tenant, runID)
 	return b, err
 }
 
-// InsertBundle stores a run's evidence, and its hash with the run.
+// InsertBundle stores a run's evidence bundle and writes its hash to the run.
 func (t *tx) InsertBundle(b *gatehouse.Bundle) error {
+	if err := t.owns(b.Tenant); err != nil {
+		return err
+	}
 	_, err := t.exec(`INSERT INTO bundle (tenant, run_id, sha256, created_at, manifest, archive) VALUES (?, ?, ?, ?, ?, ?)`,
 		b.Tenant, b.RunID, b.SHA256, b.CreatedAt, b.Manifest, b.Archive)
 	if err != nil {
@@ -215,10 +238,10 @@ func (t *tx) InsertBundle(b *gatehouse.Bundle) error {
 	return t.found(`UPDATE run SET evidence = ? WHERE tenant = ? AND id = ?`, b.SHA256, b.Tenant, b.RunID)
 }
 
-// ListRunEntries reads what the log says of a run.
-func (t *readTx) ListRunEntries(tenant, runID string) ([]*gatehouse.Entry, error) {
+// ListRunEntries reads the log entries of a run.
+func (t *readTx) ListRunEntries(runID string) ([]*gatehouse.Entry, error) {
 	if !shared.IsRun(runID) {
 		return nil, nil
 	}
-	return t.ListActionEntries(tenant, runID)
+	return t.ListActionEntries(runID)
 }

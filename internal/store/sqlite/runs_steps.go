@@ -17,13 +17,14 @@ const (
 
 	stepsOfRun = wholeStep + `WHERE s.run_seq = ?`
 
-	// What a transition reads of a run's steps: all but what the run itself says.
+	// The columns that a transition reads of a step, without those that repeat
+	// the run's.
 	boardColumns = `s.id, s.key, s.position, s.parent, s.uses, s.tool, s.status, s.attempts, s.generation, s.skipped, s.idempotency_key,
   s.failure_code, s.failure_detail, s.action_id, s.child_run, s.event, s.due_at, s.lease_owner, s.lease_until, s.created_at, s.ready_at,
   s.started_at, s.finished_at`
 	topSteps  = `SELECT ` + boardColumns + ` FROM step s INDEXED BY step_top WHERE s.run_seq = ? AND s.parent = ''`
 	itemOfRun = `SELECT ` + boardColumns + ` FROM step s WHERE s.tenant = ? AND s.id = ? AND s.run_seq = ?`
-	// One look into the index for each state.
+	// One index lookup per state.
 	openItems = `WITH o (status) AS (VALUES ('ready'), ('running'), ('waiting_approval'), ('waiting'), ('failed_retryable'))
 SELECT o.status FROM o WHERE EXISTS (SELECT 1 FROM step s INDEXED BY step_items
   WHERE s.tenant = ?1 AND s.parent = ?2 AND s.parent <> '' AND s.status = o.status AND s.id <> ?3)`
@@ -50,7 +51,7 @@ func scanStep(r *stmt) (seq int64, s *gatehouse.Step) {
 	}
 }
 
-// boardSteps reads steps of a run without their bodies.
+// boardSteps reads the steps of a run without their bodies.
 func (t *readTx) boardSteps(run *gatehouse.Run, sql string, args ...any) (list []*gatehouse.Step, err error) {
 	err = t.each(sql, func(r *stmt) error {
 		s := &gatehouse.Step{
@@ -60,7 +61,7 @@ func (t *readTx) boardSteps(run *gatehouse.Run, sql string, args ...any) (list [
 		}
 		list = append(list, s)
 		if s.Status == gatehouse.StepSucceeded || s.Status == gatehouse.StepCanceled {
-			return nil // nothing moves it any more
+			return nil // final: nothing moves it any more
 		}
 		s.IdempotencyKey, s.Failure, s.ActionID, s.ChildRun, s.Event = r.text(), scanFailure(r), r.text(), r.text(), r.text()
 		s.DueAt, s.LeaseOwner, s.LeaseUntil = r.timePtr(), r.text(), r.timePtr()
@@ -93,44 +94,49 @@ func (t *readTx) step(sql string, args ...any) (*gatehouse.Step, error) {
 }
 
 // FindStep finds by id.
-func (t *readTx) FindStep(tenant, id string) (*gatehouse.Step, error) {
-	return t.step(findStep, tenant, id)
+func (t *readTx) FindStep(id string) (*gatehouse.Step, error) {
+	return t.step(findStep, t.tenant, id)
 }
 
-// FindStepOf finds by the run's own name for it.
-func (t *readTx) FindStepOf(tenant, runID, key string) (*gatehouse.Step, error) {
-	return t.step(findStepOf, tenant, runID, key)
+// FindStepOf finds a step by its key within the run.
+func (t *readTx) FindStepOf(runID, key string) (*gatehouse.Step, error) {
+	return t.step(findStepOf, t.tenant, runID, key)
 }
 
-// ListItems lists what a for_each made.
-func (t *readTx) ListItems(tenant, stepID string, open bool) ([]*gatehouse.Step, error) {
+// ListItems lists the items of a for_each step.
+func (t *readTx) ListItems(stepID string, open bool) ([]*gatehouse.Step, error) {
 	sql := itemsOfStep
 	if open {
 		sql = openItemsOfStep
 	}
-	list, err := t.steps(sql, tenant, stepID)
+	list, err := t.steps(sql, t.tenant, stepID)
 	shared.SortItems(list)
 	return list, err
 }
 
-// CountSteps counts by an index alone.
-func (t *readTx) CountSteps(tenant, runID string) (int, error) {
-	n, err := t.number(countSteps, tenant, runID)
+// CountSteps counts from an index alone.
+func (t *readTx) CountSteps(runID string) (int, error) {
+	n, err := t.number(countSteps, t.tenant, runID)
 	return int(n), err
 }
 
-// FindStepByKey finds the one that holds a key.
-func (t *readTx) FindStepByKey(tenant, key string) (*gatehouse.Step, error) {
-	return t.step(findStepByKey, tenant, key)
+// FindStepByKey finds the step that holds an idempotency key.
+func (t *readTx) FindStepByKey(key string) (*gatehouse.Step, error) {
+	return t.step(findStepByKey, t.tenant, key)
 }
 
-// FindStepByAction finds who took up an action last.
-func (t *readTx) FindStepByAction(tenant, actionID string) (*gatehouse.Step, error) {
-	return t.step(findStepByAction, tenant, actionID)
+// FindStepByAction finds the step that took up the action last.
+func (t *readTx) FindStepByAction(actionID string) (*gatehouse.Step, error) {
+	return t.step(findStepByAction, t.tenant, actionID)
 }
 
-// InsertSteps adds items to runs.
+// InsertSteps adds for_each items to runs.
 func (t *tx) InsertSteps(steps ...*gatehouse.Step) error {
+	for _, x := range steps {
+		if err := t.owns(x.Tenant); err != nil {
+			return err
+		}
+	}
 	var seq int64
 	var of *gatehouse.Step
 	for _, s := range steps {
@@ -176,25 +182,32 @@ func (t *tx) insertStep(run int64, s *gatehouse.Step) error {
 	return err
 }
 
-// A key that is taken is an answer, and leaves the transaction as it is: of one
-// row, FAIL does that, and needs no copy of the pages that it changes.
+// A taken key is an ordinary answer and must not undo the transaction. For a
+// statement that changes one row, FAIL does that without a statement journal.
 const updateStep = `UPDATE OR FAIL step SET status = ?1, attempts = ?2, generation = ?3, idempotency_key = ?4, skipped = ?5,
   failure_code = ?6, failure_detail = ?7, action_at = CASE WHEN ?8 IS NULL THEN NULL WHEN action_id IS ?8 THEN action_at ELSE ?9 END,
   action_id = ?8, child_run = ?10, event = ?11, due_at = ?12, lease_owner = ?13, lease_until = ?14, ready_at = ?15, started_at = ?16,
   finished_at = ?17
 WHERE seq = ?18 AND status = ?19 AND generation = ?20`
 
-// UpdateStep writes what may change of a step, guarded by the status and the
+// UpdateStep writes the mutable fields of a step, guarded by the status and the
 // generation that its holder read. A heartbeat keeps the status.
 func (t *tx) UpdateStep(s *gatehouse.Step, from gatehouse.StepStatus, generation int) error {
+	if err := t.owns(s.Tenant); err != nil {
+		return err
+	}
 	if s.Status != from && !from.CanMove(s.Status) || s.Generation < generation {
 		return gatehouse.ErrConflict
 	}
 	return t.updateStep(s, from, generation)
 }
 
-// PassStep writes what a step comes to that began in this transaction.
+// PassStep writes the result of an inline step: it began and ended in this
+// transaction.
 func (t *tx) PassStep(s *gatehouse.Step, worker string) error {
+	if err := t.owns(s.Tenant); err != nil {
+		return err
+	}
 	if !shared.Passed(s) {
 		return gatehouse.ErrConflict
 	}
@@ -230,7 +243,7 @@ ON CONFLICT (seq) DO UPDATE SET input = CASE WHEN excluded.input = '' THEN input
 	return t.wakeStep(seq, s)
 }
 
-// wakeStep notes that what a step was parked on has ended already.
+// wakeStep marks a parked step whose action or child run has already ended.
 func (t *tx) wakeStep(seq int64, s *gatehouse.Step) (err error) {
 	ended := false
 	switch {
@@ -249,14 +262,14 @@ func (t *tx) wakeStep(seq int64, s *gatehouse.Step) (err error) {
 
 const stepsOfAction = `SELECT seq FROM step WHERE tenant = ? AND action_id = ? AND action_id IS NOT NULL AND status = 'waiting_approval'`
 
-// wakeAfter notes that an action has ended, if it has, where a step waits for
-// it: those that nobody waits for, which are nearly all, cost one look.
+// wakeAfter wakes the steps that wait for an action, if the action has ended.
+// Nearly all actions have no waiting step; they cost one lookup.
 func (t *tx) wakeAfter(err error, m gatehouse.ActionMove) error {
 	if err != nil {
 		return err
 	}
 	var waiting []int64
-	err = t.each(stepsOfAction, func(r *stmt) error { waiting = append(waiting, r.int()); return nil }, m.Tenant, m.ID)
+	err = t.each(stepsOfAction, func(r *stmt) error { waiting = append(waiting, r.int()); return nil }, t.tenant, m.ID)
 	for _, seq := range waiting {
 		if err == nil {
 			_, err = t.exec(`INSERT OR IGNORE INTO step_wake (step_seq, tenant, run_id, step_id)

@@ -17,12 +17,12 @@ import (
 
 var parkedRuns = flag.Int("parked", 100_000, "runs in BenchmarkParkedRuns")
 
-// park stores n runs by bulk statements: half of them wait for an action, a
-// quarter for a time that is far, a quarter for an event; each has a deadline
-// that is far, and a step behind that is blocked.
+// park inserts n runs with bulk statements. Half of them wait for an action, a
+// quarter for a distant time, a quarter for an event. Each has a distant
+// deadline and one blocked step after the waiting one.
 func park(tb testing.TB, s *Store, n int) {
 	tb.Helper()
-	err := s.Update(context.Background(), func(x gatehouse.Tx) error {
+	err := s.Update(context.Background(), "default", func(x gatehouse.Tx) error {
 		t := x.(*tx)
 		if err := t.InsertWorkflow(&gatehouse.Workflow{ID: "wfl_1", Tenant: "default", Name: "triage", Version: 1, CreatedAt: t.at}); err != nil {
 			return err
@@ -55,28 +55,28 @@ SELECT seq * 2 + 1, tenant, printf('stp_%09d_b', seq), seq, id, 'b', 1, '', work
 	}
 }
 
-// polls are what the loops of a server ask again and again while nothing goes on.
-var polls = map[string]func(gatehouse.ReadTx) (int, error){
-	"NextRunWorkAt": func(tx gatehouse.ReadTx) (int, error) { _, err := tx.NextRunWorkAt(); return 0, err },
-	"SettledSteps":  func(tx gatehouse.ReadTx) (int, error) { r, err := tx.SettledSteps(100); return len(r), err },
-	"DueSteps":      func(tx gatehouse.ReadTx) (int, error) { r, err := tx.DueSteps(100); return len(r), err },
-	"ExpiredSteps":  func(tx gatehouse.ReadTx) (int, error) { r, err := tx.ExpiredSteps(100); return len(r), err },
-	"DueLanes": func(tx gatehouse.ReadTx) (int, error) {
-		r, err := tx.DueLanes("", "", gatehouse.Lane{Tenant: "acme", Workspace: "w", Workflow: "f"}, 64, 16)
+// polls are the queries that a server's loops repeat while nothing happens.
+var polls = map[string]func(gatehouse.ReadQueues) (int, error){
+	"NextRunWorkAt": func(q gatehouse.ReadQueues) (int, error) { _, err := q.NextRunWorkAt(); return 0, err },
+	"SettledSteps":  func(q gatehouse.ReadQueues) (int, error) { r, err := q.SettledSteps(100); return len(r), err },
+	"DueSteps":      func(q gatehouse.ReadQueues) (int, error) { r, err := q.DueSteps(100); return len(r), err },
+	"ExpiredSteps":  func(q gatehouse.ReadQueues) (int, error) { r, err := q.ExpiredSteps(100); return len(r), err },
+	"DueLanes": func(q gatehouse.ReadQueues) (int, error) {
+		r, err := q.DueLanes("", "", gatehouse.Lane{Tenant: "acme", Workspace: "w", Workflow: "f"}, 64, 16)
 		return len(r), err
 	},
-	"ReadyTools": func(tx gatehouse.ReadTx) (int, error) { r, err := tx.ReadyTools("", 64); return len(r), err },
-	"QueuedLanes": func(tx gatehouse.ReadTx) (int, error) {
-		r, err := tx.QueuedLanes(gatehouse.QueuedLane{}, 64, 16, tx.Now().Add(-time.Minute))
+	"ReadyTools": func(q gatehouse.ReadQueues) (int, error) { r, err := q.ReadyTools("", 64); return len(r), err },
+	"QueuedLanes": func(q gatehouse.ReadQueues) (int, error) {
+		r, err := q.QueuedLanes(gatehouse.QueuedLane{}, 64, 16, q.Now().Add(-time.Minute))
 		return len(r), err
 	},
-	"OverdueRuns":   func(tx gatehouse.ReadTx) (int, error) { r, err := tx.OverdueRuns(100); return len(r), err },
-	"UnbundledRuns": func(tx gatehouse.ReadTx) (int, error) { r, err := tx.UnbundledRuns(100); return len(r), err },
-	"DueSchedules":  func(tx gatehouse.ReadTx) (int, error) { r, err := tx.DueSchedules(100); return len(r), err },
+	"OverdueRuns":   func(q gatehouse.ReadQueues) (int, error) { r, err := q.OverdueRuns(100); return len(r), err },
+	"UnbundledRuns": func(q gatehouse.ReadQueues) (int, error) { r, err := q.UnbundledRuns(100); return len(r), err },
+	"DueSchedules":  func(q gatehouse.ReadQueues) (int, error) { r, err := q.DueSchedules(100); return len(r), err },
 }
 
-// TestParkedRunsCostNothing counts the steps that SQLite's machine takes for
-// each poll: as many with thousands of parked runs as with none.
+// TestParkedRunsCostNothing counts the steps of SQLite's virtual machine for
+// each poll: as few with thousands of parked runs as with none.
 func TestParkedRunsCostNothing(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{Readers: 1})
@@ -88,8 +88,8 @@ func TestParkedRunsCostNothing(t *testing.T) {
 				sqlite3.Xsqlite3_stmt_status(c.tls, st.p, sqlite3.SQLITE_STMTSTATUS_VM_STEP, 1)
 			}
 			s.readers <- c
-			err := s.View(t.Context(), func(tx gatehouse.ReadTx) error {
-				n, err := poll(tx)
+			err := s.ViewQueues(t.Context(), func(q gatehouse.ReadQueues) error {
+				n, err := poll(q)
 				if n != 0 {
 					t.Errorf("%s finds %d", name, n)
 				}
@@ -109,15 +109,15 @@ func TestParkedRunsCostNothing(t *testing.T) {
 	empty := cost()
 	park(t, s, 4000)
 	for name, n := range cost() {
-		// A queue that is not empty is looked at, at its beginning.
+		// The head of a queue is read even when nothing in it is due.
 		if n > empty[name]+100 {
 			t.Errorf("%s takes %d steps, %d with nothing parked", name, n, empty[name])
 		}
 	}
 }
 
-// TestRunPlans asks for the plan of each statement of runs: none reads a whole
-// table, and what has an order is read in it.
+// TestRunPlans asks for the query plan of every statement on runs: none scans a
+// whole table, and none sorts where an index has the order.
 func TestRunPlans(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{Readers: 1})
@@ -166,15 +166,15 @@ func TestRunPlans(t *testing.T) {
 	}
 }
 
-// BenchmarkParkedRuns is what a server's polls cost while runs are parked, each
-// in a transaction of its own.
+// BenchmarkParkedRuns measures a server's polls while runs are parked, each
+// poll in its own transaction.
 func BenchmarkParkedRuns(b *testing.B) {
 	s := openTest(b, Config{})
 	park(b, s, *parkedRuns)
 	for name, poll := range polls {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				if err := s.View(context.Background(), func(tx gatehouse.ReadTx) error { _, err := poll(tx); return err }); err != nil {
+				if err := s.ViewQueues(context.Background(), func(q gatehouse.ReadQueues) error { _, err := poll(q); return err }); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -182,7 +182,7 @@ func BenchmarkParkedRuns(b *testing.B) {
 	}
 	b.Run("RunCounts", func(b *testing.B) {
 		for b.Loop() {
-			if err := s.View(context.Background(), func(tx gatehouse.ReadTx) error { _, err := tx.RunCounts(); return err }); err != nil {
+			if err := s.ViewQueues(context.Background(), func(q gatehouse.ReadQueues) error { _, err := q.RunCounts(); return err }); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -191,8 +191,7 @@ func BenchmarkParkedRuns(b *testing.B) {
 
 const stepBatch = 32
 
-// BenchmarkSteps claims steps in batches and completes them in batches: two
-// transactions for each.
+// BenchmarkSteps claims and completes steps in batches, one transaction each.
 func BenchmarkSteps(b *testing.B) {
 	ctx := context.Background()
 	b.Run("store", func(b *testing.B) {
@@ -202,11 +201,14 @@ func BenchmarkSteps(b *testing.B) {
 		b.ResetTimer()
 		for done := 0; done < b.N; {
 			var got []*gatehouse.Step
-			err := s.Update(ctx, func(tx gatehouse.Tx) (err error) { got, err = tx.ClaimSteps("w", time.Minute, lane); return err })
+			err := s.UpdateQueues(
+				ctx,
+				func(q gatehouse.Queues) (err error) { got, err = q.ClaimSteps("w", time.Minute, lane); return err },
+			)
 			if err != nil || len(got) == 0 {
 				b.Fatal(len(got), err)
 			}
-			err = s.Update(ctx, func(tx gatehouse.Tx) error {
+			err = s.Update(ctx, gatehouse.DefaultTenant, func(tx gatehouse.Tx) error {
 				now := tx.Now()
 				for _, st := range got {
 					st.Status, st.LeaseOwner, st.LeaseUntil, st.FinishedAt = gatehouse.StepSucceeded, "", nil, &now
@@ -281,7 +283,7 @@ func BenchmarkSteps(b *testing.B) {
 	})
 }
 
-// The baseline: the same rows in one bare table, and two statements.
+// The baseline: the same rows in one plain table, and two statements.
 const (
 	bareSteps = `CREATE TABLE step (id TEXT PRIMARY KEY, tenant TEXT NOT NULL, run TEXT NOT NULL, key TEXT NOT NULL, status TEXT NOT NULL,
  attempts INTEGER NOT NULL, ready_at INTEGER, owner TEXT, lease_until INTEGER, finished_at INTEGER, input TEXT, output TEXT) STRICT;
@@ -294,10 +296,10 @@ WHERE rowid IN (SELECT rowid FROM step WHERE tenant = ? AND status = 'ready' ORD
 	bareFinish = `UPDATE step SET status = 'succeeded', output = ?, owner = NULL, lease_until = NULL, finished_at = ? WHERE tenant = ? AND id = ? AND status = 'running'`
 )
 
-// readySteps stores n ready steps with a small input, twenty to a run.
+// readySteps inserts n ready steps with a small input, twenty per run.
 func readySteps(b *testing.B, s *Store, n int) {
 	b.Helper()
-	err := s.Update(context.Background(), func(x gatehouse.Tx) error {
+	err := s.Update(context.Background(), "default", func(x gatehouse.Tx) error {
 		t := x.(*tx)
 		if err := t.InsertWorkflow(&gatehouse.Workflow{ID: "wfl_1", Tenant: "default", Name: "triage", Version: 1, CreatedAt: t.at}); err != nil {
 			return err

@@ -26,24 +26,28 @@ CROSS JOIN workflow w ON w.tenant = n.tenant AND w.name = n.name AND w.version =
   'waiting_approval', 'waiting', 'failed_retryable', 'succeeded', 'failed_terminal', 'canceled') AND trigger_type <> '' AND created_at > ? GROUP BY status`
 )
 
-// FindWorkflow finds a version; 0 is the newest.
-func (t *readTx) FindWorkflow(tenant, name string, version int) (w *gatehouse.Workflow, err error) {
+// FindWorkflow finds a version; 0 means the newest.
+func (t *readTx) FindWorkflow(name string, version int) (w *gatehouse.Workflow, err error) {
 	row := func(r *stmt) error {
 		w = scanWorkflow(r)
 		w.Source = r.text()
 		return nil
 	}
 	if version == 0 {
-		err = t.one(newestWorkflow, row, tenant, name)
+		err = t.one(newestWorkflow, row, t.tenant, name)
 	} else {
-		err = t.one(findWorkflow, row, tenant, name, version)
+		err = t.one(findWorkflow, row, t.tenant, name, version)
 	}
 	return w, err
 }
 
 // ListWorkflows lists by name.
-func (t *readTx) ListWorkflows(tenant string, since time.Time, cursor string, limit int) (page gatehouse.Page[*gatehouse.WorkflowSummary], err error) {
-	c, err := parseCursor(cursor, shared.KindWorkflows, tenant)
+func (t *readTx) ListWorkflows(
+	since time.Time,
+	cursor string,
+	limit int,
+) (page gatehouse.Page[*gatehouse.WorkflowSummary], err error) {
+	c, err := parseCursor(cursor, shared.KindWorkflows, t.tenant)
 	if err != nil {
 		return page, err
 	}
@@ -54,8 +58,8 @@ func (t *readTx) ListWorkflows(tenant string, since time.Time, cursor string, li
 			Workflow: scanWorkflow(r), Versions: int(r.int()), Runs: map[gatehouse.RunStatus]int{},
 		})
 		return nil
-	}, tenant, c.ID, limit+1)
-	page = finish(page, limit, func(w *gatehouse.WorkflowSummary) cursorAt { return cursorAt{ID: w.Name} }, shared.KindWorkflows, tenant)
+	}, t.tenant, c.ID, limit+1)
+	page = finish(page, limit, func(w *gatehouse.WorkflowSummary) cursorAt { return cursorAt{ID: w.Name} }, shared.KindWorkflows, t.tenant)
 	for _, w := range page.Items {
 		if err != nil {
 			return page, err
@@ -63,28 +67,35 @@ func (t *readTx) ListWorkflows(tenant string, since time.Time, cursor string, li
 		err = t.each(runsSince, func(r *stmt) error {
 			w.Runs[gatehouse.RunStatus(r.text())] = int(r.int())
 			return nil
-		}, tenant, w.Name, since)
+		}, t.tenant, w.Name, since)
 	}
 	return page, err
 }
 
-// ListWorkflowVersions lists the newest first.
-func (t *readTx) ListWorkflowVersions(tenant, name string) (list []*gatehouse.Workflow, err error) {
+// ListWorkflowVersions lists newest first.
+func (t *readTx) ListWorkflowVersions(name string) (list []*gatehouse.Workflow, err error) {
 	err = t.each(`SELECT `+workflowColumns+` FROM workflow w WHERE w.tenant = ? AND w.name = ? ORDER BY w.version DESC`,
-		func(r *stmt) error { list = append(list, scanWorkflow(r)); return nil }, tenant, name)
+		func(r *stmt) error { list = append(list, scanWorkflow(r)); return nil }, t.tenant, name)
 	return list, err
 }
 
 // InsertWorkflow stores a version.
 func (t *tx) InsertWorkflow(w *gatehouse.Workflow) error {
+	if err := t.owns(w.Tenant); err != nil {
+		return err
+	}
 	_, err := t.exec(`INSERT INTO workflow (tenant, id, name, version, workspace, description, digest, created_by, created_at, source)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		w.Tenant, w.ID, w.Name, w.Version, w.Workspace, w.Description, string(w.Digest), w.CreatedBy, w.CreatedAt, w.Source)
 	return err
 }
 
-// PutSchedule stores, replaces or removes; with from, only what it was.
+// PutSchedule stores, replaces or removes a schedule. With from set, the stored
+// schedule must still have that time.
 func (t *tx) PutSchedule(s *gatehouse.Schedule, from time.Time) error {
+	if err := t.owns(s.Tenant); err != nil {
+		return err
+	}
 	switch {
 	case from.IsZero() && s.NextAt.IsZero():
 		_, err := t.exec(`DELETE FROM schedule WHERE tenant = ? AND workflow = ?`, s.Tenant, s.Workflow)

@@ -30,21 +30,21 @@ JOIN principal p ON p.tenant = s.tenant AND p.id = s.principal_id WHERE s.hash =
 }
 
 // FindSessionByID finds a session, ended or not.
-func (t *readTx) FindSessionByID(tenant, id string) (n *gatehouse.Session, err error) {
+func (t *readTx) FindSessionByID(id string) (n *gatehouse.Session, err error) {
 	err = t.one(`SELECT `+sessionColumns+` FROM session s WHERE s.tenant = ? AND s.id = ?`,
-		func(r *stmt) error { n = scanSession(r); return nil }, tenant, id)
+		func(r *stmt) error { n = scanSession(r); return nil }, t.tenant, id)
 	return n, err
 }
 
-// ListSessions lists the newest first.
-func (t *readTx) ListSessions(tenant, principalID string, ended bool, cursor string, limit int) (page gatehouse.Page[*gatehouse.Session], err error) {
-	filter := shared.SessionFilter(tenant, principalID, ended)
+// ListSessions lists newest first.
+func (t *readTx) ListSessions(principalID string, ended bool, cursor string, limit int) (page gatehouse.Page[*gatehouse.Session], err error) {
+	filter := shared.SessionFilter(t.tenant, principalID, ended)
 	c, err := parseCursor(cursor, shared.KindSessions, filter...)
 	if err != nil {
 		return page, err
 	}
 	var where condition
-	where.add("s.tenant = ?", tenant)
+	where.add("s.tenant = ?", t.tenant)
 	if principalID != "" {
 		where.add("s.principal_id = ?", principalID)
 	}
@@ -61,39 +61,45 @@ func (t *readTx) ListSessions(tenant, principalID string, ended bool, cursor str
 	return finish(page, limit, func(n *gatehouse.Session) cursorAt { return cursorAt{ID: n.ID} }, shared.KindSessions, filter...), err
 }
 
-// InsertSession stores a session; a known id or hash, and one of somebody who
-// is no person, is ErrConflict.
+// InsertSession stores a session; ErrConflict when its id or hash exists, or
+// when the principal is not a person.
 func (t *tx) InsertSession(n *gatehouse.Session, hash [32]byte) error {
+	if err := t.owns(n.Tenant); err != nil {
+		return err
+	}
 	_, err := t.exec(`INSERT INTO session (hash, tenant, id, principal_id, method, credential, user_agent, created_at, last_seen_at,
 expires_at, revoked_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		hash[:], n.Tenant, n.ID, n.PrincipalID, string(n.Method), n.Credential, n.UserAgent, n.CreatedAt, n.LastSeenAt, n.ExpiresAt, n.RevokedAt)
 	return err
 }
 
-// TouchSession moves the session's end forward.
-func (t *tx) TouchSession(tenant, id string, seen, expires time.Time) error {
+// TouchSession moves a session's expiry forward.
+func (t *tx) TouchSession(id string, seen, expires time.Time) error {
 	_, err := t.exec(`UPDATE session SET last_seen_at = ?1, expires_at = ?2
-WHERE tenant = ?3 AND id = ?4 AND revoked_at IS NULL AND last_seen_at < ?1`, seen, expires, tenant, id)
+WHERE tenant = ?3 AND id = ?4 AND revoked_at IS NULL AND last_seen_at < ?1`, seen, expires, t.tenant, id)
 	return err
 }
 
-// RevokeSession ends a session. Of a revoked one the first time stays.
-func (t *tx) RevokeSession(tenant, id string) error {
-	n, err := t.exec(`UPDATE session SET revoked_at = ? WHERE tenant = ? AND id = ? AND revoked_at IS NULL`, t.at, tenant, id)
+// RevokeSession revokes a session. A revoked session keeps its first revocation
+// time.
+func (t *tx) RevokeSession(id string) error {
+	n, err := t.exec(`UPDATE session SET revoked_at = ? WHERE tenant = ? AND id = ? AND revoked_at IS NULL`,
+		t.at, t.tenant, id)
 	if err != nil || n > 0 {
 		return err
 	}
-	if err := t.absent(`SELECT 1 FROM session WHERE tenant = ? AND id = ?`, tenant, id); err != gatehouse.ErrConflict { //nolint:errorlint // own
+	if err := t.absent(`SELECT 1 FROM session WHERE tenant = ? AND id = ?`,
+		t.tenant, id); err != gatehouse.ErrConflict { //nolint:errorlint // own
 		return err
 	}
 	return nil
 }
 
-// RevokeSessions ends a principal's live sessions.
-func (t *tx) RevokeSessions(tenant, principalID, credential string) (ids []string, err error) {
+// RevokeSessions revokes a principal's live sessions.
+func (t *tx) RevokeSessions(principalID, credential string) (ids []string, err error) {
 	err = t.each(`UPDATE session SET revoked_at = ?1 WHERE tenant = ?2 AND principal_id = ?3 AND (?4 = '' OR credential = ?4)
 AND revoked_at IS NULL AND expires_at > ?1 RETURNING id`,
-		func(r *stmt) error { ids = append(ids, r.text()); return nil }, t.at, tenant, principalID, credential)
+		func(r *stmt) error { ids = append(ids, r.text()); return nil }, t.at, t.tenant, principalID, credential)
 	return ids, err
 }
 
@@ -108,8 +114,11 @@ func (t *readTx) FindSetupLink(hash [32]byte) (l *gatehouse.SetupLink, err error
 	return l, err
 }
 
-// InsertSetupLink stores a link, and ends the person's others.
+// InsertSetupLink stores a link and expires the person's other links.
 func (t *tx) InsertSetupLink(l *gatehouse.SetupLink) error {
+	if err := t.owns(l.Tenant); err != nil {
+		return err
+	}
 	_, err := t.exec(`UPDATE setup_link SET expires_at = ?1 WHERE tenant = ?2 AND principal_id = ?3 AND used_at IS NULL AND expires_at > ?1`,
 		t.at, l.Tenant, l.PrincipalID)
 	if err != nil {
@@ -120,13 +129,14 @@ func (t *tx) InsertSetupLink(l *gatehouse.SetupLink) error {
 	return err
 }
 
-// UseSetupLink uses a link up.
-func (t *tx) UseSetupLink(tenant, id string) error {
-	return t.guarded(`UPDATE setup_link SET used_at = ? WHERE tenant = ? AND id = ? AND used_at IS NULL`, t.at, tenant, id)
+// UseSetupLink marks a link as used.
+func (t *tx) UseSetupLink(id string) error {
+	return t.guarded(`UPDATE setup_link SET used_at = ? WHERE tenant = ? AND id = ? AND used_at IS NULL`,
+		t.at, t.tenant, id)
 }
 
-// PurgeSessions deletes what has been over for long: step-ups first, since
-// they belong to sessions.
+// PurgeSessions deletes sessions that ended long ago, and before them their
+// step-ups, which refer to them.
 func (t *tx) PurgeSessions(olderThan time.Time, limit int) (int, error) {
 	total := 0
 	for _, sql := range []string{

@@ -21,25 +21,25 @@ func scanClick(r *stmt) *gatehouse.SlackClick {
 }
 
 // FindSlackClick finds by id.
-func (t *readTx) FindSlackClick(tenant, id string) (c *gatehouse.SlackClick, err error) {
+func (t *readTx) FindSlackClick(id string) (c *gatehouse.SlackClick, err error) {
 	err = t.one(`SELECT `+clickColumns+` FROM slack_click c WHERE c.tenant = ?1 AND c.id = ?2`,
-		func(r *stmt) error { c = scanClick(r); return nil }, tenant, id)
+		func(r *stmt) error { c = scanClick(r); return nil }, t.tenant, id)
 	return c, err
 }
 
-// OpenSlackClicks counts those that decide and were not carried out.
-func (t *readTx) OpenSlackClicks(tenant, actionID string) (int, error) {
+// OpenSlackClicks counts the deciding clicks that are not processed yet.
+func (t *readTx) OpenSlackClicks(actionID string) (int, error) {
 	n, err := t.number(`SELECT count(*) FROM slack_click WHERE tenant = ?1 AND action_id = ?2 AND result = ''`,
-		tenant, actionID)
+		t.tenant, actionID)
 	return int(n), err
 }
 
-// NextSlackClickAt is the first due time of all.
+// NextSlackClickAt returns the earliest due time.
 func (t *readTx) NextSlackClickAt() (time.Time, error) {
 	return t.earliest(`SELECT min(due_at) FROM slack_click WHERE due_at IS NOT NULL`)
 }
 
-// NextCardAt is the first due time of a channel's cards.
+// NextCardAt returns the earliest due time of a channel's cards.
 func (t *readTx) NextCardAt(channel string) (time.Time, error) {
 	return t.earliest(`SELECT min(due_at) FROM notification_card WHERE channel = ?1 AND due_at IS NOT NULL`, channel)
 }
@@ -54,8 +54,12 @@ func (t *readTx) earliest(sql string, args ...any) (next time.Time, err error) {
 	return next, err
 }
 
-// InsertSlackClick stores one; the same interaction twice is ErrConflict.
+// InsertSlackClick stores a click; ErrConflict when the same interaction
+// exists.
 func (t *tx) InsertSlackClick(c *gatehouse.SlackClick) error {
+	if err := t.owns(c.Tenant); err != nil {
+		return err
+	}
 	_, err := t.exec(
 		`INSERT INTO slack_click (tenant, id, created_at, key, channel, place, ts, issuer, slack_user, action_id,
 digest, choice, reason, result, said, attempts, last_error, due_at, finished_at, generation, lease_owner)
@@ -73,7 +77,8 @@ WHERE (c.tenant, c.id) IN (SELECT tenant, id FROM slack_click INDEXED BY slack_c
 RETURNING tenant, id, created_at, key, channel, place, ts, issuer, slack_user, action_id, digest, choice, reason,
 result, said, attempts, last_error, due_at, finished_at, generation, lease_owner`
 
-// ClaimSlackClicks takes due clicks of all tenants; nobody else takes the same.
+// ClaimSlackClicks claims due clicks of all tenants; no two callers get the
+// same one.
 func (t *tx) ClaimSlackClicks(
 	owner string, lease time.Duration, limit int,
 ) (list []*gatehouse.SlackClick, err error) {
@@ -82,14 +87,17 @@ func (t *tx) ClaimSlackClicks(
 	return list, err
 }
 
-// UpdateSlackClick writes what may change, guarded.
+// UpdateSlackClick writes the mutable fields, guarded by the generation.
 func (t *tx) UpdateSlackClick(c *gatehouse.SlackClick, generation int) error {
+	if err := t.owns(c.Tenant); err != nil {
+		return err
+	}
 	return t.guarded(`UPDATE slack_click SET result = ?1, said = ?2, attempts = ?3, last_error = ?4, due_at = ?5,
 finished_at = ?6, lease_owner = ?7 WHERE tenant = ?8 AND id = ?9 AND generation = ?10`,
 		c.Result, c.Said, c.Attempts, c.LastError, c.DueAt, c.FinishedAt, c.LeaseOwner, c.Tenant, c.ID, generation)
 }
 
-// PurgeSlackClicks deletes what has been finished for long.
+// PurgeSlackClicks deletes clicks that finished long ago.
 func (t *tx) PurgeSlackClicks(olderThan time.Time, limit int) (int, error) {
 	return t.exec(`DELETE FROM slack_click WHERE (tenant, id) IN (SELECT tenant, id
 FROM slack_click INDEXED BY slack_click_finished WHERE finished_at IS NOT NULL AND finished_at < ?1 LIMIT ?2)`,
@@ -108,15 +116,18 @@ func scanCard(r *stmt) *gatehouse.PostedCard {
 }
 
 // FindCard finds by channel and action.
-func (t *readTx) FindCard(tenant, channel, actionID string) (c *gatehouse.PostedCard, err error) {
+func (t *readTx) FindCard(channel, actionID string) (c *gatehouse.PostedCard, err error) {
 	err = t.one(`SELECT `+cardColumns+` FROM notification_card c
 WHERE c.tenant = ?1 AND c.channel = ?2 AND c.action_id = ?3`,
-		func(r *stmt) error { c = scanCard(r); return nil }, tenant, channel, actionID)
+		func(r *stmt) error { c = scanCard(r); return nil }, t.tenant, channel, actionID)
 	return c, err
 }
 
-// PutCard stores a card that is due, or gives it another message.
+// PutCard stores a card that is due, or updates its message reference.
 func (t *tx) PutCard(c *gatehouse.PostedCard) error {
+	if err := t.owns(c.Tenant); err != nil {
+		return err
+	}
 	_, err := t.exec(`INSERT INTO notification_card (tenant, channel, action_id, ref, wanted, shown, due_at, attempts,
 generation, lease_owner, last_error, updated_at) VALUES (?1, ?2, ?3, ?4, 1, ?5, ?6, 0, 0, '', '', ?6)
 ON CONFLICT (tenant, channel, action_id) DO UPDATE SET ref = excluded.ref, shown = excluded.shown,
@@ -127,10 +138,10 @@ ON CONFLICT (tenant, channel, action_id) DO UPDATE SET ref = excluded.ref, shown
 }
 
 // TouchCards makes the cards of an action due.
-func (t *tx) TouchCards(tenant, actionID string) error {
+func (t *tx) TouchCards(actionID string) error {
 	_, err := t.exec(`UPDATE notification_card SET wanted = wanted + 1,
 due_at = CASE WHEN lease_owner = '' THEN ?1 ELSE due_at END WHERE tenant = ?2 AND action_id = ?3`,
-		t.at, tenant, actionID)
+		t.at, t.tenant, actionID)
 	return err
 }
 
@@ -141,7 +152,7 @@ SET attempts = c.attempts + 1, generation = c.generation + 1, lease_owner = ?1, 
 last_error, updated_at`
 )
 
-// ClaimCards takes due cards of all tenants; nobody else takes the same.
+// ClaimCards claims due cards of all tenants; no two callers get the same one.
 func (t *tx) ClaimCards(
 	channel, owner string, lease time.Duration, limit int,
 ) (list []*gatehouse.PostedCard, err error) {
@@ -153,29 +164,32 @@ func (t *tx) ClaimCards(
 	return list, err
 }
 
-// ClaimCard takes one that nobody holds.
+// ClaimCard claims one card that nobody holds.
 func (t *tx) ClaimCard(
-	tenant, channel, actionID, owner string, lease time.Duration,
+	channel, actionID, owner string, lease time.Duration,
 ) (c *gatehouse.PostedCard, err error) {
 	err = t.each(claimCard+`c.tenant = ?3 AND c.channel = ?4 AND c.action_id = ?5
 AND (c.lease_owner = '' OR c.due_at <= ?6)`+claimedCard,
 		func(r *stmt) error { c = scanCard(r); return nil },
-		owner, t.at.Add(lease), tenant, channel, actionID, t.at)
+		owner, t.at.Add(lease), t.tenant, channel, actionID, t.at)
 	if err == nil && c == nil {
 		err = gatehouse.ErrConflict
 	}
 	return c, err
 }
 
-// UpdateCard ends a claim; what was touched meanwhile is due again.
+// UpdateCard ends a claim. A card that was touched meanwhile becomes due again.
 func (t *tx) UpdateCard(c *gatehouse.PostedCard, generation int) error {
+	if err := t.owns(c.Tenant); err != nil {
+		return err
+	}
 	return t.guarded(`UPDATE notification_card SET shown = ?1, attempts = ?2, last_error = ?3, lease_owner = '',
 updated_at = ?4, due_at = CASE WHEN wanted = ?5 THEN ?6 ELSE ?4 END
 WHERE tenant = ?7 AND channel = ?8 AND action_id = ?9 AND generation = ?10`,
 		c.Shown, c.Attempts, c.LastError, t.at, c.Wanted, c.DueAt, c.Tenant, c.Channel, c.ActionID, generation)
 }
 
-// PurgeCards deletes what was written last long ago.
+// PurgeCards deletes cards that were last written long ago.
 func (t *tx) PurgeCards(olderThan time.Time, limit int) (int, error) {
 	return t.exec(`DELETE FROM notification_card WHERE (tenant, channel, action_id) IN (
   SELECT tenant, channel, action_id FROM notification_card INDEXED BY notification_card_old

@@ -9,8 +9,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// failing makes n closures that insert a tenant each, and has the one that runs
-// as number nth fail, then and whenever it is run again.
+// failing makes n closures that each insert a tenant. The nth one to run fails,
+// and fails again on every rerun.
 func failing(prefix string, n, nth int, writeFirst bool) (fns []func(gatehouse.Tx) error, runs, culprit *atomic.Int64, own error) {
 	runs, culprit, own = new(atomic.Int64), new(atomic.Int64), errors.New("own")
 	culprit.Store(-1)
@@ -32,9 +32,8 @@ func failing(prefix string, n, nth int, writeFirst bool) (fns []func(gatehouse.T
 	return fns, runs, culprit, own
 }
 
-// One that fails after it has written, between others of its batch, is undone
-// alone: they are run once more, with savepoints, and the batches that follow
-// have savepoints from the start.
+// A closure that fails after a write is undone alone: the rest of its batch
+// runs again with savepoints, and later batches have savepoints from the start.
 func TestFailureAfterWritingIsUndoneAlone(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
@@ -57,7 +56,7 @@ func TestFailureAfterWritingIsUndoneAlone(t *testing.T) {
 	}
 }
 
-// One that fails before it has written costs nobody a second run.
+// A closure that fails before it writes causes no second run of the others.
 func TestFailureBeforeWritingCostsNoRun(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})

@@ -11,22 +11,22 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// stmt is a prepared statement and, while it is stepped, its current row.
-// The column methods read from left to right.
+// stmt is a prepared statement and, while it is stepped, its current row. The
+// column methods read from left to right.
 type stmt struct {
 	c      *conn
 	p      uintptr
 	sql    string
 	params int
-	// buf is C memory that holds the bound texts until the next binding.
+	// buf is C memory that holds the bound texts until the next bind.
 	buf    uintptr
 	size   int
 	column int32
 	busy   bool
 }
 
-// bind binds the arguments: string, JSON, integers, bool, []byte, time.Time,
-// *time.Time (microseconds since 1970), null when nil.
+// bind binds arguments: string, JSON, integers, bool, []byte, time.Time and
+// *time.Time (microseconds since 1970). nil becomes NULL.
 func (s *stmt) bind(args []any) error {
 	need := 0
 	for _, a := range args {
@@ -135,7 +135,7 @@ func (s *stmt) finalize() {
 	}
 }
 
-// raw returns the next column's bytes, which live until the next step.
+// raw returns the next column's bytes, valid until the next step.
 func (s *stmt) raw() []byte {
 	p := sqlite3.Xsqlite3_column_blob(s.c.tls, s.p, s.column)
 	n := sqlite3.Xsqlite3_column_bytes(s.c.tls, s.p, s.column)
@@ -167,7 +167,7 @@ func (s *stmt) timePtr() *time.Time {
 	return &t
 }
 
-// null reports whether the next column is NULL, without passing it.
+// null reports whether the next column is NULL, without advancing.
 func (s *stmt) null() bool {
 	return sqlite3.Xsqlite3_column_type(s.c.tls, s.p, s.column) == sqlite3.SQLITE_NULL
 }
@@ -177,5 +177,5 @@ func (s *stmt) hash() (h [32]byte) {
 	return h
 }
 
-// blob returns the next column's bytes as a copy.
+// blob returns a copy of the next column's bytes.
 func (s *stmt) blob() []byte { return append([]byte(nil), s.raw()...) }

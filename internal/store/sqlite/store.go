@@ -15,20 +15,20 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Config sets up a store. Only Path is required.
+// Config configures a store. Only Path is required.
 type Config struct {
-	// Path is the database file. Its folder is created when missing; beside
-	// the file stand its -wal and -shm, and a -lock that one process holds.
+	// Path is the database file. A missing folder is created. Next to the file
+	// are its -wal and -shm files, and a -lock file that one process holds.
 	Path string
-	// Logger takes what operators should know; nil is slog.Default.
+	// Logger receives operational messages; nil is slog.Default.
 	Logger *slog.Logger
 	// Readers is the number of reading connections; 0 means one per CPU, at
 	// least 2.
 	Readers int
 	// Clock replaces the wall clock, for tests.
 	Clock func() time.Time
-	// LockWait is how long Open waits for another process to let go of the
-	// file before it gives up; 0 means 2 s, negative not at all.
+	// LockWait is how long Open waits for another process to release the file;
+	// 0 means 2 s, negative means no wait.
 	LockWait time.Duration
 }
 
@@ -38,11 +38,11 @@ type Store struct {
 	log     *slog.Logger
 	lock    *fileLock
 	clock   atomic.Int64 // the highest reading so far, in microseconds
-	told    atomic.Int64 // when it was last told that time stands still, in seconds since 1970
+	told    atomic.Int64 // when the standing clock was last logged, in seconds since 1970
 	readers chan *conn
 	writer  *writer
-	// checkpointer and writer are nil where the file is only read, beside the
-	// process that holds it: nothing is kept of it then.
+	// checkpointer and writer are nil in a Reader. Then nothing is cached,
+	// because another process may write the file.
 	checkpointer *checkpointer
 	credentials  credentials
 
@@ -53,8 +53,8 @@ type Store struct {
 
 var _ gatehouse.Store = (*Store)(nil)
 
-// Open opens the store, creates or migrates it where needed, and takes the
-// file's lock: one process at a time.
+// Open opens the store, creates or migrates the file where needed, and takes
+// the file's lock: one process at a time.
 func Open(ctx context.Context, config Config) (*Store, error) {
 	if config.Path == "" {
 		return nil, errors.New("sqlite: no path")
@@ -118,18 +118,18 @@ func (s *Store) start() error {
 	return nil
 }
 
-// Ping reports whether the store reads and still takes writes.
+// Ping reports whether the store can read and still accepts writes.
 func (s *Store) Ping(ctx context.Context) error {
 	if err := s.writer.broken(); err != nil {
 		return err
 	}
-	return s.View(ctx, func(tx gatehouse.ReadTx) error {
-		_, err := tx.(*readTx).number(`SELECT batch FROM meta`)
+	return s.view(ctx, "", func(t *readTx) error {
+		_, err := t.number(`SELECT batch FROM meta`)
 		return err
 	})
 }
 
-// Close lets what waits finish, and closes the file. Later calls of the store fail.
+// Close finishes the queued transactions and closes the file. Later calls fail.
 func (s *Store) Close() error {
 	s.closeOnce.Do(func() {
 		close(s.closing)
@@ -137,7 +137,7 @@ func (s *Store) Close() error {
 		for range cap(s.readers) {
 			s.closeErr = errors.Join(s.closeErr, (<-s.readers).close())
 		}
-		// The last connection to close checkpoints and removes the log.
+		// Closing the last connection checkpoints and removes the log.
 		s.closeErr = errors.Join(s.closeErr, s.checkpointer.close(), s.writer.close(), s.lock.release())
 	})
 	return s.closeErr
@@ -152,8 +152,8 @@ func (s *Store) closeConns() {
 	}
 }
 
-// now reads the clock, which never runs backwards. advance hands the reading
-// out for good, so that none later is below it.
+// now reads the clock, which never runs backwards. With advance, the reading
+// counts as handed out: no later reading is below it.
 func (s *Store) now(advance bool) time.Time {
 	wall := s.config.Clock().UnixMicro()
 	for {
@@ -168,12 +168,12 @@ func (s *Store) now(advance bool) time.Time {
 	}
 }
 
-// tolerated is how far the wall clock may be behind what is stored before
-// somebody is told: until it has caught up, time stands still, and with it
-// holds, retries and expiries.
+// tolerated is how far the wall clock may be behind the stored clock before the
+// store logs it. Until the wall clock has caught up, time stands still, and so
+// do holds, retries and expiries.
 const tolerated = 10 * time.Second
 
-// standing tells, once a minute, that time stands still.
+// standing logs, at most once a minute, that time stands still.
 func (s *Store) standing(behind time.Duration) {
 	if behind < tolerated {
 		return

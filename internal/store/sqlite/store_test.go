@@ -55,21 +55,21 @@ func pendingAction(id string, at time.Time) *gatehouse.Action {
 func TestSmoke(t *testing.T) {
 	s := openTest(t, Config{})
 	ctx := context.Background()
-	err := s.Update(ctx, func(tx gatehouse.Tx) error {
+	err := s.Update(ctx, gatehouse.DefaultTenant, func(tx gatehouse.Tx) error {
 		return tx.InsertAction(pendingAction("1", tx.Now()))
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = s.Update(ctx, func(tx gatehouse.Tx) error { return decide(tx, "1") })
+	err = s.Update(ctx, gatehouse.DefaultTenant, func(tx gatehouse.Tx) error { return decide(tx, "1") })
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = s.View(ctx, func(tx gatehouse.ReadTx) error {
-		a, err := tx.FindAction("default", "apr_1")
+	err = s.View(ctx, "default", func(tx gatehouse.ReadTx) error {
+		a, err := tx.FindAction("apr_1")
 		t.Logf("%+v %+v", a, a.Push)
 		for _, f := range []gatehouse.ActionFilter{{}, {Status: "pending"}, {Status: "expired"}, {Status: "approved", Query: "supplier"}, {Sort: gatehouse.SortUrgency}} {
-			p, err := tx.ListActions("default", f)
+			p, err := tx.ListActions(f)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -83,21 +83,21 @@ func TestSmoke(t *testing.T) {
 }
 
 func decide(tx gatehouse.Tx, id string) error {
-	a, err := tx.LockAction("default", "act_"+id)
+	a, err := tx.LockAction("act_" + id)
 	if err != nil {
 		return err
 	}
 	now := tx.Now()
-	if err := tx.PutVote(a.Tenant, a.Approval.ID, gatehouse.Vote{
+	if err := tx.PutVote(a.Approval.ID, gatehouse.Vote{
 		Person: "prn_ana", PrincipalID: "prn_ana", Name: "ana", Decision: gatehouse.Approve, Via: gatehouse.ViaAPI, Digest: a.Digest, At: now,
 	}); err != nil {
 		return err
 	}
-	if err := tx.MoveApproval(a.Tenant, a.Approval.ID, gatehouse.ApprovalApproved); err != nil {
+	if err := tx.MoveApproval(a.Approval.ID, gatehouse.ApprovalApproved); err != nil {
 		return err
 	}
 	if err := tx.MoveAction(gatehouse.ActionMove{
-		Tenant: a.Tenant, ID: a.ID, From: gatehouse.StatusPending, To: gatehouse.StatusApproved, DecidedBy: "ana", DecidedVia: gatehouse.ViaAPI, Decided: true,
+		ID: a.ID, From: gatehouse.StatusPending, To: gatehouse.StatusApproved, DecidedBy: "ana", DecidedVia: gatehouse.ViaAPI, Decided: true,
 	}); err != nil {
 		return err
 	}
@@ -118,21 +118,21 @@ func decide(tx gatehouse.Tx, id string) error {
 	return nil
 }
 
-// TestViewWithoutSnapshot makes the beginning of a View fail: nothing is read
-// in it afterwards, since it would not be from one snapshot.
+// TestViewWithoutSnapshot makes the BEGIN of a View fail. The View must not
+// read anything afterwards, because the reads would not share one snapshot.
 func TestViewWithoutSnapshot(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{Readers: 1})
 	c := <-s.readers
-	if _, err := c.exec(`BEGIN`); err != nil { // so that another one fails
+	if _, err := c.exec(`BEGIN`); err != nil { // makes the View's BEGIN fail
 		t.Fatal(err)
 	}
 	s.readers <- c
-	err := s.View(t.Context(), func(tx gatehouse.ReadTx) error {
-		if _, err := tx.FindTenant("default"); err == nil {
+	err := s.View(t.Context(), "default", func(tx gatehouse.ReadTx) error {
+		if _, err := tx.FindTenant(); err == nil {
 			t.Error("the View has begun: the test proves nothing")
 		}
-		_, err := tx.FindTenant("default")
+		_, err := tx.FindTenant()
 		return err
 	})
 	if !errors.Is(err, errEnded) {

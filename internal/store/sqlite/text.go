@@ -17,7 +17,7 @@ func orNull(s string) any {
 	return s
 }
 
-// listAt reads a stored list from the next column, and keeps the first error.
+// listAt decodes a stored list from the next column and keeps the first error.
 func listAt[T ~string](r *stmt, err *error) []T {
 	list, e := shared.DecodeList[T](r.text())
 	if e != nil && *err == nil {

@@ -6,17 +6,17 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// buckets are the ends of the due buckets after the time of the first page;
-// the last one has none.
+// buckets are the upper ends of the due buckets, relative to the time of the
+// first page. The last bucket is unbounded.
 var buckets = [4]time.Duration{time.Hour, 4 * time.Hour, 24 * time.Hour, 1 << 62}
 
-// smallBucket is how many rows of a due bucket and risk are rather sorted than
-// looked for along the inbox index: about where both cost the same with 100,000
-// pending actions.
+// smallBucket is the number of rows in a due bucket and risk up to which
+// sorting is cheaper than a walk along the inbox index. At this size both cost
+// about the same with 100,000 pending actions.
 const smallBucket = 500
 
-// urgent walks the due buckets from the cursor's on; within one the risks, the
-// highest first; within one of those the actions, the oldest first.
+// urgent walks the due buckets from the cursor on, within a bucket the risk
+// levels from the highest, and within a level the actions from the oldest.
 func (t *readTx) urgent(c condition, only gatehouse.RiskLevel, from cursorAt, limit int) (rows []place, err error) {
 	asOf := time.UnixMicro(from.AsOf)
 	for b := from.Bucket; b < len(buckets); b++ {
@@ -52,7 +52,7 @@ func (t *readTx) urgent(c condition, only gatehouse.RiskLevel, from cursorAt, li
 }
 
 // bucket reads the actions of one due bucket and risk. A small bucket is read
-// by expiry and sorted; out of a large one they are picked by age.
+// by expiry and sorted; in a large one the rows are found in order of age.
 func (t *readTx) bucket(rows []place, c condition, bucket, risk int, low, high time.Time, limit int) ([]place, error) {
 	n, err := t.number(`SELECT count(*) FROM (SELECT 1 FROM action INDEXED BY action_due
 WHERE tenant = ? AND status = 'pending' AND risk = ? AND expires_at > ? AND expires_at <= ? LIMIT ?)`,

@@ -20,12 +20,14 @@ const (
 	abandoned
 )
 
-// request is one Update on its way through the writer.
+// request is one Update in the writer's queue.
 type request struct {
-	fn    func(gatehouse.Tx) error
-	state atomic.Int32
-	err   error
-	done  chan struct{}
+	// tenant is the scope of the transaction; "" for all tenants.
+	tenant string
+	fn     func(*tx) error
+	state  atomic.Int32
+	err    error
+	done   chan struct{}
 }
 
 func (r *request) answer(err error) {
@@ -33,38 +35,38 @@ func (r *request) answer(err error) {
 	close(r.done)
 }
 
-// writer owns the writing connection.
+// writer owns the connection that writes.
 type writer struct {
 	s     *Store
 	c     *conn
 	queue chan *request
 	done  chan struct{}
-	batch int64 // the number of the last batch that was committed
-	// open has the requests that were begun and not yet answered, running the
-	// one whose closure is being executed.
+	batch int64 // number of the last committed batch
+	// open holds the requests that were begun and not yet answered. running is
+	// the one whose closure is executing.
 	open     []*request
 	running  *request
 	outcomes []error
 	people   people
 	actives  actives
-	// careful is how many batches from now on get savepoints.
+	// careful is the number of coming batches that get savepoints.
 	careful int
-	// fault is why the store takes no writes for now: it does not know whether
-	// the batch of number unclear is stored. It looks next at again, and at
-	// doubling pauses.
+	// fault is why the store refuses writes for now: it does not know whether
+	// the batch with number unclear is stored. The writer reads back at again,
+	// and then with doubling pauses.
 	fault   atomic.Pointer[error]
 	unclear int64
 	again   <-chan time.Time
 	pause   time.Duration
 
 	// patience is how long an unclear commit is read back before its callers
-	// are told that it is unclear.
+	// are told that the outcome is unclear.
 	patience time.Duration
-	// cache is maxCached but in tests.
+	// cache is maxCached except in tests.
 	cache int64
-	// commit ends a transaction; tests put faults in its place.
+	// commit ends a transaction; tests replace it to inject faults.
 	commit func(c *conn) error
-	// commits counts transactions that wrote.
+	// commits counts the transactions that wrote.
 	commits atomic.Int64
 }
 
@@ -87,8 +89,8 @@ func (w *writer) load() error {
 
 func (w *writer) close() error { return w.c.close() }
 
-// broken returns why the store takes no writes for now, nil while it does. It
-// is an ErrBusy: nothing of what is refused with it is stored.
+// broken returns why the store refuses writes for now; nil while it accepts
+// them. The error is ErrBusy: nothing of a refused request is stored.
 func (w *writer) broken() error {
 	if e := w.fault.Load(); e != nil {
 		return *e
@@ -97,7 +99,11 @@ func (w *writer) broken() error {
 }
 
 // Update hands fn to the writer; see the package comment for its rules.
-func (s *Store) Update(ctx context.Context, fn func(gatehouse.Tx) error) error {
+func (s *Store) Update(ctx context.Context, tenant string, fn func(gatehouse.Tx) error) error {
+	return s.update(ctx, tenant, func(t *tx) error { return fn(t) })
+}
+
+func (s *Store) update(ctx context.Context, tenant string, fn func(*tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -106,7 +112,7 @@ func (s *Store) Update(ctx context.Context, fn func(gatehouse.Tx) error) error {
 		return errClosed
 	default:
 	}
-	r := &request{fn: fn, done: make(chan struct{})}
+	r := &request{tenant: tenant, fn: fn, done: make(chan struct{})}
 	w := s.writer
 	select {
 	case w.queue <- r:
@@ -125,7 +131,7 @@ func (s *Store) Update(ctx context.Context, fn func(gatehouse.Tx) error) error {
 		<-r.done
 		return r.err
 	case <-w.done:
-		// The writer ended; it answered all that it took.
+		// The writer has ended and has answered all requests that it took.
 		select {
 		case <-r.done:
 			return r.err
@@ -135,7 +141,7 @@ func (s *Store) Update(ctx context.Context, fn func(gatehouse.Tx) error) error {
 	}
 }
 
-// loop takes what waits, batch by batch, until the store closes.
+// loop serves the queue, batch by batch, until the store closes.
 func (w *writer) loop() {
 	defer func() {
 		if w.running != nil {
@@ -164,9 +170,9 @@ func (w *writer) loop() {
 	}
 }
 
-// resume takes over from a loop whose goroutine a closure has ended, as a test
-// that fails inside one does (runtime.Goexit). That closure is undone, and the
-// others of its batch are run again.
+// resume replaces a loop whose goroutine a closure has ended (runtime.Goexit),
+// as a test that fails inside a closure does. That closure is undone, and the
+// others of its batch run again.
 func (w *writer) resume() {
 	culprit := w.running
 	w.running = nil
@@ -176,7 +182,8 @@ func (w *writer) resume() {
 	w.loop()
 }
 
-// next returns a request that waits and still has its caller, nil when there is none.
+// next returns a queued request whose caller still waits; nil when there is
+// none.
 func (w *writer) next() *request {
 	for {
 		select {
@@ -190,7 +197,7 @@ func (w *writer) next() *request {
 	}
 }
 
-// serve runs one batch that begins with r and answers it.
+// serve runs the batch that begins with r and answers its requests.
 func (w *writer) serve(r *request) {
 	if !r.state.CompareAndSwap(waiting, started) {
 		return
@@ -220,7 +227,7 @@ func (w *writer) serve(r *request) {
 	w.oneByOne()
 }
 
-// oneByOne answers what is open, each closure in a transaction of its own.
+// oneByOne runs each open request in its own transaction and answers it.
 func (w *writer) oneByOne() {
 	for len(w.open) > 0 {
 		r := w.open[0]

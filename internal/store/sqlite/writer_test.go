@@ -20,17 +20,25 @@ import (
 )
 
 func insertTenant(id string) func(gatehouse.Tx) error {
-	return func(tx gatehouse.Tx) error { return tx.InsertTenant(&gatehouse.Tenant{ID: id, CreatedAt: tx.Now()}) }
+	return func(x gatehouse.Tx) error {
+		q := queues{x.(*tx)}
+		defer q.In(gatehouse.DefaultTenant)
+		now := x.Now()
+		return errors.Join(
+			q.In(id).InsertTenant(&gatehouse.Tenant{ID: id, CreatedAt: now}),
+		)
+	}
 }
 
-// oneBatch runs the closures in one batch: the writer is held until all wait.
+// oneBatch runs the closures in one batch: it blocks the writer until all are
+// queued.
 func oneBatch(t *testing.T, s *Store, fns ...func(gatehouse.Tx) error) []error {
 	t.Helper()
 	inside, release := make(chan struct{}), make(chan struct{})
 	var held sync.WaitGroup
 	var once sync.Once
 	held.Go(func() {
-		err := s.Update(context.Background(), func(gatehouse.Tx) error {
+		err := s.Update(context.Background(), gatehouse.DefaultTenant, func(gatehouse.Tx) error {
 			once.Do(func() { close(inside) })
 			<-release
 			return nil
@@ -42,7 +50,7 @@ func oneBatch(t *testing.T, s *Store, fns ...func(gatehouse.Tx) error) []error {
 	<-inside
 	errs := make([]error, len(fns))
 	for i, fn := range fns {
-		held.Go(func() { errs[i] = s.Update(context.Background(), fn) })
+		held.Go(func() { errs[i] = s.Update(context.Background(), gatehouse.DefaultTenant, fn) })
 	}
 	for len(s.writer.queue) < len(fns) {
 		time.Sleep(100 * time.Microsecond)
@@ -55,8 +63,8 @@ func oneBatch(t *testing.T, s *Store, fns ...func(gatehouse.Tx) error) []error {
 func tenants(t *testing.T, s *Store) map[string]bool {
 	t.Helper()
 	ids := make(map[string]bool)
-	err := s.View(context.Background(), func(tx gatehouse.ReadTx) error {
-		list, err := tx.ListTenants()
+	err := s.ViewQueues(context.Background(), func(q gatehouse.ReadQueues) error {
+		list, err := q.ListTenants()
 		for _, n := range list {
 			ids[n.ID] = true
 		}
@@ -71,7 +79,7 @@ func tenants(t *testing.T, s *Store) map[string]bool {
 func TestGroupCommit(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
-	const updates = 3*maxBatch - 1 // and the holder
+	const updates = 3*maxBatch - 1 // plus the closure that holds the writer
 	var fns []func(gatehouse.Tx) error
 	for i := range updates {
 		fns = append(fns, insertTenant(fmt.Sprint("t", i)))
@@ -96,8 +104,8 @@ func TestNothingWrittenCostsNoCommit(t *testing.T) {
 	own := errors.New("own")
 	before := s.writer.commits.Load()
 	errs := oneBatch(t, s,
-		func(tx gatehouse.Tx) error {
-			_, err := tx.ClaimPushes("w", time.Minute, gatehouse.PushShare{Tenant: gatehouse.DefaultTenant, Limit: 10})
+		func(x gatehouse.Tx) error {
+			_, err := queues{x.(*tx)}.ClaimPushes("w", time.Minute, gatehouse.PushShare{Tenant: gatehouse.DefaultTenant, Limit: 10})
 			return err
 		},
 		func(tx gatehouse.Tx) error { return errors.Join(insertTenant("x")(tx), own) },
@@ -110,12 +118,12 @@ func TestNothingWrittenCostsNoCommit(t *testing.T) {
 	}
 }
 
-// TestForeignKeyLeftOpen finds a foreign key that stays unfulfilled in the
-// closure that left it so, not at the COMMIT of the whole batch.
+// TestForeignKeyLeftOpen detects a violated foreign key in the closure that
+// caused it, not at the COMMIT of the whole batch.
 func TestForeignKeyLeftOpen(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
-	s.writer.careful = 2 // the holder's batch, and this one
+	s.writer.careful = 2 // the holder's batch and this one
 	var runs atomic.Int64
 	good := func(tx gatehouse.Tx) error { runs.Add(1); return insertTenant("good")(tx) }
 	errs := oneBatch(t, s, good, func(tx gatehouse.Tx) error {
@@ -131,14 +139,14 @@ func TestForeignKeyLeftOpen(t *testing.T) {
 	}
 }
 
-// TestDiskFull lets one closure of a batch run into the end of the disk, at
-// which SQLite rolls back the whole batch. The others are run again.
+// TestDiskFull lets one closure of a batch run out of disk space, upon which
+// SQLite rolls back the whole batch. The others run again.
 func TestDiskFull(t *testing.T) {
 	t.Parallel()
 	var logged bytes.Buffer
 	s := openTest(t, Config{Logger: slog.New(slog.NewTextHandler(&logged, nil))})
 	var at time.Time
-	err := s.Update(context.Background(), func(x gatehouse.Tx) error {
+	err := s.Update(context.Background(), gatehouse.DefaultTenant, func(x gatehouse.Tx) error {
 		at = x.Now()
 		c := x.(*tx).c
 		pages, err := c.number(`PRAGMA page_count`)
@@ -157,7 +165,7 @@ func TestDiskFull(t *testing.T) {
 		return tx.InsertAction(a)
 	}
 	errs := oneBatch(t, s, insertTenant("a"), insertTenant("b"), hog, insertTenant("c"), func(tx gatehouse.Tx) error {
-		_ = hog(tx) // swallowed: nothing of this one may be stored either
+		_ = hog(tx) // error ignored: nothing of this closure may be stored either
 		return insertTenant("d")(tx)
 	}, insertTenant("e"))
 	for i, id := range []string{"a", "b", "", "c", "", "e"} {
@@ -178,12 +186,12 @@ func TestDiskFull(t *testing.T) {
 	if !strings.Contains(logged.String(), "rolled back as a whole") {
 		t.Error("SQLite did not roll back the batch: the test proves nothing")
 	}
-	if err := s.Update(context.Background(), insertTenant("later")); err != nil {
+	if err := s.Update(context.Background(), gatehouse.DefaultTenant, insertTenant("later")); err != nil {
 		t.Errorf("afterwards: %v", err)
 	}
 }
 
-// TestUnclearCommit lets COMMIT fail in each way that it can.
+// TestUnclearCommit makes COMMIT fail in each possible way.
 func TestUnclearCommit(t *testing.T) {
 	t.Parallel()
 	broken := &dbError{code: sqlite3.SQLITE_IOERR_FSYNC, text: "planted"}
@@ -222,19 +230,19 @@ func TestUnclearCommit(t *testing.T) {
 			if runs.Load() != want {
 				t.Errorf("%d runs, want %d", runs.Load(), want)
 			}
-			if err := s.Update(context.Background(), insertTenant("d")); err != nil || !tenants(t, s)["d"] {
+			if err := s.Update(context.Background(), gatehouse.DefaultTenant, insertTenant("d")); err != nil ||
+				!tenants(t, s)["d"] {
 				t.Errorf("afterwards: %v", err)
 			}
 		})
 	}
-	// The file cannot be found for longer than the writer's patience; then it
-	// is there again.
+	// The file is gone for longer than the writer's patience, then it is back.
 	for name, commit := range map[string]string{"and took place": `COMMIT`, "and did not": `ROLLBACK`} {
 		t.Run("cannot be read back for long "+name, func(t *testing.T) {
 			t.Parallel()
 			s := openTest(t, Config{})
 			_, hash := insertAna(t, s)
-			findKey(t, s, hash) // and kept
+			findKey(t, s, hash) // and cache it
 			s.writer.patience = 30 * time.Millisecond
 			real, dir := s.writer.commit, filepath.Dir(s.config.Path)
 			away := filepath.Join(dir, "away")
@@ -251,22 +259,22 @@ func TestUnclearCommit(t *testing.T) {
 			begun, done := make(chan struct{}), make(chan error, 1)
 			go func() {
 				<-begun
-				done <- s.Update(t.Context(), func(tx gatehouse.Tx) error { runs.Add(1); return insertTenant("a")(tx) })
+				done <- s.Update(t.Context(), gatehouse.DefaultTenant, func(tx gatehouse.Tx) error { runs.Add(1); return insertTenant("a")(tx) })
 			}()
-			err := s.Update(t.Context(), func(tx gatehouse.Tx) error {
+			err := s.Update(t.Context(), "default", func(tx gatehouse.Tx) error {
 				runs.Add(1)
 				close(begun)
-				for len(s.writer.queue) == 0 { // the other goes with it
+				for len(s.writer.queue) == 0 { // until the other request is queued in the same batch
 					time.Sleep(100 * time.Microsecond)
 				}
-				return tx.RevokeKey("default", "key_1")
+				return tx.RevokeKey("key_1")
 			})
 			for _, err := range []error{err, <-done} {
 				if err == nil || errors.Is(err, gatehouse.ErrBusy) {
 					t.Errorf("the caller of an unclear commit was answered %v", err)
 				}
 			}
-			if err := s.Update(t.Context(), insertTenant("b")); !errors.Is(err, gatehouse.ErrBusy) {
+			if err := s.Update(t.Context(), gatehouse.DefaultTenant, insertTenant("b")); !errors.Is(err, gatehouse.ErrBusy) {
 				t.Errorf("while it is unclear what is stored, a write is answered %v", err)
 			}
 			if err := s.Ping(t.Context()); err == nil {
@@ -317,7 +325,7 @@ func TestUnclearCommit(t *testing.T) {
 			s.config.Path += "/not-a-folder/x.db"
 			return errors.Join(c.script(`ROLLBACK`), broken)
 		}
-		if err := s.Update(t.Context(), insertTenant("a")); err == nil {
+		if err := s.Update(t.Context(), gatehouse.DefaultTenant, insertTenant("a")); err == nil {
 			t.Error("an unclear commit was acknowledged")
 		}
 		if err := s.Close(); err != nil {
@@ -336,7 +344,7 @@ func TestClockSurvivesRestart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = s.View(context.Background(), func(tx gatehouse.ReadTx) error {
+		err = s.View(context.Background(), gatehouse.DefaultTenant, func(tx gatehouse.ReadTx) error {
 			if back > 0 && !tx.Now().Equal(at) {
 				t.Errorf("set back by %s: View reads %s", back, tx.Now())
 			}
@@ -345,7 +353,7 @@ func TestClockSurvivesRestart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = s.Update(context.Background(), func(tx gatehouse.Tx) error {
+		err = s.Update(context.Background(), gatehouse.DefaultTenant, func(tx gatehouse.Tx) error {
 			if !tx.Now().Equal(at) {
 				t.Errorf("set back by %s: Update reads %s", back, tx.Now())
 			}
@@ -364,13 +372,13 @@ func TestTransactionKept(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
 	var kept gatehouse.Tx
-	if err := s.Update(context.Background(), func(tx gatehouse.Tx) error { kept = tx; return nil }); err != nil {
+	if err := s.Update(context.Background(), gatehouse.DefaultTenant, func(tx gatehouse.Tx) error { kept = tx; return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if err := insertTenant("x")(kept); !errors.Is(err, errEnded) {
 		t.Errorf("a write after the end: error %v", err)
 	}
-	if _, err := kept.FindTenant("default"); !errors.Is(err, errEnded) {
+	if _, err := kept.FindTenant(); !errors.Is(err, errEnded) {
 		t.Errorf("a read after the end: error %v", err)
 	}
 }

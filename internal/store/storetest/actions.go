@@ -25,23 +25,23 @@ func (s *suite) actionRoundTrip() {
 			s.same("by approval", s.find(a.Approval.ID), a)
 		}
 		s.view(func(tx gatehouse.ReadTx) error {
-			got, err := tx.FindActionByKey(tenant, a.IdempotencyKey)
+			got, err := tx.FindActionByKey(a.IdempotencyKey)
 			s.same("by key", got, a)
 			return err
 		})
 		s.update(func(tx gatehouse.Tx) error {
-			got, err := tx.LockAction(tenant, a.ID)
+			got, err := tx.LockAction(a.ID)
 			s.same("locked", got, a)
 			return err
 		})
 	}
 	s.view(func(tx gatehouse.ReadTx) error {
 		for _, id := range []string{"", "act_none", "apr_none", "%"} {
-			if _, err := tx.FindAction(tenant, id); !errors.Is(err, gatehouse.ErrNotFound) {
+			if _, err := tx.FindAction(id); !errors.Is(err, gatehouse.ErrNotFound) {
 				s.Errorf("FindAction(%q): error %v", id, err)
 			}
 		}
-		if _, err := tx.FindActionByKey(tenant, "none"); !errors.Is(err, gatehouse.ErrNotFound) {
+		if _, err := tx.FindActionByKey("none"); !errors.Is(err, gatehouse.ErrNotFound) {
 			s.Errorf("FindActionByKey: error %v", err)
 		}
 		return nil
@@ -59,14 +59,14 @@ func (s *suite) actionKeys() {
 	s.refused(gatehouse.ErrConflict, "the same approval id", func(tx gatehouse.Tx) error {
 		return tx.InsertAction(s.action(tx.Now(), func(b *gatehouse.Action) { b.Approval.ID = a.Approval.ID }))
 	})
-	s.refused(gatehouse.ErrNotFound, "an unknown tenant", func(tx gatehouse.Tx) error {
+	s.as("nobody").refused(gatehouse.ErrNotFound, "an unknown tenant", func(tx gatehouse.Tx) error {
 		return tx.InsertAction(s.action(tx.Now(), func(b *gatehouse.Action) { b.Tenant = "nobody" }))
 	})
 	s.same("the first", s.find(a.ID), a)
 }
 
-// actionMoves tries every move from every state: those of the table happen,
-// the others conflict and change nothing.
+// actionMoves tries every move from every state: moves in the transition table
+// happen, all others conflict and change nothing.
 func (s *suite) actionMoves() {
 	for _, from := range gatehouse.Statuses() {
 		for _, to := range append(gatehouse.Statuses(), "nonsense", "") {
@@ -77,12 +77,13 @@ func (s *suite) actionMoves() {
 				if got := s.find(a.ID).Status; got != to {
 					s.Fatalf("%s to %s: is %s", from, to, got)
 				}
-				// The same again meets another state.
+				// The same move again finds another state.
 				s.refused(gatehouse.ErrConflict, "twice", func(tx gatehouse.Tx) error { return tx.MoveAction(move(a, from, to)) })
 				continue
 			}
 			s.refused(gatehouse.ErrConflict, string(from+" to "+to), func(tx gatehouse.Tx) error { return tx.MoveAction(move(a, from, to)) })
-			// A move of the table, from a state in which the action is not.
+			// A move of the table, but from a state that the action does not
+			// have.
 			for _, other := range gatehouse.Statuses() {
 				if other != from && other.CanMove(to) {
 					s.refused(gatehouse.ErrConflict, "claimed to be "+string(other), func(tx gatehouse.Tx) error {
@@ -94,7 +95,7 @@ func (s *suite) actionMoves() {
 		}
 	}
 	s.refused(gatehouse.ErrConflict, "a move of nothing", func(tx gatehouse.Tx) error {
-		return tx.MoveAction(gatehouse.ActionMove{Tenant: tenant, ID: "act_none", From: gatehouse.StatusPending, To: gatehouse.StatusRejected, Decided: true})
+		return tx.MoveAction(gatehouse.ActionMove{ID: "act_none", From: gatehouse.StatusPending, To: gatehouse.StatusRejected, Decided: true})
 	})
 }
 
@@ -103,7 +104,7 @@ func (s *suite) actionMoveColumns() {
 	var decided, failed time.Time
 	step := func(m gatehouse.ActionMove) (at time.Time) {
 		s.Helper()
-		m.Tenant, m.ID = tenant, a.ID
+		m.ID = a.ID
 		s.update(func(tx gatehouse.Tx) error { at = tx.Now(); return tx.MoveAction(m) })
 		return at
 	}
@@ -144,9 +145,10 @@ func (s *suite) actionFirstStatus() {
 func (s *suite) actionLinks() {
 	old := s.in(gatehouse.StatusSuperseded)
 	s.update(func(tx gatehouse.Tx) error {
-		// The use case links before it inserts; both orders are one transaction.
+		// The use case links before it inserts; both orders are in one
+		// transaction.
 		revised := s.action(tx.Now(), func(a *gatehouse.Action) { a.Revision, a.Supersedes = 2, old.ID })
-		if err := tx.LinkSuperseded(tenant, old.ID, revised.ID); err != nil {
+		if err := tx.LinkSuperseded(old.ID, revised.ID); err != nil {
 			return err
 		}
 		old.Superseded = revised.ID
@@ -158,14 +160,22 @@ func (s *suite) actionLinks() {
 	if got := s.find(old.Superseded).Supersedes; got != old.ID {
 		s.Fatalf("supersedes is %q, want %q", got, old.ID)
 	}
-	s.refused(gatehouse.ErrNotFound, "a link from nothing", func(tx gatehouse.Tx) error { return tx.LinkSuperseded(tenant, "act_none", old.ID) })
-	s.refused(gatehouse.ErrNotFound, "a link to nothing", func(tx gatehouse.Tx) error { return tx.LinkSuperseded(tenant, old.ID, "act_none") })
+	s.refused(
+		gatehouse.ErrNotFound,
+		"a link from nothing",
+		func(tx gatehouse.Tx) error { return tx.LinkSuperseded("act_none", old.ID) },
+	)
+	s.refused(
+		gatehouse.ErrNotFound,
+		"a link to nothing",
+		func(tx gatehouse.Tx) error { return tx.LinkSuperseded(old.ID, "act_none") },
+	)
 }
 
 func (s *suite) openReversal() {
 	a := s.in(gatehouse.StatusApplied)
 	open := func() (id string) {
-		s.view(func(tx gatehouse.ReadTx) (err error) { id, err = tx.OpenReversal(tenant, a.ID); return err })
+		s.view(func(tx gatehouse.ReadTx) (err error) { id, err = tx.OpenReversal(a.ID); return err })
 		return id
 	}
 	if id := open(); id != "" {
@@ -184,7 +194,8 @@ func (s *suite) openReversal() {
 		want := r.ID
 		switch status {
 		case gatehouse.StatusRejected, gatehouse.StatusExpired, gatehouse.StatusCanceled, gatehouse.StatusSuperseded, gatehouse.StatusFailed:
-			// Then it is the newest of the others, which are older.
+			// Then the open reversal is the newest of the remaining, older
+			// ones.
 			if want = open(); want >= r.ID {
 				s.Fatalf("%s: reversal %q is open", status, want)
 			}
@@ -196,7 +207,7 @@ func (s *suite) openReversal() {
 	b := s.in(gatehouse.StatusApplied)
 	s.pending(func(r *gatehouse.Action) { r.Reverses, r.Approval.ExpiresAt = b.ID, r.ProposedAt })
 	s.view(func(tx gatehouse.ReadTx) error {
-		id, err := tx.OpenReversal(tenant, b.ID)
+		id, err := tx.OpenReversal(b.ID)
 		s.same("an expired reversal is not open", id, "")
 		return err
 	})

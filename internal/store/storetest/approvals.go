@@ -15,13 +15,13 @@ func (s *suite) approvalMoves() {
 		for _, to := range append(all, "nonsense", "") {
 			a := s.pending()
 			if from != gatehouse.ApprovalRequested {
-				s.update(func(tx gatehouse.Tx) error { return tx.MoveApproval(tenant, a.Approval.ID, from) })
+				s.update(func(tx gatehouse.Tx) error { return tx.MoveApproval(a.Approval.ID, from) })
 			}
 			want, err := from, gatehouse.ErrConflict
 			if from.CanMove(to) {
 				want, err = to, nil
 			}
-			s.refused(err, string(from+" to "+to), func(tx gatehouse.Tx) error { return tx.MoveApproval(tenant, a.Approval.ID, to) })
+			s.refused(err, string(from+" to "+to), func(tx gatehouse.Tx) error { return tx.MoveApproval(a.Approval.ID, to) })
 			if got := s.find(a.ID).Approval.Status; got != want {
 				s.Fatalf("%s to %s: is %s", from, to, got)
 			}
@@ -35,40 +35,45 @@ func (s *suite) votes() {
 	first := vote("zoe", gatehouse.Approve, at)
 	second := vote("ben", gatehouse.Approve, at.Add(time.Second))
 	s.update(func(tx gatehouse.Tx) error {
-		if err := tx.PutVote(tenant, a.Approval.ID, second); err != nil {
+		if err := tx.PutVote(a.Approval.ID, second); err != nil {
 			return err
 		}
-		return tx.PutVote(tenant, a.Approval.ID, first)
+		return tx.PutVote(a.Approval.ID, first)
 	})
 	s.same("the oldest first", s.find(a.ID).Approval.Votes, []gatehouse.Vote{first, second})
 	changed := vote("zoe", gatehouse.Reject, at.Add(2*time.Second))
 	changed.Notes, changed.PrincipalID = "changed my mind", "prn_zoe2"
 	s.update(func(tx gatehouse.Tx) error {
-		if err := tx.PutVote(tenant, a.Approval.ID, changed); err != nil {
+		if err := tx.PutVote(a.Approval.ID, changed); err != nil {
 			return err
 		}
-		locked, err := tx.LockAction(tenant, a.ID)
+		locked, err := tx.LockAction(a.ID)
 		if err == nil {
 			s.same("own writes are seen", locked.Approval.Votes, []gatehouse.Vote{second, changed})
 		}
 		return err
 	})
 	s.same("one vote a person", s.find(a.ID).Approval.Votes, []gatehouse.Vote{second, changed})
-	s.refused(gatehouse.ErrNotFound, "a vote on nothing", func(tx gatehouse.Tx) error { return tx.PutVote(tenant, "apr_none", first) })
-	s.update(func(tx gatehouse.Tx) error { return tx.MoveApproval(tenant, a.Approval.ID, gatehouse.ApprovalRejected) })
+	s.refused(
+		gatehouse.ErrNotFound,
+		"a vote on nothing",
+		func(tx gatehouse.Tx) error { return tx.PutVote("apr_none", first) },
+	)
+	s.update(func(tx gatehouse.Tx) error { return tx.MoveApproval(a.Approval.ID, gatehouse.ApprovalRejected) })
 	s.refused(gatehouse.ErrConflict, "a vote on a decided question", func(tx gatehouse.Tx) error {
-		return tx.PutVote(tenant, a.Approval.ID, vote("eve", gatehouse.Approve, tx.Now()))
+		return tx.PutVote(a.Approval.ID, vote("eve", gatehouse.Approve, tx.Now()))
 	})
 }
 
-// expiry checks that the predicate is the truth, swept or not.
+// expiry checks that an overdue approval counts as expired, swept or not.
 func (s *suite) expiry() {
 	past := s.pending(func(a *gatehouse.Action) { a.Approval.ExpiresAt = a.ProposedAt })
 	earlier := s.pending(func(a *gatehouse.Action) { a.Approval.ExpiresAt = a.ProposedAt.Add(-time.Hour) })
 	live := s.pending()
-	s.view(func(tx gatehouse.ReadTx) error {
+	s.viewQueues(func(q gatehouse.ReadQueues) error {
+		tx := q.In(tenant)
 		for _, id := range []string{past.ID, past.Approval.ID} {
-			a, err := tx.FindAction(tenant, id)
+			a, err := tx.FindAction(id)
 			if err != nil {
 				return err
 			}
@@ -76,17 +81,17 @@ func (s *suite) expiry() {
 				s.Errorf("FindAction shows %s, %s", a.Status, a.Approval.Status)
 			}
 		}
-		a, err := tx.FindActionByKey(tenant, past.IdempotencyKey)
+		a, err := tx.FindActionByKey(past.IdempotencyKey)
 		if err != nil {
 			return err
 		}
 		s.same("by key", a.Status, gatehouse.StatusExpired)
-		refs, err := tx.ExpiredActions(10)
+		refs, err := q.ExpiredActions(10)
 		s.same("to sweep, the earliest first", refs, []gatehouse.ActionRef{{Tenant: tenant, ID: earlier.ID}, {Tenant: tenant, ID: past.ID}})
 		if err != nil {
 			return err
 		}
-		refs, err = tx.ExpiredActions(1)
+		refs, err = q.ExpiredActions(1)
 		s.same("to sweep, one", refs, []gatehouse.ActionRef{{Tenant: tenant, ID: earlier.ID}})
 		return err
 	})
@@ -99,12 +104,12 @@ func (s *suite) expiry() {
 	}
 	check("before the sweep")
 	s.update(func(tx gatehouse.Tx) error {
-		a, err := tx.LockAction(tenant, past.ID)
+		a, err := tx.LockAction(past.ID)
 		if err != nil {
 			return err
 		}
 		s.same("LockAction returns what is stored", a.Status, gatehouse.StatusPending)
-		if err := tx.MoveApproval(tenant, a.Approval.ID, gatehouse.ApprovalExpired); err != nil {
+		if err := tx.MoveApproval(a.Approval.ID, gatehouse.ApprovalExpired); err != nil {
 			return err
 		}
 		return tx.MoveAction(move(a, gatehouse.StatusPending, gatehouse.StatusExpired))
@@ -112,13 +117,13 @@ func (s *suite) expiry() {
 	check("after the sweep of one")
 }
 
-// relock reads an action again that was read before the transaction.
+// relock locks an action that was already read before the transaction.
 func (s *suite) relock() {
 	a := s.pending(func(a *gatehouse.Action) { a.Approval.Required = 3 })
 	known := s.find(a.ID)
 	at := s.now()
 	s.update(func(tx gatehouse.Tx) error {
-		return tx.PutVote(tenant, a.Approval.ID, vote("zoe", gatehouse.Approve, at))
+		return tx.PutVote(a.Approval.ID, vote("zoe", gatehouse.Approve, at))
 	})
 	check := func(what string) *gatehouse.Action {
 		s.Helper()
@@ -127,7 +132,7 @@ func (s *suite) relock() {
 			if got, err = tx.RelockAction(known); err != nil {
 				return err
 			}
-			want, err = tx.LockAction(tenant, a.ID)
+			want, err = tx.LockAction(a.ID)
 			return err
 		})
 		s.same(what, got, want)
@@ -139,7 +144,7 @@ func (s *suite) relock() {
 	if got := check("with a vote more"); len(got.Approval.Votes) != 1 {
 		s.Fatalf("%d votes, want 1", len(got.Approval.Votes))
 	}
-	s.update(func(tx gatehouse.Tx) error { return tx.MoveApproval(tenant, a.Approval.ID, gatehouse.ApprovalCanceled) })
+	s.update(func(tx gatehouse.Tx) error { return tx.MoveApproval(a.Approval.ID, gatehouse.ApprovalCanceled) })
 	check("with its approval withdrawn")
 	b := s.pending()
 	a, known = b, s.find(b.ID)
@@ -159,29 +164,29 @@ func (s *suite) relock() {
 	s.refused(gatehouse.ErrNotFound, "of nothing", func(tx gatehouse.Tx) error { _, err := tx.RelockAction(&ghost); return err })
 	ghost = *s.find(b.ID)
 	ghost.Tenant = "acme"
-	s.refused(gatehouse.ErrNotFound, "of another tenant", func(tx gatehouse.Tx) error { _, err := tx.RelockAction(&ghost); return err })
+	s.as("acme").refused(gatehouse.ErrNotFound, "of another tenant", func(tx gatehouse.Tx) error { _, err := tx.RelockAction(&ghost); return err })
 }
 
-// writeAfterLock lets a transaction go on with what it holds, and with what it
-// does not.
+// writeAfterLock writes to the action that the transaction has locked, and to
+// others.
 func (s *suite) writeAfterLock() {
 	a, b := s.pending(), s.pending()
 	s.update(func(tx gatehouse.Tx) error {
-		if _, err := tx.LockAction(tenant, a.ID); err != nil {
+		if _, err := tx.LockAction(a.ID); err != nil {
 			return err
 		}
-		// Of another than the one that was read last.
-		if err := tx.PutVote(tenant, b.Approval.ID, vote("ben", gatehouse.Reject, tx.Now())); err != nil {
+		// An action other than the one that was read last.
+		if err := tx.PutVote(b.Approval.ID, vote("ben", gatehouse.Reject, tx.Now())); err != nil {
 			return err
 		}
-		if err := tx.MoveApproval(tenant, b.Approval.ID, gatehouse.ApprovalRejected); err != nil {
+		if err := tx.MoveApproval(b.Approval.ID, gatehouse.ApprovalRejected); err != nil {
 			return err
 		}
 		return tx.MoveAction(move(b, gatehouse.StatusPending, gatehouse.StatusRejected))
 	})
 	s.same("the one that was read", s.find(a.ID).Status, gatehouse.StatusPending)
 	s.refused(gatehouse.ErrConflict, "a push of what was read, and is not approved", func(tx gatehouse.Tx) error {
-		if _, err := tx.LockAction(tenant, a.ID); err != nil {
+		if _, err := tx.LockAction(a.ID); err != nil {
 			return err
 		}
 		return tx.InsertPush(push(a, tx.Now()))
@@ -192,15 +197,10 @@ func (s *suite) writeAfterLock() {
 			return tx.MoveAction(move(a, gatehouse.StatusPending, gatehouse.StatusRejected))
 		},
 		"a vote on what the transaction has closed": func(tx gatehouse.Tx) error {
-			return tx.PutVote(tenant, a.Approval.ID, vote("eve", gatehouse.Approve, tx.Now()))
+			return tx.PutVote(a.Approval.ID, vote("eve", gatehouse.Approve, tx.Now()))
 		},
-		"a second answer": func(tx gatehouse.Tx) error { return tx.MoveApproval(tenant, a.Approval.ID, gatehouse.ApprovalRejected) },
+		"a second answer": func(tx gatehouse.Tx) error { return tx.MoveApproval(a.Approval.ID, gatehouse.ApprovalRejected) },
 		"a push twice":    func(tx gatehouse.Tx) error { p := push(a, tx.Now()); p.ID = "psh_again"; return tx.InsertPush(p) },
-		"as another tenant's": func(tx gatehouse.Tx) error {
-			p := push(a, tx.Now())
-			p.ID, p.Tenant = "psh_x", "acme"
-			return tx.InsertPush(p)
-		},
 		"a push of what went on": func(tx gatehouse.Tx) error {
 			m := move(a, gatehouse.StatusApproved, gatehouse.StatusCanceled)
 			if err := tx.MoveAction(m); err != nil {
@@ -211,7 +211,7 @@ func (s *suite) writeAfterLock() {
 			return tx.InsertPush(p)
 		},
 	} {
-		err := s.store.Update(s.Context(), func(tx gatehouse.Tx) error {
+		err := s.store.Update(s.Context(), a.Tenant, func(tx gatehouse.Tx) error {
 			if _, err := approve(tx, a, tx.Now()); err != nil {
 				s.Errorf("%s: %v", what, err)
 				return nil
@@ -225,19 +225,19 @@ func (s *suite) writeAfterLock() {
 	s.same("after it all", s.find(a.ID).Status, gatehouse.StatusPending)
 }
 
-// lessons are what a decision and an application leave.
+// lessons checks what decisions and applied actions leave behind.
 func (s *suite) lessons() {
 	a, b := s.pending(func(a *gatehouse.Action) {
 		a.Magnitude, a.Policy.Rules = &gatehouse.Magnitude{Amount: "2.50", Currency: "USD"}, nil
 	}), s.pending()
-	s.pending() // teaches nothing, as long as it is open
+	s.pending() // an open action teaches nothing
 	s.in(gatehouse.StatusDenied)
 	expired := s.pending()
 	at := s.now()
 	var mirror []*gatehouse.AppliedMirror
 	s.update(func(tx gatehouse.Tx) error {
 		at = tx.Now()
-		if err := tx.MoveApproval(tenant, expired.Approval.ID, gatehouse.ApprovalExpired); err != nil {
+		if err := tx.MoveApproval(expired.Approval.ID, gatehouse.ApprovalExpired); err != nil {
 			return err
 		}
 		if err := tx.MoveAction(move(expired, gatehouse.StatusPending, gatehouse.StatusExpired)); err != nil {
@@ -247,11 +247,11 @@ func (s *suite) lessons() {
 			{Person: "zoe", PrincipalID: "prn_zoe", Name: "zoe", Decision: gatehouse.Approve, Notes: "fine", Via: gatehouse.ViaAPI, At: at},
 			{Person: "ana", PrincipalID: "prn_ana", Name: "ana", Decision: gatehouse.Reject, Notes: "no", Via: gatehouse.ViaAPI, At: at},
 		} {
-			if err := tx.PutVote(tenant, a.Approval.ID, v); err != nil {
+			if err := tx.PutVote(a.Approval.ID, v); err != nil {
 				return err
 			}
 		}
-		if err := tx.MoveApproval(tenant, a.Approval.ID, gatehouse.ApprovalRejected); err != nil {
+		if err := tx.MoveApproval(a.Approval.ID, gatehouse.ApprovalRejected); err != nil {
 			return err
 		}
 		m := move(a, gatehouse.StatusPending, gatehouse.StatusRejected)
@@ -285,14 +285,14 @@ func (s *suite) lessons() {
 	s.refused(gatehouse.ErrConflict, "one application an action", func(tx gatehouse.Tx) error { return tx.InsertMirror(mirror[0]) })
 	s.view(func(tx gatehouse.ReadTx) error {
 		c, err := walk(func(cursor string) (gatehouse.Page[*gatehouse.CorpusEntry], error) {
-			return tx.ListCorpus(tenant, "", cursor, 1)
+			return tx.ListCorpus("", cursor, 1)
 		})
 		s.same("corpus", c, corpus)
 		if err != nil {
 			return err
 		}
 		m, err := walk(func(cursor string) (gatehouse.Page[*gatehouse.AppliedMirror], error) {
-			return tx.ListMirror(tenant, "", cursor, 1)
+			return tx.ListMirror("", cursor, 1)
 		})
 		s.same("mirror", m, mirror)
 		return err

@@ -9,15 +9,15 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// later is a time before which all that the suite makes has ended.
+// later returns a time after the end of everything that the suite has created.
 func (s *suite) later() time.Time { return s.now().Add(time.Hour) }
 
-// plan walks all that could be archived, a few at a time.
+// plan lists all archivable families, a few per call.
 func (s *suite) plan(before time.Time) (families []gatehouse.ActionFamily) {
 	s.Helper()
 	for after := int64(0); ; {
 		var p *gatehouse.ArchivePlan
-		s.view(func(tx gatehouse.ReadTx) (err error) { p, err = tx.PlanArchive(after, before, 3); return err })
+		s.viewQueues(func(q gatehouse.ReadQueues) (err error) { p, err = q.PlanArchive(after, before, 3); return err })
 		families = append(families, p.Families...)
 		if p.Next == 0 {
 			return families
@@ -37,7 +37,7 @@ func planned(families []gatehouse.ActionFamily) (ids []string) {
 	return ids
 }
 
-// put archives what is locked of families, each tenant's by itself.
+// put locks and archives families, each tenant's separately.
 func put(tx gatehouse.Tx, families []gatehouse.ActionFamily, before time.Time) (ids []string, err error) {
 	for _, f := range families {
 		records, err := tx.LockEnded([]gatehouse.ActionFamily{f}, before)
@@ -59,7 +59,7 @@ func put(tx gatehouse.Tx, families []gatehouse.ActionFamily, before time.Time) (
 	return ids, nil
 }
 
-// archive archives all that can be.
+// archive archives everything that can be archived.
 func (s *suite) archive(before time.Time) (ids []string) {
 	s.Helper()
 	families := s.plan(before)
@@ -68,8 +68,8 @@ func (s *suite) archive(before time.Time) (ids []string) {
 	return ids
 }
 
-// settle brings a queued action to its end: applied, with two receipts, a
-// mirror, and what it held of a ceiling given back.
+// settle brings a queued action to applied, with two receipts, a mirror, and
+// its ceilings released.
 func (s *suite) settle(a *gatehouse.Action, p *gatehouse.Push) {
 	s.Helper()
 	for _, to := range path(gatehouse.StatusApplied)[1:] {
@@ -77,9 +77,9 @@ func (s *suite) settle(a *gatehouse.Action, p *gatehouse.Push) {
 		if to == gatehouse.StatusApplied {
 			from = gatehouse.StatusPushing
 		}
-		s.update(func(tx gatehouse.Tx) error { return tx.MoveAction(move(a, from, to)) })
+		s.as(a.Tenant).update(func(tx gatehouse.Tx) error { return tx.MoveAction(move(a, from, to)) })
 	}
-	s.update(func(tx gatehouse.Tx) error {
+	s.as(a.Tenant).update(func(tx gatehouse.Tx) error {
 		now := tx.Now()
 		until := now.Add(time.Minute)
 		next := *p
@@ -108,13 +108,14 @@ func (s *suite) settle(a *gatehouse.Action, p *gatehouse.Push) {
 				Tenant: a.Tenant, ActionID: a.ID, ActionType: a.ActionType, Connector: a.Connector, Operation: a.Operation, Target: a.Target,
 				Before: `{"price":"10.00"}`, After: `{"price":"12.50"}`, Digest: a.Digest, ReceiptID: receipt.ID, AppliedAt: now,
 			}),
-			tx.ReserveCeiling(a.Tenant, a.ID, claim("2.50")),
-			tx.ReleaseCeilings(a.Tenant, a.ID),
+			tx.ReserveCeiling(a.ID, claim("2.50")),
+			tx.ReleaseCeilings(a.ID),
 		)
 	})
 }
 
-// archiveRoundTrip archives an action that has everything, and finds it as it was.
+// archiveRoundTrip archives an action with all fields set and reads it back
+// unchanged.
 func (s *suite) archiveRoundTrip() {
 	full := s.full(s.now())
 	full.Status, full.IdempotencyKey = gatehouse.StatusPending, "the client's own"
@@ -126,12 +127,12 @@ func (s *suite) archiveRoundTrip() {
 	s.leaf(tenant, full.ID)
 
 	want, wantDenied, wantPush := s.find(full.ID), s.find(denied.ID), s.findPush(p.ID)
-	if want.Receipt == nil || want.Push == nil || len(want.Approval.Votes) == 0 {
+	if want.Callback.Sealed == "" || want.Receipt == nil || want.Push == nil || len(want.Approval.Votes) == 0 {
 		s.Fatalf("the action lacks what it should keep: %+v", want)
 	}
 	var wantReceipts []*gatehouse.Receipt
 	s.view(func(tx gatehouse.ReadTx) (err error) {
-		wantReceipts, err = tx.ListReceipts(tenant, full.ID)
+		wantReceipts, err = tx.ListReceipts(full.ID)
 		return err
 	})
 	size := s.waiting(10)
@@ -141,29 +142,30 @@ func (s *suite) archiveRoundTrip() {
 	s.same("archived again", s.archive(before), []string(nil))
 
 	var archived *gatehouse.Archived
-	s.view(func(tx gatehouse.ReadTx) (err error) { archived, err = tx.FindArchived(tenant, p.ID); return err })
+	s.view(func(tx gatehouse.ReadTx) (err error) { archived, err = tx.FindArchived(p.ID); return err })
 	want.ArchivedAt = &archived.ArchivedAt
+	want.Callback.Sealed = "" // nobody waits for what is in the archive
 	s.same("by its id", s.find(full.ID), want)
 	s.same("by its approval's id", s.find(full.Approval.ID), want)
 	got := s.find(denied.ID)
 	wantDenied.ArchivedAt = got.ArchivedAt
 	s.same("without an approval", got, wantDenied)
 	s.view(func(tx gatehouse.ReadTx) (err error) {
-		got, err = tx.FindActionByKey(tenant, full.IdempotencyKey)
+		got, err = tx.FindActionByKey(full.IdempotencyKey)
 		return err
 	})
 	s.same("by its key", got, want)
-	if err := s.store.Read(context.Background(), func(tx gatehouse.ReadTx) (err error) { got, err = tx.FindAction(tenant, full.ID); return err }); err != nil {
+	if err := s.store.Read(context.Background(), tenant, func(tx gatehouse.ReadTx) (err error) { got, err = tx.FindAction(full.ID); return err }); err != nil {
 		s.Fatalf("one question: %v", err)
 	}
 	s.same("by one question", got, want)
-	s.update(func(tx gatehouse.Tx) (err error) { got, err = tx.LockAction(tenant, full.ID); return err })
+	s.update(func(tx gatehouse.Tx) (err error) { got, err = tx.LockAction(full.ID); return err })
 	s.same("locked", got, want)
 	s.update(func(tx gatehouse.Tx) (err error) { got, err = tx.RelockAction(want); return err })
 	s.same("locked again", got, want)
 	s.same("its push", s.findPush(p.ID), wantPush)
 	var locked *gatehouse.Push
-	s.update(func(tx gatehouse.Tx) (err error) { locked, err = tx.LockPush(tenant, p.ID); return err })
+	s.update(func(tx gatehouse.Tx) (err error) { locked, err = tx.LockPush(p.ID); return err })
 	s.same("its push, locked", locked, wantPush)
 
 	record, err := archived.Record()
@@ -187,32 +189,32 @@ func (s *suite) archiveRoundTrip() {
 	}
 }
 
-// gone checks that an archived action is in no list of the living.
+// gone checks that an archived action is in no list of the main tables.
 func (s *suite) gone(a *gatehouse.Action, p *gatehouse.Push) {
 	s.Helper()
 	s.view(func(tx gatehouse.ReadTx) error {
-		actions, err := tx.ListActions(tenant, gatehouse.ActionFilter{})
+		actions, err := tx.ListActions(gatehouse.ActionFilter{})
 		for _, x := range actions.Items {
 			if x.ID == a.ID {
 				s.Error("the list of actions has it")
 			}
 		}
-		named, e := tx.ListActions(tenant, gatehouse.ActionFilter{Query: p.ID})
-		pushes, e2 := tx.ListPushes(tenant, gatehouse.PushFilter{})
-		mirror, e3 := tx.ListMirror(tenant, "", "", 0)
-		corpus, e4 := tx.ListCorpus(tenant, "", "", 0)
-		receipts, e5 := tx.ListReceipts(tenant, a.ID)
+		named, e := tx.ListActions(gatehouse.ActionFilter{Query: p.ID})
+		pushes, e2 := tx.ListPushes(gatehouse.PushFilter{})
+		mirror, e3 := tx.ListMirror("", "", 0)
+		corpus, e4 := tx.ListCorpus("", "", 0)
+		receipts, e5 := tx.ListReceipts(a.ID)
 		if n := len(named.Items) + len(pushes.Items) + len(mirror.Items) + len(corpus.Items) + len(receipts); n > 0 {
 			s.Errorf("lists of the living have %d rows of it", n)
 		}
-		if _, err := tx.SuccessReceipt(tenant, p.IdempotencyKey); !errors.Is(err, gatehouse.ErrNotFound) {
+		if _, err := tx.SuccessReceipt(p.IdempotencyKey); !errors.Is(err, gatehouse.ErrNotFound) {
 			s.Errorf("its receipt is among the living: %v", err)
 		}
 		return errors.Join(err, e, e2, e3, e4, e5)
 	})
 }
 
-// archivePins looks at what must stay where it is, whatever its age.
+// archivePins checks what must not be archived, whatever its age.
 func (s *suite) archivePins() {
 	w := s.workflow(tenant, "triage", 1)
 	ana := s.insertPrincipal()
@@ -228,7 +230,7 @@ func (s *suite) archivePins() {
 		}
 	}
 	rejected := func() *gatehouse.Action { return s.in(gatehouse.StatusRejected) }
-	// With a push that has not come to a good end.
+	// A push that has not ended well.
 	for _, status := range []gatehouse.PushStatus{gatehouse.PushQueued, gatehouse.PushFailed, gatehouse.PushUnknown} {
 		p := s.pushIn(status)
 		a := s.find(p.ActionID)
@@ -253,11 +255,12 @@ func (s *suite) archivePins() {
 		})
 		if a == discarded {
 			s.same("planned before it was closed", planned(s.plan(s.later())), sorted(want))
-			s.update(func(tx gatehouse.Tx) error { return tx.ClosePush(tenant, p.ID, "oz", "not needed") })
+			s.update(func(tx gatehouse.Tx) error { return tx.ClosePush(p.ID, "oz", "not needed") })
 		}
 	}
 	want = append(want, discarded.ID)
-	// Awaited by a run; of a run that has ended it is free.
+	// An action that a run waits for; once the run has ended, the action is
+	// free.
 	awaited, done := rejected(), rejected()
 	for _, a := range []*gatehouse.Action{awaited, done} {
 		r, st := s.one(w)
@@ -270,10 +273,10 @@ func (s *suite) archivePins() {
 			want = append(want, a.ID)
 		}
 	}
-	// With a part of a ceiling, and with a step-up.
+	// An action with a ceiling claim, and one with a step-up.
 	holds, proven := rejected(), rejected()
 	s.update(func(tx gatehouse.Tx) error {
-		return errors.Join(tx.ReserveCeiling(tenant, holds.ID, claim("1")), tx.InsertStepUp(&gatehouse.StepUp{
+		return errors.Join(tx.ReserveCeiling(holds.ID, claim("1")), tx.InsertStepUp(&gatehouse.StepUp{
 			ID: "stu_1", Tenant: tenant, SessionID: session.ID, ActionID: proven.ID, Digest: "sha256:1", Method: gatehouse.StepUpPasskey, At: tx.Now(),
 		}))
 	})
@@ -282,7 +285,7 @@ func (s *suite) archivePins() {
 	before := s.later()
 	s.same("planned", planned(s.plan(before)), want)
 
-	// What is planned is looked at again under its lock.
+	// Planned families are checked again under the lock.
 	for what, a := range map[string]*gatehouse.Action{"awaited": awaited, "holds": holds, "pending": states[gatehouse.StatusPending]} {
 		s.update(func(tx gatehouse.Tx) error {
 			list, err := tx.LockEnded([]gatehouse.ActionFamily{{Tenant: tenant, IDs: []string{a.ID}}}, before)
@@ -292,18 +295,18 @@ func (s *suite) archivePins() {
 			return err
 		})
 	}
-	s.update(func(tx gatehouse.Tx) error { return tx.ReleaseCeilings(tenant, holds.ID) })
+	s.update(func(tx gatehouse.Tx) error { return tx.ReleaseCeilings(holds.ID) })
 	want = append(want, holds.ID)
 	slices.Sort(want)
 	s.same("archived", s.archive(before), want)
 	s.same("used of a ceiling", s.used(-time.Hour), gatehouse.Decimal("0"))
 }
 
-// archiveFamilies archives what belongs together at once, or not at all.
+// archiveFamilies archives related actions together or not at all.
 func (s *suite) archiveFamilies() {
 	first := s.in(gatehouse.StatusSuperseded)
 	second := s.pending(func(a *gatehouse.Action) { a.Supersedes = first.ID })
-	s.update(func(tx gatehouse.Tx) error { return tx.LinkSuperseded(tenant, first.ID, second.ID) })
+	s.update(func(tx gatehouse.Tx) error { return tx.LinkSuperseded(first.ID, second.ID) })
 	applied := s.in(gatehouse.StatusApplied)
 	reversal := s.pending(func(a *gatehouse.Action) { a.Reverses = applied.ID })
 	refused := s.pending(func(a *gatehouse.Action) { a.Reverses = applied.ID })
@@ -348,7 +351,7 @@ func (s *suite) archiveFamilies() {
 	}
 }
 
-// archiveStays writes to what is archived, which nothing may.
+// archiveStays checks that nothing can write to an archived action.
 func (s *suite) archiveStays() {
 	a, p := s.queued(func(a *gatehouse.Action) { a.IdempotencyKey = "k" })
 	s.settle(a, p)
@@ -356,7 +359,7 @@ func (s *suite) archiveStays() {
 	s.same("archived", s.archive(before), []string{a.ID})
 	record := func() *gatehouse.Archived {
 		var out *gatehouse.Archived
-		s.view(func(tx gatehouse.ReadTx) (err error) { out, err = tx.FindArchived(tenant, a.ID); return err })
+		s.view(func(tx gatehouse.ReadTx) (err error) { out, err = tx.FindArchived(a.ID); return err })
 		return out
 	}
 	was := record()
@@ -377,7 +380,7 @@ func (s *suite) archiveStays() {
 	s.refused(gatehouse.ErrConflict, "archiving a living one in its place", func(tx gatehouse.Tx) error { return tx.PutArchived([]*gatehouse.Archived{was}) })
 	s.same("the row", record(), was)
 
-	// A step that takes it up goes on at once.
+	// A step that waits for an archived action continues at once.
 	w := s.workflow(tenant, "triage", 1)
 	st := s.inState(w, gatehouse.StepRunning)
 	s.moveStep(st, gatehouse.StepWaitingApproval, func(n *gatehouse.Step) { n.ActionID = a.ID })

@@ -9,10 +9,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// archiveWalls looks at one tenant's archive as another.
+// archiveWalls accesses one tenant's archive as another tenant.
 func (s *suite) archiveWalls() {
 	const other = "acme"
-	s.update(func(tx gatehouse.Tx) error { return tx.InsertTenant(&gatehouse.Tenant{ID: other, CreatedAt: tx.Now()}) })
+	s.as(other).update(func(tx gatehouse.Tx) error { return tx.InsertTenant(&gatehouse.Tenant{ID: other, CreatedAt: tx.Now()}) })
 	a, p := s.queued(func(a *gatehouse.Action) { a.IdempotencyKey = "k" })
 	s.settle(a, p)
 	living, q := s.queued()
@@ -20,7 +20,7 @@ func (s *suite) archiveWalls() {
 	s.leaf(tenant, a.ID)
 	before := s.later()
 	family := []gatehouse.ActionFamily{{Tenant: other, IDs: []string{a.ID}}}
-	s.update(func(tx gatehouse.Tx) error {
+	s.as(other).update(func(tx gatehouse.Tx) error {
 		list, err := tx.LockEnded(family, before)
 		if len(list) > 0 {
 			s.Error("another tenant locks it for the archive")
@@ -32,27 +32,27 @@ func (s *suite) archiveWalls() {
 		return err
 	})
 	for who, want := range map[string]bool{tenant: true, other: false} {
-		s.view(func(tx gatehouse.ReadTx) error {
+		s.as(who).view(func(tx gatehouse.ReadTx) error {
 			for what, err := range map[string]error{
-				"FindAction":      second(tx.FindAction(who, a.ID)),
-				"by approval":     second(tx.FindAction(who, a.Approval.ID)),
-				"FindActionByKey": second(tx.FindActionByKey(who, "k")),
-				"FindArchived":    second(tx.FindArchived(who, a.ID)),
-				"FindPush":        second(tx.FindPush(who, p.ID)),
+				"FindAction":      second(tx.FindAction(a.ID)),
+				"by approval":     second(tx.FindAction(a.Approval.ID)),
+				"FindActionByKey": second(tx.FindActionByKey("k")),
+				"FindArchived":    second(tx.FindArchived(a.ID)),
+				"FindPush":        second(tx.FindPush(p.ID)),
 			} {
 				if found := err == nil; found != want || !found && !errors.Is(err, gatehouse.ErrNotFound) {
 					s.Errorf("%s of tenant %s: %v", what, who, err)
 				}
 			}
-			page, err := tx.ListActions(who, gatehouse.ActionFilter{Archived: true})
+			page, err := tx.ListActions(gatehouse.ActionFilter{Archived: true})
 			if listed := len(page.Items) == 1; listed != want {
 				s.Errorf("tenant %s lists %d archived actions", who, len(page.Items))
 			}
 			return err
 		})
 	}
-	// The same key is free for the other one.
-	s.update(func(tx gatehouse.Tx) error {
+	// The other tenant can use the same key.
+	s.as(other).update(func(tx gatehouse.Tx) error {
 		return tx.InsertAction(s.action(tx.Now(), func(n *gatehouse.Action) { n.Tenant, n.IdempotencyKey = other, "k" }))
 	})
 	if s.find(living.ID).ArchivedAt != nil {
@@ -80,7 +80,7 @@ func (s *suite) archiveLists() {
 		f.Archived, f.Limit = true, 2
 		for {
 			var page gatehouse.Page[*gatehouse.Action]
-			s.view(func(tx gatehouse.ReadTx) (err error) { page, err = tx.ListActions(tenant, f); return err })
+			s.view(func(tx gatehouse.ReadTx) (err error) { page, err = tx.ListActions(f); return err })
 			for _, a := range page.Items {
 				ids = append(ids, a.ID)
 			}
@@ -95,11 +95,11 @@ func (s *suite) archiveLists() {
 	s.same("of another type", list(gatehouse.ActionFilter{ActionType: "note"}), []string(nil))
 	s.same("by an approval", list(gatehouse.ActionFilter{Query: "apr_" + want[2][4:]}), want[2:3])
 	s.view(func(tx gatehouse.ReadTx) error {
-		page, err := tx.ListActions(tenant, gatehouse.ActionFilter{Archived: true, Limit: 2})
+		page, err := tx.ListActions(gatehouse.ActionFilter{Archived: true, Limit: 2})
 		if err != nil {
 			return err
 		}
-		_, err = tx.ListActions(tenant, gatehouse.ActionFilter{Cursor: page.NextCursor})
+		_, err = tx.ListActions(gatehouse.ActionFilter{Cursor: page.NextCursor})
 		if gatehouse.CodeOf(err) != gatehouse.CodeInvalid {
 			s.Errorf("the archive's cursor on the living: %v", err)
 		}
@@ -107,7 +107,7 @@ func (s *suite) archiveLists() {
 	})
 }
 
-// archiveRace has several archivers at one queue, while actions are read.
+// archiveRace runs several archivers at once while actions are read.
 func (s *suite) archiveRace() {
 	const actions, archivers = 24, 4
 	var ids []string
@@ -124,7 +124,7 @@ func (s *suite) archiveRace() {
 			for i := range families {
 				f := families[(i+n*actions/archivers)%len(families)]
 				var done []string
-				err := s.store.Update(context.Background(), func(tx gatehouse.Tx) (err error) {
+				err := s.store.Update(context.Background(), f.Tenant, func(tx gatehouse.Tx) (err error) {
 					done, err = put(tx, []gatehouse.ActionFamily{f}, before)
 					return err
 				})
@@ -137,7 +137,11 @@ func (s *suite) archiveRace() {
 				}
 				mu.Unlock()
 				for _, id := range f.IDs {
-					err := s.store.Read(context.Background(), func(tx gatehouse.ReadTx) error { return second(tx.FindAction(tenant, id)) })
+					err := s.store.Read(
+						context.Background(),
+						tenant,
+						func(tx gatehouse.ReadTx) error { return second(tx.FindAction(id)) },
+					)
 					if err != nil {
 						s.Errorf("reading %s meanwhile: %v", id, err)
 					}

@@ -11,19 +11,23 @@ import (
 
 func (s *suite) leaf(tenant, action string) {
 	s.Helper()
-	s.update(func(tx gatehouse.Tx) error {
+	s.as(tenant).update(func(tx gatehouse.Tx) error {
 		return tx.AppendLeaf(&gatehouse.Leaf{Tenant: tenant, Type: "t" + s.next(), Subject: "x", ActionID: action, Actor: "system"})
 	})
 }
 
 func (s *suite) waiting(limit int) (list []*gatehouse.PendingLeaf) {
 	s.Helper()
-	s.view(func(tx gatehouse.ReadTx) (err error) { list, err = tx.UnnumberedLeaves(limit); return err })
+	s.viewQueues(func(q gatehouse.ReadQueues) (err error) { list, err = q.UnnumberedLeaves(limit); return err })
 	return list
 }
 
-// numbered gives leaves their numbers from size on, with the tree's hashes.
-func numbered(tx gatehouse.ReadTx, tenant string, size int64, leaves []*gatehouse.PendingLeaf) (list []*gatehouse.NumberedLeaf, added []gatehouse.Hash, err error) {
+// numbered numbers leaves starting at size and returns the tree hashes.
+func numbered(
+	tx gatehouse.ReadTx,
+	size int64,
+	leaves []*gatehouse.PendingLeaf,
+) (list []*gatehouse.NumberedLeaf, added []gatehouse.Hash, err error) {
 	first := tlog.StoredHashCount(size)
 	reader := tlog.HashReaderFunc(func(indexes []int64) ([]tlog.Hash, error) {
 		var hashes []tlog.Hash
@@ -32,7 +36,7 @@ func numbered(tx gatehouse.ReadTx, tenant string, size int64, leaves []*gatehous
 				hashes = append(hashes, tlog.Hash(added[i-first]))
 				continue
 			}
-			stored, err := tx.LogHashes(tenant, []int64{i})
+			stored, err := tx.LogHashes([]int64{i})
 			if err != nil {
 				return nil, err
 			}
@@ -55,7 +59,7 @@ func numbered(tx gatehouse.ReadTx, tenant string, size int64, leaves []*gatehous
 }
 
 func (s *suite) auditNumbering() {
-	s.update(func(tx gatehouse.Tx) error {
+	s.as("acme").update(func(tx gatehouse.Tx) error {
 		return tx.InsertTenant(&gatehouse.Tenant{ID: "acme", CreatedAt: tx.Now()})
 	})
 	for i := range 7 {
@@ -68,9 +72,9 @@ func (s *suite) auditNumbering() {
 	}
 	s.same("some of them", s.waiting(3), all[:3])
 	s.view(func(tx gatehouse.ReadTx) error {
-		list, err := tx.ListEntries(tenant, 0, 10)
+		list, err := tx.ListEntries(0, 10)
 		s.same("entries before numbering", len(list), 0)
-		size, e := tx.LogSize(tenant)
+		size, e := tx.LogSize()
 		s.same("size before numbering", size, int64(0))
 		if e != nil {
 			return e
@@ -88,24 +92,25 @@ func (s *suite) auditNumbering() {
 	// In two batches: the second builds on the stored hashes of the first.
 	for _, part := range [][2]int{{0, 3}, {3, 7}} {
 		for _, n := range []string{tenant, "acme"} {
-			s.update(func(tx gatehouse.Tx) error {
-				list, hashes, err := numbered(tx, n, int64(part[0]), of(n)[part[0]:part[1]])
+			s.as(n).update(func(tx gatehouse.Tx) error {
+				list, hashes, err := numbered(tx, int64(part[0]), of(n)[part[0]:part[1]])
 				if err != nil {
 					return err
 				}
-				return tx.NumberLeaves(n, int64(part[0]), list, hashes)
+				return tx.NumberLeaves(int64(part[0]), list, hashes)
 			})
 		}
 	}
 	s.same("waiting after numbering", len(s.waiting(10)), 0)
-	s.view(func(tx gatehouse.ReadTx) error {
+	s.viewQueues(func(q gatehouse.ReadQueues) error {
 		for _, n := range []string{tenant, "acme"} {
-			size, err := tx.LogSize(n)
+			tx := q.In(n)
+			size, err := tx.LogSize()
 			if err != nil {
 				return err
 			}
 			s.same("size", size, int64(7))
-			list, err := tx.ListEntries(n, 2, 3)
+			list, err := tx.ListEntries(2, 3)
 			if err != nil {
 				return err
 			}
@@ -117,7 +122,7 @@ func (s *suite) auditNumbering() {
 				s.same("leaf hash", e.LeafHash, gatehouse.Hash(tlog.RecordHash([]byte(e.Body))))
 			}
 			root, err := tlog.TreeHash(size, tlog.HashReaderFunc(func(indexes []int64) (hashes []tlog.Hash, err error) {
-				stored, err := tx.LogHashes(n, indexes)
+				stored, err := tx.LogHashes(indexes)
 				for _, h := range stored {
 					hashes = append(hashes, tlog.Hash(h))
 				}
@@ -146,7 +151,8 @@ func (s *suite) auditNumbering() {
 				return err
 			}
 		}
-		list, err := tx.ListActionEntries(tenant, "act_1")
+		tx := q.In(tenant)
+		list, err := tx.ListActionEntries("act_1")
 		if err != nil {
 			return err
 		}
@@ -155,18 +161,18 @@ func (s *suite) auditNumbering() {
 			numbers = append(numbers, e.Index)
 		}
 		s.same("of one action", numbers, []int64{1, 3, 5})
-		if _, err := tx.LogHashes(tenant, []int64{1000}); err == nil {
+		if _, err := tx.LogHashes([]int64{1000}); err == nil {
 			s.Error("a hash that is not stored was read")
 		}
 		return nil
 	})
 }
 
-// auditRanges reads logs of more entries than a store keeps in one row, from the
-// ends and the middle of such rows.
+// auditRanges reads logs that need several storage rows, at the edges and in
+// the middle of those rows.
 func (s *suite) auditRanges() {
 	const acme, leaves = "acme", 700
-	s.update(func(tx gatehouse.Tx) error {
+	s.as(acme).update(func(tx gatehouse.Tx) error {
 		return tx.InsertTenant(&gatehouse.Tenant{ID: acme, CreatedAt: tx.Now()})
 	})
 	tenantOf := func(i int) string {
@@ -175,13 +181,13 @@ func (s *suite) auditRanges() {
 		}
 		return tenant
 	}
-	s.update(func(tx gatehouse.Tx) error {
+	s.updateQueues(func(q gatehouse.Queues) error {
 		for i := range leaves {
 			leaf := &gatehouse.Leaf{
 				Tenant: tenantOf(i), Type: fmt.Sprintf("t%d", i), Subject: "x", Actor: "system",
 				ActionID: fmt.Sprintf("act_%d", i%50),
 			}
-			if err := tx.AppendLeaf(leaf); err != nil {
+			if err := q.In(leaf.Tenant).AppendLeaf(leaf); err != nil {
 				return err
 			}
 		}
@@ -199,12 +205,12 @@ func (s *suite) auditRanges() {
 		for name, of := range waiting {
 			size := int64(len(want[name]))
 			var list []*gatehouse.NumberedLeaf
-			s.update(func(tx gatehouse.Tx) (err error) {
+			s.as(name).update(func(tx gatehouse.Tx) (err error) {
 				var hashes []gatehouse.Hash
-				if list, hashes, err = numbered(tx, name, size, of); err != nil {
+				if list, hashes, err = numbered(tx, size, of); err != nil {
 					return err
 				}
-				return tx.NumberLeaves(name, size, list, hashes)
+				return tx.NumberLeaves(size, list, hashes)
 			})
 			for i, l := range list {
 				e := &gatehouse.Entry{Index: l.Index, Body: of[i].Body, LeafHash: l.LeafHash}
@@ -215,12 +221,13 @@ func (s *suite) auditRanges() {
 		}
 	}
 	s.same("numbered", len(want[tenant])+len(want[acme]), leaves)
-	s.view(func(tx gatehouse.ReadTx) error {
+	s.viewQueues(func(q gatehouse.ReadQueues) error {
 		for name, all := range want {
+			tx := q.In(name)
 			for _, from := range []int{0, 1, 199, 200, 201, 255, 256, 257, len(all) - 1, len(all)} {
 				from = min(from, len(all))
 				for _, limit := range []int{1, 259, 10_000} {
-					list, err := tx.ListEntries(name, int64(from), limit)
+					list, err := tx.ListEntries(int64(from), limit)
 					if err != nil {
 						return err
 					}
@@ -233,7 +240,7 @@ func (s *suite) auditRanges() {
 			}
 		}
 		for of, entries := range byAction {
-			list, err := tx.ListActionEntries(of[0], of[1])
+			list, err := q.In(of[0]).ListActionEntries(of[1])
 			if err != nil {
 				return err
 			}
@@ -243,7 +250,8 @@ func (s *suite) auditRanges() {
 	})
 }
 
-// auditConflict lets sequencers meet: none but the first with a size stores anything.
+// auditConflict runs competing sequencers: for each size only the first one
+// stores anything.
 func (s *suite) auditConflict() {
 	for range 4 {
 		s.leaf(tenant, "act_1")
@@ -251,14 +259,14 @@ func (s *suite) auditConflict() {
 	all := s.waiting(10)
 	number := func(size int64, leaves []*gatehouse.PendingLeaf, change ...func([]*gatehouse.NumberedLeaf)) func(gatehouse.Tx) error {
 		return func(tx gatehouse.Tx) error {
-			list, hashes, err := numbered(tx, tenant, size, leaves)
+			list, hashes, err := numbered(tx, size, leaves)
 			if err != nil {
 				return err
 			}
 			for _, c := range change {
 				c(list)
 			}
-			return tx.NumberLeaves(tenant, size, list, hashes)
+			return tx.NumberLeaves(size, list, hashes)
 		}
 	}
 	s.update(number(0, all[:2]))
@@ -267,15 +275,15 @@ func (s *suite) auditConflict() {
 	s.refused(gatehouse.ErrConflict, "a gap", number(2, all[2:], func(l []*gatehouse.NumberedLeaf) { l[1].Index++ }))
 	s.refused(gatehouse.ErrConflict, "a row that is not there", number(2, all[2:], func(l []*gatehouse.NumberedLeaf) { l[1].Row = 1 << 40 }))
 	s.refused(gatehouse.ErrConflict, "a size ahead", func(tx gatehouse.Tx) error {
-		return tx.NumberLeaves(tenant, 3, []*gatehouse.NumberedLeaf{{Row: all[2].Row, Index: 3}}, nil)
+		return tx.NumberLeaves(3, []*gatehouse.NumberedLeaf{{Row: all[2].Row, Index: 3}}, nil)
 	})
-	s.refused(gatehouse.ErrConflict, "another tenant's row", func(tx gatehouse.Tx) error {
-		return tx.NumberLeaves("acme", 0, []*gatehouse.NumberedLeaf{{Row: all[2].Row}}, nil)
+	s.as("acme").refused(gatehouse.ErrConflict, "another tenant's row", func(tx gatehouse.Tx) error {
+		return tx.NumberLeaves(0, []*gatehouse.NumberedLeaf{{Row: all[2].Row}}, nil)
 	})
 	s.same("still waiting", s.waiting(10), all[2:])
 	s.update(number(2, all[2:]))
 	s.view(func(tx gatehouse.ReadTx) error {
-		size, err := tx.LogSize(tenant)
+		size, err := tx.LogSize()
 		s.same("size", size, int64(4))
 		return err
 	})

@@ -17,7 +17,7 @@ func claim(amount gatehouse.Decimal) gatehouse.CeilingClaim {
 func (s *suite) used(since time.Duration) (sum gatehouse.Decimal) {
 	s.Helper()
 	s.update(func(tx gatehouse.Tx) (err error) {
-		sum, err = tx.CeilingUsed(tenant, "daily", "tenant", tx.Now().Add(since))
+		sum, err = tx.CeilingUsed("daily", "tenant", tx.Now().Add(since))
 		return err
 	})
 	return sum
@@ -40,22 +40,22 @@ func (s *suite) ceilings() {
 			{Ceiling: "daily", Scope: "agent:x", Amount: "7", Limit: "1", Window: 1},
 			{Ceiling: "other", Scope: "tenant", Amount: "7", Limit: "1", Window: 1},
 		} {
-			if err := tx.ReserveCeiling(tenant, a.ID, c); err != nil {
+			if err := tx.ReserveCeiling(a.ID, c); err != nil {
 				return err
 			}
 		}
-		return tx.ReserveCeiling(tenant, b.ID, claim("0.0000001"))
+		return tx.ReserveCeiling(b.ID, claim("0.0000001"))
 	})
 	want("rounded away from zero", "1.250001")
 	s.update(func(tx gatehouse.Tx) error {
 		c := claim("9")
 		c.Scope = "agent:y"
-		return tx.ReserveCeiling(tenant, b.ID, c)
+		return tx.ReserveCeiling(b.ID, c)
 	})
 	uses := func(tenant, scope string, since time.Time, limit int) (list []gatehouse.CeilingUse) {
 		s.Helper()
-		s.view(func(tx gatehouse.ReadTx) (err error) {
-			list, err = tx.ListCeilingUse(tenant, "daily", scope, since, limit)
+		s.as(tenant).view(func(tx gatehouse.ReadTx) (err error) {
+			list, err = tx.ListCeilingUse("daily", scope, since, limit)
 			return err
 		})
 		return list
@@ -72,8 +72,8 @@ func (s *suite) ceilings() {
 		uses(tenant, "tenant", counted.Add(-time.Microsecond), 10), fullest[2:])
 	sums := func(tenant string, spans ...gatehouse.CeilingSpan) (list []gatehouse.Decimal) {
 		s.Helper()
-		s.view(func(tx gatehouse.ReadTx) (err error) {
-			list, err = tx.CeilingUses(tenant, spans)
+		s.as(tenant).view(func(tx gatehouse.ReadTx) (err error) {
+			list, err = tx.CeilingUses(spans)
 			return err
 		})
 		return list
@@ -88,30 +88,38 @@ func (s *suite) ceilings() {
 	s.same("several spans of another tenant", sums("acme", many[:2]...), []gatehouse.Decimal{"0", "0"})
 	s.same("no spans", sums(tenant), []gatehouse.Decimal{})
 	s.update(func(tx gatehouse.Tx) error {
-		sum, err := tx.CeilingUsed(tenant, "daily", "tenant", counted)
+		sum, err := tx.CeilingUsed("daily", "tenant", counted)
 		if err == nil && sum.Cmp("0") != 0 {
 			s.Errorf("reserved at the edge of the window: used %s", sum)
 		}
 		return err
 	})
-	s.update(func(tx gatehouse.Tx) error { return tx.ReserveCeiling(tenant, a.ID, claim("2")) })
+	s.update(func(tx gatehouse.Tx) error { return tx.ReserveCeiling(a.ID, claim("2")) })
 	want("a second claim of an action replaces the first", "2.000001")
-	s.update(func(tx gatehouse.Tx) error { return tx.ReleaseCeilings(tenant, a.ID) })
+	s.update(func(tx gatehouse.Tx) error { return tx.ReleaseCeilings(a.ID) })
 	want("released", "0.000001")
-	s.update(func(tx gatehouse.Tx) error { return tx.ReleaseCeilings(tenant, a.ID) })
-	s.update(func(tx gatehouse.Tx) error { return tx.ReserveCeiling(tenant, a.ID, claim("3")) })
+	s.update(func(tx gatehouse.Tx) error { return tx.ReleaseCeilings(a.ID) })
+	s.update(func(tx gatehouse.Tx) error { return tx.ReserveCeiling(a.ID, claim("3")) })
 	want("reserved again", "3.000001")
-	s.refused(gatehouse.ErrNotFound, "a claim of nothing", func(tx gatehouse.Tx) error { return tx.ReserveCeiling(tenant, "act_none", claim("1")) })
-	err := s.store.Update(context.Background(), func(tx gatehouse.Tx) error { return tx.ReserveCeiling(tenant, a.ID, claim("1e30")) })
+	s.refused(
+		gatehouse.ErrNotFound,
+		"a claim of nothing",
+		func(tx gatehouse.Tx) error { return tx.ReserveCeiling("act_none", claim("1")) },
+	)
+	err := s.store.Update(
+		context.Background(),
+		tenant,
+		func(tx gatehouse.Tx) error { return tx.ReserveCeiling(a.ID, claim("1e30")) },
+	)
 	if err == nil {
 		s.Fatal("an amount that cannot be kept was reserved")
 	}
 	want("after refusals", "3.000001")
 }
 
-// ceilingRace lets many take from the last places at once. The first of them to
-// look takes its place when the others have looked, too, which they should not
-// be able to before it has.
+// ceilingRace lets many callers take the last places at once. The first reader
+// waits for the others to read, which they must not be able to do before its
+// claim is committed.
 func (s *suite) ceilingRace() {
 	const callers, limit = 40, 7
 	actions := make([]*gatehouse.Action, callers)
@@ -127,8 +135,8 @@ func (s *suite) ceilingRace() {
 	for _, a := range actions {
 		wg.Go(func() {
 			<-start
-			err := s.store.Update(context.Background(), func(tx gatehouse.Tx) error {
-				used, err := tx.CeilingUsed(tenant, "daily", "tenant", tx.Now().Add(-time.Hour))
+			err := s.store.Update(context.Background(), tenant, func(tx gatehouse.Tx) error {
+				used, err := tx.CeilingUsed("daily", "tenant", tx.Now().Add(-time.Hour))
 				if err != nil {
 					return err
 				}
@@ -144,7 +152,7 @@ func (s *suite) ceilingRace() {
 				if used.Add("1").Cmp("7") > 0 {
 					return full
 				}
-				return tx.ReserveCeiling(tenant, a.ID, claim("1"))
+				return tx.ReserveCeiling(a.ID, claim("1"))
 			})
 			switch {
 			case err == nil:

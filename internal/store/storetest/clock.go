@@ -20,7 +20,7 @@ func (s *suite) clock() {
 			if now.Location() != time.UTC || now.Nanosecond()%1000 != 0 {
 				s.Errorf("%s is not in UTC and whole microseconds", now)
 			}
-			time.Sleep(time.Microsecond) // so that a second reading would differ
+			time.Sleep(time.Microsecond) // makes a second reading differ
 			if !tx.Now().Equal(now) {
 				s.Errorf("two readings in one transaction: %s, %s", now, tx.Now())
 			}
@@ -34,13 +34,13 @@ func (s *suite) clock() {
 		}
 		return nil
 	})
-	// Of many at once, each that begins after another ended reads no less.
+	// Across goroutines, too, a later transaction never reads less.
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
 			var mine time.Time
 			for range 20 {
-				err := s.store.Update(context.Background(), func(tx gatehouse.Tx) error {
+				err := s.store.Update(context.Background(), s.tenant, func(tx gatehouse.Tx) error {
 					if tx.Now().Before(mine) {
 						s.Errorf("the clock ran back from %s to %s", mine, tx.Now())
 					}
@@ -56,7 +56,7 @@ func (s *suite) clock() {
 	wg.Wait()
 }
 
-// clockJumps sets the wall clock back and forth.
+// clockJumps sets the wall clock forward and back.
 func (s *suite) clockJumps() {
 	store, ok := s.store.(Clocked)
 	if !ok {
@@ -78,7 +78,7 @@ func (s *suite) clockJumps() {
 	at(base)
 	s.same("expired stays expired", s.find(a.ID).Status, gatehouse.StatusExpired)
 
-	// The buckets of the inbox are those of its first page.
+	// The buckets of the inbox are fixed by the first page.
 	at(base.Add(24 * time.Hour))
 	soon := s.pending(func(a *gatehouse.Action) { a.Approval.ExpiresAt = a.ProposedAt.Add(61 * time.Minute) })
 	sooner := s.pending(func(a *gatehouse.Action) { a.Approval.ExpiresAt = a.ProposedAt.Add(30 * time.Minute) })
@@ -87,7 +87,7 @@ func (s *suite) clockJumps() {
 	var got []string
 	for f.Cursor != "" || len(got) == 0 {
 		s.view(func(tx gatehouse.ReadTx) error {
-			page, err := tx.ListActions(tenant, f)
+			page, err := tx.ListActions(f)
 			for _, a := range page.Items {
 				got = append(got, a.ID)
 			}

@@ -10,7 +10,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// actionFacts are of one tenant, the newest first, and end when asked to.
+// actionFacts checks the walk: one tenant, newest first, and it stops on
+// request.
 func (s *suite) actionFacts() {
 	ana := s.insertPrincipal(func(p *gatehouse.Principal) { p.Name = "ana" })
 	var want []gatehouse.ActionFact
@@ -33,9 +34,9 @@ func (s *suite) actionFacts() {
 		want = append([]gatehouse.ActionFact{f}, want...)
 	}
 	read := func(tenant string, n int) (got []gatehouse.ActionFact) {
-		s.view(func(tx gatehouse.ReadTx) error {
+		s.as(tenant).view(func(tx gatehouse.ReadTx) error {
 			got = nil
-			return tx.ActionFacts(tenant, "", func(f gatehouse.ActionFact) bool {
+			return tx.ActionFacts("", func(f gatehouse.ActionFact) bool {
 				got = append(got, f)
 				return len(got) < n
 			})
@@ -48,7 +49,7 @@ func (s *suite) actionFacts() {
 	if diff := cmp.Diff(want[:2], read(tenant, 2)); diff != "" {
 		s.Errorf("the first facts (-want +got):\n%s", diff)
 	}
-	s.update(func(tx gatehouse.Tx) error {
+	s.as("acme").update(func(tx gatehouse.Tx) error {
 		return tx.InsertTenant(&gatehouse.Tenant{ID: "acme", CreatedAt: tx.Now()})
 	})
 	if got := read("acme", 100); len(got) != 0 {
@@ -56,7 +57,7 @@ func (s *suite) actionFacts() {
 	}
 }
 
-// savedViews are a person's own.
+// savedViews belong to one person.
 func (s *suite) savedViews() {
 	ana, bo := s.insertPrincipal(), s.insertPrincipal()
 	now := s.now()
@@ -73,8 +74,8 @@ func (s *suite) savedViews() {
 	want := func(tenant string, p *gatehouse.Principal, views ...*gatehouse.SavedView) {
 		s.Helper()
 		var got []*gatehouse.SavedView
-		s.view(func(tx gatehouse.ReadTx) (err error) {
-			got, err = tx.ListViews(tenant, p.ID)
+		s.as(tenant).view(func(tx gatehouse.ReadTx) (err error) {
+			got, err = tx.ListViews(p.ID)
 			return err
 		})
 		if diff := cmp.Diff(views, got); diff != "" {
@@ -84,16 +85,16 @@ func (s *suite) savedViews() {
 	want(tenant, ana, of(ana, "mine", "tab=mine", now), of(ana, "urgent", "risk=3", now.Add(time.Second)))
 	want(tenant, bo, of(bo, "urgent", "risk=4", now))
 	want("acme", ana)
-	s.update(func(tx gatehouse.Tx) error { return tx.DeleteView("acme", ana.ID, "urgent") })
-	s.update(func(tx gatehouse.Tx) error { return tx.DeleteView(tenant, ana.ID, "urgent") })
+	s.as("acme").update(func(tx gatehouse.Tx) error { return tx.DeleteView(ana.ID, "urgent") })
+	s.update(func(tx gatehouse.Tx) error { return tx.DeleteView(ana.ID, "urgent") })
 	want(tenant, ana, of(ana, "mine", "tab=mine", now))
 	want(tenant, bo, of(bo, "urgent", "risk=4", now))
 }
 
-// notices are a tenant's, and dismissed by one principal alone.
+// notices belong to a tenant; a dismissal belongs to one principal.
 func (s *suite) notices() {
 	ana, bo := s.insertPrincipal(), s.insertPrincipal()
-	s.update(func(tx gatehouse.Tx) error {
+	s.as("acme").update(func(tx gatehouse.Tx) error {
 		return tx.InsertTenant(&gatehouse.Tenant{ID: "acme", CreatedAt: tx.Now()})
 	})
 	now := s.now()
@@ -109,11 +110,11 @@ func (s *suite) notices() {
 	s.refused(gatehouse.ErrConflict, "the same notice", func(tx gatehouse.Tx) error { return tx.InsertNotice(all[0]) })
 	foreign := *all[0]
 	foreign.Tenant, foreign.ID = "acme", "ntc_9"
-	s.update(func(tx gatehouse.Tx) error { return tx.InsertNotice(&foreign) })
+	s.as("acme").update(func(tx gatehouse.Tx) error { return tx.InsertNotice(&foreign) })
 	list := func(tenant string, p *gatehouse.Principal, since time.Time, f gatehouse.NoticeFilter) (page gatehouse.Page[*gatehouse.Notice]) {
 		s.Helper()
-		s.view(func(tx gatehouse.ReadTx) (err error) {
-			page, err = tx.ListNotices(tenant, p.ID, since, f)
+		s.as(tenant).view(func(tx gatehouse.ReadTx) (err error) {
+			page, err = tx.ListNotices(p.ID, since, f)
 			return err
 		})
 		return page
@@ -134,7 +135,7 @@ func (s *suite) notices() {
 		s.Helper()
 		var got bool
 		s.update(func(tx gatehouse.Tx) (err error) {
-			got, err = tx.DismissNotice(tenant, ana.ID, id)
+			got, err = tx.DismissNotice(ana.ID, id)
 			return err
 		})
 		if got != want {
@@ -152,18 +153,18 @@ func (s *suite) notices() {
 	want(list(tenant, ana, now, gatehouse.NoticeFilter{All: true}), all[0], &gone, all[2], all[3], all[4])
 }
 
-// approverSince is kept with a principal, wherever it is read.
+// approverSince is stored with a principal and read back everywhere.
 func (s *suite) approverSince() {
 	since := s.now().Add(-time.Hour)
 	p := s.insertPrincipal(func(p *gatehouse.Principal) { p.ApproverSince = &since })
 	read := func(want *time.Time) {
 		s.Helper()
 		s.update(func(tx gatehouse.Tx) error {
-			byID, err := tx.FindPrincipal(tenant, p.ID)
+			byID, err := tx.FindPrincipal(p.ID)
 			if err != nil {
 				return err
 			}
-			locked, err := tx.PrincipalsForShare(tenant, []string{p.ID})
+			locked, err := tx.PrincipalsForShare([]string{p.ID})
 			if err != nil {
 				return err
 			}
@@ -185,7 +186,7 @@ func (s *suite) approverSince() {
 	read(nil)
 }
 
-// policyActions: an action applies one version of a policy.
+// policyActions: an action applies at most one policy version.
 func (s *suite) policyActions() {
 	version := func(action string) *gatehouse.PolicyVersion {
 		return &gatehouse.PolicyVersion{Tenant: tenant, Source: "x", SHA256: "y", AppliedBy: "ana", AppliedAt: s.now(), ActionID: action}
@@ -198,7 +199,7 @@ func (s *suite) policyActions() {
 	s.update(insert(version("")))
 	s.refused(gatehouse.ErrConflict, "the same action", insert(version("act_1")))
 	s.view(func(tx gatehouse.ReadTx) error {
-		list, err := tx.ListPolicies(tenant)
+		list, err := tx.ListPolicies()
 		if err == nil && list[len(list)-1].ActionID != "act_1" {
 			s.Errorf("the first version is of %q", list[len(list)-1].ActionID)
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// deadIn brings a push with its action to failed or unknown, and marks it.
+// deadIn brings a push and its action to failed or unknown, and marks the push.
 func (s *suite) deadIn(status gatehouse.PushStatus, effect gatehouse.Hash) *gatehouse.Push {
 	s.Helper()
 	p := s.pushIn(status)
@@ -27,16 +27,29 @@ func (s *suite) deadLetters() {
 	unknown := s.deadIn(gatehouse.PushUnknown, other)
 	for _, status := range []gatehouse.PushStatus{gatehouse.PushQueued, gatehouse.PushSent, gatehouse.PushApplied, gatehouse.PushCanceled} {
 		p := s.pushIn(status)
-		s.refused(gatehouse.ErrConflict, "marked as a dead letter: "+string(status), func(tx gatehouse.Tx) error { return tx.MarkDeadLetter(p, effect) })
-		s.refused(gatehouse.ErrConflict, "closed: "+string(status), func(tx gatehouse.Tx) error { return tx.ClosePush(tenant, p.ID, "oz", "over") })
+		s.refused(
+			gatehouse.ErrConflict,
+			"marked as a dead letter: "+string(status),
+			func(tx gatehouse.Tx) error { return tx.MarkDeadLetter(p, effect) },
+		)
+		s.refused(
+			gatehouse.ErrConflict,
+			"closed: "+string(status),
+			func(tx gatehouse.Tx) error { return tx.ClosePush(p.ID, "oz", "over") },
+		)
 	}
 	s.refused(gatehouse.ErrConflict, "an old generation is marked", func(tx gatehouse.Tx) error {
 		q := *failed
 		q.Generation--
 		return tx.MarkDeadLetter(&q, effect)
 	})
-	s.refused(gatehouse.ErrConflict, "an unknown outcome is closed", func(tx gatehouse.Tx) error { return tx.ClosePush(tenant, unknown.ID, "oz", "over") })
-	s.refused(gatehouse.ErrConflict, "closed by another tenant", func(tx gatehouse.Tx) error { return tx.ClosePush("acme", failed.ID, "oz", "over") })
+	s.refused(
+		gatehouse.ErrConflict,
+		"an unknown outcome is closed",
+		func(tx gatehouse.Tx) error { return tx.ClosePush(unknown.ID, "oz", "over") },
+	)
+	s.as("acme").
+		refused(gatehouse.ErrConflict, "closed by another tenant", func(tx gatehouse.Tx) error { return tx.ClosePush(failed.ID, "oz", "over") })
 	s.same("marked", s.findPush(failed.ID), failed)
 
 	list := func(f gatehouse.PushFilter) (got []string) {
@@ -44,7 +57,7 @@ func (s *suite) deadLetters() {
 		s.view(func(tx gatehouse.ReadTx) error {
 			got = nil
 			for {
-				page, err := tx.ListPushes(tenant, f)
+				page, err := tx.ListPushes(f)
 				if err != nil {
 					return err
 				}
@@ -79,44 +92,52 @@ func (s *suite) deadLetters() {
 		s.same(c.name, list(c.f), c.want)
 	}
 	s.view(func(tx gatehouse.ReadTx) error {
-		page, err := tx.ListPushes(tenant, gatehouse.PushFilter{DeadLetters: true, Limit: 1})
+		page, err := tx.ListPushes(gatehouse.PushFilter{DeadLetters: true, Limit: 1})
 		if err != nil {
 			return err
 		}
-		if _, err := tx.ListPushes(tenant, gatehouse.PushFilter{Cursor: page.NextCursor}); gatehouse.CodeOf(err) != gatehouse.CodeInvalid {
+		if _, err := tx.ListPushes(gatehouse.PushFilter{Cursor: page.NextCursor}); gatehouse.CodeOf(
+			err,
+		) != gatehouse.CodeInvalid {
 			s.Errorf("a cursor of another filter: error %v", err)
 		}
 		return nil
 	})
 	tell := func(when string, want int, found, lost string) {
 		s.Helper()
-		s.view(func(tx gatehouse.ReadTx) error {
-			for _, t := range []string{tenant, ""} {
-				n, err := tx.CountDeadLetters(t)
-				if s.same(when+": count of "+gatehouse.Quote(t), n, want); err != nil {
-					return err
-				}
-			}
-			n, err := tx.CountDeadLetters("acme")
+		s.viewQueues(func(q gatehouse.ReadQueues) error {
+			n, err := q.CountAllDeadLetters()
+			s.same(when+": count of all tenants", n, want)
+			return err
+		})
+		s.as("acme").view(func(tx gatehouse.ReadTx) error {
+			n, err := tx.CountDeadLetters()
 			if s.same(when+": another tenant's", n, 0); err != nil {
 				return err
 			}
-			id, err := tx.DeadLetterOf(tenant, effect)
+			id, err := tx.DeadLetterOf(effect)
+			s.same(when+": another tenant's action with the effect", id, "")
+			return err
+		})
+		s.view(func(tx gatehouse.ReadTx) error {
+			n, err := tx.CountDeadLetters()
+			if s.same(when+": count", n, want); err != nil {
+				return err
+			}
+			id, err := tx.DeadLetterOf(effect)
 			if s.same(when+": the action with the effect", id, found); err != nil {
 				return err
 			}
-			id, err = tx.DeadLetterOf(tenant, other)
+			id, err = tx.DeadLetterOf(other)
 			if s.same(when+": the action with the other", id, lost); err != nil {
 				return err
 			}
-			id, err = tx.DeadLetterOf("acme", effect)
-			s.same(when+": within another tenant", id, "")
-			return err
+			return nil
 		})
 	}
 	tell("open", 2, failed.ActionID, unknown.ActionID)
 
-	s.update(func(tx gatehouse.Tx) error { return tx.ClosePush(tenant, failed.ID, "oz", "not needed any more") })
+	s.update(func(tx gatehouse.Tx) error { return tx.ClosePush(failed.ID, "oz", "not needed any more") })
 	got := s.findPush(failed.ID)
 	if got.ClosedAt == nil || got.ClosedBy != "oz" || got.ClosedReason != "not needed any more" || got.Status != gatehouse.PushFailed || got.DeadLetter() {
 		s.Errorf("closed: %+v", got)
@@ -124,15 +145,19 @@ func (s *suite) deadLetters() {
 	tell("closed", 1, "", unknown.ActionID)
 	s.same("the list without it", list(gatehouse.PushFilter{DeadLetters: true}), []string{unknown.ID})
 	s.same("it is failed all the same", list(gatehouse.PushFilter{Status: gatehouse.PushFailed}), []string{failed.ID})
-	s.refused(gatehouse.ErrConflict, "closed again", func(tx gatehouse.Tx) error { return tx.ClosePush(tenant, failed.ID, "oz", "once more") })
+	s.refused(
+		gatehouse.ErrConflict,
+		"closed again",
+		func(tx gatehouse.Tx) error { return tx.ClosePush(failed.ID, "oz", "once more") },
+	)
 	q := *got
 	q.Status = gatehouse.PushQueued
-	if err := s.store.Update(context.Background(), func(tx gatehouse.Tx) error { return tx.UpdatePush(&q, gatehouse.PushFailed, q.Generation) }); err == nil {
+	if err := s.store.Update(context.Background(), q.Tenant, func(tx gatehouse.Tx) error { return tx.UpdatePush(&q, gatehouse.PushFailed, q.Generation) }); err == nil {
 		s.Error("a closed push went back to the queue")
 	}
 	s.same("after refusals", s.findPush(failed.ID), got)
 
-	// What a replay has sent off is in no list, and says nothing of before.
+	// A replayed push is in no list, and its old notes are gone.
 	unknown.Status, unknown.FinishedAt = gatehouse.PushQueued, nil
 	s.update(func(tx gatehouse.Tx) error { return tx.UpdatePush(unknown, gatehouse.PushUnknown, unknown.Generation) })
 	tell("replayed", 0, "", "")
@@ -141,14 +166,14 @@ func (s *suite) deadLetters() {
 	}
 }
 
-// replayFromUnknown: the action goes back to approved, and is not finished.
+// replayFromUnknown: the action is approved again and has no finish time.
 func (s *suite) replayFromUnknown() {
 	a := s.in(gatehouse.StatusPushing)
 	for _, m := range []gatehouse.ActionMove{
 		{From: gatehouse.StatusPushing, To: gatehouse.StatusUnknown, Finished: true},
 		{From: gatehouse.StatusUnknown, To: gatehouse.StatusApproved},
 	} {
-		m.Tenant, m.ID = tenant, a.ID
+		m.ID = a.ID
 		s.update(func(tx gatehouse.Tx) error { return tx.MoveAction(m) })
 	}
 	if got := s.find(a.ID); got.Status != gatehouse.StatusApproved || got.FinishedAt != nil {

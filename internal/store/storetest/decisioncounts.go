@@ -8,19 +8,23 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// decisionCounts checks that days and results add up by endpoint, that of
-// replicas that add at once none is lost, that a store takes known names only,
-// and that each tenant has counts of its own.
+// decisionCounts checks that days and results add up per endpoint, that
+// concurrent additions are not lost, that unknown names are refused, and that
+// each tenant has its own counts.
 func (s *suite) decisionCounts() {
 	const other = "acme"
-	s.update(func(tx gatehouse.Tx) error { return tx.InsertTenant(&gatehouse.Tenant{ID: other, CreatedAt: tx.Now()}) })
+	s.as(other).update(func(tx gatehouse.Tx) error { return tx.InsertTenant(&gatehouse.Tenant{ID: other, CreatedAt: tx.Now()}) })
 	noon := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 	add := func(tenant string, day time.Time, endpoint string, result gatehouse.DecisionResult, n int64) error {
-		return s.store.Update(s.Context(), func(tx gatehouse.Tx) error { return tx.AddDecisions(tenant, day, endpoint, result, n) })
+		return s.store.Update(
+			s.Context(),
+			tenant,
+			func(tx gatehouse.Tx) error { return tx.AddDecisions(day, endpoint, result, n) },
+		)
 	}
 	read := func(tenant string, from time.Time) (list []gatehouse.DecisionCount) {
-		s.view(func(tx gatehouse.ReadTx) (err error) {
-			list, err = tx.DecisionCounts(tenant, from)
+		s.as(tenant).view(func(tx gatehouse.ReadTx) (err error) {
+			list, err = tx.DecisionCounts(from)
 			return err
 		})
 		return list
@@ -62,7 +66,7 @@ func (s *suite) decisionCounts() {
 		{Endpoint: "approve", Replayed: 4, Voted: 5}, {Endpoint: "bulk-decide", Won: 7 * adders}, {Endpoint: "console", Refused: 6},
 		{Endpoint: "decide", Won: 1, Conflict: 5},
 	}
-	// The whole day of the time counts.
+	// The whole day of the given time counts.
 	if diff := cmp.Diff(want, read(tenant, noon.Add(11*time.Hour))); diff != "" {
 		s.Errorf("counts (-want +got):\n%s", diff)
 	}

@@ -6,10 +6,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// delegations: what a person delegates is found from both sides, ends once, and is
-// nobody else's; a vote keeps whose right it uses.
+// delegations: a delegation is found from both sides, ends once, and is visible
+// only in its tenant; a vote keeps the delegation that it used.
 func (s *suite) delegations() {
-	s.update(func(tx gatehouse.Tx) error {
+	s.as("acme").update(func(tx gatehouse.Tx) error {
 		return tx.InsertTenant(&gatehouse.Tenant{ID: "acme", CreatedAt: tx.Now()})
 	})
 	now := s.now()
@@ -27,8 +27,8 @@ func (s *suite) delegations() {
 		return tx.InsertDelegation(d)
 	})
 	ids := func(in, principal string, open bool) (list []string) {
-		s.view(func(tx gatehouse.ReadTx) error {
-			found, err := tx.ListDelegations(in, principal, open, 10)
+		s.as(in).view(func(tx gatehouse.ReadTx) error {
+			found, err := tx.ListDelegations(principal, open, 10)
 			for _, d := range found {
 				list = append(list, d.ID)
 			}
@@ -42,29 +42,29 @@ func (s *suite) delegations() {
 	s.same("of nobody else", ids(tenant, "prn_cleo", false), []string(nil))
 	s.same("of another tenant", ids("acme", "", false), []string(nil))
 	s.view(func(tx gatehouse.ReadTx) error {
-		got, err := tx.FindDelegation(tenant, d.ID)
+		got, err := tx.FindDelegation(d.ID)
 		if err == nil {
 			got.FromName, got.ToName = "", ""
 			s.same("the delegation", got, d)
 		}
 		return err
 	})
-	s.refused(
+	s.as("acme").refused(
 		gatehouse.ErrNotFound,
 		"found in another tenant",
-		func(tx gatehouse.Tx) error { _, err := tx.FindDelegation("acme", d.ID); return err },
+		func(tx gatehouse.Tx) error { _, err := tx.FindDelegation(d.ID); return err },
 	)
-	s.refused(
+	s.as("acme").refused(
 		gatehouse.ErrConflict,
 		"ended in another tenant",
-		func(tx gatehouse.Tx) error { return tx.EndDelegation("acme", d.ID, "eve") },
+		func(tx gatehouse.Tx) error { return tx.EndDelegation(d.ID, "eve") },
 	)
-	s.update(func(tx gatehouse.Tx) error { return tx.EndDelegation(tenant, d.ID, "ben") })
+	s.update(func(tx gatehouse.Tx) error { return tx.EndDelegation(d.ID, "ben") })
 	s.same("open after the end", ids(tenant, "prn_ben", true), []string(nil))
 	s.refused(
 		gatehouse.ErrConflict,
 		"ended twice",
-		func(tx gatehouse.Tx) error { return tx.EndDelegation(tenant, d.ID, "ana") },
+		func(tx gatehouse.Tx) error { return tx.EndDelegation(d.ID, "ana") },
 	)
 
 	a := s.pending()
@@ -72,18 +72,18 @@ func (s *suite) delegations() {
 		Person: "per_ben", PrincipalID: "prn_ben", Name: "ben", Decision: gatehouse.Approve, Via: gatehouse.ViaAPI, Digest: a.Digest, At: s.now(),
 		For: "prn_ana", ForName: "ana",
 	}
-	s.update(func(tx gatehouse.Tx) error { return tx.PutVote(tenant, a.Approval.ID, v) })
+	s.update(func(tx gatehouse.Tx) error { return tx.PutVote(a.Approval.ID, v) })
 	v.At = s.find(a.ID).Approval.Votes[0].At
 	s.same("the vote", s.find(a.ID).Approval.Votes, []gatehouse.Vote{v})
 	s.update(func(tx gatehouse.Tx) error {
-		locked, err := tx.LockAction(tenant, a.ID)
+		locked, err := tx.LockAction(a.ID)
 		if err == nil {
 			s.same("the vote, locked", locked.Approval.Votes, []gatehouse.Vote{v})
 		}
 		return err
 	})
 	s.view(func(tx gatehouse.ReadTx) error {
-		page, err := tx.ListActions(tenant, gatehouse.ActionFilter{Limit: 10})
+		page, err := tx.ListActions(gatehouse.ActionFilter{Limit: 10})
 		if err == nil {
 			s.same("the vote, in a list", page.Items[0].Approval.Votes, []gatehouse.Vote{v})
 		}

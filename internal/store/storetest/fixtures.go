@@ -6,7 +6,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// action is a small pending action; change edits it before it is returned.
+// action returns a small pending action, edited by change.
 func (s *suite) action(at time.Time, change ...func(*gatehouse.Action)) *gatehouse.Action {
 	n := s.next()
 	a := &gatehouse.Action{
@@ -35,11 +35,11 @@ func (s *suite) action(at time.Time, change ...func(*gatehouse.Action)) *gatehou
 func (s *suite) pending(change ...func(*gatehouse.Action)) *gatehouse.Action {
 	s.Helper()
 	a := s.action(s.now(), change...)
-	s.update(func(tx gatehouse.Tx) error { return tx.InsertAction(a) })
+	s.as(a.Tenant).update(func(tx gatehouse.Tx) error { return tx.InsertAction(a) })
 	return a
 }
 
-// full is an action with every member set.
+// full returns an action with every field set.
 func (s *suite) full(at time.Time) *gatehouse.Action {
 	added, removed := 3, 1
 	return s.action(at, func(a *gatehouse.Action) {
@@ -57,7 +57,11 @@ func (s *suite) full(at time.Time) *gatehouse.Action {
 			{Name: "model", Kind: "probabilistic", Result: "warn"},
 		}
 		a.ArtifactDiff = &gatehouse.ArtifactDiff{Type: "unified_diff", Text: "-a\n+b\n", Summary: "s", LinesAdded: &added, LinesRemoved: &removed}
-		a.Callback = &gatehouse.Callback{Type: "webhook", URL: "https://example.com/x", TaskToken: "t"}
+		a.Callback = &gatehouse.Callback{
+			Type: gatehouse.CallbackStepFunctions, TaskTokenHash: gatehouse.HashTaskToken("t"), Sealed: "m:c2VhbGVk",
+			ExecutionARN: "arn:aws:states:eu-west-1:123456789012:execution:flow:1", On: gatehouse.CallbackOnFinished,
+			Heartbeat: gatehouse.Span(time.Minute),
+		}
 		a.ExpiresIn, a.HoldFor = gatehouse.Span(4*time.Hour), gatehouse.Duration(10*time.Second)
 		a.Policy.Rules, a.Policy.Reasons = []string{"r1", "r2"}, []string{`says "no"`, ""}
 		a.Ceilings = []gatehouse.CeilingClaim{{Ceiling: "daily", Scope: "agent:prn_bot", Amount: "2.50", Limit: "100", Window: gatehouse.Duration(24 * time.Hour)}}
@@ -76,7 +80,7 @@ func vote(person string, d gatehouse.DecisionKind, at time.Time) gatehouse.Vote 
 	}
 }
 
-// push is a queued push of an approved action.
+// push returns a queued push of an approved action.
 func push(a *gatehouse.Action, at time.Time) *gatehouse.Push {
 	return &gatehouse.Push{
 		ID: "psh_" + a.ID[4:], Tenant: a.Tenant, ActionID: a.ID, Connector: a.Connector, IdempotencyKey: a.IdempotencyKey,
@@ -89,22 +93,22 @@ func approve(tx gatehouse.Tx, a *gatehouse.Action, due time.Time) (*gatehouse.Pu
 	return approveInto(tx, a, due, "")
 }
 
-// approveInto puts it into a lane of the outbox.
+// approveInto is approve into a lane of the outbox.
 func approveInto(tx gatehouse.Tx, a *gatehouse.Action, due time.Time, lane string) (*gatehouse.Push, error) {
-	locked, err := tx.LockAction(a.Tenant, a.ID)
+	locked, err := tx.LockAction(a.ID)
 	if err != nil {
 		return nil, err
 	}
 	if locked.Approval != nil {
-		if err := tx.PutVote(a.Tenant, locked.Approval.ID, vote("ana", gatehouse.Approve, tx.Now())); err != nil {
+		if err := tx.PutVote(locked.Approval.ID, vote("ana", gatehouse.Approve, tx.Now())); err != nil {
 			return nil, err
 		}
-		if err := tx.MoveApproval(a.Tenant, locked.Approval.ID, gatehouse.ApprovalApproved); err != nil {
+		if err := tx.MoveApproval(locked.Approval.ID, gatehouse.ApprovalApproved); err != nil {
 			return nil, err
 		}
 	}
 	err = tx.MoveAction(gatehouse.ActionMove{
-		Tenant: a.Tenant, ID: a.ID, From: gatehouse.StatusPending, To: gatehouse.StatusApproved,
+		ID: a.ID, From: gatehouse.StatusPending, To: gatehouse.StatusApproved,
 		DecidedBy: "ana", DecidedVia: gatehouse.ViaAPI, Decided: true,
 	})
 	if err != nil {
@@ -115,15 +119,15 @@ func approveInto(tx gatehouse.Tx, a *gatehouse.Action, due time.Time, lane strin
 	return p, tx.InsertPush(p)
 }
 
-// queued stores an action that is approved, with its push.
+// queued stores an approved action and its push.
 func (s *suite) queued(change ...func(*gatehouse.Action)) (a *gatehouse.Action, p *gatehouse.Push) {
 	s.Helper()
 	a = s.pending(change...)
-	s.update(func(tx gatehouse.Tx) (err error) { p, err = approve(tx, a, tx.Now()); return err })
+	s.as(a.Tenant).update(func(tx gatehouse.Tx) (err error) { p, err = approve(tx, a, tx.Now()); return err })
 	return a, p
 }
 
-// paths leads from pending to each state, by moves of the table.
+// path returns the states from pending to a state, by moves of the table.
 func path(to gatehouse.Status) []gatehouse.Status {
 	switch to {
 	case gatehouse.StatusPending:
@@ -138,7 +142,7 @@ func path(to gatehouse.Status) []gatehouse.Status {
 	return []gatehouse.Status{to}
 }
 
-// in stores an action in a state.
+// in stores an action and brings it into a state.
 func (s *suite) in(status gatehouse.Status) *gatehouse.Action {
 	s.Helper()
 	if status == gatehouse.StatusDenied {
@@ -157,9 +161,9 @@ func (s *suite) in(status gatehouse.Status) *gatehouse.Action {
 	return a
 }
 
-// move is a complete move, as the use cases write them.
+// move returns a complete move, as the use cases write it.
 func move(a *gatehouse.Action, from, to gatehouse.Status) gatehouse.ActionMove {
-	m := gatehouse.ActionMove{Tenant: a.Tenant, ID: a.ID, From: from, To: to, Decided: from == gatehouse.StatusPending, Finished: to.Finished()}
+	m := gatehouse.ActionMove{ID: a.ID, From: from, To: to, Decided: from == gatehouse.StatusPending, Finished: to.Finished()}
 	switch to {
 	case gatehouse.StatusFailed:
 		m.Failure = &gatehouse.Failure{Code: "boom", Detail: "it did"}

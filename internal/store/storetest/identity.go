@@ -27,7 +27,7 @@ func (s *suite) principal(change ...func(*gatehouse.Principal)) *gatehouse.Princ
 func (s *suite) insertPrincipal(change ...func(*gatehouse.Principal)) *gatehouse.Principal {
 	s.Helper()
 	p := s.principal(change...)
-	s.update(func(tx gatehouse.Tx) error { return tx.InsertPrincipal(p) })
+	s.as(p.Tenant).update(func(tx gatehouse.Tx) error { return tx.InsertPrincipal(p) })
 	return p
 }
 
@@ -38,13 +38,13 @@ func (s *suite) principals() {
 	})
 	s.view(func(tx gatehouse.ReadTx) error {
 		for _, key := range []string{bot.ID, bot.Name, strings.ToUpper(bot.Name)} {
-			got, err := tx.FindPrincipal(tenant, key)
+			got, err := tx.FindPrincipal(key)
 			if err != nil {
 				return err
 			}
 			s.same("found by "+key, got, bot)
 		}
-		if _, err := tx.FindPrincipal(tenant, "none"); !errors.Is(err, gatehouse.ErrNotFound) {
+		if _, err := tx.FindPrincipal("none"); !errors.Is(err, gatehouse.ErrNotFound) {
 			s.Errorf("FindPrincipal: error %v", err)
 		}
 		return nil
@@ -58,7 +58,7 @@ func (s *suite) principals() {
 	s.refused(gatehouse.ErrConflict, "the same id", func(tx gatehouse.Tx) error {
 		return tx.InsertPrincipal(&gatehouse.Principal{ID: ana.ID, Tenant: tenant, Name: "z", Kind: gatehouse.KindPerson, Person: "prn_z", CreatedAt: tx.Now()})
 	})
-	s.refused(gatehouse.ErrNotFound, "an unknown tenant", func(tx gatehouse.Tx) error {
+	s.as("nobody").refused(gatehouse.ErrNotFound, "an unknown tenant", func(tx gatehouse.Tx) error {
 		return tx.InsertPrincipal(&gatehouse.Principal{ID: "prn_y", Tenant: "nobody", Name: "y", Kind: gatehouse.KindPerson, Person: "prn_y", CreatedAt: tx.Now()})
 	})
 	ana.Roles, ana.Disabled, ana.Person = []gatehouse.Role{gatehouse.RoleViewer}, true, "somebody"
@@ -67,7 +67,7 @@ func (s *suite) principals() {
 		if err := tx.UpdatePrincipal(ana); err != nil {
 			return err
 		}
-		got, err := tx.PrincipalsForShare(tenant, []string{bot.ID, "prn_none", ana.ID})
+		got, err := tx.PrincipalsForShare([]string{bot.ID, "prn_none", ana.ID})
 		slices.SortFunc(got, func(a, b *gatehouse.Principal) int { return strings.Compare(a.ID, b.ID) })
 		s.same("for share", got, []*gatehouse.Principal{ana, bot})
 		return err
@@ -78,7 +78,7 @@ func (s *suite) principals() {
 	third := s.insertPrincipal()
 	s.view(func(tx gatehouse.ReadTx) error {
 		list, err := walk(func(cursor string) (gatehouse.Page[*gatehouse.Principal], error) {
-			return tx.ListPrincipals(tenant, cursor, 1)
+			return tx.ListPrincipals(cursor, 1)
 		})
 		s.same("listed", list, []*gatehouse.Principal{ana, bot, third})
 		return err
@@ -95,22 +95,22 @@ func (s *suite) groups() {
 	finance, board := &gatehouse.Group{Tenant: tenant, Name: "finance", CreatedAt: at}, &gatehouse.Group{Tenant: tenant, Name: "board", CreatedAt: at}
 	s.update(func(tx gatehouse.Tx) error { return errors.Join(tx.InsertGroup(finance), tx.InsertGroup(board)) })
 	s.refused(gatehouse.ErrConflict, "the same name", func(tx gatehouse.Tx) error { return tx.InsertGroup(finance) })
-	s.refused(gatehouse.ErrNotFound, "an unknown tenant", func(tx gatehouse.Tx) error {
+	s.as("nobody").refused(gatehouse.ErrNotFound, "an unknown tenant", func(tx gatehouse.Tx) error {
 		return tx.InsertGroup(&gatehouse.Group{Tenant: "nobody", Name: "finance", CreatedAt: at})
 	})
-	s.refused(gatehouse.ErrNotFound, "deleting nothing", func(tx gatehouse.Tx) error { return tx.DeleteGroup(tenant, "none") })
+	s.refused(gatehouse.ErrNotFound, "deleting nothing", func(tx gatehouse.Tx) error { return tx.DeleteGroup("none") })
 	s.view(func(tx gatehouse.ReadTx) error {
-		list, err := tx.ListGroups(tenant)
+		list, err := tx.ListGroups()
 		s.same("listed", list, []*gatehouse.Group{board, finance})
 		if err != nil {
 			return err
 		}
-		found, err := tx.FindGroup(tenant, "finance")
+		found, err := tx.FindGroup("finance")
 		s.same("found", found, finance)
 		if err != nil {
 			return err
 		}
-		people, err := tx.ListPeople(tenant)
+		people, err := tx.ListPeople()
 		people = slices.DeleteFunc(people, func(p *gatehouse.Principal) bool {
 			return p.ID != ana.ID && p.ID != ben.ID && p.Kind == gatehouse.KindPerson
 		})
@@ -118,25 +118,27 @@ func (s *suite) groups() {
 		if err != nil {
 			return err
 		}
-		if others, err := tx.ListGroups("nobody"); err != nil || len(others) != 0 {
-			s.Errorf("groups of another tenant: %v, %v", others, err)
-		}
-		_, err = tx.FindGroup(tenant, "Finance")
+		_, err = tx.FindGroup("Finance")
 		if !errors.Is(err, gatehouse.ErrNotFound) {
 			s.Errorf("a name in another case: error %v", err)
 		}
 		return nil
 	})
-	s.update(func(tx gatehouse.Tx) error { return tx.DeleteGroup(tenant, "board") })
+	s.as("nobody").view(func(tx gatehouse.ReadTx) error {
+		others, err := tx.ListGroups()
+		s.same("groups of another tenant", len(others), 0)
+		return err
+	})
+	s.update(func(tx gatehouse.Tx) error { return tx.DeleteGroup("board") })
 	s.view(func(tx gatehouse.ReadTx) error {
-		list, err := tx.ListGroups(tenant)
+		list, err := tx.ListGroups()
 		s.same("after deleting one", list, []*gatehouse.Group{finance})
 		return err
 	})
 }
 
-// answerers: the first of those whom a question asks are, as far as they are
-// asked and may decide, the first that Answerers counts.
+// answerers checks FirstAnswerers against Answerers: the persons whom the
+// question asks and who may decide, in the same order.
 func (s *suite) answerers() {
 	some := func(change func(p *gatehouse.Principal)) *gatehouse.Principal { return s.insertPrincipal(change) }
 	in := func(group string) func(*gatehouse.Principal) {
@@ -172,11 +174,11 @@ func (s *suite) answerers() {
 			Groups: []string{"finance"}}, 3},
 	} {
 		ask := func(tx gatehouse.ReadTx) error {
-			people, err := tx.ListPeople(tenant)
+			people, err := tx.ListPeople()
 			if err != nil {
 				return err
 			}
-			first, err := tx.FirstAnswerers(tenant, c.asked)
+			first, err := tx.FirstAnswerers(c.asked)
 			if err != nil {
 				return err
 			}
@@ -199,7 +201,7 @@ func (s *suite) answerers() {
 		all = append(all, some(in("many")).ID)
 	}
 	s.view(func(tx gatehouse.ReadTx) error {
-		first, err := tx.FirstAnswerers(tenant, gatehouse.Audience{Groups: []string{"many"}})
+		first, err := tx.FirstAnswerers(gatehouse.Audience{Groups: []string{"many"}})
 		ids := []string{}
 		for _, p := range first {
 			ids = append(ids, p.ID)
@@ -223,8 +225,8 @@ func (s *suite) keys() {
 	})
 	found := func(k *gatehouse.Key) bool {
 		var ok bool
-		s.view(func(tx gatehouse.ReadTx) error {
-			got, p, err := tx.FindKey(k.Hash)
+		s.viewQueues(func(q gatehouse.ReadQueues) error {
+			got, p, err := q.FindKey(k.Hash)
 			if errors.Is(err, gatehouse.ErrNotFound) {
 				return nil
 			}
@@ -244,66 +246,75 @@ func (s *suite) keys() {
 		k.PrincipalID = "prn_none"
 		return tx.InsertKey(k)
 	})
-	s.refused(gatehouse.ErrNotFound, "revoking nothing", func(tx gatehouse.Tx) error { return tx.RevokeKey(tenant, "key_none") })
+	s.refused(
+		gatehouse.ErrNotFound,
+		"revoking nothing",
+		func(tx gatehouse.Tx) error { return tx.RevokeKey("key_none") },
+	)
 	var at time.Time
-	s.update(func(tx gatehouse.Tx) error { at = tx.Now(); return tx.RevokeKey(tenant, first.ID) })
-	s.update(func(tx gatehouse.Tx) error { return tx.RevokeKey(tenant, first.ID) })
+	s.update(func(tx gatehouse.Tx) error { at = tx.Now(); return tx.RevokeKey(first.ID) })
+	s.update(func(tx gatehouse.Tx) error { return tx.RevokeKey(first.ID) })
 	first.RevokedAt = &at
 	if found(first) || !found(second) {
 		s.Fatal("a revoked key was found, or another one was not")
 	}
 	s.view(func(tx gatehouse.ReadTx) error {
-		list, err := tx.ListKeys(tenant, ana.ID)
+		list, err := tx.ListKeys(ana.ID)
 		s.same("listed, with the first time of revocation", list, []*gatehouse.Key{first, second})
 		if err != nil {
 			return err
 		}
 		for _, k := range list {
-			got, err := tx.FindKeyByID(tenant, k.ID)
+			got, err := tx.FindKeyByID(k.ID)
 			s.same("by id", got, k)
 			if err != nil {
 				return err
 			}
 		}
-		if _, err := tx.FindKeyByID(tenant, "key_none"); !errors.Is(err, gatehouse.ErrNotFound) {
+		if _, err := tx.FindKeyByID("key_none"); !errors.Is(err, gatehouse.ErrNotFound) {
 			s.Errorf("FindKeyByID: error %v", err)
 		}
 		return nil
 	})
 	token := func() (hash [32]byte, err error) {
-		s.view(func(tx gatehouse.ReadTx) error { hash, err = tx.FindEditToken(tenant, ana.ID); return nil })
+		s.view(func(tx gatehouse.ReadTx) error { hash, err = tx.FindEditToken(ana.ID); return nil })
 		return hash, err
 	}
 	if _, err := token(); !errors.Is(err, gatehouse.ErrNotFound) {
 		s.Fatalf("FindEditToken: error %v", err)
 	}
 	for _, h := range [][32]byte{{7}, {8}} {
-		s.update(func(tx gatehouse.Tx) error { return tx.PutEditToken(tenant, ana.ID, h) })
+		s.update(func(tx gatehouse.Tx) error { return tx.PutEditToken(ana.ID, h) })
 		if got, err := token(); got != h || err != nil {
 			s.Fatalf("edit token %x, error %v, want %x", got, err, h)
 		}
 	}
-	s.refused(gatehouse.ErrNotFound, "a token of nobody", func(tx gatehouse.Tx) error { return tx.PutEditToken(tenant, "prn_none", [32]byte{1}) })
+	s.refused(
+		gatehouse.ErrNotFound,
+		"a token of nobody",
+		func(tx gatehouse.Tx) error { return tx.PutEditToken("prn_none", [32]byte{1}) },
+	)
 }
 
 func (s *suite) tenants() {
 	at := s.now()
 	acme := &gatehouse.Tenant{ID: "acme", CreatedAt: at}
-	s.update(func(tx gatehouse.Tx) error { return tx.InsertTenant(acme) })
-	s.refused(gatehouse.ErrConflict, "the same id", func(tx gatehouse.Tx) error { return tx.InsertTenant(acme) })
+	s.as("acme").update(func(tx gatehouse.Tx) error { return tx.InsertTenant(acme) })
+	s.as("acme").
+		refused(gatehouse.ErrConflict, "the same id", func(tx gatehouse.Tx) error { return tx.InsertTenant(acme) })
 	s.refused(gatehouse.ErrConflict, "the default tenant is there", func(tx gatehouse.Tx) error {
 		return tx.InsertTenant(&gatehouse.Tenant{ID: gatehouse.DefaultTenant, CreatedAt: at})
 	})
-	s.view(func(tx gatehouse.ReadTx) error {
-		got, err := tx.FindTenant("acme")
+	s.viewQueues(func(q gatehouse.ReadQueues) error {
+		got, err := q.In("acme").FindTenant()
 		s.same("found", got, acme)
 		if err != nil {
 			return err
 		}
-		if _, err := tx.FindTenant("none"); !errors.Is(err, gatehouse.ErrNotFound) {
+		if _, err := q.In("none").FindTenant(); !errors.Is(err, gatehouse.ErrNotFound) {
 			s.Errorf("FindTenant: error %v", err)
 		}
-		list, err := tx.ListTenants()
+		list, err := q.ListTenants()
 		var ids []string
 		for _, n := range list {
 			ids = append(ids, n.ID)
@@ -324,8 +335,8 @@ func (s *suite) idempotency() {
 		return r
 	}
 	find := func(r *gatehouse.IdempotencyRecord) (got *gatehouse.IdempotencyRecord) {
-		s.view(func(tx gatehouse.ReadTx) (err error) {
-			got, err = tx.FindIdempotency(r.Tenant, r.PrincipalID, r.Route, r.Key)
+		s.as(r.Tenant).view(func(tx gatehouse.ReadTx) (err error) {
+			got, err = tx.FindIdempotency(r.PrincipalID, r.Route, r.Key)
 			if errors.Is(err, gatehouse.ErrNotFound) {
 				err = nil
 			}
@@ -368,8 +379,8 @@ func (s *suite) idempotency() {
 		})
 	}
 	for _, want := range []int{2, 1, 0} {
-		s.update(func(tx gatehouse.Tx) error {
-			n, err := tx.PurgeIdempotency(now.Add(-gatehouse.IdempotencyWindow), 2)
+		s.updateQueues(func(q gatehouse.Queues) error {
+			n, err := q.PurgeIdempotency(now.Add(-gatehouse.IdempotencyWindow), 2)
 			s.same("purged", n, want)
 			return err
 		})
@@ -379,10 +390,10 @@ func (s *suite) idempotency() {
 
 func (s *suite) policies() {
 	s.view(func(tx gatehouse.ReadTx) error {
-		if _, err := tx.ActivePolicy(tenant); !errors.Is(err, gatehouse.ErrNotFound) {
+		if _, err := tx.ActivePolicy(); !errors.Is(err, gatehouse.ErrNotFound) {
 			s.Errorf("ActivePolicy: error %v", err)
 		}
-		n, err := tx.ActivePolicyVersion(tenant)
+		n, err := tx.ActivePolicyVersion()
 		s.same("no version", n, 0)
 		return err
 	})
@@ -401,7 +412,7 @@ func (s *suite) policies() {
 	check := func(active int) {
 		s.Helper()
 		s.view(func(tx gatehouse.ReadTx) error {
-			n, err := tx.ActivePolicyVersion(tenant)
+			n, err := tx.ActivePolicyVersion()
 			s.same("active number", n, active)
 			if err != nil {
 				return err
@@ -409,7 +420,7 @@ func (s *suite) policies() {
 			var short []*gatehouse.PolicyVersion
 			for _, p := range stored {
 				p.Active = p.Version == active
-				got, err := tx.FindPolicy(tenant, p.Version)
+				got, err := tx.FindPolicy(p.Version)
 				if err != nil {
 					return err
 				}
@@ -418,34 +429,34 @@ func (s *suite) policies() {
 				q.Source = ""
 				short = append([]*gatehouse.PolicyVersion{&q}, short...)
 			}
-			got, err := tx.ActivePolicy(tenant)
+			got, err := tx.ActivePolicy()
 			s.same("active", got, stored[active-1])
 			if err != nil {
 				return err
 			}
-			list, err := tx.ListPolicies(tenant)
+			list, err := tx.ListPolicies()
 			s.same("listed", list, short)
 			return err
 		})
 	}
 	check(3)
-	s.update(func(tx gatehouse.Tx) error { return tx.ActivatePolicy(tenant, 1) })
+	s.update(func(tx gatehouse.Tx) error { return tx.ActivatePolicy(1) })
 	check(1)
-	s.refused(gatehouse.ErrNotFound, "an unknown version", func(tx gatehouse.Tx) error { return tx.ActivatePolicy(tenant, 4) })
+	s.refused(gatehouse.ErrNotFound, "an unknown version", func(tx gatehouse.Tx) error { return tx.ActivatePolicy(4) })
 	s.view(func(tx gatehouse.ReadTx) error {
-		if _, err := tx.FindPolicy(tenant, 4); !errors.Is(err, gatehouse.ErrNotFound) {
+		if _, err := tx.FindPolicy(4); !errors.Is(err, gatehouse.ErrNotFound) {
 			s.Errorf("FindPolicy: error %v", err)
 		}
 		return nil
 	})
 }
 
-// firstPrincipal lets many make the first principal of a tenant at once. The
-// first to look waits until the others have looked, too, which they should not
-// be able to before it has stored its own.
+// firstPrincipal lets many callers create a tenant's first principal at once.
+// The first reader waits for the others to read, which they must not be able to
+// do before its principal is committed.
 func (s *suite) firstPrincipal() {
 	const callers = 24
-	s.update(func(tx gatehouse.Tx) error {
+	s.as("new").update(func(tx gatehouse.Tx) error {
 		return tx.InsertTenant(&gatehouse.Tenant{ID: "new", CreatedAt: tx.Now()})
 	})
 	taken := errors.New("taken")
@@ -455,11 +466,11 @@ func (s *suite) firstPrincipal() {
 	for i := range callers {
 		p := s.principal(func(p *gatehouse.Principal) { p.Tenant, p.Name = "new", fmt.Sprintf("first%d", i) })
 		wg.Go(func() {
-			err := s.store.Update(s.Context(), func(tx gatehouse.Tx) error {
-				if err := tx.LockFirstPrincipal("new"); err != nil {
+			err := s.store.Update(s.Context(), "new", func(tx gatehouse.Tx) error {
+				if err := tx.LockFirstPrincipal(); err != nil {
 					return err
 				}
-				known, err := tx.ListPrincipals("new", "", 1)
+				known, err := tx.ListPrincipals("", 1)
 				if err != nil {
 					return err
 				}

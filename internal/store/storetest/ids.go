@@ -7,7 +7,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// ids: what begins with a text is found by kind and tenant, in order.
+// ids are found by prefix, by kind and tenant, in order.
 func (s *suite) ids() {
 	name := func(n int) string { return fmt.Sprintf("act_01a20778%024x", n) }
 	for _, n := range []int{3, 1, 2} {
@@ -20,7 +20,7 @@ func (s *suite) ids() {
 		a.ID, a.IdempotencyKey, a.Approval.ID = "act_01a20779"+name(0)[12:], "next", "apr_01a20779"+name(0)[12:]
 	})
 	find := func(tenant, prefix string, limit int) (ids []string) {
-		s.view(func(tx gatehouse.ReadTx) (err error) { ids, err = tx.FindIDs(tenant, prefix, limit); return err })
+		s.as(tenant).view(func(tx gatehouse.ReadTx) (err error) { ids, err = tx.FindIDs(prefix, limit); return err })
 		return ids
 	}
 	for _, c := range []struct {

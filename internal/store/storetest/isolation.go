@@ -12,8 +12,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// decideRace lets many decide the same action: exactly one does, and what it
-// wrote is there once.
+// decideRace lets many callers decide the same action: exactly one wins, and
+// its writes are stored once.
 func (s *suite) decideRace() {
 	const callers = 48
 	a := s.pending()
@@ -23,7 +23,7 @@ func (s *suite) decideRace() {
 	for range callers {
 		wg.Go(func() {
 			<-start
-			err := s.store.Update(context.Background(), func(tx gatehouse.Tx) error {
+			err := s.store.Update(context.Background(), tenant, func(tx gatehouse.Tx) error {
 				if _, err := approve(tx, a, tx.Now()); err != nil {
 					return err
 				}
@@ -50,8 +50,7 @@ func (s *suite) decideRace() {
 	}
 }
 
-// storm runs bad closures among good ones: the good ones are stored, of the
-// bad ones nothing is.
+// storm runs failing closures among good ones: only the good ones are stored.
 func (s *suite) storm(bad func(tx gatehouse.Tx) error, check func(err error)) {
 	s.Helper()
 	const callers, rounds = 24, 4
@@ -64,7 +63,7 @@ func (s *suite) storm(bad func(tx gatehouse.Tx) error, check func(err error)) {
 			<-start
 			for range rounds {
 				n := s.next()
-				err := s.store.Update(context.Background(), func(tx gatehouse.Tx) error {
+				err := s.store.Update(context.Background(), s.tenant, func(tx gatehouse.Tx) error {
 					a := s.action(tx.Now(), func(a *gatehouse.Action) { a.ID = "act_s" + n })
 					if err := tx.InsertAction(a); err != nil {
 						return err
@@ -89,12 +88,12 @@ func (s *suite) storm(bad func(tx gatehouse.Tx) error, check func(err error)) {
 	wg.Wait()
 	s.view(func(tx gatehouse.ReadTx) error {
 		for _, id := range good {
-			if _, err := tx.FindAction(tenant, id); err != nil {
+			if _, err := tx.FindAction(id); err != nil {
 				s.Errorf("%s was acknowledged: %v", id, err)
 			}
 		}
 		for _, id := range gone {
-			if _, err := tx.FindAction(tenant, id); !errors.Is(err, gatehouse.ErrNotFound) {
+			if _, err := tx.FindAction(id); !errors.Is(err, gatehouse.ErrNotFound) {
 				s.Errorf("%s failed and is stored: error %v", id, err)
 			}
 		}
@@ -109,8 +108,8 @@ func (s *suite) failureIsolated() {
 			s.Errorf("error %v, want the closure's own", err)
 		}
 	})
-	// A statement that fails, and a foreign key that stays unfulfilled.
-	s.storm(func(tx gatehouse.Tx) error { return tx.RevokeKey(tenant, "key_none") }, func(err error) {
+	// A failing statement, and a violated foreign key.
+	s.storm(func(tx gatehouse.Tx) error { return tx.RevokeKey("key_none") }, func(err error) {
 		if !errors.Is(err, gatehouse.ErrNotFound) {
 			s.Errorf("error %v, want not found", err)
 		}
@@ -132,16 +131,17 @@ func (s *suite) panicIsolated() {
 	})
 }
 
-// goexitIsolated is what a test that fails inside a closure does.
+// goexitIsolated ends the goroutine inside a closure, as a failing test does.
 func (s *suite) goexitIsolated() {
 	var wg sync.WaitGroup
 	for i := range 12 {
 		wg.Go(func() {
-			err := s.store.Update(context.Background(), func(tx gatehouse.Tx) error {
+			id := "t" + s.next()
+			err := s.store.Update(context.Background(), id, func(tx gatehouse.Tx) error {
 				if i%4 == 0 {
 					runtime.Goexit()
 				}
-				return tx.InsertTenant(&gatehouse.Tenant{ID: "t" + s.next(), CreatedAt: tx.Now()})
+				return tx.InsertTenant(&gatehouse.Tenant{ID: id, CreatedAt: tx.Now()})
 			})
 			if (err != nil) != (i%4 == 0) {
 				s.Errorf("caller %d: error %v", i, err)
@@ -149,39 +149,39 @@ func (s *suite) goexitIsolated() {
 		})
 	}
 	wg.Wait()
-	s.view(func(tx gatehouse.ReadTx) error {
-		list, err := tx.ListTenants()
+	s.viewQueues(func(q gatehouse.ReadQueues) error {
+		list, err := q.ListTenants()
 		s.same("tenants", len(list), 1+9)
 		return err
 	})
 }
 
-// snapshot checks that a View sees one state, and nothing uncommitted.
+// snapshot checks that a View sees one committed state.
 func (s *suite) snapshot() {
 	a := s.pending()
 	s.view(func(tx gatehouse.ReadTx) error {
-		first, err := tx.FindAction(tenant, a.ID)
+		first, err := tx.FindAction(a.ID)
 		if err != nil {
 			return err
 		}
 		s.update(func(tx gatehouse.Tx) error { _, err := approve(tx, a, tx.Now()); return err })
-		second, err := tx.FindAction(tenant, a.ID)
+		second, err := tx.FindAction(a.ID)
 		s.same("the same View", second, first)
 		if err != nil {
 			return err
 		}
-		page, err := tx.ListPushes(tenant, gatehouse.PushFilter{})
+		page, err := tx.ListPushes(gatehouse.PushFilter{})
 		s.same("pushes in the same View", len(page.Items), 0)
 		return err
 	})
 	s.same("the next View", s.find(a.ID).Status, gatehouse.StatusApproved)
-	// An Update that is under way is not seen.
+	// A View does not see an Update in progress.
 	b := s.action(s.now())
 	inside, looked := make(chan struct{}), make(chan struct{})
 	done := make(chan error, 1)
 	go func() {
 		var once sync.Once
-		done <- s.store.Update(context.Background(), func(tx gatehouse.Tx) error {
+		done <- s.store.Update(context.Background(), b.Tenant, func(tx gatehouse.Tx) error {
 			if err := tx.InsertAction(b); err != nil {
 				return err
 			}
@@ -192,7 +192,7 @@ func (s *suite) snapshot() {
 	}()
 	<-inside
 	s.view(func(tx gatehouse.ReadTx) error {
-		if _, err := tx.FindAction(tenant, b.ID); !errors.Is(err, gatehouse.ErrNotFound) {
+		if _, err := tx.FindAction(b.ID); !errors.Is(err, gatehouse.ErrNotFound) {
 			s.Errorf("an uncommitted row: error %v", err)
 		}
 		return nil
@@ -204,14 +204,14 @@ func (s *suite) snapshot() {
 	s.find(b.ID)
 }
 
-// canceledCaller checks who is told what when a caller gives up.
+// canceledCaller checks the answers to callers who give up.
 func (s *suite) canceledCaller() {
 	ctx, cancel := context.WithCancel(context.Background())
 	inside, goOn := make(chan struct{}), make(chan struct{})
 	first := make(chan error, 1)
 	var once sync.Once
 	go func() {
-		first <- s.store.Update(ctx, func(tx gatehouse.Tx) error {
+		first <- s.store.Update(ctx, "begun", func(tx gatehouse.Tx) error {
 			once.Do(func() { close(inside) })
 			<-goOn
 			return tx.InsertTenant(&gatehouse.Tenant{ID: "begun", CreatedAt: tx.Now()})
@@ -219,20 +219,20 @@ func (s *suite) canceledCaller() {
 	}()
 	<-inside
 	cancel()
-	if err := s.store.Update(ctx, func(tx gatehouse.Tx) error {
+	if err := s.store.Update(ctx, "never", func(tx gatehouse.Tx) error {
 		return tx.InsertTenant(&gatehouse.Tenant{ID: "never", CreatedAt: tx.Now()})
 	}); !errors.Is(err, context.Canceled) {
 		s.Errorf("Update of a caller who had given up: error %v", err)
 	}
-	if err := s.store.View(ctx, func(gatehouse.ReadTx) error { return nil }); !errors.Is(err, context.Canceled) {
+	if err := s.store.View(ctx, s.tenant, func(gatehouse.ReadTx) error { return nil }); !errors.Is(err, context.Canceled) {
 		s.Errorf("View of a caller who had given up: error %v", err)
 	}
-	// One that waits behind the first, with a deadline that passes meanwhile.
+	// This closure waits behind the first one; its deadline passes meanwhile.
 	short, stop := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer stop()
-	err := s.store.Update(short, func(tx gatehouse.Tx) error {
+	err := s.store.Update(short, s.tenant, func(tx gatehouse.Tx) error {
 		if short.Err() == nil {
-			s.Error("it did not wait") // an engine that runs both at once must make it wait
+			s.Error("it did not wait") // an engine that runs both at once must make this one wait
 		}
 		return short.Err()
 	})
@@ -242,20 +242,20 @@ func (s *suite) canceledCaller() {
 	close(goOn)
 	// What began is either stored and acknowledged, or neither.
 	err = <-first
-	s.now() // whatever was under way has ended
-	s.view(func(tx gatehouse.ReadTx) error {
-		_, found := tx.FindTenant("begun")
+	s.now() // everything in progress has ended
+	s.viewQueues(func(q gatehouse.ReadQueues) error {
+		_, found := q.In("begun").FindTenant()
 		if (err == nil) != (found == nil) {
 			s.Errorf("Update: error %v, but stored: %v", err, found == nil)
 		}
-		if _, err := tx.FindTenant("never"); !errors.Is(err, gatehouse.ErrNotFound) {
+		if _, err := q.In("never").FindTenant(); !errors.Is(err, gatehouse.ErrNotFound) {
 			s.Errorf("a transaction of nobody was stored: %v", err)
 		}
 		return nil
 	})
 }
 
-// closed checks that a closed store refuses, and does not hang.
+// closed checks that a closed store returns errors and does not hang.
 func (s *suite) closed() {
 	s.pending()
 	if err := s.store.Ping(context.Background()); err != nil {
@@ -267,10 +267,10 @@ func (s *suite) closed() {
 	if err := s.store.Close(); err != nil {
 		s.Errorf("Close again: %v", err)
 	}
-	if err := s.store.Update(context.Background(), func(gatehouse.Tx) error { return nil }); err == nil {
+	if err := s.store.Update(context.Background(), s.tenant, func(gatehouse.Tx) error { return nil }); err == nil {
 		s.Error("Update after Close succeeded")
 	}
-	if err := s.store.View(context.Background(), func(gatehouse.ReadTx) error { return nil }); err == nil {
+	if err := s.store.View(context.Background(), s.tenant, func(gatehouse.ReadTx) error { return nil }); err == nil {
 		s.Error("View after Close succeeded")
 	}
 	if err := s.store.Ping(context.Background()); err == nil {

@@ -6,11 +6,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// inLane puts a push into a lane of a tenant.
+// inLane puts a push into a tenant's lane.
 func (s *suite) inLane(name, lane string) (p *gatehouse.Push) {
 	s.Helper()
 	a := s.pending(func(a *gatehouse.Action) { a.Tenant = name })
-	s.update(func(tx gatehouse.Tx) (err error) { p, err = approveInto(tx, a, tx.Now(), lane); return err })
+	s.as(name).update(func(tx gatehouse.Tx) (err error) { p, err = approveInto(tx, a, tx.Now(), lane); return err })
 	return p
 }
 
@@ -19,31 +19,31 @@ func (s *suite) claimLane(tenant string, limit int, lanes ...string) (got []*gat
 	return s.claimLaneOf(tenant, "", limit, lanes...)
 }
 
-// claimLaneOf claims what one principal proposed.
+// claimLaneOf claims pushes of one proposer.
 func (s *suite) claimLaneOf(tenant, proposer string, limit int, lanes ...string) (got []*gatehouse.Push) {
 	s.Helper()
-	s.update(func(tx gatehouse.Tx) (err error) {
-		got, err = tx.ClaimLane("outside", time.Minute, tenant, proposer, lanes, limit)
+	s.as(tenant).update(func(tx gatehouse.Tx) (err error) {
+		got, err = tx.ClaimLane("outside", time.Minute, proposer, lanes, limit)
 		return err
 	})
 	return got
 }
 
-// lanes: what waits for workers outside is in nobody else's way, and nobody
-// else's.
+// lanes: pushes for external workers are invisible to the dispatcher and to
+// other tenants.
 func (s *suite) lanes() {
 	s.newTenants("acme", "beta")
 	erp, crm := s.inLane("acme", "erp"), s.inLane("acme", "crm")
 	s.inLane("beta", "erp")
-	s.view(func(tx gatehouse.ReadTx) error {
-		due, err := tx.DueTenants("", 10, 10)
+	s.viewQueues(func(q gatehouse.ReadQueues) error {
+		due, err := q.DueTenants("", 10, 10)
 		if len(due) != 0 {
 			s.Errorf("the dispatcher sees %v", due)
 		}
 		if err != nil {
 			return err
 		}
-		next, err := tx.NextPushAt()
+		next, err := q.NextPushAt()
 		if !next.IsZero() {
 			s.Errorf("the dispatcher wakes at %s", next)
 		}
@@ -60,7 +60,7 @@ func (s *suite) lanes() {
 	}
 	own := s.inLane("acme", "own")
 	var a *gatehouse.Action
-	s.view(func(tx gatehouse.ReadTx) (err error) { a, err = tx.FindAction("acme", own.ActionID); return err })
+	s.as("acme").view(func(tx gatehouse.ReadTx) (err error) { a, err = tx.FindAction(own.ActionID); return err })
 	if got := s.claimLaneOf("acme", a.ProposerID, 10, "own"); len(got) != 1 || got[0].ID != own.ID {
 		s.Errorf("claimed %d of the proposer's own, want 1", len(got))
 	}
@@ -78,15 +78,15 @@ func (s *suite) lanes() {
 			s.Errorf("claimed %+v", p)
 		}
 	}
-	// They count in no share of the dispatcher's.
+	// Pushes in a lane do not count in the dispatcher's shares.
 	s.queuedOf("acme", 1, 0)
 	if got := s.claim(gatehouse.PushShare{Tenant: "acme", Limit: 10, Most: 1}); len(got) != 1 {
 		s.Errorf("the dispatcher claimed %d, want 1", len(got))
 	}
-	// What is put back keeps its lane.
+	// A released push keeps its lane.
 	p := got[0]
 	p.Status, p.LeaseOwner, p.LeaseUntil = gatehouse.PushQueued, "", nil
-	s.update(func(tx gatehouse.Tx) error { return tx.UpdatePush(p, gatehouse.PushPicking, p.Generation) })
+	s.as("acme").update(func(tx gatehouse.Tx) error { return tx.UpdatePush(p, gatehouse.PushPicking, p.Generation) })
 	if again := s.claimLane("acme", 10, p.Lane); len(again) != 1 || again[0].Generation != 2 {
 		s.Errorf("put back and claimed again: %d", len(again))
 	}

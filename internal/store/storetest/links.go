@@ -6,9 +6,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// ringKeys are found by number over all tenants; one of a purpose is in use.
+// ringKeys are found by number across tenants; one key per purpose is in use.
 func (s *suite) ringKeys() {
-	s.update(func(tx gatehouse.Tx) error {
+	s.as("acme").update(func(tx gatehouse.Tx) error {
 		return tx.InsertTenant(&gatehouse.Tenant{ID: "acme", CreatedAt: tx.Now()})
 	})
 	now := s.now()
@@ -27,14 +27,14 @@ func (s *suite) ringKeys() {
 	}
 	find := func(number uint32) (k *gatehouse.RingKey) {
 		s.Helper()
-		s.view(func(tx gatehouse.ReadTx) (err error) { k, err = tx.FindRingKey(number); return err })
+		s.viewQueues(func(q gatehouse.ReadQueues) (err error) { k, err = q.FindRingKey(number); return err })
 		return k
 	}
 	first := key(1)
 	first.Sealed[3] = 9
 	s.update(insert(first))
 	other := key(4294967295, func(k *gatehouse.RingKey) { k.Tenant = "acme" })
-	s.update(insert(other))
+	s.as("acme").update(insert(other))
 	s.same("as it was stored", find(1), first)
 	s.same("another tenant's", find(other.Number), other)
 	s.refused(gatehouse.ErrNotFound, "an unknown number", func(tx gatehouse.Tx) error {
@@ -51,7 +51,7 @@ func (s *suite) ringKeys() {
 	second := key(3, func(k *gatehouse.RingKey) { k.CreatedAt = now.Add(time.Second) })
 	s.update(func(tx gatehouse.Tx) error {
 		retired = tx.Now()
-		if err := tx.RetireRingKey(tenant, first.ID, ends); err != nil {
+		if err := tx.RetireRingKey(first.ID, ends); err != nil {
 			return err
 		}
 		return tx.InsertRingKey(second)
@@ -59,25 +59,26 @@ func (s *suite) ringKeys() {
 	first.RetiredAt, first.EndsAt = &retired, &ends
 	s.same("retired", find(1), first)
 	s.refused(gatehouse.ErrConflict, "retired twice", func(tx gatehouse.Tx) error {
-		return tx.RetireRingKey(tenant, first.ID, ends)
+		return tx.RetireRingKey(first.ID, ends)
 	})
-	s.refused(gatehouse.ErrConflict, "by another tenant", func(tx gatehouse.Tx) error {
-		return tx.RevokeRingKey("acme", first.ID)
+	s.as("acme").refused(gatehouse.ErrConflict, "by another tenant", func(tx gatehouse.Tx) error {
+		return tx.RevokeRingKey(first.ID)
 	})
-	s.view(func(tx gatehouse.ReadTx) error {
-		list, err := tx.ListRingKeys(tenant, gatehouse.RingLinks)
+	s.viewQueues(func(q gatehouse.ReadQueues) error {
+		tx := q.In(tenant)
+		list, err := tx.ListRingKeys(gatehouse.RingLinks)
 		s.same("the list", list, []*gatehouse.RingKey{second, first})
 		if err != nil {
 			return err
 		}
-		list, err = tx.OldRingKeys(gatehouse.RingLinks, now.Add(time.Minute), 10)
+		list, err = q.OldRingKeys(gatehouse.RingLinks, now.Add(time.Minute), 10)
 		if len(list) != 2 || list[0].ID != other.ID || list[1].ID != second.ID {
 			s.Errorf("old keys in use: %d", len(list))
 		}
 		if err != nil {
 			return err
 		}
-		list, err = tx.OldRingKeys(gatehouse.RingLinks, now, 10)
+		list, err = q.OldRingKeys(gatehouse.RingLinks, now, 10)
 		if len(list) != 0 {
 			s.Errorf("%d keys are older than themselves", len(list))
 		}
@@ -90,19 +91,19 @@ func (s *suite) ringKeys() {
 			if k.RetiredAt == nil {
 				k.RetiredAt = &at
 			}
-			return tx.RevokeRingKey(tenant, k.ID)
+			return tx.RevokeRingKey(k.ID)
 		})
 		s.same("revoked", find(k.Number), k)
 	}
 	s.refused(gatehouse.ErrConflict, "revoked twice", func(tx gatehouse.Tx) error {
-		return tx.RevokeRingKey(tenant, first.ID)
+		return tx.RevokeRingKey(first.ID)
 	})
-	s.update(insert(key(5))) // nothing is in use
+	s.update(insert(key(5))) // no key is in use
 }
 
-// reviews are one for each approval and recipient.
+// reviews: one for each approval and recipient.
 func (s *suite) reviews() {
-	s.update(func(tx gatehouse.Tx) error {
+	s.as("acme").update(func(tx gatehouse.Tx) error {
 		return tx.InsertTenant(&gatehouse.Tenant{ID: "acme", CreatedAt: tx.Now()})
 	})
 	ana := s.insertPrincipal(func(p *gatehouse.Principal) { p.Name = "ana" })
@@ -123,30 +124,30 @@ func (s *suite) reviews() {
 	s.refused(gatehouse.ErrConflict, "the same review twice", insert(review("apr_1", ana.ID)))
 	v.RecipientName = "ana"
 	s.view(func(tx gatehouse.ReadTx) error {
-		found, err := tx.FindReview(tenant, v.ID)
+		found, err := tx.FindReview(v.ID)
 		s.same("by id", found, v)
 		if err != nil {
 			return err
 		}
-		found, err = tx.FindReviewOf(tenant, "apr_1", ana.ID)
+		found, err = tx.FindReviewOf("apr_1", ana.ID)
 		s.same("by approval and recipient", found, v)
 		return err
 	})
-	s.refused(gatehouse.ErrNotFound, "another tenant's", func(tx gatehouse.Tx) error {
-		_, err := tx.FindReview("acme", v.ID)
+	s.as("acme").refused(gatehouse.ErrNotFound, "another tenant's", func(tx gatehouse.Tx) error {
+		_, err := tx.FindReview(v.ID)
 		return err
 	})
 	s.refused(gatehouse.ErrNotFound, "of nobody", func(tx gatehouse.Tx) error {
-		_, err := tx.FindReviewOf(tenant, "apr_1", "prn_3")
+		_, err := tx.FindReviewOf("apr_1", "prn_3")
 		return err
 	})
-	try := func(tx gatehouse.Tx) error { return tx.CountReviewTry(tenant, v.ID) }
+	try := func(tx gatehouse.Tx) error { return tx.CountReviewTry(v.ID) }
 	for range gatehouse.MaxCodeTries {
 		s.update(try)
 	}
 	s.refused(gatehouse.ErrConflict, "a try too many", try)
 	purge := func(before time.Time) (n int) {
-		s.update(func(tx gatehouse.Tx) (err error) { n, err = tx.PurgeReviews(before, 2); return err })
+		s.updateQueues(func(q gatehouse.Queues) (err error) { n, err = q.PurgeReviews(before, 2); return err })
 		return n
 	}
 	s.same("purged too early", purge(v.ExpiresAt), 0)

@@ -31,8 +31,7 @@ func walk[T any](page func(cursor string) (gatehouse.Page[T], error)) (all []T, 
 	}
 }
 
-// list returns the ids that a filter selects, page by page, each page in its
-// own View.
+// list returns the ids that a filter selects, each page in its own View.
 func (s *suite) list(f gatehouse.ActionFilter) []string {
 	s.Helper()
 	if f.Limit == 0 {
@@ -41,7 +40,11 @@ func (s *suite) list(f gatehouse.ActionFilter) []string {
 	var ids []string
 	all, err := walk(func(cursor string) (page gatehouse.Page[*gatehouse.Action], err error) {
 		f.Cursor = cursor
-		err = s.store.View(context.Background(), func(tx gatehouse.ReadTx) (err error) { page, err = tx.ListActions(tenant, f); return err })
+		err = s.store.View(
+			context.Background(),
+			tenant,
+			func(tx gatehouse.ReadTx) (err error) { page, err = tx.ListActions(f); return err },
+		)
 		if len(page.Items) > f.Limit {
 			s.Errorf("a page of %d items, limit %d", len(page.Items), f.Limit)
 		}
@@ -133,14 +136,14 @@ func (s *suite) listFilters() {
 	}
 	for limit, want := range map[int]int{0: 8, -1: 8, 1: 1, 1000: 8} {
 		s.view(func(tx gatehouse.ReadTx) error {
-			p, err := tx.ListActions(tenant, gatehouse.ActionFilter{Limit: limit})
+			p, err := tx.ListActions(gatehouse.ActionFilter{Limit: limit})
 			s.same(fmt.Sprintf("limit %d", limit), len(p.Items), want)
 			return err
 		})
 	}
 }
 
-// urgency is the order of the inbox as its contract states it.
+// urgency is the order of the inbox as its contract defines it.
 func urgency(asOf time.Time) func(a, b *gatehouse.Action) int {
 	bucket := func(a *gatehouse.Action) int {
 		for i, d := range []time.Duration{time.Hour, 4 * time.Hour, 24 * time.Hour} {
@@ -158,7 +161,8 @@ func urgency(asOf time.Time) func(a, b *gatehouse.Action) int {
 func (s *suite) listUrgency() {
 	var all []*gatehouse.Action
 	at := s.now()
-	// Far enough from the edges of the buckets that the test's own time does not matter.
+	// Far enough from the edges of the buckets that the test's duration does
+	// not matter.
 	dues := []time.Duration{30 * time.Minute, 2 * time.Hour, 12 * time.Hour, 72 * time.Hour, 50 * time.Minute, 3 * time.Hour, 1000 * time.Hour}
 	s.update(func(tx gatehouse.Tx) error {
 		all = nil
@@ -193,8 +197,8 @@ func (s *suite) listUrgency() {
 	s.same("of one risk", s.list(gatehouse.ActionFilter{Sort: gatehouse.SortUrgency, RiskLevel: 4}), ids(risky))
 }
 
-// listWalk walks pages while others write: what matched throughout comes
-// exactly once.
+// listWalk pages through lists while others write: a row that matched
+// throughout appears exactly once.
 func (s *suite) listWalk() {
 	const fixed = 40
 	var stays, goes []*gatehouse.Action
@@ -206,14 +210,18 @@ func (s *suite) listWalk() {
 			stays = append(stays, a)
 		}
 	}
-	// Each walk comes with as many new rows as it is to meet: a writer that
-	// never rested would make the walks from the newest on longer and longer.
+	// Each walk gets a bounded number of new rows: an unbounded writer would
+	// make the walks from the newest on longer and longer.
 	const walks, fresh = 9, 40
 	room := make(chan struct{}, walks*fresh)
 	var writers sync.WaitGroup
 	writers.Go(func() {
 		for range room {
-			err := s.store.Update(context.Background(), func(tx gatehouse.Tx) error { return tx.InsertAction(s.action(tx.Now())) })
+			err := s.store.Update(
+				context.Background(),
+				s.tenant,
+				func(tx gatehouse.Tx) error { return tx.InsertAction(s.action(tx.Now())) },
+			)
 			if err != nil {
 				s.Errorf("Update: %v", err)
 				return
@@ -222,7 +230,7 @@ func (s *suite) listWalk() {
 	})
 	writers.Go(func() {
 		for _, a := range goes {
-			err := s.store.Update(context.Background(), func(tx gatehouse.Tx) error {
+			err := s.store.Update(context.Background(), a.Tenant, func(tx gatehouse.Tx) error {
 				return tx.MoveAction(move(a, gatehouse.StatusPending, gatehouse.StatusRejected))
 			})
 			if err != nil {
@@ -238,7 +246,7 @@ func (s *suite) listWalk() {
 				room <- struct{}{}
 			}
 			seen := make(map[string]int)
-			// Bounded to the pages that begin before the last that stays.
+			// Only the pages up to the last row of stays.
 			for _, id := range s.listUntil(f, stays) {
 				seen[id]++
 			}
@@ -258,8 +266,8 @@ func (s *suite) listWalk() {
 	writers.Wait()
 }
 
-// listUntil walks until all that is wanted was met, or the list ends. In the
-// order by urgency new actions go on being added at the end of the list.
+// listUntil pages until all wanted rows have appeared or the list ends. In the
+// order by urgency, new actions keep arriving at the end of the list.
 func (s *suite) listUntil(f gatehouse.ActionFilter, want []*gatehouse.Action) (ids []string) {
 	s.Helper()
 	missing := make(map[string]bool)
@@ -268,7 +276,7 @@ func (s *suite) listUntil(f gatehouse.ActionFilter, want []*gatehouse.Action) (i
 	}
 	for {
 		var page gatehouse.Page[*gatehouse.Action]
-		s.view(func(tx gatehouse.ReadTx) (err error) { page, err = tx.ListActions(tenant, f); return err })
+		s.view(func(tx gatehouse.ReadTx) (err error) { page, err = tx.ListActions(f); return err })
 		for _, a := range page.Items {
 			ids = append(ids, a.ID)
 			delete(missing, a.ID)
@@ -280,7 +288,8 @@ func (s *suite) listUntil(f gatehouse.ActionFilter, want []*gatehouse.Action) (i
 	}
 }
 
-// listLarge wants a page of large proposals to end early, and the walk whole.
+// listLarge checks that a page of large proposals ends early and the walk is
+// complete.
 func (s *suite) listLarge() {
 	large := gatehouse.JSON(`{"text":"` + strings.Repeat("x", 900<<10) + `"}`)
 	want := make([]string, 9)
@@ -291,7 +300,7 @@ func (s *suite) listLarge() {
 	for _, order := range []gatehouse.Sort{gatehouse.SortNewest, gatehouse.SortUrgency} {
 		var first gatehouse.Page[*gatehouse.Action]
 		f := gatehouse.ActionFilter{ActionType: "large", Limit: gatehouse.MaxLimit, Sort: order}
-		s.view(func(tx gatehouse.ReadTx) (err error) { first, err = tx.ListActions(tenant, f); return err })
+		s.view(func(tx gatehouse.ReadTx) (err error) { first, err = tx.ListActions(f); return err })
 		if n := len(first.Items); n == 0 || n >= len(want) || first.NextCursor == "" {
 			s.Errorf("%s: the first page has %d of %d, cursor %q", order, n, len(want), first.NextCursor)
 		}
@@ -302,7 +311,7 @@ func (s *suite) listLarge() {
 	}
 }
 
-// mirrorLarge wants the same of what was applied.
+// mirrorLarge checks the same for applied actions.
 func (s *suite) mirrorLarge() {
 	large := gatehouse.JSON(`{"text":"` + strings.Repeat("x", 900<<10) + `"}`)
 	want := make([]string, 9)
@@ -319,7 +328,7 @@ func (s *suite) mirrorLarge() {
 	for cursor := ""; pages == 0 || cursor != ""; pages++ {
 		var page gatehouse.Page[*gatehouse.AppliedMirror]
 		s.view(func(tx gatehouse.ReadTx) (err error) {
-			page, err = tx.ListMirror(tenant, "", cursor, gatehouse.MaxLimit)
+			page, err = tx.ListMirror("", cursor, gatehouse.MaxLimit)
 			return err
 		})
 		for _, m := range page.Items {
@@ -336,7 +345,7 @@ func (s *suite) mirrorLarge() {
 	}
 }
 
-// listCursors refuses what is not a cursor of the list.
+// listCursors checks that cursors of other lists are refused.
 func (s *suite) listCursors() {
 	for range 3 {
 		s.queued()
@@ -345,16 +354,16 @@ func (s *suite) listCursors() {
 	s.pending()
 	var actions, urgent, pushes string
 	s.view(func(tx gatehouse.ReadTx) error {
-		p, err := tx.ListActions(tenant, gatehouse.ActionFilter{Limit: 1})
+		p, err := tx.ListActions(gatehouse.ActionFilter{Limit: 1})
 		if err != nil {
 			return err
 		}
 		actions = p.NextCursor
-		if p, err = tx.ListActions(tenant, gatehouse.ActionFilter{Limit: 1, Sort: gatehouse.SortUrgency}); err != nil {
+		if p, err = tx.ListActions(gatehouse.ActionFilter{Limit: 1, Sort: gatehouse.SortUrgency}); err != nil {
 			return err
 		}
 		urgent = p.NextCursor
-		q, err := tx.ListPushes(tenant, gatehouse.PushFilter{Limit: 1})
+		q, err := tx.ListPushes(gatehouse.PushFilter{Limit: 1})
 		pushes = q.NextCursor
 		return err
 	})
@@ -374,18 +383,18 @@ func (s *suite) listCursors() {
 			}
 		}
 		for _, c := range bad {
-			_, err := tx.ListActions(tenant, gatehouse.ActionFilter{Cursor: c})
+			_, err := tx.ListActions(gatehouse.ActionFilter{Cursor: c})
 			check("ListActions", c, err)
-			_, err = tx.ListActions(tenant, gatehouse.ActionFilter{Cursor: c, Sort: gatehouse.SortUrgency})
+			_, err = tx.ListActions(gatehouse.ActionFilter{Cursor: c, Sort: gatehouse.SortUrgency})
 			check("ListActions by urgency", c, err)
-			_, err = tx.ListMirror(tenant, "", c, 1)
+			_, err = tx.ListMirror("", c, 1)
 			check("ListMirror", c, err)
-			_, err = tx.ListCorpus(tenant, "", c, 1)
+			_, err = tx.ListCorpus("", c, 1)
 			check("ListCorpus", c, err)
-			_, err = tx.ListPrincipals(tenant, c, 1)
+			_, err = tx.ListPrincipals(c, 1)
 			check("ListPrincipals", c, err)
 			if !strings.HasPrefix(c, pushes) {
-				_, err = tx.ListPushes(tenant, gatehouse.PushFilter{Cursor: c})
+				_, err = tx.ListPushes(gatehouse.PushFilter{Cursor: c})
 				check("ListPushes", c, err)
 			}
 		}
@@ -393,20 +402,25 @@ func (s *suite) listCursors() {
 			{Status: gatehouse.StatusPending}, {ActionType: "note"}, {RiskLevel: 1}, {ProposedBy: "x"}, {Query: "x"}, {Sort: gatehouse.SortUrgency},
 		} {
 			f.Cursor = actions
-			_, err := tx.ListActions(tenant, f)
+			_, err := tx.ListActions(f)
 			check("ListActions with another filter", actions, err)
 		}
-		_, err := tx.ListActions(tenant, gatehouse.ActionFilter{Cursor: urgent})
+		_, err := tx.ListActions(gatehouse.ActionFilter{Cursor: urgent})
 		check("ListActions newest first", urgent, err)
-		_, err = tx.ListActions("acme", gatehouse.ActionFilter{Cursor: actions})
-		check("ListActions of another tenant", actions, err)
-		_, err = tx.ListPushes(tenant, gatehouse.PushFilter{Cursor: pushes, Status: gatehouse.PushSent})
+		_, err = tx.ListPushes(gatehouse.PushFilter{Cursor: pushes, Status: gatehouse.PushSent})
 		check("ListPushes with another filter", pushes, err)
+		return nil
+	})
+	s.as("acme").view(func(tx gatehouse.ReadTx) error {
+		_, err := tx.ListActions(gatehouse.ActionFilter{Cursor: actions})
+		if gatehouse.CodeOf(err) != gatehouse.CodeInvalid {
+			s.Errorf("ListActions of another tenant: error %v", err)
+		}
 		return nil
 	})
 }
 
-// listAttaches checks that a page has all that FindAction has.
+// listAttaches checks that a page has everything that FindAction returns.
 func (s *suite) listAttaches() {
 	a, p := s.queued()
 	s.update(func(tx gatehouse.Tx) error {
@@ -426,13 +440,13 @@ func (s *suite) listAttaches() {
 	s.pending(func(a *gatehouse.Action) { a.Approval.ExpiresAt = a.ProposedAt })
 	two := s.pending(func(a *gatehouse.Action) { a.Approval.Required = 2 })
 	s.update(func(tx gatehouse.Tx) error {
-		if err := tx.PutVote(tenant, two.Approval.ID, vote("zoe", gatehouse.Approve, tx.Now())); err != nil {
+		if err := tx.PutVote(two.Approval.ID, vote("zoe", gatehouse.Approve, tx.Now())); err != nil {
 			return err
 		}
-		return tx.PutVote(tenant, two.Approval.ID, vote("ben", gatehouse.Approve, tx.Now()))
+		return tx.PutVote(two.Approval.ID, vote("ben", gatehouse.Approve, tx.Now()))
 	})
 	s.view(func(tx gatehouse.ReadTx) error {
-		page, err := tx.ListActions(tenant, gatehouse.ActionFilter{})
+		page, err := tx.ListActions(gatehouse.ActionFilter{})
 		if err != nil {
 			return err
 		}
@@ -440,14 +454,14 @@ func (s *suite) listAttaches() {
 			s.Fatalf("%d actions, want 5", len(page.Items))
 		}
 		for _, got := range page.Items {
-			want, err := tx.FindAction(tenant, got.ID)
+			want, err := tx.FindAction(got.ID)
 			if err != nil {
 				return err
 			}
 			s.same("as found", got, want)
 		}
 		pushes, err := walk(func(cursor string) (gatehouse.Page[*gatehouse.Push], error) {
-			return tx.ListPushes(tenant, gatehouse.PushFilter{Status: gatehouse.PushQueued, Limit: 1, Cursor: cursor})
+			return tx.ListPushes(gatehouse.PushFilter{Status: gatehouse.PushQueued, Limit: 1, Cursor: cursor})
 		})
 		if err != nil {
 			return err
@@ -455,7 +469,7 @@ func (s *suite) listAttaches() {
 		if len(pushes) != 2 || pushes[0].ID < pushes[1].ID || pushes[1].ID != p.ID {
 			s.Fatalf("pushes %+v", pushes)
 		}
-		sent, err := tx.ListPushes(tenant, gatehouse.PushFilter{Status: gatehouse.PushSent})
+		sent, err := tx.ListPushes(gatehouse.PushFilter{Status: gatehouse.PushSent})
 		s.same("none is sent", len(sent.Items), 0)
 		return err
 	})

@@ -8,7 +8,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// queuedNote is a message that is due now.
+// queuedNote stores a message that is due now.
 func (s *suite) queuedNote(tenant string, more ...func(*gatehouse.Notification)) *gatehouse.Notification {
 	s.Helper()
 	now := s.now()
@@ -21,19 +21,20 @@ func (s *suite) queuedNote(tenant string, more ...func(*gatehouse.Notification))
 	for _, f := range more {
 		f(n)
 	}
-	s.update(func(tx gatehouse.Tx) error { return tx.InsertNotifications([]*gatehouse.Notification{n}) })
+	s.as(tenant).update(func(tx gatehouse.Tx) error { return tx.InsertNotifications([]*gatehouse.Notification{n}) })
 	return n
 }
 
 func (s *suite) note(id string) (n *gatehouse.Notification) {
 	s.Helper()
-	s.view(func(tx gatehouse.ReadTx) (err error) { n, err = tx.FindNotification(tenant, id); return err })
+	s.view(func(tx gatehouse.ReadTx) (err error) { n, err = tx.FindNotification(id); return err })
 	return n
 }
 
-// notifications are of one tenant, claimed once, and moved by who holds the claim.
+// notifications belong to one tenant, are claimed once, and are moved by the
+// holder of the claim only.
 func (s *suite) notifications() {
-	s.update(func(tx gatehouse.Tx) error {
+	s.as("acme").update(func(tx gatehouse.Tx) error {
 		return tx.InsertTenant(&gatehouse.Tenant{ID: "acme", CreatedAt: tx.Now()})
 	})
 	ana := s.insertPrincipal(func(p *gatehouse.Principal) { p.Name = "ana" })
@@ -53,13 +54,13 @@ func (s *suite) notifications() {
 	s.refused(gatehouse.ErrConflict, "the same message of an entry", func(tx gatehouse.Tx) error {
 		return tx.InsertNotifications([]*gatehouse.Notification{&twin})
 	})
-	s.refused(gatehouse.ErrNotFound, "another tenant's message", func(tx gatehouse.Tx) error {
-		_, err := tx.FindNotification("acme", first.ID)
+	s.as("acme").refused(gatehouse.ErrNotFound, "another tenant's message", func(tx gatehouse.Tx) error {
+		_, err := tx.FindNotification(first.ID)
 		return err
 	})
 	ids := func(f gatehouse.NotificationFilter) (list []string) {
 		s.view(func(tx gatehouse.ReadTx) error {
-			page, err := tx.ListNotifications(tenant, f)
+			page, err := tx.ListNotifications(f)
 			list = nil
 			for _, n := range page.Items {
 				list = append(list, n.ID)
@@ -73,8 +74,8 @@ func (s *suite) notifications() {
 	s.same("of a status", ids(gatehouse.NotificationFilter{Status: gatehouse.NotificationFailed}), []string(nil))
 
 	claim := func(channel string) (list []*gatehouse.Notification) {
-		s.update(func(tx gatehouse.Tx) (err error) {
-			list, err = tx.ClaimNotifications(channel, "worker", time.Minute, 10)
+		s.updateQueues(func(q gatehouse.Queues) (err error) {
+			list, err = q.ClaimNotifications(channel, "worker", time.Minute, 10)
 			return err
 		})
 		return list
@@ -100,19 +101,19 @@ func (s *suite) notifications() {
 	s.update(func(tx gatehouse.Tx) error { return tx.UpdateNotification(&done, gatehouse.NotificationSent, 1) })
 	done.RecipientName = "ana"
 	s.same("accepted", s.note(first.ID), &done)
-	s.view(func(tx gatehouse.ReadTx) error {
-		open, err := tx.OpenNotifications()
+	s.viewQueues(func(q gatehouse.ReadQueues) error {
+		open, err := q.OpenNotifications()
 		if err == nil && open != 3 {
 			s.Errorf("%d open, want 3", open)
 		}
-		next, e := tx.NextNotificationAt("mail")
+		next, e := q.NextNotificationAt("mail")
 		if e == nil && !next.Equal(*later.DueAt) {
 			s.Errorf("next at %s, want %s", next, later.DueAt)
 		}
 		return err
 	})
-	s.update(func(tx gatehouse.Tx) error {
-		n, err := tx.PurgeNotifications(now.Add(time.Hour), 10)
+	s.updateQueues(func(q gatehouse.Queues) error {
+		n, err := q.PurgeNotifications(now.Add(time.Hour), 10)
 		if err == nil && n != 1 {
 			s.Errorf("purged %d, want 1", n)
 		}
@@ -121,7 +122,7 @@ func (s *suite) notifications() {
 	s.same("after the purge", ids(gatehouse.NotificationFilter{}), []string{other.ID, later.ID})
 }
 
-// notificationRace checks that of claims at once no two take the same message.
+// notificationRace checks that concurrent claims never get the same message.
 func (s *suite) notificationRace() {
 	const messages = 60
 	for range messages {
@@ -135,8 +136,8 @@ func (s *suite) notificationRace() {
 		work.Go(func() {
 			for range messages {
 				var list []*gatehouse.Notification
-				err := s.store.Update(s.Context(), func(tx gatehouse.Tx) (err error) {
-					list, err = tx.ClaimNotifications("mail", owner, time.Minute, 3)
+				err := s.store.UpdateQueues(s.Context(), func(q gatehouse.Queues) (err error) {
+					list, err = q.ClaimNotifications("mail", owner, time.Minute, 3)
 					return err
 				})
 				if err != nil {
@@ -160,12 +161,12 @@ func (s *suite) notificationRace() {
 	}
 }
 
-// logPosition moves only from where it was read.
+// logPosition moves only from the position that was read.
 func (s *suite) logPosition() {
 	at := func(want int64) {
 		s.Helper()
 		s.view(func(tx gatehouse.ReadTx) error {
-			got, err := tx.LogPosition(tenant)
+			got, err := tx.LogPosition()
 			if err == nil && got != want {
 				s.Errorf("position %d, want %d", got, want)
 			}
@@ -173,27 +174,28 @@ func (s *suite) logPosition() {
 		})
 	}
 	at(-1)
-	s.update(func(tx gatehouse.Tx) error { return tx.MoveLogPosition(tenant, -1, 5) })
+	s.update(func(tx gatehouse.Tx) error { return tx.MoveLogPosition(-1, 5) })
 	at(5)
 	s.refused(
 		gatehouse.ErrConflict,
 		"a second beginning",
-		func(tx gatehouse.Tx) error { return tx.MoveLogPosition(tenant, -1, 7) },
+		func(tx gatehouse.Tx) error { return tx.MoveLogPosition(-1, 7) },
 	)
 	s.refused(
 		gatehouse.ErrConflict,
 		"a stale move",
-		func(tx gatehouse.Tx) error { return tx.MoveLogPosition(tenant, 4, 7) },
+		func(tx gatehouse.Tx) error { return tx.MoveLogPosition(4, 7) },
 	)
-	s.update(func(tx gatehouse.Tx) error { return tx.MoveLogPosition(tenant, 5, 9) })
+	s.update(func(tx gatehouse.Tx) error { return tx.MoveLogPosition(5, 9) })
 	at(9)
 }
 
-// channelStates are kept by tenant and channel; what failed before can be made due.
+// channelStates are stored by tenant and channel; failed messages can be made
+// due.
 func (s *suite) channelStates() {
 	var state *gatehouse.ChannelState
 	s.update(func(tx gatehouse.Tx) (err error) {
-		if state, err = tx.LockChannelState(tenant, "mail"); err != nil {
+		if state, err = tx.LockChannelState("mail"); err != nil {
 			return err
 		}
 		now := tx.Now()
@@ -201,7 +203,7 @@ func (s *suite) channelStates() {
 		return tx.PutChannelState(state)
 	})
 	s.view(func(tx gatehouse.ReadTx) error {
-		list, err := tx.ChannelStates(tenant)
+		list, err := tx.ChannelStates()
 		s.same("states", list, []*gatehouse.ChannelState{state})
 		return err
 	})
@@ -213,15 +215,33 @@ func (s *suite) channelStates() {
 		due := n.DueAt.Add(time.Hour)
 		n.DueAt = &due
 	})
-	s.update(func(tx gatehouse.Tx) error { return tx.HurryNotifications(tenant, "mail") })
+	s.update(func(tx gatehouse.Tx) error { return tx.HurryNotifications("mail") })
 	if got := s.note(waits.ID); !got.DueAt.Before(*waits.DueAt) {
 		s.Errorf("one that failed is due at %s still", got.DueAt)
 	}
 	if got := s.note(fresh.ID); !got.DueAt.Equal(*fresh.DueAt) {
 		s.Errorf("one that was not tried moved to %s", got.DueAt)
 	}
+	older := s.queuedNote(tenant, func(n *gatehouse.Notification) {
+		due := n.DueAt.Add(time.Hour)
+		n.DueAt, n.Attempts, n.Channel, n.CreatedAt = &due, 2, "probed", n.CreatedAt.Add(-time.Hour)
+	})
+	newer := s.queuedNote(tenant, func(n *gatehouse.Notification) {
+		due := n.DueAt.Add(time.Hour)
+		n.DueAt, n.Attempts, n.Channel = &due, 2, "probed"
+	})
+	for _, since := range []time.Duration{time.Second, -2 * time.Hour} {
+		s.update(func(tx gatehouse.Tx) error { return tx.ProbeNotification("probed", newer.CreatedAt.Add(since)) })
+		got := s.note(older.ID)
+		if moved := got.DueAt.Before(*older.DueAt); moved != (since < 0) || moved != (got.Attempts == 1) {
+			s.Errorf("since %s: the oldest is due at %s after %d attempts", since, got.DueAt, got.Attempts)
+		}
+		if got := s.note(newer.ID); !got.DueAt.Equal(*newer.DueAt) || got.Attempts != 2 {
+			s.Errorf("since %s: one that is not the oldest moved to %s", since, got.DueAt)
+		}
+	}
 	s.view(func(tx gatehouse.ReadTx) error {
-		count, digest, err := tx.RecentNotifications(tenant, "mail", "prn_1", waits.CreatedAt.Add(-time.Second))
+		count, digest, err := tx.RecentNotifications("mail", "prn_1", waits.CreatedAt.Add(-time.Second))
 		if err == nil && (count != 2 || digest != nil) {
 			s.Errorf("%d recent, digest %v", count, digest)
 		}
@@ -229,7 +249,7 @@ func (s *suite) channelStates() {
 	})
 	open := s.queuedNote(tenant, func(n *gatehouse.Notification) { n.Kind, n.Entry = gatehouse.NotifyDigest, -1 })
 	s.view(func(tx gatehouse.ReadTx) error {
-		count, digest, err := tx.RecentNotifications(tenant, "mail", "prn_1", waits.CreatedAt.Add(-time.Second))
+		count, digest, err := tx.RecentNotifications("mail", "prn_1", waits.CreatedAt.Add(-time.Second))
 		if err == nil && (count != 3 || digest == nil || digest.ID != open.ID) {
 			s.Errorf("%d recent, digest %v", count, digest)
 		}

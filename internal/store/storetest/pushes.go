@@ -11,7 +11,7 @@ import (
 
 func (s *suite) findPush(id string) (p *gatehouse.Push) {
 	s.Helper()
-	s.view(func(tx gatehouse.ReadTx) (err error) { p, err = tx.FindPush(tenant, id); return err })
+	s.view(func(tx gatehouse.ReadTx) (err error) { p, err = tx.FindPush(id); return err })
 	return p
 }
 
@@ -29,15 +29,16 @@ func (s *suite) pushRoundTrip() {
 	s.same("every column that may change", s.findPush(p.ID), p)
 	s.same("the action's summary", s.find(a.ID).Push, p.Summary())
 	s.update(func(tx gatehouse.Tx) error {
-		got, err := tx.LockPush(tenant, p.ID)
+		got, err := tx.LockPush(p.ID)
 		s.same("locked", got, p)
 		return err
 	})
-	s.view(func(tx gatehouse.ReadTx) error {
-		if _, err := tx.FindPush(tenant, "psh_none"); !errors.Is(err, gatehouse.ErrNotFound) {
+	s.viewQueues(func(q gatehouse.ReadQueues) error {
+		tx := q.In(tenant)
+		if _, err := tx.FindPush("psh_none"); !errors.Is(err, gatehouse.ErrNotFound) {
 			s.Errorf("FindPush: error %v", err)
 		}
-		counts, err := tx.PushCounts()
+		counts, err := q.PushCounts()
 		s.same("counts", counts, map[gatehouse.PushStatus]int{gatehouse.PushPicking: 1})
 		return err
 	})
@@ -108,7 +109,7 @@ func (s *suite) pushNeedsApproval() {
 	})
 }
 
-// pushFence checks that a holder who lost the lease changes nothing.
+// pushFence checks that a holder who has lost the lease changes nothing.
 func (s *suite) pushFence() {
 	p := s.pushIn(gatehouse.PushPicking)
 	stale := *p
@@ -138,9 +139,9 @@ func (s *suite) claims() {
 	var got []*gatehouse.Push
 	claim := func() {
 		s.Helper()
-		s.update(func(tx gatehouse.Tx) (err error) {
-			at = tx.Now()
-			got, err = tx.ClaimPushes("worker-1", time.Minute, gatehouse.PushShare{Tenant: tenant, Limit: 10})
+		s.updateQueues(func(q gatehouse.Queues) (err error) {
+			at = q.Now()
+			got, err = q.ClaimPushes("worker-1", time.Minute, gatehouse.PushShare{Tenant: tenant, Limit: 10})
 			return err
 		})
 	}
@@ -151,7 +152,7 @@ func (s *suite) claims() {
 	s.same("stored", s.findPush(p.ID), p)
 	claim()
 	s.same("claimed again", got, []*gatehouse.Push{})
-	// Back to the queue for later: the generation goes on.
+	// Back to the queue for later: the generation keeps increasing.
 	p.Status, p.LeaseOwner, p.LeaseUntil = gatehouse.PushQueued, "", nil
 	next := at.Add(time.Hour)
 	p.NextAttempt = &next
@@ -182,20 +183,20 @@ func (s *suite) claimOrder() {
 		s.update(func(tx gatehouse.Tx) error { return tx.UpdatePush(p, gatehouse.PushQueued, 0) })
 		want = append([]string{p.ID}, want...)
 	}
-	s.view(func(tx gatehouse.ReadTx) error {
-		next, err := tx.NextPushAt()
+	s.viewQueues(func(q gatehouse.ReadQueues) error {
+		next, err := q.NextPushAt()
 		s.same("next", next, base.Add(-4*time.Minute))
 		return err
 	})
-	s.update(func(tx gatehouse.Tx) error {
-		got, err := tx.ClaimPushes("w", time.Minute, gatehouse.PushShare{Tenant: "acme", Limit: 10})
+	s.updateQueues(func(q gatehouse.Queues) error {
+		got, err := q.ClaimPushes("w", time.Minute, gatehouse.PushShare{Tenant: "acme", Limit: 10})
 		s.same("of another tenant", got, []*gatehouse.Push{})
 		return err
 	})
 	var ids []string
 	for _, limit := range []int{2, 2, 2} {
-		s.update(func(tx gatehouse.Tx) error {
-			got, err := tx.ClaimPushes("w", time.Minute, gatehouse.PushShare{Tenant: tenant, Limit: limit})
+		s.updateQueues(func(q gatehouse.Queues) error {
+			got, err := q.ClaimPushes("w", time.Minute, gatehouse.PushShare{Tenant: tenant, Limit: limit})
 			for _, p := range got {
 				ids = append(ids, p.ID)
 			}
@@ -219,8 +220,8 @@ func (s *suite) claimRace() {
 			<-start
 			for {
 				var got []*gatehouse.Push
-				err := s.store.Update(context.Background(), func(tx gatehouse.Tx) (err error) {
-					got, err = tx.ClaimPushes("w", time.Minute, gatehouse.PushShare{Tenant: tenant, Limit: 3})
+				err := s.store.UpdateQueues(context.Background(), func(q gatehouse.Queues) (err error) {
+					got, err = q.ClaimPushes("w", time.Minute, gatehouse.PushShare{Tenant: tenant, Limit: 3})
 					return err
 				})
 				if err != nil {
@@ -252,8 +253,8 @@ func (s *suite) claimRace() {
 func (s *suite) leases() {
 	zero := func(when string) {
 		s.Helper()
-		s.view(func(tx gatehouse.ReadTx) error {
-			next, err := tx.NextPushAt()
+		s.viewQueues(func(q gatehouse.ReadQueues) error {
+			next, err := q.NextPushAt()
 			if !next.IsZero() {
 				s.Errorf("%s: next at %s", when, next)
 			}
@@ -274,17 +275,17 @@ func (s *suite) leases() {
 		}
 		return tx.UpdatePush(sent, gatehouse.PushSent, 1)
 	})
-	s.view(func(tx gatehouse.ReadTx) error {
-		got, err := tx.ExpiredLeases(10)
+	s.viewQueues(func(q gatehouse.ReadQueues) error {
+		got, err := q.ExpiredLeases(10)
 		s.same("expired leases, the earliest first", got, []*gatehouse.Push{sent, over})
 		if err != nil {
 			return err
 		}
-		if got, err = tx.ExpiredLeases(1); err != nil {
+		if got, err = q.ExpiredLeases(1); err != nil {
 			return err
 		}
 		s.same("one of them", got, []*gatehouse.Push{sent})
-		next, err := tx.NextPushAt()
+		next, err := q.NextPushAt()
 		s.same("next", next, before)
 		return err
 	})
@@ -327,14 +328,14 @@ func (s *suite) receipts() {
 		return tx.InsertReceipt(r)
 	})
 	s.view(func(tx gatehouse.ReadTx) error {
-		list, err := tx.ListReceipts(tenant, a.ID)
+		list, err := tx.ListReceipts(a.ID)
 		s.same("all, the oldest first", list, all)
 		if err != nil {
 			return err
 		}
-		got, err := tx.SuccessReceipt(tenant, p.IdempotencyKey)
+		got, err := tx.SuccessReceipt(p.IdempotencyKey)
 		s.same("success", got, done)
-		if _, err := tx.SuccessReceipt(tenant, "none"); !errors.Is(err, gatehouse.ErrNotFound) {
+		if _, err := tx.SuccessReceipt("none"); !errors.Is(err, gatehouse.ErrNotFound) {
 			s.Errorf("SuccessReceipt: error %v", err)
 		}
 		return err

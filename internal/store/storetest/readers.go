@@ -7,9 +7,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// readers checks that lists which are bound to a reader hold exactly what the
-// reader proposed, started or inherited, and that walking the pages yields each
-// of them once.
+// readers checks that lists bound to a reader contain exactly what the reader
+// proposed, started or inherited, each once over all pages.
 func (s *suite) readers() {
 	now := s.now()
 	agents := []string{"prn_mine", "prn_other"}
@@ -36,7 +35,7 @@ func (s *suite) readers() {
 		}
 		s.pending(by("prn_clerk"))
 	}
-	// A revision of a revision, and what a run and its child proposed.
+	// A revision of a revision, and proposals of a run and of its child.
 	revised := s.pending(by("prn_clerk"))
 	again := s.pending(by("prn_clerk"))
 	w := s.workflow(tenant, "triage", 1)
@@ -51,7 +50,7 @@ func (s *suite) readers() {
 			{revised.ID, mine[0]}, {again.ID, revised.ID}, {child.ID, run.ID}, {fromRun.ID, run.ID}, {fromChild.ID, child.ID},
 			{fromForeign.ID, foreign.ID}, {fromRun.ID, run.ID},
 		} {
-			if err := tx.Inherit(tenant, pair[0], pair[1]); err != nil {
+			if err := tx.Inherit(pair[0], pair[1]); err != nil {
 				return err
 			}
 		}
@@ -70,7 +69,7 @@ func (s *suite) readers() {
 	s.view(func(tx gatehouse.ReadTx) error {
 		runs = runs[:0]
 		list, err := walk(func(cursor string) (gatehouse.Page[*gatehouse.Run], error) {
-			return tx.ListRuns(tenant, gatehouse.RunFilter{ReadBy: "prn_mine", Limit: 1, Cursor: cursor})
+			return tx.ListRuns(gatehouse.RunFilter{ReadBy: "prn_mine", Limit: 1, Cursor: cursor})
 		})
 		for _, r := range list {
 			runs = append(runs, r.ID)
@@ -84,7 +83,7 @@ func (s *suite) readers() {
 		want    bool
 	}{{"prn_mine", revised.ID, true}, {"prn_mine", child.ID, true}, {"prn_other", revised.ID, false}, {"prn_clerk", revised.ID, false}, {"prn_mine", fromForeign.ID, false}} {
 		s.view(func(tx gatehouse.ReadTx) error {
-			got, err := tx.Inherited(tenant, c.who, c.id)
+			got, err := tx.Inherited(c.who, c.id)
 			s.same(c.who+" inherited "+c.id, got, c.want)
 			return err
 		})
@@ -93,13 +92,15 @@ func (s *suite) readers() {
 	var facts []string
 	s.view(func(tx gatehouse.ReadTx) error {
 		facts = facts[:0]
-		return tx.ActionFacts(tenant, "prn_mine", func(f gatehouse.ActionFact) bool { facts = append(facts, f.ID); return true })
+		return tx.ActionFacts(
+			"prn_mine",
+			func(f gatehouse.ActionFact) bool { facts = append(facts, f.ID); return true },
+		)
 	})
 	s.same("the reader's facts", sorted(facts), mine)
 }
 
-// readPushes checks the lists of pushes, of what was applied and of what was
-// taught in the same way.
+// readPushes checks the same for pushes, applied actions and corpus entries.
 func (s *suite) readPushes() {
 	var mine []string
 	for i := range 6 {
@@ -113,7 +114,9 @@ func (s *suite) readPushes() {
 	s.view(func(tx gatehouse.ReadTx) error {
 		got = got[:0]
 		list, err := walk(func(cursor string) (gatehouse.Page[*gatehouse.Push], error) {
-			return tx.ListPushes(tenant, gatehouse.PushFilter{Status: gatehouse.PushQueued, ReadBy: "prn_mine", Limit: 2, Cursor: cursor})
+			return tx.ListPushes(
+				gatehouse.PushFilter{Status: gatehouse.PushQueued, ReadBy: "prn_mine", Limit: 2, Cursor: cursor},
+			)
 		})
 		for _, p := range list {
 			got = append(got, p.ID)
@@ -123,33 +126,33 @@ func (s *suite) readPushes() {
 	slices.Sort(got)
 	s.same("the reader's pushes", got, mine)
 	s.view(func(tx gatehouse.ReadTx) error {
-		corpus, err := tx.ListCorpus(tenant, "prn_nobody", "", 10)
+		corpus, err := tx.ListCorpus("prn_nobody", "", 10)
 		if err != nil {
 			return err
 		}
-		mirror, err := tx.ListMirror(tenant, "prn_nobody", "", 10)
+		mirror, err := tx.ListMirror("prn_nobody", "", 10)
 		s.same("what a stranger sees", len(corpus.Items)+len(mirror.Items), 0)
 		return err
 	})
 }
 
-// bulkCalls checks that a person's calls are read as they were stored, and that
-// of two who count at once none is lost.
+// bulkCalls checks that a person's calls read back as stored, and that
+// concurrent counts are not lost.
 func (s *suite) bulkCalls() {
 	at := s.now().Truncate(time.Microsecond)
 	s.update(func(tx gatehouse.Tx) error {
-		return tx.PutBulkCalls(tenant, "ana", []time.Time{at, at.Add(time.Second)})
+		return tx.PutBulkCalls("ana", []time.Time{at, at.Add(time.Second)})
 	})
 	const calls = 8
 	done := make(chan error, calls)
 	for range calls {
 		go func() {
-			done <- s.store.Update(s.Context(), func(tx gatehouse.Tx) error {
-				times, err := tx.LockBulkCalls(tenant, "ana")
+			done <- s.store.Update(s.Context(), tenant, func(tx gatehouse.Tx) error {
+				times, err := tx.LockBulkCalls("ana")
 				if err != nil {
 					return err
 				}
-				return tx.PutBulkCalls(tenant, "ana", append(times, at.Add(time.Minute)))
+				return tx.PutBulkCalls("ana", append(times, at.Add(time.Minute)))
 			})
 		}()
 	}
@@ -159,14 +162,14 @@ func (s *suite) bulkCalls() {
 		}
 	}
 	s.update(func(tx gatehouse.Tx) error {
-		times, err := tx.LockBulkCalls(tenant, "ana")
+		times, err := tx.LockBulkCalls("ana")
 		if len(times) != 2+calls || !times[0].Equal(at) || !times[1].Equal(at.Add(time.Second)) {
 			s.Errorf("times = %v", times)
 		}
 		return err
 	})
 	s.update(func(tx gatehouse.Tx) error {
-		times, err := tx.LockBulkCalls(tenant, "ben")
+		times, err := tx.LockBulkCalls("ben")
 		s.same("of somebody else", len(times), 0)
 		return err
 	})

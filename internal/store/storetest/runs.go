@@ -16,11 +16,11 @@ func (s *suite) workflow(tenant, name string, version int) *gatehouse.Workflow {
 		ID: "wfl_" + s.next(), Tenant: tenant, Name: name, Version: version, Workspace: "support", Description: "d <" + name + ">",
 		Source: "name: " + name + "\nsteps: []\n", Digest: gatehouse.NewDigest(gatehouse.JSON(name)), CreatedBy: "ana", CreatedAt: s.now(),
 	}
-	s.update(func(tx gatehouse.Tx) error { return tx.InsertWorkflow(w) })
+	s.as(tenant).update(func(tx gatehouse.Tx) error { return tx.InsertWorkflow(w) })
 	return w
 }
 
-// newRun is a queued run of a workflow with a ready step for each key.
+// newRun returns a queued run of a workflow with a ready step for each key.
 func (s *suite) newRun(w *gatehouse.Workflow, keys ...string) *gatehouse.Run {
 	s.Helper()
 	now := s.now()
@@ -43,9 +43,9 @@ func (s *suite) newStep(r *gatehouse.Run, key string, index int) *gatehouse.Step
 
 func (s *suite) insert(runs ...*gatehouse.Run) {
 	s.Helper()
-	s.update(func(tx gatehouse.Tx) error {
+	s.updateQueues(func(q gatehouse.Queues) error {
 		for _, r := range runs {
-			if err := tx.InsertRun(r); err != nil {
+			if err := q.In(r.Tenant).InsertRun(r); err != nil {
 				return err
 			}
 		}
@@ -53,7 +53,7 @@ func (s *suite) insert(runs ...*gatehouse.Run) {
 	})
 }
 
-// one stores a run of one ready step.
+// one stores a run with one ready step.
 func (s *suite) one(w *gatehouse.Workflow) (*gatehouse.Run, *gatehouse.Step) {
 	s.Helper()
 	r := s.newRun(w, "a")
@@ -64,18 +64,18 @@ func (s *suite) one(w *gatehouse.Workflow) (*gatehouse.Run, *gatehouse.Step) {
 func (s *suite) findRun(tenant, id string) *gatehouse.Run {
 	s.Helper()
 	var r *gatehouse.Run
-	s.view(func(tx gatehouse.ReadTx) (err error) { r, err = tx.FindRun(tenant, id); return err })
+	s.as(tenant).view(func(tx gatehouse.ReadTx) (err error) { r, err = tx.FindRun(id); return err })
 	return r
 }
 
 func (s *suite) findStep(of *gatehouse.Step) *gatehouse.Step {
 	s.Helper()
 	var got *gatehouse.Step
-	s.view(func(tx gatehouse.ReadTx) (err error) { got, err = tx.FindStep(of.Tenant, of.ID); return err })
+	s.as(of.Tenant).view(func(tx gatehouse.ReadTx) (err error) { got, err = tx.FindStep(of.ID); return err })
 	return got
 }
 
-// runPath leads from queued to each state, by moves of the table.
+// runPath returns the states from queued to a state, by moves of the table.
 func runPath(to gatehouse.RunStatus) []gatehouse.RunStatus {
 	switch to {
 	case gatehouse.RunQueued:
@@ -86,10 +86,10 @@ func runPath(to gatehouse.RunStatus) []gatehouse.RunStatus {
 	return []gatehouse.RunStatus{gatehouse.RunRunning, to}
 }
 
-// moveRun brings a run to a state, from the one that it has.
+// moveRun brings a run from its state to another.
 func (s *suite) moveRun(r *gatehouse.Run, to gatehouse.RunStatus) {
 	s.Helper()
-	s.update(func(tx gatehouse.Tx) error { return moveRun(tx, r, to) })
+	s.as(r.Tenant).update(func(tx gatehouse.Tx) error { return moveRun(tx, r, to) })
 }
 
 func moveRun(tx gatehouse.Tx, r *gatehouse.Run, to gatehouse.RunStatus) error {
@@ -108,7 +108,7 @@ func moveRun(tx gatehouse.Tx, r *gatehouse.Run, to gatehouse.RunStatus) error {
 	return err
 }
 
-// stepPath leads from ready to each state.
+// stepPath returns the states from ready to a state.
 func stepPath(to gatehouse.StepStatus) []gatehouse.StepStatus {
 	switch to {
 	case gatehouse.StepReady:
@@ -119,11 +119,12 @@ func stepPath(to gatehouse.StepStatus) []gatehouse.StepStatus {
 	return []gatehouse.StepStatus{gatehouse.StepRunning, to}
 }
 
-// moveStep writes a step in another state, with what that state needs.
+// moveStep writes a step in another state, with the fields that the state
+// requires.
 func (s *suite) moveStep(st *gatehouse.Step, to gatehouse.StepStatus, change ...func(*gatehouse.Step)) {
 	s.Helper()
 	var next gatehouse.Step
-	s.update(func(tx gatehouse.Tx) error {
+	s.as(st.Tenant).update(func(tx gatehouse.Tx) error {
 		next = *moved(st, to, tx.Now(), change...)
 		return tx.UpdateStep(&next, st.Status, st.Generation)
 	})
@@ -154,7 +155,7 @@ func moved(st *gatehouse.Step, to gatehouse.StepStatus, now time.Time, change ..
 	return &next
 }
 
-// inState stores a run whose one step is in a state.
+// inState stores a run whose only step is in a state.
 func (s *suite) inState(w *gatehouse.Workflow, status gatehouse.StepStatus) *gatehouse.Step {
 	s.Helper()
 	r := s.newRun(w, "a")
@@ -190,18 +191,18 @@ func (s *suite) workflows() {
 	}
 	s.view(func(tx gatehouse.ReadTx) error {
 		for version, want := range map[int]*gatehouse.Workflow{0: second, 1: first, 2: second} {
-			got, err := tx.FindWorkflow(tenant, "triage", version)
+			got, err := tx.FindWorkflow("triage", version)
 			if err != nil {
 				return err
 			}
 			s.same(fmt.Sprintf("version %d", version), got, want)
 		}
 		for name, version := range map[string]int{"triage": 3, "nobody": 0} {
-			if _, err := tx.FindWorkflow(tenant, name, version); !errors.Is(err, gatehouse.ErrNotFound) {
+			if _, err := tx.FindWorkflow(name, version); !errors.Is(err, gatehouse.ErrNotFound) {
 				s.Errorf("%s version %d: error %v", name, version, err)
 			}
 		}
-		versions, err := tx.ListWorkflowVersions(tenant, "triage")
+		versions, err := tx.ListWorkflowVersions("triage")
 		if err != nil {
 			return err
 		}
@@ -210,32 +211,32 @@ func (s *suite) workflows() {
 			{Workflow: bare(other), Versions: 1, Runs: map[gatehouse.RunStatus]int{}},
 			{Workflow: bare(second), Versions: 2, Runs: map[gatehouse.RunStatus]int{gatehouse.RunFailed: 1, gatehouse.RunQueued: 1}},
 		}
-		page, err := tx.ListWorkflows(tenant, before, "", 0)
+		page, err := tx.ListWorkflows(before, "", 0)
 		if err != nil {
 			return err
 		}
 		s.same("workflows", page, gatehouse.Page[*gatehouse.WorkflowSummary]{Items: want})
-		one, err := tx.ListWorkflows(tenant, before, "", 1)
+		one, err := tx.ListWorkflows(before, "", 1)
 		if err != nil {
 			return err
 		}
 		s.same("the first page", one.Items, want[:1])
-		two, err := tx.ListWorkflows(tenant, before, one.NextCursor, 1)
+		two, err := tx.ListWorkflows(before, one.NextCursor, 1)
 		s.same("the second page", two, gatehouse.Page[*gatehouse.WorkflowSummary]{Items: want[1:]})
 		if err != nil {
 			return err
 		}
-		if _, err := tx.FindWorkflowSummary(tenant, "nobody", before); !errors.Is(err, gatehouse.ErrNotFound) {
+		if _, err := tx.FindWorkflowSummary("nobody", before); !errors.Is(err, gatehouse.ErrNotFound) {
 			s.Errorf("the summary of none: error %v", err)
 		}
-		summary, err := tx.FindWorkflowSummary(tenant, "triage", before)
+		summary, err := tx.FindWorkflowSummary("triage", before)
 		s.same("one by its name", summary, &gatehouse.WorkflowSummary{Workflow: second, Versions: 2, Runs: want[1].Runs})
 		return err
 	})
 }
 
-// fullRun is a run with every member set, and steps that say all they can when
-// they begin.
+// fullRun returns a run with every field set, whose steps have all fields that
+// a new step can have.
 func (s *suite) fullRun(w *gatehouse.Workflow) *gatehouse.Run {
 	s.Helper()
 	r := s.newRun(w, "zeta", "alpha")
@@ -244,7 +245,7 @@ func (s *suite) fullRun(w *gatehouse.Workflow) *gatehouse.Run {
 	r.Failure = &gatehouse.Failure{Code: "boom", Detail: `it "did"`}
 	deadline := r.CreatedAt.Add(time.Hour)
 	r.Deadline = &deadline
-	// Indexes decide, not the order in which they come, and keys within one.
+	// Steps are ordered by index and then by key, not by insertion.
 	r.Steps[0].Index, r.Steps[1].Index = 4, 4
 	first, skipped := s.newStep(r, "omega", 1), s.newStep(r, "tau", 2)
 	first.Status, first.ReadyAt, first.Input = gatehouse.StepBlocked, nil, `{"big":1e400}`
@@ -258,7 +259,7 @@ func (s *suite) runRoundTrip() {
 	w := s.workflow(tenant, "triage", 1)
 	r := s.fullRun(w)
 	s.insert(r)
-	// Items come behind their step, the second one before the tenth.
+	// Items follow their step, the second one before the tenth.
 	var items []*gatehouse.Step
 	for _, i := range []int{10, 2, 0} {
 		item := s.newStep(r, fmt.Sprintf("alpha[%d]", i), 4)
@@ -270,10 +271,10 @@ func (s *suite) runRoundTrip() {
 	want.Steps = []*gatehouse.Step{r.Steps[3], r.Steps[2], r.Steps[1], items[2], items[1], items[0], r.Steps[0]}
 	s.same("the run", s.findRun(tenant, r.ID), &want)
 	s.view(func(tx gatehouse.ReadTx) error {
-		byRef, err := tx.FindRunByRef(tenant, "triage", "INC0001")
+		byRef, err := tx.FindRunByRef("triage", "INC0001")
 		s.same("by ref", byRef, &want)
 		for _, st := range want.Steps {
-			got, err := tx.FindStep(tenant, st.ID)
+			got, err := tx.FindStep(st.ID)
 			if err != nil {
 				return err
 			}
@@ -282,23 +283,23 @@ func (s *suite) runRoundTrip() {
 		return err
 	})
 	for what, err := range map[string]error{
-		"FindRun":          s.store.View(s.Context(), func(tx gatehouse.ReadTx) error { _, err := tx.FindRun(tenant, "run_x"); return err }),
-		"FindRunByRef":     s.store.View(s.Context(), func(tx gatehouse.ReadTx) error { _, err := tx.FindRunByRef(tenant, "triage", ""); return err }),
-		"FindRunHead":      s.store.View(s.Context(), func(tx gatehouse.ReadTx) error { _, err := tx.FindRunHead(tenant, "run_x"); return err }),
-		"FindRunBodies":    s.store.View(s.Context(), func(tx gatehouse.ReadTx) error { _, _, err := tx.FindRunBodies(tenant, "run_x"); return err }),
-		"FindStepOf":       s.store.View(s.Context(), func(tx gatehouse.ReadTx) error { _, err := tx.FindStepOf(tenant, r.ID, "x"); return err }),
-		"LockRunHead":      s.store.Update(s.Context(), func(tx gatehouse.Tx) error { _, err := tx.LockRunHead(tenant, "run_x"); return err }),
-		"FindStep":         s.store.View(s.Context(), func(tx gatehouse.ReadTx) error { _, err := tx.FindStep(tenant, "stp_x"); return err }),
-		"FindStepByKey":    s.store.View(s.Context(), func(tx gatehouse.ReadTx) error { _, err := tx.FindStepByKey(tenant, ""); return err }),
-		"FindStepByAction": s.store.View(s.Context(), func(tx gatehouse.ReadTx) error { _, err := tx.FindStepByAction(tenant, ""); return err }),
-		"LockRun":          s.store.Update(s.Context(), func(tx gatehouse.Tx) error { _, err := tx.LockRun(tenant, "run_x", ""); return err }),
+		"FindRun":          s.store.View(s.Context(), tenant, func(tx gatehouse.ReadTx) error { _, err := tx.FindRun("run_x"); return err }),
+		"FindRunByRef":     s.store.View(s.Context(), tenant, func(tx gatehouse.ReadTx) error { _, err := tx.FindRunByRef("triage", ""); return err }),
+		"FindRunHead":      s.store.View(s.Context(), tenant, func(tx gatehouse.ReadTx) error { _, err := tx.FindRunHead("run_x"); return err }),
+		"FindRunBodies":    s.store.View(s.Context(), tenant, func(tx gatehouse.ReadTx) error { _, _, err := tx.FindRunBodies("run_x"); return err }),
+		"FindStepOf":       s.store.View(s.Context(), tenant, func(tx gatehouse.ReadTx) error { _, err := tx.FindStepOf(r.ID, "x"); return err }),
+		"LockRunHead":      s.store.Update(s.Context(), tenant, func(tx gatehouse.Tx) error { _, err := tx.LockRunHead("run_x"); return err }),
+		"FindStep":         s.store.View(s.Context(), tenant, func(tx gatehouse.ReadTx) error { _, err := tx.FindStep("stp_x"); return err }),
+		"FindStepByKey":    s.store.View(s.Context(), tenant, func(tx gatehouse.ReadTx) error { _, err := tx.FindStepByKey(""); return err }),
+		"FindStepByAction": s.store.View(s.Context(), tenant, func(tx gatehouse.ReadTx) error { _, err := tx.FindStepByAction(""); return err }),
+		"LockRun":          s.store.Update(s.Context(), tenant, func(tx gatehouse.Tx) error { _, err := tx.LockRun("run_x", ""); return err }),
 	} {
 		if !errors.Is(err, gatehouse.ErrNotFound) {
 			s.Errorf("%s of nothing: error %v", what, err)
 		}
 	}
-	// The lock leaves out the bodies, the items but one, and may leave out what is
-	// of no use of a step that nothing moves any more.
+	// The lock leaves out the bodies and all items but one. It may leave out
+	// fields of final steps that no transition uses.
 	used := func(st *gatehouse.Step) *gatehouse.Step {
 		c := *st
 		c.Input, c.Output, c.Item = "", "", ""
@@ -318,7 +319,7 @@ func (s *suite) runRoundTrip() {
 		}
 	}
 	var locked *gatehouse.Run
-	s.update(func(tx gatehouse.Tx) (err error) { locked, err = tx.LockRun(tenant, r.ID, items[1].ID); return err })
+	s.update(func(tx gatehouse.Tx) (err error) { locked, err = tx.LockRun(r.ID, items[1].ID); return err })
 	for i, st := range locked.Steps {
 		locked.Steps[i] = used(st)
 	}
@@ -331,11 +332,11 @@ func (s *suite) runRoundTrip() {
 	s.refused(gatehouse.ErrNotFound, "a run of no workflow", func(tx gatehouse.Tx) error {
 		return tx.InsertRun(&gatehouse.Run{ID: "run_z", Tenant: tenant, Workflow: "nobody", Version: 1, Status: gatehouse.RunQueued, Trigger: gatehouse.TriggerAPI, CreatedAt: r.CreatedAt})
 	})
-	// Both begin in a state that the table has for new ones.
+	// Runs and steps begin only in states that the table allows for new ones.
 	for _, status := range gatehouse.RunStatuses() {
 		fresh := s.newRun(w)
 		fresh.Status, fresh.FinishedAt = status, &fresh.CreatedAt
-		err := s.store.Update(s.Context(), func(tx gatehouse.Tx) error { return tx.InsertRun(fresh) })
+		err := s.store.Update(s.Context(), fresh.Tenant, func(tx gatehouse.Tx) error { return tx.InsertRun(fresh) })
 		if allowed := gatehouse.RunStatus("").CanMove(status); allowed != (err == nil) || err != nil && !errors.Is(err, gatehouse.ErrConflict) {
 			s.Errorf("a new run in %s: error %v", status, err)
 		}
@@ -343,7 +344,7 @@ func (s *suite) runRoundTrip() {
 	for _, status := range gatehouse.StepStatuses() {
 		fresh := s.newRun(w, "a")
 		fresh.Steps[0] = moved(fresh.Steps[0], status, fresh.CreatedAt)
-		err := s.store.Update(s.Context(), func(tx gatehouse.Tx) error { return tx.InsertRun(fresh) })
+		err := s.store.Update(s.Context(), fresh.Tenant, func(tx gatehouse.Tx) error { return tx.InsertRun(fresh) })
 		if allowed := gatehouse.StepStatus("").CanMove(status); allowed != (err == nil) || err != nil && !errors.Is(err, gatehouse.ErrConflict) {
 			s.Errorf("a new step in %s: error %v", status, err)
 		}
@@ -358,14 +359,14 @@ func (s *suite) runKeys() {
 		return r
 	}
 	r := named(w, "INC1", "k1")
-	s.insert(r, named(w, "", ""), named(w, "", "")) // none is no ref, and no key
+	s.insert(r, named(w, "", ""), named(w, "", "")) // an empty ref or key is none
 	for what, known := range map[string]*gatehouse.Run{"trigger_ref": named(w, "INC1", "k2"), "idempotency key": named(w, "INC2", "k1")} {
 		s.refused(gatehouse.ErrConflict, "a known "+what, func(tx gatehouse.Tx) error { return tx.InsertRun(known) })
-		if err := s.store.View(s.Context(), func(tx gatehouse.ReadTx) error { _, err := tx.FindRun(tenant, known.ID); return err }); !errors.Is(err, gatehouse.ErrNotFound) {
+		if err := s.store.View(s.Context(), tenant, func(tx gatehouse.ReadTx) error { _, err := tx.FindRun(known.ID); return err }); !errors.Is(err, gatehouse.ErrNotFound) {
 			s.Errorf("a run with a known %s is stored: %v", what, err)
 		}
 	}
-	s.insert(named(other, "INC1", "k3")) // another workflow's ref
+	s.insert(named(other, "INC1", "k3")) // the same ref in another workflow
 	item := s.newStep(r, "a[0]", 0)
 	item.IdempotencyKey = "k1"
 	s.refused(gatehouse.ErrConflict, "an item with a known key", func(tx gatehouse.Tx) error { return tx.InsertSteps(item) })
@@ -376,13 +377,17 @@ func (s *suite) runKeys() {
 	s.refused(gatehouse.ErrConflict, "taking a known key", func(tx gatehouse.Tx) error { return tx.UpdateStep(running, st.Status, 0) })
 	s.same("who was refused", s.findStep(st), st)
 	holder := func() (got *gatehouse.Step, err error) {
-		err = s.store.View(s.Context(), func(tx gatehouse.ReadTx) (err error) { got, err = tx.FindStepByKey(tenant, "k1"); return err })
+		err = s.store.View(
+			s.Context(),
+			tenant,
+			func(tx gatehouse.ReadTx) (err error) { got, err = tx.FindStepByKey("k1"); return err },
+		)
 		return got, err
 	}
 	if got, err := holder(); err != nil || got.ID != r.Steps[0].ID {
 		s.Fatalf("who holds the key: %v, %v", got, err)
 	}
-	// What has failed, or was canceled, gives its key back.
+	// A failed or canceled step releases its key.
 	s.moveStep(r.Steps[0], gatehouse.StepRunning)
 	s.moveStep(r.Steps[0], gatehouse.StepFailed)
 	if got, err := holder(); !errors.Is(err, gatehouse.ErrNotFound) {
@@ -408,7 +413,7 @@ func (s *suite) runLists() {
 		}
 		r := s.newRun(of, "a")
 		if i%4 < 2 {
-			r.CreatedAt = all0(all, r).CreatedAt // several of one moment
+			r.CreatedAt = all0(all, r).CreatedAt // several with the same time
 		}
 		s.insert(r)
 		if i%2 == 1 {
@@ -422,7 +427,7 @@ func (s *suite) runLists() {
 		f.Limit = 3
 		for {
 			var page gatehouse.Page[*gatehouse.Run]
-			s.view(func(tx gatehouse.ReadTx) (err error) { page, err = tx.ListRuns(tenant, f); return err })
+			s.view(func(tx gatehouse.ReadTx) (err error) { page, err = tx.ListRuns(f); return err })
 			got = append(got, page.Items...)
 			if f.Cursor = page.NextCursor; f.Cursor == "" {
 				return got
@@ -445,11 +450,11 @@ func (s *suite) runLists() {
 		s.same(fmt.Sprintf("runs by %+v", f), walk(f), want)
 	}
 	s.view(func(tx gatehouse.ReadTx) error {
-		page, err := tx.ListRuns(tenant, gatehouse.RunFilter{Limit: 1})
+		page, err := tx.ListRuns(gatehouse.RunFilter{Limit: 1})
 		if err != nil {
 			return err
 		}
-		_, err = tx.ListRuns(tenant, gatehouse.RunFilter{Limit: 1, Workflow: "triage", Cursor: page.NextCursor})
+		_, err = tx.ListRuns(gatehouse.RunFilter{Limit: 1, Workflow: "triage", Cursor: page.NextCursor})
 		if gatehouse.CodeOf(err) != gatehouse.CodeInvalid {
 			s.Errorf("another filter's cursor: error %v", err)
 		}
@@ -457,7 +462,7 @@ func (s *suite) runLists() {
 	})
 }
 
-// all0 is the newest of the list, or the given one.
+// all0 returns the newest of the list, or the given one.
 func all0(list []*gatehouse.Run, r *gatehouse.Run) *gatehouse.Run {
 	if len(list) > 0 {
 		return list[0]

@@ -6,8 +6,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// budgetClaims: what calls under way may cost counts until they are settled, for
-// their tenant and their workflow, within the window and in their currency.
+// budgetClaims: the claims of running calls count until they are released, for
+// their tenant and workflow, within the window and in their currency.
 func (s *suite) budgetClaims() {
 	w, other := s.workflow(tenant, "triage", 1), s.workflow(tenant, "other", 1)
 	_, first := s.one(w)
@@ -16,7 +16,7 @@ func (s *suite) budgetClaims() {
 	claim := func(st *gatehouse.Step, generation int, most gatehouse.Decimal, currency string, at time.Time) {
 		s.Helper()
 		s.update(func(tx gatehouse.Tx) error {
-			if err := tx.LockBudget(tenant); err != nil {
+			if err := tx.LockBudget(); err != nil {
 				return err
 			}
 			return tx.ClaimBudget(&gatehouse.BudgetClaim{
@@ -27,7 +27,7 @@ func (s *suite) budgetClaims() {
 	want := func(what, workflow, currency string, since time.Time, sum gatehouse.Decimal) {
 		s.Helper()
 		s.view(func(tx gatehouse.ReadTx) error {
-			got, err := tx.BudgetClaimed(tenant, workflow, currency, since)
+			got, err := tx.BudgetClaimed(workflow, currency, since)
 			if err == nil && got.Cmp(sum) != 0 {
 				s.Errorf("%s: %s, want %s", what, got, sum)
 			}
@@ -47,7 +47,7 @@ func (s *suite) budgetClaims() {
 	claim(first, 1, "0.5", "USD", at) // the same call
 	want("claimed again", "triage", "USD", before, "0.5000005")
 	release := func(st *gatehouse.Step, generation int) {
-		s.update(func(tx gatehouse.Tx) error { return tx.ReleaseBudget(tenant, st.ID, generation) })
+		s.update(func(tx gatehouse.Tx) error { return tx.ReleaseBudget(st.ID, generation) })
 	}
 	release(first, 1)
 	release(first, 1)
@@ -57,8 +57,8 @@ func (s *suite) budgetClaims() {
 	want("what is long past is forgotten", "", "USD", before, "0.1")
 	want("in its own currency", "", "EUR", before, "7")
 	s.newTenants("acme")
-	s.view(func(tx gatehouse.ReadTx) error {
-		got, err := tx.BudgetClaimed("acme", "", "USD", before)
+	s.as("acme").view(func(tx gatehouse.ReadTx) error {
+		got, err := tx.BudgetClaimed("", "USD", before)
 		if err == nil && got.Cmp("0") != 0 {
 			s.Errorf("of another tenant: %s", got)
 		}

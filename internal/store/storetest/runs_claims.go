@@ -16,21 +16,21 @@ func laneOf(w *gatehouse.Workflow, tool string) gatehouse.Lane {
 
 func (s *suite) claimSteps(lease time.Duration, shares ...gatehouse.StepShare) (got []*gatehouse.Step) {
 	s.Helper()
-	s.update(func(tx gatehouse.Tx) (err error) { got, err = tx.ClaimSteps("w1", lease, shares...); return err })
+	s.updateQueues(func(q gatehouse.Queues) (err error) { got, err = q.ClaimSteps("w1", lease, shares...); return err })
 	s.heads(got)
 	return got
 }
 
-// heads checks the heads of the runs that came with claimed steps, where the
-// store reads them along, and leaves the steps as others are.
+// heads checks the run heads that an engine returns with claimed steps, and
+// removes them so that all engines' steps compare equal.
 func (s *suite) heads(claimed []*gatehouse.Step) {
 	s.Helper()
 	for _, st := range claimed {
 		if st.Head == nil {
 			continue
 		}
-		s.view(func(tx gatehouse.ReadTx) error {
-			head, err := tx.FindRunHead(st.Tenant, st.RunID)
+		s.as(st.Tenant).view(func(tx gatehouse.ReadTx) error {
+			head, err := tx.FindRunHead(st.RunID)
 			s.same("the head of a claimed step's run", st.Head, head)
 			return err
 		})
@@ -38,8 +38,8 @@ func (s *suite) heads(claimed []*gatehouse.Step) {
 	}
 }
 
-// readySteps stores a run with n ready steps of a tool, the last of which
-// became ready first.
+// readySteps stores a run with n ready steps of a tool; the last one became
+// ready first.
 func (s *suite) readySteps(w *gatehouse.Workflow, tool string, n int) []*gatehouse.Step {
 	s.Helper()
 	r := s.newRun(w)
@@ -81,9 +81,9 @@ func (s *suite) stepClaims() {
 	}
 	var now time.Time
 	var got []*gatehouse.Step
-	s.update(func(tx gatehouse.Tx) (err error) {
-		now = tx.Now()
-		got, err = tx.ClaimSteps("w1", time.Minute, mine)
+	s.updateQueues(func(q gatehouse.Queues) (err error) {
+		now = q.Now()
+		got, err = q.ClaimSteps("w1", time.Minute, mine)
 		return err
 	})
 	s.heads(got)
@@ -95,7 +95,7 @@ func (s *suite) stepClaims() {
 	if got := s.claimSteps(time.Minute, mine); len(got) != 0 {
 		s.Errorf("claimed again: %v", stepIDs(got))
 	}
-	// A second lease goes on counting, from when it started.
+	// A second lease keeps the count and the start time.
 	s.moveStep(&want, gatehouse.StepRetrying)
 	s.moveStep(&want, gatehouse.StepReady)
 	got = s.claimSteps(time.Hour, mine)
@@ -104,7 +104,7 @@ func (s *suite) stepClaims() {
 	}
 }
 
-// stepShares checks that a claim takes of each lane what its share says.
+// stepShares checks that a claim takes from each lane what its share says.
 func (s *suite) stepShares() {
 	s.newTenants("acme")
 	a, b, c := s.workflow(tenant, "a", 1), s.workflow(tenant, "b", 1), s.workflow("acme", "a", 1)
@@ -126,15 +126,15 @@ func (s *suite) stepShares() {
 	s.same("up to seven of the tenant", stepIDs(got), stepIDs(append(bs[1:2:2], cs...)))
 	got = s.claimSteps(time.Minute, share(b, "", 4, 1, 1))
 	s.same("more running than now allowed", stepIDs(got), []string(nil))
-	// What is parked or has ended makes room.
+	// Parked and ended steps make room.
 	s.moveStep(s.findStep(as[0]), gatehouse.StepWaitingApproval)
 	s.moveStep(s.findStep(as[1]), gatehouse.StepSucceeded)
 	got = s.claimSteps(time.Minute, share(b, "", 4, 0, 7))
 	s.same("into the room", stepIDs(got), stepIDs(bs[2:4]))
 }
 
-// stepClaimRace lets many claim at a time: nobody takes what another one has,
-// all is taken in the end, and no bound is passed.
+// stepClaimRace lets many claim at once: no step is claimed twice, every step
+// is claimed in the end, and no bound is exceeded.
 func (s *suite) stepClaimRace() {
 	for _, bound := range []struct{ workflow, tenant int }{{0, 0}, {3, 0}, {0, 4}, {3, 4}} {
 		w, v := s.workflow(tenant, s.next(), 1), s.workflow(tenant, s.next(), 1)
@@ -148,12 +148,12 @@ func (s *suite) stepClaimRace() {
 			group.Go(func() {
 				for done.Load() < 30 {
 					var got []*gatehouse.Step
-					err := s.store.Update(context.Background(), func(tx gatehouse.Tx) (err error) {
+					err := s.store.UpdateQueues(context.Background(), func(q gatehouse.Queues) (err error) {
 						shares := []gatehouse.StepShare{
 							{Lane: laneOf(w, ""), Limit: 2, MostOfWorkflow: bound.workflow, MostOfTenant: bound.tenant},
 							{Lane: laneOf(v, ""), Limit: 2, MostOfWorkflow: bound.workflow, MostOfTenant: bound.tenant},
 						}
-						got, err = tx.ClaimSteps(fmt.Sprint("w", n), time.Minute, shares[n%2], shares[1-n%2])
+						got, err = q.ClaimSteps(fmt.Sprint("w", n), time.Minute, shares[n%2], shares[1-n%2])
 						return err
 					})
 					if err != nil {
@@ -170,7 +170,7 @@ func (s *suite) stepClaimRace() {
 					}
 					mutex.Unlock()
 					for _, st := range got {
-						err := s.store.Update(context.Background(), func(tx gatehouse.Tx) error {
+						err := s.store.Update(context.Background(), st.Tenant, func(tx gatehouse.Tx) error {
 							return tx.UpdateStep(moved(st, gatehouse.StepSucceeded, tx.Now()), st.Status, st.Generation)
 						})
 						if err != nil {
@@ -190,10 +190,10 @@ func (s *suite) stepClaimRace() {
 
 func (s *suite) withinBounds(workflow, inTenant int, of ...*gatehouse.Workflow) {
 	s.Helper()
-	s.view(func(tx gatehouse.ReadTx) error {
+	s.viewQueues(func(q gatehouse.ReadQueues) error {
 		total := 0
 		for _, w := range of {
-			lanes, err := tx.DueLanes(tenant, "", gatehouse.Lane{}, 10, 1)
+			lanes, err := q.DueLanes(tenant, "", gatehouse.Lane{}, 10, 1)
 			if err != nil {
 				return err
 			}
@@ -211,7 +211,7 @@ func (s *suite) withinBounds(workflow, inTenant int, of ...*gatehouse.Workflow) 
 	})
 }
 
-// dueLanes is the walk of those who claim, from lane to lane.
+// dueLanes checks the walk of claimers from lane to lane.
 func (s *suite) dueLanes() {
 	s.newTenants("acme", "beta")
 	a, b, c, d := s.workflow("acme", "a", 1), s.workflow("acme", "b", 1), s.workflow("beta", "a", 1), s.workflow("beta", "z", 1)
@@ -235,7 +235,7 @@ func (s *suite) dueLanes() {
 	lc := gatehouse.DueLane{Lane: laneOf(c, ""), Ready: 1, WorkflowRunning: 2, TenantRunning: 3}
 	lp := gatehouse.DueLane{Lane: laneOf(c, "page"), Ready: 2, WorkflowRunning: 2, TenantRunning: 3}
 	at := func(l gatehouse.DueLane) gatehouse.Lane { return l.Lane }
-	s.view(func(tx gatehouse.ReadTx) error {
+	s.viewQueues(func(q gatehouse.ReadQueues) error {
 		for i, c := range []struct {
 			tenant, tool string
 			after        gatehouse.Lane
@@ -259,7 +259,7 @@ func (s *suite) dueLanes() {
 			{"acme", "", at(la), 1, []gatehouse.DueLane{lb}},
 			{"nobody", "", gatehouse.Lane{}, 10, nil},
 		} {
-			got, err := tx.DueLanes(c.tenant, c.tool, c.after, c.limit, 4)
+			got, err := q.DueLanes(c.tenant, c.tool, c.after, c.limit, 4)
 			if err != nil {
 				return err
 			}
@@ -269,7 +269,7 @@ func (s *suite) dueLanes() {
 	})
 }
 
-// readyTools is the look at what nobody takes, over all tenants and of one.
+// readyTools checks the list of unclaimed work, over all tenants and for one.
 func (s *suite) readyTools() {
 	s.newTenants("acme", "beta")
 	a, b := s.workflow("acme", "a", 1), s.workflow("beta", "b", 1)
@@ -277,14 +277,14 @@ func (s *suite) readyTools() {
 	other.Workspace = "alone"
 	first := func(steps []*gatehouse.Step) time.Time { return *steps[0].ReadyAt }
 	zipped := first(s.readySteps(b, "zip", 1))
-	s.view(func(tx gatehouse.ReadTx) error {
-		got, err := tx.ReadyTools("", 1)
+	s.viewQueues(func(q gatehouse.ReadQueues) error {
+		got, err := q.ReadyTools("", 1)
 		s.same("the first is another than the built-in one", got, []gatehouse.ReadyTool{{Tool: "zip", Since: zipped}})
 		return err
 	})
 	built := first(s.readySteps(a, "", 3))
 	mailed := first(s.readySteps(a, "mail", 2))
-	paged := first(s.readySteps(&other, "page", 5)) // longer than those of the lanes around it
+	paged := first(s.readySteps(&other, "page", 5)) // longer than the lanes around it
 	s.readySteps(b, "page", 2)
 	pagedA := first(s.readySteps(a, "page", 3))
 	s.inState(b, gatehouse.StepBlocked)
@@ -295,7 +295,7 @@ func (s *suite) readyTools() {
 		s.Fatalf("claimed %d, want 1", len(got))
 	}
 	mailed = mailed.Add(time.Second)
-	s.view(func(tx gatehouse.ReadTx) error {
+	s.viewQueues(func(q gatehouse.ReadQueues) error {
 		for i, c := range []struct {
 			tenant string
 			limit  int
@@ -307,7 +307,7 @@ func (s *suite) readyTools() {
 			{"beta", 10, []gatehouse.ReadyTool{{Tool: "page", Since: paged, Leased: true}}},
 			{"nobody", 10, nil},
 		} {
-			got, err := tx.ReadyTools(c.tenant, c.limit)
+			got, err := q.ReadyTools(c.tenant, c.limit)
 			if err != nil {
 				return err
 			}

@@ -7,8 +7,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// runItems: a run is locked without the items of its steps but one; of the
-// others it is known in which states they are, until they are final.
+// runItems: a locked run has only one item of its steps; for the others it has
+// their states until they are final.
 func (s *suite) runItems() {
 	w := s.workflow(tenant, "triage", 1)
 	r := s.newRun(w, "each", "nap", "after")
@@ -31,7 +31,7 @@ func (s *suite) runItems() {
 			id = item.ID
 		}
 		var locked *gatehouse.Run
-		s.update(func(tx gatehouse.Tx) (err error) { locked, err = tx.LockRun(tenant, r.ID, id); return err })
+		s.update(func(tx gatehouse.Tx) (err error) { locked, err = tx.LockRun(r.ID, id); return err })
 		got := locked.StepByID(each.ID).OpenItems
 		slices.Sort(got)
 		slices.Sort(want)
@@ -56,7 +56,7 @@ func (s *suite) runItems() {
 	open("one in each state", nil, gatehouse.StepReady, gatehouse.StepRunning, gatehouse.StepWaiting, gatehouse.StepWaitingApproval, gatehouse.StepRetrying)
 	open("seen from the one that runs", items[2], gatehouse.StepReady, gatehouse.StepWaiting, gatehouse.StepWaitingApproval, gatehouse.StepRetrying)
 	list := func(open bool) (keys []string, all []*gatehouse.Step) {
-		s.view(func(tx gatehouse.ReadTx) (err error) { all, err = tx.ListItems(tenant, each.ID, open); return err })
+		s.view(func(tx gatehouse.ReadTx) (err error) { all, err = tx.ListItems(each.ID, open); return err })
 		for _, item := range all {
 			keys = append(keys, item.Key)
 		}
@@ -82,13 +82,13 @@ func (s *suite) runItems() {
 	keys, _ = list(true)
 	s.same("none is open", keys, []string(nil))
 	s.view(func(tx gatehouse.ReadTx) error {
-		n, err := tx.CountSteps(tenant, r.ID)
+		n, err := tx.CountSteps(r.ID)
 		if err != nil || n != 15 {
 			s.Errorf("%d steps, %v", n, err)
 		}
-		got, err := tx.FindStepOf(tenant, r.ID, "each[11]")
+		got, err := tx.FindStepOf(r.ID, "each[11]")
 		s.same("found by its key", got, items[11])
-		none, e := tx.ListItems(tenant, "", false)
+		none, e := tx.ListItems("", false)
 		if len(none) > 0 || e != nil {
 			s.Errorf("%d items of no step, %v", len(none), e)
 		}
@@ -96,7 +96,7 @@ func (s *suite) runItems() {
 	})
 }
 
-// runLineage: what a run comes from, by whatever way, and nothing else.
+// runLineage: the lineage of a run has exactly the runs that it comes from.
 func (s *suite) runLineage() {
 	w := s.workflow(tenant, "triage", 1)
 	run := func(parent, again *gatehouse.Run) *gatehouse.Run {
@@ -114,11 +114,11 @@ func (s *suite) runLineage() {
 	root := run(nil, nil)
 	first := run(root, nil)
 	retried := run(nil, root)
-	run(root, nil) // beside them
+	run(root, nil) // siblings
 	last := run(retried, first)
-	run(last, nil) // after them
+	run(last, nil) // descendants
 	s.view(func(tx gatehouse.ReadTx) error {
-		line, err := tx.ListLineage(tenant, last.ID)
+		line, err := tx.ListLineage(last.ID)
 		if err != nil {
 			return err
 		}
@@ -133,16 +133,16 @@ func (s *suite) runLineage() {
 		all := []string{root.ID, first.ID, retried.ID, last.ID}
 		slices.Sort(all)
 		s.same("the lineage", got, all)
-		head, err := tx.FindRunHead(tenant, last.ID)
+		head, err := tx.FindRunHead(last.ID)
 		s.same("the head", head, &want)
 		if err != nil {
 			return err
 		}
-		input, output, err := tx.FindRunBodies(tenant, last.ID)
+		input, output, err := tx.FindRunBodies(last.ID)
 		if input != last.Input || output != last.Output {
 			s.Errorf("the bodies are %s and %s", input, output)
 		}
-		none, e := tx.ListLineage(tenant, "run_x")
+		none, e := tx.ListLineage("run_x")
 		if len(none) > 0 || e != nil {
 			s.Errorf("of no run: %d, %v", len(none), e)
 		}
@@ -150,7 +150,7 @@ func (s *suite) runLineage() {
 	})
 	var head *gatehouse.Run
 	s.update(func(tx gatehouse.Tx) (err error) {
-		if head, err = tx.LockRunHead(tenant, root.ID); err != nil {
+		if head, err = tx.LockRunHead(root.ID); err != nil {
 			return err
 		}
 		head.Writes++

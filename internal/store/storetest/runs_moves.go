@@ -17,7 +17,11 @@ func (s *suite) runMoves() {
 			for _, next := range runPath(from) {
 				s.moveRun(r, next)
 			}
-			err := s.store.Update(s.Context(), func(tx gatehouse.Tx) error { c := *r; return moveRun(tx, &c, to) })
+			err := s.store.Update(
+				s.Context(),
+				r.Tenant,
+				func(tx gatehouse.Tx) error { c := *r; return moveRun(tx, &c, to) },
+			)
 			allowed := from == to || from.CanMove(to)
 			if allowed != (err == nil) || err != nil && !errors.Is(err, gatehouse.ErrConflict) {
 				s.Errorf("%s to %s: error %v", from, to, err)
@@ -31,13 +35,13 @@ func (s *suite) runMoves() {
 			}
 		}
 	}
-	// The guard is what is stored, whatever the table has.
+	// The stored state is the guard, even when the table allows the move.
 	r, _ := s.one(w)
 	s.moveRun(r, gatehouse.RunRunning)
 	stale := *r
 	stale.Status = gatehouse.RunRunning
 	s.refused(gatehouse.ErrConflict, "from another state", func(tx gatehouse.Tx) error { return tx.MoveRun(&stale, gatehouse.RunQueued) })
-	// All that may change does; the output stays while there is none.
+	// All mutable fields change; the output stays unless a new one is given.
 	r.Stop, r.Writes, r.Failure, r.Output = gatehouse.RunCanceled, 7, &gatehouse.Failure{Code: "c", Detail: "d"}, `{"x":1.0}`
 	s.moveRun(r, gatehouse.RunWaiting)
 	s.same("the moved run", s.findRun(tenant, r.ID), r)
@@ -45,7 +49,7 @@ func (s *suite) runMoves() {
 	s.moveRun(r, gatehouse.RunRunning)
 	r.Output = `{"x":1.0}`
 	s.same("with its output", s.findRun(tenant, r.ID), r)
-	// And nothing else.
+	// Nothing else changes.
 	other := *r
 	other.Workspace, other.StartedBy, other.Input, other.Writes = "x", "x", `{}`, 8
 	s.update(func(tx gatehouse.Tx) error { return tx.MoveRun(&other, gatehouse.RunRunning) })
@@ -58,7 +62,7 @@ func (s *suite) stepMoves() {
 	for _, from := range gatehouse.StepStatuses() {
 		for _, to := range gatehouse.StepStatuses() {
 			st := s.inState(w, from)
-			err := s.store.Update(s.Context(), func(tx gatehouse.Tx) error {
+			err := s.store.Update(s.Context(), st.Tenant, func(tx gatehouse.Tx) error {
 				return tx.UpdateStep(moved(st, to, tx.Now()), from, st.Generation)
 			})
 			allowed := from == to || from.CanMove(to)
@@ -76,7 +80,7 @@ func (s *suite) stepMoves() {
 	}
 }
 
-// stepColumns checks what UpdateStep writes, what it leaves, and its guards.
+// stepColumns checks what UpdateStep writes, what it keeps, and its guards.
 func (s *suite) stepColumns() {
 	w := s.workflow(tenant, "triage", 1)
 	_, st := s.one(w)
@@ -88,7 +92,7 @@ func (s *suite) stepColumns() {
 	full.DueAt, full.LeaseOwner, full.LeaseUntil, full.ReadyAt, full.StartedAt, full.FinishedAt = &at, "w2", &at, &at, &at, &at
 	s.update(func(tx gatehouse.Tx) error { return tx.UpdateStep(&full, gatehouse.StepRunning, 1) })
 	s.same("all that may change", s.findStep(st), &full)
-	// Bodies that are absent stay; one may be written without the other.
+	// Absent bodies are kept; one may be written without the other.
 	bare := *st
 	bare.Generation, bare.Attempts, bare.Status, bare.Skipped = 3, 2, gatehouse.StepSucceeded, true
 	s.update(func(tx gatehouse.Tx) error { return tx.UpdateStep(&bare, gatehouse.StepRunning, 3) })
@@ -132,8 +136,8 @@ func (s *suite) stepColumns() {
 	s.same("after all that was refused", s.findStep(st), st)
 }
 
-// stepPass checks what a step comes to that was readied, leased and closed at
-// once: it was blocked, and nobody has begun it.
+// stepPass checks a step that was made ready, leased and closed at once: it was
+// blocked, and nobody had begun it.
 func (s *suite) stepPass() {
 	w := s.workflow(tenant, "triage", 1)
 	r := s.newRun(w, "a", "b", "c")
@@ -155,7 +159,7 @@ func (s *suite) stepPass() {
 	attempts := func(want ...*gatehouse.StepAttempt) {
 		s.Helper()
 		s.view(func(tx gatehouse.ReadTx) error {
-			got, err := tx.ListAttempts(tenant, r.ID)
+			got, err := tx.ListAttempts(r.ID)
 			s.same("its attempts", got, want)
 			return err
 		})
@@ -195,14 +199,15 @@ func (s *suite) stepPass() {
 	attempts(first, &second)
 }
 
-// stepOfAction is the one that took it up last, whichever began first.
+// stepOfAction returns the step that took up the action last, whichever began
+// first.
 func (s *suite) stepOfAction() {
 	w := s.workflow(tenant, "triage", 1)
 	_, first := s.one(w)
 	_, second := s.one(w)
 	find := func() (got *gatehouse.Step) {
 		s.Helper()
-		s.view(func(tx gatehouse.ReadTx) (err error) { got, err = tx.FindStepByAction(tenant, "act_1"); return err })
+		s.view(func(tx gatehouse.ReadTx) (err error) { got, err = tx.FindStepByAction("act_1"); return err })
 		return got
 	}
 	take := func(n *gatehouse.Step) { n.ActionID = "act_1" }
@@ -211,11 +216,11 @@ func (s *suite) stepOfAction() {
 		s.moveStep(st, gatehouse.StepWaitingApproval, take)
 		s.same("who took it up", find(), st)
 	}
-	s.moveStep(second, gatehouse.StepSucceeded) // writes it again, and takes nothing up
+	s.moveStep(second, gatehouse.StepSucceeded) // written again, but takes up nothing
 	s.same("who took it up last", find(), first)
 }
 
-// runLock: of those who lock a run, each sees what the one before has written.
+// runLock: each locker of a run sees what the one before has written.
 func (s *suite) runLock() {
 	w := s.workflow(tenant, "triage", 1)
 	r, _ := s.one(w)
@@ -224,8 +229,8 @@ func (s *suite) runLock() {
 	for range holders {
 		group.Go(func() {
 			for range times {
-				err := s.store.Update(context.Background(), func(tx gatehouse.Tx) error {
-					locked, err := tx.LockRun(tenant, r.ID, "")
+				err := s.store.Update(context.Background(), tenant, func(tx gatehouse.Tx) error {
+					locked, err := tx.LockRun(r.ID, "")
 					if err != nil {
 						return err
 					}

@@ -38,24 +38,25 @@ func (s *suite) dueSteps() {
 		due(status, base.Add(-time.Hour)) // has ended
 	}
 	s.moveStep(s.inState(w, gatehouse.StepRunning), gatehouse.StepRunning, func(n *gatehouse.Step) { n.DueAt = &base })
-	s.update(func(tx gatehouse.Tx) error {
-		refs, err := tx.DueSteps(10)
+	s.updateQueues(func(q gatehouse.Queues) error {
+		tx := q.In(first.Tenant)
+		refs, err := q.DueSteps(10)
 		if err != nil {
 			return err
 		}
 		s.same("due", refIDs(refs), []string{first.ID, second.ID, third.ID})
 		s.same("the first ref", refs[0], gatehouse.StepRef{Tenant: tenant, RunID: first.RunID, StepID: first.ID})
-		refs, err = tx.DueSteps(2)
+		refs, err = q.DueSteps(2)
 		if err != nil {
 			return err
 		}
 		s.same("the first two", refIDs(refs), []string{first.ID, second.ID})
-		// What is due at this moment is due.
+		// A step that is due exactly now is due.
 		now := tx.Now()
 		if err := tx.UpdateStep(moved(later, gatehouse.StepWaiting, now, func(n *gatehouse.Step) { n.DueAt = &now }), gatehouse.StepWaiting, later.Generation); err != nil {
 			return err
 		}
-		refs, err = tx.DueSteps(10)
+		refs, err = q.DueSteps(10)
 		s.same("with what is due now", refIDs(refs), []string{first.ID, second.ID, third.ID, later.ID})
 		return err
 	})
@@ -72,8 +73,9 @@ func (s *suite) expiredSteps() {
 	second, first, later := lease(base.Add(-time.Second)), lease(base.Add(-time.Minute)), lease(base.Add(time.Hour))
 	gone := lease(base.Add(-time.Minute))
 	s.moveStep(gone, gatehouse.StepSucceeded, func(n *gatehouse.Step) { n.LeaseUntil = &base })
-	s.update(func(tx gatehouse.Tx) error {
-		refs, err := tx.ExpiredSteps(10)
+	s.updateQueues(func(q gatehouse.Queues) error {
+		tx := q.In(first.Tenant)
+		refs, err := q.ExpiredSteps(10)
 		if err != nil {
 			return err
 		}
@@ -82,7 +84,7 @@ func (s *suite) expiredSteps() {
 		want := []string{first.ID, second.ID}
 		slices.Sort(want)
 		s.same("expired", got, want)
-		refs, err = tx.ExpiredSteps(1)
+		refs, err = q.ExpiredSteps(1)
 		if err != nil || len(refs) != 1 {
 			s.Errorf("one of them: %v, %v", refs, err)
 		}
@@ -90,7 +92,7 @@ func (s *suite) expiredSteps() {
 		if err := tx.UpdateStep(moved(later, gatehouse.StepRunning, now, func(n *gatehouse.Step) { n.LeaseUntil = &now }), gatehouse.StepRunning, later.Generation); err != nil {
 			return err
 		}
-		refs, err = tx.ExpiredSteps(10)
+		refs, err = q.ExpiredSteps(10)
 		if len(refs) != 3 {
 			s.Errorf("with the one that ends now: %v", refs)
 		}
@@ -124,8 +126,8 @@ func (s *suite) overdueRuns() {
 	at := base.Add(time.Hour)
 	later.Deadline = &at
 	s.insert(later, none)
-	s.view(func(tx gatehouse.ReadTx) error {
-		got, err := tx.OverdueRuns(20)
+	s.viewQueues(func(q gatehouse.ReadQueues) error {
+		got, err := q.OverdueRuns(20)
 		if err != nil {
 			return err
 		}
@@ -133,14 +135,14 @@ func (s *suite) overdueRuns() {
 		if len(got[0].Steps) > 0 || got[0].Deadline == nil || got[0].Workflow != w.Name {
 			s.Errorf("an overdue run: %+v", got[0])
 		}
-		got, err = tx.OverdueRuns(2)
+		got, err = q.OverdueRuns(2)
 		s.same("two of them", runIDs(got), want[:2])
 		return err
 	})
 }
 
-// workTies: what ends, is due or overdue at one moment comes in the order in
-// which it was made, whatever was written last.
+// workTies: entries with the same time come in the order of creation, whatever
+// was written last.
 func (s *suite) workTies() {
 	w := s.workflow(tenant, "triage", 1)
 	at := s.now().Add(-time.Minute)
@@ -160,18 +162,18 @@ func (s *suite) workTies() {
 		s.moveStep(steps[i+1], gatehouse.StepWaiting, func(n *gatehouse.Step) { n.DueAt = &at })
 		s.moveRun(runs[i/2], gatehouse.RunRunning)
 	}
-	s.view(func(tx gatehouse.ReadTx) error {
-		expired, err := tx.ExpiredSteps(10)
+	s.viewQueues(func(q gatehouse.ReadQueues) error {
+		expired, err := q.ExpiredSteps(10)
 		s.same("what ends at one moment", refIDs(expired), ends)
 		if err != nil {
 			return err
 		}
-		found, err := tx.DueSteps(10)
+		found, err := q.DueSteps(10)
 		s.same("what is due at one moment", refIDs(found), due)
 		if err != nil {
 			return err
 		}
-		late, err := tx.OverdueRuns(10)
+		late, err := q.OverdueRuns(10)
 		s.same("what is overdue from one moment on", runIDs(late), overdue)
 		return err
 	})
@@ -181,7 +183,7 @@ func (s *suite) nextRunWork() {
 	w := s.workflow(tenant, "triage", 1)
 	next := func() (at time.Time) {
 		s.Helper()
-		s.view(func(tx gatehouse.ReadTx) (err error) { at, err = tx.NextRunWorkAt(); return err })
+		s.viewQueues(func(q gatehouse.ReadQueues) (err error) { at, err = q.NextRunWorkAt(); return err })
 		return at
 	}
 	_, st := s.one(w)
@@ -243,12 +245,13 @@ func (s *suite) queuedRuns() {
 		s.moveRun(r, gatehouse.RunRunning)
 	}
 	started(a, since.Add(time.Second))
-	started(a, since) // not after
+	started(a, since) // not after since
 	started(a, since.Add(-time.Hour))
 	started(b, since.Add(time.Second))
 	s.insert(s.newRun(c))
-	s.view(func(tx gatehouse.ReadTx) error {
-		lanes, err := tx.QueuedLanes(gatehouse.QueuedLane{}, 10, 3, since)
+	s.viewQueues(func(q gatehouse.ReadQueues) error {
+		tx := q.In("acme")
+		lanes, err := q.QueuedLanes(gatehouse.QueuedLane{}, 10, 3, since)
 		if err != nil {
 			return err
 		}
@@ -257,16 +260,16 @@ func (s *suite) queuedRuns() {
 			{Tenant: tenant, Workspace: "support", Workflow: "a", Queued: 1},
 			{Tenant: "acme", Workspace: "support", Workflow: "a", Queued: 3, WorkflowStarted: 1, TenantStarted: 2},
 		})
-		first, err := tx.QueuedLanes(gatehouse.QueuedLane{}, 1, 3, since)
+		first, err := q.QueuedLanes(gatehouse.QueuedLane{}, 1, 3, since)
 		if err != nil || len(first) != 1 || first[0].Tenant != "acme" {
 			s.Errorf("one workflow: %v, %v", first, err)
 			return err
 		}
-		rest, err := tx.QueuedLanes(first[0], 10, 3, since)
+		rest, err := q.QueuedLanes(first[0], 10, 3, since)
 		if err != nil || len(rest) != 1 || rest[0].Tenant != tenant {
 			s.Errorf("the workflows after it: %v, %v", rest, err)
 		}
-		got, err := tx.OldestQueued("acme", "a", 3)
+		got, err := tx.OldestQueued("a", 3)
 		if err != nil {
 			return err
 		}
@@ -274,11 +277,11 @@ func (s *suite) queuedRuns() {
 		if len(got[0].Steps) > 0 {
 			s.Error("they come with their steps")
 		}
-		ofWorkflow, ofTenant, err := tx.StartedRuns("acme", "a", since)
+		ofWorkflow, ofTenant, err := tx.StartedRuns("a", since)
 		if err != nil || ofWorkflow != 1 || ofTenant != 2 {
 			s.Errorf("started of workflow and tenant: %d, %d, %v", ofWorkflow, ofTenant, err)
 		}
-		none, err := tx.OldestQueued("acme", "b", 3)
+		none, err := tx.OldestQueued("b", 3)
 		if len(none) > 0 {
 			s.Errorf("started ones: %v", runIDs(none))
 		}
@@ -294,12 +297,12 @@ func (s *suite) schedules() {
 		return &gatehouse.Schedule{Tenant: tenant, Workflow: w.Name, Version: w.Version, NextAt: base.Add(d)}
 	}
 	put := func(sc *gatehouse.Schedule, from time.Time) error {
-		return s.store.Update(s.Context(), func(tx gatehouse.Tx) error { return tx.PutSchedule(sc, from) })
+		return s.store.Update(s.Context(), sc.Tenant, func(tx gatehouse.Tx) error { return tx.PutSchedule(sc, from) })
 	}
 	due := func(want ...*gatehouse.Schedule) {
 		s.Helper()
-		s.view(func(tx gatehouse.ReadTx) error {
-			got, err := tx.DueSchedules(10)
+		s.viewQueues(func(q gatehouse.ReadQueues) error {
+			got, err := q.DueSchedules(10)
 			s.same("due schedules", got, want)
 			return err
 		})
@@ -311,15 +314,15 @@ func (s *suite) schedules() {
 			s.Fatal(err)
 		}
 	}
-	must(put(&gone, time.Time{})) // none is there
+	must(put(&gone, time.Time{})) // no schedule exists
 	must(put(at(w, -time.Minute), time.Time{}))
 	must(put(at(v, time.Hour), time.Time{}))
 	due(at(w, -time.Minute))
 	must(put(at(v, -time.Second), base.Add(time.Hour)))
-	must(put(at(w, -2*time.Minute), time.Time{})) // in its place
+	must(put(at(w, -2*time.Minute), time.Time{})) // replaces the stored one
 	due(at(w, -2*time.Minute), at(v, -time.Second))
-	s.view(func(tx gatehouse.ReadTx) error {
-		got, err := tx.DueSchedules(1)
+	s.viewQueues(func(q gatehouse.ReadQueues) error {
+		got, err := q.DueSchedules(1)
 		if len(got) != 1 {
 			s.Errorf("one schedule: %v", got)
 		}
@@ -334,12 +337,13 @@ func (s *suite) schedules() {
 	due(at(w, -2*time.Minute), at(v, -time.Second))
 	must(put(&gone, base.Add(-2*time.Minute)))
 	due(at(v, -time.Second))
-	s.update(func(tx gatehouse.Tx) error {
+	s.updateQueues(func(q gatehouse.Queues) error {
+		tx := q.In(tenant)
 		now := tx.Now()
 		if err := tx.PutSchedule(&gatehouse.Schedule{Tenant: tenant, Workflow: v.Name, Version: 1, NextAt: now}, time.Time{}); err != nil {
 			return err
 		}
-		got, err := tx.DueSchedules(10)
+		got, err := q.DueSchedules(10)
 		if len(got) != 1 || !got[0].NextAt.Equal(now) {
 			s.Errorf("at its time: %v", got)
 		}
@@ -363,8 +367,8 @@ func (s *suite) runCounts() {
 			}
 		}
 	}
-	s.view(func(tx gatehouse.ReadTx) error {
-		got, err := tx.RunCounts()
+	s.viewQueues(func(q gatehouse.ReadQueues) error {
+		got, err := q.RunCounts()
 		s.same("counts", got, want)
 		return err
 	})

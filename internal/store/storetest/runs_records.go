@@ -26,7 +26,7 @@ func (s *suite) attempts() {
 		return errors.Join(tx.InsertAttempt(want[0]), tx.InsertAttempt(of(other, 1, "failed_terminal")), tx.InsertAttempt(want[1]))
 	})
 	s.view(func(tx gatehouse.ReadTx) error {
-		got, err := tx.ListAttempts(tenant, r.ID)
+		got, err := tx.ListAttempts(r.ID)
 		s.same("attempts", got, want)
 		return err
 	})
@@ -53,7 +53,7 @@ func (s *suite) usage() {
 		s.Helper()
 		var got gatehouse.Decimal
 		s.view(func(tx gatehouse.ReadTx) (err error) {
-			got, err = tx.Spent(tenant, workflow, currency, since)
+			got, err = tx.Spent(workflow, currency, since)
 			return err
 		})
 		if got != want {
@@ -63,7 +63,7 @@ func (s *suite) usage() {
 	before := base.Add(-time.Hour)
 	spent("", "USD", before, "0")
 	want := []*gatehouse.ModelUsage{use(st, "0.10", "USD", base), use(st, "0.20", "USD", base.Add(time.Second))}
-	spent("", "USD", before, "0.3") // and not 0.30000000000000004
+	spent("", "USD", before, "0.3") // not 0.30000000000000004
 	use(other, "1.000000000001", "USD", base)
 	use(other, "7", "EUR", base)
 	spent("", "USD", before, "1.300000000001")
@@ -71,18 +71,18 @@ func (s *suite) usage() {
 	spent("other", "USD", before, "1.000000000001")
 	spent("other", "EUR", before, "7")
 	spent("triage", "EUR", before, "0")
-	spent("triage", "USD", base, "0.2") // after, not at
+	spent("triage", "USD", base, "0.2") // after the time, not at it
 	want = append(want, use(st, "1.5e-7", "USD", base), use(st, "0.000000000000000001", "USD", base), use(st, "", "USD", base), use(st, "12", "USD", base))
-	spent("triage", "USD", before, "12.300000150001") // never below the truth
+	spent("triage", "USD", before, "12.300000150001") // never too low
 	s.view(func(tx gatehouse.ReadTx) error {
-		got, err := tx.ListUsage(tenant, r.ID)
+		got, err := tx.ListUsage(r.ID)
 		s.same("usage", got, want)
 		return err
 	})
 	for _, cost := range []gatehouse.Decimal{"-0.01", "x", "1e30"} {
 		u := *want[0]
 		u.Cost = cost
-		err := s.store.Update(s.Context(), func(tx gatehouse.Tx) error { return tx.InsertUsage(&u) })
+		err := s.store.Update(s.Context(), u.Tenant, func(tx gatehouse.Tx) error { return tx.InsertUsage(&u) })
 		if gatehouse.CodeOf(err) != gatehouse.CodeInvalid {
 			s.Errorf("a cost of %s: error %v", cost, err)
 		}
@@ -103,17 +103,21 @@ func (s *suite) signals() {
 	send(other, "go")
 	take := func(r *gatehouse.Run, name string) (got *gatehouse.Signal) {
 		s.Helper()
-		s.update(func(tx gatehouse.Tx) (err error) { got, err = tx.TakeSignal(tenant, r.ID, name); return err })
+		s.update(func(tx gatehouse.Tx) (err error) { got, err = tx.TakeSignal(r.ID, name); return err })
 		return got
 	}
 	s.same("the oldest", take(r, "go"), first)
 	s.same("the next", take(r, "go"), third)
 	s.same("of another name", take(r, "stop"), second)
 	for name, of := range map[string]*gatehouse.Run{"go": r, "come": other} {
-		s.refused(gatehouse.ErrNotFound, "none is left", func(tx gatehouse.Tx) error { _, err := tx.TakeSignal(tenant, of.ID, name); return err })
+		s.refused(
+			gatehouse.ErrNotFound,
+			"none is left",
+			func(tx gatehouse.Tx) error { _, err := tx.TakeSignal(of.ID, name); return err },
+		)
 	}
 	s.view(func(tx gatehouse.ReadTx) error {
-		got, err := tx.ListSignals(tenant, r.ID)
+		got, err := tx.ListSignals(r.ID)
 		s.same("all of the run", got, []*gatehouse.Signal{first, second, third})
 		return err
 	})
@@ -123,25 +127,25 @@ func (s *suite) signals() {
 	})
 }
 
-// runHands: each hand on a run once, of that run only, and for good.
+// runHands: each hand on a run is stored once, for that run only, and stays.
 func (s *suite) runHands() {
 	w := s.workflow(tenant, "triage", 1)
 	r, _ := s.one(w)
 	beside, _ := s.one(w)
 	for _, who := range []string{"prn_b", "prn_a", "prn_b"} {
-		s.update(func(tx gatehouse.Tx) error { return tx.InsertHand(tenant, r.ID, who) })
+		s.update(func(tx gatehouse.Tx) error { return tx.InsertHand(r.ID, who) })
 	}
-	s.update(func(tx gatehouse.Tx) error { return tx.InsertHand(tenant, beside.ID, "prn_c") })
+	s.update(func(tx gatehouse.Tx) error { return tx.InsertHand(beside.ID, "prn_c") })
 	list := func(tenant, run string) (got []string) {
 		s.Helper()
-		s.view(func(tx gatehouse.ReadTx) (err error) { got, err = tx.ListHands(tenant, run); return err })
+		s.as(tenant).view(func(tx gatehouse.ReadTx) (err error) { got, err = tx.ListHands(run); return err })
 		return got
 	}
 	s.same("hands", list(tenant, r.ID), []string{"prn_a", "prn_b"})
 	s.same("hands on the run beside", list(tenant, beside.ID), []string{"prn_c"})
 	s.same("hands as another tenant sees them", list("acme", r.ID), []string(nil))
-	s.refused(gatehouse.ErrNotFound, "a hand on no run", func(tx gatehouse.Tx) error { return tx.InsertHand(tenant, "run_x", "prn_a") })
-	s.refused(gatehouse.ErrNotFound, "a hand on another tenant's run", func(tx gatehouse.Tx) error { return tx.InsertHand("acme", r.ID, "prn_a") })
+	s.refused(gatehouse.ErrNotFound, "a hand on no run", func(tx gatehouse.Tx) error { return tx.InsertHand("run_x", "prn_a") })
+	s.as("acme").refused(gatehouse.ErrNotFound, "a hand on another tenant's run", func(tx gatehouse.Tx) error { return tx.InsertHand(r.ID, "prn_a") })
 }
 
 func (s *suite) reflexions() {
@@ -164,7 +168,7 @@ func (s *suite) reflexions() {
 		var got []*gatehouse.Reflexion
 		for cursor, more := "", true; more; more = cursor != "" {
 			s.view(func(tx gatehouse.ReadTx) error {
-				page, err := tx.ListReflexions(tenant, workflow, "", cursor, 2)
+				page, err := tx.ListReflexions(workflow, "", cursor, 2)
 				got, cursor = append(got, page.Items...), page.NextCursor
 				return err
 			})
@@ -172,9 +176,9 @@ func (s *suite) reflexions() {
 		s.same("reflexions of "+workflow, got, want)
 	}
 	s.view(func(tx gatehouse.ReadTx) error {
-		got, err := tx.FindReflexion(tenant, all[0].RunID)
+		got, err := tx.FindReflexion(all[0].RunID)
 		s.same("that of a run", got, all[0])
-		if _, err := tx.FindReflexion(tenant, "run_x"); !errors.Is(err, gatehouse.ErrNotFound) {
+		if _, err := tx.FindReflexion("run_x"); !errors.Is(err, gatehouse.ErrNotFound) {
 			s.Errorf("of no run: error %v", err)
 		}
 		return err
@@ -200,8 +204,8 @@ func (s *suite) bundles() {
 	s.one(w) // has not ended
 	unbundled := func(limit int, want ...*gatehouse.Run) {
 		s.Helper()
-		s.view(func(tx gatehouse.ReadTx) error {
-			got, err := tx.UnbundledRuns(limit)
+		s.viewQueues(func(q gatehouse.ReadQueues) error {
+			got, err := q.UnbundledRuns(limit)
 			s.same("without evidence", runIDs(got), runIDs(want))
 			if len(got) > 0 && len(got[0].Steps) > 0 {
 				s.Error("they come with their steps")
@@ -217,9 +221,9 @@ func (s *suite) bundles() {
 	s.update(func(tx gatehouse.Tx) error { return tx.InsertBundle(b) })
 	unbundled(10, first, third)
 	s.view(func(tx gatehouse.ReadTx) error {
-		got, err := tx.FindBundle(tenant, second.ID)
+		got, err := tx.FindBundle(second.ID)
 		s.same("the bundle", got, b)
-		if _, err := tx.FindBundle(tenant, first.ID); !errors.Is(err, gatehouse.ErrNotFound) {
+		if _, err := tx.FindBundle(first.ID); !errors.Is(err, gatehouse.ErrNotFound) {
 			s.Errorf("no bundle: error %v", err)
 		}
 		return err
@@ -251,7 +255,7 @@ func (s *suite) runEntries() {
 	leaf(r.ID, "", "run.succeeded")
 	list := func(id string) (got []*gatehouse.Entry) {
 		s.Helper()
-		s.view(func(tx gatehouse.ReadTx) (err error) { got, err = tx.ListRunEntries(tenant, id); return err })
+		s.view(func(tx gatehouse.ReadTx) (err error) { got, err = tx.ListRunEntries(id); return err })
 		return got
 	}
 	if got := list(r.ID); len(got) != 0 {
@@ -259,8 +263,8 @@ func (s *suite) runEntries() {
 	}
 	waiting := s.waiting(10)
 	s.update(func(tx gatehouse.Tx) error {
-		leaves, hashes, err := numbered(tx, tenant, 0, waiting)
-		return errors.Join(err, tx.NumberLeaves(tenant, 0, leaves, hashes))
+		leaves, hashes, err := numbered(tx, 0, waiting)
+		return errors.Join(err, tx.NumberLeaves(0, leaves, hashes))
 	})
 	got := list(r.ID)
 	if len(got) != 2 || got[0].Index != 0 || got[1].Index != 3 || got[0].Body != waiting[0].Body {
@@ -272,7 +276,7 @@ func (s *suite) runEntries() {
 		}
 	}
 	s.view(func(tx gatehouse.ReadTx) error {
-		got, err := tx.ListActionEntries(tenant, a.ID)
+		got, err := tx.ListActionEntries(a.ID)
 		if len(got) != 1 {
 			s.Errorf("%d entries of the action", len(got))
 		}

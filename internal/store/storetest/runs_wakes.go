@@ -8,12 +8,12 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// settled returns the ids of the steps that have something to go on with.
+// settled returns the ids of the steps that can continue.
 func (s *suite) settled() map[string]bool {
 	s.Helper()
 	ids := make(map[string]bool)
-	s.view(func(tx gatehouse.ReadTx) error {
-		refs, err := tx.SettledSteps(1000)
+	s.viewQueues(func(q gatehouse.ReadQueues) error {
+		refs, err := q.SettledSteps(1000)
 		for _, r := range refs {
 			ids[r.StepID] = true
 		}
@@ -42,7 +42,7 @@ var actionStatuses = []gatehouse.Status{
 	gatehouse.StatusRejected, gatehouse.StatusExpired, gatehouse.StatusCanceled, gatehouse.StatusSuperseded, gatehouse.StatusReversed, gatehouse.StatusDenied,
 }
 
-// actionWakes parks steps before and after their action has come to each state.
+// actionWakes parks steps before and after their action reaches each state.
 func (s *suite) actionWakes() {
 	w := s.workflow(tenant, "triage", 1)
 	park := func(a *gatehouse.Action) *gatehouse.Step {
@@ -54,7 +54,7 @@ func (s *suite) actionWakes() {
 		after := park(s.in(status))
 		s.wakes("parked on what is "+string(status), after, ended(status))
 		if status == gatehouse.StatusDenied {
-			continue // by the policy, when it is proposed
+			continue // the policy denies at proposal time
 		}
 		a := s.pending()
 		st := park(a)
@@ -68,7 +68,8 @@ func (s *suite) actionWakes() {
 	}
 }
 
-// wakesGo when their step leaves where it was parked, or waits for another one.
+// wakesGo checks that a wake disappears when its step moves on or waits for
+// another action.
 func (s *suite) wakesGo() {
 	w := s.workflow(tenant, "triage", 1)
 	for _, to := range []gatehouse.StepStatus{gatehouse.StepReady, gatehouse.StepSucceeded, gatehouse.StepFailed, gatehouse.StepCanceled} {
@@ -84,7 +85,7 @@ func (s *suite) wakesGo() {
 		s.wakes("written as it was", st, true)
 		s.moveStep(st, to)
 		s.wakes("in "+string(to), st, false)
-		// Whoever waits no more is not woken.
+		// A step that no longer waits is not woken.
 		b := s.pending()
 		other := s.inState(w, gatehouse.StepRunning)
 		s.moveStep(other, gatehouse.StepWaitingApproval, func(n *gatehouse.Step) { n.ActionID = b.ID })
@@ -94,14 +95,14 @@ func (s *suite) wakesGo() {
 		})
 		s.wakes("in "+string(to)+" before the end", other, false)
 	}
-	// At most as many as are asked for.
+	// No more than the limit.
 	for range 3 {
 		st := s.inState(w, gatehouse.StepRunning)
 		a := s.in(gatehouse.StatusApplied)
 		s.moveStep(st, gatehouse.StepWaitingApproval, func(n *gatehouse.Step) { n.ActionID = a.ID })
 	}
-	s.view(func(tx gatehouse.ReadTx) error {
-		refs, err := tx.SettledSteps(2)
+	s.viewQueues(func(q gatehouse.ReadQueues) error {
+		refs, err := q.SettledSteps(2)
 		if len(refs) != 2 || refs[0].Tenant != tenant || refs[0].RunID == "" {
 			s.Errorf("refs: %v", refs)
 		}
@@ -133,9 +134,9 @@ func (s *suite) childWakes() {
 	}
 }
 
-// wakeRace: an action ends, or a child run does, while its step is parked, or
-// moves on: whoever comes first, in the end the step is settled exactly when it
-// is parked.
+// wakeRace ends an action or a child run while its step is parked or moves on.
+// In whichever order they commit, the step is settled exactly when it is
+// parked.
 func (s *suite) wakeRace() {
 	const rounds = 24
 	w := s.workflow(tenant, "triage", 1)
@@ -169,8 +170,8 @@ func (s *suite) wakeRace() {
 				if leaves {
 					next = gatehouse.StepCanceled
 				}
-				// The lock as use cases take it, which spreads who comes first.
-				if _, err := tx.LockRun(tenant, st.RunID, ""); err != nil {
+				// Lock as the use cases do; this varies the order of the two.
+				if _, err := tx.LockRun(st.RunID, ""); err != nil {
 					return err
 				}
 				return tx.UpdateStep(moved(st, next, tx.Now(), on), st.Status, st.Generation)
@@ -178,7 +179,7 @@ func (s *suite) wakeRace() {
 		} {
 			group.Go(func() {
 				<-start
-				if err := s.store.Update(context.Background(), fn); err != nil {
+				if err := s.store.Update(context.Background(), st.Tenant, fn); err != nil {
 					s.Error(err)
 				}
 			})
@@ -189,8 +190,8 @@ func (s *suite) wakeRace() {
 	}
 }
 
-// wakeOrders holds one of the two transactions open between its writes, where
-// the engine lets both run at the same time.
+// wakeOrders holds one of the two transactions open between its writes, on
+// engines that run both at the same time.
 func (s *suite) wakeOrders() {
 	w := s.workflow(tenant, "triage", 1)
 	for _, parkFirst := range []bool{true, false} {
@@ -211,14 +212,14 @@ func (s *suite) wakeOrders() {
 		var once sync.Once
 		done := make(chan error, 1)
 		go func() {
-			done <- s.store.Update(context.Background(), func(tx gatehouse.Tx) error {
+			done <- s.store.Update(context.Background(), tenant, func(tx gatehouse.Tx) error {
 				err := first(tx)
 				if err == nil {
-					_, err = tx.FindTenant(tenant) // sends what was written
+					_, err = tx.FindTenant() // flushes the writes
 				}
 				once.Do(func() { close(written) })
 				select {
-				case <-through: // nothing held the other one up
+				case <-through: // the other transaction was not blocked
 				case <-time.After(50 * time.Millisecond): // it waits for this one
 				}
 				return err

@@ -8,8 +8,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// runWalls fills one tenant with a run and what belongs to it, and looks at it
-// and writes to it as another.
+// runWalls fills one tenant with a run and its rows, then reads and writes them
+// as another tenant.
 func (s *suite) runWalls() {
 	const other = "acme"
 	s.newTenants(other)
@@ -29,7 +29,7 @@ func (s *suite) runWalls() {
 			tx.InsertAttempt(&gatehouse.StepAttempt{Tenant: tenant, RunID: r.ID, StepID: parked.ID, Attempt: 1, Generation: 1, StartedAt: now, FinishedAt: now, Outcome: "x"}),
 			tx.InsertUsage(&gatehouse.ModelUsage{Tenant: tenant, RunID: r.ID, Workflow: w.Name, StepID: parked.ID, Cost: "1", Currency: "USD", At: now}),
 			tx.InsertSignal(signal),
-			tx.InsertHand(tenant, r.ID, "prn_ana"),
+			tx.InsertHand(r.ID, "prn_ana"),
 			tx.InsertReflexion(&gatehouse.Reflexion{ID: "rfx_1", Tenant: tenant, RunID: r.ID, Workflow: w.Name, Version: 1, Outcome: gatehouse.RunFailed, At: now}),
 			tx.InsertBundle(&gatehouse.Bundle{Tenant: tenant, RunID: r.ID, SHA256: strings.Repeat("0", 64), Archive: []byte{1}, CreatedAt: now}),
 			tx.AppendLeaf(&gatehouse.Leaf{Tenant: tenant, Type: "run.created", Subject: r.ID}),
@@ -37,8 +37,8 @@ func (s *suite) runWalls() {
 	})
 	waiting := s.waiting(10)
 	s.update(func(tx gatehouse.Tx) error {
-		list, hashes, err := numbered(tx, tenant, 0, waiting)
-		return errors.Join(err, tx.NumberLeaves(tenant, 0, list, hashes))
+		list, hashes, err := numbered(tx, 0, waiting)
+		return errors.Join(err, tx.NumberLeaves(0, list, hashes))
 	})
 	before := s.findRun(tenant, r.ID)
 	for what, there := range s.lookAtRun(tenant, r, parked, ready, a) {
@@ -94,8 +94,8 @@ func (s *suite) runWalls() {
 			c.Tenant = other
 			return tx.InsertSignal(&c)
 		},
-		"InsertHand": func(tx gatehouse.Tx) error { return tx.InsertHand(other, r.ID, "prn_ana") },
-		"TakeSignal": func(tx gatehouse.Tx) error { _, err := tx.TakeSignal(other, r.ID, "go"); return err },
+		"InsertHand": func(tx gatehouse.Tx) error { return tx.InsertHand(r.ID, "prn_ana") },
+		"TakeSignal": func(tx gatehouse.Tx) error { _, err := tx.TakeSignal(r.ID, "go"); return err },
 		"InsertReflexion": func(tx gatehouse.Tx) error {
 			return tx.InsertReflexion(&gatehouse.Reflexion{ID: "rfx_2", Tenant: other, RunID: r.ID, Outcome: gatehouse.RunFailed, At: now})
 		},
@@ -109,46 +109,48 @@ func (s *suite) runWalls() {
 			return tx.PutSchedule(&gatehouse.Schedule{Tenant: other, Workflow: w.Name, Version: 1}, now)
 		},
 	} {
-		err := s.store.Update(s.Context(), write)
+		err := s.store.Update(s.Context(), other, write)
 		if !errors.Is(err, gatehouse.ErrNotFound) && !errors.Is(err, gatehouse.ErrConflict) {
 			s.Errorf("%s on another tenant's row: error %v", what, err)
 		}
 	}
-	s.update(func(tx gatehouse.Tx) error {
+	s.as(other).update(func(tx gatehouse.Tx) error {
 		return tx.PutSchedule(&gatehouse.Schedule{Tenant: other, Workflow: w.Name}, time.Time{})
 	})
 	s.same("after it all", s.findRun(tenant, r.ID), before)
-	s.view(func(tx gatehouse.ReadTx) error {
-		due, err := tx.DueSchedules(10)
+	s.viewQueues(func(q gatehouse.ReadQueues) error {
+		due, err := q.DueSchedules(10)
 		if len(due) != 1 {
 			s.Error("another tenant has removed the schedule")
 		}
 		return err
 	})
-	// The end of another tenant's action wakes nobody here, whatever its id.
-	s.update(func(tx gatehouse.Tx) error {
+	// The end of another tenant's action wakes no step here, even with the same
+	// id.
+	s.as(other).update(func(tx gatehouse.Tx) error {
 		b := *a
 		b.Tenant = other
 		return tx.InsertAction(&b)
 	})
-	s.update(func(tx gatehouse.Tx) error {
+	s.as(other).update(func(tx gatehouse.Tx) error {
 		b := *a
 		b.Tenant = other
 		return tx.MoveAction(move(&b, gatehouse.StatusPending, gatehouse.StatusRejected))
 	})
 	s.wakes("another tenant's action", parked, false)
-	// The same names, refs and keys are free in the other tenant.
+	// The other tenant can use the same names, refs and keys.
 	v := s.workflow(other, "triage", 1)
 	c := s.newRun(v, "parked")
 	c.TriggerRef, c.Steps[0].IdempotencyKey = r.TriggerRef, "k"
 	s.insert(c)
 }
 
-// lookAtRun asks every reading method for the rows of one tenant, and reports
-// which of them showed something.
+// lookAtRun calls every reading method for one tenant's rows and reports which
+// of them returned something.
 func (s *suite) lookAtRun(tenant string, r *gatehouse.Run, parked, ready *gatehouse.Step, a *gatehouse.Action) map[string]bool {
 	seen := make(map[string]bool)
-	s.update(func(tx gatehouse.Tx) error {
+	s.updateQueues(func(q gatehouse.Queues) error {
+		tx := q.In(tenant)
 		clear(seen)
 		found := func(what string, err error) {
 			seen[what] = err == nil
@@ -160,69 +162,69 @@ func (s *suite) lookAtRun(tenant string, r *gatehouse.Run, parked, ready *gateho
 			found(what, err)
 			seen[what] = n > 0
 		}
-		_, err := tx.FindWorkflow(tenant, r.Workflow, 0)
+		_, err := tx.FindWorkflow(r.Workflow, 0)
 		found("FindWorkflow", err)
-		_, err = tx.FindWorkflow(tenant, r.Workflow, 1)
+		_, err = tx.FindWorkflow(r.Workflow, 1)
 		found("FindWorkflow by version", err)
-		workflows, err := tx.ListWorkflows(tenant, time.Time{}, "", 0)
+		workflows, err := tx.ListWorkflows(time.Time{}, "", 0)
 		some("ListWorkflows", len(workflows.Items), err)
-		versions, err := tx.ListWorkflowVersions(tenant, r.Workflow)
+		versions, err := tx.ListWorkflowVersions(r.Workflow)
 		some("ListWorkflowVersions", len(versions), err)
-		_, err = tx.FindRun(tenant, r.ID)
+		_, err = tx.FindRun(r.ID)
 		found("FindRun", err)
-		_, err = tx.LockRun(tenant, r.ID, "")
+		_, err = tx.LockRun(r.ID, "")
 		found("LockRun", err)
-		_, err = tx.LockRunHead(tenant, r.ID)
+		_, err = tx.LockRunHead(r.ID)
 		found("LockRunHead", err)
-		_, err = tx.FindRunHead(tenant, r.ID)
+		_, err = tx.FindRunHead(r.ID)
 		found("FindRunHead", err)
-		_, _, err = tx.FindRunBodies(tenant, r.ID)
+		_, _, err = tx.FindRunBodies(r.ID)
 		found("FindRunBodies", err)
-		line, err := tx.ListLineage(tenant, r.ID)
+		line, err := tx.ListLineage(r.ID)
 		some("ListLineage", len(line), err)
-		_, err = tx.FindStepOf(tenant, r.ID, parked.Key)
+		_, err = tx.FindStepOf(r.ID, parked.Key)
 		found("FindStepOf", err)
-		steps, err := tx.CountSteps(tenant, r.ID)
+		steps, err := tx.CountSteps(r.ID)
 		some("CountSteps", steps, err)
-		_, err = tx.FindRunByRef(tenant, r.Workflow, r.TriggerRef)
+		_, err = tx.FindRunByRef(r.Workflow, r.TriggerRef)
 		found("FindRunByRef", err)
 		for name, f := range map[string]gatehouse.RunFilter{
 			"": {}, " by status": {Status: r.Status}, " by workflow": {Workflow: r.Workflow}, " by both": {Status: r.Status, Workflow: r.Workflow},
 		} {
-			page, err := tx.ListRuns(tenant, f)
+			page, err := tx.ListRuns(f)
 			some("ListRuns"+name, len(page.Items), err)
 		}
-		_, err = tx.FindStep(tenant, parked.ID)
+		_, err = tx.FindStep(parked.ID)
 		found("FindStep", err)
-		_, err = tx.FindStepByKey(tenant, "k")
+		_, err = tx.FindStepByKey("k")
 		found("FindStepByKey", err)
-		_, err = tx.FindStepByAction(tenant, a.ID)
+		_, err = tx.FindStepByAction(a.ID)
 		found("FindStepByAction", err)
-		attempts, err := tx.ListAttempts(tenant, r.ID)
+		attempts, err := tx.ListAttempts(r.ID)
 		some("ListAttempts", len(attempts), err)
-		usage, err := tx.ListUsage(tenant, r.ID)
+		usage, err := tx.ListUsage(r.ID)
 		some("ListUsage", len(usage), err)
-		signals, err := tx.ListSignals(tenant, r.ID)
+		signals, err := tx.ListSignals(r.ID)
 		some("ListSignals", len(signals), err)
-		hands, err := tx.ListHands(tenant, r.ID)
+		hands, err := tx.ListHands(r.ID)
 		some("ListHands", len(hands), err)
 		for name, workflow := range map[string]string{"": "", " of a workflow": r.Workflow} {
-			sum, err := tx.Spent(tenant, workflow, "USD", time.Unix(0, 0))
+			sum, err := tx.Spent(workflow, "USD", time.Unix(0, 0))
 			some("Spent"+name, sum.Cmp("0"), err)
-			page, err := tx.ListReflexions(tenant, workflow, "", "", 0)
+			page, err := tx.ListReflexions(workflow, "", "", 0)
 			some("ListReflexions"+name, len(page.Items), err)
 		}
-		_, err = tx.FindReflexion(tenant, r.ID)
+		_, err = tx.FindReflexion(r.ID)
 		found("FindReflexion", err)
-		_, err = tx.FindWorkflowSummary(tenant, r.Workflow, time.Unix(0, 0))
+		_, err = tx.FindWorkflowSummary(r.Workflow, time.Unix(0, 0))
 		found("FindWorkflowSummary", err)
-		_, err = tx.FindBundle(tenant, r.ID)
+		_, err = tx.FindBundle(r.ID)
 		found("FindBundle", err)
-		entries, err := tx.ListRunEntries(tenant, r.ID)
+		entries, err := tx.ListRunEntries(r.ID)
 		some("ListRunEntries", len(entries), err)
-		lanes, err := tx.DueLanes(tenant, ready.Tool, gatehouse.Lane{}, 10, 1)
+		lanes, err := q.DueLanes(tenant, ready.Tool, gatehouse.Lane{}, 10, 1)
 		some("DueLanes", len(lanes), err)
-		queued, err := tx.OldestQueued(tenant, r.Workflow, 10)
+		queued, err := tx.OldestQueued(r.Workflow, 10)
 		some("OldestQueued", len(queued), err)
 		return nil
 	})

@@ -23,7 +23,7 @@ func (s *suite) session(p *gatehouse.Principal, change ...func(*gatehouse.Sessio
 func (s *suite) insertSession(p *gatehouse.Principal, hash byte, change ...func(*gatehouse.Session)) *gatehouse.Session {
 	s.Helper()
 	n := s.session(p, change...)
-	s.update(func(tx gatehouse.Tx) error { return tx.InsertSession(n, [32]byte{hash}) })
+	s.as(p.Tenant).update(func(tx gatehouse.Tx) error { return tx.InsertSession(n, [32]byte{hash}) })
 	return n
 }
 
@@ -43,7 +43,7 @@ func (s *suite) sessions() {
 		if _, _, err := tx.FindSession([32]byte{3}); !errors.Is(err, gatehouse.ErrNotFound) {
 			s.Errorf("FindSession of an unknown hash: error %v", err)
 		}
-		got, err = tx.FindSessionByID(tenant, second.ID)
+		got, err = tx.FindSessionByID(second.ID)
 		s.same("by id", got, second)
 		return err
 	})
@@ -62,7 +62,7 @@ func (s *suite) sessions() {
 
 	seen := first.LastSeenAt.Add(time.Minute)
 	touch := func(id string, seen time.Time) {
-		s.update(func(tx gatehouse.Tx) error { return tx.TouchSession(tenant, id, seen, seen.Add(time.Hour)) })
+		s.update(func(tx gatehouse.Tx) error { return tx.TouchSession(id, seen, seen.Add(time.Hour)) })
 	}
 	touch(first.ID, seen)
 	touch(first.ID, seen.Add(-time.Second)) // a slower request
@@ -70,17 +70,21 @@ func (s *suite) sessions() {
 	s.same("touched", s.sessionOf(first.ID), first)
 
 	var at time.Time
-	s.update(func(tx gatehouse.Tx) error { at = tx.Now(); return tx.RevokeSession(tenant, first.ID) })
-	s.update(func(tx gatehouse.Tx) error { return tx.RevokeSession(tenant, first.ID) })
+	s.update(func(tx gatehouse.Tx) error { at = tx.Now(); return tx.RevokeSession(first.ID) })
+	s.update(func(tx gatehouse.Tx) error { return tx.RevokeSession(first.ID) })
 	touch(first.ID, seen.Add(time.Minute))
 	first.RevokedAt = &at
 	s.same("revoked once, and not touched", s.sessionOf(first.ID), first)
-	s.refused(gatehouse.ErrNotFound, "revoking nothing", func(tx gatehouse.Tx) error { return tx.RevokeSession(tenant, "ses_none") })
+	s.refused(
+		gatehouse.ErrNotFound,
+		"revoking nothing",
+		func(tx gatehouse.Tx) error { return tx.RevokeSession("ses_none") },
+	)
 }
 
 func (s *suite) sessionOf(id string) (n *gatehouse.Session) {
 	s.Helper()
-	s.view(func(tx gatehouse.ReadTx) (err error) { n, err = tx.FindSessionByID(tenant, id); return err })
+	s.view(func(tx gatehouse.ReadTx) (err error) { n, err = tx.FindSessionByID(id); return err })
 	return n
 }
 
@@ -102,7 +106,7 @@ func (s *suite) sessionLists() {
 		s.Helper()
 		s.view(func(tx gatehouse.ReadTx) error {
 			items, err := walk(func(cursor string) (gatehouse.Page[*gatehouse.Session], error) {
-				return tx.ListSessions(tenant, principal, ended, cursor, 2)
+				return tx.ListSessions(principal, ended, cursor, 2)
 			})
 			for _, n := range items {
 				ids = append(ids, n.ID)
@@ -115,18 +119,20 @@ func (s *suite) sessionLists() {
 	s.same("one person's live ones", list(ana.ID, false), []string{all[3].ID, all[2].ID, all[0].ID})
 	s.same("and the ended ones", list(ana.ID, true), []string{old.ID, all[3].ID, all[2].ID, all[0].ID})
 	s.view(func(tx gatehouse.ReadTx) error {
-		page, err := tx.ListSessions(tenant, ana.ID, false, "", 1)
+		page, err := tx.ListSessions(ana.ID, false, "", 1)
 		if err != nil {
 			return err
 		}
-		if _, err := tx.ListSessions(tenant, ben.ID, false, page.NextCursor, 1); gatehouse.CodeOf(err) != gatehouse.CodeInvalid {
+		if _, err := tx.ListSessions(ben.ID, false, page.NextCursor, 1); gatehouse.CodeOf(
+			err,
+		) != gatehouse.CodeInvalid {
 			s.Errorf("another list's cursor: error %v", err)
 		}
 		return nil
 	})
 	revoke := func(credential string) (ids []string) {
 		s.update(func(tx gatehouse.Tx) (err error) {
-			ids, err = tx.RevokeSessions(tenant, ana.ID, credential)
+			ids, err = tx.RevokeSessions(ana.ID, credential)
 			return err
 		})
 		return ids
@@ -152,16 +158,16 @@ func (s *suite) setupLinks() {
 	}
 	find := func(hash byte) (l *gatehouse.SetupLink) {
 		s.Helper()
-		s.view(func(tx gatehouse.ReadTx) (err error) { l, err = tx.FindSetupLink([32]byte{hash}); return err })
+		s.viewQueues(func(q gatehouse.ReadQueues) (err error) { l, err = q.FindSetupLink([32]byte{hash}); return err })
 		return l
 	}
 	first, other := link(ana, 1), link(ben, 2)
 	s.same("found", find(1), first)
 	var at time.Time
-	s.update(func(tx gatehouse.Tx) error { at = tx.Now(); return tx.UseSetupLink(tenant, first.ID) })
+	s.update(func(tx gatehouse.Tx) error { at = tx.Now(); return tx.UseSetupLink(first.ID) })
 	first.UsedAt = &at
 	s.same("used", find(1), first)
-	s.refused(gatehouse.ErrConflict, "using it again", func(tx gatehouse.Tx) error { return tx.UseSetupLink(tenant, first.ID) })
+	s.refused(gatehouse.ErrConflict, "using it again", func(tx gatehouse.Tx) error { return tx.UseSetupLink(first.ID) })
 	second := link(ana, 3)
 	third := link(ana, 4)
 	if l := find(3); !l.ExpiresAt.Before(second.ExpiresAt) || l.ExpiresAt.After(s.now()) {
@@ -170,8 +176,8 @@ func (s *suite) setupLinks() {
 	s.same("a used one stays", find(1), first)
 	s.same("the newest one holds", find(4), third)
 	s.same("another person's too", find(2), other)
-	s.view(func(tx gatehouse.ReadTx) error {
-		if _, err := tx.FindSetupLink([32]byte{7}); !errors.Is(err, gatehouse.ErrNotFound) {
+	s.viewQueues(func(q gatehouse.ReadQueues) error {
+		if _, err := q.FindSetupLink([32]byte{7}); !errors.Is(err, gatehouse.ErrNotFound) {
 			s.Errorf("FindSetupLink: error %v", err)
 		}
 		return nil
@@ -196,17 +202,17 @@ func (s *suite) credentials() {
 		return errors.Join(tx.InsertIdentity(i), tx.InsertIdentity(j), tx.InsertPasskey(k), tx.InsertPasskey(l))
 	})
 	s.view(func(tx gatehouse.ReadTx) error {
-		got, err := tx.FindIdentity(tenant, i.Issuer, "1")
+		got, err := tx.FindIdentity(i.Issuer, "1")
 		s.same("identity", got, i)
 		if err != nil {
 			return err
 		}
 		for _, who := range [][2]string{{"https://id.test", "3"}, {"https://other.test", "1"}} {
-			if _, err := tx.FindIdentity(tenant, who[0], who[1]); !errors.Is(err, gatehouse.ErrNotFound) {
+			if _, err := tx.FindIdentity(who[0], who[1]); !errors.Is(err, gatehouse.ErrNotFound) {
 				s.Errorf("FindIdentity %v: error %v", who, err)
 			}
 		}
-		list, err := tx.ListIdentities(tenant, ana.ID)
+		list, err := tx.ListIdentities(ana.ID)
 		s.same("identities", list, []*gatehouse.ExternalIdentity{i, j})
 		if err != nil {
 			return err
@@ -216,35 +222,47 @@ func (s *suite) credentials() {
 		if err != nil {
 			return err
 		}
-		keys, err := tx.ListPasskeys(tenant, ana.ID)
+		keys, err := tx.ListPasskeys(ana.ID)
 		s.same("passkeys", keys, []*gatehouse.Passkey{k, l})
 		if err != nil {
 			return err
 		}
-		keys, err = tx.ListPasskeys(tenant, ben.ID)
+		keys, err = tx.ListPasskeys(ben.ID)
 		s.same("nobody else's", len(keys), 0)
 		return err
 	})
 	s.refused(gatehouse.ErrConflict, "the same identity for another", func(tx gatehouse.Tx) error { return tx.InsertIdentity(identity(ben, "1")) })
 	s.refused(gatehouse.ErrConflict, "the same credential for another", func(tx gatehouse.Tx) error { return tx.InsertPasskey(key(ben, 1)) })
 	s.refused(gatehouse.ErrConflict, "a counter that has moved", func(tx gatehouse.Tx) error {
-		return tx.UsePasskey(tenant, k.ID, k.Credential, 9, 6)
+		return tx.UsePasskey(k.ID, k.Credential, 9, 6)
 	})
-	s.refused(gatehouse.ErrNotFound, "unlinking nothing", func(tx gatehouse.Tx) error { return tx.DeleteIdentity(tenant, i.Issuer, "3") })
-	s.refused(gatehouse.ErrNotFound, "removing nothing", func(tx gatehouse.Tx) error { return tx.DeletePasskey(tenant, "pky_none") })
+	s.refused(
+		gatehouse.ErrNotFound,
+		"unlinking nothing",
+		func(tx gatehouse.Tx) error { return tx.DeleteIdentity(i.Issuer, "3") },
+	)
+	s.refused(
+		gatehouse.ErrNotFound,
+		"removing nothing",
+		func(tx gatehouse.Tx) error { return tx.DeletePasskey("pky_none") },
+	)
 	var at time.Time
 	s.update(func(tx gatehouse.Tx) error {
 		at = tx.Now()
-		return errors.Join(tx.UsePasskey(tenant, k.ID, []byte(`{"a":2}`), 9, 7), tx.DeletePasskey(tenant, l.ID), tx.DeleteIdentity(tenant, i.Issuer, "2"))
+		return errors.Join(
+			tx.UsePasskey(k.ID, []byte(`{"a":2}`), 9, 7),
+			tx.DeletePasskey(l.ID),
+			tx.DeleteIdentity(i.Issuer, "2"),
+		)
 	})
 	k.Credential, k.SignCount, k.LastUsedAt = []byte(`{"a":2}`), 9, &at
 	s.view(func(tx gatehouse.ReadTx) error {
-		keys, err := tx.ListPasskeys(tenant, ana.ID)
+		keys, err := tx.ListPasskeys(ana.ID)
 		s.same("used, and the other one gone", keys, []*gatehouse.Passkey{k})
 		if err != nil {
 			return err
 		}
-		list, err := tx.ListIdentities(tenant, ana.ID)
+		list, err := tx.ListIdentities(ana.ID)
 		s.same("unlinked", list, []*gatehouse.ExternalIdentity{i})
 		return err
 	})
@@ -257,7 +275,7 @@ func (s *suite) ceremonies() {
 	}
 	insert := func(c *gatehouse.Ceremony) {
 		s.Helper()
-		s.update(func(tx gatehouse.Tx) error { return tx.InsertCeremony(c) })
+		s.updateQueues(func(q gatehouse.Queues) error { return q.InsertCeremony(c) })
 	}
 	insert(ceremony(1, now.Add(time.Hour)))
 	insert(ceremony(2, now.Add(-time.Second)))
@@ -267,7 +285,10 @@ func (s *suite) ceremonies() {
 	for range 4 {
 		wg.Go(func() {
 			var c *gatehouse.Ceremony
-			err := s.store.Update(s.Context(), func(tx gatehouse.Tx) (err error) { c, err = tx.TakeCeremony([32]byte{1}); return err })
+			err := s.store.UpdateQueues(
+				s.Context(),
+				func(q gatehouse.Queues) (err error) { c, err = q.TakeCeremony([32]byte{1}); return err },
+			)
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
@@ -301,7 +322,7 @@ func (s *suite) stepUps() {
 	find := func(session, action string, digest gatehouse.Digest, since time.Time) (got *gatehouse.StepUp) {
 		s.Helper()
 		s.view(func(tx gatehouse.ReadTx) (err error) {
-			got, err = tx.FindStepUp(tenant, session, action, digest, since)
+			got, err = tx.FindStepUp(session, action, digest, since)
 			if errors.Is(err, gatehouse.ErrNotFound) {
 				err = nil
 			}
@@ -319,8 +340,8 @@ func (s *suite) stepUps() {
 			s.Errorf("%s was found: %+v", what, got)
 		}
 	}
-	s.update(func(tx gatehouse.Tx) error { return tx.UseStepUp(tenant, u.ID) })
-	s.refused(gatehouse.ErrConflict, "using it again", func(tx gatehouse.Tx) error { return tx.UseStepUp(tenant, u.ID) })
+	s.update(func(tx gatehouse.Tx) error { return tx.UseStepUp(u.ID) })
+	s.refused(gatehouse.ErrConflict, "using it again", func(tx gatehouse.Tx) error { return tx.UseStepUp(u.ID) })
 	if got := find(n.ID, a.ID, "sha256:1", since); got != nil {
 		s.Errorf("a used one was found: %+v", got)
 	}
@@ -328,12 +349,12 @@ func (s *suite) stepUps() {
 	s.refused(gatehouse.ErrNotFound, "an unknown session", func(tx gatehouse.Tx) error { return tx.InsertStepUp(proof("ses_none", a.ID, "sha256:1", now)) })
 }
 
-// sessionPurge deletes what was over before a time, whoever's it was, a few
-// rows at a time, and nothing that is younger.
+// sessionPurge deletes what ended before a time, in all tenants, a few rows at
+// a time, and nothing younger.
 func (s *suite) sessionPurge() {
 	const other = "acme"
 	ana := s.insertPrincipal()
-	s.update(func(tx gatehouse.Tx) error { return tx.InsertTenant(&gatehouse.Tenant{ID: other, CreatedAt: tx.Now()}) })
+	s.as(other).update(func(tx gatehouse.Tx) error { return tx.InsertTenant(&gatehouse.Tenant{ID: other, CreatedAt: tx.Now()}) })
 	ben := s.insertPrincipal(func(p *gatehouse.Principal) { p.Tenant = other })
 	a := s.pending()
 	now := s.now()
@@ -363,7 +384,7 @@ func (s *suite) sessionPurge() {
 	proof(revoked, cut.Add(-2*time.Hour))
 	kept := proof(live, now)
 	link := func(p *gatehouse.Principal, hash byte, end time.Time) {
-		s.update(func(tx gatehouse.Tx) error {
+		s.as(p.Tenant).update(func(tx gatehouse.Tx) error {
 			return tx.InsertSetupLink(&gatehouse.SetupLink{
 				ID: "sul_" + s.next(), Tenant: p.Tenant, PrincipalID: p.ID, Hash: [32]byte{hash}, CreatedAt: end.Add(-time.Hour), ExpiresAt: end,
 			})
@@ -374,38 +395,38 @@ func (s *suite) sessionPurge() {
 
 	// Two step-ups, three sessions, one link.
 	for _, want := range []int{4, 2, 0} {
-		s.update(func(tx gatehouse.Tx) error {
-			n, err := tx.PurgeSessions(cut, 4)
+		s.updateQueues(func(q gatehouse.Queues) error {
+			n, err := q.PurgeSessions(cut, 4)
 			s.same("purged", n, want)
 			return err
 		})
 	}
-	s.view(func(tx gatehouse.ReadTx) error {
+	s.viewQueues(func(q gatehouse.ReadQueues) error {
 		for hash, want := range map[byte]*gatehouse.Session{1: nil, 2: nil, 3: nil, 4: young, 5: live, 6: ended} {
-			got, _, err := tx.FindSession([32]byte{hash})
+			got, _, err := q.FindSession([32]byte{hash})
 			if err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
 				return err
 			}
 			s.same("session", got, want)
 		}
 		for hash, gone := range map[byte]bool{1: true, 2: false} {
-			if _, err := tx.FindSetupLink([32]byte{hash}); errors.Is(err, gatehouse.ErrNotFound) != gone {
+			if _, err := q.FindSetupLink([32]byte{hash}); errors.Is(err, gatehouse.ErrNotFound) != gone {
 				s.Errorf("link %d: error %v", hash, err)
 			}
 		}
-		if _, err := tx.FindSessionByID(other, bens.ID); !errors.Is(err, gatehouse.ErrNotFound) {
+		if _, err := q.In(other).FindSessionByID(bens.ID); !errors.Is(err, gatehouse.ErrNotFound) {
 			s.Errorf("another tenant's session: error %v", err)
 		}
-		got, err := tx.FindStepUp(tenant, live.ID, a.ID, "sha256:1", now.Add(-time.Minute))
+		got, err := q.In(tenant).FindStepUp(live.ID, a.ID, "sha256:1", now.Add(-time.Minute))
 		s.same("a step-up of today", got, kept)
 		return err
 	})
 }
 
-// sessionWalls looks at one tenant's sign-ins, and writes to them, as another.
+// sessionWalls reads and writes one tenant's sign-ins as another tenant.
 func (s *suite) sessionWalls() {
 	const other = "acme"
-	s.update(func(tx gatehouse.Tx) error { return tx.InsertTenant(&gatehouse.Tenant{ID: other, CreatedAt: tx.Now()}) })
+	s.as(other).update(func(tx gatehouse.Tx) error { return tx.InsertTenant(&gatehouse.Tenant{ID: other, CreatedAt: tx.Now()}) })
 	ana, a := s.insertPrincipal(), s.pending()
 	n := s.insertSession(ana, 1)
 	now := s.now()
@@ -418,28 +439,28 @@ func (s *suite) sessionWalls() {
 	})
 	look := func(tenant string) map[string]bool {
 		seen := make(map[string]bool)
-		s.view(func(tx gatehouse.ReadTx) error {
+		s.as(tenant).view(func(tx gatehouse.ReadTx) error {
 			found := func(what string, n int, err error) {
 				seen[what] = err == nil && n > 0
 				if err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
 					s.Errorf("%s: %v", what, err)
 				}
 			}
-			_, err := tx.FindSessionByID(tenant, n.ID)
+			_, err := tx.FindSessionByID(n.ID)
 			found("FindSessionByID", 1, err)
-			page, err := tx.ListSessions(tenant, "", true, "", 0)
+			page, err := tx.ListSessions("", true, "", 0)
 			found("ListSessions", len(page.Items), err)
-			page, err = tx.ListSessions(tenant, ana.ID, false, "", 0)
+			page, err = tx.ListSessions(ana.ID, false, "", 0)
 			found("ListSessions of a person", len(page.Items), err)
-			_, err = tx.FindIdentity(tenant, identity.Issuer, "1")
+			_, err = tx.FindIdentity(identity.Issuer, "1")
 			found("FindIdentity", 1, err)
-			identities, err := tx.ListIdentities(tenant, ana.ID)
+			identities, err := tx.ListIdentities(ana.ID)
 			found("ListIdentities", len(identities), err)
-			_, err = tx.FindPasskey(tenant, key.ID)
+			_, err = tx.FindPasskey(key.ID)
 			found("FindPasskey", 1, err)
-			keys, err := tx.ListPasskeys(tenant, ana.ID)
+			keys, err := tx.ListPasskeys(ana.ID)
 			found("ListPasskeys", len(keys), err)
-			_, err = tx.FindStepUp(tenant, n.ID, a.ID, "sha256:1", now.Add(-time.Minute))
+			_, err = tx.FindStepUp(n.ID, a.ID, "sha256:1", now.Add(-time.Minute))
 			found("FindStepUp", 1, err)
 			return nil
 		})
@@ -456,12 +477,12 @@ func (s *suite) sessionWalls() {
 		}
 	}
 	for what, write := range map[string]func(tx gatehouse.Tx) error{
-		"RevokeSession":  func(tx gatehouse.Tx) error { return tx.RevokeSession(other, n.ID) },
-		"UseSetupLink":   func(tx gatehouse.Tx) error { return tx.UseSetupLink(other, link.ID) },
-		"UsePasskey":     func(tx gatehouse.Tx) error { return tx.UsePasskey(other, key.ID, key.Credential, 1, 0) },
-		"DeletePasskey":  func(tx gatehouse.Tx) error { return tx.DeletePasskey(other, key.ID) },
-		"DeleteIdentity": func(tx gatehouse.Tx) error { return tx.DeleteIdentity(other, identity.Issuer, "1") },
-		"UseStepUp":      func(tx gatehouse.Tx) error { return tx.UseStepUp(other, proof.ID) },
+		"RevokeSession":  func(tx gatehouse.Tx) error { return tx.RevokeSession(n.ID) },
+		"UseSetupLink":   func(tx gatehouse.Tx) error { return tx.UseSetupLink(link.ID) },
+		"UsePasskey":     func(tx gatehouse.Tx) error { return tx.UsePasskey(key.ID, key.Credential, 1, 0) },
+		"DeletePasskey":  func(tx gatehouse.Tx) error { return tx.DeletePasskey(key.ID) },
+		"DeleteIdentity": func(tx gatehouse.Tx) error { return tx.DeleteIdentity(identity.Issuer, "1") },
+		"UseStepUp":      func(tx gatehouse.Tx) error { return tx.UseStepUp(proof.ID) },
 		"InsertSession": func(tx gatehouse.Tx) error {
 			m := *n
 			m.Tenant, m.ID = other, "ses_x"
@@ -488,15 +509,15 @@ func (s *suite) sessionWalls() {
 			return tx.InsertPasskey(&k)
 		},
 	} {
-		err := s.store.Update(s.Context(), write)
+		err := s.store.Update(s.Context(), other, write)
 		if !errors.Is(err, gatehouse.ErrNotFound) && !errors.Is(err, gatehouse.ErrConflict) {
 			s.Errorf("%s on another tenant's row: error %v", what, err)
 		}
 	}
-	s.update(func(tx gatehouse.Tx) error {
-		ids, err := tx.RevokeSessions(other, ana.ID, "")
+	s.as(other).update(func(tx gatehouse.Tx) error {
+		ids, err := tx.RevokeSessions(ana.ID, "")
 		s.same("revoked in another tenant", len(ids), 0)
-		return errors.Join(err, tx.TouchSession(other, n.ID, now.Add(time.Hour), now.Add(2*time.Hour)))
+		return errors.Join(err, tx.TouchSession(n.ID, now.Add(time.Hour), now.Add(2*time.Hour)))
 	})
 	s.same("after it all", s.sessionOf(n.ID), n)
 }

@@ -9,14 +9,14 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// queuedOf puts n pushes of a tenant into the outbox, the first one due first,
-// a second after the other until age ago.
+// queuedOf puts n pushes of a tenant into the outbox, one second apart. The
+// last one became due age ago.
 func (s *suite) queuedOf(name string, n int, age time.Duration) (pushes []*gatehouse.Push) {
 	s.Helper()
 	for i := range n {
 		_, p := s.queued(func(a *gatehouse.Action) { a.Tenant = name })
 		p.NotBefore = p.CreatedAt.Add(time.Duration(i-n)*time.Second - age)
-		s.update(func(tx gatehouse.Tx) error { return tx.UpdatePush(p, gatehouse.PushQueued, 0) })
+		s.as(name).update(func(tx gatehouse.Tx) error { return tx.UpdatePush(p, gatehouse.PushQueued, 0) })
 		pushes = append(pushes, p)
 	}
 	return pushes
@@ -25,7 +25,7 @@ func (s *suite) queuedOf(name string, n int, age time.Duration) (pushes []*gateh
 func (s *suite) newTenants(names ...string) {
 	s.Helper()
 	for _, name := range names {
-		s.update(func(tx gatehouse.Tx) error {
+		s.as(name).update(func(tx gatehouse.Tx) error {
 			return tx.InsertTenant(&gatehouse.Tenant{ID: name, CreatedAt: tx.Now()})
 		})
 	}
@@ -33,8 +33,8 @@ func (s *suite) newTenants(names ...string) {
 
 func (s *suite) claim(shares ...gatehouse.PushShare) (got []*gatehouse.Push) {
 	s.Helper()
-	s.update(func(tx gatehouse.Tx) (err error) {
-		got, err = tx.ClaimPushes("w", time.Minute, shares...)
+	s.updateQueues(func(q gatehouse.Queues) (err error) {
+		got, err = q.ClaimPushes("w", time.Minute, shares...)
 		return err
 	})
 	return got
@@ -47,15 +47,15 @@ func (s *suite) dueTenants() {
 	s.queuedOf("zeta", 2, time.Hour)
 	held := s.queuedOf("held", 1, 0)[0]
 	held.NotBefore = s.now().Add(time.Hour)
-	s.update(func(tx gatehouse.Tx) error { return tx.UpdatePush(held, gatehouse.PushQueued, 0) })
+	s.as(held.Tenant).update(func(tx gatehouse.Tx) error { return tx.UpdatePush(held, gatehouse.PushQueued, 0) })
 	s.queuedOf("busy", 3, 0)
 	s.queuedOf("done", 1, 0)
 	if got := s.claim(gatehouse.PushShare{Tenant: "busy", Limit: 2}, gatehouse.PushShare{Tenant: "done", Limit: 1}); len(got) != 3 {
 		s.Fatalf("claimed %d, want 3", len(got))
 	}
-	// One of the two in flight is sent, and counts as well.
-	s.update(func(tx gatehouse.Tx) error {
-		page, err := tx.ListPushes("busy", gatehouse.PushFilter{Status: gatehouse.PushPicking, Limit: 10})
+	// A sent push counts as in flight, too.
+	s.as("busy").update(func(tx gatehouse.Tx) error {
+		page, err := tx.ListPushes(gatehouse.PushFilter{Status: gatehouse.PushPicking, Limit: 10})
 		if err != nil {
 			return err
 		}
@@ -67,7 +67,7 @@ func (s *suite) dueTenants() {
 	beta := gatehouse.DueTenant{Tenant: "beta", Due: 1}
 	busy := gatehouse.DueTenant{Tenant: "busy", Due: 1, InFlight: 2}
 	zeta := gatehouse.DueTenant{Tenant: "zeta", Due: 2}
-	s.view(func(tx gatehouse.ReadTx) error {
+	s.viewQueues(func(q gatehouse.ReadQueues) error {
 		for _, c := range []struct {
 			after string
 			limit int
@@ -80,7 +80,7 @@ func (s *suite) dueTenants() {
 			{"zeta", 1, []gatehouse.DueTenant{acme}},
 			{"held", 10, []gatehouse.DueTenant{zeta, acme, beta, busy}},
 		} {
-			got, err := tx.DueTenants(c.after, c.limit, 4)
+			got, err := q.DueTenants(c.after, c.limit, 4)
 			if err != nil {
 				return err
 			}
@@ -90,7 +90,7 @@ func (s *suite) dueTenants() {
 	})
 }
 
-// claimShares checks that a claim takes of each tenant what its share says.
+// claimShares checks that a claim takes from each tenant what its share says.
 func (s *suite) claimShares() {
 	s.newTenants("acme", "beta")
 	acme, beta := s.queuedOf("acme", 6, 0), s.queuedOf("beta", 4, time.Hour)
@@ -107,10 +107,10 @@ func (s *suite) claimShares() {
 	s.same("up to three in flight", ids(got), ids(acme[2:3]))
 	got = s.claim(gatehouse.PushShare{Tenant: "acme", Limit: 4, Most: 1}, gatehouse.PushShare{Tenant: "beta", Limit: 0})
 	s.same("more in flight than now allowed", ids(got), []string(nil))
-	// What has settled makes room, what is sent does not.
-	s.update(func(tx gatehouse.Tx) error {
+	// A settled push makes room, a sent one does not.
+	s.as("acme").update(func(tx gatehouse.Tx) error {
 		for i, to := range []gatehouse.PushStatus{gatehouse.PushFailed, gatehouse.PushSent} {
-			p, err := tx.LockPush("acme", acme[i].ID)
+			p, err := tx.LockPush(acme[i].ID)
 			if err != nil {
 				return err
 			}
@@ -125,8 +125,8 @@ func (s *suite) claimShares() {
 	s.same("one has settled", ids(got), ids(acme[3:4]))
 }
 
-// claimBound lets many claim at once for a tenant whose pushes in flight are
-// bounded: together they get no more than that, and get all of it.
+// claimBound lets many claim at once for tenants with a bound on pushes in
+// flight: together they reach the bound exactly.
 func (s *suite) claimBound() {
 	const rounds, workers, most = 5, 8, 5
 	s.newTenants("acme", "beta")
@@ -147,8 +147,8 @@ func (s *suite) claimBound() {
 						shares = []gatehouse.PushShare{bounds[1], bounds[0]}
 					}
 					var got []*gatehouse.Push
-					err := s.store.Update(context.Background(), func(tx gatehouse.Tx) (err error) {
-						got, err = tx.ClaimPushes("w", time.Minute, shares...)
+					err := s.store.UpdateQueues(context.Background(), func(q gatehouse.Queues) (err error) {
+						got, err = q.ClaimPushes("w", time.Minute, shares...)
 						return err
 					})
 					if err != nil {
@@ -176,21 +176,22 @@ func (s *suite) claimBound() {
 		mine.Range(func(_, v any) bool {
 			p := v.(*gatehouse.Push)
 			p.Status = gatehouse.PushFailed
-			s.update(func(tx gatehouse.Tx) error { return tx.UpdatePush(p, gatehouse.PushPicking, p.Generation) })
+			s.as(p.Tenant).
+				update(func(tx gatehouse.Tx) error { return tx.UpdatePush(p, gatehouse.PushPicking, p.Generation) })
 			return true
 		})
 	}
 }
 
-// nextExcept checks that tenants can be left out of what is due next, and
-// their leases not.
+// nextExcept checks that NextPushAt can leave out tenants' queued pushes, but
+// not their leases.
 func (s *suite) nextExcept() {
 	s.newTenants("acme", "beta")
 	acme, beta := s.queuedOf("acme", 1, time.Hour)[0], s.queuedOf("beta", 1, 0)[0]
 	next := func(what string, want time.Time, except ...string) {
 		s.Helper()
-		s.view(func(tx gatehouse.ReadTx) error {
-			got, err := tx.NextPushAt(except...)
+		s.viewQueues(func(q gatehouse.ReadQueues) error {
+			got, err := q.NextPushAt(except...)
 			s.same(what, got, want)
 			return err
 		})

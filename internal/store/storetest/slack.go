@@ -10,7 +10,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// storedClick is a click that is due now.
+// storedClick stores a click that is due now.
 func (s *suite) storedClick(of string, more ...func(*gatehouse.SlackClick)) *gatehouse.SlackClick {
 	s.Helper()
 	now := s.now()
@@ -23,19 +23,20 @@ func (s *suite) storedClick(of string, more ...func(*gatehouse.SlackClick)) *gat
 	for _, f := range more {
 		f(c)
 	}
-	s.update(func(tx gatehouse.Tx) error { return tx.InsertSlackClick(c) })
+	s.as(c.Tenant).update(func(tx gatehouse.Tx) error { return tx.InsertSlackClick(c) })
 	return c
 }
 
-// slackClicks are stored once, claimed once, and finished by who holds the claim.
+// slackClicks are stored once, claimed once, and finished by the holder of the
+// claim.
 func (s *suite) slackClicks() {
-	s.update(func(tx gatehouse.Tx) error {
+	s.as("acme").update(func(tx gatehouse.Tx) error {
 		return tx.InsertTenant(&gatehouse.Tenant{ID: "acme", CreatedAt: tx.Now()})
 	})
 	first := s.storedClick(tenant)
 	find := func(id string) (c *gatehouse.SlackClick) {
 		s.Helper()
-		s.view(func(tx gatehouse.ReadTx) (err error) { c, err = tx.FindSlackClick(tenant, id); return err })
+		s.view(func(tx gatehouse.ReadTx) (err error) { c, err = tx.FindSlackClick(id); return err })
 		return c
 	}
 	s.same("the click", find(first.ID), first)
@@ -44,8 +45,8 @@ func (s *suite) slackClicks() {
 	s.refused(gatehouse.ErrConflict, "the same interaction again", func(tx gatehouse.Tx) error {
 		return tx.InsertSlackClick(&twin)
 	})
-	s.refused(gatehouse.ErrNotFound, "another tenant's click", func(tx gatehouse.Tx) error {
-		_, err := tx.FindSlackClick("acme", first.ID)
+	s.as("acme").refused(gatehouse.ErrNotFound, "another tenant's click", func(tx gatehouse.Tx) error {
+		_, err := tx.FindSlackClick(first.ID)
 		return err
 	})
 	later := s.storedClick(tenant, func(c *gatehouse.SlackClick) {
@@ -56,7 +57,7 @@ func (s *suite) slackClicks() {
 	open := func(want int) {
 		s.Helper()
 		s.view(func(tx gatehouse.ReadTx) error {
-			got, err := tx.OpenSlackClicks(tenant, "act_1")
+			got, err := tx.OpenSlackClicks("act_1")
 			if err == nil && got != want {
 				s.Errorf("%d open clicks, want %d", got, want)
 			}
@@ -66,8 +67,8 @@ func (s *suite) slackClicks() {
 	open(2)
 	claim := func() (list []*gatehouse.SlackClick) {
 		s.Helper()
-		s.update(func(tx gatehouse.Tx) (err error) {
-			list, err = tx.ClaimSlackClicks("worker", time.Minute, 10)
+		s.updateQueues(func(q gatehouse.Queues) (err error) {
+			list, err = q.ClaimSlackClicks("worker", time.Minute, 10)
 			return err
 		})
 		return list
@@ -91,12 +92,12 @@ func (s *suite) slackClicks() {
 	s.update(func(tx gatehouse.Tx) error { return tx.UpdateSlackClick(held, 1) })
 	s.same("finished", find(first.ID), held)
 	open(1)
-	s.view(func(tx gatehouse.ReadTx) error {
-		_, err := tx.NextSlackClickAt()
+	s.viewQueues(func(q gatehouse.ReadQueues) error {
+		_, err := q.NextSlackClickAt()
 		return err
 	})
-	s.update(func(tx gatehouse.Tx) error {
-		n, err := tx.PurgeSlackClicks(now.Add(time.Hour), 10)
+	s.updateQueues(func(q gatehouse.Queues) error {
+		n, err := q.PurgeSlackClicks(now.Add(time.Hour), 10)
 		if err == nil && n != 1 {
 			s.Errorf("purged %d, want 1", n)
 		}
@@ -105,8 +106,8 @@ func (s *suite) slackClicks() {
 	s.same("not finished", find(later.ID), later)
 }
 
-// slackClickRace checks that of claims at once no two take the same click, and that
-// of the same interaction, stored by several at once, one is kept.
+// slackClickRace checks that concurrent claims never get the same click, and
+// that the same interaction is stored only once.
 func (s *suite) slackClickRace() {
 	const clicks = 40
 	var made [clicks]*gatehouse.SlackClick
@@ -124,15 +125,19 @@ func (s *suite) slackClickRace() {
 				ID: "clk_" + owner, Tenant: tenant, CreatedAt: now, Key: sha256.Sum256([]byte("twin")), Channel: "ops",
 				Issuer: "slack:T1", User: "U1", Choice: gatehouse.Reject, DueAt: &now,
 			}
-			if s.store.Update(s.Context(), func(tx gatehouse.Tx) error { return tx.InsertSlackClick(twin) }) == nil {
+			if s.store.Update(
+				s.Context(),
+				twin.Tenant,
+				func(tx gatehouse.Tx) error { return tx.InsertSlackClick(twin) },
+			) == nil {
 				mu.Lock()
 				stored++
 				mu.Unlock()
 			}
 			for range clicks {
 				var list []*gatehouse.SlackClick
-				err := s.store.Update(s.Context(), func(tx gatehouse.Tx) (err error) {
-					list, err = tx.ClaimSlackClicks(owner, time.Minute, 3)
+				err := s.store.UpdateQueues(s.Context(), func(q gatehouse.Queues) (err error) {
+					list, err = q.ClaimSlackClicks(owner, time.Minute, 3)
 					return err
 				})
 				if err != nil {
@@ -156,8 +161,7 @@ func (s *suite) slackClickRace() {
 	}
 }
 
-// cards have one writer at a time, and are written again when they were touched
-// meanwhile.
+// cards have one writer at a time, and become due again when touched meanwhile.
 func (s *suite) cards() {
 	put := func(ref string) {
 		s.Helper()
@@ -169,15 +173,15 @@ func (s *suite) cards() {
 	}
 	put("C1/1.2")
 	claim := func(owner string) (c *gatehouse.PostedCard, err error) {
-		err = s.store.Update(s.Context(), func(tx gatehouse.Tx) (err error) {
-			c, err = tx.ClaimCard(tenant, "ops", "act_1", owner, time.Minute)
+		err = s.store.Update(s.Context(), tenant, func(tx gatehouse.Tx) (err error) {
+			c, err = tx.ClaimCard("ops", "act_1", owner, time.Minute)
 			return err
 		})
 		return c, err
 	}
 	card := func() (c *gatehouse.PostedCard) {
 		s.Helper()
-		s.view(func(tx gatehouse.ReadTx) (err error) { c, err = tx.FindCard(tenant, "ops", "act_1"); return err })
+		s.view(func(tx gatehouse.ReadTx) (err error) { c, err = tx.FindCard("ops", "act_1"); return err })
 		return c
 	}
 	if c := card(); c.Ref != "C1/1.2" || c.Shown != "a" || c.DueAt == nil {
@@ -190,14 +194,14 @@ func (s *suite) cards() {
 	if _, err := claim("two"); !errors.Is(err, gatehouse.ErrConflict) {
 		s.Errorf("a second writer: %v", err)
 	}
-	s.update(func(tx gatehouse.Tx) error {
-		list, err := tx.ClaimCards("ops", "two", time.Minute, 10)
+	s.updateQueues(func(q gatehouse.Queues) error {
+		list, err := q.ClaimCards("ops", "two", time.Minute, 10)
 		if err == nil && len(list) != 0 {
 			s.Errorf("claimed what somebody holds: %+v", list)
 		}
 		return err
 	})
-	s.update(func(tx gatehouse.Tx) error { return tx.TouchCards(tenant, "act_1") })
+	s.update(func(tx gatehouse.Tx) error { return tx.TouchCards("act_1") })
 	if c := card(); c.LeaseOwner != "one" || c.DueAt.Equal(*c.DueAt) && !c.DueAt.After(s.now()) {
 		s.Errorf("touching ended the lease: %+v", c)
 	}
@@ -211,8 +215,8 @@ func (s *suite) cards() {
 		s.Errorf("touched while it was written: %+v", c)
 	}
 	var again []*gatehouse.PostedCard
-	s.update(func(tx gatehouse.Tx) (err error) {
-		again, err = tx.ClaimCards("ops", "two", time.Minute, 10)
+	s.updateQueues(func(q gatehouse.Queues) (err error) {
+		again, err = q.ClaimCards("ops", "two", time.Minute, 10)
 		return err
 	})
 	if len(again) != 1 || again[0].Wanted != held.Wanted+1 || again[0].Generation != held.Generation+1 {
@@ -223,12 +227,13 @@ func (s *suite) cards() {
 	if c := card(); c.DueAt != nil {
 		s.Errorf("written, and due: %+v", c)
 	}
-	s.view(func(tx gatehouse.ReadTx) error {
-		next, err := tx.NextCardAt("ops")
+	s.viewQueues(func(q gatehouse.ReadQueues) error {
+		tx := q.In("acme")
+		next, err := q.NextCardAt("ops")
 		if err == nil && !next.IsZero() {
 			s.Errorf("next at %s", next)
 		}
-		if _, err := tx.FindCard("acme", "ops", "act_1"); !errors.Is(err, gatehouse.ErrNotFound) {
+		if _, err := tx.FindCard("ops", "act_1"); !errors.Is(err, gatehouse.ErrNotFound) {
 			s.Errorf("another tenant's card: %v", err)
 		}
 		return err
@@ -237,9 +242,9 @@ func (s *suite) cards() {
 	if c := card(); c.Ref != "C1/3.4" || c.DueAt == nil {
 		s.Errorf("another message: %+v", c)
 	}
-	s.update(func(tx gatehouse.Tx) error { return tx.TouchCards(tenant, "act_2") }) // of none
-	s.update(func(tx gatehouse.Tx) error {
-		n, err := tx.PurgeCards(tx.Now().Add(time.Hour), 10)
+	s.update(func(tx gatehouse.Tx) error { return tx.TouchCards("act_2") }) // has no cards
+	s.updateQueues(func(q gatehouse.Queues) error {
+		n, err := q.PurgeCards(q.Now().Add(time.Hour), 10)
 		if err == nil && n != 0 {
 			s.Errorf("purged what is due")
 		}
@@ -251,8 +256,8 @@ func (s *suite) cards() {
 	}
 	last.DueAt = nil
 	s.update(func(tx gatehouse.Tx) error { return tx.UpdateCard(last, last.Generation) })
-	s.update(func(tx gatehouse.Tx) error {
-		n, err := tx.PurgeCards(tx.Now().Add(time.Hour), 10)
+	s.updateQueues(func(q gatehouse.Queues) error {
+		n, err := q.PurgeCards(q.Now().Add(time.Hour), 10)
 		if err == nil && n != 1 {
 			s.Errorf("purged %d, want 1", n)
 		}

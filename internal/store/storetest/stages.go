@@ -6,8 +6,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// timing asks finance for an hour, and then legal too for another one; it reminds
-// after 30 minutes, and goes on for a third hour.
+// timing asks finance for an hour, then legal as well for another hour; it
+// reminds after 30 minutes and extends by a third hour.
 func timing(a *gatehouse.Action) {
 	hour := gatehouse.Duration(time.Hour)
 	ap := a.Approval
@@ -34,8 +34,8 @@ func born(ago time.Duration) func(*gatehouse.Action) {
 	}
 }
 
-// stages checks how a question goes through its time: what is frozen, what follows
-// from the clock, and what is told of once.
+// stages checks a question over time: what is frozen, what follows from the
+// clock, and what is recorded once.
 func (s *suite) stages() {
 	for _, c := range []struct {
 		ago      time.Duration
@@ -69,7 +69,7 @@ func (s *suite) stages() {
 		}
 		check("found", s.find(a.ID), c.status)
 		s.update(func(tx gatehouse.Tx) error {
-			locked, err := tx.LockAction(tenant, a.ID)
+			locked, err := tx.LockAction(a.ID)
 			if err != nil {
 				return err
 			}
@@ -103,14 +103,14 @@ func (s *suite) stages() {
 	)
 }
 
-// moments checks what the sweeper has to tell.
+// moments checks what the sweeper has to record.
 func (s *suite) moments() {
 	fresh := s.pending(timing)
 	half := s.pending(timing, born(40*time.Minute))
-	s.pending() // has nothing to tell
+	s.pending() // has no moment to record
 	answered := s.pending(timing, born(90*time.Minute))
 	s.update(func(tx gatehouse.Tx) error {
-		return tx.MoveApproval(tenant, answered.Approval.ID, gatehouse.ApprovalCanceled)
+		return tx.MoveApproval(answered.Approval.ID, gatehouse.ApprovalCanceled)
 	})
 	old := s.pending(timing, born(90*time.Minute))
 	timely := func(want ...string) {
@@ -123,21 +123,21 @@ func (s *suite) moments() {
 			s.same("to tell, the earliest first", got, want)
 			return err
 		}
-		s.view(func(tx gatehouse.ReadTx) error { return check(tx.TimelyActions(10)) })
-		s.update(func(tx gatehouse.Tx) error { return check(tx.TimelyActions(10)) })
+		s.viewQueues(func(q gatehouse.ReadQueues) error { return check(q.TimelyActions(10)) })
+		s.updateQueues(func(q gatehouse.Queues) error { return check(q.TimelyActions(10)) })
 	}
 	timely(old.ID, half.ID)
 	next := old.Approval.NextMoment(2)
-	s.update(func(tx gatehouse.Tx) error { return tx.TellApproval(tenant, old.Approval.ID, 0, 2, next) })
+	s.update(func(tx gatehouse.Tx) error { return tx.TellApproval(old.Approval.ID, 0, 2, next) })
 	timely(half.ID)
 	s.same("told", s.find(old.ID).Approval.Told, 2)
 	s.refused(gatehouse.ErrConflict, "told by another", func(tx gatehouse.Tx) error {
-		return tx.TellApproval(tenant, old.Approval.ID, 0, 2, next)
+		return tx.TellApproval(old.Approval.ID, 0, 2, next)
 	})
 	s.refused(gatehouse.ErrConflict, "a question that has its answer", func(tx gatehouse.Tx) error {
-		return tx.TellApproval(tenant, answered.Approval.ID, 0, 1, nil)
+		return tx.TellApproval(answered.Approval.ID, 0, 1, nil)
 	})
-	s.update(func(tx gatehouse.Tx) error { return tx.TellApproval(tenant, half.Approval.ID, 0, 3, nil) })
+	s.update(func(tx gatehouse.Tx) error { return tx.TellApproval(half.Approval.ID, 0, 3, nil) })
 	timely()
 	s.same("not told", s.find(fresh.ID).Approval.Told, 0)
 }

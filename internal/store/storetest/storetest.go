@@ -1,10 +1,10 @@
-// Package storetest is the conformance suite of gatehouse.Store. An engine
-// passes all of it, unchanged and without exception; its whole test is
+// Package storetest is the conformance suite of gatehouse.Store. Every engine
+// passes all of it, without exceptions. An engine's whole test is
 //
 //	storetest.Run(t, func(t *testing.T) gatehouse.Store { … })
 //
-// where each call opens a store of its own, empty but for the default tenant,
-// and closes it when the test ends.
+// where each call opens a new store, empty except for the default tenant, and
+// closes it when the test ends.
 package storetest
 
 import (
@@ -21,8 +21,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Clocked is a store whose wall clock a test can set. Where the store that
-// open returns is one, the suite also checks what a clock that jumps does.
+// Clocked is a store whose wall clock a test can set. If open returns one, the
+// suite also tests a clock that jumps.
 type Clocked interface {
 	gatehouse.Store
 	SetClock(now func() time.Time)
@@ -161,6 +161,7 @@ func Run(t *testing.T, open func(t *testing.T) gatehouse.Store) {
 		{"ArchiveLists", (*suite).archiveLists},
 		{"ArchiveRace", (*suite).archiveRace},
 		{"ArchiveWalls", (*suite).archiveWalls},
+		{"OtherTenantsRows", (*suite).otherTenantsRows},
 		{"TenantWalls", (*suite).tenantWalls},
 		{"SessionWalls", (*suite).sessionWalls},
 		{"DecideRace", (*suite).decideRace},
@@ -175,7 +176,7 @@ func Run(t *testing.T, open func(t *testing.T) gatehouse.Store) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			c.test(&suite{T: t, store: open(t)})
+			c.test(newSuite(t, open(t)))
 		})
 	}
 }
@@ -184,7 +185,9 @@ func Run(t *testing.T, open func(t *testing.T) gatehouse.Store) {
 type suite struct {
 	*testing.T
 	store gatehouse.Store
-	last  atomic.Int64
+	// tenant is the tenant of the suite's transactions.
+	tenant string
+	last   *atomic.Int64
 }
 
 const tenant = gatehouse.DefaultTenant
@@ -192,30 +195,54 @@ const tenant = gatehouse.DefaultTenant
 // next returns ids that sort in the order of the calls, as real ones do.
 func (s *suite) next() string { return fmt.Sprintf("%08d", s.last.Add(1)) }
 
+func newSuite(t *testing.T, store gatehouse.Store) *suite {
+	return &suite{T: t, store: store, tenant: tenant, last: new(atomic.Int64)}
+}
+
+// as returns the suite for another tenant.
+func (s *suite) as(tenant string) *suite {
+	o := *s
+	o.tenant = tenant
+	return &o
+}
+
+func (s *suite) updateQueues(fn func(q gatehouse.Queues) error) {
+	s.Helper()
+	if err := s.store.UpdateQueues(context.Background(), fn); err != nil {
+		s.Fatalf("UpdateQueues: %v", err)
+	}
+}
+
+func (s *suite) viewQueues(fn func(q gatehouse.ReadQueues) error) {
+	s.Helper()
+	if err := s.store.ViewQueues(context.Background(), fn); err != nil {
+		s.Fatalf("ViewQueues: %v", err)
+	}
+}
+
 func (s *suite) update(fn func(tx gatehouse.Tx) error) {
 	s.Helper()
-	if err := s.store.Update(context.Background(), fn); err != nil {
+	if err := s.store.Update(context.Background(), s.tenant, fn); err != nil {
 		s.Fatalf("Update: %v", err)
 	}
 }
 
 func (s *suite) view(fn func(tx gatehouse.ReadTx) error) {
 	s.Helper()
-	if err := s.store.View(context.Background(), fn); err != nil {
+	if err := s.store.View(context.Background(), s.tenant, fn); err != nil {
 		s.Fatalf("View: %v", err)
 	}
 }
 
-// refused runs a closure that must fail with the error, and nothing of which
-// must be stored.
+// refused runs a closure that must fail with the error and store nothing.
 func (s *suite) refused(want error, what string, fn func(tx gatehouse.Tx) error) {
 	s.Helper()
-	if err := s.store.Update(context.Background(), fn); !errors.Is(err, want) {
+	if err := s.store.Update(context.Background(), s.tenant, fn); !errors.Is(err, want) {
 		s.Fatalf("%s: error %v, want %v", what, err, want)
 	}
 }
 
-// same compares, with times by instant and nil slices as empty ones.
+// same compares values: times by instant, nil slices equal to empty ones.
 func (s *suite) same(what string, got, want any) {
 	s.Helper()
 	if d := cmp.Diff(want, got, cmpopts.EquateEmpty()); d != "" {
@@ -226,7 +253,7 @@ func (s *suite) same(what string, got, want any) {
 func (s *suite) find(id string) *gatehouse.Action {
 	s.Helper()
 	var a *gatehouse.Action
-	s.view(func(tx gatehouse.ReadTx) (err error) { a, err = tx.FindAction(tenant, id); return err })
+	s.view(func(tx gatehouse.ReadTx) (err error) { a, err = tx.FindAction(id); return err })
 	return a
 }
 

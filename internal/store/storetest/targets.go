@@ -4,7 +4,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// targets: a change of a target marks the open actions on it that were proposed on
+// targets: a change of a target marks the open actions on it that expected
 // another version, and no others.
 func (s *suite) targets() {
 	on := func(ref, version string, refs ...string) func(*gatehouse.Action) {
@@ -26,7 +26,6 @@ func (s *suite) targets() {
 		s.Helper()
 		s.view(func(tx gatehouse.ReadTx) (err error) {
 			ids, err = tx.OpenOnTarget(
-				tenant,
 				gatehouse.TargetChange{Connector: "shop", EntityType: "item", EntityRef: "walnuts", Version: version},
 				limit,
 			)
@@ -38,20 +37,20 @@ func (s *suite) targets() {
 	s.same("at most so many", open("8", 1), []string{seven.ID})
 	s.same("on no known version", open("", 10), []string{seven.ID, eight.ID, many.ID})
 	m := gatehouse.TargetMark{At: s.now(), Version: "8", By: "erp"}
-	s.update(func(tx gatehouse.Tx) error { return tx.MarkTarget(tenant, seven.Approval.ID, m) })
+	s.update(func(tx gatehouse.Tx) error { return tx.MarkTarget(seven.Approval.ID, m) })
 	s.same("marked", open("8", 10), []string{many.ID})
 	s.same("marked with another version", open("9", 10), []string{seven.ID, eight.ID, many.ID})
 	s.same("the mark", s.find(seven.ID).Approval.TargetChanged, &m)
 	s.same("no mark", s.find(eight.ID).Approval.TargetChanged, (*gatehouse.TargetMark)(nil))
 	s.update(func(tx gatehouse.Tx) error {
-		a, err := tx.LockAction(tenant, seven.ID)
+		a, err := tx.LockAction(seven.ID)
 		if err == nil {
 			s.same("the mark, locked", a.Approval.TargetChanged, &m)
 		}
 		return err
 	})
 	s.view(func(tx gatehouse.ReadTx) error {
-		page, err := tx.ListActions(tenant, gatehouse.ActionFilter{Limit: 20})
+		page, err := tx.ListActions(gatehouse.ActionFilter{Limit: 20})
 		for _, a := range page.Items {
 			if a.ID == seven.ID {
 				s.same("the mark, in a list", a.Approval.TargetChanged, &m)
@@ -61,16 +60,16 @@ func (s *suite) targets() {
 	})
 	answered := s.pending()
 	s.update(func(tx gatehouse.Tx) error {
-		return tx.MoveApproval(tenant, answered.Approval.ID, gatehouse.ApprovalRejected)
+		return tx.MoveApproval(answered.Approval.ID, gatehouse.ApprovalRejected)
 	})
 	s.refused(
 		gatehouse.ErrConflict,
 		"what has its answer",
-		func(tx gatehouse.Tx) error { return tx.MarkTarget(tenant, answered.Approval.ID, m) },
+		func(tx gatehouse.Tx) error { return tx.MarkTarget(answered.Approval.ID, m) },
 	)
-	s.refused(
+	s.as("acme").refused(
 		gatehouse.ErrConflict,
 		"another tenant's",
-		func(tx gatehouse.Tx) error { return tx.MarkTarget("acme", eight.Approval.ID, m) },
+		func(tx gatehouse.Tx) error { return tx.MarkTarget(eight.Approval.ID, m) },
 	)
 }

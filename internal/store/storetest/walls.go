@@ -8,8 +8,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Walls runs the part of the suite that looks at one tenant, "default", as
-// another, "acme": on an engine with more than one wall, behind each of them.
+// Walls runs the tests that access one tenant, "default", as another, "acme".
+// An engine with several walls runs them behind each wall.
 func Walls(t *testing.T, open func(t *testing.T) gatehouse.Store) {
 	for name, test := range map[string]func(*suite){
 		"TenantWalls": (*suite).tenantWalls, "SessionWalls": (*suite).sessionWalls, "RunWalls": (*suite).runWalls,
@@ -17,15 +17,16 @@ func Walls(t *testing.T, open func(t *testing.T) gatehouse.Store) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			test(&suite{T: t, store: open(t)})
+			test(newSuite(t, open(t)))
 		})
 	}
 }
 
-// tenantWalls fills one tenant, and looks at it and writes to it as another.
+// tenantWalls fills one tenant, then reads and writes its rows as another
+// tenant.
 func (s *suite) tenantWalls() {
 	const other = "acme"
-	s.update(func(tx gatehouse.Tx) error { return tx.InsertTenant(&gatehouse.Tenant{ID: other, CreatedAt: tx.Now()}) })
+	s.as(other).update(func(tx gatehouse.Tx) error { return tx.InsertTenant(&gatehouse.Tenant{ID: other, CreatedAt: tx.Now()}) })
 	a, p := s.queued()
 	ana := s.insertPrincipal()
 	open := s.pending()
@@ -33,18 +34,18 @@ func (s *suite) tenantWalls() {
 	waiting := s.waiting(10)
 	now := s.now()
 	s.update(func(tx gatehouse.Tx) error {
-		list, hashes, err := numbered(tx, tenant, 0, waiting)
+		list, hashes, err := numbered(tx, 0, waiting)
 		return errors.Join(
 			err,
-			tx.NumberLeaves(tenant, 0, list, hashes),
+			tx.NumberLeaves(0, list, hashes),
 			tx.InsertKey(&gatehouse.Key{ID: "key_1", Tenant: tenant, PrincipalID: ana.ID, Hash: [32]byte{1}, CreatedAt: now}),
-			tx.PutEditToken(tenant, ana.ID, [32]byte{2}),
+			tx.PutEditToken(ana.ID, [32]byte{2}),
 			tx.InsertReceipt(&gatehouse.Receipt{
 				ID: "rcp_1", Tenant: tenant, ActionID: a.ID, PushID: p.ID, IdempotencyKey: p.IdempotencyKey, Outcome: gatehouse.ReceiptApplied, Source: "call", At: now,
 			}),
 			tx.InsertMirror(&gatehouse.AppliedMirror{Tenant: tenant, ActionID: a.ID, ReceiptID: "rcp_1", After: `{}`, AppliedAt: now}),
-			tx.ReserveCeiling(tenant, a.ID, claim("5")),
-			tx.AddDecisions(tenant, now, "decide", gatehouse.ResultWon, 1),
+			tx.ReserveCeiling(a.ID, claim("5")),
+			tx.AddDecisions(now, "decide", gatehouse.ResultWon, 1),
 			tx.InsertIdempotency(&gatehouse.IdempotencyRecord{Tenant: tenant, PrincipalID: ana.ID, Route: "r", Key: "k", CreatedAt: now}),
 		)
 	})
@@ -66,15 +67,15 @@ func (s *suite) tenantWalls() {
 	}
 	for what, write := range map[string]func(tx gatehouse.Tx) error{
 		"MoveAction": func(tx gatehouse.Tx) error {
-			return tx.MoveAction(gatehouse.ActionMove{Tenant: other, ID: open.ID, From: gatehouse.StatusPending, To: gatehouse.StatusRejected, Decided: true})
+			return tx.MoveAction(gatehouse.ActionMove{ID: open.ID, From: gatehouse.StatusPending, To: gatehouse.StatusRejected, Decided: true})
 		},
 		"MoveApproval": func(tx gatehouse.Tx) error {
-			return tx.MoveApproval(other, open.Approval.ID, gatehouse.ApprovalApproved)
+			return tx.MoveApproval(open.Approval.ID, gatehouse.ApprovalApproved)
 		},
 		"PutVote": func(tx gatehouse.Tx) error {
-			return tx.PutVote(other, open.Approval.ID, vote("x", gatehouse.Approve, now))
+			return tx.PutVote(open.Approval.ID, vote("x", gatehouse.Approve, now))
 		},
-		"LinkSuperseded": func(tx gatehouse.Tx) error { return tx.LinkSuperseded(other, open.ID, a.ID) },
+		"LinkSuperseded": func(tx gatehouse.Tx) error { return tx.LinkSuperseded(open.ID, a.ID) },
 		"InsertPush": func(tx gatehouse.Tx) error {
 			q := push(a, now)
 			q.Tenant, q.ID = other, "psh_x"
@@ -97,18 +98,18 @@ func (s *suite) tenantWalls() {
 		"InsertMirror": func(tx gatehouse.Tx) error {
 			return tx.InsertMirror(&gatehouse.AppliedMirror{Tenant: other, ActionID: a.ID, AppliedAt: now})
 		},
-		"ReserveCeiling": func(tx gatehouse.Tx) error { return tx.ReserveCeiling(other, a.ID, claim("1")) },
-		"RevokeKey":      func(tx gatehouse.Tx) error { return tx.RevokeKey(other, "key_1") },
+		"ReserveCeiling": func(tx gatehouse.Tx) error { return tx.ReserveCeiling(a.ID, claim("1")) },
+		"RevokeKey":      func(tx gatehouse.Tx) error { return tx.RevokeKey("key_1") },
 		"InsertKey": func(tx gatehouse.Tx) error {
 			return tx.InsertKey(&gatehouse.Key{ID: "key_2", Tenant: other, PrincipalID: ana.ID, Hash: [32]byte{9}, CreatedAt: now})
 		},
-		"PutEditToken": func(tx gatehouse.Tx) error { return tx.PutEditToken(other, ana.ID, [32]byte{9}) },
+		"PutEditToken": func(tx gatehouse.Tx) error { return tx.PutEditToken(ana.ID, [32]byte{9}) },
 		"UpdatePrincipal": func(tx gatehouse.Tx) error {
 			q := *ana
 			q.Tenant, q.Disabled = other, true
 			return tx.UpdatePrincipal(&q)
 		},
-		"ActivatePolicy": func(tx gatehouse.Tx) error { return tx.ActivatePolicy(other, 1) },
+		"ActivatePolicy": func(tx gatehouse.Tx) error { return tx.ActivatePolicy(1) },
 		"InsertAction that supersedes": func(tx gatehouse.Tx) error {
 			return tx.InsertAction(s.action(now, func(b *gatehouse.Action) { b.Tenant, b.Supersedes = other, a.ID }))
 		},
@@ -116,18 +117,18 @@ func (s *suite) tenantWalls() {
 			return tx.InsertAction(s.action(now, func(b *gatehouse.Action) { b.Tenant, b.Reverses = other, a.ID }))
 		},
 	} {
-		err := s.store.Update(s.Context(), write)
+		err := s.store.Update(s.Context(), other, write)
 		if !errors.Is(err, gatehouse.ErrNotFound) && !errors.Is(err, gatehouse.ErrConflict) {
 			s.Errorf("%s on another tenant's row: error %v", what, err)
 		}
 	}
-	s.update(func(tx gatehouse.Tx) error { return tx.ReleaseCeilings(other, a.ID) })
+	s.as(other).update(func(tx gatehouse.Tx) error { return tx.ReleaseCeilings(a.ID) })
 	if got := s.used(-time.Hour); got.Cmp("5") != 0 {
 		s.Errorf("another tenant released a claim: used %s", got)
 	}
 	s.same("after it all", s.find(a.ID), before)
-	// The same keys and names are free in the other tenant.
-	s.update(func(tx gatehouse.Tx) error {
+	// The other tenant can use the same keys and names.
+	s.as(other).update(func(tx gatehouse.Tx) error {
 		q := *ana
 		q.Tenant = other
 		b := *open
@@ -136,11 +137,11 @@ func (s *suite) tenantWalls() {
 	})
 }
 
-// look asks every reading method for the rows of one tenant, and reports which
-// of them showed something.
+// look calls every reading method for one tenant's rows and reports which of
+// them returned something.
 func (s *suite) look(tenant string, a *gatehouse.Action, p *gatehouse.Push, ana *gatehouse.Principal) map[string]bool {
 	seen := make(map[string]bool)
-	s.update(func(tx gatehouse.Tx) error {
+	s.as(tenant).update(func(tx gatehouse.Tx) error {
 		clear(seen)
 		found := func(what string, err error) {
 			seen[what] = err == nil
@@ -152,76 +153,76 @@ func (s *suite) look(tenant string, a *gatehouse.Action, p *gatehouse.Push, ana 
 			found(what, err)
 			seen[what] = n > 0
 		}
-		_, err := tx.FindAction(tenant, a.ID)
+		_, err := tx.FindAction(a.ID)
 		found("FindAction", err)
-		_, err = tx.FindAction(tenant, a.Approval.ID)
+		_, err = tx.FindAction(a.Approval.ID)
 		found("FindAction by approval", err)
-		_, err = tx.LockAction(tenant, a.ID)
+		_, err = tx.LockAction(a.ID)
 		found("LockAction", err)
-		_, err = tx.FindActionByKey(tenant, a.IdempotencyKey)
+		_, err = tx.FindActionByKey(a.IdempotencyKey)
 		found("FindActionByKey", err)
 		for name, f := range map[string]gatehouse.ActionFilter{
 			"": {}, " by status": {Status: gatehouse.StatusPending}, " by urgency": {Sort: gatehouse.SortUrgency}, " by id": {Query: a.ID},
 			" by text": {Query: a.Target.EntityRef}, " by type": {ActionType: a.ActionType}, " by proposer": {ProposedBy: a.ProposerID},
 		} {
-			page, err := tx.ListActions(tenant, f)
+			page, err := tx.ListActions(f)
 			some("ListActions"+name, len(page.Items), err)
 		}
-		_, err = tx.FindPush(tenant, p.ID)
+		_, err = tx.FindPush(p.ID)
 		found("FindPush", err)
-		_, err = tx.LockPush(tenant, p.ID)
+		_, err = tx.LockPush(p.ID)
 		found("LockPush", err)
-		counts, err := tx.DecisionCounts(tenant, time.Time{})
+		counts, err := tx.DecisionCounts(time.Time{})
 		some("DecisionCounts", len(counts), err)
-		pushes, err := tx.ListPushes(tenant, gatehouse.PushFilter{})
+		pushes, err := tx.ListPushes(gatehouse.PushFilter{})
 		some("ListPushes", len(pushes.Items), err)
-		pushes, err = tx.ListPushes(tenant, gatehouse.PushFilter{Status: gatehouse.PushQueued})
+		pushes, err = tx.ListPushes(gatehouse.PushFilter{Status: gatehouse.PushQueued})
 		some("ListPushes by status", len(pushes.Items), err)
-		_, err = tx.SuccessReceipt(tenant, p.IdempotencyKey)
+		_, err = tx.SuccessReceipt(p.IdempotencyKey)
 		found("SuccessReceipt", err)
-		receipts, err := tx.ListReceipts(tenant, a.ID)
+		receipts, err := tx.ListReceipts(a.ID)
 		some("ListReceipts", len(receipts), err)
-		mirror, err := tx.ListMirror(tenant, "", "", 0)
+		mirror, err := tx.ListMirror("", "", 0)
 		some("ListMirror", len(mirror.Items), err)
-		corpus, err := tx.ListCorpus(tenant, "", "", 0)
+		corpus, err := tx.ListCorpus("", "", 0)
 		some("ListCorpus", len(corpus.Items), err)
-		_, err = tx.FindPrincipal(tenant, ana.ID)
+		_, err = tx.FindPrincipal(ana.ID)
 		found("FindPrincipal", err)
-		_, err = tx.FindPrincipal(tenant, ana.Name)
+		_, err = tx.FindPrincipal(ana.Name)
 		found("FindPrincipal by name", err)
-		_, err = tx.FindEditToken(tenant, ana.ID)
+		_, err = tx.FindEditToken(ana.ID)
 		found("FindEditToken", err)
-		principals, err := tx.ListPrincipals(tenant, "", 0)
+		principals, err := tx.ListPrincipals("", 0)
 		some("ListPrincipals", len(principals.Items), err)
-		shared, err := tx.PrincipalsForShare(tenant, []string{ana.ID})
+		shared, err := tx.PrincipalsForShare([]string{ana.ID})
 		some("PrincipalsForShare", len(shared), err)
-		keys, err := tx.ListKeys(tenant, ana.ID)
+		keys, err := tx.ListKeys(ana.ID)
 		some("ListKeys", len(keys), err)
-		_, err = tx.FindKeyByID(tenant, "key_1")
+		_, err = tx.FindKeyByID("key_1")
 		found("FindKeyByID", err)
-		_, err = tx.FindIdempotency(tenant, ana.ID, "r", "k")
+		_, err = tx.FindIdempotency(ana.ID, "r", "k")
 		found("FindIdempotency", err)
-		_, err = tx.ActivePolicy(tenant)
+		_, err = tx.ActivePolicy()
 		found("ActivePolicy", err)
-		version, err := tx.ActivePolicyVersion(tenant)
+		version, err := tx.ActivePolicyVersion()
 		some("ActivePolicyVersion", version, err)
-		_, err = tx.FindPolicy(tenant, 1)
+		_, err = tx.FindPolicy(1)
 		found("FindPolicy", err)
-		policies, err := tx.ListPolicies(tenant)
+		policies, err := tx.ListPolicies()
 		some("ListPolicies", len(policies), err)
-		entries, err := tx.ListEntries(tenant, 0, 10)
+		entries, err := tx.ListEntries(0, 10)
 		some("ListEntries", len(entries), err)
-		entries, err = tx.ListActionEntries(tenant, a.ID)
+		entries, err = tx.ListActionEntries(a.ID)
 		some("ListActionEntries", len(entries), err)
-		size, err := tx.LogSize(tenant)
+		size, err := tx.LogSize()
 		some("LogSize", int(size), err)
-		_, err = tx.LogHashes(tenant, []int64{0})
+		_, err = tx.LogHashes([]int64{0})
 		found("LogHashes", err)
-		used, err := tx.CeilingUsed(tenant, "daily", "tenant", tx.Now().Add(-time.Hour))
+		used, err := tx.CeilingUsed("daily", "tenant", tx.Now().Add(-time.Hour))
 		some("CeilingUsed", used.Cmp("0"), err)
-		uses, err := tx.ListCeilingUse(tenant, "daily", "", tx.Now().Add(-time.Hour), 10)
+		uses, err := tx.ListCeilingUse("daily", "", tx.Now().Add(-time.Hour), 10)
 		some("ListCeilingUse", len(uses), err)
-		sums, err := tx.CeilingUses(tenant, []gatehouse.CeilingSpan{{Ceiling: "daily", Scope: "tenant",
+		sums, err := tx.CeilingUses([]gatehouse.CeilingSpan{{Ceiling: "daily", Scope: "tenant",
 			Since: tx.Now().Add(-time.Hour)}})
 		some("CeilingUses", sums[0].Cmp("0"), err)
 		return nil

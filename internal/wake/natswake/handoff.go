@@ -13,23 +13,22 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
 
-// handed is what the topics begin with that name one push:
-// push:<id>:<generation>.
+// handed is the prefix of topics that name one push: push:<id>:<generation>.
 const handed = "push:"
 
-// topicPush is what a handed push is a hint at.
+// topicPush is the local topic that a handed-over push wakes.
 const topicPush = "push"
 
-// The work queue's settings. It holds hints, and a hint is worth nothing once
-// the poll that it saves has taken place: so memory, and a short life.
+// The work queue's settings. It holds hints, which are worthless after the next
+// poll: hence memory storage and a short lifetime.
 const (
 	queueAge    = time.Minute
 	queueWindow = time.Minute
 	queueBound  = 10_000
-	// ackWait is when a hint goes to another replica whose first receiver
-	// vanished between receiving and acknowledging it.
+	// ackWait is when an unacknowledged hint goes to another replica because
+	// its first receiver vanished.
 	ackWait = 5 * time.Second
-	// fetchWait is how long one request for hints waits.
+	// fetchWait is how long one fetch waits for hints.
 	fetchWait = 5 * time.Second
 	// fetchBatch is small, so that one replica does not take all hints.
 	fetchBatch = 4
@@ -37,12 +36,12 @@ const (
 	durable    = "dispatchers"
 )
 
-// Handoff hands pushes to one of the replicas that dispatch, instead of waking
-// them all. It implements wake.Carrier for topics push:<id>:<generation>: they
-// are published with that as Nats-Msg-Id, so that a hint that is published
-// twice is handed over once and that of a later retry is another one. The
-// receiver wakes its dispatcher and acknowledges; whether there is a push, and
-// whose it is, only the lease in the database says.
+// Handoff hands each push to one dispatching replica instead of waking all of
+// them. It implements wake.Carrier for topics push:<id>:<generation>. The topic
+// is the Nats-Msg-Id: a hint that is published twice is handed over once, and
+// the hint of a later retry is a new one. The receiver wakes its dispatcher and
+// acknowledges. Whether the push exists, and who gets it, is decided only by
+// the lease in the database.
 type Handoff struct {
 	conn     *nats.Conn
 	subject  string
@@ -51,8 +50,8 @@ type Handoff struct {
 	log      *slog.Logger
 }
 
-// NewHandoff makes a carrier on a connection as NewBroadcast has it.
-// dispatch says that this replica runs a dispatcher, and so takes hints.
+// NewHandoff returns a carrier on a connection like that of NewBroadcast.
+// dispatch says that this replica runs a dispatcher and so receives hints.
 func NewHandoff(conn *nats.Conn, prefix string, dispatch bool, log *slog.Logger) *Handoff {
 	return &Handoff{
 		conn: conn, subject: prefix + ".dispatch", dispatch: dispatch, log: log,
@@ -60,14 +59,14 @@ func NewHandoff(conn *nats.Conn, prefix string, dispatch bool, log *slog.Logger)
 	}
 }
 
-// Takes only what names one push.
+// Takes accepts only topics that name one push.
 func (*Handoff) Takes(topic string) bool { return strings.HasPrefix(topic, handed) }
 
-// Run carries until ctx ends.
+// Run carries hints until ctx ends.
 func (h *Handoff) Run(ctx context.Context, out *wake.Queue, deliver func(string)) {
 	js, err := jetstream.New(h.conn, jetstream.WithPublishAsyncMaxPending(pendingMessages),
 		jetstream.WithPublishAsyncTimeout(roundTrip))
-	if err != nil { // only for options that contradict each other
+	if err != nil { // only for contradictory options
 		h.log.ErrorContext(ctx, "no hand-over of pushes by NATS; polling goes on", "error", err)
 		return
 	}
@@ -85,7 +84,8 @@ func (h *Handoff) Run(ctx context.Context, out *wake.Queue, deliver func(string)
 func (h *Handoff) send(ctx context.Context, js jetstream.JetStream, out *wake.Queue) {
 	for topics := out.Round(ctx); topics != nil; topics = out.Round(ctx) {
 		for _, t := range topics {
-			// The acknowledgement is not waited for: a lost hint costs a poll.
+			// Do not wait for the acknowledgement: a lost hint costs one poll
+			// interval.
 			_, err := js.PublishAsync(h.subject, []byte(t), jetstream.WithMsgID(t), jetstream.WithRetryAttempts(0))
 			if err != nil {
 				h.log.DebugContext(ctx, "hint dropped", "topic", t, "error", err)
@@ -95,7 +95,7 @@ func (h *Handoff) send(ctx context.Context, js jetstream.JetStream, out *wake.Qu
 	}
 }
 
-// receive takes hints until ctx ends, and makes stream and consumer again when
+// receive receives hints until ctx ends, and recreates stream and consumer when
 // they are gone.
 func (h *Handoff) receive(ctx context.Context, js jetstream.JetStream, deliver func(string)) {
 	var retry wake.Retry
@@ -107,7 +107,7 @@ func (h *Handoff) receive(ctx context.Context, js jetstream.JetStream, deliver f
 			for err == nil && ctx.Err() == nil {
 				err = h.fetch(ctx, consumer, deliver)
 			}
-			// Whatever came between is not known: look once.
+			// Hints may have been missed meanwhile: wake the dispatcher once.
 			deliver(topicPush)
 		}
 		if ctx.Err() == nil && !failing {

@@ -15,7 +15,7 @@ import (
 
 const queueName = "GATEHOUSE_DISPATCH"
 
-// dispatcher is a replica that takes pushes from the work queue.
+// dispatcher is a replica that receives pushes from the work queue.
 func dispatcher(t *testing.T, url string) (<-chan struct{}, *wake.Hints) {
 	t.Helper()
 	h := run(t, natswake.NewHandoff(natstest.Connect(t, url), "gatehouse", true, discard))
@@ -24,9 +24,9 @@ func dispatcher(t *testing.T, url string) (<-chan struct{}, *wake.Hints) {
 	return c, h
 }
 
-// hand offers pushes, each a new one, until one is received by any of the
-// dispatchers. A dispatcher also looks for itself when it has lost its consumer,
-// so this tells that hints pass again, not which.
+// hand offers new pushes until one of the dispatchers receives one. A
+// dispatcher is also woken when it has lost its consumer, so this shows that
+// hints pass again, but not which.
 func hand(t *testing.T, from *wake.Hints, prefix string, dispatchers ...<-chan struct{}) {
 	t.Helper()
 	deadline := time.Now().Add(patience)
@@ -51,7 +51,7 @@ func hand(t *testing.T, from *wake.Hints, prefix string, dispatchers ...<-chan s
 	t.Fatal("no push is handed over")
 }
 
-// queue returns the work queue's state, nil while there is none.
+// queue returns the work queue's state; nil while there is no queue.
 func queue(t *testing.T, js jetstream.JetStream) *jetstream.StreamState {
 	t.Helper()
 	stream, err := js.Stream(t.Context(), queueName)
@@ -81,7 +81,7 @@ func client(t *testing.T, url string) (*nats.Conn, jetstream.JetStream) {
 }
 
 // TestOneDispatcherIsWoken hands each push to one of two dispatchers, and the
-// same push once, however often it is published.
+// same push only once, however often it is published.
 func TestOneDispatcherIsWoken(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t)
@@ -106,7 +106,7 @@ func TestOneDispatcherIsWoken(t *testing.T) {
 			t.Fatalf("push %d is not handed over", i)
 		}
 	}
-	// Once these are through, so is the second copy of each push.
+	// When these have arrived, so has the second copy of each push.
 	api.Notify("push:fence:1")
 	again.Notify("push:fence:2")
 	eventually(t, "all is acknowledged", func() bool { s := queue(t, js); return s.Msgs == 0 && s.LastSeq >= n+2 })
@@ -115,7 +115,8 @@ func TestOneDispatcherIsWoken(t *testing.T) {
 	}
 }
 
-// TestRetryIsAnotherHint does not swallow a push's next generation.
+// TestRetryIsAnotherHint: the next generation of a push is not dropped as a
+// duplicate.
 func TestRetryIsAnotherHint(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t)
@@ -127,7 +128,7 @@ func TestRetryIsAnotherHint(t *testing.T) {
 	}
 }
 
-// TestHandoffTakesPushesOnly leaves all else to the broadcast.
+// TestHandoffTakesPushesOnly leaves all other topics to the broadcast.
 func TestHandoffTakesPushesOnly(t *testing.T) {
 	t.Parallel()
 	h := natswake.NewHandoff(natstest.Connect(t, natstest.Start(t).URL()), "gatehouse", true, discard)
@@ -139,13 +140,13 @@ func TestHandoffTakesPushesOnly(t *testing.T) {
 }
 
 // TestHandoffFaults starts without a server, deletes consumer and stream,
-// restarts the server, and publishes what is no hint: pushes pass again.
+// restarts the server, and publishes garbage: after each, pushes pass again.
 func TestHandoffFaults(t *testing.T) {
 	t.Parallel()
 	server := natstest.Prepare(t)
 	one, h := dispatcher(t, server.URL())
 	two, _ := dispatcher(t, server.URL())
-	h.Notify("push:lost:1") // nobody hears it
+	h.Notify("push:lost:1") // nobody receives it
 	server.Up()
 	conn, js := client(t, server.URL())
 	hand(t, h, "late", one, two)
@@ -168,7 +169,7 @@ func TestHandoffFaults(t *testing.T) {
 	eventually(t, "all is acknowledged", func() bool { s := queue(t, js); return s != nil && s.Msgs == 0 })
 }
 
-// TestQueueSettings keeps the queue small: it holds hints.
+// TestQueueSettings checks that the queue is small: it holds only hints.
 func TestQueueSettings(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t)

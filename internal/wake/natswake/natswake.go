@@ -1,12 +1,12 @@
 // Package natswake carries hints between replicas over NATS.
 //
-// A Broadcast sends every hint to every replica by one core NATS subject:
-// nothing is stored, and whoever is not connected misses it. A Handoff gives a
-// hint to one replica out of those that dispatch, by a work queue.
+// A Broadcast sends every hint to every replica over one core NATS subject.
+// Nothing is stored, so a replica that is not connected misses the hint. A
+// Handoff gives a hint to one of the dispatching replicas through a work queue.
 //
-// Neither decides anything. While NATS is away, hints are dropped and the
-// polling of everybody who waits for one goes on; a hint that comes twice, late
-// or in another order makes somebody look at the store once more.
+// Neither decides anything. While NATS is away, hints are dropped and every
+// waiter keeps polling. A duplicate, late or reordered hint only causes another
+// look at the store.
 package natswake
 
 import (
@@ -20,7 +20,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
 
-// The bounds on what has arrived and is not delivered yet; more is dropped.
+// Bounds on received messages that are not delivered yet; further ones are
+// dropped.
 const (
 	pendingMessages = 1024
 	pendingBytes    = 1 << 20
@@ -35,10 +36,10 @@ type Broadcast struct {
 	log     *slog.Logger
 }
 
-// NewBroadcast makes a carrier on a connection that reconnects by itself, and
-// that keeps nothing to be sent later: old hints are worth nothing.
-// Replicas that share a prefix, such as gatehouse, hear each other. The topics
-// in except are left to another carrier.
+// NewBroadcast returns a carrier on a connection that reconnects by itself and
+// does not buffer messages while it is disconnected: old hints are worthless.
+// Replicas with the same prefix, such as gatehouse, share hints. The topics in
+// except are left to another carrier.
 func NewBroadcast(conn *nats.Conn, prefix string, log *slog.Logger, except ...string) *Broadcast {
 	b := &Broadcast{
 		conn: conn, subject: prefix + ".hints", origin: uuid.NewString(), log: log, except: make(map[string]bool),
@@ -49,18 +50,18 @@ func NewBroadcast(conn *nats.Conn, prefix string, log *slog.Logger, except ...st
 	return b
 }
 
-// Takes leaves out what is excepted, and what is handed to one replica alone.
+// Takes refuses excepted topics, and topics that are handed to one replica.
 func (b *Broadcast) Takes(topic string) bool {
 	return !b.except[topic] && !strings.HasPrefix(topic, handed)
 }
 
-// Run carries until ctx ends. The subscription outlives disconnections.
+// Run carries hints until ctx ends. The subscription survives disconnections.
 func (b *Broadcast) Run(ctx context.Context, out *wake.Queue, deliver func(string)) {
 	sub := b.subscribe(ctx, deliver)
 	if sub == nil {
 		return
 	}
-	defer func() { _ = sub.Unsubscribe() }() // fails when the connection was closed first
+	defer func() { _ = sub.Unsubscribe() }() // fails if the connection was closed first
 	for topics := out.Round(ctx); topics != nil; topics = out.Round(ctx) {
 		for _, m := range wake.Encode(b.origin, topics) {
 			if err := b.conn.Publish(b.subject, []byte(m)); err != nil {
@@ -70,8 +71,8 @@ func (b *Broadcast) Run(ctx context.Context, out *wake.Queue, deliver func(strin
 	}
 }
 
-// subscribe tries until it succeeds; it fails only on a connection that was
-// closed for good, when there is nothing to wait for but the end of ctx.
+// subscribe retries until it succeeds. It keeps failing only on a connection
+// that was closed for good; then it waits for the end of ctx.
 func (b *Broadcast) subscribe(ctx context.Context, deliver func(string)) *nats.Subscription {
 	var retry wake.Retry
 	for ctx.Err() == nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/wake/natswake"
 )
 
-// patience bounds the waits of the tests; it is used up only by a failure.
+// patience bounds the waits of the tests; only a failing test uses it up.
 const patience = 30 * time.Second
 
 var discard = slog.New(slog.DiscardHandler)
@@ -37,13 +37,14 @@ func run(t *testing.T, carriers ...wake.Carrier) *wake.Hints {
 	return h
 }
 
-// replica runs a broadcast; the replica of the given prefix.
+// replica runs a broadcast with the given prefix.
 func replica(t *testing.T, conn *nats.Conn, prefix string) *wake.Hints {
 	t.Helper()
 	return run(t, natswake.NewBroadcast(conn, prefix, discard))
 }
 
-// pass hints until it is heard: a hint may be lost while connections come up.
+// pass repeats a hint until it is heard: hints may be lost while connections
+// come up.
 func pass(t *testing.T, from *wake.Hints, topic string, heard <-chan struct{}) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
@@ -101,8 +102,8 @@ func TestReplicasHearEachOther(t *testing.T) {
 	a.Notify("audit")
 	await(t, atA, "hint in the own process")
 	await(t, atB, "hint in the other")
-	// Were the hint to come back, or to be carried on, it would be before what
-	// is sent after it.
+	// If the hint came back, or were carried on, it would arrive before the
+	// hint sent after it.
 	thereAndBack := func() {
 		t.Helper()
 		a.Notify("fence")
@@ -119,8 +120,8 @@ func TestReplicasHearEachOther(t *testing.T) {
 	silent(t, elsewhere, "a hint of another prefix")
 }
 
-// TestNoEchoOnOneConnection gives two replicas one connection: the own hints
-// are told by their origin, not by the connection.
+// TestNoEchoOnOneConnection gives two replicas one connection: a replica
+// recognizes its own hints by their origin, not by the connection.
 func TestNoEchoOnOneConnection(t *testing.T) {
 	t.Parallel()
 	conn := natstest.Connect(t, natstest.Start(t).URL())
@@ -147,7 +148,7 @@ func TestExcept(t *testing.T) {
 	}
 }
 
-// TestServerComesAndGoes starts without a server and restarts it.
+// TestServerComesAndGoes starts without a server, then restarts one.
 func TestServerComesAndGoes(t *testing.T) {
 	t.Parallel()
 	server := natstest.Prepare(t)
@@ -157,21 +158,21 @@ func TestServerComesAndGoes(t *testing.T) {
 	defer end()
 	for range 3 {
 		for range 1000 {
-			a.Notify("audit") // nobody hears it
+			a.Notify("audit") // nobody receives it
 		}
 		silent(t, atB, "a hint without a server")
 		server.Up()
 		pass(t, a, "audit", atB)
 		server.Down()
-		select { // of the hints under way when the server went
+		select { // hints in transit when the server stopped
 		case <-atB:
 		default:
 		}
 	}
 }
 
-// TestHostileMessages delivers what is well-formed, in any order, twice and
-// among garbage, and survives the rest.
+// TestHostileMessages delivers well-formed messages in any order, twice and
+// among garbage, and survives the garbage.
 func TestHostileMessages(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t)
@@ -194,8 +195,8 @@ func TestHostileMessages(t *testing.T) {
 	pass(t, b, "ready", ready)
 }
 
-// TestServerThatDoesNotAnswer holds everything back: Notify does not wait,
-// and what waits to be sent is bounded.
+// TestServerThatDoesNotAnswer blocks all traffic: Notify does not wait, and the
+// queue to send stays bounded.
 func TestServerThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t)
@@ -206,7 +207,7 @@ func TestServerThatDoesNotAnswer(t *testing.T) {
 	defer end()
 	pass(t, a, "audit", atB)
 	proxy.Hold()
-	for i := range 200_000 { // one that waits for the server would not return
+	for i := range 200_000 { // waiting for the server would never return
 		a.Notify(fmt.Sprintf("act_%032d", i))
 	}
 	if a.Dropped() == 0 {

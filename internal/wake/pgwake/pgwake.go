@@ -1,15 +1,14 @@
-// Package pgwake carries hints between replicas by PostgreSQL's LISTEN and
+// Package pgwake carries hints between replicas with PostgreSQL's LISTEN and
 // NOTIFY.
 //
-// Each replica holds one connection, on which it listens and sends. All topics
-// of a round, at most every 10 ms, travel in as few notifications as they fit
-// in: a NOTIFY takes a lock that all committing notifiers share, so it must be
-// neither frequent nor within a use case's transaction. The connection must
-// reach the server itself, or a pooler in session mode: behind a pooler in
-// transaction mode LISTEN hears nothing.
+// Each replica uses one connection to listen and to send. All topics of a
+// round, at most one round per 10 ms, are packed into as few notifications as
+// possible. A NOTIFY takes a lock that all committing notifiers share, so it
+// must be neither frequent nor part of a use case's transaction. The connection
+// must go to the server itself or through a pooler in session mode: through a
+// pooler in transaction mode, LISTEN receives nothing.
 //
-// While the server is away hints are dropped; everybody who waits for one
-// polls as well.
+// While the server is away, hints are dropped; every waiter polls as well.
 package pgwake
 
 import (
@@ -28,12 +27,12 @@ import (
 )
 
 const (
-	// channel is the name that replicas on one database share.
+	// channel is the channel that all replicas on a database use.
 	channel = "gatehouse_hints"
-	// roundTrip bounds connecting and each statement.
+	// roundTrip bounds connecting, and each statement.
 	roundTrip = 5 * time.Second
-	// quiet is how long the connection may be silent before it is tried: a
-	// peer that vanished without a word would never be noticed by listening.
+	// quiet is how long the connection may be silent before it is probed: a
+	// listener would never notice a peer that vanished without closing it.
 	quiet = 30 * time.Second
 )
 
@@ -47,8 +46,8 @@ type Carrier struct {
 	listening chan struct{}
 }
 
-// New makes a carrier for the replicas on a database; url is a connection
-// string as pgx reads it. It does not connect.
+// New returns a carrier for the replicas on a database. url is a connection
+// string as pgx accepts it. New does not connect.
 func New(url string, log *slog.Logger) (*Carrier, error) {
 	if err := pgurl.Check(url); err != nil {
 		return nil, fmt.Errorf("pgwake: %w", err)
@@ -61,10 +60,10 @@ func New(url string, log *slog.Logger) (*Carrier, error) {
 	return &Carrier{config: config, origin: uuid.NewString(), log: log, quiet: quiet, listening: make(chan struct{}, 1)}, nil
 }
 
-// Takes leaves out what is handed to one replica alone.
+// Takes refuses topics that are handed to one replica.
 func (*Carrier) Takes(topic string) bool { return !strings.HasPrefix(topic, "push:") }
 
-// Run carries until ctx ends.
+// Run carries hints until ctx ends.
 func (c *Carrier) Run(ctx context.Context, out *wake.Queue, deliver func(string)) {
 	var retry wake.Retry
 	for failing := false; ctx.Err() == nil; retry.Pause(ctx) {
@@ -82,7 +81,7 @@ func (c *Carrier) Run(ctx context.Context, out *wake.Queue, deliver func(string)
 	}
 }
 
-// session connects and carries until something fails or ctx ends.
+// session connects and carries hints until something fails or ctx ends.
 func (c *Carrier) session(ctx context.Context, out *wake.Queue, deliver func(string), connected func()) error {
 	dial, cancel := context.WithTimeout(ctx, roundTrip)
 	defer cancel()
@@ -91,10 +90,11 @@ func (c *Carrier) session(ctx context.Context, out *wake.Queue, deliver func(str
 		return err
 	}
 	defer func() {
-		// With a context of its own, to say goodbye even after ctx ended.
+		// A context of its own, to close the connection even after ctx has
+		// ended.
 		bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
-		_ = conn.Close(bye) // what is left of it is the server's to clean up
+		_ = conn.Close(bye) // the server cleans up the rest
 	}()
 	if _, err := conn.Exec(dial, "LISTEN "+channel); err != nil {
 		return err
@@ -111,7 +111,7 @@ func (c *Carrier) session(ctx context.Context, out *wake.Queue, deliver func(str
 	}
 }
 
-// turn listens until there is something to send, and sends it.
+// turn listens until there is something to send, then sends it.
 func (c *Carrier) turn(ctx context.Context, conn *pgx.Conn, out *wake.Queue, deliver func(string)) error {
 	topics, err := c.listen(ctx, conn, out, deliver)
 	if err != nil {
@@ -130,9 +130,9 @@ func (c *Carrier) turn(ctx context.Context, conn *pgx.Conn, out *wake.Queue, del
 	return err
 }
 
-// listen delivers what comes until the queue has a round, which it returns, or
-// until the connection was silent for long. Ending a wait leaves the
-// connection usable: pgx closes it on anything but a time-out.
+// listen delivers notifications until the queue has a round, which it returns,
+// or until the connection was silent for c.quiet. Ending the wait keeps the
+// connection usable: pgx closes it on any error except a time-out.
 func (c *Carrier) listen(ctx context.Context, conn *pgx.Conn, out *wake.Queue, deliver func(string)) ([]string, error) {
 	waiting, stop := context.WithTimeout(ctx, c.quiet)
 	defer stop()

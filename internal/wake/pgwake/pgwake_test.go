@@ -16,10 +16,10 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 
-// patience bounds the waits of the tests; it is used up only by a failure.
+// patience bounds the waits of the tests; only a failing test uses it up.
 const patience = 30 * time.Second
 
-// replica makes and starts a carrier.
+// replica creates and starts a carrier.
 func replica(t *testing.T, url string) (*wake.Hints, *Carrier) {
 	t.Helper()
 	c, err := New(url, slog.New(slog.DiscardHandler))
@@ -56,7 +56,8 @@ func await(t *testing.T, c <-chan struct{}, what string) {
 	}
 }
 
-// pass hints until it is heard: a hint may be lost while connections come up.
+// pass repeats a hint until it is heard: hints may be lost while connections
+// come up.
 func pass(t *testing.T, from *wake.Hints, heard <-chan struct{}) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
@@ -98,8 +99,8 @@ func TestReplicasHearEachOther(t *testing.T) {
 	a.Notify("audit")
 	await(t, atA, "hint in the own process")
 	await(t, atB, "hint in the other")
-	// Were the hint to come back, or to be carried on, it would be before what
-	// is sent after it.
+	// If the hint came back, or were carried on, it would arrive before the
+	// hint sent after it.
 	thereAndBack := func() {
 		t.Helper()
 		a.Notify("fence")
@@ -115,7 +116,7 @@ func TestReplicasHearEachOther(t *testing.T) {
 	silent(t, atB, "what is handed to one replica was sent to all")
 }
 
-// TestManyHints sends more than fits in one notification.
+// TestManyHints sends more hints than fit into one notification.
 func TestManyHints(t *testing.T) {
 	t.Parallel()
 	url := pgtest.Database(t)
@@ -142,7 +143,7 @@ func topic(i int) string {
 }
 
 // TestServerRestarts starts without a server, crashes it and stops it: hints
-// pass again after each, and no Notify ever waits.
+// pass again after each, and Notify never waits.
 func TestServerRestarts(t *testing.T) {
 	t.Parallel()
 	cluster, err := pgtest.New()
@@ -160,7 +161,7 @@ func TestServerRestarts(t *testing.T) {
 	defer end()
 	for _, crash := range []bool{true, false} {
 		for range 1000 {
-			a.Notify("audit") // nobody hears it
+			a.Notify("audit") // nobody receives it
 		}
 		if err := cluster.Up(); err != nil {
 			t.Fatal(err)
@@ -174,7 +175,7 @@ func TestServerRestarts(t *testing.T) {
 	}
 }
 
-// TestConnectionCut ends the connections behind the carriers' backs.
+// TestConnectionCut terminates the carriers' connections on the server.
 func TestConnectionCut(t *testing.T) {
 	t.Parallel()
 	url := pgtest.Database(t)
@@ -200,7 +201,8 @@ WHERE application_name = 'gatehouse hints' AND datname = current_database()`).Sc
 	}
 }
 
-// TestQuietConnection is tried again and again, and listens on.
+// TestQuietConnection: a silent connection is probed repeatedly and keeps
+// listening.
 func TestQuietConnection(t *testing.T) {
 	t.Parallel()
 	url := pgtest.Database(t)

@@ -53,6 +53,8 @@ class Action(Proposal, total=False):
     failure: Optional[Dict[str, str]]
     supersedes: str
     superseded_by: str
+    edited_by: str
+    edit: Dict[str, Any]
     repeats: str
 
 

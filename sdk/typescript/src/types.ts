@@ -71,12 +71,24 @@ export interface Action {
   failure?: Failure | null;
   supersedes?: string;
   superseded_by?: string;
+  /** The reviewer whose change it is, where it is not the proposer's own. */
+  edited_by?: string;
+  edit?: Edit;
   repeats?: string;
   proposed_by: string;
   proposed_at: string;
   decided_by?: string;
   decided_at?: string;
   decided_via?: string;
+}
+
+/** What a reviewer changed of the proposer's change, and why. */
+export interface Edit {
+  by_id: string;
+  note: string;
+  /** The last action with the proposer's own change. */
+  of: string;
+  changes: { path: string; before?: unknown; after?: unknown }[];
 }
 
 export interface Approval {

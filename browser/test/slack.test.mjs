@@ -1,0 +1,51 @@
+// The cards that Slack would show: a person links their Slack user, approves, and is
+// asked for the reason of a rejection, in both themes and on a phone.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setTimeout as rest } from "node:timers/promises";
+import { accessible, desktop, newPage, phone, signIn } from "../lib/browser.mjs";
+import { limit, priced, stage } from "../lib/stage.mjs";
+
+const { g, browser } = await stage();
+
+test("a person decides on a card of /dev/slack", limit, async (t) => {
+  await g.person("ana", "approver");
+  const active = await g.api("GET", "/policies/active");
+  await g.policy(active.source.replace(/^version: 1$/m, "version: 1\nslack: {decide_up_to: 3}"));
+  const [yes, no] = [await g.propose(priced(1, "9.99")), await g.propose(priced(2, "9.99"))];
+  const page = await newPage(browser, t);
+  await signIn(page, await g.setupLink("ana"));
+  await page.goto(`${g.url}/settings`);
+  await page.getByText("Link a Slack account").click();
+  await page.getByRole("button", { name: "Make a code" }).click();
+  const [code] = (await page.content()).match(/[2-9A-Z]{5}-[2-9A-Z]{5}/);
+  await page.goto(`${g.url}/dev/slack`);
+  for (let left = 100; left > 0 && (await page.getByTestId("card").count()) < 2; left--) {
+    await rest(100);
+    await page.reload();
+  }
+  await page.locator("#command").fill(`link ${code}`);
+  await page.getByTestId("command-go").click();
+  await page.getByText("Linked: your answers").waitFor();
+  const press = (action, name) =>
+    page.getByTestId("card").filter({ hasText: action.id }).getByRole("button", { name }).click();
+  await press(yes, "Approve");
+  await page.getByText("Recorded: you approved it.").waitFor();
+  await press(no, "Reject…");
+  await page.getByTestId("form").waitFor();
+  for (const colorScheme of ["light", "dark"]) {
+    for (const viewport of [desktop, phone]) {
+      await page.emulateMedia({ colorScheme });
+      await page.setViewportSize(viewport);
+      await accessible(page, `the cards, ${colorScheme}, ${viewport.width}`);
+      const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      assert.ok(over <= 0, `the page is ${over} pixels too wide`);
+    }
+  }
+  await page.locator("textarea").fill("too cheap");
+  await page.getByTestId("form-go").click();
+  await page.getByText("Recorded: you rejected it.").waitFor();
+  const done = await g.action(no.id);
+  assert.deepEqual([done.status, done.decided_via, done.decided_by], ["rejected", "slack", "ana"]);
+  assert.equal((await g.action(yes.id)).decided_via, "slack");
+});

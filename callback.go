@@ -1,0 +1,158 @@
+package gatehouse
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// The types of callbacks.
+const (
+	CallbackWebhook       = "webhook"
+	CallbackNATS          = "nats"
+	CallbackStepFunctions = "step_functions"
+)
+
+// The moments at which a task of Step Functions is answered.
+const (
+	CallbackOnDecided  = "decided"
+	CallbackOnFinished = "finished"
+)
+
+// The bounds of a callback: of texts in bytes, and of the heartbeat of a state.
+const (
+	MaxCallbackURL = 2048
+	MaxSubject     = 255
+	MaxTaskToken   = 2048
+	MinHeartbeat   = 10 * time.Second
+)
+
+// Callback says how the proposer is told of its action: once when it is decided, and
+// once when it is finished.
+type Callback struct {
+	// Type is webhook, nats or step_functions.
+	Type string `json:"type"`
+	// URL takes the request of a webhook.
+	URL string `json:"url,omitempty"`
+	// Subject takes the message of NATS.
+	Subject string `json:"subject,omitempty"`
+	// TaskToken is that of a task of Step Functions that waits. It is sealed before it
+	// is stored, and is in no answer.
+	TaskToken string `json:"task_token,omitempty"`
+	// TaskTokenHash is set by the server: sha256: and the hash of the task token.
+	TaskTokenHash string `json:"task_token_hash,omitempty"`
+	// ExecutionARN names the execution that waits, so that its history can be read
+	// after an answer was lost; "" for none.
+	ExecutionARN string `json:"execution_arn,omitempty"`
+	// On is when the task is answered: decided (the default) or finished.
+	On string `json:"on,omitempty"`
+	// Heartbeat is the HeartbeatSeconds of the state that waits; 0 for none.
+	Heartbeat Span `json:"heartbeat,omitempty"`
+	// Sealed is the task token as it is stored, "" for none. An action in the archive has
+	// none.
+	Sealed string `json:"-"`
+}
+
+var (
+	subjectForm   = regexp.MustCompile(`^[!-)+-=?-~]+$`) // printable ASCII without * and >
+	executionForm = regexp.MustCompile(`^arn:aws[a-z-]*:states:[a-z0-9-]+:[0-9]{12}:execution:[!-~]+:[!-~]+$`)
+)
+
+// ValidSubject reports whether a text is a subject of NATS that names one place.
+func ValidSubject(s string) bool {
+	return len(s) <= MaxSubject && subjectForm.MatchString(s) && !slices.Contains(strings.Split(s, "."), "")
+}
+
+func (c *Callback) validate(v *Violations) {
+	if c == nil {
+		return
+	}
+	members := []struct {
+		name, kind, value string
+		limit             int
+	}{
+		{"url", CallbackWebhook, c.URL, MaxCallbackURL},
+		{"subject", CallbackNATS, c.Subject, MaxSubject},
+		{"task_token", CallbackStepFunctions, c.TaskToken + c.Sealed, 2 * MaxTaskToken},
+		{"execution_arn", CallbackStepFunctions, c.ExecutionARN, MaxCallbackURL},
+		{"on", CallbackStepFunctions, c.On, MaxCallbackURL},
+	}
+	if !slices.Contains([]string{CallbackWebhook, CallbackNATS, CallbackStepFunctions}, c.Type) {
+		v.Add("/callback/type", "must be webhook, nats or step_functions")
+		return
+	}
+	for _, m := range members {
+		optional := m.name == "execution_arn" || m.name == "on"
+		switch {
+		case m.kind == c.Type && m.value == "" && !optional:
+			v.Add("/callback/"+m.name, "is required")
+		case m.kind != c.Type && m.value != "":
+			v.Add("/callback/"+m.name, "is not taken by a callback of type %s", c.Type)
+		default:
+			checkText(v, "/callback/"+m.name, m.value, m.limit)
+		}
+	}
+	if len(c.TaskToken) > MaxTaskToken {
+		v.Add("/callback/task_token", "is longer than %d bytes", MaxTaskToken)
+	}
+	if c.URL != "" {
+		if u, err := url.Parse(c.URL); err != nil || u.Hostname() == "" || u.Scheme != "https" && u.Scheme != "http" ||
+			u.User != nil || u.Fragment != "" {
+			v.Add("/callback/url", "must be an http or https URL without user information and fragment")
+		}
+	}
+	if c.Subject != "" && !ValidSubject(c.Subject) {
+		v.Add("/callback/subject", "must be a subject of NATS without wildcards")
+	}
+	if c.TaskTokenHash != "" && c.Sealed == "" {
+		v.Add("/callback/task_token_hash", "is set by the server")
+	}
+	if c.ExecutionARN != "" && !executionForm.MatchString(c.ExecutionARN) {
+		v.Add("/callback/execution_arn", "must be the ARN of an execution of Step Functions")
+	}
+	if c.On != "" && c.On != CallbackOnDecided && c.On != CallbackOnFinished {
+		v.Add("/callback/on", "must be decided or finished")
+	}
+	switch {
+	case c.Heartbeat != 0 && c.Type != CallbackStepFunctions:
+		v.Add("/callback/heartbeat", "is not taken by a callback of type %s", c.Type)
+	case c.Heartbeat != 0 && (c.Heartbeat.D() < MinHeartbeat || c.Heartbeat.D() > MaxExpiry):
+		v.Add("/callback/heartbeat", "must be 10s to 365d")
+	}
+}
+
+// HashTaskToken is the hash by which a task token is known outside.
+func HashTaskToken(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// TaskHash is the SHA-256 of the task token, nil where the callback has none.
+func (c *Callback) TaskHash() []byte {
+	if c == nil {
+		return nil
+	}
+	sum, err := hex.DecodeString(strings.TrimPrefix(c.TaskTokenHash, "sha256:"))
+	if err != nil || len(sum) != sha256.Size {
+		return nil
+	}
+	return sum
+}
+
+// FailureWorkflowGone is the code of an action that was canceled since the workflow
+// that proposed it does not wait any more.
+const FailureWorkflowGone = "workflow_gone"
+
+// callbackPrefix begins the names of the channels that make callbacks.
+const callbackPrefix = "callback."
+
+// CallbackChannel names the channel that makes the callbacks of a type. No configured
+// channel has such a name.
+func CallbackChannel(kind string) string { return callbackPrefix + kind }
+
+// IsCallbackChannel reports whether a channel makes callbacks.
+func IsCallbackChannel(name string) bool { return strings.HasPrefix(name, callbackPrefix) }

@@ -1,0 +1,95 @@
+package stepfunctions
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+)
+
+// Tasks answers tasks of one account and Region that wait with a token, whatever state
+// machine they are of. Each method makes one call that changes something. Its errors are
+// of type [connector.Error]; their codes are CodeGone and CodeClosed where the task does
+// not wait any more.
+type Tasks struct{ c *Connector }
+
+// The codes of errors about a task that does not wait any more: nobody has answered it
+// here, or it is not known whether an earlier attempt has.
+const (
+	CodeGone   = string(gatehouse.CodeTargetChanged)
+	CodeClosed = codeClosed
+)
+
+// Task is a task that waits.
+type Task struct {
+	Token string
+	// Execution is its execution's ARN, by which the history is read; "" where that is
+	// not known.
+	Execution string
+	// Tenant, ActionID and Key say in the answer whose it is; Key finds it in the history.
+	Tenant, ActionID, Key string
+	// Attempt counts from 1.
+	Attempt int
+}
+
+// NewTasks checks a configuration, of which the state machines and operations are not
+// looked at. It makes no call.
+func NewTasks(cfg Config, secrets func(name string) (string, error)) (*Tasks, error) {
+	if err := cfg.checkPlace(); err != nil {
+		return nil, err
+	}
+	c, err := newConnector(cfg, secrets)
+	if err != nil {
+		return nil, err
+	}
+	return &Tasks{c}, nil
+}
+
+// Owns reports whether an execution is of this account and Region.
+func (t *Tasks) Owns(executionARN string) bool {
+	return strings.HasPrefix(executionARN, t.c.arn(execution, ""))
+}
+
+// Succeed answers with an output, an object, to which a member gatehouse is added.
+func (t *Tasks) Succeed(ctx context.Context, task Task, output gatehouse.JSON) error {
+	return t.answer(ctx, task, opSuccess, gatehouse.Member{Name: "output", Value: output})
+}
+
+// Fail answers with the name of an error and its cause, to which a mark is added.
+func (t *Tasks) Fail(ctx context.Context, task Task, name, cause string) error {
+	return t.answer(ctx, task, opFailure, gatehouse.Member{Name: "cause", Value: gatehouse.StringJSON(cause)},
+		gatehouse.Member{Name: "error", Value: gatehouse.StringJSON(name)})
+}
+
+func (t *Tasks) answer(ctx context.Context, task Task, operation string, members ...gatehouse.Member) error {
+	ctx, cancel := context.WithTimeout(ctx, t.c.timeout)
+	defer cancel()
+	members = append(members, gatehouse.Member{Name: "task_token", Value: gatehouse.StringJSON(task.Token)})
+	_, err := t.c.answer(ctx, connector.Call{
+		Tenant: task.Tenant, ActionID: task.ActionID, IdempotencyKey: task.Key, Attempt: task.Attempt,
+		Operation: operation, Target: gatehouse.Target{EntityType: execution, EntityRef: task.Execution},
+		ProposedChange: gatehouse.ObjectJSON(members...),
+	})
+	return err
+}
+
+// Heartbeat says that a task is still being worked on.
+func (t *Tasks) Heartbeat(ctx context.Context, token string) error {
+	ctx, cancel := context.WithTimeout(ctx, t.c.timeout)
+	defer cancel()
+	x, failure := t.c.do(ctx, "SendTaskHeartbeat", texts("taskToken", token))
+	switch {
+	case failure != nil:
+		return failure
+	case x.answer.Status == http.StatusOK:
+		return nil
+	}
+	failure = x.refusal()
+	switch errorName(x.doc) {
+	case "TaskTimedOut", "TaskDoesNotExist":
+		failure.Kind, failure.Code = connector.Terminal, CodeGone
+	}
+	return failure
+}

@@ -1,0 +1,95 @@
+package config
+
+import (
+	"fmt"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// Callbacks says which callbacks a proposal can have; absent for none. See
+// docs/callbacks.md.
+type Callbacks struct {
+	// Tenants lists whose proposals can have callbacks; absent means default only.
+	Tenants []string `yaml:"tenants"`
+	// Webhook allows callbacks of type webhook.
+	Webhook *WebhookCallbacks `yaml:"webhook"`
+	// NATS allows callbacks of type nats, over the cluster of the section nats.
+	NATS *NATSCallbacks `yaml:"nats"`
+	// StepFunctions allows callbacks of type step_functions. It needs links.master_key,
+	// which seals the task tokens.
+	StepFunctions *StepFunctionsCallbacks `yaml:"step_functions"`
+}
+
+// WebhookCallbacks says where webhooks may lead.
+type WebhookCallbacks struct {
+	// Hosts take callbacks over https: HOST, or HOST:PORT for one port. What they
+	// resolve to must be outside.
+	Hosts []string `yaml:"hosts"`
+	// PrivateHosts take callbacks too, inside the network and over plain http as well.
+	PrivateHosts []string `yaml:"private_hosts"`
+	// Secret names the entry of secrets that signs, as that of a channel of kind
+	// webhook.
+	Secret string `yaml:"secret"`
+}
+
+// NATSCallbacks says which subjects callbacks may have.
+type NATSCallbacks struct {
+	// Prefix begins each subject, such as callbacks for callbacks.orders. The subjects
+	// belong to a stream of JetStream, which acknowledges each message.
+	Prefix string `yaml:"prefix"`
+}
+
+// StepFunctionsCallbacks is the AWS account whose tasks are answered.
+type StepFunctionsCallbacks struct {
+	// Region is the AWS Region, such as eu-west-1.
+	Region string `yaml:"region"`
+	// Account is the AWS account's id: 12 digits.
+	Account string `yaml:"account"`
+	// Partition is aws, aws-cn or aws-us-gov; aws by default.
+	Partition string `yaml:"partition"`
+	// AccessKeyID names the entry of secrets that holds the id of an AWS access key.
+	AccessKeyID string `yaml:"access_key_id"`
+	// SecretAccessKey names the entry of secrets that holds that key.
+	SecretAccessKey string `yaml:"secret_access_key"`
+	// SessionToken names the entry of secrets that holds the token of temporary
+	// credentials.
+	SessionToken string `yaml:"session_token"`
+	// Endpoint stands in for https://states.REGION.amazonaws.com.
+	Endpoint string `yaml:"endpoint"`
+	// AllowPrivate permits an address inside, and plain http.
+	AllowPrivate bool `yaml:"allow_private"`
+}
+
+func (c *Callbacks) validate(file string, secrets map[string]string) error {
+	fail := func(key, why string) error { return fmt.Errorf("%s: callbacks.%s: %s", file, key, why) }
+	for _, t := range c.Tenants {
+		if !gatehouse.ValidName(t) {
+			return fail("tenants", gatehouse.Quote(t)+" cannot name a tenant")
+		}
+	}
+	type named struct {
+		key, name string
+		optional  bool
+	}
+	var names []named
+	if w := c.Webhook; w != nil {
+		names = append(names, named{key: "webhook.secret", name: w.Secret})
+	}
+	if s := c.StepFunctions; s != nil {
+		names = append(names, named{"step_functions.access_key_id", s.AccessKeyID, false},
+			named{"step_functions.secret_access_key", s.SecretAccessKey, false},
+			named{"step_functions.session_token", s.SessionToken, true})
+	}
+	for _, n := range names {
+		if n.name == "" && n.optional {
+			continue
+		}
+		if n.name == "" {
+			return fail(n.key, "is required")
+		}
+		if secrets[n.name] == "" {
+			return fail(n.key, "secrets has no entry named "+gatehouse.Quote(n.name))
+		}
+	}
+	return nil
+}

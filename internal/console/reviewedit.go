@@ -1,0 +1,231 @@
+package console
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/app"
+	"github.com/gatehouse-dev/gatehouse/internal/card"
+)
+
+// maxEditFields bounds a form field by field; a larger change is edited as JSON.
+const maxEditFields = 150
+
+// reviewEdit is the form by which a reviewer edits a change, field by field or as JSON.
+type reviewEdit struct {
+	a      *gatehouse.Action
+	fields []editField // empty: the whole change as JSON
+	// change is the whole change, as it was typed or as the fields make it.
+	change, note, once string
+	outcome            *gatehouse.Error
+	// tried is the revision as it would be, nil where it was not tried or is refused.
+	tried *gatehouse.Action
+	// ownToo: the person may propose a change of their own instead.
+	ownToo bool
+}
+
+// editField is one leaf of the change.
+type editField struct {
+	// name is that of the form's input: the digest of the form says which field it is.
+	name, path    string
+	steps         []string
+	before, agent card.Value
+	// kind is text, lines, number, bool or json; typed is what the form has.
+	kind, typed string
+}
+
+func (f editField) label() string { return fieldName(card.Change{Path: f.path, Steps: f.steps}) }
+
+// changed reports whether the typed text is another than the agent's.
+func (f editField) changed() bool { return asPosted(f.typed) != asPosted(f.text()) }
+
+// text is the agent's value as the form shows it.
+func (f editField) text() string {
+	if f.kind == "json" {
+		return string(f.agent.JSON)
+	}
+	return f.agent.Text
+}
+
+// asPosted is what a browser makes of a text in a form.
+func asPosted(s string) string {
+	return strings.TrimPrefix(strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\r", "\n"), "\n")
+}
+
+// value is the typed text as a value of the agent's type.
+func (f editField) value() (gatehouse.JSON, error) {
+	switch {
+	case !f.changed():
+		return f.agent.JSON, nil
+	case f.kind == "text", f.kind == "lines":
+		return gatehouse.StringJSON(f.typed), nil
+	}
+	j, err := gatehouse.Canonicalize([]byte(f.typed))
+	if err != nil {
+		return "", gatehouse.E(gatehouse.CodeInvalid, "is not JSON: %v", err)
+	}
+	if _, number := j.Number(); f.kind == "number" && !number {
+		return "", gatehouse.E(gatehouse.CodeInvalid, "must be a number, such as 12.50")
+	}
+	if f.kind == "bool" && j != "true" && j != "false" {
+		return "", gatehouse.E(gatehouse.CodeInvalid, "must be true or false")
+	}
+	return j, nil
+}
+
+// mapLeaves replaces each leaf of a value: what is no object or array with members.
+func mapLeaves(
+	j gatehouse.JSON,
+	steps []string,
+	fn func(steps []string, leaf gatehouse.JSON) gatehouse.JSON,
+) gatehouse.JSON {
+	under := func(step string) []string { return append(steps[:len(steps):len(steps)], step) }
+	if members, err := j.Fields(); err == nil && len(members) > 0 {
+		for i, m := range members {
+			members[i].Value = mapLeaves(m.Value, under(m.Name), fn)
+		}
+		return gatehouse.ObjectJSON(members...)
+	}
+	if elements, err := j.Elements(); err == nil && len(elements) > 0 {
+		for i, e := range elements {
+			elements[i] = mapLeaves(e, under(strconv.Itoa(i)), fn)
+		}
+		return gatehouse.ArrayJSON(elements...)
+	}
+	return fn(steps, j)
+}
+
+// newReviewEdit is the form for an action as it stands.
+func (v *view) newReviewEdit(a *gatehouse.Action) *reviewEdit {
+	e := &reviewEdit{
+		a: a, change: pretty(a.ProposedChange), once: v.requestID, ownToo: v.has(gatehouse.RoleProposer),
+	}
+	before := make(map[string]gatehouse.JSON)
+	mapLeaves(a.CurrentState, nil, func(steps []string, leaf gatehouse.JSON) gatehouse.JSON {
+		before[card.Pointer(steps)] = leaf
+		return leaf
+	})
+	mapLeaves(a.ProposedChange, nil, func(steps []string, leaf gatehouse.JSON) gatehouse.JSON {
+		f := editField{
+			name:  "field-" + strconv.Itoa(len(e.fields)),
+			path:  card.Pointer(steps),
+			steps: steps,
+			agent: card.NewValue(leaf),
+		}
+		f.before, f.kind = card.NewValue(before[f.path]), kindOf(f.agent)
+		f.typed = f.text()
+		e.fields = append(e.fields, f)
+		return leaf
+	})
+	if len(e.fields) > maxEditFields || a.ProposedChange == "{}" {
+		e.fields = nil
+	}
+	return e
+}
+
+func kindOf(x card.Value) string {
+	switch {
+	case x.Type == card.Number:
+		return "number"
+	case x.Type == card.Bool:
+		return "bool"
+	case x.Type != card.String,
+		strings.ContainsFunc(x.Text, func(r rune) bool { return r < ' ' && !strings.ContainsRune("\n\r\t", r) }):
+		return "json"
+	case len(x.Text) > 80, slices.ContainsFunc(card.Visible(x.Text), func(s card.Span) bool {
+		return s.Hostile() || s.Kind == card.SpanNewline
+	}):
+		return "lines"
+	}
+	return "text"
+}
+
+// mayEdit reports whether the person may edit a pending action as its reviewer.
+func (v *view) mayEdit(a *gatehouse.Action) bool {
+	return a.Status == gatehouse.StatusPending && app.MayEdit(a, v.person, v.now) == nil
+}
+
+// reviewEdit tries or stores what a reviewer edited. do is check, save or approve.
+func (c *Console) reviewEdit(v *view) error {
+	if err := v.parse(); err != nil {
+		return err
+	}
+	a, err := c.cfg.Actions.FindAction(v.ctx, v.r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	e := v.newReviewEdit(a)
+	e.note, e.once = strings.TrimSpace(v.form("note")), v.form("once")
+	do := v.form("do")
+	request := gatehouse.EditRequest{
+		Digest: gatehouse.Digest(
+			v.form("digest"),
+		), Note: e.note, Approve: do == "approve", DryRun: do != "save" && do != "approve",
+	}
+	if request.ProposedChange, err = e.read(v); err == nil {
+		a, err = c.cfg.Actions.Edit(
+			v.once("review-edit", onceOf(e, request.DryRun), e.a.ID, string(request.ProposedChange), e.note, do), e.a.ID, request)
+	}
+	made, replayed := replayedID(err)
+	switch {
+	case replayed:
+		return v.redirect(actionPath(made))
+	case err == nil && !request.DryRun:
+		return v.redirect(actionPath(a.ID))
+	case err == nil:
+		e.tried = a
+		return v.render(http.StatusOK, "Edit", "/inbox", reviewEditForm(v, e))
+	}
+	if e.outcome = asError(err); e.outcome.Code == gatehouse.CodeInternal {
+		return err
+	}
+	status := gatehouse.StatusOf(e.outcome.Code)
+	if v.r.Header.Get("HX-Request") != "" {
+		status = http.StatusOK // htmx swaps in no error page: the form shows the error and keeps the input
+	}
+	return v.render(status, "Edit", "/inbox", reviewEditForm(v, e))
+}
+
+// onceOf is the form's key; a try stores nothing, and has none.
+func onceOf(e *reviewEdit, dry bool) string {
+	if dry {
+		return ""
+	}
+	return e.once
+}
+
+// read makes the change of what was typed.
+func (e *reviewEdit) read(v *view) (gatehouse.JSON, error) {
+	if v.form("json") != "" {
+		e.fields, e.change = nil, v.form("change")
+		change, err := gatehouse.Canonicalize([]byte(e.change))
+		if err != nil {
+			return "", gatehouse.E(gatehouse.CodeMalformed, "the change is not JSON: %v", err)
+		}
+		return change, nil
+	}
+	var wrong gatehouse.Violations
+	i := 0
+	change := mapLeaves(e.a.ProposedChange, nil, func(_ []string, leaf gatehouse.JSON) gatehouse.JSON {
+		if i >= len(e.fields) {
+			return leaf
+		}
+		f := &e.fields[i]
+		i++
+		if values, given := v.r.PostForm[f.name]; given && len(values) == 1 {
+			f.typed = v.form(f.name)
+		}
+		value, err := f.value()
+		if err != nil {
+			wrong.Add("/proposed_change"+f.path, "%s", asError(err).Detail)
+		}
+		return value
+	})
+	if err := wrong.Err(); err != nil {
+		return "", err
+	}
+	return change, nil
+}

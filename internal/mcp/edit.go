@@ -1,0 +1,68 @@
+package mcp
+
+import (
+	"context"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// maxEdited bounds what a model is told of an edit, in bytes.
+const maxEdited = 8 << 10
+
+// last is the action that stands in the place of one that was replaced.
+func last(ctx context.Context, gate Gate, a *gatehouse.Action) (*gatehouse.Action, error) {
+	for a.Status == gatehouse.StatusSuperseded && a.Superseded != "" {
+		var err error
+		if a, err = gate.FindAction(ctx, a.Superseded); err != nil {
+			return nil, err
+		}
+	}
+	return a, nil
+}
+
+// editText tells a model what a reviewer changed in its call, and why; "" where nobody
+// has. The change that counts is told whole, as far as it fits.
+func editText(a *gatehouse.Action) string {
+	if a.Edit == nil {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("A reviewer, " + a.EditedBy + ", changed the arguments of this call. Reason: " +
+		clip(a.Edit.Note, maxEdited/4) + "\nChanged:")
+	for _, f := range a.Edit.Changes {
+		b.WriteString("\n  " + f.Path + " from " + side(f.Before) + " to " + side(f.After))
+		if b.Len() > maxEdited/2 {
+			b.WriteString("\n  and more")
+			break
+		}
+	}
+	b.WriteString("\nThe arguments that count: " + string(a.ProposedChange))
+	return clip(b.String(), maxEdited) + "\n"
+}
+
+func side(value gatehouse.JSON) string {
+	if value == "" {
+		return "nothing"
+	}
+	return string(value)
+}
+
+// withEdit puts what a reviewer changed before the content of a server's result. The
+// rest of the result stays as the server wrote it.
+func withEdit(result []byte, a *gatehouse.Action) []byte {
+	said := editText(a)
+	if said == "" {
+		return result
+	}
+	content := []byte("[" + string(gatehouse.ObjectJSON(
+		gatehouse.Member{Name: "type", Value: `"text"`},
+		gatehouse.Member{Name: "text", Value: gatehouse.StringJSON(said)},
+	)))
+	if given := memberOf(result, "content"); len(given) > 0 && given[0] == '[' {
+		for _, block := range elements(given) {
+			content = append(append(content, ','), block...)
+		}
+	}
+	return setMember(result, "content", append(content, ']'))
+}

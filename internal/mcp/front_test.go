@@ -1,0 +1,777 @@
+package mcp
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// scripted is a server that answers requests and records what it got.
+type scripted struct {
+	mu   sync.Mutex
+	got  [][]byte
+	out  chan []byte
+	once sync.Once
+	gone chan struct{}
+	// wait delays the answers to resources/read until it is closed.
+	wait chan struct{}
+	// silent makes the server not answer unknown requests.
+	silent bool
+}
+
+func (s *scripted) Identity() string { return "scripted" }
+func (s *scripted) Abandon([]byte)   {}
+func (s *scripted) Close() error     { s.once.Do(func() { close(s.gone) }); return nil }
+
+func (s *scripted) Receive() ([]byte, error) {
+	select {
+	case frame := <-s.out:
+		return frame, nil
+	case <-s.gone:
+		return nil, io.EOF
+	}
+}
+
+func (s *scripted) say(format string, args ...any) {
+	select {
+	case s.out <- fmt.Appendf(nil, format, args...):
+	case <-s.gone:
+	}
+}
+
+const scriptedTools = `{"tools":[{"name":"write"},{"name":"move",` +
+	`"inputSchema":{"type":"object","properties":{"to":{"type":"string","x-mcp-header":"To"}}}}]}`
+
+func (s *scripted) Send(raw []byte) error {
+	s.mu.Lock()
+	s.got = append(s.got, bytes.Clone(raw))
+	s.mu.Unlock()
+	f, err := parseFrame(raw, clientDepth)
+	if err != nil {
+		return err
+	}
+	if !f.isRequest() {
+		return nil
+	}
+	answers := map[string]string{
+		"initialize": `{"protocolVersion":"2025-11-25","capabilities":{}}`,
+		"tools/list": scriptedTools, "ping": `{}`, "server/discover": `{"capabilities":{}}`,
+	}
+	if s.silent && f.method == "server/discover" {
+		return nil
+	}
+	go func() {
+		if f.method == "resources/read" {
+			if token := memberOf(memberOf(f.params, "_meta"), "progressToken"); token != nil {
+				s.say(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1}}`, token)
+			}
+			<-s.wait
+			s.say(`{"jsonrpc":"2.0","id":%s,"result":{"uri":%s}}`, f.id, memberOf(f.params, "uri"))
+			return
+		}
+		if result, ok := answers[f.method]; ok {
+			s.say(`{"jsonrpc":"2.0","id":%s,"result":%s}`, f.id, result)
+			return
+		}
+		s.say(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"unknown method"}}`, f.id)
+	}()
+	return nil
+}
+
+// frames returns what the server got, except the proxy's own requests.
+func (s *scripted) frames() (list [][]byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, raw := range s.got {
+		if f, err := parseFrame(raw, clientDepth); err != nil || !isOwn(f.id) {
+			list = append(list, raw)
+		}
+	}
+	return list
+}
+
+// stage is a front over HTTP with the keys a and b of two agents, and a gate at
+// which every call waits for a decision.
+type stage struct {
+	*testing.T
+	front   *Front
+	url     string
+	mu      sync.Mutex
+	servers []*scripted
+	wait    chan struct{}
+	gate    *pendingGate
+	silent  bool
+}
+
+// pendingGate asks people about every proposal.
+type pendingGate struct {
+	Gate
+	mu        sync.Mutex
+	byKey     map[string]*gatehouse.Action
+	proposals int
+	revoked   bool
+	decided   chan struct{}
+}
+
+// keyed is the gate for one key.
+type keyed struct {
+	*pendingGate
+	key string
+}
+
+func (k keyed) WhoAmI(context.Context) (*gatehouse.Principal, error) {
+	roles := []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleWorker}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch {
+	case (k.key == "a" || k.key == "b") && !k.revoked:
+	case k.key == "reader":
+		roles = nil
+	default:
+		return nil, gatehouse.E(gatehouse.CodeUnauthenticated, "unknown key")
+	}
+	return &gatehouse.Principal{ID: "prn_" + k.key, Name: k.key, Roles: roles}, nil
+}
+
+func (k keyed) Propose(_ context.Context, p *gatehouse.Proposal) (*gatehouse.Action, bool, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.proposals++
+	if a := k.byKey[k.key+p.IdempotencyKey]; a != nil {
+		return k.standing(a), true, nil
+	}
+	a := &gatehouse.Action{
+		Proposal: *p, ID: fmt.Sprintf("act_%s_%d", k.key, len(k.byKey)+1), Status: gatehouse.StatusPending,
+	}
+	k.byKey[k.key+p.IdempotencyKey] = a
+	return a, false, nil
+}
+
+// standing returns the current state of an action, which is finished once
+// people have decided.
+func (g *pendingGate) standing(a *gatehouse.Action) *gatehouse.Action {
+	now := *a
+	select {
+	case <-g.decided:
+		now.Status, now.DecidedBy = gatehouse.StatusExpired, "nobody"
+	default:
+	}
+	return &now
+}
+
+func (k keyed) FindAction(_ context.Context, id string) (*gatehouse.Action, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, a := range k.byKey {
+		if a.ID == id {
+			return k.standing(a), nil
+		}
+	}
+	return nil, gatehouse.E(gatehouse.CodeNotFound, "no such action")
+}
+
+func (k keyed) WaitAction(
+	ctx context.Context,
+	id string,
+	wait time.Duration,
+	_ gatehouse.Until,
+) (*gatehouse.Action, error) {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-k.decided:
+	case <-timer.C:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	return k.FindAction(ctx, id)
+}
+
+func (k keyed) LeasePushes(ctx context.Context, _ gatehouse.PushLeaseRequest) ([]gatehouse.LeasedPush, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func newStage(t *testing.T, options ...func(*Front)) *stage {
+	t.Helper()
+	folder, err := OpenFolder(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &stage{T: t, wait: make(chan struct{}), gate: &pendingGate{
+		byKey: map[string]*gatehouse.Action{}, decided: make(chan struct{}),
+	}}
+	s.front, err = NewFront(FrontConfig{
+		Config: Config{Name: "peer", Folder: folder, Log: slog.New(slog.DiscardHandler), Hold: time.Minute},
+		Hosts:  []string{"mcp.example.com"},
+		Start: func() (Upstream, error) {
+			server := &scripted{out: make(chan []byte, 16), gone: make(chan struct{}), wait: s.wait}
+			s.mu.Lock()
+			server.silent = s.silent
+			s.servers = append(s.servers, server)
+			s.mu.Unlock()
+			return server, nil
+		},
+		GateFor: func(key string) (Gate, error) { return keyed{s.gate, key}, nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, option := range options {
+		option(s.front)
+	}
+	server := httptest.NewServer(s.front)
+	t.Cleanup(func() { server.CloseClientConnections(); server.Close(); s.front.Close() })
+	s.url = server.URL
+	return s
+}
+
+// said is the response to a request over HTTP.
+type said struct {
+	status  int
+	header  http.Header
+	body    string
+	session string
+}
+
+func (s *stage) request(ctx context.Context, method, frame string, header ...string) *http.Request {
+	s.Helper()
+	r, err := http.NewRequestWithContext(ctx, method, s.url+"/mcp", strings.NewReader(frame))
+	if err != nil {
+		s.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	r.Header.Set("Authorization", "Bearer a")
+	for i := 0; i < len(header); i += 2 {
+		switch {
+		case header[i] == "Host":
+			r.Host = header[i+1]
+		case header[i+1] == "":
+			r.Header.Del(header[i])
+		default:
+			r.Header.Add(header[i], header[i+1])
+			if header[i] == "Authorization" || header[i] == "Content-Type" || header[i] == "Accept" {
+				r.Header.Set(header[i], header[i+1])
+			}
+		}
+	}
+	return r
+}
+
+func (s *stage) do(method, frame string, header ...string) said {
+	s.Helper()
+	resp, err := http.DefaultClient.Do(s.request(s.Context(), method, frame, header...))
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return said{resp.StatusCode, resp.Header, string(b), resp.Header.Get(sessionHeader)}
+}
+
+const hello = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}`
+
+// begin starts a session with a key.
+func (s *stage) begin(key string) (id string, server *scripted) {
+	s.Helper()
+	got := s.do("POST", hello, "Authorization", "Bearer "+key)
+	if got.status != 200 || got.session == "" {
+		s.Fatalf("%+v", got)
+	}
+	if got := s.do("POST", `{"jsonrpc":"2.0","method":"notifications/initialized"}`, "Authorization", "Bearer "+key,
+		sessionHeader, got.session); got.status != 202 || got.body != "" {
+		s.Fatalf("%+v", got)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return got.session, s.servers[len(s.servers)-1]
+}
+
+// modernFrame is a request of 2026-07-28.
+func modernFrame(id, method, params string) string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`, id, method, setMember([]byte(params), "_meta",
+		[]byte(`{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"progressToken":7}`)))
+}
+
+func modernHeader(method, name string) []string {
+	return []string{versionHeader, "2026-07-28", methodHeader, method, nameHeader, name}
+}
+
+func TestFrontRefuses(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	session, server := s.begin("a")
+	ping := `{"jsonrpc":"2.0","id":1,"method":"ping"}`
+	call := modernFrame("1", "tools/call", `{"name":"move","arguments":{"to":"x"}}`)
+	before := len(server.frames())
+	for name, c := range map[string]struct {
+		method, frame string
+		header        []string
+		status        int
+		says          string
+	}{
+		"no key":            {"POST", ping, []string{"Authorization", ""}, 401, "bearer"},
+		"basic":             {"POST", ping, []string{"Authorization", "Basic YTph"}, 401, "bearer"},
+		"unknown key":       {"POST", ping, []string{"Authorization", "Bearer x"}, 401, "does not know"},
+		"long key":          {"POST", ping, []string{"Authorization", "Bearer " + strings.Repeat("a", 600)}, 401, "bearer"},
+		"roles":             {"POST", ping, []string{"Authorization", "Bearer reader"}, 403, "proposer and worker"},
+		"origin":            {"POST", ping, []string{sessionHeader, session, "Origin", "https://evil.example"}, 403, "Origin"},
+		"null origin":       {"POST", ping, []string{sessionHeader, session, "Origin", "null"}, 403, "Origin"},
+		"two origins":       {"POST", ping, []string{sessionHeader, session, "Origin", s.url, "Origin", "https://e.example"}, 403, "Origin"},
+		"origin of a get":   {"GET", "", []string{sessionHeader, session, "Origin", "https://evil.example"}, 403, "Origin"},
+		"fetched":           {"POST", ping, []string{sessionHeader, session, "Sec-Fetch-Site", "cross-site"}, 403, "site"},
+		"rebound":           {"POST", ping, []string{sessionHeader, session, "Host", "evil.example:80"}, 403, "Host"},
+		"rebound get":       {"GET", "", []string{sessionHeader, session, "Host", "evil.example"}, 403, "Host"},
+		"put":               {"PUT", ping, nil, 405, "method"},
+		"form":              {"POST", ping, []string{sessionHeader, session, "Content-Type", "text/plain"}, 415, "Content-Type"},
+		"accept":            {"POST", ping, []string{sessionHeader, session, "Accept", "application/json"}, 406, "Accept"},
+		"huge":              {"POST", `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"` + strings.Repeat("x", 4<<20) + `"}}`, []string{sessionHeader, session}, 413, "4 MiB"},
+		"no json":           {"POST", "{", []string{sessionHeader, session}, 400, "-32700"},
+		"empty":             {"POST", "", []string{sessionHeader, session}, 400, "-32700"},
+		"batch":             {"POST", "[" + ping + "]", []string{sessionHeader, session}, 400, "batches"},
+		"no session":        {"POST", ping, nil, 400, "no session"},
+		"unknown session":   {"POST", ping, []string{sessionHeader, "x"}, 404, "no such session"},
+		"another's session": {"POST", ping, []string{sessionHeader, session, "Authorization", "Bearer b"}, 404, "no such session"},
+		"another's stream":  {"GET", "", []string{sessionHeader, session, "Authorization", "Bearer b"}, 404, "no such session"},
+		"another's end":     {"DELETE", "", []string{sessionHeader, session, "Authorization", "Bearer b"}, 404, "no such session"},
+		"begun":             {"POST", hello, []string{sessionHeader, session}, 400, "begun already"},
+		"version":           {"POST", ping, []string{sessionHeader, session, versionHeader, "1999-01-01"}, 400, "version"},
+		"modern in session": {"POST", modernFrame("1", "ping", `{}`), []string{sessionHeader, session}, 400, "version"},
+		"no id":             {"POST", `{"jsonrpc":"2.0","method":"initialize"}`, nil, 400, "no id"},
+		"no stream":         {"GET", "", nil, 405, "session"},
+		"no version":        {"POST", ping, []string{versionHeader, "2026-07-28"}, 400, "-32602"},
+		"other version":     {"POST", call, []string{versionHeader, "2027-01-01", methodHeader, "tools/call", nameHeader, "move"}, 400, "-32020"},
+		"no headers":        {"POST", call, nil, 400, "-32020"},
+		"other method":      {"POST", call, modernHeader("ping", "move"), 400, "-32020"},
+		"other name":        {"POST", call, modernHeader("tools/call", "write"), 400, "-32020"},
+		"two names":         {"POST", call, append(modernHeader("tools/call", "move"), nameHeader, "write", "Mcp-Param-To", "x"), 400, "-32020"},
+		"no argument":       {"POST", call, modernHeader("tools/call", "move"), 400, "Mcp-Param-To"},
+		"other argument":    {"POST", call, append(modernHeader("tools/call", "move"), "Mcp-Param-To", "y"), 400, "Mcp-Param-To"},
+		"modern response":   {"POST", `{"jsonrpc":"2.0","id":1,"result":{}}`, []string{versionHeader, "2026-07-28"}, 400, "no request"},
+		"unknown method":    {"POST", modernFrame("1", "vendor/x", `{}`), modernHeader("vendor/x", ""), 404, "-32601"},
+	} {
+		got := s.do(c.method, c.frame, c.header...)
+		if got.status != c.status || !strings.Contains(got.body, c.says) {
+			t.Errorf("%s: %d %s", name, got.status, got.body)
+		}
+	}
+	if got := server.frames()[before:]; len(got) > 0 {
+		t.Errorf("the server got %q", got)
+	}
+	for name, header := range map[string][]string{
+		"own origin": {"Origin", s.url}, "own name": {"Host", "MCP.example.com:443", "Origin", "https://mcp.example.com:443"},
+		"address": {"Host", "192.0.2.1"}, "version": {versionHeader, "2025-06-18"}, "any": {"Accept", "*/*"},
+	} {
+		if got := s.do("POST", ping, append(header, sessionHeader, session)...); got.status != 200 ||
+			got.body != `{"jsonrpc":"2.0","id":1,"result":{}}` {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	if got := s.do("POST", ping, sessionHeader, session, "Accept", "text/event-stream, application/json"); got.header.Get("Content-Type") != streamType ||
+		got.body != "event: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n\n" {
+		t.Errorf("a stream was preferred: %+v", got)
+	}
+	if s.gate.proposals > 0 {
+		t.Errorf("%d proposals", s.gate.proposals)
+	}
+}
+
+// TestFrontHostileFrames: frames that a stdio proxy refuses are refused over
+// HTTP, too. A body with line feeds reaches the server as one line.
+func TestFrontHostileFrames(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	session, server := s.begin("a")
+	before := len(server.frames())
+	smuggled := `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"write","arguments":{}}}`
+	list := append(
+		hostile(),
+		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"gatehouse:1:"}}`,
+	)
+	for _, frame := range list {
+		if strings.Contains(frame, "\r") {
+			continue // see below
+		}
+		if got := s.do("POST", frame, sessionHeader, session); got.status != 400 && got.status != 202 &&
+			!strings.Contains(got.body, `"error"`) {
+			t.Errorf("%q: %+v", frame, got)
+		}
+	}
+	for _, frame := range server.frames()[before:] {
+		t.Errorf("the server got %q", frame)
+	}
+	before = len(server.frames())
+	for _, end := range []string{"\n", "\r", "\r\n"} {
+		got := s.do("POST", `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":`+end+smuggled+end+`}}`, sessionHeader, session)
+		if got.status != 200 {
+			t.Errorf("%q: %+v", end, got)
+		}
+	}
+	for _, frame := range server.frames()[before:] {
+		if bytes.ContainsAny(frame, "\r\n") {
+			t.Errorf("the server reads more than one line: %q", frame)
+		}
+	}
+}
+
+// TestFrontSlowBody: the front gives up on a body that does not arrive.
+func TestFrontSlowBody(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, func(f *Front) { f.patience = 200 * time.Millisecond })
+	session, _ := s.begin("a")
+	c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(s.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	_, _ = fmt.Fprintf(c, "POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer a\r\nContent-Type: application/json\r\n"+
+		"Accept: */*\r\nMcp-Session-Id: %s\r\nContent-Length: 1000\r\n\r\n{\"jsonrpc\"", session)
+	_ = c.SetReadDeadline(time.Now().Add(time.Minute))
+	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusRequestTimeout {
+		t.Errorf("%s", resp.Status)
+	}
+}
+
+// TestFrontSessions: each session has its own server and receives that server's
+// messages.
+func TestFrontSessions(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	first, one := s.begin("a")
+	second, two := s.begin("a")
+	if first == second || one == two {
+		t.Fatal("two sessions share a server")
+	}
+	raw := `{"jsonrpc":"2.0","id":12345678901234567890,"method":"ping","params":{ "x":1.50 }}`
+	if got := s.do("POST", raw, sessionHeader, first); got.body != `{"jsonrpc":"2.0","id":12345678901234567890,"result":{}}` {
+		t.Errorf("%+v", got)
+	}
+	if sent := one.frames(); string(sent[len(sent)-1]) != raw {
+		t.Errorf("the server got %s", sent[len(sent)-1])
+	}
+	if sent := two.frames(); len(sent) != 2 {
+		t.Errorf("the other server got %q", sent)
+	}
+	// Messages of the server are kept until the client listens.
+	one.say(`{"jsonrpc":"2.0","id":5,"method":"roots/list"}`)
+	resp, err := http.DefaultClient.Do(s.request(t.Context(), "GET", "", sessionHeader, first))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	events := bufio.NewReader(resp.Body)
+	if got := nextEvent(t, events); got != `{"jsonrpc":"2.0","id":5,"method":"roots/list"}` {
+		t.Errorf("%s", got)
+	}
+	if got := s.do("GET", "", sessionHeader, first); got.status != 409 {
+		t.Errorf("a second stream: %+v", got)
+	}
+	if got := s.do("POST", `{"jsonrpc":"2.0","id":5,"result":{"roots":[]}}`, sessionHeader, first); got.status != 202 {
+		t.Errorf("%+v", got)
+	}
+	if sent := one.frames(); string(sent[len(sent)-1]) != `{"jsonrpc":"2.0","id":5,"result":{"roots":[]}}` {
+		t.Errorf("the server got %s", sent[len(sent)-1])
+	}
+	if got := s.do("DELETE", "", sessionHeader, first); got.status != 204 {
+		t.Errorf("%+v", got)
+	}
+	if got := s.do("POST", raw, sessionHeader, first); got.status != 404 {
+		t.Errorf("after its end: %+v", got)
+	}
+	if got := s.do("POST", raw, sessionHeader, second); got.status != 200 {
+		t.Errorf("the other session: %+v", got)
+	}
+	<-one.gone // another session can execute approved actions
+	if got := s.do("DELETE", "", sessionHeader, second); got.status != 204 {
+		t.Errorf("%+v", got)
+	}
+	select {
+	case <-two.gone:
+		t.Error("the last server does not wait for what may be approved")
+	default:
+	}
+	s.begin("a")
+	<-two.gone
+}
+
+func nextEvent(t *testing.T, r *bufio.Reader) string {
+	t.Helper()
+	for {
+		line, err := r.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		if data, ok := strings.CutPrefix(line, "data: "); ok {
+			return strings.TrimSpace(data)
+		}
+	}
+}
+
+// TestFrontShared: clients without sessions share a server and get their own
+// answers, even with the same ids and progress tokens.
+func TestFrontShared(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	answers := make(chan string, 8)
+	for i := range 8 {
+		uri := fmt.Sprintf("file:///%d", i)
+		go func() {
+			got := s.do(
+				"POST",
+				modernFrame("1", "resources/read", `{"uri":"`+uri+`"}`),
+				modernHeader("resources/read", uri)...)
+			want := `{"jsonrpc":"2.0","id":1,"result":{"uri":"` + uri + `"}}`
+			switch {
+			case !strings.Contains(got.body, "data: "+want+"\n"):
+				answers <- fmt.Sprintf("%s: %+v", uri, got)
+			case strings.Count(got.body, `"notifications/progress"`) != 1 || !strings.Contains(got.body, `"progressToken":7,`):
+				answers <- fmt.Sprintf("%s: progress: %s", uri, got.body)
+			default:
+				answers <- ""
+			}
+		}()
+	}
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		s.mu.Lock()
+		servers := s.servers
+		s.mu.Unlock()
+		if len(servers) > 0 && len(servers[0].frames())+len(servers[len(servers)-1].frames()) >= 8 ||
+			time.Now().After(deadline) {
+			break
+		}
+	}
+	close(s.wait)
+	for range 8 {
+		if wrong := <-answers; wrong != "" {
+			t.Error(wrong)
+		}
+	}
+}
+
+// TestFrontLeft: a client that gives up does not change the action. The outcome
+// answers the next equal call of any session.
+func TestFrontLeft(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	first, _ := s.begin("a")
+	second, _ := s.begin("a")
+	call := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"write","arguments":{"text":"a"}}}`
+	ctx, leave := context.WithCancel(t.Context())
+	resp, err := http.DefaultClient.Do(s.request(ctx, "POST", call, sessionHeader, first)) // the stream has begun
+	if err != nil {
+		t.Fatal(err)
+	}
+	leave()
+	_ = resp.Body.Close()
+	h := s.home("a")
+	for deadline := time.Now().Add(time.Minute); !h.find(first).idle(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the call is still open")
+		}
+	}
+	close(s.gate.decided)
+	for range 2 { // the outcome is reported once; after that, an equal call is another action
+		if got := s.do("POST", call, sessionHeader, second); !strings.Contains(got.body, `"status":"expired"`) {
+			t.Errorf("%+v", got)
+		}
+	}
+	if len(s.gate.byKey) != 2 {
+		t.Errorf("%d actions", len(s.gate.byKey))
+	}
+}
+
+func (s *stage) home(key string) *home {
+	s.front.mu.Lock()
+	defer s.front.mu.Unlock()
+	for _, h := range s.front.homes {
+		if h.me.Name == key {
+			return h
+		}
+	}
+	s.Fatal("no home")
+	return nil
+}
+
+// TestFrontTogether: concurrent equal calls, of two sessions and of clients
+// without one, are one action, and each gets its outcome.
+func TestFrontTogether(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	first, _ := s.begin("a")
+	second, _ := s.begin("a")
+	answers := make(chan said, 4)
+	params := `{"name":"write","arguments":{"text":"a"}}`
+	for _, session := range []string{first, second, "", ""} {
+		go func() {
+			if session == "" {
+				answers <- s.do("POST", modernFrame("1", "tools/call", params), modernHeader("tools/call", "write")...)
+				return
+			}
+			answers <- s.do("POST", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":`+params+`}`, sessionHeader, session)
+		}()
+	}
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		s.gate.mu.Lock()
+		n := s.gate.proposals
+		s.gate.mu.Unlock()
+		if n == 4 || time.Now().After(deadline) {
+			break
+		}
+	}
+	close(s.gate.decided)
+	for range 4 {
+		if got := <-answers; !strings.Contains(got.body, `"status":"expired"`) {
+			t.Errorf("%+v", got)
+		}
+	}
+	if len(s.gate.byKey) != 1 {
+		t.Errorf("%d actions", len(s.gate.byKey))
+	}
+}
+
+// TestFrontBounds: a key's sessions are bounded; the longest idle one ends.
+func TestFrontBounds(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	first, one := s.begin("a")
+	for range maxSessions {
+		s.begin("a")
+	}
+	<-one.gone
+	if got := s.do("POST", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, sessionHeader, first); got.status != 404 {
+		t.Errorf("%+v", got)
+	}
+	if got := len(s.home("a").sessions); got != maxSessions {
+		t.Errorf("%d sessions", got)
+	}
+}
+
+// TestFrontServerGone: when a session's server ends, its open requests fail and
+// the session is over.
+func TestFrontServerGone(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	session, server := s.begin("a")
+	got := make(chan said, 1)
+	go func() {
+		got <- s.do("POST", `{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"a"}}`, sessionHeader, session)
+	}()
+	for len(server.frames()) < 3 {
+		time.Sleep(time.Millisecond)
+	}
+	_ = server.Close()
+	if g := <-got; !strings.Contains(g.body, "has ended") {
+		t.Errorf("%+v", g)
+	}
+	if g := s.do("POST", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, sessionHeader, session); g.status != 404 {
+		t.Errorf("%+v", g)
+	}
+}
+
+// TestFrontCarriesOut: a call is executed through the session that asked for it
+// while it exists, then through another session of the same key.
+func TestFrontCarriesOut(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	sessions := map[string]string{}
+	for _, text := range []string{"1", "2"} {
+		sessions[text], _ = s.begin("a")
+	}
+	s.begin("b")
+	h := s.home("a")
+	for text, id := range sessions {
+		ctx, leave := context.WithCancel(t.Context())
+		resp, err := http.DefaultClient.Do(s.request(ctx, "POST", `{"jsonrpc":"2.0","id":1,"method":"tools/call",`+
+			`"params":{"name":"write","arguments":{"text" : "`+text+`"}}}`, sessionHeader, id))
+		if err != nil {
+			t.Fatal(err)
+		}
+		leave()
+		_ = resp.Body.Close()
+	}
+	for text, id := range sessions {
+		found := h.take(callHash("write", gatehouse.JSON(`{"text":"`+text+`"}`)))
+		if found == nil || found.id != id {
+			t.Errorf("%s is carried out by %+v", text, found)
+			continue
+		}
+		h.put(found)
+	}
+	if got := s.do("DELETE", "", sessionHeader, sessions["1"]); got.status != 204 {
+		t.Errorf("%+v", got)
+	}
+	found := h.take(callHash("write", `{"text":"1"}`))
+	if found == nil || found.id != sessions["2"] {
+		t.Fatalf("carried out by %+v", found)
+	}
+	// A session is not ended during a call.
+	s.begin("a")
+	if got := s.do("DELETE", "", sessionHeader, sessions["2"]); got.status != 204 {
+		t.Errorf("%+v", got)
+	}
+	select {
+	case <-found.ctx.Done():
+		t.Error("a session was ended while it carried out a call")
+	default:
+	}
+	h.put(found)
+	<-found.ctx.Done()
+}
+
+// TestFrontRevoked: the sessions of a revoked key end.
+func TestFrontRevoked(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	session, server := s.begin("a")
+	s.gate.mu.Lock()
+	s.gate.revoked = true
+	s.gate.mu.Unlock()
+	ping := `{"jsonrpc":"2.0","id":1,"method":"ping"}`
+	if got := s.do("POST", ping, sessionHeader, session); got.status != 200 {
+		t.Errorf("while it is trusted: %+v", got)
+	}
+	h := s.home("a")
+	h.mu.Lock()
+	h.checked = h.checked.Add(-trustedFor)
+	h.mu.Unlock()
+	if got := s.do("POST", ping, sessionHeader, session); got.status != 401 {
+		t.Errorf("%+v", got)
+	}
+	<-server.gone
+}
+
+// TestFrontSilent: a server that does not answer server/discover knows only
+// older protocols and is not kept.
+func TestFrontSilent(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.silent = true
+	s.front.discover = 50 * time.Millisecond
+	got := s.do("POST", modernFrame("1", "server/discover", `{}`), modernHeader("server/discover", "")...)
+	if got.status != 404 || !strings.Contains(got.body, "-32601") {
+		t.Errorf("%+v", got)
+	}
+	<-s.servers[0].gone
+	s.begin("a")
+}

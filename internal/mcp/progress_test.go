@@ -1,0 +1,37 @@
+package mcp
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// TestProgress: the server's progress on the proxy's own call reaches the
+// watchers of the action, with their own tokens and only when it grows.
+func TestProgress(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	p, _ := newRecorded(t, &out)
+	a := &gatehouse.Action{ID: "act_1"}
+	stop := p.progress(t.Context(), &call{progress: []byte(`"mine"`)}, a)
+	tell := func(action, progress string) {
+		p.serverFrame(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%s}}`,
+			progressToken(action), progress))
+	}
+	for _, progress := range []string{"0", "2", "1", "2", `"x"`, "3.5"} {
+		tell("act_1", progress)
+	}
+	tell("act_2", "9")
+	stop()
+	tell("act_1", "10")
+	want := ""
+	for _, progress := range []string{"0", "2", "3.5"} {
+		want += `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"mine","progress":` + progress + "}}\n"
+	}
+	if got := out.String(); got != want {
+		t.Errorf("the client heard %s", strings.TrimSpace(got))
+	}
+}

@@ -1,0 +1,370 @@
+package mcp
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// session is the proxy of one client of a front, or of all requests without
+// sessions of one key. As the proxy's output, it passes each frame to the HTTP
+// response that waits for it.
+type session struct {
+	home   *home
+	id     string
+	modern bool
+	proxy  *Proxy
+	log    func(msg string, args ...any)
+	ctx    context.Context
+	stop   context.CancelFunc
+	// isReady says that the handshake is over, isGone that the server has
+	// ended.
+	isReady, isGone atomic.Bool
+	closing         sync.Once
+
+	// Guarded by home.mu: the time of the last use, the number of calls in
+	// progress, and whether the session ends when they have returned.
+	used    time.Time
+	busy    int
+	retired bool
+
+	mu sync.Mutex
+	// outlets are the open responses, by the ids that the proxy knows.
+	outlets map[string]*outlet
+	// listening is the stream for messages that answer no request, nil for
+	// none.
+	listening *outlet
+	// waiting are messages that answer no request and have no stream yet.
+	waiting [][]byte
+	// detached says that the client has ended the session.
+	detached bool
+	count    int
+}
+
+// maxWaiting bounds the frames that wait for a stream.
+const maxWaiting = 100
+
+func newSession(h *home, upstream Upstream, modern bool) *session {
+	s := &session{
+		home: h, id: token(), modern: modern, outlets: map[string]*outlet{}, used: time.Now(),
+		log: h.front.logged(h.me).Warn,
+	}
+	s.ctx, s.stop = context.WithCancel(context.Background())
+	c := h.front.Config
+	c.Gate, c.Upstream, c.Log = h.gate, upstream, h.front.logged(h.me)
+	s.proxy = newProxy(c, s)
+	s.proxy.me, s.proxy.done = h.me, h.done
+	s.proxy.wants = func(tool string, arguments gatehouse.JSON) { h.wants(s, tool, arguments) }
+	s.proxy.accepted = h.front.accepted
+	return s
+}
+
+// run reads the server's frames until the server ends.
+func (s *session) run() {
+	over := make(chan struct{})
+	go func() {
+		select {
+		case <-s.proxy.ready:
+			s.isReady.Store(true)
+			s.home.readied(s)
+		case <-over:
+		}
+	}()
+	err := s.proxy.fromServer()
+	close(over)
+	s.isGone.Store(true)
+	s.home.gone(s)
+	s.proxy.end(errServerGone)
+	s.close()
+	if err != nil {
+		s.log("the server was not read any more", "error", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.detached = true
+	for id, o := range s.outlets {
+		o.add(errorFrame(o.id, codeInternal, errServerGone.Error()))
+		delete(s.outlets, id)
+	}
+	if s.listening != nil {
+		s.listening.end()
+	}
+}
+
+// close ends the server and the waits of calls.
+func (s *session) close() {
+	s.closing.Do(func() {
+		s.stop()
+		_ = s.proxy.Upstream.Close()
+	})
+}
+
+// canCarry reports whether the session's server can execute a call.
+func (s *session) canCarry() bool {
+	return s != nil && !s.retired && s.isReady.Load() && !s.isGone.Load()
+}
+
+// idle reports whether no request and no stream is open.
+func (s *session) idle() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.outlets) == 0 && s.listening == nil
+}
+
+// detach stops all output to the client.
+func (s *session) detach() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.detached = true
+	s.waiting = nil
+	if s.listening != nil {
+		s.listening.end()
+	}
+}
+
+// outlet is the HTTP response to one request, or the stream of messages that
+// answer no request.
+type outlet struct {
+	// id and progress are the request's own id and progress token.
+	id, progress []byte
+	// known is the id by which the proxy knows the request.
+	known string
+	since int
+	// hears says that the request is a stream on which the client wants to be
+	// told of changed tools.
+	hears bool
+	wake  chan struct{}
+
+	mu    sync.Mutex
+	queue [][]byte
+	size  int
+	over  bool
+}
+
+func newOutlet() *outlet { return &outlet{wake: make(chan struct{}, 1)} }
+
+// maxQueued bounds the bytes that wait for a slow client, besides the answer.
+const maxQueued = 4 << 20
+
+// add queues a frame. If the client is too slow, frames other than the answer
+// are dropped.
+func (o *outlet) add(frame []byte) {
+	o.mu.Lock()
+	o.queue = append(o.queue, frame)
+	o.size += len(frame)
+	o.mu.Unlock()
+	o.signal()
+}
+
+func (o *outlet) full(more int) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.size+more > maxQueued
+}
+
+func (o *outlet) end() {
+	o.mu.Lock()
+	o.over = true
+	o.mu.Unlock()
+	o.signal()
+}
+
+func (o *outlet) signal() {
+	select {
+	case o.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take returns the queued frames, and whether the outlet is closed.
+func (o *outlet) take() (frames [][]byte, over bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	frames, o.queue, o.size = o.queue, nil, 0
+	return frames, o.over
+}
+
+// request opens the response to a request; nil if one with the same id is open.
+// raw is the frame for the proxy: requests without a session get ids and
+// progress tokens that differ from those of other clients.
+func (s *session) request(f *frame) (o *outlet, raw []byte) {
+	o = newOutlet()
+	o.id = f.id
+	meta := memberOf(f.params, "_meta")
+	o.progress = memberOf(meta, "progressToken")
+	o.hears = f.method == "subscriptions/listen" &&
+		string(memberOf(memberOf(f.params, "notifications"), "toolsListChanged")) == "true"
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.count++
+	o.since = s.count
+	if !s.modern {
+		o.known = string(f.id)
+		if s.outlets[o.known] != nil || s.detached {
+			return nil, nil
+		}
+		s.outlets[o.known] = o
+		return o, f.raw
+	}
+	if s.detached {
+		return nil, nil
+	}
+	o.known = strconv.Quote("h" + strconv.Itoa(s.count))
+	s.outlets[o.known] = o
+	raw = setMember(f.raw, "id", []byte(o.known))
+	if o.progress != nil {
+		raw = setMember(raw, "params", setMember(f.params, "_meta", setMember(meta, "progressToken", []byte(o.known))))
+	}
+	return o, raw
+}
+
+// leave says that the client no longer reads a response. This ends the wait of
+// a call, not the action. Without a session, this is how a client cancels a
+// request.
+func (s *session) leave(o *outlet) {
+	s.mu.Lock()
+	open := s.outlets[o.known] == o
+	if open {
+		delete(s.outlets, o.known)
+	}
+	s.mu.Unlock()
+	if !open || s.proxy.leave([]byte(o.known)) || !s.modern {
+		return
+	}
+	cancelled := []byte(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + o.known + `}}`)
+	s.proxy.clientFrame(s.ctx, cancelled)
+}
+
+// Write passes a frame of the proxy to the response or stream that it belongs
+// to.
+func (s *session) Write(line []byte) (int, error) {
+	raw := slices.Clone(line[:len(line)-1])
+	f, err := parseFrame(raw, serverDepth)
+	if err != nil { // the proxy has already checked it
+		s.log("a frame for the client was refused", "why", err.Error())
+		return len(line), nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case f.isResponse():
+		s.respond(f)
+	case s.modern:
+		s.notify(f)
+	default:
+		s.tell(f)
+	}
+	return len(line), nil
+}
+
+// respond passes on the answer to a request.
+func (s *session) respond(f *frame) {
+	o := s.outlets[string(f.id)]
+	if o == nil {
+		return // the client no longer reads it
+	}
+	delete(s.outlets, o.known)
+	raw := f.raw
+	if s.modern {
+		raw = setMember(raw, "id", o.id)
+		if meta := memberOf(f.result, "_meta"); string(memberOf(meta, subscription)) == o.known {
+			raw = setMember(raw, "result", setMember(f.result, "_meta", setMember(meta, subscription, o.id)))
+		}
+	}
+	o.add(raw)
+}
+
+// subscription is the member of _meta that names the request which opened a
+// stream of notifications.
+const subscription = "io.modelcontextprotocol/subscriptionId"
+
+// notify passes a notification to the request that it concerns. The protocol
+// without sessions has no place for other notifications.
+func (s *session) notify(f *frame) {
+	params := f.params
+	meta := memberOf(params, "_meta")
+	token, by := memberOf(params, "progressToken"), memberOf(meta, subscription)
+	var o *outlet
+	switch {
+	case f.method == "notifications/tools/list_changed" && by == nil: // the gate's own
+		for _, o := range s.outlets {
+			if o.hears && !o.full(len(f.raw)) {
+				about := setMember([]byte("{}"), subscription, o.id)
+				o.add(setMember(f.raw, "params", setMember([]byte("{}"), "_meta", about)))
+			}
+		}
+	case f.method == "notifications/progress":
+		if o = s.outlets[string(token)]; o != nil && o.progress != nil {
+			params = setMember(params, "progressToken", o.progress)
+		}
+	case by != nil:
+		if o = s.outlets[string(by)]; o != nil {
+			params = setMember(params, "_meta", setMember(meta, subscription, o.id))
+		}
+	}
+	if o != nil && !f.isRequest() && !o.full(len(f.raw)) {
+		o.add(setMember(f.raw, "params", params))
+	}
+}
+
+// tell passes on frames that answer no request: progress to its request, the
+// rest to the client's stream or to the latest request.
+func (s *session) tell(f *frame) {
+	if s.detached {
+		if f.isRequest() {
+			go func() { _ = s.proxy.Upstream.Send(errorFrame(f.id, codeNoMethod, "the client has gone")) }()
+		}
+		return
+	}
+	o := s.listening
+	var last *outlet
+	for _, open := range s.outlets {
+		if last == nil || open.since > last.since {
+			last = open
+		}
+		if f.method == "notifications/progress" && open.progress != nil &&
+			string(open.progress) == string(memberOf(f.params, "progressToken")) {
+			o = open
+		}
+	}
+	if o == nil {
+		o = last
+	}
+	switch {
+	case o == nil && len(s.waiting) < maxWaiting:
+		s.waiting = append(s.waiting, f.raw)
+	case o == nil || o.full(len(f.raw)):
+		s.log("a frame of the server was dropped: the client does not read", "method", f.method)
+	default:
+		o.add(f.raw)
+	}
+}
+
+// hear opens the stream of messages that answer no request; nil when it is
+// already open.
+func (s *session) hear() *outlet {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.listening != nil || s.detached {
+		return nil
+	}
+	s.listening = newOutlet()
+	for _, frame := range s.waiting {
+		s.listening.add(frame)
+	}
+	s.waiting = nil
+	return s.listening
+}
+
+func (s *session) unhear(o *outlet) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.listening == o {
+		s.listening = nil
+	}
+}

@@ -1,0 +1,151 @@
+package notify
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// Withdraw cancels a pending action whose proposer does not wait any more.
+type Withdraw func(ctx context.Context, tenant, action, why string) error
+
+// callsBack reports whether proposals of a tenant can have callbacks.
+func (n *Notifier) callsBack(tenant string) bool {
+	return slices.ContainsFunc(n.config.Channels, func(c *Configured) bool {
+		return c.Trait().Callback && slices.Contains(c.Tenants, tenant)
+	})
+}
+
+// reaches lists what an entry tells a proposer by the callback: that the action is
+// decided, that it is finished, or, of a new one, that a task begins to wait.
+func (l *leaf) reaches() (kinds []gatehouse.NotificationKind) {
+	from, to := gatehouse.Status(l.From), gatehouse.Status(l.To)
+	if to == "" || l.ActionID == "" || l.ActionID != l.Subject {
+		return nil
+	}
+	if from == "" && !to.Finished() {
+		kinds = append(kinds, gatehouse.NotifyHeartbeat)
+	}
+	if (from == "" || from == gatehouse.StatusPending) && to.Decided() {
+		kinds = append(kinds, gatehouse.NotifyCallbackDecided)
+	}
+	if to.Finished() && (from == "" || !from.Finished()) {
+		kinds = append(kinds, gatehouse.NotifyCallbackFinished)
+	}
+	return kinds
+}
+
+// call adds the rows of an action's own callback.
+func (s *spreading) call(t told, a *gatehouse.Action) error {
+	if a.Callback == nil {
+		return nil
+	}
+	channel := gatehouse.CallbackChannel(a.Callback.Type)
+	for _, kind := range t.leaf.reaches() {
+		wanted, err := s.calls(t, kind, a)
+		if err != nil {
+			return err
+		}
+		if !wanted {
+			continue
+		}
+		row := s.row(kind, a.ID, t.index, channel, "", gatehouse.ObjectJSON(
+			gatehouse.Member{Name: "event", Value: gatehouse.StringJSON(t.leaf.Type)},
+			gatehouse.Member{Name: "status", Value: gatehouse.StringJSON(t.leaf.To)},
+		))
+		due := s.now
+		switch kind {
+		case gatehouse.NotifyHeartbeat:
+			due = due.Add(beat(a))
+		case gatehouse.NotifyCallbackFinished:
+			if s.queues(gatehouse.NotifyCallbackDecided, a) {
+				due = due.Add(time.Second) // messages that are due at once have no order
+			}
+		}
+		row.DueAt = &due
+		s.rows = append(s.rows, row)
+	}
+	return nil
+}
+
+// calls reports whether a callback is made at a moment.
+func (s *spreading) calls(t told, kind gatehouse.NotificationKind, a *gatehouse.Action) (bool, error) {
+	if a.Callback.Type != gatehouse.CallbackStepFunctions {
+		if kind != gatehouse.NotifyCallbackFinished {
+			return kind != gatehouse.NotifyHeartbeat, nil
+		}
+		// What was a dead letter and is replayed finishes again.
+		before, err := s.called(kind, a)
+		return !before, err
+	}
+	// A task takes one answer.
+	last := gatehouse.NotifyCallbackDecided
+	if a.Callback.On == gatehouse.CallbackOnFinished {
+		last = gatehouse.NotifyCallbackFinished
+	}
+	switch {
+	case kind == gatehouse.NotifyHeartbeat:
+		over := last == gatehouse.NotifyCallbackDecided && gatehouse.Status(t.leaf.To).Decided()
+		return a.Callback.Heartbeat > 0 && !over, nil
+	case kind != last, t.leaf.Data.Code == gatehouse.FailureWorkflowGone:
+		return false, nil
+	}
+	if gatehouse.Status(t.leaf.To) == gatehouse.StatusSuperseded && a.Superseded != "" {
+		next, err := s.tx.FindAction(a.Superseded)
+		if err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
+			return false, err
+		}
+		if next != nil && next.Callback != nil && next.Callback.TaskTokenHash == a.Callback.TaskTokenHash {
+			return false, nil // the task waits for the revision
+		}
+	}
+	before, err := s.called(kind, a)
+	return !before, err
+}
+
+// queues reports whether this round has a callback of a kind.
+func (s *spreading) queues(kind gatehouse.NotificationKind, a *gatehouse.Action) bool {
+	return slices.ContainsFunc(s.rows, func(n *gatehouse.Notification) bool {
+		return n.ActionID == a.ID && n.Kind == kind
+	})
+}
+
+// called reports whether there is a callback of a kind already.
+func (s *spreading) called(kind gatehouse.NotificationKind, a *gatehouse.Action) (bool, error) {
+	if s.queues(kind, a) {
+		return true, nil
+	}
+	page, err := s.tx.ListNotifications(gatehouse.NotificationFilter{
+		Channel: gatehouse.CallbackChannel(a.Callback.Type), ActionID: a.ID, Limit: gatehouse.MaxLimit,
+	})
+	return slices.ContainsFunc(page.Items, func(n *gatehouse.Notification) bool { return n.Kind == kind }), err
+}
+
+// beat is how long after a heartbeat the next one is due: a third of what the state
+// waits for.
+func beat(a *gatehouse.Action) time.Duration { return a.Callback.Heartbeat.D() / 3 }
+
+// waits reports whether a task still waits for what becomes of an action.
+func waits(a *gatehouse.Action) bool {
+	if a.Callback == nil || a.Callback.Heartbeat == 0 {
+		return false
+	}
+	if a.Callback.On == gatehouse.CallbackOnFinished {
+		return !a.Status.Finished()
+	}
+	return !a.Status.Decided()
+}
+
+// beatAgain queues a heartbeat anew, unless the task is gone. What failed is tried
+// again at the next beat, however often.
+func beatAgain(m *gatehouse.Notification, now time.Time, sent Sent, failure error) {
+	muted := errMuted("")
+	if errors.As(failure, &muted) || failure != nil && refusal(failure).Final {
+		return
+	}
+	next := now.Add(sent.Again)
+	m.Status, m.Attempts, m.DueAt, m.FinishedAt = gatehouse.NotificationQueued, 0, &next, nil
+}

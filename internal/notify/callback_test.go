@@ -1,0 +1,286 @@
+package notify_test
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/internal/app"
+	"github.com/gatehouse-dev/gatehouse/internal/notify"
+	"github.com/gatehouse-dev/gatehouse/internal/notify/webhook"
+	"github.com/gatehouse-dev/gatehouse/internal/ring"
+)
+
+// callbacks switches all types on, in the tenant default.
+func (w *world) callbacks(c *app.Config) {
+	master, err := ring.Parse(ring.New())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	c.Master = master
+	for _, kind := range []string{
+		gatehouse.CallbackWebhook, gatehouse.CallbackNATS, gatehouse.CallbackStepFunctions,
+	} {
+		c.Callbacks = append(c.Callbacks, app.CallbackInfo{
+			Type: kind, Tenants: []string{"default"}, Check: func(cb *gatehouse.Callback) error {
+				if w.check == nil {
+					return nil
+				}
+				return w.check(cb)
+			},
+		})
+	}
+}
+
+// caller is a notifier with one channel that makes callbacks.
+func (w *world) caller(kind string, c notify.Channel) *notify.Notifier {
+	w.t.Helper()
+	return w.notifier(notify.Config{
+		Channels: []*notify.Configured{{
+			Name: gatehouse.CallbackChannel(kind), Tenants: []string{"default"}, Channel: c,
+		}},
+		Withdraw: w.Gate.WithdrawGone,
+	})
+}
+
+func (w *world) hookCaller(e *endpoint) *notify.Notifier {
+	w.t.Helper()
+	c, err := webhook.NewCallback(webhook.CallbackConfig{
+		Private: []string{strings.TrimPrefix(e.URL, "http://")}, Secret: oldSecret + "\n" + newSecret,
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.check = c.Check
+	return w.caller(gatehouse.CallbackWebhook, c)
+}
+
+// told are the types and states of what an endpoint got.
+func (e *endpoint) told() (list []string) {
+	bodies, _ := e.got()
+	for _, b := range bodies {
+		list = append(list, b.Type+" "+b.Data.Status)
+	}
+	return list
+}
+
+// TestWebhookCallback tells a proposer once when its action is decided and once when
+// it is finished, whatever the end, and nobody of what has no callback.
+func TestWebhookCallback(t *testing.T) {
+	t.Parallel()
+	engines(t, func(t *testing.T, w *world) {
+		e := newEndpoint(t)
+		n := w.hookCaller(e)
+		callback := &gatehouse.Callback{Type: gatehouse.CallbackWebhook, URL: e.URL + "/done"}
+		tell := func() {
+			w.spread(n)
+			w.deliver(n, "callback.webhook")
+			w.Clock.Advance(time.Second)
+			w.deliver(n, "callback.webhook")
+		}
+		w.Propose("silent", "note", 1)
+		a := w.ProposeWith("walnuts", "price_change", 12, callback)
+		tell()
+		if got := e.told(); len(got) != 0 {
+			t.Fatalf("told before the decision: %v", got)
+		}
+		w.Decide(a, "ana", gatehouse.Approve)
+		tell()
+		w.Clock.Advance(time.Minute)
+		w.Drain("default")
+		tell()
+		tell()
+		bodies, ids := e.got()
+		if want := []string{"action.decided approved", "action.finished applied"}; !slices.Equal(e.told(), want) {
+			t.Fatalf("told %v, want %v", e.told(), want)
+		}
+		if ids[0] == ids[1] {
+			t.Error("both moments have one id")
+		}
+		d := bodies[0].Data
+		if d.ActionID != a.ID || d.Event != "hitl.approved" || d.DecidedBy != "ana" || d.DecidedAt == nil ||
+			len(d.Votes) != 1 || d.Votes[0].Notes != "seen" || d.Digest != string(a.Digest) {
+			t.Errorf("the decision: %+v", d)
+		}
+		for _, end := range []struct {
+			kind string
+			do   func(*gatehouse.Action)
+			want []string
+		}{
+			{"price_change", func(a *gatehouse.Action) { w.Decide(a, "ana", gatehouse.Reject) }, []string{
+				"action.decided rejected", "action.finished rejected",
+			}},
+			{"forbidden", nil, []string{"action.decided denied", "action.finished denied"}},
+			{"price_change", func(a *gatehouse.Action) {
+				if _, err := w.Gate.Cancel(w.As("bot"), a.ID); err != nil {
+					t.Fatal(err)
+				}
+			}, []string{"action.decided canceled", "action.finished canceled"}},
+			{"price_change", func(*gatehouse.Action) {
+				w.Clock.Advance(25 * time.Hour)
+				if _, err := w.Gate.Sweep(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}, []string{"action.decided expired", "action.finished expired"}},
+			{"note", func(*gatehouse.Action) {
+				w.Clock.Advance(time.Minute)
+				w.Drain("default")
+			}, []string{"action.decided approved", "action.finished applied"}},
+		} {
+			before := len(e.told())
+			a := w.ProposeWith("walnuts", end.kind, 12, callback)
+			if end.do != nil {
+				end.do(a)
+			}
+			tell()
+			if got := e.told()[before:]; !slices.Equal(got, end.want) {
+				t.Errorf("%s: told %v, want %v", end.kind, got, end.want)
+			}
+		}
+		// A dead letter has finished, and its replay is not told.
+		before := len(e.told())
+		w.Answer("dead", connector.Terminal)
+		w.ProposeWith("dead", "note", 1, callback)
+		w.Clock.Advance(time.Minute)
+		w.Drain("default")
+		tell()
+		if _, err := w.Gate.ReplayDeadLetters(w.Admin(), gatehouse.ReplayRequest{All: true}); err != nil {
+			t.Fatal(err)
+		}
+		w.Clock.Advance(time.Minute)
+		w.Drain("default")
+		tell()
+		if got, want := e.told()[before:], []string{
+			"action.decided approved", "action.finished failed",
+		}; !slices.Equal(got, want) {
+			t.Errorf("a dead letter: told %v, want %v", got, want)
+		}
+		if got := w.statuses(); got[gatehouse.NotificationDelivered] != len(e.told()) || len(got) != 1 {
+			t.Errorf("statuses: %v", got)
+		}
+	})
+}
+
+// TestCallbackIsTakenOver: a notifier that dies between the call and its record is
+// followed by another, and the receiver knows the second call by its id. What the
+// receiver refuses is tried again, and is not the trouble of the channel.
+func TestCallbackIsTakenOver(t *testing.T) {
+	t.Parallel()
+	engines(t, func(t *testing.T, w *world) {
+		e := newEndpoint(t)
+		n := w.hookCaller(e)
+		a := w.ProposeWith("walnuts", "price_change", 12,
+			&gatehouse.Callback{Type: gatehouse.CallbackWebhook, URL: e.URL})
+		w.Decide(a, "ana", gatehouse.Approve)
+		dying := w.hookCaller(e)
+		dying.Failpoint = func(point string) {
+			if point == "called" {
+				runtime.Goexit()
+			}
+		}
+		w.spread(dying)
+		w.deliver(dying, "callback.webhook")
+		w.Clock.Advance(3 * time.Minute)
+		w.deliver(n, "callback.webhook")
+		w.deliver(n, "callback.webhook")
+		if _, ids := e.got(); len(ids) != 2 || ids[0] != ids[1] {
+			t.Fatalf("ids: %v", ids)
+		}
+		e.answers(func(int) (int, http.Header) { return 500, nil })
+		w.Clock.Advance(time.Minute)
+		w.Drain("default")
+		w.spread(n)
+		for range 4 {
+			w.deliver(n, "callback.webhook")
+			w.Clock.Advance(3 * time.Hour)
+		}
+		channels, err := w.Gate.ListNotifications(w.Admin(), gatehouse.NotificationFilter{
+			Status: gatehouse.NotificationQueued, ActionID: a.ID,
+		})
+		if err != nil || len(channels.Items) != 1 || channels.Items[0].Kind != gatehouse.NotifyCallbackFinished ||
+			channels.Items[0].LastError == "" {
+			t.Fatalf("%+v, %v", channels.Items, err)
+		}
+		states, err := w.channels()
+		if err != nil ||
+			slices.ContainsFunc(states, func(s *gatehouse.ChannelState) bool { return s.FailingSince != nil }) {
+			t.Errorf("the channel fails: %+v, %v", states, err)
+		}
+		// 410 ends the message, and switches nothing off.
+		e.answers(func(int) (int, http.Header) { return 410, nil })
+		w.Clock.Advance(12 * time.Hour)
+		w.deliver(n, "callback.webhook")
+		if got := w.statuses(); got[gatehouse.NotificationFailed] != 1 {
+			t.Errorf("statuses: %v", got)
+		}
+	})
+}
+
+// TestWebhookCallbackPlaces refuses the addresses that are not allowed when they are
+// proposed, and connects to none that is inside.
+func TestWebhookCallbackPlaces(t *testing.T) {
+	t.Parallel()
+	c, err := webhook.NewCallback(webhook.CallbackConfig{
+		Hosts: []string{"hooks.example.com", "Inside.example:8443"}, Private: []string{"10.0.0.7", "[::1]:9000"},
+		Secret: oldSecret,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for address, want := range map[string]string{
+		"https://hooks.example.com/x?y=1": "", "https://hooks.example.com:444/": "", "https://HOOKS.example.com": "",
+		"https://inside.example:8443/": "", "http://10.0.0.7/x": "", "http://10.0.0.7:8080/": "", "http://[::1]:9000/": "",
+		"http://hooks.example.com/": "must be https", "https://inside.example/": "not allowed",
+		"https://hooks.example.com.evil.example/": "not allowed", "https://evil.example/hooks.example.com": "not allowed",
+		"http://[::1]/": "not allowed", "http://169.254.169.254/latest": "not allowed", "https://10.0.0.70/": "not allowed",
+	} {
+		err := c.Check(&gatehouse.Callback{Type: gatehouse.CallbackWebhook, URL: address})
+		said := ""
+		if e := new(gatehouse.Error); errors.As(err, &e) {
+			said = string(gatehouse.MustJSON(e.Violations))
+		}
+		if (err == nil) != (want == "") || !strings.Contains(said, want) {
+			t.Errorf("%s: %v, want %q", address, err, want)
+		}
+	}
+	for _, bad := range []webhook.CallbackConfig{
+		{Secret: oldSecret}, {Hosts: []string{"https://x.example"}, Secret: oldSecret}, {Hosts: []string{"x.example"}},
+		{Hosts: []string{"x.example/path"}, Secret: oldSecret}, {Private: []string{""}, Secret: oldSecret},
+	} {
+		if _, err := webhook.NewCallback(bad); err == nil {
+			t.Errorf("%+v is taken", bad)
+		}
+	}
+	// A host outside by its name, whose address is inside.
+	called := false
+	inside := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { called = true }))
+	defer inside.Close()
+	host := strings.TrimPrefix(inside.URL, "https://")
+	if c, err = webhook.NewCallback(webhook.CallbackConfig{Hosts: []string{host}, Secret: oldSecret}); err != nil {
+		t.Fatal(err)
+	}
+	a := &gatehouse.Action{Proposal: gatehouse.Proposal{
+		Callback: &gatehouse.Callback{Type: gatehouse.CallbackWebhook, URL: inside.URL},
+	}}
+	_, err = c.Send(t.Context(), &notify.Message{ID: "ntf_1", Action: a})
+	if err == nil || called || !strings.Contains(err.Error(), "prohibited") {
+		t.Errorf("%v, called: %v", err, called)
+	}
+	// The configuration may be another one than when it was proposed.
+	a.Callback.URL = "https://elsewhere.example/"
+	if _, err = c.Send(t.Context(), &notify.Message{ID: "ntf_1", Action: a}); err == nil {
+		t.Error("it calls a host that is not allowed any more")
+	}
+	if b, err := json.Marshal(webhook.NewBody(&notify.Message{ID: "ntf_1", Kind: gatehouse.NotifyTest})); err != nil ||
+		strings.Contains(string(b), "votes") {
+		t.Errorf("%s, %v", b, err)
+	}
+}

@@ -1,0 +1,256 @@
+package notify_test
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/emersion/go-smtp"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/notify"
+	"github.com/gatehouse-dev/gatehouse/internal/notify/slack"
+)
+
+const policyForDays = `version: 1
+slack: {decide_up_to: 3}
+risk: {price_change: 3}
+approvals:
+  3: {required: 1, roles: [approver], expiry: 72h}
+`
+
+// outage is an office whose mail server, Slack and webhook can die together. A pager
+// stands in for all three, and lives.
+type outage struct {
+	*office
+	hook  *endpoint
+	pager *pager
+	// dead are the calls of the webhook while it was dead.
+	dead int
+}
+
+var outageChannels = []string{"mail", "slack", "hook", "oncall"}
+
+func newOutage(t *testing.T, w *world) *outage {
+	o := &outage{
+		office: newOffice(t, w, func(c *slack.Config) { c.Pace = time.Microsecond }),
+		hook:   newEndpoint(t),
+		pager:  newPager(t),
+	}
+	o.slack.Hurry()
+	o.apply(policyForDays)
+	o.notifier = w.notifier(notify.Config{
+		Channels: []*notify.Configured{w.mail(), o.channel, w.hook(o.hook), w.pager(o.pager)},
+		Routes: []notify.Route{{
+			Channels: []string{"mail", "slack", "hook"}, Fallback: []string{"oncall"},
+		}},
+		DecideUpTo: w.Gate.SlackUpTo, DigestAfter: 1000,
+	})
+	return o
+}
+
+// die ends all three, or brings them back.
+func (o *outage) die(dead bool) {
+	o.slack.SetDown(dead)
+	if !dead {
+		o.smtp.Recipients(nil)
+		o.hook.answers(func(int) (int, http.Header) { return http.StatusNoContent, nil })
+		_, ids := o.hook.got()
+		o.dead = len(ids)
+		return
+	}
+	o.smtp.Recipients(func(string) error {
+		return &smtp.SMTPError{Code: 421, EnhancedCode: smtp.EnhancedCode{4, 3, 2}, Message: "down"}
+	})
+	o.hook.answers(func(int) (int, http.Header) { return http.StatusServiceUnavailable, nil })
+}
+
+// turn lets everything happen that is due now.
+func (o *outage) turn() {
+	o.t.Helper()
+	if _, err := o.Gate.Sweep(o.t.Context()); err != nil {
+		o.t.Fatal(err)
+	}
+	for range 3 {
+		o.spread(o.notifier)
+		for _, channel := range outageChannels {
+			o.deliver(o.notifier, channel)
+		}
+		if _, err := o.notifier.WriteCards(o.t.Context(), "slack"); err != nil {
+			o.t.Fatal(err)
+		}
+	}
+}
+
+// rows counts messages by channel and status.
+func (o *outage) rows() map[string]int {
+	o.t.Helper()
+	counts := map[string]int{}
+	for cursor := ""; ; {
+		page, err := o.Gate.ListNotifications(o.Admin(), gatehouse.NotificationFilter{Limit: 100, Cursor: cursor})
+		if err != nil {
+			o.t.Fatal(err)
+		}
+		for _, n := range page.Items {
+			counts[n.Channel+" "+string(n.Status)]++
+		}
+		if cursor = page.NextCursor; cursor == "" {
+			return counts
+		}
+	}
+}
+
+func (o *outage) want(when string, want map[string]int) {
+	o.t.Helper()
+	if got := o.rows(); !maps.Equal(got, want) {
+		o.t.Fatalf("%s: %v, want %v", when, got, want)
+	}
+}
+
+// TestDayWithoutChannels: mail, Slack and webhooks are dead for 24 hours in which
+// people go on working. What they would have been told waits in the queue, each
+// channel is called failing once and the next one of the route gets an alert of it
+// and the questions; and all that still says something arrives once they are back.
+func TestDayWithoutChannels(t *testing.T) {
+	t.Parallel()
+	engines(t, func(t *testing.T, w *world) {
+		o := newOutage(t, w)
+		early := o.Propose("early", "price_change", 12)
+		o.turn()
+		o.want("before", map[string]int{"mail accepted": 2, "slack delivered": 1, "hook delivered": 1})
+		if m := o.card(early); m.Button("Approve") == nil {
+			t.Fatalf("the first card: %s", m.All())
+		}
+		mails := len(o.smtp.Mails())
+
+		o.die(true)
+		const step = 20 * time.Minute
+		var open []*gatehouse.Action
+		short, _, err := o.Gate.Propose(o.As("bot"), &gatehouse.Proposal{
+			ActionType: "price_change", Connector: "shop", Operation: "update", ExpiresIn: gatehouse.Span(6 * time.Hour),
+			Target: gatehouse.Target{
+				EntityType: "item",
+				EntityRef:  "short",
+				Version:    "7",
+			}, ProposedChange: `{"amount":"1"}`,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for at := time.Duration(0); at < 24*time.Hour; at += step {
+			if at%time.Hour == 0 {
+				open = append(open, o.Propose("walnuts", "price_change", 12))
+			}
+			if at == 5*time.Hour {
+				o.Decide(early, "ana", gatehouse.Approve) // the queue is where it always was
+			}
+			o.turn()
+			o.Clock.Advance(step)
+		}
+		o.turn()
+		// Two people are asked each time; who asked hears of the decision and the expiry.
+		// A question whose time is over has nothing to tell any more. The pager has the three
+		// alerts, what was asked since (all but the first and the short one), and the two
+		// outcomes.
+		o.want("after a day", map[string]int{
+			"mail accepted": 2, "slack delivered": 1, "hook delivered": 1,
+			"mail queued": 2*24 + 2, "slack queued": 24 + 2, "hook queued": 24 + 2,
+			"mail muted": 2, "slack muted": 1, "hook muted": 1,
+			"oncall accepted": 3 + 23 + 2,
+		})
+		for kind, want := range map[string]int{"channel.failing": 3, "channel.recovered": 0} {
+			if got := o.logged(kind); got != want {
+				t.Errorf("%d entries %s, want %d", got, kind, want)
+			}
+		}
+		alerts := map[string]int{}
+		for _, e := range o.pager.got() {
+			for _, channel := range []string{"mail", "slack", "hook"} {
+				if e.Payload != nil && strings.Contains(e.Payload.Summary, "The channel "+channel+" fails") {
+					alerts[channel]++
+				}
+			}
+		}
+		if want := map[string]int{"mail": 1, "slack": 1, "hook": 1}; !maps.Equal(alerts, want) {
+			t.Errorf("alerts: %v", alerts)
+		}
+		if len(o.smtp.Mails()) != mails || len(o.slack.Messages()) != 1 {
+			t.Errorf("%d mails and %d cards got through", len(o.smtp.Mails())-mails, len(o.slack.Messages()))
+		}
+		page, err := o.Gate.ListActions(o.Admin(), gatehouse.ActionFilter{Status: gatehouse.StatusPending, Limit: 100})
+		if err != nil || len(page.Items) != len(open) {
+			t.Errorf("%d wait in the queue, %v", len(page.Items), err)
+		}
+
+		o.die(false)
+		last := o.Propose("walnuts", "price_change", 12) // the first that comes through hurries the others
+		open = append(open, last)
+		o.turn()
+		o.arrived(early, short, open, mails)
+	})
+}
+
+// arrived checks what the day's end has brought.
+func (o *outage) arrived(early, short *gatehouse.Action, open []*gatehouse.Action, mails int) {
+	o.t.Helper()
+	got := o.rows()
+	for key, n := range got {
+		if strings.HasSuffix(key, "queued") || strings.HasSuffix(key, "failed") || strings.HasSuffix(key, "sent") {
+			o.t.Errorf("%d %s", n, key)
+		}
+	}
+	if n := o.logged("channel.recovered"); n != 3 {
+		o.t.Errorf("%d entries channel.recovered", n)
+	}
+	if n := o.logged("channel.failing"); n != 3 {
+		o.t.Errorf("%d entries channel.failing at the end", n)
+	}
+	// Mail: each question once to each of two people, the outcomes once to who asked.
+	to := map[string]int{}
+	for _, m := range o.smtp.Mails()[mails:] {
+		for _, a := range append([]*gatehouse.Action{early, short}, open...) {
+			if strings.Contains(m.Text, a.ID) {
+				to[m.To+" "+a.ID]++
+			}
+		}
+	}
+	want := map[string]int{"sam@shop.example " + early.ID: 1, "sam@shop.example " + short.ID: 1}
+	for _, a := range open {
+		want["ana@shop.example "+a.ID], want["bo@shop.example "+a.ID] = 1, 1
+	}
+	// cy, who may answer too, has no address.
+	if !maps.Equal(to, want) {
+		o.t.Errorf("mails %v, want %v", to, want)
+	}
+	// Webhooks: each once.
+	bodies, ids := o.hook.got()
+	hooks := map[string]int{}
+	for _, b := range bodies[o.dead:] {
+		hooks[b.Type+" "+b.Data.ActionID]++
+	}
+	want = map[string]int{"approval.decided " + early.ID: 1, "approval.expired " + short.ID: 1}
+	for _, a := range open {
+		want["approval.asked "+a.ID] = 1
+	}
+	if !maps.Equal(hooks, want) {
+		o.t.Errorf("webhooks %v, want %v", hooks, want)
+	}
+	if again := slices.Clone(ids[o.dead:]); len(slices.Compact(slices.Sorted(slices.Values(again)))) != len(again) {
+		o.t.Error("a webhook came twice")
+	}
+	// Slack: one card each, which tells the truth.
+	for _, a := range open {
+		if m := o.card(a); m.Button("Approve") == nil {
+			o.t.Errorf("the card of %s: %s", a.ID, m.All())
+		}
+	}
+	if m := o.card(early); m.Button("Approve") != nil || !strings.Contains(m.All(), "Approved by ana") {
+		o.t.Errorf("the first card: %s", m.All())
+	}
+	if m := o.card(short); m.Button("Approve") != nil {
+		o.t.Errorf("the card of what expired: %s", m.All())
+	}
+}

@@ -1,0 +1,78 @@
+package notify_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/notify"
+)
+
+// TestProbe: a channel whose receiver was away for half a day works within minutes of its
+// return although nothing new is sent, and its messages have not used up their attempts.
+func TestProbe(t *testing.T) {
+	t.Parallel()
+	engines(t, func(t *testing.T, w *world) {
+		e := newEndpoint(t)
+		n := w.notifier(notify.Config{Channels: []*notify.Configured{w.hook(e)}})
+		fails := func() bool {
+			list, err := w.channels()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return len(list) == 1 && list[0].FailingSince != nil
+		}
+		pass := func(d time.Duration) {
+			for range d / time.Minute {
+				w.Clock.Advance(time.Minute)
+				w.deliver(n, "hook")
+			}
+		}
+		e.answers(func(int) (int, http.Header) { return 503, nil })
+		for _, item := range []string{"walnuts", "almonds", "dates"} {
+			w.Propose(item, "price_change", 12)
+		}
+		w.spread(n)
+		w.deliver(n, "hook")
+		if !fails() {
+			t.Fatal("the channel does not fail")
+		}
+		_, before := e.got()
+		pass(12 * time.Hour)
+		_, ids := e.got()
+		if calls := len(ids) - len(before); calls < 200 || calls > 270 {
+			t.Errorf("%d calls in half a day", calls)
+		}
+		if got := w.statuses(); got[gatehouse.NotificationQueued] != 3 {
+			t.Errorf("statuses: %v", got)
+		}
+		e.answers(func(int) (int, http.Header) { return 204, nil })
+		pass(3 * time.Minute)
+		w.deliver(n, "hook") // as the recovery hints at
+		if got := w.statuses(); got[gatehouse.NotificationDelivered] != 3 || fails() {
+			t.Errorf("after the return: %v, failing: %v", got, fails())
+		}
+	})
+}
+
+// TestProbeLeavesAlone: a receiver that asks for an hour is left alone for an hour.
+func TestProbeLeavesAlone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	e := newEndpoint(t)
+	n := w.notifier(notify.Config{Channels: []*notify.Configured{w.hook(e)}})
+	e.answers(func(int) (int, http.Header) { return 429, http.Header{"Retry-After": {"3600"}} })
+	for _, item := range []string{"walnuts", "almonds", "dates"} {
+		w.Propose(item, "price_change", 12)
+	}
+	w.spread(n)
+	w.deliver(n, "hook")
+	for range 59 {
+		w.Clock.Advance(time.Minute)
+		w.deliver(n, "hook")
+	}
+	if _, ids := e.got(); len(ids) != 3 {
+		t.Errorf("%d calls within the hour", len(ids))
+	}
+}

@@ -1,0 +1,240 @@
+// Package slackdev is the Slack of development mode: it takes what a channel of kind
+// slack posts, shows it on a page as it would be posted, and sends clicks, forms and
+// commands to the real desk, signed as Slack signs.
+//
+// Nothing leaves the process. A browser acts as the Slack user of its own cookie,
+// who decides nothing before somebody has linked that user to themselves, with a
+// code from their settings, as in Slack.
+package slackdev
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse/internal/notify/slack"
+)
+
+const (
+	// channelID and team are what the workspace calls itself.
+	channelID = "C0DEV"
+	team      = "T0DEV"
+	// kept bounds the messages, and those that one person alone sees, together.
+	kept = 200
+	// maxForms bounds the forms that are open; triggerLife is how long a click may open
+	// one.
+	maxForms    = 100
+	triggerLife = 3 * time.Second
+	// maxCall bounds the body of a call, in bytes.
+	maxCall = 1 << 20
+)
+
+// message is what stands in the channel.
+type message struct {
+	TS     string  `json:"ts"`
+	Thread string  `json:"thread_ts"`
+	Text   string  `json:"text"`
+	Blocks []block `json:"blocks"`
+	// Metadata is what the app looks messages up by.
+	Metadata json.RawMessage `json:"metadata"`
+	// User alone sees the message; "" is everybody.
+	User string `json:"user"`
+	// Updates counts how often it was written again.
+	Updates int `json:"-"`
+	// At is when it was posted.
+	At time.Time `json:"-"`
+}
+
+// view is an open form.
+type view struct {
+	CallbackID string  `json:"callback_id"`
+	Metadata   string  `json:"private_metadata"`
+	Title      text    `json:"title"`
+	Submit     text    `json:"submit"`
+	Close      text    `json:"close"`
+	Blocks     []block `json:"blocks"`
+	// Problems are what the desk said of an earlier try, by block; Given is what
+	// was typed.
+	Problems map[string]string `json:"-"`
+	Given    map[string]string `json:"-"`
+}
+
+type trigger struct {
+	user string
+	made time.Time
+}
+
+// Workspace is the fake. It is the transport of a channel, and serves [Path].
+type Workspace struct {
+	secret string
+	pages  http.ServeMux
+
+	mu       sync.Mutex
+	desk     http.Handler
+	linked   Linked
+	serial   int
+	messages []*message
+	forms    map[string]*view
+	triggers map[string]trigger
+	// changed is closed and replaced whenever something is posted or written again.
+	changed chan struct{}
+}
+
+var _ http.RoundTripper = (*Workspace)(nil)
+
+// New makes an empty workspace.
+func New() *Workspace {
+	w := &Workspace{
+		secret: rand.Text(), forms: make(map[string]*view), triggers: make(map[string]trigger),
+		changed: make(chan struct{}),
+	}
+	w.routes()
+	return w
+}
+
+// Channel makes the channel that posts here.
+func (w *Workspace) Channel() (*slack.Channel, error) {
+	return slack.New(slack.Config{Token: "xoxb-dev", Channel: channelID, SigningSecret: w.secret, Transport: w})
+}
+
+// RoundTrip answers a call of the Web API.
+func (w *Workspace) RoundTrip(r *http.Request) (*http.Response, error) {
+	var body []byte
+	if r.Body != nil {
+		var err error
+		if body, err = io.ReadAll(io.LimitReader(r.Body, maxCall)); err != nil {
+			return nil, err
+		}
+		_ = r.Body.Close()
+	}
+	w.mu.Lock()
+	answer := w.call(path.Base(r.URL.Path), r.URL.Query().Get("channel"), body)
+	w.mu.Unlock()
+	content, err := json.Marshal(answer)
+	if err != nil {
+		return nil, err
+	}
+	return &http.Response{
+		StatusCode: http.StatusOK, Status: "200 OK", Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
+		Header: http.Header{"Content-Type": {"application/json"}}, ContentLength: int64(len(content)),
+		Body: io.NopCloser(bytes.NewReader(content)),
+	}, nil
+}
+
+// refuse is an answer of Slack that says no.
+func refuse(code string) map[string]any { return map[string]any{"ok": false, "error": code} }
+
+func (w *Workspace) call(method, channel string, body []byte) map[string]any {
+	switch method {
+	case "conversations.history":
+		return w.history(channel)
+	case "chat.postMessage", "chat.postEphemeral", "chat.update":
+		var m struct {
+			message
+			Channel string `json:"channel"`
+		}
+		if json.Unmarshal(body, &m) != nil {
+			return refuse("invalid_blocks")
+		}
+		if method == "chat.update" {
+			return w.update(&m.message)
+		}
+		return w.post(m.Channel, &m.message)
+	case "views.open":
+		var v struct {
+			Trigger string `json:"trigger_id"`
+			View    view   `json:"view"`
+		}
+		if json.Unmarshal(body, &v) != nil {
+			return refuse("invalid_arguments")
+		}
+		return w.open(v.Trigger, &v.View)
+	}
+	return refuse("unknown_method")
+}
+
+func (w *Workspace) history(channel string) map[string]any {
+	list := []any{}
+	for _, m := range slices.Backward(w.messages) {
+		if m.User == "" && channel == channelID {
+			list = append(list, map[string]any{"ts": m.TS, "text": m.Text, "metadata": m.Metadata})
+		}
+	}
+	return map[string]any{"ok": true, "messages": list}
+}
+
+// post takes a message to everybody, to one person in the channel, or into the
+// person's own conversation with the app.
+func (w *Workspace) post(channel string, m *message) map[string]any {
+	if strings.HasPrefix(channel, "U") {
+		m.User, channel = channel, "D"+channel[1:]
+	} else if channel != channelID {
+		return refuse("channel_not_found")
+	}
+	if m.Text == "" && len(m.Blocks) == 0 {
+		return refuse("no_text")
+	}
+	w.add(m)
+	return map[string]any{"ok": true, "channel": channel, "ts": m.TS, "message_ts": m.TS}
+}
+
+// add stores a message, and forgets the oldest.
+func (w *Workspace) add(m *message) {
+	w.serial++
+	m.At = time.Now()
+	m.TS = fmt.Sprintf("%d.%06d", m.At.Unix(), w.serial%1_000_000)
+	w.messages = append(w.messages, m)
+	w.messages = w.messages[max(0, len(w.messages)-kept):]
+	w.tell()
+}
+
+func (w *Workspace) update(m *message) map[string]any {
+	old := w.find(m.TS)
+	if old == nil {
+		return refuse("message_not_found")
+	}
+	old.Text, old.Blocks = m.Text, m.Blocks // a text without blocks removes them
+	old.Updates++
+	w.tell()
+	return map[string]any{"ok": true, "channel": channelID, "ts": m.TS}
+}
+
+// find is a message that everybody sees, nil for none.
+func (w *Workspace) find(ts string) *message {
+	for _, m := range w.messages {
+		if m.TS == ts && m.User == "" {
+			return m
+		}
+	}
+	return nil
+}
+
+func (w *Workspace) open(id string, v *view) map[string]any {
+	t, ok := w.triggers[id]
+	delete(w.triggers, id)
+	switch {
+	case !ok:
+		return refuse("invalid_trigger")
+	case time.Since(t.made) > triggerLife:
+		return refuse("trigger_expired")
+	case len(w.forms) >= maxForms && w.forms[t.user] == nil:
+		return refuse("internal_error")
+	}
+	w.forms[t.user] = v
+	w.tell()
+	return map[string]any{"ok": true}
+}
+
+// tell wakes who waits for a change. The lock is held.
+func (w *Workspace) tell() {
+	close(w.changed)
+	w.changed = make(chan struct{})
+}

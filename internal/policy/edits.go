@@ -1,0 +1,29 @@
+package policy
+
+import (
+	"go.yaml.in/yaml/v4"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// EditUpTo is the highest level at which somebody who edits a change may approve it
+// alone: L3 where the policy does not say, 0 where who edits never approves.
+func (p *Policy) EditUpTo() gatehouse.RiskLevel { return p.editUpTo }
+
+// edits reads what who edits a change may do.
+func (p *parser) edits(n *yaml.Node) {
+	p.policy.editUpTo = gatehouse.L3
+	if n == nil {
+		return
+	}
+	v := p.Mapping(n, "edits", "approve_up_to").Values["approve_up_to"]
+	if v == nil {
+		return
+	}
+	if v.Kind != yaml.ScalarNode || len(v.Value) != 1 || v.Value < "0" || v.Value > "5" {
+		p.policy.editUpTo = 0
+		p.Fail(v, "approve_up_to must be 0 to 5: the level up to which who edits a change may approve it alone")
+		return
+	}
+	p.policy.editUpTo = gatehouse.RiskLevel(v.Value[0] - '0')
+}

@@ -1,0 +1,471 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// TestSets prepares each set: it takes the arguments of the single statement, and one more.
+func TestSets(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	c, err := pgx.Connect(ctx, database(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close(ctx)
+	for one, set := range makeSets() {
+		a, err := c.Prepare(ctx, "", one)
+		if err != nil {
+			t.Fatalf("%s: %v", one, err)
+		}
+		b, err := c.Prepare(ctx, "", set.sql)
+		if err != nil {
+			t.Errorf("%s: %v", set.sql, err)
+			continue
+		}
+		if len(a.ParamOIDs)+1 != len(b.ParamOIDs) {
+			t.Errorf("%s: %d arguments, for a statement of %d", set.sql, len(b.ParamOIDs), len(a.ParamOIDs))
+		}
+		if fields := len(b.Fields); set.rank == 0 && fields != len(a.Fields)+1 {
+			t.Errorf("%s: %d columns, for a statement of %d", set.sql, fields, len(a.Fields))
+		}
+	}
+}
+
+// together makes the Updates of calls form one group: it keeps the group queue busy until all
+// of them wait in it. It returns their errors.
+func together(t testing.TB, s *Store, calls ...func() error) []error {
+	t.Helper()
+	return gathered(t, s, calls...)()
+}
+
+// gathered is together, but returns when the group has begun.
+func gathered(t testing.TB, s *Store, calls ...func() error) (ended func() []error) {
+	t.Helper()
+	l := &s.groupQueue
+	l.mu.Lock()
+	l.running += maxGroups
+	l.mu.Unlock()
+	errs := make([]error, len(calls))
+	var wg sync.WaitGroup
+	for i, call := range calls {
+		wg.Go(func() { errs[i] = call() })
+	}
+	for waiting, end := 0, time.Now().Add(20*time.Second); waiting < len(calls); time.Sleep(100 * time.Microsecond) {
+		l.mu.Lock()
+		waiting = len(l.waiting)
+		l.mu.Unlock()
+		if time.Now().After(end) {
+			t.Errorf("%d of %d wait in the line", waiting, len(calls))
+			break
+		}
+	}
+	for range maxGroups {
+		s.releaseGroupSlot(0)
+	}
+	return func() []error { wg.Wait(); return errs }
+}
+
+// leave is an Update that stores a leaf exactly once per key, and runs inside before that.
+func leave(ctx context.Context, s *Store, key string, inside func(run int) error) func() error {
+	return func() error {
+		run := 0
+		return s.Update(ctx, gatehouse.DefaultTenant, func(tx gatehouse.Tx) error {
+			run++
+			tx.Prefetch(gatehouse.PrefetchPlan{ActionKey: key})
+			if _, err := tx.FindActionByKey(key); !errors.Is(err, gatehouse.ErrNotFound) {
+				return fmt.Errorf("found: %w", err)
+			}
+			if inside != nil {
+				if err := inside(run); err != nil {
+					return err
+				}
+			}
+			return tx.AppendLeaf(&gatehouse.Leaf{Tenant: gatehouse.DefaultTenant, Type: "t", Subject: key, Actor: "a"})
+		})
+	}
+}
+
+// left are the subjects of the leaves, sorted.
+func left(t testing.TB, s *Store) (subjects []string) {
+	t.Helper()
+	err := s.ViewQueues(context.Background(), func(q gatehouse.ReadQueues) error {
+		list, err := q.UnnumberedLeaves(1000)
+		for _, l := range list {
+			_, after, _ := strings.Cut(string(l.Body), `"subject":"`)
+			subject, _, _ := strings.Cut(after, `"`)
+			subjects = append(subjects, subject)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(subjects)
+	return subjects
+}
+
+func wantLeft(t testing.TB, s *Store, want ...string) {
+	t.Helper()
+	if got := left(t, s); !slices.Equal(got, want) {
+		t.Errorf("stored are %v, want %v", got, want)
+	}
+}
+
+// TestGroupTrips: a group takes two round trips, whatever its size.
+func TestGroupTrips(t *testing.T) {
+	t.Parallel()
+	var road traveler
+	s := openTest(t, Config{trip: road.note})
+	p := populate(t, s)
+	agent := p.known(p.agent)
+	p.known(p.ana)
+	const members = 24
+	var decides []func() error
+	for range members {
+		a, ctx := p.propose(agent), p.presumed(p.ana)
+		decides = append(decides, func() error { return p.approve(ctx, a.ID, a) })
+	}
+	n := road.of(t, "group", func() {
+		for _, err := range together(t, s, decides...) {
+			if err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	if n != 2 {
+		t.Errorf("%d round trips, want 2", n)
+	}
+	for i, statements := range road.trips {
+		if len(statements) > 20 {
+			t.Errorf("trip %d has %d statements for %d decisions", i+1, len(statements), members)
+		}
+	}
+}
+
+// TestGroupOfOneAction decides one action twice in one group, by its own id and by its
+// approval's: one decision stands. Two votes that are both needed both count.
+func TestGroupOfOneAction(t *testing.T) {
+	t.Parallel()
+	s := openTest(t, Config{})
+	p := populate(t, s)
+	agent := p.known(p.agent)
+	bob := p.principal(gatehouse.NewPrincipal{Name: "bob", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover}})
+	ana, ben := p.known(p.ana), p.known(bob)
+	for round := range 8 {
+		a := p.propose(agent)
+		errs := together(t, s,
+			func() error { return p.approve(ana, a.ID, a) },
+			func() error {
+				_, err := p.gate.Decide(ben, a.Approval.ID, gatehouse.Decision{Decision: gatehouse.Reject})
+				return err
+			})
+		won := 0
+		for _, err := range errs {
+			if err == nil {
+				won++
+			} else if gatehouse.CodeOf(err) != gatehouse.CodeAlreadyDecided {
+				t.Errorf("round %d: %v", round, err)
+			}
+		}
+		got, err := p.gate.FindAction(ana, a.ID)
+		if won != 1 || err != nil || len(got.Approval.Votes) != 1 {
+			t.Errorf("round %d: %d decided it, it has %d votes: %v", round, won, len(got.Approval.Votes), err)
+		}
+	}
+	two, _, err := p.gate.Propose(agent, &gatehouse.Proposal{
+		ActionType: "bulk_delete", Connector: "shop", Operation: "update", Rationale: "cleaning up",
+		Target:       gatehouse.Target{EntityType: "item", EntityRef: "SKU-2", Version: "7"},
+		CurrentState: `{"price":"10.00"}`, ProposedChange: `{"price":"12.50"}`, IdempotencyKey: "two",
+	})
+	if err != nil || two.Approval == nil || two.Approval.Required != 2 {
+		t.Fatalf("the action is %+v: %v", two, err)
+	}
+	vote := func(who context.Context, id, why string) func() error {
+		return func() error {
+			d := gatehouse.Decision{Decision: gatehouse.Approve, Digest: two.Digest, Notes: why}
+			if c := two.Approval.Confirm; c != nil {
+				d.Confirm = c.Value
+			}
+			_, err := p.gate.Decide(who, id, d)
+			return err
+		}
+	}
+	for _, err := range together(t, s, vote(ana, two.ID, "seen"), vote(ben, two.Approval.ID, "seen as well")) {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	if got, err := p.gate.FindAction(ana, two.ID); err != nil || got.Status != gatehouse.StatusApproved ||
+		len(got.Approval.Votes) != 2 {
+		t.Errorf("the action is %s with %d votes: %v", got.Status, len(got.Approval.Votes), err)
+	}
+}
+
+// TestGroupOfFailures: a member that fails, by an error of its closure, by a guard, by a panic,
+// or by a read that it did not prefetch, fails alone.
+func TestGroupOfFailures(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	s := openTest(t, Config{})
+	own := errors.New("own error")
+	missing := func() error {
+		return s.Update(ctx, gatehouse.DefaultTenant, func(tx gatehouse.Tx) error {
+			tx.Prefetch(gatehouse.PrefetchPlan{ActionKey: "missing"})
+			if _, err := tx.FindActionByKey("missing"); !errors.Is(err, gatehouse.ErrNotFound) {
+				return err
+			}
+			if err := tx.AppendLeaf(&gatehouse.Leaf{Tenant: gatehouse.DefaultTenant, Type: "t", Subject: "missing", Actor: "a"}); err != nil {
+				return err
+			}
+			return tx.MoveApproval("apr_none", gatehouse.ApprovalApproved)
+		})
+	}
+	curious := func() error {
+		return s.Update(ctx, gatehouse.DefaultTenant, func(tx gatehouse.Tx) error {
+			tx.Prefetch(gatehouse.PrefetchPlan{ActionKey: "curious"})
+			if _, err := tx.FindActionByKey("curious"); !errors.Is(err, gatehouse.ErrNotFound) {
+				return err
+			}
+			if _, err := tx.FindTenant(); err != nil {
+				return err
+			}
+			return tx.AppendLeaf(
+				&gatehouse.Leaf{Tenant: gatehouse.DefaultTenant, Type: "t", Subject: "curious", Actor: "a"},
+			)
+		})
+	}
+	unusual := func() error {
+		return s.Update(ctx, "acme", func(tx gatehouse.Tx) error {
+			tx.Prefetch(gatehouse.PrefetchPlan{ActionKey: "unusual"})
+			if _, err := tx.FindActionByKey("unusual"); !errors.Is(err, gatehouse.ErrNotFound) {
+				return err
+			}
+			return tx.InsertTenant(&gatehouse.Tenant{ID: "acme", CreatedAt: tx.Now()})
+		})
+	}
+	errs := together(t, s,
+		leave(ctx, s, "a", nil),
+		leave(ctx, s, "own", func(int) error { return own }),
+		missing, curious,
+		leave(ctx, s, "panic", func(int) error { panic("at the gate") }),
+		leave(ctx, s, "b", nil), unusual,
+	)
+	if errs[0] != nil || errs[3] != nil || errs[5] != nil || errs[6] != nil {
+		t.Errorf("innocents failed: %v", errs)
+	}
+	if errs[1] != own { //nolint:errorlint // it is returned unwrapped
+		t.Errorf("error %v, want the closure's own", errs[1])
+	}
+	if !errors.Is(errs[2], gatehouse.ErrConflict) {
+		t.Errorf("error %v, want a conflict", errs[2])
+	}
+	if errs[4] == nil || !strings.Contains(errs[4].Error(), "at the gate") {
+		t.Errorf("error %v, want the panic", errs[4])
+	}
+	wantLeft(t, s, "a", "b", "curious")
+}
+
+// TestWriteFirstRunsAlone: an Update that writes before its first read joins no group, because a
+// group would not see that write.
+func TestWriteFirstRunsAlone(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	s := openTest(t, Config{})
+	l := &s.groupQueue
+	l.mu.Lock()
+	l.running += maxGroups
+	l.mu.Unlock()
+	const early, late = "early", "late"
+	ended := make(chan error, 2)
+	go func() { ended <- leave(ctx, s, late, nil)() }()
+	waiting := func(n int) bool { l.mu.Lock(); defer l.mu.Unlock(); return len(l.waiting) == n }
+	for end := time.Now().Add(20 * time.Second); !waiting(1) && time.Now().Before(end); time.Sleep(50 * time.Microsecond) {
+	}
+	go func() {
+		ended <- s.Update(ctx, early, func(tx gatehouse.Tx) error {
+			if err := tx.InsertTenant(&gatehouse.Tenant{ID: early, CreatedAt: time.UnixMicro(1)}); err != nil {
+				return err
+			}
+			// This Update reads the clock first.
+			return tx.AppendLeaf(&gatehouse.Leaf{Tenant: early, Type: "t", Subject: early, Actor: "a"})
+		})
+	}()
+	// It ends before anybody may go on, or it is in the queue.
+	for end := time.Now().Add(20 * time.Second); len(ended) == 0 && !waiting(2) && time.Now().Before(end); time.Sleep(50 * time.Microsecond) {
+	}
+	if !waiting(1) {
+		t.Fatal("who wrote before it asked waits for a group")
+	}
+	for range maxGroups {
+		s.releaseGroupSlot(0)
+	}
+	for range 2 {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+	wantLeft(t, s, early, late)
+}
+
+// TestGroupMemberGone: a member whose caller gives up before COMMIT is told so and stores
+// nothing, and a member that takes too long is left behind.
+func TestGroupMemberGone(t *testing.T) {
+	t.Parallel()
+	s := openTest(t, Config{})
+	ctx, cancel := context.WithCancel(context.Background())
+	others := make(chan struct{})
+	var slow atomic.Int64
+	errs := together(t, s,
+		leave(ctx, s, "gone", func(int) error { cancel(); return nil }),
+		leave(context.Background(), s, "slow", func(run int) error {
+			slow.Store(int64(run))
+			<-others // it can wait for the others, since they do not wait for it
+			return nil
+		}),
+		func() error {
+			defer close(others)
+			return leave(context.Background(), s, "a", nil)()
+		},
+	)
+	if !errors.Is(errs[0], context.Canceled) || errs[1] != nil || errs[2] != nil {
+		t.Errorf("errors %v", errs)
+	}
+	if slow.Load() != 2 {
+		t.Errorf("the slow one ran %d times, want twice", slow.Load())
+	}
+	wantLeft(t, s, "a", "slow")
+	// A member that gives up leaves the queue.
+	l := &s.groupQueue
+	l.mu.Lock()
+	l.running += maxGroups
+	l.mu.Unlock()
+	short, stop := context.WithTimeout(context.Background(), 20*time.Millisecond)
+	defer stop()
+	if err := leave(short, s, "short", nil)(); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("error %v, want that of the context", err)
+	}
+	for range maxGroups {
+		s.releaseGroupSlot(0)
+	}
+	if l.running != 0 || len(l.waiting) != 0 {
+		t.Errorf("%d are under way and %d wait", l.running, len(l.waiting))
+	}
+	wantLeft(t, s, "a", "slow")
+}
+
+// TestGroupWaitsForNoLock: a member that wants a row that somebody else has locked waits alone.
+func TestGroupWaitsForNoLock(t *testing.T) {
+	t.Parallel()
+	s := openTest(t, Config{})
+	p := populate(t, s)
+	agent, ana := p.known(p.agent), p.known(p.ana)
+	bob := p.principal(gatehouse.NewPrincipal{Name: "bob", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover}})
+	ben := p.remembered(bob)
+	a, b, c := p.propose(agent), p.propose(agent), p.propose(agent)
+	// Well below the server's lock_timeout.
+	soon, cancel := context.WithTimeout(ana, 6*time.Second)
+	defer cancel()
+	held, free := make(chan struct{}), make(chan struct{})
+	holder := make(chan error, 1)
+	go func() {
+		holder <- s.Update(context.Background(), a.Tenant, func(tx gatehouse.Tx) error {
+			if _, err := tx.LockAction(a.ID); err != nil {
+				return err
+			}
+			who, err := tx.FindPrincipal(bob.ID)
+			if err == nil {
+				err = tx.UpdatePrincipal(who)
+			}
+			if err == nil {
+				_, err = tx.FindTenant() // so that the queued write is sent
+			}
+			if err != nil {
+				return err
+			}
+			close(held)
+			<-free
+			return nil
+		})
+	}()
+	<-held
+	for i, err := range together(t, s,
+		func() error { return p.approve(ana, a.ID, a) },
+		func() error { return p.approve(ben, c.ID, c) },
+		func() error {
+			defer close(free)
+			return p.approve(soon, b.ID, b)
+		}) {
+		if err != nil {
+			t.Errorf("decision %d: %v", i, err)
+		}
+	}
+	if err := <-holder; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestGroupOfTenants: one group stores the rows of each tenant, and nothing else.
+func TestGroupOfTenants(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	var road traveler
+	s := openTest(t, Config{trip: road.note})
+	tenants := []string{"acme", "globex", "initech"}
+	var calls []func() error
+	for _, tenant := range tenants {
+		if err := s.Update(ctx, tenant, func(tx gatehouse.Tx) error {
+			return tx.InsertTenant(&gatehouse.Tenant{ID: tenant, CreatedAt: tx.Now()})
+		}); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 3 {
+			key := fmt.Sprint(tenant, i)
+			calls = append(calls, func() error {
+				return s.Update(ctx, tenant, func(tx gatehouse.Tx) error {
+					tx.Prefetch(gatehouse.PrefetchPlan{ActionKey: key})
+					if _, err := tx.FindActionByKey(key); !errors.Is(err, gatehouse.ErrNotFound) {
+						return err
+					}
+					return tx.AppendLeaf(&gatehouse.Leaf{Tenant: tenant, Type: "t", Subject: key, Actor: "a"})
+				})
+			})
+		}
+	}
+	if n := road.of(t, "group", func() {
+		for _, err := range together(t, s, calls...) {
+			if err != nil {
+				t.Error(err)
+			}
+		}
+	}); n != 2 {
+		t.Errorf("%d round trips, want 2", n)
+	}
+	err := s.ViewQueues(ctx, func(q gatehouse.ReadQueues) error {
+		list, err := q.UnnumberedLeaves(100)
+		for _, l := range list {
+			if !strings.Contains(string(l.Body), `"subject":"`+l.Tenant) {
+				t.Errorf("%s has %s", l.Tenant, l.Body)
+			}
+		}
+		if len(list) != len(calls) {
+			t.Errorf("%d leaves, want %d", len(list), len(calls))
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,72 @@
+package postgres
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// TenantSetting is the setting that tells the tables' row security policies the tenant of a
+// transaction; the value AllTenants stands for all tenants. A program that reads the tables
+// directly sets it on its connections, or it sees no rows.
+const (
+	TenantSetting = "gatehouse.tenant"
+	AllTenants    = "*"
+)
+
+// setTenant holds until the end of the transaction.
+const setTenant = `SELECT set_config('` + TenantSetting + `', $1, true)`
+
+// useTenant sets the tenant of the next statements. A tenant with the name AllTenants does not
+// exist.
+func (t *readTx) useTenant(tenant string) {
+	if tenant == AllTenants {
+		tenant = ""
+	}
+	t.tenant = tenant
+}
+
+// useAllTenants makes the statements of one method concern all tenants; back restores the
+// tenant.
+func (t *readTx) useAllTenants() (back func()) {
+	was := t.tenant
+	t.tenant = AllTenants
+	return func() { t.tenant = was }
+}
+
+// checkTenant refuses a row of another tenant than the transaction's.
+func (t *readTx) checkTenant(tenant string) error {
+	if tenant != t.tenant {
+		return gatehouse.ErrOtherTenant
+	}
+	return nil
+}
+
+// withTenant appends setTenant to a batch if the next statements are for another tenant than
+// the previous ones.
+func (t *readTx) withTenant(batch []query) []query {
+	if t.tenant == t.serverTenant {
+		return batch
+	}
+	sql := setTenant
+	if t.serverTenant == "" && t.w != nil && t.w.mode.longWait {
+		sql = t.s.setTenantLongWait
+	}
+	t.serverTenant = t.tenant
+	return append(batch, ask(sql, nil, t.tenant))
+}
+
+// warn logs a warning if row security does not bind the role of the store.
+func warn(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) error {
+	var role string
+	var bypasses bool
+	err := pool.QueryRow(ctx, `SELECT rolname::text, rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user`).Scan(&role, &bypasses)
+	if err == nil && bypasses {
+		log.WarnContext(ctx, "postgres: the role is not bound by row security: only the statements keep tenants apart; "+
+			"connect as one that is no superuser and has no BYPASSRLS", "role", role)
+	}
+	return err
+}

@@ -1,0 +1,26 @@
+package shared
+
+import "github.com/gatehouse-dev/gatehouse"
+
+// Callback is a callback as it is stored: with the sealed task token.
+type Callback struct {
+	gatehouse.Callback
+	Sealed string `json:"sealed,omitempty"`
+}
+
+// StoreCallback is what is stored of a callback, nil for none.
+func StoreCallback(c *gatehouse.Callback) *Callback {
+	if c == nil {
+		return nil
+	}
+	return &Callback{*c, c.Sealed}
+}
+
+// Load is the callback that was stored.
+func (c *Callback) Load() *gatehouse.Callback {
+	if c == nil {
+		return nil
+	}
+	c.Callback.Sealed = c.Sealed
+	return &c.Callback
+}
