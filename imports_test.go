@@ -51,7 +51,7 @@ var mayImport = map[string][]string{
 	"internal/ring":                             {},
 	"internal/signin":                           {""},
 	"internal/app":                              {"", "internal/card", "internal/policy", "internal/workflow", "internal/audit", "internal/failpoint", "internal/link", "internal/ring", "internal/spelling"},
-	"internal/engine":                           {"", "internal/app", "connector"},
+	"internal/dispatch":                         {"", "internal/app", "connector"},
 	"internal/runtime":                          {"", "internal/app", "internal/workflow", "connector"},
 	"internal/failpoint":                        {},
 	"internal/api":                              {"", "internal/app", "internal/card", "internal/link"},
@@ -88,18 +88,18 @@ var mayImport = map[string][]string{
 	"internal/notify/sns":       {"", "internal/notify", "internal/notify/webhook"},
 	// It builds its own gate, and compares packages with bare baselines.
 	"internal/bench": {
-		"", "connector", "connector/http", "internal/app", "internal/audit", "internal/engine", "internal/policy",
+		"", "connector", "connector/http", "internal/app", "internal/audit", "internal/dispatch", "internal/policy",
 		"internal/runtime", "internal/store/sqlite", "internal/store/postgres",
 	},
 	// A separate module: benchmarks of the outbox and of runs against River.
 	"deploy/release":        {},
-	"bench/river":           {"", "internal/app", "internal/bench", "internal/engine", "internal/policy", "internal/runtime", "internal/store/postgres", "internal/wake"},
+	"bench/river":           {"", "internal/app", "internal/bench", "internal/dispatch", "internal/policy", "internal/runtime", "internal/store/postgres", "internal/wake"},
 	"internal/migratestore": {"", "internal/audit", "internal/pgurl", "internal/store/postgres", "internal/store/sqlite"},
 	"internal/invariants":   {"", "internal/audit", "internal/store/postgres", "internal/store/shared", "internal/store/sqlite"},
 	// Imported by tests only.
 	"internal/notify/slacktest": {},
 	"internal/notify/mailtest":  {},
-	"internal/gatetest":         {"", "connector", "internal/app", "internal/audit", "internal/engine", "internal/wake"},
+	"internal/gatetest":         {"", "connector", "internal/app", "internal/audit", "internal/dispatch", "internal/wake"},
 	"internal/store/storetest":  {""},
 	"internal/pgtest":           {},
 	"internal/natstest":         {},

@@ -21,7 +21,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/app"
 	"github.com/gatehouse-dev/gatehouse/internal/bench"
-	"github.com/gatehouse-dev/gatehouse/internal/engine"
+	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 	"github.com/gatehouse-dev/gatehouse/internal/runtime"
 	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
@@ -67,7 +67,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 // the runtime where it measures runs by themselves.
 func start(ctx context.Context, s bench.Setup) (*bench.Gate, error) {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	targets, err := engine.NewRegistry(s.Targets...)
+	targets, err := dispatch.NewRegistry(s.Targets...)
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse/internal/app"
-	"github.com/gatehouse-dev/gatehouse/internal/engine"
+	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
 )
 
 // archiveInterval is how long the archiver rests after it has been over all
@@ -24,7 +24,7 @@ func (s *server) archive(ctx context.Context, metrics app.ArchiveMetrics) error 
 		return err
 	}
 	s.work.Go(func() {
-		engine.Loop(ctx, s.log, "archiver", archiveInterval, func(ctx context.Context) (bool, error) {
+		dispatch.Loop(ctx, s.log, "archiver", archiveInterval, func(ctx context.Context) (bool, error) {
 			_, more, err := a.Step(ctx)
 			return more, err
 		})

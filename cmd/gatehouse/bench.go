@@ -14,7 +14,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/app"
 	"github.com/gatehouse-dev/gatehouse/internal/bench"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
-	"github.com/gatehouse-dev/gatehouse/internal/engine"
+	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
@@ -107,7 +107,7 @@ func startBench(ctx context.Context, s bench.Setup) (*bench.Gate, error) {
 	}
 	n.hub = wake.Spread(&wake.Hub{}, n.carriers...)
 	fail := func(err error) (*bench.Gate, error) { return nil, errors.Join(err, n.Close()) }
-	if n.registry, err = engine.NewRegistry(s.Targets...); err != nil {
+	if n.registry, err = dispatch.NewRegistry(s.Targets...); err != nil {
 		return fail(err)
 	}
 	if s.DatabaseURL != "" {

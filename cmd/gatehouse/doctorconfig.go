@@ -8,7 +8,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
-	"github.com/gatehouse-dev/gatehouse/internal/engine"
+	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
 )
 
 const (
@@ -52,7 +52,7 @@ func (o *ownConfiguration) tells(tenant string, c check) bool {
 	if !ok {
 		return tenant == gatehouse.DefaultTenant
 	}
-	target := engine.Target{Tenants: o.config.Connectors[name].Tenants}
+	target := dispatch.Target{Tenants: o.config.Connectors[name].Tenants}
 	return target.Serves(tenant)
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 	"github.com/gatehouse-dev/gatehouse/internal/app"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
-	"github.com/gatehouse-dev/gatehouse/internal/engine"
+	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
@@ -87,7 +87,7 @@ func servePages(b *testing.B, store gatehouse.Store, log *slog.Logger) *pages {
 	}
 	n := &node{config: &config.Config{}, log: log, store: store, backplane: &backplane{}, hub: wake.Spread(&wake.Hub{})}
 	var err error
-	n.registry, err = engine.NewRegistry(engine.Target{Name: "shop", Connector: idleTarget{}})
+	n.registry, err = dispatch.NewRegistry(dispatch.Target{Name: "shop", Connector: idleTarget{}})
 	must(err)
 	n.gate = app.New(n.store, n.registry, n.hub, app.Config{PolicySource: policy.DefaultSource()}, log)
 	n.runs, err = newRuns(n.gate, n.config)

@@ -12,16 +12,16 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
-	"github.com/gatehouse-dev/gatehouse/internal/engine"
+	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 )
 
 // leftOpen tells, a sentence for each, what agents can have done without a
 // person: what the targets' configuration declares below L3, and the active
 // policy of a tenant then allows. policies is by tenant.
-func leftOpen(targets []engine.Target, policies map[string]*policy.Policy) []string {
+func leftOpen(targets []dispatch.Target, policies map[string]*policy.Policy) []string {
 	var out []string
-	sorted := slices.SortedFunc(slices.Values(targets), func(a, b engine.Target) int { return strings.Compare(a.Name, b.Name) })
+	sorted := slices.SortedFunc(slices.Values(targets), func(a, b dispatch.Target) int { return strings.Compare(a.Name, b.Name) })
 	for _, t := range sorted {
 		d, ok := t.Connector.(connector.Declarer)
 		if !ok {
@@ -131,7 +131,7 @@ func leftOpenAtFirst(ctx context.Context, cfg *config.Config) ([]string, error) 
 	policies := map[string]*policy.Policy{gatehouse.DefaultTenant: p}
 	for _, t := range n.targets {
 		for _, tenant := range t.Tenants {
-			if tenant != engine.AllTenants {
+			if tenant != dispatch.AllTenants {
 				policies[tenant] = p
 			}
 		}

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/gatehouse-dev/gatehouse/internal/engine"
+	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
 	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
 )
 
@@ -15,7 +15,7 @@ const versionInterval = 5 * time.Second
 // watchVersion ends a server under which a newer program has migrated the
 // database: what it would write there, and send, is no longer known to be right.
 func (s *server) watchVersion(ctx context.Context) {
-	engine.Loop(ctx, s.log, "version check", versionInterval, func(ctx context.Context) (bool, error) {
+	dispatch.Loop(ctx, s.log, "version check", versionInterval, func(ctx context.Context) (bool, error) {
 		if err := s.store.Ping(ctx); errors.Is(err, postgres.ErrNewer) {
 			select {
 			case s.failed <- err:

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse/connector"
-	"github.com/gatehouse-dev/gatehouse/internal/engine"
+	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
 	"github.com/gatehouse-dev/gatehouse/internal/telemetry"
 )
 
@@ -18,7 +18,7 @@ const (
 // prober looks at the targets that can be looked at, and says when one goes
 // away or comes back.
 type prober struct {
-	targets []engine.Target
+	targets []dispatch.Target
 	metric  *telemetry.Targets
 	log     *slog.Logger
 	// redact takes the secrets of the configuration out of what a target says.
@@ -27,7 +27,7 @@ type prober struct {
 }
 
 func newProber(
-	targets []engine.Target, metric *telemetry.Targets, redact func(string) string, log *slog.Logger,
+	targets []dispatch.Target, metric *telemetry.Targets, redact func(string) string, log *slog.Logger,
 ) *prober {
 	return &prober{targets: targets, metric: metric, log: log, redact: redact, down: map[string]bool{}}
 }

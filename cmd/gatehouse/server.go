@@ -27,7 +27,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/audit"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/console"
-	"github.com/gatehouse-dev/gatehouse/internal/engine"
+	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
 	"github.com/gatehouse-dev/gatehouse/internal/failpoint"
 	"github.com/gatehouse-dev/gatehouse/internal/feed"
 	"github.com/gatehouse-dev/gatehouse/internal/notify"
@@ -65,8 +65,8 @@ const (
 // node is a gate with its store and its connectors, not yet serving.
 type node struct {
 	store    gatehouse.Store
-	targets  []engine.Target
-	registry *engine.Registry
+	targets  []dispatch.Target
+	registry *dispatch.Registry
 	hub      *wake.Hints
 	gate     *app.Gate
 	runs     *app.Runs
@@ -150,10 +150,10 @@ func newNode(ctx context.Context, cfg *config.Config, b *backplane, log *slog.Lo
 	if err != nil {
 		return nil, errors.Join(err, n.Close())
 	}
-	question := engine.Target{Name: workflow.ApprovalConnector, Connector: runtime.Question{}, Tenants: []string{engine.AllTenants}}
-	change := &engine.PolicyChange{}
-	policies := engine.Target{Name: app.PolicyConnector, Connector: change, Tenants: []string{engine.AllTenants}}
-	if n.registry, err = engine.NewRegistry(append(n.targets, question, policies)...); err != nil {
+	question := dispatch.Target{Name: workflow.ApprovalConnector, Connector: runtime.Question{}, Tenants: []string{dispatch.AllTenants}}
+	change := &dispatch.PolicyChange{}
+	policies := dispatch.Target{Name: app.PolicyConnector, Connector: change, Tenants: []string{dispatch.AllTenants}}
+	if n.registry, err = dispatch.NewRegistry(append(n.targets, question, policies)...); err != nil {
 		return nil, errors.Join(err, n.Close())
 	}
 	n.registry = n.registry.WithSecrets(cfg.SecretValues())
@@ -193,8 +193,8 @@ func newNode(ctx context.Context, cfg *config.Config, b *backplane, log *slog.Lo
 	return n, nil
 }
 
-func (n *node) connectors(ctx context.Context) ([]engine.Target, error) {
-	var targets []engine.Target
+func (n *node) connectors(ctx context.Context) ([]dispatch.Target, error) {
+	var targets []dispatch.Target
 	for name, entry := range n.config.Connectors {
 		c, err := newConnector(ctx, entry, n.config.Secret)
 		if err != nil {
@@ -203,7 +203,7 @@ func (n *node) connectors(ctx context.Context) ([]engine.Target, error) {
 		if closer, ok := c.(io.Closer); ok {
 			n.closers = append(n.closers, closer)
 		}
-		targets = append(targets, engine.Target{Name: name, Connector: c, Tenants: entry.Tenants})
+		targets = append(targets, dispatch.Target{Name: name, Connector: c, Tenants: entry.Tenants})
 	}
 	return targets, nil
 }
@@ -264,19 +264,19 @@ func startRoles(n *node, listen string, roles []role) (*server, error) {
 	s := &server{node: n, stop: stop, hangUp: hangUp, failed: make(chan error, 1), metrics: metrics, audited: telemetry.NewAudit(metrics)}
 	s.prober = newProber(n.targets, telemetry.NewTargets(metrics), n.registry.RedactText, n.log)
 	pushes, _ := n.hub.Subscribe(app.TopicPush)
-	dispatcher, err := engine.New(engine.Dependencies{
+	dispatcher, err := dispatch.New(dispatch.Dependencies{
 		Store: n.store, Targets: n.registry, Authority: n.gate, Owner: ownerName(), Wake: pushes,
 		Committed: func(id string) { n.hub.Notify(id); n.hub.Notify(app.TopicAudit) },
 		Log:       n.log, Metrics: telemetry.NewPushes(metrics, slices.Sorted(maps.Keys(n.config.Connectors))...),
 		BreakerMoved: telemetry.NewBreakers(metrics, slices.Sorted(maps.Keys(n.config.Connectors))...).Moved,
-		Failpoint:    func(p engine.Point) { failpoint.Here(string(p)) },
+		Failpoint:    func(p dispatch.Point) { failpoint.Here(string(p)) },
 		Trace:        n.tracing.Push,
 	}, engineConfig(n.config.Dispatch))
 	if err != nil {
 		return fail(err)
 	}
 	n.gate.SetDrainer(dispatcher)
-	n.runs.SetOutside(engine.Outside{Dispatcher: dispatcher})
+	n.runs.SetOutside(dispatch.Outside{Dispatcher: dispatcher})
 	addresses := &api.Addresses{Trusted: n.config.TrustedProxies}
 	rates, _ := n.store.(api.RateStore)
 	handler, err := api.New(api.Config{
@@ -386,11 +386,11 @@ func (s *server) serveMetrics(ctx context.Context, listen string, handler http.H
 }
 
 // background starts what works without a request.
-func (s *server) background(ctx context.Context, d *engine.Dispatcher, roles []role) {
+func (s *server) background(ctx context.Context, d *dispatch.Dispatcher, roles []role) {
 	if has(roles, roleDispatcher) {
 		s.work.Go(func() { d.Run(ctx) })
 		s.work.Go(func() {
-			engine.Loop(ctx, s.log, "target probe", probeInterval, func(ctx context.Context) (bool, error) {
+			dispatch.Loop(ctx, s.log, "target probe", probeInterval, func(ctx context.Context) (bool, error) {
 				s.prober.probe(ctx)
 				return false, nil
 			})
@@ -407,7 +407,7 @@ func (s *server) background(ctx context.Context, d *engine.Dispatcher, roles []r
 		}
 		s.work.Go(func() { sequencer.Run(ctx, leaves) })
 		s.work.Go(func() {
-			engine.Loop(ctx, s.log, "audit check", checkInterval, func(ctx context.Context) (bool, error) {
+			dispatch.Loop(ctx, s.log, "audit check", checkInterval, func(ctx context.Context) (bool, error) {
 				return false, s.checkLogs(ctx)
 			})
 		})
@@ -424,7 +424,7 @@ func (s *server) background(ctx context.Context, d *engine.Dispatcher, roles []r
 	}
 	s.work.Go(func() { s.watchVersion(ctx) })
 	s.work.Go(func() {
-		engine.Loop(ctx, s.log, "decision counts", countInterval, func(ctx context.Context) (bool, error) {
+		dispatch.Loop(ctx, s.log, "decision counts", countInterval, func(ctx context.Context) (bool, error) {
 			return false, s.gate.StoreDecisionCounts(ctx)
 		})
 	})
@@ -462,26 +462,26 @@ func (s *server) checkLogs(ctx context.Context) error {
 // sweep closes what has run out.
 func (s *server) sweep(ctx context.Context) {
 	s.work.Go(func() {
-		engine.Loop(ctx, s.log, "expiry sweeper", sweepInterval, func(ctx context.Context) (bool, error) {
+		dispatch.Loop(ctx, s.log, "expiry sweeper", sweepInterval, func(ctx context.Context) (bool, error) {
 			n, err := s.gate.Sweep(ctx)
 			return n > 0, err
 		})
 	})
 	s.work.Go(func() {
-		engine.Loop(ctx, s.log, "idempotency purge", purgeInterval, func(ctx context.Context) (bool, error) {
+		dispatch.Loop(ctx, s.log, "idempotency purge", purgeInterval, func(ctx context.Context) (bool, error) {
 			_, err := s.gate.PurgeIdempotency(ctx)
 			return false, err
 		})
 	})
 	s.work.Go(func() {
-		engine.Loop(ctx, s.log, "links", purgeInterval, func(ctx context.Context) (bool, error) {
+		dispatch.Loop(ctx, s.log, "links", purgeInterval, func(ctx context.Context) (bool, error) {
 			_, err := s.gate.RotateOldLinkKeys(ctx)
 			_, e := s.gate.PurgeReviews(ctx)
 			return false, errors.Join(err, e)
 		})
 	})
 	s.work.Go(func() {
-		engine.Loop(ctx, s.log, "session purge", purgeInterval, func(ctx context.Context) (bool, error) {
+		dispatch.Loop(ctx, s.log, "session purge", purgeInterval, func(ctx context.Context) (bool, error) {
 			_, err := s.gate.PurgeSessions(ctx)
 			return false, err
 		})
@@ -550,8 +550,8 @@ func (s *server) lastCounts() {
 	}
 }
 
-func engineConfig(d config.Dispatch) engine.Config {
-	c := engine.DefaultConfig()
+func engineConfig(d config.Dispatch) dispatch.Config {
+	c := dispatch.DefaultConfig()
 	if d.Retries != nil {
 		c.Retries = *d.Retries
 	}
@@ -568,14 +568,14 @@ func engineConfig(d config.Dispatch) engine.Config {
 	if d.Workers != 0 {
 		c.Workers, c.Batch = int(d.Workers), int(d.Workers)
 	}
-	c.Breaker = engine.Breaker{Failures: 10, Open: d.Breaker.Open.D(), Longest: d.Breaker.Longest.D()}
+	c.Breaker = dispatch.Breaker{Failures: 10, Open: d.Breaker.Open.D(), Longest: d.Breaker.Longest.D()}
 	if d.Breaker.Failures != nil {
 		c.Breaker.Failures = *d.Breaker.Failures
 	}
 	c.Default.MaxConcurrency = int(d.MaxConcurrency)
-	c.Tenants = make(map[string]engine.Tenant, len(d.Tenants))
+	c.Tenants = make(map[string]dispatch.Tenant, len(d.Tenants))
 	for name, t := range d.Tenants {
-		c.Tenants[name] = engine.Tenant{Weight: int(t.Weight), MaxConcurrency: int(cmp.Or(t.MaxConcurrency, d.MaxConcurrency))}
+		c.Tenants[name] = dispatch.Tenant{Weight: int(t.Weight), MaxConcurrency: int(cmp.Or(t.MaxConcurrency, d.MaxConcurrency))}
 	}
 	return c
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/engine"
+	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
 )
 
 const lenient = `version: 1
@@ -104,7 +104,7 @@ func (w *world) recheck(id string) error {
 			}
 			return w.gate.Recheck(tx, a)
 		})
-		ahead := engine.Unjudged(nil)
+		ahead := dispatch.Unjudged(nil)
 		if !errors.As(err, &ahead) {
 			return err
 		}

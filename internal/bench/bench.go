@@ -14,7 +14,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/app"
-	"github.com/gatehouse-dev/gatehouse/internal/engine"
+	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
 )
 
 // Options say what is measured, and how long.
@@ -65,7 +65,7 @@ type Setup struct {
 	DatabaseURL string
 	// Roles are those of the process; all when empty.
 	Roles   []string
-	Targets []engine.Target
+	Targets []dispatch.Target
 	// Hold rests each approval before it is dispatched.
 	Hold time.Duration
 	// Hints may put something between the use cases and their hints.

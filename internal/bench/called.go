@@ -16,7 +16,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 	httpconn "github.com/gatehouse-dev/gatehouse/connector/http"
 	"github.com/gatehouse-dev/gatehouse/internal/app"
-	"github.com/gatehouse-dev/gatehouse/internal/engine"
+	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
 )
 
 // pause lies between two samples of an idle system.
@@ -67,7 +67,7 @@ func (r *runner) called(ctx context.Context) (err error) {
 	}
 	var committed atomic.Pointer[time.Time]
 	setup := room.place(Setup{
-		Targets: []engine.Target{{Name: "shop", Connector: c}},
+		Targets: []dispatch.Target{{Name: "shop", Connector: c}},
 		Hints:   func(h app.Hints) app.Hints { return stamped{h, &committed} },
 	})
 	over := ""

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/engine"
+	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
 )
 
 // workers is how many pushes are carried out at a time, and claimed in a batch.
@@ -29,7 +29,7 @@ func (r *runner) dispatch(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, w.Close()) }()
-	registry, err := engine.NewRegistry(targets...)
+	registry, err := dispatch.NewRegistry(targets...)
 	if err != nil {
 		return err
 	}
@@ -122,14 +122,14 @@ func (w *world) approveAll(ctx context.Context, list []pending) error {
 }
 
 // carry runs a dispatcher until n pushes have settled.
-func (w *world) carry(ctx context.Context, registry *engine.Registry, workers, n int) (*outcome, error) {
+func (w *world) carry(ctx context.Context, registry *dispatch.Registry, workers, n int) (*outcome, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var settled atomic.Int64
 	var last time.Time
-	config := engine.DefaultConfig()
+	config := dispatch.DefaultConfig()
 	config.Workers, config.Batch = workers, workers
-	d, err := engine.New(engine.Dependencies{
+	d, err := dispatch.New(dispatch.Dependencies{
 		Store: w.Store, Targets: registry, Authority: w.App, Owner: "bench",
 		Committed: func(string) {
 			if settled.Add(1) == int64(n) {

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/gatehouse-dev/gatehouse/internal/engine"
+	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
 )
 
 // expiryClients is how many clients decide while others' actions expire.
@@ -90,7 +90,7 @@ func (r *runner) decideLive(ctx context.Context, w *world, last *outcome, sweep 
 		if sweep == nil {
 			return
 		}
-		engine.Loop(sweepCtx, slog.New(slog.DiscardHandler), "expiry sweeper", time.Second, func(ctx context.Context) (bool, error) {
+		dispatch.Loop(sweepCtx, slog.New(slog.DiscardHandler), "expiry sweeper", time.Second, func(ctx context.Context) (bool, error) {
 			n, err := sweep(ctx)
 			swept.Store(n == 0 && err == nil)
 			return n > 0, err

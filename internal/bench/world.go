@@ -10,7 +10,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
 	"github.com/gatehouse-dev/gatehouse/internal/app"
-	"github.com/gatehouse-dev/gatehouse/internal/engine"
+	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
 )
 
 // noop is a connector that does nothing, at once, and can do it again.
@@ -28,7 +28,7 @@ func (noop) Execute(_ context.Context, c connector.Call) (connector.Result, erro
 	return connector.Result{ExternalID: c.Target.EntityRef, RequestMetadata: "{}", ResponseMetadata: "{}"}, nil
 }
 
-func noopTargets() []engine.Target { return []engine.Target{{Name: "shop", Connector: noop{}}} }
+func noopTargets() []dispatch.Target { return []dispatch.Target{{Name: "shop", Connector: noop{}}} }
 
 // person is who decides, with the header lines that prove it.
 type person struct {

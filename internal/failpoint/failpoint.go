@@ -43,7 +43,7 @@ func ActionNames() []string {
 		"decide/voted", "decide/reserved", "decide/settled", "decide/pushed", "decide/recorded", "decide/committed",
 		"reject/settled",
 		"cancel/recorded", "cancel/committed",
-		// A push, from the claim to the receipt: the points of package engine.
+		// A push, from the claim to the receipt: the points of package dispatch.
 		"dispatch/after-claim", "dispatch/before-intent", "dispatch/before-intent-commit", "dispatch/after-intent",
 		"dispatch/after-call", "dispatch/before-outcome", "dispatch/before-outcome-commit", "dispatch/after-outcome",
 		// A lease that ended in the hands of another.

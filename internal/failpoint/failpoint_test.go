@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/gatehouse-dev/gatehouse/internal/engine"
+	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
 	"github.com/gatehouse-dev/gatehouse/internal/failpoint"
 )
 
@@ -21,7 +21,7 @@ func TestNames(t *testing.T) {
 	t.Parallel()
 	here := regexp.MustCompile(`failpoint\.Here\(("?)([^)]*?)"?\)`)
 	var found []string
-	for _, p := range append(engine.Points(), engine.RescuePoints()...) {
+	for _, p := range append(dispatch.Points(), dispatch.RescuePoints()...) {
 		found = append(found, string(p))
 	}
 	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {

@@ -18,7 +18,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 	"github.com/gatehouse-dev/gatehouse/internal/app"
 	"github.com/gatehouse-dev/gatehouse/internal/audit"
-	"github.com/gatehouse-dev/gatehouse/internal/engine"
+	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
 
@@ -105,10 +105,10 @@ type World struct {
 	t      testing.TB
 	Store  gatehouse.Store
 	Gate   *app.Gate
-	Worker *engine.Dispatcher
+	Worker *dispatch.Dispatcher
 	Target *Target
 	Clock  *Clock
-	crash  engine.Point
+	crash  dispatch.Point
 	// Key is the administrator's API key.
 	Key string
 	// AcmeKey is that of the administrator of the tenant acme, after Fill.
@@ -121,7 +121,7 @@ type World struct {
 func New(t testing.TB, store gatehouse.Store, clock *Clock, options ...func(*app.Config)) *World {
 	t.Helper()
 	w := &World{t: t, Store: store, Clock: clock, Target: &Target{answers: map[string][]connector.Kind{}, calls: map[string]int{}}}
-	targets, err := engine.NewRegistry(engine.Target{Name: "shop", Connector: w.Target, Tenants: []string{"default", "acme"}})
+	targets, err := dispatch.NewRegistry(dispatch.Target{Name: "shop", Connector: w.Target, Tenants: []string{"default", "acme"}})
 	w.must(err)
 	log := slog.New(slog.DiscardHandler)
 	config := app.Config{PolicySource: []byte(policySource)}
@@ -129,14 +129,14 @@ func New(t testing.TB, store gatehouse.Store, clock *Clock, options ...func(*app
 		option(&config)
 	}
 	w.Gate = app.New(store, targets, &wake.Hub{}, config, log)
-	w.Worker, err = engine.New(engine.Dependencies{
+	w.Worker, err = dispatch.New(dispatch.Dependencies{
 		Store: store, Targets: targets, Authority: w.Gate, Owner: "worker", Log: log,
-		Failpoint: func(p engine.Point) {
+		Failpoint: func(p dispatch.Point) {
 			if p == w.crash {
 				runtime.Goexit() // the worker dies here
 			}
 		},
-	}, engine.Config{Retries: 2, Backoff: []time.Duration{time.Minute}, Lease: time.Minute, Workers: 1, MaxClaims: 3})
+	}, dispatch.Config{Retries: 2, Backoff: []time.Duration{time.Minute}, Lease: time.Minute, Workers: 1, MaxClaims: 3})
 	w.must(err)
 	w.Gate.SetDrainer(w.Worker)
 	return w

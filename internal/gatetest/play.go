@@ -8,7 +8,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
-	"github.com/gatehouse-dev/gatehouse/internal/engine"
+	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
 )
 
 // play leaves one action, at least, in every state that there is.
@@ -68,13 +68,13 @@ func (w *World) play(tenant string) {
 	_, err = w.Gate.ResolvePush(w.Admin(), w.Find(resolved).Push.ID, gatehouse.Resolution{Outcome: "applied", Reason: "looked"})
 	w.must(err)
 	w.Drain(tenant)
-	w.die(tenant, engine.PointCalled, "rescued", decided)
+	w.die(tenant, dispatch.PointCalled, "rescued", decided)
 	w.Clock.Advance(2 * time.Minute)
 	_, err = w.Worker.Rescue(context.Background())
 	w.must(err)
 	// Still under way: to be retried, queued, picked, being sent, waiting.
-	w.die(tenant, engine.PointClaimed, "picked", decided)
-	w.die(tenant, engine.PointSent, "sent", decided)
+	w.die(tenant, dispatch.PointClaimed, "picked", decided)
+	w.die(tenant, dispatch.PointSent, "sent", decided)
 	decided("late", "price_change")
 	w.Clock.Advance(30 * time.Second)
 	w.Drain(tenant)
@@ -105,7 +105,7 @@ func (w *World) Work(n int) {
 }
 
 // die lets the worker die at a point, on one action.
-func (w *World) die(tenant string, at engine.Point, item string, decided func(item, kind string) *gatehouse.Action) {
+func (w *World) die(tenant string, at dispatch.Point, item string, decided func(item, kind string) *gatehouse.Action) {
 	w.t.Helper()
 	decided(item, "price_change")
 	w.Clock.Advance(time.Minute)

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/engine"
+	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
 )
 
 // The push in the model.
@@ -40,7 +40,7 @@ func (m *model) untilDue() time.Duration {
 
 // dispatch lets one worker carry one push, with a fault of the call, and
 // possibly the worker's death at a point of the path.
-func (m *model) dispatch(f fault, crash engine.Point) string {
+func (m *model) dispatch(f fault, crash dispatch.Point) string {
 	a := m.nextDue()
 	if a == nil {
 		return "nothing due"
@@ -48,13 +48,13 @@ func (m *model) dispatch(f fault, crash engine.Point) string {
 	p := a.push
 	p.status, p.lease = gatehouse.PushPicking, m.now.Add(lease)
 	p.generation++
-	if crash != engine.PointClaimed {
+	if crash != dispatch.PointClaimed {
 		m.carry(a, f, crash)
 	}
 	return place(a) + " " + string(p.status)
 }
 
-func (m *model) carry(a *action, f fault, crash engine.Point) {
+func (m *model) carry(a *action, f fault, crash dispatch.Point) {
 	p, tells, once := a.push, a.connector == "tell", a.operation == "c"
 	if p.generation-p.attempts > maxClaims*(1+p.replays) {
 		m.stop(a, "poison")
@@ -97,11 +97,11 @@ func (m *model) carry(a *action, f fault, crash engine.Point) {
 	p.doubt = true // until a receipt says otherwise
 	a.status = pushing
 	a.leaves = append(a.leaves, "push.sent")
-	if crash == engine.PointSent {
+	if crash == dispatch.PointSent {
 		return
 	}
 	outcome, code := m.call(a, f)
-	if crash == engine.PointCalled {
+	if crash == dispatch.PointCalled {
 		return
 	}
 	if outcome == "applied" {

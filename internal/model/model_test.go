@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/engine"
+	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
 )
 
 // match is one sequence, played by the model and by every engine.
@@ -373,16 +373,16 @@ func (m *match) decisions() map[string]func(*rapid.T) {
 
 // work is what workers and operators do.
 func (m *match) work() map[string]func(*rapid.T) {
-	dispatch := func(rt *rapid.T) {
+	d := func(rt *rapid.T) {
 		f := pick(rt, "fault", fine, fine, fine, notSent, transient, terminal, answerLost, requestLost)
-		crash := pick(rt, "crash", "", "", "", "", engine.PointClaimed, engine.PointSent, engine.PointCalled)
+		crash := pick(rt, "crash", "", "", "", "", dispatch.PointClaimed, dispatch.PointSent, dispatch.PointCalled)
 		if rapid.IntRange(0, 3).Draw(rt, "wait until due") < 3 {
 			m.model.now = m.clock.advance(m.model.untilDue())
 		}
 		m.play("dispatch", func() string { return m.model.dispatch(f, crash) }, func(s *side) string { return s.dispatch(f, crash) })
 	}
 	return map[string]func(*rapid.T){
-		"dispatch": dispatch, "dispatch again": dispatch, "dispatch once more": dispatch,
+		"dispatch": d, "dispatch again": d, "dispatch once more": d,
 		"rescue": func(*rapid.T) { m.play("rescue", m.model.rescue, (*side).rescue) },
 		"resolve": func(rt *rapid.T) {
 			a := m.action(rt, is(unknown))

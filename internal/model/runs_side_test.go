@@ -14,7 +14,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/app"
 	"github.com/gatehouse-dev/gatehouse/internal/audit"
-	"github.com/gatehouse-dev/gatehouse/internal/engine"
+	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
 	"github.com/gatehouse-dev/gatehouse/internal/invariants"
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 	gateruntime "github.com/gatehouse-dev/gatehouse/internal/runtime"
@@ -43,7 +43,7 @@ type runSide struct {
 	tenant string
 	gate   *app.Gate
 	runs   *app.Runs
-	worker *engine.Dispatcher
+	worker *dispatch.Dispatcher
 	target *ledger
 	people map[string]*gatehouse.Principal
 	// ids are the ids of the runs, in the model's order; leased are the leases
@@ -131,17 +131,17 @@ func (s *runSide) enter(t testing.TB, tenant string) {
 	s.t, s.tenant, s.target = t, tenant, newLedger()
 	s.ids, s.leased, s.people = nil, map[string]*gatehouse.Step{}, map[string]*gatehouse.Principal{"root": s.root, "spy": s.spy}
 	log := slog.New(slog.DiscardHandler)
-	targets, err := engine.NewRegistry(
-		engine.Target{Name: "mute", Connector: s.target, Tenants: []string{tenant}},
-		engine.Target{Name: workflow.ApprovalConnector, Connector: gateruntime.Question{}, Tenants: []string{engine.AllTenants}})
+	targets, err := dispatch.NewRegistry(
+		dispatch.Target{Name: "mute", Connector: s.target, Tenants: []string{tenant}},
+		dispatch.Target{Name: workflow.ApprovalConnector, Connector: gateruntime.Question{}, Tenants: []string{dispatch.AllTenants}})
 	s.must(err)
 	hold := time.Duration(0)
 	s.hook = &hookedStore{Store: s.store}
 	s.gate = app.New(s.hook, targets, &wake.Hub{}, app.Config{PolicySource: []byte(runPolicy), Hold: &hold}, log)
 	s.runs = app.NewRuns(s.gate, app.RunsConfig{Lease: stepLease})
-	s.worker, err = engine.New(engine.Dependencies{
+	s.worker, err = dispatch.New(dispatch.Dependencies{
 		Store: s.store, Targets: targets, Authority: s.gate, Owner: "dispatcher", Log: log,
-	}, engine.Config{Retries: 0, Backoff: backoffs, Lease: lease, Workers: 1})
+	}, dispatch.Config{Retries: 0, Backoff: backoffs, Lease: lease, Workers: 1})
 	s.must(err)
 	_, err = s.gate.CreateTenant(s.as("root"), tenant)
 	s.must(err)

@@ -14,7 +14,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/app"
-	"github.com/gatehouse-dev/gatehouse/internal/engine"
+	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
 
@@ -27,9 +27,9 @@ type side struct {
 	tenant string
 	store  gatehouse.Store
 	gate   *app.Gate
-	worker *engine.Dispatcher
+	worker *dispatch.Dispatcher
 	target *ledger
-	crash  engine.Point
+	crash  dispatch.Point
 	admin  context.Context
 	other  context.Context // an administrator of another tenant
 	ids    []string        // of the actions, by their place
@@ -77,23 +77,23 @@ func population() []*who {
 func newSide(t testing.TB, g *ground, tenant string) *side {
 	t.Helper()
 	s := &side{t: t, name: g.name, ground: g, tenant: tenant, store: g.store, target: newLedger(), places: map[string]int{}}
-	targets, err := engine.NewRegistry(
-		engine.Target{Name: "mute", Connector: s.target, Tenants: []string{tenant}},
-		engine.Target{Name: "look", Connector: looking{s.target}, Tenants: []string{tenant}},
-		engine.Target{Name: "tell", Connector: telling{looking{s.target}}, Tenants: []string{tenant}},
+	targets, err := dispatch.NewRegistry(
+		dispatch.Target{Name: "mute", Connector: s.target, Tenants: []string{tenant}},
+		dispatch.Target{Name: "look", Connector: looking{s.target}, Tenants: []string{tenant}},
+		dispatch.Target{Name: "tell", Connector: telling{looking{s.target}}, Tenants: []string{tenant}},
 	)
 	s.must(err)
 	log := slog.New(slog.DiscardHandler)
 	s.gate = app.New(s.store, targets, &wake.Hub{}, app.Config{PolicySource: []byte(source(false))}, log)
-	s.worker, err = engine.New(engine.Dependencies{
+	s.worker, err = dispatch.New(dispatch.Dependencies{
 		Store: s.store, Targets: targets, Authority: s.gate, Owner: "worker", Log: log,
 		Random: func() float64 { return 0.5 },
-		Failpoint: func(p engine.Point) {
+		Failpoint: func(p dispatch.Point) {
 			if p == s.crash {
 				runtime.Goexit() // the worker dies here
 			}
 		},
-	}, engine.Config{Retries: retries, Backoff: backoffs, Lease: lease, Workers: 1, MaxClaims: maxClaims})
+	}, dispatch.Config{Retries: retries, Backoff: backoffs, Lease: lease, Workers: 1, MaxClaims: maxClaims})
 	s.must(err)
 	s.gate.SetDrainer(s.worker)
 	s.other = s.caller(g.root, true, nil)
@@ -315,7 +315,7 @@ func (s *side) sweep() string {
 	return fmt.Sprintf("swept %d", n)
 }
 
-func (s *side) dispatch(f fault, crash engine.Point) string {
+func (s *side) dispatch(f fault, crash dispatch.Point) string {
 	s.target.mu.Lock()
 	s.target.fault = f
 	s.target.mu.Unlock()

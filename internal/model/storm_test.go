@@ -19,7 +19,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/app"
-	"github.com/gatehouse-dev/gatehouse/internal/engine"
+	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
 
@@ -45,7 +45,7 @@ func (c *crowd) now() time.Time { return time.Now().Add(time.Duration(c.skew.Loa
 func newCrowd(t testing.TB, open opener, wrap func(gatehouse.Store) gatehouse.Store) *crowd {
 	t.Helper()
 	c := &crowd{t: t}
-	targets, err := engine.NewRegistry(engine.Target{Name: "mute", Connector: newLedger()})
+	targets, err := dispatch.NewRegistry(dispatch.Target{Name: "mute", Connector: newLedger()})
 	c.must(err)
 	for _, store := range open(t, c.now, 2) {
 		c.gates = append(c.gates, app.New(wrap(store), targets, &wake.Hub{}, app.Config{PolicySource: []byte(source(false))}, slog.New(slog.DiscardHandler)))

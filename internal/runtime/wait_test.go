@@ -11,7 +11,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/app"
-	"github.com/gatehouse-dev/gatehouse/internal/engine"
+	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 	"github.com/gatehouse-dev/gatehouse/internal/runline"
 )
@@ -49,7 +49,7 @@ func (w *world) signal(id string) {
 func testWaitSeesWhatMovedMeanwhile(t *testing.T, w *world) {
 	w.apply("idle", "name: idle\nsteps:\n  - {id: wait, uses: wait, with: {event: never}}\n  - {id: hear, needs: [], uses: wait, with: {event: go}}\n")
 	run := w.still(w.start("idle", `{}`).ID)
-	registry, err := engine.NewRegistry()
+	registry, err := dispatch.NewRegistry()
 	w.must(err)
 	hints := &late{Hints: w.hub, before: func() {
 		_, err := w.runs.CancelRun(w.as("admin"), run.ID, "")

@@ -16,7 +16,7 @@ import (
 	workerconn "github.com/gatehouse-dev/gatehouse/connector/worker"
 	"github.com/gatehouse-dev/gatehouse/internal/app"
 	"github.com/gatehouse-dev/gatehouse/internal/audit"
-	"github.com/gatehouse-dev/gatehouse/internal/engine"
+	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 	"github.com/gatehouse-dev/gatehouse/internal/runtime"
@@ -166,10 +166,10 @@ func newWorld(t testing.TB, store gatehouse.Store, settings ...setting) *world {
 		"post": {Class: connector.ClassA}, "once": {Class: connector.ClassC},
 	}})
 	w.must(err)
-	registry, err := engine.NewRegistry(
-		engine.Target{Name: "erp", Connector: outside},
-		engine.Target{Name: "shop", Connector: w.ledger},
-		engine.Target{Name: workflow.ApprovalConnector, Connector: runtime.Question{}, Tenants: []string{engine.AllTenants}})
+	registry, err := dispatch.NewRegistry(
+		dispatch.Target{Name: "erp", Connector: outside},
+		dispatch.Target{Name: "shop", Connector: w.ledger},
+		dispatch.Target{Name: workflow.ApprovalConnector, Connector: runtime.Question{}, Tenants: []string{dispatch.AllTenants}})
 	w.must(err)
 	registry = registry.WithSecrets([]string{configuredSecret})
 	log := slog.New(slog.DiscardHandler)
@@ -181,12 +181,12 @@ func newWorld(t testing.TB, store gatehouse.Store, settings ...setting) *world {
 	}
 	w.runs = app.NewRuns(w.gate, rc)
 	pushes, _ := w.hub.Subscribe(app.TopicPush)
-	dispatcher, err := engine.New(engine.Dependencies{
+	dispatcher, err := dispatch.New(dispatch.Dependencies{
 		Store: store, Targets: registry, Authority: w.gate, Owner: "test", Log: log, Wake: pushes,
 		Committed: func(id string) { w.hub.Notify(id); w.hub.Notify(app.TopicAudit) },
-	}, engine.Config{Retries: 2, Backoff: []time.Duration{10 * time.Millisecond}, Poll: 50 * time.Millisecond})
+	}, dispatch.Config{Retries: 2, Backoff: []time.Duration{10 * time.Millisecond}, Poll: 50 * time.Millisecond})
 	w.must(err)
-	w.runs.SetOutside(engine.Outside{Dispatcher: dispatcher})
+	w.runs.SetOutside(dispatch.Outside{Dispatcher: dispatcher})
 	ctx, stop := context.WithCancel(context.Background())
 	var work sync.WaitGroup
 	work.Go(func() { dispatcher.Run(ctx) })

@@ -10,7 +10,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Pushes counts calls and outcomes of pushes; see engine.Metrics.
+// Pushes counts calls and outcomes of pushes; see dispatch.Metrics.
 type Pushes struct {
 	calls   *prometheus.CounterVec
 	settled *prometheus.CounterVec

@@ -1,13 +1,13 @@
 package main
 
 const (
-	decide  = "internal/app/decide.go"
-	engine  = "internal/engine"
-	model   = "internal/model"
-	app     = "internal/app"
-	sqlite  = "internal/store/sqlite"
-	root    = "."
-	conform = "TestConformance/"
+	decide   = "internal/app/decide.go"
+	dispatch = "internal/dispatch"
+	model    = "internal/model"
+	app      = "internal/app"
+	sqlite   = "internal/store/sqlite"
+	root     = "."
+	conform  = "TestConformance/"
 )
 
 // decisionBugs: one decision, of exactly those bytes, in time, with its push.

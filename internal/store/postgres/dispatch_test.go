@@ -11,7 +11,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
-	"github.com/gatehouse-dev/gatehouse/internal/engine"
+	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
 )
 
 // crowd is a target that counts the calls under way per tenant. A call of a bounded tenant ends
@@ -101,16 +101,16 @@ func TestReplicasKeepTheBound(t *testing.T) {
 		bound: map[string]int{"acme": 3, "beta": 1}, now: map[string]int{}, most: map[string]int{}, calls: map[string]int{},
 		full: map[string]chan struct{}{"acme": make(chan struct{}), "beta": make(chan struct{})},
 	}
-	registry, err := engine.NewRegistry(engine.Target{Name: "shop", Connector: target, Tenants: []string{"acme", "beta", "free"}})
+	registry, err := dispatch.NewRegistry(dispatch.Target{Name: "shop", Connector: target, Tenants: []string{"acme", "beta", "free"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for tenant, n := range pushes {
 		approved(t, stores[0], tenant, n)
 	}
-	config := engine.DefaultConfig()
+	config := dispatch.DefaultConfig()
 	config.Poll = 20 * time.Millisecond
-	config.Tenants = map[string]engine.Tenant{"acme": {Weight: 3, MaxConcurrency: 3}, "beta": {MaxConcurrency: 1}}
+	config.Tenants = map[string]dispatch.Tenant{"acme": {Weight: 3, MaxConcurrency: 3}, "beta": {MaxConcurrency: 1}}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	var left atomic.Int64
@@ -118,7 +118,7 @@ func TestReplicasKeepTheBound(t *testing.T) {
 	var passed atomic.Int64
 	var running sync.WaitGroup
 	for i, s := range stores {
-		d, err := engine.New(engine.Dependencies{
+		d, err := dispatch.New(dispatch.Dependencies{
 			Store: s, Targets: registry, Authority: allowing{}, Owner: fmt.Sprint("replica-", i),
 			Committed: func(string) {
 				// The pushes in flight as the store sees them, at any moment.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
-	"github.com/gatehouse-dev/gatehouse/internal/engine"
+	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
 )
 
 // held is a target whose call ends when released.
@@ -34,11 +34,11 @@ func TestSuccessLocksInOrder(t *testing.T) {
 	s := openTest(t, Config{})
 	approved(t, s, "acme", 1)
 	target := &held{called: make(chan struct{}), release: make(chan struct{})}
-	registry, err := engine.NewRegistry(engine.Target{Name: "shop", Connector: target, Tenants: []string{"acme"}})
+	registry, err := dispatch.NewRegistry(dispatch.Target{Name: "shop", Connector: target, Tenants: []string{"acme"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := engine.New(engine.Dependencies{Store: s, Targets: registry, Authority: allowing{}, Owner: "w"}, engine.DefaultConfig())
+	d, err := dispatch.New(dispatch.Dependencies{Store: s, Targets: registry, Authority: allowing{}, Owner: "w"}, dispatch.DefaultConfig())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
 	"github.com/gatehouse-dev/gatehouse/internal/app"
-	"github.com/gatehouse-dev/gatehouse/internal/engine"
+	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
@@ -75,22 +75,22 @@ type people struct {
 	t          testing.TB
 	store      *Store
 	gate       *app.Gate
-	worker     *engine.Dispatcher
+	worker     *dispatch.Dispatcher
 	root       context.Context
 	agent, ana *gatehouse.Credentials
-	targets    *engine.Registry
+	targets    *dispatch.Registry
 	made       int
 }
 
 func populate(t testing.TB, s *Store) *people {
 	t.Helper()
-	targets, err := engine.NewRegistry(engine.Target{Name: "shop", Connector: still{}})
+	targets, err := dispatch.NewRegistry(dispatch.Target{Name: "shop", Connector: still{}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
 	p := &people{t: t, store: s, gate: newGate(s, targets), targets: targets}
-	if p.worker, err = engine.New(engine.Dependencies{Store: s, Targets: targets, Authority: p.gate, Owner: "worker", Log: log}, engine.Config{}); err != nil {
+	if p.worker, err = dispatch.New(dispatch.Dependencies{Store: s, Targets: targets, Authority: p.gate, Owner: "worker", Log: log}, dispatch.Config{}); err != nil {
 		t.Fatal(err)
 	}
 	boot, err := p.gate.Bootstrap(t.Context())
@@ -103,7 +103,7 @@ func populate(t testing.TB, s *Store) *people {
 	return p
 }
 
-func newGate(s gatehouse.Store, targets *engine.Registry) *app.Gate {
+func newGate(s gatehouse.Store, targets *dispatch.Registry) *app.Gate {
 	hold := gatehouse.Duration(0).D()
 	return app.New(s, targets, &wake.Hub{}, app.Config{PolicySource: policy.DefaultSource(), Hold: &hold}, slog.New(slog.DiscardHandler))
 }
@@ -234,7 +234,7 @@ func TestRoundTrips(t *testing.T) {
 	want("decide by the approval's id", 2, func() { must(p.approve(p.presumed(p.ana), b.Approval.ID, b)) })
 	c := p.propose(agent)
 	want("decide in a session", 2, func() { must(p.approve(ana, c.ID, c)) })
-	at, err := engine.NewRegistry(engine.Target{Name: "shop", Connector: looked{}})
+	at, err := dispatch.NewRegistry(dispatch.Target{Name: "shop", Connector: looked{}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,190 @@
+package dispatch
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+)
+
+// Breaker configures when the calls of a connector are suspended.
+type Breaker struct {
+	// Failures is the number of consecutive failed calls that open the breaker;
+	// 0 means no breaker.
+	Failures int
+	// Open is how long an open breaker lets no call through, 30 s by default.
+	// Each failed trial doubles it, up to Longest, 5 min by default.
+	Open, Longest time.Duration
+}
+
+// The states of a breaker.
+const (
+	breakerClosed   = gatehouse.BreakerClosed
+	breakerOpen     = gatehouse.BreakerOpen
+	breakerHalfOpen = gatehouse.BreakerHalfOpen
+)
+
+// codeBreakerOpen is the error code of a push that waits for a breaker.
+const codeBreakerOpen = gatehouse.CodeBreakerOpen
+
+// breakers holds one breaker per connector, for all tenants. Breakers are local
+// to this process: each replica finds out by itself.
+//
+// A breaker counts consecutive failures. A call fails when the target did not
+// answer, reported that it cannot serve now, or rejected the credentials. A
+// refusal of the change itself shows that the target is well. A rate limit
+// shows neither. After the configured number of failures the breaker opens:
+// pushes for this connector are put back without an attempt. When its time is
+// over the breaker is half open: one push goes through as a trial, and its
+// result closes the breaker or reopens it for longer. A failed trial does not
+// count against the push's retries.
+type breakers struct {
+	config Breaker
+	now    func() time.Time
+	// moved is called after each change of state, without a lock held.
+	moved func(connector, state string)
+
+	mu sync.Mutex
+	by map[string]*breaker
+}
+
+type breaker struct {
+	state    string
+	failures int
+	// opened is when the breaker opened, until is the earliest time of a trial,
+	// and trying says that a trial is running.
+	opened, until time.Time
+	trying        bool
+	open          time.Duration
+	code          string // of the last failure
+}
+
+func newBreakers(c Breaker, now func() time.Time, moved func(string, string)) *breakers {
+	setDefault(&c.Open, 30*time.Second)
+	setDefault(&c.Longest, max(5*time.Minute, c.Open))
+	return &breakers{config: c, now: now, moved: moved, by: make(map[string]*breaker)}
+}
+
+// admit decides whether a push may call the connector: as an ordinary push or
+// as the one trial. If not, wait is the time until the next try. Every admitted
+// push must be reported to ended.
+func (b *breakers) admit(name string) (pass, trial bool, wait time.Duration) {
+	if b == nil || b.config.Failures == 0 {
+		return true, false, 0
+	}
+	b.mu.Lock()
+	x := b.by[name]
+	if x == nil || x.state == breakerClosed {
+		b.mu.Unlock()
+		return true, false, 0
+	}
+	now := b.now()
+	switch {
+	case now.Before(x.until):
+		wait = x.until.Sub(now)
+	case x.trying:
+		wait = max(b.config.Open/4, time.Second) // by then the trial may have closed it
+	default:
+		x.state, x.trying = breakerHalfOpen, true
+		b.mu.Unlock()
+		b.moved(name, breakerHalfOpen)
+		return true, true, 0
+	}
+	b.mu.Unlock()
+	return false, false, wait
+}
+
+// sign is what the result of a call says about its target.
+type sign int
+
+const (
+	signNone sign = iota // nothing
+	signWell
+	signIll
+)
+
+// signOf returns the sign of a call's result.
+func signOf(failure *connector.Error) sign {
+	if failure == nil {
+		return signWell
+	}
+	switch failure.Code {
+	case "rate_limited", "http_429", "lease_short":
+		return signNone
+	case "http_401", "token_refused":
+		return signIll
+	}
+	if failure.Kind == connector.Terminal {
+		return signWell
+	}
+	return signIll
+}
+
+// ended reports the result of an admitted push.
+func (b *breakers) ended(name string, trial bool, s sign, failure *connector.Error) {
+	if b == nil || b.config.Failures == 0 {
+		return
+	}
+	b.mu.Lock()
+	x := b.by[name]
+	if x == nil {
+		if s != signIll {
+			b.mu.Unlock()
+			return
+		}
+		x = &breaker{state: breakerClosed}
+		b.by[name] = x
+	}
+	before := x.state
+	if trial {
+		x.trying = false
+	}
+	switch {
+	case s == signWell && (trial || x.state == breakerClosed):
+		*x = breaker{state: breakerClosed}
+	case s == signIll:
+		x.failures++
+		x.code = failure.Code
+		if trial {
+			x.open = min(2*x.open, b.config.Longest)
+		}
+		if trial || x.state == breakerClosed && x.failures >= b.config.Failures {
+			if x.open == 0 {
+				x.open, x.opened = b.config.Open, b.now()
+			}
+			x.state, x.until = breakerOpen, b.now().Add(x.open)
+		}
+	case trial: // the trial made no call: the next push is the trial
+		x.state = breakerOpen
+	}
+	after := x.state
+	b.mu.Unlock()
+	if before != after {
+		b.moved(name, after)
+	}
+}
+
+// states lists the breakers that are not closed, by name.
+func (b *breakers) states() []gatehouse.BreakerState {
+	if b == nil {
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var out []gatehouse.BreakerState
+	for name, x := range b.by {
+		if x.state == breakerClosed {
+			continue
+		}
+		since, next := x.opened, x.until
+		out = append(out, gatehouse.BreakerState{
+			Connector: name, State: x.state, Since: &since, NextTrialAt: &next, Failures: x.failures,
+			ErrorCode: x.code,
+		})
+	}
+	slices.SortFunc(out, func(a, b gatehouse.BreakerState) int { return cmp.Compare(a.Connector, b.Connector) })
+	return out
+}

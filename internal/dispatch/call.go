@@ -1,0 +1,122 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/gatehouse-dev/gatehouse/connector"
+)
+
+// Connectors are foreign code. Whatever they do, the caller gets a result, free
+// of configured secrets. A panic, or an error that is not a *connector.Error,
+// proves nothing about the effect.
+
+func (r *Registry) execute(
+	ctx context.Context, c connector.Connector, call connector.Call,
+) (res connector.Result, failure *connector.Error) {
+	defer func() { res, failure = r.redactResult(res), r.redactError(failure) }()
+	defer recoverTo(&failure)
+	res, err := c.Execute(ctx, call)
+	return res, asError(err)
+}
+
+func (r *Registry) check(ctx context.Context, c connector.Checker, call connector.Call) (s connector.State, err error) {
+	var failure *connector.Error
+	func() {
+		defer recoverTo(&failure)
+		var err error
+		s, err = c.Check(ctx, call)
+		failure = asError(err)
+	}()
+	if failure != nil {
+		return connector.State{}, r.redactError(failure)
+	}
+	return r.redactState(s), nil
+}
+
+// asksTarget reports whether Check asks the target. It is true for a connector
+// that panics: Check then reports the panic.
+func asksTarget(c connector.SelectiveChecker, call connector.Call) (asks bool) {
+	failure := (*connector.Error)(nil)
+	defer func() { asks = asks || failure != nil }()
+	defer recoverTo(&failure)
+	return c.Checks(call)
+}
+
+// readsState is false for a connector that panics.
+func readsState(c connector.StateReader, call connector.Call) (reads bool) {
+	var failure *connector.Error
+	defer recoverTo(&failure)
+	return c.ReadsState(call)
+}
+
+func (r *Registry) readState(
+	ctx context.Context, c connector.StateReader, call connector.Call,
+) (s connector.Snapshot, failure *connector.Error) {
+	defer func() { failure = r.redactError(failure) }()
+	defer recoverTo(&failure)
+	s, err := c.ReadState(ctx, call)
+	return s, asError(err)
+}
+
+func (r *Registry) readBack(
+	ctx context.Context, c connector.ReadBacker, call connector.Call,
+) (f connector.Finding, res connector.Result, failure *connector.Error) {
+	defer func() {
+		if failure != nil {
+			f = connector.Inconclusive
+		}
+		res, failure = r.redactResult(res), r.redactError(failure)
+	}()
+	defer recoverTo(&failure)
+	f, res, err := c.ReadBack(ctx, call)
+	return f, res, asError(err)
+}
+
+func recoverTo(failure **connector.Error) {
+	if p := recover(); p != nil {
+		*failure = &connector.Error{
+			Kind: connector.Ambiguous, Code: "connector_panic",
+			Detail: "the connector failed in an unexpected way", Err: fmt.Errorf("panic: %v", p),
+		}
+	}
+}
+
+// asError classifies an error; nil stays nil. The text of an unclassified error
+// goes only to the log, since it may hold secrets.
+func asError(err error) *connector.Error {
+	if err == nil {
+		return nil
+	}
+	code := "connector_error"
+	var e *connector.Error
+	typed := errors.As(err, &e)
+	switch {
+	case e != nil:
+		return e
+	case !typed && errors.Is(err, context.DeadlineExceeded):
+		code = "timeout"
+	}
+	return &connector.Error{Kind: connector.Ambiguous, Code: code, Detail: "the connector failed in an unexpected way", Err: err}
+}
+
+// maxDetail bounds the stored text of an error, in bytes.
+const maxDetail = 2 << 10
+
+func clip(s string) string { return clipTo(s, maxDetail+len("…")) }
+
+// clipTo returns valid UTF-8 without NUL, at most so many bytes long.
+func clipTo(s string, most int) string {
+	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+	if len(s) <= most {
+		return s
+	}
+	n := most - len("…")
+	for !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + "…"
+}

@@ -1,0 +1,307 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// Config configures how pushes are carried out. Zero fields take the default,
+// except Retries: zero means a single call.
+type Config struct {
+	// Retries is the number of retries after the first call.
+	Retries int
+	// Patience allows further retries of class A when Retries are used up, at
+	// the last backoff, for this long after a push was first due, but never for
+	// longer than the target keeps idempotency keys; 0 means none.
+	Patience time.Duration
+	// Backoff is the wait after each attempt; the last one repeats. The default
+	// is 5 s, 30 s, 2 min, 10 min. Each wait varies by up to a fifth.
+	Backoff []time.Duration
+	// Lease is how long a claimed push belongs to its worker; 60 s by default.
+	// A call must end when a sixth of the lease is left.
+	Lease time.Duration
+	// Workers bounds the concurrent calls; 16 by default. Over a remote store,
+	// the outcomes of as many earlier calls may be on their way to it at the
+	// same time.
+	Workers int
+	// Tenants holds weight and bound of individual tenants, Default those of
+	// all others.
+	Tenants map[string]Tenant
+	Default Tenant
+	// Batch bounds the pushes claimed at a time; Workers by default. A
+	// dispatcher claims no more pushes than it has free workers, so that no
+	// lease is wasted.
+	Batch int
+	// Poll is the longest sleep between two looks at the queue; 1 s by default.
+	Poll time.Duration
+	// CheckTimeout bounds each read-only call to the target (check, read-back);
+	// 10 s by default.
+	CheckTimeout time.Duration
+	// MaxClaims is how often a push may be claimed without an attempt before it
+	// is quarantined as poison; 10 by default.
+	MaxClaims int
+	// Breaker suspends the calls of a failing connector; none by default.
+	Breaker Breaker
+}
+
+// DefaultConfig returns the defaults, with three retries.
+func DefaultConfig() Config { return Config{Retries: 3}.withDefaults() }
+
+func (c Config) withDefaults() Config {
+	setDefault(&c.Lease, time.Minute)
+	setDefault(&c.Workers, 16)
+	setDefault(&c.Batch, c.Workers)
+	setDefault(&c.Poll, time.Second)
+	setDefault(&c.CheckTimeout, 10*time.Second)
+	setDefault(&c.MaxClaims, 10)
+	if len(c.Backoff) == 0 {
+		c.Backoff = []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute}
+	}
+	return c
+}
+
+// of returns the settings of a tenant.
+func (c *Config) of(tenant string) Tenant {
+	if t, ok := c.Tenants[tenant]; ok {
+		return t
+	}
+	return c.Default
+}
+
+func setDefault[T comparable](v *T, d T) {
+	var zero T
+	if *v == zero {
+		*v = d
+	}
+}
+
+func (c Config) validate() error {
+	for _, d := range append([]time.Duration{c.Lease, c.Poll, c.CheckTimeout}, c.Backoff...) {
+		if d <= 0 {
+			return errors.New("dispatch: lease, poll and backoff must be longer than zero")
+		}
+	}
+	if c.Patience < 0 || c.Retries < 0 || c.Workers < 0 || c.Batch < 0 || c.MaxClaims < 0 {
+		return errors.New("dispatch: patience, retries, workers and batch cannot be negative")
+	}
+	for name, t := range c.Tenants {
+		if t.Weight < 0 || t.Weight > MaxWeight || t.MaxConcurrency < 0 {
+			return fmt.Errorf("dispatch: tenant %s: weight must be at most %d, max_concurrency not negative", name, MaxWeight)
+		}
+	}
+	if c.Default.Weight < 0 || c.Default.Weight > MaxWeight || c.Default.MaxConcurrency < 0 {
+		return fmt.Errorf("dispatch: weight must be at most %d, max_concurrency not negative", MaxWeight)
+	}
+	if c.Breaker.Failures < 0 || c.Breaker.Open < 0 || c.Breaker.Longest < 0 {
+		return errors.New("dispatch: the breaker's failures and times cannot be negative")
+	}
+	return nil
+}
+
+// Unjudged is the error of a check that needs a judgement before the
+// transaction, since judging may take long. Judge fails when the context ends.
+type Unjudged interface {
+	error
+	Judge(ctx context.Context) error
+}
+
+// Authority checks a last time whether an approval is still valid.
+type Authority interface {
+	// Recheck runs in the transaction that writes the intent, with the action
+	// as stored. A *gatehouse.Error whose code is not retryable ends the push
+	// without a call, under its code. After [Unjudged] the transaction is run
+	// again when Judge has returned. Any other error is the store's: the push
+	// is put back and tried again.
+	Recheck(tx gatehouse.Tx, a *gatehouse.Action) error
+}
+
+// Metrics counts; see internal/telemetry. Its methods are called after the
+// commit, concurrently.
+type Metrics interface {
+	// PushSent counts a call. waited is the time from when the push was due to
+	// the commit of its intent.
+	PushSent(connector string, waited time.Duration)
+	// PushSettled counts a result of a push: applied, failed, unknown, retry,
+	// quarantined, released, late or rescued. took is the time of the call, 0
+	// without one.
+	PushSettled(connector, outcome string, took time.Duration)
+}
+
+// Dependencies are what a dispatcher works with. Store, Targets and Authority
+// are required.
+type Dependencies struct {
+	Store     gatehouse.Store
+	Targets   *Registry
+	Authority Authority
+	// Owner names this process in leases and audit leaves.
+	Owner string
+	// Wake hints that a push may be due. May be nil: polling finds it as well.
+	Wake <-chan struct{}
+	// Committed is called with the id of each changed action, after the commit
+	// and without a lock held. May be nil.
+	Committed func(actionID string)
+	Log       *slog.Logger
+	Metrics   Metrics
+	// BreakerMoved is called after each change of a breaker's state: closed,
+	// open or half_open. May be nil.
+	BreakerMoved func(connector, state string)
+	// Trace begins a span, "dispatch" or "call", of a push. The returned
+	// function ends the span. May be nil.
+	Trace func(ctx context.Context, name string, p *gatehouse.Push) (context.Context, func(outcome string, err error))
+	// Random returns numbers in [0, 1) for the jitter; nil means the default
+	// source.
+	Random func() float64
+	// Failpoint is called at the points where a crash must do no harm; nil
+	// except in crash tests. The binary uses package failpoint.
+	Failpoint func(Point)
+}
+
+// Point is a place between two steps at which a crash test strikes.
+type Point string
+
+// The points, in the order of the path, then those of a rescue. The points
+// before a commit are inside a transaction: they may be passed more than once,
+// and only the death of the whole process can be tested there.
+const (
+	PointClaimed       Point = "dispatch/after-claim"
+	PointIntent        Point = "dispatch/before-intent"
+	PointIntentCommit  Point = "dispatch/before-intent-commit"
+	PointSent          Point = "dispatch/after-intent"
+	PointCalled        Point = "dispatch/after-call"
+	PointOutcome       Point = "dispatch/before-outcome"
+	PointOutcomeCommit Point = "dispatch/before-outcome-commit"
+	PointSettled       Point = "dispatch/after-outcome"
+	PointRescue        Point = "rescue/before-commit"
+	PointRescued       Point = "rescue/committed"
+)
+
+// Points lists the points of the path.
+func Points() []Point {
+	return []Point{
+		PointClaimed, PointIntent, PointIntentCommit, PointSent, PointCalled,
+		PointOutcome, PointOutcomeCommit, PointSettled,
+	}
+}
+
+// RescuePoints lists the points of a rescue.
+func RescuePoints() []Point { return []Point{PointRescue, PointRescued} }
+
+// Dispatcher carries out pushes. Dispatchers on the same store share the work.
+type Dispatcher struct {
+	store     gatehouse.Store
+	targets   *Registry
+	authority Authority
+	owner     string
+	wake      <-chan struct{}
+	committed func(string)
+	log       *slog.Logger
+	metrics   Metrics
+	trace     func(context.Context, string, *gatehouse.Push) (context.Context, func(string, error))
+	random    func() float64
+	failpoint func(Point)
+	// now is this process's monotonic clock, which measures leases locally.
+	now    func() time.Time
+	config Config
+	// slots holds an element for each push in progress. A push of which only
+	// the outcome must still be stored may hold a place in recording instead.
+	slots, recording chan struct{}
+	// announcer is the store, if the store prefers concurrent Updates together.
+	announcer gatehouse.Announcer
+	linger    time.Duration
+	// nudge wakes Run when this process has put back a push to a later time, or
+	// has settled a push while a tenant is at its bound (full).
+	nudge chan struct{}
+	full  atomic.Bool
+	fair  *fair
+	// breakers is nil when external workers make the calls.
+	breakers *breakers
+}
+
+// New returns a dispatcher.
+func New(d Dependencies, c Config) (*Dispatcher, error) {
+	if d.Store == nil || d.Targets == nil || d.Authority == nil || d.Owner == "" {
+		return nil, errors.New("dispatch: store, targets, authority and owner are needed")
+	}
+	c = c.withDefaults()
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	if d.Log == nil {
+		d.Log = slog.New(slog.DiscardHandler)
+	}
+	if d.Committed == nil {
+		d.Committed = func(string) {}
+	}
+	if d.Metrics == nil {
+		d.Metrics = noMetrics{}
+	}
+	if d.Trace == nil {
+		d.Trace = func(ctx context.Context, _ string, _ *gatehouse.Push) (context.Context, func(string, error)) {
+			return ctx, func(string, error) {}
+		}
+	}
+	if d.Random == nil {
+		d.Random = rand.Float64
+	}
+	if d.Failpoint == nil {
+		d.Failpoint = func(Point) {}
+	}
+	dispatcher := &Dispatcher{
+		store: d.Store, targets: d.Targets, authority: d.Authority, owner: d.Owner, wake: d.Wake,
+		committed: d.Committed, log: d.Log.With("worker", d.Owner), metrics: d.Metrics, trace: d.Trace, random: d.Random,
+		failpoint: d.Failpoint, now: time.Now, config: c, slots: make(chan struct{}, c.Workers), recording: make(chan struct{}, c.Workers),
+		nudge: make(chan struct{}, 1), linger: linger,
+	}
+	dispatcher.announcer, _ = d.Store.(gatehouse.Announcer)
+	dispatcher.fair = newFair(&dispatcher.config)
+	dispatcher.breakers = newBreakers(c.Breaker, dispatcher.now, func(name, state string) {
+		dispatcher.log.Warn("the breaker of a connector has moved", "connector", name, "state", state)
+		if d.BreakerMoved != nil {
+			d.BreakerMoved(name, state)
+		}
+		if state == breakerClosed {
+			dispatcher.hint()
+		}
+	})
+	return dispatcher, nil
+}
+
+type noMetrics struct{}
+
+func (noMetrics) PushSent(string, time.Duration)            {}
+func (noMetrics) PushSettled(string, string, time.Duration) {}
+
+// Loop calls fn at once and then every interval until ctx ends, and immediately
+// again while fn reports more work. It logs errors, and the recovery from them;
+// after an error the next round comes after the interval.
+func Loop(ctx context.Context, log *slog.Logger, name string, interval time.Duration, fn func(context.Context) (more bool, err error)) {
+	timer := time.NewTimer(interval)
+	defer timer.Stop()
+	failed := false
+	for ctx.Err() == nil {
+		more, err := fn(ctx)
+		switch {
+		case err != nil && ctx.Err() == nil:
+			log.ErrorContext(ctx, "background work failed", "work", name, "error", err)
+			failed = true
+		case err == nil && failed:
+			log.InfoContext(ctx, "background work goes on", "work", name)
+			failed = false
+		}
+		if more && err == nil {
+			continue
+		}
+		timer.Reset(interval)
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		}
+	}
+}

@@ -1,0 +1,298 @@
+package dispatch
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// Run carries out due pushes until ctx ends. Then it stops claiming, lets
+// pushes in progress settle within their leases, and returns.
+func (d *Dispatcher) Run(ctx context.Context) {
+	var jobs sync.WaitGroup
+	defer jobs.Wait()
+	look := lookout{poll: d.config.Poll, rest: minSleep}
+	least := 1
+	for ctx.Err() == nil {
+		rescued := 0
+		if look.rescueDue() {
+			var err error
+			if rescued, err = d.Rescue(ctx); err != nil && ctx.Err() == nil {
+				d.log.ErrorContext(ctx, "rescue failed", "error", err)
+			}
+		}
+		n, err := d.acquire(ctx, least, d.config.Batch)
+		if err != nil {
+			return
+		}
+		d.full.Store(d.fair.bounded) // a push that settles from here on may not be seen
+		got, err := d.start(ctx, "", n, func(j *job) {
+			jobs.Go(func() { defer d.done(j); j.carry(ctx) })
+		})
+		d.full.Store(len(got.full) > 0)
+		if err != nil && ctx.Err() == nil {
+			d.log.ErrorContext(ctx, "claim failed", "error", err)
+		}
+		if err == nil && got.claimed == n { // there may be more
+			least = d.worthwhile()
+			continue
+		}
+		least = 1
+		d.sleep(ctx, &look, got.full, got.claimed+rescued > 0)
+	}
+}
+
+// lookout decides how long Run sleeps and when it looks for expired leases.
+type lookout struct {
+	poll time.Duration
+	// rest is the shortest sleep. It grows while something is due that cannot
+	// be moved, so that Run never spins.
+	rest time.Duration
+	// due says that the last sleep ended because something was due.
+	due     bool
+	rescued time.Time
+}
+
+const minSleep = 2 * time.Millisecond
+
+func (l *lookout) rescueDue() bool {
+	if !l.due && time.Since(l.rescued) < l.poll {
+		return false
+	}
+	l.rescued = time.Now()
+	return true
+}
+
+// sleep waits for a hint, for the next due time that the store knows, or for
+// the poll interval. The queues of full tenants do not count: such a tenant
+// waits for one of its pushes to settle. This process notices when that push is
+// its own, and polls otherwise.
+func (d *Dispatcher) sleep(ctx context.Context, look *lookout, full []string, moved bool) {
+	switch {
+	case moved:
+		look.rest = minSleep
+	case look.due:
+		look.rest = min(2*look.rest, look.poll)
+	}
+	wait := look.poll
+	err := d.store.ViewQueues(ctx, func(q gatehouse.ReadQueues) error {
+		next, err := q.NextPushAt(full...)
+		if err == nil && !next.IsZero() {
+			wait = min(wait, max(next.Sub(q.Now())+time.Millisecond, look.rest))
+		}
+		return err
+	})
+	if err != nil && ctx.Err() == nil {
+		d.log.ErrorContext(ctx, "looking for the next push failed", "error", err)
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	look.due = false
+	select {
+	case <-ctx.Done():
+	case <-d.wake:
+	case <-d.nudge:
+	case <-timer.C:
+		look.due = wait < look.poll
+	}
+}
+
+// catch is the result of one claim: the number of pushes, and the tenants that
+// have reached their bound on pushes in flight.
+type catch struct {
+	claimed int
+	full    []string
+}
+
+// start claims up to n pushes, for which the caller holds n slots, and passes
+// each to begin. Unused slots are freed. When nothing can be claimed, start
+// goes on past full tenants, once around.
+func (d *Dispatcher) start(ctx context.Context, tenant string, n int, begin func(*job)) (got catch, err error) {
+	var pushes []*gatehouse.Push
+	var claimed time.Time
+	for passed := map[string]bool{}; ; {
+		var due []gatehouse.DueTenant
+		var full []string
+		claimed = d.now()
+		err = d.store.UpdateQueues(ctx, func(q gatehouse.Queues) (err error) {
+			pushes, due, full = nil, nil, nil
+			shares := []gatehouse.PushShare{{Tenant: tenant, Limit: n, Most: d.fair.of(tenant).MaxConcurrency}}
+			if tenant == "" {
+				if due, err = q.DueTenants(d.fair.from(), walk, n); err != nil {
+					return err
+				}
+				shares, full = d.fair.share(due, n)
+			}
+			pushes, err = q.ClaimPushes(d.owner, d.config.Lease, shares...)
+			return err
+		})
+		if err != nil {
+			pushes = nil
+			break
+		}
+		d.fair.claimed(pushes)
+		if tenant == "" {
+			d.fair.looked(due)
+		}
+		around := len(due) < walk
+		for _, t := range full {
+			if !passed[t] {
+				got.full = append(got.full, t)
+			}
+		}
+		for _, t := range due {
+			around = around || passed[t.Tenant]
+			passed[t.Tenant] = true
+		}
+		if len(pushes) > 0 || around {
+			break
+		}
+	}
+	got.claimed = len(pushes)
+	d.free(n - len(pushes))
+	jobs := make([]*job, len(pushes))
+	for i, p := range pushes {
+		jobs[i] = d.newJob(p, claimed)
+	}
+	d.gather(jobs)
+	for _, j := range jobs {
+		begin(j)
+	}
+	return got, err
+}
+
+// Drain carries out, now, up to limit due pushes of a tenant ("" means all),
+// and returns the result of each. It does not wait for pushes that others have
+// claimed.
+func (d *Dispatcher) Drain(ctx context.Context, tenant string, limit int) ([]gatehouse.DrainItem, error) {
+	var jobs sync.WaitGroup
+	var mine []*job
+	for len(mine) < limit {
+		n, err := d.acquire(ctx, 1, limit-len(mine))
+		if err != nil {
+			break
+		}
+		got, err := d.start(ctx, tenant, n, func(j *job) {
+			mine = append(mine, j)
+			jobs.Go(func() { defer d.done(j); j.carry(ctx) })
+		})
+		if err != nil {
+			jobs.Wait()
+			return nil, err
+		}
+		if got.claimed == 0 {
+			break
+		}
+	}
+	jobs.Wait()
+	return d.report(context.WithoutCancel(ctx), mine)
+}
+
+// Class returns the class of an operation, A, B or C, which decides what may
+// follow an ambiguous call. An unknown operation is C.
+func (d *Dispatcher) Class(tenant, name, operation string) string {
+	return string(d.targets.Class(tenant, name, operation))
+}
+
+func (d *Dispatcher) report(ctx context.Context, jobs []*job) ([]gatehouse.DrainItem, error) {
+	items := make([]gatehouse.DrainItem, 0, len(jobs))
+	err := d.store.ViewQueues(ctx, func(q gatehouse.ReadQueues) error {
+		items = items[:0]
+		for _, j := range jobs {
+			tx := q.In(j.push.Tenant)
+			p, err := tx.FindPush(j.push.ID)
+			if err != nil {
+				return err
+			}
+			a, err := tx.FindAction(p.ActionID)
+			if err != nil {
+				return err
+			}
+			items = append(items, gatehouse.DrainItem{
+				PushID: p.ID, ActionID: a.ID, Connector: a.Connector, Operation: a.Operation, Target: a.Target,
+				Change: a.ProposedChange, Digest: a.Digest, Key: p.IdempotencyKey, Outcome: string(p.Status),
+				Detail: p.LastError, NotBefore: p.NotBefore, Receipt: a.Receipt,
+				Class: d.Class(a.Tenant, a.Connector, a.Operation),
+			})
+		}
+		return nil
+	})
+	return items, err
+}
+
+// gather is how long a claim waits for further slots, so that quick pushes are
+// claimed several at a time and slow ones do not idle.
+const gather = 5 * time.Millisecond
+
+// acquire waits for a free slot and takes up to n free ones. It waits a little
+// longer for least slots, the number that makes a claim worthwhile.
+func (d *Dispatcher) acquire(ctx context.Context, least, n int) (int, error) {
+	select {
+	case d.slots <- struct{}{}:
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+	got := 1
+	for ; got < n; got++ {
+		select {
+		case d.slots <- struct{}{}:
+			continue
+		default:
+		}
+		break
+	}
+	if got >= min(least, n) {
+		return got, nil
+	}
+	timer := time.NewTimer(gather)
+	defer timer.Stop()
+	for ; got < min(least, n); got++ {
+		select {
+		case d.slots <- struct{}{}:
+		case <-timer.C:
+			return got, nil
+		case <-ctx.Done():
+			d.free(got)
+			return 0, ctx.Err()
+		}
+	}
+	return got, nil
+}
+
+// worthwhile is the number of slots that a claim waits for while more is due
+// than it took. With batches, slots become free all at once.
+func (d *Dispatcher) worthwhile() int {
+	if d.announcer != nil {
+		return d.config.Workers
+	}
+	return d.config.Workers / 4
+}
+
+func (d *Dispatcher) free(n int) {
+	for range n {
+		<-d.slots
+	}
+}
+
+// done frees the slot of a finished push, which may be what its tenant waits
+// for.
+func (d *Dispatcher) done(j *job) {
+	if j.recorded {
+		<-d.recording
+	} else {
+		d.free(1)
+	}
+	if d.full.Load() {
+		d.hint()
+	}
+}
+
+// hint wakes Run.
+func (d *Dispatcher) hint() {
+	select {
+	case d.nudge <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,50 @@
+// Package dispatch carries out approved changes. It claims pushes, checks each
+// one a last time, records the intent, calls the connector, and records the
+// outcome.
+//
+// # The path of a push
+//
+// A worker claims due pushes. The claim raises the push's generation and sets a
+// lease. Every later write is guarded by that generation and by the status in
+// which the worker left the push. A worker whose lease was given away therefore
+// changes nothing: what it still learns is stored as a late receipt.
+//
+//  1. A success under the same idempotency key settles the push without a call.
+//  2. After earlier attempts, the connector reads back. Then it compares the target
+//     with the pre-image, unless an earlier attempt may have had an effect (which
+//     would look like drift).
+//  3. One transaction checks generation, digest, fingerprint and authority, and
+//     writes the intent: status sent, attempts + 1. Then follows the call, with a
+//     deadline before the end of the lease. If steps 1 and 2 have nothing to ask,
+//     as before the first call to a target that cannot be checked, this is the only
+//     transaction that reads.
+//  4. One transaction writes receipt, push, action, ceilings and audit leaf.
+//
+// A push that fails a check is quarantined: failed, with a code, and no call.
+//
+// Some stores prefer concurrent Updates together. Over such a store, the pushes
+// of one claim that have nothing to look at write their intents as one batch,
+// and their outcomes as another: the first waits a millisecond for the others.
+// Each is still a transaction of its own, with its own guards and its own
+// result. And a worker makes its next call while the outcome of its last one is
+// being stored.
+//
+// Claims are fair between tenants and keep each tenant below its bound on
+// pushes in flight; see fair.
+//
+// # Failure rules
+//
+// An attempt is proven to be without effect by a receipt that says so: the
+// target's own refusal, a request that never left, a read-back that rules out
+// the effect, or an operator's statement. Anything else may have had its
+// effect: an ambiguous answer, or an intent without a receipt.
+//
+// "failed" always means that every attempt is proven to be without effect, and
+// only then are ceilings released. Without that proof, a push that cannot go on
+// is unknown. See judge for the table.
+//
+// When a worker dies, its lease runs out. Then a push in picking goes back to
+// the queue. A push in sent goes by its connector's class: A and B back to the
+// queue, to be read back first; C to unknown. A payload that kills its workers
+// before it comes to a call is quarantined after MaxClaims.
+package dispatch

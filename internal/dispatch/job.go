@@ -1,0 +1,313 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+)
+
+// errLost says that the push no longer belongs to this worker.
+var errLost = errors.New("dispatch: lease lost")
+
+// job is one claimed push in progress.
+type job struct {
+	*Dispatcher
+	log *slog.Logger
+	// push is the row as claimed, with this worker's generation.
+	push *gatehouse.Push
+	// until is the deadline of a call on this process's monotonic clock. It
+	// counts from before the claim, so it never falls after the end of the
+	// lease.
+	until time.Time
+	// giveUp is when the job stops trying to record its outcome.
+	giveUp time.Time
+
+	action *gatehouse.Action
+	conn   connector.Connector
+	class  connector.Class
+	// retention is how long the target keeps idempotency keys; 0 means forever.
+	retention time.Duration
+	// clean says that all earlier attempts are proven to be without effect.
+	// proof is a read-back receipt that proves it and is not stored yet.
+	clean bool
+	proof *gatehouse.Receipt
+	// intents and outcomes are the batches that the job has not joined yet.
+	intents, outcomes *pushBatch
+	// recorded says that the job has traded its slot for a place in recording.
+	recorded bool
+	// pass says that the breaker must be told the result of this job, trial
+	// that this job is the breaker's trial.
+	pass, trial bool
+}
+
+func (d *Dispatcher) newJob(p *gatehouse.Push, claimed time.Time) *job {
+	lease := d.config.Lease
+	return &job{
+		Dispatcher: d, push: p,
+		log:    d.log.With("push", p.ID, "action", p.ActionID, "tenant", p.Tenant, "generation", p.Generation),
+		until:  claimed.Add(lease - lease/6),
+		giveUp: claimed.Add(2 * lease),
+	}
+}
+
+// carry takes the push as far as it can go now.
+func (j *job) carry(ctx context.Context) {
+	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), j.giveUp)
+	defer cancel()
+	defer j.leave()
+	j.failpoint(PointClaimed)
+	ctx, traced := j.trace(ctx, "dispatch", j.push)
+	outcome, took, err := j.run(ctx)
+	traced(outcome, err)
+	switch {
+	case errors.Is(err, errLost):
+		j.log.WarnContext(ctx, "lease lost; nothing was changed")
+	case err != nil:
+		// When the lease ends, a rescue brings the push back.
+		j.log.ErrorContext(ctx, "push could not be carried on", "error", err)
+	default:
+		if outcome == outcomeRetry || outcome == outcomeReleased {
+			j.hint()
+		}
+		j.metrics.PushSettled(j.push.Connector, outcome, took)
+		j.committed(j.push.ActionID)
+		j.log.DebugContext(ctx, "push carried", "outcome", outcome, "took", took)
+	}
+}
+
+func (j *job) run(ctx context.Context) (outcome string, took time.Duration, err error) {
+	defer j.tell(signNone, nil)
+	call, outcome, err := j.prepare(ctx)
+	if err != nil || call == nil {
+		return outcome, 0, err
+	}
+	j.failpoint(PointSent)
+	return j.call(ctx, call)
+}
+
+// prepare takes the push up to its recorded intent. The call is nil when the
+// push has another outcome.
+func (j *job) prepare(ctx context.Context) (call *connector.Call, outcome string, err error) {
+	end := func(outcome string, err error) (*connector.Call, string, error) { return nil, outcome, err }
+	if wait := j.atBreaker(ctx); wait > 0 {
+		return end(j.putBack(ctx, wait))
+	}
+	if j.clean = j.first(); !j.clean {
+		if more, outcome, err := j.look(ctx); !more {
+			return end(outcome, err)
+		}
+	}
+	if j.until.Sub(j.now()) < j.config.Lease/4 {
+		return end(j.release(ctx, "lease_short", "too little of the lease was left for a call", nil))
+	}
+	j.failpoint(PointIntent)
+	return j.intend(ctx)
+}
+
+// look reads the stored state and, where needed, asks the target. more is false
+// when the push already has an outcome.
+func (j *job) look(ctx context.Context) (more bool, outcome string, err error) {
+	end := func(outcome string, err error) (bool, string, error) { return false, outcome, err }
+	prior, err := j.load(ctx)
+	if err != nil {
+		return end(j.release(ctx, "store_error", "the store did not answer", err))
+	}
+	if prior != nil {
+		return end(j.settle(ctx, j.learned(prior)))
+	}
+	// This check comes before any call to the target.
+	if r := j.admit(j.push, j.action); r != nil {
+		return end(j.quarantine(ctx, *r))
+	}
+	if j.push.Attempts > 0 {
+		if found := j.readBack(ctx, j.lookUntil()); found != nil {
+			return end(j.settle(ctx, found))
+		}
+		if !j.clean && once(j.class) {
+			return end(j.quarantine(ctx, reason{code: "ambiguous", detail: "an earlier call may have had its effect"}))
+		}
+		if !j.clean && j.forgotten() {
+			return end(j.quarantine(ctx, reason{code: "too_old", detail: "an earlier call may have had its effect, and the target does not know its key any more"}))
+		}
+	}
+	if j.clean { // else our own change would look like drift
+		changed, failure := j.check(ctx)
+		if failure != nil {
+			return end(j.checkFailed(ctx, failure))
+		}
+		if changed != nil {
+			return end(j.quarantine(ctx, *changed))
+		}
+	}
+	return true, "", nil
+}
+
+// first reports whether this is a first attempt with nothing to look at
+// beforehand. Then everything is read and checked once, with the intent.
+func (j *job) first() bool {
+	conn, ok := j.targets.Lookup(j.push.Tenant, j.push.Connector)
+	_, checks := conn.(connector.Checker)
+	return j.push.Attempts == 0 && ok && !checks && !j.poison(j.push)
+}
+
+// forgotten reports whether a target that is idempotent by key may have dropped
+// the key of the first call. It compares times of the store's clock only.
+func (j *job) forgotten() bool {
+	p := j.push
+	return j.class == connector.ClassA && j.retention > 0 && p.PickedAt != nil && p.PickedAt.Sub(p.FirstDue()) >= j.retention
+}
+
+// poison reports whether a push was claimed too often without an attempt.
+func (j *job) poison(p *gatehouse.Push) bool {
+	claims := p.Generation - p.Attempts - p.PutBack
+	return claims > j.config.MaxClaims*(1+p.Replays)
+}
+
+// admit finds the connector and refuses what cannot or must not be sent.
+func (j *job) admit(p *gatehouse.Push, a *gatehouse.Action) *reason {
+	if j.poison(p) {
+		return &reason{code: "poison", detail: "claimed again and again without coming to a call"}
+	}
+	conn, op, err := j.targets.operation(p.Tenant, p.Connector, a.Operation)
+	if err != nil {
+		return &reason{code: "connector_missing", detail: err.Error()}
+	}
+	j.conn, j.class, j.retention = conn, op.Class, op.KeyRetention
+	return j.verify(p, a)
+}
+
+// load reads the action and what the receipts say about earlier attempts. prior
+// is the receipt of a success under the same key, if there is one.
+func (j *job) load(ctx context.Context) (prior *gatehouse.Receipt, err error) {
+	err = j.store.View(ctx, j.push.Tenant, func(tx gatehouse.ReadTx) error {
+		a, err := tx.FindAction(j.push.ActionID)
+		if err != nil {
+			return err
+		}
+		j.action, j.clean = a, true
+		if prior, err = successReceipt(tx, j.push); err != nil || j.push.Attempts == 0 {
+			return err
+		}
+		receipts, err := tx.ListReceipts(a.ID)
+		j.clean = gatehouse.WithoutEffect(receipts, j.push.Attempts)
+		return err
+	})
+	return prior, err
+}
+
+// successReceipt returns nil when there is none.
+func successReceipt(tx gatehouse.ReadTx, p *gatehouse.Push) (*gatehouse.Receipt, error) {
+	r, err := tx.SuccessReceipt(p.IdempotencyKey)
+	if errors.Is(err, gatehouse.ErrNotFound) || err == nil && r.ActionID != p.ActionID {
+		return nil, nil
+	}
+	return r, err
+}
+
+// reason says why a push is quarantined.
+type reason struct {
+	code, detail string
+	// found is the target's present state for the audit leaf; "" for none.
+	found gatehouse.JSON
+}
+
+// verify compares what is about to be sent with what was approved.
+func (j *job) verify(p *gatehouse.Push, a *gatehouse.Action) *reason {
+	const code = string(gatehouse.CodeDigestMismatch)
+	switch {
+	case a.ComputeDigest() != a.Digest:
+		return &reason{code: code, detail: "the stored action is not the one that was approved"}
+	case p.Digest != a.Digest || p.IdempotencyKey != a.IdempotencyKey || p.Connector != a.Connector:
+		return &reason{code: code, detail: "the queued change is not the one that was approved"}
+	case j.conn.Fingerprint() != a.Fingerprint:
+		return &reason{code: code, detail: "the connector's definition has changed since the proposal"}
+	}
+	return nil
+}
+
+// readBack asks the target for the effect of earlier attempts. It returns a
+// receipt when the effect is there, and keeps the proof when the effect is
+// ruled out.
+func (j *job) readBack(ctx context.Context, until time.Time) *gatehouse.Receipt {
+	r, ok := j.conn.(connector.ReadBacker)
+	if !ok {
+		return nil
+	}
+	ctx, cancel := j.looking(ctx, until)
+	defer cancel()
+	finding, res, failure := j.targets.readBack(ctx, r, callOf(j.action, j.push.Attempts))
+	if failure != nil {
+		j.log.WarnContext(ctx, "read-back failed", "error", failure, "cause", failure.Err)
+		return nil
+	}
+	switch finding {
+	case connector.Present:
+		return j.receipt(sourceReadBack, gatehouse.ReceiptApplied, res)
+	case connector.Absent:
+		if !j.clean {
+			j.proof = j.receipt(sourceReadBack, gatehouse.ReceiptNotSent, res)
+			j.clean = true
+		}
+	}
+	return nil
+}
+
+// check compares the target with the pre-image.
+func (j *job) check(ctx context.Context) (changed *reason, failure *connector.Error) {
+	c, ok := j.conn.(connector.Checker)
+	if !ok {
+		return nil, nil
+	}
+	ctx, cancel := j.looking(ctx, j.lookUntil())
+	defer cancel()
+	s, err := j.targets.check(ctx, c, callOf(j.action, j.push.Attempts))
+	if err != nil {
+		return nil, asError(err)
+	}
+	if s.Matches {
+		return nil, nil
+	}
+	return &reason{
+		code:   string(gatehouse.CodeTargetChanged),
+		detail: "the target is not as the proposal says: expected " + string(s.Expected) + ", found " + string(s.Actual),
+		found:  gatehouse.ObjectJSON(gatehouse.Member{Name: "actual", Value: s.Actual}, gatehouse.Member{Name: "expected", Value: s.Expected}),
+	}, nil
+}
+
+// lookUntil is the deadline of a look before the call; half of the lease
+// remains for the call. So a silent target costs an attempt, whatever the
+// lease, and the push is not put back again and again.
+func (j *job) lookUntil() time.Time { return j.until.Add(-j.config.Lease / 2) }
+
+// looking bounds the time of a look at the target.
+func (j *job) looking(ctx context.Context, until time.Time) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithDeadline(ctx, until)
+	ctx, cancelToo := context.WithTimeout(ctx, j.config.CheckTimeout)
+	return ctx, func() { cancelToo(); cancel() }
+}
+
+// receipt builds a receipt for this push's last attempt.
+func (j *job) receipt(source string, o gatehouse.ReceiptOutcome, res connector.Result) *gatehouse.Receipt {
+	r := &gatehouse.Receipt{
+		ID: newReceiptID(), Tenant: j.push.Tenant, ActionID: j.push.ActionID, PushID: j.push.ID,
+		IdempotencyKey: j.push.IdempotencyKey, Attempt: j.push.Attempts, Generation: j.push.Generation,
+		Outcome: o, Source: source, ExternalID: res.ExternalID,
+		RequestMetadata: res.RequestMetadata, ResponseMetadata: res.ResponseMetadata,
+	}
+	if o == gatehouse.ReceiptApplied {
+		r.Reversal, r.Reversible = res.Reversal, res.Reversal != nil
+	}
+	return r
+}
+
+// learned builds the receipt of an outcome that another receipt reports.
+func (j *job) learned(from *gatehouse.Receipt) *gatehouse.Receipt {
+	return j.receipt(sourceReceipt, from.Outcome, connector.Result{
+		ExternalID: from.ExternalID, RequestMetadata: from.RequestMetadata,
+		ResponseMetadata: from.ResponseMetadata, Reversal: from.Reversal,
+	})
+}

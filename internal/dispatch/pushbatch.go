@@ -1,0 +1,123 @@
+package dispatch
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// linger is how long the first member of a pushBatch waits for the others.
+const linger = time.Millisecond
+
+// pushBatch is a group of pushes of one claim that take the same step, intent or
+// outcome, at about the same time, for a store that prefers such Updates
+// together. The first member waits a moment for the others; a member that comes
+// later goes alone. With a nil pushBatch every job goes alone.
+type pushBatch struct {
+	store   gatehouse.Announcer
+	linger  time.Duration
+	mu      sync.Mutex
+	coming  int
+	waiting []chan func(context.Context) context.Context
+	gone    bool
+}
+
+// join waits for the other members and returns the context for the step. The
+// caller must then take the step.
+func (w *pushBatch) join(ctx context.Context) context.Context {
+	if w == nil {
+		return ctx
+	}
+	w.mu.Lock()
+	w.coming--
+	if w.gone {
+		w.mu.Unlock()
+		return ctx
+	}
+	called := make(chan func(context.Context) context.Context, 1)
+	w.waiting = append(w.waiting, called)
+	switch {
+	case w.coming == 0:
+		w.call()
+	case len(w.waiting) == 1:
+		time.AfterFunc(w.linger, func() {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.call()
+		})
+	}
+	w.mu.Unlock()
+	return (<-called)(ctx)
+}
+
+// leave says that a member does not take the step.
+func (w *pushBatch) leave() {
+	if w == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.coming--; w.coming == 0 {
+		w.call()
+	}
+}
+
+// call releases the waiting members. The pushBatch is locked.
+func (w *pushBatch) call() {
+	if w.gone {
+		return
+	}
+	w.gone = true
+	together := w.store.Announce(len(w.waiting))
+	for _, called := range w.waiting {
+		called <- together
+	}
+	w.waiting = nil
+}
+
+// gather forms batches from the jobs of a claim that go straight to their intent.
+func (d *Dispatcher) gather(jobs []*job) {
+	if d.announcer == nil || len(jobs) < 2 {
+		return
+	}
+	intents, outcomes := &pushBatch{store: d.announcer, linger: d.linger}, &pushBatch{store: d.announcer, linger: d.linger}
+	for _, j := range jobs {
+		if j.first() {
+			intents.coming++
+			outcomes.coming++
+			j.intents, j.outcomes = intents, outcomes
+		}
+	}
+}
+
+// join takes the job's place in one of its batches.
+func (j *job) join(ctx context.Context, of **pushBatch) context.Context {
+	w := *of
+	*of = nil
+	return w.join(ctx)
+}
+
+// leave gives up the job's places in its batches.
+func (j *job) leave() {
+	j.intents.leave()
+	j.outcomes.leave()
+	j.intents, j.outcomes = nil, nil
+}
+
+// called frees the slot of a job whose call is done, so that another push can
+// use it while the outcome is on its way to a remote store. At most as many
+// outcomes as workers are recorded that way; further jobs keep their slots
+// until they are done.
+func (j *job) called() {
+	if j.announcer == nil || j.recorded {
+		return
+	}
+	select {
+	case j.recording <- struct{}{}:
+		j.recorded = true
+		j.free(1)
+	default:
+	}
+}

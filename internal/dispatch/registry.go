@@ -1,0 +1,282 @@
+package dispatch
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/internal/app"
+)
+
+// Target is a configured connector.
+type Target struct {
+	Name      string
+	Connector connector.Connector
+	// Tenants lists the tenants that may use the connector. Empty means only
+	// the default tenant, AllTenants means every tenant.
+	Tenants []string
+}
+
+// AllTenants stands for every tenant, present and future.
+const AllTenants = "*"
+
+// Serves reports whether a tenant may use the connector.
+func (t *Target) Serves(tenant string) bool {
+	if len(t.Tenants) == 0 {
+		return tenant == gatehouse.DefaultTenant
+	}
+	return slices.Contains(t.Tenants, tenant) || slices.Contains(t.Tenants, AllTenants)
+}
+
+// Registry holds the configured connectors. It never changes: a new
+// configuration makes a new one.
+type Registry struct {
+	targets  map[string]Target
+	redactor *connector.Redactor
+}
+
+// NewRegistry makes a registry. Names must be valid and distinct.
+func NewRegistry(targets ...Target) (*Registry, error) {
+	r := &Registry{targets: make(map[string]Target, len(targets))}
+	for _, t := range targets {
+		if !gatehouse.ValidName(t.Name) {
+			return nil, fmt.Errorf("%s cannot name a connector", gatehouse.Quote(t.Name))
+		}
+		if _, ok := r.targets[t.Name]; ok {
+			return nil, fmt.Errorf("two connectors are named %s", gatehouse.Quote(t.Name))
+		}
+		if t.Connector == nil {
+			return nil, fmt.Errorf("connector %s is missing", gatehouse.Quote(t.Name))
+		}
+		r.targets[t.Name] = t
+	}
+	return r, nil
+}
+
+// Names returns the sorted names of the connectors that serve a tenant.
+func (r *Registry) Names(tenant string) []string {
+	var names []string
+	for name, t := range r.targets {
+		if t.Serves(tenant) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Lookup returns a connector; false when no connector has the name, or it does
+// not serve the tenant.
+func (r *Registry) Lookup(tenant, name string) (connector.Connector, bool) {
+	t, ok := r.targets[name]
+	if !ok || !t.Serves(tenant) {
+		return nil, false
+	}
+	return t.Connector, true
+}
+
+// operation finds connector and operation.
+func (r *Registry) operation(tenant, name, operation string) (connector.Connector, connector.Operation, error) {
+	c, ok := r.Lookup(tenant, name)
+	if !ok {
+		return nil, connector.Operation{}, gatehouse.Violations{{
+			Pointer: "/connector", Detail: "no connector " + gatehouse.Quote(name) + " is configured for this tenant",
+		}}.Err()
+	}
+	op, ok := c.Operation(operation)
+	if !ok {
+		return nil, connector.Operation{}, gatehouse.Violations{{
+			Pointer: "/operation",
+			Detail:  "connector " + gatehouse.Quote(name) + " has no operation " + gatehouse.Quote(operation) + others(c),
+		}}.Err()
+	}
+	return c, op, nil
+}
+
+// others names the operations of a connector that lists them, after an error.
+func others(c connector.Connector) string {
+	l, ok := c.(connector.Lister)
+	if !ok {
+		return ""
+	}
+	names := connector.Names(func(yield func(string) bool) {
+		for _, o := range l.List() {
+			if !yield(o.Name) {
+				return
+			}
+		}
+	})
+	if names == "" {
+		return ""
+	}
+	return "; it has " + names
+}
+
+// Describe returns the connector's fingerprint, the risk floor of the proposal,
+// and how long the target keeps idempotency records (0 means forever). The
+// error has code invalid when the tenant does not know the connector or
+// operation.
+func (r *Registry) Describe(tenant string, p *gatehouse.Proposal) (fingerprint string, floor gatehouse.RiskLevel, retention time.Duration, err error) {
+	c, op, err := r.operation(tenant, p.Connector, p.Operation)
+	if err != nil {
+		return "", 0, 0, err
+	}
+	floor = connector.FloorOf(c, op, callOf(&gatehouse.Action{Tenant: tenant, Proposal: *p}, 0))
+	return c.Fingerprint(), floor, op.KeyRetention, nil
+}
+
+// Reverses reports whether the connector can say how to undo an operation;
+// false when the operation is unknown.
+func (r *Registry) Reverses(tenant, name, operation string) bool {
+	_, op, err := r.operation(tenant, name, operation)
+	return err == nil && op.Reverses
+}
+
+// Lane returns "" for a connector that the dispatcher calls. For a connector
+// whose pushes external workers carry out it returns the connector's name.
+func (r *Registry) Lane(tenant, name string) string {
+	c, _ := r.Lookup(tenant, name)
+	if _, outside := c.(connector.Outside); outside {
+		return name
+	}
+	return ""
+}
+
+// Class returns the class of an operation. An unknown operation is of class C,
+// which assumes nothing.
+func (r *Registry) Class(tenant, name, operation string) connector.Class {
+	_, op, err := r.operation(tenant, name, operation)
+	if err != nil || once(op.Class) {
+		return connector.ClassC
+	}
+	return op.Class
+}
+
+// Conditional reports whether the write of an action depends on the target's
+// version or pre-image; see [connector.Conditional].
+func (r *Registry) Conditional(a *gatehouse.Action) bool {
+	conn, op, err := r.operation(a.Tenant, a.Connector, a.Operation)
+	if err != nil {
+		return false
+	}
+	if c, ok := conn.(connector.Conditional); ok {
+		return c.Conditional(callOf(a, 0))
+	}
+	return op.Class == connector.ClassB
+}
+
+// retention is how long the target of an operation keeps idempotency keys; 0
+// means forever or unknown.
+func (r *Registry) retention(tenant, name, operation string) time.Duration {
+	_, op, err := r.operation(tenant, name, operation)
+	if err != nil {
+		return 0
+	}
+	return op.KeyRetention
+}
+
+// Validate refuses, with code invalid, an action that can never be carried out.
+// It makes no call.
+func (r *Registry) Validate(a *gatehouse.Action) error {
+	c, _, err := r.operation(a.Tenant, a.Connector, a.Operation)
+	if err != nil {
+		return err
+	}
+	if v, ok := c.(connector.Validator); ok {
+		return r.redactRefusal(v.Validate(callOf(a, 0)))
+	}
+	return nil
+}
+
+// Check compares the target with the proposal's version and pre-image. checked
+// is false when the connector cannot compare them. An error is a
+// *connector.Error or has code invalid.
+func (r *Registry) Check(ctx context.Context, a *gatehouse.Action) (matches bool, expected, actual gatehouse.JSON, checked bool, err error) {
+	c, _, err := r.operation(a.Tenant, a.Connector, a.Operation)
+	if err != nil {
+		return false, "", "", false, err
+	}
+	checker, ok := c.(connector.Checker)
+	if !ok {
+		return false, "", "", false, nil
+	}
+	s, err := r.check(ctx, checker, callOf(a, 0))
+	if err != nil {
+		return false, "", "", false, err
+	}
+	return s.Matches, s.Expected, s.Actual, !s.Unchecked, nil
+}
+
+// Checks reports whether Check asks the target.
+func (r *Registry) Checks(a *gatehouse.Action) bool {
+	c, ok := r.Lookup(a.Tenant, a.Connector)
+	if !ok {
+		return true // Check reports the error
+	}
+	if s, ok := c.(connector.SelectiveChecker); ok {
+		return asksTarget(s, callOf(a, 0))
+	}
+	_, ok = c.(connector.Checker)
+	return ok
+}
+
+// ChecksAny reports whether any connector can ask its target.
+func (r *Registry) ChecksAny() bool {
+	for _, t := range r.targets {
+		if _, ok := t.Connector.(connector.Checker); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// ReadsState reports whether ReadState can read the target of an action.
+func (r *Registry) ReadsState(a *gatehouse.Action) bool {
+	c, _, err := r.operation(a.Tenant, a.Connector, a.Operation)
+	reader, ok := c.(connector.StateReader)
+	return err == nil && ok && readsState(reader, callOf(a, 0))
+}
+
+// ReadState reads the current version and pre-image of an action's target. The
+// state is in canonical form. An error is a *connector.Error, or an
+// *app.UnreadableError when another try cannot succeed.
+func (r *Registry) ReadState(ctx context.Context, a *gatehouse.Action) (app.FreshState, error) {
+	if !r.ReadsState(a) {
+		return app.FreshState{}, &app.UnreadableError{Detail: "the connector cannot read the state of this target"}
+	}
+	c, _ := r.Lookup(a.Tenant, a.Connector)
+	s, failure := r.readState(ctx, c.(connector.StateReader), callOf(a, 0))
+	switch {
+	case failure != nil && failure.Kind == connector.Terminal:
+		return app.FreshState{}, &app.UnreadableError{Detail: clip(failure.Detail), Cause: failure}
+	case failure != nil:
+		return app.FreshState{}, failure
+	case s.Gone:
+		return app.FreshState{Gone: true}, nil
+	case r.redactor.Finds(s.Version) || r.redactor.FindsJSON(s.CurrentState):
+		// Redacted, this would not be the target's state; unredacted, nobody
+		// may read it.
+		return app.FreshState{}, &app.UnreadableError{Detail: "the target's present state holds a secret of this server"}
+	}
+	out := app.FreshState{Matches: s.Matches, Version: s.Version}
+	if s.CurrentState == "" {
+		return out, nil
+	}
+	var err error
+	if out.CurrentState, err = gatehouse.Canonicalize([]byte(s.CurrentState)); err != nil {
+		return app.FreshState{}, &app.UnreadableError{Detail: "the connector returned a state that is not JSON",
+			Cause: err}
+	}
+	return out, nil
+}
+
+// callOf builds the connector call of an action.
+func callOf(a *gatehouse.Action, attempt int) connector.Call {
+	return connector.Call{
+		Tenant: a.Tenant, ActionID: a.ID, IdempotencyKey: a.IdempotencyKey, Digest: a.Digest, Attempt: attempt,
+		Operation: a.Operation, Target: a.Target, CurrentState: a.CurrentState, ProposedChange: a.ProposedChange,
+	}
+}

@@ -1,0 +1,85 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+)
+
+// rescueBatch bounds the expired leases of one round.
+const rescueBatch = 100
+
+// Rescue frees up to a hundred pushes whose lease has ended, by the rules of
+// the package comment, and returns their number.
+func (d *Dispatcher) Rescue(ctx context.Context) (freed int, err error) {
+	var expired []*gatehouse.Push
+	if err := d.store.ViewQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
+		expired, err = q.ExpiredLeases(rescueBatch)
+		return err
+	}); err != nil {
+		return 0, err
+	}
+	for _, p := range expired {
+		// One row that cannot be moved must not block the others.
+		switch e := d.rescue(ctx, p); {
+		case e == nil:
+			freed++
+		case !errors.Is(e, errLost):
+			err = errors.Join(err, e)
+		}
+	}
+	return freed, err
+}
+
+func (d *Dispatcher) rescue(ctx context.Context, p *gatehouse.Push) error {
+	outcome := ""
+	err := d.store.Update(ctx, p.Tenant, func(tx gatehouse.Tx) error {
+		s, err := begin(tx, p, d.owner)
+		if err != nil {
+			return err
+		}
+		q, now := s.push, tx.Now()
+		if q.Generation != p.Generation || q.LeaseUntil == nil || q.LeaseUntil.After(now) {
+			return errLost
+		}
+		outcome = outcomeRescued
+		const code, detail = "lease_expired", "the worker's lease ended before it told what came of it"
+		next := now
+		if q.Status == gatehouse.PushSent {
+			n := q.Attempts - q.AttemptBase
+			class, retention := d.targets.Class(q.Tenant, q.Connector, s.action.Operation), d.targets.retention(q.Tenant, q.Connector, s.action.Operation)
+			if judge(class, connector.Ambiguous, false, d.config.spent(q, class, retention)) != verdictRetry {
+				outcome = string(gatehouse.PushUnknown)
+				s.end(false, code, detail, "")
+				d.failpoint(PointRescue)
+				return s.err
+			}
+			// The lease has already taken part of the wait.
+			if at := q.SentAt; at != nil {
+				next = later(now, at.Add(backoff(d.config.Backoff, n, 0, d.random())))
+			}
+		}
+		s.retry(next, code, detail)
+		s.leaf("push.rescued", text("code", code))
+		d.failpoint(PointRescue)
+		return s.err
+	})
+	if err == nil {
+		d.failpoint(PointRescued)
+		d.log.WarnContext(ctx, "lease expired", "push", p.ID, "action", p.ActionID, "tenant", p.Tenant,
+			"generation", p.Generation, "from", p.Status, "outcome", outcome)
+		d.metrics.PushSettled(p.Connector, outcome, 0)
+		d.committed(p.ActionID)
+	}
+	return err
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}

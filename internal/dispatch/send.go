@@ -1,0 +1,254 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+)
+
+// intentTries bounds how often the intent's transaction is retried immediately,
+// for instance after a policy change in between.
+const intentTries = 5
+
+// intend makes the last checks and records the intent. It returns the call to
+// make, built from the very rows that were checked; nil when the push has
+// another outcome.
+func (j *job) intend(ctx context.Context) (call *connector.Call, outcome string, err error) {
+	together := j.join(ctx, &j.intents)
+	for range intentTries {
+		call, outcome, err = j.tryIntend(together)
+		together = ctx
+		if err == nil || errors.Is(err, errLost) {
+			return call, outcome, err
+		}
+		if ahead := Unjudged(nil); errors.As(err, &ahead) {
+			if err = ahead.Judge(ctx); err != nil {
+				break
+			}
+		}
+	}
+	outcome, err = j.release(ctx, "store_error", "the intent could not be recorded", err)
+	return nil, outcome, err
+}
+
+func (j *job) tryIntend(ctx context.Context) (call *connector.Call, outcome string, err error) {
+	var sent *gatehouse.Push
+	var action *gatehouse.Action
+	var waited time.Duration
+	err = j.update(ctx, gatehouse.PushPicking, func(s *step) {
+		call, outcome, sent = nil, "", nil
+		if outcome = j.lastChecks(s); outcome != "" || s.err != nil {
+			return
+		}
+		p, now := s.push, s.tx.Now()
+		p.Attempts++
+		p.SentAt = &now
+		s.movePush(gatehouse.PushSent)
+		s.moveAction(gatehouse.StatusPushing, nil)
+		s.leaf("push.sent")
+		c := callOf(s.action, p.Attempts)
+		call, sent, action, waited = &c, p, s.action, now.Sub(dueAt(p, j.push.NextAttempt))
+		j.failpoint(PointIntentCommit)
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	j.proof = nil // stored
+	if sent != nil {
+		j.push, j.action = sent, action
+		j.metrics.PushSent(sent.Connector, waited)
+	}
+	return call, outcome, nil
+}
+
+// lastChecks returns "" when the call may be made. Otherwise it ends the push
+// and returns the outcome.
+func (j *job) lastChecks(s *step) (outcome string) {
+	p, now := s.push, s.tx.Now()
+	if p.LeaseUntil == nil || !now.Before(*p.LeaseUntil) {
+		s.err = errLost
+		return ""
+	}
+	if p.NotBefore.After(now) {
+		s.movePush(gatehouse.PushQueued)
+		return outcomeReleased
+	}
+	if p.Attempts > 0 || j.action == nil { // not read yet, or a stopped worker may have reported meanwhile
+		var prior *gatehouse.Receipt
+		s.do(func() (err error) { prior, err = successReceipt(s.tx, p); return err })
+		if prior != nil {
+			s.applied(j.learned(prior))
+			return string(gatehouse.PushApplied)
+		}
+	}
+	switch s.action.Status {
+	case gatehouse.StatusApproved, gatehouse.StatusPushing:
+	default:
+		return j.stop(s, reason{code: "not_approved", detail: "the action is " + string(s.action.Status)})
+	}
+	if r := j.admit(p, s.action); r != nil {
+		return j.stop(s, *r)
+	}
+	s.do(func() error {
+		err := j.authority.Recheck(s.tx, s.action)
+		var e *gatehouse.Error
+		if !errors.As(err, &e) || e.Code.Retryable() {
+			return err
+		}
+		outcome = j.stop(s, reason{code: string(e.Code), detail: e.Detail})
+		return s.err
+	})
+	return outcome
+}
+
+// dueAt returns the earliest time at which a push could be claimed.
+func dueAt(p *gatehouse.Push, next *time.Time) time.Time {
+	due := later(p.CreatedAt, p.NotBefore)
+	if next != nil {
+		due = later(due, *next)
+	}
+	return due
+}
+
+// call makes the call of a recorded intent and records the outcome.
+func (j *job) call(ctx context.Context, c *connector.Call) (outcome string, took time.Duration, err error) {
+	var res connector.Result
+	var failure *connector.Error
+	start := j.now()
+	if start.Before(j.until) {
+		callCtx, cancel := context.WithDeadline(ctx, j.until)
+		callCtx, traced := j.trace(callCtx, "call", j.push)
+		res, failure = j.targets.execute(callCtx, j.conn, *c)
+		cancel()
+		traced(callOutcome(failure), nil)
+	} else {
+		// This process was stopped meanwhile: another worker may have the push.
+		failure = &connector.Error{Kind: connector.NotSent, Code: "lease_short", Detail: "the lease was over before the call"}
+	}
+	took = j.now().Sub(start)
+	j.failpoint(PointCalled)
+	j.tell(signOf(failure), failure)
+
+	if failure == nil {
+		r := j.receipt(sourceCall, gatehouse.ReceiptApplied, res)
+		if j.recordApplied(ctx, r) {
+			return string(gatehouse.PushApplied), took, nil
+		}
+		outcome, err = j.record(ctx, r, func(s *step) string {
+			s.applied(r)
+			return string(gatehouse.PushApplied)
+		})
+		return outcome, took, err
+	}
+	j.log.WarnContext(ctx, "call failed", "attempt", j.push.Attempts, "kind", failure.Kind, "code", failure.Code,
+		"detail", failure.Detail, "cause", failure.Err)
+	r := j.receipt(sourceCall, receiptOutcome(failure.Kind), res)
+	r.ErrorCode, r.Error = failure.Code, clip(failure.Detail)
+	v := judge(j.class, failure.Kind, j.clean, j.spent())
+	var found *gatehouse.Receipt
+	if v == verdictUnknown {
+		found, v = j.lastLook(ctx, failure.Kind)
+	}
+	wait := j.wait(failure)
+	outcome, err = j.record(ctx, r, func(s *step) string {
+		s.push.AttemptBase = j.push.AttemptBase
+		s.receipt(r)
+		if found != nil {
+			s.applied(found)
+			return string(gatehouse.PushApplied)
+		}
+		return conclude(s, v, wait, r, failure.Says)
+	})
+	return outcome, took, err
+}
+
+// callOutcome names the outcome of a call.
+func callOutcome(failure *connector.Error) string {
+	if failure == nil {
+		return string(gatehouse.ReceiptApplied)
+	}
+	return string(receiptOutcome(failure.Kind))
+}
+
+// lastLook reads back before a push becomes unknown: the target may be able to
+// tell. For class C a person must judge an absence, since a replay would be a
+// second call.
+func (j *job) lastLook(ctx context.Context, kind connector.Kind) (*gatehouse.Receipt, verdict) {
+	j.clean = j.clean && kind != connector.Ambiguous
+	if found := j.readBack(ctx, j.until); found != nil {
+		return found, verdictFailed
+	}
+	if j.clean && !once(j.class) {
+		return nil, verdictFailed
+	}
+	j.proof = nil
+	return nil, verdictUnknown
+}
+
+// recordApplied tries to write a success from the state known since the intent,
+// without locks. false means that nothing was stored: then record reads the
+// current state.
+func (j *job) recordApplied(ctx context.Context, r *gatehouse.Receipt) bool {
+	j.called()
+	j.failpoint(PointOutcome)
+	ctx = j.join(ctx, &j.outcomes)
+	err := j.store.Update(ctx, j.push.Tenant, func(tx gatehouse.Tx) error {
+		s := resume(tx, j.push, j.action, j.owner)
+		s.applied(r)
+		j.failpoint(PointOutcomeCommit)
+		return s.err
+	})
+	if err != nil {
+		return false
+	}
+	j.failpoint(PointSettled)
+	return true
+}
+
+// record writes the outcome of a call and retries until ctx ends: without the
+// record, the outcome would stay ambiguous. If the lease is lost, r is kept as
+// evidence and no state changes.
+func (j *job) record(ctx context.Context, r *gatehouse.Receipt, fn func(*step) string) (outcome string, err error) {
+	j.called()
+	j.failpoint(PointOutcome)
+	together := j.join(ctx, &j.outcomes)
+	for pause := 10 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		err = j.update(together, gatehouse.PushSent, func(s *step) {
+			outcome = fn(s)
+			j.failpoint(PointOutcomeCommit)
+		})
+		together = ctx
+		if errors.Is(err, errLost) {
+			outcome, err = outcomeLate, j.recordLate(ctx, r)
+		}
+		if err == nil {
+			j.failpoint(PointSettled)
+			return outcome, nil
+		}
+		j.log.ErrorContext(ctx, "outcome not recorded yet", "error", err)
+		select {
+		case <-ctx.Done():
+			return "", errors.Join(err, ctx.Err())
+		case <-time.After(pause):
+		}
+	}
+}
+
+// recordLate stores evidence from a holder that lost its lease.
+func (j *job) recordLate(ctx context.Context, r *gatehouse.Receipt) error {
+	return j.store.Update(ctx, j.push.Tenant, func(tx gatehouse.Tx) error {
+		s, err := begin(tx, j.push, j.owner)
+		if err != nil {
+			return err
+		}
+		late := *r
+		late.Late = true
+		s.receipt(&late)
+		s.leaf("push.late", text("receipt", r.ID), text("outcome", string(r.Outcome)),
+			number("late_attempt", r.Attempt), number("late_generation", r.Generation))
+		return s.err
+	})
+}

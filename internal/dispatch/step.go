@@ -1,0 +1,212 @@
+package dispatch
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/app"
+)
+
+// step moves a push and its action within one transaction. The first error is
+// kept in err, and later operations do nothing.
+type step struct {
+	tx     gatehouse.Tx
+	push   *gatehouse.Push
+	action *gatehouse.Action
+	actor  string
+	err    error
+	// from is the status of action and push at the last leaf.
+	from struct {
+		action gatehouse.Status
+		push   gatehouse.PushStatus
+	}
+}
+
+// begin locks action and push, in the usual lock order.
+func begin(tx gatehouse.Tx, p *gatehouse.Push, actor string) (*step, error) {
+	a, err := tx.LockAction(p.ActionID)
+	if err != nil {
+		return nil, err
+	}
+	q, err := tx.LockPush(p.ID)
+	if err != nil {
+		return nil, err
+	}
+	if a.Push == nil || a.Push.Status != q.Status {
+		// A worker that used resume takes no lock on the action: it committed
+		// between the two locks above.
+		if a, err = tx.LockAction(p.ActionID); err != nil {
+			return nil, err
+		}
+	}
+	s := &step{tx: tx, push: q, action: a, actor: actor}
+	s.from.action, s.from.push = a.Status, q.Status
+	return s, nil
+}
+
+// resume continues from what this worker wrote with the intent, without locks:
+// every later write is guarded by the status and, for the push, by the
+// generation. A write fails with ErrConflict if another worker has moved
+// either.
+func resume(tx gatehouse.Tx, p *gatehouse.Push, a *gatehouse.Action, actor string) *step {
+	push, action := *p, *a
+	s := &step{tx: tx, push: &push, action: &action, actor: actor}
+	s.from.action, s.from.push = a.Status, p.Status
+	return s
+}
+
+func (s *step) do(fn func() error) {
+	if s.err == nil {
+		s.err = fn()
+	}
+}
+
+// movePush moves the push to another status, guarded by the present one. Its
+// lease ends when the push leaves its worker.
+func (s *step) movePush(to gatehouse.PushStatus) {
+	s.do(func() error {
+		p, from, now := s.push, s.push.Status, s.tx.Now()
+		if !from.CanMove(to) {
+			return gatehouse.ErrConflict
+		}
+		p.Status = to
+		if to != gatehouse.PushSent {
+			p.LeaseOwner, p.LeaseUntil = "", nil
+		}
+		if to != gatehouse.PushQueued {
+			p.NextAttempt = nil
+		}
+		switch to {
+		case gatehouse.PushApplied:
+			p.AppliedAt, p.FinishedAt = &now, &now
+			p.LastError, p.ErrorCode = "", ""
+		case gatehouse.PushFailed, gatehouse.PushUnknown:
+			p.FinishedAt = &now
+		}
+		return s.tx.UpdatePush(p, from, p.Generation)
+	})
+}
+
+// throughSent moves a push that needs no call through the states between
+// picking and its end.
+func (s *step) throughSent() {
+	if s.push.Status != gatehouse.PushPicking {
+		return
+	}
+	s.push.Attempts = max(s.push.Attempts, 1)
+	s.movePush(gatehouse.PushSent)
+	if s.action.Status == gatehouse.StatusApproved {
+		s.moveAction(gatehouse.StatusPushing, nil)
+	}
+	s.leaf("push.picked")
+}
+
+// moveAction moves the action, unless it already has the status.
+func (s *step) moveAction(to gatehouse.Status, failure *gatehouse.Failure) {
+	if s.action.Status == to {
+		return
+	}
+	s.do(func() error {
+		from := s.action.Status
+		s.action.Status = to
+		return s.tx.MoveAction(gatehouse.ActionMove{
+			ID: s.action.ID, From: from, To: to, Finished: to.Finished(), Failure: failure,
+		})
+	})
+}
+
+// retry puts the push back until next.
+func (s *step) retry(next time.Time, code, detail string) {
+	s.push.NextAttempt = &next
+	s.push.ErrorCode, s.push.LastError = code, clip(detail)
+	s.movePush(gatehouse.PushQueued)
+}
+
+// applied settles push and action with the receipt that proves the effect.
+func (s *step) applied(r *gatehouse.Receipt) {
+	s.throughSent()
+	// Keep the usual lock order: without an approval, the action's row stands
+	// for the approval's.
+	asked := s.action.Approval != nil
+	if asked {
+		s.movePush(gatehouse.PushApplied)
+	}
+	s.moveAction(gatehouse.StatusApplied, nil)
+	if !asked {
+		s.movePush(gatehouse.PushApplied)
+	}
+	s.receipt(r)
+	s.leaf("push.applied", text("receipt", r.ID), text("source", r.Source))
+	s.do(func() error { return app.Applied(s.tx, s.action, r, s.actor) })
+}
+
+// end closes the push without success. When proven, it is failed and the
+// ceilings are released; otherwise it is unknown. says is the target's own
+// text, "" for none.
+func (s *step) end(proven bool, code, detail, says string, more ...gatehouse.Member) {
+	detail = clip(detail)
+	s.push.ErrorCode, s.push.LastError, s.push.TargetSays = code, detail, clipTo(says, gatehouse.MaxTargetSays)
+	more = append(more, text("code", code))
+	if !proven {
+		s.throughSent()
+		s.movePush(gatehouse.PushUnknown)
+		s.markDeadLetter()
+		if !s.action.Status.Finished() {
+			s.moveAction(gatehouse.StatusUnknown, nil)
+		}
+		s.leaf("push.unknown", more...)
+		return
+	}
+	s.movePush(gatehouse.PushFailed)
+	s.markDeadLetter()
+	if s.action.Status.CanMove(gatehouse.StatusFailed) {
+		s.moveAction(gatehouse.StatusFailed, &gatehouse.Failure{Code: code, Detail: detail})
+		s.do(func() error { return s.tx.ReleaseCeilings(s.action.ID) })
+	}
+	s.leaf("push.failed", more...)
+}
+
+func (s *step) markDeadLetter() {
+	s.do(func() error { return s.tx.MarkDeadLetter(s.push, s.action.EffectHash()) })
+}
+
+func (s *step) receipt(r *gatehouse.Receipt) {
+	s.do(func() error {
+		c := *r
+		c.At = s.tx.Now()
+		return s.tx.InsertReceipt(&c)
+	})
+}
+
+// leaf records the moves of action and push since the last leaf. As everywhere
+// in the log, from and to are those of the action.
+func (s *step) leaf(event string, more ...gatehouse.Member) {
+	s.do(func() error {
+		p, a, from := s.push, s.action, s.from
+		s.from.action, s.from.push = a.Status, p.Status
+		return s.tx.AppendLeaf(&gatehouse.Leaf{
+			Tenant: a.Tenant, Type: event, Subject: a.ID, ActionID: a.ID, Actor: s.actor,
+			From: string(from.action), To: string(a.Status), Digest: p.Digest,
+			Data: gatehouse.ObjectJSON(append(more,
+				text("push", p.ID), text("push_from", string(from.push)), text("push_to", string(p.Status)),
+				number("attempt", p.Attempts), number("generation", p.Generation),
+			)...),
+		})
+	})
+}
+
+func text(name, value string) gatehouse.Member {
+	return gatehouse.Member{Name: name, Value: gatehouse.StringJSON(value)}
+}
+
+func number(name string, n int) gatehouse.Member {
+	return gatehouse.Member{Name: name, Value: gatehouse.JSON(strconv.Itoa(n))}
+}
+
+func newReceiptID() string {
+	return "rcp_" + strings.ReplaceAll(uuid.Must(uuid.NewV7()).String(), "-", "")
+}

@@ -1,0 +1,73 @@
+package dispatch
+
+import (
+	"context"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+)
+
+// atBreaker asks the connector's breaker whether the push may go on; if not,
+// wait is the time until the next try. A target with a probe is probed before a
+// trial, which costs no attempt.
+func (j *job) atBreaker(ctx context.Context) (wait time.Duration) {
+	name := j.push.Connector
+	j.pass, j.trial, wait = j.breakers.admit(name)
+	if !j.trial {
+		return wait
+	}
+	conn, _ := j.targets.Lookup(j.push.Tenant, name)
+	prober, ok := conn.(connector.Prober)
+	if !ok {
+		return 0
+	}
+	ctx, cancel := j.looking(ctx, j.lookUntil())
+	defer cancel()
+	if failure := j.targets.probe(ctx, prober); failure != nil {
+		j.tell(signIll, failure)
+		_, _, wait = j.breakers.admit(name)
+		return max(wait, time.Second)
+	}
+	return 0
+}
+
+// tell reports the job's result to the breaker, once. A failed trial does not
+// count against the push's retries.
+func (j *job) tell(s sign, failure *connector.Error) {
+	if !j.pass {
+		return
+	}
+	j.pass = false
+	if j.trial && s == signIll && j.push.AttemptBase < j.push.Attempts {
+		mine := *j.push // the row as claimed may belong to the batch
+		mine.AttemptBase++
+		j.push = &mine
+	}
+	j.breakers.ended(j.push.Connector, j.trial, s, failure)
+}
+
+// putBack puts the push back without an attempt because its connector's breaker
+// is open. The waits vary, so that waiting pushes return one after another.
+func (j *job) putBack(ctx context.Context, wait time.Duration) (string, error) {
+	wait += time.Duration(float64(wait) * j.random() / 5)
+	detail := "the breaker of connector " + gatehouse.Quote(j.push.Connector) + " is open: too many calls in a row have failed"
+	err := j.update(ctx, gatehouse.PushPicking, func(s *step) {
+		s.push.PutBack++
+		s.retry(s.tx.Now().Add(wait), codeBreakerOpen, detail)
+	})
+	return outcomeReleased, err
+}
+
+// probe calls [connector.Prober], which is foreign code.
+func (r *Registry) probe(ctx context.Context, p connector.Prober) (failure *connector.Error) {
+	defer func() { failure = r.redactError(failure) }()
+	defer recoverTo(&failure)
+	if err := p.Probe(ctx); err != nil {
+		return &connector.Error{Kind: connector.NotSent, Code: "probe_failed", Detail: err.Error(), Err: err}
+	}
+	return nil
+}
+
+// Breakers lists the breakers of this process that are not closed.
+func (d *Dispatcher) Breakers() []gatehouse.BreakerState { return d.breakers.states() }
