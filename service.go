@@ -6,7 +6,7 @@ import (
 )
 
 // The service interfaces are what callers outside can do. The use cases
-// (internal/app) implement them over a store, the client implements them over HTTP.
+// (internal/gate) implement them over a store, the client implements them over HTTP.
 // The caller is in the context (see [NewContext]). Errors are [*Error].
 
 // ActionService proposes and decides actions.

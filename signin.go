@@ -7,7 +7,7 @@ import (
 )
 
 // The console signs people in with two services: [BrowserService] keeps the
-// sessions (internal/app), [SignInService] runs the ceremonies of OIDC and passkeys
+// sessions (internal/gate), [SignInService] runs the ceremonies of OIDC and passkeys
 // (internal/signin). Neither knows HTML or cookies.
 //
 // A console's handler does the following.

@@ -19,9 +19,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gatehouse-dev/gatehouse/internal/app"
 	"github.com/gatehouse-dev/gatehouse/internal/bench"
 	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 	"github.com/gatehouse-dev/gatehouse/internal/runtime"
 	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
@@ -76,13 +76,13 @@ func start(ctx context.Context, s bench.Setup) (*bench.Gate, error) {
 		return nil, err
 	}
 	hub := &wake.Hub{}
-	var hints app.Hints = hub
+	var hints gate.Hints = hub
 	if s.Hints != nil {
 		hints = s.Hints(hints)
 	}
-	gate := app.New(store, targets, hints, app.Config{PolicySource: policy.DefaultSource(), Hold: &s.Hold}, log)
-	runs := app.NewRuns(gate, app.RunsConfig{Models: s.Models})
-	g := &bench.Gate{Store: store, App: gate, Runs: runs, Log: log, Close: store.Close}
+	gt := gate.New(store, targets, hints, gate.Config{PolicySource: policy.DefaultSource(), Hold: &s.Hold}, log)
+	runs := gate.NewRuns(gt, gate.RunsConfig{Models: s.Models})
+	g := &bench.Gate{Store: store, App: gt, Runs: runs, Log: log, Close: store.Close}
 	if s.Models != nil {
 		// A figure about runs that are started, not only stored: they are carried
 		// out as in a server.

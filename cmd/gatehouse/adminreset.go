@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/app"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
@@ -43,11 +43,11 @@ Examples:
 
 // Run resets.
 func (c *adminResetCmd) Run(g *globals) error {
-	gate, store, err := c.openGate(g)
+	gt, store, err := c.openGate(g)
 	if err != nil {
 		return err
 	}
-	creds, err := gate.ResetAdmin(g.ctx, app.AdminReset{Tenant: c.Tenant, Name: c.Name, Revoke: c.Revoke})
+	creds, err := gt.ResetAdmin(g.ctx, gate.AdminReset{Tenant: c.Tenant, Name: c.Name, Revoke: c.Revoke})
 	if err := errors.Join(err, store.Close()); err != nil {
 		return err
 	}
@@ -56,13 +56,13 @@ func (c *adminResetCmd) Run(g *globals) error {
 
 // openGate opens the store that the flags name, which must be there, with a gate
 // that knows no connector: for what works on the store alone.
-func (f *storeFlags) openGate(g *globals) (*app.Gate, gatehouse.Store, error) {
+func (f *storeFlags) openGate(g *globals) (*gate.Gate, gatehouse.Store, error) {
 	log := newLogger(g, "text", "warn")
 	store, err := f.openStore(g.ctx, g)
 	if err != nil {
 		return nil, nil, err
 	}
-	return app.New(store, nil, &wake.Hub{}, app.Config{}, log), store, nil
+	return gate.New(store, nil, &wake.Hub{}, gate.Config{}, log), store, nil
 }
 
 func (f *storeFlags) openStore(ctx context.Context, g *globals) (gatehouse.Store, error) {

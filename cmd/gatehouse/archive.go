@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/gatehouse-dev/gatehouse/internal/app"
 	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 )
 
 // archiveInterval is how long the archiver rests after it has been over all
@@ -14,7 +14,7 @@ const archiveInterval = 10 * time.Minute
 
 // archive moves what ended long ago into the archive, where the configuration
 // says how long ago.
-func (s *server) archive(ctx context.Context, metrics app.ArchiveMetrics) error {
+func (s *server) archive(ctx context.Context, metrics gate.ArchiveMetrics) error {
 	retention := s.config.Retention.Finished.D()
 	if retention == 0 {
 		return nil

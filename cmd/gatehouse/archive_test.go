@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/app"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
 )
 
@@ -64,7 +64,7 @@ retention: {finished: 30d}
 	if n, err = openNode(t.Context(), data, cfg, slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
-	stored, cancel := n.hub.Subscribe(app.TopicAudit)
+	stored, cancel := n.hub.Subscribe(gate.TopicAudit)
 	defer cancel()
 	s, err := startServer(n, "127.0.0.1:0")
 	if err != nil {

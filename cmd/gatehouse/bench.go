@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/app"
 	"github.com/gatehouse-dev/gatehouse/internal/bench"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
@@ -118,16 +118,16 @@ func startBench(ctx context.Context, s bench.Setup) (*bench.Gate, error) {
 	if err != nil {
 		return fail(err)
 	}
-	var hints app.Hints = n.hub
+	var hints gate.Hints = n.hub
 	if s.Hints != nil {
 		hints = s.Hints(hints)
 	}
-	n.gate = app.New(n.store, n.registry, hints, app.Config{PolicySource: policy.DefaultSource(), Hold: &s.Hold}, log)
+	n.gate = gate.New(n.store, n.registry, hints, gate.Config{PolicySource: policy.DefaultSource(), Hold: &s.Hold}, log)
 	if n.runs, err = newRuns(n.gate, n.config); err != nil {
 		return fail(err)
 	}
 	if s.Models != nil {
-		n.runs = app.NewRuns(n.gate, app.RunsConfig{Models: s.Models})
+		n.runs = gate.NewRuns(n.gate, gate.RunsConfig{Models: s.Models})
 	}
 	if s.Idle {
 		return &bench.Gate{Store: n.store, App: n.gate, Runs: n.runs, Log: log, Close: n.Close}, nil

@@ -6,8 +6,8 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	aws "github.com/gatehouse-dev/gatehouse/connector/stepfunctions"
-	"github.com/gatehouse-dev/gatehouse/internal/app"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 	"github.com/gatehouse-dev/gatehouse/internal/notify"
 	"github.com/gatehouse-dev/gatehouse/internal/notify/natscall"
 	"github.com/gatehouse-dev/gatehouse/internal/notify/stepfunctions"
@@ -22,7 +22,7 @@ type caller interface {
 
 // callbacks switches the configured types of callbacks on: as channels, and for the
 // use cases.
-func (n *node) callbacks() (infos []app.CallbackInfo, err error) {
+func (n *node) callbacks() (infos []gate.CallbackInfo, err error) {
 	cfg := n.config.Callbacks
 	tenants := cfg.Tenants
 	if len(tenants) == 0 {
@@ -36,7 +36,7 @@ func (n *node) callbacks() (infos []app.CallbackInfo, err error) {
 		n.channels = append(n.channels, &notify.Configured{
 			Name: gatehouse.CallbackChannel(kind), Tenants: tenants, Channel: c,
 		})
-		infos = append(infos, app.CallbackInfo{Type: kind, Tenants: tenants, Check: c.Check})
+		infos = append(infos, gate.CallbackInfo{Type: kind, Tenants: tenants, Check: c.Check})
 	}
 	if w := cfg.Webhook; w != nil {
 		secret, missing := n.config.Secret(w.Secret)

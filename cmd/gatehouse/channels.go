@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/app"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 	"github.com/gatehouse-dev/gatehouse/internal/notify"
 	"github.com/gatehouse-dev/gatehouse/internal/notify/email"
 	"github.com/gatehouse-dev/gatehouse/internal/notify/pagerduty"
@@ -77,10 +77,10 @@ func newChannel(c config.Channel, secret func(string) (string, error)) (notify.C
 }
 
 // channelInfos is what the use cases know of the channels.
-func channelInfos(list []*notify.Configured) []app.ChannelInfo {
-	infos := make([]app.ChannelInfo, len(list))
+func channelInfos(list []*notify.Configured) []gate.ChannelInfo {
+	infos := make([]gate.ChannelInfo, len(list))
 	for i, c := range list {
-		infos[i] = app.ChannelInfo{
+		infos[i] = gate.ChannelInfo{
 			Name: c.Name, Kind: c.Kind(), Tenants: c.Tenants, Personal: c.Trait().Personal, Reaches: c.Reaches,
 			Callback: c.Trait().Callback,
 		}

@@ -13,9 +13,9 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
-	"github.com/gatehouse-dev/gatehouse/internal/app"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
@@ -89,7 +89,7 @@ func servePages(b *testing.B, store gatehouse.Store, log *slog.Logger) *pages {
 	var err error
 	n.registry, err = dispatch.NewRegistry(dispatch.Target{Name: "shop", Connector: idleTarget{}})
 	must(err)
-	n.gate = app.New(n.store, n.registry, n.hub, app.Config{PolicySource: policy.DefaultSource()}, log)
+	n.gate = gate.New(n.store, n.registry, n.hub, gate.Config{PolicySource: policy.DefaultSource()}, log)
 	n.runs, err = newRuns(n.gate, n.config)
 	must(err)
 	s, err := startRoles(n, "127.0.0.1:0", []role{roleAPI})

@@ -17,8 +17,8 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/client"
-	"github.com/gatehouse-dev/gatehouse/internal/app"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 )
 
 // inbox is a server with a shop and people, for reviews on a terminal.
@@ -68,7 +68,7 @@ func openInbox(t *testing.T) *inbox {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.gate = app.New(n.store, n.registry, n.hub, app.Config{PolicySource: []byte(reviewPolicy), Hold: new(time.Hour)}, n.log)
+	n.gate = gate.New(n.store, n.registry, n.hub, gate.Config{PolicySource: []byte(reviewPolicy), Hold: new(time.Hour)}, n.log)
 	s, err := startRoles(n, "127.0.0.1:0", []role{roleAPI})
 	if err != nil {
 		t.Fatal(err)

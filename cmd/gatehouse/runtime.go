@@ -1,8 +1,8 @@
 package main
 
 import (
-	"github.com/gatehouse-dev/gatehouse/internal/app"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 	"github.com/gatehouse-dev/gatehouse/internal/hook"
 	"github.com/gatehouse-dev/gatehouse/internal/llm"
 	"github.com/gatehouse-dev/gatehouse/internal/runtime"
@@ -10,8 +10,8 @@ import (
 
 // newRuns wires the runs of a gate: limits, models and webhooks as the
 // configuration has them.
-func newRuns(gate *app.Gate, cfg *config.Config) (*app.Runs, error) {
-	c := app.RunsConfig{Limits: func(tenant string) app.RunLimits { return runLimits(cfg.Runs.Of(tenant)) }, Lease: cfg.Runs.Lease.D()}
+func newRuns(g *gate.Gate, cfg *config.Config) (*gate.Runs, error) {
+	c := gate.RunsConfig{Limits: func(tenant string) gate.RunLimits { return runLimits(cfg.Runs.Of(tenant)) }, Lease: cfg.Runs.Lease.D()}
 	if len(cfg.Models) > 0 {
 		models, err := newModels(cfg)
 		if err != nil {
@@ -20,13 +20,13 @@ func newRuns(gate *app.Gate, cfg *config.Config) (*app.Runs, error) {
 		c.Models = models
 	}
 	c.Hooks = hook.NewVerifier(cfg.Secret)
-	return app.NewRuns(gate, c), nil
+	return gate.NewRuns(g, c), nil
 }
 
-func runLimits(b config.RunBounds) app.RunLimits {
-	l := app.RunLimits{MaxConcurrency: int(b.MaxConcurrency), MaxRunsPerMin: int(b.MaxRunsPerMin), MaxWritesPerRun: int(b.MaxWritesPerRun)}
+func runLimits(b config.RunBounds) gate.RunLimits {
+	l := gate.RunLimits{MaxConcurrency: int(b.MaxConcurrency), MaxRunsPerMin: int(b.MaxRunsPerMin), MaxWritesPerRun: int(b.MaxWritesPerRun)}
 	if b.Budget != nil {
-		l.Budget = &app.Budget{Amount: b.Budget.Amount, Currency: b.Budget.Currency, Window: b.Budget.Window.D()}
+		l.Budget = &gate.Budget{Amount: b.Budget.Amount, Currency: b.Budget.Currency, Window: b.Budget.Window.D()}
 	}
 	return l
 }

@@ -23,13 +23,13 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/api"
-	"github.com/gatehouse-dev/gatehouse/internal/app"
 	"github.com/gatehouse-dev/gatehouse/internal/audit"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/console"
 	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
 	"github.com/gatehouse-dev/gatehouse/internal/failpoint"
 	"github.com/gatehouse-dev/gatehouse/internal/feed"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 	"github.com/gatehouse-dev/gatehouse/internal/notify"
 	"github.com/gatehouse-dev/gatehouse/internal/notify/slack"
 	"github.com/gatehouse-dev/gatehouse/internal/notify/slackdev"
@@ -68,8 +68,8 @@ type node struct {
 	targets  []dispatch.Target
 	registry *dispatch.Registry
 	hub      *wake.Hints
-	gate     *app.Gate
-	runs     *app.Runs
+	gate     *gate.Gate
+	runs     *gate.Runs
 	channels []*notify.Configured
 	config   *config.Config
 	log      *slog.Logger
@@ -152,7 +152,7 @@ func newNode(ctx context.Context, cfg *config.Config, b *backplane, log *slog.Lo
 	}
 	question := dispatch.Target{Name: workflow.ApprovalConnector, Connector: runtime.Question{}, Tenants: []string{dispatch.AllTenants}}
 	change := &dispatch.PolicyChange{}
-	policies := dispatch.Target{Name: app.PolicyConnector, Connector: change, Tenants: []string{dispatch.AllTenants}}
+	policies := dispatch.Target{Name: gate.PolicyConnector, Connector: change, Tenants: []string{dispatch.AllTenants}}
 	if n.registry, err = dispatch.NewRegistry(append(n.targets, question, policies)...); err != nil {
 		return nil, errors.Join(err, n.Close())
 	}
@@ -175,7 +175,7 @@ func newNode(ctx context.Context, cfg *config.Config, b *backplane, log *slog.Lo
 		return nil, errors.Join(err, n.Close())
 	}
 	n.store = store
-	ac := app.Config{
+	ac := gate.Config{
 		PolicySource: source, Retention: cfg.Retention.Finished.D(),
 		AgentsSeeTenant: cfg.AgentsSee == config.AgentsSeeTenant, ApproverDelay: cfg.ApproverDelay.D(),
 		Channels: channelInfos(n.channels), Callbacks: callbacks,
@@ -185,7 +185,7 @@ func newNode(ctx context.Context, cfg *config.Config, b *backplane, log *slog.Lo
 		hold := cfg.Dispatch.Hold.D()
 		ac.Hold = &hold
 	}
-	n.gate = app.New(n.store, n.registry, n.hub, ac, log)
+	n.gate = gate.New(n.store, n.registry, n.hub, ac, log)
 	change.Gate = n.gate
 	if n.runs, err = newRuns(n.gate, cfg); err != nil {
 		return nil, errors.Join(err, n.Close())
@@ -263,10 +263,10 @@ func startRoles(n *node, listen string, roles []role) (*server, error) {
 	requests, hangUp := context.WithCancel(context.Background())
 	s := &server{node: n, stop: stop, hangUp: hangUp, failed: make(chan error, 1), metrics: metrics, audited: telemetry.NewAudit(metrics)}
 	s.prober = newProber(n.targets, telemetry.NewTargets(metrics), n.registry.RedactText, n.log)
-	pushes, _ := n.hub.Subscribe(app.TopicPush)
+	pushes, _ := n.hub.Subscribe(gate.TopicPush)
 	dispatcher, err := dispatch.New(dispatch.Dependencies{
 		Store: n.store, Targets: n.registry, Authority: n.gate, Owner: ownerName(), Wake: pushes,
-		Committed: func(id string) { n.hub.Notify(id); n.hub.Notify(app.TopicAudit) },
+		Committed: func(id string) { n.hub.Notify(id); n.hub.Notify(gate.TopicAudit) },
 		Log:       n.log, Metrics: telemetry.NewPushes(metrics, slices.Sorted(maps.Keys(n.config.Connectors))...),
 		BreakerMoved: telemetry.NewBreakers(metrics, slices.Sorted(maps.Keys(n.config.Connectors))...).Moved,
 		Failpoint:    func(p dispatch.Point) { failpoint.Here(string(p)) },
@@ -401,9 +401,9 @@ func (s *server) background(ctx context.Context, d *dispatch.Dispatcher, roles [
 		s.work.Go(func() { r.Run(ctx) })
 	}
 	if has(roles, roleSequencer) {
-		leaves, _ := s.hub.Subscribe(app.TopicAudit)
+		leaves, _ := s.hub.Subscribe(gate.TopicAudit)
 		sequencer := &audit.Sequencer{
-			Store: s.store, Logger: s.log, Numbered: func(tenant string) { s.hub.Notify(app.TopicLog(tenant)) },
+			Store: s.store, Logger: s.log, Numbered: func(tenant string) { s.hub.Notify(gate.TopicLog(tenant)) },
 		}
 		s.work.Go(func() { sequencer.Run(ctx, leaves) })
 		s.work.Go(func() {
@@ -430,7 +430,7 @@ func (s *server) background(ctx context.Context, d *dispatch.Dispatcher, roles [
 	})
 	s.work.Go(func() { s.hub.Run(ctx) })
 	if has(roles, roleFeed) && s.nats != nil {
-		leaves, _ := s.hub.Subscribe(app.TopicAudit)
+		leaves, _ := s.hub.Subscribe(gate.TopicAudit)
 		f := &feed.Feed{Store: s.store, Conn: s.nats, Config: s.feed, Wake: leaves, Logger: s.log}
 		telemetry.RegisterFeed(s.metrics, f.Published, f.Behind)
 		s.work.Go(func() { f.Run(ctx) })

@@ -13,8 +13,8 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/client"
-	"github.com/gatehouse-dev/gatehouse/internal/app"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
@@ -37,7 +37,7 @@ func testServer(t *testing.T, roles []role) (s *server, agent *client.Client, po
 		t.Fatal(err)
 	}
 	hints := &watchedHints{Hints: n.hub, topics: make(chan string, 16)}
-	n.gate = app.New(n.store, n.registry, hints, app.Config{PolicySource: policy.DefaultSource()}, n.log)
+	n.gate = gate.New(n.store, n.registry, hints, gate.Config{PolicySource: policy.DefaultSource()}, n.log)
 	if s, err = startRoles(n, "127.0.0.1:0", roles); err != nil {
 		t.Fatal(err)
 	}

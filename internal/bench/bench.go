@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/app"
 	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 )
 
 // Options say what is measured, and how long.
@@ -69,9 +69,9 @@ type Setup struct {
 	// Hold rests each approval before it is dispatched.
 	Hold time.Duration
 	// Hints may put something between the use cases and their hints.
-	Hints func(app.Hints) app.Hints
+	Hints func(gate.Hints) gate.Hints
 	// Models answers what steps ask of models; nil for none.
-	Models app.Models
+	Models gate.Models
 	// Idle leaves out all background work.
 	Idle bool
 }
@@ -81,9 +81,9 @@ type Gate struct {
 	// Addr is host:port.
 	Addr  string
 	Store gatehouse.Store
-	App   *app.Gate
+	App   *gate.Gate
 	// Runs and Log are for the figures of runs.
-	Runs  *app.Runs
+	Runs  *gate.Runs
 	Log   *slog.Logger
 	Close func() error
 }

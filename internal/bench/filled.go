@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/app"
 	"github.com/gatehouse-dev/gatehouse/internal/audit"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 )
 
 // maxPending is how many actions of a filled store are pending; the rest have
@@ -100,12 +100,12 @@ func (w *world) insertApplied(tx gatehouse.Tx, a *gatehouse.Action) error {
 		return err
 	}
 	p := &gatehouse.Push{
-		ID: app.NewID("psh"), Tenant: a.Tenant, ActionID: a.ID, Connector: a.Connector, IdempotencyKey: a.IdempotencyKey,
+		ID: gate.NewID("psh"), Tenant: a.Tenant, ActionID: a.ID, Connector: a.Connector, IdempotencyKey: a.IdempotencyKey,
 		Digest: a.Digest, Status: gatehouse.PushQueued, NotBefore: now, CreatedAt: now,
 	}
 	until := now.Add(time.Minute)
 	receipt := &gatehouse.Receipt{
-		ID: app.NewID("rcp"), Tenant: a.Tenant, ActionID: a.ID, PushID: p.ID, IdempotencyKey: a.IdempotencyKey, Attempt: 1, Generation: 1,
+		ID: gate.NewID("rcp"), Tenant: a.Tenant, ActionID: a.ID, PushID: p.ID, IdempotencyKey: a.IdempotencyKey, Attempt: 1, Generation: 1,
 		Outcome: gatehouse.ReceiptApplied, ExternalID: a.Target.EntityRef, RequestMetadata: "{}", ResponseMetadata: "{}", Source: "call", At: now,
 	}
 	move := func(from, to gatehouse.Status) func() error {

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/app"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 )
 
 // liteDecisions is a second baseline of a decision: all the rows that the gate
@@ -65,7 +65,7 @@ func (b *liteDecisions) pending(n int) ([]string, error) {
 	ids := make([]string, n)
 	err := b.db.whole(func() error {
 		for i := range ids {
-			ids[i] = app.NewID("act")
+			ids[i] = gate.NewID("act")
 			in := barely(proposal(b.made))
 			b.made++
 			if err := b.rows.write(ids[i], in); err != nil {

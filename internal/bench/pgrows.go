@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/app"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 )
 
 // The rows of a proposal and of a decision in the gate's own tables, with their
@@ -70,7 +70,7 @@ func (b *pgRows) pending(n int) ([]string, error) {
 	ctx := context.Background()
 	ids := make([]string, n)
 	for i := range ids {
-		ids[i] = app.NewID("act")
+		ids[i] = gate.NewID("act")
 	}
 	for from := 0; from < n; from += fillBatch {
 		var batch pgx.Batch

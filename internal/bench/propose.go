@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/app"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 )
 
 // proposeClients is how many clients propose at a time.
@@ -36,7 +36,7 @@ func (r *runner) propose(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, b.close()) }()
 	server, err := serveBare(ctx, "POST /propose", bareJSON(func(_ *http.Request, in *bareProposal) (bareAnswer, error) {
-		id := app.NewID("act")
+		id := gate.NewID("act")
 		return bareAnswer{id, "pending"}, b.insert(id, in)
 	}))
 	if err != nil {

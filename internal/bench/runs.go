@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/app"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 	"github.com/gatehouse-dev/gatehouse/internal/runtime"
 )
 
@@ -31,7 +31,7 @@ func lineSource(n int) string {
 // insertWorkflow stores a workflow as it is.
 func insertWorkflow(tx gatehouse.Tx, tenant, name, source string) error {
 	return tx.InsertWorkflow(&gatehouse.Workflow{
-		ID: app.NewID("wfl"), Tenant: tenant, Name: name, Version: 1, Workspace: "default", Source: source,
+		ID: gate.NewID("wfl"), Tenant: tenant, Name: name, Version: 1, Workspace: "default", Source: source,
 		Digest: gatehouse.NewDigest(gatehouse.StringJSON(source)), CreatedBy: "bench", CreatedAt: tx.Now(),
 	})
 }
@@ -40,12 +40,12 @@ func insertWorkflow(tx gatehouse.Tx, tenant, name, source string) error {
 // its first step is ready.
 func lineRun(tenant string, steps int, now time.Time) *gatehouse.Run {
 	run := &gatehouse.Run{
-		ID: app.NewID("run"), Tenant: tenant, Workflow: lineName, Version: 1, Workspace: "default", Status: gatehouse.RunQueued,
+		ID: gate.NewID("run"), Tenant: tenant, Workflow: lineName, Version: 1, Workspace: "default", Status: gatehouse.RunQueued,
 		Trigger: gatehouse.TriggerAPI, Input: "{}", StartedBy: "bench", CreatedAt: now,
 	}
 	for i := range steps {
 		s := &gatehouse.Step{
-			ID: app.NewID("stp"), Tenant: tenant, RunID: run.ID, Key: fmt.Sprintf("s%d", i), Index: i, Workflow: lineName,
+			ID: gate.NewID("stp"), Tenant: tenant, RunID: run.ID, Key: fmt.Sprintf("s%d", i), Index: i, Workflow: lineName,
 			Workspace: "default", Uses: "transform", Status: gatehouse.StepBlocked, CreatedAt: now,
 		}
 		if i == 0 {
@@ -104,14 +104,14 @@ func inBatches(n int, fn func(size int) error) error {
 
 // ends counts the runs that have ended, by the hint that follows the commit.
 type ends struct {
-	app.Hints
+	gate.Hints
 	left atomic.Int64
 	done atomic.Pointer[chan struct{}]
 }
 
 // Notify passes the hint on.
 func (e *ends) Notify(topic string) {
-	if topic == app.TopicRuns && e.left.Add(-1) == 0 {
+	if topic == gate.TopicRuns && e.left.Add(-1) == 0 {
 		if done := e.done.Load(); done != nil {
 			close(*done)
 		}

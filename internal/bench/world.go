@@ -9,8 +9,8 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
-	"github.com/gatehouse-dev/gatehouse/internal/app"
 	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 )
 
 // noop is a connector that does nothing, at once, and can do it again.
@@ -203,7 +203,7 @@ func (w *world) next() *gatehouse.Action {
 		ap.ExpiresAt = a.ProposedAt.Add(w.expiry - time.Duration(w.made*37%1380)*time.Minute)
 	}
 	w.made++
-	a.ID, ap.ID = app.NewID("act"), app.NewID("apr")
+	a.ID, ap.ID = gate.NewID("act"), gate.NewID("apr")
 	ap.ActionID = a.ID
 	a.Approval = &ap
 	a.Digest, a.ContentHash = a.ComputeDigest(), a.Proposal.ContentHash()

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/app"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 )
 
 // TestArchivedActionIsShown reads the page of an action before and after it is
@@ -22,7 +22,7 @@ func TestArchivedActionIsShown(t *testing.T) {
 	}
 	ana.get("/actions/"+a.ID).want(http.StatusOK).has("the words of old", "not then").lacks(testid("archived"))
 	err := w.store.Update(t.Context(), a.Tenant, func(tx gatehouse.Tx) error {
-		n, err := app.ArchiveFamilies(tx, []gatehouse.ActionFamily{{Tenant: a.Tenant, IDs: []string{a.ID}}}, tx.Now())
+		n, err := gate.ArchiveFamilies(tx, []gatehouse.ActionFamily{{Tenant: a.Tenant, IDs: []string{a.ID}}}, tx.Now())
 		if n != 1 {
 			t.Errorf("%d were archived", n)
 		}

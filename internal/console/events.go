@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/app"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 )
 
 // The pace of the stream of changes.
@@ -58,7 +58,7 @@ func (c *Console) changes(v *view) error {
 	defer c.streams.close(who)
 	var hint <-chan struct{}
 	if c.cfg.Hints != nil {
-		h, end := c.cfg.Hints.Subscribe(app.TopicLog(v.person.Tenant))
+		h, end := c.cfg.Hints.Subscribe(gate.TopicLog(v.person.Tenant))
 		defer end()
 		hint = h
 	}

@@ -12,15 +12,15 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/app"
 	"github.com/gatehouse-dev/gatehouse/internal/audit"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
 
 // tellNumbered numbers what waits in the log, and says so, as a server does by itself.
 func (w *world) tellNumbered() {
 	w.t.Helper()
-	s := &audit.Sequencer{Store: w.store, Numbered: func(tenant string) { w.hub.Notify(app.TopicLog(tenant)) }}
+	s := &audit.Sequencer{Store: w.store, Numbered: func(tenant string) { w.hub.Notify(gate.TopicLog(tenant)) }}
 	for n := 1; n > 0; {
 		var err error
 		if n, err = s.Once(w.t.Context()); err != nil {
@@ -278,11 +278,11 @@ func TestRunPageHearsOfWhatHasNoEntry(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		before func(w *world, id string)
-		change func(w *world, elsewhere *app.Runs)
+		change func(w *world, elsewhere *gate.Runs)
 		shows  string
 	}{
 		"a step is taken up": {
-			change: func(w *world, elsewhere *app.Runs) {
+			change: func(w *world, elsewhere *gate.Runs) {
 				steps, err := elsewhere.LeaseSteps(w.as(w.principal("worker", gatehouse.KindService, gatehouse.RoleWorker)), gatehouse.LeaseRequest{Tools: []string{"page"}})
 				if err != nil || len(steps) != 1 {
 					w.t.Fatalf("%d steps, %v", len(steps), err)
@@ -296,7 +296,7 @@ func TestRunPageHearsOfWhatHasNoEntry(t *testing.T) {
 					w.t.Fatalf("%+v, %v", r, err)
 				}
 			},
-			change: func(w *world, elsewhere *app.Runs) {
+			change: func(w *world, elsewhere *gate.Runs) {
 				if n, err := elsewhere.Bundle(w.t.Context()); err != nil || n != 1 {
 					w.t.Fatalf("%d bundles, %v", n, err)
 				}
@@ -323,7 +323,7 @@ func TestRunPageHearsOfWhatHasNoEntry(t *testing.T) {
 			defer stop()
 			lines, _ := vic.streamAt(ctx, between(p.body, `data-events="`, `"`), "")
 			begins(t, lines)
-			c.change(w, app.NewRuns(app.New(w.store, targets{w}, &wake.Hub{}, app.Config{}, slog.New(slog.DiscardHandler)), app.RunsConfig{}))
+			c.change(w, gate.NewRuns(gate.New(w.store, targets{w}, &wake.Hub{}, gate.Config{}, slog.New(slog.DiscardHandler)), gate.RunsConfig{}))
 			for line, beats := "", 0; line != "event: changed"; {
 				if line = next(t, lines); line == ": still here" {
 					beats++
@@ -349,9 +349,9 @@ func TestTakenUpStepsAreHintedAt(t *testing.T) {
 		t.Fatal(err)
 	}
 	worker := w.as(w.principal("worker", gatehouse.KindService, gatehouse.RoleWorker))
-	ours, end := w.hub.Subscribe(app.TopicLog(gatehouse.DefaultTenant))
+	ours, end := w.hub.Subscribe(gate.TopicLog(gatehouse.DefaultTenant))
 	defer end()
-	theirs, end := w.hub.Subscribe(app.TopicLog("acme"))
+	theirs, end := w.hub.Subscribe(gate.TopicLog("acme"))
 	defer end()
 	heard := func(hint <-chan struct{}) bool {
 		select {

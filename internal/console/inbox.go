@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/app"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 )
 
 func (c *Console) inboxRoutes() []route {
@@ -209,7 +209,7 @@ func (v *view) mayDecide(a *gatehouse.Action) error {
 	case a.Approval == nil, a.Status != gatehouse.StatusPending:
 		return gatehouse.E(gatehouse.CodeAlreadyDecided, "it is %s", a.Status)
 	}
-	if err := app.MayAnswer(a.Approval, v.person, v.now); err != nil && len(v.standsFor(a)) == 0 {
+	if err := gate.MayAnswer(a.Approval, v.person, v.now); err != nil && len(v.standsFor(a)) == 0 {
 		return err
 	}
 	if own := a.Approval.VoteOf(v.person.Person); own != nil {

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/app"
 	"github.com/gatehouse-dev/gatehouse/internal/card"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 )
 
 // maxEditFields bounds a form field by field; a larger change is edited as JSON.
@@ -145,7 +145,7 @@ func kindOf(x card.Value) string {
 
 // mayEdit reports whether the person may edit a pending action as its reviewer.
 func (v *view) mayEdit(a *gatehouse.Action) bool {
-	return a.Status == gatehouse.StatusPending && app.MayEdit(a, v.person, v.now) == nil
+	return a.Status == gatehouse.StatusPending && gate.MayEdit(a, v.person, v.now) == nil
 }
 
 // reviewEdit tries or stores what a reviewer edited. do is check, save or approve.

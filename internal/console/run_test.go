@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/app"
 	"github.com/gatehouse-dev/gatehouse/internal/audit"
 	"github.com/gatehouse-dev/gatehouse/internal/console"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 	"github.com/gatehouse-dev/gatehouse/internal/runtime"
 )
 
@@ -39,7 +39,7 @@ func (w *world) moving() {
 	ctx, stop := context.WithCancel(context.Background())
 	var work sync.WaitGroup
 	log := slog.New(slog.DiscardHandler)
-	leaves, _ := w.hub.Subscribe(app.TopicAudit)
+	leaves, _ := w.hub.Subscribe(gate.TopicAudit)
 	work.Go(func() { (&audit.Sequencer{Store: w.store, Logger: log}).Run(ctx, leaves) })
 	work.Go(func() {
 		runtime.New(w.store, w.runs, w.hub, runtime.Config{Owner: "test", Poll: 50 * time.Millisecond}, log).Run(ctx)

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/app"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 )
 
 const delegationsPath = "/settings/delegations"
@@ -144,7 +144,7 @@ func delegationEnded(d *gatehouse.Delegation, now time.Time) bool {
 // standsFor names those for whom the person may answer the question about an action
 // that does not ask the person.
 func (v *view) standsFor(a *gatehouse.Action) (names []string) {
-	if v.c.cfg.Delegations == nil || a.Approval == nil || app.MayAnswer(a.Approval, v.person, v.now) == nil {
+	if v.c.cfg.Delegations == nil || a.Approval == nil || gate.MayAnswer(a.Approval, v.person, v.now) == nil {
 		return nil
 	}
 	if !v.standingsRead {

@@ -8,15 +8,15 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/app"
 	"github.com/gatehouse-dev/gatehouse/internal/card"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 )
 
 // TargetReader reads the targets of pending actions as they are now.
 type TargetReader interface {
 	// CanReadTarget makes no call.
 	CanReadTarget(a *gatehouse.Action) bool
-	ReadTarget(ctx context.Context, id string) (app.FreshState, error)
+	ReadTarget(ctx context.Context, id string) (gate.FreshState, error)
 }
 
 // The bounds of what open pages ask of targets.
@@ -46,7 +46,7 @@ type target struct {
 type reading struct {
 	done  chan struct{}
 	at    time.Time
-	state app.FreshState
+	state gate.FreshState
 	err   error
 }
 
@@ -66,7 +66,7 @@ func (r *readings) get(
 	ctx context.Context,
 	key string,
 	now func() time.Time,
-	read func(context.Context) (app.FreshState, error),
+	read func(context.Context) (gate.FreshState, error),
 ) (*reading, error) {
 	ctx, cancel := context.WithTimeout(ctx, readPatience)
 	defer cancel()
@@ -96,11 +96,11 @@ func (r *readings) run(
 	ctx context.Context,
 	one *reading,
 	now func() time.Time,
-	read func(context.Context) (app.FreshState, error),
+	read func(context.Context) (gate.FreshState, error),
 ) {
 	ctx, cancel := context.WithTimeout(ctx, readPatience)
 	defer cancel()
-	state, err := app.FreshState{}, error(gatehouse.E(gatehouse.CodeBusy, "too many targets are being read"))
+	state, err := gate.FreshState{}, error(gatehouse.E(gatehouse.CodeBusy, "too many targets are being read"))
 	select {
 	case r.slots <- struct{}{}:
 		state, err = read(ctx)
@@ -130,7 +130,7 @@ func (c *Console) readTarget(v *view, a *gatehouse.Action) target {
 		return t
 	}
 	t.asked = true
-	one, err := c.reads.get(v.ctx, a.Tenant+"/"+a.ID, c.cfg.Now, func(ctx context.Context) (app.FreshState, error) {
+	one, err := c.reads.get(v.ctx, a.Tenant+"/"+a.ID, c.cfg.Now, func(ctx context.Context) (gate.FreshState, error) {
 		return c.cfg.Targets.ReadTarget(ctx, a.ID)
 	})
 	switch {

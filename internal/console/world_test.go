@@ -18,8 +18,8 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/app"
 	"github.com/gatehouse-dev/gatehouse/internal/console"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 	"github.com/gatehouse-dev/gatehouse/internal/ring"
 	"github.com/gatehouse-dev/gatehouse/internal/signin"
@@ -30,8 +30,8 @@ import (
 // world is a console over a real gate and store, behind a real server.
 type world struct {
 	t       *testing.T
-	gate    *app.Gate
-	runs    *app.Runs
+	gate    *gate.Gate
+	runs    *gate.Runs
 	store   *sqlite.Store
 	hub     *wake.Hub
 	dir     string
@@ -72,13 +72,13 @@ func (x targets) Check(context.Context, *gatehouse.Action) (bool, gatehouse.JSON
 // ReadsState: all but the connector "once" tell their state.
 func (targets) ReadsState(a *gatehouse.Action) bool { return a.Connector != "once" }
 
-func (x targets) ReadState(context.Context, *gatehouse.Action) (app.FreshState, error) {
+func (x targets) ReadState(context.Context, *gatehouse.Action) (gate.FreshState, error) {
 	x.w.mu.Lock()
 	defer x.w.mu.Unlock()
 	if x.w.gone {
-		return app.FreshState{Gone: true}, nil
+		return gate.FreshState{Gone: true}, nil
 	}
-	return app.FreshState{Matches: !x.w.drift, CurrentState: cmp.Or(x.w.state, `{"price":"11.11"}`)}, nil
+	return gate.FreshState{Matches: !x.w.drift, CurrentState: cmp.Or(x.w.state, `{"price":"11.11"}`)}, nil
 }
 
 func newWorld(t *testing.T) *world {
@@ -93,8 +93,8 @@ func newWorld(t *testing.T) *world {
 	t.Cleanup(func() { _ = store.Close() })
 	w.store = store
 	hold := time.Minute
-	w.gate = app.New(store, targets{w}, w.hub, app.Config{PolicySource: policy.DefaultSource(), Hold: &hold, Master: master(t)}, log)
-	w.runs = app.NewRuns(w.gate, app.RunsConfig{})
+	w.gate = gate.New(store, targets{w}, w.hub, gate.Config{PolicySource: policy.DefaultSource(), Hold: &hold, Master: master(t)}, log)
+	w.runs = gate.NewRuns(w.gate, gate.RunsConfig{})
 	creds, err := w.gate.Bootstrap(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -8,14 +8,14 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
-	"github.com/gatehouse-dev/gatehouse/internal/app"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 )
 
 // PolicyChange is the connector that activates an approved policy. The action's
 // id is the idempotency key: a repeated call finds the result of the first.
 type PolicyChange struct {
 	// Gate is set before anything is dispatched.
-	Gate *app.Gate
+	Gate *gate.Gate
 }
 
 var (
@@ -31,7 +31,7 @@ func (*PolicyChange) Fingerprint() string {
 
 // Operation knows only apply_policy.
 func (*PolicyChange) Operation(name string) (connector.Operation, bool) {
-	if name != app.PolicyOperation {
+	if name != gate.PolicyOperation {
 		return connector.Operation{}, false
 	}
 	return connector.Operation{Name: name, Class: connector.ClassA, Floor: gatehouse.L4}, true

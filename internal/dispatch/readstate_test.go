@@ -8,7 +8,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
-	"github.com/gatehouse-dev/gatehouse/internal/app"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 )
 
 // stating returns a given state.
@@ -66,7 +66,7 @@ func TestReadState(t *testing.T) {
 		s, err := r.ReadState(t.Context(), &gatehouse.Action{Tenant: test.tenant,
 			Proposal: gatehouse.Proposal{Connector: "shop", Operation: "update"}})
 		got := s.Version + " " + string(s.CurrentState)
-		var final *app.UnreadableError
+		var final *gate.UnreadableError
 		switch {
 		case errors.As(err, &final):
 			got = "final"

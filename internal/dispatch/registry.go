@@ -8,7 +8,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
-	"github.com/gatehouse-dev/gatehouse/internal/app"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 )
 
 // Target is a configured connector.
@@ -242,32 +242,32 @@ func (r *Registry) ReadsState(a *gatehouse.Action) bool {
 
 // ReadState reads the current version and pre-image of an action's target. The
 // state is in canonical form. An error is a *connector.Error, or an
-// *app.UnreadableError when another try cannot succeed.
-func (r *Registry) ReadState(ctx context.Context, a *gatehouse.Action) (app.FreshState, error) {
+// *gate.UnreadableError when another try cannot succeed.
+func (r *Registry) ReadState(ctx context.Context, a *gatehouse.Action) (gate.FreshState, error) {
 	if !r.ReadsState(a) {
-		return app.FreshState{}, &app.UnreadableError{Detail: "the connector cannot read the state of this target"}
+		return gate.FreshState{}, &gate.UnreadableError{Detail: "the connector cannot read the state of this target"}
 	}
 	c, _ := r.Lookup(a.Tenant, a.Connector)
 	s, failure := r.readState(ctx, c.(connector.StateReader), callOf(a, 0))
 	switch {
 	case failure != nil && failure.Kind == connector.Terminal:
-		return app.FreshState{}, &app.UnreadableError{Detail: clip(failure.Detail), Cause: failure}
+		return gate.FreshState{}, &gate.UnreadableError{Detail: clip(failure.Detail), Cause: failure}
 	case failure != nil:
-		return app.FreshState{}, failure
+		return gate.FreshState{}, failure
 	case s.Gone:
-		return app.FreshState{Gone: true}, nil
+		return gate.FreshState{Gone: true}, nil
 	case r.redactor.Finds(s.Version) || r.redactor.FindsJSON(s.CurrentState):
 		// Redacted, this would not be the target's state; unredacted, nobody
 		// may read it.
-		return app.FreshState{}, &app.UnreadableError{Detail: "the target's present state holds a secret of this server"}
+		return gate.FreshState{}, &gate.UnreadableError{Detail: "the target's present state holds a secret of this server"}
 	}
-	out := app.FreshState{Matches: s.Matches, Version: s.Version}
+	out := gate.FreshState{Matches: s.Matches, Version: s.Version}
 	if s.CurrentState == "" {
 		return out, nil
 	}
 	var err error
 	if out.CurrentState, err = gatehouse.Canonicalize([]byte(s.CurrentState)); err != nil {
-		return app.FreshState{}, &app.UnreadableError{Detail: "the connector returned a state that is not JSON",
+		return gate.FreshState{}, &gate.UnreadableError{Detail: "the connector returned a state that is not JSON",
 			Cause: err}
 	}
 	return out, nil

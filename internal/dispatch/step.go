@@ -8,7 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/app"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 )
 
 // step moves a push and its action within one transaction. The first error is
@@ -141,7 +141,7 @@ func (s *step) applied(r *gatehouse.Receipt) {
 	}
 	s.receipt(r)
 	s.leaf("push.applied", text("receipt", r.ID), text("source", r.Source))
-	s.do(func() error { return app.Applied(s.tx, s.action, r, s.actor) })
+	s.do(func() error { return gate.Applied(s.tx, s.action, r, s.actor) })
 }
 
 // end closes the push without success. When proven, it is failed and the

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/app"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 )
 
 // Archive archives all of a tenant that can be, whatever its age, and returns
@@ -27,7 +27,7 @@ func (w *World) Archive(tenant string) (n int) {
 				continue
 			}
 			w.must(w.Store.Update(context.Background(), tenant, func(tx gatehouse.Tx) error {
-				one, err := app.ArchiveFamilies(tx, []gatehouse.ActionFamily{f}, before)
+				one, err := gate.ArchiveFamilies(tx, []gatehouse.ActionFamily{f}, before)
 				n += one
 				return err
 			}))

@@ -16,9 +16,9 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
-	"github.com/gatehouse-dev/gatehouse/internal/app"
 	"github.com/gatehouse-dev/gatehouse/internal/audit"
 	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
 
@@ -104,7 +104,7 @@ func (g *Target) Execute(_ context.Context, c connector.Call) (connector.Result,
 type World struct {
 	t      testing.TB
 	Store  gatehouse.Store
-	Gate   *app.Gate
+	Gate   *gate.Gate
 	Worker *dispatch.Dispatcher
 	Target *Target
 	Clock  *Clock
@@ -118,17 +118,17 @@ type World struct {
 
 // New wires a gate over a store, which may be one that another World filled. options
 // change the gate's configuration.
-func New(t testing.TB, store gatehouse.Store, clock *Clock, options ...func(*app.Config)) *World {
+func New(t testing.TB, store gatehouse.Store, clock *Clock, options ...func(*gate.Config)) *World {
 	t.Helper()
 	w := &World{t: t, Store: store, Clock: clock, Target: &Target{answers: map[string][]connector.Kind{}, calls: map[string]int{}}}
 	targets, err := dispatch.NewRegistry(dispatch.Target{Name: "shop", Connector: w.Target, Tenants: []string{"default", "acme"}})
 	w.must(err)
 	log := slog.New(slog.DiscardHandler)
-	config := app.Config{PolicySource: []byte(policySource)}
+	config := gate.Config{PolicySource: []byte(policySource)}
 	for _, option := range options {
 		option(&config)
 	}
-	w.Gate = app.New(store, targets, &wake.Hub{}, config, log)
+	w.Gate = gate.New(store, targets, &wake.Hub{}, config, log)
 	w.Worker, err = dispatch.New(dispatch.Dependencies{
 		Store: store, Targets: targets, Authority: w.Gate, Owner: "worker", Log: log,
 		Failpoint: func(p dispatch.Point) {

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/app"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 )
 
 // retention is much shorter than the configuration allows, so that archived
@@ -118,7 +118,7 @@ func (s *side) archive() string {
 		}))
 	}
 	s.must(s.store.Update(ctx, s.tenant, func(tx gatehouse.Tx) (err error) {
-		n, err = app.ArchiveFamilies(tx, families, before)
+		n, err = gate.ArchiveFamilies(tx, families, before)
 		return err
 	}))
 	s.partition()

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/app"
 	"github.com/gatehouse-dev/gatehouse/internal/audit"
 	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 	"github.com/gatehouse-dev/gatehouse/internal/invariants"
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 	gateruntime "github.com/gatehouse-dev/gatehouse/internal/runtime"
@@ -41,8 +41,8 @@ type runSide struct {
 	root   *gatehouse.Principal
 	spy    *gatehouse.Principal // a worker and proposer of another tenant
 	tenant string
-	gate   *app.Gate
-	runs   *app.Runs
+	gate   *gate.Gate
+	runs   *gate.Runs
 	worker *dispatch.Dispatcher
 	target *ledger
 	people map[string]*gatehouse.Principal
@@ -111,15 +111,15 @@ func runGrounds(t *testing.T, now func() time.Time) (sides []*runSide) {
 				t.Error(err)
 			}
 		})
-		gate := app.New(s.store, nil, &wake.Hub{}, app.Config{PolicySource: []byte(runPolicy)}, log)
-		creds, err := gate.Bootstrap(context.Background())
+		g := gate.New(s.store, nil, &wake.Hub{}, gate.Config{PolicySource: []byte(runPolicy)}, log)
+		creds, err := g.Bootstrap(context.Background())
 		s.must(err)
-		s.root, err = gate.Authenticate(context.Background(), creds.Key)
+		s.root, err = g.Authenticate(context.Background(), creds.Key)
 		s.must(err)
-		creds, err = gate.CreatePrincipal(gatehouse.NewContext(context.Background(), &gatehouse.Caller{Principal: s.root, StepUp: true, Via: gatehouse.ViaAPI}),
+		creds, err = g.CreatePrincipal(gatehouse.NewContext(context.Background(), &gatehouse.Caller{Principal: s.root, StepUp: true, Via: gatehouse.ViaAPI}),
 			gatehouse.NewPrincipal{Name: "spy", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleWorker, gatehouse.RoleProposer}})
 		s.must(err)
-		s.spy, err = gate.Authenticate(context.Background(), creds.Key)
+		s.spy, err = g.Authenticate(context.Background(), creds.Key)
 		s.must(err)
 		sides = append(sides, s)
 	}
@@ -137,8 +137,8 @@ func (s *runSide) enter(t testing.TB, tenant string) {
 	s.must(err)
 	hold := time.Duration(0)
 	s.hook = &hookedStore{Store: s.store}
-	s.gate = app.New(s.hook, targets, &wake.Hub{}, app.Config{PolicySource: []byte(runPolicy), Hold: &hold}, log)
-	s.runs = app.NewRuns(s.gate, app.RunsConfig{Lease: stepLease})
+	s.gate = gate.New(s.hook, targets, &wake.Hub{}, gate.Config{PolicySource: []byte(runPolicy), Hold: &hold}, log)
+	s.runs = gate.NewRuns(s.gate, gate.RunsConfig{Lease: stepLease})
 	s.worker, err = dispatch.New(dispatch.Dependencies{
 		Store: s.store, Targets: targets, Authority: s.gate, Owner: "dispatcher", Log: log,
 	}, dispatch.Config{Retries: 0, Backoff: backoffs, Lease: lease, Workers: 1})

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/app"
 	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
 
@@ -26,7 +26,7 @@ type side struct {
 	ground *ground
 	tenant string
 	store  gatehouse.Store
-	gate   *app.Gate
+	gate   *gate.Gate
 	worker *dispatch.Dispatcher
 	target *ledger
 	crash  dispatch.Point
@@ -47,10 +47,10 @@ type ground struct {
 func newGround(t testing.TB, name string, open opener, now func() time.Time) *ground {
 	t.Helper()
 	g := &ground{name: name, store: open(t, now, 1)[0]}
-	gate := app.New(g.store, nil, &wake.Hub{}, app.Config{PolicySource: []byte(source(false))}, slog.New(slog.DiscardHandler))
-	creds, err := gate.Bootstrap(context.Background())
+	gt := gate.New(g.store, nil, &wake.Hub{}, gate.Config{PolicySource: []byte(source(false))}, slog.New(slog.DiscardHandler))
+	creds, err := gt.Bootstrap(context.Background())
 	if err == nil {
-		g.root, err = gate.Authenticate(context.Background(), creds.Key)
+		g.root, err = gt.Authenticate(context.Background(), creds.Key)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -84,7 +84,7 @@ func newSide(t testing.TB, g *ground, tenant string) *side {
 	)
 	s.must(err)
 	log := slog.New(slog.DiscardHandler)
-	s.gate = app.New(s.store, targets, &wake.Hub{}, app.Config{PolicySource: []byte(source(false))}, log)
+	s.gate = gate.New(s.store, targets, &wake.Hub{}, gate.Config{PolicySource: []byte(source(false))}, log)
 	s.worker, err = dispatch.New(dispatch.Dependencies{
 		Store: s.store, Targets: targets, Authority: s.gate, Owner: "worker", Log: log,
 		Random: func() float64 { return 0.5 },

@@ -18,8 +18,8 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/app"
 	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
 
@@ -33,7 +33,7 @@ const (
 // crowd is a set of clients of two gates on one database.
 type crowd struct {
 	t      testing.TB
-	gates  []*app.Gate
+	gates  []*gate.Gate
 	people []*gatehouse.Principal // by client
 	bot    *gatehouse.Principal
 	skew   atomic.Int64 // nanoseconds that the clock is ahead of the wall clock
@@ -48,7 +48,7 @@ func newCrowd(t testing.TB, open opener, wrap func(gatehouse.Store) gatehouse.St
 	targets, err := dispatch.NewRegistry(dispatch.Target{Name: "mute", Connector: newLedger()})
 	c.must(err)
 	for _, store := range open(t, c.now, 2) {
-		c.gates = append(c.gates, app.New(wrap(store), targets, &wake.Hub{}, app.Config{PolicySource: []byte(source(false))}, slog.New(slog.DiscardHandler)))
+		c.gates = append(c.gates, gate.New(wrap(store), targets, &wake.Hub{}, gate.Config{PolicySource: []byte(source(false))}, slog.New(slog.DiscardHandler)))
 	}
 	creds, err := c.gates[0].Bootstrap(context.Background())
 	c.must(err)
@@ -200,7 +200,7 @@ func (c *crowd) ask(ctx context.Context, r request, a *gatehouse.Action) string 
 	return string(e.Code)
 }
 
-func (c *crowd) decide(ctx context.Context, gate *app.Gate, r request, a *gatehouse.Action) (string, error) {
+func (c *crowd) decide(ctx context.Context, g *gate.Gate, r request, a *gatehouse.Action) (string, error) {
 	d := gatehouse.Decision{Decision: gatehouse.Approve, Digest: a.Digest}
 	if a.Approval.Confirm != nil {
 		d.Confirm = a.Approval.Confirm.Value
@@ -209,13 +209,13 @@ func (c *crowd) decide(ctx context.Context, gate *app.Gate, r request, a *gateho
 		d.Decision = gatehouse.Reject
 	}
 	if !r.short {
-		out, err := gate.Decide(ctx, a.ID, d)
+		out, err := g.Decide(ctx, a.ID, d)
 		if err != nil {
 			return "", err
 		}
 		return out.Code, nil
 	}
-	out, err := gate.Answer(ctx, a.Approval.ID, d)
+	out, err := g.Answer(ctx, a.Approval.ID, d)
 	switch {
 	case err != nil:
 		return "", err

@@ -13,14 +13,14 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
-	"github.com/gatehouse-dev/gatehouse/internal/app"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 	"github.com/gatehouse-dev/gatehouse/internal/notify"
 	"github.com/gatehouse-dev/gatehouse/internal/notify/webhook"
 	"github.com/gatehouse-dev/gatehouse/internal/ring"
 )
 
 // callbacks switches all types on, in the tenant default.
-func (w *world) callbacks(c *app.Config) {
+func (w *world) callbacks(c *gate.Config) {
 	master, err := ring.Parse(ring.New())
 	if err != nil {
 		w.t.Fatal(err)
@@ -29,7 +29,7 @@ func (w *world) callbacks(c *app.Config) {
 	for _, kind := range []string{
 		gatehouse.CallbackWebhook, gatehouse.CallbackNATS, gatehouse.CallbackStepFunctions,
 	} {
-		c.Callbacks = append(c.Callbacks, app.CallbackInfo{
+		c.Callbacks = append(c.Callbacks, gate.CallbackInfo{
 			Type: kind, Tenants: []string{"default"}, Check: func(cb *gatehouse.Callback) error {
 				if w.check == nil {
 					return nil

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/app"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 	"github.com/gatehouse-dev/gatehouse/internal/notify"
 	"github.com/gatehouse-dev/gatehouse/internal/ring"
 )
@@ -36,7 +36,7 @@ func TestLinksOfEveryQuestion(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		signer := app.New(w.Store, nil, w.hub, app.Config{Master: master, LinkTTL: 7 * 24 * time.Hour}, slog.New(slog.DiscardHandler))
+		signer := gate.New(w.Store, nil, w.hub, gate.Config{Master: master, LinkTTL: 7 * 24 * time.Hour}, slog.New(slog.DiscardHandler))
 		n := w.notifier(notify.Config{Channels: []*notify.Configured{w.mail()}, Reviews: signer})
 		w.Propose("walnuts", "price_change", 12)
 		links := map[string]map[string]bool{"ana@shop.example": {}, "bo@shop.example": {}}

@@ -16,8 +16,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/app"
 	"github.com/gatehouse-dev/gatehouse/internal/failpoint"
+	usecases "github.com/gatehouse-dev/gatehouse/internal/gate"
 	"github.com/gatehouse-dev/gatehouse/internal/gatetest"
 	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
@@ -54,7 +54,7 @@ func archiveAndDie(t *testing.T, e engine, l *leg) {
 		total = n
 	}
 	s := o.open(t)
-	gate := app.New(s, nil, silent{}, app.Config{}, slog.New(slog.DiscardHandler))
+	gate := usecases.New(s, nil, silent{}, usecases.Config{}, slog.New(slog.DiscardHandler))
 	a, err := gate.NewArchiver(gatehouse.MinRetention, nil)
 	if err != nil {
 		t.Fatal(err)

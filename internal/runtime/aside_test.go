@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/app"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 )
 
 // insertFlow stores a workflow; the source need not parse.
@@ -178,8 +178,8 @@ func testClientThatHasGoneIsNoError(t *testing.T, w *world) {
 	ctx, cancel := context.WithCancel(w.as("bot"))
 	defer cancel()
 	var said strings.Builder
-	gate := app.New(leaving{w.store, cancel}, nil, w.hub, app.Config{}, slog.New(slog.NewTextHandler(&said, nil)))
-	leased, err := app.NewRuns(gate, app.RunsConfig{}).LeaseSteps(ctx, gatehouse.LeaseRequest{Tools: []string{"page"}})
+	g := gate.New(leaving{w.store, cancel}, nil, w.hub, gate.Config{}, slog.New(slog.NewTextHandler(&said, nil)))
+	leased, err := gate.NewRuns(g, gate.RunsConfig{}).LeaseSteps(ctx, gatehouse.LeaseRequest{Tools: []string{"page"}})
 	if len(leased) > 0 || err != nil {
 		t.Errorf("leased %v, %v", leased, err)
 	}

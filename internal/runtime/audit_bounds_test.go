@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/app"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 )
 
 // Bounds on what one run or workflow may take of shared resources.
@@ -158,7 +158,7 @@ func testBudgetOutlivesItsProcess(t *testing.T, w *world) {
 	w.models.died = dead // the first call never returns
 	go func() { _ = w.runs.Carry(t.Context(), steps[0], "one") }()
 	<-dead
-	another := app.NewRuns(w.gate, app.RunsConfig{Models: w.models})
+	another := gate.NewRuns(w.gate, gate.RunsConfig{Models: w.models})
 	w.must(another.Carry(t.Context(), steps[1], "another"))
 	for _, id := range []string{first.ID, second.ID} {
 		run, err := w.runs.FindRun(w.as("admin"), id)

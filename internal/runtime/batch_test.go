@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/app"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 	"github.com/gatehouse-dev/gatehouse/internal/runtime"
 	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
@@ -84,7 +84,7 @@ func TestLeasedAtOnceAreStoredTogether(t *testing.T) {
 	var mu sync.Mutex
 	told := map[string]string{}
 	done := 0
-	w.runs.CarryAll(t.Context(), steps, app.Carrying{
+	w.runs.CarryAll(t.Context(), steps, gate.Carrying{
 		Worker:  "test",
 		Storing: func(s *gatehouse.Step) { mu.Lock(); told[s.ID] += "storing "; mu.Unlock() },
 		Done: func(s *gatehouse.Step, err error) {
@@ -123,7 +123,7 @@ func TestLeasedAtOnceFailApart(t *testing.T) {
 		steps[2].Head, steps[2].RunID = nil, "run_none"
 		came := map[string]error{}
 		var mu sync.Mutex
-		w.runs.CarryAll(t.Context(), steps, app.Carrying{
+		w.runs.CarryAll(t.Context(), steps, gate.Carrying{
 			Worker: "test", Storing: func(*gatehouse.Step) {},
 			Done: func(s *gatehouse.Step, err error) { mu.Lock(); came[s.ID] = err; mu.Unlock() },
 		})
@@ -170,7 +170,7 @@ func TestWorkersAreBounded(t *testing.T) {
 		if at.Load() != 12 {
 			t.Errorf("%d models were asked", at.Load())
 		}
-	}, func(_ *app.RunsConfig, c *runtime.Config) { c.Workers = 2 })
+	}, func(_ *gate.RunsConfig, c *runtime.Config) { c.Workers = 2 })
 }
 
 // slowStore is a store that a test can block with a lock while all allowed

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/app"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 )
 
 // unstored is a store that fails to store the first lease of a step.
@@ -64,8 +64,8 @@ func TestLeaseThatIsNotStored(t *testing.T) {
 			lost.Store(0)
 			w.apply("page", "name: page\nsteps:\n  - {id: one, uses: worker.page}\n")
 			w.start("page", `{}`)
-			gate := app.New(unstored{store, lost}, nil, w.hub, app.Config{}, nil)
-			leased, err := app.NewRuns(gate, app.RunsConfig{}).LeaseSteps(w.as("bot"), gatehouse.LeaseRequest{Tools: []string{"page"}})
+			g := gate.New(unstored{store, lost}, nil, w.hub, gate.Config{}, nil)
+			leased, err := gate.NewRuns(g, gate.RunsConfig{}).LeaseSteps(w.as("bot"), gatehouse.LeaseRequest{Tools: []string{"page"}})
 			if len(leased) > 0 || err == nil {
 				t.Errorf("leased %v, %v", leased, err)
 			}

@@ -3,7 +3,7 @@
 // frees steps whose worker is gone, admits queued runs, fires schedules, and
 // builds the evidence of ended runs.
 //
-// Each of these is a use case of internal/app in its own transaction. Any
+// Each of these is a use case of internal/gate in its own transaction. Any
 // number of processes may run on one store, and each may be killed at any time.
 // A parked run costs nothing: no loop looks at a run that only waits.
 // any time. A parked run costs it nothing: no loop looks at what only waits.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/app"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 )
 
 // handCases are the ways in which the person "hand" takes part in what a run of
@@ -297,8 +297,8 @@ func TestOtherAgentMayNotAnswer(t *testing.T) {
 		w.person("rival", gatehouse.KindAgent, gatehouse.RoleProposer)
 		w.apply("main", "name: main\nsteps:\n  - {id: word, uses: wait, with: {event: go}}\n")
 		run := w.start("main", `{}`)
-		gate := app.New(w.store, nil, w.hub, app.Config{AgentsSeeTenant: true}, slog.New(slog.DiscardHandler))
-		runs := app.NewRuns(gate, app.RunsConfig{})
+		g := gate.New(w.store, nil, w.hub, gate.Config{AgentsSeeTenant: true}, slog.New(slog.DiscardHandler))
+		runs := gate.NewRuns(g, gate.RunsConfig{})
 		_, err := runs.SignalRun(w.as("rival"), run.ID, "go", `{}`)
 		if gatehouse.CodeOf(err) != gatehouse.CodeSenderNotAllowed {
 			t.Errorf("another agent's event: %v", err)

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/app"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 	"github.com/gatehouse-dev/gatehouse/internal/runtime"
 )
 
@@ -50,8 +50,8 @@ func TestCallerGoesBeforeItsSteps(t *testing.T) {
 		} {
 			run := w.status(w.start("page", `{}`).ID, gatehouse.RunRunning)
 			ctx, gone := context.WithCancel(w.as("bot"))
-			gate := app.New(&hungUp{w.store, tt.after, gone}, nil, w.hub, app.Config{}, slog.New(slog.DiscardHandler))
-			got, err := app.NewRuns(gate, app.RunsConfig{}).LeaseSteps(ctx, gatehouse.LeaseRequest{Tools: []string{"page"}, Max: 2})
+			g := gate.New(&hungUp{w.store, tt.after, gone}, nil, w.hub, gate.Config{}, slog.New(slog.DiscardHandler))
+			got, err := gate.NewRuns(g, gate.RunsConfig{}).LeaseSteps(ctx, gatehouse.LeaseRequest{Tools: []string{"page"}, Max: 2})
 			w.must(err)
 			if ctx.Err() == nil || len(got) != tt.handed {
 				t.Fatalf("%s: %d steps were handed out, want %d", name, len(got), tt.handed)
@@ -74,12 +74,12 @@ func TestCallerGoesBeforeItsSteps(t *testing.T) {
 		}
 		run := w.status(w.start("page", `{}`).ID, gatehouse.RunRunning)
 		ctx, gone := context.WithCancel(w.as("bot"))
-		gate := app.New(&hungUp{w.store, 1, func() {
+		g := gate.New(&hungUp{w.store, 1, func() {
 			_, err := w.runs.CancelRun(w.as("admin"), run.ID, "")
 			w.must(err)
 			gone()
-		}}, nil, w.hub, app.Config{}, slog.New(slog.DiscardHandler))
-		got, err := app.NewRuns(gate, app.RunsConfig{}).LeaseSteps(ctx, gatehouse.LeaseRequest{Tools: []string{"page"}, Max: 2})
+		}}, nil, w.hub, gate.Config{}, slog.New(slog.DiscardHandler))
+		got, err := gate.NewRuns(g, gate.RunsConfig{}).LeaseSteps(ctx, gatehouse.LeaseRequest{Tools: []string{"page"}, Max: 2})
 		w.must(err)
 		if run = w.status(run.ID, gatehouse.RunCanceled); len(got) > 0 || run.StepOf("one").Status != gatehouse.StepCanceled {
 			t.Errorf("of a run that was canceled meanwhile were handed out %v: %s", got, describe(run))

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/app"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 	"github.com/gatehouse-dev/gatehouse/internal/runtime"
 )
 
@@ -134,7 +134,7 @@ func TestRepeatsOnce(t *testing.T) {
 		w.stop()
 		w.must(w.decide(w.action(run, "review"), "ana", gatehouse.Reject))
 		lost := errors.New("lost before the commit")
-		broken := app.NewRuns(app.New(&losing{w.store, lost}, nil, w.hub, app.Config{}, nil), app.RunsConfig{})
+		broken := gate.NewRuns(gate.New(&losing{w.store, lost}, nil, w.hub, gate.Config{}, nil), gate.RunsConfig{})
 		if _, err := broken.Wake(w.Context()); !errors.Is(err, lost) {
 			t.Fatalf("woken by a store that loses: %v", err)
 		}
@@ -149,7 +149,7 @@ func TestRepeatsOnce(t *testing.T) {
 		if now.StepOf("draft#2") == nil || now.StepOf("draft#3") != nil || len(now.Steps) != 4+2+3 {
 			t.Errorf("repeated: %s", describe(now))
 		}
-	}, func(_ *app.RunsConfig, c *runtime.Config) { c.Poll = time.Minute })
+	}, func(_ *gate.RunsConfig, c *runtime.Config) { c.Poll = time.Minute })
 }
 
 // losing runs the closure and then drops the transaction, as if the server were

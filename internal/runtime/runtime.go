@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/app"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 )
 
 // Config configures how steps are executed. Zero fields take the default.
@@ -34,7 +34,7 @@ type Hints interface {
 // Runtime executes the built-in steps in one process.
 type Runtime struct {
 	store  gatehouse.Store
-	runs   *app.Runs
+	runs   *gate.Runs
 	hints  Hints
 	config Config
 	log    *slog.Logger
@@ -47,7 +47,7 @@ type Runtime struct {
 }
 
 // New returns a runtime. Call Run to start it.
-func New(store gatehouse.Store, runs *app.Runs, hints Hints, c Config, log *slog.Logger) *Runtime {
+func New(store gatehouse.Store, runs *gate.Runs, hints Hints, c Config, log *slog.Logger) *Runtime {
 	if c.Workers <= 0 {
 		c.Workers = 16
 	}
@@ -78,7 +78,7 @@ func (r *Runtime) Run(ctx context.Context) {
 	defer loops.Wait()
 	loops.Go(func() { r.wake(ctx) })
 	loops.Go(func() {
-		r.loop(ctx, "admission", app.TopicRuns, func(ctx context.Context) (int, error) { return r.runs.Admit(ctx) })
+		r.loop(ctx, "admission", gate.TopicRuns, func(ctx context.Context) (int, error) { return r.runs.Admit(ctx) })
 	})
 	loops.Go(func() { r.loop(ctx, "schedules", "", r.runs.FireSchedules) })
 	loops.Go(func() { r.loop(ctx, "evidence", "", r.runs.Bundle) })
@@ -89,7 +89,7 @@ func (r *Runtime) Run(ctx context.Context) {
 func (r *Runtime) work(ctx context.Context) {
 	var carried sync.WaitGroup
 	defer carried.Wait()
-	ready, cancel := r.hints.Subscribe(app.TopicSteps)
+	ready, cancel := r.hints.Subscribe(gate.TopicSteps)
 	defer cancel()
 	least := 1
 	for ctx.Err() == nil {
@@ -116,7 +116,7 @@ func (r *Runtime) work(ctx context.Context) {
 // carry executes steps to their end, even when ctx ends: their leases bound the
 // time.
 func (r *Runtime) carry(ctx context.Context, steps []*gatehouse.Step) {
-	r.runs.CarryAll(context.WithoutCancel(ctx), steps, app.Carrying{
+	r.runs.CarryAll(context.WithoutCancel(ctx), steps, gate.Carrying{
 		Worker: r.config.Owner, Onward: r.config.Onward,
 		Storing: func(*gatehouse.Step) { <-r.slots },
 		Done: func(s *gatehouse.Step, err error) {
@@ -265,7 +265,7 @@ const (
 
 // wake moves steps that have settled, are due, or have lost their worker.
 func (r *Runtime) wake(ctx context.Context) {
-	moved, cancel := r.hints.Subscribe(app.TopicAudit)
+	moved, cancel := r.hints.Subscribe(gate.TopicAudit)
 	defer cancel()
 	for ctx.Err() == nil {
 		wait := r.untilDue(ctx)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/app"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 	"github.com/gatehouse-dev/gatehouse/internal/runtime"
 )
 
@@ -69,5 +69,5 @@ func TestSenderOfAWebhook(t *testing.T) {
 		barred("the sender of the run that is retried", "hand", ask(again))
 
 		w.must(w.decide(ask(w.start("main", `{}`)), "hand", gatehouse.Approve))
-	}, func(c *app.RunsConfig, _ *runtime.Config) { c.Hooks = signed{} })
+	}, func(c *gate.RunsConfig, _ *runtime.Config) { c.Hooks = signed{} })
 }

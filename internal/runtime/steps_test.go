@@ -11,7 +11,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
-	"github.com/gatehouse-dev/gatehouse/internal/app"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 	"github.com/gatehouse-dev/gatehouse/internal/runtime"
 )
 
@@ -271,7 +271,7 @@ steps:
 // and the call of a canceled run is ended.
 func TestLongCalls(t *testing.T) {
 	t.Parallel()
-	onBoth(t, testLongCalls, func(c *app.RunsConfig, _ *runtime.Config) { c.Lease = 6 * time.Second })
+	onBoth(t, testLongCalls, func(c *gate.RunsConfig, _ *runtime.Config) { c.Lease = 6 * time.Second })
 }
 
 func testLongCalls(t *testing.T, w *world) {
@@ -409,7 +409,7 @@ func testBundle(t *testing.T, w *world) {
 // step.
 func TestFairness(t *testing.T) {
 	t.Parallel()
-	onBoth(t, testFairness, func(_ *app.RunsConfig, c *runtime.Config) { c.Workers = 2 })
+	onBoth(t, testFairness, func(_ *gate.RunsConfig, c *runtime.Config) { c.Workers = 2 })
 }
 
 func testFairness(t *testing.T, w *world) {
@@ -565,8 +565,8 @@ func testTimeouts(t *testing.T, w *world) {
 // tenant starts no more runs per minute than allowed.
 func TestAdmissionOverReplicas(t *testing.T) {
 	t.Parallel()
-	onBoth(t, testAdmissionOverReplicas, func(c *app.RunsConfig, _ *runtime.Config) {
-		c.Limits = func(string) app.RunLimits { return app.RunLimits{MaxRunsPerMin: 5} }
+	onBoth(t, testAdmissionOverReplicas, func(c *gate.RunsConfig, _ *runtime.Config) {
+		c.Limits = func(string) gate.RunLimits { return gate.RunLimits{MaxRunsPerMin: 5} }
 	})
 }
 

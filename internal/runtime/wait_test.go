@@ -10,15 +10,15 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/app"
 	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 	"github.com/gatehouse-dev/gatehouse/internal/runline"
 )
 
 // late runs a hook just before a subscription.
 type late struct {
-	app.Hints
+	gate.Hints
 	before func()
 }
 
@@ -56,7 +56,7 @@ func testWaitSeesWhatMovedMeanwhile(t *testing.T, w *world) {
 		w.must(err)
 	}}
 	log := slog.New(slog.DiscardHandler)
-	runs := app.NewRuns(app.New(w.store, registry, hints, app.Config{PolicySource: policy.DefaultSource()}, log), app.RunsConfig{})
+	runs := gate.NewRuns(gate.New(w.store, registry, hints, gate.Config{PolicySource: policy.DefaultSource()}, log), gate.RunsConfig{})
 	// The second wait sees at once what changed between the two waits.
 	at, err := w.runs.FindRun(w.as("admin"), run.ID)
 	w.must(err)

@@ -14,9 +14,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
 	workerconn "github.com/gatehouse-dev/gatehouse/connector/worker"
-	"github.com/gatehouse-dev/gatehouse/internal/app"
 	"github.com/gatehouse-dev/gatehouse/internal/audit"
 	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 	"github.com/gatehouse-dev/gatehouse/internal/runtime"
@@ -66,8 +66,8 @@ func (l *ledger) effects(ref string) (n int) {
 type world struct {
 	testing.TB
 	store  gatehouse.Store
-	gate   *app.Gate
-	runs   *app.Runs
+	gate   *gate.Gate
+	runs   *gate.Runs
 	hub    *wake.Hub
 	ledger *ledger
 	models *models
@@ -126,7 +126,7 @@ func (*models) Most(string, string, gatehouse.JSON) (gatehouse.Decimal, string, 
 	return "0.25", "USD", true
 }
 
-type setting func(*app.RunsConfig, *runtime.Config)
+type setting func(*gate.RunsConfig, *runtime.Config)
 
 func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 
@@ -174,16 +174,16 @@ func newWorld(t testing.TB, store gatehouse.Store, settings ...setting) *world {
 	registry = registry.WithSecrets([]string{configuredSecret})
 	log := slog.New(slog.DiscardHandler)
 	hold := time.Duration(0)
-	w.gate = app.New(store, registry, w.hub, app.Config{PolicySource: policy.DefaultSource(), Hold: &hold}, log)
-	rc, c := app.RunsConfig{Models: w.models}, runtime.Config{Owner: "test", Poll: 50 * time.Millisecond}
+	w.gate = gate.New(store, registry, w.hub, gate.Config{PolicySource: policy.DefaultSource(), Hold: &hold}, log)
+	rc, c := gate.RunsConfig{Models: w.models}, runtime.Config{Owner: "test", Poll: 50 * time.Millisecond}
 	for _, set := range settings {
 		set(&rc, &c)
 	}
-	w.runs = app.NewRuns(w.gate, rc)
-	pushes, _ := w.hub.Subscribe(app.TopicPush)
+	w.runs = gate.NewRuns(w.gate, rc)
+	pushes, _ := w.hub.Subscribe(gate.TopicPush)
 	dispatcher, err := dispatch.New(dispatch.Dependencies{
 		Store: store, Targets: registry, Authority: w.gate, Owner: "test", Log: log, Wake: pushes,
-		Committed: func(id string) { w.hub.Notify(id); w.hub.Notify(app.TopicAudit) },
+		Committed: func(id string) { w.hub.Notify(id); w.hub.Notify(gate.TopicAudit) },
 	}, dispatch.Config{Retries: 2, Backoff: []time.Duration{10 * time.Millisecond}, Poll: 50 * time.Millisecond})
 	w.must(err)
 	w.runs.SetOutside(dispatch.Outside{Dispatcher: dispatcher})
@@ -197,7 +197,7 @@ func newWorld(t testing.TB, store gatehouse.Store, settings ...setting) *world {
 		runtime.New(store, w.runs, w.hub, c, log).Run(running)
 	}()
 	w.stop = func() { halt(); <-stopped }
-	leaves, _ := w.hub.Subscribe(app.TopicAudit)
+	leaves, _ := w.hub.Subscribe(gate.TopicAudit)
 	work.Go(func() { (&audit.Sequencer{Store: store, Logger: log}).Run(ctx, leaves) })
 	t.Cleanup(func() {
 		w.stop()

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/app"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 	"github.com/gatehouse-dev/gatehouse/internal/signin"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
@@ -24,7 +24,7 @@ const publicURL = "https://gate.test"
 // world is a gate on a real store, with signin before it.
 type world struct {
 	*testing.T
-	gate  *app.Gate
+	gate  *gate.Gate
 	admin context.Context
 	bot   context.Context
 	said  *said
@@ -76,7 +76,7 @@ func newWorld(t *testing.T) *world {
 	})
 	w.must(err)
 	t.Cleanup(func() { _ = store.Close() })
-	w.gate = app.New(store, anything{}, &wake.Hub{}, app.Config{PolicySource: policy.DefaultSource()}, w.log())
+	w.gate = gate.New(store, anything{}, &wake.Hub{}, gate.Config{PolicySource: policy.DefaultSource()}, w.log())
 	creds, err := w.gate.Bootstrap(t.Context())
 	w.must(err)
 	w.admin = w.as(creds.Key)

@@ -11,7 +11,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Runs counts the outcomes of steps and the use of models; see app.RunMetrics.
+// Runs counts the outcomes of steps and the use of models; see gate.RunMetrics.
 type Runs struct {
 	steps  *prometheus.CounterVec
 	waited prometheus.Histogram

@@ -1,7 +1,7 @@
 package main
 
 const (
-	archived   = "internal/app/archive.go"
+	archived   = "internal/gate/archive.go"
 	families   = "internal/store/shared/archive.go"
 	litearc    = sqlite + "/archive.go"
 	invariants = "internal/invariants"
@@ -26,9 +26,9 @@ func archiveBugs() []bug {
 		plant("what was planned is not looked at again", "13", litearc,
 			"if !still {", "if !still && false {", sqlite, conform+"ArchivePins"),
 		plant("the retention counts from the proposal", "promise 6", families,
-			"e.EndedAt.Before(before)", "e.ProposedAt.Before(before)", app, "TestArchiverKeepsTheRetention"),
+			"e.EndedAt.Before(before)", "e.ProposedAt.Before(before)", gate, "TestArchiverKeepsTheRetention"),
 		plant("a batch is archived without its entry in the log", "14, promise 7", archived,
-			"err = tx.AppendLeaf(&gatehouse.Leaf{", "err = func(*gatehouse.Leaf) error { return nil }(&gatehouse.Leaf{", app, "TestArchiverKeepsTheRetention"),
+			"err = tx.AppendLeaf(&gatehouse.Leaf{", "err = func(*gatehouse.Leaf) error { return nil }(&gatehouse.Leaf{", gate, "TestArchiverKeepsTheRetention"),
 		plant("another tenant finds what is archived", "16", litearc,
 			"FROM action_archive WHERE tenant = ?1 AND id = ?2\nUNION", "FROM action_archive WHERE ?1 <> '' AND id = ?2\nUNION", sqlite, conform+"ArchiveWalls"),
 		plant("a late receipt counts as what came of it", "12", "archive.go",

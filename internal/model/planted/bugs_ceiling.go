@@ -3,11 +3,11 @@ package main
 // ceilingBugs: nothing passes a ceiling, and nothing is given back too early.
 func ceilingBugs() []bug {
 	return []bug{
-		plant("a ceiling is not looked at when approving", "10", "internal/app/enqueue.go",
+		plant("a ceiling is not looked at when approving", "10", "internal/gate/enqueue.go",
 			"if err := checkCeilings(tx, a); err != nil {\n\t\treturn err\n\t}", "", model, "TestModel"),
-		plant("a ceiling lets one more through", "10", "internal/app/enqueue.go",
+		plant("a ceiling lets one more through", "10", "internal/gate/enqueue.go",
 			"used.Add(c.Amount).Cmp(c.Limit) > 0", "used.Cmp(c.Limit) > 0", model, "TestModel"),
-		plant("an approval reserves nothing", "10", "internal/app/enqueue.go",
+		plant("an approval reserves nothing", "10", "internal/gate/enqueue.go",
 			"if err := tx.ReserveCeiling(a.ID, c); err != nil {\n\t\t\treturn err\n\t\t}", "_ = c", model, "TestModel"),
 		plant("a ceiling is given back while the outcome is unknown", "10", "internal/dispatch/step.go",
 			`s.leaf("push.unknown", more...)`, `s.do(func() error { return s.tx.ReleaseCeilings(s.action.ID) })`+"\n\t\t"+`s.leaf("push.unknown", more...)`, model, "TestModel"),
@@ -15,16 +15,16 @@ func ceilingBugs() []bug {
 			"s.moveAction(gatehouse.StatusApplied, nil)", "s.moveAction(gatehouse.StatusApplied, nil)\n\ts.do(func() error { return s.tx.ReleaseCeilings(s.action.ID) })", model, "TestModel"),
 		plant("a failed action keeps its place under the ceiling", "10", "internal/dispatch/step.go",
 			"s.do(func() error { return s.tx.ReleaseCeilings(s.action.ID) })", "", model, "TestModel"),
-		plant("a replay reserves nothing", "10", "internal/app/replay.go",
+		plant("a replay reserves nothing", "10", "internal/gate/replay.go",
 			`return "", "", reserve(tx, a)`, `return "", "", nil`, model, "TestModel"),
 		plant("the window of a ceiling is not looked at", "10", sqlite+"/ceilings.go",
 			"AND counted_at > ?`", "AND counted_at > ? - 31536000000000`", model, "TestModel"),
 		plant("what was given back still counts", "10", sqlite+"/migrations/0101_ceiling_sum.sql",
 			"AFTER UPDATE ON ceiling_claim WHEN OLD.released_at IS NULL",
 			"AFTER UPDATE ON ceiling_claim WHEN 0", sqlite, conform+"Ceilings"),
-		plant("a replay is made without asking again who approved", "promise 2", "internal/app/replay.go",
+		plant("a replay is made without asking again who approved", "promise 2", "internal/gate/replay.go",
 			"if err := g.Recheck(tx, a); err != nil {\n\t\treturn \"\", \"\", err\n\t}", "", model, "TestModel"),
-		plant("a replay is made though the target has forgotten the key", "5", "internal/app/replay.go",
+		plant("a replay is made though the target has forgotten the key", "5", "internal/gate/replay.go",
 			"case retention > 0 && age(now, p) > retention:", "case false:", model, "TestModel"),
 	}
 }

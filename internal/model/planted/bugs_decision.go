@@ -1,10 +1,10 @@
 package main
 
 const (
-	decide   = "internal/app/decide.go"
+	decide   = "internal/gate/decide.go"
 	dispatch = "internal/dispatch"
 	model    = "internal/model"
-	app      = "internal/app"
+	gate     = "internal/gate"
 	sqlite   = "internal/store/sqlite"
 	root     = "."
 	conform  = "TestConformance/"
@@ -32,9 +32,9 @@ func decisionBugs() []bug {
 			},
 			model, "TestOneTransaction",
 		},
-		plant("an allowed action without its push", "3", "internal/app/propose.go",
+		plant("an allowed action without its push", "3", "internal/gate/propose.go",
 			"return g.enqueue(tx, a)\n", "return nil\n", model, "TestModel"),
-		plant("a push before the decision", "4, 7", "internal/app/propose.go",
+		plant("a push before the decision", "4, 7", "internal/gate/propose.go",
 			`data["approval"], data["required"] = a.Approval.ID, a.Approval.Required`,
 			`data["approval"], data["required"] = a.Approval.ID, a.Approval.Required`+"\n\tif err := g.enqueue(tx, a); err != nil {\n\t\treturn err\n\t}", model, "TestModel"),
 		plant("the store takes a push of what nobody approved", "4", sqlite+"/pushes.go",
@@ -46,32 +46,32 @@ func decisionBugs() []bug {
 		plant("the digest leaves the change out", "6", "digest.go",
 			"Member{\"proposed_change\", p.ProposedChange},\n\t\tMember{\"revision\", ", `Member{"proposed_change", "null"}, Member{"revision", `, root, "TestDigestVectors"),
 		plant("an expired approval can be given", "9", decide,
-			"if !tx.Now().Before(ap.End()) {", "if false {", app, "TestExpiryHoldsWithoutTheSweeper"),
+			"if !tx.Now().Before(ap.End()) {", "if false {", gate, "TestExpiryHoldsWithoutTheSweeper"),
 		plant("an approval stands for one moment too long", "9", decide,
-			"if !tx.Now().Before(ap.End()) {", "if tx.Now().After(ap.End()) {", app, "TestExpiryHoldsWithoutTheSweeper"),
-		plant("the proposer can make the approval stand longer", "9", "internal/app/answerable.go",
+			"if !tx.Now().Before(ap.End()) {", "if tx.Now().After(ap.End()) {", gate, "TestExpiryHoldsWithoutTheSweeper"),
+		plant("the proposer can make the approval stand longer", "9", "internal/gate/answerable.go",
 			"expiry = min(expiry, in)", "expiry = in", model, "TestModel"),
 		plant("one approval too few is enough", "8", decide,
 			"if ap.Approvals() < ap.Required {", "if ap.Approvals() < ap.Required-1 {", model, "TestModel"),
-		plant("one approval is enough for L5", "8", "internal/app/answerable.go",
+		plant("one approval is enough for L5", "8", "internal/gate/answerable.go",
 			"required := max(v.Required, from.required, 1)", "required := max(from.required, 1)\n\tv.Required = 1", model, "TestModel"),
 		plant("the value is not retyped at L4 and L5", "contract", decide,
 			"c != nil && r.decision.Confirm != c.Value", "c != nil && false", model, "TestModel"),
 		plant("a target that has changed is approved unseen", "contract", decide,
-			"if r.drift != nil {", "if false {", app, "TestTargetChangedNeedsAcknowledgement"),
+			"if r.drift != nil {", "if false {", gate, "TestTargetChangedNeedsAcknowledgement"),
 		plant("the active policy has no veto at the decision", "promise 2", decide,
 			"if r.veto != \"\" {", "if false {", model, "TestModel"),
 		plant("a policy applied meanwhile is not seen", "promise 2", decide,
-			"if r.known != nil && version != r.policyVersion {", "if version < 0 {", app, "TestPolicyAppliedMeanwhileVetoes"),
-		plant("a revised action keeps its approval open", "1, 11", "internal/app/revise.go",
+			"if r.known != nil && version != r.policyVersion {", "if version < 0 {", gate, "TestPolicyAppliedMeanwhileVetoes"),
+		plant("a revised action keeps its approval open", "1, 11", "internal/gate/revise.go",
 			"if err := tx.MoveApproval(old.Approval.ID, gatehouse.ApprovalCanceled); err != nil {\n\t\treturn nil, err\n\t}", "", model, "TestModel"),
-		plant("another body is answered under the same key", "contract", "internal/app/idempotency.go",
+		plant("another body is answered under the same key", "contract", "internal/gate/idempotency.go",
 			"case rec.BodyHash != r.BodyHash:", "case false:", model, "TestModel"),
-		plant("the answer is not stored with the effect", "contract", "internal/app/usecase.go",
+		plant("the answer is not stored with the effect", "contract", "internal/gate/usecase.go",
 			"return out, remember(tx, c, out)", "return out, nil", model, "TestModel"),
-		plant("a known idempotency_key hides other content", "contract", "internal/app/propose.go",
+		plant("a known idempotency_key hides other content", "contract", "internal/gate/propose.go",
 			"case a.ContentHash != content, ", "case false, ", model, "TestModel"),
-		plant("two reversals of one action", "5, 11", "internal/app/reverse.go",
+		plant("two reversals of one action", "5, 11", "internal/gate/reverse.go",
 			"if open != \"\" {", "if false {", model, "TestModel"),
 	}
 }

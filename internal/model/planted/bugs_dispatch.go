@@ -36,7 +36,7 @@ func dispatchBugs() []bug {
 			"if queues[i].start < queues[next].start {", "if false {", dispatch, "TestQuietTenantIsNotDelayed"),
 		plant("what a tenant has in flight is not counted", "dispatch.max_concurrency", sqlite+"/pushes.go",
 			"n = min(n, share.Most-int(busy))", "n = min(n, share.Most-int(busy)*0)", sqlite, conform+"ClaimShares"),
-		plant("a held action is withdrawn though it was claimed", "7, 11", "internal/app/cancel.go",
+		plant("a held action is withdrawn though it was claimed", "7, 11", "internal/gate/cancel.go",
 			"if p.Status != gatehouse.PushQueued || !tx.Now().Before(p.NotBefore) || p.Attempts > 0 {", "if !tx.Now().Before(p.NotBefore.Add(1e11)) {", model, "TestModel"),
 		plant("a holder whose lease was given away settles the push", "12", "internal/dispatch/record.go",
 			"if s.push.Status != from || s.push.Generation != j.push.Generation {", "if s.push.Status != from {", dispatch, "TestGenerationFences"),

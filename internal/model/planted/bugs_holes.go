@@ -2,8 +2,8 @@ package main
 
 // holeBugs: a way around the gate stands open, or a state has no end.
 func holeBugs() []bug {
-	const application, app = "internal/app", "internal/app/"
-	const minting, told, dead = app + "mint.go", app + "notices.go", app + "replay.go"
+	const application, gate = "internal/gate", "internal/gate/"
+	const minting, told, dead = gate + "mint.go", gate + "notices.go", gate + "replay.go"
 	const answers, addresses = "internal/api/answers.go", "internal/api/addresses.go"
 	const calendar, redactor = "internal/policy/calendar.go", "connector/redact.go"
 	return []bug{
@@ -30,16 +30,16 @@ func holeBugs() []bug {
 			"if class != connector.ClassA || p.PickedAt == nil {", "if p.PickedAt == nil {", dispatch, "TestPatience"),
 		plant("a connector's floor is left out", "promise 2", "internal/dispatch/registry.go",
 			"floor = connector.FloorOf(", "_ = connector.FloorOf(", dispatch, "TestRegistryFloor"),
-		plant("keys that differ in case alone are taken", "promise 2", app+"propose.go",
+		plant("keys that differ in case alone are taken", "promise 2", gate+"propose.go",
 			"if err := spelling.CheckKeys(p); err != nil {",
 			"if err := spelling.CheckKeys(p); err != nil && p.Connector == \"\" {",
 			application, "TestTwinsAreRefused"),
-		plant("an agent reads what others propose", "promise 8", app+"reader.go",
+		plant("an agent reads what others propose", "promise 8", gate+"reader.go",
 			"|| p.Kind == gatehouse.KindAgent && !g.config.AgentsSeeTenant {", "{", application,
 			"TestAgentsReadTheirOwn"),
-		plant("a new approver counts at L5", "8", app+"approverdelay.go",
+		plant("a new approver counts at L5", "8", gate+"approverdelay.go",
 			"if !now.Before(until) {", "if now.Before(until) {", application, "TestApproverDelay"),
-		plant("a gated policy is replaced directly", "promise 2", app+"policygate.go",
+		plant("a gated policy is replaced directly", "promise 2", gate+"policygate.go",
 			"if err == nil && gated {", "if err == nil && gated && tenant == \"\" {", application, "TestGatedPolicy"),
 		plant("wrong keys are tried without end", "operations", addresses,
 			"if at.spent <= wrongBurst-1 {", "if at.spent >= 0 {", "internal/api",

@@ -1,6 +1,6 @@
 package main
 
-const restored = app + "/restored.go"
+const restored = gate + "/restored.go"
 
 // restoredBugs: what an old backup brought back is neither sent blindly nor
 // settled without proof.
@@ -9,9 +9,9 @@ func restoredBugs() []bug {
 		{"what was approved after a restore is held back too", "promise 6", []edit{
 			{restored, "if !p.CreatedAt.Before(r.Before) || p.Connector", "if p.Connector"},
 			{restored, "if !p.CreatedAt.Before(r.Before) {\n\t\t\treturn nil", "if false {\n\t\t\treturn nil"},
-		}, app, "TestMarkUnknown"},
+		}, gate, "TestMarkUnknown"},
 		plant("an administrator marks the pushes of other tenants", "16", restored,
-			"r.Tenant != \"\" && r.Tenant != own", "false", app, "TestMarkUnknown"),
+			"r.Tenant != \"\" && r.Tenant != own", "false", gate, "TestMarkUnknown"),
 		plant("a dry run marks", "contract", restored,
 			"if out.DryRun {", "if false {", "internal/model", "TestModel"),
 		plant("that class C is not seen at its target counts as proof", "5, 15", "internal/dispatch/ask.go",

@@ -32,7 +32,7 @@ func storeBugs() []bug {
 			`c.add("a.id < ?", after)`, `c.add("a.id <= ?", after)`, sqlite, conform+"ListWalk"),
 		plant("the clock runs backwards", "9", sqlite+"/store.go",
 			"return time.UnixMicro(high).UTC()", "return time.UnixMicro(wall).UTC()", sqlite, "TestClockSurvivesRestart"),
-		plant("an expiry leaves no leaf", "14", "internal/app/expire.go",
+		plant("an expiry leaves no leaf", "14", "internal/gate/expire.go",
 			"return record(tx, a, \"hitl.expired\", \"system\", gatehouse.StatusPending, gatehouse.StatusExpired,\n\t\tmap[string]any{\"expires_at\": a.Approval.ExpiresAt})", "return nil", model, "TestModel"),
 		plant("a vote leaves no leaf", "14", decide,
 			"return r.record(tx, \"hitl.voted\", gatehouse.StatusPending)", "return nil", model, "TestModel"),

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/app"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
@@ -63,13 +63,13 @@ func TestChangesOfOnePrincipal(t *testing.T) {
 			t.Parallel()
 			m := &meeting{Store: openTest(t, Config{})}
 			m.arrived.Add(2)
-			gate := app.New(m, nil, &wake.Hub{}, app.Config{PolicySource: policy.DefaultSource()}, slog.New(slog.DiscardHandler))
-			boot, err := gate.Bootstrap(t.Context())
+			g := gate.New(m, nil, &wake.Hub{}, gate.Config{PolicySource: policy.DefaultSource()}, slog.New(slog.DiscardHandler))
+			boot, err := g.Bootstrap(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
 			as := func(ctx context.Context, key string) context.Context {
-				p, err := gate.Authenticate(ctx, key)
+				p, err := g.Authenticate(ctx, key)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -78,7 +78,7 @@ func TestChangesOfOnePrincipal(t *testing.T) {
 			root := as(t.Context(), boot.Key)
 			admins := make(map[string]context.Context)
 			for i, name := range []string{"ana", "bo", "cy"} {
-				made, err := gate.CreatePrincipal(root, gatehouse.NewPrincipal{Name: name, Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleAdmin}})
+				made, err := g.CreatePrincipal(root, gatehouse.NewPrincipal{Name: name, Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleAdmin}})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -87,7 +87,7 @@ func TestChangesOfOnePrincipal(t *testing.T) {
 			done := make(chan error, 2)
 			for i, admin := range []string{"ana", "bo"} {
 				go func() {
-					_, err := gate.UpdatePrincipal(admins[admin], c.targets[i], c.changes[i])
+					_, err := g.UpdatePrincipal(admins[admin], c.targets[i], c.changes[i])
 					done <- err
 				}()
 			}
@@ -103,7 +103,7 @@ func TestChangesOfOnePrincipal(t *testing.T) {
 			if failed != c.fail {
 				t.Errorf("%d of two changes failed, want %d", failed, c.fail)
 			}
-			cy, err := gate.FindPrincipal(root, "cy")
+			cy, err := g.FindPrincipal(root, "cy")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -149,26 +149,26 @@ func TestSignInWhileDisabled(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	b := &beginning{Store: openTest(t, Config{})}
-	gate := app.New(b, nil, &wake.Hub{}, app.Config{PolicySource: policy.DefaultSource()}, slog.New(slog.DiscardHandler))
-	boot, err := gate.Bootstrap(ctx)
+	g := gate.New(b, nil, &wake.Hub{}, gate.Config{PolicySource: policy.DefaultSource()}, slog.New(slog.DiscardHandler))
+	boot, err := g.Bootstrap(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
-	root, err := gate.Authenticate(ctx, boot.Key)
+	root, err := g.Authenticate(ctx, boot.Key)
 	if err != nil {
 		t.Fatal(err)
 	}
 	admin := gatehouse.NewContext(ctx, &gatehouse.Caller{Principal: root, StepUp: true, Via: gatehouse.ViaAPI})
-	_, err = gate.CreatePrincipal(admin, gatehouse.NewPrincipal{Name: "ana", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover}})
+	_, err = g.CreatePrincipal(admin, gatehouse.NewPrincipal{Name: "ana", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	link, err := gate.CreateSetupLink(admin, "ana")
+	link, err := g.CreateSetupLink(admin, "ana")
 	if err != nil {
 		t.Fatal(err)
 	}
 	disable := func(yes bool) error {
-		_, err := gate.UpdatePrincipal(admin, "ana", gatehouse.PrincipalChange{Disabled: &yes})
+		_, err := g.UpdatePrincipal(admin, "ana", gatehouse.PrincipalChange{Disabled: &yes})
 		return err
 	}
 	done := make(chan error, 1)
@@ -187,7 +187,7 @@ func TestSignInWhileDisabled(t *testing.T) {
 			}
 		}
 	}
-	in, err := gate.RedeemSetupLink(ctx, link.Token, gatehouse.Browser{})
+	in, err := g.RedeemSetupLink(ctx, link.Token, gatehouse.Browser{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +197,7 @@ func TestSignInWhileDisabled(t *testing.T) {
 	if err := disable(false); err != nil {
 		t.Fatal(err)
 	}
-	if c, err := gate.FindSession(ctx, in.Token); err == nil {
+	if c, err := g.FindSession(ctx, in.Token); err == nil {
 		t.Errorf("a session that was to end with %s being disabled is alive", c.Principal.Name)
 	}
 }

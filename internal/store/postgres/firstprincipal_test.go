@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/app"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
@@ -18,20 +18,20 @@ import (
 // that says why.
 func TestFirstPrincipalOfATenant(t *testing.T) {
 	t.Parallel()
-	gate := app.New(openTest(t, Config{}), nil, &wake.Hub{}, app.Config{PolicySource: policy.DefaultSource()},
+	g := gate.New(openTest(t, Config{}), nil, &wake.Hub{}, gate.Config{PolicySource: policy.DefaultSource()},
 		slog.New(slog.DiscardHandler))
-	boot, err := gate.Bootstrap(t.Context())
+	boot, err := g.Bootstrap(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := gate.Authenticate(t.Context(), boot.Key)
+	p, err := g.Authenticate(t.Context(), boot.Key)
 	if err != nil {
 		t.Fatal(err)
 	}
 	root := gatehouse.NewContext(t.Context(), &gatehouse.Caller{Principal: p, StepUp: true, Via: gatehouse.ViaAPI})
 	for round := range 5 {
 		tenant := fmt.Sprintf("acme%d", round)
-		if _, err := gate.CreateTenant(root, tenant); err != nil {
+		if _, err := g.CreateTenant(root, tenant); err != nil {
 			t.Fatal(err)
 		}
 		const callers = 16
@@ -41,7 +41,7 @@ func TestFirstPrincipalOfATenant(t *testing.T) {
 		for i := range callers {
 			wg.Go(func() {
 				<-start
-				_, errs[i] = gate.CreatePrincipal(root, gatehouse.NewPrincipal{
+				_, errs[i] = g.CreatePrincipal(root, gatehouse.NewPrincipal{
 					Tenant: tenant, Name: fmt.Sprintf("ana%d", i), Kind: gatehouse.KindPerson,
 					Roles: []gatehouse.Role{gatehouse.RoleAdmin},
 				})

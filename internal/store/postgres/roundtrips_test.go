@@ -12,8 +12,8 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
-	"github.com/gatehouse-dev/gatehouse/internal/app"
 	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
@@ -74,7 +74,7 @@ func (t *traveler) of(tb testing.TB, what string, fn func()) int {
 type people struct {
 	t          testing.TB
 	store      *Store
-	gate       *app.Gate
+	gate       *gate.Gate
 	worker     *dispatch.Dispatcher
 	root       context.Context
 	agent, ana *gatehouse.Credentials
@@ -103,9 +103,9 @@ func populate(t testing.TB, s *Store) *people {
 	return p
 }
 
-func newGate(s gatehouse.Store, targets *dispatch.Registry) *app.Gate {
+func newGate(s gatehouse.Store, targets *dispatch.Registry) *gate.Gate {
 	hold := gatehouse.Duration(0).D()
-	return app.New(s, targets, &wake.Hub{}, app.Config{PolicySource: policy.DefaultSource(), Hold: &hold}, slog.New(slog.DiscardHandler))
+	return gate.New(s, targets, &wake.Hub{}, gate.Config{PolicySource: policy.DefaultSource(), Hold: &hold}, slog.New(slog.DiscardHandler))
 }
 
 func (p *people) principal(n gatehouse.NewPrincipal) *gatehouse.Credentials {
@@ -317,21 +317,21 @@ func TestPresumption(t *testing.T) {
 }
 
 // changes are changes by other processes to a principal in this process's credential cache.
-func changes() map[string]func(t *testing.T, p *people, there *app.Gate) error {
+func changes() map[string]func(t *testing.T, p *people, there *gate.Gate) error {
 	yes, none := true, []gatehouse.Role{gatehouse.RoleAuditor}
-	return map[string]func(t *testing.T, p *people, there *app.Gate) error{
-		"key revoked": func(t *testing.T, p *people, there *app.Gate) error {
+	return map[string]func(t *testing.T, p *people, there *gate.Gate) error{
+		"key revoked": func(t *testing.T, p *people, there *gate.Gate) error {
 			return there.RevokeKey(p.root, p.ana.KeyID)
 		},
-		"disabled": func(t *testing.T, p *people, there *app.Gate) error {
+		"disabled": func(t *testing.T, p *people, there *gate.Gate) error {
 			_, err := there.UpdatePrincipal(p.root, "ana", gatehouse.PrincipalChange{Disabled: &yes})
 			return err
 		},
-		"role lost": func(t *testing.T, p *people, there *app.Gate) error {
+		"role lost": func(t *testing.T, p *people, there *gate.Gate) error {
 			_, err := there.UpdatePrincipal(p.root, "ana", gatehouse.PrincipalChange{Roles: &none})
 			return err
 		},
-		"another edit token": func(t *testing.T, p *people, there *app.Gate) error {
+		"another edit token": func(t *testing.T, p *people, there *gate.Gate) error {
 			_, err := there.RotateEditToken(p.root, "ana")
 			return err
 		},

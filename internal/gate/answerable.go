@@ -1,0 +1,219 @@
+package gate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// ask makes the question that is put to people: how many must approve, who may,
+// and who may not. why tells why too few people may; "" where enough may.
+func ask(
+	tx gatehouse.ReadTx, proposer *gatehouse.Principal, a *gatehouse.Action, v gatehouse.Verdict, from lineage,
+) (ap *gatehouse.Approval, why string, err error) {
+	barred, err := exclude(tx, proposer, a.OnBehalfOf, from.barred...)
+	if err != nil {
+		return nil, "", err
+	}
+	if old := from.supersedes; old != nil && old.Approval != nil {
+		// A revision adds to those who cannot decide; it removes nobody.
+		barred = union(barred, old.Approval.Excluded)
+	}
+	required := max(v.Required, from.required, 1)
+	if a.RiskLevel == gatehouse.L5 {
+		required = max(required, 2)
+	}
+	if !gatehouse.EditorMayApprove(v.EditUpTo, a.RiskLevel, required) {
+		barred = union(barred, a.Editors)
+	}
+	asked := audience(v)
+	expiry, timing := timing(v, a.ExpiresIn.D())
+	ap = &gatehouse.Approval{
+		Required: required, Roles: orEmpty(asked.Roles), People: asked.People, Groups: asked.Groups, Excluded: barred,
+		CreatedAt: tx.Now(), ExpiresAt: tx.Now().Add(expiry), Timing: timing,
+	}
+	asker := ""
+	if from.required > v.Required {
+		asker = "the step of the run asks"
+	}
+	why, err = unanswerable(tx, ap, v, exclusion{proposer, a.OnBehalfOf}, asker)
+	return ap, why, err
+}
+
+// timing is how long the question of a verdict is open, and how it goes through that
+// time. What the proposer asks for can only shorten it.
+func timing(v gatehouse.Verdict, in time.Duration) (time.Duration, gatehouse.Timing) {
+	expiry, t := v.Expiry, v.Timing
+	if expiry <= 0 || expiry+t.ExtendBy.D() > gatehouse.MaxExpiry {
+		expiry, t = 24*time.Hour, gatehouse.Timing{}
+	}
+	if in > 0 {
+		t = t.Within(expiry, in)
+		expiry = min(expiry, in)
+	}
+	return expiry, t
+}
+
+// everybody is whom a verdict asks over all the time of the question.
+func everybody(v gatehouse.Verdict, in time.Duration) gatehouse.Audience {
+	all := audience(v)
+	_, t := timing(v, in)
+	for _, s := range t.Stages {
+		all = all.Or(s.Who)
+	}
+	return all
+}
+
+// audience is whom a verdict asks from the beginning.
+func audience(v gatehouse.Verdict) gatehouse.Audience {
+	asked := gatehouse.Audience{Roles: v.Roles, People: v.People, Groups: v.Groups}
+	if len(v.Roles) == 0 && len(v.People) == 0 && len(v.Groups) == 0 {
+		asked.Roles = []gatehouse.Role{gatehouse.RoleApprover}
+	}
+	return asked
+}
+
+// unanswerable tells why fewer people may answer a question than must approve; ""
+// where enough may. An approver whose vote does not count yet counts here: see
+// [Gate.counts]. It names nobody but those whom the question asks by name, the
+// proposer, its sponsor, and the person that it is proposed for: of all others an
+// agent reads how many they are.
+func unanswerable(
+	tx gatehouse.ReadTx, ap *gatehouse.Approval, v gatehouse.Verdict, e exclusion, asker string,
+) (string, error) {
+	first, err := tx.FirstAnswerers(ap.Everybody())
+	if err != nil || ap.Answerers(first) >= ap.Required {
+		return "", err
+	}
+	// The first are not all of them, where there are many.
+	people, err := tx.ListPeople()
+	if err != nil {
+		return "", err
+	}
+	n := ap.Answerers(people)
+	if n >= ap.Required {
+		return "", nil
+	}
+	excluded, err := e.reasons(tx, ap, people)
+	if err != nil {
+		return "", err
+	}
+	why := "nobody may answer"
+	if n > 0 {
+		why = "too few people may answer"
+	}
+	if asker == "" {
+		asker = rulesAsk(v)
+	}
+	why += fmt.Sprintf(": %s %s (%s), and %d may answer", asker, persons(ap.Required),
+		strings.Join(ap.Everybody().Words(), ", "), n)
+	return strings.Join(append(append([]string{why}, excluded...), unfit(ap, people)...), "; "), nil
+}
+
+// rulesAsk names what asks people.
+func rulesAsk(v gatehouse.Verdict) string {
+	switch {
+	case v.Outcome != gatehouse.OutcomeNeedsApproval || len(v.Rules) == 0:
+		return "the policy asks"
+	case len(v.Rules) == 1:
+		return "rule " + v.Rules[0] + " asks"
+	}
+	return "rules " + strings.Join(v.Rules, ", ") + " ask"
+}
+
+func persons(n int) string {
+	if n == 1 {
+		return "1 person"
+	}
+	return fmt.Sprintf("%d people", n)
+}
+
+// exclusion is who is excluded from an answer, and as what.
+type exclusion struct {
+	proposer   *gatehouse.Principal
+	onBehalfOf string
+}
+
+// reasons tells which of those who are asked, and could answer, are excluded.
+func (e exclusion) reasons(
+	tx gatehouse.ReadTx, ap *gatehouse.Approval, people []*gatehouse.Principal,
+) (list []string, err error) {
+	left := slices.DeleteFunc(slices.Clone(people), func(p *gatehouse.Principal) bool {
+		return !p.MayDecide() || !ap.EverAsks(p) || !ap.Bars(p)
+	})
+	take := func(who []string) (taken int) {
+		before := len(left)
+		left = slices.DeleteFunc(left, func(p *gatehouse.Principal) bool { return excluded(who, p) })
+		return before - len(left)
+	}
+	if p := e.proposer; take([]string{p.ID, p.Person, p.Name}) > 0 {
+		list = append(list, p.Name+" is excluded as the proposer")
+	}
+	for _, named := range []struct{ who, as string }{
+		{e.proposer.Sponsor, "the sponsor"}, {strings.TrimSpace(e.onBehalfOf), "the person that it is proposed for"},
+	} {
+		if named.who == "" {
+			continue
+		}
+		known, err := identities(tx, named.who)
+		if err != nil {
+			return nil, err
+		}
+		if take(known) > 0 {
+			name := named.who
+			for _, p := range people {
+				if p.ID == name {
+					name = p.Name
+				}
+			}
+			list = append(list, name+" is excluded as "+named.as)
+		}
+	}
+	if n := (&gatehouse.Approval{}).Answerers(left); n > 0 {
+		list = append(list, are(n)+" excluded for a hand in the content")
+	}
+	return list, nil
+}
+
+// unfit tells which of those whom a question asks could not answer any question,
+// and whom of them there is not.
+func unfit(ap *gatehouse.Approval, people []*gatehouse.Principal) (list []string) {
+	disabled, lacking := 0, 0
+	for _, p := range people {
+		switch {
+		case !ap.EverAsks(p):
+		case p.Disabled:
+			disabled++
+		case !p.MayDecide():
+			lacking++
+		}
+	}
+	if disabled > 0 {
+		list = append(list, are(disabled)+" disabled")
+	}
+	if lacking > 0 {
+		list = append(list, are(lacking)+" without the role approver")
+	}
+	asked := ap.Everybody()
+	for _, group := range asked.Groups {
+		if !slices.ContainsFunc(people, func(p *gatehouse.Principal) bool { return p.In(group) }) {
+			list = append(list, "nobody is in group "+group)
+		}
+	}
+	for _, name := range asked.People {
+		if !slices.ContainsFunc(people, func(p *gatehouse.Principal) bool { return p.ID == name || p.Name == name }) {
+			list = append(list, "there is no person "+name)
+		}
+	}
+	return list
+}
+
+func are(n int) string {
+	if n == 1 {
+		return "1 is"
+	}
+	return fmt.Sprintf("%d are", n)
+}

@@ -1,0 +1,49 @@
+package gate
+
+import (
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// approverSince sets ApproverSince when a principal gains the right to approve, for
+// the first time or again. before is its earlier state, nil for a new principal.
+func approverSince(before, after *gatehouse.Principal, now time.Time) {
+	could := before != nil && !before.Disabled && before.Has(gatehouse.RoleApprover)
+	can := !after.Disabled && after.Has(gatehouse.RoleApprover)
+	if can && !could {
+		after.ApproverSince = &now
+	}
+}
+
+// renewed restarts the approver's delay after somebody else has issued them a
+// credential: that other person may now hold it.
+func renewed(tx gatehouse.Tx, c *gatehouse.Caller, p *gatehouse.Principal) error {
+	if c.Principal.ID == p.ID || p.Disabled || !p.Has(gatehouse.RoleApprover) {
+		return nil
+	}
+	now := tx.Now()
+	p.ApproverSince = &now
+	return tx.UpdatePrincipal(p)
+}
+
+// counts returns an error when an approver's vote does not count yet: at L5, when
+// they became an approver less than the configured delay ago. Whoever can make
+// approvers therefore cannot use them for a destructive change before others have
+// seen it.
+func (g *Gate) counts(now time.Time, a *gatehouse.Action, p *gatehouse.Principal) error {
+	if a.RiskLevel < gatehouse.L5 || g.config.ApproverDelay <= 0 {
+		return nil
+	}
+	since := p.CreatedAt
+	if p.ApproverSince != nil {
+		since = *p.ApproverSince
+	}
+	until := since.Add(g.config.ApproverDelay)
+	if !now.Before(until) {
+		return nil
+	}
+	return gatehouse.E(gatehouse.CodeRoleRequired, "%s became an approver less than %s ago, and counts at L5 from %s on",
+		p.Name, gatehouse.Duration(g.config.ApproverDelay), until.Format(time.RFC3339)).
+		With("roles", []gatehouse.Role{gatehouse.RoleApprover}).With("until", until)
+}

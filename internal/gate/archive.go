@@ -1,0 +1,216 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/failpoint"
+)
+
+// The archiver's pace: a transaction is short, and after each one the archiver
+// rests much longer than it worked, so that decisions are not delayed.
+const (
+	archivePlan    = 128
+	archiveBatch   = 16
+	archiveRest    = 9 // multiple of the time worked
+	longestArchive = 2 * time.Second
+)
+
+// ArchiveMetrics receives the archiver's progress.
+type ArchiveMetrics interface {
+	// Archived counts archived actions.
+	Archived(n int)
+	// Behind reports by how much the oldest action that waits to be archived
+	// exceeds the retention; 0 when none waits.
+	Behind(d time.Duration)
+}
+
+// Archiver moves actions that ended long ago into the archive. Any number of
+// archivers may work on one store.
+type Archiver struct {
+	gate      *Gate
+	retention time.Duration
+	metrics   ArchiveMetrics
+	// planned holds families that ended before the time before; after is the cursor
+	// of the next scan.
+	planned []gatehouse.ActionFamily
+	before  time.Time
+	after   int64
+}
+
+// NewArchiver returns an archiver of actions that ended longer ago than the
+// retention, which is at least [gatehouse.MinRetention]. metrics may be nil.
+func (g *Gate) NewArchiver(retention time.Duration, metrics ArchiveMetrics) (*Archiver, error) {
+	if retention < gatehouse.MinRetention {
+		return nil, fmt.Errorf("the retention is %s; the least is %s", gatehouse.Duration(retention), gatehouse.Duration(gatehouse.MinRetention))
+	}
+	return &Archiver{gate: g, retention: retention, metrics: metrics}, nil
+}
+
+// Step archives one batch, and rests. more is false at the end of a pass over the
+// store; the next call begins another pass.
+func (a *Archiver) Step(ctx context.Context) (n int, more bool, err error) {
+	began := time.Now()
+	n, more, err = a.Batch(ctx)
+	if more && err == nil {
+		select {
+		case <-ctx.Done():
+		case <-time.After(min(archiveRest*time.Since(began), longestArchive)):
+		}
+	}
+	return n, more, err
+}
+
+// Batch is Step without the rest. A family whose archiving fails is skipped until
+// the next pass.
+func (a *Archiver) Batch(ctx context.Context) (n int, more bool, err error) {
+	if len(a.planned) == 0 {
+		if err := a.plan(ctx); err != nil {
+			return 0, true, err
+		}
+	}
+	count, size := 0, 0
+	for count < len(a.planned) && size < archiveBatch {
+		size += len(a.planned[count].IDs)
+		count++
+	}
+	batch := a.planned[:count]
+	n, err = a.store(ctx, batch)
+	if err != nil && ctx.Err() == nil && len(batch) > 1 {
+		n, err = a.oneByOne(ctx, batch)
+	}
+	if ctx.Err() != nil {
+		return n, true, errors.Join(err, ctx.Err())
+	}
+	a.planned = a.planned[count:]
+	if a.metrics != nil {
+		a.metrics.Archived(n)
+	}
+	if n > 0 {
+		a.gate.hints.Notify(TopicAudit)
+	}
+	return n, len(a.planned) > 0 || a.after != 0, err
+}
+
+// plan reads the next plan.
+func (a *Archiver) plan(ctx context.Context) error {
+	var plan *gatehouse.ArchivePlan
+	var before time.Time
+	err := a.gate.store.ViewQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
+		before = q.Now().Add(-a.retention)
+		plan, err = q.PlanArchive(a.after, before, archivePlan)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	a.planned, a.before, a.after = plan.Families, before, plan.Next
+	if a.metrics != nil {
+		behind := time.Duration(0)
+		if !plan.Oldest.IsZero() {
+			behind = before.Sub(plan.Oldest)
+		}
+		a.metrics.Behind(behind)
+	}
+	return nil
+}
+
+func (a *Archiver) oneByOne(ctx context.Context, families []gatehouse.ActionFamily) (n int, err error) {
+	var errs []error
+	for _, f := range families {
+		one, err := a.store(ctx, []gatehouse.ActionFamily{f})
+		n += one
+		if err != nil {
+			errs = append(errs, fmt.Errorf("archive %s: %w", f.IDs[0], err))
+		}
+	}
+	return n, errors.Join(errs...)
+}
+
+// store archives families in one transaction, with a leaf for each tenant.
+func (a *Archiver) store(ctx context.Context, families []gatehouse.ActionFamily) (n int, err error) {
+	if len(families) == 0 {
+		return 0, nil
+	}
+	byTenant := map[string][]gatehouse.ActionFamily{}
+	var tenants []string
+	for _, f := range families {
+		if byTenant[f.Tenant] == nil {
+			tenants = append(tenants, f.Tenant)
+		}
+		byTenant[f.Tenant] = append(byTenant[f.Tenant], f)
+	}
+	slices.Sort(tenants)
+	err = a.gate.store.UpdateQueues(ctx, func(q gatehouse.Queues) error {
+		n = 0
+		for _, tenant := range tenants {
+			one, err := ArchiveFamilies(q.In(tenant), byTenant[tenant], a.before)
+			if err != nil {
+				return err
+			}
+			n += one
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	failpoint.Here("archive/committed")
+	return n, nil
+}
+
+// ArchiveFamilies archives the families of one tenant that ended before a time and
+// that nobody has locked, with one leaf, and returns the number of actions.
+func ArchiveFamilies(tx gatehouse.Tx, families []gatehouse.ActionFamily, before time.Time) (int, error) {
+	records, err := tx.LockEnded(families, before)
+	if err != nil || len(records) == 0 {
+		return 0, err
+	}
+	failpoint.Here("archive/locked")
+	batch, now := NewID("arc"), tx.Now()
+	list := make([]*gatehouse.Archived, len(records))
+	named := make([]gatehouse.JSON, len(records))
+	for i, r := range records {
+		if list[i], err = gatehouse.NewArchived(r, batch, now); err != nil {
+			return 0, err
+		}
+		named[i] = gatehouse.ObjectJSON(
+			gatehouse.Member{Name: "id", Value: gatehouse.StringJSON(list[i].ID)},
+			gatehouse.Member{Name: "sha256", Value: gatehouse.MustJSON(list[i].SHA256)},
+		)
+	}
+	if err := tx.PutArchived(list); err != nil {
+		return 0, err
+	}
+	failpoint.Here("archive/moved")
+	err = tx.AppendLeaf(&gatehouse.Leaf{
+		Tenant: list[0].Tenant, Type: gatehouse.EventArchived, Subject: batch, Actor: "system",
+		Data: gatehouse.ObjectJSON(
+			gatehouse.Member{Name: "actions", Value: gatehouse.ArrayJSON(named...)},
+			gatehouse.Member{Name: "ended_before", Value: encode(before)},
+		),
+	})
+	failpoint.Here("archive/recorded")
+	return len(list), err
+}
+
+// receiptsOf lists an action's receipts, oldest first, from the live tables or the
+// archive.
+func receiptsOf(tx gatehouse.ReadTx, a *gatehouse.Action) ([]*gatehouse.Receipt, error) {
+	if a.ArchivedAt == nil {
+		return tx.ListReceipts(a.ID)
+	}
+	archived, err := tx.FindArchived(a.ID)
+	if err != nil {
+		return nil, err
+	}
+	record, err := archived.Record()
+	if err != nil {
+		return nil, err
+	}
+	return record.Receipts, nil
+}

@@ -1,0 +1,178 @@
+package gate
+
+import (
+	"context"
+	"sync"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// askers is how many targets are asked at once.
+const askers = 8
+
+// readsBack is what targets are besides that can be asked for earlier effects.
+type readsBack interface {
+	// ReadBack returns a receipt of outcome applied or not_sent; nil when
+	// nothing is proven.
+	ReadBack(ctx context.Context, a *gatehouse.Action, attempts int) (*gatehouse.Receipt, error)
+}
+
+// AskTargets settles the unknown pushes whose targets can tell.
+func (g *Gate) AskTargets(ctx context.Context, r gatehouse.AskRequest) (*gatehouse.AskAnswer, error) {
+	c, err := gatehouse.CallerFrom(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := require(c, gatehouse.RoleOperator); err != nil {
+		return nil, err
+	}
+	if err := r.Validate(); err != nil {
+		return nil, err
+	}
+	if r.Limit == 0 {
+		r.Limit = gatehouse.MaxAsked
+	}
+	out := &gatehouse.AskAnswer{}
+	var ids []string
+	for _, given := range r.IDs {
+		id, err := g.Resolve(ctx, "push", given)
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, id)
+	}
+	if len(ids) == 0 {
+		page, err := g.ListPushes(ctx, gatehouse.PushFilter{Status: gatehouse.PushUnknown, Limit: r.Limit, Cursor: r.Cursor})
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range page.Items {
+			ids = append(ids, p.ID)
+		}
+		out.NextCursor = page.NextCursor
+	}
+	out.Results = make([]gatehouse.AskResult, len(ids))
+	next := make(chan int)
+	errs := make([]error, min(askers, len(ids)))
+	var work sync.WaitGroup
+	for worker := range errs {
+		work.Go(func() {
+			for i := range next {
+				var err error
+				if out.Results[i], err = g.ask(ctx, c, ids[i]); err != nil && errs[worker] == nil {
+					errs[worker] = err
+				}
+			}
+		})
+	}
+	for i := range ids {
+		next <- i
+	}
+	close(next)
+	work.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return nil, err
+		}
+	}
+	for _, r := range out.Results {
+		if r.Outcome == gatehouse.PushApplied || r.Outcome == gatehouse.PushFailed {
+			out.Settled++
+		}
+	}
+	if out.Settled > 0 {
+		g.hints.Notify(TopicAudit)
+	}
+	return out, nil
+}
+
+// ask asks the target of one push. Only what the store cannot do is an error.
+func (g *Gate) ask(ctx context.Context, c *gatehouse.Caller, id string) (gatehouse.AskResult, error) {
+	res := gatehouse.AskResult{PushID: id}
+	var p *gatehouse.Push
+	var a *gatehouse.Action
+	err := g.store.View(ctx, c.Principal.Tenant, func(tx gatehouse.ReadTx) (err error) {
+		if p, err = tx.FindPush(id); err != nil {
+			return err
+		}
+		a, err = tx.FindAction(p.ActionID)
+		return err
+	})
+	if err != nil {
+		return res, notFoundAs(err, "push", id)
+	}
+	if res.Outcome = p.Status; p.Status != gatehouse.PushUnknown {
+		res.Outcome, res.Detail = "", "not_unknown: the push is "+string(p.Status)
+		return res, nil
+	}
+	reader, ok := g.targets.(readsBack)
+	if !ok {
+		res.Detail = "no target can be asked"
+		return res, nil
+	}
+	asked, cancel := context.WithTimeout(ctx, g.config.CheckTimeout)
+	defer cancel()
+	receipt, err := reader.ReadBack(asked, a, p.Attempts)
+	switch {
+	case err != nil:
+		g.log.WarnContext(ctx, "a target could not be asked", "push", id, "error", err)
+		res.Detail = "the target did not answer"
+		return res, nil
+	case receipt == nil:
+		res.Detail = "the target cannot prove it either way: look there, then resolve it"
+		return res, nil
+	}
+	err = g.update(ctx, p.Tenant, nil, func(tx gatehouse.Tx) error {
+		res.Outcome = gatehouse.PushUnknown
+		locked, action, err := lockPush(tx, id)
+		if err != nil || locked.Status != gatehouse.PushUnknown {
+			return err
+		}
+		status, err := settleUnknown(tx, c.Principal.ID, locked, action, *receipt)
+		res.Outcome = status
+		return err
+	})
+	if err == nil {
+		g.hints.Notify(a.ID)
+	}
+	return res, notFoundAs(err, "push", id)
+}
+
+// settleUnknown records what a read-back has proven.
+func settleUnknown(tx gatehouse.Tx, actor string, p *gatehouse.Push, a *gatehouse.Action, r gatehouse.Receipt) (gatehouse.PushStatus, error) {
+	now := tx.Now()
+	r.ID, r.PushID, r.Generation, r.At = NewID("rcp"), p.ID, p.Generation, now
+	m := gatehouse.ActionMove{ID: a.ID, From: gatehouse.StatusUnknown, To: gatehouse.StatusApplied, Finished: true}
+	event := "push.applied"
+	p.FinishedAt = &now
+	if r.Outcome == gatehouse.ReceiptApplied {
+		p.Status, p.AppliedAt = gatehouse.PushApplied, &now
+		p.LastError, p.ErrorCode = "", ""
+	} else {
+		const code, detail = "not_applied", "the target says that there was no effect, and can be none"
+		event = "push.failed"
+		p.Status, m.To, m.Failure = gatehouse.PushFailed, gatehouse.StatusFailed, &gatehouse.Failure{Code: code, Detail: detail}
+		p.ErrorCode, p.LastError, r.ErrorCode, r.Error = code, detail, code, detail
+		if err := tx.ReleaseCeilings(a.ID); err != nil {
+			return "", err
+		}
+	}
+	if err := tx.UpdatePush(p, gatehouse.PushUnknown, p.Generation); err != nil {
+		return "", err
+	}
+	if err := tx.MoveAction(m); err != nil {
+		return "", err
+	}
+	if err := tx.InsertReceipt(&r); err != nil {
+		return "", err
+	}
+	if m.To == gatehouse.StatusApplied {
+		if err := Applied(tx, a, &r, actor); err != nil {
+			return "", err
+		}
+	}
+	return p.Status, record(tx, a, event, actor, gatehouse.StatusUnknown, m.To, map[string]any{
+		"push": p.ID, "push_from": string(gatehouse.PushUnknown), "push_to": string(p.Status), "attempt": p.Attempts, "generation": p.Generation,
+		"receipt": r.ID, "source": r.Source,
+	})
+}

@@ -1,0 +1,109 @@
+package gate
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// votersStand checks, under a lock, that every approver whose vote counts, and the
+// voter of a vote about to be stored, still has the right to decide: known,
+// enabled, and entitled by their own right or by the right of the principal they
+// voted for; and not, by now, the proposer's sponsor. A delegation that has ended
+// since leaves its votes valid. The proposer is read without a lock: a sponsor set
+// while this transaction runs counts as set after it, and the next check bars that
+// sponsor.
+func (g *Gate) votersStand(tx gatehouse.Tx, a *gatehouse.Action, voter, from *gatehouse.Principal) error {
+	// lender is the id of the principal whose right the vote uses, "" for the
+	// voter's own.
+	type counted struct{ id, name, lender string }
+	var voters []counted
+	for _, v := range a.Approval.Votes {
+		if v.Decision == gatehouse.Approve {
+			voters = append(voters, counted{v.PrincipalID, v.Name, v.For})
+		}
+	}
+	if voter != nil {
+		c := counted{voter.ID, voter.Name, ""}
+		if from != nil {
+			c.lender = from.ID
+		}
+		voters = append(voters, c)
+	}
+
+	ids := make([]string, 0, len(voters))
+	for _, v := range voters {
+		if ids = append(ids, v.id); v.lender != "" {
+			ids = append(ids, v.lender)
+		}
+	}
+	found, err := tx.PrincipalsForShare(ids)
+	if err != nil {
+		return err
+	}
+	barred, err := sponsors(tx, a)
+	if err != nil {
+		return err
+	}
+
+	of := func(id string) int {
+		return slices.IndexFunc(found, func(p *gatehouse.Principal) bool { return p.ID == id })
+	}
+	for _, v := range voters {
+		at, whose := of(v.id), of(v.id)
+		if v.lender != "" {
+			whose = of(v.lender)
+		}
+		if at < 0 || whose < 0 || a.Approval.Bars(found[at]) || !found[at].MayDecide() || excluded(barred, found[at]) ||
+			entitled(a.Approval, found[whose], tx.Now()) != nil || excluded(barred, found[whose]) {
+			return revoked("%s voted, and has lost the right to", v.name).With("voter", v.name)
+		}
+		if err := g.editorStands(tx, a, found[at]); err != nil {
+			return err
+		}
+		for _, p := range []*gatehouse.Principal{found[at], found[whose]} {
+			if err := g.counts(tx.Now(), a, p); err != nil {
+				return revoked("%s", err).With("voter", v.name)
+			}
+		}
+	}
+	return nil
+}
+
+// sponsors lists the identities of the proposer's sponsor, who may have been set
+// since the proposal and must not decide.
+func sponsors(tx gatehouse.ReadTx, a *gatehouse.Action) ([]string, error) {
+	p, err := tx.FindPrincipal(a.ProposerID)
+	switch {
+	case errors.Is(err, gatehouse.ErrNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case p.ID != a.ProposerID || p.Sponsor == "":
+		return nil, nil
+	}
+	return exclude(tx, p, "")
+}
+
+// Recheck reports whether an approved action may still be carried out. The active
+// policy must not deny it, nor ask for more people or a higher level than the
+// approval did; as many people as asked for must have approved it, and still be
+// entitled. Recheck runs in the transaction that records the intent to call. Its
+// error has code authority_revoked, or is [*unjudged].
+func (g *Gate) Recheck(tx gatehouse.Tx, a *gatehouse.Action) error {
+	veto, err := g.vetoed(tx, a)
+	if err != nil {
+		return err
+	}
+	if veto != "" {
+		return revoked("%s", veto)
+	}
+	if a.Approval == nil {
+		return nil
+	}
+	if a.Approval.Status != gatehouse.ApprovalApproved || a.Approval.Approvals() < a.Approval.Required {
+		return revoked("the approval does not stand")
+	}
+	return g.votersStand(tx, a, nil, nil)
+}

@@ -1,0 +1,92 @@
+package gate
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/workflow"
+)
+
+// ListBreakers implements [gatehouse.DispatchService].
+func (g *Gate) ListBreakers(ctx context.Context) (out []gatehouse.BreakerState, err error) {
+	err = g.view(ctx, "push", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
+		out, err = g.breakers(tx, c.Principal.Tenant, g.readsAs(c.Principal))
+		return err
+	})
+	return out, err
+}
+
+// breakers returns the breakers of a tenant. Waiting pushes are counted up to one
+// page.
+func (g *Gate) breakers(tx gatehouse.ReadTx, tenant, readBy string) ([]gatehouse.BreakerState, error) {
+	page, err := tx.ListPushes(gatehouse.PushFilter{
+		Status: gatehouse.PushQueued, Limit: gatehouse.MaxLimit, ReadBy: readBy,
+	})
+	if err != nil {
+		return nil, err
+	}
+
+	by := make(map[string]gatehouse.BreakerState)
+	if named, ok := g.targets.(Named); ok {
+		for _, name := range named.Names(tenant) {
+			if name != workflow.ApprovalConnector && name != PolicyConnector {
+				by[name] = gatehouse.BreakerState{Connector: name, State: gatehouse.BreakerClosed}
+			}
+		}
+	}
+	if breaking, ok := g.drainer.(Breaking); ok {
+		for _, b := range breaking.Breakers() {
+			if _, mine := by[b.Connector]; mine {
+				by[b.Connector] = b
+			}
+		}
+	}
+
+	for _, p := range page.Items {
+		b, known := by[p.Connector]
+		if p.ErrorCode != gatehouse.CodeBreakerOpen || !known {
+			continue
+		}
+		b.Waiting++
+		// Another replica has opened the breaker, unless the push is merely about
+		// to be tried.
+		if b.State == gatehouse.BreakerClosed && p.NextAttempt != nil && p.NextAttempt.After(tx.Now()) {
+			b.State = gatehouse.BreakerOpen
+		}
+		by[p.Connector] = b
+	}
+
+	out := make([]gatehouse.BreakerState, 0, len(by))
+	for _, name := range slices.Sorted(maps.Keys(by)) {
+		out = append(out, by[name])
+	}
+	return out, nil
+}
+
+// OpenBreakers lists, for the operator of the server, the breakers of each tenant
+// that are not closed.
+func (g *Gate) OpenBreakers(ctx context.Context) (map[string][]gatehouse.BreakerState, error) {
+	out := make(map[string][]gatehouse.BreakerState)
+	err := g.store.ViewQueues(ctx, func(q gatehouse.ReadQueues) error {
+		clear(out)
+		tenants, err := q.ListTenants()
+		if err != nil {
+			return err
+		}
+		for _, t := range tenants {
+			all, err := g.breakers(q.In(t.ID), t.ID, "")
+			if err != nil {
+				return err
+			}
+			for _, b := range all {
+				if b.State != gatehouse.BreakerClosed {
+					out[t.ID] = append(out[t.ID], b)
+				}
+			}
+		}
+		return nil
+	})
+	return out, err
+}

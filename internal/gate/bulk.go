@@ -1,0 +1,177 @@
+package gate
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/card"
+)
+
+// bulkParallel is how many items of a bulk decision are decided concurrently, so
+// that they share commits.
+const bulkParallel = 32
+
+// bulkPerMinute bounds the bulk decisions of one person in any minute, over all
+// channels: nobody can judge more.
+const bulkPerMinute = 30
+
+// countBulk counts a bulk decision of the caller's person in the store, by the
+// store's clock, so that the count holds across replicas and restarts. It fails
+// with code rate_limited when the last minute is full.
+func (g *Gate) countBulk(ctx context.Context, c *gatehouse.Caller) error {
+	return g.update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) error {
+		calls, err := tx.LockBulkCalls(c.Principal.Person)
+		if err != nil {
+			return err
+		}
+		now := tx.Now()
+		for len(calls) > 0 && now.Sub(calls[0]) >= time.Minute {
+			calls = calls[1:]
+		}
+		if len(calls) >= bulkPerMinute {
+			e := gatehouse.E(gatehouse.CodeRateLimited, "at most %d decisions in bulk a minute; wait a moment", bulkPerMinute)
+			e.RetryAfter = max(1, int(math.Ceil(calls[0].Add(time.Minute).Sub(now).Seconds())))
+			return e
+		}
+		return tx.PutBulkCalls(c.Principal.Person, append(calls, now))
+	})
+}
+
+// BulkDecide gives one answer to many actions. Each item is decided separately, by
+// the same path as Decide; an item that cannot be decided is skipped with the code
+// of its reason. The answer is stored under the Idempotency-Key after the last
+// item: after a crash in between, a retry reports the items decided before as
+// replayed.
+func (g *Gate) BulkDecide(ctx context.Context, b gatehouse.BulkDecision) (*gatehouse.BulkAnswer, error) {
+	out, err := g.bulkDecide(ctx, b)
+	g.countBulkAnswer(ctx, out, err)
+	return out, err
+}
+
+func (g *Gate) bulkDecide(ctx context.Context, b gatehouse.BulkDecision) (*gatehouse.BulkAnswer, error) {
+	c, err := gatehouse.CallerFrom(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := mayVote(c); err != nil {
+		return nil, err
+	}
+	if err := validateBulk(&b); err != nil {
+		return nil, err
+	}
+	return performParts(ctx, g, c, func() (*gatehouse.BulkAnswer, error) { return g.decideEach(ctx, c, b) })
+}
+
+// decideEach decides the items of a bulk decision, a few at a time.
+func (g *Gate) decideEach(
+	ctx context.Context,
+	c *gatehouse.Caller,
+	b gatehouse.BulkDecision,
+) (*gatehouse.BulkAnswer, error) {
+	if err := g.countBulk(ctx, c); err != nil {
+		return nil, err
+	}
+
+	each := *c
+	each.Idempotency = nil
+	if each.Session == nil {
+		each.Via = gatehouse.ViaBulk // in a session the channel stays console
+	}
+
+	out := &gatehouse.BulkAnswer{Results: make([]gatehouse.BulkResult, len(b.Items))}
+	itemCtx := gatehouse.NewContext(ctx, &each)
+	slots := make(chan struct{}, bulkParallel)
+	var wg sync.WaitGroup
+	seen := make(map[string]bool, len(b.Items))
+	for i, item := range b.Items {
+		if seen[item.ActionID] {
+			out.Results[i] = gatehouse.BulkResult{ActionID: item.ActionID, Skipped: "duplicate", Detail: "its first place in items counts"}
+			continue
+		}
+		seen[item.ActionID] = true
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			// No caller of this goroutine could recover.
+			defer func() {
+				if p := recover(); p != nil {
+					g.log.Error("panic in a bulk item", "action", item.ActionID, "panic", p, "stack", string(debug.Stack()))
+					out.Results[i] = gatehouse.BulkResult{ActionID: item.ActionID, Skipped: string(gatehouse.CodeInternal)}
+				}
+			}()
+			out.Results[i] = g.bulkItem(itemCtx, b, item)
+		})
+	}
+	wg.Wait()
+
+	for _, r := range out.Results {
+		switch {
+		case r.Skipped != "":
+			out.Skipped++
+		case r.Result == gatehouse.Decided:
+			out.Decided++
+		case r.Result == gatehouse.VoteRecorded:
+			out.Voted++
+		default:
+			out.Replayed++
+		}
+	}
+	return out, nil
+}
+
+func (g *Gate) bulkItem(ctx context.Context, b gatehouse.BulkDecision, item gatehouse.BulkItem) gatehouse.BulkResult {
+	res := gatehouse.BulkResult{ActionID: item.ActionID}
+	a, err := g.FindAction(ctx, item.ActionID)
+	if err == nil && a.RiskLevel.NeedsConfirmation() {
+		res.Skipped = "individual_decision_required"
+		res.Detail = a.RiskLevel.String() + " is decided one by one"
+		return res
+	}
+	if err == nil && b.Decision == gatehouse.Approve && card.ClaimDiffers(a) {
+		res.Skipped = card.ExcludedClaim
+		res.Detail = "its proposer claims another amount than the change has: decide it by itself"
+		return res
+	}
+	if err == nil {
+		var ans *gatehouse.Answer
+		ans, err = g.decide(ctx, a.ID, gatehouse.Decision{Decision: b.Decision, Notes: b.Notes, Digest: item.Digest})
+		if err == nil {
+			res.Result = ans.Code
+			return res
+		}
+	}
+	code := gatehouse.CodeOf(err)
+	res.Skipped = string(code)
+	if code != gatehouse.CodeInternal {
+		res.Detail = err.Error()
+	} else {
+		g.log.Error("bulk item failed", "action", item.ActionID, "error", err)
+	}
+	return res
+}
+
+func validateBulk(b *gatehouse.BulkDecision) error {
+	var v gatehouse.Violations
+	if b.Decision != gatehouse.Approve && b.Decision != gatehouse.Reject {
+		v.Add("/decision", "must be approved or rejected")
+	}
+	if len(b.Items) == 0 || len(b.Items) > gatehouse.MaxBulk {
+		v.Add("/items", "must have 1 to %d items", gatehouse.MaxBulk)
+		return v.Err()
+	}
+	v.CheckText("/notes", b.Notes, gatehouse.MaxNotesBytes)
+	for i, item := range b.Items {
+		if item.ActionID == "" {
+			v.Add(fmt.Sprintf("/items/%d/action_id", i), "is required")
+		}
+		if b.Decision == gatehouse.Approve && item.Digest == "" {
+			v.Add(fmt.Sprintf("/items/%d/digest", i), "is required to approve")
+		}
+	}
+	return v.Err()
+}

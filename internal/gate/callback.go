@@ -1,0 +1,123 @@
+package gate
+
+import (
+	"context"
+	"encoding/base64"
+	"slices"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/ring"
+)
+
+// CallbackInfo is what the use cases know of a type of callbacks that is switched on.
+type CallbackInfo struct {
+	Type    string
+	Tenants []string
+	// Check refuses a callback that leads to where the configuration does not allow.
+	Check func(*gatehouse.Callback) error
+}
+
+// withCallback checks the callback of a proposal and seals its task token for the
+// action with the id. The proposal itself stays as it is. A revision that the gate
+// makes has the callback of the action that it replaces.
+func (g *Gate) withCallback(
+	tenant, id string, p *gatehouse.Proposal, from lineage,
+) (*gatehouse.Proposal, error) {
+	if p.Callback == nil {
+		return p, nil
+	}
+	c := *p.Callback
+	if from.supersedes != nil && from.supersedes.Callback == p.Callback {
+		var err error
+		if c.TaskToken, err = g.TaskToken(from.supersedes); err != nil {
+			return nil, err
+		}
+	} else if err := g.checkCallback(tenant, &c); err != nil {
+		return nil, err
+	}
+	if c.TaskToken != "" {
+		if g.config.Master == nil {
+			return nil, unsupportedCallback(c.Type, "links.master_key")
+		}
+		sealed, err := g.config.Master.Seal([]byte(c.TaskToken), callbackPlace(tenant, id)...)
+		if err != nil {
+			return nil, err
+		}
+		c.Sealed = g.config.Master.ID() + ":" + base64.StdEncoding.EncodeToString(sealed)
+		c.TaskTokenHash, c.TaskToken = gatehouse.HashTaskToken(c.TaskToken), ""
+	}
+	out := *p
+	out.Callback = &c
+	return &out, nil
+}
+
+func (g *Gate) checkCallback(tenant string, c *gatehouse.Callback) error {
+	i := slices.IndexFunc(g.config.Callbacks, func(info CallbackInfo) bool { return info.Type == c.Type })
+	switch {
+	case i < 0:
+		return unsupportedCallback(c.Type, "callbacks."+c.Type)
+	case !slices.Contains(g.config.Callbacks[i].Tenants, tenant):
+		return unsupportedCallback(c.Type, "callbacks.tenants")
+	}
+	return g.config.Callbacks[i].Check(c)
+}
+
+// unsupportedCallback names the key of the configuration that is missing.
+func unsupportedCallback(kind, key string) error {
+	return &gatehouse.Error{
+		Code:   gatehouse.CodeUnsupported,
+		Detail: "callbacks of type " + kind + " are not switched on here: see " + key + " in the configuration",
+		Violations: gatehouse.Violations{{
+			Pointer: "/callback/type", Detail: "is not switched on on this server: see " + key,
+		}},
+	}
+}
+
+// callbackPlace is what the task token of an action is sealed for.
+func callbackPlace(tenant, action string) []string { return []string{tenant, "callback", action} }
+
+// TaskToken opens the task token of an action's callback, "" where it has none.
+func (g *Gate) TaskToken(a *gatehouse.Action) (string, error) {
+	if a.Callback == nil || a.Callback.Sealed == "" {
+		return "", nil
+	}
+	master, text, _ := strings.Cut(a.Callback.Sealed, ":")
+	sealed, err := base64.StdEncoding.DecodeString(text)
+	if err != nil || g.config.Master == nil {
+		return "", ring.ErrSealed
+	}
+	token, err := g.config.Master.Open(sealed, master, callbackPlace(a.Tenant, a.ID)...)
+	return string(token), err
+}
+
+// WithdrawGone cancels a pending action whose proposer does not wait any more. One
+// that is not pending stays as it is.
+func (g *Gate) WithdrawGone(ctx context.Context, tenant, id, why string) error {
+	moved := false
+	err := g.update(ctx, tenant, nil, func(tx gatehouse.Tx) error {
+		moved = false
+		a, err := tx.LockAction(id)
+		if err != nil || a.Status != gatehouse.StatusPending || !tx.Now().Before(a.Approval.End()) {
+			return err
+		}
+		if err := tx.MoveApproval(a.Approval.ID, gatehouse.ApprovalCanceled); err != nil {
+			return err
+		}
+		failure := &gatehouse.Failure{Code: gatehouse.FailureWorkflowGone, Detail: why}
+		err = tx.MoveAction(gatehouse.ActionMove{
+			ID: a.ID, From: a.Status, To: gatehouse.StatusCanceled, Finished: true, Decided: true, Failure: failure,
+		})
+		if err != nil {
+			return err
+		}
+		moved = true
+		return record(tx, a, "hitl.canceled", "system", a.Status, gatehouse.StatusCanceled,
+			map[string]any{"code": failure.Code, "reason": why})
+	})
+	if moved && err == nil {
+		g.hints.Notify(id)
+		g.hints.Notify(TopicAudit)
+	}
+	return err
+}

@@ -1,0 +1,112 @@
+package gate
+
+import (
+	"context"
+	"errors"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/failpoint"
+)
+
+// Cancel withdraws an action: its proposer can cancel while it is pending, an
+// approver while an approved action is in its hold.
+func (g *Gate) Cancel(ctx context.Context, id string) (*gatehouse.CancelAnswer, error) {
+	c, err := gatehouse.CallerFrom(ctx)
+	if err != nil {
+		return nil, err
+	}
+	a, err := g.FindAction(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+
+	own := a.ProposerID == c.Principal.ID
+	if !own {
+		if err := mayVote(c); err != nil {
+			return nil, err
+		}
+	}
+
+	out, err := perform(ctx, g, useCase{by: c}, func(tx gatehouse.Tx) (*gatehouse.CancelAnswer, error) {
+		a, err := tx.LockAction(a.ID)
+		if err != nil {
+			return nil, err
+		}
+		code := "canceled"
+		switch {
+		case a.Status == gatehouse.StatusCanceled:
+			code = "already_canceled"
+		case a.Status == gatehouse.StatusPending && tx.Now().Before(a.Approval.End()):
+			if !own {
+				return nil, gatehouse.E(
+					gatehouse.CodeRoleRequired,
+					"a pending action is canceled by its proposer; reject it instead",
+				)
+			}
+			err = cancelPending(tx, c, a)
+		case a.Status == gatehouse.StatusApproved && c.Principal.Has(gatehouse.RoleApprover) && c.StepUp:
+			err = cancelHeld(tx, c, a)
+		default:
+			err = tooLate(a)
+		}
+		if err != nil {
+			return nil, err
+		}
+		failpoint.Here("cancel/recorded")
+		return &gatehouse.CancelAnswer{Code: code, Result: code, Action: a}, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	failpoint.Here("cancel/committed")
+	g.hints.Notify(out.Action.ID)
+	return out, nil
+}
+
+func tooLate(a *gatehouse.Action) error {
+	return gatehouse.E(gatehouse.CodeTooLate, "the action is %s", a.Status).With("current_status", a.Status)
+}
+
+func cancelPending(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action) error {
+	if err := tx.MoveApproval(a.Approval.ID, gatehouse.ApprovalCanceled); err != nil {
+		return err
+	}
+	a.Approval.Status = gatehouse.ApprovalCanceled
+	return moveCanceled(tx, c, a)
+}
+
+// cancelHeld withdraws an approved action whose push cannot be claimed yet.
+func cancelHeld(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action) error {
+	p, err := tx.LockPush(a.Push.ID)
+	if err != nil {
+		return err
+	}
+	if p.Status != gatehouse.PushQueued || !tx.Now().Before(p.NotBefore) || p.Attempts > 0 {
+		return tooLate(a)
+	}
+	p.Status, p.FinishedAt, p.NextAttempt = gatehouse.PushCanceled, timePtr(tx.Now()), nil
+	if err := tx.UpdatePush(p, gatehouse.PushQueued, p.Generation); err != nil {
+		if errors.Is(err, gatehouse.ErrConflict) {
+			return tooLate(a)
+		}
+		return err
+	}
+	if err := tx.ReleaseCeilings(a.ID); err != nil {
+		return err
+	}
+	a.Push = p.Summary()
+	return moveCanceled(tx, c, a)
+}
+
+func moveCanceled(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action) error {
+	from := a.Status
+	err := tx.MoveAction(gatehouse.ActionMove{
+		ID: a.ID, From: from, To: gatehouse.StatusCanceled, Finished: true,
+		DecidedBy: a.DecidedBy, DecidedVia: a.DecidedVia, Decided: a.DecidedAt == nil,
+	})
+	if err != nil {
+		return err
+	}
+	a.Status, a.FinishedAt = gatehouse.StatusCanceled, timePtr(tx.Now())
+	return record(tx, a, "hitl.canceled", c.Principal.ID, from, gatehouse.StatusCanceled, nil)
+}

@@ -1,0 +1,113 @@
+package gate
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// salientFields are the fields of a change whose value matters most, in order of
+// preference.
+var salientFields = []string{"amount", "total", "price", "name", "company_name", "companyname", "title"}
+
+// maxRetyped bounds, in bytes, the value of an arbitrary field that has to be
+// retyped: people copy longer values, such as record ids, without reading them.
+const maxRetyped = 24
+
+// confirmation chooses what an approver has to retype at L4 and L5: the number of
+// changed records, else an amount, else the name of a new entity, else the new
+// value of the only changed field, if it is short, else the target's reference. All
+// of these come from the payload, never from the magnitude that the proposer
+// claims. Text that cannot be typed is skipped.
+func confirmation(a *gatehouse.Action) *gatehouse.Confirm {
+	if !a.RiskLevel.NeedsConfirmation() {
+		return nil
+	}
+	if n := len(a.Target.EntityRefs); n > 0 {
+		return &gatehouse.Confirm{Value: strconv.Itoa(n), Prompt: fmt.Sprintf("Type %d, the number of %s records affected", n, label(a.Target.EntityType))}
+	}
+	for _, field := range salientFields {
+		if v, ok := a.ProposedChange.Get(field); ok {
+			if c := retyping(field, v); c != nil {
+				return c
+			}
+		}
+	}
+	if field, v, ok := onlyChange(a); ok {
+		if c := retyping(field, v); c != nil && len(c.Value) <= maxRetyped {
+			return c
+		}
+	}
+	if ref := a.Target.EntityRef; typeable(ref) {
+		return &gatehouse.Confirm{Value: ref, Prompt: fmt.Sprintf("Type %s, the %s affected", ref, label(a.Target.EntityType))}
+	}
+	short := strings.TrimPrefix(string(a.Digest), "sha256:")[:8]
+	return &gatehouse.Confirm{Value: short, Prompt: "Type " + short + ", the beginning of the digest"}
+}
+
+// retyping asks for the new value of a field; nil when the value is neither text
+// nor a number, or cannot be typed.
+func retyping(field string, v gatehouse.JSON) *gatehouse.Confirm {
+	text, ok := v.Text()
+	if !ok {
+		if _, isNumber := v.Number(); !isNumber {
+			return nil
+		}
+		text = string(v)
+	}
+	if !typeable(text) {
+		return nil
+	}
+	return &gatehouse.Confirm{Value: text, Prompt: fmt.Sprintf("Type the new %s %s", label(field), text)}
+}
+
+// onlyChange returns the only field whose value changes; ok is false when several
+// fields change, or none.
+func onlyChange(a *gatehouse.Action) (field string, value gatehouse.JSON, ok bool) {
+	fields, err := a.ProposedChange.Fields()
+	if err != nil {
+		return "", "", false
+	}
+	for _, f := range fields {
+		if was, known := a.CurrentState.Get(f.Name); known && was.Equal(f.Value) {
+			continue
+		}
+		if ok {
+			return "", "", false
+		}
+		field, value, ok = f.Name, f.Value, true
+	}
+	return field, value, ok
+}
+
+// wantsReason reports whether the approval lacks a reason. In the console, the
+// second approver at L5 must give one before seeing the first approver's. API
+// callers show their own page, so their notes are optional.
+func (r *ruling) wantsReason() bool {
+	return r.caller.Session != nil && r.action.RiskLevel > gatehouse.L4 &&
+		r.action.Approval.Approvals() > 0 && strings.TrimSpace(r.decision.Notes) == ""
+}
+
+// typeable reports whether a person can see and retype the text: short, and made of
+// letters, digits, punctuation, symbols and single inner spaces only.
+func typeable(s string) bool {
+	if s == "" || len(s) > 128 || strings.TrimSpace(s) != s || strings.Contains(s, "  ") {
+		return false
+	}
+	for _, r := range s {
+		if r != ' ' && !unicode.IsGraphic(r) || r != ' ' && unicode.IsSpace(r) || r == unicode.ReplacementChar {
+			return false
+		}
+	}
+	return true
+}
+
+func label(s string) string {
+	if typeable(s) {
+		return s
+	}
+	return strconv.QuoteToASCII(s)
+}

@@ -1,0 +1,122 @@
+package gate
+
+import (
+	"context"
+	"errors"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// deadLetterAct acts on one locked dead letter, and fills in the result.
+type deadLetterAct func(tx gatehouse.Tx, p *gatehouse.Push, a *gatehouse.Action, res *gatehouse.DeadLetterResult) error
+
+// errDryRun rolls back the transaction of a dry run.
+var errDryRun = errors.New("gate: dry run")
+
+func deadLetterCaller(ctx context.Context, role gatehouse.Role) (*gatehouse.Caller, error) {
+	c, err := gatehouse.CallerFrom(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return c, require(c, role)
+}
+
+// selected lists the ids of a selection; all selects every dead letter.
+func (g *Gate) selected(ctx context.Context, s gatehouse.DeadLetterSelection, all bool) (ids []string, err error) {
+	if len(s.IDs) > 0 {
+		return s.IDs, nil
+	}
+	filter, most := gatehouse.DeadLetterFilter{}, 0
+	if !all {
+		filter, most = *s.Filter, s.Filter.Limit
+		if most == 0 {
+			most = gatehouse.MaxDeadLetterBatch
+		}
+	}
+	f := pushFilter(filter)
+	err = g.view(ctx, "push", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
+		ids, f.Cursor = ids[:0], ""
+		for {
+			f.Limit = gatehouse.MaxLimit
+			page, err := tx.ListPushes(f)
+			if err != nil {
+				return err
+			}
+			for _, p := range page.Items {
+				if ids = append(ids, p.ID); len(ids) == most {
+					return nil
+				}
+			}
+			if f.Cursor = page.NextCursor; f.Cursor == "" {
+				return nil
+			}
+		}
+	})
+	return ids, err
+}
+
+// eachDeadLetter runs an act on each selected dead letter, each in its own
+// transaction.
+func (g *Gate) eachDeadLetter(ctx context.Context, c *gatehouse.Caller, s gatehouse.DeadLetterSelection, all bool, act deadLetterAct) ([]gatehouse.DeadLetterResult, error) {
+	ids, err := g.selected(ctx, s, all)
+	if err != nil {
+		return nil, err
+	}
+	results, changed := make([]gatehouse.DeadLetterResult, 0, len(ids)), false
+	seen := make(map[string]bool, len(ids))
+	for _, named := range ids {
+		id, err := g.Resolve(ctx, "push", named)
+		if err != nil {
+			results = append(results, g.skipped(ctx, named, err))
+			continue
+		}
+		if seen[id] {
+			results = append(results, gatehouse.DeadLetterResult{ID: id, Skipped: gatehouse.SkippedDuplicate})
+			continue
+		}
+		seen[id] = true
+		res := g.oneDeadLetter(ctx, c, id, s.DryRun, act)
+		if res.Skipped == "" && !s.DryRun {
+			changed = true
+			g.hints.Notify(res.ActionID)
+		}
+		results = append(results, res)
+	}
+	if changed {
+		g.hints.Notify(TopicAudit)
+	}
+	return results, nil
+}
+
+func (g *Gate) oneDeadLetter(ctx context.Context, c *gatehouse.Caller, id string, dryRun bool, act deadLetterAct) gatehouse.DeadLetterResult {
+	var res gatehouse.DeadLetterResult
+	err := g.update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) error {
+		res = gatehouse.DeadLetterResult{ID: id}
+		p, a, err := lockPush(tx, id)
+		if err != nil {
+			return notFoundAs(err, "dead letter", id)
+		}
+		res.ActionID = a.ID
+		if err := act(tx, p, a, &res); err != nil {
+			return err
+		}
+		if dryRun {
+			return errDryRun
+		}
+		return nil
+	})
+	if err == nil || errors.Is(err, errDryRun) {
+		return res
+	}
+	return g.skipped(ctx, id, err)
+}
+
+// skipped is the result of a dead letter that was not changed.
+func (g *Gate) skipped(ctx context.Context, id string, err error) gatehouse.DeadLetterResult {
+	var e *gatehouse.Error
+	if !errors.As(err, &e) {
+		g.log.ErrorContext(ctx, "dead letter not changed", "push", id, "error", err)
+		return gatehouse.DeadLetterResult{ID: id, Skipped: string(gatehouse.CodeInternal)}
+	}
+	return gatehouse.DeadLetterResult{ID: id, Skipped: string(e.Code), Detail: e.Detail}
+}

@@ -1,0 +1,167 @@
+package gate
+
+import (
+	"context"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// deadLetterBytes bounds the total size of the payloads of one page. A page of
+// large payloads ends early, with a cursor.
+const deadLetterBytes = 4 << 20
+
+// ListDeadLetters returns a page of the tenant's pushes that need a person.
+func (g *Gate) ListDeadLetters(ctx context.Context, f gatehouse.DeadLetterFilter) (out gatehouse.Page[*gatehouse.DeadLetter], err error) {
+	filter := pushFilter(f)
+	err = g.view(ctx, "push", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
+		filter.ReadBy = g.readsAs(c.Principal)
+		page, err := tx.ListPushes(filter)
+		if err != nil {
+			return err
+		}
+		out.Items, out.NextCursor = make([]*gatehouse.DeadLetter, 0, len(page.Items)), page.NextCursor
+		held := 0
+		for i, p := range page.Items {
+			d, err := g.deadLetter(tx, p)
+			if err != nil {
+				return err
+			}
+			if held += len(d.Payload); held > deadLetterBytes && i > 0 {
+				// Read the shortened page again for its cursor.
+				cut := filter
+				cut.Limit = i
+				page, err = tx.ListPushes(cut)
+				out.NextCursor = page.NextCursor
+				return err
+			}
+			out.Items = append(out.Items, d)
+		}
+		return nil
+	})
+	return out, err
+}
+
+func pushFilter(f gatehouse.DeadLetterFilter) gatehouse.PushFilter {
+	out := gatehouse.PushFilter{DeadLetters: true, Connector: f.Connector, Code: f.Code, Limit: f.Limit, Cursor: f.Cursor}
+	if f.Since != nil {
+		out.Since = *f.Since
+	}
+	return out
+}
+
+func (g *Gate) deadLetter(tx gatehouse.ReadTx, p *gatehouse.Push) (*gatehouse.DeadLetter, error) {
+	a, err := tx.FindAction(p.ActionID)
+	if err != nil {
+		return nil, err
+	}
+	s, err := g.replaySafety(tx, p, a)
+	if err != nil {
+		return nil, err
+	}
+	acts := []gatehouse.DeadLetterAct{}
+	if s.safe {
+		acts = append(acts, gatehouse.ActReplay)
+	}
+	if p.Status == gatehouse.PushUnknown {
+		acts = append(acts, gatehouse.ActResolve)
+	} else {
+		acts = append(acts, gatehouse.ActDiscard)
+	}
+	return &gatehouse.DeadLetter{
+		ID: p.ID, ActionID: a.ID, ActionType: a.ActionType, Connector: a.Connector, Operation: a.Operation, Target: a.Target,
+		Status: p.Status, Class: g.class(a), Payload: a.Canonical(), Error: p.LastError, ErrorCode: p.ErrorCode,
+		Attempts: p.Attempts, LastAt: lastAt(p), TargetSays: p.TargetSays,
+		ReplaySafe: s.safe, ReplayReason: s.reason, Advice: deadLetterAdvice(p, s), Acts: acts,
+	}, nil
+}
+
+// lastAt returns when a push ended, else when it was created.
+func lastAt(p *gatehouse.Push) time.Time {
+	if p.FinishedAt != nil {
+		return *p.FinishedAt
+	}
+	return p.CreatedAt
+}
+
+func deadLetterAdvice(p *gatehouse.Push, s safety) string {
+	switch {
+	case p.Status == gatehouse.PushFailed:
+		return advice(p.ErrorCode)
+	case s.safe:
+		return "Nobody knows whether it had its effect, but a replay cannot double it: see that the target is up, then replay."
+	}
+	return "Nobody knows whether it had its effect: look at the target, then resolve it as applied or as failed."
+}
+
+// DiscardDeadLetters closes failed pushes for good, with a reason.
+func (g *Gate) DiscardDeadLetters(ctx context.Context, r gatehouse.DiscardRequest) (*gatehouse.DeadLetterAnswer, error) {
+	c, err := deadLetterCaller(ctx, gatehouse.RoleOperator)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.Validate(); err != nil {
+		return nil, err
+	}
+	return g.closeDeadLetters(ctx, c, r.DeadLetterSelection, func(tx gatehouse.Tx, p *gatehouse.Push, a *gatehouse.Action, res *gatehouse.DeadLetterResult) error {
+		switch {
+		case p.ClosedAt != nil:
+			res.Skipped, res.Detail = gatehouse.SkippedDiscarded, "closed by "+p.ClosedBy+": "+p.ClosedReason
+			return nil
+		case p.Status == gatehouse.PushUnknown:
+			res.Skipped, res.Detail = gatehouse.SkippedResolveFirst, "nobody knows whether it had its effect: resolve it first"
+			return nil
+		case p.Status != gatehouse.PushFailed:
+			res.Skipped, res.Detail = gatehouse.SkippedNotFailed, "the push is "+string(p.Status)
+			return nil
+		}
+		res.Result = "discarded"
+		return discard(tx, c.Principal, p, a, r.Reason)
+	})
+}
+
+func discard(tx gatehouse.Tx, who *gatehouse.Principal, p *gatehouse.Push, a *gatehouse.Action, reason string) error {
+	if err := tx.ClosePush(p.ID, who.Name, reason); err != nil {
+		return err
+	}
+	return record(tx, a, "push.discarded", who.ID, a.Status, a.Status, map[string]any{"push": p.ID, "reason": reason})
+}
+
+// ResolveDeadLetters records an operator's statement about several unknown
+// outcomes.
+func (g *Gate) ResolveDeadLetters(ctx context.Context, r gatehouse.ResolveRequest) (*gatehouse.DeadLetterAnswer, error) {
+	c, err := deadLetterCaller(ctx, gatehouse.RoleOperator)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.Validate(); err != nil {
+		return nil, err
+	}
+	return g.closeDeadLetters(ctx, c, r.DeadLetterSelection, func(tx gatehouse.Tx, p *gatehouse.Push, a *gatehouse.Action, res *gatehouse.DeadLetterResult) error {
+		if p.Status != gatehouse.PushUnknown {
+			res.Skipped, res.Detail = gatehouse.SkippedNotUnknown, "the push is "+string(p.Status)
+			return nil
+		}
+		res.Result = r.Outcome
+		return resolve(tx, c, p, a, r.Resolution)
+	})
+}
+
+// closeDeadLetters runs an act that ends dead letters, and counts its results.
+func (g *Gate) closeDeadLetters(ctx context.Context, c *gatehouse.Caller, sel gatehouse.DeadLetterSelection, act deadLetterAct) (*gatehouse.DeadLetterAnswer, error) {
+	return performParts(ctx, g, c, func() (*gatehouse.DeadLetterAnswer, error) {
+		results, err := g.eachDeadLetter(ctx, c, sel, false, act)
+		if err != nil {
+			return nil, err
+		}
+		out := &gatehouse.DeadLetterAnswer{DryRun: sel.DryRun, Results: results}
+		for _, r := range results {
+			if r.Skipped != "" {
+				out.Skipped++
+			} else {
+				out.Done++
+			}
+		}
+		return out, nil
+	})
+}

@@ -1,0 +1,575 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/failpoint"
+)
+
+// Decide stores one person's answer and, when it settles the question, the
+// decision with its push.
+func (g *Gate) Decide(ctx context.Context, id string, d gatehouse.Decision) (*gatehouse.Answer, error) {
+	a, err := g.decide(ctx, id, d)
+	if err != nil {
+		g.countDecision(ctx, endpointDecide, gatehouse.FailedResult(err))
+	} else {
+		g.countDecision(ctx, endpointDecide, gatehouse.DecisionResultOf(a.Code, a.Replayed))
+	}
+	return a, err
+}
+
+// decide is Decide without the counting.
+func (g *Gate) decide(ctx context.Context, id string, d gatehouse.Decision) (*gatehouse.Answer, error) {
+	return decideAs(ctx, g, id, d, func(r *ruling) (*gatehouse.Answer, error) { return r.answer() })
+}
+
+// decideAs runs a decision and lets shape make the endpoint's answer of it,
+// inside the transaction, where it is stored under the Idempotency-Key.
+func decideAs[T any](ctx context.Context, g *Gate, id string, d gatehouse.Decision, shape func(*ruling) (*T, error)) (*T, error) {
+	c, err := gatehouse.PresumedFrom(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r := &ruling{gate: g, caller: c, decision: d, id: id}
+	if mayVote(c) != nil || validateDecision(&d) != nil {
+		if err := r.find(ctx); err != nil {
+			return nil, err
+		}
+		if err := mayVote(c); err != nil {
+			return nil, err
+		}
+		if err := validateDecision(&d); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.readAhead(ctx); err != nil {
+		return nil, err
+	}
+	var a *gatehouse.Action
+	var missing error
+	u := useCase{
+		by: c, prepare: func() error { return r.look(ctx) },
+		first: func(tx gatehouse.Tx) {
+			tx.Prefetch(r.prefetchPlan())
+			a, missing = r.lock(tx)
+		},
+	}
+	out, err := perform(ctx, g, u, func(tx gatehouse.Tx) (*T, error) {
+		if missing != nil {
+			return nil, missing
+		}
+		if err := linkHolds(tx, c); err != nil {
+			return nil, err
+		}
+		if err := r.rule(tx, a); err != nil {
+			return nil, err
+		}
+		if err := r.completeReview(tx); err != nil {
+			return nil, err
+		}
+		out, err := shape(r)
+		if err != nil {
+			return nil, err
+		}
+		failpoint.Here("decide/recorded")
+		return out, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	failpoint.Here("decide/committed")
+	r.tell()
+	return out, nil
+}
+
+func validateDecision(d *gatehouse.Decision) error {
+	var v gatehouse.Violations
+	switch d.Decision {
+	case gatehouse.Approve:
+		if d.Digest == "" {
+			v.Add("/digest", "is required to approve: the digest of what you saw")
+		}
+	case gatehouse.Reject:
+	default:
+		v.Add("/decision", "must be approved or rejected")
+	}
+	v.CheckText("/notes", d.Notes, gatehouse.MaxNotesBytes)
+	return v.Err()
+}
+
+// ruling is one run of the decision's path; rule starts it afresh.
+type ruling struct {
+	gate     *Gate
+	caller   *gatehouse.Caller
+	decision gatehouse.Decision
+
+	id string
+
+	// Looked up before the transaction; known is nil when nothing was.
+	known         *gatehouse.Action
+	policyKnown   bool
+	looked        bool
+	policyVersion int
+	hearing       *hearing
+	veto          string
+	drift         *drift
+	full          error // a ceiling that was full, nil for none
+	// asIs says that the target was asked, and is as it was proposed on.
+	asIs bool
+
+	// Set by rule. lenders are those whose right the caller may use, from the one
+	// whose right it does; both are nil for the caller's own.
+	lenders  []*gatehouse.Principal
+	from     *gatehouse.Principal
+	action   *gatehouse.Action
+	proof    *gatehouse.StepUp // the one that was used up, nil for none
+	code     string
+	replayed bool
+	// standing is true when a decision stood before this call.
+	standing bool
+}
+
+type drift struct{ expected, actual gatehouse.JSON }
+
+// find reads the action and, for the first look, the policy beside it.
+func (r *ruling) find(ctx context.Context) error {
+	var trouble error
+	err := r.gate.view(ctx, "action", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
+		if r.known, err = tx.FindAction(r.id); err == nil && r.asked(r.known) {
+			trouble = r.lookAtPolicy(tx, r.known)
+		}
+		return err
+	})
+	if err == nil {
+		err = trouble // not found here is not the action
+	}
+	if err != nil {
+		return err
+	}
+	return r.judge(ctx)
+}
+
+// prefetchPlan is what the transaction will ask.
+func (r *ruling) prefetchPlan() gatehouse.PrefetchPlan {
+	c := r.caller
+	o := gatehouse.PrefetchPlan{
+		ActionID: r.id, Answer: c.Idempotency, PrincipalID: c.Principal.ID,
+	}
+	if c.Presumed != nil {
+		o.Key = c.Presumed.Key
+	}
+	if r.decision.Decision == gatehouse.Approve {
+		o.Policy, o.Voters, o.Voter = true, true, c.Principal.ID
+	}
+	return o
+}
+
+// lock reads the action under its lock.
+func (r *ruling) lock(tx gatehouse.Tx) (*gatehouse.Action, error) {
+	if r.known != nil {
+		return tx.RelockAction(r.known)
+	}
+	a, err := tx.LockAction(r.id)
+	return a, notFound(err, "action")
+}
+
+// asked reports whether it is an approval of what is still open.
+func (r *ruling) asked(a *gatehouse.Action) bool {
+	return r.decision.Decision == gatehouse.Approve && a.Status == gatehouse.StatusPending
+}
+
+func (r *ruling) lookAtPolicy(tx gatehouse.ReadTx, a *gatehouse.Action) (err error) {
+	if r.policyVersion, err = tx.ActivePolicyVersion(); err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
+		return err
+	}
+	r.hearing, err = r.gate.hear(tx, a)
+	r.policyKnown = err == nil
+	return err
+}
+
+// judge judges what lookAtPolicy has read, outside of its transaction.
+func (r *ruling) judge(ctx context.Context) (err error) {
+	if r.hearing == nil {
+		return nil
+	}
+	if err = r.gate.conclude(ctx, r.hearing); err == nil {
+		r.veto = r.hearing.veto
+	}
+	return err
+}
+
+// look does what takes time, outside the transaction: the veto of the active
+// policy, and the state of the target. A target that does not answer is not a
+// reason to refuse: dispatch looks again before it sends.
+func (r *ruling) look(ctx context.Context) (err error) {
+	a := r.known
+	if a == nil {
+		return nil // rule tells whether there is reason to
+	}
+	again := r.looked || !r.policyKnown
+	r.looked, r.drift, r.full, r.asIs = true, nil, nil, false
+	if !r.asked(a) {
+		return nil
+	}
+	if again {
+		err := r.gate.store.View(ctx, a.Tenant, func(tx gatehouse.ReadTx) error { return r.lookAtPolicy(tx, a) })
+		if err == nil {
+			err = r.judge(ctx)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if r.full, err = r.gate.fullCeiling(ctx, a); err != nil || r.decision.AcknowledgeStale {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.gate.config.CheckTimeout)
+	defer cancel()
+	matches, expected, actual, checked, err := r.gate.targets.Check(ctx, a)
+	switch {
+	case err != nil:
+		r.gate.log.Warn("target not read before a decision", "action", a.ID, "error", err)
+	case checked && !matches:
+		r.drift = &drift{expected, actual}
+	case checked:
+		r.asIs = true
+	}
+	return nil
+}
+
+// rule is the one path of a decision: the checks in their order, then the
+// vote, then, when it settles the question, the decision.
+func (r *ruling) rule(tx gatehouse.Tx, a *gatehouse.Action) error {
+	r.code, r.replayed, r.standing, r.proof = "", false, false, nil
+	r.lenders, r.from = nil, nil
+	person := r.caller.Principal
+	r.action = a
+	ap := a.Approval
+	if ap == nil {
+		r.standing = true
+		return nil // allowed or denied by policy: nobody was asked
+	}
+	if err := r.mayAnswer(tx, a); err != nil {
+		return err
+	}
+	if a.Status != gatehouse.StatusPending {
+		r.standing = true
+		return nil
+	}
+	if !tx.Now().Before(ap.End()) {
+		a.See(tx.Now())
+		r.standing = true
+		return nil
+	}
+	if err := r.gate.counts(tx.Now(), a, person); err != nil {
+		return err
+	}
+	if done, err := r.ownVote(ap, person); done || err != nil {
+		return err
+	}
+	if err := r.borrow(tx); err != nil {
+		return err
+	}
+	if r.decision.Digest != "" && r.decision.Digest != a.Digest {
+		return gatehouse.E(gatehouse.CodeDigestMismatch, "this is not what you saw: the digest is another").With("digest", a.Digest)
+	}
+	if r.decision.Decision == gatehouse.Reject {
+		if err := r.vote(tx); err != nil {
+			return err
+		}
+		return r.reject(tx)
+	}
+	return r.approve(tx)
+}
+
+// mayAnswer checks the caller's right, and finds those whose right it may use.
+func (r *ruling) mayAnswer(tx gatehouse.ReadTx, a *gatehouse.Action) error {
+	person := r.caller.Principal
+	refusal := entitled(a.Approval, person, tx.Now())
+	if refusal == nil {
+		return nil
+	}
+	if own := a.Approval.VoteOf(person.Person); own != nil && own.For != "" && a.Status != gatehouse.StatusPending {
+		return nil // what stands, the voter is told, whatever has ended meanwhile
+	}
+	var err error
+	if r.lenders, err = r.gate.standsFor(tx, a, person); err != nil {
+		return err
+	}
+	if len(r.lenders) == 0 {
+		return refusal
+	}
+	return nil
+}
+
+// ownVote handles a person who voted before. done is true when there is
+// nothing left to store.
+func (r *ruling) ownVote(ap *gatehouse.Approval, person *gatehouse.Principal) (done bool, err error) {
+	own := ap.VoteOf(person.Person)
+	switch {
+	case own == nil:
+		return false, nil
+	case own.Decision == gatehouse.Approve && r.decision.Decision == gatehouse.Reject:
+		return false, nil // one may change one's mind to no
+	case own.Decision == r.decision.Decision && own.PrincipalID == person.ID:
+		r.code, r.replayed = gatehouse.VoteRecorded, true
+		return true, nil
+	}
+	return false, gatehouse.E(gatehouse.CodeAlreadyVoted, "this person has voted already, as %s", own.Name).
+		With("decision", own.Decision)
+}
+
+func (r *ruling) approve(tx gatehouse.Tx) error {
+	a := r.action
+	ap := a.Approval
+	if c := ap.Confirm; c != nil && r.decision.Confirm != c.Value {
+		return gatehouse.E(gatehouse.CodeConfirmation, "%s to confirm", c.Prompt).With("prompt", c.Prompt)
+	}
+	if r.wantsReason() {
+		return gatehouse.E(gatehouse.CodeInvalid, "the second approval of %s needs a reason of its own", a.RiskLevel)
+	}
+	if err := r.stepUp(tx); err != nil {
+		return err
+	}
+	version, err := tx.ActivePolicyVersion()
+	if err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
+		return err
+	}
+	if r.known == nil && !r.plain(a, version) {
+		r.known = a
+		return errStale // after a look
+	}
+	if r.drift != nil {
+		return gatehouse.E(gatehouse.CodeTargetChanged, "the target has changed since the proposal").
+			With("expected", r.drift.expected).With("actual", r.drift.actual).
+			With("can_acknowledge", !r.gate.conditional(a)).With("can_rebase", r.gate.rebases(a))
+	}
+	if err := r.movedSince(); err != nil {
+		return err
+	}
+	if r.known != nil && version != r.policyVersion {
+		return errStale
+	}
+	if r.veto != "" {
+		return revoked("%s", r.veto)
+	}
+	if err := r.gate.votersStand(tx, a, r.caller.Principal, r.from); err != nil {
+		return err
+	}
+	if err := r.vote(tx); err != nil {
+		return err
+	}
+	if ap.Approvals() < ap.Required {
+		r.code = gatehouse.VoteRecorded
+		return r.record(tx, "hitl.voted", gatehouse.StatusPending)
+	}
+	if r.full != nil {
+		return r.full
+	}
+	if err := reserve(tx, a); err != nil {
+		return err
+	}
+	failpoint.Here("decide/reserved")
+	if err := r.settle(tx, gatehouse.StatusApproved, gatehouse.ApprovalApproved); err != nil {
+		return err
+	}
+	failpoint.Here("decide/settled")
+	if err := r.gate.enqueue(tx, a); err != nil {
+		return err
+	}
+	failpoint.Here("decide/pushed")
+	return r.record(tx, "hitl.approved", gatehouse.StatusApproved)
+}
+
+// plain reports whether there is nothing to look at outside the transaction:
+// the policy that judged the action is the active one, and the target is not
+// asked. a remote store is asked for full ceilings, too: the transaction waits for
+// each ceiling's lock, and what is full would be refused one by one.
+func (r *ruling) plain(a *gatehouse.Action, version int) bool {
+	if version == 0 || version != a.Policy.Version || r.gate.remote() && len(a.Ceilings) > 0 {
+		return false
+	}
+	return r.decision.AcknowledgeStale || !r.gate.checks(a)
+}
+
+func (r *ruling) reject(tx gatehouse.Tx) error {
+	if err := r.settle(tx, gatehouse.StatusRejected, gatehouse.ApprovalRejected); err != nil {
+		return err
+	}
+	failpoint.Here("reject/settled")
+	r.action.FinishedAt = r.action.DecidedAt
+	return r.record(tx, "hitl.rejected", gatehouse.StatusRejected)
+}
+
+// vote stores the caller's vote, in the place of an earlier one.
+func (r *ruling) vote(tx gatehouse.Tx) error {
+	p := r.caller.Principal
+	v := gatehouse.Vote{
+		Person: p.Person, PrincipalID: p.ID, Name: p.Name, Decision: r.decision.Decision,
+		Notes: r.decision.Notes, Via: r.caller.Via, Digest: r.decision.Digest, At: tx.Now(),
+	}
+	if r.from != nil {
+		v.For, v.ForName = r.from.ID, r.from.Name
+	}
+	if err := tx.PutVote(r.action.Approval.ID, v); err != nil {
+		return err
+	}
+	failpoint.Here("decide/voted")
+	ap := r.action.Approval
+	if own := ap.VoteOf(p.Person); own != nil {
+		*own = v
+	} else {
+		ap.Votes = append(ap.Votes, v)
+	}
+	return nil
+}
+
+// settle claims the decision: of any number of callers, one gets past it.
+func (r *ruling) settle(tx gatehouse.Tx, to gatehouse.Status, approval gatehouse.ApprovalStatus) error {
+	a, p := r.action, r.caller.Principal
+	if err := tx.MoveApproval(a.Approval.ID, approval); err != nil {
+		return err
+	}
+	err := tx.MoveAction(gatehouse.ActionMove{
+		ID: a.ID, From: gatehouse.StatusPending, To: to,
+		DecidedBy: p.Name, DecidedVia: r.caller.Via, Decided: true, Finished: to.Finished(),
+	})
+	if err != nil {
+		return err
+	}
+	a.Status, a.Approval.Status = to, approval
+	a.DecidedBy, a.DecidedVia, a.DecidedAt = p.Name, r.caller.Via, timePtr(tx.Now())
+	r.code = gatehouse.Decided
+	return nil
+}
+
+// record appends the leaf of the vote, and of what it made of the action.
+func (r *ruling) record(tx gatehouse.Tx, event string, to gatehouse.Status) error {
+	ap, push := r.action.Approval, r.action.Push
+	data := make([]gatehouse.Member, 0, 11)
+	put := func(name string, value any) { data = append(data, gatehouse.Member{Name: name, Value: encode(value)}) }
+	// In the order of the names, in which they are written.
+	if r.decision.AcknowledgeStale {
+		put("acknowledge_stale", true)
+	}
+	put("approval", ap.ID)
+	put("decision", r.decision.Decision)
+	if r.from != nil {
+		put("for", r.from.ID)
+	}
+	if push != nil {
+		put("not_before", push.NextAttempt)
+	}
+	if r.decision.Notes != "" {
+		put("notes", r.decision.Notes)
+	}
+	if push != nil {
+		put("push", push.ID)
+	}
+	put("required", ap.Required)
+	if r.proof != nil {
+		put("step_up", r.proof.ID)
+	}
+	put("via", r.caller.Via)
+	put("votes", ap.Approvals())
+	return recordData(tx, r.action, event, r.caller.Principal.ID, gatehouse.StatusPending, to, gatehouse.ObjectJSON(data...))
+}
+
+// tell sends the hints of what was committed.
+func (r *ruling) tell() {
+	if r.replayed || r.standing {
+		return
+	}
+	h := r.gate.hints
+	h.Notify(r.action.ID)
+	// What rests longer than the dispatcher does between two looks needs no
+	// hint: it finds the time in the store, and every hint costs it a look.
+	if a := r.action; a.Status == gatehouse.StatusApproved && a.HoldFor.D() < pollInterval {
+		r.gate.hintPush(a.Push.ID)
+	}
+}
+
+// answer shapes the ruling for decide.
+func (r *ruling) answer() (*gatehouse.Answer, error) {
+	a := r.action
+	if r.standing {
+		if by := r.standingFor(r.decision.Decision); by != nil && by.Person == r.caller.Principal.Person {
+			r.replayed = true
+			r.code = alreadyCode(r.decision.Decision)
+			return r.shaped(), nil
+		}
+		if a.Status == gatehouse.StatusExpired {
+			return nil, expiredError(a)
+		}
+		return nil, alreadyDecided(a)
+	}
+	return r.shaped(), nil
+}
+
+func (r *ruling) shaped() *gatehouse.Answer {
+	out := &gatehouse.Answer{Code: r.code, Result: r.code, Action: r.action, Replayed: r.replayed, NotesStored: r.notesStored()}
+	if ap := r.action.Approval; ap != nil {
+		out.Votes, out.Required = ap.Approvals(), ap.Required
+	}
+	return out
+}
+
+// standingFor returns a vote of the caller that is part of a standing decision
+// of the given kind, else the first vote that is; nil when no decision of that
+// kind, taken by people, stands.
+func (r *ruling) standingFor(d gatehouse.DecisionKind) *gatehouse.Vote {
+	a := r.action
+	ap := a.Approval
+	if ap == nil || a.Status == gatehouse.StatusCanceled || a.Status == gatehouse.StatusSuperseded {
+		return nil
+	}
+	want := gatehouse.ApprovalApproved
+	if d == gatehouse.Reject {
+		want = gatehouse.ApprovalRejected
+	}
+	if ap.Status != want {
+		return nil
+	}
+	var first *gatehouse.Vote
+	for i := range ap.Votes {
+		v := &ap.Votes[i]
+		if v.Decision != d {
+			continue
+		}
+		if v.Person == r.caller.Principal.Person {
+			return v
+		}
+		if first == nil {
+			first = v
+		}
+	}
+	return first
+}
+
+func alreadyCode(d gatehouse.DecisionKind) string {
+	if d == gatehouse.Reject {
+		return gatehouse.AlreadyRejected
+	}
+	return gatehouse.AlreadyApproved
+}
+
+func alreadyDecided(a *gatehouse.Action) error {
+	e := gatehouse.E(gatehouse.CodeAlreadyDecided, "the action is %s", a.Status).
+		With("current_status", a.Status).With("decided_by", a.DecidedBy).With("decided_at", a.DecidedAt)
+	if a.Superseded != "" {
+		e = e.With("superseded_by", a.Superseded)
+	}
+	return e
+}
+
+func expiredError(a *gatehouse.Action) error {
+	return gatehouse.E(gatehouse.CodeExpired, "the approval expired at %s", a.Approval.ExpiresAt.Format(time.RFC3339)).
+		With("current_status", gatehouse.StatusExpired).With("expires_at", a.Approval.ExpiresAt)
+}
+
+func revoked(format string, args ...any) *gatehouse.Error {
+	return gatehouse.E(gatehouse.CodeAuthorityRevoked, format, args...)
+}

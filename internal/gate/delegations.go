@@ -1,0 +1,331 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+var _ gatehouse.DelegationService = (*Gate)(nil)
+
+// maxDelegationList bounds the length of one list.
+const maxDelegationList = 500
+
+// CreateDelegation stores a delegation. It grants a right, so it needs the same
+// proof as every change of rights.
+func (g *Gate) CreateDelegation(ctx context.Context, n gatehouse.NewDelegation) (*gatehouse.Delegation, error) {
+	c, err := gatehouse.CallerFrom(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := delegates(c); err != nil {
+		return nil, err
+	}
+	return perform(ctx, g, useCase{by: c}, func(tx gatehouse.Tx) (*gatehouse.Delegation, error) {
+		if err := proven(tx, c); err != nil {
+			return nil, err
+		}
+
+		people, err := tx.ListPeople()
+		if err != nil {
+			return nil, err
+		}
+		if n.From == "" {
+			n.From = c.Principal.ID
+		}
+		d, err := newDelegation(n, people, tx.Now())
+		if err != nil {
+			return nil, err
+		}
+		if d.From != c.Principal.ID {
+			if err := require(c, gatehouse.RoleAdmin); err != nil {
+				return nil, err
+			}
+		}
+
+		if err := roomFor(tx, d.From); err != nil {
+			return nil, err
+		}
+		d.Tenant, d.CreatedBy = c.Principal.Tenant, c.Principal.Name
+		if err := tx.InsertDelegation(d); err != nil {
+			return nil, err
+		}
+		if err := recordDelegation(tx, c, "delegation.made", d); err != nil {
+			return nil, err
+		}
+		return d, nil
+	})
+}
+
+// delegates checks the general right to delegate.
+func delegates(c *gatehouse.Caller) error {
+	if c.Principal.Kind != gatehouse.KindPerson {
+		return gatehouse.E(gatehouse.CodeRoleRequired, "only people delegate")
+	}
+	return require(c, gatehouse.RoleApprover, gatehouse.RoleAdmin)
+}
+
+// newDelegation validates the request and builds the delegation.
+func newDelegation(
+	n gatehouse.NewDelegation,
+	people []*gatehouse.Principal,
+	now time.Time,
+) (*gatehouse.Delegation, error) {
+	var v gatehouse.Violations
+	find := func(pointer, who string) *gatehouse.Principal {
+		at := slices.IndexFunc(people, func(p *gatehouse.Principal) bool { return p.ID == who || strings.EqualFold(p.Name, who) })
+		switch {
+		case who == "":
+			v.Add(pointer, "is required: a person")
+		case at < 0:
+			v.Add(pointer, "no person %s", gatehouse.Quote(who))
+		case !people[at].MayDecide():
+			v.Add(pointer, "%s is disabled, or lacks the role approver", people[at].Name)
+		default:
+			return people[at]
+		}
+		return nil
+	}
+	from, to := find("/from", n.From), find("/to", n.To)
+	if from != nil && to != nil && from.Person == to.Person {
+		v.Add("/to", "is the same person")
+	}
+	if n.Starts.Before(now) {
+		n.Starts = now
+	}
+	n.Starts, n.Ends = n.Starts.UTC().Truncate(time.Microsecond), n.Ends.UTC().Truncate(time.Microsecond)
+	switch {
+	case n.Ends.IsZero():
+		v.Add("/ends_at", "is required: the time from which it holds no more")
+	case !n.Ends.After(n.Starts):
+		v.Add("/ends_at", "must be after its beginning, and not past")
+	case n.Ends.Sub(n.Starts) > gatehouse.MaxDelegation:
+		v.Add("/ends_at", "is more than %d days after its beginning", int(gatehouse.MaxDelegation.Hours()/24))
+	}
+	if len(n.Types) > gatehouse.MaxDelegationTypes {
+		v.Add("/action_types", "has more than %d types", gatehouse.MaxDelegationTypes)
+	}
+	for i, t := range n.Types {
+		if !gatehouse.ValidName(t) {
+			v.Add(fmt.Sprintf("/action_types/%d", i), "is no action type")
+		}
+	}
+	if n.Level < 0 || n.Level > gatehouse.L5 {
+		v.Add("/max_level", "must be 1 to 5")
+	}
+	if err := v.Err(); err != nil {
+		return nil, err
+	}
+	return &gatehouse.Delegation{
+		ID: NewID("dlg"), From: from.ID, FromName: from.Name, To: to.ID, ToName: to.Name,
+		Starts: n.Starts, Ends: n.Ends, Types: n.Types,
+		Level: n.Level, CreatedAt: now,
+	}, nil
+}
+
+func roomFor(tx gatehouse.ReadTx, from string) error {
+	list, err := tx.ListDelegations(from, true, maxDelegationList)
+	if err != nil {
+		return err
+	}
+	own := 0
+	for _, d := range list {
+		if d.From == from {
+			own++
+		}
+	}
+	if own >= gatehouse.MaxDelegations {
+		return gatehouse.Violations{
+			{Pointer: "/from", Detail: fmt.Sprintf("has %d delegations that have not ended; end one", own)},
+		}.Err()
+	}
+	return nil
+}
+
+// ListDelegations returns the caller's delegations, or, for an administrator, the
+// tenant's.
+func (g *Gate) ListDelegations(ctx context.Context) (list []*gatehouse.Delegation, err error) {
+	err = g.view(ctx, "delegation", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
+		if err := delegates(c); err != nil {
+			return err
+		}
+		whose := c.Principal.ID
+		if c.Principal.Has(gatehouse.RoleAdmin) {
+			whose = ""
+		}
+		if list, err = tx.ListDelegations(whose, false, maxDelegationList); err != nil {
+			return err
+		}
+		standings, err := gatehouse.Standings(tx, c.Principal.ID)
+		if err != nil {
+			return err
+		}
+		introduce(list, standings)
+		return nil
+	})
+	return list, err
+}
+
+// introduce sets Delegator in the delegations that are in force for the caller.
+func introduce(list []*gatehouse.Delegation, standings []gatehouse.Standing) {
+	for _, s := range standings {
+		i := slices.IndexFunc(list, func(d *gatehouse.Delegation) bool { return d.ID == s.ID })
+		if i >= 0 && s.For.MayDecide() {
+			list[i].Delegator = &gatehouse.Delegator{Person: s.For.Person, Roles: s.For.Roles, Groups: s.For.Groups}
+		}
+	}
+}
+
+// EndDelegation ends a delegation early, for either of its persons or an
+// administrator.
+func (g *Gate) EndDelegation(ctx context.Context, id string) (*gatehouse.Delegation, error) {
+	c, err := gatehouse.CallerFrom(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out, err := perform(ctx, g, useCase{by: c}, func(tx gatehouse.Tx) (*gatehouse.Delegation, error) {
+		d, err := tx.FindDelegation(id)
+		if err != nil {
+			return nil, err
+		}
+		if d.From != c.Principal.ID && d.To != c.Principal.ID && !c.Principal.Has(gatehouse.RoleAdmin) {
+			return nil, gatehouse.ErrNotFound
+		}
+		if err := proven(tx, c); err != nil {
+			return nil, err
+		}
+		if d.EndedAt == nil && tx.Now().Before(d.Ends) {
+			if err := tx.EndDelegation(d.ID, c.Principal.Name); err != nil {
+				return nil, err
+			}
+			if err := recordDelegation(tx, c, "delegation.ended", d); err != nil {
+				return nil, err
+			}
+			d.EndedAt, d.EndedBy = timePtr(tx.Now()), c.Principal.Name
+		}
+		return d, nil
+	})
+	return out, notFound(err, "delegation")
+}
+
+// recordDelegation writes the log entry, and the notice to the administrators. The
+// entry holds the whole delegation, so that a forged row is detected.
+func recordDelegation(tx gatehouse.Tx, c *gatehouse.Caller, event string, d *gatehouse.Delegation) error {
+	detail := "to " + d.ToName + " until " + d.Ends.Format(time.RFC3339)
+	if len(d.Types) > 0 {
+		detail += ", for " + joinWords(d.Types)
+	}
+	if d.Level > 0 {
+		detail += ", up to " + d.Level.String()
+	}
+	return tell(tx, authorOf(c), change{
+		tenant: d.Tenant, kind: event, subject: d.From, name: d.FromName, detail: detail,
+		data: map[string]any{
+			"delegation": d.ID, "to": d.To, "starts_at": d.Starts, "ends_at": d.Ends, "action_types": orEmpty(d.Types),
+			"max_level": int(d.Level),
+		},
+	})
+}
+
+// StandingsOf returns the delegations to the caller, for display.
+func (g *Gate) StandingsOf(ctx context.Context) (list []gatehouse.Standing, err error) {
+	err = g.view(ctx, "delegation", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
+		list, err = gatehouse.Standings(tx, c.Principal.ID)
+		return err
+	})
+	return list, err
+}
+
+// standsFor returns the principals whose right a person may use on an action that
+// does not ask that person. Each principal's vote must count at the action's level.
+func (g *Gate) standsFor(
+	tx gatehouse.ReadTx,
+	a *gatehouse.Action,
+	p *gatehouse.Principal,
+) ([]*gatehouse.Principal, error) {
+	list, err := gatehouse.Standings(tx, p.ID)
+	if err != nil || len(list) == 0 {
+		return nil, err
+	}
+	return slices.DeleteFunc(a.StandsFor(p, list, tx.Now()), func(from *gatehouse.Principal) bool {
+		return g.counts(tx.Now(), a, from) != nil
+	}), nil
+}
+
+// mayAnswer checks that the person may answer, by their own right or by a
+// delegation.
+func (g *Gate) mayAnswer(tx gatehouse.ReadTx, a *gatehouse.Action, p *gatehouse.Principal) error {
+	refusal := entitled(a.Approval, p, tx.Now())
+	if refusal == nil {
+		return nil
+	}
+	list, err := g.standsFor(tx, a, p)
+	if err != nil {
+		return err
+	}
+	if len(list) == 0 {
+		return refusal
+	}
+	return nil
+}
+
+// usedBy returns the name of the voter, other than besides, who has already used the
+// right of whose to approve: whose person, or that person's delegate; "" for nobody.
+// It makes one right count once.
+func usedBy(tx gatehouse.ReadTx, ap *gatehouse.Approval, whose, besides *gatehouse.Principal) (string, error) {
+	for _, v := range ap.Votes {
+		if v.Decision != gatehouse.Approve || v.Person == besides.Person {
+			continue
+		}
+		person := v.Person
+		if v.For != "" {
+			p, err := tx.FindPrincipal(v.For)
+			if errors.Is(err, gatehouse.ErrNotFound) {
+				continue
+			}
+			if err != nil {
+				return "", err
+			}
+			person = p.Person
+		}
+		if person == whose.Person || v.Person == whose.Person {
+			return v.Name, nil
+		}
+	}
+	return "", nil
+}
+
+// borrow chooses the principal by whose right the person votes: the first whose
+// right nobody has used.
+func (r *ruling) borrow(tx gatehouse.ReadTx) error {
+	var used error
+	person := r.caller.Principal
+	for _, from := range r.lenders {
+		by := ""
+		if r.decision.Decision == gatehouse.Approve {
+			var err error
+			if by, err = usedBy(tx, r.action.Approval, from, person); err != nil {
+				return err
+			}
+		}
+		if by == "" {
+			r.from = from
+			return nil
+		}
+		used = gatehouse.E(gatehouse.CodeAlreadyVoted, "%s, for whom you answer, counts already by the vote of %s",
+			from.Name, by).With("decision", gatehouse.Approve)
+	}
+	if used != nil || r.decision.Decision == gatehouse.Reject {
+		return used
+	}
+	by, err := usedBy(tx, r.action.Approval, person, person)
+	if err != nil || by == "" {
+		return err
+	}
+	return gatehouse.E(gatehouse.CodeAlreadyVoted, "%s has voted for you", by).With("decision", gatehouse.Approve)
+}

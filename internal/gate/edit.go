@@ -1,0 +1,220 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/card"
+	"github.com/gatehouse-dev/gatehouse/internal/workflow"
+)
+
+// errDry undoes the transaction of an edit that is only tried.
+var errDry = errors.New("gate: a dry run stores nothing")
+
+// Edit replaces a pending action by a revision with an edited change. It stays its
+// proposer's, and everybody who was excluded stays so; the policy judges the edited
+// change, and people approve it. Whoever edits is excluded too, unless the policy says
+// otherwise: see [gatehouse.EditorMayApprove].
+func (g *Gate) Edit(ctx context.Context, id string, e gatehouse.EditRequest) (*gatehouse.Action, error) {
+	c, err := gatehouse.CallerFrom(ctx)
+	if err != nil {
+		return nil, err
+	}
+	old, err := g.FindAction(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if err := mayVote(c); err != nil {
+		return nil, err
+	}
+	e.Note = strings.TrimSpace(e.Note)
+	if err := e.Validate(); err != nil {
+		return nil, err
+	}
+	// The key of an earlier answer comes before the state that it made.
+	if err := g.alreadyAnswered(ctx, c); err != nil {
+		return nil, err
+	}
+	if err := revisable(old); err != nil {
+		return nil, err
+	}
+	p, err := edited(old, &e)
+	if err != nil {
+		return nil, err
+	}
+	from, err := g.editLineage(ctx, c, old, p, &e)
+	if err != nil {
+		return nil, err
+	}
+	a, _, err := g.propose(ctx, c, p, from)
+	if from.vote != nil && !e.DryRun {
+		result := gatehouse.FailedResult(err)
+		if err == nil {
+			from.vote.tell()
+			result = gatehouse.DecisionResultOf(from.vote.code, false)
+		}
+		g.countDecision(ctx, endpointDecide, result)
+	}
+	return a, err
+}
+
+// edited is the proposal of an action with the edited change.
+func edited(old *gatehouse.Action, e *gatehouse.EditRequest) (*gatehouse.Proposal, error) {
+	switch {
+	case e.Digest != old.Digest:
+		return nil, gatehouse.E(gatehouse.CodeDigestMismatch, "this is not what you saw: the digest is another").
+			With("digest", old.Digest)
+	case old.Connector == PolicyConnector, old.Connector == workflow.ApprovalConnector,
+		strings.HasPrefix(old.Operation, "gatehouse_"):
+		return nil, cannotEdit(
+			"not_editable",
+			"this is a question of Gatehouse itself: approve it, or reject it and say why",
+		)
+	}
+	p := old.Proposal
+	p.ProposedChange = e.Change(old.ProposedChange)
+	if p.ProposedChange == old.ProposedChange {
+		return nil, cannotEdit("unchanged", "the change is as it was proposed: there is nothing to edit")
+	}
+	// The risk level is the server's own; the key is of the revision that it was given for.
+	p.RiskLevel, p.IdempotencyKey = old.ClaimedRisk, ""
+	// What passed was another change; what warned or failed goes on to warn. A diff shows
+	// the other change.
+	p.Evaluations = slices.DeleteFunc(slices.Clone(old.Evaluations), func(x gatehouse.Evaluation) bool {
+		return x.Result == "pass"
+	})
+	p.ArtifactDiff = nil
+	p.Magnitude = editedMagnitude(old, &p)
+	return &p, p.Validate()
+}
+
+// editedMagnitude is the claim of an edited change. One that said what the payload says
+// says what the new payload says; any other stays as it is.
+func editedMagnitude(old *gatehouse.Action, p *gatehouse.Proposal) *gatehouse.Magnitude {
+	m := old.Magnitude
+	if m == nil || m.Amount == "" || card.Claim(old, card.Amounts(old)) != "" {
+		return m
+	}
+	for _, x := range card.Amounts(&gatehouse.Action{Proposal: *p}) {
+		if x.Currency != m.Currency {
+			continue
+		}
+		amount := x.Size
+		if m.Amount.Sign() < 0 {
+			amount = amount.Neg()
+		}
+		return &gatehouse.Magnitude{Amount: amount, Currency: m.Currency}
+	}
+	return m
+}
+
+// editLineage is what the revision inherits.
+func (g *Gate) editLineage(
+	ctx context.Context, c *gatehouse.Caller, old *gatehouse.Action, p *gatehouse.Proposal, e *gatehouse.EditRequest,
+) (from lineage, err error) {
+	me := c.Principal
+	from = lineage{
+		revision: old.Revision + 1, supersedes: old, editing: true, dry: e.DryRun, editedBy: me.Name,
+		edit:    &gatehouse.Edit{ByID: me.ID, Note: e.Note, Of: old.ID, Changes: []gatehouse.EditedField{}},
+		editors: union(old.Editors, []string{me.ID, me.Person}),
+	}
+	err = g.store.View(ctx, old.Tenant, func(tx gatehouse.ReadTx) error { return mayEdit(old, me, tx.Now()) })
+	if err != nil {
+		return from, err
+	}
+	original := old
+	if old.Edit != nil {
+		if original, err = g.FindAction(ctx, old.Edit.Of); err != nil {
+			return from, err
+		}
+		from.edit.Of = original.ID
+	}
+	for _, x := range card.Edited(original.ProposedChange, p.ProposedChange) {
+		from.edit.Changes = append(from.edit.Changes, gatehouse.EditedField{
+			Path: x.Path, Before: x.Before.JSON, After: x.After.JSON,
+		})
+	}
+	if from.required, from.starter, err = g.asked(ctx, old, p); err != nil {
+		return from, err
+	}
+	from.required = max(from.required, 1)
+	if old.Reverses != "" {
+		from.reverses = &gatehouse.Action{ID: old.Reverses}
+	}
+	if e.Approve {
+		from.vote = &ruling{gate: g, caller: c, decision: gatehouse.Decision{
+			Decision: gatehouse.Approve, Notes: e.Note, Confirm: e.Confirm, AcknowledgeStale: e.AcknowledgeStale,
+		}}
+	}
+	from.author, err = g.stillProposes(ctx, old, cannotEdit)
+	return from, err
+}
+
+// mayEdit checks the right to edit a pending action: that of whoever may answer it by
+// their own right, or has edited it before.
+func mayEdit(a *gatehouse.Action, p *gatehouse.Principal, now time.Time) error {
+	ap := *a.Approval
+	if excluded(a.Editors, p) {
+		ap.Excluded = nil
+	}
+	return entitled(&ap, p, now)
+}
+
+// editorStands checks that the active policy still lets an editor approve what it let
+// them approve; nil for everybody else.
+func (g *Gate) editorStands(tx gatehouse.ReadTx, a *gatehouse.Action, p *gatehouse.Principal) error {
+	if !excluded(a.Editors, p) {
+		return nil
+	}
+	active, version, _, err := g.activePolicy(tx, a.Tenant)
+	if err != nil {
+		return err
+	}
+	if active != nil && gatehouse.EditorMayApprove(active.EditUpTo(), a.RiskLevel, a.Approval.Required) {
+		return nil
+	}
+	return revoked("%s edited the change, and policy version %d does not let who edits approve it", p.Name, version).
+		With("voter", p.Name)
+}
+
+// lookAhead looks at the target of an action that is about to be stored and approved.
+func (r *ruling) lookAhead(ctx context.Context, d *draft) error {
+	a := d.action
+	a.Status, a.Ceilings = gatehouse.StatusPending, d.verdict.Ceilings
+	r.known, r.policyKnown, r.policyVersion, r.looked = &a, true, d.verdict.version, false
+	return r.look(ctx)
+}
+
+// onEdited approves the revision that the caller has just made.
+func (r *ruling) onEdited(tx gatehouse.Tx, a *gatehouse.Action) error {
+	if a.Approval.Bars(r.caller.Principal) {
+		return gatehouse.E(gatehouse.CodeSelfApproval,
+			"you edited it, and it is %s now: the policy has somebody else approve it", a.RiskLevel)
+	}
+	r.decision.Digest = a.Digest
+	return r.rule(tx, a)
+}
+
+// keepMark keeps on a revision what somebody has said of the target, which its editor
+// did not look at.
+func keepMark(tx gatehouse.Tx, a *gatehouse.Action, from lineage) error {
+	if !from.editing || from.supersedes.Approval.TargetChanged == nil {
+		return nil
+	}
+	a.Approval.TargetChanged = from.supersedes.Approval.TargetChanged
+	return tx.MarkTarget(a.Approval.ID, *a.Approval.TargetChanged)
+}
+
+// editData is what the log says of an edit. The fields stand in the action.
+func editData(a *gatehouse.Action) map[string]any {
+	return map[string]any{"of": a.Edit.Of, "note": a.Edit.Note, "fields": len(a.Edit.Changes)}
+}
+
+// cannotEdit is the error of an edit that makes no revision; reason is for programs.
+func cannotEdit(reason, format string, args ...any) *gatehouse.Error {
+	return gatehouse.E(gatehouse.CodeCannotEdit, format, args...).With("reason", reason)
+}

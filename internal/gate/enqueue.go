@@ -1,0 +1,82 @@
+package gate
+
+import (
+	"context"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// enqueue writes the push of an approved action, in the transaction that
+// approves it: an approval without its push is never visible.
+func (g *Gate) enqueue(tx gatehouse.Tx, a *gatehouse.Action) error {
+	now := tx.Now()
+	due := now.Add(a.HoldFor.D())
+	p := &gatehouse.Push{
+		ID: NewID("psh"), Tenant: a.Tenant, ActionID: a.ID, Connector: a.Connector,
+		IdempotencyKey: a.IdempotencyKey, Digest: a.Digest, Status: gatehouse.PushQueued,
+		NotBefore: due, NextAttempt: &due, CreatedAt: now,
+	}
+	if l, ok := g.targets.(lanes); ok {
+		p.Lane = l.Lane(a.Tenant, a.Connector)
+	}
+	if err := tx.InsertPush(p); err != nil {
+		return err
+	}
+	a.Push = p.Summary()
+	return nil
+}
+
+// lanes is an optional ability of Targets: some connectors are served by outside
+// workers.
+type lanes interface {
+	// Lane returns "" for connectors that the dispatcher serves.
+	Lane(tenant, connector string) string
+}
+
+// checkCeilings fails with ceiling_exceeded when a claim would pass its limit.
+func checkCeilings(tx gatehouse.Tx, a *gatehouse.Action) error {
+	for _, c := range a.Ceilings {
+		used, err := tx.CeilingUsed(c.Ceiling, c.Scope, tx.Now().Add(-c.Window.D()))
+		if err != nil {
+			return err
+		}
+		if used.Add(c.Amount).Cmp(c.Limit) > 0 {
+			return ceilingExceeded(c, used)
+		}
+	}
+	return nil
+}
+
+func ceilingExceeded(c gatehouse.CeilingClaim, used gatehouse.Decimal) error {
+	return gatehouse.E(gatehouse.CodeCeilingExceeded, "the ceiling %s would be passed", c.Ceiling).
+		With("ceiling", c.Ceiling).With("scope", c.Scope).
+		With("limit", c.Limit).With("used", used).With("amount", c.Amount)
+}
+
+// fullCeiling checks without a lock whether a claim of the action exceeds its
+// ceiling now. It returns nil when every claim fits, and when the store is local:
+// there the check in the transaction is just as fast.
+func (g *Gate) fullCeiling(ctx context.Context, a *gatehouse.Action) (full, err error) {
+	if !g.remote() || len(a.Ceilings) == 0 {
+		return nil, nil
+	}
+	asked := *a
+	if err := g.readExcesses(ctx, []*gatehouse.Action{&asked}); err != nil || len(asked.Exceeds) == 0 {
+		return nil, err
+	}
+	return ceilingExceeded(asked.Exceeds[0].CeilingClaim, asked.Exceeds[0].Used), nil
+}
+
+// reserve stores the action's claims. The check locks each ceiling until the
+// transaction ends, so that two actions never both take the last free amount.
+func reserve(tx gatehouse.Tx, a *gatehouse.Action) error {
+	if err := checkCeilings(tx, a); err != nil {
+		return err
+	}
+	for _, c := range a.Ceilings {
+		if err := tx.ReserveCeiling(a.ID, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}

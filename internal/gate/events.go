@@ -1,0 +1,139 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+var _ gatehouse.EventService = (*Gate)(nil)
+
+// eventBatch is how many log entries one transaction reads.
+const eventBatch = 200
+
+// ReadEvents implements [gatehouse.EventService].
+func (g *Gate) ReadEvents(ctx context.Context, f gatehouse.EventFilter) (*gatehouse.EventPage, error) {
+	c, err := gatehouse.CallerFrom(ctx)
+	if err != nil {
+		return nil, err
+	}
+	hint, cancel := g.hints.Subscribe(TopicLog(c.Principal.Tenant))
+	defer cancel()
+	wait := time.NewTimer(min(max(f.Wait, 0), gatehouse.MaxWait))
+	defer wait.Stop()
+	poll := time.NewTicker(pollInterval)
+	defer poll.Stop()
+	for {
+		page, looked, err := g.readEvents(ctx, f)
+		if err != nil || len(page.Events) > 0 || looked == eventBatch || f.Wait <= 0 {
+			return page, err
+		}
+		f.After = &page.Last
+		select {
+		case <-hint:
+		case <-poll.C:
+		case <-wait.C:
+			return page, nil
+		case <-ctx.Done():
+			return page, nil
+		}
+	}
+}
+
+// readEvents reads one batch. looked is the number of entries read.
+func (g *Gate) readEvents(
+	ctx context.Context,
+	f gatehouse.EventFilter,
+) (page *gatehouse.EventPage, looked int, err error) {
+	err = g.view(ctx, "log", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
+		page, looked = &gatehouse.EventPage{}, 0
+		tenant := c.Principal.Tenant
+		if f.After == nil {
+			size, err := tx.LogSize()
+			page.Last = size - 1
+			return err
+		}
+		page.Last = *f.After
+		entries, err := tx.ListEntries(*f.After+1, eventBatch)
+		if err != nil {
+			return err
+		}
+		looked = len(entries)
+		may := make(map[string]bool)
+		for _, e := range entries {
+			page.Last = e.Index
+			event, err := e.CloudEvent(tenant)
+			if err != nil {
+				return err
+			}
+			if !wanted(f, event) {
+				continue
+			}
+			ok, err := g.mayHear(tx, c, event, may)
+			if err != nil {
+				return err
+			}
+			if ok {
+				page.Events = append(page.Events, *event)
+			}
+		}
+		return nil
+	})
+	return page, looked, err
+}
+
+func wanted(f gatehouse.EventFilter, e *gatehouse.Event) bool {
+	if f.ActionID != "" && e.ActionID != f.ActionID {
+		return false
+	}
+	return len(f.Types) == 0 || slices.ContainsFunc(f.Types, func(t string) bool {
+		begin, open := strings.CutSuffix(t, "*")
+		return t == e.Type || open && strings.HasPrefix(e.Type, begin)
+	})
+}
+
+// heard lists the prefixes of the event types that callers other than auditors
+// receive.
+var heard = []string{"hitl.", "push.", "action.", "run.", "step."}
+
+// mayHear reports whether the caller may read an event's subject. may caches the
+// answers.
+func (g *Gate) mayHear(
+	tx gatehouse.ReadTx,
+	c *gatehouse.Caller,
+	e *gatehouse.Event,
+	may map[string]bool,
+) (bool, error) {
+	if c.Principal.Has(gatehouse.RoleAuditor) {
+		return true, nil
+	}
+	if !slices.ContainsFunc(heard, func(begin string) bool { return strings.HasPrefix(e.Type, begin) }) {
+		return false, nil
+	}
+	if g.readsAs(c.Principal) == "" {
+		return true, nil
+	}
+	about := e.ActionID
+	if about == "" {
+		about = e.Subject
+	}
+	ok, known := may[about]
+	if known {
+		return ok, nil
+	}
+	var err error
+	if strings.HasPrefix(about, "run_") {
+		err = g.readRunOf(tx, c, about)
+	} else {
+		_, err = g.findAction(tx, c, about)
+	}
+	if err != nil && !gone(err) && !errors.Is(err, gatehouse.ErrNotFound) {
+		return false, err
+	}
+	may[about] = err == nil
+	return err == nil, nil
+}

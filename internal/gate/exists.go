@@ -1,0 +1,56 @@
+package gate
+
+import (
+	"context"
+	"slices"
+	"strconv"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// Exists returns nil when the caller's tenant has the thing, else not_found. Kinds
+// are action (an approval's id names its action), push, principal, key, session,
+// link_key, delegation, policy, group and workflow (by name), run and step. Things
+// of an unknown kind always exist.
+func (g *Gate) Exists(ctx context.Context, kind, id string) error {
+	return g.view(ctx, kind, func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
+		switch kind {
+		case "action":
+			_, err = g.findAction(tx, c, id)
+		case "push":
+			err = g.readPush(tx, c, id)
+		case "principal":
+			_, err = tx.FindPrincipal(id)
+		case "key":
+			_, err = tx.FindKeyByID(id)
+		case "session":
+			_, err = tx.FindSessionByID(id)
+		case "workflow":
+			_, err = tx.FindWorkflow(id, 0)
+		case "run":
+			err = g.readRunOf(tx, c, id)
+		case "step":
+			var step *gatehouse.Step
+			if step, err = tx.FindStep(id); err == nil && !c.Principal.Has(gatehouse.RoleWorker) {
+				err = g.readRunOf(tx, c, step.RunID)
+			}
+		case "group":
+			_, err = tx.FindGroup(id)
+		case "link_key":
+			var keys []*gatehouse.RingKey
+			keys, err = tx.ListRingKeys(gatehouse.RingLinks)
+			if err == nil && !slices.ContainsFunc(keys, func(k *gatehouse.RingKey) bool { return k.ID == id }) {
+				err = gatehouse.ErrNotFound
+			}
+		case "delegation":
+			_, err = tx.FindDelegation(id)
+		case "policy":
+			version, convErr := strconv.Atoi(id)
+			if convErr != nil || version < 1 {
+				return gatehouse.ErrNotFound
+			}
+			_, err = tx.FindPolicy(version)
+		}
+		return err
+	})
+}

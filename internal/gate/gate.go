@@ -1,0 +1,215 @@
+package gate
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/ring"
+)
+
+// Targets is the use cases' view of the configured connectors.
+type Targets interface {
+	// Describe returns the connector's fingerprint, the risk floor of the proposal,
+	// and how long the target keeps idempotency keys (0: forever). An unknown
+	// connector or operation, or one that does not serve the tenant, is an error
+	// with code invalid.
+	Describe(tenant string, p *gatehouse.Proposal) (fingerprint string, floor gatehouse.RiskLevel, retention time.Duration, err error)
+	// Validate refuses an action that can never be carried out.
+	Validate(a *gatehouse.Action) error
+	// Check compares the target with the proposal. checked is false when the
+	// connector cannot check; err is set when the target did not answer.
+	Check(ctx context.Context, a *gatehouse.Action) (matches bool, expected, actual gatehouse.JSON, checked bool, err error)
+}
+
+// Checks is an optional ability of Targets: it tells whether Check asks the target
+// at all.
+type Checks interface {
+	Checks(a *gatehouse.Action) bool
+	// ChecksAny reports whether Check asks the target of any connector.
+	ChecksAny() bool
+}
+
+// Reverses is an optional ability of Targets: it tells whether an operation
+// describes how to undo its effect.
+type Reverses interface {
+	Reverses(tenant, connector, operation string) bool
+}
+
+// Redactor is an optional ability of Targets: it removes the secrets of the
+// configuration from text that came from outside.
+type Redactor interface {
+	RedactText(s string) string
+	RedactJSON(j gatehouse.JSON) gatehouse.JSON
+}
+
+// Hints distributes wake-ups, which may be lost.
+type Hints interface {
+	Notify(topic string)
+	// Subscribe returns a channel that receives after a Notify on any of the
+	// topics, and a function that ends the subscription.
+	Subscribe(topics ...string) (<-chan struct{}, func())
+}
+
+// Drainer sends a tenant's due pushes now.
+type Drainer interface {
+	Drain(ctx context.Context, tenant string, limit int) ([]gatehouse.DrainItem, error)
+	// Class returns the operation's class, A, B or C: what may be done after an
+	// ambiguous call.
+	Class(tenant, connector, operation string) string
+}
+
+// Breaking is an optional ability of a Drainer: it lists the breakers that are not
+// closed.
+type Breaking interface {
+	Breakers() []gatehouse.BreakerState
+}
+
+// Named is an optional ability of Targets: it lists the names of the connectors
+// that serve a tenant.
+type Named interface{ Names(tenant string) []string }
+
+// The topics of hints. An action's own topic is its id.
+const (
+	TopicPush  = "push"
+	TopicAudit = "audit"
+)
+
+// TopicLog is the topic of one tenant's log. It is notified when entries are
+// numbered, and when a run changes without an entry; other tenants never cause a
+// notification.
+func TopicLog(tenant string) string { return "log:" + tenant }
+
+// Config has the settings beside the policy.
+type Config struct {
+	// Hold delays the dispatch of every approval where no rule sets a hold; nil
+	// means 10 s for L1-L3 decided by people and none for the rest.
+	Hold *time.Duration
+	// PolicySource is the first policy of a tenant that has none.
+	PolicySource []byte
+	// CheckTimeout bounds reading the target at decide; 3 s by default.
+	CheckTimeout time.Duration
+	// ApproverDelay is how long a person has to have been an approver to count at
+	// L5; 0 for no delay.
+	ApproverDelay time.Duration
+	// Retention is the archiver's retention; 0 when there is no archiver.
+	Retention time.Duration
+	// AgentsSeeTenant lets agents read everything in their tenant.
+	AgentsSeeTenant bool
+	// Channels are the channels that the notifier uses.
+	Channels []ChannelInfo
+	// Callbacks are the types of callbacks that are switched on.
+	Callbacks []CallbackInfo
+	// Master seals the keys that sign links, and task tokens; nil disables both.
+	Master *ring.Master
+	// LinkTTL is how long a link is valid, LinkRotation the age at which a key is
+	// replaced; see [gatehouse.DefaultLinkTTL].
+	LinkTTL, LinkRotation time.Duration
+}
+
+// Gate implements the service interfaces of the domain over a store.
+type Gate struct {
+	store    gatehouse.Store
+	targets  Targets
+	hints    Hints
+	drainer  Drainer
+	policies *policyCache
+	vetos    vetoCache
+	config   Config
+	log      *slog.Logger
+	// remembered is the credential cache; nil unless the store is remote.
+	remembered *remembered
+	decisions  decisionTally
+	nonces     usedNonces
+}
+
+var (
+	_ gatehouse.ActionService   = (*Gate)(nil)
+	_ gatehouse.DispatchService = (*Gate)(nil)
+	_ gatehouse.AdminService    = (*Gate)(nil)
+	_ gatehouse.PolicyService   = (*Gate)(nil)
+	_ gatehouse.AuditService    = (*Gate)(nil)
+	_ gatehouse.InsightService  = (*Gate)(nil)
+	_ gatehouse.LinkKeyService  = (*Gate)(nil)
+	_ gatehouse.ReviewService   = (*Gate)(nil)
+)
+
+// New makes a gate. The drainer is set later with SetDrainer, since the dispatcher
+// itself needs the gate's authority checks.
+func New(store gatehouse.Store, targets Targets, hints Hints, config Config, log *slog.Logger) *Gate {
+	if config.CheckTimeout == 0 {
+		config.CheckTimeout = 3 * time.Second
+	}
+	config.LinkTTL = cmp.Or(config.LinkTTL, gatehouse.DefaultLinkTTL)
+	config.LinkRotation = cmp.Or(config.LinkRotation, gatehouse.DefaultLinkRotation)
+	g := &Gate{
+		store: store, targets: targets, hints: hints, config: config, log: log,
+		policies: newPolicyCache(),
+	}
+	if _, far := store.(gatehouse.Remote); far {
+		g.remembered = new(remembered)
+	}
+	return g
+}
+
+// remote reports whether each query costs a round trip. If so, the use case makes
+// as many queries as possible at once, in the transaction that acts on the answers.
+func (g *Gate) remote() bool { return g.remembered != nil }
+
+// checks reports whether Check may have to ask the action's target.
+func (g *Gate) checks(a *gatehouse.Action) bool {
+	c, told := g.targets.(Checks)
+	return !told || c.Checks(a)
+}
+
+// checksAny reports whether Check may have to ask any target.
+func (g *Gate) checksAny() bool {
+	c, told := g.targets.(Checks)
+	return !told || c.ChecksAny()
+}
+
+// SetDrainer sets the drainer for Drain. Call it before serving.
+func (g *Gate) SetDrainer(d Drainer) { g.drainer = d }
+
+// NewID returns a time-ordered id with a type prefix, such as act_0193….
+func NewID(prefix string) string {
+	id := uuid.Must(uuid.NewV7())
+	return prefix + "_" + strings.ReplaceAll(id.String(), "-", "")
+}
+
+func busy(cause error) error {
+	e := gatehouse.E(gatehouse.CodeBusy, "the store is busy; try again").Because(cause)
+	e.RetryAfter = 1
+	return e
+}
+
+// notFound maps the store's error to the domain's error.
+func notFound(err error, what string) error {
+	if errors.Is(err, gatehouse.ErrNotFound) {
+		return gatehouse.E(gatehouse.CodeNotFound, "no such %s", what)
+	}
+	return err
+}
+
+// notFoundAs is notFound for what the request names otherwise than in its path.
+func notFoundAs(err error, what, id string) error {
+	if errors.Is(err, gatehouse.ErrNotFound) {
+		return gatehouse.E(gatehouse.CodeNotFound, "no %s %s", what, gatehouse.QuoteWord(id))
+	}
+	return err
+}
+
+// hintPush announces a new push of generation 0: on the general topic, and on the
+// push's own topic for subscribers that hand out single pushes.
+func (g *Gate) hintPush(id string) {
+	g.hints.Notify(TopicPush)
+	g.hints.Notify(TopicPush + ":" + id + ":0")
+}
+
+func timePtr(t time.Time) *time.Time { return &t }

@@ -1,0 +1,173 @@
+package gate_test
+
+import (
+	"context"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
+	"github.com/gatehouse-dev/gatehouse/internal/policy"
+	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
+	"github.com/gatehouse-dev/gatehouse/internal/wake"
+)
+
+// world is a gate on a real store, with a clock and targets that the test controls.
+type world struct {
+	t       *testing.T
+	gate    *gate.Gate
+	store   *sqlite.Store
+	clock   *clock
+	targets *targets
+	admin   context.Context
+	path    string
+}
+
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *clock) Now() time.Time { c.mu.Lock(); defer c.mu.Unlock(); return c.now }
+func (c *clock) Advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+// targets stands for the configured connectors: every operation but "none" is
+// known, and onCheck returns the result of reading a target.
+type targets struct {
+	fingerprint string
+	floor       gatehouse.RiskLevel
+	onCheck     func(a *gatehouse.Action) (matches bool, err error)
+}
+
+func (f *targets) Describe(_ string, p *gatehouse.Proposal) (string, gatehouse.RiskLevel, time.Duration, error) {
+	if p.Operation == "none" {
+		return "", 0, 0, gatehouse.Violations{{Pointer: "/operation", Detail: "is unknown"}}.Err()
+	}
+	return f.fingerprint, f.floor, time.Hour, nil
+}
+
+func (f *targets) Validate(*gatehouse.Action) error { return nil }
+
+func (f *targets) Check(_ context.Context, a *gatehouse.Action) (matches bool, expected, actual gatehouse.JSON, checked bool, err error) {
+	if f.onCheck == nil {
+		return false, "", "", false, nil
+	}
+	matches, err = f.onCheck(a)
+	return matches, `{"version":"7"}`, `{"version":"8"}`, err == nil, err
+}
+
+type appConfig = gate.Config
+
+func newWorld(t *testing.T, source string) *world {
+	t.Helper()
+	return newWorldWith(t, source, func(*appConfig) {})
+}
+
+// newWorldWith is newWorld with a change of the gate's configuration.
+func newWorldWith(t *testing.T, source string, change func(*appConfig)) *world {
+	t.Helper()
+	c := &clock{now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
+	path := filepath.Join(t.TempDir(), "gatehouse.db")
+	store, err := sqlite.Open(t.Context(), sqlite.Config{
+		Path: path, Clock: c.Now, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	if source == "" {
+		source = string(policy.DefaultSource())
+	}
+	w := &world{t: t, path: path, store: store, clock: c, targets: &targets{fingerprint: "f1"}}
+	hold := time.Duration(0)
+	config := gate.Config{PolicySource: []byte(source), Hold: &hold}
+	change(&config)
+	w.gate = gate.New(store, w.targets, &wake.Hub{}, config, slog.New(slog.DiscardHandler))
+	creds, err := w.gate.Bootstrap(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.admin = w.as(creds)
+	return w
+}
+
+// as returns a context of the principal with these credentials, with the second
+// secret proven if there is one.
+func (w *world) as(c *gatehouse.Credentials) context.Context {
+	w.t.Helper()
+	p, err := w.gate.Authenticate(w.t.Context(), c.Key)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return gatehouse.NewContext(w.t.Context(), &gatehouse.Caller{Principal: p, StepUp: c.EditToken != "", Via: gatehouse.ViaAPI})
+}
+
+func (w *world) principal(name string, kind gatehouse.Kind, roles ...gatehouse.Role) context.Context {
+	w.t.Helper()
+	c, err := w.gate.CreatePrincipal(w.admin, gatehouse.NewPrincipal{Name: name, Kind: kind, Roles: roles})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return w.as(c)
+}
+
+func (w *world) agent() context.Context {
+	return w.principal("bot", gatehouse.KindAgent, gatehouse.RoleProposer)
+}
+
+func (w *world) person(name string) context.Context {
+	return w.principal(name, gatehouse.KindPerson, gatehouse.RoleApprover)
+}
+
+func (w *world) propose(ctx context.Context, change func(*gatehouse.Proposal)) *gatehouse.Action {
+	w.t.Helper()
+	a, _, err := w.gate.Propose(ctx, proposal(change))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return a
+}
+
+func proposal(change func(*gatehouse.Proposal)) *gatehouse.Proposal {
+	p := &gatehouse.Proposal{
+		ActionType: "price_change", Connector: "shop", Operation: "update",
+		Target:         gatehouse.Target{EntityType: "item", EntityRef: "SKU-1", Version: "7"},
+		CurrentState:   `{"price":"10.00"}`,
+		ProposedChange: `{"price":"12.50"}`,
+	}
+	if change != nil {
+		change(p)
+	}
+	return p
+}
+
+func approve(a *gatehouse.Action) gatehouse.Decision {
+	d := gatehouse.Decision{Decision: gatehouse.Approve, Digest: a.Digest}
+	if a.Approval != nil && a.Approval.Confirm != nil {
+		d.Confirm = a.Approval.Confirm.Value
+	}
+	return d
+}
+
+func (w *world) find(id string) *gatehouse.Action {
+	w.t.Helper()
+	a, err := w.gate.FindAction(w.admin, id)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return a
+}
+
+func wantCode(t *testing.T, err error, want gatehouse.Code) {
+	t.Helper()
+	if got := gatehouse.CodeOf(err); got != want {
+		t.Fatalf("code = %q (%v), want %q", got, err, want)
+	}
+}

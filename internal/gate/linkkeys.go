@@ -1,0 +1,232 @@
+package gate
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"strconv"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/ring"
+)
+
+// maxRotated bounds the keys of one round of the scheduled rotation.
+const maxRotated = 100
+
+// rotationAuthor is the author of scheduled rotations, which need no notice.
+const rotationAuthor = "schedule"
+
+// errNoMaster says that this server does not sign links.
+func errNoMaster() *gatehouse.Error {
+	return gatehouse.E(gatehouse.CodeUnsupported, "no master key is configured, so links are not signed: see links.master_key")
+}
+
+// ringPlace returns the context to which a sealed key of the ring is bound.
+func ringPlace(k *gatehouse.RingKey) []string {
+	return []string{k.Tenant, string(k.Purpose), strconv.FormatUint(uint64(k.Number), 10)}
+}
+
+// ringSecret opens a key of the ring.
+func (g *Gate) ringSecret(k *gatehouse.RingKey) ([]byte, error) {
+	if g.config.Master == nil {
+		return nil, ring.ErrSealed
+	}
+	return g.config.Master.Open(k.Sealed, k.Master, ringPlace(k)...)
+}
+
+// newRingKey stores a new active key.
+func (g *Gate) newRingKey(tx gatehouse.Tx, tenant, by string) (*gatehouse.RingKey, error) {
+	if g.config.Master == nil {
+		return nil, errNoMaster()
+	}
+	var number [4]byte
+	_, _ = rand.Read(number[:]) // never fails (crypto/rand, Go 1.24)
+	k := &gatehouse.RingKey{
+		ID: NewID("rgk"), Number: max(1, binary.BigEndian.Uint32(number[:])), Tenant: tenant, Purpose: gatehouse.RingLinks,
+		Master: g.config.Master.ID(), CreatedAt: tx.Now(), CreatedBy: by, State: gatehouse.RingKeyActive,
+	}
+	var err error
+	if k.Sealed, err = g.config.Master.Seal(ring.Key(), ringPlace(k)...); err != nil {
+		return nil, err
+	}
+	return k, tx.InsertRingKey(k)
+}
+
+// activeLinkKey returns the active key, nil when there is none.
+func activeLinkKey(tx gatehouse.ReadTx) (*gatehouse.RingKey, error) {
+	list, err := tx.ListRingKeys(gatehouse.RingLinks)
+	for _, k := range list {
+		if k.StateAt(tx.Now()) == gatehouse.RingKeyActive {
+			return k, nil
+		}
+	}
+	return nil, err
+}
+
+// rotate replaces the active key, which may be nil, by a new one. Signatures of the
+// old key stay valid for as long as any link can live.
+func (g *Gate) rotate(tx gatehouse.Tx, tenant string, old *gatehouse.RingKey, by author) (*gatehouse.RingKey, error) {
+	c := change{tenant: tenant, kind: "link.key_created", data: map[string]any{}}
+	if old != nil {
+		if err := tx.RetireRingKey(old.ID, tx.Now().Add(gatehouse.MaxLinkTTL)); err != nil {
+			return nil, err
+		}
+		c.kind, c.data["replaces"] = "link.key_rotated", old.ID
+	}
+	k, err := g.newRingKey(tx, tenant, by.id)
+	if err != nil {
+		return nil, err
+	}
+	c.subject, c.name, c.data["number"] = k.ID, "link key "+k.ID, int(k.Number)
+	return k, tellKey(tx, by, c)
+}
+
+// tellKey is tell, without a notice for what the server does by itself.
+func tellKey(tx gatehouse.Tx, by author, c change) error {
+	if by.id == initAuthor || by.id == rotationAuthor {
+		return tx.AppendLeaf(&gatehouse.Leaf{
+			Tenant: c.tenant, Type: c.kind, Subject: c.subject, Actor: by.id, Data: object(c.data),
+		})
+	}
+	return tell(tx, by, c)
+}
+
+// ListLinkKeys returns the tenant's keys, newest first.
+func (g *Gate) ListLinkKeys(ctx context.Context) (list []*gatehouse.RingKey, err error) {
+	if _, err := admin(ctx); err != nil {
+		return nil, err
+	}
+	err = g.view(ctx, "key", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
+		list, err = tx.ListRingKeys(gatehouse.RingLinks)
+		for _, k := range list {
+			k.State = k.StateAt(tx.Now())
+		}
+		return err
+	})
+	return list, err
+}
+
+// changeKeys checks that the caller is an administrator, and runs a change of the
+// ring.
+func (g *Gate) changeKeys(ctx context.Context, fn func(gatehouse.Tx, *gatehouse.Caller) error) error {
+	c, err := g.minter(ctx)
+	if err != nil {
+		return err
+	}
+	err = g.update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) error {
+		_, self, err := lockPrincipals(tx, c.Principal.ID, c.Principal.ID)
+		if err != nil {
+			return err
+		}
+		if err := stillAdmin(self); err != nil {
+			return err
+		}
+		return fn(tx, c)
+	})
+	if err == nil {
+		g.hints.Notify(TopicAudit)
+	}
+	return notFound(err, "link key")
+}
+
+// RotateLinkKeys makes a new key and retires the active one.
+func (g *Gate) RotateLinkKeys(ctx context.Context) (out *gatehouse.RingKey, err error) {
+	err = g.changeKeys(ctx, func(tx gatehouse.Tx, c *gatehouse.Caller) error {
+		old, err := activeLinkKey(tx)
+		if err != nil {
+			return err
+		}
+		out, err = g.rotate(tx, c.Principal.Tenant, old, authorOf(c))
+		return err
+	})
+	return out, err
+}
+
+// RevokeLinkKey revokes a key, and makes a new one if it was the active one.
+func (g *Gate) RevokeLinkKey(ctx context.Context, id string) (out *gatehouse.RingKey, err error) {
+	err = g.changeKeys(ctx, func(tx gatehouse.Tx, c *gatehouse.Caller) error {
+		out = nil
+		list, err := tx.ListRingKeys(gatehouse.RingLinks)
+		if err != nil {
+			return err
+		}
+		for _, k := range list {
+			if k.ID == id {
+				out = k
+			}
+		}
+		if out == nil {
+			return gatehouse.ErrNotFound
+		}
+		was := out.StateAt(tx.Now())
+		out.State = gatehouse.RingKeyRevoked
+		if was == gatehouse.RingKeyRevoked {
+			return nil
+		}
+		if err := tx.RevokeRingKey(out.ID); err != nil {
+			return err
+		}
+		out.RevokedAt = timePtr(tx.Now())
+		if out.RetiredAt == nil {
+			out.RetiredAt = out.RevokedAt
+		}
+		err = tell(tx, authorOf(c), change{
+			tenant: out.Tenant, kind: "link.key_revoked", subject: out.ID, name: "link key " + out.ID,
+			detail: "all links that it has signed have ended", data: map[string]any{"number": int(out.Number)},
+		})
+		if err != nil || was != gatehouse.RingKeyActive || g.config.Master == nil {
+			return err
+		}
+		_, err = g.rotate(tx, out.Tenant, nil, authorOf(c))
+		return err
+	})
+	return out, err
+}
+
+// RotateOldLinkKeys replaces the keys that have been active for too long. It leaves
+// keys that it cannot open to the server that has their master key. The sweeper
+// calls it.
+func (g *Gate) RotateOldLinkKeys(ctx context.Context) (rotated int, err error) {
+	if g.config.Master == nil {
+		return 0, nil
+	}
+	var old []*gatehouse.RingKey
+	err = g.store.ViewQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
+		old, err = q.OldRingKeys(gatehouse.RingLinks, q.Now().Add(-g.config.LinkRotation), maxRotated)
+		return err
+	})
+	for _, k := range old {
+		if err != nil || !g.config.Master.Has(k.Master) {
+			continue
+		}
+		err = g.store.Update(ctx, k.Tenant, func(tx gatehouse.Tx) error {
+			_, err := g.rotate(tx, k.Tenant, k, author{id: rotationAuthor})
+			return err
+		})
+		if errors.Is(err, gatehouse.ErrConflict) { // another replica was first
+			err = nil
+			continue
+		}
+		rotated++
+	}
+	if rotated > 0 {
+		g.hints.Notify(TopicAudit)
+	}
+	return rotated, err
+}
+
+// PurgeReviews deletes reviews that ended long ago, and returns how many.
+func (g *Gate) PurgeReviews(ctx context.Context) (total int, err error) {
+	for {
+		n := 0
+		err := g.store.UpdateQueues(ctx, func(q gatehouse.Queues) (err error) {
+			n, err = q.PurgeReviews(q.Now().Add(-gatehouse.SessionKept), purgeBatch)
+			return err
+		})
+		total += n
+		if err != nil || n < purgeBatch {
+			return total, err
+		}
+	}
+}

@@ -1,0 +1,118 @@
+package gate_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// minted lists the use cases that make or change credentials, roles, groups or policies.
+func (w *world) minted() map[string]func(context.Context) error {
+	roles, disabled, version := []gatehouse.Role{gatehouse.RoleApprover}, true, 1
+	keys, err := w.gate.ListKeys(w.admin, "ana")
+	if err != nil || len(keys) == 0 {
+		w.t.Fatal(err, keys)
+	}
+	return map[string]func(context.Context) error{
+		"create principal": func(ctx context.Context) error {
+			_, err := w.gate.CreatePrincipal(ctx, gatehouse.NewPrincipal{Name: "eve", Kind: gatehouse.KindPerson, Roles: roles})
+			return err
+		},
+		"change roles": func(ctx context.Context) error {
+			_, err := w.gate.UpdatePrincipal(ctx, "ana", gatehouse.PrincipalChange{Roles: &roles})
+			return err
+		},
+		"disable": func(ctx context.Context) error {
+			_, err := w.gate.UpdatePrincipal(ctx, "ben", gatehouse.PrincipalChange{Disabled: &disabled})
+			return err
+		},
+		"create key":        func(ctx context.Context) error { _, err := w.gate.CreateKey(ctx, "ana"); return err },
+		"revoke key":        func(ctx context.Context) error { return w.gate.RevokeKey(ctx, keys[0].ID) },
+		"rotate edit token": func(ctx context.Context) error { _, err := w.gate.RotateEditToken(ctx, "ana"); return err },
+		"set-up link":       func(ctx context.Context) error { _, err := w.gate.CreateSetupLink(ctx, "ana"); return err },
+		"create tenant":     func(ctx context.Context) error { _, err := w.gate.CreateTenant(ctx, "acme"); return err },
+		"delegate": func(ctx context.Context) error {
+			_, err := w.gate.CreateDelegation(ctx, gatehouse.NewDelegation{From: "admin", To: "ana", Ends: w.clock.Now().Add(time.Hour)})
+			return err
+		},
+		"put group": func(ctx context.Context) error {
+			_, err := w.gate.PutGroup(ctx, "finance", gatehouse.GroupMembers{Members: []string{"ana"}})
+			return err
+		},
+		"put an empty group": func(ctx context.Context) error {
+			_, err := w.gate.PutGroup(ctx, "auditors", gatehouse.GroupMembers{})
+			return err
+		},
+		"apply policy":    func(ctx context.Context) error { _, err := w.gate.ApplyPolicy(ctx, "version: 1\n"); return err },
+		"activate policy": func(ctx context.Context) error { _, err := w.gate.ActivatePolicy(ctx, version); return err },
+	}
+}
+
+// TestMintingIsDeciding runs each use case as an administrator with only a key, and
+// as one whose browser signed in long ago: neither changes anything.
+func TestMintingIsDeciding(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	w.person("ana")
+	w.person("ben")
+	admin, err := w.gate.FindPrincipal(w.admin, "admin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rotated, err := w.gate.RotateEditToken(w.admin, "admin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ofBen, err := w.gate.RotateEditToken(w.admin, "ben")
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyOnly := gatehouse.NewContext(t.Context(), &gatehouse.Caller{Principal: admin, Via: gatehouse.ViaAPI})
+	session := &gatehouse.Session{Tenant: admin.Tenant, PrincipalID: admin.ID, CreatedAt: w.clock.Now()}
+	browser := gatehouse.NewContext(t.Context(), &gatehouse.Caller{Principal: admin, StepUp: true, Session: session, Via: gatehouse.ViaConsole})
+	w.clock.Advance(gatehouse.FreshSignIn + time.Second)
+	wrong, err := w.gate.ShowEditToken(browser, ofBen.EditToken)
+	if err != nil {
+		t.Fatal(err)
+	}
+	right, err := w.gate.ShowEditToken(browser, rotated.EditToken)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := w.logged()
+	for name, run := range w.minted() {
+		for who, ctx := range map[string]context.Context{"a key": keyOnly, "an old sign-in": browser, "somebody else's token": wrong} {
+			if err := run(ctx); gatehouse.CodeOf(err) != gatehouse.CodeEditTokenRequired {
+				t.Errorf("%s with %s: %v", name, who, err)
+			}
+		}
+	}
+	if after := w.logged(); after != before {
+		t.Errorf("%d entries of the log, %d before", after, before)
+	}
+	for name, run := range w.minted() {
+		if err := run(right); err != nil {
+			t.Errorf("%s with the token: %v", name, err)
+		}
+	}
+	session.CreatedAt = w.clock.Now()
+	if err := w.minted()["create key"](browser); err != nil {
+		t.Errorf("after a fresh sign-in: %v", err)
+	}
+}
+
+// logged counts the leaves that wait for their number; this test numbers none.
+func (w *world) logged() (n int) {
+	w.t.Helper()
+	err := w.store.ViewQueues(w.t.Context(), func(q gatehouse.ReadQueues) error {
+		list, err := q.UnnumberedLeaves(1000)
+		n = len(list)
+		return err
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return n
+}

@@ -1,0 +1,183 @@
+package gate
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+var _ gatehouse.NotificationService = (*Gate)(nil)
+
+// TopicNotify is notified when messages to people were queued.
+const TopicNotify = "notify"
+
+// testWait is how long TestChannel waits for the outcome.
+const testWait = 25 * time.Second
+
+// ChannelInfo is what the use cases know about a channel.
+type ChannelInfo struct {
+	Name, Kind string
+	Tenants    []string
+	// Personal channels send to people whom they reach, other channels to a shared
+	// place.
+	Personal bool
+	Reaches  func(*gatehouse.Principal) bool
+	// Callback channels make the callbacks of proposals, and have no place of their own.
+	Callback bool
+}
+
+// watches fails unless the caller may see which messages were sent to whom.
+func watches(ctx context.Context) error {
+	c, err := gatehouse.CallerFrom(ctx)
+	if err != nil {
+		return err
+	}
+	return require(c, gatehouse.RoleOperator, gatehouse.RoleAuditor)
+}
+
+// ListNotifications returns a page, newest first.
+func (g *Gate) ListNotifications(
+	ctx context.Context, f gatehouse.NotificationFilter,
+) (page gatehouse.Page[*gatehouse.Notification], err error) {
+	if err := watches(ctx); err != nil {
+		return page, err
+	}
+	err = g.view(ctx, "notification", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
+		page, err = tx.ListNotifications(f)
+		return err
+	})
+	return page, err
+}
+
+// RetryNotification makes a message due now.
+func (g *Gate) RetryNotification(ctx context.Context, id string) (out *gatehouse.Notification, err error) {
+	c, err := gatehouse.CallerFrom(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := require(c, gatehouse.RoleOperator); err != nil {
+		return nil, err
+	}
+	err = g.update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) error {
+		n, err := tx.FindNotification(id)
+		if err != nil {
+			return notFoundAs(err, "notification", id)
+		}
+		if n.Status != gatehouse.NotificationFailed && n.Status != gatehouse.NotificationQueued {
+			return gatehouse.E(
+				gatehouse.CodeTooLate,
+				"only a failed or queued notification can be retried, this one is %s",
+				n.Status,
+			)
+		}
+		from, now := n.Status, tx.Now()
+		n.Status, n.DueAt, n.FinishedAt, n.Attempts = gatehouse.NotificationQueued, &now, nil, 0
+		out = n
+		return tx.UpdateNotification(n, from, n.Generation)
+	})
+	if err == nil {
+		g.hints.Notify(TopicNotify)
+	}
+	return out, err
+}
+
+// ListChannels returns the configured channels of the caller's tenant, with their
+// states.
+func (g *Gate) ListChannels(ctx context.Context) (list []*gatehouse.ChannelState, err error) {
+	if err := watches(ctx); err != nil {
+		return nil, err
+	}
+	err = g.view(ctx, "channel", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
+		states, err := tx.ChannelStates()
+		if err != nil {
+			return err
+		}
+		list = []*gatehouse.ChannelState{}
+		for _, info := range g.config.Channels {
+			if !slices.Contains(info.Tenants, c.Principal.Tenant) {
+				continue
+			}
+			s := &gatehouse.ChannelState{Tenant: c.Principal.Tenant, Channel: info.Name}
+			if i := slices.IndexFunc(states,
+				func(s *gatehouse.ChannelState) bool { return s.Channel == info.Name }); i >= 0 {
+				s = states[i]
+			}
+			s.Kind = info.Kind
+			list = append(list, s)
+		}
+		return nil
+	})
+	return list, err
+}
+
+// TestChannel sends a test message to the caller, or to the channel's shared place.
+func (g *Gate) TestChannel(ctx context.Context, channel string) (*gatehouse.Notification, error) {
+	c, err := admin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	tenant := c.Principal.Tenant
+	i := slices.IndexFunc(g.config.Channels, func(info ChannelInfo) bool {
+		return info.Name == channel && slices.Contains(info.Tenants, tenant)
+	})
+	if i < 0 {
+		return nil, gatehouse.E(gatehouse.CodeNotFound, "no channel %s is switched on for this tenant; gatehouse notify channels lists those that are",
+			gatehouse.Quote(channel))
+	}
+
+	info := g.config.Channels[i]
+	if info.Callback {
+		return nil, gatehouse.Violations{{
+			Pointer: "/channel", Detail: "the channel makes the callbacks of proposals, and has no place to test",
+		}}.Err()
+	}
+	n := &gatehouse.Notification{
+		ID: NewID(
+			"ntf",
+		), Tenant: tenant, Kind: gatehouse.NotifyTest, Entry: -1, Channel: channel,
+		Status: gatehouse.NotificationQueued,
+	}
+	if info.Personal {
+		if !info.Reaches(c.Principal) {
+			return nil, gatehouse.Violations{{Pointer: "/channel", Detail: "the channel has no address for you"}}.Err()
+		}
+		n.Recipient = c.Principal.ID
+	}
+
+	done, end := g.hints.Subscribe(n.ID)
+	defer end()
+	err = g.update(ctx, tenant, nil, func(tx gatehouse.Tx) error {
+		now := tx.Now()
+		n.CreatedAt, n.DueAt = now, &now
+		return tx.InsertNotifications([]*gatehouse.Notification{n})
+	})
+	if err != nil {
+		return nil, err
+	}
+	g.hints.Notify(TopicNotify)
+
+	ctx, cancel := context.WithTimeout(ctx, testWait)
+	defer cancel()
+	for again := time.NewTicker(time.Second); ; {
+		select {
+		case <-done:
+		case <-again.C:
+		case <-ctx.Done():
+			again.Stop()
+			return n, nil
+		}
+		err := g.store.View(ctx, tenant, func(tx gatehouse.ReadTx) error {
+			found, err := tx.FindNotification(n.ID)
+			if err == nil {
+				n = found
+			}
+			return err
+		})
+		if err == nil && n.Finished() {
+			again.Stop()
+			return n, nil
+		}
+	}
+}

@@ -1,0 +1,390 @@
+package gate
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/policy"
+	"github.com/gatehouse-dev/gatehouse/internal/spelling"
+)
+
+// policyCache keeps parsed versions. A version never changes, so an entry is never
+// stale.
+type policyCache struct {
+	mu     sync.RWMutex
+	parsed map[policyKey]*policy.Policy
+	// seen is the version of each tenant that was last found active. The active
+	// version may have changed since.
+	seen map[string]int
+}
+
+type policyKey struct {
+	tenant  string
+	version int
+}
+
+// maxCachedPolicies bounds the cache; a full cache is emptied.
+const maxCachedPolicies = 256
+
+func newPolicyCache() *policyCache {
+	return &policyCache{parsed: make(map[policyKey]*policy.Policy), seen: make(map[string]int)}
+}
+
+func (c *policyCache) get(k policyKey) *policy.Policy {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.parsed[k]
+}
+
+func (c *policyCache) put(k policyKey, p *policy.Policy) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.parsed) >= maxCachedPolicies {
+		clear(c.parsed)
+	}
+	c.parsed[k] = p
+}
+
+func (c *policyCache) see(tenant string, version int) {
+	if _, last := c.last(tenant); last == version {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.seen) >= maxCachedPolicies {
+		clear(c.seen)
+	}
+	c.seen[tenant] = version
+}
+
+// last returns the version that was last found active, nil for none.
+func (c *policyCache) last(tenant string) (p *policy.Policy, version int) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	version = c.seen[tenant]
+	return c.parsed[policyKey{tenant, version}], version
+}
+
+// judgement is a policy version's verdict on a proposal.
+type judgement struct {
+	gatehouse.Verdict
+	version int
+	// at is the time that the policy used, zero when it used none.
+	at time.Time
+	// policy is nil when none loads.
+	policy *policy.Policy
+	// facts are the input of judged.
+	facts policy.Facts
+}
+
+// activePolicy returns the tenant's active policy, parsed. For a policy that does
+// not load it returns nil with the reason; nothing is allowed under it.
+func (g *Gate) activePolicy(tx gatehouse.ReadTx, tenant string) (p *policy.Policy, version int, reason string, err error) {
+	version, err = tx.ActivePolicyVersion()
+	if err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
+		return nil, 0, "", err
+	}
+	if version == 0 {
+		return nil, 0, "no policy is active", nil
+	}
+	g.policies.see(tenant, version)
+	if p := g.policies.get(policyKey{tenant, version}); p != nil {
+		return p, version, "", nil
+	}
+	stored, err := tx.FindPolicy(version)
+	if err != nil {
+		return nil, version, "", err
+	}
+	if sum := sha256.Sum256([]byte(stored.Source)); hex.EncodeToString(sum[:]) != stored.SHA256 {
+		g.log.Error("active policy is not the one that was applied", "tenant", tenant, "version", version)
+		return nil, version, fmt.Sprintf("the active policy (version %d) is not the one that was applied", version), nil
+	}
+	p, perr := policy.Parse([]byte(stored.Source))
+	if perr != nil {
+		g.log.Error("active policy does not load", "tenant", tenant, "version", version, "error", perr)
+		return nil, version, fmt.Sprintf("the active policy (version %d) does not load", version), nil
+	}
+	g.policies.put(policyKey{tenant, version}, p)
+	return p, version, "", nil
+}
+
+// judge prepares a judgement by the active policy, for judged to evaluate. Without
+// a policy that loads, the verdict is deny.
+func (g *Gate) judge(tx gatehouse.ReadTx, f policy.Facts) (judgement, error) {
+	p, version, reason, err := g.activePolicy(tx, f.Tenant)
+	if err != nil {
+		return judgement{}, err
+	}
+	if p == nil {
+		return judgement{version: version, Verdict: gatehouse.Verdict{
+			Outcome: gatehouse.OutcomeDeny, RiskLevel: max(gatehouse.L3, f.Floor, f.Proposal.RiskLevel),
+			Reasons: []string{reason},
+		}}, nil
+	}
+	j := judgement{version: version, policy: p}
+	if p.ReadsTime() {
+		if f.ProposedAt.IsZero() {
+			f.ProposedAt = tx.Now()
+		}
+		j.at = f.ProposedAt
+	}
+	j.facts = f
+	return j, nil
+}
+
+// judged evaluates the prepared judgement. The evaluation may be slow and needs no
+// store, so callers run it outside transactions where they can. It fails when the
+// context ends.
+func (j judgement) judged(ctx context.Context) (judgement, error) {
+	if j.policy != nil {
+		j.Verdict = j.policy.Evaluate(ctx, j.facts)
+	}
+	return j, ctx.Err()
+}
+
+// presumeJudged judges by the version that was last found active. known is false
+// when there is none, or when the policy uses the time, which only the store knows.
+// The transaction verifies that the version is still active.
+func (g *Gate) presumeJudged(ctx context.Context, f policy.Facts) (j judgement, known bool, err error) {
+	p, version := g.policies.last(f.Tenant)
+	if p == nil || p.ReadsTime() {
+		return j, false, nil
+	}
+	j, err = judgement{version: version, policy: p, facts: f}.judged(ctx)
+	return j, true, err
+}
+
+// asksMore says in which respect today's verdict asks for more than people were
+// asked for when the action was judged; "" for none. The approval froze what was
+// asked, and all of its votes are in once it is approved.
+func asksMore(a *gatehouse.Action, outcome gatehouse.Outcome, level gatehouse.RiskLevel, required int) string {
+	if outcome != gatehouse.OutcomeNeedsApproval && !level.NeedsPerson() {
+		return ""
+	}
+	required = max(required, 1)
+	if level == gatehouse.L5 {
+		required = max(required, 2)
+	}
+	asked := 0
+	if a.Approval != nil {
+		asked = a.Approval.Required
+	}
+	switch {
+	case asked < required:
+		return fmt.Sprintf("%d must approve, and %d were asked", required, asked)
+	case level.NeedsConfirmation() && !a.RiskLevel.NeedsConfirmation():
+		return fmt.Sprintf("at %s approvers retype the value and prove who they are, and it was asked at %s", level, a.RiskLevel)
+	}
+	return ""
+}
+
+// ApplyPolicy stores a new version and makes it the active one. A source that
+// does not parse is an error with code invalid, with line and column.
+func (g *Gate) ApplyPolicy(ctx context.Context, source string) (*gatehouse.PolicyVersion, error) {
+	c, err := g.minter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	parsed, err := policy.Parse([]byte(source))
+	if err != nil {
+		return nil, policyError(err)
+	}
+	said := linted(parsed)
+	return perform(ctx, g, useCase{by: c}, func(tx gatehouse.Tx) (*gatehouse.PolicyVersion, error) {
+		if err := g.direct(tx, c.Principal.Tenant); err != nil {
+			return nil, err
+		}
+		out, err := storePolicy(tx, c.Principal.Tenant, authorOf(c), source, "")
+		if err != nil {
+			return nil, err
+		}
+		if out.Warnings, err = policyRemarks(tx, parsed, said); err != nil {
+			return nil, err
+		}
+		return out, nil
+	})
+}
+
+// storePolicy stores a tenant's next version and activates it. action is the id of
+// the action that was approved for it, "" for none.
+func storePolicy(tx gatehouse.Tx, tenant string, by author, source, action string) (*gatehouse.PolicyVersion, error) {
+	sum := sha256.Sum256([]byte(source))
+	v := &gatehouse.PolicyVersion{
+		Tenant: tenant, Source: source, SHA256: hex.EncodeToString(sum[:]),
+		Active: true, AppliedBy: by.name, AppliedAt: tx.Now(), ActionID: action,
+	}
+	n, err := tx.InsertPolicy(v)
+	if err != nil {
+		return nil, err
+	}
+	v.Version = n
+	return v, tellPolicy(tx, by, "policy.applied", v)
+}
+
+// tellPolicy records that a version became active.
+func tellPolicy(tx gatehouse.Tx, by author, kind string, v *gatehouse.PolicyVersion) error {
+	data := map[string]any{"version": v.Version, "sha256": v.SHA256}
+	detail := ""
+	if v.ActionID != "" {
+		data["action"], detail = v.ActionID, "approved as "+v.ActionID
+	}
+	return tell(tx, by, change{
+		tenant: v.Tenant, kind: kind, subject: fmt.Sprintf("policy:%d", v.Version), name: fmt.Sprintf("policy version %d", v.Version),
+		detail: detail, data: data,
+	})
+}
+
+func policyError(err error) error {
+	var problems *policy.Problems
+	if !errors.As(err, &problems) {
+		return gatehouse.E(gatehouse.CodeInvalid, "the policy does not parse").Because(err)
+	}
+	e := gatehouse.E(gatehouse.CodeInvalid, "the policy does not parse")
+	for _, p := range problems.List {
+		e.Violations = append(e.Violations, gatehouse.Violation{
+			Pointer: "/source", Detail: fmt.Sprintf("line %d, column %d: %s", p.Line, p.Column, p.Detail),
+		})
+	}
+	return e
+}
+
+// ActivatePolicy makes a stored version the active one again.
+func (g *Gate) ActivatePolicy(ctx context.Context, version int) (*gatehouse.PolicyVersion, error) {
+	stored, err := g.FindPolicy(ctx, version)
+	if err != nil {
+		return nil, err
+	}
+	c, err := g.minter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	tenant := c.Principal.Tenant
+	if _, err := policy.Parse([]byte(stored.Source)); err != nil {
+		return nil, policyError(err)
+	}
+	err = g.update(ctx, tenant, nil, func(tx gatehouse.Tx) error {
+		if err := g.direct(tx, tenant); err != nil {
+			return err
+		}
+		if err := tx.ActivatePolicy(version); err != nil {
+			return err
+		}
+		return tellPolicy(tx, authorOf(c), "policy.activated", &gatehouse.PolicyVersion{Tenant: tenant, Version: version, SHA256: stored.SHA256})
+	})
+	if err != nil {
+		return nil, err
+	}
+	g.hints.Notify(TopicAudit)
+	return g.FindPolicy(ctx, version)
+}
+
+// ActivePolicy returns the tenant's active version.
+func (g *Gate) ActivePolicy(ctx context.Context) (v *gatehouse.PolicyVersion, err error) {
+	err = g.view(ctx, "policy", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
+		v, err = tx.ActivePolicy()
+		return err
+	})
+	return v, err
+}
+
+// FindPolicy returns a stored version.
+func (g *Gate) FindPolicy(ctx context.Context, version int) (v *gatehouse.PolicyVersion, err error) {
+	err = g.view(ctx, "policy version", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
+		v, err = tx.FindPolicy(version)
+		return err
+	})
+	return v, err
+}
+
+// ListPolicies returns all versions, newest first, without their source.
+func (g *Gate) ListPolicies(ctx context.Context) (list []*gatehouse.PolicyVersion, err error) {
+	err = g.view(ctx, "policy", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
+		list, err = tx.ListPolicies()
+		return err
+	})
+	return list, err
+}
+
+// ExplainPolicy judges a proposal without storing anything.
+func (g *Gate) ExplainPolicy(ctx context.Context, p *gatehouse.Proposal) (*gatehouse.Explanation, error) {
+	if err := p.Validate(); err != nil {
+		return nil, err
+	}
+	if err := spelling.CheckKeys(p); err != nil {
+		return nil, err
+	}
+
+	var out *gatehouse.Explanation
+	var active *policy.Policy
+	var facts policy.Facts
+	err := g.view(ctx, "policy", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
+		tenant := c.Principal.Tenant
+		_, floor, _, err := g.targets.Describe(tenant, p)
+		if err != nil {
+			return err
+		}
+		var version int
+		var reason string
+		if active, version, reason, err = g.activePolicy(tx, tenant); err != nil {
+			return err
+		}
+		out = &gatehouse.Explanation{PolicyOutcome: gatehouse.PolicyOutcome{
+			Outcome: gatehouse.OutcomeDeny, Reasons: []string{reason}, Rules: []string{}, Version: version,
+		}}
+		if active == nil {
+			return nil
+		}
+		facts = policy.Facts{Tenant: tenant, Proposal: p, Proposer: c.Principal, Floor: floor, ProposedAt: tx.Now()}
+		return nil
+	})
+	if err != nil || active == nil {
+		return out, err
+	}
+
+	v, trace := active.Explain(ctx, facts)
+	out.Outcome, out.Rules, out.Reasons = v.Outcome, v.Rules, v.Reasons
+	out.RiskName = active.LevelName(v.RiskLevel)
+	out.RiskLevel, out.Required, out.Roles, out.People, out.Groups = v.RiskLevel, v.Required, v.Roles, v.People,
+		v.Groups
+	out.EditUpTo = int(v.EditUpTo)
+	out.Expiry, out.Timing, out.Ceilings, out.Trace = gatehouse.Duration(v.Expiry), v.Timing, v.Ceilings, trace
+	out.Hold = gatehouse.Duration(g.hold(v))
+
+	if v.Outcome == gatehouse.OutcomeNeedsApproval {
+		err = g.store.View(ctx, facts.Proposer.Tenant, func(tx gatehouse.ReadTx) error {
+			return explainAnswerers(tx, out, p, facts.Proposer, v)
+		})
+	}
+	if err == nil {
+		err = ctx.Err()
+	}
+	return out, err
+}
+
+// explainAnswerers sets the number of required approvers, and changes the outcome
+// to deny when fewer persons than that may answer. If the caller may not propose,
+// no proposer is excluded, since somebody else will propose.
+func explainAnswerers(
+	tx gatehouse.ReadTx, out *gatehouse.Explanation, p *gatehouse.Proposal, caller *gatehouse.Principal, v gatehouse.Verdict,
+) error {
+	proposer := caller
+	if !caller.Has(gatehouse.RoleProposer) {
+		proposer = &gatehouse.Principal{Tenant: caller.Tenant}
+	}
+	a := &gatehouse.Action{Proposal: *p}
+	a.RiskLevel = v.RiskLevel
+	ap, why, err := ask(tx, proposer, a, v, lineage{})
+	if err != nil {
+		return err
+	}
+	if out.Required = ap.Required; why != "" {
+		out.Outcome, out.Reasons = gatehouse.OutcomeDeny, append([]string{why}, v.Reasons...)
+	}
+	return nil
+}

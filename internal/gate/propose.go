@@ -1,0 +1,472 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/failpoint"
+	"github.com/gatehouse-dev/gatehouse/internal/policy"
+	"github.com/gatehouse-dev/gatehouse/internal/spelling"
+	"github.com/gatehouse-dev/gatehouse/internal/workflow"
+)
+
+// Propose judges a proposal and stores it. A deny is an answer, not an error.
+func (g *Gate) Propose(ctx context.Context, p *gatehouse.Proposal) (*gatehouse.Action, bool, error) {
+	c, err := proposer(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	if p.Connector == workflow.ApprovalConnector {
+		// It would read like a run's own question.
+		return nil, false, gatehouse.Violations{{Pointer: "/connector", Detail: "only a step of a run asks whether the run may go on"}}.Err()
+	}
+	return g.propose(ctx, c, p, lineage{revision: 1})
+}
+
+func proposer(ctx context.Context) (*gatehouse.Caller, error) {
+	c, err := gatehouse.PresumedFrom(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return c, require(c, gatehouse.RoleProposer)
+}
+
+// lineage is what an action inherits: the action it revises, or reverses.
+type lineage struct {
+	revision int
+	// supersedes is checked and moved in the same transaction.
+	supersedes *gatehouse.Action
+	reverses   *gatehouse.Action
+	// required is the least number of people who must approve; barred are those
+	// who cannot decide besides the proposer's own.
+	required int
+	barred   []string
+	// starter is the principal that started the run which proposes it, nil for
+	// none: ceilings per agent count for it.
+	starter *gatehouse.Principal
+	// title is the question that an approval step asks.
+	title string
+	// author is the principal whose proposal it stays, where the caller rebases or edits
+	// it; nil where the caller proposes.
+	author *gatehouse.Principal
+	// editedBy and edit are whose change it is, where it is not the author's, and editors
+	// all who had a hand in it so. editing says that the caller edits it now.
+	editedBy string
+	edit     *gatehouse.Edit
+	editors  []string
+	editing  bool
+	// vote is the caller's approval in the same transaction, nil for none; dry stores
+	// nothing.
+	vote *ruling
+	dry  bool
+	// policy says that the action replaces the policy: see ProposePolicy.
+	policy bool
+}
+
+// proposer is the principal that the action is proposed by.
+func (from *lineage) proposer(c *gatehouse.Caller) *gatehouse.Principal {
+	if from.author != nil {
+		return from.author
+	}
+	return c.Principal
+}
+
+// draft is what is prepared outside the transaction.
+type draft struct {
+	action  gatehouse.Action
+	verdict judgement
+}
+
+func (g *Gate) propose(ctx context.Context, c *gatehouse.Caller, p *gatehouse.Proposal, from lineage) (*gatehouse.Action, bool, error) {
+	if err := p.Validate(); err != nil {
+		return nil, false, err
+	}
+	d, err := g.draft(c, p, from)
+	if err != nil {
+		return nil, false, err
+	}
+	facts := policy.Facts{
+		Tenant: c.Principal.Tenant, Proposal: p, Proposer: from.proposer(c), Starter: from.starter,
+		Floor:    d.action.RiskLevel,
+		Reversal: from.reverses != nil,
+	}
+	first := true
+	judge := func() error {
+		presume := first && g.remote()
+		first = false
+		if presume {
+			var known bool
+			if d.verdict, known, err = g.presumeJudged(ctx, facts); known {
+				return err
+			}
+		}
+		err := g.store.View(ctx, facts.Tenant, func(tx gatehouse.ReadTx) (err error) {
+			d.verdict, err = g.judge(tx, facts)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		d.verdict, err = d.verdict.judged(ctx)
+		return err
+	}
+	prepare := func() error {
+		if err := judge(); err != nil || from.vote == nil {
+			return err
+		}
+		return from.vote.lookAhead(ctx, d)
+	}
+	var tried *gatehouse.Action
+	var replayed bool
+	var missing error
+	u := useCase{by: c, prepare: prepare, first: func(tx gatehouse.Tx) {
+		tx.Prefetch(d.prefetchPlan(c, from.proposer(c), p.IdempotencyKey))
+		// A revision reads the clock under the action's lock, as a decision does: none
+		// succeeds after somebody was told that the action has expired.
+		if missing = nil; from.supersedes != nil {
+			_, missing = tx.LockAction(from.supersedes.ID)
+		}
+	}}
+	out, err := perform(ctx, g, u, func(tx gatehouse.Tx) (*gatehouse.Action, error) {
+		known, err := g.knownKey(tx, c, p, d.action.ContentHash, d.action.Supersedes)
+		if replayed = known != nil; replayed || err != nil {
+			return known, err
+		}
+		if missing != nil {
+			return nil, missing
+		}
+		version, err := tx.ActivePolicyVersion()
+		if err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
+			return nil, err
+		}
+		if version != d.verdict.version {
+			return nil, errStale
+		}
+		a := d.action
+		if err := g.insert(tx, c, &a, d.verdict, from); err != nil {
+			return nil, err
+		}
+		failpoint.Here("propose/recorded")
+		if from.vote != nil {
+			if err := from.vote.onEdited(tx, &a); err != nil {
+				return nil, err
+			}
+		}
+		if from.dry {
+			tried = &a
+			return nil, errDry
+		}
+		return &a, nil
+	})
+	if errors.Is(err, errDry) {
+		tried.ID, tried.Digest, tried.Approval.ID, tried.Approval.ActionID = "", "", "", ""
+		return tried, false, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	failpoint.Here("propose/committed")
+	if out.Status == gatehouse.StatusApproved && !replayed {
+		g.hintPush(out.Push.ID)
+	}
+	if from.supersedes != nil {
+		g.hints.Notify(from.supersedes.ID)
+	}
+	return out, replayed, nil
+}
+
+// prefetchPlan is what the transaction will ask; key is the proposal's own.
+func (d *draft) prefetchPlan(c *gatehouse.Caller, proposer *gatehouse.Principal, key string) gatehouse.PrefetchPlan {
+	o := gatehouse.PrefetchPlan{
+		Policy: true, Answer: c.Idempotency, PrincipalID: c.Principal.ID, ActionKey: key,
+	}
+	if c.Presumed != nil {
+		o.Key = c.Presumed.Key
+	}
+	if d.verdict.Outcome != gatehouse.OutcomeDeny {
+		o.Effect = d.action.EffectHash()
+		for _, who := range named(proposer, d.action.OnBehalfOf) {
+			o.Names = append(o.Names, spellings(who)...)
+		}
+		if d.verdict.Outcome == gatehouse.OutcomeNeedsApproval || d.action.RiskLevel.NeedsPerson() {
+			asked := everybody(d.verdict.Verdict, d.action.ExpiresIn.D())
+			o.Asked = &asked
+		}
+	}
+	return o
+}
+
+// knownKey finds the action that was proposed under the same idempotency_key.
+// A revision is the same only as a revision of the same action. Of an action that
+// the caller may not read, it tells no more than that the key is taken.
+func (g *Gate) knownKey(tx gatehouse.ReadTx, c *gatehouse.Caller, p *gatehouse.Proposal, content [32]byte, supersedes string) (*gatehouse.Action, error) {
+	if p.IdempotencyKey == "" {
+		return nil, nil
+	}
+	a, err := tx.FindActionByKey(p.IdempotencyKey)
+	switch {
+	case errors.Is(err, gatehouse.ErrNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case g.mayRead(tx, c, a.ID, a.ProposerID) != nil:
+		return nil, gatehouse.E(gatehouse.CodeDuplicateKey, "another action has this idempotency_key")
+	case a.ContentHash != content, supersedes != "" && a.Supersedes != supersedes:
+		return nil, gatehouse.E(gatehouse.CodeDuplicateKey, "another action has this idempotency_key").With("action_id", a.ID)
+	}
+	return a, nil
+}
+
+// draft makes the action as far as it does not depend on the store.
+func (g *Gate) draft(c *gatehouse.Caller, p *gatehouse.Proposal, from lineage) (*draft, error) {
+	tenant := c.Principal.Tenant
+	if p.Connector == PolicyConnector && !from.policy {
+		return nil, gatehouse.Violations{{Pointer: "/connector", Detail: "a policy is proposed with POST /policies/propose"}}.Err()
+	}
+	if err := spelling.CheckKeys(p); err != nil {
+		return nil, err
+	}
+	fingerprint, floor, _, err := g.targets.Describe(tenant, p)
+	if err != nil {
+		return nil, err
+	}
+	id := NewID("act")
+	if p, err = g.withCallback(tenant, id, p, from); err != nil {
+		return nil, err
+	}
+	a := gatehouse.Action{
+		ID: id, Revision: from.revision, Tenant: tenant, Proposal: *p,
+		ClaimedRisk: p.RiskLevel, Fingerprint: fingerprint,
+		ProposedBy: from.proposer(c).Name, ProposerID: from.proposer(c).ID,
+		ContentHash: p.ContentHash(), Title: from.title,
+	}
+	// RiskLevel carries the connector's floor until the policy has judged.
+	a.RiskLevel = floor
+	if from.supersedes != nil {
+		a.Supersedes = from.supersedes.ID
+	}
+	if from.reverses != nil {
+		a.Reverses = from.reverses.ID
+	}
+	if from.author != nil && !from.editing {
+		a.RebasedBy = c.Principal.Name
+	}
+	a.EditedBy, a.Edit, a.Editors = from.editedBy, from.edit, from.editors
+	if a.IdempotencyKey == "" {
+		a.IdempotencyKey = fmt.Sprintf("%s:%d", a.ID, a.Revision)
+	}
+	a.Digest = a.ComputeDigest()
+	if err := g.targets.Validate(&a); err != nil {
+		return nil, err
+	}
+	return &draft{action: a}, nil
+}
+
+// insert stores the judged action with what its outcome asks for: an approval,
+// or, when allowed, its push and reservations.
+func (g *Gate) insert(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action, v judgement, from lineage) error {
+	now := tx.Now()
+	a.RiskLevel = max(v.RiskLevel, a.RiskLevel, a.ClaimedRisk)
+	// The time that the policy judged by is the time that is kept.
+	if a.ProposedAt = v.at; v.at.IsZero() {
+		a.ProposedAt = now
+	}
+	if v.policy != nil {
+		a.RiskName = v.policy.LevelName(a.RiskLevel)
+	}
+	a.Policy = gatehouse.PolicyOutcome{Outcome: v.Outcome, Rules: orEmpty(v.Rules), Reasons: orEmpty(v.Reasons), Version: v.version}
+	a.Ceilings = v.Ceilings
+	if v.Outcome == gatehouse.OutcomeAllow && a.RiskLevel.NeedsPerson() {
+		a.Policy.Outcome = gatehouse.OutcomeNeedsApproval
+		a.Policy.Reasons = append(a.Policy.Reasons, a.RiskLevel.String()+" always needs a person")
+	}
+	if a.Policy.Outcome == gatehouse.OutcomeAllow && from.required > 0 {
+		a.Policy.Outcome = gatehouse.OutcomeNeedsApproval
+		why := "the step asks for " + strconv.Itoa(from.required) + " people"
+		switch {
+		case from.editing:
+			why = "a person edited the change, so people approve it"
+		case a.RebasedBy != "":
+			why = "people were asked about the change before it was rebased"
+		}
+		a.Policy.Reasons = append(a.Policy.Reasons, why)
+	}
+	if err := askRepeated(tx, a); err != nil {
+		return err
+	}
+	if a.Policy.Outcome == gatehouse.OutcomeAllow {
+		// An allowance that a ceiling does not bear is put to people instead.
+		if err := checkCeilings(tx, a); gatehouse.CodeOf(err) == gatehouse.CodeCeilingExceeded {
+			a.Policy.Outcome = gatehouse.OutcomeNeedsApproval
+			a.Policy.Reasons = append(a.Policy.Reasons, err.Error())
+		} else if err != nil {
+			return err
+		}
+	}
+	if from.supersedes != nil {
+		var err error
+		if from.supersedes, err = supersede(tx, c, from, a); err != nil {
+			return err
+		}
+	}
+	if from.reverses != nil {
+		if err := claimReversal(tx, a); err != nil {
+			return err
+		}
+	}
+	switch a.Policy.Outcome {
+	case gatehouse.OutcomeAllow:
+		return g.insertAllowed(tx, c, a, v.Verdict, from)
+	case gatehouse.OutcomeNeedsApproval:
+		return g.insertPending(tx, c, a, v.Verdict, from)
+	default:
+		a.Policy.Outcome = gatehouse.OutcomeDeny
+		return insertDenied(tx, c, a, from)
+	}
+}
+
+// askRepeated puts a change to people that is a dead letter already: it can still
+// have its effect by a replay, or has had it, so it would be made twice.
+func askRepeated(tx gatehouse.Tx, a *gatehouse.Action) error {
+	if a.Policy.Outcome != gatehouse.OutcomeAllow && a.Policy.Outcome != gatehouse.OutcomeNeedsApproval {
+		return nil
+	}
+	twin, err := tx.DeadLetterOf(a.EffectHash())
+	if err != nil || twin == "" {
+		return err
+	}
+	a.Repeats = twin
+	a.Policy.Outcome = gatehouse.OutcomeNeedsApproval
+	a.Policy.Reasons = append(a.Policy.Reasons, "the same change is a dead letter, "+twin+": replay, resolve or discard that one first")
+	return nil
+}
+
+func (g *Gate) insertAllowed(
+	tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action, v gatehouse.Verdict, from lineage,
+) error {
+	a.Status = gatehouse.StatusApproved
+	decidedByPolicy(tx, a)
+	hold := time.Duration(0)
+	if v.Hold != nil {
+		hold = *v.Hold
+	} else if g.config.Hold != nil {
+		hold = *g.config.Hold
+	}
+	a.HoldFor = gatehouse.Duration(hold)
+	if err := tx.InsertAction(a); err != nil {
+		return err
+	}
+	if err := record(tx, a, "hitl.proposed", c.Principal.ID, "", gatehouse.StatusApproved,
+		proposedData(a, from)); err != nil {
+		return err
+	}
+	if err := reserve(tx, a); err != nil {
+		return err
+	}
+	return g.enqueue(tx, a)
+}
+
+func insertDenied(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action, from lineage) error {
+	if from.editing {
+		// The proposer's own change stays open.
+		return cannotEdit("denied", "the policy denies the edited change: %s", strings.Join(a.Policy.Reasons, "; "))
+	}
+	a.Status = gatehouse.StatusDenied
+	decidedByPolicy(tx, a)
+	a.FinishedAt = timePtr(tx.Now())
+	if err := tx.InsertAction(a); err != nil {
+		return err
+	}
+	return record(tx, a, "hitl.denied", c.Principal.ID, "", gatehouse.StatusDenied, proposedData(a, from))
+}
+
+func (g *Gate) insertPending(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action, v gatehouse.Verdict, from lineage) error {
+	ap, why, err := ask(tx, from.proposer(c), a, v, from)
+	switch {
+	case err != nil:
+		return err
+	case why != "":
+		// Nothing is asked that nobody can answer: it would wait until it expires.
+		a.Policy.Outcome, a.Policy.Reasons = gatehouse.OutcomeDeny,
+			slices.Insert(slices.Clone(a.Policy.Reasons), 0, why)
+		a.Ceilings = nil
+		return insertDenied(tx, c, a, from)
+	}
+	a.Status = gatehouse.StatusPending
+	a.HoldFor = gatehouse.Duration(g.holdAt(v, a.RiskLevel))
+	ap.ID, ap.ActionID, ap.Status, ap.Confirm, ap.Votes = NewID("apr"), a.ID, gatehouse.ApprovalRequested,
+		confirmation(a), []gatehouse.Vote{}
+	a.Approval = ap
+	if err := tx.InsertAction(a); err != nil {
+		return err
+	}
+	failpoint.Here("propose/inserted")
+	if err := keepMark(tx, a, from); err != nil {
+		return err
+	}
+	data := proposedData(a, from)
+	data["approval"], data["required"] = a.Approval.ID, a.Approval.Required
+	data["expires_at"], data["question"] = a.Approval.ExpiresAt, string(a.Approval.Question())
+	if !ap.IsZero() {
+		data["timing"] = ap.Frozen()
+	}
+	if err := record(tx, a, "hitl.proposed", c.Principal.ID, "", gatehouse.StatusPending, data); err != nil {
+		return err
+	}
+	ap.See(tx.Now())
+	return nil
+}
+
+// hold is how long an approval by people rests under a verdict.
+func (g *Gate) hold(v gatehouse.Verdict) time.Duration { return g.holdAt(v, v.RiskLevel) }
+
+func (g *Gate) holdAt(v gatehouse.Verdict, risk gatehouse.RiskLevel) time.Duration {
+	switch {
+	case v.Hold != nil:
+		return *v.Hold
+	case g.config.Hold != nil:
+		return *g.config.Hold
+	case risk <= gatehouse.L3:
+		return 10 * time.Second
+	}
+	return 0
+}
+
+func decidedByPolicy(tx gatehouse.Tx, a *gatehouse.Action) {
+	a.DecidedBy = a.PolicyName()
+	a.DecidedVia = gatehouse.ViaPolicy
+	a.DecidedAt = timePtr(tx.Now())
+}
+
+func proposedData(a *gatehouse.Action, from lineage) map[string]any {
+	d := map[string]any{
+		"action_type": a.ActionType, "revision": a.Revision, "risk_level": int(a.RiskLevel),
+		"policy_version": a.Policy.Version, "outcome": a.Policy.Outcome, "rules": a.Policy.Rules,
+	}
+	if a.Supersedes != "" {
+		d["supersedes"] = a.Supersedes
+	}
+	if a.Reverses != "" {
+		d["reverses"] = a.Reverses
+	}
+	switch {
+	case from.editing:
+		d["edited"], d["proposer"] = editData(a), a.ProposerID
+	case a.RebasedBy != "":
+		d["rebased"], d["proposer"] = rebaseData(from.supersedes, a), a.ProposerID
+	}
+	return d
+}
+
+func orEmpty[T any](s []T) []T {
+	if s == nil {
+		return []T{}
+	}
+	return s
+}

@@ -1,0 +1,253 @@
+package gate
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// ListPushes returns a page of the tenant's pushes.
+func (g *Gate) ListPushes(ctx context.Context, f gatehouse.PushFilter) (page gatehouse.Page[*gatehouse.Push], err error) {
+	err = g.view(ctx, "push", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
+		f.ReadBy = g.readsAs(c.Principal)
+		page, err = tx.ListPushes(f)
+		return err
+	})
+	return page, err
+}
+
+// Drain lists the due pushes; unless it is a dry run, it sends them now.
+func (g *Gate) Drain(ctx context.Context, r gatehouse.DrainRequest) (*gatehouse.DrainAnswer, error) {
+	c, err := gatehouse.CallerFrom(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := require(c, gatehouse.RoleOperator); err != nil {
+		return nil, err
+	}
+	if r.Limit == 0 {
+		r.Limit = 100
+	}
+	if r.Limit < 1 || r.Limit > 1000 {
+		return nil, gatehouse.Violations{{Pointer: "/limit", Detail: "must be 1 to 1000"}}.Err()
+	}
+	out := &gatehouse.DrainAnswer{DryRun: r.DryRun == nil || *r.DryRun, Items: []gatehouse.DrainItem{}}
+	if !out.DryRun {
+		items, err := g.drainer.Drain(ctx, c.Principal.Tenant, r.Limit)
+		if err != nil {
+			return nil, err
+		}
+		out.Items = append(out.Items, items...)
+		return out, nil
+	}
+	err = g.view(ctx, "push", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
+		out.Items = out.Items[:0]
+		return duePushes(tx, r.Limit, func(p *gatehouse.Push, a *gatehouse.Action) {
+			out.Items = append(out.Items, gatehouse.DrainItem{
+				PushID: p.ID, ActionID: a.ID, Connector: a.Connector, Operation: a.Operation, Target: a.Target,
+				Change: a.ProposedChange, Digest: a.Digest, Key: p.IdempotencyKey, Outcome: "due", NotBefore: p.NotBefore,
+				Class: g.drainer.Class(a.Tenant, a.Connector, a.Operation),
+			})
+		})
+	})
+	return out, err
+}
+
+// duePushes walks the tenant's queued pushes and yields the due ones.
+func duePushes(tx gatehouse.ReadTx, limit int, yield func(*gatehouse.Push, *gatehouse.Action)) error {
+	cursor := ""
+	for found := 0; found < limit; {
+		page, err := tx.ListPushes(
+			gatehouse.PushFilter{Status: gatehouse.PushQueued, Limit: gatehouse.MaxLimit, Cursor: cursor},
+		)
+		if err != nil {
+			return err
+		}
+		for _, p := range page.Items {
+			if tx.Now().Before(p.NotBefore) || p.NextAttempt != nil && tx.Now().Before(*p.NextAttempt) || found == limit {
+				continue
+			}
+			a, err := tx.FindAction(p.ActionID)
+			if err != nil {
+				return err
+			}
+			yield(p, a)
+			found++
+		}
+		if cursor = page.NextCursor; cursor == "" {
+			return nil
+		}
+	}
+	return nil
+}
+
+// ResolvePush records an operator's statement about an unknown outcome.
+func (g *Gate) ResolvePush(ctx context.Context, id string, r gatehouse.Resolution) (*gatehouse.Push, error) {
+	c, err := gatehouse.CallerFrom(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := g.view(ctx, "push", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
+		return g.readPush(tx, c, id)
+	}); err != nil {
+		return nil, err
+	}
+	if err := require(c, gatehouse.RoleOperator); err != nil {
+		return nil, err
+	}
+	if err := r.Validate(); err != nil {
+		return nil, err
+	}
+	out, err := perform(ctx, g, useCase{by: c}, func(tx gatehouse.Tx) (*gatehouse.Push, error) {
+		p, a, err := lockPush(tx, id)
+		if err != nil {
+			return nil, err
+		}
+		if p.Status != gatehouse.PushUnknown {
+			return nil, gatehouse.E(gatehouse.CodeNotUnknown, "the push is %s; only an unknown outcome is resolved", p.Status).
+				With("current_status", p.Status)
+		}
+		if err := resolve(tx, c, p, a, r); err != nil {
+			return nil, err
+		}
+		return p, nil
+	})
+	if err != nil {
+		return nil, notFound(err, "push")
+	}
+	g.hints.Notify(out.ActionID)
+	return out, nil
+}
+
+// lockPush locks a push and its action: the action first, as in every lock order.
+func lockPush(tx gatehouse.Tx, id string) (*gatehouse.Push, *gatehouse.Action, error) {
+	p, err := tx.FindPush(id)
+	if err != nil {
+		return nil, nil, err
+	}
+	a, err := tx.LockAction(p.ActionID)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err = tx.LockPush(id)
+	return p, a, err
+}
+
+func resolve(tx gatehouse.Tx, c *gatehouse.Caller, p *gatehouse.Push, a *gatehouse.Action, r gatehouse.Resolution) error {
+	now := tx.Now()
+	p.FinishedAt = &now
+	receipt := &gatehouse.Receipt{
+		ID: NewID("rcp"), Tenant: p.Tenant, ActionID: a.ID, PushID: p.ID, IdempotencyKey: p.IdempotencyKey,
+		Attempt: p.Attempts, Generation: p.Generation, Outcome: gatehouse.ReceiptApplied, Source: "operator", At: now,
+		ResponseMetadata: gatehouse.MustJSON(map[string]string{"resolved_by": c.Principal.Name, "reason": r.Reason}),
+	}
+	m := gatehouse.ActionMove{ID: a.ID, From: gatehouse.StatusUnknown, To: gatehouse.StatusApplied, Finished: true}
+	if r.Outcome == "applied" {
+		p.Status, p.AppliedAt = gatehouse.PushApplied, &now
+	} else {
+		p.Status, m.To = gatehouse.PushFailed, gatehouse.StatusFailed
+		m.Failure = &gatehouse.Failure{Code: "resolved_failed", Detail: r.Reason}
+		receipt.Outcome, receipt.ErrorCode, receipt.Error = gatehouse.ReceiptTerminal, "resolved_failed", r.Reason
+		p.ErrorCode, p.LastError = "resolved_failed", r.Reason
+		if err := tx.ReleaseCeilings(a.ID); err != nil {
+			return err
+		}
+	}
+	if err := tx.UpdatePush(p, gatehouse.PushUnknown, p.Generation); err != nil {
+		return err
+	}
+	if err := tx.MoveAction(m); err != nil {
+		return err
+	}
+	if err := tx.InsertReceipt(receipt); err != nil {
+		return err
+	}
+	if m.To == gatehouse.StatusApplied {
+		if err := Applied(tx, a, receipt, c.Principal.ID); err != nil {
+			return err
+		}
+	}
+	return record(tx, a, "push.resolved", c.Principal.ID, gatehouse.StatusUnknown, m.To,
+		map[string]any{"push": p.ID, "outcome": r.Outcome, "reason": r.Reason})
+}
+
+// Applied writes the consequences of an applied action, in the transaction that
+// records it: the mirror row, and, for a reversal, the original's new state. When
+// the original is no longer applied, the reversal has still happened at the target,
+// and only the mirror records it.
+func Applied(tx gatehouse.Tx, a *gatehouse.Action, r *gatehouse.Receipt, actor string) error {
+	err := tx.InsertMirror(&gatehouse.AppliedMirror{
+		Tenant: a.Tenant, ActionID: a.ID, ActionType: a.ActionType, Connector: a.Connector, Operation: a.Operation,
+		Target: a.Target, Before: a.CurrentState, After: a.ProposedChange, Digest: a.Digest,
+		ExternalID: r.ExternalID, ReceiptID: r.ID, AppliedAt: tx.Now(),
+	})
+	if err == nil && a.Repeats != "" {
+		err = closeRepeated(tx, a, actor)
+	}
+	if err != nil || a.Reverses == "" {
+		return err
+	}
+	old, err := tx.LockAction(a.Reverses)
+	if err != nil {
+		return err
+	}
+	if old.Status != gatehouse.StatusApplied {
+		return nil
+	}
+	err = tx.MoveAction(gatehouse.ActionMove{
+		ID: old.ID, From: gatehouse.StatusApplied, To: gatehouse.StatusReversed,
+		Finished: true, ReversedBy: a.ID,
+	})
+	if err != nil {
+		return err
+	}
+	return record(tx, old, "action.reversed", actor, gatehouse.StatusApplied, gatehouse.StatusReversed,
+		map[string]any{"reversed_by": a.ID})
+}
+
+// closeRepeated closes a failed dead letter whose change another action has now
+// applied. A dead letter with an unknown outcome still needs a person.
+func closeRepeated(tx gatehouse.Tx, a *gatehouse.Action, actor string) error {
+	old, err := tx.LockAction(a.Repeats)
+	if err != nil || old.Status != gatehouse.StatusFailed || old.Push == nil || old.ArchivedAt != nil {
+		return err
+	}
+	p, err := tx.LockPush(old.Push.ID)
+	if err != nil || p.Status != gatehouse.PushFailed || p.ClosedAt != nil {
+		return err
+	}
+	reason := "the same change was applied by " + a.ID
+	if err := tx.ClosePush(p.ID, "gatehouse", reason); err != nil {
+		return err
+	}
+	return record(tx, old, "push.discarded", actor, old.Status, old.Status, map[string]any{"push": p.ID, "reason": reason})
+}
+
+// age is the time since a push was last sent, or else created.
+func age(now time.Time, p *gatehouse.Push) time.Duration {
+	if p.SentAt != nil {
+		return now.Sub(*p.SentAt)
+	}
+	return now.Sub(p.CreatedAt)
+}
+
+// advice tells an operator in one sentence how to handle a failure.
+func advice(code string) string {
+	switch code {
+	case "target_changed":
+		return "The target is no longer what was approved: propose the change anew against its present state."
+	case "digest_mismatch":
+		return "The connector's definition or the stored bytes differ from what was approved: restore the definition, or propose anew."
+	case "authority_revoked":
+		return "The policy or a voter no longer supports it: have it approved anew."
+	case "connector_missing":
+		return "No connector of that name serves this tenant: restore it in the configuration, then replay."
+	case "retries_exhausted", "timeout", "unreachable":
+		return "The target did not answer: see that it is up, then replay."
+	case "resolved_failed":
+		return "An operator found that it had no effect: replay it, or propose anew."
+	}
+	return fmt.Sprintf("The target refused it (%s): fix the cause there, then replay it, or propose a corrected change.", code)
+}

@@ -1,0 +1,177 @@
+package gate
+
+import (
+	"context"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// view runs a read for the caller. A missing row is not_found, naming what.
+func (g *Gate) view(ctx context.Context, what string, fn func(gatehouse.ReadTx, *gatehouse.Caller) error) error {
+	c, err := gatehouse.CallerFrom(ctx)
+	if err != nil {
+		return err
+	}
+	return notFound(g.store.View(ctx, c.Principal.Tenant, func(tx gatehouse.ReadTx) error { return fn(tx, c) }), what)
+}
+
+// FindAction returns an action of the caller's tenant.
+func (g *Gate) FindAction(ctx context.Context, id string) (a *gatehouse.Action, err error) {
+	c, err := gatehouse.CallerFrom(ctx)
+	if err != nil {
+		return nil, err
+	}
+	read := g.store.Read
+	if g.readsAs(c.Principal) != "" {
+		read = g.store.View // the check of the right to read needs a second query
+	}
+	err = read(ctx, c.Principal.Tenant, func(tx gatehouse.ReadTx) (err error) {
+		a, err = g.findAction(tx, c, id)
+		return err
+	})
+	if err == nil && a.Status == gatehouse.StatusPending && len(a.Ceilings) > 0 {
+		err = g.store.View(ctx, a.Tenant, func(tx gatehouse.ReadTx) (err error) {
+			if a, err = g.findAction(tx, c, id); err != nil {
+				return err
+			}
+			return exceeds(tx, a)
+		})
+	}
+	if err != nil {
+		return nil, notFound(err, "action")
+	}
+	g.describe(a)
+	return a, nil
+}
+
+// describe sets the fields that come from connectors and are not stored.
+func (g *Gate) describe(actions ...*gatehouse.Action) {
+	r, ok := g.targets.(Reverses)
+	for _, a := range actions {
+		a.CanRebase = g.rebases(a)
+		a.Undoable = ok && r.Reverses(a.Tenant, a.Connector, a.Operation)
+	}
+}
+
+// pollInterval is how long a lost hint can delay a long poll.
+const pollInterval = time.Second
+
+// WaitAction returns when the action is decided or finished, or with its present
+// state when the time is over, the server stops, or the client disconnects.
+func (g *Gate) WaitAction(ctx context.Context, id string, wait time.Duration, until gatehouse.Until) (*gatehouse.Action, error) {
+	settled := func(a *gatehouse.Action) bool {
+		if until == gatehouse.UntilDecided {
+			return a.Status.Decided()
+		}
+		return a.Status.Finished()
+	}
+	a, err := g.FindAction(ctx, id)
+	if err != nil || settled(a) || wait <= 0 {
+		return a, err
+	}
+	hint, cancel := g.hints.Subscribe(a.ID)
+	defer cancel()
+	deadline := time.NewTimer(min(wait, gatehouse.MaxWait))
+	defer deadline.Stop()
+	poll := time.NewTicker(pollInterval)
+	defer poll.Stop()
+	for {
+		now, err := g.FindAction(ctx, id)
+		if ctx.Err() != nil {
+			return a, nil
+		}
+		if err != nil || settled(now) {
+			return now, err
+		}
+		a = now
+		select {
+		case <-hint:
+		case <-poll.C:
+		case <-deadline.C:
+			return a, nil
+		case <-ctx.Done():
+			return a, nil
+		}
+	}
+}
+
+// ListActions returns a page of the caller's tenant. A presumed caller is verified
+// with data from the same query, before the page is returned.
+func (g *Gate) ListActions(ctx context.Context, f gatehouse.ActionFilter) (page gatehouse.Page[*gatehouse.Action], err error) {
+	c, err := gatehouse.PresumedFrom(ctx)
+	if err != nil {
+		return page, err
+	}
+	f.ReadBy = g.readsAs(c.Principal)
+	err = g.store.Read(ctx, c.Principal.Tenant, func(tx gatehouse.ReadTx) error {
+		if c.Presumed != nil {
+			tx.Prefetch(gatehouse.PrefetchPlan{Key: c.Presumed.Key})
+		}
+		list, err := tx.ListActions(f)
+		if err := prove(tx, c); err != nil {
+			return err
+		}
+		page = list
+		return err
+	})
+	if err == nil {
+		err = g.readExcesses(ctx, page.Items)
+	}
+	g.describe(page.Items...)
+	return page, notFound(err, "action")
+}
+
+// Evidence returns everything that the store has about one action.
+func (g *Gate) Evidence(ctx context.Context, id string) (*gatehouse.Evidence, error) {
+	var out *gatehouse.Evidence
+	err := g.view(ctx, "action", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
+		a, err := g.findAction(tx, c, id)
+		if err != nil {
+			return err
+		}
+		receipts, err := receiptsOf(tx, a)
+		if err != nil {
+			return err
+		}
+		entries, err := tx.ListActionEntries(a.ID)
+		if err != nil {
+			return err
+		}
+		out = &gatehouse.Evidence{Action: a, Receipts: receipts, Entries: entries, Canonical: string(a.Canonical())}
+		return nil
+	})
+	return out, err
+}
+
+// ListMirror returns the applied changes, newest first.
+func (g *Gate) ListMirror(ctx context.Context, cursor string, limit int) (page gatehouse.Page[*gatehouse.AppliedMirror], err error) {
+	err = g.view(ctx, "action", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
+		page, err = tx.ListMirror(g.readsAs(c.Principal), cursor, limit)
+		return err
+	})
+	return page, err
+}
+
+// ListCorpus returns the lessons of decisions, newest first.
+func (g *Gate) ListCorpus(ctx context.Context, cursor string, limit int) (page gatehouse.Page[*gatehouse.CorpusEntry], err error) {
+	err = g.view(ctx, "action", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
+		page, err = tx.ListCorpus(g.readsAs(c.Principal), cursor, limit)
+		return err
+	})
+	return page, err
+}
+
+// ListEntries returns numbered entries of the tenant's log, starting at an index.
+// Callers who may read only their own things get the entries about these.
+func (g *Gate) ListEntries(ctx context.Context, from int64, limit int) (list []*gatehouse.Entry, err error) {
+	err = g.view(ctx, "entry", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
+		if g.readsAs(c.Principal) != "" {
+			list, err = g.ownEntries(tx, c, from, limit)
+			return err
+		}
+		list, err = tx.ListEntries(from, limit)
+		return err
+	})
+	return list, err
+}

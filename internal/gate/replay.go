@@ -1,0 +1,208 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// ReplayDeadLetters puts dead letters back into the queue under their old
+// idempotency key, after repeating every check. A dead letter whose replay could
+// double its effect is skipped as resolve_first, others with the code of their
+// reason. A request that names a single dead letter, which is discarded, fails with
+// too_late.
+func (g *Gate) ReplayDeadLetters(ctx context.Context, r gatehouse.ReplayRequest) (*gatehouse.ReplayAnswer, error) {
+	c, err := deadLetterCaller(ctx, gatehouse.RoleAdmin)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.Validate(); err != nil {
+		return nil, err
+	}
+	return performParts(ctx, g, c, func() (*gatehouse.ReplayAnswer, error) { return g.replayEach(ctx, c, r) })
+}
+
+func (g *Gate) replayEach(ctx context.Context, c *gatehouse.Caller, r gatehouse.ReplayRequest) (*gatehouse.ReplayAnswer, error) {
+	results, err := g.eachDeadLetter(ctx, c, r.Selection(), r.All, func(tx gatehouse.Tx, p *gatehouse.Push, a *gatehouse.Action, res *gatehouse.DeadLetterResult) (err error) {
+		if res.Skipped, res.Detail, err = g.mayReplay(tx, p, a); err != nil || res.Skipped != "" {
+			return err
+		}
+		res.Result = string(gatehouse.PushQueued)
+		return requeue(tx, c, p, a)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(r.IDs) == 1 && results[0].Skipped == string(gatehouse.CodeTooLate) {
+		return nil, gatehouse.E(gatehouse.CodeTooLate, "%s", results[0].Detail)
+	}
+	out := &gatehouse.ReplayAnswer{DryRun: r.DryRun, Results: results}
+	for _, res := range results {
+		if res.Skipped != "" {
+			out.Skipped++
+		} else {
+			out.Replayed++
+		}
+	}
+	if out.Replayed > 0 && !r.DryRun {
+		g.hints.Notify(TopicPush)
+	}
+	return out, nil
+}
+
+// mayReplay repeats every check: nothing was applied, the dead letter is open, a
+// second call is harmless, and bytes, definition, authority and ceilings still
+// hold.
+func (g *Gate) mayReplay(tx gatehouse.Tx, p *gatehouse.Push, a *gatehouse.Action) (skip, detail string, err error) {
+	switch {
+	case p.ClosedAt != nil:
+		return string(gatehouse.CodeTooLate), fmt.Sprintf("%s has discarded it: %s", p.ClosedBy, p.ClosedReason), nil
+	case p.Status == gatehouse.PushApplied:
+		return gatehouse.SkippedApplied, "", nil
+	case !p.DeadLetter() || string(a.Status) != string(p.Status):
+		return gatehouse.SkippedNotFailed, "the push is " + string(p.Status), nil
+	}
+	s, err := g.replaySafety(tx, p, a)
+	switch {
+	case err != nil:
+		return "", "", err
+	case !s.safe:
+		return s.skip, s.reason, nil
+	}
+	if err := g.Recheck(tx, a); err != nil {
+		return "", "", err
+	}
+	if p.Status == gatehouse.PushUnknown {
+		return "", "", nil // its ceilings and its claim on a reversal are still held
+	}
+	if a.Reverses != "" {
+		if err := claimReversal(tx, a); err != nil {
+			return "", "", err
+		}
+	}
+	return "", "", reserve(tx, a)
+}
+
+// safety tells whether a replay of a dead letter cannot double its effect. skip is
+// the code of the obstacle, reason a sentence in either case.
+type safety struct {
+	safe         bool
+	skip, reason string
+}
+
+func (g *Gate) replaySafety(tx gatehouse.ReadTx, p *gatehouse.Push, a *gatehouse.Action) (safety, error) {
+	_, err := tx.SuccessReceipt(p.IdempotencyKey)
+	late := err == nil
+	if err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
+		return safety{}, err
+	}
+	if late && p.Status == gatehouse.PushFailed {
+		return safety{skip: gatehouse.SkippedApplied, reason: "an answer that came late says that it was applied"}, nil
+	}
+	fingerprint, _, retention, err := g.targets.Describe(a.Tenant, &a.Proposal)
+	if err != nil {
+		return safety{skip: "connector_missing", reason: err.Error()}, nil //nolint:nilerr // the error is the reason
+	}
+	if fingerprint != a.Fingerprint || a.ComputeDigest() != a.Digest || p.Digest != a.Digest {
+		return safety{
+			skip:   string(gatehouse.CodeDigestMismatch),
+			reason: "the connector's definition or the bytes differ from what was approved",
+		}, nil
+	}
+	if p.Status == gatehouse.PushFailed {
+		return failedSafety(tx.Now(), p, retention), nil
+	}
+	if late {
+		return safety{safe: true, reason: "an answer that came late says that it was applied: a replay settles it without a call"}, nil
+	}
+	receipts, err := tx.ListReceipts(p.ActionID)
+	if err != nil {
+		return safety{}, err
+	}
+	if gatehouse.WithoutEffect(receipts, p.Attempts) {
+		return safety{safe: true, reason: "every attempt is proven to have had no effect"}, nil
+	}
+	return g.unknownSafety(tx.Now(), p, a, retention), nil
+}
+
+func failedSafety(now time.Time, p *gatehouse.Push, retention time.Duration) safety {
+	switch {
+	case retention > 0 && age(now, p) > retention:
+		return safety{skip: gatehouse.SkippedTooOld, reason: fmt.Sprintf("the target keeps idempotency keys for %s only", gatehouse.Duration(retention))}
+	case p.ErrorCode == "resolved_failed":
+		return safety{safe: true, reason: "an operator found that it had no effect"}
+	}
+	return safety{safe: true, reason: "every attempt is proven to have had no effect"}
+}
+
+// unknownSafety judges a push with an attempt that may have had its effect, by the
+// protection against a second call.
+func (g *Gate) unknownSafety(now time.Time, p *gatehouse.Push, a *gatehouse.Action, retention time.Duration) safety {
+	switch g.class(a) {
+	case "A":
+		if retention == 0 {
+			return safety{safe: true, reason: "class A: the target carries out an idempotency key once"}
+		}
+		left := p.FirstDue().Add(retention).Sub(now)
+		if left <= 0 {
+			return safety{
+				skip:   gatehouse.SkippedResolveFirst,
+				reason: fmt.Sprintf("class A, but the target keeps idempotency keys for %s only: look there, then resolve it", gatehouse.Duration(retention)),
+			}
+		}
+		return safety{safe: true, reason: fmt.Sprintf("class A: the target carries out an idempotency key once, and knows this one until %s",
+			p.FirstDue().Add(retention).UTC().Format(time.RFC3339))}
+	case "B":
+		if g.conditional(a) {
+			return safety{safe: true, reason: "class B: the write's condition holds for one call only"}
+		}
+		return safety{skip: gatehouse.SkippedResolveFirst, reason: "class B, but nothing says that the write has a condition: look at the target, then resolve it"}
+	}
+	return safety{
+		skip:   gatehouse.SkippedResolveFirst,
+		reason: "class C: a second call could double the effect; look at the target, then resolve it",
+	}
+}
+
+// Conditional is an optional ability of Targets: it tells whether an action's write
+// has a condition on the target's version or pre-image, so that it fails after
+// another change, or after its own earlier call.
+type Conditional interface {
+	Conditional(a *gatehouse.Action) bool
+}
+
+// conditional reports whether the action's write is known to have a condition.
+func (g *Gate) conditional(a *gatehouse.Action) bool {
+	c, ok := g.targets.(Conditional)
+	return ok && c.Conditional(a)
+}
+
+// class returns the operation's class, "C" when it is unknown.
+func (g *Gate) class(a *gatehouse.Action) string {
+	if g.drainer == nil {
+		return "C"
+	}
+	return g.drainer.Class(a.Tenant, a.Connector, a.Operation)
+}
+
+// requeue puts a dead letter back into the queue, with a new retry budget.
+func requeue(tx gatehouse.Tx, c *gatehouse.Caller, p *gatehouse.Push, a *gatehouse.Action) error {
+	now, from := tx.Now(), p.Status
+	p.Status, p.NextAttempt, p.FinishedAt = gatehouse.PushQueued, &now, nil
+	p.AttemptBase = p.Attempts
+	p.Replays++
+	p.LeaseOwner, p.LeaseUntil = "", nil
+	if err := tx.UpdatePush(p, from, p.Generation); err != nil {
+		return err
+	}
+	was := a.Status
+	err := tx.MoveAction(gatehouse.ActionMove{ID: a.ID, From: was, To: gatehouse.StatusApproved})
+	if err != nil {
+		return err
+	}
+	return record(tx, a, "push.replayed", c.Principal.ID, was, gatehouse.StatusApproved,
+		map[string]any{"push": p.ID, "attempts": p.Attempts})
+}

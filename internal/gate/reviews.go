@@ -1,0 +1,268 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/link"
+)
+
+// ReviewLink returns the link for a mail to the recipient, and creates the review
+// if there is none. It returns nil when links are not signed, and when the review
+// has expired. It is for the notifier, and needs no caller.
+func (g *Gate) ReviewLink(
+	ctx context.Context, a *gatehouse.Action, recipient *gatehouse.Principal,
+) (out *gatehouse.ReviewLink, err error) {
+	if g.config.Master == nil || a.Approval == nil {
+		return nil, nil
+	}
+	err = g.update(ctx, a.Tenant, nil, func(tx gatehouse.Tx) error {
+		out = nil
+		k, err := activeLinkKey(tx)
+		if err != nil {
+			return err
+		}
+		if k == nil || !g.config.Master.Has(k.Master) {
+			if k, err = g.rotate(tx, a.Tenant, k, author{id: initAuthor}); err != nil {
+				return err
+			}
+		}
+		secret, err := g.ringSecret(k)
+		if err != nil {
+			return err
+		}
+		v, err := tx.FindReviewOf(a.Approval.ID, recipient.ID)
+		if errors.Is(err, gatehouse.ErrNotFound) {
+			v, err = g.newReview(tx, a, recipient)
+		}
+		if err != nil || !tx.Now().Before(v.ExpiresAt) {
+			return err
+		}
+		level, err := g.linkLevel(tx, a)
+		if err != nil {
+			return err
+		}
+		out = &gatehouse.ReviewLink{ID: v.ID, ExpiresAt: v.ExpiresAt, Token: link.Sign(secret, claimsOf(v, a, k.Number))}
+		if a.RiskLevel <= level {
+			out.Code = link.Code(secret, v.ID)
+		}
+		return nil
+	})
+	if err == nil && out != nil {
+		g.hints.Notify(TopicAudit)
+	}
+	return out, err
+}
+
+func (g *Gate) newReview(tx gatehouse.Tx, a *gatehouse.Action, to *gatehouse.Principal) (*gatehouse.Review, error) {
+	v := &gatehouse.Review{
+		ID: NewID("rev"), Tenant: a.Tenant, ActionID: a.ID, ApprovalID: a.Approval.ID, Recipient: to.ID,
+		CreatedAt: tx.Now(), ExpiresAt: tx.Now().Add(g.config.LinkTTL),
+	}
+	if end := a.Approval.End(); end.Before(v.ExpiresAt) {
+		v.ExpiresAt = end
+	}
+	if err := tx.InsertReview(v); err != nil {
+		return nil, err
+	}
+	return v, tx.AppendLeaf(&gatehouse.Leaf{
+		Tenant: a.Tenant, Type: "review.created", Subject: v.ID, ActionID: a.ID, Actor: initAuthor, Digest: a.Digest,
+		Data: object(map[string]any{"approval": v.ApprovalID, "recipient": v.Recipient, "expires_at": v.ExpiresAt}),
+	})
+}
+
+// claimsOf returns the claims of a review's token. The token expires in the same
+// second as the review.
+func claimsOf(v *gatehouse.Review, a *gatehouse.Action, key uint32) link.Claims {
+	return link.Claims{
+		Key: key, Purpose: link.Review, Tenant: v.Tenant, Subject: v.ID, Digest: a.Digest, Recipient: v.Recipient,
+		Expires: v.ExpiresAt, Task: a.Callback.TaskHash(),
+	}
+}
+
+// linkLevel is the level up to which a link decides without a sign-in: the lower of
+// the levels of the policy that judged the action and of the active policy.
+func (g *Gate) linkLevel(tx gatehouse.ReadTx, a *gatehouse.Action) (gatehouse.RiskLevel, error) {
+	active, version, _, err := g.activePolicy(tx, a.Tenant)
+	if err != nil || active == nil {
+		return 0, err
+	}
+	level := active.DecideByLink()
+	if version == a.Policy.Version {
+		return level, nil
+	}
+	judged, err := g.policyVersion(tx, a.Tenant, a.Policy.Version)
+	if err != nil || judged == nil {
+		return 0, err
+	}
+	return min(level, judged.DecideByLink()), nil
+}
+
+func badToken(format string, args ...any) *gatehouse.Error {
+	return gatehouse.E(gatehouse.CodeBadToken, format, args...)
+}
+
+// opened is a review whose token has been verified.
+type opened struct {
+	gatehouse.OpenReview
+	token  *link.Token
+	key    *gatehouse.RingKey
+	secret []byte
+	action *gatehouse.Action
+	// lost says why the recipient may not decide, nil otherwise.
+	lost error
+}
+
+// verify finds the key that a token names, and checks the MAC before any other
+// lookup.
+func (g *Gate) verify(ctx context.Context, id, token string) (*opened, error) {
+	wrong := badToken("this is not a link of Gatehouse, or it was cut off: open it from the mail again")
+	t, err := link.Parse(token)
+	if err != nil {
+		return nil, wrong
+	}
+	var k *gatehouse.RingKey
+	err = g.store.ReadQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
+		k, err = q.FindRingKey(t.Key())
+		return err
+	})
+	if errors.Is(err, gatehouse.ErrNotFound) {
+		return nil, wrong
+	}
+	if err != nil {
+		return nil, err
+	}
+	secret, err := g.ringSecret(k)
+	if err != nil {
+		g.log.WarnContext(ctx, "link key not opened: is its master key configured?", "key", k.ID, "master", k.Master)
+		return nil, wrong
+	}
+	if !t.Verify(secret) || !t.About(link.Review, id) {
+		return nil, wrong
+	}
+	return &opened{token: t, key: k, secret: secret}, nil
+}
+
+// open verifies a link and determines the state of its review.
+func (g *Gate) open(ctx context.Context, id, token, device string) (*opened, error) {
+	o, err := g.verify(ctx, id, token)
+	if err != nil {
+		return nil, err
+	}
+	caller, err := gatehouse.CallerFrom(ctx)
+	if err != nil {
+		caller = nil
+	}
+	err = g.store.View(ctx, o.key.Tenant, func(tx gatehouse.ReadTx) error {
+		fresh := &opened{token: o.token, secret: o.secret}
+		o = fresh
+		return g.stand(tx, o, id, caller, device)
+	})
+	if errors.Is(err, gatehouse.ErrNotFound) {
+		return nil, badToken("this link's review is not there any more")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return o, nil
+}
+
+// stand reads the rows that the token names and determines the review's state.
+func (g *Gate) stand(tx gatehouse.ReadTx, o *opened, id string, caller *gatehouse.Caller, device string) (err error) {
+	if o.key, err = tx.FindRingKey(o.token.Key()); err != nil {
+		return err
+	}
+	v, err := tx.FindReview(id)
+	if err != nil {
+		return err
+	}
+	o.Review = *v
+	if o.action, err = tx.FindAction(v.ActionID); err != nil {
+		return err
+	}
+	if o.Person, err = tx.FindPrincipal(v.Recipient); err != nil {
+		return err
+	}
+	if o.action.Approval == nil || !o.token.Says(claimsOf(v, o.action, o.key.Number)) {
+		return badToken("this link is for something else")
+	}
+	other := caller != nil && (caller.Principal.Tenant != v.Tenant || caller.Principal.ID != v.Recipient)
+	o.lost = g.mayAnswer(tx, o.action, o.Person)
+	if o.State, o.Detail = o.state(tx.Now(), other, caller); o.State == gatehouse.ReviewRevoked ||
+		o.State == gatehouse.ReviewNotYours {
+		return nil
+	}
+	o.Action = o.action
+	if o.State != gatehouse.ReviewPending {
+		return nil
+	}
+	if own := o.action.Approval.VoteOf(o.Person.Person); own != nil {
+		o.Detail = "You have voted: " + string(own.Decision) + "."
+		return nil
+	}
+	if o.action.RiskLevel > gatehouse.L3 {
+		o.Detail = o.action.RiskLevel.String() + " is not decided by a link: open it in Gatehouse."
+		return nil
+	}
+	return g.proofs(tx, o, caller, device)
+}
+
+// state returns the state of a review, and the reason.
+func (o *opened) state(now time.Time, other bool, caller *gatehouse.Caller) (gatehouse.ReviewState, string) {
+	a := o.action
+	switch {
+	case o.key.StateAt(now) == gatehouse.RingKeyRevoked:
+		return gatehouse.ReviewRevoked, "An administrator has revoked the key of this link."
+	case other:
+		return gatehouse.ReviewNotYours, "This link was sent to " + o.Person.Name + ". You are signed in as " +
+			caller.Principal.Name + "."
+	case o.lost != nil:
+		return gatehouse.ReviewNotYours, o.Person.Name + " may not decide this."
+	case a.Status == gatehouse.StatusSuperseded:
+		return gatehouse.ReviewSuperseded, "A newer revision has taken its place."
+	case a.Status == gatehouse.StatusExpired,
+		a.Status == gatehouse.StatusPending && !now.Before(a.Approval.End()):
+		return gatehouse.ReviewExpired, "Nobody decided in time."
+	case a.Status != gatehouse.StatusPending:
+		return gatehouse.ReviewDecided, ""
+	case !now.Before(o.token.Expires()), !o.key.Known(now):
+		return gatehouse.ReviewExpired, "The link is too old. The approval still waits in Gatehouse."
+	}
+	return gatehouse.ReviewPending, ""
+}
+
+// proofs lists the accepted proofs, and finds out which of them the caller has
+// given.
+func (g *Gate) proofs(tx gatehouse.ReadTx, o *opened, caller *gatehouse.Caller, device string) error {
+	o.Proofs = []gatehouse.ReviewProof{gatehouse.ProofSession}
+	if caller != nil {
+		o.Proven = gatehouse.ProofSession
+	}
+	level, err := g.linkLevel(tx, o.action)
+	if err != nil || o.action.RiskLevel > level {
+		return err
+	}
+	o.Proofs = append(o.Proofs, gatehouse.ProofDevice)
+	if o.Tries < gatehouse.MaxCodeTries {
+		o.Proofs = append(o.Proofs, gatehouse.ProofCode)
+	}
+	if o.Proven == "" && device != "" {
+		known, err := g.knownDevice(tx, &o.Review, device)
+		if known {
+			o.Proven = gatehouse.ProofDevice
+		}
+		return err
+	}
+	return nil
+}
+
+// OpenReview returns a review, and changes nothing.
+func (g *Gate) OpenReview(ctx context.Context, id, token, device string) (*gatehouse.OpenReview, error) {
+	o, err := g.open(ctx, id, token, device)
+	if err != nil {
+		return nil, err
+	}
+	return &o.OpenReview, nil
+}

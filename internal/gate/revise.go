@@ -1,0 +1,148 @@
+package gate
+
+import (
+	"context"
+	"errors"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/workflow"
+)
+
+// Revise replaces a pending action by a new one. The old approval is canceled
+// with its votes; whoever could not decide the old one cannot decide the new.
+func (g *Gate) Revise(ctx context.Context, id string, p *gatehouse.Proposal) (*gatehouse.Action, error) {
+	c, err := gatehouse.CallerFrom(ctx)
+	if err != nil {
+		return nil, err
+	}
+	old, err := g.FindAction(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if err := require(c, gatehouse.RoleProposer); err != nil {
+		return nil, err
+	}
+	if c.Principal.Kind != gatehouse.KindPerson && old.ProposerID != c.Principal.ID {
+		return nil, gatehouse.E(gatehouse.CodeRoleRequired, "a program revises its own actions only")
+	}
+	// The key of an earlier answer comes before the state that it made.
+	if c.Idempotency == nil {
+		if err := revisable(old); err != nil {
+			return nil, err
+		}
+	}
+	from := lineage{revision: old.Revision + 1, supersedes: old, editors: old.Editors}
+	if from.required, from.starter, err = g.asked(ctx, old, p); err != nil {
+		return nil, err
+	}
+	if old.Reverses != "" {
+		// It stays the one open reversal of its original.
+		if !sameTarget(old, p) {
+			return nil, gatehouse.E(gatehouse.CodeInvalid,
+				"a reversal can only be revised to another change of the same target")
+		}
+		from.reverses = &gatehouse.Action{ID: old.Reverses}
+	}
+	a, _, err := g.propose(ctx, c, p, from)
+	return a, err
+}
+
+// sameTarget reports whether a proposal performs the action's operation on the
+// action's entities, whatever their version.
+func sameTarget(a *gatehouse.Action, p *gatehouse.Proposal) bool {
+	one, other := a.Target, p.Target
+	one.Version, other.Version = "", ""
+	return p.Connector == a.Connector && p.Operation == a.Operation &&
+		gatehouse.MustJSON(one) == gatehouse.MustJSON(other)
+}
+
+// asked is how many people must at least approve a revision of what a step of a
+// run waits for: no fewer than before, since the run goes on with it. What lets
+// a run go on, and has no effect, stays that. It is 0 for what no run proposed.
+// starter is the principal that started the run, nil for none: a revision counts
+// for the same ceilings.
+func (g *Gate) asked(ctx context.Context, old *gatehouse.Action, p *gatehouse.Proposal) (required int, starter *gatehouse.Principal, err error) {
+	ofRun := true
+	err = g.store.View(ctx, old.Tenant, func(tx gatehouse.ReadTx) error {
+		step, err := tx.FindStepByAction(old.ID)
+		if errors.Is(err, gatehouse.ErrNotFound) {
+			ofRun = false
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		run, err := tx.FindRunHead(step.RunID)
+		if err != nil || run.StarterID == "" {
+			return err
+		}
+		if starter, err = tx.FindPrincipal(run.StarterID); errors.Is(err, gatehouse.ErrNotFound) {
+			return nil
+		}
+		return err
+	})
+	switch {
+	case err != nil, !ofRun:
+		return 0, nil, err
+	case old.Connector == workflow.ApprovalConnector &&
+		(p.Connector != old.Connector || p.Operation != old.Operation || gatehouse.MustJSON(p.Target) != gatehouse.MustJSON(old.Target)):
+		return 0, nil, gatehouse.E(gatehouse.CodeInvalid, "a run's question can only be revised to another wording of it")
+	case old.Approval == nil:
+		return 1, starter, nil
+	}
+	return old.Approval.Required, starter, nil
+}
+
+func revisable(a *gatehouse.Action) error {
+	switch a.Status {
+	case gatehouse.StatusPending:
+		return nil
+	case gatehouse.StatusExpired:
+		return expiredError(a)
+	}
+	return alreadyDecided(a)
+}
+
+// supersede closes the old action in favour of the new one, in the transaction
+// that stores the new one, and returns it as it was.
+func supersede(tx gatehouse.Tx, c *gatehouse.Caller, from lineage, a *gatehouse.Action) (*gatehouse.Action, error) {
+	old, err := tx.LockAction(from.supersedes.ID)
+	if err != nil {
+		return nil, err
+	}
+	if old.Status == gatehouse.StatusPending && !tx.Now().Before(old.Approval.End()) {
+		return nil, expiredError(old)
+	}
+	if err := revisable(old); err != nil {
+		return nil, err
+	}
+	if from.editing {
+		if err := mayEdit(old, c.Principal, tx.Now()); err != nil {
+			return nil, err
+		}
+	}
+	if err := tx.MoveApproval(old.Approval.ID, gatehouse.ApprovalCanceled); err != nil {
+		return nil, err
+	}
+	err = tx.MoveAction(gatehouse.ActionMove{
+		ID: old.ID, From: gatehouse.StatusPending, To: gatehouse.StatusSuperseded,
+		Decided: true, Finished: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := tx.LinkSuperseded(old.ID, a.ID); err != nil {
+		return nil, err
+	}
+	if err := tx.Inherit(a.ID, old.ID); err != nil {
+		return nil, err
+	}
+	data := map[string]any{"superseded_by": a.ID}
+	switch {
+	case from.editing:
+		data["edited"] = editData(a)
+	case a.RebasedBy != "":
+		data["rebased"] = rebaseData(old, a)
+	}
+	return old, record(tx, old, "hitl.superseded", c.Principal.ID, gatehouse.StatusPending, gatehouse.StatusSuperseded, data)
+}

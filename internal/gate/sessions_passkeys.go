@@ -1,0 +1,167 @@
+package gate
+
+import (
+	"context"
+	"errors"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// maxPasskeys bounds the passkeys of one principal.
+const maxPasskeys = 20
+
+// BeginCeremony stores a ceremony, which expires by the store's clock.
+func (g *Gate) BeginCeremony(ctx context.Context, c *gatehouse.Ceremony) error {
+	return g.updateQueues(ctx, func(q gatehouse.Queues) error {
+		c.ExpiresAt = q.Now().Add(gatehouse.CeremonyTTL)
+		return q.InsertCeremony(c)
+	})
+}
+
+// TakeCeremony removes and returns a ceremony, so that only one answer to it
+// counts.
+func (g *Gate) TakeCeremony(ctx context.Context, hash [32]byte) (c *gatehouse.Ceremony, err error) {
+	err = g.updateQueues(ctx, func(q gatehouse.Queues) (err error) {
+		c, err = q.TakeCeremony(hash)
+		return err
+	})
+	if errors.Is(err, gatehouse.ErrNotFound) {
+		return nil, gatehouse.E(gatehouse.CodeUnauthenticated, "this took too long, or was answered before: begin again")
+	}
+	return c, err
+}
+
+// FindPasskey finds a passkey and its owner by the authenticator's id, for the
+// ceremony that verifies it.
+func (g *Gate) FindPasskey(ctx context.Context, credentialID []byte) (k *gatehouse.Passkey, p *gatehouse.Principal, err error) {
+	err = g.store.ViewQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
+		if k, err = q.FindPasskeyByCredential(credentialID); err != nil {
+			return err
+		}
+		p, err = q.In(k.Tenant).FindPrincipal(k.PrincipalID)
+		return err
+	})
+	return k, p, notFound(err, "passkey")
+}
+
+// usePasskey stores the changes of a verified use. It refuses when the passkey has
+// been removed or its counter has moved: two uses with one counter mean a copied
+// passkey.
+func usePasskey(tx gatehouse.Tx, k *gatehouse.Passkey, from uint32) error {
+	now, err := tx.FindPasskey(k.ID)
+	switch {
+	case err != nil && !errors.Is(err, gatehouse.ErrNotFound):
+		return err
+	case err != nil || now.PrincipalID != k.PrincipalID || now.SignCount != from:
+		return gatehouse.E(gatehouse.CodeUnauthenticated, "this passkey was removed, or used elsewhere at the same moment: try again")
+	}
+	return tx.UsePasskey(k.ID, k.Credential, k.SignCount, from)
+}
+
+// SignInPasskey begins a session for a verified passkey; from is its counter as it
+// was read.
+func (g *Gate) SignInPasskey(ctx context.Context, k *gatehouse.Passkey, from uint32, b gatehouse.Browser) (out *gatehouse.SignedIn, err error) {
+	n := newSignIn(gatehouse.SignInPasskey, k.ID, b)
+	err = g.updateQueues(ctx, func(q gatehouse.Queues) error {
+		tx := q.In(k.Tenant)
+		if err := usePasskey(tx, k, from); err != nil {
+			return err
+		}
+		p, err := tx.FindPrincipal(k.PrincipalID)
+		if err != nil {
+			return err
+		}
+		out, err = n.begin(q, p)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	g.hints.Notify(TopicAudit)
+	return out, nil
+}
+
+// AddPasskey stores a verified new passkey of the caller. It uses only the fields
+// Name, CredentialID, Credential and SignCount of k.
+func (g *Gate) AddPasskey(ctx context.Context, k *gatehouse.Passkey) (out *gatehouse.Passkey, err error) {
+	c, err := browserCaller(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p := c.Principal
+	err = g.update(ctx, p.Tenant, nil, func(tx gatehouse.Tx) error {
+		_, err := tx.FindPasskeyByCredential(k.CredentialID)
+		if err == nil {
+			return gatehouse.E(gatehouse.CodeAlreadyExists, "this passkey is known already")
+		}
+		if !errors.Is(err, gatehouse.ErrNotFound) {
+			return err
+		}
+		own, err := tx.ListPasskeys(p.ID)
+		if err != nil {
+			return err
+		}
+		if len(own) >= maxPasskeys {
+			return gatehouse.E(gatehouse.CodeInvalid, "%d passkeys are the most: remove one first", maxPasskeys)
+		}
+		row := *k
+		row.ID, row.Tenant, row.PrincipalID, row.CreatedAt, row.LastUsedAt = NewID("pky"), p.Tenant, p.ID, tx.Now(), nil
+		if err := tx.InsertPasskey(&row); err != nil {
+			return err
+		}
+		out = &row
+		return recordKey(tx, c, p, "passkey.added", row.ID)
+	})
+	if err != nil {
+		return nil, err
+	}
+	g.hints.Notify(TopicAudit)
+	return out, nil
+}
+
+// ListPasskeys lists a principal's passkeys.
+func (g *Gate) ListPasskeys(ctx context.Context, principal string) (list []*gatehouse.Passkey, err error) {
+	err = g.view(ctx, "principal", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
+		p, err := ownOrAdmins(tx, c, principal)
+		if err != nil {
+			return err
+		}
+		list, err = tx.ListPasskeys(p.ID)
+		return err
+	})
+	return list, err
+}
+
+// RemovePasskey removes a passkey, and ends the sessions that began with it.
+func (g *Gate) RemovePasskey(ctx context.Context, id string) error {
+	c, err := gatehouse.CallerFrom(ctx)
+	if err != nil {
+		return err
+	}
+	err = g.update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) error {
+		k, err := tx.FindPasskey(id)
+		if err != nil {
+			return err
+		}
+		p, err := ownOrAdmins(tx, c, k.PrincipalID)
+		if err != nil {
+			return err
+		}
+		if p.ID != c.Principal.ID { // removing one's own credential gives nobody a way in
+			if err := proven(tx, c); err != nil {
+				return err
+			}
+		}
+		if err := tx.DeletePasskey(k.ID); err != nil {
+			return err
+		}
+		if err := recordKey(tx, c, p, "passkey.removed", k.ID); err != nil {
+			return err
+		}
+		return endSessions(tx, p, k.ID, c.Principal.ID, "passkey removed")
+	})
+	if err == nil {
+		g.hints.Notify(TopicAudit)
+	}
+	return notFound(err, "passkey")
+}

@@ -1,0 +1,59 @@
+package gate_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// TestOldSessionsAreForgotten: ended sessions, step-ups and links stay listed for a
+// month, and in the log forever.
+func TestOldSessionsAreForgotten(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	ana := w.person("ana")
+	a := w.propose(w.agent(), func(p *gatehouse.Proposal) { p.ActionType = "create_item" })
+	first := w.signIn(ana, gatehouse.Browser{})
+	browser := w.browser(first)
+	c, err := w.gate.RotateEditToken(w.admin, "ana")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.gate.StepUpWithEditToken(browser, a.ID, a.Digest, c.EditToken); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.gate.SignOut(browser); err != nil {
+		t.Fatal(err)
+	}
+	ended := func() int {
+		t.Helper()
+		page, err := w.gate.ListSessions(w.admin, gatehouse.SessionFilter{All: true, Ended: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(page.Items)
+	}
+	purge := func(want int) {
+		t.Helper()
+		if n, err := w.gate.PurgeSessions(t.Context()); err != nil || n != want {
+			t.Errorf("%d rows are gone, %v; want %d", n, err, want)
+		}
+	}
+	w.clock.Advance(gatehouse.SessionKept - time.Second)
+	second := w.signIn(ana, gatehouse.Browser{})
+	purge(0)
+	if n := ended(); n != 2 {
+		t.Errorf("%d sessions are listed", n)
+	}
+	w.clock.Advance(2 * time.Second)
+	purge(3) // the step-up, the session, its link
+	if n := ended(); n != 1 {
+		t.Errorf("%d sessions are listed", n)
+	}
+	w.browser(second)
+	w.gone(first.Token)
+	if n := w.leaves("session.started"); n != 2 {
+		t.Errorf("the log knows %d sessions", n)
+	}
+}

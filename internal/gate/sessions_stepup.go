@@ -1,0 +1,172 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// FindStepUp returns the caller's open step-up for an action as shown.
+func (g *Gate) FindStepUp(ctx context.Context, actionID string, digest gatehouse.Digest) (u *gatehouse.StepUp, err error) {
+	err = g.view(ctx, "step-up", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
+		if c.Session == nil {
+			return gatehouse.ErrNotFound
+		}
+		u, err = openStepUp(tx, c, actionID, digest)
+		return err
+	})
+	return u, err
+}
+
+func openStepUp(tx gatehouse.ReadTx, c *gatehouse.Caller, actionID string, digest gatehouse.Digest) (*gatehouse.StepUp, error) {
+	return tx.FindStepUp(c.Session.ID, actionID, digest, tx.Now().Add(-gatehouse.StepUpTTL))
+}
+
+// StepUpWithEditToken records a step-up by the person's edit token.
+func (g *Gate) StepUpWithEditToken(ctx context.Context, actionID string, digest gatehouse.Digest, token string) (*gatehouse.StepUp, error) {
+	c, err := browserCaller(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := g.wantEditToken(ctx, c, token); err != nil {
+		return nil, err
+	}
+	return g.recordStepUp(ctx, c, gatehouse.StepUpEditToken, actionID, digest, nil)
+}
+
+func (g *Gate) wantEditToken(ctx context.Context, c *gatehouse.Caller, token string) error {
+	ok, err := g.CheckEditToken(ctx, c.Principal, token)
+	if err == nil && !ok {
+		err = gatehouse.E(gatehouse.CodeEditTokenRequired, "this is not your edit token")
+	}
+	return err
+}
+
+// StepUpExternal records a step-up by an OIDC identity, which must be linked
+// to the caller.
+func (g *Gate) StepUpExternal(ctx context.Context, issuer, subject, actionID string, digest gatehouse.Digest) (*gatehouse.StepUp, error) {
+	c, err := browserCaller(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return g.recordStepUp(ctx, c, gatehouse.StepUpOIDC, actionID, digest, func(tx gatehouse.Tx) error {
+		i, err := tx.FindIdentity(issuer, subject)
+		if errors.Is(err, gatehouse.ErrNotFound) || err == nil && i.PrincipalID != c.Principal.ID {
+			return gatehouse.E(gatehouse.CodeUnauthenticated, "that was somebody else's identity, not yours")
+		}
+		return err
+	})
+}
+
+// StepUpPasskey records a step-up by one of the caller's passkeys. p is the
+// verified passkey, from its counter as it was read.
+func (g *Gate) StepUpPasskey(ctx context.Context, p *gatehouse.Passkey, from uint32, actionID string, digest gatehouse.Digest) (*gatehouse.StepUp, error) {
+	c, err := browserCaller(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return g.recordStepUp(ctx, c, gatehouse.StepUpPasskey, actionID, digest, func(tx gatehouse.Tx) error {
+		if p.Tenant != c.Principal.Tenant || p.PrincipalID != c.Principal.ID {
+			return gatehouse.E(gatehouse.CodeUnauthenticated, "that passkey is somebody else's")
+		}
+		return usePasskey(tx, p, from)
+	})
+}
+
+// recordStepUp stores a proof for an action as it is now; another digest is
+// refused.
+func (g *Gate) recordStepUp(ctx context.Context, c *gatehouse.Caller, method gatehouse.StepUpMethod, actionID string, digest gatehouse.Digest,
+	check func(gatehouse.Tx) error,
+) (u *gatehouse.StepUp, err error) {
+	err = g.update(ctx, c.Session.Tenant, nil, func(tx gatehouse.Tx) error {
+		s, err := tx.FindSessionByID(c.Session.ID)
+		if err != nil {
+			return err
+		}
+		if !s.Live(tx.Now()) {
+			return signInFirst()
+		}
+		a, err := tx.FindAction(actionID)
+		if err != nil {
+			return err
+		}
+		if a.Digest != digest {
+			return gatehouse.E(gatehouse.CodeDigestMismatch, "this is not what you saw: the digest is another").With("digest", a.Digest)
+		}
+		if check != nil {
+			if err := check(tx); err != nil {
+				return err
+			}
+		}
+		u = &gatehouse.StepUp{
+			ID: NewID("stu"), Tenant: s.Tenant, SessionID: s.ID, ActionID: a.ID, Digest: a.Digest, Method: method, At: tx.Now(),
+		}
+		if err := tx.InsertStepUp(u); err != nil {
+			return err
+		}
+		return tx.AppendLeaf(&gatehouse.Leaf{
+			Tenant: u.Tenant, Type: "step_up.given", Subject: u.ID, ActionID: a.ID, Actor: c.Principal.ID, Digest: a.Digest,
+			Data: object(map[string]any{"session": s.ID, "method": string(method)}),
+		})
+	})
+	if err != nil {
+		return nil, notFound(err, "action")
+	}
+	g.hints.Notify(TopicAudit)
+	return u, nil
+}
+
+// stepUp consumes the proof that an approval at L4 and L5 needs in a session. The
+// action is locked, so only one of two decisions finds the proof.
+func (r *ruling) stepUp(tx gatehouse.Tx) error {
+	c, a := r.caller, r.action
+	if c.Session == nil || !a.RiskLevel.NeedsConfirmation() {
+		return nil
+	}
+	u, err := openStepUp(tx, c, a.ID, a.Digest)
+	if errors.Is(err, gatehouse.ErrNotFound) {
+		return gatehouse.E(gatehouse.CodeStepUpRequired, "show that it is you: with a passkey, at your sign-in provider, or with your edit token").
+			With("methods", []gatehouse.StepUpMethod{gatehouse.StepUpPasskey, gatehouse.StepUpOIDC, gatehouse.StepUpEditToken})
+	}
+	if err != nil {
+		return err
+	}
+	r.proof = u
+	return tx.UseStepUp(u.ID)
+}
+
+// CheckFresh fails with step_up_required unless the caller has signed in recently
+// or gives their edit token: a session that was left open, or stolen, must not gain
+// another way to sign in.
+func (g *Gate) CheckFresh(ctx context.Context, editToken string) error {
+	c, err := browserCaller(ctx)
+	if err != nil {
+		return err
+	}
+	if editToken != "" {
+		return g.wantEditToken(ctx, c, editToken)
+	}
+	return g.store.View(ctx, c.Principal.Tenant, func(tx gatehouse.ReadTx) error {
+		if tx.Now().Sub(c.Session.CreatedAt) < gatehouse.FreshSignIn {
+			return nil
+		}
+		return gatehouse.E(gatehouse.CodeStepUpRequired, "sign in again, or give your edit token, to add another way of signing in")
+	})
+}
+
+// sortedRoles returns a set of roles in the order of gatehouse.Roles. viewer is
+// dropped when there are other roles.
+func sortedRoles(roles []gatehouse.Role) []gatehouse.Role {
+	out := []gatehouse.Role{}
+	for _, r := range gatehouse.Roles() {
+		if slices.Contains(roles, r) {
+			out = append(out, r)
+		}
+	}
+	if len(out) > 1 {
+		out = slices.DeleteFunc(out, func(r gatehouse.Role) bool { return r == gatehouse.RoleViewer })
+	}
+	return out
+}

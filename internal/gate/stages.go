@@ -1,0 +1,108 @@
+package gate
+
+import (
+	"context"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// SweepTimely records in the log that stages have begun, that people are reminded,
+// or that a question was extended: one batch. It returns the number of questions.
+// The right to answer follows from the clock and does not depend on these entries.
+func (g *Gate) SweepTimely(ctx context.Context) (int, error) {
+	var told []string
+	err := g.store.UpdateQueues(ctx, func(q gatehouse.Queues) error {
+		told = told[:0]
+		due, err := q.TimelyActions(sweepBatch)
+		if err != nil {
+			return err
+		}
+		for _, ref := range due {
+			tx := q.In(ref.Tenant)
+			a, err := tx.LockAction(ref.ID)
+			if err != nil {
+				return err
+			}
+			if err := tellMoments(tx, a); err != nil {
+				return err
+			}
+			told = append(told, ref.ID)
+		}
+		return nil
+	})
+	if err != nil || len(told) == 0 {
+		return 0, err
+	}
+	for _, id := range told {
+		g.hints.Notify(id)
+	}
+	g.hints.Notify(TopicAudit)
+	return len(told), nil
+}
+
+// tellMoments appends the leaves of the moments that have come. Of several
+// reminders that are due at once it records only the last, since they say the same.
+func tellMoments(tx gatehouse.Tx, a *gatehouse.Action) error {
+	ap := a.Approval
+	if a.Status != gatehouse.StatusPending || ap == nil || ap.Status != gatehouse.ApprovalRequested {
+		return nil
+	}
+	moments, told, last := ap.Moments(), ap.Told, -1
+	for told < len(moments) && !moments[told].At.After(tx.Now()) {
+		if moments[told].Kind == gatehouse.MomentReminded {
+			last = told
+		}
+		told++
+	}
+	if told == ap.Told {
+		return nil
+	}
+	if err := tx.TellApproval(ap.ID, ap.Told, told, ap.NextMoment(told)); err != nil {
+		return err
+	}
+	if !tx.Now().Before(ap.End()) {
+		return nil // the question is over, and its end is recorded instead
+	}
+	for i := ap.Told; i < told; i++ {
+		if m := moments[i]; m.Kind != gatehouse.MomentReminded || i == last {
+			if err := tellMoment(tx, a, m); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func tellMoment(tx gatehouse.Tx, a *gatehouse.Action, m gatehouse.Moment) error {
+	ap := a.Approval
+	data := map[string]any{"approval": ap.ID, "at": m.At}
+	switch m.Kind {
+	case gatehouse.MomentEscalated:
+		s := ap.Stages[m.Number-1]
+		data["stage"], data["asked"] = m.Number, s.Who.Words()
+		if len(s.Notify) > 0 {
+			data["notify"] = s.Notify
+		}
+	case gatehouse.MomentReminded:
+		data["reminder"] = m.Number
+	case gatehouse.MomentExtended:
+		data["outcome"], data["expires_at"] = "extended", ap.End()
+	}
+	return record(tx, a, string(m.Kind), "system", gatehouse.StatusPending, gatehouse.StatusPending, data)
+}
+
+// rejectByTimeout lets the policy reject an action that nobody answered.
+func rejectByTimeout(tx gatehouse.Tx, a *gatehouse.Action) error {
+	if err := tx.MoveApproval(a.Approval.ID, gatehouse.ApprovalExpired); err != nil {
+		return err
+	}
+	err := tx.MoveAction(gatehouse.ActionMove{
+		ID: a.ID, From: gatehouse.StatusPending, To: gatehouse.StatusRejected,
+		DecidedBy: a.PolicyName(), DecidedVia: gatehouse.ViaPolicy, Decided: true, Finished: true,
+	})
+	if err != nil {
+		return err
+	}
+	return record(tx, a, string(gatehouse.MomentExtended), "system", gatehouse.StatusPending, gatehouse.StatusRejected,
+		map[string]any{"approval": a.Approval.ID, "outcome": "rejected", "expires_at": a.Approval.End()})
+}

@@ -1,0 +1,97 @@
+package gate
+
+import (
+	"context"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+var _ gatehouse.TargetService = (*Gate)(nil)
+
+// TargetChanged marks the open actions on a target that were proposed on another
+// version. The mark decides nothing: it is shown to approvers, who must acknowledge
+// it. When the connector itself can read the target, that reading counts instead.
+func (g *Gate) TargetChanged(ctx context.Context, t gatehouse.TargetChange) (*gatehouse.TargetChanges, error) {
+	c, err := gatehouse.CallerFrom(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := require(c, gatehouse.RoleProposer, gatehouse.RoleOperator); err != nil {
+		return nil, err
+	}
+	if err := t.Validate(); err != nil {
+		return nil, err
+	}
+
+	var hints []string
+	out, err := perform(ctx, g, useCase{by: c}, func(tx gatehouse.Tx) (*gatehouse.TargetChanges, error) {
+		out := &gatehouse.TargetChanges{ActionIDs: []string{}}
+		hints = nil
+		ids, err := tx.OpenOnTarget(t, gatehouse.MaxTargetMarks+1)
+		if err != nil {
+			return nil, err
+		}
+		if out.More = len(ids) > gatehouse.MaxTargetMarks; out.More {
+			ids = ids[:gatehouse.MaxTargetMarks]
+		}
+		for _, id := range ids {
+			marked, err := markTarget(tx, c, id, t)
+			if err != nil {
+				return nil, err
+			}
+			if marked {
+				hints = append(hints, id)
+			}
+		}
+		if out.Marked = len(hints); out.Marked > 0 && g.readsAs(c.Principal) == "" {
+			out.ActionIDs = hints
+		}
+		return out, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+
+	for _, id := range hints {
+		g.hints.Notify(id)
+	}
+	return out, nil
+}
+
+// markTarget marks one action, unless it was decided meanwhile.
+func markTarget(tx gatehouse.Tx, c *gatehouse.Caller, id string, t gatehouse.TargetChange) (bool, error) {
+	a, err := tx.LockAction(id)
+	if err != nil {
+		return false, err
+	}
+	ap := a.Approval
+	if a.Status != gatehouse.StatusPending || ap == nil || ap.Status != gatehouse.ApprovalRequested || !tx.Now().Before(ap.End()) {
+		return false, nil
+	}
+	m := gatehouse.TargetMark{At: tx.Now(), Version: t.Version, By: c.Principal.Name}
+	if err := tx.MarkTarget(ap.ID, m); err != nil {
+		return false, err
+	}
+	return true, record(tx, a, "hitl.target_changed", c.Principal.ID, gatehouse.StatusPending, gatehouse.StatusPending,
+		map[string]any{"approval": ap.ID, "expected": a.Target.Version, "actual": t.Version})
+}
+
+// movedSince refuses an approval of a marked action; nil when the action is not
+// marked, when the approver acknowledges the change, and when the target was read
+// and found unchanged.
+func (r *ruling) movedSince() error {
+	a := r.action
+	m := a.Approval.TargetChanged
+	if m == nil || r.decision.AcknowledgeStale || r.asIs {
+		return nil
+	}
+	version := func(s string) gatehouse.JSON {
+		if s == "" {
+			return "null"
+		}
+		return gatehouse.StringJSON(s)
+	}
+	return gatehouse.E(gatehouse.CodeTargetChanged, "the target has changed since the proposal, says %s", m.By).
+		With("expected", version(a.Target.Version)).With("actual", version(m.Version)).
+		With("can_acknowledge", !r.gate.conditional(a)).With("can_rebase", r.gate.rebases(a))
+}

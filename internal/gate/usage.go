@@ -1,0 +1,193 @@
+package gate
+
+import (
+	"context"
+	"errors"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/policy"
+)
+
+// PolicyUsage tells how full the ceilings of the active policy are.
+func (g *Gate) PolicyUsage(ctx context.Context) (list []*gatehouse.CeilingAccount, err error) {
+	err = g.view(ctx, "policy", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
+		list, err = g.accounts(tx, c.Principal.Tenant, gatehouse.MaxCeilingAccounts)
+		if err != nil || g.readsAs(c.Principal) == "" {
+			return err
+		}
+		own := list[:0]
+		for _, a := range list {
+			if agent, _ := policy.SplitScope(a.Per, a.Scope); agent == "" || agent == c.Principal.ID {
+				own = append(own, a)
+			}
+		}
+		list = own
+		return nil
+	})
+	return orEmpty(list), err
+}
+
+// LevelNames maps levels to the names that the active policy gives them.
+func (g *Gate) LevelNames(ctx context.Context) (names map[gatehouse.RiskLevel]string, err error) {
+	err = g.view(ctx, "policy", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
+		names = make(map[gatehouse.RiskLevel]string)
+		active, _, _, err := g.activePolicy(tx, c.Principal.Tenant)
+		if err != nil || active == nil {
+			return err
+		}
+		for level := gatehouse.L1; level <= gatehouse.L5; level++ {
+			if name := active.LevelName(level); name != "" {
+				names[level] = name
+			}
+		}
+		return nil
+	})
+	return names, err
+}
+
+// RejectReasons returns the reasons for a rejection that the active policy offers.
+func (g *Gate) RejectReasons(ctx context.Context) (reasons []string, err error) {
+	err = g.view(ctx, "policy", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
+		reasons = nil
+		active, _, _, err := g.activePolicy(tx, c.Principal.Tenant)
+		if err != nil || active == nil {
+			return err
+		}
+		reasons = active.RejectReasons()
+		return nil
+	})
+	return reasons, err
+}
+
+// accounts lists up to most accounts of each ceiling, the fullest first. An unused
+// ceiling has one account without a scope.
+func (g *Gate) accounts(tx gatehouse.ReadTx, tenant string, most int) (list []*gatehouse.CeilingAccount, err error) {
+	active, _, _, err := g.activePolicy(tx, tenant)
+	if err != nil || active == nil {
+		return nil, err
+	}
+	names := make(map[string]string)
+	for _, ceiling := range active.Ceilings() {
+		uses, err := tx.ListCeilingUse(ceiling.Ceiling, "", tx.Now().Add(-ceiling.Window.D()), most)
+		if err != nil {
+			return nil, err
+		}
+		if len(uses) == 0 {
+			list = append(list, &ceiling)
+		}
+		for _, use := range uses {
+			a := ceiling
+			a.Scope, a.Used, a.Left = use.Scope, use.Used, gatehouse.CeilingLeft(ceiling.Limit, use.Used)
+			agent, currency := policy.SplitScope(ceiling.Per, use.Scope)
+			if currency != "" {
+				a.Currency = currency
+			}
+			if agent != "" {
+				if a.Name, err = nameOf(tx, agent, names); err != nil {
+					return nil, err
+				}
+			}
+			list = append(list, &a)
+		}
+	}
+	return list, nil
+}
+
+// nameOf returns the name of a principal, "" when it does not exist; known caches
+// the names.
+func nameOf(tx gatehouse.ReadTx, id string, known map[string]string) (string, error) {
+	if name, ok := known[id]; ok {
+		return name, nil
+	}
+	p, err := tx.FindPrincipal(id)
+	switch {
+	case errors.Is(err, gatehouse.ErrNotFound):
+		known[id] = ""
+	case err != nil:
+		return "", err
+	default:
+		known[id] = p.Name
+	}
+	return known[id], nil
+}
+
+// readExcesses sets Exceeds on the pending actions of a list, by one statement for
+// all of them, and by none when no pending action claims a ceiling. It reads
+// slightly later than the list: an action that was decided in between counts as
+// used. The actions are of one tenant.
+func (g *Gate) readExcesses(ctx context.Context, actions []*gatehouse.Action) error {
+	if len(claimants(actions)) == 0 {
+		return nil
+	}
+	return g.store.View(ctx, actions[0].Tenant, func(tx gatehouse.ReadTx) error { return exceeds(tx, actions...) })
+}
+
+// claimants returns the pending actions that claim a ceiling when approved.
+func claimants(actions []*gatehouse.Action) (list []*gatehouse.Action) {
+	for _, a := range actions {
+		if a.Status == gatehouse.StatusPending && len(a.Ceilings) > 0 {
+			list = append(list, a)
+		}
+	}
+	return list
+}
+
+// exceeds sets Exceeds, on the pending actions of one tenant, to the ceilings that
+// their claims do not fit now. Each action is judged as if only it were approved.
+func exceeds(tx gatehouse.ReadTx, actions ...*gatehouse.Action) error {
+	list := claimants(actions)
+	if len(list) == 0 {
+		return nil
+	}
+	var spans []gatehouse.CeilingSpan
+	places := make(map[gatehouse.CeilingSpan]int)
+	now := tx.Now()
+	span := func(c gatehouse.CeilingClaim) gatehouse.CeilingSpan {
+		return gatehouse.CeilingSpan{Ceiling: c.Ceiling, Scope: c.Scope, Since: now.Add(-c.Window.D())}
+	}
+	for _, a := range list {
+		for _, c := range a.Ceilings {
+			if _, known := places[span(c)]; !known {
+				places[span(c)] = len(spans)
+				spans = append(spans, span(c))
+			}
+		}
+	}
+	used, err := tx.CeilingUses(spans)
+	if err != nil {
+		return err
+	}
+	for _, a := range list {
+		a.Exceeds = nil
+		for _, c := range a.Ceilings {
+			use := used[places[span(c)]]
+			if use.Add(c.Amount).Cmp(c.Limit) > 0 {
+				a.Exceeds = append(a.Exceeds, gatehouse.CeilingExcess{
+					CeilingClaim: c, Used: use, Left: gatehouse.CeilingLeft(c.Limit, use),
+					Never: c.Amount.Cmp(c.Limit) > 0,
+				})
+			}
+		}
+	}
+	return nil
+}
+
+// FullestCeilings lists, for each tenant, the fullest account of each ceiling of
+// its active policy, for metrics. It needs no caller.
+func (g *Gate) FullestCeilings(ctx context.Context, maxTenants int) (map[string][]*gatehouse.CeilingAccount, error) {
+	out := make(map[string][]*gatehouse.CeilingAccount)
+	err := g.store.ViewQueues(ctx, func(q gatehouse.ReadQueues) error {
+		clear(out)
+		tenants, err := q.ListTenants()
+		if err != nil {
+			return err
+		}
+		for _, t := range tenants[:min(len(tenants), maxTenants)] {
+			if out[t.ID], err = g.accounts(q.In(t.ID), t.ID, 1); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return out, err
+}

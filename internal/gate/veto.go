@@ -1,0 +1,177 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/policy"
+)
+
+// hearing holds what is needed to find out why the active policy no longer allows
+// an action that another version judged: it denies the action, or asks for more
+// than was asked then. The version that judged the action gives the same answer
+// now, but the floor of the operation may have been raised. A hearing is read in a
+// transaction, and judged outside, since judging may be slow.
+type hearing struct {
+	action *gatehouse.Action
+	floor  gatehouse.RiskLevel
+	// decided says that nothing has to be judged: veto is the answer, "" when
+	// nothing stands against the action.
+	decided   bool
+	veto      string
+	judgement judgement
+}
+
+// vetoKey identifies a hearing. Two hearings with the same key have the same
+// result, since policy versions and proposals never change.
+type vetoKey struct {
+	tenant, action string
+	digest         gatehouse.Digest
+	version        int
+	floor          gatehouse.RiskLevel
+	proposer       string
+}
+
+func (h *hearing) key() vetoKey {
+	a, who := h.action, h.judgement.facts.Proposer
+	return vetoKey{
+		tenant: a.Tenant, action: a.ID, digest: a.Digest, version: h.judgement.version, floor: h.floor,
+		proposer: fmt.Sprintf("%q %q %q %q %q", who.ID, who.Name, who.Kind, who.Roles, who.Sponsor),
+	}
+}
+
+// hear reads what the veto needs.
+func (g *Gate) hear(tx gatehouse.ReadTx, a *gatehouse.Action) (*hearing, error) {
+	version, err := tx.ActivePolicyVersion()
+	if err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
+		return nil, err
+	}
+	if version == a.Policy.Version && version != 0 {
+		_, floor, _, err := g.targets.Describe(a.Tenant, &a.Proposal)
+		if err != nil || floor <= a.RiskLevel {
+			return &hearing{decided: true}, nil //nolint:nilerr // other checks report a missing connector
+		}
+		h := &hearing{decided: true}
+		if more := asksMore(a, gatehouse.OutcomeAllow, floor, 0); more != "" {
+			h.veto = "the floor of the operation is " + floor.String() + " now: " + more
+		}
+		return h, nil
+	}
+
+	proposer, err := tx.FindPrincipal(a.ProposerID)
+	if err != nil {
+		return nil, err
+	}
+	_, floor, _, err := g.targets.Describe(a.Tenant, &a.Proposal)
+	if err != nil {
+		//nolint:nilerr // the error is the veto
+		return &hearing{decided: true, veto: "the connector or its operation is gone"}, nil
+	}
+
+	proposal := a.Proposal
+	proposal.RiskLevel = a.ClaimedRisk
+	j, err := g.judge(tx, policy.Facts{
+		Tenant: a.Tenant, Proposal: &proposal, Proposer: proposer, Floor: floor, ProposedAt: a.ProposedAt,
+		Reversal: a.Reverses != "",
+	})
+	if err != nil {
+		return nil, err
+	}
+	h := &hearing{action: a, floor: floor, judgement: j}
+	if j.policy == nil {
+		h.decided, h.veto = true, h.told()
+	}
+	return h, nil
+}
+
+// told puts the verdict in words.
+func (h *hearing) told() string {
+	j := h.judgement
+	if j.Outcome != gatehouse.OutcomeDeny {
+		if more := asksMore(h.action, j.Outcome, max(j.RiskLevel, h.floor, h.action.ClaimedRisk),
+			j.Required); more != "" {
+			return fmt.Sprintf("policy version %d asks for more: %s", j.version, more)
+		}
+		return ""
+	}
+	reason := fmt.Sprintf("policy version %d denies it", j.version)
+	if len(j.Reasons) > 0 {
+		reason += ": " + j.Reasons[0]
+	}
+	return reason
+}
+
+// vetoCache keeps the results of hearings.
+type vetoCache struct {
+	mu    sync.Mutex
+	vetos map[vetoKey]string
+}
+
+// maxVetos bounds the cache; a full cache is emptied.
+const maxVetos = 1024
+
+func (c *vetoCache) get(k vetoKey) (veto string, known bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	veto, known = c.vetos[k]
+	return veto, known
+}
+
+func (c *vetoCache) put(k vetoKey, veto string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.vetos == nil || len(c.vetos) >= maxVetos {
+		c.vetos = make(map[vetoKey]string)
+	}
+	c.vetos[k] = veto
+}
+
+// unjudged ends a transaction that needs a veto which has not been judged yet. The
+// transaction is rerun once Judge has returned.
+type unjudged struct {
+	gate    *Gate
+	hearing *hearing
+}
+
+func (u *unjudged) Error() string {
+	return "gate: the policy has to judge " + u.hearing.action.ID + " before the transaction"
+}
+
+// Judge judges outside the transaction. It fails when the context ends.
+func (u *unjudged) Judge(ctx context.Context) error {
+	return u.gate.conclude(ctx, u.hearing)
+}
+
+// conclude judges a hearing, and caches the veto. It fails when the context ends.
+func (g *Gate) conclude(ctx context.Context, h *hearing) (err error) {
+	if h.decided {
+		return nil
+	}
+	if h.judgement, err = h.judgement.judged(ctx); err != nil {
+		return err
+	}
+	h.decided, h.veto = true, h.told()
+	g.vetos.put(h.key(), h.veto)
+	return nil
+}
+
+// vetoed returns the veto within a transaction, "" for none. If the hearing has to
+// be judged first, it fails with an error that has a method Judge.
+func (g *Gate) vetoed(tx gatehouse.ReadTx, a *gatehouse.Action) (string, error) {
+	h, err := g.hear(tx, a)
+	if err != nil {
+		return "", err
+	}
+	if h.decided {
+		return h.veto, nil
+	}
+	if veto, known := g.vetos.get(h.key()); known {
+		return veto, nil
+	}
+	held := *a
+	h.action = &held // a copy, since the transaction may change its own
+	return "", &unjudged{g, h}
+}
