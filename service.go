@@ -6,8 +6,9 @@ import (
 )
 
 // The service interfaces are what callers outside can do. The use cases
-// (internal/gate) implement them over a store, the client implements them over HTTP.
-// The caller is in the context (see [NewContext]). Errors are [*Error].
+// (internal/gate, internal/runs) implement them over a store, the client implements
+// them over HTTP. The caller is in the context (see [NewContext]). Errors are
+// [*Error].
 
 // ActionService proposes and decides actions.
 type ActionService interface {

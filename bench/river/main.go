@@ -23,8 +23,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
 	"github.com/gatehouse-dev/gatehouse/internal/gate"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
-	"github.com/gatehouse-dev/gatehouse/internal/runtime"
+	"github.com/gatehouse-dev/gatehouse/internal/runs"
 	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
 
@@ -76,19 +77,19 @@ func start(ctx context.Context, s bench.Setup) (*bench.Gate, error) {
 		return nil, err
 	}
 	hub := &wake.Hub{}
-	var hints gate.Hints = hub
+	var hints usecase.Hints = hub
 	if s.Hints != nil {
 		hints = s.Hints(hints)
 	}
 	gt := gate.New(store, targets, hints, gate.Config{PolicySource: policy.DefaultSource(), Hold: &s.Hold}, log)
-	runs := gate.NewRuns(gt, gate.RunsConfig{Models: s.Models})
-	g := &bench.Gate{Store: store, App: gt, Runs: runs, Log: log, Close: store.Close}
+	rs := runs.New(gt, runs.Config{Models: s.Models})
+	g := &bench.Gate{Store: store, App: gt, Runs: rs, Log: log, Close: store.Close}
 	if s.Models != nil {
 		// A figure about runs that are started, not only stored: they are carried
 		// out as in a server.
 		ctx, cancel := context.WithCancel(ctx)
 		stopped := make(chan struct{})
-		r := runtime.New(store, runs, hub, runtime.Config{}, log)
+		r := runs.NewRuntime(store, rs, hub, runs.RuntimeConfig{}, log)
 		go func() { defer close(stopped); r.Run(ctx) }()
 		g.Close = func() error {
 			cancel()

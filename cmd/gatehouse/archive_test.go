@@ -9,8 +9,8 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
-	"github.com/gatehouse-dev/gatehouse/internal/gate"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
 // TestServerArchives starts a server with a retention on what ended two months
@@ -64,7 +64,7 @@ retention: {finished: 30d}
 	if n, err = openNode(t.Context(), data, cfg, slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
-	stored, cancel := n.hub.Subscribe(gate.TopicAudit)
+	stored, cancel := n.hub.Subscribe(usecase.TopicAudit)
 	defer cancel()
 	s, err := startServer(n, "127.0.0.1:0")
 	if err != nil {

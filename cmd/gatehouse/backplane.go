@@ -9,8 +9,8 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/feed"
-	"github.com/gatehouse-dev/gatehouse/internal/gate"
 	"github.com/gatehouse-dev/gatehouse/internal/notify/slackdev"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 	"github.com/gatehouse-dev/gatehouse/internal/wake/natswake"
 	"github.com/gatehouse-dev/gatehouse/internal/wake/pgwake"
@@ -60,7 +60,7 @@ func newBackplane(cfg *config.Config, databaseURL, natsURL string, roles []role,
 	}
 	var except []string
 	if b.feed.Handoff {
-		except = []string{gate.TopicPush}
+		except = []string{usecase.TopicPush}
 		b.carriers = append(b.carriers, natswake.NewHandoff(b.nats, b.feed.Prefix, has(roles, roleDispatcher), log))
 	}
 	b.carriers = append(b.carriers, natswake.NewBroadcast(b.nats, b.feed.Prefix, log, except...))

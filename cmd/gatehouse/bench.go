@@ -16,8 +16,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
 	"github.com/gatehouse-dev/gatehouse/internal/gate"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
+	"github.com/gatehouse-dev/gatehouse/internal/runs"
 	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
 
@@ -118,7 +120,7 @@ func startBench(ctx context.Context, s bench.Setup) (*bench.Gate, error) {
 	if err != nil {
 		return fail(err)
 	}
-	var hints gate.Hints = n.hub
+	var hints usecase.Hints = n.hub
 	if s.Hints != nil {
 		hints = s.Hints(hints)
 	}
@@ -127,7 +129,7 @@ func startBench(ctx context.Context, s bench.Setup) (*bench.Gate, error) {
 		return fail(err)
 	}
 	if s.Models != nil {
-		n.runs = gate.NewRuns(n.gate, gate.RunsConfig{Models: s.Models})
+		n.runs = runs.New(n.gate, runs.Config{Models: s.Models})
 	}
 	if s.Idle {
 		return &bench.Gate{Store: n.store, App: n.gate, Runs: n.runs, Log: log, Close: n.Close}, nil

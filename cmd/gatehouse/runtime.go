@@ -5,13 +5,13 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/gate"
 	"github.com/gatehouse-dev/gatehouse/internal/hook"
 	"github.com/gatehouse-dev/gatehouse/internal/llm"
-	"github.com/gatehouse-dev/gatehouse/internal/runtime"
+	"github.com/gatehouse-dev/gatehouse/internal/runs"
 )
 
 // newRuns wires the runs of a gate: limits, models and webhooks as the
 // configuration has them.
-func newRuns(g *gate.Gate, cfg *config.Config) (*gate.Runs, error) {
-	c := gate.RunsConfig{Limits: func(tenant string) gate.RunLimits { return runLimits(cfg.Runs.Of(tenant)) }, Lease: cfg.Runs.Lease.D()}
+func newRuns(g *gate.Gate, cfg *config.Config) (*runs.Runs, error) {
+	c := runs.Config{Limits: func(tenant string) runs.Limits { return runLimits(cfg.Runs.Of(tenant)) }, Lease: cfg.Runs.Lease.D()}
 	if len(cfg.Models) > 0 {
 		models, err := newModels(cfg)
 		if err != nil {
@@ -20,13 +20,13 @@ func newRuns(g *gate.Gate, cfg *config.Config) (*gate.Runs, error) {
 		c.Models = models
 	}
 	c.Hooks = hook.NewVerifier(cfg.Secret)
-	return gate.NewRuns(g, c), nil
+	return runs.New(g, c), nil
 }
 
-func runLimits(b config.RunBounds) gate.RunLimits {
-	l := gate.RunLimits{MaxConcurrency: int(b.MaxConcurrency), MaxRunsPerMin: int(b.MaxRunsPerMin), MaxWritesPerRun: int(b.MaxWritesPerRun)}
+func runLimits(b config.RunBounds) runs.Limits {
+	l := runs.Limits{MaxConcurrency: int(b.MaxConcurrency), MaxRunsPerMin: int(b.MaxRunsPerMin), MaxWritesPerRun: int(b.MaxWritesPerRun)}
 	if b.Budget != nil {
-		l.Budget = &gate.Budget{Amount: b.Budget.Amount, Currency: b.Budget.Currency, Window: b.Budget.Window.D()}
+		l.Budget = &runs.Budget{Amount: b.Budget.Amount, Currency: b.Budget.Currency, Window: b.Budget.Window.D()}
 	}
 	return l
 }
@@ -53,8 +53,8 @@ func newModels(cfg *config.Config) (*llm.Registry, error) {
 	return llm.NewRegistry(configs)
 }
 
-func runtimeConfig(r *config.Runs, owner string) runtime.Config {
-	return runtime.Config{
+func runtimeConfig(r *config.Runs, owner string) runs.RuntimeConfig {
+	return runs.RuntimeConfig{
 		Workers: int(r.Workers), Owner: owner,
 		Weights: func(tenant, workspace string) (ofTenant, ofWorkspace int) {
 			return r.Weight(tenant, ""), r.Weight(tenant, workspace)

@@ -34,9 +34,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/notify/slack"
 	"github.com/gatehouse-dev/gatehouse/internal/notify/slackdev"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
-	"github.com/gatehouse-dev/gatehouse/internal/runtime"
+	"github.com/gatehouse-dev/gatehouse/internal/runs"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
 	"github.com/gatehouse-dev/gatehouse/internal/telemetry"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
@@ -69,7 +70,7 @@ type node struct {
 	registry *dispatch.Registry
 	hub      *wake.Hints
 	gate     *gate.Gate
-	runs     *gate.Runs
+	runs     *runs.Runs
 	channels []*notify.Configured
 	config   *config.Config
 	log      *slog.Logger
@@ -150,7 +151,7 @@ func newNode(ctx context.Context, cfg *config.Config, b *backplane, log *slog.Lo
 	if err != nil {
 		return nil, errors.Join(err, n.Close())
 	}
-	question := dispatch.Target{Name: workflow.ApprovalConnector, Connector: runtime.Question{}, Tenants: []string{dispatch.AllTenants}}
+	question := dispatch.Target{Name: workflow.ApprovalConnector, Connector: runs.Question{}, Tenants: []string{dispatch.AllTenants}}
 	change := &dispatch.PolicyChange{}
 	policies := dispatch.Target{Name: gate.PolicyConnector, Connector: change, Tenants: []string{dispatch.AllTenants}}
 	if n.registry, err = dispatch.NewRegistry(append(n.targets, question, policies)...); err != nil {
@@ -263,10 +264,10 @@ func startRoles(n *node, listen string, roles []role) (*server, error) {
 	requests, hangUp := context.WithCancel(context.Background())
 	s := &server{node: n, stop: stop, hangUp: hangUp, failed: make(chan error, 1), metrics: metrics, audited: telemetry.NewAudit(metrics)}
 	s.prober = newProber(n.targets, telemetry.NewTargets(metrics), n.registry.RedactText, n.log)
-	pushes, _ := n.hub.Subscribe(gate.TopicPush)
+	pushes, _ := n.hub.Subscribe(usecase.TopicPush)
 	dispatcher, err := dispatch.New(dispatch.Dependencies{
 		Store: n.store, Targets: n.registry, Authority: n.gate, Owner: ownerName(), Wake: pushes,
-		Committed: func(id string) { n.hub.Notify(id); n.hub.Notify(gate.TopicAudit) },
+		Committed: func(id string) { n.hub.Notify(id); n.hub.Notify(usecase.TopicAudit) },
 		Log:       n.log, Metrics: telemetry.NewPushes(metrics, slices.Sorted(maps.Keys(n.config.Connectors))...),
 		BreakerMoved: telemetry.NewBreakers(metrics, slices.Sorted(maps.Keys(n.config.Connectors))...).Moved,
 		Failpoint:    func(p dispatch.Point) { failpoint.Here(string(p)) },
@@ -397,13 +398,13 @@ func (s *server) background(ctx context.Context, d *dispatch.Dispatcher, roles [
 		})
 	}
 	if has(roles, roleRunner) {
-		r := runtime.New(s.store, s.runs, s.hub, runtimeConfig(&s.config.Runs, ownerName()), s.log)
+		r := runs.NewRuntime(s.store, s.runs, s.hub, runtimeConfig(&s.config.Runs, ownerName()), s.log)
 		s.work.Go(func() { r.Run(ctx) })
 	}
 	if has(roles, roleSequencer) {
-		leaves, _ := s.hub.Subscribe(gate.TopicAudit)
+		leaves, _ := s.hub.Subscribe(usecase.TopicAudit)
 		sequencer := &audit.Sequencer{
-			Store: s.store, Logger: s.log, Numbered: func(tenant string) { s.hub.Notify(gate.TopicLog(tenant)) },
+			Store: s.store, Logger: s.log, Numbered: func(tenant string) { s.hub.Notify(usecase.TopicLog(tenant)) },
 		}
 		s.work.Go(func() { sequencer.Run(ctx, leaves) })
 		s.work.Go(func() {
@@ -430,7 +431,7 @@ func (s *server) background(ctx context.Context, d *dispatch.Dispatcher, roles [
 	})
 	s.work.Go(func() { s.hub.Run(ctx) })
 	if has(roles, roleFeed) && s.nats != nil {
-		leaves, _ := s.hub.Subscribe(gate.TopicAudit)
+		leaves, _ := s.hub.Subscribe(usecase.TopicAudit)
 		f := &feed.Feed{Store: s.store, Conn: s.nats, Config: s.feed, Wake: leaves, Logger: s.log}
 		telemetry.RegisterFeed(s.metrics, f.Published, f.Behind)
 		s.work.Go(func() { f.Run(ctx) })

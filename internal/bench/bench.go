@@ -15,6 +15,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
 	"github.com/gatehouse-dev/gatehouse/internal/gate"
+	"github.com/gatehouse-dev/gatehouse/internal/runs"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
 // Options say what is measured, and how long.
@@ -69,9 +71,9 @@ type Setup struct {
 	// Hold rests each approval before it is dispatched.
 	Hold time.Duration
 	// Hints may put something between the use cases and their hints.
-	Hints func(gate.Hints) gate.Hints
+	Hints func(usecase.Hints) usecase.Hints
 	// Models answers what steps ask of models; nil for none.
-	Models gate.Models
+	Models runs.Models
 	// Idle leaves out all background work.
 	Idle bool
 }
@@ -83,7 +85,7 @@ type Gate struct {
 	Store gatehouse.Store
 	App   *gate.Gate
 	// Runs and Log are for the figures of runs.
-	Runs  *gate.Runs
+	Runs  *runs.Runs
 	Log   *slog.Logger
 	Close func() error
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 	httpconn "github.com/gatehouse-dev/gatehouse/connector/http"
 	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
-	"github.com/gatehouse-dev/gatehouse/internal/gate"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
 // pause lies between two samples of an idle system.
@@ -24,12 +24,12 @@ const pause = 5 * time.Millisecond
 
 // stamped notes when the use cases say that a push was committed.
 type stamped struct {
-	gate.Hints
+	usecase.Hints
 	at *atomic.Pointer[time.Time]
 }
 
 func (s stamped) Notify(topic string) {
-	if topic == gate.TopicPush {
+	if topic == usecase.TopicPush {
 		now := time.Now()
 		s.at.Store(&now)
 	}
@@ -68,7 +68,7 @@ func (r *runner) called(ctx context.Context) (err error) {
 	var committed atomic.Pointer[time.Time]
 	setup := room.place(Setup{
 		Targets: []dispatch.Target{{Name: "shop", Connector: c}},
-		Hints:   func(h gate.Hints) gate.Hints { return stamped{h, &committed} },
+		Hints:   func(h usecase.Hints) usecase.Hints { return stamped{h, &committed} },
 	})
 	over := ""
 	if setup.DatabaseURL != "" {

@@ -9,7 +9,8 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/gate"
-	"github.com/gatehouse-dev/gatehouse/internal/runtime"
+	"github.com/gatehouse-dev/gatehouse/internal/runs"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
 // lineSteps is how many steps a run of the line has, one after another.
@@ -104,14 +105,14 @@ func inBatches(n int, fn func(size int) error) error {
 
 // ends counts the runs that have ended, by the hint that follows the commit.
 type ends struct {
-	gate.Hints
+	usecase.Hints
 	left atomic.Int64
 	done atomic.Pointer[chan struct{}]
 }
 
 // Notify passes the hint on.
 func (e *ends) Notify(topic string) {
-	if topic == gate.TopicRuns && e.left.Add(-1) == 0 {
+	if topic == runs.TopicRuns && e.left.Add(-1) == 0 {
 		if done := e.done.Load(); done != nil {
 			close(*done)
 		}
@@ -129,11 +130,12 @@ func (e *ends) expect(n int) <-chan struct{} {
 }
 
 // carryLines runs a runtime until n runs have ended. It carries out up to onward
-// steps with the one before them; see [runtime.Config].
+// steps with the one before them; see [runs.RuntimeConfig].
 func (w *world) carryLines(ctx context.Context, e *ends, inFlight, onward, n int) (*outcome, error) {
 	run, cancel := context.WithCancel(ctx)
 	defer cancel()
-	r := runtime.New(w.Store, w.Runs, e, runtime.Config{Workers: inFlight, Onward: onward, Owner: "bench"}, w.Log)
+	config := runs.RuntimeConfig{Workers: inFlight, Onward: onward, Owner: "bench"}
+	r := runs.NewRuntime(w.Store, w.Runs, e, config, w.Log)
 	done, stopped := e.expect(n), make(chan struct{})
 	cpu, start := cpuTime(), time.Now()
 	go func() { defer close(stopped); r.Run(run) }()

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"runtime"
 
-	"github.com/gatehouse-dev/gatehouse/internal/gate"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
 // inFlight are the numbers of steps at work at a time.
@@ -33,7 +33,7 @@ func (r *runner) steps(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, room.remove()) }()
 	e := &ends{}
-	w, err := r.open(ctx, room.place(Setup{Targets: noopTargets(), Idle: true, Hints: func(h gate.Hints) gate.Hints {
+	w, err := r.open(ctx, room.place(Setup{Targets: noopTargets(), Idle: true, Hints: func(h usecase.Hints) usecase.Hints {
 		e.Hints = h
 		return e
 	}}), 1)

@@ -1,6 +1,7 @@
 // Package console serves the reviewers' console: pages for people, made on the
 // server, that work without script. It decides nothing: every answer ends in
-// the use cases of internal/gate, with the person of the session in the context.
+// the use cases of internal/gate and internal/runs, with the person of the session
+// in the context.
 //
 // # Rules
 //

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/gate"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
 // The pace of the stream of changes.
@@ -58,7 +58,7 @@ func (c *Console) changes(v *view) error {
 	defer c.streams.close(who)
 	var hint <-chan struct{}
 	if c.cfg.Hints != nil {
-		h, end := c.cfg.Hints.Subscribe(gate.TopicLog(v.person.Tenant))
+		h, end := c.cfg.Hints.Subscribe(usecase.TopicLog(v.person.Tenant))
 		defer end()
 		hint = h
 	}

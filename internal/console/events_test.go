@@ -14,13 +14,15 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/audit"
 	"github.com/gatehouse-dev/gatehouse/internal/gate"
+	"github.com/gatehouse-dev/gatehouse/internal/runs"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
 
 // tellNumbered numbers what waits in the log, and says so, as a server does by itself.
 func (w *world) tellNumbered() {
 	w.t.Helper()
-	s := &audit.Sequencer{Store: w.store, Numbered: func(tenant string) { w.hub.Notify(gate.TopicLog(tenant)) }}
+	s := &audit.Sequencer{Store: w.store, Numbered: func(tenant string) { w.hub.Notify(usecase.TopicLog(tenant)) }}
 	for n := 1; n > 0; {
 		var err error
 		if n, err = s.Once(w.t.Context()); err != nil {
@@ -278,11 +280,11 @@ func TestRunPageHearsOfWhatHasNoEntry(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		before func(w *world, id string)
-		change func(w *world, elsewhere *gate.Runs)
+		change func(w *world, elsewhere *runs.Runs)
 		shows  string
 	}{
 		"a step is taken up": {
-			change: func(w *world, elsewhere *gate.Runs) {
+			change: func(w *world, elsewhere *runs.Runs) {
 				steps, err := elsewhere.LeaseSteps(w.as(w.principal("worker", gatehouse.KindService, gatehouse.RoleWorker)), gatehouse.LeaseRequest{Tools: []string{"page"}})
 				if err != nil || len(steps) != 1 {
 					w.t.Fatalf("%d steps, %v", len(steps), err)
@@ -296,7 +298,7 @@ func TestRunPageHearsOfWhatHasNoEntry(t *testing.T) {
 					w.t.Fatalf("%+v, %v", r, err)
 				}
 			},
-			change: func(w *world, elsewhere *gate.Runs) {
+			change: func(w *world, elsewhere *runs.Runs) {
 				if n, err := elsewhere.Bundle(w.t.Context()); err != nil || n != 1 {
 					w.t.Fatalf("%d bundles, %v", n, err)
 				}
@@ -323,7 +325,7 @@ func TestRunPageHearsOfWhatHasNoEntry(t *testing.T) {
 			defer stop()
 			lines, _ := vic.streamAt(ctx, between(p.body, `data-events="`, `"`), "")
 			begins(t, lines)
-			c.change(w, gate.NewRuns(gate.New(w.store, targets{w}, &wake.Hub{}, gate.Config{}, slog.New(slog.DiscardHandler)), gate.RunsConfig{}))
+			c.change(w, runs.New(gate.New(w.store, targets{w}, &wake.Hub{}, gate.Config{}, slog.New(slog.DiscardHandler)), runs.Config{}))
 			for line, beats := "", 0; line != "event: changed"; {
 				if line = next(t, lines); line == ": still here" {
 					beats++
@@ -349,9 +351,9 @@ func TestTakenUpStepsAreHintedAt(t *testing.T) {
 		t.Fatal(err)
 	}
 	worker := w.as(w.principal("worker", gatehouse.KindService, gatehouse.RoleWorker))
-	ours, end := w.hub.Subscribe(gate.TopicLog(gatehouse.DefaultTenant))
+	ours, end := w.hub.Subscribe(usecase.TopicLog(gatehouse.DefaultTenant))
 	defer end()
-	theirs, end := w.hub.Subscribe(gate.TopicLog("acme"))
+	theirs, end := w.hub.Subscribe(usecase.TopicLog("acme"))
 	defer end()
 	heard := func(hint <-chan struct{}) bool {
 		select {

@@ -15,8 +15,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/audit"
 	"github.com/gatehouse-dev/gatehouse/internal/console"
-	"github.com/gatehouse-dev/gatehouse/internal/gate"
-	"github.com/gatehouse-dev/gatehouse/internal/runtime"
+	"github.com/gatehouse-dev/gatehouse/internal/runs"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
 // asking is a workflow that asks people after a step, and ends with another.
@@ -39,10 +39,11 @@ func (w *world) moving() {
 	ctx, stop := context.WithCancel(context.Background())
 	var work sync.WaitGroup
 	log := slog.New(slog.DiscardHandler)
-	leaves, _ := w.hub.Subscribe(gate.TopicAudit)
+	leaves, _ := w.hub.Subscribe(usecase.TopicAudit)
 	work.Go(func() { (&audit.Sequencer{Store: w.store, Logger: log}).Run(ctx, leaves) })
 	work.Go(func() {
-		runtime.New(w.store, w.runs, w.hub, runtime.Config{Owner: "test", Poll: 50 * time.Millisecond}, log).Run(ctx)
+		config := runs.RuntimeConfig{Owner: "test", Poll: 50 * time.Millisecond}
+		runs.NewRuntime(w.store, w.runs, w.hub, config, log).Run(ctx)
 	})
 	w.t.Cleanup(func() { stop(); work.Wait() })
 }

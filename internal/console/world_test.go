@@ -22,6 +22,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/gate"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 	"github.com/gatehouse-dev/gatehouse/internal/ring"
+	"github.com/gatehouse-dev/gatehouse/internal/runs"
 	"github.com/gatehouse-dev/gatehouse/internal/signin"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
@@ -31,7 +32,7 @@ import (
 type world struct {
 	t       *testing.T
 	gate    *gate.Gate
-	runs    *gate.Runs
+	runs    *runs.Runs
 	store   *sqlite.Store
 	hub     *wake.Hub
 	dir     string
@@ -94,7 +95,7 @@ func newWorld(t *testing.T) *world {
 	w.store = store
 	hold := time.Minute
 	w.gate = gate.New(store, targets{w}, w.hub, gate.Config{PolicySource: policy.DefaultSource(), Hold: &hold, Master: master(t)}, log)
-	w.runs = gate.NewRuns(w.gate, gate.RunsConfig{})
+	w.runs = runs.New(w.gate, runs.Config{})
 	creds, err := w.gate.Bootstrap(t.Context())
 	if err != nil {
 		t.Fatal(err)

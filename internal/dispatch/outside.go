@@ -13,7 +13,7 @@ import (
 // the receipt and the outcome in another.
 
 // Outside is the dispatcher's interface for external workers, used through
-// internal/gate.
+// internal/runs.
 type Outside struct{ *Dispatcher }
 
 // Lease claims up to n due pushes of a tenant's connectors of type worker,

@@ -12,7 +12,7 @@ import (
 // is for the process itself, and needs no caller.
 func (g *Gate) ActivePolicies(ctx context.Context) (map[string]*policy.Policy, error) {
 	out := make(map[string]*policy.Policy)
-	err := g.store.ViewQueues(ctx, func(q gatehouse.ReadQueues) error {
+	err := g.Store.ViewQueues(ctx, func(q gatehouse.ReadQueues) error {
 		clear(out)
 		tenants, err := q.ListTenants()
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
 // admin returns the caller, who must be an administrator.
@@ -14,7 +15,7 @@ func admin(ctx context.Context) (*gatehouse.Caller, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c, require(c, gatehouse.RoleAdmin)
+	return c, Require(c, gatehouse.RoleAdmin)
 }
 
 // CreatePrincipal makes a principal with its first key, and, for a person, an edit
@@ -54,7 +55,7 @@ func (g *Gate) CreatePrincipal(ctx context.Context, r gatehouse.NewPrincipal) (*
 		out.EditToken, edit = token, &hash
 	}
 
-	return performAcross(ctx, g, c, func(q gatehouse.Queues) (*gatehouse.Credentials, error) {
+	return usecase.PerformAcross(ctx, g.Runner, c, func(q gatehouse.Queues) (*gatehouse.Credentials, error) {
 		tx := q.In(tenant)
 		row := *p
 		row.CreatedAt = tx.Now()
@@ -133,7 +134,7 @@ func unknown(err error, pointer, detail string) error {
 
 // FindPrincipal returns a principal by id or name.
 func (g *Gate) FindPrincipal(ctx context.Context, idOrName string) (p *gatehouse.Principal, err error) {
-	err = g.view(ctx, "principal", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
+	err = g.View(ctx, "principal", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
 		p, err = tx.FindPrincipal(idOrName)
 		return err
 	})
@@ -142,7 +143,7 @@ func (g *Gate) FindPrincipal(ctx context.Context, idOrName string) (p *gatehouse
 
 // ListPrincipals returns a page of the tenant's principals.
 func (g *Gate) ListPrincipals(ctx context.Context, cursor string, limit int) (page gatehouse.Page[*gatehouse.Principal], err error) {
-	err = g.view(ctx, "principal", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
+	err = g.View(ctx, "principal", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
 		page, err = tx.ListPrincipals(cursor, limit)
 		return err
 	})
@@ -202,7 +203,7 @@ func changePrincipal[T any](ctx context.Context, g *Gate, idOrName string, fn on
 	if err != nil {
 		return nil, err
 	}
-	out, err := perform(ctx, g, useCase{by: c}, func(tx gatehouse.Tx) (*T, error) {
+	out, err := usecase.Perform(ctx, g.Runner, usecase.Case{By: c}, func(tx gatehouse.Tx) (*T, error) {
 		p, err := tx.FindPrincipal(idOrName)
 		if err != nil {
 			return nil, err
@@ -217,7 +218,7 @@ func changePrincipal[T any](ctx context.Context, g *Gate, idOrName string, fn on
 		}
 		return fn(tx, c, p)
 	})
-	return out, notFound(err, "principal")
+	return out, usecase.NotFound(err, "principal")
 }
 
 // CreateKey makes a further key for a principal.
@@ -255,7 +256,7 @@ func tellChanged(tx gatehouse.Tx, by author, p *gatehouse.Principal) error {
 
 // ListKeys returns a principal's keys, without their secrets.
 func (g *Gate) ListKeys(ctx context.Context, principal string) (keys []*gatehouse.Key, err error) {
-	err = g.view(ctx, "principal", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
+	err = g.View(ctx, "principal", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
 		p, err := tx.FindPrincipal(principal)
 		if err != nil {
 			return err
@@ -272,7 +273,7 @@ func (g *Gate) RevokeKey(ctx context.Context, keyID string) error {
 	if err != nil {
 		return err
 	}
-	err = g.update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) error {
+	err = g.Update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) error {
 		if err := tx.RevokeKey(keyID); err != nil {
 			return err
 		}
@@ -287,9 +288,9 @@ func (g *Gate) RevokeKey(ctx context.Context, keyID string) error {
 		return recordKey(tx, c, p, "key.revoked", keyID)
 	})
 	if err == nil {
-		g.hints.Notify(TopicAudit)
+		g.Hints.Notify(usecase.TopicAudit)
 	}
-	return notFound(err, "key")
+	return usecase.NotFound(err, "key")
 }
 
 // RotateEditToken gives a person a new edit token and ends the old one.
@@ -327,7 +328,7 @@ func (g *Gate) CreateTenant(ctx context.Context, id string) (*gatehouse.Tenant, 
 	if !gatehouse.ValidName(id) {
 		return nil, gatehouse.Violations{{Pointer: "/id", Detail: "must be letters, digits, or any of ._@:+-"}}.Err()
 	}
-	return performAcross(ctx, g, c, func(q gatehouse.Queues) (*gatehouse.Tenant, error) {
+	return usecase.PerformAcross(ctx, g.Runner, c, func(q gatehouse.Queues) (*gatehouse.Tenant, error) {
 		tx := q.In(id)
 		if _, err := tx.FindTenant(); err == nil {
 			return nil, gatehouse.E(gatehouse.CodeAlreadyExists, "the tenant exists").With("id", id)
@@ -347,7 +348,7 @@ func (g *Gate) ListTenants(ctx context.Context) (list []*gatehouse.Tenant, err e
 	if _, err := defaultAdmin(ctx); err != nil {
 		return nil, err
 	}
-	err = g.store.ViewQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
+	err = g.Store.ViewQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
 		list, err = q.ListTenants()
 		return err
 	})

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
 // ask makes the question that is put to people: how many must approve, who may,
@@ -32,7 +33,8 @@ func ask(
 	asked := audience(v)
 	expiry, timing := timing(v, a.ExpiresIn.D())
 	ap = &gatehouse.Approval{
-		Required: required, Roles: orEmpty(asked.Roles), People: asked.People, Groups: asked.Groups, Excluded: barred,
+		Required: required, Roles: usecase.OrEmpty(asked.Roles),
+		People: asked.People, Groups: asked.Groups, Excluded: barred,
 		CreatedAt: tx.Now(), ExpiresAt: tx.Now().Add(expiry), Timing: timing,
 	}
 	asker := ""

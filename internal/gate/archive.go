@@ -9,6 +9,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/failpoint"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
 // The archiver's pace: a transaction is short, and after each one the archiver
@@ -91,7 +92,7 @@ func (a *Archiver) Batch(ctx context.Context) (n int, more bool, err error) {
 		a.metrics.Archived(n)
 	}
 	if n > 0 {
-		a.gate.hints.Notify(TopicAudit)
+		a.gate.Hints.Notify(usecase.TopicAudit)
 	}
 	return n, len(a.planned) > 0 || a.after != 0, err
 }
@@ -100,7 +101,7 @@ func (a *Archiver) Batch(ctx context.Context) (n int, more bool, err error) {
 func (a *Archiver) plan(ctx context.Context) error {
 	var plan *gatehouse.ArchivePlan
 	var before time.Time
-	err := a.gate.store.ViewQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
+	err := a.gate.Store.ViewQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
 		before = q.Now().Add(-a.retention)
 		plan, err = q.PlanArchive(a.after, before, archivePlan)
 		return err
@@ -145,7 +146,7 @@ func (a *Archiver) store(ctx context.Context, families []gatehouse.ActionFamily)
 		byTenant[f.Tenant] = append(byTenant[f.Tenant], f)
 	}
 	slices.Sort(tenants)
-	err = a.gate.store.UpdateQueues(ctx, func(q gatehouse.Queues) error {
+	err = a.gate.Store.UpdateQueues(ctx, func(q gatehouse.Queues) error {
 		n = 0
 		for _, tenant := range tenants {
 			one, err := ArchiveFamilies(q.In(tenant), byTenant[tenant], a.before)
@@ -191,16 +192,16 @@ func ArchiveFamilies(tx gatehouse.Tx, families []gatehouse.ActionFamily, before 
 		Tenant: list[0].Tenant, Type: gatehouse.EventArchived, Subject: batch, Actor: "system",
 		Data: gatehouse.ObjectJSON(
 			gatehouse.Member{Name: "actions", Value: gatehouse.ArrayJSON(named...)},
-			gatehouse.Member{Name: "ended_before", Value: encode(before)},
+			gatehouse.Member{Name: "ended_before", Value: usecase.Encode(before)},
 		),
 	})
 	failpoint.Here("archive/recorded")
 	return len(list), err
 }
 
-// receiptsOf lists an action's receipts, oldest first, from the live tables or the
+// ReceiptsOf lists an action's receipts, oldest first, from the live tables or the
 // archive.
-func receiptsOf(tx gatehouse.ReadTx, a *gatehouse.Action) ([]*gatehouse.Receipt, error) {
+func ReceiptsOf(tx gatehouse.ReadTx, a *gatehouse.Action) ([]*gatehouse.Receipt, error) {
 	if a.ArchivedAt == nil {
 		return tx.ListReceipts(a.ID)
 	}

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
 // askers is how many targets are asked at once.
@@ -23,7 +24,7 @@ func (g *Gate) AskTargets(ctx context.Context, r gatehouse.AskRequest) (*gatehou
 	if err != nil {
 		return nil, err
 	}
-	if err := require(c, gatehouse.RoleOperator); err != nil {
+	if err := Require(c, gatehouse.RoleOperator); err != nil {
 		return nil, err
 	}
 	if err := r.Validate(); err != nil {
@@ -81,7 +82,7 @@ func (g *Gate) AskTargets(ctx context.Context, r gatehouse.AskRequest) (*gatehou
 		}
 	}
 	if out.Settled > 0 {
-		g.hints.Notify(TopicAudit)
+		g.Hints.Notify(usecase.TopicAudit)
 	}
 	return out, nil
 }
@@ -91,7 +92,7 @@ func (g *Gate) ask(ctx context.Context, c *gatehouse.Caller, id string) (gatehou
 	res := gatehouse.AskResult{PushID: id}
 	var p *gatehouse.Push
 	var a *gatehouse.Action
-	err := g.store.View(ctx, c.Principal.Tenant, func(tx gatehouse.ReadTx) (err error) {
+	err := g.Store.View(ctx, c.Principal.Tenant, func(tx gatehouse.ReadTx) (err error) {
 		if p, err = tx.FindPush(id); err != nil {
 			return err
 		}
@@ -99,7 +100,7 @@ func (g *Gate) ask(ctx context.Context, c *gatehouse.Caller, id string) (gatehou
 		return err
 	})
 	if err != nil {
-		return res, notFoundAs(err, "push", id)
+		return res, usecase.NotFoundAs(err, "push", id)
 	}
 	if res.Outcome = p.Status; p.Status != gatehouse.PushUnknown {
 		res.Outcome, res.Detail = "", "not_unknown: the push is "+string(p.Status)
@@ -115,14 +116,14 @@ func (g *Gate) ask(ctx context.Context, c *gatehouse.Caller, id string) (gatehou
 	receipt, err := reader.ReadBack(asked, a, p.Attempts)
 	switch {
 	case err != nil:
-		g.log.WarnContext(ctx, "a target could not be asked", "push", id, "error", err)
+		g.Log.WarnContext(ctx, "a target could not be asked", "push", id, "error", err)
 		res.Detail = "the target did not answer"
 		return res, nil
 	case receipt == nil:
 		res.Detail = "the target cannot prove it either way: look there, then resolve it"
 		return res, nil
 	}
-	err = g.update(ctx, p.Tenant, nil, func(tx gatehouse.Tx) error {
+	err = g.Update(ctx, p.Tenant, nil, func(tx gatehouse.Tx) error {
 		res.Outcome = gatehouse.PushUnknown
 		locked, action, err := lockPush(tx, id)
 		if err != nil || locked.Status != gatehouse.PushUnknown {
@@ -133,9 +134,9 @@ func (g *Gate) ask(ctx context.Context, c *gatehouse.Caller, id string) (gatehou
 		return err
 	})
 	if err == nil {
-		g.hints.Notify(a.ID)
+		g.Hints.Notify(a.ID)
 	}
-	return res, notFoundAs(err, "push", id)
+	return res, usecase.NotFoundAs(err, "push", id)
 }
 
 // settleUnknown records what a read-back has proven.

@@ -10,7 +10,7 @@ import (
 // Head returns size and root hash of the tenant's numbered log.
 func (g *Gate) Head(ctx context.Context) (*gatehouse.LogHead, error) {
 	var head gatehouse.LogHead
-	err := g.view(ctx, "log", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
+	err := g.View(ctx, "log", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
 		head, err = audit.Head(tx, c.Principal.Tenant)
 		return err
 	})
@@ -24,10 +24,10 @@ func (g *Gate) CheckLog(ctx context.Context) (*gatehouse.LogCheck, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := require(c, gatehouse.RoleAuditor); err != nil {
+	if err := Require(c, gatehouse.RoleAuditor); err != nil {
 		return nil, err
 	}
-	r, err := audit.Check(ctx, g.store, c.Principal.Tenant)
+	r, err := audit.Check(ctx, g.Store, c.Principal.Tenant)
 	if err != nil {
 		return nil, err
 	}

@@ -11,8 +11,8 @@ import (
 
 // ListBreakers implements [gatehouse.DispatchService].
 func (g *Gate) ListBreakers(ctx context.Context) (out []gatehouse.BreakerState, err error) {
-	err = g.view(ctx, "push", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
-		out, err = g.breakers(tx, c.Principal.Tenant, g.readsAs(c.Principal))
+	err = g.View(ctx, "push", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
+		out, err = g.breakers(tx, c.Principal.Tenant, g.ReadsAs(c.Principal))
 		return err
 	})
 	return out, err
@@ -69,7 +69,7 @@ func (g *Gate) breakers(tx gatehouse.ReadTx, tenant, readBy string) ([]gatehouse
 // that are not closed.
 func (g *Gate) OpenBreakers(ctx context.Context) (map[string][]gatehouse.BreakerState, error) {
 	out := make(map[string][]gatehouse.BreakerState)
-	err := g.store.ViewQueues(ctx, func(q gatehouse.ReadQueues) error {
+	err := g.Store.ViewQueues(ctx, func(q gatehouse.ReadQueues) error {
 		clear(out)
 		tenants, err := q.ListTenants()
 		if err != nil {

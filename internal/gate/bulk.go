@@ -10,6 +10,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/card"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
 // bulkParallel is how many items of a bulk decision are decided concurrently, so
@@ -24,7 +25,7 @@ const bulkPerMinute = 30
 // store's clock, so that the count holds across replicas and restarts. It fails
 // with code rate_limited when the last minute is full.
 func (g *Gate) countBulk(ctx context.Context, c *gatehouse.Caller) error {
-	return g.update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) error {
+	return g.Update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) error {
 		calls, err := tx.LockBulkCalls(c.Principal.Person)
 		if err != nil {
 			return err
@@ -64,7 +65,9 @@ func (g *Gate) bulkDecide(ctx context.Context, b gatehouse.BulkDecision) (*gateh
 	if err := validateBulk(&b); err != nil {
 		return nil, err
 	}
-	return performParts(ctx, g, c, func() (*gatehouse.BulkAnswer, error) { return g.decideEach(ctx, c, b) })
+	return usecase.PerformParts(ctx, g.Runner, c, func() (*gatehouse.BulkAnswer, error) {
+		return g.decideEach(ctx, c, b)
+	})
 }
 
 // decideEach decides the items of a bulk decision, a few at a time.
@@ -100,7 +103,7 @@ func (g *Gate) decideEach(
 			// No caller of this goroutine could recover.
 			defer func() {
 				if p := recover(); p != nil {
-					g.log.Error("panic in a bulk item", "action", item.ActionID, "panic", p, "stack", string(debug.Stack()))
+					g.Log.Error("panic in a bulk item", "action", item.ActionID, "panic", p, "stack", string(debug.Stack()))
 					out.Results[i] = gatehouse.BulkResult{ActionID: item.ActionID, Skipped: string(gatehouse.CodeInternal)}
 				}
 			}()
@@ -150,7 +153,7 @@ func (g *Gate) bulkItem(ctx context.Context, b gatehouse.BulkDecision, item gate
 	if code != gatehouse.CodeInternal {
 		res.Detail = err.Error()
 	} else {
-		g.log.Error("bulk item failed", "action", item.ActionID, "error", err)
+		g.Log.Error("bulk item failed", "action", item.ActionID, "error", err)
 	}
 	return res
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/ring"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
 // CallbackInfo is what the use cases know of a type of callbacks that is switched on.
@@ -95,7 +96,7 @@ func (g *Gate) TaskToken(a *gatehouse.Action) (string, error) {
 // that is not pending stays as it is.
 func (g *Gate) WithdrawGone(ctx context.Context, tenant, id, why string) error {
 	moved := false
-	err := g.update(ctx, tenant, nil, func(tx gatehouse.Tx) error {
+	err := g.Update(ctx, tenant, nil, func(tx gatehouse.Tx) error {
 		moved = false
 		a, err := tx.LockAction(id)
 		if err != nil || a.Status != gatehouse.StatusPending || !tx.Now().Before(a.Approval.End()) {
@@ -116,8 +117,8 @@ func (g *Gate) WithdrawGone(ctx context.Context, tenant, id, why string) error {
 			map[string]any{"code": failure.Code, "reason": why})
 	})
 	if moved && err == nil {
-		g.hints.Notify(id)
-		g.hints.Notify(TopicAudit)
+		g.Hints.Notify(id)
+		g.Hints.Notify(usecase.TopicAudit)
 	}
 	return err
 }

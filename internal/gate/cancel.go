@@ -6,6 +6,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/failpoint"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
 // Cancel withdraws an action: its proposer can cancel while it is pending, an
@@ -27,7 +28,8 @@ func (g *Gate) Cancel(ctx context.Context, id string) (*gatehouse.CancelAnswer, 
 		}
 	}
 
-	out, err := perform(ctx, g, useCase{by: c}, func(tx gatehouse.Tx) (*gatehouse.CancelAnswer, error) {
+	by := usecase.Case{By: c}
+	out, err := usecase.Perform(ctx, g.Runner, by, func(tx gatehouse.Tx) (*gatehouse.CancelAnswer, error) {
 		a, err := tx.LockAction(a.ID)
 		if err != nil {
 			return nil, err
@@ -59,8 +61,38 @@ func (g *Gate) Cancel(ctx context.Context, id string) (*gatehouse.CancelAnswer, 
 		return nil, err
 	}
 	failpoint.Here("cancel/committed")
-	g.hints.Notify(out.Action.ID)
+	g.Hints.Notify(out.Action.ID)
 	return out, nil
+}
+
+// CancelForRun withdraws an action that is pending or in its hold, in the name of
+// its proposer: the run that proposed it does not wait for it any more.
+func (g *Gate) CancelForRun(ctx context.Context, tenant, id string) error {
+	err := g.Update(ctx, tenant, nil, func(tx gatehouse.Tx) error {
+		a, err := tx.LockAction(id)
+		if err != nil {
+			return err
+		}
+		p, err := tx.FindPrincipal(a.ProposerID)
+		if err != nil {
+			return err
+		}
+		c := &gatehouse.Caller{Principal: p}
+		switch {
+		case a.Status == gatehouse.StatusPending && tx.Now().Before(a.Approval.End()):
+			return cancelPending(tx, c, a)
+		case a.Status == gatehouse.StatusApproved && a.Push != nil:
+			return cancelHeld(tx, c, a)
+		case a.Status.Finished():
+			return nil
+		}
+		return tooLate(a)
+	})
+	if err == nil {
+		g.Hints.Notify(id)
+		g.Hints.Notify(usecase.TopicAudit)
+	}
+	return err
 }
 
 func tooLate(a *gatehouse.Action) error {

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
 // deadLetterAct acts on one locked dead letter, and fills in the result.
@@ -18,7 +19,7 @@ func deadLetterCaller(ctx context.Context, role gatehouse.Role) (*gatehouse.Call
 	if err != nil {
 		return nil, err
 	}
-	return c, require(c, role)
+	return c, Require(c, role)
 }
 
 // selected lists the ids of a selection; all selects every dead letter.
@@ -34,7 +35,7 @@ func (g *Gate) selected(ctx context.Context, s gatehouse.DeadLetterSelection, al
 		}
 	}
 	f := pushFilter(filter)
-	err = g.view(ctx, "push", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
+	err = g.View(ctx, "push", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
 		ids, f.Cursor = ids[:0], ""
 		for {
 			f.Limit = gatehouse.MaxLimit
@@ -78,23 +79,23 @@ func (g *Gate) eachDeadLetter(ctx context.Context, c *gatehouse.Caller, s gateho
 		res := g.oneDeadLetter(ctx, c, id, s.DryRun, act)
 		if res.Skipped == "" && !s.DryRun {
 			changed = true
-			g.hints.Notify(res.ActionID)
+			g.Hints.Notify(res.ActionID)
 		}
 		results = append(results, res)
 	}
 	if changed {
-		g.hints.Notify(TopicAudit)
+		g.Hints.Notify(usecase.TopicAudit)
 	}
 	return results, nil
 }
 
 func (g *Gate) oneDeadLetter(ctx context.Context, c *gatehouse.Caller, id string, dryRun bool, act deadLetterAct) gatehouse.DeadLetterResult {
 	var res gatehouse.DeadLetterResult
-	err := g.update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) error {
+	err := g.Update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) error {
 		res = gatehouse.DeadLetterResult{ID: id}
 		p, a, err := lockPush(tx, id)
 		if err != nil {
-			return notFoundAs(err, "dead letter", id)
+			return usecase.NotFoundAs(err, "dead letter", id)
 		}
 		res.ActionID = a.ID
 		if err := act(tx, p, a, &res); err != nil {
@@ -115,7 +116,7 @@ func (g *Gate) oneDeadLetter(ctx context.Context, c *gatehouse.Caller, id string
 func (g *Gate) skipped(ctx context.Context, id string, err error) gatehouse.DeadLetterResult {
 	var e *gatehouse.Error
 	if !errors.As(err, &e) {
-		g.log.ErrorContext(ctx, "dead letter not changed", "push", id, "error", err)
+		g.Log.ErrorContext(ctx, "dead letter not changed", "push", id, "error", err)
 		return gatehouse.DeadLetterResult{ID: id, Skipped: string(gatehouse.CodeInternal)}
 	}
 	return gatehouse.DeadLetterResult{ID: id, Skipped: string(e.Code), Detail: e.Detail}

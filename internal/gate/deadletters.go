@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
 // deadLetterBytes bounds the total size of the payloads of one page. A page of
@@ -14,8 +15,8 @@ const deadLetterBytes = 4 << 20
 // ListDeadLetters returns a page of the tenant's pushes that need a person.
 func (g *Gate) ListDeadLetters(ctx context.Context, f gatehouse.DeadLetterFilter) (out gatehouse.Page[*gatehouse.DeadLetter], err error) {
 	filter := pushFilter(f)
-	err = g.view(ctx, "push", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
-		filter.ReadBy = g.readsAs(c.Principal)
+	err = g.View(ctx, "push", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
+		filter.ReadBy = g.ReadsAs(c.Principal)
 		page, err := tx.ListPushes(filter)
 		if err != nil {
 			return err
@@ -149,7 +150,7 @@ func (g *Gate) ResolveDeadLetters(ctx context.Context, r gatehouse.ResolveReques
 
 // closeDeadLetters runs an act that ends dead letters, and counts its results.
 func (g *Gate) closeDeadLetters(ctx context.Context, c *gatehouse.Caller, sel gatehouse.DeadLetterSelection, act deadLetterAct) (*gatehouse.DeadLetterAnswer, error) {
-	return performParts(ctx, g, c, func() (*gatehouse.DeadLetterAnswer, error) {
+	return usecase.PerformParts(ctx, g.Runner, c, func() (*gatehouse.DeadLetterAnswer, error) {
 		results, err := g.eachDeadLetter(ctx, c, sel, false, act)
 		if err != nil {
 			return nil, err

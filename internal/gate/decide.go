@@ -7,6 +7,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/failpoint"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
 // Decide stores one person's answer and, when it settles the question, the
@@ -50,14 +51,14 @@ func decideAs[T any](ctx context.Context, g *Gate, id string, d gatehouse.Decisi
 	}
 	var a *gatehouse.Action
 	var missing error
-	u := useCase{
-		by: c, prepare: func() error { return r.look(ctx) },
-		first: func(tx gatehouse.Tx) {
+	u := usecase.Case{
+		By: c, Prepare: func() error { return r.look(ctx) },
+		First: func(tx gatehouse.Tx) {
 			tx.Prefetch(r.prefetchPlan())
 			a, missing = r.lock(tx)
 		},
 	}
-	out, err := perform(ctx, g, u, func(tx gatehouse.Tx) (*T, error) {
+	out, err := usecase.Perform(ctx, g.Runner, u, func(tx gatehouse.Tx) (*T, error) {
 		if missing != nil {
 			return nil, missing
 		}
@@ -137,7 +138,7 @@ type drift struct{ expected, actual gatehouse.JSON }
 // find reads the action and, for the first look, the policy beside it.
 func (r *ruling) find(ctx context.Context) error {
 	var trouble error
-	err := r.gate.view(ctx, "action", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
+	err := r.gate.View(ctx, "action", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
 		if r.known, err = tx.FindAction(r.id); err == nil && r.asked(r.known) {
 			trouble = r.lookAtPolicy(tx, r.known)
 		}
@@ -173,7 +174,7 @@ func (r *ruling) lock(tx gatehouse.Tx) (*gatehouse.Action, error) {
 		return tx.RelockAction(r.known)
 	}
 	a, err := tx.LockAction(r.id)
-	return a, notFound(err, "action")
+	return a, usecase.NotFound(err, "action")
 }
 
 // asked reports whether it is an approval of what is still open.
@@ -215,7 +216,7 @@ func (r *ruling) look(ctx context.Context) (err error) {
 		return nil
 	}
 	if again {
-		err := r.gate.store.View(ctx, a.Tenant, func(tx gatehouse.ReadTx) error { return r.lookAtPolicy(tx, a) })
+		err := r.gate.Store.View(ctx, a.Tenant, func(tx gatehouse.ReadTx) error { return r.lookAtPolicy(tx, a) })
 		if err == nil {
 			err = r.judge(ctx)
 		}
@@ -231,7 +232,7 @@ func (r *ruling) look(ctx context.Context) (err error) {
 	matches, expected, actual, checked, err := r.gate.targets.Check(ctx, a)
 	switch {
 	case err != nil:
-		r.gate.log.Warn("target not read before a decision", "action", a.ID, "error", err)
+		r.gate.Log.Warn("target not read before a decision", "action", a.ID, "error", err)
 	case checked && !matches:
 		r.drift = &drift{expected, actual}
 	case checked:
@@ -340,7 +341,7 @@ func (r *ruling) approve(tx gatehouse.Tx) error {
 	}
 	if r.known == nil && !r.plain(a, version) {
 		r.known = a
-		return errStale // after a look
+		return usecase.ErrStale // after a look
 	}
 	if r.drift != nil {
 		return gatehouse.E(gatehouse.CodeTargetChanged, "the target has changed since the proposal").
@@ -351,7 +352,7 @@ func (r *ruling) approve(tx gatehouse.Tx) error {
 		return err
 	}
 	if r.known != nil && version != r.policyVersion {
-		return errStale
+		return usecase.ErrStale
 	}
 	if r.veto != "" {
 		return revoked("%s", r.veto)
@@ -450,7 +451,9 @@ func (r *ruling) settle(tx gatehouse.Tx, to gatehouse.Status, approval gatehouse
 func (r *ruling) record(tx gatehouse.Tx, event string, to gatehouse.Status) error {
 	ap, push := r.action.Approval, r.action.Push
 	data := make([]gatehouse.Member, 0, 11)
-	put := func(name string, value any) { data = append(data, gatehouse.Member{Name: name, Value: encode(value)}) }
+	put := func(name string, value any) {
+		data = append(data, gatehouse.Member{Name: name, Value: usecase.Encode(value)})
+	}
 	// In the order of the names, in which they are written.
 	if r.decision.AcknowledgeStale {
 		put("acknowledge_stale", true)
@@ -483,12 +486,12 @@ func (r *ruling) tell() {
 	if r.replayed || r.standing {
 		return
 	}
-	h := r.gate.hints
+	h := r.gate.Hints
 	h.Notify(r.action.ID)
 	// What rests longer than the dispatcher does between two looks needs no
 	// hint: it finds the time in the store, and every hint costs it a look.
-	if a := r.action; a.Status == gatehouse.StatusApproved && a.HoldFor.D() < pollInterval {
-		r.gate.hintPush(a.Push.ID)
+	if a := r.action; a.Status == gatehouse.StatusApproved && a.HoldFor.D() < usecase.PollInterval {
+		r.gate.HintPush(a.Push.ID)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
 // readAhead reads what an approval looks at outside of its transaction, the target
@@ -18,7 +19,7 @@ func (r *ruling) readAhead(ctx context.Context) error {
 	c := r.caller
 	var a *gatehouse.Action
 	var now time.Time
-	err := r.gate.store.Read(ctx, c.Principal.Tenant, func(tx gatehouse.ReadTx) (err error) {
+	err := r.gate.Store.Read(ctx, c.Principal.Tenant, func(tx gatehouse.ReadTx) (err error) {
 		a, r.policyKnown = nil, false
 		o := gatehouse.PrefetchPlan{Policy: true}
 		if c.Presumed != nil {
@@ -26,7 +27,7 @@ func (r *ruling) readAhead(ctx context.Context) error {
 		}
 		tx.Prefetch(o)
 		found, err := tx.FindAction(r.id)
-		if proven := prove(tx, c); proven != nil || err != nil {
+		if proven := usecase.Prove(tx, c); proven != nil || err != nil {
 			return errors.Join(proven, err)
 		}
 		a, now = found, tx.Now()
@@ -35,7 +36,7 @@ func (r *ruling) readAhead(ctx context.Context) error {
 		}
 		return r.lookAtPolicy(tx, a)
 	})
-	if errors.Is(err, errPresumed) {
+	if errors.Is(err, usecase.ErrPresumed) {
 		return err
 	}
 	if a == nil || !r.asked(a) || r.refused(a, now) || r.policyKnown && r.plain(a, r.policyVersion) {

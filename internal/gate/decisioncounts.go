@@ -87,7 +87,7 @@ func (g *Gate) StoreDecisionCounts(ctx context.Context) error {
 		slices.SortFunc(keys, func(a, b decisionKey) int {
 			return cmp.Or(cmp.Compare(a.endpoint, b.endpoint), cmp.Compare(a.result, b.result))
 		})
-		err := g.store.Update(ctx, tenant, func(tx gatehouse.Tx) error {
+		err := g.Store.Update(ctx, tenant, func(tx gatehouse.Tx) error {
 			for _, k := range keys {
 				if err := tx.AddDecisions(tx.Now(), k.endpoint, k.result, taken[k]); err != nil {
 					return err

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
 var _ gatehouse.DelegationService = (*Gate)(nil)
@@ -26,7 +27,7 @@ func (g *Gate) CreateDelegation(ctx context.Context, n gatehouse.NewDelegation) 
 	if err := delegates(c); err != nil {
 		return nil, err
 	}
-	return perform(ctx, g, useCase{by: c}, func(tx gatehouse.Tx) (*gatehouse.Delegation, error) {
+	return usecase.Perform(ctx, g.Runner, usecase.Case{By: c}, func(tx gatehouse.Tx) (*gatehouse.Delegation, error) {
 		if err := proven(tx, c); err != nil {
 			return nil, err
 		}
@@ -43,7 +44,7 @@ func (g *Gate) CreateDelegation(ctx context.Context, n gatehouse.NewDelegation) 
 			return nil, err
 		}
 		if d.From != c.Principal.ID {
-			if err := require(c, gatehouse.RoleAdmin); err != nil {
+			if err := Require(c, gatehouse.RoleAdmin); err != nil {
 				return nil, err
 			}
 		}
@@ -67,7 +68,7 @@ func delegates(c *gatehouse.Caller) error {
 	if c.Principal.Kind != gatehouse.KindPerson {
 		return gatehouse.E(gatehouse.CodeRoleRequired, "only people delegate")
 	}
-	return require(c, gatehouse.RoleApprover, gatehouse.RoleAdmin)
+	return Require(c, gatehouse.RoleApprover, gatehouse.RoleAdmin)
 }
 
 // newDelegation validates the request and builds the delegation.
@@ -150,7 +151,7 @@ func roomFor(tx gatehouse.ReadTx, from string) error {
 // ListDelegations returns the caller's delegations, or, for an administrator, the
 // tenant's.
 func (g *Gate) ListDelegations(ctx context.Context) (list []*gatehouse.Delegation, err error) {
-	err = g.view(ctx, "delegation", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
+	err = g.View(ctx, "delegation", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
 		if err := delegates(c); err != nil {
 			return err
 		}
@@ -188,7 +189,8 @@ func (g *Gate) EndDelegation(ctx context.Context, id string) (*gatehouse.Delegat
 	if err != nil {
 		return nil, err
 	}
-	out, err := perform(ctx, g, useCase{by: c}, func(tx gatehouse.Tx) (*gatehouse.Delegation, error) {
+	by := usecase.Case{By: c}
+	out, err := usecase.Perform(ctx, g.Runner, by, func(tx gatehouse.Tx) (*gatehouse.Delegation, error) {
 		d, err := tx.FindDelegation(id)
 		if err != nil {
 			return nil, err
@@ -210,7 +212,7 @@ func (g *Gate) EndDelegation(ctx context.Context, id string) (*gatehouse.Delegat
 		}
 		return d, nil
 	})
-	return out, notFound(err, "delegation")
+	return out, usecase.NotFound(err, "delegation")
 }
 
 // recordDelegation writes the log entry, and the notice to the administrators. The
@@ -226,15 +228,16 @@ func recordDelegation(tx gatehouse.Tx, c *gatehouse.Caller, event string, d *gat
 	return tell(tx, authorOf(c), change{
 		tenant: d.Tenant, kind: event, subject: d.From, name: d.FromName, detail: detail,
 		data: map[string]any{
-			"delegation": d.ID, "to": d.To, "starts_at": d.Starts, "ends_at": d.Ends, "action_types": orEmpty(d.Types),
-			"max_level": int(d.Level),
+			"delegation": d.ID, "to": d.To, "starts_at": d.Starts, "ends_at": d.Ends,
+			"action_types": usecase.OrEmpty(d.Types),
+			"max_level":    int(d.Level),
 		},
 	})
 }
 
 // StandingsOf returns the delegations to the caller, for display.
 func (g *Gate) StandingsOf(ctx context.Context) (list []gatehouse.Standing, err error) {
-	err = g.view(ctx, "delegation", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
+	err = g.View(ctx, "delegation", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
 		list, err = gatehouse.Standings(tx, c.Principal.ID)
 		return err
 	})

@@ -36,7 +36,7 @@ func (g *Gate) Edit(ctx context.Context, id string, e gatehouse.EditRequest) (*g
 		return nil, err
 	}
 	// The key of an earlier answer comes before the state that it made.
-	if err := g.alreadyAnswered(ctx, c); err != nil {
+	if err := g.AlreadyAnswered(ctx, c); err != nil {
 		return nil, err
 	}
 	if err := revisable(old); err != nil {
@@ -122,7 +122,7 @@ func (g *Gate) editLineage(
 		edit:    &gatehouse.Edit{ByID: me.ID, Note: e.Note, Of: old.ID, Changes: []gatehouse.EditedField{}},
 		editors: union(old.Editors, []string{me.ID, me.Person}),
 	}
-	err = g.store.View(ctx, old.Tenant, func(tx gatehouse.ReadTx) error { return mayEdit(old, me, tx.Now()) })
+	err = g.Store.View(ctx, old.Tenant, func(tx gatehouse.ReadTx) error { return mayEdit(old, me, tx.Now()) })
 	if err != nil {
 		return from, err
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
 var _ gatehouse.EventService = (*Gate)(nil)
@@ -21,11 +22,11 @@ func (g *Gate) ReadEvents(ctx context.Context, f gatehouse.EventFilter) (*gateho
 	if err != nil {
 		return nil, err
 	}
-	hint, cancel := g.hints.Subscribe(TopicLog(c.Principal.Tenant))
+	hint, cancel := g.Hints.Subscribe(usecase.TopicLog(c.Principal.Tenant))
 	defer cancel()
 	wait := time.NewTimer(min(max(f.Wait, 0), gatehouse.MaxWait))
 	defer wait.Stop()
-	poll := time.NewTicker(pollInterval)
+	poll := time.NewTicker(usecase.PollInterval)
 	defer poll.Stop()
 	for {
 		page, looked, err := g.readEvents(ctx, f)
@@ -49,7 +50,7 @@ func (g *Gate) readEvents(
 	ctx context.Context,
 	f gatehouse.EventFilter,
 ) (page *gatehouse.EventPage, looked int, err error) {
-	err = g.view(ctx, "log", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
+	err = g.View(ctx, "log", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
 		page, looked = &gatehouse.EventPage{}, 0
 		tenant := c.Principal.Tenant
 		if f.After == nil {
@@ -114,7 +115,7 @@ func (g *Gate) mayHear(
 	if !slices.ContainsFunc(heard, func(begin string) bool { return strings.HasPrefix(e.Type, begin) }) {
 		return false, nil
 	}
-	if g.readsAs(c.Principal) == "" {
+	if g.ReadsAs(c.Principal) == "" {
 		return true, nil
 	}
 	about := e.ActionID
@@ -127,11 +128,11 @@ func (g *Gate) mayHear(
 	}
 	var err error
 	if strings.HasPrefix(about, "run_") {
-		err = g.readRunOf(tx, c, about)
+		err = g.ReadRunOf(tx, c, about)
 	} else {
 		_, err = g.findAction(tx, c, about)
 	}
-	if err != nil && !gone(err) && !errors.Is(err, gatehouse.ErrNotFound) {
+	if err != nil && gatehouse.CodeOf(err) != gatehouse.CodeNotFound && !errors.Is(err, gatehouse.ErrNotFound) {
 		return false, err
 	}
 	may[about] = err == nil

@@ -13,7 +13,7 @@ import (
 // link_key, delegation, policy, group and workflow (by name), run and step. Things
 // of an unknown kind always exist.
 func (g *Gate) Exists(ctx context.Context, kind, id string) error {
-	return g.view(ctx, kind, func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
+	return g.View(ctx, kind, func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
 		switch kind {
 		case "action":
 			_, err = g.findAction(tx, c, id)
@@ -28,11 +28,11 @@ func (g *Gate) Exists(ctx context.Context, kind, id string) error {
 		case "workflow":
 			_, err = tx.FindWorkflow(id, 0)
 		case "run":
-			err = g.readRunOf(tx, c, id)
+			err = g.ReadRunOf(tx, c, id)
 		case "step":
 			var step *gatehouse.Step
 			if step, err = tx.FindStep(id); err == nil && !c.Principal.Has(gatehouse.RoleWorker) {
-				err = g.readRunOf(tx, c, step.RunID)
+				err = g.ReadRunOf(tx, c, step.RunID)
 			}
 		case "group":
 			_, err = tx.FindGroup(id)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/failpoint"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
 // The sweeper's pace: even a hundred thousand simultaneous expiries must not delay
@@ -39,7 +40,7 @@ func (g *Gate) Sweep(ctx context.Context) (int, error) {
 // read; the sweeper only stores and announces the result.
 func (g *Gate) SweepExpired(ctx context.Context) (int, error) {
 	var swept []gatehouse.ActionRef
-	err := g.store.UpdateQueues(ctx, func(q gatehouse.Queues) error {
+	err := g.Store.UpdateQueues(ctx, func(q gatehouse.Queues) error {
 		swept = swept[:0]
 		due, err := q.ExpiredActions(sweepBatch)
 		if err != nil {
@@ -64,10 +65,10 @@ func (g *Gate) SweepExpired(ctx context.Context) (int, error) {
 	}
 	for _, ref := range swept {
 		failpoint.Here("sweep/committed")
-		g.hints.Notify(ref.ID)
+		g.Hints.Notify(ref.ID)
 	}
 	if len(swept) > 0 {
-		g.hints.Notify(TopicAudit)
+		g.Hints.Notify(usecase.TopicAudit)
 	}
 	return len(swept), nil
 }

@@ -3,7 +3,6 @@ package gate
 import (
 	"cmp"
 	"context"
-	"errors"
 	"log/slog"
 	"strings"
 	"time"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/ring"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
 // Targets is the use cases' view of the configured connectors.
@@ -49,14 +49,6 @@ type Redactor interface {
 	RedactJSON(j gatehouse.JSON) gatehouse.JSON
 }
 
-// Hints distributes wake-ups, which may be lost.
-type Hints interface {
-	Notify(topic string)
-	// Subscribe returns a channel that receives after a Notify on any of the
-	// topics, and a function that ends the subscription.
-	Subscribe(topics ...string) (<-chan struct{}, func())
-}
-
 // Drainer sends a tenant's due pushes now.
 type Drainer interface {
 	Drain(ctx context.Context, tenant string, limit int) ([]gatehouse.DrainItem, error)
@@ -74,17 +66,6 @@ type Breaking interface {
 // Named is an optional ability of Targets: it lists the names of the connectors
 // that serve a tenant.
 type Named interface{ Names(tenant string) []string }
-
-// The topics of hints. An action's own topic is its id.
-const (
-	TopicPush  = "push"
-	TopicAudit = "audit"
-)
-
-// TopicLog is the topic of one tenant's log. It is notified when entries are
-// numbered, and when a run changes without an entry; other tenants never cause a
-// notification.
-func TopicLog(tenant string) string { return "log:" + tenant }
 
 // Config has the settings beside the policy.
 type Config struct {
@@ -115,14 +96,12 @@ type Config struct {
 
 // Gate implements the service interfaces of the domain over a store.
 type Gate struct {
-	store    gatehouse.Store
+	*usecase.Runner
 	targets  Targets
-	hints    Hints
 	drainer  Drainer
 	policies *policyCache
 	vetos    vetoCache
 	config   Config
-	log      *slog.Logger
 	// remembered is the credential cache; nil unless the store is remote.
 	remembered *remembered
 	decisions  decisionTally
@@ -142,14 +121,14 @@ var (
 
 // New makes a gate. The drainer is set later with SetDrainer, since the dispatcher
 // itself needs the gate's authority checks.
-func New(store gatehouse.Store, targets Targets, hints Hints, config Config, log *slog.Logger) *Gate {
+func New(store gatehouse.Store, targets Targets, hints usecase.Hints, config Config, log *slog.Logger) *Gate {
 	if config.CheckTimeout == 0 {
 		config.CheckTimeout = 3 * time.Second
 	}
 	config.LinkTTL = cmp.Or(config.LinkTTL, gatehouse.DefaultLinkTTL)
 	config.LinkRotation = cmp.Or(config.LinkRotation, gatehouse.DefaultLinkRotation)
 	g := &Gate{
-		store: store, targets: targets, hints: hints, config: config, log: log,
+		Runner: &usecase.Runner{Store: store, Hints: hints, Log: log}, targets: targets, config: config,
 		policies: newPolicyCache(),
 	}
 	if _, far := store.(gatehouse.Remote); far {
@@ -174,6 +153,12 @@ func (g *Gate) checksAny() bool {
 	return !told || c.ChecksAny()
 }
 
+// Redactor returns what removes the secrets of the configuration, nil for none.
+func (g *Gate) Redactor() Redactor {
+	r, _ := g.targets.(Redactor)
+	return r
+}
+
 // SetDrainer sets the drainer for Drain. Call it before serving.
 func (g *Gate) SetDrainer(d Drainer) { g.drainer = d }
 
@@ -183,33 +168,11 @@ func NewID(prefix string) string {
 	return prefix + "_" + strings.ReplaceAll(id.String(), "-", "")
 }
 
-func busy(cause error) error {
-	e := gatehouse.E(gatehouse.CodeBusy, "the store is busy; try again").Because(cause)
-	e.RetryAfter = 1
-	return e
-}
-
-// notFound maps the store's error to the domain's error.
-func notFound(err error, what string) error {
-	if errors.Is(err, gatehouse.ErrNotFound) {
-		return gatehouse.E(gatehouse.CodeNotFound, "no such %s", what)
-	}
-	return err
-}
-
-// notFoundAs is notFound for what the request names otherwise than in its path.
-func notFoundAs(err error, what, id string) error {
-	if errors.Is(err, gatehouse.ErrNotFound) {
-		return gatehouse.E(gatehouse.CodeNotFound, "no %s %s", what, gatehouse.QuoteWord(id))
-	}
-	return err
-}
-
-// hintPush announces a new push of generation 0: on the general topic, and on the
+// HintPush announces a new push of generation 0: on the general topic, and on the
 // push's own topic for subscribers that hand out single pushes.
-func (g *Gate) hintPush(id string) {
-	g.hints.Notify(TopicPush)
-	g.hints.Notify(TopicPush + ":" + id + ":0")
+func (g *Gate) HintPush(id string) {
+	g.Hints.Notify(usecase.TopicPush)
+	g.Hints.Notify(usecase.TopicPush + ":" + id + ":0")
 }
 
 func timePtr(t time.Time) *time.Time { return &t }

@@ -14,7 +14,7 @@ import (
 // reasons stored with the action remain.
 func (g *Gate) ActionGrounds(ctx context.Context, a *gatehouse.Action) (*gatehouse.Grounds, error) {
 	var out *gatehouse.Grounds
-	err := g.view(ctx, "policy", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
+	err := g.View(ctx, "policy", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
 		out = nil
 		if a.Tenant != c.Principal.Tenant {
 			return gatehouse.ErrNotFound

@@ -8,11 +8,12 @@ import (
 	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
 // ListGroups returns the tenant's groups with their members, by name.
 func (g *Gate) ListGroups(ctx context.Context) (list []*gatehouse.Group, err error) {
-	err = g.view(ctx, "group", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
+	err = g.View(ctx, "group", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
 		if list, err = tx.ListGroups(); err != nil {
 			return err
 		}
@@ -23,7 +24,7 @@ func (g *Gate) ListGroups(ctx context.Context) (list []*gatehouse.Group, err err
 
 // FindGroup returns a group with its members.
 func (g *Gate) FindGroup(ctx context.Context, name string) (found *gatehouse.Group, err error) {
-	err = g.view(ctx, "group", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
+	err = g.View(ctx, "group", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
 		if found, err = tx.FindGroup(name); err != nil {
 			return err
 		}
@@ -133,7 +134,7 @@ func (g *Gate) changeGroup(ctx context.Context, name string, fn func(gatehouse.T
 		return nil, err
 	}
 	var out *gatehouse.Group
-	err = g.update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) error {
+	err = g.Update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) error {
 		out = nil
 		_, self, err := lockPrincipals(tx, c.Principal.ID, c.Principal.ID)
 		if err != nil {
@@ -159,9 +160,9 @@ func (g *Gate) changeGroup(ctx context.Context, name string, fn func(gatehouse.T
 		return withMembers(tx, out)
 	})
 	if err != nil {
-		return nil, notFound(err, "group")
+		return nil, usecase.NotFound(err, "group")
 	}
-	g.hints.Notify(TopicAudit)
+	g.Hints.Notify(usecase.TopicAudit)
 	return out, nil
 }
 
@@ -238,7 +239,7 @@ func putMemberships(tx gatehouse.Tx, p *gatehouse.Principal, by author) error {
 	groups := p.GroupNames()
 	return tell(tx, by, change{
 		tenant: p.Tenant, kind: "principal.changed", subject: p.ID, name: p.Name, detail: "groups: " + joinWords(groups),
-		data: map[string]any{"groups": orEmpty(p.Groups)},
+		data: map[string]any{"groups": usecase.OrEmpty(p.Groups)},
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/gate"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
 
@@ -38,10 +39,10 @@ func TestOnlyPushesThatAreDueSoonAreHintedAt(t *testing.T) {
 		if ans, err := w.gate.Decide(ana, a.ID, approve(a)); err != nil || ans.Code != gatehouse.Decided {
 			t.Fatalf("%+v, %v", ans, err)
 		}
-		if got := hints.topics[gate.TopicPush]; got != want {
+		if got := hints.topics[usecase.TopicPush]; got != want {
 			t.Errorf("hold %s: %d hints at pushes, want %d", hold, got, want)
 		}
-		if hints.topics[a.ID] == 0 || hints.topics[gate.TopicAudit] == 0 {
+		if hints.topics[a.ID] == 0 || hints.topics[usecase.TopicAudit] == 0 {
 			t.Errorf("hold %s: the action and the log were not hinted at: %v", hold, hints.topics)
 		}
 	}

@@ -35,7 +35,7 @@ func (g *Gate) Authenticate(ctx context.Context, key string) (*gatehouse.Princip
 	}
 	hash := sha256.Sum256([]byte(key))
 	var p *gatehouse.Principal
-	err := g.store.ReadQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
+	err := g.Store.ReadQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
 		_, p, err = q.FindKey(hash)
 		return err
 	})
@@ -56,7 +56,7 @@ func (g *Gate) CheckEditToken(ctx context.Context, p *gatehouse.Principal, token
 	}
 	hash := sha256.Sum256([]byte(token))
 	var stored [32]byte
-	err := g.store.Read(ctx, p.Tenant, func(tx gatehouse.ReadTx) (err error) {
+	err := g.Store.Read(ctx, p.Tenant, func(tx gatehouse.ReadTx) (err error) {
 		stored, err = tx.FindEditToken(p.ID)
 		return err
 	})
@@ -77,7 +77,7 @@ func (g *Gate) Bootstrap(ctx context.Context) (*gatehouse.Credentials, error) {
 	key, keyHash := newSecret(keyPrefix)
 	edit, editHash := newSecret(editPrefix)
 	out := &gatehouse.Credentials{ID: NewID("prn"), Key: key, KeyID: NewID("key"), EditToken: edit}
-	err := g.update(ctx, gatehouse.DefaultTenant, nil, func(tx gatehouse.Tx) error {
+	err := g.Update(ctx, gatehouse.DefaultTenant, nil, func(tx gatehouse.Tx) error {
 		if err := tx.LockFirstPrincipal(); err != nil {
 			return err
 		}
@@ -105,7 +105,7 @@ func (g *Gate) Bootstrap(ctx context.Context) (*gatehouse.Credentials, error) {
 
 // EnsurePolicies stores the configured policy for every tenant that has none.
 func (g *Gate) EnsurePolicies(ctx context.Context) error {
-	return g.updateQueues(ctx, func(q gatehouse.Queues) error {
+	return g.UpdateQueues(ctx, func(q gatehouse.Queues) error {
 		tenants, err := q.ListTenants()
 		if err != nil {
 			return err

@@ -7,15 +7,16 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
 // Insights sums up how the gate was used. The counts of decisions cover the whole
 // tenant, so only callers who may read all of it get them.
 func (g *Gate) Insights(ctx context.Context, f gatehouse.InsightFilter) (*gatehouse.Insights, error) {
 	var s *summary
-	err := g.view(ctx, "insight", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
+	err := g.View(ctx, "insight", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
 		s = newSummary(f, tx.Now())
-		readBy := g.readsAs(c.Principal)
+		readBy := g.ReadsAs(c.Principal)
 		if readBy == "" {
 			if s.out.Decisions, err = tx.DecisionCounts(s.out.Since); err != nil {
 				return err
@@ -137,7 +138,7 @@ func (s *summary) wait(f gatehouse.ActionFact) {
 func (s *summary) done() *gatehouse.Insights {
 	s.out.Capped = s.read >= gatehouse.MaxFacts
 	s.out.All = s.all.done()
-	s.out.Waiting, s.out.Decisions = []gatehouse.WaitingCount{}, orEmpty(s.out.Decisions)
+	s.out.Waiting, s.out.Decisions = []gatehouse.WaitingCount{}, usecase.OrEmpty(s.out.Decisions)
 	for risk := gatehouse.L5; risk >= gatehouse.L1; risk-- {
 		if row := s.waits[risk]; row != nil {
 			s.out.Waiting = append(s.out.Waiting, gatehouse.WaitingCount{RiskLevel: risk, Counts: row})

@@ -41,7 +41,7 @@ func (g *Gate) PreviewArchive(ctx context.Context, retention time.Duration) (*ga
 	for after := int64(0); time.Now().Before(until); {
 		var plan *gatehouse.ArchivePlan
 		var before time.Time
-		err := g.store.ViewQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
+		err := g.Store.ViewQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
 			before = q.Now().Add(-retention)
 			plan, err = q.PlanArchive(after, before, archivePlan)
 			return err

@@ -30,11 +30,11 @@ func (g *Gate) CheckRoles(ctx context.Context) (*gatehouse.RoleCheck, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := require(c, gatehouse.RoleOperator); err != nil {
+	if err := Require(c, gatehouse.RoleOperator); err != nil {
 		return nil, err
 	}
 	var out *gatehouse.RoleCheck
-	err = g.store.ViewQueues(ctx, func(q gatehouse.ReadQueues) error {
+	err = g.Store.ViewQueues(ctx, func(q gatehouse.ReadQueues) error {
 		out = &gatehouse.RoleCheck{Late: []gatehouse.LateWork{}}
 		tell := func(late gatehouse.LateWork, since time.Time) {
 			if waited := q.Now().Sub(since); !since.IsZero() && waited > lateAfter {
@@ -157,7 +157,7 @@ func lateRun(q gatehouse.ReadQueues) (late gatehouse.LateWork, since time.Time, 
 // explains the wait.
 func lateQueued(q gatehouse.ReadQueues) (late gatehouse.LateWork, since time.Time, err error) {
 	late = gatehouse.LateWork{Role: "runner", What: "a run in line for max_runs_per_min has been queued"}
-	lines, err := q.QueuedLanes(gatehouse.QueuedLane{}, lateLines, 1, q.Now().Add(-minute-lateAfter))
+	lines, err := q.QueuedLanes(gatehouse.QueuedLane{}, lateLines, 1, q.Now().Add(-time.Minute-lateAfter))
 	if err != nil {
 		return late, since, err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/ring"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
 // maxRotated bounds the keys of one round of the scheduled rotation.
@@ -86,7 +87,7 @@ func (g *Gate) rotate(tx gatehouse.Tx, tenant string, old *gatehouse.RingKey, by
 func tellKey(tx gatehouse.Tx, by author, c change) error {
 	if by.id == initAuthor || by.id == rotationAuthor {
 		return tx.AppendLeaf(&gatehouse.Leaf{
-			Tenant: c.tenant, Type: c.kind, Subject: c.subject, Actor: by.id, Data: object(c.data),
+			Tenant: c.tenant, Type: c.kind, Subject: c.subject, Actor: by.id, Data: usecase.Object(c.data),
 		})
 	}
 	return tell(tx, by, c)
@@ -97,7 +98,7 @@ func (g *Gate) ListLinkKeys(ctx context.Context) (list []*gatehouse.RingKey, err
 	if _, err := admin(ctx); err != nil {
 		return nil, err
 	}
-	err = g.view(ctx, "key", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
+	err = g.View(ctx, "key", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
 		list, err = tx.ListRingKeys(gatehouse.RingLinks)
 		for _, k := range list {
 			k.State = k.StateAt(tx.Now())
@@ -114,7 +115,7 @@ func (g *Gate) changeKeys(ctx context.Context, fn func(gatehouse.Tx, *gatehouse.
 	if err != nil {
 		return err
 	}
-	err = g.update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) error {
+	err = g.Update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) error {
 		_, self, err := lockPrincipals(tx, c.Principal.ID, c.Principal.ID)
 		if err != nil {
 			return err
@@ -125,9 +126,9 @@ func (g *Gate) changeKeys(ctx context.Context, fn func(gatehouse.Tx, *gatehouse.
 		return fn(tx, c)
 	})
 	if err == nil {
-		g.hints.Notify(TopicAudit)
+		g.Hints.Notify(usecase.TopicAudit)
 	}
-	return notFound(err, "link key")
+	return usecase.NotFound(err, "link key")
 }
 
 // RotateLinkKeys makes a new key and retires the active one.
@@ -192,7 +193,7 @@ func (g *Gate) RotateOldLinkKeys(ctx context.Context) (rotated int, err error) {
 		return 0, nil
 	}
 	var old []*gatehouse.RingKey
-	err = g.store.ViewQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
+	err = g.Store.ViewQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
 		old, err = q.OldRingKeys(gatehouse.RingLinks, q.Now().Add(-g.config.LinkRotation), maxRotated)
 		return err
 	})
@@ -200,7 +201,7 @@ func (g *Gate) RotateOldLinkKeys(ctx context.Context) (rotated int, err error) {
 		if err != nil || !g.config.Master.Has(k.Master) {
 			continue
 		}
-		err = g.store.Update(ctx, k.Tenant, func(tx gatehouse.Tx) error {
+		err = g.Store.Update(ctx, k.Tenant, func(tx gatehouse.Tx) error {
 			_, err := g.rotate(tx, k.Tenant, k, author{id: rotationAuthor})
 			return err
 		})
@@ -211,7 +212,7 @@ func (g *Gate) RotateOldLinkKeys(ctx context.Context) (rotated int, err error) {
 		rotated++
 	}
 	if rotated > 0 {
-		g.hints.Notify(TopicAudit)
+		g.Hints.Notify(usecase.TopicAudit)
 	}
 	return rotated, err
 }
@@ -220,7 +221,7 @@ func (g *Gate) RotateOldLinkKeys(ctx context.Context) (rotated int, err error) {
 func (g *Gate) PurgeReviews(ctx context.Context) (total int, err error) {
 	for {
 		n := 0
-		err := g.store.UpdateQueues(ctx, func(q gatehouse.Queues) (err error) {
+		err := g.Store.UpdateQueues(ctx, func(q gatehouse.Queues) (err error) {
 			n, err = q.PurgeReviews(q.Now().Add(-gatehouse.SessionKept), purgeBatch)
 			return err
 		})

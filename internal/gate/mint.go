@@ -25,7 +25,7 @@ func (g *Gate) minter(ctx context.Context) (*gatehouse.Caller, error) {
 // edit token, or comes from a browser that signed in within
 // [gatehouse.FreshSignIn].
 func (g *Gate) proven(ctx context.Context, c *gatehouse.Caller) error {
-	return g.store.View(ctx, c.Principal.Tenant, func(tx gatehouse.ReadTx) error { return proven(tx, c) })
+	return g.Store.View(ctx, c.Principal.Tenant, func(tx gatehouse.ReadTx) error { return proven(tx, c) })
 }
 
 func proven(tx gatehouse.ReadTx, c *gatehouse.Caller) error {

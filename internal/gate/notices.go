@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
 var _ gatehouse.NoticeService = (*Gate)(nil)
@@ -67,7 +68,7 @@ func tell(tx gatehouse.Tx, by author, c change) error {
 
 	l := &gatehouse.Leaf{Tenant: c.tenant, Type: c.kind, Subject: c.subject, Actor: by.id}
 	if len(data) > 0 {
-		l.Data = object(data)
+		l.Data = usecase.Object(data)
 	}
 	if err := tx.AppendLeaf(l); err != nil {
 		return err
@@ -85,7 +86,7 @@ func tell(tx gatehouse.Tx, by author, c change) error {
 	// because nothing changed in that tenant.
 	there := &gatehouse.Leaf{
 		Tenant: from, Type: "tenant.acted", Subject: c.tenant, Actor: by.id,
-		Data: object(map[string]any{"act": c.kind, "subject": c.subject, "name": c.name, "via": by.via}),
+		Data: usecase.Object(map[string]any{"act": c.kind, "subject": c.subject, "name": c.name, "via": by.via}),
 	}
 	if by.across == nil {
 		return gatehouse.ErrOtherTenant
@@ -140,7 +141,7 @@ func (g *Gate) ListNotices(ctx context.Context, f gatehouse.NoticeFilter) (page 
 	if _, err := admin(ctx); err != nil {
 		return page, err
 	}
-	err = g.view(ctx, "notice", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
+	err = g.View(ctx, "notice", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
 		page, err = tx.ListNotices(c.Principal.ID, c.Principal.CreatedAt, f)
 		return err
 	})
@@ -156,7 +157,7 @@ func (g *Gate) DismissNotices(ctx context.Context, ids []string) (dismissed int,
 	if len(ids) == 0 || len(ids) > maxDismissed {
 		return 0, gatehouse.Violations{{Pointer: "/ids", Detail: "must name 1 to 200 notices"}}.Err()
 	}
-	err = g.update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) error {
+	err = g.Update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) error {
 		dismissed = 0
 		for _, id := range ids {
 			hidden, err := tx.DismissNotice(c.Principal.ID, id)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
 var _ gatehouse.NotificationService = (*Gate)(nil)
@@ -34,7 +35,7 @@ func watches(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return require(c, gatehouse.RoleOperator, gatehouse.RoleAuditor)
+	return Require(c, gatehouse.RoleOperator, gatehouse.RoleAuditor)
 }
 
 // ListNotifications returns a page, newest first.
@@ -44,7 +45,7 @@ func (g *Gate) ListNotifications(
 	if err := watches(ctx); err != nil {
 		return page, err
 	}
-	err = g.view(ctx, "notification", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
+	err = g.View(ctx, "notification", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
 		page, err = tx.ListNotifications(f)
 		return err
 	})
@@ -57,13 +58,13 @@ func (g *Gate) RetryNotification(ctx context.Context, id string) (out *gatehouse
 	if err != nil {
 		return nil, err
 	}
-	if err := require(c, gatehouse.RoleOperator); err != nil {
+	if err := Require(c, gatehouse.RoleOperator); err != nil {
 		return nil, err
 	}
-	err = g.update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) error {
+	err = g.Update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) error {
 		n, err := tx.FindNotification(id)
 		if err != nil {
-			return notFoundAs(err, "notification", id)
+			return usecase.NotFoundAs(err, "notification", id)
 		}
 		if n.Status != gatehouse.NotificationFailed && n.Status != gatehouse.NotificationQueued {
 			return gatehouse.E(
@@ -78,7 +79,7 @@ func (g *Gate) RetryNotification(ctx context.Context, id string) (out *gatehouse
 		return tx.UpdateNotification(n, from, n.Generation)
 	})
 	if err == nil {
-		g.hints.Notify(TopicNotify)
+		g.Hints.Notify(TopicNotify)
 	}
 	return out, err
 }
@@ -89,7 +90,7 @@ func (g *Gate) ListChannels(ctx context.Context) (list []*gatehouse.ChannelState
 	if err := watches(ctx); err != nil {
 		return nil, err
 	}
-	err = g.view(ctx, "channel", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
+	err = g.View(ctx, "channel", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
 		states, err := tx.ChannelStates()
 		if err != nil {
 			return err
@@ -146,9 +147,9 @@ func (g *Gate) TestChannel(ctx context.Context, channel string) (*gatehouse.Noti
 		n.Recipient = c.Principal.ID
 	}
 
-	done, end := g.hints.Subscribe(n.ID)
+	done, end := g.Hints.Subscribe(n.ID)
 	defer end()
-	err = g.update(ctx, tenant, nil, func(tx gatehouse.Tx) error {
+	err = g.Update(ctx, tenant, nil, func(tx gatehouse.Tx) error {
 		now := tx.Now()
 		n.CreatedAt, n.DueAt = now, &now
 		return tx.InsertNotifications([]*gatehouse.Notification{n})
@@ -156,7 +157,7 @@ func (g *Gate) TestChannel(ctx context.Context, channel string) (*gatehouse.Noti
 	if err != nil {
 		return nil, err
 	}
-	g.hints.Notify(TopicNotify)
+	g.Hints.Notify(TopicNotify)
 
 	ctx, cancel := context.WithTimeout(ctx, testWait)
 	defer cancel()
@@ -168,7 +169,7 @@ func (g *Gate) TestChannel(ctx context.Context, channel string) (*gatehouse.Noti
 			again.Stop()
 			return n, nil
 		}
-		err := g.store.View(ctx, tenant, func(tx gatehouse.ReadTx) error {
+		err := g.Store.View(ctx, tenant, func(tx gatehouse.ReadTx) error {
 			found, err := tx.FindNotification(n.ID)
 			if err == nil {
 				n = found

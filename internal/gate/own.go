@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
 // changeOwn changes what belongs to the person of a signed-in browser. A change
@@ -14,7 +15,7 @@ func changeOwn[T any](ctx context.Context, g *Gate, fn onPrincipal[T]) (*T, erro
 	if err != nil {
 		return nil, err
 	}
-	return perform(ctx, g, useCase{by: c}, func(tx gatehouse.Tx) (*T, error) {
+	return usecase.Perform(ctx, g.Runner, usecase.Case{By: c}, func(tx gatehouse.Tx) (*T, error) {
 		p, err := tx.FindPrincipal(c.Principal.ID)
 		if err != nil {
 			return nil, err
@@ -69,7 +70,7 @@ func (g *Gate) RevokeOwnKey(ctx context.Context, keyID string) error {
 		return nil, recordKey(tx, c, p, "key.revoked", keyID)
 	}
 	_, err := changeOwn(ctx, g, change)
-	return notFound(err, "key")
+	return usecase.NotFound(err, "key")
 }
 
 // RotateOwnEditToken gives the caller a new edit token, which is shown only here,
@@ -135,7 +136,7 @@ func stillAdmin(p *gatehouse.Principal) error {
 	if p.Disabled {
 		return gatehouse.E(gatehouse.CodeUnauthenticated, "you have been disabled")
 	}
-	return require(&gatehouse.Caller{Principal: p}, gatehouse.RoleAdmin)
+	return Require(&gatehouse.Caller{Principal: p}, gatehouse.RoleAdmin)
 }
 
 // lockPrincipals reads two principals by id, which may be the same, and locks them

@@ -12,6 +12,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 	"github.com/gatehouse-dev/gatehouse/internal/spelling"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
 // policyCache keeps parsed versions. A version never changes, so an entry is never
@@ -102,12 +103,12 @@ func (g *Gate) activePolicy(tx gatehouse.ReadTx, tenant string) (p *policy.Polic
 		return nil, version, "", err
 	}
 	if sum := sha256.Sum256([]byte(stored.Source)); hex.EncodeToString(sum[:]) != stored.SHA256 {
-		g.log.Error("active policy is not the one that was applied", "tenant", tenant, "version", version)
+		g.Log.Error("active policy is not the one that was applied", "tenant", tenant, "version", version)
 		return nil, version, fmt.Sprintf("the active policy (version %d) is not the one that was applied", version), nil
 	}
 	p, perr := policy.Parse([]byte(stored.Source))
 	if perr != nil {
-		g.log.Error("active policy does not load", "tenant", tenant, "version", version, "error", perr)
+		g.Log.Error("active policy does not load", "tenant", tenant, "version", version, "error", perr)
 		return nil, version, fmt.Sprintf("the active policy (version %d) does not load", version), nil
 	}
 	g.policies.put(policyKey{tenant, version}, p)
@@ -196,7 +197,8 @@ func (g *Gate) ApplyPolicy(ctx context.Context, source string) (*gatehouse.Polic
 		return nil, policyError(err)
 	}
 	said := linted(parsed)
-	return perform(ctx, g, useCase{by: c}, func(tx gatehouse.Tx) (*gatehouse.PolicyVersion, error) {
+	by := usecase.Case{By: c}
+	return usecase.Perform(ctx, g.Runner, by, func(tx gatehouse.Tx) (*gatehouse.PolicyVersion, error) {
 		if err := g.direct(tx, c.Principal.Tenant); err != nil {
 			return nil, err
 		}
@@ -268,7 +270,7 @@ func (g *Gate) ActivatePolicy(ctx context.Context, version int) (*gatehouse.Poli
 	if _, err := policy.Parse([]byte(stored.Source)); err != nil {
 		return nil, policyError(err)
 	}
-	err = g.update(ctx, tenant, nil, func(tx gatehouse.Tx) error {
+	err = g.Update(ctx, tenant, nil, func(tx gatehouse.Tx) error {
 		if err := g.direct(tx, tenant); err != nil {
 			return err
 		}
@@ -280,13 +282,13 @@ func (g *Gate) ActivatePolicy(ctx context.Context, version int) (*gatehouse.Poli
 	if err != nil {
 		return nil, err
 	}
-	g.hints.Notify(TopicAudit)
+	g.Hints.Notify(usecase.TopicAudit)
 	return g.FindPolicy(ctx, version)
 }
 
 // ActivePolicy returns the tenant's active version.
 func (g *Gate) ActivePolicy(ctx context.Context) (v *gatehouse.PolicyVersion, err error) {
-	err = g.view(ctx, "policy", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
+	err = g.View(ctx, "policy", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
 		v, err = tx.ActivePolicy()
 		return err
 	})
@@ -295,7 +297,7 @@ func (g *Gate) ActivePolicy(ctx context.Context) (v *gatehouse.PolicyVersion, er
 
 // FindPolicy returns a stored version.
 func (g *Gate) FindPolicy(ctx context.Context, version int) (v *gatehouse.PolicyVersion, err error) {
-	err = g.view(ctx, "policy version", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
+	err = g.View(ctx, "policy version", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
 		v, err = tx.FindPolicy(version)
 		return err
 	})
@@ -304,7 +306,7 @@ func (g *Gate) FindPolicy(ctx context.Context, version int) (v *gatehouse.Policy
 
 // ListPolicies returns all versions, newest first, without their source.
 func (g *Gate) ListPolicies(ctx context.Context) (list []*gatehouse.PolicyVersion, err error) {
-	err = g.view(ctx, "policy", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
+	err = g.View(ctx, "policy", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
 		list, err = tx.ListPolicies()
 		return err
 	})
@@ -323,7 +325,7 @@ func (g *Gate) ExplainPolicy(ctx context.Context, p *gatehouse.Proposal) (*gateh
 	var out *gatehouse.Explanation
 	var active *policy.Policy
 	var facts policy.Facts
-	err := g.view(ctx, "policy", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
+	err := g.View(ctx, "policy", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
 		tenant := c.Principal.Tenant
 		_, floor, _, err := g.targets.Describe(tenant, p)
 		if err != nil {
@@ -357,7 +359,7 @@ func (g *Gate) ExplainPolicy(ctx context.Context, p *gatehouse.Proposal) (*gateh
 	out.Hold = gatehouse.Duration(g.hold(v))
 
 	if v.Outcome == gatehouse.OutcomeNeedsApproval {
-		err = g.store.View(ctx, facts.Proposer.Tenant, func(tx gatehouse.ReadTx) error {
+		err = g.Store.View(ctx, facts.Proposer.Tenant, func(tx gatehouse.ReadTx) error {
 			return explainAnswerers(tx, out, p, facts.Proposer, v)
 		})
 	}

@@ -27,7 +27,7 @@ func (g *Gate) CheckPolicy(ctx context.Context, source string) (*gatehouse.Polic
 		return nil, policyError(err)
 	}
 	said := linted(p)
-	err = g.store.View(ctx, c.Principal.Tenant, func(tx gatehouse.ReadTx) (err error) {
+	err = g.Store.View(ctx, c.Principal.Tenant, func(tx gatehouse.ReadTx) (err error) {
 		out.Findings, err = policyRemarks(tx, p, said)
 		return err
 	})

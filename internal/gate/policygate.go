@@ -9,6 +9,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
 // A policy with policy_changes: gated can be replaced only through the gate: the
@@ -85,7 +86,7 @@ func (g *Gate) ApplyApproved(ctx context.Context, tenant, actionID string, chang
 	if err := json.Unmarshal([]byte(change), &text); err != nil {
 		return 0, gatehouse.E(gatehouse.CodeInvalid, "the change holds no policy")
 	}
-	err = g.update(ctx, tenant, nil, func(tx gatehouse.Tx) error {
+	err = g.Update(ctx, tenant, nil, func(tx gatehouse.Tx) error {
 		version = 0
 		versions, err := tx.ListPolicies()
 		if err != nil {
@@ -118,14 +119,14 @@ func (g *Gate) ApplyApproved(ctx context.Context, tenant, actionID string, chang
 		return err
 	})
 	if err == nil {
-		g.hints.Notify(TopicAudit)
+		g.Hints.Notify(usecase.TopicAudit)
 	}
 	return version, err
 }
 
 // ActivePolicyOf returns the number of a tenant's active version.
 func (g *Gate) ActivePolicyOf(ctx context.Context, tenant string) (version int, err error) {
-	err = g.store.View(ctx, tenant, func(tx gatehouse.ReadTx) (err error) {
+	err = g.Store.View(ctx, tenant, func(tx gatehouse.ReadTx) (err error) {
 		version, err = tx.ActivePolicyVersion()
 		return err
 	})
@@ -141,9 +142,9 @@ func (g *Gate) BreakGlass(ctx context.Context, tenant, source string) (*gatehous
 	}
 	by := machine("break_glass")
 	var out *gatehouse.PolicyVersion
-	err := g.update(ctx, tenant, nil, func(tx gatehouse.Tx) error {
+	err := g.Update(ctx, tenant, nil, func(tx gatehouse.Tx) error {
 		if _, err := tx.FindTenant(); err != nil {
-			return notFound(err, "tenant "+tenant)
+			return usecase.NotFound(err, "tenant "+tenant)
 		}
 		var err error
 		if out, err = storePolicy(tx, tenant, by, source, ""); err != nil {
@@ -154,8 +155,8 @@ func (g *Gate) BreakGlass(ctx context.Context, tenant, source string) (*gatehous
 	if err != nil {
 		return nil, err
 	}
-	g.log.WarnContext(ctx, "BREAK-GLASS: a policy was changed past the gate, with direct access to the store",
+	g.Log.WarnContext(ctx, "BREAK-GLASS: a policy was changed past the gate, with direct access to the store",
 		"tenant", tenant, "version", out.Version, "sha256", out.SHA256)
-	g.hints.Notify(TopicAudit)
+	g.Hints.Notify(usecase.TopicAudit)
 	return out, nil
 }

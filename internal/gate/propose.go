@@ -13,12 +13,13 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/failpoint"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 	"github.com/gatehouse-dev/gatehouse/internal/spelling"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
 // Propose judges a proposal and stores it. A deny is an answer, not an error.
 func (g *Gate) Propose(ctx context.Context, p *gatehouse.Proposal) (*gatehouse.Action, bool, error) {
-	c, err := proposer(ctx)
+	c, err := Proposer(ctx)
 	if err != nil {
 		return nil, false, err
 	}
@@ -29,12 +30,12 @@ func (g *Gate) Propose(ctx context.Context, p *gatehouse.Proposal) (*gatehouse.A
 	return g.propose(ctx, c, p, lineage{revision: 1})
 }
 
-func proposer(ctx context.Context) (*gatehouse.Caller, error) {
+func Proposer(ctx context.Context) (*gatehouse.Caller, error) {
 	c, err := gatehouse.PresumedFrom(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return c, require(c, gatehouse.RoleProposer)
+	return c, Require(c, gatehouse.RoleProposer)
 }
 
 // lineage is what an action inherits: the action it revises, or reverses.
@@ -69,7 +70,7 @@ type lineage struct {
 	policy bool
 }
 
-// proposer is the principal that the action is proposed by.
+// Proposer is the principal that the action is proposed by.
 func (from *lineage) proposer(c *gatehouse.Caller) *gatehouse.Principal {
 	if from.author != nil {
 		return from.author
@@ -106,7 +107,7 @@ func (g *Gate) propose(ctx context.Context, c *gatehouse.Caller, p *gatehouse.Pr
 				return err
 			}
 		}
-		err := g.store.View(ctx, facts.Tenant, func(tx gatehouse.ReadTx) (err error) {
+		err := g.Store.View(ctx, facts.Tenant, func(tx gatehouse.ReadTx) (err error) {
 			d.verdict, err = g.judge(tx, facts)
 			return err
 		})
@@ -125,7 +126,7 @@ func (g *Gate) propose(ctx context.Context, c *gatehouse.Caller, p *gatehouse.Pr
 	var tried *gatehouse.Action
 	var replayed bool
 	var missing error
-	u := useCase{by: c, prepare: prepare, first: func(tx gatehouse.Tx) {
+	u := usecase.Case{By: c, Prepare: prepare, First: func(tx gatehouse.Tx) {
 		tx.Prefetch(d.prefetchPlan(c, from.proposer(c), p.IdempotencyKey))
 		// A revision reads the clock under the action's lock, as a decision does: none
 		// succeeds after somebody was told that the action has expired.
@@ -133,7 +134,7 @@ func (g *Gate) propose(ctx context.Context, c *gatehouse.Caller, p *gatehouse.Pr
 			_, missing = tx.LockAction(from.supersedes.ID)
 		}
 	}}
-	out, err := perform(ctx, g, u, func(tx gatehouse.Tx) (*gatehouse.Action, error) {
+	out, err := usecase.Perform(ctx, g.Runner, u, func(tx gatehouse.Tx) (*gatehouse.Action, error) {
 		known, err := g.knownKey(tx, c, p, d.action.ContentHash, d.action.Supersedes)
 		if replayed = known != nil; replayed || err != nil {
 			return known, err
@@ -141,28 +142,21 @@ func (g *Gate) propose(ctx context.Context, c *gatehouse.Caller, p *gatehouse.Pr
 		if missing != nil {
 			return nil, missing
 		}
-		version, err := tx.ActivePolicyVersion()
-		if err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
-			return nil, err
-		}
-		if version != d.verdict.version {
-			return nil, errStale
-		}
-		a := d.action
-		if err := g.insert(tx, c, &a, d.verdict, from); err != nil {
+		a, err := g.insertDraft(tx, c, d, from)
+		if err != nil {
 			return nil, err
 		}
 		failpoint.Here("propose/recorded")
 		if from.vote != nil {
-			if err := from.vote.onEdited(tx, &a); err != nil {
+			if err := from.vote.onEdited(tx, a); err != nil {
 				return nil, err
 			}
 		}
 		if from.dry {
-			tried = &a
+			tried = a
 			return nil, errDry
 		}
-		return &a, nil
+		return a, nil
 	})
 	if errors.Is(err, errDry) {
 		tried.ID, tried.Digest, tried.Approval.ID, tried.Approval.ActionID = "", "", "", ""
@@ -173,10 +167,10 @@ func (g *Gate) propose(ctx context.Context, c *gatehouse.Caller, p *gatehouse.Pr
 	}
 	failpoint.Here("propose/committed")
 	if out.Status == gatehouse.StatusApproved && !replayed {
-		g.hintPush(out.Push.ID)
+		g.HintPush(out.Push.ID)
 	}
 	if from.supersedes != nil {
-		g.hints.Notify(from.supersedes.ID)
+		g.Hints.Notify(from.supersedes.ID)
 	}
 	return out, replayed, nil
 }
@@ -268,6 +262,25 @@ func (g *Gate) draft(c *gatehouse.Caller, p *gatehouse.Proposal, from lineage) (
 	return &draft{action: a}, nil
 }
 
+// insertDraft stores a judged draft. It fails with errStale when another policy
+// version is active than the one that judged it.
+func (g *Gate) insertDraft(
+	tx gatehouse.Tx, c *gatehouse.Caller, d *draft, from lineage,
+) (*gatehouse.Action, error) {
+	version, err := tx.ActivePolicyVersion()
+	if err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
+		return nil, err
+	}
+	if version != d.verdict.version {
+		return nil, usecase.ErrStale
+	}
+	a := d.action
+	if err := g.insert(tx, c, &a, d.verdict, from); err != nil {
+		return nil, err
+	}
+	return &a, nil
+}
+
 // insert stores the judged action with what its outcome asks for: an approval,
 // or, when allowed, its push and reservations.
 func (g *Gate) insert(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action, v judgement, from lineage) error {
@@ -280,7 +293,7 @@ func (g *Gate) insert(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action,
 	if v.policy != nil {
 		a.RiskName = v.policy.LevelName(a.RiskLevel)
 	}
-	a.Policy = gatehouse.PolicyOutcome{Outcome: v.Outcome, Rules: orEmpty(v.Rules), Reasons: orEmpty(v.Reasons), Version: v.version}
+	a.Policy = gatehouse.PolicyOutcome{Outcome: v.Outcome, Rules: usecase.OrEmpty(v.Rules), Reasons: usecase.OrEmpty(v.Reasons), Version: v.version}
 	a.Ceilings = v.Ceilings
 	if v.Outcome == gatehouse.OutcomeAllow && a.RiskLevel.NeedsPerson() {
 		a.Policy.Outcome = gatehouse.OutcomeNeedsApproval
@@ -462,11 +475,4 @@ func proposedData(a *gatehouse.Action, from lineage) map[string]any {
 		d["rebased"], d["proposer"] = rebaseData(from.supersedes, a), a.ProposerID
 	}
 	return d
-}
-
-func orEmpty[T any](s []T) []T {
-	if s == nil {
-		return []T{}
-	}
-	return s
 }

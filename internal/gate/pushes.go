@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
 // ListPushes returns a page of the tenant's pushes.
 func (g *Gate) ListPushes(ctx context.Context, f gatehouse.PushFilter) (page gatehouse.Page[*gatehouse.Push], err error) {
-	err = g.view(ctx, "push", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
-		f.ReadBy = g.readsAs(c.Principal)
+	err = g.View(ctx, "push", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
+		f.ReadBy = g.ReadsAs(c.Principal)
 		page, err = tx.ListPushes(f)
 		return err
 	})
@@ -24,7 +25,7 @@ func (g *Gate) Drain(ctx context.Context, r gatehouse.DrainRequest) (*gatehouse.
 	if err != nil {
 		return nil, err
 	}
-	if err := require(c, gatehouse.RoleOperator); err != nil {
+	if err := Require(c, gatehouse.RoleOperator); err != nil {
 		return nil, err
 	}
 	if r.Limit == 0 {
@@ -42,7 +43,7 @@ func (g *Gate) Drain(ctx context.Context, r gatehouse.DrainRequest) (*gatehouse.
 		out.Items = append(out.Items, items...)
 		return out, nil
 	}
-	err = g.view(ctx, "push", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
+	err = g.View(ctx, "push", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
 		out.Items = out.Items[:0]
 		return duePushes(tx, r.Limit, func(p *gatehouse.Push, a *gatehouse.Action) {
 			out.Items = append(out.Items, gatehouse.DrainItem{
@@ -89,18 +90,18 @@ func (g *Gate) ResolvePush(ctx context.Context, id string, r gatehouse.Resolutio
 	if err != nil {
 		return nil, err
 	}
-	if err := g.view(ctx, "push", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
+	if err := g.View(ctx, "push", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
 		return g.readPush(tx, c, id)
 	}); err != nil {
 		return nil, err
 	}
-	if err := require(c, gatehouse.RoleOperator); err != nil {
+	if err := Require(c, gatehouse.RoleOperator); err != nil {
 		return nil, err
 	}
 	if err := r.Validate(); err != nil {
 		return nil, err
 	}
-	out, err := perform(ctx, g, useCase{by: c}, func(tx gatehouse.Tx) (*gatehouse.Push, error) {
+	out, err := usecase.Perform(ctx, g.Runner, usecase.Case{By: c}, func(tx gatehouse.Tx) (*gatehouse.Push, error) {
 		p, a, err := lockPush(tx, id)
 		if err != nil {
 			return nil, err
@@ -115,9 +116,9 @@ func (g *Gate) ResolvePush(ctx context.Context, id string, r gatehouse.Resolutio
 		return p, nil
 	})
 	if err != nil {
-		return nil, notFound(err, "push")
+		return nil, usecase.NotFound(err, "push")
 	}
-	g.hints.Notify(out.ActionID)
+	g.Hints.Notify(out.ActionID)
 	return out, nil
 }
 

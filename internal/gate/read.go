@@ -5,16 +5,8 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
-
-// view runs a read for the caller. A missing row is not_found, naming what.
-func (g *Gate) view(ctx context.Context, what string, fn func(gatehouse.ReadTx, *gatehouse.Caller) error) error {
-	c, err := gatehouse.CallerFrom(ctx)
-	if err != nil {
-		return err
-	}
-	return notFound(g.store.View(ctx, c.Principal.Tenant, func(tx gatehouse.ReadTx) error { return fn(tx, c) }), what)
-}
 
 // FindAction returns an action of the caller's tenant.
 func (g *Gate) FindAction(ctx context.Context, id string) (a *gatehouse.Action, err error) {
@@ -22,16 +14,16 @@ func (g *Gate) FindAction(ctx context.Context, id string) (a *gatehouse.Action, 
 	if err != nil {
 		return nil, err
 	}
-	read := g.store.Read
-	if g.readsAs(c.Principal) != "" {
-		read = g.store.View // the check of the right to read needs a second query
+	read := g.Store.Read
+	if g.ReadsAs(c.Principal) != "" {
+		read = g.Store.View // the check of the right to read needs a second query
 	}
 	err = read(ctx, c.Principal.Tenant, func(tx gatehouse.ReadTx) (err error) {
 		a, err = g.findAction(tx, c, id)
 		return err
 	})
 	if err == nil && a.Status == gatehouse.StatusPending && len(a.Ceilings) > 0 {
-		err = g.store.View(ctx, a.Tenant, func(tx gatehouse.ReadTx) (err error) {
+		err = g.Store.View(ctx, a.Tenant, func(tx gatehouse.ReadTx) (err error) {
 			if a, err = g.findAction(tx, c, id); err != nil {
 				return err
 			}
@@ -39,7 +31,7 @@ func (g *Gate) FindAction(ctx context.Context, id string) (a *gatehouse.Action, 
 		})
 	}
 	if err != nil {
-		return nil, notFound(err, "action")
+		return nil, usecase.NotFound(err, "action")
 	}
 	g.describe(a)
 	return a, nil
@@ -54,9 +46,6 @@ func (g *Gate) describe(actions ...*gatehouse.Action) {
 	}
 }
 
-// pollInterval is how long a lost hint can delay a long poll.
-const pollInterval = time.Second
-
 // WaitAction returns when the action is decided or finished, or with its present
 // state when the time is over, the server stops, or the client disconnects.
 func (g *Gate) WaitAction(ctx context.Context, id string, wait time.Duration, until gatehouse.Until) (*gatehouse.Action, error) {
@@ -70,11 +59,11 @@ func (g *Gate) WaitAction(ctx context.Context, id string, wait time.Duration, un
 	if err != nil || settled(a) || wait <= 0 {
 		return a, err
 	}
-	hint, cancel := g.hints.Subscribe(a.ID)
+	hint, cancel := g.Hints.Subscribe(a.ID)
 	defer cancel()
 	deadline := time.NewTimer(min(wait, gatehouse.MaxWait))
 	defer deadline.Stop()
-	poll := time.NewTicker(pollInterval)
+	poll := time.NewTicker(usecase.PollInterval)
 	defer poll.Stop()
 	for {
 		now, err := g.FindAction(ctx, id)
@@ -103,13 +92,13 @@ func (g *Gate) ListActions(ctx context.Context, f gatehouse.ActionFilter) (page 
 	if err != nil {
 		return page, err
 	}
-	f.ReadBy = g.readsAs(c.Principal)
-	err = g.store.Read(ctx, c.Principal.Tenant, func(tx gatehouse.ReadTx) error {
+	f.ReadBy = g.ReadsAs(c.Principal)
+	err = g.Store.Read(ctx, c.Principal.Tenant, func(tx gatehouse.ReadTx) error {
 		if c.Presumed != nil {
 			tx.Prefetch(gatehouse.PrefetchPlan{Key: c.Presumed.Key})
 		}
 		list, err := tx.ListActions(f)
-		if err := prove(tx, c); err != nil {
+		if err := usecase.Prove(tx, c); err != nil {
 			return err
 		}
 		page = list
@@ -119,18 +108,18 @@ func (g *Gate) ListActions(ctx context.Context, f gatehouse.ActionFilter) (page 
 		err = g.readExcesses(ctx, page.Items)
 	}
 	g.describe(page.Items...)
-	return page, notFound(err, "action")
+	return page, usecase.NotFound(err, "action")
 }
 
 // Evidence returns everything that the store has about one action.
 func (g *Gate) Evidence(ctx context.Context, id string) (*gatehouse.Evidence, error) {
 	var out *gatehouse.Evidence
-	err := g.view(ctx, "action", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
+	err := g.View(ctx, "action", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
 		a, err := g.findAction(tx, c, id)
 		if err != nil {
 			return err
 		}
-		receipts, err := receiptsOf(tx, a)
+		receipts, err := ReceiptsOf(tx, a)
 		if err != nil {
 			return err
 		}
@@ -146,8 +135,8 @@ func (g *Gate) Evidence(ctx context.Context, id string) (*gatehouse.Evidence, er
 
 // ListMirror returns the applied changes, newest first.
 func (g *Gate) ListMirror(ctx context.Context, cursor string, limit int) (page gatehouse.Page[*gatehouse.AppliedMirror], err error) {
-	err = g.view(ctx, "action", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
-		page, err = tx.ListMirror(g.readsAs(c.Principal), cursor, limit)
+	err = g.View(ctx, "action", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
+		page, err = tx.ListMirror(g.ReadsAs(c.Principal), cursor, limit)
 		return err
 	})
 	return page, err
@@ -155,8 +144,8 @@ func (g *Gate) ListMirror(ctx context.Context, cursor string, limit int) (page g
 
 // ListCorpus returns the lessons of decisions, newest first.
 func (g *Gate) ListCorpus(ctx context.Context, cursor string, limit int) (page gatehouse.Page[*gatehouse.CorpusEntry], err error) {
-	err = g.view(ctx, "action", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
-		page, err = tx.ListCorpus(g.readsAs(c.Principal), cursor, limit)
+	err = g.View(ctx, "action", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
+		page, err = tx.ListCorpus(g.ReadsAs(c.Principal), cursor, limit)
 		return err
 	})
 	return page, err
@@ -165,8 +154,8 @@ func (g *Gate) ListCorpus(ctx context.Context, cursor string, limit int) (page g
 // ListEntries returns numbered entries of the tenant's log, starting at an index.
 // Callers who may read only their own things get the entries about these.
 func (g *Gate) ListEntries(ctx context.Context, from int64, limit int) (list []*gatehouse.Entry, err error) {
-	err = g.view(ctx, "entry", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
-		if g.readsAs(c.Principal) != "" {
+	err = g.View(ctx, "entry", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
+		if g.ReadsAs(c.Principal) != "" {
 			list, err = g.ownEntries(tx, c, from, limit)
 			return err
 		}

@@ -9,12 +9,12 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// readsAs returns the id of the principal to whose own things the reads of p are
+// ReadsAs returns the id of the principal to whose own things the reads of p are
 // limited; "" for the whole tenant. An agent reads its own things: what it proposed
 // or started, the actions, child runs and retries of its runs, and the revisions of
 // its actions. The configuration can extend that to the tenant. A principal with
 // the role worker only sees what a lease hands out, and reads nothing else.
-func (g *Gate) readsAs(p *gatehouse.Principal) string {
+func (g *Gate) ReadsAs(p *gatehouse.Principal) string {
 	if onlyWorker(p) || p.Kind == gatehouse.KindAgent && !g.config.AgentsSeeTenant {
 		return p.ID
 	}
@@ -28,7 +28,7 @@ func onlyWorker(p *gatehouse.Principal) bool {
 // mayRead returns ErrNotFound when the caller may not read the action or run with
 // that id, which the principal owner proposed or started.
 func (g *Gate) mayRead(tx gatehouse.ReadTx, c *gatehouse.Caller, id, owner string) error {
-	as := g.readsAs(c.Principal)
+	as := g.ReadsAs(c.Principal)
 	if as == "" || as == owner {
 		return nil
 	}
@@ -51,24 +51,24 @@ func (g *Gate) findAction(tx gatehouse.ReadTx, c *gatehouse.Caller, id string) (
 	return a, nil
 }
 
-// readRun returns nil when the caller may read the run.
-func (g *Gate) readRun(tx gatehouse.ReadTx, c *gatehouse.Caller, run *gatehouse.Run) error {
+// ReadRun returns nil when the caller may read the run.
+func (g *Gate) ReadRun(tx gatehouse.ReadTx, c *gatehouse.Caller, run *gatehouse.Run) error {
 	return g.mayRead(tx, c, run.ID, run.StarterID)
 }
 
-func (g *Gate) readRunOf(tx gatehouse.ReadTx, c *gatehouse.Caller, id string) error {
+func (g *Gate) ReadRunOf(tx gatehouse.ReadTx, c *gatehouse.Caller, id string) error {
 	run, err := tx.FindRunHead(id)
 	if err != nil {
 		return err
 	}
-	return g.readRun(tx, c, run)
+	return g.ReadRun(tx, c, run)
 }
 
 // readPush returns nil when the caller may read the push. For workers, the use case
 // itself checks the lease.
 func (g *Gate) readPush(tx gatehouse.ReadTx, c *gatehouse.Caller, id string) error {
 	p, err := tx.FindPush(id)
-	if err != nil || g.readsAs(c.Principal) == "" || c.Principal.Has(gatehouse.RoleWorker) {
+	if err != nil || g.ReadsAs(c.Principal) == "" || c.Principal.Has(gatehouse.RoleWorker) {
 		return err
 	}
 	_, err = g.findAction(tx, c, p.ActionID)
@@ -113,7 +113,7 @@ func (g *Gate) ownEntries(tx gatehouse.ReadTx, c *gatehouse.Caller, from int64, 
 func (g *Gate) ownThing(tx gatehouse.ReadTx, c *gatehouse.Caller, id string) (bool, error) {
 	_, err := g.findAction(tx, c, id)
 	if errors.Is(err, gatehouse.ErrNotFound) {
-		err = g.readRunOf(tx, c, id)
+		err = g.ReadRunOf(tx, c, id)
 	}
 	if errors.Is(err, gatehouse.ErrNotFound) {
 		return false, nil

@@ -59,7 +59,7 @@ func (g *Gate) Rebase(ctx context.Context, id string) (*gatehouse.Action, error)
 		return nil, err
 	}
 	// The key of an earlier answer comes before the state that it made.
-	if err := g.alreadyAnswered(ctx, c); err != nil {
+	if err := g.AlreadyAnswered(ctx, c); err != nil {
 		return nil, err
 	}
 	if err := revisable(old); err != nil {
@@ -91,9 +91,9 @@ func (g *Gate) Rebase(ctx context.Context, id string) (*gatehouse.Action, error)
 // or approves, or the program that proposed the action.
 func mayRebase(c *gatehouse.Caller, old *gatehouse.Action) error {
 	if c.Principal.Kind == gatehouse.KindPerson {
-		return require(c, gatehouse.RoleProposer, gatehouse.RoleApprover)
+		return Require(c, gatehouse.RoleProposer, gatehouse.RoleApprover)
 	}
-	if err := require(c, gatehouse.RoleProposer); err != nil {
+	if err := Require(c, gatehouse.RoleProposer); err != nil {
 		return err
 	}
 	if old.ProposerID != c.Principal.ID {
@@ -107,7 +107,7 @@ func mayRebase(c *gatehouse.Caller, old *gatehouse.Action) error {
 func (g *Gate) stillProposes(
 	ctx context.Context, a *gatehouse.Action, refuse func(reason, format string, args ...any) *gatehouse.Error,
 ) (p *gatehouse.Principal, err error) {
-	err = g.store.View(ctx, a.Tenant, func(tx gatehouse.ReadTx) (err error) {
+	err = g.Store.View(ctx, a.Tenant, func(tx gatehouse.ReadTx) (err error) {
 		p, err = tx.FindPrincipal(a.ProposerID)
 		return err
 	})
@@ -150,7 +150,7 @@ func (g *Gate) rebased(ctx context.Context, old *gatehouse.Action) (*gatehouse.P
 
 // notRead maps an error of reading a target to the outside's.
 func (g *Gate) notRead(a *gatehouse.Action, err error) error {
-	g.log.Warn("target not read for a rebase", "action", a.ID, "error", err)
+	g.Log.Warn("target not read for a rebase", "action", a.ID, "error", err)
 	var unreadable *UnreadableError
 	if errors.As(err, &unreadable) {
 		return cannotRebase("unreadable", "%s", unreadable.Detail).Because(err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
 // ReplayDeadLetters puts dead letters back into the queue under their old
@@ -22,7 +23,9 @@ func (g *Gate) ReplayDeadLetters(ctx context.Context, r gatehouse.ReplayRequest)
 	if err := r.Validate(); err != nil {
 		return nil, err
 	}
-	return performParts(ctx, g, c, func() (*gatehouse.ReplayAnswer, error) { return g.replayEach(ctx, c, r) })
+	return usecase.PerformParts(ctx, g.Runner, c, func() (*gatehouse.ReplayAnswer, error) {
+		return g.replayEach(ctx, c, r)
+	})
 }
 
 func (g *Gate) replayEach(ctx context.Context, c *gatehouse.Caller, r gatehouse.ReplayRequest) (*gatehouse.ReplayAnswer, error) {
@@ -48,7 +51,7 @@ func (g *Gate) replayEach(ctx context.Context, c *gatehouse.Caller, r gatehouse.
 		}
 	}
 	if out.Replayed > 0 && !r.DryRun {
-		g.hints.Notify(TopicPush)
+		g.Hints.Notify(usecase.TopicPush)
 	}
 	return out, nil
 }

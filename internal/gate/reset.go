@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
 // machine is the author of acts with direct access to the store: the log cannot
@@ -29,9 +30,9 @@ func (g *Gate) ResetAdmin(ctx context.Context, r AdminReset) (*gatehouse.Credent
 	token, tokenHash := newSecret(editPrefix)
 	out := &gatehouse.Credentials{Key: key, KeyID: NewID("key"), EditToken: token, Tenant: r.Tenant}
 	by := machine("reset")
-	err := g.update(ctx, r.Tenant, nil, func(tx gatehouse.Tx) error {
+	err := g.Update(ctx, r.Tenant, nil, func(tx gatehouse.Tx) error {
 		if _, err := tx.FindTenant(); err != nil {
-			return notFound(err, "tenant "+r.Tenant)
+			return usecase.NotFound(err, "tenant "+r.Tenant)
 		}
 		p, err := g.resettable(tx, by, r)
 		if err != nil {
@@ -58,8 +59,8 @@ func (g *Gate) ResetAdmin(ctx context.Context, r AdminReset) (*gatehouse.Credent
 	if err != nil {
 		return nil, err
 	}
-	g.log.WarnContext(ctx, "an administrator was reset with direct access to the store", "tenant", r.Tenant, "principal", out.ID, "name", r.Name)
-	g.hints.Notify(TopicAudit)
+	g.Log.WarnContext(ctx, "an administrator was reset with direct access to the store", "tenant", r.Tenant, "principal", out.ID, "name", r.Name)
+	g.Hints.Notify(usecase.TopicAudit)
 	return out, nil
 }
 

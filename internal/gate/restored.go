@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
@@ -48,12 +49,12 @@ func (g *Gate) MarkUnknown(ctx context.Context, r gatehouse.MarkUnknownRequest) 
 		}
 		if ok {
 			marked = append(marked, m)
-			g.hints.Notify(m.ActionID)
+			g.Hints.Notify(m.ActionID)
 		}
 	}
 	out.Items, out.Marked = marked, len(marked)
 	if out.Marked > 0 {
-		g.hints.Notify(TopicAudit)
+		g.Hints.Notify(usecase.TopicAudit)
 	}
 	return out, nil
 }
@@ -62,7 +63,7 @@ func (g *Gate) MarkUnknown(ctx context.Context, r gatehouse.MarkUnknownRequest) 
 // It leaves out questions of workflows, since answering them has no external
 // effect.
 func (g *Gate) doubtful(ctx context.Context, tenant string, r gatehouse.MarkUnknownRequest) (list []gatehouse.MarkedPush, err error) {
-	err = g.store.View(ctx, tenant, func(tx gatehouse.ReadTx) error {
+	err = g.Store.View(ctx, tenant, func(tx gatehouse.ReadTx) error {
 		list = []gatehouse.MarkedPush{}
 		for _, status := range []gatehouse.PushStatus{gatehouse.PushSent, gatehouse.PushPicking, gatehouse.PushQueued} {
 			for f := (gatehouse.PushFilter{Status: status, Limit: gatehouse.MaxLimit}); ; {
@@ -105,7 +106,7 @@ func (g *Gate) doubtful(ctx context.Context, tenant string, r gatehouse.MarkUnkn
 // push moves through picking and sent, without a call. The raised generation fences
 // any holder.
 func (g *Gate) doubt(ctx context.Context, c *gatehouse.Caller, m gatehouse.MarkedPush, r gatehouse.MarkUnknownRequest) (marked bool, err error) {
-	err = g.update(ctx, m.Tenant, nil, func(tx gatehouse.Tx) error {
+	err = g.Update(ctx, m.Tenant, nil, func(tx gatehouse.Tx) error {
 		marked = false
 		p, a, err := lockPush(tx, m.PushID)
 		if err != nil {
@@ -122,7 +123,7 @@ func (g *Gate) doubt(ctx context.Context, c *gatehouse.Caller, m gatehouse.Marke
 		marked = true
 		return markUnknown(tx, p, a, c.Principal.ID)
 	})
-	return marked, notFound(err, "push")
+	return marked, usecase.NotFound(err, "push")
 }
 
 func markUnknown(tx gatehouse.Tx, p *gatehouse.Push, a *gatehouse.Action, actor string) error {

@@ -18,10 +18,10 @@ func (g *Gate) Reverse(ctx context.Context, id string, r gatehouse.ReverseReques
 	if err != nil {
 		return nil, err
 	}
-	if err := require(c, gatehouse.RoleProposer, gatehouse.RoleApprover, gatehouse.RoleOperator); err != nil {
+	if err := Require(c, gatehouse.RoleProposer, gatehouse.RoleApprover, gatehouse.RoleOperator); err != nil {
 		return nil, err
 	}
-	if err := g.alreadyAnswered(ctx, c); err != nil {
+	if err := g.AlreadyAnswered(ctx, c); err != nil {
 		return nil, err
 	}
 
@@ -33,7 +33,7 @@ func (g *Gate) Reverse(ctx context.Context, id string, r gatehouse.ReverseReques
 	}
 
 	var receipt *gatehouse.Receipt
-	err = g.view(ctx, "receipt", func(tx gatehouse.ReadTx, _ *gatehouse.Caller) (err error) {
+	err = g.View(ctx, "receipt", func(tx gatehouse.ReadTx, _ *gatehouse.Caller) (err error) {
 		receipt, err = tx.SuccessReceipt(old.IdempotencyKey)
 		return err
 	})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/link"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
 // DecideReview decides as the recipient of a link. It is Decide, after a proof that
@@ -87,7 +88,7 @@ func (g *Gate) proof(ctx context.Context, o *opened, typed string) (gatehouse.Re
 	case code == "":
 		return "", gatehouse.E(gatehouse.CodeSignInRequired, "this is not a code: it has six letters and digits, and stands in the mail")
 	}
-	err := g.store.Update(ctx, o.Tenant, func(tx gatehouse.Tx) error { return tx.CountReviewTry(o.ID) })
+	err := g.Store.Update(ctx, o.Tenant, func(tx gatehouse.Tx) error { return tx.CountReviewTry(o.ID) })
 	if errors.Is(err, gatehouse.ErrConflict) {
 		return "", gatehouse.E(gatehouse.CodeSignInRequired, "too many wrong codes: sign in as %s", o.Person.Name)
 	}
@@ -125,7 +126,9 @@ func (r *ruling) completeReview(tx gatehouse.Tx) error {
 	return tx.AppendLeaf(&gatehouse.Leaf{
 		Tenant: r.action.Tenant, Type: "review.completed", Subject: l.Review, ActionID: r.action.ID,
 		Actor: r.caller.Principal.ID, Digest: r.action.Digest,
-		Data: object(map[string]any{"decision": r.decision.Decision, "result": r.code, "proof": string(l.Proof)}),
+		Data: usecase.Object(map[string]any{
+			"decision": r.decision.Decision, "result": r.code, "proof": string(l.Proof),
+		}),
 	})
 }
 
@@ -182,7 +185,7 @@ func (g *Gate) TakeReviewNonce(ctx context.Context, id, token, cookie, nonce str
 }
 
 func (g *Gate) now(ctx context.Context) (now time.Time, err error) {
-	err = g.store.ViewQueues(ctx, func(q gatehouse.ReadQueues) error {
+	err = g.Store.ViewQueues(ctx, func(q gatehouse.ReadQueues) error {
 		now = q.Now()
 		return nil
 	})
@@ -198,7 +201,7 @@ func (g *Gate) DeviceToken(ctx context.Context, s *gatehouse.Session) (string, e
 		return "", nil
 	}
 	var k *gatehouse.RingKey
-	err := g.store.View(ctx, s.Tenant, func(tx gatehouse.ReadTx) (err error) {
+	err := g.Store.View(ctx, s.Tenant, func(tx gatehouse.ReadTx) (err error) {
 		k, err = activeLinkKey(tx)
 		return err
 	})

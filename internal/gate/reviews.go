@@ -7,6 +7,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/link"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
 // ReviewLink returns the link for a mail to the recipient, and creates the review
@@ -18,7 +19,7 @@ func (g *Gate) ReviewLink(
 	if g.config.Master == nil || a.Approval == nil {
 		return nil, nil
 	}
-	err = g.update(ctx, a.Tenant, nil, func(tx gatehouse.Tx) error {
+	err = g.Update(ctx, a.Tenant, nil, func(tx gatehouse.Tx) error {
 		out = nil
 		k, err := activeLinkKey(tx)
 		if err != nil {
@@ -51,7 +52,7 @@ func (g *Gate) ReviewLink(
 		return nil
 	})
 	if err == nil && out != nil {
-		g.hints.Notify(TopicAudit)
+		g.Hints.Notify(usecase.TopicAudit)
 	}
 	return out, err
 }
@@ -69,7 +70,9 @@ func (g *Gate) newReview(tx gatehouse.Tx, a *gatehouse.Action, to *gatehouse.Pri
 	}
 	return v, tx.AppendLeaf(&gatehouse.Leaf{
 		Tenant: a.Tenant, Type: "review.created", Subject: v.ID, ActionID: a.ID, Actor: initAuthor, Digest: a.Digest,
-		Data: object(map[string]any{"approval": v.ApprovalID, "recipient": v.Recipient, "expires_at": v.ExpiresAt}),
+		Data: usecase.Object(map[string]any{
+			"approval": v.ApprovalID, "recipient": v.Recipient, "expires_at": v.ExpiresAt,
+		}),
 	})
 }
 
@@ -124,7 +127,7 @@ func (g *Gate) verify(ctx context.Context, id, token string) (*opened, error) {
 		return nil, wrong
 	}
 	var k *gatehouse.RingKey
-	err = g.store.ReadQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
+	err = g.Store.ReadQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
 		k, err = q.FindRingKey(t.Key())
 		return err
 	})
@@ -136,7 +139,7 @@ func (g *Gate) verify(ctx context.Context, id, token string) (*opened, error) {
 	}
 	secret, err := g.ringSecret(k)
 	if err != nil {
-		g.log.WarnContext(ctx, "link key not opened: is its master key configured?", "key", k.ID, "master", k.Master)
+		g.Log.WarnContext(ctx, "link key not opened: is its master key configured?", "key", k.ID, "master", k.Master)
 		return nil, wrong
 	}
 	if !t.Verify(secret) || !t.About(link.Review, id) {
@@ -155,7 +158,7 @@ func (g *Gate) open(ctx context.Context, id, token, device string) (*opened, err
 	if err != nil {
 		caller = nil
 	}
-	err = g.store.View(ctx, o.key.Tenant, func(tx gatehouse.ReadTx) error {
+	err = g.Store.View(ctx, o.key.Tenant, func(tx gatehouse.ReadTx) error {
 		fresh := &opened{token: o.token, secret: o.secret}
 		o = fresh
 		return g.stand(tx, o, id, caller, device)

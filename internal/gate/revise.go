@@ -19,7 +19,7 @@ func (g *Gate) Revise(ctx context.Context, id string, p *gatehouse.Proposal) (*g
 	if err != nil {
 		return nil, err
 	}
-	if err := require(c, gatehouse.RoleProposer); err != nil {
+	if err := Require(c, gatehouse.RoleProposer); err != nil {
 		return nil, err
 	}
 	if c.Principal.Kind != gatehouse.KindPerson && old.ProposerID != c.Principal.ID {
@@ -63,7 +63,7 @@ func sameTarget(a *gatehouse.Action, p *gatehouse.Proposal) bool {
 // for the same ceilings.
 func (g *Gate) asked(ctx context.Context, old *gatehouse.Action, p *gatehouse.Proposal) (required int, starter *gatehouse.Principal, err error) {
 	ofRun := true
-	err = g.store.View(ctx, old.Tenant, func(tx gatehouse.ReadTx) error {
+	err = g.Store.View(ctx, old.Tenant, func(tx gatehouse.ReadTx) error {
 		step, err := tx.FindStepByAction(old.ID)
 		if errors.Is(err, gatehouse.ErrNotFound) {
 			ofRun = false

@@ -9,8 +9,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// require fails with role_required unless the caller has one of the roles.
-func require(c *gatehouse.Caller, roles ...gatehouse.Role) error {
+// Require fails with role_required unless the caller has one of the roles.
+func Require(c *gatehouse.Caller, roles ...gatehouse.Role) error {
 	for _, r := range roles {
 		if c.Principal.Has(r) {
 			return nil

@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
 var (
@@ -45,7 +46,7 @@ func (g *Gate) FindSession(ctx context.Context, token string) (*gatehouse.Caller
 	}
 	if err := g.touch(ctx, c.Session); err != nil {
 		// The session is valid; failing to record its use is no reason to refuse.
-		g.log.WarnContext(ctx, "session not touched", "session", c.Session.ID, "error", err)
+		g.Log.WarnContext(ctx, "session not touched", "session", c.Session.ID, "error", err)
 	}
 	return c, nil
 }
@@ -66,7 +67,7 @@ func (g *Gate) lookUpSession(ctx context.Context, token string) (c *gatehouse.Ca
 	}
 	var s *gatehouse.Session
 	var p *gatehouse.Principal
-	err = g.store.ReadQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
+	err = g.Store.ReadQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
 		if s, p, err = q.FindSession(hash); err != nil {
 			return err
 		}
@@ -86,7 +87,7 @@ func (g *Gate) lookUpSession(ctx context.Context, token string) (c *gatehouse.Ca
 }
 
 func (g *Gate) touch(ctx context.Context, s *gatehouse.Session) error {
-	return g.store.Update(ctx, s.Tenant, func(tx gatehouse.Tx) error {
+	return g.Store.Update(ctx, s.Tenant, func(tx gatehouse.Tx) error {
 		s.LastSeenAt = tx.Now()
 		s.ExpiresAt = s.Expiry(s.LastSeenAt)
 		return tx.TouchSession(s.ID, s.LastSeenAt, s.ExpiresAt)
@@ -152,7 +153,9 @@ func (n *signIn) begin(q gatehouse.Queues, p *gatehouse.Principal) (*gatehouse.S
 	}
 	err = tx.AppendLeaf(&gatehouse.Leaf{
 		Tenant: p.Tenant, Type: "session.started", Subject: s.ID, Actor: p.ID,
-		Data: object(map[string]any{"principal": p.ID, "method": string(s.Method), "credential": s.Credential, "user_agent": s.UserAgent}),
+		Data: usecase.Object(map[string]any{
+			"principal": p.ID, "method": string(s.Method), "credential": s.Credential, "user_agent": s.UserAgent,
+		}),
 	})
 	if err != nil {
 		return nil, err
@@ -199,7 +202,7 @@ func endSessions(tx gatehouse.Tx, p *gatehouse.Principal, credential, by, reason
 func recordEnd(tx gatehouse.Tx, tenant, id, principal, by, reason string) error {
 	return tx.AppendLeaf(&gatehouse.Leaf{
 		Tenant: tenant, Type: "session.revoked", Subject: id, Actor: by,
-		Data: object(map[string]any{"principal": principal, "reason": reason}),
+		Data: usecase.Object(map[string]any{"principal": principal, "reason": reason}),
 	})
 }
 
@@ -225,14 +228,14 @@ func (g *Gate) SignOut(ctx context.Context) error {
 // ListSessions lists the caller's sessions, or, for an administrator, those of
 // others.
 func (g *Gate) ListSessions(ctx context.Context, f gatehouse.SessionFilter) (page gatehouse.Page[*gatehouse.Session], err error) {
-	err = g.view(ctx, "principal", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
+	err = g.View(ctx, "principal", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
 		id := "" // all principals
 		if f.All {
-			err = require(c, gatehouse.RoleAdmin)
+			err = Require(c, gatehouse.RoleAdmin)
 		} else {
 			var p *gatehouse.Principal
 			p, err = ownOrAdmins(tx, c, f.Principal)
-			if err = notFoundAs(err, "principal", f.Principal); err == nil {
+			if err = usecase.NotFoundAs(err, "principal", f.Principal); err == nil {
 				id = p.ID
 			}
 		}
@@ -255,7 +258,7 @@ func ownOrAdmins(tx gatehouse.ReadTx, c *gatehouse.Caller, idOrName string) (*ga
 	if err != nil || p.ID == c.Principal.ID {
 		return p, err
 	}
-	return p, require(c, gatehouse.RoleAdmin)
+	return p, Require(c, gatehouse.RoleAdmin)
 }
 
 // RevokeSession ends a session from the next request on.
@@ -268,12 +271,12 @@ func (g *Gate) RevokeSession(ctx context.Context, id string) (*gatehouse.Session
 }
 
 func (g *Gate) revokeSession(ctx context.Context, c *gatehouse.Caller, id, reason string) (s *gatehouse.Session, err error) {
-	err = g.update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) (err error) {
+	err = g.Update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) (err error) {
 		if s, err = tx.FindSessionByID(id); err != nil {
 			return err
 		}
 		if s.PrincipalID != c.Principal.ID {
-			if err := require(c, gatehouse.RoleAdmin); err != nil {
+			if err := Require(c, gatehouse.RoleAdmin); err != nil {
 				return err
 			}
 		}
@@ -287,8 +290,8 @@ func (g *Gate) revokeSession(ctx context.Context, c *gatehouse.Caller, id, reaso
 		return nil
 	})
 	if err != nil {
-		return nil, notFound(err, "session")
+		return nil, usecase.NotFound(err, "session")
 	}
-	g.hints.Notify(TopicAudit)
+	g.Hints.Notify(usecase.TopicAudit)
 	return s, nil
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
 // SignInExternal begins a session for a proven OIDC identity: of the principal that
@@ -18,7 +19,7 @@ import (
 func (g *Gate) SignInExternal(ctx context.Context, e gatehouse.ExternalSignIn, b gatehouse.Browser) (out *gatehouse.SignedIn, err error) {
 	n := newSignIn(gatehouse.SignInOIDC, e.Issuer, b)
 	var refused error
-	err = g.updateQueues(ctx, func(q gatehouse.Queues) error {
+	err = g.UpdateQueues(ctx, func(q gatehouse.Queues) error {
 		tx := q.In(e.Tenant)
 		out, refused = nil, nil
 		p, err := g.findExternal(tx, e)
@@ -42,11 +43,11 @@ func (g *Gate) SignInExternal(ctx context.Context, e gatehouse.ExternalSignIn, b
 		return err
 	})
 	if err == nil {
-		g.hints.Notify(TopicAudit)
+		g.Hints.Notify(usecase.TopicAudit)
 		err = refused
 	}
 	if err != nil {
-		return nil, notFound(err, "tenant")
+		return nil, usecase.NotFound(err, "tenant")
 	}
 	return out, nil
 }
@@ -212,7 +213,7 @@ func (g *Gate) LinkIdentity(ctx context.Context, tenant, issuer, subject string)
 	if tenant != p.Tenant {
 		return nil, gatehouse.E(gatehouse.CodeRoleRequired, "this provider is for another tenant")
 	}
-	err = g.update(ctx, tenant, nil, func(tx gatehouse.Tx) error {
+	err = g.Update(ctx, tenant, nil, func(tx gatehouse.Tx) error {
 		out, err = tx.FindIdentity(issuer, subject)
 		switch {
 		case err == nil && out.PrincipalID == p.ID:
@@ -231,13 +232,13 @@ func (g *Gate) LinkIdentity(ctx context.Context, tenant, issuer, subject string)
 	if err != nil {
 		return nil, err
 	}
-	g.hints.Notify(TopicAudit)
+	g.Hints.Notify(usecase.TopicAudit)
 	return out, nil
 }
 
 // ListIdentities lists a principal's OIDC identities.
 func (g *Gate) ListIdentities(ctx context.Context, principal string) (list []*gatehouse.ExternalIdentity, err error) {
-	err = g.view(ctx, "principal", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
+	err = g.View(ctx, "principal", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
 		p, err := ownOrAdmins(tx, c, principal)
 		if err != nil {
 			return err
@@ -256,12 +257,12 @@ func (g *Gate) UnlinkIdentity(ctx context.Context, issuer, subject string) error
 	if err != nil {
 		return err
 	}
-	err = g.update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) error {
+	err = g.Update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) error {
 		i, err := tx.FindIdentity(issuer, subject)
 		if err != nil {
 			return err
 		}
-		if err := require(c, gatehouse.RoleAdmin); err != nil {
+		if err := Require(c, gatehouse.RoleAdmin); err != nil {
 			return err
 		}
 		if err := proven(tx, c); err != nil {
@@ -280,7 +281,7 @@ func (g *Gate) UnlinkIdentity(ctx context.Context, issuer, subject string) error
 		return endSessions(tx, p, issuer, c.Principal.ID, "identity unlinked")
 	})
 	if err == nil {
-		g.hints.Notify(TopicAudit)
+		g.Hints.Notify(usecase.TopicAudit)
 	}
-	return notFound(err, "identity")
+	return usecase.NotFound(err, "identity")
 }

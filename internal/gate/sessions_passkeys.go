@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
 // maxPasskeys bounds the passkeys of one principal.
@@ -12,7 +13,7 @@ const maxPasskeys = 20
 
 // BeginCeremony stores a ceremony, which expires by the store's clock.
 func (g *Gate) BeginCeremony(ctx context.Context, c *gatehouse.Ceremony) error {
-	return g.updateQueues(ctx, func(q gatehouse.Queues) error {
+	return g.UpdateQueues(ctx, func(q gatehouse.Queues) error {
 		c.ExpiresAt = q.Now().Add(gatehouse.CeremonyTTL)
 		return q.InsertCeremony(c)
 	})
@@ -21,7 +22,7 @@ func (g *Gate) BeginCeremony(ctx context.Context, c *gatehouse.Ceremony) error {
 // TakeCeremony removes and returns a ceremony, so that only one answer to it
 // counts.
 func (g *Gate) TakeCeremony(ctx context.Context, hash [32]byte) (c *gatehouse.Ceremony, err error) {
-	err = g.updateQueues(ctx, func(q gatehouse.Queues) (err error) {
+	err = g.UpdateQueues(ctx, func(q gatehouse.Queues) (err error) {
 		c, err = q.TakeCeremony(hash)
 		return err
 	})
@@ -34,14 +35,14 @@ func (g *Gate) TakeCeremony(ctx context.Context, hash [32]byte) (c *gatehouse.Ce
 // FindPasskey finds a passkey and its owner by the authenticator's id, for the
 // ceremony that verifies it.
 func (g *Gate) FindPasskey(ctx context.Context, credentialID []byte) (k *gatehouse.Passkey, p *gatehouse.Principal, err error) {
-	err = g.store.ViewQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
+	err = g.Store.ViewQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
 		if k, err = q.FindPasskeyByCredential(credentialID); err != nil {
 			return err
 		}
 		p, err = q.In(k.Tenant).FindPrincipal(k.PrincipalID)
 		return err
 	})
-	return k, p, notFound(err, "passkey")
+	return k, p, usecase.NotFound(err, "passkey")
 }
 
 // usePasskey stores the changes of a verified use. It refuses when the passkey has
@@ -62,7 +63,7 @@ func usePasskey(tx gatehouse.Tx, k *gatehouse.Passkey, from uint32) error {
 // was read.
 func (g *Gate) SignInPasskey(ctx context.Context, k *gatehouse.Passkey, from uint32, b gatehouse.Browser) (out *gatehouse.SignedIn, err error) {
 	n := newSignIn(gatehouse.SignInPasskey, k.ID, b)
-	err = g.updateQueues(ctx, func(q gatehouse.Queues) error {
+	err = g.UpdateQueues(ctx, func(q gatehouse.Queues) error {
 		tx := q.In(k.Tenant)
 		if err := usePasskey(tx, k, from); err != nil {
 			return err
@@ -77,7 +78,7 @@ func (g *Gate) SignInPasskey(ctx context.Context, k *gatehouse.Passkey, from uin
 	if err != nil {
 		return nil, err
 	}
-	g.hints.Notify(TopicAudit)
+	g.Hints.Notify(usecase.TopicAudit)
 	return out, nil
 }
 
@@ -89,7 +90,7 @@ func (g *Gate) AddPasskey(ctx context.Context, k *gatehouse.Passkey) (out *gateh
 		return nil, err
 	}
 	p := c.Principal
-	err = g.update(ctx, p.Tenant, nil, func(tx gatehouse.Tx) error {
+	err = g.Update(ctx, p.Tenant, nil, func(tx gatehouse.Tx) error {
 		_, err := tx.FindPasskeyByCredential(k.CredentialID)
 		if err == nil {
 			return gatehouse.E(gatehouse.CodeAlreadyExists, "this passkey is known already")
@@ -115,13 +116,13 @@ func (g *Gate) AddPasskey(ctx context.Context, k *gatehouse.Passkey) (out *gateh
 	if err != nil {
 		return nil, err
 	}
-	g.hints.Notify(TopicAudit)
+	g.Hints.Notify(usecase.TopicAudit)
 	return out, nil
 }
 
 // ListPasskeys lists a principal's passkeys.
 func (g *Gate) ListPasskeys(ctx context.Context, principal string) (list []*gatehouse.Passkey, err error) {
-	err = g.view(ctx, "principal", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
+	err = g.View(ctx, "principal", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
 		p, err := ownOrAdmins(tx, c, principal)
 		if err != nil {
 			return err
@@ -138,7 +139,7 @@ func (g *Gate) RemovePasskey(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	err = g.update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) error {
+	err = g.Update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) error {
 		k, err := tx.FindPasskey(id)
 		if err != nil {
 			return err
@@ -161,7 +162,7 @@ func (g *Gate) RemovePasskey(ctx context.Context, id string) error {
 		return endSessions(tx, p, k.ID, c.Principal.ID, "passkey removed")
 	})
 	if err == nil {
-		g.hints.Notify(TopicAudit)
+		g.Hints.Notify(usecase.TopicAudit)
 	}
-	return notFound(err, "passkey")
+	return usecase.NotFound(err, "passkey")
 }

@@ -16,7 +16,7 @@ func (g *Gate) PurgeSessions(ctx context.Context) (int, error) {
 	total := 0
 	for {
 		n := 0
-		err := g.store.UpdateQueues(ctx, func(q gatehouse.Queues) (err error) {
+		err := g.Store.UpdateQueues(ctx, func(q gatehouse.Queues) (err error) {
 			n, err = q.PurgeSessions(q.Now().Add(-gatehouse.SessionKept), purgeBatch)
 			return err
 		})

@@ -6,6 +6,7 @@ import (
 	"net/url"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
 // CreateSetupLink makes a person's one-time link. Its creator could sign in as that
@@ -39,7 +40,7 @@ func (g *Gate) CreateSetupLink(ctx context.Context, principal string) (*gatehous
 
 // FindSetupLink returns a link and the person it is for.
 func (g *Gate) FindSetupLink(ctx context.Context, token string) (l *gatehouse.SetupLink, p *gatehouse.Principal, err error) {
-	err = g.store.ViewQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
+	err = g.Store.ViewQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
 		l, p, err = findSetupLink(q, token)
 		return err
 	})
@@ -84,7 +85,7 @@ func findSetupLink[T gatehouse.ReadTx](q linkReader[T], token string) (*gatehous
 // RedeemSetupLink consumes a link and begins a session.
 func (g *Gate) RedeemSetupLink(ctx context.Context, token string, b gatehouse.Browser) (out *gatehouse.SignedIn, err error) {
 	n := newSignIn(gatehouse.SignInSetup, "", b)
-	err = g.updateQueues(ctx, func(q gatehouse.Queues) error {
+	err = g.UpdateQueues(ctx, func(q gatehouse.Queues) error {
 		l, p, err := findSetupLink(q, token)
 		if err != nil {
 			return err
@@ -94,7 +95,7 @@ func (g *Gate) RedeemSetupLink(ctx context.Context, token string, b gatehouse.Br
 			return err
 		}
 		err = tx.AppendLeaf(&gatehouse.Leaf{
-			Tenant: l.Tenant, Type: "setup_link.used", Subject: l.ID, Actor: p.ID, Data: object(map[string]any{"principal": p.ID}),
+			Tenant: l.Tenant, Type: "setup_link.used", Subject: l.ID, Actor: p.ID, Data: usecase.Object(map[string]any{"principal": p.ID}),
 		})
 		if err != nil {
 			return err
@@ -105,6 +106,6 @@ func (g *Gate) RedeemSetupLink(ctx context.Context, token string, b gatehouse.Br
 	if err != nil {
 		return nil, err
 	}
-	g.hints.Notify(TopicAudit)
+	g.Hints.Notify(usecase.TopicAudit)
 	return out, nil
 }

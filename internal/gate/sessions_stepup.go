@@ -6,11 +6,12 @@ import (
 	"slices"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
 // FindStepUp returns the caller's open step-up for an action as shown.
 func (g *Gate) FindStepUp(ctx context.Context, actionID string, digest gatehouse.Digest) (u *gatehouse.StepUp, err error) {
-	err = g.view(ctx, "step-up", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
+	err = g.View(ctx, "step-up", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
 		if c.Session == nil {
 			return gatehouse.ErrNotFound
 		}
@@ -80,7 +81,7 @@ func (g *Gate) StepUpPasskey(ctx context.Context, p *gatehouse.Passkey, from uin
 func (g *Gate) recordStepUp(ctx context.Context, c *gatehouse.Caller, method gatehouse.StepUpMethod, actionID string, digest gatehouse.Digest,
 	check func(gatehouse.Tx) error,
 ) (u *gatehouse.StepUp, err error) {
-	err = g.update(ctx, c.Session.Tenant, nil, func(tx gatehouse.Tx) error {
+	err = g.Update(ctx, c.Session.Tenant, nil, func(tx gatehouse.Tx) error {
 		s, err := tx.FindSessionByID(c.Session.ID)
 		if err != nil {
 			return err
@@ -108,13 +109,13 @@ func (g *Gate) recordStepUp(ctx context.Context, c *gatehouse.Caller, method gat
 		}
 		return tx.AppendLeaf(&gatehouse.Leaf{
 			Tenant: u.Tenant, Type: "step_up.given", Subject: u.ID, ActionID: a.ID, Actor: c.Principal.ID, Digest: a.Digest,
-			Data: object(map[string]any{"session": s.ID, "method": string(method)}),
+			Data: usecase.Object(map[string]any{"session": s.ID, "method": string(method)}),
 		})
 	})
 	if err != nil {
-		return nil, notFound(err, "action")
+		return nil, usecase.NotFound(err, "action")
 	}
-	g.hints.Notify(TopicAudit)
+	g.Hints.Notify(usecase.TopicAudit)
 	return u, nil
 }
 
@@ -148,7 +149,7 @@ func (g *Gate) CheckFresh(ctx context.Context, editToken string) error {
 	if editToken != "" {
 		return g.wantEditToken(ctx, c, editToken)
 	}
-	return g.store.View(ctx, c.Principal.Tenant, func(tx gatehouse.ReadTx) error {
+	return g.Store.View(ctx, c.Principal.Tenant, func(tx gatehouse.ReadTx) error {
 		if tx.Now().Sub(c.Session.CreatedAt) < gatehouse.FreshSignIn {
 			return nil
 		}

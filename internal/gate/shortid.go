@@ -23,7 +23,7 @@ func (g *Gate) Resolve(ctx context.Context, kind, id string) (string, error) {
 		return id, nil
 	}
 	var ids []string
-	err := g.view(ctx, kind, func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
+	err := g.View(ctx, kind, func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
 		ids, err = tx.FindIDs(prefix, maxSameBeginning)
 		return err
 	})

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
 // TopicSlack is notified when a click was stored, TopicCards when a posted card
@@ -31,7 +32,7 @@ const slackRoute = "slack"
 // CreatedAt and DueAt. A repeated delivery of the same interaction stores nothing.
 func (g *Gate) StoreSlackClick(ctx context.Context, c *gatehouse.SlackClick) error {
 	c.ID = NewID("clk")
-	err := g.store.Update(ctx, c.Tenant, func(tx gatehouse.Tx) error {
+	err := g.Store.Update(ctx, c.Tenant, func(tx gatehouse.Tx) error {
 		now := tx.Now()
 		c.CreatedAt, c.DueAt = now, &now
 		if err := tx.InsertSlackClick(c); err != nil {
@@ -45,8 +46,8 @@ func (g *Gate) StoreSlackClick(ctx context.Context, c *gatehouse.SlackClick) err
 	if err != nil {
 		return err
 	}
-	g.hints.Notify(TopicSlack)
-	g.hints.Notify(TopicCards)
+	g.Hints.Notify(TopicSlack)
+	g.Hints.Notify(TopicCards)
 	return nil
 }
 
@@ -62,7 +63,7 @@ func (g *Gate) SlackUpTo(tx gatehouse.ReadTx, tenant string) (gatehouse.RiskLeve
 
 // SlackLinked reports whether a Slack user is linked to anybody in a tenant.
 func (g *Gate) SlackLinked(ctx context.Context, tenant, issuer, user string) (linked bool, err error) {
-	err = g.store.Read(ctx, tenant, func(tx gatehouse.ReadTx) error {
+	err = g.Store.Read(ctx, tenant, func(tx gatehouse.ReadTx) error {
 		_, err := tx.FindIdentity(issuer, user)
 		linked = err == nil
 		if errors.Is(err, gatehouse.ErrNotFound) {
@@ -84,7 +85,7 @@ func (g *Gate) CarryOutSlackClick(ctx context.Context, c *gatehouse.SlackClick) 
 		action *gatehouse.Action
 		upTo   gatehouse.RiskLevel
 	)
-	err = g.store.View(ctx, c.Tenant, func(tx gatehouse.ReadTx) error {
+	err = g.Store.View(ctx, c.Tenant, func(tx gatehouse.ReadTx) error {
 		person, action, upTo = nil, nil, 0
 		i, err := tx.FindIdentity(c.Issuer, c.User)
 		if err != nil {
@@ -94,7 +95,7 @@ func (g *Gate) CarryOutSlackClick(ctx context.Context, c *gatehouse.SlackClick) 
 			return notLinked(err)
 		}
 		if action, err = tx.FindAction(c.ActionID); err != nil {
-			return notFound(err, "action")
+			return usecase.NotFound(err, "action")
 		}
 		upTo, err = g.SlackUpTo(tx, c.Tenant)
 		return err

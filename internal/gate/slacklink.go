@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
 var _ gatehouse.SlackService = (*Gate)(nil)
@@ -46,7 +47,7 @@ func (g *Gate) CreateSlackCode(ctx context.Context) (*gatehouse.SlackCode, error
 		return nil, err
 	}
 	out := &gatehouse.SlackCode{Code: string(raw[:codeLength/2]) + "-" + string(raw[codeLength/2:])}
-	err = g.update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) error {
+	err = g.Update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) error {
 		if err := proven(tx, c); err != nil {
 			return err
 		}
@@ -76,7 +77,7 @@ func slackCodeHash(code string) [32]byte {
 // LinkSlack links a proven Slack user to the person who made a code, in one of the
 // tenants that the app serves. said is the answer to the person.
 func (g *Gate) LinkSlack(ctx context.Context, tenants []string, issuer, user, code string) (said string, err error) {
-	err = g.updateQueues(ctx, func(q gatehouse.Queues) error {
+	err = g.UpdateQueues(ctx, func(q gatehouse.Queues) error {
 		said = "This code does not work: it was used, or is older than 10 minutes. Make another under Settings."
 		made, err := q.TakeCeremony(slackCodeHash(code))
 		if errors.Is(err, gatehouse.ErrNotFound) {
@@ -123,7 +124,7 @@ func (g *Gate) LinkSlack(ctx context.Context, tenants []string, issuer, user, co
 	if err != nil {
 		return "", err
 	}
-	g.hints.Notify(TopicAudit)
+	g.Hints.Notify(usecase.TopicAudit)
 	return said, nil
 }
 
@@ -141,7 +142,7 @@ func (g *Gate) UnlinkSlack(ctx context.Context, issuer, subject string) error {
 	if err != nil {
 		return err
 	}
-	err = g.update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) error {
+	err = g.Update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) error {
 		i, err := tx.FindIdentity(issuer, subject)
 		if err != nil {
 			return err
@@ -155,7 +156,7 @@ func (g *Gate) UnlinkSlack(ctx context.Context, issuer, subject string) error {
 		return recordIdentity(tx, "identity.unlinked", c.Principal, issuer, subject, authorOf(c))
 	})
 	if err == nil {
-		g.hints.Notify(TopicAudit)
+		g.Hints.Notify(usecase.TopicAudit)
 	}
-	return notFound(err, "identity")
+	return usecase.NotFound(err, "identity")
 }

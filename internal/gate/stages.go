@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
 // SweepTimely records in the log that stages have begun, that people are reminded,
@@ -11,7 +12,7 @@ import (
 // The right to answer follows from the clock and does not depend on these entries.
 func (g *Gate) SweepTimely(ctx context.Context) (int, error) {
 	var told []string
-	err := g.store.UpdateQueues(ctx, func(q gatehouse.Queues) error {
+	err := g.Store.UpdateQueues(ctx, func(q gatehouse.Queues) error {
 		told = told[:0]
 		due, err := q.TimelyActions(sweepBatch)
 		if err != nil {
@@ -34,9 +35,9 @@ func (g *Gate) SweepTimely(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	for _, id := range told {
-		g.hints.Notify(id)
+		g.Hints.Notify(id)
 	}
-	g.hints.Notify(TopicAudit)
+	g.Hints.Notify(usecase.TopicAudit)
 	return len(told), nil
 }
 

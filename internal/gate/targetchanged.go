@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
 var _ gatehouse.TargetService = (*Gate)(nil)
@@ -16,7 +17,7 @@ func (g *Gate) TargetChanged(ctx context.Context, t gatehouse.TargetChange) (*ga
 	if err != nil {
 		return nil, err
 	}
-	if err := require(c, gatehouse.RoleProposer, gatehouse.RoleOperator); err != nil {
+	if err := Require(c, gatehouse.RoleProposer, gatehouse.RoleOperator); err != nil {
 		return nil, err
 	}
 	if err := t.Validate(); err != nil {
@@ -24,7 +25,8 @@ func (g *Gate) TargetChanged(ctx context.Context, t gatehouse.TargetChange) (*ga
 	}
 
 	var hints []string
-	out, err := perform(ctx, g, useCase{by: c}, func(tx gatehouse.Tx) (*gatehouse.TargetChanges, error) {
+	by := usecase.Case{By: c}
+	out, err := usecase.Perform(ctx, g.Runner, by, func(tx gatehouse.Tx) (*gatehouse.TargetChanges, error) {
 		out := &gatehouse.TargetChanges{ActionIDs: []string{}}
 		hints = nil
 		ids, err := tx.OpenOnTarget(t, gatehouse.MaxTargetMarks+1)
@@ -43,7 +45,7 @@ func (g *Gate) TargetChanged(ctx context.Context, t gatehouse.TargetChange) (*ga
 				hints = append(hints, id)
 			}
 		}
-		if out.Marked = len(hints); out.Marked > 0 && g.readsAs(c.Principal) == "" {
+		if out.Marked = len(hints); out.Marked > 0 && g.ReadsAs(c.Principal) == "" {
 			out.ActionIDs = hints
 		}
 		return out, nil
@@ -53,7 +55,7 @@ func (g *Gate) TargetChanged(ctx context.Context, t gatehouse.TargetChange) (*ga
 	}
 
 	for _, id := range hints {
-		g.hints.Notify(id)
+		g.Hints.Notify(id)
 	}
 	return out, nil
 }

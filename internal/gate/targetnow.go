@@ -23,7 +23,7 @@ func (g *Gate) ReadTarget(ctx context.Context, id string) (FreshState, error) {
 	if err != nil {
 		return FreshState{}, err
 	}
-	if err := require(c, gatehouse.RoleProposer, gatehouse.RoleApprover, gatehouse.RoleOperator); err != nil {
+	if err := Require(c, gatehouse.RoleProposer, gatehouse.RoleApprover, gatehouse.RoleOperator); err != nil {
 		return FreshState{}, err
 	}
 	if !g.CanReadTarget(a) {

@@ -6,13 +6,14 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
 // PolicyUsage tells how full the ceilings of the active policy are.
 func (g *Gate) PolicyUsage(ctx context.Context) (list []*gatehouse.CeilingAccount, err error) {
-	err = g.view(ctx, "policy", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
+	err = g.View(ctx, "policy", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
 		list, err = g.accounts(tx, c.Principal.Tenant, gatehouse.MaxCeilingAccounts)
-		if err != nil || g.readsAs(c.Principal) == "" {
+		if err != nil || g.ReadsAs(c.Principal) == "" {
 			return err
 		}
 		own := list[:0]
@@ -24,12 +25,12 @@ func (g *Gate) PolicyUsage(ctx context.Context) (list []*gatehouse.CeilingAccoun
 		list = own
 		return nil
 	})
-	return orEmpty(list), err
+	return usecase.OrEmpty(list), err
 }
 
 // LevelNames maps levels to the names that the active policy gives them.
 func (g *Gate) LevelNames(ctx context.Context) (names map[gatehouse.RiskLevel]string, err error) {
-	err = g.view(ctx, "policy", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
+	err = g.View(ctx, "policy", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
 		names = make(map[gatehouse.RiskLevel]string)
 		active, _, _, err := g.activePolicy(tx, c.Principal.Tenant)
 		if err != nil || active == nil {
@@ -47,7 +48,7 @@ func (g *Gate) LevelNames(ctx context.Context) (names map[gatehouse.RiskLevel]st
 
 // RejectReasons returns the reasons for a rejection that the active policy offers.
 func (g *Gate) RejectReasons(ctx context.Context) (reasons []string, err error) {
-	err = g.view(ctx, "policy", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
+	err = g.View(ctx, "policy", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
 		reasons = nil
 		active, _, _, err := g.activePolicy(tx, c.Principal.Tenant)
 		if err != nil || active == nil {
@@ -119,7 +120,7 @@ func (g *Gate) readExcesses(ctx context.Context, actions []*gatehouse.Action) er
 	if len(claimants(actions)) == 0 {
 		return nil
 	}
-	return g.store.View(ctx, actions[0].Tenant, func(tx gatehouse.ReadTx) error { return exceeds(tx, actions...) })
+	return g.Store.View(ctx, actions[0].Tenant, func(tx gatehouse.ReadTx) error { return exceeds(tx, actions...) })
 }
 
 // claimants returns the pending actions that claim a ceiling when approved.
@@ -176,7 +177,7 @@ func exceeds(tx gatehouse.ReadTx, actions ...*gatehouse.Action) error {
 // its active policy, for metrics. It needs no caller.
 func (g *Gate) FullestCeilings(ctx context.Context, maxTenants int) (map[string][]*gatehouse.CeilingAccount, error) {
 	out := make(map[string][]*gatehouse.CeilingAccount)
-	err := g.store.ViewQueues(ctx, func(q gatehouse.ReadQueues) error {
+	err := g.Store.ViewQueues(ctx, func(q gatehouse.ReadQueues) error {
 		clear(out)
 		tenants, err := q.ListTenants()
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
 // Inbox returns a page of the caller's tenant and the caller's saved views, by one
@@ -15,8 +16,8 @@ func (g *Gate) Inbox(ctx context.Context, f gatehouse.ActionFilter) (page gateho
 	if err != nil {
 		return page, nil, err
 	}
-	f.ReadBy = g.readsAs(c.Principal)
-	err = g.store.Read(ctx, c.Principal.Tenant, func(tx gatehouse.ReadTx) (err error) {
+	f.ReadBy = g.ReadsAs(c.Principal)
+	err = g.Store.Read(ctx, c.Principal.Tenant, func(tx gatehouse.ReadTx) (err error) {
 		tx.Prefetch(gatehouse.PrefetchPlan{PrincipalID: c.Principal.ID, Views: true})
 		if page, err = tx.ListActions(f); err != nil {
 			return err
@@ -28,7 +29,7 @@ func (g *Gate) Inbox(ctx context.Context, f gatehouse.ActionFilter) (page gateho
 		err = g.readExcesses(ctx, page.Items)
 	}
 	g.describe(page.Items...)
-	return page, views, notFound(err, "action")
+	return page, views, usecase.NotFound(err, "action")
 }
 
 // SaveView stores a view of the caller, replacing one of the same name.
@@ -47,7 +48,7 @@ func (g *Gate) SaveView(ctx context.Context, name, query string) error {
 	if err := v.Err(); err != nil {
 		return err
 	}
-	return g.update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) error {
+	return g.Update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) error {
 		known, err := tx.ListViews(c.Principal.ID)
 		if err != nil {
 			return err
@@ -71,5 +72,5 @@ func (g *Gate) DeleteView(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	return g.update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) error { return tx.DeleteView(c.Principal.ID, name) })
+	return g.Update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) error { return tx.DeleteView(c.Principal.ID, name) })
 }

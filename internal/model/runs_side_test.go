@@ -17,7 +17,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/gate"
 	"github.com/gatehouse-dev/gatehouse/internal/invariants"
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
-	gateruntime "github.com/gatehouse-dev/gatehouse/internal/runtime"
+	"github.com/gatehouse-dev/gatehouse/internal/runs"
 	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
@@ -42,7 +42,7 @@ type runSide struct {
 	spy    *gatehouse.Principal // a worker and proposer of another tenant
 	tenant string
 	gate   *gate.Gate
-	runs   *gate.Runs
+	runs   *runs.Runs
 	worker *dispatch.Dispatcher
 	target *ledger
 	people map[string]*gatehouse.Principal
@@ -133,12 +133,12 @@ func (s *runSide) enter(t testing.TB, tenant string) {
 	log := slog.New(slog.DiscardHandler)
 	targets, err := dispatch.NewRegistry(
 		dispatch.Target{Name: "mute", Connector: s.target, Tenants: []string{tenant}},
-		dispatch.Target{Name: workflow.ApprovalConnector, Connector: gateruntime.Question{}, Tenants: []string{dispatch.AllTenants}})
+		dispatch.Target{Name: workflow.ApprovalConnector, Connector: runs.Question{}, Tenants: []string{dispatch.AllTenants}})
 	s.must(err)
 	hold := time.Duration(0)
 	s.hook = &hookedStore{Store: s.store}
 	s.gate = gate.New(s.hook, targets, &wake.Hub{}, gate.Config{PolicySource: []byte(runPolicy), Hold: &hold}, log)
-	s.runs = gate.NewRuns(s.gate, gate.RunsConfig{Lease: stepLease})
+	s.runs = runs.New(s.gate, runs.Config{Lease: stepLease})
 	s.worker, err = dispatch.New(dispatch.Dependencies{
 		Store: s.store, Targets: targets, Authority: s.gate, Owner: "dispatcher", Log: log,
 	}, dispatch.Config{Retries: 0, Backoff: backoffs, Lease: lease, Workers: 1})

@@ -2,24 +2,23 @@ package main
 
 // holeBugs: a way around the gate stands open, or a state has no end.
 func holeBugs() []bug {
-	const application, gate = "internal/gate", "internal/gate/"
-	const minting, told, dead = gate + "mint.go", gate + "notices.go", gate + "replay.go"
+	const minting, told, dead = gate + "/mint.go", gate + "/notices.go", gate + "/replay.go"
 	const answers, addresses = "internal/api/answers.go", "internal/api/addresses.go"
 	const calendar, redactor = "internal/policy/calendar.go", "connector/redact.go"
 	return []bug{
 		plant("a key alone makes credentials", "promise 2", minting,
-			"case c.Session == nil && c.StepUp, c.TokenShown:", "case c.Session == nil, c.TokenShown:", application,
+			"case c.Session == nil && c.StepUp, c.TokenShown:", "case c.Session == nil, c.TokenShown:", gate,
 			"TestMintingIsDeciding"),
 		plant("an old session makes credentials", "promise 2", minting,
 			"case tx.Now().Sub(c.Session.CreatedAt) < gatehouse.FreshSignIn:",
 			"case tx.Now().After(c.Session.CreatedAt):",
 			"internal/console", "TestFormsOfAdministratorsNeedAFreshSignIn"),
 		plant("administrators are not told of new rights", "contract", told,
-			"if by.id != initAuthor {", "if by.id == initAuthor {", application, "TestMintingIsTold"),
+			"if by.id != initAuthor {", "if by.id == initAuthor {", gate, "TestMintingIsTold"),
 		plant("a tenant is not told of its administrators' acts elsewhere", "contract", told,
-			"return home.InsertNotice(notice(home, by, c, from, \"\"))", "return nil", application, "TestAcrossTenants"),
+			"return home.InsertNotice(notice(home, by, c, from, \"\"))", "return nil", gate, "TestAcrossTenants"),
 		plant("a question to a group asks everybody", "8", "answerers.go",
-			"slices.ContainsFunc(a.Groups, p.In)", "len(a.Groups) > 0", application, "TestOnlyMembersOfTheGroupDecide"),
+			"slices.ContainsFunc(a.Groups, p.In)", "len(a.Groups) > 0", gate, "TestOnlyMembersOfTheGroupDecide"),
 		plant("a discarded push is replayed", "11", dead,
 			"case p.ClosedAt != nil:", "case p.ClosedAt != nil && p.ClosedBy == \"\":", model, "TestModel"),
 		plant("an unknown outcome of class C is replayed", "5, 15", dead,
@@ -30,17 +29,17 @@ func holeBugs() []bug {
 			"if class != connector.ClassA || p.PickedAt == nil {", "if p.PickedAt == nil {", dispatch, "TestPatience"),
 		plant("a connector's floor is left out", "promise 2", "internal/dispatch/registry.go",
 			"floor = connector.FloorOf(", "_ = connector.FloorOf(", dispatch, "TestRegistryFloor"),
-		plant("keys that differ in case alone are taken", "promise 2", gate+"propose.go",
+		plant("keys that differ in case alone are taken", "promise 2", gate+"/propose.go",
 			"if err := spelling.CheckKeys(p); err != nil {",
 			"if err := spelling.CheckKeys(p); err != nil && p.Connector == \"\" {",
-			application, "TestTwinsAreRefused"),
-		plant("an agent reads what others propose", "promise 8", gate+"reader.go",
-			"|| p.Kind == gatehouse.KindAgent && !g.config.AgentsSeeTenant {", "{", application,
+			gate, "TestTwinsAreRefused"),
+		plant("an agent reads what others propose", "promise 8", gate+"/reader.go",
+			"|| p.Kind == gatehouse.KindAgent && !g.config.AgentsSeeTenant {", "{", gate,
 			"TestAgentsReadTheirOwn"),
-		plant("a new approver counts at L5", "8", gate+"approverdelay.go",
-			"if !now.Before(until) {", "if now.Before(until) {", application, "TestApproverDelay"),
-		plant("a gated policy is replaced directly", "promise 2", gate+"policygate.go",
-			"if err == nil && gated {", "if err == nil && gated && tenant == \"\" {", application, "TestGatedPolicy"),
+		plant("a new approver counts at L5", "8", gate+"/approverdelay.go",
+			"if !now.Before(until) {", "if now.Before(until) {", gate, "TestApproverDelay"),
+		plant("a gated policy is replaced directly", "promise 2", gate+"/policygate.go",
+			"if err == nil && gated {", "if err == nil && gated && tenant == \"\" {", gate, "TestGatedPolicy"),
 		plant("wrong keys are tried without end", "operations", addresses,
 			"if at.spent <= wrongBurst-1 {", "if at.spent >= 0 {", "internal/api",
 			"TestWrongKeysAreThrottledByAddress"),

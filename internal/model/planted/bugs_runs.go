@@ -2,11 +2,11 @@ package main
 
 // runBugs: runs, their steps, and who holds them.
 func runBugs() []bug {
-	const advance, carried, waking = "internal/gate/runadvance.go", "internal/gate/runwork.go", "internal/gate/runwake.go"
-	const proposing, held, starting = "internal/gate/runpropose.go", "internal/gate/runs.go", "internal/gate/runstart.go"
+	const advance, carried, waking = "internal/runs/advance.go", "internal/runs/work.go", "internal/runs/wake.go"
+	const proposing, held, starting = "internal/runs/propose.go", "internal/runs/runs.go", "internal/runs/start.go"
 	return []bug{
 		plant("a step is not parked with its proposal", "19", proposing,
-			"return &a, m.await(s, &a)", "return &a, nil", model, "TestRuns"),
+			"return a, m.await(s, a)", "return a, nil", model, "TestRuns"),
 		plant("a step is held under any generation", "20", held,
 			"case s.Status != gatehouse.StepRunning, s.Generation != generation,", "case s.Status != gatehouse.StepRunning,", model, "TestStaleLeasesChangeNothing"),
 		plant("a step is held after its lease", "20", held,
@@ -50,13 +50,13 @@ func runBugs() []bug {
 			"const maxLost = 10", "const maxLost = 1 << 30", model, "TestLostLeases"),
 		plant("a lost lease is made up for at once, whatever was done under it", "retry", waking,
 			"spec.Kind == workflow.KindTransform || spec.Kind == workflow.KindWait", "spec.Kind != \"\"", model, "TestRuns"),
-		plant("what a server died of is carried out again beside the step before it", "promise 6", "internal/gate/runcarry.go",
+		plant("what a server died of is carried out again beside the step before it", "promise 6", "internal/runs/carry.go",
 			"if step.Attempts == 1 {", "if step.Attempts >= 1 {", model, "TestAnotherAttemptGoesAlone"),
-		plant("who has hung up takes a step from its next holder", "20", "internal/gate/runrelease.go",
+		plant("who has hung up takes a step from its next holder", "20", "internal/runs/release.go",
 			"m.held(step.ID, step.Generation)", "m.run.StepByID(step.ID), error(nil)", model, "TestGoneCallerTakesNothing"),
 		plant("what is revised while its run stops is not canceled", "18", waking,
 			"if m.run.Stop != \"\" { // it was revised", "if false { // it was revised", model, "TestStoppingRunCancelsWhatIsRevised"),
-		plant("a workflow that has all it may keeps the others waiting", "promise 6", "internal/gate/runworker.go",
+		plant("a workflow that has all it may keeps the others waiting", "promise 6", "internal/runs/worker.go",
 			"return max(min(ready, most-running), 0)", "return ready", model, "TestFullLaneKeepsNobodyWaiting"),
 		plant("a step's key may have a NUL in it", "13", carried,
 			"strings.ContainsRune(key, 0)", "strings.ContainsRune(\"\", 0)", model, "TestHostileTextIsStoredAlike"),

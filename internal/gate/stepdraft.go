@@ -1,0 +1,69 @@
+package gate
+
+import (
+	"context"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/policy"
+)
+
+// RunProposal says on whose part a run proposes an action.
+type RunProposal struct {
+	// By is the workflow's own principal.
+	By *gatehouse.Caller
+	// Starter is the principal that started the run, nil for none: ceilings per
+	// agent count for it.
+	Starter *gatehouse.Principal
+	// Required is the least number of people who must approve. Barred are those who
+	// cannot decide besides the proposer's own.
+	Required int
+	Barred   []string
+	// Title is the question that an approval step asks.
+	Title string
+}
+
+// Draft is an action of a run, prepared outside the transaction that stores it.
+type Draft struct {
+	gate  *Gate
+	by    *gatehouse.Caller
+	from  lineage
+	draft *draft
+	// proposal is what the policy judges.
+	proposal *gatehouse.Proposal
+}
+
+// DraftFor prepares the action that a run proposes.
+func (g *Gate) DraftFor(p *gatehouse.Proposal, of RunProposal) (*Draft, error) {
+	from := lineage{revision: 1, required: of.Required, barred: of.Barred, starter: of.Starter, title: of.Title}
+	d, err := g.draft(of.By, p, from)
+	if err != nil {
+		return nil, err
+	}
+	return &Draft{gate: g, by: of.By, from: from, draft: d, proposal: p}, nil
+}
+
+// Action is the action as far as it does not depend on the store.
+func (d *Draft) Action() *gatehouse.Action { return &d.draft.action }
+
+// Judge judges the draft by the active policy. Call it outside the transaction,
+// before each try.
+func (d *Draft) Judge(ctx context.Context) error {
+	a, tenant := &d.draft.action, d.by.Principal.Tenant
+	err := d.gate.Store.View(ctx, tenant, func(tx gatehouse.ReadTx) (err error) {
+		d.draft.verdict, err = d.gate.judge(tx, policy.Facts{
+			Tenant: tenant, Proposal: d.proposal, Proposer: d.by.Principal,
+			Starter: d.from.starter, Floor: a.RiskLevel,
+		})
+		return err
+	})
+	if err == nil {
+		d.draft.verdict, err = d.draft.verdict.judged(ctx)
+	}
+	return err
+}
+
+// Insert stores the judged action with what its outcome asks for, within the
+// caller's transaction.
+func (d *Draft) Insert(tx gatehouse.Tx) (*gatehouse.Action, error) {
+	return d.gate.insertDraft(tx, d.by, d.draft, d.from)
+}

@@ -1,0 +1,445 @@
+package runs
+
+import (
+	"errors"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/failpoint"
+	"github.com/gatehouse-dev/gatehouse/internal/workflow"
+)
+
+// advance makes the moves that follow from the steps' states: it stops the run when
+// a step has failed, cancels or readies steps, settles the steps whose items have
+// ended, and moves the run to the state that its steps imply.
+func (m *moving) advance() error {
+	run := m.run
+	if run.Stop == "" {
+		if i := slices.IndexFunc(run.Steps, func(s *gatehouse.Step) bool { return s.Status == gatehouse.StepFailed }); i >= 0 {
+			s := run.Steps[i]
+			m.stop(gatehouse.RunFailed, &gatehouse.Failure{Code: s.Failure.Code, Detail: s.Key + ": " + s.Failure.Detail})
+		}
+	}
+	if run.Stop != "" {
+		if err := m.closeRest(); err != nil {
+			return err
+		}
+	}
+	if err := m.gather(); err != nil {
+		return err
+	}
+	if run.Stop == "" && run.Status != gatehouse.RunQueued { // a queued run starts nothing
+		if err := m.readyNext(); err != nil {
+			return err
+		}
+	}
+	failpoint.Here("run/advanced")
+	return m.settleRun()
+}
+
+// stop keeps the run from starting anything new.
+func (m *moving) stop(as gatehouse.RunStatus, why *gatehouse.Failure) {
+	m.run.Stop, m.stopped = as, true
+	if m.run.Failure == nil {
+		m.run.Failure = why
+	}
+}
+
+// closeRest cancels the steps that are not under way. A step that waits for an
+// action or a child run becomes due at once, and the runner cancels that action or
+// run first. A step that waits for its items ends when they do. Once the run was
+// told to stop, the moved item is the only one that this can still cancel.
+func (m *moving) closeRest() error {
+	if m.stopped {
+		if err := m.takeOpen(); err != nil {
+			return err
+		}
+	}
+	for _, s := range m.run.Steps {
+		from := s.Status
+		switch {
+		case from.Final(), from == gatehouse.StepRunning, m.hasItems(s):
+			continue
+		case from.Parked() && (s.ActionID != "" || s.ChildRun != ""):
+			if !m.stopped {
+				continue
+			}
+			s.DueAt = new(m.tx.Now())
+			if err := m.tx.UpdateStep(s, from, s.Generation); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := m.end(s, gatehouse.StepCanceled, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hasItems reports whether the step waits for its items.
+func (m *moving) hasItems(s *gatehouse.Step) bool {
+	if s.Status != gatehouse.StepWaiting || s.Parent != "" {
+		return false
+	}
+	spec := m.spec(s)
+	return spec != nil && spec.ForEach != nil
+}
+
+// take inserts items after their step in the moved run.
+func (m *moving) take(of *gatehouse.Step, items ...*gatehouse.Step) {
+	steps := make([]*gatehouse.Step, 0, len(m.run.Steps)+len(items))
+	for _, s := range m.run.Steps {
+		steps = append(steps, s)
+		if s != of {
+			continue
+		}
+		for _, item := range items {
+			if known := m.run.StepByID(item.ID); known == nil {
+				steps = append(steps, item)
+			}
+		}
+	}
+	m.run.Steps = steps
+}
+
+// takeOpen reads the unfinished items.
+func (m *moving) takeOpen() error {
+	for _, s := range m.run.Steps {
+		if !m.hasItems(s) || len(s.OpenItems) == 0 {
+			continue
+		}
+		items, err := m.tx.ListItems(s.ID, true)
+		if err != nil {
+			return err
+		}
+		for _, item := range items {
+			item.Item, item.Input, item.Output = "", "", "" // absent: UpdateStep leaves them unchanged
+		}
+		m.take(s, items...)
+		s.OpenItems = nil
+	}
+	return nil
+}
+
+func (m *moving) openItems(s *gatehouse.Step) bool {
+	return len(s.OpenItems) > 0 ||
+		slices.ContainsFunc(m.run.Steps, func(i *gatehouse.Step) bool { return i.Parent == s.ID && !i.Status.Final() })
+}
+
+// gather settles the steps whose items have all ended.
+func (m *moving) gather() error {
+	for _, s := range m.run.Steps {
+		if !m.hasItems(s) || m.openItems(s) {
+			continue
+		}
+		items, err := m.tx.ListItems(s.ID, false)
+		if err != nil {
+			return err
+		}
+		outputs := make([]gatehouse.JSON, len(items))
+		to, failure := gatehouse.StepSucceeded, (*gatehouse.Failure)(nil)
+		for i, item := range items {
+			switch item.Status {
+			case gatehouse.StepFailed:
+				to, failure = gatehouse.StepFailed, &gatehouse.Failure{Code: item.Failure.Code, Detail: item.Key + ": " + item.Failure.Detail}
+			case gatehouse.StepCanceled:
+				if to == gatehouse.StepSucceeded {
+					to = gatehouse.StepCanceled
+				}
+			default:
+				outputs[i] = item.Output
+			}
+		}
+		if to == gatehouse.StepSucceeded {
+			s.Output = gatehouse.ArrayJSON(outputs...)
+		}
+		if err := m.end(s, to, failure); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readyNext readies the blocked steps whose needs have succeeded. It repeats while
+// inline steps succeed at once, since other steps may need only those.
+func (m *moving) readyNext() error {
+	for carried := true; carried; {
+		carried = false
+		ready := m.def.Ready(func(id string) gatehouse.StepStatus {
+			if s := m.run.Latest(id); s != nil {
+				return s.Status
+			}
+			return gatehouse.StepBlocked
+		})
+		for _, id := range ready {
+			s := m.run.Latest(id)
+			done, err := m.carryOn(s)
+			if err == nil && !done {
+				err = m.ready(s)
+			}
+			if err != nil {
+				return err
+			}
+			carried = carried || done
+		}
+	}
+	return nil
+}
+
+// ready makes a step available to workers.
+func (m *moving) ready(s *gatehouse.Step) error {
+	from := s.Status
+	s.Status, s.ReadyAt, s.DueAt = gatehouse.StepReady, new(m.tx.Now()), nil
+	m.tools[s.Tool] = true
+	return m.tx.UpdateStep(s, from, s.Generation)
+}
+
+// end closes a step for good.
+func (m *moving) end(s *gatehouse.Step, to gatehouse.StepStatus, failure *gatehouse.Failure, data ...gatehouse.Member) error {
+	from := s.Status
+	s.Status, s.Failure, s.FinishedAt = to, failure, new(m.tx.Now())
+	s.LeaseOwner, s.LeaseUntil, s.DueAt = "", nil, nil
+	if err := m.tx.UpdateStep(s, from, s.Generation); err != nil {
+		return err
+	}
+	m.outcomes = append(m.outcomes, to)
+	if from == gatehouse.StepBlocked {
+		return nil // the step never started, and the run's own leaf suffices
+	}
+	if failure != nil {
+		data = append(data, member("code", failure.Code), member("detail", failure.Detail))
+	}
+	return m.leaf("step."+eventOf(string(to)), s, string(from), string(to), data...)
+}
+
+// park lets a step wait for something outside.
+func (m *moving) park(s *gatehouse.Step, to gatehouse.StepStatus, data ...gatehouse.Member) error {
+	from := s.Status
+	s.Status, s.LeaseOwner, s.LeaseUntil = to, "", nil
+	if err := m.tx.UpdateStep(s, from, s.Generation); err != nil {
+		return err
+	}
+	if to == gatehouse.StepRetrying {
+		m.outcomes = append(m.outcomes, to)
+	}
+	return m.leaf("step."+string(to), s, string(from), string(to), data...)
+}
+
+// settleRun moves the run to the state that its steps imply.
+func (m *moving) settleRun() error {
+	run := m.run
+	if run.Status == gatehouse.RunQueued && run.Stop == "" {
+		return nil // the run has not been admitted
+	}
+	to := gatehouse.StatusOfSteps(run.Steps, run.Stop)
+	if to == run.Status {
+		if m.was == markOf(run) {
+			return nil
+		}
+		return m.tx.MoveRun(run, run.Status)
+	}
+	path := run.Status.PathTo(to)
+	if path == nil {
+		return gatehouse.ErrConflict
+	}
+	for _, next := range path {
+		if err := m.moveRun(next); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *moving) moveRun(to gatehouse.RunStatus) error {
+	run, from, now := m.run, m.run.Status, m.tx.Now()
+	run.Status = to
+	if to == gatehouse.RunRunning && run.StartedAt == nil {
+		run.StartedAt = &now
+	}
+	var data []gatehouse.Member
+	if to.Final() {
+		run.FinishedAt, m.ended = &now, true
+		if to == gatehouse.RunSucceeded {
+			run.Failure, run.Stop = nil, ""
+			trouble, err := m.result()
+			if err != nil {
+				return err
+			}
+			if trouble != nil {
+				data = append(data, member("output_error", clip(trouble.Error())))
+			}
+		}
+		if f := run.Failure; f != nil {
+			data = append(data, member("code", f.Code), member("detail", f.Detail))
+		}
+	}
+	if err := m.tx.MoveRun(run, from); err != nil {
+		return err
+	}
+	if to.Final() {
+		lesson, err := m.lesson()
+		if err != nil {
+			return err
+		}
+		if err := m.tx.InsertReflexion(lesson); err != nil {
+			return err
+		}
+	}
+	return m.leaf("run."+eventOf(string(to)), nil, string(from), string(to), data...)
+}
+
+// result evaluates the workflow's output. If the template fails, trouble says why,
+// and the run has no output; a run whose steps have all succeeded does not fail for
+// that.
+func (m *moving) result() (trouble, err error) {
+	b := &templateValues{tx: m.tx, run: m.run, def: m.def}
+	out, trouble := m.def.Result(b.scope(nil))
+	if trouble == nil {
+		m.run.Output = out
+	}
+	return trouble, b.err
+}
+
+// templateValues reads the values that a template uses, on demand: the run's input,
+// the outputs of its steps, and the time. err is the first read that failed.
+// Without a transaction, a value that is not in known fails with errUnread.
+type templateValues struct {
+	tx    gatehouse.ReadTx
+	run   *gatehouse.Run
+	def   *workflow.Definition
+	known known
+	err   error
+}
+
+// known caches values of a run that can no longer change: its input, "" until it is
+// read, and the outputs of steps, "" for a skipped step.
+type known struct {
+	input   gatehouse.JSON
+	outputs map[string]gatehouse.JSON
+}
+
+func (k *known) note(id string, output gatehouse.JSON) {
+	if k.outputs == nil {
+		k.outputs = make(map[string]gatehouse.JSON)
+	}
+	k.outputs[id] = output
+}
+
+func (b *templateValues) scope(item *gatehouse.Step) *workflow.Scope {
+	s := &workflow.Scope{Run: b.run, ReadNow: b.now, ReadInput: b.input, Output: b.output, Rejection: b.rejection}
+	if item != nil {
+		_, s.Iteration = item.Iteration()
+	}
+	if item != nil && item.Parent != "" {
+		s.Item, s.HasItem, s.Index = item.Item, true, place(item)
+	}
+	return s
+}
+
+// errUnread says that an expression uses a value that was not prefetched.
+var errUnread = errors.New("runs: not read")
+
+func (b *templateValues) now() time.Time {
+	if b.tx == nil {
+		b.err = errUnread
+		return time.Time{}
+	}
+	return b.tx.Now()
+}
+
+func (b *templateValues) input() gatehouse.JSON {
+	if b.known.input != "" {
+		return b.known.input
+	}
+	if b.tx == nil {
+		b.err = errUnread
+		return ""
+	}
+	input, _, err := b.tx.FindRunBodies(b.run.ID)
+	b.err = errors.Join(b.err, err)
+	b.known.input = input
+	return input
+}
+
+func (b *templateValues) output(id string) (gatehouse.JSON, bool) {
+	if output, ok := b.known.outputs[id]; ok {
+		return output, output != ""
+	}
+	if b.tx == nil {
+		b.err = errUnread
+		return "", false
+	}
+	var step *gatehouse.Step
+	for s := range b.iterations(id) {
+		step = s
+	}
+	if step == nil || step.Status != gatehouse.StepSucceeded {
+		return "", false
+	}
+	if step.Skipped {
+		step.Output = ""
+	}
+	b.known.note(id, step.Output)
+	return step.Output, !step.Skipped
+}
+
+// iterations yields the iterations of a step in order: one, or several when the
+// workflow may repeat the step.
+func (b *templateValues) iterations(id string) iter.Seq[*gatehouse.Step] {
+	return func(yield func(*gatehouse.Step) bool) {
+		most := 1
+		if b.def.Repeated(id) {
+			most = gatehouse.MaxIterations
+		}
+		for n := 1; n <= most; n++ {
+			step, err := b.tx.FindStepOf(b.run.ID, gatehouse.StepKey(id, n))
+			if err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
+				b.err = errors.Join(b.err, err)
+			}
+			if err != nil || !yield(step) {
+				return
+			}
+		}
+	}
+}
+
+// rejection returns the output of the last iteration of a step that was refused and
+// after which the run went on.
+func (b *templateValues) rejection(id string) (out gatehouse.JSON, ok bool) {
+	if b.tx == nil {
+		b.err = errUnread
+		return "", false
+	}
+	for step := range b.iterations(id) {
+		if step.Status == gatehouse.StepSucceeded && workflow.Refused(step.Output) {
+			out, ok = step.Output, true
+		}
+	}
+	return out, ok
+}
+
+// place is an item's index among the items of its step: the 3 of "notify[3]".
+func place(item *gatehouse.Step) int {
+	_, rest, _ := strings.Cut(item.Key, "[")
+	n, err := strconv.Atoi(strings.TrimSuffix(rest, "]"))
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// eventOf is the word for a state in the names of events.
+func eventOf(status string) string {
+	switch status {
+	case string(gatehouse.RunFailed):
+		return "failed"
+	case string(gatehouse.RunRetrying):
+		return "retrying"
+	}
+	return status
+}

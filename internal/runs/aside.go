@@ -1,0 +1,80 @@
+package runs
+
+import (
+	"sync"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// The backoff of a step or run that could not be woken: it doubles with each
+// failure.
+const (
+	asideFirst = time.Second
+	asideMost  = 5 * time.Minute
+)
+
+// maxAside bounds the set, since each poll reads past its members. Failures beyond
+// it are retried at each poll.
+const maxAside = 10_000
+
+// setAside holds the steps, and (without a step id) the runs, that could not be
+// woken. Only this process knows them: another process, or this one after a
+// restart, tries each of them once itself.
+type setAside struct {
+	mu    sync.Mutex
+	until map[gatehouse.StepRef]aside
+}
+
+type aside struct {
+	tries int
+	at    time.Time
+}
+
+func (a *setAside) size() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.until)
+}
+
+// without drops the references whose backoff has not ended, and puts those that
+// have never failed first, so that slow retries do not delay them.
+func (a *setAside) without(refs []gatehouse.StepRef, now time.Time) []gatehouse.StepRef {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for ref, s := range a.until { // drop references that polls no longer find
+		if now.Sub(s.at) > asideMost {
+			delete(a.until, ref)
+		}
+	}
+	var left, again []gatehouse.StepRef
+	for _, ref := range refs {
+		switch s, failed := a.until[ref]; {
+		case !failed:
+			left = append(left, ref)
+		case !now.Before(s.at):
+			again = append(again, ref)
+		}
+	}
+	return append(left, again...)
+}
+
+// note records the result of a try, and returns the number of failures.
+func (a *setAside) note(ref gatehouse.StepRef, failure error, now time.Time) (tries int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s := a.until[ref]
+	if failure == nil {
+		delete(a.until, ref)
+		return 0
+	}
+	s.tries++
+	s.at = now.Add(min(asideFirst<<min(s.tries-1, 20), asideMost))
+	if a.until == nil {
+		a.until = make(map[gatehouse.StepRef]aside)
+	}
+	if _, known := a.until[ref]; known || len(a.until) < maxAside {
+		a.until[ref] = s
+	}
+	return s.tries
+}

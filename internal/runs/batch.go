@@ -1,0 +1,103 @@
+package runs
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/workflow"
+)
+
+// Carrying says how to execute steps that were leased at once.
+type Carrying struct {
+	// Worker is the name of the lease's holder.
+	Worker string
+	// Onward is as for CarryOn.
+	Onward int
+	// Storing is called once per step, when only its outcome is left to store, or
+	// at the latest when it is done. Done is called after that, when the step is
+	// closed or waits, with the error if any. Neither may block.
+	Storing func(*gatehouse.Step)
+	Done    func(*gatehouse.Step, error)
+}
+
+// CarryAll executes steps that a worker of this process leased at once,
+// concurrently, and returns when all are done. Steps that compute a value without
+// reading anything are handed to the store as one batch, if the store prefers that.
+// The other steps delay nobody.
+func (r *Runs) CarryAll(ctx context.Context, steps []*gatehouse.Step, how Carrying) {
+	c := &stepBatch{}
+	if g, ok := r.Store.(gatehouse.Announcer); ok && len(steps) > 1 {
+		c.store = g
+		c.looking.Add(len(steps))
+	}
+	var all sync.WaitGroup
+	for _, s := range steps {
+		m := &batched{stepBatch: c, storing: func() { how.Storing(s) }}
+		all.Go(func() {
+			err := r.carryWith(ctx, s, how.Worker, how.Onward, m)
+			m.leave()
+			m.stores()
+			how.Done(s, err)
+		})
+	}
+	all.Wait()
+}
+
+// stepBatch is a set of steps that were leased at once.
+type stepBatch struct {
+	store gatehouse.Announcer // nil when batching gains nothing
+	// looking counts the steps that may still join the batch, coming the steps that
+	// have joined.
+	looking  sync.WaitGroup
+	coming   atomic.Int64
+	announce sync.Once
+	together func(context.Context) context.Context
+}
+
+// batched is one step of a stepBatch; nil is a step that is executed by itself.
+type batched struct {
+	*stepBatch
+	storing      func()
+	left, stored bool
+}
+
+// leave says that the step does not join the batch.
+func (m *batched) leave() {
+	if m == nil || m.left {
+		return
+	}
+	m.left = true
+	if m.store != nil {
+		m.looking.Done()
+	}
+}
+
+// stores says that the step's outcome is about to be stored.
+func (m *batched) stores() {
+	if m != nil && !m.stored {
+		m.stored = true
+		m.storing()
+	}
+}
+
+// join waits until every other step has left or joined, which each does as soon as
+// it has evaluated its expressions. It returns the context for the Update that must
+// follow.
+func (m *batched) join(ctx context.Context) context.Context {
+	if m == nil || m.left || m.store == nil {
+		return ctx
+	}
+	m.coming.Add(1)
+	m.leave()
+	m.looking.Wait()
+	m.announce.Do(func() { m.together = m.store.Announce(int(m.coming.Load())) })
+	return m.together(ctx)
+}
+
+// comesAlong reports whether only the step's outcome is left to store, computed
+// without reading anything.
+func (w *work) comesAlong() bool {
+	return w.skip || w.spec.Kind == workflow.KindTransform && !w.fanOut && w.spec.IdempotencyKey == nil && len(w.with) <= MaxStepOutput
+}

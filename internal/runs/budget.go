@@ -1,0 +1,82 @@
+package runs
+
+import (
+	"context"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// budget bounds the cost of model calls: of a workflow, or, with "", of the tenant.
+type budget struct {
+	workflow string
+	*Budget
+}
+
+// claimAge is the age at which a claim on a budget is deleted: longer than any
+// budget's window.
+const claimAge = 400 * 24 * time.Hour
+
+// reserveBudget returns over, the reason why a call may not be made, when the
+// amount spent, plus the most that this call and the calls under way can cost,
+// exceeds a budget. Otherwise it stores a claim for that most. All processes see
+// the claim, and it survives the death of this process, since the call may have
+// cost that much. The transaction that stores the call's cost removes the claim.
+func (r *Runs) reserveBudget(ctx context.Context, w *work) (over *gatehouse.StepFailure, err error) {
+	tenant := w.step.Tenant
+	var budgets []budget
+	if b := w.def.Limits.Budget; b != nil {
+		budgets = append(budgets, budget{w.run.Workflow, &Budget{b.Amount, b.Currency, b.Window.D()}})
+	}
+
+	if b := r.config.Limits(tenant).Budget; b != nil {
+		budgets = append(budgets, budget{"", b})
+	}
+	if len(budgets) == 0 {
+		return nil, nil
+	}
+
+	most, currency, known := r.config.Models.Most(tenant, w.spec.Provider, w.with)
+	err = r.Update(ctx, tenant, nil, func(tx gatehouse.Tx) error {
+		over = nil
+		if err := tx.LockBudget(); err != nil {
+			return err
+		}
+		for _, b := range budgets {
+			of := "workflow"
+			if b.workflow == "" {
+				of = "tenant"
+			}
+			if !known || currency != b.Currency {
+				over = exceeded(w, "the budget of the %s is in %s, and what this call costs in that is not known", of, b.Currency)
+				return nil
+			}
+
+			since := tx.Now().Add(-b.Window)
+			spent, err := tx.Spent(b.workflow, b.Currency, since)
+			if err != nil {
+				return err
+			}
+			claimed, err := tx.BudgetClaimed(b.workflow, b.Currency, since)
+			if err != nil {
+				return err
+			}
+			if spent.Add(claimed).Add(most).Cmp(b.Amount) > 0 {
+				over = exceeded(w, "the budget of the %s is %s %s in %s: %s are spent, calls under way may cost %s, and this one %s",
+					of, b.Amount, b.Currency, gatehouse.Duration(b.Window), spent, claimed, most)
+				// The calls under way may cost less than claimed.
+				over.Retryable = spent.Add(most).Cmp(b.Amount) <= 0
+				return nil
+			}
+		}
+		return tx.ClaimBudget(&gatehouse.BudgetClaim{
+			Tenant: tenant, Workflow: w.run.Workflow, StepID: w.step.ID, Generation: w.step.Generation, Most: most, Currency: currency, At: tx.Now(),
+		}, tx.Now().Add(-claimAge))
+	})
+	return over, err
+}
+
+func exceeded(w *work, format string, args ...any) *gatehouse.StepFailure {
+	f := mistake("budget_exceeded", format, args...)
+	return &gatehouse.StepFailure{Generation: w.step.Generation, Code: f.Code, Detail: f.Detail}
+}

@@ -1,0 +1,78 @@
+package runs
+
+import (
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// Every principal that can influence what a run proposes is stored as a hand on the
+// run, in the transaction that lets their data in, before any step can read the
+// data. Whatever the run proposes after that excludes all hands from deciding: see
+// Runs.proposerOf.
+
+// hand stores that a principal contributed to what the run is made from.
+func (m *moving) hand(principal string) error {
+	return m.tx.InsertHand(m.run.ID, principal)
+}
+
+// handOfSender stores the principal that answers for the webhook which started the
+// run, if the workflow names one.
+func (m *moving) handOfSender() error {
+	hook := m.def.On.Webhook
+	if m.run.Trigger != gatehouse.TriggerWebhook || hook == nil || hook.Sender == "" {
+		return nil
+	}
+	p, err := m.tx.FindPrincipal(hook.Sender)
+	if err != nil {
+		return err
+	}
+	return m.hand(p.ID)
+}
+
+// inherit stores the hands on another run, whose output becomes part of this one.
+func (m *moving) inherit(run *gatehouse.Run) error {
+	names, err := m.runs.hands(m.tx, run)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := m.hand(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// handsOfAction stores the hands on an applied action, whose change and receipt
+// become the step's output: a proposer other than the workflow, whoever edited it, and
+// the outside worker that carried it out.
+func (m *moving) handsOfAction(a *gatehouse.Action) error {
+	if a.ProposedBy != actorName(m.run.Workflow) {
+		if err := m.hand(a.ProposerID); err != nil {
+			return err
+		}
+	}
+	for _, editor := range a.Editors {
+		if err := m.hand(editor); err != nil {
+			return err
+		}
+	}
+	if a.Push == nil {
+		return nil
+	}
+	p, err := m.tx.FindPush(a.Push.ID)
+	if err != nil {
+		return err
+	}
+	if p.Lane == "" || p.LeaseOwner == "" {
+		return nil // this server's dispatcher sent it
+	}
+	return m.hand(principalOf(p.LeaseOwner))
+}
+
+// principalOf returns the id of the principal that holds a lease; see ownerOf.
+func principalOf(owner string) string {
+	id, _, _ := strings.Cut(owner, "/")
+	return id
+}

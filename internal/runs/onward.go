@@ -1,0 +1,114 @@
+package runs
+
+import (
+	"context"
+	"slices"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/workflow"
+)
+
+// Inline steps: a step that only computes a value from its run needs no outside
+// work. When the preceding step closes, the inline step may be readied, leased,
+// executed and closed in the same transaction, by the worker that holds the
+// preceding step's lease. Its row, attempt and leaf are the usual ones; nobody sees
+// the states in between, and without the commit nothing has happened. The lease
+// still counts as one for its lane, so the number of running steps of the workflow
+// never grows, and other lanes wait for at most one transaction longer.
+
+// closeHeld closes a held step by fn, together with the inline steps that follow.
+// output is the step's output, "" when it is skipped.
+func (r *Runs) closeHeld(ctx context.Context, w *work, worker string, output gatehouse.JSON, fn func(*moving) error) error {
+	with := func(ctx context.Context, ahead map[string]*work) error {
+		return r.moveHeld(ctx, w.step, worker, func(m *moving) error {
+			m.ahead = ahead
+			return fn(m)
+		})
+	}
+	ahead := w.lookAhead(output)
+	w.batched.stores()
+	err := with(w.batched.join(ctx), ahead)
+	if err != nil && len(ahead) > 0 && ctx.Err() == nil && gatehouse.CodeOf(err) != gatehouse.CodeLeaseLost {
+		// A following step may be impossible to store, for instance because another
+		// step has its key. That must not prevent this step from closing.
+		return with(ctx, nil)
+	}
+	return err
+}
+
+// lookAhead evaluates, before the transaction, the chain of inline steps that the
+// end of this step may make ready, up to the limit. Their expressions may use only
+// outputs of earlier steps in the chain and values read for this step, and their
+// outputs together must fit the bound of one step. The transaction finds out
+// whether they are ready.
+func (w *work) lookAhead(output gatehouse.JSON) map[string]*work {
+	if _, n := w.step.Iteration(); w.onward == 0 || n > 1 {
+		return nil
+	}
+	var ahead map[string]*work
+	left := MaxStepOutput
+	row := map[string]bool{w.step.Key: true}
+	b := &templateValues{run: w.run, def: w.def, known: w.known}
+	b.known.note(w.step.Key, output)
+	for found := true; found; {
+		found = false
+		for _, spec := range w.def.Steps {
+			if row[spec.ID] || !follows(spec, row) || !alone(spec) {
+				continue
+			}
+			if len(ahead) == w.onward {
+				return ahead
+			}
+			next := &work{step: &gatehouse.Step{Key: spec.ID}, run: w.run, def: w.def, spec: spec}
+			b.err = nil
+			if failure := next.evaluate(b.scope(nil)); failure != nil || b.err != nil || len(next.with) > left {
+				continue // it is leased and executed in the usual way
+			}
+			if ahead == nil {
+				ahead = make(map[string]*work)
+			}
+			ahead[spec.ID], row[spec.ID], found = next, true, true
+			left -= len(next.with)
+			if next.skip {
+				b.known.note(spec.ID, "")
+			} else {
+				b.known.note(spec.ID, orNull(next.with))
+			}
+		}
+	}
+	return ahead
+}
+
+// follows reports whether the step needs one of the steps in row.
+func follows(spec *workflow.Step, row map[string]bool) bool {
+	return slices.ContainsFunc(spec.Needs, func(need string) bool { return row[need] })
+}
+
+// alone reports whether the step computes one value and touches nothing outside its
+// run. Its key is the run's own, since a transform cannot set another.
+func alone(spec *workflow.Step) bool {
+	return spec.Kind == workflow.KindTransform && spec.ForEach == nil
+}
+
+// carryOn executes a blocked step that is now ready, if it was evaluated ahead.
+func (m *moving) carryOn(s *gatehouse.Step) (done bool, err error) {
+	w := m.ahead[s.Key]
+	if w == nil || s.Status != gatehouse.StepBlocked || s.Tool != "" {
+		return false, nil
+	}
+	now := m.tx.Now()
+	s.ReadyAt, s.StartedAt, s.FinishedAt = &now, &now, &now
+	s.Attempts, s.Generation = s.Attempts+1, s.Generation+1
+	s.Status, s.Output, s.Skipped = gatehouse.StepSucceeded, "null", w.skip
+	var data []gatehouse.Member
+	if w.skip {
+		data = append(data, gatehouse.Member{Name: "skipped", Value: "true"})
+	} else {
+		s.Input, s.Output, s.IdempotencyKey = w.with, orNull(w.with), w.key
+	}
+	if err := m.tx.PassStep(s, m.actor); err != nil {
+		return false, err
+	}
+	m.outcomes, m.passed = append(m.outcomes, s.Status), m.passed+1
+	return true, m.leaf("step.succeeded", s, string(gatehouse.StepRunning), string(s.Status), data...)
+}

@@ -1,0 +1,151 @@
+package runs_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// onERP proposes a change under the connector of type worker and gets it
+// approved.
+func (w *world) onERP(operation, ref string) *gatehouse.Action {
+	w.Helper()
+	a, _, err := w.gate.Propose(w.as("bot"), &gatehouse.Proposal{
+		ActionType: "price_change", Connector: "erp", Operation: operation,
+		Target: gatehouse.Target{EntityType: "item", EntityRef: ref}, ProposedChange: `{"price":"3"}`,
+	})
+	w.must(err)
+	w.must(w.decide(a, "ana", gatehouse.Approve))
+	return a
+}
+
+func (w *world) leasePush(lease time.Duration) gatehouse.LeasedPush {
+	w.Helper()
+	got, err := w.runs.LeasePushes(w.as("bot"), gatehouse.PushLeaseRequest{
+		Connectors: []string{"erp"}, Wait: gatehouse.Duration(30 * time.Second), Lease: gatehouse.Span(lease),
+	})
+	w.must(err)
+	if len(got) != 1 {
+		w.Fatalf("leased %d pushes", len(got))
+	}
+	return got[0]
+}
+
+func (w *world) settled(a *gatehouse.Action, want gatehouse.Status) *gatehouse.Action {
+	w.Helper()
+	deadline := time.Now().Add(time.Minute)
+	for {
+		got, err := w.gate.WaitAction(w.as("admin"), a.ID, time.Second, gatehouse.UntilFinished)
+		w.must(err)
+		if got.Status == want {
+			return got
+		}
+		if time.Now().After(deadline) {
+			w.Fatalf("the action is %s, want %s", got.Status, want)
+		}
+	}
+}
+
+// TestPushesOfWorkersOutside: pushes for external workers take the usual path:
+// checked, recorded as sent before they are handed out, fenced by generation,
+// settled with a receipt.
+func TestPushesOfWorkersOutside(t *testing.T) { t.Parallel(); onBoth(t, testPushesOfWorkersOutside) }
+
+func testPushesOfWorkersOutside(t *testing.T, w *world) {
+	a := w.onERP("post", "X")
+	p := w.leasePush(time.Minute)
+	if p.ActionID != a.ID || p.Digest != a.Digest || p.ProposedChange != `{"price":"3"}` || p.Attempt != 1 || p.Push.Status != gatehouse.PushSent {
+		t.Fatalf("leased %+v", p)
+	}
+	if again, err := w.runs.LeasePushes(w.as("bot"), gatehouse.PushLeaseRequest{Connectors: []string{"erp"}}); err != nil || len(again) != 0 {
+		t.Fatalf("leased twice: %v, %v", again, err)
+	}
+	g := p.Lease.Generation
+	w.person("other", gatehouse.KindAgent, gatehouse.RoleWorker)
+	for name, call := range map[string]func() error{
+		"another worker's": func() error {
+			_, err := w.runs.CompletePush(w.as("other"), p.Push.ID, gatehouse.PushResult{Generation: g})
+			return err
+		},
+		"a stale one": func() error {
+			_, err := w.runs.CompletePush(w.as("bot"), p.Push.ID, gatehouse.PushResult{Generation: g - 1})
+			return err
+		},
+		"a stale heartbeat": func() error {
+			_, err := w.runs.HeartbeatPush(w.as("bot"), p.Push.ID, gatehouse.Heartbeat{Generation: g + 1})
+			return err
+		},
+	} {
+		if code := gatehouse.CodeOf(call()); code != gatehouse.CodeLeaseLost {
+			t.Errorf("%s: %q, want lease_lost", name, code)
+		}
+	}
+	_, err := w.runs.HeartbeatPush(w.as("bot"), p.Push.ID, gatehouse.Heartbeat{Generation: g})
+	w.must(err)
+	done := gatehouse.PushResult{Generation: g, ExternalID: "doc-7", ResponseMetadata: `{"posted":true}`}
+	for range 2 { // the second is a retry after a lost answer
+		_, err = w.runs.CompletePush(w.as("bot"), p.Push.ID, done)
+		w.must(err)
+	}
+	if p, err := w.runs.CompletePush(w.as("other"), p.Push.ID, done); gatehouse.CodeOf(err) != gatehouse.CodeLeaseLost {
+		t.Errorf("another worker is shown what came of the call: %+v, %v", p, err)
+	}
+	got := w.settled(a, gatehouse.StatusApplied)
+	if got.Receipt == nil || got.Receipt.ExternalID != "doc-7" {
+		t.Errorf("receipt %+v", got.Receipt)
+	}
+	e, err := w.gate.Evidence(w.as("admin"), a.ID)
+	w.must(err)
+	if len(e.Receipts) != 1 {
+		t.Errorf("%d receipts of one call", len(e.Receipts))
+	}
+	if code := gatehouse.CodeOf(func() error {
+		_, err := w.runs.FailPush(w.as("bot"), "psh_none", gatehouse.PushFailure{Generation: 1, Kind: "terminal", Code: "x"})
+		return err
+	}()); code != gatehouse.CodeNotFound {
+		t.Errorf("an unknown push: %q", code)
+	}
+}
+
+func TestFailuresOfWorkersOutside(t *testing.T) {
+	t.Parallel()
+	onBoth(t, testFailuresOfWorkersOutside)
+}
+
+func testFailuresOfWorkersOutside(t *testing.T, w *world) {
+	fail := func(p gatehouse.LeasedPush, kind string) {
+		t.Helper()
+		_, err := w.runs.FailPush(w.as("bot"), p.Push.ID, gatehouse.PushFailure{Generation: p.Lease.Generation, Kind: kind, Code: "erp_down", Detail: "no answer"})
+		w.must(err)
+	}
+	// Transient: it comes again under the same key; then terminal.
+	a := w.onERP("post", "X")
+	first := w.leasePush(time.Minute)
+	fail(first, "transient")
+	second := w.leasePush(time.Minute)
+	if second.IdempotencyKey != first.IdempotencyKey || second.Attempt != 2 || second.Lease.Generation <= first.Lease.Generation {
+		t.Fatalf("the second attempt: %+v", second)
+	}
+	fail(second, "terminal")
+	if got := w.settled(a, gatehouse.StatusFailed); got.Failure == nil || got.Failure.Code != "erp_down" {
+		t.Errorf("failure %+v", got.Failure)
+	}
+	// When a worker goes silent, class A goes to the next worker and class C
+	// becomes unknown.
+	a = w.onERP("post", "Y")
+	lost := w.leasePush(time.Second)
+	again := w.leasePush(time.Minute)
+	if again.ActionID != a.ID || again.Lease.Generation <= lost.Lease.Generation {
+		t.Fatalf("after the lease: %+v", again)
+	}
+	if _, err := w.runs.CompletePush(w.as("bot"), lost.Push.ID, gatehouse.PushResult{Generation: lost.Lease.Generation}); gatehouse.CodeOf(err) != gatehouse.CodeLeaseLost {
+		t.Fatalf("the worker that was lost: %v", err)
+	}
+	_, err := w.runs.CompletePush(w.as("bot"), again.Push.ID, gatehouse.PushResult{Generation: again.Lease.Generation})
+	w.must(err)
+	w.settled(a, gatehouse.StatusApplied)
+	a = w.onERP("once", "Z")
+	w.leasePush(time.Second)
+	w.settled(a, gatehouse.StatusUnknown)
+}

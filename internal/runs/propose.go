@@ -1,0 +1,372 @@
+package runs
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/failpoint"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
+	"github.com/gatehouse-dev/gatehouse/internal/workflow"
+)
+
+// proposeSpec proposes the action of a connector or approval step.
+func (r *Runs) proposeSpec(ctx context.Context, w *work, worker string) error {
+	p, err := w.spec.Proposal(w.with)
+	if err != nil {
+		return r.mistaken(ctx, w, worker, mistake("proposal", "%v", err))
+	}
+	_, err = r.propose(ctx, w, worker, p, nil)
+	var e *gatehouse.Error
+	if errors.As(err, &e) && !e.Code.Retryable() && e.Code != gatehouse.CodeLeaseLost {
+		// The proposal itself is wrong, so a retry would fail again.
+		return r.mistaken(ctx, w, worker, &gatehouse.Failure{Code: string(e.Code), Detail: e.Error()})
+	}
+	return err
+}
+
+// propose proposes a step's action to the gate, and parks the step, in one
+// transaction: the gate's decision always finds the step parked. The proposer is
+// the workflow's own principal; nobody who had a hand in the run can decide. caller
+// is the outside worker that asks for it, nil for the runtime.
+func (r *Runs) propose(ctx context.Context, w *work, worker string, p *gatehouse.Proposal, caller *gatehouse.Caller) (*gatehouse.Action, error) {
+	from, err := r.proposerOf(ctx, w, worker)
+	if err != nil {
+		return nil, err
+	}
+	p = r.dressed(w, p)
+	if err := p.Validate(); err != nil {
+		return nil, err
+	}
+	if from.Title, err = w.spec.Title(w.with); err != nil {
+		return nil, err
+	}
+	if w.spec.TwoPerson {
+		from.Required = 2
+	}
+
+	d, err := r.gate.DraftFor(p, from)
+	if err != nil {
+		return nil, err
+	}
+
+	var out *gatehouse.Action
+	var last *moving
+	put := func(tx gatehouse.Tx) (*gatehouse.Action, error) {
+		last = nil
+		above, err := lockAbove(tx, w.run)
+		if err != nil {
+			return nil, err
+		}
+		m, err := r.begin(tx, w.step.Tenant, w.step.RunID, w.step.ID, worker)
+		if err != nil {
+			return nil, err
+		}
+		last, m.above = m, above
+		s, err := m.held(w.step.ID, w.step.Generation)
+		if err == nil && caller != nil {
+			s, err = m.heldBy(caller, w.step.ID, w.step.Generation)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if caller != nil {
+			if err := m.hand(caller.Principal.ID); err != nil {
+				return nil, err
+			}
+		}
+		out, err := r.putBefore(m, s, w, d)
+		if err != nil {
+			return nil, err
+		}
+		failpoint.Here("step/proposed")
+		return out, m.advance()
+	}
+
+	err = r.Update(ctx, w.step.Tenant, func() error { return d.Judge(ctx) }, func(tx gatehouse.Tx) (err error) {
+		out, err = usecase.Once(tx, caller, func() (*gatehouse.Action, error) { return put(tx) })
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+
+	r.tell(last)
+	if out != nil && out.Status == gatehouse.StatusApproved {
+		r.gate.HintPush(out.Push.ID)
+	}
+	return out, nil
+}
+
+// putBefore proposes within the run's transaction. It returns no action when the
+// step has closed without one.
+func (r *Runs) putBefore(m *moving, s *gatehouse.Step, w *work, d *gate.Draft) (*gatehouse.Action, error) {
+	if m.run.Stop != "" {
+		return nil, m.canceled(s, m.actor)
+	}
+	if over, err := r.overWrites(m); err != nil {
+		return nil, err
+	} else if over != nil {
+		return nil, m.failed(s, m.actor, *over)
+	}
+
+	s.Input, s.IdempotencyKey = w.with, w.key
+	known, err := m.tx.FindActionByKey(w.key)
+	if err == nil {
+		return known, m.takeUp(s, known, d.Action())
+	}
+	if !errors.Is(err, gatehouse.ErrNotFound) {
+		return nil, err
+	}
+
+	earlier, err := m.proposedBefore(w, d.Action())
+	if err != nil {
+		return nil, err
+	}
+	if earlier != nil {
+		return earlier, m.await(s, earlier)
+	}
+
+	a, err := d.Insert(m.tx)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.tx.Inherit(a.ID, m.run.ID); err != nil {
+		return nil, err
+	}
+
+	m.run.Writes++
+	for _, run := range m.above {
+		run.Writes++
+		if err := m.tx.MoveRun(run, run.Status); err != nil {
+			return nil, err
+		}
+	}
+	return a, m.await(s, a)
+}
+
+// lockAbove locks the ancestors of a child run, the topmost first, which is the
+// order of every transaction that locks a run and its child. The result has the
+// direct parent first.
+func lockAbove(tx gatehouse.Tx, run *gatehouse.Run) (above []*gatehouse.Run, err error) {
+	for run.ParentRun != "" {
+		if run, err = tx.FindRunHead(run.ParentRun); err != nil {
+			return nil, err
+		}
+		above = append(above, run)
+	}
+	for i := len(above) - 1; i >= 0; i-- {
+		if above[i], err = tx.LockRunHead(above[i].ID); err != nil {
+			return nil, err
+		}
+	}
+	return above, nil
+}
+
+// overWrites returns a failure when the run may propose nothing more: when it, or a
+// run above it, has reached its limit of actions, including those of the runs below
+// it.
+func (r *Runs) overWrites(m *moving) (*gatehouse.StepFailure, error) {
+	most := func(def *workflow.Definition) int {
+		own, tenant := def.Limits.MaxWritesPerRun, r.config.Limits(m.run.Tenant).MaxWritesPerRun
+		if own == 0 || tenant != 0 && tenant < own {
+			return tenant
+		}
+		return own
+	}
+	if full(most(m.def), m.run.Writes) {
+		return &gatehouse.StepFailure{Code: "too_many_writes", Detail: "the run has proposed as many changes as it may"}, nil
+	}
+	for _, run := range m.above {
+		def, err := r.definition(m.tx, run.Tenant, run.Workflow, run.Version)
+		if err != nil {
+			return nil, err
+		}
+		if full(most(def), run.Writes) {
+			return &gatehouse.StepFailure{
+				Code: "too_many_writes", Detail: "the run " + run.ID + " has, with the runs that it began, proposed as many changes as it may",
+			}, nil
+		}
+	}
+	return nil, nil
+}
+
+// await parks a step until its action settles.
+func (m *moving) await(s *gatehouse.Step, a *gatehouse.Action) error {
+	s.ActionID = a.ID
+	if err := m.attempt(s, m.actor, string(gatehouse.StepWaitingApproval), nil); err != nil {
+		return err
+	}
+	return m.park(s, gatehouse.StepWaitingApproval, member("action", a.ID), member("status", string(a.Status)))
+}
+
+// takeUp adopts an action that was already proposed under the step's key: the step
+// waits for it, or takes its result.
+func (m *moving) takeUp(s *gatehouse.Step, known, wanted *gatehouse.Action) error {
+	// An approval that lets a run continue must have been asked for by the run's
+	// own workflow, with all hands on the run barred. Another proposer's question
+	// does not count.
+	forged := wanted.Connector == workflow.ApprovalConnector && known.ProposerID != wanted.ProposerID
+	if forged || !sameChange(known, wanted) {
+		s.IdempotencyKey = ""
+		return m.failed(s, m.actor, gatehouse.StepFailure{
+			Code: string(gatehouse.CodeDuplicateKey), Detail: "the action " + known.ID + " has this idempotency key, and is another change",
+		})
+	}
+	if other, err := m.tx.FindStepByKey(s.IdempotencyKey); err == nil && other.ID != s.ID {
+		s.IdempotencyKey = "" // the key belongs to the other step
+	} else if err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
+		return err
+	}
+	return m.await(s, known)
+}
+
+func sameChange(a, b *gatehouse.Action) bool {
+	return a.Connector == b.Connector && a.Operation == b.Operation &&
+		gatehouse.MustJSON(a.Target) == gatehouse.MustJSON(b.Target) && a.ProposedChange.Equal(b.ProposedChange)
+}
+
+// proposedBefore returns the action that the same step proposed in a run that this
+// one retries, if the action has since had its effect, or may still have it, like a
+// dead letter that was replayed.
+func (m *moving) proposedBefore(w *work, wanted *gatehouse.Action) (*gatehouse.Action, error) {
+	for id := m.run.RetryOf; id != ""; {
+		old, step, err := earlierStep(m.tx, w.step, id)
+		if err != nil {
+			return nil, err
+		}
+		id = old.RetryOf
+		if step == nil || step.ActionID == "" {
+			continue
+		}
+		a, err := m.tx.FindAction(step.ActionID)
+		if err != nil {
+			return nil, err
+		}
+		switch a.Status {
+		case gatehouse.StatusApproved, gatehouse.StatusPushing, gatehouse.StatusUnknown, gatehouse.StatusApplied:
+			if sameChange(a, wanted) {
+				return a, nil
+			}
+		}
+	}
+	return nil, nil
+}
+
+// hands lists the principals that contributed to a run, to its ancestors and to the
+// runs that it retries: the starter, the author of the version, the sender of the
+// webhook, the senders of events, the workers that completed steps or pushes, and
+// the editors of actions.
+func (r *Runs) hands(tx gatehouse.ReadTx, run *gatehouse.Run) (names []string, err error) {
+	line := []*gatehouse.Run{run}
+	if run.ParentRun != "" || run.RetryOf != "" {
+		if line, err = tx.ListLineage(run.ID); err != nil {
+			return nil, err
+		}
+	}
+	seen := make(map[definitionKey]bool)
+	for _, run := range line {
+		stored, err := tx.ListHands(run.ID)
+		if err != nil {
+			return nil, err
+		}
+		names = append(append(names, run.StarterID), stored...)
+		version := definitionKey{run.Tenant, run.Workflow, run.Version}
+		if seen[version] {
+			continue
+		}
+		seen[version] = true
+		author, err := r.author(tx, version)
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, author)
+	}
+	slices.Sort(names)
+	return slices.DeleteFunc(slices.Compact(names), func(s string) bool { return s == "" }), nil
+}
+
+// proposerOf returns on whose part the run proposes: the workflow's principal, the
+// run's starter, and the principals that can never decide (all hands on the run,
+// the worker that proposes, and their sponsors).
+func (r *Runs) proposerOf(ctx context.Context, w *work, worker string) (from gate.RunProposal, err error) {
+	err = r.Store.View(ctx, w.step.Tenant, func(tx gatehouse.ReadTx) error {
+		p, err := tx.FindPrincipal(actorName(w.run.Workflow))
+		if err != nil {
+			return err
+		}
+		involved, err := r.hands(tx, w.run)
+		if err != nil {
+			return err
+		}
+		from = gate.RunProposal{By: &gatehouse.Caller{Principal: p}, Barred: involved}
+		for _, id := range append(slices.Clone(involved), worker) {
+			who, err := tx.FindPrincipal(id)
+			switch {
+			case err == nil:
+				from.Barred = append(from.Barred, who.ID, who.Sponsor)
+				if id == w.run.StarterID {
+					from.Starter = who
+				}
+			case !errors.Is(err, gatehouse.ErrNotFound):
+				return err
+			}
+		}
+		return nil
+	})
+	if err == nil && from.By.Principal.Disabled {
+		err = gatehouse.E(gatehouse.CodeRoleRequired, "the principal %s is disabled: its runs propose nothing", from.By.Principal.Name)
+	}
+	return from, err
+}
+
+// dressed completes a proposal with the values that the runtime sets.
+func (r *Runs) dressed(w *work, p *gatehouse.Proposal) *gatehouse.Proposal {
+	q := *p
+	q.IdempotencyKey = w.key
+	if q.ActionType == "" {
+		q.ActionType = w.spec.ActionType
+	}
+	q.RiskLevel = max(q.RiskLevel, w.spec.Risk)
+	if w.spec.Kind == workflow.KindApproval {
+		q.Connector, q.Operation = workflow.ApprovalConnector, workflow.ApprovalOperation
+		q.Target = gatehouse.Target{EntityType: "run", EntityRef: w.run.ID}
+		q.RiskLevel = max(q.RiskLevel, gatehouse.L3)
+		if q.ActionType == "" {
+			q.ActionType = workflow.ApprovalType
+		}
+	}
+	members := []gatehouse.Member{
+		member("run", w.run.ID), member("step", w.step.Key), member("trigger", string(w.run.Trigger)), member("workflow", w.run.Workflow),
+		{Name: "workflow_version", Value: usecase.Encode(w.run.Version)},
+	}
+	repeated := w.def.Repeated(w.spec.ID)
+	if repeated {
+		_, n := w.step.Iteration()
+		members = append(members, gatehouse.Member{Name: "iteration", Value: usecase.Encode(n)})
+		if w.before != "" {
+			members = append(members, member("previous_action", w.before))
+		}
+	}
+	if given, err := p.Context.Fields(); err == nil {
+		for _, g := range given {
+			if !reserved(g.Name) && (!repeated || g.Name != "iteration") {
+				members = append(members, g)
+			}
+		}
+	}
+	q.Context = gatehouse.ObjectJSON(members...)
+	return &q
+}
+
+// reserved reports whether the runtime itself sets this member of an action's
+// context.
+func reserved(name string) bool {
+	switch name {
+	case "run", "step", "trigger", "workflow", "workflow_version", "previous_action":
+		return true
+	}
+	return false
+}

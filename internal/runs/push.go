@@ -1,0 +1,148 @@
+package runs
+
+import (
+	"context"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
+)
+
+// Outside hands the pushes of connectors of type worker to workers in other
+// processes. The worker's word settles the outcome, as a receipt does: applied, or
+// the kind of the failure.
+type Outside interface {
+	// Lease claims due pushes: of all actions, or, when proposer is not "", of that
+	// principal's actions only.
+	Lease(
+		ctx context.Context, tenant, owner, proposer string, connectors []string, n int, lease time.Duration,
+	) ([]gatehouse.LeasedPush, error)
+	Heartbeat(ctx context.Context, tenant, id string, generation int, holds func(owner string) bool, lease time.Duration) (*gatehouse.LeaseState, error)
+	Complete(ctx context.Context, tenant, id string, holds func(owner string) bool, r gatehouse.PushResult) (*gatehouse.Push, error)
+	Fail(ctx context.Context, tenant, id string, holds func(owner string) bool, f gatehouse.PushFailure) (*gatehouse.Push, error)
+}
+
+// SetOutside sets the source of pushes for outside workers. Call it before serving.
+func (r *Runs) SetOutside(o Outside) { r.outside = o }
+
+var _ gatehouse.WorkerService = (*Runs)(nil)
+
+// handsOut returns the source of pushes.
+func (r *Runs) handsOut() (Outside, error) {
+	if r.outside == nil {
+		return nil, gatehouse.E(gatehouse.CodeUnsupported, "no connector of type worker is configured")
+	}
+	return r.outside, nil
+}
+
+// LeasePushes leases due pushes to an outside worker. When none is due, it waits
+// for some.
+func (r *Runs) LeasePushes(ctx context.Context, q gatehouse.PushLeaseRequest) ([]gatehouse.LeasedPush, error) {
+	c, err := worker(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var v gatehouse.Violations
+	checkNames(&v, "/connectors", q.Connectors)
+	checkLease(&v, &q.Max, &q.Wait, &q.Lease)
+	v.CheckText("/worker", q.Worker, 128)
+	if err := v.Err(); err != nil {
+		return nil, err
+	}
+	outside, err := r.handsOut()
+	if err != nil {
+		return nil, err
+	}
+	owner, proposer := ownerOf(c, q.Worker), ""
+	if q.Own {
+		proposer = c.Principal.ID
+	}
+	found, err := r.await(ctx, q.Wait.D(), []string{usecase.TopicPush}, func() (any, error) {
+		list, err := outside.Lease(ctx, c.Principal.Tenant, owner, proposer, q.Connectors, q.Max, q.Lease.D())
+		if len(list) == 0 {
+			return nil, err
+		}
+		return list, err
+	})
+	list, _ := found.([]gatehouse.LeasedPush)
+	return usecase.OrEmpty(list), err
+}
+
+// HeartbeatPush renews the lease of a push.
+func (r *Runs) HeartbeatPush(ctx context.Context, id string, q gatehouse.Heartbeat) (*gatehouse.LeaseState, error) {
+	c, err := worker(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var v gatehouse.Violations
+	one, none := 1, gatehouse.Duration(0)
+	checkLease(&v, &one, &none, &q.Lease)
+	if err := v.Err(); err != nil {
+		return nil, err
+	}
+	outside, err := r.handsOut()
+	if err != nil {
+		return nil, err
+	}
+	state, err := outside.Heartbeat(ctx, c.Principal.Tenant, id, q.Generation, holder(c), q.Lease.D())
+	return state, usecase.NotFound(err, "push")
+}
+
+func holder(c *gatehouse.Caller) func(string) bool {
+	return func(owner string) bool { return holds(c, owner) }
+}
+
+// CompletePush records that the change was applied.
+func (r *Runs) CompletePush(ctx context.Context, id string, q gatehouse.PushResult) (*gatehouse.Push, error) {
+	c, err := worker(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var v gatehouse.Violations
+	v.CheckText("/external_id", q.ExternalID, 256)
+	for pointer, j := range map[string]gatehouse.JSON{"/request_metadata": q.RequestMetadata, "/response_metadata": q.ResponseMetadata} {
+		if len(j) > maxMetadata {
+			v.Add(pointer, "has more than %d bytes", maxMetadata)
+		}
+	}
+	if err := v.Err(); err != nil {
+		return nil, err
+	}
+	outside, err := r.handsOut()
+	if err != nil {
+		return nil, err
+	}
+	p, err := outside.Complete(ctx, c.Principal.Tenant, id, holder(c), q)
+	return p, usecase.NotFound(err, "push")
+}
+
+// maxMetadata bounds each metadata of a receipt, in bytes.
+const maxMetadata = 16 << 10
+
+// FailPush records that a call failed, and how much is proven about its effect.
+func (r *Runs) FailPush(ctx context.Context, id string, q gatehouse.PushFailure) (*gatehouse.Push, error) {
+	c, err := worker(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var v gatehouse.Violations
+	switch gatehouse.ReceiptOutcome(q.Kind) {
+	case gatehouse.ReceiptTerminal, gatehouse.ReceiptTransient, gatehouse.ReceiptNotSent, gatehouse.ReceiptAmbiguous:
+	default:
+		v.Add("/kind", "must be terminal, transient, not_sent or ambiguous")
+	}
+	if q.Code == "" {
+		v.Add("/code", "is required")
+	}
+	v.CheckText("/code", q.Code, 64)
+	v.CheckText("/detail", q.Detail, gatehouse.MaxNotesBytes)
+	if err := v.Err(); err != nil {
+		return nil, err
+	}
+	outside, err := r.handsOut()
+	if err != nil {
+		return nil, err
+	}
+	p, err := outside.Fail(ctx, c.Principal.Tenant, id, holder(c), q)
+	return p, usecase.NotFound(err, "push")
+}

@@ -1,0 +1,104 @@
+package runs
+
+import (
+	"context"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
+)
+
+// RunDetail returns a run with everything that belongs to it.
+func (r *Runs) RunDetail(ctx context.Context, id string) (*gatehouse.RunDetail, error) {
+	var out *gatehouse.RunDetail
+	err := r.View(ctx, "run", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
+		run, err := tx.FindRun(id)
+		if err == nil {
+			err = r.gate.ReadRun(tx, c, run)
+		}
+		if err != nil {
+			return err
+		}
+		out, err = r.detail(tx, run.Positioned())
+		return err
+	})
+	return out, err
+}
+
+func (r *Runs) detail(tx gatehouse.ReadTx, run *gatehouse.Run) (out *gatehouse.RunDetail, err error) {
+	out = &gatehouse.RunDetail{Run: run, Needs: make(map[string][]string), Actions: []*gatehouse.Action{}}
+	if out.Attempts, err = tx.ListAttempts(run.ID); err != nil {
+		return nil, err
+	}
+	if out.Usage, err = tx.ListUsage(run.ID); err != nil {
+		return nil, err
+	}
+	if out.Signals, err = tx.ListSignals(run.ID); err != nil {
+		return nil, err
+	}
+	for _, s := range run.Steps {
+		if s.ActionID == "" {
+			continue
+		}
+		a, err := tx.FindAction(s.ActionID)
+		if err != nil {
+			return nil, err
+		}
+		out.Actions = append(out.Actions, a)
+	}
+	def, err := r.definition(tx, run.Tenant, run.Workflow, run.Version)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range def.Steps {
+		out.Needs[s.ID] = usecase.OrEmpty(s.Needs)
+	}
+	out.Attempts, out.Usage = usecase.OrEmpty(out.Attempts), usecase.OrEmpty(out.Usage)
+	out.Signals = usecase.OrEmpty(out.Signals)
+	return out, nil
+}
+
+// StepOfAction returns the step of a run that proposed an action, or adopted it
+// under its key. It relies on the store alone, since anybody could have written the
+// action's context. The error has code not_found when no run did.
+func (r *Runs) StepOfAction(ctx context.Context, actionID string) (step *gatehouse.Step, err error) {
+	err = r.View(ctx, "step", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
+		if step, err = tx.FindStepByAction(actionID); err != nil {
+			return err
+		}
+		return r.gate.ReadRunOf(tx, c, step.RunID)
+	})
+	return step, err
+}
+
+// ListReflexions returns the lessons of finished runs, newest first.
+func (r *Runs) ListReflexions(ctx context.Context, workflow, cursor string, limit int) (page gatehouse.Page[*gatehouse.Reflexion], err error) {
+	err = r.View(ctx, "workflow", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
+		page, err = tx.ListReflexions(workflow, r.gate.ReadsAs(c.Principal), cursor, limit)
+		return err
+	})
+	return page, err
+}
+
+// RunBundle returns the evidence of a finished run.
+func (r *Runs) RunBundle(ctx context.Context, id string) (*gatehouse.Bundle, error) {
+	c, err := gatehouse.CallerFrom(ctx)
+	if err != nil {
+		return nil, err
+	}
+	run, err := r.FindRun(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if !run.Status.Final() {
+		return nil, gatehouse.E(gatehouse.CodeTooLate, "the run has not ended: it is %s", run.Status).With("current_status", run.Status)
+	}
+	if err := r.bundle(ctx, run); err != nil {
+		return nil, err
+	}
+	var out *gatehouse.Bundle
+	err = r.Store.View(ctx, c.Principal.Tenant, func(tx gatehouse.ReadTx) error {
+		out, err = tx.FindBundle(run.ID)
+		return err
+	})
+	return out, usecase.NotFound(err, "evidence")
+}

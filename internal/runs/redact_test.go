@@ -1,0 +1,98 @@
+package runs_test
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// configuredSecret is one of the secrets in every world's configuration.
+const configuredSecret = "s3cr3t-of-the-configuration"
+
+// TestStepsTellNoSecret has workers and models report a secret in their outputs
+// and in their failures.
+func TestStepsTellNoSecret(t *testing.T) { t.Parallel(); onBoth(t, testStepsTellNoSecret) }
+
+func testStepsTellNoSecret(t *testing.T, w *world) {
+	echo := configuredSecret + " " + hex.EncodeToString([]byte(configuredSecret)) + " " +
+		base64.StdEncoding.EncodeToString([]byte("Bearer "+configuredSecret))
+	output := gatehouse.ObjectJSON(gatehouse.Member{Name: "text", Value: gatehouse.StringJSON(echo)},
+		gatehouse.Member{Name: configuredSecret, Value: "1"})
+	clean := func(what string, said any) {
+		t.Helper()
+		text := fmt.Sprintf("%+v", said)
+		for _, secret := range strings.Fields(echo) {
+			if strings.Contains(text, secret) || strings.Contains(text, secret[12:len(secret)-4]) {
+				t.Errorf("%s holds the secret: %s", what, text)
+			}
+		}
+		if !strings.Contains(text, "[redacted]") {
+			t.Errorf("%s does not say that something was taken out: %s", what, text)
+		}
+	}
+	w.apply("page", "name: page\nsteps:\n  - {id: one, uses: worker.page, retry: {max: 0}}\n  - {id: two, needs: [one], uses: transform, with: \"${{ steps.one.output.text }}\"}\n")
+	w.apply("ask", "name: ask\nsteps:\n  - {id: one, uses: model.local, retry: {max: 0}, with: {model: small, prompt: hi}}\n")
+	lease := func() gatehouse.LeasedStep {
+		t.Helper()
+		got, err := w.runs.LeaseSteps(w.as("bot"), gatehouse.LeaseRequest{Tools: []string{"page"},
+			Wait: gatehouse.Duration(30 * time.Second)})
+		w.must(err)
+		if len(got) != 1 {
+			t.Fatalf("leased %d steps", len(got))
+		}
+		return got[0]
+	}
+	ended := func(r *gatehouse.Run) *gatehouse.Run {
+		return w.until(r.ID, "ended", func(r *gatehouse.Run) bool { return r.FinishedAt != nil })
+	}
+	leaves := func(r *gatehouse.Run) (said []string) {
+		w.must(w.store.ViewQueues(t.Context(), func(q gatehouse.ReadQueues) error {
+			said = nil
+			pending, err := q.UnnumberedLeaves(10_000)
+			for _, p := range pending {
+				said = append(said, string(p.Body))
+			}
+			return err
+		}))
+		return said
+	}
+
+	run := w.start("page", `{}`)
+	s := lease()
+	done, err := w.runs.CompleteStep(w.as("bot"), s.Step.ID, gatehouse.StepResult{
+		Generation: s.Lease.Generation, Output: output,
+		Usage: []gatehouse.ModelUsage{{Provider: "acme", Model: configuredSecret}},
+	})
+	w.must(err)
+	clean("the answer to a result", fmt.Sprintf("%+v", *done))
+	clean("a run of a worker", fmt.Sprintf("%+v", deref(ended(run))))
+
+	run = w.start("page", `{}`)
+	s = lease()
+	done, err = w.runs.FailStep(w.as("bot"), s.Step.ID,
+		gatehouse.StepFailure{Generation: s.Lease.Generation, Code: "no", Detail: echo})
+	w.must(err)
+	clean("the answer to a failure", fmt.Sprintf("%+v %+v", *done, done.Failure))
+	clean("a run that failed", deref(ended(run)))
+
+	w.models.answer = func(gatehouse.JSON) gatehouse.JSON { return output }
+	clean("a run of a model", deref(ended(w.start("ask", `{}`))))
+	w.models.failures = []*gatehouse.StepFailure{{Code: "no", Detail: echo}}
+	run = ended(w.start("ask", `{}`))
+	clean("a run of a model that failed", deref(run))
+	for _, body := range leaves(run) {
+		if strings.Contains(body, configuredSecret) {
+			t.Errorf("a leaf holds the secret: %s", body)
+		}
+	}
+}
+
+// deref is everything that a run shows.
+func deref(r *gatehouse.Run) string {
+	return string(gatehouse.MustJSON(r))
+}

@@ -1,0 +1,42 @@
+package runs
+
+import (
+	"context"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// releasePatience bounds the time for putting back the steps of a vanished caller.
+const releasePatience = 5 * time.Second
+
+// release puts back steps that were leased for a caller that has disconnected, for
+// instance because its server stops. Nobody has started them, so the lease counts
+// as no attempt, and the next caller need not wait for its end. A step that cannot
+// be put back returns when its lease expires.
+func (r *Runs) release(ctx context.Context, steps []*gatehouse.Step, owner string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releasePatience)
+	defer cancel()
+	for _, step := range steps {
+		err := r.move(ctx, step.Tenant, step.RunID, step.ID, owner, func(m *moving) error {
+			s, err := m.held(step.ID, step.Generation)
+			if err != nil {
+				return err
+			}
+			return m.putBack(s)
+		})
+		if err != nil && gatehouse.CodeOf(err) != gatehouse.CodeLeaseLost { // a lost lease: the step has moved on
+			r.Log.ErrorContext(ctx, "a step that was not handed out was not put back", "step", step.ID, "error", err)
+		}
+	}
+}
+
+// putBack makes a step ready again whose lease was not used.
+func (m *moving) putBack(s *gatehouse.Step) error {
+	s.Attempts--
+	s.DueAt = new(m.tx.Now())
+	if err := m.park(s, gatehouse.StepRetrying, member("code", "not_handed_out")); err != nil {
+		return err
+	}
+	return m.ready(s)
+}

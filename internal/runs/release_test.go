@@ -1,0 +1,141 @@
+package runs_test
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
+	"github.com/gatehouse-dev/gatehouse/internal/runs"
+)
+
+// hungUp is a store whose caller disconnects after the given number of stored
+// Updates.
+type hungUp struct {
+	gatehouse.Store
+	after int
+	gone  context.CancelFunc
+}
+
+func (l *hungUp) Update(ctx context.Context, tenant string, fn func(gatehouse.Tx) error) error {
+	err := l.Store.Update(ctx, tenant, fn)
+	if l.after--; l.after == 0 {
+		l.gone()
+	}
+	return err
+}
+
+func (l *hungUp) UpdateQueues(ctx context.Context, fn func(gatehouse.Queues) error) error {
+	err := l.Store.UpdateQueues(ctx, fn)
+	if l.after--; l.after == 0 {
+		l.gone()
+	}
+	return err
+}
+
+// TestCallerGoesBeforeItsSteps: steps that were leased to an external worker
+// but not handed out, because the server stopped or the worker disconnected,
+// are ready again at once. That counts as no attempt.
+func TestCallerGoesBeforeItsSteps(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, w *world) {
+		w.apply("page", "name: page\nsteps:\n  - {id: one, uses: worker.page, retry: {max: 0}}\n  - {id: two, needs: [], uses: worker.page, retry: {max: 0}}\n")
+		for name, tt := range map[string]struct{ after, handed int }{
+			"with the lease": {1, 0}, "with the second of two": {3, 1},
+		} {
+			run := w.status(w.start("page", `{}`).ID, gatehouse.RunRunning)
+			ctx, gone := context.WithCancel(w.as("bot"))
+			g := gate.New(&hungUp{w.store, tt.after, gone}, nil, w.hub, gate.Config{}, slog.New(slog.DiscardHandler))
+			got, err := runs.New(g, runs.Config{}).LeaseSteps(ctx, gatehouse.LeaseRequest{Tools: []string{"page"}, Max: 2})
+			w.must(err)
+			if ctx.Err() == nil || len(got) != tt.handed {
+				t.Fatalf("%s: %d steps were handed out, want %d", name, len(got), tt.handed)
+			}
+			again, err := w.runs.LeaseSteps(w.as("bot"), gatehouse.LeaseRequest{Tools: []string{"page"}, Max: 2})
+			w.must(err)
+			if len(again) != 2-tt.handed {
+				t.Errorf("%s: %d steps are ready, want %d", name, len(again), 2-tt.handed)
+			}
+			for _, l := range again {
+				if l.Lease.Generation != 2 || l.Step.Attempts != 1 {
+					t.Errorf("%s: %s has the generation %d and the attempt %d, want 2 and 1", name, l.Step.Key, l.Lease.Generation, l.Step.Attempts)
+				}
+			}
+			for _, l := range append(got, again...) {
+				_, err := w.runs.CompleteStep(w.as("bot"), l.Step.ID, gatehouse.StepResult{Generation: l.Lease.Generation})
+				w.must(err)
+			}
+			w.status(run.ID, gatehouse.RunSucceeded)
+		}
+		run := w.status(w.start("page", `{}`).ID, gatehouse.RunRunning)
+		ctx, gone := context.WithCancel(w.as("bot"))
+		g := gate.New(&hungUp{w.store, 1, func() {
+			_, err := w.runs.CancelRun(w.as("admin"), run.ID, "")
+			w.must(err)
+			gone()
+		}}, nil, w.hub, gate.Config{}, slog.New(slog.DiscardHandler))
+		got, err := runs.New(g, runs.Config{}).LeaseSteps(ctx, gatehouse.LeaseRequest{Tools: []string{"page"}, Max: 2})
+		w.must(err)
+		if run = w.status(run.ID, gatehouse.RunCanceled); len(got) > 0 || run.StepOf("one").Status != gatehouse.StepCanceled {
+			t.Errorf("of a run that was canceled meanwhile were handed out %v: %s", got, describe(run))
+		}
+	})
+}
+
+// TestStopKeepsNoLease: a server that stops finishes all leased steps,
+// including those leased ahead of a slow store, and begins nothing more. So a
+// restart costs no step an attempt or a lease's time.
+func TestStopKeepsNoLease(t *testing.T) {
+	t.Parallel()
+	store, url := slowStore(t)
+	w := newWorld(t, store)
+	w.apply("quick", quick)
+	w.status(w.start("quick", `{}`).ID, gatehouse.RunSucceeded)
+	w.stop()
+	const workers, more = 4, 20
+	for range workers + 64 + more {
+		w.start("quick", `{}`)
+	}
+	c, err := pgx.Connect(t.Context(), url)
+	w.must(err)
+	defer c.Close(t.Context())
+	hold, err := c.Begin(t.Context())
+	w.must(err)
+	_, err = hold.Exec(t.Context(), `LOCK TABLE reflexion`)
+	w.must(err)
+	ctx, halt := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() {
+		runs.NewRuntime(store, w.runs, w.hub, runs.RuntimeConfig{Workers: workers, Owner: "test"}, slog.New(slog.DiscardHandler)).Run(ctx)
+	})
+	defer running.Wait()
+	defer halt()
+	counted := func(q interface {
+		QueryRow(context.Context, string, ...any) pgx.Row
+	}, what string) (n int) {
+		w.must(q.QueryRow(t.Context(), `SELECT count(*) FROM step WHERE `+what).Scan(&n))
+		return n
+	}
+	for end := time.Now().Add(time.Minute); counted(hold, `status = 'running'`) < workers+64; {
+		if time.Now().After(end) {
+			t.Fatalf("%d steps are leased, want %d", counted(hold, `status = 'running'`), workers+64)
+		}
+		_, err := hold.Exec(t.Context(), `SELECT pg_sleep(0.01)`)
+		w.must(err)
+	}
+	halt()
+	w.must(hold.Rollback(t.Context()))
+	running.Wait()
+	for what, want := range map[string]int{
+		`status = 'running'`: 0, `status = 'ready' AND attempts = 0`: more, `status = 'succeeded' AND attempts = 1`: 1 + workers + 64,
+	} {
+		if n := counted(c, what); n != want {
+			t.Errorf("%s: %d steps, want %d", what, n, want)
+		}
+	}
+}

@@ -1,0 +1,350 @@
+package runs
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
+	"github.com/gatehouse-dev/gatehouse/internal/workflow"
+)
+
+// The topics of hints about runs. A run's own topic is its id.
+const (
+	// TopicSteps announces ready built-in steps; followed by a colon and a tool's
+	// name, ready steps of that tool.
+	TopicSteps = "steps"
+	// TopicRuns announces that a run was queued, or that one has ended.
+	TopicRuns = "runs"
+)
+
+// Limits bounds a tenant's use of the runtime; zero is no bound.
+type Limits struct {
+	// MaxConcurrency bounds its running steps, MaxRunsPerMin the runs that
+	// start within any minute, MaxWritesPerRun the actions that one run
+	// proposes.
+	MaxConcurrency, MaxRunsPerMin, MaxWritesPerRun int
+	Budget                                         *Budget
+}
+
+// Budget bounds the cost of a tenant's model calls within a window.
+type Budget struct {
+	Amount   gatehouse.Decimal
+	Currency string
+	Window   time.Duration
+}
+
+// Config has the settings beside the workflows.
+type Config struct {
+	// Limits returns a tenant's limits; nil for no bounds at all.
+	Limits func(tenant string) Limits
+	// Lease is how long a worker of this process may hold a step; 60 s by default.
+	Lease time.Duration
+	// Models makes the model calls of steps; nil when none is configured.
+	Models Models
+	// Hooks verifies webhooks; nil when no secret is configured.
+	Hooks HookVerifier
+}
+
+// Runs implements the services of runs and workers over a gate.
+type Runs struct {
+	*usecase.Runner
+	gate    *gate.Gate
+	config  Config
+	outside Outside
+	metrics Metrics // nil for none
+	// aside holds the steps and runs that could not be woken.
+	aside setAside
+
+	mu          sync.Mutex
+	definitions map[definitionKey]knownVersion
+	turns       map[[2]string]gatehouse.Lane // by tenant and tool
+	limits      map[definitionKey]knownLimits
+	// applied counts the versions that were applied in this process.
+	applied int
+}
+
+var _ gatehouse.RunService = (*Runs)(nil)
+
+type definitionKey struct {
+	tenant, name string
+	version      int
+}
+
+// knownVersion is a parsed version of a workflow, and its author.
+type knownVersion struct {
+	*workflow.Definition
+	author string
+}
+
+// maxDefinitions bounds the cache of parsed workflows.
+const maxDefinitions = 1000
+
+// New makes the runs of a gate.
+func New(g *gate.Gate, config Config) *Runs {
+	if config.Limits == nil {
+		config.Limits = func(string) Limits { return Limits{} }
+	}
+	if config.Lease == 0 {
+		config.Lease = gatehouse.DefaultStepLease
+	}
+	return &Runs{Runner: g.Runner, gate: g, config: config, definitions: make(map[definitionKey]knownVersion),
+		limits: make(map[definitionKey]knownLimits)}
+}
+
+// definition returns the parsed version of a workflow. Versions never change, so
+// cached definitions stay valid.
+func (r *Runs) definition(tx gatehouse.ReadTx, tenant, name string, version int) (*workflow.Definition, error) {
+	v, err := r.version(tx, definitionKey{tenant, name, version})
+	return v.Definition, err
+}
+
+// author returns the author of a version.
+func (r *Runs) author(tx gatehouse.ReadTx, key definitionKey) (string, error) {
+	r.mu.Lock()
+	v, ok := r.definitions[key]
+	r.mu.Unlock()
+	if ok {
+		return v.author, nil
+	}
+	w, err := tx.FindWorkflow(key.name, key.version)
+	if err != nil {
+		return "", err
+	}
+	return w.CreatedBy, nil // even when it no longer parses
+}
+
+func (r *Runs) version(tx gatehouse.ReadTx, key definitionKey) (d knownVersion, err error) {
+	r.mu.Lock()
+	d, ok := r.definitions[key]
+	r.mu.Unlock()
+	if ok {
+		return d, nil
+	}
+	w, err := tx.FindWorkflow(key.name, key.version)
+	if err != nil {
+		return d, err
+	}
+	d.author = w.CreatedBy
+	if d.Definition, err = workflow.Parse([]byte(w.Source)); err != nil {
+		return d, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.definitions) >= maxDefinitions {
+		clear(r.definitions)
+	}
+	r.definitions[key] = d
+	return d, nil
+}
+
+// limitsAge is how long the limits of a workflow's newest version are cached. A
+// version that another process applies takes effect after that.
+const limitsAge = time.Second
+
+type knownLimits struct {
+	limits workflow.Limits
+	until  time.Time
+}
+
+// Limits returns the limits of a workflow's newest version and of its tenant.
+func (r *Runs) Limits(ctx context.Context, tenant, name string) (of workflow.Limits, tenantLimits Limits, err error) {
+	key := definitionKey{tenant: tenant, name: name}
+	r.mu.Lock()
+	known, ok := r.limits[key]
+	applied := r.applied
+	r.mu.Unlock()
+	if ok && time.Now().Before(known.until) {
+		return known.limits, r.config.Limits(tenant), nil
+	}
+	if of, err = r.readLimits(ctx, tenant, name); err == nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if applied == r.applied { // otherwise the limits read may be older than the applied version
+			if len(r.limits) >= maxDefinitions {
+				clear(r.limits)
+			}
+			r.limits[key] = knownLimits{of, time.Now().Add(limitsAge)}
+		}
+	}
+	return of, r.config.Limits(tenant), err
+}
+
+// forgetLimits empties the cache after a version was applied in this process.
+func (r *Runs) forgetLimits() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.applied++
+	clear(r.limits)
+}
+
+func (r *Runs) readLimits(ctx context.Context, tenant, name string) (of workflow.Limits, err error) {
+	err = r.Store.View(ctx, tenant, func(tx gatehouse.ReadTx) error {
+		w, err := tx.FindWorkflow(name, 0)
+		if err != nil {
+			return err
+		}
+		d, err := r.definition(tx, tenant, name, w.Version)
+		if err == nil {
+			of = d.Limits
+		}
+		return err
+	})
+	return of, err
+}
+
+// moving is one transaction on a locked run. The run has the steps of its workflow
+// and, of their items, only the moved one.
+type moving struct {
+	runs *Runs
+	tx   gatehouse.Tx
+	run  *gatehouse.Run
+	// above holds the run's ancestors, the direct parent first, when they are
+	// locked too.
+	above []*gatehouse.Run
+	def   *workflow.Definition
+	actor string
+	from  gatehouse.RunStatus
+	// was holds what MoveRun writes, as it is stored.
+	was mark
+	// tools lists the tools with steps that became ready; "" for built-in steps.
+	tools map[string]bool
+	// ahead holds the inline steps that may be executed once they are ready, by
+	// key; passed counts those that were.
+	ahead  map[string]*work
+	passed int
+	// outcomes and used are for the metrics.
+	outcomes []gatehouse.StepStatus
+	used     []gatehouse.ModelUsage
+	// stopped and ended tell that this transaction stopped, or ended, the run.
+	stopped, ended bool
+}
+
+// move locks a run, lets fn change the step (which may be an item; "" for no step),
+// and then makes the moves that follow. fn may run more than once. After the
+// commit, move sends the hints.
+func (r *Runs) move(ctx context.Context, tenant, id, step, actor string, fn func(*moving) error) error {
+	return r.moveWith(ctx, gatehouse.PrefetchPlan{}, tenant, id, step, actor, fn)
+}
+
+// moveHeld is move for the result of a leased step. It writes only the run, the
+// step and their dependents, so the store may batch several of them.
+func (r *Runs) moveHeld(ctx context.Context, step *gatehouse.Step, actor string, fn func(*moving) error) error {
+	return r.moveWith(ctx, gatehouse.PrefetchPlan{RunID: step.RunID}, step.Tenant, step.RunID, step.ID, actor, fn)
+}
+
+func (r *Runs) moveWith(ctx context.Context, o gatehouse.PrefetchPlan, tenant, id, step, actor string, fn func(*moving) error) error {
+	var last *moving
+	err := r.Update(ctx, tenant, nil, func(tx gatehouse.Tx) error {
+		if o.RunID != "" {
+			tx.Prefetch(o)
+		}
+		m, err := r.begin(tx, tenant, id, step, actor)
+		if err != nil {
+			return err
+		}
+		last = m
+		if err := fn(m); err != nil {
+			return err
+		}
+		return m.advance()
+	})
+	if err == nil {
+		r.tell(last)
+	}
+	return err
+}
+
+func (r *Runs) begin(tx gatehouse.Tx, tenant, id, step, actor string) (*moving, error) {
+	run, err := tx.LockRun(id, step)
+	if err != nil {
+		return nil, usecase.NotFound(err, "run")
+	}
+	def, err := r.definition(tx, tenant, run.Workflow, run.Version)
+	if err != nil {
+		return nil, err
+	}
+	return &moving{runs: r, tx: tx, run: run, def: def, actor: actor, from: run.Status, was: markOf(run), tools: make(map[string]bool)}, nil
+}
+
+// mark holds the fields of a run that can change while its status stays.
+type mark struct {
+	status, stop gatehouse.RunStatus
+	writes       int
+	failure      *gatehouse.Failure
+}
+
+func markOf(run *gatehouse.Run) mark { return mark{run.Status, run.Stop, run.Writes, run.Failure} }
+
+func (r *Runs) tell(m *moving) {
+	if m == nil {
+		return
+	}
+	r.count(m)
+	h := r.Hints
+	h.Notify(m.run.ID)
+	h.Notify(usecase.TopicAudit)
+	for tool := range m.tools {
+		h.Notify(stepsTopic(tool))
+	}
+	if m.ended {
+		h.Notify(TopicRuns)
+	}
+}
+
+func stepsTopic(tool string) string {
+	if tool == "" {
+		return TopicSteps
+	}
+	return TopicSteps + ":" + tool
+}
+
+// leaf records one transition of the run or one of its steps.
+func (m *moving) leaf(event string, step *gatehouse.Step, from, to string, data ...gatehouse.Member) error {
+	if step != nil {
+		data = append(data, member("step", step.Key), member("step_id", step.ID),
+			gatehouse.Member{Name: "attempt", Value: usecase.Encode(step.Attempts)})
+	}
+	l := &gatehouse.Leaf{
+		Tenant: m.run.Tenant, Type: event, Subject: m.run.ID, Actor: m.actor, From: from, To: to,
+	}
+	if len(data) > 0 {
+		l.Data = gatehouse.ObjectJSON(data...)
+	}
+	return m.tx.AppendLeaf(l)
+}
+
+func member(name, value string) gatehouse.Member {
+	return gatehouse.Member{Name: name, Value: gatehouse.StringJSON(value)}
+}
+
+// errLeaseLost says that the caller no longer holds the step's lease.
+func errLeaseLost(s *gatehouse.Step) error {
+	return gatehouse.E(gatehouse.CodeLeaseLost, "the lease of this step is lost: nothing was changed").
+		With("status", s.Status).With("generation", s.Generation)
+}
+
+// held returns a step that is running under the caller's lease.
+func (m *moving) held(id string, generation int) (*gatehouse.Step, error) {
+	s := m.run.StepByID(id)
+	switch {
+	case s == nil:
+		return nil, gatehouse.E(gatehouse.CodeNotFound, "no such step")
+	case s.Status != gatehouse.StepRunning, s.Generation != generation,
+		s.LeaseUntil == nil || !m.tx.Now().Before(*s.LeaseUntil):
+		return nil, errLeaseLost(s)
+	}
+	return s, nil
+}
+
+// random is a number in [0, 1).
+func random() float64 { return rand.Float64() }
+
+// gone reports whether a read found nothing, so that there is nothing to do.
+func gone(err error) bool {
+	return errors.Is(err, gatehouse.ErrNotFound) || gatehouse.CodeOf(err) == gatehouse.CodeNotFound
+}

@@ -1,0 +1,328 @@
+package runs
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
+)
+
+// RuntimeConfig configures how steps are executed. Zero fields take the default.
+type RuntimeConfig struct {
+	// Workers bounds the steps that execute at a time; 16 by default.
+	Workers int
+	// Weights are the shares of tenants and workspaces; nil means equal shares.
+	Weights Weights
+	// Poll is the longest sleep between two looks at the store; 1 s by default.
+	Poll time.Duration
+	// Owner names this process in leases.
+	Owner string
+	// Onward bounds the inline steps: steps that touch nothing outside their
+	// run and run in the same transaction as the step before them. 16 by
+	// default; a negative value means none.
+	Onward int
+}
+
+// Hints wake the runtime; see internal/wake.
+type Hints interface {
+	Subscribe(topics ...string) (<-chan struct{}, func())
+}
+
+// Runtime executes the built-in steps in one process.
+type Runtime struct {
+	store  gatehouse.Store
+	runs   *Runs
+	hints  Hints
+	config RuntimeConfig
+	log    *slog.Logger
+	fair   *fair
+	// slots holds an element for each executing step, until its result is on
+	// its way to the store; held holds one for each leased step.
+	slots, held chan struct{}
+	// freed hints that a step has ended: its lane may have been full.
+	freed chan struct{}
+}
+
+// NewRuntime returns a runtime. Call Run to start it.
+func NewRuntime(store gatehouse.Store, runs *Runs, hints Hints, c RuntimeConfig, log *slog.Logger) *Runtime {
+	if c.Workers <= 0 {
+		c.Workers = 16
+	}
+	if c.Onward == 0 {
+		c.Onward = 16
+	}
+	c.Onward = max(c.Onward, 0)
+	if c.Poll <= 0 {
+		c.Poll = time.Second
+	}
+	if c.Weights == nil {
+		c.Weights = func(string, string) (int, int) { return 1, 1 }
+	}
+	held := c.Workers
+	if _, gathers := store.(gatehouse.Announcer); gathers {
+		held += storing
+	}
+	return &Runtime{
+		store: store, runs: runs, hints: hints, config: c, log: log, fair: &fair{weights: c.Weights},
+		slots: make(chan struct{}, c.Workers), held: make(chan struct{}, held), freed: make(chan struct{}, 1),
+	}
+}
+
+// Run works until ctx ends. Then it stops leasing, lets executing steps end,
+// and returns.
+func (r *Runtime) Run(ctx context.Context) {
+	var loops sync.WaitGroup
+	defer loops.Wait()
+	loops.Go(func() { r.wake(ctx) })
+	loops.Go(func() {
+		r.loop(ctx, "admission", TopicRuns, func(ctx context.Context) (int, error) { return r.runs.Admit(ctx) })
+	})
+	loops.Go(func() { r.loop(ctx, "schedules", "", r.runs.FireSchedules) })
+	loops.Go(func() { r.loop(ctx, "evidence", "", r.runs.Bundle) })
+	r.work(ctx)
+}
+
+// work leases ready steps and executes them.
+func (r *Runtime) work(ctx context.Context) {
+	var carried sync.WaitGroup
+	defer carried.Wait()
+	ready, cancel := r.hints.Subscribe(TopicSteps)
+	defer cancel()
+	least := 1
+	for ctx.Err() == nil {
+		n := r.acquire(ctx, least)
+		if n == 0 {
+			return
+		}
+		steps, err := r.lease(ctx, n)
+		if least = 1; len(steps) == n { // more may be ready than there were slots
+			least = r.worthwhile()
+		}
+		if err != nil && ctx.Err() == nil {
+			r.log.ErrorContext(ctx, "leasing steps failed", "error", err)
+		}
+		r.free(n - len(steps))
+		if len(steps) == 0 {
+			r.sleep(ctx, r.config.Poll, ready, r.freed)
+			continue
+		}
+		carried.Go(func() { r.carry(ctx, steps) })
+	}
+}
+
+// carry executes steps to their end, even when ctx ends: their leases bound the
+// time.
+func (r *Runtime) carry(ctx context.Context, steps []*gatehouse.Step) {
+	r.runs.CarryAll(context.WithoutCancel(ctx), steps, Carrying{
+		Worker: r.config.Owner, Onward: r.config.Onward,
+		Storing: func(*gatehouse.Step) { <-r.slots },
+		Done: func(s *gatehouse.Step, err error) {
+			if err != nil {
+				// When the lease ends, the step becomes ready again.
+				r.log.ErrorContext(ctx, "a step could not be carried on", "run", s.RunID, "step", s.Key, "error", err)
+			}
+			<-r.held
+			select {
+			case r.freed <- struct{}{}:
+			default:
+			}
+		},
+	})
+}
+
+// walk bounds the lanes of one look; the next look continues there.
+const walk = 64
+
+func (r *Runtime) lease(ctx context.Context, n int) ([]*gatehouse.Step, error) {
+	var due []gatehouse.DueLane
+	err := r.store.ReadQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
+		due, err = q.DueLanes("", "", r.fair.from(), walk, n)
+		return err
+	})
+	if err != nil || len(due) == 0 {
+		return nil, err
+	}
+	r.fair.looked(due, walk)
+	shares := r.fair.share(due, n, func(l gatehouse.Lane) (workflow, tenant int, ok bool) {
+		own, of, err := r.runs.Limits(ctx, l.Tenant, l.Workflow)
+		if err != nil { // the steps of other lanes are leased all the same
+			r.log.ErrorContext(ctx, "the limits of a workflow were not read: none of its steps is leased",
+				"tenant", l.Tenant, "workflow", l.Workflow, "error", err)
+		}
+		return own.MaxConcurrency, of.MaxConcurrency, err == nil
+	})
+	if len(shares) == 0 {
+		return nil, nil
+	}
+	return r.runs.Claim(ctx, r.config.Owner, shares...)
+}
+
+// patience is how long a lease waits for further slots while there is a
+// backlog: a look and a lease cost as much for one step as for several.
+const patience = time.Millisecond
+
+// storing is how many steps may be leased besides the executing ones, on a
+// store that prefers several Updates together: while the results of one lease
+// are being stored, the next steps are leased and executed.
+const storing = 64
+
+// worthwhile is the number of slots that a lease waits for while there is a
+// backlog. When steps are stored together, their slots become free all at once.
+func (r *Runtime) worthwhile() int {
+	if cap(r.held) > cap(r.slots) {
+		return r.config.Workers
+	}
+	return max(1, r.config.Workers/4)
+}
+
+// acquire waits for a slot and takes all free ones; it waits up to patience for
+// least slots. 0 means that ctx has ended.
+func (r *Runtime) acquire(ctx context.Context, least int) int {
+	if !r.take(ctx, nil) {
+		return 0
+	}
+	n := r.more(1)
+	if n >= least {
+		return n
+	}
+	enough := time.NewTimer(patience)
+	defer enough.Stop()
+	for ; n < least; n++ {
+		if !r.take(ctx, enough.C) {
+			return n
+		}
+	}
+	return r.more(n)
+}
+
+// take waits for a slot until ctx ends or over fires.
+func (r *Runtime) take(ctx context.Context, over <-chan time.Time) bool {
+	select {
+	case r.held <- struct{}{}:
+	case <-over:
+		return false
+	case <-ctx.Done():
+		return false
+	}
+	select {
+	case r.slots <- struct{}{}:
+		return true
+	case <-over:
+	case <-ctx.Done():
+	}
+	<-r.held
+	return false
+}
+
+// more takes the free slots in addition to n, and returns the new total.
+func (r *Runtime) more(n int) int {
+	for {
+		select {
+		case r.held <- struct{}{}:
+		default:
+			return n
+		}
+		select {
+		case r.slots <- struct{}{}:
+			n++
+		default:
+			<-r.held
+			return n
+		}
+	}
+}
+
+func (r *Runtime) free(n int) {
+	for range n {
+		<-r.slots
+		<-r.held
+	}
+}
+
+// sleep waits for one of the hints, at most for the given time.
+func (r *Runtime) sleep(ctx context.Context, most time.Duration, hint, other <-chan struct{}) {
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-hint:
+	case <-other:
+	case <-timer.C:
+	}
+}
+
+const (
+	// rest is the minimum time between two rounds of waking.
+	rest = 5 * time.Millisecond
+	// idle is the minimum time between two looks when the first found nothing
+	// to wake: every transition of the store sends a hint, and most concern no
+	// run.
+	idle = 20 * time.Millisecond
+)
+
+// wake moves steps that have settled, are due, or have lost their worker.
+func (r *Runtime) wake(ctx context.Context) {
+	moved, cancel := r.hints.Subscribe(usecase.TopicAudit)
+	defer cancel()
+	for ctx.Err() == nil {
+		wait := r.untilDue(ctx)
+		if wait <= 0 {
+			n, err := r.runs.Wake(ctx)
+			if err != nil && ctx.Err() == nil {
+				r.log.ErrorContext(ctx, "waking steps failed", "error", err)
+			}
+			r.sleep(ctx, rest, nil, nil)
+			if n > 0 {
+				continue
+			}
+			if wait = r.config.Poll; r.runs.SetAside() == 0 {
+				wait = idle // another loop or process is waking it
+			}
+		}
+		r.sleep(ctx, min(wait, idle), nil, nil)
+		r.sleep(ctx, wait-idle, moved, nil)
+	}
+}
+
+// untilDue is the time until the clock makes something due, at most the poll.
+// It is 0 when there may be something now.
+func (r *Runtime) untilDue(ctx context.Context) time.Duration {
+	if r.runs.SetAside() > 0 {
+		return 0
+	}
+	wait := r.config.Poll
+	err := r.store.ViewQueues(ctx, func(q gatehouse.ReadQueues) error {
+		next, err := q.NextRunWorkAt()
+		if err == nil && !next.IsZero() {
+			wait = min(wait, next.Sub(q.Now()))
+		}
+		return err
+	})
+	if err != nil && ctx.Err() == nil {
+		r.log.ErrorContext(ctx, "looking for what is due failed", "error", err)
+	}
+	return wait
+}
+
+// loop repeats a batch while it finds something, else after the poll or a hint.
+func (r *Runtime) loop(ctx context.Context, what, topic string, fn func(context.Context) (int, error)) {
+	var hint <-chan struct{}
+	if topic != "" {
+		c, cancel := r.hints.Subscribe(topic)
+		defer cancel()
+		hint = c
+	}
+	for ctx.Err() == nil {
+		n, err := fn(ctx)
+		if err != nil && ctx.Err() == nil {
+			r.log.ErrorContext(ctx, what+" failed", "error", err)
+		}
+		if n > 0 && err == nil {
+			continue
+		}
+		r.sleep(ctx, r.config.Poll, hint, nil)
+	}
+}

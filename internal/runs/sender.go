@@ -1,0 +1,64 @@
+package runs
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
+)
+
+// takesFrom fails with sender_not_allowed when the run does not accept an event of
+// this name from the principal. The workflow's from decides. Without one, an agent
+// may send events only to the runs that it started: no agent speaks for another.
+// The rule is applied when an event is sent, whether or not its step is waiting, so
+// that stored events need no second check.
+func (m *moving) takesFrom(p *gatehouse.Principal, event string) error {
+	from := m.def.Senders(event)
+	starter, err := m.startedBy(p)
+	if err != nil {
+		return err
+	}
+	if len(from) == 0 {
+		if p.Kind != gatehouse.KindAgent || starter {
+			return nil
+		}
+		return gatehouse.E(gatehouse.CodeSenderNotAllowed,
+			"the run takes the event %s from no other agent than the one that started it", gatehouse.Quote(event))
+	}
+	names := make([]string, len(from))
+	for i, s := range from {
+		if s.Is(p, starter) {
+			return nil
+		}
+		names[i] = s.String()
+	}
+	return gatehouse.E(gatehouse.CodeSenderNotAllowed, "the run takes the event %s from others", gatehouse.Quote(event)).With("from", names)
+}
+
+// mayAddress fails with not_found when the principal may not read the run, and the
+// workflow's from does not allow it either. A principal that from allows sends the
+// event, and reads nothing of the run.
+func (m *moving) mayAddress(c *gatehouse.Caller, event string) error {
+	err := m.runs.gate.ReadRun(m.tx, c, m.run)
+	if !errors.Is(err, gatehouse.ErrNotFound) {
+		return err
+	}
+	if len(m.def.Senders(event)) > 0 && m.takesFrom(c.Principal, event) == nil {
+		return nil
+	}
+	return usecase.NotFound(err, "run")
+}
+
+// startedBy reports whether a principal started the run, a run that it retries, or
+// one of their ancestors.
+func (m *moving) startedBy(p *gatehouse.Principal) (bool, error) {
+	if m.run.StarterID == p.ID {
+		return true, nil
+	}
+	if m.run.RetryOf == "" && m.run.ParentRun == "" {
+		return false, nil
+	}
+	line, err := m.tx.ListLineage(m.run.ID)
+	return slices.ContainsFunc(line, func(r *gatehouse.Run) bool { return r.StarterID == p.ID }), err
+}

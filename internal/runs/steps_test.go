@@ -1,0 +1,620 @@
+package runs_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/internal/runs"
+)
+
+func TestConditionSkipsAndGraphJoins(t *testing.T) {
+	t.Parallel()
+	onBoth(t, testConditionSkipsAndGraphJoins)
+}
+
+func testConditionSkipsAndGraphJoins(t *testing.T, w *world) {
+	w.apply("graph", `name: graph
+steps:
+  - {id: a, uses: transform, with: {n: "${{ input.n }}"}}
+  - {id: b, needs: [], uses: transform, with: {m: 2}}
+  - {id: big, needs: [a], if: 'steps.a.output.n > 10', uses: transform, with: {big: true}}
+  - {id: join, needs: [b, big], uses: transform, with: {n: "${{ steps.a.output.n }}", m: "${{ steps.b.output.m }}"}}
+output: "${{ steps.join.output }}"
+`)
+	run := w.status(w.start("graph", `{"n":9007199254740993.10}`).ID, gatehouse.RunSucceeded)
+	if run.StepOf("big").Skipped || run.Output != `{"m":2,"n":9007199254740993.10}` {
+		t.Errorf("output %s\n%s", run.Output, describe(run))
+	}
+	run = w.status(w.start("graph", `{"n":1}`).ID, gatehouse.RunSucceeded)
+	if !run.StepOf("big").Skipped || run.Output != `{"m":2,"n":1}` {
+		t.Errorf("output %s\n%s", run.Output, describe(run))
+	}
+}
+
+func TestForEachHasAnActionForEachItem(t *testing.T) {
+	t.Parallel()
+	onBoth(t, testForEachHasAnActionForEachItem)
+}
+
+func testForEachHasAnActionForEachItem(t *testing.T, w *world) {
+	w.apply("each", `name: each
+steps:
+  - id: tag
+    uses: connector.shop.update
+    for_each: input.items
+    max_items: 3
+    action_type: note
+    risk: low
+    with: {target: {entity_type: item, entity_ref: "${{ item }}"}, change: {place: "${{ index }}"}}
+output: "${{ steps.tag.output }}"
+`)
+	run := w.status(w.start("each", `{"items":["A","B","C"]}`).ID, gatehouse.RunSucceeded)
+	for _, ref := range []string{"A", "B", "C"} {
+		if n := w.ledger.effects(ref); n != 1 {
+			t.Errorf("%s: %d effects", ref, n)
+		}
+	}
+	if list, err := run.Output.Elements(); err != nil || len(list) != 3 || !strings.Contains(string(list[2]), `"place":2`) {
+		t.Errorf("output %s", run.Output)
+	}
+	if run.Writes != 3 {
+		t.Errorf("%d writes", run.Writes)
+	}
+	run = w.status(w.start("each", `{"items":[]}`).ID, gatehouse.RunSucceeded)
+	if run.Output != "[]" {
+		t.Errorf("no items: %s", run.Output)
+	}
+	run = w.status(w.start("each", `{"items":["A","B","C","D"]}`).ID, gatehouse.RunFailed)
+	if run.Failure.Code != "expression" {
+		t.Errorf("%s", describe(run))
+	}
+}
+
+func TestWaits(t *testing.T) { t.Parallel(); onBoth(t, testWaits) }
+
+func testWaits(t *testing.T, w *world) {
+	w.apply("waits", `name: waits
+steps:
+  - {id: nap, uses: wait, with: {for: 20ms}}
+  - {id: word, uses: wait, with: {event: go, timeout: 1h}}
+output: {word: "${{ steps.word.output.data }}"}
+`)
+	// The event comes while its step waits, and before that.
+	run := w.until(w.start("waits", `{}`).ID, "waiting for the event", func(r *gatehouse.Run) bool {
+		return r.StepOf("word").Status == gatehouse.StepWaiting
+	})
+	if run.Status != gatehouse.RunWaiting {
+		t.Errorf("the run is %s", run.Status)
+	}
+	_, err := w.runs.SignalRun(w.as("bot"), run.ID, "go", `{"n":1}`)
+	w.must(err)
+	if run = w.status(run.ID, gatehouse.RunSucceeded); run.Output != `{"word":{"n":1}}` {
+		t.Errorf("output %s", run.Output)
+	}
+	early := w.start("waits", `{}`)
+	_, err = w.runs.SignalRun(w.as("bot"), early.ID, "go", `"early"`)
+	w.must(err)
+	if run = w.status(early.ID, gatehouse.RunSucceeded); run.Output != `{"word":"early"}` {
+		t.Errorf("output %s", run.Output)
+	}
+	if _, err := w.runs.SignalRun(w.as("bot"), run.ID, "go", ""); gatehouse.CodeOf(err) != gatehouse.CodeTooLate {
+		t.Errorf("a signal to a run that has ended: %v", err)
+	}
+	w.apply("late", `name: late
+steps:
+  - {id: word, uses: wait, with: {event: go, timeout: 20ms}}
+`)
+	if run = w.status(w.start("late", `{}`).ID, gatehouse.RunFailed); run.Failure.Code != "timeout" {
+		t.Errorf("%s", describe(run))
+	}
+}
+
+func TestChildRun(t *testing.T) { t.Parallel(); onBoth(t, testChildRun) }
+
+func testChildRun(t *testing.T, w *world) {
+	w.apply("child", `name: child
+steps:
+  - {id: ask, uses: approval, action_type: workflow_approval, with: {rationale: "go on?"}}
+output: {answer: "${{ input.n }}"}
+`)
+	w.apply("parent", `name: parent
+steps:
+  - {id: sub, uses: workflow.child, with: {n: 7}}
+output: "${{ steps.sub.output }}"
+`)
+	parent := w.until(w.start("parent", `{}`).ID, "waiting", func(r *gatehouse.Run) bool { return r.StepOf("sub").ChildRun != "" })
+	child := w.status(parent.StepOf("sub").ChildRun, gatehouse.RunWaitingApproval)
+	if child.ParentRun != parent.ID || child.Trigger != gatehouse.TriggerRun {
+		t.Errorf("the child's parent is %q", child.ParentRun)
+	}
+	w.must(w.decide(w.action(child, "ask"), "ana", gatehouse.Approve))
+	if parent = w.status(parent.ID, gatehouse.RunSucceeded); parent.Output != `{"answer":7}` {
+		t.Errorf("output %s", parent.Output)
+	}
+	// Canceling the parent cancels the child and what the child waits for.
+	parent = w.until(w.start("parent", `{}`).ID, "waiting", func(r *gatehouse.Run) bool { return r.StepOf("sub").ChildRun != "" })
+	child = w.status(parent.StepOf("sub").ChildRun, gatehouse.RunWaitingApproval)
+	_, err := w.runs.CancelRun(w.as("admin"), parent.ID, "")
+	w.must(err)
+	w.status(parent.ID, gatehouse.RunCanceled)
+	child = w.status(child.ID, gatehouse.RunCanceled)
+	if a := w.action(child, "ask"); a.Status != gatehouse.StatusCanceled {
+		t.Errorf("the child's action is %s", a.Status)
+	}
+}
+
+func TestRunsThatBeginThemselvesEnd(t *testing.T) {
+	t.Parallel()
+	onBoth(t, testRunsThatBeginThemselvesEnd)
+}
+
+func testRunsThatBeginThemselvesEnd(t *testing.T, w *world) {
+	w.apply("loop", "name: loop\nsteps:\n  - {id: again, uses: workflow.loop}\n")
+	run := w.status(w.start("loop", `{}`).ID, gatehouse.RunFailed)
+	if !strings.Contains(run.Failure.Detail, "too_deep") {
+		t.Errorf("%s", describe(run))
+	}
+}
+
+func TestTwoPersonNeedsTwo(t *testing.T) { t.Parallel(); onBoth(t, testTwoPersonNeedsTwo) }
+
+func testTwoPersonNeedsTwo(t *testing.T, w *world) {
+	w.apply("two", `name: two
+steps:
+  - id: set
+    uses: connector.shop.update
+    action_type: price_change
+    risk: high
+    two_person: true
+    with: {target: {entity_type: item, entity_ref: X}, change: {price: "2"}}
+`)
+	run := w.status(w.start("two", `{}`).ID, gatehouse.RunWaitingApproval)
+	a := w.action(run, "set")
+	if a.Approval.Required != 2 || a.RiskLevel != gatehouse.L4 {
+		t.Fatalf("%d must approve at %s", a.Approval.Required, a.RiskLevel)
+	}
+	w.must(w.decide(a, "ana", gatehouse.Approve))
+	if n := w.ledger.effects("X"); n != 0 || w.action(run, "set").Status != gatehouse.StatusPending {
+		t.Fatal("one person was enough")
+	}
+	w.must(w.decide(a, "ben", gatehouse.Approve))
+	w.status(run.ID, gatehouse.RunSucceeded)
+	if n := w.ledger.effects("X"); n != 1 {
+		t.Errorf("%d effects", n)
+	}
+}
+
+// TestKeyDedupesAcrossRuns: a step with the same key and change takes the
+// existing receipt as its result.
+func TestKeyDedupesAcrossRuns(t *testing.T) { t.Parallel(); onBoth(t, testKeyDedupesAcrossRuns) }
+
+func testKeyDedupesAcrossRuns(t *testing.T, w *world) {
+	w.apply("keyed", `name: keyed
+steps:
+  - id: set
+    uses: connector.shop.update
+    action_type: note
+    risk: low
+    idempotency_key: "set:${{ input.key }}"
+    with: {target: {entity_type: item, entity_ref: X}, change: {price: "${{ input.price }}"}}
+`)
+	for range 3 {
+		w.status(w.start("keyed", `{"key":"k1","price":"2"}`).ID, gatehouse.RunSucceeded)
+	}
+	if n := w.ledger.effects("X"); n != 1 {
+		t.Errorf("%d effects under one key", n)
+	}
+	run := w.ended(w.start("keyed", `{"key":"k1","price":"3"}`).ID)
+	if n := w.ledger.effects("X"); n != 1 {
+		t.Errorf("%d effects: another change went under a known key: %s", n, describe(run))
+	}
+}
+
+func TestLimits(t *testing.T) { t.Parallel(); onBoth(t, testLimits) }
+
+func testLimits(t *testing.T, w *world) {
+	w.apply("writes", `name: writes
+limits: {max_writes_per_run: 1}
+steps:
+  - {id: one, uses: connector.shop.update, action_type: note, risk: low, with: {target: {entity_type: item, entity_ref: A}, change: {n: 1}}}
+  - {id: two, uses: connector.shop.update, action_type: note, risk: low, with: {target: {entity_type: item, entity_ref: B}, change: {n: 1}}}
+`)
+	run := w.status(w.start("writes", `{}`).ID, gatehouse.RunFailed)
+	if run.Failure.Code != "too_many_writes" || w.ledger.effects("B") != 0 {
+		t.Errorf("%s", describe(run))
+	}
+	w.apply("slow", `name: slow
+limits: {max_runs_per_min: 2}
+steps:
+  - {id: one, uses: transform, with: {}}
+`)
+	var runs []*gatehouse.Run
+	for range 4 {
+		runs = append(runs, w.start("slow", `{}`))
+	}
+	for _, r := range runs[:2] {
+		w.status(r.ID, gatehouse.RunSucceeded)
+	}
+	for _, r := range runs[2:] {
+		if got, err := w.runs.FindRun(w.as("admin"), r.ID); err != nil || got.Status != gatehouse.RunQueued {
+			t.Errorf("the run is %s, %v", got.Status, err)
+		}
+	}
+	w.apply("short", `name: short
+limits: {deadline: 1s}
+steps:
+  - {id: nap, uses: wait, with: {for: 1h}}
+`)
+	if run = w.status(w.start("short", `{}`).ID, gatehouse.RunFailed); run.Failure.Code != "deadline_exceeded" {
+		t.Errorf("%s", describe(run))
+	}
+	w.apply("dear", `name: dear
+limits: {budget: {amount: "0.30", currency: USD, window: 1h}}
+steps:
+  - {id: one, uses: model.local, with: {model: small, prompt: hi}}
+`)
+	w.status(w.start("dear", `{}`).ID, gatehouse.RunSucceeded)
+	if run = w.status(w.start("dear", `{}`).ID, gatehouse.RunFailed); run.Failure.Code != "budget_exceeded" || w.models.asked != 1 {
+		t.Errorf("asked %d times: %s", w.models.asked, describe(run))
+	}
+}
+
+// TestLongCalls: a call that outlasts its lease keeps it through heartbeats,
+// and the call of a canceled run is ended.
+func TestLongCalls(t *testing.T) {
+	t.Parallel()
+	onBoth(t, testLongCalls, func(c *runs.Config, _ *runs.RuntimeConfig) { c.Lease = 6 * time.Second })
+}
+
+func testLongCalls(t *testing.T, w *world) {
+	w.apply("ask", "name: ask\nsteps:\n  - {id: ask, uses: model.local, with: {model: small, prompt: hi}, timeout: 5m}\n")
+	held := make(chan struct{})
+	release := sync.OnceFunc(func() { close(held) })
+	defer release()
+	w.models.before = func() { <-held }
+	asking := func(r *gatehouse.Run) bool { return r.StepOf("ask").Status == gatehouse.StepRunning }
+	run := w.until(w.start("ask", `{}`).ID, "asking", asking)
+	first := *run.StepOf("ask").LeaseUntil
+	w.until(run.ID, "at work past its first lease", func(r *gatehouse.Run) bool {
+		return asking(r) && r.StepOf("ask").LeaseUntil.Sub(first) > 6*time.Second
+	})
+	release()
+	run = w.status(run.ID, gatehouse.RunSucceeded)
+	if n := run.StepOf("ask").Attempts; n != 1 {
+		t.Errorf("%d attempts: the lease was not kept", n)
+	}
+	w.models.slow = time.Hour
+	run = w.until(w.start("ask", `{}`).ID, "asking", asking)
+	_, err := w.runs.CancelRun(w.as("admin"), run.ID, "")
+	w.must(err)
+	if run = w.status(run.ID, gatehouse.RunCanceled); run.StepOf("ask").Status != gatehouse.StepCanceled {
+		t.Errorf("%s", describe(run))
+	}
+}
+
+// TestExternalWorker: leases, heartbeats and fencing.
+func TestExternalWorker(t *testing.T) { t.Parallel(); onBoth(t, testExternalWorker) }
+
+func testExternalWorker(t *testing.T, w *world) {
+	w.apply("outside", `name: outside
+steps:
+  - {id: page, uses: worker.page, with: {who: "${{ input.who }}"}, retry: {max: 1, backoff: [10ms]}}
+output: "${{ steps.page.output }}"
+`)
+	run := w.start("outside", `{"who":"ana"}`)
+	lease := func(d time.Duration) gatehouse.LeasedStep {
+		t.Helper()
+		got, err := w.runs.LeaseSteps(w.as("bot"), gatehouse.LeaseRequest{
+			Tools: []string{"page"}, Wait: gatehouse.Duration(30 * time.Second), Lease: gatehouse.Span(d), Worker: "w1",
+		})
+		w.must(err)
+		if len(got) != 1 {
+			t.Fatalf("leased %d steps", len(got))
+		}
+		return got[0]
+	}
+	first := lease(time.Second)
+	if first.Step.Input != `{"who":"ana"}` {
+		t.Errorf("input %s", first.Step.Input)
+	}
+	// Its lease ends; the step is ready again, and the first holder is fenced
+	// off.
+	second := lease(time.Minute)
+	if second.Lease.Generation <= first.Lease.Generation {
+		t.Fatalf("generation %d after %d", second.Lease.Generation, first.Lease.Generation)
+	}
+	_, err := w.runs.CompleteStep(w.as("bot"), first.Step.ID, gatehouse.StepResult{Generation: first.Lease.Generation, Output: `"stale"`})
+	if gatehouse.CodeOf(err) != gatehouse.CodeLeaseLost {
+		t.Fatalf("a stale holder: %v", err)
+	}
+	state, err := w.runs.HeartbeatStep(w.as("bot"), second.Step.ID, gatehouse.Heartbeat{Generation: second.Lease.Generation})
+	w.must(err)
+	if state.Cancel {
+		t.Error("told to stop")
+	}
+	w.person("other", gatehouse.KindAgent, gatehouse.RoleWorker)
+	_, err = w.runs.CompleteStep(w.as("other"), second.Step.ID, gatehouse.StepResult{Generation: second.Lease.Generation})
+	if gatehouse.CodeOf(err) != gatehouse.CodeNotFound {
+		t.Fatalf("another principal's worker: %v", err)
+	}
+	_, err = w.runs.CompleteStep(w.as("bot"), second.Step.ID, gatehouse.StepResult{Generation: second.Lease.Generation, Output: `{"paged":true}`})
+	w.must(err)
+	if run = w.status(run.ID, gatehouse.RunSucceeded); run.Output != `{"paged":true}` {
+		t.Errorf("output %s", run.Output)
+	}
+}
+
+func TestExternalWorkerProposes(t *testing.T) { t.Parallel(); onBoth(t, testExternalWorkerProposes) }
+
+func testExternalWorkerProposes(t *testing.T, w *world) {
+	w.apply("outside", "name: outside\nsteps:\n  - {id: fix, uses: worker.fix}\n")
+	run := w.start("outside", `{}`)
+	got, err := w.runs.LeaseSteps(w.as("bot"), gatehouse.LeaseRequest{Tools: []string{"fix"}, Wait: gatehouse.Duration(30 * time.Second)})
+	w.must(err)
+	a, err := w.runs.ProposeStep(w.as("bot"), got[0].Step.ID, gatehouse.StepProposal{Generation: got[0].Lease.Generation, Action: gatehouse.Proposal{
+		ActionType: "price_change", Connector: "shop", Operation: "update",
+		Target: gatehouse.Target{EntityType: "item", EntityRef: "X"}, ProposedChange: `{"price":"3"}`,
+	}})
+	w.must(err)
+	w.status(run.ID, gatehouse.RunWaitingApproval)
+	w.must(w.decide(a, "ben", gatehouse.Approve))
+	w.status(run.ID, gatehouse.RunSucceeded)
+	if n := w.ledger.effects("X"); n != 1 {
+		t.Errorf("%d effects", n)
+	}
+}
+
+func TestTriggerRefDedupes(t *testing.T) { t.Parallel(); onBoth(t, testTriggerRefDedupes) }
+
+func testTriggerRefDedupes(t *testing.T, w *world) {
+	w.apply("triage", triage)
+	first, _, err := w.runs.StartRun(w.as("bot"), "triage", gatehouse.NewRun{Input: `{"id":"1","text":"x"}`, TriggerRef: "r1"})
+	w.must(err)
+	again, replayed, err := w.runs.StartRun(w.as("bot"), "triage", gatehouse.NewRun{Input: `{"id":"2","text":"y"}`, TriggerRef: "r1"})
+	w.must(err)
+	if !replayed || again.ID != first.ID {
+		t.Errorf("the run %s, want %s", again.ID, first.ID)
+	}
+}
+
+// TestBundle: the evidence is built once, after the run has ended, and does not
+// contain the run's input.
+func TestBundle(t *testing.T) { t.Parallel(); onBoth(t, testBundle) }
+
+func testBundle(t *testing.T, w *world) {
+	w.apply("triage", triage)
+	run := w.status(w.start("triage", `{"id":"INC1","text":"my secret word"}`).ID, gatehouse.RunWaitingApproval)
+	if _, err := w.runs.RunBundle(w.as("admin"), run.ID); gatehouse.CodeOf(err) != gatehouse.CodeTooLate {
+		t.Errorf("evidence of a run that goes on: %v", err)
+	}
+	w.must(w.decide(w.action(run, "update"), "ana", gatehouse.Approve))
+	w.status(run.ID, gatehouse.RunSucceeded)
+	run = w.until(run.ID, "bundled", func(r *gatehouse.Run) bool { return r.Evidence != "" })
+	b, err := w.runs.RunBundle(w.as("admin"), run.ID)
+	w.must(err)
+	if b.SHA256 != run.Evidence || strings.Contains(string(b.Archive), "my secret word") {
+		t.Errorf("bundle %s, run %s", b.SHA256, run.Evidence)
+	}
+}
+
+// TestFairness: hundreds of ready steps do not delay another tenant's single
+// step.
+func TestFairness(t *testing.T) {
+	t.Parallel()
+	onBoth(t, testFairness, func(_ *runs.Config, c *runs.RuntimeConfig) { c.Workers = 2 })
+}
+
+func testFairness(t *testing.T, w *world) {
+	w.apply("busy", `name: busy
+steps:
+  - {id: one, uses: model.local, for_each: input.items, max_items: 500, with: {model: small, prompt: "about ${{ item }}"}}
+`)
+	w.apply("quick", "name: quick\nworkspace: other\nsteps:\n  - {id: one, uses: transform, with: {}}\n")
+	items := make([]string, 500)
+	for i := range items {
+		items[i] = fmt.Sprint(i)
+	}
+	// The noisy steps block until the quick one is ready, and after a fifth of
+	// them until it has ended.
+	there, ended := make(chan struct{}), make(chan struct{})
+	release := sync.OnceFunc(func() { close(there) })
+	defer close(ended)
+	defer release()
+	var since atomic.Int64
+	w.models.before = func() {
+		<-there
+		if since.Add(1) > 100 {
+			<-ended
+		}
+	}
+	noisy := w.start("busy", gatehouse.JSON(`{"items":[`+strings.Join(items, ",")+`]}`))
+	w.until(noisy.ID, "fanned out", func(r *gatehouse.Run) bool { return len(r.Steps) > 100 })
+	one := w.start("quick", `{}`)
+	release()
+	w.status(one.ID, gatehouse.RunSucceeded)
+	if got, err := w.runs.FindRun(w.as("admin"), noisy.ID); err != nil || got.Status.Final() {
+		t.Errorf("the noisy run is %s before the quick one: nothing was measured (%v)", got.Status, err)
+	}
+}
+
+// TestRetryRepeatsNoEffect: succeeded items of a step, and succeeded steps of a
+// child run, are taken over.
+func TestRetryRepeatsNoEffect(t *testing.T) { t.Parallel(); onBoth(t, testRetryRepeatsNoEffect) }
+
+func testRetryRepeatsNoEffect(t *testing.T, w *world) {
+	w.apply("child", `name: child
+steps:
+  - {id: one, uses: connector.shop.update, action_type: note, risk: low, with: {target: {entity_type: item, entity_ref: C1}, change: {n: 1}}}
+  - {id: two, uses: connector.shop.update, action_type: note, risk: low, with: {target: {entity_type: item, entity_ref: C2}, change: {n: 1}}}
+`)
+	w.apply("parent", `name: parent
+steps:
+  - id: each
+    uses: connector.shop.update
+    for_each: input.items
+    max_items: 3
+    action_type: note
+    risk: low
+    with: {target: {entity_type: item, entity_ref: "${{ item }}"}, change: {n: 1}}
+  - {id: sub, uses: workflow.child}
+`)
+	terminal := func(ref string) {
+		w.ledger.mu.Lock()
+		defer w.ledger.mu.Unlock()
+		w.ledger.fail[ref] = []*connector.Error{{Kind: connector.Terminal, Code: "refused"}}
+	}
+	terminal("B")
+	run := w.status(w.start("parent", `{"items":["A","B","C"]}`).ID, gatehouse.RunFailed)
+	terminal("C2")
+	w.discardFailed()
+	again, err := w.runs.RetryRun(w.as("admin"), run.ID)
+	w.must(err)
+	again = w.status(again.ID, gatehouse.RunFailed)
+	w.discardFailed()
+	last, err := w.runs.RetryRun(w.as("admin"), again.ID)
+	w.must(err)
+	w.status(last.ID, gatehouse.RunSucceeded)
+	for _, ref := range []string{"A", "B", "C", "C1", "C2"} {
+		if n := w.ledger.effects(ref); n != 1 {
+			t.Errorf("%s: %d effects, want 1", ref, n)
+		}
+	}
+}
+
+// TestReplayedDeadLetter: a run that failed with its change is not revived by a
+// replay of the change, and nothing polls for it.
+func TestReplayedDeadLetter(t *testing.T) { t.Parallel(); onBoth(t, testReplayedDeadLetter) }
+
+func testReplayedDeadLetter(t *testing.T, w *world) {
+	w.apply("triage", triage)
+	w.ledger.fail["INC1"] = []*connector.Error{{Kind: connector.Terminal, Code: "refused"}}
+	run := w.status(w.start("triage", `{"id":"INC1","text":"x"}`).ID, gatehouse.RunWaitingApproval)
+	w.must(w.decide(w.action(run, "update"), "ana", gatehouse.Approve))
+	run = w.status(run.ID, gatehouse.RunFailed)
+	if run.Failure.Code != "refused" {
+		t.Errorf("%s", describe(run))
+	}
+	_, err := w.gate.ReplayDeadLetters(w.as("admin"), gatehouse.ReplayRequest{All: true})
+	w.must(err)
+	w.until(run.ID, "applied", func(r *gatehouse.Run) bool { return w.action(r, "update").Status == gatehouse.StatusApplied })
+	w.status(run.ID, gatehouse.RunFailed)
+}
+
+// TestKeyOfAStepAtWork: a step waits for another step that executes under the
+// same key, and takes its result.
+func TestKeyOfAStepAtWork(t *testing.T) { t.Parallel(); onBoth(t, testKeyOfAStepAtWork) }
+
+func testKeyOfAStepAtWork(t *testing.T, w *world) {
+	w.apply("keyed", `name: keyed
+steps:
+  - id: set
+    uses: connector.shop.update
+    action_type: price_change
+    risk: med
+    idempotency_key: "set:${{ input.key }}"
+    with: {target: {entity_type: item, entity_ref: X}, change: {price: "2"}}
+`)
+	first := w.status(w.start("keyed", `{"key":"k1"}`).ID, gatehouse.RunWaitingApproval)
+	second := w.status(w.start("keyed", `{"key":"k1"}`).ID, gatehouse.RunWaitingApproval)
+	if a, b := first.StepOf("set").ActionID, second.StepOf("set").ActionID; a != b {
+		t.Fatalf("two actions under one key: %s and %s", a, b)
+	}
+	w.must(w.decide(w.action(first, "set"), "ana", gatehouse.Approve))
+	w.status(first.ID, gatehouse.RunSucceeded)
+	w.status(second.ID, gatehouse.RunSucceeded)
+	if n := w.ledger.effects("X"); n != 1 {
+		t.Errorf("%d effects", n)
+	}
+}
+
+// TestTimeouts: of a child run, and of an external worker that keeps its lease
+// longer than the step may take.
+func TestTimeouts(t *testing.T) { t.Parallel(); onBoth(t, testTimeouts) }
+
+func testTimeouts(t *testing.T, w *world) {
+	w.apply("child", "name: child\nsteps:\n  - {id: nap, uses: wait, with: {for: 1h}}\n")
+	w.apply("parent", "name: parent\nsteps:\n  - {id: sub, uses: workflow.child, timeout: 1s}\n")
+	run := w.status(w.start("parent", `{}`).ID, gatehouse.RunFailed)
+	if run.Failure.Code != "timeout" {
+		t.Errorf("%s", describe(run))
+	}
+	w.status(run.StepOf("sub").ChildRun, gatehouse.RunCanceled)
+
+	w.apply("outside", "name: outside\nsteps:\n  - {id: page, uses: worker.page, timeout: 2s, retry: {max: 0}}\n")
+	run = w.start("outside", `{}`)
+	got, err := w.runs.LeaseSteps(w.as("bot"), gatehouse.LeaseRequest{Tools: []string{"page"}, Wait: gatehouse.Duration(30 * time.Second)})
+	w.must(err)
+	if until := time.Until(got[0].Lease.ExpiresAt); until > 2*time.Second {
+		t.Errorf("the lease holds for %s", until)
+	}
+	run = w.status(run.ID, gatehouse.RunFailed)
+	if run.Failure.Code != "lease_expired" {
+		t.Errorf("%s", describe(run))
+	}
+}
+
+// TestAdmissionOverReplicas: whatever the number of concurrent admissions, a
+// tenant starts no more runs per minute than allowed.
+func TestAdmissionOverReplicas(t *testing.T) {
+	t.Parallel()
+	onBoth(t, testAdmissionOverReplicas, func(c *runs.Config, _ *runs.RuntimeConfig) {
+		c.Limits = func(string) runs.Limits { return runs.Limits{MaxRunsPerMin: 5} }
+	})
+}
+
+func testAdmissionOverReplicas(t *testing.T, w *world) {
+	w.stop() // the runtime, which would admit as well
+	for _, name := range []string{"a", "b", "c", "d"} {
+		w.apply(name, "name: "+name+"\nsteps:\n  - {id: one, uses: transform, with: {}}\n")
+		for range 5 {
+			w.start(name, `{}`)
+		}
+	}
+	var admitters sync.WaitGroup
+	for range 8 {
+		admitters.Go(func() {
+			for range 5 {
+				if _, err := w.runs.Admit(context.Background()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	admitters.Wait()
+	page, err := w.runs.ListRuns(w.as("admin"), gatehouse.RunFilter{Status: gatehouse.RunQueued, Limit: 100})
+	w.must(err)
+	if len(page.Items) != 15 {
+		t.Errorf("%d runs are queued, want 15", len(page.Items))
+	}
+}
+
+// TestWokenInVain: the action of a waiting step had ended, but a replay of its
+// dead letter continued it before the runtime looked. The runtime looks only
+// once.
+func TestWokenInVain(t *testing.T) { t.Parallel(); onBoth(t, testWokenInVain) }
+
+func testWokenInVain(t *testing.T, w *world) {
+	w.apply("triage", triage)
+	later := &connector.Error{Kind: connector.NotSent, Code: "busy", RetryAfter: time.Hour}
+	w.ledger.fail["INC1"] = []*connector.Error{{Kind: connector.Terminal, Code: "refused"}, later}
+	run := w.status(w.start("triage", `{"id":"INC1","text":"x"}`).ID, gatehouse.RunWaitingApproval)
+	w.stop()
+	w.must(w.decide(w.action(run, "update"), "ana", gatehouse.Approve))
+	w.until(run.ID, "failed", func(r *gatehouse.Run) bool { return w.action(r, "update").Status == gatehouse.StatusFailed })
+	_, err := w.gate.ReplayDeadLetters(w.as("admin"), gatehouse.ReplayRequest{All: true})
+	w.must(err)
+	if n, err := w.runs.Wake(t.Context()); n != 1 || err != nil {
+		t.Fatalf("woke %d, %v", n, err)
+	}
+	w.status(run.ID, gatehouse.RunWaitingApproval)
+	if n, err := w.runs.Wake(t.Context()); n != 0 || err != nil {
+		t.Errorf("woke %d in vain again, %v", n, err)
+	}
+}

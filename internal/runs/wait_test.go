@@ -1,0 +1,124 @@
+package runs_test
+
+import (
+	"archive/zip"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
+	"github.com/gatehouse-dev/gatehouse/internal/policy"
+	"github.com/gatehouse-dev/gatehouse/internal/runline"
+	"github.com/gatehouse-dev/gatehouse/internal/runs"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
+)
+
+// late runs a hook just before a subscription.
+type late struct {
+	usecase.Hints
+	before func()
+}
+
+func (l *late) Subscribe(topics ...string) (<-chan struct{}, func()) {
+	l.before()
+	return l.Hints.Subscribe(topics...)
+}
+
+// A change between the first look of a wait and its subscription is seen at
+// once, not at the next poll.
+func TestWaitSeesWhatMovedMeanwhile(t *testing.T) {
+	t.Parallel()
+	onBoth(t, testWaitSeesWhatMovedMeanwhile)
+}
+
+// still waits until no step of a run executes.
+func (w *world) still(id string) *gatehouse.Run {
+	w.Helper()
+	return w.until(id, "still", func(r *gatehouse.Run) bool { return r.Status == gatehouse.RunWaiting })
+}
+
+func (w *world) signal(id string) {
+	w.Helper()
+	_, err := w.runs.SignalRun(w.as("bot"), id, "go", "")
+	w.must(err)
+}
+
+func testWaitSeesWhatMovedMeanwhile(t *testing.T, w *world) {
+	w.apply("idle", "name: idle\nsteps:\n  - {id: wait, uses: wait, with: {event: never}}\n  - {id: hear, needs: [], uses: wait, with: {event: go}}\n")
+	run := w.still(w.start("idle", `{}`).ID)
+	registry, err := dispatch.NewRegistry()
+	w.must(err)
+	hints := &late{Hints: w.hub, before: func() {
+		_, err := w.runs.CancelRun(w.as("admin"), run.ID, "")
+		w.must(err)
+	}}
+	log := slog.New(slog.DiscardHandler)
+	rs := runs.New(gate.New(w.store, registry, hints, gate.Config{PolicySource: policy.DefaultSource()}, log), runs.Config{})
+	// The second wait sees at once what changed between the two waits.
+	at, err := w.runs.FindRun(w.as("admin"), run.ID)
+	w.must(err)
+	w.signal(run.ID)
+	began := time.Now()
+	moved, err := w.runs.WatchRun(w.as("admin"), run.ID, at.Position, time.Minute)
+	w.must(err)
+	if moved.Position == at.Position || moved.StepOf("hear").Status == gatehouse.StepWaiting || time.Since(began) > 30*time.Second {
+		t.Errorf("after %s: %s", time.Since(began), describe(moved))
+	}
+	if same, err := w.runs.WatchRun(w.as("admin"), run.ID, w.still(run.ID).Position, 50*time.Millisecond); err != nil || same.Status.Final() {
+		t.Errorf("where nothing moved: %v, %v", same, err)
+	}
+	// So short a wait gets no hint: only a look finds the change.
+	got, err := rs.WaitRun(w.as("admin"), run.ID, time.Nanosecond)
+	w.must(err)
+	if got.Status != gatehouse.RunCanceled {
+		t.Errorf("the run is %s", got.Status)
+	}
+}
+
+// An event that came before its step was leased leaves the same attempt as
+// every other lease, in the evidence too, and no waiting time.
+func TestEventBeforeItsStepIsAnAttempt(t *testing.T) {
+	t.Parallel()
+	onBoth(t, testEventBeforeItsStepIsAnAttempt)
+}
+
+func testEventBeforeItsStepIsAnAttempt(t *testing.T, w *world) {
+	w.apply("early", "name: early\nsteps:\n  - {id: first, uses: wait, with: {event: begin}}\n  - {id: hear, uses: wait, with: {event: go}}\n")
+	run := w.still(w.start("early", `{}`).ID)
+	w.signal(run.ID)
+	_, err := w.runs.SignalRun(w.as("bot"), run.ID, "begin", "")
+	w.must(err)
+	run = w.ended(run.ID)
+	w.until(run.ID, "bundled", func(r *gatehouse.Run) bool { return r.Evidence != "" })
+	d, err := w.runs.RunDetail(w.as("admin"), run.ID)
+	w.must(err)
+	b, err := w.runs.RunBundle(w.as("admin"), run.ID)
+	w.must(err)
+	archive, err := zip.NewReader(bytes.NewReader(b.Archive), int64(len(b.Archive)))
+	w.must(err)
+	file, err := archive.Open("attempts.json")
+	w.must(err)
+	var kept []*gatehouse.StepAttempt
+	w.must(json.NewDecoder(file).Decode(&kept))
+	for where, attempts := range map[string][]*gatehouse.StepAttempt{"the run": d.Attempts, "its evidence": kept} {
+		got := make(map[string]string)
+		for _, a := range attempts {
+			got[a.StepID] += fmt.Sprintf("%d by %s: %s;", a.Attempt, a.Worker, a.Outcome)
+		}
+		for step, want := range map[string]string{"first": "1 by test: waiting;", "hear": "1 by test: succeeded;"} {
+			if s := run.StepOf(step); s.Attempts != 1 || got[s.ID] != want {
+				t.Errorf("%s has %q of the step %s, which had %d attempts; want %q", where, got[s.ID], step, s.Attempts, want)
+			}
+		}
+	}
+	for _, span := range runline.Spans(d, []*gatehouse.Step{run.StepOf("hear")}, time.Now())[0] {
+		if span.Phase == runline.Waits {
+			t.Errorf("the step is drawn as one that waited: %+v", span)
+		}
+	}
+}

@@ -1,0 +1,327 @@
+package runs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/failpoint"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
+	"github.com/gatehouse-dev/gatehouse/internal/workflow"
+)
+
+// wakeBatch bounds each kind of work in one round of Wake.
+const wakeBatch = 100
+
+// maxTold bounds the failures of one round that are reported one by one.
+const maxTold = 10
+
+// Wake moves on up to some hundred steps that have something to settle, are due, or
+// have lost their worker, and the runs past their deadline. It returns the number
+// of items that it tried.
+//
+// A step that cannot be moved does not block others: it is set aside, and retried
+// with a growing backoff.
+func (r *Runs) Wake(ctx context.Context) (n int, err error) {
+	var refs []gatehouse.StepRef
+	var now time.Time
+	began := time.Now()
+	err = r.Store.ViewQueues(ctx, func(q gatehouse.ReadQueues) error {
+		refs, now = refs[:0], q.Now()
+		overdue := func(limit int) (late []gatehouse.StepRef, err error) {
+			runs, err := q.OverdueRuns(limit)
+			for _, run := range runs {
+				late = append(late, gatehouse.StepRef{Tenant: run.Tenant, RunID: run.ID})
+			}
+			return late, err
+		}
+		for _, find := range []func(int) ([]gatehouse.StepRef, error){q.SettledSteps, q.ExpiredSteps, q.DueSteps, overdue} {
+			more, err := find(wakeBatch + r.aside.size())
+			if err != nil {
+				return err
+			}
+			more = r.aside.without(more, now)
+			refs = append(refs, more[:min(len(more), wakeBatch)]...)
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+
+	failed := 0
+	for _, ref := range refs {
+		e := r.wakeOrStop(ctx, ref)
+		if gone(e) {
+			e = nil
+		}
+		if ctx.Err() != nil {
+			return len(refs), errors.Join(err, e)
+		}
+		tries := r.aside.note(ref, e, now.Add(time.Since(began)))
+		if e == nil {
+			continue
+		}
+		if failed++; failed <= maxTold {
+			err = errors.Join(err, fmt.Errorf("the step %s of the run %s, failed %d times: %w", ref.StepID, ref.RunID, tries, e))
+		}
+	}
+
+	if failed > maxTold {
+		err = errors.Join(err, fmt.Errorf("and %d more", failed-maxTold))
+	}
+	return len(refs), err
+}
+
+// SetAside returns the number of steps and runs that could not be woken and wait
+// for a retry.
+func (r *Runs) SetAside() int { return r.aside.size() }
+
+// wakeOrStop moves on one step, or stops a run past its deadline.
+func (r *Runs) wakeOrStop(ctx context.Context, ref gatehouse.StepRef) error {
+	if ref.StepID != "" {
+		return r.wake(ctx, ref)
+	}
+	return r.stopRun(ctx, ref.Tenant, ref.RunID, "system", gatehouse.RunFailed,
+		&gatehouse.Failure{Code: "deadline_exceeded", Detail: "the run has not ended by its deadline"})
+}
+
+// wake moves one step on, whatever it waits for. If the step has changed meanwhile,
+// wake does nothing.
+func (r *Runs) wake(ctx context.Context, ref gatehouse.StepRef) error {
+	var cancel *gatehouse.Step
+	var timedOut bool
+	err := r.move(ctx, ref.Tenant, ref.RunID, ref.StepID, "system", func(m *moving) error {
+		cancel = nil
+		s := m.run.StepByID(ref.StepID)
+		if s == nil {
+			return nil
+		}
+		now := m.tx.Now()
+		due := s.DueAt != nil && !now.Before(*s.DueAt)
+		switch s.Status {
+		case gatehouse.StepWaitingApproval:
+			settled, err := m.settleAction(s)
+			if err != nil || settled {
+				return err
+			}
+			if due {
+				cancel = s
+			}
+			return m.restOn(s)
+		case gatehouse.StepWaiting:
+			if s.ChildRun != "" {
+				settled, err := m.settleChild(s)
+				if err != nil || settled {
+					return err
+				}
+				if due {
+					cancel = s
+				}
+				timedOut = m.run.Stop == ""
+				return m.restOn(s)
+			}
+			if due {
+				return m.waitOver(s)
+			}
+		case gatehouse.StepRetrying:
+			if due {
+				return m.ready(s)
+			}
+		case gatehouse.StepRunning:
+			if s.LeaseUntil != nil && !now.Before(*s.LeaseUntil) {
+				return m.abandoned(s)
+			}
+		}
+		return nil
+	})
+	if err != nil || cancel == nil {
+		return err
+	}
+
+	why := &gatehouse.Failure{Code: "parent_stopped", Detail: "the run that began this one has stopped"}
+	if timedOut {
+		why = &gatehouse.Failure{Code: codeTimeout, Detail: "the step that began this run waits no longer"}
+	}
+	return r.cancelFor(ctx, cancel, why)
+}
+
+// codeTimeout is the failure code of a wait, or of an awaited child run, that took
+// too long.
+const codeTimeout = "timeout"
+
+// restOn parks a step again on an action or run that had ended and now continues,
+// like a replayed dead letter.
+func (m *moving) restOn(s *gatehouse.Step) error { return m.tx.UpdateStep(s, s.Status, s.Generation) }
+
+// settleAction moves a step on when its action has ended. unknown is not an end.
+func (m *moving) settleAction(s *gatehouse.Step) (settled bool, err error) {
+	a, err := m.tx.FindAction(s.ActionID)
+	if err != nil {
+		return false, err
+	}
+	failpoint.Here("step/settling")
+	switch a.Status {
+	case gatehouse.StatusApplied, gatehouse.StatusReversed:
+		if err := m.handsOfAction(a); err != nil {
+			return false, err
+		}
+		s.Output = appliedOutput(a)
+		return true, m.end(s, gatehouse.StepSucceeded, nil, member("action", a.ID))
+	case gatehouse.StatusSuperseded:
+		if a.Superseded == "" {
+			return false, nil
+		}
+		next, err := m.tx.FindAction(a.Superseded)
+		if err != nil {
+			return false, err
+		}
+		if err := m.hand(next.ProposerID); err != nil {
+			return false, err
+		}
+		s.ActionID = a.Superseded
+		if m.run.Stop != "" { // it was revised during its cancellation: cancel the revision too
+			s.DueAt = new(m.tx.Now())
+		}
+		if err := m.tx.UpdateStep(s, s.Status, s.Generation); err != nil {
+			return false, err
+		}
+		return true, m.leaf("step.superseded", s, string(s.Status), string(s.Status), member("action", a.Superseded))
+	case gatehouse.StatusFailed, gatehouse.StatusRejected, gatehouse.StatusDenied, gatehouse.StatusExpired, gatehouse.StatusCanceled:
+		if m.run.Stop != "" && a.Status == gatehouse.StatusCanceled {
+			return true, m.end(s, gatehouse.StepCanceled, nil, member("action", a.ID))
+		}
+		why := refusal(a)
+		if wentOn, err := m.refused(s, a, why); wentOn || err != nil {
+			return true, err
+		}
+		return true, m.end(s, gatehouse.StepFailed, why, member("action", a.ID))
+	}
+	return false, nil
+}
+
+// appliedOutput is the output of a step with a side effect.
+func appliedOutput(a *gatehouse.Action) gatehouse.JSON {
+	members := []gatehouse.Member{
+		member("action_id", a.ID), member("status", string(a.Status)), member("decided_by", a.DecidedBy), member("digest", string(a.Digest)),
+		{Name: "change", Value: a.ProposedChange},
+	}
+	if rc := a.Receipt; rc != nil {
+		members = append(members, member("receipt_id", rc.ID), member("external_id", rc.ExternalID),
+			gatehouse.Member{Name: "reversible", Value: usecase.Encode(rc.Reversible)}, gatehouse.Member{Name: "response", Value: rc.ResponseMetadata})
+	}
+	out := gatehouse.ObjectJSON(members...)
+	if len(out) > MaxStepOutput {
+		return gatehouse.ObjectJSON(members[:4]...)
+	}
+	return out
+}
+
+// refusal says why an action had no effect.
+func refusal(a *gatehouse.Action) *gatehouse.Failure {
+	f := &gatehouse.Failure{Code: string(a.Status), Detail: "the action " + a.ID + " is " + string(a.Status)}
+	switch {
+	case a.Failure != nil:
+		f.Code, f.Detail = a.Failure.Code, f.Detail+": "+a.Failure.Detail
+	case a.Status == gatehouse.StatusDenied && len(a.Policy.Reasons) > 0:
+		f.Detail += ": " + a.Policy.Reasons[0]
+	case a.Status == gatehouse.StatusRejected:
+		f.Detail += " by " + a.DecidedBy
+		if notes := notesOfRejection(a); notes != "" {
+			f.Detail += ": " + notes
+		}
+	}
+	f.Detail = clip(f.Detail)
+	return f
+}
+
+// settleChild moves a step on when its child run has ended.
+func (m *moving) settleChild(s *gatehouse.Step) (settled bool, err error) {
+	child, err := m.tx.FindRunHead(s.ChildRun)
+	if err != nil || !child.Status.Final() {
+		return false, err
+	}
+	if child.Status == gatehouse.RunSucceeded {
+		_, output, err := m.tx.FindRunBodies(s.ChildRun)
+		if err != nil {
+			return false, err
+		}
+		if err := m.inherit(child); err != nil {
+			return false, err
+		}
+		s.Output = orNull(output)
+		return true, m.end(s, gatehouse.StepSucceeded, nil, member("child_run", child.ID))
+	}
+	if m.run.Stop != "" && child.Status == gatehouse.RunCanceled {
+		return true, m.end(s, gatehouse.StepCanceled, nil, member("child_run", child.ID))
+	}
+	if child.Status == gatehouse.RunCanceled && child.Failure != nil && child.Failure.Code == codeTimeout {
+		return true, m.end(s, gatehouse.StepFailed, mistake(codeTimeout, "the run %s has not ended in time", child.ID), member("child_run", child.ID))
+	}
+	f := &gatehouse.Failure{Code: "child_" + eventOf(string(child.Status)), Detail: "the run " + child.ID + " is " + string(child.Status)}
+	if child.Failure != nil {
+		f.Detail = clip(f.Detail + ": " + child.Failure.Code + ": " + child.Failure.Detail)
+	}
+	return true, m.end(s, gatehouse.StepFailed, f, member("child_run", child.ID))
+}
+
+// waitOver closes a step whose waiting time is over; a step whose event did not
+// arrive fails.
+func (m *moving) waitOver(s *gatehouse.Step) error {
+	if s.Event != "" {
+		return m.end(s, gatehouse.StepFailed, mistake(codeTimeout, "no event %s came in time", gatehouse.Quote(s.Event)))
+	}
+	s.Output = gatehouse.ObjectJSON(gatehouse.Member{Name: "at", Value: usecase.Encode(m.tx.Now())})
+	return m.end(s, gatehouse.StepSucceeded, nil)
+}
+
+// abandoned counts an attempt whose worker fell silent. The attempt may have done
+// everything or nothing, so the next attempt uses the same key.
+func (m *moving) abandoned(s *gatehouse.Step) error {
+	return m.failed(s, s.LeaseOwner, gatehouse.StepFailure{
+		Code: "lease_expired", Detail: "the worker was not heard of in time", Retryable: true,
+	})
+}
+
+// maxLost bounds the leases that an inside-run step may lose, so that a step which
+// kills its server each time comes to an end. A push has the same number of claims.
+const maxLost = 10
+
+// insideRun reports whether a step has no effect outside its run, so that a lost
+// lease left nothing behind. Only a lost lease makes such a step retry: a workflow
+// cannot set its retries.
+func insideRun(spec *workflow.Step) bool {
+	return spec.Kind == workflow.KindTransform || spec.Kind == workflow.KindWait
+}
+
+// afterLost is how long such a step waits after the given attempt, which counts
+// from 1: not at all after the first, then longer each time, with jitter, so that a
+// step which kills its server is not always leased together with the same others.
+func afterLost(attempt int, random float64) time.Duration {
+	return time.Duration(float64(attempt-1) * (0.5 + random) * float64(time.Second))
+}
+
+// cancelFor cancels the action or child run that a step waits for, when the step's
+// run stops or its wait times out. What can no longer be canceled settles first,
+// and the step with it, so that no retry overtakes an effect already sent.
+func (r *Runs) cancelFor(ctx context.Context, s *gatehouse.Step, why *gatehouse.Failure) error {
+	var err error
+	if s.ChildRun != "" {
+		err = r.stopRun(ctx, s.Tenant, s.ChildRun, "system", gatehouse.RunCanceled, why)
+	} else {
+		err = r.gate.CancelForRun(ctx, s.Tenant, s.ActionID)
+	}
+	if err != nil && gatehouse.CodeOf(err) != gatehouse.CodeTooLate {
+		return err
+	}
+	return r.move(ctx, s.Tenant, s.RunID, s.ID, "system", func(m *moving) error {
+		s := m.run.StepByID(s.ID)
+		if s == nil || !s.Status.Parked() {
+			return nil
+		}
+		s.DueAt = nil
+		return m.tx.UpdateStep(s, s.Status, s.Generation)
+	})
+}

@@ -1,0 +1,521 @@
+package runs
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/failpoint"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
+	"github.com/gatehouse-dev/gatehouse/internal/workflow"
+)
+
+// MaxStepOutput bounds a step's output, in bytes of JSON.
+const MaxStepOutput = 256 << 10
+
+// Claim leases ready steps to a worker of this process.
+func (r *Runs) Claim(ctx context.Context, owner string, shares ...gatehouse.StepShare) (steps []*gatehouse.Step, err error) {
+	err = r.Store.UpdateQueues(ctx, func(q gatehouse.Queues) (err error) {
+		steps, err = q.ClaimSteps(owner, r.config.Lease, shares...)
+		return err
+	})
+	if err != nil {
+		return nil, err // after a failed commit nothing is claimed
+	}
+	r.leased(steps)
+	return steps, nil
+}
+
+// work is a leased step with the evaluated definition of its workflow.
+type work struct {
+	step *gatehouse.Step
+	run  *gatehouse.Run
+	def  *workflow.Definition
+	spec *workflow.Step
+	// skip, fanOut or neither says what to do: skip the step, create one step per
+	// item, or execute the step with the input with under the key.
+	skip   bool
+	items  []gatehouse.JSON
+	fanOut bool
+	with   gatehouse.JSON
+	key    string
+	// onward is how many inline steps may be executed with this one; known holds
+	// the values that were read to evaluate it.
+	onward int
+	known  known
+	// before is the action that the previous iteration proposed, "" for none.
+	before  string
+	batched *batched
+}
+
+// mistake is the failure of a step that can never be executed as it stands.
+func mistake(code, format string, args ...any) *gatehouse.Failure {
+	return &gatehouse.Failure{Code: code, Detail: fmt.Sprintf(format, args...)}
+}
+
+// prepare evaluates the definition of a leased step. failure is the fault of the
+// step, err the fault of the server.
+func (r *Runs) prepare(ctx context.Context, step *gatehouse.Step) (w *work, failure *gatehouse.Failure, err error) {
+	if w, failure = r.prepareAlone(step); w != nil {
+		return w, failure, nil
+	}
+	return r.prepareWith(ctx, step)
+}
+
+// prepareWith is prepare with reads from the store.
+func (r *Runs) prepareWith(ctx context.Context, step *gatehouse.Step) (w *work, failure *gatehouse.Failure, err error) {
+	err = r.Store.View(ctx, step.Tenant, func(tx gatehouse.ReadTx) (err error) {
+		w = &work{step: step}
+		if w.run, err = tx.FindRunHead(step.RunID); err != nil {
+			return err
+		}
+		if w.def, err = r.definition(tx, step.Tenant, w.run.Workflow, w.run.Version); err != nil {
+			return err
+		}
+		b := &templateValues{tx: tx, run: w.run, def: w.def}
+		failure = w.look(b.scope(step))
+		w.known = b.known
+		if b.err != nil || w.spec == nil {
+			return b.err
+		}
+		return w.lookBack(tx)
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return w, failure, nil
+}
+
+// prepareAlone is prepare without the store: for a step that was leased together
+// with its run's head, whose workflow is in the cache, and whose expressions read
+// nothing else. For other steps w is nil.
+func (r *Runs) prepareAlone(step *gatehouse.Step) (w *work, failure *gatehouse.Failure) {
+	if step.Head == nil {
+		return nil, nil
+	}
+	w = &work{step: step, run: step.Head}
+	r.mu.Lock()
+	w.def = r.definitions[definitionKey{step.Tenant, w.run.Workflow, w.run.Version}].Definition
+	r.mu.Unlock()
+	if w.def == nil {
+		return nil, nil
+	}
+	if _, n := step.Iteration(); n > 1 {
+		return nil, nil // it needs the previous iteration's output
+	}
+	b := &templateValues{run: w.run, def: w.def}
+	failure = w.look(b.scope(step))
+	if b.err != nil {
+		return nil, nil
+	}
+	return w, failure
+}
+
+// look finds the step's definition and evaluates it.
+func (w *work) look(scope *workflow.Scope) *gatehouse.Failure {
+	id, _ := w.step.Iteration()
+	if w.spec = w.def.Step(id); w.spec == nil {
+		return mistake("workflow", "the workflow has no step %s", gatehouse.Quote(id))
+	}
+	return w.evaluate(scope)
+}
+
+// evaluate runs the step's expressions.
+func (w *work) evaluate(scope *workflow.Scope) *gatehouse.Failure {
+	spec := w.spec
+	var err error
+	if spec.If != nil && w.step.Parent == "" {
+		holds, err := spec.If.Bool(scope)
+		if err != nil {
+			return mistake("expression", "if: %v", err)
+		}
+		if !holds {
+			w.skip = true
+			return nil
+		}
+	}
+	if spec.ForEach != nil && w.step.Parent == "" {
+		if w.items, err = spec.ForEach.List(scope); err != nil {
+			return mistake("expression", "for_each: %v", err)
+		}
+		w.fanOut = true
+		return nil
+	}
+	if spec.With != nil {
+		if w.with, err = spec.With.Eval(scope); err != nil {
+			return mistake("expression", "with: %v", err)
+		}
+	}
+	if w.key, err = w.idempotencyKey(scope); err != nil {
+		return mistake("expression", "idempotency_key: %v", err)
+	}
+	return nil
+}
+
+// maxKey bounds an idempotency key, in bytes, as for a proposal.
+const maxKey = 255
+
+// idempotencyKey returns the workflow's own key, else a key made of the run, the
+// step and, if the step has one, its target.
+func (w *work) idempotencyKey(scope *workflow.Scope) (string, error) {
+	if w.spec.IdempotencyKey != nil {
+		key, err := w.spec.IdempotencyKey.Text(scope)
+		if err == nil && (key == "" || len(key) > maxKey || strings.ContainsRune(key, 0)) {
+			err = fmt.Errorf("must have 1 to %d bytes, and no NUL among them", maxKey)
+		}
+		return key, err
+	}
+	key := w.run.ID + ":" + w.step.Key
+	if target, ok := w.with.Get("target"); ok && w.spec.Kind == workflow.KindConnector {
+		sum := sha256.Sum256([]byte(target))
+		key += ":" + hex.EncodeToString(sum[:6])
+	}
+	return key, nil
+}
+
+// complete closes a step with its output, for the holder of its lease.
+func (r *Runs) complete(ctx context.Context, w *work, worker string, res gatehouse.StepResult) error {
+	step := w.step
+	res = r.redactResult(res)
+	return r.closeHeld(ctx, w, worker, orNull(res.Output), func(m *moving) error {
+		s, err := m.held(step.ID, res.Generation)
+		if err != nil {
+			return err
+		}
+		s.Input, s.IdempotencyKey = w.with, w.key
+		return m.completed(s, worker, res)
+	})
+}
+
+// completed is complete within a transaction.
+func (m *moving) completed(s *gatehouse.Step, worker string, res gatehouse.StepResult) error {
+	s.Output = orNull(res.Output)
+	failpoint.Here("step/completing")
+	if err := m.spend(s, res.Usage); err != nil {
+		return err
+	}
+	if err := m.attempt(s, worker, string(gatehouse.StepSucceeded), nil); err != nil {
+		return err
+	}
+	return m.end(s, gatehouse.StepSucceeded, nil)
+}
+
+func orNull(j gatehouse.JSON) gatehouse.JSON {
+	if j == "" {
+		return "null"
+	}
+	return j
+}
+
+// skip closes a step whose condition does not hold.
+func (r *Runs) skip(ctx context.Context, w *work, worker string) error {
+	return r.closeHeld(ctx, w, worker, "", func(m *moving) error {
+		s, err := m.held(w.step.ID, w.step.Generation)
+		if err != nil {
+			return err
+		}
+		s.Skipped, s.Output = true, "null"
+		if err := m.attempt(s, worker, string(gatehouse.StepSucceeded), nil); err != nil {
+			return err
+		}
+		return m.end(s, gatehouse.StepSucceeded, nil, gatehouse.Member{Name: "skipped", Value: "true"})
+	})
+}
+
+// maxRunSteps bounds the steps of a run, including items: reading a run, and its
+// evidence, returns all of them.
+const maxRunSteps = 5000
+
+// fanOut inserts the items of a step, each a step of its own.
+func (r *Runs) fanOut(ctx context.Context, w *work, worker string) error {
+	return r.move(ctx, w.step.Tenant, w.step.RunID, w.step.ID, worker, func(m *moving) error {
+		s, err := m.held(w.step.ID, w.step.Generation)
+		if err != nil {
+			return err
+		}
+		if len(w.items) == 0 {
+			s.Output = "[]"
+			if err := m.attempt(s, worker, string(gatehouse.StepSucceeded), nil); err != nil {
+				return err
+			}
+			return m.end(s, gatehouse.StepSucceeded, nil)
+		}
+
+		if m.run.Stop != "" {
+			return m.canceled(s, worker)
+		}
+		known, err := m.tx.CountSteps(s.RunID)
+		if err != nil {
+			return err
+		}
+		if n := known + len(w.items); n > maxRunSteps {
+			return m.failed(s, worker, gatehouse.StepFailure{
+				Code: "too_many_items", Detail: fmt.Sprintf("the run would have %d steps: it has at most %d, items among them", n, maxRunSteps),
+			})
+		}
+
+		now := m.tx.Now()
+		before, err := m.before(s.Key)
+		if err != nil {
+			return err
+		}
+		items := make([]*gatehouse.Step, len(w.items))
+		for i, value := range w.items {
+			item := newStep(m.run, w.spec)
+			item.Key, item.Parent, item.Item = fmt.Sprintf("%s[%d]", s.Key, i), s.ID, orNull(value)
+			item.Status, item.CreatedAt, item.ReadyAt = gatehouse.StepReady, now, &now
+			if old := before[item.Key]; old != nil && old.Status == gatehouse.StepSucceeded && sameItem(old, item) {
+				item.Status, item.Output, item.StartedAt, item.FinishedAt = old.Status, old.Output, old.StartedAt, old.FinishedAt
+			}
+			items[i] = item
+		}
+
+		if err := m.attempt(s, worker, string(gatehouse.StepWaiting), nil); err != nil {
+			return err
+		}
+		if err := m.park(s, gatehouse.StepWaiting, gatehouse.Member{Name: "items", Value: usecase.Encode(len(items))}); err != nil {
+			return err
+		}
+		m.take(s, items...)
+		m.tools[s.Tool] = true
+		return m.tx.InsertSteps(items...)
+	})
+}
+
+// before returns, by key, the items of a step in the latest retried run in which
+// the step had any. That run has already copied the items of the runs before it.
+func (m *moving) before(key string) (map[string]*gatehouse.Step, error) {
+	for id := m.run.RetryOf; id != ""; {
+		first, err := m.tx.FindStepOf(id, key+"[0]")
+		if err == nil {
+			items, err := m.tx.ListItems(first.Parent, false)
+			byKey := make(map[string]*gatehouse.Step, len(items))
+			for _, item := range items {
+				byKey[item.Key] = item
+			}
+			return byKey, err
+		}
+		if !errors.Is(err, gatehouse.ErrNotFound) {
+			return nil, err
+		}
+		old, err := m.tx.FindRunHead(id)
+		if err != nil {
+			return nil, err
+		}
+		id = old.RetryOf
+	}
+	return nil, nil
+}
+
+// fail records a failed attempt, and schedules another one if it can help and one
+// is left.
+func (r *Runs) fail(ctx context.Context, step *gatehouse.Step, worker string, f gatehouse.StepFailure) error {
+	return r.failUsing(ctx, step, worker, f, nil)
+}
+
+// failUsing is fail for an attempt that has costs nevertheless.
+func (r *Runs) failUsing(ctx context.Context, step *gatehouse.Step, worker string, f gatehouse.StepFailure, used []gatehouse.ModelUsage) error {
+	f = r.redactFailure(f)
+	return r.moveHeld(ctx, step, worker, func(m *moving) error {
+		s, err := m.held(step.ID, f.Generation)
+		if err != nil {
+			return err
+		}
+		if err := m.spend(s, used); err != nil {
+			return err
+		}
+		return m.failed(s, worker, f)
+	})
+}
+
+// failed is fail within a transaction.
+func (m *moving) failed(s *gatehouse.Step, worker string, f gatehouse.StepFailure) error {
+	failure := &gatehouse.Failure{Code: f.Code, Detail: clip(f.Detail)}
+	if failure.Code == "" {
+		failure.Code = "failed"
+	}
+	next, again := m.nextAttempt(s, f)
+	to := gatehouse.StepFailed
+	switch {
+	case m.run.Stop != "":
+		to = gatehouse.StepCanceled
+	case again:
+		to = gatehouse.StepRetrying
+	}
+	if err := m.attempt(s, worker, string(to), failure); err != nil {
+		return err
+	}
+	if to != gatehouse.StepRetrying {
+		return m.end(s, to, failure)
+	}
+	s.Failure, s.DueAt = failure, &next
+	err := m.park(s, to, member("code", failure.Code), member("detail", failure.Detail), member("next_attempt_at", next.Format(time.RFC3339Nano)))
+	if err != nil || next.After(m.tx.Now()) {
+		return err
+	}
+	return m.ready(s)
+}
+
+// nextAttempt returns when the step may be retried. ok is false when it may not:
+// for permanent errors, when no attempt is left, and past the deadline. A wait that
+// would end after the deadline is shortened.
+func (m *moving) nextAttempt(s *gatehouse.Step, f gatehouse.StepFailure) (at time.Time, ok bool) {
+	spec := m.spec(s)
+	if !f.Retryable || spec == nil {
+		return time.Time{}, false
+	}
+	most, wait := spec.Retry.Max, max(m.def.Backoff(spec, s.Attempts, random()), f.RetryAfter.D())
+	if insideRun(spec) {
+		most, wait = maxLost-1, afterLost(s.Attempts, random())
+	}
+	if s.Attempts > most {
+		return time.Time{}, false
+	}
+	wait, ok = workflow.BeforeDeadline(wait, m.tx.Now(), m.run.Deadline)
+	return m.tx.Now().Add(wait), ok
+}
+
+// spec returns the definition of a step, or of the step that an item belongs to.
+func (m *moving) spec(s *gatehouse.Step) *workflow.Step {
+	if s.Parent != "" {
+		if s = m.run.StepByID(s.Parent); s == nil {
+			return nil
+		}
+	}
+	id, _ := s.Iteration()
+	return m.def.Step(id)
+}
+
+// canceled closes a held step that has started nothing, because its run is
+// stopping.
+func (m *moving) canceled(s *gatehouse.Step, worker string) error {
+	if err := m.attempt(s, worker, string(gatehouse.StepCanceled), nil); err != nil {
+		return err
+	}
+	return m.end(s, gatehouse.StepCanceled, nil)
+}
+
+// attempt records the outcome of a lease that ends. A step that is put back
+// untouched leaves no attempt.
+func (m *moving) attempt(s *gatehouse.Step, worker, outcome string, f *gatehouse.Failure) error {
+	a := &gatehouse.StepAttempt{
+		Tenant: s.Tenant, RunID: s.RunID, StepID: s.ID, Attempt: s.Attempts, Generation: s.Generation, Worker: worker,
+		FinishedAt: m.tx.Now(), Outcome: outcome,
+	}
+	a.StartedAt = began(s, a.FinishedAt)
+	if f != nil {
+		a.Code, a.Detail = f.Code, f.Detail
+	}
+	return m.tx.InsertAttempt(a)
+}
+
+// began returns the earliest time at which the step's present attempt can have
+// started: the first lease, or, for a retry, the time when it was due.
+func began(s *gatehouse.Step, otherwise time.Time) time.Time {
+	at := otherwise
+	if s.StartedAt != nil {
+		at = *s.StartedAt
+	}
+	if s.ReadyAt != nil && s.ReadyAt.After(at) && s.ReadyAt.Before(otherwise) {
+		at = *s.ReadyAt
+	}
+	return at
+}
+
+// spend stores the cost of models, and releases the claim of the call.
+func (m *moving) spend(s *gatehouse.Step, usage []gatehouse.ModelUsage) error {
+	if spec := m.spec(s); spec != nil && spec.Kind == workflow.KindModel {
+		if err := m.tx.ReleaseBudget(s.ID, s.Generation); err != nil {
+			return err
+		}
+	}
+	for _, u := range usage {
+		if u.Cost == "" { // the cost is unknown
+			u.Cost = "0"
+		}
+		u.Tenant, u.RunID, u.Workflow, u.StepID, u.Attempt, u.At = s.Tenant, s.RunID, m.run.Workflow, s.ID, s.Attempts, m.tx.Now()
+		if err := m.tx.InsertUsage(&u); err != nil {
+			return err
+		}
+		m.used = append(m.used, u)
+	}
+	return nil
+}
+
+// clip bounds the length of a detail that comes from outside.
+func clip(s string) string {
+	const most = 2000
+	if len(s) <= most {
+		return s
+	}
+	cut := most
+	for cut > 0 && s[cut]&0xC0 == 0x80 {
+		cut--
+	}
+	return s[:cut] + "…"
+}
+
+// cached looks for an earlier result under the step's key: of another step, whose
+// receipt is the source of truth. done is true when the step was moved on by it.
+func (m *moving) cached(s *gatehouse.Step, w *work) (done bool, err error) {
+	other, err := m.tx.FindStepByKey(w.key)
+	switch {
+	case errors.Is(err, gatehouse.ErrNotFound):
+		return false, nil
+	case err != nil:
+		return false, err
+	case other.ID == s.ID:
+		return false, nil
+	case !w.sameAs(other):
+		return true, m.failed(s, m.actor, gatehouse.StepFailure{
+			Code: string(gatehouse.CodeDuplicateKey), Detail: "the step " + other.ID + " has this idempotency key, and is for something else",
+		})
+	case other.Status == gatehouse.StepSucceeded:
+		from, err := m.tx.FindRunHead(other.RunID)
+		if err != nil {
+			return false, err
+		}
+		if err := m.inherit(from); err != nil {
+			return false, err
+		}
+		s.Output = orNull(other.Output)
+		if err := m.attempt(s, m.actor, "cached", nil); err != nil {
+			return false, err
+		}
+		return true, m.end(s, gatehouse.StepSucceeded, nil, member("cached_from", other.ID))
+	}
+	// The other step is unfinished; its result will be this step's result too.
+	// Waiting for it counts as no attempt.
+	s.Attempts--
+	next := m.tx.Now().Add(keyWait)
+	s.Failure = mistake("key_in_use", "the step %s is at work under the same idempotency key", other.ID)
+	s.DueAt = &next
+	return true, m.park(s, gatehouse.StepRetrying, member("code", s.Failure.Code), member("other", other.ID))
+}
+
+// sameAs reports whether another step with the same key is for the same effect, so
+// that its result can be this step's result.
+func (w *work) sameAs(other *gatehouse.Step) bool {
+	if other.Uses != w.spec.Uses {
+		return false
+	}
+	if other.Input == "" || !w.spec.Kind.Proposes() {
+		return true
+	}
+	for _, name := range []string{"target", "change"} {
+		a, _ := w.with.Get(name)
+		b, _ := other.Input.Get(name)
+		if !orNull(a).Equal(orNull(b)) {
+			return false
+		}
+	}
+	return true
+}
+
+// keyWait is how long a step waits for another step with the same key.
+const keyWait = 5 * time.Second

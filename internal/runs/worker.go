@@ -1,0 +1,509 @@
+package runs
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
+)
+
+// maxTools bounds the tools, or connectors, of one request for work.
+const maxTools = 50
+
+// worker returns the caller, who must have the role worker.
+func worker(ctx context.Context) (*gatehouse.Caller, error) {
+	c, err := gatehouse.CallerFrom(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return c, gate.Require(c, gatehouse.RoleWorker)
+}
+
+// checkLease validates the bounds that all requests for work share, and sets
+// defaults.
+func checkLease(v *gatehouse.Violations, most *int, wait *gatehouse.Duration, lease *gatehouse.Span) {
+	if *most == 0 {
+		*most = 1
+	}
+	if *most < 0 || *most > gatehouse.MaxLeasedSteps {
+		v.Add("/max", "must be 1 to %d", gatehouse.MaxLeasedSteps)
+	}
+	if wait.D() > gatehouse.MaxWait {
+		v.Add("/wait", "must be at most %s", gatehouse.Duration(gatehouse.MaxWait))
+	}
+	if *lease == 0 {
+		*lease = gatehouse.Span(gatehouse.DefaultStepLease)
+	}
+	if d := lease.D(); d < gatehouse.MinStepLease || d > gatehouse.MaxStepLease {
+		v.Add("/lease", "must be %s to %s", gatehouse.Duration(gatehouse.MinStepLease), gatehouse.Duration(gatehouse.MaxStepLease))
+	}
+}
+
+func checkNames(v *gatehouse.Violations, pointer string, names []string) {
+	if len(names) == 0 || len(names) > maxTools {
+		v.Add(pointer, "must name 1 to %d", maxTools)
+		return
+	}
+	seen := make(map[string]bool, len(names))
+	for i, name := range names {
+		if !gatehouse.ValidName(name) {
+			v.Add(fmt.Sprintf("%s/%d", pointer, i), "%s is no name", gatehouse.Quote(name))
+		}
+		if seen[name] {
+			v.Add(fmt.Sprintf("%s/%d", pointer, i), "is there twice")
+		}
+		seen[name] = true
+	}
+}
+
+// LeaseSteps leases ready steps to an outside worker. When none is ready, it waits
+// for some.
+func (r *Runs) LeaseSteps(ctx context.Context, q gatehouse.LeaseRequest) ([]gatehouse.LeasedStep, error) {
+	c, err := worker(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var v gatehouse.Violations
+	checkNames(&v, "/tools", q.Tools)
+	checkLease(&v, &q.Max, &q.Wait, &q.Lease)
+	v.CheckText("/worker", q.Worker, 128)
+	if err := v.Err(); err != nil {
+		return nil, err
+	}
+	topics := make([]string, len(q.Tools))
+	for i, tool := range q.Tools {
+		topics[i] = stepsTopic(tool)
+	}
+	owner := ownerOf(c, q.Worker)
+	found, err := r.await(ctx, q.Wait.D(), topics, func() (any, error) {
+		steps, err := r.leaseOutside(ctx, c.Principal.Tenant, owner, &q)
+		if len(steps) == 0 {
+			return nil, err
+		}
+		return steps, err
+	})
+	steps, _ := found.([]gatehouse.LeasedStep)
+	return usecase.OrEmpty(steps), err
+}
+
+// ownerOf names the holder of a lease: by the principal, who has the right, and the
+// worker's own name.
+func ownerOf(c *gatehouse.Caller, name string) string {
+	if name == "" || name == c.Principal.Name {
+		return c.Principal.ID
+	}
+	return c.Principal.ID + "/" + name
+}
+
+// await calls try until it finds something, the time is over, or the client
+// disconnects. Hints on the topics wake it before the next poll.
+func (r *Runs) await(ctx context.Context, wait time.Duration, topics []string, try func() (any, error)) (any, error) {
+	hint, cancel := r.Hints.Subscribe(topics...)
+	defer cancel()
+	deadline := time.NewTimer(wait)
+	defer deadline.Stop()
+	poll := time.NewTicker(usecase.PollInterval)
+	defer poll.Stop()
+	for {
+		found, err := try()
+		if found != nil || err != nil || wait <= 0 {
+			return found, err
+		}
+		select {
+		case <-hint:
+		case <-poll.C:
+		case <-deadline.C:
+			return nil, nil
+		case <-ctx.Done():
+			return nil, nil
+		}
+	}
+}
+
+// leaseOutside claims steps and evaluates them. Steps that fail to evaluate, or
+// that need no work, are settled here and not handed out.
+func (r *Runs) leaseOutside(ctx context.Context, tenant, owner string, q *gatehouse.LeaseRequest) ([]gatehouse.LeasedStep, error) {
+	var out []gatehouse.LeasedStep
+	for _, tool := range q.Tools {
+		left := q.Max - len(out)
+		if left == 0 {
+			break
+		}
+		steps, err := r.claimFor(ctx, tenant, tool, owner, left, q.Lease.D())
+		if err != nil {
+			return out, err
+		}
+		for i, s := range steps {
+			leased, err := r.handOut(ctx, s, owner)
+			if ctx.Err() != nil {
+				r.release(ctx, steps[i:], owner)
+				return out, nil //nolint:nilerr // the client has disconnected
+			}
+			if err != nil {
+				// The step stays leased, and returns when the lease expires.
+				r.Log.ErrorContext(ctx, "a leased step was not handed out", "step", s.ID, "error", err)
+				continue
+			}
+			if leased != nil {
+				out = append(out, *leased)
+			}
+		}
+	}
+	return out, nil
+}
+
+// claimFor claims up to n ready steps of a tool in a tenant, round-robin over its
+// workflows.
+func (r *Runs) claimFor(ctx context.Context, tenant, tool, owner string, n int, lease time.Duration) (steps []*gatehouse.Step, err error) {
+	const lanes = 100
+	var due []gatehouse.DueLane
+	err = r.Store.ViewQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
+		due, err = q.DueLanes(tenant, tool, r.turn(tenant, tool), lanes, n)
+		return err
+	})
+	if err != nil || len(due) == 0 {
+		return nil, err
+	}
+	shares, last, err := r.shares(ctx, due, n)
+	r.turned(tenant, tool, last)
+	if err != nil || len(shares) == 0 {
+		return nil, err
+	}
+	err = r.Store.UpdateQueues(ctx, func(q gatehouse.Queues) (err error) {
+		steps, err = q.ClaimSteps(owner, lease, shares...)
+		return err
+	})
+	if err != nil {
+		return nil, err // after a failed commit nothing is claimed
+	}
+	r.leased(steps)
+	return steps, nil
+}
+
+// maxTurns bounds the round-robin positions that are kept.
+const maxTurns = 10_000
+
+// turn returns the lane after which the next claim of a tool begins, so that a
+// worker that asks for one step at a time reaches all lanes.
+func (r *Runs) turn(tenant, tool string) gatehouse.Lane {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.turns[[2]string{tenant, tool}]
+}
+
+func (r *Runs) turned(tenant, tool string, last gatehouse.Lane) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.turns == nil || len(r.turns) >= maxTurns {
+		r.turns = make(map[[2]string]gatehouse.Lane)
+	}
+	r.turns[[2]string{tenant, tool}] = last
+}
+
+// shares distributes n claims over the lanes that have room, round-robin. last is
+// the lane that got the last claim, or the last lane looked at when none has room.
+func (r *Runs) shares(ctx context.Context, due []gatehouse.DueLane, n int) (out []gatehouse.StepShare, last gatehouse.Lane, err error) {
+	shares := make([]gatehouse.StepShare, 0, len(due))
+	left := make([]int, 0, len(due))
+	for _, d := range due {
+		last = d.Lane
+		own, tenant, err := r.Limits(ctx, d.Tenant, d.Workflow)
+		if err != nil && ctx.Err() != nil {
+			return nil, last, err
+		}
+		if err != nil { // the steps of the other lanes are leased all the same
+			r.Log.ErrorContext(ctx, "the limits of a workflow were not read: none of its steps is leased",
+				"tenant", d.Tenant, "workflow", d.Workflow, "error", err)
+			continue
+		}
+		shares = append(shares, gatehouse.StepShare{Lane: d.Lane, MostOfWorkflow: own.MaxConcurrency, MostOfTenant: tenant.MaxConcurrency})
+		left = append(left, room(own.MaxConcurrency, d.WorkflowRunning, room(tenant.MaxConcurrency, d.TenantRunning, d.Ready)))
+	}
+	for given := true; given && n > 0; {
+		given = false
+		for i := range shares {
+			if n > 0 && left[i] > 0 {
+				shares[i].Limit++
+				left[i]--
+				n--
+				given, last = true, shares[i].Lane
+			}
+		}
+	}
+	out = shares[:0]
+	for _, s := range shares {
+		if s.Limit > 0 {
+			out = append(out, s)
+		}
+	}
+	return out, last, nil
+}
+
+// room returns how many of the ready steps fit under a bound; 0 is no bound.
+func room(most, running, ready int) int {
+	if most == 0 {
+		return ready
+	}
+	return max(min(ready, most-running), 0)
+}
+
+// handOut prepares a claimed step for its worker; nil when the step has already
+// been settled.
+func (r *Runs) handOut(ctx context.Context, s *gatehouse.Step, owner string) (*gatehouse.LeasedStep, error) {
+	w, failure, err := r.prepare(ctx, s)
+	switch {
+	case err != nil:
+		return nil, err
+	case failure != nil:
+		return nil, r.fail(ctx, s, owner, gatehouse.StepFailure{Generation: s.Generation, Code: failure.Code, Detail: failure.Detail})
+	case w.skip:
+		return nil, r.skip(ctx, w, owner)
+	case w.fanOut:
+		return nil, r.fanOut(ctx, w, owner)
+	}
+	if done, err := r.useCached(ctx, w, owner); err != nil || done {
+		return nil, err
+	}
+	var out *gatehouse.LeasedStep
+	err = r.move(ctx, s.Tenant, s.RunID, s.ID, owner, func(m *moving) error {
+		row, err := m.held(s.ID, s.Generation)
+		if err != nil {
+			return err
+		}
+		row.Input, row.IdempotencyKey = w.with, w.key
+		row.LeaseUntil = new(m.within(row, *row.LeaseUntil))
+		if err := m.tx.UpdateStep(row, row.Status, row.Generation); err != nil {
+			return err
+		}
+		shown := *row
+		shown.Item = s.Item
+		out = &gatehouse.LeasedStep{Step: &shown, Lease: gatehouse.Lease{Generation: row.Generation, ExpiresAt: *row.LeaseUntil}}
+		return nil
+	})
+	return out, err
+}
+
+// stepFor finds a step that a worker of the caller's principal holds or has held. A
+// worker learns nothing of other steps, not even that they exist.
+func (r *Runs) stepFor(ctx context.Context, c *gatehouse.Caller, id string) (s *gatehouse.Step, err error) {
+	err = usecase.NotFound(r.Store.View(ctx, c.Principal.Tenant, func(tx gatehouse.ReadTx) error {
+		s, err = tx.FindStep(id)
+		if err != nil || holds(c, s.LeaseOwner) {
+			return err
+		}
+		attempts, err := tx.ListAttempts(s.RunID)
+		if err == nil && !slices.ContainsFunc(attempts, func(a *gatehouse.StepAttempt) bool {
+			return a.StepID == s.ID && holds(c, a.Worker)
+		}) {
+			err = gatehouse.ErrNotFound
+		}
+		return err
+	}), "step")
+	return s, err
+}
+
+// heldBy returns a step that a worker of the caller's principal holds.
+func (m *moving) heldBy(c *gatehouse.Caller, id string, generation int) (*gatehouse.Step, error) {
+	s, err := m.held(id, generation)
+	if err == nil && !holds(c, s.LeaseOwner) {
+		err = errLeaseLost(s)
+	}
+	return s, err
+}
+
+// settle moves on a step that an outside worker holds, once for each
+// Idempotency-Key, and returns the step as it is afterwards.
+func (r *Runs) settle(ctx context.Context, c *gatehouse.Caller, id string, generation int, fn func(*moving, *gatehouse.Step) error) (*gatehouse.Step, error) {
+	known, err := r.stepFor(ctx, c, id)
+	if err != nil {
+		return nil, err
+	}
+	var last *moving
+	out, err := usecase.Perform(ctx, r.Runner, usecase.Case{By: c}, func(tx gatehouse.Tx) (*gatehouse.Step, error) {
+		last = nil
+		m, err := r.begin(tx, known.Tenant, known.RunID, id, c.Principal.ID)
+		if err != nil {
+			return nil, err
+		}
+		s, err := m.heldBy(c, id, generation)
+		if err != nil {
+			return nil, err
+		}
+		m.actor, last = s.LeaseOwner, m
+		if err := fn(m, s); err != nil {
+			return nil, err
+		}
+		if err := m.advance(); err != nil {
+			return nil, err
+		}
+		return tx.FindStep(s.ID)
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.tell(last)
+	return out, nil
+}
+
+// holds reports whether the lease belongs to a worker of the caller's principal.
+func holds(c *gatehouse.Caller, owner string) bool {
+	id := c.Principal.ID
+	return owner == id || len(owner) > len(id) && owner[:len(id)] == id && owner[len(id)] == '/'
+}
+
+// HeartbeatStep renews a lease.
+func (r *Runs) HeartbeatStep(ctx context.Context, id string, q gatehouse.Heartbeat) (*gatehouse.LeaseState, error) {
+	c, err := worker(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var v gatehouse.Violations
+	one, none := 1, gatehouse.Duration(0)
+	checkLease(&v, &one, &none, &q.Lease)
+	if err := v.Err(); err != nil {
+		return nil, err
+	}
+	s, err := r.stepFor(ctx, c, id)
+	if err != nil {
+		return nil, err
+	}
+	if !holds(c, s.LeaseOwner) {
+		return nil, errLeaseLost(s)
+	}
+	return r.beat(ctx, s, s.LeaseOwner, q.Generation, q.Lease.D())
+}
+
+// within limits a lease to the timeout of the step's attempt.
+func (m *moving) within(s *gatehouse.Step, until time.Time) time.Time {
+	spec := m.spec(s)
+	if spec == nil || spec.Timeout <= 0 {
+		return until
+	}
+	if end := began(s, m.tx.Now()).Add(spec.Timeout); end.Before(until) {
+		return end
+	}
+	return until
+}
+
+// beat renews a lease.
+func (r *Runs) beat(ctx context.Context, s *gatehouse.Step, worker string, generation int, lease time.Duration) (out *gatehouse.LeaseState, err error) {
+	err = r.Update(ctx, s.Tenant, nil, func(tx gatehouse.Tx) error {
+		m, err := r.begin(tx, s.Tenant, s.RunID, s.ID, worker)
+		if err != nil {
+			return err
+		}
+		row, err := m.held(s.ID, generation)
+		if err != nil {
+			return err
+		}
+		until := m.within(row, tx.Now().Add(lease))
+		row.LeaseUntil = &until
+		if err := tx.UpdateStep(row, row.Status, row.Generation); err != nil {
+			return err
+		}
+		out = &gatehouse.LeaseState{Lease: gatehouse.Lease{Generation: row.Generation, ExpiresAt: until}, Cancel: m.run.Stop != ""}
+		return nil
+	})
+	return out, err
+}
+
+// CompleteStep closes a step with its output.
+func (r *Runs) CompleteStep(ctx context.Context, id string, q gatehouse.StepResult) (*gatehouse.Step, error) {
+	c, err := worker(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkResult(&q); err != nil {
+		return nil, err
+	}
+	q = r.redactResult(q)
+	return r.settle(ctx, c, id, q.Generation, func(m *moving, s *gatehouse.Step) error {
+		if err := m.hand(c.Principal.ID); err != nil {
+			return err
+		}
+		return m.completed(s, m.actor, q)
+	})
+}
+
+// maxUsage bounds the model calls that one result reports.
+const maxUsage = 100
+
+func checkResult(q *gatehouse.StepResult) error {
+	var v gatehouse.Violations
+	if len(q.Output) > MaxStepOutput {
+		v.Add("/output", "has more than %d bytes", MaxStepOutput)
+	}
+	if len(q.Usage) > maxUsage {
+		v.Add("/usage", "has more than %d entries", maxUsage)
+		return v.Err()
+	}
+	for i, u := range q.Usage {
+		at := fmt.Sprintf("/usage/%d", i)
+		if !gatehouse.ValidName(u.Provider) {
+			v.Add(at+"/provider", "is no name")
+		}
+		if u.Model == "" || len(u.Model) > 128 {
+			v.Add(at+"/model", "must have 1 to 128 bytes")
+		}
+		if u.InputTokens < 0 || u.OutputTokens < 0 {
+			v.Add(at, "tokens cannot be negative")
+		}
+		if u.Cost == "" {
+			q.Usage[i].Cost = "0"
+		} else if d, err := gatehouse.ParseDecimal(string(u.Cost)); err != nil || d.Cmp("0") < 0 {
+			v.Add(at+"/cost", "must be a decimal number that is not negative")
+		}
+		if u.Currency == "" {
+			q.Usage[i].Currency = "USD"
+		}
+	}
+	return v.Err()
+}
+
+// FailStep records that an attempt failed.
+func (r *Runs) FailStep(ctx context.Context, id string, q gatehouse.StepFailure) (*gatehouse.Step, error) {
+	c, err := worker(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var v gatehouse.Violations
+	v.CheckText("/code", q.Code, 64)
+	v.CheckText("/detail", q.Detail, gatehouse.MaxNotesBytes)
+	if err := v.Err(); err != nil {
+		return nil, err
+	}
+	q = r.redactFailure(q)
+	return r.settle(ctx, c, id, q.Generation, func(m *moving, s *gatehouse.Step) error { return m.failed(s, m.actor, q) })
+}
+
+// ProposeStep proposes the action that is the result of a worker's step.
+func (r *Runs) ProposeStep(ctx context.Context, id string, q gatehouse.StepProposal) (*gatehouse.Action, error) {
+	c, err := worker(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := q.Action.Validate(); err != nil {
+		return nil, err
+	}
+	s, err := r.stepFor(ctx, c, id)
+	if err != nil {
+		return nil, err
+	}
+	s.Generation = q.Generation // verified under the lock
+	w, failure, err := r.prepare(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	if failure != nil {
+		return nil, gatehouse.E(gatehouse.CodeInvalid, "%s: %s", failure.Code, failure.Detail)
+	}
+	a, err := r.propose(ctx, w, c.Principal.ID, &q.Action, c)
+	if err != nil || a != nil {
+		return a, err
+	}
+	return nil, gatehouse.E(gatehouse.CodeTooLate, "the run takes up nothing new")
+}

@@ -1,0 +1,172 @@
+package usecase
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// Runner is what all use cases run on.
+type Runner struct {
+	Store gatehouse.Store
+	Hints Hints
+	Log   *slog.Logger
+}
+
+// Case has the caller of a use case, and what its transaction needs besides.
+type Case struct {
+	By *gatehouse.Caller
+	// Prepare runs before each try of the transaction, outside of it; may be nil.
+	Prepare func() error
+	// First runs before anything else in the transaction: it takes the locks before
+	// the clock is read. It may be nil.
+	First func(gatehouse.Tx)
+}
+
+// Perform runs a use case in one transaction of the caller's tenant, once for each
+// Idempotency-Key (see Once), and notifies the log's readers after the commit. fn
+// may run again, and then starts anew.
+func Perform[T any](ctx context.Context, r *Runner, u Case, fn func(gatehouse.Tx) (*T, error)) (*T, error) {
+	var out *T
+	err := r.Update(ctx, u.By.Principal.Tenant, u.Prepare, func(tx gatehouse.Tx) (err error) {
+		if u.First != nil {
+			u.First(tx)
+		}
+		out, err = Once(tx, u.By, func() (*T, error) { return fn(tx) })
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.Hints.Notify(TopicAudit)
+	return out, nil
+}
+
+// PerformAcross is Perform with rows of several tenants.
+func PerformAcross[T any](
+	ctx context.Context,
+	r *Runner,
+	c *gatehouse.Caller,
+	fn func(gatehouse.Queues) (*T, error),
+) (*T, error) {
+	var out *T
+	err := r.UpdateQueues(ctx, func(q gatehouse.Queues) (err error) {
+		out, err = Once(q.In(c.Principal.Tenant), c, func() (*T, error) {
+			defer q.In(c.Principal.Tenant) // the tenant in which the answer is stored
+			return fn(q)
+		})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.Hints.Notify(TopicAudit)
+	return out, nil
+}
+
+// PerformParts is Perform for a use case whose parts have their own transactions:
+// the answer is stored after the last part.
+func PerformParts[T any](
+	ctx context.Context,
+	r *Runner,
+	c *gatehouse.Caller,
+	run func() (*T, error),
+) (out *T, err error) {
+	if err := r.AlreadyAnswered(ctx, c); err != nil {
+		return nil, err
+	}
+	if out, err = run(); err != nil || c.Idempotency == nil {
+		return out, err
+	}
+	return out, r.Update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) error {
+		_, err := Once(tx, c, func() (*T, error) { return out, nil })
+		return err
+	})
+}
+
+// Once runs the part of a use case that is inside its transaction. It first
+// verifies a presumed caller. If the caller's Idempotency-Key already has an
+// answer, Once returns it as a [gatehouse.Replay]. Otherwise it runs fn, and stores
+// fn's answer with its effects, unless the answer is nil. Without a caller it only
+// runs fn.
+func Once[T any](tx gatehouse.Tx, c *gatehouse.Caller, fn func() (*T, error)) (out *T, err error) {
+	if c == nil {
+		return fn()
+	}
+	if err := Prove(tx, c); err != nil {
+		return nil, err
+	}
+	if err := answered(tx, c); err != nil {
+		return nil, err
+	}
+	if out, err = fn(); err != nil || out == nil {
+		return nil, err
+	}
+	return out, remember(tx, c, out)
+}
+
+// ErrStale says that values read before the transaction have changed.
+var ErrStale = errors.New("usecase: read before the transaction is stale")
+
+// maxRestarts bounds how often a use case restarts after conflicts.
+const maxRestarts = 8
+
+// Update runs a use case's transaction. prepare runs before each try, for work
+// outside the transaction; it may be nil.
+func (r *Runner) Update(ctx context.Context, tenant string, prepare func() error, fn func(gatehouse.Tx) error) error {
+	return restart(ctx, func() error {
+		if prepare != nil {
+			if err := prepare(); err != nil {
+				return err
+			}
+		}
+		return r.Store.Update(ctx, tenant, fn)
+	})
+}
+
+// UpdateQueues is Update for rows of several tenants.
+func (r *Runner) UpdateQueues(ctx context.Context, fn func(gatehouse.Queues) error) error {
+	return restart(ctx, func() error { return r.Store.UpdateQueues(ctx, fn) })
+}
+
+// View runs a read for the caller. A missing row is not_found, naming what.
+func (r *Runner) View(ctx context.Context, what string, fn func(gatehouse.ReadTx, *gatehouse.Caller) error) error {
+	c, err := gatehouse.CallerFrom(ctx)
+	if err != nil {
+		return err
+	}
+	return NotFound(r.Store.View(ctx, c.Principal.Tenant, func(tx gatehouse.ReadTx) error { return fn(tx, c) }), what)
+}
+
+// Unjudged is the error of a transaction that needs a judgement of a policy, which
+// is made outside of it. Judge makes it; then the transaction is run again.
+type Unjudged interface {
+	error
+	Judge(context.Context) error
+}
+
+// restart reruns a transaction after a conflict, or after judging a policy that the
+// transaction needed.
+func restart(ctx context.Context, run func() error) error {
+	for range maxRestarts {
+		err := run()
+		var ahead Unjudged
+		switch {
+		case errors.As(err, &ahead):
+			if err := ahead.Judge(ctx); err != nil {
+				return err
+			}
+		case errors.Is(err, ErrStale), errors.Is(err, gatehouse.ErrConflict):
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+		case errors.Is(err, gatehouse.ErrBusy):
+			return Busy(err)
+		default:
+			return err
+		}
+	}
+	return Busy(gatehouse.ErrConflict)
+}
