@@ -55,9 +55,11 @@ var mayImport = map[string][]string{
 		"", "internal/card", "internal/policy", "internal/workflow", "internal/audit", "internal/failpoint",
 		"internal/link", "internal/ring", "internal/spelling", "internal/usecase",
 	},
-	"internal/dispatch": {"", "internal/gate", "connector"},
+	"internal/lease":    {},
+	"internal/dispatch": {"", "internal/gate", "internal/lease", "connector"},
 	"internal/runs": {
-		"", "internal/gate", "internal/usecase", "internal/workflow", "internal/audit", "internal/failpoint", "connector",
+		"", "internal/gate", "internal/lease", "internal/usecase", "internal/workflow", "internal/audit", "internal/failpoint",
+		"connector",
 	},
 	"internal/failpoint": {},
 	"internal/api":       {"", "internal/gate", "internal/card", "internal/link"},

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/lease"
 )
 
 // Config configures how pushes are carried out. Zero fields take the default,
@@ -92,12 +93,12 @@ func (c Config) validate() error {
 		return errors.New("dispatch: patience, retries, workers and batch cannot be negative")
 	}
 	for name, t := range c.Tenants {
-		if t.Weight < 0 || t.Weight > MaxWeight || t.MaxConcurrency < 0 {
-			return fmt.Errorf("dispatch: tenant %s: weight must be at most %d, max_concurrency not negative", name, MaxWeight)
+		if t.Weight < 0 || t.Weight > lease.MaxWeight || t.MaxConcurrency < 0 {
+			return fmt.Errorf("dispatch: tenant %s: weight must be at most %d, max_concurrency not negative", name, lease.MaxWeight)
 		}
 	}
-	if c.Default.Weight < 0 || c.Default.Weight > MaxWeight || c.Default.MaxConcurrency < 0 {
-		return fmt.Errorf("dispatch: weight must be at most %d, max_concurrency not negative", MaxWeight)
+	if c.Default.Weight < 0 || c.Default.Weight > lease.MaxWeight || c.Default.MaxConcurrency < 0 {
+		return fmt.Errorf("dispatch: weight must be at most %d, max_concurrency not negative", lease.MaxWeight)
 	}
 	if c.Breaker.Failures < 0 || c.Breaker.Open < 0 || c.Breaker.Longest < 0 {
 		return errors.New("dispatch: the breaker's failures and times cannot be negative")
@@ -211,7 +212,7 @@ type Dispatcher struct {
 	config Config
 	// slots holds an element for each push in progress. A push of which only
 	// the outcome must still be stored may hold a place in recording instead.
-	slots, recording chan struct{}
+	slots, recording lease.Slots
 	// announcer is the store, if the store prefers concurrent Updates together.
 	announcer gatehouse.Announcer
 	linger    time.Duration
@@ -256,7 +257,7 @@ func New(d Dependencies, c Config) (*Dispatcher, error) {
 	dispatcher := &Dispatcher{
 		store: d.Store, targets: d.Targets, authority: d.Authority, owner: d.Owner, wake: d.Wake,
 		committed: d.Committed, log: d.Log.With("worker", d.Owner), metrics: d.Metrics, trace: d.Trace, random: d.Random,
-		failpoint: d.Failpoint, now: time.Now, config: c, slots: make(chan struct{}, c.Workers), recording: make(chan struct{}, c.Workers),
+		failpoint: d.Failpoint, now: time.Now, config: c, slots: make(lease.Slots, c.Workers), recording: make(lease.Slots, c.Workers),
 		nudge: make(chan struct{}, 1), linger: linger,
 	}
 	dispatcher.announcer, _ = d.Store.(gatehouse.Announcer)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/lease"
 )
 
 // Run carries out due pushes until ctx ends. Then it stops claiming, lets
@@ -23,8 +24,8 @@ func (d *Dispatcher) Run(ctx context.Context) {
 				d.log.ErrorContext(ctx, "rescue failed", "error", err)
 			}
 		}
-		n, err := d.acquire(ctx, least, d.config.Batch)
-		if err != nil {
+		n := lease.Acquire(ctx, least, d.config.Batch, gather, d.slots)
+		if n == 0 {
 			return
 		}
 		d.full.Store(d.fair.bounded) // a push that settles from here on may not be seen
@@ -120,7 +121,7 @@ func (d *Dispatcher) start(ctx context.Context, tenant string, n int, begin func
 			pushes, due, full = nil, nil, nil
 			shares := []gatehouse.PushShare{{Tenant: tenant, Limit: n, Most: d.fair.of(tenant).MaxConcurrency}}
 			if tenant == "" {
-				if due, err = q.DueTenants(d.fair.from(), walk, n); err != nil {
+				if due, err = q.DueTenants(d.fair.looks.After(), lease.Walk, n); err != nil {
 					return err
 				}
 				shares, full = d.fair.share(due, n)
@@ -136,7 +137,7 @@ func (d *Dispatcher) start(ctx context.Context, tenant string, n int, begin func
 		if tenant == "" {
 			d.fair.looked(due)
 		}
-		around := len(due) < walk
+		around := len(due) < lease.Walk
 		for _, t := range full {
 			if !passed[t] {
 				got.full = append(got.full, t)
@@ -151,7 +152,7 @@ func (d *Dispatcher) start(ctx context.Context, tenant string, n int, begin func
 		}
 	}
 	got.claimed = len(pushes)
-	d.free(n - len(pushes))
+	lease.Release(n-len(pushes), d.slots)
 	jobs := make([]*job, len(pushes))
 	for i, p := range pushes {
 		jobs[i] = d.newJob(p, claimed)
@@ -170,8 +171,8 @@ func (d *Dispatcher) Drain(ctx context.Context, tenant string, limit int) ([]gat
 	var jobs sync.WaitGroup
 	var mine []*job
 	for len(mine) < limit {
-		n, err := d.acquire(ctx, 1, limit-len(mine))
-		if err != nil {
+		n := lease.Acquire(ctx, 1, limit-len(mine), gather, d.slots)
+		if n == 0 {
 			break
 		}
 		got, err := d.start(ctx, tenant, n, func(j *job) {
@@ -226,41 +227,6 @@ func (d *Dispatcher) report(ctx context.Context, jobs []*job) ([]gatehouse.Drain
 // claimed several at a time and slow ones do not idle.
 const gather = 5 * time.Millisecond
 
-// acquire waits for a free slot and takes up to n free ones. It waits a little
-// longer for least slots, the number that makes a claim worthwhile.
-func (d *Dispatcher) acquire(ctx context.Context, least, n int) (int, error) {
-	select {
-	case d.slots <- struct{}{}:
-	case <-ctx.Done():
-		return 0, ctx.Err()
-	}
-	got := 1
-	for ; got < n; got++ {
-		select {
-		case d.slots <- struct{}{}:
-			continue
-		default:
-		}
-		break
-	}
-	if got >= min(least, n) {
-		return got, nil
-	}
-	timer := time.NewTimer(gather)
-	defer timer.Stop()
-	for ; got < min(least, n); got++ {
-		select {
-		case d.slots <- struct{}{}:
-		case <-timer.C:
-			return got, nil
-		case <-ctx.Done():
-			d.free(got)
-			return 0, ctx.Err()
-		}
-	}
-	return got, nil
-}
-
 // worthwhile is the number of slots that a claim waits for while more is due
 // than it took. With batches, slots become free all at once.
 func (d *Dispatcher) worthwhile() int {
@@ -270,19 +236,13 @@ func (d *Dispatcher) worthwhile() int {
 	return d.config.Workers / 4
 }
 
-func (d *Dispatcher) free(n int) {
-	for range n {
-		<-d.slots
-	}
-}
-
 // done frees the slot of a finished push, which may be what its tenant waits
 // for.
 func (d *Dispatcher) done(j *job) {
 	if j.recorded {
 		<-d.recording
 	} else {
-		d.free(1)
+		<-d.slots
 	}
 	if d.full.Load() {
 		d.hint()

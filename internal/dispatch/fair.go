@@ -2,9 +2,9 @@ package dispatch
 
 import (
 	"slices"
-	"sync"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/lease"
 )
 
 // Tenant configures one tenant's share of the dispatchers.
@@ -17,115 +17,63 @@ type Tenant struct {
 	MaxConcurrency int
 }
 
-// fair divides claims between tenants by start-time fair queueing (Goyal, Vin,
-// Cheng 1996): each claim costs its tenant 1/weight of virtual time, and the
-// tenant with the earliest start is next. A tenant that had nothing due starts
-// now. So its push goes with the next claim, however long the other queues are,
-// and unused time is not credited.
-//
-// Each dispatcher is fair by itself, and so all together are.
+// fair divides claims between tenants; see [lease.Fair].
 type fair struct {
 	of func(tenant string) Tenant
 	// bounded says that some tenant has a MaxConcurrency.
 	bounded bool
-	mu      sync.Mutex
-	now     int64
-	ends    map[string]int64
-	after   string
+	tenants lease.Fair
+	looks   lease.Cursor[string]
 }
 
-// MaxWeight is the largest weight; beyond it a tenant would get nearly every
-// claim.
-const MaxWeight = 1000
-
-// turn is the virtual time of one claim at weight 1.
-const turn = 1 << 20
-
-// walk bounds the tenants that one claim looks at; the next claim continues
-// there.
-const walk = 64
-
 func newFair(c *Config) *fair {
-	f := &fair{of: c.of, bounded: c.Default.MaxConcurrency > 0, ends: make(map[string]int64)}
+	f := &fair{of: c.of, bounded: c.Default.MaxConcurrency > 0}
 	for _, t := range c.Tenants {
 		f.bounded = f.bounded || t.MaxConcurrency > 0
 	}
 	return f
 }
 
-// from returns the tenant after which the next claim starts looking.
-func (f *fair) from() string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.after
-}
-
 // share distributes n claims over the tenants with due pushes. full lists the
 // tenants that get none because they have reached their bound. share changes no
 // state: the claim may fail, or find less.
 func (f *fair) share(due []gatehouse.DueTenant, n int) (shares []gatehouse.PushShare, full []string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	type queue struct {
-		start, step int64
-		left, share int
-	}
-	queues := make([]queue, 0, len(due))
+	queues := make([]lease.Queue, 0, len(due))
 	for _, d := range due {
-		t := f.of(d.Tenant)
-		left := d.Due
-		if t.MaxConcurrency > 0 {
-			left = min(left, t.MaxConcurrency-d.InFlight)
-		}
-		if left <= 0 {
+		most := f.of(d.Tenant).MaxConcurrency
+		left := lease.Room(most, d.InFlight, d.Due)
+		if left == 0 {
 			full = append(full, d.Tenant)
 			continue
 		}
-		shares = append(shares, gatehouse.PushShare{Tenant: d.Tenant, Most: t.MaxConcurrency})
-		queues = append(queues, queue{start: max(f.now, f.ends[d.Tenant]), step: f.step(d.Tenant), left: left, share: len(shares) - 1})
+		shares = append(shares, gatehouse.PushShare{Tenant: d.Tenant, Most: most})
+		queues = append(queues, lease.Queue{Path: f.path(d.Tenant), Left: left})
 	}
-	for ; n > 0 && len(queues) > 0; n-- {
-		next := 0
-		for i := range queues {
-			if queues[i].start < queues[next].start {
-				next = i
-			}
-		}
-		q := &queues[next]
-		shares[q.share].Limit++
-		q.start += q.step
-		if q.left--; q.left == 0 {
-			queues = slices.Delete(queues, next, next+1)
-		}
+	f.tenants.Divide(n, queues)
+	for i, q := range queues {
+		shares[i].Limit = q.Given
 	}
 	return slices.DeleteFunc(shares, func(s gatehouse.PushShare) bool { return s.Limit == 0 }), full
 }
 
-func (f *fair) step(tenant string) int64 { return turn / int64(max(f.of(tenant).Weight, 1)) }
+func (f *fair) path(tenant string) []lease.Part {
+	return []lease.Part{{Name: tenant, Weight: f.of(tenant).Weight}}
+}
 
 // claimed charges the claimed pushes to their tenants.
 func (f *fair) claimed(pushes []*gatehouse.Push) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	began := f.now
-	for _, p := range pushes {
-		start := max(began, f.ends[p.Tenant])
-		f.ends[p.Tenant] = start + f.step(p.Tenant)
-		f.now = max(f.now, start)
+	queues := make([]lease.Queue, len(pushes))
+	for i, p := range pushes {
+		queues[i] = lease.Queue{Path: f.path(p.Tenant), Given: 1}
 	}
-	for tenant, end := range f.ends {
-		if end <= f.now {
-			delete(f.ends, tenant)
-		}
-	}
+	f.tenants.Charge(queues)
 }
 
 // looked records how far a look at the tenants got.
 func (f *fair) looked(due []gatehouse.DueTenant) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.after = ""
-	if n := len(due); n >= walk {
-		f.after = due[n-1].Tenant
+	last := ""
+	if len(due) > 0 {
+		last = due[len(due)-1].Tenant
 	}
+	f.looks.Looked(len(due), last)
 }

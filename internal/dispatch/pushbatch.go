@@ -117,7 +117,7 @@ func (j *job) called() {
 	select {
 	case j.recording <- struct{}{}:
 		j.recorded = true
-		j.free(1)
+		<-j.slots
 	default:
 	}
 }

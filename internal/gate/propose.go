@@ -30,6 +30,8 @@ func (g *Gate) Propose(ctx context.Context, p *gatehouse.Proposal) (*gatehouse.A
 	return g.propose(ctx, c, p, lineage{revision: 1})
 }
 
+// Proposer returns the caller, who must have the role of a proposer, and may still be
+// presumed: see [gatehouse.Presumption].
 func Proposer(ctx context.Context) (*gatehouse.Caller, error) {
 	c, err := gatehouse.PresumedFrom(ctx)
 	if err != nil {
@@ -70,7 +72,7 @@ type lineage struct {
 	policy bool
 }
 
-// Proposer is the principal that the action is proposed by.
+// proposer is the principal that the action is proposed by.
 func (from *lineage) proposer(c *gatehouse.Caller) *gatehouse.Principal {
 	if from.author != nil {
 		return from.author
@@ -262,7 +264,7 @@ func (g *Gate) draft(c *gatehouse.Caller, p *gatehouse.Proposal, from lineage) (
 	return &draft{action: a}, nil
 }
 
-// insertDraft stores a judged draft. It fails with errStale when another policy
+// insertDraft stores a judged draft. It fails with usecase.ErrStale when another policy
 // version is active than the one that judged it.
 func (g *Gate) insertDraft(
 	tx gatehouse.Tx, c *gatehouse.Caller, d *draft, from lineage,

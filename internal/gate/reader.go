@@ -56,6 +56,7 @@ func (g *Gate) ReadRun(tx gatehouse.ReadTx, c *gatehouse.Caller, run *gatehouse.
 	return g.mayRead(tx, c, run.ID, run.StarterID)
 }
 
+// ReadRunOf is ReadRun by the run's id.
 func (g *Gate) ReadRunOf(tx gatehouse.ReadTx, c *gatehouse.Caller, id string) error {
 	run, err := tx.FindRunHead(id)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/lease"
 	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
@@ -41,7 +42,7 @@ type Runtime struct {
 	fair   *fair
 	// slots holds an element for each executing step, until its result is on
 	// its way to the store; held holds one for each leased step.
-	slots, held chan struct{}
+	slots, held lease.Slots
 	// freed hints that a step has ended: its lane may have been full.
 	freed chan struct{}
 }
@@ -67,7 +68,7 @@ func NewRuntime(store gatehouse.Store, runs *Runs, hints Hints, c RuntimeConfig,
 	}
 	return &Runtime{
 		store: store, runs: runs, hints: hints, config: c, log: log, fair: &fair{weights: c.Weights},
-		slots: make(chan struct{}, c.Workers), held: make(chan struct{}, held), freed: make(chan struct{}, 1),
+		slots: make(lease.Slots, c.Workers), held: make(lease.Slots, held), freed: make(chan struct{}, 1),
 	}
 }
 
@@ -93,7 +94,7 @@ func (r *Runtime) work(ctx context.Context) {
 	defer cancel()
 	least := 1
 	for ctx.Err() == nil {
-		n := r.acquire(ctx, least)
+		n := lease.Acquire(ctx, least, r.config.Workers, patience, r.held, r.slots)
 		if n == 0 {
 			return
 		}
@@ -104,7 +105,7 @@ func (r *Runtime) work(ctx context.Context) {
 		if err != nil && ctx.Err() == nil {
 			r.log.ErrorContext(ctx, "leasing steps failed", "error", err)
 		}
-		r.free(n - len(steps))
+		lease.Release(n-len(steps), r.slots, r.held)
 		if len(steps) == 0 {
 			r.sleep(ctx, r.config.Poll, ready, r.freed)
 			continue
@@ -133,19 +134,16 @@ func (r *Runtime) carry(ctx context.Context, steps []*gatehouse.Step) {
 	})
 }
 
-// walk bounds the lanes of one look; the next look continues there.
-const walk = 64
-
 func (r *Runtime) lease(ctx context.Context, n int) ([]*gatehouse.Step, error) {
 	var due []gatehouse.DueLane
 	err := r.store.ReadQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
-		due, err = q.DueLanes("", "", r.fair.from(), walk, n)
+		due, err = q.DueLanes("", "", r.fair.looks.After(), lease.Walk, n)
 		return err
 	})
 	if err != nil || len(due) == 0 {
 		return nil, err
 	}
-	r.fair.looked(due, walk)
+	r.fair.looks.Looked(len(due), due[len(due)-1].Lane)
 	shares := r.fair.share(due, n, func(l gatehouse.Lane) (workflow, tenant int, ok bool) {
 		own, of, err := r.runs.Limits(ctx, l.Tenant, l.Workflow)
 		if err != nil { // the steps of other lanes are leased all the same
@@ -176,70 +174,6 @@ func (r *Runtime) worthwhile() int {
 		return r.config.Workers
 	}
 	return max(1, r.config.Workers/4)
-}
-
-// acquire waits for a slot and takes all free ones; it waits up to patience for
-// least slots. 0 means that ctx has ended.
-func (r *Runtime) acquire(ctx context.Context, least int) int {
-	if !r.take(ctx, nil) {
-		return 0
-	}
-	n := r.more(1)
-	if n >= least {
-		return n
-	}
-	enough := time.NewTimer(patience)
-	defer enough.Stop()
-	for ; n < least; n++ {
-		if !r.take(ctx, enough.C) {
-			return n
-		}
-	}
-	return r.more(n)
-}
-
-// take waits for a slot until ctx ends or over fires.
-func (r *Runtime) take(ctx context.Context, over <-chan time.Time) bool {
-	select {
-	case r.held <- struct{}{}:
-	case <-over:
-		return false
-	case <-ctx.Done():
-		return false
-	}
-	select {
-	case r.slots <- struct{}{}:
-		return true
-	case <-over:
-	case <-ctx.Done():
-	}
-	<-r.held
-	return false
-}
-
-// more takes the free slots in addition to n, and returns the new total.
-func (r *Runtime) more(n int) int {
-	for {
-		select {
-		case r.held <- struct{}{}:
-		default:
-			return n
-		}
-		select {
-		case r.slots <- struct{}{}:
-			n++
-		default:
-			<-r.held
-			return n
-		}
-	}
-}
-
-func (r *Runtime) free(n int) {
-	for range n {
-		<-r.slots
-		<-r.held
-	}
 }
 
 // sleep waits for one of the hints, at most for the given time.

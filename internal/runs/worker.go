@@ -221,7 +221,7 @@ func (r *Runs) shares(ctx context.Context, due []gatehouse.DueLane, n int) (out 
 			continue
 		}
 		shares = append(shares, gatehouse.StepShare{Lane: d.Lane, MostOfWorkflow: own.MaxConcurrency, MostOfTenant: tenant.MaxConcurrency})
-		left = append(left, room(own.MaxConcurrency, d.WorkflowRunning, room(tenant.MaxConcurrency, d.TenantRunning, d.Ready)))
+		left = append(left, roomFor(d, own.MaxConcurrency, tenant.MaxConcurrency))
 	}
 	for given := true; given && n > 0; {
 		given = false
@@ -241,14 +241,6 @@ func (r *Runs) shares(ctx context.Context, due []gatehouse.DueLane, n int) (out 
 		}
 	}
 	return out, last, nil
-}
-
-// room returns how many of the ready steps fit under a bound; 0 is no bound.
-func room(most, running, ready int) int {
-	if most == 0 {
-		return ready
-	}
-	return max(min(ready, most-running), 0)
 }
 
 // handOut prepares a claimed step for its worker; nil when the step has already

@@ -56,7 +56,7 @@ func runBugs() []bug {
 			"m.held(step.ID, step.Generation)", "m.run.StepByID(step.ID), error(nil)", model, "TestGoneCallerTakesNothing"),
 		plant("what is revised while its run stops is not canceled", "18", waking,
 			"if m.run.Stop != \"\" { // it was revised", "if false { // it was revised", model, "TestStoppingRunCancelsWhatIsRevised"),
-		plant("a workflow that has all it may keeps the others waiting", "promise 6", "internal/runs/worker.go",
+		plant("a workflow that has all it may keeps the others waiting", "promise 6", "internal/lease/fair.go",
 			"return max(min(ready, most-running), 0)", "return ready", model, "TestFullLaneKeepsNobodyWaiting"),
 		plant("a step's key may have a NUL in it", "13", carried,
 			"strings.ContainsRune(key, 0)", "strings.ContainsRune(\"\", 0)", model, "TestHostileTextIsStoredAlike"),
