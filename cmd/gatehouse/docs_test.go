@@ -104,18 +104,22 @@ func checkCommands(t *testing.T, parser *kong.Kong, page string) (seen map[strin
 	return seen
 }
 
-// TestOperationsPage reads the configurations of the page as serve does, and
-// looks for its metrics where a server shows them.
-func TestOperationsPage(t *testing.T) {
+// TestOperationsPages reads the configurations of the operators' pages as serve
+// does, and looks for their metrics where a server shows them.
+func TestOperationsPages(t *testing.T) {
 	t.Parallel()
-	src, err := os.ReadFile("../../docs/operations.md")
-	if err != nil {
-		t.Fatal(err)
+	var src []byte
+	for _, name := range []string{"operations.md", "postgresql.md", "backup.md", "monitoring.md", "retention.md"} {
+		page, err := os.ReadFile("../../docs/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		src = append(src, page...)
 	}
 	dir := t.TempDir()
 	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(src, -1)
 	if len(blocks) == 0 {
-		t.Fatal("no configuration on the page")
+		t.Fatal("no configuration on the pages")
 	}
 	policyFile := filepath.Join(dir, "policy.yaml")
 	if err := os.WriteFile(policyFile, policy.DefaultSource(), 0o600); err != nil {
@@ -131,7 +135,7 @@ func TestOperationsPage(t *testing.T) {
 	}
 	names := regexp.MustCompile("`(gatehouse_[a-z_]+)").FindAllSubmatch(src, -1)
 	if len(names) < 4 {
-		t.Fatalf("only %d metrics on the page", len(names))
+		t.Fatalf("only %d metrics on the pages", len(names))
 	}
 	for _, m := range names {
 		if !strings.Contains(metrics, string(m[1])) {
