@@ -21,38 +21,40 @@ var updateReference = flag.Bool("update-reference", false, "write docs/configura
 
 const referencePage = "../../docs/configuration.md"
 
-// section is a part of the page: a struct whose keys stand below a key path.
-type section struct{ title, intro, prefix, dir, name string }
+// section is a part of the page: a struct whose keys stand below a key.
+type section struct{ title, page, below, dir, name string }
+
+const connectorKey = "connectors.NAME"
 
 var sections = []section{
 	{"", "", "", ".", "file"},
-	{"Connectors of type sql", "See [connectors](connectors.md).", "connectors.NAME.", "../../connector/sql", "Config"},
-	{"Connectors of type http", "See [connectors](connectors.md).", "connectors.NAME.", "../../connector/http",
+	{"Connectors of type sql", "[connectors](connectors.md)", connectorKey, "../../connector/sql", "Config"},
+	{"Connectors of type http", "[connectors](connectors.md)", connectorKey, "../../connector/http",
 		"Config"},
-	{"Connectors of type netsuite", "See [NetSuite](connectors/netsuite.md).", "connectors.NAME.",
+	{"Connectors of type netsuite", "[NetSuite](connectors/netsuite.md)", connectorKey,
 		"../../connector/netsuite", "Config"},
-	{"Connectors of type servicenow", "See [ServiceNow](connectors/servicenow.md).", "connectors.NAME.",
+	{"Connectors of type servicenow", "[ServiceNow](connectors/servicenow.md)", connectorKey,
 		"../../connector/servicenow", "Config"},
-	{"Connectors of type slack", "See [Slack](connectors/slack.md).", "connectors.NAME.",
+	{"Connectors of type slack", "[Slack](connectors/slack.md)", connectorKey,
 		"../../connector/slack", "Config"},
-	{"Connectors of type stepfunctions", "See [AWS Step Functions](connectors/stepfunctions.md).", "connectors.NAME.",
+	{"Connectors of type stepfunctions", "[AWS Step Functions](connectors/stepfunctions.md)", connectorKey,
 		"../../connector/stepfunctions", "Config"},
-	{"Connectors of type stripe", "See [Stripe](connectors/stripe.md).", "connectors.NAME.", "../../connector/stripe",
+	{"Connectors of type stripe", "[Stripe](connectors/stripe.md)", connectorKey, "../../connector/stripe",
 		"Config"},
-	{"Connectors of type jira", "See [Jira](connectors/jira.md).", "connectors.NAME.", "../../connector/jira",
+	{"Connectors of type jira", "[Jira](connectors/jira.md)", connectorKey, "../../connector/jira",
 		"Config"},
-	{"Connectors of type kubernetes", "See [Kubernetes](connectors/kubernetes.md).", "connectors.NAME.",
+	{"Connectors of type kubernetes", "[Kubernetes](connectors/kubernetes.md)", connectorKey,
 		"../../connector/kubernetes", "Config"},
-	{"Connectors of type salesforce", "See [Salesforce](connectors/salesforce.md).", "connectors.NAME.",
+	{"Connectors of type salesforce", "[Salesforce](connectors/salesforce.md)", connectorKey,
 		"../../connector/salesforce", "Config"},
-	{"Connectors of type github", "See [GitHub](connectors/github.md).", "connectors.NAME.",
+	{"Connectors of type github", "[GitHub](connectors/github.md)", connectorKey,
 		"../../connector/github", "Config"},
-	{"Connectors of type email", "See [E-mail](connectors/email.md).", "connectors.NAME.",
+	{"Connectors of type email", "[E-mail](connectors/email.md)", connectorKey,
 		"../../connector/email", "Config"},
-	{"Connectors of type worker", "See [connectors](connectors.md).", "connectors.NAME.", "../../connector/worker",
+	{"Connectors of type worker", "[connectors](connectors.md)", connectorKey, "../../connector/worker",
 		"Config"},
-	{"Connectors of type mcp", "See [MCP](mcp.md).", "connectors.NAME.", "../../connector/mcp", "Config"},
-	{"NATS", "See [events](events.md).", "nats.", "../feed", "Config"},
+	{"Connectors of type mcp", "[MCP](mcp.md)", connectorKey, "../../connector/mcp", "Config"},
+	{"NATS", "[events](events.md)", "nats", "../feed", "Config"},
 }
 
 // TestReference compares docs/configuration.md with the structs that the file
@@ -63,11 +65,14 @@ func TestReference(t *testing.T) {
 	page.WriteString(referenceIntro)
 	for _, s := range sections {
 		if s.title != "" {
-			fmt.Fprintf(&page, "\n## %s\n\n%s\n", s.title, s.intro)
+			fmt.Fprintf(&page, "\n## %s\n\nBelow `%s`: see %s.\n", s.title, s.below, s.page)
 		}
 		page.WriteString("\n| key | value | meaning |\n|---|---|---|\n")
 		r := reference{t: t, out: &page, structs: parseStructs(t, s.dir)}
-		r.keys(s.prefix, s.name, nil)
+		if s.below == connectorKey {
+			r.known = []string{"type", "tenants"} // in the introduction
+		}
+		r.keys("", s.name, nil)
 	}
 
 	if *updateReference {
@@ -86,11 +91,13 @@ func TestReference(t *testing.T) {
 
 const referenceIntro = `# Configuration keys
 
-Every key of ` + "`gatehouse.yaml`" + `, generated from the program's source. Unknown keys are errors with line and column. A scalar may hold
-` + "`${NAME}`" + ` for an environment variable, or be ` + "`file:PATH`" +
-	` for the content of a file. NAME stands for a name of your choice, and [] for each
-item of a list. ` + "`gatehouse config check`" + ` checks a file, and ` + "`gatehouse config init`" +
-	` writes a first one.
+Every key of ` + "`gatehouse.yaml`" + `, generated from the program's source. Unknown keys are errors. A scalar may hold
+` + "`${NAME}`" + ` for an environment variable, or be ` + "`file:PATH`" + ` for the content of a file.
+NAME stands for a name of your choice, [] for each item of a list. ` + "`gatehouse config check`" + ` checks a file;
+` + "`gatehouse config init`" + ` writes a first one.
+
+Every connector has ` + "`type`" + `, and ` + "`tenants`" + `, a list of those that can use it; ` + "`default`" + ` alone
+if absent.
 `
 
 // parseStructs returns the struct types of a folder's files, by name.
@@ -136,6 +143,7 @@ type reference struct {
 	t       *testing.T
 	out     *strings.Builder
 	structs map[string]*ast.TypeSpec
+	known   []string // keys at the top that another part of the page describes
 }
 
 // keys writes the keys of a struct. outer lists the structs around it.
@@ -157,7 +165,7 @@ func (r reference) keys(prefix, name string, outer []string) {
 		case inline:
 			r.keys(prefix, kind, append(outer, name))
 			continue
-		case key == "" || key == "-":
+		case key == "" || key == "-" || prefix == "" && slices.Contains(r.known, key):
 			continue
 		}
 
@@ -267,6 +275,9 @@ func fieldOf(s *ast.TypeSpec, name string) *ast.Field {
 	return &ast.Field{}
 }
 
+// values begins a list of values, which are written as the file has them.
+var values = regexp.MustCompile(`^[a-z]+( \(the default\))?(,| or) `)
+
 var link = regexp.MustCompile(` ?\(?\[(connector\.)?[A-Za-z.]+\]\)?`)
 
 // comment is a field's comment as a phrase about its key: with the keys in the
@@ -284,5 +295,8 @@ func comment(doc *ast.CommentGroup, keys map[string]string, key string) string {
 		return text
 	}
 	rest = strings.TrimPrefix(strings.TrimPrefix(rest, "is "), "are ")
+	if values.MatchString(rest) {
+		return rest
+	}
 	return strings.ToUpper(rest[:1]) + rest[1:]
 }
