@@ -68,11 +68,11 @@ func TestReference(t *testing.T) {
 			fmt.Fprintf(&page, "\n## %s\n\nBelow `%s`: see %s.\n", s.title, s.below, s.page)
 		}
 		page.WriteString("\n| key | value | meaning |\n|---|---|---|\n")
-		r := reference{t: t, out: &page, structs: parseStructs(t, s.dir)}
+		r := reference{t: t, out: &page, structs: parseStructs(t, s.dir), shown: map[string]string{}}
 		if s.below == connectorKey {
 			r.known = []string{"type", "tenants"} // in the introduction
 		}
-		r.keys("", s.name, nil)
+		r.keys("", s.name)
 	}
 
 	if *updateReference {
@@ -97,7 +97,7 @@ NAME stands for a name of your choice, [] for each item of a list. ` + "`gatehou
 ` + "`gatehouse config init`" + ` writes a first one.
 
 Every connector has ` + "`type`" + `, and ` + "`tenants`" + `, a list of those that can use it; ` + "`default`" + ` alone
-if absent.
+if absent. A secret is ` + "`{secret: NAME}`" + `, an entry of ` + "`secrets`" + `.
 `
 
 // parseStructs returns the struct types of a folder's files, by name.
@@ -143,11 +143,12 @@ type reference struct {
 	t       *testing.T
 	out     *strings.Builder
 	structs map[string]*ast.TypeSpec
-	known   []string // keys at the top that another part of the page describes
+	known   []string          // keys at the top that another part of the page describes
+	shown   map[string]string // where the keys of a struct are, by its name
 }
 
-// keys writes the keys of a struct. outer lists the structs around it.
-func (r reference) keys(prefix, name string, outer []string) {
+// keys writes the keys of a struct, once: where it occurs again, its row names the first.
+func (r reference) keys(prefix, name string) {
 	fields := r.structs[name].Type.(*ast.StructType).Fields.List
 	names := map[string]string{}
 	for _, f := range fields {
@@ -163,7 +164,7 @@ func (r reference) keys(prefix, name string, outer []string) {
 		kind, value, path := r.describe(f.Type)
 		switch {
 		case inline:
-			r.keys(prefix, kind, append(outer, name))
+			r.keys(prefix, kind)
 			continue
 		case key == "" || key == "-" || prefix == "" && slices.Contains(r.known, key):
 			continue
@@ -177,9 +178,15 @@ func (r reference) keys(prefix, name string, outer []string) {
 		if text == "" {
 			r.t.Errorf("%s.%s has no comment", name, f.Names[0].Name)
 		}
-		fmt.Fprintf(r.out, "| `%s%s%s` | %s | %s |\n", prefix, key, path, value, text)
-		if kind != "" && !slices.Contains(outer, kind) {
-			r.keys(prefix+key+path+".", kind, append(outer, name))
+		key = prefix + key + path
+		first := r.shown[kind]
+		if first != "" {
+			text += " Its keys are those of `" + first + "`."
+		}
+		fmt.Fprintf(r.out, "| `%s` | %s | %s |\n", key, value, text)
+		if kind != "" && first == "" {
+			r.shown[kind] = key
+			r.keys(key+".", kind)
 		}
 	}
 }
@@ -205,7 +212,10 @@ func (r reference) describe(expr ast.Expr) (kind, value, path string) {
 	case *ast.SelectorExpr:
 		return "", scalar(e.Sel.Name), ""
 	case *ast.Ident:
-		if s := r.structs[e.Name]; s != nil && readsKeys(s) {
+		switch s := r.structs[e.Name]; {
+		case s != nil && namesSecret(r.t, s):
+			return "", "secret", ""
+		case s != nil && readsKeys(s):
 			return e.Name, "map", ""
 		}
 		return "", scalar(e.Name), ""
@@ -222,6 +232,16 @@ func readsKeys(s *ast.TypeSpec) bool {
 		}
 	}
 	return false
+}
+
+// namesSecret reports whether a struct is {secret: NAME}.
+func namesSecret(t *testing.T, s *ast.TypeSpec) bool {
+	fields := s.Type.(*ast.StructType).Fields.List
+	if len(fields) != 1 {
+		return false
+	}
+	key, _ := yamlKey(t, fields[0])
+	return key == "secret"
 }
 
 func scalar(name string) string {
