@@ -21,14 +21,14 @@ type Config struct {
 	Auth Auth `yaml:"auth"`
 	// Repositories are the only ones, as owner/name, that actions can name.
 	Repositories map[string]Repository `yaml:"repositories"`
-	// ActionInput is an input that each workflow takes, for the action's id. With it
-	// in the workflow's run-name, a run is found after a lost answer. Optional.
+	// ActionInput is an input of each workflow for the action's id. If the workflow's
+	// run-name has it, a run is found after a lost answer. Optional.
 	ActionInput string `yaml:"action_input"`
 	// NoRunDetails leaves out return_run_details, which GitHub Enterprise Server up
 	// to 3.20 refuses.
 	NoRunDetails bool `yaml:"no_run_details"`
-	// BaseURL is https://api.github.com by default; of GitHub Enterprise Server it is
-	// https://HOST/api/v3.
+	// BaseURL is the API's address; https://api.github.com by default, https://HOST/api/v3
+	// of GitHub Enterprise Server.
 	BaseURL string `yaml:"base_url"`
 	// AllowPrivate permits a BaseURL at an inside address, and plain http.
 	AllowPrivate bool `yaml:"allow_private"`

@@ -19,20 +19,18 @@ type Config struct {
 	Tenants []string `yaml:"tenants"`
 	// BaseURL is what every path is appended to: http or https, without query.
 	BaseURL string `yaml:"base_url"`
-	// AllowPrivate permits targets at inside addresses (private, loopback,
-	// link-local, metadata), and credentials over plain http.
+	// AllowPrivate permits inside addresses, and credentials over plain http.
 	AllowPrivate bool `yaml:"allow_private"`
 	// Auth says how to authenticate. Optional.
 	Auth *Auth `yaml:"auth"`
 	// Headers are sent with every request.
 	Headers map[string]Value `yaml:"headers"`
-	// Entities, when given, are the only entity types that actions can name.
+	// Entities, if given, are the only entity types that actions can name.
 	Entities map[string]Entity `yaml:"entities"`
 	// Operations are what actions can name, by name.
 	Operations map[string]Operation `yaml:"operations"`
-	// Import is the content of a file that gatehouse connector import has written, such as
-	// file:crm.openapi.yaml: operations with the schemas of what they take. What stands
-	// under Operations by the same name is declared beside it.
+	// Import is what gatehouse connector import wrote, such as file:crm.openapi.yaml. Keys
+	// of Operations override it.
 	Import string `yaml:"import"`
 	// Timeout bounds one request as a whole, 30s by default.
 	Timeout gatehouse.Span `yaml:"timeout"`
@@ -40,9 +38,8 @@ type Config struct {
 
 // Entity is what an operator declares of an entity type.
 type Entity struct {
-	// Fields declares levels of fields of the proposed change, 1 to 5, for every
-	// operation of method PATCH whose body is the proposed change itself.
-	// Elsewhere a declared field can only raise the floor.
+	// Fields declares levels of fields, 1 to 5, for every operation of method PATCH whose
+	// body is the proposed change. Elsewhere a declared field only raises the floor.
 	Fields connector.FieldLevels `yaml:"fields"`
 }
 
@@ -127,22 +124,21 @@ type Operation struct {
 	Method string `yaml:"method"`
 	// Path is appended to the base URL; it may end in a query.
 	Path string `yaml:"path"`
-	// EncodeSlashes sends a slash in a path's value as %2F. Without it such a
-	// value is refused, since servers differ in what they make of it.
+	// EncodeSlashes sends a slash in a path's value as %2F; by default such a value is
+	// refused.
 	EncodeSlashes bool `yaml:"encode_slashes"`
 	// Class is A, B or C; C by default.
 	Class connector.Class `yaml:"class"`
-	// Body is a JSON text with templates in its strings, or "none". Absent, it
-	// is the proposed change exactly as approved, and none for DELETE.
+	// Body is a JSON text with templates in its strings, or "none". By default it is the
+	// proposed change as approved, and none for DELETE.
 	Body string `yaml:"body"`
-	// Schema is the JSON Schema (2020-12, without references) of the proposed change. What
-	// does not fit is refused when it is proposed.
+	// Schema is the JSON Schema (2020-12, without references) that the proposed change
+	// must fit.
 	Schema Schema `yaml:"schema" json:",omitempty"`
 	// Headers are sent beside, and override, the connector's.
 	Headers map[string]Value `yaml:"headers"`
-	// IdempotencyHeader carries the key that the target knows, made of tenant and
-	// idempotency key ([connector.Call.TargetKey]). Idempotency-Key by default for
-	// class A; none by default for others.
+	// IdempotencyHeader carries the key, made of tenant and idempotency key;
+	// Idempotency-Key by default for class A, none for others.
 	IdempotencyHeader string `yaml:"idempotency_header"`
 	// Conditional makes the request conditional on the version. Class B needs it.
 	Conditional *Conditional `yaml:"conditional"`
@@ -160,12 +156,12 @@ type Operation struct {
 	Reverse *Reverse `yaml:"reverse"`
 	// Timeout overrides the connector's.
 	Timeout gatehouse.Span `yaml:"timeout"`
-	// Floor is the least risk level of the operation, 1 to 5. Absent it is 3,
-	// for method DELETE 4, and 5 for an action with entity_refs.
+	// Floor is the least risk level, 1 to 5; 3 by default, 4 for DELETE, 5 for an action
+	// with entity_refs.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
-	// Fields declares levels of fields of the proposed change, 1 to 5. Without
-	// Floor, an action that touches declared fields alone has the largest of
-	// their levels as its floor. Otherwise a declared field can only raise it.
+	// Fields declares levels of fields, 1 to 5. Without Floor, an action that touches
+	// declared fields alone has the largest level as its floor. Otherwise a declared field
+	// only raises it.
 	Fields connector.FieldLevels `yaml:"fields"`
 	// KeyRetention is how long the target remembers idempotency keys. Zero
 	// means for ever.
@@ -174,8 +170,8 @@ type Operation struct {
 
 // Conditional is a header that makes the target refuse when it has changed.
 type Conditional struct {
-	// Header is If-Match by default. In If-Match an entity-tag is quoted where
-	// the version is not, and lists and * are refused.
+	// Header is If-Match by default. There an entity-tag is quoted if the version is not;
+	// lists and * are refused.
 	Header string `yaml:"header"`
 	// From is "version" (the default) or a member such as "current_state.rev".
 	From string `yaml:"from"`
@@ -274,8 +270,8 @@ type Reverse struct {
 	Operation string `yaml:"operation"`
 	// EntityRef is a template; it can name {external_id}. The same by default.
 	EntityRef string `yaml:"entity_ref"`
-	// Change is a JSON template. By default it is what current_state says of
-	// the members that the change named; when it lacks one there is no reversal.
+	// Change is a JSON template. By default it is the members of the change as
+	// current_state has them; if one is missing there is no reversal.
 	Change string `yaml:"change"`
 	// Version says where the answer has the new version: "header ETag" or a
 	// JSON pointer. None by default.

@@ -42,7 +42,7 @@ type Secret struct {
 // Project is what an operator declares of a project.
 type Project struct {
 	// Fields declares levels of fields, 1 to 5. An update whose fields are all declared
-	// has the largest of their levels as its floor.
+	// has the largest level as its floor.
 	Fields connector.FieldLevels `yaml:"fields"`
 	// Operations declares operations on issues of this project, by name: create,
 	// update, transition, comment.

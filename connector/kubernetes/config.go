@@ -65,8 +65,8 @@ type Resource struct {
 	// Force takes fields over that another manager has set; without it an apply to such
 	// a field is refused.
 	Force bool `yaml:"force"`
-	// Fields declares levels of the top-level fields of an apply, such as spec, 1 to 5. An
-	// apply whose fields are all declared has the largest of their levels as its floor.
+	// Fields declares levels of top-level fields, such as spec, 1 to 5. An apply whose
+	// fields are all declared has the largest level as its floor.
 	Fields connector.FieldLevels `yaml:"fields"`
 	// Operations declares operations on objects of this resource, by name: create, apply,
 	// scale, restart, delete.

@@ -29,16 +29,15 @@ type Config struct {
 	Type string `yaml:"type"`
 	// Tenants lists who may use the connector; whoever wires it enforces that.
 	Tenants []string `yaml:"tenants"`
-	// Tools says what differs for single tools, by name. A tool that is not listed
-	// is of class C, and its floor is 3 (4 with the word delete in its name, 5 with
-	// bulk).
+	// Tools declares single tools, by name. Others are of class C, with the floor 3 (4
+	// with the word delete in the name, 5 with bulk).
 	Tools map[string]Tool `yaml:"tools"`
 }
 
 // Tool is what the operator declares of one tool.
 type Tool struct {
-	// Class is A where the same call twice is harmless, else C, the default: then
-	// a proxy that is not heard of after it sent a call leaves the outcome unknown.
+	// Class is A if repeating a call is harmless, else C, the default: a proxy that dies
+	// after it sent a call leaves the outcome unknown.
 	Class connector.Class `yaml:"class"`
 	// Floor is the least risk level of the tool, 1 to 5.
 	Floor gatehouse.RiskLevel `yaml:"floor"`

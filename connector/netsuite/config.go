@@ -13,9 +13,9 @@ type Config struct {
 	Tenants []string `yaml:"tenants"`
 	// Account is the account id, such as 1234567 or 1234567_SB1.
 	Account string `yaml:"account"`
-	// RESTURL stands in for https://ACCOUNT.suitetalk.api.netsuite.com.
+	// RESTURL replaces https://ACCOUNT.suitetalk.api.netsuite.com.
 	RESTURL string `yaml:"rest_url"`
-	// RESTletsURL stands in for https://ACCOUNT.restlets.api.netsuite.com.
+	// RESTletsURL replaces https://ACCOUNT.restlets.api.netsuite.com.
 	RESTletsURL string `yaml:"restlets_url"`
 	// AllowPrivate permits inside addresses, and credentials over plain http.
 	AllowPrivate bool `yaml:"allow_private"`
@@ -24,8 +24,8 @@ type Config struct {
 	// RESTlet is the script that carries changes out. Without it the REST record
 	// service does.
 	RESTlet *RESTlet `yaml:"restlet"`
-	// Concurrency bounds the requests that are under way at once; 2 by default.
-	// NetSuite counts all integrations of an account together.
+	// Concurrency bounds the requests under way; 2 by default. NetSuite counts all
+	// integrations of an account together.
 	Concurrency int `yaml:"concurrency"`
 	// Timeout bounds one request as a whole; 1m by default.
 	Timeout gatehouse.Span `yaml:"timeout"`
@@ -81,11 +81,11 @@ type RESTlet struct {
 	Script string `yaml:"script"`
 	// Deploy is the deployment's id, such as customdeploy_gatehouse, or its number.
 	Deploy string `yaml:"deploy"`
-	// Protocol is gatehouse for the RESTlet of this project, or plain for one of
-	// yours; plain by default.
+	// Protocol is gatehouse or plain: gatehouse for the RESTlet of this project, plain,
+	// the default, for one of yours.
 	Protocol string `yaml:"protocol"`
-	// Reads is rest where the record service may be asked what a plain RESTlet
-	// changes, before and after; absent it is not.
+	// Reads is set to rest if the record service may be asked what a plain RESTlet
+	// changes, before and after; it is not by default.
 	Reads string `yaml:"reads"`
 }
 
@@ -146,7 +146,7 @@ type Field struct {
 	MaxLength int `yaml:"max_length"`
 	// Values maps the values of a choice to NetSuite's.
 	Values map[string]string `yaml:"values"`
-	// Required fields have to stand in a create.
+	// Required fields must be in a create.
 	Required bool `yaml:"required"`
 	// Level declares an update of this field, 1 to 5.
 	Level gatehouse.RiskLevel `yaml:"level"`

@@ -45,8 +45,8 @@ type Auth struct {
 	PrivateKey *Secret `yaml:"private_key"`
 	// Username is the user for whom the JWT bearer flow signs in.
 	Username string `yaml:"username"`
-	// Audience names the server that the assertion is for, https://login.salesforce.com by
-	// default; for a sandbox it is https://test.salesforce.com.
+	// Audience names the server that the assertion is for; https://login.salesforce.com by
+	// default, https://test.salesforce.com for a sandbox.
 	Audience string `yaml:"audience"`
 }
 
@@ -58,11 +58,11 @@ type Secret struct {
 
 // Object is what an operator declares of an object.
 type Object struct {
-	// KeyField is a custom text field of the object, an external id and unique, that
-	// takes the key of a creation. Without it nothing can be created.
+	// KeyField is a custom text field, an external id and unique, for the key of a
+	// creation. Without it nothing can be created.
 	KeyField string `yaml:"key_field"`
 	// Fields declares levels of fields, 1 to 5. An update whose fields are all declared
-	// has the largest of their levels as its floor.
+	// has the largest level as its floor.
 	Fields connector.FieldLevels `yaml:"fields"`
 	// Operations declares operations on records of this object, by name: create, update,
 	// delete.

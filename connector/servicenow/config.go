@@ -65,9 +65,9 @@ type Secret struct {
 
 // Table is what an operator declares of a table.
 type Table struct {
-	// Fields declares levels of fields, 1 to 5. An update or assign whose fields
-	// are all declared has the largest of their levels as its floor. Elsewhere a
-	// declared field can only raise it.
+	// Fields declares levels of fields, 1 to 5. An update or assign whose fields are all
+	// declared has the largest level as its floor. Elsewhere a declared field only raises
+	// it.
 	Fields connector.FieldLevels `yaml:"fields"`
 	// Operations declares operations on this table, by name.
 	Operations map[string]Operation `yaml:"operations"`

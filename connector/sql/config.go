@@ -18,18 +18,18 @@ type Config struct {
 	Type string `yaml:"type"`
 	// Tenants lists who may use the connector; whoever wires it enforces that.
 	Tenants []string `yaml:"tenants"`
-	// DSN is "sqlite:/path/file.db" (the file must exist) or "postgres://…".
+	// DSN is the database: sqlite:/path/file.db, which must exist, or postgres://….
 	DSN string `yaml:"dsn"`
 	// PasswordSecret names the secret that holds the PostgreSQL password. It
 	// replaces one that stands in the DSN.
 	PasswordSecret string `yaml:"password_secret"`
 	// Entities maps a target's entity_type to its table.
 	Entities map[string]Entity `yaml:"entities"`
-	// IdempotencyTable is where records of applied changes are kept, in the
-	// target itself; gatehouse_applied by default. It is created on first use.
+	// IdempotencyTable is the target's table for records of applied changes, created on
+	// first use; gatehouse_applied by default.
 	IdempotencyTable string `yaml:"idempotency_table"`
-	// KeyRetention is how long the records are kept, when something outside
-	// prunes them. Zero means for ever.
+	// KeyRetention is how long the records are kept, if something prunes them; for ever by
+	// default.
 	KeyRetention gatehouse.Duration `yaml:"key_retention"`
 	// Operations declares insert, update, delete, bulk_insert, bulk_update and
 	// bulk_delete. One that is not declared has the floor 3, delete 4, and each
@@ -51,16 +51,16 @@ type Entity struct {
 	Key string `yaml:"key"`
 	// Version is an integer column that each update raises by one. Optional.
 	Version string `yaml:"version"`
-	// Columns, when given, are all that proposals may name, write and compare,
-	// and all that receipts show, beside Key and Version.
+	// Columns are all that proposals can name and receipts show, besides Key and Version;
+	// all columns by default.
 	Columns []string `yaml:"columns"`
 	// ExternalID is the column that receipts name the row by; Key by default.
 	ExternalID string `yaml:"external_id"`
 	// Operations overrides the connector's for this entity.
 	Operations map[string]Operation `yaml:"operations"`
-	// Fields declares levels of columns, 1 to 5. An update of one row whose
-	// columns are all declared has the largest of their levels as its floor.
-	// Elsewhere a declared column can only raise the floor.
+	// Fields declares levels of columns, 1 to 5. An update of one row whose columns are
+	// all declared has the largest level as its floor. Elsewhere a declared column only
+	// raises it.
 	Fields connector.FieldLevels `yaml:"fields"`
 }
 

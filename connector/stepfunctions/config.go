@@ -16,7 +16,7 @@ type Config struct {
 	Partition string `yaml:"partition"`
 	// Credentials sign the requests.
 	Credentials Credentials `yaml:"credentials"`
-	// Endpoint stands in for https://states.REGION.amazonaws.com.
+	// Endpoint replaces https://states.REGION.amazonaws.com.
 	Endpoint string `yaml:"endpoint"`
 	// AllowPrivate permits inside addresses, and credentials over plain http.
 	AllowPrivate bool `yaml:"allow_private"`

@@ -19,7 +19,7 @@ type Config struct {
 	Account string `yaml:"account"`
 	// APIVersion is the version of Stripe's API; 2025-03-31.basil by default.
 	APIVersion string `yaml:"api_version"`
-	// BaseURL stands in for https://api.stripe.com.
+	// BaseURL replaces https://api.stripe.com.
 	BaseURL string `yaml:"base_url"`
 	// AllowPrivate permits inside addresses, and credentials over plain http.
 	AllowPrivate bool `yaml:"allow_private"`
@@ -38,7 +38,7 @@ type Secret struct {
 
 // Operation is what an operator declares of an operation.
 type Operation struct {
-	// Floor is the least risk level, 1 to 5. By default it is 4 for money and for
-	// the cancellation of a subscription, 3 for the rest.
+	// Floor is the least risk level, 1 to 5; 4 by default for money and for canceling a
+	// subscription, 3 for the rest.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
 }

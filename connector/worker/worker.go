@@ -29,18 +29,16 @@ type Config struct {
 
 // Operation is one thing that the workers can do.
 type Operation struct {
-	// Class is A where the workers make the same call under the same
-	// idempotency key harmless, B where a condition guards it, else C, the
-	// default: then a worker that is not heard of leaves the outcome unknown.
+	// Class is A if repeating a call under its idempotency key is harmless, B if a
+	// condition guards it, else C, the default: a silent worker then leaves the outcome
+	// unknown.
 	Class connector.Class `yaml:"class"`
-	// Floor is the least risk level of the operation, 1 to 5. Absent it is 3,
-	// 4 for a name with the word delete, and 5 for a name with the word bulk or
-	// an action with entity_refs.
+	// Floor is the least risk level, 1 to 5; 3 by default, 4 for a name with the word
+	// delete, 5 for the word bulk or an action with entity_refs.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
-	// Fields declares levels of fields of the proposed change, 1 to 5. Without
-	// Floor, an action on one entity that touches declared fields alone has the
-	// largest of their levels as its floor. Otherwise a declared field can only
-	// raise it. The workers must write no other field than those of the change.
+	// Fields declares levels of fields, 1 to 5. Without Floor, an action on one entity
+	// that touches declared fields alone has the largest level as its floor. Otherwise a
+	// declared field only raises it. Workers must write only the fields of the change.
 	Fields connector.FieldLevels `yaml:"fields"`
 	// KeyRetention is how long the target keeps idempotency keys; absent: for
 	// ever.
