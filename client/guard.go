@@ -90,7 +90,7 @@ func Guarded[A, R any](
 		if err != nil || len(raw) > maxKept {
 			//nolint:nilerr // the call has taken effect: only its result is not kept
 			return gatehouse.ObjectJSON(gatehouse.Member{
-				Name: "not_kept", Value: gatehouse.StringJSON("the result is no JSON, or too long"),
+				Name: "not_kept", Value: gatehouse.StringJSON("the result is not JSON, or is too long"),
 			}), nil
 		}
 		kept, err := gatehouse.Canonicalize(raw)

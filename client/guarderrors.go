@@ -14,18 +14,18 @@ var (
 	ErrRejected = errors.New("rejected")
 	ErrExpired  = errors.New("expired: nobody decided in time")
 	// ErrWithdrawn: the action was canceled.
-	ErrWithdrawn = errors.New("canceled: it was taken back")
+	ErrWithdrawn = errors.New("canceled: the action was withdrawn")
 	// ErrReversed: the action was applied, and reversed later.
-	ErrReversed = errors.New("reversed: it was applied, and undone later")
+	ErrReversed = errors.New("reversed: the action was applied, and later reversed")
 	// ErrFailed: the action was approved, but has had no effect.
 	ErrFailed = errors.New("failed")
 	// ErrUnknown: the action may have taken effect. A person investigates; do not propose it again.
-	ErrUnknown = errors.New("unknown: it may have taken effect")
+	ErrUnknown = errors.New("unknown: the action may have taken effect")
 	// ErrWaiting: the action is not finished yet, and continues. The same call, made again, joins
 	// it.
 	ErrWaiting = errors.New("not finished yet")
 	// ErrNoResult: the action was applied, but the function's result was not stored.
-	ErrNoResult = errors.New("client: applied, and the result was not kept")
+	ErrNoResult = errors.New("client: applied, but the result was not stored")
 )
 
 var outcomes = map[gatehouse.Status]error{

@@ -24,7 +24,7 @@ const maxWebhook = 1 << 20
 
 // ErrSignature says that a webhook has no valid signature by one of the receiver's keys, or that
 // its time is out of tolerance.
-var ErrSignature = errors.New("client: the webhook is not signed right")
+var ErrSignature = errors.New("client: the webhook has no valid signature")
 
 // Receiver verifies the messages of a webhook channel: Standard Webhooks 1.0.0, v1 and v1a. It is
 // safe for concurrent use.
