@@ -1,6 +1,6 @@
-// The link of a mail: a browser that loads its page, waits, types into every field
-// and presses every button, twice, with and without cookies, decides nothing and
-// changes nothing in the store. Then a person decides, once.
+// The link in a mail: a browser that loads its page, waits, types into every field and presses
+// every button, twice, with and without cookies, decides nothing and does not change the store.
+// Then a person decides, once.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
@@ -13,14 +13,14 @@ import { limit, priced, stage } from "../lib/stage.mjs";
 const { g, browser } = await stage();
 await g.person("ana", "approver");
 
-/** The caught mails to somebody about an action, as their texts. */
+/** The texts of the caught mails to a person about an action. */
 async function mails(name, action) {
   const decode = (s) => s.replace(/<[^>]*>/g, "").replaceAll("&#43;", "+").replaceAll("&amp;", "&").replaceAll("&#39;", "'");
   const html = await (await fetch(`${g.url}/dev/mail`)).text();
   return html.split("<article").slice(1).map(decode).filter((m) => m.includes(`${name}@`) && m.includes(action.id));
 }
 
-/** The link and the code of the mail that asks. */
+/** The link and the code in the mail with the question. */
 async function mailed(name, action) {
   for (let left = 200; left > 0; left--) {
     const [mail] = await mails(name, action);
@@ -50,7 +50,7 @@ function stored() {
   return execFileSync("python3", ["-c", rows, join(g.data, "gatehouse.db")], { encoding: "utf8" }).split("\n");
 }
 
-/** The store once the server has nothing more to write of its own. */
+/** The store after the server has finished its own writes. */
 async function settled() {
   for (let last; ; ) {
     const now = stored();
@@ -60,7 +60,7 @@ async function settled() {
   }
 }
 
-/** Opens all that is folded, and types into every field. */
+/** Unfolds everything, and types into every field. */
 async function unfold(page) {
   const closed = page.locator("details:not([open]) > summary");
   while ((await closed.count()) > 0) await closed.first().click();
@@ -106,7 +106,7 @@ test("a robot decides nothing, and a person once", limit, async (t) => {
   const plain = await g.propose(priced(0, "12.50"));
   const { link, code } = await mailed("ana", plain);
   assert.equal(code, undefined, "no code without the policy's word");
-  // The link alone shows everything, and offers nothing to press.
+  // With the link alone, the page shows everything and has no buttons.
   const stranger = await newPage(browser, t, { viewport: phone });
   await stranger.goto(link);
   await stranger.getByTestId("sign-in").waitFor();

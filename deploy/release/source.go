@@ -21,8 +21,8 @@ type source struct {
 
 var versionLine = regexp.MustCompile(`(?m)^const version = "(\d+\.\d+\.\d+(?:-[0-9A-Za-z.]+)?)"$`)
 
-// versioned are the files that name the version, each with what it stands behind.
-// A release of another version than theirs would install something else.
+// versioned maps the files that name the version to the text before it. Their version must be the
+// release's, or they would install another one.
 var versioned = map[string]string{
 	"deploy/helm/gatehouse/Chart.yaml":  `(?m)^(?:version|appVersion): "?([^"\n]+)"?$`,
 	"deploy/kubernetes/deployment.yaml": `gatehouse-dev/gatehouse:(\S+)`,
@@ -30,7 +30,7 @@ var versioned = map[string]string{
 	"deploy/compose/compose.yaml":       `gatehouse-dev/gatehouse:(\S+)`,
 }
 
-// readSource asks the files for the version and Git for the rest.
+// readSource reads the version from the files and the rest from Git.
 func readSource(ctx context.Context, root string) (*source, error) {
 	src, err := os.ReadFile(filepath.Join(root, "cmd", "gatehouse", "version.go"))
 	if err != nil {
