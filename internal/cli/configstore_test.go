@@ -1,0 +1,72 @@
+package cli
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
+	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
+)
+
+// TestConfigCheckLooksAtTheStore: the check tells whether the store answers and of
+// which version it is, and migrates nothing.
+func TestConfigCheckLooksAtTheStore(t *testing.T) {
+	t.Parallel()
+	want := func(result, words string, look func(*looker)) {
+		t.Helper()
+		l := &looker{}
+		look(l)
+		if len(l.checks) != 1 || l.checks[0].Result != result || !strings.Contains(l.checks[0].Detail, words) {
+			t.Errorf("%+v, want %s: %s", l.checks, result, words)
+		}
+	}
+	dsn := pgtest.Database(t)
+	database := func(l *looker) { l.database(t.Context(), dsn) }
+	want(checkNote, "has no tables yet", database)
+	want(checkNote, "has no tables yet", database) // the first look made none
+	s, err := postgres.Open(t.Context(), postgres.Config{URL: dsn, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	want(checkOK, "PostgreSQL 1", database)
+	c, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close(t.Context()) })
+	exec := func(sql string) {
+		t.Helper()
+		if _, err := c.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec(`DELETE FROM gatehouse_schema`)
+	exec(`INSERT INTO gatehouse_schema (version) VALUES (27)`)
+	want(checkFail, "from before 0.1.0", database)
+	exec(`INSERT INTO gatehouse_schema (version) VALUES (1000)`)
+	want(checkFail, "a newer Gatehouse wrote it", database)
+	want(checkFail, "does not answer", func(l *looker) {
+		l.database(t.Context(),
+			"postgres://127.0.0.1:1/none?sslmode=disable")
+	})
+	want(checkOK, "not called", func(l *looker) { l.offline = true; l.database(t.Context(), dsn) })
+
+	dir := t.TempDir()
+	want(checkNote, "gatehouse init makes it", func(l *looker) { l.folder(t.Context(), dir) })
+	n, err := openNode(t.Context(), dir, &config.Config{}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Close(); err != nil {
+		t.Fatal(err)
+	}
+	want(checkOK, "of version", func(l *looker) { l.folder(t.Context(), dir) })
+	want(checkNote, "gatehouse serve migrates it to 101", func(l *looker) { l.version("a store", 100, 101) })
+}

@@ -1,0 +1,159 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+)
+
+// classesOf are the classes of a connector's operations.
+func classesOf(c connector.Connector) []string {
+	classes := []string{}
+	if l, ok := c.(connector.Lister); ok {
+		for _, op := range l.List() {
+			classes = append(classes, string(op.Class))
+		}
+	}
+	slices.Sort(classes)
+	return slices.Compact(classes)
+}
+
+// make makes one connector of the configuration. It calls nothing.
+func (f *dataFlags) make(g *globals, name string) (connector.Connector, func(), error) {
+	cfg, err := f.load()
+	if err != nil {
+		return nil, nil, err
+	}
+	entry, ok := cfg.Connectors[name]
+	if !ok {
+		return nil, nil, usagef("there is no connector %s in the configuration", gatehouse.Quote(name))
+	}
+	made, err := newConnector(g.ctx, entry, cfg.Secret)
+	if err != nil {
+		return nil, nil, fmt.Errorf(
+			"connector %s: %s",
+			name,
+			connector.NewRedactor(cfg.SecretValues()).Text(err.Error()),
+		)
+	}
+	return made, func() {
+		if closer, ok := made.(io.Closer); ok {
+			_ = closer.Close()
+		}
+	}, nil
+}
+
+type connectorOperationsCmd struct {
+	dataFlags
+	Name string `arg:"" help:"The connector."`
+}
+
+func (*connectorOperationsCmd) Help() string {
+	return `
+Reads the configuration, and calls nothing. Piped, the columns are: operation, class,
+level without declared fields, whether it can be undone (yes or no), and the entity
+types that it takes, * for any.
+
+Examples:
+
+    gatehouse connector operations shop --config gatehouse.yaml
+`
+}
+
+// listedOperation is a line of connector operations.
+type listedOperation struct {
+	Operation   string   `json:"operation"`
+	Class       string   `json:"class"`
+	Level       int      `json:"level"`
+	Reverses    bool     `json:"reverses"`
+	EntityTypes []string `json:"entity_types"`
+}
+
+// Run lists the operations.
+func (c *connectorOperationsCmd) Run(g *globals) error {
+	made, done, err := c.make(g, c.Name)
+	if err != nil {
+		return err
+	}
+	defer done()
+	all := []listedOperation{}
+	t := &table{header: []string{"OPERATION", "CLASS", "LEVEL", "UNDONE", "ENTITY TYPES"}, wide: 4}
+	l, ok := made.(connector.Lister)
+	if !ok {
+		return fmt.Errorf("connector %s does not tell its operations", c.Name)
+	}
+	for _, op := range l.List() {
+		one := listedOperation{
+			Operation: op.Name, Class: string(op.Class), Reverses: op.Reverses, EntityTypes: append([]string{}, op.EntityTypes...),
+		}
+		call := connector.Call{Operation: op.Name, ProposedChange: "{}"}
+		if len(op.EntityTypes) > 0 {
+			call.Target.EntityType = op.EntityTypes[0]
+		}
+		one.Level = int(connector.FloorOf(made, op.Operation, call))
+		all = append(all, one)
+		undone, types := "no", strings.Join(op.EntityTypes, ", ")
+		if op.Reverses {
+			undone = "yes"
+		}
+		if types == "" {
+			types = "*"
+		}
+		t.add(one.Operation, one.Class, fmt.Sprintf("L%d", one.Level), undone, types)
+	}
+	if g.JSON {
+		return g.printJSON(map[string]any{"operations": all})
+	}
+	return g.print(t, "There is no operation.")
+}
+
+type connectorSchemaCmd struct {
+	dataFlags
+	Name      string `arg:"" help:"The connector."`
+	Operation string `arg:"" help:"The operation."`
+	Entity    string `help:"The entity type; by default the first one that the operation takes." placeholder:"TYPE"`
+}
+
+func (*connectorSchemaCmd) Help() string {
+	return `
+Prints the JSON Schema (2020-12) of proposed_change. It calls nothing but, for a
+database, its catalogue.
+
+Examples:
+
+    gatehouse connector schema shop update --config gatehouse.yaml --entity item
+`
+}
+
+// Run prints the schema.
+func (c *connectorSchemaCmd) Run(g *globals) error {
+	made, done, err := c.make(g, c.Name)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if _, ok := made.Operation(c.Operation); !ok {
+		return usagef("connector %s has no operation %s", c.Name, gatehouse.Quote(c.Operation))
+	}
+	entity := c.Entity
+	if l, ok := made.(connector.Lister); ok && entity == "" {
+		for _, op := range l.List() {
+			if op.Name == c.Operation && len(op.EntityTypes) > 0 {
+				entity = op.EntityTypes[0]
+			}
+		}
+	}
+	typed, ok := made.(connector.Typed)
+	if !ok {
+		return fmt.Errorf("connector %s takes any change: its operations have no schema", c.Name)
+	}
+	schema, ok := typed.Schema(c.Operation, entity)
+	if !ok {
+		return fmt.Errorf("operation %s has no schema for entity type %s", c.Operation, gatehouse.Quote(entity))
+	}
+	return g.printJSON(schema)
+}

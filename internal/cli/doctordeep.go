@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strconv"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/invariants"
+)
+
+// deep checks a store itself. It exits 1 when anything is violated.
+func (c *doctorCmd) deep(g *globals) error {
+	held, err := heldHeads(g, c.Held)
+	if err != nil {
+		return err
+	}
+	report, err := c.checked(g, held)
+	if err != nil {
+		return err
+	}
+	if g.JSON {
+		err = g.printJSON(report)
+	} else {
+		err = c.printDeep(g, report)
+	}
+	if err == nil && !report.OK {
+		err = exitWith(exitError)
+	}
+	return err
+}
+
+// checked has the store checked: from beside it where the flags say where it
+// is, else by the server.
+func (c *doctorCmd) checked(g *globals, held []gatehouse.LogHead) (*gatehouse.StoreCheck, error) {
+	if c.Data != "" || c.DatabaseURL != "" {
+		log := slog.New(slog.NewTextHandler(g.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+		beside := &storeChecker{data: c.Data, databaseURL: string(c.DatabaseURL), log: log}
+		return beside.check(g.ctx, invariants.Options{
+			Held: held, Progress: func(done, total int64) { g.progress("check actions", done, total) },
+		})
+	}
+	api, err := g.connect()
+	if err != nil {
+		return nil, err
+	}
+	return api.CheckStore(g.ctx, held)
+}
+
+func (c *doctorCmd) printDeep(g *globals, report *gatehouse.StoreCheck) error {
+	t := &table{header: []string{"NO", "INVARIANT", "RESULT", "EXAMINED", "VIOLATIONS"}, wide: 1, paint: func(_ int, cell string) string {
+		return map[string]string{checkOK: green, checkNote: yellow, checkFail: red}[cell]
+	}}
+	for _, i := range report.Invariants {
+		result := checkOK
+		switch {
+		case i.Violations > 0:
+			result = checkFail
+		case i.NotChecked != "":
+			result = checkNote
+		}
+		t.add(strconv.Itoa(i.Number), i.Title, result, strconv.FormatInt(i.Examined, 10), strconv.Itoa(i.Violations))
+	}
+	if err := g.print(t, ""); err != nil {
+		return err
+	}
+	elsewhere := ""
+	if c.Data == "" && c.DatabaseURL == "" {
+		elsewhere = ", which a check beside the store may list (--data, --database-url)"
+	}
+	for _, i := range report.Invariants {
+		for _, v := range i.Listed {
+			g.say("%d: %s %s: %s", i.Number, safe(v.Tenant), safe(v.ID), safe(v.Detail))
+		}
+		if more := i.Violations - len(i.Listed); more > 0 {
+			g.say("%d: and %d more%s", i.Number, more, elsewhere)
+		}
+		if i.NotChecked != "" {
+			g.say("%d: not checked: %s", i.Number, i.NotChecked)
+		}
+	}
+	if report.OK {
+		g.say("Nothing is violated.")
+	}
+	return nil
+}
+
+// heldHeads reads heads that were kept elsewhere: one, as "audit head --json"
+// prints it, or several, as "backup --json" does.
+func heldHeads(g *globals, files []string) ([]gatehouse.LogHead, error) {
+	var all []gatehouse.LogHead
+	for _, name := range files {
+		b, err := readInput(g, name)
+		if err != nil {
+			return nil, err
+		}
+		var kept struct {
+			gatehouse.LogHead
+			Heads []gatehouse.LogHead `json:"heads"`
+		}
+		heads := func() []gatehouse.LogHead {
+			if kept.Heads != nil {
+				return kept.Heads
+			}
+			return []gatehouse.LogHead{kept.LogHead}
+		}
+		if err := json.Unmarshal(b, &kept); err != nil {
+			return nil, fmt.Errorf("%s is not a head: %w", name, err)
+		}
+		for _, h := range heads() {
+			if h.Root == (gatehouse.Hash{}) {
+				return nil, fmt.Errorf("%s holds no heads, as `gatehouse audit head --json` or `gatehouse backup --json` print them", name)
+			}
+			all = append(all, h)
+		}
+	}
+	return all, nil
+}

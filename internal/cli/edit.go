@@ -1,0 +1,135 @@
+package cli
+
+import (
+	"bufio"
+	"fmt"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/card"
+)
+
+// editCmd edits the change of a pending action.
+type editCmd struct {
+	ID               string           `arg:"" help:"The pending action."`
+	Set              []string         `sep:"none" placeholder:"FIELD=TEXT" help:"A field as it shall be; FIELD:=JSON for what is not text, FIELD:=null removes it. Repeatable."`
+	File             string           `short:"f" placeholder:"FILE" help:"Read the whole new change from a file, - for stdin."`
+	Note             string           `aliases:"reason" placeholder:"TEXT" help:"Why; the agent reads it."`
+	Digest           gatehouse.Digest `placeholder:"DIGEST" help:"The digest of what you saw. Without it what changes is shown and you are asked."`
+	Approve          bool             `help:"Approve the edited change as well, or do neither."`
+	Confirm          string           `placeholder:"VALUE" help:"The value of the edited change that L4 and L5 ask to be retyped, with --approve."`
+	AcknowledgeStale bool             `help:"With --approve: also where the target changed since the proposal."`
+	DryRun           bool             `help:"Only tell what would change, and who may approve it."`
+}
+
+func (*editCmd) Help() string {
+	return `
+Replaces a pending action that you may decide by a revision with an edited change.
+It stays the agent's, which is told what was changed and why; both changes are kept.
+The policy judges the edited change, and votes start again. What differs, and who
+may approve it, is told on stderr before anything is stored.
+
+Examples:
+
+    gatehouse edit act_01993b7e --set price=11.90 --note "the price list says 11.90"
+    gatehouse edit act_01993b7e --set price=11.90 --note "typo" --digest sha256:4bf5122f --approve
+    gatehouse edit act_01993b7e -f change.json --dry-run
+`
+}
+
+// Run edits.
+func (c *editCmd) Run(g *globals) error {
+	e := gatehouse.EditRequest{
+		Digest: c.Digest, Note: strings.TrimSpace(c.Note), Approve: c.Approve, Confirm: c.Confirm,
+		AcknowledgeStale: c.AcknowledgeStale,
+	}
+	var err error
+	switch {
+	case (c.File == "") == (len(c.Set) == 0):
+		return usagef("give either --set or --file")
+	case e.Note == "" && !c.DryRun:
+		return usagef("say why with --note: the agent reads it")
+	case c.Digest == "" && g.terminal == nil && !c.DryRun:
+		return usagef(
+			"what is edited must have been seen: give --digest (see `gatehouse show %s`), or run this on a terminal",
+			safe(c.ID),
+		)
+	case c.File == "":
+		e.Patch, err = fields("--set", c.Set)
+	default:
+		var b []byte
+		if b, err = readInput(g, c.File); err == nil {
+			e.ProposedChange, err = gatehouse.Canonicalize(b)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	api, err := g.connect()
+	if err != nil {
+		return err
+	}
+	a, err := api.FindAction(g.ctx, c.ID)
+	if err != nil {
+		return err
+	}
+	g.named = a.ID
+	ask := e.Digest == ""
+	if ask {
+		if got := a.ComputeDigest(); got != a.Digest {
+			return fmt.Errorf(
+				"the content of %s has the digest %s, but the server says %s: do not edit this", a.ID, got, a.Digest)
+		}
+		e.Digest = a.Digest
+	}
+	if err := c.tell(g, api, a, e); err != nil || c.DryRun {
+		return err
+	}
+	if ask {
+		if err := sure(g, "Edit "+a.ID+"?"); err != nil {
+			return err
+		}
+	}
+	edited, err := api.Edit(g.ctx, a.ID, e)
+	if err != nil {
+		return err
+	}
+	return g.printProposed(edited)
+}
+
+// tell has the server try the edit, and says what would change and who may approve it.
+func (c *editCmd) tell(g *globals, api service, a *gatehouse.Action, e gatehouse.EditRequest) error {
+	me, err := api.WhoAmI(g.ctx)
+	if err != nil {
+		return err
+	}
+	e.DryRun, e.Approve = true, false
+	tried, err := api.Edit(g.ctx, a.ID, e)
+	if err != nil {
+		return err
+	}
+	for _, x := range card.Edited(a.ProposedChange, tried.ProposedChange) {
+		g.say("  %s", movedText(x))
+	}
+	g.say("%s", safe(card.AfterEdit(tried, me)))
+	return nil
+}
+
+// sure asks on the person's terminal.
+func sure(g *globals, question string) error {
+	tty, err := g.terminal()
+	if err != nil {
+		return usagef("there is no terminal to ask on (%v): give --digest", err)
+	}
+	defer tty.Close()
+	fmt.Fprintf(tty, "%s [y/N] ", question)
+	in := &prompt{ctx: g.ctx, in: bufio.NewReader(tty)}
+	answer, err := in.line()
+	if err != nil {
+		return err
+	}
+	if answer = strings.ToLower(answer); answer != "y" && answer != "yes" {
+		return fmt.Errorf("not edited; nothing was stored")
+	}
+	return nil
+}

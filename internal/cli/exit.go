@@ -1,0 +1,254 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// The exit codes. A script can go by them without reading any output.
+const (
+	exitDone       = 0
+	exitError      = 1
+	exitUsage      = 2
+	exitNotAllowed = 4  // not authenticated, or not allowed
+	exitPending    = 8  // still pending, or not finished
+	exitRejected   = 10 // rejected by a person or denied by the policy
+	exitExpired    = 11
+	exitDecided    = 12 // superseded, canceled or already decided
+	exitUnknown    = 13 // the outcome at the target is unknown
+	exitCanceled   = 130
+)
+
+// exitWith is an error that only carries an exit code: what there was to say
+// is printed already.
+type exitWith int
+
+func (e exitWith) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
+// usageError is a mistake in the command line that the parser cannot see.
+type usageError struct{ detail string }
+
+func (e *usageError) Error() string { return e.detail }
+
+func usagef(format string, args ...any) error {
+	return &usageError{fmt.Sprintf(format, args...)}
+}
+
+// exitCode maps an error to its exit code.
+func exitCode(err error) int {
+	var silent exitWith
+	var usage *usageError
+	var e *gatehouse.Error
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.As(err, &silent):
+		return int(silent)
+	case errors.As(err, &usage):
+		return exitUsage
+	case errors.As(err, &e):
+		return exitOfCode(e.Code)
+	case errors.Is(err, context.Canceled):
+		return exitCanceled
+	}
+	return exitError
+}
+
+func exitOfCode(c gatehouse.Code) int {
+	switch c {
+	case gatehouse.CodeExpired:
+		return exitExpired
+	case gatehouse.CodeAlreadyDecided, gatehouse.CodeNotAwaitingApproval, gatehouse.CodeTooLate:
+		return exitDecided
+	}
+	switch gatehouse.StatusOf(c) {
+	case 401, 403:
+		return exitNotAllowed
+	}
+	return exitError
+}
+
+// exitOfStatus tells how an action stands, after waiting for it.
+func exitOfStatus(s gatehouse.Status, until gatehouse.Until) error {
+	switch s {
+	case gatehouse.StatusApplied, gatehouse.StatusReversed:
+		return nil
+	case gatehouse.StatusApproved, gatehouse.StatusPushing:
+		if until == gatehouse.UntilDecided {
+			return nil
+		}
+		return exitWith(exitPending)
+	case gatehouse.StatusPending:
+		return exitWith(exitPending)
+	case gatehouse.StatusRejected, gatehouse.StatusDenied:
+		return exitWith(exitRejected)
+	case gatehouse.StatusExpired:
+		return exitWith(exitExpired)
+	case gatehouse.StatusCanceled, gatehouse.StatusSuperseded:
+		return exitWith(exitDecided)
+	case gatehouse.StatusUnknown:
+		return exitWith(exitUnknown)
+	}
+	return exitWith(exitError)
+}
+
+// report prints an error to stderr: words, or with --json the problem.
+func (g *globals) report(err error) {
+	var silent exitWith
+	if errors.As(err, &silent) {
+		return
+	}
+	if exitCode(err) == exitCanceled {
+		g.say("Interrupted.")
+		return
+	}
+	var e *gatehouse.Error
+	known := errors.As(err, &e)
+	if g.JSON {
+		_ = writeJSON(g.stderr, problem(err, e))
+		return
+	}
+	word := paint(g.colorErr, red, "error:")
+	if !known {
+		for i, line := range strings.Split(wordsOf(err), "\n") {
+			if i > 0 {
+				word = " "
+			}
+			g.say("%s %s", word, safe(strings.TrimSpace(line)))
+		}
+	} else {
+		g.say("%s %s (%s)", word, safe(e.Detail), e.Code)
+		for _, v := range e.Violations {
+			if len(e.Violations) == 1 && strings.HasSuffix(e.Detail, v.Detail) && strings.Contains(e.Detail, v.Pointer) {
+				break // said already
+			}
+			g.say("  %s %s", safe(v.Pointer), safe(v.Detail))
+		}
+		for _, name := range slices.Sorted(maps.Keys(e.Context)) {
+			if value, ok := contextText(e.Context[name]); ok {
+				g.say("  %s: %s", safe(name), safe(value))
+			}
+		}
+		if e.RetryAfter > 0 {
+			g.say("  retry after: %ds", e.RetryAfter)
+		}
+	}
+	if hint := g.hint(err, e); hint != "" {
+		g.say("%s %s", paint(g.colorErr, dim, "hint:"), hint)
+	}
+}
+
+func contextText(v any) (string, bool) {
+	switch v := v.(type) {
+	case nil:
+		return "", false
+	case string:
+		return v, v != ""
+	}
+	b, err := json.Marshal(v)
+	return string(b), err == nil
+}
+
+// problem is an error in the form of RFC 9457, as the server would answer it.
+func problem(err error, e *gatehouse.Error) map[string]any {
+	p := map[string]any{}
+	if e == nil {
+		p["code"], p["detail"], p["retryable"] = "client", wordsOf(err), false
+		var usage *usageError
+		if errors.As(err, &usage) {
+			p["code"] = "usage"
+		}
+		return p
+	}
+	maps.Copy(p, e.Context)
+	p["code"], p["status"], p["detail"] = e.Code, gatehouse.StatusOf(e.Code), e.Detail
+	p["retryable"] = e.Code.Retryable()
+	if len(e.Violations) > 0 {
+		p["errors"] = e.Violations
+	}
+	return p
+}
+
+// ownName is the name of the principal that the key is of, and NAME where the
+// server does not tell.
+func (g *globals) ownName() string {
+	ctx, cancel := context.WithTimeout(g.ctx, 3*time.Second)
+	defer cancel()
+	if api, err := g.connect(); err == nil {
+		if me, err := api.WhoAmI(ctx); err == nil {
+			return shellWord(safe(me.Name))
+		}
+	}
+	return "NAME"
+}
+
+// hint says what to do next, where that is not plain from the error.
+func (g *globals) hint(err error, e *gatehouse.Error) string {
+	if e == nil {
+		var usage *usageError
+		if errors.As(err, &usage) || !isUnreachable(err) {
+			return ""
+		}
+		return "is the server running? See --url or GATEHOUSE_URL; `gatehouse serve` starts one"
+	}
+	switch e.Code {
+	case gatehouse.CodeUnauthenticated:
+		if g.Key == "" {
+			return "set GATEHOUSE_KEY, or give --key"
+		}
+		return "the key is unknown or revoked; `gatehouse doctor` tells more"
+	case gatehouse.CodeEditTokenRequired:
+		if g.EditToken == "" {
+			return "set GATEHOUSE_EDIT_TOKEN, or give --edit-token"
+		}
+		return "an administrator makes a new token: gatehouse principal rotate-edit-token " + g.ownName()
+	case gatehouse.CodeNotFound:
+		if e.Context["request_id"] != nil { // the server said it
+			return "a key sees its own tenant only; `gatehouse doctor` tells which that is"
+		}
+	case gatehouse.CodeConfirmation:
+		return "give the value with --confirm"
+	case gatehouse.CodeTargetChanged:
+		if mayAcknowledge(e) {
+			return acknowledgeHint(safe(cmp.Or(g.named, "ID")), e)
+		}
+		if mayRebase(e) {
+			return "propose it on the present state: gatehouse rebase " + safe(cmp.Or(g.named, "ID"))
+		}
+		return "it cannot be carried out as it is: reject it, or have it proposed on the present state"
+	case gatehouse.CodeDigestMismatch:
+		return "look at it again: gatehouse show " + safe(cmp.Or(g.named, "ID"))
+	case gatehouse.CodeNotUnknown:
+		return "only a push whose outcome is unknown can be resolved: gatehouse push list --status unknown"
+	}
+	return ""
+}
+
+// mayAcknowledge reports whether a target that has changed may be overwritten.
+func mayAcknowledge(err error) bool {
+	var e *gatehouse.Error
+	return errors.As(err, &e) && fmt.Sprint(e.Context["can_acknowledge"]) == "true"
+}
+
+// mayRebase reports whether the gate can propose the change on the present state.
+func mayRebase(err error) bool {
+	var e *gatehouse.Error
+	return errors.As(err, &e) && fmt.Sprint(e.Context["can_rebase"]) == "true"
+}
+
+func acknowledgeHint(id string, err error) string {
+	hint := "look at it again: gatehouse show " + id + "; if it is right nonetheless, add --acknowledge-stale"
+	if mayRebase(err) {
+		hint += "; or propose it on the present state: gatehouse rebase " + id
+	}
+	return hint
+}

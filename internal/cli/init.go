@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+type initCmd struct {
+	storeFlags
+	Listen           listenAddress `help:"Where the server will listen, for setup_url; sign_in.public_url of the configuration counts before it." env:"GATEHOUSE_LISTEN" default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
+	KubernetesSecret string        `help:"In a pod: hand the secrets to this Secret of the namespace instead of printing them, and do nothing where it holds them already." placeholder:"NAME"`
+	ServiceAccount   string        `help:"Where a pod finds its token, its namespace and the root certificate." default:"/var/run/secrets/kubernetes.io/serviceaccount" hidden:""`
+}
+
+// Help is shown by init --help.
+func (*initCmd) Help() string {
+	return `Makes a data folder with the tenant "default" and its administrator, and
+prints the administrator's API key, edit token and set-up link. They are shown
+this once; the link signs in to the console, once, within 30 minutes.
+
+Examples:
+
+    gatehouse init --data ./gatehouse-data --json
+    gatehouse init --data ./gatehouse-data --listen 127.0.0.1:9090
+    gatehouse init --config gatehouse.yaml --kubernetes-secret gatehouse-admin`
+}
+
+// Run makes the data folder.
+func (c *initCmd) Run(g *globals) error {
+	cfg, err := c.load()
+	if err != nil {
+		return err
+	}
+	var secret *clusterSecret
+	if c.KubernetesSecret != "" {
+		if secret, err = newClusterSecret(c.KubernetesSecret, c.ServiceAccount); err != nil {
+			return err
+		}
+		if filled, err := secret.reserve(g.ctx); err != nil || filled {
+			return err
+		}
+	}
+	if c.DatabaseURL == "" {
+		if err := errors.Join(os.MkdirAll(c.Data, 0o700), makeMasterKey(cfg, c.Data)); err != nil {
+			return err
+		}
+	}
+	n, err := c.open(g.ctx, cfg, &backplane{}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	creds, err := n.gate.Bootstrap(g.ctx)
+	var link *gatehouse.NewSetupLink
+	if err == nil {
+		link, err = firstSetupLink(g.ctx, n, creds)
+	}
+	if err := errors.Join(err, n.Close()); err != nil {
+		return initError(err, c.place())
+	}
+	at := setupURL(cmp.Or(cfg.SignIn.PublicURL, c.Listen.url()), link)
+	if secret != nil {
+		return secret.fill(g.ctx, map[string]string{"admin_key": creds.Key, "edit_token": creds.EditToken, "setup_url": at})
+	}
+	if g.JSON {
+		return writeJSON(g.stdout, initAnswer{adminCredentials{creds.Key, creds.EditToken}, at, link.Token})
+	}
+	g.say("The administrator's secrets, shown this once:")
+	if _, err = fmt.Fprintf(g.stdout, "admin_key\t%s\nedit_token\t%s\nsetup_url\t%s\n", creds.Key, creds.EditToken,
+		at); err != nil {
+		return err
+	}
+	g.say("Next: start the server, and open setup_url in a browser to sign in. For the command line, set GATEHOUSE_KEY and\n" +
+		"GATEHOUSE_EDIT_TOKEN to the first two, or keep them: gatehouse context add NAME --key … --edit-token …\n" +
+		"Make a second person who approves: else what the administrator, or an agent that they sponsor, proposes is denied.\n" +
+		"    gatehouse principal create --name ana --kind person --role approver")
+	return nil
+}
+
+type initAnswer struct {
+	adminCredentials
+	SetupURL   string `json:"setup_url"`
+	SetupToken string `json:"setup_token"`
+}
+
+// firstSetupLink makes the administrator's own link.
+func firstSetupLink(ctx context.Context, n *node, creds *gatehouse.Credentials) (*gatehouse.NewSetupLink, error) {
+	admin, err := n.gate.Authenticate(ctx, creds.Key)
+	if err != nil {
+		return nil, err
+	}
+	ctx = gatehouse.NewContext(ctx, &gatehouse.Caller{Principal: admin, StepUp: true, Via: gatehouse.ViaCLI})
+	return n.gate.CreateSetupLink(ctx, admin.ID)
+}
+
+func initError(err error, place string) error {
+	if gatehouse.CodeOf(err) == gatehouse.CodeAlreadyExists {
+		return gatehouse.E(gatehouse.CodeAlreadyExists, "%s has an administrator already", place)
+	}
+	return err
+}

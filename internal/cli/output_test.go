@@ -1,0 +1,132 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestPrintPiped(t *testing.T) {
+	t.Parallel()
+	g, out, errOut := testGlobals(t)
+	tab := &table{header: []string{"A", "B"}}
+	tab.add("one", "two\tthree\nfour")
+	tab.add("", "\x1b[31m")
+	if err := g.print(tab, "none"); err != nil {
+		t.Fatal(err)
+	}
+	if want := "one\ttwo<U+0009>three<U+000A>four\n\t<U+001B>[31m\n"; out.String() != want {
+		t.Errorf("got %q, want %q", out, want)
+	}
+	if errOut.Len() > 0 {
+		t.Errorf("words on stderr: %q", errOut)
+	}
+	out.Reset()
+	if err := g.print(&table{header: []string{"A"}}, "none"); err != nil || out.Len() > 0 {
+		t.Errorf("an empty list prints %q, %v", out, err)
+	}
+}
+
+func TestPrintOnTerminal(t *testing.T) {
+	t.Parallel()
+	g, out, errOut := testGlobals(t)
+	g.tty, g.columns = true, 36
+	tab := &table{header: []string{"ID", "CHANGE", "BY"}, wide: 1}
+	tab.add("act_1", "a change that is much too long for this", "ana")
+	tab.add("act_2", "漢字", "ben")
+	if err := g.print(tab, "none"); err != nil {
+		t.Fatal(err)
+	}
+	want := "" +
+		"ID     CHANGE                    BY\n" +
+		"act_1  a change that is much     ana\n" +
+		"       too long for this\n" +
+		"act_2  漢字                      ben\n"
+	if out.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", out, want)
+	}
+	if strings.Contains(out.String(), "\x1b") {
+		t.Error("colour without being asked")
+	}
+	out.Reset()
+	if err := g.print(&table{header: []string{"A"}}, "Nothing there."); err != nil || out.Len() > 0 || errOut.String() != "Nothing there.\n" {
+		t.Errorf("an empty list prints %q, %q, %v", out, errOut, err)
+	}
+}
+
+// TestPrintFits: whatever is dropped, an id can be used and the lines fit.
+func TestPrintFits(t *testing.T) {
+	t.Parallel()
+	a := hostileAction()
+	a.ID = "act_01a1faf352877c4cb69a5d55a1d9ff41"
+	for columns, want := range map[int]string{
+		60:  "ID STATUS RISK CHANGE",
+		80:  "ID STATUS RISK CHANGE BY EXPIRES",
+		100: "ID STATUS RISK TYPE CHANGE BY EXPIRES",
+		130: "ID STATUS RISK TYPE CHANGE BY PROPOSED EXPIRES",
+	} {
+		g, out, _ := testGlobals(t)
+		g.tty, g.columns = true, columns
+		if err := g.print(g.actionTable(a), ""); err != nil {
+			t.Fatal(err)
+		}
+		header, row, _ := strings.Cut(out.String(), "\n")
+		if got := strings.Join(strings.Fields(header), " "); got != want {
+			t.Errorf("%d columns: got %s, want %s", columns, got, want)
+		}
+		if !strings.HasPrefix(row, "act_01a1faf35287  ") {
+			t.Errorf("%d columns: %q", columns, row)
+		}
+		for line := range strings.Lines(row) {
+			if columnsOf(strings.TrimRight(line, " \n")) > columns {
+				t.Errorf("%d columns: %q", columns, line)
+			}
+		}
+	}
+}
+
+func TestPrintInColor(t *testing.T) {
+	t.Parallel()
+	g, out, _ := testGlobals(t)
+	g.tty, g.color = true, true
+	tab := &table{header: []string{"STATUS"}, paint: func(_ int, cell string) string {
+		if cell == "applied" {
+			return green
+		}
+		return ""
+	}}
+	tab.add("applied")
+	tab.add("\x1b[31mfailed")
+	if err := g.print(tab, ""); err != nil {
+		t.Fatal(err)
+	}
+	if want := "\x1b[1mSTATUS\x1b[0m\n\x1b[32mapplied\x1b[0m\n<U+001B>[31mfailed\n"; out.String() != want {
+		t.Errorf("got %q, want %q", out, want)
+	}
+}
+
+func TestDistance(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	for d, want := range map[time.Duration]string{
+		0: "now", -3 * time.Second: "3s ago", 90 * time.Minute: "in 1h", -47 * time.Hour: "47h ago", 72 * time.Hour: "in 3d", 5 * time.Minute: "in 5m",
+	} {
+		if got := distance(now, now.Add(d)); got != want {
+			t.Errorf("%s: got %q, want %q", d, got, want)
+		}
+	}
+}
+
+func TestProgressOnlyOnTerminal(t *testing.T) {
+	t.Parallel()
+	g, _, errOut := testGlobals(t)
+	g.progress("verify", 1, 2)
+	if errOut.Len() > 0 {
+		t.Errorf("progress without a terminal: %q", errOut)
+	}
+	g.ttyErr = true
+	g.progress("verify", 1, 2)
+	if errOut.String() != "verify 1 of 2 (50 %)\r" {
+		t.Errorf("got %q", errOut)
+	}
+}

@@ -1,0 +1,57 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// policyUsageCmd tells how full the ceilings are.
+type policyUsageCmd struct{}
+
+func (*policyUsageCmd) Help() string {
+	return `
+Lists the accounts of each ceiling of the active policy, the fullest first, at
+most 50 of one. Piped, the columns are: ceiling, scope, used, left, limit,
+currency, window.
+
+Examples:
+
+    gatehouse policy usage
+`
+}
+
+// Run lists.
+func (c *policyUsageCmd) Run(g *globals, api service) error {
+	accounts, err := api.PolicyUsage(g.ctx)
+	if err != nil {
+		return err
+	}
+	return printPage(g, pageOf(accounts), "The active policy has no ceilings.", func() *table {
+		t := &table{header: []string{"CEILING", "FOR", "USED", "LEFT", "LIMIT", "CURRENCY", "WINDOW"}}
+		for _, a := range accounts {
+			t.add(a.Ceiling, accountOf(a), string(a.Used), string(a.Left), string(a.Limit), a.Currency, a.Window.String())
+		}
+		return t
+	})
+}
+
+// accountOf says what an account counts for; an agent by its name.
+func accountOf(a *gatehouse.CeilingAccount) string {
+	switch {
+	case a.Name != "":
+		return "agent " + a.Name
+	case a.Scope == "":
+		return "each " + a.Per + ", none yet"
+	}
+	return a.Scope
+}
+
+// excessLine says why a pending action cannot be approved now.
+func excessLine(x *gatehouse.CeilingExcess) string {
+	text := fmt.Sprintf("does not fit into the ceiling %s: takes %s, %s of %s is left", x.Ceiling, x.Amount, x.Left, x.Limit)
+	if x.Never {
+		return text + "; it takes more than the whole limit, so it never fits"
+	}
+	return text + "; it fits once others leave the window of " + x.Window.String() + " or are given back"
+}

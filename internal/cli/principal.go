@@ -1,0 +1,210 @@
+package cli
+
+import (
+	"context"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// principalCmd groups the commands about people, agents and services.
+type principalCmd struct {
+	Create          principalCreateCmd `cmd:"" help:"Create a person, agent or service."`
+	List            principalListCmd   `cmd:"" help:"List them."`
+	Show            principalShowCmd   `cmd:"" help:"Show one: yourself, if none is named."`
+	Update          principalUpdateCmd `cmd:"" help:"Change roles or sponsor, disable or enable."`
+	RotateEditToken rotateTokenCmd     `cmd:"" name:"rotate-edit-token" help:"Make a person's new edit token; the old one ends."`
+	SetupLink       setupLinkCmd       `cmd:"" help:"Make a one-time link that signs a person in to the console."`
+}
+
+// principalCreateCmd creates a principal.
+type principalCreateCmd struct {
+	Name    string           `required:"" placeholder:"NAME" help:"Unique in the tenant."`
+	Kind    gatehouse.Kind   `required:"" enum:"person,agent,service" placeholder:"KIND" help:"person, agent or service."`
+	Role    []gatehouse.Role `required:"" placeholder:"ROLE" help:"proposer, approver, operator, auditor, viewer, worker or admin. Repeatable."`
+	Tenant  string           `placeholder:"TENANT" help:"Another tenant than yours; for administrators of the default tenant."`
+	Sponsor string           `placeholder:"NAME" help:"The person who answers for an agent."`
+	Person  string           `placeholder:"ID" help:"The human behind it, where one human has several principals."`
+}
+
+func (*principalCreateCmd) Help() string {
+	return `
+Prints the key, and a person's edit token, this once: only their hashes are
+stored. With --json: {"id", "key", "key_id", "edit_token"}. Piped, the columns
+are the same.
+
+Examples:
+
+    gatehouse principal create --name ana --kind person --role approver
+    gatehouse principal create --name pricing-bot --kind agent --role proposer --sponsor ana --json
+`
+}
+
+// Run creates.
+func (c *principalCreateCmd) Run(g *globals, api service) error {
+	cred, err := api.CreatePrincipal(g.ctx, gatehouse.NewPrincipal{
+		Tenant: c.Tenant, Name: c.Name, Kind: c.Kind, Roles: c.Role, Person: c.Person, Sponsor: c.Sponsor,
+	})
+	if err != nil {
+		return err
+	}
+	return g.printCredentials(cred)
+}
+
+// printCredentials prints secrets that are shown once.
+func (g *globals) printCredentials(c *gatehouse.Credentials) error {
+	if g.JSON {
+		return g.printJSON(c)
+	}
+	t := &table{header: []string{"ID", "KEY", "KEY ID", "EDIT TOKEN"}}
+	t.add(c.ID, c.Key, c.KeyID, c.EditToken)
+	if err := g.print(t, ""); err != nil {
+		return err
+	}
+	g.say("Keep what is secret now: it is not shown again.")
+	return nil
+}
+
+// principalListCmd lists principals.
+type principalListCmd struct {
+	paging `embed:""`
+}
+
+func (*principalListCmd) Help() string {
+	return `
+Piped, the columns are: id, name, kind, roles, sponsor, state, created.
+
+Examples:
+
+    gatehouse principal list
+`
+}
+
+// Run lists.
+func (c *principalListCmd) Run(g *globals, api service) error {
+	page, err := collect(g.ctx, &c.paging, api.ListPrincipals)
+	if err != nil {
+		return err
+	}
+	return printPage(g, page, "No principals.", func() *table { return g.principalTable(page.Items...) })
+}
+
+func (g *globals) principalTable(principals ...*gatehouse.Principal) *table {
+	t := &table{header: []string{"ID", "NAME", "KIND", "ROLES", "SPONSOR", "STATE", "CREATED"}, wide: 3, drop: []int{6, 4}}
+	for _, p := range principals {
+		state := "enabled"
+		if p.Disabled {
+			state = "disabled"
+		}
+		t.add(p.ID, p.Name, string(p.Kind), rolesText(p.Roles), p.Sponsor, state, g.at(p.CreatedAt))
+	}
+	return t
+}
+
+func rolesText(roles []gatehouse.Role) string {
+	words := make([]string, len(roles))
+	for i, r := range roles {
+		words[i] = string(r)
+	}
+	return strings.Join(words, ",")
+}
+
+func (g *globals) printPrincipal(p *gatehouse.Principal) error {
+	if g.JSON {
+		return g.printJSON(p)
+	}
+	return g.print(g.principalTable(p), "")
+}
+
+// principalShowCmd shows a principal.
+type principalShowCmd struct {
+	Name string `arg:"" optional:"" help:"Name or id; yourself, if absent."`
+}
+
+func (*principalShowCmd) Help() string {
+	return `
+Examples:
+
+    gatehouse principal show
+    gatehouse principal show ana --json
+`
+}
+
+// Run shows.
+func (c *principalShowCmd) Run(g *globals, api service) error {
+	find := func(ctx context.Context) (*gatehouse.Principal, error) { return api.FindPrincipal(ctx, c.Name) }
+	if c.Name == "" {
+		find = api.WhoAmI
+	}
+	p, err := find(g.ctx)
+	if err != nil {
+		return err
+	}
+	return g.printPrincipal(p)
+}
+
+// principalUpdateCmd changes a principal.
+type principalUpdateCmd struct {
+	Name    string           `arg:"" help:"Name or id."`
+	Role    []gatehouse.Role `placeholder:"ROLE" help:"The roles from now on, all of them. Repeatable."`
+	Sponsor *string          `placeholder:"NAME" help:"The person who answers for an agent; empty for none."`
+	Disable bool             `xor:"state" help:"Refuse its keys from now on."`
+	Enable  bool             `xor:"state" help:"Accept them again."`
+}
+
+func (*principalUpdateCmd) Help() string {
+	return `
+Approvals that are open are judged by the rights of the moment: who loses the
+role loses the vote.
+
+Examples:
+
+    gatehouse principal update ana --role approver --role operator
+    gatehouse principal update pricing-bot --disable
+`
+}
+
+// Run changes.
+func (c *principalUpdateCmd) Run(g *globals) error {
+	change := gatehouse.PrincipalChange{Sponsor: c.Sponsor}
+	if len(c.Role) > 0 {
+		change.Roles = &c.Role
+	}
+	if c.Disable || c.Enable {
+		change.Disabled = &c.Disable
+	}
+	if change == (gatehouse.PrincipalChange{}) {
+		return usagef("say what to change: --role, --sponsor, --disable or --enable")
+	}
+	api, err := g.connect()
+	if err != nil {
+		return err
+	}
+	p, err := api.UpdatePrincipal(g.ctx, c.Name, change)
+	if err != nil {
+		return err
+	}
+	return g.printPrincipal(p)
+}
+
+// rotateTokenCmd makes a new edit token.
+type rotateTokenCmd struct {
+	Name string `arg:"" help:"Name or id of a person."`
+}
+
+func (*rotateTokenCmd) Help() string {
+	return `
+Examples:
+
+    gatehouse principal rotate-edit-token ana --json
+`
+}
+
+// Run rotates.
+func (c *rotateTokenCmd) Run(g *globals, api service) error {
+	cred, err := api.RotateEditToken(g.ctx, c.Name)
+	if err != nil {
+		return err
+	}
+	return g.printCredentials(cred)
+}

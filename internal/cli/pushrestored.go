@@ -1,0 +1,204 @@
+package cli
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/card"
+)
+
+// pushMarkCmd holds back what a restored backup would send again.
+type pushMarkCmd struct {
+	Before    string `required:"" placeholder:"TIME" help:"Those made before this time (RFC 3339): when the restored store began to be served."`
+	Mark      bool   `help:"Mark them. Without this flag nothing is changed."`
+	Tenant    string `placeholder:"TENANT" help:"The tenant, which must be the caller's own; the same without this flag."`
+	Connector string `placeholder:"NAME" help:"Only those of this connector."`
+	Class     string `enum:",A,B,C" default:"" placeholder:"CLASS" help:"Only those of this class: A, B or C."`
+}
+
+func (*pushMarkCmd) Help() string {
+	return `
+A store that was restored from a backup would send again what was queued then.
+An administrator marks the pushes of one tenant: its own.
+What is marked is unknown, with the code restored: nothing of it is sent before
+somebody says what the target has, by push ask or push resolve.
+Exits 13 when something was marked. Piped, the columns are: push, tenant,
+action, connector, class, change, was, made.
+
+Examples:
+
+    gatehouse push mark-unknown --before 2026-11-20T10:00:00Z
+    gatehouse push mark-unknown --before 2026-11-20T10:00:00Z --mark
+`
+}
+
+// Run marks, in as many calls as it takes.
+func (c *pushMarkCmd) Run(g *globals) error {
+	before, err := time.Parse(time.RFC3339, c.Before)
+	if err != nil {
+		return usagef("--before must be a time such as 2026-11-20T10:00:00Z")
+	}
+	api, err := g.connect()
+	if err != nil {
+		return err
+	}
+	dry := !c.Mark
+	out := &gatehouse.MarkUnknownAnswer{DryRun: dry, Items: []gatehouse.MarkedPush{}}
+	for more := true; more; {
+		answer, err := api.MarkUnknown(g.ctx, gatehouse.MarkUnknownRequest{
+			Before: before, Tenant: c.Tenant, Connector: c.Connector, Class: c.Class, DryRun: &dry,
+		})
+		if err != nil {
+			return err
+		}
+		out.Items, out.Marked, out.More = append(out.Items, answer.Items...), out.Marked+answer.Marked, answer.More
+		// What others settle meanwhile is listed no more, so this comes to its end.
+		more = answer.More && !dry
+	}
+	if g.JSON {
+		err = g.printJSON(out)
+	} else {
+		err = g.printMarked(out)
+	}
+	if err == nil && out.Marked > 0 {
+		err = exitWith(exitUnknown)
+	}
+	return err
+}
+
+func (g *globals) printMarked(out *gatehouse.MarkUnknownAnswer) error {
+	t := &table{header: []string{"PUSH", "TENANT", "ACTION", "CONNECTOR", "CLASS", "CHANGE", "WAS", "MADE"}, wide: 5, drop: []int{7, 2, 1}}
+	for _, m := range out.Items {
+		a := gatehouse.Action{Proposal: gatehouse.Proposal{
+			Operation: m.Operation, Target: m.Target, Connector: m.Connector, ProposedChange: m.Change,
+		}}
+		t.add(m.PushID, m.Tenant, m.ActionID, m.Connector, m.Class, card.RowText(&a), string(m.Was), g.at(m.CreatedAt))
+	}
+	if err := g.print(t, "Nothing from before that time is on its way."); err != nil {
+		return err
+	}
+	switch {
+	case out.DryRun && out.More:
+		g.say("There are more. Nothing was changed: this was a dry run. To mark all: --mark")
+	case out.DryRun && len(out.Items) > 0:
+		g.say("Nothing was changed: this was a dry run. To mark them: --mark")
+	case out.Marked > 0:
+		g.say("%d marked as unknown. Next: gatehouse push ask; for what is left: gatehouse push resolve", out.Marked)
+	}
+	return nil
+}
+
+// pushAskCmd asks targets about unknown outcomes.
+type pushAskCmd struct {
+	IDs []string `arg:"" optional:"" name:"id" help:"The pushes; all that are unknown when none is named."`
+}
+
+func (*pushAskCmd) Help() string {
+	return `
+Asks the target of each push whose outcome is unknown for the effect, and settles
+those that it can prove. Nothing is sent. Exits 13 when some are unknown still.
+Piped, the columns are: push, outcome, detail.
+
+Examples:
+
+    gatehouse push ask
+    gatehouse push ask psh_01993b7e
+`
+}
+
+// Run asks, page by page.
+func (c *pushAskCmd) Run(g *globals, api service) error {
+	out := &gatehouse.AskAnswer{Results: []gatehouse.AskResult{}}
+	add := func(r gatehouse.AskRequest) (cursor string, err error) {
+		answer, err := api.AskTargets(g.ctx, r)
+		if err != nil {
+			return "", err
+		}
+		out.Results, out.Settled = append(out.Results, answer.Results...), out.Settled+answer.Settled
+		return answer.NextCursor, nil
+	}
+	if len(c.IDs) == 0 {
+		for cursor, more := "", true; more; more = cursor != "" {
+			var err error
+			if cursor, err = add(gatehouse.AskRequest{Cursor: cursor}); err != nil {
+				return err
+			}
+		}
+	}
+	for ids := c.IDs; len(ids) > 0; {
+		n := min(len(ids), gatehouse.MaxAsked)
+		if _, err := add(gatehouse.AskRequest{IDs: ids[:n]}); err != nil {
+			return err
+		}
+		ids = ids[n:]
+	}
+	var err error
+	if g.JSON {
+		err = g.printJSON(out)
+	} else {
+		t := &table{header: []string{"PUSH", "OUTCOME", "DETAIL"}, wide: 2}
+		for _, r := range out.Results {
+			t.add(r.PushID, string(r.Outcome), r.Detail)
+		}
+		err = g.print(t, "No outcome is unknown.")
+	}
+	if err == nil && out.Settled < len(out.Results) {
+		err = exitWith(exitUnknown)
+	}
+	return err
+}
+
+// archiveCmd shows what the archiver would move.
+type archiveCmd struct {
+	DryRun    bool               `required:"" name:"dry-run" help:"Only tell: the server archives by itself, as its configuration says."`
+	Retention gatehouse.Duration `placeholder:"180d" help:"Tell it for this retention instead of the configured one."`
+}
+
+func (*archiveCmd) Help() string {
+	return `
+Counts the actions of your tenant that ended before the retention and are free to
+go at this moment; the server's archiver takes them by and by. Needs an
+administrator. Piped, each line is a name and a value.
+
+Examples:
+
+    gatehouse archive --dry-run
+    gatehouse archive --dry-run --retention 180d --json
+`
+}
+
+// Run tells.
+func (c *archiveCmd) Run(g *globals, api service) error {
+	p, err := api.PreviewArchive(g.ctx, c.Retention.D())
+	if err != nil {
+		return err
+	}
+	if g.JSON {
+		return g.printJSON(p)
+	}
+	t := &table{header: []string{"WHAT", "VALUE"}, wide: 1}
+	t.add("retention", p.Retention.String())
+	t.add("ended before", g.at(p.EndedBefore))
+	t.add("actions", strconv.Itoa(p.Actions))
+	t.add("bytes", strconv.FormatInt(p.Bytes, 10))
+	if p.Oldest != nil && p.Newest != nil {
+		t.add("oldest ended", g.at(*p.Oldest))
+		t.add("newest ended", g.at(*p.Newest))
+	}
+	for _, n := range p.Tenants {
+		t.add("of "+n.Tenant, strconv.Itoa(n.Actions))
+	}
+	if err := g.print(t, ""); err != nil {
+		return err
+	}
+	switch least := gatehouse.Duration(gatehouse.MinRetention); {
+	case !p.Complete:
+		g.say("The time was over before the end of the store: there may be more.")
+	case p.Configured == nil:
+		g.say("The server has no retention: it archives nothing. Set retention.finished, at least %s.", least)
+	case *p.Configured != p.Retention:
+		g.say("The server's own retention is %s.", *p.Configured)
+	}
+	return nil
+}

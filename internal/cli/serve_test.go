@@ -1,0 +1,141 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse/internal/config"
+)
+
+// TestBootstrapKeepsItsSecrets: an administrator is made only where its
+// credentials can be left, and beside those of another store.
+func TestBootstrapKeepsItsSecrets(t *testing.T) {
+	t.Parallel()
+	g, _, _ := testGlobals(t)
+	n, err := openNode(t.Context(), t.TempDir(), &config.Config{}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = n.Close() })
+
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := bootstrapOnce(g, n, filepath.Join(file, "data")); err == nil || !strings.Contains(err.Error(), "credentials") {
+		t.Fatalf("no place for the credentials: %v", err)
+	}
+	if made, err := administered(t.Context(), n.store); made || err != nil {
+		t.Fatalf("an administrator whose secrets nobody knows: %v, %v", made, err)
+	}
+
+	data := t.TempDir()
+	kept := filepath.Join(data, credentialsFile)
+	if err := os.WriteFile(kept, []byte("of another store"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := bootstrapOnce(g, n, data); err != nil {
+		t.Fatal(err)
+	}
+	if body, err := os.ReadFile(kept); err != nil || string(body) != "of another store" {
+		t.Errorf("the file of another store holds %q, %v", body, err)
+	}
+	files, err := filepath.Glob(filepath.Join(data, "admin-credentials-prn_*.json"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	body, err := os.ReadFile(files[0])
+	var creds adminCredentials
+	if err := errors.Join(err, json.Unmarshal(body, &creds)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.gate.Authenticate(t.Context(), creds.AdminKey); err != nil {
+		t.Error(err)
+	}
+	if err := bootstrapOnce(g, n, filepath.Join(file, "data")); err != nil {
+		t.Errorf("one that has an administrator needs no place: %v", err)
+	}
+	left, err := os.ReadDir(data)
+	if err != nil || len(left) != 2 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// TestEmptyDatabaseURL: a variable that is not set must not begin a new store
+// in the data folder.
+func TestEmptyDatabaseURL(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{
+		{"serve", "--database-url", "", "--listen", "nowhere"},
+		{"init", "--database-url="},
+		{"doctor", "--deep", "--database-url", " "},
+		{"migrate-store", "--database-url", ""},
+		{"serve", "--database-url", "postgres://127.0.0.1:1/x", "--database-connections", "1"},
+	} {
+		g, _, words := testGlobals(t)
+		data := filepath.Join(t.TempDir(), "data")
+		if code := run(*g, append(args, "--data", data)); code != exitUsage || !strings.Contains(words.String(), "--database-") {
+			t.Errorf("%q: exit code %d: %s", args, code, words)
+		}
+		if _, err := os.Stat(data); err == nil {
+			t.Errorf("%q made a data folder", args)
+		}
+	}
+}
+
+// TestServeArguments: what a variable that is not set would say, or a slip of the
+// keyboard, is refused before there is a data folder.
+func TestServeArguments(t *testing.T) {
+	t.Parallel()
+	for flag, wrong := range map[string][]string{
+		"--roles":    {"", " ", ",", "api,", "api,boss"},
+		"--listen":   {"", "nowhere", "127.0.0.1", "127.0.0.1:", ":port", ":70000"},
+		"--nats-url": {"", "nats://", "http://127.0.0.1:4222", "nats://a:4222,postgres://b"},
+	} {
+		for _, value := range wrong {
+			g, _, words := testGlobals(t)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			g.ctx = ctx
+			data := filepath.Join(t.TempDir(), "data")
+			if code := run(*g, []string{"serve", "--data", data, "--listen", "127.0.0.1:0", flag, value}); code != exitUsage || !strings.Contains(words.String(), flag) {
+				t.Errorf("%s %q: exit code %d: %s", flag, value, code, words)
+			}
+			cancel()
+			if _, err := os.Stat(data); err == nil {
+				t.Errorf("%s %q made a data folder", flag, value)
+			}
+		}
+	}
+	g, _, _ := testGlobals(t)
+	c := &cli{Globals: *g}
+	parser, err := newParser(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := parser.Parse([]string{"serve", "--roles", "api, dispatcher", "--roles", "feed", "--listen", "[::1]:http", "--nats-url", "nats://a:4222,b:4222"}); err != nil {
+		t.Fatal(err)
+	}
+	if want := (roleList{roleAPI, roleDispatcher, roleFeed}); !slices.Equal(c.Serve.Roles, want) {
+		t.Errorf("roles %v, want %v", c.Serve.Roles, want)
+	}
+}
+
+// TestReportKeepsLines: an error of several lines is shown in as many.
+func TestReportKeepsLines(t *testing.T) {
+	t.Parallel()
+	g, _, words := testGlobals(t)
+	g.report(fmt.Errorf("failed to connect:\n\ta: refused\n\tb: \x1b[31m%w", context.DeadlineExceeded))
+	if want := "error: failed to connect:\n  a: refused\n  b: <U+001B>[31mcontext deadline exceeded\n"; !bytes.Equal(words.Bytes(), []byte(want)) {
+		t.Errorf("got %q, want %q", words, want)
+	}
+}

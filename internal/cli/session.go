@@ -1,0 +1,166 @@
+package cli
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/signin"
+)
+
+// signInConfig is what the configuration says about signing in.
+func signInConfig(c config.SignIn) signin.Config {
+	out := signin.Config{PublicURL: c.PublicURL}
+	for _, p := range c.OIDC {
+		out.Providers = append(out.Providers, signin.Provider{
+			Name: p.Name, Issuer: p.Issuer, ClientID: p.ClientID, ClientSecret: p.ClientSecret, Scopes: p.Scopes,
+			GroupsClaim: p.GroupsClaim, NameClaim: p.NameClaim, Roles: p.Roles, Groups: p.Groups, Tenant: p.Tenant, Provision: p.Provision,
+		})
+	}
+	if k := c.Passkeys; k != nil {
+		out.Passkeys = &signin.Passkeys{RPID: k.RPID, Origins: k.Origins}
+	}
+	return out
+}
+
+// setupURL is where a set-up link leads.
+func setupURL(publicURL string, l *gatehouse.NewSetupLink) string {
+	return strings.TrimSuffix(publicURL, "/") + l.Path
+}
+
+// sessionCmd groups the commands about sessions.
+type sessionCmd struct {
+	List   sessionListCmd   `cmd:"" help:"List signed-in browsers."`
+	Revoke sessionRevokeCmd `cmd:"" help:"End a session, at once and for good."`
+}
+
+// sessionListCmd lists sessions.
+type sessionListCmd struct {
+	paging    `embed:""`
+	Principal string `placeholder:"NAME" help:"Whose, by name or id; your own, if absent."`
+	Everybody bool   `xor:"who" help:"Everybody's in the tenant."`
+	Ended     bool   `help:"Those that have ended, too."`
+}
+
+func (*sessionListCmd) Help() string {
+	return `
+The newest first. Piped, the columns are: id, principal, method, created, last
+seen, expires, state, browser.
+
+Examples:
+
+    gatehouse session list
+    gatehouse session list --everybody --ended --json
+`
+}
+
+// Run lists.
+func (c *sessionListCmd) Run(g *globals) error {
+	if c.Everybody && c.Principal != "" {
+		return usagef("--principal and --everybody exclude each other")
+	}
+	api, err := g.connect()
+	if err != nil {
+		return err
+	}
+	page, err := collect(g.ctx, &c.paging, func(ctx context.Context, cursor string, limit int) (gatehouse.Page[*gatehouse.Session], error) {
+		return api.ListSessions(ctx, gatehouse.SessionFilter{
+			Principal: c.Principal, All: c.Everybody, Ended: c.Ended, Cursor: cursor, Limit: limit,
+		})
+	})
+	if err != nil {
+		return err
+	}
+	return printPage(g, page, "No sessions.", func() *table { return g.sessionTable(page.Items...) })
+}
+
+func (g *globals) sessionTable(sessions ...*gatehouse.Session) *table {
+	t := &table{
+		header: []string{"ID", "PRINCIPAL", "METHOD", "CREATED", "LAST SEEN", "EXPIRES", "STATE", "BROWSER"}, wide: 7, drop: []int{7, 3, 5},
+	}
+	for _, s := range sessions {
+		state := "live"
+		switch {
+		case s.RevokedAt != nil:
+			state = "revoked"
+		case !s.Live(time.Now()):
+			state = "expired"
+		}
+		t.add(s.ID, s.PrincipalID, string(s.Method), g.at(s.CreatedAt), g.at(s.LastSeenAt), g.at(s.ExpiresAt), state, s.UserAgent)
+	}
+	return t
+}
+
+// sessionRevokeCmd ends a session.
+type sessionRevokeCmd struct {
+	ID string `arg:"" help:"The session's id, ses_…."`
+}
+
+func (*sessionRevokeCmd) Help() string {
+	return `
+Your own, or, as an administrator, anybody's. Its next request is refused.
+
+Examples:
+
+    gatehouse session revoke ses_01993b7e
+`
+}
+
+// Run revokes.
+func (c *sessionRevokeCmd) Run(g *globals, api service) error {
+	s, err := api.RevokeSession(g.ctx, c.ID)
+	if err != nil {
+		return err
+	}
+	if g.JSON {
+		return g.printJSON(s)
+	}
+	return g.print(g.sessionTable(s), "")
+}
+
+// setupLinkCmd makes a set-up link.
+type setupLinkCmd struct {
+	Name      string `arg:"" help:"Name or id of a person."`
+	PublicURL string `name:"public-url" env:"GATEHOUSE_PUBLIC_URL" placeholder:"URL" help:"How browsers reach the console; the server's URL, if absent."`
+}
+
+func (*setupLinkCmd) Help() string {
+	return `
+Prints a link that signs the person in to the console, once, within 30 minutes.
+Whoever has it first is that person: hand it over as you would a key. Earlier
+links that were not used end.
+
+Examples:
+
+    gatehouse principal setup-link ana
+    gatehouse principal setup-link ana --public-url https://gate.example.com --json
+`
+}
+
+// Run makes the link.
+func (c *setupLinkCmd) Run(g *globals, api service) error {
+	l, err := api.CreateSetupLink(g.ctx, c.Name)
+	if err != nil {
+		return err
+	}
+	base := c.PublicURL
+	if base == "" {
+		base = g.URL
+	}
+	if g.JSON {
+		return g.printJSON(shownSetupLink{l.ID, l.PrincipalID, l.Token, setupURL(base, l), l.ExpiresAt})
+	}
+	t := &table{header: []string{"LINK", "EXPIRES"}}
+	t.add(setupURL(base, l), g.at(l.ExpiresAt))
+	return g.print(t, "")
+}
+
+type shownSetupLink struct {
+	ID          string    `json:"id"`
+	PrincipalID string    `json:"principal_id"`
+	Token       string    `json:"setup_token"`
+	URL         string    `json:"setup_url"`
+	ExpiresAt   time.Time `json:"expires_at"`
+}
