@@ -130,7 +130,7 @@ func (c *auditTailCmd) tail(g *globals, api service, from int64) error {
 func (g *globals) printEntries(who *actors, entries []*gatehouse.Entry) error {
 	for _, e := range entries {
 		var line []byte
-		if g.JSON {
+		if g.json {
 			b, err := json.Marshal(e)
 			if err != nil {
 				return err
@@ -188,7 +188,7 @@ func (c *auditHeadCmd) Run(g *globals, api service) error {
 	if err != nil {
 		return err
 	}
-	if g.JSON {
+	if g.json {
 		return g.printJSON(head)
 	}
 	t := &table{header: []string{"TENANT", "SIZE", "ROOT"}}

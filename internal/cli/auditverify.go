@@ -10,11 +10,6 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/audit"
 )
 
-func hashText(h gatehouse.Hash) string {
-	b, _ := h.MarshalText()
-	return string(b)
-}
-
 // auditVerifyCmd verifies the log.
 type auditVerifyCmd struct {
 	Held []string `placeholder:"FILE" help:"Heads that were kept elsewhere, as \"audit head --json\" or \"backup --json\" printed them. Repeatable."`
@@ -51,10 +46,10 @@ func (c *auditVerifyCmd) Run(g *globals) error {
 	if err != nil {
 		return err
 	}
-	if g.JSON {
+	if g.json {
 		err = g.printJSON(report)
 	} else {
-		s := g.newSheet()
+		s := newSheet(&g.termIO)
 		s.line("tenant", report.Tenant)
 		s.line("expected", strconv.FormatInt(report.Expected, 10))
 		s.line("found", strconv.FormatInt(report.Found, 10))
@@ -103,18 +98,6 @@ func (g *globals) entriesUpTo(api service, size int64) iter.Seq2[*gatehouse.Entr
 	}
 }
 
-// progress shows how far long work is, on a terminal only.
-func (g *globals) progress(word string, done, total int64) {
-	if !g.ttyErr || g.JSON {
-		return
-	}
-	end := "\r"
-	if done >= total {
-		end = "\n"
-	}
-	fmt.Fprintf(g.stderr, "%s %d of %d (%d %%)%s", word, done, total, done*100/max(total, 1), end)
-}
-
 // held reads the heads of a tenant from the files that were named.
 func (c *auditVerifyCmd) held(g *globals, tenant string) (held []gatehouse.LogHead, err error) {
 	for _, name := range c.Held {
@@ -129,11 +112,4 @@ func (c *auditVerifyCmd) held(g *globals, tenant string) (held []gatehouse.LogHe
 		held = append(held, heads...)
 	}
 	return held, nil
-}
-
-func entryCount(n int64) string {
-	if n == 1 {
-		return "1 entry"
-	}
-	return fmt.Sprintf("%d entries", n)
 }

@@ -57,7 +57,7 @@ func (c *backupCmd) Run(g *globals) error {
 	if err != nil {
 		return fmt.Errorf("the backup was written, but cannot be read: %w", err)
 	}
-	if g.JSON {
+	if g.json {
 		return g.printJSON(backupAnswer{c.To, info.Size(), heads})
 	}
 	t := &table{header: []string{"TENANT", "ENTRIES", "ROOT"}}

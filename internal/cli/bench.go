@@ -85,7 +85,7 @@ func (c *benchCmd) Run(g *globals) error {
 		return err
 	}
 	paceGarbage() // as a server does; the baseline gains by it, too
-	p := bench.NewPrinter(g.stdout, g.stderr, g.JSON, g.tty)
+	p := bench.NewPrinter(g.stdout, g.stderr, g.json, g.tty)
 	err = bench.Run(g.ctx, bench.Options{
 		Scale: c.Scale, Parked: c.Parked, Duration: c.Duration, Rounds: c.Rounds, Clients: c.Clients, Only: c.Only, Profiles: c.Profiles,
 		Dir: c.Data, DatabaseURL: string(c.DatabaseURL), Executable: executable, Name: os.Args[0],

@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"strings"
-
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/card"
 )
@@ -29,7 +27,7 @@ func (c *cancelCmd) Run(g *globals, api service) error {
 	if err != nil {
 		return err
 	}
-	if g.JSON {
+	if g.json {
 		return g.printJSON(answer)
 	}
 	t := &table{header: []string{"ID", "RESULT"}}
@@ -107,17 +105,6 @@ func (c *rebaseCmd) Run(g *globals) error {
 		g.say("  %s", movedText(m))
 	}
 	return g.printProposed(a)
-}
-
-// movedText tells one difference of two states on one line.
-func movedText(c card.Change) string {
-	value := func(v card.Value) string {
-		if v.Type == card.Absent {
-			return "(not given)"
-		}
-		return safe(string(v.JSON))
-	}
-	return safe(strings.Join(c.Steps, "/")) + " " + value(c.Before) + " → " + value(c.After)
 }
 
 // reverseCmd proposes to undo an applied action.

@@ -138,6 +138,7 @@ func run(g globals, args []string) (code int) {
 		return exitError
 	}
 	parsed, err := parser.Parse(args)
+	c.Globals.json = c.Globals.AsJSON
 	if err != nil {
 		return usage(&c.Globals, args, err)
 	}
@@ -236,5 +237,5 @@ func Main() int {
 	defer stop()
 	// Only the first signal is caught: a second one ends what does not end.
 	context.AfterFunc(ctx, stop)
-	return run(newGlobals(ctx, os.Stdin, os.Stdout, os.Stderr), os.Args[1:])
+	return run(globals{termIO: newIO(ctx, os.Stdin, os.Stdout, os.Stderr)}, os.Args[1:])
 }

@@ -54,7 +54,7 @@ func (c *configInitCmd) Run(g *globals) error {
 	if err := cmp.Or(err, f.Close()); err != nil {
 		return errors.Join(err, os.Remove(name))
 	}
-	if g.JSON {
+	if g.json {
 		return g.printJSON(map[string]string{"file": name})
 	}
 	g.say("Wrote %s. Next: edit it, then: gatehouse config check --config %s", shownPath(name), shellWord(name))

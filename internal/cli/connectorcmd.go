@@ -71,7 +71,7 @@ func (c *connectorListCmd) Run(g *globals) error {
 		all = append(all, one)
 		t.add(one.Name, one.Type, strings.Join(one.Tenants, ", "), strings.Join(one.Open, ", "), strings.Join(one.Classes, ", "))
 	}
-	if g.JSON {
+	if g.json {
 		return g.printJSON(map[string]any{"connectors": all})
 	}
 	return g.print(t, "There is no connector.")

@@ -144,7 +144,7 @@ func (c *connectorImportCmd) tell(g *globals, lines []openapi.Line) error {
 		})
 	}
 	var err error
-	if g.JSON {
+	if g.json {
 		err = g.printJSON(map[string]any{"operations": all})
 	} else {
 		err = g.print(t, "The document has no operation that was asked for.")
@@ -152,7 +152,7 @@ func (c *connectorImportCmd) tell(g *globals, lines []openapi.Line) error {
 	if err != nil {
 		return err
 	}
-	if !g.JSON {
+	if !g.json {
 		c.ceilings(g, lines)
 	}
 	switch {

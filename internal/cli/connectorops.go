@@ -105,7 +105,7 @@ func (c *connectorOperationsCmd) Run(g *globals) error {
 		}
 		t.add(one.Operation, one.Class, fmt.Sprintf("L%d", one.Level), undone, types)
 	}
-	if g.JSON {
+	if g.json {
 		return g.printJSON(map[string]any{"operations": all})
 	}
 	return g.print(t, "There is no operation.")

@@ -129,7 +129,7 @@ func (c *contextListCmd) Run(g *globals) error {
 	for _, name := range all.names() {
 		list = append(list, all.shown(name))
 	}
-	if g.JSON {
+	if g.json {
 		return g.printJSON(map[string]any{"items": list})
 	}
 	return g.print(contextTable(list), "no context: gatehouse context add NAME")
@@ -168,7 +168,7 @@ func (c *contextShowCmd) Run(g *globals) error {
 	if _, err := all.find(name); err != nil {
 		return err
 	}
-	if g.JSON {
+	if g.json {
 		return g.printJSON(all.shown(name))
 	}
 	return g.print(contextTable([]shownContext{all.shown(name)}), "")

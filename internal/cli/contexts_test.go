@@ -21,12 +21,12 @@ func contextsIn(t *testing.T) string {
 
 func addContext(t *testing.T, file bool) *globals {
 	t.Helper()
-	g := newGlobals(t.Context(), os.Stdin, os.Stderr, os.Stderr)
+	g := globals{termIO: newIO(t.Context(), os.Stdin, os.Stderr, os.Stderr)}
 	g.URL, g.Key, g.EditToken = "http://127.0.0.1:1", "gth_secret", "gte_secret"
 	if err := (&contextAddCmd{Name: "dev", File: file}).Run(&g); err != nil {
 		t.Fatal(err)
 	}
-	resolved := newGlobals(t.Context(), os.Stdin, os.Stderr, os.Stderr)
+	resolved := globals{termIO: newIO(t.Context(), os.Stdin, os.Stderr, os.Stderr)}
 	if err := resolved.resolve(); err != nil {
 		t.Fatal(err)
 	}

@@ -73,8 +73,7 @@ func (c *approveCmd) ask(g *globals, a *gatehouse.Action, d *gatehouse.Decision)
 		return usagef("there is no terminal to show the action on (%v): give --digest", err)
 	}
 	defer tty.Close()
-	sheet := &sheet{w: tty, g: g, columns: max(g.columns, 40), color: g.color || g.colorErr}
-	sheet.action(a)
+	g.sheetOn(tty).action(a)
 	fmt.Fprintln(tty)
 	d.Digest = a.Digest
 	if a.Status != gatehouse.StatusPending {
@@ -97,6 +96,11 @@ func (c *approveCmd) ask(g *globals, a *gatehouse.Action, d *gatehouse.Decision)
 		return fmt.Errorf("not approved; nothing was sent")
 	}
 	return nil
+}
+
+// sheetOn writes to the terminal that the person sits at.
+func (g *globals) sheetOn(tty io.Writer) *sheet {
+	return sheetOn(tty, g.now, max(g.columns, 40), g.color || g.colorErr)
 }
 
 // retype has the value that matters typed by hand.
@@ -190,8 +194,7 @@ func (g *globals) askWhy(a *gatehouse.Action, d *gatehouse.Decision) error {
 		return usagef("there is no terminal to ask on (%v): give --notes", err)
 	}
 	defer tty.Close()
-	sheet := &sheet{w: tty, g: g, columns: max(g.columns, 40), color: g.color || g.colorErr}
-	sheet.action(a)
+	g.sheetOn(tty).action(a)
 	fmt.Fprintln(tty)
 	if a.Status != gatehouse.StatusPending {
 		return nil
@@ -219,7 +222,7 @@ func (g *globals) decide(api service, id string, d gatehouse.Decision) error {
 		if err != nil {
 			return err
 		}
-		if g.JSON {
+		if g.json {
 			return g.printJSON(answer)
 		}
 		status := answer.Code
@@ -234,7 +237,7 @@ func (g *globals) decide(api service, id string, d gatehouse.Decision) error {
 	if err != nil {
 		return err
 	}
-	if g.JSON {
+	if g.json {
 		return g.printJSON(answer)
 	}
 	g.sayOfNotes(answer.NotesStored)

@@ -118,7 +118,7 @@ func (c *delegateEndCmd) Run(g *globals, api service) error {
 }
 
 func (g *globals) printDelegation(d *gatehouse.Delegation) error {
-	if g.JSON {
+	if g.json {
 		return g.printJSON(d)
 	}
 	return g.print(delegationTable(g, d), "")

@@ -68,7 +68,7 @@ func (c *demoCmd) Run(g *globals) error {
 		return nil
 	}
 	stage := &terminalStage{g: g}
-	asks := g.terminal != nil && g.tty && !g.JSON
+	asks := g.terminal != nil && g.tty && !g.json
 	if c.Interactive != nil {
 		asks = *c.Interactive
 	}
@@ -215,7 +215,7 @@ func verifyDemo(g *globals, url string, admin *gatehouse.Credentials) (audit.Rep
 
 // print prints the table and the checks.
 func (r *demoResult) print(g *globals, dir string) error {
-	if g.JSON {
+	if g.json {
 		if err := g.printJSON(r); err != nil {
 			return err
 		}
@@ -230,7 +230,7 @@ func (r *demoResult) print(g *globals, dir string) error {
 	if g.tty {
 		fmt.Fprintln(g.stdout)
 	}
-	s := g.newSheet()
+	s := newSheet(&g.termIO)
 	mark := func(ok bool) string {
 		if ok {
 			return paint(g.color, green, "✓ ")

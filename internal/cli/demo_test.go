@@ -53,7 +53,7 @@ func TestDemoFindsWhatNobodyApproved(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "demo")
 	var out, errOut bytes.Buffer
-	g := &globals{ctx: t.Context(), stdout: &out, stderr: &errOut, columns: 80}
+	g := &globals{termIO: termIO{ctx: t.Context(), stdout: &out, stderr: &errOut, columns: 80}}
 	s := &saboteur{t: t, ledger: filepath.Join(dir, demo.LedgerFile), writes: map[string]string{
 		// Over an approved change, in another row than the one that is undone later.
 		"routine price changes": `UPDATE items SET price = '99.99', version = version + 1 WHERE sku = 'SKU-0104'`,

@@ -48,24 +48,6 @@ func (t *terminalStage) lines(mark, style, text string) {
 	}
 }
 
-// wrap makes a text safe, and breaks it at spaces into lines of at most room
-// columns; room 0 does not break it.
-func wrap(text string, room int) []string {
-	lines := []string{""}
-	for word := range strings.FieldsSeq(safe(text)) {
-		last := &lines[len(lines)-1]
-		switch {
-		case *last == "":
-			*last = word
-		case room == 0 || columnsOf(*last)+1+columnsOf(word) <= room:
-			*last += " " + word
-		default:
-			lines = append(lines, word)
-		}
-	}
-	return lines
-}
-
 // ask reads answers from the person's terminal. The reader ends with it.
 func (t *terminalStage) ask(tty io.ReadWriter) {
 	t.tty, t.answers = tty, make(chan string)

@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 
@@ -178,7 +177,7 @@ func (c *devServeCmd) warn(g *globals, cfg *config.Config) {
 
 // banner prints where it serves, and nothing more.
 func (c *devServeCmd) banner(g *globals, creds *devCredentials, link *gatehouse.NewSetupLink, caught string) error {
-	if g.JSON {
+	if g.json {
 		return g.printJSON(map[string]string{
 			"version": version.Number, "url": creds.URL, "api": creds.URL + "/api/v1", "key": creds.Agent.Key, "data": c.Data,
 			"setup_url": creds.URL + link.Path,
@@ -195,15 +194,6 @@ func (c *devServeCmd) banner(g *globals, creds *devCredentials, link *gatehouse.
 └─ Try      %s demo
 `, title, creds.URL+link.Path, creds.URL, creds.Agent.Key, safe(shownPath(c.Data)), caught, g.program())
 	return err
-}
-
-// shownPath shows that a path is one.
-func shownPath(path string) string {
-	path = filepath.Clean(path)
-	if filepath.IsAbs(path) || strings.HasPrefix(path, ".") {
-		return path
-	}
-	return "." + string(filepath.Separator) + path
 }
 
 // checkLoopback refuses addresses that other machines can reach: the secrets
@@ -279,7 +269,7 @@ func (c *devEnvCmd) Run(g *globals) error {
 	if creds.URL == "" || who.Key == "" {
 		return fmt.Errorf("nothing was served from %s yet: gatehouse dev --data %s", shownPath(c.Data), shownPath(c.Data))
 	}
-	if g.JSON {
+	if g.json {
 		return g.printJSON(map[string]string{"url": creds.URL, "key": who.Key, "edit_token": who.EditToken})
 	}
 	token := "unset GATEHOUSE_EDIT_TOKEN"
@@ -288,18 +278,4 @@ func (c *devEnvCmd) Run(g *globals) error {
 	}
 	_, err = fmt.Fprintf(g.stdout, "export GATEHOUSE_URL=%s\nexport GATEHOUSE_KEY=%s\n%s\n", shellQuote(creds.URL), shellQuote(who.Key), token)
 	return err
-}
-
-// shellQuote makes one word of a POSIX shell.
-func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
-
-// shellWord quotes only what needs it.
-func shellWord(s string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("./_-", r)
-	}
-	if strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
-		return s
-	}
-	return shellQuote(s)
 }

@@ -258,7 +258,7 @@ func (c *dlqResolveCmd) Run(g *globals) error {
 // printed as it came.
 func (g *globals) printDeadLetters(answer any, results []gatehouse.DeadLetterResult, sel gatehouse.DeadLetterSelection) error {
 	var err error
-	if g.JSON {
+	if g.json {
 		err = g.printJSON(answer)
 	} else {
 		t := &table{header: []string{"ID", "ACTION", "RESULT", "DETAIL"}, wide: 3}

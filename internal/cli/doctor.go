@@ -108,7 +108,7 @@ func (g *globals) printChecks(checks []check) (err error) {
 		ok = ok && one.Result != checkFail
 		t.add(one.Name, one.Result, one.Detail)
 	}
-	if g.JSON {
+	if g.json {
 		err = g.printJSON(map[string]any{"ok": ok, "checks": checks})
 	} else {
 		err = g.print(t, "")

@@ -20,7 +20,7 @@ func (c *doctorCmd) deep(g *globals) error {
 	if err != nil {
 		return err
 	}
-	if g.JSON {
+	if g.json {
 		err = g.printJSON(report)
 	} else {
 		err = c.printDeep(g, report)
@@ -91,7 +91,7 @@ func (c *doctorCmd) printDeep(g *globals, report *gatehouse.StoreCheck) error {
 func heldHeads(g *globals, files []string) ([]gatehouse.LogHead, error) {
 	var all []gatehouse.LogHead
 	for _, name := range files {
-		b, err := readInput(g, name)
+		b, err := readInput(&g.termIO, name)
 		if err != nil {
 			return nil, err
 		}

@@ -58,7 +58,7 @@ func (c *editCmd) Run(g *globals) error {
 		e.Patch, err = fields("--set", c.Set)
 	default:
 		var b []byte
-		if b, err = readInput(g, c.File); err == nil {
+		if b, err = readInput(&g.termIO, c.File); err == nil {
 			e.ProposedChange, err = gatehouse.Canonicalize(b)
 		}
 	}

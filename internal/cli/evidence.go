@@ -93,7 +93,7 @@ func (c *evidenceExportCmd) Run(g *globals) error {
 	if err != nil {
 		return err
 	}
-	if g.JSON {
+	if g.json {
 		return g.printJSON(out)
 	}
 	t := &table{header: []string{"RUN", "FILE", "BYTES", "SHA256", "FILES"}}
@@ -136,10 +136,10 @@ func (c *evidenceShowCmd) Run(g *globals) error {
 	report := verifyBundle(archive)
 	report.expect(stored, run)
 	report.expect(c.SHA256, "")
-	if g.JSON {
+	if g.json {
 		err = g.printJSON(report)
 	} else {
-		g.newSheet().bundle(report)
+		printBundle(newSheet(&g.termIO), report)
 	}
 	if err != nil {
 		return err

@@ -266,8 +266,8 @@ func (r *bundleReport) entries(log *bundleAudit) {
 	}
 }
 
-// bundle writes what a bundle says.
-func (s *sheet) bundle(r *bundleReport) {
+// printBundle writes what a bundle says.
+func printBundle(s *sheet, r *bundleReport) {
 	m := r.Manifest
 	s.line("run", m.Run)
 	s.line("status", string(m.Status))
@@ -291,7 +291,7 @@ func (s *sheet) bundle(r *bundleReport) {
 	if r.Head != nil {
 		s.line("head", fmt.Sprintf("size %d, root %s", r.Head.Size, hashText(r.Head.Root)))
 	}
-	s.bundleParts(r)
+	printBundleParts(s, r)
 	if len(r.Problems) > 0 {
 		s.head("Problems")
 		for _, p := range r.Problems {
@@ -300,7 +300,7 @@ func (s *sheet) bundle(r *bundleReport) {
 	}
 }
 
-func (s *sheet) bundleParts(r *bundleReport) {
+func printBundleParts(s *sheet, r *bundleReport) {
 	if len(r.Steps) > 0 {
 		s.head("Steps")
 	}

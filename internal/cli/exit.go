@@ -3,9 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -13,35 +11,6 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 )
-
-// The exit codes. A script can go by them without reading any output.
-const (
-	exitDone       = 0
-	exitError      = 1
-	exitUsage      = 2
-	exitNotAllowed = 4  // not authenticated, or not allowed
-	exitPending    = 8  // still pending, or not finished
-	exitRejected   = 10 // rejected by a person or denied by the policy
-	exitExpired    = 11
-	exitDecided    = 12 // superseded, canceled or already decided
-	exitUnknown    = 13 // the outcome at the target is unknown
-	exitCanceled   = 130
-)
-
-// exitWith is an error that only carries an exit code: what there was to say
-// is printed already.
-type exitWith int
-
-func (e exitWith) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
-
-// usageError is a mistake in the command line that the parser cannot see.
-type usageError struct{ detail string }
-
-func (e *usageError) Error() string { return e.detail }
-
-func usagef(format string, args ...any) error {
-	return &usageError{fmt.Sprintf(format, args...)}
-}
 
 // exitCode maps an error to its exit code.
 func exitCode(err error) int {
@@ -113,7 +82,7 @@ func (g *globals) report(err error) {
 	}
 	var e *gatehouse.Error
 	known := errors.As(err, &e)
-	if g.JSON {
+	if g.json {
 		_ = writeJSON(g.stderr, problem(err, e))
 		return
 	}
@@ -145,17 +114,6 @@ func (g *globals) report(err error) {
 	if hint := g.hint(err, e); hint != "" {
 		g.say("%s %s", paint(g.colorErr, dim, "hint:"), hint)
 	}
-}
-
-func contextText(v any) (string, bool) {
-	switch v := v.(type) {
-	case nil:
-		return "", false
-	case string:
-		return v, v != ""
-	}
-	b, err := json.Marshal(v)
-	return string(b), err == nil
 }
 
 // problem is an error in the form of RFC 9457, as the server would answer it.
@@ -231,18 +189,6 @@ func (g *globals) hint(err error, e *gatehouse.Error) string {
 		return "only a push whose outcome is unknown can be resolved: gatehouse push list --status unknown"
 	}
 	return ""
-}
-
-// mayAcknowledge reports whether a target that has changed may be overwritten.
-func mayAcknowledge(err error) bool {
-	var e *gatehouse.Error
-	return errors.As(err, &e) && fmt.Sprint(e.Context["can_acknowledge"]) == "true"
-}
-
-// mayRebase reports whether the gate can propose the change on the present state.
-func mayRebase(err error) bool {
-	var e *gatehouse.Error
-	return errors.As(err, &e) && fmt.Sprint(e.Context["can_rebase"]) == "true"
 }
 
 func acknowledgeHint(id string, err error) string {

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 )
@@ -74,12 +73,8 @@ func TestExitOfEveryStatus(t *testing.T) {
 // testGlobals are those of a command whose outputs are kept.
 func testGlobals(t *testing.T) (*globals, *bytes.Buffer, *bytes.Buffer) {
 	t.Helper()
-	var out, errOut bytes.Buffer
-	g := &globals{
-		URL: "http://127.0.0.1:1", ctx: t.Context(), stdin: strings.NewReader(""), stdout: &out, stderr: &errOut, columns: 80,
-		now: func() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) },
-	}
-	return g, &out, &errOut
+	io, out, errOut := testIO(t)
+	return &globals{URL: "http://127.0.0.1:1", termIO: *io}, out, errOut
 }
 
 func TestReportIsSafeAndComplete(t *testing.T) {
@@ -103,7 +98,7 @@ func TestReportIsSafeAndComplete(t *testing.T) {
 func TestReportJSONIsAProblem(t *testing.T) {
 	t.Parallel()
 	g, out, errOut := testGlobals(t)
-	g.JSON = true
+	g.json = true
 	g.report(gatehouse.Violations{{Pointer: "/connector", Detail: "is required"}}.Err())
 	var got struct {
 		Code      string

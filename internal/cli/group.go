@@ -148,7 +148,7 @@ func (c *groupDeleteCmd) Run(g *globals, api service) error {
 	if err := api.DeleteGroup(g.ctx, c.Name); err != nil {
 		return err
 	}
-	if g.JSON {
+	if g.json {
 		return g.printJSON(map[string]any{"name": c.Name, "deleted": true})
 	}
 	g.say("The group %s is deleted.", safe(c.Name))
@@ -156,7 +156,7 @@ func (c *groupDeleteCmd) Run(g *globals, api service) error {
 }
 
 func (g *globals) printGroup(group *gatehouse.Group) error {
-	if g.JSON {
+	if g.json {
 		return g.printJSON(group)
 	}
 	return g.print(groupTable(group), "")

@@ -12,7 +12,7 @@ import (
 // it lists them, as in "Pushes: list, drain", it lists all.
 func TestHelpNamesCommands(t *testing.T) {
 	t.Parallel()
-	c := &cli{Globals: globals{stdout: io.Discard, stderr: io.Discard}}
+	c := &cli{Globals: globals{termIO: termIO{stdout: io.Discard, stderr: io.Discard}}}
 	parser, err := newParser(c)
 	if err != nil {
 		t.Fatal(err)

@@ -149,13 +149,13 @@ func TestCommandsPrintHostileTextAsText(t *testing.T) {
 					}))
 					defer s.Close()
 					var out, errOut bytes.Buffer
-					g := globals{
+					g := globals{termIO: termIO{
 						ctx: t.Context(), stdin: strings.NewReader(`{}`), stdout: &out, stderr: &errOut,
 						tty: tty, columns: 200, now: func() time.Time {
 							return time.Date(2026, 11, 20, 12, 0, 0, 0,
 								time.UTC)
 						},
-					}
+					}}
 					code := run(g, append(strings.Fields(c.args), "--url", s.URL, "--key", "gth_x"))
 					if !reached || out.Len() == 0 {
 						t.Fatalf("exit %d after %q, stdout %q, stderr %q", code, asked, out.String(), errOut.String())

@@ -67,7 +67,7 @@ func (c *initCmd) Run(g *globals) error {
 	if secret != nil {
 		return secret.fill(g.ctx, map[string]string{"admin_key": creds.Key, "edit_token": creds.EditToken, "setup_url": at})
 	}
-	if g.JSON {
+	if g.json {
 		return writeJSON(g.stdout, initAnswer{adminCredentials{creds.Key, creds.EditToken}, at, link.Token})
 	}
 	g.say("The administrator's secrets, shown this once:")

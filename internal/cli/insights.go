@@ -54,7 +54,7 @@ func (c *insightsCmd) Run(g *globals) error {
 		return err
 	}
 	switch {
-	case g.JSON:
+	case g.json:
 		return g.printJSON(x)
 	case c.Waiting:
 		return g.print(waitingTable(x), "Nothing is waiting.")

@@ -99,7 +99,7 @@ func (c *keyRevokeCmd) Run(g *globals) error {
 	if err := api.RevokeKey(g.ctx, c.ID); err != nil {
 		return err
 	}
-	if g.JSON {
+	if g.json {
 		return g.printJSON(map[string]any{"id": c.ID, "revoked": true})
 	}
 	t := &table{header: []string{"ID", "RESULT"}}

@@ -58,7 +58,7 @@ func addLinkKey(g *globals, t *table, k *gatehouse.RingKey) {
 }
 
 func (g *globals) printLinkKey(k *gatehouse.RingKey) error {
-	if g.JSON {
+	if g.json {
 		return g.printJSON(k)
 	}
 	t := linkKeyTable()

@@ -46,7 +46,7 @@ func collect[T any](ctx context.Context, p *paging, read func(ctx context.Contex
 
 // printPage prints a list: as the API's page, or as a table.
 func printPage[T any](g *globals, page gatehouse.Page[T], nothing string, rows func() *table) error {
-	if g.JSON {
+	if g.json {
 		return g.printJSON(page)
 	}
 	if err := g.print(rows(), nothing); err != nil {
@@ -127,12 +127,12 @@ func (c *showCmd) Run(g *globals, api service) error {
 	if err != nil {
 		return err
 	}
-	if g.JSON {
+	if g.json {
 		return g.printJSON(a)
 	}
-	sheet := g.newSheet()
+	s := newSheet(&g.termIO)
 	if a.RebasedBy != "" {
-		if sheet.older, err = api.FindAction(g.ctx, a.Supersedes); err != nil {
+		if s.older, err = api.FindAction(g.ctx, a.Supersedes); err != nil {
 			return err
 		}
 	}
@@ -143,9 +143,9 @@ func (c *showCmd) Run(g *globals, api service) error {
 		case err != nil:
 			return err
 		case card.Precedes(before, a):
-			sheet.before = before
+			s.before = before
 		}
 	}
-	sheet.action(a)
+	s.action(a)
 	return nil
 }

@@ -66,7 +66,7 @@ func (c *mcpToolsListCmd) Run(g *globals, api service) error {
 		list[i] = shownTool{tool.Name, e.RiskLevel, e.Outcome, tool.Hints}
 		t.add(safe(tool.Name), e.RiskLevel.String(), string(e.Outcome), strings.Join(tool.Hints, ","))
 	}
-	if g.JSON {
+	if g.json {
 		return g.printJSON(map[string]any{"items": list})
 	}
 	return g.print(t, "the server has no tools")

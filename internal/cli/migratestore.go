@@ -45,7 +45,7 @@ func (c *migrateStoreCmd) Run(g *globals) error {
 	if err != nil {
 		return err
 	}
-	if g.JSON {
+	if g.json {
 		return g.printJSON(r)
 	}
 	t := &table{header: []string{"TABLE", "ROWS"}}

@@ -185,7 +185,7 @@ func (c *notifyTestCmd) Run(g *globals, api service) error {
 
 // printNotification prints the state of one message.
 func printNotification(g *globals, n *gatehouse.Notification) error {
-	if g.JSON {
+	if g.json {
 		return g.printJSON(n)
 	}
 	t := &table{header: []string{"ID", "CHANNEL", "TO", "STATUS", "ERROR"}, wide: 4}

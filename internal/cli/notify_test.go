@@ -105,14 +105,9 @@ func TestChannelsPage(t *testing.T) {
 	for line := range strings.Lines(string(commands)) {
 		args := strings.Fields(line)[1:]
 		var stdout, stderr bytes.Buffer
-		g := globals{
-			ctx:     t.Context(),
-			started: "gatehouse",
-			stdout:  &stdout,
-			stderr:  &stderr,
-			now:     time.Now,
-			columns: 80,
-		}
+		g := globals{termIO: termIO{
+			ctx: t.Context(), started: "gatehouse", stdout: &stdout, stderr: &stderr, now: time.Now, columns: 80,
+		}}
 		if code := run(g, append(args, "--url", s.URL, "--key", creds.Key)); code != 0 {
 			t.Errorf("%s: exit %d: %s", strings.TrimSpace(line), code, stderr.String())
 		}
@@ -127,7 +122,9 @@ func TestChannelsPage(t *testing.T) {
 		}
 	}
 	var stdout, stderr bytes.Buffer
-	g := globals{ctx: t.Context(), started: "gatehouse", stdout: &stdout, stderr: &stderr, now: time.Now, columns: 80}
+	g := globals{termIO: termIO{
+		ctx: t.Context(), started: "gatehouse", stdout: &stdout, stderr: &stderr, now: time.Now, columns: 80,
+	}}
 	if code := run(g, []string{"notify", "test", "audit-hook", "--url", s.URL, "--key", creds.Key}); code != 0 {
 		t.Errorf("exit %d: %s", code, stderr.String())
 	}

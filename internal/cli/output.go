@@ -14,12 +14,12 @@ import (
 // document.
 
 // say prints a line of words to stderr.
-func (g *globals) say(format string, args ...any) {
+func (g *termIO) say(format string, args ...any) {
 	fmt.Fprintf(g.stderr, format+"\n", args...)
 }
 
 // printJSON prints one document to stdout.
-func (g *globals) printJSON(v any) error { return writeJSON(g.stdout, v) }
+func (g *termIO) printJSON(v any) error { return writeJSON(g.stdout, v) }
 
 func writeJSON(w io.Writer, v any) error {
 	var b bytes.Buffer
@@ -49,7 +49,7 @@ type table struct {
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
 
 // print prints a table, or says that there is nothing.
-func (g *globals) print(t *table, nothing string) error {
+func (g *termIO) print(t *table, nothing string) error {
 	if !g.tty {
 		var b bytes.Buffer
 		for _, row := range t.rows {
@@ -184,7 +184,7 @@ func paint(color bool, style, s string) string {
 }
 
 // at shows a time: exactly when piped, as a distance on a terminal.
-func (g *globals) at(t time.Time) string {
+func (g *termIO) at(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
@@ -194,7 +194,7 @@ func (g *globals) at(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-func (g *globals) atPtr(t *time.Time) string {
+func (g *termIO) atPtr(t *time.Time) string {
 	if t == nil {
 		return ""
 	}
@@ -222,4 +222,16 @@ func distance(now, t time.Time) string {
 		s = fmt.Sprintf("%dd", d/(24*time.Hour))
 	}
 	return fmt.Sprintf(form, s)
+}
+
+// progress shows how far long work is, on a terminal only.
+func (g *termIO) progress(word string, done, total int64) {
+	if !g.ttyErr || g.json {
+		return
+	}
+	end := "\r"
+	if done >= total {
+		end = "\n"
+	}
+	fmt.Fprintf(g.stderr, "%s %d of %d (%d %%)%s", word, done, total, done*100/max(total, 1), end)
 }

@@ -8,7 +8,7 @@ import (
 
 func TestPrintPiped(t *testing.T) {
 	t.Parallel()
-	g, out, errOut := testGlobals(t)
+	g, out, errOut := piped(t)
 	tab := &table{header: []string{"A", "B"}}
 	tab.add("one", "two\tthree\nfour")
 	tab.add("", "\x1b[31m")
@@ -29,7 +29,7 @@ func TestPrintPiped(t *testing.T) {
 
 func TestPrintOnTerminal(t *testing.T) {
 	t.Parallel()
-	g, out, errOut := testGlobals(t)
+	g, out, errOut := piped(t)
 	g.tty, g.columns = true, 36
 	tab := &table{header: []string{"ID", "CHANGE", "BY"}, wide: 1}
 	tab.add("act_1", "a change that is much too long for this", "ana")
@@ -54,40 +54,9 @@ func TestPrintOnTerminal(t *testing.T) {
 	}
 }
 
-// TestPrintFits: whatever is dropped, an id can be used and the lines fit.
-func TestPrintFits(t *testing.T) {
-	t.Parallel()
-	a := hostileAction()
-	a.ID = "act_01a1faf352877c4cb69a5d55a1d9ff41"
-	for columns, want := range map[int]string{
-		60:  "ID STATUS RISK CHANGE",
-		80:  "ID STATUS RISK CHANGE BY EXPIRES",
-		100: "ID STATUS RISK TYPE CHANGE BY EXPIRES",
-		130: "ID STATUS RISK TYPE CHANGE BY PROPOSED EXPIRES",
-	} {
-		g, out, _ := testGlobals(t)
-		g.tty, g.columns = true, columns
-		if err := g.print(g.actionTable(a), ""); err != nil {
-			t.Fatal(err)
-		}
-		header, row, _ := strings.Cut(out.String(), "\n")
-		if got := strings.Join(strings.Fields(header), " "); got != want {
-			t.Errorf("%d columns: got %s, want %s", columns, got, want)
-		}
-		if !strings.HasPrefix(row, "act_01a1faf35287  ") {
-			t.Errorf("%d columns: %q", columns, row)
-		}
-		for line := range strings.Lines(row) {
-			if columnsOf(strings.TrimRight(line, " \n")) > columns {
-				t.Errorf("%d columns: %q", columns, line)
-			}
-		}
-	}
-}
-
 func TestPrintInColor(t *testing.T) {
 	t.Parallel()
-	g, out, _ := testGlobals(t)
+	g, out, _ := piped(t)
 	g.tty, g.color = true, true
 	tab := &table{header: []string{"STATUS"}, paint: func(_ int, cell string) string {
 		if cell == "applied" {
@@ -119,7 +88,7 @@ func TestDistance(t *testing.T) {
 
 func TestProgressOnlyOnTerminal(t *testing.T) {
 	t.Parallel()
-	g, _, errOut := testGlobals(t)
+	g, _, errOut := piped(t)
 	g.progress("verify", 1, 2)
 	if errOut.Len() > 0 {
 		t.Errorf("progress without a terminal: %q", errOut)

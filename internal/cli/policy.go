@@ -50,7 +50,7 @@ func (f finding) print(w io.Writer) {
 
 // parsePolicy reads a policy; what is wrong with its text is in the findings.
 func parsePolicy(g *globals, name string) (*policy.Policy, []byte, []finding, error) {
-	src, err := readInput(g, name)
+	src, err := readInput(&g.termIO, name)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -81,7 +81,7 @@ func (g *globals) printCheck(r checkResult) error {
 	if r.Findings == nil {
 		r.Findings = []finding{}
 	}
-	if g.JSON {
+	if g.json {
 		if err := g.printJSON(r); err != nil {
 			return err
 		}
@@ -216,7 +216,7 @@ func (c *policyExplainCmd) Run(g *globals) error {
 			return usagef("--at goes with --policy: the server judges at its own time")
 		}
 	}
-	src, err := readInput(g, c.File)
+	src, err := readInput(&g.termIO, c.File)
 	if err != nil {
 		return err
 	}
@@ -236,10 +236,10 @@ func (c *policyExplainCmd) Run(g *globals) error {
 	} else if e, err = c.offline(g, p, at); err != nil {
 		return err
 	}
-	if g.JSON {
+	if g.json {
 		return g.printJSON(e)
 	}
-	g.newSheet().explanation(e)
+	printExplanation(newSheet(&g.termIO), e)
 	return nil
 }
 
@@ -293,8 +293,8 @@ func editorText(e *gatehouse.Explanation) string {
 	return "who edits the change may approve it"
 }
 
-// explanation writes a verdict and how it came about.
-func (s *sheet) explanation(e *gatehouse.Explanation) {
+// printExplanation writes a verdict and how it came about.
+func printExplanation(s *sheet, e *gatehouse.Explanation) {
 	s.line("outcome", string(e.Outcome))
 	s.line("risk", riskText(e.RiskLevel, e.RiskName))
 	s.line("rules", strings.Join(e.Rules, ", "))

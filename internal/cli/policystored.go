@@ -111,7 +111,7 @@ func (g *globals) policyTable(versions ...*gatehouse.PolicyVersion) *table {
 }
 
 func (g *globals) printVersion(v *gatehouse.PolicyVersion) error {
-	if g.JSON {
+	if g.json {
 		return g.printJSON(v)
 	}
 	return g.print(g.policyTable(v), "")
@@ -145,7 +145,7 @@ func (c *policyShowCmd) Run(g *globals, api service) error {
 	if err != nil {
 		return err
 	}
-	if g.JSON {
+	if g.json {
 		return g.printJSON(v)
 	}
 	if !g.tty {

@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"fmt"
-
 	"github.com/gatehouse-dev/gatehouse"
 )
 
@@ -45,13 +43,4 @@ func accountOf(a *gatehouse.CeilingAccount) string {
 		return "each " + a.Per + ", none yet"
 	}
 	return a.Scope
-}
-
-// excessLine says why a pending action cannot be approved now.
-func excessLine(x *gatehouse.CeilingExcess) string {
-	text := fmt.Sprintf("does not fit into the ceiling %s: takes %s, %s of %s is left", x.Ceiling, x.Amount, x.Left, x.Limit)
-	if x.Never {
-		return text + "; it takes more than the whole limit, so it never fits"
-	}
-	return text + "; it fits once others leave the window of " + x.Window.String() + " or are given back"
 }

@@ -53,7 +53,7 @@ func (c *principalCreateCmd) Run(g *globals, api service) error {
 
 // printCredentials prints secrets that are shown once.
 func (g *globals) printCredentials(c *gatehouse.Credentials) error {
-	if g.JSON {
+	if g.json {
 		return g.printJSON(c)
 	}
 	t := &table{header: []string{"ID", "KEY", "KEY ID", "EDIT TOKEN"}}
@@ -110,7 +110,7 @@ func rolesText(roles []gatehouse.Role) string {
 }
 
 func (g *globals) printPrincipal(p *gatehouse.Principal) error {
-	if g.JSON {
+	if g.json {
 		return g.printJSON(p)
 	}
 	return g.print(g.principalTable(p), "")

@@ -44,7 +44,7 @@ func (c *pushListCmd) Run(g *globals, api service) error {
 		return err
 	}
 	var changes []string
-	if !g.JSON {
+	if !g.json {
 		if changes, err = g.changesOf(api, page.Items); err != nil {
 			return err
 		}
@@ -54,8 +54,8 @@ func (c *pushListCmd) Run(g *globals, api service) error {
 			header: []string{"ID", "ACTION", "CONNECTOR", "STATUS", "ATTEMPTS", "CREATED", "NEXT ATTEMPT", "LAST ERROR", "CHANGE"},
 			wide:   8, drop: []int{1, 2, 6, 4, 5},
 		}
-		ids := idsOf(g, page.Items, func(p *gatehouse.Push) string { return p.ID })
-		actions := idsOf(g, page.Items, func(p *gatehouse.Push) string { return p.ActionID })
+		ids := idsOf(&g.termIO, page.Items, func(p *gatehouse.Push) string { return p.ID })
+		actions := idsOf(&g.termIO, page.Items, func(p *gatehouse.Push) string { return p.ActionID })
 		for i, p := range page.Items {
 			failure := p.LastError
 			if g.tty {
@@ -119,7 +119,7 @@ func (c *pushDrainCmd) Run(g *globals) error {
 	if err != nil {
 		return err
 	}
-	if g.JSON {
+	if g.json {
 		err = g.printJSON(answer)
 	} else {
 		err = g.printDrain(answer)
@@ -184,7 +184,7 @@ func (c *pushResolveCmd) Run(g *globals, api service) error {
 	if err != nil {
 		return err
 	}
-	if g.JSON {
+	if g.json {
 		return g.printJSON(p)
 	}
 	t := &table{header: []string{"ID", "ACTION", "STATUS"}}

@@ -56,7 +56,7 @@ func (c *pushMarkCmd) Run(g *globals) error {
 		// What others settle meanwhile is listed no more, so this comes to its end.
 		more = answer.More && !dry
 	}
-	if g.JSON {
+	if g.json {
 		err = g.printJSON(out)
 	} else {
 		err = g.printMarked(out)
@@ -134,7 +134,7 @@ func (c *pushAskCmd) Run(g *globals, api service) error {
 		ids = ids[n:]
 	}
 	var err error
-	if g.JSON {
+	if g.json {
 		err = g.printJSON(out)
 	} else {
 		t := &table{header: []string{"PUSH", "OUTCOME", "DETAIL"}, wide: 2}
@@ -174,7 +174,7 @@ func (c *archiveCmd) Run(g *globals, api service) error {
 	if err != nil {
 		return err
 	}
-	if g.JSON {
+	if g.json {
 		return g.printJSON(p)
 	}
 	t := &table{header: []string{"WHAT", "VALUE"}, wide: 1}

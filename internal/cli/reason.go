@@ -49,15 +49,3 @@ func reasonLines(a *gatehouse.Action) (lines []string) {
 	}
 	return lines
 }
-
-func retryHint(r gatehouse.Retry) string {
-	switch r {
-	case gatehouse.RetryNever:
-		return "retry never: this change as it stands is over"
-	case gatehouse.RetryLater:
-		return "retry later: an operator replays it when the target is up; do not propose it again"
-	case gatehouse.RetryOperator:
-		return "retry operator: a person has to look at it first; do not propose it again"
-	}
-	return ""
-}

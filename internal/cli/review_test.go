@@ -115,7 +115,7 @@ func TestCardIsWhole(t *testing.T) {
 // testReviewer has two cards, and no server.
 func testReviewer(t *testing.T) *reviewer {
 	t.Helper()
-	g, _, _ := testGlobals(t)
+	g, _, _ := testIO(t)
 	m := &reviewer{g: g, me: &gatehouse.Principal{ID: "prn_1", Person: "prn_1", Name: "ben"}, now: g.now, token: "gte_x", width: 80, height: 24}
 	for _, id := range []string{"act_1", "act_2"} {
 		a := &gatehouse.Action{

@@ -234,7 +234,7 @@ func (p *pager) artifact(a *gatehouse.Action) {
 func (p *pager) sheet(write func(s *sheet)) {
 	var b bytes.Buffer
 	// Its columns are wider than a narrow terminal: there it is wrapped again.
-	write(&sheet{w: &b, g: &globals{now: func() time.Time { return p.now }}, columns: max(p.width, 40), color: p.color && p.width >= 40})
+	write(sheetOn(&b, func() time.Time { return p.now }, max(p.width, 40), p.color && p.width >= 40))
 	for line := range strings.SplitSeq(strings.TrimSuffix(b.String(), "\n"), "\n") {
 		if p.width < 40 {
 			p.indented("", "", line)

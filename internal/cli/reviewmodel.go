@@ -17,10 +17,11 @@ const inertFor = 400 * time.Millisecond
 
 // reviewer is the program: the cards of the inbox, and where the person is.
 type reviewer struct {
-	g       *globals
+	g       *termIO
 	me      *gatehouse.Principal
-	api     service
-	connect func(token string) (service, error)
+	api     reviewService
+	connect func(token string) (reviewService, error)
+	given   string // the edit token of api
 	now     func() time.Time
 	yes     bool
 	color   bool   // where the cards are shown, which may not be stdout

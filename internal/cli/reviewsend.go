@@ -22,11 +22,11 @@ type answered struct {
 }
 
 // as returns the service for a decision: with the edit token typed for it.
-func (m *reviewer) as(token string) (service, error) {
+func (m *reviewer) as(token string) (reviewService, error) {
 	if token == "" {
 		token = m.token
 	}
-	if token == m.g.EditToken {
+	if token == m.given {
 		return m.api, nil
 	}
 	return m.connect(token)

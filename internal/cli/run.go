@@ -86,7 +86,7 @@ func readJSON(g *globals, flag, value string) (gatehouse.JSON, error) {
 		return "", nil
 	case value == "-", file:
 		var err error
-		if src, err = readInput(g, name); err != nil {
+		if src, err = readInput(&g.termIO, name); err != nil {
 			return "", err
 		}
 	}
@@ -149,7 +149,7 @@ func (g *globals) runTable(runs ...*gatehouse.Run) *table {
 			return ""
 		},
 	}
-	ids := idsOf(g, runs, func(r *gatehouse.Run) string { return r.ID })
+	ids := idsOf(&g.termIO, runs, func(r *gatehouse.Run) string { return r.ID })
 	for i, r := range runs {
 		t.add(ids[i], string(r.Status), r.Workflow, strconv.Itoa(r.Version), string(r.Trigger), r.TriggerRef, r.StartedBy,
 			g.at(r.CreatedAt), g.atPtr(r.FinishedAt))
@@ -173,7 +173,7 @@ func runStyle(s gatehouse.RunStatus) string {
 
 // printRun prints one run as a list would, or as JSON.
 func (g *globals) printRun(r *gatehouse.Run) error {
-	if g.JSON {
+	if g.json {
 		return g.printJSON(r)
 	}
 	return g.print(g.runTable(r), "")
@@ -334,7 +334,7 @@ func (c *runSignalCmd) Run(g *globals) error {
 	if err != nil {
 		return err
 	}
-	if g.JSON {
+	if g.json {
 		return g.printJSON(s)
 	}
 	t := &table{header: []string{"ID", "RUN", "EVENT", "BY", "AT"}}

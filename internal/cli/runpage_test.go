@@ -96,7 +96,7 @@ func pageTimeline(t *testing.T) string {
 		},
 		Actions: []*gatehouse.Action{{ID: "act_1", Status: gatehouse.StatusApplied, DecidedAt: at(asked), DecidedVia: gatehouse.ViaCLI}},
 	}
-	g, _, _ := testGlobals(t)
+	g, _, _ := testIO(t)
 	g.tty, g.columns = true, 70
-	return strings.Join(g.newSheet().timelineRows(d), "\n") + "\n"
+	return strings.Join(newSheet(g).timelineRows(d), "\n") + "\n"
 }

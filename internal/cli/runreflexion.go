@@ -26,10 +26,10 @@ func (c *runReflexionCmd) Run(g *globals, api service) error {
 	switch {
 	case err != nil:
 		return err
-	case g.JSON:
+	case g.json:
 		return g.printJSON(x)
 	}
-	s := g.newSheet()
+	s := newSheet(&g.termIO)
 	s.line("run", x.RunID)
 	s.line("workflow", fmt.Sprintf("%s, version %d", x.Workflow, x.Version))
 	s.line("outcome", string(x.Outcome))

@@ -129,7 +129,7 @@ func exact(t *time.Time) string {
 // timelineRows draws the timeline for a terminal: the rows of the steps, then
 // the axis and what the signs mean.
 func (s *sheet) timelineRows(d *gatehouse.RunDetail) []string {
-	all := runline.Spans(d, d.Steps, s.g.now())
+	all := runline.Spans(d, d.Steps, s.now())
 	keys, outcomes := make([]string, len(d.Steps)), make([]string, len(d.Steps))
 	key, outcome := 0, 0
 	for i, step := range d.Steps {

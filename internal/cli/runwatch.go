@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/term"
+	xterm "golang.org/x/term"
 
 	"github.com/gatehouse-dev/gatehouse"
 )
@@ -87,7 +87,7 @@ func (c *runWatchCmd) Run(g *globals, api service) error {
 func (g *globals) watcher(api service) func(r *gatehouse.Run, last bool) error {
 	w := &runWatcher{g: g, api: api, seen: make(map[string]string)}
 	switch {
-	case g.JSON:
+	case g.json:
 		return w.document
 	case g.tty:
 		return w.draw
@@ -206,10 +206,10 @@ func (w *runWatcher) draw(r *gatehouse.Run, last bool) error {
 		if _, err := io.WriteString(w.g.stdout, b.String()); err != nil {
 			return err
 		}
-		w.g.newSheet().run(d, w.g.definitionOf(w.api, r))
+		newSheet(&w.g.termIO).run(d, w.g.definitionOf(w.api, r))
 		return nil
 	}
-	s := w.g.newSheet()
+	s := newSheet(&w.g.termIO)
 	head := safe(r.Workflow+" "+r.ID+": ") + paint(w.g.color, runStyle(r.Status), safe(runStatusText(r)))
 	lines := append([]string{head}, s.timelineRows(d)...)
 	if most := w.g.rows() - 1; len(lines) > most {
@@ -227,7 +227,7 @@ func (w *runWatcher) draw(r *gatehouse.Run, last bool) error {
 // rows is how many lines the terminal has; 24 where it does not say.
 func (g *globals) rows() int {
 	if f, ok := g.stdout.(*os.File); ok {
-		if _, rows, err := term.GetSize(int(f.Fd())); err == nil && rows > 2 {
+		if _, rows, err := xterm.GetSize(int(f.Fd())); err == nil && rows > 2 {
 			return rows
 		}
 	}

@@ -88,7 +88,7 @@ func (s *screen) one(b []byte) int {
 }
 
 func (s *screen) put(r rune) {
-	width := columnsOfRune(r)
+	width := columnsOf(string(r))
 	if width == 0 {
 		return
 	}

@@ -114,7 +114,7 @@ func (c *sessionRevokeCmd) Run(g *globals, api service) error {
 	if err != nil {
 		return err
 	}
-	if g.JSON {
+	if g.json {
 		return g.printJSON(s)
 	}
 	return g.print(g.sessionTable(s), "")
@@ -149,7 +149,7 @@ func (c *setupLinkCmd) Run(g *globals, api service) error {
 	if base == "" {
 		base = g.URL
 	}
-	if g.JSON {
+	if g.json {
 		return g.printJSON(shownSetupLink{l.ID, l.PrincipalID, l.Token, setupURL(base, l), l.ExpiresAt})
 	}
 	t := &table{header: []string{"LINK", "EXPIRES"}}

@@ -10,7 +10,7 @@ const shownDigits = 12
 // its type prefix and shownDigits, and as much more as no other id of the list
 // shares. Every command and every path of the API takes them. Piped, ids are
 // whole.
-func (g *globals) shortIDs(ids []string) []string {
+func (g *termIO) shortIDs(ids []string) []string {
 	short := make([]string, len(ids))
 	for i, id := range ids {
 		short[i] = id
@@ -29,7 +29,7 @@ func (g *globals) shortIDs(ids []string) []string {
 }
 
 // idsOf returns the short ids of a list's items.
-func idsOf[T any](g *globals, items []T, id func(T) string) []string {
+func idsOf[T any](g *termIO, items []T, id func(T) string) []string {
 	ids := make([]string, len(items))
 	for i, item := range items {
 		ids[i] = id(item)

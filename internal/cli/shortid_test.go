@@ -7,7 +7,7 @@ import (
 
 func TestShortIDs(t *testing.T) {
 	t.Parallel()
-	g, _, _ := testGlobals(t)
+	g, _, _ := piped(t)
 	ids := []string{
 		"act_01a20778634e7a9d97a8f46f86fe11a2", "act_01a20778634e7a9d97a8f46f86fe11a3",
 		"act_01a207786350770097a8f46f86fe11a2", "act_1", "act_01a20778634e7a9d97a8f46f86fe11a2",

@@ -28,7 +28,7 @@ func (c *notifySlackManifestCmd) Run(g *globals) error {
 	if err != nil {
 		return usagef("--public-url: %v", err)
 	}
-	if g.JSON {
+	if g.json {
 		return g.printJSON(map[string]string{"manifest": text})
 	}
 	_, err = fmt.Fprint(g.stdout, text)

@@ -31,7 +31,7 @@ func (c *tenantCreateCmd) Run(g *globals, api service) error {
 	if err != nil {
 		return err
 	}
-	if g.JSON {
+	if g.json {
 		return g.printJSON(t)
 	}
 	return g.print(g.tenantTable(t), "")

@@ -34,7 +34,7 @@ type buildInfo struct {
 // Run prints.
 func (*versionCmd) Run(g *globals) error {
 	b := buildInfo{version.Build(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
-	if g.JSON {
+	if g.json {
 		return g.printJSON(b)
 	}
 	from, at := cmp.Or(b.Commit, "unknown"), "unknown"

@@ -80,15 +80,3 @@ func reached(s gatehouse.Status, until gatehouse.Until) bool {
 	}
 	return s.Finished()
 }
-
-// pause waits, or returns early with the context's error.
-func (g *globals) pause(d time.Duration) error {
-	t := time.NewTimer(max(d, 0))
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-g.ctx.Done():
-		return g.ctx.Err()
-	}
-}

@@ -25,7 +25,7 @@ type workflowCmd struct {
 // parseWorkflow reads a workflow; what is wrong with its text is in the
 // findings.
 func parseWorkflow(g *globals, name string) (*workflow.Definition, []byte, []finding, error) {
-	src, err := readInput(g, name)
+	src, err := readInput(&g.termIO, name)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -153,7 +153,7 @@ func (c *workflowTestCmd) Run(g *globals) error {
 	}
 	g.say("%s, %d failed", count(len(out.Tests), "test"), failed)
 	out.OK = len(out.Findings) == 0
-	if g.JSON {
+	if g.json {
 		if err := g.printJSON(out); err != nil {
 			return err
 		}
@@ -183,7 +183,7 @@ func (c *workflowTestCmd) one(g *globals, file string, out *workflowTests) error
 		ext := filepath.Ext(file)
 		tests = strings.TrimSuffix(file, ext) + ".test" + ext
 	}
-	src, err := readInput(g, tests)
+	src, err := readInput(&g.termIO, tests)
 	if errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("%s has no file of tests: there is no %s, and no --tests", file, tests)
 	}

@@ -58,7 +58,7 @@ func (c *workflowApplyCmd) Run(g *globals) error {
 	if err != nil {
 		return err
 	}
-	if g.JSON {
+	if g.json {
 		return g.printJSON(appliedWorkflow{w, changed})
 	}
 	word := "unchanged"
@@ -151,9 +151,9 @@ func (c *workflowShowCmd) Run(g *globals) error {
 	}
 	w := summary.Workflow
 	switch {
-	case g.JSON && c.Version == 0:
+	case g.json && c.Version == 0:
 		return g.printJSON(summary)
-	case g.JSON:
+	case g.json:
 		return g.printJSON(w)
 	case c.Source:
 		return g.printSource(w.Source)
@@ -162,7 +162,7 @@ func (c *workflowShowCmd) Run(g *globals) error {
 	if err != nil {
 		return err
 	}
-	g.newSheet().workflow(summary, versions)
+	printWorkflow(newSheet(&g.termIO), summary, versions)
 	return nil
 }
 
@@ -189,7 +189,7 @@ func (g *globals) printSource(source string) error {
 	return nil
 }
 
-func (s *sheet) workflow(w *gatehouse.WorkflowSummary, versions []*gatehouse.Workflow) {
+func printWorkflow(s *sheet, w *gatehouse.WorkflowSummary, versions []*gatehouse.Workflow) {
 	s.line("name", w.Name)
 	s.line("version", strconv.Itoa(w.Version))
 	s.line("workspace", w.Workspace)
@@ -259,7 +259,7 @@ type graphStep struct {
 
 // Run draws.
 func (c *workflowGraphCmd) Run(g *globals) error {
-	if c.SVG && g.JSON {
+	if c.SVG && g.json {
 		return usagef("--svg and --json exclude each other")
 	}
 	def, err := c.definition(g)
@@ -278,7 +278,7 @@ func (c *workflowGraphCmd) Run(g *globals) error {
 
 func (c *workflowGraphCmd) write(g *globals, w io.Writer, def *workflow.Definition) error {
 	switch {
-	case g.JSON:
+	case g.json:
 		graph := struct {
 			Name  string      `json:"name"`
 			Steps []graphStep `json:"steps"`

@@ -13,12 +13,17 @@ import (
 )
 
 // newSheet writes to stdout, folded to a terminal's width.
-func (g *globals) newSheet() *sheet {
-	s := &sheet{w: g.stdout, g: g, color: g.color}
+func newSheet(g *termIO) *sheet {
+	columns := 0
 	if g.tty {
-		s.columns = g.columns
+		columns = g.columns
 	}
-	return s
+	return sheetOn(g.stdout, g.now, columns, g.color)
+}
+
+// sheetOn writes to w, folded to so many columns; 0 does not fold.
+func sheetOn(w io.Writer, now func() time.Time, columns int, color bool) *sheet {
+	return &sheet{w: w, now: now, columns: columns, color: color}
 }
 
 // sheet writes an action in full: what the server knows first, then the
@@ -26,7 +31,7 @@ func (g *globals) newSheet() *sheet {
 // behind a bar, so that it cannot pass for a line of the server's.
 type sheet struct {
 	w       io.Writer
-	g       *globals
+	now     func() time.Time
 	columns int
 	color   bool
 	// older is the action that the one shown is a rebase of, nil for none.
@@ -71,7 +76,7 @@ func (s *sheet) when(t time.Time) string {
 	if s.columns == 0 {
 		return exact
 	}
-	return exact + " (" + distance(s.g.now(), t) + ")"
+	return exact + " (" + distance(s.now(), t) + ")"
 }
 
 func (s *sheet) whenPtr(t *time.Time) string {
@@ -371,11 +376,4 @@ func (s *sheet) outcome(a *gatehouse.Action) {
 	} else {
 		s.line("reversible", "no")
 	}
-}
-
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -60,7 +60,7 @@ func TestTerminals(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Setenv("NO_COLOR", c.noColor)
 			t.Setenv("TERM", c.term)
-			g := newGlobals(t.Context(), c.in, c.out, c.errOut)
+			g := newIO(t.Context(), c.in, c.out, c.errOut)
 			if g.tty != c.tty || g.color != c.color || g.colorErr != c.colorEr || (g.terminal != nil) != c.person || g.columns != c.columns {
 				t.Errorf("tty %v, color %v, colorErr %v, terminal %v, columns %d", g.tty, g.color, g.colorErr, g.terminal != nil, g.columns)
 			}

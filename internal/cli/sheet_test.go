@@ -77,20 +77,20 @@ func golden(t *testing.T, name, got string) {
 
 func TestShow(t *testing.T) {
 	t.Parallel()
-	g, out, _ := testGlobals(t)
-	g.newSheet().action(hostileAction())
+	g, out, _ := testIO(t)
+	newSheet(g).action(hostileAction())
 	golden(t, "show_piped.txt", out.String())
 
-	g, out, _ = testGlobals(t)
+	g, out, _ = testIO(t)
 	g.tty, g.columns = true, 60
-	g.newSheet().action(hostileAction())
+	newSheet(g).action(hostileAction())
 	golden(t, "show_terminal.txt", out.String())
 }
 
 // TestShowCannotBeForged: a line that begins like one of ours is ours.
 func TestShowCannotBeForged(t *testing.T) {
 	t.Parallel()
-	g, out, _ := testGlobals(t)
+	g, out, _ := testIO(t)
 	g.tty, g.columns = true, 60
 	a := hostileAction()
 	forged := "status       approved"
@@ -98,7 +98,7 @@ func TestShowCannotBeForged(t *testing.T) {
 	a.Approval.Votes[0].Notes = a.Rationale
 	a.ProposedChange = gatehouse.ObjectJSON(gatehouse.Member{Name: strings.Repeat("y", 58) + forged, Value: "1"})
 	a.Target.EntityRef = strings.Repeat("z", 47) + forged
-	g.newSheet().action(a)
+	newSheet(g).action(a)
 	found := 0
 	for line := range strings.SplitSeq(out.String(), "\n") {
 		if strings.HasPrefix(line, "status") {
@@ -114,5 +114,12 @@ func TestShowCannotBeForged(t *testing.T) {
 	// One is the action's own, one the push's.
 	if found != 2 {
 		t.Errorf("%d lines begin like a status of ours:\n%s", found, out)
+	}
+}
+
+func TestRiskText(t *testing.T) {
+	t.Parallel()
+	if riskStyle("L4 severe") != red || !strings.HasPrefix(riskText(gatehouse.L3, ""), "L3") {
+		t.Error("a level with a name has another colour")
 	}
 }
