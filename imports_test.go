@@ -75,6 +75,9 @@ var mayImport = map[string][]string{
 	"internal/telemetry":     {""},
 	"internal/llm":           {""},
 	"internal/version":       {""},
+	"internal/term":          {"", "internal/card"},
+	"internal/sheet":         {"", "internal/card", "internal/runline", "internal/term", "internal/workflow"},
+	"internal/tui":           {"", "internal/card", "internal/sheet", "internal/term"},
 	"internal/hook":          {""},
 	"internal/notify":        {"", "internal/card"},
 	"internal/notify/email":  {"", "internal/notify"},
@@ -101,6 +104,7 @@ var mayImport = map[string][]string{
 	// Imported by tests only.
 	"internal/notify/slacktest": {},
 	"internal/notify/mailtest":  {},
+	"internal/termtest":         {"internal/term"},
 	"internal/gatetest":         {"", "connector", "internal/app", "internal/audit", "internal/engine", "internal/wake"},
 	"internal/store/storetest":  {""},
 	"internal/pgtest":           {},

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // TestListNamesTheLevel: on a terminal a list has the tenant's name of the level;
@@ -15,8 +16,8 @@ func TestListNamesTheLevel(t *testing.T) {
 	a := &gatehouse.Action{ID: "act_1"}
 	a.RiskLevel, a.RiskName = gatehouse.L4, "severe"
 	for tty, want := range map[bool]string{true: "L4 severe", false: "L4"} {
-		g := &globals{termIO: termIO{tty: tty}}
-		if got := g.actionTable(a).rows[0][2]; got != want {
+		g := &globals{IO: term.IO{TTY: tty}}
+		if got := g.actionTable(a).Rows[0][2]; got != want {
 			t.Errorf("terminal %v: %q, want %q", tty, got, want)
 		}
 	}
@@ -42,8 +43,8 @@ func TestPrintFits(t *testing.T) {
 		130: "ID STATUS RISK TYPE CHANGE BY PROPOSED EXPIRES",
 	} {
 		g, out, _ := testGlobals(t)
-		g.tty, g.columns = true, columns
-		if err := g.print(g.actionTable(a), ""); err != nil {
+		g.TTY, g.Columns = true, columns
+		if err := g.Print(g.actionTable(a), ""); err != nil {
 			t.Fatal(err)
 		}
 		header, row, _ := strings.Cut(out.String(), "\n")
@@ -54,7 +55,7 @@ func TestPrintFits(t *testing.T) {
 			t.Errorf("%d columns: %q", columns, row)
 		}
 		for line := range strings.Lines(row) {
-			if columnsOf(strings.TrimRight(line, " \n")) > columns {
+			if term.ColumnsOf(strings.TrimRight(line, " \n")) > columns {
 				t.Errorf("%d columns: %q", columns, line)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // adminCmd groups what only administrators do.
@@ -38,18 +39,18 @@ Examples:
 
 // Run lists, and dismisses what it has listed.
 func (c *noticesCmd) Run(g *globals, api service) error {
-	page, err := collect(g.ctx, &c.paging, func(ctx context.Context, cursor string, limit int) (gatehouse.Page[*gatehouse.Notice], error) {
+	page, err := collect(g.Ctx, &c.paging, func(ctx context.Context, cursor string, limit int) (gatehouse.Page[*gatehouse.Notice], error) {
 		return api.ListNotices(ctx, gatehouse.NoticeFilter{All: c.Seen, Cursor: cursor, Limit: limit})
 	})
 	if err != nil {
 		return err
 	}
-	err = printPage(g, page, "Nothing has changed since you last looked.", func() *table { return g.noticeTable(page.Items) })
+	err = printPage(g, page, "Nothing has changed since you last looked.", func() *term.Table { return g.noticeTable(page.Items) })
 	if err != nil || !c.Dismiss {
 		return err
 	}
 	for ids := range slices.Chunk(noticeIDs(page.Items), gatehouse.MaxLimit) {
-		if _, err := api.DismissNotices(g.ctx, ids); err != nil {
+		if _, err := api.DismissNotices(g.Ctx, ids); err != nil {
 			return err
 		}
 	}
@@ -64,10 +65,10 @@ func noticeIDs(list []*gatehouse.Notice) []string {
 	return ids
 }
 
-func (g *globals) noticeTable(list []*gatehouse.Notice) *table {
-	t := &table{header: []string{"ID", "WHEN", "WHAT", "WHOM", "BY", "VIA", "FROM TENANT", "DETAILS"}, wide: 7, drop: []int{0, 6, 5}}
+func (g *globals) noticeTable(list []*gatehouse.Notice) *term.Table {
+	t := &term.Table{Header: []string{"ID", "WHEN", "WHAT", "WHOM", "BY", "VIA", "FROM TENANT", "DETAILS"}, Wide: 7, Drop: []int{0, 6, 5}}
 	for _, n := range list {
-		t.add(n.ID, g.at(n.At), strings.ReplaceAll(n.Kind, ".", " "), cmp.Or(n.SubjectName, n.Subject), cmp.Or(n.ActorName, n.Actor),
+		t.Add(n.ID, g.At(n.At), strings.ReplaceAll(n.Kind, ".", " "), cmp.Or(n.SubjectName, n.Subject), cmp.Or(n.ActorName, n.Actor),
 			string(n.Via), n.FromTenant, n.Detail)
 	}
 	return t

@@ -47,7 +47,7 @@ func (c *adminResetCmd) Run(g *globals) error {
 	if err != nil {
 		return err
 	}
-	creds, err := gate.ResetAdmin(g.ctx, app.AdminReset{Tenant: c.Tenant, Name: c.Name, Revoke: c.Revoke})
+	creds, err := gate.ResetAdmin(g.Ctx, app.AdminReset{Tenant: c.Tenant, Name: c.Name, Revoke: c.Revoke})
 	if err := errors.Join(err, store.Close()); err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (c *adminResetCmd) Run(g *globals) error {
 // that knows no connector: for what works on the store alone.
 func (f *storeFlags) openGate(g *globals) (*app.Gate, gatehouse.Store, error) {
 	log := newLogger(g, "text", "warn")
-	store, err := f.openStore(g.ctx, g)
+	store, err := f.openStore(g.Ctx, g)
 	if err != nil {
 		return nil, nil, err
 	}

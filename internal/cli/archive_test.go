@@ -11,6 +11,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/app"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // TestServerArchives starts a server with a retention on what ended two months
@@ -94,7 +95,7 @@ retention: {finished: 30d}
 	cli := func(args ...string) string {
 		t.Helper()
 		g, out, errOut := testGlobals(t)
-		if code := run(*g, append(args, "--url", s.URL, "--key", creds.Key)); code != exitDone {
+		if code := run(*g, append(args, "--url", s.URL, "--key", creds.Key)); code != term.ExitDone {
 			t.Fatalf("%v: exit code %d: %s", args, code, errOut)
 		}
 		return out.String()

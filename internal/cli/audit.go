@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // auditCmd groups the commands about the audit log.
@@ -46,7 +47,7 @@ const followEvery = time.Second
 // Run prints, and with --follow goes on.
 func (c *auditTailCmd) Run(g *globals) error {
 	if c.Lines < 0 || c.After != nil && *c.After < 0 {
-		return usagef("--lines and --after must not be negative")
+		return term.Usagef("--lines and --after must not be negative")
 	}
 	api, err := g.connect()
 	if err != nil {
@@ -58,7 +59,7 @@ func (c *auditTailCmd) Run(g *globals) error {
 	case c.After != nil:
 		from = *c.After + 1
 	default:
-		head, err := api.Head(g.ctx)
+		head, err := api.Head(g.Ctx)
 		if err != nil {
 			return err
 		}
@@ -84,7 +85,7 @@ func (a *actors) name(g *globals, id string) string {
 	if name, ok := a.names[id]; ok {
 		return name
 	}
-	page, err := collect(g.ctx, &paging{Limit: 1, All: true}, a.api.ListPrincipals)
+	page, err := collect(g.Ctx, &paging{Limit: 1, All: true}, a.api.ListPrincipals)
 	if err != nil {
 		a.deny = gatehouse.CodeOf(err) == gatehouse.CodeRoleRequired
 		return id
@@ -100,12 +101,12 @@ func (a *actors) name(g *globals, id string) string {
 func (c *auditTailCmd) tail(g *globals, api service, from int64) error {
 	who := &actors{api: api}
 	for {
-		entries, err := api.ListEntries(g.ctx, from, gatehouse.MaxLimit)
+		entries, err := api.ListEntries(g.Ctx, from, gatehouse.MaxLimit)
 		switch {
 		case err == nil:
-		case c.Follow && g.ctx.Err() != nil:
+		case c.Follow && g.Ctx.Err() != nil:
 			return nil //nolint:nilerr // interrupting is how one leaves
-		case c.Follow && passing(err):
+		case c.Follow && term.Passing(err):
 			entries = nil
 		default:
 			return err
@@ -120,7 +121,7 @@ func (c *auditTailCmd) tail(g *globals, api service, from int64) error {
 		if !c.Follow {
 			return nil
 		}
-		if g.pause(max(followEvery, retryIn(err))) != nil {
+		if g.Pause(max(followEvery, term.RetryIn(err))) != nil {
 			return nil //nolint:nilerr // as above
 		}
 	}
@@ -130,24 +131,24 @@ func (c *auditTailCmd) tail(g *globals, api service, from int64) error {
 func (g *globals) printEntries(who *actors, entries []*gatehouse.Entry) error {
 	for _, e := range entries {
 		var line []byte
-		if g.json {
+		if g.JSON {
 			b, err := json.Marshal(e)
 			if err != nil {
 				return err
 			}
-			line = safeJSON(append(b, '\n'))
+			line = term.SafeJSON(append(b, '\n'))
 		} else {
 			var l gatehouse.Leaf
 			if err := json.Unmarshal([]byte(e.Body), &l); err != nil {
 				return fmt.Errorf("entry %d cannot be read: %w", e.Index, err)
 			}
 			l.Actor = who.name(g, l.Actor)
-			if g.tty {
+			if g.TTY {
 				l.Subject = who.name(g, l.Subject)
 			}
 			line = g.entryLine(e.Index, &l)
 		}
-		if _, err := g.stdout.Write(line); err != nil {
+		if _, err := g.Stdout.Write(line); err != nil {
 			return err
 		}
 	}
@@ -156,15 +157,15 @@ func (g *globals) printEntries(who *actors, entries []*gatehouse.Entry) error {
 
 func (g *globals) entryLine(index int64, l *gatehouse.Leaf) []byte {
 	at := l.At.UTC().Format(time.RFC3339)
-	if !g.tty {
+	if !g.TTY {
 		return fmt.Appendf(nil, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n",
-			index, at, safe(l.Type), safe(l.Subject), safe(l.Actor), safe(l.From), safe(l.To))
+			index, at, term.Safe(l.Type), term.Safe(l.Subject), term.Safe(l.Actor), term.Safe(l.From), term.Safe(l.To))
 	}
 	move := ""
 	if l.To != "" {
-		move = "  " + strings.TrimSpace(safe(l.From)+" → "+safe(l.To))
+		move = "  " + strings.TrimSpace(term.Safe(l.From)+" → "+term.Safe(l.To))
 	}
-	return fmt.Appendf(nil, "%6d  %s  %-18s %s%s  by %s\n", index, at, safe(l.Type), safe(l.Subject), move, safe(l.Actor))
+	return fmt.Appendf(nil, "%6d  %s  %-18s %s%s  by %s\n", index, at, term.Safe(l.Type), term.Safe(l.Subject), move, term.Safe(l.Actor))
 }
 
 // auditHeadCmd prints the head.
@@ -184,14 +185,14 @@ Examples:
 
 // Run prints.
 func (c *auditHeadCmd) Run(g *globals, api service) error {
-	head, err := api.Head(g.ctx)
+	head, err := api.Head(g.Ctx)
 	if err != nil {
 		return err
 	}
-	if g.json {
-		return g.printJSON(head)
+	if g.JSON {
+		return g.PrintJSON(head)
 	}
-	t := &table{header: []string{"TENANT", "SIZE", "ROOT"}}
-	t.add(head.Tenant, strconv.FormatInt(head.Size, 10), hashText(head.Root))
-	return g.print(t, "")
+	t := &term.Table{Header: []string{"TENANT", "SIZE", "ROOT"}}
+	t.Add(head.Tenant, strconv.FormatInt(head.Size, 10), term.HashText(head.Root))
+	return g.Print(t, "")
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // TestAuditNames: on a terminal people read names; a program gets the subject's
@@ -17,7 +18,7 @@ func TestAuditNames(t *testing.T) {
 		false: "0\t2026-11-23T15:19:38Z\tprincipal.created\tprn_1\tben\t\t\n",
 	} {
 		var out bytes.Buffer
-		g := &globals{termIO: termIO{ctx: t.Context(), stdout: &out, tty: tty}}
+		g := &globals{IO: term.IO{Ctx: t.Context(), Stdout: &out, TTY: tty}}
 		who := &actors{names: map[string]string{"prn_1": "ana", "prn_2": "ben"}}
 		if err := g.printEntries(who, []*gatehouse.Entry{entry}); err != nil || out.String() != want {
 			t.Errorf("terminal %v: %v\n%q, want\n%q", tty, err, out.String(), want)

@@ -8,6 +8,8 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/audit"
+	"github.com/gatehouse-dev/gatehouse/internal/sheet"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // auditVerifyCmd verifies the log.
@@ -34,7 +36,7 @@ func (c *auditVerifyCmd) Run(g *globals) error {
 	if err != nil {
 		return err
 	}
-	head, err := api.Head(g.ctx)
+	head, err := api.Head(g.Ctx)
 	if err != nil {
 		return err
 	}
@@ -46,16 +48,16 @@ func (c *auditVerifyCmd) Run(g *globals) error {
 	if err != nil {
 		return err
 	}
-	if g.json {
-		err = g.printJSON(report)
+	if g.JSON {
+		err = g.PrintJSON(report)
 	} else {
-		s := newSheet(&g.termIO)
-		s.line("tenant", report.Tenant)
-		s.line("expected", strconv.FormatInt(report.Expected, 10))
-		s.line("found", strconv.FormatInt(report.Found, 10))
-		s.line("root", hashText(report.Root))
-		s.line("computed", hashText(report.Computed))
-		s.line("held heads", strconv.Itoa(report.HeldHeads))
+		s := sheet.New(&g.IO)
+		s.Line("tenant", report.Tenant)
+		s.Line("expected", strconv.FormatInt(report.Expected, 10))
+		s.Line("found", strconv.FormatInt(report.Found, 10))
+		s.Line("root", term.HashText(report.Root))
+		s.Line("computed", term.HashText(report.Computed))
+		s.Line("held heads", strconv.Itoa(report.HeldHeads))
 	}
 	if err != nil {
 		return err
@@ -63,7 +65,7 @@ func (c *auditVerifyCmd) Run(g *globals) error {
 	if err := report.Err(); err != nil {
 		return err
 	}
-	g.say("%s verified.", entryCount(report.Found))
+	g.Say("%s verified.", term.EntryCount(report.Found))
 	return nil
 }
 
@@ -72,7 +74,7 @@ func (c *auditVerifyCmd) Run(g *globals) error {
 func (g *globals) entriesUpTo(api service, size int64) iter.Seq2[*gatehouse.Entry, error] {
 	return func(yield func(*gatehouse.Entry, error) bool) {
 		for from := int64(0); from < size; {
-			entries, err := api.ListEntries(g.ctx, from, gatehouse.MaxLimit)
+			entries, err := api.ListEntries(g.Ctx, from, gatehouse.MaxLimit)
 			if err != nil {
 				yield(nil, err)
 				return
@@ -93,7 +95,7 @@ func (g *globals) entriesUpTo(api service, size int64) iter.Seq2[*gatehouse.Entr
 				}
 				from = e.Index + 1
 			}
-			g.progress("verify", from, size)
+			g.Progress("verify", from, size)
 		}
 	}
 }
@@ -107,7 +109,7 @@ func (c *auditVerifyCmd) held(g *globals, tenant string) (held []gatehouse.LogHe
 		}
 		heads = slices.DeleteFunc(heads, func(h gatehouse.LogHead) bool { return h.Tenant != "" && h.Tenant != tenant })
 		if len(heads) == 0 {
-			return nil, fmt.Errorf("%s has no head of tenant %s", safe(name), safe(tenant))
+			return nil, fmt.Errorf("%s has no head of tenant %s", term.Safe(name), term.Safe(tenant))
 		}
 		held = append(held, heads...)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/audit"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 type backupCmd struct {
@@ -46,28 +47,28 @@ type backupAnswer struct {
 
 // Run backs up.
 func (c *backupCmd) Run(g *globals) error {
-	if err := sqlite.Backup(g.ctx, filepath.Join(c.Data, databaseFile), c.To); err != nil {
+	if err := sqlite.Backup(g.Ctx, filepath.Join(c.Data, databaseFile), c.To); err != nil {
 		return err
 	}
 	info, err := os.Stat(c.To)
 	if err != nil {
 		return err
 	}
-	heads, err := fileHeads(g.ctx, c.To)
+	heads, err := fileHeads(g.Ctx, c.To)
 	if err != nil {
 		return fmt.Errorf("the backup was written, but cannot be read: %w", err)
 	}
-	if g.json {
-		return g.printJSON(backupAnswer{c.To, info.Size(), heads})
+	if g.JSON {
+		return g.PrintJSON(backupAnswer{c.To, info.Size(), heads})
 	}
-	t := &table{header: []string{"TENANT", "ENTRIES", "ROOT"}}
+	t := &term.Table{Header: []string{"TENANT", "ENTRIES", "ROOT"}}
 	for _, h := range heads {
-		t.add(h.Tenant, strconv.FormatInt(h.Size, 10), hashText(h.Root))
+		t.Add(h.Tenant, strconv.FormatInt(h.Size, 10), term.HashText(h.Root))
 	}
-	if err := g.print(t, ""); err != nil {
+	if err := g.Print(t, ""); err != nil {
 		return err
 	}
-	g.say("%s: %d bytes.", safe(c.To), info.Size())
+	g.Say("%s: %d bytes.", term.Safe(c.To), info.Size())
 	return nil
 }
 

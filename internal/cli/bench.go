@@ -18,6 +18,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
 
@@ -54,39 +55,39 @@ Example: gatehouse bench --only decide --clients 64 --duration 30s`
 func (c *benchCmd) Run(g *globals) error {
 	switch {
 	case c.Scale < 1:
-		return usagef("--scale must be at least 1")
+		return term.Usagef("--scale must be at least 1")
 	case c.Parked < 1:
-		return usagef("--parked must be at least 1")
+		return term.Usagef("--parked must be at least 1")
 	case c.Rounds < 1 || c.Rounds > 1000:
-		return usagef("--rounds must be 1 to 1000")
+		return term.Usagef("--rounds must be 1 to 1000")
 	case c.Duration < time.Millisecond:
-		return usagef("--duration must be at least 1ms")
+		return term.Usagef("--duration must be at least 1ms")
 	case len(c.Clients) == 0:
-		return usagef("--clients must name a number")
+		return term.Usagef("--clients must name a number")
 	}
 	for _, n := range c.Clients {
 		if n < 1 || n > 4096 {
-			return usagef("--clients must be 1 to 4096 each")
+			return term.Usagef("--clients must be 1 to 4096 each")
 		}
 	}
 	for _, name := range c.Only {
 		if !slices.Contains(bench.Names(), name) {
-			return usagef("no figure is named %s; there are %s", gatehouse.Quote(name), strings.Join(bench.Names(), ", "))
+			return term.Usagef("no figure is named %s; there are %s", gatehouse.Quote(name), strings.Join(bench.Names(), ", "))
 		}
 	}
 	if slices.Contains(c.Only, "flat") && c.DatabaseURL == "" {
-		return usagef("the figure flat needs --database-url")
+		return term.Usagef("the figure flat needs --database-url")
 	}
 	if c.BareChild != "" {
-		return bench.ServeBareChild(g.ctx, c.BareChild, c.BareURL, c.BareListen)
+		return bench.ServeBareChild(g.Ctx, c.BareChild, c.BareURL, c.BareListen)
 	}
 	executable, err := os.Executable()
 	if err != nil {
 		return err
 	}
 	paceGarbage() // as a server does; the baseline gains by it, too
-	p := bench.NewPrinter(g.stdout, g.stderr, g.json, g.tty)
-	err = bench.Run(g.ctx, bench.Options{
+	p := bench.NewPrinter(g.Stdout, g.Stderr, g.JSON, g.TTY)
+	err = bench.Run(g.Ctx, bench.Options{
 		Scale: c.Scale, Parked: c.Parked, Duration: c.Duration, Rounds: c.Rounds, Clients: c.Clients, Only: c.Only, Profiles: c.Profiles,
 		Dir: c.Data, DatabaseURL: string(c.DatabaseURL), Executable: executable, Name: os.Args[0],
 		Start: startBench, About: p.About, Report: p.Line, Progress: p.Progress,

@@ -18,6 +18,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/bench"
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // The whole bench, small: every figure is printed, with both sides, their
@@ -127,7 +128,7 @@ func TestBenchInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	var exit *exec.ExitError
-	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != exitCanceled {
+	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != term.ExitCanceled {
 		t.Errorf("ended with %v\n%s", err, words.Bytes())
 	}
 	wantEmpty(t, dir)
@@ -140,7 +141,7 @@ func TestBenchUsage(t *testing.T) {
 		{"--only", "flat"},
 	} {
 		g, _, words := testGlobals(t)
-		if code := run(*g, slices.Concat([]string{"bench", "--data", t.TempDir()}, args)); code != exitUsage {
+		if code := run(*g, slices.Concat([]string{"bench", "--data", t.TempDir()}, args)); code != term.ExitUsage {
 			t.Errorf("bench %v: exit code %d: %s", args, code, words)
 		}
 	}

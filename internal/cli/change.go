@@ -3,6 +3,8 @@ package cli
 import (
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/card"
+	"github.com/gatehouse-dev/gatehouse/internal/sheet"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // cancelCmd cancels an action.
@@ -23,16 +25,16 @@ Examples:
 
 // Run cancels.
 func (c *cancelCmd) Run(g *globals, api service) error {
-	answer, err := api.Cancel(g.ctx, c.ID)
+	answer, err := api.Cancel(g.Ctx, c.ID)
 	if err != nil {
 		return err
 	}
-	if g.json {
-		return g.printJSON(answer)
+	if g.JSON {
+		return g.PrintJSON(answer)
 	}
-	t := &table{header: []string{"ID", "RESULT"}}
-	t.add(answer.Action.ID, answer.Result)
-	return g.print(t, "")
+	t := &term.Table{Header: []string{"ID", "RESULT"}}
+	t.Add(answer.Action.ID, answer.Result)
+	return g.Print(t, "")
 }
 
 // reviseCmd replaces a pending action.
@@ -62,7 +64,7 @@ func (c *reviseCmd) Run(g *globals) error {
 	if err != nil {
 		return err
 	}
-	a, err := api.Revise(g.ctx, c.ID, p)
+	a, err := api.Revise(g.Ctx, c.ID, p)
 	if err != nil {
 		return err
 	}
@@ -92,17 +94,17 @@ func (c *rebaseCmd) Run(g *globals) error {
 	if err != nil {
 		return err
 	}
-	old, err := api.FindAction(g.ctx, c.ID)
+	old, err := api.FindAction(g.Ctx, c.ID)
 	if err != nil {
 		return err
 	}
-	a, err := api.Rebase(g.ctx, old.ID)
+	a, err := api.Rebase(g.Ctx, old.ID)
 	if err != nil {
 		return err
 	}
-	g.say("The target has moved:")
+	g.Say("The target has moved:")
 	for _, m := range card.Moved(old, a) {
-		g.say("  %s", movedText(m))
+		g.Say("  %s", sheet.MovedText(m))
 	}
 	return g.printProposed(a)
 }
@@ -126,7 +128,7 @@ Examples:
 
 // Run proposes the reversal.
 func (c *reverseCmd) Run(g *globals, api service) error {
-	a, err := api.Reverse(g.ctx, c.ID, gatehouse.ReverseRequest{Rationale: c.Rationale})
+	a, err := api.Reverse(g.Ctx, c.ID, gatehouse.ReverseRequest{Rationale: c.Rationale})
 	if err != nil {
 		return err
 	}
@@ -141,7 +143,7 @@ func (g *globals) printProposed(a *gatehouse.Action) error {
 	}
 	g.tellNext(a)
 	if a.Status == gatehouse.StatusDenied {
-		return exitWith(exitRejected)
+		return term.Exit(term.ExitRejected)
 	}
 	return nil
 }

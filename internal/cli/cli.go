@@ -15,6 +15,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 	"github.com/gatehouse-dev/gatehouse/internal/version"
 )
 
@@ -99,7 +100,7 @@ func newParser(c *cli) (*kong.Kong, error) {
 			"version": "gatehouse " + version.Number, "notified": ",queued,sent,accepted,delivered,failed,muted",
 			"roles": "What this process does: " + roleWords(", ") + "; all of it by default.",
 		},
-		kong.Writers(c.Globals.stdout, c.Globals.stderr),
+		kong.Writers(c.Globals.Stdout, c.Globals.Stderr),
 		kong.Exit(func(code int) { panic(exited(code)) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 100}),
 		kong.ExplicitGroups([]kong.Group{
@@ -134,11 +135,11 @@ func run(g globals, args []string) (code int) {
 	c := &cli{Globals: g}
 	parser, err := newParser(c)
 	if err != nil {
-		fmt.Fprintf(g.stderr, "error: %v\n", err)
-		return exitError
+		fmt.Fprintf(g.Stderr, "error: %v\n", err)
+		return term.ExitError
 	}
 	parsed, err := parser.Parse(args)
-	c.Globals.json = c.Globals.AsJSON
+	c.Globals.JSON = c.Globals.AsJSON
 	if err != nil {
 		return usage(&c.Globals, args, err)
 	}
@@ -146,7 +147,7 @@ func run(g globals, args []string) (code int) {
 		err = parsed.Run(&c.Globals)
 	}
 	if err == nil {
-		return exitDone
+		return term.ExitDone
 	}
 	c.Globals.report(err)
 	return exitCode(err)
@@ -158,7 +159,7 @@ func idGiven(parsed *kong.Context) error {
 	for _, p := range parsed.Path {
 		if v := p.Positional; v != nil && v.Name == "id" && v.Target.Kind() == reflect.String &&
 			v.Target.String() == "" {
-			return usagef("the id is empty: is there anything to name? `gatehouse list` and `gatehouse run list` print ids")
+			return term.Usagef("the id is empty: is there anything to name? `gatehouse list` and `gatehouse run list` print ids")
 		}
 	}
 	return nil
@@ -174,8 +175,8 @@ func usage(g *globals, args []string, err error) int {
 		words = unknownCommand(words, parse.Context)
 	}
 	if slices.Contains(args, "--json") { // which a command line that is wrong has not set
-		_ = writeJSON(g.stderr, problem(usagef("%s", words), nil))
-		return exitUsage
+		_ = term.WriteJSON(g.Stderr, problem(term.Usagef("%s", words), nil))
+		return term.ExitUsage
 	}
 	if parse != nil && parse.Context != nil {
 		ctx := parse.Context
@@ -183,17 +184,17 @@ func usage(g *globals, args []string, err error) int {
 		switch {
 		case len(args) == 0:
 			stdout := ctx.Stdout
-			ctx.Stdout = g.stderr
+			ctx.Stdout = g.Stderr
 			_ = ctx.PrintUsage(false)
 			ctx.Stdout = stdout
 		case selected == nil:
-			g.say("Usage: gatehouse <command> [flags]\nSee: gatehouse --help")
+			g.Say("Usage: gatehouse <command> [flags]\nSee: gatehouse --help")
 		default:
-			g.say("Usage: gatehouse %s\nSee: gatehouse %s --help", strings.TrimSpace(selected.Summary()), strings.TrimSpace(selected.Path()))
+			g.Say("Usage: gatehouse %s\nSee: gatehouse %s --help", strings.TrimSpace(selected.Summary()), strings.TrimSpace(selected.Path()))
 		}
 	}
-	g.say("%s %s", paint(g.colorErr, red, "error:"), safe(words))
-	return exitUsage
+	g.Say("%s %s", term.Paint(g.ColorErr, term.Red, "error:"), term.Safe(words))
+	return term.ExitUsage
 }
 
 // unknownCommand says of a word where a command belongs that it is none, and
@@ -237,5 +238,5 @@ func Main() int {
 	defer stop()
 	// Only the first signal is caught: a second one ends what does not end.
 	context.AfterFunc(ctx, stop)
-	return run(globals{termIO: newIO(ctx, os.Stdin, os.Stdout, os.Stderr)}, os.Args[1:])
+	return run(globals{IO: term.New(ctx, os.Stdin, os.Stdout, os.Stderr)}, os.Args[1:])
 }

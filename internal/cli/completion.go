@@ -31,11 +31,11 @@ func (c *completionCmd) Run(g *globals, k *kong.Kong) error {
 	nodes := completions(k.Model.Node)
 	switch c.Shell {
 	case "bash":
-		return bashCompletion(g.stdout, nodes)
+		return bashCompletion(g.Stdout, nodes)
 	case "zsh":
-		return zshCompletion(g.stdout, nodes)
+		return zshCompletion(g.Stdout, nodes)
 	}
-	return fishCompletion(g.stdout, nodes)
+	return fishCompletion(g.Stdout, nodes)
 }
 
 // completion is what can follow after the words of a command.

@@ -7,12 +7,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 func completionScript(t *testing.T, shell string) string {
 	t.Helper()
 	g, out, errOut := testGlobals(t)
-	if code := run(*g, []string{"completion", shell}); code != exitDone {
+	if code := run(*g, []string{"completion", shell}); code != term.ExitDone {
 		t.Fatalf("exit code %d: %s", code, errOut)
 	}
 	path := filepath.Join(t.TempDir(), "completion."+shell)

@@ -73,14 +73,14 @@ func (c *configCheckCmd) Run(g *globals) error {
 	l := &looker{offline: c.Offline}
 	cfg := l.file(&c.dataFlags)
 	if cfg != nil {
-		l.all(g.ctx, cfg)
+		l.all(g.Ctx, cfg)
 	}
 	if c.DatabaseURL != "" {
-		l.database(g.ctx, string(c.DatabaseURL))
+		l.database(g.Ctx, string(c.DatabaseURL))
 	} else {
-		l.folder(g.ctx, c.Data)
+		l.folder(g.Ctx, c.Data)
 	}
-	l.server(g.ctx, &c.tlsFlags, string(c.NATSURL), cfg)
+	l.server(g.Ctx, &c.tlsFlags, string(c.NATSURL), cfg)
 	return g.printChecks(l.checks)
 }
 

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // starterConfig is the configuration that config init writes: valid as it is,
@@ -54,9 +55,9 @@ func (c *configInitCmd) Run(g *globals) error {
 	if err := cmp.Or(err, f.Close()); err != nil {
 		return errors.Join(err, os.Remove(name))
 	}
-	if g.json {
-		return g.printJSON(map[string]string{"file": name})
+	if g.JSON {
+		return g.PrintJSON(map[string]string{"file": name})
 	}
-	g.say("Wrote %s. Next: edit it, then: gatehouse config check --config %s", shownPath(name), shellWord(name))
+	g.Say("Wrote %s. Next: edit it, then: gatehouse config check --config %s", term.ShownPath(name), term.ShellWord(name))
 	return nil
 }

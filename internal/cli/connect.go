@@ -3,6 +3,7 @@ package cli
 import (
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/client"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // service is what the client commands speak to: the domain, over HTTP.
@@ -30,7 +31,7 @@ func (g *globals) connect() (service, error) {
 	}
 	c, err := client.New(g.URL, g.Key, client.WithEditToken(g.EditToken), client.WithChannel(gatehouse.ViaCLI))
 	if err != nil {
-		return nil, usagef("--url or GATEHOUSE_URL is not the address of a server, such as http://127.0.0.1:8080")
+		return nil, term.Usagef("--url or GATEHOUSE_URL is not the address of a server, such as http://127.0.0.1:8080")
 	}
 	return c, nil
 }

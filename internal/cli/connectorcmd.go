@@ -9,6 +9,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // connectorCmd groups the commands about configured connectors. They need no
@@ -53,11 +54,11 @@ func (c *connectorListCmd) Run(g *globals) error {
 		return err
 	}
 	all := []listedConnector{}
-	t := &table{header: []string{"NAME", "TYPE", "TENANTS", "BELOW L3", "CLASS"}, wide: 3}
+	t := &term.Table{Header: []string{"NAME", "TYPE", "TENANTS", "BELOW L3", "CLASS"}, Wide: 3}
 	redactor := connector.NewRedactor(cfg.SecretValues())
 	for _, name := range slices.Sorted(maps.Keys(cfg.Connectors)) {
 		entry := cfg.Connectors[name]
-		made, err := newConnector(g.ctx, entry, cfg.Secret)
+		made, err := newConnector(g.Ctx, entry, cfg.Secret)
 		if err != nil {
 			return fmt.Errorf("connector %s: %s", name, redactor.Text(err.Error()))
 		}
@@ -69,12 +70,12 @@ func (c *connectorListCmd) Run(g *globals) error {
 			_ = closer.Close()
 		}
 		all = append(all, one)
-		t.add(one.Name, one.Type, strings.Join(one.Tenants, ", "), strings.Join(one.Open, ", "), strings.Join(one.Classes, ", "))
+		t.Add(one.Name, one.Type, strings.Join(one.Tenants, ", "), strings.Join(one.Open, ", "), strings.Join(one.Classes, ", "))
 	}
-	if g.json {
-		return g.printJSON(map[string]any{"connectors": all})
+	if g.JSON {
+		return g.PrintJSON(map[string]any{"connectors": all})
 	}
-	return g.print(t, "There is no connector.")
+	return g.Print(t, "There is no connector.")
 }
 
 // openOf tells what a connector has declared below L3.
@@ -121,10 +122,10 @@ func (c *connectorTestCmd) Run(g *globals) error {
 	}
 	entry, ok := cfg.Connectors[c.Name]
 	if !ok {
-		return usagef("there is no connector %s in the configuration", gatehouse.Quote(c.Name))
+		return term.Usagef("there is no connector %s in the configuration", gatehouse.Quote(c.Name))
 	}
 	l := &looker{}
-	l.target(g.ctx, "connector "+c.Name, entry, newSecretUse(cfg))
+	l.target(g.Ctx, "connector "+c.Name, entry, newSecretUse(cfg))
 	redactor := connector.NewRedactor(cfg.SecretValues())
 	for i := range l.checks {
 		l.checks[i].Detail = redactor.Text(l.checks[i].Detail)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/openapi"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 type connectorImportCmd struct {
@@ -68,7 +69,7 @@ func (c *connectorImportCmd) Run(g *globals) error {
 	if err != nil {
 		return err
 	}
-	api, err := openapi.Derive(g.ctx, src)
+	api, err := openapi.Derive(g.Ctx, src)
 	if err != nil {
 		return fmt.Errorf("%s: the document %w", c.Document, err)
 	}
@@ -85,7 +86,7 @@ func (c *connectorImportCmd) Run(g *globals) error {
 	}
 	lines, err := file.Import(api, c.Only, func(name string) bool { return c.AcceptAll || matches(c.Accept, name) })
 	if err != nil {
-		return usagef("--only: %v", err)
+		return term.Usagef("--only: %v", err)
 	}
 	if !c.Check {
 		text, err := file.Text()
@@ -107,10 +108,10 @@ func (c *connectorImportCmd) known(api *openapi.API) error {
 			found = found || matches([]string{p}, name)
 		}
 		if why, ok := api.LeftOut[p]; ok {
-			return usagef("%s cannot be imported: %s", gatehouse.Quote(p), why)
+			return term.Usagef("%s cannot be imported: %s", gatehouse.Quote(p), why)
 		}
 		if !found {
-			return usagef("the document has no operation %s that can be imported", gatehouse.Quote(p))
+			return term.Usagef("the document has no operation %s that can be imported", gatehouse.Quote(p))
 		}
 	}
 	return nil
@@ -122,7 +123,7 @@ func matches(patterns []string, name string) bool {
 
 func (c *connectorImportCmd) tell(g *globals, lines []openapi.Line) error {
 	all := []importedOperation{}
-	t := &table{header: []string{"OPERATION", "STATE", "CLASS", "LEVEL", "REQUEST", "WHY"}, wide: 5}
+	t := &term.Table{Header: []string{"OPERATION", "STATE", "CLASS", "LEVEL", "REQUEST", "WHY"}, Wide: 5}
 	waiting, moved := 0, false
 	for _, l := range lines {
 		if l.State == openapi.New || l.State == openapi.Changed {
@@ -137,37 +138,37 @@ func (c *connectorImportCmd) tell(g *globals, lines []openapi.Line) error {
 		if len(l.Differs) > 0 {
 			why = l.Differs
 		}
-		t.add(l.Name, string(l.State), l.Class, level, strings.TrimSpace(l.Request), strings.Join(why, "; "))
+		t.Add(l.Name, string(l.State), l.Class, level, strings.TrimSpace(l.Request), strings.Join(why, "; "))
 		all = append(all, importedOperation{
 			Operation: l.Name, State: l.State, Moved: l.Moved, Class: l.Class, Level: int(l.Floor), Request: strings.TrimSpace(l.Request),
 			Why: orEmpty(l.Why), Differs: orEmpty(l.Differs), Money: orEmpty(l.Money), Currency: l.Currency,
 		})
 	}
 	var err error
-	if g.json {
-		err = g.printJSON(map[string]any{"operations": all})
+	if g.JSON {
+		err = g.PrintJSON(map[string]any{"operations": all})
 	} else {
-		err = g.print(t, "The document has no operation that was asked for.")
+		err = g.Print(t, "The document has no operation that was asked for.")
 	}
 	if err != nil {
 		return err
 	}
-	if !g.json {
+	if !g.JSON {
 		c.ceilings(g, lines)
 	}
 	switch {
 	case c.Check && (waiting > 0 || moved):
-		g.say("%s is not what was accepted.", c.Document)
-		return exitWith(1)
+		g.Say("%s is not what was accepted.", c.Document)
+		return term.Exit(1)
 	case c.Check:
 	case waiting > 0:
-		g.say(
+		g.Say(
 			"Wrote %s. %d operations wait to be accepted: read them there, then import again with --accept NAME or --accept-all.",
 			c.To,
 			waiting,
 		)
 	default:
-		g.say("Wrote %s.", c.To)
+		g.Say("Wrote %s.", c.To)
 	}
 	return nil
 }
@@ -180,7 +181,7 @@ func (c *connectorImportCmd) ceilings(g *globals, lines []openapi.Line) {
 			continue
 		}
 		if !said {
-			g.say("Amounts that a ceiling of the policy can count:")
+			g.Say("Amounts that a ceiling of the policy can count:")
 			said = true
 		}
 		for _, m := range l.Money {
@@ -188,7 +189,7 @@ func (c *connectorImportCmd) ceilings(g *globals, lines []openapi.Line) {
 			if l.Currency != "" {
 				expression += ", in " + "change" + strings.ReplaceAll(l.Currency, "/", ".")
 			}
-			g.say("  %s: amount: %s", safe(l.Name), safe(expression))
+			g.Say("  %s: amount: %s", term.Safe(l.Name), term.Safe(expression))
 		}
 	}
 }

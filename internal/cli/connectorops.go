@@ -8,6 +8,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // classesOf are the classes of a connector's operations.
@@ -30,9 +31,9 @@ func (f *dataFlags) make(g *globals, name string) (connector.Connector, func(), 
 	}
 	entry, ok := cfg.Connectors[name]
 	if !ok {
-		return nil, nil, usagef("there is no connector %s in the configuration", gatehouse.Quote(name))
+		return nil, nil, term.Usagef("there is no connector %s in the configuration", gatehouse.Quote(name))
 	}
-	made, err := newConnector(g.ctx, entry, cfg.Secret)
+	made, err := newConnector(g.Ctx, entry, cfg.Secret)
 	if err != nil {
 		return nil, nil, fmt.Errorf(
 			"connector %s: %s",
@@ -81,7 +82,7 @@ func (c *connectorOperationsCmd) Run(g *globals) error {
 	}
 	defer done()
 	all := []listedOperation{}
-	t := &table{header: []string{"OPERATION", "CLASS", "LEVEL", "UNDONE", "ENTITY TYPES"}, wide: 4}
+	t := &term.Table{Header: []string{"OPERATION", "CLASS", "LEVEL", "UNDONE", "ENTITY TYPES"}, Wide: 4}
 	l, ok := made.(connector.Lister)
 	if !ok {
 		return fmt.Errorf("connector %s does not tell its operations", c.Name)
@@ -103,12 +104,12 @@ func (c *connectorOperationsCmd) Run(g *globals) error {
 		if types == "" {
 			types = "*"
 		}
-		t.add(one.Operation, one.Class, fmt.Sprintf("L%d", one.Level), undone, types)
+		t.Add(one.Operation, one.Class, fmt.Sprintf("L%d", one.Level), undone, types)
 	}
-	if g.json {
-		return g.printJSON(map[string]any{"operations": all})
+	if g.JSON {
+		return g.PrintJSON(map[string]any{"operations": all})
 	}
-	return g.print(t, "There is no operation.")
+	return g.Print(t, "There is no operation.")
 }
 
 type connectorSchemaCmd struct {
@@ -137,7 +138,7 @@ func (c *connectorSchemaCmd) Run(g *globals) error {
 	}
 	defer done()
 	if _, ok := made.Operation(c.Operation); !ok {
-		return usagef("connector %s has no operation %s", c.Name, gatehouse.Quote(c.Operation))
+		return term.Usagef("connector %s has no operation %s", c.Name, gatehouse.Quote(c.Operation))
 	}
 	entity := c.Entity
 	if l, ok := made.(connector.Lister); ok && entity == "" {
@@ -155,5 +156,5 @@ func (c *connectorSchemaCmd) Run(g *globals) error {
 	if !ok {
 		return fmt.Errorf("operation %s has no schema for entity type %s", c.Operation, gatehouse.Quote(entity))
 	}
-	return g.printJSON(schema)
+	return g.PrintJSON(schema)
 }

@@ -5,6 +5,8 @@ import (
 	"net/url"
 
 	"github.com/zalando/go-keyring"
+
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // contextCmd groups the commands about named servers.
@@ -43,7 +45,7 @@ func (c *contextAddCmd) Run(g *globals) error {
 	if g.URL == "" {
 		g.URL = defaultURL
 	} else if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return usagef("--url or GATEHOUSE_URL is not the address of a server, such as http://127.0.0.1:8080")
+		return term.Usagef("--url or GATEHOUSE_URL is not the address of a server, such as http://127.0.0.1:8080")
 	}
 	all, err := loadContexts()
 	if err != nil {
@@ -64,7 +66,7 @@ func (c *contextAddCmd) Run(g *globals) error {
 	if !one.Keyring {
 		where = all.path
 	}
-	g.say("Context %s speaks to %s; its secrets lie in %s.", safe(c.Name), safe(one.URL), where)
+	g.Say("Context %s speaks to %s; its secrets lie in %s.", term.Safe(c.Name), term.Safe(one.URL), where)
 	return nil
 }
 
@@ -129,16 +131,16 @@ func (c *contextListCmd) Run(g *globals) error {
 	for _, name := range all.names() {
 		list = append(list, all.shown(name))
 	}
-	if g.json {
-		return g.printJSON(map[string]any{"items": list})
+	if g.JSON {
+		return g.PrintJSON(map[string]any{"items": list})
 	}
-	return g.print(contextTable(list), "no context: gatehouse context add NAME")
+	return g.Print(contextTable(list), "no context: gatehouse context add NAME")
 }
 
-func contextTable(list []shownContext) *table {
-	t := &table{header: []string{"NAME", "URL", "SECRETS", "CURRENT"}, wide: 1}
+func contextTable(list []shownContext) *term.Table {
+	t := &term.Table{Header: []string{"NAME", "URL", "SECRETS", "CURRENT"}, Wide: 1}
 	for _, one := range list {
-		t.add(one.Name, one.URL, one.Secrets, map[bool]string{true: "current"}[one.Current])
+		t.Add(one.Name, one.URL, one.Secrets, map[bool]string{true: "current"}[one.Current])
 	}
 	return t
 }
@@ -168,10 +170,10 @@ func (c *contextShowCmd) Run(g *globals) error {
 	if _, err := all.find(name); err != nil {
 		return err
 	}
-	if g.json {
-		return g.printJSON(all.shown(name))
+	if g.JSON {
+		return g.PrintJSON(all.shown(name))
 	}
-	return g.print(contextTable([]shownContext{all.shown(name)}), "")
+	return g.Print(contextTable([]shownContext{all.shown(name)}), "")
 }
 
 type contextRemoveCmd struct {

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/zalando/go-keyring"
+
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // contextsIn makes a folder for the contexts of a test, and returns their file.
@@ -21,12 +23,12 @@ func contextsIn(t *testing.T) string {
 
 func addContext(t *testing.T, file bool) *globals {
 	t.Helper()
-	g := globals{termIO: newIO(t.Context(), os.Stdin, os.Stderr, os.Stderr)}
+	g := globals{IO: term.New(t.Context(), os.Stdin, os.Stderr, os.Stderr)}
 	g.URL, g.Key, g.EditToken = "http://127.0.0.1:1", "gth_secret", "gte_secret"
 	if err := (&contextAddCmd{Name: "dev", File: file}).Run(&g); err != nil {
 		t.Fatal(err)
 	}
-	resolved := globals{termIO: newIO(t.Context(), os.Stdin, os.Stderr, os.Stderr)}
+	resolved := globals{IO: term.New(t.Context(), os.Stdin, os.Stderr, os.Stderr)}
 	if err := resolved.resolve(); err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/sheet"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // approveCmd approves an action.
@@ -40,8 +42,8 @@ Examples:
 
 // Run approves.
 func (c *approveCmd) Run(g *globals) error {
-	if c.Digest == "" && g.terminal == nil {
-		return usagef("what is approved must have been seen: give --digest (see `gatehouse show %s`), or run this on a terminal", safe(c.ID))
+	if c.Digest == "" && g.Terminal == nil {
+		return term.Usagef("what is approved must have been seen: give --digest (see `gatehouse show %s`), or run this on a terminal", term.Safe(c.ID))
 	}
 	api, err := g.connect()
 	if err != nil {
@@ -51,7 +53,7 @@ func (c *approveCmd) Run(g *globals) error {
 		Decision: gatehouse.Approve, Notes: c.Notes, Digest: c.Digest, Confirm: c.Confirm, AcknowledgeStale: c.AcknowledgeStale,
 	}
 	if c.Digest == "" {
-		a, err := api.FindAction(g.ctx, c.ID)
+		a, err := api.FindAction(g.Ctx, c.ID)
 		if err != nil {
 			return err
 		}
@@ -68,19 +70,19 @@ func (c *approveCmd) ask(g *globals, a *gatehouse.Action, d *gatehouse.Decision)
 	if got := a.ComputeDigest(); got != a.Digest {
 		return fmt.Errorf("the content of %s has the digest %s, but the server says %s: do not approve this", a.ID, got, a.Digest)
 	}
-	tty, err := g.terminal()
+	tty, err := g.Terminal()
 	if err != nil {
-		return usagef("there is no terminal to show the action on (%v): give --digest", err)
+		return term.Usagef("there is no terminal to show the action on (%v): give --digest", err)
 	}
 	defer tty.Close()
-	g.sheetOn(tty).action(a)
+	g.sheetOn(tty).Action(a)
 	fmt.Fprintln(tty)
 	d.Digest = a.Digest
 	if a.Status != gatehouse.StatusPending {
 		// Nothing to ask: the server answers what stands.
 		return nil
 	}
-	in := &prompt{ctx: g.ctx, in: bufio.NewReader(tty)}
+	in := &prompt{ctx: g.Ctx, in: bufio.NewReader(tty)}
 	if a.RiskLevel.NeedsConfirmation() && d.Confirm == "" {
 		return retype(tty, in, a, d)
 	}
@@ -99,8 +101,8 @@ func (c *approveCmd) ask(g *globals, a *gatehouse.Action, d *gatehouse.Decision)
 }
 
 // sheetOn writes to the terminal that the person sits at.
-func (g *globals) sheetOn(tty io.Writer) *sheet {
-	return sheetOn(tty, g.now, max(g.columns, 40), g.color || g.colorErr)
+func (g *globals) sheetOn(tty io.Writer) *sheet.Sheet {
+	return sheet.On(tty, g.Now, max(g.Columns, 40), g.Color || g.ColorErr)
 }
 
 // retype has the value that matters typed by hand.
@@ -109,7 +111,7 @@ func retype(tty io.Writer, in *prompt, a *gatehouse.Action, d *gatehouse.Decisio
 		return fmt.Errorf("%s is %s, but the server does not say what to retype", a.ID, a.RiskLevel)
 	}
 	confirm := a.Approval.Confirm
-	fmt.Fprintf(tty, "%s\n> ", safe(confirm.Prompt))
+	fmt.Fprintf(tty, "%s\n> ", term.Safe(confirm.Prompt))
 	answer, err := in.line()
 	if err != nil {
 		return err
@@ -173,8 +175,8 @@ Examples:
 // Run rejects.
 func (c *rejectCmd) Run(g *globals, api service) error {
 	d := gatehouse.Decision{Decision: gatehouse.Reject, Notes: c.Notes, Digest: c.Digest}
-	if c.Notes == "" && g.terminal != nil {
-		a, err := api.FindAction(g.ctx, c.ID)
+	if c.Notes == "" && g.Terminal != nil {
+		a, err := api.FindAction(g.Ctx, c.ID)
 		if err != nil {
 			return err
 		}
@@ -189,18 +191,18 @@ func (c *rejectCmd) Run(g *globals, api service) error {
 // the rejection. What is not pending is shown only: the server answers how it
 // stands.
 func (g *globals) askWhy(a *gatehouse.Action, d *gatehouse.Decision) error {
-	tty, err := g.terminal()
+	tty, err := g.Terminal()
 	if err != nil {
-		return usagef("there is no terminal to ask on (%v): give --notes", err)
+		return term.Usagef("there is no terminal to ask on (%v): give --notes", err)
 	}
 	defer tty.Close()
-	g.sheetOn(tty).action(a)
+	g.sheetOn(tty).Action(a)
 	fmt.Fprintln(tty)
 	if a.Status != gatehouse.StatusPending {
 		return nil
 	}
 	fmt.Fprintf(tty, "Why do you reject %s? The agent reads the answer.\n> ", a.ID)
-	in := &prompt{ctx: g.ctx, in: bufio.NewReader(tty)}
+	in := &prompt{ctx: g.Ctx, in: bufio.NewReader(tty)}
 	if d.Notes, err = in.line(); err != nil {
 		return err
 	}
@@ -218,12 +220,12 @@ func (g *globals) askWhy(a *gatehouse.Action, d *gatehouse.Decision) error {
 func (g *globals) decide(api service, id string, d gatehouse.Decision) error {
 	g.named = id
 	if d.AcknowledgeStale {
-		answer, err := api.Decide(g.ctx, id, d)
+		answer, err := api.Decide(g.Ctx, id, d)
 		if err != nil {
 			return err
 		}
-		if g.json {
-			return g.printJSON(answer)
+		if g.JSON {
+			return g.PrintJSON(answer)
 		}
 		status := answer.Code
 		if status == gatehouse.Decided {
@@ -233,20 +235,20 @@ func (g *globals) decide(api service, id string, d gatehouse.Decision) error {
 		by, at := g.whoDecided(api, answer.Action, status)
 		return g.printAnswer(answer.Action.ID, status, answer.Votes, answer.Required, by, at)
 	}
-	answer, err := api.Answer(g.ctx, id, d)
+	answer, err := api.Answer(g.Ctx, id, d)
 	if err != nil {
 		return err
 	}
-	if g.json {
-		return g.printJSON(answer)
+	if g.JSON {
+		return g.PrintJSON(answer)
 	}
 	g.sayOfNotes(answer.NotesStored)
-	by, at := answer.ApprovedBy, g.atPtr(answer.ApprovedAt)
+	by, at := answer.ApprovedBy, g.AtPtr(answer.ApprovedAt)
 	if answer.RejectedBy != "" {
-		by, at = answer.RejectedBy, g.atPtr(answer.RejectedAt)
+		by, at = answer.RejectedBy, g.AtPtr(answer.RejectedAt)
 	}
 	if by == "" { // the answer names only whose decision stood before
-		if a, err := api.FindAction(g.ctx, answer.ActionID); err == nil {
+		if a, err := api.FindAction(g.Ctx, answer.ActionID); err == nil {
 			by, at = g.whoDecided(api, a, answer.Status)
 		}
 	}
@@ -257,15 +259,15 @@ func (g *globals) decide(api service, id string, d gatehouse.Decision) error {
 // needed, the caller and the time of their vote.
 func (g *globals) whoDecided(api service, a *gatehouse.Action, status string) (by, at string) {
 	if status != gatehouse.VoteRecorded || a.Approval == nil {
-		return a.DecidedBy, g.atPtr(a.DecidedAt)
+		return a.DecidedBy, g.AtPtr(a.DecidedAt)
 	}
-	me, err := api.WhoAmI(g.ctx)
+	me, err := api.WhoAmI(g.Ctx)
 	if err != nil {
 		return "", ""
 	}
 	for _, v := range a.Approval.Votes {
 		if v.PrincipalID == me.ID {
-			by, at = v.Name, g.at(v.At)
+			by, at = v.Name, g.At(v.At)
 		}
 	}
 	return by, at
@@ -274,21 +276,21 @@ func (g *globals) whoDecided(api service, a *gatehouse.Action, status string) (b
 // sayOfNotes tells that notes were dropped.
 func (g *globals) sayOfNotes(stored *bool) {
 	if stored != nil && !*stored {
-		g.say("Your notes were not stored: the decision stood before.")
+		g.Say("Your notes were not stored: the decision stood before.")
 	}
 }
 
 func (g *globals) printAnswer(id, status string, votes, required int, by, at string) error {
-	t := &table{header: []string{"ID", "RESULT", "BY", "AT"}}
-	t.add(id, status, by, at)
-	if err := g.print(t, ""); err != nil {
+	t := &term.Table{Header: []string{"ID", "RESULT", "BY", "AT"}}
+	t.Add(id, status, by, at)
+	if err := g.Print(t, ""); err != nil {
 		return err
 	}
 	switch status {
 	case gatehouse.VoteRecorded:
-		g.say("Your vote counts; %d of %d approvals are there.", votes, required)
+		g.Say("Your vote counts; %d of %d approvals are there.", votes, required)
 	case gatehouse.AlreadyApproved, gatehouse.AlreadyRejected:
-		g.say("This decision stood already.")
+		g.Say("This decision stood already.")
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // delegateCmd groups the commands about delegations.
@@ -46,15 +47,15 @@ func (c *delegateToCmd) Run(g *globals, api service) error {
 	var err error
 	if c.From != "" {
 		if n.Starts, err = time.Parse(time.RFC3339, c.From); err != nil {
-			return usagef("--from must be a time such as 2026-12-01T08:00:00Z")
+			return term.Usagef("--from must be a time such as 2026-12-01T08:00:00Z")
 		}
 	}
 	switch {
 	case (c.For > 0) == (c.Until != ""):
-		return usagef("give one of --for and --until")
+		return term.Usagef("give one of --for and --until")
 	case c.Until != "":
 		if n.Ends, err = time.Parse(time.RFC3339, c.Until); err != nil {
-			return usagef("--until must be a time such as 2026-12-01T08:00:00Z")
+			return term.Usagef("--until must be a time such as 2026-12-01T08:00:00Z")
 		}
 	default:
 		begin := n.Starts
@@ -63,7 +64,7 @@ func (c *delegateToCmd) Run(g *globals, api service) error {
 		}
 		n.Ends = begin.Add(c.For.D())
 	}
-	d, err := api.CreateDelegation(g.ctx, n)
+	d, err := api.CreateDelegation(g.Ctx, n)
 	if err != nil {
 		return err
 	}
@@ -86,11 +87,11 @@ Examples:
 
 // Run lists.
 func (*delegateListCmd) Run(g *globals, api service) error {
-	list, err := api.ListDelegations(g.ctx)
+	list, err := api.ListDelegations(g.Ctx)
 	if err != nil {
 		return err
 	}
-	return printPage(g, pageOf(list), "No delegations.", func() *table { return delegationTable(g, list...) })
+	return printPage(g, pageOf(list), "No delegations.", func() *term.Table { return delegationTable(g, list...) })
 }
 
 // delegateEndCmd ends a delegation.
@@ -110,7 +111,7 @@ Examples:
 
 // Run ends.
 func (c *delegateEndCmd) Run(g *globals, api service) error {
-	d, err := api.EndDelegation(g.ctx, c.ID)
+	d, err := api.EndDelegation(g.Ctx, c.ID)
 	if err != nil {
 		return err
 	}
@@ -118,14 +119,14 @@ func (c *delegateEndCmd) Run(g *globals, api service) error {
 }
 
 func (g *globals) printDelegation(d *gatehouse.Delegation) error {
-	if g.json {
-		return g.printJSON(d)
+	if g.JSON {
+		return g.PrintJSON(d)
 	}
-	return g.print(delegationTable(g, d), "")
+	return g.Print(delegationTable(g, d), "")
 }
 
-func delegationTable(g *globals, list ...*gatehouse.Delegation) *table {
-	t := &table{header: []string{"ID", "FROM", "TO", "STARTS", "ENDS", "TYPES", "UP TO", "STATE"}, drop: []int{5, 6, 3}}
+func delegationTable(g *globals, list ...*gatehouse.Delegation) *term.Table {
+	t := &term.Table{Header: []string{"ID", "FROM", "TO", "STARTS", "ENDS", "TYPES", "UP TO", "STATE"}, Drop: []int{5, 6, 3}}
 	for _, d := range list {
 		upTo, state := "", "waits"
 		if d.Level > 0 {
@@ -139,7 +140,7 @@ func delegationTable(g *globals, list ...*gatehouse.Delegation) *table {
 		case d.HoldsAt(now):
 			state = "holds"
 		}
-		t.add(d.ID, d.FromName, d.ToName, g.at(d.Starts), g.at(d.Ends), strings.Join(d.Types, ", "), upTo, state)
+		t.Add(d.ID, d.FromName, d.ToName, g.At(d.Starts), g.At(d.Ends), strings.Join(d.Types, ", "), upTo, state)
 	}
 	return t
 }

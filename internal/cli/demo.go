@@ -16,7 +16,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/audit"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/demo"
+	"github.com/gatehouse-dev/gatehouse/internal/sheet"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // demoFolder is where a demo is kept, to be looked at afterwards.
@@ -53,32 +55,32 @@ func (c *demoCmd) Run(g *globals) error {
 	if err := demo.Check(c.Data); err != nil {
 		return notADemo(err)
 	}
-	if err := checkUnused(g.ctx, c.Data); err != nil {
+	if err := checkUnused(g.Ctx, c.Data); err != nil {
 		return err
 	}
 	if c.Remove {
 		if _, err := os.Stat(c.Data); errors.Is(err, fs.ErrNotExist) {
-			g.say("There is no %s: nothing was removed.", safe(shownPath(c.Data)))
+			g.Say("There is no %s: nothing was removed.", term.Safe(term.ShownPath(c.Data)))
 			return nil
 		}
 		if err := demo.Remove(c.Data); err != nil {
 			return notADemo(err)
 		}
-		g.say("%s is removed.", safe(shownPath(c.Data)))
+		g.Say("%s is removed.", term.Safe(term.ShownPath(c.Data)))
 		return nil
 	}
 	stage := &terminalStage{g: g}
-	asks := g.terminal != nil && g.tty && !g.json
+	asks := g.Terminal != nil && g.TTY && !g.JSON
 	if c.Interactive != nil {
 		asks = *c.Interactive
 	}
 	if asks {
-		if g.terminal == nil {
-			return usagef("there is no terminal to ask on; leave out --interactive")
+		if g.Terminal == nil {
+			return term.Usagef("there is no terminal to ask on; leave out --interactive")
 		}
-		tty, err := g.terminal()
+		tty, err := g.Terminal()
 		if err != nil {
-			return usagef("there is no terminal to ask on (%v); leave out --interactive", err)
+			return term.Usagef("there is no terminal to ask on (%v); leave out --interactive", err)
 		}
 		defer tty.Close()
 		stage.ask(tty)
@@ -106,7 +108,7 @@ func checkUnused(ctx context.Context, dir string) error {
 	}
 	s, err := sqlite.Open(ctx, sqlite.Config{Path: path, LockWait: -1, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
-		return fmt.Errorf("%s is not removed: %w", shownPath(dir), err)
+		return fmt.Errorf("%s is not removed: %w", term.ShownPath(dir), err)
 	}
 	return s.Close()
 }
@@ -122,7 +124,7 @@ type demoResult struct {
 // playDemo serves the folder on a free port, as gatehouse serve would, and
 // plays against it.
 func playDemo(g *globals, dir string, stage demo.Stage) (*demoResult, error) {
-	warehouse, err := demo.Prepare(g.ctx, dir)
+	warehouse, err := demo.Prepare(g.Ctx, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -139,21 +141,21 @@ func playDemo(g *globals, dir string, stage demo.Stage) (*demoResult, error) {
 	if err := makeMasterKey(cfg, dir); err != nil {
 		return nil, err
 	}
-	listen, err := freeAddress(g.ctx, "127.0.0.1:0")
+	listen, err := freeAddress(g.Ctx, "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
 	mails := &mailCatcher{}
-	n, err := openNodeWith(g.ctx, dir, cfg, &backplane{caught: mails, linkURL: "http://" + listen}, log)
+	n, err := openNodeWith(g.Ctx, dir, cfg, &backplane{caught: mails, linkURL: "http://" + listen}, log)
 	if err != nil {
 		return nil, err
 	}
-	admin, err := n.gate.Bootstrap(g.ctx)
+	admin, err := n.gate.Bootstrap(g.Ctx)
 	if err == nil {
 		err = (&devCredentials{Admin: *admin}).write(dir)
 	}
 	if err == nil {
-		err = n.gate.EnsurePolicies(g.ctx)
+		err = n.gate.EnsurePolicies(g.Ctx)
 	}
 	if err != nil {
 		return nil, errors.Join(err, n.Close())
@@ -163,7 +165,7 @@ func playDemo(g *globals, dir string, stage demo.Stage) (*demoResult, error) {
 		return nil, err
 	}
 	out := &demoResult{Data: dir}
-	out.Report, err = demo.Run(g.ctx, demo.Options{
+	out.Report, err = demo.Run(g.Ctx, demo.Options{
 		Dir: dir, Warehouse: warehouse, URL: s.URL, Admin: *admin, Stage: stage, Mails: mails.demo,
 	})
 	if err == nil {
@@ -191,19 +193,19 @@ func (c *mailCatcher) demo() []demo.Mail {
 // gatehouse audit verify does.
 func verifyDemo(g *globals, url string, admin *gatehouse.Credentials) (audit.Report, error) {
 	as := *g
-	as.URL, as.Key, as.EditToken, as.colorErr = url, admin.Key, admin.EditToken, false
+	as.URL, as.Key, as.EditToken, as.ColorErr = url, admin.Key, admin.EditToken, false
 	api, err := as.connect()
 	if err != nil {
 		return audit.Report{}, err
 	}
 	// The last leaves get their numbers within a second.
-	head, err := api.Head(g.ctx)
+	head, err := api.Head(g.Ctx)
 	for quiet := 0; err == nil && quiet < 5; quiet++ {
-		if err = as.pause(100 * time.Millisecond); err != nil {
+		if err = as.Pause(100 * time.Millisecond); err != nil {
 			return audit.Report{}, err
 		}
 		last := head.Size
-		if head, err = api.Head(g.ctx); err == nil && head.Size != last {
+		if head, err = api.Head(g.Ctx); err == nil && head.Size != last {
 			quiet = 0
 		}
 	}
@@ -215,39 +217,39 @@ func verifyDemo(g *globals, url string, admin *gatehouse.Credentials) (audit.Rep
 
 // print prints the table and the checks.
 func (r *demoResult) print(g *globals, dir string) error {
-	if g.json {
-		if err := g.printJSON(r); err != nil {
+	if g.JSON {
+		if err := g.PrintJSON(r); err != nil {
 			return err
 		}
 		return r.verdict()
 	}
-	if g.tty {
-		fmt.Fprintln(g.stdout)
+	if g.TTY {
+		fmt.Fprintln(g.Stdout)
 	}
-	if err := g.print(r.table(g), ""); err != nil {
+	if err := g.Print(r.table(g), ""); err != nil {
 		return err
 	}
-	if g.tty {
-		fmt.Fprintln(g.stdout)
+	if g.TTY {
+		fmt.Fprintln(g.Stdout)
 	}
-	s := newSheet(&g.termIO)
+	s := sheet.New(&g.IO)
 	mark := func(ok bool) string {
 		if ok {
-			return paint(g.color, green, "✓ ")
+			return term.Paint(g.Color, term.Green, "✓ ")
 		}
-		return paint(g.color, red, "✗ ")
+		return term.Paint(g.Color, term.Red, "✗ ")
 	}
 	changes := fmt.Sprintf("exactly the %d changes that were approved or allowed, and the %d of a clerk", r.Changes-r.Outside, r.Outside)
 	if len(r.Differences) > 0 {
-		changes = "not what was approved: " + count(len(r.Differences), "difference")
+		changes = "not what was approved: " + term.Count(len(r.Differences), "difference")
 	}
 	room := 0
-	if g.tty {
-		room = max(g.columns-labelWidth-3, 20)
+	if g.TTY {
+		room = max(g.Columns-sheet.LabelWidth-3, 20)
 	}
 	put := func(label string, mark, text string) {
-		for _, line := range wrap(text, room) {
-			s.raw(label, mark+line)
+		for _, line := range term.Fill(text, room) {
+			s.Raw(label, mark+line)
 			label, mark = "", strings.Repeat(" ", min(len(mark), 2))
 		}
 	}
@@ -256,24 +258,24 @@ func (r *demoResult) print(g *globals, dir string) error {
 	if err := r.Audit.Err(); err != nil {
 		put("audit log", mark(false), err.Error())
 	} else {
-		put("audit log", mark(true), entryCount(r.Audit.Found)+" verified")
+		put("audit log", mark(true), term.EntryCount(r.Audit.Found)+" verified")
 	}
-	s.line("root", hashText(r.Audit.Root))
-	folder := shellWord(safe(shownPath(dir)))
+	s.Line("root", term.HashText(r.Audit.Root))
+	folder := term.ShellWord(term.Safe(term.ShownPath(dir)))
 	flag := ""
 	if filepath.Clean(dir) != demoFolder {
 		flag = " --data " + folder
 	}
-	program := g.program()
-	s.raw("look further", program+" dev --data "+folder)
-	s.raw("list them", `eval "$(`+program+` dev env --data `+folder+`)"; `+program+` list   # in another terminal`)
-	s.raw("remove", program+" demo --remove"+flag)
+	program := g.Program()
+	s.Raw("look further", program+" dev --data "+folder)
+	s.Raw("list them", `eval "$(`+program+` dev env --data `+folder+`)"; `+program+` list   # in another terminal`)
+	s.Raw("remove", program+" demo --remove"+flag)
 	for i, d := range r.Differences {
 		if i == 20 {
-			g.say("… and %d more", len(r.Differences)-i)
+			g.Say("… and %d more", len(r.Differences)-i)
 			break
 		}
-		g.say("%s %s", paint(g.colorErr, red, "differs:"), safe(d.String()))
+		g.Say("%s %s", term.Paint(g.ColorErr, term.Red, "differs:"), term.Safe(d.String()))
 	}
 	return r.verdict()
 }
@@ -282,29 +284,29 @@ func (r *demoResult) verdict() error {
 	if r.OK {
 		return nil
 	}
-	return exitWith(exitError)
+	return term.Exit(term.ExitError)
 }
 
-func (r *demoResult) table(g *globals) *table {
-	t := &table{header: []string{"SITUATION", "PROPOSED", "DECIDED", "APPLIED", "REFUSED", "OUTCOME"}, wide: 5}
+func (r *demoResult) table(g *globals) *term.Table {
+	t := &term.Table{Header: []string{"SITUATION", "PROPOSED", "DECIDED", "APPLIED", "REFUSED", "OUTCOME"}, Wide: 5}
 	// The story has told the outcomes already, where people read it.
-	brief := g.tty && g.columns < 120
+	brief := g.TTY && g.Columns < 120
 	add := func(l *demo.Line, outcome string) {
 		cells := []string{l.Name}
 		for i, n := range []int{l.Proposed, l.Decided, l.Applied, l.Refused} {
 			cell := strconv.Itoa(n)
-			if g.tty {
-				cell = fmt.Sprintf("%*d", len(t.header[i+1]), n)
+			if g.TTY {
+				cell = fmt.Sprintf("%*d", len(t.Header[i+1]), n)
 			}
 			cells = append(cells, cell)
 		}
 		if !brief {
 			cells = append(cells, outcome)
 		}
-		t.add(cells...)
+		t.Add(cells...)
 	}
 	if brief {
-		t.header, t.wide = t.header[:5], 0
+		t.Header, t.Wide = t.Header[:5], 0
 	}
 	bad := 0
 	for _, l := range r.Lines {
@@ -318,7 +320,7 @@ func (r *demoResult) table(g *globals) *table {
 	all := "as it should be"
 	switch {
 	case bad > 0:
-		all = count(bad, "situation") + " went wrong"
+		all = term.Count(bad, "situation") + " went wrong"
 	case !r.OK:
 		all = "not as it should be; see below"
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/demo"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // saboteur watches the play, and writes to the ledger behind everybody's back
@@ -53,7 +54,7 @@ func TestDemoFindsWhatNobodyApproved(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "demo")
 	var out, errOut bytes.Buffer
-	g := &globals{termIO: termIO{ctx: t.Context(), stdout: &out, stderr: &errOut, columns: 80}}
+	g := &globals{IO: term.IO{Ctx: t.Context(), Stdout: &out, Stderr: &errOut, Columns: 80}}
 	s := &saboteur{t: t, ledger: filepath.Join(dir, demo.LedgerFile), writes: map[string]string{
 		// Over an approved change, in another row than the one that is undone later.
 		"routine price changes": `UPDATE items SET price = '99.99', version = version + 1 WHERE sku = 'SKU-0104'`,
@@ -82,7 +83,7 @@ func TestDemoFindsWhatNobodyApproved(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
-	if err := result.print(g, dir); exitCode(err) != exitError {
+	if err := result.print(g, dir); exitCode(err) != term.ExitError {
 		t.Errorf("the exit code is %d", exitCode(err))
 	}
 	for _, line := range []string{"ledger\t✗ not what was approved: 6 differences\n", "audit log\t✓ "} {

@@ -10,6 +10,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/card"
 	"github.com/gatehouse-dev/gatehouse/internal/demo"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // terminalStage tells the play on stderr.
@@ -21,7 +22,7 @@ type terminalStage struct {
 }
 
 func (t *terminalStage) Chapter(number, of int, title string) {
-	t.g.say("%s %s", paint(t.g.colorErr, dim, fmt.Sprintf("%2d/%d", number, of)), paint(t.g.colorErr, bold, safe(title)))
+	t.g.Say("%s %s", term.Paint(t.g.ColorErr, term.Dim, fmt.Sprintf("%2d/%d", number, of)), term.Paint(t.g.ColorErr, term.Bold, term.Safe(title)))
 }
 
 const storyIndent = "      "
@@ -30,21 +31,21 @@ func (t *terminalStage) Say(line string) { t.lines("", "", line) }
 
 func (t *terminalStage) Settled(l *demo.Line) {
 	if l.Err != "" {
-		t.lines("✗ ", red, l.Err)
+		t.lines("✗ ", term.Red, l.Err)
 		return
 	}
-	t.lines("✓ ", green, l.Outcome)
+	t.lines("✓ ", term.Green, l.Outcome)
 }
 
 // lines writes a text under the title, folded to the terminal.
 func (t *terminalStage) lines(mark, style, text string) {
 	room := 0
-	if t.g.tty {
-		room = max(t.g.columns-len(storyIndent)-columnsOf(mark), 20)
+	if t.g.TTY {
+		room = max(t.g.Columns-len(storyIndent)-term.ColumnsOf(mark), 20)
 	}
-	for _, line := range wrap(text, room) {
-		t.g.say("%s%s%s", storyIndent, paint(t.g.colorErr, style, mark), line)
-		mark = strings.Repeat(" ", columnsOf(mark))
+	for _, line := range term.Fill(text, room) {
+		t.g.Say("%s%s%s", storyIndent, term.Paint(t.g.ColorErr, style, mark), line)
+		mark = strings.Repeat(" ", term.ColumnsOf(mark))
 	}
 }
 
@@ -63,7 +64,7 @@ func (t *terminalStage) Ask(ctx context.Context, who string, a *gatehouse.Action
 	if t.answers == nil {
 		return demo.Undecided, nil
 	}
-	t.lines("? ", yellow, a.RiskLevel.String()+" "+card.RowText(a))
+	t.lines("? ", term.Yellow, a.RiskLevel.String()+" "+card.RowText(a))
 	for {
 		fmt.Fprintf(t.tty, "%s  As %s, who approves: [a] approve, [d] reject, [Enter] let the demo decide > ",
 			storyIndent, who)

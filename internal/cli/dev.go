@@ -16,6 +16,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/demo"
 	"github.com/gatehouse-dev/gatehouse/internal/notify/slackdev"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 	"github.com/gatehouse-dev/gatehouse/internal/version"
 )
 
@@ -71,7 +72,7 @@ func (c *devServeCmd) Run(g *globals) error {
 	if err := checkLoopback(c.Listen); err != nil {
 		return err
 	}
-	listen, err := freeAddress(g.ctx, c.Listen)
+	listen, err := freeAddress(g.Ctx, c.Listen)
 	if err != nil {
 		return err
 	}
@@ -79,7 +80,7 @@ func (c *devServeCmd) Run(g *globals) error {
 		return err
 	}
 	if c.Config == "" {
-		if err := demo.PrepareDev(g.ctx, c.Data); err != nil {
+		if err := demo.PrepareDev(g.Ctx, c.Data); err != nil {
 			return err
 		}
 	}
@@ -96,14 +97,14 @@ func (c *devServeCmd) Run(g *globals) error {
 	if err := makeMasterKey(cfg, c.Data); err != nil {
 		return err
 	}
-	n, err := openNodeWith(g.ctx, c.Data, cfg, devBackplane(cfg, listen), log)
+	n, err := openNodeWith(g.Ctx, c.Data, cfg, devBackplane(cfg, listen), log)
 	if err != nil {
 		return err
 	}
 	began := time.Now().Truncate(time.Microsecond)
-	creds, err := ensureDev(g.ctx, n, c.Data)
+	creds, err := ensureDev(g.Ctx, n, c.Data)
 	if err == nil {
-		err = n.gate.EnsurePolicies(g.ctx)
+		err = n.gate.EnsurePolicies(g.Ctx)
 	}
 	if err != nil {
 		return errors.Join(err, n.Close())
@@ -117,9 +118,9 @@ func (c *devServeCmd) Run(g *globals) error {
 		return errors.Join(err, s.Close())
 	}
 	log.Info("serving", "url", s.URL, "data", c.Data, "version", version.Number, "mode", "development")
-	link, err := firstSetupLink(g.ctx, n, &creds.Admin)
+	link, err := firstSetupLink(g.Ctx, n, &creds.Admin)
 	if err == nil {
-		err = dismissOwn(g.ctx, n, &creds.Admin, began)
+		err = dismissOwn(g.Ctx, n, &creds.Admin, began)
 	}
 	if err != nil {
 		return errors.Join(err, s.Close())
@@ -137,9 +138,9 @@ func (c *devServeCmd) Run(g *globals) error {
 		return errors.Join(err, s.Close())
 	}
 	c.warn(g, cfg)
-	s.warnBreakers(g.ctx)
+	s.warnBreakers(g.Ctx)
 	select {
-	case <-g.ctx.Done():
+	case <-g.Ctx.Done():
 		log.Info("stopping")
 		return s.Close()
 	case err := <-s.failed:
@@ -167,32 +168,32 @@ func devBackplane(cfg *config.Config, listen string) *backplane {
 // warn tells on stderr what of the configuration cannot be used.
 func (c *devServeCmd) warn(g *globals, cfg *config.Config) {
 	l := &looker{}
-	l.all(g.ctx, cfg)
+	l.all(g.Ctx, cfg)
 	for _, one := range l.checks {
-		if one.Result == checkFail && g.ctx.Err() == nil {
-			g.say("%s %s: %s", paint(g.colorErr, yellow, "warning:"), safe(one.Name), safe(one.Detail))
+		if one.Result == checkFail && g.Ctx.Err() == nil {
+			g.Say("%s %s: %s", term.Paint(g.ColorErr, term.Yellow, "warning:"), term.Safe(one.Name), term.Safe(one.Detail))
 		}
 	}
 }
 
 // banner prints where it serves, and nothing more.
 func (c *devServeCmd) banner(g *globals, creds *devCredentials, link *gatehouse.NewSetupLink, caught string) error {
-	if g.json {
-		return g.printJSON(map[string]string{
+	if g.JSON {
+		return g.PrintJSON(map[string]string{
 			"version": version.Number, "url": creds.URL, "api": creds.URL + "/api/v1", "key": creds.Agent.Key, "data": c.Data,
 			"setup_url": creds.URL + link.Path,
 		})
 	}
 	title := "Gatehouse " + version.Number
-	if g.color {
-		title = paint(true, bold, title)
+	if g.Color {
+		title = term.Paint(true, term.Bold, title)
 	}
-	_, err := fmt.Fprintf(g.stdout, `%s — development mode, not for production
+	_, err := fmt.Fprintf(g.Stdout, `%s — development mode, not for production
 ├─ Console  %s   (one time, 30 minutes)
 ├─ API      %s/api/v1   key %s
 ├─ Data     %s%s
 └─ Try      %s demo
-`, title, creds.URL+link.Path, creds.URL, creds.Agent.Key, safe(shownPath(c.Data)), caught, g.program())
+`, title, creds.URL+link.Path, creds.URL, creds.Agent.Key, term.Safe(term.ShownPath(c.Data)), caught, g.Program())
 	return err
 }
 
@@ -201,12 +202,12 @@ func (c *devServeCmd) banner(g *globals, creds *devCredentials, link *gatehouse.
 func checkLoopback(listen string) error {
 	host, _, err := net.SplitHostPort(listen)
 	if err != nil {
-		return usagef("--listen: %s is not HOST:PORT, such as 127.0.0.1:8080", gatehouse.Quote(listen))
+		return term.Usagef("--listen: %s is not HOST:PORT, such as 127.0.0.1:8080", gatehouse.Quote(listen))
 	}
 	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
 		return nil
 	}
-	return usagef("--listen: development mode serves this machine only, such as on 127.0.0.1:8080; for others there is `gatehouse serve`")
+	return term.Usagef("--listen: development mode serves this machine only, such as on 127.0.0.1:8080; for others there is `gatehouse serve`")
 }
 
 // freeAddress tells early, before anything is made, that the port is taken, and
@@ -260,22 +261,22 @@ Examples:
 func (c *devEnvCmd) Run(g *globals) error {
 	creds, err := readDevCredentials(c.Data)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s is no folder of development mode; `gatehouse dev` makes one, and --data names another", shownPath(c.Data))
+		return fmt.Errorf("%s is no folder of development mode; `gatehouse dev` makes one, and --data names another", term.ShownPath(c.Data))
 	}
 	if err != nil {
 		return err
 	}
 	who := map[string]gatehouse.Credentials{"admin": creds.Admin, "reviewer": creds.Reviewer, "agent": creds.Agent}[c.As]
 	if creds.URL == "" || who.Key == "" {
-		return fmt.Errorf("nothing was served from %s yet: gatehouse dev --data %s", shownPath(c.Data), shownPath(c.Data))
+		return fmt.Errorf("nothing was served from %s yet: gatehouse dev --data %s", term.ShownPath(c.Data), term.ShownPath(c.Data))
 	}
-	if g.json {
-		return g.printJSON(map[string]string{"url": creds.URL, "key": who.Key, "edit_token": who.EditToken})
+	if g.JSON {
+		return g.PrintJSON(map[string]string{"url": creds.URL, "key": who.Key, "edit_token": who.EditToken})
 	}
 	token := "unset GATEHOUSE_EDIT_TOKEN"
 	if who.EditToken != "" {
-		token = "export GATEHOUSE_EDIT_TOKEN=" + shellQuote(who.EditToken)
+		token = "export GATEHOUSE_EDIT_TOKEN=" + term.ShellQuote(who.EditToken)
 	}
-	_, err = fmt.Fprintf(g.stdout, "export GATEHOUSE_URL=%s\nexport GATEHOUSE_KEY=%s\n%s\n", shellQuote(creds.URL), shellQuote(who.Key), token)
+	_, err = fmt.Fprintf(g.Stdout, "export GATEHOUSE_URL=%s\nexport GATEHOUSE_KEY=%s\n%s\n", term.ShellQuote(creds.URL), term.ShellQuote(who.Key), token)
 	return err
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/client"
 	"github.com/gatehouse-dev/gatehouse/internal/demo"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // devServer is a running gatehouse dev.
@@ -108,7 +109,7 @@ func TestDev(t *testing.T) {
 		taken := exec.Command("gatehouse", command, "--data", data, "--listen", address)
 		taken.Dir, taken.Env = dir, cleanEnv()
 		said, err := taken.CombinedOutput()
-		if taken.ProcessState.ExitCode() != exitError ||
+		if taken.ProcessState.ExitCode() != term.ExitError ||
 			!bytes.Contains(said, []byte("is taken, perhaps by another `gatehouse`")) {
 			t.Errorf("%s on a taken port: %v, %s", command, err, said)
 		}
@@ -244,7 +245,7 @@ func TestDevServesADemo(t *testing.T) {
 		t.Errorf("denied in the demo: %v, %v", page.Items, err)
 	}
 	for _, args := range [][]string{{"demo"}, {"demo", "--remove"}} {
-		if out, code := gatehouseIn(args...); code != exitError || !strings.Contains(out, "is not removed") {
+		if out, code := gatehouseIn(args...); code != term.ExitError || !strings.Contains(out, "is not removed") {
 			t.Errorf("%v while it is served: exit code %d, %s", args, code, out)
 		}
 	}

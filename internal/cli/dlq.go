@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // dlqCmd groups the commands about dead letters.
@@ -43,7 +44,7 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 	}
 	ago, err := gatehouse.ParseDuration(text)
 	if err != nil || ago <= 0 {
-		return time.Time{}, usagef("--since must be a duration such as 2h, or a time such as 2026-01-02T15:04:05Z")
+		return time.Time{}, term.Usagef("--since must be a duration such as 2h, or a time such as 2026-01-02T15:04:05Z")
 	}
 	return now.Add(-ago.D()), nil
 }
@@ -79,24 +80,24 @@ func (c *dlqListCmd) Run(g *globals) error {
 	if err != nil {
 		return err
 	}
-	page, err := collect(g.ctx, &c.paging, func(ctx context.Context, cursor string, limit int) (gatehouse.Page[*gatehouse.DeadLetter], error) {
+	page, err := collect(g.Ctx, &c.paging, func(ctx context.Context, cursor string, limit int) (gatehouse.Page[*gatehouse.DeadLetter], error) {
 		filter.Cursor, filter.Limit = cursor, limit
 		return api.ListDeadLetters(ctx, filter)
 	})
 	if err != nil {
 		return err
 	}
-	return printPage(g, page, "No dead letters.", func() *table {
-		t := &table{
-			header: []string{"ID", "ACTION", "TYPE", "CONNECTOR", "ATTEMPTS", "LAST", "CODE", "ERROR", "ADVICE", "STATUS", "REPLAY", "WHY", "TARGET SAYS"},
-			wide:   8, drop: []int{11, 12, 5, 2, 1, 3, 4, 7},
+	return printPage(g, page, "No dead letters.", func() *term.Table {
+		t := &term.Table{
+			Header: []string{"ID", "ACTION", "TYPE", "CONNECTOR", "ATTEMPTS", "LAST", "CODE", "ERROR", "ADVICE", "STATUS", "REPLAY", "WHY", "TARGET SAYS"},
+			Wide:   8, Drop: []int{11, 12, 5, 2, 1, 3, 4, 7},
 		}
 		for _, d := range page.Items {
 			replay := "unsafe"
 			if d.ReplaySafe {
 				replay = "safe"
 			}
-			t.add(d.ID, d.ActionID, d.ActionType, d.Connector, strconv.Itoa(d.Attempts), g.at(d.LastAt), d.ErrorCode, d.Error, d.Advice,
+			t.Add(d.ID, d.ActionID, d.ActionType, d.Connector, strconv.Itoa(d.Attempts), g.At(d.LastAt), d.ErrorCode, d.Error, d.Advice,
 				string(d.Status), replay, d.ReplayReason, d.TargetSays)
 		}
 		return t
@@ -127,11 +128,11 @@ func (s *dlqSelection) read(all bool) (out gatehouse.DeadLetterSelection, err er
 	}
 	switch {
 	case given != 1:
-		return out, usagef("name dead letters, or a filter (--connector, --code, --since, --limit), or --all where there is one")
+		return out, term.Usagef("name dead letters, or a filter (--connector, --code, --since, --limit), or --all where there is one")
 	case s.Yes && s.DryRun:
-		return out, usagef("give --yes or --dry-run, not both")
+		return out, term.Usagef("give --yes or --dry-run, not both")
 	case s.Limit < 0 || s.Limit > gatehouse.MaxDeadLetterBatch:
-		return out, usagef("--limit must be 1 to %d", gatehouse.MaxDeadLetterBatch)
+		return out, term.Usagef("--limit must be 1 to %d", gatehouse.MaxDeadLetterBatch)
 	}
 	out.IDs, out.DryRun = s.IDs, s.DryRun || len(s.IDs) == 0 && !s.Yes
 	if len(s.IDs) == 0 && !all {
@@ -174,7 +175,7 @@ func (c *dlqReplayCmd) Run(g *globals) error {
 	if err != nil {
 		return err
 	}
-	answer, err := api.ReplayDeadLetters(g.ctx, gatehouse.ReplayRequest{IDs: sel.IDs, Filter: sel.Filter, All: c.All, DryRun: sel.DryRun})
+	answer, err := api.ReplayDeadLetters(g.Ctx, gatehouse.ReplayRequest{IDs: sel.IDs, Filter: sel.Filter, All: c.All, DryRun: sel.DryRun})
 	if err != nil {
 		return err
 	}
@@ -210,7 +211,7 @@ func (c *dlqDiscardCmd) Run(g *globals) error {
 	if err != nil {
 		return err
 	}
-	answer, err := api.DiscardDeadLetters(g.ctx, gatehouse.DiscardRequest{DeadLetterSelection: sel, Reason: c.Reason})
+	answer, err := api.DiscardDeadLetters(g.Ctx, gatehouse.DiscardRequest{DeadLetterSelection: sel, Reason: c.Reason})
 	if err != nil {
 		return err
 	}
@@ -245,7 +246,7 @@ func (c *dlqResolveCmd) Run(g *globals) error {
 	if err != nil {
 		return err
 	}
-	answer, err := api.ResolveDeadLetters(g.ctx, gatehouse.ResolveRequest{
+	answer, err := api.ResolveDeadLetters(g.Ctx, gatehouse.ResolveRequest{
 		DeadLetterSelection: sel, Resolution: gatehouse.Resolution{Outcome: c.Outcome, Reason: c.Reason},
 	})
 	if err != nil {
@@ -258,25 +259,25 @@ func (c *dlqResolveCmd) Run(g *globals) error {
 // printed as it came.
 func (g *globals) printDeadLetters(answer any, results []gatehouse.DeadLetterResult, sel gatehouse.DeadLetterSelection) error {
 	var err error
-	if g.json {
-		err = g.printJSON(answer)
+	if g.JSON {
+		err = g.PrintJSON(answer)
 	} else {
-		t := &table{header: []string{"ID", "ACTION", "RESULT", "DETAIL"}, wide: 3}
+		t := &term.Table{Header: []string{"ID", "ACTION", "RESULT", "DETAIL"}, Wide: 3}
 		for _, r := range results {
 			result := r.Result
 			if r.Skipped != "" {
 				result = "skipped: " + r.Skipped
 			}
-			t.add(r.ID, r.ActionID, result, r.Detail)
+			t.Add(r.ID, r.ActionID, result, r.Detail)
 		}
-		err = g.print(t, "No dead letters.")
+		err = g.Print(t, "No dead letters.")
 	}
 	if err != nil {
 		return err
 	}
 	if sel.DryRun {
 		if len(results) > 0 {
-			g.say("Nothing was changed: this was a dry run. To do it, add --yes.")
+			g.Say("Nothing was changed: this was a dry run. To do it, add --yes.")
 		}
 		return nil
 	}
@@ -284,7 +285,7 @@ func (g *globals) printDeadLetters(answer any, results []gatehouse.DeadLetterRes
 		// What a filter selects is expected to hold some that cannot be done.
 		expected := r.Skipped == "" || r.Skipped == gatehouse.SkippedApplied || len(sel.IDs) == 0 && r.Skipped == gatehouse.SkippedResolveFirst
 		if !expected {
-			return exitWith(exitError)
+			return term.Exit(term.ExitError)
 		}
 	}
 	return nil

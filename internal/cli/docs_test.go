@@ -20,6 +20,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/client"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // testParser parses command lines without running anything.
@@ -202,7 +203,7 @@ func TestHelp(t *testing.T) {
 	for _, leaf := range parser.Model.Leaves(true) {
 		path := strings.Fields(leaf.Path())
 		g, out, errOut := testGlobals(t)
-		if code := run(*g, append(path, "--help")); code != exitDone || errOut.Len() > 0 {
+		if code := run(*g, append(path, "--help")); code != term.ExitDone || errOut.Len() > 0 {
 			t.Errorf("%v --help: exit code %d, %q on stderr", path, code, errOut)
 		}
 		if !strings.HasPrefix(out.String(), "Usage: gatehouse "+strings.Join(path, " ")) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // doctorCmd checks that everything is in order.
@@ -75,7 +76,7 @@ func (c *doctorCmd) Run(g *globals) error {
 		return c.deep(g)
 	}
 	if len(c.Held) > 0 {
-		return usagef("--held goes with --deep; a served log is compared by: gatehouse audit verify --held FILE")
+		return term.Usagef("--held goes with --deep; a served log is compared by: gatehouse audit verify --held FILE")
 	}
 	var checks []check
 	add := func(name, result, format string, args ...any) {
@@ -91,7 +92,7 @@ func (c *doctorCmd) Run(g *globals) error {
 	if c.Config != "" || c.Data != "" {
 		l := &looker{}
 		if cfg := l.file(&dataFlags{Data: c.Data, Config: c.Config}); cfg != nil {
-			l.all(g.ctx, cfg)
+			l.all(g.Ctx, cfg)
 		}
 		checks = append(checks, l.checks...)
 	}
@@ -101,20 +102,20 @@ func (c *doctorCmd) Run(g *globals) error {
 // printChecks prints what was looked at, and exits 1 when a check failed.
 func (g *globals) printChecks(checks []check) (err error) {
 	ok := true
-	t := &table{header: []string{"CHECK", "RESULT", "DETAIL"}, wide: 2, paint: func(column int, cell string) string {
-		return map[string]string{checkOK: green, checkNote: yellow, checkFail: red}[cell]
+	t := &term.Table{Header: []string{"CHECK", "RESULT", "DETAIL"}, Wide: 2, Paint: func(column int, cell string) string {
+		return map[string]string{checkOK: term.Green, checkNote: term.Yellow, checkFail: term.Red}[cell]
 	}}
 	for _, one := range checks {
 		ok = ok && one.Result != checkFail
-		t.add(one.Name, one.Result, one.Detail)
+		t.Add(one.Name, one.Result, one.Detail)
 	}
-	if g.json {
-		err = g.printJSON(map[string]any{"ok": ok, "checks": checks})
+	if g.JSON {
+		err = g.PrintJSON(map[string]any{"ok": ok, "checks": checks})
 	} else {
-		err = g.print(t, "")
+		err = g.Print(t, "")
 	}
 	if err == nil && !ok {
-		err = exitWith(exitError)
+		err = term.Exit(term.ExitError)
 	}
 	return err
 }
@@ -124,7 +125,7 @@ type adder func(name, result, format string, args ...any)
 // server checks what needs no key, and tells whether the rest makes sense.
 func (c *doctorCmd) server(g *globals, add adder) bool {
 	ask := &http.Client{Timeout: 10 * time.Second}
-	req, err := http.NewRequestWithContext(g.ctx, http.MethodGet, strings.TrimSuffix(g.URL, "/")+"/readyz", nil)
+	req, err := http.NewRequestWithContext(g.Ctx, http.MethodGet, strings.TrimSuffix(g.URL, "/")+"/readyz", nil)
 	if err != nil {
 		add("server", checkFail, "%v", err)
 		return false
@@ -165,7 +166,7 @@ func (c *doctorCmd) identity(g *globals, api service, add adder) {
 		add("key", checkFail, "GATEHOUSE_KEY is not set")
 		return
 	}
-	me, err := api.WhoAmI(g.ctx)
+	me, err := api.WhoAmI(g.Ctx)
 	if err != nil {
 		add("key", checkFail, "%v", err)
 		return
@@ -195,7 +196,7 @@ func (*doctorCmd) answerable(g *globals, api service, add adder) {
 	const most = 1000
 	var people []*gatehouse.Principal
 	for cursor := ""; ; {
-		page, err := api.ListPrincipals(g.ctx, cursor, gatehouse.MaxLimit)
+		page, err := api.ListPrincipals(g.Ctx, cursor, gatehouse.MaxLimit)
 		if err != nil {
 			add("answerable", checkNote, "could not be read: %v", err)
 			return
@@ -211,7 +212,7 @@ func (*doctorCmd) answerable(g *globals, api service, add adder) {
 	}
 	stuck, seen := []string{}, 0
 	for cursor := ""; seen < most; {
-		page, err := api.ListActions(g.ctx, gatehouse.ActionFilter{Status: gatehouse.StatusPending, Limit: gatehouse.MaxLimit, Cursor: cursor})
+		page, err := api.ListActions(g.Ctx, gatehouse.ActionFilter{Status: gatehouse.StatusPending, Limit: gatehouse.MaxLimit, Cursor: cursor})
 		if err != nil {
 			add("answerable", checkNote, "could not be read: %v", err)
 			return
@@ -230,14 +231,14 @@ func (*doctorCmd) answerable(g *globals, api service, add adder) {
 		add("answerable", checkOK, "")
 		return
 	}
-	add("answerable", checkFail, "too few people are left who can answer %s; cancel or revise: %s", count(len(stuck), "pending action"),
+	add("answerable", checkFail, "too few people are left who can answer %s; cancel or revise: %s", term.Count(len(stuck), "pending action"),
 		strings.Join(stuck[:min(len(stuck), 5)], ", "))
 }
 
 // roles tells what waits for work that a process does only in its role. Which
 // roles the processes have, nobody knows: that nothing waits is all that is ok.
 func (*doctorCmd) roles(g *globals, api service, add adder) {
-	found, err := api.CheckRoles(g.ctx)
+	found, err := api.CheckRoles(g.Ctx)
 	if err != nil {
 		add("roles", checkNote, "could not be read: %v", err)
 		return
@@ -268,7 +269,7 @@ func (*doctorCmd) editToken(g *globals, api service, add adder) {
 		add("edit token", checkNote, "GATEHOUSE_EDIT_TOKEN is not set: you cannot decide")
 		return
 	}
-	_, err := api.BulkDecide(g.ctx, gatehouse.BulkDecision{Decision: gatehouse.Reject, Items: []gatehouse.BulkItem{}})
+	_, err := api.BulkDecide(g.Ctx, gatehouse.BulkDecision{Decision: gatehouse.Reject, Items: []gatehouse.BulkItem{}})
 	switch gatehouse.CodeOf(err) {
 	case gatehouse.CodeInvalid:
 		add("edit token", checkOK, "you can decide")
@@ -282,7 +283,7 @@ func (*doctorCmd) editToken(g *globals, api service, add adder) {
 // breakers tells of connectors whose calls are stopped.
 func (*doctorCmd) breakers(g *globals, api service, add adder) {
 	const name = "breakers"
-	states, err := api.ListBreakers(g.ctx)
+	states, err := api.ListBreakers(g.Ctx)
 	if err != nil {
 		add(name, checkNote, "could not be read: %v", err)
 		return
@@ -302,7 +303,7 @@ func (*doctorCmd) breakers(g *globals, api service, add adder) {
 // deadLetters tells what needs a person, apart by what can be done about it.
 func (*doctorCmd) deadLetters(g *globals, api service, add adder) {
 	const name = "dead letters"
-	page, err := api.ListDeadLetters(g.ctx, gatehouse.DeadLetterFilter{Limit: gatehouse.MaxLimit})
+	page, err := api.ListDeadLetters(g.Ctx, gatehouse.DeadLetterFilter{Limit: gatehouse.MaxLimit})
 	if err != nil {
 		add(name, checkNote, "could not be read: %v", err)
 		return

@@ -19,6 +19,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // TestDoctorTellsOfWorkThatNobodyDoes: of a server with the role api alone, what
@@ -118,11 +119,11 @@ func testLateWork(t *testing.T, beside bool, open func(context.Context, func() t
 		}
 		return stdout.String()
 	}
-	doctor(s, exitDone, nothingWaits)
+	doctor(s, term.ExitDone, nothingWaits)
 	ahead.Store(int64(lateBound))
-	doctor(s, exitDone, nothingWaits)
+	doctor(s, term.ExitDone, nothingWaits)
 	ahead.Store(int64(30 * 24 * time.Hour))
-	doctor(s, exitError,
+	doctor(s, term.ExitError,
 		"roles\tfail\tan entry of the audit log has waited for its number for 30d: does a process have the role sequencer?",
 		"roles\tfail\ta push has been due for 30d: does a process have the role dispatcher?",
 		"roles\tfail\tan approval that has expired has waited to be closed for ",
@@ -145,11 +146,11 @@ func testLateWork(t *testing.T, beside bool, open func(context.Context, func() t
 	if _, _, err := bot.StartRun(t.Context(), "mixed", gatehouse.NewRun{Input: `{}`}); err != nil { // which no bound holds
 		t.Fatal(err)
 	}
-	doctor(s, exitError, "roles\tnote\ta push has been due for 30d, behind others that are under way: are all workers of the role dispatcher taken, or a bound reached?",
+	doctor(s, term.ExitError, "roles\tnote\ta push has been due for 30d, behind others that are under way: are all workers of the role dispatcher taken, or a bound reached?",
 		"roles\tnote\ta step of the tool page has been ready for 30d, behind others that are leased: are its workers too few, or is a bound reached?",
 		"roles\tnote\ta run in line for max_runs_per_min has been queued for 30d, behind others that are under way: are all workers of the role runner taken, or a bound reached?")
 	ahead.Store(int64(100 * 24 * time.Hour)) // that lease is over too
-	doctor(s, exitError, "roles\tfail\ta push has been due for 100d: does a process have the role dispatcher?",
+	doctor(s, term.ExitError, "roles\tfail\ta push has been due for 100d: does a process have the role dispatcher?",
 		"roles\tfail\ta run in line for max_runs_per_min has been queued for 100d: does a process have the role runner?")
 	elsewhere := &gatehouse.Caller{Principal: &gatehouse.Principal{Tenant: "acme", Roles: []gatehouse.Role{gatehouse.RoleOperator}}}
 	check, err := s.gate.CheckRoles(gatehouse.NewContext(t.Context(), elsewhere))
@@ -190,7 +191,7 @@ func testLateWork(t *testing.T, beside bool, open func(context.Context, func() t
 		}
 	}
 	until("nothing to do", func(late []gatehouse.LateWork) bool { return len(late) == 0 })
-	doctor(other, exitDone, nothingWaits)
+	doctor(other, term.ExitDone, nothingWaits)
 	if _, _, err := other.runs.ApplyWorkflow(admin, "paged", "name: paged\nsteps:\n  - {id: one, uses: worker.page}\n"); err != nil {
 		t.Fatal(err)
 	}

@@ -77,7 +77,7 @@ func (c *storeChecker) CheckConfiguration(ctx context.Context) (*gatehouse.Confi
 
 // configuration asks the server for what its own configuration names.
 func (*doctorCmd) configuration(g *globals, api service, add adder) {
-	found, err := api.CheckConfiguration(g.ctx)
+	found, err := api.CheckConfiguration(g.Ctx)
 	if err != nil {
 		add("configuration", checkNote, "could not be looked at: %v", err)
 		return

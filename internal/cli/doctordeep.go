@@ -8,6 +8,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/invariants"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // deep checks a store itself. It exits 1 when anything is violated.
@@ -20,13 +21,13 @@ func (c *doctorCmd) deep(g *globals) error {
 	if err != nil {
 		return err
 	}
-	if g.json {
-		err = g.printJSON(report)
+	if g.JSON {
+		err = g.PrintJSON(report)
 	} else {
 		err = c.printDeep(g, report)
 	}
 	if err == nil && !report.OK {
-		err = exitWith(exitError)
+		err = term.Exit(term.ExitError)
 	}
 	return err
 }
@@ -35,22 +36,22 @@ func (c *doctorCmd) deep(g *globals) error {
 // is, else by the server.
 func (c *doctorCmd) checked(g *globals, held []gatehouse.LogHead) (*gatehouse.StoreCheck, error) {
 	if c.Data != "" || c.DatabaseURL != "" {
-		log := slog.New(slog.NewTextHandler(g.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+		log := slog.New(slog.NewTextHandler(g.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 		beside := &storeChecker{data: c.Data, databaseURL: string(c.DatabaseURL), log: log}
-		return beside.check(g.ctx, invariants.Options{
-			Held: held, Progress: func(done, total int64) { g.progress("check actions", done, total) },
+		return beside.check(g.Ctx, invariants.Options{
+			Held: held, Progress: func(done, total int64) { g.Progress("check actions", done, total) },
 		})
 	}
 	api, err := g.connect()
 	if err != nil {
 		return nil, err
 	}
-	return api.CheckStore(g.ctx, held)
+	return api.CheckStore(g.Ctx, held)
 }
 
 func (c *doctorCmd) printDeep(g *globals, report *gatehouse.StoreCheck) error {
-	t := &table{header: []string{"NO", "INVARIANT", "RESULT", "EXAMINED", "VIOLATIONS"}, wide: 1, paint: func(_ int, cell string) string {
-		return map[string]string{checkOK: green, checkNote: yellow, checkFail: red}[cell]
+	t := &term.Table{Header: []string{"NO", "INVARIANT", "RESULT", "EXAMINED", "VIOLATIONS"}, Wide: 1, Paint: func(_ int, cell string) string {
+		return map[string]string{checkOK: term.Green, checkNote: term.Yellow, checkFail: term.Red}[cell]
 	}}
 	for _, i := range report.Invariants {
 		result := checkOK
@@ -60,9 +61,9 @@ func (c *doctorCmd) printDeep(g *globals, report *gatehouse.StoreCheck) error {
 		case i.NotChecked != "":
 			result = checkNote
 		}
-		t.add(strconv.Itoa(i.Number), i.Title, result, strconv.FormatInt(i.Examined, 10), strconv.Itoa(i.Violations))
+		t.Add(strconv.Itoa(i.Number), i.Title, result, strconv.FormatInt(i.Examined, 10), strconv.Itoa(i.Violations))
 	}
-	if err := g.print(t, ""); err != nil {
+	if err := g.Print(t, ""); err != nil {
 		return err
 	}
 	elsewhere := ""
@@ -71,17 +72,17 @@ func (c *doctorCmd) printDeep(g *globals, report *gatehouse.StoreCheck) error {
 	}
 	for _, i := range report.Invariants {
 		for _, v := range i.Listed {
-			g.say("%d: %s %s: %s", i.Number, safe(v.Tenant), safe(v.ID), safe(v.Detail))
+			g.Say("%d: %s %s: %s", i.Number, term.Safe(v.Tenant), term.Safe(v.ID), term.Safe(v.Detail))
 		}
 		if more := i.Violations - len(i.Listed); more > 0 {
-			g.say("%d: and %d more%s", i.Number, more, elsewhere)
+			g.Say("%d: and %d more%s", i.Number, more, elsewhere)
 		}
 		if i.NotChecked != "" {
-			g.say("%d: not checked: %s", i.Number, i.NotChecked)
+			g.Say("%d: not checked: %s", i.Number, i.NotChecked)
 		}
 	}
 	if report.OK {
-		g.say("Nothing is violated.")
+		g.Say("Nothing is violated.")
 	}
 	return nil
 }
@@ -91,7 +92,7 @@ func (c *doctorCmd) printDeep(g *globals, report *gatehouse.StoreCheck) error {
 func heldHeads(g *globals, files []string) ([]gatehouse.LogHead, error) {
 	var all []gatehouse.LogHead
 	for _, name := range files {
-		b, err := readInput(&g.termIO, name)
+		b, err := term.ReadInput(&g.IO, name)
 		if err != nil {
 			return nil, err
 		}

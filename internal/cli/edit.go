@@ -7,6 +7,8 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/card"
+	"github.com/gatehouse-dev/gatehouse/internal/sheet"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // editCmd edits the change of a pending action.
@@ -46,19 +48,19 @@ func (c *editCmd) Run(g *globals) error {
 	var err error
 	switch {
 	case (c.File == "") == (len(c.Set) == 0):
-		return usagef("give either --set or --file")
+		return term.Usagef("give either --set or --file")
 	case e.Note == "" && !c.DryRun:
-		return usagef("say why with --note: the agent reads it")
-	case c.Digest == "" && g.terminal == nil && !c.DryRun:
-		return usagef(
+		return term.Usagef("say why with --note: the agent reads it")
+	case c.Digest == "" && g.Terminal == nil && !c.DryRun:
+		return term.Usagef(
 			"what is edited must have been seen: give --digest (see `gatehouse show %s`), or run this on a terminal",
-			safe(c.ID),
+			term.Safe(c.ID),
 		)
 	case c.File == "":
 		e.Patch, err = fields("--set", c.Set)
 	default:
 		var b []byte
-		if b, err = readInput(&g.termIO, c.File); err == nil {
+		if b, err = term.ReadInput(&g.IO, c.File); err == nil {
 			e.ProposedChange, err = gatehouse.Canonicalize(b)
 		}
 	}
@@ -69,7 +71,7 @@ func (c *editCmd) Run(g *globals) error {
 	if err != nil {
 		return err
 	}
-	a, err := api.FindAction(g.ctx, c.ID)
+	a, err := api.FindAction(g.Ctx, c.ID)
 	if err != nil {
 		return err
 	}
@@ -90,7 +92,7 @@ func (c *editCmd) Run(g *globals) error {
 			return err
 		}
 	}
-	edited, err := api.Edit(g.ctx, a.ID, e)
+	edited, err := api.Edit(g.Ctx, a.ID, e)
 	if err != nil {
 		return err
 	}
@@ -99,31 +101,31 @@ func (c *editCmd) Run(g *globals) error {
 
 // tell has the server try the edit, and says what would change and who may approve it.
 func (c *editCmd) tell(g *globals, api service, a *gatehouse.Action, e gatehouse.EditRequest) error {
-	me, err := api.WhoAmI(g.ctx)
+	me, err := api.WhoAmI(g.Ctx)
 	if err != nil {
 		return err
 	}
 	e.DryRun, e.Approve = true, false
-	tried, err := api.Edit(g.ctx, a.ID, e)
+	tried, err := api.Edit(g.Ctx, a.ID, e)
 	if err != nil {
 		return err
 	}
 	for _, x := range card.Edited(a.ProposedChange, tried.ProposedChange) {
-		g.say("  %s", movedText(x))
+		g.Say("  %s", sheet.MovedText(x))
 	}
-	g.say("%s", safe(card.AfterEdit(tried, me)))
+	g.Say("%s", term.Safe(card.AfterEdit(tried, me)))
 	return nil
 }
 
 // sure asks on the person's terminal.
 func sure(g *globals, question string) error {
-	tty, err := g.terminal()
+	tty, err := g.Terminal()
 	if err != nil {
-		return usagef("there is no terminal to ask on (%v): give --digest", err)
+		return term.Usagef("there is no terminal to ask on (%v): give --digest", err)
 	}
 	defer tty.Close()
 	fmt.Fprintf(tty, "%s [y/N] ", question)
-	in := &prompt{ctx: g.ctx, in: bufio.NewReader(tty)}
+	in := &prompt{ctx: g.Ctx, in: bufio.NewReader(tty)}
 	answer, err := in.line()
 	if err != nil {
 		return err

@@ -9,6 +9,8 @@ import (
 	"strconv"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/sheet"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // evidenceCmd groups the commands about evidence.
@@ -66,7 +68,7 @@ func (c *evidenceExportCmd) fetch(g *globals) (*exportedBundle, *bundleReport, e
 	if err != nil {
 		return nil, nil, err
 	}
-	b, err := api.RunBundle(g.ctx, c.ID)
+	b, err := api.RunBundle(g.Ctx, c.ID)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -93,15 +95,15 @@ func (c *evidenceExportCmd) Run(g *globals) error {
 	if err != nil {
 		return err
 	}
-	if g.json {
-		return g.printJSON(out)
+	if g.JSON {
+		return g.PrintJSON(out)
 	}
-	t := &table{header: []string{"RUN", "FILE", "BYTES", "SHA256", "FILES"}}
-	t.add(out.RunID, out.File, strconv.Itoa(out.Bytes), out.SHA256, strconv.Itoa(len(report.Manifest.Files)))
-	if err := g.print(t, ""); err != nil {
+	t := &term.Table{Header: []string{"RUN", "FILE", "BYTES", "SHA256", "FILES"}}
+	t.Add(out.RunID, out.File, strconv.Itoa(out.Bytes), out.SHA256, strconv.Itoa(len(report.Manifest.Files)))
+	if err := g.Print(t, ""); err != nil {
 		return err
 	}
-	g.say("Verified: the archive's SHA-256, %s, %s of the audit log.", count(len(report.Manifest.Files), "file"), entryCount(int64(report.Entries)))
+	g.Say("Verified: the archive's SHA-256, %s, %s of the audit log.", term.Count(len(report.Manifest.Files), "file"), term.EntryCount(int64(report.Entries)))
 	return nil
 }
 
@@ -136,10 +138,10 @@ func (c *evidenceShowCmd) Run(g *globals) error {
 	report := verifyBundle(archive)
 	report.expect(stored, run)
 	report.expect(c.SHA256, "")
-	if g.json {
-		err = g.printJSON(report)
+	if g.JSON {
+		err = g.PrintJSON(report)
 	} else {
-		printBundle(newSheet(&g.termIO), report)
+		printBundle(sheet.New(&g.IO), report)
 	}
 	if err != nil {
 		return err
@@ -147,7 +149,7 @@ func (c *evidenceShowCmd) Run(g *globals) error {
 	if err := report.err(); err != nil {
 		return err
 	}
-	g.say("Verified: %s, %s of the audit log.", count(len(report.Manifest.Files), "file"), entryCount(int64(report.Entries)))
+	g.Say("Verified: %s, %s of the audit log.", term.Count(len(report.Manifest.Files), "file"), term.EntryCount(int64(report.Entries)))
 	return nil
 }
 
@@ -176,7 +178,7 @@ func (c *evidenceShowCmd) read(g *globals) (archive []byte, sha256, run string, 
 	if err != nil {
 		return nil, "", "", err
 	}
-	b, err := api.RunBundle(g.ctx, c.File)
+	b, err := api.RunBundle(g.Ctx, c.File)
 	if err != nil {
 		return nil, "", "", err
 	}

@@ -17,6 +17,8 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/audit"
+	"github.com/gatehouse-dev/gatehouse/internal/sheet"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // testBundle is an archive as a server makes it. change can alter the files
@@ -53,7 +55,7 @@ func testBundle(t *testing.T, change, late func(files map[string][]byte)) []byte
 			Approval: &gatehouse.Approval{Required: 1, Votes: []gatehouse.Vote{{Name: "ana\x1b[8m", Decision: gatehouse.Approve, Via: gatehouse.ViaConsole}}},
 		}}),
 		"receipts.json": doc([]map[string]any{{"id": "rcp_1", "action_id": "act_1", "attempt": 1, "outcome": "applied", "external_id": "INC1", "reversible": true}}),
-		"costs.json":    doc([]modelCost{{Provider: "local", Model: "m", Calls: 2, InputTokens: 250, OutputTokens: 30, Cost: "0.000042", Currency: "USD"}}),
+		"costs.json":    doc([]sheet.ModelCost{{Provider: "local", Model: "m", Calls: 2, InputTokens: 250, OutputTokens: 30, Cost: "0.000042", Currency: "USD"}}),
 		"audit.json": doc(map[string]any{
 			"head": gatehouse.LogHead{Tenant: "default", Size: 9},
 			"entries": []*gatehouse.Entry{
@@ -161,12 +163,12 @@ func TestEvidenceShow(t *testing.T) {
 		code int
 		want []string
 	}{
-		{[]string{file}, exitDone, []string{"run\trun_1\n", "workflow\ttriage version 3\n", "sha256\t" + good, "update: succeeded", "ana<U+001B>[8m: approved", "reversible, external id INC1", "0.000042 USD", "size 9"}},
-		{[]string{file, "--sha256", strings.ToUpper(good)}, exitDone, nil},
-		{[]string{file, "--sha256", strings.Repeat("0", 64)}, exitError, []string{"Problems\n", "its SHA-256 is " + good}},
-		{[]string{file, "--json"}, exitDone, []string{`"ok": true`, `"problems": []`, `"run": "run_1"`, `"audit_entries": 2`}},
-		{[]string{filepath.Join(filepath.Dir(file), "none.zip")}, exitError, nil},
-		{[]string{filepath.Dir(file)}, exitError, nil},
+		{[]string{file}, term.ExitDone, []string{"run\trun_1\n", "workflow\ttriage version 3\n", "sha256\t" + good, "update: succeeded", "ana<U+001B>[8m: approved", "reversible, external id INC1", "0.000042 USD", "size 9"}},
+		{[]string{file, "--sha256", strings.ToUpper(good)}, term.ExitDone, nil},
+		{[]string{file, "--sha256", strings.Repeat("0", 64)}, term.ExitError, []string{"Problems\n", "its SHA-256 is " + good}},
+		{[]string{file, "--json"}, term.ExitDone, []string{`"ok": true`, `"problems": []`, `"run": "run_1"`, `"audit_entries": 2`}},
+		{[]string{filepath.Join(filepath.Dir(file), "none.zip")}, term.ExitError, nil},
+		{[]string{filepath.Dir(file)}, term.ExitError, nil},
 	} {
 		g, out, errOut := testGlobals(t)
 		if code := run(*g, append([]string{"evidence", "show"}, c.args...)); code != c.code {
@@ -178,7 +180,7 @@ func TestEvidenceShow(t *testing.T) {
 			}
 		}
 		for _, r := range out.String() + errOut.String() {
-			if r != '\n' && r != '\t' && hidden(r) {
+			if r != '\n' && r != '\t' && term.Hidden(r) {
 				t.Errorf("%v: %U gets through", c.args, r)
 			}
 		}
@@ -204,19 +206,19 @@ func TestEvidenceOfAnotherRun(t *testing.T) {
 		args []string
 		code int
 	}{
-		{[]string{"export", "run_2", "-o", file}, exitError},
-		{[]string{"show", "run_2"}, exitError},
-		{[]string{"export", "run_1", "-o", file}, exitDone},
-		{[]string{"show", "run_1"}, exitDone},
+		{[]string{"export", "run_2", "-o", file}, term.ExitError},
+		{[]string{"show", "run_2"}, term.ExitError},
+		{[]string{"export", "run_1", "-o", file}, term.ExitDone},
+		{[]string{"show", "run_1"}, term.ExitDone},
 	} {
 		g, _, errOut := testGlobals(t)
 		g.Key = "gth_x"
 		if code := run(*g, append([]string{"evidence", "--url", s.URL}, c.args...)); code != c.code {
 			t.Errorf("%v: exit code %d, want %d: %s", c.args, code, c.code, errOut)
-		} else if code == exitError && !strings.Contains(errOut.String(), "it is of the run run_1, not of run_2") {
+		} else if code == term.ExitError && !strings.Contains(errOut.String(), "it is of the run run_1, not of run_2") {
 			t.Errorf("%v says %s", c.args, errOut)
 		}
-		if _, err := os.Stat(file); (err == nil) != (c.code == exitDone) {
+		if _, err := os.Stat(file); (err == nil) != (c.code == term.ExitDone) {
 			t.Errorf("%v: the file is there: %v", c.args, err == nil)
 		}
 	}

@@ -13,6 +13,8 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/audit"
+	"github.com/gatehouse-dev/gatehouse/internal/sheet"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // bundleReport is what a bundle says, and what of it does not hold. Nothing
@@ -21,13 +23,13 @@ type bundleReport struct {
 	OK       bool     `json:"ok"`
 	Problems []string `json:"problems"`
 	// SHA256 is that of the archive.
-	SHA256    string           `json:"sha256"`
-	Manifest  bundleManifest   `json:"manifest"`
-	Run       bundleRun        `json:"run"`
-	Steps     []bundleStep     `json:"steps"`
-	Decisions []bundleDecision `json:"decisions"`
-	Receipts  []bundleReceipt  `json:"receipts"`
-	Costs     []*modelCost     `json:"costs"`
+	SHA256    string             `json:"sha256"`
+	Manifest  bundleManifest     `json:"manifest"`
+	Run       bundleRun          `json:"run"`
+	Steps     []bundleStep       `json:"steps"`
+	Decisions []bundleDecision   `json:"decisions"`
+	Receipts  []bundleReceipt    `json:"receipts"`
+	Costs     []*sheet.ModelCost `json:"costs"`
 	// Entries counts the audit entries, First and Last are their positions,
 	// and Head the log's when the bundle was made.
 	Entries int                `json:"audit_entries"`
@@ -170,7 +172,7 @@ func (r *bundleReport) open(archive []byte) (map[string][]byte, error) {
 	if found[manifestFile] == nil {
 		return nil, fmt.Errorf("it has no %s", manifestFile)
 	}
-	manifest, err := unzip(found[manifestFile], maxBody)
+	manifest, err := unzip(found[manifestFile], term.MaxBody)
 	if err == nil {
 		err = json.Unmarshal(manifest, &r.Manifest)
 	}
@@ -233,7 +235,7 @@ func (r *bundleReport) entries(log *bundleAudit) {
 			r.Last = &at
 		}
 		if audit.LeafHash(e.Body) != e.LeafHash {
-			r.problem("audit entry %d has the leaf hash %s, but its text gives %s", at, hashText(e.LeafHash), hashText(audit.LeafHash(e.Body)))
+			r.problem("audit entry %d has the leaf hash %s, but its text gives %s", at, term.HashText(e.LeafHash), term.HashText(audit.LeafHash(e.Body)))
 		}
 		var l gatehouse.Leaf
 		if err := json.Unmarshal([]byte(e.Body), &l); err != nil {
@@ -267,78 +269,78 @@ func (r *bundleReport) entries(log *bundleAudit) {
 }
 
 // printBundle writes what a bundle says.
-func printBundle(s *sheet, r *bundleReport) {
+func printBundle(s *sheet.Sheet, r *bundleReport) {
 	m := r.Manifest
-	s.line("run", m.Run)
-	s.line("status", string(m.Status))
+	s.Line("run", m.Run)
+	s.Line("status", string(m.Status))
 	if f := r.Run.Failure; f != nil {
-		s.line("failure", f.Detail+" ("+f.Code+")")
+		s.Line("failure", f.Detail+" ("+f.Code+")")
 	}
 	if m.Workflow != "" { // what is no bundle has none
-		s.line("workflow", fmt.Sprintf("%s version %d", m.Workflow, m.Revision))
+		s.Line("workflow", fmt.Sprintf("%s version %d", m.Workflow, m.Revision))
 	}
-	s.line("tenant", m.Tenant)
-	s.line("trigger", strings.TrimSpace(r.Run.Trigger+" "+r.Run.TriggerRef))
-	s.line("started by", r.Run.StartedBy)
+	s.Line("tenant", m.Tenant)
+	s.Line("trigger", strings.TrimSpace(r.Run.Trigger+" "+r.Run.TriggerRef))
+	s.Line("started by", r.Run.StartedBy)
 	if !r.Run.CreatedAt.IsZero() {
-		s.line("created", s.when(r.Run.CreatedAt))
+		s.Line("created", s.When(r.Run.CreatedAt))
 	}
-	s.line("ended", s.whenPtr(r.Run.FinishedAt))
-	s.raw("sha256", safe(r.SHA256))
+	s.Line("ended", s.WhenPtr(r.Run.FinishedAt))
+	s.Raw("sha256", term.Safe(r.SHA256))
 	if r.First != nil {
-		s.line("audit", fmt.Sprintf("%s, at %d to %d", entryCount(int64(r.Entries)), *r.First, *r.Last))
+		s.Line("audit", fmt.Sprintf("%s, at %d to %d", term.EntryCount(int64(r.Entries)), *r.First, *r.Last))
 	}
 	if r.Head != nil {
-		s.line("head", fmt.Sprintf("size %d, root %s", r.Head.Size, hashText(r.Head.Root)))
+		s.Line("head", fmt.Sprintf("size %d, root %s", r.Head.Size, term.HashText(r.Head.Root)))
 	}
 	printBundleParts(s, r)
 	if len(r.Problems) > 0 {
-		s.head("Problems")
+		s.Head("Problems")
 		for _, p := range r.Problems {
-			s.item(p)
+			s.Item(p)
 		}
 	}
 }
 
-func printBundleParts(s *sheet, r *bundleReport) {
+func printBundleParts(s *sheet.Sheet, r *bundleReport) {
 	if len(r.Steps) > 0 {
-		s.head("Steps")
+		s.Head("Steps")
 	}
 	for _, step := range r.Steps {
 		state := string(step.Status)
 		if step.Skipped {
 			state = "skipped"
 		}
-		s.item(fmt.Sprintf("%s: %s, %s, %s", step.Key, state, step.Uses, count(step.Attempts, "attempt")))
+		s.Item(fmt.Sprintf("%s: %s, %s, %s", step.Key, state, step.Uses, term.Count(step.Attempts, "attempt")))
 	}
 	if len(r.Decisions) > 0 {
-		s.head("Decisions")
+		s.Head("Decisions")
 	}
 	for _, d := range r.Decisions {
-		s.item(strings.TrimSpace(fmt.Sprintf("%s %s %s %s: policy %s %s",
+		s.Item(strings.TrimSpace(fmt.Sprintf("%s %s %s %s: policy %s %s",
 			d.ActionID, d.ActionType, d.RiskLevel, d.Status, d.Policy.Outcome, strings.Join(d.Policy.Rules, ", "))))
 		if d.Approval != nil {
 			for _, v := range d.Approval.Votes {
-				s.item(fmt.Sprintf("    %s: %s %s, via %s", v.Name, v.Decision, s.when(v.At), v.Via))
+				s.Item(fmt.Sprintf("    %s: %s %s, via %s", v.Name, v.Decision, s.When(v.At), v.Via))
 			}
 		} else if d.DecidedAt != nil {
-			s.item(fmt.Sprintf("    decided %s by %s, via %s", s.when(*d.DecidedAt), d.DecidedBy, d.DecidedVia))
+			s.Item(fmt.Sprintf("    decided %s by %s, via %s", s.When(*d.DecidedAt), d.DecidedBy, d.DecidedVia))
 		}
 	}
 	if len(r.Receipts) > 0 {
-		s.head("Receipts")
+		s.Head("Receipts")
 	}
 	for _, rc := range r.Receipts {
 		undo := "not reversible"
 		if rc.Reversible {
 			undo = "reversible"
 		}
-		s.item(fmt.Sprintf("%s of %s: %s at attempt %d, %s, external id %s", rc.ID, rc.ActionID, rc.Outcome, rc.Attempt, undo, rc.ExternalID))
+		s.Item(fmt.Sprintf("%s of %s: %s at attempt %d, %s, external id %s", rc.ID, rc.ActionID, rc.Outcome, rc.Attempt, undo, rc.ExternalID))
 	}
 	if len(r.Costs) > 0 {
-		s.head("Models")
+		s.Head("Models")
 	}
 	for _, c := range r.Costs {
-		s.item(c.text())
+		s.Item(c.Text())
 	}
 }

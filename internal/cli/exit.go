@@ -10,40 +10,41 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // exitCode maps an error to its exit code.
 func exitCode(err error) int {
-	var silent exitWith
-	var usage *usageError
+	var silent term.Exit
+	var usage *term.UsageError
 	var e *gatehouse.Error
 	switch {
 	case err == nil:
-		return exitDone
+		return term.ExitDone
 	case errors.As(err, &silent):
 		return int(silent)
 	case errors.As(err, &usage):
-		return exitUsage
+		return term.ExitUsage
 	case errors.As(err, &e):
 		return exitOfCode(e.Code)
 	case errors.Is(err, context.Canceled):
-		return exitCanceled
+		return term.ExitCanceled
 	}
-	return exitError
+	return term.ExitError
 }
 
 func exitOfCode(c gatehouse.Code) int {
 	switch c {
 	case gatehouse.CodeExpired:
-		return exitExpired
+		return term.ExitExpired
 	case gatehouse.CodeAlreadyDecided, gatehouse.CodeNotAwaitingApproval, gatehouse.CodeTooLate:
-		return exitDecided
+		return term.ExitDecided
 	}
 	switch gatehouse.StatusOf(c) {
 	case 401, 403:
-		return exitNotAllowed
+		return term.ExitNotAllowed
 	}
-	return exitError
+	return term.ExitError
 }
 
 // exitOfStatus tells how an action stands, after waiting for it.
@@ -55,64 +56,64 @@ func exitOfStatus(s gatehouse.Status, until gatehouse.Until) error {
 		if until == gatehouse.UntilDecided {
 			return nil
 		}
-		return exitWith(exitPending)
+		return term.Exit(term.ExitPending)
 	case gatehouse.StatusPending:
-		return exitWith(exitPending)
+		return term.Exit(term.ExitPending)
 	case gatehouse.StatusRejected, gatehouse.StatusDenied:
-		return exitWith(exitRejected)
+		return term.Exit(term.ExitRejected)
 	case gatehouse.StatusExpired:
-		return exitWith(exitExpired)
+		return term.Exit(term.ExitExpired)
 	case gatehouse.StatusCanceled, gatehouse.StatusSuperseded:
-		return exitWith(exitDecided)
+		return term.Exit(term.ExitDecided)
 	case gatehouse.StatusUnknown:
-		return exitWith(exitUnknown)
+		return term.Exit(term.ExitUnknown)
 	}
-	return exitWith(exitError)
+	return term.Exit(term.ExitError)
 }
 
 // report prints an error to stderr: words, or with --json the problem.
 func (g *globals) report(err error) {
-	var silent exitWith
+	var silent term.Exit
 	if errors.As(err, &silent) {
 		return
 	}
-	if exitCode(err) == exitCanceled {
-		g.say("Interrupted.")
+	if exitCode(err) == term.ExitCanceled {
+		g.Say("Interrupted.")
 		return
 	}
 	var e *gatehouse.Error
 	known := errors.As(err, &e)
-	if g.json {
-		_ = writeJSON(g.stderr, problem(err, e))
+	if g.JSON {
+		_ = term.WriteJSON(g.Stderr, problem(err, e))
 		return
 	}
-	word := paint(g.colorErr, red, "error:")
+	word := term.Paint(g.ColorErr, term.Red, "error:")
 	if !known {
-		for i, line := range strings.Split(wordsOf(err), "\n") {
+		for i, line := range strings.Split(term.ErrorText(err), "\n") {
 			if i > 0 {
 				word = " "
 			}
-			g.say("%s %s", word, safe(strings.TrimSpace(line)))
+			g.Say("%s %s", word, term.Safe(strings.TrimSpace(line)))
 		}
 	} else {
-		g.say("%s %s (%s)", word, safe(e.Detail), e.Code)
+		g.Say("%s %s (%s)", word, term.Safe(e.Detail), e.Code)
 		for _, v := range e.Violations {
 			if len(e.Violations) == 1 && strings.HasSuffix(e.Detail, v.Detail) && strings.Contains(e.Detail, v.Pointer) {
 				break // said already
 			}
-			g.say("  %s %s", safe(v.Pointer), safe(v.Detail))
+			g.Say("  %s %s", term.Safe(v.Pointer), term.Safe(v.Detail))
 		}
 		for _, name := range slices.Sorted(maps.Keys(e.Context)) {
-			if value, ok := contextText(e.Context[name]); ok {
-				g.say("  %s: %s", safe(name), safe(value))
+			if value, ok := term.ContextText(e.Context[name]); ok {
+				g.Say("  %s: %s", term.Safe(name), term.Safe(value))
 			}
 		}
 		if e.RetryAfter > 0 {
-			g.say("  retry after: %ds", e.RetryAfter)
+			g.Say("  retry after: %ds", e.RetryAfter)
 		}
 	}
 	if hint := g.hint(err, e); hint != "" {
-		g.say("%s %s", paint(g.colorErr, dim, "hint:"), hint)
+		g.Say("%s %s", term.Paint(g.ColorErr, term.Dim, "hint:"), hint)
 	}
 }
 
@@ -120,8 +121,8 @@ func (g *globals) report(err error) {
 func problem(err error, e *gatehouse.Error) map[string]any {
 	p := map[string]any{}
 	if e == nil {
-		p["code"], p["detail"], p["retryable"] = "client", wordsOf(err), false
-		var usage *usageError
+		p["code"], p["detail"], p["retryable"] = "client", term.ErrorText(err), false
+		var usage *term.UsageError
 		if errors.As(err, &usage) {
 			p["code"] = "usage"
 		}
@@ -139,11 +140,11 @@ func problem(err error, e *gatehouse.Error) map[string]any {
 // ownName is the name of the principal that the key is of, and NAME where the
 // server does not tell.
 func (g *globals) ownName() string {
-	ctx, cancel := context.WithTimeout(g.ctx, 3*time.Second)
+	ctx, cancel := context.WithTimeout(g.Ctx, 3*time.Second)
 	defer cancel()
 	if api, err := g.connect(); err == nil {
 		if me, err := api.WhoAmI(ctx); err == nil {
-			return shellWord(safe(me.Name))
+			return term.ShellWord(term.Safe(me.Name))
 		}
 	}
 	return "NAME"
@@ -152,8 +153,8 @@ func (g *globals) ownName() string {
 // hint says what to do next, where that is not plain from the error.
 func (g *globals) hint(err error, e *gatehouse.Error) string {
 	if e == nil {
-		var usage *usageError
-		if errors.As(err, &usage) || !isUnreachable(err) {
+		var usage *term.UsageError
+		if errors.As(err, &usage) || !term.IsUnreachable(err) {
 			return ""
 		}
 		return "is the server running? See --url or GATEHOUSE_URL; `gatehouse serve` starts one"
@@ -176,15 +177,15 @@ func (g *globals) hint(err error, e *gatehouse.Error) string {
 	case gatehouse.CodeConfirmation:
 		return "give the value with --confirm"
 	case gatehouse.CodeTargetChanged:
-		if mayAcknowledge(e) {
-			return acknowledgeHint(safe(cmp.Or(g.named, "ID")), e)
+		if term.MayAcknowledge(e) {
+			return acknowledgeHint(term.Safe(cmp.Or(g.named, "ID")), e)
 		}
-		if mayRebase(e) {
-			return "propose it on the present state: gatehouse rebase " + safe(cmp.Or(g.named, "ID"))
+		if term.MayRebase(e) {
+			return "propose it on the present state: gatehouse rebase " + term.Safe(cmp.Or(g.named, "ID"))
 		}
 		return "it cannot be carried out as it is: reject it, or have it proposed on the present state"
 	case gatehouse.CodeDigestMismatch:
-		return "look at it again: gatehouse show " + safe(cmp.Or(g.named, "ID"))
+		return "look at it again: gatehouse show " + term.Safe(cmp.Or(g.named, "ID"))
 	case gatehouse.CodeNotUnknown:
 		return "only a push whose outcome is unknown can be resolved: gatehouse push list --status unknown"
 	}
@@ -193,7 +194,7 @@ func (g *globals) hint(err error, e *gatehouse.Error) string {
 
 func acknowledgeHint(id string, err error) string {
 	hint := "look at it again: gatehouse show " + id + "; if it is right nonetheless, add --acknowledge-stale"
-	if mayRebase(err) {
+	if term.MayRebase(err) {
 		hint += "; or propose it on the present state: gatehouse rebase " + id
 	}
 	return hint

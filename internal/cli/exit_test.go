@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
+	"github.com/gatehouse-dev/gatehouse/internal/termtest"
 )
 
 func TestExitCodeOfEveryErrorCode(t *testing.T) {
@@ -39,7 +41,7 @@ func TestExitCodeOfOtherErrors(t *testing.T) {
 		err  error
 		want int
 	}{
-		{nil, 0}, {fs.ErrNotExist, 1}, {usagef("x"), 2}, {exitWith(8), 8},
+		{nil, 0}, {fs.ErrNotExist, 1}, {term.Usagef("x"), 2}, {term.Exit(8), 8},
 		{fmt.Errorf("get: %w", context.Canceled), 130}, {context.DeadlineExceeded, 1},
 	} {
 		if got := exitCode(c.err); got != c.want {
@@ -73,8 +75,8 @@ func TestExitOfEveryStatus(t *testing.T) {
 // testGlobals are those of a command whose outputs are kept.
 func testGlobals(t *testing.T) (*globals, *bytes.Buffer, *bytes.Buffer) {
 	t.Helper()
-	io, out, errOut := testIO(t)
-	return &globals{URL: "http://127.0.0.1:1", termIO: *io}, out, errOut
+	io, out, errOut := termtest.New(t)
+	return &globals{URL: "http://127.0.0.1:1", IO: *io}, out, errOut
 }
 
 func TestReportIsSafeAndComplete(t *testing.T) {
@@ -98,7 +100,7 @@ func TestReportIsSafeAndComplete(t *testing.T) {
 func TestReportJSONIsAProblem(t *testing.T) {
 	t.Parallel()
 	g, out, errOut := testGlobals(t)
-	g.json = true
+	g.JSON = true
 	g.report(gatehouse.Violations{{Pointer: "/connector", Detail: "is required"}}.Err())
 	var got struct {
 		Code      string
@@ -133,7 +135,7 @@ func TestReportHints(t *testing.T) {
 		}
 	}
 	g, _, errOut := testGlobals(t)
-	g.report(exitWith(8))
+	g.report(term.Exit(8))
 	g.report(errors.New("plain"))
 	if errOut.String() != "error: plain\n" {
 		t.Errorf("got %q", errOut)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // scriptedService answers what a test tells it to, in turn.
@@ -71,7 +72,7 @@ func TestWaitOutlivesTheServer(t *testing.T) {
 		g, out, _ := testGlobals(t)
 		start := time.Now()
 		err := g.wait(s, "act_1", gatehouse.UntilFinished, time.Hour)
-		if code := exitCode(err); code != exitDone || !strings.HasPrefix(out.String(), "act_1\tapplied\t") {
+		if code := exitCode(err); code != term.ExitDone || !strings.HasPrefix(out.String(), "act_1\tapplied\t") {
 			t.Errorf("exit code %d, %q", code, out)
 		}
 		if took := time.Since(start); took != pollFor+1*time.Second+7*time.Second+2*time.Second {
@@ -90,25 +91,25 @@ func TestWaitEnds(t *testing.T) {
 		code    int
 		took    time.Duration
 	}{
-		{name: "pending when the time is over", timeout: time.Minute, code: exitPending, took: time.Minute},
-		{name: "no time at all", timeout: 0, code: exitPending, took: 0},
-		{name: "unreachable to the end", timeout: 3 * time.Second, code: exitError, took: 3 * time.Second, actions: []answer{
+		{name: "pending when the time is over", timeout: time.Minute, code: term.ExitPending, took: time.Minute},
+		{name: "no time at all", timeout: 0, code: term.ExitPending, took: 0},
+		{name: "unreachable to the end", timeout: 3 * time.Second, code: term.ExitError, took: 3 * time.Second, actions: []answer{
 			{err: &url.Error{Op: "Get", URL: "x", Err: syscall.ECONNREFUSED}}, {err: &url.Error{Op: "Get", URL: "x", Err: syscall.ECONNREFUSED}},
 			{err: &url.Error{Op: "Get", URL: "x", Err: syscall.ECONNREFUSED}}, {err: &url.Error{Op: "Get", URL: "x", Err: syscall.ECONNREFUSED}},
 		}},
-		{name: "unknown action", timeout: time.Minute, code: exitError, took: 0, actions: []answer{{err: gatehouse.E(gatehouse.CodeNotFound, "x")}}},
-		{name: "not allowed", timeout: time.Minute, code: exitNotAllowed, took: 0, actions: []answer{{err: gatehouse.E(gatehouse.CodeUnauthenticated, "x")}}},
-		{name: "an answer that cannot be read", timeout: time.Minute, code: exitError, took: 0, actions: []answer{{err: errors.New("not JSON")}}},
-		{name: "interrupted", timeout: time.Hour, cancel: 10 * time.Second, code: exitCanceled, took: 10 * time.Second},
+		{name: "unknown action", timeout: time.Minute, code: term.ExitError, took: 0, actions: []answer{{err: gatehouse.E(gatehouse.CodeNotFound, "x")}}},
+		{name: "not allowed", timeout: time.Minute, code: term.ExitNotAllowed, took: 0, actions: []answer{{err: gatehouse.E(gatehouse.CodeUnauthenticated, "x")}}},
+		{name: "an answer that cannot be read", timeout: time.Minute, code: term.ExitError, took: 0, actions: []answer{{err: errors.New("not JSON")}}},
+		{name: "interrupted", timeout: time.Hour, cancel: 10 * time.Second, code: term.ExitCanceled, took: 10 * time.Second},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				g, _, _ := testGlobals(t)
 				if c.cancel > 0 {
-					interrupted, interrupt := context.WithCancel(g.ctx)
+					interrupted, interrupt := context.WithCancel(g.Ctx)
 					time.AfterFunc(c.cancel, interrupt)
-					g.ctx = interrupted
+					g.Ctx = interrupted
 				}
 				start := time.Now()
 				s := &scriptedService{t: t, actions: c.actions}
@@ -142,9 +143,9 @@ func TestFollowSkipsNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g, out, _ := testGlobals(t)
-		ctx, interrupt := context.WithCancel(g.ctx)
+		ctx, interrupt := context.WithCancel(g.Ctx)
 		defer interrupt()
-		g.ctx = ctx
+		g.Ctx = ctx
 		size, calls := int64(3), 0
 		s := &scriptedService{t: t}
 		// Names that cannot be read do not end the log.
@@ -213,7 +214,7 @@ func TestEntryLine(t *testing.T) {
 	if got, want := string(g.entryLine(7, moved)), "7\t2026-11-20T11:00:00Z\thitl.approved\tact_1\tprn_<U+001B>\tpending\tapproved\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	g.tty = true
+	g.TTY = true
 	if got, want := string(g.entryLine(7, moved)), "     7  2026-11-20T11:00:00Z  hitl.approved      act_1  pending → approved  by prn_<U+001B>\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

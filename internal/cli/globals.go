@@ -1,5 +1,7 @@
 package cli
 
+import "github.com/gatehouse-dev/gatehouse/internal/term"
+
 // globals holds the flags that every command takes and what a command runs
 // with. It is what each command's Run gets.
 type globals struct {
@@ -9,7 +11,7 @@ type globals struct {
 	EditToken string `help:"Your edit token, which deciding needs. Better in the environment." env:"GATEHOUSE_EDIT_TOKEN" placeholder:"TOKEN" group:"global"`
 	AsJSON    bool   `name:"json" help:"Print the API's JSON, one document." group:"global"`
 
-	termIO `kong:"-"`
+	term.IO `kong:"-"`
 	// resolved says that the context has been read.
 	resolved bool
 	// named is the id of the action that a decision is about, for hints.

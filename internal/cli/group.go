@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // groupCmd groups the commands about groups of people.
@@ -35,14 +36,14 @@ Examples:
 
 // Run creates.
 func (c *groupCreateCmd) Run(g *globals, api service) error {
-	_, err := api.FindGroup(g.ctx, c.Name)
+	_, err := api.FindGroup(g.Ctx, c.Name)
 	switch {
 	case err == nil:
 		return gatehouse.E(gatehouse.CodeAlreadyExists, "the group %s exists; add to it with: gatehouse group add %s NAME", c.Name, c.Name)
 	case gatehouse.CodeOf(err) != gatehouse.CodeNotFound:
 		return err
 	}
-	group, err := api.PutGroup(g.ctx, c.Name, gatehouse.GroupMembers{Members: c.People})
+	group, err := api.PutGroup(g.Ctx, c.Name, gatehouse.GroupMembers{Members: c.People})
 	if err != nil {
 		return err
 	}
@@ -96,7 +97,7 @@ func (g *globals) changeGroup(name string, change gatehouse.GroupChange) error {
 	if err != nil {
 		return err
 	}
-	group, err := api.ChangeGroup(g.ctx, name, change)
+	group, err := api.ChangeGroup(g.Ctx, name, change)
 	if err != nil {
 		return err
 	}
@@ -120,11 +121,11 @@ Examples:
 
 // Run lists.
 func (c *groupListCmd) Run(g *globals, api service) error {
-	groups, err := api.ListGroups(g.ctx)
+	groups, err := api.ListGroups(g.Ctx)
 	if err != nil {
 		return err
 	}
-	return printPage(g, pageOf(groups), "No groups.", func() *table { return groupTable(groups...) })
+	return printPage(g, pageOf(groups), "No groups.", func() *term.Table { return groupTable(groups...) })
 }
 
 // groupDeleteCmd deletes a group.
@@ -145,35 +146,35 @@ Examples:
 
 // Run deletes.
 func (c *groupDeleteCmd) Run(g *globals, api service) error {
-	if err := api.DeleteGroup(g.ctx, c.Name); err != nil {
+	if err := api.DeleteGroup(g.Ctx, c.Name); err != nil {
 		return err
 	}
-	if g.json {
-		return g.printJSON(map[string]any{"name": c.Name, "deleted": true})
+	if g.JSON {
+		return g.PrintJSON(map[string]any{"name": c.Name, "deleted": true})
 	}
-	g.say("The group %s is deleted.", safe(c.Name))
+	g.Say("The group %s is deleted.", term.Safe(c.Name))
 	return nil
 }
 
 func (g *globals) printGroup(group *gatehouse.Group) error {
-	if g.json {
-		return g.printJSON(group)
+	if g.JSON {
+		return g.PrintJSON(group)
 	}
-	return g.print(groupTable(group), "")
+	return g.Print(groupTable(group), "")
 }
 
-func groupTable(groups ...*gatehouse.Group) *table {
-	t := &table{header: []string{"GROUP", "MEMBER", "FROM", "STATE"}, wide: 2}
+func groupTable(groups ...*gatehouse.Group) *term.Table {
+	t := &term.Table{Header: []string{"GROUP", "MEMBER", "FROM", "STATE"}, Wide: 2}
 	for _, group := range groups {
 		if len(group.Members) == 0 {
-			t.add(group.Name, "", "", "no members")
+			t.Add(group.Name, "", "", "no members")
 		}
 		for _, m := range group.Members {
 			state := "enabled"
 			if m.Disabled {
 				state = "disabled"
 			}
-			t.add(group.Name, m.Name, strings.Join(m.From, ","), state)
+			t.Add(group.Name, m.Name, strings.Join(m.From, ","), state)
 		}
 	}
 	return t

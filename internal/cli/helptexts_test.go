@@ -6,13 +6,15 @@ import (
 	"testing"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // TestHelpNamesCommands holds the help of a group against its commands: where
 // it lists them, as in "Pushes: list, drain", it lists all.
 func TestHelpNamesCommands(t *testing.T) {
 	t.Parallel()
-	c := &cli{Globals: globals{termIO: termIO{stdout: io.Discard, stderr: io.Discard}}}
+	c := &cli{Globals: globals{IO: term.IO{Stdout: io.Discard, Stderr: io.Discard}}}
 	parser, err := newParser(c)
 	if err != nil {
 		t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/mcp"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // hookCmd groups the hooks of coding agents.
@@ -27,21 +28,21 @@ const exitBlock = 2
 func (f *hookFlags) ask(g *globals, agent string, form func(*mcp.HookAnswer) ([]byte, error)) error {
 	answer, err := f.answer(g, agent)
 	if err != nil {
-		answer = &mcp.HookAnswer{Reason: "The gate did not answer, so the call does not run: " + wordsOf(err)}
+		answer = &mcp.HookAnswer{Reason: "The gate did not answer, so the call does not run: " + term.ErrorText(err)}
 	}
 	out, failed := form(answer)
 	if failed == nil {
-		_, failed = fmt.Fprintln(g.stdout, string(out))
+		_, failed = fmt.Fprintln(g.Stdout, string(out))
 	}
 	if err := errors.Join(err, failed); err != nil {
 		g.report(err)
-		return exitWith(exitBlock)
+		return term.Exit(exitBlock)
 	}
 	return nil
 }
 
 func (f *hookFlags) answer(g *globals, agent string) (*mcp.HookAnswer, error) {
-	call, err := mcp.ReadHookCall(g.stdin)
+	call, err := mcp.ReadHookCall(g.Stdin)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +59,7 @@ func (f *hookFlags) answer(g *globals, agent string) (*mcp.HookAnswer, error) {
 		return nil, err
 	}
 	hook := mcp.Hook{Agent: agent, Gate: api, Folder: folder, Hold: f.Hold.D(), OwnInput: agent == "codex"}
-	return hook.Ask(g.ctx, call)
+	return hook.Ask(g.Ctx, call)
 }
 
 type hookClaudeCmd struct{ hookFlags }

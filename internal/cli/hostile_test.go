@@ -14,6 +14,7 @@ import (
 	"unicode"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // hostileWords are texts that a terminal obeys, or that people read as another one.
@@ -28,7 +29,7 @@ var hostileWords = map[string]string{
 // obeyed reports whether a character of a command's output is one that it must not
 // print as it is.
 func obeyed(r rune) bool {
-	return r != '\n' && r != '\t' && (unicode.IsControl(r) || hidden(r) || r == 0x0430 || r > 0x7f &&
+	return r != '\n' && r != '\t' && (unicode.IsControl(r) || term.Hidden(r) || r == 0x0430 || r > 0x7f &&
 		unicode.IsDigit(r))
 }
 
@@ -149,9 +150,9 @@ func TestCommandsPrintHostileTextAsText(t *testing.T) {
 					}))
 					defer s.Close()
 					var out, errOut bytes.Buffer
-					g := globals{termIO: termIO{
-						ctx: t.Context(), stdin: strings.NewReader(`{}`), stdout: &out, stderr: &errOut,
-						tty: tty, columns: 200, now: func() time.Time {
+					g := globals{IO: term.IO{
+						Ctx: t.Context(), Stdin: strings.NewReader(`{}`), Stdout: &out, Stderr: &errOut,
+						TTY: tty, Columns: 200, Now: func() time.Time {
 							return time.Date(2026, 11, 20, 12, 0, 0, 0,
 								time.UTC)
 						},
@@ -182,7 +183,7 @@ func TestLogLinesHoldNoHiddenCharacter(t *testing.T) {
 			var out bytes.Buffer
 			slog.New(newLogHandler(&out, format, "info")).Info(text, "detail", text)
 			said := strings.TrimSuffix(out.String(), "\n")
-			if i := strings.IndexFunc(said, func(r rune) bool { return unicode.IsControl(r) || hidden(r) }); i >= 0 ||
+			if i := strings.IndexFunc(said, func(r rune) bool { return unicode.IsControl(r) || term.Hidden(r) }); i >= 0 ||
 				said == "" {
 				t.Errorf("%s, %s: %+q", format, name, said)
 			}

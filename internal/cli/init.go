@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 type initCmd struct {
@@ -42,7 +43,7 @@ func (c *initCmd) Run(g *globals) error {
 		if secret, err = newClusterSecret(c.KubernetesSecret, c.ServiceAccount); err != nil {
 			return err
 		}
-		if filled, err := secret.reserve(g.ctx); err != nil || filled {
+		if filled, err := secret.reserve(g.Ctx); err != nil || filled {
 			return err
 		}
 	}
@@ -51,31 +52,31 @@ func (c *initCmd) Run(g *globals) error {
 			return err
 		}
 	}
-	n, err := c.open(g.ctx, cfg, &backplane{}, slog.New(slog.DiscardHandler))
+	n, err := c.open(g.Ctx, cfg, &backplane{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}
-	creds, err := n.gate.Bootstrap(g.ctx)
+	creds, err := n.gate.Bootstrap(g.Ctx)
 	var link *gatehouse.NewSetupLink
 	if err == nil {
-		link, err = firstSetupLink(g.ctx, n, creds)
+		link, err = firstSetupLink(g.Ctx, n, creds)
 	}
 	if err := errors.Join(err, n.Close()); err != nil {
 		return initError(err, c.place())
 	}
 	at := setupURL(cmp.Or(cfg.SignIn.PublicURL, c.Listen.url()), link)
 	if secret != nil {
-		return secret.fill(g.ctx, map[string]string{"admin_key": creds.Key, "edit_token": creds.EditToken, "setup_url": at})
+		return secret.fill(g.Ctx, map[string]string{"admin_key": creds.Key, "edit_token": creds.EditToken, "setup_url": at})
 	}
-	if g.json {
-		return writeJSON(g.stdout, initAnswer{adminCredentials{creds.Key, creds.EditToken}, at, link.Token})
+	if g.JSON {
+		return term.WriteJSON(g.Stdout, initAnswer{adminCredentials{creds.Key, creds.EditToken}, at, link.Token})
 	}
-	g.say("The administrator's secrets, shown this once:")
-	if _, err = fmt.Fprintf(g.stdout, "admin_key\t%s\nedit_token\t%s\nsetup_url\t%s\n", creds.Key, creds.EditToken,
+	g.Say("The administrator's secrets, shown this once:")
+	if _, err = fmt.Fprintf(g.Stdout, "admin_key\t%s\nedit_token\t%s\nsetup_url\t%s\n", creds.Key, creds.EditToken,
 		at); err != nil {
 		return err
 	}
-	g.say("Next: start the server, and open setup_url in a browser to sign in. For the command line, set GATEHOUSE_KEY and\n" +
+	g.Say("Next: start the server, and open setup_url in a browser to sign in. For the command line, set GATEHOUSE_KEY and\n" +
 		"GATEHOUSE_EDIT_TOKEN to the first two, or keep them: gatehouse context add NAME --key … --edit-token …\n" +
 		"Make a second person who approves: else what the administrator, or an agent that they sponsor, proposes is denied.\n" +
 		"    gatehouse principal create --name ana --kind person --role approver")

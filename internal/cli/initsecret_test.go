@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // TestInitHandsTheSecretsOver plays the Kubernetes API as its reference has it:
@@ -79,14 +80,14 @@ func TestInitHandsTheSecretsOver(t *testing.T) { // not parallel: it sets the en
 	}
 
 	// Without the right, nothing is made.
-	if code, words := initialize(); code != exitError || !strings.Contains(words, "403") {
+	if code, words := initialize(); code != term.ExitError || !strings.Contains(words, "403") {
 		t.Fatalf("exit code %d: %s", code, words)
 	}
 	if _, err := os.Stat(data); err == nil {
 		t.Fatal("a store was made, and its secrets are lost")
 	}
 	allowed = true
-	if code, words := initialize(); code != exitDone {
+	if code, words := initialize(); code != term.ExitDone {
 		t.Fatalf("exit code %d: %s", code, words)
 	}
 	key, err := base64.StdEncoding.DecodeString(secret["admin_key"])
@@ -94,7 +95,7 @@ func TestInitHandsTheSecretsOver(t *testing.T) { // not parallel: it sets the en
 		t.Fatalf("handed over: %v, %v", secret, err)
 	}
 	before := secret["admin_key"]
-	if code, words := initialize(); code != exitDone || secret["admin_key"] != before {
+	if code, words := initialize(); code != term.ExitDone || secret["admin_key"] != before {
 		t.Errorf("again: exit code %d: %s", code, words)
 	}
 
@@ -111,12 +112,12 @@ func TestInitHandsTheSecretsOver(t *testing.T) { // not parallel: it sets the en
 	}
 	// A Secret that was emptied is told: nobody can learn the values again.
 	delete(secret, "admin_key")
-	if code, words := initialize(); code == exitDone || !strings.Contains(words, "has an administrator already") {
+	if code, words := initialize(); code == term.ExitDone || !strings.Contains(words, "has an administrator already") {
 		t.Errorf("exit code %d: %s", code, words)
 	}
 
 	g, _, words := testGlobals(t)
-	if code := run(*g, []string{"init", "--data", data, "--kubernetes-secret", "admin", "--service-account", t.TempDir()}); code != exitError || !strings.Contains(words.String(), "in a pod") {
+	if code := run(*g, []string{"init", "--data", data, "--kubernetes-secret", "admin", "--service-account", t.TempDir()}); code != term.ExitError || !strings.Contains(words.String(), "in a pod") {
 		t.Errorf("outside of a pod: exit code %d: %s", code, words)
 	}
 }

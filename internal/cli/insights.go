@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // insightsCmd tells how the gate was used.
@@ -41,7 +42,7 @@ Examples:
 
 // Run prints one of the tables, or everything as JSON.
 func (c *insightsCmd) Run(g *globals) error {
-	since, err := parseSince(c.Since, g.now())
+	since, err := parseSince(c.Since, g.Now())
 	if err != nil {
 		return err
 	}
@@ -49,28 +50,28 @@ func (c *insightsCmd) Run(g *globals) error {
 	if err != nil {
 		return err
 	}
-	x, err := api.Insights(g.ctx, gatehouse.InsightFilter{Since: since, ActionType: c.Type, ProposedBy: c.ProposedBy})
+	x, err := api.Insights(g.Ctx, gatehouse.InsightFilter{Since: since, ActionType: c.Type, ProposedBy: c.ProposedBy})
 	if err != nil {
 		return err
 	}
 	switch {
-	case g.json:
-		return g.printJSON(x)
+	case g.JSON:
+		return g.PrintJSON(x)
 	case c.Waiting:
-		return g.print(waitingTable(x), "Nothing is waiting.")
+		return g.Print(waitingTable(x), "Nothing is waiting.")
 	case c.Decisions:
-		return g.print(decisionTable(x), "No decisions.")
+		return g.Print(decisionTable(x), "No decisions.")
 	}
 	if x.Capped {
-		g.say("Only the newest %d proposals are counted.", gatehouse.MaxFacts)
+		g.Say("Only the newest %d proposals are counted.", gatehouse.MaxFacts)
 	}
-	return g.print(insightTable(x), "")
+	return g.Print(insightTable(x), "")
 }
 
-func insightTable(x *gatehouse.Insights) *table {
-	t := &table{
-		header: []string{"", "NAME", "PROPOSED", "APPROVED", "REJECTED", "ALLOWED", "DENIED", "EXPIRED", "PENDING", "P50", "P90", "P99"},
-		wide:   1, drop: []int{11, 10, 7},
+func insightTable(x *gatehouse.Insights) *term.Table {
+	t := &term.Table{
+		Header: []string{"", "NAME", "PROPOSED", "APPROVED", "REJECTED", "ALLOWED", "DENIED", "EXPIRED", "PENDING", "P50", "P90", "P99"},
+		Wide:   1, Drop: []int{11, 10, 7},
 	}
 	add := func(kind string, i gatehouse.Insight) {
 		cells := []string{kind, i.Name}
@@ -84,7 +85,7 @@ func insightTable(x *gatehouse.Insights) *table {
 			}
 			cells = append(cells, cell)
 		}
-		t.add(cells...)
+		t.Add(cells...)
 	}
 	add("all", x.All)
 	for _, i := range x.ByType {
@@ -96,30 +97,30 @@ func insightTable(x *gatehouse.Insights) *table {
 	return t
 }
 
-func waitingTable(x *gatehouse.Insights) *table {
-	t := &table{header: []string{"RISK"}}
+func waitingTable(x *gatehouse.Insights) *term.Table {
+	t := &term.Table{Header: []string{"RISK"}}
 	for _, bound := range gatehouse.WaitBuckets() {
-		t.header = append(t.header, "UP TO "+gatehouse.Duration(bound).String())
+		t.Header = append(t.Header, "UP TO "+gatehouse.Duration(bound).String())
 	}
-	t.header = append(t.header, "LONGER")
+	t.Header = append(t.Header, "LONGER")
 	for _, row := range x.Waiting {
 		cells := []string{row.RiskLevel.String()}
 		for _, n := range row.Counts {
 			cells = append(cells, strconv.Itoa(n))
 		}
-		t.add(cells...)
+		t.Add(cells...)
 	}
 	return t
 }
 
-func decisionTable(x *gatehouse.Insights) *table {
-	t := &table{header: []string{"ENDPOINT", "WON", "VOTED", "REPLAYED", "CONFLICT", "REFUSED"}}
+func decisionTable(x *gatehouse.Insights) *term.Table {
+	t := &term.Table{Header: []string{"ENDPOINT", "WON", "VOTED", "REPLAYED", "CONFLICT", "REFUSED"}}
 	for _, c := range x.Decisions {
 		cells := []string{c.Endpoint}
 		for _, n := range []int64{c.Won, c.Voted, c.Replayed, c.Conflict, c.Refused} {
 			cells = append(cells, strconv.FormatInt(n, 10))
 		}
-		t.add(cells...)
+		t.Add(cells...)
 	}
 	return t
 }

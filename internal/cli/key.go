@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // keyCmd groups the commands about API keys.
@@ -28,7 +29,7 @@ Examples:
 
 // Run makes a key.
 func (c *keyCreateCmd) Run(g *globals, api service) error {
-	cred, err := api.CreateKey(g.ctx, c.Principal)
+	cred, err := api.CreateKey(g.Ctx, c.Principal)
 	if err != nil {
 		return err
 	}
@@ -53,14 +54,14 @@ Examples:
 
 // Run lists.
 func (c *keyListCmd) Run(g *globals, api service) error {
-	keys, err := api.ListKeys(g.ctx, c.Principal)
+	keys, err := api.ListKeys(g.Ctx, c.Principal)
 	if err != nil {
 		return err
 	}
-	return printPage(g, pageOf(keys), "No keys.", func() *table {
-		t := &table{header: []string{"ID", "PRINCIPAL", "CREATED", "REVOKED"}}
+	return printPage(g, pageOf(keys), "No keys.", func() *term.Table {
+		t := &term.Table{Header: []string{"ID", "PRINCIPAL", "CREATED", "REVOKED"}}
 		for _, k := range keys {
-			t.add(k.ID, k.PrincipalID, g.at(k.CreatedAt), g.atPtr(k.RevokedAt))
+			t.Add(k.ID, k.PrincipalID, g.At(k.CreatedAt), g.AtPtr(k.RevokedAt))
 		}
 		return t
 	})
@@ -90,19 +91,19 @@ Examples:
 // Run revokes.
 func (c *keyRevokeCmd) Run(g *globals) error {
 	if strings.HasPrefix(c.ID, "gth_") {
-		return usagef("name the key by its id, key_…: a secret does not belong on the command line")
+		return term.Usagef("name the key by its id, key_…: a secret does not belong on the command line")
 	}
 	api, err := g.connect()
 	if err != nil {
 		return err
 	}
-	if err := api.RevokeKey(g.ctx, c.ID); err != nil {
+	if err := api.RevokeKey(g.Ctx, c.ID); err != nil {
 		return err
 	}
-	if g.json {
-		return g.printJSON(map[string]any{"id": c.ID, "revoked": true})
+	if g.JSON {
+		return g.PrintJSON(map[string]any{"id": c.ID, "revoked": true})
 	}
-	t := &table{header: []string{"ID", "RESULT"}}
-	t.add(c.ID, "revoked")
-	return g.print(t, "")
+	t := &term.Table{Header: []string{"ID", "RESULT"}}
+	t.Add(c.ID, "revoked")
+	return g.Print(t, "")
 }

@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // linkCmd groups the commands about the links of mails.
@@ -35,11 +36,11 @@ Examples:
 
 // Run lists.
 func (*linkKeysListCmd) Run(g *globals, api service) error {
-	keys, err := api.ListLinkKeys(g.ctx)
+	keys, err := api.ListLinkKeys(g.Ctx)
 	if err != nil {
 		return err
 	}
-	return printPage(g, pageOf(keys), "No link was signed yet.", func() *table {
+	return printPage(g, pageOf(keys), "No link was signed yet.", func() *term.Table {
 		t := linkKeyTable()
 		for _, k := range keys {
 			addLinkKey(g, t, k)
@@ -48,22 +49,22 @@ func (*linkKeysListCmd) Run(g *globals, api service) error {
 	})
 }
 
-func linkKeyTable() *table {
-	return &table{header: []string{"ID", "NUMBER", "STATE", "CREATED", "ENDS", "REVOKED", "MASTER KEY"}, drop: []int{6, 1, 4}}
+func linkKeyTable() *term.Table {
+	return &term.Table{Header: []string{"ID", "NUMBER", "STATE", "CREATED", "ENDS", "REVOKED", "MASTER KEY"}, Drop: []int{6, 1, 4}}
 }
 
-func addLinkKey(g *globals, t *table, k *gatehouse.RingKey) {
-	t.add(k.ID, strconv.FormatUint(uint64(k.Number), 10), string(k.State), g.at(k.CreatedAt), g.atPtr(k.EndsAt),
-		g.atPtr(k.RevokedAt), k.Master)
+func addLinkKey(g *globals, t *term.Table, k *gatehouse.RingKey) {
+	t.Add(k.ID, strconv.FormatUint(uint64(k.Number), 10), string(k.State), g.At(k.CreatedAt), g.AtPtr(k.EndsAt),
+		g.AtPtr(k.RevokedAt), k.Master)
 }
 
 func (g *globals) printLinkKey(k *gatehouse.RingKey) error {
-	if g.json {
-		return g.printJSON(k)
+	if g.JSON {
+		return g.PrintJSON(k)
 	}
 	t := linkKeyTable()
 	addLinkKey(g, t, k)
-	return g.print(t, "")
+	return g.Print(t, "")
 }
 
 // linkKeysRotateCmd makes a new key.
@@ -82,7 +83,7 @@ Examples:
 
 // Run rotates.
 func (*linkKeysRotateCmd) Run(g *globals, api service) error {
-	k, err := api.RotateLinkKeys(g.ctx)
+	k, err := api.RotateLinkKeys(g.Ctx)
 	if err != nil {
 		return err
 	}
@@ -108,7 +109,7 @@ Examples:
 
 // Run revokes.
 func (c *linkKeysRevokeCmd) Run(g *globals, api service) error {
-	k, err := api.RevokeLinkKey(g.ctx, c.ID)
+	k, err := api.RevokeLinkKey(g.Ctx, c.ID)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,8 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/card"
+	"github.com/gatehouse-dev/gatehouse/internal/sheet"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // paging chooses how much of a list is printed.
@@ -16,7 +18,7 @@ type paging struct {
 
 func (p *paging) check() error {
 	if p.Limit < 1 {
-		return usagef("--limit must be at least 1")
+		return term.Usagef("--limit must be at least 1")
 	}
 	return nil
 }
@@ -45,15 +47,15 @@ func collect[T any](ctx context.Context, p *paging, read func(ctx context.Contex
 }
 
 // printPage prints a list: as the API's page, or as a table.
-func printPage[T any](g *globals, page gatehouse.Page[T], nothing string, rows func() *table) error {
-	if g.json {
-		return g.printJSON(page)
+func printPage[T any](g *globals, page gatehouse.Page[T], nothing string, rows func() *term.Table) error {
+	if g.JSON {
+		return g.PrintJSON(page)
 	}
-	if err := g.print(rows(), nothing); err != nil {
+	if err := g.Print(rows(), nothing); err != nil {
 		return err
 	}
 	if page.NextCursor != "" {
-		g.say("There are more: --all, or --cursor %s", safe(page.NextCursor))
+		g.Say("There are more: --all, or --cursor %s", term.Safe(page.NextCursor))
 	}
 	return nil
 }
@@ -92,14 +94,14 @@ func (c *listCmd) Run(g *globals, api service) error {
 		Status: c.Status, ActionType: c.Type, RiskLevel: gatehouse.RiskLevel(c.Risk),
 		ProposedBy: c.ProposedBy, Query: c.Query, Sort: c.Sort, Decided: c.Decided, Archived: c.Archived,
 	}
-	page, err := collect(g.ctx, &c.paging, func(ctx context.Context, cursor string, limit int) (gatehouse.Page[*gatehouse.Action], error) {
+	page, err := collect(g.Ctx, &c.paging, func(ctx context.Context, cursor string, limit int) (gatehouse.Page[*gatehouse.Action], error) {
 		f.Cursor, f.Limit = cursor, limit
 		return api.ListActions(ctx, f)
 	})
 	if err != nil {
 		return err
 	}
-	return printPage(g, page, "No actions.", func() *table { return g.actionTable(page.Items...) })
+	return printPage(g, page, "No actions.", func() *term.Table { return g.actionTable(page.Items...) })
 }
 
 // showCmd shows one action in full.
@@ -123,29 +125,29 @@ Examples:
 
 // Run shows.
 func (c *showCmd) Run(g *globals, api service) error {
-	a, err := api.FindAction(g.ctx, c.ID)
+	a, err := api.FindAction(g.Ctx, c.ID)
 	if err != nil {
 		return err
 	}
-	if g.json {
-		return g.printJSON(a)
+	if g.JSON {
+		return g.PrintJSON(a)
 	}
-	s := newSheet(&g.termIO)
+	s := sheet.New(&g.IO)
 	if a.RebasedBy != "" {
-		if s.older, err = api.FindAction(g.ctx, a.Supersedes); err != nil {
+		if s.Older, err = api.FindAction(g.Ctx, a.Supersedes); err != nil {
 			return err
 		}
 	}
 	if n, previous := card.Iteration(a); n > 1 && previous != "" {
-		before, err := api.FindAction(g.ctx, previous)
+		before, err := api.FindAction(g.Ctx, previous)
 		switch {
 		case gatehouse.CodeOf(err) == gatehouse.CodeNotFound:
 		case err != nil:
 			return err
 		case card.Precedes(before, a):
-			s.before = before
+			s.Before = before
 		}
 	}
-	s.action(a)
+	s.Action(a)
 	return nil
 }

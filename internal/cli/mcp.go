@@ -17,6 +17,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/client"
 	"github.com/gatehouse-dev/gatehouse/internal/mcp"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // mcpCmd groups the commands for agents that speak the Model Context Protocol.
@@ -40,7 +41,7 @@ func (f *mcpStateFlags) folder(url, name string) (string, error) {
 	}
 	dir, err := os.UserConfigDir()
 	if err != nil {
-		return "", usagef("there is no folder for the user's configuration: give --state")
+		return "", term.Usagef("there is no folder for the user's configuration: give --state")
 	}
 	sum := sha256.Sum256([]byte(url))
 	return filepath.Join(dir, "gatehouse", "mcp", name+"-"+hex.EncodeToString(sum[:4])), nil
@@ -127,10 +128,10 @@ Examples:
 // Run proxies until the client closes stdin, or it is interrupted.
 func (c *mcpProxyCmd) Run(g *globals) error {
 	if c.Listen == "" && len(c.Host) > 0 {
-		return usagef("--host goes with --listen")
+		return term.Usagef("--host goes with --listen")
 	}
 	if c.Upstream != "" && len(c.Env) > 0 {
-		return usagef("--env is for a server that is started")
+		return term.Usagef("--env is for a server that is started")
 	}
 	if err := g.resolve(); err != nil {
 		return err
@@ -146,7 +147,7 @@ func (c *mcpProxyCmd) Run(g *globals) error {
 	config := mcp.Config{
 		Name: c.Name, Folder: folder, ReadOnly: c.ReadOnly,
 		Hold: c.Hold.D(), Lease: c.Lease.D(), Timeout: c.Timeout.D(),
-		Log: slog.New(slog.NewTextHandler(g.stderr, nil)),
+		Log: slog.New(slog.NewTextHandler(g.Stderr, nil)),
 	}
 	if c.Upstream != "" {
 		config.Relist = relist
@@ -160,7 +161,7 @@ func (c *mcpProxyCmd) Run(g *globals) error {
 	if config.Upstream, err = c.start(config.Log); err != nil {
 		return err
 	}
-	return mcp.Run(g.ctx, config, g.stdin, g.stdout)
+	return mcp.Run(g.Ctx, config, g.Stdin, g.Stdout)
 }
 
 // start starts the server, or prepares to reach it.
@@ -174,7 +175,7 @@ func (c *mcpProxyCmd) start(log *slog.Logger) (mcp.Upstream, error) {
 // listen serves agents over HTTP until it is interrupted.
 func (c *mcpProxyCmd) listen(g *globals, config mcp.Config) error {
 	if _, err := client.New(g.URL, ""); err != nil {
-		return usagef("--url or GATEHOUSE_URL is not the address of a server, such as http://127.0.0.1:8080")
+		return term.Usagef("--url or GATEHOUSE_URL is not the address of a server, such as http://127.0.0.1:8080")
 	}
 	if c.Upstream != "" { // headers that cannot be sent are told at the start
 		if _, err := c.connect(config.Log); err != nil {
@@ -195,7 +196,7 @@ func (c *mcpProxyCmd) listen(g *globals, config mcp.Config) error {
 		},
 	})
 	if err != nil {
-		return usagef("%v", err)
+		return term.Usagef("%v", err)
 	}
 	defer front.Close()
 	// Each write of a stream has a deadline of its own.
@@ -212,7 +213,7 @@ func (f *mcpServerFlags) connect(log *slog.Logger) (mcp.Upstream, error) {
 	for _, h := range f.Header {
 		name, value, ok := strings.Cut(h, "=")
 		if !ok || !httpguts.ValidHeaderFieldName(name) {
-			return nil, usagef("--header takes NAME=VALUE, with the name of an HTTP header")
+			return nil, term.Usagef("--header takes NAME=VALUE, with the name of an HTTP header")
 		}
 		var unset []string
 		value = os.Expand(value, func(variable string) string {
@@ -224,15 +225,15 @@ func (f *mcpServerFlags) connect(log *slog.Logger) (mcp.Upstream, error) {
 		})
 		switch {
 		case len(unset) > 0:
-			return nil, usagef("--header %s: %s is not set", name, strings.Join(unset, ", "))
+			return nil, term.Usagef("--header %s: %s is not set", name, strings.Join(unset, ", "))
 		case !httpguts.ValidHeaderFieldValue(value):
-			return nil, usagef("--header %s: the value holds what a header cannot", name)
+			return nil, term.Usagef("--header %s: the value holds what a header cannot", name)
 		}
 		header.Add(name, value)
 	}
 	upstream, err := mcp.Connect(mcp.Remote{URL: f.Upstream, Header: header}, log)
 	if err != nil {
-		return nil, usagef("--upstream: %v", err)
+		return nil, term.Usagef("--upstream: %v", err)
 	}
 	return upstream, nil
 }
@@ -243,11 +244,11 @@ func (g *globals) agent() (*client.Client, error) {
 		return nil, err
 	}
 	if g.Key == "" {
-		return nil, usagef("an agent's key is needed: set GATEHOUSE_KEY")
+		return nil, term.Usagef("an agent's key is needed: set GATEHOUSE_KEY")
 	}
 	c, err := client.New(g.URL, g.Key, client.WithRetries(4, 100*time.Millisecond))
 	if err != nil {
-		return nil, usagef("--url or GATEHOUSE_URL is not the address of a server, such as http://127.0.0.1:8080")
+		return nil, term.Usagef("--url or GATEHOUSE_URL is not the address of a server, such as http://127.0.0.1:8080")
 	}
 	return c, nil
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // filesystemServer is the program of a server that nobody here wrote.
@@ -83,7 +84,7 @@ func TestReadmeMCP(t *testing.T) {
 		t.Fatal(err)
 	}
 	npx := "#!/bin/sh\n[ \"$1 $2\" = '-y @modelcontextprotocol/server-filesystem' ] && exec node " +
-		shellQuote(server) + " \"$3\"\n"
+		term.ShellQuote(server) + " \"$3\"\n"
 	if err := os.WriteFile(filepath.Join(q.dir, "bin", "npx"), []byte(npx), 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 type mcpAddCmd struct {
@@ -38,7 +39,7 @@ Examples:
 func (c *mcpAddCmd) Run(g *globals) error {
 	connector := "mcp:" + c.Name
 	if !gatehouse.ValidName(connector) {
-		return usagef("%s cannot name a server: letters, digits, or any of ._@+-", gatehouse.Quote(c.Name))
+		return term.Usagef("%s cannot name a server: letters, digits, or any of ._@+-", gatehouse.Quote(c.Name))
 	}
 	name := cmp.Or(c.Config, filepath.Join(c.Data, "gatehouse.yaml"))
 	source, err := os.ReadFile(name)
@@ -50,13 +51,13 @@ func (c *mcpAddCmd) Run(g *globals) error {
 		return err
 	}
 	if _, there := cfg.Connectors[connector]; there {
-		g.say("%s has the connector %s already.", shownPath(name), connector)
+		g.Say("%s has the connector %s already.", term.ShownPath(name), connector)
 	} else if err := declare(name, source, connector); err != nil {
 		return err
 	} else {
-		g.say("Declared %s in %s; the server reads it at its next start.", connector, shownPath(name))
+		g.Say("Declared %s in %s; the server reads it at its next start.", connector, term.ShownPath(name))
 	}
-	_, err = fmt.Fprintln(g.stdout, shellLine(c.proxyLine(g.program(), c.Name)))
+	_, err = fmt.Fprintln(g.Stdout, shellLine(c.proxyLine(g.Program(), c.Name)))
 	return err
 }
 
@@ -95,7 +96,7 @@ func declare(name string, source []byte, connector string) error {
 	}
 	if err != nil {
 		_ = os.Remove(draft)
-		return fmt.Errorf("%s cannot be edited (%w): add this line below connectors: %s", shownPath(name), err, entry)
+		return fmt.Errorf("%s cannot be edited (%w): add this line below connectors: %s", term.ShownPath(name), err, entry)
 	}
 	return os.Rename(draft, name)
 }
@@ -108,7 +109,7 @@ func (f *mcpServerFlags) proxyLine(program, name string) []string {
 func shellLine(words []string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {
-		quoted[i] = shellWord(w)
+		quoted[i] = term.ShellWord(w)
 	}
 	return strings.Join(quoted, " ")
 }
@@ -146,20 +147,20 @@ func (c *mcpInstallCmd) Run(g *globals) error {
 	if err := g.resolve(); err != nil {
 		return err
 	}
-	line := c.proxyLine(g.program(), c.Name)
+	line := c.proxyLine(g.Program(), c.Name)
 	entry := stdioEntry{Command: line[0], Args: line[1:], Env: map[string]string{"GATEHOUSE_URL": g.URL}}
 	var document any
 	switch c.Client {
 	case "claude":
-		g.say("Put this into .mcp.json of the project:")
+		g.Say("Put this into .mcp.json of the project:")
 		entry.Env["GATEHOUSE_KEY"] = "${GATEHOUSE_KEY}"
 		document = map[string]any{"mcpServers": map[string]any{c.Name: entry}}
 	case "cursor":
-		g.say("Put this into .cursor/mcp.json of the project:")
+		g.Say("Put this into .cursor/mcp.json of the project:")
 		entry.Env["GATEHOUSE_KEY"] = "${env:GATEHOUSE_KEY}"
 		document = map[string]any{"mcpServers": map[string]any{c.Name: entry}}
 	case "vscode":
-		g.say("Put this into .vscode/mcp.json of the project:")
+		g.Say("Put this into .vscode/mcp.json of the project:")
 		entry.Type, entry.Env["GATEHOUSE_KEY"] = "stdio", "${input:gatehouse-key}"
 		document = map[string]any{
 			"inputs": []map[string]any{{
@@ -169,10 +170,10 @@ func (c *mcpInstallCmd) Run(g *globals) error {
 			"servers": map[string]any{c.Name: entry},
 		}
 	case "codex":
-		g.say("Put this into ~/.codex/config.toml:")
+		g.Say("Put this into ~/.codex/config.toml:")
 		return c.printTOML(g, entry)
 	}
-	return writeJSON(g.stdout, document)
+	return term.WriteJSON(g.Stdout, document)
 }
 
 // printTOML prints the entry for Codex, which takes the key from its own environment.
@@ -181,7 +182,7 @@ func (c *mcpInstallCmd) printTOML(g *globals, entry stdioEntry) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(g.stdout, `[mcp_servers.%s]
+	_, err = fmt.Fprintf(g.Stdout, `[mcp_servers.%s]
 command = %s
 args = %s
 env = { GATEHOUSE_URL = %s }

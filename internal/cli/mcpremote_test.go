@@ -13,6 +13,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // remotePeer serves the peer over HTTP to those who send its token, and returns the command
@@ -140,7 +141,7 @@ func TestMCPRemoteRefused(t *testing.T) {
 		cmd := exec.Command("gatehouse", append([]string{"mcp", "proxy", "--name", "peer", "--state", t.TempDir()}, args...)...)
 		cmd.Env = append(os.Environ(), "GATEHOUSE_URL="+w.server.URL, "GATEHOUSE_KEY="+w.bot.Key)
 		out, _ := cmd.CombinedOutput()
-		if cmd.ProcessState.ExitCode() != exitUsage || !strings.Contains(string(out), "--") {
+		if cmd.ProcessState.ExitCode() != term.ExitUsage || !strings.Contains(string(out), "--") {
 			t.Errorf("%v: exit code %d\n%s", args, cmd.ProcessState.ExitCode(), out)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/client"
 	"github.com/gatehouse-dev/gatehouse/internal/mcp"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 	"github.com/gatehouse-dev/gatehouse/internal/version"
 )
 
@@ -51,7 +52,7 @@ Examples:
 func (c *mcpServeCmd) Run(g *globals) error {
 	switch {
 	case c.Listen != "" && c.Prompt != "":
-		return usagef("--prompt serves one agent, on stdio: it does not go with --listen")
+		return term.Usagef("--prompt serves one agent, on stdio: it does not go with --listen")
 	case c.Listen != "":
 		return c.serveHTTP(g)
 	}
@@ -62,7 +63,7 @@ func (c *mcpServeCmd) Run(g *globals) error {
 	var permission *mcp.Hook
 	if c.Prompt != "" {
 		if !gatehouse.ValidName("mcp:" + c.Prompt) {
-			return usagef("%s cannot name an agent: letters, digits, or any of ._@+-", gatehouse.Quote(c.Prompt))
+			return term.Usagef("%s cannot name an agent: letters, digits, or any of ._@+-", gatehouse.Quote(c.Prompt))
 		}
 		dir, err := c.folder(g.URL, c.Prompt)
 		if err != nil {
@@ -74,8 +75,8 @@ func (c *mcpServeCmd) Run(g *globals) error {
 		}
 		permission = &mcp.Hook{Agent: c.Prompt, Gate: api, Folder: folder, Hold: c.Hold.D()}
 	}
-	err = mcp.NewServer(version.Number, api, permission).Run(g.ctx, &sdk.IOTransport{
-		Reader: io.NopCloser(g.stdin), Writer: nopWriteCloser{g.stdout},
+	err = mcp.NewServer(version.Number, api, permission).Run(g.Ctx, &sdk.IOTransport{
+		Reader: io.NopCloser(g.Stdin), Writer: nopWriteCloser{g.Stdout},
 	})
 	if errors.Is(err, io.EOF) || errors.Is(err, context.Canceled) {
 		return nil
@@ -92,9 +93,9 @@ func (c *mcpServeCmd) serveHTTP(g *globals) error {
 		return err
 	}
 	if _, err := client.New(g.URL, ""); err != nil {
-		return usagef("--url or GATEHOUSE_URL is not the address of a server, such as http://127.0.0.1:8080")
+		return term.Usagef("--url or GATEHOUSE_URL is not the address of a server, such as http://127.0.0.1:8080")
 	}
-	log := slog.New(slog.NewTextHandler(g.stderr, nil))
+	log := slog.New(slog.NewTextHandler(g.Stderr, nil))
 	handler := mcp.NewHandler(version.Number, func(key string) (mcp.Service, error) { return client.New(g.URL, key) })
 	// A tool may wait for 45 s.
 	return serveMCP(g, c.Listen, handler, log, gatehouse.MaxWait+30*time.Second)
@@ -102,7 +103,7 @@ func (c *mcpServeCmd) serveHTTP(g *globals) error {
 
 // serveMCP serves a handler of MCP on an address until it is interrupted.
 func serveMCP(g *globals, address string, handler http.Handler, log *slog.Logger, write time.Duration) error {
-	listener, err := (&net.ListenConfig{}).Listen(g.ctx, "tcp", address)
+	listener, err := (&net.ListenConfig{}).Listen(g.Ctx, "tcp", address)
 	if err != nil {
 		return err
 	}
@@ -121,7 +122,7 @@ func serveMCP(g *globals, address string, handler http.Handler, log *slog.Logger
 	select {
 	case err := <-failed:
 		return err
-	case <-g.ctx.Done():
+	case <-g.Ctx.Done():
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), requestGrace)
 	defer cancel()

@@ -6,6 +6,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 	mcpconn "github.com/gatehouse-dev/gatehouse/connector/mcp"
 	"github.com/gatehouse-dev/gatehouse/internal/mcp"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // mcpToolsCmd groups the commands about a server's tools.
@@ -57,19 +58,19 @@ func (c *mcpToolsListCmd) Run(g *globals, api service) error {
 		return err
 	}
 	list := make([]shownTool, len(pinned))
-	t := &table{header: []string{"TOOL", "LEVEL", "OUTCOME", "HINTS"}, wide: 3}
+	t := &term.Table{Header: []string{"TOOL", "LEVEL", "OUTCOME", "HINTS"}, Wide: 3}
 	for i, tool := range pinned {
-		e, err := api.ExplainPolicy(g.ctx, tool.Proposal)
+		e, err := api.ExplainPolicy(g.Ctx, tool.Proposal)
 		if err != nil {
 			return err
 		}
 		list[i] = shownTool{tool.Name, e.RiskLevel, e.Outcome, tool.Hints}
-		t.add(safe(tool.Name), e.RiskLevel.String(), string(e.Outcome), strings.Join(tool.Hints, ","))
+		t.Add(term.Safe(tool.Name), e.RiskLevel.String(), string(e.Outcome), strings.Join(tool.Hints, ","))
 	}
-	if g.json {
-		return g.printJSON(map[string]any{"items": list})
+	if g.JSON {
+		return g.PrintJSON(map[string]any{"items": list})
 	}
-	return g.print(t, "the server has no tools")
+	return g.Print(t, "the server has no tools")
 }
 
 type mcpToolsAcceptCmd struct {
@@ -100,7 +101,7 @@ func (c *mcpToolsAcceptCmd) Run(g *globals, api service) error {
 	}
 	var found []string
 	for {
-		page, err := api.ListActions(g.ctx, filter)
+		page, err := api.ListActions(g.Ctx, filter)
 		if err != nil {
 			return err
 		}
@@ -119,5 +120,5 @@ func (c *mcpToolsAcceptCmd) Run(g *globals, api service) error {
 	case 1:
 		return (&approveCmd{ID: found[0], Digest: c.Digest, Confirm: c.Confirm, Notes: c.Notes}).Run(g)
 	}
-	return usagef("several proxies of %s ask: approve one of %s", safe(c.Name), strings.Join(found, ", "))
+	return term.Usagef("several proxies of %s ask: approve one of %s", term.Safe(c.Name), strings.Join(found, ", "))
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/gatehouse-dev/gatehouse/internal/migratestore"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 type migrateStoreCmd struct {
@@ -37,34 +38,34 @@ Examples:
 
 // Run copies.
 func (c *migrateStoreCmd) Run(g *globals) error {
-	r, err := migratestore.Run(g.ctx, migratestore.Options{
+	r, err := migratestore.Run(g.Ctx, migratestore.Options{
 		Path: filepath.Join(c.Data, databaseFile), URL: string(c.DatabaseURL), DryRun: c.DryRun,
-		Progress: func(table string, done, total int64) { g.progress("copy "+table, done, total) },
-		Logger:   slog.New(slog.NewTextHandler(g.stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Progress: func(table string, done, total int64) { g.Progress("copy "+table, done, total) },
+		Logger:   slog.New(slog.NewTextHandler(g.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	if err != nil {
 		return err
 	}
-	if g.json {
-		return g.printJSON(r)
+	if g.JSON {
+		return g.PrintJSON(r)
 	}
-	t := &table{header: []string{"TABLE", "ROWS"}}
+	t := &term.Table{Header: []string{"TABLE", "ROWS"}}
 	for _, one := range r.Tables {
-		t.add(one.Name, strconv.FormatInt(one.Rows, 10))
+		t.Add(one.Name, strconv.FormatInt(one.Rows, 10))
 	}
-	if err := g.print(t, "the folder has no tables"); err != nil {
+	if err := g.Print(t, "the folder has no tables"); err != nil {
 		return err
 	}
 	for _, head := range r.Logs {
-		g.say("audit log of %s: %s, root %s", safe(head.Tenant), entryCount(head.Size), hashText(head.Root))
+		g.Say("audit log of %s: %s, root %s", term.Safe(head.Tenant), term.EntryCount(head.Size), term.HashText(head.Root))
 	}
 	switch {
 	case c.DryRun:
-		g.say("%d rows would be copied; nothing was changed.", r.Rows)
+		g.Say("%d rows would be copied; nothing was changed.", r.Rows)
 	case r.State == "finished":
-		g.say("The folder is in the database already.")
+		g.Say("The folder is in the database already.")
 	default:
-		g.say("%d of %d rows copied now; all are there and verified. Serve the database, and the folder no more.", r.Copied, r.Rows)
+		g.Say("%d of %d rows copied now; all are there and verified. Serve the database, and the folder no more.", r.Copied, r.Rows)
 	}
 	return nil
 }

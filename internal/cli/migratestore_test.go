@@ -13,6 +13,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/client"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // TestMigrateStore moves a folder by the command, serves the database, and goes
@@ -67,16 +68,16 @@ func TestMigrateStore(t *testing.T) {
 		}
 		return out.String(), errOut.String()
 	}
-	if out, words := migrate(exitDone, "--dry-run"); !strings.Contains(out, "action\t1\n") || !strings.Contains(words, "nothing was changed") {
+	if out, words := migrate(term.ExitDone, "--dry-run"); !strings.Contains(out, "action\t1\n") || !strings.Contains(words, "nothing was changed") {
 		t.Errorf("beside the server, --dry-run prints %q and says %q", out, words)
 	}
-	if _, words := migrate(exitError); !strings.Contains(words, "in use by another gatehouse") {
+	if _, words := migrate(term.ExitError); !strings.Contains(words, "in use by another gatehouse") {
 		t.Errorf("beside the server: %s", words)
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	out, _ := migrate(exitDone, "--json")
+	out, _ := migrate(term.ExitDone, "--json")
 	var answer struct {
 		Rows, Copied int64
 		Tables       []struct{ Table string }
@@ -85,7 +86,7 @@ func TestMigrateStore(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &answer); err != nil || answer.Copied == 0 || answer.Copied != answer.Rows || len(answer.Logs) != 1 {
 		t.Errorf("%s: %v", out, err)
 	}
-	if _, words := migrate(exitDone); !strings.Contains(words, "in the database already") {
+	if _, words := migrate(term.ExitDone); !strings.Contains(words, "in the database already") {
 		t.Errorf("the second time: %s", words)
 	}
 	moved := replica(t, dsn, cfg)
@@ -107,17 +108,17 @@ func TestMigrateStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	g, report, words := testGlobals(t)
-	if code := run(*g, []string{"doctor", "--deep", "--database-url", dsn, "--held", kept}); code != exitDone {
+	if code := run(*g, []string{"doctor", "--deep", "--database-url", dsn, "--held", kept}); code != term.ExitDone {
 		t.Errorf("exit code %d: %s%s", code, report, words)
 	}
 	// A database that is served is nothing to copy into.
 	other := filepath.Join(t.TempDir(), "other")
 	g, _, words = testGlobals(t)
-	if code := run(*g, []string{"init", "--data", other}); code != exitDone {
+	if code := run(*g, []string{"init", "--data", other}); code != term.ExitDone {
 		t.Fatal(words)
 	}
 	g, _, words = testGlobals(t)
-	if code := run(*g, []string{"migrate-store", "--data", other, "--database-url", dsn}); code != exitError || !strings.Contains(words.String(), "rows of another folder") {
+	if code := run(*g, []string{"migrate-store", "--data", other, "--database-url", dsn}); code != term.ExitError || !strings.Contains(words.String(), "rows of another folder") {
 		t.Errorf("exit code %d: %s", code, words)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // notifyCmd groups the commands about messages to people.
@@ -43,7 +44,7 @@ Examples:
 
 // Run lists.
 func (c *notifyListCmd) Run(g *globals, api service) error {
-	page, err := collect(g.ctx, &c.paging, func(
+	page, err := collect(g.Ctx, &c.paging, func(
 		ctx context.Context, cursor string, limit int,
 	) (gatehouse.Page[*gatehouse.Notification], error) {
 		return api.ListNotifications(ctx, gatehouse.NotificationFilter{
@@ -55,15 +56,15 @@ func (c *notifyListCmd) Run(g *globals, api service) error {
 	if err != nil {
 		return err
 	}
-	return printPage(g, page, "Nobody was told anything.", func() *table {
-		t := &table{
-			header: []string{"ID", "WHEN", "WHAT", "ACTION", "CHANNEL", "TO", "STATUS", "ATTEMPTS", "ERROR"},
-			wide:   8, drop: []int{7, 3, 0},
+	return printPage(g, page, "Nobody was told anything.", func() *term.Table {
+		t := &term.Table{
+			Header: []string{"ID", "WHEN", "WHAT", "ACTION", "CHANNEL", "TO", "STATUS", "ATTEMPTS", "ERROR"},
+			Wide:   8, Drop: []int{7, 3, 0},
 		}
 		for _, n := range page.Items {
-			t.add(
+			t.Add(
 				n.ID,
-				g.at(n.CreatedAt),
+				g.At(n.CreatedAt),
 				string(n.Kind),
 				n.ActionID,
 				n.Channel,
@@ -93,23 +94,23 @@ Examples:
 
 // Run lists.
 func (*notifyChannelsCmd) Run(g *globals, api service) error {
-	list, err := api.ListChannels(g.ctx)
+	list, err := api.ListChannels(g.Ctx)
 	if err != nil {
 		return err
 	}
 	page := gatehouse.Page[*gatehouse.ChannelState]{Items: list}
-	return printPage(g, page, "No channel is configured for this tenant.", func() *table {
-		t := &table{
-			header: []string{"CHANNEL", "KIND", "STATE", "FAILURES", "LAST SUCCESS", "ERROR"},
-			wide:   5,
-			drop:   []int{3, 4},
+	return printPage(g, page, "No channel is configured for this tenant.", func() *term.Table {
+		t := &term.Table{
+			Header: []string{"CHANNEL", "KIND", "STATE", "FAILURES", "LAST SUCCESS", "ERROR"},
+			Wide:   5,
+			Drop:   []int{3, 4},
 		}
 		for _, s := range list {
 			last := ""
 			if s.LastOKAt != nil {
-				last = g.at(*s.LastOKAt)
+				last = g.At(*s.LastOKAt)
 			}
-			t.add(s.Channel, s.Kind, channelWord(s), strconv.Itoa(s.Failures), last, s.LastError)
+			t.Add(s.Channel, s.Kind, channelWord(s), strconv.Itoa(s.Failures), last, s.LastError)
 		}
 		return t
 	})
@@ -142,7 +143,7 @@ Examples:
 
 // Run queues the message.
 func (c *notifyRetryCmd) Run(g *globals, api service) error {
-	n, err := api.RetryNotification(g.ctx, c.ID)
+	n, err := api.RetryNotification(g.Ctx, c.ID)
 	if err != nil {
 		return err
 	}
@@ -167,7 +168,7 @@ Examples:
 
 // Run sends the test.
 func (c *notifyTestCmd) Run(g *globals, api service) error {
-	n, err := api.TestChannel(g.ctx, c.Channel)
+	n, err := api.TestChannel(g.Ctx, c.Channel)
 	if err != nil {
 		return err
 	}
@@ -185,10 +186,10 @@ func (c *notifyTestCmd) Run(g *globals, api service) error {
 
 // printNotification prints the state of one message.
 func printNotification(g *globals, n *gatehouse.Notification) error {
-	if g.json {
-		return g.printJSON(n)
+	if g.JSON {
+		return g.PrintJSON(n)
 	}
-	t := &table{header: []string{"ID", "CHANNEL", "TO", "STATUS", "ERROR"}, wide: 4}
-	t.add(n.ID, n.Channel, cmp.Or(n.RecipientName, n.Recipient), string(n.Status), n.LastError)
-	return g.print(t, "")
+	t := &term.Table{Header: []string{"ID", "CHANNEL", "TO", "STATUS", "ERROR"}, Wide: 4}
+	t.Add(n.ID, n.Channel, cmp.Or(n.RecipientName, n.Recipient), string(n.Status), n.LastError)
+	return g.Print(t, "")
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/client"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/notify/mailtest"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // TestChannelsPage serves the configuration of docs/channels.md with a mail server and
@@ -105,8 +106,8 @@ func TestChannelsPage(t *testing.T) {
 	for line := range strings.Lines(string(commands)) {
 		args := strings.Fields(line)[1:]
 		var stdout, stderr bytes.Buffer
-		g := globals{termIO: termIO{
-			ctx: t.Context(), started: "gatehouse", stdout: &stdout, stderr: &stderr, now: time.Now, columns: 80,
+		g := globals{IO: term.IO{
+			Ctx: t.Context(), Started: "gatehouse", Stdout: &stdout, Stderr: &stderr, Now: time.Now, Columns: 80,
 		}}
 		if code := run(g, append(args, "--url", s.URL, "--key", creds.Key)); code != 0 {
 			t.Errorf("%s: exit %d: %s", strings.TrimSpace(line), code, stderr.String())
@@ -122,8 +123,8 @@ func TestChannelsPage(t *testing.T) {
 		}
 	}
 	var stdout, stderr bytes.Buffer
-	g := globals{termIO: termIO{
-		ctx: t.Context(), started: "gatehouse", stdout: &stdout, stderr: &stderr, now: time.Now, columns: 80,
+	g := globals{IO: term.IO{
+		Ctx: t.Context(), Started: "gatehouse", Stdout: &stdout, Stderr: &stderr, Now: time.Now, Columns: 80,
 	}}
 	if code := run(g, []string{"notify", "test", "audit-hook", "--url", s.URL, "--key", creds.Key}); code != 0 {
 		t.Errorf("exit %d: %s", code, stderr.String())

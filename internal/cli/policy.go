@@ -13,7 +13,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
+	"github.com/gatehouse-dev/gatehouse/internal/sheet"
 	"github.com/gatehouse-dev/gatehouse/internal/spelling"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // policyCmd groups the commands about policies. lint and test, and explain with
@@ -41,16 +43,16 @@ type finding struct {
 
 // print writes file:line:col: detail, as compilers do.
 func (f finding) print(w io.Writer) {
-	detail := safe(f.Detail)
+	detail := term.Safe(f.Detail)
 	if f.Remark {
 		detail = "remark: " + detail
 	}
-	fmt.Fprintf(w, "%s:%d:%d: %s\n", safe(f.File), f.Line, f.Column, detail)
+	fmt.Fprintf(w, "%s:%d:%d: %s\n", term.Safe(f.File), f.Line, f.Column, detail)
 }
 
 // parsePolicy reads a policy; what is wrong with its text is in the findings.
 func parsePolicy(g *globals, name string) (*policy.Policy, []byte, []finding, error) {
-	src, err := readInput(&g.termIO, name)
+	src, err := term.ReadInput(&g.IO, name)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -81,17 +83,17 @@ func (g *globals) printCheck(r checkResult) error {
 	if r.Findings == nil {
 		r.Findings = []finding{}
 	}
-	if g.json {
-		if err := g.printJSON(r); err != nil {
+	if g.JSON {
+		if err := g.PrintJSON(r); err != nil {
 			return err
 		}
 	} else {
 		for _, f := range r.Findings {
-			f.print(g.stdout)
+			f.print(g.Stdout)
 		}
 	}
 	if !r.OK {
-		return exitWith(exitError)
+		return term.Exit(term.ExitError)
 	}
 	return nil
 }
@@ -173,7 +175,7 @@ func (c *policyTestCmd) Run(g *globals) error {
 	if len(results) == 0 {
 		findings = append(findings, finding{File: c.File, Line: 1, Column: 1, Detail: "the policy has no tests"})
 	}
-	g.say("%s, %d failed", count(len(results), "test"), failed)
+	g.Say("%s, %d failed", term.Count(len(results), "test"), failed)
 	return g.printCheck(checkResult{Findings: findings, Tests: results})
 }
 
@@ -204,23 +206,23 @@ Examples:
 // Run explains.
 func (c *policyExplainCmd) Run(g *globals) error {
 	if c.File == "-" && c.Policy == "-" {
-		return usagef("only one of --file and --policy can be stdin")
+		return term.Usagef("only one of --file and --policy can be stdin")
 	}
 	at := time.Now()
 	if c.At != "" {
 		var err error
 		if at, err = time.Parse(time.RFC3339, c.At); err != nil {
-			return usagef("--at %s is not a time such as 2026-12-24T18:00:00Z", gatehouse.Quote(c.At))
+			return term.Usagef("--at %s is not a time such as 2026-12-24T18:00:00Z", gatehouse.Quote(c.At))
 		}
 		if c.Policy == "" {
-			return usagef("--at goes with --policy: the server judges at its own time")
+			return term.Usagef("--at goes with --policy: the server judges at its own time")
 		}
 	}
-	src, err := readInput(&g.termIO, c.File)
+	src, err := term.ReadInput(&g.IO, c.File)
 	if err != nil {
 		return err
 	}
-	p, err := decodeProposal(src)
+	p, err := term.DecodeProposal(src)
 	if err != nil {
 		return err
 	}
@@ -230,16 +232,16 @@ func (c *policyExplainCmd) Run(g *globals) error {
 		if err != nil {
 			return err
 		}
-		if e, err = api.ExplainPolicy(g.ctx, p); err != nil {
+		if e, err = api.ExplainPolicy(g.Ctx, p); err != nil {
 			return err
 		}
 	} else if e, err = c.offline(g, p, at); err != nil {
 		return err
 	}
-	if g.json {
-		return g.printJSON(e)
+	if g.JSON {
+		return g.PrintJSON(e)
 	}
-	printExplanation(newSheet(&g.termIO), e)
+	printExplanation(sheet.New(&g.IO), e)
 	return nil
 }
 
@@ -256,9 +258,9 @@ func (c *policyExplainCmd) offline(g *globals, p *gatehouse.Proposal, at time.Ti
 	}
 	if findings != nil {
 		for _, f := range findings {
-			f.print(g.stderr)
+			f.print(g.Stderr)
 		}
-		return nil, exitWith(exitError)
+		return nil, term.Exit(term.ExitError)
 	}
 	floor := gatehouse.RiskLevel(c.Floor)
 	if floor == 0 {
@@ -294,24 +296,24 @@ func editorText(e *gatehouse.Explanation) string {
 }
 
 // printExplanation writes a verdict and how it came about.
-func printExplanation(s *sheet, e *gatehouse.Explanation) {
-	s.line("outcome", string(e.Outcome))
-	s.line("risk", riskText(e.RiskLevel, e.RiskName))
-	s.line("rules", strings.Join(e.Rules, ", "))
+func printExplanation(s *sheet.Sheet, e *gatehouse.Explanation) {
+	s.Line("outcome", string(e.Outcome))
+	s.Line("risk", sheet.RiskText(e.RiskLevel, e.RiskName))
+	s.Line("rules", strings.Join(e.Rules, ", "))
 	for _, r := range e.Reasons {
-		s.line("reason", r)
+		s.Line("reason", r)
 	}
 	if e.Outcome != gatehouse.OutcomeDeny {
-		s.line("asks", fmt.Sprintf("%d of %s", e.Required, strings.Join(gatehouse.Whom(e.Roles, e.Groups, e.People), ",")))
-		s.line("expires", "after "+e.Expiry.String())
-		s.timing(&e.Timing, 0, false)
-		s.line("edits", editorText(e))
+		s.Line("asks", fmt.Sprintf("%d of %s", e.Required, strings.Join(gatehouse.Whom(e.Roles, e.Groups, e.People), ",")))
+		s.Line("expires", "after "+e.Expiry.String())
+		s.Timing(&e.Timing, 0, false)
+		s.Line("edits", editorText(e))
 	}
 	if e.Hold > 0 {
-		s.line("hold", e.Hold.String())
+		s.Line("hold", e.Hold.String())
 	}
 	for _, c := range e.Ceilings {
-		s.line("ceiling", fmt.Sprintf("%s for %s: takes %s of %s per %s", c.Ceiling, c.Scope, c.Amount, c.Limit, c.Window))
+		s.Line("ceiling", fmt.Sprintf("%s for %s: takes %s of %s per %s", c.Ceiling, c.Scope, c.Amount, c.Limit, c.Window))
 	}
 	for _, t := range e.Trace {
 		word := "no match"
@@ -322,6 +324,6 @@ func printExplanation(s *sheet, e *gatehouse.Explanation) {
 		if t.Detail != "" {
 			text += ", " + t.Detail
 		}
-		s.line("rule", text)
+		s.Line("rule", text)
 	}
 }

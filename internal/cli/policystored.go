@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // policyApplyCmd stores a policy.
@@ -47,9 +48,9 @@ func (c *policyApplyCmd) Run(g *globals) error {
 	}
 	if findings != nil {
 		for _, f := range findings {
-			f.print(g.stderr)
+			f.print(g.Stderr)
 		}
-		return exitWith(exitError)
+		return term.Exit(term.ExitError)
 	}
 	if c.BreakGlass {
 		return c.breakGlass(g, string(src))
@@ -58,7 +59,7 @@ func (c *policyApplyCmd) Run(g *globals) error {
 	if err != nil {
 		return err
 	}
-	v, err := api.ApplyPolicy(g.ctx, string(src))
+	v, err := api.ApplyPolicy(g.Ctx, string(src))
 	if gatehouse.CodeOf(err) == gatehouse.CodePolicyGated {
 		return c.propose(g, api, string(src))
 	}
@@ -66,18 +67,18 @@ func (c *policyApplyCmd) Run(g *globals) error {
 		return err
 	}
 	for _, w := range v.Warnings {
-		finding{File: c.File, Line: w.Line, Column: w.Column, Detail: w.Detail, Remark: w.Remark}.print(g.stderr)
+		finding{File: c.File, Line: w.Line, Column: w.Column, Detail: w.Detail, Remark: w.Remark}.print(g.Stderr)
 	}
 	return g.printVersion(v)
 }
 
 // propose puts the policy before the gate.
 func (c *policyApplyCmd) propose(g *globals, api service, src string) error {
-	a, err := api.ProposePolicy(g.ctx, gatehouse.PolicyProposal{Source: src, Rationale: c.Rationale})
+	a, err := api.ProposePolicy(g.Ctx, gatehouse.PolicyProposal{Source: src, Rationale: c.Rationale})
 	if err != nil {
 		return err
 	}
-	g.say("The policy is changed through the gate: somebody else has to approve " + a.ID + ".")
+	g.Say("The policy is changed through the gate: somebody else has to approve " + a.ID + ".")
 	if err := g.printAction(a); err != nil {
 		return err
 	}
@@ -90,31 +91,31 @@ func (c *policyApplyCmd) breakGlass(g *globals, src string) error {
 	if err != nil {
 		return err
 	}
-	v, err := gate.BreakGlass(g.ctx, c.Tenant, src)
+	v, err := gate.BreakGlass(g.Ctx, c.Tenant, src)
 	if err := errors.Join(err, store.Close()); err != nil {
 		return err
 	}
-	g.say("Applied past the gate. The log and every administrator are told.")
+	g.Say("Applied past the gate. The log and every administrator are told.")
 	return g.printVersion(v)
 }
 
-func (g *globals) policyTable(versions ...*gatehouse.PolicyVersion) *table {
-	t := &table{header: []string{"VERSION", "ACTIVE", "SHA256", "APPLIED BY", "APPLIED"}}
+func (g *globals) policyTable(versions ...*gatehouse.PolicyVersion) *term.Table {
+	t := &term.Table{Header: []string{"VERSION", "ACTIVE", "SHA256", "APPLIED BY", "APPLIED"}}
 	for _, v := range versions {
 		active := ""
 		if v.Active {
 			active = "active"
 		}
-		t.add(strconv.Itoa(v.Version), active, v.SHA256, v.AppliedBy, g.at(v.AppliedAt))
+		t.Add(strconv.Itoa(v.Version), active, v.SHA256, v.AppliedBy, g.At(v.AppliedAt))
 	}
 	return t
 }
 
 func (g *globals) printVersion(v *gatehouse.PolicyVersion) error {
-	if g.json {
-		return g.printJSON(v)
+	if g.JSON {
+		return g.PrintJSON(v)
 	}
-	return g.print(g.policyTable(v), "")
+	return g.Print(g.policyTable(v), "")
 }
 
 // policyShowCmd prints a policy.
@@ -138,23 +139,23 @@ func (c *policyShowCmd) Run(g *globals, api service) error {
 	var v *gatehouse.PolicyVersion
 	var err error
 	if c.Version == 0 {
-		v, err = api.ActivePolicy(g.ctx)
+		v, err = api.ActivePolicy(g.Ctx)
 	} else {
-		v, err = api.FindPolicy(g.ctx, c.Version)
+		v, err = api.FindPolicy(g.Ctx, c.Version)
 	}
 	if err != nil {
 		return err
 	}
-	if g.json {
-		return g.printJSON(v)
+	if g.JSON {
+		return g.PrintJSON(v)
 	}
-	if !g.tty {
+	if !g.TTY {
 		// A file or a program gets the bytes that were applied.
-		_, err := io.WriteString(g.stdout, v.Source)
+		_, err := io.WriteString(g.Stdout, v.Source)
 		return err
 	}
-	for _, line := range safeLines(v.Source, 0) {
-		fmt.Fprintln(g.stdout, line)
+	for _, line := range term.SafeLines(v.Source, 0) {
+		fmt.Fprintln(g.Stdout, line)
 	}
 	return nil
 }
@@ -174,11 +175,11 @@ Examples:
 
 // Run lists.
 func (c *policyListCmd) Run(g *globals, api service) error {
-	versions, err := api.ListPolicies(g.ctx)
+	versions, err := api.ListPolicies(g.Ctx)
 	if err != nil {
 		return err
 	}
-	return printPage(g, pageOf(versions), "No policy is stored.", func() *table { return g.policyTable(versions...) })
+	return printPage(g, pageOf(versions), "No policy is stored.", func() *term.Table { return g.policyTable(versions...) })
 }
 
 // policyActivateCmd makes a version the active one.
@@ -196,7 +197,7 @@ Examples:
 
 // Run activates.
 func (c *policyActivateCmd) Run(g *globals, api service) error {
-	v, err := api.ActivatePolicy(g.ctx, c.Version)
+	v, err := api.ActivatePolicy(g.Ctx, c.Version)
 	if err != nil {
 		return err
 	}

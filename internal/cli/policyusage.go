@@ -2,6 +2,7 @@ package cli
 
 import (
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // policyUsageCmd tells how full the ceilings are.
@@ -21,14 +22,14 @@ Examples:
 
 // Run lists.
 func (c *policyUsageCmd) Run(g *globals, api service) error {
-	accounts, err := api.PolicyUsage(g.ctx)
+	accounts, err := api.PolicyUsage(g.Ctx)
 	if err != nil {
 		return err
 	}
-	return printPage(g, pageOf(accounts), "The active policy has no ceilings.", func() *table {
-		t := &table{header: []string{"CEILING", "FOR", "USED", "LEFT", "LIMIT", "CURRENCY", "WINDOW"}}
+	return printPage(g, pageOf(accounts), "The active policy has no ceilings.", func() *term.Table {
+		t := &term.Table{Header: []string{"CEILING", "FOR", "USED", "LEFT", "LIMIT", "CURRENCY", "WINDOW"}}
 		for _, a := range accounts {
-			t.add(a.Ceiling, accountOf(a), string(a.Used), string(a.Left), string(a.Limit), a.Currency, a.Window.String())
+			t.Add(a.Ceiling, accountOf(a), string(a.Used), string(a.Left), string(a.Limit), a.Currency, a.Window.String())
 		}
 		return t
 	})

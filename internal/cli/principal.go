@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // principalCmd groups the commands about people, agents and services.
@@ -42,7 +43,7 @@ Examples:
 
 // Run creates.
 func (c *principalCreateCmd) Run(g *globals, api service) error {
-	cred, err := api.CreatePrincipal(g.ctx, gatehouse.NewPrincipal{
+	cred, err := api.CreatePrincipal(g.Ctx, gatehouse.NewPrincipal{
 		Tenant: c.Tenant, Name: c.Name, Kind: c.Kind, Roles: c.Role, Person: c.Person, Sponsor: c.Sponsor,
 	})
 	if err != nil {
@@ -53,15 +54,15 @@ func (c *principalCreateCmd) Run(g *globals, api service) error {
 
 // printCredentials prints secrets that are shown once.
 func (g *globals) printCredentials(c *gatehouse.Credentials) error {
-	if g.json {
-		return g.printJSON(c)
+	if g.JSON {
+		return g.PrintJSON(c)
 	}
-	t := &table{header: []string{"ID", "KEY", "KEY ID", "EDIT TOKEN"}}
-	t.add(c.ID, c.Key, c.KeyID, c.EditToken)
-	if err := g.print(t, ""); err != nil {
+	t := &term.Table{Header: []string{"ID", "KEY", "KEY ID", "EDIT TOKEN"}}
+	t.Add(c.ID, c.Key, c.KeyID, c.EditToken)
+	if err := g.Print(t, ""); err != nil {
 		return err
 	}
-	g.say("Keep what is secret now: it is not shown again.")
+	g.Say("Keep what is secret now: it is not shown again.")
 	return nil
 }
 
@@ -82,21 +83,21 @@ Examples:
 
 // Run lists.
 func (c *principalListCmd) Run(g *globals, api service) error {
-	page, err := collect(g.ctx, &c.paging, api.ListPrincipals)
+	page, err := collect(g.Ctx, &c.paging, api.ListPrincipals)
 	if err != nil {
 		return err
 	}
-	return printPage(g, page, "No principals.", func() *table { return g.principalTable(page.Items...) })
+	return printPage(g, page, "No principals.", func() *term.Table { return g.principalTable(page.Items...) })
 }
 
-func (g *globals) principalTable(principals ...*gatehouse.Principal) *table {
-	t := &table{header: []string{"ID", "NAME", "KIND", "ROLES", "SPONSOR", "STATE", "CREATED"}, wide: 3, drop: []int{6, 4}}
+func (g *globals) principalTable(principals ...*gatehouse.Principal) *term.Table {
+	t := &term.Table{Header: []string{"ID", "NAME", "KIND", "ROLES", "SPONSOR", "STATE", "CREATED"}, Wide: 3, Drop: []int{6, 4}}
 	for _, p := range principals {
 		state := "enabled"
 		if p.Disabled {
 			state = "disabled"
 		}
-		t.add(p.ID, p.Name, string(p.Kind), rolesText(p.Roles), p.Sponsor, state, g.at(p.CreatedAt))
+		t.Add(p.ID, p.Name, string(p.Kind), rolesText(p.Roles), p.Sponsor, state, g.At(p.CreatedAt))
 	}
 	return t
 }
@@ -110,10 +111,10 @@ func rolesText(roles []gatehouse.Role) string {
 }
 
 func (g *globals) printPrincipal(p *gatehouse.Principal) error {
-	if g.json {
-		return g.printJSON(p)
+	if g.JSON {
+		return g.PrintJSON(p)
 	}
-	return g.print(g.principalTable(p), "")
+	return g.Print(g.principalTable(p), "")
 }
 
 // principalShowCmd shows a principal.
@@ -136,7 +137,7 @@ func (c *principalShowCmd) Run(g *globals, api service) error {
 	if c.Name == "" {
 		find = api.WhoAmI
 	}
-	p, err := find(g.ctx)
+	p, err := find(g.Ctx)
 	if err != nil {
 		return err
 	}
@@ -174,13 +175,13 @@ func (c *principalUpdateCmd) Run(g *globals) error {
 		change.Disabled = &c.Disable
 	}
 	if change == (gatehouse.PrincipalChange{}) {
-		return usagef("say what to change: --role, --sponsor, --disable or --enable")
+		return term.Usagef("say what to change: --role, --sponsor, --disable or --enable")
 	}
 	api, err := g.connect()
 	if err != nil {
 		return err
 	}
-	p, err := api.UpdatePrincipal(g.ctx, c.Name, change)
+	p, err := api.UpdatePrincipal(g.Ctx, c.Name, change)
 	if err != nil {
 		return err
 	}
@@ -202,7 +203,7 @@ Examples:
 
 // Run rotates.
 func (c *rotateTokenCmd) Run(g *globals, api service) error {
-	cred, err := api.RotateEditToken(g.ctx, c.Name)
+	cred, err := api.RotateEditToken(g.Ctx, c.Name)
 	if err != nil {
 		return err
 	}

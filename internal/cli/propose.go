@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/sheet"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // proposalFlags give a proposal, as a file or flag by flag.
@@ -33,15 +35,15 @@ func (f *proposalFlags) proposal(g *globals) (*gatehouse.Proposal, error) {
 	flags := !rest.empty()
 	switch {
 	case f.File != "" && flags:
-		return nil, usagef("--file stands alone: everything else is in the file")
+		return nil, term.Usagef("--file stands alone: everything else is in the file")
 	case f.File == "" && !flags:
-		return nil, usagef("give --file, or at least --type, --connector, --operation, --target and --set")
+		return nil, term.Usagef("give --file, or at least --type, --connector, --operation, --target and --set")
 	case f.File != "":
-		b, err := readInput(&g.termIO, f.File)
+		b, err := term.ReadInput(&g.IO, f.File)
 		if err != nil {
 			return nil, err
 		}
-		return decodeProposal(b)
+		return term.DecodeProposal(b)
 	}
 	return f.gather()
 }
@@ -57,15 +59,15 @@ func (f *proposalFlags) gather() (*gatehouse.Proposal, error) {
 		{"--type", f.Type}, {"--connector", f.Connector}, {"--operation", f.Operation}, {"--target", f.Target},
 	} {
 		if need.value == "" {
-			return nil, usagef("%s is missing", need.flag)
+			return nil, term.Usagef("%s is missing", need.flag)
 		}
 	}
 	entity, ref, ok := strings.Cut(f.Target, "/")
 	if !ok || entity == "" || ref == "" {
-		return nil, usagef("--target wants TYPE/REF, such as item/SKU-1042")
+		return nil, term.Usagef("--target wants TYPE/REF, such as item/SKU-1042")
 	}
 	if f.Currency != "" && f.Amount == "" {
-		return nil, usagef("--currency needs --amount")
+		return nil, term.Usagef("--currency needs --amount")
 	}
 	p := &gatehouse.Proposal{
 		ActionType: f.Type, Connector: f.Connector, Operation: f.Operation,
@@ -95,18 +97,18 @@ func fields(flag string, pairs []string) (gatehouse.JSON, error) {
 	for _, pair := range pairs {
 		name, text, ok := strings.Cut(pair, "=")
 		if !ok || strings.TrimSuffix(name, ":") == "" {
-			return "", usagef("%s wants FIELD=TEXT or FIELD:=JSON", flag)
+			return "", term.Usagef("%s wants FIELD=TEXT or FIELD:=JSON", flag)
 		}
 		value := gatehouse.StringJSON(text)
 		if short, raw := strings.CutSuffix(name, ":"); raw {
 			var err error
 			if value, err = gatehouse.Canonicalize([]byte(text)); err != nil {
-				return "", usagef("%s %s: the value is not JSON: %v", flag, safe(short), err)
+				return "", term.Usagef("%s %s: the value is not JSON: %v", flag, term.Safe(short), err)
 			}
 			name = short
 		}
 		if seen[name] {
-			return "", usagef("%s: field %s stands twice", flag, safe(name))
+			return "", term.Usagef("%s: field %s stands twice", flag, term.Safe(name))
 		}
 		seen[name] = true
 		members = append(members, gatehouse.Member{Name: name, Value: value})
@@ -145,15 +147,15 @@ func (c *proposeCmd) Run(g *globals) error {
 	if err != nil {
 		return err
 	}
-	a, replayed, err := api.Propose(g.ctx, p)
+	a, replayed, err := api.Propose(g.Ctx, p)
 	if err != nil {
 		return err
 	}
 	if replayed {
-		g.say("This key was proposed before; this is that action.")
+		g.Say("This key was proposed before; this is that action.")
 	}
 	if c.Wait {
-		g.say("Proposed %s; waiting until it is %s.", a.ID, c.Until)
+		g.Say("Proposed %s; waiting until it is %s.", a.ID, c.Until)
 		return g.wait(api, a.ID, c.Until, c.Timeout.D())
 	}
 	return g.printProposed(a)
@@ -164,13 +166,13 @@ func (g *globals) tellNext(a *gatehouse.Action) {
 	switch a.Status {
 	case gatehouse.StatusPending:
 		if a.Approval != nil {
-			g.say("Waiting for people: %s, until %s.", safe(votesText(a.Approval)), a.Approval.ExpiresAt.UTC().Format(time.RFC3339))
+			g.Say("Waiting for people: %s, until %s.", term.Safe(sheet.VotesText(a.Approval)), a.Approval.ExpiresAt.UTC().Format(time.RFC3339))
 		}
 	case gatehouse.StatusDenied:
-		g.say("Denied by the policy: %s", safe(strings.Join(a.Policy.Reasons, "; ")))
+		g.Say("Denied by the policy: %s", term.Safe(strings.Join(a.Policy.Reasons, "; ")))
 	case gatehouse.StatusApproved:
 		if a.DecidedVia == gatehouse.ViaPolicy {
-			g.say("Allowed by the policy; on its way.")
+			g.Say("Allowed by the policy; on its way.")
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/card"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // pushCmd groups the commands about pushes.
@@ -37,31 +38,31 @@ Examples:
 
 // Run lists.
 func (c *pushListCmd) Run(g *globals, api service) error {
-	page, err := collect(g.ctx, &c.paging, func(ctx context.Context, cursor string, limit int) (gatehouse.Page[*gatehouse.Push], error) {
+	page, err := collect(g.Ctx, &c.paging, func(ctx context.Context, cursor string, limit int) (gatehouse.Page[*gatehouse.Push], error) {
 		return api.ListPushes(ctx, gatehouse.PushFilter{Status: c.Status, Cursor: cursor, Limit: limit})
 	})
 	if err != nil {
 		return err
 	}
 	var changes []string
-	if !g.json {
+	if !g.JSON {
 		if changes, err = g.changesOf(api, page.Items); err != nil {
 			return err
 		}
 	}
-	return printPage(g, page, "No pushes.", func() *table {
-		t := &table{
-			header: []string{"ID", "ACTION", "CONNECTOR", "STATUS", "ATTEMPTS", "CREATED", "NEXT ATTEMPT", "LAST ERROR", "CHANGE"},
-			wide:   8, drop: []int{1, 2, 6, 4, 5},
+	return printPage(g, page, "No pushes.", func() *term.Table {
+		t := &term.Table{
+			Header: []string{"ID", "ACTION", "CONNECTOR", "STATUS", "ATTEMPTS", "CREATED", "NEXT ATTEMPT", "LAST ERROR", "CHANGE"},
+			Wide:   8, Drop: []int{1, 2, 6, 4, 5},
 		}
-		ids := idsOf(&g.termIO, page.Items, func(p *gatehouse.Push) string { return p.ID })
-		actions := idsOf(&g.termIO, page.Items, func(p *gatehouse.Push) string { return p.ActionID })
+		ids := term.IDsOf(&g.IO, page.Items, func(p *gatehouse.Push) string { return p.ID })
+		actions := term.IDsOf(&g.IO, page.Items, func(p *gatehouse.Push) string { return p.ActionID })
 		for i, p := range page.Items {
 			failure := p.LastError
-			if g.tty {
-				failure = shorten(safe(failure), maxListedError)
+			if g.TTY {
+				failure = term.Shorten(term.Safe(failure), maxListedError)
 			}
-			t.add(ids[i], actions[i], p.Connector, string(p.Status), strconv.Itoa(p.Attempts), g.at(p.CreatedAt), g.atPtr(p.NextAttempt), failure, changes[i])
+			t.Add(ids[i], actions[i], p.Connector, string(p.Status), strconv.Itoa(p.Attempts), g.At(p.CreatedAt), g.AtPtr(p.NextAttempt), failure, changes[i])
 		}
 		return t
 	})
@@ -75,7 +76,7 @@ const maxListedError = 40
 func (g *globals) changesOf(api service, pushes []*gatehouse.Push) ([]string, error) {
 	changes := make([]string, len(pushes))
 	for i, p := range pushes {
-		a, err := api.FindAction(g.ctx, p.ActionID)
+		a, err := api.FindAction(g.Ctx, p.ActionID)
 		switch gatehouse.CodeOf(err) {
 		case "":
 			changes[i] = card.RowText(a)
@@ -108,19 +109,19 @@ Examples:
 // Run drains.
 func (c *pushDrainCmd) Run(g *globals) error {
 	if c.Limit < 1 {
-		return usagef("--limit must be at least 1")
+		return term.Usagef("--limit must be at least 1")
 	}
 	api, err := g.connect()
 	if err != nil {
 		return err
 	}
 	dry := !c.Send
-	answer, err := api.Drain(g.ctx, gatehouse.DrainRequest{DryRun: &dry, Limit: c.Limit})
+	answer, err := api.Drain(g.Ctx, gatehouse.DrainRequest{DryRun: &dry, Limit: c.Limit})
 	if err != nil {
 		return err
 	}
-	if g.json {
-		err = g.printJSON(answer)
+	if g.JSON {
+		err = g.PrintJSON(answer)
 	} else {
 		err = g.printDrain(answer)
 	}
@@ -131,18 +132,18 @@ func (c *pushDrainCmd) Run(g *globals) error {
 }
 
 func (g *globals) printDrain(answer *gatehouse.DrainAnswer) error {
-	t := &table{header: []string{"PUSH", "ACTION", "CONNECTOR", "CLASS", "CHANGE", "OUTCOME", "DETAIL"}, wide: 4, drop: []int{3, 2, 1}}
+	t := &term.Table{Header: []string{"PUSH", "ACTION", "CONNECTOR", "CLASS", "CHANGE", "OUTCOME", "DETAIL"}, Wide: 4, Drop: []int{3, 2, 1}}
 	for _, i := range answer.Items {
 		a := gatehouse.Action{Proposal: gatehouse.Proposal{
 			Operation: i.Operation, Target: i.Target, Connector: i.Connector, ProposedChange: i.Change,
 		}}
-		t.add(i.PushID, i.ActionID, i.Connector, i.Class, card.RowText(&a), i.Outcome, i.Detail)
+		t.Add(i.PushID, i.ActionID, i.Connector, i.Class, card.RowText(&a), i.Outcome, i.Detail)
 	}
-	if err := g.print(t, "Nothing is due."); err != nil {
+	if err := g.Print(t, "Nothing is due."); err != nil {
 		return err
 	}
 	if answer.DryRun && len(answer.Items) > 0 {
-		g.say("Nothing was sent: this was a dry run. To send: gatehouse push drain --send")
+		g.Say("Nothing was sent: this was a dry run. To send: gatehouse push drain --send")
 	}
 	return nil
 }
@@ -152,9 +153,9 @@ func drainExit(answer *gatehouse.DrainAnswer) error {
 	for _, i := range answer.Items {
 		switch gatehouse.PushStatus(i.Outcome) {
 		case gatehouse.PushUnknown:
-			return exitWith(exitUnknown)
+			return term.Exit(term.ExitUnknown)
 		case gatehouse.PushFailed:
-			err = exitWith(exitError)
+			err = term.Exit(term.ExitError)
 		}
 	}
 	return err
@@ -180,14 +181,14 @@ Examples:
 
 // Run resolves.
 func (c *pushResolveCmd) Run(g *globals, api service) error {
-	p, err := api.ResolvePush(g.ctx, c.ID, gatehouse.Resolution{Outcome: c.Outcome, Reason: c.Reason})
+	p, err := api.ResolvePush(g.Ctx, c.ID, gatehouse.Resolution{Outcome: c.Outcome, Reason: c.Reason})
 	if err != nil {
 		return err
 	}
-	if g.json {
-		return g.printJSON(p)
+	if g.JSON {
+		return g.PrintJSON(p)
 	}
-	t := &table{header: []string{"ID", "ACTION", "STATUS"}}
-	t.add(p.ID, p.ActionID, string(p.Status))
-	return g.print(t, "")
+	t := &term.Table{Header: []string{"ID", "ACTION", "STATUS"}}
+	t.Add(p.ID, p.ActionID, string(p.Status))
+	return g.Print(t, "")
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 func TestDrainExitAndPrint(t *testing.T) {
@@ -16,7 +17,7 @@ func TestDrainExitAndPrint(t *testing.T) {
 		}
 	}
 	for want, outcomes := range map[int][]string{
-		exitDone: {"applied", "queued"}, exitError: {"applied", "failed"}, exitUnknown: {"failed", "unknown", "failed"},
+		term.ExitDone: {"applied", "queued"}, term.ExitError: {"applied", "failed"}, term.ExitUnknown: {"failed", "unknown", "failed"},
 	} {
 		answer := &gatehouse.DrainAnswer{}
 		for _, o := range outcomes {

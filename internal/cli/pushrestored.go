@@ -6,6 +6,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/card"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // pushMarkCmd holds back what a restored backup would send again.
@@ -37,7 +38,7 @@ Examples:
 func (c *pushMarkCmd) Run(g *globals) error {
 	before, err := time.Parse(time.RFC3339, c.Before)
 	if err != nil {
-		return usagef("--before must be a time such as 2026-11-20T10:00:00Z")
+		return term.Usagef("--before must be a time such as 2026-11-20T10:00:00Z")
 	}
 	api, err := g.connect()
 	if err != nil {
@@ -46,7 +47,7 @@ func (c *pushMarkCmd) Run(g *globals) error {
 	dry := !c.Mark
 	out := &gatehouse.MarkUnknownAnswer{DryRun: dry, Items: []gatehouse.MarkedPush{}}
 	for more := true; more; {
-		answer, err := api.MarkUnknown(g.ctx, gatehouse.MarkUnknownRequest{
+		answer, err := api.MarkUnknown(g.Ctx, gatehouse.MarkUnknownRequest{
 			Before: before, Tenant: c.Tenant, Connector: c.Connector, Class: c.Class, DryRun: &dry,
 		})
 		if err != nil {
@@ -56,35 +57,35 @@ func (c *pushMarkCmd) Run(g *globals) error {
 		// What others settle meanwhile is listed no more, so this comes to its end.
 		more = answer.More && !dry
 	}
-	if g.json {
-		err = g.printJSON(out)
+	if g.JSON {
+		err = g.PrintJSON(out)
 	} else {
 		err = g.printMarked(out)
 	}
 	if err == nil && out.Marked > 0 {
-		err = exitWith(exitUnknown)
+		err = term.Exit(term.ExitUnknown)
 	}
 	return err
 }
 
 func (g *globals) printMarked(out *gatehouse.MarkUnknownAnswer) error {
-	t := &table{header: []string{"PUSH", "TENANT", "ACTION", "CONNECTOR", "CLASS", "CHANGE", "WAS", "MADE"}, wide: 5, drop: []int{7, 2, 1}}
+	t := &term.Table{Header: []string{"PUSH", "TENANT", "ACTION", "CONNECTOR", "CLASS", "CHANGE", "WAS", "MADE"}, Wide: 5, Drop: []int{7, 2, 1}}
 	for _, m := range out.Items {
 		a := gatehouse.Action{Proposal: gatehouse.Proposal{
 			Operation: m.Operation, Target: m.Target, Connector: m.Connector, ProposedChange: m.Change,
 		}}
-		t.add(m.PushID, m.Tenant, m.ActionID, m.Connector, m.Class, card.RowText(&a), string(m.Was), g.at(m.CreatedAt))
+		t.Add(m.PushID, m.Tenant, m.ActionID, m.Connector, m.Class, card.RowText(&a), string(m.Was), g.At(m.CreatedAt))
 	}
-	if err := g.print(t, "Nothing from before that time is on its way."); err != nil {
+	if err := g.Print(t, "Nothing from before that time is on its way."); err != nil {
 		return err
 	}
 	switch {
 	case out.DryRun && out.More:
-		g.say("There are more. Nothing was changed: this was a dry run. To mark all: --mark")
+		g.Say("There are more. Nothing was changed: this was a dry run. To mark all: --mark")
 	case out.DryRun && len(out.Items) > 0:
-		g.say("Nothing was changed: this was a dry run. To mark them: --mark")
+		g.Say("Nothing was changed: this was a dry run. To mark them: --mark")
 	case out.Marked > 0:
-		g.say("%d marked as unknown. Next: gatehouse push ask; for what is left: gatehouse push resolve", out.Marked)
+		g.Say("%d marked as unknown. Next: gatehouse push ask; for what is left: gatehouse push resolve", out.Marked)
 	}
 	return nil
 }
@@ -111,7 +112,7 @@ Examples:
 func (c *pushAskCmd) Run(g *globals, api service) error {
 	out := &gatehouse.AskAnswer{Results: []gatehouse.AskResult{}}
 	add := func(r gatehouse.AskRequest) (cursor string, err error) {
-		answer, err := api.AskTargets(g.ctx, r)
+		answer, err := api.AskTargets(g.Ctx, r)
 		if err != nil {
 			return "", err
 		}
@@ -134,17 +135,17 @@ func (c *pushAskCmd) Run(g *globals, api service) error {
 		ids = ids[n:]
 	}
 	var err error
-	if g.json {
-		err = g.printJSON(out)
+	if g.JSON {
+		err = g.PrintJSON(out)
 	} else {
-		t := &table{header: []string{"PUSH", "OUTCOME", "DETAIL"}, wide: 2}
+		t := &term.Table{Header: []string{"PUSH", "OUTCOME", "DETAIL"}, Wide: 2}
 		for _, r := range out.Results {
-			t.add(r.PushID, string(r.Outcome), r.Detail)
+			t.Add(r.PushID, string(r.Outcome), r.Detail)
 		}
-		err = g.print(t, "No outcome is unknown.")
+		err = g.Print(t, "No outcome is unknown.")
 	}
 	if err == nil && out.Settled < len(out.Results) {
-		err = exitWith(exitUnknown)
+		err = term.Exit(term.ExitUnknown)
 	}
 	return err
 }
@@ -170,35 +171,35 @@ Examples:
 
 // Run tells.
 func (c *archiveCmd) Run(g *globals, api service) error {
-	p, err := api.PreviewArchive(g.ctx, c.Retention.D())
+	p, err := api.PreviewArchive(g.Ctx, c.Retention.D())
 	if err != nil {
 		return err
 	}
-	if g.json {
-		return g.printJSON(p)
+	if g.JSON {
+		return g.PrintJSON(p)
 	}
-	t := &table{header: []string{"WHAT", "VALUE"}, wide: 1}
-	t.add("retention", p.Retention.String())
-	t.add("ended before", g.at(p.EndedBefore))
-	t.add("actions", strconv.Itoa(p.Actions))
-	t.add("bytes", strconv.FormatInt(p.Bytes, 10))
+	t := &term.Table{Header: []string{"WHAT", "VALUE"}, Wide: 1}
+	t.Add("retention", p.Retention.String())
+	t.Add("ended before", g.At(p.EndedBefore))
+	t.Add("actions", strconv.Itoa(p.Actions))
+	t.Add("bytes", strconv.FormatInt(p.Bytes, 10))
 	if p.Oldest != nil && p.Newest != nil {
-		t.add("oldest ended", g.at(*p.Oldest))
-		t.add("newest ended", g.at(*p.Newest))
+		t.Add("oldest ended", g.At(*p.Oldest))
+		t.Add("newest ended", g.At(*p.Newest))
 	}
 	for _, n := range p.Tenants {
-		t.add("of "+n.Tenant, strconv.Itoa(n.Actions))
+		t.Add("of "+n.Tenant, strconv.Itoa(n.Actions))
 	}
-	if err := g.print(t, ""); err != nil {
+	if err := g.Print(t, ""); err != nil {
 		return err
 	}
 	switch least := gatehouse.Duration(gatehouse.MinRetention); {
 	case !p.Complete:
-		g.say("The time was over before the end of the store: there may be more.")
+		g.Say("The time was over before the end of the store: there may be more.")
 	case p.Configured == nil:
-		g.say("The server has no retention: it archives nothing. Set retention.finished, at least %s.", least)
+		g.Say("The server has no retention: it archives nothing. Set retention.finished, at least %s.", least)
 	case *p.Configured != p.Retention:
-		g.say("The server's own retention is %s.", *p.Configured)
+		g.Say("The server's own retention is %s.", *p.Configured)
 	}
 	return nil
 }

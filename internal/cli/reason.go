@@ -4,12 +4,14 @@ import (
 	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/sheet"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // sayReason says on stderr why an action did not come to its effect.
 func (g *globals) sayReason(a *gatehouse.Action) {
 	for _, line := range reasonLines(a) {
-		g.say("%s", safe(line))
+		g.Say("%s", term.Safe(line))
 	}
 }
 
@@ -25,7 +27,7 @@ func reasonLines(a *gatehouse.Action) (lines []string) {
 		if f.TargetSays != "" {
 			add("the target said: " + f.TargetSays)
 		}
-		if hint := retryHint(f.Retry); hint != "" {
+		if hint := sheet.RetryHint(f.Retry); hint != "" {
 			add(hint)
 		}
 	case gatehouse.StatusDenied:

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/card"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // appliedCmd lists what was carried out.
@@ -27,17 +28,17 @@ Examples:
 
 // Run lists.
 func (c *appliedCmd) Run(g *globals, api service) error {
-	page, err := collect(g.ctx, &c.paging, api.ListMirror)
+	page, err := collect(g.Ctx, &c.paging, api.ListMirror)
 	if err != nil {
 		return err
 	}
-	return printPage(g, page, "Nothing was applied yet.", func() *table {
-		t := &table{header: []string{"ACTION", "TYPE", "CHANGE", "EXTERNAL ID", "APPLIED"}, wide: 2, drop: []int{3, 1}}
+	return printPage(g, page, "Nothing was applied yet.", func() *term.Table {
+		t := &term.Table{Header: []string{"ACTION", "TYPE", "CHANGE", "EXTERNAL ID", "APPLIED"}, Wide: 2, Drop: []int{3, 1}}
 		for _, m := range page.Items {
 			a := gatehouse.Action{Proposal: gatehouse.Proposal{
 				Operation: m.Operation, Target: m.Target, Connector: m.Connector, CurrentState: m.Before, ProposedChange: m.After,
 			}}
-			t.add(m.ActionID, m.ActionType, card.RowText(&a), m.ExternalID, g.at(m.AppliedAt))
+			t.Add(m.ActionID, m.ActionType, card.RowText(&a), m.ExternalID, g.At(m.AppliedAt))
 		}
 		return t
 	})
@@ -61,14 +62,14 @@ Examples:
 
 // Run lists.
 func (c *corpusCmd) Run(g *globals, api service) error {
-	page, err := collect(g.ctx, &c.paging, api.ListCorpus)
+	page, err := collect(g.Ctx, &c.paging, api.ListCorpus)
 	if err != nil {
 		return err
 	}
-	return printPage(g, page, "No decision was taken yet.", func() *table {
-		t := &table{header: []string{"ID", "ACTION", "TYPE", "OUTCOME", "BY", "AT", "NOTES", "FEATURES"}, wide: 6, drop: []int{7, 0, 5}}
+	return printPage(g, page, "No decision was taken yet.", func() *term.Table {
+		t := &term.Table{Header: []string{"ID", "ACTION", "TYPE", "OUTCOME", "BY", "AT", "NOTES", "FEATURES"}, Wide: 6, Drop: []int{7, 0, 5}}
 		for _, e := range page.Items {
-			t.add(e.ID, e.ActionID, e.ActionType, string(e.Outcome), e.DecidedBy, g.at(e.At), e.Notes, string(e.Features))
+			t.Add(e.ID, e.ActionID, e.ActionType, string(e.Outcome), e.DecidedBy, g.At(e.At), e.Notes, string(e.Features))
 		}
 		return t
 	})
@@ -95,7 +96,7 @@ Examples:
 
 // Run prints the evidence.
 func (c *evidenceActionCmd) Run(g *globals, api service) error {
-	e, err := api.Evidence(g.ctx, c.ID)
+	e, err := api.Evidence(g.Ctx, c.ID)
 	if err != nil {
 		return err
 	}
@@ -105,19 +106,19 @@ func (c *evidenceActionCmd) Run(g *globals, api service) error {
 	if got := gatehouse.NewDigest(gatehouse.JSON(e.Canonical)); got != e.Action.Digest || e.Action.ComputeDigest() != got {
 		return fmt.Errorf("the canonical text has the digest %s, but the action says %s", got, e.Action.Digest)
 	}
-	g.say("The digest is that of the canonical text: %s", e.Action.Digest)
+	g.Say("The digest is that of the canonical text: %s", e.Action.Digest)
 	return nil
 }
 
 func (c *evidenceActionCmd) write(g *globals, e *gatehouse.Evidence) error {
 	if c.Output == "" {
-		return g.printJSON(e)
+		return g.PrintJSON(e)
 	}
 	f, err := os.OpenFile(c.Output, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
-	return closing(f, writeJSON(f, e))
+	return closing(f, term.WriteJSON(f, e))
 }
 
 // closing closes c, and returns the first error.

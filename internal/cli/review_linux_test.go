@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 const enter = "\r"
@@ -336,7 +337,7 @@ func TestReviewNeedsATerminal(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "gatehouse", "review")
 	cmd.Env = cleanEnv("GATEHOUSE_URL=http://127.0.0.1:1", "GATEHOUSE_KEY=gth_x")
 	out, _ := cmd.CombinedOutput()
-	if code := cmd.ProcessState.ExitCode(); code != exitUsage || !strings.Contains(string(out), "needs a terminal as its stdin") {
+	if code := cmd.ProcessState.ExitCode(); code != term.ExitUsage || !strings.Contains(string(out), "needs a terminal as its stdin") {
 		t.Errorf("exit code %d, %s", code, out)
 	}
 }
@@ -353,7 +354,7 @@ func TestReviewOfNothing(t *testing.T) {
 	}
 	viewer := in.principal("vic", gatehouse.KindPerson, gatehouse.RoleViewer)
 	s = in.review(viewer, seatOptions{})
-	s.ends(exitNotAllowed)
+	s.ends(term.ExitNotAllowed)
 	if text := s.screen.flat(); !strings.Contains(text, "only a person with the role approver decides") {
 		t.Errorf("got %s", text)
 	}

@@ -5,6 +5,8 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/client"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
+	"github.com/gatehouse-dev/gatehouse/internal/tui"
 )
 
 // reviewCmd goes through the inbox.
@@ -44,30 +46,30 @@ Examples:
 }
 
 // errNoTerminal is why there is nothing to review on.
-var errNoTerminal = usagef("review shows one card a screen and is decided by keys: it needs a terminal as its stdin. Elsewhere use `gatehouse list --sort urgency` and `gatehouse approve ID --digest DIGEST`")
+var errNoTerminal = term.Usagef("review shows one card a screen and is decided by keys: it needs a terminal as its stdin. Elsewhere use `gatehouse list --sort urgency` and `gatehouse approve ID --digest DIGEST`")
 
 // Run reviews.
 func (c *reviewCmd) Run(g *globals) error {
-	if g.terminal == nil {
+	if g.Terminal == nil {
 		return errNoTerminal
 	}
 	if os.Getenv("TERM") == "dumb" {
-		return usagef("this terminal (TERM=dumb) cannot show cards: use `gatehouse list --sort urgency` and `gatehouse approve ID`")
+		return term.Usagef("this terminal (TERM=dumb) cannot show cards: use `gatehouse list --sort urgency` and `gatehouse approve ID`")
 	}
 	api, err := g.connect()
 	if err != nil {
 		return err
 	}
-	me, err := api.WhoAmI(g.ctx)
+	me, err := api.WhoAmI(g.Ctx)
 	if err != nil {
 		return err
 	}
 	if me.Kind != gatehouse.KindPerson || !me.Has(gatehouse.RoleApprover) {
 		return gatehouse.E(gatehouse.CodeRoleRequired, "only a person with the role approver decides; this is the key of %s", me.Name)
 	}
-	return review(&g.termIO, reviewConfig{
+	return tui.Review(&g.IO, tui.Config{
 		Me: me, API: api, EditToken: g.EditToken, Yes: c.Yes,
-		Connect: func(token string) (reviewService, error) {
+		Connect: func(token string) (tui.Service, error) {
 			return client.New(g.URL, g.Key, client.WithEditToken(token), client.WithChannel(gatehouse.ViaCLI))
 		},
 		Filter: gatehouse.ActionFilter{

@@ -3,6 +3,8 @@ package cli
 import (
 	"slices"
 	"strings"
+
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // role is one kind of work that a process can do. Any number of processes may
@@ -46,7 +48,7 @@ func parseRoles(names []string) ([]role, error) {
 	for _, name := range names {
 		r := role(strings.TrimSpace(name))
 		if !slices.Contains(allRoles(), r) {
-			return nil, usagef("there is no role %q; there are %s", name, roleWords(" and "))
+			return nil, term.Usagef("there is no role %q; there are %s", name, roleWords(" and "))
 		}
 		roles = append(roles, r)
 	}

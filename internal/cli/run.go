@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // runCmd groups the commands about runs.
@@ -57,17 +58,17 @@ func (c *runStartCmd) Run(g *globals) error {
 	if err != nil {
 		return err
 	}
-	r, replayed, err := api.StartRun(g.ctx, c.Workflow, gatehouse.NewRun{Input: input, TriggerRef: c.Ref})
+	r, replayed, err := api.StartRun(g.Ctx, c.Workflow, gatehouse.NewRun{Input: input, TriggerRef: c.Ref})
 	if err != nil {
 		return err
 	}
 	if replayed {
-		g.say("This reference began a run before; this is that run.")
+		g.Say("This reference began a run before; this is that run.")
 	}
 	if c.Wait == 0 {
 		return g.printRun(r)
 	}
-	g.say("Started %s; waiting for its end.", safe(r.ID))
+	g.Say("Started %s; waiting for its end.", term.Safe(r.ID))
 	if r, err = g.waitRun(api, r.ID, c.Wait.D()); err != nil {
 		return err
 	}
@@ -86,7 +87,7 @@ func readJSON(g *globals, flag, value string) (gatehouse.JSON, error) {
 		return "", nil
 	case value == "-", file:
 		var err error
-		if src, err = readInput(&g.termIO, name); err != nil {
+		if src, err = term.ReadInput(&g.IO, name); err != nil {
 			return "", err
 		}
 	}
@@ -96,7 +97,7 @@ func readJSON(g *globals, flag, value string) (gatehouse.JSON, error) {
 	case err == nil:
 		return j, nil
 	case value != "-" && !file:
-		return "", usagef("%s is not JSON: %v (a file is @FILE)", flag, err)
+		return "", term.Usagef("%s is not JSON: %v (a file is @FILE)", flag, err)
 	case errors.As(err, &syntax):
 		e := gatehouse.E(gatehouse.CodeMalformed, "%s is not JSON as it must be: %v", flag, err)
 		e.Violations = gatehouse.Violations{{Pointer: syntax.Pointer, Detail: syntax.Detail}}
@@ -128,31 +129,31 @@ Examples:
 // Run lists.
 func (c *runListCmd) Run(g *globals, api service) error {
 	f := gatehouse.RunFilter{Status: c.Status, Workflow: c.Workflow}
-	page, err := collect(g.ctx, &c.paging, func(ctx context.Context, cursor string, limit int) (gatehouse.Page[*gatehouse.Run], error) {
+	page, err := collect(g.Ctx, &c.paging, func(ctx context.Context, cursor string, limit int) (gatehouse.Page[*gatehouse.Run], error) {
 		f.Cursor, f.Limit = cursor, limit
 		return api.ListRuns(ctx, f)
 	})
 	if err != nil {
 		return err
 	}
-	return printPage(g, page, "No runs.", func() *table { return g.runTable(page.Items...) })
+	return printPage(g, page, "No runs.", func() *term.Table { return g.runTable(page.Items...) })
 }
 
 // runTable lists runs: the same columns wherever runs are listed.
-func (g *globals) runTable(runs ...*gatehouse.Run) *table {
-	t := &table{
-		header: []string{"ID", "STATUS", "WORKFLOW", "VERSION", "TRIGGER", "REF", "BY", "CREATED", "ENDED"}, wide: 5, drop: []int{3, 4, 6, 8},
-		paint: func(column int, cell string) string {
+func (g *globals) runTable(runs ...*gatehouse.Run) *term.Table {
+	t := &term.Table{
+		Header: []string{"ID", "STATUS", "WORKFLOW", "VERSION", "TRIGGER", "REF", "BY", "CREATED", "ENDED"}, Wide: 5, Drop: []int{3, 4, 6, 8},
+		Paint: func(column int, cell string) string {
 			if column == 1 {
 				return runStyle(gatehouse.RunStatus(cell))
 			}
 			return ""
 		},
 	}
-	ids := idsOf(&g.termIO, runs, func(r *gatehouse.Run) string { return r.ID })
+	ids := term.IDsOf(&g.IO, runs, func(r *gatehouse.Run) string { return r.ID })
 	for i, r := range runs {
-		t.add(ids[i], string(r.Status), r.Workflow, strconv.Itoa(r.Version), string(r.Trigger), r.TriggerRef, r.StartedBy,
-			g.at(r.CreatedAt), g.atPtr(r.FinishedAt))
+		t.Add(ids[i], string(r.Status), r.Workflow, strconv.Itoa(r.Version), string(r.Trigger), r.TriggerRef, r.StartedBy,
+			g.At(r.CreatedAt), g.AtPtr(r.FinishedAt))
 	}
 	return t
 }
@@ -160,40 +161,40 @@ func (g *globals) runTable(runs ...*gatehouse.Run) *table {
 func runStyle(s gatehouse.RunStatus) string {
 	switch s {
 	case gatehouse.RunSucceeded:
-		return green
+		return term.Green
 	case gatehouse.RunFailed:
-		return red
+		return term.Red
 	case gatehouse.RunWaitingApproval:
-		return yellow
+		return term.Yellow
 	case gatehouse.RunRunning, gatehouse.RunRetrying:
-		return blue
+		return term.Blue
 	}
-	return dim
+	return term.Dim
 }
 
 // printRun prints one run as a list would, or as JSON.
 func (g *globals) printRun(r *gatehouse.Run) error {
-	if g.json {
-		return g.printJSON(r)
+	if g.JSON {
+		return g.PrintJSON(r)
 	}
-	return g.print(g.runTable(r), "")
+	return g.Print(g.runTable(r), "")
 }
 
 // waitRun polls until the run has ended, or the time is over.
 func (g *globals) waitRun(api service, id string, timeout time.Duration) (*gatehouse.Run, error) {
 	deadline, since := time.Now().Add(timeout), ""
 	for {
-		r, err := api.WatchRun(g.ctx, id, since, max(min(time.Until(deadline), pollFor), 0))
+		r, err := api.WatchRun(g.Ctx, id, since, max(min(time.Until(deadline), pollFor), 0))
 		switch left := time.Until(deadline); {
 		case err == nil && (r.Status.Final() || left <= 0):
 			return r, nil
 		case err == nil:
 			since = r.Position
-		case !passing(err), left <= 0:
+		case !term.Passing(err), left <= 0:
 			return nil, err
 		default:
 			// The server is restarting, or busy: the run is still there.
-			if err := g.pause(min(retryIn(err), left)); err != nil {
+			if err := g.Pause(min(term.RetryIn(err), left)); err != nil {
 				return nil, err
 			}
 		}
@@ -207,15 +208,15 @@ func (g *globals) exitOfRun(api service, r *gatehouse.Run) error {
 	case gatehouse.RunSucceeded:
 		return nil
 	case gatehouse.RunCanceled:
-		return exitWith(exitDecided)
+		return term.Exit(term.ExitDecided)
 	case gatehouse.RunFailed:
-		d, err := api.RunDetail(g.ctx, r.ID)
+		d, err := api.RunDetail(g.Ctx, r.ID)
 		if err != nil {
 			return err
 		}
-		return exitWith(exitOfFailure(d))
+		return term.Exit(exitOfFailure(d))
 	}
-	return exitWith(exitPending)
+	return term.Exit(term.ExitPending)
 }
 
 // exitOfFailure looks for the action that a failed run's steps came to nothing
@@ -228,12 +229,12 @@ func exitOfFailure(d *gatehouse.RunDetail) int {
 		switch a := actionOf(d, s); {
 		case a == nil:
 		case a.Status == gatehouse.StatusRejected, a.Status == gatehouse.StatusDenied:
-			return exitRejected
+			return term.ExitRejected
 		case a.Status == gatehouse.StatusExpired:
-			return exitExpired
+			return term.ExitExpired
 		}
 	}
-	return exitError
+	return term.ExitError
 }
 
 // actionOf returns what a step proposed; nil for nothing.
@@ -266,12 +267,12 @@ Examples:
 
 // Run cancels.
 func (c *runCancelCmd) Run(g *globals, api service) error {
-	r, err := api.CancelRun(g.ctx, c.ID, c.Reason)
+	r, err := api.CancelRun(g.Ctx, c.ID, c.Reason)
 	if err != nil {
 		return err
 	}
 	if !r.Status.Final() {
-		g.say("It takes up nothing new, and ends when what is under way has settled: gatehouse run watch %s", safe(r.ID))
+		g.Say("It takes up nothing new, and ends when what is under way has settled: gatehouse run watch %s", term.Safe(r.ID))
 	}
 	return g.printRun(r)
 }
@@ -295,7 +296,7 @@ Examples:
 
 // Run begins.
 func (c *runRetryCmd) Run(g *globals, api service) error {
-	r, err := api.RetryRun(g.ctx, c.ID)
+	r, err := api.RetryRun(g.Ctx, c.ID)
 	if err != nil {
 		return err
 	}
@@ -330,16 +331,16 @@ func (c *runSignalCmd) Run(g *globals) error {
 	if err != nil {
 		return err
 	}
-	s, err := api.SignalRun(g.ctx, c.ID, c.Name, data)
+	s, err := api.SignalRun(g.Ctx, c.ID, c.Name, data)
 	if err != nil {
 		return err
 	}
-	if g.json {
-		return g.printJSON(s)
+	if g.JSON {
+		return g.PrintJSON(s)
 	}
-	t := &table{header: []string{"ID", "RUN", "EVENT", "BY", "AT"}}
-	t.add(s.ID, s.RunID, s.Name, s.By, g.at(s.At))
-	return g.print(t, "")
+	t := &term.Table{Header: []string{"ID", "RUN", "EVENT", "BY", "AT"}}
+	t.Add(s.ID, s.RunID, s.Name, s.By, g.At(s.At))
+	return g.Print(t, "")
 }
 
 // writeLine writes one document on a line of its own, for what goes on.
@@ -348,6 +349,6 @@ func (g *globals) writeLine(v any) error {
 	if err != nil {
 		return err
 	}
-	_, err = g.stdout.Write(append(safeJSON(b), '\n'))
+	_, err = g.Stdout.Write(append(term.SafeJSON(b), '\n'))
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // watchedRun is a run that waits for an event after its third step's action.
@@ -33,8 +34,8 @@ func watchedRun() *gatehouse.RunDetail {
 func TestExitOfFailure(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[gatehouse.Status]int{
-		gatehouse.StatusRejected: exitRejected, gatehouse.StatusDenied: exitRejected, gatehouse.StatusExpired: exitExpired,
-		gatehouse.StatusFailed: exitError, gatehouse.StatusCanceled: exitError,
+		gatehouse.StatusRejected: term.ExitRejected, gatehouse.StatusDenied: term.ExitRejected, gatehouse.StatusExpired: term.ExitExpired,
+		gatehouse.StatusFailed: term.ExitError, gatehouse.StatusCanceled: term.ExitError,
 	} {
 		d := watchedRun()
 		d.Steps[2].Status, d.Actions[0].Status = gatehouse.StepFailed, status
@@ -44,7 +45,7 @@ func TestExitOfFailure(t *testing.T) {
 	}
 	d := watchedRun()
 	d.Steps[1].Status = gatehouse.StepFailed
-	if got := exitOfFailure(d); got != exitError {
+	if got := exitOfFailure(d); got != term.ExitError {
 		t.Errorf("a step without an action: got %d", got)
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/sheet"
+	"github.com/gatehouse-dev/gatehouse/internal/termtest"
 )
 
 // TestRunsPage runs every block of docs/runs.md, in their order, against a
@@ -96,7 +98,7 @@ func pageTimeline(t *testing.T) string {
 		},
 		Actions: []*gatehouse.Action{{ID: "act_1", Status: gatehouse.StatusApplied, DecidedAt: at(asked), DecidedVia: gatehouse.ViaCLI}},
 	}
-	g, _, _ := testIO(t)
-	g.tty, g.columns = true, 70
-	return strings.Join(newSheet(g).timelineRows(d), "\n") + "\n"
+	g, _, _ := termtest.New(t)
+	g.TTY, g.Columns = true, 70
+	return strings.Join(sheet.New(g).TimelineRows(d), "\n") + "\n"
 }

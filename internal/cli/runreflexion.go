@@ -2,6 +2,8 @@ package cli
 
 import (
 	"fmt"
+
+	"github.com/gatehouse-dev/gatehouse/internal/sheet"
 )
 
 // runReflexionCmd shows what a run teaches.
@@ -22,20 +24,20 @@ Examples:
 
 // Run shows.
 func (c *runReflexionCmd) Run(g *globals, api service) error {
-	x, err := api.RunReflexion(g.ctx, c.ID)
+	x, err := api.RunReflexion(g.Ctx, c.ID)
 	switch {
 	case err != nil:
 		return err
-	case g.json:
-		return g.printJSON(x)
+	case g.JSON:
+		return g.PrintJSON(x)
 	}
-	s := newSheet(&g.termIO)
-	s.line("run", x.RunID)
-	s.line("workflow", fmt.Sprintf("%s, version %d", x.Workflow, x.Version))
-	s.line("outcome", string(x.Outcome))
-	s.line("at", s.when(x.At))
-	s.line("attempted", x.Attempted)
-	s.line("happened", x.Happened)
-	s.line("otherwise", x.Otherwise)
+	s := sheet.New(&g.IO)
+	s.Line("run", x.RunID)
+	s.Line("workflow", fmt.Sprintf("%s, version %d", x.Workflow, x.Version))
+	s.Line("outcome", string(x.Outcome))
+	s.Line("at", s.When(x.At))
+	s.Line("attempted", x.Attempted)
+	s.Line("happened", x.Happened)
+	s.Line("otherwise", x.Otherwise)
 	return nil
 }

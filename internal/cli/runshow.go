@@ -2,6 +2,7 @@ package cli
 
 import (
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/sheet"
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
@@ -29,14 +30,14 @@ Examples:
 
 // Run shows.
 func (c *runShowCmd) Run(g *globals, api service) error {
-	d, err := api.RunDetail(g.ctx, c.ID)
+	d, err := api.RunDetail(g.Ctx, c.ID)
 	if err != nil {
 		return err
 	}
-	if g.json {
-		return g.printJSON(d)
+	if g.JSON {
+		return g.PrintJSON(d)
 	}
-	newSheet(&g.termIO).run(d, g.definitionOf(api, d.Run))
+	sheet.New(&g.IO).Run(d, g.definitionOf(api, d.Run))
 	return nil
 }
 
@@ -44,7 +45,7 @@ func (c *runShowCmd) Run(g *globals, api service) error {
 // server does not give it, or a newer one's form is not known here: the rest
 // is shown nonetheless.
 func (g *globals) definitionOf(api service, r *gatehouse.Run) *workflow.Definition {
-	w, err := api.FindWorkflow(g.ctx, r.Workflow, r.Version)
+	w, err := api.FindWorkflow(g.Ctx, r.Workflow, r.Version)
 	if err != nil {
 		return nil
 	}

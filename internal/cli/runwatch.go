@@ -10,6 +10,8 @@ import (
 	xterm "golang.org/x/term"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/sheet"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // runWatchCmd follows one run.
@@ -50,7 +52,7 @@ func (c *runWatchCmd) Run(g *globals, api service) error {
 		deadline := time.Now().Add(c.Timeout.D())
 		left = func() time.Duration { return max(time.Until(deadline), 0) }
 	}
-	r, err := api.FindRun(g.ctx, c.ID)
+	r, err := api.FindRun(g.Ctx, c.ID)
 	if err != nil {
 		return err
 	}
@@ -71,14 +73,14 @@ func (c *runWatchCmd) Run(g *globals, api service) error {
 			case last:
 				return g.exitOfRun(api, r)
 			}
-		case !passing(err) || over:
+		case !term.Passing(err) || over:
 			return err
 		default:
-			if err := g.pause(retryIn(err)); err != nil {
+			if err := g.Pause(term.RetryIn(err)); err != nil {
 				return err
 			}
 		}
-		r, err = api.WatchRun(g.ctx, c.ID, since, min(watchPoll, left()))
+		r, err = api.WatchRun(g.Ctx, c.ID, since, min(watchPoll, left()))
 	}
 }
 
@@ -87,9 +89,9 @@ func (c *runWatchCmd) Run(g *globals, api service) error {
 func (g *globals) watcher(api service) func(r *gatehouse.Run, last bool) error {
 	w := &runWatcher{g: g, api: api, seen: make(map[string]string)}
 	switch {
-	case g.json:
+	case g.JSON:
 		return w.document
-	case g.tty:
+	case g.TTY:
 		return w.draw
 	}
 	return w.lines
@@ -128,12 +130,12 @@ func (w *runWatcher) document(r *gatehouse.Run, _ bool) error {
 func (w *runWatcher) lines(r *gatehouse.Run, _ bool) error {
 	var b strings.Builder
 	line := func(at time.Time, what, state, detail string) {
-		fmt.Fprintf(&b, "%s\t%s\t%s\t%s\n", at.UTC().Format(time.RFC3339), safe(what), safe(state), safe(detail))
+		fmt.Fprintf(&b, "%s\t%s\t%s\t%s\n", at.UTC().Format(time.RFC3339), term.Safe(what), term.Safe(state), term.Safe(detail))
 	}
 	for _, s := range r.Steps {
 		// What is blocked has not begun; items come later.
 		if w.changed(s.Key, fmt.Sprint(s.Status, s.Generation)) && s.Status != gatehouse.StepBlocked {
-			line(w.stepTime(s), s.Key, stepWord(s), stepDetail(s))
+			line(w.stepTime(s), s.Key, sheet.StepWord(s), stepDetail(s))
 		}
 	}
 	if w.changed("", string(r.Status)+string(r.Stop)) {
@@ -141,9 +143,9 @@ func (w *runWatcher) lines(r *gatehouse.Run, _ bool) error {
 		if r.Failure != nil {
 			detail = r.Failure.Detail + " (" + r.Failure.Code + ")"
 		}
-		line(w.runTime(r), r.ID, runStatusText(r), detail)
+		line(w.runTime(r), r.ID, sheet.RunStatusText(r), detail)
 	}
-	_, err := io.WriteString(w.g.stdout, b.String())
+	_, err := io.WriteString(w.g.Stdout, b.String())
 	return err
 }
 
@@ -157,7 +159,7 @@ func (w *runWatcher) stepTime(s *gatehouse.Step) time.Time {
 	case s.Status == gatehouse.StepRunning && s.Attempts <= 1 && s.StartedAt != nil:
 		return *s.StartedAt
 	}
-	return w.g.now()
+	return w.g.Now()
 }
 
 func (w *runWatcher) runTime(r *gatehouse.Run) time.Time {
@@ -167,7 +169,7 @@ func (w *runWatcher) runTime(r *gatehouse.Run) time.Time {
 	case r.Status == gatehouse.RunQueued:
 		return r.CreatedAt
 	}
-	return w.g.now()
+	return w.g.Now()
 }
 
 // stepDetail says why a step failed, or what it waits for.
@@ -190,8 +192,8 @@ func stepDetail(s *gatehouse.Step) string {
 // draw keeps the timeline on a terminal up to date, and shows the whole run at
 // the end in its place.
 func (w *runWatcher) draw(r *gatehouse.Run, last bool) error {
-	d, err := w.api.RunDetail(w.g.ctx, r.ID)
-	if passing(err) && !last {
+	d, err := w.api.RunDetail(w.g.Ctx, r.ID)
+	if term.Passing(err) && !last {
 		return nil // what is drawn stays
 	}
 	if err != nil {
@@ -203,30 +205,30 @@ func (w *runWatcher) draw(r *gatehouse.Run, last bool) error {
 	}
 	b.WriteString("\r\x1b[J")
 	if last {
-		if _, err := io.WriteString(w.g.stdout, b.String()); err != nil {
+		if _, err := io.WriteString(w.g.Stdout, b.String()); err != nil {
 			return err
 		}
-		newSheet(&w.g.termIO).run(d, w.g.definitionOf(w.api, r))
+		sheet.New(&w.g.IO).Run(d, w.g.definitionOf(w.api, r))
 		return nil
 	}
-	s := newSheet(&w.g.termIO)
-	head := safe(r.Workflow+" "+r.ID+": ") + paint(w.g.color, runStyle(r.Status), safe(runStatusText(r)))
-	lines := append([]string{head}, s.timelineRows(d)...)
+	s := sheet.New(&w.g.IO)
+	head := term.Safe(r.Workflow+" "+r.ID+": ") + term.Paint(w.g.Color, runStyle(r.Status), term.Safe(sheet.RunStatusText(r)))
+	lines := append([]string{head}, s.TimelineRows(d)...)
 	if most := w.g.rows() - 1; len(lines) > most {
 		// What scrolled away could not be drawn again.
-		lines = append(lines[:most-1], fmt.Sprintf("… and %d lines more: gatehouse run show %s", len(lines)-most+1, safe(r.ID)))
+		lines = append(lines[:most-1], fmt.Sprintf("… and %d lines more: gatehouse run show %s", len(lines)-most+1, term.Safe(r.ID)))
 	}
 	for _, l := range lines {
 		b.WriteString(l + "\n")
 	}
 	w.drawn = len(lines)
-	_, err = io.WriteString(w.g.stdout, b.String())
+	_, err = io.WriteString(w.g.Stdout, b.String())
 	return err
 }
 
 // rows is how many lines the terminal has; 24 where it does not say.
 func (g *globals) rows() int {
-	if f, ok := g.stdout.(*os.File); ok {
+	if f, ok := g.Stdout.(*os.File); ok {
 		if _, rows, err := xterm.GetSize(int(f.Fd())); err == nil && rows > 2 {
 			return rows
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/creack/pty"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 const watchedWorkflow = `name: watched
@@ -65,7 +66,7 @@ func TestWatchOnATerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	flat = s.sees("watched: succeeded")
-	s.ends(exitDone)
+	s.ends(term.ExitDone)
 	if strings.Contains(flat, "watched "+r.ID) || !strings.Contains(s.screen.flat(), "gatehouse evidence export "+r.ID) {
 		t.Errorf("the end is not the whole run alone:\n%s", s.screen.text())
 	}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // screen is what a person sees of a terminal: it takes what a program writes
@@ -88,7 +90,7 @@ func (s *screen) one(b []byte) int {
 }
 
 func (s *screen) put(r rune) {
-	width := columnsOf(string(r))
+	width := term.ColumnsOf(string(r))
 	if width == 0 {
 		return
 	}

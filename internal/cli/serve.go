@@ -20,6 +20,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/feed"
 	"github.com/gatehouse-dev/gatehouse/internal/pgurl"
 	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 	"github.com/gatehouse-dev/gatehouse/internal/version"
 )
 
@@ -194,7 +195,7 @@ func (c *serveCmd) Run(g *globals) error {
 	if err != nil {
 		return errors.Join(err, b.Close())
 	}
-	n, err := c.open(g.ctx, cfg, b, log)
+	n, err := c.open(g.Ctx, cfg, b, log)
 	if err != nil {
 		return err
 	}
@@ -202,7 +203,7 @@ func (c *serveCmd) Run(g *globals) error {
 	if err := c.bootstrap(g, n); err != nil {
 		return errors.Join(err, n.Close())
 	}
-	if err := n.gate.EnsurePolicies(g.ctx); err != nil {
+	if err := n.gate.EnsurePolicies(g.Ctx); err != nil {
 		return errors.Join(err, n.Close())
 	}
 	n.metricsListen = string(c.Metrics)
@@ -211,18 +212,18 @@ func (c *serveCmd) Run(g *globals) error {
 		return err
 	}
 	paceGarbage()
-	go warnOfConfig(g.ctx, cfg, log)
+	go warnOfConfig(g.Ctx, cfg, log)
 	if n.secure == nil && reachable(string(c.Listen)) && !strings.HasPrefix(cfg.SignIn.PublicURL, "https://") {
 		log.Warn("serving plain HTTP to other machines: keys and tokens travel in the clear. Serve HTTPS with --tls-cert or --acme-domain, or put a proxy that ends TLS in front and name it as sign_in.public_url",
 			"listen", c.Listen)
 	}
 	log.Info("serving", "url", s.URL, "roles", roles, "store", c.place(), "version", version.Number, "connectors", len(cfg.Connectors))
 	if has(roles, roleAPI) {
-		s.work.Go(func() { s.warnOpen(g.ctx) }) // beside serving: it reads the policy of each tenant
-		s.work.Go(func() { s.warnBreakers(g.ctx) })
+		s.work.Go(func() { s.warnOpen(g.Ctx) }) // beside serving: it reads the policy of each tenant
+		s.work.Go(func() { s.warnBreakers(g.Ctx) })
 	}
 	select {
-	case <-g.ctx.Done():
+	case <-g.Ctx.Done():
 		log.Info("stopping")
 		return errors.Join(s.drain(c.Drain.D()), s.Close())
 	case err := <-s.failed:
@@ -253,14 +254,14 @@ func (c *serveCmd) bootstrap(g *globals, n *node) error {
 		return bootstrapOnce(g, n, c.Data)
 	}
 	for again := time.NewTicker(time.Second); ; {
-		if made, err := administered(g.ctx, n.store); err != nil || made {
+		if made, err := administered(g.Ctx, n.store); err != nil || made {
 			return err
 		}
 		n.log.Info("waiting for the administrator, whom gatehouse init makes")
 		select {
 		case <-again.C:
-		case <-g.ctx.Done():
-			return g.ctx.Err()
+		case <-g.Ctx.Done():
+			return g.Ctx.Err()
 		}
 	}
 }
@@ -272,7 +273,7 @@ const credentialsFile = "admin-credentials.json"
 // bootstrapOnce makes the administrator of an empty store. Where its
 // credentials are to lie is made first: nobody can learn them afterwards.
 func bootstrapOnce(g *globals, n *node, data string) (err error) {
-	if made, err := administered(g.ctx, n.store); err != nil || made {
+	if made, err := administered(g.Ctx, n.store); err != nil || made {
 		return err
 	}
 	if err := os.MkdirAll(data, 0o700); err != nil {
@@ -283,7 +284,7 @@ func bootstrapOnce(g *globals, n *node, data string) (err error) {
 		return fmt.Errorf("a place for the administrator's credentials: %w", err)
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	creds, err := n.gate.Bootstrap(g.ctx)
+	creds, err := n.gate.Bootstrap(g.Ctx)
 	if gatehouse.CodeOf(err) == gatehouse.CodeAlreadyExists { // by another replica, just now
 		return os.Remove(file.Name())
 	}
@@ -338,7 +339,7 @@ type adminCredentials struct {
 }
 
 func newLogger(g *globals, format, level string) *slog.Logger {
-	return slog.New(newLogHandler(g.stderr, format, level))
+	return slog.New(newLogHandler(g.Stderr, format, level))
 }
 
 // safeJSONWriter escapes what does not show in the JSON documents that are written,
@@ -346,7 +347,7 @@ func newLogger(g *globals, format, level string) *slog.Logger {
 type safeJSONWriter struct{ io.Writer }
 
 func (w safeJSONWriter) Write(b []byte) (int, error) {
-	if _, err := w.Writer.Write(safeJSON(b)); err != nil {
+	if _, err := w.Writer.Write(term.SafeJSON(b)); err != nil {
 		return 0, err
 	}
 	return len(b), nil

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // TestBootstrapKeepsItsSecrets: an administrator is made only where its
@@ -84,7 +85,7 @@ func TestEmptyDatabaseURL(t *testing.T) {
 	} {
 		g, _, words := testGlobals(t)
 		data := filepath.Join(t.TempDir(), "data")
-		if code := run(*g, append(args, "--data", data)); code != exitUsage || !strings.Contains(words.String(), "--database-") {
+		if code := run(*g, append(args, "--data", data)); code != term.ExitUsage || !strings.Contains(words.String(), "--database-") {
 			t.Errorf("%q: exit code %d: %s", args, code, words)
 		}
 		if _, err := os.Stat(data); err == nil {
@@ -105,9 +106,9 @@ func TestServeArguments(t *testing.T) {
 		for _, value := range wrong {
 			g, _, words := testGlobals(t)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			g.ctx = ctx
+			g.Ctx = ctx
 			data := filepath.Join(t.TempDir(), "data")
-			if code := run(*g, []string{"serve", "--data", data, "--listen", "127.0.0.1:0", flag, value}); code != exitUsage || !strings.Contains(words.String(), flag) {
+			if code := run(*g, []string{"serve", "--data", data, "--listen", "127.0.0.1:0", flag, value}); code != term.ExitUsage || !strings.Contains(words.String(), flag) {
 				t.Errorf("%s %q: exit code %d: %s", flag, value, code, words)
 			}
 			cancel()

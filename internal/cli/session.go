@@ -8,6 +8,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/signin"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // signInConfig is what the configuration says about signing in.
@@ -59,13 +60,13 @@ Examples:
 // Run lists.
 func (c *sessionListCmd) Run(g *globals) error {
 	if c.Everybody && c.Principal != "" {
-		return usagef("--principal and --everybody exclude each other")
+		return term.Usagef("--principal and --everybody exclude each other")
 	}
 	api, err := g.connect()
 	if err != nil {
 		return err
 	}
-	page, err := collect(g.ctx, &c.paging, func(ctx context.Context, cursor string, limit int) (gatehouse.Page[*gatehouse.Session], error) {
+	page, err := collect(g.Ctx, &c.paging, func(ctx context.Context, cursor string, limit int) (gatehouse.Page[*gatehouse.Session], error) {
 		return api.ListSessions(ctx, gatehouse.SessionFilter{
 			Principal: c.Principal, All: c.Everybody, Ended: c.Ended, Cursor: cursor, Limit: limit,
 		})
@@ -73,12 +74,12 @@ func (c *sessionListCmd) Run(g *globals) error {
 	if err != nil {
 		return err
 	}
-	return printPage(g, page, "No sessions.", func() *table { return g.sessionTable(page.Items...) })
+	return printPage(g, page, "No sessions.", func() *term.Table { return g.sessionTable(page.Items...) })
 }
 
-func (g *globals) sessionTable(sessions ...*gatehouse.Session) *table {
-	t := &table{
-		header: []string{"ID", "PRINCIPAL", "METHOD", "CREATED", "LAST SEEN", "EXPIRES", "STATE", "BROWSER"}, wide: 7, drop: []int{7, 3, 5},
+func (g *globals) sessionTable(sessions ...*gatehouse.Session) *term.Table {
+	t := &term.Table{
+		Header: []string{"ID", "PRINCIPAL", "METHOD", "CREATED", "LAST SEEN", "EXPIRES", "STATE", "BROWSER"}, Wide: 7, Drop: []int{7, 3, 5},
 	}
 	for _, s := range sessions {
 		state := "live"
@@ -88,7 +89,7 @@ func (g *globals) sessionTable(sessions ...*gatehouse.Session) *table {
 		case !s.Live(time.Now()):
 			state = "expired"
 		}
-		t.add(s.ID, s.PrincipalID, string(s.Method), g.at(s.CreatedAt), g.at(s.LastSeenAt), g.at(s.ExpiresAt), state, s.UserAgent)
+		t.Add(s.ID, s.PrincipalID, string(s.Method), g.At(s.CreatedAt), g.At(s.LastSeenAt), g.At(s.ExpiresAt), state, s.UserAgent)
 	}
 	return t
 }
@@ -110,14 +111,14 @@ Examples:
 
 // Run revokes.
 func (c *sessionRevokeCmd) Run(g *globals, api service) error {
-	s, err := api.RevokeSession(g.ctx, c.ID)
+	s, err := api.RevokeSession(g.Ctx, c.ID)
 	if err != nil {
 		return err
 	}
-	if g.json {
-		return g.printJSON(s)
+	if g.JSON {
+		return g.PrintJSON(s)
 	}
-	return g.print(g.sessionTable(s), "")
+	return g.Print(g.sessionTable(s), "")
 }
 
 // setupLinkCmd makes a set-up link.
@@ -141,7 +142,7 @@ Examples:
 
 // Run makes the link.
 func (c *setupLinkCmd) Run(g *globals, api service) error {
-	l, err := api.CreateSetupLink(g.ctx, c.Name)
+	l, err := api.CreateSetupLink(g.Ctx, c.Name)
 	if err != nil {
 		return err
 	}
@@ -149,12 +150,12 @@ func (c *setupLinkCmd) Run(g *globals, api service) error {
 	if base == "" {
 		base = g.URL
 	}
-	if g.json {
-		return g.printJSON(shownSetupLink{l.ID, l.PrincipalID, l.Token, setupURL(base, l), l.ExpiresAt})
+	if g.JSON {
+		return g.PrintJSON(shownSetupLink{l.ID, l.PrincipalID, l.Token, setupURL(base, l), l.ExpiresAt})
 	}
-	t := &table{header: []string{"LINK", "EXPIRES"}}
-	t.add(setupURL(base, l), g.at(l.ExpiresAt))
-	return g.print(t, "")
+	t := &term.Table{Header: []string{"LINK", "EXPIRES"}}
+	t.Add(setupURL(base, l), g.At(l.ExpiresAt))
+	return g.Print(t, "")
 }
 
 type shownSetupLink struct {

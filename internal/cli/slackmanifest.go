@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/gatehouse-dev/gatehouse/internal/notify/slack"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // notifySlackManifestCmd prints what an app in Slack is made from.
@@ -26,11 +27,11 @@ Examples:
 func (c *notifySlackManifestCmd) Run(g *globals) error {
 	text, err := slack.Manifest(c.PublicURL)
 	if err != nil {
-		return usagef("--public-url: %v", err)
+		return term.Usagef("--public-url: %v", err)
 	}
-	if g.json {
-		return g.printJSON(map[string]string{"manifest": text})
+	if g.JSON {
+		return g.PrintJSON(map[string]string{"manifest": text})
 	}
-	_, err = fmt.Fprint(g.stdout, text)
+	_, err = fmt.Fprint(g.Stdout, text)
 	return err
 }

@@ -1,6 +1,9 @@
 package cli
 
-import "github.com/gatehouse-dev/gatehouse"
+import (
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
+)
 
 // tenantCmd groups the commands about tenants.
 type tenantCmd struct {
@@ -27,20 +30,20 @@ Examples:
 
 // Run creates.
 func (c *tenantCreateCmd) Run(g *globals, api service) error {
-	t, err := api.CreateTenant(g.ctx, c.ID)
+	t, err := api.CreateTenant(g.Ctx, c.ID)
 	if err != nil {
 		return err
 	}
-	if g.json {
-		return g.printJSON(t)
+	if g.JSON {
+		return g.PrintJSON(t)
 	}
-	return g.print(g.tenantTable(t), "")
+	return g.Print(g.tenantTable(t), "")
 }
 
-func (g *globals) tenantTable(tenants ...*gatehouse.Tenant) *table {
-	t := &table{header: []string{"ID", "CREATED"}}
+func (g *globals) tenantTable(tenants ...*gatehouse.Tenant) *term.Table {
+	t := &term.Table{Header: []string{"ID", "CREATED"}}
 	for _, x := range tenants {
-		t.add(x.ID, g.at(x.CreatedAt))
+		t.Add(x.ID, g.At(x.CreatedAt))
 	}
 	return t
 }
@@ -58,9 +61,9 @@ Examples:
 
 // Run lists.
 func (c *tenantListCmd) Run(g *globals, api service) error {
-	tenants, err := api.ListTenants(g.ctx)
+	tenants, err := api.ListTenants(g.Ctx)
 	if err != nil {
 		return err
 	}
-	return printPage(g, pageOf(tenants), "No tenants.", func() *table { return g.tenantTable(tenants...) })
+	return printPage(g, pageOf(tenants), "No tenants.", func() *term.Table { return g.tenantTable(tenants...) })
 }

@@ -21,6 +21,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // writeCertificate writes a self-signed certificate for 127.0.0.1, and its key.
@@ -57,7 +59,7 @@ func serveForTest(t *testing.T, args ...string) (url string, lines <-chan string
 	ctx, stop := context.WithCancel(t.Context())
 	r, w := io.Pipe()
 	g, _, _ := testGlobals(t)
-	g.ctx, g.stderr = ctx, w
+	g.Ctx, g.Stderr = ctx, w
 	ended := make(chan int, 1)
 	go func() {
 		ended <- run(*g, append([]string{"serve", "--log-format", "json", "--data", filepath.Join(t.TempDir(), "data"), "--listen", "127.0.0.1:0"}, args...))
@@ -82,7 +84,7 @@ func serveForTest(t *testing.T, args ...string) (url string, lines <-chan string
 	}()
 	t.Cleanup(func() {
 		stop()
-		if code := <-ended; code != exitDone {
+		if code := <-ended; code != term.ExitDone {
 			t.Errorf("serve ended with %d", code)
 		}
 	})
@@ -187,13 +189,13 @@ func TestTLSFlags(t *testing.T) {
 		says string
 		args []string
 	}{
-		{exitUsage, "go together", []string{"--tls-cert", "x"}},
-		{exitUsage, "exclude each other", []string{"--tls-cert", "x", "--tls-key", "y", "--acme-domain", "gate.example.com"}},
-		{exitUsage, "needs --acme-domain", []string{"--acme-directory", "https://acme.example/dir"}},
-		{exitUsage, "is no domain", []string{"--acme-domain", "gate"}},
-		{exitUsage, "is no domain", []string{"--acme-domain", "192.0.2.1"}},
-		{exitUsage, "must be an https address", []string{"--acme-domain", "gate.example.com", "--acme-directory", "http://acme.example/dir"}},
-		{exitError, "none.pem", []string{"--tls-cert", missing, "--tls-key", missing}},
+		{term.ExitUsage, "go together", []string{"--tls-cert", "x"}},
+		{term.ExitUsage, "exclude each other", []string{"--tls-cert", "x", "--tls-key", "y", "--acme-domain", "gate.example.com"}},
+		{term.ExitUsage, "needs --acme-domain", []string{"--acme-directory", "https://acme.example/dir"}},
+		{term.ExitUsage, "is no domain", []string{"--acme-domain", "gate"}},
+		{term.ExitUsage, "is no domain", []string{"--acme-domain", "192.0.2.1"}},
+		{term.ExitUsage, "must be an https address", []string{"--acme-domain", "gate.example.com", "--acme-directory", "http://acme.example/dir"}},
+		{term.ExitError, "none.pem", []string{"--tls-cert", missing, "--tls-key", missing}},
 	} {
 		g, _, words := testGlobals(t)
 		if code := run(*g, append([]string{"serve", "--data", filepath.Join(t.TempDir(), "data"), "--listen", "127.0.0.1:0"}, c.args...)); code != c.code || !strings.Contains(words.String(), c.says) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 	"github.com/gatehouse-dev/gatehouse/internal/version"
 )
 
@@ -34,19 +35,19 @@ type buildInfo struct {
 // Run prints.
 func (*versionCmd) Run(g *globals) error {
 	b := buildInfo{version.Build(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
-	if g.json {
-		return g.printJSON(b)
+	if g.JSON {
+		return g.PrintJSON(b)
 	}
 	from, at := cmp.Or(b.Commit, "unknown"), "unknown"
 	if !b.Date.IsZero() {
 		at = b.Date.Format(time.RFC3339)
 	}
-	if g.tty {
-		_, err := fmt.Fprintf(g.stdout, "gatehouse %s (commit %s of %s, %s, %s)\n", b.Version, from, at, b.Go,
+	if g.TTY {
+		_, err := fmt.Fprintf(g.Stdout, "gatehouse %s (commit %s of %s, %s, %s)\n", b.Version, from, at, b.Go,
 			b.Platform)
 		return err
 	}
-	t := &table{}
-	t.add(b.Version, from, at, b.Go, b.Platform)
-	return g.print(t, "")
+	t := &term.Table{}
+	t.Add(b.Version, from, at, b.Go, b.Platform)
+	return g.Print(t, "")
 }

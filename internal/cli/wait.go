@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/sheet"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // waitCmd waits for an action.
@@ -42,9 +44,9 @@ func (g *globals) wait(api service, id string, until gatehouse.Until, timeout ti
 	poll := time.Second // then it is told what is waited for
 	for {
 		left := time.Until(deadline)
-		a, err := api.WaitAction(g.ctx, id, max(min(left, poll), 0), until)
+		a, err := api.WaitAction(g.Ctx, id, max(min(left, poll), 0), until)
 		if poll < pollFor && err == nil && a.Status == gatehouse.StatusPending {
-			g.say("%s is pending: %s. Waiting; Ctrl-C stops the wait, not the action.", a.ID, waitsFor(a))
+			g.Say("%s is pending: %s. Waiting; Ctrl-C stops the wait, not the action.", a.ID, waitsFor(a))
 		}
 		poll = pollFor
 		switch {
@@ -55,11 +57,11 @@ func (g *globals) wait(api service, id string, until gatehouse.Until, timeout ti
 			g.sayReason(a)
 			return exitOfStatus(a.Status, until)
 		case err == nil:
-		case !passing(err), time.Until(deadline) <= 0:
+		case !term.Passing(err), time.Until(deadline) <= 0:
 			return err
 		default:
 			// The server is restarting, or busy: what was proposed is still there.
-			if err := g.pause(min(retryIn(err), time.Until(deadline))); err != nil {
+			if err := g.Pause(min(term.RetryIn(err), time.Until(deadline))); err != nil {
 				return err
 			}
 		}
@@ -71,7 +73,7 @@ func waitsFor(a *gatehouse.Action) string {
 	if a.Approval == nil {
 		return "nobody has been asked yet"
 	}
-	return votesText(a.Approval)
+	return sheet.VotesText(a.Approval)
 }
 
 func reached(s gatehouse.Status, until gatehouse.Until) bool {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
@@ -25,7 +26,7 @@ type workflowCmd struct {
 // parseWorkflow reads a workflow; what is wrong with its text is in the
 // findings.
 func parseWorkflow(g *globals, name string) (*workflow.Definition, []byte, []finding, error) {
-	src, err := readInput(&g.termIO, name)
+	src, err := term.ReadInput(&g.IO, name)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -56,7 +57,7 @@ func onlyOneStdin(files ...string) error {
 		}
 	}
 	if n > 1 {
-		return usagef("only one file can be stdin")
+		return term.Usagef("only one file can be stdin")
 	}
 	return nil
 }
@@ -134,7 +135,7 @@ type workflowTests struct {
 // Run tests.
 func (c *workflowTestCmd) Run(g *globals) error {
 	if c.Tests != "" && len(c.File) > 1 {
-		return usagef("--tests holds the tests of one workflow; several have theirs beside them")
+		return term.Usagef("--tests holds the tests of one workflow; several have theirs beside them")
 	}
 	if err := onlyOneStdin(append([]string{c.Tests}, c.File...)...); err != nil {
 		return err
@@ -151,19 +152,19 @@ func (c *workflowTestCmd) Run(g *globals) error {
 			failed++
 		}
 	}
-	g.say("%s, %d failed", count(len(out.Tests), "test"), failed)
+	g.Say("%s, %d failed", term.Count(len(out.Tests), "test"), failed)
 	out.OK = len(out.Findings) == 0
-	if g.json {
-		if err := g.printJSON(out); err != nil {
+	if g.JSON {
+		if err := g.PrintJSON(out); err != nil {
 			return err
 		}
 	} else {
 		for _, f := range out.Findings {
-			f.print(g.stdout)
+			f.print(g.Stdout)
 		}
 	}
 	if !out.OK {
-		return exitWith(exitError)
+		return term.Exit(term.ExitError)
 	}
 	return nil
 }
@@ -178,12 +179,12 @@ func (c *workflowTestCmd) one(g *globals, file string, out *workflowTests) error
 	tests := c.Tests
 	if tests == "" {
 		if file == "-" {
-			return usagef("a workflow from stdin needs --tests")
+			return term.Usagef("a workflow from stdin needs --tests")
 		}
 		ext := filepath.Ext(file)
 		tests = strings.TrimSuffix(file, ext) + ".test" + ext
 	}
-	src, err := readInput(&g.termIO, tests)
+	src, err := term.ReadInput(&g.IO, tests)
 	if errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("%s has no file of tests: there is no %s, and no --tests", file, tests)
 	}
@@ -224,6 +225,6 @@ Examples:
 
 // Run prints.
 func (*workflowSchemaCmd) Run(g *globals) error {
-	_, err := g.stdout.Write(workflow.Schema())
+	_, err := g.Stdout.Write(workflow.Schema())
 	return err
 }

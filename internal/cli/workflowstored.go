@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/sheet"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
@@ -46,28 +48,28 @@ func (c *workflowApplyCmd) Run(g *globals) error {
 	}
 	if def == nil {
 		for _, f := range findings {
-			f.print(g.stderr)
+			f.print(g.Stderr)
 		}
-		return exitWith(exitError)
+		return term.Exit(term.ExitError)
 	}
 	api, err := g.connect()
 	if err != nil {
 		return err
 	}
-	w, changed, err := api.ApplyWorkflow(g.ctx, def.Name, string(src))
+	w, changed, err := api.ApplyWorkflow(g.Ctx, def.Name, string(src))
 	if err != nil {
 		return err
 	}
-	if g.json {
-		return g.printJSON(appliedWorkflow{w, changed})
+	if g.JSON {
+		return g.PrintJSON(appliedWorkflow{w, changed})
 	}
 	word := "unchanged"
 	if changed {
 		word = "changed"
 	}
-	t := &table{header: []string{"NAME", "VERSION", "RESULT", "DIGEST"}}
-	t.add(w.Name, strconv.Itoa(w.Version), word, string(w.Digest))
-	return g.print(t, "")
+	t := &term.Table{Header: []string{"NAME", "VERSION", "RESULT", "DIGEST"}}
+	t.Add(w.Name, strconv.Itoa(w.Version), word, string(w.Digest))
+	return g.Print(t, "")
 }
 
 // workflowListCmd lists workflows.
@@ -90,16 +92,16 @@ Examples:
 
 // Run lists.
 func (c *workflowListCmd) Run(g *globals, api service) error {
-	page, err := collect(g.ctx, &c.paging, func(ctx context.Context, cursor string, limit int) (gatehouse.Page[*gatehouse.WorkflowSummary], error) {
+	page, err := collect(g.Ctx, &c.paging, func(ctx context.Context, cursor string, limit int) (gatehouse.Page[*gatehouse.WorkflowSummary], error) {
 		return api.ListWorkflows(ctx, cursor, limit)
 	})
 	if err != nil {
 		return err
 	}
-	return printPage(g, page, "No workflows: gatehouse workflow apply FILE stores one.", func() *table {
-		t := &table{
-			header: []string{"NAME", "VERSION", "WORKSPACE", "RUNS", "FAILED", "RATE", "BY", "APPLIED", "DESCRIPTION"},
-			wide:   8, drop: []int{6, 2, 7},
+	return printPage(g, page, "No workflows: gatehouse workflow apply FILE stores one.", func() *term.Table {
+		t := &term.Table{
+			Header: []string{"NAME", "VERSION", "WORKSPACE", "RUNS", "FAILED", "RATE", "BY", "APPLIED", "DESCRIPTION"},
+			Wide:   8, Drop: []int{6, 2, 7},
 		}
 		for _, w := range page.Items {
 			runs := 0
@@ -110,8 +112,8 @@ func (c *workflowListCmd) Run(g *globals, api service) error {
 			if share, ok := w.FailureRate(); ok {
 				rate = fmt.Sprintf("%.1f%%", 100*share)
 			}
-			t.add(w.Name, strconv.Itoa(w.Version), w.Workspace, strconv.Itoa(runs), strconv.Itoa(w.Runs[gatehouse.RunFailed]), rate,
-				w.CreatedBy, g.at(w.CreatedAt), w.Description)
+			t.Add(w.Name, strconv.Itoa(w.Version), w.Workspace, strconv.Itoa(runs), strconv.Itoa(w.Runs[gatehouse.RunFailed]), rate,
+				w.CreatedBy, g.At(w.CreatedAt), w.Description)
 		}
 		return t
 	})
@@ -139,7 +141,7 @@ Examples:
 // Run shows.
 func (c *workflowShowCmd) Run(g *globals) error {
 	if c.Version < 0 {
-		return usagef("a version is at least 1")
+		return term.Usagef("a version is at least 1")
 	}
 	api, err := g.connect()
 	if err != nil {
@@ -151,18 +153,18 @@ func (c *workflowShowCmd) Run(g *globals) error {
 	}
 	w := summary.Workflow
 	switch {
-	case g.json && c.Version == 0:
-		return g.printJSON(summary)
-	case g.json:
-		return g.printJSON(w)
+	case g.JSON && c.Version == 0:
+		return g.PrintJSON(summary)
+	case g.JSON:
+		return g.PrintJSON(w)
 	case c.Source:
 		return g.printSource(w.Source)
 	}
-	versions, err := api.ListWorkflowVersions(g.ctx, c.Name)
+	versions, err := api.ListWorkflowVersions(g.Ctx, c.Name)
 	if err != nil {
 		return err
 	}
-	printWorkflow(newSheet(&g.termIO), summary, versions)
+	printWorkflow(sheet.New(&g.IO), summary, versions)
 	return nil
 }
 
@@ -170,45 +172,45 @@ func (c *workflowShowCmd) Run(g *globals) error {
 // is asked for, alone.
 func (c *workflowShowCmd) find(g *globals, api service) (*gatehouse.WorkflowSummary, error) {
 	if c.Version == 0 {
-		return api.WorkflowSummary(g.ctx, c.Name)
+		return api.WorkflowSummary(g.Ctx, c.Name)
 	}
-	w, err := api.FindWorkflow(g.ctx, c.Name, c.Version)
+	w, err := api.FindWorkflow(g.Ctx, c.Name, c.Version)
 	return &gatehouse.WorkflowSummary{Workflow: w}, err
 }
 
 // printSource prints a source: its very bytes to a file or a program, and what
 // does not show made visible on a terminal.
 func (g *globals) printSource(source string) error {
-	if !g.tty {
-		_, err := io.WriteString(g.stdout, source)
+	if !g.TTY {
+		_, err := io.WriteString(g.Stdout, source)
 		return err
 	}
-	for _, line := range safeLines(source, 0) {
-		fmt.Fprintln(g.stdout, line)
+	for _, line := range term.SafeLines(source, 0) {
+		fmt.Fprintln(g.Stdout, line)
 	}
 	return nil
 }
 
-func printWorkflow(s *sheet, w *gatehouse.WorkflowSummary, versions []*gatehouse.Workflow) {
-	s.line("name", w.Name)
-	s.line("version", strconv.Itoa(w.Version))
-	s.line("workspace", w.Workspace)
-	s.line("description", w.Description)
-	s.line("applied", s.when(w.CreatedAt)+" by "+w.CreatedBy)
-	s.raw("digest", safe(string(w.Digest)))
+func printWorkflow(s *sheet.Sheet, w *gatehouse.WorkflowSummary, versions []*gatehouse.Workflow) {
+	s.Line("name", w.Name)
+	s.Line("version", strconv.Itoa(w.Version))
+	s.Line("workspace", w.Workspace)
+	s.Line("description", w.Description)
+	s.Line("applied", s.When(w.CreatedAt)+" by "+w.CreatedBy)
+	s.Raw("digest", term.Safe(string(w.Digest)))
 	if w.Runs != nil {
-		s.line("runs in 30 days", runCounts(w))
+		s.Line("runs in 30 days", runCounts(w))
 	}
 	if def, err := workflow.Parse([]byte(w.Source)); err == nil {
-		s.head("Steps")
+		s.Head("Steps")
 		_, drawn, _ := strings.Cut(def.Text(nil), "\n")
-		for _, line := range safeLines(drawn, 0) {
-			fmt.Fprintln(s.w, line)
+		for _, line := range term.SafeLines(drawn, 0) {
+			fmt.Fprintln(s.W, line)
 		}
 	}
-	s.head("Versions")
+	s.Head("Versions")
 	for _, v := range versions {
-		s.item(fmt.Sprintf("%d %s by %s %s", v.Version, s.when(v.CreatedAt), v.CreatedBy, v.Digest))
+		s.Item(fmt.Sprintf("%d %s by %s %s", v.Version, s.When(v.CreatedAt), v.CreatedBy, v.Digest))
 	}
 }
 
@@ -259,15 +261,15 @@ type graphStep struct {
 
 // Run draws.
 func (c *workflowGraphCmd) Run(g *globals) error {
-	if c.SVG && g.json {
-		return usagef("--svg and --json exclude each other")
+	if c.SVG && g.JSON {
+		return term.Usagef("--svg and --json exclude each other")
 	}
 	def, err := c.definition(g)
 	if err != nil {
 		return err
 	}
 	if c.Output == "" {
-		return c.write(g, g.stdout, def)
+		return c.write(g, g.Stdout, def)
 	}
 	f, err := os.Create(c.Output)
 	if err != nil {
@@ -278,7 +280,7 @@ func (c *workflowGraphCmd) Run(g *globals) error {
 
 func (c *workflowGraphCmd) write(g *globals, w io.Writer, def *workflow.Definition) error {
 	switch {
-	case g.json:
+	case g.JSON:
 		graph := struct {
 			Name  string      `json:"name"`
 			Steps []graphStep `json:"steps"`
@@ -286,12 +288,12 @@ func (c *workflowGraphCmd) write(g *globals, w io.Writer, def *workflow.Definiti
 		for _, s := range def.Steps {
 			graph.Steps = append(graph.Steps, graphStep{s.ID, s.Uses, append([]string{}, s.Needs...)})
 		}
-		return writeJSON(w, graph)
+		return term.WriteJSON(w, graph)
 	case c.SVG:
 		_, err := io.WriteString(w, def.SVG(nil))
 		return err
 	}
-	_, err := io.WriteString(w, strings.Join(safeLines(def.Text(nil), 0), "\n")+"\n")
+	_, err := io.WriteString(w, strings.Join(term.SafeLines(def.Text(nil), 0), "\n")+"\n")
 	return err
 }
 
@@ -301,9 +303,9 @@ func (c *workflowGraphCmd) definition(g *globals) (*workflow.Definition, error) 
 		def, _, findings, err := parseWorkflow(g, c.File)
 		if err == nil && def == nil {
 			for _, f := range findings {
-				f.print(g.stderr)
+				f.print(g.Stderr)
 			}
-			err = exitWith(exitError)
+			err = term.Exit(term.ExitError)
 		}
 		return def, err
 	}
@@ -311,7 +313,7 @@ func (c *workflowGraphCmd) definition(g *globals) (*workflow.Definition, error) 
 	if err != nil {
 		return nil, err
 	}
-	w, err := api.FindWorkflow(g.ctx, c.File, 0)
+	w, err := api.FindWorkflow(g.Ctx, c.File, 0)
 	if err != nil {
 		return nil, err
 	}
