@@ -40,9 +40,6 @@ func (g *globals) actionTable(actions ...*gatehouse.Action) *term.Table {
 }
 
 // printAction prints one action as a list would, or as JSON.
-func (g *globals) printAction(a *gatehouse.Action) error {
-	if g.JSON {
-		return g.PrintJSON(a)
-	}
-	return g.Print(g.actionTable(a), "")
+func (g *globals) printAction(a *gatehouse.Action, err error) error {
+	return show(g, a, err, func() *term.Table { return g.actionTable(a) })
 }

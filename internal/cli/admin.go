@@ -45,7 +45,9 @@ func (c *noticesCmd) Run(g *globals, api service) error {
 	if err != nil {
 		return err
 	}
-	err = printPage(g, page, "Nothing has changed since you last looked.", func() *term.Table { return g.noticeTable(page.Items) })
+	err = showPage(g, page, nil, "Nothing has changed since you last looked.", func() *term.Table {
+		return g.noticeTable(page.Items)
+	})
 	if err != nil || !c.Dismiss {
 		return err
 	}

@@ -1,18 +1,9 @@
 package cli
 
 import (
-	"context"
 	"errors"
-	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 
-	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/app"
-	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
-	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
-	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
 
 // adminResetCmd makes an administrator's secrets anew.
@@ -43,7 +34,7 @@ Examples:
 
 // Run resets.
 func (c *adminResetCmd) Run(g *globals) error {
-	gate, store, err := c.openGate(g)
+	gate, store, err := c.openGate(&g.IO)
 	if err != nil {
 		return err
 	}
@@ -51,32 +42,5 @@ func (c *adminResetCmd) Run(g *globals) error {
 	if err := errors.Join(err, store.Close()); err != nil {
 		return err
 	}
-	return g.printCredentials(creds)
-}
-
-// openGate opens the store that the flags name, which must be there, with a gate
-// that knows no connector: for what works on the store alone.
-func (f *storeFlags) openGate(g *globals) (*app.Gate, gatehouse.Store, error) {
-	log := newLogger(g, "text", "warn")
-	store, err := f.openStore(g.Ctx, g)
-	if err != nil {
-		return nil, nil, err
-	}
-	return app.New(store, nil, &wake.Hub{}, app.Config{}, log), store, nil
-}
-
-func (f *storeFlags) openStore(ctx context.Context, g *globals) (gatehouse.Store, error) {
-	log := newLogger(g, "text", "warn")
-	if f.DatabaseURL != "" {
-		return postgres.Open(ctx, postgres.Config{URL: string(f.DatabaseURL), MaxConns: f.DatabaseConnections, Logger: log})
-	}
-	path := filepath.Join(f.Data, databaseFile)
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s has no store: name the data folder with --data, or the database with --database-url", f.Data)
-	}
-	store, err := openFolder(ctx, f.Data, log)
-	if errors.Is(err, sqlite.ErrInUse) {
-		return nil, fmt.Errorf("%w; stop that server first", err)
-	}
-	return store, err
+	return g.printCredentials(creds, nil)
 }

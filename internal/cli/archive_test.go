@@ -37,12 +37,12 @@ retention: {finished: 30d}
 	if err != nil {
 		t.Fatal(err)
 	}
-	admin := adminContext(t, n, creds)
+	admin := adminContext(t, n.gate, creds)
 	made, err := n.gate.CreatePrincipal(admin, gatehouse.NewPrincipal{Name: "bot", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	bot := adminContext(t, n, made)
+	bot := adminContext(t, n.gate, made)
 	propose := func() *gatehouse.Action {
 		t.Helper()
 		a, _, err := n.gate.Propose(bot, &gatehouse.Proposal{
@@ -76,7 +76,7 @@ retention: {finished: 30d}
 			t.Error(err)
 		}
 	}()
-	admin = adminContext(t, n, creds)
+	admin = adminContext(t, n.gate, creds)
 	for deadline := time.After(time.Minute); ; {
 		a, err := n.gate.FindAction(admin, old.ID)
 		if err != nil {
@@ -120,7 +120,7 @@ retention: {finished: 30d}
 			t.Errorf("%v mixes the living with the archive: %q", c.args, out)
 		}
 	}
-	if !strings.Contains(scrape(t, s), "\ngatehouse_archived_actions_total 1\n") {
+	if !strings.Contains(scrape(t, s.URL), "\ngatehouse_archived_actions_total 1\n") {
 		t.Error("the metrics do not count it")
 	}
 }

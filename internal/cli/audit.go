@@ -45,13 +45,9 @@ Examples:
 const followEvery = time.Second
 
 // Run prints, and with --follow goes on.
-func (c *auditTailCmd) Run(g *globals) error {
+func (c *auditTailCmd) Run(g *globals, api service) error {
 	if c.Lines < 0 || c.After != nil && *c.After < 0 {
 		return term.Usagef("--lines and --after must not be negative")
-	}
-	api, err := g.connect()
-	if err != nil {
-		return err
 	}
 	from := int64(0)
 	switch {
@@ -186,13 +182,8 @@ Examples:
 // Run prints.
 func (c *auditHeadCmd) Run(g *globals, api service) error {
 	head, err := api.Head(g.Ctx)
-	if err != nil {
-		return err
-	}
-	if g.JSON {
-		return g.PrintJSON(head)
-	}
-	t := &term.Table{Header: []string{"TENANT", "SIZE", "ROOT"}}
-	t.Add(head.Tenant, strconv.FormatInt(head.Size, 10), term.HashText(head.Root))
-	return g.Print(t, "")
+	return show(g, head, err, func() *term.Table {
+		return term.Row([]string{"TENANT", "SIZE", "ROOT"},
+			head.Tenant, strconv.FormatInt(head.Size, 10), term.HashText(head.Root))
+	})
 }

@@ -31,11 +31,7 @@ Examples:
 }
 
 // Run verifies.
-func (c *auditVerifyCmd) Run(g *globals) error {
-	api, err := g.connect()
-	if err != nil {
-		return err
-	}
+func (c *auditVerifyCmd) Run(g *globals, api service) error {
 	head, err := api.Head(g.Ctx)
 	if err != nil {
 		return err
@@ -69,35 +65,9 @@ func (c *auditVerifyCmd) Run(g *globals) error {
 	return nil
 }
 
-// entriesUpTo walks the log from its beginning to the size of a head; entries
-// that are added meanwhile belong to a later head.
+// entriesUpTo reads the log up to the size of a head, and shows how far it is.
 func (g *globals) entriesUpTo(api service, size int64) iter.Seq2[*gatehouse.Entry, error] {
-	return func(yield func(*gatehouse.Entry, error) bool) {
-		for from := int64(0); from < size; {
-			entries, err := api.ListEntries(g.Ctx, from, gatehouse.MaxLimit)
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			if len(entries) == 0 {
-				return // the verifier counts what is missing
-			}
-			for _, e := range entries {
-				if e.Index >= size {
-					return
-				}
-				if e.Index < from {
-					yield(nil, fmt.Errorf("the server answers entry %d when asked for those from %d on", e.Index, from))
-					return
-				}
-				if !yield(e, nil) {
-					return
-				}
-				from = e.Index + 1
-			}
-			g.Progress("verify", from, size)
-		}
-	}
+	return audit.EntriesUpTo(g.Ctx, api, size, func(done int64) { g.Progress("verify", done, size) })
 }
 
 // held reads the heads of a tenant from the files that were named.

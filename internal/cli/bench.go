@@ -52,7 +52,7 @@ Example: gatehouse bench --only decide --clients 64 --duration 30s`
 }
 
 // Run measures and prints.
-func (c *benchCmd) Run(g *globals) error {
+func (c *benchCmd) Run(g *term.IO) error {
 	switch {
 	case c.Scale < 1:
 		return term.Usagef("--scale must be at least 1")

@@ -122,7 +122,7 @@ policy: {file: `+policy+`}
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	admin := adminContext(t, n, creds)
+	admin := adminContext(t, n.gate, creds)
 	if _, err = n.gate.CreatePrincipal(admin, gatehouse.NewPrincipal{
 		Name: "ana", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover},
 	}); err != nil {

@@ -26,15 +26,9 @@ Examples:
 // Run cancels.
 func (c *cancelCmd) Run(g *globals, api service) error {
 	answer, err := api.Cancel(g.Ctx, c.ID)
-	if err != nil {
-		return err
-	}
-	if g.JSON {
-		return g.PrintJSON(answer)
-	}
-	t := &term.Table{Header: []string{"ID", "RESULT"}}
-	t.Add(answer.Action.ID, answer.Result)
-	return g.Print(t, "")
+	return show(g, answer, err, func() *term.Table {
+		return term.Row([]string{"ID", "RESULT"}, answer.Action.ID, answer.Result)
+	})
 }
 
 // reviseCmd replaces a pending action.
@@ -55,12 +49,8 @@ Examples:
 }
 
 // Run revises.
-func (c *reviseCmd) Run(g *globals) error {
+func (c *reviseCmd) Run(g *globals, api service) error {
 	p, err := c.proposal(g)
-	if err != nil {
-		return err
-	}
-	api, err := g.connect()
 	if err != nil {
 		return err
 	}
@@ -89,11 +79,7 @@ Examples:
 }
 
 // Run rebases.
-func (c *rebaseCmd) Run(g *globals) error {
-	api, err := g.connect()
-	if err != nil {
-		return err
-	}
+func (c *rebaseCmd) Run(g *globals, api service) error {
 	old, err := api.FindAction(g.Ctx, c.ID)
 	if err != nil {
 		return err
@@ -138,7 +124,7 @@ func (c *reverseCmd) Run(g *globals, api service) error {
 // printProposed prints a new action and how it stands; one that the policy
 // denied at once exits 10.
 func (g *globals) printProposed(a *gatehouse.Action) error {
-	if err := g.printAction(a); err != nil {
+	if err := g.printAction(a, nil); err != nil {
 		return err
 	}
 	g.tellNext(a)

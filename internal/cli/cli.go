@@ -113,7 +113,7 @@ func newParser(c *cli) (*kong.Kong, error) {
 			{Key: "global", Title: "Everywhere"},
 		}),
 		kong.KindMapper(reflect.Int, kong.MapperFunc(wholeNumber)),
-		kong.Bind(&c.Globals),
+		kong.Bind(&c.Globals, &c.Globals.IO),
 		kong.BindToProvider((*globals).connect),
 	)
 }

@@ -23,14 +23,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/feed"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
-
-// configCmd groups the commands about the configuration file. They need no
-// server.
-type configCmd struct {
-	Check configCheckCmd `cmd:"" help:"Read the configuration, and look at all that it names."`
-	Init  configInitCmd  `cmd:"" help:"Write a configuration to begin with."`
-}
 
 type configCheckCmd struct {
 	File string `arg:"" optional:"" help:"The configuration file, as with --config."`
@@ -69,7 +63,7 @@ func (c *configCheckCmd) Validate() error {
 }
 
 // Run looks at everything.
-func (c *configCheckCmd) Run(g *globals) error {
+func (c *configCheckCmd) Run(g *term.IO) error {
 	l := &looker{offline: c.Offline}
 	cfg := l.file(&c.dataFlags)
 	if cfg != nil {
@@ -81,7 +75,7 @@ func (c *configCheckCmd) Run(g *globals) error {
 		l.folder(g.Ctx, c.Data)
 	}
 	l.server(g.Ctx, &c.tlsFlags, string(c.NATSURL), cfg)
-	return g.printChecks(l.checks)
+	return g.PrintChecks(l.checks)
 }
 
 // lookTimeout bounds one look at another system.
@@ -89,12 +83,12 @@ const lookTimeout = 10 * time.Second
 
 // looker collects what it finds of a configuration.
 type looker struct {
-	checks  []check
+	checks  []term.Check
 	offline bool
 }
 
 func (l *looker) add(name, result, format string, args ...any) {
-	l.checks = append(l.checks, check{name, result, fmt.Sprintf(format, args...)})
+	l.checks = append(l.checks, term.Check{Name: name, Result: result, Detail: fmt.Sprintf(format, args...)})
 }
 
 // file reads the configuration, nil where it cannot be used.
@@ -103,12 +97,12 @@ func (l *looker) file(f *dataFlags) *config.Config {
 	cfg, err := config.Load(name)
 	switch {
 	case err == nil:
-		l.add("file", checkOK, "%s", name)
+		l.add("file", term.CheckOK, "%s", name)
 	case errors.Is(err, fs.ErrNotExist) && f.Config == "":
-		l.add("file", checkNote, "there is no %s: no connector is known; gatehouse config init writes one", name)
+		l.add("file", term.CheckNote, "there is no %s: no connector is known; gatehouse config init writes one", name)
 		return &config.Config{}
 	default:
-		l.add("file", checkFail, "%v", err)
+		l.add("file", term.CheckFail, "%v", err)
 		return nil
 	}
 	return cfg
@@ -150,6 +144,17 @@ func (l *looker) all(ctx context.Context, cfg *config.Config) {
 	if l.policy(cfg) {
 		l.open(ctx, cfg)
 	}
+	l.redact(cfg)
+}
+
+// connector looks at one connector alone.
+func (l *looker) connector(ctx context.Context, name string, entry config.Connector, cfg *config.Config) {
+	l.target(ctx, "connector "+name, entry, newSecretUse(cfg))
+	l.redact(cfg)
+}
+
+// redact removes secrets from what was found.
+func (l *looker) redact(cfg *config.Config) {
 	redactor := connector.NewRedactor(cfg.SecretValues())
 	for i := range l.checks {
 		l.checks[i].Detail = redactor.Text(l.checks[i].Detail)
@@ -180,7 +185,7 @@ func (l *looker) target(ctx context.Context, name string, entry config.Connector
 	defer cancel()
 	c, err := newConnector(ctx, entry, s.get)
 	if err != nil {
-		l.add(name, checkFail, "%v", err)
+		l.add(name, term.CheckFail, "%v", err)
 		return
 	}
 	if closer, ok := c.(io.Closer); ok {
@@ -189,19 +194,19 @@ func (l *looker) target(ctx context.Context, name string, entry config.Connector
 	target, ok := c.(connector.Prober)
 	switch {
 	case entry.Type == "worker":
-		l.add(name, checkOK, "carried out by workers that lease it")
+		l.add(name, term.CheckOK, "carried out by workers that lease it")
 	case entry.Type == "mcp":
-		l.add(name, checkOK, "carried out by the proxy in front of the MCP server")
+		l.add(name, term.CheckOK, "carried out by the proxy in front of the MCP server")
 	case !ok:
-		l.add(name, checkNote, "its target cannot be looked at without changing it")
+		l.add(name, term.CheckNote, "its target cannot be looked at without changing it")
 	case l.offline:
-		l.add(name, checkOK, "not called")
+		l.add(name, term.CheckOK, "not called")
 	default:
 		if err := target.Probe(ctx); err != nil {
-			l.add(name, checkFail, "%v", err)
+			l.add(name, term.CheckFail, "%v", err)
 			return
 		}
-		l.add(name, checkOK, "its target can be reached")
+		l.add(name, term.CheckOK, "its target can be reached")
 	}
 }
 
@@ -209,11 +214,11 @@ func (l *looker) target(ctx context.Context, name string, entry config.Connector
 func (l *looker) channel(name string, entry config.Channel, cfg *config.Config, s *secretUse) {
 	switch _, err := newChannel(entry, s.get); {
 	case err != nil:
-		l.add(name, checkFail, "%v", err)
+		l.add(name, term.CheckFail, "%v", err)
 	case cfg.SignIn.PublicURL == "":
-		l.add(name, checkNote, "sign_in.public_url is not set: its messages have no links")
+		l.add(name, term.CheckNote, "sign_in.public_url is not set: its messages have no links")
 	default:
-		l.add(name, checkOK, "not called; gatehouse notify test tries it")
+		l.add(name, term.CheckOK, "not called; gatehouse notify test tries it")
 	}
 }
 
@@ -228,7 +233,7 @@ func (l *looker) model(ctx context.Context, name string, m config.Model, s *secr
 	if m.Key != "" {
 		key, err := s.get(m.Key)
 		if err != nil {
-			l.add(name, checkFail, "%v", err)
+			l.add(name, term.CheckFail, "%v", err)
 			return
 		}
 		if m.Type == "anthropic" {
@@ -238,39 +243,39 @@ func (l *looker) model(ctx context.Context, name string, m config.Model, s *secr
 		}
 	}
 	if l.offline {
-		l.add(name, checkOK, "not called")
+		l.add(name, term.CheckOK, "not called")
 		return
 	}
 	status, err := l.get(ctx, strings.TrimSuffix(m.BaseURL, "/")+path, header)
 	switch {
 	case err != nil:
-		l.add(name, checkFail, "%v", err)
+		l.add(name, term.CheckFail, "%v", err)
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
-		l.add(name, checkFail, "the provider refuses the key: %d", status)
+		l.add(name, term.CheckFail, "the provider refuses the key: %d", status)
 	case status >= http.StatusInternalServerError:
-		l.add(name, checkFail, "the provider answers %d", status)
+		l.add(name, term.CheckFail, "the provider answers %d", status)
 	default:
-		l.add(name, checkOK, "the provider answers")
+		l.add(name, term.CheckOK, "the provider answers")
 	}
 }
 
 // issuer asks an OpenID Connect provider for what it publishes of itself.
 func (l *looker) issuer(ctx context.Context, name string, p config.OIDC) {
 	if p.ClientSecret == "" {
-		l.add(name, checkNote, "there is no client_secret: the provider must take a public client")
+		l.add(name, term.CheckNote, "there is no client_secret: the provider must take a public client")
 	}
 	if l.offline {
-		l.add(name, checkOK, "not called")
+		l.add(name, term.CheckOK, "not called")
 		return
 	}
 	status, err := l.get(ctx, strings.TrimSuffix(p.Issuer, "/")+"/.well-known/openid-configuration", nil)
 	switch {
 	case err != nil:
-		l.add(name, checkFail, "%v", err)
+		l.add(name, term.CheckFail, "%v", err)
 	case status != http.StatusOK:
-		l.add(name, checkFail, "%s publishes no configuration: %d", p.Issuer, status)
+		l.add(name, term.CheckFail, "%s publishes no configuration: %d", p.Issuer, status)
 	default:
-		l.add(name, checkOK, "%s answers", p.Issuer)
+		l.add(name, term.CheckOK, "%s answers", p.Issuer)
 	}
 }
 
@@ -305,47 +310,49 @@ func (l *looker) secrets(cfg *config.Config, s *secretUse) {
 	for _, name := range slices.Sorted(maps.Keys(cfg.Secrets)) {
 		switch {
 		case cfg.Secrets[name] == "" && s.used[name]:
-			l.add("secret "+name, checkFail, "is empty")
+			l.add("secret "+name, term.CheckFail, "is empty")
 		case cfg.Secrets[name] == "":
-			l.add("secret "+name, checkNote, "is empty")
+			l.add("secret "+name, term.CheckNote, "is empty")
 		case !s.used[name]:
-			l.add("secret "+name, checkNote, "no connector and no model uses it; a workflow's webhook may")
+			l.add("secret "+name, term.CheckNote, "no connector and no model uses it; a workflow's webhook may")
 		default:
 			present++
 		}
 	}
 	if present > 0 {
-		l.add("secrets", checkOK, "%d used", present)
+		l.add("secrets", term.CheckOK, "%d used", present)
 	}
 }
 
 // policy parses the first policy, and runs the tests that stand in it.
 func (l *looker) policy(cfg *config.Config) bool {
 	if cfg.Policy.File == "" {
-		l.add("policy", checkOK, "the built-in one, for a tenant that has none stored")
+		l.add("policy", term.CheckOK, "the built-in one, for a tenant that has none stored")
 		return true
 	}
 	src, err := os.ReadFile(cfg.Policy.File)
 	if err != nil {
-		l.add("policy", checkFail, "%v", err)
+		l.add("policy", term.CheckFail, "%v", err)
 		return false
 	}
 	p, err := policy.Parse(src)
 	if err != nil {
-		l.add("policy", checkFail, "%s: %v", cfg.Policy.File, err)
+		l.add("policy", term.CheckFail, "%s: %v", cfg.Policy.File, err)
 		return false
 	}
 	failed := 0
 	for _, r := range p.Lint() {
 		failed++
-		l.add("policy", map[bool]string{true: checkFail, false: checkNote}[r.Error], "%s:%d:%d: %s", cfg.Policy.File, r.Line, r.Column, r.Detail)
+		l.add("policy", map[bool]string{true: term.CheckFail, false: term.CheckNote}[r.Error], "%s:%d:%d: %s", cfg.Policy.File, r.Line, r.Column, r.Detail)
 	}
-	for _, d := range differences(cfg.Policy.File, p.Test()) {
-		failed++
-		l.add("policy", checkFail, "%s:%d:%d: %s", d.File, d.Line, d.Column, d.Detail)
+	for _, r := range p.Test() {
+		for _, d := range r.Differences {
+			failed++
+			l.add("policy", term.CheckFail, "%s:%d:1: test %q: %s", cfg.Policy.File, r.Line, r.Name, d)
+		}
 	}
 	if failed == 0 {
-		l.add("policy", checkOK, "%s, for a tenant that has none stored", cfg.Policy.File)
+		l.add("policy", term.CheckOK, "%s, for a tenant that has none stored", cfg.Policy.File)
 	}
 	return true
 }
@@ -354,11 +361,11 @@ func (l *looker) policy(cfg *config.Config) bool {
 func (l *looker) open(ctx context.Context, cfg *config.Config) {
 	sentences, err := leftOpenAtFirst(ctx, cfg)
 	if err != nil {
-		l.add("open", checkNote, "could not be told: %v", err)
+		l.add("open", term.CheckNote, "could not be told: %v", err)
 		return
 	}
 	for _, s := range sentences {
-		l.add("open", checkNote, "%s", s)
+		l.add("open", term.CheckNote, "%s", s)
 	}
 }
 
@@ -368,13 +375,13 @@ func (l *looker) server(ctx context.Context, f *tlsFlags, nats string, cfg *conf
 		files, err := certs.NewFiles(f.TLSCert, f.TLSKey, slog.New(slog.DiscardHandler))
 		switch {
 		case err != nil:
-			l.add("certificate", checkFail, "%v", err)
+			l.add("certificate", term.CheckFail, "%v", err)
 		case time.Until(files.NotAfter()) < 0:
-			l.add("certificate", checkFail, "ended at %s", files.NotAfter().Format(time.RFC3339))
+			l.add("certificate", term.CheckFail, "ended at %s", files.NotAfter().Format(time.RFC3339))
 		case time.Until(files.NotAfter()) < 14*24*time.Hour:
-			l.add("certificate", checkNote, "ends at %s", files.NotAfter().Format(time.RFC3339))
+			l.add("certificate", term.CheckNote, "ends at %s", files.NotAfter().Format(time.RFC3339))
 		default:
-			l.add("certificate", checkOK, "until %s", files.NotAfter().Format(time.RFC3339))
+			l.add("certificate", term.CheckOK, "until %s", files.NotAfter().Format(time.RFC3339))
 		}
 	}
 	if cfg == nil {
@@ -383,10 +390,10 @@ func (l *looker) server(ctx context.Context, f *tlsFlags, nats string, cfg *conf
 	c, err := natsConfig(cfg, nats)
 	switch {
 	case err != nil:
-		l.add("nats", checkFail, "%v", err)
+		l.add("nats", term.CheckFail, "%v", err)
 	case c.URL == "":
 	case l.offline:
-		l.add("nats", checkOK, "not called")
+		l.add("nats", term.CheckOK, "not called")
 	default:
 		l.nats(ctx, c)
 	}
@@ -396,7 +403,7 @@ func (l *looker) server(ctx context.Context, f *tlsFlags, nats string, cfg *conf
 func (l *looker) nats(ctx context.Context, c feed.Config) {
 	conn, err := feed.Connect(c, slog.New(slog.DiscardHandler))
 	if err != nil {
-		l.add("nats", checkFail, "%v", err)
+		l.add("nats", term.CheckFail, "%v", err)
 		return
 	}
 	defer conn.Close()
@@ -406,14 +413,14 @@ func (l *looker) nats(ctx context.Context, c feed.Config) {
 		select {
 		case <-again.C:
 		case <-ctx.Done():
-			l.add("nats", checkFail, "no answer: %v", cmp.Or(conn.LastError(), ctx.Err()))
+			l.add("nats", term.CheckFail, "no answer: %v", cmp.Or(conn.LastError(), ctx.Err()))
 			return
 		}
 	}
-	l.add("nats", checkOK, "answers")
+	l.add("nats", term.CheckOK, "answers")
 }
 
 // warnings are what a person should hear of at the start.
-func (l *looker) warnings() []check {
-	return slices.DeleteFunc(slices.Clone(l.checks), func(c check) bool { return c.Result == checkOK || c.Name == "open" })
+func (l *looker) warnings() []term.Check {
+	return slices.DeleteFunc(slices.Clone(l.checks), func(c term.Check) bool { return c.Result == term.CheckOK || c.Name == "open" })
 }

@@ -18,6 +18,13 @@ import (
 //go:embed starter.yaml
 var starterConfig []byte
 
+// configCmd groups the commands about the configuration file. They need no
+// server.
+type configCmd struct {
+	Check configCheckCmd `cmd:"" help:"Read the configuration, and look at all that it names."`
+	Init  configInitCmd  `cmd:"" help:"Write a configuration to begin with."`
+}
+
 type configInitCmd struct {
 	dataFlags
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // TestConfigCheckLooksAtTheStore: the check tells whether the store answers and of
@@ -26,8 +27,8 @@ func TestConfigCheckLooksAtTheStore(t *testing.T) {
 	}
 	dsn := pgtest.Database(t)
 	database := func(l *looker) { l.database(t.Context(), dsn) }
-	want(checkNote, "has no tables yet", database)
-	want(checkNote, "has no tables yet", database) // the first look made none
+	want(term.CheckNote, "has no tables yet", database)
+	want(term.CheckNote, "has no tables yet", database) // the first look made none
 	s, err := postgres.Open(t.Context(), postgres.Config{URL: dsn, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
@@ -35,7 +36,7 @@ func TestConfigCheckLooksAtTheStore(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	want(checkOK, "PostgreSQL 1", database)
+	want(term.CheckOK, "PostgreSQL 1", database)
 	c, err := pgx.Connect(t.Context(), dsn)
 	if err != nil {
 		t.Fatal(err)
@@ -49,17 +50,17 @@ func TestConfigCheckLooksAtTheStore(t *testing.T) {
 	}
 	exec(`DELETE FROM gatehouse_schema`)
 	exec(`INSERT INTO gatehouse_schema (version) VALUES (27)`)
-	want(checkFail, "from before 0.1.0", database)
+	want(term.CheckFail, "from before 0.1.0", database)
 	exec(`INSERT INTO gatehouse_schema (version) VALUES (1000)`)
-	want(checkFail, "a newer Gatehouse wrote it", database)
-	want(checkFail, "does not answer", func(l *looker) {
+	want(term.CheckFail, "a newer Gatehouse wrote it", database)
+	want(term.CheckFail, "does not answer", func(l *looker) {
 		l.database(t.Context(),
 			"postgres://127.0.0.1:1/none?sslmode=disable")
 	})
-	want(checkOK, "not called", func(l *looker) { l.offline = true; l.database(t.Context(), dsn) })
+	want(term.CheckOK, "not called", func(l *looker) { l.offline = true; l.database(t.Context(), dsn) })
 
 	dir := t.TempDir()
-	want(checkNote, "gatehouse init makes it", func(l *looker) { l.folder(t.Context(), dir) })
+	want(term.CheckNote, "gatehouse init makes it", func(l *looker) { l.folder(t.Context(), dir) })
 	n, err := openNode(t.Context(), dir, &config.Config{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -67,6 +68,6 @@ func TestConfigCheckLooksAtTheStore(t *testing.T) {
 	if err := n.Close(); err != nil {
 		t.Fatal(err)
 	}
-	want(checkOK, "of version", func(l *looker) { l.folder(t.Context(), dir) })
-	want(checkNote, "gatehouse serve migrates it to 101", func(l *looker) { l.version("a store", 100, 101) })
+	want(term.CheckOK, "of version", func(l *looker) { l.folder(t.Context(), dir) })
+	want(term.CheckNote, "gatehouse serve migrates it to 101", func(l *looker) { l.version("a store", 100, 101) })
 }

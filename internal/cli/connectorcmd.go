@@ -72,10 +72,8 @@ func (c *connectorListCmd) Run(g *globals) error {
 		all = append(all, one)
 		t.Add(one.Name, one.Type, strings.Join(one.Tenants, ", "), strings.Join(one.Open, ", "), strings.Join(one.Classes, ", "))
 	}
-	if g.JSON {
-		return g.PrintJSON(map[string]any{"connectors": all})
-	}
-	return g.Print(t, "There is no connector.")
+	return showList(g, map[string]any{"connectors": all}, nil, "There is no connector.",
+		func() *term.Table { return t })
 }
 
 // openOf tells what a connector has declared below L3.
@@ -125,10 +123,6 @@ func (c *connectorTestCmd) Run(g *globals) error {
 		return term.Usagef("there is no connector %s in the configuration", gatehouse.Quote(c.Name))
 	}
 	l := &looker{}
-	l.target(g.Ctx, "connector "+c.Name, entry, newSecretUse(cfg))
-	redactor := connector.NewRedactor(cfg.SecretValues())
-	for i := range l.checks {
-		l.checks[i].Detail = redactor.Text(l.checks[i].Detail)
-	}
-	return g.printChecks(l.checks)
+	l.connector(g.Ctx, c.Name, entry, cfg)
+	return g.PrintChecks(l.checks)
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -21,31 +20,6 @@ func classesOf(c connector.Connector) []string {
 	}
 	slices.Sort(classes)
 	return slices.Compact(classes)
-}
-
-// make makes one connector of the configuration. It calls nothing.
-func (f *dataFlags) make(g *globals, name string) (connector.Connector, func(), error) {
-	cfg, err := f.load()
-	if err != nil {
-		return nil, nil, err
-	}
-	entry, ok := cfg.Connectors[name]
-	if !ok {
-		return nil, nil, term.Usagef("there is no connector %s in the configuration", gatehouse.Quote(name))
-	}
-	made, err := newConnector(g.Ctx, entry, cfg.Secret)
-	if err != nil {
-		return nil, nil, fmt.Errorf(
-			"connector %s: %s",
-			name,
-			connector.NewRedactor(cfg.SecretValues()).Text(err.Error()),
-		)
-	}
-	return made, func() {
-		if closer, ok := made.(io.Closer); ok {
-			_ = closer.Close()
-		}
-	}, nil
 }
 
 type connectorOperationsCmd struct {
@@ -76,7 +50,7 @@ type listedOperation struct {
 
 // Run lists the operations.
 func (c *connectorOperationsCmd) Run(g *globals) error {
-	made, done, err := c.make(g, c.Name)
+	made, done, err := c.connector(g.Ctx, c.Name)
 	if err != nil {
 		return err
 	}
@@ -106,10 +80,8 @@ func (c *connectorOperationsCmd) Run(g *globals) error {
 		}
 		t.Add(one.Operation, one.Class, fmt.Sprintf("L%d", one.Level), undone, types)
 	}
-	if g.JSON {
-		return g.PrintJSON(map[string]any{"operations": all})
-	}
-	return g.Print(t, "There is no operation.")
+	return showList(g, map[string]any{"operations": all}, nil, "There is no operation.",
+		func() *term.Table { return t })
 }
 
 type connectorSchemaCmd struct {
@@ -132,7 +104,7 @@ Examples:
 
 // Run prints the schema.
 func (c *connectorSchemaCmd) Run(g *globals) error {
-	made, done, err := c.make(g, c.Name)
+	made, done, err := c.connector(g.Ctx, c.Name)
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -24,6 +25,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/stripe"
 	workerconn "github.com/gatehouse-dev/gatehouse/connector/worker"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // secretOf finds a secret by its name.
@@ -81,4 +83,26 @@ func newConnector(ctx context.Context, entry config.Connector, secret secretOf) 
 	}
 	return nil, fmt.Errorf("%s: type must be one of %s, not %s", entry.At(),
 		strings.Join(slices.Sorted(maps.Keys(types)), ", "), gatehouse.Quote(entry.Type))
+}
+
+// connector makes one connector of the configuration. It calls nothing.
+func (f *dataFlags) connector(ctx context.Context, name string) (connector.Connector, func(), error) {
+	cfg, err := f.load()
+	if err != nil {
+		return nil, nil, err
+	}
+	entry, ok := cfg.Connectors[name]
+	if !ok {
+		return nil, nil, term.Usagef("there is no connector %s in the configuration", gatehouse.Quote(name))
+	}
+	made, err := newConnector(ctx, entry, cfg.Secret)
+	if err != nil {
+		return nil, nil, fmt.Errorf("connector %s: %s", name,
+			connector.NewRedactor(cfg.SecretValues()).Text(err.Error()))
+	}
+	return made, func() {
+		if closer, ok := made.(io.Closer); ok {
+			_ = closer.Close()
+		}
+	}, nil
 }

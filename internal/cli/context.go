@@ -131,10 +131,8 @@ func (c *contextListCmd) Run(g *globals) error {
 	for _, name := range all.names() {
 		list = append(list, all.shown(name))
 	}
-	if g.JSON {
-		return g.PrintJSON(map[string]any{"items": list})
-	}
-	return g.Print(contextTable(list), "no context: gatehouse context add NAME")
+	return showList(g, map[string]any{"items": list}, nil, "no context: gatehouse context add NAME",
+		func() *term.Table { return contextTable(list) })
 }
 
 func contextTable(list []shownContext) *term.Table {
@@ -170,10 +168,7 @@ func (c *contextShowCmd) Run(g *globals) error {
 	if _, err := all.find(name); err != nil {
 		return err
 	}
-	if g.JSON {
-		return g.PrintJSON(all.shown(name))
-	}
-	return g.Print(contextTable([]shownContext{all.shown(name)}), "")
+	return show(g, all.shown(name), nil, func() *term.Table { return contextTable([]shownContext{all.shown(name)}) })
 }
 
 type contextRemoveCmd struct {

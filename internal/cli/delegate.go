@@ -64,11 +64,7 @@ func (c *delegateToCmd) Run(g *globals, api service) error {
 		}
 		n.Ends = begin.Add(c.For.D())
 	}
-	d, err := api.CreateDelegation(g.Ctx, n)
-	if err != nil {
-		return err
-	}
-	return g.printDelegation(d)
+	return g.printDelegation(api.CreateDelegation(g.Ctx, n))
 }
 
 // delegateListCmd lists delegations.
@@ -88,10 +84,7 @@ Examples:
 // Run lists.
 func (*delegateListCmd) Run(g *globals, api service) error {
 	list, err := api.ListDelegations(g.Ctx)
-	if err != nil {
-		return err
-	}
-	return printPage(g, pageOf(list), "No delegations.", func() *term.Table { return delegationTable(g, list...) })
+	return showPage(g, pageOf(list), err, "No delegations.", func() *term.Table { return delegationTable(g, list...) })
 }
 
 // delegateEndCmd ends a delegation.
@@ -111,18 +104,11 @@ Examples:
 
 // Run ends.
 func (c *delegateEndCmd) Run(g *globals, api service) error {
-	d, err := api.EndDelegation(g.Ctx, c.ID)
-	if err != nil {
-		return err
-	}
-	return g.printDelegation(d)
+	return g.printDelegation(api.EndDelegation(g.Ctx, c.ID))
 }
 
-func (g *globals) printDelegation(d *gatehouse.Delegation) error {
-	if g.JSON {
-		return g.PrintJSON(d)
-	}
-	return g.Print(delegationTable(g, d), "")
+func (g *globals) printDelegation(d *gatehouse.Delegation, err error) error {
+	return show(g, d, err, func() *term.Table { return delegationTable(g, d) })
 }
 
 func delegationTable(g *globals, list ...*gatehouse.Delegation) *term.Table {

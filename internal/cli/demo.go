@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/client"
 	"github.com/gatehouse-dev/gatehouse/internal/audit"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/demo"
@@ -51,7 +52,7 @@ Examples:
 }
 
 // Run plays, or removes.
-func (c *demoCmd) Run(g *globals) error {
+func (c *demoCmd) Run(g *term.IO) error {
 	if err := demo.Check(c.Data); err != nil {
 		return notADemo(err)
 	}
@@ -123,7 +124,7 @@ type demoResult struct {
 
 // playDemo serves the folder on a free port, as gatehouse serve would, and
 // plays against it.
-func playDemo(g *globals, dir string, stage demo.Stage) (*demoResult, error) {
+func playDemo(g *term.IO, dir string, stage demo.Stage) (*demoResult, error) {
 	warehouse, err := demo.Prepare(g.Ctx, dir)
 	if err != nil {
 		return nil, err
@@ -191,17 +192,15 @@ func (c *mailCatcher) demo() []demo.Mail {
 
 // verifyDemo reads the whole log over the API and computes its root anew, as
 // gatehouse audit verify does.
-func verifyDemo(g *globals, url string, admin *gatehouse.Credentials) (audit.Report, error) {
-	as := *g
-	as.URL, as.Key, as.EditToken, as.ColorErr = url, admin.Key, admin.EditToken, false
-	api, err := as.connect()
+func verifyDemo(g *term.IO, url string, admin *gatehouse.Credentials) (audit.Report, error) {
+	api, err := client.New(url, admin.Key, client.WithEditToken(admin.EditToken), client.WithChannel(gatehouse.ViaCLI))
 	if err != nil {
 		return audit.Report{}, err
 	}
 	// The last leaves get their numbers within a second.
 	head, err := api.Head(g.Ctx)
 	for quiet := 0; err == nil && quiet < 5; quiet++ {
-		if err = as.Pause(100 * time.Millisecond); err != nil {
+		if err = g.Pause(100 * time.Millisecond); err != nil {
 			return audit.Report{}, err
 		}
 		last := head.Size
@@ -212,11 +211,13 @@ func verifyDemo(g *globals, url string, admin *gatehouse.Credentials) (audit.Rep
 	if err != nil {
 		return audit.Report{}, err
 	}
-	return audit.VerifyEntries(as.entriesUpTo(api, head.Size), *head)
+	return audit.VerifyEntries(audit.EntriesUpTo(g.Ctx, api, head.Size, func(done int64) {
+		g.Progress("verify", done, head.Size)
+	}), *head)
 }
 
 // print prints the table and the checks.
-func (r *demoResult) print(g *globals, dir string) error {
+func (r *demoResult) print(g *term.IO, dir string) error {
 	if g.JSON {
 		if err := g.PrintJSON(r); err != nil {
 			return err
@@ -232,7 +233,7 @@ func (r *demoResult) print(g *globals, dir string) error {
 	if g.TTY {
 		fmt.Fprintln(g.Stdout)
 	}
-	s := sheet.New(&g.IO)
+	s := sheet.New(g)
 	mark := func(ok bool) string {
 		if ok {
 			return term.Paint(g.Color, term.Green, "✓ ")
@@ -287,7 +288,7 @@ func (r *demoResult) verdict() error {
 	return term.Exit(term.ExitError)
 }
 
-func (r *demoResult) table(g *globals) *term.Table {
+func (r *demoResult) table(g *term.IO) *term.Table {
 	t := &term.Table{Header: []string{"SITUATION", "PROPOSED", "DECIDED", "APPLIED", "REFUSED", "OUTCOME"}, Wide: 5}
 	// The story has told the outcomes already, where people read it.
 	brief := g.TTY && g.Columns < 120

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -54,7 +55,7 @@ func TestDemoFindsWhatNobodyApproved(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "demo")
 	var out, errOut bytes.Buffer
-	g := &globals{IO: term.IO{Ctx: t.Context(), Stdout: &out, Stderr: &errOut, Columns: 80}}
+	g := &term.IO{Ctx: t.Context(), Stdout: &out, Stderr: &errOut, Columns: 80}
 	s := &saboteur{t: t, ledger: filepath.Join(dir, demo.LedgerFile), writes: map[string]string{
 		// Over an approved change, in another row than the one that is undone later.
 		"routine price changes": `UPDATE items SET price = '99.99', version = version + 1 WHERE sku = 'SKU-0104'`,
@@ -83,8 +84,8 @@ func TestDemoFindsWhatNobodyApproved(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
-	if err := result.print(g, dir); exitCode(err) != term.ExitError {
-		t.Errorf("the exit code is %d", exitCode(err))
+	if err := result.print(g, dir); !errors.Is(err, term.Exit(term.ExitError)) {
+		t.Errorf("it ends with %v", err)
 	}
 	for _, line := range []string{"ledger\t✗ not what was approved: 6 differences\n", "audit log\t✓ "} {
 		if !strings.Contains(out.String(), line) {

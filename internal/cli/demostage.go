@@ -15,7 +15,7 @@ import (
 
 // terminalStage tells the play on stderr.
 type terminalStage struct {
-	g *globals
+	g *term.IO
 	// tty and answers are set when the person who watches is asked.
 	tty     io.Writer
 	answers chan string

@@ -68,7 +68,7 @@ Examples:
 }
 
 // Run serves until it is interrupted.
-func (c *devServeCmd) Run(g *globals) error {
+func (c *devServeCmd) Run(g *term.IO) error {
 	if err := checkLoopback(c.Listen); err != nil {
 		return err
 	}
@@ -166,18 +166,18 @@ func devBackplane(cfg *config.Config, listen string) *backplane {
 }
 
 // warn tells on stderr what of the configuration cannot be used.
-func (c *devServeCmd) warn(g *globals, cfg *config.Config) {
+func (c *devServeCmd) warn(g *term.IO, cfg *config.Config) {
 	l := &looker{}
 	l.all(g.Ctx, cfg)
 	for _, one := range l.checks {
-		if one.Result == checkFail && g.Ctx.Err() == nil {
+		if one.Result == term.CheckFail && g.Ctx.Err() == nil {
 			g.Say("%s %s: %s", term.Paint(g.ColorErr, term.Yellow, "warning:"), term.Safe(one.Name), term.Safe(one.Detail))
 		}
 	}
 }
 
 // banner prints where it serves, and nothing more.
-func (c *devServeCmd) banner(g *globals, creds *devCredentials, link *gatehouse.NewSetupLink, caught string) error {
+func (c *devServeCmd) banner(g *term.IO, creds *devCredentials, link *gatehouse.NewSetupLink, caught string) error {
 	if g.JSON {
 		return g.PrintJSON(map[string]string{
 			"version": version.Number, "url": creds.URL, "api": creds.URL + "/api/v1", "key": creds.Agent.Key, "data": c.Data,
@@ -258,7 +258,7 @@ Examples:
 }
 
 // Run prints.
-func (c *devEnvCmd) Run(g *globals) error {
+func (c *devEnvCmd) Run(g *term.IO) error {
 	creds, err := readDevCredentials(c.Data)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s is no folder of development mode; `gatehouse dev` makes one, and --data names another", term.ShownPath(c.Data))

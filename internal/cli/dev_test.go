@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"os"
@@ -16,7 +17,6 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/client"
 	"github.com/gatehouse-dev/gatehouse/internal/demo"
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
@@ -172,7 +172,7 @@ func TestDev(t *testing.T) {
 		t.Errorf("the reviewer decides again: %v", err)
 	}
 
-	secrets, err := os.Stat(filepath.Join(dir, "gatehouse-data", devCredentialsFile))
+	secrets, err := os.Stat(filepath.Join(dir, "gatehouse-data", "dev-credentials.json"))
 	if err != nil || secrets.Mode().Perm() != 0o600 {
 		t.Errorf("the credentials: %v, %v", secrets.Mode(), err)
 	}
@@ -204,15 +204,6 @@ made=$(gatehouse dev env --as `+as+`); eval "$made"; printf '%s\n' "$GATEHOUSE_K
 	return gatehouse.Credentials{Key: key, EditToken: token}
 }
 
-func mustClient(t *testing.T, url string, as gatehouse.Credentials) *client.Client {
-	t.Helper()
-	c, err := client.New(url, as.Key, client.WithEditToken(as.EditToken))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
 // TestDevServesADemo: what the demo leaves can be looked at, and is not removed
 // while it is.
 func TestDevServesADemo(t *testing.T) {
@@ -234,8 +225,9 @@ func TestDevServesADemo(t *testing.T) {
 	// The demo's warehouse ended with the demo.
 	s.warning = regexp.MustCompile(`\Awarning: connector warehouse: no connection to [^\n]*\n\z`)
 	admin := mustClient(t, strings.TrimSuffix(s.api, "/api/v1"), func() gatehouse.Credentials {
-		c, err := readDevCredentials(filepath.Join(dir, "gatehouse-demo"))
-		if err != nil {
+		var c struct{ Admin gatehouse.Credentials }
+		b, err := os.ReadFile(filepath.Join(dir, "gatehouse-demo", "dev-credentials.json"))
+		if err := errors.Join(err, json.Unmarshal(b, &c)); err != nil {
 			t.Fatal(err)
 		}
 		return c.Admin

@@ -71,12 +71,8 @@ Examples:
 }
 
 // Run lists.
-func (c *dlqListCmd) Run(g *globals) error {
+func (c *dlqListCmd) Run(g *globals, api service) error {
 	filter, err := c.read(time.Now())
-	if err != nil {
-		return err
-	}
-	api, err := g.connect()
 	if err != nil {
 		return err
 	}
@@ -84,10 +80,7 @@ func (c *dlqListCmd) Run(g *globals) error {
 		filter.Cursor, filter.Limit = cursor, limit
 		return api.ListDeadLetters(ctx, filter)
 	})
-	if err != nil {
-		return err
-	}
-	return printPage(g, page, "No dead letters.", func() *term.Table {
+	return showPage(g, page, err, "No dead letters.", func() *term.Table {
 		t := &term.Table{
 			Header: []string{"ID", "ACTION", "TYPE", "CONNECTOR", "ATTEMPTS", "LAST", "CODE", "ERROR", "ADVICE", "STATUS", "REPLAY", "WHY", "TARGET SAYS"},
 			Wide:   8, Drop: []int{11, 12, 5, 2, 1, 3, 4, 7},
@@ -166,12 +159,8 @@ Examples:
 }
 
 // Run replays.
-func (c *dlqReplayCmd) Run(g *globals) error {
+func (c *dlqReplayCmd) Run(g *globals, api service) error {
 	sel, err := c.read(c.All)
-	if err != nil {
-		return err
-	}
-	api, err := g.connect()
 	if err != nil {
 		return err
 	}
@@ -202,12 +191,8 @@ Examples:
 }
 
 // Run discards.
-func (c *dlqDiscardCmd) Run(g *globals) error {
+func (c *dlqDiscardCmd) Run(g *globals, api service) error {
 	sel, err := c.read(false)
-	if err != nil {
-		return err
-	}
-	api, err := g.connect()
 	if err != nil {
 		return err
 	}
@@ -237,12 +222,8 @@ Examples:
 }
 
 // Run resolves.
-func (c *dlqResolveCmd) Run(g *globals) error {
+func (c *dlqResolveCmd) Run(g *globals, api service) error {
 	sel, err := c.read(false)
-	if err != nil {
-		return err
-	}
-	api, err := g.connect()
 	if err != nil {
 		return err
 	}

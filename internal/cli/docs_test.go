@@ -3,9 +3,7 @@ package cli
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"log/slog"
-	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -173,27 +171,12 @@ func servedMetrics(t *testing.T, dir string, cfg *config.Config) string {
 	// The looks at the log and at the targets, if there are any, have metrics of
 	// their own, which come after the start.
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
-		body := scrape(t, s)
+		body := scrape(t, s.URL)
 		looked := strings.Contains(body, "gatehouse_target_up") || len(cfg.Connectors) == 0
 		if looked && strings.Contains(body, "gatehouse_audit_damaged") || time.Now().After(deadline) {
 			return body
 		}
 	}
-}
-
-// scrape reads a server's metrics.
-func scrape(t *testing.T, s *server) string {
-	t.Helper()
-	res, err := http.Get(s.URL + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	body, err := io.ReadAll(res.Body)
-	if err != nil || res.StatusCode != http.StatusOK {
-		t.Fatalf("%d, %v", res.StatusCode, err)
-	}
-	return string(body)
 }
 
 // TestHelp wants a help with an example for each command, and parses it.

@@ -54,17 +54,7 @@ Examples:
 `
 }
 
-// check is one thing looked at. Result is ok, note or fail.
-type check struct {
-	Name   string `json:"check"`
-	Result string `json:"result"`
-	Detail string `json:"detail"`
-}
-
 const (
-	checkOK   = "ok"
-	checkNote = "note"
-	checkFail = "fail"
 	// maxSkew is how far the clocks may differ without a word: times are shown
 	// by this machine's, and decided by the server's.
 	maxSkew = 5 * time.Second
@@ -78,9 +68,9 @@ func (c *doctorCmd) Run(g *globals) error {
 	if len(c.Held) > 0 {
 		return term.Usagef("--held goes with --deep; a served log is compared by: gatehouse audit verify --held FILE")
 	}
-	var checks []check
+	var checks []term.Check
 	add := func(name, result, format string, args ...any) {
-		checks = append(checks, check{name, result, fmt.Sprintf(format, args...)})
+		checks = append(checks, term.Check{Name: name, Result: result, Detail: fmt.Sprintf(format, args...)})
 	}
 	api, err := g.connect()
 	if err != nil {
@@ -96,28 +86,7 @@ func (c *doctorCmd) Run(g *globals) error {
 		}
 		checks = append(checks, l.checks...)
 	}
-	return g.printChecks(checks)
-}
-
-// printChecks prints what was looked at, and exits 1 when a check failed.
-func (g *globals) printChecks(checks []check) (err error) {
-	ok := true
-	t := &term.Table{Header: []string{"CHECK", "RESULT", "DETAIL"}, Wide: 2, Paint: func(column int, cell string) string {
-		return map[string]string{checkOK: term.Green, checkNote: term.Yellow, checkFail: term.Red}[cell]
-	}}
-	for _, one := range checks {
-		ok = ok && one.Result != checkFail
-		t.Add(one.Name, one.Result, one.Detail)
-	}
-	if g.JSON {
-		err = g.PrintJSON(map[string]any{"ok": ok, "checks": checks})
-	} else {
-		err = g.Print(t, "")
-	}
-	if err == nil && !ok {
-		err = term.Exit(term.ExitError)
-	}
-	return err
+	return g.PrintChecks(checks)
 }
 
 type adder func(name, result, format string, args ...any)
@@ -127,34 +96,34 @@ func (c *doctorCmd) server(g *globals, add adder) bool {
 	ask := &http.Client{Timeout: 10 * time.Second}
 	req, err := http.NewRequestWithContext(g.Ctx, http.MethodGet, strings.TrimSuffix(g.URL, "/")+"/readyz", nil)
 	if err != nil {
-		add("server", checkFail, "%v", err)
+		add("server", term.CheckFail, "%v", err)
 		return false
 	}
 	before := time.Now()
 	resp, err := ask.Do(req)
 	if err != nil {
-		add("server", checkFail, "%v", err)
+		add("server", term.CheckFail, "%v", err)
 		return false
 	}
 	defer resp.Body.Close()
 	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<16))
 	took := time.Since(before)
-	add("server", checkOK, "%s answers in %s", g.URL, took.Round(time.Millisecond))
+	add("server", term.CheckOK, "%s answers in %s", g.URL, took.Round(time.Millisecond))
 	if resp.StatusCode == http.StatusOK {
-		add("ready", checkOK, "")
+		add("ready", term.CheckOK, "")
 	} else {
-		add("ready", checkFail, "/readyz answers %s", resp.Status)
+		add("ready", term.CheckFail, "/readyz answers %s", resp.Status)
 	}
 	date, err := http.ParseTime(resp.Header.Get("Date"))
 	if err != nil {
-		add("clock", checkNote, "the server does not tell its time")
+		add("clock", term.CheckNote, "the server does not tell its time")
 		return true
 	}
 	// The header has whole seconds: half of one is added, and allowed.
 	skew := date.Add(500 * time.Millisecond).Sub(before.Add(took / 2)).Round(time.Second)
-	result := checkOK
+	result := term.CheckOK
 	if skew.Abs() > maxSkew {
-		result = checkNote
+		result = term.CheckNote
 	}
 	add("clock", result, "the server's clock differs from this machine's by %s", skew)
 	return true
@@ -163,15 +132,15 @@ func (c *doctorCmd) server(g *globals, add adder) bool {
 // identity checks what the key and the edit token are good for.
 func (c *doctorCmd) identity(g *globals, api service, add adder) {
 	if g.Key == "" {
-		add("key", checkFail, "GATEHOUSE_KEY is not set")
+		add("key", term.CheckFail, "GATEHOUSE_KEY is not set")
 		return
 	}
 	me, err := api.WhoAmI(g.Ctx)
 	if err != nil {
-		add("key", checkFail, "%v", err)
+		add("key", term.CheckFail, "%v", err)
 		return
 	}
-	add("key", checkOK, "%s, %s in tenant %s with %s", me.Name, me.Kind, me.Tenant, rolesText(me.Roles))
+	add("key", term.CheckOK, "%s, %s in tenant %s with %s", me.Name, me.Kind, me.Tenant, rolesText(me.Roles))
 	if me.Has(gatehouse.RoleApprover) {
 		c.editToken(g, api, add)
 	}
@@ -179,7 +148,7 @@ func (c *doctorCmd) identity(g *globals, api service, add adder) {
 		c.answerable(g, api, add)
 	}
 	if !me.Has(gatehouse.RoleOperator) {
-		add("dispatch", checkNote, "not looked at: the role operator sees pushes")
+		add("dispatch", term.CheckNote, "not looked at: the role operator sees pushes")
 		return
 	}
 	c.breakers(g, api, add)
@@ -198,7 +167,7 @@ func (*doctorCmd) answerable(g *globals, api service, add adder) {
 	for cursor := ""; ; {
 		page, err := api.ListPrincipals(g.Ctx, cursor, gatehouse.MaxLimit)
 		if err != nil {
-			add("answerable", checkNote, "could not be read: %v", err)
+			add("answerable", term.CheckNote, "could not be read: %v", err)
 			return
 		}
 		people = append(people, page.Items...)
@@ -207,14 +176,14 @@ func (*doctorCmd) answerable(g *globals, api service, add adder) {
 		}
 	}
 	if n := (&gatehouse.Approval{}).Answerers(people); n < 2 {
-		add("approvers", checkNote, "%d of the tenant may decide: what L5 asks, and what they or their agents propose, is denied; "+
+		add("approvers", term.CheckNote, "%d of the tenant may decide: what L5 asks, and what they or their agents propose, is denied; "+
 			"`gatehouse principal create --kind person --role approver` makes another", n)
 	}
 	stuck, seen := []string{}, 0
 	for cursor := ""; seen < most; {
 		page, err := api.ListActions(g.Ctx, gatehouse.ActionFilter{Status: gatehouse.StatusPending, Limit: gatehouse.MaxLimit, Cursor: cursor})
 		if err != nil {
-			add("answerable", checkNote, "could not be read: %v", err)
+			add("answerable", term.CheckNote, "could not be read: %v", err)
 			return
 		}
 		for _, a := range page.Items {
@@ -228,10 +197,10 @@ func (*doctorCmd) answerable(g *globals, api service, add adder) {
 		}
 	}
 	if len(stuck) == 0 {
-		add("answerable", checkOK, "")
+		add("answerable", term.CheckOK, "")
 		return
 	}
-	add("answerable", checkFail, "too few people are left who can answer %s; cancel or revise: %s", term.Count(len(stuck), "pending action"),
+	add("answerable", term.CheckFail, "too few people are left who can answer %s; cancel or revise: %s", term.Count(len(stuck), "pending action"),
 		strings.Join(stuck[:min(len(stuck), 5)], ", "))
 }
 
@@ -240,24 +209,24 @@ func (*doctorCmd) answerable(g *globals, api service, add adder) {
 func (*doctorCmd) roles(g *globals, api service, add adder) {
 	found, err := api.CheckRoles(g.Ctx)
 	if err != nil {
-		add("roles", checkNote, "could not be read: %v", err)
+		add("roles", term.CheckNote, "could not be read: %v", err)
 		return
 	}
 	if len(found.Late) == 0 {
-		add("roles", checkOK, "nothing waits for a sequencer, dispatcher, sweeper, runner or outside worker")
+		add("roles", term.CheckOK, "nothing waits for a sequencer, dispatcher, sweeper, runner or outside worker")
 	}
 	for _, l := range found.Late {
 		waits := fmt.Sprintf("%s for %s", l.What, l.Waited)
 		switch {
 		case l.Tool != "" && l.Busy:
-			add("roles", checkNote, "%s, behind others that are leased: are its workers too few, or is a bound reached?", waits)
+			add("roles", term.CheckNote, "%s, behind others that are leased: are its workers too few, or is a bound reached?", waits)
 		case l.Tool != "":
-			add("roles", checkFail, "%s, and nobody leases any: does a worker ask for %s, with a key of this tenant and the role %s? If so, its log says why",
+			add("roles", term.CheckFail, "%s, and nobody leases any: does a worker ask for %s, with a key of this tenant and the role %s? If so, its log says why",
 				waits, l.Tool, gatehouse.RoleWorker)
 		case l.Busy:
-			add("roles", checkNote, "%s, behind others that are under way: are all workers of the role %s taken, or a bound reached?", waits, l.Role)
+			add("roles", term.CheckNote, "%s, behind others that are under way: are all workers of the role %s taken, or a bound reached?", waits, l.Role)
 		default:
-			add("roles", checkFail, "%s: does a process have the role %s? If so, it is behind, or its log says why", waits, l.Role)
+			add("roles", term.CheckFail, "%s: does a process have the role %s? If so, it is behind, or its log says why", waits, l.Role)
 		}
 	}
 }
@@ -266,17 +235,17 @@ func (*doctorCmd) roles(g *globals, api service, add adder) {
 // once the token is accepted, and has no effect either way.
 func (*doctorCmd) editToken(g *globals, api service, add adder) {
 	if g.EditToken == "" {
-		add("edit token", checkNote, "GATEHOUSE_EDIT_TOKEN is not set: you cannot decide")
+		add("edit token", term.CheckNote, "GATEHOUSE_EDIT_TOKEN is not set: you cannot decide")
 		return
 	}
 	_, err := api.BulkDecide(g.Ctx, gatehouse.BulkDecision{Decision: gatehouse.Reject, Items: []gatehouse.BulkItem{}})
 	switch gatehouse.CodeOf(err) {
 	case gatehouse.CodeInvalid:
-		add("edit token", checkOK, "you can decide")
+		add("edit token", term.CheckOK, "you can decide")
 	case gatehouse.CodeEditTokenRequired:
-		add("edit token", checkFail, "it is not this person's, or was rotated")
+		add("edit token", term.CheckFail, "it is not this person's, or was rotated")
 	default:
-		add("edit token", checkNote, "could not be checked: %v", err)
+		add("edit token", term.CheckNote, "could not be checked: %v", err)
 	}
 }
 
@@ -285,18 +254,18 @@ func (*doctorCmd) breakers(g *globals, api service, add adder) {
 	const name = "breakers"
 	states, err := api.ListBreakers(g.Ctx)
 	if err != nil {
-		add(name, checkNote, "could not be read: %v", err)
+		add(name, term.CheckNote, "could not be read: %v", err)
 		return
 	}
 	open := 0
 	for _, b := range states {
 		if b.State != gatehouse.BreakerClosed {
 			open++
-			add(name, checkNote, "%s", breakerSentence(b))
+			add(name, term.CheckNote, "%s", breakerSentence(b))
 		}
 	}
 	if open == 0 {
-		add(name, checkOK, "none is open")
+		add(name, term.CheckOK, "none is open")
 	}
 }
 
@@ -305,11 +274,11 @@ func (*doctorCmd) deadLetters(g *globals, api service, add adder) {
 	const name = "dead letters"
 	page, err := api.ListDeadLetters(g.Ctx, gatehouse.DeadLetterFilter{Limit: gatehouse.MaxLimit})
 	if err != nil {
-		add(name, checkNote, "could not be read: %v", err)
+		add(name, term.CheckNote, "could not be read: %v", err)
 		return
 	}
 	if len(page.Items) == 0 {
-		add(name, checkOK, "none")
+		add(name, term.CheckOK, "none")
 		return
 	}
 	n, unknown := strconv.Itoa(len(page.Items)), 0
@@ -321,5 +290,17 @@ func (*doctorCmd) deadLetters(g *globals, api service, add adder) {
 			unknown++
 		}
 	}
-	add(name, checkNote, "%s, %d of them of an unknown outcome; see: gatehouse dlq list", n, unknown)
+	add(name, term.CheckNote, "%s, %d of them of an unknown outcome; see: gatehouse dlq list", n, unknown)
+}
+
+// configuration asks the server for what its own configuration names.
+func (*doctorCmd) configuration(g *globals, api service, add adder) {
+	found, err := api.CheckConfiguration(g.Ctx)
+	if err != nil {
+		add("configuration", term.CheckNote, "could not be looked at: %v", err)
+		return
+	}
+	for _, one := range found.Checks {
+		add(one.Name, one.Result, "%s", one.Detail)
+	}
 }

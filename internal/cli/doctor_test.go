@@ -59,7 +59,7 @@ func testLateWork(t *testing.T, beside bool, open func(context.Context, func() t
 	}
 	var ahead atomic.Int64
 	epoch := time.Now().UTC()
-	serve := func(roles ...role) *server {
+	start := func(roles ...role) *server {
 		t.Helper()
 		n, err := newNode(t.Context(), cfg, &backplane{}, slog.New(slog.DiscardHandler), func() (gatehouse.Store, error) {
 			return open(t.Context(), func() time.Time { return epoch.Add(time.Duration(ahead.Load())) })
@@ -73,7 +73,7 @@ func testLateWork(t *testing.T, beside bool, open func(context.Context, func() t
 		}
 		return s
 	}
-	s := serve(roleAPI)
+	s := start(roleAPI)
 	creds, err := s.gate.Bootstrap(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -81,8 +81,8 @@ func testLateWork(t *testing.T, beside bool, open func(context.Context, func() t
 	if err := s.gate.EnsurePolicies(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	admin := adminContext(t, s.node, creds)
-	bot := newClient(t, s, creds, "bot", gatehouse.KindAgent, gatehouse.RoleProposer)
+	admin := adminContext(t, s.gate, creds)
+	bot := newClient(t, s.gate, s.URL, creds, "bot", gatehouse.KindAgent, gatehouse.RoleProposer)
 	for _, kind := range []string{"note", "note", "price_change"} {
 		if _, _, err := bot.Propose(t.Context(), &gatehouse.Proposal{
 			ActionType: kind, Connector: "crm", Operation: "update", Target: gatehouse.Target{EntityType: "item", EntityRef: "1"},
@@ -170,7 +170,7 @@ func testLateWork(t *testing.T, beside bool, open func(context.Context, func() t
 			t.Fatal(err)
 		}
 	}
-	other := serve(allRoles()...)
+	other := start(allRoles()...)
 	t.Cleanup(func() { _ = other.Close() })
 	if beside {
 		t.Cleanup(func() { _ = s.Close() })
@@ -195,7 +195,7 @@ func testLateWork(t *testing.T, beside bool, open func(context.Context, func() t
 	if _, _, err := other.runs.ApplyWorkflow(admin, "paged", "name: paged\nsteps:\n  - {id: one, uses: worker.page}\n"); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := newClient(t, other, creds, "ann", gatehouse.KindAgent, gatehouse.RoleProposer).StartRun(t.Context(), "paged", gatehouse.NewRun{Input: `{}`}); err != nil {
+	if _, _, err := newClient(t, other.gate, other.URL, creds, "ann", gatehouse.KindAgent, gatehouse.RoleProposer).StartRun(t.Context(), "paged", gatehouse.NewRun{Input: `{}`}); err != nil {
 		t.Fatal(err)
 	}
 	ahead.Store(int64(101 * 24 * time.Hour))

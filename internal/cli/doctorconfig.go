@@ -9,6 +9,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/engine"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 const (
@@ -24,12 +25,12 @@ type ownConfiguration struct {
 	config *config.Config
 	mu     sync.Mutex
 	at     time.Time
-	found  []check
+	found  []term.Check
 }
 
 // look returns what was found, now or a moment ago. The caller may go: what was
 // begun is for others as well.
-func (o *ownConfiguration) look(ctx context.Context) (time.Time, []check) {
+func (o *ownConfiguration) look(ctx context.Context) (time.Time, []term.Check) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.at.IsZero() || time.Since(o.at) >= configurationStands {
@@ -44,7 +45,7 @@ func (o *ownConfiguration) look(ctx context.Context) (time.Time, []check) {
 // tenants that it serves; the rest is of the one whose administrators run the
 // server. What the first policy leaves open is none of it: doctor speaks of a
 // server that has an active one.
-func (o *ownConfiguration) tells(tenant string, c check) bool {
+func (o *ownConfiguration) tells(tenant string, c term.Check) bool {
 	if c.Name == "open" {
 		return false
 	}
@@ -73,16 +74,4 @@ func (c *storeChecker) CheckConfiguration(ctx context.Context) (*gatehouse.Confi
 		}
 	}
 	return out, nil
-}
-
-// configuration asks the server for what its own configuration names.
-func (*doctorCmd) configuration(g *globals, api service, add adder) {
-	found, err := api.CheckConfiguration(g.Ctx)
-	if err != nil {
-		add("configuration", checkNote, "could not be looked at: %v", err)
-		return
-	}
-	for _, one := range found.Checks {
-		add(one.Name, one.Result, "%s", one.Detail)
-	}
 }

@@ -51,15 +51,15 @@ func (c *doctorCmd) checked(g *globals, held []gatehouse.LogHead) (*gatehouse.St
 
 func (c *doctorCmd) printDeep(g *globals, report *gatehouse.StoreCheck) error {
 	t := &term.Table{Header: []string{"NO", "INVARIANT", "RESULT", "EXAMINED", "VIOLATIONS"}, Wide: 1, Paint: func(_ int, cell string) string {
-		return map[string]string{checkOK: term.Green, checkNote: term.Yellow, checkFail: term.Red}[cell]
+		return map[string]string{term.CheckOK: term.Green, term.CheckNote: term.Yellow, term.CheckFail: term.Red}[cell]
 	}}
 	for _, i := range report.Invariants {
-		result := checkOK
+		result := term.CheckOK
 		switch {
 		case i.Violations > 0:
-			result = checkFail
+			result = term.CheckFail
 		case i.NotChecked != "":
-			result = checkNote
+			result = term.CheckNote
 		}
 		t.Add(strconv.Itoa(i.Number), i.Title, result, strconv.FormatInt(i.Examined, 10), strconv.Itoa(i.Violations))
 	}

@@ -40,7 +40,7 @@ Examples:
 }
 
 // Run edits.
-func (c *editCmd) Run(g *globals) error {
+func (c *editCmd) Run(g *globals, api service) error {
 	e := gatehouse.EditRequest{
 		Digest: c.Digest, Note: strings.TrimSpace(c.Note), Approve: c.Approve, Confirm: c.Confirm,
 		AcknowledgeStale: c.AcknowledgeStale,
@@ -64,10 +64,6 @@ func (c *editCmd) Run(g *globals) error {
 			e.ProposedChange, err = gatehouse.Canonicalize(b)
 		}
 	}
-	if err != nil {
-		return err
-	}
-	api, err := g.connect()
 	if err != nil {
 		return err
 	}

@@ -43,11 +43,7 @@ func (c *groupCreateCmd) Run(g *globals, api service) error {
 	case gatehouse.CodeOf(err) != gatehouse.CodeNotFound:
 		return err
 	}
-	group, err := api.PutGroup(g.Ctx, c.Name, gatehouse.GroupMembers{Members: c.People})
-	if err != nil {
-		return err
-	}
-	return g.printGroup(group)
+	return g.printGroup(api.PutGroup(g.Ctx, c.Name, gatehouse.GroupMembers{Members: c.People}))
 }
 
 // groupAddCmd adds people.
@@ -97,11 +93,7 @@ func (g *globals) changeGroup(name string, change gatehouse.GroupChange) error {
 	if err != nil {
 		return err
 	}
-	group, err := api.ChangeGroup(g.Ctx, name, change)
-	if err != nil {
-		return err
-	}
-	return g.printGroup(group)
+	return g.printGroup(api.ChangeGroup(g.Ctx, name, change))
 }
 
 // groupListCmd lists groups.
@@ -122,10 +114,7 @@ Examples:
 // Run lists.
 func (c *groupListCmd) Run(g *globals, api service) error {
 	groups, err := api.ListGroups(g.Ctx)
-	if err != nil {
-		return err
-	}
-	return printPage(g, pageOf(groups), "No groups.", func() *term.Table { return groupTable(groups...) })
+	return showPage(g, pageOf(groups), err, "No groups.", func() *term.Table { return groupTable(groups...) })
 }
 
 // groupDeleteCmd deletes a group.
@@ -156,11 +145,8 @@ func (c *groupDeleteCmd) Run(g *globals, api service) error {
 	return nil
 }
 
-func (g *globals) printGroup(group *gatehouse.Group) error {
-	if g.JSON {
-		return g.PrintJSON(group)
-	}
-	return g.Print(groupTable(group), "")
+func (g *globals) printGroup(group *gatehouse.Group, err error) error {
+	return show(g, group, err, func() *term.Table { return groupTable(group) })
 }
 
 func groupTable(groups ...*gatehouse.Group) *term.Table {

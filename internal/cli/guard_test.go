@@ -35,7 +35,7 @@ func TestGuard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bot, err := n.gate.CreatePrincipal(adminContext(t, n, creds), gatehouse.NewPrincipal{
+	bot, err := n.gate.CreatePrincipal(adminContext(t, n.gate, creds), gatehouse.NewPrincipal{
 		Name: "bot", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleWorker},
 	})
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
@@ -170,22 +169,6 @@ func TestCommandsPrintHostileTextAsText(t *testing.T) {
 						t.Errorf("%d lines instead of %d: %q", n, c.rows, out.String())
 					}
 				})
-			}
-		}
-	}
-}
-
-// TestLogLinesHoldNoHiddenCharacter logs the texts in both formats.
-func TestLogLinesHoldNoHiddenCharacter(t *testing.T) {
-	t.Parallel()
-	for _, format := range []string{"json", "text"} {
-		for name, text := range hostileWords {
-			var out bytes.Buffer
-			slog.New(newLogHandler(&out, format, "info")).Info(text, "detail", text)
-			said := strings.TrimSuffix(out.String(), "\n")
-			if i := strings.IndexFunc(said, func(r rune) bool { return unicode.IsControl(r) || term.Hidden(r) }); i >= 0 ||
-				said == "" {
-				t.Errorf("%s, %s: %+q", format, name, said)
 			}
 		}
 	}

@@ -33,7 +33,7 @@ Examples:
 }
 
 // Run makes the data folder.
-func (c *initCmd) Run(g *globals) error {
+func (c *initCmd) Run(g *term.IO) error {
 	cfg, err := c.load()
 	if err != nil {
 		return err

@@ -12,11 +12,22 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
+
+// storedSecret is what the test reads and answers of a Secret.
+type storedSecret struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Metadata   struct {
+		Name      string `json:"name"`
+		Namespace string `json:"namespace"`
+	} `json:"metadata"`
+	StringData map[string]string `json:"stringData"`
+	Data       map[string]string `json:"data"`
+}
 
 // TestInitHandsTheSecretsOver plays the Kubernetes API as its reference has it:
 // the Secret is made before there is anything to lose, filled once, also when a
@@ -25,7 +36,7 @@ func TestInitHandsTheSecretsOver(t *testing.T) { // not parallel: it sets the en
 	var secret map[string]string // nil: there is none
 	allowed, failures := false, 2
 	api := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var sent secretObject
+		var sent storedSecret
 		if r.Method != http.MethodGet {
 			if err := json.NewDecoder(r.Body).Decode(&sent); err != nil || sent.Kind != "Secret" || sent.APIVersion != "v1" || sent.Metadata.Name != "admin" {
 				w.WriteHeader(http.StatusBadRequest)
@@ -49,7 +60,7 @@ func TestInitHandsTheSecretsOver(t *testing.T) { // not parallel: it sets the en
 				secret[name] = base64.StdEncoding.EncodeToString([]byte(value))
 			}
 		case r.Method == http.MethodGet && r.URL.Path == all+"/admin":
-			_ = json.NewEncoder(w).Encode(secretObject{Data: secret})
+			_ = json.NewEncoder(w).Encode(storedSecret{Data: secret})
 		default:
 			w.WriteHeader(http.StatusNotFound)
 		}
@@ -119,33 +130,5 @@ func TestInitHandsTheSecretsOver(t *testing.T) { // not parallel: it sets the en
 	g, _, words := testGlobals(t)
 	if code := run(*g, []string{"init", "--data", data, "--kubernetes-secret", "admin", "--service-account", t.TempDir()}); code != term.ExitError || !strings.Contains(words.String(), "in a pod") {
 		t.Errorf("outside of a pod: exit code %d: %s", code, words)
-	}
-}
-
-// TestServeAwaitsTheAdministrator: it makes none itself, and goes on once there
-// is one.
-func TestServeAwaitsTheAdministrator(t *testing.T) {
-	t.Parallel()
-	n, err := openNode(t.Context(), t.TempDir(), &config.Config{}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = n.Close() })
-	g, _, _ := testGlobals(t)
-	waits := make(chan error, 1)
-	go func() { waits <- (&serveCmd{AwaitAdministrator: true}).bootstrap(g, n) }()
-	select {
-	case err := <-waits:
-		t.Fatalf("it does not wait: %v", err)
-	case <-time.After(1500 * time.Millisecond):
-	}
-	if made, err := administered(t.Context(), n.store); made || err != nil {
-		t.Fatalf("it made one: %v, %v", made, err)
-	}
-	if _, err := n.gate.Bootstrap(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-waits; err != nil {
-		t.Fatal(err)
 	}
 }

@@ -41,12 +41,8 @@ Examples:
 }
 
 // Run prints one of the tables, or everything as JSON.
-func (c *insightsCmd) Run(g *globals) error {
+func (c *insightsCmd) Run(g *globals, api service) error {
 	since, err := parseSince(c.Since, g.Now())
-	if err != nil {
-		return err
-	}
-	api, err := g.connect()
 	if err != nil {
 		return err
 	}

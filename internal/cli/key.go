@@ -29,11 +29,7 @@ Examples:
 
 // Run makes a key.
 func (c *keyCreateCmd) Run(g *globals, api service) error {
-	cred, err := api.CreateKey(g.Ctx, c.Principal)
-	if err != nil {
-		return err
-	}
-	return g.printCredentials(cred)
+	return g.printCredentials(api.CreateKey(g.Ctx, c.Principal))
 }
 
 // keyListCmd lists keys.
@@ -55,10 +51,7 @@ Examples:
 // Run lists.
 func (c *keyListCmd) Run(g *globals, api service) error {
 	keys, err := api.ListKeys(g.Ctx, c.Principal)
-	if err != nil {
-		return err
-	}
-	return printPage(g, pageOf(keys), "No keys.", func() *term.Table {
+	return showPage(g, pageOf(keys), err, "No keys.", func() *term.Table {
 		t := &term.Table{Header: []string{"ID", "PRINCIPAL", "CREATED", "REVOKED"}}
 		for _, k := range keys {
 			t.Add(k.ID, k.PrincipalID, g.At(k.CreatedAt), g.AtPtr(k.RevokedAt))
@@ -89,21 +82,14 @@ Examples:
 }
 
 // Run revokes.
-func (c *keyRevokeCmd) Run(g *globals) error {
+func (c *keyRevokeCmd) Run(g *globals, api service) error {
 	if strings.HasPrefix(c.ID, "gth_") {
 		return term.Usagef("name the key by its id, key_…: a secret does not belong on the command line")
-	}
-	api, err := g.connect()
-	if err != nil {
-		return err
 	}
 	if err := api.RevokeKey(g.Ctx, c.ID); err != nil {
 		return err
 	}
-	if g.JSON {
-		return g.PrintJSON(map[string]any{"id": c.ID, "revoked": true})
-	}
-	t := &term.Table{Header: []string{"ID", "RESULT"}}
-	t.Add(c.ID, "revoked")
-	return g.Print(t, "")
+	return show(g, map[string]any{"id": c.ID, "revoked": true}, nil, func() *term.Table {
+		return term.Row([]string{"ID", "RESULT"}, c.ID, "revoked")
+	})
 }

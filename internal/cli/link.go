@@ -37,10 +37,7 @@ Examples:
 // Run lists.
 func (*linkKeysListCmd) Run(g *globals, api service) error {
 	keys, err := api.ListLinkKeys(g.Ctx)
-	if err != nil {
-		return err
-	}
-	return printPage(g, pageOf(keys), "No link was signed yet.", func() *term.Table {
+	return showPage(g, pageOf(keys), err, "No link was signed yet.", func() *term.Table {
 		t := linkKeyTable()
 		for _, k := range keys {
 			addLinkKey(g, t, k)
@@ -58,13 +55,12 @@ func addLinkKey(g *globals, t *term.Table, k *gatehouse.RingKey) {
 		g.AtPtr(k.RevokedAt), k.Master)
 }
 
-func (g *globals) printLinkKey(k *gatehouse.RingKey) error {
-	if g.JSON {
-		return g.PrintJSON(k)
-	}
-	t := linkKeyTable()
-	addLinkKey(g, t, k)
-	return g.Print(t, "")
+func (g *globals) printLinkKey(k *gatehouse.RingKey, err error) error {
+	return show(g, k, err, func() *term.Table {
+		t := linkKeyTable()
+		addLinkKey(g, t, k)
+		return t
+	})
 }
 
 // linkKeysRotateCmd makes a new key.
@@ -83,11 +79,7 @@ Examples:
 
 // Run rotates.
 func (*linkKeysRotateCmd) Run(g *globals, api service) error {
-	k, err := api.RotateLinkKeys(g.Ctx)
-	if err != nil {
-		return err
-	}
-	return g.printLinkKey(k)
+	return g.printLinkKey(api.RotateLinkKeys(g.Ctx))
 }
 
 // linkKeysRevokeCmd ends a key.
@@ -109,9 +101,5 @@ Examples:
 
 // Run revokes.
 func (c *linkKeysRevokeCmd) Run(g *globals, api service) error {
-	k, err := api.RevokeLinkKey(g.Ctx, c.ID)
-	if err != nil {
-		return err
-	}
-	return g.printLinkKey(k)
+	return g.printLinkKey(api.RevokeLinkKey(g.Ctx, c.ID))
 }

@@ -46,20 +46,6 @@ func collect[T any](ctx context.Context, p *paging, read func(ctx context.Contex
 	}
 }
 
-// printPage prints a list: as the API's page, or as a table.
-func printPage[T any](g *globals, page gatehouse.Page[T], nothing string, rows func() *term.Table) error {
-	if g.JSON {
-		return g.PrintJSON(page)
-	}
-	if err := g.Print(rows(), nothing); err != nil {
-		return err
-	}
-	if page.NextCursor != "" {
-		g.Say("There are more: --all, or --cursor %s", term.Safe(page.NextCursor))
-	}
-	return nil
-}
-
 // listCmd lists actions.
 type listCmd struct {
 	Status     gatehouse.Status     `enum:",pending,approved,rejected,denied,expired,canceled,superseded,pushing,applied,failed,unknown,reversed" default:"" placeholder:"STATUS" help:"pending, approved, rejected, denied, expired, canceled, superseded, pushing, applied, failed, unknown or reversed."`
@@ -98,10 +84,7 @@ func (c *listCmd) Run(g *globals, api service) error {
 		f.Cursor, f.Limit = cursor, limit
 		return api.ListActions(ctx, f)
 	})
-	if err != nil {
-		return err
-	}
-	return printPage(g, page, "No actions.", func() *term.Table { return g.actionTable(page.Items...) })
+	return showPage(g, page, err, "No actions.", func() *term.Table { return g.actionTable(page.Items...) })
 }
 
 // showCmd shows one action in full.

@@ -67,10 +67,7 @@ func (c *mcpToolsListCmd) Run(g *globals, api service) error {
 		list[i] = shownTool{tool.Name, e.RiskLevel, e.Outcome, tool.Hints}
 		t.Add(term.Safe(tool.Name), e.RiskLevel.String(), string(e.Outcome), strings.Join(tool.Hints, ","))
 	}
-	if g.JSON {
-		return g.PrintJSON(map[string]any{"items": list})
-	}
-	return g.Print(t, "the server has no tools")
+	return showList(g, map[string]any{"items": list}, nil, "the server has no tools", func() *term.Table { return t })
 }
 
 type mcpToolsAcceptCmd struct {
@@ -118,7 +115,7 @@ func (c *mcpToolsAcceptCmd) Run(g *globals, api service) error {
 	case 0:
 		return gatehouse.E(gatehouse.CodeNotFound, "no tools of %s wait to be accepted", gatehouse.Quote(c.Name))
 	case 1:
-		return (&approveCmd{ID: found[0], Digest: c.Digest, Confirm: c.Confirm, Notes: c.Notes}).Run(g)
+		return (&approveCmd{ID: found[0], Digest: c.Digest, Confirm: c.Confirm, Notes: c.Notes}).Run(g, api)
 	}
 	return term.Usagef("several proxies of %s ask: approve one of %s", term.Safe(c.Name), strings.Join(found, ", "))
 }

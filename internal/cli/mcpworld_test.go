@@ -61,7 +61,7 @@ func newMCPWorldWith(t testing.TB, tools, more string) *mcpWorld {
 		t.Fatal(err)
 	}
 	w := &mcpWorld{TB: t, adminKey: creds, dir: t.TempDir(), state: t.TempDir()}
-	w.bot, err = n.gate.CreatePrincipal(adminContext(t, n, creds), gatehouse.NewPrincipal{
+	w.bot, err = n.gate.CreatePrincipal(adminContext(t, n.gate, creds), gatehouse.NewPrincipal{
 		Name: "bot", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleWorker},
 	})
 	if err != nil {

@@ -46,8 +46,8 @@ func TestMigrateStore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bot := newClient(t, s, creds, "bot", gatehouse.KindAgent, gatehouse.RoleProposer)
-	made, err := s.gate.CreatePrincipal(adminContext(t, s.node, creds), gatehouse.NewPrincipal{
+	bot := newClient(t, s.gate, s.URL, creds, "bot", gatehouse.KindAgent, gatehouse.RoleProposer)
+	made, err := s.gate.CreatePrincipal(adminContext(t, s.gate, creds), gatehouse.NewPrincipal{
 		Name: "ana", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover},
 	})
 	if err != nil {
@@ -89,7 +89,15 @@ func TestMigrateStore(t *testing.T) {
 	if _, words := migrate(term.ExitDone); !strings.Contains(words, "in the database already") {
 		t.Errorf("the second time: %s", words)
 	}
-	moved := replica(t, dsn, cfg)
+	flags := storeFlags{DatabaseURL: databaseURL(dsn), DatabaseConnections: 8}
+	there, err := flags.open(t.Context(), cfg, &backplane{}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	moved, err := startServer(there, "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() { _ = moved.Close() })
 	ana, err := client.New(moved.URL, made.Key, client.WithEditToken(made.EditToken))
 	if err != nil {
@@ -98,7 +106,7 @@ func TestMigrateStore(t *testing.T) {
 	if _, err := ana.Decide(t.Context(), a.ID, gatehouse.Decision{Decision: gatehouse.Approve, Digest: a.Digest}); err != nil {
 		t.Fatal(err)
 	}
-	settleAll(t, moved, creds, 1)
+	settleAll(t, moved.gate, moved.store, creds, 1)
 	kept := filepath.Join(t.TempDir(), "head.json")
 	head, err := json.Marshal(answer.Logs[0])
 	if err != nil {

@@ -75,7 +75,7 @@ dispatch: {hold: 0s, backoff: [20ms]}`, account.URL))
 	}
 	t.Cleanup(func() { _ = s.Close() })
 
-	bot := newClient(t, s, creds, "bot", gatehouse.KindAgent, gatehouse.RoleProposer)
+	bot := newClient(t, s.gate, s.URL, creds, "bot", gatehouse.KindAgent, gatehouse.RoleProposer)
 	a, _, err := bot.Propose(t.Context(), &gatehouse.Proposal{
 		ActionType: "bulk_cost_basis", Connector: "netsuite", Operation: "update",
 		Target:       gatehouse.Target{EntityType: "vendor_cost", EntityRef: "11/7"},
@@ -87,7 +87,7 @@ dispatch: {hold: 0s, backoff: [20ms]}`, account.URL))
 	if a.RiskLevel < gatehouse.L3 {
 		t.Errorf("level %d", a.RiskLevel)
 	}
-	ana := newClient(t, s, creds, "ana", gatehouse.KindPerson, gatehouse.RoleApprover)
+	ana := newClient(t, s.gate, s.URL, creds, "ana", gatehouse.KindPerson, gatehouse.RoleApprover)
 	if n := decideAtOnce(t, a, []*client.Client{ana}); n != 1 {
 		t.Fatalf("%d decisions", n)
 	}
@@ -107,7 +107,7 @@ dispatch: {hold: 0s, backoff: [20ms]}`, account.URL))
 		}
 	}
 	await(gatehouse.StatusFailed)
-	ops := newClient(t, s, creds, "ops", gatehouse.KindPerson, gatehouse.RoleAdmin)
+	ops := newClient(t, s.gate, s.URL, creds, "ops", gatehouse.KindPerson, gatehouse.RoleAdmin)
 	letters, err := ops.ListDeadLetters(t.Context(), gatehouse.DeadLetterFilter{})
 	if err != nil || len(letters.Items) != 1 {
 		t.Fatalf("%+v, %v", letters, err)

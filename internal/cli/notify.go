@@ -53,10 +53,7 @@ func (c *notifyListCmd) Run(g *globals, api service) error {
 			), Channel: c.Channel, ActionID: c.Action, Cursor: cursor, Limit: limit,
 		})
 	})
-	if err != nil {
-		return err
-	}
-	return printPage(g, page, "Nobody was told anything.", func() *term.Table {
+	return showPage(g, page, err, "Nobody was told anything.", func() *term.Table {
 		t := &term.Table{
 			Header: []string{"ID", "WHEN", "WHAT", "ACTION", "CHANNEL", "TO", "STATUS", "ATTEMPTS", "ERROR"},
 			Wide:   8, Drop: []int{7, 3, 0},
@@ -95,11 +92,8 @@ Examples:
 // Run lists.
 func (*notifyChannelsCmd) Run(g *globals, api service) error {
 	list, err := api.ListChannels(g.Ctx)
-	if err != nil {
-		return err
-	}
 	page := gatehouse.Page[*gatehouse.ChannelState]{Items: list}
-	return printPage(g, page, "No channel is configured for this tenant.", func() *term.Table {
+	return showPage(g, page, err, "No channel is configured for this tenant.", func() *term.Table {
 		t := &term.Table{
 			Header: []string{"CHANNEL", "KIND", "STATE", "FAILURES", "LAST SUCCESS", "ERROR"},
 			Wide:   5,
@@ -144,10 +138,7 @@ Examples:
 // Run queues the message.
 func (c *notifyRetryCmd) Run(g *globals, api service) error {
 	n, err := api.RetryNotification(g.Ctx, c.ID)
-	if err != nil {
-		return err
-	}
-	return printNotification(g, n)
+	return printNotification(g, n, err)
 }
 
 // notifyTestCmd tries a channel.
@@ -172,7 +163,7 @@ func (c *notifyTestCmd) Run(g *globals, api service) error {
 	if err != nil {
 		return err
 	}
-	if err := printNotification(g, n); err != nil {
+	if err := printNotification(g, n, nil); err != nil {
 		return err
 	}
 	switch n.Status {
@@ -185,11 +176,10 @@ func (c *notifyTestCmd) Run(g *globals, api service) error {
 }
 
 // printNotification prints the state of one message.
-func printNotification(g *globals, n *gatehouse.Notification) error {
-	if g.JSON {
-		return g.PrintJSON(n)
-	}
-	t := &term.Table{Header: []string{"ID", "CHANNEL", "TO", "STATUS", "ERROR"}, Wide: 4}
-	t.Add(n.ID, n.Channel, cmp.Or(n.RecipientName, n.Recipient), string(n.Status), n.LastError)
-	return g.Print(t, "")
+func printNotification(g *globals, n *gatehouse.Notification, err error) error {
+	return show(g, n, err, func() *term.Table {
+		t := &term.Table{Header: []string{"ID", "CHANNEL", "TO", "STATUS", "ERROR"}, Wide: 4}
+		t.Add(n.ID, n.Channel, cmp.Or(n.RecipientName, n.Recipient), string(n.Status), n.LastError)
+		return t
+	})
 }

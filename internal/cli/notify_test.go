@@ -70,7 +70,7 @@ func TestChannelsPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	admin := adminContext(t, n, creds)
+	admin := adminContext(t, n.gate, creds)
 	_, err = n.gate.CreatePrincipal(admin, gatehouse.NewPrincipal{
 		Name: "ben", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover},
 	})

@@ -56,7 +56,7 @@ dispatch: {hold: 0s, retries: 2, backoff: [20ms], patience: %s}`, target.URL, c.
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = s.Close() })
-			bot := newClient(t, s, creds, "bot", gatehouse.KindAgent, gatehouse.RoleProposer)
+			bot := newClient(t, s.gate, s.URL, creds, "bot", gatehouse.KindAgent, gatehouse.RoleProposer)
 			a, _, err := bot.Propose(t.Context(), &gatehouse.Proposal{
 				ActionType: "price_change", Connector: "crm", Operation: "update",
 				Target: gatehouse.Target{EntityType: "item", EntityRef: "1"}, ProposedChange: `{"price":"1"}`,
@@ -64,7 +64,7 @@ dispatch: {hold: 0s, retries: 2, backoff: [20ms], patience: %s}`, target.URL, c.
 			if err != nil {
 				t.Fatal(err)
 			}
-			ana := newClient(t, s, creds, "ana", gatehouse.KindPerson, gatehouse.RoleApprover)
+			ana := newClient(t, s.gate, s.URL, creds, "ana", gatehouse.KindPerson, gatehouse.RoleApprover)
 			if n := decideAtOnce(t, a, []*client.Client{ana}); n != 1 {
 				t.Fatalf("%d decisions", n)
 			}

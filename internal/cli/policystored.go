@@ -69,7 +69,7 @@ func (c *policyApplyCmd) Run(g *globals) error {
 	for _, w := range v.Warnings {
 		finding{File: c.File, Line: w.Line, Column: w.Column, Detail: w.Detail, Remark: w.Remark}.print(g.Stderr)
 	}
-	return g.printVersion(v)
+	return g.printVersion(v, nil)
 }
 
 // propose puts the policy before the gate.
@@ -79,7 +79,7 @@ func (c *policyApplyCmd) propose(g *globals, api service, src string) error {
 		return err
 	}
 	g.Say("The policy is changed through the gate: somebody else has to approve " + a.ID + ".")
-	if err := g.printAction(a); err != nil {
+	if err := g.printAction(a, nil); err != nil {
 		return err
 	}
 	return exitOfStatus(a.Status, gatehouse.UntilDecided)
@@ -87,7 +87,7 @@ func (c *policyApplyCmd) propose(g *globals, api service, src string) error {
 
 // breakGlass applies past the gate.
 func (c *policyApplyCmd) breakGlass(g *globals, src string) error {
-	gate, store, err := c.openGate(g)
+	gate, store, err := c.openGate(&g.IO)
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (c *policyApplyCmd) breakGlass(g *globals, src string) error {
 		return err
 	}
 	g.Say("Applied past the gate. The log and every administrator are told.")
-	return g.printVersion(v)
+	return g.printVersion(v, nil)
 }
 
 func (g *globals) policyTable(versions ...*gatehouse.PolicyVersion) *term.Table {
@@ -111,11 +111,8 @@ func (g *globals) policyTable(versions ...*gatehouse.PolicyVersion) *term.Table 
 	return t
 }
 
-func (g *globals) printVersion(v *gatehouse.PolicyVersion) error {
-	if g.JSON {
-		return g.PrintJSON(v)
-	}
-	return g.Print(g.policyTable(v), "")
+func (g *globals) printVersion(v *gatehouse.PolicyVersion, err error) error {
+	return show(g, v, err, func() *term.Table { return g.policyTable(v) })
 }
 
 // policyShowCmd prints a policy.
@@ -176,10 +173,8 @@ Examples:
 // Run lists.
 func (c *policyListCmd) Run(g *globals, api service) error {
 	versions, err := api.ListPolicies(g.Ctx)
-	if err != nil {
-		return err
-	}
-	return printPage(g, pageOf(versions), "No policy is stored.", func() *term.Table { return g.policyTable(versions...) })
+	return showPage(g, pageOf(versions), err, "No policy is stored.",
+		func() *term.Table { return g.policyTable(versions...) })
 }
 
 // policyActivateCmd makes a version the active one.
@@ -197,9 +192,5 @@ Examples:
 
 // Run activates.
 func (c *policyActivateCmd) Run(g *globals, api service) error {
-	v, err := api.ActivatePolicy(g.Ctx, c.Version)
-	if err != nil {
-		return err
-	}
-	return g.printVersion(v)
+	return g.printVersion(api.ActivatePolicy(g.Ctx, c.Version))
 }

@@ -23,10 +23,7 @@ Examples:
 // Run lists.
 func (c *policyUsageCmd) Run(g *globals, api service) error {
 	accounts, err := api.PolicyUsage(g.Ctx)
-	if err != nil {
-		return err
-	}
-	return printPage(g, pageOf(accounts), "The active policy has no ceilings.", func() *term.Table {
+	return showPage(g, pageOf(accounts), err, "The active policy has no ceilings.", func() *term.Table {
 		t := &term.Table{Header: []string{"CEILING", "FOR", "USED", "LEFT", "LIMIT", "CURRENCY", "WINDOW"}}
 		for _, a := range accounts {
 			t.Add(a.Ceiling, accountOf(a), string(a.Used), string(a.Left), string(a.Limit), a.Currency, a.Window.String())

@@ -49,21 +49,18 @@ func (c *principalCreateCmd) Run(g *globals, api service) error {
 	if err != nil {
 		return err
 	}
-	return g.printCredentials(cred)
+	return g.printCredentials(cred, nil)
 }
 
 // printCredentials prints secrets that are shown once.
-func (g *globals) printCredentials(c *gatehouse.Credentials) error {
-	if g.JSON {
-		return g.PrintJSON(c)
+func (g *globals) printCredentials(c *gatehouse.Credentials, err error) error {
+	err = show(g, c, err, func() *term.Table {
+		return term.Row([]string{"ID", "KEY", "KEY ID", "EDIT TOKEN"}, c.ID, c.Key, c.KeyID, c.EditToken)
+	})
+	if err == nil && !g.JSON {
+		g.Say("Keep what is secret now: it is not shown again.")
 	}
-	t := &term.Table{Header: []string{"ID", "KEY", "KEY ID", "EDIT TOKEN"}}
-	t.Add(c.ID, c.Key, c.KeyID, c.EditToken)
-	if err := g.Print(t, ""); err != nil {
-		return err
-	}
-	g.Say("Keep what is secret now: it is not shown again.")
-	return nil
+	return err
 }
 
 // principalListCmd lists principals.
@@ -84,10 +81,7 @@ Examples:
 // Run lists.
 func (c *principalListCmd) Run(g *globals, api service) error {
 	page, err := collect(g.Ctx, &c.paging, api.ListPrincipals)
-	if err != nil {
-		return err
-	}
-	return printPage(g, page, "No principals.", func() *term.Table { return g.principalTable(page.Items...) })
+	return showPage(g, page, err, "No principals.", func() *term.Table { return g.principalTable(page.Items...) })
 }
 
 func (g *globals) principalTable(principals ...*gatehouse.Principal) *term.Table {
@@ -110,11 +104,8 @@ func rolesText(roles []gatehouse.Role) string {
 	return strings.Join(words, ",")
 }
 
-func (g *globals) printPrincipal(p *gatehouse.Principal) error {
-	if g.JSON {
-		return g.PrintJSON(p)
-	}
-	return g.Print(g.principalTable(p), "")
+func (g *globals) printPrincipal(p *gatehouse.Principal, err error) error {
+	return show(g, p, err, func() *term.Table { return g.principalTable(p) })
 }
 
 // principalShowCmd shows a principal.
@@ -137,11 +128,7 @@ func (c *principalShowCmd) Run(g *globals, api service) error {
 	if c.Name == "" {
 		find = api.WhoAmI
 	}
-	p, err := find(g.Ctx)
-	if err != nil {
-		return err
-	}
-	return g.printPrincipal(p)
+	return g.printPrincipal(find(g.Ctx))
 }
 
 // principalUpdateCmd changes a principal.
@@ -166,7 +153,7 @@ Examples:
 }
 
 // Run changes.
-func (c *principalUpdateCmd) Run(g *globals) error {
+func (c *principalUpdateCmd) Run(g *globals, api service) error {
 	change := gatehouse.PrincipalChange{Sponsor: c.Sponsor}
 	if len(c.Role) > 0 {
 		change.Roles = &c.Role
@@ -177,15 +164,7 @@ func (c *principalUpdateCmd) Run(g *globals) error {
 	if change == (gatehouse.PrincipalChange{}) {
 		return term.Usagef("say what to change: --role, --sponsor, --disable or --enable")
 	}
-	api, err := g.connect()
-	if err != nil {
-		return err
-	}
-	p, err := api.UpdatePrincipal(g.Ctx, c.Name, change)
-	if err != nil {
-		return err
-	}
-	return g.printPrincipal(p)
+	return g.printPrincipal(api.UpdatePrincipal(g.Ctx, c.Name, change))
 }
 
 // rotateTokenCmd makes a new edit token.
@@ -203,9 +182,5 @@ Examples:
 
 // Run rotates.
 func (c *rotateTokenCmd) Run(g *globals, api service) error {
-	cred, err := api.RotateEditToken(g.Ctx, c.Name)
-	if err != nil {
-		return err
-	}
-	return g.printCredentials(cred)
+	return g.printCredentials(api.RotateEditToken(g.Ctx, c.Name))
 }

@@ -138,12 +138,8 @@ Examples:
 }
 
 // Run proposes, and waits when told to.
-func (c *proposeCmd) Run(g *globals) error {
+func (c *proposeCmd) Run(g *globals, api service) error {
 	p, err := c.proposal(g)
-	if err != nil {
-		return err
-	}
-	api, err := g.connect()
 	if err != nil {
 		return err
 	}

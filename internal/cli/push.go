@@ -50,7 +50,7 @@ func (c *pushListCmd) Run(g *globals, api service) error {
 			return err
 		}
 	}
-	return printPage(g, page, "No pushes.", func() *term.Table {
+	return showPage(g, page, nil, "No pushes.", func() *term.Table {
 		t := &term.Table{
 			Header: []string{"ID", "ACTION", "CONNECTOR", "STATUS", "ATTEMPTS", "CREATED", "NEXT ATTEMPT", "LAST ERROR", "CHANGE"},
 			Wide:   8, Drop: []int{1, 2, 6, 4, 5},
@@ -107,13 +107,9 @@ Examples:
 }
 
 // Run drains.
-func (c *pushDrainCmd) Run(g *globals) error {
+func (c *pushDrainCmd) Run(g *globals, api service) error {
 	if c.Limit < 1 {
 		return term.Usagef("--limit must be at least 1")
-	}
-	api, err := g.connect()
-	if err != nil {
-		return err
 	}
 	dry := !c.Send
 	answer, err := api.Drain(g.Ctx, gatehouse.DrainRequest{DryRun: &dry, Limit: c.Limit})
@@ -182,13 +178,7 @@ Examples:
 // Run resolves.
 func (c *pushResolveCmd) Run(g *globals, api service) error {
 	p, err := api.ResolvePush(g.Ctx, c.ID, gatehouse.Resolution{Outcome: c.Outcome, Reason: c.Reason})
-	if err != nil {
-		return err
-	}
-	if g.JSON {
-		return g.PrintJSON(p)
-	}
-	t := &term.Table{Header: []string{"ID", "ACTION", "STATUS"}}
-	t.Add(p.ID, p.ActionID, string(p.Status))
-	return g.Print(t, "")
+	return show(g, p, err, func() *term.Table {
+		return term.Row([]string{"ID", "ACTION", "STATUS"}, p.ID, p.ActionID, string(p.Status))
+	})
 }

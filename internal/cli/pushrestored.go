@@ -35,14 +35,10 @@ Examples:
 }
 
 // Run marks, in as many calls as it takes.
-func (c *pushMarkCmd) Run(g *globals) error {
+func (c *pushMarkCmd) Run(g *globals, api service) error {
 	before, err := time.Parse(time.RFC3339, c.Before)
 	if err != nil {
 		return term.Usagef("--before must be a time such as 2026-11-20T10:00:00Z")
-	}
-	api, err := g.connect()
-	if err != nil {
-		return err
 	}
 	dry := !c.Mark
 	out := &gatehouse.MarkUnknownAnswer{DryRun: dry, Items: []gatehouse.MarkedPush{}}

@@ -23,7 +23,7 @@ func TestReplicasShareTheRateLimit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	admin := adminContext(t, one.node, creds)
+	admin := adminContext(t, one.gate, creds)
 	key := func(name string) string {
 		c, err := one.gate.CreatePrincipal(admin, gatehouse.NewPrincipal{Name: name, Kind: gatehouse.KindAgent,
 			Roles: []gatehouse.Role{gatehouse.RoleProposer}})

@@ -8,12 +8,10 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"go.yaml.in/yaml/v4"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/client"
 )
 
 // TestFrameworkRecipes runs examples/agents with the frameworks of the npm registry and
@@ -154,25 +152,4 @@ func TestShellRecipes(t *testing.T) {
 		t.Errorf("the price is %q: %v", out, err)
 	}
 	q.server.stop()
-}
-
-// decideOnly decides the one action that is pending, or will be.
-func decideOnly(t *testing.T, api *client.Client, decision gatehouse.DecisionKind) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		page, err := api.ListActions(t.Context(), gatehouse.ActionFilter{Status: gatehouse.StatusPending})
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		if len(page.Items) != 1 {
-			continue
-		}
-		a := page.Items[0]
-		if _, err := api.Decide(t.Context(), a.ID, gatehouse.Decision{Decision: decision, Digest: a.Digest}); err != nil {
-			t.Error(err)
-		}
-		return
-	}
-	t.Error("nothing is pending")
 }

@@ -29,10 +29,7 @@ Examples:
 // Run lists.
 func (c *appliedCmd) Run(g *globals, api service) error {
 	page, err := collect(g.Ctx, &c.paging, api.ListMirror)
-	if err != nil {
-		return err
-	}
-	return printPage(g, page, "Nothing was applied yet.", func() *term.Table {
+	return showPage(g, page, err, "Nothing was applied yet.", func() *term.Table {
 		t := &term.Table{Header: []string{"ACTION", "TYPE", "CHANGE", "EXTERNAL ID", "APPLIED"}, Wide: 2, Drop: []int{3, 1}}
 		for _, m := range page.Items {
 			a := gatehouse.Action{Proposal: gatehouse.Proposal{
@@ -63,10 +60,7 @@ Examples:
 // Run lists.
 func (c *corpusCmd) Run(g *globals, api service) error {
 	page, err := collect(g.Ctx, &c.paging, api.ListCorpus)
-	if err != nil {
-		return err
-	}
-	return printPage(g, page, "No decision was taken yet.", func() *term.Table {
+	return showPage(g, page, err, "No decision was taken yet.", func() *term.Table {
 		t := &term.Table{Header: []string{"ID", "ACTION", "TYPE", "OUTCOME", "BY", "AT", "NOTES", "FEATURES"}, Wide: 6, Drop: []int{7, 0, 5}}
 		for _, e := range page.Items {
 			t.Add(e.ID, e.ActionID, e.ActionType, string(e.Outcome), e.DecidedBy, g.At(e.At), e.Notes, string(e.Features))

@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"net/http/httptest"
 	"regexp"
-	"sync"
 	"testing"
 	"time"
 
@@ -23,19 +21,6 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
 )
-
-// ledger is a target outside the gate that counts the calls under each key.
-type ledger struct {
-	mu    sync.Mutex
-	calls map[string]int
-}
-
-func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.calls[r.Header.Get("Idempotency-Key")]++
-	w.WriteHeader(http.StatusOK)
-}
 
 // replica starts a server on a database that others share.
 func replica(t *testing.T, dsn string, cfg *config.Config) *server {
@@ -115,10 +100,10 @@ func TestReplicasShareOnePostgreSQL(t *testing.T) {
 	if _, err := two.gate.Bootstrap(t.Context()); gatehouse.CodeOf(err) != gatehouse.CodeAlreadyExists {
 		t.Fatalf("the second administrator: %v", err)
 	}
-	bot := newClient(t, two, creds, "bot", gatehouse.KindAgent, gatehouse.RoleProposer)
+	bot := newClient(t, two.gate, two.URL, creds, "bot", gatehouse.KindAgent, gatehouse.RoleProposer)
 	people := []*client.Client{
-		newClient(t, one, creds, "ana", gatehouse.KindPerson, gatehouse.RoleApprover),
-		newClient(t, two, creds, "ben", gatehouse.KindPerson, gatehouse.RoleApprover),
+		newClient(t, one.gate, one.URL, creds, "ana", gatehouse.KindPerson, gatehouse.RoleApprover),
+		newClient(t, two.gate, two.URL, creds, "ben", gatehouse.KindPerson, gatehouse.RoleApprover),
 	}
 	const rounds = 40
 	for round := range rounds {
@@ -136,10 +121,10 @@ func TestReplicasShareOnePostgreSQL(t *testing.T) {
 			if err := one.Close(); err != nil {
 				t.Fatal(err)
 			}
-			people = []*client.Client{people[1], newClient(t, two, creds, "eve", gatehouse.KindPerson, gatehouse.RoleApprover)}
+			people = []*client.Client{people[1], newClient(t, two.gate, two.URL, creds, "eve", gatehouse.KindPerson, gatehouse.RoleApprover)}
 		}
 	}
-	settleAll(t, two, creds, rounds)
+	settleAll(t, two.gate, two.store, creds, rounds)
 	for key, n := range target.calls {
 		if n != 1 {
 			t.Errorf("%d calls under %s", n, key)
@@ -151,74 +136,6 @@ func TestReplicasShareOnePostgreSQL(t *testing.T) {
 	report, err := audit.Check(t.Context(), two.store, gatehouse.DefaultTenant)
 	if err != nil || report.Err() != nil {
 		t.Errorf("audit log: %v, %v", err, report.Err())
-	}
-}
-
-// newClient makes a principal and its client at one of the servers.
-func newClient(t *testing.T, s *server, creds *gatehouse.Credentials, name string, kind gatehouse.Kind, role gatehouse.Role) *client.Client {
-	t.Helper()
-	c, err := s.gate.CreatePrincipal(adminContext(t, s.node, creds), gatehouse.NewPrincipal{
-		Name: name, Kind: kind, Roles: []gatehouse.Role{role},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	cl, err := client.New(s.URL, c.Key, client.WithEditToken(c.EditToken))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return cl
-}
-
-// decideAtOnce lets everybody approve, and counts those who decided; the rest
-// must have been told that it was decided.
-func decideAtOnce(t *testing.T, a *gatehouse.Action, people []*client.Client) (decided int) {
-	t.Helper()
-	var mu sync.Mutex
-	var wg sync.WaitGroup
-	start := make(chan struct{})
-	for _, person := range people {
-		wg.Go(func() {
-			<-start
-			ans, err := person.Decide(t.Context(), a.ID, gatehouse.Decision{Decision: gatehouse.Approve, Digest: a.Digest})
-			mu.Lock()
-			defer mu.Unlock()
-			switch {
-			case err == nil && ans.Code == gatehouse.Decided:
-				decided++
-			case gatehouse.CodeOf(err) != gatehouse.CodeAlreadyDecided:
-				t.Errorf("%+v, %v", ans, err)
-			}
-		})
-	}
-	close(start)
-	wg.Wait()
-	return decided
-}
-
-// settleAll waits until so many actions are applied and the log is numbered.
-func settleAll(t *testing.T, s *server, creds *gatehouse.Credentials, want int) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(adminContext(t, s.node, creds), time.Minute)
-	defer cancel()
-	for {
-		page, err := s.gate.ListActions(ctx, gatehouse.ActionFilter{Status: gatehouse.StatusApplied, Limit: gatehouse.MaxLimit})
-		if err != nil {
-			t.Fatal(err)
-		}
-		waiting := 1
-		err = s.store.ViewQueues(ctx, func(q gatehouse.ReadQueues) error {
-			leaves, err := q.UnnumberedLeaves(1)
-			waiting = len(leaves)
-			return err
-		})
-		if err := errors.Join(err, ctx.Err()); err != nil {
-			t.Fatalf("%d of %d applied, %d leaves wait: %v", len(page.Items), want, waiting, err)
-		}
-		if len(page.Items) == want && waiting == 0 {
-			return
-		}
-		time.Sleep(20 * time.Millisecond)
 	}
 }
 
@@ -270,7 +187,7 @@ func TestServeWithNATS(t *testing.T) {
 		t.Helper()
 		matches := regexp.MustCompile(`(?m)^gatehouse_feed_` + want + `$`).MatchString
 		for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
-			body := scrape(t, s)
+			body := scrape(t, s.URL)
 			if matches(body) {
 				return
 			}
@@ -282,7 +199,7 @@ func TestServeWithNATS(t *testing.T) {
 	metric(`published_total [1-9]\d*`)
 	metric("behind 0")
 	broker.Down()
-	if c := newClient(t, s, creds, "ana", gatehouse.KindPerson, gatehouse.RoleApprover); c == nil {
+	if c := newClient(t, s.gate, s.URL, creds, "ana", gatehouse.KindPerson, gatehouse.RoleApprover); c == nil {
 		t.Fatal("no client")
 	}
 	metric(`behind [1-9]\d*`)

@@ -78,7 +78,7 @@ func openInbox(t *testing.T) *inbox {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := &inbox{t: t, n: n, s: s, shop: shop, admin: adminContext(t, n, admin)}
+	in := &inbox{t: t, n: n, s: s, shop: shop, admin: adminContext(t, n.gate, admin)}
 	bot := in.principal("bot", gatehouse.KindAgent, gatehouse.RoleProposer)
 	in.bot = in.client(bot)
 	return in

@@ -49,12 +49,8 @@ Examples:
 }
 
 // Run starts, and waits when told to.
-func (c *runStartCmd) Run(g *globals) error {
+func (c *runStartCmd) Run(g *globals, api service) error {
 	input, err := readJSON(g, "--input", c.Input)
-	if err != nil {
-		return err
-	}
-	api, err := g.connect()
 	if err != nil {
 		return err
 	}
@@ -66,13 +62,13 @@ func (c *runStartCmd) Run(g *globals) error {
 		g.Say("This reference began a run before; this is that run.")
 	}
 	if c.Wait == 0 {
-		return g.printRun(r)
+		return g.printRun(r, nil)
 	}
 	g.Say("Started %s; waiting for its end.", term.Safe(r.ID))
 	if r, err = g.waitRun(api, r.ID, c.Wait.D()); err != nil {
 		return err
 	}
-	if err := g.printRun(r); err != nil {
+	if err := g.printRun(r, nil); err != nil {
 		return err
 	}
 	return g.exitOfRun(api, r)
@@ -133,10 +129,7 @@ func (c *runListCmd) Run(g *globals, api service) error {
 		f.Cursor, f.Limit = cursor, limit
 		return api.ListRuns(ctx, f)
 	})
-	if err != nil {
-		return err
-	}
-	return printPage(g, page, "No runs.", func() *term.Table { return g.runTable(page.Items...) })
+	return showPage(g, page, err, "No runs.", func() *term.Table { return g.runTable(page.Items...) })
 }
 
 // runTable lists runs: the same columns wherever runs are listed.
@@ -173,11 +166,8 @@ func runStyle(s gatehouse.RunStatus) string {
 }
 
 // printRun prints one run as a list would, or as JSON.
-func (g *globals) printRun(r *gatehouse.Run) error {
-	if g.JSON {
-		return g.PrintJSON(r)
-	}
-	return g.Print(g.runTable(r), "")
+func (g *globals) printRun(r *gatehouse.Run, err error) error {
+	return show(g, r, err, func() *term.Table { return g.runTable(r) })
 }
 
 // waitRun polls until the run has ended, or the time is over.
@@ -274,7 +264,7 @@ func (c *runCancelCmd) Run(g *globals, api service) error {
 	if !r.Status.Final() {
 		g.Say("It takes up nothing new, and ends when what is under way has settled: gatehouse run watch %s", term.Safe(r.ID))
 	}
-	return g.printRun(r)
+	return g.printRun(r, nil)
 }
 
 // runRetryCmd begins a run again.
@@ -296,11 +286,7 @@ Examples:
 
 // Run begins.
 func (c *runRetryCmd) Run(g *globals, api service) error {
-	r, err := api.RetryRun(g.Ctx, c.ID)
-	if err != nil {
-		return err
-	}
-	return g.printRun(r)
+	return g.printRun(api.RetryRun(g.Ctx, c.ID))
 }
 
 // runSignalCmd sends an event.
@@ -322,25 +308,15 @@ Examples:
 }
 
 // Run sends.
-func (c *runSignalCmd) Run(g *globals) error {
+func (c *runSignalCmd) Run(g *globals, api service) error {
 	data, err := readJSON(g, "--data", c.Data)
 	if err != nil {
 		return err
 	}
-	api, err := g.connect()
-	if err != nil {
-		return err
-	}
 	s, err := api.SignalRun(g.Ctx, c.ID, c.Name, data)
-	if err != nil {
-		return err
-	}
-	if g.JSON {
-		return g.PrintJSON(s)
-	}
-	t := &term.Table{Header: []string{"ID", "RUN", "EVENT", "BY", "AT"}}
-	t.Add(s.ID, s.RunID, s.Name, s.By, g.At(s.At))
-	return g.Print(t, "")
+	return show(g, s, err, func() *term.Table {
+		return term.Row([]string{"ID", "RUN", "EVENT", "BY", "AT"}, s.ID, s.RunID, s.Name, s.By, g.At(s.At))
+	})
 }
 
 // writeLine writes one document on a line of its own, for what goes on.

@@ -18,90 +18,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/feed"
-	"github.com/gatehouse-dev/gatehouse/internal/pgurl"
-	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 	"github.com/gatehouse-dev/gatehouse/internal/version"
 )
-
-// dataFlags say where a server keeps its things.
-type dataFlags struct {
-	Data   string `help:"The data folder; gatehouse-data by default." env:"GATEHOUSE_DATA" default:"gatehouse-data" placeholder:"DIR"`
-	Config string `help:"The configuration file; gatehouse.yaml in the data folder by default." placeholder:"FILE"`
-}
-
-// load reads the configuration. That the default file is missing is no error.
-func (f *dataFlags) load() (*config.Config, error) {
-	if f.Config != "" {
-		return config.Load(f.Config)
-	}
-	c, err := config.Load(filepath.Join(f.Data, "gatehouse.yaml"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return &config.Config{}, nil
-	}
-	return c, err
-}
-
-// storeFlags choose between the data folder and a database.
-type storeFlags struct {
-	dataFlags
-	DatabaseURL         databaseURL `help:"Keep everything in this PostgreSQL database instead of the data folder, for any number of replicas." env:"GATEHOUSE_DATABASE_URL" placeholder:"URL"`
-	DatabaseConnections int         `help:"At most so many connections to the database, beside one that listens; 16 by default." env:"GATEHOUSE_DATABASE_CONNECTIONS" default:"16" placeholder:"N"`
-}
-
-// databaseURL is an address that must not be empty where it is given: with a
-// variable that is not set, a server would begin anew in the data folder.
-type databaseURL string
-
-// UnmarshalText takes the address as it is.
-func (u *databaseURL) UnmarshalText(text []byte) error {
-	if strings.TrimSpace(string(text)) == "" {
-		return errors.New("is empty; leave the flag out to keep everything in the data folder")
-	}
-	*u = databaseURL(text)
-	return nil
-}
-
-// Validate is called by the parser for a flag. It would tell the address itself,
-// where that is from the environment, beside an error of UnmarshalText; who
-// connects checks it again.
-func (u databaseURL) Validate() error { return pgurl.Check(string(u)) }
-
-// Validate is called by the parser.
-func (f *storeFlags) Validate() error {
-	if f.DatabaseConnections < 2 {
-		return errors.New("--database-connections must be at least 2")
-	}
-	return nil
-}
-
-// open opens the store that the flags name.
-func (f *storeFlags) open(ctx context.Context, cfg *config.Config, b *backplane, log *slog.Logger) (*node, error) {
-	if f.DatabaseURL == "" {
-		if err := readMasterKey(cfg, f.Data); err != nil {
-			return nil, err
-		}
-	}
-	n, err := newNode(ctx, cfg, b, log, func() (gatehouse.Store, error) {
-		if f.DatabaseURL == "" {
-			return openFolder(ctx, f.Data, log)
-		}
-		return postgres.Open(ctx, postgres.Config{URL: string(f.DatabaseURL), MaxConns: f.DatabaseConnections, Logger: log})
-	})
-	if err != nil {
-		return nil, err
-	}
-	n.checks = &storeChecker{f.Data, string(f.DatabaseURL), log, &ownConfiguration{config: cfg}}
-	return n, nil
-}
-
-// place names the store, without its secrets.
-func (f *storeFlags) place() string {
-	if f.DatabaseURL != "" {
-		return "the database"
-	}
-	return f.Data
-}
 
 // listenAddress is an address to serve on. An empty one, as of a variable that is
 // not set, would be every address of the machine, and any port.
@@ -177,7 +96,7 @@ Examples:
 }
 
 // Run serves until the context ends.
-func (c *serveCmd) Run(g *globals) error {
+func (c *serveCmd) Run(g *term.IO) error {
 	roles := []role(c.Roles)
 	if len(roles) == 0 {
 		roles = allRoles()
@@ -241,7 +160,7 @@ func warnOfConfig(ctx context.Context, cfg *config.Config, log *slog.Logger) {
 	}
 	for _, c := range l.warnings() {
 		level := slog.LevelWarn
-		if c.Result == checkNote {
+		if c.Result == term.CheckNote {
 			level = slog.LevelInfo
 		}
 		log.Log(ctx, level, "config check: "+c.Name+": "+c.Detail)
@@ -249,7 +168,7 @@ func warnOfConfig(ctx context.Context, cfg *config.Config, log *slog.Logger) {
 }
 
 // bootstrap sees to it that the store has an administrator.
-func (c *serveCmd) bootstrap(g *globals, n *node) error {
+func (c *serveCmd) bootstrap(g *term.IO, n *node) error {
 	if !c.AwaitAdministrator {
 		return bootstrapOnce(g, n, c.Data)
 	}
@@ -272,7 +191,7 @@ const credentialsFile = "admin-credentials.json"
 
 // bootstrapOnce makes the administrator of an empty store. Where its
 // credentials are to lie is made first: nobody can learn them afterwards.
-func bootstrapOnce(g *globals, n *node, data string) (err error) {
+func bootstrapOnce(g *term.IO, n *node, data string) (err error) {
 	if made, err := administered(g.Ctx, n.store); err != nil || made {
 		return err
 	}
@@ -338,7 +257,7 @@ type adminCredentials struct {
 	EditToken string `json:"edit_token"`
 }
 
-func newLogger(g *globals, format, level string) *slog.Logger {
+func newLogger(g *term.IO, format, level string) *slog.Logger {
 	return slog.New(newLogHandler(g.Stderr, format, level))
 }
 

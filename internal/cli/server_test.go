@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"database/sql"
 	"errors"
 	"log/slog"
@@ -41,7 +40,7 @@ func testServer(t *testing.T, roles []role) (s *server, agent *client.Client, po
 	if s, err = startRoles(n, "127.0.0.1:0", roles); err != nil {
 		t.Fatal(err)
 	}
-	bot, err := n.gate.CreatePrincipal(adminContext(t, n, creds), gatehouse.NewPrincipal{
+	bot, err := n.gate.CreatePrincipal(adminContext(t, n.gate, creds), gatehouse.NewPrincipal{
 		Name: "bot", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer},
 	})
 	if err != nil {
@@ -64,15 +63,6 @@ func (h *watchedHints) Subscribe(topics ...string) (<-chan struct{}, func()) {
 	c, end := h.Hints.Subscribe(topics...)
 	h.topics <- topics[0]
 	return c, end
-}
-
-func adminContext(t testing.TB, n *node, creds *gatehouse.Credentials) context.Context {
-	t.Helper()
-	p, err := n.gate.Authenticate(t.Context(), creds.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return gatehouse.NewContext(t.Context(), &gatehouse.Caller{Principal: p, StepUp: true, Via: gatehouse.ViaCLI})
 }
 
 // A long poll does not hold up a stop, and is answered as things stand.
@@ -200,7 +190,7 @@ func TestDamagedLogIsNoticed(t *testing.T) {
 	metric := func(s *server, want string) {
 		t.Helper()
 		for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
-			body := scrape(t, s)
+			body := scrape(t, s.URL)
 			if strings.Contains(body, want) {
 				return
 			}

@@ -2,34 +2,11 @@ package cli
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/config"
-	"github.com/gatehouse-dev/gatehouse/internal/signin"
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
-
-// signInConfig is what the configuration says about signing in.
-func signInConfig(c config.SignIn) signin.Config {
-	out := signin.Config{PublicURL: c.PublicURL}
-	for _, p := range c.OIDC {
-		out.Providers = append(out.Providers, signin.Provider{
-			Name: p.Name, Issuer: p.Issuer, ClientID: p.ClientID, ClientSecret: p.ClientSecret, Scopes: p.Scopes,
-			GroupsClaim: p.GroupsClaim, NameClaim: p.NameClaim, Roles: p.Roles, Groups: p.Groups, Tenant: p.Tenant, Provision: p.Provision,
-		})
-	}
-	if k := c.Passkeys; k != nil {
-		out.Passkeys = &signin.Passkeys{RPID: k.RPID, Origins: k.Origins}
-	}
-	return out
-}
-
-// setupURL is where a set-up link leads.
-func setupURL(publicURL string, l *gatehouse.NewSetupLink) string {
-	return strings.TrimSuffix(publicURL, "/") + l.Path
-}
 
 // sessionCmd groups the commands about sessions.
 type sessionCmd struct {
@@ -58,23 +35,16 @@ Examples:
 }
 
 // Run lists.
-func (c *sessionListCmd) Run(g *globals) error {
+func (c *sessionListCmd) Run(g *globals, api service) error {
 	if c.Everybody && c.Principal != "" {
 		return term.Usagef("--principal and --everybody exclude each other")
-	}
-	api, err := g.connect()
-	if err != nil {
-		return err
 	}
 	page, err := collect(g.Ctx, &c.paging, func(ctx context.Context, cursor string, limit int) (gatehouse.Page[*gatehouse.Session], error) {
 		return api.ListSessions(ctx, gatehouse.SessionFilter{
 			Principal: c.Principal, All: c.Everybody, Ended: c.Ended, Cursor: cursor, Limit: limit,
 		})
 	})
-	if err != nil {
-		return err
-	}
-	return printPage(g, page, "No sessions.", func() *term.Table { return g.sessionTable(page.Items...) })
+	return showPage(g, page, err, "No sessions.", func() *term.Table { return g.sessionTable(page.Items...) })
 }
 
 func (g *globals) sessionTable(sessions ...*gatehouse.Session) *term.Table {
@@ -112,13 +82,7 @@ Examples:
 // Run revokes.
 func (c *sessionRevokeCmd) Run(g *globals, api service) error {
 	s, err := api.RevokeSession(g.Ctx, c.ID)
-	if err != nil {
-		return err
-	}
-	if g.JSON {
-		return g.PrintJSON(s)
-	}
-	return g.Print(g.sessionTable(s), "")
+	return show(g, s, err, func() *term.Table { return g.sessionTable(s) })
 }
 
 // setupLinkCmd makes a set-up link.
@@ -150,12 +114,10 @@ func (c *setupLinkCmd) Run(g *globals, api service) error {
 	if base == "" {
 		base = g.URL
 	}
-	if g.JSON {
-		return g.PrintJSON(shownSetupLink{l.ID, l.PrincipalID, l.Token, setupURL(base, l), l.ExpiresAt})
-	}
-	t := &term.Table{Header: []string{"LINK", "EXPIRES"}}
-	t.Add(setupURL(base, l), g.At(l.ExpiresAt))
-	return g.Print(t, "")
+	shown := shownSetupLink{l.ID, l.PrincipalID, l.Token, setupURL(base, l), l.ExpiresAt}
+	return show(g, shown, nil, func() *term.Table {
+		return term.Row([]string{"LINK", "EXPIRES"}, setupURL(base, l), g.At(l.ExpiresAt))
+	})
 }
 
 type shownSetupLink struct {

@@ -31,13 +31,7 @@ Examples:
 // Run creates.
 func (c *tenantCreateCmd) Run(g *globals, api service) error {
 	t, err := api.CreateTenant(g.Ctx, c.ID)
-	if err != nil {
-		return err
-	}
-	if g.JSON {
-		return g.PrintJSON(t)
-	}
-	return g.Print(g.tenantTable(t), "")
+	return show(g, t, err, func() *term.Table { return g.tenantTable(t) })
 }
 
 func (g *globals) tenantTable(tenants ...*gatehouse.Tenant) *term.Table {
@@ -62,8 +56,5 @@ Examples:
 // Run lists.
 func (c *tenantListCmd) Run(g *globals, api service) error {
 	tenants, err := api.ListTenants(g.Ctx)
-	if err != nil {
-		return err
-	}
-	return printPage(g, pageOf(tenants), "No tenants.", func() *term.Table { return g.tenantTable(tenants...) })
+	return showPage(g, pageOf(tenants), err, "No tenants.", func() *term.Table { return g.tenantTable(tenants...) })
 }

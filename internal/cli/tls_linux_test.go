@@ -174,11 +174,6 @@ func TestServeWarnsOfPlainHTTP(t *testing.T) {
 	const warning = "serving plain HTTP to other machines"
 	_, lines := serveForTest(t, "--listen", "0.0.0.0:0")
 	awaitLine(t, lines, warning)
-	for listen, want := range map[string]bool{"127.0.0.1:80": false, "[::1]:80": false, "localhost:80": false, ":80": true, "0.0.0.0:80": true, "gate:80": true, "192.0.2.1:80": true} {
-		if got := reachable(listen); got != want {
-			t.Errorf("%s: %v", listen, got)
-		}
-	}
 }
 
 func TestTLSFlags(t *testing.T) {

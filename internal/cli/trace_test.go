@@ -106,7 +106,7 @@ dispatch: {hold: 0s}`, target.URL))
 	if err := n.gate.EnsurePolicies(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	bot, err := n.gate.CreatePrincipal(adminContext(t, n, creds), gatehouse.NewPrincipal{
+	bot, err := n.gate.CreatePrincipal(adminContext(t, n.gate, creds), gatehouse.NewPrincipal{
 		Name: "bot", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer},
 	})
 	if err != nil {

@@ -41,7 +41,7 @@ type appliedWorkflow struct {
 }
 
 // Run stores.
-func (c *workflowApplyCmd) Run(g *globals) error {
+func (c *workflowApplyCmd) Run(g *globals, api service) error {
 	def, src, findings, err := parseWorkflow(g, c.File)
 	if err != nil {
 		return err
@@ -52,24 +52,18 @@ func (c *workflowApplyCmd) Run(g *globals) error {
 		}
 		return term.Exit(term.ExitError)
 	}
-	api, err := g.connect()
-	if err != nil {
-		return err
-	}
 	w, changed, err := api.ApplyWorkflow(g.Ctx, def.Name, string(src))
 	if err != nil {
 		return err
 	}
-	if g.JSON {
-		return g.PrintJSON(appliedWorkflow{w, changed})
-	}
-	word := "unchanged"
-	if changed {
-		word = "changed"
-	}
-	t := &term.Table{Header: []string{"NAME", "VERSION", "RESULT", "DIGEST"}}
-	t.Add(w.Name, strconv.Itoa(w.Version), word, string(w.Digest))
-	return g.Print(t, "")
+	return show(g, appliedWorkflow{w, changed}, nil, func() *term.Table {
+		word := "unchanged"
+		if changed {
+			word = "changed"
+		}
+		return term.Row([]string{"NAME", "VERSION", "RESULT", "DIGEST"},
+			w.Name, strconv.Itoa(w.Version), word, string(w.Digest))
+	})
 }
 
 // workflowListCmd lists workflows.
@@ -95,10 +89,7 @@ func (c *workflowListCmd) Run(g *globals, api service) error {
 	page, err := collect(g.Ctx, &c.paging, func(ctx context.Context, cursor string, limit int) (gatehouse.Page[*gatehouse.WorkflowSummary], error) {
 		return api.ListWorkflows(ctx, cursor, limit)
 	})
-	if err != nil {
-		return err
-	}
-	return printPage(g, page, "No workflows: gatehouse workflow apply FILE stores one.", func() *term.Table {
+	return showPage(g, page, err, "No workflows: gatehouse workflow apply FILE stores one.", func() *term.Table {
 		t := &term.Table{
 			Header: []string{"NAME", "VERSION", "WORKSPACE", "RUNS", "FAILED", "RATE", "BY", "APPLIED", "DESCRIPTION"},
 			Wide:   8, Drop: []int{6, 2, 7},
@@ -139,13 +130,9 @@ Examples:
 }
 
 // Run shows.
-func (c *workflowShowCmd) Run(g *globals) error {
+func (c *workflowShowCmd) Run(g *globals, api service) error {
 	if c.Version < 0 {
 		return term.Usagef("a version is at least 1")
-	}
-	api, err := g.connect()
-	if err != nil {
-		return err
 	}
 	summary, err := c.find(g, api)
 	if err != nil {

@@ -47,6 +47,11 @@ type Table struct {
 	Paint func(column int, cell string) string
 }
 
+// Row is a table of one row.
+func Row(header []string, cells ...string) *Table {
+	return &Table{Header: header, Rows: [][]string{cells}}
+}
+
 // Add adds a row.
 func (t *Table) Add(cells ...string) { t.Rows = append(t.Rows, cells) }
 
