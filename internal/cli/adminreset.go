@@ -4,11 +4,12 @@ import (
 	"errors"
 
 	"github.com/gatehouse-dev/gatehouse/internal/app"
+	"github.com/gatehouse-dev/gatehouse/internal/serve"
 )
 
 // adminResetCmd makes an administrator's secrets anew.
 type adminResetCmd struct {
-	storeFlags
+	serve.StoreFlags
 	Name   string `arg:"" optional:"" default:"admin" help:"The administrator's name; admin, if absent."`
 	Tenant string `default:"default" placeholder:"TENANT" help:"The administrator's tenant; default, if absent."`
 	Revoke bool   `help:"End every other key and every session of the administrator, too."`
@@ -34,7 +35,7 @@ Examples:
 
 // Run resets.
 func (c *adminResetCmd) Run(g *globals) error {
-	gate, store, err := c.openGate(&g.IO)
+	gate, store, err := c.OpenGate(&g.IO)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 )
 
 // agentSession is an agent that uses the page's tool, once for each thing that
@@ -70,7 +71,7 @@ func TestAgentsPage(t *testing.T) {
 	}
 
 	q.server = startDev(t, q.dir)
-	admin := mustClient(t, strings.TrimSuffix(q.server.api, "/api/v1"), devEnv(t, q.dir, "admin"))
+	admin := servetest.MustClient(t, strings.TrimSuffix(q.server.api, "/api/v1"), devEnv(t, q.dir, "admin"))
 	q.write("gate.py", code)
 	q.write("session.py", agentSession)
 	var said bytes.Buffer

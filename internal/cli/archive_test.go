@@ -10,6 +10,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/app"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/serve"
+	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
@@ -27,25 +29,25 @@ retention: {finished: 30d}
 		t.Fatal(err)
 	}
 	then := time.Now().Add(-60 * 24 * time.Hour)
-	n, err := newNode(t.Context(), cfg, &backplane{}, slog.New(slog.DiscardHandler), func() (gatehouse.Store, error) {
-		return sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(data, databaseFile), Clock: func() time.Time { return then }})
+	n, err := serve.NewNode(t.Context(), cfg, &serve.Backplane{}, slog.New(slog.DiscardHandler), func() (gatehouse.Store, error) {
+		return sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(data, serve.DatabaseFile), Clock: func() time.Time { return then }})
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	creds, err := n.gate.Bootstrap(t.Context())
+	creds, err := n.Gate.Bootstrap(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	admin := adminContext(t, n.gate, creds)
-	made, err := n.gate.CreatePrincipal(admin, gatehouse.NewPrincipal{Name: "bot", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer}})
+	admin := servetest.AdminContext(t, n.Gate, creds)
+	made, err := n.Gate.CreatePrincipal(admin, gatehouse.NewPrincipal{Name: "bot", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	bot := adminContext(t, n.gate, made)
+	bot := servetest.AdminContext(t, n.Gate, made)
 	propose := func() *gatehouse.Action {
 		t.Helper()
-		a, _, err := n.gate.Propose(bot, &gatehouse.Proposal{
+		a, _, err := n.Gate.Propose(bot, &gatehouse.Proposal{
 			ActionType: "price_change", Connector: "crm", Operation: "update", Rationale: "the words of old",
 			Target: gatehouse.Target{EntityType: "item", EntityRef: "1"}, ProposedChange: `{"price":"1"}`,
 		})
@@ -55,19 +57,19 @@ retention: {finished: 30d}
 		return a
 	}
 	old := propose()
-	if _, err := n.gate.Decide(admin, old.ID, gatehouse.Decision{Decision: gatehouse.Reject, Digest: old.Digest, Notes: "not then"}); err != nil {
+	if _, err := n.Gate.Decide(admin, old.ID, gatehouse.Decision{Decision: gatehouse.Reject, Digest: old.Digest, Notes: "not then"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := n.Close(); err != nil {
 		t.Fatal(err)
 	}
 
-	if n, err = openNode(t.Context(), data, cfg, slog.New(slog.DiscardHandler)); err != nil {
+	if n, err = serve.Open(t.Context(), data, cfg, slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
-	stored, cancel := n.hub.Subscribe(app.TopicAudit)
+	stored, cancel := n.Hub.Subscribe(app.TopicAudit)
 	defer cancel()
-	s, err := startServer(n, "127.0.0.1:0")
+	s, err := serve.Start(n, "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,9 +78,9 @@ retention: {finished: 30d}
 			t.Error(err)
 		}
 	}()
-	admin = adminContext(t, n.gate, creds)
+	admin = servetest.AdminContext(t, n.Gate, creds)
 	for deadline := time.After(time.Minute); ; {
-		a, err := n.gate.FindAction(admin, old.ID)
+		a, err := n.Gate.FindAction(admin, old.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,7 +122,7 @@ retention: {finished: 30d}
 			t.Errorf("%v mixes the living with the archive: %q", c.args, out)
 		}
 	}
-	if !strings.Contains(scrape(t, s.URL), "\ngatehouse_archived_actions_total 1\n") {
+	if !strings.Contains(servetest.Scrape(t, s.URL), "\ngatehouse_archived_actions_total 1\n") {
 		t.Error("the metrics do not count it")
 	}
 }

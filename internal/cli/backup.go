@@ -11,6 +11,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/audit"
+	"github.com/gatehouse-dev/gatehouse/internal/serve"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
@@ -47,7 +48,7 @@ type backupAnswer struct {
 
 // Run backs up.
 func (c *backupCmd) Run(g *globals) error {
-	if err := sqlite.Backup(g.Ctx, filepath.Join(c.Data, databaseFile), c.To); err != nil {
+	if err := sqlite.Backup(g.Ctx, filepath.Join(c.Data, serve.DatabaseFile), c.To); err != nil {
 		return err
 	}
 	info, err := os.Stat(c.To)

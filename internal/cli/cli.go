@@ -15,6 +15,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/gatehouse-dev/gatehouse/internal/serve"
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 	"github.com/gatehouse-dev/gatehouse/internal/version"
 )
@@ -24,10 +25,10 @@ type cli struct {
 	Globals globals          `embed:""`
 	Release kong.VersionFlag `name:"version" hidden:"" help:"Print the version."`
 
-	Init  initCmd  `cmd:"" group:"serve" help:"Make a data folder and its administrator."`
-	Serve serveCmd `cmd:"" group:"serve" help:"Serve the API and carry out what is approved."`
-	Dev   devCmd   `cmd:"" group:"serve" help:"Serve on this machine without any set-up, for development."`
-	Demo  demoCmd  `cmd:"" group:"serve" help:"Play a shop with an agent, and check its ledger."`
+	Init  serve.InitCommand `cmd:"" group:"serve" help:"Make a data folder and its administrator."`
+	Serve serve.Command     `cmd:"" group:"serve" help:"Serve the API and carry out what is approved."`
+	Dev   serve.DevCommand  `cmd:"" group:"serve" help:"Serve on this machine without any set-up, for development."`
+	Demo  serve.DemoCommand `cmd:"" group:"serve" help:"Play a shop with an agent, and check its ledger."`
 
 	Propose proposeCmd `cmd:"" group:"act" help:"Propose a change."`
 	List    listCmd    `cmd:"" group:"act" help:"List actions."`
@@ -75,9 +76,9 @@ type cli struct {
 	Session   sessionCmd   `cmd:"" group:"administer" help:"Signed-in browsers: list, revoke."`
 	Tenant    tenantCmd    `cmd:"" group:"administer" help:"Tenants: create, list."`
 
-	Bench      benchCmd      `cmd:"" group:"other" help:"Measure a gate on this machine, beside bare baselines."`
-	Version    versionCmd    `cmd:"" group:"other" help:"Print the version."`
-	Completion completionCmd `cmd:"" group:"other" help:"Print a completion script for a shell."`
+	Bench      serve.BenchCommand `cmd:"" group:"other" help:"Measure a gate on this machine, beside bare baselines."`
+	Version    versionCmd         `cmd:"" group:"other" help:"Print the version."`
+	Completion completionCmd      `cmd:"" group:"other" help:"Print a completion script for a shell."`
 }
 
 const description = `Agents propose changes; a policy and people decide; what was approved is carried out, byte for byte, at most once.
@@ -98,7 +99,7 @@ func newParser(c *cli) (*kong.Kong, error) {
 		kong.Description(description),
 		kong.Vars{
 			"version": "gatehouse " + version.Number, "notified": ",queued,sent,accepted,delivered,failed,muted",
-			"roles": "What this process does: " + roleWords(", ") + "; all of it by default.",
+			"roles": "What this process does: " + serve.RoleWords(", ") + "; all of it by default.",
 		},
 		kong.Writers(c.Globals.Stdout, c.Globals.Stderr),
 		kong.Exit(func(code int) { panic(exited(code)) }),

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/serve"
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
@@ -21,12 +22,12 @@ var starterConfig []byte
 // configCmd groups the commands about the configuration file. They need no
 // server.
 type configCmd struct {
-	Check configCheckCmd `cmd:"" help:"Read the configuration, and look at all that it names."`
-	Init  configInitCmd  `cmd:"" help:"Write a configuration to begin with."`
+	Check serve.CheckCommand `cmd:"" help:"Read the configuration, and look at all that it names."`
+	Init  configInitCmd      `cmd:"" help:"Write a configuration to begin with."`
 }
 
 type configInitCmd struct {
-	dataFlags
+	serve.DataFlags
 }
 
 func (*configInitCmd) Help() string {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/internal/serve"
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
@@ -22,7 +23,7 @@ type connectorCmd struct {
 	Test       connectorTestCmd       `cmd:"" help:"Ask the target of a connector, with its credentials, whether it can be used."`
 }
 
-type connectorListCmd struct{ dataFlags }
+type connectorListCmd struct{ serve.DataFlags }
 
 func (*connectorListCmd) Help() string {
 	return `
@@ -49,7 +50,7 @@ type listedConnector struct {
 
 // Run lists the connectors.
 func (c *connectorListCmd) Run(g *globals) error {
-	cfg, err := c.load()
+	cfg, err := c.Load()
 	if err != nil {
 		return err
 	}
@@ -58,7 +59,7 @@ func (c *connectorListCmd) Run(g *globals) error {
 	redactor := connector.NewRedactor(cfg.SecretValues())
 	for _, name := range slices.Sorted(maps.Keys(cfg.Connectors)) {
 		entry := cfg.Connectors[name]
-		made, err := newConnector(g.Ctx, entry, cfg.Secret)
+		made, err := serve.NewConnector(g.Ctx, entry, cfg.Secret)
 		if err != nil {
 			return fmt.Errorf("connector %s: %s", name, redactor.Text(err.Error()))
 		}
@@ -97,7 +98,7 @@ func openOf(c connector.Connector) []string {
 }
 
 type connectorTestCmd struct {
-	dataFlags
+	serve.DataFlags
 	Name string `arg:"" help:"The connector."`
 }
 
@@ -114,7 +115,7 @@ Examples:
 
 // Run asks the target.
 func (c *connectorTestCmd) Run(g *globals) error {
-	cfg, err := c.load()
+	cfg, err := c.Load()
 	if err != nil {
 		return err
 	}
@@ -122,7 +123,7 @@ func (c *connectorTestCmd) Run(g *globals) error {
 	if !ok {
 		return term.Usagef("there is no connector %s in the configuration", gatehouse.Quote(c.Name))
 	}
-	l := &looker{}
-	l.connector(g.Ctx, c.Name, entry, cfg)
-	return g.PrintChecks(l.checks)
+	l := &serve.Looker{}
+	l.Connector(g.Ctx, c.Name, entry, cfg)
+	return g.PrintChecks(l.Checks)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/internal/serve"
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
@@ -23,7 +24,7 @@ func classesOf(c connector.Connector) []string {
 }
 
 type connectorOperationsCmd struct {
-	dataFlags
+	serve.DataFlags
 	Name string `arg:"" help:"The connector."`
 }
 
@@ -50,7 +51,7 @@ type listedOperation struct {
 
 // Run lists the operations.
 func (c *connectorOperationsCmd) Run(g *globals) error {
-	made, done, err := c.connector(g.Ctx, c.Name)
+	made, done, err := c.Connector(g.Ctx, c.Name)
 	if err != nil {
 		return err
 	}
@@ -85,7 +86,7 @@ func (c *connectorOperationsCmd) Run(g *globals) error {
 }
 
 type connectorSchemaCmd struct {
-	dataFlags
+	serve.DataFlags
 	Name      string `arg:"" help:"The connector."`
 	Operation string `arg:"" help:"The operation."`
 	Entity    string `help:"The entity type; by default the first one that the operation takes." placeholder:"TYPE"`
@@ -104,7 +105,7 @@ Examples:
 
 // Run prints the schema.
 func (c *connectorSchemaCmd) Run(g *globals) error {
-	made, done, err := c.connector(g.Ctx, c.Name)
+	made, done, err := c.Connector(g.Ctx, c.Name)
 	if err != nil {
 		return err
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/feed"
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
+	"github.com/gatehouse-dev/gatehouse/internal/serve"
 	"github.com/gatehouse-dev/gatehouse/internal/telemetry"
 )
 
@@ -79,7 +80,7 @@ func TestAlertsAndDashboardKnowTheMetrics(t *testing.T) {
 // furtherMetrics are those that a server has with NATS, and once a model was called.
 func furtherMetrics(t *testing.T) string {
 	t.Helper()
-	n, err := openNode(t.Context(), t.TempDir(), &config.Config{}, slog.New(slog.DiscardHandler))
+	n, err := serve.Open(t.Context(), t.TempDir(), &config.Config{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +91,7 @@ func furtherMetrics(t *testing.T) string {
 	}()
 	registry := prometheus.NewRegistry()
 	telemetry.RegisterFeed(registry, new(feed.Feed).Published, new(feed.Feed).Behind)
-	telemetry.NewRuns(registry, n.store).ModelUsed(&gatehouse.ModelUsage{Provider: "local", InputTokens: 1, Cost: "0.1", Currency: "USD"})
+	telemetry.NewRuns(registry, n.Store).ModelUsed(&gatehouse.ModelUsage{Provider: "local", InputTokens: 1, Cost: "0.1", Currency: "USD"})
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/demo"
+	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
@@ -140,16 +141,16 @@ func TestDev(t *testing.T) {
 
 	// It does no more than that: an agent cannot decide.
 	url := strings.TrimSuffix(s.api, "/api/v1")
-	told, err := mustClient(t, url, devEnv(t, dir, "admin")).ListNotices(t.Context(), gatehouse.NoticeFilter{})
+	told, err := servetest.MustClient(t, url, devEnv(t, dir, "admin")).ListNotices(t.Context(), gatehouse.NoticeFilter{})
 	if err != nil || len(told.Items) > 0 {
 		t.Errorf("the administrator is told of what the start made: %d, %v", len(told.Items), err)
 	}
-	agent := mustClient(t, url, devEnv(t, dir, "agent"))
+	agent := servetest.MustClient(t, url, devEnv(t, dir, "agent"))
 	approve := gatehouse.Decision{Decision: gatehouse.Approve, Digest: a.Digest}
 	if _, err := agent.Decide(t.Context(), a.ID, approve); gatehouse.CodeOf(err) != gatehouse.CodeRoleRequired {
 		t.Errorf("the agent decides: %v", err)
 	}
-	admin := mustClient(t, url, devEnv(t, dir, "admin"))
+	admin := servetest.MustClient(t, url, devEnv(t, dir, "admin"))
 	if _, err := admin.Decide(t.Context(), a.ID, approve); err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +168,7 @@ func TestDev(t *testing.T) {
 		t.Errorf("the ledger has price %s, version %s, %v", price, version, err)
 	}
 	// The reviewer is another person, for what needs two.
-	reviewer := mustClient(t, url, devEnv(t, dir, "reviewer"))
+	reviewer := servetest.MustClient(t, url, devEnv(t, dir, "reviewer"))
 	if _, err := reviewer.Decide(t.Context(), a.ID, approve); gatehouse.CodeOf(err) != gatehouse.CodeAlreadyDecided {
 		t.Errorf("the reviewer decides again: %v", err)
 	}
@@ -183,7 +184,7 @@ func TestDev(t *testing.T) {
 	if again.key != s.key {
 		t.Error("the key is another after a restart")
 	}
-	kept, err := mustClient(t, strings.TrimSuffix(again.api, "/api/v1"), devEnv(t, dir, "agent")).FindAction(t.Context(), a.ID)
+	kept, err := servetest.MustClient(t, strings.TrimSuffix(again.api, "/api/v1"), devEnv(t, dir, "agent")).FindAction(t.Context(), a.ID)
 	if err != nil || kept.Status != gatehouse.StatusApplied {
 		t.Errorf("after a restart: %v, %v", kept, err)
 	}
@@ -224,7 +225,7 @@ func TestDevServesADemo(t *testing.T) {
 	s := startDev(t, dir, "--data", "gatehouse-demo")
 	// The demo's warehouse ended with the demo.
 	s.warning = regexp.MustCompile(`\Awarning: connector warehouse: no connection to [^\n]*\n\z`)
-	admin := mustClient(t, strings.TrimSuffix(s.api, "/api/v1"), func() gatehouse.Credentials {
+	admin := servetest.MustClient(t, strings.TrimSuffix(s.api, "/api/v1"), func() gatehouse.Credentials {
 		var c struct{ Admin gatehouse.Credentials }
 		b, err := os.ReadFile(filepath.Join(dir, "gatehouse-demo", "dev-credentials.json"))
 		if err := errors.Join(err, json.Unmarshal(b, &c)); err != nil {

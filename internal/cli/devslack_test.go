@@ -13,6 +13,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/demo"
+	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 )
 
 // browser keeps cookies, and sends forms as the page of a site does.
@@ -103,8 +104,8 @@ func TestDevSlack(t *testing.T) {
 	dir := t.TempDir()
 	s := startDev(t, dir)
 	at := strings.TrimSuffix(s.api, "/api/v1")
-	admin := mustClient(t, at, devEnv(t, dir, "admin"))
-	agent := mustClient(t, at, devEnv(t, dir, "agent"))
+	admin := servetest.MustClient(t, at, devEnv(t, dir, "admin"))
+	agent := servetest.MustClient(t, at, devEnv(t, dir, "agent"))
 	ledger, err := demo.Open(filepath.Join(dir, "gatehouse-data", demo.DevLedgerFile))
 	if err != nil {
 		t.Fatal(err)

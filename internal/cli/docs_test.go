@@ -18,6 +18,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/client"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
+	"github.com/gatehouse-dev/gatehouse/internal/serve"
+	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
@@ -143,15 +145,15 @@ func TestOperationsPage(t *testing.T) {
 // after one decision that was refused.
 func servedMetrics(t *testing.T, dir string, cfg *config.Config) string {
 	t.Helper()
-	n, err := openNode(t.Context(), filepath.Join(dir, "data"), cfg, slog.New(slog.DiscardHandler))
+	n, err := serve.Open(t.Context(), filepath.Join(dir, "data"), cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	creds, err := n.gate.Bootstrap(t.Context())
+	creds, err := n.Gate.Bootstrap(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := startServer(n, "127.0.0.1:0")
+	s, err := serve.Start(n, "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +173,7 @@ func servedMetrics(t *testing.T, dir string, cfg *config.Config) string {
 	// The looks at the log and at the targets, if there are any, have metrics of
 	// their own, which come after the start.
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
-		body := scrape(t, s.URL)
+		body := servetest.Scrape(t, s.URL)
 		looked := strings.Contains(body, "gatehouse_target_up") || len(cfg.Connectors) == 0
 		if looked && strings.Contains(body, "gatehouse_audit_damaged") || time.Now().After(deadline) {
 			return body

@@ -9,16 +9,17 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/serve"
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // doctorCmd checks that everything is in order.
 type doctorCmd struct {
-	Deep        bool        `help:"Check the store itself, row by row, against every invariant."`
-	Data        string      `help:"The data folder whose configuration is looked at; with --deep: whose store is, which a server may be using." env:"GATEHOUSE_DATA" placeholder:"DIR"`
-	DatabaseURL databaseURL `help:"With --deep: the PostgreSQL database, which servers may be using." env:"GATEHOUSE_DATABASE_URL" placeholder:"URL"`
-	Config      string      `help:"Look at this configuration from here, as \"config check\" does." placeholder:"FILE"`
-	Held        []string    `help:"With --deep: heads of audit logs that were kept elsewhere, as \"audit head --json\" or \"backup --json\" printed them. Repeatable." placeholder:"FILE"`
+	Deep        bool              `help:"Check the store itself, row by row, against every invariant."`
+	Data        string            `help:"The data folder whose configuration is looked at; with --deep: whose store is, which a server may be using." env:"GATEHOUSE_DATA" placeholder:"DIR"`
+	DatabaseURL serve.DatabaseURL `help:"With --deep: the PostgreSQL database, which servers may be using." env:"GATEHOUSE_DATABASE_URL" placeholder:"URL"`
+	Config      string            `help:"Look at this configuration from here, as \"config check\" does." placeholder:"FILE"`
+	Held        []string          `help:"With --deep: heads of audit logs that were kept elsewhere, as \"audit head --json\" or \"backup --json\" printed them. Repeatable." placeholder:"FILE"`
 }
 
 func (*doctorCmd) Help() string {
@@ -80,11 +81,11 @@ func (c *doctorCmd) Run(g *globals) error {
 		c.identity(g, api, add)
 	}
 	if c.Config != "" || c.Data != "" {
-		l := &looker{}
-		if cfg := l.file(&dataFlags{Data: c.Data, Config: c.Config}); cfg != nil {
-			l.all(g.Ctx, cfg)
+		l := &serve.Looker{}
+		if cfg := l.File(&serve.DataFlags{Data: c.Data, Config: c.Config}); cfg != nil {
+			l.All(g.Ctx, cfg)
 		}
-		checks = append(checks, l.checks...)
+		checks = append(checks, l.Checks...)
 	}
 	return g.PrintChecks(checks)
 }
@@ -261,7 +262,7 @@ func (*doctorCmd) breakers(g *globals, api service, add adder) {
 	for _, b := range states {
 		if b.State != gatehouse.BreakerClosed {
 			open++
-			add(name, term.CheckNote, "%s", breakerSentence(b))
+			add(name, term.CheckNote, "%s", serve.BreakerSentence(b))
 		}
 	}
 	if open == 0 {

@@ -17,6 +17,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/client"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
+	"github.com/gatehouse-dev/gatehouse/internal/serve"
+	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
 	"github.com/gatehouse-dev/gatehouse/internal/term"
@@ -29,7 +31,7 @@ func TestDoctorTellsOfWorkThatNobodyDoes(t *testing.T) {
 	t.Parallel()
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
-		path := filepath.Join(t.TempDir(), databaseFile)
+		path := filepath.Join(t.TempDir(), serve.DatabaseFile)
 		testLateWork(t, false, func(ctx context.Context, now func() time.Time) (gatehouse.Store, error) {
 			return sqlite.Open(ctx, sqlite.Config{Path: path, Clock: now, Logger: slog.New(slog.DiscardHandler)})
 		})
@@ -59,30 +61,30 @@ func testLateWork(t *testing.T, beside bool, open func(context.Context, func() t
 	}
 	var ahead atomic.Int64
 	epoch := time.Now().UTC()
-	start := func(roles ...role) *server {
+	start := func(roles ...serve.Role) *serve.Server {
 		t.Helper()
-		n, err := newNode(t.Context(), cfg, &backplane{}, slog.New(slog.DiscardHandler), func() (gatehouse.Store, error) {
+		n, err := serve.NewNode(t.Context(), cfg, &serve.Backplane{}, slog.New(slog.DiscardHandler), func() (gatehouse.Store, error) {
 			return open(t.Context(), func() time.Time { return epoch.Add(time.Duration(ahead.Load())) })
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := startRoles(n, "127.0.0.1:0", roles)
+		s, err := serve.StartRoles(n, "127.0.0.1:0", roles)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return s
 	}
-	s := start(roleAPI)
-	creds, err := s.gate.Bootstrap(t.Context())
+	s := start(serve.RoleAPI)
+	creds, err := s.Gate.Bootstrap(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.gate.EnsurePolicies(t.Context()); err != nil {
+	if err := s.Gate.EnsurePolicies(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	admin := adminContext(t, s.gate, creds)
-	bot := newClient(t, s.gate, s.URL, creds, "bot", gatehouse.KindAgent, gatehouse.RoleProposer)
+	admin := servetest.AdminContext(t, s.Gate, creds)
+	bot := servetest.NewClient(t, s.Gate, s.URL, creds, "bot", gatehouse.KindAgent, gatehouse.RoleProposer)
 	for _, kind := range []string{"note", "note", "price_change"} {
 		if _, _, err := bot.Propose(t.Context(), &gatehouse.Proposal{
 			ActionType: kind, Connector: "crm", Operation: "update", Target: gatehouse.Target{EntityType: "item", EntityRef: "1"},
@@ -91,7 +93,7 @@ func testLateWork(t *testing.T, beside bool, open func(context.Context, func() t
 			t.Fatal(err)
 		}
 	}
-	if _, _, err := s.runs.ApplyWorkflow(admin, "mixed", "name: mixed\nlimits: {deadline: 1h}\nsteps:\n  - {id: built, uses: transform, with: {}}\n"+
+	if _, _, err := s.Runs.ApplyWorkflow(admin, "mixed", "name: mixed\nlimits: {deadline: 1h}\nsteps:\n  - {id: built, uses: transform, with: {}}\n"+
 		"  - {id: one, uses: worker.page, needs: []}\n  - {id: two, uses: worker.page, needs: []}\n"); err != nil {
 		t.Fatal(err)
 	}
@@ -100,13 +102,13 @@ func testLateWork(t *testing.T, beside bool, open func(context.Context, func() t
 		t.Fatal(err)
 	}
 	settleStep(t, s, admin, bot)
-	if _, _, err := s.runs.ApplyWorkflow(admin, "lined", "name: lined\nlimits: {max_runs_per_min: 1}\nsteps:\n  - {id: one, uses: transform, with: {}}\n"); err != nil {
+	if _, _, err := s.Runs.ApplyWorkflow(admin, "lined", "name: lined\nlimits: {max_runs_per_min: 1}\nsteps:\n  - {id: one, uses: transform, with: {}}\n"); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := bot.StartRun(t.Context(), "lined", gatehouse.NewRun{Input: `{}`}); err != nil {
 		t.Fatal(err)
 	}
-	doctor := func(s *server, want int, lines ...string) string {
+	doctor := func(s *serve.Server, want int, lines ...string) string {
 		t.Helper()
 		g, stdout, words := testGlobals(t)
 		if code := run(*g, []string{"doctor", "--url", s.URL, "--key", creds.Key}); code != want {
@@ -134,7 +136,7 @@ func testLateWork(t *testing.T, beside bool, open func(context.Context, func() t
 		"roles\tfail\ta step of the tool page has been ready for 30d, and nobody leases any: does a worker ask for page,",
 	)
 	lane := gatehouse.Lane{Tenant: started.Tenant, Workspace: started.Workspace, Workflow: started.Workflow, Tool: "page"}
-	if err := s.store.UpdateQueues(t.Context(), func(q gatehouse.Queues) error {
+	if err := s.Store.UpdateQueues(t.Context(), func(q gatehouse.Queues) error {
 		if _, err := q.ClaimSteps("somebody", 1000*time.Hour, gatehouse.StepShare{Lane: lane, Limit: 1}); err != nil {
 			return err
 		}
@@ -153,7 +155,7 @@ func testLateWork(t *testing.T, beside bool, open func(context.Context, func() t
 	doctor(s, term.ExitError, "roles\tfail\ta push has been due for 100d: does a process have the role dispatcher?",
 		"roles\tfail\ta run in line for max_runs_per_min has been queued for 100d: does a process have the role runner?")
 	elsewhere := &gatehouse.Caller{Principal: &gatehouse.Principal{Tenant: "acme", Roles: []gatehouse.Role{gatehouse.RoleOperator}}}
-	check, err := s.gate.CheckRoles(gatehouse.NewContext(t.Context(), elsewhere))
+	check, err := s.Gate.CheckRoles(gatehouse.NewContext(t.Context(), elsewhere))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +164,7 @@ func testLateWork(t *testing.T, beside bool, open func(context.Context, func() t
 		t.Errorf("another tenant's operator is told %+v", check.Late)
 	}
 	viewer := &gatehouse.Caller{Principal: &gatehouse.Principal{Tenant: gatehouse.DefaultTenant, Roles: []gatehouse.Role{gatehouse.RoleViewer}}}
-	if _, err := s.gate.CheckRoles(gatehouse.NewContext(t.Context(), viewer)); gatehouse.CodeOf(err) != gatehouse.CodeRoleRequired {
+	if _, err := s.Gate.CheckRoles(gatehouse.NewContext(t.Context(), viewer)); gatehouse.CodeOf(err) != gatehouse.CodeRoleRequired {
 		t.Errorf("a viewer gets %v", err)
 	}
 	if !beside {
@@ -170,7 +172,7 @@ func testLateWork(t *testing.T, beside bool, open func(context.Context, func() t
 			t.Fatal(err)
 		}
 	}
-	other := start(allRoles()...)
+	other := start(serve.AllRoles()...)
 	t.Cleanup(func() { _ = other.Close() })
 	if beside {
 		t.Cleanup(func() { _ = s.Close() })
@@ -178,7 +180,7 @@ func testLateWork(t *testing.T, beside bool, open func(context.Context, func() t
 	until := func(words string, ok func(late []gatehouse.LateWork) bool) {
 		t.Helper()
 		for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
-			check, err := other.gate.CheckRoles(admin)
+			check, err := other.Gate.CheckRoles(admin)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -192,10 +194,10 @@ func testLateWork(t *testing.T, beside bool, open func(context.Context, func() t
 	}
 	until("nothing to do", func(late []gatehouse.LateWork) bool { return len(late) == 0 })
 	doctor(other, term.ExitDone, nothingWaits)
-	if _, _, err := other.runs.ApplyWorkflow(admin, "paged", "name: paged\nsteps:\n  - {id: one, uses: worker.page}\n"); err != nil {
+	if _, _, err := other.Runs.ApplyWorkflow(admin, "paged", "name: paged\nsteps:\n  - {id: one, uses: worker.page}\n"); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := newClient(t, other.gate, other.URL, creds, "ann", gatehouse.KindAgent, gatehouse.RoleProposer).StartRun(t.Context(), "paged", gatehouse.NewRun{Input: `{}`}); err != nil {
+	if _, _, err := servetest.NewClient(t, other.Gate, other.URL, creds, "ann", gatehouse.KindAgent, gatehouse.RoleProposer).StartRun(t.Context(), "paged", gatehouse.NewRun{Input: `{}`}); err != nil {
 		t.Fatal(err)
 	}
 	ahead.Store(int64(101 * 24 * time.Hour))
@@ -204,12 +206,12 @@ func testLateWork(t *testing.T, beside bool, open func(context.Context, func() t
 
 // settleStep has a step that can go on at once, and of which nobody knows since
 // when: the run that it waits for has ended.
-func settleStep(t *testing.T, s *server, admin context.Context, bot *client.Client) {
+func settleStep(t *testing.T, s *serve.Server, admin context.Context, bot *client.Client) {
 	t.Helper()
-	if _, _, err := s.runs.ApplyWorkflow(admin, "child", "name: child\nsteps:\n  - {id: one, uses: transform, with: {}}\n"); err != nil {
+	if _, _, err := s.Runs.ApplyWorkflow(admin, "child", "name: child\nsteps:\n  - {id: one, uses: transform, with: {}}\n"); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := s.runs.ApplyWorkflow(admin, "parent", "name: parent\nsteps:\n  - {id: one, uses: workflow.child}\n"); err != nil {
+	if _, _, err := s.Runs.ApplyWorkflow(admin, "parent", "name: parent\nsteps:\n  - {id: one, uses: workflow.child}\n"); err != nil {
 		t.Fatal(err)
 	}
 	var runs [2]*gatehouse.Run
@@ -219,10 +221,10 @@ func settleStep(t *testing.T, s *server, admin context.Context, bot *client.Clie
 			t.Fatal(err)
 		}
 	}
-	if _, err := s.runs.CancelRun(admin, runs[0].ID, "no more"); err != nil {
+	if _, err := s.Runs.CancelRun(admin, runs[0].ID, "no more"); err != nil {
 		t.Fatal(err)
 	}
-	err := s.store.UpdateQueues(t.Context(), func(q gatehouse.Queues) error {
+	err := s.Store.UpdateQueues(t.Context(), func(q gatehouse.Queues) error {
 		steps, err := q.ClaimSteps("test", time.Minute, gatehouse.StepShare{
 			Lane: gatehouse.Lane{Tenant: runs[1].Tenant, Workspace: runs[1].Workspace, Workflow: "parent"}, Limit: 1,
 		})

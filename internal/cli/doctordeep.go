@@ -8,6 +8,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/invariants"
+	"github.com/gatehouse-dev/gatehouse/internal/serve"
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
@@ -37,8 +38,8 @@ func (c *doctorCmd) deep(g *globals) error {
 func (c *doctorCmd) checked(g *globals, held []gatehouse.LogHead) (*gatehouse.StoreCheck, error) {
 	if c.Data != "" || c.DatabaseURL != "" {
 		log := slog.New(slog.NewTextHandler(g.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-		beside := &storeChecker{data: c.Data, databaseURL: string(c.DatabaseURL), log: log}
-		return beside.check(g.Ctx, invariants.Options{
+		beside := &serve.StoreChecker{Data: c.Data, DatabaseURL: string(c.DatabaseURL), Log: log}
+		return beside.Check(g.Ctx, invariants.Options{
 			Held: held, Progress: func(done, total int64) { g.Progress("check actions", done, total) },
 		})
 	}

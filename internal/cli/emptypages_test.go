@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 )
 
 // TestEmptyPagesSayWhatWorks pastes the commands of the console's empty pages,
@@ -65,7 +66,7 @@ func TestEmptyPagesSayWhatWorks(t *testing.T) {
 	for _, page := range []string{"/inbox", "/workflows"} {
 		paste(page)
 	}
-	admin := mustClient(t, base, devEnv(t, dir, "admin"))
+	admin := servetest.MustClient(t, base, devEnv(t, dir, "admin"))
 	runs, err := admin.ListRuns(t.Context(), gatehouse.RunFilter{})
 	if err != nil || len(runs.Items) != 1 {
 		t.Fatalf("%d runs, %v", len(runs.Items), err)

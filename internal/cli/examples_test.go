@@ -13,6 +13,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/client"
+	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 )
 
 // pagingSource is a workflow whose steps the example workers do: one at once, one
@@ -80,7 +81,7 @@ func nodeWithTypes(t *testing.T) string {
 
 func testExampleWorker(t *testing.T, command, file string) {
 	dev := startDev(t, t.TempDir())
-	admin := mustClient(t, strings.TrimSuffix(dev.api, "/api/v1"), devEnv(t, dev.cmd.Dir, "admin"))
+	admin := servetest.MustClient(t, strings.TrimSuffix(dev.api, "/api/v1"), devEnv(t, dev.cmd.Dir, "admin"))
 	create := func(name string, role gatehouse.Role) *gatehouse.Credentials {
 		made, err := admin.CreatePrincipal(t.Context(), gatehouse.NewPrincipal{Name: name, Kind: gatehouse.KindService, Roles: []gatehouse.Role{role}})
 		if err != nil {
@@ -89,7 +90,7 @@ func testExampleWorker(t *testing.T, command, file string) {
 		return made
 	}
 	worker := create("pager", gatehouse.RoleWorker)
-	starter := mustClient(t, strings.TrimSuffix(dev.api, "/api/v1"), *create("starter", gatehouse.RoleProposer))
+	starter := servetest.MustClient(t, strings.TrimSuffix(dev.api, "/api/v1"), *create("starter", gatehouse.RoleProposer))
 	for name, source := range map[string]string{"paging": pagingSource, "endless": endlessSource} {
 		if _, _, err := admin.ApplyWorkflow(t.Context(), name, source); err != nil {
 			t.Fatal(err)

@@ -21,6 +21,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/client"
+	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 )
 
 // incident is the example in a folder of its own, with its fakes and a gate,
@@ -104,7 +105,7 @@ func startIncident(t *testing.T) *incident {
 		t.Fatal(err)
 	}
 	hook.Store(at)
-	e.admin = mustClient(t, base, devEnv(t, e.dir, "admin"))
+	e.admin = servetest.MustClient(t, base, devEnv(t, e.dir, "admin"))
 	return e
 }
 
@@ -369,7 +370,7 @@ func (e *incident) rejected(out string) {
 	// A journal is only ever added to. An agent that did not start the run does
 	// not see the note.
 	base, note := strings.TrimSuffix(e.server.api, "/api/v1"), actionOf(d, d.StepOf("note")).ID
-	agent := mustClient(e.t, base, devEnv(e.t, e.dir, "agent"))
+	agent := servetest.MustClient(e.t, base, devEnv(e.t, e.dir, "agent"))
 	if _, err := agent.Reverse(e.t.Context(), note, gatehouse.ReverseRequest{Rationale: "not an incident"}); gatehouse.CodeOf(err) != gatehouse.CodeNotFound {
 		e.t.Errorf("%v, want not_found", err)
 	}
@@ -379,7 +380,7 @@ func (e *incident) rejected(out string) {
 	if err != nil {
 		e.t.Fatal(err)
 	}
-	desk := mustClient(e.t, base, *made)
+	desk := servetest.MustClient(e.t, base, *made)
 	_, err = desk.Reverse(e.t.Context(), note, gatehouse.ReverseRequest{Rationale: "not an incident"})
 	if gatehouse.CodeOf(err) != gatehouse.CodeNotReversible || len(e.written()) != 3 {
 		e.t.Errorf("%v, %v", err, e.written())

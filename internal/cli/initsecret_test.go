@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/serve"
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
@@ -110,11 +111,11 @@ func TestInitHandsTheSecretsOver(t *testing.T) { // not parallel: it sets the en
 		t.Errorf("again: exit code %d: %s", code, words)
 	}
 
-	n, err := openNode(t.Context(), data, &config.Config{}, slog.New(slog.DiscardHandler))
+	n, err := serve.Open(t.Context(), data, &config.Config{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = n.gate.Authenticate(t.Context(), string(key))
+	_, err = n.Gate.Authenticate(t.Context(), string(key))
 	if err := n.Close(); err != nil {
 		t.Error(err)
 	}

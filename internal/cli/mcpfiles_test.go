@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
@@ -103,7 +104,7 @@ func TestReadmeMCP(t *testing.T) {
 	}
 	entry := config.Servers["files"]
 	agent := devEnv(t, q.dir, "agent")
-	admin := mustClient(t, strings.TrimSuffix(dev.api, "/api/v1"), devEnv(t, q.dir, "admin"))
+	admin := servetest.MustClient(t, strings.TrimSuffix(dev.api, "/api/v1"), devEnv(t, q.dir, "admin"))
 	w := &mcpWorld{TB: t, admin: admin, dir: q.dir}
 	program, err := exec.LookPath("gatehouse")
 	if err != nil || entry.Command != "gatehouse" {

@@ -13,11 +13,12 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/serve"
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 type mcpAddCmd struct {
-	dataFlags
+	serve.DataFlags
 	Name string `arg:"" help:"What to call the server."`
 	mcpServerFlags
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/client"
 	"github.com/gatehouse-dev/gatehouse/internal/mcp"
+	"github.com/gatehouse-dev/gatehouse/internal/serve"
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 	"github.com/gatehouse-dev/gatehouse/internal/version"
 )
@@ -124,7 +125,7 @@ func serveMCP(g *globals, address string, handler http.Handler, log *slog.Logger
 		return err
 	case <-g.Ctx.Done():
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), requestGrace)
+	ctx, cancel := context.WithTimeout(context.Background(), serve.RequestGrace)
 	defer cancel()
 	if err := s.Shutdown(ctx); err != nil {
 		return s.Close()

@@ -19,13 +19,15 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/client"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/serve"
+	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 )
 
 // mcpWorld is a gate with the connector mcp:peer, an agent, an administrator, and a
 // folder in which the peer writes.
 type mcpWorld struct {
 	testing.TB
-	server *server
+	server *serve.Server
 	admin  service
 	bot    *gatehouse.Credentials
 	// adminKey has the secrets of admin.
@@ -52,22 +54,22 @@ func newMCPWorldWith(t testing.TB, tools, more string) *mcpWorld {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, err := openNode(t.Context(), t.TempDir(), cfg, slog.New(slog.DiscardHandler))
+	n, err := serve.Open(t.Context(), t.TempDir(), cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	creds, err := n.gate.Bootstrap(t.Context())
+	creds, err := n.Gate.Bootstrap(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	w := &mcpWorld{TB: t, adminKey: creds, dir: t.TempDir(), state: t.TempDir()}
-	w.bot, err = n.gate.CreatePrincipal(adminContext(t, n.gate, creds), gatehouse.NewPrincipal{
+	w.bot, err = n.Gate.CreatePrincipal(servetest.AdminContext(t, n.Gate, creds), gatehouse.NewPrincipal{
 		Name: "bot", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleWorker},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if w.server, err = startServer(n, "127.0.0.1:0"); err != nil {
+	if w.server, err = serve.Start(n, "127.0.0.1:0"); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = w.server.Close() })

@@ -6,13 +6,14 @@ import (
 	"strconv"
 
 	"github.com/gatehouse-dev/gatehouse/internal/migratestore"
+	"github.com/gatehouse-dev/gatehouse/internal/serve"
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 type migrateStoreCmd struct {
-	Data        string      `help:"The data folder." env:"GATEHOUSE_DATA" default:"gatehouse-data" placeholder:"DIR"`
-	DatabaseURL databaseURL `help:"The PostgreSQL database to copy it into: an empty one, or one left by an earlier call." env:"GATEHOUSE_DATABASE_URL" required:"" placeholder:"URL"`
-	DryRun      bool        `help:"Only look: at the folder, even while it is served, and at the database."`
+	Data        string            `help:"The data folder." env:"GATEHOUSE_DATA" default:"gatehouse-data" placeholder:"DIR"`
+	DatabaseURL serve.DatabaseURL `help:"The PostgreSQL database to copy it into: an empty one, or one left by an earlier call." env:"GATEHOUSE_DATABASE_URL" required:"" placeholder:"URL"`
+	DryRun      bool              `help:"Only look: at the folder, even while it is served, and at the database."`
 }
 
 func (*migrateStoreCmd) Help() string {
@@ -39,7 +40,7 @@ Examples:
 // Run copies.
 func (c *migrateStoreCmd) Run(g *globals) error {
 	r, err := migratestore.Run(g.Ctx, migratestore.Options{
-		Path: filepath.Join(c.Data, databaseFile), URL: string(c.DatabaseURL), DryRun: c.DryRun,
+		Path: filepath.Join(c.Data, serve.DatabaseFile), URL: string(c.DatabaseURL), DryRun: c.DryRun,
 		Progress: func(table string, done, total int64) { g.Progress("copy "+table, done, total) },
 		Logger:   slog.New(slog.NewTextHandler(g.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})

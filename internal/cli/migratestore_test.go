@@ -13,6 +13,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/client"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
+	"github.com/gatehouse-dev/gatehouse/internal/serve"
+	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
@@ -26,7 +28,7 @@ func TestMigrateStore(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = cluster.Close() })
 	dsn := cluster.DSN("postgres")
-	outside := httptest.NewServer(&ledger{calls: make(map[string]int)})
+	outside := httptest.NewServer(&servetest.Ledger{Calls: make(map[string]int)})
 	t.Cleanup(outside.Close)
 	cfg, err := config.Parse("gatehouse.yaml", []byte(
 		`{connectors: {crm: {type: http, base_url: "`+outside.URL+`", allow_private: true, operations: {update: {method: POST, path: "/x", class: A}}}}, dispatch: {hold: 0s}}`))
@@ -34,20 +36,20 @@ func TestMigrateStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	data := t.TempDir()
-	n, err := openNode(t.Context(), data, cfg, slog.New(slog.DiscardHandler))
+	n, err := serve.Open(t.Context(), data, cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	creds, err := n.gate.Bootstrap(t.Context())
+	creds, err := n.Gate.Bootstrap(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := startServer(n, "127.0.0.1:0")
+	s, err := serve.Start(n, "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	bot := newClient(t, s.gate, s.URL, creds, "bot", gatehouse.KindAgent, gatehouse.RoleProposer)
-	made, err := s.gate.CreatePrincipal(adminContext(t, s.gate, creds), gatehouse.NewPrincipal{
+	bot := servetest.NewClient(t, s.Gate, s.URL, creds, "bot", gatehouse.KindAgent, gatehouse.RoleProposer)
+	made, err := s.Gate.CreatePrincipal(servetest.AdminContext(t, s.Gate, creds), gatehouse.NewPrincipal{
 		Name: "ana", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover},
 	})
 	if err != nil {
@@ -89,12 +91,12 @@ func TestMigrateStore(t *testing.T) {
 	if _, words := migrate(term.ExitDone); !strings.Contains(words, "in the database already") {
 		t.Errorf("the second time: %s", words)
 	}
-	flags := storeFlags{DatabaseURL: databaseURL(dsn), DatabaseConnections: 8}
-	there, err := flags.open(t.Context(), cfg, &backplane{}, slog.New(slog.DiscardHandler))
+	flags := serve.StoreFlags{DatabaseURL: serve.DatabaseURL(dsn), DatabaseConnections: 8}
+	there, err := flags.Open(t.Context(), cfg, &serve.Backplane{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	moved, err := startServer(there, "127.0.0.1:0")
+	moved, err := serve.Start(there, "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +108,7 @@ func TestMigrateStore(t *testing.T) {
 	if _, err := ana.Decide(t.Context(), a.ID, gatehouse.Decision{Decision: gatehouse.Approve, Digest: a.Digest}); err != nil {
 		t.Fatal(err)
 	}
-	settleAll(t, moved.gate, moved.store, creds, 1)
+	servetest.SettleAll(t, moved.Gate, moved.Store, creds, 1)
 	kept := filepath.Join(t.TempDir(), "head.json")
 	head, err := json.Marshal(answer.Logs[0])
 	if err != nil {

@@ -17,6 +17,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/client"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/notify/mailtest"
+	"github.com/gatehouse-dev/gatehouse/internal/serve"
+	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
@@ -57,27 +59,27 @@ func TestChannelsPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, err := openNode(t.Context(), t.TempDir(), cfg, slog.New(slog.DiscardHandler))
+	n, err := serve.Open(t.Context(), t.TempDir(), cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	creds, err := n.gate.Bootstrap(t.Context())
+	creds, err := n.Gate.Bootstrap(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := startServer(n, "127.0.0.1:0")
+	s, err := serve.Start(n, "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	admin := adminContext(t, n.gate, creds)
-	_, err = n.gate.CreatePrincipal(admin, gatehouse.NewPrincipal{
+	admin := servetest.AdminContext(t, n.Gate, creds)
+	_, err = n.Gate.CreatePrincipal(admin, gatehouse.NewPrincipal{
 		Name: "ben", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	bot, err := n.gate.CreatePrincipal(admin, gatehouse.NewPrincipal{
+	bot, err := n.Gate.CreatePrincipal(admin, gatehouse.NewPrincipal{
 		Name: "bot", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer},
 	})
 	if err != nil {
@@ -153,9 +155,9 @@ func TestChannelsPage(t *testing.T) {
 		}
 	}
 
-	l := &looker{offline: true}
-	l.all(t.Context(), cfg)
-	found := fmt.Sprint(l.checks)
+	l := &serve.Looker{Offline: true}
+	l.All(t.Context(), cfg)
+	found := fmt.Sprint(l.Checks)
 	if !strings.Contains(found, "channel mail ok") || strings.Contains(found, "hook_secret") {
 		t.Errorf("config check: %s", found)
 	}

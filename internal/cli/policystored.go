@@ -7,12 +7,13 @@ import (
 	"strconv"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/serve"
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // policyApplyCmd stores a policy.
 type policyApplyCmd struct {
-	storeFlags
+	serve.StoreFlags
 	File       string `arg:"" help:"The policy, - for stdin."`
 	Rationale  string `help:"Why, for those who approve a gated change." placeholder:"TEXT"`
 	BreakGlass bool   `help:"Past the gate, with direct access to the data folder or database, when nobody can approve any more. Logged, and told to all administrators."`
@@ -87,7 +88,7 @@ func (c *policyApplyCmd) propose(g *globals, api service, src string) error {
 
 // breakGlass applies past the gate.
 func (c *policyApplyCmd) breakGlass(g *globals, src string) error {
-	gate, store, err := c.openGate(&g.IO)
+	gate, store, err := c.OpenGate(&g.IO)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 )
 
 // fence is a code block of a page.
@@ -116,7 +117,7 @@ func TestQuickstart(t *testing.T) {
 	if ran["sh"] < 5 || ran["python"] != 1 || ran["go"] != 1 || ran["text"] != 1 {
 		t.Errorf("the page has other blocks than it had: %v", ran)
 	}
-	admin := mustClient(t, strings.TrimSuffix(q.server.api, "/api/v1"), devEnv(t, q.dir, "admin"))
+	admin := servetest.MustClient(t, strings.TrimSuffix(q.server.api, "/api/v1"), devEnv(t, q.dir, "admin"))
 	page, err := admin.ListActions(t.Context(), gatehouse.ActionFilter{Status: gatehouse.StatusApplied})
 	if err != nil || len(page.Items) != 4 {
 		t.Errorf("applied: %d of 4, %v", len(page.Items), err)
@@ -193,7 +194,7 @@ func (q *quickstart) agent(f fence) {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	admin := mustClient(q.t, strings.TrimSuffix(q.server.api, "/api/v1"), devEnv(q.t, q.dir, "admin"))
+	admin := servetest.MustClient(q.t, strings.TrimSuffix(q.server.api, "/api/v1"), devEnv(q.t, q.dir, "admin"))
 	for tick := time.NewTicker(50 * time.Millisecond); ; {
 		page, err := admin.ListActions(q.t.Context(), gatehouse.ActionFilter{Status: gatehouse.StatusPending})
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 )
 
 // pasteIt types a text into an interactive shell on a terminal of its own, as
@@ -80,7 +81,7 @@ func TestReadmeAgent(t *testing.T) {
 			if err := agent.Start(); err != nil {
 				t.Fatal(err)
 			}
-			admin := mustClient(t, strings.TrimSuffix(server.api, "/api/v1"), devEnv(t, q.dir, "admin"))
+			admin := servetest.MustClient(t, strings.TrimSuffix(server.api, "/api/v1"), devEnv(t, q.dir, "admin"))
 			approveFirst(t, admin)
 			if took := time.Since(began); took > time.Minute {
 				t.Errorf("the first decision came after %v", took)

@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 )
 
 // TestFrameworkRecipes runs examples/agents with the frameworks of the npm registry and
@@ -79,7 +80,7 @@ func TestShellRecipes(t *testing.T) {
 	q := sdkServer(t, root, "sdk-python.md")
 	agent, admin := devEnv(t, q.dir, "agent"), devEnv(t, q.dir, "admin")
 	url := strings.TrimSuffix(q.server.api, "/api/v1")
-	api := mustClient(t, url, admin)
+	api := servetest.MustClient(t, url, admin)
 	run := func(name string, args ...string) (string, int) {
 		t.Helper()
 		cmd := exec.Command(name, args...)
@@ -102,10 +103,10 @@ func TestShellRecipes(t *testing.T) {
 		}
 	}
 	expect("run it again later", 8, script, "SKU-1", "10.00", "12.00")
-	decideOnly(t, api, gatehouse.Approve)
+	servetest.DecideOnly(t, api, gatehouse.Approve)
 	expect("SKU-1 costs 12.00", 0, script, "SKU-1", "10.00", "12.00")
 	expect("run it again later", 8, script, "SKU-1", "12.00", "99.00")
-	decideOnly(t, api, gatehouse.Reject)
+	servetest.DecideOnly(t, api, gatehouse.Reject)
 	expect("still costs 12.00", 10, script, "SKU-1", "12.00", "99.00")
 
 	var workflow struct {
@@ -137,7 +138,7 @@ func TestShellRecipes(t *testing.T) {
 		decided := make(chan struct{})
 		go func() {
 			defer close(decided)
-			decideOnly(t, api, c.decision)
+			servetest.DecideOnly(t, api, c.decision)
 		}()
 		// As a runner does: bash, which ends at the first command that fails. Each run has its own number.
 		out, code := run("bash", "-e", "-c", "GITHUB_RUN_ID="+c.price+"\n"+body)

@@ -16,7 +16,7 @@ func TestReviewForAnother(t *testing.T) {
 	ana := in.principal("ana", gatehouse.KindPerson, gatehouse.RoleApprover)
 	ben := in.principal("ben", gatehouse.KindPerson, gatehouse.RoleApprover)
 	source := strings.Replace(reviewPolicy, "3: {required: 1, roles: [approver]", "3: {required: 1, people: [ana]", 1)
-	if _, err := in.n.gate.ApplyPolicy(in.admin, source); err != nil {
+	if _, err := in.n.Gate.ApplyPolicy(in.admin, source); err != nil {
 		t.Fatal(err)
 	}
 	price := in.price("A", "10.00", "12.50")

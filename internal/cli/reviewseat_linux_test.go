@@ -19,13 +19,15 @@ import (
 	"github.com/gatehouse-dev/gatehouse/client"
 	"github.com/gatehouse-dev/gatehouse/internal/app"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/serve"
+	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 )
 
 // inbox is a server with a shop and people, for reviews on a terminal.
 type inbox struct {
 	t     *testing.T
-	n     *node
-	s     *server
+	n     *serve.Node
+	s     *serve.Server
 	admin context.Context
 	shop  *sql.DB
 	bot   *client.Client
@@ -64,21 +66,21 @@ func openInbox(t *testing.T) *inbox {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, err := openNode(t.Context(), filepath.Join(dir, "data"), cfg, slog.New(slog.DiscardHandler))
+	n, err := serve.Open(t.Context(), filepath.Join(dir, "data"), cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.gate = app.New(n.store, n.registry, n.hub, app.Config{PolicySource: []byte(reviewPolicy), Hold: new(time.Hour)}, n.log)
-	s, err := startRoles(n, "127.0.0.1:0", []role{roleAPI})
+	n.Gate = app.New(n.Store, n.Registry, n.Hub, app.Config{PolicySource: []byte(reviewPolicy), Hold: new(time.Hour)}, n.Log)
+	s, err := serve.StartRoles(n, "127.0.0.1:0", []serve.Role{serve.RoleAPI})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	admin, err := n.gate.Bootstrap(t.Context())
+	admin, err := n.Gate.Bootstrap(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := &inbox{t: t, n: n, s: s, shop: shop, admin: adminContext(t, n.gate, admin)}
+	in := &inbox{t: t, n: n, s: s, shop: shop, admin: servetest.AdminContext(t, n.Gate, admin)}
 	bot := in.principal("bot", gatehouse.KindAgent, gatehouse.RoleProposer)
 	in.bot = in.client(bot)
 	return in
@@ -86,7 +88,7 @@ func openInbox(t *testing.T) *inbox {
 
 func (in *inbox) principal(name string, kind gatehouse.Kind, roles ...gatehouse.Role) *gatehouse.Credentials {
 	in.t.Helper()
-	c, err := in.n.gate.CreatePrincipal(in.admin, gatehouse.NewPrincipal{Name: name, Kind: kind, Roles: roles})
+	c, err := in.n.Gate.CreatePrincipal(in.admin, gatehouse.NewPrincipal{Name: name, Kind: kind, Roles: roles})
 	if err != nil {
 		in.t.Fatal(err)
 	}

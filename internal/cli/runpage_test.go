@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 	"github.com/gatehouse-dev/gatehouse/internal/sheet"
 	"github.com/gatehouse-dev/gatehouse/internal/termtest"
 )
@@ -67,7 +68,7 @@ func TestRunsPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	admin := mustClient(t, strings.TrimSuffix(server.api, "/api/v1"), devEnv(t, dir, "admin"))
+	admin := servetest.MustClient(t, strings.TrimSuffix(server.api, "/api/v1"), devEnv(t, dir, "admin"))
 	r, err := admin.FindRun(t.Context(), strings.TrimSpace(string(id)))
 	if err != nil || r.Status != gatehouse.RunSucceeded || r.Output != `{"order":"4711","paid_by":"card"}` {
 		t.Errorf("%v: %s with %s", err, r.Status, r.Output)

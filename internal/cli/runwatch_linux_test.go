@@ -10,6 +10,7 @@ import (
 	"github.com/creack/pty"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
@@ -29,14 +30,14 @@ func TestWatchOnATerminal(t *testing.T) {
 	}
 	server := startDev(t, dir, "--config", "hasty.yaml")
 	base := strings.TrimSuffix(server.api, "/api/v1")
-	admin := mustClient(t, base, devEnv(t, dir, "admin"))
+	admin := servetest.MustClient(t, base, devEnv(t, dir, "admin"))
 	olga, err := admin.CreatePrincipal(t.Context(), gatehouse.NewPrincipal{
 		Name: "olga", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleOperator, gatehouse.RoleProposer},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	operator := mustClient(t, base, *olga)
+	operator := servetest.MustClient(t, base, *olga)
 	if _, _, err := operator.ApplyWorkflow(t.Context(), "watched", watchedWorkflow); err != nil {
 		t.Fatal(err)
 	}

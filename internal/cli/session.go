@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/serve"
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
@@ -114,9 +115,9 @@ func (c *setupLinkCmd) Run(g *globals, api service) error {
 	if base == "" {
 		base = g.URL
 	}
-	shown := shownSetupLink{l.ID, l.PrincipalID, l.Token, setupURL(base, l), l.ExpiresAt}
+	shown := shownSetupLink{l.ID, l.PrincipalID, l.Token, serve.SetupURL(base, l), l.ExpiresAt}
 	return show(g, shown, nil, func() *term.Table {
-		return term.Row([]string{"LINK", "EXPIRES"}, setupURL(base, l), g.At(l.ExpiresAt))
+		return term.Row([]string{"LINK", "EXPIRES"}, serve.SetupURL(base, l), g.At(l.ExpiresAt))
 	})
 }
 

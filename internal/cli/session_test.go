@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 )
 
 // TestSetupLinkToSession goes from the line that dev prints to a signed-in
@@ -68,7 +69,7 @@ func TestSetupLinkToSession(t *testing.T) {
 		t.Errorf("again: %d", status)
 	}
 
-	admin := mustClient(t, base, devEnv(t, dir, "admin"))
+	admin := servetest.MustClient(t, base, devEnv(t, dir, "admin"))
 	page, err := admin.ListSessions(context.Background(), gatehouse.SessionFilter{})
 	if err != nil || len(page.Items) != 1 || page.Items[0].Method != gatehouse.SignInSetup {
 		t.Fatalf("sessions: %+v, %v", page.Items, err)
