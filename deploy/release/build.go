@@ -65,7 +65,8 @@ func (d *dist) compile(ctx context.Context, system, arch string) (binary, error)
 	if d.modified {
 		commit += "+modified"
 	}
-	flags := fmt.Sprintf("-s -w -X main.commit=%s -X main.date=%s", commit, d.date.Format(time.RFC3339))
+	const at = "github.com/gatehouse-dev/gatehouse/internal/version"
+	flags := fmt.Sprintf("-s -w -X %s.commit=%s -X %s.date=%s", at, commit, at, d.date.Format(time.RFC3339))
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", flags, "-o", b.file,
 		"./cmd/gatehouse")
 	cmd.Dir = d.root

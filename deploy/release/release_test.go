@@ -264,7 +264,7 @@ func TestRefuses(t *testing.T) {
 	for name := range versioned {
 		copyFile(t, name, clone)
 	}
-	copyFile(t, "cmd/gatehouse/version.go", clone)
+	copyFile(t, versionFile, clone)
 	try := func(platforms ...string) error {
 		return release(t.Context(), options{root: clone, out: filepath.Join(clone, "dist"), platforms: platforms})
 	}
