@@ -6,7 +6,8 @@ COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
 ARG COMMIT DATE
-RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.commit=$COMMIT -X main.date=$DATE" -o /out/gatehouse ./cmd/gatehouse && mkdir /out/data
+RUN VERSION=github.com/gatehouse-dev/gatehouse/internal/version && CGO_ENABLED=0 \
+    go build -trimpath -ldflags "-s -w -X $VERSION.commit=$COMMIT -X $VERSION.date=$DATE" -o /out/gatehouse ./cmd/gatehouse && mkdir /out/data
 
 FROM gcr.io/distroless/static-debian12:nonroot
 COPY --from=build /out/gatehouse /usr/local/bin/gatehouse

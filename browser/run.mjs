@@ -1,5 +1,4 @@
-// Runs the tests: the program is built once for all of them. Words after it
-// choose files: npm test -- keyboard phone
+// Runs the tests with one build of the program. Arguments select files: npm test -- keyboard phone
 import { spawn } from "node:child_process";
 import { readdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -15,6 +14,6 @@ const files = (await readdir(dir))
 if (files.length === 0) throw new Error(`no such tests: ${words.join(" ")}`);
 
 const env = { ...process.env, GATEHOUSE_BINARY: await binary() };
-// Each file has a server and a browser: two at a time keep two cores busy.
+// Each file has its own server and browser; two files at a time keep two cores busy.
 const tests = spawn(process.execPath, ["--test", "--test-concurrency=2", "--test-reporter=spec", ...files], { env, stdio: "inherit" });
 process.exitCode = await new Promise((resolve) => tests.on("exit", (code) => resolve(code ?? 1)));

@@ -15,13 +15,13 @@ const provider = await model();
 const g = await Gatehouse.start(provider);
 const browser = await launch();
 try {
-  // People take their time, each a different one: Insights shows it.
+  // People take different times to decide, which Insights shows.
   const scene = await fill(g, (i) => rest(300 * (1 + ((i * 7) % 10))));
   await g.api("POST", "/tenants", { body: { id: "acme" } });
   const runs = await runScene(g, await g.person("dee", "approver"));
   const context = await browser.newContext({ viewport: desktop });
   const page = await context.newPage();
-  // One who sees every page and every form.
+  // eve sees every page and every form.
   await g.person("eve", "admin", "proposer");
   await signIn(page, await g.setupLink("eve"));
   const pages = {

@@ -14,8 +14,8 @@ const actions = "/proposed-actions"
 
 func action(id, verb string) string { return actions + "/" + segment(id) + verb }
 
-// segment makes an id one segment of a path. What would be no segment, or
-// lead up the path, becomes one that names nothing.
+// segment escapes an id as one path segment. An empty id, or one that would lead up the path,
+// becomes a segment that names nothing.
 func segment(id string) string {
 	switch id {
 	case "", ".", "..":
@@ -24,20 +24,20 @@ func segment(id string) string {
 	return url.PathEscape(id)
 }
 
-// Propose proposes a change. replayed is true when the proposal's own
-// idempotency_key was known with the same content.
+// Propose proposes a change. replayed is true if the server already knows the proposal's own
+// idempotency_key with the same content.
 func (c *Client) Propose(ctx context.Context, p *gatehouse.Proposal) (a *gatehouse.Action, replayed bool, err error) {
 	a, got, err := post[gatehouse.Action](ctx, c, true, actions, p)
 	return a, err == nil && got.status == http.StatusOK && !got.replayed, err
 }
 
-// FindAction reads an action by its id or its approval's.
+// FindAction reads an action by its own id or its approval's id.
 func (c *Client) FindAction(ctx context.Context, id string) (*gatehouse.Action, error) {
 	return get[gatehouse.Action](ctx, c, action(id, ""), nil)
 }
 
-// WaitAction waits, over as many long polls as it takes, until the action is
-// decided or finished. When the time is over it returns the action as it is.
+// WaitAction waits until the action is decided or finished, with as many long polls as necessary.
+// When the time is over, it returns the action's present state.
 func (c *Client) WaitAction(ctx context.Context, id string, wait time.Duration, until gatehouse.Until) (*gatehouse.Action, error) {
 	deadline := time.Now().Add(wait)
 	for {
@@ -86,7 +86,7 @@ func (c *Client) Decide(ctx context.Context, id string, d gatehouse.Decision) (*
 	return out, err
 }
 
-// Answer approves or rejects by action or approval id, in the idempotent form.
+// Answer approves or rejects by action or approval id, in the idempotent form of the API.
 func (c *Client) Answer(ctx context.Context, id string, d gatehouse.Decision) (*gatehouse.ShortAnswer, error) {
 	verb := "/reject"
 	if d.Decision == gatehouse.Approve {
@@ -101,7 +101,7 @@ func (c *Client) Answer(ctx context.Context, id string, d gatehouse.Decision) (*
 	return out, err
 }
 
-// BulkDecide answers many actions alike.
+// BulkDecide gives the same answer to many actions.
 func (c *Client) BulkDecide(ctx context.Context, b gatehouse.BulkDecision) (*gatehouse.BulkAnswer, error) {
 	out, _, err := post[gatehouse.BulkAnswer](ctx, c, true, actions+"/bulk-decide", b)
 	return out, err
@@ -113,15 +113,15 @@ func (c *Client) Cancel(ctx context.Context, id string) (*gatehouse.CancelAnswer
 	return out, err
 }
 
-// Rebase replaces a pending action by the same change on the present state of its
-// target, which the gate reads.
+// Rebase replaces a pending action by the same change, proposed on the target's present state,
+// which the gate reads.
 func (c *Client) Rebase(ctx context.Context, id string) (*gatehouse.Action, error) {
 	out, _, err := post[gatehouse.Action](ctx, c, true, action(id, "/rebase"), nil)
 	return out, err
 }
 
-// Edit replaces a pending action by a revision with a change that the caller, who may
-// decide it, has edited. The action stays its proposer's.
+// Edit replaces a pending action by a revision with the caller's edited change. The caller must be
+// permitted to decide the action, whose proposer stays the same.
 func (c *Client) Edit(ctx context.Context, id string, e gatehouse.EditRequest) (*gatehouse.Action, error) {
 	out, _, err := post[gatehouse.Action](ctx, c, true, action(id, "/edit"), e)
 	return out, err
@@ -133,23 +133,23 @@ func (c *Client) Revise(ctx context.Context, id string, p *gatehouse.Proposal) (
 	return out, err
 }
 
-// Reverse proposes to undo an applied action.
+// Reverse proposes the reversal of an applied action.
 func (c *Client) Reverse(ctx context.Context, id string, r gatehouse.ReverseRequest) (*gatehouse.Action, error) {
 	out, _, err := post[gatehouse.Action](ctx, c, true, action(id, "/reverse"), r)
 	return out, err
 }
 
-// Evidence returns all that is known of an action.
+// Evidence returns everything that is known about an action.
 func (c *Client) Evidence(ctx context.Context, id string) (*gatehouse.Evidence, error) {
 	return get[gatehouse.Evidence](ctx, c, action(id, "/evidence"), nil)
 }
 
-// ListMirror returns a page of what was applied.
+// ListMirror returns a page of the applied changes.
 func (c *Client) ListMirror(ctx context.Context, cursor string, limit int) (gatehouse.Page[*gatehouse.AppliedMirror], error) {
 	return page[*gatehouse.AppliedMirror](ctx, c, "/applied", paging(cursor, limit))
 }
 
-// ListCorpus returns a page of what decisions teach.
+// ListCorpus returns a page of the corpus, which is what past decisions teach.
 func (c *Client) ListCorpus(ctx context.Context, cursor string, limit int) (gatehouse.Page[*gatehouse.CorpusEntry], error) {
 	return page[*gatehouse.CorpusEntry](ctx, c, "/corpus", paging(cursor, limit))
 }

@@ -8,7 +8,7 @@ import (
 
 var _ gatehouse.CheckService = (*Client)(nil)
 
-// CheckStore has the server check its whole store, which takes up to 90 s.
+// CheckStore makes the server check its whole store, which takes up to 90 s.
 func (c *Client) CheckStore(ctx context.Context, held []gatehouse.LogHead) (*gatehouse.StoreCheck, error) {
 	out, _, err := post[gatehouse.StoreCheck](ctx, c, false, "/doctor", struct {
 		Held []gatehouse.LogHead `json:"held,omitempty"`
@@ -16,7 +16,7 @@ func (c *Client) CheckStore(ctx context.Context, held []gatehouse.LogHead) (*gat
 	return out, err
 }
 
-// CheckConfiguration has the server look at what its configuration names.
+// CheckConfiguration makes the server check everything that its configuration names.
 func (c *Client) CheckConfiguration(ctx context.Context) (*gatehouse.ConfigurationCheck, error) {
 	return get[gatehouse.ConfigurationCheck](ctx, c, "/doctor/configuration", nil)
 }

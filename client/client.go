@@ -1,17 +1,15 @@
-// Package client speaks to a Gatehouse server. A [Client] implements the
-// domain's service interfaces over HTTP, so that a program does the same calls
-// whether it stands inside the server or outside.
+// Package client calls a Gatehouse server. A [Client] implements the domain's service interfaces
+// over HTTP, so a program makes the same calls inside the server and outside of it.
 //
-// Errors that the server answers are [*gatehouse.Error] with the server's code
-// and context; errors of the connection are not.
+// Errors that the server returns are [*gatehouse.Error] with the server's code and context;
+// connection errors are not.
 //
 // # Retries
 //
-// Reads are retried on broken connections and on busy servers. So are the
-// calls that create or decide: each carries an Idempotency-Key that stays the
-// same over its retries, so that the effect happens once and the answer to
-// the first try is the answer to all. Drains, revocations and the like carry
-// none, and are retried only when the server said that it did nothing.
+// The client retries reads after connection errors and when the server is busy. It does the same
+// with calls that create or decide: each carries an Idempotency-Key that stays the same over all
+// tries, so the effect happens once and every try gets the first answer. Calls such as drains and
+// revocations carry no key, and are retried only if the server said that it did nothing.
 package client
 
 import (
@@ -26,7 +24,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// prefix is where the API stands below the base URL.
+// prefix is the path of the API below the base URL.
 const prefix = "/api/v1"
 
 // Client is safe for concurrent use.
@@ -47,29 +45,28 @@ var (
 	_ gatehouse.AuditService    = (*Client)(nil)
 )
 
-// Option changes how a client works.
+// Option configures a client.
 type Option func(*Client)
 
-// WithEditToken sends the person's second secret, which deciding needs.
+// WithEditToken sends the person's second secret, which a decision requires.
 func WithEditToken(token string) Option { return func(c *Client) { c.token = token } }
 
-// WithHTTPClient replaces the HTTP client. It must not limit the whole request
-// to less than a long poll takes, and should not follow redirects.
+// WithHTTPClient replaces the HTTP client. Its time limit must be longer than a long poll, and it
+// should not follow redirects.
 func WithHTTPClient(h *http.Client) Option { return func(c *Client) { c.http = h } }
 
-// WithChannel names the surface that decisions come through. A server cannot know
-// it, and records [gatehouse.ViaClient].
+// WithChannel names the surface on which people decide. The server cannot verify it, and records
+// [gatehouse.ViaClient].
 func WithChannel(via gatehouse.Channel) Option { return func(c *Client) { c.channel = string(via) } }
 
-// WithRetries sets how often a call is tried again, 4 times by default; 0 for
-// never. The pause before the first retry is about base, and doubles with each.
+// WithRetries sets how often a call is retried, 4 times by default; 0 for never. The pause before
+// the first retry is about base, and doubles with each further one.
 func WithRetries(n int, base time.Duration) Option {
 	return func(c *Client) { c.retry = retryPolicy{max: n, base: base} }
 }
 
-// New makes a client for the server at baseURL, such as
-// http://127.0.0.1:8080, that calls with an API key. The path of the API may
-// stand at its end.
+// New makes a client for the server at baseURL, such as http://127.0.0.1:8080, that authenticates
+// with an API key. baseURL may end in the path of the API.
 func New(baseURL, key string, options ...Option) (*Client, error) {
 	u, err := url.Parse(baseURL)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
@@ -88,8 +85,8 @@ func New(baseURL, key string, options ...Option) (*Client, error) {
 	return c, nil
 }
 
-// defaultHTTP keeps connections for callers that decide in parallel, and never
-// follows a redirect: a key goes to the server that it was given for.
+// defaultHTTP keeps connections open for callers that decide in parallel. It never follows a
+// redirect, so the key is sent only to its own server.
 func defaultHTTP() *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
@@ -103,5 +100,5 @@ func defaultHTTP() *http.Client {
 	}
 }
 
-// errTooLarge is for an answer that no server of ours gives.
+// errTooLarge says that an answer is larger than any answer of Gatehouse.
 var errTooLarge = errors.New("client: the answer is too large")

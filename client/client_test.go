@@ -15,8 +15,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/client"
 )
 
-// script is a server that answers its requests one by one, the last answer
-// for ever, and keeps what it was asked.
+// script is a server with one prepared answer per request, of which it repeats the last one. It
+// records the requests.
 type script struct {
 	mu      sync.Mutex
 	answers []http.HandlerFunc
@@ -167,7 +167,7 @@ func TestCanceledCallsStop(t *testing.T) {
 	}
 }
 
-// TestKeysStayHome: a redirect to another host gets no request at all.
+// TestKeysStayHome: after a redirect to another host, that host gets no request at all.
 func TestKeysStayHome(t *testing.T) {
 	t.Parallel()
 	other := &script{answers: []http.HandlerFunc{ok("{}")}}
@@ -211,7 +211,7 @@ func TestIDsStaySegments(t *testing.T) {
 	}
 }
 
-// TestWaitGoesOn waits longer than one long poll of the server does.
+// TestWaitGoesOn waits longer than one long poll of the server.
 func TestWaitGoesOn(t *testing.T) {
 	t.Parallel()
 	s, c := start(t, ok(`{"status":"pending"}`), ok(`{"status":"pending"}`), ok(`{"status":"approved"}`))

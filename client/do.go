@@ -11,25 +11,26 @@ import (
 	"net/url"
 )
 
-// maxAnswer bounds an answer: evidence and pages can be many times a body.
+// maxAnswer limits an answer, in bytes: evidence and pages can be many times larger than a
+// request's body.
 const maxAnswer = 256 << 20
 
 // request is one call, which may take several tries.
 type request struct {
 	method, path string
 	query        url.Values
-	body         any    // nil for none
+	body         any    // nil for no body
 	yaml         string // a body that is not JSON; "" for none
-	out          any    // nil when the answer's body does not matter, *[]byte for it as it is
-	// once sends an Idempotency-Key, so that retries have one effect.
+	out          any    // nil ignores the answer's body, *[]byte receives it unparsed
+	// once sends an Idempotency-Key, so that all tries have one effect.
 	once bool
-	// again says that a repeat does nothing that the first did not.
+	// again says that repeating the call has no further effect.
 	again bool
-	// open is a path outside the API, which is told no secret.
+	// open marks a path outside the API, to which no secret is sent.
 	open bool
 }
 
-// answer is what of the response callers look at.
+// answer is the part of the response that callers use.
 type answer struct {
 	status   int
 	replayed bool // by Idempotency-Key
@@ -133,7 +134,7 @@ func decode(raw []byte, out any) error {
 	return nil
 }
 
-// get reads into a new T.
+// get reads a path into a new T.
 func get[T any](ctx context.Context, c *Client, path string, query url.Values) (*T, error) {
 	out := new(T)
 	_, err := c.do(ctx, request{method: http.MethodGet, path: path, query: query, out: out})
@@ -143,7 +144,7 @@ func get[T any](ctx context.Context, c *Client, path string, query url.Values) (
 	return out, nil
 }
 
-// post sends body and reads into a new T.
+// post sends body and reads the answer into a new T.
 func post[T any](ctx context.Context, c *Client, once bool, path string, body any) (*T, answer, error) {
 	out := new(T)
 	a, err := c.do(ctx, request{method: http.MethodPost, path: path, body: body, out: out, once: once})

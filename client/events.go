@@ -17,17 +17,15 @@ import (
 )
 
 const (
-	// maxEvent bounds one event, in bytes.
+	// maxEvent limits one event, in bytes.
 	maxEvent = 8 << 20
-	// silence is how long a stream may say nothing; the server says something every
-	// 15 seconds.
+	// silence is how long a stream may send nothing; the server sends a heartbeat every 15 seconds.
 	silence = time.Minute
 )
 
-// Follow calls fn with each event that the filter selects, in the order of the log,
-// until fn fails, the context ends, or the server refuses. A connection that breaks is
-// made again after the last event, so that none is left out and none comes twice. The
-// filter's Wait says nothing here. The error is never nil.
+// Follow calls fn with each event that the filter selects, in the order of the log, until fn fails,
+// the context ends, or the server refuses. A broken connection is reopened after the last event, so
+// no event is missed or repeated. The filter's Wait is ignored. The error is never nil.
 func (c *Client) Follow(ctx context.Context, f gatehouse.EventFilter, fn func(gatehouse.Event) error) error {
 	q := url.Values{}
 	set(q, "type", strings.Join(f.Types, ","))
@@ -56,12 +54,13 @@ func (c *Client) Follow(ctx context.Context, f gatehouse.EventFilter, fn func(ga
 	}
 }
 
-// stopped is an error of the caller's function.
+// stopped wraps an error of the caller's function.
 type stopped struct{ err error }
 
 func (s *stopped) Error() string { return s.err.Error() }
 
-// stream reads one connection to its end. last is where it begins, and moves on.
+// stream reads one connection to its end. last is the index to start after, and is advanced with
+// each event.
 func (c *Client) stream(ctx context.Context, q url.Values, last **int64, fn func(gatehouse.Event) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -112,7 +111,7 @@ func (c *Client) stream(ctx context.Context, q url.Values, last **int64, fn func
 		if lines.Text() != "" || index == nil {
 			continue
 		}
-		// An id without data stands for what is not selected.
+		// An id without data stands for an event that the filter does not select.
 		if data != nil {
 			e, err := eventOf(*index, data)
 			if err == nil {
@@ -147,10 +146,9 @@ func eventOf(index int64, body []byte) (*gatehouse.Event, error) {
 	}, nil
 }
 
-// WaitDecision waits until an action is decided, and returns it: approved, rejected,
-// denied, expired, canceled or superseded, or what came of it since. A server that does
-// not answer for a while is waited for. It fails when the context ends, or when the
-// server refuses.
+// WaitDecision waits until an action is decided, and returns it: approved, rejected, denied,
+// expired, canceled or superseded, or in a later state. It keeps waiting while the server does not
+// answer. It fails when the context ends, or when the server refuses.
 func (c *Client) WaitDecision(ctx context.Context, id string) (*gatehouse.Action, error) {
 	for try := 0; ; try++ {
 		a, err := c.WaitAction(ctx, id, gatehouse.MaxWait, gatehouse.UntilDecided)

@@ -28,13 +28,13 @@ func event(n int) string {
 	return fmt.Sprintf("id: %d\nevent: hitl.approved\ndata: {\"id\":\"evt_%d\",\"type\":\"hitl.approved\",\"actionid\":\"act_1\"}\n\n", n, n)
 }
 
-// TestFollow goes on after the last event when the connection breaks, in the middle of
-// one too, and ends where the server refuses.
+// TestFollow: the client continues after the last event when the connection breaks, even in the
+// middle of an event, and stops when the server refuses.
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	s := &script{answers: []http.HandlerFunc{
 		events(event(3), "id: 5\n: still here\n\n"),
-		events(event(6), event(7)[:20]), // broken off
+		events(event(6), event(7)[:20]), // cut off
 		problem(gatehouse.CodeBusy, ""),
 		events(event(7)),
 		problem(gatehouse.CodeUnauthenticated, ""),
@@ -77,7 +77,7 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// TestWaitDecision waits over time-outs and outages, and no longer than its context.
+// TestWaitDecision: the call survives time-outs and outages, and ends with its context.
 func TestWaitDecision(t *testing.T) {
 	t.Parallel()
 	s := &script{answers: []http.HandlerFunc{

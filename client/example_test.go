@@ -33,7 +33,7 @@ func ExampleClient() {
 	// Output: approved <nil>
 }
 
-// exampleServer answers as a server whose reviewer approves at once.
+// exampleServer is a server whose reviewer approves at once.
 func exampleServer() *httptest.Server {
 	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")

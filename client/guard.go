@@ -15,7 +15,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Guard puts functions behind the gate: [Guarded] wraps one. Make it with [NewGuard].
+// Guard puts functions behind the gate; [Guarded] wraps a function. Make it with [NewGuard].
 type Guard struct {
 	client          *Client
 	patience, lease time.Duration
@@ -24,8 +24,8 @@ type Guard struct {
 	tools map[string]map[string]func(context.Context, *gatehouse.LeasedPush) (gatehouse.JSON, error)
 }
 
-// NewGuard makes a guard whose calls wait for patience, an hour when it is 0. The key of
-// the client has the roles proposer and worker.
+// NewGuard makes a guard whose calls wait for patience, or an hour when it is 0. The client's key
+// needs the roles proposer and worker.
 func NewGuard(c *Client, patience time.Duration) *Guard {
 	return &Guard{
 		client: c, patience: cmp.Or(patience, time.Hour), lease: gatehouse.DefaultStepLease,
@@ -33,12 +33,12 @@ func NewGuard(c *Client, patience time.Duration) *Guard {
 	}
 }
 
-// GuardTool says how a call becomes a proposal. The connector is of type worker.
+// GuardTool says how a call becomes a proposal. Its connector is of type worker.
 type GuardTool[A any] struct {
 	ActionType, Connector, Operation string
 	Target                           func(A) gatehouse.Target
-	// Key names the effect. By default it is derived from connector, operation, target and
-	// arguments, so that equal calls are one action.
+	// Key identifies the effect. By default, it is derived from connector, operation, target and
+	// arguments, so equal calls become one action.
 	Key       func(A) string
 	Rationale string
 }
@@ -49,8 +49,8 @@ type GuardedFunc[A, R any] struct {
 	tool  GuardTool[A]
 }
 
-// Guarded wraps a function of arguments that encode as a JSON object. Each operation of
-// a connector has one function in a guard; a second one is an error.
+// Guarded wraps a function whose arguments encode as a JSON object. In a guard, each operation of a
+// connector has at most one function; a second one is an error.
 func Guarded[A, R any](
 	g *Guard,
 	tool GuardTool[A],
@@ -72,7 +72,7 @@ func Guarded[A, R any](
 		return nil, fmt.Errorf("client: %s has a function for %s already", tool.Connector, tool.Operation)
 	}
 	of[tool.Operation] = func(ctx context.Context, p *gatehouse.LeasedPush) (gatehouse.JSON, error) {
-		// With the approved arguments, which have to name the approved target.
+		// The function runs with the approved arguments, which must name the approved target.
 		var args A
 		d := json.NewDecoder(bytes.NewReader([]byte(p.ProposedChange)))
 		d.DisallowUnknownFields()
@@ -90,7 +90,7 @@ func Guarded[A, R any](
 		if err != nil || len(raw) > maxKept {
 			//nolint:nilerr // the call has taken effect: only its result is not kept
 			return gatehouse.ObjectJSON(gatehouse.Member{
-				Name: "not_kept", Value: gatehouse.StringJSON("the result is no JSON, or too long"),
+				Name: "not_kept", Value: gatehouse.StringJSON("the result is not JSON, or is too long"),
 			}), nil
 		}
 		kept, err := gatehouse.Canonicalize(raw)
@@ -102,10 +102,10 @@ func Guarded[A, R any](
 	return &GuardedFunc[A, R]{guard: g, tool: tool}, nil
 }
 
-// maxKept bounds a result in bytes; a receipt holds 16 KiB.
+// maxKept limits a result, in bytes; a receipt holds 16 KiB.
 const maxKept = 12 << 10
 
-// Propose only proposes. The same call made later joins the action.
+// Propose proposes without waiting. The same call, made later, joins the action.
 func (f *GuardedFunc[A, R]) Propose(ctx context.Context, args A) (*gatehouse.Action, error) {
 	raw, err := json.Marshal(args)
 	if err != nil {
@@ -133,9 +133,9 @@ func (f *GuardedFunc[A, R]) Propose(ctx context.Context, args A) (*gatehouse.Act
 	return a, err
 }
 
-// Call proposes, waits, and runs the function under a lease once the call is approved,
-// with the approved arguments, or returns the result that an equal call had. An error
-// that is a [*NotApplied] says what became of it instead. When ctx ends, the action goes on.
+// Call proposes and waits. Once the call is approved, it runs the function under a lease with the
+// approved arguments; if an equal call has already run, it returns that call's result. A
+// [*NotApplied] error describes the action's other ends. When ctx ends, the action continues.
 func (f *GuardedFunc[A, R]) Call(ctx context.Context, args A) (R, error) {
 	var none R
 	a, err := f.Propose(ctx, args)
@@ -159,9 +159,9 @@ func (f *GuardedFunc[A, R]) Call(ctx context.Context, args A) (R, error) {
 	return none, fmt.Errorf("%w: %s", ErrNoResult, a.ID)
 }
 
-// Work carries out what is approved for the guard's functions until ctx ends, and returns
-// nil then. own limits it to what its own principal proposed. It returns an error when the
-// server refuses the worker itself.
+// Work carries out approved actions of the guard's functions until ctx ends, and then returns nil.
+// own limits it to actions that its own principal proposed. It returns an error when the server
+// refuses the worker itself.
 func (g *Guard) Work(ctx context.Context, own bool) error {
 	var connectors []string
 	g.mu.Lock()
@@ -181,8 +181,8 @@ func (g *Guard) Work(ctx context.Context, own bool) error {
 	return nil
 }
 
-// settle waits until an action is finished or the patience is over, and carries out what
-// is approved meanwhile. cause is what the function said of this action.
+// settle waits until an action is finished or the patience is over, and carries out approved
+// actions meanwhile. cause is the function's error for this action.
 func (g *Guard) settle(ctx context.Context, a *gatehouse.Action) (_ *gatehouse.Action, cause, err error) {
 	causes := make(map[string]error)
 	for deadline := time.Now().Add(g.patience); ; {
@@ -230,7 +230,7 @@ func (g *Guard) once(
 		return err
 	}
 	for i := range pushes {
-		// A change under way is not cut off with its caller's patience.
+		// A change in progress is not interrupted when the caller's patience ends.
 		if err := g.carryOut(context.WithoutCancel(ctx), &pushes[i], causes); err != nil && codeOf(err) != gatehouse.CodeLeaseLost {
 			return err
 		}
@@ -273,7 +273,7 @@ func (g *Guard) carryOut(ctx context.Context, p *gatehouse.LeasedPush, causes ma
 	return err
 }
 
-// keep extends a lease until ctx ends. The function's context ends when it is lost.
+// keep extends a lease until ctx ends. When the lease is lost, it cancels the function's context.
 func (g *Guard) keep(ctx context.Context, cancel context.CancelCauseFunc, p *gatehouse.LeasedPush) {
 	for sleep(ctx, g.lease/3) == nil {
 		state, err := g.client.HeartbeatPush(ctx, p.Push.ID, gatehouse.Heartbeat{

@@ -8,23 +8,24 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// What a [*NotApplied] is, by errors.Is.
+// The kinds of a [*NotApplied], for errors.Is.
 var (
 	ErrDenied   = errors.New("denied")
 	ErrRejected = errors.New("rejected")
 	ErrExpired  = errors.New("expired: nobody decided in time")
-	// ErrWithdrawn: it was canceled.
-	ErrWithdrawn = errors.New("canceled: it was taken back")
-	// ErrReversed: it was applied, and undone later.
-	ErrReversed = errors.New("reversed: it was applied, and undone later")
-	// ErrFailed: approved, and it came to nothing.
+	// ErrWithdrawn: the action was canceled.
+	ErrWithdrawn = errors.New("canceled: the action was withdrawn")
+	// ErrReversed: the action was applied, and reversed later.
+	ErrReversed = errors.New("reversed: the action was applied, and later reversed")
+	// ErrFailed: the action was approved, but has had no effect.
 	ErrFailed = errors.New("failed")
-	// ErrUnknown: it may have taken effect. A person looks into it; it is not to be proposed again.
-	ErrUnknown = errors.New("unknown: it may have taken effect")
-	// ErrWaiting: it is not finished yet, and goes on. The same call made again joins it.
+	// ErrUnknown: the action may have taken effect. A person investigates; do not propose it again.
+	ErrUnknown = errors.New("unknown: the action may have taken effect")
+	// ErrWaiting: the action is not finished yet, and continues. The same call, made again, joins
+	// it.
 	ErrWaiting = errors.New("not finished yet")
-	// ErrNoResult: it was applied, and what the function returned then was not kept.
-	ErrNoResult = errors.New("client: applied, and the result was not kept")
+	// ErrNoResult: the action was applied, but the function's result was not stored.
+	ErrNoResult = errors.New("client: applied, but the result was not stored")
 )
 
 var outcomes = map[gatehouse.Status]error{
@@ -33,15 +34,15 @@ var outcomes = map[gatehouse.Status]error{
 	gatehouse.StatusReversed: ErrReversed, gatehouse.StatusFailed: ErrFailed, gatehouse.StatusUnknown: ErrUnknown,
 }
 
-// NotApplied is an action of a [GuardedFunc] that came to no effect that is known.
+// NotApplied is the error for an action of a [GuardedFunc] without a known, lasting effect.
 type NotApplied struct {
-	// Action is how it stands.
+	// Action is the action's present state.
 	Action *gatehouse.Action
-	// Cause is what the function returned here, if it ran.
+	// Cause is the error of the function, if it ran in this process.
 	Cause error
 }
 
-// Unwrap has the kind, and the cause where there is one.
+// Unwrap returns the kind and, if there is one, the cause.
 func (e *NotApplied) Unwrap() []error {
 	if e.Cause == nil {
 		return []error{e.kind()}
@@ -69,7 +70,7 @@ func (e *NotApplied) Error() string {
 	return said + " (" + e.Action.ID + ")"
 }
 
-// Notes are the words of those who said no.
+// Notes are the notes of the people who rejected the action.
 func (e *NotApplied) Notes() []string {
 	var notes []string
 	if e.Action.Approval == nil {
@@ -83,7 +84,7 @@ func (e *NotApplied) Notes() []string {
 	return notes
 }
 
-// noEffect marks an error of a function that has changed nothing, and knows it.
+// noEffect marks an error of a function that has certainly changed nothing.
 type noEffect struct {
 	err   error
 	code  string
@@ -94,8 +95,8 @@ func (e *noEffect) Error() string { return e.err.Error() }
 
 func (e *noEffect) Unwrap() error { return e.err }
 
-// NoEffect marks an error of a guarded function that has changed nothing. retry says that
-// another attempt may succeed. Any other error leaves the outcome unknown. Of nil it is nil.
+// NoEffect marks an error of a guarded function that has changed nothing. retry says that another
+// attempt may succeed. Any other error leaves the outcome unknown. NoEffect(nil) is nil.
 func NoEffect(err error, retry bool) error {
 	if err == nil {
 		return nil

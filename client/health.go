@@ -7,8 +7,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Health asks whether the server answers, and what it was built from. It needs no
-// key; [New] takes "" for one.
+// Health reports whether the server answers, and its build. It needs no key: pass "" to [New].
 func (c *Client) Health(ctx context.Context) (*gatehouse.Health, error) {
 	out := new(gatehouse.Health)
 	if _, err := c.do(ctx, request{method: http.MethodGet, path: "/healthz", open: true, out: out}); err != nil {

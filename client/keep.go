@@ -10,7 +10,7 @@ import (
 
 var _ gatehouse.KeeperService = (*Client)(nil)
 
-// PreviewArchive tells what would be archived at this moment.
+// PreviewArchive lists what would be archived now.
 func (c *Client) PreviewArchive(ctx context.Context, retention time.Duration) (*gatehouse.ArchivePreview, error) {
 	q := url.Values{}
 	if retention != 0 {
@@ -19,13 +19,13 @@ func (c *Client) PreviewArchive(ctx context.Context, retention time.Duration) (*
 	return get[gatehouse.ArchivePreview](ctx, c, "/archive/preview", q)
 }
 
-// MarkUnknown marks what a restored store would send again, or tells which it is.
+// MarkUnknown marks the pushes that a restored store would send again, or only lists them.
 func (c *Client) MarkUnknown(ctx context.Context, r gatehouse.MarkUnknownRequest) (*gatehouse.MarkUnknownAnswer, error) {
 	out, _, err := post[gatehouse.MarkUnknownAnswer](ctx, c, false, "/pushes/mark-unknown", r)
 	return out, err
 }
 
-// CheckRoles tells what has waited too long for a role of serve.
+// CheckRoles lists work that has waited too long for a role of serve.
 func (c *Client) CheckRoles(ctx context.Context) (*gatehouse.RoleCheck, error) {
 	return get[gatehouse.RoleCheck](ctx, c, "/doctor/roles", nil)
 }

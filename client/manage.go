@@ -17,13 +17,13 @@ func (c *Client) ListPushes(ctx context.Context, f gatehouse.PushFilter) (gateho
 	return page[*gatehouse.Push](ctx, c, "/pushes", q)
 }
 
-// ListBreakers lists the connectors with the states of their breakers.
+// ListBreakers lists the connectors with the states of their circuit breakers.
 func (c *Client) ListBreakers(ctx context.Context) ([]gatehouse.BreakerState, error) {
 	p, err := page[gatehouse.BreakerState](ctx, c, "/connectors", nil)
 	return p.Items, err
 }
 
-// Drain tells what is due, or sends it when DryRun is false.
+// Drain lists the due pushes or, when DryRun is false, sends them.
 func (c *Client) Drain(ctx context.Context, r gatehouse.DrainRequest) (*gatehouse.DrainAnswer, error) {
 	out, _, err := post[gatehouse.DrainAnswer](ctx, c, false, "/pushes/drain", r)
 	return out, err
@@ -40,25 +40,25 @@ func (c *Client) ListDeadLetters(ctx context.Context, f gatehouse.DeadLetterFilt
 	return page[*gatehouse.DeadLetter](ctx, c, "/dead-letters", q)
 }
 
-// DiscardDeadLetters closes failed pushes for good.
+// DiscardDeadLetters closes failed pushes permanently.
 func (c *Client) DiscardDeadLetters(ctx context.Context, r gatehouse.DiscardRequest) (*gatehouse.DeadLetterAnswer, error) {
 	out, _, err := post[gatehouse.DeadLetterAnswer](ctx, c, true, "/dead-letters/discard", r)
 	return out, err
 }
 
-// ResolveDeadLetters settles several unknown outcomes.
+// ResolveDeadLetters records the outcomes of several unknown pushes.
 func (c *Client) ResolveDeadLetters(ctx context.Context, r gatehouse.ResolveRequest) (*gatehouse.DeadLetterAnswer, error) {
 	out, _, err := post[gatehouse.DeadLetterAnswer](ctx, c, true, "/dead-letters/resolve", r)
 	return out, err
 }
 
-// ReplayDeadLetters puts dead letters back in the queue.
+// ReplayDeadLetters puts dead letters back into the queue.
 func (c *Client) ReplayDeadLetters(ctx context.Context, r gatehouse.ReplayRequest) (*gatehouse.ReplayAnswer, error) {
 	out, _, err := post[gatehouse.ReplayAnswer](ctx, c, true, "/dead-letters/replay", r)
 	return out, err
 }
 
-// ResolvePush settles an unknown outcome.
+// ResolvePush records the outcome of an unknown push.
 func (c *Client) ResolvePush(ctx context.Context, id string, r gatehouse.Resolution) (*gatehouse.Push, error) {
 	out, _, err := post[gatehouse.Push](ctx, c, true, "/pushes/"+segment(id)+"/resolve", r)
 	return out, err
@@ -68,7 +68,7 @@ func principal(idOrName, verb string) string {
 	return "/principals/" + segment(idOrName) + verb
 }
 
-// CreatePrincipal makes a principal; its secrets are in this answer only.
+// CreatePrincipal creates a principal; only this answer contains its secrets.
 func (c *Client) CreatePrincipal(ctx context.Context, r gatehouse.NewPrincipal) (*gatehouse.Credentials, error) {
 	out, _, err := post[gatehouse.Credentials](ctx, c, true, "/principals", r)
 	return out, err
@@ -84,7 +84,7 @@ func (c *Client) ListPrincipals(ctx context.Context, cursor string, limit int) (
 	return page[*gatehouse.Principal](ctx, c, "/principals", paging(cursor, limit))
 }
 
-// UpdatePrincipal changes roles or sponsor, disables or enables.
+// UpdatePrincipal changes a principal's roles or sponsor, or disables or enables it.
 func (c *Client) UpdatePrincipal(ctx context.Context, idOrName string, r gatehouse.PrincipalChange) (*gatehouse.Principal, error) {
 	out := new(gatehouse.Principal)
 	_, err := c.do(ctx, request{method: http.MethodPatch, path: principal(idOrName, ""), body: r, out: out})
@@ -105,12 +105,12 @@ func (c *Client) FindGroup(ctx context.Context, name string) (*gatehouse.Group, 
 	return get[gatehouse.Group](ctx, c, "/groups/"+segment(name), nil)
 }
 
-// PutGroup makes a group, or sets the members that are set by hand.
+// PutGroup creates a group, or replaces its manual members.
 func (c *Client) PutGroup(ctx context.Context, name string, m gatehouse.GroupMembers) (*gatehouse.Group, error) {
 	return c.group(ctx, http.MethodPut, name, m)
 }
 
-// ChangeGroup adds members by hand, and removes members of any source.
+// ChangeGroup adds manual members, and removes members of any source.
 func (c *Client) ChangeGroup(ctx context.Context, name string, r gatehouse.GroupChange) (*gatehouse.Group, error) {
 	return c.group(ctx, http.MethodPatch, name, r)
 }
@@ -123,13 +123,13 @@ func (c *Client) group(ctx context.Context, method, name string, body any) (*gat
 	return out, nil
 }
 
-// DeleteGroup ends a group and every membership.
+// DeleteGroup deletes a group and every membership.
 func (c *Client) DeleteGroup(ctx context.Context, name string) error {
 	_, err := c.do(ctx, request{method: http.MethodDelete, path: "/groups/" + segment(name)})
 	return err
 }
 
-// CreateKey makes another API key for a principal.
+// CreateKey creates another API key for a principal.
 func (c *Client) CreateKey(ctx context.Context, idOrName string) (*gatehouse.Credentials, error) {
 	out, _, err := post[gatehouse.Credentials](ctx, c, true, principal(idOrName, "/keys"), nil)
 	return out, err
@@ -141,19 +141,19 @@ func (c *Client) ListKeys(ctx context.Context, idOrName string) ([]*gatehouse.Ke
 	return p.Items, err
 }
 
-// RevokeKey ends an API key.
+// RevokeKey revokes an API key.
 func (c *Client) RevokeKey(ctx context.Context, keyID string) error {
 	_, err := c.do(ctx, request{method: http.MethodPost, path: "/keys/" + segment(keyID) + "/revoke"})
 	return err
 }
 
-// RotateEditToken makes a new edit token for a person.
+// RotateEditToken creates a new edit token for a person.
 func (c *Client) RotateEditToken(ctx context.Context, idOrName string) (*gatehouse.Credentials, error) {
 	out, _, err := post[gatehouse.Credentials](ctx, c, true, principal(idOrName, "/edit-token"), nil)
 	return out, err
 }
 
-// CreateTenant makes a tenant.
+// CreateTenant creates a tenant.
 func (c *Client) CreateTenant(ctx context.Context, id string) (*gatehouse.Tenant, error) {
 	out, _, err := post[gatehouse.Tenant](ctx, c, true, "/tenants", map[string]string{"id": id})
 	return out, err
@@ -192,7 +192,7 @@ func (c *Client) ListPolicies(ctx context.Context) ([]*gatehouse.PolicyVersion, 
 	return p.Items, err
 }
 
-// PolicyUsage tells how full the ceilings of the active policy are.
+// PolicyUsage returns how much of the active policy's ceilings is reserved.
 func (c *Client) PolicyUsage(ctx context.Context) ([]*gatehouse.CeilingAccount, error) {
 	p, err := page[*gatehouse.CeilingAccount](ctx, c, "/policies/usage", nil)
 	return p.Items, err
@@ -210,13 +210,13 @@ func (c *Client) ProposePolicy(ctx context.Context, r gatehouse.PolicyProposal) 
 	return out, err
 }
 
-// ExplainPolicy tells how a proposal would be judged.
+// ExplainPolicy returns how the active policy would judge a proposal.
 func (c *Client) ExplainPolicy(ctx context.Context, p *gatehouse.Proposal) (*gatehouse.Explanation, error) {
 	out, _, err := post[gatehouse.Explanation](ctx, c, false, "/policies/explain", p)
 	return out, err
 }
 
-// ListEntries reads the audit log from an index on; limit is at most 200.
+// ListEntries reads the audit log, starting at an index; limit is at most 200.
 func (c *Client) ListEntries(ctx context.Context, from int64, limit int) ([]*gatehouse.Entry, error) {
 	q := paging("", limit)
 	if from > 0 {
@@ -226,7 +226,7 @@ func (c *Client) ListEntries(ctx context.Context, from int64, limit int) ([]*gat
 	return p.Items, err
 }
 
-// Head reads size and root hash of the audit log.
+// Head reads the size and the root hash of the audit log.
 func (c *Client) Head(ctx context.Context) (*gatehouse.LogHead, error) {
 	return get[gatehouse.LogHead](ctx, c, "/audit/head", nil)
 }

@@ -8,7 +8,7 @@ import (
 
 var _ gatehouse.NoticeService = (*Client)(nil)
 
-// ListNotices returns a page of changes to rights and rules, the newest first.
+// ListNotices returns a page of changes to rights and rules, newest first.
 func (c *Client) ListNotices(ctx context.Context, f gatehouse.NoticeFilter) (gatehouse.Page[*gatehouse.Notice], error) {
 	q := paging(f.Cursor, f.Limit)
 	if f.All {
@@ -17,7 +17,7 @@ func (c *Client) ListNotices(ctx context.Context, f gatehouse.NoticeFilter) (gat
 	return page[*gatehouse.Notice](ctx, c, "/notices", q)
 }
 
-// DismissNotices hides notices from the caller alone.
+// DismissNotices hides notices from the caller only.
 func (c *Client) DismissNotices(ctx context.Context, ids []string) (int, error) {
 	type answer struct {
 		Dismissed int `json:"dismissed"`

@@ -8,7 +8,7 @@ import (
 
 var _ gatehouse.NotificationService = (*Client)(nil)
 
-// ListNotifications returns a page of who was told what, the newest first.
+// ListNotifications returns a page of sent messages with their recipients, newest first.
 func (c *Client) ListNotifications(
 	ctx context.Context, f gatehouse.NotificationFilter,
 ) (gatehouse.Page[*gatehouse.Notification], error) {
@@ -21,7 +21,7 @@ func (c *Client) ListNotifications(
 	return page[*gatehouse.Notification](ctx, c, "/notifications", q)
 }
 
-// RetryNotification has one sent again now.
+// RetryNotification sends a message again now.
 func (c *Client) RetryNotification(ctx context.Context, id string) (*gatehouse.Notification, error) {
 	out, _, err := post[gatehouse.Notification](ctx, c, false, "/notifications/retry", map[string]any{"id": id})
 	return out, err
@@ -39,7 +39,7 @@ func (c *Client) ListChannels(ctx context.Context) ([]*gatehouse.ChannelState, e
 	return out.Items, nil
 }
 
-// TestChannel sends a test to the caller, or to the channel's place.
+// TestChannel sends a test message to the caller, or to the channel's configured destination.
 func (c *Client) TestChannel(ctx context.Context, channel string) (*gatehouse.Notification, error) {
 	out, _, err := post[gatehouse.Notification](ctx, c, false, "/channels/test", map[string]any{"channel": channel})
 	return out, err

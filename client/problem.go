@@ -12,17 +12,17 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// errGateway is the cause of errors that something before the server answered.
+// errGateway is the cause of errors that a gateway in front of the server returned.
 var errGateway = errors.New("client: not a problem of the server's own")
 
-// standard are the members of a problem that are not its code's context.
+// standard are the members of a problem document that do not belong to the error's context.
 var standard = map[string]bool{
 	"type": true, "title": true, "status": true, "detail": true, "instance": true,
 	"code": true, "retryable": true, "errors": true,
 }
 
-// problemOf turns an answer that is not 2xx into the error that it tells.
-// Numbers of its context are json.Number, exactly as the server wrote them.
+// problemOf converts an answer that is not 2xx to an error. Numbers in its context are json.Number,
+// exactly as the server wrote them.
 func problemOf(resp *http.Response, raw []byte) error {
 	e := &gatehouse.Error{}
 	if after, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && after > 0 {
@@ -54,7 +54,7 @@ func problemOf(resp *http.Response, raw []byte) error {
 	return e
 }
 
-// codeFor is the nearest code for an answer without one.
+// codeFor is the closest error code for an answer without one.
 func codeFor(status int) gatehouse.Code {
 	switch status {
 	case http.StatusUnauthorized:

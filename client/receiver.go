@@ -16,27 +16,27 @@ import (
 	"time"
 )
 
-// WebhookTolerance is how far the time of a webhook may be from the receiver's.
+// WebhookTolerance is how far a webhook's time may differ from the receiver's clock.
 const WebhookTolerance = 5 * time.Minute
 
-// maxWebhook bounds the body of a webhook, in bytes.
+// maxWebhook limits the body of a webhook, in bytes.
 const maxWebhook = 1 << 20
 
-// ErrSignature says that a webhook is not signed by a key of the receiver, or at
-// another time than now.
-var ErrSignature = errors.New("client: the webhook is not signed right")
+// ErrSignature says that a webhook has no valid signature by one of the receiver's keys, or that
+// its time is out of tolerance.
+var ErrSignature = errors.New("client: the webhook has no valid signature")
 
-// Receiver verifies what a channel of kind webhook sends: Standard Webhooks 1.0.0, v1
-// and v1a. It is safe for concurrent use.
+// Receiver verifies the messages of a webhook channel: Standard Webhooks 1.0.0, v1 and v1a. It is
+// safe for concurrent use.
 type Receiver struct {
 	secrets [][]byte
 	public  []ed25519.PublicKey
 	now     func() time.Time
 }
 
-// NewReceiver makes a receiver of the channel's keys: of a whsec_ secret that secret,
-// of a whsk_ key the public half, as whpk_ and the base64 of its 32 bytes. Any of
-// several is enough, so that they can be changed without a gap.
+// NewReceiver makes a receiver for the channel's keys: for a whsec_ secret, that secret; for a
+// whsk_ key, its public half, as whpk_ and the base64 of its 32 bytes. A signature by one of
+// several keys is enough, so keys can be changed without a gap.
 func NewReceiver(keys ...string) (*Receiver, error) {
 	r := &Receiver{now: time.Now}
 	for _, text := range keys {
@@ -59,24 +59,23 @@ func NewReceiver(keys ...string) (*Receiver, error) {
 	return r, nil
 }
 
-// Webhook is one message whose signature is right.
+// Webhook is a message with a valid signature.
 type Webhook struct {
-	// ID is the same in every attempt to deliver the message: who has taken it before
-	// takes it once.
+	// ID is the same in every attempt to deliver the message; use it to ignore repetitions.
 	ID string
 	// Type is approval.asked, approval.decided, approval.expired, push.dead_letter,
 	// push.unknown, channel.failing, gatehouse.test or another.
 	Type string
-	// At is when the message was queued.
+	// At is the time when the message was queued.
 	At time.Time
-	// ActionID, Status and Event are of the action that it is about, "" for none.
+	// ActionID, Status and Event describe the action that the message is about, "" for none.
 	ActionID, Status, Event string
-	// Body is what was posted, byte for byte.
+	// Body is the posted body, byte for byte.
 	Body []byte
 }
 
-// Verify checks a webhook over the body as it came. The error is [ErrSignature], or
-// tells what the body is not.
+// Verify verifies a webhook with its unmodified body. The error is [ErrSignature], or describes the
+// fault of the body.
 func (r *Receiver) Verify(h http.Header, body []byte) (*Webhook, error) {
 	var values [3]string
 	for i, name := range []string{"Webhook-Id", "Webhook-Timestamp", "Webhook-Signature"} {
@@ -111,7 +110,7 @@ func (r *Receiver) Verify(h http.Header, body []byte) (*Webhook, error) {
 	}, nil
 }
 
-// signed reports whether one of the signatures is of one of the keys.
+// signed reports whether one of the signatures belongs to one of the keys.
 func (r *Receiver) signed(content []byte, signatures string) (ok bool) {
 	for s := range strings.FieldsSeq(signatures) {
 		version, encoded, _ := strings.Cut(s, ",")
@@ -135,9 +134,8 @@ func (r *Receiver) signed(content []byte, signatures string) (ok bool) {
 	return ok
 }
 
-// Handler verifies each webhook and calls fn with it. What fn fails with is answered
-// by 500, so that the message is sent again later, with the same ID; what is not signed
-// right by 401.
+// Handler verifies each webhook and calls fn with it. If fn returns an error, it answers 500, so
+// that the message is sent again with the same ID; without a valid signature, it answers 401.
 func (r *Receiver) Handler(fn func(context.Context, *Webhook) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if req.Method != http.MethodPost {

@@ -9,8 +9,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// connectionError is a request that got no whole answer: whether the server
-// acted on it is not known.
+// connectionError says that a request got no complete answer: the server may or may not have acted
+// on it.
 type connectionError struct{ err error }
 
 func (e *connectionError) Error() string { return "client: " + e.err.Error() }
@@ -22,17 +22,17 @@ type retryPolicy struct {
 	base time.Duration
 }
 
-// maxPause bounds the pause between two tries, and what a server's
-// Retry-After is heeded.
+// maxPause limits the pause between two tries, and the wait that a server's Retry-After may ask
+// for.
 const maxPause = 5 * time.Second
 
-// next tells whether to try again after an error, and when.
+// next decides whether to try again after an error, and after which pause.
 func (p retryPolicy) next(try int, r request, err error) (time.Duration, bool) {
 	if try >= p.max {
 		return 0, false
 	}
 	pause := min(p.base<<min(try, 16), maxPause)
-	// Jitter over the upper half, so that clients do not come back together.
+	// Half of the pause is random, so that clients do not return at the same time.
 	if pause > 1 {
 		pause = pause/2 + rand.N(pause/2+1)
 	}
@@ -45,8 +45,8 @@ func (p retryPolicy) next(try int, r request, err error) (time.Duration, bool) {
 	case !errors.As(err, &e):
 		return 0, false
 	case e.Code == gatehouse.CodeBusy, e.Code == gatehouse.CodeInProgress && try > 0:
-		// Busy means that nothing was stored. In progress, after a try of
-		// our own, is that try: its answer is ours.
+		// A busy server has stored nothing. If it reports, after an earlier try, that the call is
+		// in progress, it means that try, whose answer the next one gets.
 		after := time.Duration(e.RetryAfter) * time.Second
 		if after > maxPause {
 			return 0, false
@@ -56,8 +56,8 @@ func (p retryPolicy) next(try int, r request, err error) (time.Duration, bool) {
 	return 0, false
 }
 
-// fromServer tells a problem of the server's own from a gateway's answer,
-// behind which the request may have had its effect.
+// fromServer distinguishes an error of the server itself from a gateway's answer, behind which the
+// request may have had its effect.
 func fromServer(e *gatehouse.Error) bool { return !errors.Is(e, errGateway) }
 
 func sleep(ctx context.Context, d time.Duration) error {

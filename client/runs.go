@@ -19,9 +19,8 @@ func workflow(name, more string) string { return "/workflows/" + segment(name) +
 
 func run(id, verb string) string { return "/runs/" + segment(id) + verb }
 
-// ApplyWorkflow stores a source as the next version of the named workflow.
-// After a broken connection changed can be false although it was this call
-// that made the version.
+// ApplyWorkflow stores a source as the next version of the named workflow. After a connection
+// error, changed can be false although this call has created the version.
 func (c *Client) ApplyWorkflow(ctx context.Context, name, source string) (w *gatehouse.Workflow, changed bool, err error) {
 	w = new(gatehouse.Workflow)
 	a, err := c.do(ctx, request{method: http.MethodPut, path: workflow(name, ""), yaml: source, out: w, again: true})
@@ -31,7 +30,7 @@ func (c *Client) ApplyWorkflow(ctx context.Context, name, source string) (w *gat
 	return w, a.status == http.StatusCreated, nil
 }
 
-// FindWorkflow reads a version with its source; 0 is the newest.
+// FindWorkflow reads a version with its source; version 0 is the newest.
 func (c *Client) FindWorkflow(ctx context.Context, name string, version int) (*gatehouse.Workflow, error) {
 	q := url.Values{}
 	if version != 0 {
@@ -40,7 +39,7 @@ func (c *Client) FindWorkflow(ctx context.Context, name string, version int) (*g
 	return get[gatehouse.Workflow](ctx, c, workflow(name, ""), q)
 }
 
-// ListWorkflows returns a page, by name.
+// ListWorkflows returns a page of workflows, sorted by name.
 func (c *Client) ListWorkflows(ctx context.Context, cursor string, limit int) (gatehouse.Page[*gatehouse.WorkflowSummary], error) {
 	return page[*gatehouse.WorkflowSummary](ctx, c, "/workflows", paging(cursor, limit))
 }
@@ -51,8 +50,8 @@ func (c *Client) ListWorkflowVersions(ctx context.Context, name string) ([]*gate
 	return p.Items, err
 }
 
-// StartRun begins a run of the newest version. replayed is true when the
-// trigger_ref was known.
+// StartRun starts a run of the newest version. replayed is true if the server already knows the
+// trigger_ref.
 func (c *Client) StartRun(ctx context.Context, name string, r gatehouse.NewRun) (out *gatehouse.Run, replayed bool, err error) {
 	out, a, err := post[gatehouse.Run](ctx, c, true, workflow(name, "/runs"), r)
 	return out, err == nil && a.status == http.StatusOK && !a.replayed, err
@@ -63,7 +62,7 @@ func (c *Client) FindRun(ctx context.Context, id string) (*gatehouse.Run, error)
 	return get[gatehouse.Run](ctx, c, run(id, ""), nil)
 }
 
-// ListRuns returns a page, newest first.
+// ListRuns returns a page of runs, newest first.
 func (c *Client) ListRuns(ctx context.Context, f gatehouse.RunFilter) (gatehouse.Page[*gatehouse.Run], error) {
 	q := paging(f.Cursor, f.Limit)
 	set(q, "status", string(f.Status))
@@ -71,20 +70,20 @@ func (c *Client) ListRuns(ctx context.Context, f gatehouse.RunFilter) (gatehouse
 	return page[*gatehouse.Run](ctx, c, "/runs", q)
 }
 
-// RunDetail reads all that is known of a run.
+// RunDetail reads everything that is known about a run.
 func (c *Client) RunDetail(ctx context.Context, id string) (*gatehouse.RunDetail, error) {
 	return get[gatehouse.RunDetail](ctx, c, run(id, "/detail"), nil)
 }
 
-// WaitRun waits, over as many long polls as it takes, until the run has ended
-// or changed. When the time is over it returns the run as it is.
+// WaitRun waits until the run has ended or changed, with as many long polls as necessary. When the
+// time is over, it returns the run's present state.
 func (c *Client) WaitRun(ctx context.Context, id string, wait time.Duration) (*gatehouse.Run, error) {
 	return c.WatchRun(ctx, id, "", wait)
 }
 
-// WatchRun is WaitRun for a change since the run was at a Position: one that is
-// past already is answered at once. Who calls it again with the position of the
-// run that it returned misses nothing.
+// WatchRun is WaitRun for changes after a position of the run: a change that has already happened
+// is returned at once. A caller that passes the position of the previously returned run misses
+// nothing.
 func (c *Client) WatchRun(ctx context.Context, id, since string, wait time.Duration) (*gatehouse.Run, error) {
 	deadline := time.Now().Add(wait)
 	for {
@@ -97,7 +96,7 @@ func (c *Client) WatchRun(ctx context.Context, id, since string, wait time.Durat
 			set(q, "since", since)
 		}
 		r, err := get[gatehouse.Run](ctx, c, run(id, ""), q)
-		// An answer before its time says that something has changed.
+		// An answer before the end of the poll means that something has changed.
 		if err != nil || left <= gatehouse.MaxWait || r.Status.Final() || time.Since(asked) < poll || since != "" && r.Position != since {
 			return r, err
 		}
@@ -114,7 +113,7 @@ func (c *Client) CancelRun(ctx context.Context, id, reason string) (*gatehouse.R
 	return out, err
 }
 
-// RetryRun begins a failed or canceled run again.
+// RetryRun starts a failed or canceled run again.
 func (c *Client) RetryRun(ctx context.Context, id string) (*gatehouse.Run, error) {
 	out, _, err := post[gatehouse.Run](ctx, c, true, run(id, "/retry"), nil)
 	return out, err
@@ -130,16 +129,16 @@ func (c *Client) SignalRun(ctx context.Context, id, name string, data gatehouse.
 	return out, err
 }
 
-// ListReflexions returns a page of what finished runs teach, newest first: of
-// one workflow, or of all when it is "".
+// ListReflexions returns a page of the lessons of finished runs, newest first: of one workflow, or
+// of all with "".
 func (c *Client) ListReflexions(ctx context.Context, workflow, cursor string, limit int) (gatehouse.Page[*gatehouse.Reflexion], error) {
 	q := paging(cursor, limit)
 	set(q, "workflow", workflow)
 	return page[*gatehouse.Reflexion](ctx, c, "/reflexions", q)
 }
 
-// RunBundle fetches the evidence of a finished run. It fails when the archive
-// is not the one whose SHA-256 the server stored.
+// RunBundle fetches the evidence of a finished run. It fails if the archive does not have the
+// SHA-256 that the server stored.
 func (c *Client) RunBundle(ctx context.Context, id string) (*gatehouse.Bundle, error) {
 	b, err := get[gatehouse.Bundle](ctx, c, run(id, "/evidence"), url.Values{"format": {"manifest"}})
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/client"
 )
 
-// polled is a server whose run changes at a time; before that, its long polls
-// last as long as they are asked to.
+// polled is a server whose run changes at a given time; long polls before that take their full
+// time.
 type polled struct {
 	changes time.Time
 	polls   []string
@@ -68,8 +68,8 @@ func TestWaitRun(t *testing.T) {
 	}
 }
 
-// TestRetriesOfWorkers says what is sent again over a broken connection: what
-// does the same again, and reports, under one Idempotency-Key.
+// TestRetriesOfWorkers lists the calls that are repeated after a connection error: those that have
+// no further effect, and reports, which keep their Idempotency-Key.
 func TestRetriesOfWorkers(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -8,7 +8,7 @@ import (
 
 var _ gatehouse.SessionService = (*Client)(nil)
 
-// ListSessions returns a page of sessions, the newest first.
+// ListSessions returns a page of sessions, newest first.
 func (c *Client) ListSessions(ctx context.Context, f gatehouse.SessionFilter) (gatehouse.Page[*gatehouse.Session], error) {
 	q := paging(f.Cursor, f.Limit)
 	set(q, "principal", f.Principal)
@@ -21,13 +21,13 @@ func (c *Client) ListSessions(ctx context.Context, f gatehouse.SessionFilter) (g
 	return page[*gatehouse.Session](ctx, c, "/sessions", q)
 }
 
-// RevokeSession ends a session from its next request on.
+// RevokeSession ends a session; its next request is refused.
 func (c *Client) RevokeSession(ctx context.Context, id string) (*gatehouse.Session, error) {
 	out, _, err := post[gatehouse.Session](ctx, c, false, "/sessions/"+segment(id)+"/revoke", nil)
 	return out, err
 }
 
-// CreateSetupLink makes a person's one-time link; it is in this answer only.
+// CreateSetupLink creates a person's one-time link; only this answer contains it.
 func (c *Client) CreateSetupLink(ctx context.Context, idOrName string) (*gatehouse.NewSetupLink, error) {
 	out, _, err := post[gatehouse.NewSetupLink](ctx, c, true, principal(idOrName, "/setup-link"), nil)
 	return out, err

@@ -8,7 +8,7 @@ import (
 
 var _ gatehouse.TargetService = (*Client)(nil)
 
-// TargetChanged says that something in a target system is another now.
+// TargetChanged reports that an entity in a target system has changed.
 func (c *Client) TargetChanged(ctx context.Context, t gatehouse.TargetChange) (*gatehouse.TargetChanges, error) {
 	out, _, err := post[gatehouse.TargetChanges](ctx, c, true, "/targets/changed", t)
 	return out, err

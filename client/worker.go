@@ -12,19 +12,18 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Why a handler's context ends before the handler does; see [context.Cause].
+// The reasons why a handler's context ends before the handler; see [context.Cause].
 var (
-	// ErrCanceled: the run was canceled, or has failed elsewhere.
+	// ErrCanceled: the run was canceled, or failed at another step.
 	ErrCanceled = errors.New("client: the step is canceled")
-	// ErrLeaseLost: the step may be another worker's by now. Whatever the
-	// handler returns is dropped.
+	// ErrLeaseLost: another worker may have the step now. The handler's result is dropped.
 	ErrLeaseLost = errors.New("client: the lease of the step is lost")
-	// ErrStopping: the worker's grace is over.
+	// ErrStopping: the worker's grace period is over.
 	ErrStopping = errors.New("client: the worker stops")
 )
 
-// ErrParked is what a handler returns that has parked its step with
-// [Client.ProposeStep]: the step goes on when the action settles.
+// ErrParked is returned by a handler that has parked its step with [Client.ProposeStep]: the step
+// continues when the action is settled.
 var ErrParked = errors.New("client: the step is parked")
 
 // retryable marks an error after which another attempt may succeed.
@@ -32,8 +31,7 @@ type retryable struct{ error }
 
 func (e retryable) Unwrap() error { return e.error }
 
-// Retryable marks a handler's error as one after which another attempt may
-// succeed. Of nil it is nil.
+// Retryable marks a handler's error after which another attempt may succeed. Retryable(nil) is nil.
 func Retryable(err error) error {
 	if err == nil {
 		return nil
@@ -41,45 +39,43 @@ func Retryable(err error) error {
 	return retryable{err}
 }
 
-// Worker executes steps whose tool is among its own: it leases them, keeps the
-// leases while a handler works, and reports what came of it.
+// Worker executes the steps of its tools: it leases them, extends the leases while a handler runs,
+// and reports the results.
 //
-// A step is executed at least once: a handler whose worker dies, or whose
-// report is lost, is followed by another attempt. step.IdempotencyKey is the
-// same in all of them; hand it to whatever the handler calls.
+// A step is executed at least once: if its worker dies or the report is lost, there is another
+// attempt. step.IdempotencyKey is the same in all attempts; pass it to whatever the handler calls.
 type Worker struct {
 	Client *Client
 	Tools  []string
-	// Handler executes a step and returns its output. An error fails the step
-	// for good, unless it is wrapped by [Retryable]. The context ends when the
-	// step is canceled, when its lease is lost, and when the worker stops.
+	// Handler executes a step and returns its output. An error fails the step permanently, unless
+	// it is wrapped by [Retryable]. The context ends when the step is canceled, when its lease is
+	// lost, and when the worker stops.
 	Handler func(ctx context.Context, step *gatehouse.LeasedStep) (gatehouse.JSON, error)
-	// Concurrency is how many steps are executed at a time: 1 by default, at
-	// most gatehouse.MaxLeasedSteps.
+	// Concurrency is the number of steps executed at a time: 1 by default, at most
+	// gatehouse.MaxLeasedSteps.
 	Concurrency int
-	// Lease is how long a lease holds without a heartbeat, by default
-	// gatehouse.DefaultStepLease. Heartbeats come three times as often.
+	// Lease is how long a lease lasts without a heartbeat, by default gatehouse.DefaultStepLease.
+	// Heartbeats are sent at a third of it.
 	Lease time.Duration
 	// Wait is how long one request waits for a ready step; 30 s by default.
 	Wait time.Duration
-	// Grace is how long handlers may go on once the worker is told to stop; 20 s
-	// by default. Those cut off then are failed, to be tried again elsewhere.
+	// Grace is how long handlers may continue after the worker was told to stop; 20 s by default.
+	// Handlers that are cut off then fail in a retryable way.
 	Grace time.Duration
-	// Name is what people see of the worker; the principal's name by default.
+	// Name is the worker's name for people; the principal's name by default.
 	Name string
 	// Logger is slog.Default by default.
 	Logger *slog.Logger
 }
 
-// Run works until ctx ends, then waits for the handlers under way, and returns
-// nil; leases that were on their way to it run out. It returns an error when the
-// server refuses the worker itself: its key, its role, or what it asks for. A
-// server that cannot be reached is asked again.
+// Run works until ctx ends, then waits for the running handlers, and returns nil; leases whose
+// answer was still on its way expire. It returns an error when the server refuses the worker
+// itself: its key, its role, or its request. If the server is unreachable, Run keeps asking.
 func (w Worker) Run(ctx context.Context) error {
 	if err := w.complete(); err != nil {
 		return err
 	}
-	// Handlers outlive ctx by the grace.
+	// Handlers may run for the grace period after ctx has ended.
 	work, cut := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cut(nil)
 	stopping := context.AfterFunc(ctx, func() {
@@ -154,7 +150,7 @@ func (w *Worker) complete() error {
 	return nil
 }
 
-// take waits for a free slot, and takes all that are free then; 0 when ctx ends.
+// take waits for a free slot and takes all free ones; it returns 0 when ctx ends.
 func take(ctx context.Context, free <-chan struct{}) (n int) {
 	select {
 	case <-free:
@@ -170,7 +166,7 @@ func take(ctx context.Context, free <-chan struct{}) (n int) {
 	}
 }
 
-// refused reports whether the server will never answer the worker otherwise.
+// refused reports whether the server would give the worker the same refusal every time.
 func refused(err error) bool {
 	var e *gatehouse.Error
 	if !errors.As(err, &e) || errors.Is(err, errGateway) {
@@ -179,7 +175,7 @@ func refused(err error) bool {
 	return gatehouse.StatusOf(e.Code) < 500 && !e.Code.Retryable()
 }
 
-// maxBackoff bounds the pause between two requests to a server that fails.
+// maxBackoff limits the pause between two requests to a failing server.
 const maxBackoff = 30 * time.Second
 
 func pauseAfter(failures int, err error) time.Duration {

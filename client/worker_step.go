@@ -12,7 +12,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// execute runs the handler under the lease and reports.
+// execute runs the handler under the lease and reports its result.
 func (w *Worker) execute(work context.Context, s *gatehouse.LeasedStep) {
 	ctx, end := context.WithCancelCause(work)
 	log := w.Logger.With("step_id", s.Step.ID, "run_id", s.Step.RunID, "generation", s.Lease.Generation)
@@ -28,7 +28,7 @@ func (w *Worker) execute(work context.Context, s *gatehouse.LeasedStep) {
 	output, err := w.handle(ctx, s)
 	cause := context.Cause(ctx)
 	close(returned)
-	// The lease is kept until the report has arrived.
+	// The lease is extended until the report has arrived.
 	for failures := 1; ; failures++ {
 		if errors.Is(err, ErrParked) || errors.Is(cause, ErrLeaseLost) {
 			break
@@ -58,13 +58,13 @@ func pauseUnless(lost <-chan struct{}, d time.Duration) bool {
 	}
 }
 
-// keep sends heartbeats until done; its error says that the lease is lost.
-// Once the handler has returned, a refused one says as much as that the report
-// came first, which ended the lease: then the report's own answer tells.
+// keep sends heartbeats until done; its error says that the lease is lost. After the handler has
+// returned, a refused heartbeat may only mean that the report has arrived and ended the lease. The
+// answer to the report then decides.
 func (w *Worker) keep(work context.Context, s *gatehouse.LeasedStep, returned, done <-chan struct{}, end context.CancelCauseFunc) error {
 	beat := time.NewTicker(w.Lease / 3)
 	defer beat.Stop()
-	// A handler that is cut off still has to be reported.
+	// Even a handler that was cut off is reported.
 	ctx := context.WithoutCancel(work)
 	until := time.Now().Add(w.Lease)
 	for {
@@ -73,7 +73,7 @@ func (w *Worker) keep(work context.Context, s *gatehouse.LeasedStep, returned, d
 			return nil
 		case <-beat.C:
 		}
-		// What the request takes counts against the lease that it asks for.
+		// The duration of the request counts against the lease that it asks for.
 		asked := time.Now()
 		attempt, stop := context.WithDeadline(ctx, until)
 		state, err := w.Client.HeartbeatStep(attempt, s.Step.ID, gatehouse.Heartbeat{Generation: s.Lease.Generation, Lease: gatehouse.Span(w.Lease)})
@@ -95,7 +95,7 @@ func (w *Worker) keep(work context.Context, s *gatehouse.LeasedStep, returned, d
 	}
 }
 
-// handle calls the handler; its panic is an error.
+// handle calls the handler and turns a panic into an error.
 func (w *Worker) handle(ctx context.Context, s *gatehouse.LeasedStep) (output gatehouse.JSON, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -108,7 +108,7 @@ func (w *Worker) handle(ctx context.Context, s *gatehouse.LeasedStep) (output ga
 
 var errPanic = errors.New("the handler panicked")
 
-// report tells the server what came of a step.
+// report sends a step's result to the server.
 func (w *Worker) report(ctx context.Context, s *gatehouse.LeasedStep, output gatehouse.JSON, failed, cause error) error {
 	if failed == nil {
 		_, err := w.Client.CompleteStep(ctx, s.Step.ID, gatehouse.StepResult{Generation: s.Lease.Generation, Output: output})

@@ -13,13 +13,13 @@ func step(id, verb string) string { return "/steps/" + segment(id) + verb }
 
 func push(id, verb string) string { return "/pushes/" + segment(id) + verb }
 
-// LeaseSteps claims ready steps, and waits for some when there are none. It is
-// not retried on a broken connection: leases whose answer was lost run out.
+// LeaseSteps leases ready steps, or waits for some. It is not retried after a connection error:
+// leases whose answer was lost expire.
 func (c *Client) LeaseSteps(ctx context.Context, r gatehouse.LeaseRequest) ([]gatehouse.LeasedStep, error) {
 	return leases[gatehouse.LeasedStep](ctx, c, "/steps/lease", r)
 }
 
-// HeartbeatStep keeps a lease. The answer says whether to stop.
+// HeartbeatStep extends a lease. The answer says whether to stop.
 func (c *Client) HeartbeatStep(ctx context.Context, id string, r gatehouse.Heartbeat) (*gatehouse.LeaseState, error) {
 	return c.heartbeat(ctx, step(id, "/heartbeat"), r)
 }
@@ -36,18 +36,18 @@ func (c *Client) FailStep(ctx context.Context, id string, r gatehouse.StepFailur
 	return out, err
 }
 
-// ProposeStep proposes the action that a step comes to, and parks the step.
+// ProposeStep proposes the action that a step leads to, and parks the step.
 func (c *Client) ProposeStep(ctx context.Context, id string, r gatehouse.StepProposal) (*gatehouse.Action, error) {
 	out, _, err := post[gatehouse.Action](ctx, c, true, step(id, "/propose"), r)
 	return out, err
 }
 
-// LeasePushes claims due pushes of connectors of type worker.
+// LeasePushes leases due pushes of connectors of type worker.
 func (c *Client) LeasePushes(ctx context.Context, r gatehouse.PushLeaseRequest) ([]gatehouse.LeasedPush, error) {
 	return leases[gatehouse.LeasedPush](ctx, c, "/pushes/lease", r)
 }
 
-// HeartbeatPush keeps a lease. The answer says whether to stop.
+// HeartbeatPush extends a lease. The answer says whether to stop.
 func (c *Client) HeartbeatPush(ctx context.Context, id string, r gatehouse.Heartbeat) (*gatehouse.LeaseState, error) {
 	return c.heartbeat(ctx, push(id, "/heartbeat"), r)
 }

@@ -1,13 +1,11 @@
 package connector_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"testing"
 
 	"go.yaml.in/yaml/v4"
@@ -65,19 +63,19 @@ func TestFlags(t *testing.T) {
 	}})
 }
 
-// blocks returns the fenced blocks of a language in a document.
-func blocks(t *testing.T, name, language string) []string {
+// configurations returns the blocks of YAML in docs/connectors.md.
+func configurations(t *testing.T) []string {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join("..", "docs", name))
+	b, err := os.ReadFile(filepath.Join("..", "docs", "connectors.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var found []string
-	for _, m := range regexp.MustCompile("(?ms)^```"+language+"\n(.*?)^```$").FindAllSubmatch(b, -1) {
+	for _, m := range regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$").FindAllSubmatch(b, -1) {
 		found = append(found, string(m[1]))
 	}
 	if len(found) == 0 {
-		t.Fatalf("docs/%s has no block of %s", name, language)
+		t.Fatal("docs/connectors.md has no configuration")
 	}
 	return found
 }
@@ -87,7 +85,7 @@ func blocks(t *testing.T, name, language string) []string {
 func TestDocumentedConfigurations(t *testing.T) {
 	t.Parallel()
 	count := map[string]int{}
-	for _, block := range blocks(t, "connectors.md", "yaml") {
+	for _, block := range configurations(t) {
 		var file struct {
 			Secrets    map[string]string    `yaml:"secrets"`
 			Connectors map[string]yaml.Node `yaml:"connectors"`
@@ -141,27 +139,6 @@ func TestDocumentedConfigurations(t *testing.T) {
 	if count["sql"] < 2 || count["http"] < 4 || count["worker"] < 1 || count["mcp"] < 1 {
 		t.Errorf("the documentation shows only %v", count)
 	}
-}
-
-// TestDocumentedExample ensures that the documented example is the one that passes
-// the suite.
-func TestDocumentedExample(t *testing.T) {
-	t.Parallel()
-	b, err := os.ReadFile("flags_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, code, _ := bytes.Cut(b, []byte("// Flags switches"))
-	example := "// Flags switches" + string(code)
-	for _, block := range blocks(t, "writing-a-connector.md", "go") {
-		if strings.Contains(block, "// Flags switches") {
-			if block != example {
-				t.Error("the example in docs/writing-a-connector.md is not the one in flags_test.go")
-			}
-			return
-		}
-	}
-	t.Error("docs/writing-a-connector.md does not show the example")
 }
 
 func TestErrors(t *testing.T) {

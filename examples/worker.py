@@ -32,7 +32,7 @@ def page(step, stop):
     order = step["input"]
     if order.get("pager") == "busy" and step["attempts"] == 1:
         raise Retry("the pager is busy")
-    if stop.wait(order.get("seconds", 0)):  # in place of talking to the pager
+    if stop.wait(order.get("seconds", 0)):  # replace it with the call to the pager
         raise RuntimeError("told to stop")
     return {"paged": order["who"], "key": step["idempotency_key"]}
 
@@ -60,7 +60,7 @@ def call(path, body, tries=1):
             refused = Refused(json.load(error) if ours else {"detail": str(error)})
             if tries <= 0 or not refused.retryable:
                 raise refused from None
-        except OSError:  # the connection broke: nobody knows how far the request came
+        except OSError:  # a broken connection: the server may or may not have acted on the request
             if tries <= 0:
                 raise
         time.sleep(1)
@@ -76,7 +76,7 @@ def keep(path, generation, done, stop):
             if not refused.retryable:  # lease_lost
                 return stop.set()
         except OSError:
-            pass  # the next one may get through
+            pass  # the next heartbeat may succeed
 
 
 def execute(step, lease):
@@ -84,14 +84,14 @@ def execute(step, lease):
     threading.Thread(target=keep, args=(path, lease["generation"], done, stop), daemon=True).start()
     try:
         verb, result = "/complete", {"output": page(step, stop)}
-    except Exception as error:  # whatever it is, the run has to hear of it
+    except Exception as error:  # every exception must be reported to the run
         verb, result = "/fail", {"detail": str(error) or repr(error), "code": type(error).__name__, "retryable": isinstance(error, Retry)}
     try:
         call(path + verb, {"generation": lease["generation"], **result}, tries=5)
         print(step["key"] + ": " + verb[1:], file=sys.stderr)
-    except Refused as refused:  # after lease_lost the step is another's, and what we did counts for nothing
+    except Refused as refused:  # after lease_lost another worker has the step, and this result is dropped
         print(step["key"] + ": " + str(refused), file=sys.stderr)
-    except OSError as error:  # the lease will run out, and another attempt follow
+    except OSError as error:  # the lease will expire, and another attempt will follow
         print(step["key"] + ": not reported: " + str(error), file=sys.stderr)
     finally:
         done.set()
@@ -109,7 +109,7 @@ def main():
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, told_to_stop)
     while True:
-        try:  # every step of a batch has a thread of its own
+        try:  # each step of a batch runs in its own thread
             batch = call("/steps/lease", {"tools": ["page"], "max": 10, "wait": "30s", "lease": f"{LEASE:g}s", "worker": "worker.py"})
             threads = [threading.Thread(target=execute, args=(leased["step"], leased["lease"])) for leased in batch]
             for thread in threads:
@@ -118,10 +118,10 @@ def main():
                 thread.join()
         except Refused as refused:
             if not refused.retryable:
-                sys.exit(str(refused))  # the key, the role, or what we ask for
+                sys.exit(str(refused))  # the key, the role or the request is refused
             time.sleep(5)
         except OSError:
-            time.sleep(5)  # the server is away; it comes back
+            time.sleep(5)  # the server is unreachable; try again
 
 
 try:

@@ -27,7 +27,7 @@ class Retry extends Error {}
 async function page(step: Step, stop: AbortSignal): Promise<unknown> {
   const order = step.input;
   if (order.pager === "busy" && step.attempts === 1) throw new Retry("the pager is busy");
-  await sleep((order.seconds ?? 0) * 1000, undefined, { signal: stop }); // in place of talking to the pager
+  await sleep((order.seconds ?? 0) * 1000, undefined, { signal: stop }); // replace it with the call to the pager
   if (order.who === undefined) throw new Error("who is to be paged?");
   return { paged: order.who, key: step.idempotency_key };
 }
@@ -56,7 +56,8 @@ async function call<T>(path: string, body: object, tries = 1, signal: AbortSigna
       const ours = answer.headers.get("Content-Type") === "application/problem+json";
       throw new Refused(ours ? await answer.json() : { code: "internal", detail: answer.statusText, retryable: true });
     } catch (error) {
-      // What is no Refused is a broken connection: nobody knows how far the request came.
+      // Any error other than Refused is a broken connection: the server may or may not have acted
+      // on the request.
       if (--tries <= 0 || signal.aborted || (error instanceof Refused && !error.retryable)) throw error;
     }
     await sleep(1000);
@@ -71,7 +72,7 @@ async function execute({ step, lease: { generation } }: Leased): Promise<void> {
       const state = await call<{ cancel: boolean }>(path + "/heartbeat", { generation, lease: `${lease}s` });
       if (state.cancel) stop.abort();
     } catch (error) {
-      // lease_lost ends it; after anything else the next one may get through.
+      // lease_lost ends the loop; after any other error, the next heartbeat may succeed.
       if (error instanceof Refused && !error.retryable) stop.abort();
     }
   }, (lease / 3) * 1000);
@@ -83,8 +84,8 @@ async function execute({ step, lease: { generation } }: Leased): Promise<void> {
     await call(path + verb, { generation, ...result }, 5);
     console.error(`${step.key}: ${verb.slice(1)}`);
   } catch (error) {
-    // After lease_lost the step is another's, and what we did counts for nothing;
-    // what could not be reported is followed by another attempt.
+    // After lease_lost another worker has the step, and this worker's result is dropped. If a
+    // result could not be reported, another attempt follows.
     console.error(`${step.key}: ${error}`);
   } finally {
     clearInterval(heart);
@@ -98,9 +99,9 @@ while (!stopping.signal.aborted) {
   try {
     const order = { tools: ["page"], max: 10, wait: "30s", lease: `${lease}s`, worker: "worker.ts" };
     const batch = await call<Leased[]>("/steps/lease", order, 1, AbortSignal.any([stopping.signal, AbortSignal.timeout(90_000)]));
-    await Promise.all(batch.map(execute)); // at the same time
+    await Promise.all(batch.map(execute)); // concurrently
   } catch (error) {
-    if (error instanceof Refused && !error.retryable) throw error; // the key, the role, or what we ask for
+    if (error instanceof Refused && !error.retryable) throw error; // the key, the role or the request is refused
     await sleep(5000, undefined, { signal: stopping.signal }).catch(() => {});
   }
 }

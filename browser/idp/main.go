@@ -1,6 +1,5 @@
-// Command idp is the OpenID provider that the browser tests sign in at. It
-// reads its clients and people from standard input, tells its issuer on
-// standard output, and serves on loopback until its input ends.
+// Command idp is the OpenID provider of the browser tests. It reads its clients and people from
+// standard input, prints its issuer, and serves on loopback until its input ends.
 package main
 
 import (

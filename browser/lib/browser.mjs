@@ -1,4 +1,4 @@
-// Chromium from the system, and what tests do with a page.
+// The system's Chromium, and helpers for pages.
 import assert from "node:assert/strict";
 import { AxeBuilder } from "@axe-core/playwright";
 import { chromium } from "playwright-core";
@@ -14,8 +14,8 @@ const args = [
 ];
 
 /**
- * Launches the browser; it never downloads one. A browser that dies as it starts
- * has not seen the console yet: it is started again, twice at most.
+ * Launches the browser; it never downloads one. A browser that crashes at its start is
+ * started again, at most twice, because the console cannot be the cause.
  */
 export async function launch() {
   const options = { executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", headless: true, args };
@@ -33,12 +33,12 @@ export const desktop = { width: 1440, height: 900 };
 export const phone = { width: 390, height: 844 };
 
 /**
- * A page in a context of its own, which fails the test on anything that the
- * content policy refused, on a script's error and on a dialog.
+ * A page in a context of its own. A violation of the content policy, a script's error
+ * or a dialog fails the test.
  */
 export async function newPage(browser, t, options = {}) {
   const context = await browser.newContext({ viewport: desktop, ...options });
-  context.setDefaultTimeout(60_000); // used up only by a failure
+  context.setDefaultTimeout(60_000); // only a failure waits this long
   const page = await context.newPage();
   const faults = [];
   page.on("pageerror", (e) => faults.push(`script: ${e.message}`));
@@ -63,15 +63,16 @@ export async function signIn(page, link) {
   await Promise.all([page.waitForURL("**/inbox*"), page.getByRole("button", { name: /sign in|continue/i }).first().click()]);
 }
 
-/** Fails on any serious or critical finding of axe, by all rules of WCAG to 2.2 AA and its own of good practice. */
+/** Fails on any serious or critical finding of axe, by all rules of WCAG up to 2.2 AA and its best practices. */
 export async function accessible(page, what) {
-  // Colours that are on their way are nobody's to read: a theme that changes fades in for 150 ms.
+  // Wait for colour transitions: a theme change fades in for 150 ms, and intermediate colours must
+  // not be checked.
   for (let i = 0; i < 20 && await page.evaluate(() => document.getAnimations().some((a) => a.playState === "running")); i++) {
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
   const { violations, passes } = await new AxeBuilder({ page })
-    .setLegacyMode(true) // there are no frames to join
-    .options({ resultTypes: ["violations"] }) // the others shortened
+    .setLegacyMode(true) // the pages have no frames
+    .options({ resultTypes: ["violations"] }) // shortens the other results
     .withTags(["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"])
     .analyze();
   assert.ok(violations.length + passes.length > 0, `${what}: nothing was looked at`);
@@ -82,8 +83,8 @@ export async function accessible(page, what) {
 }
 
 /**
- * Makes the clock by which the console waits before keys count stand still, so
- * that a test says how much of that time has passed.
+ * Stops the clock by which the console ignores keys for a while, so that a test
+ * controls how much of that time has passed.
  */
 export async function stillClock(page) {
   await page.addInitScript(() => {
@@ -93,10 +94,10 @@ export async function stillClock(page) {
   });
 }
 
-/** How long keys rest after what is shown has changed, in milliseconds. */
+/** How long keys are ignored after the shown content has changed, in milliseconds. */
 export const settle = 400;
 
-/** Lets that long pass on a page with [stillClock] whose script has run. */
+/** Lets that time pass on a page with [stillClock] whose script has run. */
 export async function awake(page, ms = settle) {
   await page.locator("html.js").waitFor({ state: "attached" });
   await page.evaluate((ms) => window.letPass(ms), ms);

@@ -1,10 +1,10 @@
-// A target that takes whatever it is sent: what the shop's ledger has no
-// columns for. What it is told to name, it names as it is told; what is sent to
-// be lost, it takes without an answer.
+// A target that accepts everything, for changes that do not fit the shop's ledger. It returns the
+// name that a request asks for, and closes the connection without an answer if a request asks for
+// that.
 import { createServer } from "node:http";
 import { after } from "node:test";
 
-/** Starts the target; received collects the bodies it was sent. */
+/** Starts the target; received collects the bodies of the requests. */
 export async function elsewhere() {
   const received = [];
   const server = createServer((req, res) => {
@@ -22,7 +22,7 @@ export async function elsewhere() {
     server.close();
     server.closeAllConnections();
   });
-  // The configuration of the connector "elsewhere".
+  // Adds the connector "elsewhere" to the configuration.
   const configure = (text) => text.replace("\ndispatch:", `
   elsewhere:
     type: http
@@ -36,7 +36,7 @@ dispatch:`);
   return { received, configure };
 }
 
-/** A proposal to it. */
+/** A proposal for this target. */
 export const put = (ref, change) => ({
   connector: "elsewhere", operation: "put", target: { entity_type: "thing", entity_ref: ref }, current_state: undefined, ...change,
 });

@@ -1,4 +1,4 @@
-// A real server on a folder of its own, and the API to prepare it with.
+// A real server in a folder of its own, and the API calls that prepare it.
 import { execFile, spawn } from "node:child_process";
 import { rmSync } from "node:fs";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
@@ -31,8 +31,8 @@ export function binary() {
 }
 
 /**
- * A port that is free, below those that systems hand out themselves, to clients
- * too: one of these could be somebody else's while the server starts again.
+ * A free port, below the range from which systems assign ports to clients: such a
+ * port could be taken while the server restarts.
  */
 async function freePort() {
   for (;;) {
@@ -58,7 +58,7 @@ export class Gatehouse {
     const g = new Gatehouse();
     g.dir = await mkdtemp(join(tmpdir(), "gatehouse-browser-"));
     g.data = join(g.dir, "data");
-    // localhost, not 127.0.0.1: a passkey belongs to a name, never to an address.
+    // localhost, not 127.0.0.1: a passkey belongs to a host name, not to an address.
     g.port = await freePort();
     g.url = `http://localhost:${g.port}`;
     try {
@@ -85,7 +85,7 @@ export class Gatehouse {
       stdio: ["ignore", "pipe", "inherit"],
     });
     this.child = child;
-    // A run that breaks off leaves no server behind.
+    // An aborted run must not leave a server behind.
     const orphaned = () => child.kill("SIGKILL");
     process.on("exit", orphaned);
     child.on("exit", () => process.off("exit", orphaned));
@@ -97,7 +97,7 @@ export class Gatehouse {
         try {
           resolve(JSON.parse(text));
         } catch {
-          // not whole yet
+          // not complete yet
         }
       });
       child.on("exit", (code) => reject(new Error(`gatehouse dev ended with ${code}: ${text}`)));
@@ -134,7 +134,7 @@ export class Gatehouse {
     return answer;
   }
 
-  /** Makes a person with roles. */
+  /** Creates a person with roles. */
   async person(name, ...roles) {
     const creds = await this.api("POST", "/principals", { body: { name, kind: "person", roles } });
     return { name, ...creds };
@@ -164,7 +164,7 @@ export class Gatehouse {
     });
   }
 
-  /** Makes a text the active policy. */
+  /** Applies a text as the active policy. */
   policy(source) {
     return this.api("POST", "/policies", { body: { source } });
   }
@@ -173,7 +173,7 @@ export class Gatehouse {
     return this.api("GET", `/proposed-actions/${id}`);
   }
 
-  /** The action once its outcome at the target is known. */
+  /** Waits until the action's outcome at the target is known. */
   finished(id) {
     return this.api("GET", `/proposed-actions/${id}?wait=30s&until=finished`);
   }

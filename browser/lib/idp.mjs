@@ -1,4 +1,4 @@
-// A real OpenID provider, browser/idp, for what signs in by one.
+// A real OpenID provider, browser/idp, for sign-ins.
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { after } from "node:test";
@@ -6,7 +6,7 @@ import { build } from "./gatehouse.mjs";
 
 export const client = { id: "gatehouse", secret: "s3cret" };
 
-/** Starts it until the file's tests are over; people log in by subject and password. */
+/** Starts the provider until the file's tests are over; people log in by subject and password. */
 export async function provider(url, people) {
   const child = spawn(await build("./browser/idp"), { stdio: ["pipe", "pipe", "inherit"] });
   after(() => child.stdin.end());
@@ -16,7 +16,7 @@ export async function provider(url, people) {
   throw new Error("the provider did not start");
 }
 
-/** Logs somebody in at the provider's page, where the page is. */
+/** Logs a person in at the provider's page, which must be open. */
 export async function logIn(page, issuer, subject, password = "pass") {
   await page.waitForURL(`${issuer}/login/**`);
   await page.getByLabel("Subject").fill(subject);

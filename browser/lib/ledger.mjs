@@ -1,4 +1,4 @@
-// The first items of the ledger that development mode makes: always the same.
+// The first items of the development mode's ledger, which are always the same.
 export const items = [
   { sku: "SKU-0001", price: "10.00", version: "7" },
   { sku: "SKU-0002", price: "34.95", version: "8" },

@@ -1,9 +1,9 @@
-// What a page is but for its text: to compare one with hostile texts with the
-// same one with harmless texts.
+// The structure of a page without its texts, to compare a page with hostile texts to the same page
+// with harmless texts.
 
 /**
- * Runs in the page: each element with its way from the body, its attributes,
- * and what those of them say that can do something.
+ * Runs in the page: each element with its path from the body, its attributes,
+ * and the values of those attributes that can have an effect.
  */
 export function skeleton() {
   const acts = /^(href|src|srcdoc|action|formaction|hx-.*|class|id|name|type|for|form|style|target|rel|method|role|data-(key|go|decide|passkey|events|testid)|accesskey|autofocus)$/;
@@ -12,18 +12,19 @@ export function skeleton() {
     .replace(/thing-\d+/g, "REF").replace(/\bthing(%3A|\/)[^&]*/g, "REF").replace(/\bflow-\d+/g, "FLOW");
   const out = new Set();
   const walk = (el, path) => {
-    // What makes characters and differences visible is the page's own.
+    // The page itself adds the marks for invisible characters and differences.
     if (el.matches("mark.differ") && el.attributes.length === 1) {
       for (const child of el.children) walk(child, path);
       return;
     }
     if (el.matches("mark.odd:not([id]), wbr") && [...el.attributes].every((a) => a.name === "class" || a.name === "title") && !el.children.length) return;
-    // A page asks whether it is old whenever it likes: so long, and after it, its part has a class more, or an empty one.
+    // A page checks for news at any time. Meanwhile its part has an additional class, and
+    // afterwards an empty one.
     const asks = [...el.classList].every((c) => c === "htmx-request");
     const own = [...el.attributes].filter((a) => a.name !== "class" || !asks).map((a) => (acts.test(a.name) ? `${a.name}=${plain(a.value)}` : a.name)).filter((a) => !/^(open|checked|selected|hidden|aria-current|data-live)$/.test(a));
     const here = `${path}>${el.localName}[${own.sort().join(" ")}]`;
     out.add(here);
-    // How long things took decides what of these there is.
+    // The number of these elements depends on how long things took.
     if (el.matches(".tl-bar, .tl-legend")) return;
     for (const child of el.children) walk(child, `${path}>${el.localName}`);
   };
@@ -31,5 +32,5 @@ export function skeleton() {
   return [...out];
 }
 
-/** What no page may have in its text, since nobody would see it. */
+/** The characters that no page may contain, because they are invisible. */
 export const unseen = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\u{e0001}-\u{e007f}](?<!\u{1f3f4}[\u{e0001}-\u{e007f}]*)/u;

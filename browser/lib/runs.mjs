@@ -1,5 +1,5 @@
-// Workflows and runs to look at, made through the API: a model that answers at
-// once, and a worker that says what it is told to.
+// Workflows and runs for the tests, made through the API: with a model that answers at once, and a
+// worker that returns what it is told to.
 import { createServer } from "node:http";
 import { items } from "./ledger.mjs";
 
@@ -83,7 +83,7 @@ export function start(g, name, input, more = {}) {
   return g.api("POST", `/workflows/${name}/runs`, { key: g.agent.key, token: null, body: { input, ...more } });
 }
 
-/** The run once it is as wanted; it fails after a minute. */
+/** Waits until the run meets the condition; fails after a minute. */
 export async function until(g, id, ok) {
   const end = Date.now() + 60_000;
   for (;;) {
@@ -97,26 +97,26 @@ export async function until(g, id, ok) {
 export const status = (g, id, wanted) => until(g, id, (r) => r.status === wanted);
 export const step = (run, key) => run.steps.find((s) => s.key === key);
 
-/** Reprices the item at an index, up to where people are asked. */
+/** Starts a repricing of the item at an index, and waits until it asks people. */
 export async function asked(g, i, to, more = {}) {
   const run = await start(g, "reprice", { sku: items[i].sku, version: items[i].version, price: items[i].price, to, watchers: ["bo", "cy"] }, more);
   return status(g, run.id, "waiting_approval");
 }
 
-/** A person with a name and roles approves, or rejects, what a step proposed. */
+/** A person with a name and roles approves or rejects a step's proposal. */
 export async function answer(g, person, run, key, decision = "approved") {
   const a = await g.action(step(run, key).action_id);
   const body = decision === "approved" ? { decision, digest: a.digest, confirm: a.approval.confirm?.value } : { decision, notes: "not this one" };
   return g.api("POST", `/proposed-actions/${a.id}/decide`, { key: person.key, token: person.edit_token, body });
 }
 
-/** Leases the one ready step of a tool, as a worker of a name. */
+/** Leases the only ready step of a tool, as a worker with a name. */
 export async function lease(g, worker, tool, name = "night-shift") {
   const [leased] = await g.api("POST", "/steps/lease", { key: worker.key, token: null, body: { tools: [tool], max: 1, wait: "30s", worker: name } });
   return leased;
 }
 
-/** Fills the gate with a run in each of the states that matter. */
+/** Fills the gate with a run in each relevant state. */
 export async function runScene(g, bo) {
   const worker = await g.api("POST", "/principals", { body: { name: "night", kind: "agent", roles: ["worker", "proposer"] } });
   await apply(g, "reprice", reprice.replace("asks people, ", ""));
@@ -152,7 +152,7 @@ steps:
   await g.api("POST", `/runs/${scene.canceled.id}/cancel`, { body: { reason: "the supplier took it back" } });
   scene.canceled = await status(g, scene.canceled.id, "canceled");
   scene.asked = await asked(g, 34, "63.00");
-  // The evidence is made a moment after the end.
+  // The evidence is made shortly after the end.
   scene.done = await until(g, scene.done.id, (r) => r.evidence_sha256);
   return scene;
 }

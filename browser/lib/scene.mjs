@@ -1,4 +1,4 @@
-// A store with something of everything, made through the API.
+// A store with an example of everything, made through the API.
 import { items } from "./ledger.mjs";
 
 const target = (i) => ({ entity_type: "item", entity_ref: items[i].sku, version: items[i].version });
@@ -50,7 +50,7 @@ export async function fill(g, think = async () => {}) {
       rationale: "competitor's price of today",
     }));
   }
-  // What the policy lets through by itself.
+  // The policy allows this one without people.
   scene.note = await g.propose({ target: target(17), action_type: "note", current_state: { tag: "" }, proposed_change: { tag: "oak" } });
   scene.safe = await g.propose({ target: target(18), action_type: "spec_update", current_state: { tag: "" }, proposed_change: { tag: "birch" } });
   scene.done = [];
@@ -63,7 +63,7 @@ export async function fill(g, think = async () => {}) {
     if (i % 3 === 0) await g.decide(a.id, { decision: "rejected", notes: "wrong currency" });
     else await g.decide(a.id, { decision: "approved", digest: a.digest });
   }
-  // One that ends as a dead letter: the customer's address exists already.
+  // This one becomes a dead letter, because the customer's address already exists.
   const dead = await g.propose({
     action_type: "create_customer",
     risk_level: 3,

@@ -1,4 +1,4 @@
-// What each file of tests stands on: a server and a browser of its own.
+// A server and a browser for each test file.
 import { after } from "node:test";
 import { launch } from "./browser.mjs";
 import { Gatehouse } from "./gatehouse.mjs";
@@ -14,10 +14,10 @@ export async function stage(options) {
   return { g, browser };
 }
 
-/** Ends a test that hangs, rather than the whole run. */
+/** Ends a test that hangs, instead of the whole run. */
 export const limit = { timeout: 900_000 };
 
-/** A price change of the ledger's item at an index, by as much as it says. */
+/** A price change of the ledger's item at an index, to the given price. */
 export function priced(i, price, more = {}) {
   return {
     target: { entity_type: "item", entity_ref: items[i].sku, version: items[i].version },

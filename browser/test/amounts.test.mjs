@@ -1,5 +1,4 @@
-// Amounts come from the payload. What an agent claims stands apart, marked as
-// its claim.
+// Amounts come from the payload. An agent's claim is shown separately and marked as a claim.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { newPage, signIn } from "../lib/browser.mjs";
@@ -17,9 +16,10 @@ const price = (ref, after) => g.propose(put(ref, {
 }));
 
 test("the totals of a selection", limit, async (t) => {
+  // Before the sign-in: an empty inbox loads itself again when something comes, in the midst of a `goto`.
+  const three = [await price("a", "99.99"), await price("b", "1000"), await payment("c", "125000", "1250")];
   const page = await newPage(browser, t);
   await signIn(page, await g.setupLink("ana"));
-  const three = [await price("a", "99.99"), await price("b", "1000"), await payment("c", "125000", "1250")];
   await page.goto(`${g.url}/inbox/bulk?${three.map((a) => `pick=${a.id}`).join("&")}`);
   assert.equal(await page.getByTestId("bulk-sum").count(), 1);
   assert.equal(await page.getByTestId("bulk-sum").innerText(), "1079.99 USD moved, net +1079.99");
@@ -28,7 +28,7 @@ test("the totals of a selection", limit, async (t) => {
   assert.doesNotMatch(totals, /without an amount/);
   assert.match(await page.getByTestId("bulk-excluded").innerText(), /the agent claims 1250 USD, the change says something else/);
 
-  // Up and down do not hide each other.
+  // An increase and a decrease must not cancel each other out.
   const two = [await price("d", "110"), await g.propose(put("e", { action_type: "price_change", current_state: { price: "200", currency: "USD" }, proposed_change: { price: "100" } }))];
   await page.goto(`${g.url}/inbox/bulk?${two.map((a) => `pick=${a.id}`).join("&")}`);
   assert.equal(await page.getByTestId("bulk-sum").innerText(), "200 USD moved, net 0");
@@ -48,7 +48,8 @@ test("a claim that differs from the payload", limit, async (t) => {
   assert.equal(await page.getByTestId("amount").innerText(), "+9800.00 USD");
   assert.equal((await page.getByTestId("claim").innerText()).trim(), "The agent claims 98.00 USD — not what the change says");
 
-  // What agrees is not said twice; what the payload lacks is not made up.
+  // A claim that matches the payload is not repeated; an amount that the payload lacks is not
+  // invented.
   const same = await payment("same", "45.50", "45.5");
   here = await row(same.id);
   assert.equal(await here.getByTestId("moved").innerText(), "+45.50 USD");
@@ -59,7 +60,7 @@ test("a claim that differs from the payload", limit, async (t) => {
   assert.equal(await here.getByTestId("moved").count(), 0);
   assert.equal((await here.getByTestId("claimed").innerText()).trim(), "the agent claims 7.00 USD");
 
-  // Where the value that matters is retyped, it is that of the payload.
+  // If the decisive value must be retyped, it is the payload's.
   const high = await payment("high", "9800.00", "98.00", { risk_level: 4 });
   await row(high.id);
   assert.match(await page.getByTestId("approve-form").textContent(), /Type the new amount 9800\.00/);

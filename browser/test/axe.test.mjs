@@ -1,5 +1,5 @@
-// No serious violation on any page, in the light theme and in the dark one, on
-// a desktop and on a phone.
+// No page has a serious accessibility violation, in the light and the dark theme, on a desktop and
+// on a phone.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { accessible, desktop, newPage, phone, signIn } from "../lib/browser.mjs";
@@ -9,7 +9,7 @@ import { limit, stage } from "../lib/stage.mjs";
 const { g, browser } = await stage();
 const scene = await fill(g);
 
-/** Both themes of a page that is open, and a phone, whose colours are the same: every rule each time. */
+/** Checks an open page in both themes and on a phone, which has the same colours, with every rule. */
 async function looked(page, what) {
   for (const [size, viewport, colorScheme] of [["phone", phone, "dark"], ["desktop", desktop, "dark"], ["desktop", desktop, "light"]]) {
     await page.setViewportSize(viewport);
@@ -103,7 +103,7 @@ test("states that a click makes", limit, async (t) => {
   await looked(page, "not accepted");
 });
 
-// Two pages side by side: axe works in the page, on a core of its own.
+// Two pages concurrently, because axe runs in the page, on a core of its own.
 test("every page", limit, async (t) => {
   const waiting = Object.entries(pages);
   const work = async (page) => {
@@ -113,7 +113,7 @@ test("every page", limit, async (t) => {
     }
   };
   const tabs = [await newPage(browser, t), await newPage(browser, t)];
-  for (const page of tabs) await signIn(page, await g.setupLink("ana")); // a new link ends the one before
+  for (const page of tabs) await signIn(page, await g.setupLink("ana")); // a new link invalidates the previous one
   await Promise.all(tabs.map(work));
 });
 
@@ -136,7 +136,7 @@ async function send(page, path, fields) {
 
 const item = (a) => ["item", `${a.id} ${a.digest}`];
 
-/** What a form is answered with, as [path, fields, status, what the answer shows]. */
+/** The answers to forms, as [path, fields, status, visible part]. */
 const answers = {
   "bulk, no reason": ["/inbox/bulk", [["decision", "rejected"], item(scene.text)], 422],
   "bulk, done": ["/inbox/bulk", [["decision", "approved"], item(scene.price), ["item", `${scene.text.id} sha256:0`], item(scene.create)], 200, "bulk-result"],
@@ -166,7 +166,7 @@ const answers = {
   "replayed": ["/dispatch/replay", [["push", dead.push.id]], 200],
 };
 
-// Last, since it decides what the pages above show as open.
+// This test is the last one, because it decides actions that the pages above show as open.
 test("what a form is answered with", limit, async (t) => {
   const waiting = Object.entries(answers);
   const work = async (name) => {

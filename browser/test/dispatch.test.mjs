@@ -1,5 +1,4 @@
-// Dead letters: their causes, the filter, a replay and a discard; by keys and
-// without script.
+// Dead letters: their causes, the filter, a replay and a discard, with keys and without scripts.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { accessible, desktop, newPage, phone, signIn } from "../lib/browser.mjs";
@@ -17,7 +16,7 @@ async function approved(change) {
   return g.finished(a.id);
 }
 
-// A customer whose address another one has, and a call whose answer is lost.
+// One customer's address already exists, and one call's answer gets lost.
 const refused = (n) => approved({
   action_type: "create_customer", risk_level: 3, operation: "insert", target: { entity_type: "customer", entity_ref: `C-90${n}` },
   current_state: undefined, proposed_change: { name: "Esther Haas", email: "c0001@example.com", country: "US", currency: "USD", version: 1 },
@@ -71,7 +70,7 @@ test("the filter stands in the address", limit, async (t) => {
   await letter(page, lost).waitFor();
 });
 
-/** Marks a letter and replays it, then discards another; act presses a control. */
+/** Selects a dead letter and replays it, then discards another; act presses a control. */
 async function replayAndDiscard(page, act, again, over) {
   await page.goto(`${g.url}/dispatch?code=${code}`);
   await act(letter(page, again).getByRole("checkbox"));
@@ -110,7 +109,7 @@ test("without script", limit, async (t) => {
   await page.getByTestId("discard").click();
   await page.getByTestId("dead").waitFor();
   assert.equal((await push(dead[2])).status, "failed");
-  await letter(page, dead[2]).waitFor(); // without a reason nothing is closed
+  await letter(page, dead[2]).waitFor(); // nothing is closed without a reason
   await replayAndDiscard(page, (control) => control.click(), dead[2], dead[3]);
 });
 

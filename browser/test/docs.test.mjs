@@ -1,4 +1,4 @@
-// The page of the API's reference: what it shows, and where the type of a problem leads.
+// The page of the API reference: its content, and the target of a problem's type.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { accessible, newPage } from "../lib/browser.mjs";

@@ -1,7 +1,6 @@
-// Whatever agents write stays text: the corpus of hostile texts, in every field
-// that they fill, on every page that shows them. The oracle is the page with
-// harmless text: no element, attribute, handler or address that it does not
-// have may appear.
+// Text from agents stays text: a corpus of hostile texts, in every field that agents fill, on every
+// page that shows them. The oracle is the same page with harmless text: no additional element,
+// attribute, handler or URL may appear.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { test } from "node:test";
@@ -15,7 +14,7 @@ const { g, browser } = await stage(await elsewhere());
 await g.person("ana", "approver", "proposer", "auditor", "operator");
 await g.person("root", "admin");
 
-/** An action of which every text is the one given. */
+/** An action with the given text in every text field. */
 const proposal = (ref, text) => put(ref, {
   action_type: "price_change",
   on_behalf_of: text,
@@ -28,7 +27,7 @@ const proposal = (ref, text) => put(ref, {
   artifact_diff: { type: "unified_diff", text, summary: text },
 });
 
-/** Sorts texts into those the server takes for a purpose, and those it refuses as unfit. */
+/** Selects the texts that the server accepts for a purpose; it refuses the others. */
 async function taken(texts, attempt) {
   const fit = [];
   for (let n = 0; n < texts.length; n += 8) {
@@ -43,11 +42,11 @@ async function taken(texts, attempt) {
   return fit;
 }
 
-/** Opens a page, and lets its script do what it does at first. */
+/** Opens a page and waits for its script to start. */
 async function visit(page, path) {
   await page.goto(g.url + path);
   await page.locator("html.js").waitFor({ state: "attached" });
-  // What it asks for later has come.
+  // The part that the page loads later has arrived.
   await page.locator("[data-testid=record][hx-get]").waitFor({ state: "detached" });
 }
 
@@ -69,8 +68,8 @@ test("the corpus", limit, async (t) => {
   watch(page);
   await signIn(page, await g.setupLink("ana"));
 
-  // Each makes an action: with the text in all its fields, and with what of it
-  // the gate and the target take as the name of a thing.
+  // Each text makes an action: it is in all of the action's fields and, if the gate and the target
+  // accept it there, in names.
   const actions = [];
   let refused = 0;
   const make = async (name, text, n) => {
@@ -81,7 +80,7 @@ test("the corpus", limit, async (t) => {
         actions.push({ ...a, text, name });
         return;
       } catch (e) {
-        assert.match(e.message, /: 4(00|22) /, name); // what is refused is shown to nobody
+        assert.match(e.message, /: 4(00|22) /, name); // refused texts are shown to nobody
       }
     }
     refused++;
@@ -116,7 +115,7 @@ test("the corpus", limit, async (t) => {
     for (let a = waiting.pop(); a; a = waiting.pop()) await check(page, a);
   }));
 
-  // Beside the list, in the list, in bulk and in the editor, all at once.
+  // The texts appear beside the list, in the list, in bulk and in the editor, all at once.
   const of = async (path) => {
     await visit(page, path);
     const { text, owned } = await look(page);
@@ -128,7 +127,7 @@ test("the corpus", limit, async (t) => {
   const bulk = (list) => `/inbox/bulk?${list.map((a) => `pick=${a.id}`).join("&")}`;
   const beside = new Set([...await of(bulk(some)), ...await of(`/inbox?tab=team&q=thing`), ...await of("/audit")]);
   for (let i = 0; i < rest.length; i += 40) assert.deepEqual((await of(bulk(rest.slice(i, i + 40)))).filter((x) => !beside.has(x)), []);
-  // Which field comes at which place goes by the text, too.
+  // The position of a field depends on its text.
   const unnumbered = (list) => list.map((x) => x.replace(/field-\d+/, "field"));
   const editor = new Set();
   for (const a of some) for (const x of unnumbered(await of(`/actions/${a.id}/edit`))) editor.add(x);
@@ -150,7 +149,7 @@ async function pages(page, path, fn) {
   }
 }
 
-/** What stands on a page, which must be text: of a hostile one nothing that the oracle does not have. */
+/** Compares a page with the oracle: a hostile text must add nothing but text. */
 async function inspected(page, what, oracle) {
   const here = await page.evaluate(skeleton);
   const { text, owned } = await look(page);
@@ -168,13 +167,13 @@ test("what a dispatch came to", limit, async (t) => {
   await signIn(page, await g.setupLink("root"));
   let ref = 0;
   const approved = async (change, key) => {
-    // Not every text can be a key: it has to stand in a header.
+    // Not every text can be a key, because a key is sent in a header.
     const a = await g.propose({ ...change, idempotency_key: key }).catch(() => g.propose(change));
     await g.decide(a.id, { decision: "approved", digest: a.digest });
     return g.finished(a.id);
   };
-  // One is lost on its way, and somebody says in these words what they found;
-  // one is called so by the target; both under such a key.
+  // One call gets lost, and a person records its outcome with this text; the target returns the
+  // text as a name; both have the text as their key.
   const make = (texts) => taken(texts, async (text) => {
     const n = ref++;
     const lost = await approved(put(`lost-${n}`, { operation: "lose", action_type: "price_change", proposed_change: { said: text } }), `${n} ${text}`);
@@ -199,12 +198,12 @@ test("what a dispatch came to", limit, async (t) => {
     return found;
   };
   const plain = await make([...benign, ...Array.from({ length: 60 }, (_, i) => ({ name: "harmless", text: `harmless ${i}` }))]);
-  // One of which nobody has said yet what came of it.
+  // The outcome of this one was not recorded yet.
   const open = await approved(put("lost", { operation: "lose", action_type: "price_change", proposed_change: { said: "harmless" } }));
   const oracle = await see([...plain.filter((x) => !/ \d/.test(x.text)), { name: "harmless", made: [open.id] }]);
   const odd = await make(corpus);
   assert.ok(odd.length > corpus.length / 2, `${odd.length} of ${corpus.length} texts are taken`);
-  // The lists have all of them; a page of their own some.
+  // The lists contain all of them; some are also opened separately.
   await see(odd.filter((_, i) => i % 5 === 0), oracle);
 });
 
@@ -216,7 +215,7 @@ test("names that people and agents go by", limit, async (t) => {
   const look = async () => {
     for (const path of paths) await pages(page, path, async () => (oracle.frozen ? inspected(page, path, oracle) : (await inspected(page, path)).forEach((x) => oracle.add(x))));
   };
-  // A name is a few letters, and what proposes under it shows it everywhere.
+  // A principal's name is short, and appears on everything that the principal proposes.
   const make = (texts) => taken(texts, async (text, n) => {
     const bot = await g.api("POST", "/principals", { body: { name: text, kind: "agent", roles: ["proposer"] } });
     return g.api("POST", "/proposed-actions", {
@@ -232,8 +231,7 @@ test("names that people and agents go by", limit, async (t) => {
   assert.ok(odd.length < corpus.length / 4, `${odd.length} of ${corpus.length} texts are names`);
   await look();
 
-  // What an address says is shown as well: of something that is there, and of
-  // something that is not.
+  // Pages also show text from the URL: of existing and of missing objects.
   const said = ["/insights?type=X&by=X", "/inbox?tab=team&q=X", "/inbox?tab=team&type=X&by=X", "/inbox?tab=X&open=X", "/actions/X", "/policies/X", "/settings/principals/X", "/dispatch?tab=X&failed=X"];
   const open = (path, text) => visit(page, path.replaceAll("X", encodeURIComponent(text.toWellFormed())));
   const echo = new Set(oracle);
@@ -279,7 +277,7 @@ test("names that people give", limit, async (t) => {
     }
     await visit(page, path);
     await inspected(page, "saved views", oracle);
-    await remove(); // by the names that the page sends back
+    await remove(); // by the names that the page posts back
   }
   assert.ok(kept > corpus.length / 2, `${kept} of ${corpus.length} texts are kept`);
 });

@@ -1,5 +1,5 @@
-// Forty items with keys alone, and what keys must never do: decide what was
-// not shown, act while somebody types, or on what has just changed.
+// Deciding forty items with keys alone. Keys must never decide an action that was not shown, act
+// while somebody types, or act on content that has just changed.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
@@ -9,7 +9,7 @@ import { items } from "../lib/ledger.mjs";
 import { limit, priced, stage } from "../lib/stage.mjs";
 
 const { g, browser } = await stage();
-// What people approve rests, so that it can be undone.
+// Approvals are held for a while, so that they can be undone.
 await g.policy(`version: 1
 risk: {price_change: 3}
 approvals:
@@ -17,8 +17,8 @@ approvals:
 `);
 
 /**
- * A page of somebody new who may approve. Its list shown has what was on the
- * page and answered what was sent, in their order.
+ * The page of a new approver. Its lists shown and answered contain the pages
+ * shown and the answers sent, in order.
  */
 async function reviewer(t, name) {
   await g.person(name, "approver");
@@ -53,7 +53,7 @@ const done = (page, id) => page.locator(`#detail[data-done="${id}"]`).waitFor();
 const openNow = (page) => page.locator("#detail").getAttribute("data-open");
 const cursorNow = (page) => page.locator(".row.cursor").getAttribute("data-id");
 
-/** Opens the item that the marked row names. */
+/** Opens the item of the marked row. */
 async function enter(page) {
   const id = await cursorNow(page);
   await page.keyboard.press("Enter");
@@ -62,7 +62,7 @@ async function enter(page) {
   return id;
 }
 
-/** Takes everything that is pending out of the way of the next test. */
+/** Withdraws all pending actions, before the next test. */
 async function clear() {
   for (;;) {
     const { items } = await g.api("GET", "/proposed-actions?status=pending&limit=100");
@@ -83,7 +83,7 @@ test("forty items", limit, async (t) => {
   let id = await enter(page);
   const approved = [], rejected = [];
   for (let n = 1; n <= 40; n++) {
-    // Just what is proposed stands there, before it is answered.
+    // The page shows exactly the proposed change before the answer.
     const { sku, price } = proposed.get(id);
     const sentence = await page.getByTestId("sentence").innerText();
     assert.ok(sentence.includes(sku) && sentence.includes(price), `${sentence} for ${sku} to ${price}`);
@@ -95,7 +95,7 @@ test("forty items", limit, async (t) => {
       await page.keyboard.press("Enter");
       rejected.push(id);
     } else {
-      // Who leans on a key approves one item, not those that follow.
+      // A held-down key approves one item, and not the following ones.
       for (let i = 0; i < (n === 1 ? 5 : 1); i++) await page.keyboard.press("a");
       approved.push(id);
     }
@@ -105,7 +105,7 @@ test("forty items", limit, async (t) => {
     await open(page, next);
     assert.ok(proposed.has(next) && next !== id);
     if (n % 8 === 1) {
-      // What was meant for the item before does nothing to the one that came.
+      // A key that was meant for the previous item does nothing to the new one.
       await page.keyboard.press("a");
       await awake(page, settle - 1);
       await page.keyboard.press("a");
@@ -119,7 +119,7 @@ test("forty items", limit, async (t) => {
   assert.equal(await openNow(page), null);
   assert.equal(new Set([...approved, ...rejected]).size, 40);
 
-  // Each answer was to the item on the page at that moment, with its digest.
+  // Each answer was for the item on the page at that moment, with its digest.
   let shown;
   for (const e of log) {
     if (e.shown) shown = e;
@@ -153,7 +153,7 @@ test("undo", limit, async (t) => {
   assert.equal((await g.action(first.id)).status, "canceled");
   assert.equal((await g.action(second.id)).status, "pending");
 
-  // The last of a list too, when nothing else is open.
+  // The last item of a list can be undone too, when no other is open.
   await awake(page);
   await page.keyboard.press("a");
   await done(page, second.id);
@@ -188,12 +188,12 @@ test("the rest of a word that began too early decides nothing", limit, async (t)
   await enter(page);
   await page.keyboard.press("a");
   await open(page, second.id);
-  // "d" comes too early, and the reason that was meant for its field after it:
-  // a letter each 100 ms, past the time that would have been quiet without them.
+  // The "d" comes too early. The reason that was meant for its field follows, one letter every 100
+  // ms, for longer than the quiet time after a change.
   assert.ok(await page.getByTestId("ignored").isHidden());
   await awake(page, 200);
   await page.keyboard.press("d");
-  await page.getByTestId("ignored").waitFor(); // the person sees it
+  await page.getByTestId("ignored").waitFor(); // the person sees a hint
   for (const letter of "margin a dxu a") {
     await awake(page, 150);
     await page.keyboard.press(letter === " " ? "Space" : letter);
@@ -204,7 +204,7 @@ test("the rest of a word that began too early decides nothing", limit, async (t)
   assert.deepEqual(posts(log).map((e) => e.posted), [first.id]);
   assert.equal((await g.action(second.id)).status, "pending");
   await page.getByTestId("ignored").waitFor({ state: "hidden" });
-  // Keys work again once none came for as long.
+  // Keys work again after an equally long pause without any.
   await awake(page);
   await page.keyboard.press("a");
   await done(page, second.id);
@@ -217,7 +217,7 @@ test("a double click answers once", limit, async (t) => {
   const { page, log } = await reviewer(t, "dot");
   await page.keyboard.press("j");
   await enter(page);
-  // As slow as a double click may be: what comes next is there already.
+  // The clicks are as far apart as a slow double click, so the next item is already open.
   const box = await page.getByTestId("approve").boundingBox();
   const at = [box.x + box.width / 2, box.y + box.height / 2];
   await page.mouse.move(...at);
@@ -260,7 +260,7 @@ with sqlite3.connect(sys.argv[1]) as ledger:
   assert.equal(await cursorNow(page), ids[1]);
   assert.equal(await enter(page), ids[1]);
 
-  // n and p go through what changes, one field and one hunk of a text at a time.
+  // n and p move through the changes, by one field and by one hunk of a text.
   const at = async () => {
     const marked = page.locator("#detail .cursor");
     assert.equal(await marked.count(), 1);
@@ -272,14 +272,14 @@ with sqlite3.connect(sys.argv[1]) as ledger:
     stops.push(await at());
   }
   assert.match(stops.slice(0, 7).join(" | "), /^price \| description \| [^|]*line 3 \|.*new 3.*line 25.*new 25/s);
-  assert.equal(stops.at(-1), stops.at(-2)); // and stays at the last
+  assert.equal(stops.at(-1), stops.at(-2)); // and stay at the last one
   for (let i = 0; i < 9; i++) await press("p");
   assert.equal(await at(), "price");
 
   await press("w");
   await page.locator("#why:focus").waitFor();
 
-  // A key acts on what is open; where another row is marked, on neither.
+  // A key acts on the open item; if another row is marked, it acts on neither.
   await press("j");
   assert.equal(await cursorNow(page), ids[2]);
   await press("a");
@@ -287,7 +287,7 @@ with sqlite3.connect(sys.argv[1]) as ledger:
   for (const id of ids) assert.equal((await g.action(id)).status, "pending");
   await awake(page);
 
-  // x marks for a decision in bulk.
+  // x selects items for a bulk decision.
   const picked = () => page.locator("#picked").innerText();
   await press("x");
   assert.match(await picked(), /^1 /);
@@ -323,7 +323,7 @@ with sqlite3.connect(sys.argv[1]) as ledger:
   await awake(page);
   await press("?");
   await page.locator("#help[open]").waitFor();
-  await press("a", "d"); // nothing behind an open dialog
+  await press("a", "d"); // an open dialog blocks the page behind it
   await press("Escape");
   await page.locator("#help:not([open])").waitFor({ state: "attached" });
   assert.equal(await page.locator("[data-testid=reject][open]").count(), 0);
@@ -352,7 +352,7 @@ test("never while somebody types", limit, async (t) => {
   await page.locator("[data-testid=reject-notes]:focus").waitFor();
   await page.keyboard.type(letters);
   assert.equal(await page.getByTestId("reject-notes").inputValue(), letters);
-  // With a modifier, a letter belongs to the browser.
+  // A letter with a modifier belongs to the browser.
   await page.keyboard.press("Escape");
   await page.keyboard.press("Control+a");
   await page.keyboard.press("Alt+a");
@@ -377,7 +377,7 @@ test("switched off", limit, async (t) => {
 
   await page.getByTestId("person-menu").locator("summary").click();
   await page.getByTestId("person-menu").getByTestId("keys-on").click();
-  await page.locator("html:not([data-keys])").waitFor(); // back where it was, the item open
+  await page.locator("html:not([data-keys])").waitFor(); // back at the item, which is still open
   await open(page, a.id);
   await awake(page);
   await page.keyboard.press("a");

@@ -1,5 +1,4 @@
-// A payload of 2,000 fields: it opens quickly, and cannot be approved before
-// all of it was shown.
+// A payload of 2,000 fields opens quickly, and cannot be approved before all of it was shown.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { awake, newPage, signIn, stillClock } from "../lib/browser.mjs";
@@ -11,9 +10,9 @@ const { g, browser } = await stage(target);
 await g.person("ana", "approver");
 
 const fields = 2000;
-const soon = 2000; // milliseconds of the page's own work, however busy the machine is
+const soon = 2000; // milliseconds of the page's own work, independent of the machine's load
 
-/** Counts the work of a page from now on: returns how much there was, in milliseconds. */
+/** Measures a page's work from now on; the returned function gives the milliseconds. */
 async function work(page) {
   const cdp = await page.context().newCDPSession(page);
   await cdp.send("Performance.enable", { timeDomain: "threadTicks" });
@@ -51,7 +50,7 @@ async function opened(t, path, options) {
   return page;
 }
 
-/** There is no way to approve: no button, and none that a key would press. */
+/** Checks that there is no way to approve: no visible button, and none that a key would press. */
 async function locked(page) {
   assert.equal(await page.locator("[data-testid=approve], [data-testid=approve-form], [name=digest], button[value=approved]").count(), 0);
   const some = await page.getByTestId("change").count();
@@ -85,7 +84,7 @@ test("approved only once all is shown", limit, async (t) => {
     assert.equal(row.length, 1, name);
     assert.ok(row[0].includes(`old value ${i}`) && row[0].includes(`new value ${i}`), row[0]);
   }
-  // The bar stays in reach at the end of it.
+  // The bar stays visible at the end of the page.
   const bar = await page.getByTestId("decision").boundingBox();
   assert.ok(bar.y + bar.height <= 901);
   await awake(page);
@@ -96,7 +95,7 @@ test("approved only once all is shown", limit, async (t) => {
   assert.equal(Object.keys(sent.proposed_change ?? sent).length, fields);
 });
 
-/** Holds back the answer to the next request that fits, until it is let go. */
+/** Holds back the answer to the next matching request, until it is released. */
 async function hold(page, fits) {
   let letGo, came, given;
   const held = new Promise((resolve) => (letGo = resolve));
@@ -106,7 +105,7 @@ async function hold(page, fits) {
     came();
     const response = await route.fetch();
     await held;
-    await route.fulfill({ response }).catch(() => {}); // nobody waits for it any more
+    await route.fulfill({ response }).catch(() => {}); // the page no longer waits for the answer
     given();
   }, { times: 1 });
   return { asked, arrive: () => (letGo(), over) };
@@ -119,7 +118,7 @@ test("what was asked for last is what stays", limit, async (t) => {
   const all = (url) => url.searchParams.has("full");
   const alone = (x) => (url) => url.searchParams.get("open") === x.id && !all(url);
 
-  // Two are on their way, and come in the order in which they were asked for.
+  // Two requests are in flight, and their answers arrive in the order of the requests.
   const race = async ([first, press], [second, pressed]) => {
     const one = await hold(page, first);
     await press.click();

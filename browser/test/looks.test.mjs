@@ -1,5 +1,5 @@
-// How the console looks, as far as it can be measured: what covers the page, what
-// moves, which face it has, and where the sections are on a phone.
+// The console's appearance, as far as it can be measured: what covers the page, what moves, its
+// font, and the position of the sections on a phone.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { accessible, desktop, newPage, phone, signIn } from "../lib/browser.mjs";
@@ -13,13 +13,13 @@ risk: {price_change: 3, create_item: 4, bulk_delete: 5}
 `);
 const scene = await fill(g);
 
-/** How much of the window the bar of the answer covers while the page scrolls under it. */
+/** The share of the window that the decision bar covers while the page scrolls under it. */
 const covered = (page) => page.getByTestId("decision").evaluate((bar) => {
   if (getComputedStyle(bar).position !== "sticky") return 0;
   return bar.getBoundingClientRect().height / innerHeight;
 });
 
-// A laptop, that laptop at 200 %, and two phones.
+// A laptop, the same laptop at 200 %, and two phones.
 const windows = { desktop, zoomed: { width: 720, height: 450 }, phone, small: { width: 360, height: 640 } };
 
 test("the bar of the answer covers a quarter of the window at most", limit, async (t) => {
@@ -37,7 +37,7 @@ test("the bar of the answer covers a quarter of the window at most", limit, asyn
           if (!(await fold.count())) continue;
           await fold.locator("> summary").click();
           assert.ok(await covered(page) <= 0.25, `${what}, ${pop} unfolded`);
-          // What was unfolded is on the screen, with the field that is asked for.
+          // The unfolded form is on the screen, with its required field.
           const field = fold.locator("input:not([type=hidden]), textarea").first();
           await assert.doesNotReject(page.waitForFunction((el) => {
             const { top, bottom } = el.getBoundingClientRect();
@@ -56,18 +56,18 @@ test("the panel of a rejection takes the place of the bar", limit, async (t) => 
   await signIn(page, await g.setupLink("rhea"));
   await page.goto(`${g.url}/inbox?tab=team&open=${scene.prices[0].id}`);
   const bar = page.getByTestId("decision"), text = page.getByTestId("reject-notes");
-  await page.waitForTimeout(500); // keys rest
+  await page.waitForTimeout(500); // keys are ignored for a moment
   await page.keyboard.press("d");
   await text.and(page.locator(":focus")).waitFor();
   assert.ok(!(await bar.getByTestId("approve").isVisible()), "approve is still there");
   assert.ok(!(await bar.getByTestId("edit").isVisible()), "edit is still there");
-  // Esc gives the bar back, and keeps what was typed.
+  // Esc shows the bar again, and keeps the typed text.
   await page.keyboard.type("not so ");
   await page.keyboard.press("Escape");
   await bar.getByTestId("approve").waitFor();
   assert.equal(await page.locator("[data-testid=reject][open]").count(), 0);
   assert.equal(await text.inputValue(), "not so ");
-  // A reason that the policy offers fills the text, and sends nothing.
+  // A reason that the policy offers fills in the text, and sends nothing.
   await page.keyboard.press("d");
   await page.getByRole("button", { name: "Wrong currency" }).click();
   assert.equal(await text.inputValue(), "Wrong currency");
@@ -100,7 +100,7 @@ test("sections are at the thumb", limit, async (t) => {
   await page.waitForURL("**/audit");
   await bar.getByRole("link", { name: "Runs" }).tap();
   await page.waitForURL("**/runs");
-  // Where there is something to decide, the answer has its place.
+  // The decision buttons have their place on every page with a question.
   await page.goto(`${g.url}/actions/${scene.price.id}`);
   assert.ok(!(await bar.isVisible()));
 });
@@ -137,7 +137,7 @@ test("the face is the console's own, and an agent's words are not in the colour 
   }));
   const colour = (locator) => locator.evaluate((el) => getComputedStyle(el).color);
   assert.notEqual(await colour(page.getByTestId("rationale")), await colour(page.getByTestId("sentence")));
-  // A loss and a gain are not in one colour.
+  // A loss and a gain have different colours.
   const [up, down] = await page.evaluate(() => ["up", "down"].map((tone) => {
     const el = document.createElement("span");
     el.className = `delta ${tone}`;

@@ -1,4 +1,4 @@
-// The gate in front of MCP servers of the registry that nobody here wrote.
+// The gate in front of third-party MCP servers from the registry.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";

@@ -1,4 +1,4 @@
-// What was told to whom: a channel that works and one that fails, in both themes and
+// Sent messages with their recipients: a channel that works and one that fails, in both themes and
 // on a phone.
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
@@ -6,7 +6,7 @@ import { after, test } from "node:test";
 import { accessible, desktop, newPage, phone, signIn } from "../lib/browser.mjs";
 import { limit, priced, stage } from "../lib/stage.mjs";
 
-// A receiver that refuses what comes to /refused.
+// A receiver that refuses requests to /refused.
 const receiver = createServer((request, response) => {
   request.resume();
   response.writeHead(request.url === "/refused" ? 500 : 204).end();

@@ -1,4 +1,4 @@
-// Everything that is asked of a person can be done without JavaScript.
+// Everything that people have to do works without JavaScript.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { newPage, signIn } from "../lib/browser.mjs";
@@ -40,7 +40,7 @@ test("approve, reject, sign out", limit, async (t) => {
   await page.getByTestId("signin").waitFor();
   await page.goto(`${g.url}/inbox`);
   await page.getByTestId("signin").waitFor();
-  // Back shows nothing of what was there.
+  // Back shows nothing of the session that has ended.
   await page.goto(`${g.url}/actions/${yes.id}`);
   await page.getByTestId("signin").waitFor();
 });
@@ -66,10 +66,10 @@ test("L4: retyped, and proven with the edit token", limit, async (t) => {
   await fill("SKU-9002", people.ana.edit_token);
   await outcome("confirmation_required");
   assert.equal((await g.action(a.id)).status, "pending");
-  // What was proven for this action stays so.
+  // The step-up for this action remains valid.
   await page.getByTestId("step-up-done").waitFor();
   await fill(a.approval.confirm.value, "");
-  // The refusal before had a notice too.
+  // The earlier refusal had a notice too.
   await page.waitForURL((url) => url.searchParams.get("done") === a.id);
   const end = await g.finished(a.id);
   assert.deepEqual([end.status, end.decided_by], ["applied", "ana"]);
@@ -117,7 +117,7 @@ test("several at once", limit, async (t) => {
 
 test("filters, tabs, help and theme", limit, async (t) => {
   const page = await plain(t, "bo");
-  // Each link and form is a page of its own: the next click belongs to the new one.
+  // Each link and form loads a new page: the next click must wait for it.
   await Promise.all([page.waitForURL(/tab=team/), page.getByTestId("tab-team").click()]);
   await page.getByTestId("filters").locator("summary").click();
   await page.getByLabel("Search").fill("SKU-0013");

@@ -1,5 +1,5 @@
-// A server that goes away and comes back: the page says so, pretends nothing,
-// and goes on with the same session.
+// A server goes down and comes back: the page says so, shows no false success, and continues with
+// the same session.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { newPage, signIn } from "../lib/browser.mjs";
@@ -67,7 +67,7 @@ test("what changed meanwhile is there after the reconnect", limit, async (t) => 
   await page.getByTestId("standing").getByText(/no answer from you\. It is rejected, decided by/).waitFor();
 });
 
-/** Lets the server have what the page sends to it, and the page no answer, until the server is asked what stands. */
+/** Delivers the page's requests to the server but drops the answers, until the page asks for the result. */
 async function deaf(page, path, how) {
   const asked = [];
   await page.route(/\/standing\?/, (route) => {
@@ -113,7 +113,7 @@ test("a server that hangs", limit, async (t) => {
     const sent = page.waitForRequest((r) => r.method() === "POST" && r.url().endsWith(`${a.id}/decide`));
     await page.getByTestId("approve").click();
     await sent;
-    await page.getByTestId("approve").click(); // impatience
+    await page.getByTestId("approve").click(); // an impatient second click
     await undecided(page, a);
   } finally {
     g.child.kill("SIGCONT");
@@ -126,7 +126,7 @@ test("a server that hangs", limit, async (t) => {
 test("a page that asks and gets an error keeps what it shows, and asks again", limit, async (t) => {
   const a = await g.propose(priced(5, "52.00"));
   const page = await opened(t, a);
-  // As a balancer answers, or a server without a store.
+  // The answer of a load balancer, or of a server without its store.
   let refused = 0;
   await page.route(/\/live\?|\/inbox\/(new|states)/, (route) => {
     refused++;
@@ -139,7 +139,7 @@ test("a page that asks and gets an error keeps what it shows, and asks again", l
     assert.equal(await page.getByText("No server").count(), 0);
     await undecided(page, a);
   };
-  await until(2); // parts of the page
+  await until(2); // requests for parts of the page
   await until(5);
   await page.unroute(/\/live\?|\/inbox\/(new|states)/);
   await page.locator("#live[data-stale]").getByText("it is rejected").waitFor();

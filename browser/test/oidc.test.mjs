@@ -1,5 +1,5 @@
-// Signing in at a real OpenID provider, and proving there anew who approves an
-// L4: with script and without.
+// Signing in at a real OpenID provider, and the step-up of the person who approves an L4, with and
+// without scripts.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { newPage } from "../lib/browser.mjs";
@@ -24,7 +24,7 @@ sign_in:
   },
 });
 
-/** An item that nobody has heard of: L4. */
+/** Creating an item that does not exist: L4. */
 const create = (ref) => g.propose({
   action_type: "create_item", operation: "insert", target: { entity_type: "item", entity_ref: ref }, current_state: undefined,
   proposed_change: { name: "Copper washer", price: "0.12", cost: "0.05", currency: "USD", stock: 50, version: 1 },
@@ -51,8 +51,7 @@ for (const [how, options, ref] of [["with script", {}, "SKU-9201"], ["without sc
       await page.getByTestId("confirm").fill(a.approval.confirm.value);
       await page.getByTestId("approve").click();
     };
-    // Being signed in is not enough, nor is a proof for another action, nor
-    // somebody else's.
+    // A session is not enough, nor is a proof for another action, nor another person's proof.
     await unfold();
     await approve();
     await page.locator("[data-testid=outcome][data-code=step_up_required]").waitFor();
@@ -102,7 +101,7 @@ test("nobody without a group, and no answer twice", limit, async (t) => {
   await logIn(page, issuer, "1002");
   await page.waitForURL(`${g.url}/inbox`);
   assert.equal(answers.length, 1);
-  await page.goto("about:blank"); // the inbox asks for news, and goes to sign in by itself
+  await page.goto("about:blank"); // the inbox asks for news, and would redirect to the sign-in by itself
   await page.context().clearCookies();
   await page.goto(answers[0]);
   await page.getByText("Not signed in").first().waitFor();

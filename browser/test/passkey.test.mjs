@@ -1,5 +1,5 @@
-// Passkeys, on a virtual authenticator: added in Settings, then signing in, then
-// proving anew who approves an L4, for that action alone.
+// Passkeys on a virtual authenticator: added in Settings, then used to sign in, then used as the
+// step-up for an L4, for that action only.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { newPage, signIn } from "../lib/browser.mjs";
@@ -8,7 +8,7 @@ import { limit, stage } from "../lib/stage.mjs";
 const { g, browser } = await stage();
 await g.person("ana", "approver");
 
-/** An item that nobody has heard of: L4. */
+/** Creating an item that does not exist: L4. */
 const create = (ref) => g.propose({
   action_type: "create_item", operation: "insert", target: { entity_type: "item", entity_ref: ref }, current_state: undefined,
   proposed_change: { name: "Copper washer", price: "0.12", cost: "0.05", currency: "USD", stock: 50, version: 1 },
@@ -46,7 +46,7 @@ test("add, sign in, step up", limit, async (t) => {
   await page.getByTestId("passkeys").getByText("Laptop").waitFor();
   assert.equal(await key.count(), 1);
 
-  // Out, and in again without a link.
+  // Sign out, and sign in again without a link.
   await page.getByTestId("person-menu").locator("summary").click();
   await page.getByTestId("person-menu").getByTestId("signout").click();
   const a = await create("SKU-9101");
@@ -57,7 +57,7 @@ test("add, sign in, step up", limit, async (t) => {
   const { items } = await g.api("GET", "/sessions?principal=ana");
   assert.deepEqual(items.map((s) => s.method), ["passkey"]);
 
-  // Nothing is decided when the owner does not touch it, and the page says so.
+  // Nothing is decided if the owner does not touch the authenticator, and the page says so.
   await key.use(false);
   const asked = [];
   page.on("request", (r) => r.method() === "POST" && asked.push(new URL(r.url()).pathname.split("/").slice(3).join("/")));
@@ -67,8 +67,7 @@ test("add, sign in, step up", limit, async (t) => {
   assert.equal((await g.action(a.id)).status, "pending");
   await key.use(true);
 
-  // What was proven serves this action and stays for it, though the value that
-  // was typed was wrong.
+  // The proof remains valid for this action, although the typed value was wrong.
   await approve(page, a, "SKU-9109");
   await page.locator("[data-testid=outcome][data-code=confirmation_required]").waitFor();
   await page.getByTestId("step-up-done").waitFor();
@@ -79,13 +78,13 @@ test("add, sign in, step up", limit, async (t) => {
   const end = await g.finished(a.id);
   assert.deepEqual([end.status, end.decided_by, end.decided_via], ["applied", "ana", "console"]);
 
-  // It does not serve another.
+  // The proof is not valid for another action.
   await page.goto(`${g.url}/actions/${other.id}`);
   assert.equal(await page.getByTestId("step-up-done").count(), 0);
   await page.route("**/stepup/passkey/**", (r) => r.abort());
   await approve(page, other);
   await page.locator(".passkey-problem").waitFor();
-  // Nor when a script leaves the question out.
+  // An approval without the step-up, forced by a script, is refused too.
   await page.evaluate(() => document.querySelector("[data-testid=approve-form]").removeAttribute("data-passkey"));
   await page.getByTestId("approve").click();
   await page.locator("[data-testid=outcome][data-code=step_up_required]").waitFor();
@@ -107,7 +106,7 @@ test("a proof is of what was shown", limit, async (t) => {
   await page.getByTestId("add-passkey").getByRole("button").click();
   await page.getByTestId("passkeys").getByRole("listitem").nth(1).waitFor();
 
-  // The answer to the question for one action, sent for another.
+  // The answer to one action's challenge is sent for another action.
   const a = await create("SKU-9103"), b = await create("SKU-9104");
   await page.route(`**/actions/${a.id}/stepup/passkey/begin*`, (route) =>
     route.continue({ url: `${g.url}/actions/${b.id}/stepup/passkey/begin?digest=${encodeURIComponent(b.digest)}` }));

@@ -1,5 +1,5 @@
-// The first decision: from the set-up link to a change that was made, in at
-// most five clicks or keys of somebody who knows nothing of Gatehouse.
+// The first decision: from the set-up link to an applied change, in at most five clicks or keys of
+// a person who does not know Gatehouse.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { awake, newPage, signIn, stillClock } from "../lib/browser.mjs";
@@ -9,7 +9,7 @@ import { limit, priced, stage } from "../lib/stage.mjs";
 const most = 5;
 const { g, browser } = await stage();
 
-/** Counts what a person does: presses of a button of the mouse, and of keys. */
+/** Counts a person's clicks and key presses. */
 async function counted(page) {
   const done = [];
   await page.exposeFunction("interacted", (what) => done.push(what));
@@ -31,7 +31,7 @@ test("by mouse", limit, async (t) => {
   const detail = page.getByTestId("action");
   await detail.getByTestId("sentence").getByText(items[0].sku).waitFor();
   assert.match(await detail.getByTestId("sentence").innerText(), /SKU-0001.*10\.00.*12\.50 USD/);
-  // The button says what it does.
+  // The button names its effect.
   await detail.getByRole("button", { name: /12\.50 USD/ }).click();
   await page.getByTestId("notice").getByText(/approved|sent|applied/i).first().waitFor();
   const end = await g.finished(a.id);
@@ -51,7 +51,7 @@ test("by keyboard", limit, async (t) => {
   await go.and(page.locator(":focus")).waitFor();
   await page.keyboard.press("Enter");
   await page.getByTestId("row").waitFor();
-  // Keys rest for a moment on a new page: a person reads meanwhile.
+  // Keys are ignored for a moment on a new page, while a person reads.
   await awake(page);
   await page.keyboard.press("j");
   await page.keyboard.press("Enter");

@@ -1,5 +1,5 @@
-// A phone: one column, nothing to scroll sideways, the decision always in
-// reach, and targets that a thumb hits.
+// A phone: one column, no horizontal scrolling, the decision buttons always in reach, and controls
+// large enough for a thumb.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { newPage, phone, signIn } from "../lib/browser.mjs";
@@ -12,13 +12,13 @@ const least = 44; // CSS pixels
 
 const touch = { viewport: phone, hasTouch: true, isMobile: true };
 
-/** What can be pressed inside some element and is too small: WCAG's target size, with the room that belongs to it. */
+/** The controls within an element that are too small by WCAG's target size, with the space around them. */
 function small(page, within) {
   return page.locator(within).evaluateAll((parts, least) => {
     const found = new Set();
     for (const part of parts) {
       for (const el of part.querySelectorAll("a[href], button, summary, select, input:not([type=hidden]), textarea")) {
-        // A link within a sentence is text; the sentence has the room of its line.
+        // A link within a sentence is text, for which the height of the line is enough.
         if (getComputedStyle(el).display === "inline" && el.matches("p a, li a, dd a")) continue;
         const box = el.matches("[type=checkbox]") ? el.closest(".pick, label").getBoundingClientRect() : el.getBoundingClientRect();
         if (!el.checkVisibility({ visibilityProperty: true })) continue;
@@ -87,7 +87,7 @@ test("list, then action, with the answer in reach", limit, async (t) => {
     const bar = page.locator(`[data-testid=action][data-id="${a.id}"] [data-testid=decision]`);
     await bar.waitFor();
     assert.ok(!(await list.isVisible()), "the action has the whole width");
-    // At the top of a long page and at its end.
+    // At the top and at the end of a long page.
     for (const where of [0, 1e6]) {
       await page.evaluate((y) => scrollTo(0, y), where);
       const box = await bar.boundingBox();
@@ -118,7 +118,7 @@ test("decide by thumb", limit, async (t) => {
   await page.getByTestId("approve").tap();
   await page.locator(`#detail[data-done="${scene.price.id}"]`).waitFor();
   assert.equal((await g.finished(scene.price.id)).status, "applied");
-  // What became of it is told, and what comes next is there.
+  // The page reports the result and shows the next item.
   assert.ok(await page.getByTestId("notice").first().isVisible());
   assert.deepEqual(await sideways(page), []);
 });

@@ -1,4 +1,5 @@
-// A change whose target moves under review, proposed again on what is there now.
+// The target of a change is modified during the review, and the change is proposed again on the
+// present state.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { accessible, awake, newPage, signIn, stillClock } from "../lib/browser.mjs";
@@ -9,7 +10,7 @@ const { g, browser } = await stage();
 await g.person("ana", "approver");
 await g.person("bo", "approver");
 
-/** An action whose target another one has changed since. */
+/** An action whose target another action has changed since. */
 async function overtaken(i) {
   const a = await g.propose(priced(i, "13.50"));
   const other = await g.propose(priced(i, "12.50"));
@@ -18,7 +19,7 @@ async function overtaken(i) {
   return a;
 }
 
-/** What the section of what has moved says. */
+/** The text of the section about what changed at the target. */
 async function moved(page, i) {
   const rows = await page.getByTestId("state-moved").getByTestId("change").allInnerTexts();
   assert.equal(rows.length, 2, rows.join(" | "));
@@ -41,7 +42,7 @@ test("by keys alone", limit, async (t) => {
   await page.locator(`.row[data-id="${a.id}"]`).getByRole("link").click();
   await page.locator(`#detail[data-open="${a.id}"]`).waitFor();
   await awake(page);
-  await page.getByTestId("target-differs").waitFor(); // both values, before anything is pressed
+  await page.getByTestId("target-differs").waitFor(); // both values are shown before anything is pressed
   assert.match(await page.getByTestId("sentence").innerText(), /from 12\.50 \(the agent says 10\.00\) to 13\.50/);
   assert.equal(await page.getByTestId("origin").first().innerText().then((s) => /^read from shop/.test(s)), true);
   await awake(page);

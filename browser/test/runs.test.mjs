@@ -1,5 +1,5 @@
-// Runs and workflows: looked at by mouse, by keys, without script and on a
-// phone; they move on by themselves; what others wrote stays text.
+// Runs and workflows, with mouse, keys, without scripts and on a phone. Their pages update
+// themselves, and text from others stays text.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { after, test } from "node:test";
@@ -32,7 +32,7 @@ test("a run moves on while it is looked at, and nothing that is read moves", lim
   const page = await open(t, "op", path(going));
   await run(page, "waiting_approval").waitFor();
   await page.locator("html[data-live=on]").waitFor();
-  // Something is open, something is written, something has the focus.
+  // An unfolded part, typed text and the focus must all survive an update.
   await page.locator("[data-testid=step][data-step=read]").locator("summary").click();
   await page.getByTestId("cancel").locator("summary").first().click();
   await page.getByTestId("cancel-reason").fill("not before May");
@@ -53,7 +53,7 @@ test("a run moves on while it is looked at, and nothing that is read moves", lim
   assert.match(await page.locator("[data-testid=tl-row][data-step=change]").innerText(), /waited for people/);
   assert.equal(await page.getByTestId("run-action").locator(".status").first().getAttribute("data-status"), "applied");
 
-  // The second press cancels; the page shows the end.
+  // The second press cancels, and the page shows the end.
   await page.getByTestId("cancel-go").click();
   await run(page, "canceled").waitFor();
   assert.match(await page.getByTestId("failure").innerText(), /canceled by op: not before May/);
@@ -110,7 +110,7 @@ test("by keys alone", limit, async (t) => {
   assert.match(await second.getAttribute("class"), /cursor/);
   await Promise.all([page.waitForURL("**/runs/run_*"), page.keyboard.press("Enter")]);
   assert.ok((await page.locator("#run").getAttribute("data-id")).length > 4);
-  // A bar of the timeline is a link that says what it shows, and leads to its step.
+  // A bar of the timeline is a link with a description, and leads to its step.
   await page.goto(path(scene.done));
   const bar = page.locator("[data-testid=tl-row][data-step=change]").getByRole("link");
   assert.match(await bar.evaluate((el) => el.textContent.replace(/\s+/g, " ")), /change.*succeeded: .*waited for people \d+ (ms|s)/);
@@ -155,7 +155,7 @@ test("without script: start, cancel, retry", limit, async (t) => {
   assert.notEqual(again, id);
   assert.match(await page.locator("[data-testid=tl-row][data-step=read]").innerText(), /succeeded in the run before/);
   await g.api("POST", `/runs/${again}/cancel`, { body: {} });
-  // Times and money as they are: nothing passed through a float.
+  // Times and money are shown exactly: nothing was converted to a float.
   await page.goto(path(scene.done));
   assert.match(await page.getByTestId("costs").innerText(), /local small\s+1\s+812\s+41\s+0\.1464 USD/);
 });
@@ -203,7 +203,7 @@ const corpus = JSON.parse(await readFile(new URL("../../internal/card/testdata/h
 const harmless = ["harmless", "two\nlines\n", "1\n2\n3\n4\n5\n", "a longer line of words that goes on and on, and has a_word_that_is_long_enough_to_be_broken_somewhere in it", "line\n".repeat(400), "more than a page shows of it ".repeat(1000)];
 
 test("whatever others wrote stays text", limit, async (t) => {
-  // The first attempt that is taken: what is refused is shown to nobody.
+  // The first attempt that is accepted; refused texts are shown to nobody.
   const fits = async (...attempts) => {
     for (const [i, attempt] of attempts.entries()) {
       try {
@@ -216,7 +216,7 @@ test("whatever others wrote stays text", limit, async (t) => {
   };
   const worker = { key: scene.worker.key, token: null };
   const make = async ({ name, text: raw }, n) => {
-    const text = raw.toWellFormed(); // half a character is no JSON
+    const text = raw.toWellFormed(); // half of a surrogate pair is not JSON
     const flow = `flow-${n}`;
     const source = (description) => JSON.stringify({
       name: flow, description,
@@ -252,7 +252,7 @@ test("whatever others wrote stays text", limit, async (t) => {
     }
     assert.deepEqual(here.filter((x) => !oracle.has(x)), [], `${name}: ${where}`);
     assert.doesNotMatch(shown.text, unseen, name);
-    // JSON writes the first control characters in letters; a run shows the rest of the text somewhere.
+    // JSON escapes the first control characters as letters; a run shows the other ones somewhere.
     if (where.startsWith("/runs/") && unseen.test(text.replace(/[\u0000-\u001f]/g, ""))) assert.ok(shown.marks > 0, `${name}: nothing is marked`);
   };
   const tabs = await Promise.all([open(t, "op", g.url), open(t, "op2", g.url)]);
@@ -262,7 +262,7 @@ test("whatever others wrote stays text", limit, async (t) => {
     for (let r = rest.pop(); r; r = rest.pop()) for (const where of r.pages) await check(page, r, where);
   }));
   assert.ok(runs.filter((r) => r.pages.length > 1).length > corpus.length / 6, "most texts describe a workflow");
-  // The lists, each page of them.
+  // Each page of the lists.
   for (const list of ["/runs", "/workflows"]) {
     const seen = [];
     for (let next = list; next;) {

@@ -1,5 +1,5 @@
-// The cards that Slack would show: a person links their Slack user, approves, and is
-// asked for the reason of a rejection, in both themes and on a phone.
+// The cards as Slack would show them: a person links their Slack user, approves, and is asked for
+// the reason of a rejection, in both themes and on a phone.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as rest } from "node:timers/promises";

@@ -1,5 +1,5 @@
-// Several people at once: one decision stands, everybody learns of it, and
-// nobody's list moves while they work.
+// Several people at once: one decision is stored, everybody is told of it, and nobody's list moves
+// while they work.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { newPage, signIn } from "../lib/browser.mjs";
@@ -36,7 +36,7 @@ test("two browsers answer the same item at once", limit, async (t) => {
     const pages = [];
     for (const name of people) pages.push(await inbox(t, name, `/inbox?open=${a.id}`));
     await pages[1].getByTestId("live").getByText("ana is looking at this too").waitFor();
-    // As the hand is quicker than the news: both send before either hears.
+    // Both people send their answers before either page receives the news.
     for (const page of pages) await page.getByTestId("approve").waitFor();
     await Promise.all([pages[0].getByTestId("approve").click(), pages[1].getByTestId("approve").click()]);
     await Promise.all(pages.map((page) => page.locator(`#detail[data-done="${a.id}"], [data-testid=outcome]`).waitFor()));
@@ -65,7 +65,7 @@ test("who reads hears of a decision elsewhere", limit, async (t) => {
   const notice = page.locator("#live[data-stale]").getByTestId("notice");
   await notice.getByText("it is rejected").waitFor();
   assert.match(await notice.innerText(), /decided by admin just now/i);
-  // What was being read stays where it is, until its reader asks.
+  // The text being read stays in place until its reader asks for an update.
   assert.equal(await page.getByTestId("sentence").innerText(), sentence);
   assert.deepEqual(await ids(page), before);
   await page.getByTestId("reload").click();
@@ -83,7 +83,7 @@ test("new items wait in the pill", limit, async (t) => {
   await page.getByTestId("row").first().getByRole("link").click();
   await page.locator(`.row.open[data-id="${before[0]}"]`).waitFor();
 
-  // More urgent than all: it would come first.
+  // The most urgent item, which would be the first one.
   const late = await g.propose({ ...priced(13, "80.00"), risk_level: 4, expires_in: "1h" });
   await page.getByTestId("fresh-pill").getByText("1 new").waitFor();
   assert.deepEqual(await ids(page), before);
@@ -92,7 +92,7 @@ test("new items wait in the pill", limit, async (t) => {
   assert.deepEqual(await ids(page), before);
   assert.equal(await page.locator("#detail").getAttribute("data-open"), before[0]);
 
-  // Deciding goes on in the old order too.
+  // Decisions continue in the old order too.
   await page.getByTestId("approve").click();
   await page.locator(`#detail[data-done="${before[0]}"]`).waitFor();
   assert.equal(await page.locator("#detail").getAttribute("data-open"), before[1]);
@@ -106,8 +106,8 @@ test("new items wait in the pill", limit, async (t) => {
   assert.equal(await page.getByTestId("fresh-pill").count(), 0);
 });
 
-// Holds back the answer to the first request for a path, as a slow network does:
-// come waits until the server has made it, go lets it through.
+// Holds back the answer to the first request for a path, as a slow network does: come waits until
+// the server has sent it, go lets it through.
 async function hold(page, path) {
   let come, go;
   const made = new Promise((resolve) => (come = resolve));
@@ -119,15 +119,15 @@ async function hold(page, path) {
     await route.fulfill({ response });
   }, { times: 1 });
   await page.evaluate(() => {
-    window.setInterval = () => 0; // what comes asks now and then by itself, which would mend what was missed
+    window.setInterval = () => 0; // the page's polling would make up for a missed event
     window.changes = 0;
     document.body.addEventListener("gatehouse:changed", () => window.changes++);
   });
   return { come: () => made, go };
 }
 
-// Waits until the page hears of what a function changes, which is the last that
-// it hears: the next heartbeat would mend what was missed.
+// Waits until the page has received the event for a change, and then stops all further events,
+// because the next heartbeat would make up for a missed one.
 async function lastHeard(page, fn) {
   const before = await page.evaluate(() => window.changes);
   await fn();

@@ -1,5 +1,4 @@
-// Many items: how many there are, where one is, what others decided meanwhile, and
-// how several are selected.
+// Many items: their number, an item's position, decisions by others, and selecting several.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { accessible, awake, newPage, signIn, stillClock } from "../lib/browser.mjs";
@@ -55,7 +54,7 @@ test("what others decide settles where it stands", limit, async (t) => {
   assert.equal(await page.getByTestId("count-mine").innerText(), "3");
   assert.equal(await page.locator("#detail").getAttribute("data-open"), order[0], "what is open was closed");
   await accessible(page, "a row that settled");
-  // What comes next after an answer is not the row that is gone.
+  // The item after an answer is not the row that has disappeared.
   await awake(page);
   await page.keyboard.press("a");
   await page.locator(`#detail[data-done="${order[0]}"]`).waitFor();
@@ -69,7 +68,7 @@ test("ranges, and all that are alike", limit, async (t) => {
   for (let i = 6; i < 8; i++) await g.propose({ ...priced(i, "1"), action_type: "stock_change", proposed_change: { stock: i } , current_state: undefined });
   const { page } = await reviewer(t, "cleo");
   const all = await ids(page);
-  // Shift and a click: from the one selected last to this one.
+  // A shift click selects from the last selected row to this one.
   await page.locator(`#row-${all[1]} input`).click();
   await page.locator(`#row-${all[4]} input`).click({ modifiers: ["Shift"] });
   assert.deepEqual(await checked(page), all.slice(1, 5));
@@ -77,7 +76,7 @@ test("ranges, and all that are alike", limit, async (t) => {
   await page.locator(`#row-${all[2]} input`).click();
   await page.locator(`#row-${all[3]} input`).click({ modifiers: ["Shift"] });
   assert.deepEqual(await checked(page), [all[1], all[4]], "the range takes the mark of its end");
-  // All that are alike: the six prices, not the two stocks.
+  // All similar rows are selected: the six prices, but not the two stocks.
   await page.locator(`#row-${all[1]} input`).click();
   await page.locator(`#row-${all[1]} input`).click();
   const alike = page.getByTestId("pick-alike");
@@ -88,7 +87,7 @@ test("ranges, and all that are alike", limit, async (t) => {
   assert.ok(!(await alike.isVisible()));
   for (const id of await checked(page)) await page.locator(`#row-${id} input`).uncheck();
 
-  // The same by keys alone.
+  // The same with keys alone.
   await page.locator("body").click({ position: { x: 900, y: 500 } });
   await page.keyboard.press("j");
   await page.keyboard.press("Shift+J");

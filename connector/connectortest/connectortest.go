@@ -1,6 +1,5 @@
-// Package connectortest is the conformance suite that every connector passes.
-// A connector's test is a few lines that make a [Fixture]; see
-// docs/writing-a-connector.md.
+// Package connectortest is the conformance suite that every connector passes. A connector's test
+// only makes a [Fixture]; see docs/writing-a-connector.md.
 package connectortest
 
 import (
@@ -17,7 +16,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/jsonshape"
 )
 
-// Harness makes fixtures, a new one for each test.
+// Harness makes a new fixture for each test.
 type Harness struct {
 	New func(t *testing.T) *Fixture
 }
@@ -25,21 +24,20 @@ type Harness struct {
 // Fixture is a connector and a real target that holds one entity.
 type Fixture struct {
 	Connector connector.Connector
-	// Call changes the entity as it is now, and names its version, its
-	// pre-image or both.
+	// Call changes the entity in its present state, and names its version, its pre-image or both.
 	Call connector.Call
-	// Creates says that each call makes something new, such as a message: there is
-	// no state that could be stale, and writers do not exclude each other. Read then
-	// tells what was made, and Disturb is not called.
+	// Creates says that each call creates something, such as a message: there is no state to become
+	// stale, and concurrent calls do not exclude each other. Read then returns what was created,
+	// and Disturb is not called.
 	Creates bool
-	// Disturb changes the entity behind the connector's back, so that neither
-	// version nor pre-image of Call is right any more.
+	// Disturb changes the entity without the connector, so that neither the version nor the
+	// pre-image of Call matches any more.
 	Disturb func(t *testing.T)
 	// Read returns the entity's state, without its version.
 	Read func(t *testing.T) gatehouse.JSON
-	// Effects counts the changes that the target has made for the connector.
+	// Effects counts the changes that the connector has made at the target.
 	Effects func(t *testing.T) int
-	// Secrets are texts that may stand in no result and no error.
+	// Secrets are texts that no result and no error may contain.
 	Secrets []string
 }
 
@@ -73,7 +71,7 @@ func Run(t *testing.T, h Harness) {
 	}
 }
 
-// execute calls, and checks what must hold for every answer.
+// execute makes a call and checks the rules for every answer.
 func (f *Fixture) execute(ctx context.Context, t *testing.T, c connector.Call) (connector.Result, *connector.Error) {
 	t.Helper()
 	res, err := f.Connector.Execute(ctx, c)
@@ -104,7 +102,7 @@ func (f *Fixture) execute(ctx context.Context, t *testing.T, c connector.Call) (
 	return res, failure
 }
 
-// other is the same change as an action of its own.
+// other is the same change proposed by another action.
 func other(c connector.Call, name string) connector.Call {
 	c.IdempotencyKey += ":" + name
 	c.ActionID += "_" + name
@@ -222,7 +220,7 @@ func concurrentSameKey(t *testing.T, f *Fixture) {
 	}
 }
 
-// concurrently makes n calls at once and returns how each ended.
+// concurrently makes n calls at once and returns the error of each.
 func (f *Fixture) concurrently(t *testing.T, n int, call func(i int) connector.Call) []*connector.Error {
 	failures := make([]*connector.Error, n)
 	start := make(chan struct{})
@@ -333,7 +331,7 @@ func readsState(t *testing.T, f *Fixture) {
 	}
 	f.wantEffects(t, 0)
 
-	// What is proposed on it can be carried out.
+	// A change proposed on the state that was read must succeed.
 	fresh := f.Call
 	fresh.Target.Version, fresh.CurrentState = s.Version, s.CurrentState
 	if s, err = reader.ReadState(t.Context(), fresh); err != nil || !s.Matches {
@@ -405,8 +403,8 @@ func canceled(t *testing.T, f *Fixture) {
 	f.wantEffects(t, 0)
 }
 
-// deadline sweeps deadlines over the length of a call: whatever a failure
-// claims to prove must be so.
+// deadline cancels calls after every possible duration: what a failure claims to prove must be
+// true.
 func deadline(t *testing.T, f *Fixture) {
 	for i := range 12 {
 		c := other(f.Call, string(rune('a'+i)))

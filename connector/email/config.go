@@ -20,49 +20,50 @@ import (
 type Config struct {
 	// Type is "email" or empty.
 	Type string `yaml:"type"`
-	// Tenants lists who may use the connector; whoever wires it enforces that.
+	// Tenants lists the tenants that may use the connector. The server enforces it, not the
+	// connector.
 	Tenants []string `yaml:"tenants"`
 	// SMTP is the server, as HOST:PORT.
 	SMTP string `yaml:"smtp"`
-	// TLS is starttls (the default), implicit, or none, which needs AllowPrivate.
+	// TLS is starttls (the default), implicit, or none. None requires AllowPrivate.
 	TLS string `yaml:"tls"`
-	// CA holds certificates in PEM that are trusted beside the system's. Optional.
+	// CA holds PEM certificates that are trusted in addition to the system's. Optional.
 	CA string `yaml:"ca"`
-	// AllowPrivate permits a server at an inside address.
+	// AllowPrivate permits a server at an internal address.
 	AllowPrivate bool `yaml:"allow_private"`
-	// Username signs in. Optional.
+	// Username is the name for signing in to the server. Optional.
 	Username string `yaml:"username"`
-	// Password names the secret, where there is a Username.
+	// Password is the password's secret. Required with a Username.
 	Password Secret `yaml:"password"`
-	// From is the sender of every mail, such as Gatehouse <gate@acme.example>. Its
-	// domain is that of the Message-IDs.
+	// From is the sender of every mail, such as Gatehouse <gate@acme.example>. Its domain is used
+	// in the Message-IDs.
 	From string `yaml:"from"`
-	// Recipients are the only ones: addresses, domains such as "@acme.example", or "*"
+	// Recipients lists all permitted recipients: addresses, domains such as "@acme.example", or "*"
 	// for anybody.
 	Recipients []string `yaml:"recipients"`
-	// Floor is the least risk level of send, 1 to 5; 3 by default.
+	// Floor is the minimum risk level of send, 1 to 5; 3 by default.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
-	// Timeout bounds the whole dialogue with the server, 30s by default.
+	// Timeout limits the whole SMTP dialogue, 30s by default.
 	Timeout gatehouse.Span `yaml:"timeout"`
 }
 
 // Secret refers to a secret by name.
 type Secret struct {
-	// Secret is an entry of secrets.
+	// Secret is the name of an entry of secrets.
 	Secret string `yaml:"secret"`
 }
 
-// addressForm is a bare address of ASCII, without comments and quotes.
+// addressForm is a bare ASCII address, without comments and quotes.
 var addressForm = regexp.MustCompile(
 	"^[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?(?:\\.[A-Za-z0-9-]+)+$")
 
-// validAddress reports whether s is a bare address that means what it says.
+// validAddress reports whether s is a bare, unambiguous address.
 func validAddress(s string) bool {
 	a, err := netmail.ParseAddress(s)
 	return len(s) <= 254 && addressForm.MatchString(s) && err == nil && a.Address == s && a.Name == ""
 }
 
-// server is where mail is given in.
+// server is the address of the mail server, with its TLS settings.
 type server struct {
 	host     string
 	port     int

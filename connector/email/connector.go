@@ -17,17 +17,16 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/internal/typed"
 )
 
-// defaultTimeout bounds a dialogue where the configuration does not.
+// defaultTimeout limits an SMTP dialogue when the configuration has no timeout.
 const defaultTimeout = 30 * time.Second
 
-// opSend is the one operation, on a recipient.
+// opSend is the only operation; its target is a recipient.
 const (
 	opSend          = "send"
 	entityRecipient = "recipient"
 )
 
-// A header holds no control characters; a text has no other than line breaks and
-// tabs.
+// A header contains no control characters; a text contains line breaks and tabs only.
 const mails = `{"type": "object", "required": ["subject", "text"], "additionalProperties": false, "properties": {
 	"subject": {"type": "string", "maxLength": 200, "pattern": "^[^\\x00-\\x1f\\x7f]+$"},
 	"text": {"type": "string", "minLength": 1, "maxLength": 100000,
@@ -35,7 +34,7 @@ const mails = `{"type": "object", "required": ["subject", "text"], "additionalPr
 	"cc": {"type": "array", "maxItems": 50, "items": {"type": "string"}},
 	"in_reply_to": {"type": "string", "maxLength": 500, "pattern": "^<[!-;=?-~]+@[!-;=?-~]+>$"}}}`
 
-// Connector sends mail by one server.
+// Connector sends mail through one server.
 type Connector struct {
 	server      server
 	from        *netmail.Address
@@ -59,8 +58,8 @@ var (
 	_ connector.Prober    = (*Connector)(nil)
 )
 
-// New makes a connector of a configuration, with the values of the secrets
-// that it names. It makes no call.
+// New makes a connector from a configuration, with the values of the secrets that it names. It
+// makes no call.
 func New(_ context.Context, cfg Config, secrets func(name string) (string, error)) (connector.Connector, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -94,8 +93,8 @@ func New(_ context.Context, cfg Config, secrets func(name string) (string, error
 	return c, err
 }
 
-// fingerprint hashes the definition; of secrets it has the names. The level and
-// the time-out are left out.
+// fingerprint hashes the definition, with the names of secrets only. The level and the time-out are
+// left out.
 func fingerprint(cfg Config) string {
 	cfg.Type, cfg.Tenants, cfg.Floor, cfg.Timeout = "email", nil, 0, 0
 	b, err := json.Marshal(cfg)
@@ -173,7 +172,7 @@ func (c *Connector) checkAddress(v *gatehouse.Violations, at, address string) {
 	v.Add(at, "%s is not among the recipients of this connector", gatehouse.Quote(address))
 }
 
-// copies are the addresses of cc.
+// copies are the addresses in cc.
 func copies(call connector.Call) []string {
 	list, _ := call.ProposedChange.Get("cc")
 	elements, _ := list.Elements()

@@ -19,7 +19,7 @@ import (
 
 const password = "password-of-the-gate"
 
-// The server is a real one, with STARTTLS and a user.
+// The server is a real SMTP server, with STARTTLS and a user.
 func start(t testing.TB) *mailtest.Server {
 	t.Helper()
 	s := mailtest.Start(t)
@@ -90,7 +90,7 @@ func TestConformance(t *testing.T) {
 	}})
 }
 
-// TestSend: the mail has what was approved, and headers of ours alone.
+// TestSend: the mail contains what was approved, and only the connector's own headers.
 func TestSend(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -121,7 +121,7 @@ func TestSend(t *testing.T) {
 		!strings.Contains(string(m.Raw), "From here") {
 		t.Errorf("%q from %s:\n%s", m.Subject(), m.From, m.Raw)
 	}
-	// A further attempt has the same Message-ID, another tenant's another one.
+	// Another attempt has the same Message-ID, another tenant a different one.
 	to.Attempt = 2
 	again, err := c.Execute(t.Context(), to)
 	if err != nil || again.ExternalID != res.ExternalID {
@@ -136,7 +136,7 @@ func TestSend(t *testing.T) {
 	}
 }
 
-// TestFaults: what is proven follows from how far the dialogue came.
+// TestFaults: the phase of the dialogue determines what a failure proves.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	answer := func(code int) error {
@@ -222,8 +222,8 @@ func TestOneOfTwoRefused(t *testing.T) {
 	}
 }
 
-// TestTimeout: the server is silent; the call ends with its time, and says how far
-// it came.
+// TestTimeout: the server does not answer; the call ends at its time limit and reports the phase
+// that it reached.
 func TestTimeout(t *testing.T) {
 	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0")

@@ -21,12 +21,12 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
-// messageID is the same for each attempt of an action, and tells nothing of it.
+// messageID is the same for each attempt of an action, and reveals nothing about the action.
 func (c *Connector) messageID(call connector.Call) string {
 	return "gatehouse." + call.TargetKey()[:40] + "@" + c.domain
 }
 
-// message makes the mail. What the agent writes is its subject and its text alone.
+// message composes the mail. The agent's text appears only in the subject and the body.
 func (c *Connector) message(call connector.Call) (*mail.Msg, error) {
 	m := mail.NewMsg()
 	m.Subject(textOf(call.ProposedChange, "subject"))
@@ -42,7 +42,7 @@ func (c *Connector) message(call connector.Call) (*mail.Msg, error) {
 	return m, errors.Join(m.From(c.from.String()), m.To(call.Target.EntityRef), m.Cc(copies(call)...))
 }
 
-// client connects to the server, through a connection that ends with ctx.
+// client connects to the server; the connection ends with ctx.
 func (c *Connector) client(ctx context.Context) (*mail.Client, error) {
 	timeout := c.timeout
 	if deadline, ok := ctx.Deadline(); ok {
@@ -79,7 +79,7 @@ func (c *Connector) client(ctx context.Context) (*mail.Client, error) {
 	return mail.NewClient(c.server.host, options...)
 }
 
-// Probe signs in at the server, and sends nothing.
+// Probe signs in to the server and sends nothing.
 func (c *Connector) Probe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -111,7 +111,7 @@ func (c *Connector) Execute(ctx context.Context, call connector.Call) (connector
 	}
 	res := connector.Result{RequestMetadata: c.metadata(call)}
 	err = client.DialAndSendWithContext(ctx, m)
-	// That the server does not say goodbye does not matter.
+	// A missing answer to QUIT does not matter.
 	if !m.IsDelivered() {
 		return res, failure(ctx, m, err)
 	}
@@ -127,7 +127,7 @@ func invalid(err error) *connector.Error {
 	}
 }
 
-// metadata is what the receipt keeps of the mail.
+// metadata is the part of the mail that the receipt keeps.
 func (c *Connector) metadata(call connector.Call) gatehouse.JSON {
 	sum := sha256.Sum256([]byte(textOf(call.ProposedChange, "text")))
 	return gatehouse.MustJSON(map[string]any{
@@ -144,7 +144,7 @@ func (c *Connector) metadata(call connector.Call) gatehouse.JSON {
 	})
 }
 
-// failure classifies a mail that the server has not said to have taken.
+// failure classifies a mail whose acceptance the server has not confirmed.
 func failure(ctx context.Context, m *mail.Msg, err error) *connector.Error {
 	var send *mail.SendError
 	if !errors.As(m.SendError(), &send) && !errors.As(err, &send) {
@@ -180,7 +180,7 @@ func failure(ctx context.Context, m *mail.Msg, err error) *connector.Error {
 	return e
 }
 
-// unsent is a dialogue that did not come to a mail.
+// unsent is the failure of a dialogue that ended before the mail.
 func unsent(ctx context.Context, err error) *connector.Error {
 	e := &connector.Error{Kind: connector.NotSent, Code: "unreachable", Err: err}
 	var answer *textproto.Error
@@ -199,7 +199,7 @@ func unsent(ctx context.Context, err error) *connector.Error {
 	return e
 }
 
-// cut bounds what is kept of a server's words.
+// cut limits how much of a server's message is kept.
 func cut(s string) string {
 	if r := []rune(s); len(r) > 500 {
 		s = string(r[:500]) + "…"

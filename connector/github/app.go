@@ -22,7 +22,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
-// useApp authenticates by installation tokens, which live an hour.
+// useApp authenticates with installation tokens, which are valid for an hour.
 func (c *Connector) useApp(cfg Config, key string) error {
 	signer, err := appSigner(key)
 	if err != nil {
@@ -77,8 +77,8 @@ func appSigner(key string) (jose.Signer, error) {
 	)
 }
 
-// assertion is the JWT of the app: from a minute ago, since clocks differ, and for
-// less than the 10 minutes that GitHub takes.
+// assertion is the app's JWT. It is dated a minute back, because clocks differ, and valid for less
+// than the 10 minutes that GitHub permits.
 func assertion(signer jose.Signer, clientID string) (string, *connector.Error) {
 	now := time.Now()
 	signed, err := signer.Sign([]byte(gatehouse.MustJSON(map[string]any{
@@ -95,7 +95,7 @@ func assertion(signer jose.Signer, clientID string) (string, *connector.Error) {
 	}
 }
 
-// fetch gets an installation token.
+// fetch requests an installation token.
 func fetch(
 	ctx context.Context, api *rest.API, path string, body gatehouse.JSON,
 ) (string, time.Time, *connector.Error) {

@@ -15,61 +15,61 @@ import (
 type Config struct {
 	// Type is "github" or empty.
 	Type string `yaml:"type"`
-	// Tenants lists who may use the connector; whoever wires it enforces that.
+	// Tenants lists the tenants that may use the connector. The server enforces it, not the
+	// connector.
 	Tenants []string `yaml:"tenants"`
-	// Auth says how to authenticate.
+	// Auth is the authentication.
 	Auth Auth `yaml:"auth"`
-	// Repositories are the only ones, as owner/name, that actions can name.
+	// Repositories lists all repositories that actions can name, as owner/name.
 	Repositories map[string]Repository `yaml:"repositories"`
-	// ActionInput is an input that each workflow takes, for the action's id. With it
-	// in the workflow's run-name, a run is found after a lost answer. Optional.
+	// ActionInput is an input of each workflow for the action's id. If the workflow's
+	// run-name has it, a run is found after a lost answer. Optional.
 	ActionInput string `yaml:"action_input"`
 	// NoRunDetails leaves out return_run_details, which GitHub Enterprise Server up
 	// to 3.20 refuses.
 	NoRunDetails bool `yaml:"no_run_details"`
-	// BaseURL is https://api.github.com by default; of GitHub Enterprise Server it is
-	// https://HOST/api/v3.
+	// BaseURL is the API's address; https://api.github.com by default, https://HOST/api/v3
+	// of GitHub Enterprise Server.
 	BaseURL string `yaml:"base_url"`
-	// AllowPrivate permits a BaseURL at an inside address, and plain http.
+	// AllowPrivate permits a BaseURL at an internal address, and plain http.
 	AllowPrivate bool `yaml:"allow_private"`
-	// Timeout bounds a call, with what it reads before, 30s by default.
+	// Timeout limits a call with its preceding reads, 30s by default.
 	Timeout gatehouse.Span `yaml:"timeout"`
 }
 
 // Auth has exactly one of its members.
 type Auth struct {
-	// Token names a personal access token, best a fine-grained one.
+	// Token is the secret with a personal access token, preferably a fine-grained one.
 	Token *Secret `yaml:"token"`
-	// App signs in as an installation of a GitHub App.
+	// App authenticates as an installation of a GitHub App.
 	App *App `yaml:"app"`
 }
 
-// App is an installation of a GitHub App. Its tokens are narrowed to the
-// repositories of the connector.
+// App is an installation of a GitHub App. Its tokens are limited to the connector's repositories.
 type App struct {
-	// ClientID is that of the app; its id will do as well.
+	// ClientID is the app's client id, or its id.
 	ClientID string `yaml:"client_id"`
-	// InstallationID is the number at the end of the installation's address.
+	// InstallationID is the number at the end of the installation's URL.
 	InstallationID int64 `yaml:"installation_id"`
-	// PrivateKey names the secret that holds the app's key, as PEM.
+	// PrivateKey is the secret with the app's private key, as PEM.
 	PrivateKey Secret `yaml:"private_key"`
 }
 
 // Secret refers to a secret by name.
 type Secret struct {
-	// Secret is an entry of secrets.
+	// Secret is the name of an entry of secrets.
 	Secret string `yaml:"secret"`
 }
 
-// Repository is what an operator declares of a repository.
+// Repository holds an operator's declarations for a repository.
 type Repository struct {
 	// Operations declares operations on this repository, by name.
 	Operations map[string]Operation `yaml:"operations"`
 }
 
-// Operation is what an operator declares of an operation.
+// Operation holds an operator's declarations for an operation.
 type Operation struct {
-	// Floor is its least risk level, 1 to 5.
+	// Floor is its minimum risk level, 1 to 5.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
 }
 

@@ -20,11 +20,11 @@ import (
 )
 
 const (
-	// defaultTimeout bounds a call where the configuration does not.
+	// defaultTimeout limits a call when the configuration has no timeout.
 	defaultTimeout = 30 * time.Second
-	// gap is the time between two writes that GitHub asks for.
+	// gap is the time between two writes that GitHub recommends.
 	gap = time.Second
-	// version of the API; supported until 2028-03 at least.
+	// version is the version of the API; it is supported until 2028-03 at least.
 	version = "2022-11-28"
 )
 
@@ -53,8 +53,8 @@ var (
 	_ connector.Prober      = (*Connector)(nil)
 )
 
-// New makes a connector of a configuration, with the values of the secrets
-// that it names. It makes no call.
+// New makes a connector from a configuration, with the values of the secrets that it names. It
+// makes no call.
 func New(_ context.Context, cfg Config, secrets func(name string) (string, error)) (connector.Connector, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -92,15 +92,15 @@ func New(_ context.Context, cfg Config, secrets func(name string) (string, error
 	return c, nil
 }
 
-// fingerprint hashes the definition; of secrets it has the names. Levels and
-// time-outs are left out.
+// fingerprint hashes the definition, with the names of secrets only. Levels and time-outs are left
+// out.
 func fingerprint(cfg Config) string {
 	b, err := json.Marshal(struct {
 		Type, BaseURL, ActionInput string
 		NoRunDetails, AllowPrivate bool
 		Auth                       Auth
 		Repositories               []string
-		// Form counts changes of what is sent for the same call.
+		// Form is incremented when the connector sends something else for the same call.
 		Form int
 	}{
 		"github", cfg.BaseURL, cfg.ActionInput, cfg.NoRunDetails, cfg.AllowPrivate, cfg.Auth,
@@ -157,7 +157,7 @@ func (c *Connector) Execute(ctx context.Context, call connector.Call) (connector
 	return res, nil
 }
 
-// send makes the one call; the answer has one of the statuses.
+// send makes the only writing call; the answer must have one of the given statuses.
 func (c *Connector) send(
 	ctx context.Context, method, path string, body gatehouse.JSON, statuses ...int,
 ) (res connector.Result, doc gatehouse.JSON, failed *connector.Error) {
@@ -179,13 +179,13 @@ func (c *Connector) send(
 	return res, doc, nil
 }
 
-// reference names an entity by its number in the repository of a call.
+// reference names an entity, by its number, in the repository of a call.
 func reference(call connector.Call, id gatehouse.JSON) string {
 	repository, _ := place(call)
 	return repository + "/" + string(id)
 }
 
-// notAsApproved compares the members of an answer with those that were approved.
+// notAsApproved compares the members of an answer with the approved ones.
 func notAsApproved(doc gatehouse.JSON, approved ...gatehouse.Member) *connector.Error {
 	for _, m := range approved {
 		if got, ok := doc.Get(m.Name); !ok || !got.Equal(m.Value) {

@@ -26,10 +26,10 @@ const (
 
 type object = map[string]any
 
-// fake is a fake of what the connector uses of GitHub's REST API, with one
-// repository. It does what GitHub documents: who may call and with which headers,
-// members that are not known are refused, a merge compares the head, a tag has one
-// release, a comment is made each time, and a label once.
+// fake implements the part of GitHub's REST API that the connector uses, with one repository. It
+// follows GitHub's documentation: it checks the caller and the headers, refuses unknown members,
+// compares the head of a merge, permits one release per tag, creates a comment on each call, and
+// adds a label only once.
 type fake struct {
 	*httptest.Server
 	mu       sync.Mutex
@@ -45,10 +45,11 @@ type fake struct {
 	serial   int
 	effects  int
 	log      []string
-	// The app, if any, and the tokens of its installation.
+	// The app, if any, and its installation's tokens.
 	appKey *rsa.PublicKey
 	tokens map[string]time.Time
-	// trouble takes a write; with after, once it had its effect. nil for none.
+	// trouble answers instead of a write; with after, once the write has taken effect. nil for
+	// none.
 	trouble func(http.ResponseWriter)
 	after   bool
 	reads   bool // it takes reads, too
@@ -76,7 +77,7 @@ func (f *fake) do(change func()) {
 	change()
 }
 
-// count is how often the fake's state was changed for the connector.
+// count is the number of changes that the connector has made.
 func (f *fake) count() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -386,8 +387,8 @@ func (f *fake) release(args object) (int, any) {
 	return 201, made
 }
 
-// giveToken checks the app's assertion as GitHub does: RS256, from the past, and
-// for no more than ten minutes.
+// giveToken checks the app's assertion as GitHub does: RS256, issued in the past, and valid for no
+// more than ten minutes.
 func (f *fake) giveToken(assertion string, r *http.Request, body []byte) (int, any) {
 	var claims struct {
 		Iat, Exp int64

@@ -43,7 +43,7 @@ func newConnector(t testing.TB, cfg github.Config) *github.Connector {
 	return c.(*github.Connector)
 }
 
-// refs are an entity and its reference for each operation.
+// refs are the entity type and the reference for each operation.
 var refs = map[string][2]string{
 	"comment": {"issue", repo + "#12"}, "add_label": {"issue", repo + "#12"}, "remove_label": {"issue", repo + "#12"},
 	"merge": {"pull_request", repo + "#7"}, "dispatch": {"workflow", repo + "/deploy.yml"},
@@ -69,7 +69,7 @@ func merge() connector.Call {
 	return c
 }
 
-// back is the reversal of a result.
+// back is the call that reverses a result.
 func back(res connector.Result) connector.Call {
 	r := res.Reversal
 	return connector.Call{
@@ -103,8 +103,8 @@ func found(t testing.TB, c *github.Connector, call connector.Call, want connecto
 	return res
 }
 
-// The target is a fake; see [fake]. Of the operations, merge has what the suite
-// needs: a version, and one entity that it changes.
+// The target is a fake; see [fake]. The suite runs on merge, because it has what the suite needs: a
+// version, and one entity that it changes.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	connectortest.Run(t, connectortest.Harness{New: func(t *testing.T) *connectortest.Fixture {
@@ -125,7 +125,7 @@ func TestConformance(t *testing.T) {
 	}})
 }
 
-// TestConformanceOfComment: a comment is made each time.
+// TestConformanceOfComment: each call creates a comment.
 func TestConformanceOfComment(t *testing.T) {
 	t.Parallel()
 	connectortest.Run(t, connectortest.Harness{New: func(t *testing.T) *connectortest.Fixture {
@@ -142,8 +142,8 @@ func TestConformanceOfComment(t *testing.T) {
 	}})
 }
 
-// TestMerge: the commit, the branch, the state and who approves are what was
-// approved; GitHub compares the commit once more.
+// TestMerge: the commit, the branch, the state and the approvers must be as approved; GitHub
+// compares the commit again.
 func TestMerge(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -190,7 +190,7 @@ func TestMerge(t *testing.T) {
 			}
 		})
 	}
-	// The head moves between our look and our call.
+	// The head moves between the connector's read and its write.
 	f := newFake(t)
 	c := newConnector(t, config(f))
 	f.fail(false, answers(409, "Head branch was modified. Review and try the merge again."))
@@ -198,8 +198,8 @@ func TestMerge(t *testing.T) {
 	wantFailure(t, err, connector.Terminal, "target_changed")
 }
 
-// TestAnswerLost: each operation whose effect can be seen is found again, and a
-// second attempt makes no second effect.
+// TestAnswerLost: the effect of each operation that is readable is found again, and a second
+// attempt has no second effect.
 func TestAnswerLost(t *testing.T) {
 	t.Parallel()
 	for operation, change := range map[string]gatehouse.JSON{
@@ -240,7 +240,7 @@ func TestAnswerLost(t *testing.T) {
 	}
 }
 
-// TestReversals: what is made can be taken away, while it is as it was made.
+// TestReversals: a created entity can be deleted as long as it is unchanged.
 func TestReversals(t *testing.T) {
 	t.Parallel()
 	for operation, change := range map[string]gatehouse.JSON{
@@ -287,8 +287,8 @@ func undoText(c connector.Call) (string, bool) {
 	return body.Text()
 }
 
-// TestLabelsAreIdempotent: class A holds without a key, since a label is there or
-// not; what was there before is not taken away by a reversal.
+// TestLabelsAreIdempotent: class A needs no key here, because a label is either present or not. A
+// reversal does not remove a label that was present before.
 func TestLabelsAreIdempotent(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
@@ -312,7 +312,7 @@ func TestLabelsAreIdempotent(t *testing.T) {
 	}
 }
 
-// TestRelease: a tag that is there must be of the approved commit.
+// TestRelease: an existing tag must point to the approved commit.
 func TestRelease(t *testing.T) {
 	t.Parallel()
 	change := gatehouse.JSON(`{"target_commitish":"` + commit + `"}`)
@@ -342,8 +342,8 @@ func TestRelease(t *testing.T) {
 	}
 }
 
-// TestDispatch: without an input for the action's id nothing is read back, and
-// GitHub Enterprise Server names no run.
+// TestDispatch: without an input for the action's id, nothing is read back; GitHub Enterprise
+// Server does not return the run.
 func TestDispatch(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
@@ -362,7 +362,7 @@ func TestDispatch(t *testing.T) {
 	wantFailure(t, err, connector.Terminal, "http_422")
 }
 
-// TestOutcomes: GitHub tells its limits by 403 and by 429.
+// TestOutcomes: GitHub reports its rate limits with 403 and with 429.
 func TestOutcomes(t *testing.T) {
 	t.Parallel()
 	reset := strconv.FormatInt(time.Now().Add(10*time.Minute).Unix(), 10)
@@ -431,8 +431,8 @@ func TestOutcomes(t *testing.T) {
 	wantFailure(t, err, connector.Ambiguous, "not_as_approved")
 }
 
-// TestApp signs in as an installation: one token for all calls, narrowed to the
-// repositories, and another one when it is revoked.
+// TestApp authenticates as an installation: one token for all calls, limited to the repositories,
+// and a new one when it is revoked.
 func TestApp(t *testing.T) {
 	t.Parallel()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -463,7 +463,7 @@ func TestApp(t *testing.T) {
 	if err := c.(connector.Prober).Probe(t.Context()); err != nil || len(f.tokens) != 1 {
 		t.Errorf("%v, %d tokens", err, len(f.tokens))
 	}
-	// The app was taken away.
+	// The app was uninstalled.
 	f.do(func() { clear(f.tokens); f.appKey = nil })
 	_, err = c.Execute(t.Context(), call("comment", `{"body":"x"}`))
 	wantFailure(t, err, connector.Terminal, "token_refused")

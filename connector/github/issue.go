@@ -12,7 +12,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
-// comment writes a comment. A second attempt looks first whether the first one did.
+// comment writes a comment. A second attempt first checks whether the first one succeeded.
 func (c *Connector) comment(ctx context.Context, call connector.Call) (connector.Result, *connector.Error) {
 	if _, failed := c.before(ctx, call); failed != nil {
 		return connector.Result{}, failed
@@ -43,8 +43,8 @@ func (c *Connector) comment(ctx context.Context, call connector.Call) (connector
 	return res, nil
 }
 
-// commentResult is that of a comment that is there. Deleting it is a weak
-// reversal: it was mailed to those who follow the issue.
+// commentResult is the result for an existing comment. Deleting it is a weak reversal: it was
+// mailed to everybody who follows the issue.
 func commentResult(call connector.Call, made gatehouse.JSON) connector.Result {
 	id, _ := made.Get("id")
 	text, _ := made.Get("body")
@@ -60,10 +60,10 @@ func commentResult(call connector.Call, made gatehouse.JSON) connector.Result {
 	}
 }
 
-// maxPages bounds how far a mark is looked for, in pages of 100.
+// maxPages limits the search for a mark, in pages of 100.
 const maxPages = 10
 
-// commented looks for the comment of an action.
+// commented searches for an action's comment.
 func (c *Connector) commented(
 	ctx context.Context, call connector.Call,
 ) (made gatehouse.JSON, there bool, failed *connector.Error) {
@@ -91,8 +91,8 @@ func (c *Connector) commented(
 	return "", false, nil
 }
 
-// label adds or removes one label. One that the issue has, or has not, already
-// stays so: there is nothing to undo then.
+// label adds or removes one label. If the issue is already as wanted, nothing changes and there is
+// nothing to reverse.
 func (c *Connector) label(ctx context.Context, call connector.Call) (connector.Result, *connector.Error) {
 	state, there, failed := c.read(ctx, call)
 	if failed != nil {
@@ -136,8 +136,7 @@ func (c *Connector) label(ctx context.Context, call connector.Call) (connector.R
 	return res, nil
 }
 
-// has reports whether an issue has a label; GitHub's labels differ in more than
-// their case.
+// has reports whether an issue has a label; GitHub ignores the case of labels.
 func has(state gatehouse.JSON, name string) bool {
 	labels, _ := state.Get("labels")
 	elements, _ := labels.Elements()

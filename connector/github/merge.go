@@ -8,8 +8,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// merge merges the commit that was approved: GitHub compares it with the head. It
-// is undone by another pull request alone.
+// merge merges the approved commit: GitHub compares it with the head. Only another pull request can
+// reverse it.
 func (c *Connector) merge(ctx context.Context, call connector.Call) (connector.Result, *connector.Error) {
 	state, failed := c.before(ctx, call)
 	if failed != nil {
@@ -41,7 +41,7 @@ func (c *Connector) merge(ctx context.Context, call connector.Call) (connector.R
 	return res, notAsApproved(doc, gatehouse.Member{Name: "merged", Value: "true"})
 }
 
-// merged looks whether the approved commit was merged into the approved branch.
+// merged checks whether the approved commit was merged into the approved branch.
 func (c *Connector) merged(
 	ctx context.Context,
 	call connector.Call,

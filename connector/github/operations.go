@@ -25,7 +25,7 @@ const (
 	opDeleteRelease = "delete_release"
 )
 
-// entities are what operations are on.
+// entities maps the operations to their entity types.
 var entities = map[string]string{
 	opComment: "issue", opAddLabel: "issue", opRemoveLabel: "issue", opDeleteComment: "comment",
 	opMerge: "pull_request", opDispatch: "workflow", opCancelRun: "run", opRelease: "tag", opDeleteRelease: "release",
@@ -33,7 +33,7 @@ var entities = map[string]string{
 
 func operationNames() []string { return slices.Sorted(maps.Keys(entities)) }
 
-// references are how entities are named: a repository, and what is in it.
+// references are the syntax of the references: a repository, and the entity within it.
 var references = map[string]*regexp.Regexp{
 	"issue":        regexp.MustCompile(`^(` + repositoryName + `)#([1-9][0-9]{0,17})$`),
 	"pull_request": regexp.MustCompile(`^(` + repositoryName + `)#([1-9][0-9]{0,17})$`),
@@ -44,7 +44,7 @@ var references = map[string]*regexp.Regexp{
 	"tag":          regexp.MustCompile(`^(` + repositoryName + `)@([A-Za-z0-9_][A-Za-z0-9._+-]{0,199})$`),
 }
 
-// examples of references, for people.
+// examples are example references for error messages.
 var examples = map[string]string{
 	"issue":        "acme/shop#12",
 	"pull_request": "acme/shop#12",
@@ -111,7 +111,7 @@ func (c *Connector) Schema(operation, entityType string) (gatehouse.JSON, bool) 
 	return c.operations.Schema(operation)
 }
 
-// place takes a reference apart; "" for one that does not fit its operation.
+// place splits a reference; both parts are "" if it does not suit its operation.
 func place(call connector.Call) (repository, what string) {
 	form := references[entities[call.Operation]]
 	if form == nil {
@@ -124,7 +124,7 @@ func place(call connector.Call) (repository, what string) {
 	return m[1], m[2]
 }
 
-// path is that of the API for the repository of a call, and what follows.
+// path is the API path of the call's repository, with further segments.
 func path(call connector.Call, segments ...string) string {
 	repository, _ := place(call)
 	out := "/repos/" + repository
@@ -218,7 +218,7 @@ func textOf(j gatehouse.JSON, name string) (string, bool) {
 	return member.Text()
 }
 
-// mark is what a text carries, unseen, so that it can be found again.
+// mark is an invisible text by which a comment or release is found again.
 func mark(call connector.Call) string { return "<!-- gatehouse:" + call.ActionID + " -->" }
 
 // marked is an approved text with its mark.

@@ -10,11 +10,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
-// leastWait is what GitHub asks for where a limit names no time.
+// leastWait is the wait that GitHub recommends if a rate limit names no time.
 const leastWait = time.Minute
 
-// outcome classifies an answer that is no success. GitHub tells its limits with
-// 403 or 429; a 403 without their signs is a refusal
+// outcome classifies an unsuccessful answer. GitHub reports rate limits with 403 or 429; a 403
+// without the headers of a limit is a refusal
 // (https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api).
 func outcome(a *rest.Answer) *connector.Error {
 	e := a.Failure()
@@ -39,7 +39,7 @@ func outcome(a *rest.Answer) *connector.Error {
 	return e
 }
 
-// failure is outcome for a write: after a limit no call is made for so long.
+// failure is outcome for a write: after a rate limit, further calls wait for its end.
 func (c *Connector) failure(a *rest.Answer) *connector.Error {
 	e := outcome(a)
 	if e.Kind == connector.Transient {

@@ -6,8 +6,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// ReadBack implements [connector.ReadBacker]. Absence is never concluded: an
-// earlier call may still be on its way.
+// ReadBack implements [connector.ReadBacker]. It never returns Absent, because an earlier call may
+// still arrive.
 func (c *Connector) ReadBack(ctx context.Context, call connector.Call) (connector.Finding, connector.Result, error) {
 	res, there, failed := c.readBack(ctx, call)
 	switch {
@@ -56,6 +56,6 @@ func (c *Connector) readBack(ctx context.Context, call connector.Call) (connecto
 		status, _ := textOf(state, "conclusion")
 		return res, there && status == "cancelled", failed
 	}
-	// That something cannot be seen does not say that it is deleted.
+	// An entity that cannot be seen is not necessarily deleted.
 	return res, false, nil
 }

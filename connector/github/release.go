@@ -10,8 +10,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
-// release publishes a release of a tag, which can have one. A tag that is there
-// must be of the approved commit, else GitHub makes it.
+// release publishes a release of a tag, of which there can be only one. An existing tag must point
+// to the approved commit; otherwise GitHub creates the tag.
 func (c *Connector) release(ctx context.Context, call connector.Call) (connector.Result, *connector.Error) {
 	_, tag := place(call)
 	commit, there, failed := c.tagged(ctx, call)
@@ -57,8 +57,8 @@ func (c *Connector) release(ctx context.Context, call connector.Call) (connector
 	return res, nil
 }
 
-// tagged is the commit of the tag, where there is one. A tag with a text of its own
-// is an object that names the commit.
+// tagged is the commit of the tag, if it exists. An annotated tag is an object that points to the
+// commit.
 func (c *Connector) tagged(
 	ctx context.Context, call connector.Call,
 ) (commit string, there bool, failed *connector.Error) {
@@ -81,8 +81,8 @@ func (c *Connector) tagged(
 	return sha, true, nil
 }
 
-// releaseResult is that of a release that is there. Deleting it is a weak reversal:
-// its tag stays, and who follows the repository was told.
+// releaseResult is the result for an existing release. Deleting it is a weak reversal: its tag
+// remains, and the repository's followers were notified.
 func releaseResult(call connector.Call, made gatehouse.JSON) connector.Result {
 	id, _ := made.Get("id")
 	text, _ := made.Get("body")
@@ -97,7 +97,7 @@ func releaseResult(call connector.Call, made gatehouse.JSON) connector.Result {
 	}
 }
 
-// released looks for the release of an action.
+// released searches for an action's release.
 func (c *Connector) released(
 	ctx context.Context, call connector.Call,
 ) (made gatehouse.JSON, there bool, failed *connector.Error) {

@@ -11,7 +11,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
-// states are what a pre-image can say of an entity.
+// states lists the members that a pre-image can have, by entity type.
 var states = map[string][]string{
 	"issue":        {"title", "body", "state", "locked", "labels"},
 	"pull_request": {"title", "body", "state", "draft", "base", "labels", "approved_by"},
@@ -20,7 +20,7 @@ var states = map[string][]string{
 	"release":      {"name", "body", "tag_name", "target_commitish", "draft", "prerelease"},
 }
 
-// readPath is where an entity is read; "" for one that cannot be.
+// readPath is the path for reading an entity; "" for one that cannot be read.
 func readPath(call connector.Call) string {
 	_, what := place(call)
 	switch entities[call.Operation] {
@@ -38,8 +38,8 @@ func readPath(call connector.Call) string {
 	return ""
 }
 
-// get reads; there is false for a 404, which is also what a repository is that may
-// not be read.
+// get reads; there is false for a 404, which GitHub also sends for a repository without read
+// permission.
 func (c *Connector) get(
 	ctx context.Context, path string, query url.Values,
 ) (doc gatehouse.JSON, there bool, failed *connector.Error) {
@@ -59,7 +59,7 @@ func (c *Connector) get(
 	return a.JSON(), true, nil
 }
 
-// read reads the entity of a call, as far as the call can speak of it.
+// read reads the members of the call's entity that the call may name.
 func (c *Connector) read(
 	ctx context.Context, call connector.Call,
 ) (state gatehouse.JSON, there bool, failed *connector.Error) {
@@ -103,7 +103,7 @@ func (c *Connector) read(
 	return gatehouse.ObjectJSON(members...), true, nil
 }
 
-// names are the sorted values of a member of each element.
+// names are the sorted values of one member of all elements.
 func names(list gatehouse.JSON, member string) gatehouse.JSON {
 	elements, _ := list.Elements()
 	var all []string
@@ -122,8 +122,8 @@ func names(list gatehouse.JSON, member string) gatehouse.JSON {
 	return gatehouse.ArrayJSON(values...)
 }
 
-// approvedBy lists who approves the pull request, by the last review of each that
-// is no mere comment, of its present head.
+// approvedBy lists the approvers of a pull request, by each person's last review of the present
+// head that is not just a comment.
 func (c *Connector) approvedBy(ctx context.Context, call connector.Call) (gatehouse.JSON, *connector.Error) {
 	_, number := place(call)
 	doc, there, failed := c.get(ctx, path(call, "pulls", number, "reviews"), url.Values{"per_page": {"100"}})
@@ -154,7 +154,7 @@ func (c *Connector) approvedBy(ctx context.Context, call connector.Call) (gateho
 	return gatehouse.ArrayJSON(approved...), nil
 }
 
-// compare tells how an entity differs from what a call says of it.
+// compare reports how an entity differs from the call's description of it.
 func compare(call connector.Call, state gatehouse.JSON, there bool) connector.State {
 	if !there {
 		return connector.State{Expected: gatehouse.StringJSON(call.Target.EntityRef), Actual: "null"}
@@ -186,8 +186,8 @@ func compare(call connector.Call, state gatehouse.JSON, there bool) connector.St
 	return connector.State{Expected: gatehouse.ObjectJSON(expected...), Actual: gatehouse.ObjectJSON(actual...)}
 }
 
-// before reads the entity that a call is about to change, and refuses what does
-// not fit. Nothing is sent that changes anything.
+// before reads the entity before it is changed, and refuses a mismatch. It sends nothing that
+// changes anything.
 func (c *Connector) before(ctx context.Context, call connector.Call) (gatehouse.JSON, *connector.Error) {
 	state, there, failed := c.read(ctx, call)
 	if failed != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
-// dispatch starts a workflow. A second attempt looks first whether the first one
-// did, where the workflow takes the action's id.
+// dispatch starts a workflow. If the workflow receives the action's id, a second attempt first
+// checks whether the first one succeeded.
 func (c *Connector) dispatch(ctx context.Context, call connector.Call) (connector.Result, *connector.Error) {
 	if call.Attempt > 1 && c.input != "" {
 		run, there, failed := c.started(ctx, call)
@@ -57,8 +57,8 @@ func (c *Connector) dispatch(ctx context.Context, call connector.Call) (connecto
 	return res, nil
 }
 
-// runResult is that of a run that was started. Canceling it is a weak reversal:
-// what its jobs have done stays.
+// runResult is the result for a started run. Canceling it is a weak reversal: the effects of its
+// jobs remain.
 func runResult(call connector.Call, id gatehouse.JSON) connector.Result {
 	ref := reference(call, id)
 	return connector.Result{
@@ -70,7 +70,7 @@ func runResult(call connector.Call, id gatehouse.JSON) connector.Result {
 	}
 }
 
-// started looks for the run of an action, by its name.
+// started searches for an action's run by its name.
 func (c *Connector) started(
 	ctx context.Context, call connector.Call,
 ) (id gatehouse.JSON, there bool, failed *connector.Error) {
@@ -94,7 +94,7 @@ func (c *Connector) started(
 	return "", false, nil
 }
 
-// since is a minute before the action was proposed; "" where that is not known.
+// since is a minute before the action was proposed; "" if that time is not known.
 func since(call connector.Call) string {
 	at := call.ProposedAt()
 	if at.IsZero() {
@@ -103,7 +103,7 @@ func since(call connector.Call) string {
 	return at.Add(-time.Minute).UTC().Format(time.RFC3339)
 }
 
-// cancelRun asks a run to stop. It may be over before it does.
+// cancelRun asks a run to stop. The run may finish before that.
 func (c *Connector) cancelRun(ctx context.Context, call connector.Call) (connector.Result, *connector.Error) {
 	state, failed := c.before(ctx, call)
 	if failed != nil {

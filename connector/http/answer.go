@@ -9,10 +9,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
-// document is an answer's JSON, "" when it has none.
+// document is the JSON of an answer, "" when there is none.
 type document struct{ json gatehouse.JSON }
 
-// at follows an RFC 6901 pointer.
+// at resolves a JSON pointer (RFC 6901).
 func (d document) at(p Pointer) (gatehouse.JSON, bool) {
 	j := d.json
 	if j == "" {
@@ -37,7 +37,7 @@ func (d document) at(p Pointer) (gatehouse.JSON, bool) {
 	return j, true
 }
 
-// plain is a string's content, or any other value's JSON.
+// plain is the content of a string, or the JSON of any other value.
 func plain(j gatehouse.JSON) string {
 	if s, ok := j.Text(); ok {
 		return s
@@ -78,7 +78,7 @@ func sameVersion(a, b string) bool {
 	return errX == nil && errY == nil && x.Cmp(y) == 0
 }
 
-// reversal describes the change that undoes an applied one, nil for none.
+// reversal describes the change that reverses an applied one, nil if there is none.
 func (op *operation) reversal(call connector.Call, a *rest.Answer, doc document, externalID string) *gatehouse.Reversal {
 	r := op.reverse
 	if r == nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
-// Checks is true for an operation with a check, where the call names a version or a
-// pre-image to compare.
+// Checks is true if the operation has a check and the call names a version or a pre-image to
+// compare.
 func (c *Connector) Checks(call connector.Call) bool {
 	op, ok := c.operations[call.Operation]
 	if !ok || op.check == nil {
@@ -20,8 +20,8 @@ func (c *Connector) Checks(call connector.Call) bool {
 	return len(pre) > 0 || call.Target.Version != "" && op.check.version != nil
 }
 
-// Check reads the target and compares version and pre-image. An operation
-// without check matches, unchecked.
+// Check reads the target and compares the version and the pre-image. An operation without a check
+// matches, unchecked.
 func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.State, error) {
 	op, ok := c.operations[call.Operation]
 	if !ok || op.check == nil {
@@ -50,8 +50,8 @@ func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.S
 	return op.check.compare(doc, pre), nil
 }
 
-// look reads the target as the operation's check says; gone is true where it is
-// not there. needed says that an answer without JSON tells too little.
+// look reads the target with the operation's check. gone is true when the target does not exist.
+// With needed, an answer without JSON is an error.
 func (c *Connector) look(
 	ctx context.Context, op *operation, call connector.Call, needed bool,
 ) (a *rest.Answer, doc document, gone bool, err error) {
@@ -81,7 +81,7 @@ func (c *Connector) Conditional(call connector.Call) bool {
 	return ok && op.conditional != nil
 }
 
-// needsBody reports whether the version stands in the body.
+// needsBody reports whether the version must be read from the body.
 func (s *source) needsBody(used bool) bool { return used && s != nil && s.pointer != nil }
 
 func expectation(call connector.Call, byVersion bool, pre []gatehouse.Member) gatehouse.JSON {
@@ -91,7 +91,7 @@ func expectation(call connector.Call, byVersion bool, pre []gatehouse.Member) ga
 	return gatehouse.ObjectJSON(pre...)
 }
 
-// compare tells which members of the pre-image differ.
+// compare lists the members of the pre-image that differ.
 func (k *check) compare(doc document, pre []gatehouse.Member) connector.State {
 	state, _ := doc.at(k.state)
 	var expected, actual []gatehouse.Member
@@ -109,8 +109,8 @@ func (k *check) compare(doc document, pre []gatehouse.Member) connector.State {
 	return connector.State{Expected: gatehouse.ObjectJSON(expected...), Actual: gatehouse.ObjectJSON(actual...)}
 }
 
-// ReadBack asks the target for the effect of an earlier call. It never finds
-// Absent, since an earlier call may still be on its way.
+// ReadBack asks the target for the effect of an earlier call. It never returns Absent, because an
+// earlier call may still arrive.
 func (c *Connector) ReadBack(ctx context.Context, call connector.Call) (connector.Finding, connector.Result, error) {
 	op, ok := c.operations[call.Operation]
 	if !ok || op.readBack == nil {
@@ -135,7 +135,7 @@ func (c *Connector) ReadBack(ctx context.Context, call connector.Call) (connecto
 	return connector.Present, res, nil
 }
 
-// stands reports whether every member of a change stands in the object at p.
+// stands reports whether the object at p has every member of a change, with the same value.
 func stands(change gatehouse.JSON, doc document, p Pointer) bool {
 	object, ok := doc.at(p)
 	fields, err := change.Fields()

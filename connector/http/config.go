@@ -15,34 +15,32 @@ import (
 type Config struct {
 	// Type is "http" or empty.
 	Type string `yaml:"type"`
-	// Tenants lists who may use the connector; whoever wires it enforces that.
+	// Tenants lists the tenants that may use the connector. The server enforces it, not the
+	// connector.
 	Tenants []string `yaml:"tenants"`
-	// BaseURL is what every path is appended to: http or https, without query.
+	// BaseURL is the prefix of every path: http or https, without query.
 	BaseURL string `yaml:"base_url"`
-	// AllowPrivate permits targets at inside addresses (private, loopback,
-	// link-local, metadata), and credentials over plain http.
+	// AllowPrivate permits inside addresses, and credentials over plain http.
 	AllowPrivate bool `yaml:"allow_private"`
-	// Auth says how to authenticate. Optional.
+	// Auth is the authentication. Optional.
 	Auth *Auth `yaml:"auth"`
 	// Headers are sent with every request.
 	Headers map[string]Value `yaml:"headers"`
-	// Entities, when given, are the only entity types that actions can name.
+	// Entities, if given, are the only entity types that actions can name.
 	Entities map[string]Entity `yaml:"entities"`
-	// Operations are what actions can name, by name.
+	// Operations defines the operations, by name.
 	Operations map[string]Operation `yaml:"operations"`
-	// Import is the content of a file that gatehouse connector import has written, such as
-	// file:crm.openapi.yaml: operations with the schemas of what they take. What stands
-	// under Operations by the same name is declared beside it.
+	// Import is what gatehouse connector import wrote, such as file:crm.openapi.yaml. Keys
+	// of Operations override it.
 	Import string `yaml:"import"`
-	// Timeout bounds one request as a whole, 30s by default.
+	// Timeout limits one request in total, 30s by default.
 	Timeout gatehouse.Span `yaml:"timeout"`
 }
 
-// Entity is what an operator declares of an entity type.
+// Entity holds an operator's declarations for an entity type.
 type Entity struct {
-	// Fields declares levels of fields of the proposed change, 1 to 5, for every
-	// operation of method PATCH whose body is the proposed change itself.
-	// Elsewhere a declared field can only raise the floor.
+	// Fields declares levels of fields, 1 to 5, for every operation of method PATCH whose
+	// body is the proposed change. Elsewhere a declared field only raises the floor.
 	Fields connector.FieldLevels `yaml:"fields"`
 }
 
@@ -58,23 +56,23 @@ type Auth struct {
 
 // Secret refers to a secret by name.
 type Secret struct {
-	// Secret is an entry of secrets.
+	// Secret is the name of an entry of secrets.
 	Secret string `yaml:"secret"`
 }
 
 // Basic is HTTP basic authentication (RFC 7617).
 type Basic struct {
-	// Username is sent as it stands here.
+	// Username is sent unchanged.
 	Username string `yaml:"username"`
-	// Password names the secret.
+	// Password is the password's secret.
 	Password Secret `yaml:"password"`
 }
 
 // SecretHeader is a header whose value is a secret.
 type SecretHeader struct {
-	// Name is the header's.
+	// Name is the name of the header.
 	Name string `yaml:"name"`
-	// Secret is an entry of secrets.
+	// Secret is the name of an entry of secrets.
 	Secret string `yaml:"secret"`
 }
 
@@ -86,7 +84,7 @@ type Value struct {
 	Prefix   string
 }
 
-// UnmarshalYAML reads either form.
+// UnmarshalYAML accepts both forms.
 func (v *Value) UnmarshalYAML(node *yaml.Node) error {
 	switch node.Kind {
 	case yaml.ScalarNode:
@@ -127,55 +125,53 @@ type Operation struct {
 	Method string `yaml:"method"`
 	// Path is appended to the base URL; it may end in a query.
 	Path string `yaml:"path"`
-	// EncodeSlashes sends a slash in a path's value as %2F. Without it such a
-	// value is refused, since servers differ in what they make of it.
+	// EncodeSlashes sends a slash in a path's value as %2F; by default such a value is
+	// refused.
 	EncodeSlashes bool `yaml:"encode_slashes"`
 	// Class is A, B or C; C by default.
 	Class connector.Class `yaml:"class"`
-	// Body is a JSON text with templates in its strings, or "none". Absent, it
-	// is the proposed change exactly as approved, and none for DELETE.
+	// Body is a JSON text with templates in its strings, or "none". By default it is the
+	// proposed change as approved, and none for DELETE.
 	Body string `yaml:"body"`
-	// Schema is the JSON Schema (2020-12, without references) of the proposed change. What
-	// does not fit is refused when it is proposed.
+	// Schema is the JSON Schema (2020-12, without references) that the proposed change
+	// must fit.
 	Schema Schema `yaml:"schema" json:",omitempty"`
-	// Headers are sent beside, and override, the connector's.
+	// Headers are sent in addition to the connector's headers, and override them.
 	Headers map[string]Value `yaml:"headers"`
-	// IdempotencyHeader carries the key that the target knows, made of tenant and
-	// idempotency key ([connector.Call.TargetKey]). Idempotency-Key by default for
-	// class A; none by default for others.
+	// IdempotencyHeader carries the key, made of tenant and idempotency key;
+	// Idempotency-Key by default for class A, none for others.
 	IdempotencyHeader string `yaml:"idempotency_header"`
-	// Conditional makes the request conditional on the version. Class B needs it.
+	// Conditional makes the request conditional on the version. Class B requires it.
 	Conditional *Conditional `yaml:"conditional"`
 	// Success lists the statuses that prove the change; 200-299 by default.
 	Success []StatusRange `yaml:"success"`
-	// Outcomes are looked at in order, before Success and the defaults.
+	// Outcomes are tried in order, before Success and the defaults.
 	Outcomes []Rule `yaml:"outcomes"`
-	// ExternalID points to the target's own name for the effect in the answer.
+	// ExternalID points to the target's own id of the effect in the answer.
 	ExternalID *Pointer `yaml:"external_id"`
-	// Check reads the target, to compare it with version and pre-image.
+	// Check reads the target, to compare the version and the pre-image.
 	Check *Check `yaml:"check"`
 	// ReadBack asks the target whether an earlier call had its effect.
 	ReadBack *ReadBack `yaml:"read_back"`
 	// Reverse describes the operation that undoes this one.
 	Reverse *Reverse `yaml:"reverse"`
-	// Timeout overrides the connector's.
+	// Timeout overrides the connector's timeout.
 	Timeout gatehouse.Span `yaml:"timeout"`
-	// Floor is the least risk level of the operation, 1 to 5. Absent it is 3,
-	// for method DELETE 4, and 5 for an action with entity_refs.
+	// Floor is the least risk level, 1 to 5; 3 by default, 4 for DELETE, 5 for an action
+	// with entity_refs.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
-	// Fields declares levels of fields of the proposed change, 1 to 5. Without
-	// Floor, an action that touches declared fields alone has the largest of
-	// their levels as its floor. Otherwise a declared field can only raise it.
+	// Fields declares levels of fields, 1 to 5. Without Floor, an action that touches
+	// declared fields alone has the largest level as its floor. Otherwise a declared field
+	// only raises it.
 	Fields connector.FieldLevels `yaml:"fields"`
-	// KeyRetention is how long the target remembers idempotency keys. Zero
-	// means for ever.
+	// KeyRetention is how long the target remembers idempotency keys. Zero means forever.
 	KeyRetention gatehouse.Duration `yaml:"key_retention"`
 }
 
-// Conditional is a header that makes the target refuse when it has changed.
+// Conditional is a header that makes the target refuse the request if the entity has changed.
 type Conditional struct {
-	// Header is If-Match by default. In If-Match an entity-tag is quoted where
-	// the version is not, and lists and * are refused.
+	// Header is If-Match by default. There an entity-tag is quoted if the version is not;
+	// lists and * are refused.
 	Header string `yaml:"header"`
 	// From is "version" (the default) or a member such as "current_state.rev".
 	From string `yaml:"from"`
@@ -184,7 +180,7 @@ type Conditional struct {
 // StatusRange is a status, such as 404, or a range, such as 500-599.
 type StatusRange struct{ From, To int }
 
-// UnmarshalText reads either form.
+// UnmarshalText accepts both forms.
 func (r *StatusRange) UnmarshalText(b []byte) error {
 	from, to, two := strings.Cut(string(b), "-")
 	if !two {
@@ -199,7 +195,7 @@ func (r *StatusRange) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// MarshalText writes the range.
+// MarshalText writes the range in the same form.
 func (r StatusRange) MarshalText() ([]byte, error) {
 	return fmt.Appendf(nil, "%d-%d", r.From, r.To), nil
 }
@@ -218,66 +214,64 @@ type Pointer string
 
 // Rule maps an answer to an outcome.
 type Rule struct {
-	// Status lists the statuses that the rule is about.
+	// Status lists the statuses that the rule applies to.
 	Status []StatusRange `yaml:"status"`
-	// JSON narrows the rule to answers in which a value stands.
+	// JSON limits the rule to answers that contain a value.
 	JSON *Match `yaml:"json"`
 	// Outcome is applied, transient, terminal, ambiguous or not_sent.
 	Outcome string `yaml:"outcome"`
-	// Code is the error's; by default as without the rule.
+	// Code is the error's code; by default the code that the status has without the rule.
 	Code string `yaml:"code"`
 }
 
-// Match is true when a value stands at Pointer, and equals Equals if given: a
-// JSON value, or a template.
+// Match is true when the answer has a value at Pointer and, if Equals is given, that value is equal
+// to it.
 type Match struct {
-	// Pointer is where a value has to stand in the answer (RFC 6901).
+	// Pointer is the JSON pointer of the value in the answer (RFC 6901).
 	Pointer Pointer `yaml:"pointer"`
-	// Equals is the value: JSON, or a template. Absent, any value will do.
+	// Equals is the expected value: JSON, or a template. By default, any value matches.
 	Equals *string `yaml:"equals"`
 }
 
-// Check is a GET whose answer tells the target's state.
+// Check is a GET that reads the target's state.
 type Check struct {
 	// Path is appended to the base URL.
 	Path string `yaml:"path"`
-	// Headers are sent beside the connector's.
+	// Headers are sent in addition to the connector's headers.
 	Headers map[string]Value `yaml:"headers"`
 	// Version is "header ETag" or a JSON pointer.
 	Version string `yaml:"version"`
-	// State points to the object of which current_state has members; the
-	// whole answer by default.
+	// State points to the object that current_state describes; the whole answer by default.
 	State Pointer `yaml:"state"`
 }
 
-// ReadBack is a GET whose answer tells whether the effect is there. Absence is
-// never concluded: an earlier call may still be on its way.
+// ReadBack is a GET that looks for the effect of an earlier call. It never proves that the effect
+// is absent, because the earlier call may still arrive.
 type ReadBack struct {
 	// Path is appended to the base URL.
 	Path string `yaml:"path"`
-	// Headers are sent beside the connector's.
+	// Headers are sent in addition to the connector's headers.
 	Headers map[string]Value `yaml:"headers"`
-	// Status lists what can mean present; 200 by default.
+	// Status lists the statuses that can prove the effect; 200 by default.
 	Status []StatusRange `yaml:"status"`
-	// JSON must match, when given.
+	// JSON, when given, must match.
 	JSON *Match `yaml:"json"`
-	// Change points to an object in which each member of the proposed change
-	// must stand, when given.
+	// Change, when given, points to an object that must have each member of the proposed change.
 	Change *Pointer `yaml:"change"`
-	// ExternalID points to the target's own name for the effect.
+	// ExternalID points to the target's own id of the effect.
 	ExternalID *Pointer `yaml:"external_id"`
 }
 
-// Reverse describes how an applied change is undone.
+// Reverse describes how to reverse an applied change.
 type Reverse struct {
-	// Operation is the connector's operation that undoes the change.
+	// Operation is the connector's operation that reverses the change.
 	Operation string `yaml:"operation"`
-	// EntityRef is a template; it can name {external_id}. The same by default.
+	// EntityRef is a template; it can name {external_id}. By default, it is the same entity.
 	EntityRef string `yaml:"entity_ref"`
-	// Change is a JSON template. By default it is what current_state says of
-	// the members that the change named; when it lacks one there is no reversal.
+	// Change is a JSON template. By default it is the members of the change as
+	// current_state has them; if one is missing there is no reversal.
 	Change string `yaml:"change"`
-	// Version says where the answer has the new version: "header ETag" or a
-	// JSON pointer. None by default.
+	// Version says where the answer has the new version: "header ETag" or a JSON pointer. None by
+	// default.
 	Version string `yaml:"version"`
 }

@@ -20,11 +20,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
-// defaultTimeout bounds a request where the configuration does not.
+// defaultTimeout limits a request when the configuration has no timeout.
 const defaultTimeout = 30 * time.Second
 
-// Connector sends one request for each call. It also checks, reads back and
-// validates, where the configuration says how.
+// Connector sends one request for each call. It can also check, read back and validate, if the
+// configuration describes how.
 type Connector struct {
 	base        *url.URL
 	fingerprint string
@@ -43,8 +43,8 @@ var (
 	_ connector.StateReader = (*Connector)(nil)
 )
 
-// New makes a connector of a configuration, with the values of the secrets
-// that it names. It makes no call.
+// New makes a connector from a configuration, with the values of the secrets that it names. It
+// makes no call.
 func New(_ context.Context, cfg Config, secrets func(name string) (string, error)) (connector.Connector, error) {
 	if cfg.Type != "" && cfg.Type != "http" {
 		return nil, fmt.Errorf("type: is %s, not http", gatehouse.Quote(cfg.Type))
@@ -57,7 +57,7 @@ func New(_ context.Context, cfg Config, secrets func(name string) (string, error
 	if err != nil {
 		return nil, err
 	}
-	if len(cfg.Operations) == 0 && cfg.Import == "" { // of an import all can be set aside
+	if len(cfg.Operations) == 0 && cfg.Import == "" { // all imported operations may be set aside
 		return nil, errors.New("operations: at least one is needed")
 	}
 	if err := checkEntities(cfg.Entities); err != nil {
@@ -82,15 +82,14 @@ func New(_ context.Context, cfg Config, secrets func(name string) (string, error
 	return c, nil
 }
 
-// fingerprint hashes the definition, and the OpenAPI document that operations were
-// imported from; of secrets it has the names. Levels and
-// names of entities are left out: they change what is asked of people and what
-// may be proposed, not what is sent. An action keeps the level that it was
-// proposed at, and its entity type is looked at again before it is sent.
+// fingerprint hashes the definition, and the OpenAPI document from which operations were imported.
+// Of secrets it includes only the names. Levels and entity types are left out, because they affect
+// approval and validation but not the request: an action keeps the level of its proposal, and its
+// entity type is validated again before it is sent.
 func fingerprint(cfg Config, document string) string {
 	operations := make(map[string]Operation, len(cfg.Operations))
 	for name, op := range cfg.Operations {
-		// These change what is asked of people and clocks, not what is sent.
+		// These settings affect approval and timing, but not the request.
 		op.Timeout, op.Floor, op.Fields, op.KeyRetention = 0, 0, nil, 0
 		operations[name] = op
 	}
@@ -156,7 +155,7 @@ func (b *builder) secret(at, name string) string {
 	return value
 }
 
-// common compiles the headers of every request: what HTTP needs, auth, and the
+// common compiles the headers of every request: those required by HTTP, authentication, and the
 // connector's own.
 func (b *builder) common() []header {
 	var h headers
@@ -198,7 +197,7 @@ type header struct {
 
 type headers []header
 
-// set adds a header, or replaces the one of its name.
+// set adds a header, or replaces the one with the same name.
 func (h *headers) set(n header) {
 	for i := range *h {
 		if (*h)[i].name == n.name {
@@ -234,8 +233,8 @@ func (b *builder) headers(h *headers, at string, more map[string]Value) {
 	}
 }
 
-// headerName checks a name and returns its canonical form. Those that frame
-// the message are the connector's own.
+// headerName checks a name and returns its canonical form. A configuration cannot set headers that
+// frame the message.
 func (b *builder) headerName(at, name string) string {
 	valid := name != "" && !strings.ContainsFunc(name, func(r rune) bool {
 		return r <= ' ' || r > 0x7e || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r)

@@ -1,29 +1,24 @@
-// Package httpconn carries changes out by HTTP requests.
+// Package httpconn carries out changes by HTTP requests.
 //
 // # The promises
 //
-// One Execute writes at most one request, on a connection of its own: nothing
-// is kept alive, HTTP/2 is off and no body can be rewound, so that the
-// standard library has no occasion to send a request again. No redirect is
-// followed and no proxy is asked.
+// One Execute writes at most one request, on a connection of its own: connections are not kept
+// alive, HTTP/2 is off and no body can be rewound, so the standard library never resends a request.
+// Redirects are not followed and proxies are not used.
 //
-// A failure is not_sent only when no connection (with TLS: no completed
-// handshake) was ever had to write to. Once one was, whatever happens before
-// the status line has come is ambiguous. A status line is the target's word,
-// even if the body breaks off after it.
+// A failure is not_sent only if no connection could be written to (with TLS: if no handshake was
+// completed). Once a connection was established, every failure before the status line is ambiguous.
+// A status line counts as the target's answer even if the body is cut off.
 //
 // # Templates
 //
-// Paths, queries, headers and bodies are templates of the configuration, in
-// which {name} stands for a value of the call. Each value is escaped for where
-// it stands: as one path segment, as a query value, as a JSON value or a part
-// of a JSON string; in a header it must be printable ASCII. What an agent
-// writes can fill a place, but never make a new one. The names are listed at
-// [Operation].
+// Paths, queries, headers and bodies are templates of the configuration, in which {name} stands for
+// a value of the call. Each value is escaped for its place: as one path segment, as a query value,
+// as a JSON value or as part of a JSON string; in a header it must be printable ASCII. An agent's
+// text can fill a place, but never create a new one. [Operation] lists the names.
 //
 // # Secrets
 //
-// A configuration names secrets and never holds them. Their values stand in
-// the request and nowhere else; where a target echoes one, it is taken out of
-// the receipt.
+// A configuration contains the names of secrets, never their values. A value occurs only in the
+// request; if the target echoes it, it is removed from the receipt.
 package httpconn

@@ -75,8 +75,8 @@ func (op *operation) classify(call connector.Call, a *rest.Answer, doc document)
 	return byDefault
 }
 
-// matches reports whether a rule speaks of the answer; known is false when
-// that stands in a part of the answer that did not come.
+// matches reports whether a rule applies to the answer; known is false if that depends on a part of
+// the answer that was cut off.
 func (r rule) matches(call connector.Call, a *rest.Answer, doc document) (matches, known bool) {
 	if len(r.status) > 0 && !contains(r.status, a.Status) {
 		return false, true
@@ -90,7 +90,7 @@ func (r rule) matches(call connector.Call, a *rest.Answer, doc document) (matche
 	return r.json.matches(call, doc), true
 }
 
-// byDefault classifies by status alone; see [rest.Answer.Failure].
+// byDefault classifies an answer by its status alone; see [rest.Answer.Failure].
 func (op *operation) byDefault(a *rest.Answer) *connector.Error {
 	if contains(op.success, a.Status) {
 		return nil

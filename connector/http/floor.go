@@ -13,10 +13,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/spelling"
 )
 
-// Floor implements [connector.Floorer]. An operation that is declared has that
-// floor. Else an action on one entity whose fields are all declared has theirs.
-// Nothing but the declaration of the operation lowers a delete, or an action
-// with entity_refs.
+// Floor implements [connector.Floorer]. A declared operation has its declared floor. Otherwise, an
+// action on one entity whose fields are all declared has the highest level of those fields. A
+// delete, or an action with entity_refs, is lowered by a declaration of the operation only.
 func (c *Connector) Floor(call connector.Call) gatehouse.RiskLevel {
 	op, ok := c.operations[call.Operation]
 	if !ok {
@@ -38,8 +37,8 @@ func (c *Connector) Floor(call connector.Call) gatehouse.RiskLevel {
 
 func (op *operation) deletes() bool { return op.method == http.MethodDelete }
 
-// covers reports whether a field is declared for what the operation does. What
-// is declared for an entity speaks of changing fields that are sent as they are.
+// covers reports whether a field is declared for this operation. An entity's declarations apply
+// only to operations that send the changed fields unmodified.
 func (op *operation) covers(field string, entity connector.FieldLevels) bool {
 	if _, ok := op.cfg.Fields[field]; ok {
 		return true
@@ -48,19 +47,19 @@ func (op *operation) covers(field string, entity connector.FieldLevels) bool {
 	return ok && op.patches()
 }
 
-// patches reports whether the request changes the fields that the proposed
-// change names, and sends nothing else of the proposal than where they are.
+// patches reports whether the request changes exactly the fields that the proposed change names,
+// and sends nothing else of the proposal except their location.
 func (op *operation) patches() bool {
 	return op.method == http.MethodPatch && op.body == nil && !op.noBody && !op.sendsState()
 }
 
-// sendsState reports whether path, headers or body carry a part of the
-// pre-image, which the agent writes and no declaration of fields covers.
+// sendsState reports whether path, headers or body contain a part of the pre-image. The agent
+// writes the pre-image, and no declaration of fields covers it.
 func (op *operation) sendsState() bool {
 	return op.uses(func(value string) bool { return value == "current_state" || strings.HasPrefix(value, "current_state.") })
 }
 
-// uses reports whether path, headers or body have a place for such a value.
+// uses reports whether path, headers or body have a place for a value that satisfies is.
 func (op *operation) uses(is func(value string) bool) bool {
 	in := func(t template) bool { return slices.ContainsFunc(t, func(p part) bool { return is(p.name) }) }
 	if op.path != nil && (slices.ContainsFunc(op.path.segments, in) || in(op.path.query)) {
@@ -77,7 +76,7 @@ func (b *bodyTemplate) uses(in func(template) bool) bool {
 		slices.ContainsFunc(b.members, func(m bodyMember) bool { return m.value.uses(in) })
 }
 
-// levels checks what is declared of an operation.
+// levels checks the declared levels of an operation.
 func (b *builder) levels(name string, op *operation) {
 	at := "operations." + name
 	if op.cfg.Floor != 0 && !op.cfg.Floor.Valid() {
@@ -115,8 +114,8 @@ func checkEntities(entities map[string]Entity) error {
 	return nil
 }
 
-// checkNames refuses an entity type that is not among those that are named, and
-// a field that is another spelling of one that is declared. Errors are *missing.
+// checkNames refuses an entity type that is not configured, and a field whose name is another
+// spelling of a declared one. Errors are *missing.
 func (c *Connector) checkNames(op *operation, call connector.Call) error {
 	if c.entities != nil {
 		name := call.Target.EntityType

@@ -51,7 +51,7 @@ func TestFloors(t *testing.T) {
 		refs                      []string
 		want                      gatehouse.RiskLevel
 	}{
-		// Fields of an entity lower a PATCH that sends the change, and no other.
+		// Fields of an entity lower only a PATCH that sends the change itself.
 		{"update", "deal", `{"note":"x"}`, nil, 1},
 		{"update", "deal", `{"note":"x","stage":"won"}`, nil, 2},
 		{"update", "deal", `{"amount":1,"note":"x"}`, nil, 3},
@@ -64,13 +64,13 @@ func TestFloors(t *testing.T) {
 		{"publish", "deal", `{"note":"x"}`, nil, 3},
 		{"touch", "deal", `{"note":"x"}`, nil, 3},
 		{"rewrite", "deal", `{"note":"x"}`, nil, 3},
-		// Fields of an operation: where both are declared, the larger counts.
+		// Fields of an operation: if both declare the field, the higher level counts.
 		{"comment", "customer", `{"text":"x"}`, nil, 2},
 		{"comment", "deal", `{"note":"x"}`, nil, 2},
 		{"comment", "customer", `{"price":"1","text":"x"}`, nil, 3},
 		{"comment", "deal", `{"stage":"won"}`, nil, 3},
 		{"comment", "deal", `{"text":"x"}`, []string{"a"}, 5},
-		// A declared operation; fields can still raise it.
+		// A declared operation; fields can still raise its floor.
 		{"tag", "customer", `{"other":"x"}`, nil, 1},
 		{"tag", "customer", `{"price":"1"}`, nil, 3},
 		{"tag", "deal", `{"owner":"me"}`, nil, 4},
@@ -99,8 +99,8 @@ func TestFloors(t *testing.T) {
 	}
 }
 
-// TestAnyEntity: a declaration that reaches whatever entity type an agent names
-// is told as one.
+// TestAnyEntity: a declaration that applies to any entity type that an agent names is reported as
+// such.
 func TestAnyEntity(t *testing.T) {
 	t.Parallel()
 	cfg := httpconn.Config{BaseURL: "https://crm.example", Operations: map[string]httpconn.Operation{
@@ -124,8 +124,8 @@ func TestAnyEntity(t *testing.T) {
 	}
 }
 
-// TestNamesAreOne: what is not among the named entities, or is another spelling
-// of a name that is declared, is refused when it is proposed, and not sent.
+// TestNamesAreOne: an entity type that is not configured, and another spelling of a declared name,
+// are refused at the proposal and again before sending.
 func TestNamesAreOne(t *testing.T) {
 	t.Parallel()
 	c := withLevels(t)

@@ -57,7 +57,8 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// TestBytesArriveAsApproved sends what was approved, digit for digit.
+// TestBytesArriveAsApproved sends the approved change byte by byte, including the digits of
+// numbers.
 func TestBytesArriveAsApproved(t *testing.T) {
 	t.Parallel()
 	s := newCRM(t)
@@ -89,7 +90,7 @@ func TestBytesArriveAsApproved(t *testing.T) {
 	}
 }
 
-// faults is what can happen to a request, and what it proves by class.
+// TestFaults injects every fault that a request can have, and checks what it proves for each class.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	status := func(code int, header ...string) func(http.ResponseWriter, *http.Request) {
@@ -177,7 +178,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestTimeout lets the server take longer than the call may.
+// TestTimeout makes the server slower than the call's time limit.
 func TestTimeout(t *testing.T) {
 	t.Parallel()
 	for name, start := range map[string]string{"no answer": "", "slow body": "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{"} {
@@ -203,8 +204,8 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
-// TestLostAnswersHaveOneEffect repeats calls whose answers were lost after the
-// effect, as the dispatcher does with class A.
+// TestLostAnswersHaveOneEffect repeats calls whose answers were lost after the effect, as the
+// dispatcher does with class A.
 func TestLostAnswersHaveOneEffect(t *testing.T) {
 	t.Parallel()
 	s := newCRM(t)
@@ -225,7 +226,7 @@ func TestLostAnswersHaveOneEffect(t *testing.T) {
 	}
 }
 
-// TestNotSent proves that nothing was sent when there was no connection.
+// TestNotSent: without a connection, the failure proves that nothing was sent.
 func TestNotSent(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -256,7 +257,7 @@ func TestNotSent(t *testing.T) {
 	}
 }
 
-// TestInsideAddresses refuses them after resolution, without a request.
+// TestInsideAddresses: internal addresses are refused after name resolution, without a request.
 func TestInsideAddresses(t *testing.T) {
 	t.Parallel()
 	s := newCRM(t)
@@ -279,7 +280,7 @@ func TestInsideAddresses(t *testing.T) {
 			t.Errorf("%s is accepted: %v", host, err)
 		}
 	}
-	// Spellings that only the resolver takes for an address.
+	// Spellings that only the resolver accepts as an address.
 	for _, host := range []string{"127.1", "2130706433", "0x7f000001", "017700000001"} {
 		cfg.BaseURL = "http://" + host + port
 		c, err := httpconn.New(t.Context(), cfg, nil)
@@ -295,7 +296,7 @@ func TestInsideAddresses(t *testing.T) {
 	}
 }
 
-// TestRedirectsAreNotFollowed keeps credentials and changes where they belong.
+// TestRedirectsAreNotFollowed: a redirect must not send credentials or changes to another host.
 func TestRedirectsAreNotFollowed(t *testing.T) {
 	t.Parallel()
 	elsewhere := newCRM(t)
@@ -378,8 +379,8 @@ func wantFailure(t testing.TB, err error, kind connector.Kind, code string) {
 	}
 }
 
-// TestKeysAreTheTenants: two tenants that give one idempotency key are two to the
-// target; an attempt, its repetition and the read-back are one.
+// TestKeysAreTheTenants: the same idempotency key of two tenants gives two keys at the target; an
+// attempt, its repetition and its read-back share one.
 func TestKeysAreTheTenants(t *testing.T) {
 	t.Parallel()
 	s := newCRM(t)
@@ -390,7 +391,7 @@ func TestKeysAreTheTenants(t *testing.T) {
 	again := one
 	again.Attempt, again.ActionID = 2, "act_1"
 	for _, attempt := range []connector.Call{one, again, two} {
-		_, _ = c.Execute(t.Context(), attempt) // what the target answers is not the point
+		_, _ = c.Execute(t.Context(), attempt) // the answer does not matter here
 	}
 	if _, _, err := c.ReadBack(t.Context(), one); err != nil {
 		t.Fatal(err)

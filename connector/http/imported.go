@@ -10,52 +10,52 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// Imported is what gatehouse connector import writes of an OpenAPI document.
+// Imported is the file that gatehouse connector import writes from an OpenAPI document.
 type Imported struct {
-	// OpenAPI is the document.
+	// OpenAPI describes the document.
 	OpenAPI Document `yaml:"openapi"`
-	// Operations are those that a person has accepted.
+	// Operations are the operations that a person has accepted.
 	Operations map[string]ImportedOperation `yaml:"operations"`
-	// SetAside are those that are new, or that are not as they were when they were
-	// accepted. They cannot be proposed.
+	// SetAside are the operations that are new, or that have changed since they were accepted. They
+	// cannot be proposed.
 	SetAside map[string]ImportedOperation `yaml:"set_aside"`
-	// LeftOut tells why an operation of the document is none here.
+	// LeftOut maps the operations that were not imported to the reasons.
 	LeftOut map[string]string `yaml:"left_out"`
 }
 
-// Document is an OpenAPI document.
+// Document describes an OpenAPI document.
 type Document struct {
-	// Title and Version are those of the document.
+	// Title and Version are copied from the document.
 	Title   string `yaml:"title"`
 	Version string `yaml:"version"`
-	// SHA256 is that of the document, as 64 hexadecimal digits.
+	// SHA256 is the document's hash, as 64 hexadecimal digits.
 	SHA256 string `yaml:"sha256"`
-	// Only are the patterns of the operations that were asked for; none for all.
+	// Only are the patterns that selected the operations; empty for all.
 	Only []string `yaml:"only"`
 }
 
-// ImportedOperation is an operation, and where it comes from.
+// ImportedOperation is an operation and its origin.
 type ImportedOperation struct {
 	Operation `yaml:",inline"`
-	// Imported tells of the import. Nothing of it is sent.
+	// Imported describes the origin. It is not sent.
 	Imported Origin `yaml:"imported"`
 }
 
-// Origin tells how an operation was derived.
+// Origin describes how an operation was derived.
 type Origin struct {
-	// Digest is that of the operation as it was derived, before anybody has edited it.
+	// Digest is the digest of the operation as derived, before any edit.
 	Digest string `yaml:"digest"`
-	// Why are the reasons for its class and its level.
+	// Why lists the reasons for its class and its level.
 	Why []string `yaml:"why"`
 	// Money are the JSON pointers of amounts within a proposed change, for ceilings.
 	Money []string `yaml:"money"`
 	// Currency is the JSON pointer of the currency of the amounts.
 	Currency string `yaml:"currency"`
-	// Differs is what is not as it was when the operation was accepted.
+	// Differs lists the differences from the accepted operation.
 	Differs []string `yaml:"differs"`
 }
 
-// ParseImported reads what gatehouse connector import has written.
+// ParseImported parses a file written by gatehouse connector import.
 func ParseImported(text string) (*Imported, error) {
 	var root yaml.Node
 	if err := yaml.Load([]byte(text), &root); err != nil {
@@ -71,8 +71,7 @@ func ParseImported(text string) (*Imported, error) {
 	return &out, nil
 }
 
-// withImported adds what was imported to the operations of a configuration, and returns
-// the document's hash.
+// withImported adds the imported operations to a configuration, and returns the document's hash.
 func (c *Config) withImported() (string, error) {
 	if c.Import == "" {
 		return "", nil
@@ -102,8 +101,8 @@ func (c *Config) withImported() (string, error) {
 	return i.OpenAPI.SHA256, nil
 }
 
-// with adds what an operator declares of an imported operation: it counts where both say
-// something.
+// with merges an operator's declarations into an imported operation; the operator's declarations
+// win.
 func (o Operation) with(own Operation) (Operation, error) {
 	if own.Method != "" || own.Path != "" || own.Body != "" || own.Schema != "" {
 		return o, errors.New("is imported; leave out method, path, body and schema, or give it another name")

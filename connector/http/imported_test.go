@@ -43,7 +43,7 @@ func parse(t *testing.T, text string) httpconn.Config {
 func TestImported(t *testing.T) {
 	t.Parallel()
 	c := newConnector(t, parse(t, `operations: {note: {method: POST, path: /notes}, purge: {floor: 3}}`))
-	if names := c.List(); len(names) != 2 { // what is set aside is none
+	if names := c.List(); len(names) != 2 { // operations that are set aside are not listed
 		t.Errorf("operations: %+v", names)
 	}
 	call := connector.Call{
@@ -104,8 +104,8 @@ func TestImportedRefusals(t *testing.T) {
 	}
 }
 
-// TestFingerprintOfOldConfigurations: a program that knows more keys does not set aside
-// what was approved under an older one.
+// TestFingerprintOfOldConfigurations: a newer program that knows more keys computes the same
+// fingerprint, so actions approved under the older one stay valid.
 func TestFingerprintOfOldConfigurations(t *testing.T) {
 	t.Parallel()
 	c := newConnector(t, httpconn.Config{

@@ -50,7 +50,7 @@ type match struct {
 	equals  *bodyTemplate
 }
 
-// source says where an answer has a version.
+// source says where an answer has its version.
 type source struct {
 	header  string
 	pointer *Pointer
@@ -136,7 +136,7 @@ func (b *builder) body(at string, op *operation) {
 	}
 }
 
-// class compiles what makes the class true.
+// class compiles the settings that make the operation's class true.
 func (b *builder) class(at string, op *operation) {
 	op.idempotency = op.cfg.IdempotencyHeader
 	switch op.class {
@@ -206,7 +206,7 @@ func (b *builder) match(at string, cfg *Match) *match {
 	if cfg.Equals == nil {
 		return m
 	}
-	// A text that is no JSON, such as paid or {idempotency_key}, is a string.
+	// A text that is not JSON, such as paid or {idempotency_key}, is a string.
 	var err error
 	if m.equals, err = parseBody(*cfg.Equals); err != nil {
 		m.equals, err = newBody(gatehouse.StringJSON(*cfg.Equals), nil)

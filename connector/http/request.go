@@ -12,7 +12,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
-// draft fills the places of a path and headers. Errors are *missing.
+// draft fills in the path and the headers. Errors are *missing.
 func (c *Connector) draft(method string, path *pathTemplate, hs headers, v values) (*rest.Request, error) {
 	escaped, query, err := path.render(v)
 	if err != nil {
@@ -40,7 +40,7 @@ func (c *Connector) draft(method string, path *pathTemplate, hs headers, v value
 	return d, nil
 }
 
-// request makes the draft of an operation's request.
+// request makes an operation's request.
 func (c *Connector) request(op *operation, call connector.Call) (*rest.Request, error) {
 	if err := c.checkNames(op, call); err != nil {
 		return nil, err
@@ -82,11 +82,11 @@ func (c *Connector) request(op *operation, call connector.Call) (*rest.Request, 
 	return d, nil
 }
 
-// entityTag is RFC 9110, section 8.8.3, in ASCII.
+// entityTag is the syntax of RFC 9110, section 8.8.3, limited to ASCII.
 var entityTag = regexp.MustCompile(`^(W/)?"[\x21\x23-\x7e]*"$`)
 
-// value returns the condition. Of If-Match, a list or * would ask for less
-// than the one version that was seen, so it is one entity-tag.
+// value returns the condition. For If-Match it must be a single entity-tag: a list or * would match
+// more than the version that was reviewed.
 func (c *conditional) value(v values) (string, error) {
 	s, err := v.text(c.from)
 	if err != nil {
@@ -104,14 +104,14 @@ func (c *conditional) value(v values) (string, error) {
 	return `"` + s + `"`, nil
 }
 
-// Validate implements [connector.Validator]: it fills every place of the
-// request, and of the check and read-back, without sending anything.
+// Validate implements [connector.Validator]: it fills in the request, the check and the read-back,
+// without sending anything.
 func (c *Connector) Validate(call connector.Call) error {
 	op, ok := c.operations[call.Operation]
 	if !ok {
 		return gatehouse.Violations{{Pointer: "/operation", Detail: "is not configured for this connector"}}.Err()
 	}
-	// A proposal may be looked at before the server has named it.
+	// A proposal may be validated before the server has assigned these values.
 	for _, name := range []*string{&call.IdempotencyKey, &call.ActionID, &call.Tenant} {
 		if *name == "" {
 			*name = "unnamed"

@@ -13,11 +13,11 @@ import (
 
 var _ connector.Typed = (*Connector)(nil)
 
-// Schema is a JSON Schema (2020-12, without references) in its canonical form. In YAML it
-// is a map.
+// Schema is a JSON Schema (2020-12, without references) in its canonical form. In YAML, it is a
+// map.
 type Schema gatehouse.JSON
 
-// UnmarshalYAML reads a map.
+// UnmarshalYAML parses a map.
 func (s *Schema) UnmarshalYAML(node *yaml.Node) error {
 	if node.Kind != yaml.MappingNode {
 		return fmt.Errorf("line %d: a schema must be a map", node.Line)
@@ -34,8 +34,7 @@ func (s *Schema) UnmarshalYAML(node *yaml.Node) error {
 	return nil
 }
 
-// writeJSON writes a node of YAML as JSON. Numbers keep their digits; anchors are not
-// taken.
+// writeJSON writes a YAML node as JSON. Numbers keep their digits; anchors are refused.
 func writeJSON(b *strings.Builder, node *yaml.Node, depth int) error {
 	if depth > gatehouse.MaxDepth {
 		return fmt.Errorf("line %d: is nested deeper than %d", node.Line, gatehouse.MaxDepth)
@@ -68,7 +67,7 @@ func writeJSON(b *strings.Builder, node *yaml.Node, depth int) error {
 	case yaml.ScalarNode:
 		switch node.ShortTag() {
 		case "!!int", "!!float":
-			b.WriteString(node.Value) // the JSON parser refuses .inf and the like later
+			b.WriteString(node.Value) // the JSON parser later refuses .inf and similar values
 		case "!!bool":
 			b.WriteString(strings.ToLower(node.Value))
 		case "!!null":

@@ -17,8 +17,8 @@ import (
 	httpconn "github.com/gatehouse-dev/gatehouse/connector/http"
 )
 
-// crm is a real HTTP server that keeps one kind of entity, honours
-// Idempotency-Key and If-Match, and logs every request that reaches it.
+// crm is a real HTTP server with one kind of entity. It honours Idempotency-Key and If-Match, and
+// logs every request.
 type crm struct {
 	*httptest.Server
 	mu       sync.Mutex
@@ -28,8 +28,8 @@ type crm struct {
 	versions map[string]int
 	answers  map[string]string // by idempotency key
 	effects  int
-	// fault, when set, takes the request after it was read in full and, with
-	// applied, after it had its effect.
+	// fault, when set, handles the request after it was read completely and, with applied, after it
+	// took effect.
 	fault   func(w http.ResponseWriter, r *http.Request)
 	applied bool
 }
@@ -113,7 +113,7 @@ func (s *crm) handle(r *http.Request, body []byte) (status int, answer string) {
 	return 200, answer
 }
 
-// requests returns the log since the beginning.
+// requests returns the log of all requests.
 func (s *crm) requests() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,7 +126,7 @@ func (s *crm) breakWith(applied bool, fault func(w http.ResponseWriter, r *http.
 	s.fault, s.applied = fault, applied
 }
 
-// hijack gives a fault the bare connection.
+// hijack gives a fault the raw connection.
 func hijack(fault func(c net.Conn, b *bufio.ReadWriter)) func(http.ResponseWriter, *http.Request) {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		c, b, err := w.(http.Hijacker).Hijack()
@@ -153,7 +153,7 @@ func pointer(p httpconn.Pointer) *httpconn.Pointer { return &p }
 
 func text(s string) *string { return &s }
 
-// config is the connector of most tests: update of class A, conditional.
+// config is the configuration of most tests: a conditional update of class A.
 func (s *crm) config() httpconn.Config {
 	return httpconn.Config{
 		BaseURL: s.URL, AllowPrivate: true,
@@ -187,7 +187,7 @@ func newConnector(t testing.TB, cfg httpconn.Config) *httpconn.Connector {
 	return c.(*httpconn.Connector)
 }
 
-// withClass returns a connector of the crm whose update is plain, of a class.
+// withClass returns a connector to the crm whose update has the given class and no other options.
 func (s *crm) withClass(t testing.TB, class connector.Class, change func(*httpconn.Operation)) *httpconn.Connector {
 	cfg := s.config()
 	op := httpconn.Operation{Method: "PATCH", Path: "/{entity_type}/{entity_ref}", Class: class}

@@ -7,8 +7,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// ReadsState reports whether the operation's check tells all that the call says
-// of its target.
+// ReadsState reports whether the operation's check can read everything that the call says about its
+// target.
 func (c *Connector) ReadsState(call connector.Call) bool {
 	op, ok := c.operations[call.Operation]
 	return ok && op.check != nil && (call.Target.Version == "" || op.check.version != nil)
@@ -45,8 +45,8 @@ func (c *Connector) ReadState(ctx context.Context, call connector.Call) (connect
 	return out, nil
 }
 
-// stateOf takes the members of a pre-image out of a state, null for one that it
-// does not have, and those that a change touches besides; "" for none.
+// stateOf selects from a state the members of a pre-image, null for a missing one, and the members
+// that a change touches; "" for none.
 func stateOf(state gatehouse.JSON, pre []gatehouse.Member, change gatehouse.JSON) gatehouse.JSON {
 	members := make([]gatehouse.Member, 0, len(pre))
 	taken := make(map[string]bool, len(pre))

@@ -12,8 +12,7 @@ import (
 	httpconn "github.com/gatehouse-dev/gatehouse/connector/http"
 )
 
-// TestReadState: what a target answers, and the state that a proposal made now
-// would have.
+// TestReadState compares the state that ReadState returns with the target's answer.
 func TestReadState(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

@@ -21,8 +21,8 @@ type part struct {
 // template is a text with places for values.
 type template []part
 
-// parseTemplate reads a template. composite permits the names of values that
-// are objects or arrays; extra is one more name that is known.
+// parseTemplate parses a template. composite permits the names of objects and arrays; extra is one
+// more permitted name.
 func parseTemplate(s string, composite bool, extra ...string) (template, error) {
 	var t template
 	at := 0
@@ -69,13 +69,13 @@ func knownName(name string, composite bool, extra []string) error {
 	return fmt.Errorf("{%s} is not known", name)
 }
 
-// values are what a template's names stand for.
+// values are the values for a template's names.
 type values struct {
 	call  connector.Call
 	extra map[string]gatehouse.JSON
 }
 
-// missing tells that the call lacks a value that a template needs.
+// missing says that a call lacks a value that a template needs.
 type missing struct{ pointer, detail string }
 
 func (m *missing) Error() string { return m.pointer + " " + m.detail }
@@ -138,7 +138,7 @@ func (v values) get(name string) (gatehouse.JSON, error) {
 	return j, nil
 }
 
-// text returns a value as text: a string's content, anything else's JSON.
+// text returns a value as text: the content of a string, the JSON of anything else.
 func (v values) text(name string) (string, error) {
 	j, err := v.get(name)
 	if err != nil {
@@ -153,7 +153,7 @@ func (v values) text(name string) (string, error) {
 	return string(j), nil
 }
 
-// pointerOf is where a value stands in the proposal.
+// pointerOf is the JSON pointer of a value in the proposal.
 func pointerOf(name string) string {
 	switch name {
 	case "entity_type", "entity_ref", "entity_refs", "version":
@@ -168,7 +168,7 @@ func pointerOf(name string) string {
 
 func escapePointer(s string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(s) }
 
-// render fills the places with values that escape has made fit.
+// render fills in the values, each escaped by escape.
 func (t template) render(v values, escape func(name, value string) (string, error)) (string, error) {
 	var b strings.Builder
 	for _, p := range t {
@@ -190,7 +190,7 @@ func (t template) render(v values, escape func(name, value string) (string, erro
 
 func verbatim(_, value string) (string, error) { return value, nil }
 
-// asHeader lets printable ASCII through, without spaces at the ends.
+// asHeader accepts printable ASCII without leading or trailing spaces.
 func asHeader(name, value string) (string, error) {
 	for i := range len(value) {
 		if value[i] < 0x20 || value[i] > 0x7e {
@@ -242,7 +242,7 @@ func (p *pathTemplate) render(v values) (path, query string, err error) {
 		if err != nil {
 			return "", "", err
 		}
-		// Together with literals, values could still make up a dot segment.
+		// Values and literals could together form a dot segment.
 		if plain, err := url.PathUnescape(segment); err != nil || plain == "." || plain == ".." {
 			return "", "", &missing{"/target/entity_ref", "makes a path that leads elsewhere"}
 		}
@@ -272,8 +272,8 @@ func (p *pathTemplate) asSegment(name, value string) (string, error) {
 	return url.PathEscape(value), nil
 }
 
-// bodyTemplate is a JSON value whose strings are templates. A string that is
-// nothing but one place takes the value itself, of whatever type.
+// bodyTemplate is a JSON value whose strings are templates. A string that consists of one name only
+// is replaced by the value itself, of whatever type.
 type bodyTemplate struct {
 	literal  gatehouse.JSON // when neither of the others
 	text     template

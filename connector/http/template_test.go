@@ -17,7 +17,7 @@ import (
 	httpconn "github.com/gatehouse-dev/gatehouse/connector/http"
 )
 
-// operation makes a connector with one operation, for calls named "update".
+// operation makes a connector with one operation, named "update".
 func (s *crm) operation(t testing.TB, op httpconn.Operation) *httpconn.Connector {
 	t.Helper()
 	if op.Method == "" {
@@ -65,8 +65,8 @@ func TestTemplates(t *testing.T) {
 	}
 }
 
-// TestInjection throws arbitrary refs at a path, a query, a header and a body:
-// each is refused, or arrives as one value in the place that it was meant for.
+// TestInjection puts arbitrary refs into a path, a query, a header and a body: each is refused, or
+// arrives as one value in its place.
 func TestInjection(t *testing.T) {
 	t.Parallel()
 	s := newCRM(t)
@@ -165,8 +165,8 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestStarIsNoVersion sends a version * as the tag "*", which matches nothing,
-// instead of the wildcard that matches everything.
+// TestStarIsNoVersion: the version * is sent as the entity-tag "*", which matches nothing, instead
+// of the wildcard that matches everything.
 func TestStarIsNoVersion(t *testing.T) {
 	t.Parallel()
 	s := newCRM(t)
@@ -180,9 +180,9 @@ func TestStarIsNoVersion(t *testing.T) {
 	}
 }
 
-// TestOneRequestPerCall uses what net/http would send again by itself: a
-// request without a body, with an idempotency key, on a connection that was
-// used before and breaks without a word.
+// TestOneRequestPerCall builds the case in which net/http would resend a request by itself: a
+// request without a body, with an idempotency key, on a reused connection that breaks before the
+// answer.
 func TestOneRequestPerCall(t *testing.T) {
 	t.Parallel()
 	s := newCRM(t)
@@ -259,7 +259,7 @@ func TestReverse(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// What is said before the call is what the configuration says.
+		// The operation's description predicts what the configuration says.
 		update, _ := c.Operation("update")
 		remove, _ := c.Operation("remove")
 		if !update.Reverses || remove.Reverses {

@@ -12,7 +12,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
-// send makes the one call that changes something.
+// send makes the only writing call.
 func (c *Connector) send(
 	ctx context.Context, method, path string, body gatehouse.JSON, want int,
 ) (connector.Result, gatehouse.JSON, *connector.Error) {
@@ -28,7 +28,7 @@ func (c *Connector) send(
 	res.ResponseMetadata = a.Metadata(doc)
 	switch {
 	case a.Status == http.StatusConflict:
-		failed = a.Failure() // another transition of the same issue was under way
+		failed = a.Failure() // another transition of the same issue was in progress
 		failed.Kind, failed.Code = connector.Terminal, string(gatehouse.CodeTargetChanged)
 		return res, doc, failed
 	case a.Status != want:
@@ -41,7 +41,7 @@ func (c *Connector) send(
 	return res, doc, nil
 }
 
-// update sets fields. The answer shows nothing of them, so they are read again.
+// update sets fields. The answer does not contain the new values, so they are read again.
 func (c *Connector) update(ctx context.Context, call connector.Call) (connector.Result, *connector.Error) {
 	was, failed := c.before(ctx, call)
 	if failed != nil {
@@ -70,7 +70,7 @@ func (c *Connector) update(ctx context.Context, call connector.Call) (connector.
 	return res, nil
 }
 
-// undo is what sets fields back; a description that there was none of is empty.
+// undo is the change that restores fields; a missing description becomes an empty one.
 func undo(was gatehouse.JSON) gatehouse.JSON {
 	if d, ok := was.Get("description"); ok && d == "null" {
 		return rest.With(was, "description", `""`)
@@ -78,7 +78,7 @@ func undo(was gatehouse.JSON) gatehouse.JSON {
 	return was
 }
 
-// after reads what a change has come to.
+// after reads the result of a change.
 func (c *Connector) after(ctx context.Context, call connector.Call) (issue, *connector.Error) {
 	i, gone, failed := c.read(ctx, call.Target.EntityRef, names(call))
 	if failed != nil || gone {
@@ -89,8 +89,8 @@ func (c *Connector) after(ctx context.Context, call connector.Call) (issue, *con
 	return i, nil
 }
 
-// differs compares an issue with what was approved. Where nothing has changed at all
-// Jira has done nothing.
+// differs compares an issue with what was approved. If nothing has changed at all, Jira has not
+// applied the update.
 func differs(change gatehouse.JSON, was, now issue) *connector.Error {
 	members, _ := change.Fields()
 	var wrong []string
@@ -110,7 +110,7 @@ func differs(change gatehouse.JSON, was, now issue) *connector.Error {
 	return e
 }
 
-// transition moves an issue to a status by the one transition that leads there.
+// transition moves an issue to a status by the only transition that leads there.
 func (c *Connector) transition(ctx context.Context, call connector.Call) (connector.Result, *connector.Error) {
 	was, failed := c.before(ctx, call)
 	if failed != nil {
@@ -146,7 +146,7 @@ func (c *Connector) transition(ctx context.Context, call connector.Call) (connec
 	return res, nil
 }
 
-// leading finds the transition to a status that the issue has now.
+// leading finds the transition from the issue's present status to another one.
 func (c *Connector) leading(ctx context.Context, key, status string) (string, *connector.Error) {
 	a, failed := c.api.Ask(ctx, http.MethodGet, issuePath(key, "transitions"), nil, "")
 	if failed != nil {
@@ -183,11 +183,11 @@ func found(what string) gatehouse.JSON {
 	return gatehouse.ObjectJSON(gatehouse.Member{Name: "found", Value: gatehouse.StringJSON(what)})
 }
 
-// markLabel is the label of the issue that a call makes.
+// markLabel is the label of the issue that a call creates.
 func markLabel(call connector.Call) string { return "gatehouse-" + call.TargetKey()[:32] }
 
-// create makes an issue with the label of the call's key; one that has it was made
-// by an earlier call.
+// create creates an issue with a label made from the call's key. An issue that already has the
+// label was created by an earlier call.
 func (c *Connector) create(ctx context.Context, call connector.Call) (connector.Result, *connector.Error) {
 	made, there, failed := c.created(ctx, call)
 	if failed != nil {
@@ -231,7 +231,7 @@ func added(list gatehouse.JSON, more string) gatehouse.JSON {
 	return gatehouse.MustJSON(append(texts, more))
 }
 
-// created looks for the issue of a call. That it finds none proves nothing.
+// created searches for a call's issue. Not finding it proves nothing.
 func (c *Connector) created(ctx context.Context, call connector.Call) (issue, bool, *connector.Error) {
 	label := markLabel(call)
 	query := url.Values{

@@ -11,11 +11,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
-// property is the one by which a comment is found again.
+// property is the name of the property by which a comment is found again.
 const property = "gatehouse"
 
-// comment adds a comment. It was mailed to those who watch the issue: it cannot be
-// undone.
+// comment adds a comment. It cannot be reversed, because it was mailed to the issue's watchers.
 func (c *Connector) comment(ctx context.Context, call connector.Call) (connector.Result, *connector.Error) {
 	if _, failed := c.before(ctx, call); failed != nil {
 		return connector.Result{}, failed
@@ -52,10 +51,10 @@ func (c *Connector) comment(ctx context.Context, call connector.Call) (connector
 	return res, nil
 }
 
-// Comments are looked through from the newest, so many pages of 100.
+// maxPages limits the search through the comments, newest first, in pages of 100.
 const maxPages = 5
 
-// commented looks for the comment of a call among the newest ones.
+// commented searches for a call's comment among the newest ones.
 func (c *Connector) commented(ctx context.Context, call connector.Call) (string, bool, *connector.Error) {
 	for page := range maxPages {
 		query := url.Values{
@@ -93,8 +92,8 @@ func (c *Connector) commented(ctx context.Context, call connector.Call) (string,
 	return "", false, nil
 }
 
-// ReadBack implements [connector.ReadBacker]. Absence is never concluded: an earlier
-// call may still be on its way, and Jira's search is late.
+// ReadBack implements [connector.ReadBacker]. It never returns Absent, because an earlier call may
+// still arrive, and Jira's search index lags behind.
 func (c *Connector) ReadBack(ctx context.Context, call connector.Call) (connector.Finding, connector.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()

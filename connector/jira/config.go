@@ -16,42 +16,43 @@ import (
 type Config struct {
 	// Type is jira.
 	Type string `yaml:"type"`
-	// Tenants lists who may use the connector; absent means default only.
+	// Tenants lists the tenants that may use the connector; by default, only the tenant named
+	// default.
 	Tenants []string `yaml:"tenants"`
-	// Site is its address, such as https://acme.atlassian.net, or for a token with
-	// scopes https://api.atlassian.com/ex/jira/CLOUD-ID.
+	// Site is the site's address, such as https://acme.atlassian.net, or for a token with scopes
+	// https://api.atlassian.com/ex/jira/CLOUD-ID.
 	Site string `yaml:"site"`
-	// AllowPrivate permits a site at an inside address, and plain http.
+	// AllowPrivate permits a site at an internal address, and plain http.
 	AllowPrivate bool `yaml:"allow_private"`
 	// Email is the account that the token belongs to.
 	Email string `yaml:"email"`
-	// Token names the secret that holds the API token.
+	// Token is the secret with the API token.
 	Token Secret `yaml:"token"`
-	// Projects are the only ones whose issues actions can change, by key.
+	// Projects lists all projects whose issues actions can change, by key.
 	Projects map[string]Project `yaml:"projects"`
-	// Timeout bounds a call, with what it reads before and after; 30s by default.
+	// Timeout limits a call with its reads before and after; 30s by default.
 	Timeout gatehouse.Span `yaml:"timeout"`
 }
 
 // Secret refers to a secret by name.
 type Secret struct {
-	// Secret is an entry of secrets.
+	// Secret is the name of an entry of secrets.
 	Secret string `yaml:"secret"`
 }
 
-// Project is what an operator declares of a project.
+// Project holds an operator's declarations for a project.
 type Project struct {
 	// Fields declares levels of fields, 1 to 5. An update whose fields are all declared
-	// has the largest of their levels as its floor.
+	// has the largest level as its floor.
 	Fields connector.FieldLevels `yaml:"fields"`
 	// Operations declares operations on issues of this project, by name: create,
 	// update, transition, comment.
 	Operations map[string]Operation `yaml:"operations"`
 }
 
-// Operation is what an operator declares of an operation.
+// Operation holds an operator's declarations for an operation.
 type Operation struct {
-	// Floor is its least risk level, 1 to 5; 3 by default, 4 for create.
+	// Floor is its minimum risk level, 1 to 5; 3 by default, 4 for create.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
 }
 

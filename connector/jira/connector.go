@@ -46,8 +46,8 @@ var (
 	_ connector.Prober      = (*Connector)(nil)
 )
 
-// New makes a connector of a configuration, with the value of the secret that it
-// names. It makes no call.
+// New makes a connector from a configuration, with the value of the secret that it names. It makes
+// no call.
 func New(_ context.Context, cfg Config, secrets func(name string) (string, error)) (connector.Connector, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -81,8 +81,8 @@ func New(_ context.Context, cfg Config, secrets func(name string) (string, error
 	return c, nil
 }
 
-// fingerprint hashes the definition; of the secret it has the name. Levels and the
-// time-out are left out, and of projects the keys decide.
+// fingerprint hashes the definition, with the secret's name only. Levels and the time-out are left
+// out; of projects, only the keys count.
 func fingerprint(cfg Config) string {
 	b, err := json.Marshal(struct {
 		Type, Site, Email, Token string

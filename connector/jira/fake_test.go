@@ -23,9 +23,9 @@ const token = "token-of-the-gate"
 
 type object = map[string]any
 
-// fake is a site of Jira Cloud with one project. It does what Jira documents of the
-// REST API, version 3, as far as the connector uses it: two creations make two issues,
-// an update is unconditional and answers 204 without a body, and the search is late.
+// fake is a Jira Cloud site with one project. It implements the part of the REST API, version 3,
+// that the connector uses, as Jira documents it: two create calls create two issues, an update is
+// unconditional and answers 204 without a body, and the search lags behind.
 type fake struct {
 	t   testing.TB
 	url string
@@ -35,8 +35,8 @@ type fake struct {
 	comments []object
 	writes   []string
 	tick     int
-	// late hides new issues from the search, drop drops a field of an update, rewrite
-	// sets one; lose drops the connection after the effect, status answers instead.
+	// late hides new issues from the search, drop ignores a field of an update, rewrite sets one;
+	// lose closes the connection after the effect, status answers instead.
 	late         bool
 	drop         string
 	rewrite      object
@@ -66,7 +66,7 @@ func (f *fake) touch(key string) {
 	f.issues[key]["updated"] = time.Unix(1763900000+int64(f.tick), 0).UTC().Format("2006-01-02T15:04:05.000-0700")
 }
 
-// set changes a field behind the connector's back.
+// set changes a field without the connector.
 func (f *fake) set(field string, value any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -20,14 +20,14 @@ func issuePath(key string, more ...string) string {
 	return path
 }
 
-// issue is what was read of one: version is Jira's time of the last update, fields
-// have the values as a proposal writes them.
+// issue is an issue that was read: version is the time of the last update, fields are the values in
+// the form of proposals.
 type issue struct {
 	key, version string
 	fields       gatehouse.JSON
 }
 
-// names are the fields that a call is about.
+// names are the fields that a call names.
 func names(call connector.Call) []string {
 	out := append(connector.Fields(call.CurrentState), "updated", "status")
 	if call.Operation == opUpdate || call.Operation == opCreate {
@@ -37,7 +37,7 @@ func names(call connector.Call) []string {
 	return slices.Compact(out)
 }
 
-// read reads an issue; gone is true where it is not there, or not for this account.
+// read reads an issue; gone is true if it does not exist or this account may not see it.
 func (c *Connector) read(
 	ctx context.Context,
 	key string,
@@ -63,7 +63,7 @@ func (c *Connector) read(
 	return i, false, nil
 }
 
-// unread is a read that was refused.
+// unread is the failure of a refused read.
 func unread(a *rest.Answer) *connector.Error {
 	e := a.Failure()
 	if e.Kind == connector.Ambiguous {
@@ -87,8 +87,8 @@ func issueOf(doc gatehouse.JSON) (issue, bool) {
 	return i, i.key != ""
 }
 
-// plain is a field's value as proposals write it: a document is its text, status and
-// type of the issue are their names.
+// plain is a field's value in the form of proposals: a document becomes its text, status and type
+// become their names.
 func plain(name string, value gatehouse.JSON) gatehouse.JSON {
 	if t, _ := value.Get("type"); t == `"doc"` {
 		return gatehouse.StringJSON(textOf(value))
@@ -101,8 +101,8 @@ func plain(name string, value gatehouse.JSON) gatehouse.JSON {
 	return value
 }
 
-// holds reports whether a shown value is the approved one. Of an object, and of those
-// in a list, the approved member decides; a list has no order.
+// holds reports whether a shown value matches the approved one. Of an object, also within a list,
+// only the approved members are compared; lists have no order.
 func holds(approved, shown gatehouse.JSON) bool {
 	if approved.Equal(shown) {
 		return true
@@ -130,7 +130,7 @@ func holds(approved, shown gatehouse.JSON) bool {
 	return errA == nil && errB == nil && a.Cmp(b) == 0
 }
 
-// value is a field of an issue, null for none.
+// value is a field of an issue, null if it is missing.
 func (i issue) value(name string) gatehouse.JSON {
 	if v, ok := i.fields.Get(name); ok {
 		return v
@@ -138,8 +138,8 @@ func (i issue) value(name string) gatehouse.JSON {
 	return "null"
 }
 
-// compare tells how an issue differs from what a call says of it. The pre-image decides
-// where there is one: the time of the last update also changes with comments.
+// compare reports how an issue differs from the call's description of it. A pre-image takes
+// precedence over the version, because comments also change the time of the last update.
 func compare(call connector.Call, i issue) connector.State {
 	members, _ := call.CurrentState.Fields()
 	var expected, actual []gatehouse.Member
@@ -158,7 +158,7 @@ func compare(call connector.Call, i issue) connector.State {
 	return connector.State{Matches: true}
 }
 
-// before reads the issue that a call is about to change, and refuses what does not fit.
+// before reads the issue before it is changed, and refuses a mismatch.
 func (c *Connector) before(ctx context.Context, call connector.Call) (issue, *connector.Error) {
 	i, gone, failed := c.read(ctx, call.Target.EntityRef, names(call))
 	switch {
@@ -223,7 +223,7 @@ func (c *Connector) ReadState(ctx context.Context, call connector.Call) (connect
 	return out, nil
 }
 
-// only are the named fields, in the form in which a proposal sets them; "" for none.
+// only selects the named fields, in the form in which a proposal sets them; "" for none.
 func (i issue) only(of []string) gatehouse.JSON {
 	slices.Sort(of)
 	var members []gatehouse.Member
@@ -236,7 +236,7 @@ func (i issue) only(of []string) gatehouse.JSON {
 	return gatehouse.ObjectJSON(members...)
 }
 
-// settable cuts what Jira shows of an object down to what names it.
+// settable reduces the object that Jira shows to the member that identifies it.
 func settable(v gatehouse.JSON) gatehouse.JSON {
 	if elements, err := v.Elements(); err == nil && strings.HasPrefix(string(v), "[") {
 		parts := make([]string, len(elements))

@@ -18,7 +18,7 @@ const (
 	hello      = gatehouse.JSON(`{"text":"It is out.\n[~ana] look"}`)
 )
 
-// TestConformance holds each operation to the suite. The target is a fake.
+// TestConformance runs the suite for each operation, against a fake.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -72,8 +72,8 @@ func finding(t *testing.T, c *jira.Connector, call connector.Call, want connecto
 	return res
 }
 
-// TestLostAnswers: the answer is lost after the effect. Each operation is found again,
-// and the same call makes it no second time.
+// TestLostAnswers: the answer is lost after the effect. The effect of each operation is found
+// again, and repeating the call has no second effect.
 func TestLostAnswers(t *testing.T) {
 	t.Parallel()
 	for name, call := range map[string]connector.Call{
@@ -108,7 +108,7 @@ func TestLostAnswers(t *testing.T) {
 	}
 }
 
-// TestLateSearch: Jira's search does not show the new issue yet. That proves nothing.
+// TestLateSearch: Jira's search does not find the new issue yet. That proves nothing.
 func TestLateSearch(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
@@ -158,7 +158,7 @@ func TestNotAsApproved(t *testing.T) {
 	wantFailure(t, err, connector.Ambiguous, "not_as_approved")
 }
 
-// TestTexts: what agents write is text, no markup, mention or link.
+// TestTexts: an agent's text is never interpreted as markup, mention or link.
 func TestTexts(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
@@ -193,7 +193,7 @@ func TestTransitions(t *testing.T) {
 	f.behave(func() { f.conflict = false })
 	f.set("status", object{"id": "3", "name": "Done"})
 	_, err = c.Execute(t.Context(), call("transition", `{"status":"To Do"}`, `{"status":"Done"}`))
-	wantFailure(t, err, connector.Terminal, "no_such_transition") // two lead there
+	wantFailure(t, err, connector.Terminal, "no_such_transition") // two transitions lead there
 	if f.effects() != 0 {
 		t.Errorf("%d effects", f.effects())
 	}

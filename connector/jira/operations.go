@@ -20,11 +20,11 @@ const (
 
 var operationNames = []string{opCreate, opUpdate, opTransition, opComment}
 
-// entity is the one entity type. The target of create is a project, by its key.
+// entity is the only entity type. The target of create is a project, by its key.
 const entity = "issue"
 
-// What a change may hold: the fields that are no history, with texts as texts. What
-// Jira takes as an object is one of an id, a name, a value or an account.
+// The permitted members of a change: the fields that are not history, with texts as plain texts. A
+// field that Jira represents as an object is given by an id, a name, a value or an account.
 const (
 	fieldNames = `"propertyNames": {"pattern": "^(summary|description|labels|priority|assignee|duedate|components|` +
 		`fixVersions|customfield_[0-9]{1,9})$"}`
@@ -79,8 +79,7 @@ func (c *Connector) Schema(operation, entityType string) (gatehouse.JSON, bool) 
 	return c.operations.Schema(operation)
 }
 
-// project is the key of the project that a call changes something of, "" where its
-// target has another form.
+// project is the key of the project that a call changes, "" if the target's syntax is invalid.
 func project(call connector.Call) string {
 	if call.Operation == opCreate {
 		return call.Target.EntityRef
@@ -108,8 +107,8 @@ func (c *Connector) Floor(call connector.Call) gatehouse.RiskLevel {
 	return c.levels(project(call), op.Name).Of(op.Floor, call.ProposedChange)
 }
 
-// Declarations implements [connector.Declarer]. An operation or field is listed once,
-// with the lowest level that a project has for it.
+// Declarations implements [connector.Declarer]. An operation or field is listed once, with the
+// lowest level that any project declares.
 func (c *Connector) Declarations() []connector.Declaration {
 	lowest := make(map[connector.Declaration]gatehouse.RiskLevel)
 	for _, p := range slices.Sorted(maps.Keys(c.projects)) {

@@ -6,7 +6,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// document makes a text a document of plain paragraphs, a line each
+// document converts a text to a document with one plain paragraph per line
 // (https://developer.atlassian.com/cloud/jira/platform/apis/document/structure/).
 func document(text string) gatehouse.JSON {
 	type node = map[string]any
@@ -21,11 +21,11 @@ func document(text string) gatehouse.JSON {
 	return gatehouse.MustJSON(node{"type": "doc", "version": 1, "content": paragraphs})
 }
 
-// maxDepth bounds how deep a document is read.
+// maxDepth limits the nesting depth up to which a document is read.
 const maxDepth = 16
 
-// textOf is the text of a document, a line for each block. What is no text, such as a
-// picture, is shown as its type.
+// textOf is the text of a document, one line per block. Other content, such as a picture, is shown
+// as its type.
 func textOf(doc gatehouse.JSON) string {
 	var lines []string
 	content, _ := doc.Get("content")
@@ -59,7 +59,7 @@ func inline(node gatehouse.JSON, depth int) string {
 	return b.String()
 }
 
-// fieldsOf are the members of a change as Jira takes them.
+// fieldsOf converts the members of a change to Jira's form.
 func fieldsOf(change gatehouse.JSON) []gatehouse.Member {
 	members, _ := change.Fields()
 	out := make([]gatehouse.Member, 0, len(members))

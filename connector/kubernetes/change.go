@@ -25,7 +25,7 @@ func member1(name string, value gatehouse.JSON) gatehouse.JSON {
 	return gatehouse.ObjectJSON(gatehouse.Member{Name: name, Value: value})
 }
 
-// write makes the request of a call on an object that was read.
+// write makes the call's request for an object that was read.
 func (c *Connector) write(call connector.Call, p place, o object) write {
 	w := write{
 		method: http.MethodPatch, path: p.path(), contentType: "application/merge-patch+json",
@@ -65,7 +65,8 @@ func (c *Connector) write(call connector.Call, p place, o object) write {
 	return w
 }
 
-// manifest is a change with what names its object, and more of the object's metadata.
+// manifest is the change as a manifest: with the fields that identify the object, and further
+// metadata.
 func (p place) manifest(change, metadata gatehouse.JSON) gatehouse.JSON {
 	change = withoutNull(change)
 	metadata = both(orObject(member(change, "metadata")), metadata)
@@ -85,8 +86,8 @@ func orObject(j gatehouse.JSON) gatehouse.JSON {
 	return j
 }
 
-// dry is the request's dry run. In a deletion it stands in the body: the server ignores
-// the query where there is one.
+// dry is the dry run of the request. For a deletion, the option must be in the body, because the
+// server ignores the query of a request with a body.
 func (w write) dry() write {
 	if w.method == http.MethodDelete {
 		w.body = rest.With(w.body, "dryRun", `["All"]`)
@@ -109,9 +110,9 @@ func (w write) done(status int) bool {
 	return false
 }
 
-// preview makes a dry run, and returns the request that can follow. A failure is never
-// ambiguous: it is Terminal where the server refuses the change, or would make something
-// else of the object than was approved.
+// preview makes a dry run, and returns the request that may follow. A failure is never ambiguous:
+// it is Terminal if the server refuses the change, or would set values other than the approved
+// ones.
 func (c *Connector) preview(ctx context.Context, w write, call connector.Call, o object) (write, *connector.Error) {
 	for {
 		dry := w.dry()
@@ -132,7 +133,7 @@ func (c *Connector) preview(ctx context.Context, w write, call connector.Call, o
 		e := unread(a)
 		switch {
 		case call.Operation == opApply && w.query.Get("force") == "" && ours(a.JSON(), c.manager):
-			w.query.Set("force", "true") // the version guards the rest
+			w.query.Set("force", "true") // the version protects all other fields
 			continue
 		case strings.Contains(e.Detail, "does not support dry run") && call.Operation != opApply && call.Operation != opCreate:
 			return w, nil // a webhook with side effects; what these operations change is known
@@ -141,7 +142,7 @@ func (c *Connector) preview(ctx context.Context, w write, call connector.Call, o
 	}
 }
 
-// fits compares what a dry run shows with what was approved.
+// fits compares the result of a dry run with what was approved.
 func fits(call connector.Call, o object, a *rest.Answer) *connector.Error {
 	if call.Operation == opDelete {
 		return nil
@@ -163,7 +164,7 @@ func fits(call connector.Call, o object, a *rest.Answer) *connector.Error {
 	}
 }
 
-// content is an object without what the server writes of its own.
+// content is an object without the fields that the server sets by itself.
 func content(doc gatehouse.JSON) gatehouse.JSON {
 	meta := get(doc, "metadata")
 	return rest.With(rest.With(doc, "status", "null"), "metadata", gatehouse.ObjectJSON(
@@ -171,7 +172,7 @@ func content(doc gatehouse.JSON) gatehouse.JSON {
 		gatehouse.Member{Name: "annotations", Value: get(meta, "annotations")}))
 }
 
-// send makes the one call that changes something.
+// send makes the only writing call.
 func (c *Connector) send(ctx context.Context, w write) (connector.Result, gatehouse.JSON, *connector.Error) {
 	r, a, failed := c.api.DoWith(ctx, w.method, w.path, w.query, http.Header{"Content-Type": {w.contentType}}, w.body)
 	var res connector.Result
@@ -234,8 +235,8 @@ func notAsApproved(call connector.Call, now gatehouse.JSON) *connector.Error {
 	}
 }
 
-// create makes an object. One that is there with the key of this call was made by an
-// earlier attempt.
+// create creates an object. An existing object with this call's key was created by an earlier
+// attempt.
 func (c *Connector) create(ctx context.Context, call connector.Call, p place) (connector.Result, *connector.Error) {
 	if res, there, failed := c.created(ctx, call, p); failed != nil || there {
 		return res, failed
@@ -270,7 +271,7 @@ func (c *Connector) create(ctx context.Context, call connector.Call, p place) (c
 	return res, nil
 }
 
-// created looks for the object of a call. Another one of the name is a failure.
+// created searches for a call's object. Another object of the same name is a failure.
 func (c *Connector) created(
 	ctx context.Context,
 	call connector.Call,
@@ -290,14 +291,14 @@ func (c *Connector) created(
 	return connector.Result{ExternalID: o.uid, ResponseMetadata: found(o.uid), Reversal: undoing(call, o)}, true, nil
 }
 
-// undoing deletes what was made, unless somebody has changed it since.
+// undoing deletes the created object, unless somebody has changed it since.
 func undoing(call connector.Call, made object) *gatehouse.Reversal {
 	return &gatehouse.Reversal{
 		Operation: opDelete, Target: call.Target, ProposedChange: "{}", CurrentState: old(call.ProposedChange, made.doc, made.doc),
 	}
 }
 
-// remove deletes an object, and says how to make it anew.
+// remove deletes an object, and describes how to create it again.
 func (c *Connector) remove(ctx context.Context, call connector.Call, p place) (connector.Result, *connector.Error) {
 	was, failed := c.before(ctx, call, p)
 	if failed != nil {

@@ -26,9 +26,9 @@ import (
 
 const token = "token-of-the-gate"
 
-// cluster is an API server behind a recorder, which counts what was written and loses
-// answers. It has a namespace of the test's own with the deployment web, whose replicas
-// the gate has applied, and whose rest is kubectl's.
+// cluster is an API server behind a recording proxy, which counts writes and drops answers. It has
+// a namespace for the test with the deployment web; Gatehouse has applied its replicas, and kubectl
+// its other fields.
 type cluster struct {
 	t         testing.TB
 	backend   http.Handler
@@ -44,8 +44,8 @@ type cluster struct {
 	queries []string
 }
 
-// newCluster takes the server that GATEHOUSE_TEST_KUBERNETES names (its certificates in
-// the file _CA, an administrator's token in _TOKEN), else a fake.
+// newCluster uses the server named by GATEHOUSE_TEST_KUBERNETES (with its certificates in the file
+// _CA, and an administrator's token in _TOKEN), else a fake.
 func newCluster(t testing.TB) *cluster {
 	c := &cluster{t: t, namespace: "t-" + strings.ToLower(rand.Text()[:12])}
 	if address := os.Getenv("GATEHOUSE_TEST_KUBERNETES"); address != "" {
@@ -98,7 +98,8 @@ func (c *cluster) deployments() string {
 	return "/apis/apps/v1/namespaces/" + c.namespace + "/deployments"
 }
 
-// do asks the server behind the recorder as another manager; APPLY and MERGE are patches.
+// do sends a request to the server, past the proxy, as another manager; APPLY and MERGE are
+// patches.
 func (c *cluster) do(method, path, manager, body string) gatehouse.JSON {
 	c.t.Helper()
 	kind := "application/json"
@@ -144,7 +145,7 @@ func (c *cluster) effects() int {
 	return len(c.writes)
 }
 
-// behave changes how the recorder behaves from now on.
+// behave changes how the proxy behaves from now on.
 func (c *cluster) behave(change func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -234,7 +235,7 @@ func (c *cluster) call(operation string, change, pre gatehouse.JSON) connector.C
 	}
 }
 
-// create makes the config map settings.
+// create creates the config map "settings".
 func (c *cluster) create(change gatehouse.JSON) connector.Call {
 	call := c.call("create", change, "")
 	call.Target = gatehouse.Target{EntityType: "configmaps", EntityRef: c.namespace + "/settings"}

@@ -16,70 +16,71 @@ import (
 type Config struct {
 	// Type is kubernetes.
 	Type string `yaml:"type"`
-	// Tenants lists who may use the connector; absent means default only.
+	// Tenants lists the tenants that may use the connector; by default, only the tenant named
+	// default.
 	Tenants []string `yaml:"tenants"`
 	// Server is the address of the API server, such as https://kube.acme.example:6443.
 	Server string `yaml:"server"`
-	// AllowPrivate permits a server at an inside address.
+	// AllowPrivate permits a server at an internal address.
 	AllowPrivate bool `yaml:"allow_private"`
-	// CAFile is a file of certificates, as PEM, that the server's is checked against;
-	// without it the system's are.
+	// CAFile is a file with PEM certificates that verify the server's certificate; the system's
+	// certificates by default.
 	CAFile string `yaml:"ca_file"`
-	// Auth says how to authenticate.
+	// Auth is the authentication.
 	Auth Auth `yaml:"auth"`
-	// FieldManager is the name under which the server remembers who has set a field,
-	// gatehouse by default.
+	// FieldManager is the name under which the server records the owner of a field, gatehouse by
+	// default.
 	FieldManager string `yaml:"field_manager"`
-	// Resources are the only ones whose objects actions can change, by plural name and
-	// group, such as deployments.apps or configmaps.
+	// Resources lists all resources whose objects actions can change, by plural name and group,
+	// such as deployments.apps or configmaps.
 	Resources map[string]Resource `yaml:"resources"`
-	// Timeout bounds a call, with what it reads before; 30s by default.
+	// Timeout limits a call with its preceding reads; 30s by default.
 	Timeout gatehouse.Span `yaml:"timeout"`
 }
 
 // Auth has exactly one of Token, and Certificate with Key.
 type Auth struct {
-	// Token names the secret that holds a bearer token, such as a service account's.
+	// Token is the secret with a bearer token, such as a service account's.
 	Token *Secret `yaml:"token"`
-	// Certificate names the secret that holds a client certificate, as PEM.
+	// Certificate is the secret with a client certificate, as PEM.
 	Certificate *Secret `yaml:"certificate"`
-	// Key names the secret that holds the certificate's private key, as PEM.
+	// Key is the secret with the certificate's private key, as PEM.
 	Key *Secret `yaml:"key"`
 }
 
 // Secret refers to a secret by name.
 type Secret struct {
-	// Secret is an entry of secrets.
+	// Secret is the name of an entry of secrets.
 	Secret string `yaml:"secret"`
 }
 
-// Resource is a resource of the API server.
+// Resource is a resource type of the API server.
 type Resource struct {
-	// Version is that of the resource's group, v1 by default.
+	// Version is the version of the resource's group, v1 by default.
 	Version string `yaml:"version"`
-	// Kind is that of its objects, such as Deployment.
+	// Kind is the kind of its objects, such as Deployment.
 	Kind string `yaml:"kind"`
-	// Namespaces are the only ones whose objects can be changed; without them the
-	// resource has none, such as namespaces itself.
+	// Namespaces lists all namespaces whose objects can be changed. Leave it out for a resource
+	// without namespaces, such as namespaces itself.
 	Namespaces []string `yaml:"namespaces"`
-	// Force takes fields over that another manager has set; without it an apply to such
-	// a field is refused.
+	// Force takes over fields that another manager has set; without it, an apply to such a field is
+	// refused.
 	Force bool `yaml:"force"`
-	// Fields declares levels of the top-level fields of an apply, such as spec, 1 to 5. An
-	// apply whose fields are all declared has the largest of their levels as its floor.
+	// Fields declares levels of top-level fields, such as spec, 1 to 5. An apply whose
+	// fields are all declared has the largest level as its floor.
 	Fields connector.FieldLevels `yaml:"fields"`
 	// Operations declares operations on objects of this resource, by name: create, apply,
 	// scale, restart, delete.
 	Operations map[string]Operation `yaml:"operations"`
 }
 
-// Operation is what an operator declares of an operation.
+// Operation holds an operator's declarations for an operation.
 type Operation struct {
-	// Floor is its least risk level, 1 to 5; 3 by default, 4 for create and delete.
+	// Floor is its minimum risk level, 1 to 5; 3 by default, 4 for create and delete.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
 }
 
-// restartable are the resources that have a template of pods, and roll out a new one.
+// restartable are the resources that have a pod template and roll out a new one.
 var restartable = []string{"daemonsets.apps", "deployments.apps", "statefulsets.apps"}
 
 const label = `[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?`

@@ -52,8 +52,8 @@ var (
 	_ connector.Prober      = (*Connector)(nil)
 )
 
-// New makes a connector of a configuration, with the values of the secrets that it
-// names. It makes no call.
+// New makes a connector from a configuration, with the values of the secrets that it names. It
+// makes no call.
 func New(_ context.Context, cfg Config, secrets func(name string) (string, error)) (connector.Connector, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -84,8 +84,8 @@ func New(_ context.Context, cfg Config, secrets func(name string) (string, error
 	return c, nil
 }
 
-// authenticate sets what the client trusts and shows, and returns the value of the header
-// Authorization.
+// authenticate sets the client's trusted authorities and certificate, and returns the value of the
+// Authorization header.
 func authenticate(client *http.Client, cfg Config, secrets func(string) (string, error)) (string, error) {
 	var roots *x509.CertPool
 	if cfg.CAFile != "" {
@@ -135,8 +135,8 @@ func value(at string, s *Secret, secrets func(string) (string, error)) (string, 
 	return v, nil
 }
 
-// fingerprint hashes the definition; of secrets it has the names. Levels, the time-out and
-// which namespaces may be named are left out.
+// fingerprint hashes the definition, with the names of secrets only. Levels, the time-out and the
+// permitted namespaces are left out.
 func fingerprint(cfg Config) string {
 	resources := make(map[string]string, len(cfg.Resources))
 	for name, r := range cfg.Resources {
@@ -159,7 +159,7 @@ func fingerprint(cfg Config) string {
 // Fingerprint implements [connector.Connector].
 func (c *Connector) Fingerprint() string { return c.fingerprint }
 
-// Probe reads what the server says of each resource.
+// Probe reads the server's description of each resource.
 func (c *Connector) Probe(ctx context.Context) error {
 	for _, name := range slices.Sorted(maps.Keys(c.resources)) {
 		r := c.resources[name]

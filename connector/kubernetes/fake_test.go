@@ -15,18 +15,18 @@ import (
 
 type object = map[string]any
 
-// fake is an API server with namespaces, config maps and deployments, in memory. It does
-// what a server of Kubernetes 1.36 does as far as the connector uses it: managers of fields,
-// apply, merge patches, preconditions, dry runs, defaults, the normal form of quantities,
-// and Status objects. TestConformance and others run on a real server, too, where
-// GATEHOUSE_TEST_KUBERNETES names one; what the fake does was taken from that.
+// fake is an in-memory API server with namespaces, config maps and deployments. It behaves like a
+// Kubernetes 1.36 server, as far as the connector uses it: field managers, apply, merge patches,
+// preconditions, dry runs, defaults, the normal form of quantities, and Status objects.
+// TestConformance and others also run on a real server if GATEHOUSE_TEST_KUBERNETES names one; the
+// fake's behaviour was copied from it.
 type fake struct {
 	mu      sync.Mutex
 	objects map[string]*stored
 	version int
 }
 
-// stored is an object, with the paths that each manager has set, by "manager operation".
+// stored is an object, with the paths that each manager owns, by "manager operation".
 type stored struct {
 	body   object
 	owners map[string]map[string]bool
@@ -94,7 +94,7 @@ func (f *fake) route(r *http.Request, body []byte) (int, any) {
 	s := f.objects[id]
 	switch {
 	case s == nil && r.Method == http.MethodPatch && strings.HasPrefix(r.Header.Get("Content-Type"), "application/apply-patch"):
-		// An apply makes what is not there, whatever resourceVersion it names.
+		// An apply creates an object that does not exist, whatever resourceVersion it names.
 		if meta, _ := in["metadata"].(object); meta["uid"] != nil {
 			return status(409, "Conflict", "uid mismatch: the provided object specified uid, and no existing object was found")
 		}
@@ -126,7 +126,7 @@ func scaleOf(body object) object {
 	}}
 }
 
-// stale compares what a request says of an object's uid and version.
+// stale compares the uid and version in a request with the object's.
 func stale(says any, s *stored) bool {
 	want, _ := says.(object)
 	is := s.body["metadata"].(object)
@@ -172,7 +172,7 @@ func (f *fake) create(r *http.Request, namespace, resource, name string, in obje
 
 func (f *fake) remove(r *http.Request, id string, s *stored, in object) (int, any) {
 	dry := in["dryRun"] != nil
-	if in == nil { // the query counts only where there is no body
+	if in == nil { // the query counts only without a body
 		dry = r.URL.Query().Get("dryRun") != ""
 	}
 	if stale(in["preconditions"], s) {
@@ -245,7 +245,7 @@ func (f *fake) patch(r *http.Request, s *stored, in object) (int, any) {
 	return f.store(r, s, next, manager+" Apply", set)
 }
 
-// store makes an object another one, unless it is invalid or this is a dry run.
+// store replaces an object, unless the new one is invalid or this is a dry run.
 func (f *fake) store(r *http.Request, s *stored, next object, owner string, values map[string]any) (int, any) {
 	resource := strings.ToLower(s.body["kind"].(string)) + "s"
 	next = complete(resource, next)
@@ -301,7 +301,7 @@ func clone(in object) object {
 	return out
 }
 
-// unknown is a field of the specification that there is none of.
+// unknown is a field of the specification that does not exist in the schema.
 func unknown(resource string, in object) string {
 	known := []string{"replicas", "selector", "template", "strategy", "paused", "minReadySeconds", "revisionHistoryLimit"}
 	spec, _ := in["spec"].(object)
@@ -328,7 +328,7 @@ func invalid(resource string, body object) (int, any) {
 	return 0, nil
 }
 
-// complete sets defaults, and writes quantities in their normal form.
+// complete sets defaults, and normalises quantities.
 func complete(resource string, body object) object {
 	spec, _ := body["spec"].(object)
 	if resource != "deployments" || spec == nil {
@@ -393,8 +393,8 @@ func walk(path string, v any, out map[string]any) {
 	}
 }
 
-// merged is an object with the values of another, in whose lists elements are known by
-// their names; null removes.
+// merged is an object with the values of another. List elements are matched by their names; null
+// removes.
 func merged(base, in object) object {
 	out := clone(base)
 	for name, v := range in {
@@ -446,7 +446,7 @@ func mergedList(list, in []any) []any {
 	return list
 }
 
-// drop removes a leaf, and what is empty without it.
+// drop removes a leaf, and every parent that becomes empty.
 func drop(v object, path []string) {
 	name := path[0]
 	if len(path) == 1 {

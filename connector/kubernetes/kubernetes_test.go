@@ -32,7 +32,7 @@ const (
 	oldImage = gatehouse.JSON(`{"spec":{"template":{"spec":{"containers":[{"image":"nginx:1","name":"app"}]}}}}`)
 )
 
-// TestConformance holds each operation to the suite.
+// TestConformance runs the suite for each operation.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ change, pre gatehouse.JSON }{
@@ -66,8 +66,8 @@ func finding(t *testing.T, c *kubernetes.Connector, call connector.Call, want co
 	return res
 }
 
-// TestLostAnswers: the answer is lost after the effect. Each operation is found again, and
-// the same call makes it no second time.
+// TestLostAnswers: the answer is lost after the effect. The effect of each operation is found
+// again, and repeating the call has no second effect.
 func TestLostAnswers(t *testing.T) {
 	t.Parallel()
 	for _, of := range []func(*cluster) connector.Call{
@@ -99,8 +99,8 @@ func TestLostAnswers(t *testing.T) {
 	}
 }
 
-// TestBetween: somebody writes between the connector's read and its write. The server
-// refuses, be it the status alone that is another, and the next attempt tells which.
+// TestBetween: another client writes between the connector's read and its write. The server
+// refuses, even if only the status changed, and the next attempt finds out what changed.
 func TestBetween(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -131,8 +131,8 @@ func TestBetween(t *testing.T) {
 	}
 }
 
-// TestGoneBetween: the object is deleted between read and write, and an apply does not
-// make it anew.
+// TestGoneBetween: the object is deleted between read and write, and an apply does not create it
+// again.
 func TestGoneBetween(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -174,8 +174,8 @@ func TestTwoReplicas(t *testing.T) {
 	}
 }
 
-// TestFieldManagers: what another manager has set is not taken over, unless the operator
-// says so. What this one has created by itself, it may apply.
+// TestFieldManagers: fields of another manager are not taken over unless the configuration permits
+// it. Fields of an object that this manager created can be applied.
 func TestFieldManagers(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -202,7 +202,7 @@ func TestFieldManagers(t *testing.T) {
 		t.Errorf("undone: %v, %s", err, images())
 	}
 
-	own := c.connector(nil) // an object that the gate has created
+	own := c.connector(nil) // an object that Gatehouse has created
 	if _, err := own.Execute(t.Context(), c.create(settings)); err != nil {
 		t.Fatal(err)
 	}
@@ -216,8 +216,8 @@ func TestFieldManagers(t *testing.T) {
 	}
 }
 
-// TestForgotten: an apply that does not name what this manager set earlier would remove it.
-// A dry run shows that, and nothing is sent.
+// TestForgotten: an apply that does not name a field that this manager set earlier would remove it.
+// The dry run shows that, and nothing is sent.
 func TestForgotten(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -232,7 +232,7 @@ func TestForgotten(t *testing.T) {
 	if c.effects() != 0 {
 		t.Errorf("%d effects", c.effects())
 	}
-	// What is meant to go is named with null.
+	// A field is removed on purpose by naming it with null.
 	meant := gatehouse.JSON(`{"metadata":{"annotations":{"team":null}},"spec":{"replicas":5}}`)
 	res, err := k.Execute(t.Context(), c.call("apply", meant, two))
 	if err != nil {
@@ -247,7 +247,7 @@ func TestForgotten(t *testing.T) {
 	}
 }
 
-// TestAdded: what an apply has added is removed by its reversal.
+// TestAdded: the reversal of an apply removes the fields that it added.
 func TestAdded(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -272,7 +272,8 @@ func TestAdded(t *testing.T) {
 	}
 }
 
-// TestCreate: a name once, the key of the call in an annotation, and the way back.
+// TestCreate: a name exists once, an annotation has the call's key, and the reversal deletes the
+// object.
 func TestCreate(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -299,7 +300,7 @@ func TestCreate(t *testing.T) {
 	if err != nil || c.settings() != "null" || c.effects() != 2 {
 		t.Fatalf("%v, %s, %d effects", err, c.settings(), c.effects())
 	}
-	again := c.create(removed.Reversal.ProposedChange) // undo the undoing, by the old manifest
+	again := c.create(removed.Reversal.ProposedChange) // reverse the reversal, with the old manifest
 	if err := k.Validate(again); err != nil {
 		t.Fatal(err)
 	}
@@ -308,7 +309,7 @@ func TestCreate(t *testing.T) {
 	}
 }
 
-// TestCreateRace: two replicas create under one key, and one object is made.
+// TestCreateRace: two replicas create with one key, and one object results.
 func TestCreateRace(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -373,13 +374,13 @@ func TestOutcomes(t *testing.T) {
 			}
 		})
 	}
-	c := newCluster(t) // the server writes a value in another form
+	c := newCluster(t) // the server normalises a value
 	cpu := gatehouse.JSON(`{"spec":{"replicas":2,"template":{"spec":{"containers":[{"name":"app","resources":{"limits":{"cpu":"1000m"}}}]}}}}`)
 	_, err := c.connector(nil).Execute(t.Context(), c.call("apply", cpu, two))
 	if detail := wantFailure(t, err, connector.Terminal, "not_as_approved"); !strings.Contains(detail, `cpu is "1" instead of "1000m"`) {
 		t.Errorf("%v", detail)
 	}
-	maps := c.call("scale", scaled, scale) // nothing to scale
+	maps := c.call("scale", scaled, scale) // config maps cannot be scaled
 	maps.Target = c.create(settings).Target
 	_, err = c.connector(nil).Execute(t.Context(), maps)
 	wantFailure(t, err, connector.Terminal, "target_changed")
@@ -505,7 +506,7 @@ func TestAuthentication(t *testing.T) {
 			t.Errorf("with a certificate: %v", err)
 		}
 	}
-	stranger := c.connector(func(cfg *kubernetes.Config) { cfg.CAFile = "" }) // the system does not know it
+	stranger := c.connector(func(cfg *kubernetes.Config) { cfg.CAFile = "" }) // the system does not trust the server's certificate
 	_, err := stranger.Execute(t.Context(), c.call("apply", five, two))
 	wantFailure(t, err, connector.NotSent, "unreachable")
 

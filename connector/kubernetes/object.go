@@ -11,7 +11,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
-// object is what was read of one.
+// object is an object that was read.
 type object struct {
 	doc          gatehouse.JSON
 	uid, version string
@@ -27,8 +27,8 @@ func objectOf(doc gatehouse.JSON) (object, bool) {
 	return o, o.uid != "" && o.version != ""
 }
 
-// read reads what an operation is about: an object, or its scale. why tells what the
-// server says of one that is not there.
+// read reads the subject of an operation: an object, or its scale. why is the server's message if
+// the object does not exist.
 func (c *Connector) read(
 	ctx context.Context,
 	call connector.Call,
@@ -57,7 +57,7 @@ func (c *Connector) read(
 	return o, "", nil
 }
 
-// unread is a read that was refused.
+// unread is the failure of a refused read.
 func unread(a *rest.Answer) *connector.Error {
 	e := outcome(a)
 	if e.Kind == connector.Ambiguous {
@@ -66,7 +66,7 @@ func unread(a *rest.Answer) *connector.Error {
 	return e
 }
 
-// view is what an operation's change and pre-image speak of.
+// view is the part of an object that an operation's change and pre-image describe.
 func view(operation string, doc gatehouse.JSON) gatehouse.JSON {
 	switch operation {
 	case opScale:
@@ -83,7 +83,7 @@ func view(operation string, doc gatehouse.JSON) gatehouse.JSON {
 	return doc
 }
 
-// compare tells how an object differs from what a call says of it.
+// compare reports how an object differs from the call's description of it.
 func compare(call connector.Call, o object) connector.State {
 	members, _ := call.CurrentState.Fields()
 	shown := view(call.Operation, o.doc)
@@ -103,7 +103,7 @@ func compare(call connector.Call, o object) connector.State {
 	return connector.State{Matches: true}
 }
 
-// before reads the object that a call is about to change, and refuses what does not fit.
+// before reads the object before it is changed, and refuses a mismatch.
 func (c *Connector) before(ctx context.Context, call connector.Call, p place) (object, *connector.Error) {
 	o, why, failed := c.read(ctx, call, p)
 	switch {
@@ -118,8 +118,8 @@ func (c *Connector) before(ctx context.Context, call connector.Call, p place) (o
 	return o, nil
 }
 
-// Check implements [connector.Checker]. Where the object is as the proposal says, a dry run
-// shows whether the server would take the change.
+// Check implements [connector.Checker]. If the object matches the proposal, a dry run shows whether
+// the server would accept the change.
 func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.State, error) {
 	p, ok := c.place(call)
 	if !ok {
@@ -194,8 +194,8 @@ func (c *Connector) ReadState(ctx context.Context, call connector.Call) (connect
 	return out, nil
 }
 
-// ReadBack implements [connector.ReadBacker]. Absence is never concluded: an earlier call
-// may still be on its way.
+// ReadBack implements [connector.ReadBacker]. It never returns Absent, because an earlier call may
+// still arrive.
 func (c *Connector) ReadBack(ctx context.Context, call connector.Call) (connector.Finding, connector.Result, error) {
 	p, ok := c.place(call)
 	if !ok {
@@ -227,8 +227,8 @@ func found(what string) gatehouse.JSON {
 	return gatehouse.ObjectJSON(gatehouse.Member{Name: "found", Value: gatehouse.StringJSON(what)})
 }
 
-// manifest is what makes a deleted object anew; "" where that would not be the same one:
-// another object owns it, a finalizer has cleaned up after it, or it held others.
+// manifest is the manifest that creates a deleted object again; "" if the new object would differ:
+// another object owned it, a finalizer has cleaned up after it, or it contained other objects.
 func manifest(resource string, doc gatehouse.JSON) gatehouse.JSON {
 	meta := get(doc, "metadata")
 	if slices.Contains(holders, resource) || !isEmpty(get(meta, "ownerReferences")) || !isEmpty(get(meta, "finalizers")) {
@@ -256,7 +256,8 @@ func manifest(resource string, doc gatehouse.JSON) gatehouse.JSON {
 	return gatehouse.ObjectJSON(members...)
 }
 
-// holders are the resources whose objects hold others, or data: with one of them these go.
+// holders are the resources whose objects contain other objects, or data: deleting the object
+// deletes these too.
 var holders = []string{
 	"customresourcedefinitions.apiextensions.k8s.io", "namespaces", "persistentvolumeclaims", "persistentvolumes",
 }

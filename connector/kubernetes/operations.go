@@ -25,15 +25,15 @@ const (
 
 var operationNames = []string{opCreate, opApply, opScale, opRestart, opDelete}
 
-// keyAnnotation holds the key of the call that has created an object, and restartedAt, in
-// the template of pods, the time of the last restart, as kubectl rollout restart sets it.
+// keyAnnotation holds the key of the call that created an object. restartedAt, in the pod template,
+// holds the time of the last restart, as kubectl rollout restart sets it.
 const (
 	keyAnnotation = "gatehouse/key"
 	restartedAt   = "kubectl.kubernetes.io/restartedAt"
 )
 
-// What a change may hold. Of metadata these are labels and annotations; name, namespace,
-// kind and version are those of the target.
+// The permitted members of a change. Of the metadata, only labels and annotations are permitted;
+// name, namespace, kind and version come from the target.
 const (
 	changesObject = `{"type": "object", "minProperties": 1,
 		"properties": {"metadata": {"type": "object", "additionalProperties": false, "properties": {
@@ -166,7 +166,7 @@ func (r Resource) refForm() string {
 	return "must be NAMESPACE/NAME, in one of the namespaces " + strings.Join(r.Namespaces, ", ")
 }
 
-// place is where an object lies.
+// place is the location of an object in the API.
 type place struct {
 	apiVersion, kind, namespace, name string
 	collection                        string // its path
@@ -186,7 +186,7 @@ func (r Resource) root(resource string) (root, apiVersion, plural string) {
 	return "/apis/" + group + "/" + version, group + "/" + version, plural
 }
 
-// place finds the object of a call; false where the target has another form.
+// place locates the object of a call; false if the target's syntax is invalid.
 func (c *Connector) place(call connector.Call) (place, bool) {
 	r, ok := c.resources[call.Target.EntityType]
 	root, apiVersion, plural := r.root(call.Target.EntityType)

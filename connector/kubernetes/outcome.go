@@ -9,7 +9,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
-// outcome classifies an answer that is no success, by its Status object
+// outcome classifies an unsuccessful answer by its Status object
 // (https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/status/).
 func outcome(a *rest.Answer) *connector.Error {
 	e := a.Failure()
@@ -29,10 +29,10 @@ func outcome(a *rest.Answer) *connector.Error {
 	case a.Status == http.StatusConflict && len(conflicts(doc)) > 0:
 		e.Code = "field_conflict"
 	case a.Status == http.StatusConflict && reason == "Conflict":
-		// Somebody has written since the object was read, be it its status alone.
+		// The object was written since it was read, if only its status.
 		e.Kind, e.Code = connector.Transient, "conflict"
 	case a.Status == http.StatusUnprocessableEntity, a.Status == http.StatusBadRequest,
-		// This is how the server tells of a field that there is none of in an apply.
+		// The server answers this way if an apply names an unknown field.
 		a.Status == http.StatusInternalServerError && reason == "" && strings.HasPrefix(message, "failed to create typed patch object"):
 		e.Kind, e.Code = connector.Terminal, "refused"
 	case a.Status == http.StatusForbidden:
@@ -43,7 +43,7 @@ func outcome(a *rest.Answer) *connector.Error {
 	return e
 }
 
-// conflicts are the managers whose fields an apply would set, as the server names them.
+// conflicts are the managers that own fields of an apply, as the server names them.
 func conflicts(doc gatehouse.JSON) []string {
 	details, _ := doc.Get("details")
 	list, _ := details.Get("causes")
@@ -60,8 +60,8 @@ func conflicts(doc gatehouse.JSON) []string {
 	return out
 }
 
-// ours reports whether an apply conflicts with this manager's own updates alone, such as
-// the creation of the object: the server keeps those apart.
+// ours reports whether an apply conflicts only with this manager's own updates, such as the
+// creation of the object: the server tracks updates and applies separately.
 func ours(doc gatehouse.JSON, manager string) bool {
 	names := conflicts(doc)
 	for _, name := range names {

@@ -7,11 +7,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
-// Objects of the API are trees. In a list whose elements all have a name, such as the
-// containers of a pod, an element is known by it, whatever its place; other lists are
-// values as a whole. In a change null stands for what is not there.
+// API objects are trees. In a list whose elements all have a name, such as the containers of a pod,
+// the name identifies an element, whatever its position; other lists are compared as a whole. In a
+// change, null means that the member must be absent.
 
-// elements are those of a list; false for anything else.
+// elements are the elements of a list; false for anything else.
 func elements(j gatehouse.JSON) ([]gatehouse.JSON, bool) {
 	if len(j) == 0 || j[0] != '[' {
 		return nil, false
@@ -20,7 +20,7 @@ func elements(j gatehouse.JSON) ([]gatehouse.JSON, bool) {
 	return all, err == nil
 }
 
-// named are the elements of a list by name; nil where not all have one of their own.
+// named maps the elements of a list by name; nil unless all have a unique name.
 func named(j gatehouse.JSON) map[string]gatehouse.JSON {
 	all, ok := elements(j)
 	if !ok || len(all) == 0 {
@@ -51,15 +51,15 @@ func get(j gatehouse.JSON, path ...string) gatehouse.JSON {
 
 func isEmpty(j gatehouse.JSON) bool { return j == "null" || j == "[]" || j == "{}" || j == "" }
 
-// differs lists where a tree does not hold what was approved. What is more in it counts
-// for nothing: the server completes what it is given.
+// differs lists where a tree lacks an approved value. Additional values are ignored, because the
+// server adds defaults.
 func differs(path string, approved, shown gatehouse.JSON) []string {
 	if approved.Equal(shown) || isEmpty(approved) && isEmpty(shown) {
 		return nil
 	}
 	if approved.IsObject() && (shown.IsObject() || isEmpty(shown)) {
 		var out []string
-		members, _ := approved.Fields() // of nothing, those that are null hold
+		members, _ := approved.Fields() // a missing object has the members that are null
 		for _, m := range members {
 			out = append(out, differs(path+"."+m.Name, m.Value, get(shown, m.Name))...)
 		}
@@ -98,8 +98,8 @@ func orNull(j gatehouse.JSON) gatehouse.JSON {
 	return j
 }
 
-// outside lists what a write would change or remove of a tree beside what was approved.
-// What it adds, such as a default, is left out. change is "" where the change says nothing.
+// outside lists the values that a write would change or remove beyond what was approved. Added
+// values, such as defaults, are left out. change is "" if the change does not name this part.
 func outside(path string, change, was, will gatehouse.JSON) []string {
 	if was.Equal(will) {
 		return nil
@@ -141,8 +141,8 @@ func member(j gatehouse.JSON, name string) gatehouse.JSON {
 	return v
 }
 
-// old is what sets back what a change has made of a tree: of each value that the change
-// names the one before, null for none, and of its lists also what the change has removed.
+// old is the change that restores a tree. For each value that the change names, it has the previous
+// one, or null if there was none; for its lists, it also has the removed elements.
 func old(change, was, now gatehouse.JSON) gatehouse.JSON {
 	if isEmpty(was) {
 		return "null"
@@ -177,7 +177,7 @@ func old(change, was, now gatehouse.JSON) gatehouse.JSON {
 	return gatehouse.ArrayJSON(out...)
 }
 
-// withoutNull is a change as a manifest: null is what a manifest does not have.
+// withoutNull converts a change to a manifest: members that are null are left out.
 func withoutNull(j gatehouse.JSON) gatehouse.JSON {
 	if all, ok := elements(j); ok {
 		out := make([]gatehouse.JSON, len(all))
@@ -197,7 +197,7 @@ func withoutNull(j gatehouse.JSON) gatehouse.JSON {
 	return gatehouse.ObjectJSON(members...)
 }
 
-// both is a tree with what either of two says; the second counts where they differ.
+// both merges two trees; the second one wins where they differ.
 func both(a, b gatehouse.JSON) gatehouse.JSON {
 	if !a.IsObject() || !b.IsObject() {
 		return b

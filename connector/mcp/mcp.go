@@ -1,7 +1,6 @@
-// Package mcpconn is the connector of type mcp: the tools of one MCP server.
-// What is approved under it is carried out by the gatehouse mcp proxy that stands
-// in front of that server, which leases the push over the API and sends the stored
-// arguments. Gatehouse itself makes no call, and needs no list of the tools.
+// Package mcpconn is the connector of type mcp: the tools of one MCP server. The gatehouse mcp
+// proxy in front of that server carries out approved actions: it leases the push over the API and
+// sends the stored arguments. Gatehouse itself makes no call, and needs no list of the tools.
 package mcpconn
 
 import (
@@ -16,35 +15,35 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// PinsOperation is the operation by which a proxy proposes that changed tools are
-// served from now on. No tool can have a name with this prefix; its floor is L4.
+// PinsOperation is the operation by which a proxy proposes to accept changed tools. No tool's name
+// can have this prefix; its floor is L4.
 const PinsOperation = "gatehouse_accept_tools"
 
-// MaxToolName bounds the name of a tool, in bytes.
+// MaxToolName limits the name of a tool, in bytes.
 const MaxToolName = 128
 
 // Config defines a connector of type mcp.
 type Config struct {
 	// Type is "mcp".
 	Type string `yaml:"type"`
-	// Tenants lists who may use the connector; whoever wires it enforces that.
+	// Tenants lists the tenants that may use the connector. The server enforces it, not the
+	// connector.
 	Tenants []string `yaml:"tenants"`
-	// Tools says what differs for single tools, by name. A tool that is not listed
-	// is of class C, and its floor is 3 (4 with the word delete in its name, 5 with
-	// bulk).
+	// Tools declares single tools, by name. Others are of class C, with the floor 3 (4
+	// with the word delete in the name, 5 with bulk).
 	Tools map[string]Tool `yaml:"tools"`
 }
 
-// Tool is what the operator declares of one tool.
+// Tool holds an operator's declarations for a tool.
 type Tool struct {
-	// Class is A where the same call twice is harmless, else C, the default: then
-	// a proxy that is not heard of after it sent a call leaves the outcome unknown.
+	// Class is A if repeating a call is harmless, else C, the default: a proxy that dies
+	// after it sent a call leaves the outcome unknown.
 	Class connector.Class `yaml:"class"`
-	// Floor is the least risk level of the tool, 1 to 5.
+	// Floor is the minimum risk level of the tool, 1 to 5.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
 }
 
-// Connector hands its pushes to the proxy in front of the server.
+// Connector leaves its pushes to the proxy in front of the server.
 type Connector struct {
 	tools       map[string]Tool
 	fingerprint string
@@ -80,7 +79,7 @@ func New(c Config) (*Connector, error) {
 			return nil, fmt.Errorf("tools.%s.class: must be A or C, not %s", name, gatehouse.Quote(string(t.Class)))
 		}
 		out.tools[name] = t
-		// The floors are left out: they change who is asked, not what is done.
+		// The floors are left out, because they affect approval and not the call.
 		if t.Class != connector.ClassC {
 			fmt.Fprintf(h, "%q %s\n", name, t.Class)
 		}
@@ -89,11 +88,11 @@ func New(c Config) (*Connector, error) {
 	return out, nil
 }
 
-// Fingerprint covers the classes of the tools. What a tool is stands in the version
-// of an action's target: the hash of its pinned definition.
+// Fingerprint covers the classes of the tools. The definition of a tool is covered by its hash,
+// which is the version of the action's target.
 func (c *Connector) Fingerprint() string { return c.fingerprint }
 
-// Operation describes a tool, listed or not.
+// Operation describes a tool, whether it is listed or not.
 func (c *Connector) Operation(name string) (connector.Operation, bool) {
 	if name == "" || len(name) > MaxToolName {
 		return connector.Operation{}, false
@@ -130,10 +129,10 @@ func (c *Connector) Declarations() []connector.Declaration {
 	return out
 }
 
-// Outside marks it as one that a proxy carries out.
+// Outside marks the connector as one whose changes a proxy carries out.
 func (*Connector) Outside() {}
 
-// Execute makes no call: the dispatcher never comes to it.
+// Execute makes no call: the dispatcher never calls it.
 func (*Connector) Execute(context.Context, connector.Call) (connector.Result, error) {
 	return connector.Result{}, &connector.Error{
 		Kind: connector.NotSent, Code: "outside",

@@ -25,7 +25,7 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// TestTools: what is not declared is the careful choice.
+// TestTools: undeclared tools have the careful defaults.
 func TestTools(t *testing.T) {
 	t.Parallel()
 	c, err := mcpconn.New(mcpconn.Config{Tools: map[string]mcpconn.Tool{

@@ -9,69 +9,69 @@ import (
 type Config struct {
 	// Type is netsuite.
 	Type string `yaml:"type"`
-	// Tenants lists who may use the connector; absent means default only.
+	// Tenants lists the tenants that may use the connector; by default, only the tenant named
+	// default.
 	Tenants []string `yaml:"tenants"`
 	// Account is the account id, such as 1234567 or 1234567_SB1.
 	Account string `yaml:"account"`
-	// RESTURL stands in for https://ACCOUNT.suitetalk.api.netsuite.com.
+	// RESTURL replaces https://ACCOUNT.suitetalk.api.netsuite.com.
 	RESTURL string `yaml:"rest_url"`
-	// RESTletsURL stands in for https://ACCOUNT.restlets.api.netsuite.com.
+	// RESTletsURL replaces https://ACCOUNT.restlets.api.netsuite.com.
 	RESTletsURL string `yaml:"restlets_url"`
-	// AllowPrivate permits inside addresses, and credentials over plain http.
+	// AllowPrivate permits internal addresses, and credentials over plain http.
 	AllowPrivate bool `yaml:"allow_private"`
 	// Auth has exactly one of its members.
 	Auth Auth `yaml:"auth"`
-	// RESTlet is the script that carries changes out. Without it the REST record
-	// service does.
+	// RESTlet is the script that carries out changes. Without it, the REST record service does.
 	RESTlet *RESTlet `yaml:"restlet"`
-	// Concurrency bounds the requests that are under way at once; 2 by default.
-	// NetSuite counts all integrations of an account together.
+	// Concurrency bounds the requests under way; 2 by default. NetSuite counts all
+	// integrations of an account together.
 	Concurrency int `yaml:"concurrency"`
-	// Timeout bounds one request as a whole; 1m by default.
+	// Timeout limits one request in total; 1m by default.
 	Timeout gatehouse.Span `yaml:"timeout"`
-	// Entities are the entity types that actions can name. One of the canonical
-	// field map (vendor, vendor_cost, item, customer, sales_order, purchase_order,
-	// journal) begins with what the map has of it.
+	// Entities are the entity types that actions can name. A type of the canonical field map
+	// (vendor, vendor_cost, item, customer, sales_order, purchase_order, journal) starts with the
+	// map's definition.
 	Entities map[string]Entity `yaml:"entities"`
-	// Operations sets what create and update do, by name.
+	// Operations configures create and update, by name.
 	Operations map[string]Operation `yaml:"operations"`
 }
 
-// Auth says how to authenticate.
+// Auth is the authentication.
 type Auth struct {
 	// OAuth2 is the client credentials flow with a certificate.
 	OAuth2 *OAuth2 `yaml:"oauth2"`
-	// TBA is token-based authentication (OAuth 1.0, HMAC-SHA256), for integrations
-	// that have it already.
+	// TBA is token-based authentication (OAuth 1.0, HMAC-SHA256), for integrations that already use
+	// it.
 	TBA *TBA `yaml:"tba"`
 }
 
-// OAuth2 is an integration record's client, and a certificate that is mapped to it.
+// OAuth2 is the client of an integration record, and a certificate that is mapped to it.
 type OAuth2 struct {
 	// ClientID is the integration record's client id.
 	ClientID string `yaml:"client_id"`
-	// CertificateID is shown beside the mapped certificate.
+	// CertificateID is the id that NetSuite shows beside the mapped certificate.
 	CertificateID string `yaml:"certificate_id"`
-	// PrivateKey names the secret that holds the certificate's key, as PEM: RSA of
-	// 3072 or 4096 bits, or P-256, P-384 or P-521.
+	// PrivateKey is the secret with the certificate's private key, as PEM: RSA of 3072 or 4096
+	// bits, or P-256, P-384 or P-521.
 	PrivateKey Secret `yaml:"private_key"`
 }
 
 // TBA names the four secrets of an integration and its token.
 type TBA struct {
-	// ConsumerKey names the integration's consumer key.
+	// ConsumerKey is the secret with the integration's consumer key.
 	ConsumerKey Secret `yaml:"consumer_key"`
-	// ConsumerSecret names the integration's consumer secret.
+	// ConsumerSecret is the secret with the integration's consumer secret.
 	ConsumerSecret Secret `yaml:"consumer_secret"`
-	// Token names the access token's id.
+	// Token is the secret with the access token's id.
 	Token Secret `yaml:"token"`
-	// TokenSecret names the access token's secret.
+	// TokenSecret is the secret with the access token's secret.
 	TokenSecret Secret `yaml:"token_secret"`
 }
 
 // Secret refers to a secret by name.
 type Secret struct {
-	// Secret is an entry of secrets.
+	// Secret is the name of an entry of secrets.
 	Secret string `yaml:"secret"`
 }
 
@@ -81,82 +81,79 @@ type RESTlet struct {
 	Script string `yaml:"script"`
 	// Deploy is the deployment's id, such as customdeploy_gatehouse, or its number.
 	Deploy string `yaml:"deploy"`
-	// Protocol is gatehouse for the RESTlet of this project, or plain for one of
-	// yours; plain by default.
+	// Protocol is gatehouse or plain: gatehouse for the RESTlet of this project, plain,
+	// the default, for one of yours.
 	Protocol string `yaml:"protocol"`
-	// Reads is rest where the record service may be asked what a plain RESTlet
-	// changes, before and after; absent it is not.
+	// Reads is set to rest if the record service may be asked what a plain RESTlet
+	// changes, before and after; it is not by default.
 	Reads string `yaml:"reads"`
 }
 
-// Operation sets what is done for create or update.
+// Operation configures create or update.
 type Operation struct {
 	// Via is rest or restlet. By default an update goes through the RESTlet, if
 	// there is one; so does a create, unless rest makes it idempotent and the
 	// RESTlet does not.
 	Via string `yaml:"via"`
-	// Floor is the least risk level, 1 to 5; 4 by default for create, 3 for update.
+	// Floor is the minimum risk level, 1 to 5; 4 by default for create, 3 for update.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
 }
 
 // Entity is an entity type.
 type Entity struct {
-	// Record is the script's name of the record type, such as salesorder.
+	// Record is the record type's name in scripts, such as salesorder.
 	Record string `yaml:"record"`
-	// RESTRecord is the record service's name of it, such as salesOrder.
+	// RESTRecord is the record type's name in the record service, such as salesOrder.
 	RESTRecord string `yaml:"rest_record"`
-	// Line makes the entity one line of a sublist: entity_ref is then the
-	// record's id, a slash and the line's key. It needs a RESTlet.
+	// Line makes the entity one line of a sublist: entity_ref is then the record's id, a slash and
+	// the line's key. It requires a RESTlet.
 	Line *Line `yaml:"line"`
-	// Balanced names two fields of lines whose sums have to be equal, such as
-	// debit and credit.
+	// Balanced names two fields of lines whose sums must be equal, such as debit and credit.
 	Balanced []string `yaml:"balanced"`
-	// Fields are what actions can name, by canonical name. Those of the canonical
-	// field map are kept, or replaced by one of the same name.
+	// Fields are the fields that actions can name, by canonical name. Fields of the canonical field
+	// map are kept, unless this list has the same name.
 	Fields map[string]Field `yaml:"fields"`
 	// Omit lists fields of the canonical field map that actions cannot name.
 	Omit []string `yaml:"omit"`
 }
 
-// Line finds a line of a sublist.
+// Line identifies a line of a sublist.
 type Line struct {
 	// Sublist is the sublist's id, such as itemvendor.
 	Sublist string `yaml:"sublist"`
-	// Key is the sublist's field whose value names the line, such as vendor.
+	// Key is the sublist's field whose value identifies the line, such as vendor.
 	Key string `yaml:"key"`
 }
 
 // Field maps a canonical field to NetSuite's.
 type Field struct {
-	// Field is the script's id of the field, such as creditlimit.
+	// Field is the field's id in scripts, such as creditlimit.
 	Field string `yaml:"field"`
-	// REST is the record service's name of it, such as creditLimit; by default the
-	// same as field.
+	// REST is the field's name in the record service, such as creditLimit; by default the same as
+	// field.
 	REST string `yaml:"rest"`
 	// Type is text, integer, decimal, money, boolean, date, reference, choice or
 	// lines; text by default.
 	Type string `yaml:"type"`
-	// Format is how a RESTlet of yours takes a date, of YYYY, MM and DD;
-	// YYYY-MM-DD by default.
+	// Format is the date format of your own RESTlet, with YYYY, MM and DD; YYYY-MM-DD by default.
 	Format string `yaml:"format"`
-	// Scale is the most digits after the point; 2 by default for money, 8 for
-	// decimal.
+	// Scale is the maximum number of digits after the point; 2 by default for money, 8 for decimal.
 	Scale int `yaml:"scale"`
-	// MaxLength bounds a text, in characters; 300 by default.
+	// MaxLength limits a text, in characters; 300 by default.
 	MaxLength int `yaml:"max_length"`
 	// Values maps the values of a choice to NetSuite's.
 	Values map[string]string `yaml:"values"`
-	// Required fields have to stand in a create.
+	// Required fields must be in a create.
 	Required bool `yaml:"required"`
-	// Level declares an update of this field, 1 to 5.
+	// Level declares the level of an update of this field, 1 to 5.
 	Level gatehouse.RiskLevel `yaml:"level"`
-	// Sublist is where lines are, such as item.
+	// Sublist is the sublist that contains the lines, such as item.
 	Sublist string `yaml:"sublist"`
 	// Lines are the fields of one line. Lines can be named in a create only.
 	Lines map[string]Field `yaml:"lines"`
 }
 
-// The operations, and the ways of carrying them out.
+// The operations, and the interfaces that carry them out.
 const (
 	opCreate = "create"
 	opUpdate = "update"
@@ -168,7 +165,7 @@ const (
 	protocolOurs  = "gatehouse"
 )
 
-// class is what an operation promises by the way that it takes.
+// class is the class of an operation, which depends on its interface.
 func (c *Config) class(op string) connector.Class {
 	ours := c.RESTlet != nil && c.RESTlet.Protocol == protocolOurs
 	switch via := c.via(op); {
@@ -180,7 +177,7 @@ func (c *Config) class(op string) connector.Class {
 	return connector.ClassC
 }
 
-// via is the way that an operation takes.
+// via is the interface that an operation uses.
 func (c *Config) via(op string) string {
 	switch via := c.Operations[op].Via; {
 	case via != "":

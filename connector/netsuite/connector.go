@@ -38,10 +38,10 @@ type Connector struct {
 	oauth2      *oauth2
 	tba         *tba
 	timeout     time.Duration
-	// slots has one place for each request that may be under way.
+	// slots limits the concurrent requests.
 	slots chan struct{}
-	// records orders the changes of one record that this process makes through
-	// the record service, which compares and writes in two requests.
+	// records serialises this process's changes to one record through the record service, which
+	// needs two requests to compare and write.
 	records rest.Keyed
 }
 
@@ -62,8 +62,8 @@ var (
 	scriptForm  = regexp.MustCompile(`^[A-Za-z0-9_]{1,100}$`)
 )
 
-// New makes a connector of a configuration, with the values of the secrets that it
-// names. It makes no call.
+// New makes a connector from a configuration, with the values of the secrets that it names. It
+// makes no call.
 func New(_ context.Context, cfg Config, secrets func(name string) (string, error)) (connector.Connector, error) {
 	return newConnector(cfg, secrets, time.Now)
 }
@@ -118,7 +118,7 @@ func baseURL(configured, host, service string, allowPrivate bool) (*url.URL, err
 	return rest.ParseBase(configured, allowPrivate, true)
 }
 
-// check looks at what needs no compiling.
+// check validates the settings that need no compiling.
 func (c *Config) check() error {
 	switch {
 	case c.Type != "" && c.Type != "netsuite":
@@ -163,7 +163,7 @@ func (c *Config) check() error {
 	return nil
 }
 
-// authenticate prepares the one way to authenticate.
+// authenticate prepares the configured kind of authentication.
 func (c *Connector) authenticate(secrets func(string) (string, error), now func() time.Time) error {
 	value := func(at string, s Secret) (string, error) {
 		if s.Secret == "" || secrets == nil {
@@ -212,8 +212,8 @@ func (c *Connector) authenticate(secrets func(string) (string, error), now func(
 	return nil
 }
 
-// fingerprint hashes the definition; of secrets it has the names. Levels, time-outs
-// and concurrency change what is asked of people and clocks, not what is sent.
+// fingerprint hashes the definition, with the names of secrets only. Levels, time-outs and
+// concurrency are left out, because they affect approval and timing but not the request.
 func (c *Config) fingerprint() string {
 	entities := make(map[string]Entity, len(c.Entities))
 	for name, e := range c.Entities {

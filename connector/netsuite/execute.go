@@ -11,8 +11,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
-// Execute implements [connector.Connector]. It writes at most once. An update of
-// class C reads the record before, and after.
+// Execute implements [connector.Connector]. It writes at most once. An update of class C reads the
+// record before and after the write.
 func (c *Connector) Execute(ctx context.Context, call connector.Call) (connector.Result, error) {
 	e, v := c.look(call)
 	if len(v) > 0 {
@@ -36,8 +36,8 @@ func (c *Connector) Execute(ctx context.Context, call connector.Call) (connector
 	return res, nil
 }
 
-// update changes a record without a condition at NetSuite: it compares before, and
-// reads what came of it.
+// update changes a record for which NetSuite has no conditional write: it compares first, and then
+// reads the result.
 func (c *Connector) update(ctx context.Context, e *entity, call connector.Call) (connector.Result, *connector.Error) {
 	id, _ := e.split(call.Target.EntityRef)
 	unlock := c.records.Lock(ctx, e.Record+"/"+id)
@@ -81,7 +81,7 @@ func (c *Connector) update(ctx context.Context, e *entity, call connector.Call) 
 	return res, c.verify(ctx, e, call, &res, id)
 }
 
-// create makes a record under the key as its external id.
+// create creates a record with the key as its external id.
 func (c *Connector) create(ctx context.Context, e *entity, call connector.Call) (connector.Result, *connector.Error) {
 	eid := "eid:" + call.TargetKey()
 	r := c.record(http.MethodPut, e, eid)
@@ -109,8 +109,8 @@ func (c *Connector) create(ctx context.Context, e *entity, call connector.Call) 
 	return res, failure
 }
 
-// verify reads what a change has made. Where it cannot be read the change counts as
-// applied, which NetSuite has said, and the receipt says that it was not compared.
+// verify reads the result of a change. If it cannot be read, the change counts as applied, because
+// NetSuite has confirmed it, and the receipt says that the values were not compared.
 func (c *Connector) verify(
 	ctx context.Context, e *entity, call connector.Call, res *connector.Result, ref string,
 ) *connector.Error {
@@ -137,8 +137,8 @@ func (c *Connector) verify(
 	return e.asApproved(r, call.ProposedChange)
 }
 
-// asApproved compares what a change has made with what was approved. The change is
-// there, so the failure is ambiguous.
+// asApproved compares the result of a change with what was approved. The change has been made, so a
+// failure is ambiguous.
 func (e *entity) asApproved(r *record, change gatehouse.JSON) *connector.Error {
 	names := e.differing(r, change)
 	if len(names) == 0 {
@@ -150,7 +150,7 @@ func (e *entity) asApproved(r *record, change gatehouse.JSON) *connector.Error {
 	}
 }
 
-// proof is the answer's metadata with what receipts of NetSuite have.
+// proof is the answer's metadata with the members that all NetSuite receipts have.
 func (c *Connector) proof(x *exchange, e *entity, id string) gatehouse.JSON {
 	j := rest.With(x.answer.Metadata(x.doc), "record_type", gatehouse.StringJSON(e.Record))
 	if id != "" {
@@ -172,8 +172,8 @@ func (c *Connector) proof(x *exchange, e *entity, id string) gatehouse.JSON {
 	return j
 }
 
-// reversal describes the way back from an update: what was read before, else what
-// the proposal says of it.
+// reversal describes the reversal of an update: to the values that were read before, else to those
+// in the proposal's pre-image.
 func (e *entity) reversal(call connector.Call, before *record) *gatehouse.Reversal {
 	members, _ := call.ProposedChange.Fields()
 	for i, m := range members {
@@ -194,7 +194,7 @@ func (e *entity) reversal(call connector.Call, before *record) *gatehouse.Revers
 	}
 }
 
-// undoCreate makes the new record inactive, where records of its type can be.
+// undoCreate makes the new record inactive, if records of its type can be.
 func (e *entity) undoCreate(call connector.Call, id string) *gatehouse.Reversal {
 	const inactive = "inactive"
 	f, ok := e.fields[inactive]

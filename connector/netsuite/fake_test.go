@@ -15,35 +15,34 @@ import (
 	"time"
 )
 
-// account is a fake of one NetSuite account: the record service, the token endpoint,
-// and a RESTlet. It does what Oracle documents: it recomputes signatures, refuses a
-// nonce that was used, checks assertions, refuses fields that a record type does not
-// have and values of another type, has a pool of requests, and can have a script that
-// changes values when a record is saved. It is no NetSuite: there are four record types,
-// with the fields that the tests name.
+// account is a fake NetSuite account: the record service, the token endpoint, and a RESTlet. It
+// follows Oracle's documentation: it recomputes signatures, refuses a used nonce, checks
+// assertions, refuses unknown fields and values of another type, limits concurrent requests, and
+// can run a script that changes values when a record is saved. It has only four record types, with
+// the fields that the tests use.
 type account struct {
 	*httptest.Server
 	t        *testing.T
 	mu       sync.Mutex
 	records  map[string]*record // by type and id, such as vendor/42
-	external map[string]string  // by type and external id: the id
+	external map[string]string  // maps type and external id to the id
 	nextID   int
 	effects  int
 	log      []string
 	tokens   map[string]time.Time
 	nonces   map[string]bool
 	tba      map[string]string
-	// pool is how many requests may be under way; 0 for any.
+	// pool is the limit of concurrent requests; 0 for none.
 	pool, busy int
-	// hold, when set, runs while a request is under way.
+	// hold, when set, runs during each request.
 	hold func()
-	// userEvent runs when a record is saved.
+	// userEvent, when set, runs when a record is saved.
 	userEvent func(fields map[string]any)
-	// fault takes a request that changes something, and reports whether it did;
-	// applied says that it comes after the effect.
+	// fault handles a request that changes something, and reports whether it did; with applied, it
+	// runs after the effect.
 	fault   func(w http.ResponseWriter, r *http.Request) bool
 	applied bool
-	// script is what answers at the RESTlet's address.
+	// script answers requests to the RESTlet.
 	script func(a *account, method string, body map[string]any, query map[string]string) (int, any)
 }
 
@@ -52,7 +51,7 @@ type record struct {
 	Modified int
 }
 
-// schemas are the fields of the record types, by their names at the record service.
+// schemas are the fields of the record types, by their names in the record service.
 var schemas = map[string]map[string]string{
 	"vendor": {
 		"companyName": "text", "email": "text", "phone": "text", "terms": "reference", "creditLimit": "number",
@@ -143,7 +142,7 @@ func (a *account) serve(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(answer.Body.Bytes())
 }
 
-// fail answers as a RESTlet or as the record service does.
+// fail answers with an error, as a RESTlet or as the record service.
 func fail(w http.ResponseWriter, status int, code string, restlet bool) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
@@ -187,8 +186,8 @@ func decode(raw []byte, into any) error {
 	return d.Decode(into)
 }
 
-// plainScript is the RESTlet of the draft: it writes fields by their script names and
-// answers with the internal id.
+// plainScript is the RESTlet of the draft: it writes fields by their script names and answers with
+// the internal id.
 func plainScript(a *account, method string, body map[string]any, _ map[string]string) (int, any) {
 	if method != http.MethodPost {
 		return 405, map[string]any{"error": map[string]any{"code": "METHOD_NOT_ALLOWED"}}
@@ -214,7 +213,7 @@ func plainScript(a *account, method string, body map[string]any, _ map[string]st
 	return 200, map[string]any{"ns_internal_id": id, "applied_at": "2026-11-24T03:00:00Z"}
 }
 
-// save counts an effect.
+// save saves a record and counts the effect.
 func (a *account) save(r *record) {
 	if a.userEvent != nil {
 		a.userEvent(r.Fields)
@@ -278,7 +277,7 @@ func (a *account) serveRecord(w http.ResponseWriter, r *http.Request, body []byt
 		rec = &record{Fields: map[string]any{}}
 		a.records[kind+"/"+id], a.external[kind+"/"+eid] = rec, id
 	} else if same(rec.Fields, change) {
-		// An upsert of what is there already makes no other record.
+		// An upsert of an existing record creates no other one.
 		w.Header().Set("Location", a.URL+"/services/rest/record/v1/"+kind+"/"+id)
 		w.WriteHeader(204)
 		return
@@ -331,7 +330,7 @@ func fits(kind string, value any) error {
 	return nil
 }
 
-// writes lists the requests that were to change something.
+// writes lists the requests that were meant to change something.
 func (a *account) writes() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -23,7 +23,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// certificate is the key pair that the fake account has mapped, made once.
+// certificate is the key pair that is mapped in the fake account, generated once.
 var certificate = sync.OnceValue(func() *ecdsa.PrivateKey {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -103,7 +103,7 @@ func (a *account) serveToken(w http.ResponseWriter, r *http.Request, body string
 	}
 }
 
-// authorize checks who asks.
+// authorize checks the caller's credentials.
 func (a *account) authorize(r *http.Request) error {
 	header := r.Header.Get("Authorization")
 	if token, ok := strings.CutPrefix(header, "Bearer "); ok {
@@ -161,7 +161,7 @@ func (a *account) authorize(r *http.Request) error {
 	return nil
 }
 
-// percent is RFC 5849, section 3.6, written another way than the connector's.
+// percent is RFC 5849, section 3.6, implemented independently of the connector.
 func percent(s string) string {
 	return strings.NewReplacer("+", "%20", "%7E", "~", "*", "%2A").Replace(url.QueryEscape(s))
 }

@@ -22,12 +22,12 @@ var canonicalMap []byte
 type entity struct {
 	Entity
 	fields map[string]*field
-	// shapes are the schemas of what create and update take.
+	// shapes are the schemas of the changes of create and update.
 	shapes  map[string]*jsonshape.Schema
 	schemas map[string]gatehouse.JSON
 }
 
-// resolve completes the entities of a configuration by the canonical field map.
+// resolve completes a configuration's entities with the canonical field map.
 func resolve(configured map[string]Entity) (map[string]Entity, error) {
 	var canonical map[string]Entity
 	if err := yaml.Load(canonicalMap, &canonical, yaml.WithKnownFields()); err != nil {
@@ -59,7 +59,7 @@ func resolve(configured map[string]Entity) (map[string]Entity, error) {
 			fields = make(map[string]Field, len(e.Fields))
 		}
 		maps.Copy(fields, e.Fields)
-		// A declared level alone keeps the map's field.
+		// A field with a level and nothing else keeps the map's definition.
 		for field, f := range e.Fields {
 			if b, ok := base.Fields[field]; ok && f.Field == "" {
 				b.Level = f.Level
@@ -72,8 +72,8 @@ func resolve(configured map[string]Entity) (map[string]Entity, error) {
 	return out, nil
 }
 
-// netsuiteName is a record type, a sublist or a field: never a separator of a path
-// or a query.
+// netsuiteName is the name of a record type, a sublist or a field: it contains no separator of a
+// path or a query.
 var netsuiteName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{0,99}$`)
 
 func compileEntity(name string, e Entity, needsREST bool) (*entity, error) {

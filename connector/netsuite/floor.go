@@ -19,8 +19,7 @@ func (e *entity) levels() connector.FieldLevels {
 	return out
 }
 
-// operationFloor is the level of an operation that touches no declared field: 4
-// for a create, which makes an entity.
+// operationFloor is the level of an operation that touches no declared field: 4 for a create.
 func (c *Connector) operationFloor(op string) gatehouse.RiskLevel {
 	switch declared := c.cfg.Operations[op].Floor; {
 	case declared != 0:
@@ -31,8 +30,8 @@ func (c *Connector) operationFloor(op string) gatehouse.RiskLevel {
 	return gatehouse.L3
 }
 
-// Floor implements [connector.Floorer]. An operation that is declared has that
-// floor. Else an update whose fields are all declared has theirs.
+// Floor implements [connector.Floorer]. A declared operation has its declared floor. Otherwise, an
+// update whose fields are all declared has the highest of their levels.
 func (c *Connector) Floor(call connector.Call) gatehouse.RiskLevel {
 	e, ok := c.entities[call.Target.EntityType]
 	if !ok || len(call.Target.EntityRefs) > 0 {

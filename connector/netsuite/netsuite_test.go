@@ -16,7 +16,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/netsuite"
 )
 
-// secrets are those of the fake account.
+// secrets are the secrets of the fake account.
 func secrets(name string) (string, error) {
 	switch name {
 	case "NS_CONSUMER_KEY":
@@ -43,7 +43,7 @@ var oauth2Auth = netsuite.Auth{OAuth2: &netsuite.OAuth2{
 	ClientID: "client-1", CertificateID: "cert-1", PrivateKey: netsuite.Secret{Secret: "NS_KEY"},
 }}
 
-// config is the fake account through the record service.
+// config accesses the fake account through the record service.
 func (a *account) config() netsuite.Config {
 	return netsuite.Config{
 		Account: "1234567_SB1", RESTURL: a.URL, RESTletsURL: a.URL, AllowPrivate: true, Auth: oauth2Auth,
@@ -51,7 +51,7 @@ func (a *account) config() netsuite.Config {
 	}
 }
 
-// draft is the seed's way: its RESTlet, with token-based authentication.
+// draft accesses it as the draft does: with its RESTlet and token-based authentication.
 func (a *account) draft() netsuite.Config {
 	cfg := a.config()
 	cfg.Auth = tbaAuth
@@ -76,7 +76,7 @@ func canonical(s string) gatehouse.JSON {
 	return j
 }
 
-// update is a change of the vendor that the fake account has.
+// update is a change of the vendor in the fake account.
 func update(state, change string) connector.Call {
 	return connector.Call{
 		Tenant: "default", ActionID: "act_1", IdempotencyKey: "act_1:1", Attempt: 1, Operation: "update",
@@ -91,7 +91,7 @@ func create(entity, change string) connector.Call {
 	return c
 }
 
-// fixture holds the vendor 42.
+// fixture uses the vendor 42.
 func (a *account) fixture(t *testing.T, cfg netsuite.Config) *connectortest.Fixture {
 	return &connectortest.Fixture{
 		Connector: newConnector(t, cfg),
@@ -126,7 +126,7 @@ func TestConformanceOfTheRecordService(t *testing.T) {
 	}})
 }
 
-// TestConformanceOfTheDraftsRESTlet: the RESTlet of one's own, read through the record
+// TestConformanceOfTheDraftsRESTlet uses a customer's own RESTlet, with reads through the record
 // service.
 func TestConformanceOfTheDraftsRESTlet(t *testing.T) {
 	t.Parallel()
@@ -138,8 +138,8 @@ func TestConformanceOfTheDraftsRESTlet(t *testing.T) {
 	}})
 }
 
-// TestDraftsPushPath is the push of the draft as it stands: its RESTlet, token-based
-// authentication, and no way to read.
+// TestDraftsPushPath makes the push of the draft unchanged: its RESTlet, token-based
+// authentication, and no reads.
 func TestDraftsPushPath(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)
@@ -177,7 +177,7 @@ func kindOf(t *testing.T, err error) *connector.Error {
 	return e
 }
 
-// TestCreateIsIdempotent: however often a create is asked for, there is one record.
+// TestCreateIsIdempotent: repeating a create gives one record.
 func TestCreateIsIdempotent(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)
@@ -209,7 +209,7 @@ func TestCreateIsIdempotent(t *testing.T) {
 	}
 }
 
-// TestLinesAreCreatedAsApproved: a sales order with lines, and a journal.
+// TestLinesAreCreatedAsApproved creates a sales order with lines, and a journal.
 func TestLinesAreCreatedAsApproved(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)
@@ -244,7 +244,8 @@ func TestLinesAreCreatedAsApproved(t *testing.T) {
 	}
 }
 
-// TestValuesChangedByAScript are told, and settle nothing.
+// TestValuesChangedByAScript: values that a script has changed are reported, and the outcome stays
+// ambiguous.
 func TestValuesChangedByAScript(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)
@@ -293,7 +294,7 @@ func TestLostAnswers(t *testing.T) {
 	}
 }
 
-// TestErrorTable: what NetSuite's codes prove.
+// TestErrorTable: what each of NetSuite's error codes proves.
 func TestErrorTable(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -333,8 +334,8 @@ func TestErrorTable(t *testing.T) {
 	}
 }
 
-// TestPoolIsNotOverrun: no more requests are under way than the configuration says. A
-// further one waits, and is not sent when its time is over.
+// TestPoolIsNotOverrun: the number of concurrent requests never exceeds the configured one. A
+// further request waits, and is not sent if its time limit ends first.
 func TestPoolIsNotOverrun(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)
@@ -371,7 +372,7 @@ func TestPoolIsNotOverrun(t *testing.T) {
 	}
 }
 
-// TestTokenIsRenewed after the account has dropped it, by the next call.
+// TestTokenIsRenewed: after the account has revoked the token, the next call fetches a new one.
 func TestTokenIsRenewed(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)
@@ -428,7 +429,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestConfiguration: what is refused at the start.
+// TestConfiguration: invalid configurations are refused at the start.
 func TestConfiguration(t *testing.T) {
 	t.Parallel()
 	for want, change := range map[string]func(*netsuite.Config){
@@ -466,7 +467,7 @@ func TestConfiguration(t *testing.T) {
 	}
 }
 
-// TestFloors: a declared field lowers an update of it alone; nothing lowers a create.
+// TestFloors: a declared field lowers only an update; nothing lowers a create.
 func TestFloors(t *testing.T) {
 	t.Parallel()
 	cfg := newAccount(t).config()

@@ -13,8 +13,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
-// tba signs requests by OAuth 1.0 (RFC 5849) with HMAC-SHA256, as NetSuite's
-// token-based authentication wants it.
+// tba signs requests by OAuth 1.0 (RFC 5849) with HMAC-SHA256, as NetSuite's token-based
+// authentication requires.
 type tba struct {
 	realm                                             string
 	consumerKey, consumerSecret, tokenID, tokenSecret string
@@ -22,8 +22,8 @@ type tba struct {
 	now                                               func() time.Time
 }
 
-// sign sets the header. The parameters of the query are signed, and stand in the
-// URL alone; the body is JSON, which is not signed; the realm is not signed.
+// sign sets the Authorization header. The query parameters are signed, but stay in the URL only;
+// the JSON body and the realm are not signed.
 func (a *tba) sign(r *rest.Request) {
 	oauth := [][2]string{
 		{"oauth_consumer_key", a.consumerKey},

@@ -10,7 +10,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
-// TestOracleVectors signs the requests of Oracle's documentation of token-based
+// TestOracleVectors signs the example requests of Oracle's documentation of token-based
 // authentication.
 func TestOracleVectors(t *testing.T) {
 	t.Parallel()

@@ -22,11 +22,11 @@ import (
 
 const tokenPath = "/services/rest/auth/oauth2/v1/token"
 
-// assertionLife is how long an assertion is good for; NetSuite takes less than an hour.
+// assertionLife is the validity of an assertion; NetSuite accepts less than an hour.
 const assertionLife = 5 * time.Minute
 
-// oauth2 gets access tokens by the client credentials flow (RFC 6749, section 4.4)
-// with a signed assertion (RFC 7523).
+// oauth2 fetches access tokens by the client credentials flow (RFC 6749, section 4.4) with a signed
+// assertion (RFC 7523).
 type oauth2 struct {
 	rest.Token
 	tokenURL *url.URL
@@ -54,7 +54,7 @@ func newOAuth2(cfg *OAuth2, key string, tokenURL *url.URL, client *http.Client, 
 	return o, nil
 }
 
-// parseKey reads a private key of a kind that NetSuite takes.
+// parseKey parses a private key of a kind that NetSuite accepts.
 func parseKey(text string) (crypto.Signer, jose.SignatureAlgorithm, error) {
 	block, _ := pem.Decode([]byte(text))
 	if block == nil {
@@ -94,8 +94,8 @@ func parseKey(text string) (crypto.Signer, jose.SignatureAlgorithm, error) {
 	return nil, "", errors.New("must be RSA, or of the curve P-256, P-384 or P-521")
 }
 
-// fetch gets a new token. What wanted it has not been sent, so a failure is one of kind
-// NotSent: also a refusal, which an overloaded account gives to right credentials, too.
+// fetch fetches a new token. The request that needs it has not been sent, so a failure is of kind
+// NotSent; this includes refusals, because an overloaded account also refuses valid credentials.
 func (o *oauth2) fetch(ctx context.Context) (string, time.Time, *connector.Error) {
 	assertion, err := o.assertion()
 	if err != nil {
@@ -112,8 +112,8 @@ func (o *oauth2) fetch(ctx context.Context) (string, time.Time, *connector.Error
 	return token, expires, failure
 }
 
-// assertion is the signed JWT. The scope names both ways in, as NetSuite wants it:
-// with a comma.
+// assertion is the signed JWT. The scope names both interfaces, separated by a comma as NetSuite
+// requires.
 func (o *oauth2) assertion() (string, error) {
 	now := o.now()
 	signed, err := o.signer.Sign([]byte(gatehouse.MustJSON(map[string]any{

@@ -10,19 +10,19 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
-// meaning is what an error code of NetSuite's proves.
+// meaning is what one of NetSuite's error codes proves.
 type meaning struct {
 	kind connector.Kind
 	code string
 }
 
-// meanings are the codes that say that nothing was saved.
+// meanings are the codes that prove that nothing was saved.
 var meanings = map[string]meaning{
-	// The pool of the account is full (RESTlets, record service).
+	// The account's request limit is reached (RESTlets, record service).
 	"SSS_REQUEST_LIMIT_EXCEEDED": {connector.Transient, "rate_limited"},
 	"EXCEEDED_MAX_CONCUR_RQST":   {connector.Transient, "rate_limited"},
 	"EXCEEDED_CONCURRENCY_LIMIT": {connector.Transient, "rate_limited"},
-	// An overloaded account refuses logins that are right, too.
+	// An overloaded account also refuses valid logins.
 	"INVALID_LOGIN":         {connector.Transient, "login_refused"},
 	"INVALID_LOGIN_ATTEMPT": {connector.Transient, "login_refused"},
 
@@ -40,8 +40,7 @@ var meanings = map[string]meaning{
 	"SSS_INVALID_SCRIPTLET_ID": {connector.Terminal, "restlet_missing"},
 }
 
-// errorCode finds NetSuite's code in an answer: a RESTlet's, or the record
-// service's.
+// errorCode finds NetSuite's error code in the answer of a RESTlet or of the record service.
 func errorCode(doc gatehouse.JSON) string {
 	if e, ok := doc.Get("error"); ok {
 		if code, ok := e.Get("code"); ok {
@@ -59,8 +58,8 @@ func errorCode(doc gatehouse.JSON) string {
 	return s
 }
 
-// refusal classifies an answer that is no success. ofScript tells that a script
-// answered, of which an error does not tell what it had saved before.
+// refusal classifies an unsuccessful answer. ofScript says that a script answered: it may have
+// saved something before its error.
 func (x *exchange) refusal(ofScript bool) *connector.Error {
 	a := x.answer
 	e := &connector.Error{
@@ -91,7 +90,7 @@ func (x *exchange) refusal(ofScript bool) *connector.Error {
 	case s >= 300 && s < 400 && s != http.StatusSeeOther:
 		e.Kind, e.Code = connector.Terminal, "redirect"
 	case s == http.StatusBadRequest && ofScript:
-		// What a script throws. It may have saved before.
+		// The error was thrown by a script, which may have saved something before.
 		if code != "" {
 			e.Code = "script_" + strings.ToLower(clean(code))
 		}
@@ -101,7 +100,7 @@ func (x *exchange) refusal(ofScript bool) *connector.Error {
 	return e
 }
 
-// clean keeps what can stand in a code.
+// clean keeps the characters that are permitted in a code.
 func clean(code string) string {
 	code = strings.Map(func(r rune) rune {
 		if 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '_' {

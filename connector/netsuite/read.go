@@ -19,7 +19,7 @@ const (
 	readsRESTlet
 )
 
-// reader is how the target of an update is read.
+// reader is how an update's target is read.
 func (c *Connector) reader() int {
 	switch {
 	case c.cfg.via(opUpdate) == viaREST:
@@ -32,8 +32,7 @@ func (c *Connector) reader() int {
 	return readsNothing
 }
 
-// readerOf is how a target of this entity is read: the record service has no
-// address for a line.
+// readerOf is how a target of this entity is read. The record service cannot read a single line.
 func (c *Connector) readerOf(e *entity) int {
 	if how := c.reader(); e.Line == nil || how != readsREST {
 		return how
@@ -41,7 +40,7 @@ func (c *Connector) readerOf(e *entity) int {
 	return readsNothing
 }
 
-// record is what was read of a target, in canonical values.
+// record is a target that was read, in canonical values.
 type record struct {
 	id       string
 	modified string
@@ -57,8 +56,8 @@ func (r *record) state(names []string) gatehouse.JSON {
 	return gatehouse.ObjectJSON(members...)
 }
 
-// readRecord reads a target; nil where there is none. A failure proves nothing of the
-// target, and can be repeated.
+// readRecord reads a target; nil if it does not exist. A failure proves nothing about the target,
+// and the read can be repeated.
 func (c *Connector) readRecord(ctx context.Context, e *entity, ref string, how int) (*record, *connector.Error) {
 	var x *exchange
 	var failure *connector.Error
@@ -93,7 +92,7 @@ func (c *Connector) readRecord(ctx context.Context, e *entity, ref string, how i
 	return e.recordOf(x.doc, object, w), nil
 }
 
-// recordOf takes a record out of an answer, or of a part of it.
+// recordOf extracts a record from an answer, or from a part of it.
 func (e *entity) recordOf(doc, object gatehouse.JSON, w wire) *record {
 	out := &record{fields: make(map[string]gatehouse.JSON, len(e.fields))}
 	out.id = rest.Text(doc, "ns_internal_id")
@@ -115,7 +114,7 @@ func (e *entity) recordOf(doc, object gatehouse.JSON, w wire) *record {
 	return out
 }
 
-// readParameters ask our RESTlet for all fields of a record or a line.
+// readParameters ask Gatehouse's RESTlet for all fields of a record or a line.
 func (e *entity) readParameters(ref string) url.Values {
 	id, line := e.split(ref)
 	q := url.Values{"protocol": {protocol}, "do": {"read"}, "record_type": {e.Record}, "ns_internal_id": {id}}
@@ -135,7 +134,7 @@ func (e *entity) readParameters(ref string) url.Values {
 	return q
 }
 
-// differences compares a record with what a call says of it.
+// differences compares a record with the call's description of it.
 func (e *entity) differences(r *record, call connector.Call) connector.State {
 	if r == nil {
 		return connector.State{Expected: expectation(call), Actual: "null"}
@@ -169,7 +168,7 @@ func expectation(call connector.Call) gatehouse.JSON {
 	return "{}"
 }
 
-// differing lists the members of a change that do not stand in the record.
+// differing lists the members of a change that the record does not have.
 func (e *entity) differing(r *record, change gatehouse.JSON) []string {
 	members, _ := change.Fields()
 	var out []string
@@ -243,8 +242,8 @@ func (c *Connector) ReadState(ctx context.Context, call connector.Call) (connect
 	return out, nil
 }
 
-// ReadBack implements [connector.ReadBacker]. It never finds that there was no
-// effect, since an earlier call may still be on its way.
+// ReadBack implements [connector.ReadBacker]. It never returns Absent, because an earlier call may
+// still arrive.
 func (c *Connector) ReadBack(ctx context.Context, call connector.Call) (connector.Finding, connector.Result, error) {
 	e, v := c.look(call)
 	if len(v) > 0 {
@@ -276,8 +275,8 @@ func (c *Connector) ReadBack(ctx context.Context, call connector.Call) (connecto
 	return connector.Present, res, nil
 }
 
-// Conditional implements [connector.Conditional]: our RESTlet compares what the call
-// names, and saves only what it has loaded.
+// Conditional implements [connector.Conditional]: Gatehouse's RESTlet compares what the call names,
+// and saves only the record that it compared.
 func (c *Connector) Conditional(call connector.Call) bool {
 	pre, _ := call.CurrentState.Fields()
 	return call.Operation == opUpdate && c.cfg.class(opUpdate) == connector.ClassB &&

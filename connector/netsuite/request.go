@@ -11,7 +11,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
-// protocol is what our RESTlet calls its own dialect, in what it takes and answers.
+// protocol is the name of the protocol of Gatehouse's RESTlet, in requests and answers.
 const protocol = "gatehouse/1"
 
 // exchange is a request and its answer.
@@ -21,7 +21,7 @@ type exchange struct {
 	doc     gatehouse.JSON
 }
 
-// do sends a request once, when there is a place among those under way.
+// do sends a request once, as soon as the limit of concurrent requests permits it.
 func (c *Connector) do(ctx context.Context, r *rest.Request) (*exchange, *connector.Error) {
 	x := &exchange{request: r}
 	select {
@@ -56,8 +56,8 @@ func (c *Connector) do(ctx context.Context, r *rest.Request) (*exchange, *connec
 	return x, nil
 }
 
-// record makes a request of the record service. id is an internal id, or eid: and
-// an external one.
+// record makes a request to the record service. id is an internal id, or "eid:" and an external
+// one.
 func (c *Connector) record(method string, e *entity, id string) *rest.Request {
 	u := *c.restURL
 	u.Path += "/services/rest/record/v1/" + e.RESTRecord + "/" + id
@@ -77,7 +77,7 @@ func (e *entity) hasLines() bool {
 	return false
 }
 
-// restlet makes a request of the RESTlet.
+// restlet makes a request to the RESTlet.
 func (c *Connector) restlet(method string, parameters url.Values) *rest.Request {
 	u := *c.restletsURL
 	u.Path += "/app/site/hosting/restlet.nl"
@@ -86,14 +86,14 @@ func (c *Connector) restlet(method string, parameters url.Values) *rest.Request 
 	for name, values := range parameters {
 		query[name] = values
 	}
-	// RFC 3986 spells a space as %20, and so does the signature.
+	// RFC 3986 encodes a space as %20, and so does the signature.
 	u.RawQuery = strings.ReplaceAll(query.Encode(), "+", "%20")
 	r := rest.NewRequest(method, &u)
-	r.Header.Set("Content-Type", "application/json") // without it a RESTlet answers text
+	r.Header.Set("Content-Type", "application/json") // without it, a RESTlet answers with text
 	return r
 }
 
-// recordBody spells a change for the record service.
+// recordBody converts a change to the record service's form.
 func (e *entity) recordBody(change gatehouse.JSON) gatehouse.JSON {
 	members, _ := change.Fields()
 	for i, m := range members {
@@ -108,8 +108,8 @@ func (e *entity) recordBody(change gatehouse.JSON) gatehouse.JSON {
 	return gatehouse.ObjectJSON(members...)
 }
 
-// restletBody is what a RESTlet takes: of the approved action, and of the account's
-// names for what it changes.
+// restletBody is the body for a RESTlet: the approved action, and NetSuite's names for what it
+// changes.
 func (c *Connector) restletBody(e *entity, call connector.Call) gatehouse.JSON {
 	w := c.restletWire()
 	member := func(name, text string) gatehouse.Member {
@@ -148,7 +148,7 @@ func (c *Connector) restletWire() wire {
 	return wirePlain
 }
 
-// spell returns fields, and lines by their sublist, in a RESTlet's words.
+// spell converts fields, and lines by their sublist, to a RESTlet's names.
 func (e *entity) spell(object gatehouse.JSON, w wire) (fields, lines gatehouse.JSON) {
 	members, _ := object.Fields()
 	var flat, nested []gatehouse.Member
@@ -164,7 +164,7 @@ func (e *entity) spell(object gatehouse.JSON, w wire) (fields, lines gatehouse.J
 	return gatehouse.ObjectJSON(flat...), gatehouse.ObjectJSON(nested...)
 }
 
-// split takes an entity_ref apart: the record's id, and the line's key or "".
+// split splits an entity_ref into the record's id and the line's key, which may be "".
 func (e *entity) split(ref string) (id, line string) {
 	id, line, _ = strings.Cut(ref, "/")
 	return id, line

@@ -10,8 +10,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
-// callRESTlet sends a change to the RESTlet. before is what was read of the record, if
-// it was; after is what the answer says of it, nil for nothing.
+// callRESTlet sends a change to the RESTlet. before is the record that was read before, if any;
+// after is the record in the answer, nil for none.
 func (c *Connector) callRESTlet(
 	ctx context.Context, e *entity, call connector.Call, before *record,
 ) (res connector.Result, after *record, failure *connector.Error) {
@@ -37,7 +37,7 @@ func (c *Connector) callRESTlet(
 	return res, after, failure
 }
 
-// judge reads what a RESTlet says beside the status 200; nil when it has saved.
+// judge reads what a RESTlet reports beside the status 200; nil if it has saved.
 func (c *Connector) judge(x *exchange) *connector.Error {
 	e := &connector.Error{Code: "answer_unreadable", Detail: "the RESTlet's answer cannot be read",
 		Says: x.answer.Says(x.doc)}
@@ -63,14 +63,14 @@ func (c *Connector) judge(x *exchange) *connector.Error {
 	return nil
 }
 
-// refusals are what our RESTlet proves by the outcome refused.
+// refusals are what Gatehouse's RESTlet proves with the outcome refused.
 var refusals = map[string]meaning{
 	"target_changed":       {connector.Terminal, string(gatehouse.CodeTargetChanged)},
 	"idempotency_conflict": {connector.Terminal, "idempotency_conflict"},
 	"governance":           {connector.Transient, "usage_limit"},
 }
 
-// ofOurs reads the outcome that our RESTlet tells.
+// ofOurs reads the outcome that Gatehouse's RESTlet reports.
 func ofOurs(doc gatehouse.JSON, e *connector.Error) *connector.Error {
 	if rest.Text(doc, "protocol") != protocol {
 		e.Code, e.Detail = "restlet_protocol", "the RESTlet is not the one that the configuration says"
@@ -130,8 +130,8 @@ func (c *Connector) settle(
 	return after
 }
 
-// readBackKey asks our RESTlet what became of a key. A key that is in doubt is
-// settled by the record itself, if it has what was approved.
+// readBackKey asks Gatehouse's RESTlet for the outcome of a key. If it is in doubt, the record
+// itself decides: whether it has the approved values.
 func (c *Connector) readBackKey(
 	ctx context.Context, e *entity, call connector.Call,
 ) (connector.Finding, connector.Result, error) {

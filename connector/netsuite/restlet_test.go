@@ -15,7 +15,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/netsuite"
 )
 
-// node returns Node.js: the machine's, or the one that scripts/tools installs.
+// node returns Node.js: the machine's own, or the one that scripts/tools installs.
 func node(t *testing.T) string {
 	t.Helper()
 	for _, name := range []string{"node", "../../.tools/node/node_modules/.bin/node"} {
@@ -36,14 +36,14 @@ func TestRESTletByItself(t *testing.T) {
 	}
 }
 
-// script is our RESTlet, run by Node.js in an account in memory.
+// script is Gatehouse's RESTlet, run by Node.js with an in-memory account.
 type script struct {
 	t   *testing.T
 	in  io.WriteCloser
 	out *bufio.Reader
 }
 
-// deploy puts our RESTlet in the place of the account's.
+// deploy replaces the account's RESTlet by Gatehouse's.
 func (a *account) deploy() *script {
 	a.t.Helper()
 	cmd := exec.Command(node(a.t), "restlet/serve.js") // ends with its input
@@ -59,7 +59,7 @@ func (a *account) deploy() *script {
 		a.t.Fatal(err)
 	}
 	a.t.Cleanup(func() {
-		a.Close() // waits for requests that the client gave up
+		a.Close() // waits for requests that the client has given up
 		in.Close()
 		if err := cmd.Wait(); err != nil {
 			a.t.Error(err)
@@ -90,7 +90,7 @@ func (a *account) deploy() *script {
 	return s
 }
 
-// ask sends a command; a.mu is held, or nothing is under way.
+// ask sends a command. The caller holds a.mu, or no request is in progress.
 func (s *script) ask(command map[string]any) (result any, failed map[string]any) {
 	line, err := json.Marshal(command)
 	if err != nil {
@@ -122,7 +122,7 @@ func (s *script) do(command map[string]any) any {
 	return result
 }
 
-// ours is the account with our RESTlet.
+// ours is the account with Gatehouse's RESTlet.
 func (a *account) ours() netsuite.Config {
 	cfg := a.draft()
 	cfg.Auth = oauth2Auth
@@ -184,8 +184,8 @@ func TestOurRESTletsClasses(t *testing.T) {
 	}
 }
 
-// TestInDoubtIsReadBack: the script ends after its save and before its answer. The next
-// call saves nothing; the record tells what became of it.
+// TestInDoubtIsReadBack: the script ends after its save and before its answer. The next call saves
+// nothing; the outcome is read from the record.
 func TestInDoubtIsReadBack(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)
@@ -213,7 +213,7 @@ func TestInDoubtIsReadBack(t *testing.T) {
 	}
 }
 
-// TestOurRESTletTellsOtherValues: a script of the account changes what is saved.
+// TestOurRESTletTellsOtherValues: a script of the account changes the saved values.
 func TestOurRESTletTellsOtherValues(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)
@@ -230,7 +230,7 @@ func TestOurRESTletTellsOtherValues(t *testing.T) {
 	}
 }
 
-// TestVendorCost changes one vendor's price of an item, and back.
+// TestVendorCost changes one vendor's price of an item, and reverses it.
 func TestVendorCost(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)
@@ -258,7 +258,7 @@ func TestVendorCost(t *testing.T) {
 	}
 }
 
-// TestOurRESTletCreates one record by key, with lines.
+// TestOurRESTletCreates creates one record by key, with lines.
 func TestOurRESTletCreates(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)
@@ -280,7 +280,8 @@ func TestOurRESTletCreates(t *testing.T) {
 	}
 }
 
-// TestAnotherRESTletIsNotTaken: the configuration says that it is ours, and it is not.
+// TestAnotherRESTletIsNotTaken: the configuration names Gatehouse's protocol, but the script is
+// another one.
 func TestAnotherRESTletIsNotTaken(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)

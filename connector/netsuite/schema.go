@@ -10,11 +10,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/jsonshape"
 )
 
-// maxLines bounds the lines of a record that one call creates: a RESTlet has 5,000
-// units of governance, and NetSuite saves a longer record in minutes.
+// maxLines limits the lines of a record that one call creates: a RESTlet has 5,000 units of
+// governance, and NetSuite needs minutes to save a longer record.
 const maxLines = 500
 
-// compileSchemas makes the schemas of what create and update take.
+// compileSchemas compiles the schemas of the changes of create and update.
 func (e *entity) compileSchemas(at string) error {
 	e.schemas = map[string]gatehouse.JSON{opUpdate: objectSchema(e.fields, opUpdate)}
 	if e.Line == nil {
@@ -53,7 +53,7 @@ func objectSchema(fields map[string]*field, op string) gatehouse.JSON {
 	return gatehouse.ObjectJSON(members...)
 }
 
-// schema describes the values of a field. In an update null empties it.
+// schema describes the values of a field. In an update, null clears it.
 func (f *field) schema(op string) gatehouse.JSON {
 	orNull := func(kind string) gatehouse.JSON {
 		if op == opUpdate {

@@ -22,7 +22,7 @@ func (c *Connector) Validate(call connector.Call) error {
 	return v.Err()
 }
 
-// look finds the entity of a call, and what is wrong with it.
+// look finds the entity of a call, and validates the call.
 func (c *Connector) look(call connector.Call) (*entity, gatehouse.Violations) {
 	var v gatehouse.Violations
 	if call.Operation != opCreate && call.Operation != opUpdate {

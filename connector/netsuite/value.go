@@ -24,13 +24,13 @@ const (
 // isoDate is the canonical form of a date, as a layout of package time.
 const isoDate = "2006-01-02"
 
-// wire is how a value is spelled on its way.
+// wire is the representation of values in requests and answers.
 type wire int
 
 const (
 	wireREST  wire = iota
-	wireOurs       // our RESTlet: numbers as strings, dates as YYYY-MM-DD
-	wirePlain      // another RESTlet: dates by the field's format
+	wireOurs       // Gatehouse's RESTlet: numbers as strings, dates as YYYY-MM-DD
+	wirePlain      // another RESTlet: dates in the field's format
 )
 
 // field is a compiled [Field].
@@ -44,10 +44,10 @@ type field struct {
 // plainNumber is a number without an exponent.
 var plainNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?$`)
 
-// maxDigits is how many significant digits a number of JavaScript keeps.
+// maxDigits is the number of significant digits that a JavaScript number keeps.
 const maxDigits = 15
 
-// number returns the digits of a number, or of a string that holds one.
+// number returns the digits of a number, or of a string that contains one.
 func number(j gatehouse.JSON) (string, bool) {
 	s, ok := j.Text()
 	if !ok {
@@ -56,7 +56,7 @@ func number(j gatehouse.JSON) (string, bool) {
 	return s, plainNumber.MatchString(s)
 }
 
-// check tells what is wrong with a value that its schema lets pass.
+// check adds violations that the schema cannot express.
 func (f *field) check(at string, j gatehouse.JSON, v *gatehouse.Violations) {
 	switch f.Type {
 	case typeInteger, typeDecimal, typeMoney:
@@ -83,7 +83,7 @@ func (f *field) check(at string, j gatehouse.JSON, v *gatehouse.Violations) {
 	}
 }
 
-// send spells a canonical value for the wire.
+// send converts a canonical value to the wire's form.
 func (f *field) send(j gatehouse.JSON, w wire) gatehouse.JSON {
 	if j == "null" {
 		return j
@@ -117,8 +117,8 @@ func (f *field) send(j gatehouse.JSON, w wire) gatehouse.JSON {
 	return j
 }
 
-// read turns a value of the wire into the canonical one; null for nothing,
-// and false for no boolean.
+// read converts a value of the wire to the canonical one; null if it is missing, and false for a
+// missing boolean.
 func (f *field) read(j gatehouse.JSON, w wire) gatehouse.JSON {
 	if id, ok := j.Get("id"); ok && (f.Type == typeReference || f.Type == typeChoice) {
 		j = id
@@ -176,7 +176,7 @@ func (f *field) inner(w wire) string {
 	return f.Field.Field
 }
 
-// sendLines spells the lines of a create.
+// sendLines converts the lines of a create to the wire's form.
 func (f *field) sendLines(j gatehouse.JSON, w wire) gatehouse.JSON {
 	lines, _ := j.Elements()
 	for i, line := range lines {
@@ -190,7 +190,7 @@ func (f *field) sendLines(j gatehouse.JSON, w wire) gatehouse.JSON {
 	return gatehouse.ArrayJSON(lines...)
 }
 
-// readLines turns lines of the wire into canonical ones, with all fields of the map.
+// readLines converts lines of the wire to canonical ones, with all fields of the map.
 func (f *field) readLines(j gatehouse.JSON, w wire) gatehouse.JSON {
 	if items, ok := j.Get("items"); ok {
 		j = items
@@ -210,7 +210,7 @@ func (f *field) readLines(j gatehouse.JSON, w wire) gatehouse.JSON {
 	return gatehouse.ArrayJSON(lines...)
 }
 
-// same reports whether two canonical values are one.
+// same reports whether two canonical values are equal.
 func (f *field) same(a, b gatehouse.JSON) bool {
 	if empty(a) || empty(b) {
 		return empty(a) && empty(b)
@@ -231,12 +231,11 @@ func (f *field) same(a, b gatehouse.JSON) bool {
 	return a.Equal(b)
 }
 
-// empty reports whether a value is none: NetSuite tells no difference between an
-// empty text and no text.
+// empty reports whether a value is empty: NetSuite does not distinguish an empty text from a
+// missing one.
 func empty(j gatehouse.JSON) bool { return j == "" || j == "null" || j == `""` }
 
-// sameLines reports whether lines are there in their order, with the values that
-// are named of each.
+// sameLines reports whether the lines exist in the given order, with each line's named values.
 func (f *field) sameLines(want, got gatehouse.JSON) bool {
 	a, err1 := want.Elements()
 	b, err2 := got.Elements()

@@ -14,7 +14,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestValues spells each type for each way, and reads it again.
+// TestValues converts each type to each wire form and back.
 func TestValues(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -49,7 +49,7 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// TestSameValues: how NetSuite's spelling may differ.
+// TestSameValues: the differences in NetSuite's representation that count as equal.
 func TestSameValues(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -73,7 +73,7 @@ func TestSameValues(t *testing.T) {
 	}
 }
 
-// TestKeys: the keys that NetSuite takes, and their algorithms.
+// TestKeys: the keys that NetSuite accepts, and their algorithms.
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	text := func(key any) string {

@@ -21,14 +21,14 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
-// Salesforce does not say how long a token is good for: the org's session settings do,
-// 15 minutes at least. An assertion is taken for three minutes.
+// Salesforce does not return the validity of a token: the org's session settings define it, and it
+// is 15 minutes at least. Salesforce accepts an assertion for three minutes.
 const (
 	tokenLife     = 10 * time.Minute
 	assertionLife = 2 * time.Minute
 )
 
-// signIn gets access tokens of the org.
+// signIn fetches access tokens of the org.
 type signIn struct {
 	client *http.Client
 	site   *url.URL
@@ -87,7 +87,7 @@ func parseKey(text string) (*rsa.PrivateKey, error) {
 	return private, nil
 }
 
-// form is what is posted for a token: RFC 6749, section 4.4, or RFC 7523, section 2.1.
+// form is the form that requests a token: RFC 6749, section 4.4, or RFC 7523, section 2.1.
 func (s *signIn) form() (url.Values, error) {
 	if s.signer == nil {
 		return url.Values{
@@ -108,8 +108,8 @@ func (s *signIn) form() (url.Values, error) {
 	return url.Values{"grant_type": {"urn:ietf:params:oauth:grant-type:jwt-bearer"}, "assertion": {assertion}}, nil
 }
 
-// fetch gets a token. Whatever wanted it has not been sent, so that a failure is always
-// one of kind NotSent: Salesforce refuses right credentials, too, when there are too many
+// fetch fetches a token. The request that needs it has not been sent, so every failure is of kind
+// NotSent. This includes refusals, because Salesforce also refuses valid credentials after too many
 // sign-ins.
 func (s *signIn) fetch(ctx context.Context) (string, time.Time, *connector.Error) {
 	form, err := s.form()
@@ -146,7 +146,7 @@ func (s *signIn) fetch(ctx context.Context) (string, time.Time, *connector.Error
 	case decoded != nil || got.AccessToken == "":
 		return "", time.Time{}, rest.NotSent("token_refused", "the answer to the request for an access token has none")
 	case !s.isSite(got.InstanceURL):
-		// The token would be sent to another org than the one that was configured.
+		// Without this check, the token would be sent to another org than the configured one.
 		return "", time.Time{}, rest.NotSent(
 			"token_refused",
 			"the access token is for "+gatehouse.Quote(got.InstanceURL)+

@@ -12,7 +12,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
-// send makes the one call that changes something.
+// send makes the only writing call.
 func (c *Connector) send(
 	ctx context.Context, method, path string, header http.Header, body gatehouse.JSON, want ...int,
 ) (connector.Result, *rest.Answer, *connector.Error) {
@@ -33,8 +33,8 @@ func (c *Connector) send(
 	return res, a, c.failure(a)
 }
 
-// settled reads a record until its last change is in an earlier second than the answer.
-// Whoever writes after that leaves another time than the one that was read.
+// settled reads a record repeatedly until the second of its last change has passed on Salesforce's
+// clock. Any later write then sets another time than the one that was read.
 func (c *Connector) settled(ctx context.Context, call connector.Call) (record, *connector.Error) {
 	for range 3 {
 		r, failed := c.before(ctx, call)
@@ -52,8 +52,8 @@ func (c *Connector) settled(ctx context.Context, call connector.Call) (record, *
 	return record{}, e
 }
 
-// update sets fields on the condition that nobody has written since the record was read.
-// The answer shows nothing of them, so they are read again.
+// update sets fields on the condition that the record was not written since it was read. The answer
+// does not contain the new values, so they are read again.
 func (c *Connector) update(ctx context.Context, call connector.Call) (connector.Result, *connector.Error) {
 	was, failed := c.settled(ctx, call)
 	if failed != nil {
@@ -81,7 +81,7 @@ func (c *Connector) update(ctx context.Context, call connector.Call) (connector.
 	return res, nil
 }
 
-// after reads what a change has come to.
+// after reads the result of a change.
 func (c *Connector) after(ctx context.Context, call connector.Call, id string) (record, *connector.Error) {
 	r, gone, _, failed := c.read(ctx, c.names(call), call.Target.EntityType, id)
 	if failed != nil || gone {
@@ -92,8 +92,8 @@ func (c *Connector) after(ctx context.Context, call connector.Call, id string) (
 	return r, nil
 }
 
-// differs compares a record with what was approved. Where not even the time of the last
-// change is another, Salesforce has done nothing.
+// differs compares a record with what was approved. If even the time of the last change is the
+// same, Salesforce has not applied the update.
 func differs(change gatehouse.JSON, was, now record) *connector.Error {
 	members, _ := change.Fields()
 	var wrong []string
@@ -112,8 +112,8 @@ func differs(change gatehouse.JSON, was, now record) *connector.Error {
 	return e
 }
 
-// remove deletes a record. It lies in the recycle bin for 15 days; the REST API cannot
-// bring it back.
+// remove deletes a record. The record stays in the recycle bin for 15 days, but the REST API cannot
+// restore it.
 func (c *Connector) remove(ctx context.Context, call connector.Call) (connector.Result, *connector.Error) {
 	if _, failed := c.before(ctx, call); failed != nil {
 		return connector.Result{}, failed
@@ -126,8 +126,8 @@ func (c *Connector) remove(ctx context.Context, call connector.Call) (connector.
 	return res, failed
 }
 
-// create makes a record at the address of its key, where Salesforce makes no second one.
-// One that is there was made by an earlier call, and is left as it is.
+// create creates a record at the URL of its key, where Salesforce permits only one. An existing
+// record was created by an earlier call, and is left unchanged.
 func (c *Connector) create(ctx context.Context, call connector.Call) (connector.Result, *connector.Error) {
 	object, field, key := call.Target.EntityType, c.objects[call.Target.EntityType].KeyField, call.TargetKey()
 	made, gone, _, failed := c.read(ctx, c.names(call), object, field, key)
@@ -162,7 +162,7 @@ func (c *Connector) create(ctx context.Context, call connector.Call) (connector.
 	return res, nil
 }
 
-// undoing deletes what was made, unless somebody has changed it since.
+// undoing deletes the created record, unless somebody has changed it since.
 func undoing(call connector.Call, made record) *gatehouse.Reversal {
 	back := &gatehouse.Reversal{
 		Operation: opDelete, Target: call.Target, ProposedChange: "{}", CurrentState: made.only(connector.Fields(call.ProposedChange)),
@@ -175,8 +175,8 @@ func found(what string) gatehouse.JSON {
 	return gatehouse.ObjectJSON(gatehouse.Member{Name: "found", Value: gatehouse.StringJSON(what)})
 }
 
-// ReadBack implements [connector.ReadBacker]. Absence is never concluded: an earlier call
-// may still be on its way.
+// ReadBack implements [connector.ReadBacker]. It never returns Absent, because an earlier call may
+// still arrive.
 func (c *Connector) ReadBack(ctx context.Context, call connector.Call) (connector.Finding, connector.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()

@@ -17,19 +17,20 @@ import (
 type Config struct {
 	// Type is salesforce.
 	Type string `yaml:"type"`
-	// Tenants lists who may use the connector; absent means default only.
+	// Tenants lists the tenants that may use the connector; by default, only the tenant named
+	// default.
 	Tenants []string `yaml:"tenants"`
 	// Site is the org's My Domain, such as https://acme.my.salesforce.com.
 	Site string `yaml:"site"`
-	// AllowPrivate permits a site at an inside address, and plain http.
+	// AllowPrivate permits a site at an internal address, and plain http.
 	AllowPrivate bool `yaml:"allow_private"`
-	// APIVersion is the version of the REST API, v64.0 by default; v46.0 is the least.
+	// APIVersion is the version of the REST API, v64.0 by default; at least v46.0.
 	APIVersion string `yaml:"api_version"`
-	// Auth says how to sign in.
+	// Auth is the authentication.
 	Auth Auth `yaml:"auth"`
-	// Objects are the only ones whose records actions can change, by API name.
+	// Objects lists all objects whose records actions can change, by API name.
 	Objects map[string]Object `yaml:"objects"`
-	// Timeout bounds a call, with what it reads before and after; 30s by default.
+	// Timeout limits a call with its reads before and after; 30s by default.
 	Timeout gatehouse.Span `yaml:"timeout"`
 }
 
@@ -37,41 +38,40 @@ type Config struct {
 type Auth struct {
 	// ClientID is the consumer key of the app.
 	ClientID string `yaml:"client_id"`
-	// ClientSecret names the secret that holds the consumer secret: the client
-	// credentials flow.
+	// ClientSecret is the secret with the consumer secret, for the client credentials flow.
 	ClientSecret *Secret `yaml:"client_secret"`
-	// PrivateKey names the secret that holds the RSA key of the app's certificate, as
-	// PEM: the JWT bearer flow. It needs Username.
+	// PrivateKey is the secret with the RSA key of the app's certificate, as PEM, for the JWT
+	// bearer flow. It requires Username.
 	PrivateKey *Secret `yaml:"private_key"`
-	// Username is the user for whom the JWT bearer flow signs in.
+	// Username is the user whom the JWT bearer flow signs in.
 	Username string `yaml:"username"`
-	// Audience names the server that the assertion is for, https://login.salesforce.com by
-	// default; for a sandbox it is https://test.salesforce.com.
+	// Audience names the server that the assertion is for; https://login.salesforce.com by
+	// default, https://test.salesforce.com for a sandbox.
 	Audience string `yaml:"audience"`
 }
 
 // Secret refers to a secret by name.
 type Secret struct {
-	// Secret is an entry of secrets.
+	// Secret is the name of an entry of secrets.
 	Secret string `yaml:"secret"`
 }
 
-// Object is what an operator declares of an object.
+// Object holds an operator's declarations for an object.
 type Object struct {
-	// KeyField is a custom text field of the object, an external id and unique, that
-	// takes the key of a creation. Without it nothing can be created.
+	// KeyField is a custom text field, an external id and unique, for the key of a
+	// creation. Without it nothing can be created.
 	KeyField string `yaml:"key_field"`
 	// Fields declares levels of fields, 1 to 5. An update whose fields are all declared
-	// has the largest of their levels as its floor.
+	// has the largest level as its floor.
 	Fields connector.FieldLevels `yaml:"fields"`
 	// Operations declares operations on records of this object, by name: create, update,
 	// delete.
 	Operations map[string]Operation `yaml:"operations"`
 }
 
-// Operation is what an operator declares of an operation.
+// Operation holds an operator's declarations for an operation.
 type Operation struct {
-	// Floor is its least risk level, 1 to 5; 3 by default, 4 for create and delete.
+	// Floor is its minimum risk level, 1 to 5; 3 by default, 4 for create and delete.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
 }
 

@@ -48,8 +48,8 @@ var (
 	_ connector.Prober      = (*Connector)(nil)
 )
 
-// New makes a connector of a configuration, with the value of the secret that it
-// names. It makes no call.
+// New makes a connector from a configuration, with the value of the secret that it names. It makes
+// no call.
 func New(_ context.Context, cfg Config, secrets func(name string) (string, error)) (connector.Connector, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -85,8 +85,8 @@ func New(_ context.Context, cfg Config, secrets func(name string) (string, error
 	return c, nil
 }
 
-// fingerprint hashes the definition; of the secret it has the name. Levels and the
-// time-out are left out.
+// fingerprint hashes the definition, with the secret's name only. Levels and the time-out are left
+// out.
 func fingerprint(cfg Config) string {
 	keys := make(map[string]string, len(cfg.Objects))
 	for name, o := range cfg.Objects {
@@ -109,7 +109,7 @@ func fingerprint(cfg Config) string {
 // Fingerprint implements [connector.Connector].
 func (c *Connector) Fingerprint() string { return c.fingerprint }
 
-// Probe reads what each object allows, and once whether its key field is unique.
+// Probe reads the permissions for each object, and whether its key field is unique.
 func (c *Connector) Probe(ctx context.Context) error {
 	for _, name := range slices.Sorted(maps.Keys(c.objects)) {
 		a, failed := c.api.Ask(ctx, http.MethodGet, c.path(name), nil, "")
@@ -130,8 +130,8 @@ func (c *Connector) Probe(ctx context.Context) error {
 	return nil
 }
 
-// probeKey looks whether a creation can rely on the key field. A description that is
-// larger than what is read of an answer tells nothing.
+// probeKey checks that a creation can rely on the key field. If the description exceeds the limit
+// for answers, nothing is known and the field is accepted.
 func (c *Connector) probeKey(ctx context.Context, name string) error {
 	key := c.objects[name].KeyField
 	if _, seen := c.unique.Load(name); seen || key == "" {

@@ -1,19 +1,18 @@
 // Package salesforce changes records of Salesforce by its REST API
 // (https://developer.salesforce.com/docs/atlas.en-us.api_rest.meta/api_rest/).
 //
-// An update is of class B. It reads the record, refuses when it is not as the proposal
-// says, and writes with If-Unmodified-Since: Salesforce answers 412 to all but the first
-// who writes on the state that was read. That header counts in seconds, and a record
-// remembers the second of its last change. A change within the second of the previous one
-// would pass unseen, so the connector writes only on a state that is at least a second
-// old, by Salesforce's own clock, and waits for that second where it must.
+// An update is of class B. It reads the record, refuses a mismatch with the proposal, and writes
+// with If-Unmodified-Since: of all clients that write on the state that was read, Salesforce
+// accepts the first and answers 412 to the others. The header has a resolution of one second, as
+// has a record's time of the last change. A change within the same second as the previous one would
+// not be noticed, so the connector writes only on a state that is at least a second old by
+// Salesforce's own clock, and waits for that second if necessary.
 //
-// A creation is of class A: it goes to the address of an external id, whose value is the
-// key of the call. The field of the external id must be unique. Salesforce then makes one
-// record for the key.
+// A creation is of class A: it is sent to the URL of an external id whose value is the call's key.
+// The field of the external id must be unique. Salesforce then creates one record per key.
 //
-// A deletion is of class C: Salesforce takes no condition for it.
+// A deletion is of class C: Salesforce supports no condition for it.
 //
-// After each write the record is read again, and compared with what was approved:
-// triggers, flows and validation may have changed it.
+// After each write, the connector reads the record again and compares it with what was approved,
+// because triggers, flows and validation may have changed it.
 package salesforce

@@ -34,7 +34,7 @@ const (
 
 type object = map[string]any
 
-// certificate is the app's key pair, made once.
+// certificate is the app's key pair, generated once.
 var certificate = sync.OnceValue(func() *rsa.PrivateKey {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -51,10 +51,10 @@ func certificatePEM() string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
 }
 
-// fake is an org with the object Opportunity. It does what Salesforce documents of the
-// REST API as far as the connector uses it: If-Unmodified-Since in seconds for PATCH by
-// id, 400 for a condition on DELETE, 300 for several records of one external id, names of
-// fields in any case, answers of 204 without a body, and errors as a list.
+// fake is an org with the object Opportunity. It implements the part of the REST API that the
+// connector uses, as Salesforce documents it: If-Unmodified-Since with seconds for PATCH by id, 400
+// for a condition on DELETE, 300 for several records with one external id, field names in any case,
+// answers 204 without a body, and errors as a list.
 type fake struct {
 	t   testing.TB
 	url string
@@ -65,9 +65,9 @@ type fake struct {
 	records map[string]object
 	deleted map[string]bool
 	writes  []string
-	// unique is whether the key field is, drop drops a field of a write, rewrite sets one;
-	// lose drops the connection after the effect, fail answers a write with an error,
-	// refuse all, instance is where tokens say that they are for.
+	// unique says whether the key field is unique, drop ignores a field of a write, rewrite sets
+	// one; lose closes the connection after the effect, fail answers a write with an error, refuse
+	// answers every request with one, instance is the instance URL in token answers.
 	unique   bool
 	drop     string
 	rewrite  object
@@ -95,7 +95,7 @@ func newFake(t testing.TB) *fake {
 
 func stamp(at time.Time) string { return at.UTC().Format("2006-01-02T15:04:05") + ".000+0000" }
 
-// set changes a field behind the connector's back.
+// set changes a field without the connector.
 func (f *fake) set(field string, value any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -206,7 +206,7 @@ func (f *fake) token(w http.ResponseWriter, r *http.Request, body string) {
 	})
 }
 
-// wrongAssertion checks what Salesforce documents of the JWT bearer flow.
+// wrongAssertion checks the requirements that Salesforce documents for the JWT bearer flow.
 func wrongAssertion(text string) string {
 	signed, err := jose.ParseSigned(text, []jose.SignatureAlgorithm{jose.RS256})
 	if err != nil {
@@ -329,7 +329,7 @@ func (f *fake) byKey(r *http.Request, key string, in object) (int, any) {
 	return 201, object{"id": id, "success": true, "errors": []any{}, "created": true}
 }
 
-// newID is an id without capitals, whose last three characters are AAA.
+// newID is an id without capitals, whose last three characters are therefore AAA.
 func newID(n int) string { return fmt.Sprintf("006%012dAAA", n) }
 
 func (f *fake) byID(r *http.Request, id string, in object) (int, any) {
@@ -367,7 +367,7 @@ func (f *fake) byID(r *http.Request, id string, in object) (int, any) {
 	return 405, failure("METHOD_NOT_ALLOWED", "HTTP Method not allowed")
 }
 
-// write sets fields; 0 where it has.
+// write sets fields; it returns 0 when it succeeds.
 func (f *fake) write(id string, in object) (int, any) {
 	in = maps.Clone(in)
 	for name, value := range in {
@@ -392,7 +392,7 @@ func (f *fake) write(id string, in object) (int, any) {
 	return 0, nil
 }
 
-// name is the field that a name in any case means.
+// name is the canonical name of a field.
 func (f *fake) name(any string) string {
 	for name := range f.records[deal] {
 		if strings.EqualFold(name, any) {

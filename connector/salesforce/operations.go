@@ -21,8 +21,8 @@ const (
 
 var operationNames = []string{opCreate, opUpdate, opDelete}
 
-// What a change may hold: fields by API name, with plain values. Compound fields, such as
-// BillingAddress, are set by their parts.
+// The permitted members of a change: fields by API name, with plain values. Compound fields, such
+// as BillingAddress, are set by their parts.
 const (
 	changesFields = `{"type": "object", "minProperties": 1, "maxProperties": 200,
 		"propertyNames": {"pattern": "^[A-Za-z][A-Za-z0-9_]{0,79}$"},
@@ -30,7 +30,7 @@ const (
 	changesNothing = `{"type": "object", "maxProperties": 0}`
 )
 
-// written are the fields that Salesforce writes itself, folded.
+// written are the fields that Salesforce sets itself, in folded spelling.
 var written = []string{
 	"id", "attributes", "isdeleted", "createdbyid", "createddate", "lastmodifiedbyid", "lastmodifieddate", "systemmodstamp",
 	"lastactivitydate", "lastvieweddate", "lastreferenceddate",
@@ -87,7 +87,7 @@ func (c *Connector) List() []connector.Listed {
 	return connector.ListOf(c, names, c.takers)
 }
 
-// takers are the objects that an operation takes.
+// takers are the objects that an operation can be used on.
 func (c *Connector) takers(operation string) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(c.objects)), func(o string) bool { return !c.takes(operation, o) })
 }
@@ -171,8 +171,8 @@ func (c *Connector) Validate(call connector.Call) error {
 
 var idForm = regexp.MustCompile(`^[0-9A-Za-z]{18}$`)
 
-// validID reports whether a text is a record id of 18 characters: 15 and three that tell
-// which of them are capitals, so that ids can be compared without regard to case.
+// validID reports whether a text is a record id of 18 characters. The last three encode which of
+// the first 15 are capitals, so that ids can be compared without regard to case.
 func validID(id string) bool {
 	if !idForm.MatchString(id) {
 		return false

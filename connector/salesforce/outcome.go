@@ -11,14 +11,14 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
-// held is how long no call is made after the limit of the org was reached. Salesforce
-// says no time: the limit is one of calls within 24 hours, or of long calls at once.
+// held is how long no call is made after the org's limit was reached. Salesforce does not say how
+// long: the limit counts calls within 24 hours, or concurrent long calls.
 const held = time.Minute
 
 var codeForm = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{0,79}$`)
 
-// errorCode is the first of an answer's errors, which are a list of {message, errorCode,
-// fields}; "" for none.
+// errorCode is the code of an answer's first error; "" for none. The errors are a list of {message,
+// errorCode, fields}.
 func errorCode(doc gatehouse.JSON) string {
 	elements, err := doc.Elements()
 	if err != nil || len(elements) == 0 {
@@ -31,8 +31,8 @@ func errorCode(doc gatehouse.JSON) string {
 	return code
 }
 
-// outcome classifies an answer that is no success. Salesforce's codes prove more than the
-// status does: a request is one transaction, and an error below 500 rolled it back.
+// outcome classifies an unsuccessful answer. Salesforce's codes prove more than the status: a
+// request is one transaction, which an error below 500 has rolled back.
 func outcome(a *rest.Answer) *connector.Error {
 	e := a.Failure()
 	doc := a.JSON()
@@ -60,7 +60,7 @@ func outcome(a *rest.Answer) *connector.Error {
 	return e
 }
 
-// failure is outcome, and lets the connector rest where the org's limit was reached.
+// failure is outcome; if the org's limit was reached, it also pauses the connector.
 func (c *Connector) failure(a *rest.Answer) *connector.Error {
 	e := outcome(a)
 	if e.Code == "rate_limited" {

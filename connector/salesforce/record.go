@@ -24,14 +24,14 @@ func (c *Connector) path(parts ...string) string {
 	return out
 }
 
-// record is what was read of one. seen is Salesforce's time when it answered.
+// record is a record that was read. seen is the time of the answer by Salesforce's clock.
 type record struct {
 	id, version    string
 	modified, seen time.Time
 	fields         gatehouse.JSON
 }
 
-// names are the fields that a call is about.
+// names are the fields that a call names.
 func (c *Connector) names(call connector.Call) []string {
 	out := append(connector.Fields(call.CurrentState), "Id", fieldModified)
 	out = append(out, connector.Fields(call.ProposedChange)...)
@@ -39,8 +39,8 @@ func (c *Connector) names(call connector.Call) []string {
 	return slices.Compact(out)
 }
 
-// read reads a record by the path's parts below sobjects; gone is true where it is not
-// there, or not for this user, and deleted where it is known to have been there.
+// read reads a record at the path below sobjects. gone is true if it does not exist or this user
+// may not see it; deleted is true if it is known to have existed.
 func (c *Connector) read(
 	ctx context.Context,
 	fields []string,
@@ -62,7 +62,7 @@ func (c *Connector) read(
 			Says: a.Says(a.JSON()),
 		}
 	}
-	// Salesforce takes a field's name in any case. A person and a ceiling do not.
+	// Salesforce accepts a field's name in any case, but people and ceilings compare names exactly.
 	for _, name := range fields {
 		if _, ok := r.fields.Get(name); !ok {
 			return r, false, false, &connector.Error{
@@ -85,8 +85,7 @@ func recordOf(a *rest.Answer) (record, bool) {
 	return r, ok && validID(r.id)
 }
 
-// parseTime reads a time as Salesforce writes it, 2026-11-24T10:00:00.000+0000, or as
-// RFC 3339 does.
+// parseTime parses a time in Salesforce's format, 2026-11-24T10:00:00.000+0000, or in RFC 3339.
 func parseTime(s string) (time.Time, bool) {
 	for _, layout := range []string{"2006-01-02T15:04:05.000-0700", time.RFC3339Nano} {
 		if t, err := time.Parse(layout, s); err == nil {
@@ -96,7 +95,7 @@ func parseTime(s string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// unread is a read that was refused.
+// unread is the failure of a refused read.
 func (c *Connector) unread(a *rest.Answer) *connector.Error {
 	e := c.failure(a)
 	if e.Kind == connector.Ambiguous {
@@ -105,7 +104,7 @@ func (c *Connector) unread(a *rest.Answer) *connector.Error {
 	return e
 }
 
-// value is a field of a record, null for none.
+// value is a field of a record, null if it is missing.
 func (r record) value(name string) gatehouse.JSON {
 	if v, ok := r.fields.Get(name); ok {
 		return v
@@ -113,8 +112,8 @@ func (r record) value(name string) gatehouse.JSON {
 	return "null"
 }
 
-// holds reports whether a shown value is the approved one. An empty text is stored as
-// none, numbers are compared by value and times as points in time.
+// holds reports whether a shown value matches the approved one. An empty text is stored as null,
+// numbers are compared by value, and times as points in time.
 func holds(approved, shown gatehouse.JSON) bool {
 	if approved.Equal(shown) || approved == `""` && shown == "null" {
 		return true
@@ -131,7 +130,7 @@ func holds(approved, shown gatehouse.JSON) bool {
 	return ok && okToo && at.Equal(bt)
 }
 
-// compare tells how a record differs from what a call says of it.
+// compare reports how a record differs from the call's description of it.
 func compare(call connector.Call, r record) connector.State {
 	members, _ := call.CurrentState.Fields()
 	var expected, actual []gatehouse.Member
@@ -152,7 +151,7 @@ func compare(call connector.Call, r record) connector.State {
 	return connector.State{Matches: true}
 }
 
-// before reads the record that a call is about to change, and refuses what does not fit.
+// before reads the record before it is changed, and refuses a mismatch.
 func (c *Connector) before(ctx context.Context, call connector.Call) (record, *connector.Error) {
 	r, gone, _, failed := c.read(ctx, c.names(call), call.Target.EntityType, call.Target.EntityRef)
 	switch {
@@ -210,7 +209,7 @@ func (c *Connector) ReadState(ctx context.Context, call connector.Call) (connect
 	return out, nil
 }
 
-// only are the named fields; "" for none.
+// only selects the named fields; "" for none.
 func (r record) only(of []string) gatehouse.JSON {
 	slices.Sort(of)
 	var members []gatehouse.Member

@@ -20,7 +20,7 @@ const (
 	newDeal = gatehouse.JSON(`{"Amount":12.50,"CloseDate":"2027-01-31","Description":"","Name":"Toner","StageName":"Prospecting"}`)
 )
 
-// TestConformance holds each operation to the suite. The target is a fake.
+// TestConformance runs the suite for each operation, against a fake.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -64,8 +64,8 @@ func finding(t *testing.T, c *salesforce.Connector, call connector.Call, want co
 	return res
 }
 
-// TestTwoReplicas: two processes read the same state, and both write. Salesforce's
-// condition lets one of them win.
+// TestTwoReplicas: two processes read the same state, and both write. Salesforce's condition lets
+// only one of them succeed.
 func TestTwoReplicas(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
@@ -93,9 +93,9 @@ func TestTwoReplicas(t *testing.T) {
 	}
 }
 
-// TestWithinASecond: the record was changed in this very second. If-Unmodified-Since
-// would not tell a second change of the same second from the first, so the connector
-// waits until the second is over.
+// TestWithinASecond: the record was changed in the present second. If-Unmodified-Since cannot
+// distinguish a second change in that second from the first, so the connector waits until the
+// second is over.
 func TestWithinASecond(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
@@ -109,7 +109,7 @@ func TestWithinASecond(t *testing.T) {
 	f.behave(func() {
 		f.beforeWrite = func() {
 			sent = time.Now()
-			f.set("StageName", "Closed Lost") // somebody else, between read and write
+			f.set("StageName", "Closed Lost") // another client, between read and write
 		}
 	})
 	_, err = c.Execute(t.Context(), call("update", won, open))
@@ -118,14 +118,14 @@ func TestWithinASecond(t *testing.T) {
 		t.Errorf("sent at %v on a state of %v, %d effects", sent, changed, f.effects())
 	}
 
-	f = newFake(t) // a record of the future, such as an import leaves
+	f = newFake(t) // a record with a future time, as an import may leave it
 	f.behave(func() { f.records[deal]["LastModifiedDate"] = stamp(time.Now().Add(time.Hour)) })
 	_, err = f.connector(nil).Execute(t.Context(), call("update", won, open))
 	wantFailure(t, err, connector.NotSent, "too_recent")
 }
 
-// TestLostAnswers: the answer is lost after the effect. Each operation is found again, and
-// the same call makes it no second time.
+// TestLostAnswers: the answer is lost after the effect. The effect of each operation is found
+// again, and repeating the call has no second effect.
 func TestLostAnswers(t *testing.T) {
 	t.Parallel()
 	for name, call := range map[string]connector.Call{
@@ -159,7 +159,7 @@ func TestLostAnswers(t *testing.T) {
 	}
 }
 
-// TestCutAnswer: the answer to a creation breaks off. The record is read by its key.
+// TestCutAnswer: the answer to a creation is cut off. The record is read by its key.
 func TestCutAnswer(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
@@ -170,8 +170,8 @@ func TestCutAnswer(t *testing.T) {
 	}
 }
 
-// TestCreatedIsNotOverwritten: a person has changed the record that a call made. The
-// same call, repeated, leaves it so.
+// TestCreatedIsNotOverwritten: a person has changed the record that a call created. Repeating the
+// call leaves that change in place.
 func TestCreatedIsNotOverwritten(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
@@ -187,7 +187,7 @@ func TestCreatedIsNotOverwritten(t *testing.T) {
 	if got := f.field(res.ExternalID, "Name"); got != `"Toner, black"` || f.effects() != 1 {
 		t.Errorf("the name is %s, %d effects", got, f.effects())
 	}
-	// Somebody has copied the key: nothing can be told any more.
+	// Somebody has copied the key, so the record can no longer be identified.
 	f.behave(func() { f.records[deal]["Gatehouse_Key__c"] = f.records[res.ExternalID]["Gatehouse_Key__c"] })
 	_, err = c.Execute(t.Context(), call("create", newDeal, ""))
 	wantFailure(t, err, connector.Terminal, "several_records")
@@ -233,7 +233,7 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// TestLimit: after the org's limit was reached nothing is sent for a while.
+// TestLimit: after the org's limit was reached, nothing is sent for a while.
 func TestLimit(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
@@ -249,8 +249,8 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// TestSignIn: both flows, one token for many calls, another one after it was refused, and
-// no token of another org.
+// TestSignIn: both flows, one token for many calls, a new one after a refusal, and no token of
+// another org.
 func TestSignIn(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)

@@ -64,8 +64,8 @@ func (c *Connector) change(ctx context.Context, call connector.Call) (connector.
 	return res, nil
 }
 
-// refused tells why an instance with the business rule has answered 403: a rule,
-// an ACL or a data policy refuses, or the record has another version.
+// refused explains a 403 from an instance with the business rule: a rule, an ACL or a data policy
+// refuses the write, or the record has another version.
 func (c *Connector) refused(ctx context.Context, call connector.Call, failed *connector.Error) *connector.Error {
 	if now, _, unread := c.read(ctx, call); unread == nil && now.version() != call.Target.Version {
 		failed.Code = string(gatehouse.CodeTargetChanged)
@@ -74,8 +74,8 @@ func (c *Connector) refused(ctx context.Context, call connector.Call, failed *co
 	return failed
 }
 
-// notAsApproved compares the answer with what was approved. Where nothing of it
-// was taken, and nothing else happened, the instance has done nothing.
+// notAsApproved compares the answer with what was approved. If none of it was applied and nothing
+// else changed, the instance has ignored the write.
 func notAsApproved(call connector.Call, before, after record) *connector.Error {
 	members, _ := call.ProposedChange.Fields()
 	var wrong []string
@@ -113,7 +113,7 @@ func clip(s string) string {
 	return gatehouse.Quote(s)
 }
 
-// undo sets back, from the values that were read just before, what has changed.
+// undo restores the changed fields to the values that were read just before.
 func undo(call connector.Call, before, after record) *gatehouse.Reversal {
 	names := connector.Fields(call.ProposedChange)
 	rev := &gatehouse.Reversal{

@@ -17,19 +17,20 @@ import (
 type Config struct {
 	// Type is "servicenow" or empty.
 	Type string `yaml:"type"`
-	// Tenants lists who may use the connector; whoever wires it enforces that.
+	// Tenants lists the tenants that may use the connector. The server enforces it, not the
+	// connector.
 	Tenants []string `yaml:"tenants"`
-	// Instance is its address, such as https://acme.service-now.com.
+	// Instance is the instance's address, such as https://acme.service-now.com.
 	Instance string `yaml:"instance"`
-	// AllowPrivate permits an instance at an inside address, and plain http.
+	// AllowPrivate permits an instance at an internal address, and plain http.
 	AllowPrivate bool `yaml:"allow_private"`
-	// Auth says how to authenticate.
+	// Auth is the authentication.
 	Auth Auth `yaml:"auth"`
-	// Tables are the only ones that actions can name, as target.entity_type.
+	// Tables lists all tables that actions can name, as target.entity_type.
 	Tables map[string]Table `yaml:"tables"`
 	// Condition makes update and assign of class B. Optional.
 	Condition *Condition `yaml:"condition"`
-	// Timeout bounds a call, with what it reads before and after, 30s by default.
+	// Timeout limits a call with its reads before and after, 30s by default.
 	Timeout gatehouse.Span `yaml:"timeout"`
 }
 
@@ -43,46 +44,46 @@ type Auth struct {
 
 // Basic is HTTP basic authentication (RFC 7617).
 type Basic struct {
-	// Username is sent as it stands here.
+	// Username is sent unchanged.
 	Username string `yaml:"username"`
-	// Password names the secret.
+	// Password is the password's secret.
 	Password Secret `yaml:"password"`
 }
 
 // OAuth is RFC 6749, section 4.4.
 type OAuth struct {
-	// ClientID is that of the OAuth application.
+	// ClientID is the client id of the OAuth application.
 	ClientID string `yaml:"client_id"`
-	// ClientSecret names the secret.
+	// ClientSecret is the secret with the client secret.
 	ClientSecret Secret `yaml:"client_secret"`
 }
 
 // Secret refers to a secret by name.
 type Secret struct {
-	// Secret is an entry of secrets.
+	// Secret is the name of an entry of secrets.
 	Secret string `yaml:"secret"`
 }
 
-// Table is what an operator declares of a table.
+// Table holds an operator's declarations for a table.
 type Table struct {
-	// Fields declares levels of fields, 1 to 5. An update or assign whose fields
-	// are all declared has the largest of their levels as its floor. Elsewhere a
-	// declared field can only raise it.
+	// Fields declares levels of fields, 1 to 5. An update or assign whose fields are all
+	// declared has the largest level as its floor. Elsewhere a declared field only raises
+	// it.
 	Fields connector.FieldLevels `yaml:"fields"`
 	// Operations declares operations on this table, by name.
 	Operations map[string]Operation `yaml:"operations"`
 }
 
-// Operation is what an operator declares of an operation.
+// Operation holds an operator's declarations for an operation.
 type Operation struct {
-	// Floor is its least risk level, 1 to 5; 3 by default, 4 for create.
+	// Floor is its minimum risk level, 1 to 5; 3 by default, 4 for create.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
 }
 
-// Condition is the business rule of docs/connectors/servicenow.md on each table.
+// Condition says that each table has the business rule of docs/connectors/servicenow.md.
 type Condition struct {
-	// Field is the one that the rule reads the expected sys_mod_count from;
-	// u_gatehouse_expected by default.
+	// Field is the field that carries the expected sys_mod_count to the rule; u_gatehouse_expected
+	// by default.
 	Field string `yaml:"field"`
 }
 
@@ -141,7 +142,7 @@ func secret(at string, s Secret, secrets func(string) (string, error)) (string, 
 	return value, nil
 }
 
-// basic is the value of Authorization.
+// header is the value of the Authorization header.
 func (b *Basic) header(secrets func(string) (string, error)) (string, error) {
 	if b.Username == "" || strings.ContainsAny(b.Username, ":\r\n") {
 		return "", errors.New("auth.basic.username: is missing, or has a colon or line break")

@@ -21,7 +21,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/internal/typed"
 )
 
-// defaultTimeout bounds a request where the configuration does not.
+// defaultTimeout limits a request when the configuration has no timeout.
 const defaultTimeout = 30 * time.Second
 
 // Connector changes records of one instance.
@@ -48,8 +48,8 @@ var (
 	_ connector.Prober      = (*Connector)(nil)
 )
 
-// New makes a connector of a configuration, with the values of the secrets
-// that it names. It makes no call.
+// New makes a connector from a configuration, with the values of the secrets that it names. It
+// makes no call.
 func New(_ context.Context, cfg Config, secrets func(name string) (string, error)) (connector.Connector, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -85,8 +85,8 @@ func New(_ context.Context, cfg Config, secrets func(name string) (string, error
 	return c, nil
 }
 
-// fingerprint hashes the definition; of secrets it has the names. Levels and
-// time-outs are left out, and of tables the names decide.
+// fingerprint hashes the definition, with the names of secrets only. Levels and time-outs are left
+// out; of tables, only the names count.
 func fingerprint(cfg Config) string {
 	b, err := json.Marshal(struct {
 		Type, Instance string
@@ -94,7 +94,7 @@ func fingerprint(cfg Config) string {
 		Auth           Auth
 		Tables         []string
 		Condition      *Condition
-		// Form counts changes of what is sent for the same call.
+		// Form is incremented when the connector sends something else for the same call.
 		Form int
 	}{"servicenow", cfg.Instance, cfg.AllowPrivate, cfg.Auth, slices.Sorted(maps.Keys(cfg.Tables)), cfg.Condition, 1})
 	if err != nil {
@@ -107,7 +107,7 @@ func fingerprint(cfg Config) string {
 // Fingerprint implements [connector.Connector].
 func (c *Connector) Fingerprint() string { return c.fingerprint }
 
-// useOAuth fetches tokens at the instance.
+// useOAuth configures tokens from the instance.
 func (c *Connector) useOAuth(o *OAuth, secrets func(string) (string, error)) error {
 	if o.ClientID == "" {
 		return errors.New("auth.oauth.client_id: is required")
@@ -135,7 +135,7 @@ func (c *Connector) useOAuth(o *OAuth, secrets func(string) (string, error)) err
 	return nil
 }
 
-// Probe reads nothing of one record of each table.
+// Probe queries one record of each table, without any fields.
 func (c *Connector) Probe(ctx context.Context) error {
 	for _, table := range slices.Sorted(maps.Keys(c.tables)) {
 		query := url.Values{"sysparm_limit": {"1"}, "sysparm_fields": {"sys_id"}}
@@ -185,7 +185,7 @@ func (c *Connector) Execute(ctx context.Context, call connector.Call) (connector
 	return res, nil
 }
 
-// lockName names what calls take turns for: the record, or the one to be made.
+// lockName is the name of the lock for a call: the record, or the record to be created.
 func (c *Connector) lockName(call connector.Call) string {
 	if call.Operation == opCreate {
 		return call.TargetKey()

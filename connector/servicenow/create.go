@@ -9,8 +9,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
-// create makes a record whose correlation_id is the call's key. Nothing in
-// ServiceNow makes that unique, so it is looked for before.
+// create creates a record whose correlation_id is the call's key. ServiceNow does not make that
+// field unique, so the record is searched for first.
 func (c *Connector) create(ctx context.Context, call connector.Call) (connector.Result, *connector.Error) {
 	made, there, failed := c.created(ctx, call)
 	if failed != nil {
@@ -45,13 +45,13 @@ func (c *Connector) create(ctx context.Context, call connector.Call) (connector.
 	return res, nil
 }
 
-// created looks for the record of the call's key.
+// created searches for the record with the call's key.
 func (c *Connector) created(ctx context.Context, call connector.Call) (record, bool, *connector.Error) {
 	key := call.TargetKey()
 	names := append(connector.Fields(call.ProposedChange), "correlation_id")
 	found, failed := c.find(ctx, call.Target.EntityType, "correlation_id="+key, names...)
 	for _, r := range found {
-		// A query for a field that there is none of finds anything.
+		// ServiceNow ignores a condition on an unknown field, so the value is compared here too.
 		if r.is("correlation_id", key) {
 			return r, true, nil
 		}
@@ -59,7 +59,7 @@ func (c *Connector) created(ctx context.Context, call connector.Call) (record, b
 	return record{}, false, failed
 }
 
-// madeBefore notes that an earlier call had the effect.
+// madeBefore records that an earlier call had the effect.
 func madeBefore(r record) gatehouse.JSON {
 	return gatehouse.ObjectJSON(gatehouse.Member{Name: "found", Value: r.json})
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/snowtest"
 )
 
-// whenWriting does something just before the next write is looked at.
+// whenWriting calls a function just before the next write is handled.
 func (w *world) whenWriting(do func()) {
 	var done atomic.Bool
 	f := func(r *http.Request) snowtest.Trouble {
@@ -101,7 +101,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestHeld: after a 429 with Retry-After nothing is sent until then.
+// TestHeld: after a 429 with Retry-After, nothing is sent until that time.
 func TestHeld(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
@@ -123,8 +123,7 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-// TestAnswerLost: the effect is there, and is found; where it is not, nothing is
-// concluded.
+// TestAnswerLost: an effect that exists is found; if none is found, nothing is concluded.
 func TestAnswerLost(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -156,8 +155,8 @@ func TestAnswerLost(t *testing.T) {
 	}
 }
 
-// TestOAuth: tokens are fetched once, renewed when they end or are revoked, and
-// a refused client is nothing to retry.
+// TestOAuth: tokens are fetched once and renewed when they expire or are revoked; a refused client
+// is not retried.
 func TestOAuth(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
@@ -177,15 +176,15 @@ func TestOAuth(t *testing.T) {
 	if n := w.RevokeTokens(); n != 1 {
 		t.Errorf("%d tokens were fetched", n)
 	}
-	// The read before the write finds out, and gets another one.
+	// The read before the write notices the revocation and fetches a new token.
 	if _, err := c.Execute(t.Context(), w.call("work_note", `{"text":"x"}`)); err != nil {
 		t.Error(err)
 	}
 	if n := w.RevokeTokens(); n != 1 {
 		t.Errorf("%d tokens were fetched anew", n)
 	}
-	// The token ends between the read and the write: refused, and nothing done. The
-	// next attempt has another one.
+	// The token is revoked between the read and the write: the write is refused without an effect.
+	// The next attempt has a new token.
 	revoke := func(r *http.Request) snowtest.Trouble {
 		if r.Method == http.MethodGet {
 			w.RevokeTokens()
@@ -208,7 +207,7 @@ func TestOAuth(t *testing.T) {
 
 	short := newWorld(t, func(o *snowtest.Options) { o.TokenLife = 10 * time.Second })
 	c = short.connector(t, useOAuth)
-	for range 2 { // what ends within a minute is not used twice
+	for range 2 { // a token that expires within a minute is used only once
 		if err := c.Probe(t.Context()); err != nil {
 			t.Error(err)
 		}

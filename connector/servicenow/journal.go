@@ -9,7 +9,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
-// journalOf is the journal field that an operation adds to.
+// journalOf is the journal field that an operation appends to.
 func journalOf(operation string) string {
 	if operation == opComment {
 		return "comments"
@@ -20,7 +20,7 @@ func journalOf(operation string) string {
 // marker ends each note, so that it can be found again.
 func marker(call connector.Call) string { return "[gatehouse " + call.ActionID + "]" }
 
-// note adds to a journal. That cannot be undone, and the answer does not show it.
+// note appends to a journal. A note cannot be removed, and the answer does not show it.
 func (c *Connector) note(ctx context.Context, call connector.Call) (connector.Result, *connector.Error) {
 	on, failed := c.before(ctx, call)
 	if failed != nil {
@@ -58,7 +58,7 @@ func (c *Connector) note(ctx context.Context, call connector.Call) (connector.Re
 	}
 }
 
-// noted looks for the note of an action in the journal.
+// noted searches for an action's note in the journal.
 func (c *Connector) noted(ctx context.Context, call connector.Call) (record, bool, *connector.Error) {
 	field, mark := journalOf(call.Operation), marker(call)
 	query := "element_id=" + call.Target.EntityRef + "^element=" + field + "^valueLIKE" + mark

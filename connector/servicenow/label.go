@@ -9,8 +9,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
-// A label (the user interface says tag) is a record of the table label; that a
-// record has it is an entry of the table label_entry.
+// A label (called tag in the user interface) is a record of the table label. An entry of the table
+// label_entry assigns it to a record.
 
 // label carries out add_label and remove_label. A label that the record has, or
 // has not, already stays so, and then there is nothing to undo.
@@ -60,7 +60,7 @@ func (c *Connector) label(ctx context.Context, call connector.Call) (connector.R
 	return res, nil
 }
 
-// labelled reads the answer: 204 for a delete, for a new entry the entry.
+// labelled reads the answer: 204 for a deletion, or the new entry.
 func labelled(call connector.Call, a *rest.Answer, id string) *connector.Error {
 	if call.Operation == opRemoveLabel {
 		if a.Status == http.StatusNoContent {
@@ -87,7 +87,7 @@ func isEntry(r record, call connector.Call, label string) bool {
 	return r.is("label", label) && r.is("table", call.Target.EntityType) && r.is("table_key", call.Target.EntityRef)
 }
 
-// labelID finds the label of the approved name.
+// labelID finds the label with the approved name.
 func (c *Connector) labelID(ctx context.Context, call connector.Call) (string, *connector.Error) {
 	name, _ := textOf(call.ProposedChange, "label")
 	found, failed := c.find(ctx, "label", "name="+name, "name")
@@ -108,7 +108,7 @@ func (c *Connector) labelID(ctx context.Context, call connector.Call) (string, *
 	return "", failed
 }
 
-// labelEntry finds the entry that says that the record has the label.
+// labelEntry finds the entry that assigns the label to the record.
 func (c *Connector) labelEntry(ctx context.Context, call connector.Call, id string) (record, bool, *connector.Error) {
 	query := "label=" + id + "^table=" + call.Target.EntityType + "^table_key=" + call.Target.EntityRef
 	found, failed := c.find(ctx, "label_entry", query, "label", "table", "table_key")

@@ -25,8 +25,8 @@ const (
 
 var operationNames = []string{opUpdate, opAssign, opCreate, opWorkNote, opComment, opAddLabel, opRemoveLabel}
 
-// What a change may hold. The system's own fields cannot be written, journals
-// have operations of their own, and correlation_id holds the idempotency key.
+// The permitted members of a change. The system's own fields cannot be written, journals have
+// operations of their own, and correlation_id holds the idempotency key.
 const (
 	changesFields = `{"type": "object", "minProperties": 1,
 		"propertyNames": {"pattern": "^[a-z][a-z0-9_]{0,79}$", "not": {"anyOf": [{"pattern": "^sys_"},
@@ -82,7 +82,7 @@ func (c *Connector) Conditional(call connector.Call) bool {
 	return c.condition != "" && changesRecord(call.Operation)
 }
 
-// changesRecord reports whether an operation sets fields of a record that is there.
+// changesRecord reports whether an operation sets fields of an existing record.
 func changesRecord(operation string) bool { return operation == opUpdate || operation == opAssign }
 
 func (c *Connector) levels(table, operation string) connector.Levels {
@@ -137,7 +137,7 @@ func (c *Connector) Validate(call connector.Call) error {
 	case call.Operation == opCreate && (call.Target.Version != "" || hasMembers(call.CurrentState)):
 		v.Add("/current_state", "has no meaning for a record that is not there yet")
 	}
-	// Text between these is shown as HTML.
+	// ServiceNow shows text between these tags as HTML.
 	if text, ok := textOf(call.ProposedChange, "text"); ok && strings.Contains(strings.ToLower(text), "[code]") {
 		v.Add("/proposed_change/text", "has [code], which ServiceNow shows as HTML")
 	}
@@ -165,7 +165,7 @@ func textOf(j gatehouse.JSON, name string) (string, bool) {
 	return member.Text()
 }
 
-// marshal is the canonical form of strings.
+// marshal is the canonical JSON of a map of strings.
 func marshal(v map[string]string) gatehouse.JSON {
 	b, err := json.Marshal(v)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// ReadBack implements [connector.ReadBacker]. Absence is never concluded: an
-// earlier call may still be on its way, and what a user may not read is not shown.
+// ReadBack implements [connector.ReadBacker]. It never returns Absent, because an earlier call may
+// still arrive, and ServiceNow hides records that the user may not read.
 func (c *Connector) ReadBack(ctx context.Context, call connector.Call) (connector.Finding, connector.Result, error) {
 	finding, res, failed := c.readBack(ctx, call)
 	if failed != nil {

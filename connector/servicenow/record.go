@@ -12,10 +12,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
-// record is a record as the Table API shows it, field by field.
+// record is a record in the form of the Table API, field by field.
 type record struct{ json gatehouse.JSON }
 
-// value is a field's value; of a reference that comes with a link, the sys_id.
+// value is a field's value; for a reference with a link, it is the sys_id.
 func (r record) value(name string) (string, bool) {
 	member, ok := r.json.Get(name)
 	if !ok {
@@ -35,7 +35,7 @@ func (r record) is(name, want string) bool {
 	return ok && v == want
 }
 
-// externalID is the record's number, or its sys_id where the table has none.
+// externalID is the record's number, or its sys_id if the table has no numbers.
 func (r record) externalID() string {
 	if number, ok := r.value("number"); ok && number != "" {
 		return number
@@ -49,7 +49,7 @@ func (r record) version() string {
 	return v
 }
 
-// plain is how the Table API writes a value: everything is a string.
+// plain is a value in the form of the Table API, which represents everything as a string.
 func plain(j gatehouse.JSON) string {
 	if s, ok := j.Text(); ok {
 		return s
@@ -60,8 +60,7 @@ func plain(j gatehouse.JSON) string {
 	return string(j)
 }
 
-// same compares an approved value with what the instance shows: as texts, or as
-// numbers.
+// same compares an approved value with the shown one, as texts or as numbers.
 func same(approved gatehouse.JSON, shown string) bool {
 	if plain(approved) == shown {
 		return true
@@ -77,7 +76,7 @@ func recordPath(t gatehouse.Target) string {
 	return tablePath(t.EntityType) + "/" + url.PathEscape(t.EntityRef)
 }
 
-// shows asks for actual values of the named fields, and for what tells a record.
+// shows asks for the actual values of the named fields, and of the fields that identify a record.
 func shows(fields ...string) url.Values {
 	names := []string{"sys_id", "number", "sys_mod_count"}
 	for _, f := range fields {
@@ -91,8 +90,7 @@ func shows(fields ...string) url.Values {
 	}
 }
 
-// read reads the record of a call; gone is true where it is not there, or not
-// for this user.
+// read reads the record of a call; gone is true if it does not exist or this user may not see it.
 func (c *Connector) read(ctx context.Context, call connector.Call) (r record, gone bool, failed *connector.Error) {
 	fields := connector.Fields(call.CurrentState)
 	if changesRecord(call.Operation) {
@@ -125,7 +123,7 @@ func (c *Connector) read(ctx context.Context, call connector.Call) (r record, go
 	return r, false, nil
 }
 
-// find asks for the records of a table that an encoded query finds.
+// find asks for the records of a table that match an encoded query.
 func (c *Connector) find(ctx context.Context, table, query string, fields ...string) ([]record, *connector.Error) {
 	params := shows(fields...)
 	params.Set("sysparm_query", query)
@@ -151,8 +149,8 @@ func (c *Connector) find(ctx context.Context, table, query string, fields ...str
 	return records, nil
 }
 
-// resultOf is the member result of a success. A 200 without it is no word of
-// the Table API: a sleeping instance answers with a page.
+// resultOf is the member result of a successful answer. A 200 without it does not come from the
+// Table API: a sleeping instance answers with an HTML page.
 func resultOf(a *rest.Answer) (gatehouse.JSON, *connector.Error) {
 	if a.Status != http.StatusOK && a.Status != http.StatusCreated {
 		return "", a.Failure()
@@ -173,9 +171,9 @@ func resultOf(a *rest.Answer) (gatehouse.JSON, *connector.Error) {
 	return result, nil
 }
 
-// compare tells how a record differs from what a call says of it. The pre-image
-// decides where there is one, since sys_mod_count also rises by rules and SLAs;
-// for the business rule the count must fit as well.
+// compare reports how a record differs from the call's description of it. A pre-image takes
+// precedence over the version, because rules and SLAs also raise sys_mod_count; with the business
+// rule, the count must match as well.
 func (c *Connector) compare(call connector.Call, r record) connector.State {
 	members, _ := call.CurrentState.Fields()
 	var expected, actual []gatehouse.Member
@@ -246,8 +244,7 @@ func (c *Connector) ReadState(ctx context.Context, call connector.Call) (connect
 	return out, nil
 }
 
-// fields are the named ones, each once; "" for none. One that the record does
-// not have is null.
+// fields selects the named fields, each once; "" for none. A missing field is null.
 func (r record) fields(names []string) gatehouse.JSON {
 	var members []gatehouse.Member
 	slices.Sort(names)
@@ -264,8 +261,8 @@ func (r record) fields(names []string) gatehouse.JSON {
 	return gatehouse.ObjectJSON(members...)
 }
 
-// before reads the record that a call is about to change, and refuses what does
-// not fit. Nothing is sent that changes anything.
+// before reads the record before it is changed, and refuses a mismatch. It sends nothing that
+// changes anything.
 func (c *Connector) before(ctx context.Context, call connector.Call) (record, *connector.Error) {
 	r, gone, failed := c.read(ctx, call)
 	switch {

@@ -14,9 +14,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/snowtest"
 )
 
-// The target is a fake: it does what ServiceNow documents of the Table API, and
-// drops, rewrites and hides as ServiceNow does. The suite holds class C, which
-// reads before it writes, and class B with the business rule.
+// The target is a fake that follows ServiceNow's documentation of the Table API, and ignores,
+// rewrites and hides fields as ServiceNow does. The suite runs with class C, which reads before it
+// writes, and with class B and the business rule.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	for class, test := range map[string]struct {
@@ -41,7 +41,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// TestConformanceOfCreate: each call makes a record of its own.
+// TestConformanceOfCreate: each call creates a record of its own.
 func TestConformanceOfCreate(t *testing.T) {
 	t.Parallel()
 	connectortest.Run(t, connectortest.Harness{New: func(t *testing.T) *connectortest.Fixture {
@@ -57,7 +57,7 @@ func TestConformanceOfCreate(t *testing.T) {
 	}})
 }
 
-// TestUpdate sends what was approved and nothing else, and says how to undo it.
+// TestUpdate: the update sends exactly what was approved, and its result describes the reversal.
 func TestUpdate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
@@ -97,7 +97,7 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-// TestReversalIsChecked: an assignment is set back only while it stands.
+// TestReversalIsChecked: an assignment is reversed only while it is still in place.
 func TestReversalIsChecked(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
@@ -114,14 +114,14 @@ func TestReversalIsChecked(t *testing.T) {
 	w.Touch(w.incident, map[string]string{"assignment_group": ""})
 	_, err = c.Execute(t.Context(), back)
 	wantFailure(t, err, connector.Terminal, "target_changed")
-	// What else happened to the record, such as an SLA, does not matter.
+	// Other changes of the record, such as by an SLA, do not matter.
 	w.Touch(w.incident, map[string]string{"assignment_group": w.network, "urgency": "1"})
 	if _, err := c.Execute(t.Context(), back); err != nil || w.Incident(w.incident)["assignment_group"] != w.desk {
 		t.Errorf("%v, %v", err, w.Incident(w.incident))
 	}
 }
 
-// TestNotAsApproved: a 200 is no proof.
+// TestNotAsApproved: a 200 proves nothing.
 func TestNotAsApproved(t *testing.T) {
 	t.Parallel()
 	both := gatehouse.JSON(`{"state":"2","urgency":"1"}`)
@@ -163,7 +163,7 @@ func TestNotAsApproved(t *testing.T) {
 	}
 }
 
-// rewrites is a business rule that sets a field whatever was sent.
+// rewrites is a business rule that sets a field to a fixed value.
 func rewrites(field, value string) func(*snowtest.Options) {
 	return func(o *snowtest.Options) {
 		o.Rule = func(_ string, _, write map[string]string) bool {
@@ -173,8 +173,8 @@ func rewrites(field, value string) func(*snowtest.Options) {
 	}
 }
 
-// TestCondition: between our look and our write somebody else writes. The rule
-// refuses; without it the write goes through, which is why the class is C.
+// TestCondition: another client writes between the connector's read and its write. The rule refuses
+// the connector's write; without it the write succeeds, which is why the class is C.
 func TestCondition(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -203,8 +203,7 @@ func TestCondition(t *testing.T) {
 	}
 }
 
-// TestJournal: a note is found again by the action's id, and is confirmed before
-// it counts.
+// TestJournal: a note is found again by the action's id, and only a note that was found counts.
 func TestJournal(t *testing.T) {
 	t.Parallel()
 	for operation, field := range map[string]string{"work_note": "work_notes", "comment": "comments"} {
@@ -214,7 +213,7 @@ func TestJournal(t *testing.T) {
 			c := w.connector(t, nil)
 			call := w.call(operation, `{"text":"Moved.\nSorry."}`)
 			found(t, c, call, connector.Inconclusive)
-			for range 2 { // the second one finds the first
+			for range 2 { // the second attempt finds the first one's note
 				if res, err := c.Execute(
 					t.Context(),
 					call,
@@ -268,7 +267,7 @@ func TestLabels(t *testing.T) {
 	}
 	labels("vip")
 	found(t, c, add, connector.Present)
-	// Once more changes nothing, and so has nothing to undo.
+	// Adding the label again changes nothing, so there is nothing to reverse.
 	if res, err := c.Execute(t.Context(), add); err != nil || res.Reversal != nil {
 		t.Errorf("%v, %+v", err, res.Reversal)
 	}
@@ -289,7 +288,7 @@ func TestLabels(t *testing.T) {
 	_, err = c.Execute(t.Context(), w.call("add_label", `{"label":"unknown"}`))
 	wantFailure(t, err, connector.Terminal, "no_such_label")
 
-	// Out of the box, only the role maint may write these two fields.
+	// By default, only the role maint may write these two fields.
 	locked := newWorld(
 		t,
 		func(o *snowtest.Options) { o.Locked = []string{"label_entry.table", "label_entry.table_key"} },
@@ -298,8 +297,8 @@ func TestLabels(t *testing.T) {
 	wantFailure(t, err, connector.Ambiguous, "not_as_approved")
 }
 
-// TestCreate: the answer is lost after the record was made; it is found by its
-// correlation_id, and not made again.
+// TestCreate: the answer is lost after the record was created; the record is found by its
+// correlation_id, and no second one is created.
 func TestCreate(t *testing.T) {
 	t.Parallel()
 	for _, table := range []string{"incident", "change_request"} {
@@ -323,7 +322,7 @@ func TestCreate(t *testing.T) {
 		if sent := w.Writes()[0].Sent; sent["correlation_id"] != call.TargetKey() {
 			t.Errorf("%v", sent)
 		}
-		// Another tenant's key is another record.
+		// The same key of another tenant makes another record.
 		call.Tenant = "acme"
 		if _, err := c.Execute(t.Context(), call); err != nil || len(w.Writes()) != 2 {
 			t.Error(err)

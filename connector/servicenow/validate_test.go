@@ -10,7 +10,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/servicenow"
 )
 
-// TestValidate holds what is refused when it is proposed, and where.
+// TestValidate lists the proposals that are refused, and the members that the errors name.
 func TestValidate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
@@ -129,7 +129,7 @@ func TestValidate(t *testing.T) {
 	})
 }
 
-// pointers lists where an error points to.
+// pointers lists the JSON pointers in an error.
 func pointers(err error) string {
 	var all []string
 	var invalid *gatehouse.Error
@@ -189,7 +189,7 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// TestFingerprint: levels are no part of it, where and as whom we write is.
+// TestFingerprint: the fingerprint covers the address and the user, but not the levels.
 func TestFingerprint(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)

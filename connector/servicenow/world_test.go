@@ -59,7 +59,8 @@ func newWorld(t testing.TB, change func(*snowtest.Options)) *world {
 	return w
 }
 
-// breaks answers writes, or reads as well, with trouble until it is told "".
+// breaks makes the fake answer writes, and with reads also reads, with trouble until it is called
+// with "".
 func (w *world) breaks(trouble snowtest.Trouble, reads bool) {
 	f := func(r *http.Request) snowtest.Trouble {
 		if r.Method == http.MethodGet && !reads {
@@ -120,7 +121,7 @@ func (w *world) call(operation string, change gatehouse.JSON) connector.Call {
 	}
 }
 
-// update changes the incident's state, from the one that it has.
+// update changes the incident's state from its present one.
 func (w *world) update() connector.Call {
 	c := w.call("update", `{"state":"2"}`)
 	c.CurrentState, c.Target.Version = `{"state":"1"}`, "0"

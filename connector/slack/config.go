@@ -15,44 +15,44 @@ import (
 type Config struct {
 	// Type is "slack" or empty.
 	Type string `yaml:"type"`
-	// Tenants lists who may use the connector; whoever wires it enforces that.
+	// Tenants lists the tenants that may use the connector. The server enforces it, not the
+	// connector.
 	Tenants []string `yaml:"tenants"`
-	// Token names the bot token, xoxb-….
+	// Token is the secret with the bot token, xoxb-….
 	Token Secret `yaml:"token"`
-	// Channels are the ids of the only channels, such as C0123ABC, that actions can
-	// name.
+	// Channels lists all channels that actions can name, by ids such as C0123ABC.
 	Channels map[string]Channel `yaml:"channels"`
-	// AllowBroadcast permits texts that notify whole groups: <!channel>, <!here>,
-	// <!everyone>, <!subteam^…>.
+	// AllowBroadcast permits texts that notify whole groups: <!channel>, <!here>, <!everyone>,
+	// <!subteam^…>.
 	AllowBroadcast bool `yaml:"allow_broadcast"`
-	// BaseURL is that of the Web API; https://slack.com/api by default.
+	// BaseURL is the address of the Web API; https://slack.com/api by default.
 	BaseURL string `yaml:"base_url"`
-	// AllowPrivate permits a BaseURL at an inside address, and plain http.
+	// AllowPrivate permits a BaseURL at an internal address, and plain http.
 	AllowPrivate bool `yaml:"allow_private"`
-	// Timeout bounds a call, with what it reads before, 30s by default.
+	// Timeout limits a call with its preceding reads, 30s by default.
 	Timeout gatehouse.Span `yaml:"timeout"`
 }
 
 // Secret refers to a secret by name.
 type Secret struct {
-	// Secret is an entry of secrets.
+	// Secret is the name of an entry of secrets.
 	Secret string `yaml:"secret"`
 }
 
-// Channel is what an operator declares of a channel.
+// Channel holds an operator's declarations for a channel.
 type Channel struct {
 	// Operations declares post, update and delete in this channel.
 	Operations map[string]Operation `yaml:"operations"`
 }
 
-// Operation is what an operator declares of an operation.
+// Operation holds an operator's declarations for an operation.
 type Operation struct {
-	// Floor is its least risk level, 1 to 5; 3 by default, 4 for delete.
+	// Floor is its minimum risk level, 1 to 5; 3 by default, 4 for delete.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
 }
 
-// channelForm is the id of a channel, a private channel or a direct message;
-// never a user or a name.
+// channelForm is the id of a channel, a private channel or a direct message; it matches neither
+// users nor names.
 var channelForm = regexp.MustCompile(`^[CGD][A-Z0-9]{2,20}$`)
 
 func (c *Config) validate() error {

@@ -20,10 +20,10 @@ import (
 )
 
 const (
-	// defaultTimeout bounds a call where the configuration does not.
+	// defaultTimeout limits a call when the configuration has no timeout.
 	defaultTimeout = 30 * time.Second
-	// gap is the least time between two messages in a channel; Slack documents one
-	// a second.
+	// gap is the minimum time between two messages in a channel; Slack documents a limit of one per
+	// second.
 	gap = time.Second
 )
 
@@ -52,8 +52,8 @@ var (
 	_ connector.StateReader = (*Connector)(nil)
 )
 
-// New makes a connector of a configuration, with the values of the secrets
-// that it names. It makes no call.
+// New makes a connector from a configuration, with the values of the secrets that it names. It
+// makes no call.
 func New(_ context.Context, cfg Config, secrets func(name string) (string, error)) (connector.Connector, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -83,14 +83,14 @@ func New(_ context.Context, cfg Config, secrets func(name string) (string, error
 	return c, err
 }
 
-// fingerprint hashes the definition; of secrets it has the names. Levels and
-// time-outs are left out.
+// fingerprint hashes the definition, with the names of secrets only. Levels and time-outs are left
+// out.
 func fingerprint(cfg Config) string {
 	b, err := json.Marshal(struct {
 		Type, BaseURL, Token         string
 		AllowPrivate, AllowBroadcast bool
 		Channels                     []string
-		// Form counts changes of what is sent for the same call.
+		// Form is incremented when the connector sends something else for the same call.
 		Form int
 	}{
 		"slack", cfg.BaseURL, cfg.Token.Secret, cfg.AllowPrivate, cfg.AllowBroadcast,
@@ -106,7 +106,7 @@ func fingerprint(cfg Config) string {
 // Fingerprint implements [connector.Connector].
 func (c *Connector) Fingerprint() string { return c.fingerprint }
 
-// Probe asks who the token is.
+// Probe asks for the token's owner.
 func (c *Connector) Probe(ctx context.Context) error {
 	a, failed := c.api.Ask(ctx, http.MethodPost, "/auth.test", nil, "")
 	if failed == nil {
@@ -145,7 +145,7 @@ func (c *Connector) Execute(ctx context.Context, call connector.Call) (connector
 	return res, nil
 }
 
-// lockName names what calls take turns for: the message, or the one to be posted.
+// lockName is the name of the lock for a call: the message, or the message to be posted.
 func lockName(call connector.Call) string {
 	if call.Operation == opPost {
 		return call.ActionID

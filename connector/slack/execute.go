@@ -9,7 +9,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
-// post posts a message. A second attempt looks first whether the first one did.
+// post posts a message. A second attempt first checks whether the first one succeeded.
 func (c *Connector) post(ctx context.Context, call connector.Call) (connector.Result, *connector.Error) {
 	channel, _ := place(call)
 	if call.Attempt > 1 {
@@ -44,7 +44,7 @@ func (c *Connector) post(ctx context.Context, call connector.Call) (connector.Re
 	return c.approved(call, message{made}, res)
 }
 
-// approved compares what Slack says of a message with what was approved.
+// approved compares the message in Slack's answer with what was approved.
 func (c *Connector) approved(
 	call connector.Call, m message, res connector.Result,
 ) (connector.Result, *connector.Error) {
@@ -66,8 +66,8 @@ func (c *Connector) approved(
 	return res, nil
 }
 
-// reversal deletes a message that was posted. That is weak: who has read it, or
-// got a mail, has the text.
+// reversal deletes a posted message. It is a weak reversal: people who have read the message, or
+// received it by mail, keep the text.
 func reversal(ref string, m message) *gatehouse.Reversal {
 	return &gatehouse.Reversal{
 		Operation: opDelete, Target: gatehouse.Target{EntityType: entityMessage, EntityRef: ref},
@@ -79,7 +79,7 @@ func textState(text string) gatehouse.JSON {
 	return gatehouse.ObjectJSON(gatehouse.Member{Name: "text", Value: gatehouse.StringJSON(text)})
 }
 
-// postedResult is that of a message that an earlier attempt posted.
+// postedResult is the result for a message that an earlier attempt posted.
 func (c *Connector) postedResult(call connector.Call, m message) connector.Result {
 	channel, _ := place(call)
 	ref := channel + "/" + m.text("ts")
@@ -132,7 +132,7 @@ func (c *Connector) change(ctx context.Context, call connector.Call) (connector.
 	return res, nil
 }
 
-// call makes the one call, and reads the answer.
+// call makes the only writing call and reads the answer.
 func (c *Connector) call(
 	ctx context.Context, method string, body gatehouse.JSON,
 ) (res connector.Result, doc gatehouse.JSON, failed *connector.Error) {

@@ -19,10 +19,10 @@ import (
 
 const token = "xoxb-of-the-gate"
 
-// fake is a fake of the five methods that the connector uses, as Slack documents
-// them: who may call, arguments and their limits, ok false with status 200, one
-// message a second and channel, own messages only, metadata only where it is asked
-// for, pages with cursors, and a text that is stored otherwise than it was sent.
+// fake implements the five methods that the connector uses, as Slack documents them: it checks the
+// caller, the arguments and their limits, answers errors with ok false and status 200, permits one
+// message per second and channel, changes only its own messages, returns metadata only on request,
+// pages with cursors, and stores a modified text.
 type fake struct {
 	*httptest.Server
 	mu       sync.Mutex
@@ -31,10 +31,10 @@ type fake struct {
 	log      []string // methods that were called
 	effects  int
 	serial   int
-	// trouble takes a call; with after, once it had its effect. nil for none.
+	// trouble answers instead of a call; with after, once the call has taken effect. nil for none.
 	trouble func(w http.ResponseWriter, method string) bool
 	after   bool
-	// rewrite is what a workspace's app makes of a text.
+	// rewrite is how an app in the workspace changes a text.
 	rewrite func(string) string
 }
 
@@ -51,7 +51,7 @@ func newFake(t testing.TB) *fake {
 	return f
 }
 
-// add posts a message behind the connector's back.
+// add posts a message without the connector.
 func (f *fake) add(channel, text, bot string) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -60,7 +60,7 @@ func (f *fake) add(channel, text, bot string) string {
 	return channel + "/" + m.ts
 }
 
-// ts is unique in the workspace, and the time.
+// ts is the time, made unique in the workspace.
 func (f *fake) ts() string {
 	f.serial++
 	return fmt.Sprintf("%d.%06d", time.Now().Unix(), f.serial)
@@ -73,7 +73,7 @@ func (f *fake) edit(ref, text string) {
 	f.at(channel, ts).text = stored(text)
 }
 
-// text is a message's; "" when it is gone.
+// text is a message's text; "" when it was deleted.
 func (f *fake) text(ref string) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -122,7 +122,7 @@ func (f *fake) calls(method string) (n int) {
 	return n
 }
 
-// fail has a method fail until it is called with "".
+// fail makes a method fail until it is called with "".
 func (f *fake) fail(method string, after bool, with func(http.ResponseWriter)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -148,7 +148,7 @@ var (
 	and   = strings.NewReplacer("&", "&amp;")
 )
 
-// stored is what Slack keeps of a text.
+// stored is the form in which Slack stores a text.
 func stored(s string) string {
 	s = strings.NewReplacer("&amp;amp;", "&amp;", "&amp;lt;", "&lt;", "&amp;gt;", "&gt;").Replace(and.Replace(s))
 	if !strings.Contains(s, "<http") {
@@ -194,7 +194,7 @@ func (f *fake) handle(w http.ResponseWriter, r *http.Request, method string, bod
 			return refuse("invalid_json")
 		}
 	}
-	// The methods that read take no JSON.
+	// Methods that read do not accept JSON.
 	for name, values := range r.URL.Query() {
 		args[name] = values[0]
 	}

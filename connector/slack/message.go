@@ -11,11 +11,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// eventType is that of the metadata that a posted message carries. Every app and
-// member can read it: it has the action's id alone.
+// eventType is the type of a posted message's metadata. Every app and member can read the metadata,
+// so it contains nothing but the action's id.
 const eventType = "gatehouse_action"
 
-// metadata marks a message as an action's.
+// metadata marks a message as posted by an action.
 func metadata(call connector.Call) gatehouse.JSON {
 	return gatehouse.ObjectJSON(
 		gatehouse.Member{Name: "event_type", Value: gatehouse.StringJSON(eventType)},
@@ -25,7 +25,7 @@ func metadata(call connector.Call) gatehouse.JSON {
 	)
 }
 
-// message is one as Slack tells it.
+// message is a message in Slack's form.
 type message struct{ json gatehouse.JSON }
 
 func (m message) text(name string) string {
@@ -45,9 +45,9 @@ func (m message) of(call connector.Call) bool {
 	return kind == eventType && id == call.ActionID
 }
 
-// find reads a message; there is false where Slack says that there is none.
+// find reads a message; there is false if Slack says that the message does not exist.
 func (c *Connector) find(ctx context.Context, channel, ts string) (m message, there bool, failed *connector.Error) {
-	// Unlike conversations.history, it finds the replies of a thread, too.
+	// Unlike conversations.history, this method also finds replies in a thread.
 	found, _, failed := c.list(ctx, "/conversations.replies", url.Values{
 		"channel": {channel}, "ts": {ts}, "oldest": {ts}, "latest": {ts}, "inclusive": {"true"}, "limit": {"10"},
 	})
@@ -62,10 +62,10 @@ func (c *Connector) find(ctx context.Context, channel, ts string) (m message, th
 	return message{}, false, failed
 }
 
-// maxPages bounds how far back a posted message is looked for, in pages of 100.
+// maxPages limits the search for a posted message, in pages of 100.
 const maxPages = 10
 
-// posted looks for the message of an action.
+// posted searches for an action's message.
 func (c *Connector) posted(ctx context.Context, call connector.Call) (m message, there bool, failed *connector.Error) {
 	channel, _ := place(call)
 	query := url.Values{"channel": {channel}, "include_all_metadata": {"true"}, "limit": {"100"}}

@@ -11,7 +11,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/internal/typed"
 )
 
-// The operations, and what they are on.
+// The operations and the entity types.
 const (
 	opPost   = "post"
 	opUpdate = "update"
@@ -23,7 +23,7 @@ const (
 
 var operationNames = []string{opPost, opUpdate, opDelete}
 
-// A text beyond 4,000 characters could be posted, but not edited any more.
+// A text of more than 4,000 characters could be posted, but not edited afterwards.
 const (
 	posts = `{"type": "object", "required": ["text"], "additionalProperties": false, "properties": {
 		"text": {"type": "string", "minLength": 1, "maxLength": 4000},
@@ -91,8 +91,8 @@ func (c *Connector) levels(channel, operation string) connector.Levels {
 	return connector.Levels{Floor: c.channels[channel].Operations[operation].Floor}
 }
 
-// Declarations implements [connector.Declarer]. A channel is part of the
-// reference, and no entity type of its own.
+// Declarations implements [connector.Declarer]. A channel is a part of the reference, not an entity
+// type.
 func (c *Connector) Declarations() []connector.Declaration {
 	var out []connector.Declaration
 	for _, channel := range slices.Sorted(maps.Keys(c.channels)) {

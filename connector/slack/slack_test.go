@@ -85,8 +85,8 @@ func found(t testing.TB, c *slack.Connector, call connector.Call, want connector
 	return res
 }
 
-// The target is a fake; see [fake]. Of the three operations, update has what the
-// suite needs: a pre-image, and a message to change.
+// The target is a fake; see [fake]. The suite runs on update, because it has what the suite needs:
+// a pre-image, and a message to change.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	connectortest.Run(t, connectortest.Harness{New: func(t *testing.T) *connectortest.Fixture {
@@ -103,7 +103,7 @@ func TestConformance(t *testing.T) {
 	}})
 }
 
-// TestConformanceOfPost: a post makes something new each time.
+// TestConformanceOfPost: each post creates a message.
 func TestConformanceOfPost(t *testing.T) {
 	t.Parallel()
 	connectortest.Run(t, connectortest.Harness{New: func(t *testing.T) *connectortest.Fixture {
@@ -117,7 +117,7 @@ func TestConformanceOfPost(t *testing.T) {
 	}})
 }
 
-// TestPost posts, reads back by the metadata, and deletes again.
+// TestPost posts, reads back by the metadata, and deletes the message.
 func TestPost(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
@@ -154,7 +154,7 @@ func TestPost(t *testing.T) {
 	}
 }
 
-// TestThread posts a reply, finds and edits it.
+// TestThread posts a reply, finds it and edits it.
 func TestThread(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
@@ -172,7 +172,7 @@ func TestThread(t *testing.T) {
 	}
 }
 
-// TestTexts: what Slack stores otherwise is the same text, and another one is not.
+// TestTexts: a text that Slack stores in modified form counts as the same, another text does not.
 func TestTexts(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
@@ -186,7 +186,7 @@ func TestTexts(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 			continue
 		}
-		// And it is the pre-image of the next change.
+		// The stored text also matches as the pre-image of the next change.
 		if _, err := c.Execute(t.Context(), call("update", ref, state(text), state("new"))); err != nil {
 			t.Errorf("%q as the pre-image: %v", text, err)
 		}
@@ -201,8 +201,8 @@ func TestTexts(t *testing.T) {
 	}
 }
 
-// TestAnswerLost: a second attempt, as an operator makes it, finds the first one's
-// message and posts no other.
+// TestAnswerLost: a second attempt, as an operator starts it, finds the first one's message and
+// posts no other.
 func TestAnswerLost(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
@@ -213,7 +213,7 @@ func TestAnswerLost(t *testing.T) {
 	_, err := c.Execute(t.Context(), p)
 	wantFailure(t, err, connector.Ambiguous, "connection_lost")
 	f.fail("", false, nil)
-	for i := range 250 { // more than two pages came since
+	for i := range 250 { // more than two pages of later messages
 		f.add(channel, fmt.Sprint(i), "UOTHER")
 	}
 	made := found(t, c, p, connector.Present)
@@ -223,7 +223,7 @@ func TestAnswerLost(t *testing.T) {
 	}
 }
 
-// TestErrors: what Slack's own errors prove.
+// TestErrors: what each of Slack's own errors proves.
 func TestErrors(t *testing.T) {
 	t.Parallel()
 	page := func(w http.ResponseWriter) { fmt.Fprint(w, "<html>") }
@@ -276,8 +276,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestBefore: the message is read first. What cannot be read is not overwritten,
-// and what is somebody else's neither.
+// TestBefore: the message is read first. A message that cannot be read, or that belongs to somebody
+// else, is not overwritten.
 func TestBefore(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -312,8 +312,8 @@ func TestBefore(t *testing.T) {
 	wantFailure(t, err, connector.Terminal, "slack_cant_delete_message")
 }
 
-// TestPace: Slack takes one message a second and channel. Who cannot wait that
-// long has sent nothing.
+// TestPace: Slack accepts one message per second and channel. A call that cannot wait that long has
+// sent nothing.
 func TestPace(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
@@ -385,8 +385,8 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestLevels: the operator's word counts in its channel; where the token's name,
-// the channels or the address are others, approvals do not carry over.
+// TestLevels: an operator's level applies to its channel. A change of the token's name, the
+// channels or the address invalidates earlier approvals.
 func TestLevels(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)

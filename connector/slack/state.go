@@ -7,7 +7,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// compare tells how a message differs from the pre-image of a call.
+// compare reports how a message differs from a call's pre-image.
 func compare(call connector.Call, m message, there bool) connector.State {
 	if !there {
 		return connector.State{Expected: call.CurrentState, Actual: "null"}
@@ -57,8 +57,8 @@ func (c *Connector) ReadState(ctx context.Context, call connector.Call) (connect
 	}, nil
 }
 
-// ReadBack implements [connector.ReadBacker]. That a posted message is not there
-// proves nothing: an earlier call may still be on its way.
+// ReadBack implements [connector.ReadBacker]. A posted message that is not found proves nothing,
+// because an earlier call may still arrive.
 func (c *Connector) ReadBack(
 	ctx context.Context, call connector.Call,
 ) (connector.Finding, connector.Result, error) {

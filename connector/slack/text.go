@@ -7,15 +7,15 @@ import (
 )
 
 var (
-	// linkForm is how Slack stores a link, with or without another text.
+	// linkForm is a link as Slack stores it, with or without a label.
 	linkForm = regexp.MustCompile(`<((?:https?://|mailto:|tel:)[^|>]*)(?:\|([^>]*))?>`)
-	// emojiName is how it stores an emoji.
+	// emojiName is an emoji as Slack stores it.
 	emojiName = regexp.MustCompile(`:[a-z0-9_+'-]+:(?::skin-tone-[2-6]:)?`)
 	entities  = strings.NewReplacer("&lt;", "<", "&gt;", ">", "&amp;", "&")
 )
 
-// plainText is what a text as it was sent and a text as Slack stores it have in
-// common: links by what was written, no entities, and no emoji.
+// plainText reduces a text to the part that is the same before and after Slack stores it: links by
+// their label, no entities, and no emoji.
 func plainText(s string) string {
 	s = linkForm.ReplaceAllStringFunc(s, func(link string) string {
 		m := linkForm.FindStringSubmatch(link)

@@ -8,11 +8,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// maxDifferences bounds how many rows of a bulk operation are shown.
+// maxDifferences limits how many rows of a bulk operation are shown.
 const maxDifferences = 20
 
-// Check compares the rows with the proposal's version and pre-image, and for
-// an insert that there is none. It locks nothing: Execute compares again.
+// Check compares the rows with the proposal's version and pre-image, and for an insert verifies
+// that there is no row. It locks nothing, because Execute compares again.
 func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.State, error) {
 	p, cerr := c.prepare(ctx, call)
 	if cerr != nil {
@@ -41,17 +41,17 @@ func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.S
 		return connector.State{Matches: true}, nil
 	}
 	if more := different - maxDifferences; more > 0 {
-		// No key is empty, so this name is free.
+		// No key is empty, so the name "" is free.
 		actual = append(actual, gatehouse.Member{Name: "", Value: gatehouse.StringJSON(strconv.Itoa(more) + " more rows differ")})
 	}
 	return connector.State{Expected: gatehouse.ObjectJSON(expected...), Actual: gatehouse.ObjectJSON(actual...)}, nil
 }
 
-// Conditional is true: an update or delete compares version and pre-image as it
-// writes, an insert needs the row to be absent.
+// Conditional is true: an update or delete compares the version and the pre-image while writing,
+// and an insert requires the row to be absent.
 func (*Connector) Conditional(connector.Call) bool { return true }
 
-// difference is nil when the row is as the operation needs it.
+// difference is nil if the row permits the operation.
 func (p *plan) difference(ref string, r row) *difference {
 	if p.op != opInsert {
 		return p.table.compare(r, p.version, p.pre[ref])

@@ -16,30 +16,30 @@ import (
 type Config struct {
 	// Type is "sql" or empty.
 	Type string `yaml:"type"`
-	// Tenants lists who may use the connector; whoever wires it enforces that.
+	// Tenants lists the tenants that may use the connector. The server enforces it, not the
+	// connector.
 	Tenants []string `yaml:"tenants"`
-	// DSN is "sqlite:/path/file.db" (the file must exist) or "postgres://…".
+	// DSN is the database: sqlite:/path/file.db, which must exist, or postgres://….
 	DSN string `yaml:"dsn"`
-	// PasswordSecret names the secret that holds the PostgreSQL password. It
-	// replaces one that stands in the DSN.
+	// PasswordSecret is the name of the secret that holds the PostgreSQL password. It replaces the
+	// password in the DSN.
 	PasswordSecret string `yaml:"password_secret"`
 	// Entities maps a target's entity_type to its table.
 	Entities map[string]Entity `yaml:"entities"`
-	// IdempotencyTable is where records of applied changes are kept, in the
-	// target itself; gatehouse_applied by default. It is created on first use.
+	// IdempotencyTable is the target's table for records of applied changes, created on
+	// first use; gatehouse_applied by default.
 	IdempotencyTable string `yaml:"idempotency_table"`
-	// KeyRetention is how long the records are kept, when something outside
-	// prunes them. Zero means for ever.
+	// KeyRetention is how long the records are kept, if something prunes them; for ever by
+	// default.
 	KeyRetention gatehouse.Duration `yaml:"key_retention"`
-	// Operations declares insert, update, delete, bulk_insert, bulk_update and
-	// bulk_delete. One that is not declared has the floor 3, delete 4, and each
-	// of the bulk operations 5.
+	// Operations declares insert, update, delete, bulk_insert, bulk_update and bulk_delete. An
+	// undeclared operation has the floor 3, delete 4, and each bulk operation 5.
 	Operations map[string]Operation `yaml:"operations"`
 }
 
-// Operation is what an operator declares of an operation.
+// Operation holds an operator's declarations for an operation.
 type Operation struct {
-	// Floor is its least risk level, 1 to 5.
+	// Floor is its minimum risk level, 1 to 5.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
 }
 
@@ -47,20 +47,20 @@ type Operation struct {
 type Entity struct {
 	// Table is its name, or schema.name.
 	Table string `yaml:"table"`
-	// Key is the column that entity_ref names a row by. It must be unique.
+	// Key is the column by which entity_ref names a row. It must be unique.
 	Key string `yaml:"key"`
-	// Version is an integer column that each update raises by one. Optional.
+	// Version is an integer column that each update increments by one. Optional.
 	Version string `yaml:"version"`
-	// Columns, when given, are all that proposals may name, write and compare,
-	// and all that receipts show, beside Key and Version.
+	// Columns are all that proposals can name and receipts show, besides Key and Version;
+	// all columns by default.
 	Columns []string `yaml:"columns"`
-	// ExternalID is the column that receipts name the row by; Key by default.
+	// ExternalID is the column by which receipts name the row; Key by default.
 	ExternalID string `yaml:"external_id"`
-	// Operations overrides the connector's for this entity.
+	// Operations overrides the connector's declarations for this entity.
 	Operations map[string]Operation `yaml:"operations"`
-	// Fields declares levels of columns, 1 to 5. An update of one row whose
-	// columns are all declared has the largest of their levels as its floor.
-	// Elsewhere a declared column can only raise the floor.
+	// Fields declares levels of columns, 1 to 5. An update of one row whose columns are
+	// all declared has the largest level as its floor. Elsewhere a declared column only
+	// raises it.
 	Fields connector.FieldLevels `yaml:"fields"`
 }
 
@@ -71,12 +71,12 @@ const (
 	bulk     = "bulk_"
 )
 
-// maxBulkReversal bounds a bulk reversal: more rows are not kept for undoing.
+// maxBulkReversal limits the rows of a bulk reversal: a larger change has none.
 const maxBulkReversal = 1000
 
 var identifierForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_$]{0,62}$`)
 
-// validate checks all that needs no connection.
+// validate checks everything that needs no connection.
 func (c *Config) validate() error {
 	if c.Type != "" && c.Type != "sql" {
 		return fmt.Errorf("type: is %s, not sql", gatehouse.Quote(c.Type))
@@ -140,14 +140,14 @@ func (e Entity) validate(at string) error {
 	return e.Fields.Validate(at + ".fields")
 }
 
-// validTable accepts name and schema.name.
+// validTable accepts "name" and "schema.name".
 func validTable(s string) bool {
 	schema, name, two := strings.Cut(s, ".")
 	return identifierForm.MatchString(schema) && (!two || identifierForm.MatchString(name))
 }
 
-// quote quotes name or schema.name, which identifierForm has accepted, or a
-// column's name, which came from the database's own catalogue.
+// quote quotes "name" or "schema.name" that identifierForm has accepted, or a column's name from
+// the database's own catalogue.
 func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
 func quoteTable(name string) string {

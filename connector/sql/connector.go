@@ -15,8 +15,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// Connector carries out operations on the tables of one database. It also
-// checks, reads back and validates, and has a floor that depends on the call.
+// Connector carries out operations on the tables of one database. It also checks, reads back and
+// validates, and its floor depends on the call.
 type Connector struct {
 	cfg         Config
 	fingerprint string
@@ -41,8 +41,8 @@ var (
 	_ connector.StateReader = (*Connector)(nil)
 )
 
-// New makes a connector of a configuration. It opens no connection: a target
-// that is down must not keep Gatehouse from starting. Close it in the end.
+// New makes a connector from a configuration. It opens no connection, because a target that is down
+// must not keep Gatehouse from starting. The caller must close it.
 func New(_ context.Context, cfg Config, secrets func(name string) (string, error)) (connector.Connector, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -83,9 +83,9 @@ func New(_ context.Context, cfg Config, secrets func(name string) (string, error
 	return c, nil
 }
 
-// fingerprint hashes the definition. The address comes without its password.
-// The levels are left out: they change who is asked, not what is done, and an
-// action keeps the level that it was proposed at.
+// fingerprint hashes the definition, with the address but without its password. The levels are left
+// out, because they affect approval and not the statement: an action keeps the level of its
+// proposal.
 func fingerprint(address string, cfg Config) string {
 	entities := make(map[string]Entity, len(cfg.Entities))
 	for name, e := range cfg.Entities {
@@ -112,8 +112,8 @@ func (c *Connector) Close() error {
 	return err
 }
 
-// Probe implements [connector.Prober]: the target can be reached, and every
-// configured table is there with its columns.
+// Probe implements [connector.Prober]: the target must be reachable, and every configured table
+// must exist with its columns.
 func (c *Connector) Probe(ctx context.Context) error {
 	for entity := range c.cfg.Entities {
 		if _, err := c.table(ctx, entity, true); err != nil {
@@ -129,7 +129,7 @@ func (c *Connector) Probe(ctx context.Context) error {
 // Fingerprint implements [connector.Connector].
 func (c *Connector) Fingerprint() string { return c.fingerprint }
 
-// splitOperation takes the prefix "bulk_" off; false for an unknown name.
+// splitOperation removes the prefix "bulk_"; false for an unknown name.
 func splitOperation(name string) (op string, many, ok bool) {
 	op, many = strings.CutPrefix(name, bulk)
 	switch op {
@@ -139,8 +139,8 @@ func splitOperation(name string) (op string, many, ok bool) {
 	return "", false, false
 }
 
-// Operation knows insert, update, delete, and each with "bulk_" before it. All
-// are of class A, since the idempotency record commits with the change.
+// Operation accepts insert, update, delete, and each with the prefix "bulk_". All are of class A,
+// because the idempotency record commits together with the change.
 func (c *Connector) Operation(name string) (connector.Operation, bool) {
 	if _, _, ok := splitOperation(name); !ok {
 		return connector.Operation{}, false

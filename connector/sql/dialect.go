@@ -9,46 +9,44 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// dialect is what differs between the engines.
+// dialect holds the differences between the engines.
 type dialect interface {
-	// columns reads the catalogue; none when there is no such table.
+	// columns reads the catalogue; empty when the table does not exist.
 	columns(ctx context.Context, q querier, table string) ([]column, error)
-	// param is the placeholder of the i-th parameter, from 1.
+	// param is the placeholder of the i-th parameter, starting at 1.
 	param(i int) string
-	// read is the expression that reads a column so that decode can tell its
-	// exact value.
+	// read is the expression that reads a column in a form that decode can convert exactly.
 	read(c column) string
-	// decode makes JSON of what read gave.
+	// decode converts the result of read to JSON.
 	decode(c column, raw any) (cell, error)
-	// bind makes a parameter of a proposal's value. No float is ever made.
+	// bind converts a proposal's value to a parameter, never through a float.
 	bind(c column, v gatehouse.JSON) any
-	// lock ends a SELECT whose rows must stay as they are until the end.
+	// lock is the suffix of a SELECT that locks its rows until the end of the transaction.
 	lock() string
-	// now is the expression of the current time.
+	// now is the SQL expression for the current time.
 	now() string
 
-	// begin starts a transaction that no other can slip into.
+	// begin starts a transaction for reading, locking and writing the rows.
 	begin(ctx context.Context, conn *sql.Conn) error
-	// commit ends it. An error for which rolledBack is true proves that
-	// nothing of it remains.
+	// commit commits. An error with rolledBack set proves that nothing of the transaction remains.
 	commit(ctx context.Context, conn *sql.Conn) (rolledBack bool, err error)
 	// rollback reports whether it is proven that nothing remains.
 	rollback(ctx context.Context, conn *sql.Conn) bool
-	// ensureRecord makes the idempotency table unless it is there.
+	// ensureRecord creates the idempotency table if it does not exist.
 	ensureRecord(ctx context.Context, conn *sql.Conn, table string) error
-	// classify says what an error of a statement, rolled back since, means.
+	// classify interprets an error of a statement that has since been rolled back.
 	classify(err error) verdict
 }
 
-// discard closes a connection instead of giving it back to the pool.
+// discard closes a connection instead of returning it to the pool.
 func discard(conn *sql.Conn) {
 	_ = conn.Raw(func(any) error { return driver.ErrBadConn })
 }
 
-// maxSays bounds what is kept of a database's message, in characters.
+// maxSays limits how much of a database's message is kept, in characters.
 const maxSays = 1000
 
-// shortened cuts a database's message to what is kept.
+// shortened cuts a database's message to maxSays.
 func shortened(message string) string {
 	if r := []rune(message); len(r) > maxSays {
 		return string(r[:maxSays]) + "…"
@@ -60,12 +58,10 @@ func shortened(message string) string {
 type verdict struct {
 	kind connector.Kind
 	code string
-	// detail is what the database says, fit to be shown to an operator, and says
-	// its own words alone.
+	// detail is the database's message in a form for operators, says the message's own words only.
 	detail, says string
-	// unique marks a violated key, missing the lack of a relation that was
-	// there before.
+	// unique marks a violated unique key, missing a relation that no longer exists.
 	unique, missing bool
-	// answered is whether the server itself reported the error.
+	// answered reports whether the server itself returned the error.
 	answered bool
 }

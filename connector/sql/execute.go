@@ -17,17 +17,18 @@ func fail(kind connector.Kind, code, detail string, cause error) *connector.Erro
 	return &connector.Error{Kind: kind, Code: code, Detail: detail, Err: cause}
 }
 
-// failure makes the error of a statement that the database answered.
+// failure makes the error of a statement that the database has answered.
 func (v verdict) failure(cause error) *connector.Error {
 	return &connector.Error{Kind: v.kind, Code: v.code, Detail: v.detail, Says: v.says, Err: cause}
 }
 
-// refusal is a reason found in the transaction; what it did is rolled back.
+// refusal is a reason, found within the transaction, not to apply the change; the transaction is
+// rolled back.
 type refusal struct{ code, detail string }
 
 func (r *refusal) Error() string { return r.code + ": " + r.detail }
 
-// Execute carries the call out in one transaction; see the package's comment.
+// Execute carries out the call in one transaction; see the package comment.
 func (c *Connector) Execute(ctx context.Context, call connector.Call) (connector.Result, error) {
 	p, cerr := c.prepare(ctx, call)
 	if cerr != nil {
@@ -85,7 +86,7 @@ func (c *Connector) prepare(ctx context.Context, call connector.Call) (*plan, *c
 	return p, nil
 }
 
-// unreachable is the error of a target to which no change was sent yet.
+// unreachable is the error of a target before any change was sent.
 func (c *Connector) unreachable(err error) *connector.Error {
 	v := c.dialect.classify(err)
 	switch {
@@ -93,7 +94,7 @@ func (c *Connector) unreachable(err error) *connector.Error {
 		v.kind = connector.Transient
 		return v.failure(err)
 	case v.answered:
-		// Perhaps the tables are no longer as they were: look again next time.
+		// The tables may have changed: read the catalogue again next time.
 		c.forget()
 		v.kind = connector.NotSent
 		if v.missing {
@@ -111,8 +112,8 @@ func (c *Connector) unreachable(err error) *connector.Error {
 	return fail(connector.NotSent, "unreachable", detail, err)
 }
 
-// begin takes a connection and opens a transaction. Pooled connections may
-// have died meanwhile; BEGIN changes nothing, so it is tried on another.
+// begin takes a connection and opens a transaction. A pooled connection may be broken. BEGIN
+// changes nothing, so it is retried on another connection.
 func (c *Connector) begin(ctx context.Context) (*sql.Conn, *connector.Error) {
 	for tries := 0; ; tries++ {
 		conn, err := c.db.Conn(ctx)
@@ -129,15 +130,15 @@ func (c *Connector) begin(ctx context.Context) (*sql.Conn, *connector.Error) {
 	}
 }
 
-// abandon rolls back and says what the failure proves.
+// abandon rolls back and classifies the failure by what it proves.
 func (c *Connector) abandon(ctx context.Context, conn *sql.Conn, call connector.Call, p *plan, cause error) *connector.Error {
 	rolledBack := c.dialect.rollback(ctx, conn)
 	var refused *refusal
 	var duplicate *duplicateKeyError
 	switch {
 	case !rolledBack:
-		// No COMMIT was sent, so the server will drop the transaction; but it
-		// has not said so.
+		// No COMMIT was sent, so the server will drop the transaction, but it has not confirmed
+		// that yet.
 		return fail(connector.Ambiguous, "connection_lost", "the connection failed before the change was confirmed or undone", cause)
 	case errors.As(cause, &refused):
 		return fail(connector.Terminal, refused.code, refused.detail, nil)
@@ -148,7 +149,7 @@ func (c *Connector) abandon(ctx context.Context, conn *sql.Conn, call connector.
 	}
 	v := c.dialect.classify(cause)
 	if v.missing {
-		// The table was changed since its catalogue was read.
+		// The table has changed since its catalogue was read.
 		c.recordReady.Store(false)
 		if _, err := c.table(ctx, call.Target.EntityType, true); err == nil {
 			v.kind = connector.Transient
@@ -159,7 +160,7 @@ func (c *Connector) abandon(ctx context.Context, conn *sql.Conn, call connector.
 		v.kind, v.code, v.detail = connector.Terminal, string(gatehouse.CodeAlreadyExists), "a row with this key exists"
 		return v.failure(cause)
 	}
-	if v.kind == connector.Ambiguous { // the rollback has cleared it up
+	if v.kind == connector.Ambiguous { // the rollback has resolved the ambiguity
 		v.kind, v.code, v.detail = connector.Transient, "rolled_back", "the transaction failed and was rolled back"
 	}
 	return v.failure(cause)
@@ -170,8 +171,8 @@ func (c *Connector) anyExists(ctx context.Context, p *plan) bool {
 	return err == nil && len(rows) > 0
 }
 
-// apply does the work of the transaction. replayed is true when the record
-// shows that it was done before.
+// apply performs the work of the transaction. replayed is true if the record shows that it was
+// already done.
 func (c *Connector) apply(ctx context.Context, conn *sql.Conn, call connector.Call, p *plan) (res connector.Result, replayed bool, err error) {
 	claimed, err := c.claim(ctx, conn, call)
 	if err != nil {
@@ -235,7 +236,7 @@ func clip(j gatehouse.JSON) string {
 	return string(j)
 }
 
-// write sends the statements. Every one must touch exactly its rows.
+// write executes the statements. Each of them must affect exactly its rows.
 func (c *Connector) write(ctx context.Context, conn *sql.Conn, p *plan) error {
 	if p.op == opInsert || p.change != nil {
 		for _, ref := range p.refs {

@@ -19,12 +19,12 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 )
 
-// proxy stands before a PostgreSQL server and can lose what it answers.
+// proxy is a proxy for a PostgreSQL server that can drop its answers.
 type proxy struct {
 	dsn string
-	// trigger, once seen in what the client sends, makes the proxy act: with
-	// drop, it forwards the message, swallows every answer and then hangs up;
-	// without, it hangs up before forwarding.
+	// trigger is a text of the client at which the proxy acts. With drop, it forwards the message,
+	// discards every answer and then closes the connection; without drop, it closes the connection
+	// before forwarding.
 	trigger atomic.Pointer[string]
 	drop    atomic.Bool
 	fired   atomic.Int32
@@ -79,7 +79,7 @@ func (p *proxy) serve(client net.Conn, network, address string) {
 				return
 			}
 			if swallow.Load() {
-				// The server has done it; its word is lost.
+				// The server has executed the statement; its answer is lost.
 				select {
 				case answered <- struct{}{}:
 				default:
@@ -113,9 +113,8 @@ func (p *proxy) serve(client net.Conn, network, address string) {
 	}
 }
 
-// TestLostAnswers loses the answer to COMMIT, of a commit that stands, and
-// cuts the connection before every statement. The same call again settles it,
-// and the change is made once.
+// TestLostAnswers loses the answer to a COMMIT that succeeded, and cuts the connection before every
+// statement. Repeating the call resolves it, and the change is made once.
 func TestLostAnswers(t *testing.T) {
 	t.Parallel()
 	tg := newTarget(t, "postgres", itemsSchema)
@@ -169,16 +168,16 @@ func TestLostAnswers(t *testing.T) {
 	}
 }
 
-// TestStoppedCaller has a caller stopped before its COMMIT, as by SIGSTOP,
-// while the next attempt runs: it waits, and one of both has the effect.
+// TestStoppedCaller stops a caller before its COMMIT, as by SIGSTOP, while the next attempt runs:
+// that attempt waits, and exactly one of both takes effect.
 func TestStoppedCaller(t *testing.T) {
 	t.Parallel()
 	tg := newTarget(t, "postgres", itemsSchema)
 	c := newConnector(t, items(tg.dsn))
-	mustExecute(t, c, call("update", "SKU-2", "1", "", `{"qty":5}`)) // makes the table of records
+	mustExecute(t, c, call("update", "SKU-2", "1", "", `{"qty":5}`)) // creates the table of records
 	update := call("update", "SKU-1042", "7", "", `{"price":"12.50"}`)
 
-	// The stopped caller, by hand: record and change written, not committed.
+	// The stopped caller, written out: its record and change are written, but not committed.
 	tx, err := tg.db.Begin()
 	if err != nil {
 		t.Fatal(err)
@@ -214,7 +213,7 @@ func TestStoppedCaller(t *testing.T) {
 		second <- res
 	}()
 	waitForLock(t, tg)
-	if err := tx.Commit(); err != nil { // the stopped caller goes on
+	if err := tx.Commit(); err != nil { // the stopped caller continues
 		t.Fatal(err)
 	}
 	if res := <-second; res.ExternalID != "first" {
@@ -236,8 +235,8 @@ func waitForLock(t *testing.T, tg *target) {
 	t.Fatal("nothing waits for a lock")
 }
 
-// TestServerCrash kills the server in the middle of a transaction, and while
-// nothing is under way.
+// TestServerCrash kills the server in the middle of a transaction, and while no transaction is
+// open.
 func TestServerCrash(t *testing.T) {
 	t.Parallel()
 	cluster, err := pgtest.New()
@@ -289,7 +288,7 @@ func TestServerCrash(t *testing.T) {
 	}
 }
 
-// TestLockedTarget gives up in time, with proof that nothing happened.
+// TestLockedTarget: the call gives up in time, with proof that nothing happened.
 func TestLockedTarget(t *testing.T) {
 	t.Parallel()
 	eachEngine(t, func(t *testing.T, engine string) {
@@ -322,7 +321,7 @@ func TestLockedTarget(t *testing.T) {
 	})
 }
 
-// TestRefusedAtCommit meets a constraint that is only checked by COMMIT.
+// TestRefusedAtCommit violates a constraint that is only checked by COMMIT.
 func TestRefusedAtCommit(t *testing.T) {
 	t.Parallel()
 	eachEngine(t, func(t *testing.T, engine string) {
@@ -335,17 +334,17 @@ func TestRefusedAtCommit(t *testing.T) {
 		if got := tg.one(t, `SELECT count(*) FROM items`); got != "3" {
 			t.Errorf("%s rows are left", got)
 		}
-		mustExecute(t, c, call("update", "SKU-1042", "7", "", `{"price":"1"}`)) // the connection is still good
+		mustExecute(t, c, call("update", "SKU-1042", "7", "", `{"price":"1"}`)) // the connection still works
 	})
 }
 
-// TestDeadlock is chosen as the victim of a deadlock.
+// TestDeadlock makes the connector's transaction the victim of a deadlock.
 func TestDeadlock(t *testing.T) {
 	t.Parallel()
 	tg := newTarget(t, "postgres", itemsSchema)
 	c := newConnector(t, items(tg.dsn))
-	// Our own session is never the victim: only the connector's looks for
-	// deadlocks. That is a superuser's to say.
+	// Only the connector's session detects deadlocks, so that it is always the victim. That setting
+	// requires a superuser.
 	own, err := sql.Open("pgx", pgtest.Superuser(tg.dsn))
 	if err != nil {
 		t.Fatal(err)
@@ -367,7 +366,7 @@ func TestDeadlock(t *testing.T) {
 		_, err := c.Execute(context.Background(), update)
 		ended <- err
 	}()
-	waitForLock(t, tg) // it has SKU-2 and waits for SKU-3
+	waitForLock(t, tg) // it has locked SKU-2 and waits for SKU-3
 	if _, err := tx.Exec(`UPDATE items SET note = 'b' WHERE sku = 'SKU-2'`); err != nil {
 		t.Fatal(err)
 	}
@@ -378,7 +377,7 @@ func TestDeadlock(t *testing.T) {
 	mustExecute(t, c, update)
 }
 
-// TestManyConnectors lets connectors of several replicas race for one row.
+// TestManyConnectors lets the connectors of several replicas race for one row.
 func TestManyConnectors(t *testing.T) {
 	t.Parallel()
 	eachEngine(t, func(t *testing.T, engine string) {

@@ -9,11 +9,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// Floor implements [connector.Floorer]. An operation on many keys is a bulk
-// operation by whatever name. An operation that is declared has that floor.
-// Else an update of one row whose columns are all declared has theirs. Nothing
-// but the declaration of the operation lowers an insert, which makes a row, a
-// delete, or a bulk operation.
+// Floor implements [connector.Floorer]. An operation on several keys is a bulk operation, whatever
+// its name. A declared operation has its declared floor. Otherwise, an update of one row whose
+// columns are all declared has the highest of their levels. An insert, a delete and a bulk
+// operation are lowered by a declaration of the operation only.
 func (c *Connector) Floor(call connector.Call) gatehouse.RiskLevel {
 	op, many, ok := splitOperation(call.Operation)
 	if !ok {
@@ -30,8 +29,8 @@ func (c *Connector) Floor(call connector.Call) gatehouse.RiskLevel {
 	return max(c.cfg.floor(entity, op), fields)
 }
 
-// touched lists the columns that a change may name. In a bulk operation these
-// are members of the change, or of its members; both are listed.
+// touched lists the columns that a change may name. In a bulk operation, these are the members of
+// the change or of its members; both are listed.
 func touched(call connector.Call, many bool) []string {
 	names := connector.Fields(call.ProposedChange)
 	if !many {
@@ -56,7 +55,7 @@ func (c *Config) declared(entity, op string) gatehouse.RiskLevel {
 
 func (c *Config) declares(entity, op string) bool { return c.declared(entity, op) != 0 }
 
-// floor is the level of an operation on an entity, whatever it changes.
+// floor is the level of an operation on an entity, independent of the change.
 func (c *Config) floor(entity, op string) gatehouse.RiskLevel {
 	if c.declares(entity, op) {
 		return c.declared(entity, op)
@@ -64,8 +63,7 @@ func (c *Config) floor(entity, op string) gatehouse.RiskLevel {
 	return connector.UndeclaredFloor(op, false, false)
 }
 
-// checkBulk refuses a bulk operation that would ask for less than the same
-// operation on one row.
+// checkBulk refuses a bulk operation with a lower floor than the same operation on one row.
 func (c *Config) checkBulk(entity string) error {
 	for _, op := range []string{opInsert, opUpdate, opDelete} {
 		if one, many := c.floor(entity, op), c.floor(entity, bulk+op); many < one {

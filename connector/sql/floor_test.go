@@ -44,7 +44,7 @@ func TestFloors(t *testing.T) {
 		{"no-such", "plain", `{}`, nil, 5},
 		// The operation is declared for all entities.
 		{"insert", "plain", `{"note":"x"}`, nil, 4},
-		// Fields are declared: the largest counts, and each must be.
+		// Fields are declared: the highest level counts, and every field must be declared.
 		{"update", "item", `{"note":"x"}`, nil, 1},
 		{"update", "item", `{"name":"y","note":"x"}`, nil, 2},
 		{"update", "item", `{"note":"x","qty":1}`, nil, 3},
@@ -54,12 +54,12 @@ func TestFloors(t *testing.T) {
 		{"update", "item", `{}`, nil, 3},
 		{"update", "item", ``, nil, 3},
 		{"update", "item", `[]`, nil, 3},
-		// They lower nothing but an update of one row.
+		// Declared fields lower nothing but an update of one row.
 		{"insert", "item", `{"note":"x"}`, nil, 4},
 		{"delete", "item", `{"note":"x"}`, nil, 4},
 		{"update", "item", `{"note":"x"}`, []string{"a"}, 5},
 		{"bulk_update", "item", `{"note":"x"}`, []string{"a"}, 5},
-		// The operation is declared for the entity; fields can still raise it.
+		// The operation is declared for the entity; fields can still raise its floor.
 		{"insert", "tag", `{"other":"x"}`, nil, 1},
 		{"update", "tag", `{"text":"x"}`, nil, 2},
 		{"update", "tag", `{"owner":"x"}`, nil, 3},
@@ -89,8 +89,8 @@ func TestFloors(t *testing.T) {
 	}
 }
 
-// TestDeclaredFieldsExist: a declaration of a column that is not there is found
-// when the target is looked at, not taken for one of another column.
+// TestDeclaredFieldsExist: a declared column that does not exist is reported by the probe, and not
+// taken for another column.
 func TestDeclaredFieldsExist(t *testing.T) {
 	t.Parallel()
 	eachEngine(t, func(t *testing.T, engine string) {
@@ -107,8 +107,8 @@ func TestDeclaredFieldsExist(t *testing.T) {
 	})
 }
 
-// TestSpellingsWhileTheTargetIsAway: the names that the configuration has are
-// known without the catalogue.
+// TestSpellingsWhileTheTargetIsAway: the configuration's names are checked even without the
+// catalogue.
 func TestSpellingsWhileTheTargetIsAway(t *testing.T) {
 	t.Parallel()
 	cfg := items("sqlite:" + t.TempDir() + "/away.db")

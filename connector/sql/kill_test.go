@@ -17,11 +17,11 @@ import (
 	sqlconn "github.com/gatehouse-dev/gatehouse/connector/sql"
 )
 
-// childEnv makes the test binary a caller that is there to be killed.
+// childEnv turns the test binary into a caller that the test kills.
 const childEnv = "GATEHOUSE_TEST_SQLCONN_CHILD"
 
-// child makes one change after the other, as long as it lives. It prints each
-// key before the call, and "ok" after it.
+// child makes one change after the other until it is killed. It prints each key before the call,
+// and "ok" after it.
 func child(dsn string) {
 	c, err := sqlconn.New(context.Background(), items(dsn), nil)
 	if err != nil {
@@ -44,13 +44,13 @@ func child(dsn string) {
 	}
 }
 
-// killCall is the change of one version, under a key of its own.
+// killCall is the change of one version, with a key of its own.
 func killCall(version int) connector.Call {
 	return call("update", "SKU-1042", fmt.Sprint(version), "", fmt.Sprintf(`{"qty":%d}`, version))
 }
 
-// TestKilledCallers kills callers with SIGKILL at any moment. What they were
-// told stands, and the call that they were in is made once by whoever repeats it.
+// TestKilledCallers kills callers with SIGKILL at random moments. Acknowledged changes must remain,
+// and the interrupted call is made exactly once by the caller that repeats it.
 func TestKilledCallers(t *testing.T) {
 	t.Parallel()
 	eachEngine(t, func(t *testing.T, engine string) {
@@ -80,8 +80,8 @@ func TestKilledCallers(t *testing.T) {
 	})
 }
 
-// killedChild runs a child for a while after its first word, and returns the
-// last call that it began (-1 for none) and the last that was answered.
+// killedChild runs a child for a while after its first output. It returns the version of the last
+// call that was started (-1 for none) and of the last one that was answered.
 func killedChild(t *testing.T, dsn string, version int, life time.Duration) (last, acknowledged int) {
 	t.Helper()
 	self, err := filepath.Abs(os.Args[0])

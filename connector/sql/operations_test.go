@@ -34,7 +34,7 @@ func (tg *target) dump(t testing.TB) string {
 	return strings.Join(lines, "\n")
 }
 
-// again makes a call of a reversal.
+// again makes a call from a reversal.
 func again(r *gatehouse.Reversal) connector.Call {
 	c := connector.Call{
 		Tenant: "default", ActionID: "act_2", Attempt: 1, Operation: r.Operation,
@@ -43,7 +43,7 @@ func again(r *gatehouse.Reversal) connector.Call {
 	return keyed(c, "reversal:"+string(gatehouse.MustJSON(r)))
 }
 
-// TestReversals applies each operation, reverses it, and reverses that.
+// TestReversals applies each operation, reverses it, and reverses the reversal.
 func TestReversals(t *testing.T) {
 	t.Parallel()
 	eachEngine(t, func(t *testing.T, engine string) {
@@ -175,12 +175,12 @@ func TestIdempotencyRecord(t *testing.T) {
 			t.Errorf("read back another's record: %v, %v", finding, err)
 		}
 
-		// The same key of another tenant is another key.
+		// The same key of another tenant is a different key.
 		other := call("update", "SKU-1042", "8", "", `{"price":"13.00"}`)
 		other.Tenant, other.IdempotencyKey = "acme", first.IdempotencyKey
 		mustExecute(t, c, other)
 
-		// A later change does not make the first one happen again.
+		// Repeating the first call after a later change has no effect.
 		mustExecute(t, c, first)
 		if got := tg.one(t, `SELECT price || '/' || version FROM items WHERE sku = 'SKU-1042'`); got != "13.00/9" {
 			t.Errorf("holds %s", got)
@@ -221,8 +221,7 @@ func TestBulkAtTheLimit(t *testing.T) {
 	})
 }
 
-// TestTriggersCannotChangeWhatWasApproved rolls back what would not land as it
-// was approved.
+// TestTriggersCannotChangeWhatWasApproved: a change that a trigger alters is rolled back.
 func TestTriggersCannotChangeWhatWasApproved(t *testing.T) {
 	t.Parallel()
 	trigger := map[string]string{
@@ -257,7 +256,7 @@ func TestAllowList(t *testing.T) {
 		c := newConnector(t, cfg)
 		for _, bad := range []connector.Call{
 			call("update", "SKU-1042", "7", "", `{"qty":1}`),
-			call("update", "SKU-1042", "7", `{"qty":1}`, `{"price":"1"}`), // an oracle
+			call("update", "SKU-1042", "7", `{"qty":1}`, `{"price":"1"}`), // would reveal the hidden column's value
 		} {
 			if code := gatehouse.CodeOf(c.Validate(bad)); code != gatehouse.CodeInvalid {
 				t.Errorf("%s %s: code %q", bad.CurrentState, bad.ProposedChange, code)
@@ -273,7 +272,7 @@ func TestAllowList(t *testing.T) {
 	})
 }
 
-// TestKeysThatNameMoreThanOneRow come of a key that is not unique.
+// TestKeysThatNameMoreThanOneRow uses a key column that is not unique.
 func TestKeysThatNameMoreThanOneRow(t *testing.T) {
 	t.Parallel()
 	eachEngine(t, func(t *testing.T, engine string) {

@@ -14,7 +14,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/spelling"
 )
 
-// plan is a call, taken apart and checked.
+// plan is a parsed and checked call.
 type plan struct {
 	op         string
 	bulk       bool
@@ -24,12 +24,12 @@ type plan struct {
 	version    string // "" when none is to be compared
 	// pre holds each key's pre-image; empty when the proposal has none.
 	pre map[string][]gatehouse.Member
-	// common is one change for all keys, change one for each.
+	// common is one change for all keys, change is one for each key.
 	common []gatehouse.Member
 	change map[string][]gatehouse.Member
 }
 
-// changeOf returns what is to be written for one key.
+// changeOf returns the change for one key.
 func (p *plan) changeOf(ref string) []gatehouse.Member {
 	if p.change != nil {
 		return p.change[ref]
@@ -37,12 +37,12 @@ func (p *plan) changeOf(ref string) []gatehouse.Member {
 	return p.common
 }
 
-// validateTimeout bounds reading the catalogue for a proposal.
+// validateTimeout limits the time for reading the catalogue when a proposal is validated.
 const validateTimeout = 2 * time.Second
 
-// Validate implements [connector.Validator]. It reads the target's catalogue
-// on first use, and again when a column seems to be missing; while the target
-// cannot be reached it checks what needs no catalogue.
+// Validate implements [connector.Validator]. It reads the target's catalogue on first use, and
+// again when a column seems to be missing. While the target is unreachable, it checks what needs no
+// catalogue.
 func (c *Connector) Validate(call connector.Call) error {
 	ctx, cancel := context.WithTimeout(context.Background(), validateTimeout)
 	defer cancel()
@@ -56,7 +56,7 @@ func (c *Connector) Validate(call connector.Call) error {
 			return err
 		}
 	}
-	// Perhaps the table was changed since it was read.
+	// The table may have changed since the catalogue was read.
 	t, fresh := c.table(ctx, call.Target.EntityType, true)
 	if fresh != nil {
 		if isSchemaError(fresh) {
@@ -68,8 +68,8 @@ func (c *Connector) Validate(call connector.Call) error {
 	return err
 }
 
-// newPlan checks a call against configuration and table. Errors have code
-// invalid and point into the proposal.
+// newPlan checks a call against the configuration and the table. Errors have code invalid and point
+// into the proposal.
 func newPlan(call connector.Call, cfg Config, t *table) (*plan, error) {
 	var v gatehouse.Violations
 	op, bulk, ok := splitOperation(call.Operation)
@@ -151,7 +151,7 @@ func (p *plan) takePreImage(v *gatehouse.Violations, call connector.Call) {
 	}
 }
 
-// perKey fills dst from an object of which each member is named by a key.
+// perKey fills dst from an object with one member per key.
 func (p *plan) perKey(v *gatehouse.Violations, at string, fields []gatehouse.Member, dst map[string][]gatehouse.Member) {
 	known := make(map[string]bool, len(p.refs))
 	for _, ref := range p.refs {
@@ -181,7 +181,7 @@ func (p *plan) takeChange(v *gatehouse.Violations, call connector.Call) {
 	}
 	switch {
 	case p.op == opDelete:
-		// A delete that also names columns says two things at once.
+		// A delete that also names columns is contradictory.
 		if len(fields) > 0 && call.ProposedChange != `{"deleted":true}` {
 			v.Add("/proposed_change", `must be {} or {"deleted": true} for a delete`)
 		}
@@ -196,8 +196,8 @@ func (p *plan) takeChange(v *gatehouse.Violations, call connector.Call) {
 	}
 }
 
-// namesAllKeys tells a bulk change by key from one change for all: it has an
-// object for each key, and nothing else.
+// namesAllKeys distinguishes a bulk change by key from one change for all keys: it has an object
+// for each key, and nothing else.
 func (p *plan) namesAllKeys(fields []gatehouse.Member) bool {
 	if len(fields) != len(p.refs) {
 		return false
@@ -217,7 +217,7 @@ func (p *plan) namesAllKeys(fields []gatehouse.Member) bool {
 	return true
 }
 
-// checkColumns matches the names of changes and pre-images with the columns.
+// checkColumns matches the names in changes and pre-images with the columns.
 func (p *plan) checkColumns(v *gatehouse.Violations, entity Entity) {
 	if p.change == nil {
 		p.checkChange(v, "/proposed_change", p.refs, p.common, entity)
@@ -241,7 +241,7 @@ func (p *plan) checkColumns(v *gatehouse.Violations, entity Entity) {
 	}
 }
 
-// known reports whether a column is visible, as far as can be told.
+// known reports whether a column is visible, as far as the catalogue or the configuration can tell.
 func (p *plan) known(name string, entity Entity) bool {
 	if p.table != nil {
 		_, ok := p.table.column(name)
@@ -254,8 +254,7 @@ func (p *plan) known(name string, entity Entity) bool {
 	return slices.Contains(entity.Columns, name) || name == entity.Key || name == entity.Version
 }
 
-// columns yields the columns that are known of, from the catalogue or else from
-// the configuration.
+// columns yields the known columns, from the catalogue or else from the configuration.
 func (p *plan) columns(entity Entity) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		if p.table != nil {
@@ -328,7 +327,7 @@ func (p *plan) checkChange(v *gatehouse.Violations, at string, refs []string, ch
 	}
 }
 
-// checkGuard refuses to write over a row without a word of what it was.
+// checkGuard refuses a change that overwrites a row without naming its previous state.
 func (p *plan) checkGuard(v *gatehouse.Violations, entity Entity) {
 	if p.op == opInsert || p.bulk || p.version != "" || len(p.pre) > 0 {
 		return

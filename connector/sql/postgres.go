@@ -18,11 +18,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/pgurl"
 )
 
-// postgresDialect talks to a PostgreSQL server, 14 or later.
+// postgresDialect supports PostgreSQL 14 or later.
 type postgresDialect struct{}
 
-// rollbackTimeout bounds the wait for a ROLLBACK's confirmation after the
-// caller's own time is over.
+// rollbackTimeout limits the wait for the confirmation of a ROLLBACK after the caller's context has
+// ended.
 const rollbackTimeout = 2 * time.Second
 
 func openPostgres(dsn, password string) (address string, db *sql.DB, err error) {
@@ -36,16 +36,16 @@ func openPostgres(dsn, password string) (address string, db *sql.DB, err error) 
 	if password != "" {
 		cfg.Password = password
 	}
-	// The text forms that decode and parseTime know, whatever the server's
-	// defaults are. A caller that is stopped must not hold its row locks.
+	// These are the text formats that decode and parseTime know, whatever the server's defaults
+	// are. The time limit keeps a stopped caller from holding its row locks.
 	for name, value := range map[string]string{
 		"application_name": "gatehouse", "timezone": "UTC", "datestyle": "ISO", "bytea_output": "hex",
 		"extra_float_digits": "1", "idle_in_transaction_session_timeout": "120000",
 	} {
 		cfg.RuntimeParams[name] = value
 	}
-	// Neither plans nor descriptions are kept between statements, at the price
-	// of a round trip each: the schema may change under us.
+	// Neither plans nor descriptions are cached between statements, at the price of a round trip
+	// each, because the schema may change at any time.
 	cfg.DefaultQueryExecMode = pgx.QueryExecModeDescribeExec
 	db = stdlib.OpenDB(*cfg)
 	db.SetMaxOpenConns(8)
@@ -128,8 +128,8 @@ func (postgresDialect) decode(c column, raw any) (cell, error) {
 	return cell{gatehouse.StringJSON(s), true}, nil
 }
 
-// bind gives every value as text, of which the server makes what the column
-// is, as of a quoted literal.
+// bind passes every value as text. The server converts it to the column's type, as it does with a
+// quoted literal.
 func (postgresDialect) bind(c column, v gatehouse.JSON) any {
 	if isNull(v) {
 		return nil
@@ -151,8 +151,8 @@ func (postgresDialect) begin(ctx context.Context, conn *sql.Conn) error {
 	return err
 }
 
-// commit looks at the server's word: a COMMIT of a transaction that had failed
-// is answered with ROLLBACK.
+// commit checks the command tag of the answer: the server answers the COMMIT of a failed
+// transaction with ROLLBACK.
 func (postgresDialect) commit(ctx context.Context, conn *sql.Conn) (rolledBack bool, err error) {
 	err = conn.Raw(func(c any) error {
 		tag, err := c.(*stdlib.Conn).Conn().Exec(ctx, "COMMIT")
@@ -167,8 +167,8 @@ func (postgresDialect) commit(ctx context.Context, conn *sql.Conn) (rolledBack b
 	})
 	var e *pgconn.PgError
 	if errors.As(err, &e) {
-		// A severity of FATAL, or class 57, can be said while the commit is
-		// under way; any other error is the transaction's own end.
+		// An error with severity FATAL or class 57 can arrive while the commit is in progress; any
+		// other error ends the transaction itself.
 		rolledBack = e.Severity == "ERROR" && !strings.HasPrefix(e.Code, "57") && !strings.HasPrefix(e.Code, "08")
 	}
 	if err != nil && !rolledBack {
@@ -187,8 +187,8 @@ func (postgresDialect) rollback(ctx context.Context, conn *sql.Conn) bool {
 	return true
 }
 
-// ensureRecord takes a lock, since two CREATE TABLE IF NOT EXISTS at a time
-// can fail on each other.
+// ensureRecord takes a lock, because two concurrent CREATE TABLE IF NOT EXISTS can make each other
+// fail.
 func (postgresDialect) ensureRecord(ctx context.Context, conn *sql.Conn, table string) error {
 	var there bool
 	if err := conn.QueryRowContext(ctx, `SELECT to_regclass($1) IS NOT NULL`, quoteTable(table)).Scan(&there); err != nil || there {
@@ -220,7 +220,7 @@ func (postgresDialect) classify(err error) verdict {
 		return verdict{kind: connector.Ambiguous, code: "connection_lost", detail: "the connection failed"}
 	}
 	v := verdict{kind: connector.Terminal, code: "sql_error", answered: true}
-	// Detail and hint can quote other rows; message and names are enough.
+	// The error's detail and hint can quote other rows; the message and the names are enough.
 	v.says = shortened(e.Message)
 	v.detail = fmt.Sprintf("%s (SQLSTATE %s)", v.says, e.Code)
 	if e.ConstraintName != "" {

@@ -11,7 +11,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// stored is the answer as the idempotency record keeps it.
+// stored is the answer in the form of the idempotency record.
 type stored struct {
 	ExternalID string              `json:"external_id,omitempty"`
 	Request    gatehouse.JSON      `json:"request,omitempty"`
@@ -19,8 +19,8 @@ type stored struct {
 	Reversal   *gatehouse.Reversal `json:"reversal,omitempty"`
 }
 
-// claim inserts the record of a call; false when there is one. It waits for
-// another transaction that has inserted the same and is not over.
+// claim inserts the record of a call; it returns false if the record exists. It waits for another
+// transaction that has inserted the same record and not ended.
 func (c *Connector) claim(ctx context.Context, conn *sql.Conn, call connector.Call) (bool, error) {
 	if !c.recordReady.Load() {
 		if err := c.dialect.ensureRecord(ctx, conn, c.cfg.IdempotencyTable); err != nil {
@@ -41,7 +41,7 @@ func (c *Connector) claim(ctx context.Context, conn *sql.Conn, call connector.Ca
 	return n == 1, err
 }
 
-// entityName is what a person finds the record by.
+// entityName is the name by which a person finds the record.
 func entityName(t gatehouse.Target) string {
 	if len(t.EntityRefs) > 0 {
 		return fmt.Sprintf("%s (%d keys)", t.EntityType, len(t.EntityRefs))
@@ -49,7 +49,7 @@ func entityName(t gatehouse.Target) string {
 	return t.EntityType + "/" + t.EntityRef
 }
 
-// complete stores the answer in the record, within the same transaction.
+// complete stores the answer in the record, in the same transaction.
 func (c *Connector) complete(ctx context.Context, conn *sql.Conn, call connector.Call, res connector.Result) error {
 	b, err := json.Marshal(stored{res.ExternalID, res.RequestMetadata, res.ResponseMetadata, res.Reversal})
 	if err != nil {
@@ -62,8 +62,7 @@ func (c *Connector) complete(ctx context.Context, conn *sql.Conn, call connector
 	return err
 }
 
-// recorded returns the answer of the same call, made before. A record of
-// another digest is a refusal.
+// recorded returns the stored answer of the same call. A record with another digest is a refusal.
 func (c *Connector) recorded(ctx context.Context, q querier, call connector.Call) (res connector.Result, found bool, err error) {
 	s := &statement{dialect: c.dialect}
 	s.add("SELECT digest, result FROM ", quoteTable(c.cfg.IdempotencyTable), " WHERE tenant = ").param(call.Tenant)
@@ -92,9 +91,9 @@ func (c *Connector) recorded(ctx context.Context, q querier, call connector.Call
 	}, true, rows.Err()
 }
 
-// ReadBack looks the idempotency record up. When there is none the finding is
-// Inconclusive, never Absent: a caller that was stopped may still commit. To
-// call again is harmless, and settles it.
+// ReadBack looks up the idempotency record. Without a record, the finding is Inconclusive and never
+// Absent, because a stopped caller may still commit. Repeating the call is harmless and resolves
+// it.
 func (c *Connector) ReadBack(ctx context.Context, call connector.Call) (connector.Finding, connector.Result, error) {
 	res, found, err := c.recorded(ctx, c.reader, call)
 	var refused *refusal
@@ -111,8 +110,8 @@ func (c *Connector) ReadBack(ctx context.Context, call connector.Call) (connecto
 	return connector.Inconclusive, connector.Result{}, nil
 }
 
-// noRecordTable reports whether the target can be read and has no table of
-// records, so that nothing was ever carried out there.
+// noRecordTable reports whether the target is readable and has no table of records, which proves
+// that no change was ever carried out there.
 func (c *Connector) noRecordTable(ctx context.Context) bool {
 	columns, err := c.dialect.columns(ctx, c.reader, c.cfg.IdempotencyTable)
 	return err == nil && len(columns) == 0

@@ -8,14 +8,13 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// maxReversal bounds the JSON of a reversal, in bytes: it must fit in a
-// proposal's body.
+// maxReversal limits the JSON of a reversal, in bytes: it must fit in a proposal's body.
 const maxReversal = 512 << 10
 
-// maxImage bounds the images in a receipt, in bytes.
+// maxImage limits the images in a receipt, in bytes.
 const maxImage = 16 << 10
 
-// verify compares what was written with what was approved.
+// verify compares the written values with the approved ones.
 func (p *plan) verify(before, after map[string]row) error {
 	for _, ref := range p.refs {
 		r := after[ref]
@@ -31,8 +30,8 @@ func (p *plan) verify(before, after map[string]row) error {
 		for _, f := range p.changeOf(ref) {
 			i := p.table.byName[f.Name]
 			col := p.table.columns[i]
-			// Of the types that we do not read ourselves, the database knows
-			// many spellings; whatever it made of ours, it accepted.
+			// For types that this package cannot parse, the database accepts many spellings. It
+			// accepted the proposed one, so the value counts as equal.
 			if col.kind != kindOther && !col.equal(f.Value, r[i].json) {
 				return &refusal{"not_as_approved", fmt.Sprintf("column %s (%s) would hold %s instead of %s",
 					col.name, col.decl, clip(r[i].json), clip(f.Value))}
@@ -63,7 +62,7 @@ func (p *plan) verifyVersion(before, after row) error {
 	return nil
 }
 
-// result describes what was done, for the receipt.
+// result describes the applied change for the receipt.
 func (p *plan) result(before, after map[string]row) connector.Result {
 	request := []gatehouse.Member{
 		{Name: "statement", Value: gatehouse.StringJSON(p.op)},
@@ -105,8 +104,8 @@ func appendImage(members []gatehouse.Member, name string, image gatehouse.JSON) 
 	return append(members, gatehouse.Member{Name: name, Value: image})
 }
 
-// changed lists the columns that a change names; all, but the key and the
-// version, when it is an insert or a delete.
+// changed lists the columns that a change names; for an insert or a delete, all columns except the
+// key and the version.
 func (p *plan) changed(ref string) []int {
 	var columns []int
 	if p.op == opUpdate {
@@ -133,9 +132,8 @@ func (p *plan) image(r row, columns []int) gatehouse.JSON {
 	return gatehouse.ObjectJSON(members...)
 }
 
-// reversal describes the change that undoes this one, nil when there is none:
-// when something that was overwritten cannot be written back from JSON, or was
-// not ours to see, or is too much to keep.
+// reversal describes the change that reverses this one. It is nil if an overwritten value cannot be
+// restored from JSON, was not visible to the connector, or exceeds the limits.
 func (p *plan) reversal(before, after map[string]row) *gatehouse.Reversal {
 	if len(p.refs) > maxBulkReversal {
 		return nil
@@ -179,8 +177,7 @@ func (p *plan) reversal(before, after map[string]row) *gatehouse.Reversal {
 	return rev
 }
 
-// undo returns what the row must be like before it is undone, and the change
-// that undoes it.
+// undo returns the row's state before the reversal, and the change that reverses it.
 func (p *plan) undo(ref string, before, after row) (now, back gatehouse.JSON, ok bool) {
 	columns := p.changed(ref)
 	t := p.table
@@ -215,8 +212,8 @@ func (p *plan) undo(ref string, before, after row) (now, back gatehouse.JSON, ok
 	return "", p.image(before, written), true
 }
 
-// guarding returns the columns of a pre-image: with the version in bulk, where
-// the target has none.
+// guarding returns the columns of a pre-image; in bulk they include the version, because the target
+// names none.
 func (p *plan) guarding(columns, withVersion []int) []int {
 	if p.bulk {
 		return withVersion
@@ -224,7 +221,7 @@ func (p *plan) guarding(columns, withVersion []int) []int {
 	return columns
 }
 
-// comparable leaves out what has no faithful JSON.
+// comparable leaves out columns whose values have no exact JSON form.
 func (p *plan) comparable(r row, columns []int) []int {
 	var out []int
 	for _, i := range columns {

@@ -8,10 +8,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// chunk bounds the keys of one statement.
+// chunk limits the keys in one statement.
 const chunk = 500
 
-// statement collects the text and parameters of one statement.
+// statement accumulates the text and the parameters of one statement.
 type statement struct {
 	dialect dialect
 	text    strings.Builder
@@ -44,16 +44,16 @@ func (s *statement) keys(t *table, refs []string) {
 	s.add(")")
 }
 
-// duplicateKeyError tells that the configured key names more than one row.
+// duplicateKeyError says that the configured key column has duplicates.
 type duplicateKeyError struct{ ref string }
 
 func (e *duplicateKeyError) Error() string {
 	return fmt.Sprintf("the key %s names more than one row", gatehouse.Quote(e.ref))
 }
 
-// readRows reads the rows of the given keys, locked when wanted, by their keys
-// as text. So a row counts only when its key is the ref itself: the database
-// may find the row 42 under 042, but nobody looks for it there.
+// readRows reads the rows with the given keys, with row locks if lock is set, and maps them by
+// their keys as text. A row counts only if its key is written exactly like the ref: the database
+// may find row 42 by the ref 042, but the map does not have that ref.
 func readRows(ctx context.Context, q querier, d dialect, t *table, refs []string, lock bool) (map[string]row, error) {
 	found := make(map[string]row, len(refs))
 	for start := 0; start < len(refs); start += chunk {
@@ -108,11 +108,10 @@ func scanRows(ctx context.Context, q querier, s *statement, t *table, found map[
 	return rows.Err()
 }
 
-// difference is how a row differs from what the proposal says of it.
+// difference is the difference between a row and the proposal's description of it.
 type difference struct{ expected, actual gatehouse.JSON }
 
-// compare returns nil when a row is as the version and the pre-image say. A
-// row that is not there is nil.
+// compare returns nil if a row has the version and the pre-image. A row that does not exist is nil.
 func (t *table) compare(r row, version string, pre []gatehouse.Member) *difference {
 	if r == nil {
 		d := &difference{expected: gatehouse.ObjectJSON(pre...), actual: "null"}

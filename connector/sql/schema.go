@@ -9,12 +9,12 @@ import (
 	"slices"
 )
 
-// kind is what a column can hold, as far as comparing and binding go.
+// kind is a column's type, as far as comparing and binding need it.
 type kind int
 
 const (
 	kindAny     kind = iota // SQLite's columns without affinity
-	kindText                // exactly as given
+	kindText                // compared exactly
 	kindInteger             // compared by value
 	kindNumber              // compared by value
 	kindBool
@@ -23,7 +23,7 @@ const (
 	kindOther // whatever else PostgreSQL has; its own text form
 )
 
-// column is one column as the database's catalogue has it.
+// column is a column of the database's catalogue.
 type column struct {
 	name       string
 	kind       kind
@@ -45,19 +45,19 @@ type table struct {
 	hidden  bool // there are columns that are not visible
 }
 
-// schemaError tells that the configuration does not fit the database.
+// schemaError says that the configuration does not match the database.
 type schemaError struct{ detail string }
 
 func (e *schemaError) Error() string { return e.detail }
 
-// querier is what reads: a pool or one connection.
+// querier can read: a pool or one connection.
 type querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }
 
-// table returns an entity's table, from the catalogue on first use or when
-// fresh is wanted. The error is a *schemaError when the table does not fit.
+// table returns an entity's table. It reads the catalogue on first use or if fresh is set. The
+// error is a *schemaError if the table does not match the configuration.
 func (c *Connector) table(ctx context.Context, entity string, fresh bool) (*table, error) {
 	c.mu.Lock()
 	t := c.tables[entity]
@@ -83,13 +83,13 @@ func (c *Connector) table(ctx context.Context, entity string, fresh bool) (*tabl
 	return t, nil
 }
 
-// isSchemaError reports whether the target answered, but does not fit.
+// isSchemaError reports whether the target answered but does not match the configuration.
 func isSchemaError(err error) bool {
 	var s *schemaError
 	return errors.As(err, &s)
 }
 
-// forget has the catalogue read again.
+// forget makes the next call read the catalogue again.
 func (c *Connector) forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

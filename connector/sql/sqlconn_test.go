@@ -27,14 +27,14 @@ func TestMain(m *testing.M) {
 	os.Exit(pgtest.Main(m))
 }
 
-// target is a real database, reached beside the connector.
+// target is a real database that the tests access without the connector.
 type target struct {
 	engine string
 	dsn    string // as the connector wants it
 	db     *sql.DB
 }
 
-// newTarget makes a database of an engine, sqlite or postgres, with a schema.
+// newTarget creates a database of an engine, sqlite or postgres, with a schema.
 func newTarget(t *testing.T, engine, schema string) *target {
 	t.Helper()
 	tg := &target{engine: engine}
@@ -106,13 +106,13 @@ func items(dsn string) sqlconn.Config {
 	return sqlconn.Config{DSN: dsn, Entities: map[string]sqlconn.Entity{"item": {Table: "items", Key: "sku", Version: "version"}}}
 }
 
-// newShop is the shop of the documentation.
+// newShop is the shop database of the documentation.
 func newShop(t *testing.T, engine string) (*target, *sqlconn.Connector) {
 	tg := newTarget(t, engine, itemsSchema)
 	return tg, newConnector(t, items(tg.dsn))
 }
 
-// call makes a call of the first attempt; keys are distinct by name.
+// call makes a first call; its key is derived from the arguments.
 func call(op, ref, version, state, change string) connector.Call {
 	c := connector.Call{
 		Tenant: "default", ActionID: "act_1", Attempt: 1, Operation: op,

@@ -19,12 +19,12 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// sqliteDialect talks to an SQLite file, whoever else has it open.
+// sqliteDialect supports an SQLite file that other processes may use too.
 type sqliteDialect struct{}
 
-// openSQLite prepares one writing connection and a few reading ones. The file
-// is opened on use and must exist then: a mistyped path must not make an empty
-// database. The target's journal mode is left as it is.
+// openSQLite prepares one connection for writing and a few for reading. The file is opened on first
+// use and must exist then, because a mistyped path must not create an empty database. The journal
+// mode is left unchanged.
 func openSQLite(path string) (address string, writer, reader *sql.DB, err error) {
 	path = strings.TrimPrefix(path, "//")
 	if path == "" || strings.ContainsAny(path, "?\x00") || strings.HasPrefix(path, ":memory:") {
@@ -65,7 +65,7 @@ func (sqliteDialect) columns(ctx context.Context, q querier, table string) ([]co
 		if err := rows.Scan(&c.name, &c.decl, &c.notNull, &c.hasDefault, &hidden); err != nil {
 			return nil, err
 		}
-		if hidden == 1 { // of a virtual table
+		if hidden == 1 { // a column of a virtual table
 			continue
 		}
 		c.generated = hidden == 2 || hidden == 3
@@ -78,8 +78,8 @@ func (sqliteDialect) columns(ctx context.Context, q querier, table string) ([]co
 	return columns, rows.Err()
 }
 
-// affinity follows section 3.1 of SQLite's datatype3.html, and knows a column
-// that is declared as JSON.
+// affinity follows section 3.1 of SQLite's datatype3.html, and also recognises columns declared as
+// JSON.
 func affinity(decl string) kind {
 	d := strings.ToUpper(decl)
 	has := func(words ...string) bool {
@@ -105,8 +105,8 @@ func affinity(decl string) kind {
 
 func (sqliteDialect) param(i int) string { return "?" + strconv.Itoa(i) }
 
-// read hides the declared type, by which the driver would make times and
-// booleans of texts and numbers. A unary plus changes nothing else.
+// read hides the declared type, by which the driver would convert texts and numbers to times and
+// booleans. A unary plus has no other effect.
 func (sqliteDialect) read(c column) string { return "+" + quote(c.name) }
 
 func (sqliteDialect) decode(c column, raw any) (cell, error) {
@@ -119,8 +119,7 @@ func (sqliteDialect) decode(c column, raw any) (cell, error) {
 		if math.IsInf(v, 0) || math.IsNaN(v) {
 			return cell{gatehouse.StringJSON(strconv.FormatFloat(v, 'g', -1, 64)), false}, nil
 		}
-		// The shortest text that reads as the same number: what was stored
-		// from 12.50 is read as 12.5.
+		// This is the shortest text that parses to the same number: a stored 12.50 is read as 12.5.
 		return cell{gatehouse.JSON(strconv.FormatFloat(v, 'g', -1, 64)), c.kind != kindAny}, nil
 	case string:
 		if c.kind == kindJSON {
@@ -137,8 +136,8 @@ func (sqliteDialect) decode(c column, raw any) (cell, error) {
 	return cell{}, fmt.Errorf("sqlconn: SQLite gave a %T", raw)
 }
 
-// bind gives integers that fit as such, all other numbers as their lexeme: the
-// column's affinity makes a number of it, or keeps the text.
+// bind passes integers that fit as integers, and all other numbers as their exact text: the
+// column's affinity converts the text to a number, or keeps it.
 func (sqliteDialect) bind(c column, v gatehouse.JSON) any {
 	switch {
 	case isNull(v):
@@ -163,7 +162,7 @@ func (sqliteDialect) bind(c column, v gatehouse.JSON) any {
 	return string(v)
 }
 
-func (sqliteDialect) lock() string { return "" } // BEGIN IMMEDIATE has locked all
+func (sqliteDialect) lock() string { return "" } // BEGIN IMMEDIATE has locked the database
 
 func (sqliteDialect) now() string { return "strftime('%Y-%m-%dT%H:%M:%fZ','now')" }
 
@@ -172,21 +171,21 @@ func (sqliteDialect) begin(ctx context.Context, conn *sql.Conn) error {
 	return err
 }
 
-// commit does not take the caller's context: an interrupt in the middle would
-// make a local commit ambiguous for nothing.
+// commit ignores the cancellation of the caller's context: an interrupt in the middle would make a
+// local commit ambiguous without need.
 func (sqliteDialect) commit(ctx context.Context, conn *sql.Conn) (bool, error) {
 	_, err := conn.ExecContext(context.WithoutCancel(ctx), "COMMIT")
 	var e *sqlite.Error
 	if errors.As(err, &e) && (e.Code()&0xff == sqlite3.SQLITE_BUSY || e.Code()&0xff == sqlite3.SQLITE_CONSTRAINT) {
-		// The transaction is still open, as documented for these two.
+		// SQLite documents that the transaction is still open after these two errors.
 		_, rollback := conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
 		return rollback == nil, err
 	}
 	return false, err
 }
 
-// rollback needs no answer: what was not committed is gone when the connection
-// is, and a connection that does not roll back is closed.
+// rollback needs no confirmation: uncommitted changes disappear with the connection, and a
+// connection that cannot roll back is closed.
 func (sqliteDialect) rollback(ctx context.Context, conn *sql.Conn) bool {
 	if _, err := conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK"); err != nil {
 		discard(conn)

@@ -7,8 +7,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// ReadsState is true for what changes rows that are there: an update or a delete,
-// of one row or of many.
+// ReadsState is true for operations on existing rows: an update or a delete, of one row or of many.
 func (c *Connector) ReadsState(call connector.Call) bool {
 	op, _, ok := splitOperation(call.Operation)
 	return ok && op != opInsert
@@ -55,8 +54,8 @@ func (c *Connector) ReadState(ctx context.Context, call connector.Call) (connect
 	return out, nil
 }
 
-// described lists the columns that a pre-image of a row has, and those that an
-// update touches besides, as far as their values have a faithful JSON.
+// described lists the columns of a row's pre-image and the columns that an update touches, except
+// those whose values have no exact JSON form.
 func (p *plan) described(ref string, r row) []int {
 	var columns []int
 	taken := make(map[int]bool)

@@ -70,7 +70,7 @@ func TestValidatePointsAtWhatIsWrong(t *testing.T) {
 	})
 }
 
-// TestSchemaChanges follows a table that is altered while Gatehouse runs.
+// TestSchemaChanges alters a table while Gatehouse runs.
 func TestSchemaChanges(t *testing.T) {
 	t.Parallel()
 	eachEngine(t, func(t *testing.T, engine string) {
@@ -101,7 +101,7 @@ func TestSchemaChanges(t *testing.T) {
 		tg.exec(t, `DROP TABLE gatehouse_applied`)
 		update = call("update", "SKU-1042", "8", "", `{"price":"1"}`)
 		if _, err = c.Execute(t.Context(), update); err != nil {
-			mustExecute(t, c, update) // as the dispatcher would retry
+			mustExecute(t, c, update) // as the dispatcher's retry
 		}
 
 		if engine == "postgres" { // SQLite has no such statement
@@ -162,7 +162,7 @@ func TestConfigIsStrict(t *testing.T) {
 	}
 }
 
-// TestFingerprint covers the definition, and no secret.
+// TestFingerprint: the fingerprint covers the definition, and no secret.
 func TestFingerprint(t *testing.T) {
 	t.Parallel()
 	base := func() sqlconn.Config { return items("postgres://app:one@db.example/shop") }
@@ -192,7 +192,7 @@ func TestFingerprint(t *testing.T) {
 	}
 }
 
-// TestMissingFile never makes an empty database of a mistyped path.
+// TestMissingFile: a mistyped path never creates an empty database.
 func TestMissingFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "typo with space & %.db")
@@ -211,7 +211,7 @@ func TestMissingFile(t *testing.T) {
 	}
 }
 
-// TestPasswordSecret takes the password from the secrets.
+// TestPasswordSecret: the password comes from the secrets.
 func TestPasswordSecret(t *testing.T) {
 	t.Parallel()
 	tg := newTarget(t, "postgres", itemsSchema)

@@ -7,14 +7,14 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// cell is the value of one column of one row, as JSON. A cell that is not
-// restorable cannot be written back from that JSON, such as SQLite's blobs.
+// cell is the value of one column of one row, as JSON. A cell that is not restorable, such as an
+// SQLite blob, cannot be written back from that JSON.
 type cell struct {
 	json       gatehouse.JSON
 	restorable bool
 }
 
-// row holds the cells of a table's visible columns, in their order.
+// row holds the cells of a table's visible columns, in the table's order.
 type row []cell
 
 func isNull(j gatehouse.JSON) bool { return j == "" || j == "null" }
@@ -23,7 +23,7 @@ func isComposite(j gatehouse.JSON) bool { return j != "" && (j[0] == '{' || j[0]
 
 func isBool(j gatehouse.JSON) bool { return j == "true" || j == "false" }
 
-// decimal reads a number, or a string that holds one.
+// decimal parses a number, or a string that contains one.
 func decimal(j gatehouse.JSON) (gatehouse.Decimal, bool) {
 	if d, ok := j.Number(); ok {
 		return d, true
@@ -36,8 +36,8 @@ func decimal(j gatehouse.JSON) (gatehouse.Decimal, bool) {
 	return d, err == nil
 }
 
-// accepts tells why a column cannot hold a value, "" when it may. What only
-// the database can tell, it tells when the change is made.
+// accepts says why a column cannot hold a value, "" when it may. Some violations only the database
+// can detect, when the change is made.
 func (c column) accepts(v gatehouse.JSON) string {
 	switch {
 	case isNull(v):
@@ -69,8 +69,8 @@ func (c column) accepts(v gatehouse.JSON) string {
 	return ""
 }
 
-// equal compares a value of a proposal with what a column holds: numbers by
-// value, exactly; points in time as such; JSON as JSON; all else as text.
+// equal compares a proposal's value with a column's value: numbers exactly by value; points in time
+// as such; JSON as JSON; everything else as text.
 func (c column) equal(want, got gatehouse.JSON) bool {
 	if isNull(want) || isNull(got) {
 		return isNull(want) && isNull(got)
@@ -111,7 +111,7 @@ func (c column) equal(want, got gatehouse.JSON) bool {
 	return false
 }
 
-// truth maps what databases store for booleans to one word, "" for all else.
+// truth maps the databases' spellings of a boolean to one word, "" for anything else.
 func truth(j gatehouse.JSON) string {
 	switch j {
 	case "true", "1", `"true"`:
@@ -122,8 +122,8 @@ func truth(j gatehouse.JSON) string {
 	return ""
 }
 
-// parseTime reads RFC 3339 and the forms in which PostgreSQL writes and people
-// type points in time. Without a zone it is UTC, as the session's is.
+// parseTime parses RFC 3339, the formats of PostgreSQL, and those that people type. Without a zone,
+// the time is UTC, which is also the session's zone.
 func parseTime(s string) (time.Time, bool) {
 	for _, layout := range []string{
 		time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999Z07:00",

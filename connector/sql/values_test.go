@@ -18,8 +18,8 @@ func valuesConfig(dsn string) sqlconn.Config {
 	return sqlconn.Config{DSN: dsn, Entities: map[string]sqlconn.Entity{"item": {Table: "vals", Key: "id"}}}
 }
 
-// TestValuesLandExactly writes each value over its column's null and looks at
-// it beside the connector.
+// TestValuesLandExactly writes each value over a null of its column and reads it without the
+// connector.
 func TestValuesLandExactly(t *testing.T) {
 	t.Parallel()
 	eachEngine(t, func(t *testing.T, engine string) {
@@ -31,15 +31,15 @@ func TestValuesLandExactly(t *testing.T) {
 		}{
 			{"i", `1234567890123456789`, "1234567890123456789", "1234567890123456789"},
 			{"i", `-9223372036854775808`, "-9223372036854775808", "-9223372036854775808"},
-			{"i", `12345678901234567890`, "", ""}, // SQLite would make a float of it
+			{"i", `12345678901234567890`, "", ""}, // SQLite would store a float
 			{"i", `"42"`, "42", "42"},
-			{"i", `1.5`, "1.5", ""}, // SQLite's INTEGER columns hold it
+			{"i", `1.5`, "1.5", ""}, // SQLite's INTEGER columns accept it
 			{"n", `12.50`, "12.5", "12.5000"},
 			{"n", `"12.50"`, "12.5", "12.5000"},
 			{"n", `12.50005`, "12.50005", ""}, // PostgreSQL would round it
 			{"n", `1234567890123456.1234`, "", "1234567890123456.1234"},
 			{"f", `0.1`, "0.1", "0.1"},
-			{"f", `0.12345678901234567890`, "", ""}, // no float is that
+			{"f", `0.12345678901234567890`, "", ""}, // no float has these digits
 			{"b", `true`, "1", "true"},
 			{"b", `false`, "0", "false"},
 			{"t", `"plain"`, "plain", "plain"},
@@ -81,7 +81,7 @@ func TestValuesLandExactly(t *testing.T) {
 				if refused {
 					return
 				}
-				// What was written is what the next pre-image says.
+				// The written value matches the next pre-image.
 				again := call("update", ref, "", string(update.ProposedChange), state)
 				if s, err := c.Check(t.Context(), again); err != nil || !s.Matches {
 					t.Errorf("Check against what was just written: %+v, %v", s, err)
@@ -96,8 +96,7 @@ func TestValuesLandExactly(t *testing.T) {
 	})
 }
 
-// TestPreImages compares pre-images with rows that the connector has not
-// written.
+// TestPreImages compares pre-images with rows that the connector has not written.
 func TestPreImages(t *testing.T) {
 	t.Parallel()
 	eachEngine(t, func(t *testing.T, engine string) {
@@ -106,7 +105,7 @@ func TestPreImages(t *testing.T) {
 		c := newConnector(t, valuesConfig(tg.dsn))
 		for state, matches := range map[string]bool{
 			`{"i":9007199254740993}`:       true,
-			`{"i":9007199254740992}`:       false, // equal as floats
+			`{"i":9007199254740992}`:       false, // equal only as floats
 			`{"i":"9007199254740993"}`:     true,
 			`{"i":null}`:                   false,
 			`{"n":"10.00"}`:                true,
@@ -115,7 +114,7 @@ func TestPreImages(t *testing.T) {
 			`{"b":true}`:                   true,
 			`{"b":false}`:                  false,
 			`{"t":"10.00"}`:                true,
-			`{"t":"10.0"}`:                 false, // a text is a text
+			`{"t":"10.0"}`:                 false, // texts are compared exactly
 			`{"j":{"a":1}}`:                true,
 			`{"j":{"a":2}}`:                false,
 			`{"v":null}`:                   true,
@@ -137,7 +136,7 @@ func TestPreImages(t *testing.T) {
 	})
 }
 
-// TestPostgresOwnTypes keeps what has no JSON of its own as PostgreSQL's text.
+// TestPostgresOwnTypes: values without a JSON form are kept as PostgreSQL's text.
 func TestPostgresOwnTypes(t *testing.T) {
 	t.Parallel()
 	tg := newTarget(t, "postgres", `
@@ -176,8 +175,8 @@ INSERT INTO vals VALUES ('6f1f2a3e-0000-4000-8000-000000000001', 'sad', '{1,2}',
 		_, err := c.Execute(t.Context(), call("update", ref, "", `{"m":"sad"}`, change))
 		wantFailure(t, err, connector.Terminal, code)
 	}
-	// An upper-case uuid is the same row to PostgreSQL, but another target to
-	// whoever counts by target.
+	// To PostgreSQL, an upper-case uuid names the same row, but a limit per target would count it
+	// as another target.
 	_, err := c.Execute(t.Context(), call("update", "6F1F2A3E-0000-4000-8000-000000000001", "", `{"m":"sad"}`, `{"c":1}`))
 	wantFailure(t, err, connector.Terminal, string(gatehouse.CodeTargetChanged))
 }

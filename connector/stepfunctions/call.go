@@ -22,7 +22,7 @@ type exchange struct {
 	doc     gatehouse.JSON
 }
 
-// do calls an action of the API, once (AWS JSON 1.0).
+// do calls an action of the API once (AWS JSON 1.0).
 func (c *Connector) do(ctx context.Context, action string, body gatehouse.JSON) (*exchange, *connector.Error) {
 	u := *c.endpoint
 	r := rest.NewRequest(http.MethodPost, &u)
@@ -76,13 +76,13 @@ func (c *Connector) ask(ctx context.Context, action string, body gatehouse.JSON)
 	return x, failure
 }
 
-// errorName is the name of an error: the part of __type after a prefix.
+// errorName is the name of an error: the part of __type after the prefix.
 func errorName(doc gatehouse.JSON) string {
 	kind := rest.Text(doc, "__type")
 	return kind[strings.LastIndexByte(kind, '#')+1:]
 }
 
-// meanings are the errors by what they prove; others of 4xx are terminal.
+// meanings maps errors to what they prove; other 4xx errors are terminal.
 var meanings = map[string]struct {
 	kind connector.Kind
 	code string
@@ -107,7 +107,7 @@ var meanings = map[string]struct {
 	"InvalidSignatureException":   {connector.Terminal, "signature_refused"},
 }
 
-// refusal classifies an answer that is no success.
+// refusal classifies an unsuccessful answer.
 func (x *exchange) refusal() *connector.Error {
 	a, name := x.answer, errorName(x.doc)
 	e := &connector.Error{
@@ -126,7 +126,7 @@ func (x *exchange) refusal() *connector.Error {
 	case a.Status == http.StatusTooManyRequests:
 		e.Kind, e.Code = connector.Transient, "rate_limited"
 	case a.Status == http.StatusRequestTimeout:
-		// Whether anything was done is not said.
+		// The answer does not say whether anything was done.
 	case a.Status >= 300 && a.Status < 500:
 		e.Kind = connector.Terminal
 	}

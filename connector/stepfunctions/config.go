@@ -6,7 +6,8 @@ import "github.com/gatehouse-dev/gatehouse"
 type Config struct {
 	// Type is stepfunctions.
 	Type string `yaml:"type"`
-	// Tenants lists who may use the connector; absent means default only.
+	// Tenants lists the tenants that may use the connector; by default, only the tenant named
+	// default.
 	Tenants []string `yaml:"tenants"`
 	// Region is the AWS Region, such as eu-west-1.
 	Region string `yaml:"region"`
@@ -16,13 +17,13 @@ type Config struct {
 	Partition string `yaml:"partition"`
 	// Credentials sign the requests.
 	Credentials Credentials `yaml:"credentials"`
-	// Endpoint stands in for https://states.REGION.amazonaws.com.
+	// Endpoint replaces https://states.REGION.amazonaws.com.
 	Endpoint string `yaml:"endpoint"`
-	// AllowPrivate permits inside addresses, and credentials over plain http.
+	// AllowPrivate permits internal addresses, and credentials over plain http.
 	AllowPrivate bool `yaml:"allow_private"`
-	// Timeout bounds one request as a whole; 30s by default.
+	// Timeout limits one request in total; 30s by default.
 	Timeout gatehouse.Span `yaml:"timeout"`
-	// StateMachines are those that actions can name, by their names at AWS.
+	// StateMachines are the state machines that actions can name, by their names at AWS.
 	StateMachines map[string]StateMachine `yaml:"state_machines"`
 	// Operations declares levels of send_task_success and send_task_failure.
 	Operations map[string]Operation `yaml:"operations"`
@@ -30,30 +31,30 @@ type Config struct {
 
 // Credentials name the secrets of an IAM user or role.
 type Credentials struct {
-	// AccessKeyID names the access key's id.
+	// AccessKeyID is the secret with the access key's id.
 	AccessKeyID Secret `yaml:"access_key_id"`
-	// SecretAccessKey names the access key.
+	// SecretAccessKey is the secret with the secret access key.
 	SecretAccessKey Secret `yaml:"secret_access_key"`
-	// SessionToken names the session's token, for temporary credentials.
+	// SessionToken is the secret with the session token, for temporary credentials.
 	SessionToken *Secret `yaml:"session_token"`
 }
 
 // Secret refers to a secret by name.
 type Secret struct {
-	// Secret is an entry of secrets.
+	// Secret is the name of an entry of secrets.
 	Secret string `yaml:"secret"`
 }
 
 // StateMachine is a standard workflow.
 type StateMachine struct {
-	// Input is a JSON Schema of the input that start_execution takes. Optional.
+	// Input is a JSON Schema for the input of start_execution. Optional.
 	Input map[string]any `yaml:"input"`
-	// Floor is the least risk level of start_execution, 1 to 5; 3 by default.
+	// Floor is the minimum risk level of start_execution, 1 to 5; 3 by default.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
 }
 
-// Operation is what an operator declares of an operation.
+// Operation holds an operator's declarations for an operation.
 type Operation struct {
-	// Floor is the least risk level, 1 to 5; 3 by default.
+	// Floor is the minimum risk level, 1 to 5; 3 by default.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/jsonshape"
 )
 
-// The operations, and the entity types that they are on.
+// The operations and the entity types.
 const (
 	opStart   = "start_execution"
 	opSuccess = "send_task_success"
@@ -35,11 +35,11 @@ const (
 
 const (
 	defaultTimeout = 30 * time.Second
-	// nameRetention is how long the name of an execution that has ended is taken.
+	// nameRetention is how long the name of an ended execution stays reserved.
 	nameRetention = 90 * 24 * time.Hour
 )
 
-// Connector starts executions and answers tasks of one account and Region.
+// Connector starts executions and answers tasks in one account and Region.
 type Connector struct {
 	cfg         Config
 	fingerprint string
@@ -68,8 +68,8 @@ var (
 	machineForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,80}$`)
 )
 
-// New makes a connector of a configuration, with the values of the secrets that it
-// names. It makes no call.
+// New makes a connector from a configuration, with the values of the secrets that it names. It
+// makes no call.
 func New(_ context.Context, cfg Config, secrets func(name string) (string, error)) (connector.Connector, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -110,7 +110,7 @@ func newConnector(cfg Config, secrets func(name string) (string, error)) (*Conne
 	return c, c.authenticate(secrets)
 }
 
-// checkPlace checks which account and Region it is.
+// checkPlace checks the account and the Region.
 func (c *Config) checkPlace() error {
 	switch {
 	case c.Type != "" && c.Type != "stepfunctions":
@@ -176,8 +176,8 @@ func (c *Connector) authenticate(secrets func(string) (string, error)) error {
 	return nil
 }
 
-// fingerprint hashes the definition; of secrets it has the names. Which state
-// machines can be named, and at which level, is not part of it: an action names its own.
+// fingerprint hashes the definition, with the names of secrets only. The permitted state machines
+// and their levels are left out, because an action names its own state machine.
 func (c *Config) fingerprint() string {
 	b, err := json.Marshal(struct {
 		Type, Region, Account, Partition, Endpoint string
@@ -194,8 +194,8 @@ func (c *Config) fingerprint() string {
 // Fingerprint implements [connector.Connector].
 func (c *Connector) Fingerprint() string { return c.fingerprint }
 
-// Operation implements [connector.Connector]. Nothing takes a started execution or an
-// answered task back.
+// Operation implements [connector.Connector]. A started execution or an answered task cannot be
+// reversed.
 func (c *Connector) Operation(name string) (connector.Operation, bool) {
 	switch name {
 	case opStart:
@@ -225,8 +225,8 @@ func (c *Connector) Floor(call connector.Call) gatehouse.RiskLevel {
 	return level(c.cfg.Operations[call.Operation].Floor)
 }
 
-// Declarations implements [connector.Declarer]. A level of a state machine is shown
-// by the entity type and its name.
+// Declarations implements [connector.Declarer]. The level of a state machine is listed with the
+// entity type and its name.
 func (c *Connector) Declarations() []connector.Declaration {
 	var out []connector.Declaration
 	for _, name := range slices.Sorted(maps.Keys(c.cfg.StateMachines)) {

@@ -1,18 +1,18 @@
-// Package stepfunctions carries changes out at AWS Step Functions: it starts
-// executions of standard workflows, and answers tasks that wait with a token.
+// Package stepfunctions carries out changes in AWS Step Functions: it starts executions of standard
+// workflows, and answers tasks that wait with a token.
 //
-// # Once
+// # Exactly one effect
 //
-// An execution is started under the action's key as its name. The same name with the
-// same input is the same execution, for 90 days after it has ended. Workflows of
-// type EXPRESS have no such names, and are refused.
+// The name of an execution is the action's key. AWS treats the same name with the same input as the
+// same execution, until 90 days after it has ended. Workflows of type EXPRESS have no unique names,
+// and are refused.
 //
-// A task token takes one answer. A second one is refused with TaskTimedOut, which also
-// means that the task's time was over: the execution's history tells which, since
-// each answer carries the action's key.
+// A task token accepts one answer. AWS refuses a second one with TaskTimedOut, which also means
+// that the task had timed out. The execution's history distinguishes the two, because each answer
+// contains the action's key.
 //
 // # Requests
 //
-// The AWS SDK signs; the requests are sent by this project's own client, once each. The
-// SDK's clients repeat a request by themselves, also after a connection was lost.
+// The AWS SDK signs the requests, and this project's own client sends each of them once. The SDK's
+// clients would repeat a request by themselves, even after a lost connection.
 package stepfunctions

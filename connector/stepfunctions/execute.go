@@ -11,10 +11,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
-// markerName is the member that an output gets, so that it is found in the history.
+// markerName is the member that is added to an output, to find it in the history.
 const markerName = "gatehouse"
 
-// marked is a payload as it is sent.
+// marked is a payload with the marker.
 func (c *Connector) marked(call connector.Call, payload gatehouse.JSON) gatehouse.JSON {
 	if call.Operation != opSuccess {
 		return payload
@@ -25,12 +25,12 @@ func (c *Connector) marked(call connector.Call, payload gatehouse.JSON) gatehous
 	))
 }
 
-// causeMark ends the cause of a failure.
+// causeMark is the end of a failure's cause.
 func causeMark(call connector.Call) string {
 	return "[gatehouse " + call.ActionID + " " + call.TargetKey() + "]"
 }
 
-// texts is an object of names and texts, in turn.
+// texts is a JSON object of names and texts in turn.
 func texts(pairs ...string) gatehouse.JSON {
 	members := make([]gatehouse.Member, 0, len(pairs)/2)
 	for pair := range slices.Chunk(pairs, 2) {
@@ -39,8 +39,8 @@ func texts(pairs ...string) gatehouse.JSON {
 	return gatehouse.ObjectJSON(members...)
 }
 
-// Execute implements [connector.Connector]. It makes one call that changes something;
-// where that is refused since there was one before, it reads whose that was.
+// Execute implements [connector.Connector]. It makes one call that changes something. If AWS
+// refuses it because of an earlier one, it finds out who made that one.
 func (c *Connector) Execute(ctx context.Context, call connector.Call) (connector.Result, error) {
 	if v := c.look(call); len(v) > 0 {
 		return connector.Result{}, rest.Invalid(v)
@@ -93,7 +93,7 @@ func (c *Connector) start(ctx context.Context, call connector.Call) (connector.R
 	if errorName(x.doc) != "ExecutionAlreadyExists" {
 		return res, x.refusal()
 	}
-	// The name is this action's: it has ended, or has another input.
+	// This action has used the name: its execution has ended, or had another input.
 	known, failure := c.started(ctx, call)
 	switch {
 	case known != nil:
@@ -105,8 +105,8 @@ func (c *Connector) start(ctx context.Context, call connector.Call) (connector.R
 	return res, &connector.Error{Code: "ambiguous", Detail: "the execution is there, and cannot be read yet"}
 }
 
-// started reads the execution that a call starts: nil for none, or none yet. It is an
-// error of kind Terminal if it has another input.
+// started reads the execution that a call starts: nil if there is none yet. If it has another
+// input, the error is of kind Terminal.
 func (c *Connector) started(ctx context.Context, call connector.Call) (*connector.Result, *connector.Error) {
 	arn := c.executionARN(call)
 	x, failure := c.ask(ctx, "DescribeExecution", texts("executionArn", arn))
@@ -130,11 +130,11 @@ func (c *Connector) started(ctx context.Context, call connector.Call) (*connecto
 	}, nil
 }
 
-// codeClosed is that of a task that does not wait any more, where it is not known whether
-// an earlier attempt has answered it.
+// codeClosed is the code for a task that no longer waits, when it is not known whether an earlier
+// attempt has answered it.
 const codeClosed = "task_closed"
 
-// answer answers a task that waits. Its execution is "" where that is not known.
+// answer answers a waiting task. Its execution is "" if it is not known.
 func (c *Connector) answer(ctx context.Context, call connector.Call) (connector.Result, error) {
 	token := rest.Text(call.ProposedChange, "task_token")
 	action := "SendTaskSuccess"
@@ -185,10 +185,10 @@ func (c *Connector) answer(ctx context.Context, call connector.Call) (connector.
 	}
 }
 
-// maxPages bounds how much of a history is read: 1,000 events each.
+// maxPages limits how much of a history is read, in pages of 1,000 events.
 const maxPages = 5
 
-// answered looks for a call's answer in the execution's history, the newest first.
+// answered searches the execution's history for a call's answer, newest events first.
 func (c *Connector) answered(ctx context.Context, call connector.Call) (bool, *connector.Error) {
 	next := ""
 	for range maxPages {

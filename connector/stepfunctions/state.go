@@ -9,8 +9,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
-// machine compares a state machine with what a call needs: a standard workflow that is
-// active, in the revision that the proposal names, if it names one.
+// machine compares a state machine with the requirements of a call: an active standard workflow, in
+// the proposal's revision if the proposal names one.
 func (c *Connector) machine(ctx context.Context, call connector.Call) (connector.State, *connector.Error) {
 	x, failure := c.ask(ctx, "DescribeStateMachine",
 		texts("stateMachineArn", c.arn("stateMachine", call.Target.EntityRef)))
@@ -41,7 +41,7 @@ func (c *Connector) machine(ctx context.Context, call connector.Call) (connector
 	return connector.State{Matches: true}, nil
 }
 
-// unread is a state that could not be read.
+// unread is the failure of reading a state.
 func unread(x *exchange) *connector.Error {
 	failure := x.refusal()
 	failure.Kind = connector.Transient
@@ -66,7 +66,7 @@ func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.S
 	if failure != nil {
 		return connector.State{}, failure
 	}
-	// A task waits in a running execution only.
+	// A task waits only while its execution is running.
 	expected := gatehouse.JSON(`{"status":"RUNNING"}`)
 	switch {
 	case errorName(x.doc) == "ExecutionDoesNotExist":
@@ -80,8 +80,8 @@ func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.S
 	return connector.State{Matches: true}, nil
 }
 
-// ReadBack implements [connector.ReadBacker]. AWS tells of executions with a delay, so
-// it never finds that there was no effect.
+// ReadBack implements [connector.ReadBacker]. AWS lists executions with a delay, so it never
+// returns Absent.
 func (c *Connector) ReadBack(ctx context.Context, call connector.Call) (connector.Finding, connector.Result, error) {
 	none := connector.Result{}
 	if v := c.look(call); len(v) > 0 {

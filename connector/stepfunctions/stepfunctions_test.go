@@ -123,7 +123,8 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// TestStartsOnce: the same action is one execution, while it runs and after it has ended.
+// TestStartsOnce: an action starts one execution, even if it is repeated while the execution runs
+// or after it has ended.
 func TestStartsOnce(t *testing.T) {
 	t.Parallel()
 	a := newAWS(t)
@@ -152,7 +153,7 @@ func TestStartsOnce(t *testing.T) {
 	}
 }
 
-// TestStartLosesItsAnswer before and after the effect.
+// TestStartLosesItsAnswer loses the answer before and after the effect.
 func TestStartLosesItsAnswer(t *testing.T) {
 	t.Parallel()
 	for _, applied := range []bool{false, true} {
@@ -182,7 +183,7 @@ func TestStartLosesItsAnswer(t *testing.T) {
 	}
 }
 
-// TestTaskClosed: who has closed a task decides what a refused answer means.
+// TestTaskClosed: the meaning of a refused answer depends on who closed the task.
 func TestTaskClosed(t *testing.T) {
 	t.Parallel()
 	a := newAWS(t)
@@ -200,7 +201,7 @@ func TestTaskClosed(t *testing.T) {
 	}
 }
 
-// TestExpressIsRefused, since it would be started twice.
+// TestExpressIsRefused: an EXPRESS workflow would start twice.
 func TestExpressIsRefused(t *testing.T) {
 	t.Parallel()
 	a := newAWS(t)
@@ -222,7 +223,7 @@ func TestExpressIsRefused(t *testing.T) {
 	}
 }
 
-// TestErrorTable: what AWS's errors prove.
+// TestErrorTable: what each of AWS's errors proves.
 func TestErrorTable(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -255,7 +256,7 @@ func TestErrorTable(t *testing.T) {
 	}
 }
 
-// TestSecretIsChecked: the fake refuses what is signed with another key.
+// TestSecretIsChecked: the fake refuses a request that was signed with another key.
 func TestSecretIsChecked(t *testing.T) {
 	t.Parallel()
 	a := newAWS(t)

@@ -9,33 +9,31 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// Tasks answers tasks of one account and Region that wait with a token, whatever state
-// machine they are of. Each method makes one call that changes something. Its errors are
-// of type [connector.Error]; their codes are CodeGone and CodeClosed where the task does
-// not wait any more.
+// Tasks answers tasks that wait with a token in one account and Region, for any state machine. Each
+// method makes one call that changes something. Errors are of type [connector.Error]; their code is
+// CodeGone or CodeClosed if the task no longer waits.
 type Tasks struct{ c *Connector }
 
-// The codes of errors about a task that does not wait any more: nobody has answered it
-// here, or it is not known whether an earlier attempt has.
+// The error codes for a task that no longer waits: CodeGone if no attempt from here has answered
+// it, CodeClosed if that is not known.
 const (
 	CodeGone   = string(gatehouse.CodeTargetChanged)
 	CodeClosed = codeClosed
 )
 
-// Task is a task that waits.
+// Task is a waiting task.
 type Task struct {
 	Token string
-	// Execution is its execution's ARN, by which the history is read; "" where that is
-	// not known.
+	// Execution is the ARN of the task's execution, used to read the history; "" if it is not
+	// known.
 	Execution string
-	// Tenant, ActionID and Key say in the answer whose it is; Key finds it in the history.
+	// Tenant, ActionID and Key identify the answer's sender; Key finds the answer in the history.
 	Tenant, ActionID, Key string
 	// Attempt counts from 1.
 	Attempt int
 }
 
-// NewTasks checks a configuration, of which the state machines and operations are not
-// looked at. It makes no call.
+// NewTasks checks a configuration, except its state machines and operations. It makes no call.
 func NewTasks(cfg Config, secrets func(name string) (string, error)) (*Tasks, error) {
 	if err := cfg.checkPlace(); err != nil {
 		return nil, err
@@ -47,17 +45,17 @@ func NewTasks(cfg Config, secrets func(name string) (string, error)) (*Tasks, er
 	return &Tasks{c}, nil
 }
 
-// Owns reports whether an execution is of this account and Region.
+// Owns reports whether an execution belongs to this account and Region.
 func (t *Tasks) Owns(executionARN string) bool {
 	return strings.HasPrefix(executionARN, t.c.arn(execution, ""))
 }
 
-// Succeed answers with an output, an object, to which a member gatehouse is added.
+// Succeed answers with an output object, to which it adds a member gatehouse.
 func (t *Tasks) Succeed(ctx context.Context, task Task, output gatehouse.JSON) error {
 	return t.answer(ctx, task, opSuccess, gatehouse.Member{Name: "output", Value: output})
 }
 
-// Fail answers with the name of an error and its cause, to which a mark is added.
+// Fail answers with the name of an error and its cause, to which it appends a mark.
 func (t *Tasks) Fail(ctx context.Context, task Task, name, cause string) error {
 	return t.answer(ctx, task, opFailure, gatehouse.Member{Name: "cause", Value: gatehouse.StringJSON(cause)},
 		gatehouse.Member{Name: "error", Value: gatehouse.StringJSON(name)})
@@ -75,7 +73,7 @@ func (t *Tasks) answer(ctx context.Context, task Task, operation string, members
 	return err
 }
 
-// Heartbeat says that a task is still being worked on.
+// Heartbeat reports that the task is still being worked on.
 func (t *Tasks) Heartbeat(ctx context.Context, token string) error {
 	ctx, cancel := context.WithTimeout(ctx, t.c.timeout)
 	defer cancel()

@@ -12,13 +12,13 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/jsonshape"
 )
 
-// The limits of the API: of input and output in bytes, of a cause in characters.
+// The limits of the API: for input and output in bytes, for a cause in characters.
 const (
 	maxPayload = 256 << 10
 	maxCause   = 32 << 10
 )
 
-// taskSchemas are the schemas of the answers to a task.
+// taskSchemas are the schemas for the answers to a task.
 var taskSchemas = map[string]gatehouse.JSON{
 	opSuccess: `{"additionalProperties":false,"properties":{"output":{"type":"object"},` +
 		`"task_token":{"maxLength":2048,"minLength":1,"type":"string"}},` +
@@ -29,7 +29,7 @@ var taskSchemas = map[string]gatehouse.JSON{
 		`"required":["error","task_token"],"type":"object"}`,
 }
 
-// compile prepares the schemas.
+// compile compiles the schemas.
 func (c *Connector) compile() error {
 	for op, schema := range taskSchemas {
 		c.schemas[op] = schema
@@ -55,8 +55,8 @@ func (c *Connector) compile() error {
 	return nil
 }
 
-// Schema implements [connector.Typed]. Of start_execution it is that of the one state
-// machine, or of any input where there are several.
+// Schema implements [connector.Typed]. For start_execution, it is the schema of the only state
+// machine; with several, it permits any input.
 func (c *Connector) Schema(operation, entityType string) (gatehouse.JSON, bool) {
 	if operation == opStart && entityType == stateMachine {
 		if len(c.cfg.StateMachines) == 1 {
@@ -74,7 +74,7 @@ func (c *Connector) Schema(operation, entityType string) (gatehouse.JSON, bool) 
 // Validate implements [connector.Validator]. It makes no call.
 func (c *Connector) Validate(call connector.Call) error { return c.look(call).Err() }
 
-// look tells what is wrong with a call.
+// look validates a call.
 func (c *Connector) look(call connector.Call) (v gatehouse.Violations) {
 	if len(call.Target.EntityRefs) > 0 {
 		v.Add("/target/entity_refs", "is not taken: one action has one target")
@@ -124,7 +124,7 @@ func (c *Connector) look(call connector.Call) (v gatehouse.Violations) {
 	return v
 }
 
-// machineOf returns the state machine of an execution's ARN.
+// machineOf returns the name of the state machine in an execution's ARN.
 func (c *Connector) machineOf(arn string) (string, bool) {
 	rest, ok := strings.CutPrefix(arn, c.arn(execution, ""))
 	machine, name, two := strings.Cut(rest, ":")
@@ -132,12 +132,12 @@ func (c *Connector) machineOf(arn string) (string, bool) {
 	return machine, ok && two && known && machineForm.MatchString(name)
 }
 
-// arn names a thing of the account.
+// arn is the ARN of a resource in the account.
 func (c *Connector) arn(kind, name string) string {
 	return "arn:" + c.cfg.Partition + ":states:" + c.cfg.Region + ":" + c.cfg.Account + ":" + kind + ":" + name
 }
 
-// cut shortens a text to at most so many characters.
+// cut shortens a text to at most that many characters.
 func cut(s string, most int) string {
 	if utf8.RuneCountInString(s) <= most {
 		return s

@@ -8,37 +8,37 @@ import (
 type Config struct {
 	// Type is stripe.
 	Type string `yaml:"type"`
-	// Tenants lists who may use the connector; absent means default only.
+	// Tenants lists the tenants that may use the connector; by default, only the tenant named
+	// default.
 	Tenants []string `yaml:"tenants"`
-	// Key names the secret that holds the API key, best a restricted one.
+	// Key is the secret with the API key, preferably a restricted one.
 	Key Secret `yaml:"key"`
-	// Mode is live or test. A key, or an object, of the other one is refused.
+	// Mode is live or test. Keys and objects of the other mode are refused.
 	Mode string `yaml:"mode"`
-	// Account is the connected account that changes are made for, such as acct_123.
-	// Optional.
+	// Account is the connected account that is changed, such as acct_123. Optional.
 	Account string `yaml:"account"`
 	// APIVersion is the version of Stripe's API; 2025-03-31.basil by default.
 	APIVersion string `yaml:"api_version"`
-	// BaseURL stands in for https://api.stripe.com.
+	// BaseURL replaces https://api.stripe.com.
 	BaseURL string `yaml:"base_url"`
-	// AllowPrivate permits inside addresses, and credentials over plain http.
+	// AllowPrivate permits internal addresses, and credentials over plain http.
 	AllowPrivate bool `yaml:"allow_private"`
-	// Timeout bounds one request as a whole; 30s by default.
+	// Timeout limits one request in total; 30s by default.
 	Timeout gatehouse.Span `yaml:"timeout"`
-	// Operations lists what actions can name, with what is declared of it: refund,
+	// Operations lists the operations that actions can name, with their declarations: refund,
 	// credit, debit, cancel_subscription, resume_subscription, change_price.
 	Operations map[string]Operation `yaml:"operations"`
 }
 
 // Secret refers to a secret by name.
 type Secret struct {
-	// Secret is an entry of secrets.
+	// Secret is the name of an entry of secrets.
 	Secret string `yaml:"secret"`
 }
 
-// Operation is what an operator declares of an operation.
+// Operation holds an operator's declarations for an operation.
 type Operation struct {
-	// Floor is the least risk level, 1 to 5. By default it is 4 for money and for
-	// the cancellation of a subscription, 3 for the rest.
+	// Floor is the least risk level, 1 to 5; 4 by default for money and for canceling a
+	// subscription, 3 for the rest.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
 }

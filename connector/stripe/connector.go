@@ -24,7 +24,7 @@ import (
 const (
 	defaultTimeout = 30 * time.Second
 	defaultVersion = "2025-03-31.basil"
-	// keyRetention is how long Stripe keeps an idempotency key at least.
+	// keyRetention is the minimum time for which Stripe keeps an idempotency key.
 	keyRetention = 24 * time.Hour
 )
 
@@ -38,8 +38,8 @@ type Connector struct {
 	timeout     time.Duration
 	operations  map[string]*operation
 	shapes      map[string]*jsonshape.Schema
-	// targets orders the changes of one target that this process makes, since each
-	// reads it first.
+	// targets serialises this process's changes to one target, because each change reads the target
+	// first.
 	targets rest.Keyed
 }
 
@@ -61,8 +61,8 @@ var (
 	wholeNumber = regexp.MustCompile(`^(0|[1-9][0-9]{0,9})$`)
 )
 
-// New makes a connector of a configuration, with the value of the secret that it
-// names. It makes no call.
+// New makes a connector from a configuration, with the value of the secret that it names. It makes
+// no call.
 func New(_ context.Context, cfg Config, secrets func(name string) (string, error)) (connector.Connector, error) {
 	if cfg.APIVersion == "" {
 		cfg.APIVersion = defaultVersion
@@ -135,7 +135,7 @@ func (c *Config) check() error {
 	return nil
 }
 
-// fingerprint hashes the definition; of secrets it has the names.
+// fingerprint hashes the definition, with the names of secrets only.
 func (c *Config) fingerprint() string {
 	b, err := json.Marshal(struct {
 		Type, BaseURL, Mode, Account, APIVersion, Key string
@@ -195,7 +195,7 @@ func (c *Connector) Validate(call connector.Call) error {
 	return v.Err()
 }
 
-// look finds the operation of a call, and what is wrong with it.
+// look finds the operation of a call, and validates the call.
 func (c *Connector) look(call connector.Call) (*operation, gatehouse.Violations) {
 	var v gatehouse.Violations
 	op, ok := c.operations[call.Operation]

@@ -1,16 +1,15 @@
-// Package stripe carries changes out at Stripe: refunds, credits to a customer's
-// balance, and what is done to subscriptions.
+// Package stripe carries out changes in Stripe: refunds, credits to a customer's balance, and
+// changes to subscriptions.
 //
-// # Once
+// # Exactly one effect
 //
-// Every operation is of class A. A POST has an Idempotency-Key, of which Stripe keeps
-// the first answer for at least 24 hours. The key also stands in the metadata of what
-// is made, or in the comment of a cancellation. Each call reads the target first, finds
-// its own effect by that key, and then sends nothing: so a call is harmless after
-// those 24 hours, too.
+// Every operation is of class A. A POST has an Idempotency-Key, under which Stripe keeps the first
+// answer for at least 24 hours. The key is also stored in the metadata of the created object, or in
+// the comment of a cancellation. Each call reads the target first; if it finds its own effect by
+// that key, it sends nothing. So repeating a call is harmless even after those 24 hours.
 //
 // # Money
 //
-// Amounts are decimals in the currency's own unit, such as 12.50 for euros and 500 for
-// yen. They become Stripe's integers without passing through a float.
+// Amounts are decimals in the currency's own unit, such as 12.50 for euros and 500 for yen. They
+// are converted to Stripe's integers without a float.
 package stripe

@@ -26,8 +26,8 @@ func (c *Connector) prepare(method, path string) *rest.Request {
 	return r
 }
 
-// Execute implements [connector.Connector]. It reads the target, and sends one request
-// that changes something, unless what it would make is there.
+// Execute implements [connector.Connector]. It reads the target, and sends one request that changes
+// something, unless the effect already exists.
 func (c *Connector) Execute(ctx context.Context, call connector.Call) (connector.Result, error) {
 	op, v := c.look(call)
 	if len(v) > 0 {
@@ -70,7 +70,7 @@ func (c *Connector) send(ctx context.Context, op *operation, call connector.Call
 	r := c.prepare(change.method, change.path)
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	r.Body, r.HasBody = []byte(change.form.Encode()), true
-	if change.method == http.MethodPost { // of a DELETE Stripe ignores it
+	if change.method == http.MethodPost { // Stripe ignores the key of a DELETE
 		r.Header.Set("Idempotency-Key", call.TargetKey())
 	}
 	a, err := rest.Send(ctx, c.client, r)
@@ -83,7 +83,7 @@ func (c *Connector) send(ctx context.Context, op *operation, call connector.Call
 		res.ResponseMetadata = a.Metadata(doc)
 		failure := refusal(a, doc)
 		if change.method == http.MethodDelete && failure.Kind == connector.Terminal {
-			// Another attempt under this key may have been first.
+			// Another attempt with this key may have been faster.
 			if now, unread := c.read(ctx, call); unread == nil && now.own != "" {
 				return c.outcome(op, call, now, now.own, res)
 			}
@@ -123,8 +123,8 @@ func (c *Connector) outcome(
 	return res, nil
 }
 
-// ReadBack implements [connector.ReadBacker]. It finds the effect by its key, and never
-// finds that there was none.
+// ReadBack implements [connector.ReadBacker]. It finds the effect by its key, and never returns
+// Absent.
 func (c *Connector) ReadBack(ctx context.Context, call connector.Call) (connector.Finding, connector.Result, error) {
 	op, v := c.look(call)
 	if len(v) > 0 {
@@ -146,7 +146,7 @@ func (c *Connector) ReadBack(ctx context.Context, call connector.Call) (connecto
 	return connector.Present, res, nil
 }
 
-// shownMembers are what a receipt keeps of an object: no names, no addresses.
+// shownMembers are the members of an object that a receipt keeps: no names, no addresses.
 var shownMembers = []string{
 	"id", "object", "amount", "currency", "status", "livemode", "created", "charge", "payment_intent", "customer",
 	"ending_balance", "cancel_at_period_end", "canceled_at", "failure_reason",
@@ -162,12 +162,12 @@ func shown(doc gatehouse.JSON) gatehouse.JSON {
 	return gatehouse.ObjectJSON(members...)
 }
 
-// foundJSON is the evidence of an effect that was found.
+// foundJSON is the evidence for an effect that was found.
 func foundJSON(made gatehouse.JSON) gatehouse.JSON {
 	return gatehouse.ObjectJSON(gatehouse.Member{Name: "found", Value: shown(made)})
 }
 
-// refusal classifies an answer that is an error.
+// refusal classifies an error answer.
 func refusal(a *rest.Answer, doc gatehouse.JSON) *connector.Error {
 	inner, _ := doc.Get("error")
 	kind, code := member(inner, "type"), member(inner, "code")
@@ -188,7 +188,7 @@ func refusal(a *rest.Answer, doc gatehouse.JSON) *connector.Error {
 	case code == "resource_missing" || code == "charge_already_refunded":
 		e.Kind, e.Code = connector.Terminal, string(gatehouse.CodeTargetChanged)
 	case s == http.StatusConflict, s == http.StatusRequestTimeout:
-		// Whether anything was done is not said.
+		// The answer does not say whether anything was done.
 	case s >= 400 && s < 500:
 		e.Kind = connector.Terminal
 		if code != "" && gatehouse.ValidName(code) {

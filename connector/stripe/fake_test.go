@@ -16,12 +16,11 @@ import (
 	"testing"
 )
 
-// account is a fake of Stripe's API v1: payments, customers, subscriptions. It does what
-// Stripe documents: it checks the key, the version and the form, refuses parameters
-// that it does not know, keeps the first answer under an Idempotency-Key (a 500, too,
-// but not one of failed validation), refuses the key with other parameters, and
-// answers 409 while the first call under it is under way. It is no Stripe: it has
-// one currency conversion less than the real one, and a handful of objects.
+// account is a fake of Stripe's API v1: payments, customers, subscriptions. It follows Stripe's
+// documentation: it checks the key, the version and the form, refuses unknown parameters, keeps the
+// first answer under an Idempotency-Key (a 500 too, but not a failed validation), refuses the key
+// with other parameters, and answers 409 while the first call with the key is in progress. It has
+// no currency conversion, and only a few objects.
 type account struct {
 	*httptest.Server
 	t       *testing.T
@@ -32,20 +31,20 @@ type account struct {
 	effects int
 	log     []string
 	next    int
-	// fault takes a request that changes something, before or, with applied, after its
-	// effect, and reports whether it did.
+	// fault handles a request that changes something, before its effect or, with applied, after it,
+	// and reports whether it answered.
 	fault   func(w http.ResponseWriter) bool
 	applied bool
-	// crash makes the next change end with a 500, after its effect or before it.
+	// crash makes the next change end with a 500, before or after its effect.
 	crash string
-	// tamper changes what is made, as no Stripe should.
+	// tamper changes the created object, as Stripe never should.
 	tamper func(made map[string]any)
-	// gate, when set, holds the change under way until it is closed.
+	// gate, when set, blocks the change in progress until it is closed.
 	gate    chan struct{}
 	entered chan struct{}
 }
 
-// kept is the first answer under an idempotency key.
+// kept is the first answer with an idempotency key.
 type kept struct {
 	parameters string
 	underWay   bool
@@ -141,7 +140,7 @@ func (a *account) serve(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(answer.Body.Bytes())
 }
 
-// once is the idempotency layer.
+// once implements the idempotency keys.
 func (a *account) once(w http.ResponseWriter, key, parameters string, change func(http.ResponseWriter) bool) {
 	a.mu.Lock()
 	first, ok := a.keys[key]
@@ -181,7 +180,7 @@ func (a *account) once(w http.ResponseWriter, key, parameters string, change fun
 	_, _ = w.Write(answer.Body.Bytes())
 }
 
-// object answers with an object as it is now.
+// object answers with an object's present state.
 func object(w http.ResponseWriter, o any) { _ = json.NewEncoder(w).Encode(o) }
 
 func (a *account) read(w http.ResponseWriter, r *http.Request) {
@@ -371,7 +370,7 @@ func (a *account) subscribe(w http.ResponseWriter, method, id string, form url.V
 	return true
 }
 
-// writes lists the requests that were to change something.
+// writes lists the requests that were meant to change something.
 func (a *account) writes() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -8,25 +8,24 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// maxAmount bounds the digits of an amount in the minor unit.
+// maxAmount limits the digits of an amount in the minor unit.
 const maxAmount = 12
 
-// The currencies that Stripe does not take in hundredths
-// (https://docs.stripe.com/currencies).
+// The currencies that Stripe does not count in hundredths (https://docs.stripe.com/currencies).
 var (
 	zeroDecimal = []string{
 		"bif", "clp", "djf", "gnf", "jpy", "kmf", "krw", "mga", "pyg", "rwf", "vnd", "vuv", "xaf", "xof", "xpf",
 	}
 	threeDecimal = []string{"bhd", "jod", "kwd", "omr", "tnd"}
-	// uncertain is listed as zero-decimal, and described as two-decimal: a factor of
-	// a hundred is not guessed.
+	// uncertain are the currencies that Stripe lists as zero-decimal but describes as two-decimal.
+	// They are refused, because a wrong guess would be off by a factor of a hundred.
 	uncertain = []string{"ugx"}
 )
 
 // plainNumber is a number without sign and exponent.
 var plainNumber = regexp.MustCompile(`^(0|[1-9][0-9]*)(\.[0-9]+)?$`)
 
-// digits is how many digits of the minor unit stand after the point.
+// digits is the number of digits after the point in the minor unit.
 func digits(currency string) int {
 	switch {
 	case slices.Contains(zeroDecimal, currency):
@@ -37,8 +36,8 @@ func digits(currency string) int {
 	return 2
 }
 
-// minor turns an amount, a JSON number or a string that holds one, into the currency's
-// minor unit. why says what is wrong with it, "" for nothing.
+// minor converts an amount, a JSON number or a string with one, to the currency's minor unit. why
+// is the fault of the amount, "" for none.
 func minor(amount gatehouse.JSON, currency string) (units, why string) {
 	s, ok := amount.Text()
 	if !ok {
@@ -70,7 +69,7 @@ func minor(amount gatehouse.JSON, currency string) (units, why string) {
 	return units, ""
 }
 
-// major turns an integer of the minor unit into an amount.
+// major converts an integer in the minor unit to an amount.
 func major(units, currency string) gatehouse.JSON {
 	sign := ""
 	if rest, negative := strings.CutPrefix(units, "-"); negative {

@@ -27,30 +27,30 @@ const (
 	subscription  = "subscription"
 )
 
-// prefixes begin the ids of the entity types.
+// prefixes are the prefixes of the entity types' ids.
 var prefixes = map[string]string{paymentIntent: "pi_", charge: "ch_", customer: "cus_", subscription: "sub_"}
 
-// operation is one thing that can be done.
+// operation is one of the operations.
 type operation struct {
 	entities []string
 	floor    gatehouse.RiskLevel
 	reverses bool
 	schema   gatehouse.JSON
-	// members are those of a pre-image that can be compared.
+	// members are the members of a pre-image that can be compared.
 	members []string
-	// check tells what is wrong with a change that its schema lets pass.
+	// check adds violations that the schema cannot express.
 	check func(change gatehouse.JSON, v *gatehouse.Violations)
-	// request tells what is sent.
+	// request builds the request.
 	request func(call connector.Call) request
-	// refuse tells why a target cannot be changed so, "" where it can.
+	// refuse says why a target cannot be changed in this way, "" if it can.
 	refuse func(call connector.Call, s *state) string
-	// differing lists what of the change does not stand in what was made.
+	// differing lists the members of the change that differ in the result.
 	differing func(call connector.Call, made gatehouse.JSON) []string
-	// reversal is nil for none.
+	// reversal describes the reversal, nil for none.
 	reversal func(call connector.Call, s *state, made gatehouse.JSON) *gatehouse.Reversal
 }
 
-// request is what is sent to change something.
+// request is the request that changes something.
 type request struct {
 	method, path string
 	form         url.Values
@@ -67,7 +67,7 @@ func operations() map[string]*operation {
 	}
 }
 
-// marker is the metadata that tells what a call has made.
+// marker is the name of the metadata that identifies a call's effect.
 func marker(op string) string {
 	switch op {
 	case opCancel, opResume:
@@ -78,7 +78,7 @@ func marker(op string) string {
 	return "gatehouse_key"
 }
 
-// marked begins a form: the marker, and the action for people who look it up.
+// marked starts a form: with the marker, and with the action's id for people who look it up.
 func marked(call connector.Call) url.Values {
 	return url.Values{
 		"metadata[" + marker(call.Operation) + "]": {call.TargetKey()}, "metadata[gatehouse_action]": {call.ActionID},
@@ -94,15 +94,15 @@ func checkMoney(change gatehouse.JSON, v *gatehouse.Violations) {
 	}
 }
 
-// units is the amount of a change that was checked.
+// units is the amount of a validated change.
 func units(change gatehouse.JSON) string {
 	amount, _ := change.Get("amount")
 	n, _ := minor(amount, member(change, "currency"))
 	return n
 }
 
-// differingMoney compares an amount that was made with the approved one. sign is "-"
-// where Stripe writes the amount with one.
+// differingMoney compares the amount in the result with the approved one. sign is "-" if Stripe
+// represents the amount as a negative number.
 func differingMoney(call connector.Call, made gatehouse.JSON, sign string) (out []string) {
 	if member(made, "amount") != sign+units(call.ProposedChange) {
 		out = append(out, "amount")
@@ -142,8 +142,8 @@ func refund() *operation {
 	}
 }
 
-// balance is a credit to a customer's balance, which Stripe writes as a negative
-// amount, or a debit.
+// balance is a credit to a customer's balance, which Stripe represents as a negative amount, or a
+// debit.
 func balance(name string) *operation {
 	sign, back := "-", opDebit
 	if name == opDebit {

@@ -9,5 +9,5 @@ import (
 
 var _ connector.Prober = (*Connector)(nil)
 
-// Probe connects to the target and asks nothing.
+// Probe connects to the target and sends nothing.
 func (c *Connector) Probe(ctx context.Context) error { return rest.Reach(ctx, c.client, c.base) }

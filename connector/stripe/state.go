@@ -11,17 +11,17 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
-// state is what a target is before a call.
+// state is a target's state before a call.
 type state struct {
 	gone bool
-	// own is what an earlier call under the same key has made, "" for nothing.
+	// own is the effect of an earlier call with the same key, "" for none.
 	own      gatehouse.JSON
 	currency string
 	members  map[string]gatehouse.JSON
 }
 
-// read reads the target of a call, and looks for what the call has made before. A
-// failure proves nothing, and can be repeated.
+// read reads the target of a call, and searches for an earlier effect of the call. A failure proves
+// nothing, and the read can be repeated.
 func (c *Connector) read(ctx context.Context, call connector.Call) (*state, *connector.Error) {
 	ref := call.Target.EntityRef
 	switch call.Target.EntityType {
@@ -35,7 +35,7 @@ func (c *Connector) read(ctx context.Context, call connector.Call) (*state, *con
 	return c.readSubscription(ctx, call, "/v1/subscriptions/"+ref)
 }
 
-// get reads an object; "" where there is none.
+// get reads an object; "" if it does not exist.
 func (c *Connector) get(ctx context.Context, path string, query url.Values) (gatehouse.JSON, *connector.Error) {
 	r := c.prepare(http.MethodGet, path)
 	r.URL.RawQuery = query.Encode()
@@ -61,8 +61,8 @@ func (c *Connector) get(ctx context.Context, path string, query url.Values) (gat
 	return doc, nil
 }
 
-// listed looks for what a call has made in a list, by its key. Stripe lists the newest
-// first; of more than a hundred, older ones are not looked at.
+// listed searches a list for a call's effect, by its key. Stripe lists the newest first; only the
+// first hundred are read.
 func (c *Connector) listed(
 	ctx context.Context, call connector.Call, path string, query url.Values,
 ) (gatehouse.JSON, *connector.Error) {
@@ -117,7 +117,7 @@ func (c *Connector) readCustomer(ctx context.Context, call connector.Call, path 
 	s := &state{currency: member(doc, "currency")}
 	in := s.currency
 	if in == "" {
-		in = member(call.ProposedChange, "currency") // the first one becomes the customer's
+		in = member(call.ProposedChange, "currency") // the first currency becomes the customer's
 	}
 	s.members = map[string]gatehouse.JSON{
 		"balance": major(member(doc, "balance"), in), "currency": gatehouse.StringJSON(in),
@@ -175,8 +175,8 @@ func (s *state) differences(call connector.Call) connector.State {
 	return connector.State{Expected: gatehouse.ObjectJSON(expected...), Actual: gatehouse.ObjectJSON(actual...)}
 }
 
-// same compares two values of a member. Amounts are compared as numbers, whether they
-// are written as numbers or as strings.
+// same compares two values of a member. Amounts are compared as numbers, even if one is written as
+// a string.
 func same(name string, a, b gatehouse.JSON) bool {
 	switch name {
 	case "amount", "amount_refunded", "balance":

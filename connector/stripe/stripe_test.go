@@ -121,8 +121,8 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// TestTwoReplicas sends the same refund from two processes: Stripe's key lets one
-// through, and the answer of the other is to be asked for again.
+// TestTwoReplicas sends the same refund from two processes: Stripe's key lets only one succeed, and
+// the other call must be repeated for its answer.
 func TestTwoReplicas(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)
@@ -155,7 +155,7 @@ func TestTwoReplicas(t *testing.T) {
 	}
 }
 
-// TestLostAnswers: whatever is lost, and however late the call is repeated, there is one
+// TestLostAnswers: whatever answer is lost, and however late the call is repeated, there is one
 // refund.
 func TestLostAnswers(t *testing.T) {
 	t.Parallel()
@@ -197,7 +197,7 @@ func TestLostAnswers(t *testing.T) {
 	}
 }
 
-// TestStoredFailure: Stripe gives a 500 again under the same key. It stays ambiguous.
+// TestStoredFailure: Stripe repeats a stored 500 for the same key. The outcome stays ambiguous.
 func TestStoredFailure(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)
@@ -216,7 +216,7 @@ func TestStoredFailure(t *testing.T) {
 	}
 }
 
-// TestMinorUnits: what is sent, by currency.
+// TestMinorUnits: the amounts that are sent, by currency.
 func TestMinorUnits(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ ref, amount, currency, want, wrong string }{
@@ -266,7 +266,7 @@ func TestAnotherCurrency(t *testing.T) {
 	}
 }
 
-// TestAnotherMode: a live connector changes no object of the test mode.
+// TestAnotherMode: a connector in live mode changes no object of the test mode.
 func TestAnotherMode(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)
@@ -278,7 +278,7 @@ func TestAnotherMode(t *testing.T) {
 	}
 }
 
-// TestNotAsApproved: another amount is refunded than was approved, or the refund fails.
+// TestNotAsApproved: Stripe refunds another amount than approved, or the refund fails.
 func TestNotAsApproved(t *testing.T) {
 	t.Parallel()
 	for want, tamper := range map[string]func(made map[string]any){
@@ -298,8 +298,8 @@ func TestNotAsApproved(t *testing.T) {
 	}
 }
 
-// TestCanceledMeanwhile: between the read and the cancellation another attempt under the
-// same key, or somebody else, cancels.
+// TestCanceledMeanwhile: between the read and the cancellation, another attempt with the same key,
+// or somebody else, cancels the subscription.
 func TestCanceledMeanwhile(t *testing.T) {
 	t.Parallel()
 	cancel := call("cancel_subscription", "subscription", "sub_0001", `{}`, `{"at":"now"}`)
@@ -321,7 +321,7 @@ func TestCanceledMeanwhile(t *testing.T) {
 	}
 }
 
-// TestErrorTable: what Stripe's errors prove.
+// TestErrorTable: what each of Stripe's errors proves.
 func TestErrorTable(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -388,7 +388,7 @@ func TestDescription(t *testing.T) {
 	}
 }
 
-// TestConfiguration: what is refused at the start.
+// TestConfiguration: invalid configurations are refused at the start.
 func TestConfiguration(t *testing.T) {
 	t.Parallel()
 	for want, change := range map[string]func(*stripe.Config){

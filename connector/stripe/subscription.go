@@ -8,8 +8,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// cancel ends a subscription, now or when what was paid for is over. Of the two only
-// the second can be taken back.
+// cancel ends a subscription, now or at the end of the paid period. Only the second can be
+// reversed.
 func cancel() *operation {
 	return &operation{
 		entities: []string{subscription}, floor: gatehouse.L4, reverses: true,
@@ -71,11 +71,11 @@ func cancel() *operation {
 	}
 }
 
-// cancellation marks the comment of a cancellation. A subscription that is canceled
-// takes no metadata any more.
+// cancellation marks the comment of a cancellation, because a canceled subscription accepts no
+// metadata.
 func cancellation(call connector.Call) string { return "[gatehouse " + call.TargetKey() + "]" }
 
-// resume takes a cancellation at the period's end back.
+// resume withdraws a cancellation at the end of the period.
 func resume() *operation {
 	return &operation{
 		entities: []string{subscription}, floor: gatehouse.L3, reverses: true,
@@ -109,7 +109,7 @@ func resume() *operation {
 	}
 }
 
-// price puts an item of a subscription to another price.
+// price changes the price of an item of a subscription.
 func price() *operation {
 	return &operation{
 		entities: []string{subscription}, floor: gatehouse.L3, reverses: true,
@@ -159,7 +159,7 @@ func price() *operation {
 		reversal: func(call connector.Call, s *state, _ gatehouse.JSON) *gatehouse.Reversal {
 			was := s.members["price"]
 			if s.own != "" {
-				was, _ = call.CurrentState.Get("price") // the target has the new one by now
+				was, _ = call.CurrentState.Get("price") // the target already has the new price
 			}
 			if _, ok := was.Text(); !ok {
 				return nil

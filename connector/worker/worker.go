@@ -1,7 +1,6 @@
-// Package workerconn is the connector of type worker: what is approved under it is
-// carried out by a worker outside, which leases the push over the API, makes
-// the call in its own way, and tells what came of it. Gatehouse itself makes no
-// call, reads nothing back and checks no drift.
+// Package workerconn is the connector of type worker: an external worker carries out the approved
+// actions. It leases the push over the API, makes the call in its own way, and reports the outcome.
+// Gatehouse itself makes no call, reads nothing back and checks no drift.
 package workerconn
 
 import (
@@ -21,33 +20,31 @@ import (
 type Config struct {
 	// Type is "worker" or empty.
 	Type string `yaml:"type"`
-	// Tenants lists who may use the connector; whoever wires it enforces that.
+	// Tenants lists the tenants that may use the connector. The server enforces it, not the
+	// connector.
 	Tenants []string `yaml:"tenants"`
-	// Operations are what actions can name, by name.
+	// Operations are the operations that actions can name.
 	Operations map[string]Operation `yaml:"operations"`
 }
 
-// Operation is one thing that the workers can do.
+// Operation is an operation of the workers.
 type Operation struct {
-	// Class is A where the workers make the same call under the same
-	// idempotency key harmless, B where a condition guards it, else C, the
-	// default: then a worker that is not heard of leaves the outcome unknown.
+	// Class is A if repeating a call under its idempotency key is harmless, B if a
+	// condition guards it, else C, the default: a silent worker then leaves the outcome
+	// unknown.
 	Class connector.Class `yaml:"class"`
-	// Floor is the least risk level of the operation, 1 to 5. Absent it is 3,
-	// 4 for a name with the word delete, and 5 for a name with the word bulk or
-	// an action with entity_refs.
+	// Floor is the least risk level, 1 to 5; 3 by default, 4 for a name with the word
+	// delete, 5 for the word bulk or an action with entity_refs.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
-	// Fields declares levels of fields of the proposed change, 1 to 5. Without
-	// Floor, an action on one entity that touches declared fields alone has the
-	// largest of their levels as its floor. Otherwise a declared field can only
-	// raise it. The workers must write no other field than those of the change.
+	// Fields declares levels of fields, 1 to 5. Without Floor, an action on one entity
+	// that touches declared fields alone has the largest level as its floor. Otherwise a
+	// declared field only raises it. Workers must write only the fields of the change.
 	Fields connector.FieldLevels `yaml:"fields"`
-	// KeyRetention is how long the target keeps idempotency keys; absent: for
-	// ever.
+	// KeyRetention is how long the target keeps idempotency keys; forever by default.
 	KeyRetention gatehouse.Duration `yaml:"key_retention"`
 }
 
-// Connector hands its pushes to workers outside.
+// Connector leaves its pushes to external workers.
 type Connector struct {
 	operations  map[string]Operation
 	fingerprint string
@@ -84,8 +81,8 @@ func New(c Config) (*Connector, error) {
 			return nil, err
 		}
 		out.operations[name] = o
-		// The levels are left out: they change who is asked, not what is done,
-		// and an action keeps the level that it was proposed at.
+		// The levels are left out, because they affect approval and not the call: an action keeps
+		// the level of its proposal.
 		fmt.Fprintln(h, name, o.Class, o.KeyRetention)
 	}
 	out.fingerprint = hex.EncodeToString(h.Sum(nil))
@@ -104,10 +101,10 @@ func (c *Connector) Operation(name string) (connector.Operation, bool) {
 	return connector.Operation{Name: name, Class: o.Class, KeyRetention: o.KeyRetention.D()}, true
 }
 
-// Outside marks it as one that workers outside carry out.
+// Outside marks the connector as one whose changes external workers carry out.
 func (*Connector) Outside() {}
 
-// Execute makes no call: the dispatcher never comes to it.
+// Execute makes no call: the dispatcher never calls it.
 func (*Connector) Execute(context.Context, connector.Call) (connector.Result, error) {
 	return connector.Result{}, &connector.Error{
 		Kind: connector.NotSent, Code: "outside", Detail: "only a worker outside can carry this out",

@@ -32,7 +32,7 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// TestOperations: what is not said is the careful choice.
+// TestOperations: missing settings have the careful defaults.
 func TestOperations(t *testing.T) {
 	t.Parallel()
 	c, err := workerconn.New(workerconn.Config{Operations: map[string]workerconn.Operation{
@@ -56,8 +56,7 @@ func TestOperations(t *testing.T) {
 	}
 }
 
-// TestFingerprint: an approval does not outlive another meaning of its
-// operation.
+// TestFingerprint: an approval becomes invalid when its operation's meaning changes.
 func TestFingerprint(t *testing.T) {
 	t.Parallel()
 	of := func(o workerconn.Operation) string {

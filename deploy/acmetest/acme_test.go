@@ -1,6 +1,6 @@
-// Package acmetest lets the built program get its certificate from Pebble, the
-// ACME server that Let's Encrypt tests clients with. It is a module of its own,
-// so that Pebble is no dependency of the product.
+// Package acmetest lets the built program fetch its certificate from Pebble, the ACME server that
+// Let's Encrypt provides for testing clients. It is a separate module, so that the product does not
+// depend on Pebble.
 package acmetest
 
 import (
@@ -30,9 +30,8 @@ import (
 
 const domain = "gate.example.com"
 
-// TestACME serves HTTPS with a certificate that Pebble gives after it has looked,
-// by TLS-ALPN-01, whether the domain leads to the server; keeps it over a restart;
-// and serves no other domain.
+// TestACME: the server gets a certificate after Pebble has verified by TLS-ALPN-01 that the domain
+// leads to it. It keeps the certificate over a restart, and serves no other domain.
 func TestACME(t *testing.T) {
 	dir := t.TempDir()
 	gatehouse := build(t, dir, "../..", "./cmd/gatehouse")
@@ -48,7 +47,7 @@ func TestACME(t *testing.T) {
 	start(t, nil, dns, "-dnsserver", names, "-defaultIPv4", "127.0.0.1", "-defaultIPv6", "", "-http01", "", "-https01", "", "-tlsalpn01", "", "-doh", "", "-management", free(t))
 	start(t, []string{"PEBBLE_VA_NOSLEEP=1"}, pebble, "-config", config, "-dnsserver", names)
 
-	// Pebble's own certificate is trusted for its API, and its root is asked for.
+	// The test trusts Pebble's own certificate for its API, and asks the API for its root.
 	api := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool(t, read(t, cert))}}}
 	var root []byte
 	await(t, "Pebble", func() error {
@@ -99,7 +98,7 @@ func TestACME(t *testing.T) {
 		t.Errorf("the log does not say so:\n%s", server.log)
 	}
 
-	// What it got lies in the data folder, for nobody else to read.
+	// The certificate and its key are in the data folder, readable by the owner only.
 	files, err := filepath.Glob(filepath.Join(data, "acme", "*"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("nothing is kept: %v", err)
@@ -119,8 +118,8 @@ func TestACME(t *testing.T) {
 	})
 }
 
-// TestRefused: a server that gives no certificate is told in the log, and nothing
-// is served in the clear meanwhile.
+// TestRefused: if the ACME server issues no certificate, the log says so, and nothing is served
+// unencrypted meanwhile.
 func TestRefused(t *testing.T) {
 	dir := t.TempDir()
 	gatehouse := build(t, dir, "../..", "./cmd/gatehouse")
@@ -162,7 +161,7 @@ type process struct {
 	log *text
 }
 
-// text is what a program says.
+// text is the output of a program.
 type text struct {
 	mu  sync.Mutex
 	all bytes.Buffer
@@ -205,7 +204,7 @@ func (p *process) stop(t *testing.T) {
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Error(err)
 	}
-	_ = p.cmd.Wait() // Pebble ends by the signal
+	_ = p.cmd.Wait() // Pebble ends with the signal's error
 }
 
 func await(t *testing.T, what string, look func() error) {
@@ -219,7 +218,7 @@ func await(t *testing.T, what string, look func() error) {
 	t.Fatalf("%s: %v", what, err)
 }
 
-// free is an address with a port that nobody listens on.
+// free is an address with an unused port.
 func free(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -230,7 +229,7 @@ func free(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// certificate makes the one of Pebble's own API.
+// certificate makes the certificate of Pebble's own API.
 func certificate(t *testing.T, dir string) (cert, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

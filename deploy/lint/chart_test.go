@@ -20,7 +20,7 @@ import (
 
 const chartDir = "../helm/gatehouse"
 
-// render is what `helm install` sends, by kind and name.
+// render is the set of objects that `helm install` sends, by kind and name.
 func render(values map[string]any, release string) (map[string][]byte, error) {
 	chart, err := loader.Load(chartDir)
 	if err != nil {
@@ -54,7 +54,7 @@ func render(values map[string]any, release string) (map[string][]byte, error) {
 
 var databaseValues = map[string]any{"database": map[string]any{"url": "postgres://gatehouse:CHANGE-ME@db/gatehouse"}}
 
-// allValues sets what the chart's defaults leave empty.
+// allValues sets every value that is empty by default.
 var allValues = map[string]any{
 	"image":         map[string]any{"tag": "1.2.3", "pullSecrets": []any{map[string]any{"name": "registry"}}},
 	"replicas":      1,
@@ -78,7 +78,7 @@ func TestChartLints(t *testing.T) {
 	}
 }
 
-// TestChartFitsTheSchemas: what the chart renders is what an API server takes.
+// TestChartFitsTheSchemas: an API server accepts the objects that the chart renders.
 func TestChartFitsTheSchemas(t *testing.T) {
 	schema := schemas(t)
 	for _, values := range []map[string]any{databaseValues, allValues} {
@@ -105,8 +105,8 @@ func TestChartFitsTheSchemas(t *testing.T) {
 	}
 }
 
-// TestChartIsTheKustomization: with nothing but the database's address set, the
-// chart renders the objects that kustomize makes, but for the namespace.
+// TestChartIsTheKustomization: with only the database's address set, the chart renders the same
+// objects as kustomize, except for the namespace.
 func TestChartIsTheKustomization(t *testing.T) {
 	fromChart, err := render(databaseValues, "gatehouse")
 	if err != nil {
@@ -130,8 +130,8 @@ func TestChartIsTheKustomization(t *testing.T) {
 	}
 }
 
-// plain reads an object without what Helm alone writes: the object's labels, the
-// release in selectors, the configuration's checksum, the job's revision.
+// plain parses an object without the parts that only Helm writes: the object's labels, the release
+// in selectors, the configuration's checksum, the job's revision.
 func plain(t *testing.T, src []byte) map[string]any {
 	t.Helper()
 	var object map[string]any
@@ -162,7 +162,7 @@ func plain(t *testing.T, src []byte) map[string]any {
 	return object
 }
 
-// TestChartTakesTheValues: what is set arrives where it belongs.
+// TestChartTakesTheValues: each value reaches its place in the objects.
 func TestChartTakesTheValues(t *testing.T) {
 	objects, err := render(allValues, "gate")
 	if err != nil {
@@ -198,7 +198,7 @@ func TestChartTakesTheValues(t *testing.T) {
 	}
 }
 
-// TestChartRefuses: values that would do nothing, or less than they seem to.
+// TestChartRefuses lists values that would have no effect, or less than they seem to have.
 func TestChartRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ values, want string }{
 		"no database":       {`{}`, "database.url"},

@@ -12,8 +12,8 @@ import (
 
 const composeFile = "../compose/compose.yaml"
 
-// compose reads the file as `docker compose` does: by the specification's schema,
-// with its variables.
+// compose reads the file as `docker compose` does: with the specification's schema and with
+// variables.
 func compose(t *testing.T, env ...string) (*types.Project, error) {
 	t.Helper()
 	options, err := cli.NewProjectOptions([]string{composeFile}, cli.WithEnv(env))
@@ -54,7 +54,7 @@ func TestCompose(t *testing.T) {
 	}
 }
 
-// A password that is not set is an error, not an empty one.
+// TestComposeNeedsPasswords: a missing password is an error, and not an empty password.
 func TestComposeNeedsPasswords(t *testing.T) {
 	for _, env := range []string{"POSTGRES_PASSWORD=one", "GATEHOUSE_PASSWORD=two"} {
 		if _, err := compose(t, env); err == nil || !strings.Contains(err.Error(), "PASSWORD") {

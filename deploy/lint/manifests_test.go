@@ -1,5 +1,5 @@
-// Package lint reads the Kubernetes manifests as the API server does. It is a
-// module of its own, so that Kubernetes' types are no dependency of the product.
+// Package lint checks the Kubernetes manifests as the API server does. It is a separate module, so
+// that the product does not depend on Kubernetes' types.
 package lint
 
 import (
@@ -35,7 +35,7 @@ var kinds = map[string]func() any{
 	"networking.k8s.io/v1/NetworkPolicy":       func() any { return new(networkingv1.NetworkPolicy) },
 }
 
-// read decodes a manifest strictly: unknown and doubled fields are errors.
+// read decodes a manifest strictly: unknown and repeated fields are errors.
 func read(t *testing.T, name string) any {
 	t.Helper()
 	src, err := os.ReadFile(filepath.Join(dir, name))
@@ -60,7 +60,7 @@ func read(t *testing.T, name string) any {
 	return object
 }
 
-// resources lists what the kustomization applies.
+// resources lists the files that the kustomization applies.
 func resources(t *testing.T) []string {
 	t.Helper()
 	src, err := os.ReadFile(filepath.Join(dir, "kustomization.yaml"))
@@ -97,8 +97,8 @@ func TestManifestsAreStrict(t *testing.T) {
 	}
 }
 
-// What a restricted namespace asks for, and what a rolling restart without
-// loss needs.
+// TestDeploymentIsRestricted checks the requirements of a restricted namespace, and those of a
+// rolling restart without lost requests.
 func TestDeploymentIsRestricted(t *testing.T) {
 	d := read(t, "deployment.yaml").(*appsv1.Deployment)
 	pod := d.Spec.Template.Spec

@@ -18,10 +18,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// apiServer is the release whose published schemas the manifests are held against.
+// apiServer is the release whose published schemas check the manifests.
 const apiServer = "k8s.io/kubernetes@v1.36.0"
 
-// rendered is what `kubectl apply -k` sends, in its order.
+// rendered is the list of objects that `kubectl apply -k` sends, in order.
 func rendered(t *testing.T) [][]byte {
 	t.Helper()
 	made, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
@@ -35,8 +35,8 @@ func rendered(t *testing.T) [][]byte {
 	return bytes.Split(out, []byte("\n---\n"))
 }
 
-// schemas compiles the OpenAPI document of a group and version, as the API
-// server of the release serves it.
+// schemas compiles the OpenAPI document of a group and version, as this release's API server serves
+// it.
 func schemas(t *testing.T) func(apiVersion, kind string) *jsonschema.Schema {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", apiServer).Output()
@@ -88,8 +88,8 @@ func schemas(t *testing.T) func(apiVersion, kind string) *jsonschema.Schema {
 	}
 }
 
-// TestAppliesInOneGo: what kustomize makes of the folder fits the API server's
-// schemas, the namespace is first, and all that is named is there.
+// TestAppliesInOneGo: the objects that kustomize renders match the API server's schemas, the
+// namespace comes first, and every referenced object exists.
 func TestAppliesInOneGo(t *testing.T) {
 	schema := schemas(t)
 	there := map[string]bool{}
@@ -126,7 +126,7 @@ func TestAppliesInOneGo(t *testing.T) {
 	}
 }
 
-// TestSchemasRefuse: the schemas are those of an API server, not empty ones.
+// TestSchemasRefuse: the schemas really refuse invalid objects.
 func TestSchemasRefuse(t *testing.T) {
 	schema := schemas(t)
 	if valid(schema("apps/v1", "Deployment"), []byte(`{"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": "two"}}`)) == nil {
@@ -149,9 +149,8 @@ func valid(s *jsonschema.Schema, src []byte) error {
 	return s.Validate(object)
 }
 
-// TestInitJobHandsOver: the job may write the one secret that it is told to, and
-// the replicas wait for it instead of making an administrator whose secrets end
-// with their pod.
+// TestInitJobHandsOver: the job may write its one secret only. The replicas wait for that secret,
+// because an administrator that they created themselves would lose its secrets with their pod.
 func TestInitJobHandsOver(t *testing.T) {
 	job := read(t, "initjob.yaml").(*batchv1.Job)
 	role := read(t, "initrole.yaml").(*rbacv1.Role)

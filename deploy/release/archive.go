@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// entry is a file of an archive, or a folder where its name ends in a slash.
+// entry is a file of an archive, or a folder if its name ends in a slash.
 type entry struct {
 	name    string
 	mode    int64
@@ -21,7 +21,7 @@ type entry struct {
 	uid     int // of owner and group
 }
 
-// writeTar writes entries in their order, each with the same date.
+// writeTar writes entries in the given order, all with the same time.
 func writeTar(w io.Writer, at time.Time, entries []entry) error {
 	t := tar.NewWriter(w)
 	for _, e := range entries {
@@ -74,8 +74,8 @@ func zipped(at time.Time, entries []entry) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// archives makes one archive for each platform: the program, its licence and
-// readme, and the completions.
+// archives makes one archive per platform: the program, the licence, the readme, and the
+// completions.
 func (d *dist) archives() error {
 	for _, b := range d.binaries {
 		folder := b.name(d.version)
@@ -111,7 +111,7 @@ func (d *dist) archives() error {
 	return nil
 }
 
-// deployment makes the chart's archive, and one of all that is deployed with.
+// deployment makes the chart's archive, and an archive of all deployment files.
 func (d *dist) deployment() error {
 	chart, err := d.folder("deploy/helm/gatehouse", "gatehouse")
 	if err != nil {
@@ -140,7 +140,7 @@ func (d *dist) deployment() error {
 	return nil
 }
 
-// folder reads the files of a folder, named from a folder in the archive.
+// folder reads the files of a folder, with their names in the archive.
 func (d *dist) folder(from, to string) ([]entry, error) {
 	var entries []entry
 	tree := os.DirFS(filepath.Join(d.root, filepath.FromSlash(from)))

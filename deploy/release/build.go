@@ -17,12 +17,12 @@ type binary struct {
 	os, arch, file string
 }
 
-// name is what artifacts for the platform begin with.
+// name is the prefix of the platform's artifacts.
 func (b *binary) name(version string) string {
 	return fmt.Sprintf("gatehouse_%s_%s_%s", version, b.os, b.arch)
 }
 
-// build compiles the program, and asks it for the completions of shells.
+// build compiles the program and makes it print the shell completions.
 func (d *dist) build(ctx context.Context, list []string) error {
 	for _, p := range list {
 		system, arch, _ := strings.Cut(p, "/")
@@ -53,9 +53,9 @@ func (d *dist) build(ctx context.Context, list []string) error {
 	return nil
 }
 
-// compile makes one static binary, with none of this machine's paths in it. The
-// linker is told the commit: what the Go command notes of version control by itself
-// depends on tags, and is nothing in a worktree.
+// compile makes one static binary without any paths of the build machine. The linker sets the
+// commit, because the version control information of the Go command depends on tags, and is missing
+// in a worktree.
 func (d *dist) compile(ctx context.Context, system, arch string) (binary, error) {
 	b := binary{system, arch, filepath.Join(d.work, system+"_"+arch, "gatehouse")}
 	if system == "windows" {
@@ -65,7 +65,8 @@ func (d *dist) compile(ctx context.Context, system, arch string) (binary, error)
 	if d.modified {
 		commit += "+modified"
 	}
-	flags := fmt.Sprintf("-s -w -X main.commit=%s -X main.date=%s", commit, d.date.Format(time.RFC3339))
+	const at = "github.com/gatehouse-dev/gatehouse/internal/version"
+	flags := fmt.Sprintf("-s -w -X %s.commit=%s -X %s.date=%s", at, commit, at, d.date.Format(time.RFC3339))
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", flags, "-o", b.file,
 		"./cmd/gatehouse")
 	cmd.Dir = d.root

@@ -12,7 +12,7 @@ import (
 
 const sumsFile = "SHA256SUMS"
 
-// checksums lists all artifacts as sha256sum does.
+// checksums lists all artifacts in the format of sha256sum.
 func (d *dist) checksums() error {
 	files, err := os.ReadDir(d.out)
 	if err != nil {
@@ -42,7 +42,7 @@ func fileSum(name string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// installer is install.sh with the version and address of this release.
+// installer is install.sh with this release's version and address.
 func (d *dist) installer() error {
 	src, err := d.read("deploy/release/install.sh")
 	if err != nil {

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// TestInstallPage: the page names the version that is built, and no artifact that a
-// release lacks.
+// TestInstallPage: the page names the present version, and only artifacts that a release has.
 func TestInstallPage(t *testing.T) {
 	src, err := readSource(t.Context(), root)
 	if err != nil {

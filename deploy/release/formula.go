@@ -13,8 +13,8 @@ var formulaText string
 
 var formulaTemplate = template.Must(template.New("formula").Option("missingkey=error").Parse(formulaText))
 
-// formula makes the Homebrew formula of the archives, with their checksums. It
-// offers the platforms that were built.
+// formula makes the Homebrew formula for the archives, with their checksums. It lists the platforms
+// that were built.
 func (d *dist) formula() error {
 	type archive struct{ URL, Sum string }
 	systems := make(map[string]map[string]archive)

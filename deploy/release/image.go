@@ -21,7 +21,7 @@ import (
 
 const imageName = "ghcr.io/gatehouse-dev/gatehouse"
 
-// imageConfig is what the Dockerfile says of the image, and a test compares.
+// imageConfig is the image's configuration. A test compares it with the Dockerfile.
 var imageConfig = v1.Config{
 	User:    "65532:65532",
 	Volumes: map[string]struct{}{"/data": {}},
@@ -33,8 +33,8 @@ var imageConfig = v1.Config{
 	Cmd:          []string{"serve"},
 }
 
-// image makes an OCI image for all architectures of Linux, as an archive of an
-// image layout: no registry and no container engine are needed.
+// image makes an OCI image for all Linux architectures, as an archive of an image layout: it needs
+// no registry and no container engine.
 func (d *dist) image() error {
 	base, err := d.baseLayer()
 	if err != nil {
@@ -60,7 +60,7 @@ func (d *dist) image() error {
 		return err
 	}
 	name := imageName + ":" + d.version
-	// The first is what the specification calls a name, the second what container engines do.
+	// The first is the specification's name, the second the name that container engines use.
 	annotations := map[string]string{"org.opencontainers.image.ref.name": d.version, "io.containerd.image.name": name}
 	if err := at.AppendIndex(index, layout.WithAnnotations(annotations)); err != nil {
 		return err
@@ -76,7 +76,7 @@ func (d *dist) image() error {
 	return d.write("gatehouse_"+d.version+"_image.oci.tar", out.Bytes())
 }
 
-// tree is a folder's files in the order of their names.
+// tree lists a folder's files, sorted by name.
 func tree(folder string) ([]entry, error) {
 	var entries []entry
 	err := filepath.WalkDir(folder, func(name string, f fs.DirEntry, err error) error {
@@ -125,8 +125,8 @@ func (d *dist) imageFor(b binary, base v1.Layer) (v1.Image, error) {
 	)
 }
 
-// baseLayer has what the program needs and no distribution brings: names of the
-// users, the root certificates of Mozilla's list, folders that can be written to.
+// baseLayer has the files that the program needs and an empty image lacks: the names of the users,
+// Mozilla's root certificates, and writable folders.
 func (d *dist) baseLayer() (v1.Layer, error) {
 	licence, err := d.read("LICENSE")
 	if err != nil {
@@ -134,7 +134,8 @@ func (d *dist) baseLayer() (v1.Layer, error) {
 	}
 	var roots bytes.Buffer
 	for root := range bundle.Roots() {
-		// Some count only for certificates of before a date, which a PEM file cannot tell.
+		// Some roots are trusted only for certificates issued before a date, which a PEM file
+		// cannot express.
 		if root.Constraint != nil {
 			continue
 		}

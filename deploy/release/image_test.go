@@ -95,7 +95,8 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// TestImageIsTheDockerfile: the image runs as the one that `docker build` makes.
+// TestImageIsTheDockerfile: the image has the same configuration as the one that `docker build`
+// makes.
 func TestImageIsTheDockerfile(t *testing.T) {
 	image, _ := loadImage(t)
 	config, err := image.ConfigFile()

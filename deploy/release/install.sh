@@ -4,8 +4,8 @@
 #
 #   curl -fsSL https://github.com/gatehouse-dev/gatehouse/releases/latest/download/install.sh | sh
 #
-# GATEHOUSE_BASE     where the artifacts are, @BASE@ by default
-# GATEHOUSE_INSTALL  the folder, /usr/local/bin by default; ~/.local/bin where that cannot be written to
+# GATEHOUSE_BASE     the URL of the artifacts, @BASE@ by default
+# GATEHOUSE_INSTALL  the folder, /usr/local/bin by default; ~/.local/bin if that is not writable
 set -eu
 
 fail() {
@@ -13,7 +13,7 @@ fail() {
   exit 1
 }
 
-# All of it is a function, so that a download that breaks off runs nothing.
+# The whole script is a function, so a truncated download runs nothing.
 main() {
   version=@VERSION@
   base=${GATEHOUSE_BASE:-@BASE@}
@@ -49,7 +49,7 @@ main() {
 
   tar -xzf "$work/$folder.tar.gz" -C "$work"
   mkdir -p "$to"
-  # Renamed, not written over: a server may be running it.
+  # The file is replaced by renaming, because a server may be running the old one.
   cp "$work/$folder/gatehouse" "$to/.gatehouse.$$"
   chmod 0755 "$to/.gatehouse.$$"
   mv -f "$to/.gatehouse.$$" "$to/gatehouse"

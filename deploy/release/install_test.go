@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// install runs install.sh against a server, with its answers changed.
+// install runs install.sh against a server that modifies its answers.
 func install(
 	t *testing.T, script []byte, change func(name string, content []byte) []byte,
 ) (to, said string, err error) {
@@ -60,8 +60,8 @@ func TestInstall(t *testing.T) {
 	}
 }
 
-// TestInstallRefuses: install.sh installs nothing when an artifact is missing, cut
-// short, or has another checksum than the release.
+// TestInstallRefuses: install.sh installs nothing if an artifact is missing, truncated, or has
+// another checksum than in the release.
 func TestInstallRefuses(t *testing.T) {
 	out, src := made(t)
 	script := read(t, out, "install.sh")

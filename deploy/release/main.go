@@ -1,7 +1,6 @@
-// Command release builds what a release consists of, from the commit that is
-// checked out: binaries, packages, the image, bills of materials, checksums. The
-// same commit and the same Go give the same bytes. It is a module of its own, so
-// that what it needs is no dependency of the product.
+// Command release builds the artifacts of a release from the checked out commit: binaries,
+// packages, the image, bills of materials, checksums. The same commit and the same Go version give
+// the same bytes. It is a separate module, so that the product does not depend on its libraries.
 package main
 
 import (
@@ -16,7 +15,7 @@ import (
 	"strings"
 )
 
-// platforms are what a release is built for.
+// platforms are the platforms of a release.
 var platforms = []string{"darwin/amd64", "darwin/arm64", "linux/amd64", "linux/arm64", "windows/amd64", "windows/arm64"}
 
 // options say what to build.
@@ -24,9 +23,9 @@ type options struct {
 	root      string // the repository's folder
 	out       string // where the artifacts go; emptied first
 	platforms []string
-	// modified allows for files that differ from the commit, which the binaries tell.
+	// modified permits files that differ from the commit; the binaries report it.
 	modified bool
-	// base is the address below which the artifacts will be found.
+	// base is the URL prefix of the published artifacts.
 	base string
 }
 
@@ -92,18 +91,18 @@ func release(ctx context.Context, o options) error {
 	return nil
 }
 
-// dist is a release that is being made.
+// dist is a release in the making.
 type dist struct {
 	*source
 	out, base string
-	// work is a folder for what is between.
+	// work is a folder for intermediate files.
 	work     string
 	binaries []binary
-	// completions has the text for each shell.
+	// completions maps each shell to its completion script.
 	completions map[string][]byte
 }
 
-// write makes an artifact of bytes.
+// write writes an artifact.
 func (d *dist) write(name string, content []byte) error {
 	return os.WriteFile(filepath.Join(d.out, name), content, 0o644)
 }

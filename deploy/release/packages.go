@@ -11,8 +11,8 @@ import (
 	"github.com/goreleaser/nfpm/v2/rpm"
 )
 
-// packages makes a deb and an rpm for each architecture of Linux: the program, its
-// unit, a user of the system, and the configuration as a file that upgrades keep.
+// packages makes a deb and an rpm for each Linux architecture: the program, its systemd unit, a
+// system user, and the configuration as a file that upgrades keep.
 func (d *dist) packages() error {
 	for _, b := range d.binaries {
 		if b.os != "linux" {
@@ -117,8 +117,8 @@ func (d *dist) contents(b binary, isDeb bool) (files.Contents, error) {
 	return contents, nil
 }
 
-// packagedUnit starts the program where packages put it, without the head that
-// tells how to install the unit by hand.
+// packagedUnit starts the program at its packaged path. It omits the comment about installing the
+// unit by hand.
 func packagedUnit(unit []byte) []byte {
 	_, unit, _ = bytes.Cut(unit, []byte("[Unit]\n"))
 	unit = bytes.ReplaceAll(unit, []byte("/usr/local/bin/gatehouse"), []byte("/usr/bin/gatehouse"))

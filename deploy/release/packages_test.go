@@ -11,7 +11,7 @@ import (
 	"github.com/sassoftware/go-rpmutils"
 )
 
-// TestDeb unpacks the package as dpkg does, and runs what is in it.
+// TestDeb unpacks the package as dpkg does, and runs its program.
 func TestDeb(t *testing.T) {
 	out, src := made(t)
 	deb, to := filepath.Join(out, "gatehouse_"+src.version+"_amd64.deb"), t.TempDir()
@@ -50,7 +50,7 @@ func TestDeb(t *testing.T) {
 		t.Error("nothing makes the user")
 	}
 
-	// systemd finds the program where the package puts it.
+	// The unit starts the program at its packaged path.
 	unit := filepath.Join(to, "usr/lib/systemd/system/gatehouse.service")
 	content := bytes.ReplaceAll(read(t, unit), []byte("=/usr/bin/"), []byte("="+to+"/usr/bin/"))
 	copied := filepath.Join(t.TempDir(), "gatehouse.service")
@@ -94,7 +94,7 @@ func TestRPM(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The file flags of rpm: 1 is a configuration, 16 one that upgrades do not replace.
+	// The file flags of rpm: 1 marks a configuration file, 16 one that upgrades do not replace.
 	want := map[string]struct {
 		mode, flags  int
 		owner, group string
@@ -122,7 +122,7 @@ func TestRPM(t *testing.T) {
 	if err := rpm.ExpandPayload(to); err != nil {
 		t.Fatal(err)
 	}
-	// The library leaves modes to the header, which is looked at above.
+	// The library leaves the modes to the header, which is checked above.
 	program := filepath.Join(to, "usr/bin/gatehouse")
 	if err := os.Chmod(program, 0o755); err != nil {
 		t.Fatal(err)

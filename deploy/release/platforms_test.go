@@ -12,10 +12,9 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// TestOtherPlatforms checks the types of all that the program is made of for each
-// system of a release, from source: a system call that one of them lacks is an
-// error. Compiling would take minutes; of other modules' functions only the heads
-// are looked at.
+// TestOtherPlatforms type-checks the program and its dependencies for each system of a release,
+// from source: a system call that a system lacks is an error. Compiling would take minutes; of
+// other modules, only the declarations of functions are checked.
 func TestOtherPlatforms(t *testing.T) {
 	home, err := filepath.Abs(root)
 	if err != nil {
@@ -30,7 +29,7 @@ func TestOtherPlatforms(t *testing.T) {
 	}
 }
 
-// check reports what is wrong with the program's own packages.
+// check reports type errors in the program's own packages.
 func check(t *testing.T, home, platform string, env []string) int {
 	t.Helper()
 	mode := packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedImports | packages.NeedDeps | packages.NeedTypes | packages.NeedSyntax
@@ -60,7 +59,7 @@ func check(t *testing.T, home, platform string, env []string) int {
 	return checked
 }
 
-// withoutBodies leaves functions that never return.
+// withoutBodies replaces the bodies of functions by endless loops.
 func withoutBodies(file *ast.File) {
 	for _, d := range file.Decls {
 		f, ok := d.(*ast.FuncDecl)

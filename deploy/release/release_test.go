@@ -21,7 +21,7 @@ import (
 
 const root = "../.."
 
-// scratch is a folder for all tests, which share two releases for one platform.
+// scratch is a folder shared by all tests, with two releases for one platform.
 var scratch string
 
 func TestMain(m *testing.M) {
@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// releases are two, made one after the other from the same files.
+// releases are two releases, made one after the other from the same files.
 var releases = sync.OnceValues(func() ([2]string, error) {
 	var out [2]string
 	at, err := filepath.Abs(root)
@@ -51,7 +51,7 @@ var releases = sync.OnceValues(func() ([2]string, error) {
 	return out, nil
 })
 
-// made is the folder of a release for linux/amd64, and what it was built from.
+// made is the folder of a release for linux/amd64, and its source.
 func made(t *testing.T) (string, *source) {
 	t.Helper()
 	out, err := releases()
@@ -76,7 +76,7 @@ func run(t *testing.T, dir, name string, args ...string) string {
 	return string(out)
 }
 
-// wantThisBuild runs a program that was taken from an artifact.
+// wantThisBuild runs a program from an artifact and checks its version.
 func wantThisBuild(t *testing.T, src *source, program string) {
 	t.Helper()
 	var b struct {
@@ -148,8 +148,7 @@ func read(t *testing.T, path ...string) []byte {
 	return content
 }
 
-// TestArtifacts: all that a release consists of is there, and sha256sum agrees with
-// the list.
+// TestArtifacts: a release has all artifacts, and sha256sum accepts the list.
 func TestArtifacts(t *testing.T) {
 	out, src := made(t)
 	files, err := os.ReadDir(out)
@@ -206,7 +205,7 @@ func TestArchive(t *testing.T) {
 	wantThisBuild(t, src, program)
 	run(t, to, "bash", "-n", filepath.Join(to, name, "completions", "gatehouse.bash"))
 
-	// Static, without paths of the machine that it was built on.
+	// The binary is static and contains no paths of the build machine.
 	info := run(t, to, "go", "version", "-m", program)
 	for _, want := range []string{"-trimpath=true", "CGO_ENABLED=0"} {
 		if !strings.Contains(info, want) {
@@ -222,8 +221,7 @@ func TestArchive(t *testing.T) {
 	}
 }
 
-// TestPlainBuild: what is built from a clone with nothing but `go build` tells its
-// commit as well.
+// TestPlainBuild: a plain `go build` in a clone also records its commit.
 func TestPlainBuild(t *testing.T) {
 	src, err := readSource(t.Context(), root)
 	if err != nil {
@@ -234,7 +232,7 @@ func TestPlainBuild(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "gatehouse")
 	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/gatehouse")
 	cmd.Dir = clone
-	// As the release, but for the commit, so that little is compiled again.
+	// The flags of the release, except for the commit, so that little is compiled again.
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath -buildvcs=auto")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -254,19 +252,19 @@ func TestDeploymentArchives(t *testing.T) {
 	}
 }
 
-// TestRefuses: what cannot be said to be a release is none.
+// TestRefuses: a state from which no release can be made is refused.
 func TestRefuses(t *testing.T) {
 	clone := filepath.Join(t.TempDir(), "clone")
 	at, err := filepath.Abs(root)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Without checking out: only the files that name the version, as they are here.
+	// No checkout: only the files that name the version, copied from here.
 	run(t, "", "git", "clone", "--quiet", "--no-checkout", "--shared", at, clone)
 	for name := range versioned {
 		copyFile(t, name, clone)
 	}
-	copyFile(t, "cmd/gatehouse/version.go", clone)
+	copyFile(t, versionFile, clone)
 	try := func(platforms ...string) error {
 		return release(t.Context(), options{root: clone, out: filepath.Join(clone, "dist"), platforms: platforms})
 	}
@@ -306,11 +304,11 @@ func copyFile(t *testing.T, name, to string) {
 	}
 }
 
-// TestFormula: Ruby reads the formula, whose archives are where they will be, with
-// the checksums that they have.
+// TestFormula: Ruby loads the formula, whose archives have the published URLs and the right
+// checksums.
 func TestFormula(t *testing.T) {
 	out, src := made(t)
-	// What of Homebrew the formula uses, to write down what it says.
+	// These are the parts of Homebrew's DSL that the formula uses; they record its values.
 	const homebrew = `
 class Formula
   def self.desc(s); end

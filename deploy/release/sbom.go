@@ -17,8 +17,7 @@ import (
 
 const modulePath = "github.com/gatehouse-dev/gatehouse"
 
-// sboms makes a bill of materials for each binary, of what the binary itself says
-// that it was linked from.
+// sboms makes a bill of materials for each binary, from the list of linked modules in the binary.
 func (d *dist) sboms() error {
 	for _, b := range d.binaries {
 		content, err := d.sbom(b)
@@ -70,8 +69,8 @@ func (d *dist) sbom(b binary) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// component is a Go module. A sum of go.sum is the SHA-256 value of the module's
-// files (golang.org/x/mod/sumdb/dirhash).
+// component is a Go module. A sum in go.sum is the SHA-256 of the module's files
+// (golang.org/x/mod/sumdb/dirhash).
 func component(path, version, sum string) cdx.Component {
 	purl := "pkg:golang/" + path + "@" + url.PathEscape(version)
 	c := cdx.Component{BOMRef: purl, Type: cdx.ComponentTypeLibrary, Name: path, Version: version, PackageURL: purl,
@@ -83,8 +82,8 @@ func component(path, version, sum string) cdx.Component {
 	return c
 }
 
-// serial is a UUID of version 8 (RFC 9562) from what a bill is of, so that it is the
-// same when it is made again.
+// serial is a UUID of version 8 (RFC 9562), derived from the content of the bill, so that it is
+// reproducible.
 func serial(of ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(of, " ")))
 	sum[6], sum[8] = sum[6]&0x0f|0x80, sum[8]&0x3f|0x80

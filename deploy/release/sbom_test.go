@@ -16,7 +16,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// bomSchema is CycloneDX's own, which comes with its library.
+// bomSchema is CycloneDX's own schema, which comes with its library.
 func bomSchema(t *testing.T) *jsonschema.Schema {
 	t.Helper()
 	dir := strings.TrimSpace(run(t, "", "go", "list", "-m", "-f", "{{.Dir}}", "github.com/CycloneDX/cyclonedx-go"))
@@ -38,8 +38,8 @@ func bomSchema(t *testing.T) *jsonschema.Schema {
 	return schema
 }
 
-// TestSBOM: the bill fits CycloneDX's schema, is of the binary in the archive, and
-// lists every module that the Go command says the program is linked from.
+// TestSBOM: the bill matches CycloneDX's schema, describes the binary in the archive, and lists
+// every module that the Go command says is linked.
 func TestSBOM(t *testing.T) {
 	out, src := made(t)
 	name := "gatehouse_" + src.version + "_linux_amd64"
@@ -86,7 +86,7 @@ func TestSBOM(t *testing.T) {
 
 type module struct{ Path, Version string }
 
-// modules asks the Go command what the program depends on.
+// modules asks the Go command for the program's dependencies.
 func modules(t *testing.T) map[string]module {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f",
@@ -104,7 +104,7 @@ func modules(t *testing.T) map[string]module {
 	return found
 }
 
-// Two bills of the same have the same serial number, and of others another.
+// TestSerial: equal bills have equal serial numbers, other bills have others.
 func TestSerial(t *testing.T) {
 	one := serial("a", "b")
 	if one != serial("a", "b") || one == serial("a", "c") || !regexp.MustCompile(`^urn:uuid:[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`).MatchString(one) {

@@ -19,10 +19,13 @@ type source struct {
 	modified              bool
 }
 
-var versionLine = regexp.MustCompile(`(?m)^const version = "(\d+\.\d+\.\d+(?:-[0-9A-Za-z.]+)?)"$`)
+// versionFile says the version, on a line of its own.
+const versionFile = "internal/version/version.go"
 
-// versioned are the files that name the version, each with what it stands behind.
-// A release of another version than theirs would install something else.
+var versionLine = regexp.MustCompile(`(?m)^const Number = "(\d+\.\d+\.\d+(?:-[0-9A-Za-z.]+)?)"$`)
+
+// versioned maps the files that name the version to the text before it. Their version must be the
+// release's, or they would install another one.
 var versioned = map[string]string{
 	"deploy/helm/gatehouse/Chart.yaml":  `(?m)^(?:version|appVersion): "?([^"\n]+)"?$`,
 	"deploy/kubernetes/deployment.yaml": `gatehouse-dev/gatehouse:(\S+)`,
@@ -30,15 +33,15 @@ var versioned = map[string]string{
 	"deploy/compose/compose.yaml":       `gatehouse-dev/gatehouse:(\S+)`,
 }
 
-// readSource asks the files for the version and Git for the rest.
+// readSource reads the version from the files and the rest from Git.
 func readSource(ctx context.Context, root string) (*source, error) {
-	src, err := os.ReadFile(filepath.Join(root, "cmd", "gatehouse", "version.go"))
+	src, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(versionFile)))
 	if err != nil {
 		return nil, err
 	}
 	m := versionLine.FindSubmatch(src)
 	if m == nil {
-		return nil, fmt.Errorf("cmd/gatehouse/version.go has no line like %s", versionLine)
+		return nil, fmt.Errorf("%s has no line like %s", versionFile, versionLine)
 	}
 	s := &source{root: root, version: string(m[1])}
 	for name, pattern := range versioned {
@@ -52,7 +55,7 @@ func readSource(ctx context.Context, root string) (*source, error) {
 		}
 		for _, f := range found {
 			if string(f[1]) != s.version {
-				return nil, fmt.Errorf("%s names version %s, and cmd/gatehouse/version.go %s", name, f[1], s.version)
+				return nil, fmt.Errorf("%s names version %s, and %s %s", name, f[1], versionFile, s.version)
 			}
 		}
 	}

@@ -1,4 +1,4 @@
-// A tool loop on the Anthropic API: the result of a tool use is what became of it at the gate.
+// A tool loop on the Anthropic API: the result of a tool use is its outcome at the gate.
 import Anthropic from "@anthropic-ai/sdk";
 import { NotApplied } from "@gatehouse-dev/gatehouse";
 import { parameters, refund } from "./refund.mjs";

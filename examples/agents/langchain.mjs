@@ -15,7 +15,7 @@ export async function agent(model, prompt, thread_id) {
   const config = { configurable: { thread_id } };
   let result = await refunds.invoke({ messages: [{ role: "user", content: prompt }] }, config);
   while (result.__interrupt__) {
-    const calls = result.messages.at(-1).tool_calls; // of the requests, in their order
+    const calls = result.messages.at(-1).tool_calls; // in the order of the requests
     const decisions = await Promise.all(calls.map(async ({ id, args }) => {
       const { approved, reason } = await refund.ask(args, { key: `${thread_id}:${id}` });
       return approved ? { type: "approve" } : { type: "reject", message: reason };

@@ -1,5 +1,5 @@
-// OpenAI Agents SDK: an interruption waits for the gate's answer. The state may be stored meanwhile;
-// a call whose arguments somebody edits there does not run.
+// OpenAI Agents SDK: an interruption waits for the gate's decision. The state may be stored
+// meanwhile; a call whose stored arguments were edited does not run.
 import { Agent, run, RunState, tool } from "@openai/agents";
 import { parameters, refund } from "./refund.mjs";
 
@@ -9,7 +9,7 @@ export async function agent(model, prompt, name, store = (state) => state) {
     tools: [tool({
       name: "refund", description: "Refunds an order.", parameters, strict: true, needsApproval: true,
       execute: (args, _, details) => refund(args, { key: `${name}:${details.toolCall.callId}` }),
-      errorFunction: (_, error) => String(error), // by default the model is not told why
+      errorFunction: (_, error) => String(error), // by default, the model does not see the reason
     })],
   });
   let result = await run(refunds, prompt);

@@ -1,4 +1,4 @@
-// A tool loop on the OpenAI API: the output of a function call is what became of it at the gate.
+// A tool loop on the OpenAI API: the output of a function call is its outcome at the gate.
 import OpenAI from "openai";
 import { NotApplied } from "@gatehouse-dev/gatehouse";
 import { parameters, refund } from "./refund.mjs";

@@ -1,6 +1,6 @@
 #!/bin/sh
-# A shell script behind the gate: it proposes, waits, and goes on by the exit code. The connector carries the
-# change out, so that the script holds no credentials of the shop. Run again, it is the same action.
+# A shell script behind the gate: it proposes, waits, and acts on the exit code. The connector carries out the
+# change, so the script holds no credentials of the shop. A rerun joins the same action.
 #     GATEHOUSE_URL=… GATEHOUSE_KEY=… ./price.sh SKU-1042 10.00 12.50
 set -u
 sku=$1 old=$2 new=$3

@@ -1,12 +1,12 @@
-// The tool of all recipes here: a function behind the gate. `call` names one tool call of one run;
-// the same name with other arguments is refused, so that edited state of a framework does not run.
+// The tool of all recipes: a function behind the gate. `call` identifies one tool call of one run.
+// The same identifier with other arguments is refused, so edited framework state does not run.
 import { Gate } from "@gatehouse-dev/gatehouse";
 
 export const gate = new Gate({ patience: 3600 });
 
 export const refund = gate.tool(
   { action_type: "refund", target: "order/{order_id}", connector: "erp", operation: "refund" },
-  async ({ order_id, amount }) => `refunded ${amount} EUR for ${order_id}`, // in place of the call to the ERP
+  async ({ order_id, amount }) => `refunded ${amount} EUR for ${order_id}`, // replace it with the call to the ERP
 );
 
 export const parameters = {

@@ -1,4 +1,5 @@
-// Vercel AI SDK: a tool call with approval waits for the gate's answer; the tool itself runs under it.
+// Vercel AI SDK: a tool call with approval waits for the gate's decision; then the tool runs behind
+// the gate.
 import { generateText, jsonSchema, tool } from "ai";
 import { parameters, refund } from "./refund.mjs";
 

@@ -10,13 +10,18 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
+// manual reads the pages on the API and its errors.
 func manual(t *testing.T) string {
 	t.Helper()
-	b, err := os.ReadFile("../../docs/api.md")
-	if err != nil {
-		t.Fatal(err)
+	var pages strings.Builder
+	for _, name := range []string{"api.md", "errors.md"} {
+		b, err := os.ReadFile("../../docs/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages.Write(b)
 	}
-	return string(b)
+	return pages.String()
 }
 
 // TestManualHasTheCodeTable compares the manual's table of codes with the code.

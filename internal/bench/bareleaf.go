@@ -2,7 +2,7 @@ package bench
 
 import "github.com/gatehouse-dev/gatehouse"
 
-// What the bare sides say of a decision: as long as what the gate says.
+// The texts of the bare sides' leaves, as long as the gate's.
 const (
 	whoDecides  = "prn_01968f6e3a5b7c1d9e2f4a6b8c0d1e2f"
 	nameDecides = "approver-0"

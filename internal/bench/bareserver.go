@@ -40,7 +40,7 @@ func (s *bareServer) close() error {
 	return err
 }
 
-// bareJSON is the least that a JSON endpoint does: read, decode, do, encode.
+// bareJSON is a minimal JSON endpoint: it reads, decodes, calls do, and encodes.
 func bareJSON[In, Out any](do func(*http.Request, *In) (Out, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		b, err := io.ReadAll(r.Body)

@@ -7,55 +7,54 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// base is the engine below both sides of a figure: SQLite or PostgreSQL.
+// base is the database engine below both sides of a figure: SQLite or PostgreSQL.
 type base interface {
-	// room makes the place of one figure. Names are distinct in a run.
+	// room creates the databases of one figure. Names are distinct within a run.
 	room(ctx context.Context, name string) (room, error)
-	// engine is its name; about says more, for the head of the table.
+	// engine is the engine's name; about adds details for the head of the table.
 	engine() string
 	about() string
 	// how says how the bare sides commit.
 	how() string
-	// singleTarget is that of a decision of one client beside the bare claim,
-	// startTarget that of a start, in milliseconds.
+	// singleTarget is the target for one client's decision beside the bare claim, startTarget the
+	// one for a start, in milliseconds.
 	singleTarget() float64
 	startTarget() float64
 	close() error
 }
 
-// room is where the stores of one figure are: a gate's, and beside it those of
-// the bare sides, each in a database of its own.
+// room holds the stores of one figure: the gate's and those of the bare sides, each in a database
+// of its own.
 type room interface {
-	// place fills in where a gate has its store.
+	// place adds the location of the gate's store to a Setup.
 	place(Setup) Setup
 	claims(context.Context) (claimer, error)
-	// proposals and decisions have the gate's own tables.
+	// proposals and decisions use the gate's own tables.
 	proposals(context.Context, *gatehouse.Action) (proposer, error)
 	decisions(context.Context, *gatehouse.Action) (decider, error)
 	numbers(context.Context) (numberer, error)
-	// steps has the gate's own tables, and works in batches of a size.
+	// steps uses the gate's own tables, and works in batches of the given size.
 	steps(ctx context.Context, batch int) (stepper, error)
-	// walk reads the inbox of the gate in this room by plain queries.
+	// walk reads the inbox of the gate in this room with plain queries.
 	walk(context.Context) (walker, error)
-	// known tells the planner what is stored by now, on both sides, as a server
-	// finds out by itself after a minute.
+	// known updates the planner's statistics on both sides, as a server does by itself after a
+	// minute.
 	known(context.Context) error
-	// remove removes all of it.
+	// remove deletes all databases of the room.
 	remove() error
 }
 
-// What the bare sides do is stored durably when their methods return. But for
-// pending, queue and fill, any number of goroutines may call them at a time.
+// The writes of the bare sides are durable when their methods return. All methods except pending,
+// queue and fill may be called concurrently.
 
-// claimer is what a decision and its push cannot do without, over tables that
-// have nothing but that.
+// claimer writes the minimum for a decision and its push, to tables that have nothing else.
 type claimer interface {
 	// pending stores n more pending actions and returns their ids.
 	pending(n int) ([]string, error)
 	claim(id string) error
-	// single is the claim of one caller who is alone.
+	// single makes one caller's claim without concurrency.
 	single(id string) error
-	// approved stores n actions that are claimed already.
+	// approved stores n actions that are already claimed.
 	approved(n int) ([]string, error)
 	lease(ids []string) error
 	intent(id string) error
@@ -100,7 +99,7 @@ type bareAnswer struct {
 	Status string `json:"status"`
 }
 
-// serveDecide serves the bare endpoint of a decision.
+// serveDecide serves the bare endpoint for decisions.
 func serveDecide(ctx context.Context, decide func(id string, in *bareDecision) error) (*bareServer, error) {
 	return serveBare(ctx, "POST /decide/{id}", bareJSON(func(r *http.Request, in *bareDecision) (bareAnswer, error) {
 		id := r.PathValue("id")

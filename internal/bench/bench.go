@@ -19,62 +19,63 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
-// Options say what is measured, and how long.
+// Options say what to measure, and for how long.
 type Options struct {
-	// Scale is how many actions the figures on a filled store have; of them
-	// 100,000 are pending, or all when it is less.
+	// Scale is the number of actions for the figures on a filled store; 100,000 of them are
+	// pending, or all if there are fewer.
 	Scale int
-	// Parked is how many runs wait in the figure parked; 0 for 20,000.
+	// Parked is the number of waiting runs for the figure parked; 0 for 20,000.
 	Parked int
-	// Duration is how long each figure is measured, both sides and all rounds
-	// together; filling the stores comes on top.
+	// Duration is the time for each figure, for both sides and all rounds together; filling the
+	// stores is not included.
 	Duration time.Duration
-	// Rounds is how often the sides take turns; 5 at least in a run that counts.
+	// Rounds is how often the sides alternate; use at least 5 for results.
 	Rounds int
 	// Clients are the numbers of concurrent clients that decide.
 	Clients []int
 	// Only names the figures to measure; empty for all.
 	Only []string
-	// Dir is where the stores are made, in a folder of their own that is
-	// removed in the end; "" for the system's temporary folder.
+	// Dir is the parent of a new folder for the stores, which is removed at the end; "" for the
+	// system's temporary folder.
 	Dir string
-	// DatabaseURL measures on PostgreSQL instead, in databases of their own on
-	// this server, which are made and dropped; the one that is named here is
-	// only connected to. The role must be allowed to create databases.
+	// DatabaseURL selects PostgreSQL. The run creates its own databases on this server and drops
+	// them; the database in the URL is only connected to. The role must have the right to create
+	// databases.
 	DatabaseURL string
-	// Workers is how many pushes are carried out at a time; 0 for 16.
+	// Workers is the number of pushes carried out concurrently; 0 for 16.
 	Workers int
-	// Queue, when set, stands in the place of the baseline of dispatch, of steps
-	// and, where it is [Handing], of handed. It is told where the gate's store is.
+	// Queue, when set, replaces the baseline of dispatch, of steps and, if it is a [Handing], of
+	// handed. Its Setup says where the gate's store is.
 	Queue func(context.Context, Setup) (Queue, error)
-	// Profiles, when set, takes CPU profiles of the rounds, but of the barest sides.
+	// Profiles, when set, is the folder for CPU profiles of the rounds, except those of the barest
+	// sides.
 	Profiles string
-	// Executable and Name start the program under test as a child process.
+	// Executable and Name start the measured program as a child process.
 	Executable, Name string
 	// Start serves a gate in this process.
 	Start func(context.Context, Setup) (*Gate, error)
-	// About is told what is measured on, Report takes each line as soon as it
-	// is measured, Progress what is being done.
+	// About receives the description of the engine, Report each line as soon as it is measured,
+	// Progress the present activity.
 	About    func(string)
 	Report   func(Line)
 	Progress func(string)
 }
 
-// Setup is what a gate in this process is made of.
+// Setup configures a gate in this process.
 type Setup struct {
 	Dir string
-	// DatabaseURL, when set, is where the store is, instead of Dir.
+	// DatabaseURL, when set, selects PostgreSQL instead of Dir.
 	DatabaseURL string
-	// Roles are those of the process; all when empty.
+	// Roles are the roles of the process; all when empty.
 	Roles   []string
 	Targets []dispatch.Target
-	// Hold rests each approval before it is dispatched.
+	// Hold is how long an approval rests before it is dispatched.
 	Hold time.Duration
-	// Hints may put something between the use cases and their hints.
+	// Hints may wrap the hints of the use cases.
 	Hints func(usecase.Hints) usecase.Hints
-	// Models answers what steps ask of models; nil for none.
+	// Models answers the model calls of steps; nil for none.
 	Models runs.Models
-	// Idle leaves out all background work.
+	// Idle disables all background work.
 	Idle bool
 }
 
@@ -84,13 +85,13 @@ type Gate struct {
 	Addr  string
 	Store gatehouse.Store
 	App   *gate.Gate
-	// Runs and Log are for the figures of runs.
+	// Runs and Log are used by the figures about runs.
 	Runs  *runs.Runs
 	Log   *slog.Logger
 	Close func() error
 }
 
-// Line is one measured value beside its baseline.
+// Line is a measured value and its baseline.
 type Line struct {
 	Figure string `json:"figure"`
 	Name   string `json:"name"`
@@ -98,10 +99,10 @@ type Line struct {
 	Ours   Spread `json:"ours"`
 	Bare   Spread `json:"baseline"`
 	Ratio  Spread `json:"ratio"`
-	// Baseline says what the other side is.
+	// Baseline describes the other side.
 	Baseline string `json:"baseline_is"`
-	// Target is what the ratio, or with Absolute the value itself, is to be:
-	// at least, or at most where Lower is better. 0 for none.
+	// Target is the target for the ratio or, with Absolute, for the value itself: a minimum, or
+	// with Lower a maximum. 0 for none.
 	Target   float64 `json:"target,omitempty"`
 	Absolute bool    `json:"target_is_absolute,omitempty"`
 	Lower    bool    `json:"lower_is_better,omitempty"`
@@ -120,7 +121,7 @@ func (l *Line) Met() bool {
 	return v >= l.Target
 }
 
-// values are the two sides of a line, by round.
+// values are the values of a line's two sides, by round.
 type values struct{ ours, bare []float64 }
 
 func (v *values) add(ours, bare float64) {
@@ -139,7 +140,7 @@ type figure struct {
 	run   func(*runner, context.Context) error
 }
 
-// figures in the order in which they are measured.
+// figures lists the figures in the order of measurement.
 var figures = []figure{
 	{"propose", "proposals over HTTP", (*runner).propose},
 	{"decide", "decisions over HTTP", (*runner).decide},
@@ -168,7 +169,7 @@ func Names() []string {
 	return names
 }
 
-// Run measures. It removes what it stored, also when ctx ends.
+// Run measures. It removes everything that it has stored, even if ctx ends.
 func Run(ctx context.Context, o Options) (err error) {
 	r := &runner{Options: o}
 	if o.DatabaseURL != "" {
@@ -195,22 +196,22 @@ func Run(ctx context.Context, o Options) (err error) {
 	return nil
 }
 
-// slice is how long one side is measured in one round, of sides in all.
+// slice is the time for one side in one round, with the given number of sides.
 func (r *runner) slice(sides int) time.Duration {
 	return r.Duration / time.Duration(sides*r.Rounds)
 }
 
 func (r *runner) say(format string, args ...any) { r.Progress(fmt.Sprintf(format, args...)) }
 
-// report makes a line of values and hands it out.
+// report makes a line from values and reports it.
 func (r *runner) report(l Line, v values) {
 	l.Ours, l.Bare, l.Ratio = spreadOf(v.ours), spreadOf(v.bare), spreadOf(ratios(v.ours, v.bare))
 	l.Rounds = len(v.ours)
 	r.Report(l)
 }
 
-// reportCPU reports CPU time, of server, client and background together. It
-// says the same on a machine that is shared, where rates depend on the others.
+// reportCPU reports the CPU time of server, client and background together. On a shared machine, it
+// is stable, while rates depend on other processes.
 func (r *runner) reportCPU(l Line, v values) {
 	if slices.Max(v.ours) > 0 {
 		l.Unit, l.Lower = "µs", true
@@ -218,7 +219,7 @@ func (r *runner) reportCPU(l Line, v values) {
 	}
 }
 
-// profiled runs one side of one round, under the profiler where asked.
+// profiled runs one side of one round, with the profiler if requested.
 func (r *runner) profiled(name string, round int, fn func() (*outcome, error)) (*outcome, error) {
 	runtime.GC()
 	if r.Profiles == "" {
@@ -228,7 +229,7 @@ func (r *runner) profiled(name string, round int, fn func() (*outcome, error)) (
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = f.Close() }() // a profile that is cut off says so
+	defer func() { _ = f.Close() }() // a truncated profile reports that itself
 	if err := pprof.StartCPUProfile(f); err != nil {
 		return nil, err
 	}

@@ -19,10 +19,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
-// pause lies between two samples of an idle system.
+// pause is the time between two samples of an idle system.
 const pause = 5 * time.Millisecond
 
-// stamped notes when the use cases say that a push was committed.
+// stamped records when the use cases announce that a push was committed.
 type stamped struct {
 	usecase.Hints
 	at *atomic.Pointer[time.Time]
@@ -36,9 +36,8 @@ func (s stamped) Notify(topic string) {
 	s.Hints.Notify(topic)
 }
 
-// called measures how long an idle gate takes from the decision to the call.
-// The time starts when the use case learns that its transaction is committed,
-// and ends when the target's handler begins.
+// called measures the time from the decision to the call on an idle gate: from the moment when the
+// use case learns of its commit until the target's handler starts.
 func (r *runner) called(ctx context.Context) (err error) {
 	room, err := r.base.room(ctx, "called")
 	if err != nil {
@@ -72,7 +71,7 @@ func (r *runner) called(ctx context.Context) (err error) {
 	})
 	over := ""
 	if setup.DatabaseURL != "" {
-		// One replica takes the decisions, another one carries them out.
+		// One replica takes the decisions, another one carries out the actions.
 		setup.Roles, over = []string{"api"}, " of another replica"
 	}
 	w, err := r.open(ctx, setup, 1)
@@ -156,8 +155,8 @@ func (r *runner) called(ctx context.Context) (err error) {
 	return nil
 }
 
-// sample decides one after another, each when the call of the last has
-// arrived. decide returns what tells when its commit was.
+// sample decides one action at a time, each after the previous one's call has arrived. decide
+// returns a function for the time of its commit.
 func sample(ctx context.Context, n int, arrivals <-chan time.Time, decide func(int) (func() time.Time, error)) (*outcome, error) {
 	o := &outcome{done: n}
 	for i := range n {
@@ -183,7 +182,7 @@ func sample(ctx context.Context, n int, arrivals <-chan time.Time, decide func(i
 	return o, nil
 }
 
-// quiet waits until nothing is on its way to a target, nor to the log.
+// quiet waits until no call to a target and no log entry is outstanding.
 func (w *world) quiet(ctx context.Context) error {
 	for {
 		var next time.Time
@@ -205,8 +204,8 @@ func (w *world) quiet(ctx context.Context) error {
 	}
 }
 
-// bareCaller does what cannot be left out between a decision and a safe call:
-// the claim's commit, a lease, an intent that is stored before the call.
+// bareCaller does the minimum between a decision and a safe call: the claim's commit, a lease, and
+// an intent that is stored before the call.
 type bareCaller struct {
 	claims claimer
 	http   *http.Client
@@ -268,7 +267,7 @@ func (b *bareCaller) post(id string) error {
 
 func (b *bareCaller) close() {
 	close(b.work)
-	for range b.failed { // until the worker has ended
+	for range b.failed { // wait for the worker to end
 	}
 	b.http.CloseIdleConnections()
 }

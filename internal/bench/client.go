@@ -11,8 +11,8 @@ import (
 	"strconv"
 )
 
-// rawClient is one keep-alive connection that speaks just enough HTTP/1.1 to
-// load a server. net/http's client costs as much as the server that it loads.
+// rawClient is one keep-alive connection with just enough HTTP/1.1 to load a server. net/http's
+// client would need as much CPU as the measured server.
 type rawClient struct {
 	conn net.Conn
 	r    *bufio.Reader
@@ -30,8 +30,7 @@ func dial(ctx context.Context, addr string) (*rawClient, error) {
 
 func (c *rawClient) close() { _ = c.conn.Close() }
 
-// do sends a whole request and reads its answer. The body is valid until the
-// next call.
+// do sends a complete request and reads its answer. The body is valid until the next call.
 func (c *rawClient) do(request []byte) (status int, body []byte, err error) {
 	if _, err := c.conn.Write(request); err != nil {
 		return 0, nil, err
@@ -74,7 +73,7 @@ func (c *rawClient) do(request []byte) (status int, body []byte, err error) {
 	return status, c.body, err
 }
 
-// post appends a request with a JSON body to b. headers are whole lines.
+// post appends a request with a JSON body to b. headers consists of complete lines.
 func post(b []byte, path, headers string, body []byte) []byte {
 	b = append(b, "POST "...)
 	b = append(b, path...)

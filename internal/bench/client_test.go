@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// The raw client must speak to a real server as net/http's client does.
+// TestRawClient: the raw client gets the same answers from a real server as net/http's client.
 func TestRawClient(t *testing.T) {
 	t.Parallel()
 	s, err := serveBare(t.Context(), "/", func(w http.ResponseWriter, r *http.Request) {
@@ -62,7 +62,8 @@ func TestRawClient(t *testing.T) {
 	}
 }
 
-// Each item is done once, by whomever; and the first failure ends all.
+// TestDrive: each item is processed exactly once, by any worker, and the first failure ends the
+// drive.
 func TestDrive(t *testing.T) {
 	t.Parallel()
 	var sum atomic.Int64

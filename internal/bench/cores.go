@@ -14,7 +14,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 )
 
-// repeat runs fn, which does n things, on one goroutine until the time is over.
+// repeat calls fn on one goroutine until the time is over; each call counts as n items.
 func repeat(ctx context.Context, d time.Duration, n int, fn func() error) (*outcome, error) {
 	o := &outcome{}
 	start := time.Now()
@@ -31,7 +31,7 @@ func repeat(ctx context.Context, d time.Duration, n int, fn func() error) (*outc
 	return o, nil
 }
 
-// turns measures two sides on one goroutine, in turns.
+// turns measures two sides alternately on one goroutine.
 func (r *runner) turns(ctx context.Context, l Line, n int, ours, bare func() error) error {
 	d := r.slice(2)
 	var rate values
@@ -52,7 +52,7 @@ func (r *runner) turns(ctx context.Context, l Line, n int, ours, bare func() err
 	return nil
 }
 
-// entries makes a log of n entries as the gate writes them.
+// entries makes a log of n entries in the gate's format.
 func entries(n int) ([]*gatehouse.Entry, gatehouse.LogHead) {
 	list := make([]*gatehouse.Entry, n)
 	var tree audit.Tree
@@ -105,7 +105,7 @@ func (r *runner) verify(ctx context.Context) error {
 	}, n, ours, bare)
 }
 
-// policy measures the judging of a price change by the default policy.
+// policy measures the evaluation of a price change by the default policy.
 func (r *runner) policy(ctx context.Context) error {
 	const n = 1000
 	p := policy.Default()

@@ -4,5 +4,5 @@ package bench
 
 import "time"
 
-// cpuTime is not known here; the lines that need it are left out.
+// cpuTime is not available here, so the lines that need it are left out.
 func cpuTime() time.Duration { return 0 }

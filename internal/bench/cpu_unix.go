@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// cpuTime is how much CPU time this process has used, with its system calls.
+// cpuTime is the CPU time that this process has used, including system calls.
 func cpuTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

@@ -10,18 +10,18 @@ import (
 	"time"
 )
 
-// decideTarget is PERFORMANCE's for the ratio at the largest number of clients.
+// decideTarget is PERFORMANCE.md's target for the ratio with the largest number of clients.
 const decideTarget = 0.6
 
-// decide measures approvals of distinct actions, by distinct people with API
-// key and edit token, beside the claim.
+// decide measures approvals of distinct actions by distinct people, with API key and edit token,
+// beside the claim.
 func (r *runner) decide(ctx context.Context) (err error) {
 	room, err := r.base.room(ctx, "decide")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, room.remove()) }()
-	// The hold keeps what is approved from being dispatched while it is measured.
+	// The hold keeps approved actions from being dispatched during the measurement.
 	w, err := r.open(ctx, room.place(Setup{Targets: noopTargets(), Hold: time.Hour}), slices.Max(r.Clients))
 	if err != nil {
 		return err
@@ -59,7 +59,7 @@ func (r *runner) decide(ctx context.Context) (err error) {
 	return nil
 }
 
-// decideSides are the gate and the two bare sides, served.
+// decideSides are the gate and the two bare sides, each served over HTTP.
 type decideSides struct {
 	*world
 	claims               claimer
@@ -68,8 +68,8 @@ type decideSides struct {
 	known                func(context.Context) error
 }
 
-// expected is how many items a side gets through at most in its time: what it
-// did last time and a half, or a guess.
+// expected is the largest number of items that a side can process in its time: one and a half times
+// the last result, or a guess.
 func expected(last *outcome, d time.Duration) int {
 	rate := 12_000.0
 	if last != nil {
@@ -78,8 +78,8 @@ func expected(last *outcome, d time.Duration) int {
 	return max(200, int(rate*d.Seconds()))
 }
 
-// decideWith measures the gate, the claim, and all the rows that a decision writes;
-// at one client also the claim without HTTP.
+// decideWith measures the gate, the claim, and all rows that a decision writes; with one client
+// also the claim without HTTP.
 func (r *runner) decideWith(ctx context.Context, s *decideSides, n int) error {
 	w, c := s.world, s.claims
 	bareClaimIs := "bare HTTP endpoint and one claim, " + r.base.how()
@@ -171,7 +171,7 @@ func (r *runner) decideWith(ctx context.Context, s *decideSides, n int) error {
 	return nil
 }
 
-// decideRequest makes the requests of worker after worker: each is a person.
+// decideRequest builds the requests of the workers; each worker is a person.
 func (w *world) decideRequest(list []pending) func([]byte, int, int) []byte {
 	return func(b []byte, worker, item int) []byte {
 		a := list[item]
@@ -180,7 +180,7 @@ func (w *world) decideRequest(list []pending) func([]byte, int, int) []byte {
 	}
 }
 
-// claimAlone measures the bare claim, one after another, without HTTP.
+// claimAlone measures the bare claim without HTTP and without concurrency.
 func claimAlone(ctx context.Context, c claimer, n int, d time.Duration) (*outcome, error) {
 	ids, err := c.pending(n)
 	if err != nil {

@@ -12,11 +12,12 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
 )
 
-// workers is how many pushes are carried out at a time, and claimed in a batch.
+// workers is the number of pushes that are carried out concurrently, and the size of a batch of
+// claims.
 func (r *runner) workers() int { return cmp.Or(r.Workers, 16) }
 
-// dispatch measures pushes through claim, intent, a connector that does
-// nothing, and settlement.
+// dispatch measures pushes from claim and intent, through a connector that does nothing, to
+// settlement.
 func (r *runner) dispatch(ctx context.Context) (err error) {
 	room, err := r.base.room(ctx, "dispatch")
 	if err != nil {
@@ -88,7 +89,7 @@ func (r *runner) dispatch(ctx context.Context) (err error) {
 	return nil
 }
 
-// approve stores n approved actions with their pushes, by the use case.
+// approve stores n approved actions with their pushes, through the use case.
 func (w *world) approve(ctx context.Context, n int) error {
 	list, err := w.fill(ctx, n)
 	if err != nil {

@@ -1,24 +1,25 @@
-// Package bench measures a gate beside what the machine can do without one.
+// Package bench compares a gate with the minimum that the machine needs for the same
+// work.
 //
-// Every figure has two sides that are measured in turns, A B A B, in the same
-// run: the gate, and a baseline of the same shape that does only what cannot
-// be left out, such as a bare HTTP endpoint with one guarded UPDATE and two
-// INSERTs under the same durability. What counts is the ratio of the two: it
-// holds on a slow, shared or noisy machine, where absolute figures do not.
+// Every figure has two sides that are measured alternately, A B A B, in the same run:
+// the gate, and a baseline of the same shape that does only the necessary minimum, such
+// as a bare HTTP endpoint with one guarded UPDATE and two INSERTs under the same
+// durability. The result is the ratio of the two. It is stable on a slow, shared or
+// noisy machine, where absolute figures are not.
 //
 // Rules of the measurements:
 //
-//   - Both sides run in this process, and both are loaded over keep-alive TCP
-//     by the same raw client, on the same cores. Only memory and start-up are
-//     those of child processes.
-//   - Both sides stand on one engine with the same durability: SQLite files in
-//     one folder (WAL, synchronous=FULL, group commit), or databases on one
-//     PostgreSQL server (one statement a unit of work, 16 connections), with
-//     its planner told of what is stored. Nothing is answered before it is
-//     durable. What a side costs the PostgreSQL server is in no CPU figure.
-//   - The rows that a side works on are stored before its clock starts, and
-//     what the other side left to be done in the background is done by then.
-//   - The set-up is the same in every run. Ids are not random in order.
-//   - Each value is one round's; of the rounds the least, the median and the
-//     greatest are shown. A ratio is taken within a round, of neighbours.
+//   - Both sides run in this process, on the same cores, and the same raw client loads
+//     both over keep-alive TCP. Only memory and start-up are measured on child
+//     processes.
+//   - Both sides use the same engine with the same durability: SQLite files in one
+//     folder (WAL, synchronous=FULL, group commit), or databases on one PostgreSQL
+//     server (one statement per unit of work, 16 connections) with fresh planner
+//     statistics. An answer is sent only after its data is durable. The CPU figures do
+//     not include the PostgreSQL server.
+//   - The rows that a side works on are stored before its clock starts, and the
+//     background work of the other side is finished by then.
+//   - The set-up is the same in every run. Ids are created in ascending order.
+//   - Each value belongs to one round; the minimum, the median and the maximum over the
+//     rounds are shown. A ratio is taken within a round, from adjacent measurements.
 package bench

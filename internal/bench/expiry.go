@@ -12,18 +12,18 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
 )
 
-// expiryClients is how many clients decide while others' actions expire.
+// expiryClients is the number of clients that decide while other actions expire.
 const expiryClients = 16
 
-// expiry measures decisions while as many actions as a filled store has pending
-// have expired at one moment and are swept, beside decisions without that.
+// expiry measures decisions while all pending actions of a filled store have expired at the same
+// moment and are swept, beside decisions without a sweep.
 func (r *runner) expiry(ctx context.Context) (err error) {
 	room, err := r.base.room(ctx, "expiry")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, room.remove()) }()
-	// The sweeper is started when the clock is, as the server starts it.
+	// The sweeper starts together with the clock, as the server starts it.
 	setup := Setup{Targets: noopTargets(), Hold: time.Hour, Roles: []string{"api", "sequencer"}}
 	w, err := r.open(ctx, room.place(setup), expiryClients)
 	if err != nil {
@@ -71,8 +71,7 @@ func (r *runner) expiry(ctx context.Context) (err error) {
 	return nil
 }
 
-// decideLive measures decisions, beside a sweeper where there is one: as long
-// as that has something to do.
+// decideLive measures decisions. With a sweeper, it measures as long as the sweeper has work.
 func (r *runner) decideLive(ctx context.Context, w *world, last *outcome, sweep func(context.Context) (int, error)) (*outcome, error) {
 	d := r.slice(2)
 	list, err := w.fill(ctx, expected(last, d))

@@ -10,16 +10,15 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/gate"
 )
 
-// maxPending is how many actions of a filled store are pending; the rest have
-// come to their end.
+// maxPending is the number of pending actions in a filled store; the others have ended.
 const maxPending = 100_000
 
-// appliedOf is how many of the ended actions there are for each that was
-// approved and applied; the others were denied.
+// appliedOf is the ratio of ended actions to those that were approved and applied; the others were
+// denied.
 const appliedOf = 4
 
-// fillScale fills the store: ended actions first, then pending ones whose ends
-// lie up to a day ahead, and numbers their leaves.
+// fillScale fills the store, first with ended actions, then with pending ones that expire within a
+// day, and numbers their leaves.
 func (r *runner) fillScale(ctx context.Context, w *world) error {
 	if err := w.propose(ctx); err != nil {
 		return err
@@ -56,7 +55,7 @@ func (r *runner) fillScale(ctx context.Context, w *world) error {
 		}
 	}
 	w.expiry = 24 * time.Hour
-	// One is pending already: the one that was proposed.
+	// The proposed template is one pending action already.
 	for todo := min(r.Scale, maxPending) - 1; todo > 0; {
 		list, err := w.fill(ctx, min(20*fillBatch, todo))
 		if err != nil {
@@ -82,8 +81,7 @@ func (w *world) insertDenied(tx gatehouse.Tx, a *gatehouse.Action) error {
 	return w.append(tx, a, "hitl.denied", "", string(a.Status))
 }
 
-// insertApplied stores an action that a person approved, through all the
-// transitions that there are.
+// insertApplied stores an action that a person approved, with all its state transitions.
 func (w *world) insertApplied(tx gatehouse.Tx, a *gatehouse.Action) error {
 	now := tx.Now()
 	if err := w.insert(tx, a); err != nil {
@@ -162,7 +160,7 @@ func (w *world) append(tx gatehouse.Tx, a *gatehouse.Action, event, from, to str
 	return tx.AppendLeaf(&l)
 }
 
-// number numbers what waits, beside a background that may do so, too.
+// number numbers the waiting leaves; background work may do the same concurrently.
 func (w *world) number(ctx context.Context) error {
 	s := &audit.Sequencer{Store: w.Store}
 	for {

@@ -10,15 +10,15 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// flatLimit is what a p99 may grow by when a store grows tenfold.
+// flatLimit is the factor by which a p99 may grow when the store grows tenfold.
 const flatLimit = 1.5
 
-// flatQueue is how many pushes are due in either store.
+// flatQueue is the number of due pushes in each of the two stores.
 const flatQueue = 20_000
 
-// flat measures the queries that must not slow down as a store grows: a page of
-// the inbox, a claim of pushes, a batch of the expiry sweep. One store has Scale
-// actions, the other one a tenth; pending and due are as many in both.
+// flat measures queries that must not become slower as the store grows: a page of the inbox, a
+// claim of pushes, a batch of the expiry sweep. One store has Scale actions, the other a tenth;
+// both have the same number of pending actions and due pushes.
 func (r *runner) flat(ctx context.Context) (err error) {
 	if r.DatabaseURL == "" {
 		return nil // PostgreSQL's; SQLite's figures on a filled store are inbox and process
@@ -122,7 +122,7 @@ func (r *runner) openFlat(ctx context.Context, in room, size, waiting int) (_ *f
 			return nil, err
 		}
 	}
-	// By a stride that visits the minutes of the last 23 hours out of order.
+	// The stride distributes the times over the last 23 hours, out of order.
 	if err := s.copies.copy(ctx, s.waiting, waiting, later+" - 60000000 * (i * 37 % 1380)", func(int) {}); err != nil {
 		return nil, err
 	}
@@ -138,8 +138,8 @@ func (s *flatSide) close() error {
 	return errors.Join(err, s.Close())
 }
 
-// alone measures one caller. do tells how long what counts of it took; with
-// errEnough there is no more to do.
+// alone measures one caller. do returns the duration of the measured part; errEnough ends the
+// measurement.
 func alone(ctx context.Context, d time.Duration, do func() (time.Duration, error)) (*outcome, error) {
 	o := &outcome{}
 	for o.elapsed < d {
@@ -166,8 +166,8 @@ func (s *flatSide) inbox(ctx context.Context, d time.Duration) (*outcome, error)
 	})
 }
 
-// claim takes pushes as the dispatcher does until there are no more, settles
-// them meanwhile, and gives all back in the end.
+// claim claims pushes as the dispatcher does until none are left, settles them meanwhile, and
+// returns all of them to the queue at the end.
 func (s *flatSide) claim(ctx context.Context, d time.Duration) (*outcome, error) {
 	const batch = 16
 	o, err := alone(ctx, d, func() (took time.Duration, err error) {
@@ -190,7 +190,7 @@ func (s *flatSide) claim(ctx context.Context, d time.Duration) (*outcome, error)
 	return o, errors.Join(err, s.copies.queuePushes(ctx))
 }
 
-// sweep closes actions that have expired: as many as last time, and some more.
+// sweep closes expired actions: as many as last time, and some more.
 func (s *flatSide) sweep(ctx context.Context, d time.Duration) (_ *outcome, err error) {
 	const batch, guess = 64, 200.0
 	rate := guess

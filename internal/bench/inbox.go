@@ -14,10 +14,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// pageRows is how many rows an inbox page has.
+// pageRows is the number of rows on an inbox page.
 const pageRows = 50
 
-// inbox measures the walk through the inbox, page after page.
+// inbox measures reading the inbox, page after page.
 func (r *runner) inbox(ctx context.Context) (err error) {
 	room, err := r.base.room(ctx, "inbox")
 	if err != nil {

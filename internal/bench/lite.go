@@ -39,7 +39,7 @@ type liteRoom struct{ dir string }
 func (r *liteRoom) place(s Setup) Setup { s.Dir = r.dir; return s }
 func (r *liteRoom) remove() error       { return os.RemoveAll(r.dir) }
 
-// known has nothing to tell: SQLite plans by the schema alone.
+// known does nothing, because SQLite's planner uses the schema alone.
 func (r *liteRoom) known(context.Context) error { return nil }
 
 func (r *liteRoom) claims(ctx context.Context) (claimer, error)   { return openClaims(ctx, r.dir) }
@@ -54,11 +54,11 @@ func (r *liteRoom) decisions(ctx context.Context, a *gatehouse.Action) (decider,
 	return openDecisions(ctx, r.dir, a)
 }
 
-// bareDB is a SQLite file behind database/sql, with the store's durability: the
-// plainest way to write durably from Go.
+// bareDB is an SQLite file behind database/sql with the store's durability: the simplest durable
+// writes from Go.
 type bareDB struct {
 	*sql.DB
-	// writer is the one connection that writes.
+	// writer is the only connection that writes.
 	writer *sql.Conn
 }
 
@@ -101,7 +101,7 @@ func (b *bareDB) prepare(ctx context.Context, texts ...string) ([]*sql.Stmt, err
 	return list, nil
 }
 
-// whole runs fn as one transaction of the writing connection.
+// whole runs fn in one transaction of the writing connection.
 func (b *bareDB) whole(fn func() error) error {
 	ctx := context.Background()
 	if _, err := b.writer.ExecContext(ctx, `BEGIN IMMEDIATE`); err != nil {
@@ -115,12 +115,11 @@ func (b *bareDB) whole(fn func() error) error {
 	return err
 }
 
-// groupBatch is how many callers share a commit, as in the store.
+// groupBatch is the maximum number of callers that share a commit, as in the store.
 const groupBatch = 64
 
-// group is the simplest group commit: one goroutine takes what waits into one
-// transaction, a savepoint each. Nothing that it runs is expected to fail, so
-// that a failure ends the batch as a whole.
+// group is the simplest group commit: one goroutine runs the waiting functions in one transaction,
+// each in a savepoint. None is expected to fail, so a failure ends the whole batch.
 type group struct {
 	db    *bareDB
 	queue chan groupJob
@@ -154,7 +153,7 @@ func (g *group) do(fn func() error) error {
 	return <-j.done
 }
 
-// close ends the group. Nobody may call do any more.
+// close ends the group. No call of do may follow.
 func (g *group) close() {
 	close(g.queue)
 	<-g.done

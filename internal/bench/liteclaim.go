@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// The bare claim: what a decision cannot do without, over tables that have
-// nothing but that.
+// The bare claim: the minimum that a decision writes, to tables that have nothing else.
 const (
 	claimSchema = `
 CREATE TABLE action (id TEXT PRIMARY KEY, tenant TEXT NOT NULL, status TEXT NOT NULL, body TEXT NOT NULL,
@@ -81,7 +80,7 @@ func (c *liteClaims) close() error {
 
 func (c *liteClaims) claim(id string) error { return c.group.do(func() error { return c.write(id) }) }
 
-// write is the three statements, within a transaction.
+// write executes the three statements within a transaction.
 func (c *liteClaims) write(id string) error {
 	ctx := context.Background()
 	now := time.Now().UnixMicro()

@@ -11,10 +11,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/gate"
 )
 
-// liteDecisions is a second baseline of a decision: all the rows that the gate
-// writes, in its own tables with their indexes and checks, by bare statements
-// that are told what to write. What the gate takes beyond it are its reads and
-// checks, the answer, and the numbering of the log.
+// liteDecisions is a second baseline for decisions: all rows that the gate writes, to its own
+// tables with their indexes and checks, by bare statements with prepared values. The gate's
+// additional cost consists of its reads and checks, the answer, and the numbering of the log.
 type liteDecisions struct {
 	db    *bareDB
 	rows  *liteProposals
@@ -81,7 +80,7 @@ func (b *liteDecisions) decide(id string, in *bareDecision) error {
 	return b.group.do(func() error { return b.write(id, in) })
 }
 
-// write writes what an approval writes.
+// write writes the rows of an approval.
 func (b *liteDecisions) write(id string, in *bareDecision) error {
 	a, ctx := b.rows.template, context.Background()
 	now := b.rows.now()

@@ -12,8 +12,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
 )
 
-// liteProposals is the baseline of a proposal: its rows in the store's own tables, with
-// their indexes and checks, by bare statements.
+// liteProposals is the baseline for proposals: their rows in the store's own tables, with their
+// indexes and checks, by bare statements.
 type liteProposals struct {
 	db                               *bareDB
 	group                            *group
@@ -31,7 +31,7 @@ proposed_change, current_state, context, metadata, extra)
 VALUES (?, ?, 1, ?, ?, ?, ?, '', ?, 3, '', 0, 0, ?, ?, ?, 'needs_approval', 1, '', '', 'agent', ?, ?, ?, ?, ?, '', '')`
 	rowApproval = `INSERT INTO approval (seq, tenant, id, status, required, roles, people, excluded, expires_at, created_at)
 VALUES (?, ?, ?, 'requested', 1, '["approver"]', '', ?, ?, ?)`
-	// By that index leaves are looked for, which is no part of writing them.
+	// That index serves lookups of leaves, which are not a part of writing them.
 	rowsSetup = `PRAGMA foreign_keys = ON; DROP INDEX audit_action`
 	rowLeaf   = `INSERT INTO audit_leaf (tenant, action_id, body) VALUES (?, ?, ?)`
 )
@@ -65,10 +65,10 @@ func (b *liteProposals) prepare(ctx context.Context) error {
 	return err
 }
 
-// now is the time as the store keeps it, in microseconds.
+// now is the time in the store's format, in microseconds.
 func (b *liteProposals) now() int64 { return time.Now().UnixMicro() }
 
-// makeSchema makes the store's tables in an empty file.
+// makeSchema creates the store's tables in an empty file.
 func makeSchema(ctx context.Context, path string) error {
 	s, err := sqlite.Open(ctx, sqlite.Config{Path: path})
 	if err != nil {

@@ -7,13 +7,12 @@ import (
 	"path/filepath"
 )
 
-// keyset is the plain query for a page: the rows of three tables, in the order
-// of one index, from a place on.
+// keyset is the plain query for a page: the rows of three tables in the order of one index, after a
+// given position.
 const keyset = `SELECT a.*, p.*, o.* FROM action a JOIN proposal p ON p.seq = a.seq JOIN approval o ON o.seq = a.seq
 WHERE a.tenant = 'default' AND a.status = 'pending' AND a.risk = 3 AND a.id > ? ORDER BY a.risk DESC, a.id LIMIT 50`
 
-// liteWalk reads the same rows by the plain query, in the same file, through a
-// connection of its own.
+// liteWalk reads the same rows with the plain query, from the same file, on its own connection.
 type liteWalk struct {
 	db     *bareDB
 	query  *sql.Stmt
@@ -22,7 +21,7 @@ type liteWalk struct {
 	cells  []sql.RawBytes
 }
 
-// idColumn is where a.id stands in the query's result.
+// idColumn is the position of a.id in the query's result.
 const idColumn = 2
 
 func openWalk(ctx context.Context, dir string) (*liteWalk, error) {

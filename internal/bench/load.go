@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// outcome is what one side did in one round.
+// outcome is the result of one side in one round.
 type outcome struct {
 	done      int
 	elapsed   time.Duration
 	latencies []time.Duration // sorted
-	// cpu is what the process used meanwhile: server, client and background.
+	// cpu is the CPU time of the process meanwhile: server, client and background.
 	cpu time.Duration
 }
 
@@ -26,7 +26,7 @@ func (o *outcome) perSecond() float64 {
 	return float64(o.done) / o.elapsed.Seconds()
 }
 
-// cpuEach is the CPU time of one item, in microseconds; 0 where not known.
+// cpuEach is the CPU time per item, in microseconds; 0 if it is not known.
 func (o *outcome) cpuEach() float64 {
 	if o.done == 0 {
 		return 0
@@ -37,12 +37,12 @@ func (o *outcome) cpuEach() float64 {
 func (o *outcome) p50() float64 { return quantile(o.latencies, 0.50) }
 func (o *outcome) p99() float64 { return quantile(o.latencies, 0.99) }
 
-// errEnough ends a drive before its time, without a failure.
+// errEnough ends a drive early, without a failure.
 var errEnough = errors.New("enough")
 
-// drive runs on n goroutines until the time is over or there are no more
-// items. work returns the work of one goroutine, which is called with distinct
-// items from 0 on. total bounds the items; negative means no bound.
+// drive runs on n goroutines until the time is over or no items are left. work returns the function
+// of one goroutine, which is called with distinct items, starting at 0. total limits the number of
+// items; negative means no limit.
 func drive(ctx context.Context, n int, d time.Duration, total int, work func(worker int) (func(item int) error, func(), error)) (*outcome, error) {
 	type worker struct {
 		do        func(int) error
@@ -73,7 +73,8 @@ func drive(ctx context.Context, n int, d time.Duration, total int, work func(wor
 	for _, w := range workers {
 		wg.Go(func() {
 			begin := time.Now()
-			// One at least: on a machine that is busy the time may be over already.
+			// Each worker processes at least one item, because on a busy machine the time may be
+			// over already.
 			for first := true; (first || begin.Before(end)) && ctx.Err() == nil && !failed.Load(); first = false {
 				item := int(next.Add(1) - 1)
 				if total >= 0 && item >= total {
@@ -109,9 +110,8 @@ func drive(ctx context.Context, n int, d time.Duration, total int, work func(wor
 	return o, nil
 }
 
-// driveHTTP is drive over n raw connections. request appends the request of
-// one item to a buffer, or returns nil when it is enough; any status but want
-// fails.
+// driveHTTP is drive over n raw connections. request appends the request for an item to a buffer,
+// or returns nil to stop; any status except want is a failure.
 func driveHTTP(ctx context.Context, addr string, n int, d time.Duration, total, want int, request func(b []byte, worker, item int) []byte) (*outcome, error) {
 	return drive(ctx, n, d, total, func(worker int) (func(int) error, func(), error) {
 		c, err := dial(ctx, addr)

@@ -18,14 +18,14 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
 )
 
-// poolSize is how many connections a bare side has: as many as the store.
+// poolSize is the number of connections of a bare side, the same as the store's.
 const poolSize = 16
 
-// insufficientPrivilege is the SQLSTATE of who may not end another's session.
+// insufficientPrivilege is the SQLSTATE for ending another user's session without the right to.
 const insufficientPrivilege = "42501"
 
-// pgBase is PostgreSQL: each room is a database, and each bare side has one.
-// What the server was given for is not touched: the databases are new.
+// pgBase is PostgreSQL: each room and each bare side is a database of its own. Existing databases
+// of the server are not touched.
 type pgBase struct {
 	url    string
 	prefix string
@@ -68,7 +68,7 @@ func (b *pgBase) close() error {
 	return errors.Join(b.admin.Close(context.Background()), os.RemoveAll(b.dir))
 }
 
-// create makes a database and returns its URL.
+// create creates a database and returns its URL.
 func (b *pgBase) create(ctx context.Context, name string) (string, error) {
 	id := pgx.Identifier{b.prefix + "_" + name}
 	if _, err := b.admin.Exec(ctx, `CREATE DATABASE `+id.Sanitize()+` TEMPLATE template0 ENCODING 'UTF8'`); err != nil {
@@ -86,11 +86,11 @@ func (b *pgBase) address(name string) (string, error) {
 	return u.String(), nil
 }
 
-// drop removes a database, also when the run was interrupted.
+// drop drops a database, even if the run was interrupted.
 func (b *pgBase) drop(name string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	if b.admin.IsClosed() { // the run was interrupted in a statement of it
+	if b.admin.IsClosed() { // the run was interrupted during a statement on this connection
 		var err error
 		if b.admin, err = pgx.Connect(ctx, b.url); err != nil {
 			return err
@@ -99,7 +99,7 @@ func (b *pgBase) drop(name string) error {
 	statement := `DROP DATABASE IF EXISTS ` + pgx.Identifier{b.prefix + "_" + name}.Sanitize()
 	_, err := b.admin.Exec(ctx, statement+` WITH (FORCE)`)
 	if e := (*pgconn.PgError)(nil); errors.As(err, &e) && e.Code == insufficientPrivilege {
-		// An autovacuum worker, which a plain role may not end; without FORCE the
+		// An autovacuum worker uses the database. A plain role may not end it; without FORCE, the
 		// server ends it by itself.
 		_, err = b.admin.Exec(ctx, statement)
 	}
@@ -156,7 +156,7 @@ func (r *pgRoom) bare(ctx context.Context, kind, schema string) (*pgxpool.Pool, 
 		return nil, err
 	}
 	r.beside = append(r.beside, name)
-	if schema == "" { // the gate's own tables
+	if schema == "" { // use the gate's own tables
 		s, err := postgres.Open(ctx, postgres.Config{URL: u})
 		if err != nil {
 			return nil, err
@@ -212,7 +212,7 @@ func openPool(ctx context.Context, databaseURL, script string) (*pgxpool.Pool, e
 	return pool, nil
 }
 
-// execPG runs one statement that must change something.
+// execPG runs one statement, which must change a row.
 func execPG(pool *pgxpool.Pool, sql string, args ...any) error {
 	tag, err := pool.Exec(context.Background(), sql, args...)
 	if err == nil && tag.RowsAffected() == 0 {

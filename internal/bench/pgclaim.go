@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// The tables of the bare claim, as on SQLite, and its statements, one each: what
-// a statement writes, PostgreSQL commits in the same round trip.
+// The tables of the bare claim, as on SQLite, and its statements. Each is a single statement, so
+// PostgreSQL commits it in the same round trip.
 const (
 	pgClaimSchema = `
 CREATE TABLE action (id TEXT COLLATE "C" PRIMARY KEY, tenant TEXT COLLATE "C" NOT NULL, status TEXT COLLATE "C" NOT NULL,

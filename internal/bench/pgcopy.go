@@ -10,16 +10,16 @@ import (
 )
 
 const (
-	// copyBatch is how many actions are copied in a transaction.
+	// copyBatch is the number of actions copied in one transaction.
 	copyBatch = 200_000
-	// copyFirst is the first number of a copy, above all that the gate gives.
+	// copyFirst is the first number of a copy, above all numbers that the gate assigns.
 	copyFirst = 1_000_000_000
-	// later is an expression for the time a day from now, as it is stored.
+	// later is an expression for the time a day from now, in the stored format.
 	later = `(extract(epoch FROM now()) * 1000000)::bigint + 86400000000`
 )
 
-// copier multiplies the rows of actions within the server: each is like the
-// one that the gate itself wrote, but for what names it, and its expiry.
+// copier multiplies the rows of actions within the server. The copies equal the row that the gate
+// itself wrote, except for ids and expiry.
 type copier struct {
 	conn *pgx.Conn
 	next int
@@ -34,7 +34,7 @@ func openCopier(ctx context.Context, url string) (*copier, error) {
 	if _, err := conn.Exec(ctx, `SET synchronous_commit = off`); err != nil {
 		return nil, errors.Join(err, conn.Close(ctx))
 	}
-	// Triggers and references are those of rows that were checked already.
+	// This disables triggers and foreign keys, which have already checked the original rows.
 	if _, err := conn.Exec(ctx, `SET session_replication_role = replica`); err != nil {
 		return nil, errors.Join(fmt.Errorf("the figure flat needs a superuser, to store rows as they are: %w", err), conn.Close(ctx))
 	}
@@ -43,7 +43,7 @@ func openCopier(ctx context.Context, url string) (*copier, error) {
 
 func (c *copier) close() error { return c.conn.Close(context.Background()) }
 
-// copied is what differs from copy to copy, by table; i is its number.
+// copied maps each table to the columns that differ between copies; i is the copy's number.
 var copied = []struct {
 	table, key string
 	values     map[string]string
@@ -61,7 +61,7 @@ const copySource = `(SELECT seq FROM action WHERE tenant = 'default' AND id = $3
 
 func copyName(kind string) string { return `'` + kind + `_' || lpad(i::text, 32, '0')` }
 
-// copy stores n copies of an action; expires is an expression for their expiry.
+// copy stores n copies of an action; expires is an SQL expression for their expiry.
 func (c *copier) copy(ctx context.Context, id string, n int, expires string, progress func(int)) error {
 	for done := 0; done < n; {
 		progress(done)
@@ -110,21 +110,20 @@ WHERE attrelid = $1::text::regclass AND attnum > 0 AND NOT attisdropped AND attg
 	return err
 }
 
-// settlePushes ends what was claimed, so that as little is in flight as there
-// would be workers.
+// settlePushes settles claimed pushes, so that no more are in flight than the gate has workers.
 func (c *copier) settlePushes(ctx context.Context) error {
 	_, err := c.conn.Exec(ctx, `UPDATE push SET status = 'applied', finished_at = picked_at WHERE status = 'picking'`)
 	return err
 }
 
-// queuePushes gives back all that was claimed.
+// queuePushes returns all claimed pushes to the queue.
 func (c *copier) queuePushes(ctx context.Context) error {
 	_, err := c.conn.Exec(ctx, `UPDATE push SET status = 'queued', lease_until = NULL, lease_owner = '', finished_at = NULL
 WHERE lease_owner = 'bench'`)
 	return err
 }
 
-// settle leaves nothing to be done for the tables in the background.
+// settle vacuums the tables, so that no background work remains.
 func (c *copier) settle(ctx context.Context) error {
 	_, err := c.conn.Exec(ctx, `VACUUM (ANALYZE)`)
 	return err

@@ -12,7 +12,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/gate"
 )
 
-// The rows of a proposal and of a decision in the gate's own tables, with their
+// The statements for the rows of a proposal and of a decision in the gate's own tables, with their
 // indexes, checks and triggers: one statement each.
 const (
 	pgPropose = `WITH a AS (INSERT INTO action (tenant, id, status, action_type, risk, proposer_id, idempotency_key, proposed_at, expires_at,

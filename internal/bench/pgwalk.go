@@ -8,16 +8,15 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
 )
 
-// pgKeyset is keyset in PostgreSQL's words. The page's places are found first,
-// and their rows joined to no more than those: of a join of all, the planner may
-// believe that it has a handful of rows, and then makes it from the whole tables
-// and sorts it, a second a page. The bounds and the order name the columns of
-// the one index that is meant; another one by id walks all that is not pending.
+// pgKeyset is keyset for PostgreSQL. It first finds the page's positions and then joins only their
+// rows. With a join of all rows, the planner may underestimate their number, read the whole tables
+// and sort them, which takes a second per page. The bounds and the order name the columns of the
+// intended index; another index by id would read all actions that are not pending.
 const pgKeyset = `SELECT a.id, a.*, p.*, o.* FROM (SELECT * FROM action
   WHERE tenant = 'default' AND status = 'pending' AND (risk, id) > (3, $1) AND risk <= 3 ORDER BY risk, id LIMIT 50) a
 JOIN proposal p ON p.seq = a.seq JOIN approval o ON o.seq = a.seq ORDER BY a.risk, a.id`
 
-// pgWalk reads the inbox by the plain query, over a connection of its own.
+// pgWalk reads the inbox with the plain query, on its own connection.
 type pgWalk struct {
 	conn  *pgx.Conn
 	after string
@@ -30,7 +29,7 @@ func openPGWalk(ctx context.Context, databaseURL string) (*pgWalk, error) {
 	}
 	for name, value := range map[string]string{
 		postgres.TenantSetting: postgres.AllTenants,
-		// The planner, asked once, is kept to walks along indexes, as for the store.
+		// The planner plans once, with index scans, as for the store.
 		"plan_cache_mode":  "force_generic_plan",
 		"enable_seqscan":   "off",
 		"enable_hashjoin":  "off",

@@ -9,8 +9,8 @@ import (
 	"strconv"
 )
 
-// Printer prints lines as they come: as a table, or in the end as one JSON
-// document. Progress stands on a terminal only.
+// Printer prints lines: as a table while they arrive, or as one JSON document at the end. Progress
+// is shown on a terminal only.
 type Printer struct {
 	out, progress io.Writer
 	json, tty     bool
@@ -19,12 +19,12 @@ type Printer struct {
 	figure        string
 }
 
-// NewPrinter makes a printer to out, with progress on words.
+// NewPrinter makes a printer to out, with the progress on words.
 func NewPrinter(out, words io.Writer, asJSON, tty bool) *Printer {
 	return &Printer{out: out, progress: words, json: asJSON, tty: tty, lines: []Line{}}
 }
 
-// About says what is measured on.
+// About prints the description of the engine.
 func (p *Printer) About(store string) {
 	if p.about = store; !p.json {
 		fmt.Fprintln(p.out, store)
@@ -33,7 +33,7 @@ func (p *Printer) About(store string) {
 
 const clearLine = "\r\x1b[K"
 
-// Progress shows what is being done, in place of what was shown before.
+// Progress shows the present activity, replacing the previous one.
 func (p *Printer) Progress(what string) {
 	if p.tty {
 		_, _ = io.WriteString(p.progress, clearLine+what)
@@ -77,12 +77,12 @@ func (p *Printer) Close() error {
 	}{runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version(), p.about, p.lines})
 }
 
-// show is the median with the least and the greatest.
+// show formats the median with the minimum and the maximum.
 func (s Spread) show() string {
 	return number(s.Median) + " (" + number(s.Min) + " – " + number(s.Max) + ")"
 }
 
-// number shows three significant digits, and thousands in full.
+// number formats a value with three significant digits, and thousands in full.
 func number(v float64) string {
 	switch a := math.Abs(v); {
 	case a >= 100:
@@ -95,7 +95,7 @@ func number(v float64) string {
 	return strconv.FormatFloat(v, 'g', 3, 64)
 }
 
-// target says what was aimed at, and whether the median is there.
+// target formats the target and whether the median meets it.
 func (l *Line) target() string {
 	if l.Target == 0 {
 		return "no target"

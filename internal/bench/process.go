@@ -18,15 +18,15 @@ import (
 )
 
 const (
-	// idleFor is how long a process is left alone before its memory is read.
+	// idleFor is how long a process rests before its memory is read.
 	idleFor = time.Second
-	// startLimit is how long a process may take to be ready.
+	// startLimit is how long a process may take until it is ready.
 	startLimit = 2 * time.Minute
 	megabyte   = 1 << 20
 )
 
-// process measures the real program as a child process: how soon it is ready,
-// and how much memory it holds when idle, with an empty and a filled store.
+// process measures the real program as a child process: its time to readiness, and its memory when
+// idle, with an empty and with a filled store.
 func (r *runner) process(ctx context.Context) (err error) {
 	rooms := map[string]Setup{}
 	for _, name := range []string{"empty", "filled", "bare"} {
@@ -77,7 +77,7 @@ func (r *runner) process(ctx context.Context) (err error) {
 	return nil
 }
 
-// prepare makes a store, and fills it.
+// prepare creates a store and fills it.
 func (r *runner) prepare(ctx context.Context, s Setup, fill func(*world) error) error {
 	w, err := r.open(ctx, s, 1)
 	if err != nil {
@@ -100,11 +100,11 @@ func bareArgs(s Setup, addr string) []string {
 	return []string{"bench", "--bare-child", s.Dir, "--bare-listen", addr}
 }
 
-// BareURLVariable names the database to the child that is the baseline.
+// BareURLVariable is the environment variable with the database of the baseline's child process.
 const BareURLVariable = "GATEHOUSE_BENCH_BARE_URL"
 
-// childEnv is the environment of children: without what would have them work
-// elsewhere, with the database, which may hold a password and is no argument.
+// childEnv is the environment of child processes. It drops variables that would change their
+// behaviour, and adds the database, which is not an argument because it may contain a password.
 func childEnv(s Setup) []string {
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "GATEHOUSE_") })
 	if s.DatabaseURL != "" {
@@ -113,14 +113,13 @@ func childEnv(s Setup) []string {
 	return env
 }
 
-// seen is what was measured of a child.
+// seen holds a child process's measurements.
 type seen struct {
 	ready float64 // milliseconds from exec to the first ready answer
 	rss   float64 // megabytes
 }
 
-// child starts the program, waits until it is ready, leaves it alone for a
-// while, reads its memory and ends it.
+// child starts the program, waits until it is ready, lets it rest, reads its memory and ends it.
 func (r *runner) child(ctx context.Context, in Setup, args func(Setup, string) []string) (s seen, err error) {
 	addr, err := freeAddr(ctx)
 	if err != nil {
@@ -167,7 +166,7 @@ func freeAddr(ctx context.Context) (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-// awaitReady asks until the server says that it is ready.
+// awaitReady polls until the server reports that it is ready.
 func awaitReady(ctx context.Context, addr string) error {
 	for {
 		c, err := dial(ctx, addr)
@@ -186,7 +185,7 @@ func awaitReady(ctx context.Context, addr string) error {
 	}
 }
 
-// residentBytes asks the system how much of a process is in memory.
+// residentBytes asks the system for a process's resident memory.
 func residentBytes(ctx context.Context, pid int) (int64, error) {
 	if runtime.GOOS == "linux" {
 		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
@@ -208,9 +207,8 @@ func residentBytes(ctx context.Context, pid int) (int64, error) {
 	return kilobytes << 10, err
 }
 
-// ServeBareChild is the baseline of process: net/http and an open database,
-// and nothing else, until ctx ends. An empty databaseURL means a SQLite file in
-// dir.
+// ServeBareChild is the baseline of process: net/http and an open database, and nothing else, until
+// ctx ends. An empty databaseURL means an SQLite file in dir.
 func ServeBareChild(ctx context.Context, dir, databaseURL, addr string) error {
 	const table, count = `CREATE TABLE IF NOT EXISTS t (id INTEGER PRIMARY KEY)`, `SELECT count(*) FROM t`
 	var ask func(context.Context) error

@@ -12,10 +12,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/gate"
 )
 
-// proposeClients is how many clients propose at a time.
+// proposeClients is the number of clients that propose concurrently.
 const proposeClients = 64
 
-// propose measures proposals, beside the bare insertion of the same rows.
+// propose measures proposals, beside bare inserts of the same rows.
 func (r *runner) propose(ctx context.Context) (err error) {
 	room, err := r.base.room(ctx, "propose")
 	if err != nil {
@@ -87,12 +87,12 @@ func (r *runner) propose(ctx context.Context) (err error) {
 func proposalBody(n int) []byte {
 	b, err := json.Marshal(proposal(n))
 	if err != nil {
-		panic(err) // a constant shape
+		panic(err) // the value always marshals
 	}
 	return b
 }
 
-// bareProposal is what the bare endpoint reads: the values that it stores.
+// bareProposal is the request of the bare endpoint: the values that it stores.
 type bareProposal struct {
 	ActionType string `json:"action_type"`
 	Connector  string `json:"connector"`
@@ -109,7 +109,7 @@ type bareProposal struct {
 	IdempotencyKey string          `json:"idempotency_key"`
 }
 
-// barely is what the bare endpoint would read of a proposal.
+// barely is the bare endpoint's request for a proposal.
 func barely(p *gatehouse.Proposal) *bareProposal {
 	in := &bareProposal{
 		ActionType: p.ActionType, Connector: p.Connector, Operation: p.Operation, Rationale: p.Rationale, IdempotencyKey: p.IdempotencyKey,

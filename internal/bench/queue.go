@@ -7,27 +7,27 @@ import (
 	"time"
 )
 
-// Queue is a job queue to set beside the gate's pushes.
+// Queue is a job queue that is compared with the gate's pushes.
 type Queue interface {
-	// Is names it.
+	// Is is its name.
 	Is() string
-	// Store stores n jobs that do nothing. It is not measured.
+	// Store stores n jobs that do nothing. Its time is not measured.
 	Store(ctx context.Context, n int) error
-	// Carry works off n stored jobs and tells how long that took, from the
-	// first look at them until the last is known to be done.
+	// Carry works off n stored jobs and returns the duration, from the first poll until the last
+	// job is known to be done.
 	Carry(ctx context.Context, n int) (time.Duration, error)
 	Close() error
 }
 
-// Handing is a Queue that tells how long a job takes to its worker: from before
-// it is stored until the worker has it, of n jobs that do nothing, one after
-// another with a pause between, while nothing else is there.
+// Handing is a Queue that measures how long a job takes to reach its worker: from before it is
+// stored until the worker has it. It does so for n jobs that do nothing, one after another with a
+// pause between them, in an otherwise empty queue.
 type Handing interface {
 	Queue
 	Hand(ctx context.Context, n int, pause time.Duration) ([]time.Duration, error)
 }
 
-// queue opens the other side of dispatch.
+// queue opens the baseline of dispatch.
 func (r *runner) queue(ctx context.Context, in room) (Queue, error) {
 	if r.Queue != nil {
 		return r.Queue(ctx, in.place(Setup{}))
@@ -39,8 +39,8 @@ func (r *runner) queue(ctx context.Context, in room) (Queue, error) {
 	return &steps{claims: c, workers: r.workers(), how: r.base.how()}, nil
 }
 
-// steps is the barest queue: lease in batches, intent, completion, with as
-// many writes as the gate's.
+// steps is the barest queue: leases in batches, intent and completion, with as many writes as the
+// gate.
 type steps struct {
 	claims  claimer
 	workers int
@@ -57,7 +57,7 @@ func (s *steps) Store(_ context.Context, n int) (err error) {
 
 func (s *steps) Close() error { return s.claims.close() }
 
-// Carry leases in batches and completes with as many workers as the gate has.
+// Carry leases in batches and completes the jobs with as many workers as the gate has.
 func (s *steps) Carry(ctx context.Context, n int) (time.Duration, error) {
 	slots := make(chan struct{}, s.workers)
 	var failure atomic.Pointer[error]

@@ -13,13 +13,13 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
-// lineSteps is how many steps a run of the line has, one after another.
+// lineSteps is the number of consecutive steps in a run of the workflow "line".
 const lineSteps = 10
 
-// lineName names the workflow of steps that do nothing.
+// lineName is the name of the workflow whose steps do nothing.
 const lineName = "line"
 
-// lineSource is a workflow of n steps that do nothing, one after another.
+// lineSource is a workflow of n consecutive steps that do nothing.
 func lineSource(n int) string {
 	var b strings.Builder
 	b.WriteString("name: " + lineName + "\nsteps:\n")
@@ -29,7 +29,7 @@ func lineSource(n int) string {
 	return b.String()
 }
 
-// insertWorkflow stores a workflow as it is.
+// insertWorkflow stores a workflow without the use case.
 func insertWorkflow(tx gatehouse.Tx, tenant, name, source string) error {
 	return tx.InsertWorkflow(&gatehouse.Workflow{
 		ID: gate.NewID("wfl"), Tenant: tenant, Name: name, Version: 1, Workspace: "default", Source: source,
@@ -37,8 +37,7 @@ func insertWorkflow(tx gatehouse.Tx, tenant, name, source string) error {
 	})
 }
 
-// lineRun is a run of the line as one stands in the store that has just begun:
-// its first step is ready.
+// lineRun is a new run of the workflow "line" as it is stored: its first step is ready.
 func lineRun(tenant string, steps int, now time.Time) *gatehouse.Run {
 	run := &gatehouse.Run{
 		ID: gate.NewID("run"), Tenant: tenant, Workflow: lineName, Version: 1, Workspace: "default", Status: gatehouse.RunQueued,
@@ -57,7 +56,7 @@ func lineRun(tenant string, steps int, now time.Time) *gatehouse.Run {
 	return run
 }
 
-// begin stores a run that has begun.
+// begin stores a new run.
 func begin(tx gatehouse.Tx, run *gatehouse.Run) error {
 	run.Status = gatehouse.RunQueued
 	if err := tx.InsertRun(run); err != nil {
@@ -68,7 +67,7 @@ func begin(tx gatehouse.Tx, run *gatehouse.Run) error {
 	return tx.MoveRun(run, gatehouse.RunQueued)
 }
 
-// fillLines stores n runs of the line, and the workflow the first time.
+// fillLines stores n runs of the workflow "line" and, the first time, the workflow.
 func fillLines(ctx context.Context, store gatehouse.Store, tenant string, steps, n int) error {
 	err := store.Update(ctx, tenant, func(tx gatehouse.Tx) error {
 		if _, err := tx.FindWorkflow(lineName, 0); err == nil {
@@ -91,7 +90,7 @@ func fillLines(ctx context.Context, store gatehouse.Store, tenant string, steps,
 	})
 }
 
-// inBatches calls fn with the sizes of batches of the set-up that are n in all.
+// inBatches calls fn with batch sizes whose sum is n.
 func inBatches(n int, fn func(size int) error) error {
 	for n > 0 {
 		size := min(fillBatch, n)
@@ -103,7 +102,7 @@ func inBatches(n int, fn func(size int) error) error {
 	return nil
 }
 
-// ends counts the runs that have ended, by the hint that follows the commit.
+// ends counts the runs that have ended, by the hint after each commit.
 type ends struct {
 	usecase.Hints
 	left atomic.Int64
@@ -120,8 +119,8 @@ func (e *ends) Notify(topic string) {
 	e.Hints.Notify(topic)
 }
 
-// expect returns a channel that is closed when n runs have ended. No run may
-// begin meanwhile: that is hinted at in the same way.
+// expect returns a channel that is closed when n runs have ended. No run may start meanwhile,
+// because a start causes the same hint.
 func (e *ends) expect(n int) <-chan struct{} {
 	done := make(chan struct{})
 	e.done.Store(&done)
@@ -129,13 +128,12 @@ func (e *ends) expect(n int) <-chan struct{} {
 	return done
 }
 
-// carryLines runs a runtime until n runs have ended. It carries out up to onward
-// steps with the one before them; see [runs.RuntimeConfig].
+// carryLines runs a runtime until n runs have ended. The runtime executes up to onward steps
+// together with the one before them; see [runs.RuntimeConfig].
 func (w *world) carryLines(ctx context.Context, e *ends, inFlight, onward, n int) (*outcome, error) {
 	run, cancel := context.WithCancel(ctx)
 	defer cancel()
-	config := runs.RuntimeConfig{Workers: inFlight, Onward: onward, Owner: "bench"}
-	r := runs.NewRuntime(w.Store, w.Runs, e, config, w.Log)
+	r := runs.NewRuntime(w.Store, w.Runs, e, runs.RuntimeConfig{Workers: inFlight, Onward: onward, Owner: "bench"}, w.Log)
 	done, stopped := e.expect(n), make(chan struct{})
 	cpu, start := cpuTime(), time.Now()
 	go func() { defer close(stopped); r.Run(run) }()
@@ -152,7 +150,8 @@ func (w *world) carryLines(ctx context.Context, e *ends, inFlight, onward, n int
 	return o, nil
 }
 
-// bundle lets the background, which is not measured, come to its end: it numbers what waits, and makes the evidence of what has ended.
+// bundle finishes the background work, which is not measured: it numbers the waiting leaves and
+// makes the evidence of ended runs.
 func (w *world) bundle(ctx context.Context) error {
 	if err := w.number(ctx); err != nil {
 		return err

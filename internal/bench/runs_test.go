@@ -9,7 +9,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
-// The sources that are stored without the use case are workflows.
+// TestRunSources: the sources that are stored without the use case are valid workflows.
 func TestRunSources(t *testing.T) {
 	t.Parallel()
 	for name, source := range map[string]string{
@@ -27,8 +27,7 @@ func TestRunSources(t *testing.T) {
 	}
 }
 
-// The bare side carries as many steps as there are, in order, and says when
-// there are none.
+// TestBareSteps: the bare side executes all steps in order, and reports when none are left.
 func TestBareSteps(t *testing.T) {
 	t.Parallel()
 	s, err := (&liteRoom{dir: t.TempDir()}).steps(t.Context(), 16)
@@ -69,7 +68,7 @@ func TestProcessCPU(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	for ctx.Err() == nil { // that takes some
+	for ctx.Err() == nil { // numbering takes some time
 	}
 	after, err := processCPU(t.Context(), os.Getpid())
 	if err != nil || after <= before {

@@ -5,24 +5,24 @@ import (
 	"time"
 )
 
-// stepper writes the rows of steps of the line in the gate's own tables, with
-// their indexes, checks and triggers, by bare statements that are told what to
-// write. It is a Queue, but for its name; it stores whole runs.
+// stepper writes the rows of a run's steps in the gate's own tables, with their indexes, checks and
+// triggers, by bare statements with prepared values. It implements Queue except for the name, and
+// stores whole runs.
 type stepper interface {
 	Store(ctx context.Context, n int) error
 	Carry(ctx context.Context, n int) (time.Duration, error)
-	// one leases one step, and completes it after the time is taken.
+	// one leases one step, notes the time, and completes the step.
 	one(ctx context.Context) (time.Duration, error)
 	Close() error
 }
 
-// leased is what a bare side knows of a step at work.
+// leased is a leased step, as far as the bare side knows it.
 type leased struct {
 	seq, run, position int64
 	id, runID          string
 }
 
-// stepLeaf and runLeaf are as long as the leaves of the gate.
+// stepLeaf and runLeaf are as long as the gate's leaves.
 func stepLeaf(s leased) string {
 	return `{"actor":"bench","at":"2026-11-20T12:00:00.000000Z","data":{"attempt":1,"step":"s0","step_id":"` + s.id +
 		`"},"from":"running","id":"evt` + s.id[3:] + `","subject":"` + s.runID + `","tenant":"default","to":"succeeded","type":"step.succeeded"}`
@@ -40,7 +40,7 @@ const (
 	bareOtherwise = "Nothing."
 )
 
-// batches carries n steps in batches of size.
+// batches executes n steps in batches of size.
 func batches(ctx context.Context, n, size int, carry func(size int) (int, error)) (time.Duration, error) {
 	start := time.Now()
 	for n > 0 {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// clockTime reads [dd-][hh:]mm:ss[.cc], as ps shows it.
+// clockTime parses [dd-][hh:]mm:ss[.cc], the format of ps.
 func clockTime(s string) (time.Duration, error) {
 	var days int
 	rest := s

@@ -56,7 +56,7 @@ func (r *liteRoom) steps(ctx context.Context, batch int) (stepper, error) {
 	return b, nil
 }
 
-// Store stores runs with as many steps as are asked for.
+// Store stores as many runs as have n steps together.
 func (b *liteSteps) Store(ctx context.Context, n int) error {
 	s, err := sqlite.Open(ctx, sqlite.Config{Path: b.path})
 	if err != nil {
@@ -109,7 +109,7 @@ func (b *liteSteps) write(s leased) error {
 		execStmt(b.st[4], "default", "", runLeaf(s)))
 }
 
-// Carry carries n steps.
+// Carry executes n steps.
 func (b *liteSteps) Carry(ctx context.Context, n int) (time.Duration, error) {
 	return batches(ctx, n, b.batch, func(size int) (int, error) {
 		list, err := b.lease(size)

@@ -23,11 +23,10 @@ steps:
     with: {event: go, timeout: 24h}
 `
 
-// parkedApprovals is the part of the parked runs that wait for an approval: one
-// in so many.
+// parkedApprovals is the share of parked runs that wait for an approval: one in this many.
 const parkedApprovals = 100
 
-// parked measures what a server does, and holds, while many runs wait.
+// parked measures a server's CPU time and memory while many runs wait.
 func (r *runner) parked(ctx context.Context) (err error) {
 	n := r.Parked
 	if n <= 0 {
@@ -86,9 +85,8 @@ func (r *runner) parked(ctx context.Context) (err error) {
 	return nil
 }
 
-// park stores runs that wait, in the states that runs leave them: for an event
-// with a time limit, or for an action that is pending. The run's deadline is a
-// day off.
+// park stores waiting runs in the states in which the runtime leaves them: waiting for an event
+// with a time limit, or for a pending action. The runs' deadlines are a day away.
 func (r *runner) park(ctx context.Context, w *world, n int) error {
 	err := w.Store.Update(ctx, gatehouse.DefaultTenant, func(tx gatehouse.Tx) error {
 		return insertWorkflow(tx, gatehouse.DefaultTenant, "parked", parkedSource)
@@ -153,7 +151,7 @@ type parkedSeen struct {
 	live     *outcome
 }
 
-// parkedChild starts the server, leaves it alone, and then runs live runs.
+// parkedChild starts the server, lets it rest, and then executes live runs.
 func (r *runner) parkedChild(ctx context.Context, in Setup, key string, window time.Duration) (s parkedSeen, err error) {
 	addr, err := freeAddr(ctx)
 	if err != nil {
@@ -178,7 +176,7 @@ func (r *runner) parkedChild(ctx context.Context, in Setup, key string, window t
 	if err := awaitReady(ctx, addr); err != nil {
 		return s, fmt.Errorf("%v is not ready: %w: %s", cmd.Args, err, words.Bytes())
 	}
-	// What a start does once, such as the check of the log, is over then.
+	// By then, the one-time work of a start, such as the check of the log, is over.
 	if err := rested(ctx, window/2); err != nil {
 		return s, err
 	}
@@ -255,9 +253,8 @@ func liveRuns(ctx context.Context, addr, key string, d time.Duration) (*outcome,
 	return o, nil
 }
 
-// processCPU is the CPU time of a process so far, of all its threads. Linux
-// tells it to the nanosecond; ps, elsewhere, to a hundredth of a second or
-// worse, and then a short window shows little.
+// processCPU is the CPU time of a process so far, over all its threads. Linux reports nanoseconds;
+// ps, elsewhere, hundredths of a second or worse, which is too coarse for a short window.
 func processCPU(ctx context.Context, pid int) (time.Duration, error) {
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
 	if err == nil && len(threads) > 0 {

@@ -52,7 +52,7 @@ func (r *pgRoom) steps(ctx context.Context, batch int) (stepper, error) {
 	return &pgSteps{url: u, pool: pool, batch: batch}, err
 }
 
-// Store stores runs with as many steps as are asked for.
+// Store stores as many runs as have n steps together.
 func (b *pgSteps) Store(ctx context.Context, n int) error {
 	s, err := postgres.Open(ctx, postgres.Config{URL: b.url, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -87,7 +87,7 @@ func (b *pgSteps) complete(ctx context.Context, list []leased) error {
 	return pgx.BeginFunc(ctx, b.pool, func(tx pgx.Tx) error { return tx.SendBatch(ctx, &batch).Close() })
 }
 
-// Carry carries n steps.
+// Carry executes n steps.
 func (b *pgSteps) Carry(ctx context.Context, n int) (time.Duration, error) {
 	return batches(ctx, n, b.batch, func(size int) (int, error) {
 		list, err := b.lease(ctx, size)

@@ -20,14 +20,14 @@ steps:
     with: {model: none, prompt: "probe ${{ input.n }}"}
 `
 
-// probes is a model that answers at once, and tells when it was asked by whom:
-// that is when a step has reached its worker.
+// probes is a model that answers at once and records which step asked when: at that time, the step
+// has reached its worker.
 type probes struct {
 	mu    sync.Mutex
 	asked map[string]chan time.Time
 }
 
-// Ask notes the time.
+// Ask records the time.
 func (p *probes) Ask(_ context.Context, _, provider string, request gatehouse.JSON) (gatehouse.JSON, *gatehouse.ModelUsage, *gatehouse.StepFailure) {
 	now := time.Now()
 	prompt, _ := request.Get("prompt")
@@ -42,7 +42,7 @@ func (p *probes) Ask(_ context.Context, _, provider string, request gatehouse.JS
 	}, nil
 }
 
-// Most says that nothing costs anything.
+// Most says that every call is free.
 func (*probes) Most(string, string, gatehouse.JSON) (gatehouse.Decimal, string, bool) {
 	return "0", "USD", true
 }
@@ -58,8 +58,8 @@ func (p *probes) expect(n int) <-chan time.Time {
 	return c
 }
 
-// probe starts runs of one step for a time, one each interval and ten at least,
-// and notes how long after the step was ready, by its own mark, its worker had it.
+// probe starts runs of one step, one per interval and at least ten. It records the time from the
+// moment when the step was marked ready until its worker had it.
 func (w *world) probe(ctx context.Context, p *probes, d, interval time.Duration) (*outcome, error) {
 	o := &outcome{}
 	agent := gatehouse.NewContext(ctx, &gatehouse.Caller{Principal: w.agent, Via: gatehouse.ViaAPI})
@@ -95,15 +95,15 @@ func (w *world) probe(ctx context.Context, p *probes, d, interval time.Duration)
 	return o, nil
 }
 
-// probeInterval is how often the quiet side starts a run.
+// probeInterval is the interval between the runs that the quiet side starts.
 func probeInterval(d time.Duration) time.Duration { return min(100*time.Millisecond, d/10) }
 
-// backlog is how many steps are ready at a time on the loaded side.
+// backlog is the number of ready steps on the loaded side.
 func (r *runner) backlog() int { return max(1, min(10_000, r.Scale/10)) }
 
-// beside opens a gate, measures the probes alone, begins a backlog of another
-// workflow's runs in the tenant, and measures them beside it. also, when set,
-// is called between, while the gate is idle.
+// beside opens a gate, measures the probes alone, starts a backlog of another workflow's runs in
+// the tenant, and measures the probes again. also, when set, is called in between, while the gate
+// is idle.
 func (r *runner) beside(ctx context.Context, name, tenant string, round int, d, interval time.Duration, also func(room) error) (alone, loaded *outcome, err error) {
 	room, err := r.base.room(ctx, fmt.Sprintf("%s%d", name, round))
 	if err != nil {
@@ -173,8 +173,8 @@ func (r *runner) handed(ctx context.Context) error {
 	return nil
 }
 
-// handOver measures the baseline of handed, and names it: that of the queue, if
-// there is one to set beside the gate.
+// handOver measures the baseline of handed and returns its name: the external queue, if there is
+// one.
 func (r *runner) handOver(ctx context.Context, in room, d time.Duration) (o *outcome, is string, err error) {
 	if r.Queue == nil {
 		o, err = leaseOnce(ctx, in, d)
@@ -198,7 +198,7 @@ func (r *runner) handOver(ctx context.Context, in room, d time.Duration) (o *out
 	return o, q.Is(), nil
 }
 
-// leaseOnce leases one bare step after another, with the pause of the probes.
+// leaseOnce leases one bare step after another, with the same pause as between the probes.
 func leaseOnce(ctx context.Context, in room, d time.Duration) (o *outcome, err error) {
 	s, err := in.steps(ctx, 1)
 	if err != nil {
@@ -227,7 +227,7 @@ func leaseOnce(ctx context.Context, in room, d time.Duration) (o *outcome, err e
 	return o, nil
 }
 
-// fair measures what the backlog of one tenant does to another one.
+// fair measures how the backlog of one tenant affects another one.
 func (r *runner) fair(ctx context.Context) error {
 	d := r.slice(2)
 	var p50, p99 values

@@ -9,12 +9,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
-// inFlight are the numbers of steps at work at a time.
+// inFlight are the numbers of steps executed concurrently.
 var inFlight = []int{16, 64}
 
-// ways are how steps are carried out: as the runtime does by itself, which takes
-// those that touch nothing outside along with the one before them, and each under
-// a lease of its own.
+// ways are the two modes of execution: the runtime's default, which executes a step without outside
+// effects inline with the one before it, and a separate lease for each step.
 var ways = []struct {
 	name, file string
 	onward     int
@@ -23,9 +22,9 @@ var ways = []struct {
 	{", each under a lease of its own", "-alone", -1},
 }
 
-// steps measures steps that do nothing through lease, evaluation and
-// completion, with attempt, audit leaf and the readying of the next step,
-// beside the same rows written by bare statements in batches of the same size.
+// steps measures steps that do nothing, through lease, evaluation and completion, with the attempt,
+// the audit leaf and the readying of the next step. The baseline writes the same rows by bare
+// statements in batches of the same size.
 func (r *runner) steps(ctx context.Context) (err error) {
 	room, err := r.base.room(ctx, "steps")
 	if err != nil {
@@ -56,7 +55,7 @@ type lines struct {
 	in  int
 }
 
-// Is names the baseline.
+// Is is the name of the baseline.
 func (l *lines) Is() string {
 	return "bare lease and completion, the same rows in batches of as many, " + l.how
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// triageSource is the shape of an incident's run: a model is asked, a person
-// approves what it proposes, the target is written to, and the run ends.
+// triageSource is a typical run for an incident: it asks a model, a person approves the proposed
+// action, the target is written, and the run ends.
 const triageSource = `name: triage
 input: {type: object, required: [n]}
 steps:
@@ -33,11 +33,11 @@ steps:
 output: {group: "${{ steps.group.output.group }}"}
 `
 
-// triageClients is how many runs are under way at a time.
+// triageClients is the number of concurrent runs.
 const triageClients = 16
 
-// triage measures whole runs, from the start to their end, beside the same
-// action proposed, approved and carried out without a run.
+// triage measures complete runs from start to end, beside the same action proposed, approved and
+// carried out without a run.
 func (r *runner) triage(ctx context.Context) (err error) {
 	room, err := r.base.room(ctx, "triage")
 	if err != nil {
@@ -114,10 +114,10 @@ type triager struct {
 	agent, ana context.Context
 }
 
-// patience bounds one wait; nothing that is well takes as long.
+// patience limits one wait; a healthy run never takes as long.
 const patience = 30 * time.Second
 
-// run starts one, approves its action, and waits for its end.
+// run starts a run, approves its action, and waits for its end.
 func (t *triager) run(n int) error {
 	run, _, err := t.Runs.StartRun(t.agent, "triage", gatehouse.NewRun{Input: gatehouse.JSON(fmt.Sprintf(`{"n":%d}`, n))})
 	if err != nil {
@@ -153,7 +153,7 @@ func (t *triager) approve(id string) error {
 	return err
 }
 
-// action does what the run's write does, alone.
+// action does the same as the run's write, without a run.
 func (t *triager) action(n int) error {
 	a, _, err := t.App.Propose(t.agent, proposal(1_000_000+n))
 	if err != nil {
@@ -169,7 +169,7 @@ func (t *triager) action(n int) error {
 	return err
 }
 
-// evidence waits until every run that has ended has its bundle.
+// evidence waits until every ended run has its evidence bundle.
 func (w *world) evidence(ctx context.Context) error {
 	for {
 		waiting := 0

@@ -70,7 +70,7 @@ func (r *runner) sequence(ctx context.Context) (err error) {
 	return nil
 }
 
-// leavesFor is how many leaves fill a side's time: by what it did last time.
+// leavesFor is the number of leaves for a side's time, based on its last result.
 func leavesFor(last *outcome, d time.Duration) int {
 	rate := 20_000.0
 	if last != nil {
@@ -79,7 +79,7 @@ func leavesFor(last *outcome, d time.Duration) int {
 	return max(100, int(rate*d.Seconds()))
 }
 
-// leaves appends n leaves as the gate writes them.
+// leaves appends n leaves in the gate's format.
 func (w *world) leaves(ctx context.Context, n int) error {
 	if w.template == nil {
 		if err := w.propose(ctx); err != nil {

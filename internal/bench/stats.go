@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// Spread is what a value was over the rounds.
+// Spread summarises a value over the rounds.
 type Spread struct {
 	Min    float64 `json:"min"`
 	Median float64 `json:"median"`
 	Max    float64 `json:"max"`
 }
 
-// spreadOf returns the spread of values; zero of none.
+// spreadOf returns the spread of values; zero without values.
 func spreadOf(values []float64) Spread {
 	if len(values) == 0 {
 		return Spread{}
@@ -38,8 +38,8 @@ func ratios(ours, bare []float64) []float64 {
 	return out
 }
 
-// quantile returns the nearest-rank quantile of sorted durations, in
-// milliseconds; 0 of none. q is between 0 and 1.
+// quantile returns the nearest-rank quantile of sorted durations, in milliseconds; 0 without
+// durations. q is between 0 and 1.
 func quantile(sorted []time.Duration, q float64) float64 {
 	if len(sorted) == 0 {
 		return 0

@@ -30,8 +30,8 @@ func TestSpread(t *testing.T) {
 	}
 }
 
-// A ratio is one of neighbours: the ratio of the medians would hide that a
-// machine was slow for both sides in the same rounds.
+// Ratios are taken within a round. The ratio of the medians would not show that the machine was
+// slow for both sides in the same rounds.
 func TestRatiosAreTakenRoundByRound(t *testing.T) {
 	t.Parallel()
 	got := spreadOf(ratios([]float64{10, 100, 1000}, []float64{20, 200, 2000}))
@@ -62,8 +62,8 @@ func TestQuantile(t *testing.T) {
 	}
 }
 
-// At least a share of q of the values are at or below the quantile, and less
-// than that are below it.
+// At least a share of q of the values are at or below the quantile, and less than that are below
+// it.
 func TestQuantileProperty(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

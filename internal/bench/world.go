@@ -13,7 +13,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/gate"
 )
 
-// noop is a connector that does nothing, at once, and can do it again.
+// noop is a connector that does nothing, returns at once, and can be repeated.
 type noop struct{}
 
 func (noop) Fingerprint() string {
@@ -30,13 +30,13 @@ func (noop) Execute(_ context.Context, c connector.Call) (connector.Result, erro
 
 func noopTargets() []dispatch.Target { return []dispatch.Target{{Name: "shop", Connector: noop{}}} }
 
-// person is who decides, with the header lines that prove it.
+// person is a decider, with the header lines of their credentials.
 type person struct {
 	id, name string
 	headers  string
 }
 
-// world is a served gate with those who use it.
+// world is a served gate and its users.
 type world struct {
 	*Gate
 	// admin is the administrator's context.
@@ -48,14 +48,14 @@ type world struct {
 	made     int
 	template *gatehouse.Action
 	leaf     gatehouse.Leaf
-	// expiry, when set, spreads the ends of approvals up to that far; end, when
-	// set, is the end of each.
+	// expiry, when set, spreads the expiry times of approvals over that period; end, when set, is
+	// the expiry time of each.
 	expiry time.Duration
 	end    time.Time
 }
 
-// open serves a gate with an agent and as many approvers as there are clients,
-// each with a key of its own.
+// open serves a gate with an agent and as many approvers as there are clients, each with a key of
+// its own.
 func (r *runner) open(ctx context.Context, s Setup, people int) (*world, error) {
 	g, err := r.Start(ctx, s)
 	if err != nil {
@@ -89,7 +89,7 @@ func (w *world) populate(ctx context.Context, people int) error {
 	if w.agent, err = w.App.Authenticate(ctx, agent.Key); err != nil {
 		return err
 	}
-	for i := range max(people, 1) { // else nobody could answer, and all is denied
+	for i := range max(people, 1) { // without an approver, every proposal is denied
 		p, err := w.App.CreatePrincipal(ctx, gatehouse.NewPrincipal{
 			Name: fmt.Sprintf("approver-%d", i), Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover},
 		})
@@ -104,7 +104,7 @@ func (w *world) populate(ctx context.Context, people int) error {
 	return nil
 }
 
-// proposal is what the agent proposes, the same but for its number.
+// proposal is the agent's proposal, which differs only by its number.
 func proposal(n int) *gatehouse.Proposal {
 	return &gatehouse.Proposal{
 		ActionType: "price_change", Connector: "shop", Operation: "update",
@@ -118,17 +118,16 @@ func proposal(n int) *gatehouse.Proposal {
 	}
 }
 
-// pending names an action that waits for its decision.
+// pending is the id and digest of an action that waits for its decision.
 type pending struct {
 	id, approval string
 	digest       gatehouse.Digest
 }
 
-// fillBatch is how many actions are stored in one transaction of the set-up.
+// fillBatch is the number of actions stored in one transaction of the set-up.
 const fillBatch = 500
 
-// fill stores n pending actions: the rows that the gate itself stores, made
-// from one that it was really asked for.
+// fill stores n pending actions: the same rows that the gate stores, copied from a real proposal.
 func (w *world) fill(ctx context.Context, n int) ([]pending, error) {
 	if w.template == nil {
 		if err := w.propose(ctx); err != nil {
@@ -159,7 +158,7 @@ func (w *world) fill(ctx context.Context, n int) ([]pending, error) {
 	return list, nil
 }
 
-// propose asks the gate for one action and keeps what it stored.
+// propose proposes one action and keeps the stored rows as the template.
 func (w *world) propose(ctx context.Context) error {
 	ctx = gatehouse.NewContext(ctx, &gatehouse.Caller{Principal: w.agent, Via: gatehouse.ViaAPI})
 	a, _, err := w.App.Propose(ctx, proposal(0))
@@ -194,12 +193,12 @@ func (w *world) propose(ctx context.Context) error {
 	return json.Unmarshal([]byte(body), &w.leaf)
 }
 
-// next makes the next action after the template.
+// next makes the next action from the template.
 func (w *world) next() *gatehouse.Action {
 	a, ap := *w.template, *w.template.Approval
 	a.Proposal = *proposal(w.made)
 	if w.expiry > 0 {
-		// By a stride that visits the minutes of the last 23 hours out of order.
+		// The stride distributes the times over the last 23 hours, out of order.
 		ap.ExpiresAt = a.ProposedAt.Add(w.expiry - time.Duration(w.made*37%1380)*time.Minute)
 	}
 	w.made++

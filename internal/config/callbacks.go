@@ -9,11 +9,11 @@ import (
 // Callbacks says which callbacks a proposal can have; absent for none. See
 // docs/callbacks.md.
 type Callbacks struct {
-	// Tenants lists whose proposals can have callbacks; absent means default only.
+	// Tenants lists whose proposals can have callbacks; default alone if absent.
 	Tenants []string `yaml:"tenants"`
 	// Webhook allows callbacks of type webhook.
 	Webhook *WebhookCallbacks `yaml:"webhook"`
-	// NATS allows callbacks of type nats, over the cluster of the section nats.
+	// NATS allows callbacks of type nats, over the cluster of the key nats.
 	NATS *NATSCallbacks `yaml:"nats"`
 	// StepFunctions allows callbacks of type step_functions. It needs links.master_key,
 	// which seals the task tokens.
@@ -22,20 +22,19 @@ type Callbacks struct {
 
 // WebhookCallbacks says where webhooks may lead.
 type WebhookCallbacks struct {
-	// Hosts take callbacks over https: HOST, or HOST:PORT for one port. What they
-	// resolve to must be outside.
+	// Hosts take callbacks over https: HOST, or HOST:PORT for one port. They must resolve
+	// to addresses outside the network.
 	Hosts []string `yaml:"hosts"`
-	// PrivateHosts take callbacks too, inside the network and over plain http as well.
+	// PrivateHosts take callbacks inside the network, also over plain http.
 	PrivateHosts []string `yaml:"private_hosts"`
-	// Secret names the entry of secrets that signs, as that of a channel of kind
-	// webhook.
+	// Secret names the secret that signs, as for a channel of kind webhook.
 	Secret string `yaml:"secret"`
 }
 
 // NATSCallbacks says which subjects callbacks may have.
 type NATSCallbacks struct {
-	// Prefix begins each subject, such as callbacks for callbacks.orders. The subjects
-	// belong to a stream of JetStream, which acknowledges each message.
+	// Prefix begins each subject, such as callbacks for callbacks.orders. A JetStream
+	// stream must have the subjects.
 	Prefix string `yaml:"prefix"`
 }
 
@@ -47,16 +46,15 @@ type StepFunctionsCallbacks struct {
 	Account string `yaml:"account"`
 	// Partition is aws, aws-cn or aws-us-gov; aws by default.
 	Partition string `yaml:"partition"`
-	// AccessKeyID names the entry of secrets that holds the id of an AWS access key.
+	// AccessKeyID names the secret that holds the id of an AWS access key.
 	AccessKeyID string `yaml:"access_key_id"`
-	// SecretAccessKey names the entry of secrets that holds that key.
+	// SecretAccessKey names the secret that holds the access key.
 	SecretAccessKey string `yaml:"secret_access_key"`
-	// SessionToken names the entry of secrets that holds the token of temporary
-	// credentials.
+	// SessionToken names the secret that holds the token of temporary credentials.
 	SessionToken string `yaml:"session_token"`
-	// Endpoint stands in for https://states.REGION.amazonaws.com.
+	// Endpoint replaces https://states.REGION.amazonaws.com.
 	Endpoint string `yaml:"endpoint"`
-	// AllowPrivate permits an address inside, and plain http.
+	// AllowPrivate permits addresses inside the network, and plain http.
 	AllowPrivate bool `yaml:"allow_private"`
 }
 

@@ -13,60 +13,53 @@ import (
 type Channel struct {
 	// Kind is email, webhook, slack, teams, pagerduty or sns.
 	Kind string `yaml:"kind"`
-	// Tenants lists whose messages it takes; absent means default only.
+	// Tenants lists whose messages it takes; default alone if absent.
 	Tenants []string `yaml:"tenants"`
 	// SMTP is the mail server, as HOST:PORT.
 	SMTP string `yaml:"smtp"`
 	// TLS is starttls (the default), implicit, or none for a server on this machine.
 	TLS string `yaml:"tls"`
-	// CA holds certificates in PEM that the mail server is trusted by beside the
-	// system's, such as file:ca.pem.
+	// CA holds PEM certificates to trust besides the system's, such as file:ca.pem.
 	CA string `yaml:"ca"`
-	// Username signs in at the mail server; absent for one that asks nobody.
+	// Username signs in at the mail server; absent if it asks for none.
 	Username string `yaml:"username"`
-	// Password names an entry of secrets.
+	// Password names a secret.
 	Password string `yaml:"password"`
 	// From is the sender's address.
 	From string `yaml:"from"`
-	// Addresses are those of people by their names. A name that is an address needs
-	// none.
+	// Addresses maps people's names to addresses. A name that is an address needs none.
 	Addresses map[string]string `yaml:"addresses"`
 	// Domain gives everybody else an address: their name at this domain.
 	Domain string `yaml:"domain"`
-	// URL takes the requests of a webhook; of kind slack, pagerduty and sns it stands
-	// in for the vendor's own address.
+	// URL takes the requests of a webhook; for slack, pagerduty and sns it replaces the
+	// vendor's address.
 	URL string `yaml:"url"`
-	// Secret names the entry of secrets that a webhook is signed with: whsec_ and 24
-	// to 64 bytes in base64, or whsk_ and an ed25519 key; of several, one per line,
-	// each signs.
+	// Secret names the secret that signs a webhook: whsec_ and 24 to 64 bytes in base64,
+	// or whsk_ and an ed25519 key. Of several, one per line, each signs.
 	Secret string `yaml:"secret"`
 	// AllowPrivate permits addresses inside the network, and plain http.
 	AllowPrivate bool `yaml:"allow_private"`
-	// URLSecret names the entry of secrets that holds the address of a Teams workflow.
+	// URLSecret names the secret that holds the address of a Teams workflow.
 	URLSecret string `yaml:"url_secret"`
-	// Token names the entry of secrets that holds the bot token of a Slack app.
+	// Token names the secret that holds the bot token of a Slack app.
 	Token string `yaml:"token"`
 	// Channel is the id of the Slack channel, such as C0123456789.
 	Channel string `yaml:"channel"`
-	// SigningSecret names the entry of secrets that holds the signing secret of the
-	// Slack app: with it, people decide on the cards, and Slack calls
-	// /slack/interactions.
+	// SigningSecret names the secret that holds the signing secret of the Slack app. It
+	// lets people decide on the cards; Slack calls /slack/interactions.
 	SigningSecret string `yaml:"signing_secret"`
-	// AppToken names the entry of secrets that holds the app's token, xapp-…: with it,
-	// people decide on the cards over Socket Mode, which needs no address that Slack
-	// can call.
+	// AppToken names the secret that holds the app's token, xapp-…. It lets people decide
+	// on the cards over Socket Mode, which needs no address that Slack can call.
 	AppToken string `yaml:"app_token"`
-	// RoutingKey names the entry of secrets that holds the integration key of a
-	// PagerDuty service.
+	// RoutingKey names the secret that holds the integration key of a PagerDuty service.
 	RoutingKey string `yaml:"routing_key"`
 	// Topic is the ARN of an Amazon SNS topic.
 	Topic string `yaml:"topic"`
-	// AccessKeyID names the entry of secrets that holds the id of an AWS access key.
+	// AccessKeyID names the secret that holds the id of an AWS access key.
 	AccessKeyID string `yaml:"access_key_id"`
-	// SecretAccessKey names the entry of secrets that holds that key.
+	// SecretAccessKey names the secret that holds the access key.
 	SecretAccessKey string `yaml:"secret_access_key"`
-	// SessionToken names the entry of secrets that holds the token of temporary
-	// credentials.
+	// SessionToken names the secret that holds the token of temporary credentials.
 	SessionToken string `yaml:"session_token"`
 }
 
@@ -77,22 +70,21 @@ type Route struct {
 	Types []string `yaml:"types"`
 	// Risk is the least risk level, 1 to 5; absent for all.
 	Risk int `yaml:"risk"`
-	// Groups are those whom the approval asks; absent for all.
+	// Groups are the groups that the approval asks; absent for all.
 	Groups []string `yaml:"groups"`
-	// Tell are the kinds of messages: asked, decided, expired, dead_letter, unknown;
-	// absent for all.
+	// Tell lists messages: asked, decided, expired, dead_letter, unknown; absent for all.
 	Tell []string `yaml:"tell"`
-	// Channels take the messages, each of them.
+	// Channels take the messages.
 	Channels []string `yaml:"channels"`
-	// Fallback takes them besides, the first one that works, while one of the
-	// channels fails.
+	// Fallback lists channels: while one of the route's channels fails, the first that
+	// works takes the messages, too.
 	Fallback []string `yaml:"fallback"`
 }
 
 // Digest bounds the single messages of one recipient on one channel; what is beyond
 // is sent as one digest. Webhooks get every message.
 type Digest struct {
-	// After is how many single messages there are in a time span; 10 by default.
+	// After is the number of single messages within the time span; 10 by default.
 	After int `yaml:"after"`
 	// Every is the time span; 15m by default.
 	Every gatehouse.Span `yaml:"every"`

@@ -21,20 +21,20 @@ import (
 
 // Config is the whole file.
 type Config struct {
-	// Connectors maps a name, as actions use it, to a target system.
+	// Connectors maps a name, which actions use, to a target system.
 	Connectors map[string]Connector
 	// Policy says where the first policy comes from.
 	Policy Policy
 	// Dispatch sets how approved changes are carried out.
 	Dispatch Dispatch
-	// Secrets maps a name to a value. Connectors refer to secrets by name; the
-	// values stand in no fingerprint, log, receipt or answer.
+	// Secrets maps a name to a value. Other keys name it; fingerprints, logs, receipts and
+	// answers never hold the value.
 	Secrets map[string]string
 	// RateLimit bounds the requests of one principal, over all its keys and all
 	// replicas.
 	RateLimit RateLimit
-	// TrustedProxies are the addresses, or networks such as 10.0.0.0/8, of proxies
-	// whose X-Forwarded-For names the client. Absent: the client is who connects.
+	// TrustedProxies are the addresses, or networks such as 10.0.0.0/8, of proxies whose
+	// X-Forwarded-For names the client. Absent: the client is whoever connects.
 	TrustedProxies []netip.Prefix
 	// AgentsSee is what an agent's key reads: own (by default), or tenant.
 	AgentsSee AgentsSee
@@ -42,14 +42,14 @@ type Config struct {
 	Hooks Hooks
 	// SignIn says how people sign in to the console.
 	SignIn SignIn
-	// Models maps a name, as steps use it, to a provider of models.
+	// Models maps a name, which steps use, to a provider of models.
 	Models map[string]Model
 	// Runs sets how workflows are executed.
 	Runs Runs
 	// Retention sets what is archived, and when.
 	Retention Retention
-	// ApproverDelay is how long somebody has to have been an approver before they
-	// count at L5; absent or 0s for no time, 90d at most.
+	// ApproverDelay is how long somebody must have been an approver before they count at
+	// L5; 0s by default, 90d at most.
 	ApproverDelay gatehouse.Duration
 	// Channels maps a name to a way to reach people.
 	Channels map[string]Channel
@@ -72,7 +72,7 @@ type Config struct {
 type Connector struct {
 	// Type is that of a built-in connector, such as sql.
 	Type string
-	// Tenants lists who may use it; absent means default only.
+	// Tenants lists who can use it; default alone if absent.
 	Tenants []string
 	node    *yaml.Node
 	file    string

@@ -30,45 +30,43 @@ func (c *Count) UnmarshalYAML(node *yaml.Node) error {
 
 // Dispatch sets how approved changes are carried out.
 type Dispatch struct {
-	// Hold rests every approval before dispatch where no rule says otherwise.
-	// Absent: 10s for L1 to L3 decided by people, none for the rest.
+	// Hold is how long an approved action waits before dispatch, unless a rule says
+	// otherwise. Absent: 10s for L1 to L3 decided by people, 0s for the rest.
 	Hold *gatehouse.Duration `yaml:"hold"`
-	// Retries is how many calls follow a first one that failed; 3 by default.
+	// Retries is how many calls follow a failed first one; 3 by default.
 	Retries *int `yaml:"retries"`
-	// Patience lets class A be retried with the last wait for so long, when the
-	// retries are used up. Absent: not at all.
+	// Patience is how long class A is retried, with the last wait, after the retries are
+	// used up; 0s by default.
 	Patience gatehouse.Span `yaml:"patience"`
-	// Backoff is the wait before each retry; the last one is used again.
+	// Backoff lists the waits before retries; the last one repeats.
 	Backoff []gatehouse.Duration `yaml:"backoff"`
 	// Lease is how long a worker may hold a push; 60s by default, 1s at least.
 	Lease gatehouse.Span `yaml:"lease"`
 	// Workers is how many calls are under way at once; 16 by default.
 	Workers Count `yaml:"workers"`
-	// MaxConcurrency bounds the pushes of a tenant that are claimed or being
-	// called, over all replicas, where the tenant sets none of its own. Absent
-	// for no bound. All replicas need the same.
+	// MaxConcurrency bounds the pushes of a tenant that are under way, over all replicas,
+	// unless the tenant sets its own. No bound by default. All replicas need the same.
 	MaxConcurrency Count `yaml:"max_concurrency"`
-	// Breaker stops the calls of a connector that fails again and again.
+	// Breaker stops the calls of a connector that keeps failing.
 	Breaker Breaker `yaml:"breaker"`
-	// Tenants sets what single tenants get while others wait too.
+	// Tenants sets shares and bounds of single tenants.
 	Tenants map[string]DispatchTenant `yaml:"tenants"`
 }
 
 // Breaker sets when no call of a connector is made for a while: what is approved for
 // it waits then, and no attempt is used up. Each replica finds out by itself.
 type Breaker struct {
-	// Failures is how many calls in a row must have failed; 10 by default, 0 for no
-	// breaker.
+	// Failures is how many calls in a row must fail; 10 by default, 0 for no breaker.
 	Failures *int `yaml:"failures"`
-	// Open is how long no call is made, until one is tried; 30s by default.
+	// Open is how long no call is made before a trial; 30s by default.
 	Open gatehouse.Span `yaml:"open"`
-	// Longest bounds it: each trial that fails doubles it. 5m by default.
+	// Longest bounds that time, which each failed trial doubles; 5m by default.
 	Longest gatehouse.Span `yaml:"longest"`
 }
 
 // DispatchTenant is what one tenant gets of the dispatchers.
 type DispatchTenant struct {
-	// Weight is its part of the claims, 1 to 1000; 1 by default.
+	// Weight is its share of the claims, 1 to 1000; 1 by default.
 	Weight Count `yaml:"weight"`
 	// MaxConcurrency is the tenant's own bound.
 	MaxConcurrency Count `yaml:"max_concurrency"`

@@ -9,11 +9,10 @@ import (
 // Hooks bounds the webhooks that begin runs. Nobody there has a key, so that
 // deliveries are counted by the address that they come from.
 type Hooks struct {
-	// RateLimit is what one address may deliver to one workflow; 50 a second
-	// with bursts of 200 by default. To all workflows together it may deliver
-	// four times the greatest rate that is set.
+	// RateLimit is what one address may deliver to one workflow; 50 a second with bursts
+	// of 200 by default. To all workflows it may deliver four times the greatest rate.
 	RateLimit RateLimit `yaml:"rate_limit"`
-	// Workflows sets what single workflows take, by name, in every tenant.
+	// Workflows sets rates of single workflows, by name, in every tenant.
 	Workflows map[string]Hook `yaml:"workflows"`
 }
 

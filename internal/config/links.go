@@ -10,14 +10,14 @@ import (
 // Links sets how the links of mails are signed.
 type Links struct {
 	// MasterKey seals the keys that sign links: 32 bytes in base64, such as
-	// file:master.key or ${GATEHOUSE_MASTER_KEY}. Of several, one a line, the first
-	// seals and all open. Absent: master.key in the data folder, where it is there;
-	// else links are not signed, and mails lead to the console.
+	// file:master.key or ${GATEHOUSE_MASTER_KEY}. Of several, one per line, the first
+	// seals and all open. Absent: master.key in the data folder; without it, mails have no
+	// review links.
 	MasterKey string `yaml:"master_key"`
-	// TTL is how long a link is good, and never longer than the approval waits; 7d by
+	// TTL is how long a link is valid, at most as long as the approval waits; 7d by
 	// default, 30d at most.
 	TTL gatehouse.Duration `yaml:"ttl"`
-	// RotateEvery is after how long a key is replaced; 30d by default.
+	// RotateEvery is how long a key is used; 30d by default.
 	RotateEvery gatehouse.Duration `yaml:"rotate_every"`
 }
 

@@ -10,24 +10,24 @@ import (
 
 // Model is one provider of models, as steps use it: model.<name>.
 type Model struct {
-	// Type is the API: openai for OpenAI's chat completions and servers that
-	// offer the same, or anthropic for the Messages API.
+	// Type is the API: openai for chat completions, also of other servers, or anthropic
+	// for the Messages API.
 	Type string `yaml:"type"`
-	// BaseURL is what the path is appended to: /chat/completions for openai,
-	// /v1/messages for anthropic.
+	// BaseURL is the address before /chat/completions (openai) or /v1/messages
+	// (anthropic).
 	BaseURL string `yaml:"base_url"`
-	// Key names an entry of secrets. Absent for a server that wants none.
+	// Key names a secret; absent if the server asks for none.
 	Key string `yaml:"key"`
-	// Tenants lists who may use it; absent means default only.
+	// Tenants lists who can use it; default alone if absent.
 	Tenants []string `yaml:"tenants"`
 	// AllowPrivate permits addresses inside the network, and plain http.
 	AllowPrivate bool `yaml:"allow_private"`
 	// Timeout bounds one request; 2m by default.
 	Timeout gatehouse.Span `yaml:"timeout"`
-	// MaxTokensField is how a server of type openai names the bound of an
-	// answer: max_completion_tokens, the default, or max_tokens.
+	// MaxTokensField is the server's name for the bound of an answer, of type openai:
+	// max_completion_tokens, the default, or max_tokens.
 	MaxTokensField string `yaml:"max_tokens_field"`
-	// Prices are by model, as steps name it. A step under a budget needs one.
+	// Prices are by model, as steps name it. A model under a budget needs one.
 	Prices map[string]Price `yaml:"prices"`
 }
 

@@ -21,38 +21,40 @@ var updateReference = flag.Bool("update-reference", false, "write docs/configura
 
 const referencePage = "../../docs/configuration.md"
 
-// section is a part of the page: a struct whose keys stand below a key path.
-type section struct{ title, intro, prefix, dir, name string }
+// section is a part of the page: a struct whose keys stand below a key.
+type section struct{ title, page, below, dir, name string }
+
+const connectorKey = "connectors.NAME"
 
 var sections = []section{
 	{"", "", "", ".", "file"},
-	{"Connectors of type sql", "See [connectors](connectors.md).", "connectors.NAME.", "../../connector/sql", "Config"},
-	{"Connectors of type http", "See [connectors](connectors.md).", "connectors.NAME.", "../../connector/http",
+	{"Connectors of type sql", "[connectors](connectors.md)", connectorKey, "../../connector/sql", "Config"},
+	{"Connectors of type http", "[connectors](connectors.md)", connectorKey, "../../connector/http",
 		"Config"},
-	{"Connectors of type netsuite", "See [NetSuite](connectors/netsuite.md).", "connectors.NAME.",
+	{"Connectors of type netsuite", "[NetSuite](connectors/netsuite.md)", connectorKey,
 		"../../connector/netsuite", "Config"},
-	{"Connectors of type servicenow", "See [ServiceNow](connectors/servicenow.md).", "connectors.NAME.",
+	{"Connectors of type servicenow", "[ServiceNow](connectors/servicenow.md)", connectorKey,
 		"../../connector/servicenow", "Config"},
-	{"Connectors of type slack", "See [Slack](connectors/slack.md).", "connectors.NAME.",
+	{"Connectors of type slack", "[Slack](connectors/slack.md)", connectorKey,
 		"../../connector/slack", "Config"},
-	{"Connectors of type stepfunctions", "See [AWS Step Functions](connectors/stepfunctions.md).", "connectors.NAME.",
+	{"Connectors of type stepfunctions", "[AWS Step Functions](connectors/stepfunctions.md)", connectorKey,
 		"../../connector/stepfunctions", "Config"},
-	{"Connectors of type stripe", "See [Stripe](connectors/stripe.md).", "connectors.NAME.", "../../connector/stripe",
+	{"Connectors of type stripe", "[Stripe](connectors/stripe.md)", connectorKey, "../../connector/stripe",
 		"Config"},
-	{"Connectors of type jira", "See [Jira](connectors/jira.md).", "connectors.NAME.", "../../connector/jira",
+	{"Connectors of type jira", "[Jira](connectors/jira.md)", connectorKey, "../../connector/jira",
 		"Config"},
-	{"Connectors of type kubernetes", "See [Kubernetes](connectors/kubernetes.md).", "connectors.NAME.",
+	{"Connectors of type kubernetes", "[Kubernetes](connectors/kubernetes.md)", connectorKey,
 		"../../connector/kubernetes", "Config"},
-	{"Connectors of type salesforce", "See [Salesforce](connectors/salesforce.md).", "connectors.NAME.",
+	{"Connectors of type salesforce", "[Salesforce](connectors/salesforce.md)", connectorKey,
 		"../../connector/salesforce", "Config"},
-	{"Connectors of type github", "See [GitHub](connectors/github.md).", "connectors.NAME.",
+	{"Connectors of type github", "[GitHub](connectors/github.md)", connectorKey,
 		"../../connector/github", "Config"},
-	{"Connectors of type email", "See [E-mail](connectors/email.md).", "connectors.NAME.",
+	{"Connectors of type email", "[E-mail](connectors/email.md)", connectorKey,
 		"../../connector/email", "Config"},
-	{"Connectors of type worker", "See [connectors](connectors.md).", "connectors.NAME.", "../../connector/worker",
+	{"Connectors of type worker", "[connectors](connectors.md)", connectorKey, "../../connector/worker",
 		"Config"},
-	{"Connectors of type mcp", "See [MCP](mcp.md).", "connectors.NAME.", "../../connector/mcp", "Config"},
-	{"NATS", "See [events](events.md).", "nats.", "../feed", "Config"},
+	{"Connectors of type mcp", "[MCP](mcp.md)", connectorKey, "../../connector/mcp", "Config"},
+	{"NATS", "[events](events.md)", "nats", "../feed", "Config"},
 }
 
 // TestReference compares docs/configuration.md with the structs that the file
@@ -63,11 +65,14 @@ func TestReference(t *testing.T) {
 	page.WriteString(referenceIntro)
 	for _, s := range sections {
 		if s.title != "" {
-			fmt.Fprintf(&page, "\n## %s\n\n%s\n", s.title, s.intro)
+			fmt.Fprintf(&page, "\n## %s\n\nBelow `%s`: see %s.\n", s.title, s.below, s.page)
 		}
 		page.WriteString("\n| key | value | meaning |\n|---|---|---|\n")
-		r := reference{t: t, out: &page, structs: parseStructs(t, s.dir)}
-		r.keys(s.prefix, s.name, nil)
+		r := reference{t: t, out: &page, structs: parseStructs(t, s.dir), shown: map[string]string{}}
+		if s.below == connectorKey {
+			r.known = []string{"type", "tenants"} // in the introduction
+		}
+		r.keys("", s.name)
 	}
 
 	if *updateReference {
@@ -86,11 +91,13 @@ func TestReference(t *testing.T) {
 
 const referenceIntro = `# Configuration keys
 
-Every key of ` + "`gatehouse.yaml`" + `, generated from the program's source. Unknown keys are errors with line and column. A scalar may hold
-` + "`${NAME}`" + ` for an environment variable, or be ` + "`file:PATH`" +
-	` for the content of a file. NAME stands for a name of your choice, and [] for each
-item of a list. ` + "`gatehouse config check`" + ` checks a file, and ` + "`gatehouse config init`" +
-	` writes a first one.
+Every key of ` + "`gatehouse.yaml`" + `, generated from the program's source. Unknown keys are errors. A scalar may hold
+` + "`${NAME}`" + ` for an environment variable, or be ` + "`file:PATH`" + ` for the content of a file.
+NAME stands for a name of your choice, [] for each item of a list. ` + "`gatehouse config check`" + ` checks a file;
+` + "`gatehouse config init`" + ` writes a first one.
+
+Every connector has ` + "`type`" + `, and ` + "`tenants`" + `, a list of those that can use it; ` + "`default`" + ` alone
+if absent. A secret is ` + "`{secret: NAME}`" + `, an entry of ` + "`secrets`" + `.
 `
 
 // parseStructs returns the struct types of a folder's files, by name.
@@ -136,10 +143,12 @@ type reference struct {
 	t       *testing.T
 	out     *strings.Builder
 	structs map[string]*ast.TypeSpec
+	known   []string          // keys at the top that another part of the page describes
+	shown   map[string]string // where the keys of a struct are, by its name
 }
 
-// keys writes the keys of a struct. outer lists the structs around it.
-func (r reference) keys(prefix, name string, outer []string) {
+// keys writes the keys of a struct, once: where it occurs again, its row names the first.
+func (r reference) keys(prefix, name string) {
 	fields := r.structs[name].Type.(*ast.StructType).Fields.List
 	names := map[string]string{}
 	for _, f := range fields {
@@ -155,9 +164,9 @@ func (r reference) keys(prefix, name string, outer []string) {
 		kind, value, path := r.describe(f.Type)
 		switch {
 		case inline:
-			r.keys(prefix, kind, append(outer, name))
+			r.keys(prefix, kind)
 			continue
-		case key == "" || key == "-":
+		case key == "" || key == "-" || prefix == "" && slices.Contains(r.known, key):
 			continue
 		}
 
@@ -169,9 +178,15 @@ func (r reference) keys(prefix, name string, outer []string) {
 		if text == "" {
 			r.t.Errorf("%s.%s has no comment", name, f.Names[0].Name)
 		}
-		fmt.Fprintf(r.out, "| `%s%s%s` | %s | %s |\n", prefix, key, path, value, text)
-		if kind != "" && !slices.Contains(outer, kind) {
-			r.keys(prefix+key+path+".", kind, append(outer, name))
+		key = prefix + key + path
+		first := r.shown[kind]
+		if first != "" {
+			text += " Its keys are those of `" + first + "`."
+		}
+		fmt.Fprintf(r.out, "| `%s` | %s | %s |\n", key, value, text)
+		if kind != "" && first == "" {
+			r.shown[kind] = key
+			r.keys(key+".", kind)
 		}
 	}
 }
@@ -197,7 +212,10 @@ func (r reference) describe(expr ast.Expr) (kind, value, path string) {
 	case *ast.SelectorExpr:
 		return "", scalar(e.Sel.Name), ""
 	case *ast.Ident:
-		if s := r.structs[e.Name]; s != nil && readsKeys(s) {
+		switch s := r.structs[e.Name]; {
+		case s != nil && namesSecret(r.t, s):
+			return "", "secret", ""
+		case s != nil && readsKeys(s):
 			return e.Name, "map", ""
 		}
 		return "", scalar(e.Name), ""
@@ -214,6 +232,16 @@ func readsKeys(s *ast.TypeSpec) bool {
 		}
 	}
 	return false
+}
+
+// namesSecret reports whether a struct is {secret: NAME}.
+func namesSecret(t *testing.T, s *ast.TypeSpec) bool {
+	fields := s.Type.(*ast.StructType).Fields.List
+	if len(fields) != 1 {
+		return false
+	}
+	key, _ := yamlKey(t, fields[0])
+	return key == "secret"
 }
 
 func scalar(name string) string {
@@ -267,6 +295,9 @@ func fieldOf(s *ast.TypeSpec, name string) *ast.Field {
 	return &ast.Field{}
 }
 
+// values begins a list of values, which are written as the file has them.
+var values = regexp.MustCompile(`^[a-z]+( \(the default\))?(,| or) `)
+
 var link = regexp.MustCompile(` ?\(?\[(connector\.)?[A-Za-z.]+\]\)?`)
 
 // comment is a field's comment as a phrase about its key: with the keys in the
@@ -284,5 +315,8 @@ func comment(doc *ast.CommentGroup, keys map[string]string, key string) string {
 		return text
 	}
 	rest = strings.TrimPrefix(strings.TrimPrefix(rest, "is "), "are ")
+	if values.MatchString(rest) {
+		return rest
+	}
 	return strings.ToUpper(rest[:1]) + rest[1:]
 }

@@ -18,7 +18,7 @@ type Runs struct {
 	Lease gatehouse.Span `yaml:"lease"`
 	// RunBounds are those of every tenant that sets none of its own.
 	RunBounds `yaml:",inline"`
-	// Tenants sets what single tenants get. All replicas need the same.
+	// Tenants sets shares and bounds of single tenants. All replicas need the same.
 	Tenants map[string]RunTenant `yaml:"tenants"`
 }
 
@@ -26,8 +26,7 @@ type Runs struct {
 type RunBounds struct {
 	// MaxConcurrency bounds a tenant's steps under way, over all replicas.
 	MaxConcurrency Count `yaml:"max_concurrency"`
-	// MaxRunsPerMin bounds the runs that a tenant starts within any minute;
-	// more wait in line.
+	// MaxRunsPerMin bounds the runs that a tenant starts within a minute; more wait.
 	MaxRunsPerMin Count `yaml:"max_runs_per_min"`
 	// MaxWritesPerRun bounds the actions that one run proposes.
 	MaxWritesPerRun Count `yaml:"max_writes_per_run"`
@@ -37,21 +36,20 @@ type RunBounds struct {
 
 // Budget is an amount within a window of time that ends now.
 type Budget struct {
-	// Amount is the most that the calls of the window may cost.
+	// Amount is the most that the calls of the window can cost.
 	Amount gatehouse.Decimal `yaml:"amount"`
 	// Currency is an ISO 4217 code, such as USD.
 	Currency string `yaml:"currency"`
-	// Window is the length of the time that ends now, such as 24h.
+	// Window is the sliding time span, such as 24h.
 	Window gatehouse.Duration `yaml:"window"`
 }
 
 // RunTenant is what one tenant gets.
 type RunTenant struct {
-	// Weight is its part of the claims while others wait too, 1 to 1000; 1 by
-	// default.
+	// Weight is its share of the claims, 1 to 1000; 1 by default.
 	Weight    Count `yaml:"weight"`
 	RunBounds `yaml:",inline"`
-	// Workspaces sets the parts of the tenant's workspaces within its own.
+	// Workspaces sets the shares of the tenant's workspaces.
 	Workspaces map[string]RunWorkspace `yaml:"workspaces"`
 }
 

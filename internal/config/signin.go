@@ -13,56 +13,54 @@ import (
 // SignIn says how people sign in to the console. Set-up links always work;
 // without this section nothing else does.
 type SignIn struct {
-	// PublicURL is how browsers reach the server: https, or http on loopback,
-	// without a path. OIDC providers send browsers back to
-	// PublicURL/signin/oidc/callback, which has to be registered there.
+	// PublicURL is how browsers reach the server: https, or http on loopback, without a
+	// path. Register PublicURL/signin/oidc/callback at OIDC providers.
 	PublicURL string `yaml:"public_url"`
-	// OIDC lists the providers in the order in which they are offered.
+	// OIDC lists providers in the order in which they are offered.
 	OIDC []OIDC `yaml:"oidc"`
-	// Passkeys, when there, even empty, offers passkeys.
+	// Passkeys offers passkeys if the key is there, even empty.
 	Passkeys *Passkeys `yaml:"passkeys"`
 }
 
 // OIDC is one OpenID Connect provider.
 type OIDC struct {
-	// Name stands on the button, and before the names of people who are made
-	// by Provision: acme makes acme:ana.
+	// Name is on the button, and before the names of people that Provision makes: acme
+	// makes acme:ana.
 	Name string `yaml:"name"`
-	// Issuer is the provider's, to the letter.
+	// Issuer is the provider's issuer, exactly.
 	Issuer string `yaml:"issuer"`
 	// ClientID is this server's name at the provider.
 	ClientID string `yaml:"client_id"`
-	// ClientSecret is its secret there.
+	// ClientSecret is this server's secret at the provider.
 	ClientSecret string `yaml:"client_secret"`
-	// Scopes are asked for besides openid; profile by default.
+	// Scopes are requested besides openid; profile by default.
 	Scopes []string `yaml:"scopes"`
 	// GroupsClaim names the claim that holds a person's groups; groups by
 	// default.
 	GroupsClaim string `yaml:"groups_claim"`
-	// NameClaim names the claim that a new person is named by;
-	// preferred_username by default.
+	// NameClaim names the claim that holds a new person's name; preferred_username by
+	// default.
 	NameClaim string `yaml:"name_claim"`
-	// Roles maps a group to roles. At each sign-in a person gets those of its
-	// groups, and loses those that other groups of this map would give.
+	// Roles maps the provider's groups to roles. Each sign-in gives a person the roles of
+	// their groups, and takes away the other roles of this map.
 	Roles map[string][]gatehouse.Role `yaml:"roles"`
-	// Groups maps a group of the provider to groups here, which policies can ask.
-	// At each sign-in a person becomes a member of those of its groups, and loses
-	// the memberships that this provider gave before.
+	// Groups maps the provider's groups to groups here, which policies can ask. Each
+	// sign-in gives a person these memberships, and takes away others that this provider
+	// gave.
 	Groups map[string][]string `yaml:"groups"`
-	// Tenant is where the provider's people are; default by default.
+	// Tenant is the tenant of the provider's people; default by default.
 	Tenant string `yaml:"tenant"`
-	// Provision makes a person of an identity that is linked to nobody and
-	// whose groups give a role. A person who has a principal already links it
-	// in the console instead: otherwise one human would be two voters.
+	// Provision makes a person of an unknown identity whose groups give a role. People who
+	// have a principal already must link it in the console, or they are two voters.
 	Provision bool `yaml:"provision"`
 }
 
 // Passkeys is what passkeys are bound to.
 type Passkeys struct {
-	// RPID is a domain: the host of PublicURL by default. Passkeys are lost
-	// when it changes.
+	// RPID is a domain; the host of sign_in.public_url by default. A change loses all
+	// passkeys.
 	RPID string `yaml:"rp_id"`
-	// Origins are where the console is seen; PublicURL by default.
+	// Origins are the console's addresses; sign_in.public_url by default.
 	Origins []string `yaml:"origins"`
 }
 

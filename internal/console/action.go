@@ -32,63 +32,62 @@ func (c *Console) actionRoutes() []route {
 	}
 }
 
-// actionPage is all that is shown of one action.
+// actionPage holds everything that the page of one action shows.
 type actionPage struct {
 	a        *gatehouse.Action
 	sentence card.Phrase
 	step     card.Step
-	// target is what is known of the target before the change; payload is the
-	// change on that.
+	// target is the known state of the target before the change; payload is the change applied to
+	// that state.
 	target  target
 	payload payload
-	// cannot tells why this person sees no buttons, nil when they may decide.
+	// cannot is the reason why this person may not decide; nil when they may.
 	cannot error
-	// sealed: the votes' notes are shown once this person has given a reason.
+	// sealed hides the notes of earlier votes until this person has voted with a reason.
 	sealed bool
-	// stepUp is the open proof for this action as shown, nil for none.
+	// stepUp is this person's valid step-up proof for the shown digest, nil without one.
 	stepUp  *gatehouse.StepUp
 	options gatehouse.SignInOptions
 	looks   []string
 	history []moment
-	// undo is until when an approval can be taken back, zero when it cannot.
+	// undo is the time until which this person can withdraw the approval, zero when they cannot.
 	undo                time.Time
 	canReverse, canEdit bool
-	// canRebase: the gate can propose it on the present state of its target, and
-	// this person may ask for that; once makes a second press the same revision.
+	// canRebase reports that the gate can propose the action again on the target's present state,
+	// and that this person may ask for it. once is the key of that form: a second press finds the
+	// revision that the first one made.
 	canRebase bool
 	once      string
-	// offered: the notice of the last answer offers that already.
+	// offered is set when the notice about the last answer already offers the rebase.
 	offered   bool
 	iteration iteration
-	// standsFor names those for whom the person may answer.
+	// standsFor are the names of the people for whom this person may answer.
 	standsFor []string
-	// moved is what has moved at the target since the action was proposed that
-	// this one is a rebase of.
+	// moved lists what changed at the target since the original of this rebase was proposed.
 	moved moved
-	// grounds are what the policy went by, nil where that cannot be told.
+	// grounds are the rules and facts behind the policy's result, nil when they are not known.
 	grounds *gatehouse.Grounds
-	// ofRun is the step of a run that proposed it, nil for none.
+	// ofRun is the run's step that proposed the action, nil for none.
 	ofRun *gatehouse.Step
 
-	// outcome is what an answer came to that was not accepted, notes what was
-	// typed with it.
+	// outcome is the error of the last answer, if it was refused; notes is the text typed with that
+	// answer.
 	outcome *gatehouse.Error
 	notes   string
-	// reasons are those that the policy offers for a rejection.
+	// reasons are the reasons for a rejection that the policy offers.
 	reasons []string
-	// record is what became of earlier ones like it, nil where the page asks for it
-	// later.
+	// record counts the outcomes of earlier, similar actions; nil when the page loads it later.
 	record *record
-	// place is where in the list it stands, "" where that is not known.
+	// place is the action's position in the list, such as "12 of 38"; "" when it is not known.
 	place string
-	// back is the list that the action was opened from, "" for none; next is
-	// that list as a query.
+	// back is the URL of the list from which the action was opened, "" for none; next is the same
+	// list as a query.
 	back string
 	next inboxQuery
 }
 
-// openAction collects what the page of an action shows, with what its target is
-// now where read says so. It notes that the person looks at it.
+// openAction collects what the page of an action shows. With read, it asks the target for its
+// present state. It also records that this person is looking at the action.
 func (c *Console) openAction(v *view, id string, read bool) (*actionPage, error) {
 	a, err := c.cfg.Actions.FindAction(v.ctx, id)
 	if err != nil {
@@ -147,8 +146,8 @@ func (c *Console) openAction(v *view, id string, read bool) (*actionPage, error)
 	return p, nil
 }
 
-// stepUpOptions are the ways in which this person can prove who they are: a
-// passkey only where they have one.
+// stepUpOptions returns the ways in which this person can prove their identity. A passkey is
+// offered only to a person who has registered one.
 func (c *Console) stepUpOptions(v *view) (gatehouse.SignInOptions, error) {
 	o, _ := v.signInOptions()
 	if !o.Passkeys {
@@ -178,8 +177,8 @@ func (v *view) showAction(status int, p *actionPage) error {
 	return v.render(status, strings.TrimSpace(p.a.RiskLevel.String()+" "+p.a.ActionType), "/inbox", actionAlone(v, p))
 }
 
-// undoUntil is the end of the hold that an approval rests in, as far as this
-// person can take it back.
+// undoUntil returns the end of the hold of an approval that this person may withdraw; zero for
+// none.
 func undoUntil(v *view, a *gatehouse.Action) time.Time {
 	if a.Status != gatehouse.StatusApproved || a.Approval == nil || a.DecidedAt == nil || a.Push == nil || a.Push.Attempts > 0 ||
 		!v.has(gatehouse.RoleApprover) {
@@ -191,7 +190,7 @@ func undoUntil(v *view, a *gatehouse.Action) time.Time {
 	return time.Time{}
 }
 
-// actionLive tells an open page whether the action is still as it shows it.
+// actionLive tells an open page whether the action has changed since the page was made.
 func (c *Console) actionLive(v *view) error {
 	a, err := c.cfg.Actions.FindAction(v.ctx, v.r.PathValue("id"))
 	if err != nil {
@@ -203,7 +202,7 @@ func (c *Console) actionLive(v *view) error {
 	return v.write(http.StatusOK, liveMark(v, a, v.query("seen"), c.presence.others(a.Tenant, a.ID, v.person.Name, v.now)))
 }
 
-// stateOf is what a page notices a change by.
+// stateOf returns a fingerprint of the action's state; a page that sees another one is stale.
 func stateOf(a *gatehouse.Action) string {
 	s := string(a.Status)
 	if a.Approval != nil {
@@ -223,16 +222,16 @@ type moment struct {
 	what string
 	who  string
 	via  string
-	// notes are a person's words.
+	// notes are the person's own words.
 	notes string
-	// after is how long it took since the line before.
+	// after is the time between the previous line and this one.
 	after string
-	// vote is true for a person's vote, whose notes may be sealed.
+	// vote marks a person's vote; its notes may be sealed.
 	vote   bool
 	person string
 }
 
-// historyOf tells what happened to an action, in order.
+// historyOf lists the events of an action in order.
 func historyOf(a *gatehouse.Action) []moment {
 	list := []moment{{at: a.ProposedAt, what: "proposed", who: a.ProposedBy}}
 	if a.RebasedBy != "" {
@@ -277,7 +276,7 @@ func historyOf(a *gatehouse.Action) []moment {
 	return list
 }
 
-// voterOf names who voted, and for whom.
+// voterOf names the voter and, for a deputy, the person they voted for.
 func voterOf(v gatehouse.Vote) string {
 	if v.ForName != "" {
 		return v.Name + ", for " + v.ForName
@@ -285,7 +284,7 @@ func voterOf(v gatehouse.Vote) string {
 	return v.Name
 }
 
-// decidedWord names the decision that stands behind a state.
+// decidedWord names the decision that led to the action's present state.
 func decidedWord(a *gatehouse.Action) string {
 	switch a.Status {
 	case gatehouse.StatusRejected, gatehouse.StatusDenied, gatehouse.StatusExpired, gatehouse.StatusCanceled, gatehouse.StatusSuperseded:
@@ -297,8 +296,7 @@ func decidedWord(a *gatehouse.Action) string {
 	return "approved"
 }
 
-// queuedWord tells that an approved action waits to be sent, and how long it
-// is held first.
+// queuedWord says that an approved action is queued, and how long it is held first.
 func queuedWord(a *gatehouse.Action) string {
 	if a.HoldFor > 0 {
 		return "queued, held for " + span(a.HoldFor.D())
@@ -306,5 +304,5 @@ func queuedWord(a *gatehouse.Action) string {
 	return "queued"
 }
 
-// actionPath is the page of an action.
+// actionPath is the URL of an action's page.
 func actionPath(id string) string { return "/actions/" + url.PathEscape(id) }

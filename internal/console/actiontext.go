@@ -13,33 +13,33 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/card"
 )
 
-// largePayload is the size, in bytes, from which on a change is not taken
-// apart for a line of a list: fifty such lines would keep a reader waiting.
+// largePayload is the size in bytes from which a list does not parse a change: fifty such rows
+// would make the page slow.
 const largePayload = 64 << 10
 
 func large(a *gatehouse.Action) bool { return len(a.ProposedChange)+len(a.CurrentState) > largePayload }
 
-// rawBytes is the size of what is shown as it was proposed.
+// rawBytes is the size of the proposed payload.
 func rawBytes(a *gatehouse.Action) int {
 	return len(a.ProposedChange) + len(a.CurrentState) + len(a.Context) + len(a.Metadata)
 }
 
-// shortOf is what a line of a list says.
+// shortOf is the one-line summary of an action in a list.
 func shortOf(a *gatehouse.Action) card.Phrase {
 	return rowOf(a).short
 }
 
-// line is what a row of a list says: what the change does, how much money it moves
-// by its payload, by how much its one number grows, and what the proposer claims
-// where that differs.
+// line is the text of a row in a list: what the change does, the amount of money in its payload,
+// the growth of its only number, and the proposer's claim where it differs from the payload.
 type line struct {
 	short                  card.Phrase
 	amount, percent, claim string
-	// falls: the amount goes down.
+	// falls is set when the amount decreases.
 	falls bool
 }
 
-// rowOf returns that. A change that is too large for a line has only a claim.
+// rowOf returns the text of an action's row. A change above largePayload shows only the proposer's
+// claim.
 func rowOf(a *gatehouse.Action) line {
 	if large(a) {
 		return line{
@@ -67,7 +67,7 @@ func isAre(n int) string {
 	return "are"
 }
 
-// spanTitle explains a character that does not show as itself.
+// spanTitle explains a character that is invisible or misleading.
 func spanTitle(s card.Span) string {
 	if s.Name != "" {
 		return s.Name
@@ -75,7 +75,7 @@ func spanTitle(s card.Span) string {
 	return "letters of several scripts in one word"
 }
 
-// nothingChanges says so where a change names no field that differs.
+// nothingChanges is the sentence for a change without any field that differs.
 func nothingChanges(p *actionPage) string {
 	switch {
 	case len(p.payload.same) > 0:
@@ -86,7 +86,7 @@ func nothingChanges(p *actionPage) string {
 	return "No fields change."
 }
 
-// elementName names a list's element: "line 3".
+// elementName names an element of a list: "line 3".
 func elementName(g card.Group) string {
 	name := g.Element
 	if n := strings.TrimSuffix(name, "s"); n != "" && !strings.HasSuffix(n, "s") {
@@ -95,7 +95,7 @@ func elementName(g card.Group) string {
 	return name + " " + strconv.Itoa(g.Number)
 }
 
-// elementField is the name of a field within its element.
+// elementField names a field within its element.
 func elementField(g card.Group, c card.Change) string {
 	first := g.Changes[0].Steps
 	for i := 1; i < len(first); i++ {
@@ -106,8 +106,8 @@ func elementField(g card.Group, c card.Change) string {
 	return fieldName(c)
 }
 
-// deltaText is by how much a number grows, and by how many percent; the minus sign
-// is a true one.
+// deltaText is the difference of a number, absolute and in percent, with a real minus sign
+// (U+2212).
 func deltaText(c card.Change) string {
 	text := minus(c.Delta.String())
 	if p := c.Percent(); p != "" {
@@ -116,7 +116,7 @@ func deltaText(c card.Change) string {
 	return text
 }
 
-// deltaTone tells a rise from a fall.
+// deltaTone distinguishes an increase from a decrease.
 func deltaTone(c card.Change) string {
 	if c.Delta.Amount.Sign() < 0 {
 		return "down"
@@ -124,7 +124,7 @@ func deltaTone(c card.Change) string {
 	return "up"
 }
 
-// minus writes a leading hyphen as the minus sign that it stands for.
+// minus replaces a leading hyphen with a real minus sign (U+2212).
 func minus(s string) string {
 	if rest, ok := strings.CutPrefix(s, "-"); ok {
 		return "−" + rest
@@ -142,8 +142,8 @@ func lineMark(k card.LineKind) string {
 	return " "
 }
 
-// evalTone warns of what the proposer says is wrong; that all is well is only its
-// word, and gets no tone.
+// evalTone colours a failed check of the proposer. A passed check gets no colour, because nobody
+// has verified it.
 func evalTone(result string) string {
 	switch result {
 	case "warn":
@@ -166,7 +166,7 @@ func whyTitle(a *gatehouse.Action) string {
 	return "Why nobody was asked"
 }
 
-// cannotText tells why there are no buttons.
+// cannotText explains why the page has no buttons.
 func cannotText(p *actionPage) string {
 	a := p.a
 	switch gatehouse.CodeOf(p.cannot) {
@@ -189,7 +189,7 @@ func cannotText(p *actionPage) string {
 	return "There is nothing to decide. " + itIs(a.Status) + "."
 }
 
-// itIs says a state as a sentence without its end.
+// itIs is the start of a sentence that names the action's state.
 func itIs(s gatehouse.Status) string {
 	switch s {
 	case gatehouse.StatusFailed:
@@ -204,8 +204,8 @@ func itIs(s gatehouse.Status) string {
 	return "It is " + string(s)
 }
 
-// settledElsewhere says where an action that ended badly is taken up again, ""
-// where there is nothing to do.
+// settledElsewhere says where to continue with an action that failed; "" when there is nothing to
+// do.
 func settledElsewhere(a *gatehouse.Action) string {
 	switch {
 	case a.Push == nil || a.ArchivedAt != nil:
@@ -218,23 +218,23 @@ func settledElsewhere(a *gatehouse.Action) string {
 	return ""
 }
 
-// ownPending reports whether this person proposed it and may withdraw it.
+// ownPending reports whether this person proposed the action and may withdraw it.
 func ownPending(v *view, a *gatehouse.Action) bool {
 	return a.Status == gatehouse.StatusPending && a.ProposerID == v.person.ID
 }
 
-// stale reports whether the last answer found the target changed.
+// stale reports whether the last answer was refused because the target had changed.
 func stale(p *actionPage) bool {
 	return p.outcome != nil && p.outcome.Code == gatehouse.CodeTargetChanged
 }
 
-// mayAcknowledge reports whether approving nonetheless can succeed: a write with a
-// condition fails at a target that has changed.
+// mayAcknowledge reports whether this person may approve although the target has changed. A
+// conditional write would fail at a changed target, so it cannot be acknowledged.
 func mayAcknowledge(p *actionPage) bool {
 	return stale(p) && p.outcome.Context["can_acknowledge"] == true
 }
 
-// returnPath is where an answer leads back to.
+// returnPath is the URL to return to after an answer.
 func returnPath(p *actionPage) string {
 	if p.back != "" {
 		return p.next.with("").url()
@@ -242,7 +242,7 @@ func returnPath(p *actionPage) string {
 	return actionPath(p.a.ID)
 }
 
-// fullPath is the same page with nothing left out.
+// fullPath is the URL of the same page without omissions.
 func fullPath(p *actionPage) string {
 	if p.back == "" {
 		return actionPath(p.a.ID) + "?full=1"
@@ -252,8 +252,8 @@ func fullPath(p *actionPage) string {
 	return "/inbox?" + v.Encode()
 }
 
-// liveTrigger is when an open page asks: after each change, and while the action
-// is pending now and then too, since who else looks at it is no change.
+// liveTrigger says when an open page asks for news: after each event and, while the action is
+// pending, at intervals too, because a new viewer causes no event.
 func liveTrigger(a *gatehouse.Action) string {
 	const changed = "gatehouse:changed from:body"
 	if a.Status != gatehouse.StatusPending {
@@ -281,7 +281,7 @@ func contextText(e *gatehouse.Error, name string) string {
 	return "not known"
 }
 
-// firstPage and nextPage are the ways through a list.
+// firstPage and nextPage build the URLs of a list's pages.
 func firstPage(q inboxQuery) string {
 	if q.Cursor == "" {
 		return ""
@@ -297,7 +297,7 @@ func nextPage(p *inboxPage) string {
 	return p.q.next(p.next, len(p.rows)).url()
 }
 
-// doneTitle tells what became of the item decided last.
+// doneTitle describes the present state of the item that was decided last.
 func doneTitle(v *view, a *gatehouse.Action) string {
 	switch {
 	case a.Status == gatehouse.StatusPending:
@@ -323,7 +323,7 @@ func doneTone(a *gatehouse.Action) string {
 	return "good"
 }
 
-// policyLine says which policy judged, and by how many rules.
+// policyLine names the policy version that judged the action, and the number of rules that matched.
 func policyLine(a *gatehouse.Action) string {
 	s := fmt.Sprintf("Policy version %d", a.Policy.Version)
 	if n := len(a.Policy.Rules); n > 0 {
@@ -334,7 +334,8 @@ func policyLine(a *gatehouse.Action) string {
 	return s
 }
 
-// levelFrom says what the level of an action came from: the greatest of these.
+// levelFrom names the source of the risk level: the highest of the policy's, the connector's and
+// the proposer's.
 func levelFrom(a *gatehouse.Action, g *gatehouse.Grounds) card.Phrase {
 	p := card.Phrase{{Text: "the policy "}}
 	if g.Listed == 0 {
@@ -357,7 +358,7 @@ func levelFrom(a *gatehouse.Action, g *gatehouse.Grounds) card.Phrase {
 	return append(p, card.Part{Text: "."})
 }
 
-// quorumLine says who must answer, and until when.
+// quorumLine says who must answer, and by when.
 func quorumLine(ap *gatehouse.Approval) string {
 	s := plural(ap.Required, "person", "different persons") + " must approve"
 	if from := audienceWords(ap.Reached()); from != "" {
@@ -366,7 +367,7 @@ func quorumLine(ap *gatehouse.Approval) string {
 	return s + ". Until " + clock(ap.ExpiresAt) + ". " + card.Timeout(&ap.Timing, ap.Extended)
 }
 
-// stageLine says who a stage asks, and from when until when.
+// stageLine says whom a stage asks, from when and until when.
 func stageLine(i int, s gatehouse.Stage) string {
 	who := audienceWords(s.Who)
 	if i > 0 {
@@ -393,7 +394,7 @@ func audienceWords(a gatehouse.Audience) string {
 	return strings.Join(from, ", or ")
 }
 
-// fieldName is the name of a field at the top, else its pointer.
+// fieldName is a field's name when it is at the top level, else its JSON pointer.
 func fieldName(c card.Change) string {
 	if len(c.Steps) == 1 {
 		return c.Steps[0]
@@ -401,17 +402,17 @@ func fieldName(c card.Change) string {
 	return c.Path
 }
 
-// inTurn lets what was asked for last stand in the pane: a whole page that is
-// slow to come does not take the place of the action that was opened after it.
+// inTurn makes the latest request win the pane: a slow answer to an earlier request does not
+// replace the action that was opened after it.
 const inTurn = "closest main:replace"
 
-// inPane makes a form's answer take the place of the open action, where there
-// is script. The server names the address, since not every answer has one.
+// inPane lets the answer to a form replace the open action when scripts run. The server sends the
+// address, because not every answer has one.
 func inPane(path string) templ.Attributes {
 	return templ.Attributes{"hx-post": path, "hx-target": "#detail", "hx-select": "#detail", "hx-swap": "outerHTML"}
 }
 
-// ownWords says that nobody has verified them.
+// ownWords labels text of the proposer as not verified.
 func ownWords(a *gatehouse.Action) string {
 	if len(a.Evaluations) > 0 {
 		return "The agent's own words and checks. Not verified: Gatehouse did not run these checks."

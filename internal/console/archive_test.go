@@ -8,8 +8,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/gate"
 )
 
-// TestArchivedActionIsShown reads the page of an action before and after it is
-// archived: the same, but for the way to reverse it; in the inbox it is no more.
+// TestArchivedActionIsShown reads an action's page before and after archiving: both are the same
+// except for the reversal, and the inbox no longer lists the action.
 func TestArchivedActionIsShown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -15,13 +15,12 @@ import (
 //go:embed assets
 var assetFiles embed.FS
 
-// assets serves the embedded files under URLs that name their content, so that
-// browsers may keep them for ever. All share one hash: a script that imports
-// its neighbour gets the one of its own version.
+// assets serves the embedded files under URLs that contain a hash of all files, so browsers may
+// cache them for ever. One hash for all: a script that imports another one gets the same version.
 type assets struct {
 	prefix string
 	files  map[string][]byte
-	// packed are those that are smaller by gzip, compressed once.
+	// packed holds the gzip form of each file that becomes smaller by it, compressed once at start.
 	packed map[string][]byte
 }
 
@@ -56,22 +55,22 @@ func loadAssets() (*assets, error) {
 	return a, err
 }
 
-// pack compresses a file as far as gzip can.
+// pack compresses a file at gzip's highest level.
 func pack(body []byte) []byte {
 	var b bytes.Buffer
 	z, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
 	if err != nil {
 		return body // the level is one of gzip's
 	}
-	_, _ = z.Write(body) // a buffer takes everything
+	_, _ = z.Write(body) // a bytes.Buffer never fails
 	_ = z.Close()
 	return b.Bytes()
 }
 
-// url returns where a file stands.
+// url is the URL of a file.
 func (a *assets) url(name string) string { return a.prefix + name }
 
-// ServeHTTP serves a file of this version, and knows no other.
+// ServeHTTP serves the files of this version only; other hashes are not found.
 func (a *assets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name, ok := strings.CutPrefix(r.URL.Path, a.prefix)
 	body, known := a.files[name]

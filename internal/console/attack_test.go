@@ -23,7 +23,8 @@ func longChange(p *gatehouse.Proposal) {
 	p.CurrentState, p.ProposedChange = "", gatehouse.JSON("{"+change.String()[1:]+"}")
 }
 
-// TestHiddenContentLockIsTheServers posts what the page does not offer.
+// TestHiddenContentLockIsTheServers posts an approval that the page does not offer: the server
+// refuses it.
 func TestHiddenContentLockIsTheServers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -49,7 +50,7 @@ func TestHiddenContentLockIsTheServers(t *testing.T) {
 		}
 	}
 	own := proof(ana, a.ID)
-	// What is refused for another reason is still shown in full.
+	// A refusal for another reason still shows the full change.
 	w.mu.Lock()
 	w.drift = true
 	w.mu.Unlock()
@@ -61,7 +62,8 @@ func TestHiddenContentLockIsTheServers(t *testing.T) {
 	ana.post("/actions/"+other.ID+"/decide", decision(other, gatehouse.Reject, "notes", "unread")...).want(200)
 }
 
-// TestBulkShowsAllThatIsDecided looks for what an item's own page shows.
+// TestBulkShowsAllThatIsDecided checks that the bulk page shows everything that an item's own page
+// shows.
 func TestBulkShowsAllThatIsDecided(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -72,7 +74,7 @@ func TestBulkShowsAllThatIsDecided(t *testing.T) {
 	ana.get("/inbox/bulk?pick="+a.ID).want(200).has(testid("bulk-approve"), "rm -rf everything", "SKU-1042", "version")
 }
 
-// TestAFieldTwice posts forms of which nobody could say what they mean.
+// TestAFieldTwice posts forms that name a field twice, which makes their meaning ambiguous.
 func TestAFieldTwice(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -91,7 +93,7 @@ func TestAFieldTwice(t *testing.T) {
 	}
 }
 
-// TestStreamsOfOneSession keeps one browser from taking the streams of all.
+// TestStreamsOfOnePerson checks that one person cannot use up all event streams.
 func TestStreamsOfOnePerson(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -107,7 +109,7 @@ func TestStreamsOfOnePerson(t *testing.T) {
 		t.Cleanup(func() { _ = res.Body.Close() })
 		return res.StatusCode
 	}
-	elsewhere := ana.again() // another session counts with the first
+	elsewhere := ana.again() // another session of the same person counts too
 	for i := range console.PersonStreams {
 		b := ana
 		if i%2 == 1 {
@@ -123,7 +125,7 @@ func TestStreamsOfOnePerson(t *testing.T) {
 	if got := open(ben); got != http.StatusOK {
 		t.Errorf("another person's stream: status %d", got)
 	}
-	// Those that end make room for others.
+	// Streams that end free their places.
 	hangUp()
 	ctx, hangUp = context.WithCancel(t.Context())
 	defer hangUp()
@@ -134,7 +136,7 @@ func TestStreamsOfOnePerson(t *testing.T) {
 	}
 }
 
-// TestBodyThatNeverComes holds a connection with a form that is not sent.
+// TestBodyThatNeverComes opens a POST and never sends its body.
 func TestBodyThatNeverComes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -151,8 +153,8 @@ func TestBodyThatNeverComes(t *testing.T) {
 	}
 }
 
-// TestNoProposalMakesAHugePage sends what grows when it is shown: a page is
-// made in memory, for everyone who looks.
+// TestNoProposalMakesAHugePage proposes payloads that grow when rendered. Each page is built in
+// memory, for every reader, so its size is bounded.
 func TestNoProposalMakesAHugePage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -161,7 +163,7 @@ func TestNoProposalMakesAHugePage(t *testing.T) {
 	odd := gatehouse.StringJSON(strings.Repeat("\u202e\u200ba", 40_000))
 	for name, tc := range map[string]struct {
 		change  func(*gatehouse.Proposal)
-		refused bool // even the whole page does not show all of it
+		refused bool // even the full page cannot show everything
 	}{
 		"diff": {func(p *gatehouse.Proposal) {
 			p.ArtifactDiff = &gatehouse.ArtifactDiff{Type: "text", Text: strings.Repeat("\n", 400_000)}
@@ -193,8 +195,8 @@ func TestNoProposalMakesAHugePage(t *testing.T) {
 	}
 }
 
-// TestHostileTextInTheButton puts what does not show into what the confirm
-// ladder repeats: the button, what is to be retyped, and the refusals.
+// TestHostileTextInTheButton puts invisible characters into every text that the confirmation
+// repeats: the button, the word to retype, and the refusals.
 func TestHostileTextInTheButton(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -229,8 +231,8 @@ func TestHostileTextInTheButton(t *testing.T) {
 	}
 }
 
-// TestNoPolicyMakesAHugePage sends a text of empty lines, each of which is many
-// bytes where it is compared.
+// TestNoPolicyMakesAHugePage sends a policy of empty lines, each of which takes many bytes in the
+// comparison.
 func TestNoPolicyMakesAHugePage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -241,8 +243,8 @@ func TestNoPolicyMakesAHugePage(t *testing.T) {
 	}
 }
 
-// TestLargeChangesAreNotTakenApartForALine asks for pages that show many
-// actions in a line each.
+// TestLargeChangesAreNotTakenApartForALine asks for pages that show many large actions, one per
+// row.
 func TestLargeChangesAreNotTakenApartForALine(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// LogChecker compares the whole log of the caller's tenant with itself.
+// LogChecker verifies the whole log of the caller's tenant.
 type LogChecker interface {
 	CheckLog(ctx context.Context) (*gatehouse.LogCheck, error)
 }
@@ -26,26 +26,25 @@ func (c *Console) auditRoutes() []route {
 	}
 }
 
-// auditRows is how many entries a page shows.
+// auditRows is the number of entries per page.
 const auditRows = 50
 
-// auditPage is a stretch of the log, newest first, or all of one action.
+// auditPage is a range of the log, newest entry first, or all entries of one action.
 type auditPage struct {
 	head *gatehouse.LogHead
 	rows []auditRow
-	// subject is the action that the page is of, "" for the whole log.
+	// subject is the id of the action whose entries the page shows, "" for the whole log.
 	subject string
-	// names are those of the principals that acted, or of whom entries are, by
-	// their ids.
+	// names maps the ids of acting and affected principals to their names.
 	names map[string]string
-	// older and newer lead on, "" for none.
+	// older and newer are the URLs of the neighbouring pages, "" for none.
 	older, newer string
 	checked      *gatehouse.LogCheck
 	checkedAt    time.Time
 	took         time.Duration
 }
 
-// auditRow is an entry with its leaf read.
+// auditRow is an entry with its parsed leaf.
 type auditRow struct {
 	entry *gatehouse.Entry
 	leaf  gatehouse.Leaf
@@ -71,7 +70,7 @@ func (c *Console) auditPage(v *view) (*auditPage, error) {
 	if q != "" && notNumber != nil {
 		return p, p.readSubject(c, v, q)
 	}
-	// The page ends with the entry asked for, else with the newest.
+	// The page ends with the requested entry, else with the newest one.
 	end := p.head.Size
 	if q != "" {
 		end = at + 1
@@ -116,9 +115,8 @@ func (p *auditPage) readSubject(c *Console, v *view, id string) error {
 	return nil
 }
 
-// name finds the names of who acted and of whom entries are: an auditor reads in
-// the log itself how each principal of the tenant is called. An id that is
-// nobody's stays.
+// name looks up the names of the acting and the affected principals. An auditor may see every
+// principal's name, because the log contains them. An id without a principal is shown as it is.
 func (p *auditPage) name(c *Console, v *view) {
 	p.names = map[string]string{v.person.ID: v.person.Name}
 	for _, row := range p.rows {
@@ -134,8 +132,8 @@ func (p *auditPage) name(c *Console, v *view) {
 	}
 }
 
-// readEntry reads the leaf out of the bytes that are hashed. What cannot be
-// read is shown as it is.
+// readEntry parses the leaf from the hashed bytes. A leaf that cannot be parsed is shown as raw
+// text.
 func readEntry(e *gatehouse.Entry) auditRow {
 	row := auditRow{entry: e}
 	if err := json.Unmarshal([]byte(e.Body), &row.leaf); err != nil {
@@ -144,7 +142,7 @@ func readEntry(e *gatehouse.Entry) auditRow {
 	return row
 }
 
-// checkLog verifies the log now and shows what was verified.
+// checkLog verifies the log now and shows the result.
 func (c *Console) checkLog(v *view) error {
 	began := time.Now()
 	checked, err := c.cfg.LogChecker.CheckLog(v.ctx)
@@ -160,12 +158,12 @@ func (c *Console) checkLog(v *view) error {
 	return v.render(http.StatusOK, "Audit", "/audit", auditView(v, p))
 }
 
-// auditPath is the page that ends before an entry.
+// auditPath is the URL of the page that ends before an entry.
 func auditPath(before int64) string {
 	return "/audit?" + url.Values{"before": {strconv.FormatInt(before, 10)}}.Encode()
 }
 
-// headText is the head as "audit head --json" prints it, to be kept elsewhere.
+// headText is the head in the format of "audit head --json", for the reader to save elsewhere.
 func headText(h *gatehouse.LogHead) string {
 	b, err := json.Marshal(h)
 	if err != nil {
@@ -182,7 +180,7 @@ func rootText(h gatehouse.Hash) string {
 	return string(b)
 }
 
-// transition is a leaf's states, as "pending → approved".
+// transition formats the states of a leaf, as "pending → approved".
 func transition(l gatehouse.Leaf) string {
 	if l.From == "" && l.To == "" || l.From == l.To {
 		return ""

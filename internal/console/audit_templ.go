@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// auditView is the log, newest entries first, with what commits to it.
+// auditView shows the log, newest entries first, with the head that commits to it.
 func auditView(v *view, p *auditPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -9,28 +9,28 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/card"
 )
 
-// bulkView is a selection with its total effect, before anything is decided.
+// bulkView is a selection of actions with its total effect, shown before the decision.
 type bulkView struct {
 	items    []bulkItem
 	excluded []bulkItem
 	totals   card.Totals
 	back     string
-	// answer is set once it was decided.
+	// answer is set after the decision.
 	answer   *gatehouse.BulkAnswer
 	decision gatehouse.DecisionKind
 }
 
-// bulkItem is one action of it; why is the reason that it is left out.
+// bulkItem is one action of the selection; why is the reason for leaving it out.
 type bulkItem struct {
 	a     *gatehouse.Action
 	short card.Phrase
-	// payload is the whole of it: what cannot be shown in full is left out.
+	// payload is the complete change; an item that cannot be shown completely is left out.
 	payload payload
 	why     string
 	result  gatehouse.BulkResult
 }
 
-// bulkPage shows what a selection comes to.
+// bulkPage shows the total effect of a selection.
 func (c *Console) bulkPage(v *view) error {
 	picked := v.r.URL.Query()["pick"]
 	if len(picked) > gatehouse.MaxBulk {
@@ -75,7 +75,7 @@ func (b *bulkView) add(v *view, a *gatehouse.Action) {
 	b.items = append(b.items, item)
 }
 
-// exceeding counts the items that do not fit their ceilings now.
+// exceeding counts the items that would exceed a ceiling now.
 func exceeding(items []bulkItem) (n int) {
 	for _, item := range items {
 		if len(item.a.Exceeds) > 0 {
@@ -85,12 +85,12 @@ func exceeding(items []bulkItem) (n int) {
 	return n
 }
 
-// fitsBulk reports whether an action is shown in full among others. What is
-// large is not even taken apart: there may be hundreds of them.
+// fitsBulk reports whether the page can show an action in full beside others. A large change is not
+// parsed at all, because a selection may have hundreds of them.
 func fitsBulk(a *gatehouse.Action) bool { return !large(a) && newPayload(a, false).hidden == 0 }
 
-// leaveOut takes what the page of the selection does not show in full out of an
-// approval, whatever the form says.
+// leaveOut removes from an approval every item that the page of the selection does not show in
+// full, whatever the form names.
 func (c *Console) leaveOut(v *view, d *gatehouse.BulkDecision) (out []gatehouse.BulkResult, err error) {
 	if d.Decision != gatehouse.Approve || len(d.Items) > gatehouse.MaxBulk {
 		return nil, nil
@@ -111,8 +111,7 @@ func (c *Console) leaveOut(v *view, d *gatehouse.BulkDecision) (out []gatehouse.
 	return out, nil
 }
 
-// bulkDecide gives one answer to the items of the form, each with the digest
-// that was shown.
+// bulkDecide applies one answer to all items of the form, each with the digest that was shown.
 func (c *Console) bulkDecide(v *view) error {
 	if err := v.parse(); err != nil {
 		return err
@@ -148,7 +147,7 @@ func (c *Console) bulkDecide(v *view) error {
 	return v.render(http.StatusOK, "Decided", "/inbox", bulkResult(v, b))
 }
 
-// claimOf is what the proposer claims, where the change has another amount.
+// claimOf is the amount that the proposer claims, when the payload has another one.
 func claimOf(a *gatehouse.Action) string {
 	if large(a) {
 		return card.Claim(a, nil)
@@ -156,14 +155,13 @@ func claimOf(a *gatehouse.Action) string {
 	return card.Claim(a, card.Amounts(a))
 }
 
-// sumText is the sum of the absolute amounts, and apart from it that of the changes.
+// sumText formats the sum of the absolute amounts and, where it differs, the net sum.
 func sumText(s card.Sum) string {
 	moved, net, _ := strings.Cut(s.Total(), ", net ")
 	return moved + " moved, net " + minus(net)
 }
 
-// answerText says what became of the items besides being decided; zeros tell
-// nothing.
+// answerText counts the items whose answer was not a decision, by result; it leaves out zeros.
 func answerText(b *gatehouse.BulkAnswer) string {
 	var parts []string
 	add := func(n int, text string) {

@@ -310,7 +310,7 @@ func bulkReview(v *view, b *bulkView) templ.Component {
 	})
 }
 
-// bulkTotals is what the decision comes to, first.
+// bulkTotals shows the total effect of the decision.
 func bulkTotals(b *bulkView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

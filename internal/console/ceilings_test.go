@@ -34,11 +34,11 @@ func (w *world) price(bot context.Context, price string) *gatehouse.Action {
 	})
 }
 
-// rowOf is what the list has of one action.
+// rowOf is an action's row in the list.
 func (p *page) rowOf(id string) string { return between(p.body, `id="row-`+id+`"`, "</li>") }
 
-// TestWhatExceedsACeilingIsMarked: on the row, on the page of a selection, which
-// leaves nothing out for it, and in full on the card.
+// TestWhatExceedsACeilingIsMarked checks the marks of an action that exceeds a ceiling: on its row,
+// on the page of a selection (which leaves no item out for it), and in full on its card.
 func TestWhatExceedsACeilingIsMarked(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -87,7 +87,7 @@ func TestWhatExceedsACeilingIsMarked(t *testing.T) {
 		small.ID + " " + string(small.Digest)}
 	ana.post("/inbox/bulk", items...).want(http.StatusOK).has("1 item approved", "ceiling_exceeded")
 
-	// The table of usage: what is used, of whom, and that nothing is left.
+	// The usage table shows the used amount, its scope, and that nothing is left.
 	usage := between(ana.get("/policies").want(http.StatusOK).body, testid("policy-usage"), "</table>")
 	text := (&page{body: usage}).text()
 	if !strings.Contains(text, "prices agent bot 100 0 100.00 USD 1d") {
@@ -95,8 +95,8 @@ func TestWhatExceedsACeilingIsMarked(t *testing.T) {
 	}
 }
 
-// TestUsageOfWhatNobodyHasUsed: each ceiling has a row before anything counts; a
-// policy without ceilings has no table.
+// TestUsageOfWhatNobodyHasUsed: each ceiling has a row even before the first claim; a policy
+// without ceilings has no table.
 func TestUsageOfWhatNobodyHasUsed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -108,7 +108,8 @@ func TestUsageOfWhatNobodyHasUsed(t *testing.T) {
 	ana.get("/policies").want(http.StatusOK).lacks(testid("policy-usage"))
 }
 
-// TestApplyShowsItsWarnings: at the head of the page, once the version is active.
+// TestApplyShowsItsWarnings: the page that reports the new active version lists its warnings at the
+// head.
 func TestApplyShowsItsWarnings(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -131,7 +132,7 @@ func TestApplyShowsItsWarnings(t *testing.T) {
 		has("Version 3").lacks(testid("policy-warnings"))
 }
 
-// TestInsightsNameTheLevels: as the active policy names them, beside the level.
+// TestInsightsNameTheLevels: the page shows the active policy's names beside the levels.
 func TestInsightsNameTheLevels(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -11,8 +11,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Config is what a [Console] is made of. The services, Sessions and Log are
-// needed; the rest has defaults.
+// Config configures a [Console]. The services, Sessions and Log are required; the rest has
+// defaults.
 type Config struct {
 	Actions  gatehouse.ActionService
 	Dispatch gatehouse.DispatchService
@@ -20,55 +20,55 @@ type Config struct {
 	Policies gatehouse.PolicyService
 	Audit    gatehouse.AuditService
 	Runs     RunKeeper
-	// Notices tells administrators of changes to rights and rules.
+	// Notices lists changes of rights and rules for administrators.
 	Notices gatehouse.NoticeService
-	// Notifications shows what was told to whom.
+	// Notifications lists the messages sent, with their recipients.
 	Notifications gatehouse.NotificationService
-	// Reviews opens and decides reviews by link; nil leaves their pages out.
+	// Reviews opens and decides reviews by link; nil disables those pages.
 	Reviews gatehouse.ReviewService
 	// Slack links people to their Slack users.
 	Slack gatehouse.SlackService
-	// Delegations lets people answer for each other; nil leaves its page out.
+	// Delegations lets people name deputies; nil disables the page.
 	Delegations Delegations
-	// LogChecker verifies the log from the inside.
+	// LogChecker verifies the audit log.
 	LogChecker LogChecker
-	// PolicyChecker lints and tests policies that are not stored.
+	// PolicyChecker lints and tests policies that are not stored yet.
 	PolicyChecker PolicyChecker
 	Statistics    gatehouse.InsightService
-	// Targets reads what a change would meet at its target now.
+	// Targets reads the present state of a pending action's target.
 	Targets TargetReader
 
-	// Browser keeps the sessions, SignIn runs the ceremonies, Sessions lists
-	// and ends sessions.
+	// Browser stores the sessions, SignIn runs the sign-in ceremonies, Sessions lists and ends
+	// sessions.
 	Browser  gatehouse.BrowserService
 	SignIn   gatehouse.SignInService
 	Sessions gatehouse.SessionService
-	// Self is what people do with their own secrets, Views keeps their lists.
+	// Self lets people manage their own secrets, Views stores their saved lists.
 	Self  Self
 	Views Views
-	// Hints wakes the pages that are open; nil means that they poll.
+	// Hints wakes open pages after a change; with nil, the pages poll.
 	Hints Hints
 	Log   *slog.Logger
-	// PublicURL is how browsers reach the console, "" when nobody said: then
-	// links name the host that was asked. Where it is https, be it through a
-	// proxy, the session's cookie is sent over https only.
+	// PublicURL is the console's address for browsers. With "", links use the host of the request.
+	// With an https address, even one that a proxy serves, the session cookie is sent over https
+	// only.
 	PublicURL string
-	// TLS says that browsers reach the console over HTTPS where PublicURL is "".
+	// TLS says that browsers use HTTPS although PublicURL is "".
 	TLS bool
-	// Development serves the page of the design, for those who change it.
+	// Development serves the page with the design tokens, for developers.
 	Development bool
-	// Now is the clock of what is displayed, never of what is decided.
+	// Now is the clock for displayed times; no decision depends on it.
 	Now func() time.Time
 }
 
-// Hints is what tells the console that something changed.
+// Hints announces changes to the console.
 type Hints interface {
-	// Subscribe returns a channel that receives after a change of any of the
-	// topics, and a function that ends the subscription.
+	// Subscribe returns a channel that receives after a change in any of the topics, and a function
+	// that ends the subscription.
 	Subscribe(topics ...string) (<-chan struct{}, func())
 }
 
-// Console serves the pages. It is an http.Handler for all of them.
+// Console is the http.Handler for all pages.
 type Console struct {
 	secure   bool
 	cfg      Config
@@ -79,19 +79,19 @@ type Console struct {
 	streams  streams
 	presence presence
 	reads    *readings
-	// bodyTime is how long a request's body may take, heartbeat how often a
-	// stream that says nothing shows that it is there.
+	// bodyTime limits how long a request's body may take; heartbeat is the interval of the
+	// keep-alive messages of an idle stream.
 	bodyTime, heartbeat time.Duration
 }
 
-// navItem is an entry of the navigation. Key is the letter after g.
+// navItem is an entry of the navigation. Key is its shortcut after "g".
 type navItem struct {
 	Path, Label, Key string
 	roles            []gatehouse.Role
 }
 
-// navigation lists the sections in their order. An entry is shown when a route
-// serves its path, and to those who may see it.
+// navigation lists the sections in order. An entry is shown if a route serves its path and the
+// person has one of its roles.
 func navigation() []navItem {
 	return []navItem{
 		{"/inbox", "Inbox", "i", nil},
@@ -105,23 +105,24 @@ func navigation() []navItem {
 	}
 }
 
-// route is one page or one form's target.
+// route is a page or the target of a form.
 type route struct {
-	// pattern is that of http.ServeMux, with its method.
+	// pattern is a pattern of http.ServeMux, with the method.
 	pattern string
-	// roles: any of them is needed; none listed means that a session is enough.
+	// roles lists the permitted roles, of which the person needs one; when empty, any session will
+	// do.
 	roles []gatehouse.Role
-	// mints says that the form changes rights, credentials or rules: it takes the
-	// edit token where the sign-in is not fresh.
+	// mints marks a form that changes rights, credentials or rules: without a fresh sign-in, it
+	// requires the edit token.
 	mints bool
 	// public routes are served without a session.
 	public bool
-	// background routes are asked for by open pages, not by people.
+	// background marks routes that open pages call by themselves.
 	background bool
 	handle     func(*view) error
 }
 
-// routes lists every route there is, in the order of the sections.
+// routes lists all routes, in the order of the sections.
 func (c *Console) routes() []route {
 	return slices.Concat(
 		c.baseRoutes(),
@@ -141,7 +142,7 @@ func (c *Console) routes() []route {
 	)
 }
 
-// New makes a console. It fails on a configuration that lacks something.
+// New makes a console. It returns an error if the configuration lacks a required service.
 func New(cfg Config) (*Console, error) {
 	switch {
 	case cfg.Actions == nil, cfg.Dispatch == nil, cfg.Admin == nil, cfg.Policies == nil, cfg.Audit == nil,
@@ -183,7 +184,7 @@ func New(cfg Config) (*Console, error) {
 // ServeHTTP serves the pages.
 func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) { c.handler.ServeHTTP(w, r) }
 
-// baseRoutes are those that belong to no section.
+// baseRoutes are the routes that belong to no section.
 func (c *Console) baseRoutes() []route {
 	return []route{
 		{pattern: "GET /{$}", public: true, handle: func(v *view) error { return v.redirect("/inbox") }},

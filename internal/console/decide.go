@@ -9,8 +9,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/card"
 )
 
-// decide takes a person's answer. What is not accepted is told on the action's
-// page as it is now, under the status of the error.
+// decide takes a person's answer. A refused answer is shown on the action's page, in its present
+// state, with the error's status.
 func (c *Console) decide(v *view) error {
 	if err := v.parse(); err != nil {
 		return err
@@ -26,7 +26,7 @@ func (c *Console) decide(v *view) error {
 	return v.onward(a.ID)
 }
 
-// answer checks what the page asks for beyond the gate, and decides.
+// answer checks the page's own rules, which go beyond those of the gate, and then decides.
 func (c *Console) answer(v *view, a *gatehouse.Action) error {
 	d := gatehouse.Decision{
 		Decision: gatehouse.DecisionKind(v.form("decision")), Notes: strings.TrimSpace(v.form("notes")), Digest: gatehouse.Digest(v.form("digest")),
@@ -48,7 +48,7 @@ func (c *Console) answer(v *view, a *gatehouse.Action) error {
 	return err
 }
 
-// refuse shows the action as it is now, with what an answer came to.
+// refuse shows the action's present state with the error of the answer.
 func (c *Console) refuse(v *view, id string, err error) error {
 	e := asError(err)
 	if e.Code == gatehouse.CodeInternal || e.Code == gatehouse.CodeUnauthenticated {
@@ -66,8 +66,8 @@ func (c *Console) refuse(v *view, id string, err error) error {
 	return v.showAction(gatehouse.StatusOf(e.Code), p)
 }
 
-// onward redirects after an answer: to the next action of the list that it was
-// opened from, else to the action itself.
+// onward redirects after an answer: to the next action of the list from which the action was
+// opened, else to the action itself.
 func (v *view) onward(done string) error {
 	return v.redirect(onwardPath(v.form("return"), v.form("next"), done))
 }
@@ -77,7 +77,7 @@ func isInbox(path string) bool {
 	return path == "/inbox"
 }
 
-// queryOf reads the inbox's query out of its URL.
+// queryOf parses the inbox query of a URL.
 func queryOf(path string) inboxQuery {
 	_, raw, _ := strings.Cut(path, "?")
 	values, err := url.ParseQuery(raw)
@@ -87,8 +87,7 @@ func queryOf(path string) inboxQuery {
 	return readInboxQuery(values)
 }
 
-// cancel takes an approval back while it is held, or, for its proposer, a
-// pending action.
+// cancel withdraws an approval during its hold or, for the proposer, a pending action.
 func (c *Console) cancel(v *view) error {
 	if err := v.parse(); err != nil {
 		return err
@@ -103,7 +102,7 @@ func (c *Console) cancel(v *view) error {
 	return v.onward(id)
 }
 
-// reverse proposes to undo what was applied, and shows the proposal.
+// reverse proposes the reversal of an applied action and shows that proposal.
 func (c *Console) reverse(v *view) error {
 	if err := v.parse(); err != nil {
 		return err
@@ -119,7 +118,7 @@ func (c *Console) reverse(v *view) error {
 	return v.redirect(actionPath(a.ID))
 }
 
-// stepUpOIDC asks a provider to authenticate the person anew.
+// stepUpOIDC asks an identity provider to authenticate the person again.
 func (c *Console) stepUpOIDC(v *view) error {
 	id := v.r.PathValue("id")
 	to, err := c.cfg.SignIn.BeginOIDCStepUp(v.ctx, v.r.PathValue("provider"), id, gatehouse.Digest(v.query("digest")), localPath(v.query("return")))
@@ -145,7 +144,8 @@ func (c *Console) stepUpPasskeyFinish(v *view) error {
 	return nil
 }
 
-// stepUpPath is where a provider is asked, to come back to this action.
+// stepUpPath is the URL that starts the authentication at a provider and then returns to this
+// action.
 func stepUpPath(p *actionPage, provider string) string {
 	to := actionPath(p.a.ID)
 	if p.back != "" {

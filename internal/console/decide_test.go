@@ -116,7 +116,8 @@ func TestLadder(t *testing.T) {
 	path := "/actions/" + a.ID
 	ana.get(path).has(testid("confirm"), testid("step-up"), testid("edit-token")).lacks(testid("reason"))
 	ana.post(path+"/decide", decision(a, gatehouse.Approve, "edit_token", ana.creds.EditToken)...).want(http.StatusForbidden).has(`data-code="confirmation_required"`)
-	// The step-up above stands until it is used up; ben has none.
+	// The step-up above is valid until it is used, but only for the person who made it; ben has
+	// none.
 	ben.post(path+"/decide", decision(a, gatehouse.Approve, "confirm", "3")...).want(http.StatusForbidden)
 	ben.post(path+"/decide", decision(a, gatehouse.Approve, "confirm", "3", "edit_token", ana.creds.EditToken)...).want(http.StatusForbidden)
 	ana.get(path).has(testid("step-up-done"))

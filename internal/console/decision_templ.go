@@ -13,7 +13,7 @@ import (
 	"strconv"
 )
 
-// decisionBar is where the answer is given; who cannot, reads why.
+// decisionBar holds the decision buttons, or the reason why this person has none.
 func decisionBar(v *view, p *actionPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -591,7 +591,7 @@ func approveForm(v *view, p *actionPage) templ.Component {
 	})
 }
 
-// decisionFields are what every answer carries.
+// decisionFields are the hidden fields of every answer.
 func decisionFields(p *actionPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -755,8 +755,8 @@ func stepUpFields(v *view, p *actionPage) templ.Component {
 	})
 }
 
-// rejectForm is a panel in the place of the bar, so that nothing else can be
-// pressed while somebody writes.
+// rejectForm replaces the bar, so that no other button can be pressed while somebody writes the
+// reason.
 func rejectForm(p *actionPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

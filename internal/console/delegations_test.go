@@ -8,8 +8,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestDelegationsPage: a person delegates and ends it; the delegate sees the
-// question as one to decide, for whom, and decides it.
+// TestDelegationsPage: a person creates a delegation and ends it. The delegate's page of the
+// question names the person they stand for, and they can decide it.
 func TestDelegationsPage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

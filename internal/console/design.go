@@ -12,8 +12,7 @@ const (
 	designSheetPath = "/console/design/samples.css"
 )
 
-// designRoutes show the tokens and parts that pages are made of, to those who
-// change them: on a development server only.
+// designRoutes show developers the design tokens and components, on a development server only.
 func (c *Console) designRoutes() []route {
 	if !c.cfg.Development {
 		return nil
@@ -24,13 +23,13 @@ func (c *Console) designRoutes() []route {
 	}
 }
 
-// token is a custom property of the sheet's first rule.
+// token is a custom property in the style sheet's first rule.
 type token struct {
 	Name, Value string
 	Kind        string // colour, type, weight, space, radius, shadow, or size
 }
 
-// tokenGroup is a run of tokens under one comment.
+// tokenGroup is a group of tokens under one comment.
 type tokenGroup struct {
 	Title  string
 	Tokens []token
@@ -38,8 +37,8 @@ type tokenGroup struct {
 
 var tokenLine = regexp.MustCompile(`^\s*(--[a-z0-9-]+):\s*(.+);$`)
 
-// tokenGroups reads the tokens out of the sheet, so that the page cannot differ
-// from what the console looks like.
+// tokenGroups parses the tokens from the style sheet itself, so the page always shows the values in
+// use.
 func tokenGroups(sheet string) []tokenGroup {
 	_, rest, _ := strings.Cut(sheet, "\n:root {\n")
 	rest, _, _ = strings.Cut(rest, "\n}\n")
@@ -78,13 +77,13 @@ func tokenKind(name, value string) string {
 	return "space"
 }
 
-// design shows them.
+// design shows the design tokens.
 func (c *Console) design(v *view) error {
 	return v.render(http.StatusOK, "Design", "", designPage(v, tokenGroups(string(c.assets.files["console.css"]))))
 }
 
-// designSheet has one class for the sample of each token: the content policy
-// allows no style within a page.
+// designSheet has a class for each token's sample, because the content policy forbids inline
+// styles.
 func (c *Console) designSheet(v *view) error {
 	var b strings.Builder
 	for _, g := range tokenGroups(string(c.assets.files["console.css"])) {

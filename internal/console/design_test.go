@@ -13,12 +13,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/console"
 )
 
-// maxAssets is what a browser fetches for its first page besides the page, as it
-// is sent.
+// maxAssets limits the compressed size of the files that a browser fetches for its first page,
+// without the page itself.
 const maxAssets = 100_000
 
-// TestAssetsFitTheBudget fetches every file that a page names, and its face, as
-// a browser does.
+// TestAssetsFitTheBudget fetches every file that a page names, and the font, as a browser does.
 func TestAssetsFitTheBudget(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -63,7 +62,7 @@ func TestAssetsFitTheBudget(t *testing.T) {
 	t.Logf("%d files, %d bytes", len(seen), total)
 }
 
-// TestAssetsArePlainForWhoTakesNoGzip asks with each way of refusing it.
+// TestAssetsArePlainForWhoTakesNoGzip asks with every Accept-Encoding header that excludes gzip.
 func TestAssetsArePlainForWhoTakesNoGzip(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -88,8 +87,8 @@ func TestAssetsArePlainForWhoTakesNoGzip(t *testing.T) {
 	}
 }
 
-// TestSheetsUseTokens: a colour, a size of text, a weight or a shadow that is no
-// token cannot change with the others, and is not on the page of the design.
+// TestSheetsUseTokens: every colour, text size, weight and shadow in the sheets is a token. A
+// literal value would not change with the theme, and would be missing from the design page.
 func TestSheetsUseTokens(t *testing.T) {
 	t.Parallel()
 	colour := regexp.MustCompile(`#[0-9a-fA-F]{3,8}\b|\b(rgba?|hsla?|oklch|light-dark)\(`)
@@ -108,7 +107,7 @@ func TestSheetsUseTokens(t *testing.T) {
 		text := string(raw)
 		if head, rest, ok := strings.Cut(text, "\n:root {\n"); ok {
 			_, after, _ := strings.Cut(rest, "\n}\n")
-			_, head, _ = strings.Cut(head, "\n}\n") // the face
+			_, head, _ = strings.Cut(head, "\n}\n") // skip the font face
 			text = head + after
 		}
 		for i, line := range strings.Split(text, "\n") {
@@ -137,8 +136,7 @@ func TestSheetsUseTokens(t *testing.T) {
 	}
 }
 
-// TestDesign: the page shows every token of the sheet, and only a development
-// server has it.
+// TestDesign: the page shows every token of the sheet, and only a development server serves it.
 func TestDesign(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -18,14 +18,14 @@ func (c *Console) dispatchRoutes() []route {
 	}
 }
 
-// The tabs of the page: what needs a person first, then each state.
+// The tabs of the page: first the one that needs a person, then one for each state.
 const (
 	tabAttention = "attention"
 	tabQueue     = "queue"
 	tabDone      = "done"
 )
 
-// dispatchTab is a tab with the states that it lists.
+// dispatchTab is a tab and the push states that it lists.
 type dispatchTab struct {
 	name, label, meaning string
 	statuses             []gatehouse.PushStatus
@@ -39,21 +39,21 @@ func dispatchTabs() []dispatchTab {
 	}
 }
 
-// pushRow is a push with the action that it carries out.
+// pushRow is a push and its action.
 type pushRow struct {
 	p     *gatehouse.Push
 	a     *gatehouse.Action
 	short card.Phrase
 }
 
-// deadRow is a dead letter likewise.
+// deadRow is a dead letter and its action.
 type deadRow struct {
 	d     *gatehouse.DeadLetter
 	a     *gatehouse.Action
 	short card.Phrase
 }
 
-// pushGroup is one state's list; more leads to its next page, "" for none.
+// pushGroup lists the pushes of one state; more is the URL of the next page, "" for none.
 type pushGroup struct {
 	status gatehouse.PushStatus
 	rows   []pushRow
@@ -62,24 +62,23 @@ type pushGroup struct {
 
 type dispatchPage struct {
 	tab string
-	// breakers are those that are not closed.
+	// breakers are the breakers that are open or half open.
 	breakers []gatehouse.BreakerState
-	// filter narrows the dead letters down to a connector or a code.
+	// filter selects dead letters by connector or error code.
 	filter  gatehouse.DeadLetterFilter
 	dead    []deadRow
 	deadAll string // leads to more dead letters
 	groups  []pushGroup
-	// failed is a refusal to say at the head of the page, replayed what a
-	// replay came to.
+	// failed is the error shown at the head of the page, replayed the result of a replay.
 	failed    *gatehouse.Error
 	replayed  *gatehouse.ReplayAnswer
 	discarded *gatehouse.DeadLetterAnswer
 }
 
-// deadCursor names the cursor of the list of dead letters.
+// deadCursor is the URL parameter for the cursor of the dead letters.
 const deadCursor = "dead"
 
-// groupRows is how much of each state a page shows.
+// groupRows is the number of rows of each state on a page.
 const groupRows = 50
 
 func (c *Console) dispatch(v *view) error {
@@ -138,11 +137,10 @@ func (c *Console) dispatchPage(v *view) (*dispatchPage, error) {
 	return p, nil
 }
 
-// filtered reports whether the dead letters are narrowed down.
+// filtered reports whether a filter is set for the dead letters.
 func (p *dispatchPage) filtered() bool { return p.filter.Connector != "" || p.filter.Code != "" }
 
-// deadPath is a path with the filter of the dead letters, and names with values in
-// turn behind it.
+// deadPath is a path with the dead letters' filter and further names and values in turn.
 func (p *dispatchPage) deadPath(path string, more ...string) string {
 	q := url.Values{}
 	for i, pairs := 0, append([]string{"connector", p.filter.Connector, "code", p.filter.Code},
@@ -157,8 +155,7 @@ func (p *dispatchPage) deadPath(path string, more ...string) string {
 	return path + "?" + q.Encode()
 }
 
-// pushGroup reads a page of one state. Each state has its own cursor, under
-// its own name.
+// pushGroup reads a page of one state. Each state has a cursor parameter of its own.
 func (c *Console) pushGroup(v *view, tab string, status gatehouse.PushStatus) (pushGroup, error) {
 	g := pushGroup{status: status}
 	page, err := c.cfg.Dispatch.ListPushes(v.ctx, gatehouse.PushFilter{Status: status, Cursor: v.query(string(status)), Limit: groupRows})
@@ -183,7 +180,7 @@ func morePushes(tab, name, cursor string) string {
 	return "/dispatch?" + url.Values{"tab": {tab}, name: {cursor}}.Encode()
 }
 
-// resolve takes an operator's word on an unknown outcome.
+// resolve records an operator's statement about an unknown outcome.
 func (c *Console) resolve(v *view) error {
 	if err := v.parse(); err != nil {
 		return err
@@ -197,7 +194,7 @@ func (c *Console) resolve(v *view) error {
 	return v.redirect("/dispatch")
 }
 
-// discard closes the marked dead letters for good.
+// discard closes the selected dead letters permanently.
 func (c *Console) discard(v *view) error {
 	if err := v.parse(); err != nil {
 		return err
@@ -220,7 +217,7 @@ func (c *Console) discard(v *view) error {
 	return v.render(http.StatusOK, "Dispatch", "/dispatch", dispatchView(v, p))
 }
 
-// replay puts the marked dead letters back into the queue.
+// replay puts the selected dead letters back into the queue.
 func (c *Console) replay(v *view) error {
 	if err := v.parse(); err != nil {
 		return err
@@ -241,7 +238,7 @@ func (c *Console) replay(v *view) error {
 	return v.render(http.StatusOK, "Dispatch", "/dispatch", dispatchView(v, p))
 }
 
-// dispatchRefused shows the page as it is now, with what was refused.
+// dispatchRefused shows the page's present state with the error.
 func (c *Console) dispatchRefused(v *view, err error) error {
 	e := asError(err)
 	if e.Code == gatehouse.CodeInternal || e.Code == gatehouse.CodeUnauthenticated || e.Code == gatehouse.CodeNotFound {
@@ -255,7 +252,7 @@ func (c *Console) dispatchRefused(v *view, err error) error {
 	return v.render(gatehouse.StatusOf(e.Code), "Dispatch", "/dispatch", dispatchView(v, p))
 }
 
-// resultTone is that of the notice about an act on dead letters.
+// resultTone is the tone of the notice about a change to dead letters.
 func resultTone(r *gatehouse.DeadLetterAnswer) string {
 	if r.Skipped > 0 {
 		return "warn"
@@ -263,7 +260,7 @@ func resultTone(r *gatehouse.DeadLetterAnswer) string {
 	return "good"
 }
 
-// groupTitle names a state to an operator.
+// groupTitle is an operator's word for a state.
 func groupTitle(s gatehouse.PushStatus) string {
 	switch s {
 	case gatehouse.PushQueued:

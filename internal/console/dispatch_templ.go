@@ -13,7 +13,7 @@ import (
 	"strconv"
 )
 
-// dispatchView shows what needs a person first.
+// dispatchView shows first the pushes that need a person.
 func dispatchView(v *view, p *dispatchPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1092,7 +1092,7 @@ func pushTable(v *view, g pushGroup) templ.Component {
 	})
 }
 
-// pushTime is the time that matters in a push's state.
+// pushTime is the relevant time of a push in its state.
 func pushTime(v *view, p *gatehouse.Push) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

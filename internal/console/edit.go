@@ -7,11 +7,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// editView is the form by which a person proposes a revision.
+// editView is the form in which a person proposes a revision.
 type editView struct {
 	a *gatehouse.Action
-	// change, rationale and once are the form's; once makes a second press of
-	// the button the same revision.
+	// change, rationale and once are fields of the form; once makes a second press of the button
+	// find the revision that the first one made.
 	change, rationale, once string
 	outcome                 *gatehouse.Error
 }
@@ -32,7 +32,7 @@ func (c *Console) editPage(v *view) error {
 	return v.render(http.StatusOK, "Edit", "/inbox", editForm(v, e))
 }
 
-// revise proposes the edited change in the place of the old one.
+// revise proposes the edited change as a revision that replaces the old one.
 func (c *Console) revise(v *view) error {
 	if err := v.parse(); err != nil {
 		return err
@@ -60,7 +60,8 @@ func (c *Console) proposeRevision(v *view, e *editView) (id string, err error) {
 	}
 	p.Rationale = strings.TrimSpace(e.rationale)
 	p.RiskLevel, p.IdempotencyKey = e.a.ClaimedRisk, ""
-	// Whoever edits proposes; the agent's evaluations were of the old change.
+	// The person who edits is the proposer. The agent's evaluations are dropped: they judged the
+	// old change.
 	p.Evaluations, p.ArtifactDiff, p.ExpiresIn = nil, nil, 0
 	if err := p.Validate(); err != nil {
 		return "", err

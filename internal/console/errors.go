@@ -8,8 +8,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// fail answers with an error's page: what happened, and what to do. What is
-// internal goes to the log.
+// fail answers with the error's page: what happened and what to do next. Internal details go to the
+// log only.
 func (v *view) fail(err error) {
 	e := asError(err)
 	if e.Code == gatehouse.CodeInternal {
@@ -30,7 +30,7 @@ func (v *view) fail(err error) {
 	}
 }
 
-// asError returns the error that may be shown.
+// asError returns the part of an error that may be shown.
 func asError(err error) *gatehouse.Error {
 	var e *gatehouse.Error
 	if errors.As(err, &e) {
@@ -39,8 +39,8 @@ func asError(err error) *gatehouse.Error {
 	return gatehouse.E(gatehouse.CodeInternal, "something went wrong on the server").Because(err)
 }
 
-// sentence makes a sentence of an error's detail: errors are written as parts
-// of one. What begins with a name or a value is left as it is.
+// sentence turns an error's detail into a sentence by its first letter and full stop. A detail that
+// starts with a name or a value keeps its first letter.
 func sentence(detail string) string {
 	word, _, _ := strings.Cut(detail, " ")
 	for i := range len(word) {

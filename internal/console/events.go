@@ -11,29 +11,28 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
-// The pace of the stream of changes.
+// The limits of the event stream.
 const (
-	// heartbeat keeps proxies from closing a stream, and finds out that its
-	// session has ended.
+	// heartbeat is the interval at which a stream sends a message, so that proxies do not close it
+	// and the end of its session is noticed.
 	heartbeat = 20 * time.Second
-	// quiet is the least time between two events of one stream.
+	// quiet is the minimum time between two events of one stream.
 	quiet = 500 * time.Millisecond
-	// maxStreams bounds the streams of one process, personStreams those of one
-	// person in it, whatever the session; who gets none polls.
+	// maxStreams limits the streams of one process, personStreams those of one person in it over
+	// all sessions. A page without a stream polls.
 	maxStreams    = 2000
 	personStreams = 20
-	// retryAfter is how long a browser waits before it connects again.
+	// retryAfter is how long a browser waits before it reconnects.
 	retryAfter = 3 * time.Second
 )
 
 const (
 	changesPath = "/events/changes"
-	// unlogged is the parameter of a stream whose page shows what changes without
-	// an entry of the log.
+	// unlogged is the URL parameter of a page whose content also changes without a log entry.
 	unlogged = "unlogged"
 )
 
-// eventsPath is the stream that the page listens to.
+// eventsPath is the URL of the stream for this page.
 func (v *view) eventsPath() string {
 	if v.unlogged {
 		return changesPath + "?" + unlogged + "=yes"
@@ -41,12 +40,11 @@ func (v *view) eventsPath() string {
 	return changesPath
 }
 
-// changes streams that something changed in the tenant, and nothing else: what
-// it was, the page asks for by itself, with the rights of who looks; that other
-// tenants are busy nobody hears. Each stream is told at once: something may have
-// changed since the page was made, or since its last stream broke off. A hint
-// that was lost costs a heartbeat: the log's size tells, or, where that cannot,
-// the page is told to look.
+// changes sends an event whenever something has changed in the tenant. The event has no content:
+// the page then asks for its own parts, with the rights of its reader. Changes in other tenants
+// send nothing. Every new stream starts with an event, because something may have changed since the
+// page was made or the last stream broke off. If a hint is lost, the change is noticed at the next
+// heartbeat by the size of the log; if the size cannot be read, the page is told to ask.
 func (c *Console) changes(v *view) error {
 	if v.r.Method == http.MethodHead {
 		return nil // a stream without a body would never end
@@ -64,7 +62,7 @@ func (c *Console) changes(v *view) error {
 	}
 	grown := func() bool { return true }
 	if v.query(unlogged) == "" {
-		grown = c.logGrowth(v) // before the first word, which tells of what was before
+		grown = c.logGrowth(v) // read the size before the first event, which covers all earlier changes
 	}
 	h := v.w.Header()
 	h.Set("Content-Type", "text/event-stream")
@@ -105,8 +103,8 @@ func (c *Console) changes(v *view) error {
 	}
 }
 
-// logGrowth returns what tells whether the tenant's log has grown since it was
-// asked last; a log that cannot be read is of another size.
+// logGrowth returns a function that reports whether the size of the tenant's log has changed since
+// the last call. A log that cannot be read has size zero.
 func (c *Console) logGrowth(v *view) func() bool {
 	size := func() int64 {
 		head, err := c.cfg.Audit.Head(v.ctx)
@@ -157,7 +155,7 @@ func changedEvent(number int64) string {
 	return "id: " + strconv.FormatInt(number, 10) + "\nevent: changed\ndata:\n\n"
 }
 
-// lastEventID is where a browser's stream broke off, 0 for a new one.
+// lastEventID is the id of the last event that the browser received, 0 for a new stream.
 func lastEventID(r *http.Request) int64 {
 	n, err := strconv.ParseInt(r.Header.Get("Last-Event-ID"), 10, 64)
 	if err != nil || n < 0 {
@@ -166,10 +164,10 @@ func lastEventID(r *http.Request) int64 {
 	return n
 }
 
-// send writes to a stream and reports whether it got through.
+// send writes to a stream and reports whether the write succeeded.
 func (v *view) send(text string) bool {
 	rc := http.NewResponseController(v.w)
-	// A server without deadlines needs none to be moved.
+	// A server without deadlines returns an error here, which does not matter.
 	_ = rc.SetWriteDeadline(time.Now().Add(2 * heartbeat))
 	if _, err := v.w.Write([]byte(text)); err != nil {
 		return false

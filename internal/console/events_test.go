@@ -19,7 +19,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
 
-// tellNumbered numbers what waits in the log, and says so, as a server does by itself.
+// tellNumbered sequences the waiting log entries and publishes the hint, as a running server does.
 func (w *world) tellNumbered() {
 	w.t.Helper()
 	s := &audit.Sequencer{Store: w.store, Numbered: func(tenant string) { w.hub.Notify(usecase.TopicLog(tenant)) }}
@@ -31,7 +31,7 @@ func (w *world) tellNumbered() {
 	}
 }
 
-// topics notes what streams listen to.
+// topics records the topics that streams subscribe to.
 type topics struct {
 	*wake.Hub
 	heard chan string
@@ -42,7 +42,7 @@ func (h *topics) Subscribe(names ...string) (<-chan struct{}, func()) {
 	return h.Hub.Subscribe(names...)
 }
 
-// stream opens the stream of changes and returns its lines.
+// stream opens the event stream and returns its lines.
 func (b *browser) stream(ctx context.Context, lastID string) (stream <-chan string, contentType string) {
 	b.w.t.Helper()
 	return b.streamAt(ctx, "/events/changes", lastID)
@@ -87,7 +87,7 @@ func next(t *testing.T, lines <-chan string) string {
 	}
 }
 
-// saysChanged reads one event.
+// saysChanged reads one event and checks it.
 func saysChanged(t *testing.T, lines <-chan string, number string) {
 	t.Helper()
 	for _, want := range []string{"id: " + number, "event: changed", "data:"} {
@@ -97,8 +97,8 @@ func saysChanged(t *testing.T, lines <-chan string, number string) {
 	}
 }
 
-// begins reads what each new stream says first: something may have changed
-// since its page was made.
+// begins reads the first event of a new stream, which every stream sends because something may have
+// changed since its page was made.
 func begins(t *testing.T, lines <-chan string) {
 	t.Helper()
 	if line := next(t, lines); !strings.HasPrefix(line, "retry: ") {
@@ -110,7 +110,7 @@ func begins(t *testing.T, lines <-chan string) {
 func TestChangesSayOnlyThatSomethingChanged(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.console.SetHeartbeat(time.Hour) // which would find what no hint told
+	w.console.SetHeartbeat(time.Hour) // a heartbeat would find changes without a hint
 	ana := w.signIn("ana", gatehouse.RoleApprover)
 	bot := w.agent("bot")
 	w.tellNumbered()
@@ -128,12 +128,12 @@ func TestChangesSayOnlyThatSomethingChanged(t *testing.T) {
 	w.tellNumbered()
 	saysChanged(t, lines, "3")
 
-	// One that comes back counts on.
+	// A stream that reconnects continues the numbering.
 	again, _ := ana.stream(ctx, "41")
 	next(t, again)
 	saysChanged(t, again, "42")
 
-	// Another's revocation ends it with the next change.
+	// Revoking the session elsewhere ends the stream at the next change.
 	sessions, err := w.gate.ListSessions(w.admin, gatehouse.SessionFilter{Principal: "ana"})
 	if err != nil {
 		t.Fatal(err)
@@ -150,8 +150,8 @@ func TestChangesSayOnlyThatSomethingChanged(t *testing.T) {
 	}
 }
 
-// TestTheEndOfASessionCutsItsStream ends sessions in all ways there are, and
-// changes nothing else: no heartbeat has to pass.
+// TestTheEndOfASessionCutsItsStream ends sessions in every possible way without any other change.
+// The stream ends at once, not at the next heartbeat.
 func TestTheEndOfASessionCutsItsStream(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(w *world, b *browser){
@@ -196,8 +196,8 @@ func TestTheEndOfASessionCutsItsStream(t *testing.T) {
 	}
 }
 
-// TestChangesOfOtherTenantsAreNotHeard works in one tenant while a stream of
-// another is open: not even when it happens may be told.
+// TestChangesOfOtherTenantsAreNotHeard makes changes in one tenant while a stream of another is
+// open. The stream must send nothing, because even the time of a change is confidential.
 func TestChangesOfOtherTenantsAreNotHeard(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -249,7 +249,7 @@ func TestChangesOfOtherTenantsAreNotHeard(t *testing.T) {
 	saysChanged(t, theirs, "2")
 }
 
-// TestLostHintCostsAHeartbeat changes something of which nobody hears.
+// TestLostHintCostsAHeartbeat makes a change without publishing a hint.
 func TestLostHintCostsAHeartbeat(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -264,7 +264,7 @@ func TestLostHintCostsAHeartbeat(t *testing.T) {
 		t.Fatalf("a quiet stream says %q", line)
 	}
 	w.propose(bot, nil)
-	w.number() // and says nothing
+	w.number() // sequences without a hint
 	line := next(t, lines)
 	for end := time.Now().Add(time.Minute); line == ": still here" && time.Now().Before(end); {
 		line = next(t, lines)
@@ -274,8 +274,8 @@ func TestLostHintCostsAHeartbeat(t *testing.T) {
 	}
 }
 
-// TestRunPageHearsOfWhatHasNoEntry changes, in another process whose hints are
-// lost, what an open run shows and the log does not have.
+// TestRunPageHearsOfWhatHasNoEntry makes a change that an open run page shows and the log lacks, in
+// another process whose hints are lost.
 func TestRunPageHearsOfWhatHasNoEntry(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -339,9 +339,8 @@ func TestRunPageHearsOfWhatHasNoEntry(t *testing.T) {
 	}
 }
 
-// TestTakenUpStepsAreHintedAt: no heartbeat has to pass until those who look at a
-// run see that a server or a worker outside has leased a step of it, and nobody of
-// another tenant hears of it.
+// TestTakenUpStepsAreHintedAt: when a server or an external worker leases a step, the viewers of
+// its run see it before the next heartbeat, and nobody in another tenant is told.
 func TestTakenUpStepsAreHintedAt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -399,8 +398,8 @@ func TestTakenUpStepsAreHintedAt(t *testing.T) {
 	}
 }
 
-// TestSettledRunPageIsQuiet: of a run that has its evidence nothing changes, and
-// its page is not told to look.
+// TestSettledRunPageIsQuiet: a run that has its evidence no longer changes, so its page is not told
+// to ask again.
 func TestSettledRunPageIsQuiet(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -436,8 +435,7 @@ func TestChangesNeedASession(t *testing.T) {
 	}
 }
 
-// beginning sees to it that a stream listens, and looks at the log, before it says
-// anything.
+// beginning waits until a stream has subscribed and read the log's size, before its first event.
 type beginning struct {
 	gatehouse.AuditService
 	*wake.Hub
@@ -461,12 +459,12 @@ func (b *beginning) Subscribe(names ...string) (<-chan struct{}, func()) {
 
 func (b *beginning) Head(ctx context.Context) (*gatehouse.LogHead, error) {
 	b.does("looks")
-	b.stop() // it has begun
+	b.stop() // the stream has started
 	return b.AuditService.Head(ctx)
 }
 
-// TestNothingIsMissedAsAStreamBegins: what changes after a stream's first word, at
-// which the page asks, it hears, or else finds at a heartbeat.
+// TestNothingIsMissedAsAStreamBegins: a change after the stream's first event reaches the page, by
+// a hint or at the next heartbeat.
 func TestNothingIsMissedAsAStreamBegins(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

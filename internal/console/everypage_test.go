@@ -11,10 +11,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/console"
 )
 
-// hostileText is markup, a quote that ends an attribute, and characters that do
-// not show: a bidirectional override, a zero width space, a word joiner, a byte
-// order mark, an escape sequence for terminals. Then what shows and is taken for
-// something else: Arabic digits, and a Cyrillic letter in a Latin word.
+// hostileText is markup, a quote that ends an attribute, and invisible characters: a bidirectional
+// override, a zero width space, a word joiner, a byte order mark, a terminal escape sequence. It
+// ends with visible characters that are mistaken for others: Arabic digits, and a Cyrillic letter
+// in a Latin word.
 const hostileText = "\"'><script>alert(1)</script><img src=x onerror=alert(1)>\u202Etxet\u202C\u200B\u2060\uFEFF\x1b[31m \u0661\u0662\u0663 p\u0430ypal"
 
 var (
@@ -24,10 +24,9 @@ var (
 
 var formFields = regexp.MustCompile(`(?s)<textarea[^>]*>.*?</textarea>`)
 
-// TestEveryPageShowsHostileTextAsText puts hostile text into every field that
-// agents, workers, targets and deciders can write, and walks every GET route of
-// the console's table, as somebody who may see all of them. A page that is new is
-// walked without a change here.
+// TestEveryPageShowsHostileTextAsText puts hostile text into every field that agents, workers,
+// targets and deciders can write. It then reads every GET route of the console's table as a person
+// with all roles, so new pages are covered without a change here.
 func TestEveryPageShowsHostileTextAsText(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -44,8 +43,8 @@ func TestEveryPageShowsHostileTextAsText(t *testing.T) {
 		p.Evaluations = []gatehouse.Evaluation{{Name: hostileText, Kind: "human", Result: "pass", Details: hostileText}}
 		p.ArtifactDiff = &gatehouse.ArtifactDiff{Type: "unified_diff", Text: "@@ -1 +1 @@\n-" + hostileText + "\n+x\n", Summary: hostileText}
 	}
-	// What the gate refuses in one field must not hide the others: the fields
-	// that take only tame text are left out one by one.
+	// One refused field must not hide the others: fields that the gate restricts get harmless text,
+	// one after the other.
 	propose := func(bot context.Context) *gatehouse.Action {
 		t.Helper()
 		p := priceChange()
@@ -87,7 +86,7 @@ func TestEveryPageShowsHostileTextAsText(t *testing.T) {
 			t.Errorf("%s: %d", path, p.status)
 		}
 		p.plain()
-		// A form field holds the exact text, so that nothing is lost on saving.
+		// A form field contains the exact text, so that saving loses nothing.
 		p.body = formFields.ReplaceAllString(p.body, "")
 		p.shown(path)
 		if strings.Contains(p.body, "<script>alert") || strings.Contains(p.body, "<img") {
@@ -126,8 +125,7 @@ func TestEveryPageShowsHostileTextAsText(t *testing.T) {
 	}
 }
 
-// fillAll puts an id in the place of {id} and of every other wildcard 1, or the
-// id where the path names something by its name.
+// fillAll replaces {version} with 1 and every other wildcard with an id.
 func fillAll(path, id string) string {
 	for strings.Contains(path, "{") {
 		open, end := strings.Index(path, "{"), strings.Index(path, "}")

@@ -6,7 +6,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// RouteInfo is a route as tests walk it.
+// RouteInfo is a route for the tests that visit all of them.
 type RouteInfo struct {
 	Pattern string
 	Roles   []gatehouse.Role
@@ -23,14 +23,14 @@ func Routes(c *Console) []RouteInfo {
 	return list
 }
 
-// LocalPath is what a path to go back to is made safe with.
+// LocalPath exposes localPath.
 var LocalPath = localPath
 
-// PersonStreams is how many streams one person has.
+// PersonStreams is the number of streams that one person may have.
 const PersonStreams = personStreams
 
-// SetHeartbeat sets how often a quiet stream looks by itself.
+// SetHeartbeat sets the interval at which an idle stream looks for changes.
 func (c *Console) SetHeartbeat(d time.Duration) { c.heartbeat = d }
 
-// SetBodyTimeout sets how long a body may take.
+// SetBodyTimeout sets the time limit for a request's body.
 func (c *Console) SetBodyTimeout(d time.Duration) { c.bodyTime = d }

@@ -9,7 +9,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// clock shows a time as people compare it: in UTC, to the second.
+// clock formats a time in UTC with seconds, so that people can compare it.
 func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
 // ago says how long ago a time was, in its largest unit.
@@ -21,7 +21,7 @@ func (v *view) ago(t time.Time) string {
 	return span(d) + " ago"
 }
 
-// left says how much time there is until t, or that it is over.
+// left says how much time remains until t, or that t has passed.
 func (v *view) left(t time.Time) string {
 	d := t.Sub(v.now)
 	if d <= 0 {
@@ -30,7 +30,7 @@ func (v *view) left(t time.Time) string {
 	return span(d) + " left"
 }
 
-// span shows a duration by its two largest units.
+// span formats a duration in its two largest units.
 func span(d time.Duration) string {
 	switch {
 	case d < time.Second:
@@ -58,7 +58,7 @@ func plural(n int, one, many string) string {
 	return strconv.Itoa(n) + " " + pluralWord(n, one, many)
 }
 
-// pluralWord is the word alone.
+// pluralWord is the word without the number.
 func pluralWord(n int, one, many string) string {
 	if n == 1 {
 		return one
@@ -66,7 +66,7 @@ func pluralWord(n int, one, many string) string {
 	return many
 }
 
-// short is an id as far as people tell ids apart.
+// short is the part of an id by which people tell ids apart.
 func short(id string) string {
 	prefix, rest, ok := strings.Cut(id, "_")
 	if !ok || len(rest) < 12 {
@@ -75,7 +75,7 @@ func short(id string) string {
 	return prefix + "_…" + rest[len(rest)-8:]
 }
 
-// riskMeaning says in words what a level stands for.
+// riskMeaning explains a risk level in words.
 func riskMeaning(r gatehouse.RiskLevel) string {
 	switch r {
 	case gatehouse.L1:
@@ -92,8 +92,8 @@ func riskMeaning(r gatehouse.RiskLevel) string {
 	return "not graded"
 }
 
-// statusTone groups the states of actions and pushes by what they mean to a
-// reader; the word itself is always shown too.
+// statusTone groups the states of actions and pushes by their meaning to a reader. The state's word
+// is always shown too.
 func statusTone(status string) string {
 	switch status {
 	case "applied", "approved", "accepted", "delivered", "works":
@@ -108,7 +108,7 @@ func statusTone(status string) string {
 	return "quiet"
 }
 
-// statusMark is a sign beside the word, so that colour is never alone.
+// statusMark is a symbol beside the word, so that no meaning depends on colour alone.
 func statusMark(status string) string {
 	switch statusTone(status) {
 	case "good":

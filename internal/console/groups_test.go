@@ -9,7 +9,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// members are the names in a group; nil for none, or no such group.
+// members are the names in a group; nil if it is empty or does not exist.
 func (w *world) members(group string) (names []string) {
 	w.t.Helper()
 	list, err := w.gate.ListGroups(w.admin)
@@ -79,7 +79,7 @@ func TestGroupsPage(t *testing.T) {
 	root.post(path+"/finance/remove", "person", ben.ID).want(http.StatusOK).lacks(`data-id="` + ben.ID + `"`)
 	w.wantMembers("removed", "finance", "ana")
 
-	// A group goes with a word of assurance only.
+	// Deleting a group requires the ticked confirmation box.
 	root.post(path + "/finance/delete").want(http.StatusUnprocessableEntity)
 	w.wantMembers("not sure", "finance", "ana")
 	root.post(path+"/finance/delete", "sure", "yes").want(http.StatusOK).lacks(`data-id="finance"`)
@@ -89,8 +89,8 @@ func TestGroupsPage(t *testing.T) {
 	root.post(path+"/finance/delete", "sure", "yes").want(http.StatusNotFound)
 }
 
-// TestGroupsNeedAFreshSignIn: a browser that signed in long ago changes nothing,
-// unless the form comes with the edit token.
+// TestGroupsNeedAFreshSignIn: a browser with an old sign-in changes nothing unless the form has the
+// edit token.
 func TestGroupsNeedAFreshSignIn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -14,21 +14,20 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// contentPolicy lets a page load what this server serves, and nothing inline:
-// markup that got into a page by whatever way runs nothing, sends nothing
-// elsewhere, and is framed by nobody.
+// contentPolicy lets a page load files of this server only, and nothing inline. Injected markup can
+// run no script and send no data to other hosts, and no site can frame the page.
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"font-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
-// maxForm bounds the body of a form, as the API's.
+// maxForm limits the body of a form, in bytes; the API has the same limit.
 const maxForm = 1 << 20
 
-// bodyTime is how long a body may take to come: anybody can send one, and who
-// never finishes would hold the connection for ever.
+// bodyTime limits how long a body may take to arrive. Otherwise a client could hold a connection
+// for ever by never finishing.
 const bodyTime = time.Minute
 
-// guard sets what every answer carries, and lets no other site change
-// anything: a request that is not a GET must come from this origin.
+// guard sets the headers of every answer and protects against cross-site requests: a request that
+// is not a GET must come from this origin.
 func (c *Console) guard(next http.Handler) http.Handler {
 	protection := http.NewCrossOriginProtection()
 	protection.SetDenyHandler(c.serve(route{public: true, handle: func(*view) error {
@@ -48,7 +47,8 @@ func (c *Console) guard(next http.Handler) http.Handler {
 			h.Set("Strict-Transport-Security", "max-age=31536000")
 		}
 		if r.Body != http.NoBody {
-			// A server without deadlines has connections without an end.
+			// A server without deadlines returns an error here: the connection then has no time
+			// limit.
 			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(c.bodyTime))
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
@@ -56,8 +56,7 @@ func (c *Console) guard(next http.Handler) http.Handler {
 	})
 }
 
-// serve puts a route behind the session and the roles, and answers its error
-// or its panic with a page.
+// serve wraps a route in the checks of session and roles, and turns its error or panic into a page.
 func (c *Console) serve(rt route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v := &view{c: c, w: w, r: r, ctx: r.Context(), now: c.cfg.Now().UTC(), prefs: readPreferences(r), requestID: uuid.NewString()}
@@ -77,7 +76,7 @@ func (c *Console) serve(rt route) http.Handler {
 	})
 }
 
-// pass checks who asks, and runs the route.
+// pass checks the caller's rights and runs the route.
 func (v *view) pass(rt route) error {
 	err := v.identify(rt.background)
 	if err != nil && !rt.public {
@@ -87,7 +86,7 @@ func (v *view) pass(rt route) error {
 		return err
 	}
 	if !rt.public && v.onlyWorker() && !forEverybody(v.r.URL.Path) {
-		if v.r.URL.Path == "/inbox" { // where signing in leads to
+		if v.r.URL.Path == "/inbox" { // the page after signing in
 			return v.redirect(settingsPath)
 		}
 		return gatehouse.E(gatehouse.CodeRoleRequired, "workers see what they lease, over the API; this page is not for them")
@@ -103,9 +102,9 @@ func (v *view) pass(rt route) error {
 	return rt.handle(v)
 }
 
-// showEditToken passes on the edit token that the form carries, if it does. A
-// form that cannot be read is refused here: the request reports the mistake only
-// the first time it is parsed, and the route would see the part before it.
+// showEditToken puts the form's edit token, if it has one, into the context. A form that cannot be
+// parsed is refused here: the request reports the error only at the first parse, so the route would
+// see the part before the error.
 func (v *view) showEditToken() error {
 	if err := v.parse(); err != nil {
 		return err
@@ -118,12 +117,12 @@ func (v *view) showEditToken() error {
 	return err
 }
 
-// fresh reports whether the sign-in is recent enough to change rights,
-// credentials and rules without the edit token.
+// fresh reports whether the sign-in is recent enough to change rights, credentials and rules
+// without the edit token.
 func (v *view) fresh() bool { return v.now.Sub(v.session.CreatedAt) < gatehouse.FreshSignIn }
 
-// toSignIn sends the browser to sign in, and back here afterwards; a script
-// that asked for a part of a page is told to leave the page.
+// toSignIn redirects the browser to the sign-in page, which returns here. A script that asked for a
+// part of a page is told to navigate.
 func (v *view) toSignIn() error {
 	switch {
 	case v.r.Header.Get("Accept") == "application/json":
@@ -136,13 +135,12 @@ func (v *view) toSignIn() error {
 	return v.redirect(signinPath(v.here()))
 }
 
-// onlyWorker reports whether the person is a worker and nothing else.
+// onlyWorker reports whether the person's only role is worker.
 func (v *view) onlyWorker() bool {
 	return !slices.ContainsFunc(v.person.Roles, func(r gatehouse.Role) bool { return r != gatehouse.RoleWorker })
 }
 
-// forEverybody reports whether a page shows nothing but the person's own: sessions,
-// keys, help.
+// forEverybody reports whether a page shows only the person's own data: sessions, keys, help.
 func forEverybody(path string) bool {
 	return path == settingsPath || strings.HasPrefix(path, settingsPath+"/") || path == "/help" || path == "/signout"
 }

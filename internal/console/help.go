@@ -8,7 +8,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// keyHelp is one line of the key map. What the keys do stands in console.js.
+// keyHelp is a line of the key map. console.js implements the keys.
 type keyHelp struct {
 	keys []string
 	what string
@@ -41,8 +41,7 @@ func (c *Console) help(v *view) error {
 	return v.render(http.StatusOK, "Keys and help", "", helpPage(v))
 }
 
-// search leads to what a text names: an action by its id, else the inbox with
-// what matches.
+// search opens the action with the given id; any other text searches the inbox.
 func (c *Console) search(v *view) error {
 	q := v.query("q")
 	if strings.HasPrefix(q, "act_") || strings.HasPrefix(q, "apr_") {

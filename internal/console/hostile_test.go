@@ -11,7 +11,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// hostileTexts is the corpus that internal/card and the browser tests use too.
+// hostileTexts is the corpus shared with internal/card and the browser tests.
 func hostileTexts(t *testing.T) []string {
 	t.Helper()
 	raw, err := os.ReadFile("../card/testdata/hostile.json")
@@ -38,13 +38,12 @@ func hostileTexts(t *testing.T) []string {
 	return texts
 }
 
-// TestHostileTextStaysText puts each text of the corpus into everything that
-// an agent writes, and looks at every page that shows it: no markup of theirs,
-// and no character that does not show.
+// TestHostileTextStaysText puts each text of the corpus into everything that an agent writes and
+// reads every page that shows it: there must be no markup from the text and no invisible character.
 func TestHostileTextStaysText(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	// The rule looks at all of them, so that they stand among its facts.
+	// The rule reads all of these fields, so that they appear among its facts.
 	if _, err := w.gate.ApplyPolicy(w.admin, "version: 1\nrules:\n"+
 		"  - {id: looks, when: 'has(change.note) && change.note != metadata.m && current.note != target.ref && change.list != [] && size(evaluations) > 0', then: needs_approval}\n"); err != nil {
 		t.Fatal(err)
@@ -77,7 +76,7 @@ func TestHostileTextStaysText(t *testing.T) {
 		ana.get("/actions/" + a.ID + "/edit").want(200).plain()
 	}
 
-	// The lists hold all of the texts at once.
+	// The lists contain all texts together.
 	if len(ids) < 20 {
 		t.Fatalf("only %d actions were taken", len(ids))
 	}
@@ -90,7 +89,7 @@ func TestHostileTextStaysText(t *testing.T) {
 	calm.plain()
 }
 
-// shown checks that no character of a page hides.
+// shown checks that a page has no invisible character.
 func (p *page) shown(text string) {
 	p.t.Helper()
 	for _, r := range p.body {

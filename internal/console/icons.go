@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// iconPaths are the drawings of the console, one path each.
+// iconPaths are the console's icons, one SVG path each.
 var iconPaths = map[string]string{
 	"inbox":     "M3 11l2.5-7h9L17 11v5H3zM3 11h4l1.2 2h3.6L13 11h4",
 	"runs":      "M4 5h7M4 10h12M4 15h9M15 3.5v3M17 13.5v3",
@@ -19,13 +19,12 @@ var iconPaths = map[string]string{
 	"empty":     "M3 11l2.500-7h9L17 11v5H3zM3 11h4l1.200 2h3.600L13 11h4",
 }
 
-// inBottomBar are the sections that a phone shows without a second press.
+// inBottomBar are the sections that the phone's bottom bar shows directly.
 var inBottomBar = []string{"/inbox", "/runs"}
 
 func (item navItem) bottom() bool { return slices.Contains(inBottomBar, item.Path) }
 
-// belowMore reports whether the page belongs to a section that the bar has under
-// More.
+// belowMore reports whether the page belongs to a section under More in the bottom bar.
 func (v *view) belowMore() bool { return v.section != "" && !slices.Contains(inBottomBar, v.section) }
 
 func iconNames() []string { return slices.Sorted(maps.Keys(iconPaths)) }

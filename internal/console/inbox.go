@@ -21,32 +21,32 @@ func (c *Console) inboxRoutes() []route {
 	}
 }
 
-// firstProposal fills an empty inbox of a development server.
+// firstProposal is the command that the empty inbox of a development server offers.
 const (
 	firstProposalText = "What agents propose appears here. On the machine of a development server, this proposes a change as its agent:"
 	firstProposal     = `eval "$(gatehouse dev env --as agent)"; gatehouse propose --type price_change --connector shop --operation update ` +
 		`--target item/SKU-0001 --was price=10.00 --set price=12.50 --rationale "supplier raised cost"`
 )
 
-// inboxRow is an action as the list shows it.
+// inboxRow is an action in the list.
 type inboxRow struct {
 	line
 	a      *gatehouse.Action
 	looks  []string // who else has it open
-	bulk   bool     // may be selected
-	voted  bool     // by this person
+	bulk   bool     // may be decided in bulk
+	voted  bool     // this person has voted
 	isOpen bool
-	// like names what likes rows of the page have in common; see alike.
+	// like is the key that similar rows of the page share; see alike.
 	like  string
 	likes int
 }
 
-// inboxPage is all that the inbox shows.
+// inboxPage holds everything that the inbox shows.
 type inboxPage struct {
 	q    inboxQuery
 	rows []inboxRow
 	next string // the cursor of the next page
-	// detail is the open action, nil for none; done what was decided last.
+	// detail is the open action, nil for none; done is the action that was decided last.
 	detail *actionPage
 	done   *gatehouse.Action
 	fresh  freshCount
@@ -54,21 +54,21 @@ type inboxPage struct {
 	tally  tally
 }
 
-// freshCount is what was proposed since the list was made.
+// freshCount counts the proposals since the list was made.
 type freshCount struct {
 	n    int
 	more bool // there may be more than n
 }
 
-// enoughRows is how many rows make a page. The store's pages are taken whole,
-// so that the cursor fits; a page has fewer than twice as many rows.
+// enoughRows is the number of rows from which a page is full. Pages of the store are used whole,
+// because the cursor stands behind them, so a page has fewer than twice as many rows.
 const (
 	enoughRows = 40
-	// maxStorePages bounds the search for rows that a person may decide.
+	// maxStorePages limits the search for rows that this person may decide.
 	maxStorePages = 8
 )
 
-// inbox shows the list with the open action beside it.
+// inbox shows the list and the open action beside it.
 func (c *Console) inbox(v *view) error {
 	q := readInboxQuery(v.r.URL.Query())
 	p := &inboxPage{q: q}
@@ -106,7 +106,7 @@ func (c *Console) inbox(v *view) error {
 	return v.render(http.StatusOK, title, "/inbox", inboxView(v, p))
 }
 
-// placed says where in the list the open action stands: "12 of 38".
+// placed sets the position of the open action in the list: "12 of 38".
 func (p *inboxPage) placed() {
 	for i, row := range p.rows {
 		if row.isOpen && !p.q.history() {
@@ -117,7 +117,7 @@ func (p *inboxPage) placed() {
 
 func placeText(n int, total string) string { return strconv.Itoa(n) + " of " + total }
 
-// total is how many rows the list has over all its pages, as it was made.
+// total is the number of rows over all pages of the list, as of its snapshot.
 func (p *inboxPage) total() string {
 	if p.next == "" {
 		return strconv.Itoa(p.q.Skip + len(p.rows))
@@ -125,14 +125,14 @@ func (p *inboxPage) total() string {
 	return p.tally.of(p.q.Tab)
 }
 
-// freeze fixes the moment that the list is of.
+// freeze fixes the time of the list's snapshot.
 func (p *inboxPage) freeze(now time.Time) {
 	if !p.q.Snap.IsZero() {
 		return
 	}
 	p.q.Snap = now
 	for _, row := range p.rows {
-		// The store's clock may be ahead of ours.
+		// The store's clock may be ahead of this process's clock.
 		if row.a.ProposedAt.After(p.q.Snap) {
 			p.q.Snap = row.a.ProposedAt
 		}
@@ -140,15 +140,15 @@ func (p *inboxPage) freeze(now time.Time) {
 	p.q.Snap = p.q.Snap.Truncate(time.Microsecond)
 }
 
-// watched is the query that asks what has come since: an empty page shows it at once, where nothing
-// is open or being filtered.
+// watched is the query by which an open page finds new rows. An empty page shows them at once,
+// unless an action is open or a filter is set.
 func (p *inboxPage) watched() inboxQuery {
 	q := p.q.with("")
 	q.Empty = len(p.rows) == 0 && p.detail == nil && !p.q.filtered()
 	return q
 }
 
-// list finds a page of the list, the cursor of the next, and the saved views.
+// list finds a page of rows, the cursor of the next page, and the saved views.
 func (c *Console) list(v *view, p *inboxPage) error {
 	f := p.q.filter()
 	page, views, err := c.cfg.Views.Inbox(v.ctx, f)
@@ -173,7 +173,7 @@ func (c *Console) list(v *view, p *inboxPage) error {
 	}
 }
 
-// listed reports whether an action belongs to the tab, as of its snapshot.
+// listed reports whether the tab lists an action, as of the snapshot.
 func (c *Console) listed(v *view, q inboxQuery, a *gatehouse.Action) bool {
 	if !q.within(a) {
 		return false
@@ -200,8 +200,8 @@ func (c *Console) inboxRow(v *view, q inboxQuery, a *gatehouse.Action) inboxRow 
 	return row
 }
 
-// mayDecide tells why a person has nothing to decide here: nil when the
-// question is open to them and they have not answered it.
+// mayDecide returns why the person cannot decide an action: nil when the question is open to them
+// and they have not answered yet.
 func (v *view) mayDecide(a *gatehouse.Action) error {
 	switch {
 	case a.Status == gatehouse.StatusExpired:
@@ -218,7 +218,7 @@ func (v *view) mayDecide(a *gatehouse.Action) error {
 	return nil
 }
 
-// inboxNew tells how much was proposed since the list was made.
+// inboxNew reports how many proposals have come since the list was made.
 func (c *Console) inboxNew(v *view) error {
 	q := readInboxQuery(v.r.URL.Query())
 	fresh, err := c.countFresh(v, q)
@@ -231,7 +231,7 @@ func (c *Console) inboxNew(v *view) error {
 	return v.write(http.StatusOK, freshPill(q, fresh))
 }
 
-// inboxDone tells how far the action decided last has come.
+// inboxDone reports the progress of the action that was decided last.
 func (c *Console) inboxDone(v *view) error {
 	p := &inboxPage{q: readInboxQuery(v.r.URL.Query())}
 	var err error
@@ -241,8 +241,7 @@ func (c *Console) inboxDone(v *view) error {
 	return v.write(http.StatusOK, doneNotice(v, p))
 }
 
-// countFresh counts what the list would have besides. It looks at the newest
-// only.
+// countFresh counts the newer rows that the list would have. It reads the newest only.
 func (c *Console) countFresh(v *view, q inboxQuery) (freshCount, error) {
 	var count freshCount
 	if q.Snap.IsZero() || q.history() {
@@ -269,7 +268,7 @@ func (c *Console) countFresh(v *view, q inboxQuery) (freshCount, error) {
 	return count, nil
 }
 
-// wantsDetail reports whether a script asks for the open action only.
+// wantsDetail reports whether a script asks for the open action alone.
 func (v *view) wantsDetail() bool {
 	return v.r.Header.Get("HX-Request") == "true" && strings.HasSuffix(v.r.Header.Get("HX-Target"), "#detail")
 }

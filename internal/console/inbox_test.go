@@ -31,8 +31,8 @@ func TestTabs(t *testing.T) {
 	ana.get("/inbox?tab=all&status=rejected").has(mine.ID).lacks(own.ID)
 }
 
-// TestARowSaysWhatItMoves: the first sum of money that the change moves, else what
-// the proposer says it moves.
+// TestARowSaysWhatItMoves: a row shows the first amount of money in the change, or the proposer's
+// claim if there is none.
 func TestARowSaysWhatItMoves(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -75,8 +75,7 @@ func TestARowSaysWhatItMoves(t *testing.T) {
 	}
 }
 
-// TestEveryFigureLeadsToItsRows: also the number of what was proposed, whatever
-// became of it.
+// TestEveryFigureLeadsToItsRows includes the figure of all proposals, in whatever state.
 func TestEveryFigureLeadsToItsRows(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -228,15 +227,15 @@ func TestPresence(t *testing.T) {
 	ana.get("/actions/"+a.ID+"/live?seen=pending").want(200).has("has changed while you read", "ben")
 }
 
-// TestPresenceWhereNothingChanges: who keeps an action open is shown to the others
-// for as long as they do, and then no more, without any change to hear of.
+// TestPresenceWhereNothingChanges: other people see who has an action open for as long as it is
+// open, although no event announces it.
 func TestPresenceWhereNothingChanges(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	a := w.propose(w.agent("bot"), nil)
 	ana, ben := w.signIn("ana", gatehouse.RoleApprover), w.signIn("ben", gatehouse.RoleApprover)
 	first := ana.get("/actions/" + a.ID).want(200).lacks("looking")
-	// An open page does what it was told to do by itself.
+	// The mark's attributes make an open page ask again by itself.
 	mark := between(first.body, `id="live"`, ">")
 	every, err := time.ParseDuration(between(mark, ", every ", `"`))
 	if err != nil {

@@ -16,8 +16,8 @@ const (
 	tabAll     = "all"
 )
 
-// inboxQuery is what the inbox shows: all of it stands in the URL, so that it
-// can be kept, sent to others, and found again by Back.
+// inboxQuery is the complete state of the inbox. All of it is in the URL, so that people can
+// bookmark it, send it, and return with Back.
 type inboxQuery struct {
 	Tab    string
 	Type   string
@@ -25,19 +25,19 @@ type inboxQuery struct {
 	By     string
 	Text   string
 	Status gatehouse.Status // in the tab Decided
-	// Decided narrows the tab Decided to what people or the policy alone decided.
+	// Decided selects, in the tab Decided, the actions that people or the policy alone decided.
 	Decided gatehouse.DecidedHow
-	// Open is the action beside the list, Done the one decided last.
+	// Open is the action shown beside the list, Done the one that was decided last.
 	Open, Done string
 	Cursor     string
-	// From and To bound the time of the proposal; zero does not. Insights leads
-	// to the rows behind a figure with them.
+	// From and To limit the time of the proposal; zero sets no limit. Insights uses them to link a
+	// figure to its rows.
 	From, To time.Time
-	// Skip is how many rows the pages before this one have.
+	// Skip is the number of rows on earlier pages.
 	Skip int
-	// Snap freezes the list: what was proposed later waits. Zero is now.
+	// Snap is the time of the list's snapshot: later proposals are not listed yet. Zero means now.
 	Snap time.Time
-	// Empty is set where the page has no rows: what comes is shown at once.
+	// Empty is set when the page has no rows: new ones are then shown at once.
 	Empty bool
 }
 
@@ -69,7 +69,7 @@ func readInboxQuery(values url.Values) inboxQuery {
 	return q
 }
 
-// readTime reads microseconds since 1970; zero for anything else.
+// readTime parses microseconds since 1970; anything else is the zero time.
 func readTime(values url.Values, name string) time.Time {
 	us, err := strconv.ParseInt(values.Get(name), 10, 64)
 	if err != nil || us <= 0 {
@@ -78,12 +78,12 @@ func readTime(values url.Values, name string) time.Time {
 	return time.UnixMicro(us).UTC()
 }
 
-// within reports whether an action was proposed in the time that is asked for.
+// within reports whether an action was proposed between From and To.
 func (q inboxQuery) within(a *gatehouse.Action) bool {
 	return (q.From.IsZero() || !a.ProposedAt.Before(q.From)) && (q.To.IsZero() || !a.ProposedAt.After(q.To))
 }
 
-// decidedStatuses are those that the tab Decided can be narrowed to.
+// decidedStatuses are the states that the tab Decided can be filtered by.
 func decidedStatuses() []gatehouse.Status {
 	return []gatehouse.Status{
 		gatehouse.StatusApproved, gatehouse.StatusPushing, gatehouse.StatusApplied, gatehouse.StatusRejected, gatehouse.StatusFailed,
@@ -92,7 +92,7 @@ func decidedStatuses() []gatehouse.Status {
 	}
 }
 
-// timeWords says which time of proposals the list is narrowed to.
+// timeWords describes the filter by time of proposal.
 func (q inboxQuery) timeWords() string {
 	switch {
 	case q.To.IsZero():
@@ -103,7 +103,7 @@ func (q inboxQuery) timeWords() string {
 	return "Proposed from " + clock(q.From) + " until " + clock(q.To)
 }
 
-// decidedWords says what each way of being decided is called.
+// decidedWords names each kind of decision.
 func decidedWords(how gatehouse.DecidedHow) string {
 	switch how {
 	case gatehouse.DecidedApproved:
@@ -116,12 +116,12 @@ func decidedWords(how gatehouse.DecidedHow) string {
 	return string(how)
 }
 
-// filtered reports whether anything narrows the list down.
+// filtered reports whether any filter is set.
 func (q inboxQuery) filtered() bool {
 	return q.Type != "" || q.Risk != 0 || q.By != "" || q.Text != "" || q.Status != "" || q.Decided != "" || !q.From.IsZero() || !q.To.IsZero()
 }
 
-// values are the query's parameters; what is as by default is left out.
+// values are the query's URL parameters; defaults are left out.
 func (q inboxQuery) values() url.Values {
 	v := url.Values{}
 	set := func(name, value string) {
@@ -157,11 +157,10 @@ func (q inboxQuery) values() url.Values {
 	return v
 }
 
-// history reports whether the list is of what was, newest first, and not of
-// what is to be done.
+// history reports whether the list shows past actions, newest first, and not open questions.
 func (q inboxQuery) history() bool { return q.Tab == tabDecided || q.Tab == tabAll }
 
-// url is the inbox as the query has it.
+// url is the inbox's URL for this query.
 func (q inboxQuery) url() string { return q.at("/inbox") }
 
 func (q inboxQuery) at(path string) string {
@@ -171,32 +170,32 @@ func (q inboxQuery) at(path string) string {
 	return path
 }
 
-// with returns the same list with another action open, "" for none.
+// with returns the same list with another open action, "" for none.
 func (q inboxQuery) with(open string) inboxQuery {
 	q.Open, q.Done, q.Empty = open, "", false
 	return q
 }
 
-// tab returns the same filters in another tab, as things are now.
+// tab returns the same filters in another tab, without a snapshot.
 func (q inboxQuery) tab(tab string) inboxQuery {
 	q.Tab, q.Status, q.Decided, q.Cursor, q.Skip, q.Snap = tab, "", "", "", 0, time.Time{}
 	return q.with("")
 }
 
-// fresh returns the same list as things are now.
+// fresh returns the same list without a snapshot.
 func (q inboxQuery) fresh() inboxQuery {
 	q.Cursor, q.Skip, q.Snap = "", 0, time.Time{}
 	return q.with("")
 }
 
-// next returns the page after a cursor, with rows more before it.
+// next returns the page after a cursor; rows is the number of rows on this page.
 func (q inboxQuery) next(cursor string, rows int) inboxQuery {
 	q.Cursor = cursor
 	q.Skip += rows
 	return q.with("")
 }
 
-// filter is what the store is asked for.
+// filter is the store's filter for this query.
 func (q inboxQuery) filter() gatehouse.ActionFilter {
 	f := gatehouse.ActionFilter{
 		ActionType: q.Type, RiskLevel: q.Risk, ProposedBy: q.By, Query: q.Text, Status: q.Status, Decided: q.Decided, Cursor: q.Cursor,

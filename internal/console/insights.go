@@ -14,7 +14,7 @@ func (c *Console) insightRoutes() []route {
 	return []route{{pattern: "GET /insights", handle: c.insights}}
 }
 
-// window is how far back the page looks.
+// window is the period that the page covers.
 type window struct {
 	name, label string
 	span        time.Duration
@@ -33,11 +33,11 @@ type insightsPage struct {
 	window window
 	filter gatehouse.InsightFilter
 	x      *gatehouse.Insights
-	// levels has the names that the active policy gives levels.
+	// levels maps risk levels to the names in the active policy.
 	levels map[gatehouse.RiskLevel]string
 }
 
-// insightRows is how many types or agents a table shows.
+// insightRows is the number of types or agents in a table.
 const insightRows = 20
 
 func (c *Console) insights(v *view) error {
@@ -70,13 +70,12 @@ func (p *insightsPage) url(w window, actionType, by string) string {
 	return "/insights?" + q.Encode()
 }
 
-// rows leads to the inbox with the actions that a figure counts: those of this
-// window.
+// rows is the inbox's URL for the actions that a figure counts, in this window.
 func (p *insightsPage) rows(tab, status, actionType, by string) string {
 	return p.query(tab, status, actionType, by).url()
 }
 
-// decided leads to those that were decided in one way.
+// decided is the inbox's URL for the actions with this kind of decision.
 func (p *insightsPage) decided(how gatehouse.DecidedHow, actionType, by string) string {
 	q := p.query(tabDecided, "", actionType, by)
 	q.Decided = how
@@ -87,8 +86,8 @@ func (p *insightsPage) query(tab, status, actionType, by string) inboxQuery {
 	return inboxQuery{Tab: tab, Status: gatehouse.Status(status), Type: actionType, By: by, From: p.x.Since, To: p.x.Until}
 }
 
-// waiting leads to the pending actions of a risk that have waited as long as
-// the heat map's column i says.
+// waiting is the inbox's URL for the pending actions of one risk level, in the waiting-time bucket
+// i of the heat map.
 func (p *insightsPage) waiting(r gatehouse.RiskLevel, i int) string {
 	q := p.query(tabTeam, "", p.filter.ActionType, p.filter.ProposedBy)
 	q.Risk = r
@@ -104,7 +103,7 @@ func (p *insightsPage) waiting(r gatehouse.RiskLevel, i int) string {
 	return q.url()
 }
 
-// rateText is a share of approvals with its denominator.
+// rateText is the share of approvals, with its denominator.
 func rateText(i gatehouse.Insight) string {
 	share, ok := i.Rate()
 	if !ok {
@@ -113,8 +112,8 @@ func rateText(i gatehouse.Insight) string {
 	return strconv.Itoa(int(math.Round(share*100))) + " % of " + strconv.Itoa(i.Approved+i.Rejected)
 }
 
-// barWidth is how long a time's bar is, of width: times span from milliseconds
-// to days, so that the scale is logarithmic.
+// barWidth is the length of a bar for a duration. The scale is logarithmic, because durations span
+// from milliseconds to days.
 func barWidth(d, longest time.Duration, width float64) string {
 	if d <= 0 || longest <= 0 {
 		return "0"
@@ -124,7 +123,7 @@ func barWidth(d, longest time.Duration, width float64) string {
 	return strconv.FormatFloat(math.Max(2, width*math.Log10(1+float64(d)/least)/scale), 'f', 1, 64)
 }
 
-// heat grades a count beside the largest, from 0 to 4.
+// heat grades a count in relation to the largest one, from 0 to 4.
 func heat(n, most int) string {
 	if n == 0 || most == 0 {
 		return "heat-0"
@@ -132,7 +131,7 @@ func heat(n, most int) string {
 	return "heat-" + strconv.Itoa(1+3*n/most)
 }
 
-// mostWaiting is the largest count of the heat map.
+// mostWaiting is the largest count in the heat map.
 func mostWaiting(x *gatehouse.Insights) (most int) {
 	for _, row := range x.Waiting {
 		for _, n := range row.Counts {
@@ -142,7 +141,7 @@ func mostWaiting(x *gatehouse.Insights) (most int) {
 	return most
 }
 
-// bucketLabel names a column of the heat map.
+// bucketLabel is the heading of a heat map's column.
 func bucketLabel(i int) string {
 	bounds := gatehouse.WaitBuckets()
 	switch {
@@ -163,7 +162,7 @@ func waitingAt(x *gatehouse.Insights, r gatehouse.RiskLevel, i int) int {
 	return 0
 }
 
-// waitText is a percentile, or a dash without any.
+// waitText is a percentile, or a dash if there is none.
 func waitText(d gatehouse.Span) string {
 	if d == 0 {
 		return "–"

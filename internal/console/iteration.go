@@ -5,12 +5,12 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/card"
 )
 
-// iteration is a question that was asked before, and what has changed since.
+// iteration is the previous iteration of the same question, and what has changed since.
 type iteration struct {
 	number  int
 	before  *gatehouse.Action // nil for none
 	changes []card.Change
-	// hidden counts what is left out: it is too much for a page.
+	// hidden counts the changes that do not fit on a page.
 	hidden int
 }
 
@@ -33,7 +33,7 @@ func (c *Console) iterationOf(v *view, a *gatehouse.Action) (it iteration, err e
 	return it, nil
 }
 
-// fitting cuts off the changes that are too much for a page, and counts them.
+// fitting keeps the changes that fit on a page, and counts the rest.
 func fitting(all []card.Change) (shown []card.Change, hidden int) {
 	budget := firstWeight
 	for i, x := range all {

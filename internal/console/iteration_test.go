@@ -8,9 +8,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestIterationShowsWhatChanged: the page of a question that is asked again has
-// the reviewer's words and only what differs; and a context that names somebody
-// else's action has nothing.
+// TestIterationShowsWhatChanged: the page of a question that is asked again shows the reviewer's
+// words and the differences only. A context that names another agent's action adds nothing.
 func TestIterationShowsWhatChanged(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -403,8 +403,8 @@ func layout(v *view, body templ.Component) templ.Component {
 	})
 }
 
-// bottomBar has the sections on a phone, where the thumb is. It works without
-// script.
+// bottomBar shows the sections at the bottom of a phone's screen, within reach of the thumb. It
+// works without scripts.
 func bottomBar(v *view) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -545,8 +545,8 @@ func bottomItem(v *view, item navItem) templ.Component {
 	})
 }
 
-// icon is a drawing of the console's one set: lines of one width on 20 by 20,
-// in the colour of the text beside it, which says what it means.
+// icon is one of the console's icons: lines of one width on a 20 by 20 grid, in the colour of the
+// text beside it. That text names its meaning.
 func icon(name string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -618,7 +618,7 @@ func gateIcon() templ.Component {
 	})
 }
 
-// personMenu is a disclosure and works without script.
+// personMenu is a disclosure element and works without scripts.
 func personMenu(v *view) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -859,7 +859,7 @@ func keysSwitch(v *view) templ.Component {
 	})
 }
 
-// returnHere makes a form come back to where it was.
+// returnHere makes a form return to the present page.
 func returnHere(v *view) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -902,7 +902,7 @@ func returnHere(v *view) templ.Component {
 	})
 }
 
-// helpBody is the content of the help, as a dialog and as a page.
+// helpBody is the content of the help, for the dialog and for the page.
 func helpBody(v *view) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

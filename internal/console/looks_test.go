@@ -8,7 +8,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestReasonsOfThePolicyAreOffered: to who may decide, as text, and to nobody else.
+// TestReasonsOfThePolicyAreOffered: the page offers the reasons as text, and only to people who may
+// decide.
 func TestReasonsOfThePolicyAreOffered(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -17,7 +18,7 @@ func TestReasonsOfThePolicyAreOffered(t *testing.T) {
 	ana := w.signIn("ana", gatehouse.RoleApprover)
 	page := ana.get("/actions/"+a.ID).want(http.StatusOK).has(`data-reason="Wrong currency"`, "&lt;b&gt;not&lt;/b&gt; this quarter")
 	page.shown("/actions/" + a.ID)
-	// A reason that is offered is sent by nothing but the form's own button.
+	// Only the form's own button submits an offered reason.
 	panel := between(page.body, testid("reasons"), "</div>")
 	if n := strings.Count(panel, `<button type="button"`); n != 2 {
 		t.Errorf("%d reasons are buttons that send nothing: %s", n, panel)
@@ -25,7 +26,7 @@ func TestReasonsOfThePolicyAreOffered(t *testing.T) {
 	w.signIn("olga", gatehouse.RoleOperator).get("/actions/" + a.ID).want(http.StatusOK).lacks("Wrong currency")
 }
 
-// TestWhatDestroysIsRed: the button that deletes, and no other approval.
+// TestWhatDestroysIsRed: the approve button of a deletion is red, and no other one.
 func TestWhatDestroysIsRed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -49,7 +50,8 @@ func TestWhatDestroysIsRed(t *testing.T) {
 	}
 }
 
-// TestBottomBar: each section once, those of the thumb first, without script.
+// TestBottomBar: each section occurs once, those within the thumb's reach come first, and no script
+// is needed.
 func TestBottomBar(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

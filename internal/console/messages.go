@@ -26,14 +26,14 @@ func (c *Console) messageRoutes() []route {
 	}
 }
 
-// messagesView is a page of messages to people, and the channels.
+// messagesView is a page of messages to people, with the state of the channels.
 type messagesView struct {
 	channels []*gatehouse.ChannelState
 	list     []*gatehouse.Notification
 	failed   bool
 	first    string
 	more     string
-	// tested is a test that was just sent, nil for none.
+	// tested is the test message that was just sent, nil for none.
 	tested *gatehouse.Notification
 }
 
@@ -89,7 +89,7 @@ func (c *Console) testChannel(v *view) error {
 	return c.showMessages(v, &messagesView{tested: n})
 }
 
-// channelState is how a channel fares, in a word that statusTone knows.
+// channelState is a channel's state, as a word that statusTone knows.
 func channelState(s *gatehouse.ChannelState) string {
 	switch {
 	case s.OffAt != nil:
@@ -100,7 +100,7 @@ func channelState(s *gatehouse.ChannelState) string {
 	return "works"
 }
 
-// messageWords says what a kind of message tells.
+// messageWords describes a kind of message.
 func messageWords(kind gatehouse.NotificationKind) string {
 	if words := map[gatehouse.NotificationKind]string{
 		gatehouse.NotifyDelegated: "Delegation",

@@ -7,8 +7,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestMessages shows operators what was told to whom, with hostile errors as text, and
-// lets them send again what failed; approvers see nothing of it.
+// TestMessages: operators see the messages with their recipients and can resend failed ones;
+// hostile errors are shown as text. Approvers cannot open the page.
 func TestMessages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

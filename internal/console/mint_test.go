@@ -11,18 +11,18 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/console"
 )
 
-// plainForms are the forms of administrators that need no fresh sign-in.
+// plainForms are the administrators' forms that need no fresh sign-in.
 var plainForms = map[string]bool{
-	"POST /settings/changes/dismiss":                                  true, // hides from oneself
-	"POST /settings/messages/test":                                    true, // tells oneself that it is a test
-	"POST /policies/check":                                            true, // reads
-	"POST /dispatch/replay":                                           true, // carries out what was approved
-	"POST /settings/principals/{principal}/sessions/{session}/revoke": true, // ends a way in, and makes none
+	"POST /settings/changes/dismiss":                                  true, // hides a notice from oneself only
+	"POST /settings/messages/test":                                    true, // sends oneself a test message
+	"POST /policies/check":                                            true, // reads only
+	"POST /dispatch/replay":                                           true, // dispatches actions that were approved
+	"POST /settings/principals/{principal}/sessions/{session}/revoke": true, // ends a session and creates nothing
 }
 
-// TestFormsOfAdministratorsNeedAFreshSignIn posts every form that changes
-// rights, credentials or rules from a browser that signed in long ago. A form
-// that only administrators may post is one of them, or is named above.
+// TestFormsOfAdministratorsNeedAFreshSignIn posts every form that changes rights, credentials or
+// rules from a browser with an old sign-in. Every form for administrators only must be one of them,
+// or be listed above.
 func TestFormsOfAdministratorsNeedAFreshSignIn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -49,7 +49,7 @@ func TestFormsOfAdministratorsNeedAFreshSignIn(t *testing.T) {
 			continue
 		}
 		admins := len(rt.Roles) == 1 && rt.Roles[0] == gatehouse.RoleAdmin
-		// Anybody's own Slack user, and whom a person lets answer.
+		// Forms for one's own Slack user and one's own delegations.
 		own := rt.Pattern == "POST /settings/slack/code" || strings.HasPrefix(rt.Pattern, "POST /settings/delegations")
 		if rt.Mints != (admins && !plainForms[rt.Pattern] || own) {
 			t.Errorf("%s: mints %v", rt.Pattern, rt.Mints)
@@ -78,8 +78,8 @@ func TestFormsOfAdministratorsNeedAFreshSignIn(t *testing.T) {
 	}
 }
 
-// TestMintingFormsAreReadWhole posts forms that break off: the part before the
-// mistake changes nothing.
+// TestMintingFormsAreReadWhole posts truncated forms: the part before the syntax error must change
+// nothing.
 func TestMintingFormsAreReadWhole(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

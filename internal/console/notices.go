@@ -19,7 +19,7 @@ func (c *Console) noticeRoutes() []route {
 	}
 }
 
-// maxCounted is how many notices the banner counts.
+// maxCounted is the highest number of notices that the banner counts to.
 const maxCounted = 20
 
 // noticesView is a page of notices.
@@ -52,8 +52,8 @@ func (c *Console) dismissNotices(v *view) error {
 	return v.redirect(noticesPath)
 }
 
-// countNotices fills in what the banner of every page tells an administrator. A
-// page is shown without it where the store does not answer.
+// countNotices sets the count in every page's banner for administrators. If the store does not
+// answer, the page has no banner.
 func (v *view) countNotices() {
 	if v.person == nil || !v.has(gatehouse.RoleAdmin) || v.r.URL.Path == noticesPath {
 		return
@@ -67,7 +67,7 @@ func (v *view) countNotices() {
 	v.moreNotices = page.NextCursor != ""
 }
 
-// noticeCount is what the banner says.
+// noticeCount is the text of the banner.
 func (v *view) noticeCount() string {
 	if v.moreNotices {
 		return "More than " + strconv.Itoa(v.notices) + " changes"
@@ -75,7 +75,7 @@ func (v *view) noticeCount() string {
 	return plural(v.notices, "change", "changes")
 }
 
-// noticeWords says what a kind of notice means.
+// noticeWords explains a kind of notice.
 func noticeWords(kind string) string {
 	if words, ok := map[string]string{
 		"principal.created": "Created", "principal.changed": "Changed", "tenant.created": "Tenant created",

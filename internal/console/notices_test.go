@@ -8,8 +8,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestEveryAdministratorIsTold changes rights: a banner leads every
-// administrator to who did what, until that one has seen it.
+// TestEveryAdministratorIsTold changes rights: each administrator sees a banner about who did what
+// until that administrator has dismissed it.
 func TestEveryAdministratorIsTold(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -18,7 +18,7 @@ func TestEveryAdministratorIsTold(t *testing.T) {
 	one.post("/settings/principals", "once", "1", "name", "eve", "kind", "person", "role", "approver").want(http.StatusOK)
 	ana.get("/inbox").want(http.StatusOK).lacks(testid("notices-banner"))
 	ana.get("/settings/changes").want(http.StatusForbidden)
-	for _, b := range []*browser{one, two} { // the actor, too
+	for _, b := range []*browser{one, two} { // the administrator who made the change is told too
 		b.get("/inbox").want(http.StatusOK).has(testid("notices-banner"), "to rights and rules since you last looked")
 		b.get("/settings/changes").want(http.StatusOK).has("Created", "eve", "one", "via console", "roles: approver").lacks(testid("notices-banner"))
 	}

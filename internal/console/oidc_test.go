@@ -18,7 +18,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/signin/idptest"
 )
 
-// idp is a test's people at the provider that all tests share.
+// idp manages one test's people at the provider that all tests share.
 type idp struct {
 	*idptest.Provider
 	idptest.Telling
@@ -39,7 +39,7 @@ var sharedIDP = sync.OnceValue(func() started {
 	return started{p, issuer}
 })
 
-// provider lets people sign in at a real provider, whose groups give roles.
+// provider configures sign-in at a real provider, whose groups grant roles.
 func (w *world) provider(change ...func(*signin.Provider)) *idp {
 	w.t.Helper()
 	s := sharedIDP()
@@ -65,24 +65,23 @@ func (w *world) provider(change ...func(*signin.Provider)) *idp {
 	return &idp{Provider: s.Provider, w: w, issuer: s.issuer}
 }
 
-// subject is a test's person as the provider knows it: no two tests share one.
+// subject is a person's unique subject at the provider: tests share none.
 func (i *idp) subject(name string) string { return i.w.t.Name() + "#" + name }
 
-// join makes a person known at the provider, with groups.
+// join registers a person at the provider, with groups.
 func (i *idp) join(name string, groups ...string) {
 	i.Join(idptest.Person{Subject: i.subject(name), Username: name, Password: "p", Email: "same@acme.test", Groups: groups, Tell: &i.Telling})
 }
 
 var hiddenID = regexp.MustCompile(`name="id" value="([^"]+)"`)
 
-// login is at the provider's page, and logs somebody in there: the page where
-// the browser ends up.
+// login signs somebody in at the provider's page and returns the page on which the browser ends up.
 func (i *idp) login(b *browser, at *page, name string) *page {
 	i.w.t.Helper()
 	return b.do(i.form(b, at, name))
 }
 
-// form is what the provider's page sends.
+// form is the request that the provider's login form sends.
 func (i *idp) form(b *browser, at *page, name string) *http.Request {
 	i.w.t.Helper()
 	found := hiddenID.FindStringSubmatch(at.body)
@@ -98,14 +97,13 @@ func (i *idp) form(b *browser, at *page, name string) *http.Request {
 	return r
 }
 
-// signIn goes the whole way from the sign-in page.
+// signIn performs the complete sign-in, from the sign-in page on.
 func (i *idp) signIn(b *browser, name string) *page {
 	i.w.t.Helper()
 	return i.login(b, b.get("/signin/oidc/begin/acme?next=%2Finbox%3Ftab%3Dteam"), name)
 }
 
-// answer goes as far as the address with which the provider sends the browser
-// back, and does not go there.
+// answer stops at the redirect from the provider back to the console, and returns its URL.
 func (i *idp) answer(b *browser, at *page, name string) *url.URL {
 	i.w.t.Helper()
 	var back *url.URL
@@ -124,7 +122,7 @@ func (i *idp) answer(b *browser, at *page, name string) *url.URL {
 	return back
 }
 
-// sessions are all that ever began.
+// sessions lists all sessions that ever began.
 func (w *world) sessions() []*gatehouse.Session {
 	w.t.Helper()
 	list, err := w.gate.ListSessions(w.admin, gatehouse.SessionFilter{All: true, Ended: true})
@@ -142,7 +140,7 @@ func TestOIDCSignInThroughThePages(t *testing.T) {
 	b := w.stranger()
 	b.get("/signin").want(200).has(testid("oidc-acme"), "/signin/oidc/begin/acme")
 
-	// What goes over the provider's address is not what the browser keeps.
+	// The state in the provider's URL is not the secret in the browser's cookie.
 	b.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	begun := b.get("/signin/oidc/begin/acme").want(http.StatusSeeOther)
 	asked, err := url.Parse(begun.header.Get("Location"))
@@ -168,7 +166,7 @@ func TestOIDCSignInThroughThePages(t *testing.T) {
 	b.get("/policies").want(200)
 	b.get("/audit").want(http.StatusForbidden)
 
-	// Groups give roles, and take them, with the next sign-in, in every session.
+	// At the next sign-in, groups grant and remove roles in every session.
 	i.join("ana", "audit")
 	other := w.stranger()
 	i.signIn(other, "ana").want(200)
@@ -183,7 +181,7 @@ func TestOIDCSignInThroughThePages(t *testing.T) {
 		t.Errorf("without a group the session still opens %s", p.url)
 	}
 
-	// The same name and address are not the same person.
+	// Another subject with the same name and address is another person.
 	i.join("ana", "finance")
 	i.Join(idptest.Person{Subject: i.subject("twin"), Username: "ana", Password: "p", Email: "same@acme.test", Groups: []string{"finance"}})
 	i.signIn(b, "ana").want(200)
@@ -197,7 +195,7 @@ func TestOIDCSignInThroughThePages(t *testing.T) {
 	}
 }
 
-// gatehouseID tells browsers apart.
+// gatehouseID distinguishes the browsers.
 func gatehouseID(b *browser) string { return strings.ToLower(b.sessionCookie()[4:12]) }
 
 func TestOIDCAnswersThatDoNotHold(t *testing.T) {
@@ -247,7 +245,7 @@ func TestOIDCAnswersThatDoNotHold(t *testing.T) {
 	}
 }
 
-// TestOIDCCodeIsHeardOnce replays what a history or a proxy's log would keep.
+// TestOIDCCodeIsHeardOnce replays a callback URL, as found in a browser's history or a proxy's log.
 func TestOIDCCodeIsHeardOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -264,15 +262,15 @@ func TestOIDCCodeIsHeardOnce(t *testing.T) {
 		t.Errorf("signed in, the browser is at %s", p.url)
 	}
 	again := w.stranger()
-	again.jar.SetCookies(server, before) // even with the cookie of then
+	again.jar.SetCookies(server, before) // even with the old cookie
 	again.get(back.RequestURI()).want(http.StatusUnauthorized)
 	if list := w.sessions(); len(list) != 1 {
 		t.Errorf("%d sessions began", len(list))
 	}
 }
 
-// TestOIDCSignInFixesNoSession plants a session, of the attacker's own, in the
-// browser of somebody who then signs in.
+// TestOIDCSignInFixesNoSession plants an attacker's own session in the browser of somebody who then
+// signs in (session fixation).
 func TestOIDCSignInFixesNoSession(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -310,7 +308,7 @@ func deletion(p *gatehouse.Proposal) {
 
 var stepUpLink = regexp.MustCompile(`href="(/actions/[^"]*/stepup/oidc/acme[^"]*)"`)
 
-// stepUp follows the link of an action's page, and authenticates as somebody.
+// stepUp follows the step-up link on an action's page and authenticates as the named person.
 func (i *idp) stepUp(b *browser, a *gatehouse.Action, name string) *page {
 	i.w.t.Helper()
 	return i.login(b, b.get(i.stepUpPath(b, a)), name)
@@ -348,7 +346,7 @@ func TestOIDCStepUpThroughThePages(t *testing.T) {
 		}
 	}
 
-	// Being signed in at the provider is not enough: it must ask again.
+	// A session at the provider is not enough: the provider must authenticate the person again.
 	pending("signed in", approve(ana, a), gatehouse.CodeStepUpRequired)
 	ana.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	asked, err := url.Parse(ana.get(i.stepUpPath(ana, a)).want(http.StatusSeeOther).header.Get("Location"))
@@ -359,12 +357,12 @@ func TestOIDCStepUpThroughThePages(t *testing.T) {
 	i.Spoil(func(x *idptest.Authentication) { x.At = x.At.Add(-10 * time.Minute) })
 	i.stepUp(ana, a, "ana").want(http.StatusUnauthorized)
 	i.Spoil(nil)
-	i.stepUp(ana, a, "ben").want(http.StatusUnauthorized) // somebody else at the keyboard
+	i.stepUp(ana, a, "ben").want(http.StatusUnauthorized) // another person authenticates
 	back := i.answer(ana, ana.get(i.stepUpPath(ana, a)), "ana")
-	ben.get(back.RequestURI()).want(http.StatusUnauthorized) // somebody else's browser
+	ben.get(back.RequestURI()).want(http.StatusUnauthorized) // another person's browser
 	pending("no proof holds", approve(ana, a), gatehouse.CodeStepUpRequired)
 
-	// A proof is of one action, as it was shown.
+	// A proof is valid for one action and digest.
 	other := w.propose(bot, func(p *gatehouse.Proposal) { newItem(p); p.Target.EntityRef = "SKU-9002" })
 	i.stepUp(ana, other, "ana").want(200).has(testid("step-up-done"))
 	pending("a proof for another action", approve(ana, a), gatehouse.CodeStepUpRequired)
@@ -383,19 +381,19 @@ func TestOIDCStepUpThroughThePages(t *testing.T) {
 		t.Fatalf("it is %s by %s via %s", got.Status, got.DecidedBy, got.DecidedVia)
 	}
 
-	// Five minutes, no more.
+	// The proof expires after five minutes.
 	w.advance(gatehouse.StepUpTTL + time.Second)
 	approve(ana, other).want(http.StatusForbidden).has(`data-code="step_up_required"`)
 }
 
-// TestOIDCStepUpOfTwoPersons approves an L5: each proves it for itself.
+// TestOIDCStepUpOfTwoPersons approves an L5 action: each of the two needs a step-up of their own.
 func TestOIDCStepUpOfTwoPersons(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	i := w.provider()
 	i.join("ana", "finance")
 	i.join("ben", "finance")
-	w.principal("cleo", gatehouse.KindPerson, gatehouse.RoleApprover) // who signs in for the first time is nobody before
+	w.principal("cleo", gatehouse.KindPerson, gatehouse.RoleApprover) // without an earlier sign-in
 	a := w.propose(w.agent("bot"), deletion)
 	for n, name := range []string{"ana", "ben"} {
 		b := w.stranger()

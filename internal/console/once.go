@@ -10,9 +10,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// once returns a context under which a form that makes something makes it one
-// time only: key is a value that the form's page was given, body what else the
-// form says. The same form again is a [gatehouse.Replay].
+// once returns a context that makes a form idempotent. key is a value from the form's page, body is
+// the rest of the form. Posting the same form again gives a [gatehouse.Replay].
 func (v *view) once(route, key string, body ...string) context.Context {
 	caller, err := gatehouse.CallerFrom(v.ctx)
 	if err != nil || key == "" {
@@ -26,7 +25,7 @@ func (v *view) once(route, key string, body ...string) context.Context {
 	return gatehouse.NewContext(v.ctx, &c)
 }
 
-// replayedID returns the id of what the same form made before.
+// replayedID returns the id that the first post of the same form created.
 func replayedID(err error) (string, bool) {
 	var replay *gatehouse.Replay
 	if !errors.As(err, &replay) {

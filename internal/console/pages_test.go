@@ -18,8 +18,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/audit"
 )
 
-// settled takes an action through approval and a call to the end that it is to
-// have, as the dispatcher would.
+// settled approves an action and dispatches it to the wanted final state, as the dispatcher would.
 func (w *world) settled(a *gatehouse.Action, by *browser, end gatehouse.PushStatus, code, words string) *gatehouse.Action {
 	w.t.Helper()
 	ctx := w.as(by.creds)
@@ -70,7 +69,7 @@ func (w *world) settled(a *gatehouse.Action, by *browser, end gatehouse.PushStat
 	return w.action(a.ID)
 }
 
-// number numbers the leaves, as the sequencer does.
+// number assigns log positions to the entries, as the sequencer does.
 func (w *world) number() {
 	w.t.Helper()
 	for {
@@ -128,7 +127,7 @@ func TestDeadLettersAreReplayedByAnAdministrator(t *testing.T) {
 		t.Errorf("what was not marked is %s", got)
 	}
 
-	// The filter stands in the address, and stays when something is done.
+	// The filter is in the URL, and stays after an operator's form.
 	ana.get("/dispatch?connector=shop&code=http_422").want(http.StatusOK).has(b.Push.ID, `value="http_422"`)
 	ana.get("/dispatch?code=timeout").want(http.StatusOK).has("None matches the filter").lacks(b.Push.ID)
 	ana.get("/dispatch?connector=other").want(http.StatusOK).has("None matches the filter").lacks(b.Push.ID)
@@ -145,8 +144,8 @@ func TestDeadLettersAreReplayedByAnAdministrator(t *testing.T) {
 	root.get("/dispatch?tab=queue").want(http.StatusOK).has(testid("pushes-queued"))
 }
 
-// A page of large payloads ends early: two hundred of them would be two
-// hundred megabytes.
+// TestLargeDeadLettersEndTheirPageEarly: two hundred large payloads would make a page of two
+// hundred megabytes, so the page ends early.
 func TestLargeDeadLettersEndTheirPageEarly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -205,7 +204,7 @@ func TestAuditPage(t *testing.T) {
 	eve.post("/audit/check").want(http.StatusOK).has("The log was changed").lacks("The log agrees with itself")
 }
 
-// damage changes the store behind the gate's back.
+// damage changes the database directly, without the gate.
 func (w *world) damage(statements ...string) {
 	w.t.Helper()
 	db, err := sql.Open("sqlite", filepath.Join(w.dir, "gatehouse.db"))
@@ -275,9 +274,9 @@ func TestPolicyIsExplained(t *testing.T) {
 		want(http.StatusOK).has("People would be asked", testid("trace"))
 }
 
-// TestActionSaysWhy reads on the page of an action which rules asked, what they
-// looked at, and where its level comes from: of the version that judged it, not
-// of the one that is active since.
+// TestActionSaysWhy reads an action's page: which rules asked for approval, which facts they used,
+// and where the risk level comes from. They belong to the version that judged the action, not to
+// the one that is active since.
 func TestActionSaysWhy(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -335,7 +334,7 @@ func TestInsightsCountAndLead(t *testing.T) {
 		t.Fatal(err)
 	}
 	ana.get("/insights?window=1d").want(http.StatusOK).has(testid("replays"), ">decide</th>", `<td class="num">3</td>`)
-	// So does each count of what was decided.
+	// The counts of decisions link to their rows too.
 	for how, rows := range map[string]string{"approved": "A B", "people": "A B C", "allowed": "SKU-1042"} {
 		links := regexp.MustCompile(`href="(/inbox\?decided=`+how+`[^"]*)"`).FindAllStringSubmatch(p.body, -1)
 		if len(links) == 0 {
@@ -348,7 +347,7 @@ func TestInsightsCountAndLead(t *testing.T) {
 			}
 		}
 	}
-	// A cell leads to its own rows: those of its risk that have waited as long.
+	// A cell of the heat map links to its own rows: the same risk level and waiting time.
 	w.advance(30 * time.Minute)
 	w.propose(bot, func(p *gatehouse.Proposal) { p.Target.EntityRef = "YOUNG" })
 	p = ana.get("/insights").want(http.StatusOK)

@@ -12,29 +12,29 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/card"
 )
 
-// How much of a payload is shown: fields, lines of texts and of the attached
-// diff, and references count one each, and one more for each lineBytes of them.
+// How much of a payload a page shows, by weight: each field, each line of a text or of the attached
+// diff and each reference weighs one, plus one for each lineBytes of its length.
 const (
-	// firstWeight is shown at first. What has more is shown in full on demand,
-	// and can be approved only then.
+	// firstWeight is the weight that a page shows at first. A heavier payload is shown in full on
+	// request, and can be approved only then.
 	firstWeight = 300
-	// wholeWeight is the most that a page shows at all: it is made in memory,
-	// and read by a browser. What has more cannot be approved here.
+	// wholeWeight is the weight that a page shows at most, because the page is built in memory and
+	// parsed by a browser. A heavier payload cannot be approved here.
 	wholeWeight = 50_000
 	lineBytes   = 256
 )
 
-// payload is the change field by field, as much of it as is shown.
+// payload is the change field by field, as far as it is shown.
 type payload struct {
 	changes []card.Change
-	// same are the fields that the change writes as they are, context those that it
+	// same are the fields that the change sets to their present values, context the fields that it
 	// does not name.
 	same, context []card.Change
 	refs          []string
-	// artifact is the attached diff, nil for none, and when it is left out.
+	// artifact is the attached diff; nil if there is none or it is left out.
 	artifact *card.Artifact
-	// hidden counts what is left out: nothing when full, unless it is too much
-	// for any page.
+	// hidden counts the omitted parts. With full, it is zero unless the payload exceeds
+	// wholeWeight.
 	hidden int
 	full   bool
 }
@@ -92,27 +92,26 @@ func newPayload(a *gatehouse.Action, full bool) payload {
 	return p
 }
 
-// shownProof is what a page says that left nothing of an action out. It is
-// bound to the session, the action and its digest: no form can be sent in the
-// place of looking, and any replica knows it again.
+// shownProof is a token on a page that showed the complete action. It is bound to the session, the
+// action and its digest, so a form cannot forge it, and any replica can verify it.
 func (v *view) shownProof(a *gatehouse.Action) string {
 	mac := hmac.New(sha256.New, []byte(v.cookie(v.c.sessionCookie())))
 	mac.Write([]byte("gatehouse shown in full\x00" + a.ID + "\x00" + string(a.Digest)))
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// shownInFull reports whether the form that is answered was on such a page.
+// shownInFull reports whether the posted form comes from a page that showed the complete action.
 func (v *view) shownInFull(a *gatehouse.Action) bool {
 	return v.r.Method == http.MethodPost && hmac.Equal([]byte(v.form("shown")), []byte(v.shownProof(a)))
 }
 
-// shown reports whether the person has seen all of what is approved: a page
-// shows all of a short payload at once.
+// shown reports whether the person has seen everything that they approve. A page shows a short
+// payload completely from the start.
 func (v *view) shown(a *gatehouse.Action) bool {
 	return v.shownInFull(a) || newPayload(a, false).hidden == 0
 }
 
-// weight is how much room a change takes, in lines.
+// weight is the space that a change takes, in lines.
 func weight(c card.Change) int {
 	n := 1 + len(c.Path)/lineBytes
 	if c.Text == nil {
@@ -131,7 +130,7 @@ func linesWeight(lines []card.Line) (n int) {
 	return n
 }
 
-// pretty indents a JSON text; the lexemes stay as they are.
+// pretty indents a JSON text; numbers keep their exact text.
 func pretty(j gatehouse.JSON) string {
 	if j == "" {
 		return "null"

@@ -13,14 +13,15 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/card"
 )
 
-// PolicyChecker lints a policy's text and runs its tests, and tells by which
-// facts a version judged an action; nil where that cannot be told any more.
+// PolicyChecker lints a policy's text and runs its tests. It also returns the facts by which a
+// version judged an action, or nil when they are no longer known.
 type PolicyChecker interface {
 	CheckPolicy(ctx context.Context, source string) (*gatehouse.PolicyCheck, error)
 	ActionGrounds(ctx context.Context, a *gatehouse.Action) (*gatehouse.Grounds, error)
-	// LevelNames maps the levels to which the active policy gives a name to it.
+	// LevelNames maps the risk levels to their names in the active policy; levels without a name
+	// are left out.
 	LevelNames(ctx context.Context) (map[gatehouse.RiskLevel]string, error)
-	// RejectReasons are the reasons for a rejection that the active policy offers.
+	// RejectReasons are the active policy's suggested reasons for a rejection.
 	RejectReasons(ctx context.Context) ([]string, error)
 }
 
@@ -43,9 +44,9 @@ type policiesView struct {
 	versions []*gatehouse.PolicyVersion
 	shown    *gatehouse.PolicyVersion
 	check    *gatehouse.PolicyCheck
-	// usage tells how full the active policy's ceilings are.
+	// usage is how much of each of the active policy's ceilings is reserved.
 	usage []*gatehouse.CeilingAccount
-	// warnings are those of a version that has just been applied.
+	// warnings are the findings about a version that was just applied.
 	warnings []gatehouse.PolicyFinding
 }
 
@@ -95,18 +96,18 @@ func (c *Console) activatePolicy(v *view) error {
 	return v.redirect("/policies")
 }
 
-// policyEdit is a text on its way to being a version.
+// policyEdit is a policy text that is not a version yet.
 type policyEdit struct {
 	source, base string
 	active       *gatehouse.PolicyVersion
-	// check is nil until the text was checked; then diff is what it changes.
+	// check is nil until the text was checked; diff is then the difference to the active version.
 	check   *gatehouse.PolicyCheck
 	diff    card.Text
 	outcome *gatehouse.Error
 }
 
-// changed reports whether another version became active since the text was
-// taken from it.
+// changed reports whether another version became active since the text was copied from the active
+// one.
 func (e *policyEdit) changed() bool { return e.base != strconv.Itoa(e.active.Version) }
 
 func (c *Console) editPolicy(v *view) error {
@@ -118,7 +119,7 @@ func (c *Console) editPolicy(v *view) error {
 		policyEditor(v, &policyEdit{source: active.Source, base: strconv.Itoa(active.Version), active: active}))
 }
 
-// readEdit takes the form and checks its text.
+// readEdit parses the form and checks its text.
 func (c *Console) readEdit(v *view) (*policyEdit, error) {
 	if err := v.parse(); err != nil {
 		return nil, err
@@ -131,7 +132,7 @@ func (c *Console) readEdit(v *view) (*policyEdit, error) {
 	if e.check, err = c.cfg.PolicyChecker.CheckPolicy(v.ctx, e.source); err != nil {
 		return nil, err
 	}
-	if strings.Count(e.source, "\n") < wholeWeight { // else the check says that it is too long
+	if strings.Count(e.source, "\n") < wholeWeight { // else the check reports that it is too long
 		e.diff = card.CompareText(e.active.Source, e.source)
 	}
 	return e, nil
@@ -145,8 +146,8 @@ func (c *Console) checkPolicy(v *view) error {
 	return v.render(http.StatusOK, "Edit the policy", "/policies", policyEditor(v, e))
 }
 
-// applyPolicy makes the text the active version: one whose tests pass, and
-// that was taken from the version that is still active.
+// applyPolicy makes the text the active version. Its tests must pass, and the version that it was
+// copied from must still be active.
 func (c *Console) applyPolicy(v *view) error {
 	e, err := c.readEdit(v)
 	if err != nil {
@@ -193,8 +194,7 @@ type explainView struct {
 	outcome  *gatehouse.Error
 }
 
-// explainForm offers a proposal to start from: that of an action, with how it
-// would be judged, or the least that works.
+// explainForm offers a proposal to start from: an action's, already judged, or a minimal one.
 func (c *Console) explainForm(v *view) error {
 	p := gatehouse.Proposal{
 		ActionType: "price_change", Connector: "shop", Operation: "update",
@@ -256,7 +256,7 @@ func readProposal(text string) (*gatehouse.Proposal, error) {
 	return &p, p.Validate()
 }
 
-// policyPath is the page of a version.
+// policyPath is a version's page.
 func policyPath(version int) string { return "/policies/" + url.PathEscape(strconv.Itoa(version)) }
 
 func failedTests(c *gatehouse.PolicyCheck) (n int) {
@@ -268,7 +268,7 @@ func failedTests(c *gatehouse.PolicyCheck) (n int) {
 	return n
 }
 
-// outcomeWords says what a judgement means.
+// outcomeWords explains a judgement's outcome.
 func outcomeWords(o gatehouse.Outcome) string {
 	switch o {
 	case gatehouse.OutcomeAllow:

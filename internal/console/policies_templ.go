@@ -269,7 +269,7 @@ func policiesBody(v *view, p *policiesView) templ.Component {
 	})
 }
 
-// policyUsage shows how full the ceilings of the active policy are.
+// policyUsage shows how much of the active policy's ceilings is reserved.
 func policyUsage(accounts []*gatehouse.CeilingAccount) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -436,7 +436,7 @@ func policyUsage(accounts []*gatehouse.CeilingAccount) templ.Component {
 	})
 }
 
-// policySource shows the text with the numbers that findings name.
+// policySource shows the text with line numbers, to which the findings refer.
 func policySource(source string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -769,7 +769,7 @@ func policyFindings(c *gatehouse.PolicyCheck) templ.Component {
 	})
 }
 
-// policyEditor is the text with what stands against it, and what it changes.
+// policyEditor shows the text, its findings, and its difference to the active version.
 func policyEditor(v *view, e *policyEdit) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

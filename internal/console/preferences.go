@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// preferences are a browser's own: they are kept in its cookies, since they
-// are about the device and not about the person.
+// preferences are stored in the browser's cookies, because they belong to the device and not to the
+// person.
 type preferences struct {
-	// Theme is light, dark, or "" for the system's.
+	// Theme is "light", "dark", or "" for the system's setting.
 	Theme string
-	// KeysOff switches the single-key shortcuts off (WCAG 2.1.4).
+	// KeysOff turns the single-key shortcuts off (WCAG 2.1.4).
 	KeysOff bool
 }
 
@@ -30,7 +30,7 @@ func readPreferences(r *http.Request) preferences {
 	return p
 }
 
-// savePreferences sets those that the form names.
+// savePreferences stores the preferences that the form names.
 func (c *Console) savePreferences(v *view) error {
 	if err := v.parse(); err != nil {
 		return err

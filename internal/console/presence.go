@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// presence remembers for a while who has which action open, so that two people
-// do not read the same one. It is best effort: each process knows its own
-// visitors only, and a restart forgets them.
+// presence remembers for a short time who has an action open, so that two people do not review the
+// same one. It is best effort: each process knows only its own visitors, and a restart clears it.
 type presence struct {
 	mu   sync.Mutex
 	seen map[presenceKey]map[string]time.Time // person's name → last seen
@@ -18,14 +17,14 @@ type presenceKey struct{ tenant, action string }
 
 const (
 	presenceFor = 90 * time.Second
-	// lookEvery is how often an open page says that it is, where no change has it
-	// ask: one that is lost on the way costs nothing.
+	// lookEvery is the interval at which an open page reports that somebody looks at it, when no
+	// event makes it ask anyway. A lost report does no harm.
 	lookEvery = 40 * time.Second
-	// maxPresence bounds the actions that are remembered.
+	// maxPresence limits the number of remembered actions.
 	maxPresence = 5000
 )
 
-// looks notes that a person has an action open.
+// looks records that a person has an action open.
 func (p *presence) looks(tenant, action, name string, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -45,7 +44,7 @@ func (p *presence) looks(tenant, action, name string, now time.Time) {
 	p.seen[key][name] = now
 }
 
-// forget drops what is over.
+// forget removes expired records.
 func (p *presence) forget(now time.Time) {
 	for key, people := range p.seen {
 		for name, at := range people {
@@ -59,7 +58,7 @@ func (p *presence) forget(now time.Time) {
 	}
 }
 
-// others returns who else has it open, in the order of the alphabet.
+// others returns the other people who have the action open, in alphabetical order.
 func (p *presence) others(tenant, action, self string, now time.Time) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -124,8 +124,8 @@ func TestPrincipalIsChangedAtOnce(t *testing.T) {
 	}
 }
 
-// TestAnAdministratorStays: what would lock an administrator out is not
-// offered, and refused.
+// TestAnAdministratorStays: changes that would lock an administrator out are not offered, and are
+// refused when posted.
 func TestAnAdministratorStays(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -221,8 +221,8 @@ func TestOtherSitesChangeNoSettings(t *testing.T) {
 
 var unlinkPath = regexp.MustCompile(`/settings/principals/[^/"]+/identities/[0-9a-f]+/unlink`)
 
-// TestHostileTextInSettings puts the corpus where a person's browser, an
-// authenticator and a provider write, and into the forms.
+// TestHostileTextInSettings puts the corpus into every text that a browser, an authenticator and a
+// provider supply, and into the forms.
 func TestHostileTextInSettings(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -231,7 +231,7 @@ func TestHostileTextInSettings(t *testing.T) {
 	texts := slices.DeleteFunc(hostileTexts(t), func(s string) bool {
 		return s == "" || strings.ContainsRune(s, 0) || len(s) > 200 // refused, or not the point
 	})
-	for some := range slices.Chunk(texts, 15) { // a person has 20 passkeys at most
+	for some := range slices.Chunk(texts, 15) { // a person may have at most 20 passkeys
 		for _, text := range some {
 			link, err := w.gate.CreateSetupLink(w.admin, "ana")
 			if err != nil {
@@ -246,7 +246,7 @@ func TestHostileTextInSettings(t *testing.T) {
 			if _, err := w.gate.LinkIdentity(ana.inside(), gatehouse.DefaultTenant, "https://id.example.com/"+text, text); err != nil {
 				t.Fatal(err)
 			}
-			// What is typed comes back as it was typed, and as text.
+			// The form returns the typed text unchanged and escaped.
 			root.post("/settings/principals", "name", "!"+text, "kind", "person", "role", "viewer", "sponsor", text).want(http.StatusUnprocessableEntity).plain()
 			root.post("/settings/tenants", "id", "!"+text).want(http.StatusUnprocessableEntity).plain()
 		}

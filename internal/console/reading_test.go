@@ -8,8 +8,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestReversibleIsSaidOnlyOfWhatItsConnectorUndoes: people approve more lightly
-// what they believe can be undone.
+// TestReversibleIsSaidOnlyOfWhatItsConnectorUndoes: people approve more readily if they believe
+// that an action can be reversed.
 func TestReversibleIsSaidOnlyOfWhatItsConnectorUndoes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -33,8 +33,8 @@ func TestReversibleIsSaidOnlyOfWhatItsConnectorUndoes(t *testing.T) {
 	}
 }
 
-// TestWhatEndedBadlySaysWhereItGoesOn: an action is where people look first, and
-// its dead letter or unknown outcome is settled on another page.
+// TestWhatEndedBadlySaysWhereItGoesOn: people look at the action first, so its page must link to
+// the page where its dead letter or unknown outcome is handled.
 func TestWhatEndedBadlySaysWhereItGoesOn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -48,11 +48,11 @@ func TestWhatEndedBadlySaysWhereItGoesOn(t *testing.T) {
 	ana.get("/actions/" + pending.ID).want(200).lacks(testid("to-dispatch"))
 	ana.get("/actions/"+failed.ID).want(200).has(testid("to-dispatch"), `href="/dispatch"`, "It has failed; decided by ana", "last error: the target said no")
 	ana.get("/actions/"+unknown.ID).want(200).has(testid("to-dispatch"), "its outcome is unknown; decided by ana")
-	// An error is told in a sentence.
+	// An error is shown as a sentence.
 	ana.get("/audit").want(http.StatusForbidden).has("This page needs the role auditor.")
 }
 
-// TestAuditTellsWhoActed: an id is nobody's name.
+// TestAuditTellsWhoActed: the log shows names, because people do not know ids.
 func TestAuditTellsWhoActed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -61,16 +61,15 @@ func TestAuditTellsWhoActed(t *testing.T) {
 	run := w.start(w.agent("clerk"), "asking", `{"n":1,"list":[]}`)
 	w.number()
 	ana.get("/audit").want(200).has(`>clerk</span>`, `>ana</span>`, `href="/runs/`+run.ID+`"`)
-	// Whoever reads the log reads there how each principal is called: the entry
-	// that made it says so.
+	// An auditor sees each principal's name, because the log has the entry that created it.
 	aud := w.signIn("aud", gatehouse.RoleAuditor)
 	cleo := w.principal("cleo", gatehouse.KindPerson, gatehouse.RoleApprover)
 	w.number()
 	aud.get("/audit").want(200).has(`>aud</span>`, `>clerk</span>`, `<span title="`+cleo.ID+`">cleo</span>`)
 }
 
-// TestManyWaitsAreTold: a for_each that asks a thousand times neither buries
-// the page nor has the list read a thousand actions.
+// TestManyWaitsAreTold: a for_each with a thousand waiting items neither fills the page nor makes
+// the list read a thousand actions.
 func TestManyWaitsAreTold(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -8,16 +8,16 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/card"
 )
 
-// moved is the difference of the states that a rebase and the action before it
-// were proposed on.
+// moved is the difference between the target's state at the original proposal and its state at the
+// rebase.
 type moved struct {
 	changes []card.Change
-	// hidden counts what is left out: it is too much for a page.
+	// hidden counts the changes that do not fit on a page.
 	hidden int
 }
 
-// movedSince compares a rebase with the action that it supersedes; it is empty for
-// every other action.
+// movedSince compares a rebase with the action that it supersedes; it is empty for every other
+// action.
 func (c *Console) movedSince(v *view, a *gatehouse.Action) (m moved, err error) {
 	if a.RebasedBy == "" || a.Supersedes == "" {
 		return m, nil
@@ -30,8 +30,7 @@ func (c *Console) movedSince(v *view, a *gatehouse.Action) (m moved, err error) 
 	return m, nil
 }
 
-// rebase has the change proposed on the present state of its target, and shows the
-// new revision.
+// rebase proposes the same change on the target's present state, and shows the new revision.
 func (c *Console) rebase(v *view) error {
 	if err := v.parse(); err != nil {
 		return err
@@ -54,7 +53,7 @@ func (c *Console) rebase(v *view) error {
 	return v.redirect(actionPath(made))
 }
 
-// ofOldState names what a rebase has kept of the old state, "" for nothing.
+// ofOldState names the parts of a rebase that still describe the old state, "" for none.
 func ofOldState(a *gatehouse.Action) string {
 	var kept []string
 	if len(a.Evaluations) > 0 {

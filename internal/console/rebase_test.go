@@ -14,8 +14,8 @@ func (w *world) drifts(state gatehouse.JSON) {
 	w.drift, w.state = true, state
 }
 
-// TestRebase: the notice of a changed target offers it, and the page of the new
-// revision shows only what has moved.
+// TestRebase: the notice about a changed target offers a rebase, and the new revision's page shows
+// only what changed at the target.
 func TestRebase(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -30,7 +30,7 @@ func TestRebase(t *testing.T) {
 		"nothing to rebase")
 
 	w.drifts(`{"currency":"USD","price":"11.11"}`)
-	ana.get(path).want(200).lacks(testid("rebase")) // nothing says so yet
+	ana.get(path).want(200).lacks(testid("rebase")) // no answer has found the change yet
 	refused := ana.post(path+"/decide", decision(a, gatehouse.Approve)...).want(http.StatusConflict).
 		has(`data-code="target_changed"`, testid("rebase"), `data-key="b"`, `action="`+path+`/rebase"`)
 	eve.post(path+"/rebase", "once", "x").want(http.StatusForbidden)
@@ -54,12 +54,12 @@ func TestRebase(t *testing.T) {
 			t.Errorf("what has moved lacks %q: %s", want, section)
 		}
 	}
-	for _, other := range []string{"currency", "12.50"} { // the same as before, and the change itself
+	for _, other := range []string{"currency", "12.50"} { // fields that did not change at the target, and the change itself
 		if strings.Contains(section, other) {
 			t.Errorf("what has moved shows %q: %s", other, section)
 		}
 	}
-	// Who asked for the present state decides it as anybody else.
+	// The person who asked for the rebase may decide it.
 	w.mu.Lock()
 	w.drift = false
 	w.mu.Unlock()
@@ -69,7 +69,7 @@ func TestRebase(t *testing.T) {
 	}
 }
 
-// TestRebaseIsOfferedWhereItCanBe: not where the connector cannot read its target.
+// TestRebaseIsOfferedWhereItCanBe: no rebase is offered if the connector cannot read its target.
 func TestRebaseIsOfferedWhereItCanBe(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -81,7 +81,7 @@ func TestRebaseIsOfferedWhereItCanBe(t *testing.T) {
 	ana.post("/actions/"+a.ID+"/rebase", "once", "x").want(http.StatusConflict).has(`data-code="cannot_rebase"`)
 }
 
-// TestRebasedStateStaysText: what a target says is shown as any other hostile text.
+// TestRebasedStateStaysText: text from a target is escaped like any other untrusted text.
 func TestRebasedStateStaysText(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

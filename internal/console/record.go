@@ -9,21 +9,21 @@ import (
 )
 
 const (
-	// recordWindow is how far back the page of an action looks.
+	// recordWindow is the period of past decisions that an action's page counts.
 	recordWindow = 90 * 24 * time.Hour
-	// recordRows is how many past decisions it lists.
+	// recordRows is the number of past decisions that the page lists.
 	recordRows = 5
 )
 
-// record is what became of earlier actions like one: those of the same type by the
-// same agent, and those of the same type by all agents.
+// record counts the outcomes of earlier actions of the same type: those by the same agent, and
+// those by all agents.
 type record struct {
 	agent, all gatehouse.Insight
-	// recent are the agent's that people decided last.
+	// recent are the agent's actions that people decided last.
 	recent []*gatehouse.Action
 }
 
-// recordOf collects it. Both figures are of decisions by people.
+// recordOf reads the record. It counts only decisions by people.
 func (c *Console) recordOf(v *view, a *gatehouse.Action) (*record, error) {
 	r := &record{}
 	f := gatehouse.InsightFilter{Since: v.now.Add(-recordWindow), ActionType: a.ActionType}
@@ -51,8 +51,7 @@ func (c *Console) recordOf(v *view, a *gatehouse.Action) (*record, error) {
 	return r, nil
 }
 
-// recordLine says how an agent, or everybody, fared: "41 of 43 approved by people,
-// 2 rejected".
+// recordLine sums up decisions: "41 of 43 approved by people, 2 rejected".
 func recordLine(x gatehouse.Insight) string {
 	n := x.Approved + x.Rejected
 	if n == 0 {
@@ -78,8 +77,8 @@ func rejectedWith(a *gatehouse.Action) string {
 	return ""
 }
 
-// actionRecord is asked for by an open page: it looks at many actions, and does
-// not keep the page waiting.
+// actionRecord serves the record to an open page, separately because it reads many actions and
+// would delay the page.
 func (c *Console) actionRecord(v *view) error {
 	a, err := c.cfg.Actions.FindAction(v.ctx, v.r.PathValue("id"))
 	if err != nil {

@@ -10,8 +10,8 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import "github.com/gatehouse-dev/gatehouse"
 
-// recordSection is what became of earlier actions like this one. Without script a
-// link shows it.
+// recordSection shows the outcomes of earlier actions like this one. Without scripts, a link opens
+// it.
 func recordSection(v *view, a *gatehouse.Action, r *record) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -13,8 +13,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/link"
 )
 
-// The page of a link stands apart from the console: without script, and without
-// anything that changes the store. See package link for what deciding takes.
+// The review page of a link is separate from the console: it has no script, and opening it does not
+// change the store. Package link documents what a decision requires.
 
 // reviewPolicy is contentPolicy without scripts and connections.
 const reviewPolicy = "default-src 'none'; style-src 'self'; img-src 'self'; font-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
@@ -48,24 +48,24 @@ func (c *Console) reviewRoutes() []route {
 	return list
 }
 
-// reviewPage is what the page of a link shows.
+// reviewPage holds everything that a link's page shows.
 type reviewPage struct {
 	open  *gatehouse.OpenReview
 	token string
 	// choice is the preselected answer, "" for none.
 	choice gatehouse.DecisionKind
-	// nonce is the value of both forms, "" where nothing can be decided now.
+	// nonce is the hidden value of both forms, "" when no decision is possible now.
 	nonce string
-	// action is how the action is shown, nil where it is not.
+	// action is the view of the action, nil when the page does not show it.
 	action *actionPage
-	// outcome is what an answer came to that was not accepted, notes what was typed.
+	// outcome is the error of a refused answer, notes the typed text.
 	outcome *gatehouse.Error
 	notes   string
-	// answer is what was accepted.
+	// answer is the accepted answer.
 	answer *gatehouse.Answer
 }
 
-// byCode reports whether the forms ask for the code of the mail.
+// byCode reports whether the forms ask for the code from the mail.
 func (p *reviewPage) byCode() bool { return p.open.Proven == "" && p.takes(gatehouse.ProofCode) }
 
 func (p *reviewPage) takes(proof gatehouse.ReviewProof) bool {
@@ -77,17 +77,17 @@ func (p *reviewPage) takes(proof gatehouse.ReviewProof) bool {
 	return false
 }
 
-// decidable reports whether an answer given here can be accepted.
+// decidable reports whether an answer on this page can be accepted.
 func (p *reviewPage) decidable() bool {
 	return p.open.State == gatehouse.ReviewPending && (p.open.Proven != "" || p.byCode())
 }
 
-// approvable reports whether all of the action is shown, and the page can approve.
+// approvable reports whether the page shows the complete action and may approve it.
 func (p *reviewPage) approvable() bool {
 	return p.action.payload.hidden == 0 && p.action.step.Refused == ""
 }
 
-// review shows the page, and changes nothing.
+// review shows the page without any change.
 func (c *Console) review(v *view, choice gatehouse.DecisionKind) error {
 	p, err := c.openReview(v, v.query("token"), choice)
 	if err != nil {
@@ -119,7 +119,7 @@ func (c *Console) named(plain, secure string) string {
 	return plain
 }
 
-// showReview writes the page, and gives its forms a nonce where they can be used.
+// showReview writes the page. If a decision is possible, its forms get a nonce.
 func (v *view) showReview(p *reviewPage) error {
 	if p.decidable() && !v.prefetched() {
 		var err error
@@ -141,13 +141,13 @@ func (v *view) showReview(p *reviewPage) error {
 	return v.write(status, reviewLayout(v, reviewBody(v, p)))
 }
 
-// prefetched reports whether a browser asks before a person does.
+// prefetched reports whether the browser prefetches the page, before a person has opened it.
 func (v *view) prefetched() bool {
 	return strings.Contains(v.r.Header.Get("Sec-Purpose")+v.r.Header.Get("Purpose"), "prefetch")
 }
 
-// reviewCookie returns the secret that a nonce is bound to, and sets it. A second tab
-// has the same.
+// reviewCookie sets and returns the cookie's secret, to which the nonces are bound. All tabs share
+// it.
 func (v *view) reviewCookie() string {
 	name := v.c.named(plainReview, secureReview)
 	value := v.cookie(name)
@@ -160,7 +160,7 @@ func (v *view) reviewCookie() string {
 	return value
 }
 
-// reviewFailed tells that a link is not valid, on a page without script.
+// reviewFailed says that a link is not valid, on a page without scripts.
 func (v *view) reviewFailed(err error) error {
 	e := asError(err)
 	if e.Code == gatehouse.CodeInternal {
@@ -171,8 +171,9 @@ func (v *view) reviewFailed(err error) error {
 	return v.write(gatehouse.StatusOf(e.Code), reviewLayout(v, errorPage(v, e)))
 }
 
-// sameSite reports whether a browser says that the form came from this origin. One
-// that says nothing is no browser.
+// sameSite reports whether the browser declares that the form comes from this origin, by
+// Sec-Fetch-Site or else by Origin. Every browser sends one of them, so a request with neither is
+// refused.
 func (v *view) sameSite() bool {
 	if site := v.r.Header.Get("Sec-Fetch-Site"); site != "" {
 		return site == "same-origin"
@@ -210,7 +211,7 @@ func (c *Console) decideReview(v *view, choice gatehouse.DecisionKind) error {
 	return v.showReview(p)
 }
 
-// answerReview checks what the page asks for beyond the gate, and decides.
+// answerReview checks the page's own rules, which go beyond those of the gate, and then decides.
 func (c *Console) answerReview(v *view, p *reviewPage) (*gatehouse.Answer, error) {
 	d := gatehouse.ReviewDecision{
 		Decision: p.choice, Reason: strings.TrimSpace(v.form("reason")), Code: v.form("code"),
@@ -234,7 +235,7 @@ func (c *Console) answerReview(v *view, p *reviewPage) (*gatehouse.Answer, error
 	return c.cfg.Reviews.DecideReview(v.ctx, p.open.ID, p.token, d)
 }
 
-// rememberDevice lets the browser be known after its session has run out.
+// rememberDevice lets the server recognise the browser after its session has expired.
 func (v *view) rememberDevice(s *gatehouse.Session) {
 	if v.c.cfg.Reviews == nil {
 		return

@@ -272,7 +272,7 @@ func reviewBody(v *view, p *reviewPage) templ.Component {
 	})
 }
 
-// reviewState says how the review stands, and what came of an answer.
+// reviewState shows the review's state and the result of an answer.
 func reviewState(v *view, p *reviewPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -774,7 +774,7 @@ func reviewRaw(a *gatehouse.Action) templ.Component {
 	})
 }
 
-// reviewDecision offers the answers, or says where they are given.
+// reviewDecision offers the answers, or says where to give them.
 func reviewDecision(v *view, p *reviewPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -22,7 +22,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 )
 
-// linked is a world with the links of a proposal to ana and ben.
+// linked is a world in which proposals are mailed to ana and ben as review links.
 type linked struct {
 	*world
 	logs     *bytes.Buffer
@@ -51,12 +51,12 @@ func newLinked(t *testing.T) *linked {
 	mux.Handle("/", pages)
 	w.server.Config.Handler = mux
 	w.bot = w.agent("bot")
-	// ana has signed in before anybody made a key: no device is known of her.
+	// ana signs in before the first link key exists, so she has no known device.
 	w.ana, w.ben = w.signIn("ana", gatehouse.RoleApprover), w.signIn("ben", gatehouse.RoleApprover)
 	return w
 }
 
-// link is what the mail of an action to somebody carries.
+// link is the link in the mail about an action to a person.
 func (w *linked) link(a *gatehouse.Action, to *browser) *gatehouse.ReviewLink {
 	w.t.Helper()
 	p, err := w.gate.Authenticate(w.t.Context(), to.creds.Key)
@@ -76,7 +76,7 @@ func pathOf(l *gatehouse.ReviewLink, d gatehouse.DecisionKind) string {
 
 var nonces = regexp.MustCompile(`name="nonce" value="([^"]+)"`)
 
-// send opens the page and sends one of its forms.
+// send opens the page and posts one of its forms.
 func (w *linked) send(b *browser, l *gatehouse.ReviewLink, d gatehouse.DecisionKind, fields ...string) *page {
 	w.t.Helper()
 	nonce := "none"
@@ -86,7 +86,7 @@ func (w *linked) send(b *browser, l *gatehouse.ReviewLink, d gatehouse.DecisionK
 	return b.post(gatehouse.ReviewPath(l.ID, d), append([]string{"token", l.Token, "nonce", nonce}, fields...)...)
 }
 
-// call asks the API, as nobody where b is nil.
+// call calls the API, without credentials if b is nil.
 func (w *linked) call(method, path string, b *browser, body string) (int, string) {
 	w.t.Helper()
 	r, err := http.NewRequestWithContext(w.t.Context(), method, w.server.URL+"/api/v1"+path, strings.NewReader(body))
@@ -124,7 +124,7 @@ func (w *linked) status(a *gatehouse.Action, want gatehouse.Status) *gatehouse.A
 	return now
 }
 
-// stored is every row of every table.
+// stored dumps every row of every table.
 func (w *linked) stored() string {
 	w.t.Helper()
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(w.dir, "gatehouse.db")+"?mode=ro&_pragma=busy_timeout(5000)")
@@ -170,7 +170,7 @@ func (w *linked) stored() string {
 	return all.String()
 }
 
-// TestReviewBySession decides by a link with a session of the recipient.
+// TestReviewBySession decides by a link in a browser with the recipient's session.
 func TestReviewBySession(t *testing.T) {
 	t.Parallel()
 	w := newLinked(t)
@@ -193,7 +193,7 @@ func TestReviewBySession(t *testing.T) {
 		}
 	}
 	w.ana.get(pathOf(l, gatehouse.Reject)).has(`open data-testid="review-rejected"`).lacks(`open data-testid="review-approved"`)
-	// Whom nobody has signed in is told to, and is offered nothing.
+	// Without a session, the page asks to sign in and offers no decision.
 	w.stranger().get(pathOf(l, gatehouse.Approve)).want(http.StatusOK).has("SKU-1042", testid("sign-in")).lacks("<form", "nonce")
 	w.ben.get(pathOf(l, gatehouse.Approve)).want(http.StatusForbidden).has("not_yours").lacks("SKU-1042", "<form")
 
@@ -204,7 +204,7 @@ func TestReviewBySession(t *testing.T) {
 		t.Errorf("decided via %s by %s: %+v", done.DecidedVia, done.DecidedBy, done.Approval.Votes)
 	}
 	w.stranger().get(pathOf(l, "")).want(http.StatusOK).has(`data-state="decided"`, "Decided by ana").lacks("<form")
-	w.send(w.ana, l, gatehouse.Approve).want(http.StatusForbidden) // its page has no form any more
+	w.send(w.ana, l, gatehouse.Approve).want(http.StatusForbidden) // the page no longer has a form
 	w.number()
 	completed := 0
 	entries, err := w.gate.ListEntries(w.admin, 0, 200)
@@ -224,7 +224,7 @@ func TestReviewBySession(t *testing.T) {
 	}
 }
 
-// TestReviewMatrix is each token × each state × each caller, over the API.
+// TestReviewMatrix tries each kind of token in each state with each kind of caller, over the API.
 func TestReviewMatrix(t *testing.T) {
 	t.Parallel()
 	w := newLinked(t)
@@ -250,7 +250,8 @@ func TestReviewMatrix(t *testing.T) {
 	if old.Token[:12] == fresh.Token[:12] {
 		t.Fatal("the new link is signed by the old key")
 	}
-	// Nobody, somebody else, a token of another review, another recipient's, a bent one.
+	// No caller, the wrong caller, a token of another review, another recipient's token, an altered
+	// token.
 	want("nobody", 403, "sign_in_required", approve(old.ID, old.Token), nil, "")
 	want("another", 403, "sign_in_required", approve(old.ID, old.Token), w.ben, "")
 	want("a code that nobody asked for", 403, "sign_in_required", approve(old.ID, old.Token), nil, `{"code":"234567"}`)
@@ -263,7 +264,7 @@ func TestReviewMatrix(t *testing.T) {
 		&browser{creds: &gatehouse.Credentials{Key: "gth_x"}}, "")
 	want("a body with more", 400, "malformed", approve(old.ID, old.Token), w.ana, `{"other":1}`)
 	w.status(first, gatehouse.StatusPending)
-	// The old key verifies still; the reason may stand in the query, as in the link.
+	// The old key still verifies; the reason may be in the query, as in the link.
 	want("the old key", 200, "decided", "/reviews/"+old.ID+"/reject?token="+old.Token+"&reason=too+much", w.ana, "")
 	if v := w.status(first, gatehouse.StatusRejected).Approval.Votes[0]; v.Notes != "too much" {
 		t.Errorf("the reason is %q", v.Notes)
@@ -271,7 +272,7 @@ func TestReviewMatrix(t *testing.T) {
 	want("reused", 409, "already_decided", approve(old.ID, old.Token), w.ana, "")
 	want("the same again", 409, "already_decided", "/reviews/"+old.ID+"/reject?token="+old.Token, w.ana, "")
 	want("another's link of it", 409, "already_decided", approve(bens.ID, bens.Token), w.ben, "")
-	// A revoked key ends its links, and no others.
+	// Revoking a key invalidates its links and no others.
 	if _, err := w.gate.RevokeLinkKey(w.admin, keys[0].ID); err != nil {
 		t.Fatal(err)
 	}
@@ -293,7 +294,7 @@ func TestReviewMatrix(t *testing.T) {
 	want("a right that is lost", 403, "role_required", approve(lost.ID, lost.Token), w.ben, "")
 	w.stranger().get(pathOf(lost, "")).want(http.StatusForbidden).lacks("SKU-3")
 
-	// A newer revision, and time.
+	// A newer revision, and the expiry.
 	revised := w.link(third, w.ana)
 	if _, err := w.gate.Revise(w.bot, third.ID, priceChange()); err != nil {
 		t.Fatal(err)
@@ -307,8 +308,8 @@ func TestReviewMatrix(t *testing.T) {
 	want("expired", 410, "link_expired", approve(late.ID, late.Token), w.ana, "")
 }
 
-// TestReviewLastsAsLongAsItsQuestion: where a time-out extends a question, the links
-// that were mailed before open it until the end of the extension.
+// TestReviewLastsAsLongAsItsQuestion: if a time-out extends a question, links mailed earlier stay
+// valid until the end of the extension.
 func TestReviewLastsAsLongAsItsQuestion(t *testing.T) {
 	t.Parallel()
 	w := newLinked(t)
@@ -325,8 +326,8 @@ func TestReviewLastsAsLongAsItsQuestion(t *testing.T) {
 	w.stranger().get(pathOf(l, "")).want(http.StatusOK).has(`data-state="pending"`)
 }
 
-// TestReviewKeyRevokedMeanwhile: a decision that was let in before the key was revoked
-// is not stored after.
+// TestReviewKeyRevokedMeanwhile: a decision that passed the check before its key was revoked is not
+// stored after the revocation.
 func TestReviewKeyRevokedMeanwhile(t *testing.T) {
 	t.Parallel()
 	w := newLinked(t)
@@ -353,7 +354,7 @@ func TestReviewKeyRevokedMeanwhile(t *testing.T) {
 	w.status(a, gatehouse.StatusPending)
 }
 
-// TestReviewByCode decides with the mail's code where the policy says so.
+// TestReviewByCode decides with the code from the mail, if the policy permits it.
 func TestReviewByCode(t *testing.T) {
 	t.Parallel()
 	w := newLinked(t)
@@ -376,7 +377,7 @@ func TestReviewByCode(t *testing.T) {
 		wrong = "333333"
 	}
 	w.send(phone, l, gatehouse.Approve, "code", wrong).want(http.StatusForbidden).has("4 of 5 tries are left")
-	// Neither without the page's cookie, nor with a nonce that was used, nor from elsewhere.
+	// It is refused without the page's cookie, with a used nonce, and from another origin.
 	nonce := nonces.FindStringSubmatch(phone.get(pathOf(l, gatehouse.Approve)).body)[1]
 	form := []string{"token", l.Token, "nonce", nonce, "code", l.Code}
 	w.stranger().post(gatehouse.ReviewPath(l.ID, gatehouse.Approve), form...).want(http.StatusForbidden)
@@ -397,7 +398,7 @@ func TestReviewByCode(t *testing.T) {
 	if w.status(a, gatehouse.StatusApproved).DecidedBy != "ana" {
 		t.Error("somebody else decided")
 	}
-	// Five tries, of any number at once.
+	// Five wrong codes are allowed, even when they arrive concurrently.
 	b := w.propose(w.bot, func(p *gatehouse.Proposal) { p.Target.EntityRef = "SKU-2" })
 	m := w.link(b, w.ana)
 	var tries sync.WaitGroup
@@ -414,7 +415,7 @@ func TestReviewByCode(t *testing.T) {
 	}
 	w.status(b, gatehouse.StatusPending)
 	w.stranger().get(pathOf(m, "")).has(testid("sign-in")).lacks("<form")
-	// L4 is never decided by a link, whoever has signed in.
+	// L4 is never decided by a link, even with a session.
 	c := w.propose(w.bot, func(p *gatehouse.Proposal) { p.ActionType, p.Target.EntityRef = "propose_create_item", "SKU-9" })
 	n := w.link(c, w.ana)
 	if n.Code != "" {
@@ -427,27 +428,27 @@ func TestReviewByCode(t *testing.T) {
 	}
 }
 
-// TestReviewByDevice takes a browser that the recipient has signed in with before.
+// TestReviewByDevice uses a browser in which the recipient has signed in before.
 func TestReviewByDevice(t *testing.T) {
 	t.Parallel()
 	w := newLinked(t)
 	w.codes(3)
 	a := w.propose(w.bot, nil)
-	w.link(a, w.ana) // there is a key now
+	w.link(a, w.ana) // makes sure that a key exists
 	laptop := w.stranger()
 	setup, err := w.gate.CreateSetupLink(w.admin, "ana")
 	if err != nil {
 		t.Fatal(err)
 	}
 	laptop.post("/setup", "token", setup.Token).want(http.StatusOK)
-	w.advance(gatehouse.SessionIdle + time.Minute) // the session has run out
+	w.advance(gatehouse.SessionIdle + time.Minute) // the session has expired
 	b := w.propose(w.bot, func(p *gatehouse.Proposal) { p.Target.EntityRef = "SKU-2" })
 	l, bens := w.link(b, w.ana), w.link(b, w.ben)
 	laptop.get(pathOf(l, "")).lacks(testid("code"))
-	laptop.get(pathOf(bens, "")).has(testid("code")) // it is not ben's
+	laptop.get(pathOf(bens, "")).has(testid("code")) // the device does not belong to ben
 	w.send(laptop, l, gatehouse.Approve).want(http.StatusOK).has("Approved")
 	w.status(b, gatehouse.StatusApproved)
-	// A session that was ended takes the device with it.
+	// Ending the session also forgets the device.
 	sessions, err := w.gate.ListSessions(w.admin, gatehouse.SessionFilter{Principal: "ana", Ended: true})
 	if err != nil {
 		t.Fatal(err)
@@ -469,8 +470,8 @@ func TestReviewByDevice(t *testing.T) {
 	laptop.get(pathOf(m, "")).has(testid("code"))
 }
 
-// TestReviewIsInert sends GET, HEAD and OPTIONS by the thousand, and presses without a
-// right to; the store stays as it is, byte for byte.
+// TestReviewIsInert sends thousands of GET, HEAD and OPTIONS requests, and posts without the right
+// to; the store stays the same byte for byte.
 func TestReviewIsInert(t *testing.T) {
 	t.Parallel()
 	w := newLinked(t)
@@ -504,7 +505,7 @@ func TestReviewIsInert(t *testing.T) {
 		w.send(b, l, d, "reason", "yes", "code", "test").want(http.StatusForbidden)
 		w.stranger().post(gatehouse.ReviewPath(l.ID, d), "token", l.Token).want(http.StatusForbidden)
 	}
-	// A browser that looks ahead gets no nonce.
+	// A prefetching browser gets no nonce.
 	for _, header := range []string{"Sec-Purpose", "Purpose"} {
 		r := b.request(http.MethodGet, paths[1], nil)
 		r.Header.Set(header, "prefetch;prerender")
@@ -521,7 +522,7 @@ func TestReviewIsInert(t *testing.T) {
 	}
 }
 
-// TestReviewRace decides by link and in the console at once: one decision.
+// TestReviewRace decides by link and in the console concurrently: exactly one decision is stored.
 func TestReviewRace(t *testing.T) {
 	t.Parallel()
 	w := newLinked(t)
@@ -548,7 +549,8 @@ func TestReviewRace(t *testing.T) {
 	}
 }
 
-// TestReviewHostile shows hostile text as text, and what is too much is not approved.
+// TestReviewHostile shows hostile text as text, and refuses to approve a payload that is too large
+// to show.
 func TestReviewHostile(t *testing.T) {
 	t.Parallel()
 	w := newLinked(t)

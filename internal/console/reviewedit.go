@@ -11,38 +11,38 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/gate"
 )
 
-// maxEditFields bounds a form field by field; a larger change is edited as JSON.
+// maxEditFields limits the form that edits field by field; a larger change is edited as JSON.
 const maxEditFields = 150
 
-// reviewEdit is the form by which a reviewer edits a change, field by field or as JSON.
+// reviewEdit is the form in which a reviewer edits a change, field by field or as JSON.
 type reviewEdit struct {
 	a      *gatehouse.Action
 	fields []editField // empty: the whole change as JSON
-	// change is the whole change, as it was typed or as the fields make it.
+	// change is the whole change, typed as JSON or assembled from the fields.
 	change, note, once string
 	outcome            *gatehouse.Error
-	// tried is the revision as it would be, nil where it was not tried or is refused.
+	// tried is the preview of the revision, nil when there was no preview or it was refused.
 	tried *gatehouse.Action
-	// ownToo: the person may propose a change of their own instead.
+	// ownToo is set when the person may instead propose a change of their own.
 	ownToo bool
 }
 
-// editField is one leaf of the change.
+// editField is a leaf of the change.
 type editField struct {
-	// name is that of the form's input: the digest of the form says which field it is.
+	// name is the input's name in the form. The form's digest ties it to its field.
 	name, path    string
 	steps         []string
 	before, agent card.Value
-	// kind is text, lines, number, bool or json; typed is what the form has.
+	// kind is text, lines, number, bool or json; typed is the text in the form.
 	kind, typed string
 }
 
 func (f editField) label() string { return fieldName(card.Change{Path: f.path, Steps: f.steps}) }
 
-// changed reports whether the typed text is another than the agent's.
+// changed reports whether the typed text differs from the agent's value.
 func (f editField) changed() bool { return asPosted(f.typed) != asPosted(f.text()) }
 
-// text is the agent's value as the form shows it.
+// text is the agent's value as text for the form.
 func (f editField) text() string {
 	if f.kind == "json" {
 		return string(f.agent.JSON)
@@ -50,12 +50,12 @@ func (f editField) text() string {
 	return f.agent.Text
 }
 
-// asPosted is what a browser makes of a text in a form.
+// asPosted normalises a text as a browser does when it posts a form.
 func asPosted(s string) string {
 	return strings.TrimPrefix(strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\r", "\n"), "\n")
 }
 
-// value is the typed text as a value of the agent's type.
+// value parses the typed text as a value of the agent's type.
 func (f editField) value() (gatehouse.JSON, error) {
 	switch {
 	case !f.changed():
@@ -76,7 +76,7 @@ func (f editField) value() (gatehouse.JSON, error) {
 	return j, nil
 }
 
-// mapLeaves replaces each leaf of a value: what is no object or array with members.
+// mapLeaves replaces each leaf of a value. A leaf is anything but a non-empty object or array.
 func mapLeaves(
 	j gatehouse.JSON,
 	steps []string,
@@ -98,7 +98,7 @@ func mapLeaves(
 	return fn(steps, j)
 }
 
-// newReviewEdit is the form for an action as it stands.
+// newReviewEdit is the form with the action's present values.
 func (v *view) newReviewEdit(a *gatehouse.Action) *reviewEdit {
 	e := &reviewEdit{
 		a: a, change: pretty(a.ProposedChange), once: v.requestID, ownToo: v.has(gatehouse.RoleProposer),
@@ -148,7 +148,7 @@ func (v *view) mayEdit(a *gatehouse.Action) bool {
 	return a.Status == gatehouse.StatusPending && gate.MayEdit(a, v.person, v.now) == nil
 }
 
-// reviewEdit tries or stores what a reviewer edited. do is check, save or approve.
+// reviewEdit previews or stores a reviewer's edit. The parameter do is check, save or approve.
 func (c *Console) reviewEdit(v *view) error {
 	if err := v.parse(); err != nil {
 		return err
@@ -189,7 +189,7 @@ func (c *Console) reviewEdit(v *view) error {
 	return v.render(status, "Edit", "/inbox", reviewEditForm(v, e))
 }
 
-// onceOf is the form's key; a try stores nothing, and has none.
+// onceOf is the form's idempotency key. A preview stores nothing and needs none.
 func onceOf(e *reviewEdit, dry bool) string {
 	if dry {
 		return ""
@@ -197,7 +197,7 @@ func onceOf(e *reviewEdit, dry bool) string {
 	return e.once
 }
 
-// read makes the change of what was typed.
+// read assembles the change from the typed fields.
 func (e *reviewEdit) read(v *view) (gatehouse.JSON, error) {
 	if v.form("json") != "" {
 		e.fields, e.change = nil, v.form("change")

@@ -224,7 +224,7 @@ func reviewEditForm(v *view, e *reviewEdit) templ.Component {
 	})
 }
 
-// editInput is one field, with what it was and what the agent wants.
+// editInput is the input of one field, with its present value and the agent's.
 func editInput(e *reviewEdit, f editField) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -439,7 +439,7 @@ func editInput(e *reviewEdit, f editField) templ.Component {
 	})
 }
 
-// editCheck tells what differs and who may approve it then, or why it cannot be.
+// editCheck shows the differences and who may approve the edit, or why the edit is refused.
 func editCheck(v *view, e *reviewEdit) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -554,7 +554,7 @@ func editCheck(v *view, e *reviewEdit) templ.Component {
 	})
 }
 
-// editedSection shows the agent's and the reviewer's change side by side, for ever.
+// editedSection shows the agent's change beside the reviewer's; it stays on the action's page.
 func editedSection(a *gatehouse.Action) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -740,13 +740,13 @@ func editedSection(a *gatehouse.Action) templ.Component {
 	})
 }
 
-// firstOf is what of a list of changes fits on a page.
+// firstOf is the part of a list of changes that fits on a page.
 func firstOf(all []card.Change) []card.Change {
 	shown, _ := fitting(all)
 	return shown
 }
 
-// leadingLine keeps the first line break of a text, which a browser drops.
+// leadingLine doubles a leading line break, because a browser drops the first one in a textarea.
 func leadingLine(s string) string {
 	if strings.HasPrefix(s, "\n") {
 		return "\n" + s

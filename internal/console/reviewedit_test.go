@@ -9,8 +9,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestReviewEdit: a reviewer edits field by field, is told beforehand who may approve
-// it, saves it once, and both changes stay on the page of the action.
+// TestReviewEdit: a reviewer edits fields, sees beforehand who may approve the edit, and saves it
+// once. Both changes stay on the action's page.
 func TestReviewEdit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -28,7 +28,7 @@ func TestReviewEdit(t *testing.T) {
 		`<option value="true" selected>`, "&lt;b&gt;first\nsecond</textarea>", "Check says what differs")
 	shown.plain()
 	once := onceField.FindStringSubmatch(shown.body)[1]
-	// What a browser sends of fields that nobody has touched.
+	// A browser also posts the fields that nobody changed.
 	fields := func(more ...string) []string {
 		values := map[string]string{
 			"once": once, "digest": string(a.Digest), "field-0": "1.10", "field-1": "true",
@@ -73,7 +73,7 @@ func TestReviewEdit(t *testing.T) {
 	ana.post(form, fields("once", "late", "do", "save", "field-3", "11.50", "note", "late")...).
 		want(http.StatusConflict).has("Already decided")
 	ana.post("/actions/"+next.ID+"/decide", decision(next, gatehouse.Approve)...).want(200)
-	for _, who := range []*browser{ana, eve} { // after the decision, too
+	for _, who := range []*browser{ana, eve} { // after the decision too
 		section := between(who.get("/actions/"+next.ID).want(200).body, testid("edited"), "</section>")
 		for _, want := range []string{"ana", "bot", "2.5", "1.0", "1.10", "less &lt;b&gt;", "/actions/" + a.ID} {
 			if !strings.Contains(section, want) {
@@ -83,8 +83,8 @@ func TestReviewEdit(t *testing.T) {
 	}
 }
 
-// TestReviewEditApproves: in one step, and as JSON; what is wrong is a part of the page
-// for a script.
+// TestReviewEditApproves edits and approves in one step, and edits as JSON. For a script, an error
+// is returned as a part of the page.
 func TestReviewEditApproves(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -103,7 +103,7 @@ func TestReviewEditApproves(t *testing.T) {
 		next.ProposedChange != `{"price":"11.00"}` {
 		t.Errorf("%+v", next)
 	}
-	// At L4 the value is retyped and the person proves who they are: on the action's page.
+	// At L4, the person retypes the value and proves their identity, on the action's page.
 	high := w.propose(bot, func(p *gatehouse.Proposal) { p.RiskLevel = 4 })
 	ana.get("/actions/" + high.ID + "/edit").want(200).has(testid("edit-save")).lacks(testid("edit-approve"))
 	ana.post("/actions/"+high.ID+"/edit/review", "do", "check", "digest", string(high.Digest), "field-0", "11.00").

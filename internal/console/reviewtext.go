@@ -6,7 +6,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// reviewTitle names a state in which nothing is decided by the link.
+// reviewTitle names a state in which the link cannot decide.
 func reviewTitle(s gatehouse.ReviewState) string {
 	switch s {
 	case gatehouse.ReviewExpired:
@@ -19,7 +19,7 @@ func reviewTitle(s gatehouse.ReviewState) string {
 	return "Not yours to decide"
 }
 
-// reviewAnswered says what an answer came to.
+// reviewAnswered describes the result of an answer.
 func reviewAnswered(p *reviewPage) string {
 	if p.answer.Code == gatehouse.VoteRecorded {
 		return "Your vote is recorded: " + strconv.Itoa(p.answer.Votes) + " of " + strconv.Itoa(p.answer.Required) + " approvals"

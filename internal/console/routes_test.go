@@ -15,8 +15,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/console"
 )
 
-// fill puts an action's id, or another that is none, in the place of a
-// pattern's wildcards.
+// fill replaces a pattern's wildcards with an action's id, or with an id that does not exist.
 func fill(path, id string) string {
 	for strings.Contains(path, "{") {
 		open, end := strings.Index(path, "{"), strings.Index(path, "}")
@@ -29,7 +28,7 @@ func fill(path, id string) string {
 	return path
 }
 
-// headers checks what every answer carries.
+// headers checks the headers of every answer.
 func (p *page) headers() {
 	p.t.Helper()
 	csp := p.header.Get("Content-Security-Policy")
@@ -60,8 +59,8 @@ func (p *page) headers() {
 	}
 }
 
-// plain checks that a page has nothing inline, and leads nowhere but here: it
-// reads the page as a browser does.
+// plain parses a page as a browser does and checks that it has nothing inline and links only to
+// this site.
 func (p *page) plain() {
 	p.t.Helper()
 	z := html.NewTokenizer(strings.NewReader(p.body))
@@ -95,9 +94,9 @@ func (p *page) plain() {
 	}
 }
 
-// TestEveryRoute asks for every page as everybody: a stranger is sent to sign
-// in, who lacks the role is told so, all answers carry the headers, and another
-// tenant's action is not there.
+// TestEveryRoute requests every page with every role: a stranger is redirected to sign in, a person
+// without the role is told so, all answers have the headers, and another tenant's action is not
+// found.
 func TestEveryRoute(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -173,8 +172,8 @@ func (w *world) foreignAction() string {
 	return w.propose(w.as(c), func(p *gatehouse.Proposal) { p.Target.EntityRef = "OTHER-TENANT" }).ID
 }
 
-// foreignAdmin is the context of the administrator of the tenant other, whom the
-// first call makes.
+// foreignAdmin is the context of the administrator of the tenant "other"; the first call creates
+// both.
 func (w *world) foreignAdmin() context.Context {
 	w.t.Helper()
 	if w.foreign == nil {
@@ -207,7 +206,7 @@ func TestOtherSitesChangeNothing(t *testing.T) {
 	if got := w.action(a.ID); got.Status != gatehouse.StatusPending {
 		t.Errorf("another site left it %s", got.Status)
 	}
-	// A GET with all that a decision takes decides nothing.
+	// A GET with all parameters of a decision decides nothing.
 	ana.get("/actions/" + a.ID + "/decide?" + form.Encode()).want(http.StatusNotFound)
 	if got := w.action(a.ID); got.Status != gatehouse.StatusPending {
 		t.Errorf("a GET left it %s", got.Status)
@@ -232,8 +231,8 @@ func TestAssets(t *testing.T) {
 	b.get(css[:strings.LastIndex(css, "/")+1] + "htmx.LICENSE").want(http.StatusNotFound)
 }
 
-// Whoever posts the id of another tenant's thing, to whatever route, gets no
-// further than if it were nowhere, and changes nothing there.
+// TestEveryPostStaysInItsTenant posts ids of another tenant's objects to every route: the answer is
+// the same as for an id that does not exist, and nothing changes in the other tenant.
 func TestEveryPostStaysInItsTenant(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -273,8 +272,8 @@ func TestEveryPostStaysInItsTenant(t *testing.T) {
 	}
 }
 
-// Whoever asks for another tenant's thing, in an address or behind it, sees no
-// more than of one that is nowhere.
+// TestEveryGetStaysInItsTenant requests another tenant's objects by path and by query: the answer
+// is the same as for an id that does not exist.
 func TestEveryGetStaysInItsTenant(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -316,7 +315,7 @@ func TestEveryGetStaysInItsTenant(t *testing.T) {
 	}
 }
 
-// otherTenant is what there is to change in another tenant.
+// otherTenant holds the objects of another tenant that a form could change.
 type otherTenant struct {
 	action *gatehouse.Action
 	person *gatehouse.Principal

@@ -14,10 +14,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
-// RunKeeper is what the pages of runs and workflows are made of.
+// RunKeeper is the service behind the pages of runs and workflows.
 type RunKeeper interface {
 	gatehouse.RunService
-	// StepOfAction returns the step that proposed an action; not_found for none.
+	// StepOfAction returns the step that proposed an action, or an error with code not_found.
 	StepOfAction(ctx context.Context, actionID string) (*gatehouse.Step, error)
 }
 
@@ -36,7 +36,7 @@ func (c *Console) runRoutes() []route {
 
 func runPath(id string) string { return "/runs/" + url.PathEscape(id) }
 
-// runPage is all that is shown of one run.
+// runPage holds everything that a run's page shows.
 type runPage struct {
 	d     *gatehouse.RunDetail
 	state string
@@ -45,11 +45,11 @@ type runPage struct {
 	waits []runWait
 	graph []drawnNode
 	costs []modelCost
-	// reflexion is what the run teaches, nil while there is none.
+	// reflexion is the run's lessons, nil when there are none yet.
 	reflexion *gatehouse.Reflexion
 	raw       *rawBudget
-	// failed is a refusal to say at the head of the page, reason what was typed
-	// with it.
+	// failed is the error shown at the head of the page, reason the text typed with the refused
+	// request.
 	failed *gatehouse.Error
 	reason string
 }
@@ -78,7 +78,7 @@ func (c *Console) runPageOf(v *view, d *gatehouse.RunDetail) (*runPage, error) {
 	return p, nil
 }
 
-// definition reads a version as the server understands it.
+// definition parses a version with the server's workflow parser.
 func (c *Console) definition(v *view, name string, version int) (*workflow.Definition, error) {
 	w, err := c.cfg.Runs.FindWorkflow(v.ctx, name, version)
 	if err != nil {
@@ -87,11 +87,11 @@ func (c *Console) definition(v *view, name string, version int) (*workflow.Defin
 	return workflow.Parse([]byte(w.Source))
 }
 
-// reflexionPages bounds how far back an old run's reflexion is searched.
+// reflexionPages limits the search for an old run's reflexion.
 const reflexionPages = 10
 
-// reflexionOf finds what a run teaches: the newest come first, and a run's is
-// not older than its end.
+// reflexionOf finds a run's reflexion. The list is newest first, and a reflexion is not older than
+// its run's end.
 func (c *Console) reflexionOf(v *view, r *gatehouse.Run) (*gatehouse.Reflexion, error) {
 	if r.FinishedAt == nil {
 		return nil, nil
@@ -117,7 +117,7 @@ func (c *Console) reflexionOf(v *view, r *gatehouse.Run) (*gatehouse.Reflexion, 
 	return nil, nil
 }
 
-// stateOfRun is what an open page notices a change by.
+// stateOfRun is a fingerprint of the run's state; a page that sees another one is stale.
 func stateOfRun(d *gatehouse.RunDetail) string {
 	sum := sha256.New()
 	enc := json.NewEncoder(sum)
@@ -136,12 +136,13 @@ func (c *Console) run(v *view) error {
 }
 
 func (v *view) showRun(status int, p *runPage) error {
-	// That a step is taken up has no entry, nor has the evidence, which comes last.
+	// Two changes have no log entry: a worker takes up a step, and the evidence arrives after the
+	// end.
 	v.unlogged = p.d.Evidence == ""
 	return v.render(status, p.d.Workflow+" · "+runWord(p.d.Run), "/runs", runView(v, p))
 }
 
-// runLive is the run as it is now, or nothing where the page shows it so.
+// runLive sends the run's present state, or nothing if the page shows it already.
 func (c *Console) runLive(v *view) error {
 	d, err := c.cfg.Runs.RunDetail(v.ctx, v.r.PathValue("id"))
 	if err != nil {
@@ -162,7 +163,7 @@ func runLivePath(p *runPage) string {
 	return runPath(p.d.ID) + "/live?" + url.Values{"seen": {p.state}}.Encode()
 }
 
-// runEvidence sends the archive of a run that has ended.
+// runEvidence sends the evidence archive of a run that has ended.
 func (c *Console) runEvidence(v *view) error {
 	b, err := c.cfg.Runs.RunBundle(v.ctx, v.r.PathValue("id"))
 	if err != nil {
@@ -171,7 +172,7 @@ func (c *Console) runEvidence(v *view) error {
 	h := v.w.Header()
 	h.Set("Content-Type", "application/zip")
 	h.Set("X-Evidence-SHA256", b.SHA256)
-	// The id is the store's, and so made of letters, digits and underscores.
+	// The store makes the id of letters, digits and underscores only.
 	h.Set("Content-Disposition", `attachment; filename="evidence-`+b.RunID+`.zip"`)
 	_, _ = v.w.Write(b.Archive)
 	return nil
@@ -200,7 +201,7 @@ func (c *Console) retryRun(v *view) error {
 	return v.redirect(runPath(again.ID))
 }
 
-// runRefused shows the run as it is now, with what was refused.
+// runRefused shows the run's present state with the error.
 func (c *Console) runRefused(v *view, id string, err error) error {
 	e := asError(err)
 	switch e.Code {
@@ -215,7 +216,7 @@ func (c *Console) runRefused(v *view, id string, err error) error {
 	return v.showRun(gatehouse.StatusOf(e.Code), p)
 }
 
-// canCancel reports whether the person can have the run stopped.
+// canCancel reports whether the person may cancel the run.
 func canCancel(v *view, r *gatehouse.Run) bool {
 	return !r.Status.Final() && r.Stop == "" && v.has(gatehouse.RoleOperator)
 }

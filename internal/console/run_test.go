@@ -33,7 +33,7 @@ steps:
   - {id: each, for_each: "input.list", max_items: 3, uses: transform, with: {item: "${{ item }}"}}
 `
 
-// moving lets the runs of a world go on by themselves until the test ends.
+// moving runs the world's workflow engine until the test ends.
 func (w *world) moving() {
 	w.t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
@@ -64,7 +64,7 @@ func (w *world) start(ctx context.Context, name string, input gatehouse.JSON) *g
 	return r
 }
 
-// run waits until a run is as wanted.
+// run waits until the run meets the condition.
 func (w *world) run(id, what string, ok func(*gatehouse.Run) bool) *gatehouse.Run {
 	w.t.Helper()
 	for end := time.Now().Add(time.Minute); ; {
@@ -103,13 +103,13 @@ func TestRunPage(t *testing.T) {
 		`href="/actions/`+run.StepOf("ask").ActionID+`"`, testid("run-action"),
 	)
 	p.lacks("<img", testid("cancel"), testid("retry"), testid("evidence"))
-	// Only operators have buttons, and only they are heard.
+	// Only operators see the buttons, and only their posts are accepted.
 	vic.post(path+"/cancel", "reason", "x").want(http.StatusForbidden)
 	op := w.signIn("op", gatehouse.RoleOperator)
 	op.get(path).has(testid("cancel"), "Cancel the run of asking").lacks(testid("retry"))
 	op.post(path + "/retry").want(http.StatusConflict).has("only a run that failed or was canceled is retried")
 
-	// The open page hears nothing while nothing has changed, and all once it has.
+	// The open page gets no content while nothing has changed, and the new content afterwards.
 	live := path + "/live?seen=" + between(p.body, "/live?seen=", `"`)
 	if got := vic.get(live).want(http.StatusNoContent); got.body != "" {
 		t.Errorf("an unchanged run answers %q", got.body)
@@ -122,7 +122,7 @@ func TestRunPage(t *testing.T) {
 	}
 	op.post(path+"/cancel", "reason", "again").want(http.StatusOK) // changes nothing
 
-	// What it did not come to is begun again, once.
+	// The steps that did not succeed are retried, once.
 	p = op.post(path+"/retry").want(http.StatusOK).has(testid("retry-of"), "succeeded in the run before")
 	if again := op.post(path + "/retry"); again.url.Path != p.url.Path || p.url.Path == path {
 		t.Errorf("retried as %s, then as %s", p.url, again.url)
@@ -136,7 +136,7 @@ func TestRunPage(t *testing.T) {
 		t.Errorf("the evidence is sent as %q", d)
 	}
 	vic.get(path).has(testid("evidence"), z.header.Get("X-Evidence-SHA256"), "What it teaches")
-	vic.get(p.url.Path + "/evidence").want(http.StatusConflict) // not ended
+	vic.get(p.url.Path + "/evidence").want(http.StatusConflict) // the run has not ended
 	vic.get("/search?q=" + run.ID).want(http.StatusOK).has(`data-id="` + run.ID + `"`)
 }
 
@@ -146,8 +146,8 @@ func between(text, before, after string) string {
 	return got
 }
 
-// TestActionLeadsToItsRun: the store knows which run proposed an action; what
-// an agent writes into its action's context leads nowhere.
+// TestActionLeadsToItsRun: the link comes from the store, which knows which run proposed an action.
+// A run id in the action's context, written by an agent, makes no link.
 func TestActionLeadsToItsRun(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -185,7 +185,7 @@ func TestRunList(t *testing.T) {
 		t.Errorf("%d runs on the second page", n)
 	}
 
-	// The pill counts what came and what changed, and moves nothing.
+	// The pill counts new and changed runs, and moves no row.
 	pill := strings.ReplaceAll("/runs/new?"+between(first.body, `hx-get="/runs/new?`, `"`), "&amp;", "&")
 	vic.get(pill).want(http.StatusOK).lacks(testid("fresh-pill"))
 	fresh := w.start(bot, "asking", `{"n":1}`)
@@ -194,12 +194,12 @@ func TestRunList(t *testing.T) {
 	}
 	vic.get(pill).want(http.StatusOK).has("1 new, 1 changed").lacks("<html")
 
-	// Filters stand in the URL, and in the form again.
+	// Filters are in the URL and preselected in the form.
 	p := vic.get("/runs?workflow=asking").want(http.StatusOK).has(fresh.ID, `value="asking"`).lacks(last.ID)
 	vic.get("/runs?status=canceled").want(http.StatusOK).has(last.ID, `<option value="canceled" selected`).lacks(fresh.ID)
 	vic.get("/runs?workflow=asking&status=canceled").has("Nothing matches the filter.")
 	vic.get("/runs?workflow=" + url.QueryEscape(`"><script>`) + "&status=x").want(http.StatusOK).lacks("<script>")
-	// One that passes the filter no more has changed.
+	// A run that no longer matches the filter counts as changed.
 	pill = strings.ReplaceAll("/runs/new?"+between(p.body, `hx-get="/runs/new?`, `"`), "&amp;", "&")
 	pill = strings.Replace(pill, "workflow=asking", "workflow=asking&status=canceled", 1)
 	vic.get(pill).has("1 changed")
@@ -222,8 +222,8 @@ func TestWorkflowPages(t *testing.T) {
 		vic.get(bad).want(http.StatusNotFound)
 	}
 
-	// A run is started by who may propose; what is wrong with the input stands
-	// at its field, and what was typed stays.
+	// A person who may propose may start a run. An error of the input is shown at its field, and
+	// the typed text stays.
 	vic.post("/workflows/asking/start", "input", `{"n":1}`).want(http.StatusForbidden)
 	page := pia.get("/workflows/asking").has(testid("start"), "What the input has to be")
 	once := between(page.body, `name="once" value="`, `"`)
@@ -243,8 +243,8 @@ func TestWorkflowPages(t *testing.T) {
 	vic.get("/workflows/asking").has(`href="/runs?status=canceled&amp;workflow=asking"`, "0.0 %")
 }
 
-// TestRunsStayInTheirTenant asks, in every role, for another tenant's run and
-// workflow by every route that names one.
+// TestRunsStayInTheirTenant requests another tenant's run and workflow by every route that names
+// one, in every role.
 func TestRunsStayInTheirTenant(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -21,19 +21,19 @@ type drawnNode struct {
 	children []drawnNode
 }
 
-// The elements and attributes that a drawing may have; nothing of them runs,
-// loads or leads anywhere.
+// The permitted elements and attributes of a drawing; none of them runs code, loads a file or links
+// anywhere.
 const (
 	drawnElements   = " svg title desc g rect path text "
 	drawnAttributes = " class role aria-labelledby viewBox width height font-family fill stroke id d x y rx " +
 		"stroke-width stroke-dasharray text-anchor font-size font-weight "
 )
 
-// maxDrawnDepth is how deep a drawing goes.
+// maxDrawnDepth limits the nesting of a drawing.
 const maxDrawnDepth = 8
 
-// readDrawing takes a drawing of internal/workflow apart. A page is not made of
-// text that was made elsewhere: it is put together again from what may be in it.
+// readDrawing parses a drawing of internal/workflow. The page never contains the foreign text
+// itself: it is rebuilt from the permitted elements.
 func readDrawing(svg string) ([]drawnNode, error) {
 	d := xml.NewDecoder(strings.NewReader(svg))
 	open := []drawnNode{{}}
@@ -73,8 +73,8 @@ func readDrawing(svg string) ([]drawnNode, error) {
 	return open[0].children, nil
 }
 
-// drawing writes a drawing into a page, every text and attribute escaped. A drawing
-// has no marks, so what does not show as itself becomes its code.
+// drawing writes a drawing into a page with every text and attribute escaped. A drawing cannot
+// contain marks, so an invisible character is shown as its code point.
 func drawing(nodes []drawnNode) templ.Component {
 	return templ.ComponentFunc(func(ctx context.Context, w io.Writer) error {
 		var b strings.Builder

@@ -10,7 +10,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
-// runQuery is what the list of runs shows: all of it stands in the URL.
+// runQuery is the complete state of the run list; all of it is in the URL.
 type runQuery struct {
 	Status   gatehouse.RunStatus
 	Workflow string
@@ -60,10 +60,10 @@ func (q runQuery) filter() gatehouse.RunFilter {
 	return gatehouse.RunFilter{Status: q.Status, Workflow: q.Workflow, Cursor: q.Cursor, Limit: listedRuns}
 }
 
-// listedRuns is how many runs a page has.
+// listedRuns is the number of runs on a page.
 const listedRuns = 30
 
-// runRow is a run with what it waits for, "" for nothing.
+// runRow is a run and what it waits for, "" for nothing.
 type runRow struct {
 	r     *gatehouse.Run
 	waits string
@@ -73,10 +73,10 @@ type runListPage struct {
 	q    runQuery
 	rows []runRow
 	next string
-	// seen is what the page shows, for the pill to compare with.
+	// seen encodes the runs on the page, for the pill to compare with.
 	seen  string
 	fresh runFresh
-	// any is false where the tenant has no workflow yet.
+	// any is false while the tenant has no workflow.
 	any bool
 }
 
@@ -107,7 +107,7 @@ func (c *Console) runList(v *view) error {
 	return v.render(http.StatusOK, "Runs", "/runs", runListView(v, p))
 }
 
-// runWaits says what a run waits for: lists come without steps.
+// runWaits says what a run waits for. It reads the steps, because lists come without them.
 func (c *Console) runWaits(v *view, r *gatehouse.Run) (string, error) {
 	switch r.Status {
 	case gatehouse.RunWaitingApproval, gatehouse.RunWaiting, gatehouse.RunRetrying:
@@ -121,7 +121,7 @@ func (c *Console) runWaits(v *view, r *gatehouse.Run) (string, error) {
 	var list []string
 	more := 0
 	for _, s := range full.Steps {
-		// A for_each can have a thousand items that wait: two are told.
+		// A for_each can have a thousand waiting items; two of them are enough.
 		if len(list) == 2 {
 			if text := waitsFor(s, nil); text != "" && text != "its items" {
 				more++
@@ -146,7 +146,7 @@ func (c *Console) runWaits(v *view, r *gatehouse.Run) (string, error) {
 	return strings.Join(list, "; "), nil
 }
 
-// runFresh is what became of a list that is open.
+// runFresh counts how far an open list is out of date.
 type runFresh struct{ fresh, changed int }
 
 func (f runFresh) words() string {
@@ -161,8 +161,7 @@ func (f runFresh) words() string {
 	return ""
 }
 
-// seenRuns says what a list shows in little room: the end of each id, and a
-// letter for its state.
+// seenRuns encodes a list compactly: the end of each id, and a letter for its state.
 func seenRuns(runs []*gatehouse.Run) string {
 	var b strings.Builder
 	for _, r := range runs {
@@ -171,7 +170,7 @@ func seenRuns(runs []*gatehouse.Run) string {
 	return b.String()
 }
 
-// seenLength is that of one run.
+// seenLength is the length of one run's code.
 const seenLength = 7
 
 func seenRun(r *gatehouse.Run) string {
@@ -188,7 +187,7 @@ func seenRun(r *gatehouse.Run) string {
 	return id[len(id)-seenLength+1:] + letter
 }
 
-// newRuns tells an open list how much it is behind. It never moves what is read.
+// newRuns tells an open list how far it is out of date. It never moves the rows being read.
 func (c *Console) newRuns(v *view) error {
 	q := readRunQuery(v.r.URL.Query())
 	page, err := c.cfg.Runs.ListRuns(v.ctx, q.filter())
@@ -209,7 +208,8 @@ func (c *Console) newRuns(v *view) error {
 			waiting++
 			continue
 		}
-		// What stands behind all that was seen has only moved up.
+		// New runs have only pushed the runs after the last seen one up, so they are not new
+		// themselves.
 		f.fresh, waiting = f.fresh+waiting, 0
 		still++
 		if was != now {
@@ -219,7 +219,7 @@ func (c *Console) newRuns(v *view) error {
 	if still == 0 {
 		f.fresh = waiting
 	}
-	// What is gone was pushed to the next page, or passes the filter no more.
+	// A run that is missing now was pushed to the next page, or no longer matches the filter.
 	gone := len(before) - still
 	if len(page.Items) == listedRuns {
 		gone -= min(gone, f.fresh)
@@ -228,15 +228,15 @@ func (c *Console) newRuns(v *view) error {
 	return v.write(http.StatusOK, runPill(q, seen, f))
 }
 
-// seenAs are the parameters of the pill.
+// seenAs are the pill's URL parameters.
 func (q runQuery) seenAs(seen string) url.Values {
 	v := q.values()
 	v.Set("seen", seen)
 	return v
 }
 
-// firstWorkflow makes a workflow where there is none, and a run of it, which asks
-// a person once. Who applies it has a hand in what it asks, so that is the second
-// person of a development server: the first, who is signed in here, can answer.
+// firstWorkflow is a command for an empty server: it creates a workflow and a run that asks a
+// person one question. Its author cannot answer that question, so the command acts as the
+// development server's second person; the first one, who is signed in here, can answer.
 const firstWorkflow = `printf 'name: hello\nsteps:\n  - {id: ask, uses: approval, with: {rationale: "shall we?"}}\n' > hello.yaml && ` +
 	`eval "$(gatehouse dev env --as reviewer)" && gatehouse workflow apply hello.yaml && eval "$(gatehouse dev env --as agent)" && gatehouse run start hello`

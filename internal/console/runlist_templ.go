@@ -405,7 +405,7 @@ func runRowView(v *view, row runRow) templ.Component {
 	})
 }
 
-// triggerText says what began a run.
+// triggerText says what started a run.
 func triggerText(r *gatehouse.Run) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -504,7 +504,7 @@ func triggerText(r *gatehouse.Run) templ.Component {
 	})
 }
 
-// runPill waits at the head of the list: what is new never moves what is read.
+// runPill announces new runs at the head of the list; they never move the rows being read.
 func runPill(q runQuery, seen string, f runFresh) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -583,7 +583,7 @@ func runPill(q runQuery, seen string, f runFresh) templ.Component {
 	})
 }
 
-// stateBadge shows a state of a run or step by a shape and its word.
+// stateBadge shows the state of a run or step by a shape and its word.
 func stateBadge(status string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

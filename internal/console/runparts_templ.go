@@ -13,7 +13,7 @@ import (
 	"strconv"
 )
 
-// stepSection is a row for each step; a link of the timeline leads to it.
+// stepSection has a row for each step, which the timeline links to.
 func stepSection(v *view, p *runPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -431,7 +431,7 @@ func stepSection(v *view, p *runPage) templ.Component {
 	})
 }
 
-// rawValue shows a value as it is, as much of it as there is room for.
+// rawValue shows a value unchanged, as far as the page's budget permits.
 func rawValue(room *rawBudget, name string, j gatehouse.JSON) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -754,7 +754,7 @@ func attemptSection(v *view, d *gatehouse.RunDetail) templ.Component {
 	})
 }
 
-// runActionSection lists what the run proposed, and who decided.
+// runActionSection lists the run's proposals and who decided them.
 func runActionSection(v *view, d *gatehouse.RunDetail) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1227,7 +1227,7 @@ func costCells(c modelCost) templ.Component {
 	})
 }
 
-// runOfAction leads from an action to the run that proposed it.
+// runOfAction links an action to the run that proposed it.
 func runOfAction(s *gatehouse.Step) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -8,8 +8,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// runStatuses are the states that the list can be narrowed to, in the order in
-// which a run meets them.
+// runStatuses are the states for the list's filter, in the order of a run's life.
 func runStatuses() []gatehouse.RunStatus {
 	return []gatehouse.RunStatus{
 		gatehouse.RunQueued, gatehouse.RunRunning, gatehouse.RunWaitingApproval, gatehouse.RunWaiting, gatehouse.RunRetrying,
@@ -17,7 +16,7 @@ func runStatuses() []gatehouse.RunStatus {
 	}
 }
 
-// stateWord says a state of a run or a step in the words of people.
+// stateWord names the state of a run or a step in everyday words.
 func stateWord(status string) string {
 	switch status {
 	case string(gatehouse.RunWaitingApproval):
@@ -32,8 +31,7 @@ func stateWord(status string) string {
 	return status
 }
 
-// stateMark is a shape beside the word, another for each state, so that colour
-// is never alone.
+// stateMark is a different shape for each state, so that no meaning depends on colour alone.
 func stateMark(status string) string {
 	switch status {
 	case string(gatehouse.RunQueued), string(gatehouse.StepReady):
@@ -70,7 +68,7 @@ func stateTone(status string) string {
 	return "quiet"
 }
 
-// runWord is the state of a run, and where it is going when it stops.
+// runWord names a run's state, including that it is being canceled.
 func runWord(r *gatehouse.Run) string {
 	if r.Stop != "" && !r.Status.Final() {
 		return stateWord(string(r.Status)) + ", stopping"
@@ -78,7 +76,7 @@ func runWord(r *gatehouse.Run) string {
 	return stateWord(string(r.Status))
 }
 
-// stepWord is the state of a step, where one that was left out is told apart.
+// stepWord names a step's state, including that it was skipped.
 func stepWord(s *gatehouse.Step) string {
 	if s.Status == gatehouse.StepSucceeded && s.Skipped {
 		return "skipped"
@@ -86,7 +84,7 @@ func stepWord(s *gatehouse.Step) string {
 	return string(s.Status)
 }
 
-// runSentence says what a run is at, for who hears the page.
+// runSentence sums up the run for screen readers.
 func runSentence(d *gatehouse.RunDetail) string {
 	done := 0
 	for _, s := range d.Steps {
@@ -97,7 +95,7 @@ func runSentence(d *gatehouse.RunDetail) string {
 	return "The run is " + runWord(d.Run) + "; " + strconv.Itoa(done) + " of " + plural(len(d.Steps), "step", "steps") + " have ended."
 }
 
-// failureSentence says why a run failed, and where.
+// failureSentence says why a run failed, and at which step.
 func failureSentence(d *gatehouse.RunDetail) string {
 	for _, s := range d.Steps {
 		if s.Status == gatehouse.StepFailed && s.Parent == "" {
@@ -110,7 +108,7 @@ func failureSentence(d *gatehouse.RunDetail) string {
 	return "It failed"
 }
 
-// whom says who is to answer for an action.
+// whom says who must answer an action's question.
 func whom(a *gatehouse.Action) string {
 	p := a.Approval
 	if p == nil || a.Status != gatehouse.StatusPending {
@@ -153,13 +151,13 @@ func waitsFor(s *gatehouse.Step, actions []*gatehouse.Action) string {
 	return "its items"
 }
 
-// runWait is a step with what it waits for.
+// runWait is a waiting step and what it waits for.
 type runWait struct {
 	step *gatehouse.Step
 	text string
 }
 
-// shownWaits is how many of them stand at the head of a run's page.
+// shownWaits is how many of them the head of a run's page lists.
 const shownWaits = 5
 
 func waitsOf(d *gatehouse.RunDetail) []runWait {
@@ -179,7 +177,7 @@ func dueText(s *gatehouse.Step) string {
 	return ", until " + clock(*s.DueAt)
 }
 
-// took is how long a run or step has gone on.
+// took is the duration of a run so far.
 func (v *view) took(r *gatehouse.Run) string {
 	end := v.now
 	if r.FinishedAt != nil {
@@ -198,17 +196,16 @@ func versionPath(name string, version int) string {
 	return workflowPath(name) + "?version=" + strconv.Itoa(version)
 }
 
-// The bounds of what is shown of inputs and outputs: of one, and of all on a
-// page, in bytes.
+// The size limits for displayed inputs and outputs, in bytes: for each one, and for all on a page.
 const (
 	maxRawValue = 16 << 10
 	maxRaw      = 512 << 10
 )
 
-// rawBudget counts what a page has still room for.
+// rawBudget counts the bytes that a page may still show.
 type rawBudget struct{ left int }
 
-// cut returns as much of a value as is shown, and how many bytes are left out.
+// cut returns the part of a value that is shown, and the number of omitted bytes.
 func (b *rawBudget) cut(j gatehouse.JSON) (text string, more int) {
 	text = string(j)
 	if len(j) <= maxRawValue {
@@ -222,14 +219,14 @@ func (b *rawBudget) cut(j gatehouse.JSON) (text string, more int) {
 	return text, more
 }
 
-// shownSteps bounds how many rows a page has.
+// shownSteps limits the rows of a page.
 const shownSteps = 500
 
 func firstSteps(steps []*gatehouse.Step) []*gatehouse.Step {
 	return steps[:min(len(steps), shownSteps)]
 }
 
-// modelCost is what the calls of one model cost.
+// modelCost is the total cost of the calls to one model.
 type modelCost struct {
 	provider, model string
 	calls           int
@@ -238,7 +235,7 @@ type modelCost struct {
 	currency        string
 }
 
-// costsOf adds up what models cost, in the order of their first call.
+// costsOf adds up the costs of each model, in the order of the first calls.
 func costsOf(usage []*gatehouse.ModelUsage) []modelCost {
 	var list []modelCost
 	for _, u := range usage {
@@ -263,7 +260,7 @@ func costsOf(usage []*gatehouse.ModelUsage) []modelCost {
 	return list
 }
 
-// totals adds up the costs of each currency.
+// totals adds up the costs in each currency.
 func totals(costs []modelCost) []modelCost {
 	var list []modelCost
 	for _, c := range costs {
@@ -286,5 +283,5 @@ func totals(costs []modelCost) []modelCost {
 	return list
 }
 
-// hasRaw reports whether a step has anything to unfold.
+// hasRaw reports whether a step has details to unfold.
 func hasRaw(s *gatehouse.Step) bool { return s.Item != "" || s.Input != "" || s.Output != "" }

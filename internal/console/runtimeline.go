@@ -10,8 +10,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/runline"
 )
 
-// phaseWord says in a sentence what a step did in a phase. Each phase has its
-// pattern beside its colour.
+// phaseWord describes a phase of a step as part of a sentence. In the drawing, each phase has a
+// pattern besides its colour.
 func phaseWord(p runline.Phase) string {
 	switch p {
 	case runline.Queued:
@@ -26,14 +26,14 @@ func phaseWord(p runline.Phase) string {
 	return "worked"
 }
 
-// timeline is a run drawn along one axis of time.
+// timeline is a run drawn along a time axis.
 type timeline struct {
 	rows []timelineRow
-	// phases are those that occur, in the order of the legend.
+	// phases are the phases that occur, in the order of the legend.
 	phases []runline.Phase
 	cuts   []timelineCut
 	total  time.Duration
-	// left counts the steps without a row of their own.
+	// left counts the steps that have no row of their own.
 	left int
 }
 
@@ -44,22 +44,23 @@ type timelineRow struct {
 	words string
 }
 
-// timelineBar is a span with its place, in hundredths of the width.
+// timelineBar is a span and its position, in percent of the width.
 type timelineBar struct {
 	phase    runline.Phase
 	x, width float64
 }
 
-// timelineCut is a stretch in which no step worked, drawn shorter than it was.
+// timelineCut is a stretch in which no step worked; it is drawn shorter.
 type timelineCut struct {
 	x      float64 // its middle, in hundredths of the width
 	length time.Duration
 }
 
-// minBar keeps whatever lasted visible, in hundredths of the width.
+// minBar is the least width of a bar, in percent of the full width, so that even short spans are
+// visible.
 const minBar = 0.6
 
-// newTimeline draws a run; now is the end of what goes on.
+// newTimeline draws a run; spans that have not ended end at now.
 func newTimeline(d *gatehouse.RunDetail, now time.Time) *timeline {
 	shown := firstSteps(d.Steps)
 	t := &timeline{left: len(d.Steps) - len(shown)}
@@ -87,7 +88,7 @@ func newTimeline(d *gatehouse.RunDetail, now time.Time) *timeline {
 	return t
 }
 
-// spanWords reads a row out: the state, and how long what took.
+// spanWords describes a row for screen readers: the state, and the duration of each phase.
 func spanWords(r *gatehouse.Run, s *gatehouse.Step, list []runline.Span) string {
 	text := stateWord(stepWord(s))
 	if runline.TakenOver(r, s) {
@@ -116,10 +117,10 @@ func spanWords(r *gatehouse.Run, s *gatehouse.Step, list []runline.Span) string 
 	return text
 }
 
-// percent writes a place for a drawing.
+// percent formats a position for a drawing.
 func percent(x float64) string { return strconv.FormatFloat(x, 'f', 2, 64) + "%" }
 
-// cutWords says how long the stretches are that are drawn short.
+// cutWords says how long the shortened stretches are.
 func (t *timeline) cutWords() string {
 	parts := make([]string, len(t.cuts))
 	for i, c := range t.cuts {

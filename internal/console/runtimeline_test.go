@@ -10,7 +10,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/runline"
 )
 
-// at is a time so long after the beginning.
+// at is the time d after the start.
 func at(d time.Duration) time.Time {
 	return time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC).Add(d)
 }
@@ -42,7 +42,8 @@ func TestTimelineDrawsWaitsShort(t *testing.T) {
 	if !slices.Equal(phases, []runline.Phase{runline.Fails, runline.Queued, runline.Works}) {
 		t.Errorf("the first step is drawn as %v", phases)
 	}
-	// Seven seconds of work, one of queueing, and two days at a quarter of the work.
+	// Seven seconds of work, one of queueing, and two days that are drawn at a quarter of the
+	// work's width.
 	if len(x.cuts) != 1 || x.cuts[0].length != days || x.cutWords() != "2 d 2 h" {
 		t.Errorf("drawn short: %+v", x.cuts)
 	}
@@ -78,7 +79,7 @@ func TestTimelineOfHundreds(t *testing.T) {
 	}
 }
 
-// A drawing is put together again from what may be in one.
+// TestDrawingsHaveNothingElse: a drawing is rebuilt from the permitted elements only.
 func TestDrawingsHaveNothingElse(t *testing.T) {
 	t.Parallel()
 	nodes, err := readDrawing(`<svg viewBox="0 0 1 1"><text x="1">&lt;script&gt;&amp;"</text></svg>`)

@@ -10,8 +10,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// The names of the cookies. The prefix __Host- makes browsers refuse one that
-// another host, a subdomain or plain http has planted.
+// The cookies' names. With the prefix __Host-, browsers refuse a cookie that another host, a
+// subdomain or plain http has set.
 const (
 	plainSession, secureSession   = "gatehouse_session", "__Host-gatehouse"
 	plainCeremony, secureCeremony = "gatehouse_ceremony", "__Host-gatehouse-ceremony"
@@ -31,14 +31,14 @@ func (c *Console) ceremonyCookie() string {
 	return plainCeremony
 }
 
-// setCookie sets a secret cookie; a zero time leaves it until the browser is
-// closed, an empty value removes it.
+// setCookie sets a secret cookie. With a zero time, it lasts until the browser is closed; an empty
+// value deletes it.
 func (v *view) setCookie(name, value string, until time.Time) {
 	cookie := &http.Cookie{ //nolint:gosec // Secure wherever the console is behind https
 		Name: name, Value: value, Path: "/", Expires: until,
 		HttpOnly: true, Secure: v.c.secure,
-		// Strict would hide it from the navigation that comes back from an
-		// OIDC provider. GET is inert, and other methods check their origin.
+		// With Strict, the navigation that returns from an OIDC provider would come without the
+		// cookie. Lax is safe: a GET changes nothing, and other methods check their origin.
 		SameSite: http.SameSiteLaxMode,
 	}
 	if value == "" {
@@ -56,9 +56,9 @@ func (v *view) cookie(name string) string {
 	return cookie.Value
 }
 
-// identify finds the session, and puts its caller into the context. Without
-// one its error has code unauthenticated. What a page asks for in the background
-// does not count as use: a tab that lies open does not keep its session alive.
+// identify finds the session and puts its caller into the context. Without a session, the error has
+// code unauthenticated. Background requests do not count as use, so an open tab does not keep its
+// session alive.
 func (v *view) identify(background bool) error {
 	token := v.cookie(v.c.sessionCookie())
 	if token == "" {
@@ -78,20 +78,20 @@ func (v *view) identify(background bool) error {
 	return nil
 }
 
-// browser is what a sign-in comes from.
+// browser describes the browser that signs in.
 func (v *view) browser() gatehouse.Browser {
 	return gatehouse.Browser{UserAgent: v.r.UserAgent(), Previous: v.cookie(v.c.sessionCookie())}
 }
 
-// signIn gives the browser its new session and goes on to a path.
+// signIn gives the browser its new session and redirects to a path.
 func (v *view) signIn(s *gatehouse.SignedIn, next string) error {
 	v.setCookie(v.c.sessionCookie(), s.Token, s.Session.CreatedAt.Add(gatehouse.SessionMax))
 	v.rememberDevice(s.Session)
 	return v.redirect(next)
 }
 
-// safeTransport reports whether a session may be given here: over https, or
-// within this machine.
+// safeTransport reports whether a session may be created here: over https, or over the loopback
+// interface.
 func (v *view) safeTransport() bool {
 	if v.c.secure {
 		return true
@@ -105,12 +105,12 @@ func (v *view) safeTransport() bool {
 	return err == nil && ip != nil && ip.IsLoopback()
 }
 
-// signInOptions are what can be signed in with here. elsewhere is where passkeys
-// can be used, when this page was asked for at an address where they cannot, ""
-// otherwise: a passkey belongs to a name, and browsers keep none for a number.
+// signInOptions are the possible ways to sign in here. A passkey belongs to a host name, and
+// browsers accept none for an IP address. If passkeys do not work at this page's address, elsewhere
+// is the address at which they do; else it is "".
 func (v *view) signInOptions() (o gatehouse.SignInOptions, elsewhere string) {
 	o = v.c.cfg.SignIn.Options()
-	// Behind a proxy nobody knows what the browser asked for.
+	// Behind a proxy, the address that the browser requested is not known.
 	if v.c.cfg.PublicURL != "" || len(o.PasskeyOrigins) == 0 {
 		return o, ""
 	}
@@ -123,7 +123,7 @@ func (v *view) signInOptions() (o gatehouse.SignInOptions, elsewhere string) {
 	return o, o.PasskeyOrigins[0]
 }
 
-// signinPath is the sign-in page that comes back to a path.
+// signinPath is the sign-in page that returns to a path.
 func signinPath(next string) string {
 	if next == "" || next == "/" || localPath(next) != next {
 		return "/signin"

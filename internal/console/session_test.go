@@ -10,7 +10,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/console"
 )
 
-// sessionCookie is the session that the browser holds, "" for none.
+// sessionCookie is the browser's session cookie, "" for none.
 func (b *browser) sessionCookie() string {
 	u, err := url.Parse(b.w.server.URL)
 	if err != nil {
@@ -59,7 +59,7 @@ func TestSessionCookie(t *testing.T) {
 	}
 	b := w.stranger()
 	b.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	// A session that somebody planted is not adopted.
+	// A planted session is not adopted (session fixation).
 	r := b.request(http.MethodPost, "/setup", url.Values{"token": {link.Token}})
 	r.AddCookie(&http.Cookie{Name: "gatehouse_session", Value: "gts_planted"})
 	p := b.do(r).want(http.StatusSeeOther)

@@ -14,17 +14,17 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Self is what people do with their own keys, edit token and sessions. What
-// gives another way in takes a fresh sign-in, or the person's edit token.
+// Self lets people manage their own keys, edit token and sessions. Adding a credential requires a
+// fresh sign-in or the person's edit token.
 type Self interface {
-	// ShowEditToken returns the context of a request that carried a token: see
+	// ShowEditToken returns a context that proves the edit token of a request: see
 	// [gatehouse.Caller].
 	ShowEditToken(ctx context.Context, token string) (context.Context, error)
 	CreateOwnKey(ctx context.Context, editToken string) (*gatehouse.Credentials, error)
 	RevokeOwnKey(ctx context.Context, keyID string) error
 	RotateOwnEditToken(ctx context.Context, editToken string) (*gatehouse.Credentials, error)
-	// EndOtherSessions ends all of the caller's sessions but this one, and
-	// returns how many those were.
+	// EndOtherSessions ends all sessions of the caller except the present one, and returns their
+	// number.
 	EndOtherSessions(ctx context.Context) (int, error)
 }
 
@@ -45,10 +45,10 @@ func (c *Console) settingsRoutes() []route {
 	}, c.principalRoutes(), c.groupRoutes(), c.delegationRoutes(), c.tenantRoutes(), c.noticeRoutes(), c.messageRoutes())
 }
 
-// access is how somebody gets in: what the page of a person's own settings and
-// an administrator's page of a principal both list.
+// access lists a principal's credentials, for the person's own settings and for an administrator's
+// page of the principal.
 type access struct {
-	// base is the path that the forms post below.
+	// base is the path prefix of the forms' targets.
 	base       string
 	own        bool
 	sessions   []*gatehouse.Session
@@ -56,17 +56,17 @@ type access struct {
 	passkeys   []*gatehouse.Passkey
 	identities []*gatehouse.ExternalIdentity
 	keys       []*gatehouse.Key
-	// once makes a second press of a button the same request.
+	// once is the forms' idempotency key: a second press of a button repeats the same request.
 	once string
 }
 
-// settingsView is a person's own page.
+// settingsView is a person's own settings page.
 type settingsView struct {
 	access
 	options gatehouse.SignInOptions
-	// elsewhere is where passkeys can be added, when not here.
+	// elsewhere is the address at which passkeys can be added, if not here.
 	elsewhere string
-	// fresh says that nothing else need be proven to add a way in.
+	// fresh says that the sign-in is recent enough to add a credential without further proof.
 	fresh  bool
 	said   string
 	failed *gatehouse.Error
@@ -90,7 +90,7 @@ func (c *Console) settingsView(v *view) (*settingsView, error) {
 	return p, err
 }
 
-// access lists what a principal gets in with. Only people sign in.
+// access lists a principal's credentials. Only people have credentials to sign in with.
 func (c *Console) access(v *view, who *gatehouse.Principal, base string) (access, error) {
 	a := access{base: base, own: base == settingsPath, once: v.requestID}
 	var err error
@@ -112,7 +112,7 @@ func (c *Console) access(v *view, who *gatehouse.Principal, base string) (access
 	return a, err
 }
 
-// settingsRefused shows the page as it is now, with what was refused.
+// settingsRefused shows the page's present state with the error.
 func (c *Console) settingsRefused(v *view, err error) error {
 	e := asError(err)
 	if e.Code == gatehouse.CodeInternal || e.Code == gatehouse.CodeUnauthenticated || e.Code == gatehouse.CodeNotFound {
@@ -126,7 +126,7 @@ func (c *Console) settingsRefused(v *view, err error) error {
 	return v.render(gatehouse.StatusOf(e.Code), "Settings", settingsPath, settingsBody(v, p))
 }
 
-// sure reads a form that takes something away: its box has to be ticked.
+// sure checks the confirmation box of a form that removes something.
 func (v *view) sure() error {
 	if err := v.parse(); err != nil {
 		return err
@@ -141,7 +141,7 @@ func (c *Console) revokeOwnSession(v *view) error {
 	if err := v.sure(); err != nil {
 		return c.settingsRefused(v, err)
 	}
-	// An administrator may end everybody's sessions, but not from here.
+	// An administrator may end anybody's sessions, but this page ends only one's own.
 	if err := c.isSessionOf(v, v.person.ID); err != nil {
 		return err
 	}
@@ -151,7 +151,7 @@ func (c *Console) revokeOwnSession(v *view) error {
 	return v.redirect(settingsPath + "#sessions")
 }
 
-// isSessionOf fails unless the session of the path is one of a principal.
+// isSessionOf returns an error unless the session in the path belongs to the principal.
 func (c *Console) isSessionOf(v *view, principal string) error {
 	for cursor := ""; ; {
 		page, err := c.cfg.Sessions.ListSessions(v.ctx, gatehouse.SessionFilter{Principal: principal, Ended: true, Cursor: cursor, Limit: gatehouse.MaxLimit})
@@ -185,7 +185,7 @@ func (c *Console) revokeOtherSessions(v *view) error {
 	return v.render(http.StatusOK, "Settings", settingsPath, settingsBody(v, p))
 }
 
-// addPasskeyBegin answers a script with the question to the authenticator.
+// addPasskeyBegin answers a script with the challenge for the authenticator.
 func (c *Console) addPasskeyBegin(v *view) error {
 	if err := v.transport(); err != nil {
 		return err
@@ -217,7 +217,7 @@ func (c *Console) removeOwnPasskey(v *view) error {
 	return v.redirect(settingsPath + "#passkeys")
 }
 
-// removePasskey removes the passkey of the path, if it is a principal's.
+// removePasskey removes the passkey in the path, if it belongs to the principal.
 func (c *Console) removePasskey(v *view, principal string) error {
 	list, err := c.cfg.Browser.ListPasskeys(v.ctx, principal)
 	if err != nil {
@@ -230,7 +230,7 @@ func (c *Console) removePasskey(v *view, principal string) error {
 	return c.cfg.Browser.RemovePasskey(v.ctx, id)
 }
 
-// linkIdentity sends the browser to a provider, to link who it is there.
+// linkIdentity redirects the browser to a provider, to link the identity there.
 func (c *Console) linkIdentity(v *view) error {
 	if err := v.transport(); err != nil {
 		return err
@@ -245,14 +245,14 @@ func (c *Console) linkIdentity(v *view) error {
 	return v.leave(to)
 }
 
-// identityID names an identity in a path: what a provider calls somebody need
-// not survive a form.
+// identityID is a URL-safe name for an identity: a provider's subject may contain characters that
+// do not survive a form.
 func identityID(i *gatehouse.ExternalIdentity) string {
 	sum := sha256.Sum256([]byte(i.Issuer + "\x00" + i.Subject))
 	return hex.EncodeToString(sum[:16])
 }
 
-// unlinkIdentity ends the link of the path, if it is a principal's.
+// unlinkIdentity removes the link in the path, if it belongs to the principal.
 func (c *Console) unlinkIdentity(v *view, principal string) error {
 	list, err := c.cfg.Browser.ListIdentities(v.ctx, principal)
 	if err != nil {
@@ -306,15 +306,15 @@ func (c *Console) revokeOwnKey(v *view) error {
 	return v.redirect(settingsPath + "#keys")
 }
 
-// secret is something that is shown once.
+// secret is a value that is shown once.
 type secret struct{ label, value string }
 
-// secretsPage answers the form that made secrets. Nothing leads to it: asked
-// for again, the form is refused.
+// secretsPage answers the form that created secrets. It has no URL: posting the form again is
+// refused.
 type secretsPage struct {
 	title, meaning, back string
 	secrets              []secret
-	// next is a command that uses one of them; until says when they end.
+	// next is a command that uses one of them; until says when they expire.
 	next, nextMeans, until string
 }
 
@@ -322,8 +322,8 @@ func (v *view) showSecrets(p secretsPage) error {
 	return v.render(http.StatusOK, p.title, settingsPath, secretsBody(p))
 }
 
-// onceSecret is [view.once] for a form that makes a secret: that it was made is
-// remembered, the secret is not.
+// onceSecret is [view.once] for a form that creates a secret: the store remembers that a secret was
+// created, but not the secret.
 func (v *view) onceSecret(route string) context.Context {
 	ctx := v.once(route, v.form("once"), v.r.URL.Path)
 	if c, err := gatehouse.CallerFrom(ctx); err == nil && c.Idempotency != nil {
@@ -332,7 +332,7 @@ func (v *view) onceSecret(route string) context.Context {
 	return ctx
 }
 
-// shownBefore turns the answer to a form that was sent twice into words.
+// shownBefore explains the error when a form was sent twice.
 func shownBefore(err error) error {
 	var replay *gatehouse.Replay
 	if errors.As(err, &replay) {
@@ -354,8 +354,8 @@ func signInWord(m gatehouse.SignInMethod) string {
 	return string(m)
 }
 
-// browserWord guesses, from what a browser calls itself, what a person calls
-// it; the text itself is shown beside it.
+// browserWord guesses the common name of a browser from its User-Agent header, which is shown
+// beside it.
 func browserWord(agent string) string {
 	name, system := "A browser", ""
 	for _, x := range [][2]string{{"Edg/", "Edge"}, {"OPR/", "Opera"}, {"Firefox/", "Firefox"}, {"Chrome/", "Chrome"}, {"Safari/", "Safari"}} {
@@ -373,7 +373,7 @@ func browserWord(agent string) string {
 	return name + system
 }
 
-// liveKeys parts a principal's keys into those that hold and the others.
+// liveKeys separates a principal's valid keys from the ended ones.
 func liveKeys(keys []*gatehouse.Key) (live, ended []*gatehouse.Key) {
 	for _, k := range keys {
 		if k.RevokedAt == nil {

@@ -14,10 +14,10 @@ import (
 
 const delegationsPath = "/settings/delegations"
 
-// Delegations is what the console needs of delegations.
+// Delegations is the console's part of the delegation service.
 type Delegations interface {
 	gatehouse.DelegationService
-	// StandingsOf returns whom the caller may answer for now.
+	// StandingsOf returns the people for whom the caller may answer now.
 	StandingsOf(ctx context.Context) ([]gatehouse.Standing, error)
 }
 
@@ -33,7 +33,7 @@ func (c *Console) delegationRoutes() []route {
 	}
 }
 
-// delegationsView lists delegations; the other members are of a new one, as typed.
+// delegationsView lists delegations; the other fields hold a new one, as typed.
 type delegationsView struct {
 	list                                  []*gatehouse.Delegation
 	from, to, starts, until, types, level string
@@ -97,7 +97,7 @@ func (c *Console) endDelegation(v *view) error {
 	return c.delegated(v, &delegationsView{}, err)
 }
 
-// delegated shows the list after a change, with what was refused.
+// delegated shows the list after a change, with the error of a refused one.
 func (c *Console) delegated(v *view, p *delegationsView, err error) error {
 	if err == nil {
 		return v.redirect(delegationsPath)
@@ -112,7 +112,7 @@ func (c *Console) delegated(v *view, p *delegationsView, err error) error {
 
 func delegationPath(id, verb string) string { return delegationsPath + "/" + url.PathEscape(id) + verb }
 
-// delegationScope says what a delegation is for.
+// delegationScope describes the scope of a delegation.
 func delegationScope(d *gatehouse.Delegation) string {
 	what := "all action types"
 	if len(d.Types) > 0 {
@@ -124,7 +124,7 @@ func delegationScope(d *gatehouse.Delegation) string {
 	return what
 }
 
-// delegationState says whether a delegation holds.
+// delegationState says whether a delegation is in force.
 func delegationState(d *gatehouse.Delegation, now time.Time) string {
 	switch {
 	case d.EndedAt != nil:
@@ -141,8 +141,8 @@ func delegationEnded(d *gatehouse.Delegation, now time.Time) bool {
 	return d.EndedAt != nil || !now.Before(d.Ends)
 }
 
-// standsFor names those for whom the person may answer the question about an action
-// that does not ask the person.
+// standsFor names the people for whom this person may answer, if the action does not ask this
+// person directly.
 func (v *view) standsFor(a *gatehouse.Action) (names []string) {
 	if v.c.cfg.Delegations == nil || a.Approval == nil || gate.MayAnswer(a.Approval, v.person, v.now) == nil {
 		return nil

@@ -40,7 +40,7 @@ func (c *Console) showGroups(v *view, status int, p *groupsView) error {
 	return v.render(status, "Groups", settingsPath, groupsBody(v, p))
 }
 
-// changeGroups runs a change and shows the list, with what was refused.
+// changeGroups runs a change and shows the list, with the error of a refused one.
 func (c *Console) changeGroups(v *view, p *groupsView, sure bool, fn func(name string) error) error {
 	read := v.parse
 	if sure {
@@ -94,7 +94,7 @@ func (c *Console) deleteGroup(v *view) error {
 	return c.changeGroups(v, &groupsView{}, true, func(name string) error { return c.cfg.Admin.DeleteGroup(v.ctx, name) })
 }
 
-// sourcesText says where a membership comes from.
+// sourcesText names the sources of a membership.
 func sourcesText(from []string) string {
 	words := make([]string, len(from))
 	for i, source := range from {

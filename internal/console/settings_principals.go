@@ -34,7 +34,7 @@ const principalsPath = "/settings/principals"
 
 func principalPath(id string) string { return principalsPath + "/" + url.PathEscape(id) }
 
-// principalsView is a page of the list; names has the sponsors' by id.
+// principalsView is a page of the list; names maps the sponsors' ids to their names.
 type principalsView struct {
 	list  []*gatehouse.Principal
 	names map[string]string
@@ -67,7 +67,7 @@ func (c *Console) principals(v *view) error {
 	return v.render(http.StatusOK, "Principals", settingsPath, principalsBody(v, p))
 }
 
-// sponsorName is the name of the person behind an id, "" for none.
+// sponsorName is the name of the sponsor with an id, "" for none.
 func (c *Console) sponsorName(v *view, id string) (string, error) {
 	if id == "" {
 		return "", nil
@@ -79,11 +79,11 @@ func (c *Console) sponsorName(v *view, id string) (string, error) {
 	return s.Name, nil
 }
 
-// principalForm is a principal about to be made.
+// principalForm is the form for a new principal.
 type principalForm struct {
 	ask  gatehouse.NewPrincipal
 	once string
-	// tenants are those that the caller may choose from, nil for its own only.
+	// tenants are the tenants that the caller may choose from, nil for their own only.
 	tenants []*gatehouse.Tenant
 	failed  *gatehouse.Error
 }
@@ -142,7 +142,7 @@ func (c *Console) createPrincipal(v *view) error {
 	return v.showSecrets(p)
 }
 
-// formRoles are the roles that are ticked, as they were sent.
+// formRoles are the ticked roles, as they were posted.
 func (v *view) formRoles() []gatehouse.Role {
 	roles := []gatehouse.Role{}
 	for _, r := range v.r.PostForm["role"] {
@@ -156,7 +156,7 @@ type principalView struct {
 	access
 	who     *gatehouse.Principal
 	sponsor string
-	// person is who is behind the principal, when that is another.
+	// person is the person behind the principal, if that is another principal.
 	person string
 	self   bool
 	failed *gatehouse.Error
@@ -188,12 +188,12 @@ func (c *Console) principalView(v *view) (*principalView, error) {
 	return p, err
 }
 
-// who is the principal of the path.
+// who finds the principal in the path.
 func (c *Console) who(v *view) (*gatehouse.Principal, error) {
 	return c.cfg.Admin.FindPrincipal(v.ctx, v.r.PathValue("principal"))
 }
 
-// principalRefused shows the principal as it is now, with what was refused.
+// principalRefused shows the principal's present state with the error.
 func (c *Console) principalRefused(v *view, err error) error {
 	e := asError(err)
 	if e.Code == gatehouse.CodeInternal || e.Code == gatehouse.CodeUnauthenticated || e.Code == gatehouse.CodeNotFound {
@@ -207,7 +207,7 @@ func (c *Console) principalRefused(v *view, err error) error {
 	return v.render(gatehouse.StatusOf(e.Code), p.who.Name, settingsPath, principalBody(v, p))
 }
 
-// change runs a change of the path's principal and goes back to its page.
+// change runs a change of the principal in the path and returns to its page.
 func (c *Console) change(v *view, section string, sure bool, fn func(*gatehouse.Principal) error) error {
 	read := v.parse
 	if sure {
@@ -289,7 +289,7 @@ func (c *Console) unlinkTheirIdentity(v *view) error {
 	return c.change(v, "#identities", true, func(who *gatehouse.Principal) error { return c.unlinkIdentity(v, who.ID) })
 }
 
-// reveal makes a secret for the path's principal, and answers with it.
+// reveal creates a secret for the principal in the path, and shows it.
 func (c *Console) reveal(v *view, sure bool, create func(*gatehouse.Principal) (secretsPage, error)) error {
 	read := v.parse
 	if sure {
@@ -350,7 +350,7 @@ func (c *Console) makeSetupLink(v *view) error {
 	})
 }
 
-// origin is this server as the browser reaches it.
+// origin is this server's origin as the browser sees it.
 func (v *view) origin() string {
 	if v.c.cfg.PublicURL != "" {
 		return strings.TrimSuffix(v.c.cfg.PublicURL, "/")
@@ -361,7 +361,7 @@ func (v *view) origin() string {
 	return "http://" + v.r.Host
 }
 
-// mayRole tells why a kind of principal cannot hold a role, "" when it can.
+// mayRole says why a kind of principal cannot hold a role, "" when it can.
 func mayRole(kind gatehouse.Kind, r gatehouse.Role) string {
 	p := gatehouse.Principal{Name: "x", Kind: kind, Roles: []gatehouse.Role{r}}
 	if p.Validate() == nil {
@@ -373,7 +373,7 @@ func mayRole(kind gatehouse.Kind, r gatehouse.Role) string {
 	return "for people only"
 }
 
-// roleMeaning says what a role lets one do.
+// roleMeaning says what a role permits.
 func roleMeaning(r gatehouse.Role) string {
 	switch r {
 	case gatehouse.RoleProposer:

@@ -223,8 +223,8 @@ func principalState(x *gatehouse.Principal) templ.Component {
 	})
 }
 
-// roleBoxes offers the roles; those that a kind can never hold say so, where
-// the kind is known.
+// roleBoxes offers the roles. If the kind is known, roles that it cannot hold are disabled with the
+// reason.
 func roleBoxes(kind gatehouse.Kind, has []gatehouse.Role, locked gatehouse.Role) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -13,7 +13,7 @@ import (
 	"strconv"
 )
 
-// settingsTabs leads through the settings that a person may see.
+// settingsTabs links to the settings that a person may see.
 func settingsTabs(v *view, path string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -168,7 +168,7 @@ func settingsTab(path, label, current string) templ.Component {
 	})
 }
 
-// refused says what was not done, at the head of the page.
+// refused shows the error at the head of the page.
 func refused(e *gatehouse.Error) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -659,7 +659,7 @@ func keysButton(value, label string, pressed bool) templ.Component {
 	})
 }
 
-// ask hides a form until somebody wants it; tone is danger or "".
+// ask hides a form behind a button; tone is "danger" or "".
 func ask(label, tone string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -732,7 +732,7 @@ func ask(label, tone string) templ.Component {
 	})
 }
 
-// sureBox has to be ticked before something is taken away.
+// sureBox is the confirmation box of a form that removes something.
 func sureBox(what string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -775,7 +775,7 @@ func sureBox(what string) templ.Component {
 	})
 }
 
-// freshness asks for the edit token where the sign-in is too old.
+// freshness asks for the edit token when the sign-in is too old.
 func freshness(fresh bool, id string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1757,7 +1757,7 @@ func keyList(v *view, a access) templ.Component {
 	})
 }
 
-// secretsBody shows what is shown once.
+// secretsBody shows secrets that are shown only once.
 func secretsBody(p secretsPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

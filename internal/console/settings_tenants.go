@@ -29,12 +29,12 @@ type tenantsView struct {
 	failed  *gatehouse.Error
 }
 
-// managesTenants reports whether the person looks after tenants besides its own.
+// managesTenants reports whether the person manages tenants besides their own.
 func (v *view) managesTenants() bool {
 	return v.has(gatehouse.RoleAdmin) && v.person.Tenant == gatehouse.DefaultTenant
 }
 
-// tenantsOf lists the tenants to who manages them, nil to everybody else.
+// tenantsOf lists the tenants for a person who manages them, nil for everybody else.
 func (c *Console) tenantsOf(v *view) ([]*gatehouse.Tenant, error) {
 	if !v.managesTenants() {
 		return nil, nil
@@ -72,8 +72,7 @@ func (c *Console) createTenant(v *view) error {
 	return c.showTenants(v, gatehouse.StatusOf(p.failed.Code), p)
 }
 
-// providers shows how people sign in here; the configuration says so, and not
-// this page.
+// providers shows the sign-in providers; they can be changed in the configuration only.
 func (c *Console) providers(v *view) error {
 	return v.render(http.StatusOK, "Sign-in", settingsPath, providersBody(v, c.cfg.SignIn.Options()))
 }

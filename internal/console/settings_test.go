@@ -22,7 +22,7 @@ var (
 	onceField  = regexp.MustCompile(`name="once" value="([^"]*)"`)
 )
 
-// secrets are those that a page shows, each once.
+// secrets are the secrets that a page shows, each once.
 func (p *page) secrets() []string {
 	p.t.Helper()
 	found := secretText.FindAllString(p.body, -1)
@@ -30,7 +30,7 @@ func (p *page) secrets() []string {
 	return slices.Compact(found)
 }
 
-// once is the first form's value that makes a second press the same request.
+// once is the idempotency key of the first form.
 func (p *page) once() string {
 	p.t.Helper()
 	m := onceField.FindStringSubmatch(p.body)
@@ -87,8 +87,8 @@ func (w *world) id(name string) string {
 	return p.ID
 }
 
-// TestSettingsRoutes asks for every page of the settings in every role: what
-// is an administrator's is refused to all others, whatever the form says.
+// TestSettingsRoutes requests every page of the settings in every role: the administrators' pages
+// and forms are refused to all others.
 func TestSettingsRoutes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -215,7 +215,7 @@ func TestOwnKeysAndEditTokenAreShownOnce(t *testing.T) {
 	ana.post("/settings/edit-token").want(http.StatusUnprocessableEntity)
 }
 
-// notStored looks for a secret in everything that the store has written.
+// notStored checks that the store's files do not contain a secret.
 func (w *world) notStored(secret string) {
 	w.t.Helper()
 	files, err := os.ReadDir(w.dir)
@@ -233,8 +233,7 @@ func (w *world) notStored(secret string) {
 	}
 }
 
-// TestAnOldSessionGainsNoOtherWayIn waits past the time in which a sign-in is
-// proof enough.
+// TestAnOldSessionGainsNoOtherWayIn waits until the sign-in is no longer fresh.
 func TestAnOldSessionGainsNoOtherWayIn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -251,11 +250,11 @@ func TestAnOldSessionGainsNoOtherWayIn(t *testing.T) {
 		}
 		ana.post(path, "sure", "yes", "edit_token", ana.creds.EditToken).want(http.StatusOK)
 	}
-	// The last of them has ended the token.
+	// The last of these changes ended the token.
 	ana.post("/settings/keys", "edit_token", ana.creds.EditToken).want(http.StatusForbidden)
 }
 
-// passkeys lets the console take passkeys at an address.
+// passkeys enables passkeys for an origin.
 func (w *world) passkeys(t *testing.T, origin string) {
 	t.Helper()
 	ceremonies, err := signin.New(signin.Config{Passkeys: &signin.Passkeys{RPID: "localhost", Origins: []string{origin}}}, w.gate, w.config.Log)
@@ -271,8 +270,8 @@ func (w *world) passkeys(t *testing.T, origin string) {
 	w.server.Config.Handler = pages
 }
 
-// TestPasskeysAtAnotherAddress asks for the pages at a number, for which
-// browsers keep no passkeys, as development mode prints it.
+// TestPasskeysAtAnotherAddress requests the pages at an IP address, as development mode prints it,
+// for which browsers accept no passkeys.
 func TestPasskeysAtAnotherAddress(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -22,8 +22,7 @@ func (c *Console) signinRoutes() []route {
 	}
 }
 
-// SignsIn reports whether a request tries to sign in, and may fail for a secret that
-// is wrong.
+// SignsIn reports whether a request attempts to sign in with a secret that may be wrong.
 func SignsIn(r *http.Request) bool {
 	switch r.URL.Path {
 	case gatehouse.SetupPath:
@@ -34,8 +33,8 @@ func SignsIn(r *http.Request) bool {
 	return false
 }
 
-// transport refuses to give a session to a browser that would send it over the
-// network in the clear.
+// transport refuses to create a session for a browser that would send it unencrypted over the
+// network.
 func (v *view) transport() error {
 	if v.safeTransport() {
 		return nil
@@ -51,8 +50,8 @@ func (c *Console) signinPage(v *view) error {
 	return v.render(http.StatusOK, "Sign in", "", signinForm(v, options, elsewhere, v.query("next")))
 }
 
-// setupPage shows a set-up link and does not use it up: mail scanners follow
-// links, people press buttons.
+// setupPage shows a set-up link without using it up: mail scanners follow links, but only people
+// press buttons.
 func (c *Console) setupPage(v *view) error {
 	token := v.query("token")
 	_, person, err := c.cfg.Browser.FindSetupLink(v.ctx, token)
@@ -86,8 +85,8 @@ func (c *Console) signOut(v *view) error {
 	return v.redirect("/signin")
 }
 
-// leave sends the browser to a provider. After a form it is a page with a
-// link: the content policy lets no form end elsewhere.
+// leave sends the browser to a provider. After a form, it is a page with a link, because the
+// content policy forbids that a form's redirect leaves this site.
 func (v *view) leave(to *gatehouse.Redirect) error {
 	v.setCookie(v.c.ceremonyCookie(), to.State, to.ExpiresAt)
 	if v.r.Method == http.MethodGet {
@@ -97,7 +96,7 @@ func (v *view) leave(to *gatehouse.Redirect) error {
 	return v.render(http.StatusOK, "Continue at your provider", "", leavePage(to.URL))
 }
 
-// takeState returns what the browser kept for a ceremony, once.
+// takeState returns and deletes the browser's cookie for a ceremony.
 func (v *view) takeState() string {
 	state := v.cookie(v.c.ceremonyCookie())
 	v.setCookie(v.c.ceremonyCookie(), "", v.now)
@@ -115,7 +114,7 @@ func (c *Console) beginOIDC(v *view) error {
 	return v.leave(to)
 }
 
-// finishOIDC takes a provider's answer, to a sign-in, a link or a step-up.
+// finishOIDC takes a provider's answer to a sign-in, a link or a step-up.
 func (c *Console) finishOIDC(v *view) error {
 	if err := v.transport(); err != nil {
 		return err
@@ -151,7 +150,7 @@ func (c *Console) finishPasskey(v *view) error {
 	return v.json(map[string]string{"next": localPath(v.query("next"))})
 }
 
-// challenge answers a script with a WebAuthn ceremony's question.
+// challenge answers a script with a WebAuthn challenge.
 func (v *view) challenge(ch *gatehouse.Challenge, err error) error {
 	if err != nil {
 		return err
@@ -160,7 +159,7 @@ func (v *view) challenge(ch *gatehouse.Challenge, err error) error {
 	return v.json(ch.Options)
 }
 
-// body reads what a script has sent.
+// body reads the request body of a script.
 func (v *view) body() ([]byte, error) {
 	b, err := io.ReadAll(v.r.Body)
 	if err != nil {
@@ -169,7 +168,7 @@ func (v *view) body() ([]byte, error) {
 	return b, nil
 }
 
-// json answers a script.
+// json answers a script with JSON.
 func (v *view) json(value any) error {
 	return v.jsonWith(http.StatusOK, value)
 }
@@ -190,7 +189,7 @@ func setupPath(token string) string {
 	return gatehouse.SetupPath + "?" + url.Values{"token": {token}}.Encode()
 }
 
-// beginPath is where a sign-in at a provider begins.
+// beginPath starts a sign-in at a provider.
 func beginPath(provider, next string) string {
 	return "/signin/oidc/begin/" + url.PathEscape(provider) + "?next=" + url.QueryEscape(localPath(next))
 }

@@ -143,7 +143,7 @@ func signinForm(v *view, options gatehouse.SignInOptions, elsewhere, next string
 	})
 }
 
-// passkeysAt leads to where passkeys can be used.
+// passkeysAt links to the address at which passkeys work.
 func passkeysAt(origin, path string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -8,7 +8,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// slackLinks are the identities of a person that are Slack users, others the rest.
+// slackLinks separates a person's linked Slack users from the other identities.
 func slackLinks(list []*gatehouse.ExternalIdentity) (links, others []*gatehouse.ExternalIdentity) {
 	for _, i := range list {
 		if strings.HasPrefix(i.Issuer, gatehouse.SlackIssuer) {
@@ -20,7 +20,7 @@ func slackLinks(list []*gatehouse.ExternalIdentity) (links, others []*gatehouse.
 	return links, others
 }
 
-// slackCode shows a code that links whoever enters it in Slack.
+// slackCode shows a code: the Slack user who enters it is linked to this person.
 func (c *Console) slackCode(v *view) error {
 	made, err := c.cfg.Slack.CreateSlackCode(v.ctx)
 	if err != nil {
@@ -34,7 +34,7 @@ func (c *Console) slackCode(v *view) error {
 	})
 }
 
-// unlinkSlack ends a link of the person's own.
+// unlinkSlack removes one of the person's own links.
 func (c *Console) unlinkSlack(v *view) error {
 	if err := v.sure(); err != nil {
 		return c.settingsRefused(v, err)

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// slackList shows the Slack users that a person decides as, and links another.
+// slackList shows the person's linked Slack users, and links another.
 func slackList(v *view, p *settingsView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -6,18 +6,18 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// standing tells a page that sent an answer and never heard of it what the
-// server has.
+// standing tells a page whether the server has stored its answer. A page asks when the reply to its
+// answer was lost.
 type standing struct {
-	// Stands is true where the server has what the page sent.
+	// Stands is true when the server has stored what the page sent.
 	Stands bool   `json:"stands"`
 	Text   string `json:"text"`
-	// Onward is where the page would have been led, "" where it has to stay.
+	// Onward is the URL of the redirect that the page missed, "" when it should stay.
 	Onward string `json:"onward,omitempty"`
 }
 
-// actionStanding reads what stands of an action: the parameter want says what
-// the page sent, approved, rejected or canceled. It changes nothing.
+// actionStanding reports whether the server stored an answer. The parameter want is the answer that
+// the page sent: approved, rejected or canceled. It changes nothing.
 func (c *Console) actionStanding(v *view) error {
 	a, err := c.cfg.Actions.FindAction(v.ctx, v.r.PathValue("id"))
 	if err != nil {
@@ -31,7 +31,7 @@ func (c *Console) actionStanding(v *view) error {
 	return v.json(s)
 }
 
-// whatStands reports whether an action has what a person sent, and says so.
+// whatStands reports whether the action has the person's answer, and describes the result.
 func whatStands(a *gatehouse.Action, p *gatehouse.Principal, want string) (stands bool, text string) {
 	if want == string(gatehouse.StatusCanceled) {
 		if a.Status == gatehouse.StatusCanceled {
@@ -61,8 +61,8 @@ func whatStands(a *gatehouse.Action, p *gatehouse.Principal, want string) (stand
 	return false, text + "."
 }
 
-// onwardPath is where an answer leads: to the next action of the list that it
-// was opened from, else to the action itself.
+// onwardPath is the URL after an answer: the next action of the list from which the action was
+// opened, else the action itself.
 func onwardPath(from, next, done string) string {
 	to := localPath(cmp.Or(from, actionPath(done)))
 	if !isInbox(to) {

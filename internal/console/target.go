@@ -12,37 +12,36 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/gate"
 )
 
-// TargetReader reads the targets of pending actions as they are now.
+// TargetReader reads the present state of pending actions' targets.
 type TargetReader interface {
-	// CanReadTarget makes no call.
+	// CanReadTarget decides without a call to the target.
 	CanReadTarget(a *gatehouse.Action) bool
 	ReadTarget(ctx context.Context, id string) (gate.FreshState, error)
 }
 
-// The bounds of what open pages ask of targets.
+// The limits for reading targets on behalf of open pages.
 const (
 	// readAgain is how long one reading of an action's target serves all pages.
 	readAgain = 3 * time.Second
-	// maxReads is how many targets are asked at once.
+	// maxReads is the number of concurrent readings.
 	maxReads = 16
-	// readPatience is how long a page waits for one, in line and at the target.
+	// readPatience is how long a page waits for a reading, including its time in the queue.
 	readPatience = 5 * time.Second
 )
 
-// target is what is known of an action's target before the change.
+// target is the known state of an action's target before the change.
 type target struct {
 	card.Before
-	// asked is true where the target was asked, at the time At; why says what kept
-	// it from answering.
+	// asked is set when the target was asked, at the time At; why says why it did not answer.
 	asked bool
 	at    time.Time
 	why   string
 	gone  bool
-	// canAsk: this person may have it asked.
+	// canAsk is set when this person may have the target asked.
 	canAsk bool
 }
 
-// reading is one reading, under way or done.
+// reading is one reading, in progress or done.
 type reading struct {
 	done  chan struct{}
 	at    time.Time
@@ -50,7 +49,7 @@ type reading struct {
 	err   error
 }
 
-// readings keeps those of the last seconds, by tenant and action.
+// readings caches the readings of the last seconds, by tenant and action.
 type readings struct {
 	mu    sync.Mutex
 	of    map[string]*reading
@@ -61,7 +60,7 @@ func newReadings() *readings {
 	return &readings{of: make(map[string]*reading), slots: make(chan struct{}, maxReads)}
 }
 
-// get returns the reading of a key, and makes one where none is recent.
+// get returns the recent reading of a key, or starts one.
 func (r *readings) get(
 	ctx context.Context,
 	key string,
@@ -80,7 +79,7 @@ func (r *readings) get(
 		}
 		one = &reading{done: make(chan struct{})}
 		r.of[key] = one
-		// The reading serves whoever asks next too: it does not end with this request.
+		// Later requests share the reading, so it does not end with this request.
 		go r.run(context.WithoutCancel(ctx), one, now, read)
 	}
 	r.mu.Unlock()
@@ -113,7 +112,7 @@ func (r *readings) run(
 	close(one.done)
 }
 
-// targetOf is what is known of a target before anybody asks it.
+// targetOf is the known state of a target that was not asked.
 func (c *Console) targetOf(v *view, a *gatehouse.Action) target {
 	return target{
 		Before: card.ClaimedBefore(a),
@@ -122,8 +121,8 @@ func (c *Console) targetOf(v *view, a *gatehouse.Action) target {
 	}
 }
 
-// readTarget asks the target, where this person may have it asked. That it does not
-// answer is no error of the page.
+// readTarget asks the target, if this person may have it asked. A target that does not answer does
+// not fail the page.
 func (c *Console) readTarget(v *view, a *gatehouse.Action) target {
 	t := c.targetOf(v, a)
 	if !t.canAsk {
@@ -144,7 +143,7 @@ func (c *Console) readTarget(v *view, a *gatehouse.Action) target {
 	return t
 }
 
-// actionTarget is the part of an action's page that its target is asked for.
+// actionTarget serves the part of an action's page for which the target is asked.
 func (c *Console) actionTarget(v *view) error {
 	a, err := c.cfg.Actions.FindAction(v.ctx, v.r.PathValue("id"))
 	if err != nil {
@@ -161,7 +160,7 @@ func (c *Console) actionTarget(v *view) error {
 	return v.write(http.StatusOK, actionFacts(v, p))
 }
 
-// targetPath asks for it, on a page that is shown in full or not.
+// targetPath is the URL of that part, with or without omissions.
 func targetPath(p *actionPage) string {
 	q := url.Values{}
 	if p.back != "" {
@@ -176,7 +175,7 @@ func targetPath(p *actionPage) string {
 	return actionPath(p.a.ID) + "/target?" + q.Encode()
 }
 
-// readPath is the whole page once the target was asked, for browsers without script.
+// readPath is the URL of the whole page with the target asked, for browsers without scripts.
 func readPath(p *actionPage) string {
 	if p.back == "" {
 		return actionPath(p.a.ID) + "?read=1"
@@ -186,7 +185,7 @@ func readPath(p *actionPage) string {
 	return "/inbox?" + q.Encode()
 }
 
-// markOf is what a question that waits says of its target, nil for nothing.
+// markOf is the reported change of a pending action's target, nil for none.
 func markOf(a *gatehouse.Action) *gatehouse.TargetMark {
 	if a.Status != gatehouse.StatusPending || a.Approval == nil {
 		return nil

@@ -107,8 +107,8 @@ func origin(v *view, p *actionPage) templ.Component {
 	})
 }
 
-// targetNotice says that the target is not as the proposal has it, with both
-// values, or why nobody knows.
+// targetNotice says that the target differs from the proposal, with both values, or why its state
+// is not known.
 func targetNotice(v *view, p *actionPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -344,7 +344,7 @@ func targetNotice(v *view, p *actionPage) templ.Component {
 	})
 }
 
-// targetMarked says that somebody has reported a change of the target.
+// targetMarked says that somebody reported a change of the target.
 func targetMarked(v *view, p *actionPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

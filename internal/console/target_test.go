@@ -8,8 +8,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestBeforeHasAProvenance: what the agent says is shown as that until the target
-// was read, and both values where they differ.
+// TestBeforeHasAProvenance: the page marks the agent's values as such until the target is read, and
+// shows both values where they differ.
 func TestBeforeHasAProvenance(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -34,7 +34,7 @@ func TestBeforeHasAProvenance(t *testing.T) {
 	ana.get("/actions/"+b.ID+"/target?return=%2Finbox").want(200).
 		has(`data-provenance="differs"`, "from 11.11 (the agent says 10.00", testid("target-differs"), testid("rebase"))
 
-	// Where nothing is left to change, nothing is left to undo.
+	// If the target already has the new values, there is nothing to reverse.
 	w.mu.Lock()
 	w.gone = true
 	w.mu.Unlock()
@@ -42,13 +42,15 @@ func TestBeforeHasAProvenance(t *testing.T) {
 	ana.get("/actions/" + c.ID).want(200).has("; reversible")
 	ana.get("/actions/"+c.ID+"/target").want(200).has("The target is gone", "to 12.50 USD").lacks("reversible")
 
-	// A connector that cannot be asked is not, and says whose word it is.
+	// A connector that cannot read its target is not asked, and the page says whose values it
+	// shows.
 	once := w.propose(bot, func(p *gatehouse.Proposal) { p.Connector, p.Target.EntityRef = "once", "SKU-3" })
 	ana.get("/actions/"+once.ID).want(200).has("as the agent says").lacks("/target?", testid("read-now"))
 	ana.get("/actions/act_none/target").want(http.StatusNotFound)
 }
 
-// TestAClaimKeepsAnItemOutOfBulk, in red, and of no one's evaluation is there a tick.
+// TestAClaimKeepsAnItemOutOfBulk: a claim that differs from the payload is red and excludes the item
+// from bulk decisions; an evaluation that the agent reports as passed gets no tick.
 func TestAClaimKeepsAnItemOutOfBulk(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -61,7 +63,7 @@ func TestAClaimKeepsAnItemOutOfBulk(t *testing.T) {
 	if strings.Contains(between(page.body, testid("said"), "</section>"), "✓") {
 		t.Error("the agent's own evaluation has a tick")
 	}
-	ana.get("/inbox").want(200).lacks(`value="` + a.ID + `"`) // no box to mark it with
+	ana.get("/inbox").want(200).lacks(`value="` + a.ID + `"`) // no check box
 	ana.get("/inbox/bulk?pick="+a.ID).want(200).has(testid("bulk-excluded"), "decide it by itself").lacks(testid("bulk-approve"))
 	ana.post("/inbox/bulk", "decision", string(gatehouse.Approve), "item", a.ID+" "+string(a.Digest)).want(200).has("claim_differs")
 	if got := w.action(a.ID).Status; got != gatehouse.StatusPending {

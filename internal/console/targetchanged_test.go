@@ -7,8 +7,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestReportedChangeShows: the card says that the target has changed since, and who
-// says so; the page of an action on another target does not.
+// TestReportedChangeShows: the card says that the target has changed and who reported it; an action
+// on another target shows nothing.
 func TestReportedChangeShows(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

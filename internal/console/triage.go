@@ -12,17 +12,17 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// tally counts what a tab of the inbox has, for its person and filters.
+// tally counts the rows of the inbox's tabs, for this person and the filters.
 type tally struct {
 	mine, team int
-	// more: the counts are of the most urgent only, and there are others.
+	// more is set when only the most urgent rows were counted.
 	more bool
 }
 
 const (
-	// tallyPages bounds the pages of the store that are counted.
+	// tallyPages limits how many pages of the store are counted.
 	tallyPages = 3
-	// maxSettled bounds the rows that one question is told the end of.
+	// maxSettled limits the rows whose result one request may ask for.
 	maxSettled = 25
 )
 
@@ -33,7 +33,7 @@ func (t tally) text(n int) string {
 	return strconv.Itoa(n)
 }
 
-// of is the count of a tab that has what is pending; "" for others.
+// of is the count of a tab of pending actions; "" for other tabs.
 func (t tally) of(tab string) string {
 	switch tab {
 	case tabMine:
@@ -44,8 +44,7 @@ func (t tally) of(tab string) string {
 	return ""
 }
 
-// count counts what is pending now, by the filters of a query. seen, if given, is
-// called for each.
+// count counts the pending actions that match a query. If seen is not nil, it is called for each.
 func (c *Console) count(v *view, q inboxQuery, seen func(*gatehouse.Action)) (tally, error) {
 	var t tally
 	f := q.tab(tabTeam).filter()
@@ -75,11 +74,11 @@ func (c *Console) count(v *view, q inboxQuery, seen func(*gatehouse.Action)) (ta
 	return t, nil
 }
 
-// inboxState is what an open inbox asks for after a change.
+// inboxState is an open inbox's update after an event.
 type inboxState struct {
 	Mine string `json:"mine"`
 	Team string `json:"team"`
-	// Settled are the rows that were asked about and are not pending any more.
+	// Settled are the requested rows that are no longer pending.
 	Settled []settledRow `json:"settled"`
 }
 
@@ -88,8 +87,8 @@ type settledRow struct {
 	Text string `json:"text"`
 }
 
-// inboxStates tells an open inbox how much there is, and which of its rows others
-// have decided: they settle where they are.
+// inboxStates tells an open inbox its counts and which of its rows were decided elsewhere. These
+// rows stay in place and show their result.
 func (c *Console) inboxStates(v *view) error {
 	pending := make(map[string]bool)
 	t, err := c.count(v, readInboxQuery(v.r.URL.Query()), func(a *gatehouse.Action) { pending[a.ID] = true })
@@ -117,7 +116,7 @@ func (c *Console) inboxStates(v *view) error {
 	return json.NewEncoder(v.w).Encode(state)
 }
 
-// settledText is the end of a row: "approved by bo".
+// settledText is the result shown on a row: "approved by bo".
 func settledText(a *gatehouse.Action) string {
 	word := decidedWord(a)
 	if a.DecidedBy == "" || a.DecidedVia == gatehouse.ViaPolicy {
@@ -126,20 +125,19 @@ func settledText(a *gatehouse.Action) string {
 	return word + " by " + a.DecidedBy
 }
 
-// inboxGroup is a run of rows that are due alike and of one level.
+// inboxGroup is a run of rows with the same due time and risk level.
 type inboxGroup struct {
 	level gatehouse.RiskLevel
-	// name is what the policy or the console calls the level; due says until when
-	// they have to be answered, where that is soon.
+	// name is the level's name, from the policy or the console; due says by when the rows must be
+	// answered, if that is soon.
 	name, due string
 	rows      []inboxRow
 }
 
-// dueSoon is the time left from which on a row says it.
+// dueSoon is the remaining time from which a row shows its deadline.
 const dueSoon = 4 * time.Hour
 
-// dueBucket is the bucket of the inbox's order that a deadline falls into, "" for
-// those that are far away.
+// dueBucket is a deadline's bucket in the inbox's order, "" for distant ones.
 func dueBucket(until, now time.Time) string {
 	switch left := until.Sub(now); {
 	case left <= 0:
@@ -152,7 +150,7 @@ func dueBucket(until, now time.Time) string {
 	return ""
 }
 
-// groups puts headers into a list that is ordered by what is due, then by level.
+// groups inserts headings into a list that is ordered by due bucket, then by level.
 func (p *inboxPage) groups(now time.Time) (list []inboxGroup) {
 	for _, row := range p.rows {
 		due := ""
@@ -172,15 +170,14 @@ func (p *inboxPage) groups(now time.Time) (list []inboxGroup) {
 	return list
 }
 
-// riskTitle is the console's name of a level, for a header.
+// riskTitle is the console's name of a level, for a heading.
 func riskTitle(r gatehouse.RiskLevel) string {
 	m := riskMeaning(r)
 	return strings.ToUpper(m[:1]) + m[1:]
 }
 
-// alike marks the rows that do the same to things of one kind: same agent, type,
-// operation and level, and the same fields. Only what may be decided in bulk counts,
-// and only where there are several.
+// alike marks rows with the same agent, type, operation, level and fields. It considers only rows
+// that can be decided in bulk, and only groups of several.
 func (p *inboxPage) alike() {
 	counts := make(map[string]int)
 	for i := range p.rows {
@@ -200,7 +197,7 @@ func (p *inboxPage) alike() {
 	}
 }
 
-// likeness is a name of what an action does, whatever the record and the values.
+// likeness is a key for what an action does, independent of its record and values.
 func likeness(a *gatehouse.Action) string {
 	parts := []string{a.ActionType, a.Connector, a.Operation, a.Target.EntityType, a.ProposedBy, a.RiskLevel.String(), a.RiskName}
 	if !large(a) {

@@ -9,7 +9,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestTabsCount: what this person may decide, and what all may, by the filters.
+// TestTabsCount: the counts of the tabs follow this person's rights and the filters.
 func TestTabsCount(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -34,13 +34,13 @@ func TestTabsCount(t *testing.T) {
 		want(http.StatusOK).
 		has("<title>Inbox · Gatehouse</title>").
 		lacks(testid("count-decided"))
-	// The open one says where in the list it stands.
+	// The open action shows its position in the list.
 	ana.get("/inbox?open=" + first.ID).want(http.StatusOK).has(testid("place") + ">1 of 3<")
 	ana.get("/inbox?open=" + second.ID).want(http.StatusOK).has(testid("place") + ">2 of 3<")
 	ana.get("/inbox?skip=40&open=" + second.ID).want(http.StatusOK).has(testid("place") + ">42 of 43<")
 }
 
-// inboxStates asks as an open page does.
+// inboxStates makes the request of an open page.
 func inboxStates(t *testing.T, b *browser, ids ...string) (s struct {
 	Mine, Team string
 	Settled    []struct{ ID, Text string }
@@ -53,8 +53,8 @@ func inboxStates(t *testing.T, b *browser, ids ...string) (s struct {
 	return s
 }
 
-// TestRowsSettleWhereOthersDecide: an open page is told who decided what, and
-// nothing of what is not its person's to see.
+// TestRowsSettleWhereOthersDecide: an open page learns who decided which row, but only of rows that
+// its person may see.
 func TestRowsSettleWhereOthersDecide(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -88,8 +88,8 @@ approvals:
   4: {expiry: 24h}
 `
 
-// TestRowsHaveHeaders: by what is due and by level, each with its name; a deadline
-// is said where it is near, and nowhere else.
+// TestRowsHaveHeaders: the headings group rows by due time and level, each with its name; a
+// deadline is shown only if it is near.
 func TestRowsHaveHeaders(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -123,8 +123,8 @@ func TestRowsHaveHeaders(t *testing.T) {
 	}
 }
 
-// TestAlikeRowsAreMarked: the same change by the same agent to records of one kind,
-// and only where it may be decided with others.
+// TestAlikeRowsAreMarked: the mark needs the same change by the same agent to records of one kind,
+// and only where bulk decisions are possible.
 func TestAlikeRowsAreMarked(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -148,7 +148,7 @@ func TestAlikeRowsAreMarked(t *testing.T) {
 	}
 }
 
-// TestTheRecordOfAnAgent: with its denominators, and without the action itself.
+// TestTheRecordOfAnAgent: the record has its denominators, and does not count the action itself.
 func TestTheRecordOfAnAgent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -175,12 +175,12 @@ func TestTheRecordOfAnAgent(t *testing.T) {
 			"3 decisions before this one", "&lt;i&gt;wrong currency", "approved by ana")
 		page.shown(path)
 	}
-	// The page itself asks for it later; what is decided has none.
+	// The page loads the record later; a decided action has none.
 	ana.get("/actions/"+fresh.ID).
 		want(http.StatusOK).
 		has(`hx-get="/actions/`+fresh.ID+`/record"`, testid("record-link"))
 	ana.get("/actions/" + theirs.ID).want(http.StatusOK).lacks(testid("record"))
-	// A decided action is not among those before it.
+	// A decided action is not one of its own predecessors.
 	ana.get("/actions/" + theirs.ID + "/record").want(http.StatusOK).lacks("before this one")
 	w.stranger().get("/actions/" + fresh.ID + "/record").lacks("2 of 3")
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// view is one request on its way to a page: who asks, and what the layout
-// shows around the page's own content.
+// view is one request and the page made for it: the caller, and the data of the layout around the
+// page's content.
 type view struct {
 	c         *Console
 	w         http.ResponseWriter
@@ -25,46 +25,42 @@ type view struct {
 	now       time.Time
 	requestID string
 	prefs     preferences
-	// standings are the delegations to the person, once they are read.
+	// standings are the delegations to this person, once they have been read.
 	standings     []gatehouse.Standing
 	standingsRead bool
 
-	// ctx is the request's, with the caller in it: what the services are
-	// called with. person and session are nil on a public page without a
-	// session.
+	// ctx is the request's context with the caller in it; services are called with it. On a public
+	// page without a session, person and session are nil.
 	ctx     context.Context
 	person  *gatehouse.Principal
 	session *gatehouse.Session
 
-	// title and section are set by the page; wide asks for the whole width,
-	// each pane scrolling by itself; unlogged says that what the page shows
-	// changes without an entry of the log.
+	// The page sets title and section. wide uses the full width, with panes that scroll separately;
+	// unlogged says that the page's content also changes without a log entry.
 	title    string
 	section  string
 	wide     bool
 	unlogged bool
-	// notices counts what an administrator has not looked at yet; see
-	// countNotices.
+	// notices counts the notices that an administrator has not read; see countNotices.
 	notices     int
 	moreNotices bool
 }
 
-// render answers with a page in the layout. The page is made as a whole
-// before the first byte is sent, so that an error is still an error page.
+// render answers with a page in the layout. The whole page is built before the first byte is sent,
+// so an error can still become an error page.
 func (v *view) render(status int, title, section string, body templ.Component) error {
 	v.title, v.section = title, section
 	v.countNotices()
 	return v.write(status, layout(v, body))
 }
 
-// pages are buffers for them: a page is some hundred kilobytes, and would be made
-// and left for each request anew.
+// pages reuses buffers between requests: a page takes some hundred kilobytes.
 var pages = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// maxKept bounds the buffers that are kept, in bytes: a full inbox fits.
+// maxKept limits the size of reused buffers, in bytes; a full inbox fits.
 const maxKept = 512 << 10
 
-// write answers with a component as it is.
+// write answers with a component, without the layout.
 func (v *view) write(status int, page templ.Component) error {
 	b := pages.Get().(*bytes.Buffer)
 	b.Reset()
@@ -89,7 +85,7 @@ func (v *view) redirect(path string) error {
 	return nil
 }
 
-// back redirects to the form's member "return", else to the path given.
+// back redirects to the form's field "return", else to the given path.
 func (v *view) back(otherwise string) error {
 	if to := v.r.FormValue("return"); to != "" {
 		return v.redirect(to)
@@ -97,7 +93,7 @@ func (v *view) back(otherwise string) error {
 	return v.redirect(otherwise)
 }
 
-// here is where the browser can be sent back to with a GET.
+// here is the path to which the browser can return with a GET.
 func (v *view) here() string {
 	if v.r.Method == http.MethodGet || v.r.Method == http.MethodHead {
 		return v.r.URL.RequestURI()
@@ -105,18 +101,17 @@ func (v *view) here() string {
 	return v.r.PostFormValue("return")
 }
 
-// query returns a parameter of the URL, without space around it.
+// query returns a URL parameter without surrounding space.
 func (v *view) query(name string) string { return strings.TrimSpace(v.r.URL.Query().Get(name)) }
 
-// form returns a member of the posted form as it was typed, but for the line
-// ends, which browsers send as CR LF.
+// form returns a field of the posted form as it was typed, with CR LF, which browsers send,
+// replaced by LF.
 func (v *view) form(name string) string {
 	return strings.ReplaceAll(v.r.PostFormValue(name), "\r\n", "\n")
 }
 
-// parse reads the posted form; what is too large is an error of the contract, and
-// so is a field that a form has once and that comes twice: nobody could say which
-// of them was meant.
+// parse parses the posted form. A form that is too large is refused, and so is one that names a
+// single-valued field twice, because its meaning would be ambiguous.
 func (v *view) parse() error {
 	err := v.r.ParseForm()
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
@@ -133,7 +128,7 @@ func (v *view) parse() error {
 	return nil
 }
 
-// repeats reports whether a form may have a field any number of times.
+// repeats reports whether a form field may occur several times.
 func repeats(name string) bool {
 	return name == "item" || name == "push" || name == "role" || name == "notice"
 }
@@ -155,8 +150,7 @@ func (v *view) navItems() []navItem {
 	return list
 }
 
-// localPath returns a path of this site: the one given, or the inbox when it
-// could lead elsewhere.
+// localPath returns the given path if it stays on this site, else the inbox.
 func localPath(path string) string {
 	const otherwise = "/inbox"
 	if !strings.HasPrefix(path, "/") || strings.HasPrefix(path, "//") || strings.ContainsAny(path, "\\\x00\r\n\t") {

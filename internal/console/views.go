@@ -9,11 +9,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Views keeps the lists that people have given a name: the caller's own.
+// Views stores the caller's saved lists.
 type Views interface {
-	// Inbox is ListActions with the person's views: each would cost a round trip.
+	// Inbox is ListActions together with the person's saved views, which saves a round trip.
 	Inbox(ctx context.Context, f gatehouse.ActionFilter) (gatehouse.Page[*gatehouse.Action], []*gatehouse.SavedView, error)
-	// SaveView stores a view in the place of one of the same name.
+	// SaveView stores a view, replacing one of the same name.
 	SaveView(ctx context.Context, name, query string) error
 	DeleteView(ctx context.Context, name string) error
 }
@@ -25,8 +25,8 @@ func (c *Console) viewRoutes() []route {
 	}
 }
 
-// kept returns what a saved view keeps of the query: which list it is, not the
-// moment, the page or what is open.
+// kept returns the part of the query that a saved view keeps: the filters, without the snapshot,
+// the page and the open action.
 func (q inboxQuery) kept() inboxQuery {
 	k := inboxQuery{Tab: q.Tab, Type: q.Type, Risk: q.Risk, By: q.By, Text: q.Text}
 	if q.history() {
@@ -35,8 +35,7 @@ func (q inboxQuery) kept() inboxQuery {
 	return k
 }
 
-// keptFrom reads a stored or posted query, and takes nothing from it that a
-// saved view does not keep.
+// keptFrom parses a stored or posted query, and ignores what a saved view does not keep.
 func keptFrom(query string) inboxQuery {
 	values, err := url.ParseQuery(query)
 	if err != nil {
@@ -50,7 +49,7 @@ func (c *Console) saveView(v *view) error {
 		return err
 	}
 	q := keptFrom(v.form("query"))
-	// A name is one line, so that the form that deletes it can send it back.
+	// A name has one line, so that the form that deletes the view can send it back unchanged.
 	name := strings.Join(strings.Fields(v.form("name")), " ")
 	if err := c.cfg.Views.SaveView(v.ctx, name, q.values().Encode()); err != nil {
 		return err
@@ -68,7 +67,7 @@ func (c *Console) deleteView(v *view) error {
 	return v.redirect(keptFrom(v.form("query")).url())
 }
 
-// isSaved reports whether the list that is shown has a name already.
+// isSaved reports whether the shown list is already saved under a name.
 func isSaved(q inboxQuery, list []*gatehouse.SavedView) bool {
 	return slices.ContainsFunc(list, func(s *gatehouse.SavedView) bool { return keptFrom(s.Query) == q.kept() })
 }

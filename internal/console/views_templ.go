@@ -10,7 +10,7 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import "github.com/gatehouse-dev/gatehouse"
 
-// savedViews leads to a person's views.
+// savedViews links to a person's saved views.
 func savedViews(q inboxQuery, list []*gatehouse.SavedView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -84,7 +84,7 @@ func savedViews(q inboxQuery, list []*gatehouse.SavedView) templ.Component {
 	})
 }
 
-// viewForms saves the list that is shown, and deletes views.
+// viewForms saves the shown list, and deletes views.
 func viewForms(q inboxQuery, list []*gatehouse.SavedView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

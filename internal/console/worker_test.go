@@ -8,8 +8,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestWorkerPages: who is a worker and nothing else has the pages of their own
-// secrets, and no other.
+// TestWorkerPages: a person whose only role is worker may open the pages of their own secrets, and
+// no others.
 func TestWorkerPages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

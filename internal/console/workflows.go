@@ -42,7 +42,7 @@ func (c *Console) workflowList(v *view) error {
 	return v.render(http.StatusOK, "Workflows", "/workflows", workflowListView(v, p))
 }
 
-// workflowPage is one version, with what all of them came to.
+// workflowPage is one version of a workflow, with the results of all its runs.
 type workflowPage struct {
 	w        *gatehouse.Workflow
 	newest   int
@@ -50,12 +50,11 @@ type workflowPage struct {
 	summary  *gatehouse.WorkflowSummary
 	def      *workflow.Definition
 	graph    []drawnNode
-	// next is when the clock begins the next run, zero for never.
+	// next is the time of the next scheduled run, zero for none.
 	next    time.Time
 	lessons []*gatehouse.Reflexion
 
-	// once makes a second press of the button the same request; input is what
-	// was typed, failed what was wrong with it.
+	// once is the form's idempotency key; input is the typed input, failed the error of it.
 	once, input string
 	failed      *gatehouse.Error
 }
@@ -110,10 +109,10 @@ func (c *Console) openWorkflow(v *view, name string) (*workflowPage, error) {
 	return p, nil
 }
 
-// shownLessons is how many of the newest reflexions a workflow's page has.
+// shownLessons is the number of newest reflexions on a workflow's page.
 const shownLessons = 5
 
-// startRun begins a run of the newest version with the input that was typed.
+// startRun starts a run of the newest version with the typed input.
 func (c *Console) startRun(v *view) error {
 	if err := v.parse(); err != nil {
 		return err
@@ -133,8 +132,8 @@ func (c *Console) startRun(v *view) error {
 	return v.redirect(runPath(run.ID))
 }
 
-// readInput reads JSON that a person typed; nothing typed is no input. What is
-// wrong with it is an error of the form's field.
+// readInput parses typed JSON; an empty text is no input. A syntax error is returned as an error of
+// the form's field.
 func readInput(text string) (gatehouse.JSON, error) {
 	if strings.TrimSpace(text) == "" {
 		return "", nil
@@ -152,13 +151,13 @@ func readInput(text string) (gatehouse.JSON, error) {
 	return j, nil
 }
 
-// syntaxText says what is wrong with a JSON text, and on which line.
+// syntaxText describes the error in a JSON text, with its line.
 func syntaxText(text string, e *gatehouse.SyntaxError) string {
 	line := 1 + strings.Count(text[:max(0, min(int(e.Offset), len(text)))], "\n")
 	return fmt.Sprintf("line %d is not JSON as it must be: %s", line, e.Detail)
 }
 
-// startRefused shows the form again, with what was typed.
+// startRefused shows the form again with the typed input.
 func (c *Console) startRefused(v *view, name string, err error) error {
 	e := asError(err)
 	switch e.Code {
@@ -190,7 +189,7 @@ func runsOf(w *gatehouse.WorkflowSummary) (n int) {
 	return n
 }
 
-// hookPath is where a webhook is to be sent.
+// hookPath is the URL for the workflow's webhook.
 func (v *view) hookPath(name string) string {
 	path := "/api/v1/hooks/" + url.PathEscape(name)
 	if v.person.Tenant != gatehouse.DefaultTenant {
@@ -199,7 +198,7 @@ func (v *view) hookPath(name string) string {
 	return path
 }
 
-// limitWords says what a workflow bounds itself to.
+// limitWords describes a workflow's own limits.
 func limitWords(l workflow.Limits) string {
 	var parts []string
 	add := func(n int, what string) {
@@ -219,12 +218,12 @@ func limitWords(l workflow.Limits) string {
 	return strings.Join(parts, "; ")
 }
 
-// runsPath lists the runs of a workflow, in one state or in all.
+// runsPath is the list of a workflow's runs, in one state or in all.
 func runsPath(name string, status gatehouse.RunStatus) string {
 	return runQuery{Workflow: name, Status: status}.url()
 }
 
-// startText is what stands in the form: what was typed, at first an empty object.
+// startText is the text in the form: the typed input, or at first an empty object.
 func startText(p *workflowPage) string {
 	if p.failed != nil {
 		return p.input
@@ -232,5 +231,5 @@ func startText(p *workflowPage) string {
 	return "{}"
 }
 
-// shortDigest is a digest as far as people tell digests apart.
+// shortDigest is the part of a digest by which people tell digests apart.
 func shortDigest(d gatehouse.Digest) string { return string(d[:min(len(d), len("sha256:")+12)]) }

@@ -437,7 +437,7 @@ func workflowView(v *view, p *workflowPage) templ.Component {
 	})
 }
 
-// runCounts leads from each figure to its runs.
+// runCounts links each count to its runs.
 func runCounts(p *workflowPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -42,18 +42,18 @@ type world struct {
 	admin   context.Context
 	foreign context.Context // see foreignAdmin
 	mu      sync.Mutex
-	drift   bool           // the target was changed by others
-	gone    bool           // the target was removed by others
+	drift   bool           // the target was changed elsewhere
+	gone    bool           // the target was removed elsewhere
 	state   gatehouse.JSON // what it is then, where that matters
-	ahead   time.Duration  // how far the clock was moved
+	ahead   time.Duration  // how far the clock was advanced
 }
 
-// now is the clock of the store and the pages.
+// now is the clock of the store and of the pages.
 func (w *world) now() time.Time { w.mu.Lock(); defer w.mu.Unlock(); return time.Now().Add(w.ahead) }
 
 func (w *world) advance(d time.Duration) { w.mu.Lock(); defer w.mu.Unlock(); w.ahead += d }
 
-// targets stands for the configured connectors.
+// targets stands in for the configured connectors.
 type targets struct{ w *world }
 
 func (targets) Describe(string, *gatehouse.Proposal) (string, gatehouse.RiskLevel, time.Duration, error) {
@@ -61,7 +61,7 @@ func (targets) Describe(string, *gatehouse.Proposal) (string, gatehouse.RiskLeve
 }
 func (targets) Validate(*gatehouse.Action) error { return nil }
 
-// Reverses: all but the connector "once" say how to undo.
+// Reverses: every connector except "once" can reverse.
 func (targets) Reverses(_, connector, _ string) bool { return connector != "once" }
 
 func (x targets) Check(context.Context, *gatehouse.Action) (bool, gatehouse.JSON, gatehouse.JSON, bool, error) {
@@ -70,7 +70,7 @@ func (x targets) Check(context.Context, *gatehouse.Action) (bool, gatehouse.JSON
 	return !x.w.drift, `{"price":"10.00"}`, `{"price":"11.11"}`, true, nil
 }
 
-// ReadsState: all but the connector "once" tell their state.
+// ReadsState: every connector except "once" can read its state.
 func (targets) ReadsState(a *gatehouse.Action) bool { return a.Connector != "once" }
 
 func (x targets) ReadState(context.Context, *gatehouse.Action) (gate.FreshState, error) {
@@ -120,7 +120,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// master seals the keys that sign links.
+// master encrypts the keys that sign links.
 func master(t *testing.T) *ring.Master {
 	t.Helper()
 	m, err := ring.Parse(ring.New())
@@ -130,8 +130,7 @@ func master(t *testing.T) *ring.Master {
 	return m
 }
 
-// public gives the console the address that browsers reach it by, as behind a
-// proxy.
+// public sets the console's public address, as behind a proxy.
 func (w *world) public(address string) {
 	w.t.Helper()
 	cfg := w.config
@@ -143,7 +142,7 @@ func (w *world) public(address string) {
 	w.server.Config.Handler = pages
 }
 
-// as is the context of whoever holds the credentials.
+// as is a context with the principal of the credentials.
 func (w *world) as(c *gatehouse.Credentials) context.Context {
 	w.t.Helper()
 	p, err := w.gate.Authenticate(w.t.Context(), c.Key)
@@ -162,7 +161,7 @@ func (w *world) principal(name string, kind gatehouse.Kind, roles ...gatehouse.R
 	return c
 }
 
-// agent is the context of a new agent that may propose.
+// agent is the context of a new agent with the right to propose.
 func (w *world) agent(name string) context.Context {
 	return w.as(w.principal(name, gatehouse.KindAgent, gatehouse.RoleProposer))
 }
@@ -199,7 +198,7 @@ func (w *world) action(id string) *gatehouse.Action {
 	return a
 }
 
-// browser is a person's browser without script.
+// browser is a person's browser without scripts.
 type browser struct {
 	w      *world
 	name   string
@@ -208,7 +207,7 @@ type browser struct {
 	jar    *cookiejar.Jar
 }
 
-// page is an answer.
+// page is a response.
 type page struct {
 	t      *testing.T
 	status int
@@ -217,20 +216,20 @@ type page struct {
 	body   string
 }
 
-// stranger is a browser that nobody has signed in with. It follows redirects.
+// stranger is a browser without a session. It follows redirects.
 func (w *world) stranger() *browser {
 	jar, err := cookiejar.New(nil)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	// A test server that closes also closes the idle connections of the default transport, under the requests of
-	// other tests.
+	// Closing a test server also closes idle connections of the default transport, which other
+	// tests may be using.
 	transport := &http.Transport{}
 	w.t.Cleanup(transport.CloseIdleConnections)
 	return &browser{w: w, jar: jar, client: &http.Client{Jar: jar, Transport: transport, Timeout: 2 * time.Minute}}
 }
 
-// signIn makes a person and signs it in with a set-up link.
+// signIn creates a person and signs them in with a set-up link.
 func (w *world) signIn(name string, roles ...gatehouse.Role) *browser {
 	w.t.Helper()
 	b := w.stranger()
@@ -279,7 +278,7 @@ func (b *browser) get(path string) *page {
 	return b.do(b.request(http.MethodGet, path, nil))
 }
 
-// post sends a form as a page of this site does: names and values in turn.
+// post sends a form as a page of this site does; fields are names and values in turn.
 func (b *browser) post(path string, fields ...string) *page {
 	b.w.t.Helper()
 	form := url.Values{}
@@ -300,7 +299,7 @@ func (p *page) want(status int) *page {
 var tags = regexp.MustCompile(`(?s)<[^>]*>`)
 var spaces = regexp.MustCompile(`\s+`)
 
-// text is what a person reads, roughly.
+// text approximates the text that a person reads.
 func (p *page) text() string {
 	return strings.TrimSpace(spaces.ReplaceAllString(tags.ReplaceAllString(p.body, " "), " "))
 }

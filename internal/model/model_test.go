@@ -48,7 +48,7 @@ func TestModel(t *testing.T) {
 		grounds = append(grounds, newGround(t, name, open, c.now))
 	}
 	n := 0
-	rapid.Check(t, func(rt *rapid.T) {
+	sequence := func(rt *rapid.T) {
 		n++
 		m := &match{T: rt, clock: c, seen: seen, model: newModel()}
 		defer m.settle()
@@ -73,18 +73,29 @@ func TestModel(t *testing.T) {
 			s.checkInvariants()
 		}
 		m.compareLogs()
-	})
-	for _, word := range slices.Sorted(maps.Keys(seen.words)) {
-		t.Logf("%6d %s", seen.words[word], word)
 	}
 	want := expectedWords
 	if long() {
 		want = slices.Concat(want, rareWords)
 	}
-	for _, want := range want {
-		if seen.words[want] == 0 {
-			t.Errorf("%q never happened: the sequences prove less than they should", want)
+	missing := func() (words []string) {
+		for _, word := range want {
+			if seen.words[word] == 0 {
+				words = append(words, word)
+			}
 		}
+		return words
+	}
+
+	// Sequences are random: a rare answer may need another round or two.
+	for round := 0; round == 0 || round < 6 && len(missing()) > 0 && !t.Failed(); round++ {
+		rapid.Check(t, sequence)
+	}
+	for _, word := range slices.Sorted(maps.Keys(seen.words)) {
+		t.Logf("%6d %s", seen.words[word], word)
+	}
+	for _, word := range missing() {
+		t.Errorf("%q never happened: the sequences prove less than they should", word)
 	}
 }
 

@@ -9,18 +9,18 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Withdraw cancels a pending action whose proposer does not wait any more.
+// Withdraw cancels a pending action whose proposer no longer waits for it.
 type Withdraw func(ctx context.Context, tenant, action, why string) error
 
-// callsBack reports whether proposals of a tenant can have callbacks.
+// callsBack reports whether proposals of a tenant may have callbacks.
 func (n *Notifier) callsBack(tenant string) bool {
 	return slices.ContainsFunc(n.config.Channels, func(c *Configured) bool {
 		return c.Trait().Callback && slices.Contains(c.Tenants, tenant)
 	})
 }
 
-// reaches lists what an entry tells a proposer by the callback: that the action is
-// decided, that it is finished, or, of a new one, that a task begins to wait.
+// reaches lists the callbacks that an entry causes: the action is decided, the action is finished
+// or, for a new action, a task starts to wait.
 func (l *leaf) reaches() (kinds []gatehouse.NotificationKind) {
 	from, to := gatehouse.Status(l.From), gatehouse.Status(l.To)
 	if to == "" || l.ActionID == "" || l.ActionID != l.Subject {
@@ -38,7 +38,7 @@ func (l *leaf) reaches() (kinds []gatehouse.NotificationKind) {
 	return kinds
 }
 
-// call adds the rows of an action's own callback.
+// call queues an action's own callbacks.
 func (s *spreading) call(t told, a *gatehouse.Action) error {
 	if a.Callback == nil {
 		return nil
@@ -62,7 +62,7 @@ func (s *spreading) call(t told, a *gatehouse.Action) error {
 			due = due.Add(beat(a))
 		case gatehouse.NotifyCallbackFinished:
 			if s.queues(gatehouse.NotifyCallbackDecided, a) {
-				due = due.Add(time.Second) // messages that are due at once have no order
+				due = due.Add(time.Second) // a later due time orders messages that would be due together
 			}
 		}
 		row.DueAt = &due
@@ -71,17 +71,17 @@ func (s *spreading) call(t told, a *gatehouse.Action) error {
 	return nil
 }
 
-// calls reports whether a callback is made at a moment.
+// calls reports whether an entry causes a callback of a kind.
 func (s *spreading) calls(t told, kind gatehouse.NotificationKind, a *gatehouse.Action) (bool, error) {
 	if a.Callback.Type != gatehouse.CallbackStepFunctions {
 		if kind != gatehouse.NotifyCallbackFinished {
 			return kind != gatehouse.NotifyHeartbeat, nil
 		}
-		// What was a dead letter and is replayed finishes again.
+		// A dead letter that was replayed finishes a second time.
 		before, err := s.called(kind, a)
 		return !before, err
 	}
-	// A task takes one answer.
+	// A task accepts only one answer.
 	last := gatehouse.NotifyCallbackDecided
 	if a.Callback.On == gatehouse.CallbackOnFinished {
 		last = gatehouse.NotifyCallbackFinished
@@ -106,14 +106,14 @@ func (s *spreading) calls(t told, kind gatehouse.NotificationKind, a *gatehouse.
 	return !before, err
 }
 
-// queues reports whether this round has a callback of a kind.
+// queues reports whether this round has queued a callback of a kind.
 func (s *spreading) queues(kind gatehouse.NotificationKind, a *gatehouse.Action) bool {
 	return slices.ContainsFunc(s.rows, func(n *gatehouse.Notification) bool {
 		return n.ActionID == a.ID && n.Kind == kind
 	})
 }
 
-// called reports whether there is a callback of a kind already.
+// called reports whether a callback of a kind exists already.
 func (s *spreading) called(kind gatehouse.NotificationKind, a *gatehouse.Action) (bool, error) {
 	if s.queues(kind, a) {
 		return true, nil
@@ -124,11 +124,10 @@ func (s *spreading) called(kind gatehouse.NotificationKind, a *gatehouse.Action)
 	return slices.ContainsFunc(page.Items, func(n *gatehouse.Notification) bool { return n.Kind == kind }), err
 }
 
-// beat is how long after a heartbeat the next one is due: a third of what the state
-// waits for.
+// beat is the interval of the heartbeats: a third of the interval that the waiting state requires.
 func beat(a *gatehouse.Action) time.Duration { return a.Callback.Heartbeat.D() / 3 }
 
-// waits reports whether a task still waits for what becomes of an action.
+// waits reports whether a task still waits for an action's outcome.
 func waits(a *gatehouse.Action) bool {
 	if a.Callback == nil || a.Callback.Heartbeat == 0 {
 		return false
@@ -139,8 +138,8 @@ func waits(a *gatehouse.Action) bool {
 	return !a.Status.Decided()
 }
 
-// beatAgain queues a heartbeat anew, unless the task is gone. What failed is tried
-// again at the next beat, however often.
+// beatAgain queues the next heartbeat, unless the task no longer exists. A failed heartbeat is
+// simply followed by the next one, without a limit.
 func beatAgain(m *gatehouse.Notification, now time.Time, sent Sent, failure error) {
 	muted := errMuted("")
 	if errors.As(failure, &muted) || failure != nil && refusal(failure).Final {

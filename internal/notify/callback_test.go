@@ -19,7 +19,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/ring"
 )
 
-// callbacks switches all types on, in the tenant default.
+// callbacks enables all kinds of callbacks in the tenant default.
 func (w *world) callbacks(c *gate.Config) {
 	master, err := ring.Parse(ring.New())
 	if err != nil {
@@ -40,7 +40,7 @@ func (w *world) callbacks(c *gate.Config) {
 	}
 }
 
-// caller is a notifier with one channel that makes callbacks.
+// caller is a notifier with one callback channel.
 func (w *world) caller(kind string, c notify.Channel) *notify.Notifier {
 	w.t.Helper()
 	return w.notifier(notify.Config{
@@ -63,7 +63,7 @@ func (w *world) hookCaller(e *endpoint) *notify.Notifier {
 	return w.caller(gatehouse.CallbackWebhook, c)
 }
 
-// told are the types and states of what an endpoint got.
+// told lists the types and states that an endpoint has received.
 func (e *endpoint) told() (list []string) {
 	bodies, _ := e.got()
 	for _, b := range bodies {
@@ -72,8 +72,8 @@ func (e *endpoint) told() (list []string) {
 	return list
 }
 
-// TestWebhookCallback tells a proposer once when its action is decided and once when
-// it is finished, whatever the end, and nobody of what has no callback.
+// TestWebhookCallback: a proposer gets one callback when the action is decided and one when it is
+// finished, whatever the outcome. Actions without a callback cause none.
 func TestWebhookCallback(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, w *world) {
@@ -145,7 +145,7 @@ func TestWebhookCallback(t *testing.T) {
 				t.Errorf("%s: told %v, want %v", end.kind, got, end.want)
 			}
 		}
-		// A dead letter has finished, and its replay is not told.
+		// A dead letter has finished, so its replay causes no callback.
 		before := len(e.told())
 		w.Answer("dead", connector.Terminal)
 		w.ProposeWith("dead", "note", 1, callback)
@@ -169,9 +169,9 @@ func TestWebhookCallback(t *testing.T) {
 	})
 }
 
-// TestCallbackIsTakenOver: a notifier that dies between the call and its record is
-// followed by another, and the receiver knows the second call by its id. What the
-// receiver refuses is tried again, and is not the trouble of the channel.
+// TestCallbackIsTakenOver: if a notifier dies between the call and its record, another one calls
+// again, and the receiver recognises the second call by its id. A refused callback is retried, and
+// does not count as a failure of the channel.
 func TestCallbackIsTakenOver(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, w *world) {
@@ -214,7 +214,7 @@ func TestCallbackIsTakenOver(t *testing.T) {
 			slices.ContainsFunc(states, func(s *gatehouse.ChannelState) bool { return s.FailingSince != nil }) {
 			t.Errorf("the channel fails: %+v, %v", states, err)
 		}
-		// 410 ends the message, and switches nothing off.
+		// A 410 ends the message, but does not switch the channel off.
 		e.answers(func(int) (int, http.Header) { return 410, nil })
 		w.Clock.Advance(12 * time.Hour)
 		w.deliver(n, "callback.webhook")
@@ -224,8 +224,8 @@ func TestCallbackIsTakenOver(t *testing.T) {
 	})
 }
 
-// TestWebhookCallbackPlaces refuses the addresses that are not allowed when they are
-// proposed, and connects to none that is inside.
+// TestWebhookCallbackPlaces: a forbidden address is refused at the proposal, and a connection to an
+// internal address is refused.
 func TestWebhookCallbackPlaces(t *testing.T) {
 	t.Parallel()
 	c, err := webhook.NewCallback(webhook.CallbackConfig{
@@ -259,7 +259,7 @@ func TestWebhookCallbackPlaces(t *testing.T) {
 			t.Errorf("%+v is taken", bad)
 		}
 	}
-	// A host outside by its name, whose address is inside.
+	// An external host name that resolves to an internal address.
 	called := false
 	inside := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { called = true }))
 	defer inside.Close()
@@ -274,7 +274,7 @@ func TestWebhookCallbackPlaces(t *testing.T) {
 	if err == nil || called || !strings.Contains(err.Error(), "prohibited") {
 		t.Errorf("%v, called: %v", err, called)
 	}
-	// The configuration may be another one than when it was proposed.
+	// The configuration may have changed since the proposal.
 	a.Callback.URL = "https://elsewhere.example/"
 	if _, err = c.Send(t.Context(), &notify.Message{ID: "ntf_1", Action: a}); err == nil {
 		t.Error("it calls a host that is not allowed any more")

@@ -13,26 +13,26 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/card"
 )
 
-// TopicCards is hinted at when a posted card is to be written again.
+// TopicCards is the hint topic for posted cards that must be rewritten.
 const TopicCards = "cards"
 
 const (
-	// maxCardWait bounds the pause between two tries to write a card.
+	// maxCardWait limits the pause between two attempts to write a card.
 	maxCardWait = 10 * time.Minute
-	// writerBusy is how long a message waits while somebody else writes its card.
+	// writerBusy is how long a message waits while another process writes its card.
 	writerBusy = 5 * time.Second
 )
 
-// Deciding is what people can do on a message itself.
+// Deciding describes the decisions that people can make on a message itself.
 type Deciding struct {
-	// Value names the tenant, the action and the beginning of its digest.
+	// Value identifies the tenant, the action and the first part of its digest.
 	Value string
-	// Approve and Reject say which buttons there are; Note says why one is missing.
+	// Approve and Reject say which buttons exist; Note says why a button is missing.
 	Approve, Reject bool
 	Note            string
 }
 
-// moved lists the actions whose cards may have to change.
+// moved lists the actions whose cards may need an update.
 func (n *Notifier) moved(entries []*gatehouse.Entry) (list []string, err error) {
 	if !slices.ContainsFunc(n.config.Channels, func(c *Configured) bool { _, ok := c.Channel.(Keeper); return ok }) {
 		return nil, nil
@@ -50,7 +50,7 @@ func (n *Notifier) moved(entries []*gatehouse.Entry) (list []string, err error) 
 	return list, nil
 }
 
-// posted remembers a message that is kept in line from now on.
+// posted records a message that must be kept up to date from now on.
 func posted(tx gatehouse.Tx, c *Configured, row *gatehouse.Notification, sent Sent, failure error) error {
 	if _, keeps := c.Channel.(Keeper); !keeps || failure != nil || sent.Ref == "" || row.ActionID == "" {
 		return nil //nolint:nilerr // what failed was not posted
@@ -69,8 +69,7 @@ func posted(tx gatehouse.Tx, c *Configured, row *gatehouse.Notification, sent Se
 	})
 }
 
-// WriteCards writes the cards of a channel that are due, one round. more is whether
-// there may be further ones.
+// WriteCards writes one round of a channel's due cards. more says that further cards may be due.
 func (n *Notifier) WriteCards(ctx context.Context, channel string) (more bool, err error) {
 	c := n.channel(channel)
 	if c == nil {
@@ -108,7 +107,7 @@ func (n *Notifier) WriteCards(ctx context.Context, channel string) (more bool, e
 	return len(claimed) == together, errors.Join(append(errs, err)...)
 }
 
-// keep writes the card of a message's action now. While somebody else writes it, the
+// keep rewrites the card of a message's action now. While another process writes the card, the
 // message waits.
 func (n *Notifier) keep(ctx context.Context, c *Configured, k Keeper, row *gatehouse.Notification, ref string) error {
 	var held *gatehouse.PostedCard
@@ -138,7 +137,7 @@ func (n *Notifier) keep(ctx context.Context, c *Configured, k Keeper, row *gateh
 	return failure
 }
 
-// write brings a claimed card in line with what is stored. It sets what it shows.
+// write updates a claimed card to the stored state, and records what the card shows.
 func (n *Notifier) write(ctx context.Context, k Keeper, posted *gatehouse.PostedCard) error {
 	var m *Message
 	err := n.store.View(ctx, posted.Tenant, func(tx gatehouse.ReadTx) (err error) {
@@ -160,7 +159,7 @@ func (n *Notifier) write(ctx context.Context, k Keeper, posted *gatehouse.Posted
 	return nil
 }
 
-// written ends the claim of a card.
+// written releases the claim of a card.
 func (n *Notifier) written(ctx context.Context, k Keeper, posted *gatehouse.PostedCard, failure error) error {
 	err := n.store.Update(context.WithoutCancel(ctx), posted.Tenant, func(tx gatehouse.Tx) error {
 		row := *posted
@@ -184,7 +183,7 @@ func (n *Notifier) written(ctx context.Context, k Keeper, posted *gatehouse.Post
 	return err
 }
 
-// cardOf is what a card has to show now, nil where the action is not there any more.
+// cardOf is the present content of a card, nil if the action no longer exists.
 func (n *Notifier) cardOf(tx gatehouse.ReadTx, k Keeper, posted *gatehouse.PostedCard) (*Message, error) {
 	a, err := tx.FindAction(posted.ActionID)
 	if errors.Is(err, gatehouse.ErrNotFound) || err == nil && a.Approval == nil {
@@ -216,11 +215,10 @@ func (n *Notifier) cardOf(tx gatehouse.ReadTx, k Keeper, posted *gatehouse.Poste
 	return m, err
 }
 
-// shownLimits are what a message shows of a change.
+// shownLimits limit how much of a change a message shows.
 var shownLimits = card.Limits{Fields: MaxDiffLines, Value: maxLine / 2, Keys: 1, Lines: 1, Total: 8 * maxLine}
 
-// offer adds what is asked in full to a message that is kept in line, and says what
-// can be done on it.
+// offer adds the complete question and the possible decisions to a message that is kept up to date.
 func (n *Notifier) offer(tx gatehouse.ReadTx, k Keeper, m *Message, a *gatehouse.Action) error {
 	m.Facts = append(m.Facts,
 		Fact{"Writes", line(a.Connector+" "+a.Operation+" on "+a.Target.EntityType+" "+a.Target.EntityRef, maxLine)},
@@ -259,8 +257,7 @@ func (n *Notifier) offer(tx gatehouse.ReadTx, k Keeper, m *Message, a *gatehouse
 	return nil
 }
 
-// cut reports whether a message shows less of the sentence or of the change than there
-// is.
+// cut reports whether a message omits a part of the sentence or of the change.
 func cut(m *Message) bool {
 	return m.DiffMore > 0 || strings.HasSuffix(m.Sentence, "…") ||
 		slices.ContainsFunc(m.Diff, func(l string) bool { return strings.HasSuffix(l, "…") })

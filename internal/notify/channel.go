@@ -8,74 +8,71 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Channel sends messages to people or to a place. Its methods are called from
-// several goroutines.
+// Channel sends messages to people or to a shared place. Its methods are called concurrently.
 type Channel interface {
 	// Kind is the configured kind, such as email.
 	Kind() string
-	// Trait says what kind of recipients the channel has.
+	// Trait describes the recipients of the channel.
 	Trait() Trait
 	// Reaches reports whether a person has an address on a personal channel.
 	Reaches(p *gatehouse.Principal) bool
-	// Send calls the channel once. An error is one of [Refusal] where the answer
-	// says more than that it did not work.
+	// Send calls the channel once. If the answer contains more information than the failure, the
+	// error is a [Refusal].
 	Send(ctx context.Context, m *Message) (Sent, error)
 }
 
-// Keeper is a channel whose messages are kept in line with their action.
+// Keeper is a channel whose messages are kept up to date with their action.
 type Keeper interface {
 	Channel
-	// Rewrite writes a posted message anew, once.
+	// Rewrite rewrites a posted message with a single call.
 	Rewrite(ctx context.Context, ref string, m *Message) error
-	// Shown is a hash of what a message shows, but for the time left.
+	// Shown is a hash of the message's content, without the remaining time.
 	Shown(m *Message) string
-	// Decides reports whether people decide on the message itself.
+	// Decides reports whether people can decide on the message itself.
 	Decides() bool
-	// Gone reports whether an error of Rewrite says that there is nothing to write
-	// any more.
+	// Gone reports whether an error of Rewrite means that the message no longer exists.
 	Gone(err error) bool
 }
 
-// Trait says what kind of recipients a channel has.
+// Trait describes the recipients of a channel.
 type Trait struct {
-	// Personal channels send to each recipient; others have one place.
+	// Personal channels send to each recipient; others have one shared place.
 	Personal bool
-	// Every message is sent, however many there are: programs read them.
+	// Every sends every message without digests, because programs read them.
 	Every bool
-	// Private channels reach the one recipient and nobody else: a message that asks
-	// carries a link signed for them.
+	// Private channels reach only the recipient: a question's message contains a link that is
+	// signed for them.
 	Private bool
 	// Callback channels make the callbacks of proposals, and send nothing else.
 	Callback bool
 }
 
-// Sent is what a channel answered.
+// Sent is the answer of a channel.
 type Sent struct {
-	// Delivered is whether the message is known to be where it is read; else the
-	// next hop has accepted it.
+	// Delivered says that the message is known to have arrived; otherwise, only the next hop has
+	// accepted it.
 	Delivered bool
-	// Ref is what the channel calls the message, "" where it does not say.
+	// Ref is the channel's id of the message, "" if it returns none.
 	Ref string
-	// Shown is the hash of what was posted, "" where that is not known.
+	// Shown is the hash of the posted content, "" if it is not known.
 	Shown string
-	// Again is after how long a heartbeat is sent again.
+	// Again is the time until the next heartbeat.
 	Again time.Duration
 }
 
-// Refusal is an answer that says what to do next.
+// Refusal is an error answer with instructions for what to do next.
 type Refusal struct {
-	// Final says that the same message will never be taken.
+	// Final says that the same message will never be accepted.
 	Final bool
-	// Recipient says that the trouble is the recipient's, or passes by itself: the
-	// channel works.
+	// Recipient says that the failure concerns only this recipient, or is temporary: the channel
+	// itself works.
 	Recipient bool
-	// Gone says that the receiver wants nothing more: the channel is switched off.
+	// Gone says that the receiver wants no more messages: the channel is switched off.
 	Gone bool
-	// After is how long the receiver wants to be left alone; 0 where it does not say.
+	// After is the wait that the receiver asks for; 0 if it names none.
 	After time.Duration
 	Err   error
-	// Abandoned says that what proposed the action does not wait any more, and why;
-	// "" otherwise.
+	// Abandoned is the reason why the proposer of the action no longer waits; "" if it does.
 	Abandoned string
 }
 
@@ -84,7 +81,7 @@ func (r *Refusal) Error() string { return r.Err.Error() }
 // Unwrap returns the cause.
 func (r *Refusal) Unwrap() error { return r.Err }
 
-// refusal is what an error says.
+// refusal is the Refusal in an error, or one without instructions.
 func refusal(err error) *Refusal {
 	var r *Refusal
 	if errors.As(err, &r) {
@@ -93,10 +90,10 @@ func refusal(err error) *Refusal {
 	return &Refusal{Err: err}
 }
 
-// Configured is a channel under its name.
+// Configured is a channel with its configured name.
 type Configured struct {
 	Name string
-	// Tenants are those that may use it.
+	// Tenants are the tenants that may use the channel.
 	Tenants []string
 	Channel
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/card"
 )
 
-// tellDelegated tells both people of a delegation that was made or ended, but for the
-// one whose act it was, over every channel that reaches them in person.
+// tellDelegated tells both people of a delegation that it was created or ended, except the one who
+// did it, on every personal channel that reaches them.
 func (s *spreading) tellDelegated(t told) {
 	data := gatehouse.ObjectJSON(
 		gatehouse.Member{Name: "delegation", Value: gatehouse.StringJSON(t.leaf.Data.Delegation)},
@@ -34,8 +34,7 @@ func (s *spreading) tellDelegated(t told) {
 	}
 }
 
-// delegated fills in a message about a delegation. muted says why there is nothing to
-// tell.
+// delegated fills in a message about a delegation. muted is the reason for sending none.
 func (n *Notifier) delegated(tx gatehouse.ReadTx, m *Message, id, event string) (muted string, err error) {
 	d, err := tx.FindDelegation(id)
 	if errors.Is(err, gatehouse.ErrNotFound) {

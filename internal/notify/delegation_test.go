@@ -10,8 +10,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/notify"
 )
 
-// TestDelegateIsTold: the delegate hears of the question as the person does, and of
-// none once the person has answered.
+// TestDelegateIsTold: the delegate is asked as the person is, and is not asked once the person has
+// answered.
 func TestDelegateIsTold(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, w *world) {
@@ -24,7 +24,7 @@ func TestDelegateIsTold(t *testing.T) {
 		}
 		told := func() (to []string, text string) {
 			for _, m := range w.smtp.Mails() {
-				if !strings.HasPrefix(m.To, "sam") { // the sponsor hears the outcome
+				if !strings.HasPrefix(m.To, "sam") { // the sponsor is told the outcome
 					to = append(to, m.To)
 				}
 				if strings.HasPrefix(m.To, "bo") {

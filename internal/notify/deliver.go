@@ -12,27 +12,25 @@ import (
 )
 
 const (
-	// claim bounds the messages of one round on a channel, together those that are
-	// sent at a time.
+	// claim limits the messages of one round on a channel, which are sent concurrently.
 	claim    = 16
 	together = 4
-	// callTime bounds one call of a channel.
+	// callTime limits one call of a channel.
 	callTime = 20 * time.Second
-	// failingAfter is how many failures in a row make a channel failing.
+	// failingAfter is the number of consecutive failures after which a channel counts as failing.
 	failingAfter = 3
-	// maxError bounds what is stored of an error, in characters.
+	// maxError limits a stored error text, in characters.
 	maxError = 300
 )
 
-// Schedule is how long a message waits after each failed attempt: that of Standard
-// Webhooks 1.0.0. After the last one it has failed.
+// Schedule is the wait after each failed attempt, as in Standard Webhooks 1.0.0. After the last
+// attempt, the message has failed.
 var Schedule = []time.Duration{
 	5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour,
 	10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour,
 }
 
-// Deliver sends what is due on a channel, one round. more is whether there may be
-// further messages.
+// Deliver sends one round of a channel's due messages. more says that further messages may be due.
 func (n *Notifier) Deliver(ctx context.Context, channel string) (more bool, err error) {
 	c := n.channel(channel)
 	if c == nil {
@@ -82,7 +80,7 @@ func (n *Notifier) channel(name string) *Configured {
 	return nil
 }
 
-// deliver sends one claimed message and records what became of it.
+// deliver sends one claimed message and records the outcome.
 func (n *Notifier) deliver(ctx context.Context, c *Configured, m *gatehouse.Notification) error {
 	message, muted, err := n.compose(ctx, c, m)
 	if errors.Is(err, errCardWaits) {
@@ -100,7 +98,7 @@ func (n *Notifier) deliver(ctx context.Context, c *Configured, m *gatehouse.Noti
 		sent.Again = beat(message.Action)
 	}
 	if err != nil && ctx.Err() != nil {
-		return ctx.Err() // stopped: the lease ends, and the message is sent again
+		return ctx.Err() // the notifier stops: the lease expires, and the message is sent again
 	}
 	n.reach("called")
 	if err != nil {
@@ -114,8 +112,8 @@ func (n *Notifier) deliver(ctx context.Context, c *Configured, m *gatehouse.Noti
 	return n.record(ctx, c, m, sent, err)
 }
 
-// send calls the channel. What became of a question is told by the message that asked
-// it, where that is kept in line.
+// send calls the channel. If a question's message is kept up to date, its outcome is shown there
+// instead of in a new message.
 func (n *Notifier) send(ctx context.Context, c *Configured, row *gatehouse.Notification, m *Message) (Sent, error) {
 	call, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
@@ -130,13 +128,12 @@ func (n *Notifier) send(ctx context.Context, c *Configured, row *gatehouse.Notif
 	return c.Send(call, m)
 }
 
-// errMuted is a message that is not sent on purpose.
+// errMuted is the reason why a message is not sent on purpose.
 type errMuted string
 
 func (e errMuted) Error() string { return string(e) }
 
-// record writes the outcome of an attempt. A claim that another holder has taken
-// over writes nothing.
+// record stores the outcome of an attempt, unless another holder has taken over the claim.
 func (n *Notifier) record(
 	ctx context.Context,
 	c *Configured,
@@ -177,7 +174,7 @@ func (n *Notifier) record(
 		n.hints.Notify(TopicCards)
 	}
 	if m.Kind == gatehouse.NotifyTest {
-		n.hints.Notify(m.ID) // somebody waits for it
+		n.hints.Notify(m.ID) // a caller may be waiting for this message
 	}
 	n.measure(c.Name, status, moved)
 	if failure != nil && status != gatehouse.NotificationMuted {
@@ -201,7 +198,7 @@ func (n *Notifier) measure(channel string, status gatehouse.NotificationStatus, 
 	}
 }
 
-// settle moves a claimed message on.
+// settle moves a claimed message to its next state.
 func (n *Notifier) settle(m *gatehouse.Notification, now time.Time, sent Sent, failure error) {
 	m.LeaseOwner, m.DueAt, m.FinishedAt, m.LastError = "", nil, &now, ""
 	var muted errMuted

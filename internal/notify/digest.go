@@ -6,11 +6,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// otherTypes counts the action types beyond the first [gatehouse.MaxDigestTypes].
+// otherTypes is the label for the action types beyond the first [gatehouse.MaxDigestTypes].
 const otherTypes = "others"
 
-// load is what a recipient has on a channel: the messages in the window, and the
-// digest that takes what is beyond.
+// load is a recipient's load on a channel: the messages in the window, and the digest for the
+// messages beyond the limit.
 type load struct {
 	count   int
 	open    *gatehouse.Notification
@@ -38,8 +38,8 @@ func (s *spreading) load(c *Configured, recipient string) (*load, error) {
 	return l, json.Unmarshal([]byte(l.open.Data), &l.figures)
 }
 
-// digest counts a message. The first of a digest opens it: it is sent when the
-// window is over.
+// digest counts a message in the digest. The first one creates the digest, which is sent at the end
+// of the window.
 func (l *load) digest(s *spreading, kind gatehouse.NotificationKind, a *gatehouse.Action, channel, recipient string) {
 	if l.open == nil {
 		l.figures = gatehouse.NotificationFigures{
@@ -64,8 +64,7 @@ func (l *load) digest(s *spreading, kind gatehouse.NotificationKind, a *gatehous
 	}
 }
 
-// write stores a digest that was opened or has grown; a conflict says that it was
-// sent meanwhile.
+// write stores a new or updated digest; a conflict says that the digest has been sent meanwhile.
 func (l *load) write(tx gatehouse.Tx) error {
 	if l.open == nil || !l.grown {
 		return nil

@@ -6,17 +6,17 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// okEvery is how old the last success of a channel may get before a further one
-// writes it down.
+// okEvery is how old the recorded last success of a channel may become before a further success
+// updates it.
 const okEvery = time.Minute
 
-// change is how a channel's state moved.
+// change is a transition of a channel's state.
 type change struct {
 	known, failing, alerted bool
 }
 
-// fare writes down how a channel fares after an attempt, and tells when it begins
-// or ends to fail.
+// fare records a channel's state after an attempt, and reports when the channel starts or stops
+// failing.
 func (n *Notifier) fare(
 	tx gatehouse.Tx,
 	c *Configured,
@@ -73,7 +73,7 @@ func (n *Notifier) fare(
 	return moved, n.alert(tx, m.Tenant, c.Name, event, s.LastError)
 }
 
-// leaf writes the log entry of a channel.
+// leaf writes a log entry about a channel.
 func (n *Notifier) leaf(tx gatehouse.Tx, event, tenant, channel, why string) error {
 	l := &gatehouse.Leaf{Tenant: tenant, Type: event, Subject: channel, Actor: "system"}
 	if why != "" {
@@ -82,8 +82,8 @@ func (n *Notifier) leaf(tx gatehouse.Tx, event, tenant, channel, why string) err
 	return tx.AppendLeaf(l)
 }
 
-// alert queues a message about a broken channel on the channels that stand in for
-// it: to their place, or to every administrator whom they reach.
+// alert queues a message about a broken channel on its stand-in channels: to their shared place, or
+// to every administrator whom they reach.
 func (n *Notifier) alert(tx gatehouse.Tx, tenant, broken, event, why string) error {
 	routes, err := n.routing(tx, tenant)
 	if err != nil {

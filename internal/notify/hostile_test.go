@@ -9,8 +9,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/notify"
 )
 
-// hostileTexts are attempts to add headers and recipients, to leave the markup of mails
-// and of Slack, and to hide characters.
+// hostileTexts attempt to add headers and recipients, to break out of the markup of mails and of
+// Slack, and to hide characters.
 var hostileTexts = []string{
 	"x\r\nBcc: eve@evil.example\r\n\r\nbody",
 	"\"'><script>alert(1)</script><img src=x onerror=alert(1)>",
@@ -35,7 +35,7 @@ func (w *world) hostile(text string) *gatehouse.Action {
 	return a
 }
 
-// TestHostileMail: what agents write adds no header, no recipient and no markup.
+// TestHostileMail: text from agents adds no header, no recipient and no markup.
 func TestHostileMail(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -72,8 +72,8 @@ func TestHostileMail(t *testing.T) {
 	}
 }
 
-// TestTenants: a channel tells nobody about a tenant that it does not serve, and of a
-// tenant that it serves only that tenant's people.
+// TestTenants: a channel sends nothing about a tenant that it does not serve, and tells only a
+// tenant's own people about that tenant.
 func TestTenants(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, w *world) {

@@ -12,11 +12,11 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// longestAfter bounds what a receiver asks to wait for.
+// longestAfter limits the wait that a receiver may ask for.
 const longestAfter = 24 * time.Hour
 
-// HTTPClient makes a client that follows no redirect and, unless told otherwise,
-// connects to no address inside.
+// HTTPClient makes a client that follows no redirects. Without allowPrivate, it connects to no
+// internal address.
 func HTTPClient(allowPrivate bool) *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
@@ -27,7 +27,7 @@ func HTTPClient(allowPrivate bool) *http.Client {
 	}
 }
 
-// DialContext connects to no address inside, unless told otherwise.
+// DialContext connects to a host. Without allowPrivate, it refuses internal addresses.
 func DialContext(allowPrivate bool) func(ctx context.Context, network, address string) (net.Conn, error) {
 	dialer := &net.Dialer{Timeout: 10 * time.Second}
 	if !allowPrivate {
@@ -36,7 +36,7 @@ func DialContext(allowPrivate bool) func(ctx context.Context, network, address s
 	return dialer.DialContext
 }
 
-// CheckURL refuses what is no address to send to.
+// CheckURL refuses an invalid or forbidden destination.
 func CheckURL(address string, allowPrivate bool) error {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
@@ -48,7 +48,7 @@ func CheckURL(address string, allowPrivate bool) error {
 	return nil
 }
 
-// WithoutURL is an error of a client without the address, which may hold a secret.
+// WithoutURL removes the URL from an HTTP client's error, because it may contain a secret.
 func WithoutURL(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
@@ -57,7 +57,8 @@ func WithoutURL(err error) error {
 	return err
 }
 
-// RetryAfter reads the header, in seconds or as a date, at most a day; 0 for neither.
+// RetryAfter parses the header, in seconds or as a date; the result is at most a day, and 0 without
+// a valid header.
 func RetryAfter(h http.Header, now time.Time) time.Duration {
 	s := h.Get("Retry-After")
 	if seconds, err := strconv.Atoi(s); err == nil && seconds > 0 {

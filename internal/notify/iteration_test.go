@@ -9,8 +9,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/notify/slacktest"
 )
 
-// TestIterationOnTheCard: a card that asks again says so, and why the last was
-// rejected.
+// TestIterationOnTheCard: the card of a repeated question says that it asks again, and why the
+// previous iteration was rejected.
 func TestIterationOnTheCard(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, w *world) {

@@ -23,9 +23,8 @@ approvals:
     reminders: [2h, 8d]
 `
 
-// TestLinksOfEveryQuestion: the mails that escalate and remind carry a signed link and
-// a code, as the one that asks first does; each recipient has one review. A link that
-// is too old to be used is not sent again.
+// TestLinksOfEveryQuestion: escalations and reminders contain a signed link and a code, like the
+// first mail; each recipient has one review. A link that has expired is not sent again.
 func TestLinksOfEveryQuestion(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, w *world) {

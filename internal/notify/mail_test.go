@@ -24,8 +24,8 @@ func recipients(mails []*mailtest.Mail) []string {
 	return to
 }
 
-// TestMail: who may answer is asked, the sponsor hears the outcome in the same
-// thread, the one who decided hears nothing of it.
+// TestMail: the people who may answer are asked, and the sponsor is told the outcome in the same
+// thread; the person who decided is not.
 func TestMail(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, w *world) {
@@ -75,7 +75,7 @@ func TestMail(t *testing.T) {
 		if got := w.statuses(); got[gatehouse.NotificationAccepted] != 3 || len(got) != 1 {
 			t.Errorf("statuses: %v", got)
 		}
-		// Nothing is told twice.
+		// No message is sent twice.
 		w.spread(n)
 		w.deliver(n, "mail")
 		if got := len(w.smtp.Mails()); got != 3 {
@@ -84,8 +84,8 @@ func TestMail(t *testing.T) {
 	})
 }
 
-// TestMailRefused: a recipient whom the server does not know ends the message and not
-// the channel; a passing trouble is tried again.
+// TestMailRefused: an unknown recipient ends the message, but does not affect the channel; a
+// temporary failure is retried.
 func TestMailRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -115,7 +115,7 @@ func TestMailRefused(t *testing.T) {
 	if got := recipients(w.smtp.Mails()); !slices.Equal(got, []string{"bo@shop.example"}) {
 		t.Errorf("after the retry: %v", got)
 	}
-	// An operator has the failed one sent again.
+	// An operator retries the failed message.
 	m, err := w.Gate.RetryNotification(w.As("olga"), byName["ana"].ID)
 	if err != nil || m.Status != gatehouse.NotificationQueued {
 		t.Fatalf("retry: %v, %v", m, err)
@@ -134,7 +134,7 @@ func TestMailRefused(t *testing.T) {
 	}
 }
 
-// TestMuted: what has nothing left to tell is not sent.
+// TestMuted: a message that has become irrelevant is not sent.
 func TestMuted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -160,8 +160,8 @@ func TestMuted(t *testing.T) {
 	}
 }
 
-// TestOwnActs: a person hears what others made of their proposal, and nothing of what
-// they did themselves.
+// TestOwnActs: a person is told what others did with their proposal, but not what they did
+// themselves.
 func TestOwnActs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -197,7 +197,7 @@ func TestOwnActs(t *testing.T) {
 	}
 }
 
-// TestQuorum: who has voted before the message went out is not asked.
+// TestQuorum: a person who voted before the message was sent is not asked.
 func TestQuorum(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -215,8 +215,8 @@ func TestQuorum(t *testing.T) {
 	}
 }
 
-// TestLateHolder: a notifier whose lease has ended while it called the channel changes
-// nothing of what the next holder recorded.
+// TestLateHolder: a notifier whose lease expired during its call does not change what the next
+// holder recorded.
 func TestLateHolder(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, w *world) {
@@ -245,8 +245,7 @@ func TestLateHolder(t *testing.T) {
 	})
 }
 
-// TestRun: a running notifier needs nobody to push it, and a replica beside it sends
-// nothing twice.
+// TestRun: a running notifier works without any calls, and a second replica sends nothing twice.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, w *world) {

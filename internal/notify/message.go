@@ -14,7 +14,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/card"
 )
 
-// MaxDiffLines bounds the lines of a change that a message shows.
+// MaxDiffLines limits the lines of a change that a message shows.
 const MaxDiffLines = 6
 
 const (
@@ -23,19 +23,20 @@ const (
 	maxWhy     = 300
 )
 
-// Message is what a channel sends. Its texts are plain: what does not show is made
-// visible, and each channel escapes them in its own markup. Line ends are nowhere.
+// Message is the content for a channel. Its texts are plain text without line breaks, with
+// invisible characters made visible; each channel escapes them for its own markup.
 type Message struct {
 	ID     string
 	Tenant string
 	Kind   gatehouse.NotificationKind
-	// At is when the message was queued, AsOf the time that its texts are true of.
+	// At is when the message was queued, AsOf the time that its texts describe.
 	At, AsOf time.Time
 	// Attempt counts from 1.
 	Attempt int
-	// To is the recipient of a personal channel, nil for a place.
+	// To is the recipient on a personal channel, nil for a shared place.
 	To *gatehouse.Principal
-	// Action is what it is about, nil for none. Figures is that of a digest.
+	// Action is the action that the message is about, nil for none. Figures are the counts of a
+	// digest.
 	Action  *gatehouse.Action
 	Figures *gatehouse.NotificationFigures
 	// Subject is one line, the same for all messages about an action.
@@ -43,34 +44,33 @@ type Message struct {
 	// Heading says what happened, Sentence what the action does.
 	Heading, Sentence string
 	Facts             []Fact
-	// Diff are the first lines of the change, DiffMore how many there are besides.
+	// Diff are the first lines of the change, DiffMore is the number of omitted lines.
 	Diff     []string
 	DiffMore int
-	// Link leads to the console; "" where its address is not known.
+	// Link is a URL of the console; "" if the console's address is not known.
 	Link string
-	// Signed says that Link is for the recipient alone. Code decides together with it;
-	// "" where it does not.
+	// Signed says that Link is valid for the recipient only. Code is the code that decides together
+	// with the link; "" if the link needs none.
 	Signed bool
 	Code   string
-	// Card is the Ref of the message on this channel that asked for the approval, ""
-	// for none.
+	// Card is the Ref of the message that asked for the approval on this channel, "" for none.
 	Card string
 	// Event is the type of the log entry, "" for none.
 	Event string
-	// Reached is the status that a callback tells; "" for what is no callback.
+	// Reached is the status that a callback reports; "" for other messages.
 	Reached gatehouse.Status
-	// Deciding is what people can do on the message itself, nil for nothing.
+	// Deciding describes the possible decisions on the message itself, nil for none.
 	Deciding *Deciding
 }
 
-// TimeLeft labels the fact that every moment is another.
+// TimeLeft is the label of the only fact that changes by itself.
 const TimeLeft = "Time left"
 
 // Fact is a line under the sentence.
 type Fact struct{ Label, Value string }
 
-// compose makes the message of a notification as things are now. muted says why
-// nothing is to be sent, "" otherwise.
+// compose makes a notification's message from the present state. muted is the reason for not
+// sending it, "" to send it.
 func (n *Notifier) compose(
 	ctx context.Context,
 	c *Configured,
@@ -86,14 +86,14 @@ func (n *Notifier) compose(
 	return m, muted, err
 }
 
-// sign gives a message that asks one person a link of its own.
+// sign adds a signed link to a message that asks one person.
 func (n *Notifier) sign(ctx context.Context, c *Configured, m *Message) {
 	if !m.Kind.Asks() || m.To == nil || m.Link == "" || n.config.Reviews == nil || !c.Trait().Private {
 		return
 	}
 	l, err := n.config.Reviews.ReviewLink(ctx, m.Action, m.To)
 	if err != nil {
-		// A mail that leads to the console is better than none.
+		// A mail with a link to the console is better than no mail.
 		n.log.WarnContext(ctx, "notify: link not signed", "notification", m.ID, "error", err)
 		return
 	}
@@ -212,15 +212,15 @@ func (n *Notifier) message(tx gatehouse.ReadTx, c *Configured, row *gatehouse.No
 	return m, "", err
 }
 
-// errCardWaits says that the message which asked is still on its way: what became of
-// the question follows it.
+// errCardWaits says that the question's message is still being sent: its outcome must come after
+// it.
 var errCardWaits = &Refusal{Recipient: true, Err: errors.New("the message that asked is still on its way")}
 
-// cardTries is how often the message that asked is tried before what became of the
-// question no longer waits for it.
+// cardTries is the number of attempts for a question's message after which the outcome no longer
+// waits for it.
 const cardTries = 2
 
-// asked finds the message of a place that asked for the approval.
+// asked finds a shared place's message that asked for the approval.
 func asked(tx gatehouse.ReadTx, action, channel string) (ref string, waits bool, err error) {
 	page, err := tx.ListNotifications(gatehouse.NotificationFilter{
 		Channel: channel, ActionID: action, Limit: gatehouse.MaxLimit,
@@ -237,7 +237,7 @@ func asked(tx gatehouse.ReadTx, action, channel string) (ref string, waits bool,
 	return ref, waits && ref == "", err
 }
 
-// about fills in what a message tells of an action.
+// about fills in the part of a message that describes an action.
 func (n *Notifier) about(m *Message, a *gatehouse.Action) {
 	now := m.AsOf
 	m.Action = a
@@ -284,8 +284,7 @@ func (n *Notifier) about(m *Message, a *gatehouse.Action) {
 	m.Facts = append(m.Facts, Fact{"Action", a.ID})
 }
 
-// iteration says of a question that is asked again which time that is, and why the
-// iteration before was rejected.
+// iteration says, for a repeated question, its number and why the previous iteration was rejected.
 func iteration(tx gatehouse.ReadTx, m *Message, a *gatehouse.Action) error {
 	n, previous := card.Iteration(a)
 	if n < 2 || previous == "" || !m.Kind.Asks() {
@@ -306,7 +305,7 @@ func iteration(tx gatehouse.ReadTx, m *Message, a *gatehouse.Action) error {
 	return nil
 }
 
-// changedTo names the version that a target has now, where that is known.
+// changedTo names the target's present version, if it is known.
 func changedTo(m *gatehouse.TargetMark) string {
 	if m.Version == "" {
 		return ""
@@ -360,7 +359,7 @@ func heading(m *Message, a *gatehouse.Action) string {
 	return "Withdrawn"
 }
 
-// digest fills in what stands for many messages.
+// digest fills in a message that replaces many.
 func (n *Notifier) digest(m *Message) {
 	f := m.Figures
 	m.Subject = "Gatehouse: " + strconv.Itoa(f.Total) + " more messages"
@@ -382,7 +381,7 @@ func (n *Notifier) digest(m *Message) {
 	}
 }
 
-// kindWords name kinds in a digest.
+// kindWords are the words for kinds in a digest.
 var kindWords = map[string]string{
 	string(gatehouse.NotifyAsked): "approvals asked", string(gatehouse.NotifyDecided): "decided",
 	string(gatehouse.NotifyExpired):   "expired",
@@ -390,7 +389,7 @@ var kindWords = map[string]string{
 	string(gatehouse.NotifyDeadLetter): "failed pushes", string(gatehouse.NotifyUnknown): "unknown outcomes",
 }
 
-// counts is "9000 price_change, 12 note", the most first.
+// counts formats "9000 price_change, 12 note", the highest count first.
 func counts(by map[string]int, words map[string]string) string {
 	names := make([]string, 0, len(by))
 	for name := range by {
@@ -412,7 +411,7 @@ func counts(by map[string]int, words map[string]string) string {
 	return strings.Join(names, ", ")
 }
 
-// diff is the first lines of the change.
+// diff returns the first lines of the change.
 func diff(a *gatehouse.Action) (lines []string, more int) {
 	for _, c := range card.Changes(a) {
 		if c.Kind == card.Same {
@@ -439,7 +438,7 @@ func diff(a *gatehouse.Action) (lines []string, more int) {
 	return lines, more
 }
 
-// line is one line in which every character shows, cut where it is long.
+// line makes one line with every character visible, and cuts it if it is long.
 func line(s string, n int) string {
 	shown, hidden := card.Truncate(card.Terminal(s), n)
 	if hidden > 0 {

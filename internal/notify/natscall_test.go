@@ -16,8 +16,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/notify/webhook"
 )
 
-// TestNATSCallback publishes both moments into a stream, each once, although a notifier
-// dies after a call, and waits while the cluster is away.
+// TestNATSCallback publishes both callbacks into a stream, each once, although a notifier dies
+// after a call, and waits while the cluster is down.
 func TestNATSCallback(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -99,8 +99,8 @@ func TestNATSCallback(t *testing.T) {
 	}
 }
 
-// TestNATSCallbackPlaces keeps agents to the prefix, and the prefix from the subjects of
-// the server and of NATS.
+// TestNATSCallbackPlaces: agents cannot leave the prefix, and the prefix cannot overlap the
+// subjects of the server and of NATS.
 func TestNATSCallbackPlaces(t *testing.T) {
 	t.Parallel()
 	c, err := natscall.New(nil, "callbacks", "gatehouse")

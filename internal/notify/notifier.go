@@ -15,76 +15,75 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Topic is hinted at when messages were queued.
+// Topic is the hint topic for queued messages.
 const Topic = "notify"
 
 const (
-	// poll is how long an entry or message waits whose hint was lost.
+	// poll is how long an entry or message waits if its hint was lost.
 	poll = time.Second
-	// purgeEvery and purgeBatch pace the deletion of what is old.
+	// purgeEvery and purgeBatch control the deletion of old messages.
 	purgeEvery = time.Hour
 	purgeBatch = 1000
 )
 
-// Config is what a notifier works by.
+// Config configures a notifier.
 type Config struct {
 	Channels []*Configured
-	// Routes, when empty, is one that sends everything over every channel.
+	// Routes lists the routes. When empty, everything is sent on every channel.
 	Routes []Route
-	// PublicURL is how browsers reach the console, "" where nobody said: then
-	// messages have no links.
+	// PublicURL is the console's address for browsers; with "", messages have no links.
 	PublicURL string
-	// Reviews signs the links of mails, nil for none.
+	// Reviews signs the links in mails, nil for none.
 	Reviews Reviews
-	// DigestAfter is how many messages a recipient gets on a channel in a
-	// DigestEvery; what is beyond goes into a digest. 10 and 15 minutes by default.
+	// DigestAfter is the number of messages that a recipient gets on a channel per DigestEvery; the
+	// others go into a digest. 10 and 15 minutes by default.
 	DigestAfter int
 	DigestEvery time.Duration
 	// Keep is how long finished messages are kept; 30 days by default.
 	Keep time.Duration
-	// Lease bounds one call of a channel and its record; 2 minutes by default.
+	// Lease limits the time for one call of a channel and its record; 2 minutes by default.
 	Lease time.Duration
-	// Owner names this process in leases.
+	// Owner is the name of this process in leases.
 	Owner string
-	// Withdraw takes actions back whose workflow is gone; needed for callbacks of Step
-	// Functions.
+	// Withdraw cancels actions whose workflow no longer exists. Callbacks to Step Functions require
+	// it.
 	Withdraw Withdraw
-	// Probe is how often a failing channel is tried by its oldest message when nothing is
-	// due; 3 minutes by default, and never below 0.
+	// Probe is the interval at which a failing channel is tried with its oldest message when
+	// nothing is due; 3 minutes by default, and never less than 0.
 	Probe time.Duration
-	// DecideUpTo is the highest level that is decided on messages themselves in a
-	// tenant; nil for none.
+	// DecideUpTo is the highest level that a tenant lets people decide on messages themselves; nil
+	// for none.
 	DecideUpTo func(tx gatehouse.ReadTx, tenant string) (gatehouse.RiskLevel, error)
 }
 
-// Reviews signs links to one review for one recipient.
+// Reviews signs links to a review for one recipient.
 type Reviews interface {
-	// ReviewLink makes the review where there is none; nil where links are not signed.
+	// ReviewLink creates the review if there is none; it returns nil if links are not signed.
 	ReviewLink(ctx context.Context, a *gatehouse.Action, to *gatehouse.Principal) (*gatehouse.ReviewLink, error)
 }
 
-// Hints spreads lossy wake-ups.
+// Hints distributes wake-ups, which may get lost.
 type Hints interface {
 	Notify(topic string)
 	Subscribe(topics ...string) (<-chan struct{}, func())
 }
 
-// Metrics counts what a notifier did.
+// Metrics counts a notifier's work.
 type Metrics interface {
-	// Notified counts a message by what became of one attempt: a status, or retry.
+	// Notified counts a message by the result of an attempt: a status, or retry.
 	Notified(channel, result string)
-	// ChannelFailing sets whether a channel fails.
+	// ChannelFailing records whether a channel fails.
 	ChannelFailing(channel string, failing bool)
 }
 
-// Notifier tells people. Any number of notifiers may run on one store.
+// Notifier sends notifications. Any number of notifiers may run on one store.
 type Notifier struct {
 	store   gatehouse.Store
 	hints   Hints
 	config  Config
 	metrics Metrics
 	log     *slog.Logger
-	// probes are when failing channels may be tried before their time, by name.
+	// probes holds, by name, the times at which failing channels may be tried early.
 	probes probes
 	// Failpoint, when set, is called between the parts of a delivery; for tests.
 	Failpoint func(point string)
@@ -117,7 +116,7 @@ func New(store gatehouse.Store, hints Hints, config Config, metrics Metrics, log
 	return &Notifier{store: store, hints: hints, config: config, metrics: metrics, log: log}
 }
 
-// Run tells people until the context ends.
+// Run sends notifications until the context ends.
 func (n *Notifier) Run(ctx context.Context) {
 	var work sync.WaitGroup
 	tenants := n.tenants()
@@ -159,8 +158,8 @@ func (n *Notifier) Run(ctx context.Context) {
 	work.Wait()
 }
 
-// loop repeats a task: at once while there is more, else when hinted at or after a
-// while. Failures are logged, and followed by a longer pause.
+// loop repeats a task: at once while there is more to do, else after a hint or a pause. A failure
+// is logged and followed by a longer pause.
 func (n *Notifier) loop(
 	ctx context.Context,
 	what string,
@@ -209,7 +208,7 @@ func (n *Notifier) purge(ctx context.Context) (bool, error) {
 	return deleted == purgeBatch, err
 }
 
-// tenants are those that any channel serves.
+// tenants are the tenants that any channel serves.
 func (n *Notifier) tenants() []string {
 	var all []string
 	for _, c := range n.config.Channels {
@@ -219,7 +218,7 @@ func (n *Notifier) tenants() []string {
 	return slices.Compact(all)
 }
 
-// routing returns the channels of a tenant as they fare.
+// routing returns a tenant's channels with their states.
 func (n *Notifier) routing(tx gatehouse.ReadTx, tenant string) (*routing, error) {
 	r := &routing{
 		channels: make(map[string]*Configured),

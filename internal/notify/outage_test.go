@@ -22,13 +22,13 @@ approvals:
   3: {required: 1, roles: [approver], expiry: 72h}
 `
 
-// outage is an office whose mail server, Slack and webhook can die together. A pager
-// stands in for all three, and lives.
+// outage is an office whose mail server, Slack and webhook can all be down. A pager stands in for
+// them, and works.
 type outage struct {
 	*office
 	hook  *endpoint
 	pager *pager
-	// dead are the calls of the webhook while it was dead.
+	// dead counts the calls of the webhook while it was down.
 	dead int
 }
 
@@ -52,7 +52,7 @@ func newOutage(t *testing.T, w *world) *outage {
 	return o
 }
 
-// die ends all three, or brings them back.
+// die takes all three down, or brings them back.
 func (o *outage) die(dead bool) {
 	o.slack.SetDown(dead)
 	if !dead {
@@ -68,7 +68,7 @@ func (o *outage) die(dead bool) {
 	o.hook.answers(func(int) (int, http.Header) { return http.StatusServiceUnavailable, nil })
 }
 
-// turn lets everything happen that is due now.
+// turn processes everything that is due now.
 func (o *outage) turn() {
 	o.t.Helper()
 	if _, err := o.Gate.Sweep(o.t.Context()); err != nil {
@@ -110,10 +110,10 @@ func (o *outage) want(when string, want map[string]int) {
 	}
 }
 
-// TestDayWithoutChannels: mail, Slack and webhooks are dead for 24 hours in which
-// people go on working. What they would have been told waits in the queue, each
-// channel is called failing once and the next one of the route gets an alert of it
-// and the questions; and all that still says something arrives once they are back.
+// TestDayWithoutChannels: mail, Slack and webhooks are down for 24 hours while people go on
+// working. Messages wait in the queue. Each channel is reported as failing once, and the next one
+// of the route gets an alert about it, and the questions. Every message that is still relevant
+// arrives after the channels return.
 func TestDayWithoutChannels(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, w *world) {
@@ -145,15 +145,15 @@ func TestDayWithoutChannels(t *testing.T) {
 				open = append(open, o.Propose("walnuts", "price_change", 12))
 			}
 			if at == 5*time.Hour {
-				o.Decide(early, "ana", gatehouse.Approve) // the queue is where it always was
+				o.Decide(early, "ana", gatehouse.Approve) // a decision does not change the queue
 			}
 			o.turn()
 			o.Clock.Advance(step)
 		}
 		o.turn()
-		// Two people are asked each time; who asked hears of the decision and the expiry.
-		// A question whose time is over has nothing to tell any more. The pager has the three
-		// alerts, what was asked since (all but the first and the short one), and the two
+		// Two people are asked each time; the proposer's sponsor is told of the decision and the
+		// expiry. A question that has expired is no longer relevant. The pager has the three
+		// alerts, the questions since then (all except the first and the short one), and the two
 		// outcomes.
 		o.want("after a day", map[string]int{
 			"mail accepted": 2, "slack delivered": 1, "hook delivered": 1,
@@ -186,14 +186,14 @@ func TestDayWithoutChannels(t *testing.T) {
 		}
 
 		o.die(false)
-		last := o.Propose("walnuts", "price_change", 12) // the first that comes through hurries the others
+		last := o.Propose("walnuts", "price_change", 12) // the first success makes the other messages due
 		open = append(open, last)
 		o.turn()
 		o.arrived(early, short, open, mails)
 	})
 }
 
-// arrived checks what the day's end has brought.
+// arrived checks the messages after the end of the outage.
 func (o *outage) arrived(early, short *gatehouse.Action, open []*gatehouse.Action, mails int) {
 	o.t.Helper()
 	got := o.rows()
@@ -208,7 +208,7 @@ func (o *outage) arrived(early, short *gatehouse.Action, open []*gatehouse.Actio
 	if n := o.logged("channel.failing"); n != 3 {
 		o.t.Errorf("%d entries channel.failing at the end", n)
 	}
-	// Mail: each question once to each of two people, the outcomes once to who asked.
+	// Mail: each question once to each of two people, the outcomes once to the sponsor.
 	to := map[string]int{}
 	for _, m := range o.smtp.Mails()[mails:] {
 		for _, a := range append([]*gatehouse.Action{early, short}, open...) {
@@ -221,11 +221,11 @@ func (o *outage) arrived(early, short *gatehouse.Action, open []*gatehouse.Actio
 	for _, a := range open {
 		want["ana@shop.example "+a.ID], want["bo@shop.example "+a.ID] = 1, 1
 	}
-	// cy, who may answer too, has no address.
+	// cy may also answer, but has no address.
 	if !maps.Equal(to, want) {
 		o.t.Errorf("mails %v, want %v", to, want)
 	}
-	// Webhooks: each once.
+	// Webhooks: each message once.
 	bodies, ids := o.hook.got()
 	hooks := map[string]int{}
 	for _, b := range bodies[o.dead:] {
@@ -241,7 +241,7 @@ func (o *outage) arrived(early, short *gatehouse.Action, open []*gatehouse.Actio
 	if again := slices.Clone(ids[o.dead:]); len(slices.Compact(slices.Sorted(slices.Values(again)))) != len(again) {
 		o.t.Error("a webhook came twice")
 	}
-	// Slack: one card each, which tells the truth.
+	// Slack: one up-to-date card for each action.
 	for _, a := range open {
 		if m := o.card(a); m.Button("Approve") == nil {
 			o.t.Errorf("the card of %s: %s", a.ID, m.All())

@@ -17,8 +17,8 @@ import (
 
 const routingKey = "0123456789abcdef0123456789abcdef"
 
-// pager is a fake of the Events API v2: it checks what PagerDuty documents, and keeps
-// incidents by their dedup key.
+// pager is a fake of the Events API v2: it checks requests against PagerDuty's documentation, and
+// stores incidents by dedup key.
 type pager struct {
 	*httptest.Server
 	mu     sync.Mutex
@@ -89,8 +89,8 @@ func (w *world) pager(p *pager) *notify.Configured {
 	return &notify.Configured{Name: "oncall", Tenants: []string{"default"}, Channel: c}
 }
 
-// TestPagerDuty: a question opens an incident, its end resolves that one, whoever
-// decided; an outage and a throttle are waited out, and no event opens a second incident.
+// TestPagerDuty: a question opens an incident and its end resolves it, whoever decided; the channel
+// waits during an outage or a throttle, and no event opens a second incident.
 func TestPagerDuty(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -135,7 +135,7 @@ func TestPagerDuty(t *testing.T) {
 	}
 }
 
-// TestPagerDutyConfig refuses what PagerDuty would refuse later.
+// TestPagerDutyConfig: a configuration that PagerDuty would refuse is refused at the start.
 func TestPagerDutyConfig(t *testing.T) {
 	t.Parallel()
 	for want, c := range map[string]pagerduty.Config{

@@ -9,19 +9,19 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// probeAge is for how long the oldest message probes: as long as [Schedule] takes.
-// What is older has its attempts counted again, so that it ends.
+// probeAge is the age up to which the oldest message is used as a probe, as long as [Schedule]
+// takes. For an older message, attempts are counted again, so that it ends.
 const probeAge = 76 * time.Hour
 
-// probes are the times from which each failing channel may be tried again.
+// probes holds the times from which each failing channel may be tried again.
 type probes struct {
 	mu   sync.Mutex
 	from map[string]time.Time
-	// after is what the receivers have asked for since the last look.
+	// after holds the waits that receivers have asked for since the last look.
 	after map[string]time.Duration
 }
 
-// leaveAlone keeps probes from a channel for as long as its receiver has asked.
+// leaveAlone stops the probes of a channel for as long as its receiver has asked.
 func (n *Notifier) leaveAlone(channel string, d time.Duration) {
 	n.probes.mu.Lock()
 	defer n.probes.mu.Unlock()
@@ -31,8 +31,7 @@ func (n *Notifier) leaveAlone(channel string, d time.Duration) {
 	n.probes.after[channel] = max(n.probes.after[channel], d)
 }
 
-// mayProbe reports whether it is time to look after a channel, and if so sets the next
-// time.
+// mayProbe reports whether a channel may be probed now, and if so sets the next time.
 func (n *Notifier) mayProbe(channel string, now time.Time) bool {
 	n.probes.mu.Lock()
 	defer n.probes.mu.Unlock()
@@ -54,9 +53,9 @@ func (n *Notifier) mayProbe(channel string, now time.Time) bool {
 	return true
 }
 
-// probe tries a failing channel by its oldest message although nothing is due, so that
-// the channel works within minutes of its receiver's return. more is whether a message
-// may be due now.
+// probe tries a failing channel with its oldest message although nothing is due, so that the
+// channel recovers within minutes of its receiver's return. more says that a message may be due
+// now.
 func (n *Notifier) probe(ctx context.Context, c *Configured, now time.Time) (more bool, err error) {
 	if !n.mayProbe(c.Name, now) {
 		return false, nil

@@ -9,8 +9,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/notify"
 )
 
-// TestProbe: a channel whose receiver was away for half a day works within minutes of its
-// return although nothing new is sent, and its messages have not used up their attempts.
+// TestProbe: a channel recovers within minutes after its receiver was down for half a day, even
+// without new messages, and its messages have attempts left.
 func TestProbe(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, w *world) {
@@ -49,14 +49,14 @@ func TestProbe(t *testing.T) {
 		}
 		e.answers(func(int) (int, http.Header) { return 204, nil })
 		pass(3 * time.Minute)
-		w.deliver(n, "hook") // as the recovery hints at
+		w.deliver(n, "hook") // as after the recovery's hint
 		if got := w.statuses(); got[gatehouse.NotificationDelivered] != 3 || fails() {
 			t.Errorf("after the return: %v, failing: %v", got, fails())
 		}
 	})
 }
 
-// TestProbeLeavesAlone: a receiver that asks for an hour is left alone for an hour.
+// TestProbeLeavesAlone: a receiver that asks for an hour gets no call for an hour.
 func TestProbeLeavesAlone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -17,8 +17,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/notify/webhook"
 )
 
-// TestReceiver: the receiver of the Go client takes what a channel sends, under a
-// secret and under a public key, again where it was not taken; and nothing else.
+// TestReceiver: the Go client's receiver accepts a channel's messages, under a secret and under a
+// public key, and again after it has refused one; it accepts nothing else.
 func TestReceiver(t *testing.T) {
 	t.Parallel()
 	private := ed25519.NewKeyFromSeed([]byte(strings.Repeat("s", ed25519.SeedSize)))

@@ -7,25 +7,25 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Route says which messages go over which channels. What is empty matches all.
+// Route selects messages and the channels for them. An empty condition matches all.
 type Route struct {
 	// Types are patterns of action types, such as price_* .
 	Types []string
-	// Risk is the least level.
+	// Risk is the minimum level.
 	Risk gatehouse.RiskLevel
-	// Groups are those whom the approval asks.
+	// Groups are groups of which the approval must ask one.
 	Groups []string
 	// Tell are the kinds of messages.
 	Tell []gatehouse.NotificationKind
-	// Channels take the messages, all of them.
+	// Channels all get the selected messages.
 	Channels []string
-	// Fallback is tried in its order while a channel of the route is failing.
+	// Fallback lists the channels that are tried in order while a channel of the route is failing.
 	Fallback []string
 }
 
-// matches reports whether the route takes a message about an action.
+// matches reports whether the route selects a message about an action.
 func (r *Route) matches(kind gatehouse.NotificationKind, a *gatehouse.Action) bool {
-	// Who wants to be asked wants to be asked by a later stage, and reminded.
+	// A route for questions also covers those of later stages, and reminders.
 	if len(r.Tell) > 0 && !slices.Contains(r.Tell, kind) &&
 		(!kind.Asks() || !slices.Contains(r.Tell, gatehouse.NotifyAsked)) {
 		return false
@@ -44,14 +44,14 @@ func (r *Route) matches(kind gatehouse.NotificationKind, a *gatehouse.Action) bo
 	})
 }
 
-// routing knows the channels of one tenant and how they fare.
+// routing holds the channels of one tenant, with their states.
 type routing struct {
 	channels map[string]*Configured
 	states   map[string]*gatehouse.ChannelState
 	routes   []Route
 }
 
-// works reports whether a channel is there and neither failing nor off.
+// works reports whether a channel exists and is neither failing nor off.
 func (r *routing) works(name string) bool {
 	if r.channels[name] == nil {
 		return false
@@ -60,14 +60,14 @@ func (r *routing) works(name string) bool {
 	return s == nil || s.FailingSince == nil && s.OffAt == nil
 }
 
-// off reports whether the receiver of a channel is gone.
+// off reports whether a channel was switched off because its receiver wants no more messages.
 func (r *routing) off(name string) bool {
 	s := r.states[name]
 	return s != nil && s.OffAt != nil
 }
 
-// next is the channel that stands in for another on a route; "" for none. A channel
-// of the route that has its messages anyway comes last.
+// next is the stand-in for a channel on a route; "" for none. A channel that already gets the
+// route's messages comes last.
 func (r *routing) next(route *Route, broken string) string {
 	for _, name := range slices.Concat(route.Fallback, route.Channels) {
 		if name != broken && r.works(name) {
@@ -77,8 +77,8 @@ func (r *routing) next(route *Route, broken string) string {
 	return ""
 }
 
-// over returns the channels that a message takes, those of besides among them. A failing one keeps its messages,
-// which are late; one that is off gets none.
+// over returns the channels for a message, including besides. A failing channel keeps its messages
+// and sends them late; one that is off gets none.
 func (r *routing) over(kind gatehouse.NotificationKind, a *gatehouse.Action, besides ...string) []*Configured {
 	var names []string
 	for _, name := range besides {
@@ -113,7 +113,7 @@ func (r *routing) over(kind gatehouse.NotificationKind, a *gatehouse.Action, bes
 	return list
 }
 
-// standIns are the channels that take the alert about a broken one.
+// standIns are the channels that get the alert about a broken one.
 func (r *routing) standIns(broken string) []*Configured {
 	var names []string
 	for i := range r.routes {

@@ -11,7 +11,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/notify/slacktest"
 )
 
-// slack is a channel on which nobody decides, until it is told its secrets.
+// slackChannel is a channel on which nobody can decide, unless more adds the secrets.
 func (w *world) slackChannel(f *slacktest.Workspace, more ...func(*slack.Config)) *notify.Configured {
 	w.t.Helper()
 	config := slack.Config{
@@ -27,7 +27,7 @@ func (w *world) slackChannel(f *slacktest.Workspace, more ...func(*slack.Config)
 	return &notify.Configured{Name: "slack", Tenants: []string{"default"}, Channel: c}
 }
 
-// updates counts how often a workspace's messages were written again.
+// updates counts the updates of a workspace's messages.
 func updates(list []slacktest.Message) (n int) {
 	for _, m := range list {
 		n += m.Updates
@@ -35,8 +35,8 @@ func updates(list []slacktest.Message) (n int) {
 	return n
 }
 
-// TestSlack posts a card that asks, and updates it once it is decided: the card never
-// says that something waits which does not.
+// TestSlack posts a card with a question, and updates it after the decision: a decided action is
+// never shown as waiting.
 func TestSlack(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, w *world) {
@@ -76,8 +76,8 @@ func TestSlack(t *testing.T) {
 	})
 }
 
-// TestSlackLostAnswer: a post whose answer was lost is found again by its metadata,
-// and not posted twice.
+// TestSlackLostAnswer: a post whose answer was lost is found again by its metadata, and not posted
+// twice.
 func TestSlackLostAnswer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -101,8 +101,8 @@ func TestSlackLostAnswer(t *testing.T) {
 	}
 }
 
-// TestSlackDecidedMeanwhile: what became of a question waits for the card that asks,
-// and a card that somebody deleted is posted anew.
+// TestSlackDecidedMeanwhile: an outcome waits for the card of its question, and a deleted card is
+// posted again.
 func TestSlackDecidedMeanwhile(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -130,8 +130,8 @@ func TestSlackDecidedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestHostileSlack: what agents write stands in plain text, never in what Slack marks
-// up, and mentions nobody.
+// TestHostileSlack: text from agents occurs in plain text only, never where Slack interprets
+// markup, and mentions nobody.
 func TestHostileSlack(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -27,7 +27,7 @@ var (
 	agent = slacktest.User{ID: "U0BOT"}
 )
 
-// office is a world whose people decide from Slack.
+// office is a world whose people decide in Slack.
 type office struct {
 	*world
 	slack    *slacktest.Workspace
@@ -36,7 +36,7 @@ type office struct {
 	channel  *notify.Configured
 }
 
-// policyFromSlack lets L3 be decided from Slack.
+// policyFromSlack permits decisions about L3 in Slack.
 const policyFromSlack = `version: 1
 slack: {decide_up_to: 3}
 risk: {note: 1, price_change: 3, pair: 3, refund: 4}
@@ -80,7 +80,7 @@ func (o *office) apply(source string) {
 	}
 }
 
-// link stores what linking stores.
+// link stores the same rows as linking does.
 func (o *office) link(name, user string) {
 	o.t.Helper()
 	p, err := o.Gate.FindPrincipal(o.Admin(), name)
@@ -98,7 +98,7 @@ func (o *office) link(name, user string) {
 	}
 }
 
-// settle lets everything that is due happen: the log, the clicks, the cards.
+// settle processes everything that is due: the log, the clicks, the cards.
 func (o *office) settle() {
 	o.t.Helper()
 	for range 6 {
@@ -144,7 +144,7 @@ func (o *office) ask(kind string) (*gatehouse.Action, *slacktest.Message) {
 	return a, o.card(a)
 }
 
-// press delivers a click, which has to be acknowledged.
+// press delivers a click, which must be acknowledged.
 func (o *office) press(u slacktest.User, m *slacktest.Message, label string) {
 	o.t.Helper()
 	b := m.Button(label)
@@ -163,7 +163,7 @@ func (o *office) deliverOK(r *http.Request) string {
 	return rec.Body.String()
 }
 
-// told checks what a user alone was told last.
+// told checks the last message that only one user has seen.
 func (o *office) told(u slacktest.User, want string) {
 	o.t.Helper()
 	said := o.slack.Said(u.ID)
@@ -177,8 +177,8 @@ func slackOffices(t *testing.T, test func(*testing.T, *office)) {
 	engines(t, func(t *testing.T, w *world) { test(t, newOffice(t, w)) })
 }
 
-// TestSlackApprove: a click is stored before it is acknowledged, shown as being
-// recorded, decided as the linked person, and answered; the card tells the end.
+// TestSlackApprove: a click is stored before it is acknowledged, shown as being recorded, decided
+// in the name of the linked person, and answered; the card shows the result.
 func TestSlackApprove(t *testing.T) {
 	t.Parallel()
 	slackOffices(t, func(t *testing.T, o *office) {
@@ -213,7 +213,7 @@ func TestSlackApprove(t *testing.T) {
 	})
 }
 
-// TestSlackReject asks for the reason, at once, in a form.
+// TestSlackReject: a rejection opens a form for the reason at once.
 func TestSlackReject(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -242,8 +242,7 @@ func TestSlackReject(t *testing.T) {
 	}
 }
 
-// TestSlackFormFails: a click whose form does not open is answered, too, and records
-// nothing.
+// TestSlackFormFails: a click whose form cannot be opened is still answered, and records nothing.
 func TestSlackFormFails(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, newWorld(t))
@@ -260,7 +259,7 @@ func TestSlackFormFails(t *testing.T) {
 	}
 }
 
-// TestSlackTogether: two clicks and a decision in the console at once are one decision
+// TestSlackTogether: two clicks and a decision in the console, all concurrent, give one decision
 // and one card, and every click is answered.
 func TestSlackTogether(t *testing.T) {
 	t.Parallel()
@@ -309,8 +308,8 @@ func TestSlackTogether(t *testing.T) {
 	})
 }
 
-// TestSlackReplayed: the same request, again within the window, is acknowledged, and
-// stored, decided and answered once.
+// TestSlackReplayed: a replay of a request within the window is acknowledged, but stored, decided
+// and answered only once.
 func TestSlackReplayed(t *testing.T) {
 	t.Parallel()
 	slackOffices(t, func(t *testing.T, o *office) {
@@ -336,8 +335,8 @@ func TestSlackReplayed(t *testing.T) {
 	})
 }
 
-// TestSlackKilled: a click that was acknowledged is carried out once, wherever a
-// server is killed after that.
+// TestSlackKilled: an acknowledged click is carried out once, at whatever point the server is
+// killed after the acknowledgement.
 func TestSlackKilled(t *testing.T) {
 	t.Parallel()
 	for _, point := range []string{"acknowledged", "decided", "recorded"} {
@@ -377,7 +376,7 @@ func TestSlackKilled(t *testing.T) {
 	}
 }
 
-// TestSlackRefused: nobody decides who may not, and everybody is told, alone.
+// TestSlackRefused: nobody decides without the right to, and each refused person is told privately.
 func TestSlackRefused(t *testing.T) {
 	t.Parallel()
 	slackOffices(t, func(t *testing.T, o *office) {
@@ -417,7 +416,7 @@ func TestSlackRefused(t *testing.T) {
 	})
 }
 
-// TestSlackOtherCard: a button of another digest, revision or tenant decides nothing.
+// TestSlackOtherCard: a button for another digest, revision or tenant decides nothing.
 func TestSlackOtherCard(t *testing.T) {
 	t.Parallel()
 	slackOffices(t, func(t *testing.T, o *office) {
@@ -462,8 +461,8 @@ func TestSlackOtherCard(t *testing.T) {
 	})
 }
 
-// TestSlackLevels: L3 is decided from Slack where the policy says so, L4 never, and what
-// ran out not at all.
+// TestSlackLevels: L3 is decided in Slack if the policy permits it, L4 never, and expired actions
+// never.
 func TestSlackLevels(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, newWorld(t))
@@ -501,7 +500,7 @@ func TestSlackLevels(t *testing.T) {
 	}
 }
 
-// TestSlackDown: while Slack is down for an hour, everything waits, and arrives.
+// TestSlackDown: while Slack is down for an hour, everything waits, and then arrives.
 func TestSlackDown(t *testing.T) {
 	t.Parallel()
 	slackOffices(t, func(t *testing.T, o *office) {
@@ -531,8 +530,8 @@ func TestSlackDown(t *testing.T) {
 	})
 }
 
-// TestSlackLostUpdate: an update whose answer is lost is written again, and one writer
-// at a time writes a card.
+// TestSlackLostUpdate: an update whose answer was lost is repeated, and only one writer at a time
+// writes a card.
 func TestSlackLostUpdate(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, newWorld(t))
@@ -576,7 +575,7 @@ func TestSlackLostUpdate(t *testing.T) {
 	}
 }
 
-// TestSlackCut: what the card does not show in full is not approved on it.
+// TestSlackCut: a card that omits a part of the action offers no approval.
 func TestSlackCut(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, newWorld(t))
@@ -603,8 +602,8 @@ func TestSlackCut(t *testing.T) {
 	}
 }
 
-// TestHostileCard: what agents write stands in plain text on a card with buttons, too,
-// and is no button.
+// TestHostileCard: text from agents is plain text even on a card with buttons, and cannot create a
+// button.
 func TestHostileCard(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, newWorld(t))

@@ -33,7 +33,8 @@ func (o *office) untouched(a *gatehouse.Action) {
 	}
 }
 
-// TestSlackSignature: what Slack has not signed, within five minutes, is not read.
+// TestSlackSignature: a request without Slack's signature, or with a timestamp more than five
+// minutes off, is refused.
 func TestSlackSignature(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, newWorld(t))
@@ -92,8 +93,8 @@ func TestSlackSignature(t *testing.T) {
 	}
 }
 
-// TestSlackForgedPayload: a payload in the address, which no signature covers, is
-// never read, and neither is a body that is no form.
+// TestSlackForgedPayload: a payload in the URL, which the signature does not cover, is never read,
+// and neither is a body that is not a form.
 func TestSlackForgedPayload(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, newWorld(t))
@@ -129,8 +130,8 @@ func TestSlackForgedPayload(t *testing.T) {
 	o.untouched(a)
 }
 
-// TestSlackSocket: over Socket Mode a click is acknowledged by the id of its envelope,
-// also after the connection was lost, and nothing is taken over HTTP.
+// TestSlackSocket: over Socket Mode, a click is acknowledged by the id of its envelope, even after
+// a lost connection, and HTTP requests are refused.
 func TestSlackSocket(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, newWorld(t), func(c *slack.Config) { c.SigningSecret, c.AppToken = "", slacktest.AppToken })
@@ -180,7 +181,7 @@ func TestSlackSocket(t *testing.T) {
 	}
 }
 
-// browser is a signed-in person.
+// browser is the context of a signed-in person.
 func (o *office) browser(name string) context.Context {
 	o.t.Helper()
 	p, err := o.Gate.FindPrincipal(o.Admin(), name)
@@ -207,8 +208,8 @@ func (o *office) browser(name string) context.Context {
 	})
 }
 
-// TestSlackLink: a code of the console, entered in Slack, links the two, once;
-// administrators are told; who unlinks decides no more.
+// TestSlackLink: a code from the console, entered in Slack, links the two accounts once;
+// administrators are told; a person who unlinks can no longer decide.
 func TestSlackLink(t *testing.T) {
 	t.Parallel()
 	slackOffices(t, func(t *testing.T, o *office) {

@@ -26,8 +26,8 @@ import (
 
 const snsTopic = "arn:aws:sns:eu-central-1:123456789012:approvals.fifo"
 
-// fakeSNS takes Publish as documented: signed for the region, with the limits of
-// subject and message, and once for each deduplication id.
+// fakeSNS implements Publish as documented: it checks the signature for the region and the limits
+// of subject and message, and accepts each deduplication id once.
 type fakeSNS struct {
 	*httptest.Server
 	mu        sync.Mutex
@@ -73,7 +73,7 @@ func newSNS(t *testing.T) *fakeSNS {
 	return f
 }
 
-// signedForSNS signs the request again and compares.
+// signedForSNS signs the request again and compares the signatures.
 func signedForSNS(r *http.Request, body []byte) bool {
 	at, err := time.Parse("20060102T150405Z", r.Header.Get("X-Amz-Date"))
 	if err != nil {
@@ -98,7 +98,7 @@ func (f *fakeSNS) fails(code string) {
 	f.fail = code
 }
 
-// TestSNS publishes every message, whatever agents wrote, in the order of its action.
+// TestSNS publishes every message, including hostile texts, in the order of its action.
 func TestSNS(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -150,7 +150,7 @@ func TestSNS(t *testing.T) {
 	}
 }
 
-// TestSNSRefusals: what the topic never takes is not tried again.
+// TestSNSRefusals: a message that the topic will never accept is not retried.
 func TestSNSRefusals(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	// spreadBatch bounds the entries of one round.
+	// spreadBatch limits the entries of one round.
 	spreadBatch = 200
-	// lookBack is how far before the first start entries are told of.
+	// lookBack is how far before the first start entries still cause messages.
 	lookBack = 24 * time.Hour
 )
 
-// leaf is what a log entry tells the notifier.
+// leaf is the part of a log entry that the notifier uses.
 type leaf struct {
 	Type     string    `json:"type"`
 	ActionID string    `json:"action_id"`
@@ -30,15 +30,15 @@ type leaf struct {
 	At       time.Time `json:"at"`
 	Data     struct {
 		Stage int `json:"stage"`
-		// Delegation and To are of a delegation, whose subject is who delegates.
+		// Delegation and To belong to a delegation, whose subject is the delegating person.
 		Delegation string `json:"delegation"`
 		To         string `json:"to"`
-		// Code says why an action was canceled, "" where a person did.
+		// Code says why an action was canceled, "" if a person did it.
 		Code string `json:"code"`
 	} `json:"data"`
 }
 
-// kindOf says what an entry is told as; "" where nobody is told.
+// kindOf is the kind of message that an entry causes; "" for none.
 func (l *leaf) kindOf() gatehouse.NotificationKind {
 	switch l.Type {
 	case "hitl.proposed":
@@ -68,15 +68,15 @@ func (l *leaf) kindOf() gatehouse.NotificationKind {
 	return ""
 }
 
-// told is an entry about which somebody may be told.
+// told is an entry that may cause messages.
 type told struct {
 	index int64
 	kind  gatehouse.NotificationKind
 	leaf  leaf
 }
 
-// Spread looks at the next entries of a tenant's log and queues what they tell. more
-// is whether there are further ones.
+// Spread reads the next entries of a tenant's log and queues their messages. more says that there
+// are further entries.
 func (n *Notifier) Spread(ctx context.Context, tenant string) (more bool, err error) {
 	var (
 		from, to int64
@@ -132,7 +132,7 @@ func (n *Notifier) Spread(ctx context.Context, tenant string) (more bool, err er
 		}
 		return s.write(tx)
 	})
-	if errors.Is(err, gatehouse.ErrConflict) { // another notifier was first, or took a digest
+	if errors.Is(err, gatehouse.ErrConflict) { // another notifier was first, or a digest was sent meanwhile
 		return true, nil
 	}
 	if err == nil && s != nil && len(s.rows) > 0 {
@@ -157,7 +157,7 @@ func since(tx gatehouse.ReadTx, at time.Time) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	// The entries are in the order of their times, nearly.
+	// The entries are almost in the order of their times.
 	first := sort.Search(int(size), func(i int) bool {
 		entries, e := tx.ListEntries(int64(i), 1)
 		if e != nil || len(entries) == 0 {
@@ -170,7 +170,7 @@ func since(tx gatehouse.ReadTx, at time.Time) (int64, error) {
 	return int64(first), err
 }
 
-// worthTelling selects the entries of which people are told, or proposers by callbacks.
+// worthTelling selects the entries that cause messages to people or callbacks to proposers.
 func worthTelling(entries []*gatehouse.Entry, callbacks bool) ([]told, error) {
 	var list []told
 	for _, e := range entries {
@@ -186,7 +186,7 @@ func worthTelling(entries []*gatehouse.Entry, callbacks bool) ([]told, error) {
 	return list, nil
 }
 
-// spreading gathers the rows of one round.
+// spreading collects the rows of one round.
 type spreading struct {
 	n      *Notifier
 	tx     gatehouse.ReadTx
@@ -194,9 +194,9 @@ type spreading struct {
 	now    time.Time
 	routes *routing
 	people []*gatehouse.Principal
-	// standings are the delegations that hold.
+	// standings are the delegations in force.
 	standings []gatehouse.Standing
-	// loads are the recipients' messages in the window, by channel and recipient.
+	// loads holds the recipients' messages in the window, by channel and recipient.
 	loads map[[2]string]*load
 	rows  []*gatehouse.Notification
 }
@@ -244,7 +244,7 @@ func (n *Notifier) spreading(tx gatehouse.ReadTx, tenant string, list []told) (*
 	return s, nil
 }
 
-// tell adds the rows of one entry.
+// tell adds the rows for one entry.
 func (s *spreading) tell(t told, a *gatehouse.Action) error {
 	if old, err := stale(s.tx, t.kind, a); err != nil || old {
 		return err
@@ -275,7 +275,7 @@ func (s *spreading) tell(t told, a *gatehouse.Action) error {
 	return nil
 }
 
-// stageChannels are those that the stage which an entry tells of names besides.
+// stageChannels are the additional channels that the policy names for the entry's stage.
 func stageChannels(t told, a *gatehouse.Action) []string {
 	number := 0
 	switch {
@@ -291,7 +291,7 @@ func stageChannels(t told, a *gatehouse.Action) []string {
 	return a.Approval.Stages[number-1].Notify
 }
 
-// stale reports whether a message has nothing left to tell.
+// stale reports whether a message is no longer relevant.
 func stale(tx gatehouse.ReadTx, kind gatehouse.NotificationKind, a *gatehouse.Action) (bool, error) {
 	switch kind {
 	case gatehouse.NotifyAsked, gatehouse.NotifyEscalated, gatehouse.NotifyReminded:
@@ -311,12 +311,12 @@ func stale(tx gatehouse.ReadTx, kind gatehouse.NotificationKind, a *gatehouse.Ac
 	return false, nil
 }
 
-// recipients are the people whom an entry concerns, without the one whose act it was.
+// recipients are the people whom an entry concerns, except the one who caused it.
 func (s *spreading) recipients(t told, a *gatehouse.Action) ([]*gatehouse.Principal, error) {
 	concerned := func(*gatehouse.Principal) bool { return false }
 	switch t.kind {
 	case gatehouse.NotifyEscalated:
-		// Those of the stages before know already.
+		// The people of earlier stages already know.
 		concerned = func(p *gatehouse.Principal) bool {
 			return a.Approval.AsksFirst(p, t.leaf.Data.Stage) && mayAnswer(a, p, s.now) ||
 				slices.ContainsFunc(answersFor(a, p, s.standings, s.now), func(from *gatehouse.Principal) bool {
@@ -358,7 +358,7 @@ func (s *spreading) recipients(t told, a *gatehouse.Action) ([]*gatehouse.Princi
 	return list, nil
 }
 
-// person is the human behind a principal, "" for no person.
+// person is the human behind a principal, "" for none.
 func (s *spreading) person(id string) string {
 	for _, p := range s.people {
 		if p.ID == id {
@@ -368,14 +368,14 @@ func (s *spreading) person(id string) string {
 	return ""
 }
 
-// mayAnswer reports whether a question asks a person, who has not answered it.
+// mayAnswer reports whether a question asks a person who has not answered it yet.
 func mayAnswer(a *gatehouse.Action, p *gatehouse.Principal, now time.Time) bool {
 	return a.Approval != nil && p.MayDecide() && a.Approval.Asks(p, now) && !a.Approval.Bars(p) &&
 		a.Approval.VoteOf(p.Person) == nil
 }
 
-// answersFor lists those whose question a person may answer by a delegation: neither
-// they nor the person have answered it.
+// answersFor lists the people whose question a person may answer by a delegation, if neither of the
+// two has answered it.
 func answersFor(
 	a *gatehouse.Action, p *gatehouse.Principal, list []gatehouse.Standing, now time.Time,
 ) []*gatehouse.Principal {
@@ -395,7 +395,7 @@ func (s *spreading) add(t told, a *gatehouse.Action, c *Configured, recipient st
 	}
 	full := !c.Trait().Every && l.count >= s.n.config.DigestAfter
 	if full && recipient == "" && (t.kind == gatehouse.NotifyDecided || t.kind == gatehouse.NotifyExpired) {
-		// What is posted already is brought up to date, and makes nobody read more.
+		// A posted message is updated, so that nobody has to read another one.
 		ref, waits, err := asked(s.tx, a.ID, c.Name)
 		if err != nil {
 			return err
@@ -423,7 +423,7 @@ func (s *spreading) row(
 	}
 }
 
-// write stores the rows, and what the digests have grown by.
+// write stores the new rows and the changes of the digests.
 func (s *spreading) write(tx gatehouse.Tx) error {
 	if err := tx.InsertNotifications(s.rows); err != nil {
 		return err

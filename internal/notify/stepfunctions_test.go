@@ -24,7 +24,7 @@ type flows struct {
 	w     *world
 	n     *notify.Notifier
 	tasks int
-	// channel is the one of the notifier.
+	// channel is the notifier's channel.
 	channel *notify.Configured
 }
 
@@ -49,7 +49,7 @@ func (w *world) flows() *flows {
 	return f
 }
 
-// wait lets a task of a new execution wait, and returns a callback for it.
+// wait starts an execution with a waiting task, and returns a callback for it.
 func (f *flows) wait() *gatehouse.Callback {
 	f.tasks++
 	token := fmt.Sprintf("task-token-%d", f.tasks)
@@ -67,7 +67,7 @@ func (f *flows) tell() {
 	f.w.deliver(f.n, "callback.step_functions")
 }
 
-// ended is how an execution went on: its status, and the output or error and cause.
+// ended is an execution's result: its status, and the output or error and cause.
 func (f *flows) ended(c *gatehouse.Callback) (status, details string) {
 	f.Set(func() {
 		e := f.Executions[c.ExecutionARN]
@@ -103,9 +103,8 @@ func (f *flows) one(a *gatehouse.Action) *gatehouse.Notification {
 	return list[0]
 }
 
-// TestTasks resumes a workflow at the decision, or, where the callback says so, at the
-// end; a rejection and each other end fail the task with a name of its own. One call is
-// made for each.
+// TestTasks: a workflow continues at the decision or, if the callback says so, at the action's end.
+// A rejection and each other end fail the task with a name of their own. One call is made for each.
 func TestTasks(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, w *world) {
@@ -154,10 +153,10 @@ func TestTasks(t *testing.T) {
 			if n, want := f.Changes()-before, map[bool]int{true: 1}[tt.status != "RUNNING"]; n != want {
 				t.Errorf("%s: %d calls, want %d", name, n, want)
 			}
-			apply() // so that nothing is under way in the next round
+			apply() // nothing must be in progress in the next round
 			f.tell()
 		}
-		// The rest that ends a push: failed, and unknown.
+		// The other ends of a push: failed and unknown.
 		for item, kind := range map[string]connector.Kind{"broken": connector.Terminal, "once": connector.Ambiguous} {
 			c := f.wait()
 			c.On = gatehouse.CallbackOnFinished
@@ -176,8 +175,8 @@ func TestTasks(t *testing.T) {
 	})
 }
 
-// TestTaskAnswerLost: after a lost answer, and after a notifier that died, the history
-// tells that the task was answered. Without its execution nobody knows.
+// TestTaskAnswerLost: after a lost answer, and after a notifier has died, the history shows that
+// the task was answered. Without the execution's ARN, that cannot be found out.
 func TestTaskAnswerLost(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, w *world) {
@@ -215,7 +214,7 @@ func TestTaskAnswerLost(t *testing.T) {
 				t.Errorf("%s: %s after %d attempts: %s", kind, n.Status, n.Attempts, n.LastError)
 			}
 		}
-		// Lost on the way there: the second call is the first.
+		// The request is lost before it arrives: the second call is the first one that AWS sees.
 		c := f.wait()
 		decide(c, gatehouse.Approve)
 		lose(false)
@@ -223,7 +222,7 @@ func TestTaskAnswerLost(t *testing.T) {
 		w.Clock.Advance(10 * time.Second)
 		f.tell()
 		f.status(t, c, "SUCCEEDED")
-		// A notifier that dies after the call.
+		// A notifier dies after the call.
 		c = f.wait()
 		a := decide(c, gatehouse.Approve)
 		f.n.Failpoint = func(point string) {
@@ -238,7 +237,7 @@ func TestTaskAnswerLost(t *testing.T) {
 		if n := f.one(a); n.Status != gatehouse.NotificationDelivered || n.Attempts != 2 {
 			t.Errorf("taken over: %s after %d attempts: %s", n.Status, n.Attempts, n.LastError)
 		}
-		// Somebody else has answered, so that the history has not this answer.
+		// Somebody else has answered, so the history does not contain this answer.
 		c = f.wait()
 		a = decide(c, gatehouse.Approve)
 		lose(false)
@@ -274,8 +273,8 @@ func TestTaskAnswerLost(t *testing.T) {
 	})
 }
 
-// TestHeartbeats go on for as long as the task waits; one that finds the workflow gone
-// cancels the action, with the reason, and nothing more is called.
+// TestHeartbeats: heartbeats continue for as long as the task waits. A heartbeat that finds the
+// workflow gone cancels the action with the reason, and no further call is made.
 func TestHeartbeats(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, w *world) {
@@ -305,7 +304,7 @@ func TestHeartbeats(t *testing.T) {
 				t.Fatalf("%d heartbeats after %d thirds", n, i+1)
 			}
 		}
-		// AWS is away for a while.
+		// AWS is down for a while.
 		f.Set(func() {
 			f.Applied = false
 			f.Fault = func(rw http.ResponseWriter) bool { stepfunctionstest.Fail(rw, 500, "InternalServerError"); return true }
@@ -328,7 +327,7 @@ func TestHeartbeats(t *testing.T) {
 		if beats() != before {
 			t.Error("heartbeats go on after the answer")
 		}
-		// A workflow that is stopped.
+		// A workflow is stopped.
 		c = f.wait()
 		c.Heartbeat = gatehouse.Span(time.Minute)
 		a = w.ProposeWith("walnuts", "price_change", 12, c)
@@ -351,7 +350,7 @@ func TestHeartbeats(t *testing.T) {
 	})
 }
 
-// TestTaskOfRevisions: a task waits for the revision that takes it over, and fails with a
+// TestTaskOfRevisions: a task waits for the revision that inherits its callback, and fails with a
 // revision that does not.
 func TestTaskOfRevisions(t *testing.T) {
 	t.Parallel()
@@ -382,8 +381,8 @@ func TestTaskOfRevisions(t *testing.T) {
 	})
 }
 
-// TestHostileCallbacks: notes that would end a string, a line or a mark stay notes, and
-// long ones are cut.
+// TestHostileCallbacks: notes that would end a string, a line or a mark stay notes, and long ones
+// are cut.
 func TestHostileCallbacks(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, w *world) {
@@ -423,7 +422,7 @@ func TestHostileCallbacks(t *testing.T) {
 	})
 }
 
-// TestFailingCallbacksAlert tells administrators on the channels of the routes.
+// TestFailingCallbacksAlert: administrators are alerted on the channels of the routes.
 func TestFailingCallbacksAlert(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, w *world) {
@@ -448,8 +447,8 @@ func TestFailingCallbacksAlert(t *testing.T) {
 	})
 }
 
-// TestTaskRefusals tells what AWS documents apart: what is final, what is the account's
-// trouble and what passes.
+// TestTaskRefusals distinguishes the errors that AWS documents: final ones, failures of the
+// account, and temporary ones.
 func TestTaskRefusals(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, w *world) {

@@ -14,9 +14,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/notify/teams"
 )
 
-// TestTeams posts cards to a fake of a workflow, which takes what Teams documents and
-// answers 202 before anything is posted: they are accepted, never delivered, say when
-// they were true, and link out.
+// TestTeams posts cards to a fake workflow, which follows the documentation of Teams and answers
+// 202 before anything is posted: cards are accepted, never delivered, name the time that they
+// describe, and link to the console.
 func TestTeams(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -51,7 +51,7 @@ func TestTeams(t *testing.T) {
 			t.Errorf("the card: %s", content)
 		}
 		for _, block := range card.Body {
-			// Other elements mark up what they hold.
+			// Other elements interpret markup in their texts.
 			if block.Type != "RichTextBlock" || len(block.Inlines) == 0 {
 				t.Errorf("a block of type %s", block.Type)
 			}

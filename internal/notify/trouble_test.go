@@ -18,9 +18,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
 
-// TestFailing: three failures in a row make a channel failing: the log says so, the
-// next channel is told and takes new messages besides, and the first success ends it
-// and sends what waits.
+// TestFailing: after three consecutive failures, a channel counts as failing. The log records it,
+// the next channel is told and also gets new messages; the first success ends the state and sends
+// the waiting messages.
 func TestFailing(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, w *world) {
@@ -57,7 +57,7 @@ func TestFailing(t *testing.T) {
 			t.Fatalf("the next channel got %+v", bodies)
 		}
 		states, err := w.Gate.ListChannels(w.Admin())
-		if err != nil || len(states) != 0 { // the gate of this world has none configured
+		if err != nil || len(states) != 0 { // the gate of this world has no channels configured
 			t.Fatalf("channels: %v, %v", states, err)
 		}
 
@@ -73,8 +73,8 @@ func TestFailing(t *testing.T) {
 	})
 }
 
-// TestStorm: ten thousand proposals end in a few mails and digests whose figures add
-// up to all of them; a webhook gets each.
+// TestStorm: ten thousand proposals give a few mails, and digests whose counts add up to all of
+// them; a webhook gets each.
 func TestStorm(t *testing.T) {
 	t.Parallel()
 	proposals := 10_000
@@ -118,8 +118,8 @@ func TestStorm(t *testing.T) {
 	}
 }
 
-// TestDeadLetters tells operators of every push that needs a person, and of nothing
-// that was settled meanwhile.
+// TestDeadLetters: operators are told of every push that needs a person, and of none that was
+// settled meanwhile.
 func TestDeadLetters(t *testing.T) {
 	t.Parallel()
 	clock := gatetest.NewClock()

@@ -26,8 +26,8 @@ const (
 	newSecret = "whsec_plJ3nmyCDGBKInavdOK15jsl1VcD6eCWpH5b5Nf0kzA="
 )
 
-// endpoint is a receiver of webhooks that checks signatures as Standard Webhooks has
-// them, by the verifier that Gatehouse itself receives with.
+// endpoint is a webhook receiver that checks signatures with the verifier of Gatehouse's own
+// incoming webhooks.
 type endpoint struct {
 	*httptest.Server
 	mu     sync.Mutex
@@ -91,7 +91,7 @@ func (w *world) hook(e *endpoint) *notify.Configured {
 	return &notify.Configured{Name: "hook", Tenants: []string{"default"}, Channel: c}
 }
 
-// TestWebhook: each event is posted once, signed under both secrets, whoever did it.
+// TestWebhook: each event is posted once, signed with both secrets, whoever caused it.
 func TestWebhook(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, w *world) {
@@ -127,8 +127,8 @@ func TestWebhook(t *testing.T) {
 	})
 }
 
-// TestSchedule walks through every retry: the same id each time, the delays of
-// Standard Webhooks, a Retry-After that is longer is honoured, and then it failed.
+// TestSchedule goes through every retry: each has the same id, the delays are those of Standard
+// Webhooks, a longer Retry-After is honoured, and after the last one the message has failed.
 func TestSchedule(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -158,7 +158,7 @@ func TestSchedule(t *testing.T) {
 			t.Fatalf("attempt %d came before %s", len(ids), wait)
 		}
 		w.Clock.Advance(wait/10 + 2*time.Second)
-		// The approval has run out after a day; what was not told of it is muted.
+		// The approval has expired after a day; the messages about it are muted.
 		w.deliver(n, "hook")
 	}
 	_, ids := e.got()
@@ -172,8 +172,8 @@ func TestSchedule(t *testing.T) {
 	}
 }
 
-// TestGone: 410 switches the endpoint off, the next channel hears of it and takes
-// over, and a test that succeeds switches it on again.
+// TestGone: a 410 switches the endpoint off, the next channel is told and takes over, and a
+// successful test switches the endpoint on again.
 func TestGone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -216,8 +216,8 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// TestKilled: a notifier that dies after the call and before the record sends again
-// once its lease has ended, under the same id. Nothing is lost.
+// TestKilled: if a notifier dies after the call and before the record, the message is sent again
+// with the same id once the lease has expired. Nothing is lost.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, w *world) {
@@ -284,8 +284,8 @@ func (w *world) logged(kind string) (count int) {
 	return count
 }
 
-// TestWebhookV1a signs beside v1 with an ed25519 key, in both lengths that keys have,
-// and takes no key whose halves differ.
+// TestWebhookV1a signs with an ed25519 key in addition to v1, in both lengths that keys have, and
+// refuses a key whose halves do not match.
 func TestWebhookV1a(t *testing.T) {
 	t.Parallel()
 	public, private, err := ed25519.GenerateKey(nil)

@@ -20,17 +20,17 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 
-// world is a gate with people, and a notifier that works when told.
+// world is a gate with people, and a notifier that runs on request.
 type world struct {
 	*gatetest.World
 	t    *testing.T
 	hub  *wake.Hints
 	smtp *mailtest.Server
-	// check refuses callbacks, where it is set.
+	// check, when set, refuses callbacks.
 	check func(*gatehouse.Callback) error
 }
 
-// engines runs a test on both.
+// engines runs a test on both engines.
 func engines(t *testing.T, test func(*testing.T, *world)) {
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
@@ -63,8 +63,8 @@ func newWorld(t *testing.T) *world {
 	return peopled(t, store, clock)
 }
 
-// peopled makes sam, the sponsor of the agent bot, the approvers ana and bo, and the
-// operator olga.
+// peopled creates sam, the sponsor of the agent bot, the approvers ana and bo, and the operator
+// olga.
 func peopled(t *testing.T, store gatehouse.Store, clock *gatetest.Clock) *world {
 	t.Helper()
 	w := &world{t: t, hub: wake.Spread(&wake.Hub{}), smtp: mailtest.Start(t)}
@@ -98,7 +98,7 @@ func (w *world) create(p gatehouse.NewPrincipal) {
 	}
 }
 
-// mail is a channel that reaches everybody but the administrator.
+// mail is a channel that reaches everybody except the administrator.
 func (w *world) mail() *notify.Configured {
 	w.t.Helper()
 	c, err := email.New(email.Config{
@@ -123,7 +123,7 @@ func (w *world) notifier(c notify.Config) *notify.Notifier {
 	return notify.New(w.Store, w.hub, c, nil, slog.New(slog.DiscardHandler))
 }
 
-// spread numbers the log and queues all that it tells.
+// spread numbers the log and queues all its messages.
 func (w *world) spread(n *notify.Notifier) {
 	w.t.Helper()
 	w.Number()
@@ -135,7 +135,7 @@ func (w *world) spread(n *notify.Notifier) {
 	}
 }
 
-// deliver sends what is due on a channel.
+// deliver sends a channel's due messages.
 func (w *world) deliver(n *notify.Notifier, channel string) {
 	w.t.Helper()
 	for more := true; more; {
@@ -146,7 +146,7 @@ func (w *world) deliver(n *notify.Notifier, channel string) {
 	}
 }
 
-// list is all that was told, the newest first.
+// list returns all messages, newest first.
 func (w *world) list(f gatehouse.NotificationFilter) []*gatehouse.Notification {
 	w.t.Helper()
 	f.Limit = 200
@@ -157,7 +157,7 @@ func (w *world) list(f gatehouse.NotificationFilter) []*gatehouse.Notification {
 	return page.Items
 }
 
-// statuses counts them.
+// statuses counts the messages by status.
 func (w *world) statuses() map[gatehouse.NotificationStatus]int {
 	counts := make(map[gatehouse.NotificationStatus]int)
 	for _, n := range w.list(gatehouse.NotificationFilter{}) {

@@ -5,7 +5,7 @@
 //
 // A policy is a YAML file with conditions in CEL. [Parse] reads it strictly and
 // compiles every expression once; [Policy.Evaluate] is safe for concurrent use and
-// takes a few microseconds. docs/policy.md is the manual.
+// takes a few microseconds. docs/policy.md and docs/policy-language.md are the manual.
 //
 // It fails closed, by these rules:
 //

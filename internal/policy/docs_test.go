@@ -11,12 +11,16 @@ import (
 // TestManual parses every policy in the manual and runs the tests in it.
 func TestManual(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../docs/policy.md")
-	if err != nil {
-		t.Fatal(err)
+	var text strings.Builder
+	for _, page := range []string{"policy.md", "policy-language.md"} {
+		source, err := os.ReadFile("../../docs/" + page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text.Write(source)
 	}
 	snippets, tests := 0, 0
-	for i, part := range strings.Split(string(text), "```yaml\n")[1:] {
+	for i, part := range strings.Split(text.String(), "```yaml\n")[1:] {
 		snippet, _, closed := strings.Cut(part, "```")
 		if !closed {
 			t.Fatalf("snippet %d has no end", i+1)

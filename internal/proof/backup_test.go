@@ -191,7 +191,7 @@ func newPage(t testing.TB, g *gate) *page {
 	if err := os.Symlink(binary, filepath.Join(p.bin, "gatehouse")); err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile("../../docs/operations.md")
+	text, err := os.ReadFile("../../docs/backup.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -61,6 +61,9 @@ func TestWalls(t *testing.T) {
 		for _, who := range others {
 			if rt.path == "/events" {
 				res := who.listen(rt.path, "Last-Event-ID", "0")
+				for n := 0; n < 20 && res.err == nil && len(res.raw) == 0 && who.name == "olaf"; n++ {
+					res = who.listen(rt.path, "Last-Event-ID", "0") // a busy machine sends nothing within one period
+				}
 				calls++
 				if res.err != nil || res.status != 200 || len(res.raw) == 0 && who.name == "olaf" {
 					t.Errorf("the stream as %s: %s, %v", who.name, res, res.err)

@@ -1,9 +1,9 @@
 """Writes the wheel and the sdist of this package: build.py OUTPUT
 
-The package is Python files alone, so that a wheel is a zip of them with three files of
-metadata (https://packaging.python.org/specifications/binary-distribution-format/) and
-an sdist a tar of the sources. This writes both with the standard library, the same
-bytes from the same sources. With a build backend at hand, pyproject.toml does it too.
+The package contains only Python files, so a wheel is a zip of them with three metadata
+files (https://packaging.python.org/specifications/binary-distribution-format/), and an
+sdist is a tar of the sources. This script writes both with the standard library, and
+the same sources give the same bytes. With a build backend, pyproject.toml works too.
 """
 
 import base64
@@ -17,11 +17,11 @@ import tarfile
 import zipfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-THEN = (1980, 1, 1, 0, 0, 0)  # what a zip can hold at the earliest
+THEN = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip can store
 
 
 def project():
-    """Name, version, the least Python and what the package is, from pyproject.toml."""
+    """The name, version, minimum Python version and summary, from pyproject.toml."""
     text = (HERE / "pyproject.toml").read_text(encoding="utf-8")
     return [re.search(rf'(?m)^{name} = "([^"]+)"$', text).group(1)
             for name in ("name", "version", "requires-python", "description")]

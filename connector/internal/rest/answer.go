@@ -8,21 +8,20 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// maxShown bounds what a receipt keeps of an answer's body, maxShownHeader what it
-// keeps of one header, in bytes.
+// maxShown limits how much of an answer's body a receipt keeps, maxShownHeader how much of one
+// header, in bytes.
 const (
 	maxShown       = 4 << 10
 	maxShownHeader = 512
 )
 
-// shownHeaders are those of an answer that a receipt keeps.
+// shownHeaders are the headers of an answer that a receipt keeps.
 var shownHeaders = []string{
 	"Content-Type", "Date", "Etag", "Last-Modified", "Location", "Retry-After",
 	"Request-Id", "X-Request-Id", "X-Amzn-Requestid", "X-Correlation-Id", "Idempotency-Replayed", "Idempotent-Replayed",
 }
 
-// JSON is the answer's body in canonical form, "" where it did not come whole or
-// is no JSON.
+// JSON is the answer's body in canonical form, "" when it was cut off or is not JSON.
 func (a *Answer) JSON() gatehouse.JSON {
 	if a.Cut != "" {
 		return ""
@@ -34,8 +33,7 @@ func (a *Answer) JSON() gatehouse.JSON {
 	return j
 }
 
-// Metadata describes the answer for the receipt. doc is its JSON, of which one
-// spelling is known, or "".
+// Metadata describes the answer for the receipt. doc is the result of JSON, or "".
 func (a *Answer) Metadata(doc gatehouse.JSON) gatehouse.JSON {
 	members := []gatehouse.Member{{Name: "status", Value: gatehouse.JSON(strconv.Itoa(a.Status))}}
 	var hs []gatehouse.Member
@@ -76,8 +74,8 @@ func (a *Answer) Metadata(doc gatehouse.JSON) gatehouse.JSON {
 	return gatehouse.ObjectJSON(members...)
 }
 
-// Says is the answer's body as the target wrote it, cut to the length that is
-// stored. doc is as for Metadata.
+// Says is the answer's body as the target wrote it, cut to the length that is stored. doc is as for
+// Metadata.
 func (a *Answer) Says(doc gatehouse.JSON) string {
 	body := string(a.Body)
 	if doc != "" {
@@ -86,7 +84,7 @@ func (a *Answer) Says(doc gatehouse.JSON) string {
 	return cutText(strings.ToValidUTF8(body, "\uFFFD"), gatehouse.MaxTargetSays)
 }
 
-// cutText shortens a text to at most so many bytes, at a character.
+// cutText shortens a text to at most that many bytes, without splitting a character.
 func cutText(s string, most int) string {
 	if len(s) <= most {
 		return s

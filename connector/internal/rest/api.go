@@ -12,25 +12,25 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// API is a JSON API of one system. After an answer of 429 that says how long to
-// wait, no call is made until then. It is safe for concurrent use.
+// API is the JSON API of one system. After an answer 429 with a wait, it makes no call until the
+// wait is over. It is safe for concurrent use.
 type API struct {
 	Client *http.Client
 	Base   *url.URL
 	// Header is sent with each request.
 	Header http.Header
-	// Credential returns the value of the header Authorization; "" sends none.
+	// Credential returns the value of the Authorization header; "" sends none.
 	Credential func(ctx context.Context) (string, *connector.Error)
-	// Refused, if not nil, is told of a credential that was answered with 401;
-	// it reports whether another one can be had.
+	// Refused, if not nil, is called with a credential that was answered with 401. It reports
+	// whether another credential is available.
 	Refused func(credential string) bool
 
 	mu   sync.Mutex
 	held time.Time
 }
 
-// Ask makes a call that changes nothing. It can be repeated, so its failures are
-// never ambiguous; a 401 is asked again with another credential if there is one.
+// Ask makes a call that changes nothing. The call can be repeated, so its failures are never
+// ambiguous; after a 401 it is repeated once if another credential is available.
 func (a *API) Ask(
 	ctx context.Context,
 	method, path string,
@@ -40,7 +40,7 @@ func (a *API) Ask(
 	return a.AskWith(ctx, method, path, query, nil, body)
 }
 
-// AskWith is Ask with headers of this call, which override those of the API.
+// AskWith is Ask with additional headers, which override those of the API.
 func (a *API) AskWith(
 	ctx context.Context, method, path string, query url.Values, header http.Header, body gatehouse.JSON,
 ) (*Answer, *connector.Error) {
@@ -63,15 +63,15 @@ func (a *API) AskWith(
 	}
 }
 
-// Do makes a call, once. The request is nil when there was none to make; a
-// failure is then not_sent or terminal.
+// Do makes a call, once. If the failure happened before a request existed, the request is nil, and
+// the failure is not_sent or terminal.
 func (a *API) Do(
 	ctx context.Context, method, path string, query url.Values, body gatehouse.JSON,
 ) (*Request, *Answer, *connector.Error) {
 	return a.DoWith(ctx, method, path, query, nil, body)
 }
 
-// DoWith is Do with headers of this call, which override those of the API.
+// DoWith is Do with additional headers, which override those of the API.
 func (a *API) DoWith(
 	ctx context.Context, method, path string, query url.Values, header http.Header, body gatehouse.JSON,
 ) (*Request, *Answer, *connector.Error) {
@@ -84,7 +84,7 @@ func (a *API) DoWith(
 	}
 	answer, failed := a.send(ctx, r)
 	if failed == nil && answer.Status == http.StatusUnauthorized {
-		a.refused(r) // another attempt has another credential
+		a.refused(r) // the next attempt uses another credential
 	}
 	return r, answer, failed
 }
@@ -141,7 +141,7 @@ func (a *API) send(ctx context.Context, r *Request) (*Answer, *connector.Error) 
 	return answer, nil
 }
 
-// Hold makes no call for so long.
+// Hold blocks all calls for the given time.
 func (a *API) Hold(d time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -156,9 +156,8 @@ func (a *API) wait() time.Duration {
 	return time.Until(a.held)
 }
 
-// Failure classifies by its status alone an answer that is no success: 429 is
-// transient; 408, 425, 303, 5xx and a 2xx are ambiguous; the rest of 3xx and 4xx
-// is terminal.
+// Failure classifies an unsuccessful answer by its status alone: 429 is transient; 408, 425, 303,
+// 5xx and a 2xx are ambiguous; other 3xx and 4xx are terminal.
 func (a *Answer) Failure() *connector.Error {
 	e := &connector.Error{
 		Code: "http_" + strconv.Itoa(
@@ -174,7 +173,7 @@ func (a *Answer) Failure() *connector.Error {
 	case s == http.StatusRequestTimeout || s == http.StatusTooEarly:
 		e.Kind = connector.Ambiguous
 	case s == http.StatusSeeOther:
-		// It points to the result of what was done (RFC 9110, section 15.4.4).
+		// A 303 points to the result of an operation that was performed (RFC 9110, section 15.4.4).
 		e.Kind, e.Code = connector.Ambiguous, "redirect"
 	case s >= 300 && s < 400:
 		e.Kind, e.Code, e.Detail = connector.Terminal, "redirect", a.Describe()+"; redirects are not followed"
@@ -186,8 +185,8 @@ func (a *Answer) Failure() *connector.Error {
 	return e
 }
 
-// NothingSent turns the failure of a read that precedes a change into one of the
-// change: of that nothing was sent.
+// NothingSent turns the failure of a read that precedes a change into a failure of the change,
+// which was not sent.
 func NothingSent(e *connector.Error) *connector.Error {
 	if e.Kind == connector.Ambiguous || e.Kind == connector.Transient {
 		e.Kind = connector.NotSent

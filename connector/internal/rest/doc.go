@@ -1,4 +1,4 @@
-// Package rest is what connectors to HTTP APIs have in common: requests that are
-// sent once and to no inside address, what can be said of one without an answer,
-// and what a receipt keeps of one that came.
+// Package rest is shared by the connectors to HTTP APIs: it sends each request once and never to an
+// internal address, classifies requests without an answer, and selects the parts of an answer that
+// a receipt keeps.
 package rest

@@ -7,7 +7,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// Text is the text of an object's member, or a number's digits; "" for anything else.
+// Text is the text of an object's member, or the digits of a number; "" for anything else.
 func Text(j gatehouse.JSON, name string) string {
 	value, _ := j.Get(name)
 	if s, ok := value.Text(); ok {
@@ -26,7 +26,7 @@ func With(j gatehouse.JSON, name string, value gatehouse.JSON) gatehouse.JSON {
 	return gatehouse.ObjectJSON(append(members, gatehouse.Member{Name: name, Value: value})...)
 }
 
-// Brief is a value for a person, of at most some 200 characters.
+// Brief shortens a value for a person to about 200 characters.
 func Brief(j gatehouse.JSON) string {
 	r := []rune(string(j))
 	if len(r) > 200 {
@@ -35,7 +35,7 @@ func Brief(j gatehouse.JSON) string {
 	return string(r)
 }
 
-// Invalid is a call that can never be carried out.
+// Invalid is the failure of a call that can never be carried out.
 func Invalid(v gatehouse.Violations) *connector.Error {
 	err := v.Err()
 	return &connector.Error{
@@ -43,12 +43,12 @@ func Invalid(v gatehouse.Violations) *connector.Error {
 	}
 }
 
-// NotSent is a change that has not been sent.
+// NotSent is the failure of a change that was not sent.
 func NotSent(code, detail string) *connector.Error {
 	return &connector.Error{Kind: connector.NotSent, Code: code, Detail: detail}
 }
 
-// Changed is a target that is not as the proposal says.
+// Changed is the failure of a change whose target differs from the proposal.
 func Changed(s connector.State) *connector.Error {
 	return &connector.Error{
 		Kind: connector.Terminal, Code: string(gatehouse.CodeTargetChanged),

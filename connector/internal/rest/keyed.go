@@ -5,14 +5,14 @@ import (
 	"sync"
 )
 
-// Keyed is a lock for each name, within this process. The zero value is ready.
+// Keyed is a set of named locks within this process. The zero value is ready to use.
 type Keyed struct {
 	mu   sync.Mutex
-	held map[string]chan struct{} // closed when the holder is done
+	held map[string]chan struct{} // closed when the holder unlocks
 }
 
-// Lock waits for the name's lock, or for the end of ctx, and returns what gives it
-// back; nil when the time was over.
+// Lock waits for the lock of a name, or for the end of ctx. It returns the function that unlocks,
+// or nil when ctx ended first.
 func (k *Keyed) Lock(ctx context.Context, name string) (unlock func()) {
 	for {
 		k.mu.Lock()

@@ -11,9 +11,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// Unanswered classifies what [Send] returned for a request without an answer: not
-// sent where there was no connection, terminal for an inside address, and ambiguous
-// otherwise. ctx is the one that was sent with.
+// Unanswered classifies an error of [Send]: not_sent without a connection, terminal for an internal
+// address, and ambiguous otherwise. ctx is the context of the request.
 func Unanswered(ctx context.Context, err error) *connector.Error {
 	var s *SendError
 	e := &connector.Error{
@@ -49,8 +48,8 @@ func reason(err error) string {
 	}
 }
 
-// Unread is [Unanswered] for a request that only reads: it can be repeated, so
-// nothing about it is ambiguous.
+// Unread is [Unanswered] for a request that only reads: it can be repeated, so its failure is never
+// ambiguous.
 func Unread(ctx context.Context, err error) *connector.Error {
 	e := Unanswered(ctx, err)
 	if e.Kind == connector.Ambiguous {
@@ -64,11 +63,11 @@ func (a *Answer) Describe() string {
 	return fmt.Sprintf("the target answered %d %s", a.Status, http.StatusText(a.Status))
 }
 
-// maxRetryAfter bounds a target's wish.
+// maxRetryAfter limits the wait that a target may ask for.
 const maxRetryAfter = 24 * time.Hour
 
-// RetryAfter reads RFC 9110, section 10.2.3: seconds, or a date. It is at most a
-// day, and 0 for none.
+// RetryAfter parses the header of RFC 9110, section 10.2.3: seconds, or a date. The result is at
+// most a day, and 0 without the header.
 func RetryAfter(h http.Header) time.Duration {
 	s := h.Get("Retry-After")
 	if s == "" {

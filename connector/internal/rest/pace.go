@@ -8,17 +8,17 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// Pace keeps calls to a thing a time apart, within this process.
+// Pace keeps a minimum time between calls to the same object, within this process.
 type Pace struct {
-	// Gap is the least time between two calls.
+	// Gap is the minimum time between two calls.
 	Gap time.Duration
 
 	mu   sync.Mutex
 	next map[string]time.Time // when the next call may begin
 }
 
-// Wait returns when a call may begin. Where ctx would end before, it fails at once
-// with not_sent and how long that would be.
+// Wait waits until a call may begin. If ctx would end earlier, it fails at once, with not_sent and
+// the remaining wait.
 func (p *Pace) Wait(ctx context.Context, name string) *connector.Error {
 	p.mu.Lock()
 	now := time.Now()

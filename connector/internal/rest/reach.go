@@ -11,10 +11,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Reach connects to the host of an address as client would, over TLS where the
-// address says https, and sends nothing: the name resolves, to no inside address
-// where those are refused, somebody listens, and the certificate is good. The
-// error is for an operator.
+// Reach connects to the host of an address as client would, with TLS for https, and sends nothing.
+// Success means that the name resolves to a permitted address, that the port is open, and that the
+// certificate is valid. The error is for an operator.
 func Reach(ctx context.Context, client *http.Client, base *url.URL) error {
 	port := base.Port()
 	if port == "" {

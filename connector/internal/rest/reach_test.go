@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// A look at a target connects, and asks nothing.
+// TestReach: Reach connects and sends nothing.
 func TestReach(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int32

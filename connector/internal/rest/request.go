@@ -20,9 +20,9 @@ type Request struct {
 	Method string
 	URL    *url.URL
 	Header http.Header
-	// Secret has the canonical names of the headers whose values are not shown.
+	// Secret is the set of canonical names of the headers whose values are hidden.
 	Secret map[string]bool
-	// Body is sent where HasBody is set.
+	// Body is sent if HasBody is set.
 	Body    []byte
 	HasBody bool
 }
@@ -32,13 +32,13 @@ func NewRequest(method string, u *url.URL) *Request {
 	return &Request{Method: method, URL: u, Header: make(http.Header), Secret: make(map[string]bool)}
 }
 
-// SetSecret sets a header whose value is not shown.
+// SetSecret sets a header whose value is hidden in the metadata.
 func (r *Request) SetSecret(name, value string) {
 	r.Header.Set(name, value)
 	r.Secret[http.CanonicalHeaderKey(name)] = true
 }
 
-// SetJSON makes a JSON text the body.
+// SetJSON sets the body to a JSON text.
 func (r *Request) SetJSON(body gatehouse.JSON) {
 	r.Header.Set("Content-Type", "application/json")
 	r.Body, r.HasBody = []byte(body), true
@@ -68,12 +68,12 @@ func (r *Request) Metadata() gatehouse.JSON {
 	return gatehouse.ObjectJSON(members...)
 }
 
-// oneShot is a body that can be read once, whatever net/http would like.
+// oneShot hides every method of a body except Read, so that net/http cannot rewind and resend it.
 type oneShot struct{ io.Reader }
 
 func (oneShot) Close() error { return nil }
 
-// http makes the request. It can be sent once.
+// http makes the http.Request. It can be sent only once.
 func (r *Request) http(ctx context.Context) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, r.Method, r.URL.String(), nil)
 	if err != nil {

@@ -11,13 +11,13 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// spare is how long before its end a token is not used any more.
+// spare is how long before its expiry a token is replaced.
 const spare = time.Minute
 
-// Token is an access token that is fetched when needed, by one caller at a time,
-// and kept in memory until shortly before it expires.
+// Token is an access token that is fetched when needed, by one caller at a time, and kept in memory
+// until shortly before its expiry.
 type Token struct {
-	// Fetch gets a new one, and when it expires.
+	// Fetch returns a new token and its expiry.
 	Fetch func(ctx context.Context) (token string, expires time.Time, failed *connector.Error)
 
 	turn    chan struct{}
@@ -26,8 +26,7 @@ type Token struct {
 	expires time.Time
 }
 
-// Get returns a token that is still good. A failure proves that nothing was
-// changed: it is not_sent or terminal.
+// Get returns a valid token. A failure proves that nothing was changed: it is not_sent or terminal.
 func (t *Token) Get(ctx context.Context) (string, *connector.Error) {
 	if failed := t.take(ctx); failed != nil {
 		return "", failed
@@ -44,7 +43,7 @@ func (t *Token) Get(ctx context.Context) (string, *connector.Error) {
 	return token, nil
 }
 
-// Drop forgets a token that was refused; another one that has come meanwhile stays.
+// Drop forgets a token that was refused, unless it has been replaced meanwhile.
 func (t *Token) Drop(token string) {
 	if t.take(context.Background()) == nil {
 		defer t.release()
@@ -68,8 +67,8 @@ func (t *Token) take(ctx context.Context) *connector.Error {
 
 func (t *Token) release() { <-t.turn }
 
-// FetchToken asks a token endpoint (RFC 6749, section 4.4), without retrying. The
-// form holds a secret; the answer holds one, and is not repeated in a failure.
+// FetchToken calls a token endpoint (RFC 6749, section 4.4), without retries. The form and the
+// answer contain secrets; a failure does not repeat them.
 func FetchToken(
 	ctx context.Context,
 	client *http.Client,

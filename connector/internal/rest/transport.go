@@ -19,16 +19,15 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// maxResponse bounds what is read of an answer, in bytes.
+// maxResponse limits how much of an answer is read, in bytes.
 const maxResponse = 1 << 20
 
-// guard refuses inside addresses of every kind, on any port.
+// guard refuses internal addresses of every kind, on any port.
 func guard() *ssrf.Guardian { return ssrf.New(ssrf.WithAnyPort()) }
 
-// ParseBase reads the address of an API: http or https, without credentials,
-// query, fragment or dot segments. A slash at its end is cut off. Without
-// allowPrivate it refuses the literal address of a host inside, and plain http
-// for requests that carry credentials.
+// ParseBase parses the address of an API: http or https, without credentials, query, fragment or
+// dot segments. It removes a trailing slash. Without allowPrivate, it refuses a literal internal
+// address, and plain http for requests with credentials.
 func ParseBase(raw string, allowPrivate, credentials bool) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	switch {
@@ -66,21 +65,20 @@ func ParseBase(raw string, allowPrivate, credentials bool) (*url.URL, error) {
 	return u, nil
 }
 
-// NewDialer makes a dialer. Without allowPrivate it connects to no inside address,
-// whatever a name resolves to.
+// NewDialer makes a dialer. Without allowPrivate, it refuses to connect to internal addresses, even
+// if a name resolves to one.
 func NewDialer(allowPrivate bool) *net.Dialer {
 	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: -1}
 	if !allowPrivate {
-		// Control sees the address that is really dialed, after resolution.
+		// Control receives the resolved address, just before it is dialed.
 		dialer.Control = guard().Safe
 	}
 	return dialer
 }
 
-// NewClient makes a client that sends each request once, on a connection of
-// its own. With no connection ever reused and HTTP/1.1 alone, net/http has no
-// case left in which it would send a request again by itself. Without
-// allowPrivate it connects to no inside address, whatever a name resolves to.
+// NewClient makes a client that sends each request once, on a connection of its own. Without
+// connection reuse and with HTTP/1.1 only, net/http never resends a request by itself. Without
+// allowPrivate, it refuses to connect to internal addresses, even if a name resolves to one.
 func NewClient(allowPrivate bool) *http.Client {
 	dialer := NewDialer(allowPrivate)
 	return &http.Client{
@@ -99,27 +97,27 @@ func NewClient(allowPrivate bool) *http.Client {
 	}
 }
 
-// Trust lets a client of [NewClient] trust these authorities alone, where roots is not
-// nil, and show these certificates.
+// Trust limits the trusted authorities of a client of [NewClient] to roots, unless it is nil, and
+// sets its client certificates.
 func Trust(client *http.Client, roots *x509.CertPool, certificates ...tls.Certificate) {
 	config := client.Transport.(*http.Transport).TLSClientConfig
 	config.RootCAs, config.Certificates = roots, certificates
 }
 
-// Answer is what came back.
+// Answer is the response to a request.
 type Answer struct {
 	Status int
 	Header http.Header
 	Body   []byte
-	// Cut says why the body is not whole, "" when it is.
+	// Cut says why the body is incomplete, "" when it is complete.
 	Cut string
 }
 
-// SendError is a request without an answer.
+// SendError is the error of a request without an answer.
 type SendError struct {
-	// Connected is whether there was a connection to write to.
+	// Connected reports whether a connection was established.
 	Connected bool
-	// Refused is whether the address is an inside one.
+	// Refused reports whether an internal address was refused.
 	Refused bool
 	Err     error
 }
@@ -133,8 +131,7 @@ func (e *SendError) Unwrap() error { return e.Err }
 func Send(ctx context.Context, client *http.Client, r *Request) (*Answer, error) {
 	var connected atomic.Bool
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		// Called before the first byte of the request is written, after the
-		// TLS handshake.
+		// This hook runs after the TLS handshake, before the first byte of the request is written.
 		GotConn: func(httptrace.GotConnInfo) { connected.Store(true) },
 	})
 	req, err := r.http(ctx)

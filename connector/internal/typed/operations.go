@@ -1,5 +1,4 @@
-// Package typed holds the operations that a connector has built in, each with the
-// JSON Schema of what it takes.
+// Package typed holds a connector's built-in operations, each with the JSON Schema of its change.
 package typed
 
 import (
@@ -12,14 +11,14 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/jsonshape"
 )
 
-// Operation is one that a connector has built in.
+// Operation is a built-in operation of a connector.
 type Operation struct {
 	connector.Operation
-	// Change is the JSON Schema of its proposed change.
+	// Change is the JSON Schema of the proposed change.
 	Change string
 }
 
-// Operations are a connector's, by name.
+// Operations are a connector's built-in operations, by name.
 type Operations struct{ byName map[string]operation }
 
 type operation struct {
@@ -45,7 +44,7 @@ func NewOperations(list ...Operation) (*Operations, error) {
 	return out, nil
 }
 
-// Operation describes an operation; false when there is none of the name.
+// Operation describes an operation; false if the name is unknown.
 func (o *Operations) Operation(name string) (connector.Operation, bool) {
 	op, ok := o.byName[name]
 	return op.Operation, ok
@@ -57,8 +56,8 @@ func (o *Operations) Schema(name string) (gatehouse.JSON, bool) {
 	return op.change, ok
 }
 
-// Check adds a violation where a call names no operation, several entities, or a
-// change that does not fit the operation's schema.
+// Check adds a violation if the operation is unknown, the call names several entities, or the
+// change does not match the operation's schema.
 func (o *Operations) Check(v *gatehouse.Violations, c connector.Call) {
 	op, ok := o.byName[c.Operation]
 	if !ok {
@@ -71,5 +70,5 @@ func (o *Operations) Check(v *gatehouse.Violations, c connector.Call) {
 	*v = append(*v, op.schema.Check("/proposed_change", c.ProposedChange)...)
 }
 
-// Names are the operations', in order.
+// Names are the operations' names, sorted.
 func (o *Operations) Names() []string { return slices.Sorted(maps.Keys(o.byName)) }

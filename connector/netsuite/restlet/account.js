@@ -1,7 +1,7 @@
-// A small account in memory, with as much of SuiteScript 2.1 as the RESTlet uses:
-// N/record, N/search, N/runtime, N/log. It keeps what NetSuite documents of them: a
-// save of a record that was saved since it was loaded throws RCRD_HAS_BEEN_CHANGED,
-// external ids are unique by type, values have the type of their field.
+// A small in-memory account, with the part of SuiteScript 2.1 that the RESTlet uses: N/record,
+// N/search, N/runtime, N/log. It follows NetSuite's documentation: saving a record that was saved
+// since it was loaded throws RCRD_HAS_BEEN_CHANGED, external ids are unique by type, values have
+// the type of their field.
 'use strict';
 
 const fs = require('node:fs');
@@ -50,8 +50,8 @@ class Account {
     this.nextId = 100;
     this.effects = 0;
     this.usage = 5000;
-    // Hooks: beforeSave(type, values) may change values or throw; afterSave(type) may
-    // throw, when all is saved; beforeSubmitFields() may throw.
+    // Hooks: beforeSave(type, values) may change values or throw; afterSave(type) may throw after
+    // everything was saved; beforeSubmitFields() may throw.
     this.hooks = {};
   }
 

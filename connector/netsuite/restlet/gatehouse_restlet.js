@@ -1,16 +1,17 @@
 /**
- * Carries out changes that were approved at Gatehouse, each at most once.
+ * Carries out changes that were approved in Gatehouse, each at most once.
  *
- * An update is guarded twice. It is made only if the record still has the values
- * that the proposal expects. And its key is kept, as a record of the custom type
- * customrecord_gatehouse_key whose external id is the key: inserted before the
- * save, completed with the result after it. These are three transactions. A key
- * without a result is in doubt: the save may have happened, so it is not made again.
+ * An update has two guards. It is made only if the record still has the values that
+ * the proposal expects. And its key is stored in a record of the custom type
+ * customrecord_gatehouse_key, with the key as external id. That record is inserted
+ * before the save and completed with the result after it; these are three
+ * transactions. A key without a result is in doubt: the save may have happened, so it
+ * is not repeated.
  *
  * A create needs no such record: the new record's external id is the key.
  *
- * What was refused has changed nothing. An exception that leaves this script
- * proves nothing.
+ * A refused change has changed nothing. An exception that leaves this script proves
+ * nothing.
  *
  * @NApiVersion 2.1
  * @NScriptType Restlet
@@ -23,7 +24,7 @@ define(['N/record', 'N/search', 'N/runtime', 'N/log'], (record, search, runtime,
   const ACTION = 'custrecord_gatehouse_action';
   const RESULT = 'custrecord_gatehouse_result';
 
-  /** What one change costs at most, in units of governance: three loads, three saves. */
+  /** The maximum cost of one change, in units of governance: three loads, three saves. */
   const USAGE = 150;
 
   const NUMERIC = new Set(['currency', 'currency2', 'float', 'integer', 'percent', 'rate', 'posfloat', 'posinteger']);
@@ -32,7 +33,7 @@ define(['N/record', 'N/search', 'N/runtime', 'N/log'], (record, search, runtime,
   const refused = (code, detail) => answer('refused', { code, detail: String(detail).slice(0, 500) });
   const inDoubt = (digest, detail) => answer('in_doubt', { digest, detail: String(detail).slice(0, 500) });
 
-  /** A value as it travels: digits as text, dates as YYYY-MM-DD, null for nothing. */
+  /** A value in the protocol's form: digits as text, dates as YYYY-MM-DD, null if missing. */
   function toWire(type, value) {
     if (type === 'checkbox') return value === true || value === 'T';
     if (value === null || value === undefined || value === '') return null;
@@ -44,7 +45,7 @@ define(['N/record', 'N/search', 'N/runtime', 'N/log'], (record, search, runtime,
     return String(value);
   }
 
-  /** A value as SuiteScript takes it. */
+  /** A value in SuiteScript's form. */
   function fromWire(type, value) {
     if (type === 'checkbox') return value === true;
     if (value === null) return '';
@@ -89,7 +90,7 @@ define(['N/record', 'N/search', 'N/runtime', 'N/log'], (record, search, runtime,
     };
   }
 
-  /** The lines of a new record, with the fields that were asked for. */
+  /** The lines of a new record, with the requested fields. */
   function linesOf(rec, asked) {
     const out = {};
     for (const [sublistId, lines] of Object.entries(asked || {})) {
@@ -111,14 +112,14 @@ define(['N/record', 'N/search', 'N/runtime', 'N/log'], (record, search, runtime,
     return at instanceof Date ? at.toISOString() : String(at ?? '');
   }
 
-  /** The internal id of a record by its external one; null for none. */
+  /** The internal id of the record with an external id; null for none. */
   function byExternalId(type, key) {
     const rows = search.create({ type, filters: [['externalid', 'anyof', [key]]], columns: ['internalid'] })
       .run().getRange({ start: 0, end: 1 });
     return rows.length === 0 ? null : String(rows[0].id);
   }
 
-  /** What is kept under a key; null for nothing. */
+  /** The stored record of a key; null for none. */
   function kept(key) {
     const id = byExternalId(KEY_TYPE, key);
     if (id === null) return null;
@@ -127,7 +128,7 @@ define(['N/record', 'N/search', 'N/runtime', 'N/log'], (record, search, runtime,
     return { id, digest: rec.getValue({ fieldId: DIGEST }), result: result ? JSON.parse(result) : null };
   }
 
-  /** The answer to a call whose key is there already. */
+  /** The answer to a call whose key already exists. */
   function again(found, digest) {
     if (found.digest !== digest) return refused('idempotency_conflict', 'the key has made another change');
     if (found.result === null) return inDoubt(found.digest, 'the change may have been saved; read the record');
@@ -154,7 +155,7 @@ define(['N/record', 'N/search', 'N/runtime', 'N/log'], (record, search, runtime,
     return record.load({ type: request.record_type, id: request.ns_internal_id });
   }
 
-  /** The outcome of a change that was saved: what the record is now. */
+  /** The outcome of a saved change: the record's present state. */
   function applied(request, before, asked) {
     const result = answer('applied', {
       ns_internal_id: String(request.ns_internal_id), record_type: request.record_type, digest: request.digest,
@@ -200,7 +201,7 @@ define(['N/record', 'N/search', 'N/runtime', 'N/log'], (record, search, runtime,
     try {
       key = keep(request);
     } catch (e) {
-      const other = kept(request.idempotency_key); // a concurrent call was first
+      const other = kept(request.idempotency_key); // a concurrent call was faster
       return other === null ? refused(e.name, e.message) : again(other, request.digest);
     }
     try {

@@ -86,7 +86,7 @@ test('two calls insert the key at once: one saves', () => {
   account.hooks.beforeSave = (type) => {
     if (type === 'vendor') return;
     account.hooks = {};
-    first = restlet.post(update()); // comes in between
+    first = restlet.post(update()); // a call in between
   };
   const second = restlet.post(update());
   assert.equal(first.outcome, 'applied');

@@ -1,5 +1,5 @@
-// Serves the RESTlet in one account in memory, for the tests in Go: a line of JSON in,
-// a line of JSON out.
+// Serves the RESTlet in one in-memory account for the Go tests: one line of JSON in, one line of
+// JSON out.
 'use strict';
 
 const readline = require('node:readline');
@@ -19,7 +19,7 @@ const commands = {
   },
   row: ({ type, id }) => ({ values: account.row(type, id).values, sublists: account.row(type, id).sublists }),
   effects: () => account.effects,
-  // The next save throws when all is saved, as a script that runs out of time does.
+  // The next save throws after everything was saved, as a script does that runs out of time.
   dieAfterSave: ({ type }) => {
     account.hooks.afterSave = (saved) => {
       if (saved !== type) return;
@@ -27,7 +27,7 @@ const commands = {
       throw Object.assign(new Error('script execution time exceeded'), { name: 'SSS_TIME_LIMIT_EXCEEDED' });
     };
   },
-  // Each save of the type gets these values.
+  // Every save of the type gets these values.
   userEvent: ({ type, values }) => {
     account.hooks.beforeSave = (saved, into) => {
       if (saved === type) Object.assign(into, values);

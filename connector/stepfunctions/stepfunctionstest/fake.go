@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// The credentials that the fake takes, what its ARNs begin with, and the execution that
-// runs at first.
+// The credentials that the fake accepts, the prefixes of its ARNs, and the execution that is
+// running at the start.
 const (
 	KeyID      = "AKIDEXAMPLE0000"
 	SecretKey  = "wJalrXUtnFEMI-s3cret-of-the-fake"
@@ -27,10 +27,10 @@ const (
 	RunningARN = PrefixARN + "execution:orders:run-1"
 )
 
-// AWS is a fake of the Step Functions API in one account and Region. It does what AWS
-// documents: it recomputes Signature Version 4 from the headers that were signed,
-// checks date, body hash, Region and target, starts an execution once by name and input,
-// and takes one answer for each task token. It runs no state machines.
+// AWS is a fake of the Step Functions API in one account and Region. It follows AWS's
+// documentation: it recomputes Signature Version 4 from the signed headers, checks date, body hash,
+// Region and target, starts one execution per name and input, and accepts one answer per task
+// token. It does not run state machines.
 type AWS struct {
 	*httptest.Server
 	t          *testing.T
@@ -40,8 +40,8 @@ type AWS struct {
 	Tokens     map[string]string
 	Effects    int
 	Log        []string
-	// Fault takes an action that changes something, before or, with Applied, after its
-	// effect, and reports whether it did.
+	// Fault handles an action that changes something, before its effect or, with Applied, after it,
+	// and reports whether it answered.
 	Fault   func(w http.ResponseWriter) bool
 	Applied bool
 }
@@ -55,7 +55,7 @@ type Run struct {
 	Events        []map[string]any
 }
 
-// New runs a fake until the test ends. The task token-1 of RunningARN waits.
+// New runs a fake until the test ends. The task with token-1 in RunningARN is waiting.
 func New(t *testing.T) *AWS {
 	t.Helper()
 	a := &AWS{
@@ -267,14 +267,14 @@ func (a *AWS) answer(w http.ResponseWriter, action, token, output, errorName, ca
 	fmt.Fprint(w, `{}`)
 }
 
-// Set changes the fake.
+// Set changes the fake's state.
 func (a *AWS) Set(change func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	change()
 }
 
-// Changes counts the actions that were to change something.
+// Changes counts the actions that were meant to change something.
 func (a *AWS) Changes() (n int) {
 	a.Set(func() {
 		for _, action := range a.Log {

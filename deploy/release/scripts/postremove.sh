@@ -1,6 +1,6 @@
 #!/bin/sh
 set -e
-# The data folder and the user stay: nobody's decisions are removed with a program.
+# The data folder and the user stay: removing the program must not delete decisions.
 if [ -d /run/systemd/system ]; then
   systemctl daemon-reload
 fi

@@ -1,6 +1,6 @@
 #!/bin/sh
 set -e
-# deb says "remove", rpm the number of versions that stay: not on upgrades.
+# Not on upgrades: deb passes "remove", rpm the number of remaining versions.
 case "$1" in
 remove | 0)
   if [ -d /run/systemd/system ]; then

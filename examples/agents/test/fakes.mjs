@@ -1,4 +1,4 @@
-// A chat model of LangChain that is a function of the messages.
+// A LangChain chat model that is a function of the messages.
 import { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { AIMessage } from "@langchain/core/messages";
 

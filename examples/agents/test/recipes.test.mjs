@@ -1,5 +1,5 @@
-// Each recipe with the real package and a scripted model, against the real server: approved, rejected, and
-// with what the framework keeps edited meanwhile.
+// Runs each recipe with the real package and a scripted model, against the real server: approved,
+// rejected, and with the framework's stored state edited meanwhile.
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { after, test } from "node:test";
@@ -27,7 +27,7 @@ async function bothWays(name, agent) {
 test("Vercel AI SDK", async () => {
   const { agent } = await import("../vercel-ai.mjs");
   const usage = { inputTokens: { total: 1 }, outputTokens: { total: 1 } };
-  // It calls the tool once, and then says what the tool said.
+  // The model calls the tool once, and then repeats the tool's answer.
   const model = (args) => new MockLanguageModelV4({
     doGenerate: async ({ prompt }) => {
       const last = prompt.at(-1);

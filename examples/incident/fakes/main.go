@@ -71,17 +71,17 @@ func listen(ctx context.Context, address string, h http.Handler) (net.Listener, 
 	return l, nil
 }
 
-// world is the fake ServiceNow with its groups and what people can do to it.
+// world is the fake ServiceNow, with its groups and the requests for people who try the example.
 type world struct {
 	*http.ServeMux
 	snow *snowtest.Server
 	hook snowtest.Hook
-	// desk is the group that incidents come to.
+	// desk is the group to which new incidents are assigned.
 	desk string
 }
 
-// newWorld makes the groups that workflow.yaml names by their sys_ids, which
-// are the same in every run.
+// newWorld creates the groups that workflow.yaml names by sys_id; the ids are the same in every
+// run.
 func newWorld(hook snowtest.Hook) *world {
 	w := &world{ServeMux: http.NewServeMux(), hook: hook}
 	w.snow = snowtest.New(snowtest.Options{Users: map[string]snowtest.User{"gatehouse": {Password: "fake"}}})
@@ -125,7 +125,7 @@ func (w *world) tell(rw http.ResponseWriter, r *http.Request) {
 	w.send(rw, r, id)
 }
 
-// send tells of an incident, and answers how that was taken.
+// send sends the webhook for an incident, and answers with the receiver's status.
 func (w *world) send(rw http.ResponseWriter, r *http.Request, id string) {
 	status, said, err := w.snow.Tell(r.Context(), w.hook, id, "incident.inserted")
 	if err != nil {
@@ -151,7 +151,7 @@ func (w *world) incident(rw http.ResponseWriter, r *http.Request) {
 	answer(rw, http.StatusOK, map[string]any{"values": values, "work_notes": w.snow.Journal(id, "work_notes")})
 }
 
-// classify answers as a model might: by the words of the last line.
+// classify answers as a model might, depending on the words of the last line.
 func classify(c llmtest.Call) llmtest.Reply {
 	text := strings.ToLower(c.Last())
 	for _, kind := range []struct{ category, words string }{

@@ -1,6 +1,5 @@
-// Small behaviours on top of pages that work without them: keys, live updates,
-// copying, dialogs, passkeys. It decides nothing: it presses the buttons that
-// the pages have.
+// Enhancements for pages that work without them: keys, live updates, copying, dialogs, passkeys.
+// The script makes no decisions: it presses the buttons of the page.
 
 const root = document.documentElement;
 root.classList.add("js");
@@ -9,8 +8,8 @@ const $ = (selector, from = document) => from.querySelector(selector);
 const $$ = (selector, from = document) => [...from.querySelectorAll(selector)];
 const say = (text) => { const a = $("#announce"); if (a) a.textContent = text; };
 
-// Live updates: the server says that something changed, and nothing else. Parts
-// of the page that can be old ask again by themselves.
+// Live updates: the server reports only that something has changed. The parts of the page that may
+// be stale then ask for their content.
 
 let changes = 0;
 const changed = () => {
@@ -18,8 +17,8 @@ const changed = () => {
   document.body.dispatchEvent(new CustomEvent("gatehouse:changed"));
 };
 
-// What was asked for before a change and comes after it may be old, and has not
-// heard of it.
+// A part that was requested before a change and arrives after it may be stale, and has not received
+// the event.
 document.addEventListener("htmx:before:request", (e) => { e.detail.ctx.changes = changes; });
 
 function connect(url) {
@@ -28,7 +27,7 @@ function connect(url) {
   const away = (yes) => {
     clearTimeout(lost);
     if (!yes) { offline.hidden = true; return; }
-    // A connection that comes back at once is not worth a word.
+    // A connection that returns at once needs no notice.
     lost = setTimeout(() => { offline.hidden = false; }, navigator.onLine ? 1500 : 0);
   };
   const open = () => {
@@ -38,7 +37,7 @@ function connect(url) {
     source.addEventListener("error", () => {
       delete root.dataset.live;
       away(true);
-      // Closed for good: the server has no room. Ask now and then instead.
+      // The stream was closed permanently, because the server has no room for it. Poll instead.
       if (source.readyState === EventSource.CLOSED && !poll) poll = setInterval(() => { changed(); source.close(); open(); }, 15000);
     });
   };
@@ -51,17 +50,16 @@ function connect(url) {
 }
 if (document.body.dataset.events) connect(document.body.dataset.events);
 
-// What is shown changed: for a moment keys do nothing, so that none meant for
-// what was there before hits what is there now.
+// The shown content has changed: keys are ignored for a moment, so that a key meant for the old
+// content does not act on the new one.
 
 const settle = 400;
 let quietUntil = performance.now() + settle;
-let arrived = null; // the open action that the script has heard of
+let arrived = null; // the open action that the script knows of
 const hush = () => { quietUntil = performance.now() + settle; };
 
-// ignore swallows a key within that moment, and shows that it did. The moment
-// lasts until no key has come for as long: the rest of a word that began too
-// early is not taken for keys either.
+// ignore swallows a key within that moment and shows a hint. Each ignored key prolongs the moment,
+// so that the rest of a word that began too early is not interpreted as keys either.
 let shownIgnored = 0;
 function ignore() {
   hush();
@@ -91,7 +89,7 @@ function move(step) {
   const at = list.findIndex((row) => row.dataset.id === cursorID);
   const onward = $("[rel=next]");
   if (step > 0 && at === list.length - 1 && onward) {
-    // Enter follows it.
+    // Enter follows the link.
     onward.focus();
     say("End of this page. Enter shows the next.");
     return;
@@ -102,7 +100,7 @@ function move(step) {
   $(".row-link", list[to]).focus({ preventScroll: true });
 }
 
-// nextOpen is the row after the given one that is still to be decided.
+// nextOpen is the next undecided row after the given one.
 function nextOpen(id) {
   const list = rows();
   const at = list.findIndex((row) => row.dataset.id === id);
@@ -121,15 +119,15 @@ function settleRow(id, text) {
   countPicked();
 }
 
-// place says where in the list the open action stands.
+// place shows the position of the open action in the list.
 function place() {
   const el = $("#detail .place"), list = rows(), all = $("#rows")?.dataset;
   const at = list.findIndex((row) => row.dataset.id === openID());
   if (el && all?.total && at >= 0) el.textContent = Number(all.skip) + at + 1 + " of " + all.total;
 }
 
-// What others decided settles where it stands, and the tabs count what is left. One
-// question at a time, and not more often than every two seconds.
+// Rows that others have decided stay in place and show the result, and the tabs count what is left.
+// Only one request is in flight, at most every two seconds.
 
 let askedStates = -Infinity, statesDue = 0;
 const title = document.title.replace(/^\(\d+\+?\) /, "");
@@ -182,7 +180,7 @@ document.addEventListener("htmx:after:swap", (e) => {
   const facts = ctx?.target?.id === "facts" && $("#facts[data-differs]");
   if (facts) { hush(); say("The target is not as the agent says. " + $(".sentence", facts).textContent); }
   if (ctx?.target?.id === "facts") $(".decision:has(.pop[open])")?.scrollIntoView({ block: "nearest" });
-  if (ctx?.target && ctx.target.id !== "detail") return; // a pill or a mark, nothing that is read
+  if (ctx?.target && ctx.target.id !== "detail") return; // a pill or a mark; the text being read has not changed
   if (ctx && ctx.changes !== changes) changed();
   if (!$("form[data-checking]")) tell("");
   hush();
@@ -196,8 +194,8 @@ document.addEventListener("htmx:after:swap", (e) => {
   say($(".sentence", pane)?.textContent || $(".notice-title", pane)?.textContent || "");
 });
 
-// Answers. Before a form is sent, it learns which row comes next; a passkey is
-// asked for first where the answer needs one. This runs before htmx hears of it.
+// Answers. Before a form is sent, it gets the id of the next row; if the answer needs a passkey,
+// that is asked for first. This handler runs before htmx's.
 
 document.addEventListener("submit", async (e) => {
   const form = e.target;
@@ -218,8 +216,8 @@ document.addEventListener("submit", async (e) => {
   form.requestSubmit(e.submitter);
 }, true);
 
-// The panel of a rejection: a reason that the policy offers fills the text and
-// never sends it; Ctrl-Enter does, and Esc gives the bar back.
+// The panel of a rejection: a reason that the policy offers fills in the text and does not send it.
+// Ctrl-Enter sends the form, and Esc shows the bar again.
 document.addEventListener("click", (e) => {
   const reason = e.target.closest?.("[data-reason]");
   if (reason) {
@@ -239,20 +237,19 @@ function fold(el) {
   return true;
 }
 
-// What was unfolded may stand below the window.
+// The unfolded part may be below the window.
 document.addEventListener("toggle", (e) => {
   if (e.target.matches?.(".decision .pop[open]")) e.target.closest(".decision").scrollIntoView({ block: "nearest" });
 }, true);
 
-// The second click of a double click meets what came in the place of what the
-// first one answered.
+// The second click of a double click would hit the content that replaced the first one's.
 document.addEventListener("click", (e) => {
   if (e.detail > 1 && e.target.closest?.("form[data-decide] button")) e.preventDefault();
 }, true);
 
-// A part that asked whether it is old and got an error, whoever's, keeps what it
-// shows and asks again: soon, and not all pages at once. Where the answer is to
-// sign in, the page goes there.
+// A part that asked for news and got an error, from the server or a proxy, keeps its content and
+// asks again: soon, but not all pages at the same time. If the answer is to sign in, the page goes
+// there.
 
 let asking = 0;
 
@@ -266,8 +263,8 @@ const isLive = (ctx) => ctx?.sourceElement?.matches("[hx-trigger^='gatehouse:cha
 document.addEventListener("htmx:before:response", (e) => {
   const { ctx } = e.detail;
   const form = answered(ctx);
-  // An error of the server, or of a balancer before it, does not tell whether
-  // the answer was stored.
+  // An error of the server, or of a load balancer in front of it, does not say whether the answer
+  // was stored.
   if (form && ctx.response.status >= 500) {
     e.preventDefault();
     askWhatStands(form, ctx.request.submitter);
@@ -290,8 +287,8 @@ document.addEventListener("htmx:error", (e) => {
   $("#offline").hidden = false;
 });
 
-// What was sent and not answered may have arrived: the server is asked until it
-// has said what stands. Till then the form sends nothing more.
+// An answer without a reply may have been stored: the page asks the server until it has the result.
+// Until then, the form sends nothing more.
 
 const answerPath = /^\/actions\/([^/]+)\/(decide|cancel)$/;
 const answered = (ctx) => {
@@ -312,7 +309,7 @@ async function standing(url) {
       if (res.status === 401) { location.reload(); return new Promise(() => {}); }
       if (res.status < 500 && res.status !== 429) return { stands: false, text: "The server does not show this action to you. Look at the list again." };
     } catch {
-      // not reached: again
+      // unreachable: ask again
     }
     await new Promise((resolve) => setTimeout(resolve, 500 + 1000 * Math.random()));
   }
@@ -389,7 +386,7 @@ document.addEventListener("click", async (e) => {
   }
 });
 
-// Adding a passkey: the form's members go along with the question.
+// Adding a passkey: the form's fields are sent along with the request for the challenge.
 document.addEventListener("submit", async (e) => {
   const form = e.target;
   if (!(form instanceof HTMLFormElement) || !("passkeyAdd" in form.dataset)) return;
@@ -438,7 +435,7 @@ function countPicked() {
   more.textContent = "Select all " + like.length + " like this";
 }
 
-// What was selected last begins a range, and says what is like it.
+// The last selected row starts a range, and determines which rows are similar to it.
 let picked = "";
 const pickOf = (row) => $("input[name=pick]", row);
 
@@ -454,7 +451,7 @@ function pickAlike() {
   say(like.length + " selected");
 }
 
-// pickTo gives every row from the one selected last to this one the same mark.
+// pickTo sets every row from the last selected one to this one to the same state.
 function pickTo(id, on) {
   const list = rows();
   const from = list.findIndex((row) => row.dataset.id === picked), to = list.findIndex((row) => row.dataset.id === id);
@@ -479,7 +476,7 @@ document.addEventListener("change", (e) => {
   countPicked();
 });
 
-// moveAndPick selects the marked row and the one it moves to.
+// moveAndPick selects the marked row and the row that it moves to.
 function moveAndPick(step) {
   const at = cursorID;
   move(step);
@@ -527,8 +524,7 @@ palette?.addEventListener("submit", (e) => {
   if (on) { e.preventDefault(); location.assign(on.href); }
 });
 
-// Keys. They press what is on the page, for the action that is open, and never
-// while somebody types.
+// Keys. They press the buttons of the page, for the open action, and never while somebody types.
 
 let change = -1, going = 0;
 
@@ -544,15 +540,15 @@ function stepChange(by) {
 }
 
 function press(key) {
-  // Where another row is marked than what is open, it could be meant: show that
-  // one first.
+  // If another row than the open action is marked, the key could be meant for that one: open it
+  // first.
   const shown = openID() || detail()?.dataset.done;
   if (cursorID !== shown && rows().some((row) => row.dataset.id === cursorID)) return openCursor();
   const el = $('#detail [data-key="' + key + '"]') || $('.bulk-form [data-key="' + key + '"]');
   if (!el) return false;
   const form = el.form;
   if (form && !form.checkValidity()) {
-    // More is asked for than a key: go there.
+    // The form needs more than a key: focus its first incomplete field.
     form.querySelector(":invalid")?.focus();
     return true;
   }
@@ -637,13 +633,13 @@ document.addEventListener("keydown", (e) => {
   if (act && act(e) !== false) e.preventDefault();
 });
 markCursor(false);
-// The menu and the help come back to what is open now, not to what the page was
-// made with.
+// The menu and the help return to the item that is open now, not to the one for which the page was
+// made.
 document.addEventListener("submit", (e) => {
   if (e.target.matches('.menu form[action="/preferences"], #help form[action="/preferences"]')) {
     e.target.elements.return.value = location.pathname + location.search;
   }
 }, true);
 
-// On a narrow screen sections and tabs scroll: the one that is open is in sight.
+// On a narrow screen, sections and tabs scroll: bring the open one into view.
 for (const open of $$(".sections [aria-current], .page > .tabs [aria-current]")) open.scrollIntoView({ block: "nearest", inline: "nearest" });

@@ -4,7 +4,7 @@ package main
 // what has changed.
 func newsBugs() []bug {
 	const console, events = "internal/console", "internal/console/events.go"
-	const sequencer, feed, gatehouse = "internal/audit/sequencer.go", "internal/feed", "cmd/gatehouse"
+	const sequencer, feed, gatehouse = "internal/audit/sequencer.go", "internal/feed", "internal/serve"
 	return []bug{
 		plant("a stream that begins says nothing", "contract", events,
 			"+ changedEvent(number)) {", ") {", console, "TestNothingIsMissedAsAStreamBegins"),
@@ -32,7 +32,7 @@ func newsBugs() []bug {
 			"grown = grown || size != b.size", "grown = size >= 0", "internal/audit", "TestRunTellsOfRefusals"),
 		plant("another sequencer looks like a store that refuses leaves", "14", sequencer,
 			"grown = grown || size != b.size", "grown = size < b.size", "internal/audit", "TestOvertakenSequencer"),
-		plant("the two metrics of the feed are exchanged", "operations", "cmd/gatehouse/server.go",
+		plant("the two metrics of the feed are exchanged", "operations", "internal/serve/server.go",
 			"f.Published, f.Behind)", "func() uint64 { return uint64(f.Behind()) }, func() int64 { return int64(f.Published()) })", gatehouse, "TestServeWithNATS"),
 		plant("nothing is said to wait for a broker that is gone", "operations", feed+"/publish.go",
 			"logs, err := p.logs(ctx)\n\t\tif err != nil {\n\t\t\treturn conflict, err\n\t\t}\n\t\tif err := p.ensure(ctx); err != nil {\n\t\t\treturn conflict, err\n\t\t}",
@@ -41,9 +41,9 @@ func newsBugs() []bug {
 			"behind += max(0,", "behind = max(0,", feed, "TestOversizedEvent"),
 		plant("work that failed once is said to go on each time", "operations", "internal/dispatch/config.go",
 			"\t\t\tfailed = false\n", "", dispatch, "TestLoop"),
-		plant("the pace of garbage is looked at once", "operations", "cmd/gatehouse/garbage.go",
+		plant("the pace of garbage is looked at once", "operations", "internal/serve/garbage.go",
 			"p.look(); p.arm()", "p.look()", gatehouse, "TestGarbageIsCollectedLessOftenInARush"),
-		plant("no rush begins after the first seconds", "operations", "cmd/gatehouse/garbage.go",
+		plant("no rush begins after the first seconds", "operations", "internal/serve/garbage.go",
 			"\tp.last = now\n", "", gatehouse, "TestGarbageIsCollectedLessOftenInARush"),
 	}
 }

@@ -27,26 +27,27 @@ const (
 	NoTLS       = "none"
 )
 
-// timeout bounds connecting and each command.
+// timeout limits connecting and each SMTP command.
 const timeout = 15 * time.Second
 
-// Config is what a channel sends by.
+// Config configures a channel.
 type Config struct {
 	// SMTP is the server, as HOST:PORT.
 	SMTP string
 	// TLS is starttls (the default), implicit, or none.
 	TLS string
-	// CA holds certificates in PEM that are trusted beside the system's; "" for none.
+	// CA holds PEM certificates that are trusted in addition to the system's; "" for none.
 	CA string
-	// Username and Password sign in; both "" for a server that asks nobody.
+	// Username and Password sign in to the server; both are "" for a server without authentication.
 	Username, Password string
-	// From is the address of the sender. Its domain is that of the Message-IDs.
+	// From is the sender's address. Its domain is used in the Message-IDs.
 	From string
-	// Addresses are those of people by name. A name that is not there is its own
-	// address if it is one, and else an address at Domain, if that is set.
+	// Addresses maps people's names to their addresses. A name that is missing here is used as the
+	// address itself if it is one, or else as the local part of an address at Domain, if Domain is
+	// set.
 	Addresses map[string]string
 	Domain    string
-	// Catch takes mails in the place of a server, for development; nil sends them.
+	// Catch receives the mails instead of a server, for development; nil sends them.
 	Catch func(raw []byte) error
 }
 
@@ -60,7 +61,7 @@ type Channel struct {
 	options   []mail.Option
 }
 
-// New checks the configuration. No server has to answer now.
+// New checks the configuration. It does not contact the server.
 func New(c Config) (*Channel, error) {
 	if c.Catch != nil {
 		c.SMTP, c.TLS = "localhost:25", NoTLS
@@ -94,7 +95,7 @@ func New(c Config) (*Channel, error) {
 	return ch, ch.connection(port)
 }
 
-// connection fills in how the server is reached.
+// connection prepares the options for connecting to the server.
 func (c *Channel) connection(port int) error {
 	settings := &tls.Config{ServerName: c.host, MinVersion: tls.VersionTLS12}
 	if c.config.CA != "" {
@@ -130,7 +131,7 @@ func (c *Channel) connection(port int) error {
 	return nil
 }
 
-// plain reports whether s is a bare address that means what it says.
+// plain reports whether s is a bare, unambiguous address.
 func plain(s string) bool {
 	a, err := netmail.ParseAddress(s)
 	return err == nil && a.Name == "" && a.Address == s && !strings.ContainsAny(s, "\r\n")
@@ -139,13 +140,13 @@ func plain(s string) bool {
 // Kind is email.
 func (*Channel) Kind() string { return "email" }
 
-// Trait says that it sends to people.
+// Trait says that the channel sends to people.
 func (*Channel) Trait() notify.Trait { return notify.Trait{Personal: true, Private: true} }
 
 // Reaches reports whether the person has an address.
 func (c *Channel) Reaches(p *gatehouse.Principal) bool { return c.address(p) != "" }
 
-// address is that of a person, "" for none.
+// address is a person's address, "" for none.
 func (c *Channel) address(p *gatehouse.Principal) string {
 	if address := c.addresses[strings.ToLower(p.Name)]; address != "" {
 		return address
@@ -185,8 +186,8 @@ func (c *Channel) Send(ctx context.Context, m *notify.Message) (notify.Sent, err
 	return notify.Sent{Ref: msg.GetMessageID()}, nil
 }
 
-// refusal reads the server's answer: a permanent one about the recipient or the
-// mail ends the message, anything else is tried again.
+// refusal classifies the server's answer: a permanent error about the recipient or the mail ends
+// the message, anything else is retried.
 func (c *Channel) refusal(msg *mail.Msg, err error) error {
 	var send *mail.SendError
 	if !errors.As(err, &send) && msg.HasSendError() {
@@ -198,7 +199,7 @@ func (c *Channel) refusal(msg *mail.Msg, err error) error {
 	return &notify.Refusal{Final: true, Recipient: send.Reason == mail.ErrSMTPRcptTo, Err: err}
 }
 
-// mail makes the mail.
+// mail composes the mail.
 func (c *Channel) mail(m *notify.Message) (*mail.Msg, error) {
 	msg := mail.NewMsg()
 	if err := msg.FromFormat("Gatehouse", c.from); err != nil {

@@ -1,5 +1,5 @@
-// Package mailtest is a mail server for tests: a real SMTP server with TLS that keeps
-// what it is sent.
+// Package mailtest is a mail server for tests: a real SMTP server with TLS that stores the received
+// mails.
 package mailtest
 
 import (
@@ -27,7 +27,7 @@ import (
 	"github.com/emersion/go-smtp"
 )
 
-// Mail is one message as it came.
+// Mail is one received message.
 type Mail struct {
 	From, To string
 	Raw      []byte
@@ -42,10 +42,10 @@ func (m *Mail) Subject() string {
 	return s
 }
 
-// Server keeps mails.
+// Server stores mails.
 type Server struct {
 	Addr string
-	// CA is the certificate that the server shows, in PEM.
+	// CA is the server's certificate, in PEM.
 	CA string
 
 	mu    sync.Mutex
@@ -94,38 +94,38 @@ func certificate(t testing.TB) (tls.Certificate, string) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, string(ca)
 }
 
-// Recipients sets the answer to each recipient; nil takes all.
+// Recipients sets the answer to each recipient; nil accepts all.
 func (s *Server) Recipients(answer func(to string) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.rcpt = answer
 }
 
-// AfterData sets the answer once a mail is kept; nil is success.
+// AfterData sets the answer after a mail was stored; nil is success.
 func (s *Server) AfterData(answer func() error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.data = answer
 }
 
-// ErrHangup is an answer of AfterData that breaks the connection off instead.
+// ErrHangup, returned by AfterData, closes the connection instead of answering.
 var ErrHangup = errors.New("the connection is broken off")
 
-// Require takes mail only from this user from now on.
+// Require accepts mail only from this user from now on.
 func (s *Server) Require(user, password string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.user, s.word = user, password
 }
 
-// Mails returns what was kept.
+// Mails returns the stored mails.
 func (s *Server) Mails() []*Mail {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]*Mail(nil), s.mails...)
 }
 
-// Await returns the mails once there are n, and fails the test after a while.
+// Await returns the mails once there are n, and fails the test after a time limit.
 func (s *Server) Await(t testing.TB, n int) []*Mail {
 	t.Helper()
 	for end := time.After(30 * time.Second); ; {

@@ -1,5 +1,5 @@
-// Package natscall publishes the callbacks of proposals to subjects of NATS that belong
-// to a stream of JetStream.
+// Package natscall publishes the callbacks of proposals to NATS subjects that belong to a JetStream
+// stream.
 package natscall
 
 import (
@@ -17,15 +17,14 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/notify/webhook"
 )
 
-// Callback publishes to the subject of each proposal.
+// Callback publishes to each proposal's subject.
 type Callback struct {
 	js     jetstream.JetStream
 	prefix string
 }
 
-// New makes a channel for subjects that begin with a prefix. own begins those of this
-// server, which nobody else may publish to. conn is nil where there is no cluster: then
-// nothing is sent.
+// New makes a channel for subjects with a prefix. own is the prefix of this server's own subjects,
+// to which nobody else may publish. With a nil conn, there is no cluster and nothing is sent.
 func New(conn *nats.Conn, prefix, own string) (*Callback, error) {
 	switch {
 	case !gatehouse.ValidSubject(prefix):
@@ -47,7 +46,7 @@ func New(conn *nats.Conn, prefix, own string) (*Callback, error) {
 	return c, err
 }
 
-// within reports whether a subject is a prefix or lies under it.
+// within reports whether a subject equals a prefix or is below it.
 func within(subject, prefix string) bool {
 	return prefix != "" && (subject == prefix || strings.HasPrefix(subject, prefix+"."))
 }
@@ -55,10 +54,10 @@ func within(subject, prefix string) bool {
 // Kind is nats.
 func (*Callback) Kind() string { return gatehouse.CallbackNATS }
 
-// Trait says that it makes callbacks.
+// Trait says that the channel makes callbacks.
 func (*Callback) Trait() notify.Trait { return notify.Trait{Every: true, Callback: true} }
 
-// Reaches is about personal channels only.
+// Reaches matters for personal channels only.
 func (*Callback) Reaches(*gatehouse.Principal) bool { return false }
 
 // Check refuses a subject outside of the prefix.
@@ -71,8 +70,8 @@ func (c *Callback) Check(cb *gatehouse.Callback) error {
 	}}.Err()
 }
 
-// Send publishes once, under the message's id as Nats-Msg-Id, and waits until the stream
-// has it.
+// Send publishes once, with the message's id as Nats-Msg-Id, and waits until the stream has stored
+// it.
 func (c *Callback) Send(ctx context.Context, m *notify.Message) (notify.Sent, error) {
 	if c.js == nil {
 		return notify.Sent{}, errors.New("no NATS cluster is configured")

@@ -1,6 +1,5 @@
-// Package pagerduty opens incidents through PagerDuty's Events API v2, and resolves
-// those whose question is settled.
-// https://developer.pagerduty.com/docs/events-api-v2-overview
+// Package pagerduty opens incidents through PagerDuty's Events API v2, and resolves the incidents
+// of settled questions. https://developer.pagerduty.com/docs/events-api-v2-overview
 package pagerduty
 
 import (
@@ -23,13 +22,13 @@ const (
 	maxSummary = 1024
 )
 
-// Config is what a channel sends by.
+// Config configures a channel.
 type Config struct {
-	// RoutingKey is the integration key of a service: 32 characters, a secret.
+	// RoutingKey is the secret integration key of a service: 32 characters.
 	RoutingKey string
-	// URL stands in for PagerDuty's own address, such as that of its EU region.
+	// URL replaces PagerDuty's default address, for example by that of its EU region.
 	URL string
-	// AllowPrivate permits an address inside, and plain http.
+	// AllowPrivate permits an internal address, and plain http.
 	AllowPrivate bool
 }
 
@@ -56,10 +55,10 @@ func New(c Config) (*Channel, error) {
 // Kind is pagerduty.
 func (*Channel) Kind() string { return "pagerduty" }
 
-// Trait says that there is one place: whoever is on call.
+// Trait says that the channel has one shared place: the person on call.
 func (*Channel) Trait() notify.Trait { return notify.Trait{} }
 
-// Reaches is about personal channels only.
+// Reaches matters for personal channels only.
 func (*Channel) Reaches(*gatehouse.Principal) bool { return false }
 
 // event is the body of a request.
@@ -67,7 +66,7 @@ type event struct {
 	RoutingKey string `json:"routing_key"`
 	// Action is trigger or resolve.
 	Action string `json:"event_action"`
-	// DedupKey names the incident: a trigger sent twice opens one.
+	// DedupKey identifies the incident: a repeated trigger opens only one.
 	DedupKey string   `json:"dedup_key"`
 	Payload  *payload `json:"payload,omitempty"`
 	Links    []link   `json:"links,omitempty"`
@@ -87,8 +86,8 @@ type link struct {
 	Text string `json:"text"`
 }
 
-// Send opens an incident. A question that is settled, or that nobody answered in
-// time, resolves the one that it opened. A test opens one and resolves it at once.
+// Send opens an incident. A question that is settled or has expired resolves the incident that it
+// opened. A test opens one and resolves it at once.
 func (c *Channel) Send(ctx context.Context, m *notify.Message) (notify.Sent, error) {
 	e := c.event(m)
 	if err := c.post(ctx, e); err != nil {
@@ -122,7 +121,7 @@ func (c *Channel) event(m *notify.Message) event {
 	return e
 }
 
-// dedupKey names the incident of a question, of a push, or of the message itself.
+// dedupKey identifies the incident of a question, of a push, or of the message itself.
 func dedupKey(m *notify.Message) string {
 	if m.Action == nil {
 		return "gatehouse/" + m.Tenant + "/" + m.ID
@@ -145,7 +144,7 @@ func summary(m *notify.Message) string {
 	return text
 }
 
-// severity is that of the trouble, or follows from the risk level of a question.
+// severity is the severity of the failure, or follows from a question's risk level.
 func severity(m *notify.Message) string {
 	switch m.Kind {
 	case gatehouse.NotifyUnknown:
@@ -165,8 +164,8 @@ func severity(m *notify.Message) string {
 	return "info"
 }
 
-// post sends one event. PagerDuty answers 202 before anybody is paged, so that a
-// message is accepted at most.
+// post sends one event. PagerDuty answers 202 before anybody is paged, so a message is at most
+// accepted.
 func (c *Channel) post(ctx context.Context, e event) error {
 	body, err := json.Marshal(e)
 	if err != nil {
@@ -188,12 +187,12 @@ func (c *Channel) post(ctx context.Context, e event) error {
 	}
 	throttled := answer.StatusCode == http.StatusTooManyRequests
 	r := &notify.Refusal{
-		// 400 is about the event or the key: the same event is never taken.
+		// A 400 is about the event or the key: PagerDuty will never accept the same event.
 		Final: answer.StatusCode == http.StatusBadRequest, Recipient: throttled,
 		After: notify.RetryAfter(answer.Header, time.Now()), Err: fmt.Errorf("PagerDuty answered %d", answer.StatusCode),
 	}
 	if throttled {
-		r.After = max(r.After, time.Minute) // no shorter wait helps
+		r.After = max(r.After, time.Minute) // a shorter wait does not help
 	}
 	return r
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/notify"
 )
 
-// Slack's limits, in characters, and the budget for all texts of a message together:
-// an undocumented sum is refused from about 11,000 on.
+// Slack's limits, in characters, and the limit for all texts of a message together: Slack refuses
+// an undocumented total of about 11,000 and more.
 const (
 	maxHeader   = 150
 	maxSection  = 3000
@@ -26,8 +26,7 @@ const (
 
 var escape = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
-// fallback is what notifications show. It is marked up by Slack, so that it is
-// escaped.
+// fallback is the text in notifications. Slack interprets its markup, so it is escaped.
 func fallback(m *notify.Message) string {
 	text := m.Heading
 	if m.Sentence != "" {
@@ -36,8 +35,8 @@ func fallback(m *notify.Message) string {
 	return escape.Replace(cut(text, maxFallback/5))
 }
 
-// blocks is the card. What agents wrote stands in plain text and preformatted
-// elements only, in which nothing is marked up.
+// blocks is the card. Text from agents occurs only in plain text and preformatted elements, in
+// which Slack interprets no markup.
 func blocks(m *notify.Message) []any {
 	left := budget
 	take := func(s string, n int) string {
@@ -84,7 +83,7 @@ const (
 	actionOpen    = "gatehouse_open"
 )
 
-// buttons are what people can do on the card, and what it is about.
+// buttons are the possible decisions on the card, with the identity of the action.
 func buttons(m *notify.Message, take func(string, int) string) (list []any) {
 	d := m.Deciding
 	if d.Note != "" {
@@ -123,7 +122,7 @@ func buttons(m *notify.Message, take func(string, int) string) (list []any) {
 	return list
 }
 
-// Shown hashes the card, but for the time left, which every moment is another.
+// Shown hashes the card without the remaining time, which changes by itself.
 func (*Channel) Shown(m *notify.Message) string {
 	still := *m
 	still.Facts = slices.DeleteFunc(slices.Clone(m.Facts), func(f notify.Fact) bool { return f.Label == notify.TimeLeft })
@@ -142,7 +141,7 @@ func plain(s string) map[string]any {
 	return map[string]any{"type": "plain_text", "text": s, "emoji": false}
 }
 
-// cut keeps n characters, the last of which says that there were more.
+// cut keeps n characters; the last one is an ellipsis if there were more.
 func cut(s string, n int) string {
 	r := []rune(s)
 	if len(r) <= n {

@@ -15,64 +15,63 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Gate is what the desk asks of the use cases.
+// Gate is the part of the use cases that the desk needs.
 type Gate interface {
 	// StoreSlackClick stores a click, once.
 	StoreSlackClick(ctx context.Context, c *gatehouse.SlackClick) error
-	// CarryOutSlackClick decides; for the same click it answers the same again. An
-	// error says that it has to be asked again.
+	// CarryOutSlackClick decides. Repeating it for the same click gives the same answer. An error
+	// means that it must be repeated.
 	CarryOutSlackClick(ctx context.Context, c *gatehouse.SlackClick) (result, said string, err error)
 	SlackLinked(ctx context.Context, tenant, issuer, user string) (bool, error)
 	LinkSlack(ctx context.Context, tenants []string, issuer, user, code string) (said string, err error)
 }
 
-// Hints spreads lossy wake-ups.
+// Hints distributes wake-ups, which may get lost.
 type Hints interface {
 	Notify(topic string)
 	Subscribe(topics ...string) (<-chan struct{}, func())
 }
 
-// Place is a configured channel under its name.
+// Place is a configured channel with its name.
 type Place struct {
 	Name    string
 	Tenants []string
 	*Channel
 }
 
-// DeskConfig is what a desk works by.
+// DeskConfig configures a desk.
 type DeskConfig struct {
 	Gate   Gate
 	Store  gatehouse.Store
 	Hints  Hints
 	Places []Place
-	// PublicURL is how browsers reach the console, "" where nobody said.
+	// PublicURL is the console's address for browsers, "" if it is not known.
 	PublicURL string
-	// Owner names this process in leases.
+	// Owner is the name of this process in leases.
 	Owner string
 	Log   *slog.Logger
 	// Now is the clock of signatures; time.Now by default.
 	Now func() time.Time
 }
 
-// Desk takes what people do in Slack. Any number of desks may work on one store.
+// Desk processes clicks, forms and commands in Slack. Any number of desks may work on one store.
 type Desk struct {
 	DeskConfig
 	apps []*app
-	// Failpoint, when set, is called between the parts of carrying out a click; for
-	// tests.
+	// Failpoint, when set, is called between the parts of processing a click; for tests.
 	Failpoint func(point string)
 }
 
-// app is one app in Slack: all channels that share its secrets.
+// app is one Slack app: all channels that share its secrets.
 type app struct {
 	secret, token string
 	places        []Place
 }
 
-// handleTime bounds what is done before a request is acknowledged: Slack waits 3 s.
+// handleTime limits the work before a request is acknowledged: Slack waits 3 s.
 const handleTime = 2500 * time.Millisecond
 
-// NewDesk makes a desk of the channels that take clicks, nil where none does.
+// NewDesk makes a desk for the channels that accept clicks, nil if there are none.
 func NewDesk(c DeskConfig) *Desk {
 	d := &Desk{DeskConfig: c}
 	if d.Now == nil {
@@ -97,7 +96,7 @@ func NewDesk(c DeskConfig) *Desk {
 	return d
 }
 
-// tenants are those that an app serves.
+// tenants are the tenants that an app serves.
 func (a *app) tenants() (list []string) {
 	for _, p := range a.places {
 		list = append(list, p.Tenants...)
@@ -106,7 +105,7 @@ func (a *app) tenants() (list []string) {
 	return slices.Compact(list)
 }
 
-// place is the channel that a card of a tenant stands in, nil for none.
+// place is the channel that contains a tenant's card, nil for none.
 func (a *app) place(channel, tenant string) *Place {
 	for i := range a.places {
 		if a.places[i].config.Channel == channel && slices.Contains(a.places[i].Tenants, tenant) {
@@ -116,8 +115,8 @@ func (a *app) place(channel, tenant string) *Place {
 	return nil
 }
 
-// interact takes an interaction whose origin is proven. reply is the body of the
-// acknowledgement, nil for none. After an error nothing is acknowledged.
+// interact processes an interaction whose origin was verified. reply is the body of the
+// acknowledgement, nil for none. After an error, nothing is acknowledged.
 func (d *Desk) interact(ctx context.Context, a *app, payload []byte) (reply any, err error) {
 	ctx, cancel := context.WithTimeout(ctx, handleTime)
 	defer cancel()
@@ -142,7 +141,7 @@ func (d *Desk) interact(ctx context.Context, a *app, payload []byte) (reply any,
 	return nil, nil // nothing that asks for an answer
 }
 
-// press takes a button.
+// press processes a pressed button.
 func (d *Desk) press(ctx context.Context, a *app, i *interaction, by person, key gatehouse.Hash) error {
 	if len(i.Actions) != 1 {
 		return errValue
@@ -167,7 +166,7 @@ func (d *Desk) press(ctx context.Context, a *app, i *interaction, by person, key
 		return d.Gate.StoreSlackClick(ctx, click)
 	}
 	if d.stranger(ctx, s.Tenant, by) {
-		// Who is not linked is told so, and writes no reason in vain.
+		// An unlinked person is told at once, before they write a reason in vain.
 		click.Result, click.Said = "not_linked", notLinkedText
 		return d.Gate.StoreSlackClick(ctx, click)
 	}
@@ -183,7 +182,7 @@ func (d *Desk) press(ctx context.Context, a *app, i *interaction, by person, key
 const notLinkedText = "Your Slack account is linked to nobody in Gatehouse. To link it, sign in to Gatehouse, " +
 	"make a code under Settings, and enter it here with the app's command."
 
-// strangerTime bounds looking whether somebody is linked before a form is opened.
+// strangerTime limits the check whether somebody is linked, before a form is opened.
 const strangerTime = 300 * time.Millisecond
 
 func (d *Desk) stranger(ctx context.Context, tenant string, by person) bool {
@@ -193,7 +192,7 @@ func (d *Desk) stranger(ctx context.Context, tenant string, by person) bool {
 	return err == nil && !linked
 }
 
-// submit takes a form with a reason.
+// submit processes a form with a reason.
 func (d *Desk) submit(ctx context.Context, a *app, i *interaction, by person, key gatehouse.Hash) (any, error) {
 	if i.View.CallbackID != formRejected {
 		return nil, nil
@@ -225,7 +224,7 @@ func click(p *Place, s subject, by person, key gatehouse.Hash) *gatehouse.SlackC
 	}
 }
 
-// refuse answers a click on a card that is none of a channel that is served.
+// refuse answers a click on a card that does not belong to a served channel.
 func (d *Desk) refuse(ctx context.Context, a *app, place string, by person) {
 	if !channelForm.MatchString(place) {
 		return
@@ -236,8 +235,7 @@ func (d *Desk) refuse(ctx context.Context, a *app, place string, by person) {
 	}
 }
 
-// command takes a slash command whose origin is proven. The answer is seen by who
-// gave it alone.
+// command processes a slash command whose origin was verified. Only the sender sees the answer.
 func (d *Desk) command(ctx context.Context, a *app, form url.Values) (any, error) {
 	ctx, cancel := context.WithTimeout(ctx, handleTime)
 	defer cancel()
@@ -266,7 +264,7 @@ func private(text, link string) any {
 	return map[string]any{"response_type": "ephemeral", "text": text}
 }
 
-// page is the address of a page of the console, "" where that is not known.
+// page is the URL of a page of the console, "" if the address is not known.
 func (d *Desk) page(path string) string {
 	if d.PublicURL == "" {
 		return ""
@@ -280,6 +278,5 @@ func (d *Desk) reach(point string) {
 	}
 }
 
-// foreign reports whether an error says that a request makes no sense, so that the
-// same request never will.
+// foreign reports whether a request is invalid and will stay so when it is repeated.
 func foreign(err error) bool { return errors.Is(err, errValue) }

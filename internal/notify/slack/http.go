@@ -8,14 +8,14 @@ import (
 	"net/url"
 )
 
-// InteractionsPath takes what Slack sends over HTTP: clicks, forms and commands.
+// InteractionsPath is the path for Slack's requests: clicks, forms and commands.
 const InteractionsPath = "/slack/interactions"
 
-// maxRequest bounds a request of Slack, in bytes.
+// maxRequest limits a request from Slack, in bytes.
 const maxRequest = 512 << 10
 
-// ServeHTTP takes a signed request. What it says is read from the body that was
-// verified, and from nowhere else. It answers once the click is stored.
+// ServeHTTP processes a signed request. It reads only the verified body, and nothing else of the
+// request. It answers once the click is stored.
 func (d *Desk) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")

@@ -9,7 +9,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// interaction is what Slack tells of a click, or of a form that was sent.
+// interaction is Slack's description of a click, or of a submitted form.
 type interaction struct {
 	Type       string `json:"type"`
 	TriggerID  string `json:"trigger_id"`
@@ -49,19 +49,18 @@ func (n *named) id() string {
 	return n.ID
 }
 
-// The forms of Slack's ids.
+// The syntax of Slack's ids.
 var (
 	userForm = regexp.MustCompile(`^[UW][A-Z0-9]{2,30}$`)
 	teamForm = regexp.MustCompile(`^[TE][A-Z0-9]{2,30}$`)
 	tsForm   = regexp.MustCompile(`^[0-9]{1,12}\.[0-9]{1,8}$`)
 )
 
-// person is who acts in Slack, as in an external identity.
+// person is the acting Slack user, in the form of an external identity.
 type person struct{ issuer, user string }
 
-// who tells the issuer of a user: their enterprise, or their workspace. Somebody whose
-// home is neither the workspace nor the enterprise of the app is a guest, and keeps
-// the home that Slack names.
+// who returns the issuer of a user: their enterprise, or their workspace. A user whose home is
+// neither the app's workspace nor its enterprise is a guest, and keeps the home that Slack names.
 func who(enterprise, team, home, user string) (person, error) {
 	owner := team
 	if enterprise != "" {
@@ -80,19 +79,19 @@ func (i *interaction) who() (person, error) {
 	return who(i.Enterprise.id(), i.Team.id(), i.User.TeamID, i.User.ID)
 }
 
-// subject is what a card is about, and where it stands.
+// subject identifies the action and the position of a card.
 type subject struct {
 	Tenant   string `json:"t"`
 	ActionID string `json:"a"`
 	Digest   string `json:"d"`
-	// Place and TS name the card.
+	// Place and TS identify the card.
 	Place string `json:"p"`
 	TS    string `json:"ts"`
 }
 
 var errValue = errors.New("slack: the button is not one of ours")
 
-// parseValue reads what a button carries.
+// parseValue parses the value of a button.
 func parseValue(value string) (s subject, err error) {
 	parts := strings.Split(value, "|")
 	if len(parts) != 4 || parts[0] != "1" {
@@ -110,7 +109,7 @@ func (s *subject) check() error {
 	return nil
 }
 
-// parseMetadata reads what a form carries.
+// parseMetadata parses the metadata of a form.
 func parseMetadata(metadata string) (s subject, err error) {
 	if err := json.Unmarshal([]byte(metadata), &s); err != nil {
 		return s, errValue

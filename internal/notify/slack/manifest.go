@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// Manifest is that of the app, for "Create an app from a manifest". publicURL is how
-// Slack reaches this server; "" makes an app of Socket Mode, which needs no such
-// address.
+// Manifest is the app's manifest for "Create an app from a manifest". publicURL is this server's
+// address for Slack; with "", the app uses Socket Mode, which needs no address.
 func Manifest(publicURL string) (string, error) {
 	request, command, socket := "", "", "true"
 	if publicURL != "" {

@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// openTime bounds opening a form: its trigger lives 3 seconds.
+	// openTime limits opening a form, because its trigger expires after 3 seconds.
 	openTime = 1500 * time.Millisecond
-	// maxReason bounds a reason, in characters.
+	// maxReason limits a reason, in characters.
 	maxReason    = 2000
 	formRejected = "gatehouse_reject"
 	blockReason  = "reason"
@@ -43,14 +43,13 @@ func (c *Channel) openForm(ctx context.Context, trigger string, s subject) error
 	return err
 }
 
-// wrongReason answers a form that lacks what it asks for.
+// wrongReason answers a form without a valid reason.
 func wrongReason(why string) any {
 	return map[string]any{"response_action": "errors", "errors": map[string]string{blockReason: why}}
 }
 
-// say tells one person something that nobody else sees: in the channel, or, to who is
-// not in it, in a conversation of their own with the app. text is escaped, link is
-// not.
+// say tells one person something that nobody else sees: in the channel or, for a person outside of
+// it, in a direct message from the app. text is escaped, link is not.
 func (c *Channel) say(ctx context.Context, place, user, text, link string) error {
 	text = escape.Replace(cut(text, maxSection))
 	if link != "" {
@@ -67,7 +66,7 @@ func (c *Channel) say(ctx context.Context, place, user, text, link string) error
 	return err
 }
 
-// lost reports whether an answer to a person will never be taken.
+// lost reports whether an answer to a person can never be delivered.
 func lost(err error) bool {
 	var r *notify.Refusal
 	if errors.As(err, &r) && r.Final {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// window is how far a request's timestamp may be off, either way.
+// window is the permitted difference of a request's timestamp, in both directions.
 const window = 5 * time.Minute
 
 // The headers of a signed request.
@@ -22,8 +22,8 @@ const (
 
 var errSignature = errors.New("slack: the request is not signed by Slack, or too old")
 
-// Verify checks the signature of a request by its raw body: v0, HMAC-SHA256. It does
-// not tell a request that comes again from the first one.
+// Verify checks the signature of a request's raw body: v0, HMAC-SHA256. It does not detect replays
+// within the window.
 func Verify(secret string, h http.Header, body []byte, now time.Time) error {
 	stamp := h.Get(headerTimestamp)
 	seconds, err := strconv.ParseInt(stamp, 10, 64)
@@ -44,7 +44,7 @@ func Verify(secret string, h http.Header, body []byte, now time.Time) error {
 	return nil
 }
 
-// Sign sets the headers that Slack signs a body with.
+// Sign sets the headers with which Slack signs a body.
 func Sign(secret string, h http.Header, body []byte, now time.Time) {
 	stamp := strconv.FormatInt(now.Unix(), 10)
 	h.Set(headerTimestamp, stamp)

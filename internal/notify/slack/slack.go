@@ -1,9 +1,8 @@
-// Package slack posts messages into a Slack channel as the bot of an own app, keeps
-// the cards in line with what they ask about, and takes the clicks on them.
+// Package slack posts messages into a Slack channel as the bot of one's own app, keeps the cards up
+// to date with their actions, and processes the clicks on them.
 //
-// A click is verified, stored, and only then acknowledged, within 3 seconds; it is
-// carried out afterwards, under a lease, by the use case that every decision goes
-// through. See [Desk].
+// A click is verified and stored before it is acknowledged, within 3 seconds. Afterwards it is
+// carried out under a lease, by the same use case as every other decision. See [Desk].
 package slack
 
 import (
@@ -27,54 +26,53 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/notify"
 )
 
-// defaultURL is that of the Web API.
+// defaultURL is the address of the Web API.
 const defaultURL = "https://slack.com/api"
 
 const (
-	// minSecret is the least length of a signing secret; Slack's have 32 characters.
+	// minSecret is the minimum length of a signing secret; Slack's have 32 characters.
 	minSecret = 16
-	// defaultPace is Config.Pace: Slack takes a message a second and channel.
+	// defaultPace is the default of Config.Pace: Slack accepts one message per second and channel.
 	defaultPace = 1100 * time.Millisecond
-	// maxAnswer bounds what is read of an answer, in bytes; historyLimit the messages
-	// that are looked through for one whose answer was lost.
+	// maxAnswer limits how much of an answer is read, in bytes; historyLimit limits the search for
+	// a message whose answer was lost.
 	maxAnswer    = 4 << 20
 	historyLimit = 200
 	eventType    = "gatehouse_notification"
 )
 
-// Config is what a channel posts by.
+// Config configures a channel.
 type Config struct {
 	// Token is the bot token, xoxb-….
 	Token string
 	// Channel is the id of the channel, such as C0123456789.
 	Channel string
-	// BaseURL is that of the Web API; Slack's own by default. AllowPrivate permits an
-	// address inside, and plain http.
+	// BaseURL is the address of the Web API; Slack's own by default. AllowPrivate permits an
+	// internal address, and plain http.
 	BaseURL      string
 	AllowPrivate bool
-	// SigningSecret signs what Slack sends to us over HTTP, AppToken (xapp-…) opens
-	// Socket Mode. With either, people decide on the cards.
+	// SigningSecret verifies Slack's HTTP requests, AppToken (xapp-…) opens Socket Mode. With
+	// either, people can decide on the cards.
 	SigningSecret, AppToken string
-	// Transport carries the calls in the place of the network, for development; nil is
-	// the network.
+	// Transport replaces the network, for development; nil is the network.
 	Transport http.RoundTripper
-	// Pace is the least time between two calls of a kind; 1.1 s by default.
+	// Pace is the minimum time between two calls of a kind; 1.1 s by default.
 	Pace time.Duration
 }
 
-// Channel posts.
+// Channel posts messages.
 type Channel struct {
 	config Config
 	client *http.Client
-	// turn is held while a message is posted; posts and updates have paces of their
-	// own, as they have limits of their own.
+	// turn is held while a message is posted. Posts and updates have separate paces, because Slack
+	// limits them separately.
 	turn           chan struct{}
 	posts, updates pacer
 }
 
 var _ notify.Keeper = (*Channel)(nil)
 
-// channelForm is the id of a channel; never a name.
+// channelForm is the id of a channel; it does not match names.
 var channelForm = regexp.MustCompile(`^[CG][A-Z0-9]{2,20}$`)
 
 // New checks the configuration.
@@ -110,17 +108,16 @@ func New(c Config) (*Channel, error) {
 // Kind is slack.
 func (*Channel) Kind() string { return "slack" }
 
-// Trait says that there is one place, which people read.
+// Trait says that the channel has one shared place, which people read.
 func (*Channel) Trait() notify.Trait { return notify.Trait{} }
 
-// Reaches is about personal channels only.
+// Reaches matters for personal channels only.
 func (*Channel) Reaches(*gatehouse.Principal) bool { return false }
 
-// Decides reports whether clicks reach us.
+// Decides reports whether the server receives clicks.
 func (c *Channel) Decides() bool { return c.config.SigningSecret != "" || c.config.AppToken != "" }
 
-// Send posts a message. What else becomes of an action than a decision is a reply to
-// its card.
+// Send posts a message. Outcomes other than a decision are replies to the action's card.
 func (c *Channel) Send(ctx context.Context, m *notify.Message) (notify.Sent, error) {
 	select {
 	case c.turn <- struct{}{}:
@@ -145,13 +142,13 @@ func (c *Channel) Rewrite(ctx context.Context, ref string, m *notify.Message) er
 	return err
 }
 
-// Gone reports whether the card is not there, or can not be written, any more.
+// Gone reports whether the card was deleted or can no longer be updated.
 func (*Channel) Gone(err error) bool {
 	var e apiError
 	return errors.As(err, &e) && slices.Contains(goneErrors, string(e))
 }
 
-// place is the channel and the timestamp of a message, by which Slack names it.
+// place is a message's identity in Slack: channel and timestamp.
 type place struct{ channel, ts string }
 
 func parse(ref string) place {
@@ -175,8 +172,8 @@ func (c *Channel) post(ctx context.Context, m *notify.Message) (notify.Sent, err
 	return notify.Sent{Delivered: true, Ref: answer.Channel + "/" + answer.TS, Shown: c.Shown(m)}, nil
 }
 
-// find looks for a message whose answer was lost; "" where it is not found, or the
-// app may not look.
+// find searches for a message whose answer was lost; "" if it is not found, or if the app may not
+// search.
 func (c *Channel) find(ctx context.Context, m *notify.Message) string {
 	answer, err := c.read(ctx, "conversations.history", url.Values{
 		"channel": {c.config.Channel}, "oldest": {strconv.FormatInt(m.At.Add(-time.Minute).Unix(), 10)},
@@ -193,7 +190,7 @@ func (c *Channel) find(ctx context.Context, m *notify.Message) string {
 	return ""
 }
 
-// answer is what Slack says.
+// answer is an answer of Slack.
 type answer struct {
 	OK       bool   `json:"ok"`
 	Error    string `json:"error"`
@@ -215,14 +212,14 @@ type apiError string
 
 func (e apiError) Error() string { return "the answer of Slack is " + string(e) }
 
-// The errors that say that the message to update is no longer there to update, and
-// those that say that the same message will never be taken.
+// The errors that mean that the message to update no longer exists, and those that mean that the
+// same message will never be accepted.
 var (
 	goneErrors  = []string{"message_not_found", "cant_update_message", "edit_window_closed", "is_inactive"}
 	finalErrors = []string{"msg_too_long", "msg_blocks_too_long", "invalid_blocks", "invalid_blocks_format", "no_text"}
 )
 
-// call calls a method once, when it is its turn; a nil pace is at once.
+// call calls a method once, when its pace permits; a nil pace permits it at once.
 func (c *Channel) call(ctx context.Context, p *pacer, method string, arguments map[string]any) (*answer, error) {
 	body, err := json.Marshal(arguments)
 	if err != nil {
@@ -244,7 +241,7 @@ func (c *Channel) read(ctx context.Context, method string, query url.Values) (*a
 	return c.do(ctx, &c.posts, r)
 }
 
-// do sends one request, once, when it is its turn.
+// do sends one request once, when its pace permits.
 func (c *Channel) do(ctx context.Context, p *pacer, r *http.Request) (*answer, error) {
 	if err := p.wait(ctx); err != nil {
 		return nil, err
@@ -279,7 +276,7 @@ func (c *Channel) do(ctx context.Context, p *pacer, r *http.Request) (*answer, e
 	return out, nil
 }
 
-// pacer keeps calls apart.
+// pacer spaces calls apart.
 type pacer struct {
 	pace time.Duration
 	mu   sync.Mutex

@@ -7,8 +7,8 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// TestManifest: the manifest is YAML, for HTTP with an address that Slack can call, or
-// for Socket Mode with none.
+// TestManifest: the manifest is valid YAML, for HTTP with an address that Slack can call, or for
+// Socket Mode without one.
 func TestManifest(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]string{
@@ -26,8 +26,8 @@ func TestManifest(t *testing.T) {
 	}
 }
 
-// TestWho: a person is keyed by their enterprise or workspace; who comes from elsewhere
-// keeps the home that Slack names.
+// TestWho: a person is identified by their enterprise or workspace; a guest keeps the home that
+// Slack names.
 func TestWho(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ enterprise, team, home, user, want string }{

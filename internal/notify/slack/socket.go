@@ -16,14 +16,14 @@ import (
 
 const (
 	handshakeTime = 20 * time.Second
-	// frame is the least buffer in which an answer is one frame.
+	// frame is the minimum buffer size at which an answer fits in one frame.
 	frame = 32 << 10
-	// longestPause bounds the pause between two tries to connect.
+	// longestPause limits the pause between two connection attempts.
 	longestPause = time.Minute
 )
 
-// socket keeps a connection of Socket Mode: what comes over it is not signed; the
-// token and TLS are the trust.
+// socket keeps a Socket Mode connection open. Its messages are not signed: the token and TLS prove
+// their origin.
 func (d *Desk) socket(ctx context.Context, a *app) {
 	c := a.places[0].config
 	client := notify.HTTPClient(c.AllowPrivate)
@@ -56,7 +56,7 @@ func (d *Desk) socket(ctx context.Context, a *app) {
 	}
 }
 
-// serveSocket answers what comes over one client until it fails.
+// serveSocket answers the messages of one client until it fails.
 func (d *Desk) serveSocket(ctx context.Context, a *app, conn *socketmode.Client) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -75,8 +75,8 @@ func (d *Desk) serveSocket(ctx context.Context, a *app, conn *socketmode.Client)
 	}
 }
 
-// envelope takes one delivery and acknowledges it by its id. What could not be stored
-// is not acknowledged.
+// envelope processes one delivery and acknowledges it by its id. A delivery that could not be
+// stored is not acknowledged.
 func (d *Desk) envelope(ctx context.Context, a *app, conn *socketmode.Client, e socketmode.Event) {
 	var (
 		reply any

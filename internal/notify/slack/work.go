@@ -11,24 +11,23 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/notify"
 )
 
-// topicClicks is hinted at when a click was stored, topicCards when a card is to be
-// written again.
+// topicClicks is the hint topic for stored clicks, topicCards the one for cards that must be
+// rewritten.
 const (
 	topicClicks = "slack"
 	topicCards  = notify.TopicCards
 )
 
 const (
-	// claimClicks bounds the clicks that are carried out at a time, clickLease how
-	// long one may take.
+	// claimClicks limits the clicks that are processed concurrently, clickLease the time for one of
+	// them.
 	claimClicks = 8
 	clickLease  = time.Minute
-	// clickTime bounds deciding, and answering, each.
+	// clickTime limits the decision and the answer, separately.
 	clickTime = 20 * time.Second
-	// tryFor is how long a click is tried to be carried out, and its person to be
-	// answered.
+	// tryFor is how long a click and the answer to its person are retried.
 	tryFor = 24 * time.Hour
-	// clickPoll is how long a click waits whose hint was lost.
+	// clickPoll is how long a click waits if its hint was lost.
 	clickPoll = time.Second
 	// keepClicks is how long finished clicks are kept.
 	keepClicks = 30 * 24 * time.Hour
@@ -36,8 +35,7 @@ const (
 	purgeBatch = 1000
 )
 
-// Run carries out clicks, and keeps the connections of Socket Mode, until the context
-// ends.
+// Run processes clicks, and keeps the Socket Mode connections open, until the context ends.
 func (d *Desk) Run(ctx context.Context) {
 	var work sync.WaitGroup
 	for _, a := range d.apps {
@@ -89,8 +87,7 @@ func (d *Desk) purge(ctx context.Context) error {
 	})
 }
 
-// Work carries out the clicks that are due, one round. more is whether there may be
-// further ones.
+// Work processes one round of due clicks. more says that further clicks may be due.
 func (d *Desk) Work(ctx context.Context) (more bool, err error) {
 	var next, now time.Time
 	err = d.Store.ViewQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
@@ -115,7 +112,7 @@ func (d *Desk) Work(ctx context.Context) (more bool, err error) {
 	return len(claimed) == claimClicks, errors.Join(err, errors.Join(errs...))
 }
 
-// carryOut decides what a claimed click asks for, and answers the person.
+// carryOut makes the decision of a claimed click, and answers the person.
 func (d *Desk) carryOut(ctx context.Context, c *gatehouse.SlackClick, now time.Time) error {
 	if c.Result == "" {
 		call, cancel := context.WithTimeout(ctx, clickTime)
@@ -124,7 +121,7 @@ func (d *Desk) carryOut(ctx context.Context, c *gatehouse.SlackClick, now time.T
 		d.reach("decided")
 		switch {
 		case ctx.Err() != nil:
-			return ctx.Err() // stopped: the lease ends, and the click is carried out again
+			return ctx.Err() // the desk stops: the lease expires, and the click is processed again
 		case err != nil && now.Sub(c.CreatedAt) < tryFor:
 			return d.later(ctx, c, now, err)
 		case err != nil:
@@ -151,7 +148,7 @@ func (d *Desk) carryOut(ctx context.Context, c *gatehouse.SlackClick, now time.T
 	return ignoreConflict(d.put(ctx, c, false))
 }
 
-// answer tells the person what became of the click.
+// answer tells the person the result of the click.
 func (d *Desk) answer(ctx context.Context, c *gatehouse.SlackClick) error {
 	for _, p := range d.Places {
 		if p.Name != c.Channel {
@@ -171,7 +168,7 @@ func (d *Desk) answer(ctx context.Context, c *gatehouse.SlackClick) error {
 	return &notify.Refusal{Final: true, Err: errors.New("the channel is not configured any more")}
 }
 
-// later puts a click off.
+// later postpones a click.
 func (d *Desk) later(ctx context.Context, c *gatehouse.SlackClick, now time.Time, cause error) error {
 	wait := min(2*time.Second<<min(c.Attempts, 10), time.Minute)
 	var r *notify.Refusal
@@ -184,7 +181,7 @@ func (d *Desk) later(ctx context.Context, c *gatehouse.SlackClick, now time.Time
 	return ignoreConflict(d.put(ctx, c, false))
 }
 
-// put records how far a click is; touch makes its card due, too.
+// put records the progress of a click; touch also makes its card due.
 func (d *Desk) put(ctx context.Context, c *gatehouse.SlackClick, touch bool) error {
 	return d.Store.Update(ctx, c.Tenant, func(tx gatehouse.Tx) error {
 		if err := tx.UpdateSlackClick(c, c.Generation); err != nil || !touch {
@@ -194,7 +191,7 @@ func (d *Desk) put(ctx context.Context, c *gatehouse.SlackClick, touch bool) err
 	})
 }
 
-// ignoreConflict is for a claim that somebody else has taken over.
+// ignoreConflict ignores the error of a claim that somebody else has taken over.
 func ignoreConflict(err error) error {
 	if errors.Is(err, gatehouse.ErrConflict) {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// block is one of Block Kit, as far as the cards use it.
+// block is a Block Kit block, as far as the cards use it.
 type block struct {
 	Type     string    `json:"type"`
 	BlockID  string    `json:"block_id"`
@@ -29,13 +29,13 @@ type element struct {
 	Elements  []element `json:"elements"`
 }
 
-// text is an object, or, in rich text and context, a plain string.
+// text is an object or, in rich text and context, a plain string.
 type text struct {
 	Markup bool
 	Text   string
 }
 
-// UnmarshalJSON reads either.
+// UnmarshalJSON accepts both.
 func (t *text) UnmarshalJSON(b []byte) error {
 	if len(b) > 0 && b[0] == '"' {
 		return json.Unmarshal(b, &t.Text)
@@ -49,16 +49,15 @@ func (t *text) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// part is a piece of a text; URL makes it a link.
+// part is a piece of a text; with URL, it is a link.
 type part struct{ Text, URL string }
 
-// linkForm is a link in Slack's markup. Text of others has no "<": it is escaped.
+// linkForm is a link in Slack's markup. Other texts contain no "<", because it is escaped.
 var linkForm = regexp.MustCompile(`<(https?://[^<>|\s]+)\|([^<>|]*)>`)
 
 var unescape = strings.NewReplacer("&lt;", "<", "&gt;", ">", "&amp;", "&")
 
-// Parts are the pieces of a text. Of Slack's markup only links are read: cards have
-// nothing else.
+// Parts are the pieces of a text. Links are the only markup that cards contain.
 func (t text) Parts() []part {
 	if !t.Markup {
 		return []part{{Text: t.Text}}
@@ -74,7 +73,7 @@ func (t text) Parts() []part {
 	return append(list, part{Text: unescape.Replace(t.Text[from:])})
 }
 
-// Shown are the blocks of a message; one without any shows its text.
+// Shown are the blocks of a message; a message without blocks shows its text.
 func (m *message) Shown() []block {
 	if len(m.Blocks) > 0 {
 		return m.Blocks

@@ -18,7 +18,7 @@ import (
 // Path is where the page is.
 const Path = "/dev/slack"
 
-// cookieName names the cookie that a browser's Slack user follows from.
+// cookieName is the cookie from which a browser's Slack user is derived.
 const cookieName = "gatehouse_dev_slack"
 
 // Linked reports whether a Slack user is linked to a person.
@@ -35,14 +35,14 @@ var page = template.Must(template.New("slack").Funcs(template.FuncMap{
 	"wrong": func(v *view, id string) string { return v.Problems[id] },
 }).Parse(pageSource))
 
-// policy lets the page have its own style and send its own forms, and nothing else.
+// policy permits the page's own style and forms, and nothing else.
 var policy = func() string {
 	sum := sha256.Sum256([]byte(style))
 	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
 		"'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 }()
 
-// Serve names where clicks go, and who knows whose Slack user is linked.
+// Serve sets the receiver of clicks, and the function that knows the linked Slack users.
 func (w *Workspace) Serve(desk http.Handler, linked Linked) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -58,8 +58,8 @@ func (w *Workspace) routes() {
 	}
 }
 
-// ServeHTTP serves the page and takes what is pressed on it. No other site can have a
-// browser press.
+// ServeHTTP serves the page and processes what is pressed on it. Requests from other sites are
+// refused.
 func (w *Workspace) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	h := rw.Header()
 	h.Set("Cache-Control", "no-store")
@@ -75,7 +75,7 @@ func (w *Workspace) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	w.pages.ServeHTTP(rw, r)
 }
 
-// act does what a form asks for as the browser's user, and shows the page again.
+// act performs a form's action as the browser's user, and shows the page again.
 func act(rw http.ResponseWriter, r *http.Request, do func(*http.Request, string)) {
 	user := userOf(r)
 	r.Body = http.MaxBytesReader(rw, r.Body, maxTyped)
@@ -96,13 +96,14 @@ func userOf(r *http.Request) string {
 	return userFrom(c.Value)
 }
 
-// userFrom tells nobody who sees the user what the cookie is.
+// userFrom derives the user from the cookie, so that the user's visible id does not reveal the
+// cookie.
 func userFrom(cookie string) string {
 	sum := sha256.Sum256([]byte("slackdev\x00" + cookie))
 	return "U0" + base32.StdEncoding.EncodeToString(sum[:])[:12]
 }
 
-// shown is a message on the page, with the replies to it.
+// shown is a message on the page, with its replies.
 type shown struct {
 	*message
 	Replies []*message
@@ -138,7 +139,7 @@ func (w *Workspace) show(rw http.ResponseWriter, r *http.Request) {
 	_ = page.Execute(rw, data)
 }
 
-// timeline is what a user sees, the newest first, replies under what they reply to.
+// timeline lists the messages that a user sees, newest first, with replies below their message.
 func (w *Workspace) timeline(user string) []shown {
 	var list []shown
 	at := map[string]int{}
@@ -158,5 +159,5 @@ func (w *Workspace) timeline(user string) []shown {
 	return list
 }
 
-// ID is the message's place on the page.
+// ID is the message's anchor on the page.
 func (m *message) ID() string { return "m" + strings.ReplaceAll(m.TS, ".", "-") }

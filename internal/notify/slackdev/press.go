@@ -17,15 +17,16 @@ import (
 const (
 	// patience is how long Slack waits for an acknowledgement.
 	patience = 3 * time.Second
-	// answerWait is how long a press waits for the answer to the person, rewriteWait
-	// how long it then waits for the card: without script a page does not follow.
+	// answerWait is how long a press waits for the answer to the person, rewriteWait how long it
+	// then waits for the card to be updated, because a page without scripts does not refresh
+	// itself.
 	answerWait  = 5 * time.Second
 	rewriteWait = 2500 * time.Millisecond
-	// maxTyped bounds what a browser sends, in bytes.
+	// maxTyped limits a request of the browser, in bytes.
 	maxTyped = 64 << 10
 )
 
-// press is a click on a button of a card.
+// press presses a button of a card.
 func (w *Workspace) press(r *http.Request, user string) {
 	w.mu.Lock()
 	m := w.find(r.PostForm.Get("ts"))
@@ -47,7 +48,7 @@ func (w *Workspace) press(r *http.Request, user string) {
 	w.interact(r.Context(), user, payload, m)
 }
 
-// submit sends an open form.
+// submit submits an open form.
 func (w *Workspace) submit(r *http.Request, user string) {
 	w.mu.Lock()
 	v := w.forms[user]
@@ -99,15 +100,15 @@ func (w *Workspace) enter(r *http.Request, user string) {
 	}
 }
 
-// reply is what an acknowledgement says.
+// reply is the content of an acknowledgement.
 type reply struct {
 	Text   string            `json:"text"`
 	Action string            `json:"response_action"`
 	Errors map[string]string `json:"errors"`
 }
 
-// interact delivers an interaction, and waits until it is answered and its card, nil
-// for none, is written again.
+// interact delivers an interaction, and waits until it is answered and its card, nil for none, is
+// updated.
 func (w *Workspace) interact(ctx context.Context, user string, payload map[string]any, card *message) reply {
 	id := rand.Text()
 	payload["trigger_id"] = id
@@ -162,8 +163,8 @@ func serial(ts string) int {
 	return n
 }
 
-// wait returns when the condition holds, which is asked under the lock, or the time is
-// over.
+// wait returns when the condition holds or the time is over. The condition is evaluated under the
+// lock.
 func (w *Workspace) wait(ctx context.Context, d time.Duration, holds func() bool) {
 	end := time.NewTimer(d)
 	defer end.Stop()
@@ -184,7 +185,7 @@ func (w *Workspace) wait(ctx context.Context, d time.Duration, holds func() bool
 	}
 }
 
-// deliver sends a request to the desk, signed as Slack signs it; ok is whether it was
+// deliver sends a request to the desk, signed as Slack signs it; ok reports whether it was
 // acknowledged.
 func (w *Workspace) deliver(ctx context.Context, form url.Values) (out reply, ok bool) {
 	w.mu.Lock()
@@ -213,7 +214,7 @@ func (w *Workspace) deliver(ctx context.Context, form url.Values) (out reply, ok
 	return out, true
 }
 
-// acknowledgement is what the desk answers.
+// acknowledgement is the desk's answer.
 type acknowledgement struct {
 	header http.Header
 	status int
@@ -224,5 +225,5 @@ func (a *acknowledgement) Header() http.Header         { return a.header }
 func (a *acknowledgement) WriteHeader(status int)      { a.status = status }
 func (a *acknowledgement) Write(b []byte) (int, error) { return a.body.Write(b) }
 
-// whisper tells one person something of the workspace's own. The lock is held.
+// whisper sends one person a message of the workspace itself. The caller holds the lock.
 func (w *Workspace) whisper(user, said string) { w.add(&message{User: user, Text: said}) }

@@ -17,7 +17,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/notify/slackdev"
 )
 
-// fill sets every text of a message, however deep.
+// fill sets every text of a message, however deeply nested.
 func fill(v reflect.Value, s string) {
 	switch v.Kind() {
 	case reflect.String:
@@ -52,7 +52,7 @@ func message(s string) *notify.Message {
 	return m
 }
 
-// look is the page, after posting a message.
+// look returns the page after a message was posted.
 func look(t *testing.T, m *notify.Message) *html.Node {
 	t.Helper()
 	w := slackdev.New()
@@ -76,7 +76,7 @@ func look(t *testing.T, m *notify.Message) *html.Node {
 	return page
 }
 
-// skeleton is a page without its texts and the values of its attributes.
+// skeleton is a page without its texts and attribute values.
 func skeleton(n *html.Node) (list []string, texts string) {
 	for n := range n.Descendants() {
 		switch n.Type {
@@ -101,8 +101,8 @@ func skeleton(n *html.Node) (list []string, texts string) {
 	return list, texts
 }
 
-// TestHostile: text in any field of a message changes no markup of the page, and
-// stands there as it is.
+// TestHostile: text in any field of a message does not change the page's markup, and is shown
+// unchanged.
 func TestHostile(t *testing.T) {
 	t.Parallel()
 	plain := message("walnuts")

@@ -1,10 +1,8 @@
-// Package slackdev is the Slack of development mode: it takes what a channel of kind
-// slack posts, shows it on a page as it would be posted, and sends clicks, forms and
-// commands to the real desk, signed as Slack signs.
+// Package slackdev is the Slack of development mode: it shows the messages of a slack channel on a
+// page, and sends clicks, forms and commands to the real desk, signed as Slack signs them.
 //
-// Nothing leaves the process. A browser acts as the Slack user of its own cookie,
-// who decides nothing before somebody has linked that user to themselves, with a
-// code from their settings, as in Slack.
+// Nothing leaves the process. A browser acts as the Slack user of its own cookie. As in Slack, that
+// user cannot decide until a person has linked it with a code from their settings.
 package slackdev
 
 import (
@@ -24,32 +22,31 @@ import (
 )
 
 const (
-	// channelID and team are what the workspace calls itself.
+	// channelID and team are the ids of the workspace.
 	channelID = "C0DEV"
 	team      = "T0DEV"
-	// kept bounds the messages, and those that one person alone sees, together.
+	// kept limits the number of messages, including those that only one person sees.
 	kept = 200
-	// maxForms bounds the forms that are open; triggerLife is how long a click may open
-	// one.
+	// maxForms limits the open forms; triggerLife is how long a click's trigger may open a form.
 	maxForms    = 100
 	triggerLife = 3 * time.Second
-	// maxCall bounds the body of a call, in bytes.
+	// maxCall limits the body of a call, in bytes.
 	maxCall = 1 << 20
 )
 
-// message is what stands in the channel.
+// message is a message in the channel.
 type message struct {
 	TS     string  `json:"ts"`
 	Thread string  `json:"thread_ts"`
 	Text   string  `json:"text"`
 	Blocks []block `json:"blocks"`
-	// Metadata is what the app looks messages up by.
+	// Metadata is the metadata by which the app finds its messages.
 	Metadata json.RawMessage `json:"metadata"`
-	// User alone sees the message; "" is everybody.
+	// User is the only person who sees the message; "" means everybody.
 	User string `json:"user"`
-	// Updates counts how often it was written again.
+	// Updates counts the updates of the message.
 	Updates int `json:"-"`
-	// At is when it was posted.
+	// At is the time of the post.
 	At time.Time `json:"-"`
 }
 
@@ -61,8 +58,7 @@ type view struct {
 	Submit     text    `json:"submit"`
 	Close      text    `json:"close"`
 	Blocks     []block `json:"blocks"`
-	// Problems are what the desk said of an earlier try, by block; Given is what
-	// was typed.
+	// Problems are the desk's errors about an earlier attempt, by block; Given is the typed text.
 	Problems map[string]string `json:"-"`
 	Given    map[string]string `json:"-"`
 }
@@ -84,7 +80,7 @@ type Workspace struct {
 	messages []*message
 	forms    map[string]*view
 	triggers map[string]trigger
-	// changed is closed and replaced whenever something is posted or written again.
+	// changed is closed and replaced after every post and update.
 	changed chan struct{}
 }
 
@@ -100,7 +96,7 @@ func New() *Workspace {
 	return w
 }
 
-// Channel makes the channel that posts here.
+// Channel makes the channel that posts to this workspace.
 func (w *Workspace) Channel() (*slack.Channel, error) {
 	return slack.New(slack.Config{Token: "xoxb-dev", Channel: channelID, SigningSecret: w.secret, Transport: w})
 }
@@ -129,7 +125,7 @@ func (w *Workspace) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// refuse is an answer of Slack that says no.
+// refuse is an error answer of Slack.
 func refuse(code string) map[string]any { return map[string]any{"ok": false, "error": code} }
 
 func (w *Workspace) call(method, channel string, body []byte) map[string]any {
@@ -171,8 +167,8 @@ func (w *Workspace) history(channel string) map[string]any {
 	return map[string]any{"ok": true, "messages": list}
 }
 
-// post takes a message to everybody, to one person in the channel, or into the
-// person's own conversation with the app.
+// post posts a message to everybody, to one person in the channel, or to the person's direct
+// messages with the app.
 func (w *Workspace) post(channel string, m *message) map[string]any {
 	if strings.HasPrefix(channel, "U") {
 		m.User, channel = channel, "D"+channel[1:]
@@ -186,7 +182,7 @@ func (w *Workspace) post(channel string, m *message) map[string]any {
 	return map[string]any{"ok": true, "channel": channel, "ts": m.TS, "message_ts": m.TS}
 }
 
-// add stores a message, and forgets the oldest.
+// add stores a message, and deletes the oldest ones.
 func (w *Workspace) add(m *message) {
 	w.serial++
 	m.At = time.Now()
@@ -233,7 +229,7 @@ func (w *Workspace) open(id string, v *view) map[string]any {
 	return map[string]any{"ok": true}
 }
 
-// tell wakes who waits for a change. The lock is held.
+// tell wakes the goroutines that wait for a change. The caller holds the lock.
 func (w *Workspace) tell() {
 	close(w.changed)
 	w.changed = make(chan struct{})

@@ -5,11 +5,11 @@ import (
 	"unicode/utf8"
 )
 
-// sumLimit is where all texts of a message together are refused. It is not documented;
-// one app was refused at 11,341 characters.
+// sumLimit is the limit for all texts of a message together. It is not documented; an app was
+// refused at 11,341 characters.
 const sumLimit = 11_000
 
-// checkMessage returns the error of the first limit that a message passes, "" for none.
+// checkMessage returns the error of the first limit that a message exceeds, "" for none.
 func (w *Workspace) checkMessage(m *Message, method string) string {
 	if m.Text == "" && len(m.Blocks) == 0 {
 		return "no_text"
@@ -32,7 +32,7 @@ func (w *Workspace) checkMessage(m *Message, method string) string {
 	return "invalid_blocks"
 }
 
-// checkView does so for a form.
+// checkView does the same for a form.
 func checkView(v map[string]any) string {
 	c := &checker{ids: map[string]bool{}}
 	for _, key := range []string{"title", "submit", "close"} {
@@ -82,7 +82,7 @@ func (c *checker) text(v any, limit int, kind, what string) {
 	}
 }
 
-// id checks that an id is not too long, and stands once.
+// id checks that an id is not too long, and unique.
 func (c *checker) id(scope string, v any) {
 	s, _ := v.(string)
 	if s == "" {

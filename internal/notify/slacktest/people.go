@@ -19,11 +19,11 @@ import (
 // patience is how long Slack waits for an acknowledgement.
 const patience = 3 * time.Second
 
-// User is somebody in Slack. Home is the workspace or enterprise that Slack names as
-// theirs, Team by default; Enterprise is that of the workspace, "" for none.
+// User is a Slack user. Home is the user's own workspace or enterprise, Team by default; Enterprise
+// is the enterprise of the workspace, "" for none.
 type User struct{ ID, Home, Enterprise string }
 
-// Button finds a button of a message by the beginning of its text; nil for none.
+// Button finds a button of a message by the first part of its text; nil for none.
 func (m *Message) Button(text string) map[string]any {
 	for _, b := range m.Blocks {
 		elements, _ := b["elements"].([]any)
@@ -38,7 +38,7 @@ func (m *Message) Button(text string) map[string]any {
 	return nil
 }
 
-// Press is the payload of a click. The trigger works once, for 3 seconds.
+// Press is the payload of a click. Its trigger works once, for 3 seconds.
 func (w *Workspace) Press(u User, m *Message, button map[string]any) []byte {
 	return w.payload(u, map[string]any{
 		"type":      "block_actions",
@@ -50,7 +50,7 @@ func (w *Workspace) Press(u User, m *Message, button map[string]any) []byte {
 	})
 }
 
-// Submit is the payload of a form that was sent with a reason.
+// Submit is the payload of a form that was submitted with a reason.
 func (w *Workspace) Submit(u User, v View, reason string) []byte {
 	return w.payload(u, map[string]any{
 		"type": "view_submission",
@@ -100,7 +100,7 @@ func (w *Workspace) Command(u User, text string) *http.Request {
 	}.Encode())
 }
 
-// Sign makes a signed request of a body.
+// Sign makes a signed request with a body.
 func (w *Workspace) Sign(body string) *http.Request {
 	var now time.Time
 	w.set(func() { now = w.now() })
@@ -119,7 +119,7 @@ func (w *Workspace) Sign(body string) *http.Request {
 	return r
 }
 
-// Again copies a request, as who replays it does.
+// Again copies a request, as a replay does.
 func Again(r *http.Request) *http.Request {
 	body, _ := io.ReadAll(r.Body)
 	r.Body = io.NopCloser(bytes.NewReader(body))
@@ -128,7 +128,7 @@ func Again(r *http.Request) *http.Request {
 	return copied
 }
 
-// Deliver sends a request. An answer after 3 seconds is none: the user sees an error.
+// Deliver sends a request. An answer after 3 seconds counts as none: the user sees an error.
 func (w *Workspace) Deliver(to http.Handler, r *http.Request) *httptest.ResponseRecorder {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(r.Context(), patience)

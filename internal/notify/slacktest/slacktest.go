@@ -1,6 +1,6 @@
-// Package slacktest is a Slack workspace for tests: the Web API, with the limits that
-// Slack enforces and those that it does not document, and clicks, forms and commands,
-// signed over HTTP or delivered over Socket Mode.
+// Package slacktest is a Slack workspace for tests: the Web API with its documented and
+// undocumented limits, and clicks, forms and commands, signed over HTTP or delivered over Socket
+// Mode.
 package slacktest
 
 import (
@@ -36,15 +36,15 @@ type Message struct {
 	Blocks   []map[string]any `json:"blocks"`
 	Metadata json.RawMessage  `json:"metadata,omitempty"`
 	Unfurl   *bool            `json:"unfurl_links"`
-	// ClientID is taken and ignored, as Slack does.
+	// ClientID is accepted and ignored, as Slack does.
 	ClientID string `json:"client_msg_id"`
 	// Author is the bot, or a person.
 	Author string `json:"-"`
-	// Updates counts how often it was written again.
+	// Updates counts the updates of the message.
 	Updates int `json:"-"`
 }
 
-// All is everything of a message, as JSON.
+// All is the whole message, as JSON.
 func (m *Message) All() string {
 	var b strings.Builder
 	e := json.NewEncoder(&b)
@@ -53,7 +53,7 @@ func (m *Message) All() string {
 	return m.Text + b.String()
 }
 
-// Ephemeral is what one person alone sees.
+// Ephemeral is a message that only one person sees.
 type Ephemeral struct {
 	Channel string `json:"channel"`
 	User    string `json:"user"`
@@ -66,7 +66,7 @@ type View struct {
 	View    map[string]any
 }
 
-// Workspace is the fake. Its methods may be called from several goroutines.
+// Workspace is the fake. It is safe for concurrent use.
 type Workspace struct {
 	*httptest.Server
 	t  testing.TB
@@ -117,16 +117,16 @@ func (w *Workspace) SetNow(now func() time.Time) { w.set(func() { w.now = now })
 // SetDown makes every call fail, or work again.
 func (w *Workspace) SetDown(down bool) { w.set(func() { w.down = down }) }
 
-// Hurry takes messages as fast as they come, for tests of many.
+// Hurry disables the rate limits, for tests with many messages.
 func (w *Workspace) Hurry() { w.set(func() { w.hurried = true }) }
 
-// Fail makes a method answer an error; "" ends that.
+// Fail makes a method answer with an error; "" ends that.
 func (w *Workspace) Fail(method, code string) { w.set(func() { w.fail[method] = code }) }
 
 // Lose drops the connection after the effect of the next n calls of a method.
 func (w *Workspace) Lose(method string, n int) { w.set(func() { w.lose[method] = n }) }
 
-// Outsider makes a user one who is not in the channels.
+// Outsider removes a user from the channels.
 func (w *Workspace) Outsider(user string) { w.set(func() { w.outsiders[user] = true }) }
 
 // Forget deletes all messages.
@@ -138,7 +138,7 @@ func (w *Workspace) set(change func()) {
 	change()
 }
 
-// Messages are those of all channels, the oldest first.
+// Messages are the messages of all channels, oldest first.
 func (w *Workspace) Messages() (list []Message) {
 	w.set(func() {
 		for _, m := range w.messages {
@@ -148,7 +148,7 @@ func (w *Workspace) Messages() (list []Message) {
 	return list
 }
 
-// Said is what a user alone was told, the oldest first.
+// Said lists the messages that only one user has seen, oldest first.
 func (w *Workspace) Said(user string) (list []string) {
 	w.set(func() {
 		for _, e := range w.ephemerals {
@@ -172,7 +172,7 @@ func (w *Workspace) Calls(method string) (n int) {
 	return n
 }
 
-// PostAs posts as a person, who is not the bot.
+// PostAs posts as a person instead of the bot.
 func (w *Workspace) PostAs(user, channel, text string) (ts string) {
 	w.set(func() {
 		m := &Message{Channel: channel, TS: w.stamp(), Text: text, Author: user}
@@ -187,7 +187,7 @@ func (w *Workspace) stamp() string {
 	return fmt.Sprintf("1700000000.%06d", w.serial)
 }
 
-// ServeHTTP is the Web API, and the socket.
+// ServeHTTP serves the Web API and Socket Mode.
 func (w *Workspace) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/socket" {
 		w.serveSocket(rw, r)
@@ -266,7 +266,7 @@ func (w *Workspace) history(r *http.Request) (map[string]any, int) {
 	return map[string]any{"ok": true, "messages": list}, 200
 }
 
-// place is where a message to an id goes: to a person, a conversation of its own.
+// place is the conversation that a message to an id goes to; for a person, it is a direct message.
 func place(id string) (string, bool) {
 	switch {
 	case strings.HasPrefix(id, "U"):

@@ -11,7 +11,7 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// socket is one connection of Socket Mode.
+// socket is one Socket Mode connection.
 type socket struct {
 	conn  *websocket.Conn
 	write sync.Mutex
@@ -19,7 +19,7 @@ type socket struct {
 	acks  map[string]chan json.RawMessage
 }
 
-// maxAck is where Slack drops an acknowledgement, in bytes.
+// maxAck is the size, in bytes, from which Slack drops an acknowledgement.
 const maxAck = 20 << 10
 
 func (w *Workspace) serveSocket(rw http.ResponseWriter, r *http.Request) {
@@ -67,13 +67,13 @@ func (s *socket) send(v any) error {
 	return s.conn.WriteJSON(v)
 }
 
-// Connections counts the connections of Socket Mode.
+// Connections counts the Socket Mode connections.
 func (w *Workspace) Connections() (n int) {
 	w.set(func() { n = len(w.sockets) })
 	return n
 }
 
-// Drop ends every connection of Socket Mode, without a word.
+// Drop closes every Socket Mode connection without notice.
 func (w *Workspace) Drop() {
 	var list []*socket
 	w.set(func() { list = append(list, w.sockets...) })
@@ -82,7 +82,7 @@ func (w *Workspace) Drop() {
 	}
 }
 
-// Refresh asks every connection to connect anew, as Slack does every few hours.
+// Refresh asks every connection to reconnect, as Slack does every few hours.
 func (w *Workspace) Refresh() {
 	var list []*socket
 	w.set(func() { list = append(list, w.sockets...) })
@@ -91,8 +91,8 @@ func (w *Workspace) Refresh() {
 	}
 }
 
-// DeliverSocket sends an envelope over one of the connections, and waits for the
-// acknowledgement by its id. kind is interactive or slash_commands.
+// DeliverSocket sends an envelope over one of the connections, and waits for the acknowledgement by
+// its id. kind is interactive or slash_commands.
 func (w *Workspace) DeliverSocket(kind string, payload []byte) (reply json.RawMessage, err error) {
 	var s *socket
 	id := ""

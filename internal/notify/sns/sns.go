@@ -25,27 +25,26 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/notify/webhook"
 )
 
-// The limits of SNS: the subject of a mail in ASCII characters, the message in bytes.
+// The limits of SNS: for a mail's subject in ASCII characters, for the message in bytes.
 const (
 	maxSubject = 100
 	maxMessage = 256 << 10
 )
 
-// Config is what a channel publishes by.
+// Config configures a channel.
 type Config struct {
-	// Topic is the ARN of a standard or FIFO topic; its region is the one that is
-	// called.
+	// Topic is the ARN of a standard or FIFO topic; requests go to its region.
 	Topic string
-	// The credentials of an identity that may sns:Publish to the topic. SessionToken
-	// is for temporary ones.
+	// The credentials of an identity with the right to sns:Publish to the topic. SessionToken is
+	// for temporary credentials.
 	AccessKeyID, SecretAccessKey, SessionToken string
-	// URL stands in for https://sns.REGION.amazonaws.com.
+	// URL replaces https://sns.REGION.amazonaws.com.
 	URL string
-	// AllowPrivate permits an address inside, and plain http.
+	// AllowPrivate permits an internal address, and plain http.
 	AllowPrivate bool
 }
 
-// Channel publishes.
+// Channel publishes messages.
 type Channel struct {
 	topic, region, url string
 	credentials        aws.Credentials
@@ -53,7 +52,7 @@ type Channel struct {
 	client             *http.Client
 }
 
-// topicForm has the region and the name in its groups.
+// topicForm captures the region and the name.
 var topicForm = regexp.MustCompile(`^arn:aws[a-z-]*:sns:([a-z0-9-]{4,30}):[0-9]{12}:([A-Za-z0-9_-]{1,256}(?:\.fifo)?)$`)
 
 // New checks the configuration.
@@ -83,15 +82,15 @@ func New(c Config) (*Channel, error) {
 // Kind is sns.
 func (*Channel) Kind() string { return "sns" }
 
-// Trait says that there is one place, which programs may read: every message is
+// Trait says that the channel has one shared place, which programs may read: every message is
 // published.
 func (*Channel) Trait() notify.Trait { return notify.Trait{Every: true} }
 
-// Reaches is about personal channels only.
+// Reaches matters for personal channels only.
 func (*Channel) Reaches(*gatehouse.Principal) bool { return false }
 
-// Send publishes one message. What becomes of it at the subscribers SNS does not say,
-// so that it is accepted at most. A FIFO topic drops a second one with the same id.
+// Send publishes one message. SNS does not report the delivery to its subscribers, so the message
+// is at most accepted. A FIFO topic drops a second message with the same id.
 func (c *Channel) Send(ctx context.Context, m *notify.Message) (notify.Sent, error) {
 	form, err := c.form(m)
 	if err != nil {
@@ -128,7 +127,7 @@ func (c *Channel) Send(ctx context.Context, m *notify.Message) (notify.Sent, err
 	return notify.Sent{Ref: published.ID}, nil
 }
 
-// form is the request: the message in words, and for programs the body of a webhook.
+// form is the request: the message in words and, for programs, the body of a webhook.
 func (c *Channel) form(m *notify.Message) (string, error) {
 	content, err := json.Marshal(webhook.NewBody(m))
 	if err != nil {
@@ -155,8 +154,8 @@ func (c *Channel) form(m *notify.Message) (string, error) {
 	return v.Encode(), nil
 }
 
-// subject is what SNS takes: ASCII that begins with a letter, digit or punctuation
-// mark, without line ends.
+// subject converts a text to SNS's rules for subjects: ASCII that starts with a letter, digit or
+// punctuation mark, without line breaks.
 func subject(s string) string {
 	var b strings.Builder
 	for _, r := range s {
@@ -172,13 +171,13 @@ func subject(s string) string {
 	return strings.TrimSpace(b.String())
 }
 
-// failure tells by the error's code what to do next.
+// failure says what to do next, by the error's code.
 // https://docs.aws.amazon.com/sns/latest/api/API_Publish.html#API_Publish_Errors
 func failure(answer *http.Response, body []byte) error {
 	var e struct {
 		Code string `xml:"Error>Code"`
 	}
-	_ = xml.Unmarshal(body, &e) // without a code, the status tells
+	_ = xml.Unmarshal(body, &e) // without a code, the status decides
 	r := &notify.Refusal{
 		After: notify.RetryAfter(answer.Header, time.Now()),
 		Err:   fmt.Errorf("SNS answered %d %s", answer.StatusCode, gatehouse.Quote(e.Code)),

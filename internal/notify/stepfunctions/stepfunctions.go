@@ -1,5 +1,5 @@
-// Package stepfunctions answers the tasks of AWS Step Functions that proposals name in
-// their callbacks.
+// Package stepfunctions answers the AWS Step Functions tasks that proposals name in their
+// callbacks.
 package stepfunctions
 
 import (
@@ -15,15 +15,15 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/notify/webhook"
 )
 
-// closedTries is how often a history is read for an answer whose fate is not known: AWS
-// may tell of it with a delay.
+// closedTries is how often a history is read for an answer with an unknown result, because AWS may
+// list it with a delay.
 const closedTries = 3
 
-// errorPrefix begins the names of the errors that a task fails with; the status of the
-// action follows.
+// errorPrefix is the prefix of the error names with which a task fails; the action's status
+// follows.
 const errorPrefix = "gatehouse."
 
-// whyGone is the reason for which an action is canceled.
+// whyGone is the reason for canceling an action.
 const whyGone = "the workflow that proposed it does not wait any more: its time is over, or it was stopped"
 
 // Callback answers tasks.
@@ -32,8 +32,8 @@ type Callback struct {
 	open  func(*gatehouse.Action) (string, error)
 }
 
-// New makes a channel of the tasks of an account. open opens the task token of an
-// action, "" where it has none.
+// New makes a channel for the tasks of an account. open decrypts an action's task token; it returns
+// "" if the action has none.
 func New(tasks *aws.Tasks, open func(*gatehouse.Action) (string, error)) *Callback {
 	return &Callback{tasks, open}
 }
@@ -41,10 +41,10 @@ func New(tasks *aws.Tasks, open func(*gatehouse.Action) (string, error)) *Callba
 // Kind is step_functions.
 func (*Callback) Kind() string { return gatehouse.CallbackStepFunctions }
 
-// Trait says that it makes callbacks.
+// Trait says that the channel makes callbacks.
 func (*Callback) Trait() notify.Trait { return notify.Trait{Every: true, Callback: true} }
 
-// Reaches is about personal channels only.
+// Reaches matters for personal channels only.
 func (*Callback) Reaches(*gatehouse.Principal) bool { return false }
 
 // Check refuses an execution of another account or Region.
@@ -58,14 +58,13 @@ func (c *Callback) Check(cb *gatehouse.Callback) error {
 	}}.Err()
 }
 
-// Send makes one call: a heartbeat, or the answer to the task. The task succeeds when the
-// action is approved, or, where the callback says so, when it is applied, and fails
-// otherwise.
+// Send makes one call: a heartbeat, or the answer to the task. The task succeeds when the action is
+// approved or, if the callback says so, when it is applied; it fails otherwise.
 func (c *Callback) Send(ctx context.Context, m *notify.Message) (notify.Sent, error) {
 	a := m.Action
 	token, err := c.open(a)
 	if err != nil {
-		// The master key may be missing for a while.
+		// The master key may be temporarily missing.
 		return notify.Sent{}, errors.New("the task token does not open: is its master key configured?")
 	}
 	if token == "" {
@@ -103,7 +102,7 @@ func (c *Callback) Send(ctx context.Context, m *notify.Message) (notify.Sent, er
 	return notify.Sent{Delivered: true}, nil
 }
 
-// cause says in words why a task fails.
+// cause explains why a task fails.
 func cause(d *webhook.Data) string {
 	text := "The action " + d.ActionID + " is " + d.Status
 	if d.DecidedBy != "" {

@@ -15,18 +15,18 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/notify"
 )
 
-// maxBody is below what Teams takes, in bytes.
+// maxBody is below the limit of Teams, in bytes.
 const maxBody = 26 << 10
 
-// Config is what a channel posts by.
+// Config configures a channel.
 type Config struct {
-	// URL is the address of the workflow. It is a secret: who has it can post.
+	// URL is the address of the workflow. It is a secret, because it permits posting.
 	URL string
-	// AllowPrivate permits an address inside, and plain http.
+	// AllowPrivate permits an internal address, and plain http.
 	AllowPrivate bool
 }
 
-// Channel posts.
+// Channel posts messages.
 type Channel struct {
 	url    string
 	client *http.Client
@@ -43,14 +43,14 @@ func New(c Config) (*Channel, error) {
 // Kind is teams.
 func (*Channel) Kind() string { return "teams" }
 
-// Trait says that there is one place, which people read.
+// Trait says that the channel has one shared place, which people read.
 func (*Channel) Trait() notify.Trait { return notify.Trait{} }
 
-// Reaches is about personal channels only.
+// Reaches matters for personal channels only.
 func (*Channel) Reaches(*gatehouse.Principal) bool { return false }
 
-// Send posts one card. The workflow answers before anything is posted, so that a
-// message is accepted at most.
+// Send posts one card. The workflow answers before anything is posted, so a message is at most
+// accepted.
 func (c *Channel) Send(ctx context.Context, m *notify.Message) (notify.Sent, error) {
 	body, err := json.Marshal(envelope(m))
 	if err != nil {
@@ -83,14 +83,14 @@ func (c *Channel) Send(ctx context.Context, m *notify.Message) (notify.Sent, err
 	}
 }
 
-// envelope is what a workflow takes: one Adaptive Card.
+// envelope is the body for a workflow: one Adaptive Card.
 func envelope(m *notify.Message) any {
 	return map[string]any{"type": "message", "attachments": []any{map[string]any{
 		"contentType": "application/vnd.microsoft.card.adaptive", "contentUrl": nil, "content": adaptive(m),
 	}}}
 }
 
-// adaptive is the card. Texts stand in text runs, in which nothing is marked up.
+// adaptive is the card. Its texts are text runs, in which no markup is interpreted.
 func adaptive(m *notify.Message) any {
 	heading := run(m.Heading)
 	heading["weight"], heading["size"] = "Bolder", "Medium"

@@ -17,13 +17,13 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/notify"
 )
 
-// The bounds of what a callback tells of votes: how many, and the characters of notes.
+// The limits for the votes in a callback: their number, and the characters of notes.
 const (
 	maxVotes = 10
 	maxNotes = 1000
 )
 
-// Call is what a callback tells besides.
+// Call is the additional content of a callback.
 type Call struct {
 	DecidedAt    *time.Time `json:"decided_at,omitempty"`
 	DecidedVia   string     `json:"decided_via,omitempty"`
@@ -32,14 +32,14 @@ type Call struct {
 	Failure      *Failure   `json:"failure,omitempty"`
 }
 
-// Vote is how one person answered; long notes are cut.
+// Vote is one person's answer; long notes are cut.
 type Vote struct {
 	By       string `json:"by"`
 	Decision string `json:"decision"`
 	Notes    string `json:"notes,omitempty"`
 }
 
-// Failure is why an action ended as it did.
+// Failure explains why an action ended with a failure.
 type Failure struct {
 	Code   string `json:"code"`
 	Detail string `json:"detail"`
@@ -60,16 +60,16 @@ func newCall(a *gatehouse.Action) Call {
 	return c
 }
 
-// CallbackConfig is where the callbacks of proposals may lead.
+// CallbackConfig limits the destinations of the proposals' callbacks.
 type CallbackConfig struct {
-	// Hosts take callbacks over https, at addresses outside. Private hosts may be
-	// inside, and take plain http too. Each is HOST, or HOST:PORT for that port only.
+	// Hosts accept callbacks over https, at external addresses. Private hosts may have internal
+	// addresses and may use plain http. Each is HOST, or HOST:PORT for that port only.
 	Hosts, Private []string
-	// Secret signs; see [Config].
+	// Secret signs the callbacks; see [Config].
 	Secret string
 }
 
-// Callback posts to the URL of each proposal.
+// Callback posts to each proposal's URL.
 type Callback struct {
 	hosts, private   []string
 	keys             signers
@@ -105,10 +105,10 @@ func NewCallback(c CallbackConfig) (*Callback, error) {
 // Kind is webhook.
 func (*Callback) Kind() string { return "webhook" }
 
-// Trait says that it makes callbacks.
+// Trait says that the channel makes callbacks.
 func (*Callback) Trait() notify.Trait { return notify.Trait{Every: true, Callback: true} }
 
-// Reaches is about personal channels only.
+// Reaches matters for personal channels only.
 func (*Callback) Reaches(*gatehouse.Principal) bool { return false }
 
 // Check refuses an address that is not allowed.
@@ -119,7 +119,7 @@ func (c *Callback) Check(cb *gatehouse.Callback) error {
 	return nil
 }
 
-// client is what an address is called with.
+// client is the HTTP client for an address.
 func (c *Callback) client(address string) (*http.Client, error) {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -148,8 +148,8 @@ func (c *Callback) client(address string) (*http.Client, error) {
 	return c.outside, nil
 }
 
-// Send posts to the proposal's own address. What fails there is the receiver's
-// trouble, and not that of the others.
+// Send posts to the proposal's own address. A failure concerns only that receiver, and not the
+// channel.
 func (c *Callback) Send(ctx context.Context, m *notify.Message) (notify.Sent, error) {
 	fail := func(err error) (notify.Sent, error) {
 		return notify.Sent{}, &notify.Refusal{Final: true, Recipient: true, Err: err}

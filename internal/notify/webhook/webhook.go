@@ -1,5 +1,5 @@
-// Package webhook sends messages to an HTTP endpoint, signed as Standard Webhooks
-// 1.0.0 has it (https://www.standardwebhooks.com/).
+// Package webhook sends messages to an HTTP endpoint, signed according to Standard Webhooks 1.0.0
+// (https://www.standardwebhooks.com/).
 package webhook
 
 import (
@@ -22,21 +22,21 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/notify"
 )
 
-// The bounds of a secret, in bytes, as the specification has them.
+// The specification's limits for a secret, in bytes.
 const (
 	minSecret = 24
 	maxSecret = 64
 )
 
-// Config is what a channel sends by.
+// Config configures a channel.
 type Config struct {
-	// URL takes the POST requests.
+	// URL receives the POST requests.
 	URL string
-	// Secret is whsec_ and the base64 of 24 to 64 bytes, which signs as v1, or whsk_ and
-	// the base64 of an ed25519 private key (32 bytes of seed, or seed and public key),
-	// which signs as v1a. Of several, one per line, each signs.
+	// Secret is whsec_ and the base64 of 24 to 64 bytes, which signs as v1, or whsk_ and the base64
+	// of an ed25519 private key (32 bytes of seed, or seed and public key), which signs as v1a.
+	// With several secrets, one per line, each signs.
 	Secret string
-	// AllowPrivate allows addresses inside, such as 10.0.0.1.
+	// AllowPrivate permits internal addresses, such as 10.0.0.1.
 	AllowPrivate bool
 }
 
@@ -62,7 +62,7 @@ func New(c Config) (*Channel, error) {
 	return &Channel{url: c.URL, keys: keys, client: notify.HTTPClient(c.AllowPrivate)}, nil
 }
 
-// signers make the signatures under all secrets.
+// signers make the signatures with all secrets.
 type signers []signer
 
 // newSigners makes the signers of secrets, one per line.
@@ -113,22 +113,20 @@ func (*Channel) Kind() string { return "webhook" }
 // Trait says that a program gets every message at one place.
 func (*Channel) Trait() notify.Trait { return notify.Trait{Every: true} }
 
-// Reaches is about personal channels only.
+// Reaches matters for personal channels only.
 func (*Channel) Reaches(*gatehouse.Principal) bool { return false }
 
-// Body is what is posted.
+// Body is the posted body.
 type Body struct {
-	// Type is approval.asked, approval.decided, approval.expired, push.dead_letter,
-	// push.unknown, channel.failing or gatehouse.test; of a callback action.decided or
-	// action.finished.
+	// Type is approval.asked, approval.decided, approval.expired, push.dead_letter, push.unknown,
+	// channel.failing or gatehouse.test; for a callback, action.decided or action.finished.
 	Type string `json:"type"`
-	// Timestamp is when the message was queued.
+	// Timestamp is the time when the message was queued.
 	Timestamp time.Time `json:"timestamp"`
 	Data      Data      `json:"data"`
 }
 
-// Data is about one action. It holds no payload: who wants that reads the action
-// with a key.
+// Data describes one action, without its payload: a receiver can read the action with an API key.
 type Data struct {
 	Tenant   string `json:"tenant"`
 	ActionID string `json:"action_id,omitempty"`
@@ -136,8 +134,8 @@ type Data struct {
 	Event      string `json:"event,omitempty"`
 	ActionType string `json:"action_type,omitempty"`
 	RiskLevel  int    `json:"risk_level,omitempty"`
-	// Status is the action's at the time of the attempt; of a callback the one that it
-	// tells.
+	// Status is the action's status at the time of the attempt; for a callback, the status that it
+	// reports.
 	Status     string     `json:"status,omitempty"`
 	Digest     string     `json:"digest,omitempty"`
 	ApprovalID string     `json:"approval_id,omitempty"`
@@ -145,11 +143,11 @@ type Data struct {
 	DecidedBy  string     `json:"decided_by,omitempty"`
 	Summary    string     `json:"summary"`
 	URL        string     `json:"url,omitempty"`
-	// Call is what a callback tells besides.
+	// Call is the additional content of a callback.
 	Call
 }
 
-// types are those of the bodies.
+// types maps the kinds of messages to the types of bodies.
 var types = map[gatehouse.NotificationKind]string{
 	gatehouse.NotifyAsked: "approval.asked", gatehouse.NotifyDecided: "approval.decided",
 	gatehouse.NotifyEscalated: "approval.escalated", gatehouse.NotifyReminded: "approval.reminded",
@@ -159,7 +157,7 @@ var types = map[gatehouse.NotificationKind]string{
 	gatehouse.NotifyCallbackDecided: "action.decided", gatehouse.NotifyCallbackFinished: "action.finished",
 }
 
-// NewBody is what is posted of a message.
+// NewBody is the body of a message.
 func NewBody(m *notify.Message) Body {
 	b := Body{
 		Type:      types[m.Kind],
@@ -218,7 +216,7 @@ func post(
 	}
 }
 
-// sign returns the signatures under all secrets.
+// sign returns the signatures with all secrets.
 func (s signers) sign(id, at string, content []byte) string {
 	signed := append([]byte(id+"."+at+"."), content...)
 	list := make([]string, len(s))

@@ -48,8 +48,10 @@ func Markdown(w io.Writer, all []*Leg, points []string) error {
 	}
 	fmt.Fprintf(&out, `# Storms
 
-`+"`make storm`"+` writes this page from the log of its runs; [the table of tests](README.md#in-every-run) says what each storm does. A leg is one
-world with one seed, and ends with all invariants. Legs that failed: %d, of %d. First leg: %s. Time in storms: %s.
+`+"`make storm`"+` writes this page. [The table of tests](README.md#in-every-run) says what each storm does. A leg is one
+world with one seed, and ends with all invariants.
+
+Legs that failed: %d, of %d. First leg: %s. Time in storms: %s.
 `, failed, len(all), began.UTC().Format("2006-01-02"), duration(seconds))
 	if len(commits) > 0 {
 		fmt.Fprintf(&out, "Built from: %s.\n", strings.Join(slices.Sorted(maps.Keys(commits)), ", "))

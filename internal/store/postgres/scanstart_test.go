@@ -78,7 +78,7 @@ func TestClaimsDoNotWalkOverWhatIsDone(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
 	// Autovacuum may analyze the table during the test, and with fresh statistics the scan over
-	// tenants uses another index: docs/operations.md states its cost during a backup.
+	// tenants uses another index: docs/postgresql.md states its cost during a backup.
 	statement(t, s.config.URL, `ALTER TABLE push SET (autovacuum_enabled = false)`)
 	approved(t, s, "acme", 4002)
 	execAll(t, s, `UPDATE push SET not_before = not_before - 60000000`,

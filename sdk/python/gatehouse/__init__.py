@@ -1,4 +1,4 @@
-"""The client of Gatehouse: proposals, the decorator that gates a function, webhooks."""
+"""The Gatehouse client: proposals, a decorator that puts a function behind the gate, webhooks."""
 
 from .client import Client
 from .errors import (

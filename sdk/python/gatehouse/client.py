@@ -1,4 +1,4 @@
-"""A client of the API. Its calls are retried safely."""
+"""A client for the API that retries calls safely."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MAX_PAUSE = 30.0  # seconds
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Follows no redirect: it would take the key to another address."""
+    """Refuses redirects, which would send the key to another address."""
 
     def redirect_request(self, *_: Any) -> None:
         return None
@@ -29,8 +29,8 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 class Client:
     """Calls the gate at url, by default GATEHOUSE_URL, with key, by default GATEHOUSE_KEY.
 
-    A call is made again up to retries times while the gate is busy or out of reach. An
-    Idempotency-Key makes the attempts one request. Threads may share a client.
+    A call is retried up to retries times while the gate is busy or unreachable. All attempts
+    carry the same Idempotency-Key, so the effect happens once. Threads may share a client.
     """
 
     def __init__(self, url: Optional[str] = None, key: Optional[str] = None, *, retries: int = 5) -> None:
@@ -40,18 +40,18 @@ class Client:
         self._opener = urllib.request.build_opener(_NoRedirect)
 
     def propose(self, proposal: Proposal) -> Action:
-        """Proposes a change. Known by its idempotency_key, it is the action of the first time."""
+        """Proposes a change. If its idempotency_key is already known, the first call's action is returned."""
         return self._call("POST", "/proposed-actions", proposal)
 
     def get(self, action_id: str, *, wait: float = 0, until: str = "finished") -> Action:
-        """Returns an action, as soon as it is decided or finished, or after wait seconds (60 at most)."""
+        """Returns an action as soon as it is decided or finished, or after wait seconds (at most 60)."""
         query = {"wait": _seconds(wait), "until": until} if wait > 0 else {}
         return self._call("GET", _path("proposed-actions", action_id), query=query, timeout=wait + 30)
 
     def wait(self, action_id: str, *, patience: float = 3600, until: str = "finished") -> Action:
-        """Waits until an action is decided or finished, for patience seconds at most.
+        """Waits until an action is decided or finished, for at most patience seconds.
 
-        Returns the action as it stands then: look at its status.
+        Returns the action in its state at that time: check its status.
         """
         end = time.monotonic() + patience
         under_way = ("pending",) if until == "decided" else ("pending", "approved", "pushing")
@@ -62,22 +62,22 @@ class Client:
                 return action
 
     def cancel(self, action_id: str) -> Action:
-        """Takes an action back that is not decided yet. 409 too_late afterwards."""
+        """Withdraws an action that is not decided yet; afterwards, the error is 409 too_late."""
         answer: Dict[str, Any] = self._call("POST", _path("proposed-actions", action_id, "cancel"))
         return answer["action"]
 
     def revise(self, action_id: str, proposal: Proposal) -> Action:
-        """Replaces a pending action by a new proposal, a whole one, and returns the new action."""
+        """Replaces a pending action by a complete new proposal, and returns the new action."""
         return self._call("POST", _path("proposed-actions", action_id, "revise"), proposal)
 
     def lease_pushes(
         self, connectors: Sequence[str], *, own: bool = False, most: int = 1, wait: float = 30, lease: float = 60,
         worker: str = "",
     ) -> List[LeasedPush]:
-        """Leases approved changes of connectors of type worker, and waits for some (60 seconds at most).
+        """Leases approved changes of connectors of type worker, or waits for some (at most 60 seconds).
 
-        own limits them to what this key's principal proposed. It is not retried: a lease
-        whose answer was lost runs out.
+        own limits them to changes that this key's principal proposed. The call is not
+        retried: leases whose answer was lost expire.
         """
         body = {
             "connectors": list(connectors), "own": own, "max": most, "wait": _seconds(wait), "lease": _seconds(lease),
@@ -86,7 +86,7 @@ class Client:
         return self._call("POST", "/pushes/lease", body, once=False, timeout=wait + 30)
 
     def heartbeat_push(self, push_id: str, generation: int, *, lease: float = 60) -> Dict[str, Any]:
-        """Keeps a lease for another while (seconds). cancel in the answer asks the holder to stop."""
+        """Extends a lease by lease seconds. If the answer has cancel set, the holder should stop."""
         body = {"generation": generation, "lease": _seconds(lease)}
         return self._call("POST", _path("pushes", push_id, "heartbeat"), body, once=False)
 
@@ -94,7 +94,7 @@ class Client:
         self, push_id: str, generation: int, *, external_id: str = "",
         response_metadata: Optional[Dict[str, Any]] = None, reversal: Optional[Dict[str, Any]] = None,
     ) -> Dict[str, Any]:
-        """Reports that a change was applied, with what proves it and how it could be undone."""
+        """Reports that a change was applied, with the evidence and the change that would reverse it."""
         body: Dict[str, Any] = {"generation": generation, "external_id": external_id}
         if response_metadata is not None:
             body["response_metadata"] = response_metadata
@@ -111,7 +111,7 @@ class Client:
         self, method: str, path: str, body: Any = None, *, query: Optional[Dict[str, str]] = None, once: bool = True,
         timeout: float = 60,
     ) -> Any:
-        """Makes a call with its retries. A POST without once is not repeated."""
+        """Makes a call with retries. A POST is retried only with once, which sends an Idempotency-Key."""
         url = self.url + "/api/v1" + path + ("?" + urllib.parse.urlencode(query) if query else "")
         headers = {"Authorization": "Bearer " + self._key, "Accept": "application/json, application/problem+json"}
         data = None
@@ -140,7 +140,7 @@ class Client:
 
 
 def _refusal(refused: urllib.error.HTTPError) -> APIError:
-    """Reads a problem. An answer of something before the gate is judged by its status."""
+    """Reads a problem document. An answer from a proxy in front of the gate is classified by its status."""
     problem: Dict[str, Any] = {}
     with refused:
         if refused.headers.get_content_type() == "application/problem+json":

@@ -12,15 +12,15 @@ class GatehouseError(Exception):
 
 
 class Unreachable(GatehouseError):
-    """The gate gave no whole answer. Whether it acted on the request is not known."""
+    """The gate gave no complete answer. It may or may not have acted on the request."""
 
 
 class InvalidSignature(GatehouseError):
-    """A webhook is not signed right, or is too old."""
+    """A webhook has no valid signature, or is too old."""
 
 
 class APIError(GatehouseError):
-    """The gate refused a request. Decide by code; the texts may change."""
+    """The gate refused a request. Use code to distinguish errors; the texts may change."""
 
     def __init__(self, status: int, problem: Dict[str, Any], retry_after: Optional[float] = None) -> None:
         self.status = status
@@ -35,7 +35,7 @@ class APIError(GatehouseError):
 
 
 class NoEffect(GatehouseError):
-    """Raised by a gated function that has changed nothing, and knows it.
+    """Raised by a gated function that has certainly changed nothing.
 
     retry says that another attempt at the same call may succeed. Any other exception of
     a gated function leaves the outcome unknown.
@@ -47,7 +47,7 @@ class NoEffect(GatehouseError):
 
 
 class NotApplied(GatehouseError):
-    """The action did not come to an effect that is known; action is how it stands."""
+    """The action has no known, lasting effect; action is its present state."""
 
     def __init__(self, action: Action, words: str) -> None:
         super().__init__(words)
@@ -55,7 +55,7 @@ class NotApplied(GatehouseError):
 
 
 class Denied(NotApplied):
-    """The policy forbids it; reasons says why."""
+    """The policy forbids the action; reasons says why."""
 
     def __init__(self, action: Action) -> None:
         self.reasons: List[str] = action["policy"].get("reasons") or []
@@ -63,7 +63,7 @@ class Denied(NotApplied):
 
 
 class Rejected(NotApplied):
-    """A person said no; notes holds their words."""
+    """A person rejected the action; notes holds their notes."""
 
     def __init__(self, action: Action) -> None:
         votes = (action.get("approval") or {}).get("votes") or []
@@ -72,19 +72,19 @@ class Rejected(NotApplied):
 
 
 class Expired(NotApplied):
-    """Nobody decided in time."""
+    """Nobody decided the action in time."""
 
 
 class Canceled(NotApplied):
-    """It was taken back."""
+    """The action was withdrawn."""
 
 
 class Reversed(NotApplied):
-    """It was applied, and undone later."""
+    """The action was applied, and later reversed."""
 
 
 class Waiting(NotApplied):
-    """It is not finished yet, and goes on: the same call made again joins it."""
+    """The action is not finished yet, and continues. The same call, made again, joins it."""
 
 
 class _Settled(NotApplied):
@@ -99,15 +99,15 @@ class _Settled(NotApplied):
 
 
 class Failed(_Settled):
-    """Approved, and it came to nothing. retry is never, later or operator."""
+    """The action was approved but had no effect. retry is never, later or operator."""
 
 
 class Unknown(_Settled):
-    """It may have taken effect. A person looks into it; never propose it again by itself."""
+    """The action may have taken effect. A person investigates; never propose it again automatically."""
 
 
 class NoResult(NotApplied):
-    """It was applied, and what the function returned then was not kept."""
+    """The action was applied, but the function's result was not stored."""
 
 
 def outcome_of(action: Action) -> Optional[NotApplied]:
@@ -119,8 +119,8 @@ def outcome_of(action: Action) -> Optional[NotApplied]:
         return {"denied": Denied, "rejected": Rejected, "failed": Failed, "unknown": Unknown}[status](action)
     kind, words = {
         "expired": (Expired, "expired: nobody decided in time"),
-        "canceled": (Canceled, "canceled: it was taken back"),
+        "canceled": (Canceled, "canceled: the action was withdrawn"),
         "superseded": (Canceled, "superseded by " + action.get("superseded_by", "another action")),
-        "reversed": (Reversed, "reversed: it was applied, and undone later"),
+        "reversed": (Reversed, "reversed: the action was applied, and later reversed"),
     }.get(status, (Waiting, f"{status}: {action['id']} is not finished yet"))
     return kind(action, words)

@@ -1,13 +1,13 @@
 """The decorator that puts a function behind the gate.
 
-A call becomes a proposal. Who carries it out is told by run:
+A call becomes a proposal. The option run says what carries it out:
 
 - "function": the connector is of type worker, and the function itself runs under a
   lease, with the approved arguments from the gate, not with those of the call.
-- "connector": the function only returns the proposed change, without an effect of its
-  own, and the connector carries it out.
+- "connector": the function has no effect of its own. It returns the proposed change,
+  and the connector carries it out.
 
-Equal calls have one idempotency key, and so are one action.
+Equal calls have the same idempotency key, so they become one action.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MAX_DETAIL = 1000  # characters
 
 
 class Gate:
-    """Wraps functions. patience is how long a call waits, lease how long a lease holds (seconds)."""
+    """Wraps functions. patience is how long a call waits, lease how long a lease lasts (in seconds)."""
 
     def __init__(self, client: Optional[Client] = None, *, patience: float = 3600, lease: float = 60) -> None:
         self.client = client or Client()
@@ -47,11 +47,12 @@ class Gate:
     ) -> Callable[[F], F]:
         """Returns the decorator.
 
-        target is "entity_type/{argument}" or a function of the arguments, as key,
-        rationale and current_state may be. operation is the function's name by default.
-        key names the effect; by default it is derived from connector, operation, target
-        and change. The arguments must be JSON values. An async function stays async: it
-        runs in the loop of its caller. propose of the wrapped function only proposes.
+        target is "entity_type/{argument}" or a function of the arguments; key, rationale and
+        current_state may be functions too. operation is the function's name by default.
+        key identifies the effect; by default it is derived from connector, operation,
+        target and change. The arguments must be JSON values. An async function stays
+        async and runs in its caller's event loop. The wrapped function's attribute propose
+        proposes without waiting.
         """
         if run not in ("function", "connector"):
             raise ValueError('run must be "function" or "connector"')
@@ -74,10 +75,10 @@ class Gate:
         return wrap
 
     def work(self, stop: threading.Event, *, own: bool = False) -> None:
-        """Carries out what is approved for this gate's functions until stop is set.
+        """Carries out approved actions of this gate's functions until stop is set.
 
-        This is for a worker process: own limits it to what its own principal proposed. It
-        raises APIError when the gate refuses the worker itself.
+        Use it in a worker process. own limits it to actions that its own principal
+        proposed. It raises APIError when the gate refuses the worker itself.
         """
         while not stop.is_set():
             try:
@@ -101,7 +102,7 @@ class Gate:
         return gated
 
     def _async(self, tool: "_Tool") -> Callable[..., Any]:
-        """Waits in a thread. To cancel the task ends the waiting; it takes nothing back."""
+        """Waits in a thread. Canceling the task ends the wait, but does not withdraw the action."""
 
         async def gated(*args: Any, **kwargs: Any) -> Any:
             caller = _Caller(asyncio.get_running_loop())
@@ -118,7 +119,7 @@ class Gate:
         return gated
 
     def _go(self, tool: "_Tool", args: Any, kwargs: Any, caller: "_Caller") -> Any:
-        """Proposes, waits, carries out, and returns what came of it or raises."""
+        """Proposes, waits, carries out, and returns the result or raises."""
         end = time.monotonic() + self._patience
         action = self.client.propose(tool.proposal(args, kwargs, caller))
         mine: Dict[str, _Ran] = {}
@@ -144,7 +145,7 @@ class Gate:
         return ran.result if ran else _kept(action)
 
     def _work_once(self, connector: str, action: Action, mine: "Dict[str, _Ran]", caller: "_Caller") -> Action:
-        """Carries out what can be leased, of this call or of another, and reads the action anew."""
+        """Carries out any push that can be leased, also of other calls, and reads the action again."""
         try:
             for push in self.client.lease_pushes([connector], own=True, wait=1, lease=self._lease):
                 self._carry_out(push, mine, caller)
@@ -157,7 +158,7 @@ class Gate:
         return self.client.get(action["id"])
 
     def _carry_out(self, push: LeasedPush, mine: "Dict[str, _Ran]", caller: "_Caller") -> None:
-        """Runs the function of a push under its lease, and reports."""
+        """Runs a push's function under its lease, and reports the result."""
         connector, push_id, generation = push["push"]["connector"], push["push"]["id"], push["lease"]["generation"]
         tool = self._tools.get(connector, {}).get(push["operation"])
         if tool is None:
@@ -174,7 +175,7 @@ class Gate:
             else:
                 self.client.complete_push(push_id, generation, response_metadata=_receipt(ran.result))
         except APIError as error:
-            if error.code != "lease_lost":  # else the action tells what holds
+            if error.code != "lease_lost":  # after a lost lease, the action has the outcome
                 raise
         finally:
             done.set()
@@ -188,7 +189,7 @@ class Gate:
         self.client.fail_push(push["push"]["id"], push["lease"]["generation"], kind=kind, code=code, detail=detail)
 
     def _keep(self, push_id: str, generation: int, done: threading.Event) -> None:
-        """Keeps the lease until done. A lease that is lost shows when the outcome is reported."""
+        """Extends the lease until done. A lost lease is noticed when the outcome is reported."""
         while not done.wait(self._lease / 3):
             try:
                 self.client.heartbeat_push(push_id, generation, lease=self._lease)
@@ -197,14 +198,14 @@ class Gate:
 
 
 class _Caller:
-    """Who waits for a call: a thread, or a task of a loop."""
+    """The caller that waits for a call: a thread, or a task of an event loop."""
 
     def __init__(self, loop: Optional[asyncio.AbstractEventLoop] = None) -> None:
         self._loop = loop
         self.gone = threading.Event()
 
     def run(self, function: Callable[..., Any], arguments: Dict[str, Any]) -> Any:
-        """Calls a function. What it returns to be awaited is awaited in the caller's loop, or in one of its own."""
+        """Calls a function. A coroutine runs in the caller's event loop or, without one, in a new loop."""
         if not inspect.iscoroutinefunction(function):
             return function(**arguments)
         if self._loop is None or self._loop.is_closed():
@@ -213,14 +214,14 @@ class _Caller:
 
 
 class _Ran:
-    """What a function returned or raised."""
+    """The result or the exception of a function."""
 
     def __init__(self, result: Any = None, error: Optional[Exception] = None) -> None:
         self.result, self.error = result, error
 
 
 class _Tool:
-    """A function, and how a call of it becomes a proposal."""
+    """A function, with the rules by which a call becomes a proposal."""
 
     def __init__(
         self, function: Callable[..., Any], action_type: str, connector: str, operation: str, target: TargetOf,
@@ -268,23 +269,23 @@ class _Tool:
         return {"entity_type": kind, "entity_ref": ref.format_map(arguments)}
 
     def execute(self, push: LeasedPush, caller: _Caller) -> _Ran:
-        """Runs the function with the approved arguments, which have to name the approved target."""
+        """Runs the function with the approved arguments, which must name the approved target."""
         arguments = push["proposed_change"]
         try:
             self._signature.bind(**arguments)
             same = _names(self.target(arguments)) == _names(push["target"])
-        except Exception as wrong:  # nothing was run yet, whatever it is
+        except Exception as wrong:  # the function has not run yet
             return _Ran(error=NoEffect(f"the approved arguments do not fit: {wrong}", "wrong_arguments"))
         if not same:
             return _Ran(error=NoEffect("the approved arguments name another target", "other_target"))
         try:
             return _Ran(caller.run(self.function, arguments))
-        except Exception as error:  # the gate has to hear of it, whatever it is
+        except Exception as error:  # every exception must be reported to the gate
             return _Ran(error=error)
 
 
 async def _in_thread(function: Callable[..., Any], *args: Any) -> Any:
-    """Runs a function in a thread of its own: of a pool's threads, calls that wait for days would leave none."""
+    """Runs a function in a thread of its own. Calls that wait for days would use up a thread pool."""
     loop = asyncio.get_running_loop()
     future = loop.create_future()
 
@@ -313,7 +314,7 @@ def _names(target: Target) -> List[Any]:
 
 
 def _json(what: str, value: Any) -> None:
-    """Refuses what would come back from the gate as another value."""
+    """Refuses values that JSON does not preserve."""
     try:
         same = json.loads(json.dumps(value, allow_nan=False)) == value
     except ValueError:
@@ -323,17 +324,17 @@ def _json(what: str, value: Any) -> None:
 
 
 def _receipt(result: Any) -> Dict[str, Any]:
-    """What the receipt keeps of a result."""
+    """The part of a result that the receipt keeps."""
     try:
         text = json.dumps(result, allow_nan=False)
     except (TypeError, ValueError):
-        return {"not_kept": "the result is no JSON"}
+        return {"not_kept": "the result is not JSON"}
     return {"result": result} if len(text) <= _MAX_RESULT else {"not_kept": "the result is too long"}
 
 
 def _kept(action: Action) -> Any:
-    """The result of an action that another call, or another process, carried out."""
+    """The result of an action that another call or process carried out."""
     metadata = (action.get("receipt") or {}).get("response_metadata") or {}
     if "result" not in metadata:
-        raise NoResult(action, f"{action['id']} is applied, and what the function returned was not kept")
+        raise NoResult(action, f"{action['id']} is applied, but the function's result was not stored")
     return metadata["result"]

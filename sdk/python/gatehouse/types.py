@@ -1,4 +1,4 @@
-"""What goes over the wire: the members of the API's objects that agents use."""
+"""The types of requests and answers: the members of the API's objects that agents use."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, Dict, List, Optional, TypedDict
 
 
 class Target(TypedDict, total=False):
-    """Names what a change is made to: entity_type, and entity_ref or entity_refs."""
+    """The target of a change: entity_type, and entity_ref or entity_refs."""
 
     entity_type: str
     entity_ref: str
@@ -15,7 +15,7 @@ class Target(TypedDict, total=False):
 
 
 class Proposal(TypedDict, total=False):
-    """What an agent sends; the API's document at /openapi.json describes each member.
+    """An agent's proposal; the document at /openapi.json describes each member.
 
     Required are action_type, connector, operation, target and proposed_change.
     """
@@ -40,7 +40,7 @@ class Proposal(TypedDict, total=False):
 
 
 class Action(Proposal, total=False):
-    """A stored proposal, and what became of it."""
+    """A stored proposal and its state."""
 
     id: str
     revision: int
@@ -59,14 +59,14 @@ class Action(Proposal, total=False):
 
 
 class Lease(TypedDict):
-    """The right to carry a change out until a time; generation proves it."""
+    """The right to carry out a change until a time; generation proves it."""
 
     generation: int
     expires_at: str
 
 
 class LeasedPush(TypedDict, total=False):
-    """An approved change with the right, and the duty, to carry it out once."""
+    """An approved change, with a lease to carry it out once."""
 
     push: Dict[str, Any]
     action_id: str

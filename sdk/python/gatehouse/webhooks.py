@@ -16,11 +16,12 @@ from .errors import InvalidSignature
 def verify_webhook(
     secret: str, headers: Mapping[str, str], body: bytes, *, tolerance: float = 300, now: Optional[float] = None
 ) -> Dict[str, Any]:
-    """Returns the body of a webhook that is signed right, as an object.
+    """Verifies a webhook and returns its body as an object.
 
-    secret is whsec_ and base64; of several lines any is accepted. body is the request's
-    body byte for byte. tolerance is in seconds, now in seconds since 1970. Raises
-    InvalidSignature. A webhook may come twice: its webhook-id is the same then.
+    secret is whsec_ and base64; a secret with several lines accepts a signature by any of
+    them. body is the request's body byte for byte. tolerance is in seconds, now in seconds
+    since 1970. A webhook may arrive twice, with the same webhook-id. Without a valid
+    signature, it raises InvalidSignature.
     """
     lower = {name.lower(): value for name, value in headers.items()}
     try:
@@ -48,5 +49,5 @@ def verify_webhook(
     except ValueError:
         content = None
     if not isinstance(content, dict):
-        raise InvalidSignature("the body is no JSON object")
+        raise InvalidSignature("the body is not a JSON object")
     return content

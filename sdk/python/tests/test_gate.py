@@ -1,4 +1,4 @@
-"""The decorator and the client against the real server, with a person who decides."""
+"""Tests the decorator and the client against the real server, with a person who decides."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""The snippets of docs/sdk-python.md, as they stand there, against the real server."""
+"""Runs the snippets of docs/sdk-python.md unchanged, against the real server."""
 
 import pathlib
 import re

@@ -1,4 +1,4 @@
-"""Retries against a server that fails as the gate documents, and signatures of webhooks."""
+"""Tests retries against a server that fails as the gate documents, and webhook signatures."""
 
 import json
 import threading
@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 from gatehouse import APIError, Client, InvalidSignature, Unreachable, verify_webhook
 
-# The vector of the reference libraries of Standard Webhooks.
+# The test vector of the Standard Webhooks reference libraries.
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 BODY = b'{"test": 2432232314}'
 HEADERS = {"Webhook-Id": "msg_p5jXN8AQM9LWM0D4loKWxJek", "Webhook-Timestamp": "1614265330",

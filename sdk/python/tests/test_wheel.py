@@ -1,4 +1,4 @@
-"""The wheel and the sdist hold what they say."""
+"""Compares the wheel and the sdist with their sources and metadata."""
 
 import base64
 import csv

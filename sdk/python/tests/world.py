@@ -1,4 +1,4 @@
-"""The real server that the tests run against, and the person who decides."""
+"""The real server of the tests, and the person who decides."""
 
 import json
 import os
@@ -11,7 +11,7 @@ URL = os.environ["GATEHOUSE_URL"]
 
 
 class Reviewer:
-    """Decides what is pending: what says stop is rejected."""
+    """Decides actions as a person."""
 
     def __init__(self):
         self.client = Client(URL, os.environ["REVIEWER_KEY"])

@@ -1,4 +1,4 @@
-/** A client of the API. Its calls are retried safely. */
+/** A client for the API that retries calls safely. */
 import { APIError, Unreachable } from "./errors.ts";
 import { parse, stringify } from "./json.ts";
 import type {
@@ -12,13 +12,13 @@ export interface ClientOptions {
   url?: string;
   /** By default GATEHOUSE_KEY of the environment. */
   key?: string;
-  /** How often a call is made again while the gate is busy or out of reach; 5 by default. */
+  /** How often a call is retried while the gate is busy or unreachable; 5 by default. */
   retries?: number;
 }
 
 export interface CallOptions {
   query?: Record<string, string>;
-  /** Sent with a POST, so that retries are one request; null sends none, and does not repeat it. */
+  /** Sent with a POST, so that retries have one effect. With null, none is sent and the call is not retried. */
   idempotencyKey?: string | null;
   /** In seconds, for each attempt; 60 by default. */
   timeout?: number;
@@ -30,7 +30,7 @@ export interface WaitOptions {
   signal?: AbortSignal | undefined;
 }
 
-/** Calls the gate. Calls may be made at the same time. */
+/** Calls the gate. It may be used concurrently. */
 export class Client {
   readonly url: string;
   readonly #key: string;
@@ -42,12 +42,12 @@ export class Client {
     this.#retries = options.retries ?? 5;
   }
 
-  /** Proposes a change. Known by its idempotency_key, it is the action of the first time. */
+  /** Proposes a change. If its idempotency_key is already known, the first call's action is returned. */
   propose(proposal: Proposal, options: { signal?: AbortSignal | undefined } = {}): Promise<Action> {
     return this.call("POST", "/proposed-actions", proposal, options);
   }
 
-  /** Returns an action, as soon as it is decided or finished, or after wait seconds (60 at most). */
+  /** Returns an action as soon as it is decided or finished, or after wait seconds (at most 60). */
   get(id: string, options: WaitOptions & { wait?: number } = {}): Promise<Action> {
     const { wait = 0, until = "finished", signal } = options;
     const query: Record<string, string> = wait > 0 ? { wait: seconds(wait), until } : {};
@@ -55,8 +55,8 @@ export class Client {
   }
 
   /**
-   * Waits until an action is decided or finished, for patience seconds at most (3600 by
-   * default), and returns it as it stands then: look at its status.
+   * Waits until an action is decided or finished, for at most patience seconds (3600 by
+   * default), and returns it in its state at that time: check its status.
    */
   async wait(id: string, options: WaitOptions & { patience?: number } = {}): Promise<Action> {
     const { patience = 3600, until = "finished", signal } = options;
@@ -68,20 +68,20 @@ export class Client {
     }
   }
 
-  /** Takes an action back that is not decided yet. 409 too_late afterwards. */
+  /** Withdraws an action that is not decided yet; afterwards, the error is 409 too_late. */
   async cancel(id: string): Promise<Action> {
     const answer = await this.call<{ action: Action }>("POST", path("proposed-actions", id, "cancel"));
     return answer.action;
   }
 
-  /** Replaces a pending action by a new proposal, a whole one, and returns the new action. */
+  /** Replaces a pending action by a complete new proposal, and returns the new action. */
   revise(id: string, proposal: Proposal): Promise<Action> {
     return this.call("POST", path("proposed-actions", id, "revise"), proposal);
   }
 
   /**
-   * Leases approved changes of connectors of type worker, and waits for some. It is not
-   * repeated: a lease whose answer was lost runs out.
+   * Leases approved changes of connectors of type worker, or waits for some. The call is not
+   * retried: leases whose answer was lost expire.
    */
   async leasePushes(request: LeaseRequest, options: { signal?: AbortSignal | undefined } = {}): Promise<LeasedPush[]> {
     const leased = await this.call<LeasedPush[] | null>("POST", "/pushes/lease", request, {
@@ -90,13 +90,13 @@ export class Client {
     return leased ?? [];
   }
 
-  /** Keeps a lease for another while (seconds). cancel in the answer asks the holder to stop. */
+  /** Extends a lease by lease seconds. If the answer has cancel set, the holder should stop. */
   heartbeatPush(id: string, generation: number, lease = 60): Promise<LeaseState> {
     const body = { generation, lease: seconds(lease) };
     return this.call("POST", path("pushes", id, "heartbeat"), body, { idempotencyKey: null });
   }
 
-  /** Reports that a change was applied, with what proves it. */
+  /** Reports that a change was applied, with the evidence. */
   completePush(id: string, generation: number, result: PushResult = {}): Promise<unknown> {
     return this.call("POST", path("pushes", id, "complete"), { generation, ...result });
   }
@@ -106,7 +106,7 @@ export class Client {
     return this.call("POST", path("pushes", id, "fail"), { generation, ...failure });
   }
 
-  /** Makes any call of the API, such as ("GET", "/runs"), with its retries. */
+  /** Makes any API call, such as ("GET", "/runs"), with retries. */
   async call<T>(method: "GET" | "POST" | "PUT" | "DELETE", path: string, body?: unknown, options: CallOptions = {}): Promise<T> {
     const { query = {}, timeout = 60, signal } = options;
     const search = new URLSearchParams(query).toString();
@@ -146,22 +146,22 @@ export class Client {
   }
 }
 
-/** Tells whether an action is neither settled nor waiting for people. */
+/** Reports whether an action is approved and not finished. */
 export function underWay(action: Action): boolean {
   return action.status === "approved" || action.status === "pushing";
 }
 
-/** Seconds of a clock that only moves forward. */
+/** The time of a monotonic clock, in seconds. */
 export function now(): number {
   return performance.now() / 1000;
 }
 
-/** A duration as the API takes it. */
+/** A duration in the API's format. */
 export function seconds(value: number): string {
   return `${Math.floor(value * 1000)}ms`;
 }
 
-/** Waits. It rejects with the reason of the signal. */
+/** Waits. An aborted signal rejects the promise with its reason. */
 export function sleep(duration: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(signal.reason);
@@ -177,7 +177,7 @@ export function sleep(duration: number, signal?: AbortSignal): Promise<void> {
   });
 }
 
-/** Reads a problem. An answer of something before the gate is judged by its status. */
+/** Reads a problem document. An answer from a proxy in front of the gate is classified by its status. */
 function refusal(answer: Response, text: string): APIError {
   let problem: Problem | undefined;
   if (answer.headers.get("Content-Type")?.startsWith("application/problem+json")) {
@@ -203,7 +203,7 @@ function reason(error: unknown): string {
   return error.cause instanceof Error ? `${error.message}: ${error.cause.message}` : error.message;
 }
 
-/** Each part is one segment: what would be none, or lead up the path, becomes one that names nothing. */
+/** Escapes each part as one segment. A part that is empty, "." or ".." becomes "-", which names nothing. */
 function path(...parts: string[]): string {
   return parts.map((part) => "/" + (/^\.{0,2}$/.test(part) ? "-" : encodeURIComponent(part))).join("");
 }

@@ -8,20 +8,20 @@ export class GatehouseError extends Error {
   }
 }
 
-/** The gate gave no whole answer. Whether it acted on the request is not known. */
+/** The gate gave no complete answer. It may or may not have acted on the request. */
 export class Unreachable extends GatehouseError {}
 
-/** A webhook is not signed right, or is too old. */
+/** A webhook has no valid signature, or is too old. */
 export class InvalidSignature extends GatehouseError {}
 
-/** The gate refused a request. Decide by code; the texts may change. */
+/** The gate refused a request. Use code to distinguish errors; the texts may change. */
 export class APIError extends GatehouseError {
   readonly status: number;
   readonly code: string;
   readonly detail: string;
   readonly retryable: boolean;
   readonly errors: { pointer: string; detail: string }[];
-  /** In seconds, when the gate said so. */
+  /** In seconds, if the gate sent a Retry-After header. */
   readonly retryAfter: number | undefined;
   readonly problem: Problem;
 
@@ -40,9 +40,9 @@ export class APIError extends GatehouseError {
 }
 
 /**
- * Thrown by a gated function that has changed nothing, and knows it. retry says that
- * another attempt at the same call may succeed. Anything else that a gated function
- * throws leaves the outcome unknown.
+ * Thrown by a gated function that has certainly changed nothing. retry says that another
+ * attempt at the same call may succeed. Any other error of a gated function leaves the
+ * outcome unknown.
  */
 export class NoEffect extends GatehouseError {
   readonly code: string;
@@ -55,7 +55,7 @@ export class NoEffect extends GatehouseError {
   }
 }
 
-/** The action came to no effect that is known; action is how it stands. */
+/** The action has no known, lasting effect; action is its present state. */
 export class NotApplied extends GatehouseError {
   readonly action: Action;
 
@@ -65,7 +65,7 @@ export class NotApplied extends GatehouseError {
   }
 }
 
-/** The policy forbids it; reasons says why. */
+/** The policy forbids the action; reasons says why. */
 export class Denied extends NotApplied {
   readonly reasons: string[];
 
@@ -76,7 +76,7 @@ export class Denied extends NotApplied {
   }
 }
 
-/** A person said no; notes holds their words. */
+/** A person rejected the action; notes holds their notes. */
 export class Rejected extends NotApplied {
   readonly notes: string[];
 
@@ -88,19 +88,19 @@ export class Rejected extends NotApplied {
   }
 }
 
-/** Nobody decided in time. */
+/** Nobody decided the action in time. */
 export class Expired extends NotApplied {}
 
-/** It was taken back. */
+/** The action was withdrawn. */
 export class Canceled extends NotApplied {}
 
-/** It was applied, and undone later. */
+/** The action was applied, and later reversed. */
 export class Reversed extends NotApplied {}
 
-/** It is not finished yet, and goes on: the same call made again joins it. */
+/** The action is not finished yet, and continues. The same call, made again, joins it. */
 export class Waiting extends NotApplied {}
 
-/** It was applied, and what the function returned then was not kept. */
+/** The action was applied, but the function's result was not stored. */
 export class NoResult extends NotApplied {}
 
 class Settled extends NotApplied {
@@ -120,10 +120,10 @@ class Settled extends NotApplied {
   }
 }
 
-/** Approved, and it came to nothing. */
+/** The action was approved but had no effect. */
 export class Failed extends Settled {}
 
-/** It may have taken effect. A person looks into it; never propose it again by yourself. */
+/** The action may have taken effect. A person investigates; never propose it again automatically. */
 export class Unknown extends Settled {}
 
 /** Returns the error for an action that is not applied, and undefined for one that is. */
@@ -143,11 +143,11 @@ export function outcomeOf(action: Action, cause?: unknown): NotApplied | undefin
     case "expired":
       return new Expired(action, "expired: nobody decided in time");
     case "canceled":
-      return new Canceled(action, "canceled: it was taken back");
+      return new Canceled(action, "canceled: the action was withdrawn");
     case "superseded":
       return new Canceled(action, `superseded by ${action.superseded_by ?? "another action"}`);
     case "reversed":
-      return new Reversed(action, "reversed: it was applied, and undone later");
+      return new Reversed(action, "reversed: the action was applied, and later reversed");
     default:
       return new Waiting(action, `${action.status}: ${action.id} is not finished yet`);
   }

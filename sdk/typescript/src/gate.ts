@@ -1,13 +1,13 @@
 /**
- * Puts functions behind the gate. A call becomes a proposal. Who carries it out is
- * told by run:
+ * Puts functions behind the gate. A call becomes a proposal. The option run says what
+ * carries it out:
  *
  * - "function": the connector is of type worker, and the function itself runs under a
  *   lease, with the approved arguments from the gate, not with those of the call.
- * - "connector": the function only returns the proposed change, without an effect of its
- *   own, and the connector carries it out.
+ * - "connector": the function has no effect of its own. It returns the proposed change,
+ *   and the connector carries it out.
  *
- * Equal calls have one idempotency key, and so are one action.
+ * Equal calls have the same idempotency key, so they become one action.
  */
 import { Client, now, seconds, sleep, underWay } from "./client.ts";
 import { APIError, NoEffect, NoResult, outcomeOf, Unreachable } from "./errors.ts";
@@ -21,7 +21,7 @@ export interface GateOptions {
   client?: Client;
   /** How long a call waits, in seconds; 3600 by default. */
   patience?: number;
-  /** How long a lease holds without a heartbeat, in seconds; 60 by default. */
+  /** How long a lease lasts without a heartbeat, in seconds; 60 by default. */
   lease?: number;
 }
 
@@ -30,19 +30,19 @@ export interface ToolOptions<A> {
   /** entity_type/{argument}, or a function of the arguments. */
   target: string | ((args: A) => Target);
   connector: string;
-  /** By default the function's name. */
+  /** The function's name by default. */
   operation?: string;
   run?: "function" | "connector";
-  /** Names the effect; by default it is derived from connector, operation, target and change. */
+  /** Identifies the effect; by default it is derived from connector, operation, target and change. */
   key?: (args: A) => string;
   rationale?: string | ((args: A) => string);
   current_state?: (args: A) => Json;
 }
 
-/** What a gated function is told of the call that it carries out. */
+/** The call that a gated function carries out. */
 export interface Call {
   actionId: string;
-  /** The same in all attempts: hand it to whatever the function calls. */
+  /** The same in all attempts: pass it to whatever the function calls. */
   idempotencyKey: string;
   attempt: number;
   /** Aborted when the lease is lost, or when the holder is asked to stop. */
@@ -50,26 +50,26 @@ export interface Call {
 }
 
 export interface ToolCallOptions {
-  /** Names this call's effect, such as run and tool call; in place of the tool's own key. */
+  /** Identifies this call's effect, such as run and tool call; it replaces the tool's own key. */
   key?: string;
-  /** Ends the waiting. It takes nothing back. */
+  /** Ends the wait, but does not withdraw the action. */
   signal?: AbortSignal;
 }
 
 /** A function behind the gate. */
 export interface Gated<A, R> {
-  /** Proposes, waits, and returns what came of it. It throws a NotApplied for anything but an effect. */
+  /** Proposes, waits, and returns the result. It throws a NotApplied if the action has no effect. */
   (args: A, options?: ToolCallOptions): Promise<R>;
-  /** Only proposes. The same call made later joins the action. */
+  /** Proposes without waiting. The same call, made later, joins the action. */
   propose(args: A, options?: ToolCallOptions): Promise<Action>;
   /**
-   * Proposes, and waits for the decision alone, for a framework that asks before it
-   * calls. It throws Waiting when nobody has decided yet: that is no rejection.
+   * Proposes and waits for the decision only, for a framework that asks before it calls.
+   * It throws Waiting when nobody has decided in time, which is not a rejection.
    */
   ask(args: A, options?: ToolCallOptions): Promise<Answer>;
 }
 
-/** A decision. reason is what a model can be told. */
+/** A decision. reason is a text for the model. */
 export interface Answer {
   approved: boolean;
   reason: string;
@@ -89,7 +89,7 @@ export class Gate {
     this.#lease = options.lease ?? 60;
   }
 
-  /** Wraps a function of one object of JSON values, which may be async. */
+  /** Wraps a function, which may be async. Its argument is an object of JSON values. */
   tool<A extends object>(options: ToolOptions<A> & { run: "connector" }, fn: (args: A) => Json | Promise<Json>): Gated<A, Action>;
   tool<A extends object, R>(options: ToolOptions<A> & { run?: "function" }, fn: (args: A, call: Call) => R | Promise<R>): Gated<A, R>;
   tool<A extends object>(options: ToolOptions<A>, fn: (args: A, call: Call) => unknown): Gated<A, unknown> {
@@ -124,8 +124,8 @@ export class Gate {
   }
 
   /**
-   * Carries out what is approved for this gate's functions until signal is aborted. This
-   * is for a worker process: own limits it to what its own principal proposed. It throws
+   * Carries out approved actions of this gate's functions until signal is aborted. Use it in
+   * a worker process. own limits it to actions that its own principal proposed. It throws
    * APIError when the gate refuses the worker itself.
    */
   async work(signal: AbortSignal, options: { own?: boolean } = {}): Promise<void> {
@@ -140,7 +140,7 @@ export class Gate {
     }
   }
 
-  /** Waits, carries out, and returns what came of it or throws. */
+  /** Waits, carries out, and returns the result or throws. */
   async #go(tool: Tool, action: Action, end: number, signal: AbortSignal | undefined): Promise<unknown> {
     const mine = new Map<string, Ran>();
     for (;;) {
@@ -160,7 +160,7 @@ export class Gate {
     return ran ? ran.result : kept(action);
   }
 
-  /** Carries out what can be leased, of this call or of another, and reads the action anew. */
+  /** Carries out any push that can be leased, also of other calls, and reads the action again. */
   async #workOnce(connector: string, action: Action, mine: Map<string, Ran>, signal: AbortSignal | undefined): Promise<Action> {
     try {
       const request = { connectors: [connector], own: true, wait: "1s", lease: seconds(this.#lease) };
@@ -172,7 +172,7 @@ export class Gate {
     return this.client.get(action.id, { signal });
   }
 
-  /** Runs the function of a push under its lease, and reports. */
+  /** Runs a push's function under its lease, and reports the result. */
   async #carryOut(leased: LeasedPush, mine: Map<string, Ran>): Promise<void> {
     const { push, lease: { generation } } = leased;
     if (!push) return;
@@ -187,13 +187,13 @@ export class Gate {
       if ("error" in ran) await this.client.failPush(push.id, generation, failure(ran.error));
       else await this.client.completePush(push.id, generation, { response_metadata: receipt(ran.result) });
     } catch (error) {
-      if (!(error instanceof APIError && error.code === "lease_lost")) throw error; // else the action tells what holds
+      if (!(error instanceof APIError && error.code === "lease_lost")) throw error; // after a lost lease, the action has the outcome
     } finally {
       clearInterval(heart);
     }
   }
 
-  /** Keeps a lease. One that is lost shows when the outcome is reported, too. */
+  /** Extends a lease. A lost lease is also noticed when the outcome is reported. */
   async #beat(push: string, generation: number, stop: AbortController): Promise<void> {
     try {
       const state = await this.client.heartbeatPush(push, generation, this.#lease);
@@ -204,10 +204,10 @@ export class Gate {
   }
 }
 
-/** What a function returned, or threw. */
+/** The result or the error of a function. */
 type Ran = { result: unknown; error?: never } | { error: unknown; result?: never };
 
-/** A function, and how a call of it becomes a proposal. */
+/** A function, with the rules by which a call becomes a proposal. */
 class Tool {
   readonly connector: string;
   readonly operation: string;
@@ -242,7 +242,7 @@ class Tool {
     return out;
   }
 
-  /** Runs the function with the approved arguments, which have to name the approved target. */
+  /** Runs the function with the approved arguments, which must name the approved target. */
   async execute(push: LeasedPush, signal: AbortSignal): Promise<Ran> {
     let args: object;
     try {
@@ -250,7 +250,7 @@ class Tool {
       if (names(this.#target(args)) !== names(push.target)) {
         return { error: new NoEffect("the approved arguments name another target", { code: "other_target" }) };
       }
-    } catch (error) { // nothing was run yet, whatever it is
+    } catch (error) { // the function has not run yet
       return { error: new NoEffect(`the approved arguments do not fit: ${text(error)}`, { code: "wrong_arguments" }) };
     }
     const call = { actionId: push.action_id, idempotencyKey: push.idempotency_key, attempt: push.attempt, signal };
@@ -274,7 +274,7 @@ class Tool {
   }
 }
 
-/** Refuses what would come back from the gate as another value, and returns a copy. */
+/** Refuses values that JSON does not preserve, and returns a copy of the others. */
 function checked(what: string, value: unknown): object {
   if (!survives(value) || typeof value !== "object" || value === null || Array.isArray(value)) {
     throw new TypeError(`${what} must be an object of JSON values: strings, numbers, booleans, null, arrays, plain objects`);
@@ -302,23 +302,23 @@ function text(error: unknown): string {
   return error instanceof Error ? error.message || error.name : String(error);
 }
 
-/** What the receipt keeps of a result. */
+/** The part of a result that the receipt keeps. */
 function receipt(result: unknown): Json {
   if (result === undefined) return { result: null };
-  if (!survives(result)) return { not_kept: "the result is no JSON" };
+  if (!survives(result)) return { not_kept: "the result is not JSON" };
   return stringify(result).length <= longestResult ? { result } : { not_kept: "the result is too long" };
 }
 
-/** The result of an action that another call, or another process, carried out. */
+/** The result of an action that another call or process carried out. */
 function kept(action: Action): unknown {
   const metadata = action.receipt?.response_metadata;
   if (typeof metadata !== "object" || metadata === null || !("result" in metadata)) {
-    throw new NoResult(action, `${action.id} is applied, and what the function returned was not kept`);
+    throw new NoResult(action, `${action.id} is applied, but the function's result was not stored`);
   }
   return metadata.result;
 }
 
-/** The pause in seconds after an error that another attempt may mend; it throws any other. */
+/** The pause in seconds after an error that another attempt may overcome; it throws any other error. */
 function pauseAfter(error: unknown, otherwise: number): number {
   if (error instanceof Unreachable) return otherwise;
   if (error instanceof APIError && error.retryable) return error.retryAfter ?? otherwise;

@@ -1,4 +1,4 @@
-/** The client of Gatehouse: proposals, functions behind the gate, webhooks. */
+/** The Gatehouse client: proposals, functions behind the gate, webhooks. */
 export { Client, type CallOptions, type ClientOptions, type WaitOptions } from "./client.ts";
 export {
   APIError, Canceled, Denied, Expired, Failed, GatehouseError, InvalidSignature, NoEffect, NoResult, NotApplied,

@@ -1,6 +1,6 @@
 /**
- * JSON whose numbers keep their digits. An integer that a number cannot hold is a
- * bigint, in both directions; a decimal that a number cannot hold comes as a string.
+ * JSON whose numbers keep their digits. An integer that a number cannot represent is a
+ * bigint, in both directions; such a decimal is parsed to a string.
  */
 
 /** A value of JSON. */
@@ -17,7 +17,7 @@ export function parse(text: string): unknown {
     marked = true;
     return `"${mark}${lexeme}"`;
   });
-  JSON.parse(text); // what the marks stand in could be no JSON
+  JSON.parse(text); // the marks could hide a syntax error
   return JSON.parse(safe, marked ? (_, value) => unmark(value, mark) : undefined);
 }
 
@@ -27,7 +27,7 @@ function unmark(value: unknown, mark: string): unknown {
   return /^-?\d+$/.test(lexeme) ? BigInt(lexeme) : lexeme;
 }
 
-/** Writes a value as JSON. It throws TypeError for what JSON cannot hold. */
+/** Writes a value as JSON. It throws TypeError for a value that JSON cannot represent. */
 export function stringify(value: unknown): string {
   const mark = crypto.randomUUID();
   const text = JSON.stringify(value, function (this: Record<string, unknown>, name, made: unknown) {
@@ -38,7 +38,7 @@ export function stringify(value: unknown): string {
   return text.replace(new RegExp(`"${mark}(-?\\d+)"`, "g"), "$1");
 }
 
-/** Writes a value with the names of its objects in order: equal values give equal texts. */
+/** Writes a value with sorted member names, so equal values give equal texts. */
 export function canonical(value: Json): string {
   if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
   if (typeof value !== "object" || value === null) return stringify(value);
@@ -48,7 +48,7 @@ export function canonical(value: Json): string {
 
 const deepest = 32;
 
-/** Tells whether a value would come back from the gate as it is; members that are undefined are left out. */
+/** Reports whether JSON preserves a value; undefined members are ignored. */
 export function survives(value: unknown, depth = 0): value is Json {
   switch (typeof value) {
     case "boolean":
@@ -72,13 +72,13 @@ export function survives(value: unknown, depth = 0): value is Json {
   return Object.entries(value).every(([name, item]) => name.isWellFormed() && (item === undefined || survives(item, depth + 1)));
 }
 
-/** Tells whether a number holds the value of a lexeme, so that its digits come back. */
+/** Reports whether a number represents a lexeme exactly. */
 function held(lexeme: string): boolean {
   if (lexeme.length <= 15 && !/[eE]/.test(lexeme)) return true;
   return plain(lexeme) === plain(String(Number(lexeme)));
 }
 
-/** The value of a lexeme as digits without zeros at their ends, and an exponent. */
+/** The value of a lexeme in a normal form: digits without leading and trailing zeros, and an exponent. */
 function plain(lexeme: string): string {
   const [all, sign, whole, part = "", exponent = "0"] = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(lexeme) ?? [];
   if (all === undefined || whole === undefined) return lexeme; // Infinity

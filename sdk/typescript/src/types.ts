@@ -1,10 +1,10 @@
 /**
- * What goes over the wire: the members of the API's objects that agents and workers
- * use. A test compares them with the document at /openapi.json.
+ * The types of requests and answers: the members of the API's objects that agents and
+ * workers use. A test compares them with the document at /openapi.json.
  */
 import type { Json } from "./json.ts";
 
-/** Names what a change is made to: one entity, or several by entity_refs. */
+/** The target of a change: one entity, or several in entity_refs. */
 export interface Target {
   entity_type: string;
   entity_ref?: string;
@@ -13,7 +13,7 @@ export interface Target {
   version?: string;
 }
 
-/** What an agent sends. The API's document at /openapi.json describes each member. */
+/** An agent's proposal. The document at /openapi.json describes each member. */
 export interface Proposal {
   action_type: string;
   connector: string;
@@ -28,10 +28,10 @@ export interface Proposal {
   on_behalf_of?: string;
   evaluations?: Evaluation[];
   context?: Json;
-  /** Such as 4h. It can only shorten the policy's. */
+  /** Such as 4h. It can only shorten the policy's time. */
   expires_in?: string;
   metadata?: Json;
-  /** Derived from the task: proposed again, it is the same action. */
+  /** Derive it from the task: a second proposal with the same key is the same action. */
   idempotency_key?: string;
 }
 
@@ -47,7 +47,7 @@ export type Status =
   | "pending" | "approved" | "rejected" | "denied" | "expired" | "canceled" | "superseded"
   | "pushing" | "applied" | "failed" | "unknown" | "reversed";
 
-/** A stored proposal, and what became of it. */
+/** A stored proposal and its state. */
 export interface Action {
   id: string;
   revision: number;
@@ -71,7 +71,7 @@ export interface Action {
   failure?: Failure | null;
   supersedes?: string;
   superseded_by?: string;
-  /** The reviewer whose change it is, where it is not the proposer's own. */
+  /** The reviewer who edited the change; absent for the proposer's own change. */
   edited_by?: string;
   edit?: Edit;
   repeats?: string;
@@ -82,7 +82,7 @@ export interface Action {
   decided_via?: string;
 }
 
-/** What a reviewer changed of the proposer's change, and why. */
+/** A reviewer's edits of the proposer's change, with the reason. */
 export interface Edit {
   by_id: string;
   note: string;
@@ -107,7 +107,7 @@ export interface Vote {
   at: string;
 }
 
-/** What was attempted, and what happened. */
+/** The record of an attempt and its outcome. */
 export interface Receipt {
   id: string;
   attempt: number;
@@ -125,13 +125,13 @@ export interface Failure {
   retry?: string;
 }
 
-/** The right to carry a change out until a time; generation proves it. */
+/** The right to carry out a change until a time; generation proves it. */
 export interface Lease {
   generation: number;
   expires_at: string;
 }
 
-/** An approved change with the right, and the duty, to carry it out once. */
+/** An approved change, with a lease to carry it out once. */
 export interface LeasedPush {
   push: { id: string; connector: string } | null;
   action_id: string;
@@ -153,7 +153,7 @@ export interface LeaseState extends Lease {
 
 export interface LeaseRequest {
   connectors: string[];
-  /** Limits it to what this key's principal proposed. */
+  /** Limits the lease to changes that this key's principal proposed. */
   own?: boolean;
   max?: number;
   /** Such as 30s; 60s at most. */
@@ -162,14 +162,14 @@ export interface LeaseRequest {
   worker?: string;
 }
 
-/** The proof of a change that was applied. */
+/** The evidence of an applied change. */
 export interface PushResult {
   external_id?: string;
   request_metadata?: Json;
   response_metadata?: Json;
 }
 
-/** A call that failed; kind tells what is known of its effect. */
+/** A failed call; kind says what is known about its effect. */
 export interface PushFailure {
   kind: "terminal" | "transient" | "not_sent" | "ambiguous";
   code: string;
@@ -177,7 +177,7 @@ export interface PushFailure {
   target_says?: string;
 }
 
-/** A refused request (RFC 9457). Decide by code; the texts may change. */
+/** A refused request (RFC 9457). Use code to distinguish errors; the texts may change. */
 export interface Problem {
   code: string;
   detail?: string;

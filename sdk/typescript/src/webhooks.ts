@@ -2,20 +2,21 @@
 import { InvalidSignature } from "./errors.ts";
 import { parse } from "./json.ts";
 
-/** Headers of a request, as fetch or Node give them. */
+/** The headers of a request, in the form of fetch or of Node. */
 export type HeadersLike = Headers | Record<string, string | string[] | undefined>;
 
 export interface VerifyOptions {
-  /** How far the time of signing may be from now, in seconds; 300 by default. */
+  /** The permitted difference between the time of signing and now, in seconds; 300 by default. */
   tolerance?: number;
-  /** In seconds since 1970; the clock by default. */
+  /** In seconds since 1970; the present time by default. */
   now?: number;
 }
 
 /**
- * Returns the body of a webhook that is signed right, as an object. secret is whsec_ and
- * base64; of several lines any is accepted. body is the request's body byte for byte. A
- * webhook may come twice: its webhook-id is the same then. It throws InvalidSignature.
+ * Verifies a webhook and returns its body as an object. secret is whsec_ and base64; a
+ * secret with several lines accepts a signature by any of them. body is the request's body
+ * byte for byte. A webhook may arrive twice, with the same webhook-id. Without a valid
+ * signature, it throws InvalidSignature.
  */
 export async function verifyWebhook(
   secret: string, headers: HeadersLike, body: string | Uint8Array, options: VerifyOptions = {},
@@ -47,7 +48,7 @@ export async function verifyWebhook(
     content = undefined;
   }
   if (typeof content !== "object" || content === null || Array.isArray(content)) {
-    throw new InvalidSignature("the body is no JSON object");
+    throw new InvalidSignature("the body is not a JSON object");
   }
   return content as Record<string, unknown>;
 }

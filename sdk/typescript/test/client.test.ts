@@ -1,4 +1,4 @@
-/** Retries against a server that fails as the gate documents, numbers, and signatures of webhooks. */
+/** Tests retries against a server that fails as the gate documents, numbers, and webhook signatures. */
 import assert from "node:assert/strict";
 import { createServer, type Server } from "node:http";
 import { after, test } from "node:test";
@@ -10,7 +10,7 @@ type Canned = { status: number; headers?: Record<string, string>; body: string }
 const servers: Server[] = [];
 after(() => servers.forEach((server) => server.close()));
 
-/** Answers what it is given, in order, and keeps what it saw. */
+/** Sends the given answers in order, and records the requests. */
 async function serve(...answers: Canned[]) {
   const keys: (string | undefined)[] = [];
   const bodies: string[] = [];
@@ -86,7 +86,7 @@ test("numbers keep their digits", async () => {
   assert.ok(error instanceof Unreachable);
 });
 
-// The vector of the reference libraries of Standard Webhooks.
+// The test vector of the Standard Webhooks reference libraries.
 const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 const body = '{"test": 2432232314}';
 const headers = {

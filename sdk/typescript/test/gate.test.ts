@@ -1,4 +1,4 @@
-/** Gated functions and the client against the real server, with a person who decides. */
+/** Tests gated functions and the client against the real server, with a person who decides. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {

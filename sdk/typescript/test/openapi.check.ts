@@ -1,7 +1,7 @@
 /**
- * Compiles only while the types of this package agree with the API's document: what the
- * gate sends fits what we declare, what we send fits what it takes, and no member of
- * ours is unknown to it.
+ * Compiles only while the types of this package agree with the API's document: the gate's
+ * answers fit the declared types, the declared requests fit the gate's, and the document
+ * knows every declared member.
  */
 import type { components } from "./openapi.gen.ts";
 import type * as ours from "@gatehouse-dev/gatehouse";
@@ -9,7 +9,7 @@ import type * as ours from "@gatehouse-dev/gatehouse";
 type Theirs = components["schemas"];
 type Fits<Given extends Wanted, Wanted> = Given;
 type Known<A, B> = Exclude<keyof A, keyof B> extends never ? true : { unknown: Exclude<keyof A, keyof B> };
-/** A value of JSON that we send is any value in the document. */
+/** In the document, a JSON value of a request has the type any. */
 type Sent<T> = { [K in keyof T]: T[K] };
 
 export type Received = [

@@ -1,10 +1,10 @@
-/** The snippets of docs/sdk-typescript.md, as they stand there, against the real server. */
+/** Runs the snippets of docs/sdk-typescript.md unchanged, against the real server. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { decide, outcome, pending } from "./world.ts";
 
 test("the page", async () => {
-  const name = "./page.ts"; // written by who runs the tests
+  const name = "./page.ts"; // written by the program that runs the tests
   const page = import(name) as Promise<{ said: string; receive: (request: Request) => Promise<unknown> }>;
   await decide(await pending("ord_1042"), "approved");
   const { said, receive } = await page;

@@ -1,4 +1,4 @@
-/** The real server that the tests run against, and the person who decides. */
+/** The real server of the tests, and the person who decides. */
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Client, type Action } from "@gatehouse-dev/gatehouse";
@@ -7,7 +7,7 @@ const { GATEHOUSE_URL = "", REVIEWER_KEY = "", REVIEWER_EDIT_TOKEN = "" } = proc
 
 const reviewer = new Client({ key: REVIEWER_KEY });
 
-/** Waits until something about ref is pending. */
+/** Waits until an action on ref is pending. */
 export async function pending(ref: string): Promise<Action> {
   for (const end = Date.now() + 30_000; Date.now() < end; await sleep(50)) {
     const query = { status: "pending", limit: "200" };
@@ -27,7 +27,7 @@ export async function decide(action: Action, decision: "approved" | "rejected", 
   assert.equal(answer.status, 200, await answer.text());
 }
 
-/** What a promise came to, awaited from now on. */
+/** Awaits a promise from now on, and returns its result or its error. */
 export function outcome<T>(promise: Promise<T>): Promise<{ result?: T; error?: unknown }> {
   return promise.then((result) => ({ result }), (error: unknown) => ({ error }));
 }

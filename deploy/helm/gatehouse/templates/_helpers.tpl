@@ -42,7 +42,7 @@ affinity: {{ toYaml . | nindent 2 }}
 envFrom:
   - secretRef: {name: {{ include "gatehouse.secret" . }}}
 env:
-  # Without it each replica would begin a store of its own in /data: no address, no start.
+  # Required: without an address, each replica would create a store of its own in /data.
   - name: GATEHOUSE_DATABASE_URL
     valueFrom: {secretKeyRef: {name: {{ include "gatehouse.secret" . }}, key: GATEHOUSE_DATABASE_URL}}
 {{- end -}}

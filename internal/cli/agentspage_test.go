@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/servetest"
+)
+
+// agentSession is an agent that uses the page's tool, once for each thing that
+// may come of it. It prints what the model would be told.
+const agentSession = `
+import os, gate
+def tool_call(task, action_type, old, new):
+    action, words = gate.propose_change(task, {"action_type": action_type, "entity_ref": "SKU-1042",
+        "current_state": old, "proposed_change": new, "rationale": "as " + task})
+    print(words, flush=True)
+    return action.get("id")
+assert tool_call("allowed", "note", {"colour": "red"}, {"colour": "blue"}) is None
+tool_call("allowed", "note", {"tag": ""}, {"tag": "summer"})
+first = tool_call("refused", "price_change", {"price": "10.00"}, {"price": "99.00"})
+tool_call("approved", "price_change", {"price": "10.00"}, {"price": "12.00"})
+tool_call("stale", "note", {"tag": ""}, {"tag": "winter"})
+assert tool_call("refused", "price_change", {"price": "10.00"}, {"price": "99.00"}) == first
+try:
+    tool_call("refused", "price_change", {"price": "10.00"}, {"price": "98.00"})
+except RuntimeError as e:
+    print(e)
+os.environ["GATEHOUSE_KEY"] = "gth_nobody"
+try:
+    tool_call("nobody", "note", {"tag": "summer"}, {"tag": "winter"})
+except RuntimeError as e:
+    print(str(e).split(":")[0])
+`
+
+// TestAgentsPage runs the page's tool as an agent does, while a person decides,
+// and wants its schema to ask for just what the tool reads.
+func TestAgentsPage(t *testing.T) {
+	t.Parallel()
+	q := &quickstart{t: t, dir: t.TempDir()}
+	var code, schema string
+	for _, f := range fences(t, filepath.Join("..", "..", "docs", "agents.md")) {
+		switch f.language {
+		case "python":
+			code += f.text
+		case "json":
+			schema += f.text
+		}
+	}
+	var tool struct {
+		Input struct {
+			Properties map[string]any `json:"properties"`
+			Required   []string       `json:"required"`
+		} `json:"input_schema"`
+	}
+	if err := json.Unmarshal([]byte(schema), &tool); err != nil {
+		t.Fatal(err)
+	}
+	for name := range tool.Input.Properties {
+		if !strings.Contains(code, `tool_input["`+name+`"]`) {
+			t.Errorf("the tool does not read %s", name)
+		}
+	}
+	if n := strings.Count(code, "tool_input["); n != len(tool.Input.Properties) || n != len(tool.Input.Required) {
+		t.Errorf("the tool reads %d members of %d, of which %d are required", n, len(tool.Input.Properties), len(tool.Input.Required))
+	}
+
+	q.server = startDev(t, q.dir)
+	admin := servetest.MustClient(t, strings.TrimSuffix(q.server.api, "/api/v1"), devEnv(t, q.dir, "admin"))
+	q.write("gate.py", code)
+	q.write("session.py", agentSession)
+	var said bytes.Buffer
+	cmd := q.command("bash", "-euc", `eval "$(gatehouse dev env --as agent)"; python3 session.py`)
+	cmd.Stdout, cmd.Stderr = &said, &said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	for tick := time.NewTicker(50 * time.Millisecond); ; {
+		select {
+		case err := <-ended:
+			invalid, rest, _ := strings.Cut(said.String(), "\n")
+			if !strings.HasPrefix(invalid, "Not proposed. Mend it and call again: /proposed_change/colour ") {
+				t.Errorf("of a column that is not there the model is told %q", invalid)
+			}
+			want := `Applied.
+Rejected by a person: too much, 12 at most
+Applied.
+Approved, but it failed at the target: target_changed`
+			lines := strings.SplitAfter(rest, "\n")
+			if err != nil || !strings.HasPrefix(rest, want) || len(lines) != 8 ||
+				lines[4] != lines[1] || !strings.HasPrefix(lines[5], "duplicate_key: ") || lines[6] != "unauthenticated\n" {
+				t.Errorf("%v, and the model is told\n%s", err, &said)
+			}
+			q.server.stop()
+			return
+		case <-tick.C:
+			page, err := admin.ListActions(t.Context(), gatehouse.ActionFilter{Status: gatehouse.StatusPending})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, a := range page.Items {
+				d := gatehouse.Decision{Decision: gatehouse.Approve, Digest: a.Digest}
+				if a.IdempotencyKey == "refused" {
+					d.Decision, d.Notes = gatehouse.Reject, "too much, 12 at most"
+				}
+				if _, err := admin.Decide(t.Context(), a.ID, d); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+}

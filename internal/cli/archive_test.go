@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/serve"
+	"github.com/gatehouse-dev/gatehouse/internal/servetest"
+	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
+)
+
+// TestServerArchives starts a server with a retention on what ended two months
+// ago, and looks for it by every way that people have.
+func TestServerArchives(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	cfg, err := config.Parse("gatehouse.yaml", []byte(`
+connectors: {crm: {type: http, base_url: "http://127.0.0.1:9", allow_private: true, operations: {update: {method: POST, path: "/x"}}}}
+retention: {finished: 30d}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	then := time.Now().Add(-60 * 24 * time.Hour)
+	n, err := serve.NewNode(t.Context(), cfg, &serve.Backplane{}, slog.New(slog.DiscardHandler), func() (gatehouse.Store, error) {
+		return sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(data, serve.DatabaseFile), Clock: func() time.Time { return then }})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	creds, err := n.Gate.Bootstrap(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	admin := servetest.AdminContext(t, n.Gate, creds)
+	made, err := n.Gate.CreatePrincipal(admin, gatehouse.NewPrincipal{Name: "bot", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bot := servetest.AdminContext(t, n.Gate, made)
+	propose := func() *gatehouse.Action {
+		t.Helper()
+		a, _, err := n.Gate.Propose(bot, &gatehouse.Proposal{
+			ActionType: "price_change", Connector: "crm", Operation: "update", Rationale: "the words of old",
+			Target: gatehouse.Target{EntityType: "item", EntityRef: "1"}, ProposedChange: `{"price":"1"}`,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	old := propose()
+	if _, err := n.Gate.Decide(admin, old.ID, gatehouse.Decision{Decision: gatehouse.Reject, Digest: old.Digest, Notes: "not then"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	if n, err = serve.Open(t.Context(), data, cfg, slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	stored, cancel := n.Hub.Subscribe(usecase.TopicAudit)
+	defer cancel()
+	s, err := serve.Start(n, "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	admin = servetest.AdminContext(t, n.Gate, creds)
+	for deadline := time.After(time.Minute); ; {
+		a, err := n.Gate.FindAction(admin, old.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a.ArchivedAt != nil {
+			break
+		}
+		select {
+		case <-stored:
+		case <-deadline:
+			t.Fatal("nothing is archived")
+		}
+	}
+	living := propose()
+	cli := func(args ...string) string {
+		t.Helper()
+		g, out, errOut := testGlobals(t)
+		if code := run(*g, append(args, "--url", s.URL, "--key", creds.Key)); code != term.ExitDone {
+			t.Fatalf("%v: exit code %d: %s", args, code, errOut)
+		}
+		return out.String()
+	}
+	for _, c := range []struct {
+		args []string
+		want []string
+	}{
+		{[]string{"show", old.ID}, []string{"status\trejected", "\narchived\t", "the words of old", "not then"}},
+		{[]string{"show", old.Approval.ID, "--json"}, []string{`"archived_at"`, old.ID}},
+		{[]string{"list", "--archived"}, []string{old.ID}},
+		{[]string{"list", "--archived", "--query", old.Approval.ID}, []string{old.ID}},
+		{[]string{"list"}, []string{living.ID}},
+	} {
+		out := cli(c.args...)
+		for _, want := range c.want {
+			if !strings.Contains(out, want) {
+				t.Errorf("%v prints %q, without %q", c.args, out, want)
+			}
+		}
+		if strings.Contains(out, old.ID) && strings.Contains(out, living.ID) {
+			t.Errorf("%v mixes the living with the archive: %q", c.args, out)
+		}
+	}
+	if !strings.Contains(servetest.Scrape(t, s.URL), "\ngatehouse_archived_actions_total 1\n") {
+		t.Error("the metrics do not count it")
+	}
+}

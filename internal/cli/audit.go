@@ -1,0 +1,189 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
+)
+
+// auditCmd groups the commands about the audit log.
+type auditCmd struct {
+	Tail   auditTailCmd   `cmd:"" help:"Print the newest entries."`
+	Verify auditVerifyCmd `cmd:"" help:"Read the whole log and recompute its tree."`
+	Head   auditHeadCmd   `cmd:"" help:"Print size and root hash of the log."`
+}
+
+// auditTailCmd prints entries.
+type auditTailCmd struct {
+	Lines  int    `short:"n" default:"20" help:"How many of the newest entries."`
+	After  *int64 `placeholder:"INDEX" xor:"from" help:"Everything after this entry instead."`
+	All    bool   `xor:"from" help:"Everything."`
+	Follow bool   `short:"f" help:"Go on as entries are added, until interrupted."`
+}
+
+func (*auditTailCmd) Help() string {
+	return `
+No entry is ever skipped: they are read by their number. Piped, the columns are:
+index, time, type, subject, actor, from, to. An actor is shown by name where
+your key may list principals, else by id. With --json each entry is a line of
+its own, as it is in the log.
+
+Examples:
+
+    gatehouse audit tail
+    gatehouse audit tail -f
+    gatehouse audit tail --all --json
+`
+}
+
+// followEvery is the time between two looks at the log.
+const followEvery = time.Second
+
+// Run prints, and with --follow goes on.
+func (c *auditTailCmd) Run(g *globals, api service) error {
+	if c.Lines < 0 || c.After != nil && *c.After < 0 {
+		return term.Usagef("--lines and --after must not be negative")
+	}
+	from := int64(0)
+	switch {
+	case c.All:
+	case c.After != nil:
+		from = *c.After + 1
+	default:
+		head, err := api.Head(g.Ctx)
+		if err != nil {
+			return err
+		}
+		from = max(head.Size-int64(c.Lines), 0)
+	}
+	return c.tail(g, api, from)
+}
+
+// actors names those who act in the log. Names are asked for once, and again
+// when somebody unknown appears.
+type actors struct {
+	api   service
+	names map[string]string
+	deny  bool // the key may not list principals
+}
+
+// name returns the name of a principal. Other actors, such as policy, and those
+// whose names cannot be read, are returned as they are: the log goes on.
+func (a *actors) name(g *globals, id string) string {
+	if !strings.HasPrefix(id, "prn_") || a.deny {
+		return id
+	}
+	if name, ok := a.names[id]; ok {
+		return name
+	}
+	page, err := collect(g.Ctx, &paging{Limit: 1, All: true}, a.api.ListPrincipals)
+	if err != nil {
+		a.deny = gatehouse.CodeOf(err) == gatehouse.CodeRoleRequired
+		return id
+	}
+	a.names = map[string]string{id: id} // unless it is listed
+	for _, p := range page.Items {
+		a.names[p.ID] = p.Name
+	}
+	return a.names[id]
+}
+
+// tail prints the entries from one on, and with --follow waits for more.
+func (c *auditTailCmd) tail(g *globals, api service, from int64) error {
+	who := &actors{api: api}
+	for {
+		entries, err := api.ListEntries(g.Ctx, from, gatehouse.MaxLimit)
+		switch {
+		case err == nil:
+		case c.Follow && g.Ctx.Err() != nil:
+			return nil //nolint:nilerr // interrupting is how one leaves
+		case c.Follow && term.Passing(err):
+			entries = nil
+		default:
+			return err
+		}
+		if err := g.printEntries(who, entries); err != nil {
+			return err
+		}
+		if n := len(entries); n > 0 {
+			from = entries[n-1].Index + 1
+			continue
+		}
+		if !c.Follow {
+			return nil
+		}
+		if g.Pause(max(followEvery, term.RetryIn(err))) != nil {
+			return nil //nolint:nilerr // as above
+		}
+	}
+}
+
+// printEntries prints each entry as a line, since more may come.
+func (g *globals) printEntries(who *actors, entries []*gatehouse.Entry) error {
+	for _, e := range entries {
+		var line []byte
+		if g.JSON {
+			b, err := json.Marshal(e)
+			if err != nil {
+				return err
+			}
+			line = term.SafeJSON(append(b, '\n'))
+		} else {
+			var l gatehouse.Leaf
+			if err := json.Unmarshal([]byte(e.Body), &l); err != nil {
+				return fmt.Errorf("entry %d cannot be read: %w", e.Index, err)
+			}
+			l.Actor = who.name(g, l.Actor)
+			if g.TTY {
+				l.Subject = who.name(g, l.Subject)
+			}
+			line = g.entryLine(e.Index, &l)
+		}
+		if _, err := g.Stdout.Write(line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *globals) entryLine(index int64, l *gatehouse.Leaf) []byte {
+	at := l.At.UTC().Format(time.RFC3339)
+	if !g.TTY {
+		return fmt.Appendf(nil, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n",
+			index, at, term.Safe(l.Type), term.Safe(l.Subject), term.Safe(l.Actor), term.Safe(l.From), term.Safe(l.To))
+	}
+	move := ""
+	if l.To != "" {
+		move = "  " + strings.TrimSpace(term.Safe(l.From)+" → "+term.Safe(l.To))
+	}
+	return fmt.Appendf(nil, "%6d  %s  %-18s %s%s  by %s\n", index, at, term.Safe(l.Type), term.Safe(l.Subject), move, term.Safe(l.Actor))
+}
+
+// auditHeadCmd prints the head.
+type auditHeadCmd struct{}
+
+func (*auditHeadCmd) Help() string {
+	return `
+The tree head of RFC 6962. Keep one elsewhere, and "gatehouse audit verify
+--held" will tell whether the log still begins with what it was then. Piped, the
+columns are: tenant, size, root.
+
+Examples:
+
+    gatehouse audit head --json > head.json
+`
+}
+
+// Run prints.
+func (c *auditHeadCmd) Run(g *globals, api service) error {
+	head, err := api.Head(g.Ctx)
+	return show(g, head, err, func() *term.Table {
+		return term.Row([]string{"TENANT", "SIZE", "ROOT"},
+			head.Tenant, strconv.FormatInt(head.Size, 10), term.HashText(head.Root))
+	})
+}

@@ -1,0 +1,160 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gatehouse-dev/gatehouse/internal/bench"
+	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
+)
+
+// The whole bench, small: every figure is printed, with both sides, their
+// ratio and as many rounds as were asked for. It says nothing of how fast.
+func TestBench(t *testing.T) {
+	t.Parallel()
+	names := slices.DeleteFunc(bench.Names(), func(name string) bool { return name == "flat" }) // PostgreSQL's
+	wantFigures(t, names, "--scale", "300", "--parked", "300", "--duration", "120ms", "--rounds", "2", "--clients", "1,64")
+}
+
+// The same on PostgreSQL: databases of its own, which are gone in the end, and
+// nothing in the one that it was given.
+func TestBenchPostgres(t *testing.T) {
+	t.Parallel()
+	cluster, err := pgtest.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := cluster.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	databaseURL := cluster.DSN("postgres")
+	names := slices.DeleteFunc(bench.Names(), func(name string) bool { return name == "verify" || name == "policy" }) // no store's
+	wantFigures(t, names, "--database-url", databaseURL, "--only", strings.Join(names, ","),
+		"--scale", "200", "--parked", "300", "--duration", "60ms", "--rounds", "1", "--clients", "1,16")
+	conn, err := pgx.Connect(t.Context(), databaseURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	var left int
+	if err := conn.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM pg_database WHERE datname LIKE 'gatehouse%') +
+  (SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace)`).Scan(&left); err != nil || left != 0 {
+		t.Errorf("%d databases and tables are left, %v", left, err)
+	}
+}
+
+// wantFigures runs the bench and looks at each line that it prints.
+func wantFigures(t *testing.T, names []string, args ...string) {
+	t.Helper()
+	dir := t.TempDir()
+	cmd := exec.CommandContext(t.Context(), "gatehouse", slices.Concat([]string{"bench", "--json", "--data", dir}, args)...)
+	var out, words bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &words
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v\n%s", err, words.Bytes())
+	}
+	var report struct {
+		Store string
+		Lines []bench.Line
+	}
+	if err := json.Unmarshal(out.Bytes(), &report); err != nil {
+		t.Fatalf("%v in %s", err, out.Bytes())
+	}
+	if report.Store == "" {
+		t.Error("it is not said what was measured on")
+	}
+	rounds, err := strconv.Atoi(args[slices.Index(args, "--rounds")+1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]int{}
+	for _, l := range report.Lines {
+		seen[l.Figure]++
+		if l.Rounds != rounds || l.Unit == "" || l.Baseline == "" || l.Bare.Median <= 0 {
+			t.Errorf("%s: %+v", l.Name, l)
+		}
+		// How much memory grows by may be nothing, or less.
+		if grows := l.Figure == "process" && l.Unit == "MB" && l.Target == 5; !grows && (l.Ours.Min <= 0 || l.Ratio.Min <= 0) {
+			t.Errorf("%s: %+v", l.Name, l)
+		}
+	}
+	for _, name := range names {
+		if seen[name] == 0 {
+			t.Errorf("the figure %s is not printed", name)
+		}
+	}
+	wantEmpty(t, dir)
+}
+
+// An interrupt ends the bench soon, and nothing is left behind.
+func TestBenchInterrupted(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	cmd := exec.CommandContext(t.Context(), "gatehouse", "bench", "--only", "policy,decide", "--duration", "1h", "--clients", "1", "--data", dir)
+	var words bytes.Buffer
+	cmd.Stderr = &words
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	// The folder is made before anything is measured.
+	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		list, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(list) > 0 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("the bench has not begun")
+		}
+	}
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	var exit *exec.ExitError
+	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != term.ExitCanceled {
+		t.Errorf("ended with %v\n%s", err, words.Bytes())
+	}
+	wantEmpty(t, dir)
+}
+
+func TestBenchUsage(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{
+		{"--scale", "0"}, {"--rounds", "0"}, {"--duration", "1us"}, {"--clients", "0"}, {"--only", "nothing"},
+		{"--only", "flat"},
+	} {
+		g, _, words := testGlobals(t)
+		if code := run(*g, slices.Concat([]string{"bench", "--data", t.TempDir()}, args)); code != term.ExitUsage {
+			t.Errorf("bench %v: exit code %d: %s", args, code, words)
+		}
+	}
+}
+
+func wantEmpty(t *testing.T, dir string) {
+	t.Helper()
+	d, err := os.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = d.Close() }()
+	if names, err := d.Readdirnames(1); !errors.Is(err, io.EOF) {
+		t.Errorf("left behind: %v, %v", names, err)
+	}
+}

@@ -1,0 +1,243 @@
+// Package cli is the command line: the commands that speak to a server, and those that run one.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/gatehouse-dev/gatehouse/internal/serve"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
+	"github.com/gatehouse-dev/gatehouse/internal/version"
+)
+
+// cli is the command line. Its order is that of the help.
+type cli struct {
+	Globals globals          `embed:""`
+	Release kong.VersionFlag `name:"version" hidden:"" help:"Print the version."`
+
+	Init  serve.InitCommand `cmd:"" group:"serve" help:"Make a data folder and its administrator."`
+	Serve serve.Command     `cmd:"" group:"serve" help:"Serve the API and carry out what is approved."`
+	Dev   serve.DevCommand  `cmd:"" group:"serve" help:"Serve on this machine without any set-up, for development."`
+	Demo  serve.DemoCommand `cmd:"" group:"serve" help:"Play a shop with an agent, and check its ledger."`
+
+	Propose proposeCmd `cmd:"" group:"act" help:"Propose a change."`
+	List    listCmd    `cmd:"" group:"act" help:"List actions."`
+	Show    showCmd    `cmd:"" group:"act" help:"Show an action in full."`
+	Approve approveCmd `cmd:"" group:"act" help:"Approve an action."`
+	Reject  rejectCmd  `cmd:"" group:"act" help:"Reject an action."`
+	Review  reviewCmd  `cmd:"" group:"act" help:"Go through what waits for you, one card a screen."`
+	Wait    waitCmd    `cmd:"" group:"act" help:"Wait until an action is decided or finished."`
+	Cancel  cancelCmd  `cmd:"" group:"act" help:"Withdraw an action."`
+	Revise  reviseCmd  `cmd:"" group:"act" help:"Replace a pending action by another."`
+	Edit    editCmd    `cmd:"" group:"act" help:"Edit the change of a pending action, as its reviewer."`
+	Rebase  rebaseCmd  `cmd:"" group:"act" help:"Propose the same change on the present state of its target."`
+	Reverse reverseCmd `cmd:"" group:"act" help:"Propose to undo an applied action."`
+
+	MCP  mcpCmd  `cmd:"" name:"mcp" group:"act" help:"MCP, for agents: proxy, serve, tools, add, install."`
+	Hook hookCmd `cmd:"" group:"act" help:"Hooks of coding agents: claude-code, codex."`
+
+	Run      runCmd      `cmd:"" group:"run" help:"Runs: start, list, show, watch, cancel, retry, signal, reflexion."`
+	Workflow workflowCmd `cmd:"" group:"run" help:"Workflows: lint, test, graph, schema, apply, list, show."`
+
+	Push      pushCmd      `cmd:"" group:"operate" help:"Pushes: list, drain, resolve, ask, mark-unknown."`
+	DLQ       dlqCmd       `cmd:"" name:"dlq" group:"operate" help:"Dead letters: list, replay, resolve, discard."`
+	Notify    notifyCmd    `cmd:"" group:"operate" help:"Messages to people: list, channels, retry, test, slack-manifest."`
+	Insights  insightsCmd  `cmd:"" group:"operate" help:"Tell how the gate was used, and what decisions came to."`
+	Applied   appliedCmd   `cmd:"" group:"operate" help:"List what was carried out."`
+	Corpus    corpusCmd    `cmd:"" group:"operate" help:"List what decisions teach."`
+	Evidence  evidenceCmd  `cmd:"" group:"operate" help:"All that is known of an action, or of a run: export, show."`
+	Audit     auditCmd     `cmd:"" group:"operate" help:"The audit log: tail, verify, head."`
+	Context   contextCmd   `cmd:"" group:"other" help:"Named servers: add, use, list, show, remove."`
+	Config    configCmd    `cmd:"" group:"serve" help:"The configuration: check, init."`
+	Connector connectorCmd `cmd:"" group:"serve" help:"Connectors: list, operations, schema, import, test."`
+	Doctor    doctorCmd    `cmd:"" group:"operate" help:"Check server, key, edit token and queues, or a whole store."`
+	Backup    backupCmd    `cmd:"" group:"operate" help:"Copy a data folder's store to a file, while it is served."`
+	Archive   archiveCmd   `cmd:"" group:"operate" help:"Tell what the archiver would move at this moment."`
+
+	MigrateStore migrateStoreCmd `cmd:"" group:"operate" help:"Copy a data folder into a PostgreSQL database."`
+
+	Admin     adminCmd     `cmd:"" group:"administer" help:"For administrators: notices, reset."`
+	Policy    policyCmd    `cmd:"" group:"administer" help:"Policies: lint, test, explain, apply, show, list, usage, activate."`
+	Group     groupCmd     `cmd:"" group:"administer" help:"Groups of people whom policies ask."`
+	Delegate  delegateCmd  `cmd:"" group:"administer" help:"Answer for people who are away: to, list, end."`
+	Principal principalCmd `cmd:"" group:"administer" help:"People, agents and services."`
+	Key       keyCmd       `cmd:"" group:"administer" help:"API keys: create, list, revoke."`
+	Link      linkCmd      `cmd:"" group:"administer" help:"Links of mails: keys."`
+	Session   sessionCmd   `cmd:"" group:"administer" help:"Signed-in browsers: list, revoke."`
+	Tenant    tenantCmd    `cmd:"" group:"administer" help:"Tenants: create, list."`
+
+	Bench      serve.BenchCommand `cmd:"" group:"other" help:"Measure a gate on this machine, beside bare baselines."`
+	Version    versionCmd         `cmd:"" group:"other" help:"Print the version."`
+	Completion completionCmd      `cmd:"" group:"other" help:"Print a completion script for a shell."`
+}
+
+const description = `Agents propose changes; a policy and people decide; what was approved is carried out, byte for byte, at most once.
+
+Data goes to stdout: a table on a terminal, tab-separated lines without a header
+when piped, the API's JSON with --json. Words go to stderr. Exit codes: 0 done,
+1 error, 2 usage, 4 not authenticated or not allowed, 8 still pending, 10
+rejected or denied, 11 expired, 12 superseded or already decided, 13 outcome
+unknown.`
+
+// exited is how the parser leaves, after a help text: by a panic that run ends.
+type exited int
+
+// newParser makes the parser of the command line c.
+func newParser(c *cli) (*kong.Kong, error) {
+	return kong.New(c,
+		kong.Name("gatehouse"),
+		kong.Description(description),
+		kong.Vars{
+			"version": "gatehouse " + version.Number, "notified": ",queued,sent,accepted,delivered,failed,muted",
+			"roles": "What this process does: " + serve.RoleWords(", ") + "; all of it by default.",
+		},
+		kong.Writers(c.Globals.Stdout, c.Globals.Stderr),
+		kong.Exit(func(code int) { panic(exited(code)) }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 100}),
+		kong.ExplicitGroups([]kong.Group{
+			{Key: "serve", Title: "Serve"},
+			{Key: "act", Title: "Propose and decide"},
+			{Key: "run", Title: "Run workflows"},
+			{Key: "operate", Title: "Operate and audit"},
+			{Key: "administer", Title: "Administer"},
+			{Key: "other", Title: "Other"},
+			{Key: "global", Title: "Everywhere"},
+		}),
+		kong.KindMapper(reflect.Int, kong.MapperFunc(wholeNumber)),
+		kong.Bind(&c.Globals, &c.Globals.IO),
+		kong.BindToProvider((*globals).connect),
+	)
+}
+
+// run is main without the process: it returns the exit code.
+func run(g globals, args []string) (code int) {
+	defer func() {
+		if r := recover(); r != nil {
+			status, ok := r.(exited)
+			if !ok {
+				panic(r)
+			}
+			code = int(status)
+		}
+	}()
+	if len(args) > 0 && args[0] == "help" { // as many other programs have it
+		args = append(slices.Clone(args[1:]), "--help")
+	}
+	c := &cli{Globals: g}
+	parser, err := newParser(c)
+	if err != nil {
+		fmt.Fprintf(g.Stderr, "error: %v\n", err)
+		return term.ExitError
+	}
+	parsed, err := parser.Parse(args)
+	c.Globals.JSON = c.Globals.AsJSON
+	if err != nil {
+		return usage(&c.Globals, args, err)
+	}
+	if err = idGiven(parsed); err == nil {
+		err = parsed.Run(&c.Globals)
+	}
+	if err == nil {
+		return term.ExitDone
+	}
+	c.Globals.report(err)
+	return exitCode(err)
+}
+
+// idGiven refuses an empty id, which a shell makes of a variable that holds
+// nothing, such as the first of no pending actions.
+func idGiven(parsed *kong.Context) error {
+	for _, p := range parsed.Path {
+		if v := p.Positional; v != nil && v.Name == "id" && v.Target.Kind() == reflect.String &&
+			v.Target.String() == "" {
+			return term.Usagef("the id is empty: is there anything to name? `gatehouse list` and `gatehouse run list` print ids")
+		}
+	}
+	return nil
+}
+
+// usage tells a mistake in the command line, and how it should look. Without
+// any argument at all, that is the whole help.
+func usage(g *globals, args []string, err error) int {
+	// An enumeration that may be left out has "" first, which nobody writes.
+	words := strings.Replace(err.Error(), `must be one of "",`, "must be one of ", 1)
+	var parse *kong.ParseError
+	if errors.As(err, &parse) && parse.Context != nil {
+		words = unknownCommand(words, parse.Context)
+	}
+	if slices.Contains(args, "--json") { // which a command line that is wrong has not set
+		_ = term.WriteJSON(g.Stderr, problem(term.Usagef("%s", words), nil))
+		return term.ExitUsage
+	}
+	if parse != nil && parse.Context != nil {
+		ctx := parse.Context
+		selected := ctx.Selected()
+		switch {
+		case len(args) == 0:
+			stdout := ctx.Stdout
+			ctx.Stdout = g.Stderr
+			_ = ctx.PrintUsage(false)
+			ctx.Stdout = stdout
+		case selected == nil:
+			g.Say("Usage: gatehouse <command> [flags]\nSee: gatehouse --help")
+		default:
+			g.Say("Usage: gatehouse %s\nSee: gatehouse %s --help", strings.TrimSpace(selected.Summary()), strings.TrimSpace(selected.Path()))
+		}
+	}
+	g.Say("%s %s", term.Paint(g.ColorErr, term.Red, "error:"), term.Safe(words))
+	return term.ExitUsage
+}
+
+// unknownCommand says of a word where a command belongs that it is none, and
+// which commands a group has. The parser calls it an unexpected argument.
+func unknownCommand(words string, ctx *kong.Context) string {
+	word, ok := strings.CutPrefix(words, "unexpected argument ")
+	group := ctx.Selected()
+	if !ok || group != nil && group.Leaf() {
+		return words
+	}
+	words = "unknown command " + word
+	if group == nil || strings.Contains(word, ", did you mean ") {
+		return words
+	}
+	var names []string
+	for _, command := range group.Children {
+		if !command.Hidden {
+			names = append(names, command.Name)
+		}
+	}
+	return words + "; there are " + strings.Join(names, ", ")
+}
+
+// wholeNumber reads a number of the command line.
+func wholeNumber(ctx *kong.DecodeContext, target reflect.Value) error {
+	var text string
+	if err := ctx.Scan.PopValueInto("number", &text); err != nil {
+		return err
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return fmt.Errorf("%q is not a whole number", text)
+	}
+	target.SetInt(n)
+	return nil
+}
+
+// Main runs the command line of this process, and returns its exit code.
+func Main() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	// Only the first signal is caught: a second one ends what does not end.
+	context.AfterFunc(ctx, stop)
+	return run(globals{IO: term.New(ctx, os.Stdin, os.Stdout, os.Stderr)}, os.Args[1:])
+}

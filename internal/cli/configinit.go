@@ -1,0 +1,71 @@
+package cli
+
+import (
+	"cmp"
+	_ "embed"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/serve"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
+)
+
+// starterConfig is the configuration that config init writes: valid as it is,
+// with each section explained.
+//
+//go:embed starter.yaml
+var starterConfig []byte
+
+// configCmd groups the commands about the configuration file. They need no
+// server.
+type configCmd struct {
+	Check serve.CheckCommand `cmd:"" help:"Read the configuration, and look at all that it names."`
+	Init  configInitCmd      `cmd:"" help:"Write a configuration to begin with."`
+}
+
+type configInitCmd struct {
+	serve.DataFlags
+}
+
+func (*configInitCmd) Help() string {
+	return `
+Writes a gatehouse.yaml with comments into the data folder, or to --config. It
+serves as it is, and has an example of each section to take the comment signs
+from. A file that is there already is never written over.
+
+Examples:
+
+    gatehouse config init --data ./gatehouse-data
+    gatehouse config init --config gatehouse.yaml
+`
+}
+
+// Run writes the file.
+func (c *configInitCmd) Run(g *globals) error {
+	name := c.Config
+	if name == "" {
+		if err := os.MkdirAll(c.Data, 0o700); err != nil {
+			return err
+		}
+		name = filepath.Join(c.Data, "gatehouse.yaml")
+	}
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return gatehouse.E(gatehouse.CodeAlreadyExists, "%s is there already, and stays as it is", name)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(starterConfig)
+	if err := cmp.Or(err, f.Close()); err != nil {
+		return errors.Join(err, os.Remove(name))
+	}
+	if g.JSON {
+		return g.PrintJSON(map[string]string{"file": name})
+	}
+	g.Say("Wrote %s. Next: edit it, then: gatehouse config check --config %s", term.ShownPath(name), term.ShellWord(name))
+	return nil
+}

@@ -1,0 +1,37 @@
+package cli
+
+import (
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/client"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
+)
+
+// service is what the client commands speak to: the domain, over HTTP.
+type service interface {
+	gatehouse.ActionService
+	gatehouse.DispatchService
+	gatehouse.AdminService
+	gatehouse.PolicyService
+	gatehouse.AuditService
+	gatehouse.SessionService
+	gatehouse.RunService
+	gatehouse.CheckService
+	gatehouse.KeeperService
+	gatehouse.NoticeService
+	gatehouse.NotificationService
+	gatehouse.LinkKeyService
+	gatehouse.DelegationService
+	gatehouse.InsightService
+}
+
+// connect makes the client. It does not yet speak to the server.
+func (g *globals) connect() (service, error) {
+	if err := g.resolve(); err != nil {
+		return nil, err
+	}
+	c, err := client.New(g.URL, g.Key, client.WithEditToken(g.EditToken), client.WithChannel(gatehouse.ViaCLI))
+	if err != nil {
+		return nil, term.Usagef("--url or GATEHOUSE_URL is not the address of a server, such as http://127.0.0.1:8080")
+	}
+	return c, nil
+}

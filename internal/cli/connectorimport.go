@@ -1,0 +1,230 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/openapi"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
+)
+
+type connectorImportCmd struct {
+	Document  string   `arg:"" help:"The OpenAPI document, YAML or JSON, 3.0 to 3.2."`
+	To        string   `required:"" help:"The file of operations that is written." placeholder:"FILE"`
+	Only      []string `help:"Operations to take, by name or pattern such as create*; by default those of the last import, else all." placeholder:"NAME"`
+	Accept    []string `help:"Operations to accept as they are now, by name or pattern." placeholder:"NAME"`
+	AcceptAll bool     `help:"Accept all operations as they are now."`
+	Check     bool     `help:"Write nothing, and exit 1 where the document is not what was accepted."`
+}
+
+func (*connectorImportCmd) Help() string {
+	return `
+Derives from each operation of the document that writes an operation of an http
+connector, with the JSON Schema of what it takes, a class and a level, and writes
+them to a file. The configuration names that file as import: file:FILE; addresses and
+credentials are the configuration's, never the document's.
+
+Nothing of the file can be proposed before a person has accepted it: read it, then name
+the operations with --accept. Import again when the document has changed. Operations
+that are not what was accepted are set aside until they are accepted again.
+
+Piped, the columns are: operation, state (accepted, new, changed, gone, left_out),
+class, level, request, and the reasons: what differs from what was accepted, or why
+class and level are so.
+
+Examples:
+
+    gatehouse connector import openapi.yaml --to crm.openapi.yaml
+    gatehouse connector import openapi.yaml --to crm.openapi.yaml --accept 'create*'
+    gatehouse connector import openapi.yaml --to crm.openapi.yaml --check
+`
+}
+
+// importedOperation is a line of connector import.
+type importedOperation struct {
+	Operation string        `json:"operation"`
+	State     openapi.State `json:"state"`
+	// Moved is whether this import made the state what it is.
+	Moved    bool     `json:"moved"`
+	Class    string   `json:"class,omitempty"`
+	Level    int      `json:"level,omitempty"`
+	Request  string   `json:"request,omitempty"`
+	Why      []string `json:"why"`
+	Differs  []string `json:"differs"`
+	Money    []string `json:"money"`
+	Currency string   `json:"currency,omitempty"`
+}
+
+// Run imports.
+func (c *connectorImportCmd) Run(g *globals) error {
+	src, err := readBounded(c.Document, openapi.MaxBytes)
+	if err != nil {
+		return err
+	}
+	api, err := openapi.Derive(g.Ctx, src)
+	if err != nil {
+		return fmt.Errorf("%s: the document %w", c.Document, err)
+	}
+	before, err := os.ReadFile(c.To)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	file, err := openapi.Open(before)
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.To, err)
+	}
+	if err := c.known(api); err != nil {
+		return err
+	}
+	lines, err := file.Import(api, c.Only, func(name string) bool { return c.AcceptAll || matches(c.Accept, name) })
+	if err != nil {
+		return term.Usagef("--only: %v", err)
+	}
+	if !c.Check {
+		text, err := file.Text()
+		if err != nil {
+			return err
+		}
+		if err := replaceFile(c.To, text); err != nil {
+			return err
+		}
+	}
+	return c.tell(g, lines)
+}
+
+// known refuses a name that no operation of the document has: it was mistyped.
+func (c *connectorImportCmd) known(api *openapi.API) error {
+	for _, p := range slices.Concat(c.Accept, c.Only) {
+		found := false
+		for name := range api.Operations {
+			found = found || matches([]string{p}, name)
+		}
+		if why, ok := api.LeftOut[p]; ok {
+			return term.Usagef("%s cannot be imported: %s", gatehouse.Quote(p), why)
+		}
+		if !found {
+			return term.Usagef("the document has no operation %s that can be imported", gatehouse.Quote(p))
+		}
+	}
+	return nil
+}
+
+func matches(patterns []string, name string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool { ok, err := path.Match(p, name); return ok && err == nil })
+}
+
+func (c *connectorImportCmd) tell(g *globals, lines []openapi.Line) error {
+	all := []importedOperation{}
+	t := &term.Table{Header: []string{"OPERATION", "STATE", "CLASS", "LEVEL", "REQUEST", "WHY"}, Wide: 5}
+	waiting, moved := 0, false
+	for _, l := range lines {
+		if l.State == openapi.New || l.State == openapi.Changed {
+			waiting++
+		}
+		moved = moved || l.Moved
+		level := ""
+		if l.Floor > 0 {
+			level = l.Floor.String()
+		}
+		why := l.Why
+		if len(l.Differs) > 0 {
+			why = l.Differs
+		}
+		t.Add(l.Name, string(l.State), l.Class, level, strings.TrimSpace(l.Request), strings.Join(why, "; "))
+		all = append(all, importedOperation{
+			Operation: l.Name, State: l.State, Moved: l.Moved, Class: l.Class, Level: int(l.Floor), Request: strings.TrimSpace(l.Request),
+			Why: orEmpty(l.Why), Differs: orEmpty(l.Differs), Money: orEmpty(l.Money), Currency: l.Currency,
+		})
+	}
+	var err error
+	if g.JSON {
+		err = g.PrintJSON(map[string]any{"operations": all})
+	} else {
+		err = g.Print(t, "The document has no operation that was asked for.")
+	}
+	if err != nil {
+		return err
+	}
+	if !g.JSON {
+		c.ceilings(g, lines)
+	}
+	switch {
+	case c.Check && (waiting > 0 || moved):
+		g.Say("%s is not what was accepted.", c.Document)
+		return term.Exit(1)
+	case c.Check:
+	case waiting > 0:
+		g.Say(
+			"Wrote %s. %d operations wait to be accepted: read them there, then import again with --accept NAME or --accept-all.",
+			c.To,
+			waiting,
+		)
+	default:
+		g.Say("Wrote %s.", c.To)
+	}
+	return nil
+}
+
+// ceilings suggests what a policy can count.
+func (c *connectorImportCmd) ceilings(g *globals, lines []openapi.Line) {
+	said := false
+	for _, l := range lines {
+		if len(l.Money) == 0 || l.State == openapi.Gone {
+			continue
+		}
+		if !said {
+			g.Say("Amounts that a ceiling of the policy can count:")
+			said = true
+		}
+		for _, m := range l.Money {
+			expression := "change" + strings.ReplaceAll(m, "/", ".")
+			if l.Currency != "" {
+				expression += ", in " + "change" + strings.ReplaceAll(l.Currency, "/", ".")
+			}
+			g.Say("  %s: amount: %s", term.Safe(l.Name), term.Safe(expression))
+		}
+	}
+}
+
+func orEmpty(list []string) []string {
+	if list == nil {
+		return []string{}
+	}
+	return list
+}
+
+// readBounded reads a file, and no more of it than one byte beyond a bound.
+func readBounded(name string, most int64) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, most+1))
+}
+
+// replaceFile writes a file as a whole, or not at all.
+func replaceFile(name string, text []byte) error {
+	temp, err := os.CreateTemp(filepath.Dir(name), ".import-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(temp.Name())
+	_, err = temp.Write(text)
+	if err == nil {
+		err = temp.Chmod(0o644)
+	}
+	err = errors.Join(err, temp.Sync(), temp.Close())
+	if err != nil {
+		return err
+	}
+	return os.Rename(temp.Name(), name)
+}

@@ -1,0 +1,133 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/internal/serve"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
+)
+
+// classesOf are the classes of a connector's operations.
+func classesOf(c connector.Connector) []string {
+	classes := []string{}
+	if l, ok := c.(connector.Lister); ok {
+		for _, op := range l.List() {
+			classes = append(classes, string(op.Class))
+		}
+	}
+	slices.Sort(classes)
+	return slices.Compact(classes)
+}
+
+type connectorOperationsCmd struct {
+	serve.DataFlags
+	Name string `arg:"" help:"The connector."`
+}
+
+func (*connectorOperationsCmd) Help() string {
+	return `
+Reads the configuration, and calls nothing. Piped, the columns are: operation, class,
+level without declared fields, whether it can be undone (yes or no), and the entity
+types that it takes, * for any.
+
+Examples:
+
+    gatehouse connector operations shop --config gatehouse.yaml
+`
+}
+
+// listedOperation is a line of connector operations.
+type listedOperation struct {
+	Operation   string   `json:"operation"`
+	Class       string   `json:"class"`
+	Level       int      `json:"level"`
+	Reverses    bool     `json:"reverses"`
+	EntityTypes []string `json:"entity_types"`
+}
+
+// Run lists the operations.
+func (c *connectorOperationsCmd) Run(g *globals) error {
+	made, done, err := c.Connector(g.Ctx, c.Name)
+	if err != nil {
+		return err
+	}
+	defer done()
+	all := []listedOperation{}
+	t := &term.Table{Header: []string{"OPERATION", "CLASS", "LEVEL", "UNDONE", "ENTITY TYPES"}, Wide: 4}
+	l, ok := made.(connector.Lister)
+	if !ok {
+		return fmt.Errorf("connector %s does not tell its operations", c.Name)
+	}
+	for _, op := range l.List() {
+		one := listedOperation{
+			Operation: op.Name, Class: string(op.Class), Reverses: op.Reverses, EntityTypes: append([]string{}, op.EntityTypes...),
+		}
+		call := connector.Call{Operation: op.Name, ProposedChange: "{}"}
+		if len(op.EntityTypes) > 0 {
+			call.Target.EntityType = op.EntityTypes[0]
+		}
+		one.Level = int(connector.FloorOf(made, op.Operation, call))
+		all = append(all, one)
+		undone, types := "no", strings.Join(op.EntityTypes, ", ")
+		if op.Reverses {
+			undone = "yes"
+		}
+		if types == "" {
+			types = "*"
+		}
+		t.Add(one.Operation, one.Class, fmt.Sprintf("L%d", one.Level), undone, types)
+	}
+	return showList(g, map[string]any{"operations": all}, nil, "There is no operation.",
+		func() *term.Table { return t })
+}
+
+type connectorSchemaCmd struct {
+	serve.DataFlags
+	Name      string `arg:"" help:"The connector."`
+	Operation string `arg:"" help:"The operation."`
+	Entity    string `help:"The entity type; by default the first one that the operation takes." placeholder:"TYPE"`
+}
+
+func (*connectorSchemaCmd) Help() string {
+	return `
+Prints the JSON Schema (2020-12) of proposed_change. It calls nothing but, for a
+database, its catalogue.
+
+Examples:
+
+    gatehouse connector schema shop update --config gatehouse.yaml --entity item
+`
+}
+
+// Run prints the schema.
+func (c *connectorSchemaCmd) Run(g *globals) error {
+	made, done, err := c.Connector(g.Ctx, c.Name)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if _, ok := made.Operation(c.Operation); !ok {
+		return term.Usagef("connector %s has no operation %s", c.Name, gatehouse.Quote(c.Operation))
+	}
+	entity := c.Entity
+	if l, ok := made.(connector.Lister); ok && entity == "" {
+		for _, op := range l.List() {
+			if op.Name == c.Operation && len(op.EntityTypes) > 0 {
+				entity = op.EntityTypes[0]
+			}
+		}
+	}
+	typed, ok := made.(connector.Typed)
+	if !ok {
+		return fmt.Errorf("connector %s takes any change: its operations have no schema", c.Name)
+	}
+	schema, ok := typed.Schema(c.Operation, entity)
+	if !ok {
+		return fmt.Errorf("operation %s has no schema for entity type %s", c.Operation, gatehouse.Quote(entity))
+	}
+	return g.PrintJSON(schema)
+}

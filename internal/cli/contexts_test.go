@@ -1,0 +1,89 @@
+package cli
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/zalando/go-keyring"
+
+	"github.com/gatehouse-dev/gatehouse/internal/term"
+)
+
+// contextsIn makes a folder for the contexts of a test, and returns their file.
+func contextsIn(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	t.Setenv("XDG_CONFIG_HOME", dir)
+	t.Setenv("HOME", dir)
+	return filepath.Join(dir, "gatehouse", "contexts.json")
+}
+
+func addContext(t *testing.T, file bool) *globals {
+	t.Helper()
+	g := globals{IO: term.New(t.Context(), os.Stdin, os.Stderr, os.Stderr)}
+	g.URL, g.Key, g.EditToken = "http://127.0.0.1:1", "gth_secret", "gte_secret"
+	if err := (&contextAddCmd{Name: "dev", File: file}).Run(&g); err != nil {
+		t.Fatal(err)
+	}
+	resolved := globals{IO: term.New(t.Context(), os.Stdin, os.Stderr, os.Stderr)}
+	if err := resolved.resolve(); err != nil {
+		t.Fatal(err)
+	}
+	return &resolved
+}
+
+// TestContextInTheKeyring: the keyring has the secrets, the file has none, and
+// removing the context removes them.
+func TestContextInTheKeyring(t *testing.T) {
+	path := contextsIn(t)
+	keyring.MockInit()
+	if g := addContext(t, false); g.URL != "http://127.0.0.1:1" || g.Key != "gth_secret" ||
+		g.EditToken != "gte_secret" {
+		t.Errorf("the context gives %q, %q, %q", g.URL, g.Key, g.EditToken)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil || strings.Contains(string(b), "secret") {
+		t.Errorf("the file: %v\n%s", err, b)
+	}
+	if kept, err := keyring.Get(keyringService, "dev"); err != nil || !strings.Contains(kept, "gth_secret") {
+		t.Errorf("the keyring: %v", err)
+	}
+	if err := (&contextRemoveCmd{Name: "dev"}).Run(nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := keyring.Get(keyringService, "dev"); !errors.Is(err, keyring.ErrNotFound) {
+		t.Errorf("after the context was removed: %v", err)
+	}
+}
+
+// TestContextWithoutAKeyring: where there is no keyring, or the person wants none,
+// the secrets lie in a file that only the person can read.
+func TestContextWithoutAKeyring(t *testing.T) {
+	for name, c := range map[string]struct {
+		keyring func()
+		file    bool
+	}{
+		"none is there": {func() { keyring.MockInitWithError(errors.New("no keyring")) }, false},
+		"--file":        {keyring.MockInit, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := contextsIn(t)
+			c.keyring()
+			if g := addContext(t, c.file); g.Key != "gth_secret" || g.EditToken != "gte_secret" {
+				t.Errorf("the context gives %q, %q", g.Key, g.EditToken)
+			}
+			for at, want := range map[string]os.FileMode{path: 0o600, filepath.Dir(path): 0o700} {
+				info, err := os.Stat(at)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := info.Mode().Perm(); got != want {
+					t.Errorf("%s has mode %o, want %o", at, got, want)
+				}
+			}
+		})
+	}
+}

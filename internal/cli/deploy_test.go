@@ -1,0 +1,242 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/feed"
+	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
+	"github.com/gatehouse-dev/gatehouse/internal/serve"
+	"github.com/gatehouse-dev/gatehouse/internal/telemetry"
+)
+
+const deployDir = "../../deploy"
+
+func readDeploy(t *testing.T, path ...string) string {
+	t.Helper()
+	src, err := os.ReadFile(filepath.Join(append([]string{deployDir}, path...)...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(src)
+}
+
+// runTool runs a program that scripts/tools installs.
+func runTool(t *testing.T, dir, name string, args ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+	}
+}
+
+// The metrics that alert rules and dashboard ask for are those that a server
+// has, or that Prometheus makes of them.
+func TestAlertsAndDashboardKnowTheMetrics(t *testing.T) {
+	t.Parallel()
+	cfg, err := config.Parse("gatehouse.yaml", []byte(
+		`connectors: {shop: {type: sql, dsn: "sqlite:/nowhere/shop.db", entities: {item: {table: items, key: sku}}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := servedMetrics(t, t.TempDir(), cfg) + furtherMetrics(t)
+	files := map[string]string{
+		"alerts":    readDeploy(t, "prometheus", "alerts.yaml"),
+		"dashboard": readDeploy(t, "grafana", "gatehouse.json"),
+	}
+	if !json.Valid([]byte(files["dashboard"])) {
+		t.Error("the dashboard is not JSON")
+	}
+	names := regexp.MustCompile(`\b(?:gatehouse|process|go)_[a-z_]+`)
+	for file, src := range files {
+		seen := 0
+		for _, name := range names.FindAllString(src, -1) {
+			seen++
+			family := regexp.MustCompile(`_(bucket|count)$`).ReplaceAllString(name, "")
+			if !strings.Contains(served, "# TYPE "+name+" ") && !strings.Contains(served, "# TYPE "+family+" histogram") {
+				t.Errorf("%s: a server has no metric %s", file, name)
+			}
+		}
+		if seen < 10 {
+			t.Errorf("%s: only %d metrics", file, seen)
+		}
+	}
+}
+
+// furtherMetrics are those that a server has with NATS, and once a model was called.
+func furtherMetrics(t *testing.T) string {
+	t.Helper()
+	n, err := serve.Open(t.Context(), t.TempDir(), &config.Config{}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := n.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	registry := prometheus.NewRegistry()
+	telemetry.RegisterFeed(registry, new(feed.Feed).Published, new(feed.Feed).Behind)
+	telemetry.NewRuns(registry, n.Store).ModelUsed(&gatehouse.ModelUsage{Provider: "local", InputTokens: 1, Cost: "0.1", Currency: "USD"})
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names strings.Builder
+	for _, f := range families {
+		fmt.Fprintf(&names, "# TYPE %s counter\n", f.GetName())
+	}
+	return names.String()
+}
+
+func TestAlertRules(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(deployDir, "prometheus")
+	runTool(t, dir, "promtool", "check", "rules", "alerts.yaml")
+	runTool(t, dir, "promtool", "test", "rules", "alerts_test.yaml")
+}
+
+// The unit is read by systemd itself, with the program where it is here.
+func TestSystemdUnit(t *testing.T) {
+	t.Parallel()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	unit := readDeploy(t, "systemd", "gatehouse.service")
+	start := regexp.MustCompile(`ExecStart=(\S+) (.*)`).FindStringSubmatch(unit)
+	if start == nil {
+		t.Fatal("no ExecStart")
+	}
+	if _, err := testParser(t).Parse(strings.Fields(start[2])); err != nil {
+		t.Errorf("%s: %v", start[2], err)
+	}
+	dir := t.TempDir()
+	copied := filepath.Join(dir, "gatehouse.service")
+	if err := os.WriteFile(copied, []byte(strings.ReplaceAll(unit, start[1], self)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	runTool(t, dir, "systemd-analyze", "verify", "--man=no", copied)
+}
+
+// What the image copies is there, its program's arguments are known, and it
+// runs as nobody. Building it needs a container engine, which tests do not.
+func TestDockerfile(t *testing.T) {
+	t.Parallel()
+	src, err := os.ReadFile("../../Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := string(src)
+	for _, m := range regexp.MustCompile(`(?m)^COPY ([^-].*) \S+$`).FindAllStringSubmatch(file, -1) {
+		for _, from := range strings.Fields(m[1]) {
+			if _, err := os.Stat(filepath.Join("../..", from)); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	mod, err := os.ReadFile("../../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	version := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindSubmatch(mod)
+	for _, want := range []string{
+		"FROM golang:" + string(version[1]) + "-", "CGO_ENABLED=0", "gcr.io/distroless/static-", ":nonroot\n", "\nUSER 65532", `CMD ["serve"]`,
+		"ARG COMMIT DATE", "-X $VERSION.commit=$COMMIT -X $VERSION.date=$DATE",
+	} {
+		if !strings.Contains(file, want) {
+			t.Errorf("no %q in the Dockerfile", want)
+		}
+	}
+}
+
+// The arguments of the manifests are known to the program.
+func TestKubernetesArguments(t *testing.T) {
+	t.Parallel()
+	args := regexp.MustCompile(`args: \[(.*)\]`).FindStringSubmatch(readDeploy(t, "kubernetes", "deployment.yaml"))
+	if args == nil {
+		t.Fatal("no args")
+	}
+	var words []string
+	for _, w := range strings.Split(args[1], ",") {
+		words = append(words, strings.Trim(strings.TrimSpace(w), `"`))
+	}
+	if _, err := testParser(t).Parse(words); err != nil {
+		t.Errorf("%q: %v", words, err)
+	}
+	src := regexp.MustCompile(`(?s)gatehouse.yaml: \|\n(.*)`).FindStringSubmatch(readDeploy(t, "kubernetes", "configmap.yaml"))
+	if _, err := config.Parse("gatehouse.yaml", []byte(strings.ReplaceAll(src[1], "\n    ", "\n"))); err != nil {
+		t.Error(err)
+	}
+}
+
+// The arguments of the compose file are known to the program.
+func TestComposeArguments(t *testing.T) {
+	t.Parallel()
+	file := readDeploy(t, "compose", "compose.yaml")
+	command := regexp.MustCompile(`command: \[(.*)\]`).FindStringSubmatch(file)
+	first := regexp.MustCompile(`run --rm gatehouse (init .*)`).FindStringSubmatch(file)
+	if command == nil || first == nil {
+		t.Fatal("no command")
+	}
+	for _, words := range []string{strings.NewReplacer(",", "", `"`, "").Replace(command[1]), first[1]} {
+		if _, err := testParser(t).Parse(strings.Fields(words)); err != nil {
+			t.Errorf("%s: %v", words, err)
+		}
+	}
+	if _, err := config.Parse("gatehouse.yaml", []byte(readDeploy(t, "compose", "gatehouse.yaml"))); err != nil {
+		t.Error(err)
+	}
+}
+
+// The compose file's script makes a role that row-level security binds, whatever
+// its password is, and a database that it may make tables in.
+func TestComposeRole(t *testing.T) {
+	t.Parallel()
+	cluster, err := pgtest.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := cluster.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	at, err := url.Parse(cluster.DSN("gatehouse"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "sh", filepath.Join(deployDir, "compose", "role.sh"))
+	cmd.Env = append(os.Environ(), "PATH="+pgtest.Programs()+":"+os.Getenv("PATH"), "PGHOST="+at.Query().Get("host"),
+		"GATEHOUSE_PASSWORD=it's $HOME")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	at.User = url.User("gatehouse")
+	conn, err := pgx.Connect(t.Context(), at.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	var unbound bool
+	if err := conn.QueryRow(t.Context(), "SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user").Scan(&unbound); err != nil || unbound {
+		t.Errorf("the role is not bound by row-level security: %v, %v", unbound, err)
+	}
+	if _, err := conn.Exec(t.Context(), "CREATE TABLE mine (id int)"); err != nil {
+		t.Error(err)
+	}
+}

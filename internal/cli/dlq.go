@@ -1,0 +1,273 @@
+package cli
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
+)
+
+// dlqCmd groups the commands about dead letters.
+type dlqCmd struct {
+	List    dlqListCmd    `cmd:"" help:"List what needs a person, with advice."`
+	Replay  dlqReplayCmd  `cmd:"" help:"Put dead letters back into the queue."`
+	Resolve dlqResolveCmd `cmd:"" help:"Settle unknown outcomes."`
+	Discard dlqDiscardCmd `cmd:"" help:"Close failed dead letters for good."`
+}
+
+// dlqFilter selects dead letters by what they have in common.
+type dlqFilter struct {
+	Connector string `placeholder:"NAME" help:"Only those of this connector."`
+	Code      string `placeholder:"CODE" help:"Only those that ended with this code."`
+	Since     string `placeholder:"WHEN" help:"Only those that ended since then: 2h ago, or a time such as 2026-01-02T15:04:05Z."`
+}
+
+func (f *dlqFilter) read(now time.Time) (out gatehouse.DeadLetterFilter, err error) {
+	out.Connector, out.Code = f.Connector, f.Code
+	if f.Since == "" {
+		return out, nil
+	}
+	at, err := parseSince(f.Since, now)
+	if err != nil {
+		return out, err
+	}
+	out.Since = &at
+	return out, nil
+}
+
+// parseSince reads the flag --since.
+func parseSince(text string, now time.Time) (time.Time, error) {
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		return at, nil
+	}
+	ago, err := gatehouse.ParseDuration(text)
+	if err != nil || ago <= 0 {
+		return time.Time{}, term.Usagef("--since must be a duration such as 2h, or a time such as 2026-01-02T15:04:05Z")
+	}
+	return now.Add(-ago.D()), nil
+}
+
+// dlqListCmd lists dead letters.
+type dlqListCmd struct {
+	dlqFilter `embed:""`
+	paging    `embed:""`
+}
+
+func (*dlqListCmd) Help() string {
+	return `
+A dead letter is a push that needs a person: it failed and nobody has discarded
+it, or nobody knows whether it had its effect. Piped, the columns are: id,
+action, type, connector, attempts, last attempt, code, error, advice, status,
+replay (safe or unsafe), why, what the target said.
+
+Examples:
+
+    gatehouse dlq list
+    gatehouse dlq list --connector shop --since 2h
+    gatehouse dlq list --all | awk -F'\t' '$7 == "target_changed" {print $1}'
+`
+}
+
+// Run lists.
+func (c *dlqListCmd) Run(g *globals, api service) error {
+	filter, err := c.read(time.Now())
+	if err != nil {
+		return err
+	}
+	page, err := collect(g.Ctx, &c.paging, func(ctx context.Context, cursor string, limit int) (gatehouse.Page[*gatehouse.DeadLetter], error) {
+		filter.Cursor, filter.Limit = cursor, limit
+		return api.ListDeadLetters(ctx, filter)
+	})
+	return showPage(g, page, err, "No dead letters.", func() *term.Table {
+		t := &term.Table{
+			Header: []string{"ID", "ACTION", "TYPE", "CONNECTOR", "ATTEMPTS", "LAST", "CODE", "ERROR", "ADVICE", "STATUS", "REPLAY", "WHY", "TARGET SAYS"},
+			Wide:   8, Drop: []int{11, 12, 5, 2, 1, 3, 4, 7},
+		}
+		for _, d := range page.Items {
+			replay := "unsafe"
+			if d.ReplaySafe {
+				replay = "safe"
+			}
+			t.Add(d.ID, d.ActionID, d.ActionType, d.Connector, strconv.Itoa(d.Attempts), g.At(d.LastAt), d.ErrorCode, d.Error, d.Advice,
+				string(d.Status), replay, d.ReplayReason, d.TargetSays)
+		}
+		return t
+	})
+}
+
+// dlqSelection names the dead letters that a command acts on.
+type dlqSelection struct {
+	IDs       []string `arg:"" optional:"" name:"id" help:"The dead letters (ids of pushes)."`
+	dlqFilter `embed:""`
+	Limit     int  `placeholder:"N" help:"At most so many of those that the filter selects; 1000 by default."`
+	Yes       bool `aliases:"run" help:"Act on what a filter selects. Without it nothing changes."`
+	DryRun    bool `help:"Only tell what would happen, with ids, too."`
+}
+
+// read returns the selection. What a filter selects is acted on with --yes only.
+func (s *dlqSelection) read(all bool) (out gatehouse.DeadLetterSelection, err error) {
+	filter, err := s.dlqFilter.read(time.Now())
+	if err != nil {
+		return out, err
+	}
+	filter.Limit = s.Limit
+	given := 0
+	for _, one := range []bool{len(s.IDs) > 0, filter != gatehouse.DeadLetterFilter{}, all} {
+		if one {
+			given++
+		}
+	}
+	switch {
+	case given != 1:
+		return out, term.Usagef("name dead letters, or a filter (--connector, --code, --since, --limit), or --all where there is one")
+	case s.Yes && s.DryRun:
+		return out, term.Usagef("give --yes or --dry-run, not both")
+	case s.Limit < 0 || s.Limit > gatehouse.MaxDeadLetterBatch:
+		return out, term.Usagef("--limit must be 1 to %d", gatehouse.MaxDeadLetterBatch)
+	}
+	out.IDs, out.DryRun = s.IDs, s.DryRun || len(s.IDs) == 0 && !s.Yes
+	if len(s.IDs) == 0 && !all {
+		out.Filter = &filter
+	}
+	return out, nil
+}
+
+// dlqReplayCmd replays dead letters.
+type dlqReplayCmd struct {
+	dlqSelection `embed:""`
+	All          bool `help:"All of them."`
+}
+
+func (*dlqReplayCmd) Help() string {
+	return `
+Every check runs again, and the idempotency key stays the same: what was applied
+already is skipped. So is what a second call could do twice (resolve_first): an
+outcome that nobody knows, at a target that does not tell two calls apart.
+
+Dead letters that are named by their ids are replayed at once; with --all or a
+filter, the command only tells what would happen unless --yes is given. Exits 1
+when a dead letter that was named was skipped, unless it was applied already.
+
+Examples:
+
+    gatehouse dlq replay psh_01993b7e
+    gatehouse dlq replay --connector shop --code http_503 --since 2h
+    gatehouse dlq replay --all --yes
+`
+}
+
+// Run replays.
+func (c *dlqReplayCmd) Run(g *globals, api service) error {
+	sel, err := c.read(c.All)
+	if err != nil {
+		return err
+	}
+	answer, err := api.ReplayDeadLetters(g.Ctx, gatehouse.ReplayRequest{IDs: sel.IDs, Filter: sel.Filter, All: c.All, DryRun: sel.DryRun})
+	if err != nil {
+		return err
+	}
+	return g.printDeadLetters(answer, answer.Results, sel)
+}
+
+// dlqDiscardCmd closes failed dead letters.
+type dlqDiscardCmd struct {
+	dlqSelection `embed:""`
+	Reason       string `required:"" placeholder:"TEXT" help:"Why it will never be sent."`
+}
+
+func (*dlqDiscardCmd) Help() string {
+	return `
+What is discarded stays failed, leaves the list, and can never be replayed. An
+outcome that nobody knows has to be resolved first. With a filter the command
+only tells what would happen unless --yes is given.
+
+Examples:
+
+    gatehouse dlq discard psh_01993b7e --reason "the order was canceled by phone"
+    gatehouse dlq discard --connector shop --code target_changed --reason "proposed anew" --yes
+`
+}
+
+// Run discards.
+func (c *dlqDiscardCmd) Run(g *globals, api service) error {
+	sel, err := c.read(false)
+	if err != nil {
+		return err
+	}
+	answer, err := api.DiscardDeadLetters(g.Ctx, gatehouse.DiscardRequest{DeadLetterSelection: sel, Reason: c.Reason})
+	if err != nil {
+		return err
+	}
+	return g.printDeadLetters(answer, answer.Results, sel)
+}
+
+// dlqResolveCmd settles unknown outcomes.
+type dlqResolveCmd struct {
+	dlqSelection `embed:""`
+	Outcome      string `required:"" enum:"applied,failed" placeholder:"OUTCOME" help:"What you found at the target: applied or failed."`
+	Reason       string `required:"" placeholder:"TEXT" help:"How you know."`
+}
+
+func (*dlqResolveCmd) Help() string {
+	return `
+Only what is unknown can be resolved: look at the target first. Nothing is sent.
+With a filter the command only tells what would happen unless --yes is given.
+
+Examples:
+
+    gatehouse dlq resolve psh_01993b7e psh_01993b7f --outcome applied --reason "both orders show the refund"
+`
+}
+
+// Run resolves.
+func (c *dlqResolveCmd) Run(g *globals, api service) error {
+	sel, err := c.read(false)
+	if err != nil {
+		return err
+	}
+	answer, err := api.ResolveDeadLetters(g.Ctx, gatehouse.ResolveRequest{
+		DeadLetterSelection: sel, Resolution: gatehouse.Resolution{Outcome: c.Outcome, Reason: c.Reason},
+	})
+	if err != nil {
+		return err
+	}
+	return g.printDeadLetters(answer, answer.Results, sel)
+}
+
+// printDeadLetters prints what became of each, or would. An answer of --json is
+// printed as it came.
+func (g *globals) printDeadLetters(answer any, results []gatehouse.DeadLetterResult, sel gatehouse.DeadLetterSelection) error {
+	var err error
+	if g.JSON {
+		err = g.PrintJSON(answer)
+	} else {
+		t := &term.Table{Header: []string{"ID", "ACTION", "RESULT", "DETAIL"}, Wide: 3}
+		for _, r := range results {
+			result := r.Result
+			if r.Skipped != "" {
+				result = "skipped: " + r.Skipped
+			}
+			t.Add(r.ID, r.ActionID, result, r.Detail)
+		}
+		err = g.Print(t, "No dead letters.")
+	}
+	if err != nil {
+		return err
+	}
+	if sel.DryRun {
+		if len(results) > 0 {
+			g.Say("Nothing was changed: this was a dry run. To do it, add --yes.")
+		}
+		return nil
+	}
+	for _, r := range results {
+		// What a filter selects is expected to hold some that cannot be done.
+		expected := r.Skipped == "" || r.Skipped == gatehouse.SkippedApplied || len(sel.IDs) == 0 && r.Skipped == gatehouse.SkippedResolveFirst
+		if !expected {
+			return term.Exit(term.ExitError)
+		}
+	}
+	return nil
+}

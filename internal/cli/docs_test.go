@@ -1,0 +1,324 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/client"
+	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/policy"
+	"github.com/gatehouse-dev/gatehouse/internal/serve"
+	"github.com/gatehouse-dev/gatehouse/internal/servetest"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
+)
+
+// testParser parses command lines without running anything.
+func testParser(t *testing.T) *kong.Kong {
+	t.Helper()
+	g, _, _ := testGlobals(t)
+	k, err := newParser(&cli{Globals: *g})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// parse parses a command line. A parser remembers the flags of earlier lines
+// where flags exclude each other: such a line is parsed again by a new one.
+func parse(t *testing.T, parser *kong.Kong, args []string) (*kong.Context, error) {
+	t.Helper()
+	parsed, err := parser.Parse(args)
+	if err != nil {
+		return testParser(t).Parse(args)
+	}
+	return parsed, nil
+}
+
+// TestDocs parses each command line of each page, and wants each command on
+// the page of the command line.
+func TestDocs(t *testing.T) {
+	t.Parallel()
+	pages, err := filepath.Glob("../../docs/*.md")
+	if err != nil || len(pages) < 10 {
+		t.Fatalf("%d pages, %v", len(pages), err)
+	}
+	proof, err := filepath.Glob("../../docs/proof/*.md")
+	if err != nil || len(proof) < 4 {
+		t.Fatalf("%d pages of proof, %v", len(proof), err)
+	}
+	parser := testParser(t)
+	connectors, err := filepath.Glob("../../docs/connectors/*.md")
+	if err != nil || len(connectors) == 0 {
+		t.Fatalf("%d pages of connectors, %v", len(connectors), err)
+	}
+	for _, page := range slices.Concat(pages, proof, connectors, []string{"../../README.md"}) {
+		seen := checkCommands(t, parser, page)
+		if filepath.Base(page) != "cli.md" {
+			continue
+		}
+		for _, leaf := range parser.Model.Leaves(true) {
+			if path := strings.TrimSpace(leaf.Path()); !seen[path] {
+				t.Errorf("%s does not show gatehouse %s", page, path)
+			}
+		}
+	}
+}
+
+// checkCommands parses the command lines of a page's shell blocks and returns
+// the commands that they call.
+func checkCommands(t *testing.T, parser *kong.Kong, page string) (seen map[string]bool) {
+	t.Helper()
+	src, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen = map[string]bool{}
+	fenced := false
+	for n, line := range strings.Split(string(src), "\n") {
+		if strings.HasPrefix(line, "```") {
+			fenced = line == "```sh"
+			continue
+		}
+		if !fenced || !strings.Contains(line, "gatehouse ") {
+			continue
+		}
+		for _, args := range commandLines(t, line) {
+			parsed, err := parse(t, parser, args)
+			if err != nil {
+				t.Errorf("%s:%d: %q: %v", page, n+1, args, err)
+				continue
+			}
+			seen[strings.TrimSpace(parsed.Selected().Path())] = true
+		}
+	}
+	return seen
+}
+
+// TestOperationsPages reads the configurations of the operators' pages as serve
+// does, and looks for their metrics where a server shows them.
+func TestOperationsPages(t *testing.T) {
+	t.Parallel()
+	var src []byte
+	for _, name := range []string{"operations.md", "postgresql.md", "backup.md", "monitoring.md", "retention.md"} {
+		page, err := os.ReadFile("../../docs/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		src = append(src, page...)
+	}
+	dir := t.TempDir()
+	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(src, -1)
+	if len(blocks) == 0 {
+		t.Fatal("no configuration on the pages")
+	}
+	policyFile := filepath.Join(dir, "policy.yaml")
+	if err := os.WriteFile(policyFile, policy.DefaultSource(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	metrics := furtherMetrics(t)
+	for _, b := range blocks {
+		cfg, err := config.Parse(filepath.Join(dir, "gatehouse.yaml"), b[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		metrics += servedMetrics(t, t.TempDir(), cfg)
+	}
+	names := regexp.MustCompile("`(gatehouse_[a-z_]+)").FindAllSubmatch(src, -1)
+	if len(names) < 4 {
+		t.Fatalf("only %d metrics on the pages", len(names))
+	}
+	for _, m := range names {
+		if !strings.Contains(metrics, string(m[1])) {
+			t.Errorf("a server has no metric %s", m[1])
+		}
+	}
+}
+
+// servedMetrics starts a server with the configuration and reads its /metrics,
+// after one decision that was refused.
+func servedMetrics(t *testing.T, dir string, cfg *config.Config) string {
+	t.Helper()
+	n, err := serve.Open(t.Context(), filepath.Join(dir, "data"), cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	creds, err := n.Gate.Bootstrap(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := serve.Start(n, "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	c, err := client.New(s.URL, creds.Key, client.WithEditToken(creds.EditToken))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.Decide(t.Context(), "act_none", gatehouse.Decision{Decision: gatehouse.Reject})
+	if gatehouse.CodeOf(err) != gatehouse.CodeNotFound {
+		t.Fatal(err)
+	}
+	// The looks at the log and at the targets, if there are any, have metrics of
+	// their own, which come after the start.
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		body := servetest.Scrape(t, s.URL)
+		looked := strings.Contains(body, "gatehouse_target_up") || len(cfg.Connectors) == 0
+		if looked && strings.Contains(body, "gatehouse_audit_damaged") || time.Now().After(deadline) {
+			return body
+		}
+	}
+}
+
+// TestHelp wants a help with an example for each command, and parses it.
+func TestHelp(t *testing.T) {
+	t.Parallel()
+	parser := testParser(t)
+	for _, leaf := range parser.Model.Leaves(true) {
+		path := strings.Fields(leaf.Path())
+		g, out, errOut := testGlobals(t)
+		if code := run(*g, append(path, "--help")); code != term.ExitDone || errOut.Len() > 0 {
+			t.Errorf("%v --help: exit code %d, %q on stderr", path, code, errOut)
+		}
+		if !strings.HasPrefix(out.String(), "Usage: gatehouse "+strings.Join(path, " ")) {
+			t.Errorf("%v --help prints %q", path, out)
+		}
+		if leaf.Help == "" {
+			t.Errorf("%v has no line of help", path)
+		}
+		detail := leaf.Detail
+		if leaf.Parent.DefaultCmd == leaf {
+			detail += leaf.Parent.Detail
+		}
+		examples := 0
+		for line := range strings.SplitSeq(detail, "\n") {
+			line, found := strings.CutPrefix(line, "    ")
+			if _, inline, ok := strings.Cut(line, "Example: "); ok {
+				line, found = inline, true
+			}
+			if !found {
+				continue
+			}
+			for _, args := range commandLines(t, line) {
+				parsed, err := parse(t, parser, args)
+				switch {
+				case err != nil:
+					t.Errorf("%v --help: %q: %v", path, args, err)
+				case strings.Fields(parsed.Selected().Path())[0] == path[0]:
+					examples++
+				}
+			}
+		}
+		if examples == 0 {
+			t.Errorf("%v --help has no example:\n%s", path, detail)
+		}
+	}
+}
+
+// TestEveryCommandTakesJSON: the flag is a global one, and no command hides it.
+func TestEveryCommandTakesJSON(t *testing.T) {
+	t.Parallel()
+	for _, leaf := range testParser(t).Model.Leaves(true) {
+		found := false
+		for _, group := range leaf.AllFlags(true) {
+			for _, f := range group {
+				found = found || f.Name == "json"
+			}
+		}
+		if !found {
+			t.Errorf("%s does not take --json", leaf.FullPath())
+		}
+	}
+}
+
+// commandLines finds the calls of gatehouse in a line for a shell, and splits
+// them into arguments as the shell would, without expanding anything.
+func commandLines(t *testing.T, line string) [][]string {
+	t.Helper()
+	var out [][]string
+	var words []string
+	var word bytes.Buffer
+	quote, inWord := byte(0), false
+	endWord := func() {
+		if inWord {
+			words = append(words, word.String())
+		}
+		word.Reset()
+		inWord = false
+	}
+	endCommand := func() {
+		endWord()
+		if len(words) > 0 && words[0] == "gatehouse" {
+			out = append(out, words[1:])
+		}
+		words = nil
+	}
+	for i := 0; i < len(line); i++ {
+		c := line[i]
+		switch {
+		case c == '$' && quote != '\'' && strings.HasPrefix(line[i+1:], "("):
+			end := strings.IndexByte(line[i:], ')')
+			if end < 0 {
+				t.Fatalf("%s: a substitution has no end", line)
+			}
+			out = append(out, commandLines(t, line[i+2:i+end])...)
+			inWord, i = true, i+end
+		case quote != 0 && c == quote:
+			quote = 0
+		case quote != 0:
+			word.WriteByte(c)
+		case c == '\'' || c == '"':
+			quote, inWord = c, true
+		case c == '#' && !inWord:
+			endCommand()
+			return out
+		case c == ' ':
+			endWord()
+		case c == '>':
+			endCommand()
+			words = []string{"(a file)"}
+		case strings.IndexByte("|&;()", c) >= 0:
+			endCommand()
+		default:
+			inWord = true
+			word.WriteByte(c)
+		}
+	}
+	if quote != 0 {
+		t.Fatalf("%s: a quote has no end", line)
+	}
+	endCommand()
+	return out
+}
+
+func TestCommandLines(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		`gatehouse list --status pending | cut -f1`:        `[["list" "--status" "pending"]]`,
+		`id=$(gatehouse propose -f x.json | cut -f1)`:      `[["propose" "-f" "x.json"]]`,
+		`gatehouse a && gatehouse b "c d" > file # e`:      `[["a"] ["b" "c d"]]`,
+		`eval "$(gatehouse a b)"; gatehouse c`:             `[["a" "b"] ["c"]]`,
+		`# gatehouse a`:                                    `[]`,
+		`gatehouse propose --rationale 'a "b" c' --set x=`: `[["propose" "--rationale" "a \"b\" c" "--set" "x="]]`,
+		`awk '{print $1}' gatehouse`:                       `[]`,
+	} {
+		if got := fmt.Sprintf("%q", commandLines(t, in)); got != want {
+			t.Errorf("%s: got %s, want %s", in, got, want)
+		}
+	}
+}

@@ -1,0 +1,307 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/serve"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
+)
+
+// doctorCmd checks that everything is in order.
+type doctorCmd struct {
+	Deep        bool              `help:"Check the store itself, row by row, against every invariant."`
+	Data        string            `help:"The data folder whose configuration is looked at; with --deep: whose store is, which a server may be using." env:"GATEHOUSE_DATA" placeholder:"DIR"`
+	DatabaseURL serve.DatabaseURL `help:"With --deep: the PostgreSQL database, which servers may be using." env:"GATEHOUSE_DATABASE_URL" placeholder:"URL"`
+	Config      string            `help:"Look at this configuration from here, as \"config check\" does." placeholder:"FILE"`
+	Held        []string          `help:"With --deep: heads of audit logs that were kept elsewhere, as \"audit head --json\" or \"backup --json\" printed them. Repeatable." placeholder:"FILE"`
+}
+
+func (*doctorCmd) Help() string {
+	return `
+Checks that the server is reached and ready, that the key is valid and what it
+may do, that the edit token is the person's own, how far the clocks differ,
+whether pending actions have people left who can answer them (administrators),
+whether there are dead letters or pushes whose outcome is unknown, and whether
+anything waits for a role of serve as if no process had it, or steps for a
+worker of their tool; and that every target, secret, model and channel can be
+used: operators are told what the server finds of its own configuration. With
+--config, or with --data for the gatehouse.yaml there, this machine looks
+instead, as "gatehouse config check" does. Changes nothing.
+Exits 1 when a check fails. Piped, the columns are: check, result (ok,
+note or fail), detail.
+
+With --deep it reads the store itself instead, beside the servers that use it,
+and holds every action, with its approval, votes, push, receipts, claims and
+audit entries, against the invariants of docs/proof/README.md. Nothing is
+changed or locked. Each invariant is printed with what was examined and what
+violates it; piped, the columns are: number, invariant, result, examined,
+violations. The violations, with their ids, stand on stderr and in --json.
+Without --data and --database-url the server does it: for an administrator of
+the default tenant, six times an hour at most, and in 90 seconds or not at all.
+
+Examples:
+
+    gatehouse doctor
+    gatehouse doctor --data ./gatehouse-data
+    gatehouse doctor --deep --url https://gate.example
+    gatehouse doctor --deep --data ./gatehouse-data
+    gatehouse doctor --deep --database-url postgres://gatehouse@db/gatehouse --held heads.json --json
+`
+}
+
+const (
+	// maxSkew is how far the clocks may differ without a word: times are shown
+	// by this machine's, and decided by the server's.
+	maxSkew = 5 * time.Second
+)
+
+// Run checks all there is.
+func (c *doctorCmd) Run(g *globals) error {
+	if c.Deep {
+		return c.deep(g)
+	}
+	if len(c.Held) > 0 {
+		return term.Usagef("--held goes with --deep; a served log is compared by: gatehouse audit verify --held FILE")
+	}
+	var checks []term.Check
+	add := func(name, result, format string, args ...any) {
+		checks = append(checks, term.Check{Name: name, Result: result, Detail: fmt.Sprintf(format, args...)})
+	}
+	api, err := g.connect()
+	if err != nil {
+		return err
+	}
+	if c.server(g, add) {
+		c.identity(g, api, add)
+	}
+	if c.Config != "" || c.Data != "" {
+		l := &serve.Looker{}
+		if cfg := l.File(&serve.DataFlags{Data: c.Data, Config: c.Config}); cfg != nil {
+			l.All(g.Ctx, cfg)
+		}
+		checks = append(checks, l.Checks...)
+	}
+	return g.PrintChecks(checks)
+}
+
+type adder func(name, result, format string, args ...any)
+
+// server checks what needs no key, and tells whether the rest makes sense.
+func (c *doctorCmd) server(g *globals, add adder) bool {
+	ask := &http.Client{Timeout: 10 * time.Second}
+	req, err := http.NewRequestWithContext(g.Ctx, http.MethodGet, strings.TrimSuffix(g.URL, "/")+"/readyz", nil)
+	if err != nil {
+		add("server", term.CheckFail, "%v", err)
+		return false
+	}
+	before := time.Now()
+	resp, err := ask.Do(req)
+	if err != nil {
+		add("server", term.CheckFail, "%v", err)
+		return false
+	}
+	defer resp.Body.Close()
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<16))
+	took := time.Since(before)
+	add("server", term.CheckOK, "%s answers in %s", g.URL, took.Round(time.Millisecond))
+	if resp.StatusCode == http.StatusOK {
+		add("ready", term.CheckOK, "")
+	} else {
+		add("ready", term.CheckFail, "/readyz answers %s", resp.Status)
+	}
+	date, err := http.ParseTime(resp.Header.Get("Date"))
+	if err != nil {
+		add("clock", term.CheckNote, "the server does not tell its time")
+		return true
+	}
+	// The header has whole seconds: half of one is added, and allowed.
+	skew := date.Add(500 * time.Millisecond).Sub(before.Add(took / 2)).Round(time.Second)
+	result := term.CheckOK
+	if skew.Abs() > maxSkew {
+		result = term.CheckNote
+	}
+	add("clock", result, "the server's clock differs from this machine's by %s", skew)
+	return true
+}
+
+// identity checks what the key and the edit token are good for.
+func (c *doctorCmd) identity(g *globals, api service, add adder) {
+	if g.Key == "" {
+		add("key", term.CheckFail, "GATEHOUSE_KEY is not set")
+		return
+	}
+	me, err := api.WhoAmI(g.Ctx)
+	if err != nil {
+		add("key", term.CheckFail, "%v", err)
+		return
+	}
+	add("key", term.CheckOK, "%s, %s in tenant %s with %s", me.Name, me.Kind, me.Tenant, rolesText(me.Roles))
+	if me.Has(gatehouse.RoleApprover) {
+		c.editToken(g, api, add)
+	}
+	if me.Has(gatehouse.RoleAdmin) {
+		c.answerable(g, api, add)
+	}
+	if !me.Has(gatehouse.RoleOperator) {
+		add("dispatch", term.CheckNote, "not looked at: the role operator sees pushes")
+		return
+	}
+	c.breakers(g, api, add)
+	c.deadLetters(g, api, add)
+	c.roles(g, api, add)
+	if c.Config == "" && c.Data == "" {
+		c.configuration(g, api, add)
+	}
+}
+
+// answerable looks for pending actions that nobody can answer any more: whoever
+// could has left, lost the role, or left the group. They wait until they expire.
+func (*doctorCmd) answerable(g *globals, api service, add adder) {
+	const most = 1000
+	var people []*gatehouse.Principal
+	for cursor := ""; ; {
+		page, err := api.ListPrincipals(g.Ctx, cursor, gatehouse.MaxLimit)
+		if err != nil {
+			add("answerable", term.CheckNote, "could not be read: %v", err)
+			return
+		}
+		people = append(people, page.Items...)
+		if cursor = page.NextCursor; cursor == "" {
+			break
+		}
+	}
+	if n := (&gatehouse.Approval{}).Answerers(people); n < 2 {
+		add("approvers", term.CheckNote, "%d of the tenant may decide: what L5 asks, and what they or their agents propose, is denied; "+
+			"`gatehouse principal create --kind person --role approver` makes another", n)
+	}
+	stuck, seen := []string{}, 0
+	for cursor := ""; seen < most; {
+		page, err := api.ListActions(g.Ctx, gatehouse.ActionFilter{Status: gatehouse.StatusPending, Limit: gatehouse.MaxLimit, Cursor: cursor})
+		if err != nil {
+			add("answerable", term.CheckNote, "could not be read: %v", err)
+			return
+		}
+		for _, a := range page.Items {
+			seen++
+			if p := a.Approval; p != nil && p.Answerers(people) < p.Required {
+				stuck = append(stuck, a.ID)
+			}
+		}
+		if cursor = page.NextCursor; cursor == "" {
+			break
+		}
+	}
+	if len(stuck) == 0 {
+		add("answerable", term.CheckOK, "")
+		return
+	}
+	add("answerable", term.CheckFail, "too few people are left who can answer %s; cancel or revise: %s", term.Count(len(stuck), "pending action"),
+		strings.Join(stuck[:min(len(stuck), 5)], ", "))
+}
+
+// roles tells what waits for work that a process does only in its role. Which
+// roles the processes have, nobody knows: that nothing waits is all that is ok.
+func (*doctorCmd) roles(g *globals, api service, add adder) {
+	found, err := api.CheckRoles(g.Ctx)
+	if err != nil {
+		add("roles", term.CheckNote, "could not be read: %v", err)
+		return
+	}
+	if len(found.Late) == 0 {
+		add("roles", term.CheckOK, "nothing waits for a sequencer, dispatcher, sweeper, runner or outside worker")
+	}
+	for _, l := range found.Late {
+		waits := fmt.Sprintf("%s for %s", l.What, l.Waited)
+		switch {
+		case l.Tool != "" && l.Busy:
+			add("roles", term.CheckNote, "%s, behind others that are leased: are its workers too few, or is a bound reached?", waits)
+		case l.Tool != "":
+			add("roles", term.CheckFail, "%s, and nobody leases any: does a worker ask for %s, with a key of this tenant and the role %s? If so, its log says why",
+				waits, l.Tool, gatehouse.RoleWorker)
+		case l.Busy:
+			add("roles", term.CheckNote, "%s, behind others that are under way: are all workers of the role %s taken, or a bound reached?", waits, l.Role)
+		default:
+			add("roles", term.CheckFail, "%s: does a process have the role %s? If so, it is behind, or its log says why", waits, l.Role)
+		}
+	}
+}
+
+// editToken asks for a bulk decision on nothing: it is refused for being empty
+// once the token is accepted, and has no effect either way.
+func (*doctorCmd) editToken(g *globals, api service, add adder) {
+	if g.EditToken == "" {
+		add("edit token", term.CheckNote, "GATEHOUSE_EDIT_TOKEN is not set: you cannot decide")
+		return
+	}
+	_, err := api.BulkDecide(g.Ctx, gatehouse.BulkDecision{Decision: gatehouse.Reject, Items: []gatehouse.BulkItem{}})
+	switch gatehouse.CodeOf(err) {
+	case gatehouse.CodeInvalid:
+		add("edit token", term.CheckOK, "you can decide")
+	case gatehouse.CodeEditTokenRequired:
+		add("edit token", term.CheckFail, "it is not this person's, or was rotated")
+	default:
+		add("edit token", term.CheckNote, "could not be checked: %v", err)
+	}
+}
+
+// breakers tells of connectors whose calls are stopped.
+func (*doctorCmd) breakers(g *globals, api service, add adder) {
+	const name = "breakers"
+	states, err := api.ListBreakers(g.Ctx)
+	if err != nil {
+		add(name, term.CheckNote, "could not be read: %v", err)
+		return
+	}
+	open := 0
+	for _, b := range states {
+		if b.State != gatehouse.BreakerClosed {
+			open++
+			add(name, term.CheckNote, "%s", serve.BreakerSentence(b))
+		}
+	}
+	if open == 0 {
+		add(name, term.CheckOK, "none is open")
+	}
+}
+
+// deadLetters tells what needs a person, apart by what can be done about it.
+func (*doctorCmd) deadLetters(g *globals, api service, add adder) {
+	const name = "dead letters"
+	page, err := api.ListDeadLetters(g.Ctx, gatehouse.DeadLetterFilter{Limit: gatehouse.MaxLimit})
+	if err != nil {
+		add(name, term.CheckNote, "could not be read: %v", err)
+		return
+	}
+	if len(page.Items) == 0 {
+		add(name, term.CheckOK, "none")
+		return
+	}
+	n, unknown := strconv.Itoa(len(page.Items)), 0
+	if page.NextCursor != "" {
+		n = "more than " + n
+	}
+	for _, d := range page.Items {
+		if d.Status == gatehouse.PushUnknown {
+			unknown++
+		}
+	}
+	add(name, term.CheckNote, "%s, %d of them of an unknown outcome; see: gatehouse dlq list", n, unknown)
+}
+
+// configuration asks the server for what its own configuration names.
+func (*doctorCmd) configuration(g *globals, api service, add adder) {
+	found, err := api.CheckConfiguration(g.Ctx)
+	if err != nil {
+		add("configuration", term.CheckNote, "could not be looked at: %v", err)
+		return
+	}
+	for _, one := range found.Checks {
+		add(one.Name, one.Result, "%s", one.Detail)
+	}
+}

@@ -1,0 +1,121 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strconv"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/invariants"
+	"github.com/gatehouse-dev/gatehouse/internal/serve"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
+)
+
+// deep checks a store itself. It exits 1 when anything is violated.
+func (c *doctorCmd) deep(g *globals) error {
+	held, err := heldHeads(g, c.Held)
+	if err != nil {
+		return err
+	}
+	report, err := c.checked(g, held)
+	if err != nil {
+		return err
+	}
+	if g.JSON {
+		err = g.PrintJSON(report)
+	} else {
+		err = c.printDeep(g, report)
+	}
+	if err == nil && !report.OK {
+		err = term.Exit(term.ExitError)
+	}
+	return err
+}
+
+// checked has the store checked: from beside it where the flags say where it
+// is, else by the server.
+func (c *doctorCmd) checked(g *globals, held []gatehouse.LogHead) (*gatehouse.StoreCheck, error) {
+	if c.Data != "" || c.DatabaseURL != "" {
+		log := slog.New(slog.NewTextHandler(g.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+		beside := &serve.StoreChecker{Data: c.Data, DatabaseURL: string(c.DatabaseURL), Log: log}
+		return beside.Check(g.Ctx, invariants.Options{
+			Held: held, Progress: func(done, total int64) { g.Progress("check actions", done, total) },
+		})
+	}
+	api, err := g.connect()
+	if err != nil {
+		return nil, err
+	}
+	return api.CheckStore(g.Ctx, held)
+}
+
+func (c *doctorCmd) printDeep(g *globals, report *gatehouse.StoreCheck) error {
+	t := &term.Table{Header: []string{"NO", "INVARIANT", "RESULT", "EXAMINED", "VIOLATIONS"}, Wide: 1, Paint: func(_ int, cell string) string {
+		return map[string]string{term.CheckOK: term.Green, term.CheckNote: term.Yellow, term.CheckFail: term.Red}[cell]
+	}}
+	for _, i := range report.Invariants {
+		result := term.CheckOK
+		switch {
+		case i.Violations > 0:
+			result = term.CheckFail
+		case i.NotChecked != "":
+			result = term.CheckNote
+		}
+		t.Add(strconv.Itoa(i.Number), i.Title, result, strconv.FormatInt(i.Examined, 10), strconv.Itoa(i.Violations))
+	}
+	if err := g.Print(t, ""); err != nil {
+		return err
+	}
+	elsewhere := ""
+	if c.Data == "" && c.DatabaseURL == "" {
+		elsewhere = ", which a check beside the store may list (--data, --database-url)"
+	}
+	for _, i := range report.Invariants {
+		for _, v := range i.Listed {
+			g.Say("%d: %s %s: %s", i.Number, term.Safe(v.Tenant), term.Safe(v.ID), term.Safe(v.Detail))
+		}
+		if more := i.Violations - len(i.Listed); more > 0 {
+			g.Say("%d: and %d more%s", i.Number, more, elsewhere)
+		}
+		if i.NotChecked != "" {
+			g.Say("%d: not checked: %s", i.Number, i.NotChecked)
+		}
+	}
+	if report.OK {
+		g.Say("Nothing is violated.")
+	}
+	return nil
+}
+
+// heldHeads reads heads that were kept elsewhere: one, as "audit head --json"
+// prints it, or several, as "backup --json" does.
+func heldHeads(g *globals, files []string) ([]gatehouse.LogHead, error) {
+	var all []gatehouse.LogHead
+	for _, name := range files {
+		b, err := term.ReadInput(&g.IO, name)
+		if err != nil {
+			return nil, err
+		}
+		var kept struct {
+			gatehouse.LogHead
+			Heads []gatehouse.LogHead `json:"heads"`
+		}
+		heads := func() []gatehouse.LogHead {
+			if kept.Heads != nil {
+				return kept.Heads
+			}
+			return []gatehouse.LogHead{kept.LogHead}
+		}
+		if err := json.Unmarshal(b, &kept); err != nil {
+			return nil, fmt.Errorf("%s is not a head: %w", name, err)
+		}
+		for _, h := range heads() {
+			if h.Root == (gatehouse.Hash{}) {
+				return nil, fmt.Errorf("%s holds no heads, as `gatehouse audit head --json` or `gatehouse backup --json` print them", name)
+			}
+			all = append(all, h)
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,133 @@
+package cli
+
+import (
+	"bufio"
+	"fmt"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/card"
+	"github.com/gatehouse-dev/gatehouse/internal/sheet"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
+)
+
+// editCmd edits the change of a pending action.
+type editCmd struct {
+	ID               string           `arg:"" help:"The pending action."`
+	Set              []string         `sep:"none" placeholder:"FIELD=TEXT" help:"A field as it shall be; FIELD:=JSON for what is not text, FIELD:=null removes it. Repeatable."`
+	File             string           `short:"f" placeholder:"FILE" help:"Read the whole new change from a file, - for stdin."`
+	Note             string           `aliases:"reason" placeholder:"TEXT" help:"Why; the agent reads it."`
+	Digest           gatehouse.Digest `placeholder:"DIGEST" help:"The digest of what you saw. Without it what changes is shown and you are asked."`
+	Approve          bool             `help:"Approve the edited change as well, or do neither."`
+	Confirm          string           `placeholder:"VALUE" help:"The value of the edited change that L4 and L5 ask to be retyped, with --approve."`
+	AcknowledgeStale bool             `help:"With --approve: also where the target changed since the proposal."`
+	DryRun           bool             `help:"Only tell what would change, and who may approve it."`
+}
+
+func (*editCmd) Help() string {
+	return `
+Replaces a pending action that you may decide by a revision with an edited change.
+It stays the agent's, which is told what was changed and why; both changes are kept.
+The policy judges the edited change, and votes start again. What differs, and who
+may approve it, is told on stderr before anything is stored.
+
+Examples:
+
+    gatehouse edit act_01993b7e --set price=11.90 --note "the price list says 11.90"
+    gatehouse edit act_01993b7e --set price=11.90 --note "typo" --digest sha256:4bf5122f --approve
+    gatehouse edit act_01993b7e -f change.json --dry-run
+`
+}
+
+// Run edits.
+func (c *editCmd) Run(g *globals, api service) error {
+	e := gatehouse.EditRequest{
+		Digest: c.Digest, Note: strings.TrimSpace(c.Note), Approve: c.Approve, Confirm: c.Confirm,
+		AcknowledgeStale: c.AcknowledgeStale,
+	}
+	var err error
+	switch {
+	case (c.File == "") == (len(c.Set) == 0):
+		return term.Usagef("give either --set or --file")
+	case e.Note == "" && !c.DryRun:
+		return term.Usagef("say why with --note: the agent reads it")
+	case c.Digest == "" && g.Terminal == nil && !c.DryRun:
+		return term.Usagef(
+			"what is edited must have been seen: give --digest (see `gatehouse show %s`), or run this on a terminal",
+			term.Safe(c.ID),
+		)
+	case c.File == "":
+		e.Patch, err = fields("--set", c.Set)
+	default:
+		var b []byte
+		if b, err = term.ReadInput(&g.IO, c.File); err == nil {
+			e.ProposedChange, err = gatehouse.Canonicalize(b)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	a, err := api.FindAction(g.Ctx, c.ID)
+	if err != nil {
+		return err
+	}
+	g.named = a.ID
+	ask := e.Digest == ""
+	if ask {
+		if got := a.ComputeDigest(); got != a.Digest {
+			return fmt.Errorf(
+				"the content of %s has the digest %s, but the server says %s: do not edit this", a.ID, got, a.Digest)
+		}
+		e.Digest = a.Digest
+	}
+	if err := c.tell(g, api, a, e); err != nil || c.DryRun {
+		return err
+	}
+	if ask {
+		if err := sure(g, "Edit "+a.ID+"?"); err != nil {
+			return err
+		}
+	}
+	edited, err := api.Edit(g.Ctx, a.ID, e)
+	if err != nil {
+		return err
+	}
+	return g.printProposed(edited)
+}
+
+// tell has the server try the edit, and says what would change and who may approve it.
+func (c *editCmd) tell(g *globals, api service, a *gatehouse.Action, e gatehouse.EditRequest) error {
+	me, err := api.WhoAmI(g.Ctx)
+	if err != nil {
+		return err
+	}
+	e.DryRun, e.Approve = true, false
+	tried, err := api.Edit(g.Ctx, a.ID, e)
+	if err != nil {
+		return err
+	}
+	for _, x := range card.Edited(a.ProposedChange, tried.ProposedChange) {
+		g.Say("  %s", sheet.MovedText(x))
+	}
+	g.Say("%s", term.Safe(card.AfterEdit(tried, me)))
+	return nil
+}
+
+// sure asks on the person's terminal.
+func sure(g *globals, question string) error {
+	tty, err := g.Terminal()
+	if err != nil {
+		return term.Usagef("there is no terminal to ask on (%v): give --digest", err)
+	}
+	defer tty.Close()
+	fmt.Fprintf(tty, "%s [y/N] ", question)
+	in := &prompt{ctx: g.Ctx, in: bufio.NewReader(tty)}
+	answer, err := in.line()
+	if err != nil {
+		return err
+	}
+	if answer = strings.ToLower(answer); answer != "y" && answer != "yes" {
+		return fmt.Errorf("not edited; nothing was stored")
+	}
+	return nil
+}

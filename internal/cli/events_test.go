@@ -1,0 +1,62 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/client"
+)
+
+// TestFollowEvents: the Go client hears of a proposal from the real server, an agent
+// only of its own; and an open stream does not keep the server from ending.
+func TestFollowEvents(t *testing.T) {
+	t.Parallel()
+	s := startDev(t, t.TempDir())
+	c, err := client.New(strings.TrimSuffix(s.api, "/api/v1"), s.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	heard := make(chan gatehouse.Event, 10)
+	followed := make(chan error, 1)
+	begin := int64(-1)
+	go func() {
+		followed <- c.Follow(ctx, gatehouse.EventFilter{After: &begin}, func(e gatehouse.Event) error { heard <- e; return nil })
+	}()
+	a, _, err := c.Propose(ctx, &gatehouse.Proposal{
+		ActionType: "price_change", Connector: "shop", Operation: "update",
+		Target:       gatehouse.Target{EntityType: "item", EntityRef: "SKU-1042", Version: "7"},
+		CurrentState: `{"price":"10.00"}`, ProposedChange: `{"price":"12.50"}`,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case e := <-heard:
+		if e.Type != "hitl.proposed" || e.ActionID != a.ID {
+			t.Errorf("the first that it hears is %s of %s", e.Type, e.ActionID)
+		}
+	case <-ctx.Done():
+		t.Fatal("nothing is heard")
+	}
+	if err := s.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() { defer close(ended); _ = s.cmd.Wait() }()
+	select {
+	case <-ended:
+	case <-time.After(20 * time.Second):
+		t.Error("the server waits for the stream")
+	}
+	stop()
+	if err := <-followed; !errors.Is(err, context.Canceled) {
+		t.Errorf("following ended with %v", err)
+	}
+}

@@ -1,0 +1,186 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/sheet"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
+)
+
+// evidenceCmd groups the commands about evidence.
+type evidenceCmd struct {
+	Action evidenceActionCmd `cmd:"" default:"withargs" help:"Print all that is known of an action; what evidence does with an id after it."`
+	Export evidenceExportCmd `cmd:"" help:"Fetch the evidence bundle of a finished run, and verify it."`
+	Show   evidenceShowCmd   `cmd:"" help:"Verify a bundle, and tell what it says."`
+}
+
+func (*evidenceCmd) Help() string {
+	return `
+Of an action: one JSON document, as "gatehouse evidence action" prints it. Of a
+run: one archive with a manifest.
+
+Examples:
+
+    gatehouse evidence act_01993b7e -o evidence.json
+    gatehouse evidence export run_01993b7e -o evidence.zip
+    gatehouse evidence show evidence.zip
+`
+}
+
+// evidenceExportCmd fetches a bundle.
+type evidenceExportCmd struct {
+	ID     string `arg:"" help:"The run, which must have ended."`
+	Output string `short:"o" placeholder:"FILE" help:"Write to this file, which must not exist; RUN.zip, if absent."`
+}
+
+func (*evidenceExportCmd) Help() string {
+	return `
+The archive is written when its SHA-256 is the one that the server stored, when
+every file in it has the hash that the manifest says, and every audit entry the
+hash of its own text; the exit code is 1 otherwise. Keep the SHA-256 elsewhere,
+and "gatehouse evidence show --sha256" will tell whether it is still that archive.
+
+Piped, the columns are: run, file, bytes, SHA-256, files.
+
+Examples:
+
+    gatehouse evidence export run_01993b7e
+    gatehouse evidence export run_01993b7e -o evidence.zip --json
+`
+}
+
+// exportedBundle is what export prints with --json.
+type exportedBundle struct {
+	*gatehouse.Bundle
+	File  string `json:"file"`
+	Bytes int    `json:"bytes"`
+}
+
+// fetch fetches a bundle, verifies it and writes it to the file.
+func (c *evidenceExportCmd) fetch(g *globals) (*exportedBundle, *bundleReport, error) {
+	api, err := g.connect()
+	if err != nil {
+		return nil, nil, err
+	}
+	b, err := api.RunBundle(g.Ctx, c.ID)
+	if err != nil {
+		return nil, nil, err
+	}
+	report := verifyBundle(b.Archive)
+	report.expect(b.SHA256, c.ID)
+	if err := report.err(); err != nil {
+		return nil, nil, err
+	}
+	out := &exportedBundle{Bundle: b, File: c.Output, Bytes: len(b.Archive)}
+	if out.File == "" {
+		out.File = filepath.Base(c.ID) + ".zip"
+	}
+	f, err := os.OpenFile(out.File, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, nil, err
+	}
+	_, err = f.Write(b.Archive)
+	return out, report, closing(f, err)
+}
+
+// Run fetches, verifies and writes.
+func (c *evidenceExportCmd) Run(g *globals) error {
+	out, report, err := c.fetch(g)
+	if err != nil {
+		return err
+	}
+	if g.JSON {
+		return g.PrintJSON(out)
+	}
+	t := &term.Table{Header: []string{"RUN", "FILE", "BYTES", "SHA256", "FILES"}}
+	t.Add(out.RunID, out.File, strconv.Itoa(out.Bytes), out.SHA256, strconv.Itoa(len(report.Manifest.Files)))
+	if err := g.Print(t, ""); err != nil {
+		return err
+	}
+	g.Say("Verified: the archive's SHA-256, %s, %s of the audit log.", term.Count(len(report.Manifest.Files), "file"), term.EntryCount(int64(report.Entries)))
+	return nil
+}
+
+// evidenceShowCmd verifies a bundle.
+type evidenceShowCmd struct {
+	File   string `arg:"" help:"A bundle's file, or a finished run of the server."`
+	SHA256 string `name:"sha256" placeholder:"HEX" help:"What the archive's SHA-256 must be, as it was kept elsewhere."`
+}
+
+func (*evidenceShowCmd) Help() string {
+	return `
+Computes every hash again from the bytes: of each file against the manifest, of
+each audit entry against its own text, and checks that what people decided is
+what the log says was proposed. A file is verified without a server. What the
+archive cannot prove of itself, that its entries are those of the log, "gatehouse
+audit verify" proves with a server. Exits 1 when anything does not hold.
+
+Examples:
+
+    gatehouse evidence show evidence.zip
+    gatehouse evidence show evidence.zip --sha256 4bf5122f344554c53bde2ebb8cd2b7e3d1600ad631c385a5d7cce23c7785459a
+    gatehouse evidence show run_01993b7e --json
+`
+}
+
+// Run verifies and tells.
+func (c *evidenceShowCmd) Run(g *globals) error {
+	archive, stored, run, err := c.read(g)
+	if err != nil {
+		return err
+	}
+	report := verifyBundle(archive)
+	report.expect(stored, run)
+	report.expect(c.SHA256, "")
+	if g.JSON {
+		err = g.PrintJSON(report)
+	} else {
+		printBundle(sheet.New(&g.IO), report)
+	}
+	if err != nil {
+		return err
+	}
+	if err := report.err(); err != nil {
+		return err
+	}
+	g.Say("Verified: %s, %s of the audit log.", term.Count(len(report.Manifest.Files), "file"), term.EntryCount(int64(report.Entries)))
+	return nil
+}
+
+// maxBundle bounds an archive that is read from a file, in bytes.
+const maxBundle = 256 << 20
+
+// read reads the file, or fetches the run's archive with what the server
+// stored of it.
+func (c *evidenceShowCmd) read(g *globals) (archive []byte, sha256, run string, err error) {
+	if isFile(c.File) {
+		info, err := os.Stat(c.File)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil, "", "", fmt.Errorf("there is no file %s", c.File)
+		case err != nil:
+			return nil, "", "", err
+		case !info.Mode().IsRegular():
+			return nil, "", "", fmt.Errorf("%s is not a file", c.File)
+		case info.Size() > maxBundle:
+			return nil, "", "", fmt.Errorf("%s is larger than any bundle", c.File)
+		}
+		archive, err = os.ReadFile(c.File)
+		return archive, "", "", err
+	}
+	api, err := g.connect()
+	if err != nil {
+		return nil, "", "", err
+	}
+	b, err := api.RunBundle(g.Ctx, c.File)
+	if err != nil {
+		return nil, "", "", err
+	}
+	return b.Archive, b.SHA256, c.File, nil
+}

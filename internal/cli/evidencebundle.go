@@ -1,0 +1,346 @@
+package cli
+
+import (
+	"archive/zip"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/audit"
+	"github.com/gatehouse-dev/gatehouse/internal/sheet"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
+)
+
+// bundleReport is what a bundle says, and what of it does not hold. Nothing
+// that it says is believed before its hash was computed again.
+type bundleReport struct {
+	OK       bool     `json:"ok"`
+	Problems []string `json:"problems"`
+	// SHA256 is that of the archive.
+	SHA256    string             `json:"sha256"`
+	Manifest  bundleManifest     `json:"manifest"`
+	Run       bundleRun          `json:"run"`
+	Steps     []bundleStep       `json:"steps"`
+	Decisions []bundleDecision   `json:"decisions"`
+	Receipts  []bundleReceipt    `json:"receipts"`
+	Costs     []*sheet.ModelCost `json:"costs"`
+	// Entries counts the audit entries, First and Last are their positions,
+	// and Head the log's when the bundle was made.
+	Entries int                `json:"audit_entries"`
+	First   *int64             `json:"audit_first,omitempty"`
+	Last    *int64             `json:"audit_last,omitempty"`
+	Head    *gatehouse.LogHead `json:"audit_head,omitempty"`
+}
+
+// The files of a bundle, as far as they are told here.
+type (
+	bundleManifest struct {
+		Version  int                 `json:"v"`
+		Run      string              `json:"run"`
+		Tenant   string              `json:"tenant"`
+		Workflow string              `json:"workflow"`
+		Revision int                 `json:"workflow_version"`
+		Status   gatehouse.RunStatus `json:"status"`
+		Files    []bundleFile        `json:"files"`
+	}
+	bundleFile struct {
+		Name   string `json:"name"`
+		Bytes  int64  `json:"bytes"`
+		SHA256 string `json:"sha256"`
+	}
+	bundleRun struct {
+		ID         string             `json:"id"`
+		Trigger    string             `json:"trigger"`
+		TriggerRef string             `json:"trigger_ref,omitempty"`
+		StartedBy  string             `json:"started_by"`
+		Failure    *gatehouse.Failure `json:"failure"`
+		CreatedAt  time.Time          `json:"created_at"`
+		FinishedAt *time.Time         `json:"finished_at"`
+	}
+	bundleStep struct {
+		Key      string               `json:"key"`
+		Uses     string               `json:"uses"`
+		Status   gatehouse.StepStatus `json:"status"`
+		Skipped  bool                 `json:"skipped"`
+		Attempts int                  `json:"attempts"`
+		ActionID string               `json:"action_id,omitempty"`
+	}
+	bundleDecision struct {
+		ActionID   string                  `json:"action_id"`
+		ActionType string                  `json:"action_type"`
+		Digest     gatehouse.Digest        `json:"digest"`
+		RiskLevel  gatehouse.RiskLevel     `json:"risk_level"`
+		Status     gatehouse.Status        `json:"status"`
+		Policy     gatehouse.PolicyOutcome `json:"policy"`
+		Approval   *gatehouse.Approval     `json:"approval"`
+		DecidedBy  string                  `json:"decided_by,omitempty"`
+		DecidedAt  *time.Time              `json:"decided_at,omitempty"`
+		DecidedVia gatehouse.Channel       `json:"decided_via,omitempty"`
+	}
+	bundleReceipt struct {
+		ID         string `json:"id"`
+		ActionID   string `json:"action_id"`
+		Attempt    int    `json:"attempt"`
+		Outcome    string `json:"outcome"`
+		ExternalID string `json:"external_id,omitempty"`
+		Reversible bool   `json:"reversible"`
+	}
+	bundleAudit struct {
+		Head    *gatehouse.LogHead `json:"head"`
+		Entries []*gatehouse.Entry `json:"entries"`
+	}
+)
+
+const manifestFile = "manifest.json"
+
+func (r *bundleReport) problem(format string, args ...any) {
+	r.Problems = append(r.Problems, fmt.Sprintf(format, args...))
+}
+
+// err is what is wrong, as one error; nil for nothing.
+func (r *bundleReport) err() error {
+	if len(r.Problems) == 0 {
+		return nil
+	}
+	return fmt.Errorf("the bundle does not hold: %s", strings.Join(r.Problems, "; "))
+}
+
+// expect compares with what is known of the bundle from elsewhere; "" is not
+// known.
+func (r *bundleReport) expect(sum, run string) {
+	if sum != "" && !strings.EqualFold(sum, r.SHA256) {
+		r.problem("its SHA-256 is %s, and should be %s", r.SHA256, sum)
+	}
+	if run != "" && r.Manifest.Run != run {
+		r.problem("it is of the run %s, not of %s", r.Manifest.Run, run)
+	}
+	r.OK = len(r.Problems) == 0
+}
+
+// verifyBundle reads an archive and computes every hash again.
+func verifyBundle(archive []byte) *bundleReport {
+	sum := sha256.Sum256(archive)
+	r := &bundleReport{SHA256: hex.EncodeToString(sum[:]), Problems: []string{}}
+	files, err := r.open(archive)
+	if err != nil {
+		r.problem("%v", err)
+		return r
+	}
+	var log bundleAudit
+	for _, f := range []struct {
+		name string
+		into any
+	}{
+		{"run.json", &r.Run}, {"steps.json", &r.Steps}, {"decisions.json", &r.Decisions},
+		{"receipts.json", &r.Receipts}, {"costs.json", &r.Costs}, {"audit.json", &log},
+	} {
+		content, ok := files[f.name]
+		if !ok {
+			r.problem("%s is missing", f.name)
+		} else if err := json.Unmarshal(content, f.into); err != nil {
+			r.problem("%s does not read: %v", f.name, err)
+		}
+	}
+	if r.Run.ID != r.Manifest.Run {
+		r.problem("run.json is of the run %s, the manifest of %s", r.Run.ID, r.Manifest.Run)
+	}
+	r.entries(&log)
+	r.OK = len(r.Problems) == 0
+	return r
+}
+
+// open reads the files that the manifest names, each of which must have its
+// size and hash, and be there once; nothing else may be.
+func (r *bundleReport) open(archive []byte) (map[string][]byte, error) {
+	z, err := zip.NewReader(bytes.NewReader(archive), int64(len(archive)))
+	if err != nil {
+		return nil, fmt.Errorf("it is not a ZIP archive: %w", err)
+	}
+	found := make(map[string]*zip.File, len(z.File))
+	for _, f := range z.File {
+		if found[f.Name] != nil {
+			r.problem("%s is there twice", f.Name)
+		}
+		found[f.Name] = f
+	}
+	if found[manifestFile] == nil {
+		return nil, fmt.Errorf("it has no %s", manifestFile)
+	}
+	manifest, err := unzip(found[manifestFile], term.MaxBody)
+	if err == nil {
+		err = json.Unmarshal(manifest, &r.Manifest)
+	}
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%s does not read: %w", manifestFile, err)
+	case r.Manifest.Version != 1:
+		return nil, fmt.Errorf("it is of version %d, and this command knows version 1", r.Manifest.Version)
+	}
+	files := make(map[string][]byte, len(r.Manifest.Files))
+	for _, want := range r.Manifest.Files {
+		f := found[want.Name]
+		delete(found, want.Name)
+		if f == nil {
+			r.problem("%s is missing", want.Name)
+			continue
+		}
+		content, err := unzip(f, min(want.Bytes, maxBundle))
+		if err != nil {
+			r.problem("%s cannot be read: %v", want.Name, err)
+			continue
+		}
+		if sum := sha256.Sum256(content); hex.EncodeToString(sum[:]) != want.SHA256 {
+			r.problem("%s has the SHA-256 %x, and the manifest says %s", want.Name, sum, want.SHA256)
+		}
+		files[want.Name] = content
+	}
+	delete(found, manifestFile)
+	for name := range found {
+		r.problem("%s is not in the manifest", name)
+	}
+	return files, nil
+}
+
+// unzip reads a file of at most some bytes.
+func unzip(f *zip.File, most int64) ([]byte, error) {
+	in, err := f.Open()
+	if err != nil {
+		return nil, err
+	}
+	b, err := io.ReadAll(io.LimitReader(in, most+1))
+	if err == nil && int64(len(b)) > most {
+		err = fmt.Errorf("it has more than %d bytes", most)
+	}
+	return b, closing(in, err)
+}
+
+// entries computes the hash of each audit entry from its text, and looks in
+// them for what was decided.
+func (r *bundleReport) entries(log *bundleAudit) {
+	r.Head, r.Entries = log.Head, len(log.Entries)
+	proposed := make(map[string]gatehouse.Digest)
+	ended := false
+	for _, e := range log.Entries {
+		at := e.Index
+		if r.First == nil || at < *r.First {
+			r.First = &at
+		}
+		if r.Last == nil || at > *r.Last {
+			r.Last = &at
+		}
+		if audit.LeafHash(e.Body) != e.LeafHash {
+			r.problem("audit entry %d has the leaf hash %s, but its text gives %s", at, term.HashText(e.LeafHash), term.HashText(audit.LeafHash(e.Body)))
+		}
+		var l gatehouse.Leaf
+		if err := json.Unmarshal([]byte(e.Body), &l); err != nil {
+			r.problem("audit entry %d does not read: %v", at, err)
+			continue
+		}
+		if l.Tenant != r.Manifest.Tenant {
+			r.problem("audit entry %d is of the tenant %s", at, l.Tenant)
+		}
+		if l.Digest != "" && l.ActionID != "" {
+			proposed[l.ActionID] = l.Digest
+		}
+		ended = ended || l.Subject == r.Manifest.Run && l.To == string(r.Manifest.Status)
+	}
+	switch {
+	case r.Head == nil:
+		r.problem("audit.json has no head")
+	case r.Head.Tenant != r.Manifest.Tenant:
+		r.problem("the head is of the tenant %s", r.Head.Tenant)
+	case r.Last != nil && *r.Last >= r.Head.Size:
+		r.problem("audit entry %d lies beyond the head, whose size is %d", *r.Last, r.Head.Size)
+	}
+	if !ended {
+		r.problem("no audit entry says that the run is %s", r.Manifest.Status)
+	}
+	for _, d := range r.Decisions {
+		if proposed[d.ActionID] != d.Digest {
+			r.problem("the action %s has the digest %s, and the audit log says %q", d.ActionID, d.Digest, proposed[d.ActionID])
+		}
+	}
+}
+
+// printBundle writes what a bundle says.
+func printBundle(s *sheet.Sheet, r *bundleReport) {
+	m := r.Manifest
+	s.Line("run", m.Run)
+	s.Line("status", string(m.Status))
+	if f := r.Run.Failure; f != nil {
+		s.Line("failure", f.Detail+" ("+f.Code+")")
+	}
+	if m.Workflow != "" { // what is no bundle has none
+		s.Line("workflow", fmt.Sprintf("%s version %d", m.Workflow, m.Revision))
+	}
+	s.Line("tenant", m.Tenant)
+	s.Line("trigger", strings.TrimSpace(r.Run.Trigger+" "+r.Run.TriggerRef))
+	s.Line("started by", r.Run.StartedBy)
+	if !r.Run.CreatedAt.IsZero() {
+		s.Line("created", s.When(r.Run.CreatedAt))
+	}
+	s.Line("ended", s.WhenPtr(r.Run.FinishedAt))
+	s.Raw("sha256", term.Safe(r.SHA256))
+	if r.First != nil {
+		s.Line("audit", fmt.Sprintf("%s, at %d to %d", term.EntryCount(int64(r.Entries)), *r.First, *r.Last))
+	}
+	if r.Head != nil {
+		s.Line("head", fmt.Sprintf("size %d, root %s", r.Head.Size, term.HashText(r.Head.Root)))
+	}
+	printBundleParts(s, r)
+	if len(r.Problems) > 0 {
+		s.Head("Problems")
+		for _, p := range r.Problems {
+			s.Item(p)
+		}
+	}
+}
+
+func printBundleParts(s *sheet.Sheet, r *bundleReport) {
+	if len(r.Steps) > 0 {
+		s.Head("Steps")
+	}
+	for _, step := range r.Steps {
+		state := string(step.Status)
+		if step.Skipped {
+			state = "skipped"
+		}
+		s.Item(fmt.Sprintf("%s: %s, %s, %s", step.Key, state, step.Uses, term.Count(step.Attempts, "attempt")))
+	}
+	if len(r.Decisions) > 0 {
+		s.Head("Decisions")
+	}
+	for _, d := range r.Decisions {
+		s.Item(strings.TrimSpace(fmt.Sprintf("%s %s %s %s: policy %s %s",
+			d.ActionID, d.ActionType, d.RiskLevel, d.Status, d.Policy.Outcome, strings.Join(d.Policy.Rules, ", "))))
+		if d.Approval != nil {
+			for _, v := range d.Approval.Votes {
+				s.Item(fmt.Sprintf("    %s: %s %s, via %s", v.Name, v.Decision, s.When(v.At), v.Via))
+			}
+		} else if d.DecidedAt != nil {
+			s.Item(fmt.Sprintf("    decided %s by %s, via %s", s.When(*d.DecidedAt), d.DecidedBy, d.DecidedVia))
+		}
+	}
+	if len(r.Receipts) > 0 {
+		s.Head("Receipts")
+	}
+	for _, rc := range r.Receipts {
+		undo := "not reversible"
+		if rc.Reversible {
+			undo = "reversible"
+		}
+		s.Item(fmt.Sprintf("%s of %s: %s at attempt %d, %s, external id %s", rc.ID, rc.ActionID, rc.Outcome, rc.Attempt, undo, rc.ExternalID))
+	}
+	if len(r.Costs) > 0 {
+		s.Head("Models")
+	}
+	for _, c := range r.Costs {
+		s.Item(c.Text())
+	}
+}

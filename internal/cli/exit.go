@@ -1,0 +1,201 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
+)
+
+// exitCode maps an error to its exit code.
+func exitCode(err error) int {
+	var silent term.Exit
+	var usage *term.UsageError
+	var e *gatehouse.Error
+	switch {
+	case err == nil:
+		return term.ExitDone
+	case errors.As(err, &silent):
+		return int(silent)
+	case errors.As(err, &usage):
+		return term.ExitUsage
+	case errors.As(err, &e):
+		return exitOfCode(e.Code)
+	case errors.Is(err, context.Canceled):
+		return term.ExitCanceled
+	}
+	return term.ExitError
+}
+
+func exitOfCode(c gatehouse.Code) int {
+	switch c {
+	case gatehouse.CodeExpired:
+		return term.ExitExpired
+	case gatehouse.CodeAlreadyDecided, gatehouse.CodeNotAwaitingApproval, gatehouse.CodeTooLate:
+		return term.ExitDecided
+	}
+	switch gatehouse.StatusOf(c) {
+	case 401, 403:
+		return term.ExitNotAllowed
+	}
+	return term.ExitError
+}
+
+// exitOfStatus tells how an action stands, after waiting for it.
+func exitOfStatus(s gatehouse.Status, until gatehouse.Until) error {
+	switch s {
+	case gatehouse.StatusApplied, gatehouse.StatusReversed:
+		return nil
+	case gatehouse.StatusApproved, gatehouse.StatusPushing:
+		if until == gatehouse.UntilDecided {
+			return nil
+		}
+		return term.Exit(term.ExitPending)
+	case gatehouse.StatusPending:
+		return term.Exit(term.ExitPending)
+	case gatehouse.StatusRejected, gatehouse.StatusDenied:
+		return term.Exit(term.ExitRejected)
+	case gatehouse.StatusExpired:
+		return term.Exit(term.ExitExpired)
+	case gatehouse.StatusCanceled, gatehouse.StatusSuperseded:
+		return term.Exit(term.ExitDecided)
+	case gatehouse.StatusUnknown:
+		return term.Exit(term.ExitUnknown)
+	}
+	return term.Exit(term.ExitError)
+}
+
+// report prints an error to stderr: words, or with --json the problem.
+func (g *globals) report(err error) {
+	var silent term.Exit
+	if errors.As(err, &silent) {
+		return
+	}
+	if exitCode(err) == term.ExitCanceled {
+		g.Say("Interrupted.")
+		return
+	}
+	var e *gatehouse.Error
+	known := errors.As(err, &e)
+	if g.JSON {
+		_ = term.WriteJSON(g.Stderr, problem(err, e))
+		return
+	}
+	word := term.Paint(g.ColorErr, term.Red, "error:")
+	if !known {
+		for i, line := range strings.Split(term.ErrorText(err), "\n") {
+			if i > 0 {
+				word = " "
+			}
+			g.Say("%s %s", word, term.Safe(strings.TrimSpace(line)))
+		}
+	} else {
+		g.Say("%s %s (%s)", word, term.Safe(e.Detail), e.Code)
+		for _, v := range e.Violations {
+			if len(e.Violations) == 1 && strings.HasSuffix(e.Detail, v.Detail) && strings.Contains(e.Detail, v.Pointer) {
+				break // said already
+			}
+			g.Say("  %s %s", term.Safe(v.Pointer), term.Safe(v.Detail))
+		}
+		for _, name := range slices.Sorted(maps.Keys(e.Context)) {
+			if value, ok := term.ContextText(e.Context[name]); ok {
+				g.Say("  %s: %s", term.Safe(name), term.Safe(value))
+			}
+		}
+		if e.RetryAfter > 0 {
+			g.Say("  retry after: %ds", e.RetryAfter)
+		}
+	}
+	if hint := g.hint(err, e); hint != "" {
+		g.Say("%s %s", term.Paint(g.ColorErr, term.Dim, "hint:"), hint)
+	}
+}
+
+// problem is an error in the form of RFC 9457, as the server would answer it.
+func problem(err error, e *gatehouse.Error) map[string]any {
+	p := map[string]any{}
+	if e == nil {
+		p["code"], p["detail"], p["retryable"] = "client", term.ErrorText(err), false
+		var usage *term.UsageError
+		if errors.As(err, &usage) {
+			p["code"] = "usage"
+		}
+		return p
+	}
+	maps.Copy(p, e.Context)
+	p["code"], p["status"], p["detail"] = e.Code, gatehouse.StatusOf(e.Code), e.Detail
+	p["retryable"] = e.Code.Retryable()
+	if len(e.Violations) > 0 {
+		p["errors"] = e.Violations
+	}
+	return p
+}
+
+// ownName is the name of the principal that the key is of, and NAME where the
+// server does not tell.
+func (g *globals) ownName() string {
+	ctx, cancel := context.WithTimeout(g.Ctx, 3*time.Second)
+	defer cancel()
+	if api, err := g.connect(); err == nil {
+		if me, err := api.WhoAmI(ctx); err == nil {
+			return term.ShellWord(term.Safe(me.Name))
+		}
+	}
+	return "NAME"
+}
+
+// hint says what to do next, where that is not plain from the error.
+func (g *globals) hint(err error, e *gatehouse.Error) string {
+	if e == nil {
+		var usage *term.UsageError
+		if errors.As(err, &usage) || !term.IsUnreachable(err) {
+			return ""
+		}
+		return "is the server running? See --url or GATEHOUSE_URL; `gatehouse serve` starts one"
+	}
+	switch e.Code {
+	case gatehouse.CodeUnauthenticated:
+		if g.Key == "" {
+			return "set GATEHOUSE_KEY, or give --key"
+		}
+		return "the key is unknown or revoked; `gatehouse doctor` tells more"
+	case gatehouse.CodeEditTokenRequired:
+		if g.EditToken == "" {
+			return "set GATEHOUSE_EDIT_TOKEN, or give --edit-token"
+		}
+		return "an administrator makes a new token: gatehouse principal rotate-edit-token " + g.ownName()
+	case gatehouse.CodeNotFound:
+		if e.Context["request_id"] != nil { // the server said it
+			return "a key sees its own tenant only; `gatehouse doctor` tells which that is"
+		}
+	case gatehouse.CodeConfirmation:
+		return "give the value with --confirm"
+	case gatehouse.CodeTargetChanged:
+		if term.MayAcknowledge(e) {
+			return acknowledgeHint(term.Safe(cmp.Or(g.named, "ID")), e)
+		}
+		if term.MayRebase(e) {
+			return "propose it on the present state: gatehouse rebase " + term.Safe(cmp.Or(g.named, "ID"))
+		}
+		return "it cannot be carried out as it is: reject it, or have it proposed on the present state"
+	case gatehouse.CodeDigestMismatch:
+		return "look at it again: gatehouse show " + term.Safe(cmp.Or(g.named, "ID"))
+	case gatehouse.CodeNotUnknown:
+		return "only a push whose outcome is unknown can be resolved: gatehouse push list --status unknown"
+	}
+	return ""
+}
+
+func acknowledgeHint(id string, err error) string {
+	hint := "look at it again: gatehouse show " + id + "; if it is right nonetheless, add --acknowledge-stale"
+	if term.MayRebase(err) {
+		hint += "; or propose it on the present state: gatehouse rebase " + id
+	}
+	return hint
+}

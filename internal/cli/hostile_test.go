@@ -1,0 +1,175 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
+)
+
+// hostileWords are texts that a terminal obeys, or that people read as another one.
+var hostileWords = map[string]string{
+	"override": "a\u202etxet\u202c", "isolate": "a\u2066b\u2069", "joiner": "1\u200d0\u200b0",
+	"escape": "a\x1b[2J\x1b]0;owned\a",
+	"C1":     "a\u009b2J", "nul": "a\x00b", "digits": "1\u0661\u0662.00", "marks": "e" + strings.Repeat("\u0301", 40),
+	"line": "a\nact_000000000000 applied", "return": "a\r\nb\rc", "tab": "a\tapplied", "separators": "a\u2028b\u2029c",
+	"look-alike": "p\u0430ypal", "tags": "a\U000e0041\U000e0042", "no UTF-8": "a\xff\xfe",
+}
+
+// obeyed reports whether a character of a command's output is one that it must not
+// print as it is.
+func obeyed(r rune) bool {
+	return r != '\n' && r != '\t' && (unicode.IsControl(r) || term.Hidden(r) || r == 0x0430 || r > 0x7f &&
+		unicode.IsDigit(r))
+}
+
+// filled puts a text into every string of a value, however deep.
+func filled(v reflect.Value, text string, depth int) {
+	switch v.Type() {
+	case reflect.TypeFor[time.Time]():
+		v.Set(reflect.ValueOf(time.Date(2026, 11, 20, 11, 0, 0, 0, time.UTC)))
+		return
+	case reflect.TypeFor[gatehouse.JSON]():
+		v.SetString(string(gatehouse.ObjectJSON(gatehouse.Member{Name: text, Value: gatehouse.StringJSON(text)})))
+		return
+	case reflect.TypeFor[gatehouse.Decimal]():
+		v.SetString("12.50")
+		return
+	case reflect.TypeFor[gatehouse.RiskLevel]():
+		v.SetInt(3)
+		return
+	}
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(text)
+	case reflect.Pointer:
+		if depth > 0 {
+			v.Set(reflect.New(v.Type().Elem()))
+			filled(v.Elem(), text, depth-1)
+		}
+	case reflect.Slice:
+		if depth > 0 && v.Type().Elem().Kind() != reflect.Uint8 {
+			v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+			filled(v.Index(0), text, depth-1)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				filled(v.Field(i), text, depth)
+			}
+		}
+	case reflect.Int, reflect.Int64:
+		v.SetInt(1)
+	case reflect.Bool:
+		v.SetBool(true)
+	}
+}
+
+// hostileAnswer is a value of a type with the text in every string.
+func hostileAnswer[T any](text string) any {
+	v := new(T)
+	filled(reflect.ValueOf(v).Elem(), text, 6)
+	if cursor := reflect.ValueOf(v).Elem().FieldByName("NextCursor"); cursor.IsValid() {
+		cursor.SetString("") // it is the last page
+	}
+	return v
+}
+
+// hostileEntry is an entry of the audit log with the text in every string of its leaf.
+func hostileEntry(text string) any {
+	leaf := gatehouse.MustJSON(hostileAnswer[gatehouse.Leaf](text))
+	return gatehouse.Page[*gatehouse.Entry]{Items: []*gatehouse.Entry{{Body: leaf}}}
+}
+
+// TestCommandsPrintHostileTextAsText runs the commands against a server of whose
+// answers every string is hostile, on a terminal and piped.
+func TestCommandsPrintHostileTextAsText(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		args   string
+		path   string
+		answer func(text string) any
+		// rows is how many lines are printed, piped; 0 for any number.
+		rows int
+	}{
+		{"list", "/proposed-actions", hostileAnswer[gatehouse.Page[*gatehouse.Action]], 1},
+		{"show act_1", "/proposed-actions/act_1", hostileAnswer[gatehouse.Action], 0},
+		{"run list", "/runs", hostileAnswer[gatehouse.Page[*gatehouse.Run]], 1},
+		{"push list", "/pushes", hostileAnswer[gatehouse.Page[*gatehouse.Push]], 1},
+		{"dlq list", "/dead-letters", hostileAnswer[gatehouse.Page[*gatehouse.DeadLetter]], 1},
+		{"workflow list", "/workflows", hostileAnswer[gatehouse.Page[*gatehouse.WorkflowSummary]], 1},
+		{"principal list", "/principals", hostileAnswer[gatehouse.Page[*gatehouse.Principal]], 1},
+		{"applied", "/applied", hostileAnswer[gatehouse.Page[*gatehouse.AppliedMirror]], 1},
+		{"corpus", "/corpus", hostileAnswer[gatehouse.Page[*gatehouse.CorpusEntry]], 1},
+		{"admin notices", "/notices", hostileAnswer[gatehouse.Page[*gatehouse.Notice]], 1},
+		{"session list", "/sessions", hostileAnswer[gatehouse.Page[*gatehouse.Session]], 1},
+		{"audit tail", "/audit/entries", hostileEntry, 1},
+		{"policy explain -f -", "/policies/explain", hostileAnswer[gatehouse.Explanation], 0},
+	} {
+		for name, text := range hostileWords {
+			for _, tty := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s/%s/terminal %v", c.args, name, tty), func(t *testing.T) {
+					t.Parallel()
+					reached := false
+					var asked []string
+					s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+						w.Header().Set("Content-Type", "application/json")
+						path := strings.TrimPrefix(r.URL.Path, "/api/v1")
+						if path == "/audit/head" {
+							_ = json.NewEncoder(w).Encode(gatehouse.LogHead{Tenant: text, Size: 1})
+							return
+						}
+						if path == "/audit/entries" && reached { // there are no more
+							_ = json.NewEncoder(w).Encode(gatehouse.Page[*gatehouse.Entry]{Items: []*gatehouse.Entry{}})
+							return
+						}
+						// An action is shown with those that it names.
+						const one = "/proposed-actions/"
+						if path != c.path && (!strings.HasPrefix(c.path, one) || !strings.HasPrefix(path, one)) {
+							asked = append(asked, r.URL.Path)
+							w.Header().Set("Content-Type", "application/problem+json")
+							w.WriteHeader(http.StatusNotFound)
+							_ = json.NewEncoder(w).Encode(map[string]any{"code": "not_found", "status": 404,
+								"detail": text, "hint": text})
+							return
+						}
+						reached = true
+						if err := json.NewEncoder(w).Encode(c.answer(text)); err != nil {
+							t.Error(err)
+						}
+					}))
+					defer s.Close()
+					var out, errOut bytes.Buffer
+					g := globals{IO: term.IO{
+						Ctx: t.Context(), Stdin: strings.NewReader(`{}`), Stdout: &out, Stderr: &errOut,
+						TTY: tty, Columns: 200, Now: func() time.Time {
+							return time.Date(2026, 11, 20, 12, 0, 0, 0,
+								time.UTC)
+						},
+					}}
+					code := run(g, append(strings.Fields(c.args), "--url", s.URL, "--key", "gth_x"))
+					if !reached || out.Len() == 0 {
+						t.Fatalf("exit %d after %q, stdout %q, stderr %q", code, asked, out.String(), errOut.String())
+					}
+					for which, said := range map[string]string{"stdout": out.String(), "stderr": errOut.String()} {
+						if i := strings.IndexFunc(said, obeyed); i >= 0 {
+							t.Errorf("%s has %+q as it is: %+q", which, []rune(said[i:])[0], said[max(0, i-60):i+10])
+						}
+					}
+					if n := strings.Count(out.String(), "\n"); !tty && c.rows > 0 && n != c.rows {
+						t.Errorf("%d lines instead of %d: %q", n, c.rows, out.String())
+					}
+				})
+			}
+		}
+	}
+}

@@ -1,0 +1,135 @@
+package cli
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/serve"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
+)
+
+// storedSecret is what the test reads and answers of a Secret.
+type storedSecret struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Metadata   struct {
+		Name      string `json:"name"`
+		Namespace string `json:"namespace"`
+	} `json:"metadata"`
+	StringData map[string]string `json:"stringData"`
+	Data       map[string]string `json:"data"`
+}
+
+// TestInitHandsTheSecretsOver plays the Kubernetes API as its reference has it:
+// the Secret is made before there is anything to lose, filled once, also when a
+// call fails in between, and left alone when the job runs again.
+func TestInitHandsTheSecretsOver(t *testing.T) { // not parallel: it sets the environment
+	var secret map[string]string // nil: there is none
+	allowed, failures := false, 2
+	api := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var sent storedSecret
+		if r.Method != http.MethodGet {
+			if err := json.NewDecoder(r.Body).Decode(&sent); err != nil || sent.Kind != "Secret" || sent.APIVersion != "v1" || sent.Metadata.Name != "admin" {
+				w.WriteHeader(http.StatusBadRequest)
+				return
+			}
+		}
+		const all = "/api/v1/namespaces/gate/secrets"
+		switch {
+		case r.Header.Get("Authorization") != "Bearer tok" || !allowed:
+			w.WriteHeader(http.StatusForbidden)
+		case r.Method == http.MethodPost && r.URL.Path == all && secret == nil:
+			secret = map[string]string{}
+			w.WriteHeader(http.StatusCreated)
+		case r.Method == http.MethodPost && r.URL.Path == all:
+			w.WriteHeader(http.StatusConflict)
+		case r.Method == http.MethodPut && r.URL.Path == all+"/admin" && failures > 0:
+			failures--
+			w.WriteHeader(http.StatusInternalServerError)
+		case r.Method == http.MethodPut && r.URL.Path == all+"/admin":
+			for name, value := range sent.StringData {
+				secret[name] = base64.StdEncoding.EncodeToString([]byte(value))
+			}
+		case r.Method == http.MethodGet && r.URL.Path == all+"/admin":
+			_ = json.NewEncoder(w).Encode(storedSecret{Data: secret})
+		default:
+			w.WriteHeader(http.StatusNotFound)
+		}
+	}))
+	defer api.Close()
+	at, err := url.Parse(api.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("KUBERNETES_SERVICE_HOST", at.Hostname())
+	t.Setenv("KUBERNETES_SERVICE_PORT", at.Port())
+	account := t.TempDir()
+	for name, content := range map[string]string{
+		"token": "tok\n", "namespace": "gate", "ca.crt": string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: api.Certificate().Raw})),
+	} {
+		if err := os.WriteFile(filepath.Join(account, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	data := filepath.Join(t.TempDir(), "data")
+	initialize := func() (int, string) {
+		g, out, words := testGlobals(t)
+		code := run(*g, []string{"init", "--data", data, "--kubernetes-secret", "admin", "--service-account", account})
+		if out.Len() > 0 {
+			t.Errorf("it prints %s", out)
+		}
+		return code, words.String()
+	}
+
+	// Without the right, nothing is made.
+	if code, words := initialize(); code != term.ExitError || !strings.Contains(words, "403") {
+		t.Fatalf("exit code %d: %s", code, words)
+	}
+	if _, err := os.Stat(data); err == nil {
+		t.Fatal("a store was made, and its secrets are lost")
+	}
+	allowed = true
+	if code, words := initialize(); code != term.ExitDone {
+		t.Fatalf("exit code %d: %s", code, words)
+	}
+	key, err := base64.StdEncoding.DecodeString(secret["admin_key"])
+	if err != nil || secret["edit_token"] == "" || secret["setup_url"] == "" {
+		t.Fatalf("handed over: %v, %v", secret, err)
+	}
+	before := secret["admin_key"]
+	if code, words := initialize(); code != term.ExitDone || secret["admin_key"] != before {
+		t.Errorf("again: exit code %d: %s", code, words)
+	}
+
+	n, err := serve.Open(t.Context(), data, &config.Config{}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = n.Gate.Authenticate(t.Context(), string(key))
+	if err := n.Close(); err != nil {
+		t.Error(err)
+	}
+	if err != nil {
+		t.Errorf("the key is not the administrator's: %v", err)
+	}
+	// A Secret that was emptied is told: nobody can learn the values again.
+	delete(secret, "admin_key")
+	if code, words := initialize(); code == term.ExitDone || !strings.Contains(words, "has an administrator already") {
+		t.Errorf("exit code %d: %s", code, words)
+	}
+
+	g, _, words := testGlobals(t)
+	if code := run(*g, []string{"init", "--data", data, "--kubernetes-secret", "admin", "--service-account", t.TempDir()}); code != term.ExitError || !strings.Contains(words.String(), "in a pod") {
+		t.Errorf("outside of a pod: exit code %d: %s", code, words)
+	}
+}

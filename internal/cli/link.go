@@ -1,0 +1,105 @@
+package cli
+
+import (
+	"strconv"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
+)
+
+// linkCmd groups the commands about the links of mails.
+type linkCmd struct {
+	Keys linkKeysCmd `cmd:"" help:"The keys that sign links: list, rotate, revoke."`
+}
+
+// linkKeysCmd groups the commands about keys.
+type linkKeysCmd struct {
+	List   linkKeysListCmd   `cmd:"" help:"List the keys that sign links."`
+	Rotate linkKeysRotateCmd `cmd:"" help:"Sign links with a new key."`
+	Revoke linkKeysRevokeCmd `cmd:"" help:"End all links that a key has signed."`
+}
+
+// linkKeysListCmd lists keys.
+type linkKeysListCmd struct{}
+
+func (*linkKeysListCmd) Help() string {
+	return `
+Never the keys themselves. One is active; retired ones still verify what they have
+signed. Piped output has these columns: id, number, state, created, ends,
+revoked, master key.
+
+Examples:
+
+    gatehouse link keys list
+`
+}
+
+// Run lists.
+func (*linkKeysListCmd) Run(g *globals, api service) error {
+	keys, err := api.ListLinkKeys(g.Ctx)
+	return showPage(g, pageOf(keys), err, "No link was signed yet.", func() *term.Table {
+		t := linkKeyTable()
+		for _, k := range keys {
+			addLinkKey(g, t, k)
+		}
+		return t
+	})
+}
+
+func linkKeyTable() *term.Table {
+	return &term.Table{Header: []string{"ID", "NUMBER", "STATE", "CREATED", "ENDS", "REVOKED", "MASTER KEY"}, Drop: []int{6, 1, 4}}
+}
+
+func addLinkKey(g *globals, t *term.Table, k *gatehouse.RingKey) {
+	t.Add(k.ID, strconv.FormatUint(uint64(k.Number), 10), string(k.State), g.At(k.CreatedAt), g.AtPtr(k.EndsAt),
+		g.AtPtr(k.RevokedAt), k.Master)
+}
+
+func (g *globals) printLinkKey(k *gatehouse.RingKey, err error) error {
+	return show(g, k, err, func() *term.Table {
+		t := linkKeyTable()
+		addLinkKey(g, t, k)
+		return t
+	})
+}
+
+// linkKeysRotateCmd makes a new key.
+type linkKeysRotateCmd struct{}
+
+func (*linkKeysRotateCmd) Help() string {
+	return `
+Links that were sent are good until they expire. The server rotates by itself, by
+default every 30 days. It needs your edit token (GATEHOUSE_EDIT_TOKEN).
+
+Examples:
+
+    gatehouse link keys rotate
+`
+}
+
+// Run rotates.
+func (*linkKeysRotateCmd) Run(g *globals, api service) error {
+	return g.printLinkKey(api.RotateLinkKeys(g.Ctx))
+}
+
+// linkKeysRevokeCmd ends a key.
+type linkKeysRevokeCmd struct {
+	ID string `arg:"" help:"The key's id, rgk_…"`
+}
+
+func (*linkKeysRevokeCmd) Help() string {
+	return `
+All links that the key has signed end at once. A key in use is replaced by a new
+one. What waits is still in the inbox. It needs your edit token
+(GATEHOUSE_EDIT_TOKEN).
+
+Examples:
+
+    gatehouse link keys revoke rgk_0193a1
+`
+}
+
+// Run revokes.
+func (c *linkKeysRevokeCmd) Run(g *globals, api service) error {
+	return g.printLinkKey(api.RevokeLinkKey(g.Ctx, c.ID))
+}

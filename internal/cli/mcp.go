@@ -1,0 +1,254 @@
+package cli
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"log/slog"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/client"
+	"github.com/gatehouse-dev/gatehouse/internal/mcp"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
+)
+
+// mcpCmd groups the commands for agents that speak the Model Context Protocol.
+type mcpCmd struct {
+	Proxy   mcpProxyCmd   `cmd:"" help:"Put the gate in front of the tools of an MCP server."`
+	Serve   mcpServeCmd   `cmd:"" help:"Serve Gatehouse itself as an MCP server."`
+	Tools   mcpToolsCmd   `cmd:"" help:"The pinned tools of a server: list, accept."`
+	Add     mcpAddCmd     `cmd:"" help:"Declare an MCP server in the configuration."`
+	Install mcpInstallCmd `cmd:"" help:"Print the entry for an agent's configuration."`
+}
+
+// mcpStateFlags say where a proxy keeps its pins.
+type mcpStateFlags struct {
+	State string `help:"Keep pins and open calls in this folder." placeholder:"DIR"`
+}
+
+// folder is the state folder of a name, for one server.
+func (f *mcpStateFlags) folder(url, name string) (string, error) {
+	if f.State != "" {
+		return f.State, nil
+	}
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return "", term.Usagef("there is no folder for the user's configuration: give --state")
+	}
+	sum := sha256.Sum256([]byte(url))
+	return filepath.Join(dir, "gatehouse", "mcp", name+"-"+hex.EncodeToString(sum[:4])), nil
+}
+
+// mcpServerFlags say how a server is started, or reached.
+type mcpServerFlags struct {
+	Upstream string   `placeholder:"URL" help:"A server over streamable HTTP, in the place of a command."`
+	Header   []string `sep:"none" placeholder:"NAME=VALUE" help:"Sent to --upstream. Repeatable."`
+	Command  []string `arg:"" optional:"" placeholder:"COMMAND" help:"The server's command line, after --."`
+}
+
+// Validate makes sure that there is one server.
+func (f *mcpServerFlags) Validate() error {
+	switch {
+	case f.Upstream == "" && len(f.Command) == 0:
+		return errors.New("give the server's command line after --, or its address with --upstream")
+	case f.Upstream != "" && len(f.Command) > 0:
+		return errors.New("a server at --upstream takes no command line")
+	case f.Upstream == "" && len(f.Header) > 0:
+		return errors.New("--header goes with --upstream")
+	}
+	return nil
+}
+
+// words are the end of the proxy's command line.
+func (f *mcpServerFlags) words() []string {
+	if f.Upstream == "" {
+		return append([]string{"--"}, f.Command...)
+	}
+	out := []string{"--upstream", f.Upstream}
+	for _, h := range f.Header {
+		out = append(out, "--header", h)
+	}
+	return out
+}
+
+type mcpProxyCmd struct {
+	mcpStateFlags
+	mcpServerFlags
+	Name     string             `required:"" placeholder:"NAME" help:"The server's name; its connector is mcp:NAME."`
+	Env      []string           `sep:"none" placeholder:"NAME[=VALUE]" help:"A variable for the server. Repeatable."`
+	ReadOnly []string           `name:"read-only-hint-is-read" placeholder:"TOOL,…" help:"Let their calls pass."`
+	Hold     gatehouse.Duration `default:"45s" help:"How long a call is held for people."`
+	Lease    gatehouse.Duration `default:"60s" help:"How soon after a crash the outcome of a call is known as unknown."`
+	Timeout  gatehouse.Duration `default:"10m" help:"How long a tool may take."`
+	Listen   string             `placeholder:"HOST:PORT" help:"Serve streamable HTTP there instead of stdio."`
+	Host     []string           `placeholder:"NAME" help:"A name by which clients may reach --listen. Repeatable."`
+	Idle     gatehouse.Duration `default:"30m" help:"End a session of --listen that nobody uses for so long."`
+}
+
+func (*mcpProxyCmd) Help() string {
+	return `
+Speaks the Model Context Protocol on stdin and stdout in the place of the server
+that it starts, or reaches over HTTP. Each call of a tool becomes an action of the connector mcp:NAME,
+which the server's configuration declares with "mcp:NAME: {type: mcp}"; all
+else passes byte for byte. What the policy allows is carried out at once; what
+people have to approve is held, then answered as pending, and carried out when it
+is approved.
+
+The key (GATEHOUSE_KEY) is of an agent with the roles proposer and worker. A
+server that is started gets PATH, HOME and a few more variables, and never the key. The tools are
+pinned when they are first seen: what changes later is refused until a person
+accepts it.
+
+A server at --upstream gets the headers given with --header, in which ${NAME}
+stands for a variable of the environment, so that no secret is on the command
+line. Redirects are not followed.
+
+With --listen, agents reach the proxy over streamable HTTP. Each request carries the
+key of its caller as the bearer token; GATEHOUSE_KEY is not used. Each session has a
+server of its own. What pages of other sites send is refused. Put a proxy with TLS
+before an address that is not loopback.
+
+Examples:
+
+    gatehouse mcp proxy --name files -- npx -y @modelcontextprotocol/server-filesystem /srv/notes
+    gatehouse mcp proxy --name shop --read-only-hint-is-read search_objects --env DSN -- dbhub --transport stdio
+    gatehouse mcp proxy --name crm --upstream https://mcp.example.com/mcp --header 'Authorization=Bearer ${CRM_TOKEN}'
+    gatehouse mcp proxy --name files --listen 127.0.0.1:8091 -- npx -y @modelcontextprotocol/server-filesystem /srv/notes
+`
+}
+
+// Run proxies until the client closes stdin, or it is interrupted.
+func (c *mcpProxyCmd) Run(g *globals) error {
+	if c.Listen == "" && len(c.Host) > 0 {
+		return term.Usagef("--host goes with --listen")
+	}
+	if c.Upstream != "" && len(c.Env) > 0 {
+		return term.Usagef("--env is for a server that is started")
+	}
+	if err := g.resolve(); err != nil {
+		return err
+	}
+	dir, err := c.folder(g.URL, c.Name)
+	if err != nil {
+		return err
+	}
+	folder, err := mcp.OpenFolder(dir)
+	if err != nil {
+		return err
+	}
+	config := mcp.Config{
+		Name: c.Name, Folder: folder, ReadOnly: c.ReadOnly,
+		Hold: c.Hold.D(), Lease: c.Lease.D(), Timeout: c.Timeout.D(),
+		Log: slog.New(slog.NewTextHandler(g.Stderr, nil)),
+	}
+	if c.Upstream != "" {
+		config.Relist = relist
+	}
+	if c.Listen != "" {
+		return c.listen(g, config)
+	}
+	if config.Gate, err = g.agent(); err != nil {
+		return err
+	}
+	if config.Upstream, err = c.start(config.Log); err != nil {
+		return err
+	}
+	return mcp.Run(g.Ctx, config, g.Stdin, g.Stdout)
+}
+
+// start starts the server, or prepares to reach it.
+func (c *mcpProxyCmd) start(log *slog.Logger) (mcp.Upstream, error) {
+	if c.Upstream != "" {
+		return c.connect(log)
+	}
+	return mcp.Start(mcp.Command{Args: c.Command, Env: c.Env}, log)
+}
+
+// listen serves agents over HTTP until it is interrupted.
+func (c *mcpProxyCmd) listen(g *globals, config mcp.Config) error {
+	if _, err := client.New(g.URL, ""); err != nil {
+		return term.Usagef("--url or GATEHOUSE_URL is not the address of a server, such as http://127.0.0.1:8080")
+	}
+	if c.Upstream != "" { // headers that cannot be sent are told at the start
+		if _, err := c.connect(config.Log); err != nil {
+			return err
+		}
+	} else if _, err := exec.LookPath(c.Command[0]); err != nil {
+		return err
+	}
+	hosts := make([]string, len(c.Host))
+	for i, host := range c.Host {
+		hosts[i] = strings.ToLower(host)
+	}
+	front, err := mcp.NewFront(mcp.FrontConfig{
+		Config: config, Hosts: hosts, Idle: c.Idle.D(),
+		Start: func() (mcp.Upstream, error) { return c.start(config.Log) },
+		GateFor: func(key string) (mcp.Gate, error) {
+			return client.New(g.URL, key, client.WithRetries(4, 100*time.Millisecond))
+		},
+	})
+	if err != nil {
+		return term.Usagef("%v", err)
+	}
+	defer front.Close()
+	// Each write of a stream has a deadline of its own.
+	return serveMCP(g, c.Listen, front, config.Log, time.Minute)
+}
+
+// relist is how long a list of tools holds over HTTP, where a server may tell nobody that
+// they have changed.
+const relist = 30 * time.Second
+
+// connect prepares to reach the server over HTTP.
+func (f *mcpServerFlags) connect(log *slog.Logger) (mcp.Upstream, error) {
+	header := http.Header{}
+	for _, h := range f.Header {
+		name, value, ok := strings.Cut(h, "=")
+		if !ok || !httpguts.ValidHeaderFieldName(name) {
+			return nil, term.Usagef("--header takes NAME=VALUE, with the name of an HTTP header")
+		}
+		var unset []string
+		value = os.Expand(value, func(variable string) string {
+			v, ok := os.LookupEnv(variable)
+			if !ok {
+				unset = append(unset, variable)
+			}
+			return v
+		})
+		switch {
+		case len(unset) > 0:
+			return nil, term.Usagef("--header %s: %s is not set", name, strings.Join(unset, ", "))
+		case !httpguts.ValidHeaderFieldValue(value):
+			return nil, term.Usagef("--header %s: the value holds what a header cannot", name)
+		}
+		header.Add(name, value)
+	}
+	upstream, err := mcp.Connect(mcp.Remote{URL: f.Upstream, Header: header}, log)
+	if err != nil {
+		return nil, term.Usagef("--upstream: %v", err)
+	}
+	return upstream, nil
+}
+
+// agent makes the client of a program that proposes and carries out.
+func (g *globals) agent() (*client.Client, error) {
+	if err := g.resolve(); err != nil {
+		return nil, err
+	}
+	if g.Key == "" {
+		return nil, term.Usagef("an agent's key is needed: set GATEHOUSE_KEY")
+	}
+	c, err := client.New(g.URL, g.Key, client.WithRetries(4, 100*time.Millisecond))
+	if err != nil {
+		return nil, term.Usagef("--url or GATEHOUSE_URL is not the address of a server, such as http://127.0.0.1:8080")
+	}
+	return c, nil
+}

@@ -1,0 +1,155 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// conformanceSuite is the program of the protocol's own test suite, and the node that runs it.
+func conformanceSuite(t *testing.T) []string {
+	t.Helper()
+	suite, err := filepath.Abs("../../.tools/conformance/node_modules/@modelcontextprotocol/conformance/dist/index.js")
+	if err == nil {
+		_, err = os.Stat(suite)
+	}
+	if err != nil {
+		t.Fatalf("%v: scripts/tools installs it", err)
+	}
+	node := "node"
+	if own, err := filepath.Abs("../../.tools/node/node_modules/.bin/node"); err == nil {
+		if _, err := os.Stat(own); err == nil {
+			node = own // the suite needs 22
+		}
+	}
+	return []string{node, suite}
+}
+
+var scenarioLine = regexp.MustCompile(`(?m)^. ([a-z0-9-]+): \d+ passed, \d+ failed.*$`)
+
+// conform runs the suite against a server, and returns what came of each scenario.
+func conform(t *testing.T, suite []string, address, version string) []string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, suite[0], suite[1], "server", "--url", address+"/mcp", "--spec-version", version)
+	out, _ := cmd.CombinedOutput() // a failed scenario is in it
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("%s of %s:\n%s", version, address, out)
+		}
+	})
+	return scenarioLine.FindAllString(string(out), -1)
+}
+
+// everythingServer starts the SDK's server for the suite.
+func everythingServer(t *testing.T, program string, flags ...string) string {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	_ = l.Close()
+	cmd := exec.Command(program, append(flags, "-http", address)...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
+		if err == nil {
+			_ = c.Close()
+			return "http://" + address
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestMCPConformance: the protocol's own suite finds the same with the proxy before a server
+// as on the bare server, of both eras. Every call is an action that the policy allows.
+func TestMCPConformance(t *testing.T) {
+	t.Parallel()
+	suite := conformanceSuite(t)
+	program := filepath.Join(t.TempDir(), "everything")
+	if out, err := exec.Command("go", "build", "-o", program,
+		"github.com/modelcontextprotocol/go-sdk/conformance/everything-server").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for version, flags := range map[string][]string{"2025-11-25": {"-stateless=false"}, "2026-07-28": nil} {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			bare := everythingServer(t, program, flags...)
+			tools, policy := allowAll(t, bare)
+			w := newMCPWorldWith(t, tools, policy)
+			l := w.listen("--upstream", bare+"/mcp")
+			target, err := url.Parse(l.url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			// The suite sends no credentials.
+			keyed := httptest.NewServer(&httputil.ReverseProxy{
+				FlushInterval: -1,
+				Rewrite: func(r *httputil.ProxyRequest) {
+					r.SetURL(target)
+					r.Out.Host = r.In.Host
+					r.Out.Header.Set("Authorization", "Bearer "+w.bot.Key)
+				},
+			})
+			t.Cleanup(keyed.Close)
+			want := conform(t, suite, bare, version)
+			got := conform(t, suite, keyed.URL, version)
+			if len(want) < 20 || !slices.Equal(got, want) {
+				t.Errorf(
+					"the bare server:\n%s\nthrough the proxy:\n%s",
+					strings.Join(want, "\n"),
+					strings.Join(got, "\n"),
+				)
+			}
+		})
+	}
+}
+
+// allowAll is a configuration by which the policy allows every call of a server's tools.
+func allowAll(t *testing.T, server string) (declared, more string) {
+	t.Helper()
+	agent := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
+	c, err := agent.Connect(t.Context(), &sdk.StreamableClientTransport{
+		Endpoint: server + "/mcp", HTTPClient: http.DefaultClient,
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	list, err := c.ListTools(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tools, risks []string
+	for _, tool := range list.Tools {
+		tools = append(tools, fmt.Sprintf("%q: {floor: 1}", tool.Name))
+		risks = append(risks, fmt.Sprintf("  %q: 1", strings.ToLower(tool.Name)))
+	}
+	name := filepath.Join(t.TempDir(), "policy.yaml")
+	policy := "version: 1\nrisk:\n" + strings.Join(risks, "\n") + "\nrules:\n  - {id: safe, when: risk <= 2, then: allow}\n"
+	if err := os.WriteFile(name, []byte(policy), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(tools, ", "), fmt.Sprintf(", policy: {file: %q}, rate_limit: {per_second: 10000, burst: 10000}", name)
+}

@@ -1,0 +1,193 @@
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/serve"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
+)
+
+type mcpAddCmd struct {
+	serve.DataFlags
+	Name string `arg:"" help:"What to call the server."`
+	mcpServerFlags
+}
+
+func (*mcpAddCmd) Help() string {
+	return `
+Declares the connector mcp:NAME in the server's configuration, and prints the command
+line of the proxy. The file is checked before it is replaced; comments stay. The
+server reads it at its next start.
+
+Examples:
+
+    gatehouse mcp add notes -- npx -y @modelcontextprotocol/server-filesystem /srv/notes
+    gatehouse mcp add crm --upstream https://mcp.example.com/mcp
+`
+}
+
+// Run edits the configuration.
+func (c *mcpAddCmd) Run(g *globals) error {
+	connector := "mcp:" + c.Name
+	if !gatehouse.ValidName(connector) {
+		return term.Usagef("%s cannot name a server: letters, digits, or any of ._@+-", gatehouse.Quote(c.Name))
+	}
+	name := cmp.Or(c.Config, filepath.Join(c.Data, "gatehouse.yaml"))
+	source, err := os.ReadFile(name)
+	if err != nil {
+		return fmt.Errorf("%w; `gatehouse config init` writes a first one", err)
+	}
+	cfg, err := config.Load(name)
+	if err != nil {
+		return err
+	}
+	if _, there := cfg.Connectors[connector]; there {
+		g.Say("%s has the connector %s already.", term.ShownPath(name), connector)
+	} else if err := declare(name, source, connector); err != nil {
+		return err
+	} else {
+		g.Say("Declared %s in %s; the server reads it at its next start.", connector, term.ShownPath(name))
+	}
+	_, err = fmt.Fprintln(g.Stdout, shellLine(c.proxyLine(g.Program(), c.Name)))
+	return err
+}
+
+// declare adds a connector to a file, below the key connectors or in one of its own.
+func declare(name string, source []byte, connector string) error {
+	entry := fmt.Sprintf("%q: {type: mcp}\n", connector)
+	lines := slices.Collect(bytes.Lines(source))
+	at := slices.IndexFunc(lines, func(line []byte) bool {
+		return string(bytes.TrimRight(line, " \r\n")) == "connectors:"
+	})
+	edited := slices.Clone(source)
+	switch {
+	case at >= 0:
+		indent := "  "
+		for _, line := range lines[at+1:] { // as its neighbours stand
+			text := bytes.TrimLeft(line, " ")
+			if len(bytes.TrimSpace(text)) > 0 && text[0] != '#' {
+				indent = strings.Repeat(" ", max(len(line)-len(text), 1))
+				break
+			}
+		}
+		edited = bytes.Join(slices.Insert(lines, at+1, []byte(indent+entry)), nil)
+	default:
+		if len(edited) > 0 && edited[len(edited)-1] != '\n' {
+			edited = append(edited, '\n')
+		}
+		edited = append(edited, "connectors:\n  "+entry...)
+	}
+	draft := name + ".new"
+	if err := os.WriteFile(draft, edited, 0o600); err != nil {
+		return err
+	}
+	cfg, err := config.Load(draft)
+	if err == nil && cfg.Connectors[connector].Type != "mcp" {
+		err = errors.New("it does not read as expected")
+	}
+	if err != nil {
+		_ = os.Remove(draft)
+		return fmt.Errorf("%s cannot be edited (%w): add this line below connectors: %s", term.ShownPath(name), err, entry)
+	}
+	return os.Rename(draft, name)
+}
+
+// proxyLine is the command line of a proxy in front of the server.
+func (f *mcpServerFlags) proxyLine(program, name string) []string {
+	return append([]string{program, "mcp", "proxy", "--name", name}, f.words()...)
+}
+
+func shellLine(words []string) string {
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		quoted[i] = term.ShellWord(w)
+	}
+	return strings.Join(quoted, " ")
+}
+
+type mcpInstallCmd struct {
+	Client string `arg:"" enum:"claude,cursor,vscode,codex" help:"The agent: claude, cursor, vscode or codex."`
+	Name   string `required:"" placeholder:"NAME" help:"What the server is called."`
+	mcpServerFlags
+}
+
+func (*mcpInstallCmd) Help() string {
+	return `
+Prints the entry that an agent's configuration needs to reach a server through the
+gate, and, on stderr, where it goes. The key stays out of it: it is taken from the
+environment, or asked for.
+
+Examples:
+
+    gatehouse mcp install claude --name files -- npx -y @modelcontextprotocol/server-filesystem /srv/notes
+    gatehouse mcp install codex --name files -- npx -y @modelcontextprotocol/server-filesystem /srv/notes
+    gatehouse mcp install cursor --name crm --upstream https://mcp.example.com/mcp
+`
+}
+
+// stdioEntry is how most agents name a server on stdio.
+type stdioEntry struct {
+	Type    string            `json:"type,omitempty"`
+	Command string            `json:"command"`
+	Args    []string          `json:"args"`
+	Env     map[string]string `json:"env"`
+}
+
+// Run prints.
+func (c *mcpInstallCmd) Run(g *globals) error {
+	if err := g.resolve(); err != nil {
+		return err
+	}
+	line := c.proxyLine(g.Program(), c.Name)
+	entry := stdioEntry{Command: line[0], Args: line[1:], Env: map[string]string{"GATEHOUSE_URL": g.URL}}
+	var document any
+	switch c.Client {
+	case "claude":
+		g.Say("Put this into .mcp.json of the project:")
+		entry.Env["GATEHOUSE_KEY"] = "${GATEHOUSE_KEY}"
+		document = map[string]any{"mcpServers": map[string]any{c.Name: entry}}
+	case "cursor":
+		g.Say("Put this into .cursor/mcp.json of the project:")
+		entry.Env["GATEHOUSE_KEY"] = "${env:GATEHOUSE_KEY}"
+		document = map[string]any{"mcpServers": map[string]any{c.Name: entry}}
+	case "vscode":
+		g.Say("Put this into .vscode/mcp.json of the project:")
+		entry.Type, entry.Env["GATEHOUSE_KEY"] = "stdio", "${input:gatehouse-key}"
+		document = map[string]any{
+			"inputs": []map[string]any{{
+				"id": "gatehouse-key", "type": "promptString", "password": true,
+				"description": "The agent's key of Gatehouse",
+			}},
+			"servers": map[string]any{c.Name: entry},
+		}
+	case "codex":
+		g.Say("Put this into ~/.codex/config.toml:")
+		return c.printTOML(g, entry)
+	}
+	return term.WriteJSON(g.Stdout, document)
+}
+
+// printTOML prints the entry for Codex, which takes the key from its own environment.
+func (c *mcpInstallCmd) printTOML(g *globals, entry stdioEntry) error {
+	args, err := json.Marshal(entry.Args) // a JSON array of strings is a TOML one
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(g.Stdout, `[mcp_servers.%s]
+command = %s
+args = %s
+env = { GATEHOUSE_URL = %s }
+env_vars = ["GATEHOUSE_KEY"]
+`, gatehouse.StringJSON(c.Name), gatehouse.StringJSON(entry.Command), args, gatehouse.StringJSON(g.URL))
+	return err
+}

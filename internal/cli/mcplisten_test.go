@@ -1,0 +1,319 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// listening is a proxy that clients reach over HTTP.
+type listening struct {
+	*mcpWorld
+	url string
+	log *syncBuffer
+	cmd *exec.Cmd
+	// killed says that the test has killed the proxy.
+	killed bool
+}
+
+// syncBuffer is what a process has said until now.
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+var servingURL = regexp.MustCompile(`msg="serving MCP" url=(http://\S+)`)
+
+// listen starts a proxy with flags, in front of the world's command or of what the flags
+// say.
+func (w *mcpWorld) listen(flags ...string) *listening {
+	w.Helper()
+	args := append([]string{"mcp", "proxy", "--name", "peer", "--state", w.state, "--listen", "127.0.0.1:0"}, flags...)
+	if !strings.Contains(strings.Join(flags, " "), "--upstream") {
+		args = append(append(args, "--"), w.command...)
+	}
+	l := &listening{mcpWorld: w, log: &syncBuffer{}}
+	cmd := exec.Command("gatehouse", args...)
+	cmd.Env = append(os.Environ(), "GATEHOUSE_URL="+w.server.URL, "GATEHOUSE_KEY=", "PEER_TOKEN=of-the-peer")
+	cmd.Stderr = l.log
+	if err := cmd.Start(); err != nil {
+		w.Fatal(err)
+	}
+	l.cmd = cmd
+	w.Cleanup(func() {
+		if l.killed {
+			return
+		}
+		_ = cmd.Process.Signal(os.Interrupt)
+		if err := cmd.Wait(); err != nil || w.Failed() {
+			w.Errorf("the proxy ended with %v, and said:\n%s", err, l.log)
+		}
+	})
+	for deadline := time.Now().Add(time.Minute); l.url == ""; time.Sleep(10 * time.Millisecond) {
+		if m := servingURL.FindStringSubmatch(l.log.String()); m != nil {
+			l.url = m[1]
+		}
+		if time.Now().After(deadline) {
+			w.Fatalf("the proxy does not listen:\n%s", l.log)
+		}
+	}
+	return l
+}
+
+// sdkClient connects the official SDK's client with the agent's key.
+func (l *listening) sdkClient() *sdk.ClientSession {
+	l.Helper()
+	agent := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
+	c, err := agent.Connect(l.Context(), &sdk.StreamableClientTransport{
+		Endpoint: l.url, HTTPClient: &http.Client{Transport: keyed{l.bot.Key}},
+	}, nil)
+	if err != nil {
+		l.Fatal(err)
+	}
+	l.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// decided calls a tool, decides the action, and returns the result.
+func (w *mcpWorld) decided(
+	c *sdk.ClientSession, tool string, arguments map[string]any, d gatehouse.DecisionKind,
+) *sdk.CallToolResult {
+	w.Helper()
+	type answer struct {
+		result *sdk.CallToolResult
+		err    error
+	}
+	got := make(chan answer, 1)
+	go func() {
+		r, err := c.CallTool(w.Context(), &sdk.CallToolParams{Name: tool, Arguments: arguments})
+		got <- answer{r, err}
+	}()
+	w.decide(w.pending(tool), d, "because")
+	a := <-got
+	if a.err != nil {
+		w.Fatal(a.err)
+	}
+	return a.result
+}
+
+// TestMCPListen puts the official SDK's client, over HTTP, before servers on stdio and
+// over HTTP: of the protocol of 2026-07-28, and of the one before.
+func TestMCPListen(t *testing.T) {
+	t.Parallel()
+	for name, behind := range map[string]func(w *mcpWorld) []string{
+		"stdio":    func(*mcpWorld) []string { return nil },
+		"sessions": func(w *mcpWorld) []string { return w.remotePeer(&sdk.StreamableHTTPOptions{}).Args[7:] },
+		"stateless": func(w *mcpWorld) []string {
+			return w.remotePeer(&sdk.StreamableHTTPOptions{Stateless: true}).Args[7:]
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newMCPWorld(t)
+			l := w.listen(behind(w)...)
+			c := l.sdkClient()
+			want := "2026-07-28"
+			if name == "sessions" {
+				want = "2025-11-25"
+			}
+			if got := c.InitializeResult(); got.ProtocolVersion != want || got.Instructions != "Append lines." {
+				t.Errorf("%+v", got)
+			}
+			tools, err := c.ListTools(t.Context(), nil)
+			if err != nil || len(tools.Tools) < 5 {
+				t.Fatalf("%v: %+v", err, tools)
+			}
+			got, err := c.CallTool(
+				t.Context(),
+				&sdk.CallToolParams{Name: "note", Arguments: map[string]any{"text": "x"}},
+			)
+			if err != nil || got.IsError {
+				t.Fatalf("%v: %+v", err, got)
+			}
+			if got := w.decided(c, "append", map[string]any{"text": "a"}, gatehouse.Approve); got.IsError {
+				t.Errorf("approved: %+v", got.Content[0])
+			}
+			if got := w.decided(c, "append", map[string]any{"text": "b"}, gatehouse.Reject); !got.IsError {
+				t.Errorf("rejected: %+v", got.Content[0])
+			}
+			w.wrote("x", "a")
+			if log := l.log.String(); strings.Contains(log, w.bot.Key) || strings.Contains(log, "of-the-peer") ||
+				strings.Contains(log, "in the clear") {
+				t.Errorf("the log:\n%s", log)
+			}
+		})
+	}
+}
+
+// TestMCPListenFilesystem: the SDK's client comes from the newer protocol down to the one
+// that the filesystem server speaks.
+func TestMCPListenFilesystem(t *testing.T) {
+	t.Parallel()
+	w := newMCPWorld(t)
+	w.command = []string{"node", filesystemServer(t), w.dir}
+	c := w.listen("--read-only-hint-is-read", "read_text_file").sdkClient()
+	if got := c.InitializeResult(); got.ProtocolVersion != "2025-11-25" {
+		t.Errorf("%+v", got)
+	}
+	path := filepath.Join(w.dir, "a.txt")
+	got := w.decided(c, "write_file", map[string]any{"path": path, "content": "Zoë: 12.50 €"}, gatehouse.Approve)
+	if b, err := os.ReadFile(path); err != nil || string(b) != "Zoë: 12.50 €" || got.IsError {
+		t.Errorf("%v: %q %+v", err, b, got)
+	}
+	got, err := c.CallTool(
+		t.Context(),
+		&sdk.CallToolParams{Name: "read_text_file", Arguments: map[string]any{"path": path}},
+	)
+	if text, ok := got.Content[0].(*sdk.TextContent); err != nil || !ok || text.Text != "Zoë: 12.50 €" {
+		t.Errorf("%v: %+v", err, got)
+	}
+}
+
+// post sends a frame as a client of the older protocol does, and returns the last frame
+// of the answer.
+func (l *listening) post(session, frame string) (*mcpAnswer, string) {
+	l.Helper()
+	r, err := http.NewRequestWithContext(l.Context(), http.MethodPost, l.url, strings.NewReader(frame))
+	if err != nil {
+		l.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+l.bot.Key)
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	if session != "" {
+		r.Header.Set("Mcp-Session-Id", session)
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		l.Fatal(err)
+	}
+	defer resp.Body.Close()
+	a := &mcpAnswer{}
+	body := bufio.NewScanner(resp.Body)
+	for body.Scan() {
+		line, _ := strings.CutPrefix(body.Text(), "data: ")
+		if strings.HasPrefix(line, "{") {
+			a = &mcpAnswer{raw: line}
+			if err := json.Unmarshal([]byte(line), a); err != nil {
+				l.Fatal(err)
+			}
+		}
+	}
+	return a, resp.Header.Get("Mcp-Session-Id")
+}
+
+// begin begins a session of the older protocol.
+func (l *listening) begin() string {
+	l.Helper()
+	a, session := l.post("", `{"jsonrpc":"2.0","id":0,"method":"initialize","params":`+
+		`{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}`)
+	if a.Error != nil || session == "" {
+		l.Fatalf("%s", a.raw)
+	}
+	l.post(session, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	return session
+}
+
+// TestMCPListenLeft: what is approved after the session has ended is carried out, and the
+// next session gets the outcome of the equal call. The server gets no key.
+func TestMCPListenLeft(t *testing.T) {
+	t.Parallel()
+	w := newMCPWorld(t)
+	l := w.listen("--hold", "100ms")
+	session := l.begin()
+	call := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":` + callOf("append", `{"text":"a"}`) + `}`
+	if a, _ := l.post(session, call); a.Result == nil || a.Result.Meta.Action.Status != "pending" {
+		t.Fatalf("%s", a.raw)
+	}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, l.url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Mcp-Session-Id", session)
+	r.Header.Set("Authorization", "Bearer "+w.bot.Key)
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.Copy(io.Discard, resp.Body)
+	_ = resp.Body.Close()
+	a := w.pending("append")
+	w.decide(a, gatehouse.Approve, "")
+	if _, err := w.admin.WaitAction(t.Context(), a.ID, time.Minute, gatehouse.UntilFinished); err != nil {
+		t.Fatal(err)
+	}
+	w.wrote("a")
+	session = l.begin()
+	if a, _ := l.post(session, call); a.Result == nil || a.Result.text() != "wrote a" {
+		t.Errorf("%s", a.raw)
+	}
+	w.wrote("a")
+	tag := fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":%s}`, callOf("tag", `{}`))
+	if a, _ := l.post(session, tag); a.Result == nil || strings.Contains(a.Result.text(), w.bot.Key) {
+		t.Errorf("%s", a.raw)
+	}
+}
+
+// TestMCPListenKilled: after kill -9 of the proxy the next one goes on. What was approved is
+// carried out once, and each agent has calls of its own.
+func TestMCPListenKilled(t *testing.T) {
+	t.Parallel()
+	w := newMCPWorld(t)
+	call := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":` + callOf("append", `{"text":"a"}`) + `}`
+	first := w.listen("--hold", "100ms")
+	session := first.begin()
+	if a, _ := first.post(session, call); a.Result == nil || a.Result.Meta.Action.Status != "pending" {
+		t.Fatalf("%s", a.raw)
+	}
+	if err := first.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = first.cmd.Wait()
+	first.killed = true
+	w.decide(w.pending("append"), gatehouse.Approve, "")
+	second := w.listen("--hold", "30s")
+	if a, _ := second.post(session, call); a.Error == nil || !strings.Contains(a.Error.Message, "no such session") {
+		t.Errorf("a session of the proxy that was killed: %s", a.raw)
+	}
+	if a, _ := second.post(second.begin(), call); a.Result == nil || a.Result.text() != "wrote a" {
+		t.Errorf("%s", a.raw)
+	}
+	w.wrote("a")
+}
+
+// TestMCPListenWarns: an address that other machines reach is told in the log.
+func TestMCPListenWarns(t *testing.T) {
+	t.Parallel()
+	w := newMCPWorld(t)
+	l := w.listen("--listen", "0.0.0.0:0")
+	if log := l.log.String(); !strings.Contains(log, "in the clear") {
+		t.Errorf("the log:\n%s", log)
+	}
+}

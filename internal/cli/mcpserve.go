@@ -1,0 +1,134 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/client"
+	"github.com/gatehouse-dev/gatehouse/internal/mcp"
+	"github.com/gatehouse-dev/gatehouse/internal/serve"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
+	"github.com/gatehouse-dev/gatehouse/internal/version"
+)
+
+type mcpServeCmd struct {
+	mcpStateFlags
+	Listen string             `placeholder:"HOST:PORT" help:"Serve streamable HTTP there instead of stdio."`
+	Prompt string             `placeholder:"AGENT" help:"Serve the tool approve for this agent's permission prompts."`
+	Hold   gatehouse.Duration `default:"45s" help:"How long approve waits for people."`
+}
+
+func (*mcpServeCmd) Help() string {
+	return `
+Serves Gatehouse itself as an MCP server, with tools to propose a change, look it
+up, wait, cancel, revise, ask what the policy would say, and read decisions and
+notes. No tool decides.
+
+With --prompt claude-code there is also the tool approve, on stdio. Claude Code asks
+it before it runs a tool of its own, when it is started with
+--permission-prompt-tool mcp__gatehouse__approve and this server is called gatehouse
+in its configuration. The call becomes an action of the connector mcp:claude-code.
+
+On stdio it acts with the key of GATEHOUSE_KEY. Over HTTP each request carries
+the key of its caller as the bearer token, and requests of other sites' pages are
+refused; put a proxy with TLS before an address that is not loopback.
+
+Examples:
+
+    gatehouse mcp serve
+    gatehouse mcp serve --prompt claude-code --hold 10m
+    gatehouse mcp serve --listen 127.0.0.1:8090
+`
+}
+
+// Run serves until it is interrupted, or the client closes stdin.
+func (c *mcpServeCmd) Run(g *globals) error {
+	switch {
+	case c.Listen != "" && c.Prompt != "":
+		return term.Usagef("--prompt serves one agent, on stdio: it does not go with --listen")
+	case c.Listen != "":
+		return c.serveHTTP(g)
+	}
+	api, err := g.agent()
+	if err != nil {
+		return err
+	}
+	var permission *mcp.Hook
+	if c.Prompt != "" {
+		if !gatehouse.ValidName("mcp:" + c.Prompt) {
+			return term.Usagef("%s cannot name an agent: letters, digits, or any of ._@+-", gatehouse.Quote(c.Prompt))
+		}
+		dir, err := c.folder(g.URL, c.Prompt)
+		if err != nil {
+			return err
+		}
+		folder, err := mcp.OpenFolder(dir)
+		if err != nil {
+			return err
+		}
+		permission = &mcp.Hook{Agent: c.Prompt, Gate: api, Folder: folder, Hold: c.Hold.D()}
+	}
+	err = mcp.NewServer(version.Number, api, permission).Run(g.Ctx, &sdk.IOTransport{
+		Reader: io.NopCloser(g.Stdin), Writer: nopWriteCloser{g.Stdout},
+	})
+	if errors.Is(err, io.EOF) || errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+type nopWriteCloser struct{ io.Writer }
+
+func (nopWriteCloser) Close() error { return nil }
+
+func (c *mcpServeCmd) serveHTTP(g *globals) error {
+	if err := g.resolve(); err != nil {
+		return err
+	}
+	if _, err := client.New(g.URL, ""); err != nil {
+		return term.Usagef("--url or GATEHOUSE_URL is not the address of a server, such as http://127.0.0.1:8080")
+	}
+	log := slog.New(slog.NewTextHandler(g.Stderr, nil))
+	handler := mcp.NewHandler(version.Number, func(key string) (mcp.Service, error) { return client.New(g.URL, key) })
+	// A tool may wait for 45 s.
+	return serveMCP(g, c.Listen, handler, log, gatehouse.MaxWait+30*time.Second)
+}
+
+// serveMCP serves a handler of MCP on an address until it is interrupted.
+func serveMCP(g *globals, address string, handler http.Handler, log *slog.Logger, write time.Duration) error {
+	listener, err := (&net.ListenConfig{}).Listen(g.Ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	s := &http.Server{
+		Handler: handler, ReadHeaderTimeout: 10 * time.Second, WriteTimeout: write,
+		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+	}
+	log.Info("serving MCP", "url", "http://"+listener.Addr().String())
+	if local, ok := listener.Addr().(*net.TCPAddr); !ok || !local.IP.IsLoopback() {
+		log.Warn("other machines reach this address, and keys would cross the network in the clear: " +
+			"put a proxy with TLS before it")
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- s.Serve(listener) }()
+	select {
+	case err := <-failed:
+		return err
+	case <-g.Ctx.Done():
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), serve.RequestGrace)
+	defer cancel()
+	if err := s.Shutdown(ctx); err != nil {
+		return s.Close()
+	}
+	return nil
+}

@@ -1,0 +1,121 @@
+package cli
+
+import (
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+	mcpconn "github.com/gatehouse-dev/gatehouse/connector/mcp"
+	"github.com/gatehouse-dev/gatehouse/internal/mcp"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
+)
+
+// mcpToolsCmd groups the commands about a server's tools.
+type mcpToolsCmd struct {
+	List   mcpToolsListCmd   `cmd:"" default:"withargs" help:"List the pinned tools with their levels."`
+	Accept mcpToolsAcceptCmd `cmd:"" help:"Accept the tools of a server that have changed."`
+}
+
+type mcpToolsListCmd struct {
+	mcpStateFlags
+	Name string `arg:"" help:"The server."`
+}
+
+func (*mcpToolsListCmd) Help() string {
+	return `
+Shows the tools as they are pinned on this machine, and how the policy judges a
+call of each: its level and outcome. Levels are set in the server's configuration
+(connectors."mcp:NAME".tools.TOOL.floor) and in the policy's risk table.
+
+Piped, the columns are: tool, level, outcome, hints.
+
+Examples:
+
+    gatehouse mcp tools files
+    gatehouse mcp tools list files --json
+`
+}
+
+// shownTool is a pinned tool with its judgement.
+type shownTool struct {
+	Name    string              `json:"name"`
+	Level   gatehouse.RiskLevel `json:"level"`
+	Outcome gatehouse.Outcome   `json:"outcome"`
+	Hints   []string            `json:"hints"`
+}
+
+// Run lists them.
+func (c *mcpToolsListCmd) Run(g *globals, api service) error {
+	dir, err := c.folder(g.URL, c.Name)
+	if err != nil {
+		return err
+	}
+	folder, err := mcp.OpenFolder(dir)
+	if err != nil {
+		return err
+	}
+	pinned, err := mcp.Pinned(folder, c.Name)
+	if err != nil {
+		return err
+	}
+	list := make([]shownTool, len(pinned))
+	t := &term.Table{Header: []string{"TOOL", "LEVEL", "OUTCOME", "HINTS"}, Wide: 3}
+	for i, tool := range pinned {
+		e, err := api.ExplainPolicy(g.Ctx, tool.Proposal)
+		if err != nil {
+			return err
+		}
+		list[i] = shownTool{tool.Name, e.RiskLevel, e.Outcome, tool.Hints}
+		t.Add(term.Safe(tool.Name), e.RiskLevel.String(), string(e.Outcome), strings.Join(tool.Hints, ","))
+	}
+	return showList(g, map[string]any{"items": list}, nil, "the server has no tools", func() *term.Table { return t })
+}
+
+type mcpToolsAcceptCmd struct {
+	Name    string           `arg:"" help:"The server."`
+	Digest  gatehouse.Digest `placeholder:"DIGEST" help:"The digest of what you saw."`
+	Confirm string           `placeholder:"VALUE" help:"The value to be retyped: the server's name."`
+	Notes   string           `placeholder:"TEXT" help:"Kept with your vote."`
+}
+
+func (*mcpToolsAcceptCmd) Help() string {
+	return `
+Approves the pending action by which a proxy asks to serve changed tools: old text
+beside new. Until then the old text is served, and calls of the changed tools are
+refused. To turn it down, reject that action. Without --digest the change is shown
+on the terminal and you are asked.
+
+Examples:
+
+    gatehouse mcp tools accept files
+    gatehouse mcp tools accept files --digest sha256:4bf5122f --confirm files
+`
+}
+
+// Run approves what the server's proxy asks for.
+func (c *mcpToolsAcceptCmd) Run(g *globals, api service) error {
+	filter := gatehouse.ActionFilter{
+		Status: gatehouse.StatusPending, ActionType: mcpconn.PinsOperation, Limit: gatehouse.MaxLimit,
+	}
+	var found []string
+	for {
+		page, err := api.ListActions(g.Ctx, filter)
+		if err != nil {
+			return err
+		}
+		for _, a := range page.Items {
+			if a.Connector == "mcp:"+c.Name {
+				found = append(found, a.ID)
+			}
+		}
+		if filter.Cursor = page.NextCursor; filter.Cursor == "" {
+			break
+		}
+	}
+	switch len(found) {
+	case 0:
+		return gatehouse.E(gatehouse.CodeNotFound, "no tools of %s wait to be accepted", gatehouse.Quote(c.Name))
+	case 1:
+		return (&approveCmd{ID: found[0], Digest: c.Digest, Confirm: c.Confirm, Notes: c.Notes}).Run(g, api)
+	}
+	return term.Usagef("several proxies of %s ask: approve one of %s", term.Safe(c.Name), strings.Join(found, ", "))
+}

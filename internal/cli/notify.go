@@ -1,0 +1,185 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
+)
+
+// notifyCmd groups the commands about messages to people.
+type notifyCmd struct {
+	List     notifyListCmd     `cmd:"" help:"List who was told what."`
+	Channels notifyChannelsCmd `cmd:"" help:"List the channels and how they fare."`
+	Retry    notifyRetryCmd    `cmd:"" help:"Send a message again now."`
+	Test     notifyTestCmd     `cmd:"" help:"Send a test over a channel."`
+
+	SlackManifest notifySlackManifestCmd `cmd:"" help:"Print the manifest of the Slack app."`
+}
+
+// notifyListCmd lists messages.
+type notifyListCmd struct {
+	paging  `embed:""`
+	Status  string `enum:"${notified}" default:"" placeholder:"STATUS" help:"Only those in this state."`
+	Channel string `placeholder:"NAME" help:"Only those of this channel."`
+	Action  string `placeholder:"ID" help:"Only those about this action, by its whole id."`
+}
+
+func (*notifyListCmd) Help() string {
+	return `
+One line for each recipient and channel, the newest first. accepted says that the
+next hop took the message, delivered that it is where it is read, muted that there
+was nothing left to tell. Piped output has these columns: id, time, kind, action,
+channel, recipient, status, attempts, error.
+
+Examples:
+
+    gatehouse notify list
+    gatehouse notify list --status failed --channel mail
+`
+}
+
+// Run lists.
+func (c *notifyListCmd) Run(g *globals, api service) error {
+	page, err := collect(g.Ctx, &c.paging, func(
+		ctx context.Context, cursor string, limit int,
+	) (gatehouse.Page[*gatehouse.Notification], error) {
+		return api.ListNotifications(ctx, gatehouse.NotificationFilter{
+			Status: gatehouse.NotificationStatus(
+				c.Status,
+			), Channel: c.Channel, ActionID: c.Action, Cursor: cursor, Limit: limit,
+		})
+	})
+	return showPage(g, page, err, "Nobody was told anything.", func() *term.Table {
+		t := &term.Table{
+			Header: []string{"ID", "WHEN", "WHAT", "ACTION", "CHANNEL", "TO", "STATUS", "ATTEMPTS", "ERROR"},
+			Wide:   8, Drop: []int{7, 3, 0},
+		}
+		for _, n := range page.Items {
+			t.Add(
+				n.ID,
+				g.At(n.CreatedAt),
+				string(n.Kind),
+				n.ActionID,
+				n.Channel,
+				cmp.Or(n.RecipientName, n.Recipient),
+				string(n.Status),
+				strconv.Itoa(n.Attempts),
+				n.LastError,
+			)
+		}
+		return t
+	})
+}
+
+// notifyChannelsCmd lists channels.
+type notifyChannelsCmd struct{}
+
+func (*notifyChannelsCmd) Help() string {
+	return `
+Piped output has these columns: channel, kind, state (works, failing or off),
+failures in a row, last success, last error.
+
+Examples:
+
+    gatehouse notify channels
+`
+}
+
+// Run lists.
+func (*notifyChannelsCmd) Run(g *globals, api service) error {
+	list, err := api.ListChannels(g.Ctx)
+	page := gatehouse.Page[*gatehouse.ChannelState]{Items: list}
+	return showPage(g, page, err, "No channel is configured for this tenant.", func() *term.Table {
+		t := &term.Table{
+			Header: []string{"CHANNEL", "KIND", "STATE", "FAILURES", "LAST SUCCESS", "ERROR"},
+			Wide:   5,
+			Drop:   []int{3, 4},
+		}
+		for _, s := range list {
+			last := ""
+			if s.LastOKAt != nil {
+				last = g.At(*s.LastOKAt)
+			}
+			t.Add(s.Channel, s.Kind, channelWord(s), strconv.Itoa(s.Failures), last, s.LastError)
+		}
+		return t
+	})
+}
+
+func channelWord(s *gatehouse.ChannelState) string {
+	switch {
+	case s.OffAt != nil:
+		return "off"
+	case s.FailingSince != nil:
+		return "failing"
+	}
+	return "works"
+}
+
+// notifyRetryCmd sends again.
+type notifyRetryCmd struct {
+	ID string `arg:"" help:"The message's id."`
+}
+
+func (*notifyRetryCmd) Help() string {
+	return `
+Of a message that failed, or waits for another try.
+
+Examples:
+
+    gatehouse notify retry ntf_0193a1
+`
+}
+
+// Run queues the message.
+func (c *notifyRetryCmd) Run(g *globals, api service) error {
+	n, err := api.RetryNotification(g.Ctx, c.ID)
+	return printNotification(g, n, err)
+}
+
+// notifyTestCmd tries a channel.
+type notifyTestCmd struct {
+	Channel string `arg:"" help:"The channel's name."`
+}
+
+func (*notifyTestCmd) Help() string {
+	return `
+Sends a test to you, or to the channel's place, and tells what the channel answered.
+A channel that was off because its receiver is gone is on again once a test succeeds.
+
+Examples:
+
+    gatehouse notify test mail
+`
+}
+
+// Run sends the test.
+func (c *notifyTestCmd) Run(g *globals, api service) error {
+	n, err := api.TestChannel(g.Ctx, c.Channel)
+	if err != nil {
+		return err
+	}
+	if err := printNotification(g, n, nil); err != nil {
+		return err
+	}
+	switch n.Status {
+	case gatehouse.NotificationAccepted, gatehouse.NotificationDelivered:
+		return nil
+	case gatehouse.NotificationQueued, gatehouse.NotificationSent:
+		return fmt.Errorf("the test is %s still: does a server with the role notifier run?", n.Status)
+	}
+	return fmt.Errorf("the test %s: %s", n.Status, n.LastError)
+}
+
+// printNotification prints the state of one message.
+func printNotification(g *globals, n *gatehouse.Notification, err error) error {
+	return show(g, n, err, func() *term.Table {
+		t := &term.Table{Header: []string{"ID", "CHANNEL", "TO", "STATUS", "ERROR"}, Wide: 4}
+		t.Add(n.ID, n.Channel, cmp.Or(n.RecipientName, n.Recipient), string(n.Status), n.LastError)
+		return t
+	})
+}

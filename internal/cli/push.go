@@ -1,0 +1,184 @@
+package cli
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/card"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
+)
+
+// pushCmd groups the commands about pushes.
+type pushCmd struct {
+	List    pushListCmd    `cmd:"" help:"List pushes."`
+	Drain   pushDrainCmd   `cmd:"" help:"Show what is due, or send it now."`
+	Resolve pushResolveCmd `cmd:"" help:"Settle a push whose outcome is unknown."`
+	Ask     pushAskCmd     `cmd:"" help:"Ask targets about unknown outcomes."`
+	Mark    pushMarkCmd    `cmd:"" name:"mark-unknown" help:"Hold back what a restored backup would send again."`
+}
+
+// pushListCmd lists pushes.
+type pushListCmd struct {
+	Status gatehouse.PushStatus `enum:",queued,picking,sent,applied,failed,unknown,canceled" default:"" placeholder:"STATUS" help:"queued, picking, sent, applied, failed, unknown or canceled."`
+	paging `embed:""`
+}
+
+func (*pushListCmd) Help() string {
+	return `
+Piped, the columns are: id, action, connector, status, attempts, created, next
+attempt, last error, change.
+
+Examples:
+
+    gatehouse push list --status unknown
+    gatehouse push list --all --json
+`
+}
+
+// Run lists.
+func (c *pushListCmd) Run(g *globals, api service) error {
+	page, err := collect(g.Ctx, &c.paging, func(ctx context.Context, cursor string, limit int) (gatehouse.Page[*gatehouse.Push], error) {
+		return api.ListPushes(ctx, gatehouse.PushFilter{Status: c.Status, Cursor: cursor, Limit: limit})
+	})
+	if err != nil {
+		return err
+	}
+	var changes []string
+	if !g.JSON {
+		if changes, err = g.changesOf(api, page.Items); err != nil {
+			return err
+		}
+	}
+	return showPage(g, page, nil, "No pushes.", func() *term.Table {
+		t := &term.Table{
+			Header: []string{"ID", "ACTION", "CONNECTOR", "STATUS", "ATTEMPTS", "CREATED", "NEXT ATTEMPT", "LAST ERROR", "CHANGE"},
+			Wide:   8, Drop: []int{1, 2, 6, 4, 5},
+		}
+		ids := term.IDsOf(&g.IO, page.Items, func(p *gatehouse.Push) string { return p.ID })
+		actions := term.IDsOf(&g.IO, page.Items, func(p *gatehouse.Push) string { return p.ActionID })
+		for i, p := range page.Items {
+			failure := p.LastError
+			if g.TTY {
+				failure = term.Shorten(term.Safe(failure), maxListedError)
+			}
+			t.Add(ids[i], actions[i], p.Connector, string(p.Status), strconv.Itoa(p.Attempts), g.At(p.CreatedAt), g.AtPtr(p.NextAttempt), failure, changes[i])
+		}
+		return t
+	})
+}
+
+// maxListedError is how many columns of an error a list shows on a terminal.
+const maxListedError = 40
+
+// changesOf says what each push carries out. An action that may not be read
+// leaves its place empty.
+func (g *globals) changesOf(api service, pushes []*gatehouse.Push) ([]string, error) {
+	changes := make([]string, len(pushes))
+	for i, p := range pushes {
+		a, err := api.FindAction(g.Ctx, p.ActionID)
+		switch gatehouse.CodeOf(err) {
+		case "":
+			changes[i] = card.RowText(a)
+		case gatehouse.CodeNotFound, gatehouse.CodeRoleRequired:
+		default:
+			return nil, err
+		}
+	}
+	return changes, nil
+}
+
+// pushDrainCmd sends what is due.
+type pushDrainCmd struct {
+	Send  bool `help:"Send it. Without this flag nothing is sent."`
+	Limit int  `default:"100" help:"At most so many."`
+}
+
+func (*pushDrainCmd) Help() string {
+	return `
+Exits 13 when the outcome of a push that was sent is unknown, 1 when one failed.
+Piped, the columns are: push, action, connector, class, change, outcome, detail.
+
+Examples:
+
+    gatehouse push drain
+    gatehouse push drain --send --limit 10
+`
+}
+
+// Run drains.
+func (c *pushDrainCmd) Run(g *globals, api service) error {
+	if c.Limit < 1 {
+		return term.Usagef("--limit must be at least 1")
+	}
+	dry := !c.Send
+	answer, err := api.Drain(g.Ctx, gatehouse.DrainRequest{DryRun: &dry, Limit: c.Limit})
+	if err != nil {
+		return err
+	}
+	if g.JSON {
+		err = g.PrintJSON(answer)
+	} else {
+		err = g.printDrain(answer)
+	}
+	if err != nil || answer.DryRun {
+		return err
+	}
+	return drainExit(answer)
+}
+
+func (g *globals) printDrain(answer *gatehouse.DrainAnswer) error {
+	t := &term.Table{Header: []string{"PUSH", "ACTION", "CONNECTOR", "CLASS", "CHANGE", "OUTCOME", "DETAIL"}, Wide: 4, Drop: []int{3, 2, 1}}
+	for _, i := range answer.Items {
+		a := gatehouse.Action{Proposal: gatehouse.Proposal{
+			Operation: i.Operation, Target: i.Target, Connector: i.Connector, ProposedChange: i.Change,
+		}}
+		t.Add(i.PushID, i.ActionID, i.Connector, i.Class, card.RowText(&a), i.Outcome, i.Detail)
+	}
+	if err := g.Print(t, "Nothing is due."); err != nil {
+		return err
+	}
+	if answer.DryRun && len(answer.Items) > 0 {
+		g.Say("Nothing was sent: this was a dry run. To send: gatehouse push drain --send")
+	}
+	return nil
+}
+
+func drainExit(answer *gatehouse.DrainAnswer) error {
+	var err error
+	for _, i := range answer.Items {
+		switch gatehouse.PushStatus(i.Outcome) {
+		case gatehouse.PushUnknown:
+			return term.Exit(term.ExitUnknown)
+		case gatehouse.PushFailed:
+			err = term.Exit(term.ExitError)
+		}
+	}
+	return err
+}
+
+// pushResolveCmd is an operator's word on an unknown outcome.
+type pushResolveCmd struct {
+	ID      string `arg:"" help:"The push."`
+	Outcome string `required:"" enum:"applied,failed" placeholder:"OUTCOME" help:"What you found at the target: applied or failed."`
+	Reason  string `required:"" placeholder:"TEXT" help:"How you know."`
+}
+
+func (*pushResolveCmd) Help() string {
+	return `
+Only a push whose outcome is unknown can be resolved: look at the target first.
+Nothing is sent.
+
+Examples:
+
+    gatehouse push resolve psh_01993b7e --outcome applied --reason "order 1042 shows the refund"
+`
+}
+
+// Run resolves.
+func (c *pushResolveCmd) Run(g *globals, api service) error {
+	p, err := api.ResolvePush(g.Ctx, c.ID, gatehouse.Resolution{Outcome: c.Outcome, Reason: c.Reason})
+	return show(g, p, err, func() *term.Table {
+		return term.Row([]string{"ID", "ACTION", "STATUS"}, p.ID, p.ActionID, string(p.Status))
+	})
+}

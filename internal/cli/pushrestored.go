@@ -1,0 +1,201 @@
+package cli
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/card"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
+)
+
+// pushMarkCmd holds back what a restored backup would send again.
+type pushMarkCmd struct {
+	Before    string `required:"" placeholder:"TIME" help:"Those made before this time (RFC 3339): when the restored store began to be served."`
+	Mark      bool   `help:"Mark them. Without this flag nothing is changed."`
+	Tenant    string `placeholder:"TENANT" help:"The tenant, which must be the caller's own; the same without this flag."`
+	Connector string `placeholder:"NAME" help:"Only those of this connector."`
+	Class     string `enum:",A,B,C" default:"" placeholder:"CLASS" help:"Only those of this class: A, B or C."`
+}
+
+func (*pushMarkCmd) Help() string {
+	return `
+A store that was restored from a backup would send again what was queued then.
+An administrator marks the pushes of one tenant: its own.
+What is marked is unknown, with the code restored: nothing of it is sent before
+somebody says what the target has, by push ask or push resolve.
+Exits 13 when something was marked. Piped, the columns are: push, tenant,
+action, connector, class, change, was, made.
+
+Examples:
+
+    gatehouse push mark-unknown --before 2026-11-20T10:00:00Z
+    gatehouse push mark-unknown --before 2026-11-20T10:00:00Z --mark
+`
+}
+
+// Run marks, in as many calls as it takes.
+func (c *pushMarkCmd) Run(g *globals, api service) error {
+	before, err := time.Parse(time.RFC3339, c.Before)
+	if err != nil {
+		return term.Usagef("--before must be a time such as 2026-11-20T10:00:00Z")
+	}
+	dry := !c.Mark
+	out := &gatehouse.MarkUnknownAnswer{DryRun: dry, Items: []gatehouse.MarkedPush{}}
+	for more := true; more; {
+		answer, err := api.MarkUnknown(g.Ctx, gatehouse.MarkUnknownRequest{
+			Before: before, Tenant: c.Tenant, Connector: c.Connector, Class: c.Class, DryRun: &dry,
+		})
+		if err != nil {
+			return err
+		}
+		out.Items, out.Marked, out.More = append(out.Items, answer.Items...), out.Marked+answer.Marked, answer.More
+		// What others settle meanwhile is listed no more, so this comes to its end.
+		more = answer.More && !dry
+	}
+	if g.JSON {
+		err = g.PrintJSON(out)
+	} else {
+		err = g.printMarked(out)
+	}
+	if err == nil && out.Marked > 0 {
+		err = term.Exit(term.ExitUnknown)
+	}
+	return err
+}
+
+func (g *globals) printMarked(out *gatehouse.MarkUnknownAnswer) error {
+	t := &term.Table{Header: []string{"PUSH", "TENANT", "ACTION", "CONNECTOR", "CLASS", "CHANGE", "WAS", "MADE"}, Wide: 5, Drop: []int{7, 2, 1}}
+	for _, m := range out.Items {
+		a := gatehouse.Action{Proposal: gatehouse.Proposal{
+			Operation: m.Operation, Target: m.Target, Connector: m.Connector, ProposedChange: m.Change,
+		}}
+		t.Add(m.PushID, m.Tenant, m.ActionID, m.Connector, m.Class, card.RowText(&a), string(m.Was), g.At(m.CreatedAt))
+	}
+	if err := g.Print(t, "Nothing from before that time is on its way."); err != nil {
+		return err
+	}
+	switch {
+	case out.DryRun && out.More:
+		g.Say("There are more. Nothing was changed: this was a dry run. To mark all: --mark")
+	case out.DryRun && len(out.Items) > 0:
+		g.Say("Nothing was changed: this was a dry run. To mark them: --mark")
+	case out.Marked > 0:
+		g.Say("%d marked as unknown. Next: gatehouse push ask; for what is left: gatehouse push resolve", out.Marked)
+	}
+	return nil
+}
+
+// pushAskCmd asks targets about unknown outcomes.
+type pushAskCmd struct {
+	IDs []string `arg:"" optional:"" name:"id" help:"The pushes; all that are unknown when none is named."`
+}
+
+func (*pushAskCmd) Help() string {
+	return `
+Asks the target of each push whose outcome is unknown for the effect, and settles
+those that it can prove. Nothing is sent. Exits 13 when some are unknown still.
+Piped, the columns are: push, outcome, detail.
+
+Examples:
+
+    gatehouse push ask
+    gatehouse push ask psh_01993b7e
+`
+}
+
+// Run asks, page by page.
+func (c *pushAskCmd) Run(g *globals, api service) error {
+	out := &gatehouse.AskAnswer{Results: []gatehouse.AskResult{}}
+	add := func(r gatehouse.AskRequest) (cursor string, err error) {
+		answer, err := api.AskTargets(g.Ctx, r)
+		if err != nil {
+			return "", err
+		}
+		out.Results, out.Settled = append(out.Results, answer.Results...), out.Settled+answer.Settled
+		return answer.NextCursor, nil
+	}
+	if len(c.IDs) == 0 {
+		for cursor, more := "", true; more; more = cursor != "" {
+			var err error
+			if cursor, err = add(gatehouse.AskRequest{Cursor: cursor}); err != nil {
+				return err
+			}
+		}
+	}
+	for ids := c.IDs; len(ids) > 0; {
+		n := min(len(ids), gatehouse.MaxAsked)
+		if _, err := add(gatehouse.AskRequest{IDs: ids[:n]}); err != nil {
+			return err
+		}
+		ids = ids[n:]
+	}
+	var err error
+	if g.JSON {
+		err = g.PrintJSON(out)
+	} else {
+		t := &term.Table{Header: []string{"PUSH", "OUTCOME", "DETAIL"}, Wide: 2}
+		for _, r := range out.Results {
+			t.Add(r.PushID, string(r.Outcome), r.Detail)
+		}
+		err = g.Print(t, "No outcome is unknown.")
+	}
+	if err == nil && out.Settled < len(out.Results) {
+		err = term.Exit(term.ExitUnknown)
+	}
+	return err
+}
+
+// archiveCmd shows what the archiver would move.
+type archiveCmd struct {
+	DryRun    bool               `required:"" name:"dry-run" help:"Only tell: the server archives by itself, as its configuration says."`
+	Retention gatehouse.Duration `placeholder:"180d" help:"Tell it for this retention instead of the configured one."`
+}
+
+func (*archiveCmd) Help() string {
+	return `
+Counts the actions of your tenant that ended before the retention and are free to
+go at this moment; the server's archiver takes them by and by. Needs an
+administrator. Piped, each line is a name and a value.
+
+Examples:
+
+    gatehouse archive --dry-run
+    gatehouse archive --dry-run --retention 180d --json
+`
+}
+
+// Run tells.
+func (c *archiveCmd) Run(g *globals, api service) error {
+	p, err := api.PreviewArchive(g.Ctx, c.Retention.D())
+	if err != nil {
+		return err
+	}
+	if g.JSON {
+		return g.PrintJSON(p)
+	}
+	t := &term.Table{Header: []string{"WHAT", "VALUE"}, Wide: 1}
+	t.Add("retention", p.Retention.String())
+	t.Add("ended before", g.At(p.EndedBefore))
+	t.Add("actions", strconv.Itoa(p.Actions))
+	t.Add("bytes", strconv.FormatInt(p.Bytes, 10))
+	if p.Oldest != nil && p.Newest != nil {
+		t.Add("oldest ended", g.At(*p.Oldest))
+		t.Add("newest ended", g.At(*p.Newest))
+	}
+	for _, n := range p.Tenants {
+		t.Add("of "+n.Tenant, strconv.Itoa(n.Actions))
+	}
+	if err := g.Print(t, ""); err != nil {
+		return err
+	}
+	switch least := gatehouse.Duration(gatehouse.MinRetention); {
+	case !p.Complete:
+		g.Say("The time was over before the end of the store: there may be more.")
+	case p.Configured == nil:
+		g.Say("The server has no retention: it archives nothing. Set retention.finished, at least %s.", least)
+	case *p.Configured != p.Retention:
+		g.Say("The server's own retention is %s.", *p.Configured)
+	}
+	return nil
+}

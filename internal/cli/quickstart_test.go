@@ -1,0 +1,216 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/servetest"
+)
+
+// fence is a code block of a page.
+type fence struct {
+	line           int
+	language, text string
+}
+
+func fences(t *testing.T, path string) []fence {
+	t.Helper()
+	src, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []fence
+	var open *fence
+	for n, line := range strings.SplitAfter(string(src), "\n") {
+		language, mark := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "```")
+		switch {
+		case mark && open == nil:
+			open = &fence{line: n + 1, language: language}
+		case mark:
+			all = append(all, *open)
+			open = nil
+		case open != nil:
+			open.text += line
+		}
+	}
+	if open != nil {
+		t.Fatalf("%s:%d: the block has no end", path, open.line)
+	}
+	return all
+}
+
+// answerYes runs a script on a terminal of its own, and types y when asked.
+const answerYes = `
+import os, pty, sys
+pid, fd = pty.fork()
+if pid == 0:
+    os.execvp("bash", ["bash", "-eu", sys.argv[1]])
+said, typed = b"", False
+while True:
+    try:
+        more = os.read(fd, 4096)
+    except OSError:
+        more = b""
+    if not more:
+        break
+    said += more
+    if b"[y/N]" in said and not typed:
+        typed = os.write(fd, b"y\n") > 0
+sys.stdout.buffer.write(said)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+`
+
+// quickstart runs the page in a folder that stands for the clone.
+type quickstart struct {
+	t       *testing.T
+	dir     string
+	server  *devServer
+	approve string // the block that decides
+}
+
+// TestQuickstart runs every block of the page, in their order: all but the
+// clone and the build, of which the targets of make are looked up.
+func TestQuickstart(t *testing.T) {
+	t.Parallel()
+	if out, err := exec.Command("python3", "-c", "import sys; assert sys.version_info >= (3, 9)").CombinedOutput(); err != nil {
+		t.Fatalf("docs/quickstart.md has an agent in Python, so that this test needs python3, 3.9 or later: %v %s", err, out)
+	}
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := &quickstart{t: t, dir: t.TempDir()}
+	q.module(root)
+	ran := map[string]int{}
+	for _, f := range fences(t, filepath.Join(root, "docs", "quickstart.md")) {
+		ran[f.language]++
+		switch {
+		case f.language == "text":
+			if got := anonymous(q.server.banner); got != anonymous(f.text) {
+				t.Errorf("line %d: the block of dev is\n%s", f.line, got)
+			}
+		case f.language == "python":
+			q.write("agent.py", f.text)
+		case f.language == "go":
+			q.write("agent/main.go", f.text)
+		case f.language != "sh":
+			t.Errorf("line %d: nothing runs a block of %q", f.line, f.language)
+		case strings.TrimSpace(f.text) == "gatehouse dev":
+			q.server = startDev(t, q.dir)
+		case strings.Contains(f.text, "agent.py") || strings.Contains(f.text, "./agent"):
+			q.agent(f)
+		case strings.Contains(f.text, "gatehouse approve"):
+			q.approve = f.text
+			q.decide(f.line)
+		default:
+			// What the page has people do once: here the clone is there already.
+			q.run(f.line, `git() { [ "$1" = clone ]; }; cd() { :; }; make() { command make -C '`+root+`' -n "$@" > make.out; }`+"\n"+f.text)
+		}
+	}
+	if ran["sh"] < 5 || ran["python"] != 1 || ran["go"] != 1 || ran["text"] != 1 {
+		t.Errorf("the page has other blocks than it had: %v", ran)
+	}
+	admin := servetest.MustClient(t, strings.TrimSuffix(q.server.api, "/api/v1"), devEnv(t, q.dir, "admin"))
+	page, err := admin.ListActions(t.Context(), gatehouse.ActionFilter{Status: gatehouse.StatusApplied})
+	if err != nil || len(page.Items) != 4 {
+		t.Errorf("applied: %d of 4, %v", len(page.Items), err)
+	}
+	q.server.stop()
+}
+
+// anonymous hides what differs each time.
+func anonymous(banner string) string {
+	var words []string
+	for _, w := range strings.Fields(banner) {
+		switch {
+		case strings.HasPrefix(w, "gth_"):
+			w = "KEY"
+		case strings.HasPrefix(w, "http://127.0.0.1:"):
+			w = "URL"
+		}
+		words = append(words, w)
+	}
+	return strings.Join(words, " ")
+}
+
+// module makes the folder a module in which the project's packages are found.
+func (q *quickstart) module(root string) {
+	sum, err := os.ReadFile(filepath.Join(root, "go.sum"))
+	if err != nil {
+		q.t.Fatal(err)
+	}
+	q.write("go.sum", string(sum))
+	q.write("go.mod", fmt.Sprintf("module quickstart\n\ngo 1.26\n\nrequire github.com/gatehouse-dev/gatehouse v0.0.0\n\nreplace github.com/gatehouse-dev/gatehouse => %q\n", root))
+}
+
+func (q *quickstart) write(name, text string) {
+	path := filepath.Join(q.dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		q.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		q.t.Fatal(err)
+	}
+}
+
+func (q *quickstart) command(name string, args ...string) *exec.Cmd {
+	cmd := exec.Command(name, args...)
+	cmd.Dir, cmd.Env = q.dir, cleanEnv("GOFLAGS=-mod=mod", "GOPROXY=off", "GOWORK=off")
+	return cmd
+}
+
+func (q *quickstart) run(line int, script string) {
+	q.t.Helper()
+	if out, err := q.command("bash", "-euc", script).CombinedOutput(); err != nil {
+		q.t.Fatalf("line %d: %v\n%s", line, err, out)
+	}
+}
+
+// decide runs the block that approves, on a terminal.
+func (q *quickstart) decide(line int) {
+	q.t.Helper()
+	q.write("approve.sh", q.approve)
+	out, err := q.command("python3", "-c", answerYes, "approve.sh").CombinedOutput()
+	if err != nil || !bytes.Contains(out, []byte("applied")) {
+		q.t.Fatalf("line %d: %v\n%s", line, err, out)
+	}
+}
+
+// agent runs a block that proposes and waits, and decides meanwhile.
+func (q *quickstart) agent(f fence) {
+	q.t.Helper()
+	var said bytes.Buffer
+	cmd := q.command("bash", "-euc", f.text)
+	cmd.Stdout, cmd.Stderr = &said, &said
+	if err := cmd.Start(); err != nil {
+		q.t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	admin := servetest.MustClient(q.t, strings.TrimSuffix(q.server.api, "/api/v1"), devEnv(q.t, q.dir, "admin"))
+	for tick := time.NewTicker(50 * time.Millisecond); ; {
+		page, err := admin.ListActions(q.t.Context(), gatehouse.ActionFilter{Status: gatehouse.StatusPending})
+		if err != nil {
+			q.t.Fatal(err)
+		}
+		if len(page.Items) == 1 {
+			break
+		}
+		select {
+		case err := <-ended:
+			q.t.Fatalf("line %d: %v before it was decided\n%s", f.line, err, &said)
+		case <-tick.C:
+		}
+	}
+	q.decide(f.line)
+	if err := <-ended; err != nil || !strings.HasSuffix(said.String(), "applied\n") {
+		q.t.Errorf("line %d: %v\n%s", f.line, err, &said)
+	}
+}

@@ -1,0 +1,120 @@
+package cli
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/servetest"
+)
+
+// pasteIt types a text into an interactive shell on a terminal of its own, as
+// people paste it, and ends the shell after that.
+const pasteIt = `
+import os, pty, sys
+pid, fd = pty.fork()
+if pid == 0:
+    os.execvp("bash", ["bash", "--norc", "--noprofile", "-i"])
+text = open(sys.argv[1], "rb").read() + b"exit\n"
+while text:
+    text = text[os.write(fd, text[:256]):]
+while True:
+    try:
+        said = os.read(fd, 4096)
+    except OSError:
+        break
+    if not said:
+        break
+    sys.stdout.buffer.write(said)
+    sys.stdout.flush()
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+`
+
+// TestReadmeAgent runs the agent of the front page exactly as it is printed:
+// as a script of sh, and pasted into a terminal. From the start of the gate to
+// the decision takes less than a minute.
+func TestReadmeAgent(t *testing.T) {
+	t.Parallel()
+	var blocks []string
+	for _, f := range fences(t, "../../README.md") {
+		if f.language != "sh" && f.language != "text" {
+			t.Errorf("line %d: nothing runs a block of %q", f.line, f.language)
+		}
+		blocks = append(blocks, f.text)
+	}
+	i := slices.IndexFunc(blocks, func(b string) bool { return strings.Contains(b, "proposed-actions") })
+	if i < 1 || blocks[i-1] != "git clone https://github.com/gatehouse-dev/gatehouse && cd gatehouse\nmake dev\n" {
+		t.Fatalf("two commands and then the agent are on the page: %q", blocks)
+	}
+	plan, err := exec.Command("make", "-C", "../..", "--no-print-directory", "-n", "dev").Output()
+	if err != nil || !strings.HasSuffix(string(plan), "-o bin/gatehouse ./cmd/gatehouse\n./bin/gatehouse dev\n") {
+		t.Errorf("make dev would run\n%s%v", plan, err)
+	}
+	program, err := exec.LookPath("gatehouse")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, command := range map[string][]string{
+		"script": {"sh", "agent.sh"}, "pasted": {"python3", "-c", pasteIt, "agent.sh"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			q := &quickstart{t: t, dir: t.TempDir()}
+			q.write("agent.sh", blocks[i])
+			if err := os.Mkdir(filepath.Join(q.dir, "bin"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Symlink(program, filepath.Join(q.dir, "bin", "gatehouse")); err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			server := startDev(t, q.dir)
+			var said bytes.Buffer
+			agent := q.command(command[0], command[1:]...)
+			agent.Stdout, agent.Stderr = &said, &said
+			if err := agent.Start(); err != nil {
+				t.Fatal(err)
+			}
+			admin := servetest.MustClient(t, strings.TrimSuffix(server.api, "/api/v1"), devEnv(t, q.dir, "admin"))
+			approveFirst(t, admin)
+			if took := time.Since(began); took > time.Minute {
+				t.Errorf("the first decision came after %v", took)
+			}
+			err := agent.Wait()
+			if lines := strings.Fields(said.String()); err != nil || !slices.Contains(lines, "applied") {
+				t.Errorf("%v, and the agent says\n%s", err, &said)
+			}
+			server.stop()
+		})
+	}
+}
+
+// approveFirst waits for a proposal, a minute at most, and approves it.
+func approveFirst(t *testing.T, admin service) {
+	t.Helper()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(time.Minute); ; <-tick.C {
+		if time.Now().After(deadline) {
+			t.Fatal("nothing was proposed")
+		}
+		page, err := admin.ListActions(t.Context(), gatehouse.ActionFilter{Status: gatehouse.StatusPending})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(page.Items) == 0 {
+			continue
+		}
+		a := page.Items[0]
+		if _, err := admin.Decide(t.Context(), a.ID, gatehouse.Decision{Decision: gatehouse.Approve, Digest: a.Digest}); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+}

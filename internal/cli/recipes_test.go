@@ -1,0 +1,156 @@
+package cli
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/servetest"
+)
+
+// TestFrameworkRecipes runs examples/agents with the frameworks of the npm registry and
+// scripted models.
+func TestFrameworkRecipes(t *testing.T) {
+	t.Parallel()
+	root := sdkRoot(t)
+	q := sdkServer(t, root, "sdk-typescript.md")
+	recipes := filepath.Join(root, "examples", "agents")
+	if _, err := os.Stat(filepath.Join(recipes, "node_modules", "ai")); err != nil {
+		t.Fatalf("run scripts/tools: %v", err)
+	}
+	app := filepath.Join(q.dir, "app")
+	files, err := filepath.Glob(filepath.Join(recipes, "*.mjs"))
+	if err != nil || len(files) != 7 {
+		t.Fatalf("%d recipes: %v", len(files), err)
+	}
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q.write("app/"+filepath.Base(f), string(text))
+	}
+	if err := os.CopyFS(filepath.Join(app, "test"), os.DirFS(filepath.Join(recipes, "test"))); err != nil {
+		t.Fatal(err)
+	}
+	world, err := os.ReadFile(filepath.Join(root, "sdk", "typescript", "test", "world.ts"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.write("app/test/world.ts", string(world))
+	// The package itself is nearer to a recipe than the frameworks are.
+	if err := os.Symlink(filepath.Join(recipes, "node_modules"), filepath.Join(q.dir, "node_modules")); err != nil {
+		t.Fatal(err)
+	}
+	packed := q.command(filepath.Join(root, "scripts", "sdks"), q.dir, "typescript")
+	if out, err := packed.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	own := filepath.Join(app, "node_modules", "@gatehouse-dev")
+	if err := os.MkdirAll(own, 0o750); err != nil {
+		t.Fatal(err)
+	}
+	unpack := exec.Command("sh", "-c", `tar xzf "$1" && mv package gatehouse`, "sh",
+		filepath.Join(q.dir, "gatehouse-dev-gatehouse-0.1.0.tgz"))
+	unpack.Dir = own
+	if out, err := unpack.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	cmd := exec.Command(nodeWithTypes(t), "--test", "--test-timeout=120000", "--test-reporter=tap", "test/recipes.test.mjs")
+	cmd.Dir = app
+	cmd.Env = append(sdkEnv(t, q), "OPENAI_AGENTS_DISABLE_TRACING=1", "LANGSMITH_TRACING=false")
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "\n# pass 7\n") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	q.server.stop()
+}
+
+// TestShellRecipes runs the shell script, and the shell of the GitHub Actions workflow.
+func TestShellRecipes(t *testing.T) {
+	t.Parallel()
+	root := sdkRoot(t)
+	q := sdkServer(t, root, "sdk-python.md")
+	agent, admin := devEnv(t, q.dir, "agent"), devEnv(t, q.dir, "admin")
+	url := strings.TrimSuffix(q.server.api, "/api/v1")
+	api := servetest.MustClient(t, url, admin)
+	run := func(name string, args ...string) (string, int) {
+		t.Helper()
+		cmd := exec.Command(name, args...)
+		cmd.Dir = q.dir
+		cmd.Env = cleanEnv("GATEHOUSE_URL="+url, "GATEHOUSE_KEY="+agent.Key, "PATIENCE=1s", "GITHUB_SHA=0f1e2d",
+			"GITHUB_REPOSITORY=shop/prices", "GITHUB_RUN_ID=7")
+		out, err := cmd.CombinedOutput()
+		var exited *exec.ExitError
+		if err != nil && !errors.As(err, &exited) {
+			t.Fatal(err)
+		}
+		return string(out), cmd.ProcessState.ExitCode()
+	}
+	script := filepath.Join(root, "examples", "agents", "price.sh")
+	expect := func(what string, code int, name string, args ...string) {
+		t.Helper()
+		out, got := run(name, args...)
+		if got != code || !strings.Contains(out, what) {
+			t.Errorf("exits %d, want %d and %q:\n%s", got, code, what, out)
+		}
+	}
+	expect("run it again later", 8, script, "SKU-1", "10.00", "12.00")
+	servetest.DecideOnly(t, api, gatehouse.Approve)
+	expect("SKU-1 costs 12.00", 0, script, "SKU-1", "10.00", "12.00")
+	expect("run it again later", 8, script, "SKU-1", "12.00", "99.00")
+	servetest.DecideOnly(t, api, gatehouse.Reject)
+	expect("still costs 12.00", 10, script, "SKU-1", "12.00", "99.00")
+
+	var workflow struct {
+		Jobs map[string]struct {
+			Steps []struct {
+				Run string `yaml:"run"`
+			} `yaml:"steps"`
+		} `yaml:"jobs"`
+	}
+	text, err := os.ReadFile(filepath.Join(root, "examples", "agents", "github-action.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.Unmarshal(text, &workflow); err != nil {
+		t.Fatal(err)
+	}
+	steps := workflow.Jobs["propose"].Steps
+	body := steps[len(steps)-1].Run
+	if !regexp.MustCompile(`--wait --timeout 5h`).MatchString(body) {
+		t.Fatalf("the step runs %q", body)
+	}
+	body = strings.Replace(body, "--timeout 5h", "--timeout 60s", 1)
+	for _, c := range []struct {
+		price    string
+		decision gatehouse.DecisionKind
+		code     int
+	}{{"99.00", gatehouse.Reject, 10}, {"13.00", gatehouse.Approve, 0}} {
+		q.write("prices.txt", "SKU-1 12.00 "+c.price+"\n")
+		decided := make(chan struct{})
+		go func() {
+			defer close(decided)
+			servetest.DecideOnly(t, api, c.decision)
+		}()
+		// As a runner does: bash, which ends at the first command that fails. Each run has its own number.
+		out, code := run("bash", "-e", "-c", "GITHUB_RUN_ID="+c.price+"\n"+body)
+		<-decided
+		if code != c.code {
+			t.Errorf("the step exits %d: %s", code, out)
+		}
+	}
+	row := exec.Command("python3", "-c", `import sqlite3; print(*sqlite3.connect("shop.db").execute("SELECT price FROM items").fetchone())`)
+	row.Dir = q.dir
+	if out, err := row.Output(); err != nil || strings.TrimSpace(string(out)) != "13.00" {
+		t.Errorf("the price is %q: %v", out, err)
+	}
+	q.server.stop()
+}

@@ -1,0 +1,124 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/card"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
+)
+
+// appliedCmd lists what was carried out.
+type appliedCmd struct {
+	paging `embed:""`
+}
+
+func (*appliedCmd) Help() string {
+	return `
+Piped, the columns are: action, type, change, external id, applied at.
+
+Examples:
+
+    gatehouse applied
+    gatehouse applied --all --json
+`
+}
+
+// Run lists.
+func (c *appliedCmd) Run(g *globals, api service) error {
+	page, err := collect(g.Ctx, &c.paging, api.ListMirror)
+	return showPage(g, page, err, "Nothing was applied yet.", func() *term.Table {
+		t := &term.Table{Header: []string{"ACTION", "TYPE", "CHANGE", "EXTERNAL ID", "APPLIED"}, Wide: 2, Drop: []int{3, 1}}
+		for _, m := range page.Items {
+			a := gatehouse.Action{Proposal: gatehouse.Proposal{
+				Operation: m.Operation, Target: m.Target, Connector: m.Connector, CurrentState: m.Before, ProposedChange: m.After,
+			}}
+			t.Add(m.ActionID, m.ActionType, card.RowText(&a), m.ExternalID, g.At(m.AppliedAt))
+		}
+		return t
+	})
+}
+
+// corpusCmd lists what decisions teach.
+type corpusCmd struct {
+	paging `embed:""`
+}
+
+func (*corpusCmd) Help() string {
+	return `
+One entry for each decision: what was decided on, how, by whom, and why. Piped,
+the columns are: id, action, type, outcome, decided by, at, notes, features.
+
+Examples:
+
+    gatehouse corpus --all --json
+`
+}
+
+// Run lists.
+func (c *corpusCmd) Run(g *globals, api service) error {
+	page, err := collect(g.Ctx, &c.paging, api.ListCorpus)
+	return showPage(g, page, err, "No decision was taken yet.", func() *term.Table {
+		t := &term.Table{Header: []string{"ID", "ACTION", "TYPE", "OUTCOME", "BY", "AT", "NOTES", "FEATURES"}, Wide: 6, Drop: []int{7, 0, 5}}
+		for _, e := range page.Items {
+			t.Add(e.ID, e.ActionID, e.ActionType, string(e.Outcome), e.DecidedBy, g.At(e.At), e.Notes, string(e.Features))
+		}
+		return t
+	})
+}
+
+// evidenceActionCmd prints all that is known of one action.
+type evidenceActionCmd struct {
+	ID     string `arg:"" help:"The action."`
+	Output string `short:"o" placeholder:"FILE" help:"Write to a file, which must not exist."`
+}
+
+func (*evidenceActionCmd) Help() string {
+	return `
+A JSON document: the action, every receipt, its entries in the audit log, and the
+canonical text whose SHA-256 is the digest. The digest is computed again here;
+when it is another one, the exit code is 1.
+
+Examples:
+
+    gatehouse evidence act_01993b7e -o evidence.json
+    gatehouse evidence action act_01993b7e
+`
+}
+
+// Run prints the evidence.
+func (c *evidenceActionCmd) Run(g *globals, api service) error {
+	e, err := api.Evidence(g.Ctx, c.ID)
+	if err != nil {
+		return err
+	}
+	if err := c.write(g, e); err != nil {
+		return err
+	}
+	if got := gatehouse.NewDigest(gatehouse.JSON(e.Canonical)); got != e.Action.Digest || e.Action.ComputeDigest() != got {
+		return fmt.Errorf("the canonical text has the digest %s, but the action says %s", got, e.Action.Digest)
+	}
+	g.Say("The digest is that of the canonical text: %s", e.Action.Digest)
+	return nil
+}
+
+func (c *evidenceActionCmd) write(g *globals, e *gatehouse.Evidence) error {
+	if c.Output == "" {
+		return g.PrintJSON(e)
+	}
+	f, err := os.OpenFile(c.Output, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	return closing(f, term.WriteJSON(f, e))
+}
+
+// closing closes c, and returns the first error.
+func closing(c io.Closer, err error) error {
+	if cerr := c.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}

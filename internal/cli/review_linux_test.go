@@ -1,0 +1,361 @@
+package cli
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
+)
+
+const enter = "\r"
+
+// TestReviewLadder goes through one action of each level, from L5 to L2.
+func TestReviewLadder(t *testing.T) {
+	t.Parallel()
+	in := openInbox(t)
+	ben := in.principal("ben", gatehouse.KindPerson, gatehouse.RoleApprover)
+	note, price, item, wipe := in.note("A", "on the shelf"), in.price("B", "20.00", "21.50"), in.item("D", "Chair"), in.wipe("A", "C")
+
+	s := in.review(ben, seatOptions{args: []string{"--yes"}})
+	s.sees("1 of 4 · L5 destructive or bulk")
+	s.sees("Delete 2 items")
+	s.sees("A, C")
+	s.ready()
+	s.types("a")
+	s.sees("Type 2, the number of item records affected")
+	s.types("3" + enter)
+	s.sees("That is not the value asked for.")
+	s.types("\x1b[200~2\x1b[201~")
+	s.sees("This is typed by hand.")
+	s.types("2" + enter)
+	s.sees("Your edit token")
+	s.types("gte_wrong" + enter)
+	s.sees("(edit_token_required)")
+	in.want(wipe, gatehouse.StatusPending)
+	s.types("a")
+	s.sees("Type 2")
+	s.types("2" + enter)
+	s.sees("Your edit token")
+	s.types(ben.EditToken)
+	if shown := s.sees("••••"); strings.Contains(shown, ben.EditToken) {
+		t.Error("the edit token is on the screen")
+	}
+	s.types(enter)
+	s.sees("Your vote counts; 1 of 2 approvals are there.")
+
+	s.sees("2 of 4 · L4")
+	s.sees("Create item D with name Chair")
+	s.ready()
+	s.types("a")
+	s.sees("Type the new name Chair")
+	s.types("Chair" + enter)
+	s.sees("Your edit token")
+	s.types(ben.EditToken + enter)
+	s.sees("Approved: Create item D.")
+
+	// --yes spares L3 the question, not the edit token, which is asked once.
+	s.sees("3 of 4 · L3")
+	s.sees("Change price of B from 20.00 to 21.50 USD; reversible")
+	s.ready()
+	s.types("a")
+	s.sees("Your edit token")
+	s.types(ben.EditToken + enter)
+	s.sees("Approved: Change price of B. It rests 1 h before it is sent: u undoes it.")
+
+	s.sees("4 of 4 · L2")
+	s.ready()
+	s.types("a")
+	s.sees("Approved: Change note of A")
+	s.sees("That was all.")
+	s.until("can undo", func(flat string) bool { return strings.Contains(flat, "r again") })
+	s.types("u")
+	s.sees("Undone: " + note.ID + " is canceled")
+	s.types("q")
+	out := s.ends(0)
+
+	in.want(note, gatehouse.StatusCanceled)
+	in.want(price, gatehouse.StatusApproved)
+	in.want(item, gatehouse.StatusApproved)
+	if a := in.want(wipe, gatehouse.StatusPending); a.Approval.Approvals() != 1 {
+		t.Errorf("%d approvals", a.Approval.Approvals())
+	}
+	want := wipe.ID + "\tvote_recorded\n" + item.ID + "\tapproved\n" + price.ID + "\tapproved\n" + note.ID + "\tapproved\n" + note.ID + "\tcanceled\n"
+	if out != want {
+		t.Errorf("printed\n%s\nwant\n%s", out, want)
+	}
+}
+
+// TestReviewByKeys: moving, L3 by its named button, reasons, why, help.
+func TestReviewByKeys(t *testing.T) {
+	t.Parallel()
+	in := openInbox(t)
+	ben := in.principal("ben", gatehouse.KindPerson, gatehouse.RoleApprover)
+	first, second := in.price("A", "10.00", "12.50"), in.price("B", "20.00", "19.00")
+
+	s := in.review(ben, seatOptions{token: true, args: []string{"--json"}})
+	s.sees("1 of 2")
+	s.sees(`~ price "10.00" → "12.50" (+2.50 USD)`)
+	s.sees("… 1 field is unchanged; enter shows them")
+	s.sees("Rationale, in the words of bot")
+	s.types(enter)
+	s.sees(`/currency "USD" (unchanged)`)
+	s.types("w")
+	s.sees("Policy: needs_approval")
+	s.types("?")
+	s.sees("undo your last approval, while it rests")
+	s.types("x")
+	s.sees("1 of 2")
+	s.types("j")
+	s.sees("2 of 2")
+	s.sees("Change price of B from 20.00 to 19.00 USD")
+	s.types("j")
+	s.sees("That was all.")
+	s.types("kk")
+	s.sees("1 of 2")
+	s.ready()
+	s.types("a")
+	s.sees("Enter: Change price to 12.50 USD Esc: back")
+	s.types("a") // is not Enter
+	s.types("\x1b")
+	s.sees("Nothing was sent.")
+	in.want(first, gatehouse.StatusPending)
+	s.types("a")
+	s.sees("Enter: Change price to 12.50 USD")
+	s.types(enter)
+	s.sees("Approved: Change price of A.")
+	s.sees("2 of 2")
+	s.ready()
+	s.types("d")
+	s.sees("Why do you reject it?")
+	s.types(enter)
+	s.sees("An answer is needed")
+	s.types("the list says 19.90" + enter)
+	s.sees("Rejected: Change price of B.")
+	s.types("q")
+	out := s.ends(0)
+
+	in.want(first, gatehouse.StatusApproved)
+	if a := in.want(second, gatehouse.StatusRejected); a.Approval.Votes[0].Notes != "the list says 19.90" || a.Approval.Votes[0].Via != gatehouse.ViaClient {
+		t.Errorf("%+v", a.Approval.Votes)
+	}
+	squeezed := regexp.MustCompile(`\s`).ReplaceAllString(out, "")
+	if want := `{"items":[{"action_id":"` + first.ID + `","result":"approved"},{"action_id":"` + second.ID + `","result":"rejected"}]}`; squeezed != want {
+		t.Errorf("printed %s, want %s", squeezed, want)
+	}
+}
+
+// TestReviewConflicts: somebody else is first, and the target changes.
+func TestReviewConflicts(t *testing.T) {
+	t.Parallel()
+	in := openInbox(t)
+	ben := in.principal("ben", gatehouse.KindPerson, gatehouse.RoleApprover)
+	cleo := in.client(in.principal("cleo", gatehouse.KindPerson, gatehouse.RoleApprover))
+	first, second := in.price("A", "10.00", "12.50"), in.price("B", "20.00", "19.00")
+
+	s := in.review(ben, seatOptions{token: true, args: []string{"-y"}})
+	s.sees("1 of 2")
+	s.ready()
+	if _, err := cleo.Decide(t.Context(), first.ID, gatehouse.Decision{Decision: gatehouse.Reject, Notes: "no"}); err != nil {
+		t.Fatal(err)
+	}
+	s.types("a")
+	s.sees("Somebody was first: rejected by cleo")
+	s.sees("rejected (cleo)")
+	s.types("a")
+	s.sees("This is decided; j goes on.")
+
+	s.types("j")
+	s.sees("2 of 2")
+	s.ready()
+	if _, err := in.shop.ExecContext(t.Context(), `update items set price = '22.00', version = 2 where sku = 'B'`); err != nil {
+		t.Fatal(err)
+	}
+	s.types("a")
+	s.sees("(target_changed)")
+	// The write is conditional on the version: approved nonetheless, it would fail.
+	s.sees("It cannot be carried out as it is: b proposes it on the present state, or reject it.")
+	in.want(second, gatehouse.StatusPending)
+	s.types("b")
+	s.sees("on the present state: target version")
+	next := in.want(second, gatehouse.StatusSuperseded).Superseded
+	s.ready()
+	s.types("b")
+	s.sees("Nothing says that its target has changed.")
+	s.types("d")
+	s.sees("Why do you reject it?")
+	s.types("too dear now" + enter)
+	s.sees("Rejected: Change price of B.")
+	s.types("q")
+	s.ends(0)
+	if a, err := in.bot.FindAction(t.Context(), next); err != nil || a.Status != gatehouse.StatusRejected ||
+		a.RebasedBy != "ben" {
+		t.Errorf("the revision: %+v, %v", a, err)
+	}
+}
+
+// TestReviewShowsAllFirst: what was not on the screen cannot be approved.
+func TestReviewShowsAllFirst(t *testing.T) {
+	t.Parallel()
+	in := openInbox(t)
+	ben := in.principal("ben", gatehouse.KindPerson, gatehouse.RoleApprover)
+	var text strings.Builder
+	for i := range 60 {
+		text.WriteString("line " + string(rune('a'+i%26)) + "\n")
+	}
+	long := in.note("A", text.String()+"the last line")
+
+	s := in.review(ben, seatOptions{token: true, rows: 20, columns: 60})
+	s.sees("1 of 1")
+	s.sees("space shows more of the change")
+	s.ready()
+	s.types("a")
+	s.sees("of the change not yet seen")
+	s.types("\x1b[F") // the end, past what lies between
+	s.sees("digest")
+	s.types("a")
+	s.sees("of the change not yet seen")
+	s.types("\x1b[H")
+	for range 4 {
+		s.sees("1 of 1")
+		s.types(" ")
+	}
+	s.sees("the last line")
+	s.sees("a approve · d reject")
+	in.want(long, gatehouse.StatusPending)
+	s.types("a")
+	s.sees("Approved: Change note of A")
+	s.types("q")
+	s.ends(0)
+	in.want(long, gatehouse.StatusApproved)
+}
+
+// TestReviewNarrow: a narrow screen without colours cuts nothing.
+func TestReviewNarrow(t *testing.T) {
+	t.Parallel()
+	in := openInbox(t)
+	ben := in.principal("ben", gatehouse.KindPerson, gatehouse.RoleApprover)
+	price := in.price("A", "10.00", "12.50")
+	s := in.review(ben, seatOptions{token: true, rows: 24, columns: 26, env: []string{"NO_COLOR=1"}})
+	flat := s.sees("1 of 1")
+	s.until("sees the change", func(flat string) bool {
+		return strings.Contains(strings.ReplaceAll(flat, " ", ""), `~price"10.00"→"12.50"(+2.50USD)`)
+	})
+	s.ready()
+	s.types("a")
+	s.sees("Enter: Change price to 12.50 USD Esc: back")
+	s.types(enter)
+	s.sees("Approved: Change price of A.")
+	s.types("\x1b")
+	s.ends(0)
+	in.want(price, gatehouse.StatusApproved)
+	if s.screen.colored {
+		t.Errorf("there are colours in spite of NO_COLOR:\n%s", flat)
+	}
+}
+
+func TestReviewInColor(t *testing.T) {
+	t.Parallel()
+	in := openInbox(t)
+	ben := in.principal("ben", gatehouse.KindPerson, gatehouse.RoleApprover)
+	in.price("A", "10.00", "12.50")
+	s := in.review(ben, seatOptions{token: true})
+	s.sees("1 of 1")
+	s.types("q")
+	s.ends(0)
+	if !s.screen.colored {
+		t.Error("there are no colours")
+	}
+}
+
+// TestReviewSecondVoteIsBlind: at L5 the second person gives a reason before
+// seeing the first one's.
+func TestReviewSecondVoteIsBlind(t *testing.T) {
+	t.Parallel()
+	in := openInbox(t)
+	ben := in.principal("ben", gatehouse.KindPerson, gatehouse.RoleApprover)
+	cleo := in.client(in.principal("cleo", gatehouse.KindPerson, gatehouse.RoleApprover))
+	wipe := in.wipe("A", "B")
+	_, err := cleo.Decide(t.Context(), wipe.ID, gatehouse.Decision{
+		Decision: gatehouse.Approve, Digest: wipe.Digest, Confirm: wipe.Approval.Confirm.Value, Notes: "out of range",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := in.review(ben, seatOptions{token: true, rows: 60, columns: 100})
+	s.sees("1 of 1")
+	if flat := s.ready(); strings.Contains(flat, "out of range") || strings.Contains(flat, "cleo") {
+		t.Errorf("the first vote is shown: %s", flat)
+	}
+	s.types("a")
+	s.sees("Type 2")
+	s.types("2" + enter)
+	s.sees("Why do you approve it?")
+	s.types("discontinued" + enter)
+	s.sees("Your edit token") // although it is in the environment
+	s.types(ben.EditToken + enter)
+	s.sees("Approved: Delete 2 items.")
+	s.types("q")
+	s.ends(0)
+	if a := in.want(wipe, gatehouse.StatusApproved); a.Approval.Votes[1].Notes != "discontinued" {
+		t.Errorf("%+v", a.Approval.Votes)
+	}
+}
+
+// TestReviewEdits: what the editor leaves becomes a revision.
+func TestReviewEdits(t *testing.T) {
+	t.Parallel()
+	in := openInbox(t)
+	eve := in.principal("eve", gatehouse.KindPerson, gatehouse.RoleApprover, gatehouse.RoleProposer)
+	price := in.price("A", "10.00", "12.50")
+	editor := filepath.Join(t.TempDir(), "editor")
+	if err := os.WriteFile(editor, []byte("#!/bin/sh\nsed -i 's/12\\.50/12.75/' \"$1\"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s := in.review(eve, seatOptions{token: true, env: []string{"EDITOR=" + editor}})
+	s.sees("1 of 1")
+	s.ready()
+	s.types("e")
+	s.sees("Enter: replace it by your revision, which somebody else decides")
+	s.types(enter)
+	s.sees("Replaced by act_")
+	s.types("q")
+	s.ends(0)
+	old := in.want(price, gatehouse.StatusSuperseded)
+	revised, err := in.bot.FindAction(t.Context(), old.Superseded)
+	if err != nil || revised.ProposedChange != `{"price":"12.75"}` || revised.ProposedBy != "eve" {
+		t.Errorf("%+v, %v", revised, err)
+	}
+}
+
+func TestReviewNeedsATerminal(t *testing.T) {
+	t.Parallel()
+	cmd := exec.CommandContext(t.Context(), "gatehouse", "review")
+	cmd.Env = cleanEnv("GATEHOUSE_URL=http://127.0.0.1:1", "GATEHOUSE_KEY=gth_x")
+	out, _ := cmd.CombinedOutput()
+	if code := cmd.ProcessState.ExitCode(); code != term.ExitUsage || !strings.Contains(string(out), "needs a terminal as its stdin") {
+		t.Errorf("exit code %d, %s", code, out)
+	}
+}
+
+// TestReviewOfNothing ends at once, and keeps out what others decide.
+func TestReviewOfNothing(t *testing.T) {
+	t.Parallel()
+	in := openInbox(t)
+	ben := in.principal("ben", gatehouse.KindPerson, gatehouse.RoleApprover)
+	s := in.review(ben, seatOptions{token: true})
+	s.ends(0)
+	if text := s.screen.flat(); !strings.Contains(text, "Nothing waits for a decision.") {
+		t.Errorf("got %s", text)
+	}
+	viewer := in.principal("vic", gatehouse.KindPerson, gatehouse.RoleViewer)
+	s = in.review(viewer, seatOptions{})
+	s.ends(term.ExitNotAllowed)
+	if text := s.screen.flat(); !strings.Contains(text, "only a person with the role approver decides") {
+		t.Errorf("got %s", text)
+	}
+}

@@ -1,0 +1,330 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
+)
+
+// runCmd groups the commands about runs.
+type runCmd struct {
+	Start  runStartCmd  `cmd:"" help:"Start a run of a workflow's newest version."`
+	List   runListCmd   `cmd:"" help:"List runs, the newest first."`
+	Show   runShowCmd   `cmd:"" help:"Show a run: its steps, its timeline, and what it proposed."`
+	Watch  runWatchCmd  `cmd:"" help:"Follow a run until it has ended."`
+	Cancel runCancelCmd `cmd:"" help:"Cancel a run."`
+	Retry  runRetryCmd  `cmd:"" help:"Begin a failed or canceled run again, without what succeeded."`
+	Signal runSignalCmd `cmd:"" help:"Send an event to a run."`
+
+	Reflexion runReflexionCmd `cmd:"" help:"Show what a finished run teaches."`
+}
+
+// runStartCmd starts a run.
+type runStartCmd struct {
+	Workflow string         `arg:"" help:"The workflow's name."`
+	Input    string         `placeholder:"JSON" help:"The run's input: JSON, @FILE for a file's, - for stdin's."`
+	Ref      string         `placeholder:"REF" help:"Names what began it: the same one again is the same run."`
+	Wait     gatehouse.Span `placeholder:"DURATION" help:"Wait at most so long for its end, and exit by its status."`
+}
+
+func (*runStartCmd) Help() string {
+	return `
+Prints the run. With --wait it exits as "gatehouse run watch" does.
+
+Piped, the columns are: id, status, workflow, version, trigger, ref, started by,
+created at, ended at.
+
+Examples:
+
+    gatehouse run start restock --input '{"sku": "A-1042"}'
+    gatehouse run start restock --input @order.json --ref order-1042 --wait 5m
+    cat order.json | gatehouse run start restock --input -
+`
+}
+
+// Run starts, and waits when told to.
+func (c *runStartCmd) Run(g *globals, api service) error {
+	input, err := readJSON(g, "--input", c.Input)
+	if err != nil {
+		return err
+	}
+	r, replayed, err := api.StartRun(g.Ctx, c.Workflow, gatehouse.NewRun{Input: input, TriggerRef: c.Ref})
+	if err != nil {
+		return err
+	}
+	if replayed {
+		g.Say("This reference began a run before; this is that run.")
+	}
+	if c.Wait == 0 {
+		return g.printRun(r, nil)
+	}
+	g.Say("Started %s; waiting for its end.", term.Safe(r.ID))
+	if r, err = g.waitRun(api, r.ID, c.Wait.D()); err != nil {
+		return err
+	}
+	if err := g.printRun(r, nil); err != nil {
+		return err
+	}
+	return g.exitOfRun(api, r)
+}
+
+// readJSON reads the value of a flag: JSON, @FILE or - for stdin; "" for none.
+func readJSON(g *globals, flag, value string) (gatehouse.JSON, error) {
+	src := []byte(value)
+	name, file := strings.CutPrefix(value, "@")
+	switch {
+	case value == "":
+		return "", nil
+	case value == "-", file:
+		var err error
+		if src, err = term.ReadInput(&g.IO, name); err != nil {
+			return "", err
+		}
+	}
+	j, err := gatehouse.Canonicalize(src)
+	var syntax *gatehouse.SyntaxError
+	switch {
+	case err == nil:
+		return j, nil
+	case value != "-" && !file:
+		return "", term.Usagef("%s is not JSON: %v (a file is @FILE)", flag, err)
+	case errors.As(err, &syntax):
+		e := gatehouse.E(gatehouse.CodeMalformed, "%s is not JSON as it must be: %v", flag, err)
+		e.Violations = gatehouse.Violations{{Pointer: syntax.Pointer, Detail: syntax.Detail}}
+		return "", e
+	}
+	return "", err
+}
+
+// runListCmd lists runs.
+type runListCmd struct {
+	Status   gatehouse.RunStatus `enum:",queued,running,waiting_approval,waiting,failed_retryable,succeeded,failed_terminal,canceled" default:"" placeholder:"STATUS" help:"queued, running, waiting_approval, waiting, failed_retryable, succeeded, failed_terminal or canceled."`
+	Workflow string              `placeholder:"NAME" help:"Only runs of this workflow."`
+	paging   `embed:""`
+}
+
+func (*runListCmd) Help() string {
+	return `
+Piped, the columns are: id, status, workflow, version, trigger, ref, started by,
+created at, ended at.
+
+Examples:
+
+    gatehouse run list --status waiting_approval
+    gatehouse run list --workflow incident-triage --status failed_terminal --all
+    gatehouse run list --limit 5 --json
+`
+}
+
+// Run lists.
+func (c *runListCmd) Run(g *globals, api service) error {
+	f := gatehouse.RunFilter{Status: c.Status, Workflow: c.Workflow}
+	page, err := collect(g.Ctx, &c.paging, func(ctx context.Context, cursor string, limit int) (gatehouse.Page[*gatehouse.Run], error) {
+		f.Cursor, f.Limit = cursor, limit
+		return api.ListRuns(ctx, f)
+	})
+	return showPage(g, page, err, "No runs.", func() *term.Table { return g.runTable(page.Items...) })
+}
+
+// runTable lists runs: the same columns wherever runs are listed.
+func (g *globals) runTable(runs ...*gatehouse.Run) *term.Table {
+	t := &term.Table{
+		Header: []string{"ID", "STATUS", "WORKFLOW", "VERSION", "TRIGGER", "REF", "BY", "CREATED", "ENDED"}, Wide: 5, Drop: []int{3, 4, 6, 8},
+		Paint: func(column int, cell string) string {
+			if column == 1 {
+				return runStyle(gatehouse.RunStatus(cell))
+			}
+			return ""
+		},
+	}
+	ids := term.IDsOf(&g.IO, runs, func(r *gatehouse.Run) string { return r.ID })
+	for i, r := range runs {
+		t.Add(ids[i], string(r.Status), r.Workflow, strconv.Itoa(r.Version), string(r.Trigger), r.TriggerRef, r.StartedBy,
+			g.At(r.CreatedAt), g.AtPtr(r.FinishedAt))
+	}
+	return t
+}
+
+func runStyle(s gatehouse.RunStatus) string {
+	switch s {
+	case gatehouse.RunSucceeded:
+		return term.Green
+	case gatehouse.RunFailed:
+		return term.Red
+	case gatehouse.RunWaitingApproval:
+		return term.Yellow
+	case gatehouse.RunRunning, gatehouse.RunRetrying:
+		return term.Blue
+	}
+	return term.Dim
+}
+
+// printRun prints one run as a list would, or as JSON.
+func (g *globals) printRun(r *gatehouse.Run, err error) error {
+	return show(g, r, err, func() *term.Table { return g.runTable(r) })
+}
+
+// waitRun polls until the run has ended, or the time is over.
+func (g *globals) waitRun(api service, id string, timeout time.Duration) (*gatehouse.Run, error) {
+	deadline, since := time.Now().Add(timeout), ""
+	for {
+		r, err := api.WatchRun(g.Ctx, id, since, max(min(time.Until(deadline), pollFor), 0))
+		switch left := time.Until(deadline); {
+		case err == nil && (r.Status.Final() || left <= 0):
+			return r, nil
+		case err == nil:
+			since = r.Position
+		case !term.Passing(err), left <= 0:
+			return nil, err
+		default:
+			// The server is restarting, or busy: the run is still there.
+			if err := g.Pause(min(term.RetryIn(err), left)); err != nil {
+				return nil, err
+			}
+		}
+	}
+}
+
+// exitOfRun tells how a run stands, after waiting for it. What a person or the
+// policy refused is told apart from what failed.
+func (g *globals) exitOfRun(api service, r *gatehouse.Run) error {
+	switch r.Status {
+	case gatehouse.RunSucceeded:
+		return nil
+	case gatehouse.RunCanceled:
+		return term.Exit(term.ExitDecided)
+	case gatehouse.RunFailed:
+		d, err := api.RunDetail(g.Ctx, r.ID)
+		if err != nil {
+			return err
+		}
+		return term.Exit(exitOfFailure(d))
+	}
+	return term.Exit(term.ExitPending)
+}
+
+// exitOfFailure looks for the action that a failed run's steps came to nothing
+// by. A failure without one is an error like any other.
+func exitOfFailure(d *gatehouse.RunDetail) int {
+	for _, s := range d.Steps {
+		if s.Status != gatehouse.StepFailed || s.ActionID == "" {
+			continue
+		}
+		switch a := actionOf(d, s); {
+		case a == nil:
+		case a.Status == gatehouse.StatusRejected, a.Status == gatehouse.StatusDenied:
+			return term.ExitRejected
+		case a.Status == gatehouse.StatusExpired:
+			return term.ExitExpired
+		}
+	}
+	return term.ExitError
+}
+
+// actionOf returns what a step proposed; nil for nothing.
+func actionOf(d *gatehouse.RunDetail, s *gatehouse.Step) *gatehouse.Action {
+	for _, a := range d.Actions {
+		if a.ID == s.ActionID {
+			return a
+		}
+	}
+	return nil
+}
+
+// runCancelCmd cancels a run.
+type runCancelCmd struct {
+	ID     string `arg:"" help:"The run."`
+	Reason string `placeholder:"TEXT" help:"Why."`
+}
+
+func (*runCancelCmd) Help() string {
+	return `
+Nothing new is taken up, what is pending is withdrawn, workers are told to stop,
+and what has been sent settles first: the run may end a little later. Repeated,
+it changes nothing; a run that has ended otherwise exits 12.
+
+Examples:
+
+    gatehouse run cancel run_01993b7e --reason "the ticket was closed by hand"
+`
+}
+
+// Run cancels.
+func (c *runCancelCmd) Run(g *globals, api service) error {
+	r, err := api.CancelRun(g.Ctx, c.ID, c.Reason)
+	if err != nil {
+		return err
+	}
+	if !r.Status.Final() {
+		g.Say("It takes up nothing new, and ends when what is under way has settled: gatehouse run watch %s", term.Safe(r.ID))
+	}
+	return g.printRun(r, nil)
+}
+
+// runRetryCmd begins a run again.
+type runRetryCmd struct {
+	ID string `arg:"" help:"The run, failed or canceled."`
+}
+
+func (*runRetryCmd) Help() string {
+	return `
+A new run of the same version with the same input. Steps that succeeded are taken
+over with what they came to. Repeated, it answers with the run that the first one
+began; a run that did not fail exits 12.
+
+Examples:
+
+    gatehouse run retry run_01993b7e
+`
+}
+
+// Run begins.
+func (c *runRetryCmd) Run(g *globals, api service) error {
+	return g.printRun(api.RetryRun(g.Ctx, c.ID))
+}
+
+// runSignalCmd sends an event.
+type runSignalCmd struct {
+	ID   string `arg:"" help:"The run."`
+	Name string `arg:"" help:"The event, as the workflow's wait names it."`
+	Data string `placeholder:"JSON" help:"What comes with it: JSON, @FILE for a file's, - for stdin's."`
+}
+
+func (*runSignalCmd) Help() string {
+	return `
+A step that waits for the event goes on; one that comes early is kept. Piped, the
+columns are: id, run, event, by, at.
+
+Examples:
+
+    gatehouse run signal run_01993b7e paid --data '{"amount": "12.50"}'
+`
+}
+
+// Run sends.
+func (c *runSignalCmd) Run(g *globals, api service) error {
+	data, err := readJSON(g, "--data", c.Data)
+	if err != nil {
+		return err
+	}
+	s, err := api.SignalRun(g.Ctx, c.ID, c.Name, data)
+	return show(g, s, err, func() *term.Table {
+		return term.Row([]string{"ID", "RUN", "EVENT", "BY", "AT"}, s.ID, s.RunID, s.Name, s.By, g.At(s.At))
+	})
+}
+
+// writeLine writes one document on a line of its own, for what goes on.
+func (g *globals) writeLine(v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	_, err = g.Stdout.Write(append(term.SafeJSON(b), '\n'))
+	return err
+}

@@ -1,0 +1,57 @@
+package cli
+
+import (
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/sheet"
+	"github.com/gatehouse-dev/gatehouse/internal/workflow"
+)
+
+// runShowCmd shows one run.
+type runShowCmd struct {
+	ID string `arg:"" help:"The run."`
+}
+
+func (*runShowCmd) Help() string {
+	return `
+Shows how the run stands, the graph of its steps, when each of them worked and
+waited, what it proposed and who decided, which attempts failed, and what models
+cost. On a terminal the steps stand on one axis of time: waits for people have a
+sign and a colour of their own, and time in which nothing worked is compressed.
+
+Piped, a step of the timeline has the columns: key, status, uses, attempts,
+action or child run, started at, ended at.
+
+Examples:
+
+    gatehouse run show run_01993b7e
+    gatehouse run show run_01993b7e --json
+`
+}
+
+// Run shows.
+func (c *runShowCmd) Run(g *globals, api service) error {
+	d, err := api.RunDetail(g.Ctx, c.ID)
+	if err != nil {
+		return err
+	}
+	if g.JSON {
+		return g.PrintJSON(d)
+	}
+	sheet.New(&g.IO).Run(d, g.definitionOf(api, d.Run))
+	return nil
+}
+
+// definitionOf reads the version of a run, to draw it. It is nil when the
+// server does not give it, or a newer one's form is not known here: the rest
+// is shown nonetheless.
+func (g *globals) definitionOf(api service, r *gatehouse.Run) *workflow.Definition {
+	w, err := api.FindWorkflow(g.Ctx, r.Workflow, r.Version)
+	if err != nil {
+		return nil
+	}
+	def, err := workflow.Parse([]byte(w.Source))
+	if err != nil {
+		return nil
+	}
+	return def
+}

@@ -1,0 +1,113 @@
+package cli
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/creack/pty"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/servetest"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
+)
+
+const watchedWorkflow = `name: watched
+steps:
+  - {id: ask, uses: approval, risk: med}
+  - {id: paid, uses: wait, with: {event: paid}}
+`
+
+// TestWatchOnATerminal follows a run from its question to its end: one picture,
+// drawn anew in its place, and the whole run at last.
+func TestWatchOnATerminal(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "hasty.yaml"), []byte("dispatch: {hold: 0s}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server := startDev(t, dir, "--config", "hasty.yaml")
+	base := strings.TrimSuffix(server.api, "/api/v1")
+	admin := servetest.MustClient(t, base, devEnv(t, dir, "admin"))
+	olga, err := admin.CreatePrincipal(t.Context(), gatehouse.NewPrincipal{
+		Name: "olga", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleOperator, gatehouse.RoleProposer},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	operator := servetest.MustClient(t, base, *olga)
+	if _, _, err := operator.ApplyWorkflow(t.Context(), "watched", watchedWorkflow); err != nil {
+		t.Fatal(err)
+	}
+	r, _, err := operator.StartRun(t.Context(), "watched", gatehouse.NewRun{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := watch(t, base, olga, r.ID)
+	s.sees("waiting_approval")
+	d, err := admin.RunDetail(t.Context(), r.ID)
+	if err != nil || len(d.Actions) != 1 {
+		t.Fatalf("%v, %d actions", err, len(d.Actions))
+	}
+	if _, err := admin.Decide(t.Context(), d.Actions[0].ID, gatehouse.Decision{Decision: gatehouse.Approve, Digest: d.Actions[0].Digest}); err != nil {
+		t.Fatal(err)
+	}
+	flat := s.until("sees the event waited for", func(flat string) bool {
+		return strings.Contains(flat, "ask") && strings.Contains(flat, ": waiting ")
+	})
+	if strings.Count(flat, "watched "+r.ID) != 1 || strings.Contains(flat, "waiting_approval") {
+		t.Errorf("the picture was not drawn in its place: %s", flat)
+	}
+	if !strings.Contains(flat, "waits for people") {
+		t.Errorf("no sign for the wait for a person: %s", flat)
+	}
+	if _, err := operator.SignalRun(t.Context(), r.ID, "paid", `{}`); err != nil {
+		t.Fatal(err)
+	}
+	flat = s.sees("watched: succeeded")
+	s.ends(term.ExitDone)
+	if strings.Contains(flat, "watched "+r.ID) || !strings.Contains(s.screen.flat(), "gatehouse evidence export "+r.ID) {
+		t.Errorf("the end is not the whole run alone:\n%s", s.screen.text())
+	}
+	server.stop()
+}
+
+// watch starts gatehouse run watch with its output on a terminal.
+func watch(t *testing.T, url string, who *gatehouse.Credentials, id string) *seat {
+	t.Helper()
+	s := &seat{t: t, news: make(chan struct{}, 1), ended: make(chan struct{}), screen: newScreen(45, 110)}
+	s.cmd = exec.CommandContext(t.Context(), "gatehouse", "run", "watch", id, "--timeout", "60s")
+	s.cmd.Env = cleanEnv("GATEHOUSE_URL="+url, "GATEHOUSE_KEY="+who.Key, "TERM=xterm-256color", "NO_COLOR=")
+	tty, err := pty.StartWithSize(s.cmd, &pty.Winsize{Rows: 45, Cols: 110})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.tty = tty
+	t.Cleanup(func() {
+		if s.cmd.ProcessState == nil {
+			_ = s.cmd.Process.Kill()
+		}
+		tty.Close()
+		<-s.ended
+	})
+	go func() {
+		defer close(s.ended)
+		b := make([]byte, 4096)
+		for {
+			n, err := tty.Read(b)
+			s.mu.Lock()
+			_, _ = s.screen.Write(b[:n])
+			s.mu.Unlock()
+			select {
+			case s.news <- struct{}{}:
+			default:
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return s
+}

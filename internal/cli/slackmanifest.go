@@ -1,0 +1,37 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/gatehouse-dev/gatehouse/internal/notify/slack"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
+)
+
+// notifySlackManifestCmd prints what an app in Slack is made from.
+type notifySlackManifestCmd struct {
+	PublicURL string `name:"public-url" placeholder:"URL" help:"How Slack reaches this server, https://…; without it the app uses Socket Mode."`
+}
+
+func (*notifySlackManifestCmd) Help() string {
+	return `
+Prints YAML for "Create an app from a manifest" in Slack. It asks no server.
+
+Examples:
+
+    gatehouse notify slack-manifest
+    gatehouse notify slack-manifest --public-url https://gate.example.com
+`
+}
+
+// Run prints.
+func (c *notifySlackManifestCmd) Run(g *globals) error {
+	text, err := slack.Manifest(c.PublicURL)
+	if err != nil {
+		return term.Usagef("--public-url: %v", err)
+	}
+	if g.JSON {
+		return g.PrintJSON(map[string]string{"manifest": text})
+	}
+	_, err = fmt.Fprint(g.Stdout, text)
+	return err
+}

@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/sheet"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
+)
+
+// waitCmd waits for an action.
+type waitCmd struct {
+	ID      string             `arg:"" help:"The action."`
+	Until   gatehouse.Until    `enum:"decided,finished" default:"finished" help:"What to wait for: decided or finished."`
+	Timeout gatehouse.Duration `default:"10m" help:"Wait at most so long."`
+}
+
+func (*waitCmd) Help() string {
+	return `
+Prints the action as it stands in the end, and exits by its status: 0 applied
+(with --until decided also approved), 1 failed, 8 still pending when the time is
+over, 10 rejected or denied, 11 expired, 12 canceled or superseded, 13 unknown.
+
+Examples:
+
+    gatehouse wait act_01993b7e --until decided --timeout 1h
+    gatehouse wait act_01993b7e && echo applied
+`
+}
+
+// Run waits.
+func (c *waitCmd) Run(g *globals, api service) error {
+	return g.wait(api, c.ID, c.Until, c.Timeout.D())
+}
+
+// pollFor is the length of one long poll: below the time-outs of the usual
+// proxies between client and server.
+const pollFor = 25 * time.Second
+
+// wait polls until the action is where it is waited for, or the time is over,
+// prints it, and returns its exit code.
+func (g *globals) wait(api service, id string, until gatehouse.Until, timeout time.Duration) error {
+	deadline := time.Now().Add(timeout)
+	poll := time.Second // then it is told what is waited for
+	for {
+		left := time.Until(deadline)
+		a, err := api.WaitAction(g.Ctx, id, max(min(left, poll), 0), until)
+		if poll < pollFor && err == nil && a.Status == gatehouse.StatusPending {
+			g.Say("%s is pending: %s. Waiting; Ctrl-C stops the wait, not the action.", a.ID, waitsFor(a))
+		}
+		poll = pollFor
+		switch {
+		case err == nil && (reached(a.Status, until) || !time.Now().Before(deadline)):
+			if err := g.printAction(a, nil); err != nil {
+				return err
+			}
+			g.sayReason(a)
+			return exitOfStatus(a.Status, until)
+		case err == nil:
+		case !term.Passing(err), time.Until(deadline) <= 0:
+			return err
+		default:
+			// The server is restarting, or busy: what was proposed is still there.
+			if err := g.Pause(min(term.RetryIn(err), time.Until(deadline))); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// waitsFor says whose decision an action waits for.
+func waitsFor(a *gatehouse.Action) string {
+	if a.Approval == nil {
+		return "nobody has been asked yet"
+	}
+	return sheet.VotesText(a.Approval)
+}
+
+func reached(s gatehouse.Status, until gatehouse.Until) bool {
+	if until == gatehouse.UntilDecided {
+		return s.Decided()
+	}
+	return s.Finished()
+}

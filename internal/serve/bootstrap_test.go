@@ -1,0 +1,97 @@
+package serve
+
+import (
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/termtest"
+)
+
+// TestBootstrapKeepsItsSecrets: an administrator is made only where its
+// credentials can be left, and beside those of another store.
+func TestBootstrapKeepsItsSecrets(t *testing.T) {
+	t.Parallel()
+	g, _, _ := termtest.New(t)
+	n, err := Open(t.Context(), t.TempDir(), &config.Config{}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = n.Close() })
+
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := bootstrapOnce(g, n, filepath.Join(file, "data")); err == nil || !strings.Contains(err.Error(), "credentials") {
+		t.Fatalf("no place for the credentials: %v", err)
+	}
+	if made, err := administered(t.Context(), n.Store); made || err != nil {
+		t.Fatalf("an administrator whose secrets nobody knows: %v, %v", made, err)
+	}
+
+	data := t.TempDir()
+	kept := filepath.Join(data, credentialsFile)
+	if err := os.WriteFile(kept, []byte("of another store"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := bootstrapOnce(g, n, data); err != nil {
+		t.Fatal(err)
+	}
+	if body, err := os.ReadFile(kept); err != nil || string(body) != "of another store" {
+		t.Errorf("the file of another store holds %q, %v", body, err)
+	}
+	files, err := filepath.Glob(filepath.Join(data, "admin-credentials-prn_*.json"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	body, err := os.ReadFile(files[0])
+	var creds adminCredentials
+	if err := errors.Join(err, json.Unmarshal(body, &creds)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.Gate.Authenticate(t.Context(), creds.AdminKey); err != nil {
+		t.Error(err)
+	}
+	if err := bootstrapOnce(g, n, filepath.Join(file, "data")); err != nil {
+		t.Errorf("one that has an administrator needs no place: %v", err)
+	}
+	left, err := os.ReadDir(data)
+	if err != nil || len(left) != 2 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// TestServeAwaitsTheAdministrator: it makes none itself, and goes on once there
+// is one.
+func TestServeAwaitsTheAdministrator(t *testing.T) {
+	t.Parallel()
+	n, err := Open(t.Context(), t.TempDir(), &config.Config{}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = n.Close() })
+	g, _, _ := termtest.New(t)
+	waits := make(chan error, 1)
+	go func() { waits <- (&Command{AwaitAdministrator: true}).bootstrap(g, n) }()
+	select {
+	case err := <-waits:
+		t.Fatalf("it does not wait: %v", err)
+	case <-time.After(1500 * time.Millisecond):
+	}
+	if made, err := administered(t.Context(), n.Store); made || err != nil {
+		t.Fatalf("it made one: %v, %v", made, err)
+	}
+	if _, err := n.Gate.Bootstrap(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-waits; err != nil {
+		t.Fatal(err)
+	}
+}

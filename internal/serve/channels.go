@@ -1,0 +1,122 @@
+package serve
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
+	"github.com/gatehouse-dev/gatehouse/internal/notify"
+	"github.com/gatehouse-dev/gatehouse/internal/notify/email"
+	"github.com/gatehouse-dev/gatehouse/internal/notify/pagerduty"
+	"github.com/gatehouse-dev/gatehouse/internal/notify/slack"
+	"github.com/gatehouse-dev/gatehouse/internal/notify/sns"
+	"github.com/gatehouse-dev/gatehouse/internal/notify/teams"
+	"github.com/gatehouse-dev/gatehouse/internal/notify/webhook"
+)
+
+// newChannels makes the configured channels, by name.
+func newChannels(cfg *config.Config) ([]*notify.Configured, error) {
+	var list []*notify.Configured
+	for _, name := range slices.Sorted(maps.Keys(cfg.Channels)) {
+		entry := cfg.Channels[name]
+		c, err := newChannel(entry, cfg.Secret)
+		if err != nil {
+			return nil, fmt.Errorf("channels.%s.%w", name, err)
+		}
+		tenants := entry.Tenants
+		if len(tenants) == 0 {
+			tenants = []string{gatehouse.DefaultTenant}
+		}
+		list = append(list, &notify.Configured{Name: name, Tenants: tenants, Channel: c})
+	}
+	return list, nil
+}
+
+// newChannel makes one; secret finds a secret by its name.
+func newChannel(c config.Channel, secret func(string) (string, error)) (notify.Channel, error) {
+	named := func(name string) string {
+		if name == "" {
+			return ""
+		}
+		value, err := secret(name)
+		if err != nil {
+			return "" // the configuration was refused before
+		}
+		return value
+	}
+	switch c.Kind {
+	case "email":
+		return email.New(email.Config{
+			SMTP: c.SMTP, TLS: c.TLS, CA: c.CA, Username: c.Username, Password: named(c.Password), From: c.From,
+			Addresses: c.Addresses, Domain: c.Domain,
+		})
+	case "webhook":
+		return webhook.New(webhook.Config{URL: c.URL, Secret: named(c.Secret), AllowPrivate: c.AllowPrivate})
+	case "slack":
+		return slack.New(slack.Config{
+			Token: named(c.Token), Channel: c.Channel, BaseURL: c.URL, AllowPrivate: c.AllowPrivate,
+			SigningSecret: named(c.SigningSecret), AppToken: named(c.AppToken),
+		})
+	case "teams":
+		return teams.New(teams.Config{URL: strings.TrimSpace(named(c.URLSecret)), AllowPrivate: c.AllowPrivate})
+	case "pagerduty":
+		return pagerduty.New(pagerduty.Config{
+			RoutingKey: strings.TrimSpace(named(c.RoutingKey)), URL: c.URL, AllowPrivate: c.AllowPrivate,
+		})
+	case "sns":
+		return sns.New(sns.Config{
+			Topic: c.Topic, AccessKeyID: named(c.AccessKeyID), SecretAccessKey: named(c.SecretAccessKey),
+			SessionToken: named(c.SessionToken), URL: c.URL, AllowPrivate: c.AllowPrivate,
+		})
+	}
+	return nil, fmt.Errorf("kind: there is no %s", gatehouse.Quote(c.Kind))
+}
+
+// channelInfos is what the use cases know of the channels.
+func channelInfos(list []*notify.Configured) []gate.ChannelInfo {
+	infos := make([]gate.ChannelInfo, len(list))
+	for i, c := range list {
+		infos[i] = gate.ChannelInfo{
+			Name: c.Name, Kind: c.Kind(), Tenants: c.Tenants, Personal: c.Trait().Personal, Reaches: c.Reaches,
+			Callback: c.Trait().Callback,
+		}
+	}
+	return infos
+}
+
+// notifier makes what tells people.
+func (s *Server) notifier(metrics notify.Metrics) *notify.Notifier {
+	routes := make([]notify.Route, len(s.config.Routes))
+	for i, r := range s.config.Routes {
+		routes[i] = notify.Route{
+			Types: r.Types, Risk: gatehouse.RiskLevel(r.Risk), Groups: r.Groups, Channels: r.Channels,
+			Fallback: r.Fallback,
+		}
+		for _, kind := range r.Tell {
+			routes[i].Tell = append(routes[i].Tell, gatehouse.NotificationKind(kind))
+		}
+	}
+	return notify.New(s.Store, s.Hub, notify.Config{
+		Channels: s.channels, Routes: routes, PublicURL: s.publicURL(), Reviews: s.Gate,
+		DigestAfter: s.config.Digest.After, DigestEvery: s.config.Digest.Every.D(), Owner: ownerName(),
+		DecideUpTo: s.Gate.SlackUpTo, Withdraw: s.Gate.WithdrawGone,
+	}, metrics, s.Log)
+}
+
+// slackDesk makes what takes clicks in Slack, nil where no channel does.
+func slackDesk(n *Node) *slack.Desk {
+	var places []slack.Place
+	for _, c := range n.channels {
+		if ch, ok := c.Channel.(*slack.Channel); ok {
+			places = append(places, slack.Place{Name: c.Name, Tenants: c.Tenants, Channel: ch})
+		}
+	}
+	return slack.NewDesk(slack.DeskConfig{
+		Gate: n.Gate, Store: n.Store, Hints: n.Hub, Places: places, PublicURL: n.publicURL(),
+		Owner: ownerName(), Log: n.Log,
+	})
+}

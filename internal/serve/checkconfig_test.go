@@ -1,0 +1,89 @@
+package serve
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/config"
+)
+
+// TestServersOwnConfiguration: an operator hears of the targets of the own tenant,
+// without secrets; what is of no connector is told in the default tenant alone;
+// and targets are not called anew for each who asks.
+func TestServersOwnConfiguration(t *testing.T) {
+	t.Parallel()
+	var connections atomic.Int32
+	up := httptest.NewUnstartedServer(http.NotFoundHandler())
+	up.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		if s == http.StateNew {
+			connections.Add(1)
+		}
+	}
+	up.Start()
+	defer up.Close()
+	file := filepath.Join(t.TempDir(), "gatehouse.yaml")
+	src := `
+secrets: {TOKEN: hidden-value, SPARE: other-hidden-value}
+connectors:
+  crm: {type: http, base_url: "` + up.URL + `", allow_private: true, auth: {bearer: {secret: TOKEN}},
+    operations: {update: {method: PATCH, path: /x, floor: 1}}}
+  shop: {type: sql, dsn: "sqlite:/hidden-value/gone.db", tenants: [default, acme],
+    entities: {item: {table: items, key: sku}}}
+  erp: {type: worker, tenants: [acme], operations: {print: {}}}
+`
+	if err := os.WriteFile(file, []byte(src), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := config.Load(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checker := &StoreChecker{own: &ownConfiguration{config: cfg}}
+	as := func(tenant string, role gatehouse.Role) context.Context {
+		return gatehouse.NewContext(t.Context(), &gatehouse.Caller{
+			Principal: &gatehouse.Principal{ID: "prn_1", Tenant: tenant, Roles: []gatehouse.Role{role}},
+		})
+	}
+	found := func(tenant string) string {
+		t.Helper()
+		c, err := checker.CheckConfiguration(as(tenant, gatehouse.RoleOperator))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, one := range c.Checks {
+			names = append(names, one.Name+"="+one.Result)
+			if strings.Contains(one.Detail, "hidden-value") {
+				t.Errorf("%s: %s", one.Name, one.Detail)
+			}
+		}
+		return strings.Join(names, " ")
+	}
+	if got, want := found(gatehouse.DefaultTenant),
+		"connector crm=ok connector shop=fail secret SPARE=note secrets=ok policy=ok"; got != want {
+		t.Errorf("default hears %q, want %q", got, want)
+	}
+	if got, want := found("acme"), "connector erp=ok connector shop=fail"; got != want {
+		t.Errorf("acme hears %q, want %q", got, want)
+	}
+	// The fake counts a connection a moment after the caller has it.
+	for deadline := time.Now().Add(10 * time.Second); connections.Load() == 0 && time.Now().Before(deadline); {
+		runtime.Gosched()
+	}
+	if n := connections.Load(); n != 1 {
+		t.Errorf("the target was called %d times", n)
+	}
+	if _, err := checker.CheckConfiguration(as("acme", gatehouse.RoleAuditor)); gatehouse.CodeOf(err) != gatehouse.CodeRoleRequired {
+		t.Errorf("an auditor: %v", err)
+	}
+}

@@ -1,0 +1,67 @@
+package serve
+
+import (
+	"database/sql"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/gatetest"
+	"github.com/gatehouse-dev/gatehouse/internal/invariants"
+	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
+)
+
+// TestDeepCheckNamesItsOwnTenant damages an action of each tenant: the server counts
+// both and lists the caller's, the check beside the store lists both.
+func TestDeepCheckNamesItsOwnTenant(t *testing.T) {
+	t.Parallel()
+	dir, clock := t.TempDir(), gatetest.NewClock()
+	path := filepath.Join(dir, DatabaseFile)
+	store, err := sqlite.Open(t.Context(), sqlite.Config{Path: path, Clock: clock.Now, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := gatetest.New(t, store, clock)
+	w.Fill()
+	admin := w.Admin()
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.ExecContext(t.Context(), `DROP TRIGGER proposal_frozen; UPDATE proposal SET target_version = 'other'`); err != nil {
+		t.Fatal(err)
+	}
+	checker := &StoreChecker{Data: dir, Log: slog.New(slog.DiscardHandler)}
+	all, err := checker.Check(t.Context(), invariants.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	served, err := checker.CheckStore(admin, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tenants := func(c *gatehouse.StoreCheck) (names []string) {
+		for _, i := range c.Invariants {
+			for _, v := range i.Listed {
+				names = append(names, v.Tenant)
+			}
+		}
+		slices.Sort(names)
+		return slices.Compact(names)
+	}
+	if got := tenants(all); !slices.Equal(got, []string{"acme", gatehouse.DefaultTenant}) {
+		t.Fatalf("beside the store, the check lists %v", got)
+	}
+	if got := tenants(served); !slices.Equal(got, []string{gatehouse.DefaultTenant}) {
+		t.Errorf("the server lists %v", got)
+	}
+	if served.Violations != all.Violations || served.OK {
+		t.Errorf("the server counts %d violations of %d", served.Violations, all.Violations)
+	}
+}

@@ -1,0 +1,428 @@
+package serve
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/internal/certs"
+	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/feed"
+	"github.com/gatehouse-dev/gatehouse/internal/policy"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
+)
+
+// CheckCommand looks at all that a configuration names.
+type CheckCommand struct {
+	File string `arg:"" optional:"" help:"The configuration file, as with --config."`
+	DataFlags
+	tlsFlags
+	DatabaseURL DatabaseURL `help:"Look at this PostgreSQL database instead of the data folder." env:"GATEHOUSE_DATABASE_URL" placeholder:"URL"`
+	NATSURL     natsURL     `name:"nats-url" help:"Look at these NATS servers too." env:"GATEHOUSE_NATS_URL" placeholder:"URL"`
+	Offline     bool        `help:"Call nothing: parse and resolve only."`
+}
+
+// Help is shown by config check --help.
+func (*CheckCommand) Help() string {
+	return `
+Reads the configuration as serve would, with its variables and files, and looks
+at every target, secret, model, channel and policy that it names, and at the store:
+whether it is there and answers. Nothing is migrated. Warns of what agents could do without a person, of secrets
+that nothing uses, and of what could not be looked at. Changes nothing.
+Exits 1 when a check fails. Piped, the columns are: check, result (ok, note or
+fail), detail.
+
+Examples:
+
+    gatehouse config check --data ./gatehouse-data
+    gatehouse config check gatehouse.yaml --offline --json
+`
+}
+
+// Validate is called by the parser, which does not see those of embedded flags.
+func (c *CheckCommand) Validate() error {
+	if c.File != "" {
+		if c.Config != "" {
+			return errors.New("the configuration file is named twice")
+		}
+		c.Config = c.File
+	}
+	return c.tlsFlags.Validate()
+}
+
+// Run looks at everything.
+func (c *CheckCommand) Run(g *term.IO) error {
+	l := &Looker{Offline: c.Offline}
+	cfg := l.File(&c.DataFlags)
+	if cfg != nil {
+		l.All(g.Ctx, cfg)
+	}
+	if c.DatabaseURL != "" {
+		l.database(g.Ctx, string(c.DatabaseURL))
+	} else {
+		l.folder(g.Ctx, c.Data)
+	}
+	l.server(g.Ctx, &c.tlsFlags, string(c.NATSURL), cfg)
+	return g.PrintChecks(l.Checks)
+}
+
+// lookTimeout bounds one look at another system.
+const lookTimeout = 10 * time.Second
+
+// Looker collects what it finds of a configuration.
+type Looker struct {
+	Checks  []term.Check
+	Offline bool
+}
+
+func (l *Looker) add(name, result, format string, args ...any) {
+	l.Checks = append(l.Checks, term.Check{Name: name, Result: result, Detail: fmt.Sprintf(format, args...)})
+}
+
+// File reads the configuration, nil where it cannot be used.
+func (l *Looker) File(f *DataFlags) *config.Config {
+	name := cmp.Or(f.Config, filepath.Join(f.Data, "gatehouse.yaml"))
+	cfg, err := config.Load(name)
+	switch {
+	case err == nil:
+		l.add("file", term.CheckOK, "%s", name)
+	case errors.Is(err, fs.ErrNotExist) && f.Config == "":
+		l.add("file", term.CheckNote, "there is no %s: no connector is known; gatehouse config init writes one", name)
+		return &config.Config{}
+	default:
+		l.add("file", term.CheckFail, "%v", err)
+		return nil
+	}
+	return cfg
+}
+
+// All looks at everything that a configuration names, at several things at once.
+func (l *Looker) All(ctx context.Context, cfg *config.Config) {
+	s := newSecretUse(cfg)
+	type look struct {
+		name string
+		at   func(*Looker, string)
+	}
+	var looks []look
+	for _, name := range slices.Sorted(maps.Keys(cfg.Connectors)) {
+		looks = append(looks, look{"connector " + name, func(l *Looker, as string) { l.target(ctx, as, cfg.Connectors[name], s) }})
+	}
+	for _, name := range slices.Sorted(maps.Keys(cfg.Models)) {
+		looks = append(looks, look{"model " + name, func(l *Looker, as string) { l.model(ctx, as, cfg.Models[name], s) }})
+	}
+	for _, name := range slices.Sorted(maps.Keys(cfg.Channels)) {
+		looks = append(looks, look{"channel " + name, func(l *Looker, as string) {
+			l.channel(as, cfg.Channels[name], cfg, s)
+		}})
+	}
+	for _, p := range cfg.SignIn.OIDC {
+		looks = append(looks, look{"sign-in " + p.Name, func(l *Looker, as string) { l.issuer(ctx, as, p) }})
+	}
+	found := make([]Looker, len(looks))
+	var work sync.WaitGroup
+	for i, one := range looks {
+		found[i].Offline = l.Offline
+		work.Go(func() { one.at(&found[i], one.name) })
+	}
+	work.Wait()
+	for _, f := range found {
+		l.Checks = append(l.Checks, f.Checks...)
+	}
+	l.secrets(cfg, s)
+	if l.policy(cfg) {
+		l.open(ctx, cfg)
+	}
+	l.redact(cfg)
+}
+
+// Connector looks at one connector alone.
+func (l *Looker) Connector(ctx context.Context, name string, entry config.Connector, cfg *config.Config) {
+	l.target(ctx, "connector "+name, entry, newSecretUse(cfg))
+	l.redact(cfg)
+}
+
+// redact removes secrets from what was found.
+func (l *Looker) redact(cfg *config.Config) {
+	redactor := connector.NewRedactor(cfg.SecretValues())
+	for i := range l.Checks {
+		l.Checks[i].Detail = redactor.Text(l.Checks[i].Detail)
+	}
+}
+
+// secretUse notes which secrets were asked for.
+type secretUse struct {
+	cfg  *config.Config
+	mu   sync.Mutex
+	used map[string]bool
+}
+
+func newSecretUse(cfg *config.Config) *secretUse {
+	return &secretUse{cfg: cfg, used: make(map[string]bool)}
+}
+
+func (s *secretUse) get(name string) (string, error) {
+	s.mu.Lock()
+	s.used[name] = true
+	s.mu.Unlock()
+	return s.cfg.Secret(name)
+}
+
+// target builds a connector as serve does, and asks it for its target.
+func (l *Looker) target(ctx context.Context, name string, entry config.Connector, s *secretUse) {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	c, err := NewConnector(ctx, entry, s.get)
+	if err != nil {
+		l.add(name, term.CheckFail, "%v", err)
+		return
+	}
+	if closer, ok := c.(io.Closer); ok {
+		defer closer.Close()
+	}
+	target, ok := c.(connector.Prober)
+	switch {
+	case entry.Type == "worker":
+		l.add(name, term.CheckOK, "carried out by workers that lease it")
+	case entry.Type == "mcp":
+		l.add(name, term.CheckOK, "carried out by the proxy in front of the MCP server")
+	case !ok:
+		l.add(name, term.CheckNote, "its target cannot be looked at without changing it")
+	case l.Offline:
+		l.add(name, term.CheckOK, "not called")
+	default:
+		if err := target.Probe(ctx); err != nil {
+			l.add(name, term.CheckFail, "%v", err)
+			return
+		}
+		l.add(name, term.CheckOK, "its target can be reached")
+	}
+}
+
+// channel builds a channel as serve does. It sends nothing: gatehouse notify test does.
+func (l *Looker) channel(name string, entry config.Channel, cfg *config.Config, s *secretUse) {
+	switch _, err := newChannel(entry, s.get); {
+	case err != nil:
+		l.add(name, term.CheckFail, "%v", err)
+	case cfg.SignIn.PublicURL == "":
+		l.add(name, term.CheckNote, "sign_in.public_url is not set: its messages have no links")
+	default:
+		l.add(name, term.CheckOK, "not called; gatehouse notify test tries it")
+	}
+}
+
+// model asks a provider for its list of models, which costs nothing and needs
+// the key.
+func (l *Looker) model(ctx context.Context, name string, m config.Model, s *secretUse) {
+	path, header := "/models", http.Header{}
+	if m.Type == "anthropic" {
+		path = "/v1/models"
+		header.Set("Anthropic-Version", "2023-06-01")
+	}
+	if m.Key != "" {
+		key, err := s.get(m.Key)
+		if err != nil {
+			l.add(name, term.CheckFail, "%v", err)
+			return
+		}
+		if m.Type == "anthropic" {
+			header.Set("X-Api-Key", key)
+		} else {
+			header.Set("Authorization", "Bearer "+key)
+		}
+	}
+	if l.Offline {
+		l.add(name, term.CheckOK, "not called")
+		return
+	}
+	status, err := l.get(ctx, strings.TrimSuffix(m.BaseURL, "/")+path, header)
+	switch {
+	case err != nil:
+		l.add(name, term.CheckFail, "%v", err)
+	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+		l.add(name, term.CheckFail, "the provider refuses the key: %d", status)
+	case status >= http.StatusInternalServerError:
+		l.add(name, term.CheckFail, "the provider answers %d", status)
+	default:
+		l.add(name, term.CheckOK, "the provider answers")
+	}
+}
+
+// issuer asks an OpenID Connect provider for what it publishes of itself.
+func (l *Looker) issuer(ctx context.Context, name string, p config.OIDC) {
+	if p.ClientSecret == "" {
+		l.add(name, term.CheckNote, "there is no client_secret: the provider must take a public client")
+	}
+	if l.Offline {
+		l.add(name, term.CheckOK, "not called")
+		return
+	}
+	status, err := l.get(ctx, strings.TrimSuffix(p.Issuer, "/")+"/.well-known/openid-configuration", nil)
+	switch {
+	case err != nil:
+		l.add(name, term.CheckFail, "%v", err)
+	case status != http.StatusOK:
+		l.add(name, term.CheckFail, "%s publishes no configuration: %d", p.Issuer, status)
+	default:
+		l.add(name, term.CheckOK, "%s answers", p.Issuer)
+	}
+}
+
+// get follows no redirect: a key goes to the configured address only.
+func (l *Looker) get(ctx context.Context, address string, header http.Header) (status int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return 0, err
+	}
+	if header != nil {
+		req.Header = header
+	}
+	c := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	resp, err := c.Do(req)
+	if err != nil {
+		var u *url.Error
+		if errors.As(err, &u) {
+			err = u.Err
+		}
+		return 0, fmt.Errorf("no answer from %s: %w", req.URL.Host, err)
+	}
+	defer resp.Body.Close()
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<16))
+	return resp.StatusCode, nil
+}
+
+// secrets tells of those that are empty, and of those that nothing asks for.
+func (l *Looker) secrets(cfg *config.Config, s *secretUse) {
+	present := 0
+	for _, name := range slices.Sorted(maps.Keys(cfg.Secrets)) {
+		switch {
+		case cfg.Secrets[name] == "" && s.used[name]:
+			l.add("secret "+name, term.CheckFail, "is empty")
+		case cfg.Secrets[name] == "":
+			l.add("secret "+name, term.CheckNote, "is empty")
+		case !s.used[name]:
+			l.add("secret "+name, term.CheckNote, "no connector and no model uses it; a workflow's webhook may")
+		default:
+			present++
+		}
+	}
+	if present > 0 {
+		l.add("secrets", term.CheckOK, "%d used", present)
+	}
+}
+
+// policy parses the first policy, and runs the tests that stand in it.
+func (l *Looker) policy(cfg *config.Config) bool {
+	if cfg.Policy.File == "" {
+		l.add("policy", term.CheckOK, "the built-in one, for a tenant that has none stored")
+		return true
+	}
+	src, err := os.ReadFile(cfg.Policy.File)
+	if err != nil {
+		l.add("policy", term.CheckFail, "%v", err)
+		return false
+	}
+	p, err := policy.Parse(src)
+	if err != nil {
+		l.add("policy", term.CheckFail, "%s: %v", cfg.Policy.File, err)
+		return false
+	}
+	failed := 0
+	for _, r := range p.Lint() {
+		failed++
+		l.add("policy", map[bool]string{true: term.CheckFail, false: term.CheckNote}[r.Error], "%s:%d:%d: %s", cfg.Policy.File, r.Line, r.Column, r.Detail)
+	}
+	for _, r := range p.Test() {
+		for _, d := range r.Differences {
+			failed++
+			l.add("policy", term.CheckFail, "%s:%d:1: test %q: %s", cfg.Policy.File, r.Line, r.Name, d)
+		}
+	}
+	if failed == 0 {
+		l.add("policy", term.CheckOK, "%s, for a tenant that has none stored", cfg.Policy.File)
+	}
+	return true
+}
+
+// open warns of what agents can have done without a person.
+func (l *Looker) open(ctx context.Context, cfg *config.Config) {
+	sentences, err := leftOpenAtFirst(ctx, cfg)
+	if err != nil {
+		l.add("open", term.CheckNote, "could not be told: %v", err)
+		return
+	}
+	for _, s := range sentences {
+		l.add("open", term.CheckNote, "%s", s)
+	}
+}
+
+// server looks at what flags name.
+func (l *Looker) server(ctx context.Context, f *tlsFlags, nats string, cfg *config.Config) {
+	if f.TLSCert != "" {
+		files, err := certs.NewFiles(f.TLSCert, f.TLSKey, slog.New(slog.DiscardHandler))
+		switch {
+		case err != nil:
+			l.add("certificate", term.CheckFail, "%v", err)
+		case time.Until(files.NotAfter()) < 0:
+			l.add("certificate", term.CheckFail, "ended at %s", files.NotAfter().Format(time.RFC3339))
+		case time.Until(files.NotAfter()) < 14*24*time.Hour:
+			l.add("certificate", term.CheckNote, "ends at %s", files.NotAfter().Format(time.RFC3339))
+		default:
+			l.add("certificate", term.CheckOK, "until %s", files.NotAfter().Format(time.RFC3339))
+		}
+	}
+	if cfg == nil {
+		return
+	}
+	c, err := natsConfig(cfg, nats)
+	switch {
+	case err != nil:
+		l.add("nats", term.CheckFail, "%v", err)
+	case c.URL == "":
+	case l.Offline:
+		l.add("nats", term.CheckOK, "not called")
+	default:
+		l.nats(ctx, c)
+	}
+}
+
+// nats waits until the servers answer; the connection is made in the background.
+func (l *Looker) nats(ctx context.Context, c feed.Config) {
+	conn, err := feed.Connect(c, slog.New(slog.DiscardHandler))
+	if err != nil {
+		l.add("nats", term.CheckFail, "%v", err)
+		return
+	}
+	defer conn.Close()
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout/2)
+	defer cancel()
+	for again := time.NewTicker(50 * time.Millisecond); !conn.IsConnected(); {
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			l.add("nats", term.CheckFail, "no answer: %v", cmp.Or(conn.LastError(), ctx.Err()))
+			return
+		}
+	}
+	l.add("nats", term.CheckOK, "answers")
+}
+
+// warnings are what a person should hear of at the start.
+func (l *Looker) warnings() []term.Check {
+	return slices.DeleteFunc(slices.Clone(l.Checks), func(c term.Check) bool { return c.Result == term.CheckOK || c.Name == "open" })
+}

@@ -1,0 +1,62 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
+	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
+)
+
+// database looks whether a PostgreSQL database answers, and of which versions the
+// server and the tables are. It changes nothing.
+func (l *Looker) database(ctx context.Context, url string) {
+	if l.Offline {
+		l.add("store", term.CheckOK, "not called")
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	found, err := postgres.Probe(ctx, url)
+	if err != nil {
+		l.add("store", term.CheckFail, "the database does not answer: %v", err)
+		return
+	}
+	l.version("PostgreSQL "+found.Server, found.Schema, postgres.SchemaVersion())
+}
+
+// folder looks at the file of a data folder.
+func (l *Looker) folder(ctx context.Context, data string) {
+	path := filepath.Join(data, "gatehouse.db")
+	version, err := sqlite.FileVersion(ctx, path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		l.add("store", term.CheckNote, "there is no %s yet: gatehouse init makes it", path)
+	case err != nil:
+		l.add("store", term.CheckFail, "%v", err)
+	default:
+		l.version(path, version, sqlite.SchemaVersion())
+	}
+}
+
+// version compares the tables with those that this program knows; 0 is for none.
+func (l *Looker) version(what string, found, known int) {
+	switch {
+	case found == 0:
+		l.add("store", term.CheckNote, "%s answers and has no tables yet: gatehouse serve makes them", what)
+	case found > known:
+		l.add("store", term.CheckFail, "%s is of version %d, this program knows %d: a newer Gatehouse wrote it", what, found,
+			known)
+	case found < shared.BaseVersion:
+		l.add("store", term.CheckFail, "%s is of version %d, from before 0.1.0: this program does not read it", what, found)
+	case found < known:
+		l.add("store", term.CheckNote, "%s is of version %d: gatehouse serve migrates it to %d when it starts", what, found,
+			known)
+	default:
+		l.add("store", term.CheckOK, "%s, of version %d", what, found)
+	}
+}

@@ -1,0 +1,108 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/email"
+	"github.com/gatehouse-dev/gatehouse/connector/github"
+	httpconn "github.com/gatehouse-dev/gatehouse/connector/http"
+	"github.com/gatehouse-dev/gatehouse/connector/jira"
+	"github.com/gatehouse-dev/gatehouse/connector/kubernetes"
+	mcpconn "github.com/gatehouse-dev/gatehouse/connector/mcp"
+	"github.com/gatehouse-dev/gatehouse/connector/netsuite"
+	"github.com/gatehouse-dev/gatehouse/connector/salesforce"
+	"github.com/gatehouse-dev/gatehouse/connector/servicenow"
+	"github.com/gatehouse-dev/gatehouse/connector/slack"
+	sqlconn "github.com/gatehouse-dev/gatehouse/connector/sql"
+	"github.com/gatehouse-dev/gatehouse/connector/stepfunctions"
+	"github.com/gatehouse-dev/gatehouse/connector/stripe"
+	workerconn "github.com/gatehouse-dev/gatehouse/connector/worker"
+	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
+)
+
+// secretOf finds a secret by its name.
+type secretOf func(name string) (string, error)
+
+// maker makes a connector of an entry.
+type maker func(ctx context.Context, entry config.Connector, secret secretOf) (connector.Connector, error)
+
+// connectorTypes are the built-in connectors, by what an entry calls its type.
+func connectorTypes() map[string]maker {
+	return map[string]maker{
+		"email":         of(email.New),
+		"github":        of(github.New),
+		"jira":          of(jira.New),
+		"http":          of(httpconn.New),
+		"kubernetes":    of(kubernetes.New),
+		"mcp":           of(newMCP),
+		"netsuite":      of(netsuite.New),
+		"salesforce":    of(salesforce.New),
+		"servicenow":    of(servicenow.New),
+		"slack":         of(slack.New),
+		"sql":           of(sqlconn.New),
+		"stepfunctions": of(stepfunctions.New),
+		"stripe":        of(stripe.New),
+		"worker":        of(newWorker),
+	}
+}
+
+func newMCP(_ context.Context, c mcpconn.Config, _ func(string) (string, error)) (connector.Connector, error) {
+	return mcpconn.New(c)
+}
+
+func newWorker(_ context.Context, c workerconn.Config, _ func(string) (string, error)) (connector.Connector, error) {
+	return workerconn.New(c)
+}
+
+// of makes a maker of a connector's New, which takes a configuration of its own type.
+func of[C any](
+	create func(context.Context, C, func(string) (string, error)) (connector.Connector, error),
+) maker {
+	return func(ctx context.Context, entry config.Connector, secret secretOf) (connector.Connector, error) {
+		var c C
+		if err := entry.Decode(&c); err != nil {
+			return nil, err
+		}
+		return create(ctx, c, secret)
+	}
+}
+
+// NewConnector makes what an entry defines; secret finds a secret by its name.
+func NewConnector(ctx context.Context, entry config.Connector, secret secretOf) (connector.Connector, error) {
+	types := connectorTypes()
+	if create, ok := types[entry.Type]; ok {
+		return create(ctx, entry, secret)
+	}
+	return nil, fmt.Errorf("%s: type must be one of %s, not %s", entry.At(),
+		strings.Join(slices.Sorted(maps.Keys(types)), ", "), gatehouse.Quote(entry.Type))
+}
+
+// Connector makes one connector of the configuration. It calls nothing.
+func (f *DataFlags) Connector(ctx context.Context, name string) (connector.Connector, func(), error) {
+	cfg, err := f.Load()
+	if err != nil {
+		return nil, nil, err
+	}
+	entry, ok := cfg.Connectors[name]
+	if !ok {
+		return nil, nil, term.Usagef("there is no connector %s in the configuration", gatehouse.Quote(name))
+	}
+	made, err := NewConnector(ctx, entry, cfg.Secret)
+	if err != nil {
+		return nil, nil, fmt.Errorf("connector %s: %s", name,
+			connector.NewRedactor(cfg.SecretValues()).Text(err.Error()))
+	}
+	return made, func() {
+		if closer, ok := made.(io.Closer); ok {
+			_ = closer.Close()
+		}
+	}, nil
+}

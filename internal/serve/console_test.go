@@ -1,0 +1,78 @@
+package serve
+
+import (
+	"log/slog"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/telemetry"
+)
+
+// The console's decisions stand beside the API's.
+func TestConsoleDecisionsAreCounted(t *testing.T) {
+	t.Parallel()
+	s, agent, _ := testServer(t, AllRoles())
+	defer s.Close()
+	a, _, err := agent.Propose(t.Context(), &gatehouse.Proposal{
+		ActionType: "price_change", Connector: "crm", Operation: "update",
+		Target: gatehouse.Target{EntityType: "item", EntityRef: "1"}, ProposedChange: `{"price":"2.00"}`,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	metrics := prometheus.NewRegistry()
+	actions, err := telemetry.CountDecisions(metrics, "console", s.Gate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	for range 2 {
+		if _, err := actions.Decide(ctx, a.ID, gatehouse.Decision{Decision: gatehouse.Reject}); gatehouse.CodeOf(err) != gatehouse.CodeUnauthenticated {
+			t.Fatal(err)
+		}
+	}
+	families, err := metrics.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(families) != 1 || len(families[0].Metric) != 1 || families[0].Metric[0].GetCounter().GetValue() != 2 {
+		t.Errorf("%v", families)
+	}
+}
+
+// The page on the console shows a configuration that loads, and every shot
+// that it shows is there.
+func TestConsolePage(t *testing.T) {
+	t.Setenv("OIDC_SECRET", "s")
+	src, err := os.ReadFile("../../docs/console.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindSubmatch(src)
+	if block == nil {
+		t.Fatal("no configuration on the page")
+	}
+	cfg, err := config.Parse("gatehouse.yaml", block[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := Open(t.Context(), t.TempDir(), cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.Close()
+	if _, err := newConsole(n, signInConfig(cfg.SignIn), prometheus.NewRegistry()); err != nil {
+		t.Error(err)
+	}
+	for _, m := range regexp.MustCompile(`\]\((screenshots/[^)]+)\)`).FindAllStringSubmatch(string(src), -1) {
+		if _, err := os.Stat("../../docs/" + strings.TrimSuffix(m[1], "/")); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package serve
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
+)
+
+// InitCommand makes a data folder and its administrator.
+type InitCommand struct {
+	StoreFlags
+	Listen           listenAddress `help:"Where the server will listen, for setup_url; sign_in.public_url of the configuration counts before it." env:"GATEHOUSE_LISTEN" default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
+	KubernetesSecret string        `help:"In a pod: hand the secrets to this Secret of the namespace instead of printing them, and do nothing where it holds them already." placeholder:"NAME"`
+	ServiceAccount   string        `help:"Where a pod finds its token, its namespace and the root certificate." default:"/var/run/secrets/kubernetes.io/serviceaccount" hidden:""`
+}
+
+// Help is shown by init --help.
+func (*InitCommand) Help() string {
+	return `Makes a data folder with the tenant "default" and its administrator, and
+prints the administrator's API key, edit token and set-up link. They are shown
+this once; the link signs in to the console, once, within 30 minutes.
+
+Examples:
+
+    gatehouse init --data ./gatehouse-data --json
+    gatehouse init --data ./gatehouse-data --listen 127.0.0.1:9090
+    gatehouse init --config gatehouse.yaml --kubernetes-secret gatehouse-admin`
+}
+
+// Run makes the data folder.
+func (c *InitCommand) Run(g *term.IO) error {
+	cfg, err := c.Load()
+	if err != nil {
+		return err
+	}
+	var secret *clusterSecret
+	if c.KubernetesSecret != "" {
+		if secret, err = newClusterSecret(c.KubernetesSecret, c.ServiceAccount); err != nil {
+			return err
+		}
+		if filled, err := secret.reserve(g.Ctx); err != nil || filled {
+			return err
+		}
+	}
+	if c.DatabaseURL == "" {
+		if err := errors.Join(os.MkdirAll(c.Data, 0o700), makeMasterKey(cfg, c.Data)); err != nil {
+			return err
+		}
+	}
+	n, err := c.Open(g.Ctx, cfg, &Backplane{}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	creds, err := n.Gate.Bootstrap(g.Ctx)
+	var link *gatehouse.NewSetupLink
+	if err == nil {
+		link, err = firstSetupLink(g.Ctx, n, creds)
+	}
+	if err := errors.Join(err, n.Close()); err != nil {
+		return initError(err, c.place())
+	}
+	at := SetupURL(cmp.Or(cfg.SignIn.PublicURL, c.Listen.url()), link)
+	if secret != nil {
+		return secret.fill(g.Ctx, map[string]string{"admin_key": creds.Key, "edit_token": creds.EditToken, "setup_url": at})
+	}
+	if g.JSON {
+		return term.WriteJSON(g.Stdout, initAnswer{adminCredentials{creds.Key, creds.EditToken}, at, link.Token})
+	}
+	g.Say("The administrator's secrets, shown this once:")
+	if _, err = fmt.Fprintf(g.Stdout, "admin_key\t%s\nedit_token\t%s\nsetup_url\t%s\n", creds.Key, creds.EditToken,
+		at); err != nil {
+		return err
+	}
+	g.Say("Next: start the server, and open setup_url in a browser to sign in. For the command line, set GATEHOUSE_KEY and\n" +
+		"GATEHOUSE_EDIT_TOKEN to the first two, or keep them: gatehouse context add NAME --key … --edit-token …\n" +
+		"Make a second person who approves: else what the administrator, or an agent that they sponsor, proposes is denied.\n" +
+		"    gatehouse principal create --name ana --kind person --role approver")
+	return nil
+}
+
+type initAnswer struct {
+	adminCredentials
+	SetupURL   string `json:"setup_url"`
+	SetupToken string `json:"setup_token"`
+}
+
+// firstSetupLink makes the administrator's own link.
+func firstSetupLink(ctx context.Context, n *Node, creds *gatehouse.Credentials) (*gatehouse.NewSetupLink, error) {
+	admin, err := n.Gate.Authenticate(ctx, creds.Key)
+	if err != nil {
+		return nil, err
+	}
+	ctx = gatehouse.NewContext(ctx, &gatehouse.Caller{Principal: admin, StepUp: true, Via: gatehouse.ViaCLI})
+	return n.Gate.CreateSetupLink(ctx, admin.ID)
+}
+
+func initError(err error, place string) error {
+	if gatehouse.CodeOf(err) == gatehouse.CodeAlreadyExists {
+		return gatehouse.E(gatehouse.CodeAlreadyExists, "%s has an administrator already", place)
+	}
+	return err
+}

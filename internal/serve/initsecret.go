@@ -1,0 +1,130 @@
+package serve
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// clusterSecret is a Secret of the namespace that this pod runs in. It is
+// spoken to over the Kubernetes API with the pod's own token.
+type clusterSecret struct {
+	name, namespace string
+	base, token     string
+	client          *http.Client
+}
+
+// secretObject is what is read and written of a Secret.
+type secretObject struct {
+	APIVersion string            `json:"apiVersion"`
+	Kind       string            `json:"kind"`
+	Metadata   secretMetadata    `json:"metadata"`
+	Type       string            `json:"type,omitempty"`
+	StringData map[string]string `json:"stringData,omitempty"`
+	Data       map[string]string `json:"data,omitempty"`
+}
+
+type secretMetadata struct {
+	Name      string `json:"name"`
+	Namespace string `json:"namespace"`
+}
+
+// newClusterSecret reads what a pod is given; account is its folder.
+func newClusterSecret(name, account string) (*clusterSecret, error) {
+	read := func(file string) string {
+		b, _ := os.ReadFile(filepath.Join(account, file)) // missing: told below
+		return strings.TrimSpace(string(b))
+	}
+	host, port := os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT")
+	s := &clusterSecret{name: name, namespace: read("namespace"), token: read("token"), base: "https://" + net.JoinHostPort(host, port)}
+	roots := x509.NewCertPool()
+	if host == "" || s.token == "" || s.namespace == "" || !roots.AppendCertsFromPEM([]byte(read("ca.crt"))) {
+		return nil, errors.New("--kubernetes-secret works in a pod with the token of a service account only")
+	}
+	s.client = &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}}}
+	return s, nil
+}
+
+// reserve makes the Secret where there is none, so that a missing right is known
+// before there is anything to lose. It reports whether the Secret has been filled.
+func (s *clusterSecret) reserve(ctx context.Context) (filled bool, err error) {
+	empty := s.object(nil)
+	status, _, err := s.call(ctx, http.MethodPost, "", empty)
+	switch {
+	case err != nil:
+		return false, err
+	case status == http.StatusCreated:
+		return false, nil
+	case status != http.StatusConflict:
+		return false, fmt.Errorf("make the secret %s: the Kubernetes API answers %d", s.name, status)
+	}
+	status, body, err := s.call(ctx, http.MethodGet, "/"+s.name, nil)
+	if err != nil {
+		return false, err
+	}
+	var there secretObject
+	if status != http.StatusOK || json.Unmarshal(body, &there) != nil {
+		return false, fmt.Errorf("read the secret %s: the Kubernetes API answers %d", s.name, status)
+	}
+	return there.Data["admin_key"] != "", nil
+}
+
+// fill stores the values. A call that fails is tried again for a minute: nobody
+// can learn them afterwards.
+func (s *clusterSecret) fill(ctx context.Context, values map[string]string) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	for {
+		status, _, err := s.call(ctx, http.MethodPut, "/"+s.name, s.object(values))
+		if err == nil && status == http.StatusOK {
+			return nil
+		}
+		if err == nil {
+			err = fmt.Errorf("the Kubernetes API answers %d", status)
+		}
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+			return fmt.Errorf("the administrator is made, but its secrets are not stored in %s: %w", s.name, err)
+		}
+	}
+}
+
+func (s *clusterSecret) object(values map[string]string) *secretObject {
+	return &secretObject{APIVersion: "v1", Kind: "Secret", Metadata: secretMetadata{s.name, s.namespace}, Type: "Opaque", StringData: values}
+}
+
+func (s *clusterSecret) call(ctx context.Context, method, path string, o *secretObject) (status int, body []byte, err error) {
+	var content io.Reader
+	if o != nil {
+		b, err := json.Marshal(o)
+		if err != nil {
+			return 0, nil, err
+		}
+		content = bytes.NewReader(b)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, s.base+"/api/v1/namespaces/"+s.namespace+"/secrets"+path, content)
+	if err != nil {
+		return 0, nil, err
+	}
+	req.Header.Set("Authorization", "Bearer "+s.token)
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := s.client.Do(req)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer resp.Body.Close()
+	body, err = io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	return resp.StatusCode, body, err
+}

@@ -1,0 +1,140 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
+	"github.com/gatehouse-dev/gatehouse/internal/policy"
+)
+
+// leftOpen tells, a sentence for each, what agents can have done without a
+// person: what the targets' configuration declares below L3, and the active
+// policy of a tenant then allows. policies is by tenant.
+func leftOpen(targets []dispatch.Target, policies map[string]*policy.Policy) []string {
+	var out []string
+	sorted := slices.SortedFunc(slices.Values(targets), func(a, b dispatch.Target) int { return strings.Compare(a.Name, b.Name) })
+	for _, t := range sorted {
+		d, ok := t.Connector.(connector.Declarer)
+		if !ok {
+			continue
+		}
+		for _, tenant := range slices.Sorted(maps.Keys(policies)) {
+			if t.Serves(tenant) {
+				out = append(out, opened(t.Name, tenant, d.Declarations(), policies[tenant])...)
+			}
+		}
+	}
+	return out
+}
+
+// opened tells what one policy opens at one target, the fields of an entity in
+// one sentence.
+func opened(target, tenant string, declared []connector.Declaration, p *policy.Policy) []string {
+	type place struct{ operation, entity string }
+	type finding struct {
+		what   []string
+		first  connector.Declaration
+		as     policy.Opening
+		fields bool
+	}
+	var order []place
+	found := make(map[place]*finding)
+	for _, d := range declared {
+		as, open := p.Opens(policy.Facts{Tenant: tenant, Floor: d.Level, Proposal: &gatehouse.Proposal{
+			Connector: target, Operation: d.Operation, Target: gatehouse.Target{EntityType: d.EntityType},
+		}})
+		if !open {
+			continue
+		}
+		at := place{d.Operation, d.EntityType}
+		f := found[at]
+		if f == nil {
+			f = &finding{first: d, as: as, fields: d.Field != ""}
+			found[at] = f
+			order = append(order, at)
+		}
+		if f.fields {
+			f.what = append(f.what, fmt.Sprintf("%s (%s)", d.Field, d.Level))
+		}
+		f.as.Sure = f.as.Sure && as.Sure
+	}
+	out := make([]string, len(order))
+	for i, at := range order {
+		f := found[at]
+		what := fmt.Sprintf("connector %s: %s", target, at.operation)
+		if at.entity != "" {
+			what += " of " + at.entity
+		} else if f.first.AnyEntity {
+			what += " of any entity type"
+		}
+		verb := "allows"
+		if !f.as.Sure {
+			verb = "can allow"
+		}
+		if f.fields {
+			what += ": the policy " + verb + " changes of " + strings.Join(f.what, ", ")
+		} else {
+			what += fmt.Sprintf(" (%s): the policy %s it", f.first.Level, verb)
+		}
+		out[i] = fmt.Sprintf("%s without a person in tenant %s, for instance as %s", what, tenant, f.as.As)
+	}
+	return out
+}
+
+// leftOpen is leftOpen under the policies that are active in the store.
+func (n *Node) leftOpen(ctx context.Context) ([]string, error) {
+	policies, err := n.Gate.ActivePolicies(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return leftOpen(n.targets, policies), nil
+}
+
+// warnOpen logs what is left open.
+func (n *Node) warnOpen(ctx context.Context) {
+	open, err := n.leftOpen(ctx)
+	if err != nil && ctx.Err() == nil {
+		n.Log.ErrorContext(ctx, "what the connectors leave open cannot be told", "error", err)
+	}
+	for _, sentence := range open {
+		n.Log.WarnContext(ctx, sentence)
+	}
+}
+
+// leftOpenAtFirst is leftOpen under the policy that a configuration gives to a
+// tenant that has none yet. It needs no store, and calls no target.
+func leftOpenAtFirst(ctx context.Context, cfg *config.Config) ([]string, error) {
+	source := policy.DefaultSource()
+	if cfg.Policy.File != "" {
+		var err error
+		if source, err = os.ReadFile(cfg.Policy.File); err != nil {
+			return nil, fmt.Errorf("policy: %w", err)
+		}
+	}
+	p, err := policy.Parse(source)
+	if err != nil {
+		return nil, err
+	}
+	n := &Node{config: cfg}
+	if n.targets, err = n.connectors(ctx); err != nil {
+		return nil, errors.Join(err, n.Close())
+	}
+	policies := map[string]*policy.Policy{gatehouse.DefaultTenant: p}
+	for _, t := range n.targets {
+		for _, tenant := range t.Tenants {
+			if tenant != dispatch.AllTenants {
+				policies[tenant] = p
+			}
+		}
+	}
+	return leftOpen(n.targets, policies), n.Close()
+}

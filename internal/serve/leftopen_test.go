@@ -1,0 +1,76 @@
+package serve
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gatehouse-dev/gatehouse/internal/config"
+)
+
+// TestLeftOpen: each declaration that the first policy opens is told, and no
+// other.
+func TestLeftOpen(t *testing.T) {
+	t.Parallel()
+	const head = `
+connectors:
+  shop:
+    type: sql
+    dsn: "sqlite:SHOP"
+    tenants: [default, acme]
+    entities:
+      item: {table: items, key: sku, fields: {note: 1, description: 2, price: 3}}
+      tag: {table: tags, key: id, operations: {insert: {floor: 1}, delete: {floor: 3}}}
+      plain: {table: plain, key: id}
+  crm:
+    type: http
+    base_url: https://crm.example
+    operations:
+      label: {method: POST, path: "/{entity_type}/{entity_ref}/labels", floor: 2}
+      update: {method: PATCH, path: "/{entity_type}/{entity_ref}"}
+  erp:
+    type: worker
+    operations: {print: {floor: 1}, post: {}}
+`
+	for name, c := range map[string]struct {
+		policy string
+		want   []string
+	}{
+		"the default": {"", []string{
+			"connector crm: label of any entity type (L2): the policy allows it without a person in tenant default, for instance as classification",
+			"connector erp: print (L1): the policy allows it without a person in tenant default, for instance as classification",
+			"connector shop: update of item: the policy allows changes of description (L2), note (L1) without a person in tenant acme, for instance as classification",
+			"connector shop: insert of tag (L1): the policy allows it without a person in tenant acme, for instance as classification",
+			"connector shop: update of item: the policy allows changes of description (L2), note (L1) without a person in tenant default, for instance as classification",
+			"connector shop: insert of tag (L1): the policy allows it without a person in tenant default, for instance as classification",
+		}},
+		"what a bot notes in the shop": {
+			"version: 1\nrisk: {note: 1}\nrules: [{id: a, when: 'risk <= 1 && action.connector == \"shop\" && proposer.name == \"bot\"', then: allow}]\n", []string{
+				"connector shop: update of item: the policy can allow changes of note (L1) without a person in tenant acme, for instance as note",
+				"connector shop: insert of tag (L1): the policy can allow it without a person in tenant acme, for instance as note",
+				"connector shop: update of item: the policy can allow changes of note (L1) without a person in tenant default, for instance as note",
+				"connector shop: insert of tag (L1): the policy can allow it without a person in tenant default, for instance as note",
+			},
+		},
+		"a person for everything": {"version: 1\nrisk: {note: 1}\n", nil},
+	} {
+		dir := t.TempDir()
+		src := strings.Replace(head, "SHOP", filepath.Join(dir, "shop.db"), 1)
+		if c.policy != "" {
+			if err := os.WriteFile(filepath.Join(dir, "policy.yaml"), []byte(c.policy), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			src += "policy: {file: policy.yaml}\n"
+		}
+		cfg, err := config.Parse(filepath.Join(dir, "gatehouse.yaml"), []byte(src))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := leftOpenAtFirst(t.Context(), cfg)
+		if err != nil || !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v\n%s", name, err, strings.Join(got, "\n"))
+		}
+	}
+}

@@ -1,0 +1,77 @@
+package serve
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/ring"
+)
+
+// masterKeyFile is where a data folder has its master key.
+const masterKeyFile = "master.key"
+
+// readMasterKey fills in the master key of a data folder where the configuration
+// names none.
+func readMasterKey(cfg *config.Config, data string) error {
+	if cfg.Links.MasterKey != "" {
+		return nil
+	}
+	b, err := os.ReadFile(filepath.Join(data, masterKeyFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	cfg.Links.MasterKey = strings.TrimSpace(string(b))
+	if err == nil && cfg.Links.MasterKey == "" {
+		err = fmt.Errorf("%s is empty", filepath.Join(data, masterKeyFile))
+	}
+	return err
+}
+
+// masterKey parses the master key; nil where there is none.
+func masterKey(cfg *config.Config) (*ring.Master, error) {
+	if cfg.Links.MasterKey == "" {
+		return nil, nil
+	}
+	m, err := ring.Parse(cfg.Links.MasterKey)
+	if err != nil {
+		return nil, fmt.Errorf("links.master_key (or %s in the data folder): %w", masterKeyFile, err)
+	}
+	return m, nil
+}
+
+// makeMasterKey gives a data folder a master key, unless it has one or the
+// configuration names one.
+func makeMasterKey(cfg *config.Config, data string) error {
+	if cfg.Links.MasterKey != "" {
+		return nil
+	}
+	f, err := os.OpenFile(filepath.Join(data, masterKeyFile), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(f, ring.New())
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// tellUnsigned logs that links are not signed although there is mail.
+func (n *Node) tellUnsigned(log *slog.Logger) {
+	if n.config.Links.MasterKey != "" {
+		return
+	}
+	for _, c := range n.channels {
+		if c.Kind() == "email" {
+			log.Info("mails carry no signed links: there is no master key. Set links.master_key, or put one into the data folder",
+				"file", masterKeyFile)
+			return
+		}
+	}
+}

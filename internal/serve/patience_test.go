@@ -1,0 +1,95 @@
+package serve
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/client"
+	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/servetest"
+)
+
+// TestPatienceOutlastsAnOutage: a push of class A, whose target is away for longer
+// than its retries take, is applied when the target is back, without a person.
+// Without patience it is a dead letter by then.
+func TestPatienceOutlastsAnOutage(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		patience string
+		want     gatehouse.Status
+	}{
+		"patience":    {"1h", gatehouse.StatusApplied},
+		"no patience": {"1ms", gatehouse.StatusUnknown}, // of a 503 nobody knows whether it was carried out
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var up atomic.Bool
+			var calls atomic.Int64
+			target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				calls.Add(1)
+				if !up.Load() {
+					w.WriteHeader(http.StatusServiceUnavailable)
+				}
+			}))
+			t.Cleanup(target.Close)
+			cfg, err := config.Parse("gatehouse.yaml", fmt.Appendf(nil, `
+connectors: {crm: {type: http, base_url: %q, allow_private: true, operations: {update: {method: POST, path: "/x", class: A}}}}
+dispatch: {hold: 0s, retries: 2, backoff: [20ms], patience: %s}`, target.URL, c.patience))
+			if err != nil {
+				t.Fatal(err)
+			}
+			n, err := Open(t.Context(), t.TempDir(), cfg, slog.New(slog.DiscardHandler))
+			if err != nil {
+				t.Fatal(err)
+			}
+			creds, err := n.Gate.Bootstrap(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, err := Start(n, "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = s.Close() })
+			bot := servetest.NewClient(t, s.Gate, s.URL, creds, "bot", gatehouse.KindAgent, gatehouse.RoleProposer)
+			a, _, err := bot.Propose(t.Context(), &gatehouse.Proposal{
+				ActionType: "price_change", Connector: "crm", Operation: "update",
+				Target: gatehouse.Target{EntityType: "item", EntityRef: "1"}, ProposedChange: `{"price":"1"}`,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ana := servetest.NewClient(t, s.Gate, s.URL, creds, "ana", gatehouse.KindPerson, gatehouse.RoleApprover)
+			if n := servetest.DecideAtOnce(t, a, []*client.Client{ana}); n != 1 {
+				t.Fatalf("%d decisions", n)
+			}
+			status := func() gatehouse.Status {
+				t.Helper()
+				now, err := ana.FindAction(t.Context(), a.ID)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return now.Status
+			}
+			await := func(what string, ok func() bool) {
+				t.Helper()
+				for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(10 * time.Millisecond) {
+					if time.Now().After(deadline) {
+						t.Fatalf("%s: not within a minute, after %d calls the action is %s", what, calls.Load(),
+							status())
+					}
+				}
+			}
+			const retries = 3 // the first call and two more
+			await("the outage", func() bool { return calls.Load() > retries || status() == c.want })
+			up.Store(true)
+			await("the end", func() bool { return status() == c.want })
+		})
+	}
+}

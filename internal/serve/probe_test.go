@@ -1,0 +1,68 @@
+package serve
+
+import (
+	"bytes"
+	"database/sql"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	sqlconn "github.com/gatehouse-dev/gatehouse/connector/sql"
+	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
+	"github.com/gatehouse-dev/gatehouse/internal/telemetry"
+)
+
+// A target that is not there is told at the start, once, and again when it is.
+func TestProbe(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "shop.db")
+	c, err := sqlconn.New(t.Context(), sqlconn.Config{
+		DSN: "sqlite:" + path, Entities: map[string]sqlconn.Entity{"item": {Table: "items", Key: "sku"}},
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.(io.Closer).Close() })
+	var words bytes.Buffer
+	metrics := prometheus.NewRegistry()
+	p := newProber([]dispatch.Target{{Name: "shop", Connector: c}}, telemetry.NewTargets(metrics),
+		func(s string) string { return strings.ReplaceAll(s, "items", "[redacted]") },
+		slog.New(slog.NewTextHandler(&words, nil)))
+	check := func(up float64, told, again int) {
+		t.Helper()
+		p.probe(t.Context())
+		p.probe(t.Context())
+		found, err := metrics.Gather()
+		if err != nil || len(found) != 1 {
+			t.Fatalf("%d metrics, %v", len(found), err)
+		}
+		if got := found[0].Metric[0].Gauge.GetValue(); found[0].GetName() != "gatehouse_target_up" || got != up {
+			t.Errorf("%s is %v, want %v", found[0].GetName(), got, up)
+		}
+		if log := words.String(); strings.Count(log, "cannot be used") != told || strings.Count(log, "can be used again") != again {
+			t.Errorf("the log says:\n%s", log)
+		}
+	}
+	check(0, 1, 0)
+
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec(`CREATE TABLE items (sku TEXT PRIMARY KEY, price TEXT) STRICT`); err != nil {
+		t.Fatal(err)
+	}
+	check(1, 1, 1)
+	if _, err := db.Exec(`DROP TABLE items`); err != nil {
+		t.Fatal(err)
+	}
+	check(0, 2, 1)
+	if log := words.String(); strings.Contains(log, "items") || !strings.Contains(log, "[redacted]") {
+		t.Errorf("the log says what is to be redacted:\n%s", log)
+	}
+}

@@ -1,0 +1,75 @@
+package serve
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
+	"github.com/gatehouse-dev/gatehouse/internal/servetest"
+)
+
+// TestReplicasShareTheRateLimit lets a principal take turns at two servers on one
+// PostgreSQL: the limit of both together is the one that is configured and the
+// slack that docs/operations.md tells, and a restart does not refill it.
+func TestReplicasShareTheRateLimit(t *testing.T) {
+	t.Parallel()
+	const burst, slack = 100, 10 // of each replica
+	dsn := pgtest.Database(t)
+	cfg := &config.Config{RateLimit: config.RateLimit{PerSecond: 0.001, Burst: burst}}
+	one, two := replica(t, dsn, cfg), replica(t, dsn, cfg)
+	t.Cleanup(func() { _ = two.Close() })
+	creds, err := one.Gate.Bootstrap(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	admin := servetest.AdminContext(t, one.Gate, creds)
+	key := func(name string) string {
+		c, err := one.Gate.CreatePrincipal(admin, gatehouse.NewPrincipal{Name: name, Kind: gatehouse.KindAgent,
+			Roles: []gatehouse.Role{gatehouse.RoleProposer}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.Key
+	}
+	bot, other := key("bot"), key("other")
+	passed := func(key string, n int, servers ...*Server) (count int) {
+		t.Helper()
+		for i := range n {
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
+				servers[i%len(servers)].URL+"/api/v1/whoami", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("Authorization", "Bearer "+key)
+			answer, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = answer.Body.Close()
+			switch answer.StatusCode {
+			case http.StatusOK:
+				count++
+			case http.StatusTooManyRequests:
+			default:
+				t.Fatal(answer.Status)
+			}
+		}
+		return count
+	}
+	if n := passed(bot, 3*burst, one, two); n < burst || n > burst+2*slack {
+		t.Errorf("%d passed of two replicas, want %d to %d", n, burst, burst+2*slack)
+	}
+	if err := one.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again := replica(t, dsn, cfg)
+	t.Cleanup(func() { _ = again.Close() })
+	if n := passed(bot, 2*burst, again); n > slack {
+		t.Errorf("%d passed after a restart, want at most %d", n, slack)
+	}
+	if n := passed(other, burst/2, again, two); n != burst/2 {
+		t.Errorf("%d passed of another principal, want %d", n, burst/2)
+	}
+}

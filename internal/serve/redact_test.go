@@ -1,0 +1,49 @@
+package serve
+
+import (
+	"encoding/base64"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/gatehouse-dev/gatehouse/internal/config"
+)
+
+// TestServerRedactsTheSecretsOfItsConfiguration has a secret of each place in the
+// file come back from a target, and in what config check finds.
+func TestServerRedactsTheSecretsOfItsConfiguration(t *testing.T) {
+	t.Parallel()
+	cfg, err := config.Parse("gatehouse.yaml", []byte(`
+secrets: {crm: s3cr3t-token}
+connectors:
+  shop: {type: sql, dsn: "postgres://gate:s3cr3t-pass@127.0.0.1:1/shop", entities: {item: {table: items, key: sku}}}
+  crm:
+    type: http
+    base_url: https://crm.example
+    auth: {bearer: {secret: crm}}
+    operations: {update: {method: POST, path: /s3cr3t-token, class: D}}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &Looker{Offline: true}
+	l.All(t.Context(), cfg)
+	delete(cfg.Connectors, "crm")
+	n, err := Open(t.Context(), t.TempDir(), cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.Close()
+	for _, secret := range []string{"s3cr3t-token", "s3cr3t-pass"} {
+		for _, echo := range []string{secret, base64.StdEncoding.EncodeToString([]byte(secret))} {
+			if got := n.Registry.RedactText("you sent " + echo); got != "you sent [redacted]" {
+				t.Errorf("%s: %q", echo, got)
+			}
+		}
+		for _, c := range l.Checks {
+			if strings.Contains(c.Detail, secret) {
+				t.Errorf("config check prints %q", c.Detail)
+			}
+		}
+	}
+}

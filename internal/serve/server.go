@@ -1,0 +1,592 @@
+package serve
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/api"
+	"github.com/gatehouse-dev/gatehouse/internal/audit"
+	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/console"
+	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
+	"github.com/gatehouse-dev/gatehouse/internal/failpoint"
+	"github.com/gatehouse-dev/gatehouse/internal/feed"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
+	"github.com/gatehouse-dev/gatehouse/internal/notify"
+	"github.com/gatehouse-dev/gatehouse/internal/notify/slack"
+	"github.com/gatehouse-dev/gatehouse/internal/notify/slackdev"
+	"github.com/gatehouse-dev/gatehouse/internal/policy"
+	"github.com/gatehouse-dev/gatehouse/internal/runs"
+	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
+	"github.com/gatehouse-dev/gatehouse/internal/telemetry"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
+	"github.com/gatehouse-dev/gatehouse/internal/version"
+	"github.com/gatehouse-dev/gatehouse/internal/wake"
+	"github.com/gatehouse-dev/gatehouse/internal/workflow"
+)
+
+// DatabaseFile is the store's file in the data folder.
+const DatabaseFile = "gatehouse.db"
+
+// The pace of the background work. Hints make most of it idle.
+const (
+	sweepInterval = time.Second
+	purgeInterval = 10 * time.Minute
+	checkInterval = 24 * time.Hour
+	// countInterval bounds how many seconds of decision counts a crash loses.
+	countInterval = 5 * time.Second
+	shutdownGrace = 20 * time.Second
+	// RequestGrace is how long requests may go on after a stop before those
+	// that wait, the long polls, are answered as things stand.
+	RequestGrace = time.Second
+	// requestsPerSecond and requestBurst bound the requests of one principal where
+	// the configuration says nothing: more than a person, or an agent that behaves,
+	// ever makes.
+	requestsPerSecond = 500.0
+	requestBurst      = 2000
+)
+
+// Node is a gate with its store and its connectors, not yet serving.
+type Node struct {
+	Store    gatehouse.Store
+	targets  []dispatch.Target
+	Registry *dispatch.Registry
+	Hub      *wake.Hints
+	Gate     *gate.Gate
+	Runs     *runs.Runs
+	channels []*notify.Configured
+	config   *config.Config
+	Log      *slog.Logger
+	// checks is nil where the store is not one that a check can be opened on.
+	checks gatehouse.CheckService
+	// secure is where the certificate comes from, nil for plain HTTP.
+	secure *secure
+	// tracing is nil unless the environment asks for it.
+	tracing *telemetry.Tracing
+	*Backplane
+	// metricsListen is where scrapers read the metrics, "" for nowhere but on the
+	// address of everything else.
+	metricsListen string
+	closers       []io.Closer
+}
+
+// Open opens the store in the data folder and wires the gate. Close it in
+// the end.
+func Open(ctx context.Context, data string, cfg *config.Config, log *slog.Logger) (*Node, error) {
+	return openNodeWith(ctx, data, cfg, &Backplane{}, log)
+}
+
+func openNodeWith(
+	ctx context.Context, data string, cfg *config.Config, b *Backplane, log *slog.Logger,
+) (*Node, error) {
+	if err := readMasterKey(cfg, data); err != nil {
+		return nil, err
+	}
+	n, err := NewNode(ctx, cfg, b, log, func() (gatehouse.Store, error) { return openFolder(ctx, data, log) })
+	if err != nil {
+		return nil, err
+	}
+	n.checks = &StoreChecker{Data: data, Log: log, own: &ownConfiguration{config: cfg}}
+	return n, nil
+}
+
+// openFolder opens the store of a data folder, and makes the folder.
+func openFolder(ctx context.Context, data string, log *slog.Logger) (gatehouse.Store, error) {
+	if err := os.MkdirAll(data, 0o700); err != nil {
+		return nil, err
+	}
+	return sqlite.Open(ctx, sqlite.Config{Path: filepath.Join(data, DatabaseFile), Logger: log})
+}
+
+// NewNode wires the gate over the store that open returns, which is called
+// when the configuration is known to be good.
+func NewNode(ctx context.Context, cfg *config.Config, b *Backplane, log *slog.Logger, open func() (gatehouse.Store, error)) (*Node, error) {
+	n := &Node{Hub: wake.Spread(&wake.Hub{}, b.carriers...), Backplane: b, config: cfg, Log: log}
+	n.closers = append(n.closers, b)
+	var err error
+	if n.tracing, err = telemetry.NewTracing(ctx, version.Number); err != nil {
+		return nil, errors.Join(fmt.Errorf("tracing: %w", err), n.Close())
+	}
+	n.closers = append(n.closers, n.tracing)
+	if n.targets, err = n.connectors(ctx); err != nil {
+		return nil, errors.Join(err, n.Close())
+	}
+	if n.channels, err = newChannels(cfg); err != nil {
+		return nil, errors.Join(err, n.Close())
+	}
+	if b.caught != nil {
+		c, err := b.caught.channel()
+		if err != nil {
+			return nil, errors.Join(err, n.Close())
+		}
+		n.channels = append(n.channels, c)
+	}
+	if b.cards != nil {
+		c, err := b.cards.Channel()
+		if err != nil {
+			return nil, errors.Join(err, n.Close())
+		}
+		n.channels = append(n.channels, &notify.Configured{
+			Name: "dev-slack", Tenants: []string{gatehouse.DefaultTenant}, Channel: c,
+		})
+	}
+	callbacks, err := n.callbacks()
+	if err != nil {
+		return nil, errors.Join(err, n.Close())
+	}
+	question := dispatch.Target{Name: workflow.ApprovalConnector, Connector: runs.Question{}, Tenants: []string{dispatch.AllTenants}}
+	change := &dispatch.PolicyChange{}
+	policies := dispatch.Target{Name: gate.PolicyConnector, Connector: change, Tenants: []string{dispatch.AllTenants}}
+	if n.Registry, err = dispatch.NewRegistry(append(n.targets, question, policies)...); err != nil {
+		return nil, errors.Join(err, n.Close())
+	}
+	n.Registry = n.Registry.WithSecrets(cfg.SecretValues())
+	source := policy.DefaultSource()
+	if cfg.Policy.File != "" {
+		if source, err = os.ReadFile(cfg.Policy.File); err != nil {
+			return nil, errors.Join(fmt.Errorf("policy: %w", err), n.Close())
+		}
+		if _, err := policy.Parse(source); err != nil {
+			return nil, errors.Join(fmt.Errorf("%s: %w", cfg.Policy.File, err), n.Close())
+		}
+	}
+	master, err := masterKey(cfg)
+	if err != nil {
+		return nil, errors.Join(err, n.Close())
+	}
+	store, err := open()
+	if err != nil {
+		return nil, errors.Join(err, n.Close())
+	}
+	n.Store = store
+	ac := gate.Config{
+		PolicySource: source, Retention: cfg.Retention.Finished.D(),
+		AgentsSeeTenant: cfg.AgentsSee == config.AgentsSeeTenant, ApproverDelay: cfg.ApproverDelay.D(),
+		Channels: channelInfos(n.channels), Callbacks: callbacks,
+		Master: master, LinkTTL: cfg.Links.TTL.D(), LinkRotation: cfg.Links.RotateEvery.D(),
+	}
+	if cfg.Dispatch.Hold != nil {
+		hold := cfg.Dispatch.Hold.D()
+		ac.Hold = &hold
+	}
+	n.Gate = gate.New(n.Store, n.Registry, n.Hub, ac, log)
+	change.Gate = n.Gate
+	if n.Runs, err = newRuns(n.Gate, cfg); err != nil {
+		return nil, errors.Join(err, n.Close())
+	}
+	return n, nil
+}
+
+func (n *Node) connectors(ctx context.Context) ([]dispatch.Target, error) {
+	var targets []dispatch.Target
+	for name, entry := range n.config.Connectors {
+		c, err := NewConnector(ctx, entry, n.config.Secret)
+		if err != nil {
+			return nil, fmt.Errorf("connector %s: %w", name, err)
+		}
+		if closer, ok := c.(io.Closer); ok {
+			n.closers = append(n.closers, closer)
+		}
+		targets = append(targets, dispatch.Target{Name: name, Connector: c, Tenants: entry.Tenants})
+	}
+	return targets, nil
+}
+
+// publicURL is where links lead, "" where nobody said.
+func (n *Node) publicURL() string { return cmp.Or(n.config.SignIn.PublicURL, n.linkURL) }
+
+// Close closes the store, the connectors and the backplane.
+func (n *Node) Close() error {
+	var errs []error
+	if n.Store != nil {
+		errs = append(errs, n.Store.Close())
+	}
+	for _, c := range n.closers {
+		errs = append(errs, c.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Server is a running node: HTTP surface and background work.
+type Server struct {
+	*Node
+	URL string
+	// MetricsURL is that of the scrapers' own listener, "" for none.
+	MetricsURL string
+	http       *http.Server
+	// stop ends the background work, hangUp the requests that wait.
+	stop, hangUp context.CancelFunc
+	work         sync.WaitGroup
+	// failed receives what ended the server, if not Close.
+	failed chan error
+	// leaving says that it is going to stop, and takes requests all the same.
+	leaving atomic.Bool
+	metrics prometheus.Registerer
+	audited *telemetry.Audit
+	prober  *prober
+	// desk takes clicks in Slack, nil where no channel does.
+	desk *slack.Desk
+}
+
+// Start does everything that a server does, on the address, until Close.
+// The node must have an administrator. It closes the node when it fails.
+func Start(n *Node, listen string) (*Server, error) { return StartRoles(n, listen, AllRoles()) }
+
+// StartRoles is startServer for some of the work. Health and metrics are
+// served whatever the roles.
+func StartRoles(n *Node, listen string, roles []Role) (*Server, error) {
+	fail := func(err error) (*Server, error) { return nil, errors.Join(err, n.Close()) }
+	metrics := prometheus.NewRegistry()
+	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	telemetry.RegisterQueue(metrics, n.Store)
+	telemetry.RegisterCeilings(metrics, n.Gate)
+	n.Runs.SetMetrics(telemetry.NewRuns(metrics, n.Store))
+	archived := telemetry.NewArchive(metrics)
+
+	ctx, stop := context.WithCancel(context.Background())
+	requests, hangUp := context.WithCancel(context.Background())
+	s := &Server{Node: n, stop: stop, hangUp: hangUp, failed: make(chan error, 1), metrics: metrics, audited: telemetry.NewAudit(metrics)}
+	s.prober = newProber(n.targets, telemetry.NewTargets(metrics), n.Registry.RedactText, n.Log)
+	pushes, _ := n.Hub.Subscribe(usecase.TopicPush)
+	dispatcher, err := dispatch.New(dispatch.Dependencies{
+		Store: n.Store, Targets: n.Registry, Authority: n.Gate, Owner: ownerName(), Wake: pushes,
+		Committed: func(id string) { n.Hub.Notify(id); n.Hub.Notify(usecase.TopicAudit) },
+		Log:       n.Log, Metrics: telemetry.NewPushes(metrics, slices.Sorted(maps.Keys(n.config.Connectors))...),
+		BreakerMoved: telemetry.NewBreakers(metrics, slices.Sorted(maps.Keys(n.config.Connectors))...).Moved,
+		Failpoint:    func(p dispatch.Point) { failpoint.Here(string(p)) },
+		Trace:        n.tracing.Push,
+	}, engineConfig(n.config.Dispatch))
+	if err != nil {
+		return fail(err)
+	}
+	n.Gate.SetDrainer(dispatcher)
+	n.Runs.SetOutside(dispatch.Outside{Dispatcher: dispatcher})
+	addresses := &api.Addresses{Trusted: n.config.TrustedProxies}
+	rates, _ := n.Store.(api.RateStore)
+	handler, err := api.New(api.Config{
+		Actions: n.tracing.Actions(n.Gate), Dispatch: n.Gate, Admin: n.Gate, Policies: n.Gate, Audit: n.Gate, Sessions: n.Gate, Auth: n.Gate, Lookup: n.Gate,
+		Runs: n.Runs, Workers: n.Runs, Hooks: n.Runs, Checks: n.checks, Keeper: n.Gate,
+		Notices: n.Gate, Notifications: n.Gate, Insights: n.Gate,
+		LinkKeys: n.Gate, Reviews: n.Gate, Delegations: n.Gate, Targets: n.Gate, Events: n.Gate, PublicURL: n.publicURL(),
+		Logger: n.Log, Build: version.Build(), Registerer: metrics, Gatherer: metrics, Ready: s.ready,
+		HooksPerSecond: n.config.Hooks.RateLimit.PerSecond, HookBurst: n.config.Hooks.RateLimit.Burst, HookRates: hookRates(n.config.Hooks),
+		RequestsPerSecond: cmp.Or(n.config.RateLimit.PerSecond, requestsPerSecond), RequestBurst: cmp.Or(n.config.RateLimit.Burst, requestBurst),
+		Addresses: addresses, Rates: rates,
+	})
+	if err != nil {
+		return fail(err)
+	}
+	pages, err := newConsole(n, signInConfig(n.config.SignIn), metrics)
+	if err != nil {
+		return fail(err)
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", listen)
+	if err != nil {
+		return fail(portTaken(err, listen))
+	}
+	s.URL = "http://" + listener.Addr().String()
+	if n.secure != nil {
+		s.URL = "https://" + listener.Addr().String()
+	}
+	mux := http.NewServeMux()
+	handler.Mount(mux)
+	if n.caught != nil {
+		mux.Handle("GET "+devMailPath, thisMachine(n.caught))
+	}
+	if s.desk = slackDesk(n); s.desk != nil {
+		mux.Handle(slack.InteractionsPath, s.desk)
+	}
+	if n.cards != nil {
+		n.cards.Serve(s.desk, func(ctx context.Context, issuer, user string) (bool, error) {
+			return n.Gate.SlackLinked(ctx, gatehouse.DefaultTenant, issuer, user)
+		})
+		mux.Handle(slackdev.Path, thisMachine(n.cards))
+		mux.Handle(slackdev.Path+"/", thisMachine(n.cards))
+	}
+	mux.Handle("/", addresses.SignIn(pages, console.SignsIn))
+	surface := n.tracing.Requests(handler.Front(mux))
+	if !has(roles, RoleAPI) {
+		surface = handler.HealthOnly()
+	}
+	s.http = &http.Server{
+		Handler: s.lastAnswers(surface), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		// Longer than the longest poll: a client that does not read its answer
+		// must not keep it in memory for ever.
+		WriteTimeout: gatehouse.MaxWait + time.Minute, MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(n.Log.Handler(), slog.LevelWarn),
+		BaseContext: func(net.Listener) context.Context { return requests },
+	}
+	if n.metricsListen != "" {
+		if err := s.serveMetrics(ctx, n.metricsListen, handler.Metrics()); err != nil {
+			return fail(errors.Join(err, listener.Close()))
+		}
+	}
+	if has(roles, RoleSweeper) {
+		if err := s.archive(ctx, archived); err != nil {
+			return fail(err)
+		}
+	}
+	s.background(ctx, dispatcher, roles)
+	s.work.Go(func() {
+		if err := s.serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			s.failed <- err
+		}
+	})
+	if n.secure != nil {
+		s.work.Go(n.secure.keeper(ctx, n.Log))
+	}
+	return s, nil
+}
+
+func (s *Server) serve(listener net.Listener) error {
+	if s.secure == nil {
+		return s.http.Serve(listener)
+	}
+	s.http.TLSConfig = s.secure.config()
+	return s.http.ServeTLS(listener, "", "")
+}
+
+// serveMetrics serves the metrics, and nothing else, on an address of their own
+// until the context ends.
+func (s *Server) serveMetrics(ctx context.Context, listen string, handler http.Handler) error {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", listen)
+	if err != nil {
+		return portTaken(err, listen)
+	}
+	scraped := &http.Server{
+		Handler: handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second,
+		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10, ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelWarn),
+	}
+	s.MetricsURL = "http://" + listener.Addr().String() + "/metrics"
+	s.work.Go(func() {
+		if err := scraped.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			s.failed <- err
+		}
+	})
+	s.work.Go(func() {
+		<-ctx.Done()
+		_ = scraped.Close()
+	})
+	return nil
+}
+
+// background starts what works without a request.
+func (s *Server) background(ctx context.Context, d *dispatch.Dispatcher, roles []Role) {
+	if has(roles, RoleDispatcher) {
+		s.work.Go(func() { d.Run(ctx) })
+		s.work.Go(func() {
+			dispatch.Loop(ctx, s.Log, "target probe", probeInterval, func(ctx context.Context) (bool, error) {
+				s.prober.probe(ctx)
+				return false, nil
+			})
+		})
+	}
+	if has(roles, RoleRunner) {
+		r := runs.NewRuntime(s.Store, s.Runs, s.Hub, runtimeConfig(&s.config.Runs, ownerName()), s.Log)
+		s.work.Go(func() { r.Run(ctx) })
+	}
+	if has(roles, RoleSequencer) {
+		leaves, _ := s.Hub.Subscribe(usecase.TopicAudit)
+		sequencer := &audit.Sequencer{
+			Store: s.Store, Logger: s.Log, Numbered: func(tenant string) { s.Hub.Notify(usecase.TopicLog(tenant)) },
+		}
+		s.work.Go(func() { sequencer.Run(ctx, leaves) })
+		s.work.Go(func() {
+			dispatch.Loop(ctx, s.Log, "audit check", checkInterval, func(ctx context.Context) (bool, error) {
+				return false, s.checkLogs(ctx)
+			})
+		})
+	}
+	if has(roles, RoleSweeper) {
+		s.sweep(ctx)
+	}
+	if has(roles, RoleNotifier) && len(s.channels) > 0 {
+		s.tellUnsigned(s.Log)
+		s.work.Go(func() { s.notifier(telemetry.NewNotifications(s.metrics, s.Store)).Run(ctx) })
+		if s.desk != nil {
+			s.work.Go(func() { s.desk.Run(ctx) })
+		}
+	}
+	s.work.Go(func() { s.watchVersion(ctx) })
+	s.work.Go(func() {
+		dispatch.Loop(ctx, s.Log, "decision counts", countInterval, func(ctx context.Context) (bool, error) {
+			return false, s.Gate.StoreDecisionCounts(ctx)
+		})
+	})
+	s.work.Go(func() { s.Hub.Run(ctx) })
+	if has(roles, RoleFeed) && s.nats != nil {
+		leaves, _ := s.Hub.Subscribe(usecase.TopicAudit)
+		f := &feed.Feed{Store: s.Store, Conn: s.nats, Config: s.feed, Wake: leaves, Logger: s.Log}
+		telemetry.RegisterFeed(s.metrics, f.Published, f.Behind)
+		s.work.Go(func() { f.Run(ctx) })
+	}
+}
+
+// checkLogs compares every entry and every tree hash of every log with each
+// other, at the start and once a day, beside all else.
+func (s *Server) checkLogs(ctx context.Context) error {
+	var tenants []*gatehouse.Tenant
+	err := s.Store.ViewQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
+		tenants, err = q.ListTenants()
+		return err
+	})
+	for _, t := range tenants {
+		report, e := audit.CheckBeside(ctx, s.Store, t.ID)
+		if e != nil {
+			err = errors.Join(err, e)
+			continue
+		}
+		s.audited.Checked(t.ID, report.Fault != nil)
+		if report.Fault != nil {
+			s.Log.ErrorContext(ctx, "the audit log is damaged", "tenant", t.ID, "error", report.Err())
+		}
+	}
+	return err
+}
+
+// sweep closes what has run out.
+func (s *Server) sweep(ctx context.Context) {
+	s.work.Go(func() {
+		dispatch.Loop(ctx, s.Log, "expiry sweeper", sweepInterval, func(ctx context.Context) (bool, error) {
+			n, err := s.Gate.Sweep(ctx)
+			return n > 0, err
+		})
+	})
+	s.work.Go(func() {
+		dispatch.Loop(ctx, s.Log, "idempotency purge", purgeInterval, func(ctx context.Context) (bool, error) {
+			_, err := s.Gate.PurgeIdempotency(ctx)
+			return false, err
+		})
+	})
+	s.work.Go(func() {
+		dispatch.Loop(ctx, s.Log, "links", purgeInterval, func(ctx context.Context) (bool, error) {
+			_, err := s.Gate.RotateOldLinkKeys(ctx)
+			_, e := s.Gate.PurgeReviews(ctx)
+			return false, errors.Join(err, e)
+		})
+	})
+	s.work.Go(func() {
+		dispatch.Loop(ctx, s.Log, "session purge", purgeInterval, func(ctx context.Context) (bool, error) {
+			_, err := s.Gate.PurgeSessions(ctx)
+			return false, err
+		})
+	})
+}
+
+var errLeaving = errors.New("this process is about to stop")
+
+// ready is whether more should be sent here.
+func (s *Server) ready(ctx context.Context) error {
+	if s.leaving.Load() {
+		return errLeaving
+	}
+	return s.Store.Ping(ctx)
+}
+
+// lastAnswers has those who keep a connection open ask anew elsewhere, once the
+// server is leaving.
+func (s *Server) lastAnswers(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.leaving.Load() {
+			w.Header().Set("Connection", "close")
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// drain says that the server is not ready and serves on for a while, so that
+// whoever sends requests here learns of it before nobody listens. It returns
+// what ended the server meanwhile.
+func (s *Server) drain(d time.Duration) error {
+	s.leaving.Store(true)
+	if d <= 0 {
+		return nil
+	}
+	select {
+	case <-time.After(d):
+		return nil
+	case err := <-s.failed:
+		return err
+	}
+}
+
+// Close stops taking requests, lets those under way and the calls in flight
+// come to their end, and closes the store.
+func (s *Server) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), shutdownGrace)
+	defer cancel()
+	s.stop()
+	hangUp := time.AfterFunc(RequestGrace, s.hangUp)
+	defer hangUp.Stop()
+	err := s.http.Shutdown(ctx)
+	s.hangUp()
+	s.work.Wait()
+	s.lastCounts()
+	return errors.Join(err, s.Node.Close())
+}
+
+// lastCounts stores the decision counts since the last interval. It has a time
+// limit of its own: requests may have used up that of the stop.
+func (s *Server) lastCounts() {
+	ctx, cancel := context.WithTimeout(context.Background(), countInterval)
+	defer cancel()
+	if err := s.Gate.StoreDecisionCounts(ctx); err != nil {
+		s.Log.Warn("decision counts not stored", "error", err)
+	}
+}
+
+func engineConfig(d config.Dispatch) dispatch.Config {
+	c := dispatch.DefaultConfig()
+	if d.Retries != nil {
+		c.Retries = *d.Retries
+	}
+	c.Patience = d.Patience.D()
+	if len(d.Backoff) > 0 {
+		c.Backoff = nil
+		for _, b := range d.Backoff {
+			c.Backoff = append(c.Backoff, b.D())
+		}
+	}
+	if d.Lease != 0 {
+		c.Lease = d.Lease.D()
+	}
+	if d.Workers != 0 {
+		c.Workers, c.Batch = int(d.Workers), int(d.Workers)
+	}
+	c.Breaker = dispatch.Breaker{Failures: 10, Open: d.Breaker.Open.D(), Longest: d.Breaker.Longest.D()}
+	if d.Breaker.Failures != nil {
+		c.Breaker.Failures = *d.Breaker.Failures
+	}
+	c.Default.MaxConcurrency = int(d.MaxConcurrency)
+	c.Tenants = make(map[string]dispatch.Tenant, len(d.Tenants))
+	for name, t := range d.Tenants {
+		c.Tenants[name] = dispatch.Tenant{Weight: int(t.Weight), MaxConcurrency: int(cmp.Or(t.MaxConcurrency, d.MaxConcurrency))}
+	}
+	return c
+}
+
+// ownerName names this process in leases.
+func ownerName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return fmt.Sprintf("%s:%d:%s", host, os.Getpid(), uuid.NewString()[:8])
+}

@@ -1,0 +1,239 @@
+package serve
+
+import (
+	"database/sql"
+	"errors"
+	"log/slog"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/client"
+	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
+	"github.com/gatehouse-dev/gatehouse/internal/policy"
+	"github.com/gatehouse-dev/gatehouse/internal/servetest"
+	"github.com/gatehouse-dev/gatehouse/internal/wake"
+)
+
+// testServer starts a server on an empty folder, with an http connector whose
+// target nobody serves.
+func testServer(t *testing.T, roles []Role) (s *Server, agent *client.Client, polled <-chan string) {
+	t.Helper()
+	cfg, err := config.Parse("gatehouse.yaml", []byte(
+		`connectors: {crm: {type: http, base_url: "http://127.0.0.1:9", allow_private: true, operations: {update: {method: POST, path: "/x"}}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := Open(t.Context(), t.TempDir(), cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	creds, err := n.Gate.Bootstrap(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	hints := &watchedHints{Hints: n.Hub, topics: make(chan string, 16)}
+	n.Gate = gate.New(n.Store, n.Registry, hints, gate.Config{PolicySource: policy.DefaultSource()}, n.Log)
+	if s, err = StartRoles(n, "127.0.0.1:0", roles); err != nil {
+		t.Fatal(err)
+	}
+	bot, err := n.Gate.CreatePrincipal(servetest.AdminContext(t, n.Gate, creds), gatehouse.NewPrincipal{
+		Name: "bot", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if agent, err = client.New(s.URL, bot.Key, client.WithRetries(0, 0)); err != nil {
+		t.Fatal(err)
+	}
+	return s, agent, hints.topics
+}
+
+// watchedHints tells of subscriptions, by which a test knows that a long poll
+// has begun.
+type watchedHints struct {
+	*wake.Hints
+	topics chan string
+}
+
+func (h *watchedHints) Subscribe(topics ...string) (<-chan struct{}, func()) {
+	c, end := h.Hints.Subscribe(topics...)
+	h.topics <- topics[0]
+	return c, end
+}
+
+// A long poll does not hold up a stop, and is answered as things stand.
+func TestStopAnswersLongPolls(t *testing.T) {
+	t.Parallel()
+	s, agent, polled := testServer(t, AllRoles())
+	a, _, err := agent.Propose(t.Context(), &gatehouse.Proposal{
+		ActionType: "price_change", Connector: "crm", Operation: "update",
+		Target: gatehouse.Target{EntityType: "item", EntityRef: "1"}, ProposedChange: `{"price":"1"}`,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	type answer struct {
+		status gatehouse.Status
+		err    error
+	}
+	got := make(chan answer, 1)
+	go func() {
+		a, err := agent.WaitAction(t.Context(), a.ID, gatehouse.MaxWait, gatehouse.UntilDecided)
+		if err != nil {
+			got <- answer{err: err}
+			return
+		}
+		got <- answer{status: a.Status}
+	}()
+	for topic := range polled {
+		if topic == a.ID {
+			break
+		}
+	}
+	if err := s.Close(); err != nil { // as it does when a request outlasts its grace
+		t.Error(err)
+	}
+	if r := <-got; r.err != nil || r.status != gatehouse.StatusPending {
+		t.Errorf("the poll was answered %q, %v", r.status, r.err)
+	}
+}
+
+// TestDrain: a server that is about to stop says that it is not ready, answers all
+// the same, and has nobody ask again on the same connection.
+func TestDrain(t *testing.T) {
+	t.Parallel()
+	s, _, _ := testServer(t, AllRoles())
+	ask := func(path string) (status int, last bool) {
+		t.Helper()
+		res, err := http.Get(s.URL + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = res.Body.Close()
+		return res.StatusCode, res.Close
+	}
+	if status, last := ask("/readyz"); status != http.StatusOK || last {
+		t.Errorf("before: %d, last %v", status, last)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- s.drain(time.Hour) }()
+	deadline := time.Now().Add(30 * time.Second)
+	for status := 0; status != http.StatusServiceUnavailable; status, _ = ask("/readyz") {
+		if time.Now().After(deadline) {
+			t.Fatal("it stays ready")
+		}
+	}
+	for path, want := range map[string]int{"/healthz": http.StatusOK, "/api/v1/whoami": http.StatusUnauthorized} {
+		if status, last := ask(path); status != want || !last {
+			t.Errorf("%s: %d, last %v", path, status, last)
+		}
+	}
+	select {
+	case err := <-ended:
+		t.Errorf("it is over: %v", err)
+	default:
+	}
+	gone := errors.New("the listener is gone")
+	s.failed <- gone
+	if err := <-ended; !errors.Is(err, gone) {
+		t.Errorf("ended with %v", err)
+	}
+	if err := s.drain(time.Nanosecond); err != nil {
+		t.Error(err)
+	}
+}
+
+// A process without the role api shows its health and nothing else.
+func TestRolesWithoutAPI(t *testing.T) {
+	t.Parallel()
+	s, _, _ := testServer(t, []Role{RoleSweeper})
+	for path, want := range map[string]int{
+		"/healthz": http.StatusOK, "/readyz": http.StatusOK, "/metrics": http.StatusOK,
+		"/api/v1/whoami": http.StatusNotFound, "/openapi.json": http.StatusNotFound,
+	} {
+		res, err := http.Get(s.URL + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = res.Body.Close()
+		if res.StatusCode != want {
+			t.Errorf("%s: %d, want %d", path, res.StatusCode, want)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A server tells of a log that was changed while it was down.
+func TestDamagedLogIsNoticed(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	start := func() *Server {
+		n, err := Open(t.Context(), dir, &config.Config{}, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := n.Gate.Bootstrap(t.Context()); err != nil && gatehouse.CodeOf(err) != gatehouse.CodeAlreadyExists {
+			t.Fatal(err)
+		}
+		s, err := Start(n, "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	metric := func(s *Server, want string) {
+		t.Helper()
+		for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+			body := servetest.Scrape(t, s.URL)
+			if strings.Contains(body, want) {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("no %s in\n%s", want, body)
+			}
+		}
+	}
+	s := start()
+	metric(s, `gatehouse_audit_unnumbered 0`)
+	metric(s, `gatehouse_ceiling_used{ceiling="destructive-per-day",tenant="default"} 0`)
+	metric(s, `gatehouse_ceiling_limit{ceiling="destructive-per-day",tenant="default"} 20`)
+	metric(s, `gatehouse_audit_damaged{tenant="default"} 0`)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("sqlite", filepath.Join(dir, DatabaseFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var trigger string
+	for {
+		err := db.QueryRow(`SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'audit_batch' LIMIT 1`).Scan(&trigger)
+		if errors.Is(err, sql.ErrNoRows) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := db.Exec(`DROP TRIGGER ` + trigger); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := db.Exec(`UPDATE audit_batch SET hashes = randomblob(length(hashes)) WHERE number = 0`); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = start()
+	metric(s, `gatehouse_audit_damaged{tenant="default"} 1`)
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}

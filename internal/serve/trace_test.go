@@ -1,0 +1,212 @@
+package serve
+
+import (
+	"compress/gzip"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/client"
+	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/servetest"
+	"github.com/gatehouse-dev/gatehouse/internal/telemetry"
+)
+
+// receiver takes spans as a collector does.
+type receiver struct {
+	mu    sync.Mutex
+	spans []*tracepb.Span
+}
+
+func (c *receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body := io.Reader(r.Body)
+	if r.Header.Get("Content-Encoding") == "gzip" {
+		z, err := gzip.NewReader(r.Body)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		body = z
+	}
+	raw, err := io.ReadAll(body)
+	var req collector.ExportTraceServiceRequest
+	if err == nil {
+		err = proto.Unmarshal(raw, &req)
+	}
+	if err != nil || r.URL.Path != "/v1/traces" {
+		http.Error(w, fmt.Sprint("not spans: ", r.URL.Path, err), http.StatusBadRequest)
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, rs := range req.ResourceSpans {
+		for _, ss := range rs.ScopeSpans {
+			c.spans = append(c.spans, ss.Spans...)
+		}
+	}
+}
+
+// of returns the spans of a trace by name.
+func (c *receiver) of(trace string) map[string]*tracepb.Span {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	found := map[string]*tracepb.Span{}
+	for _, s := range c.spans {
+		if hex.EncodeToString(s.TraceId) == trace {
+			found[s.Name] = s
+		}
+	}
+	return found
+}
+
+func attr(s *tracepb.Span, key string) string {
+	for _, kv := range s.GetAttributes() {
+		if kv.Key == key {
+			return kv.Value.GetStringValue()
+		}
+	}
+	return ""
+}
+
+// One trace follows an action from its proposal to its receipt; each span of
+// it links to the request that caused it, in the trace of the caller.
+func TestTraceOfAnAction(t *testing.T) {
+	spans := &receiver{}
+	sink := httptest.NewServer(spans)
+	defer sink.Close()
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", sink.URL)
+	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
+	defer target.Close()
+
+	cfg, err := config.Parse("gatehouse.yaml", fmt.Appendf(nil, `
+connectors: {crm: {type: http, base_url: %q, allow_private: true, operations: {update: {method: POST, path: "/x", class: A}}}}
+dispatch: {hold: 0s}`, target.URL))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := Open(t.Context(), t.TempDir(), cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	creds, err := n.Gate.Bootstrap(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Gate.EnsurePolicies(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	bot, err := n.Gate.CreatePrincipal(servetest.AdminContext(t, n.Gate, creds), gatehouse.NewPrincipal{
+		Name: "bot", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := Start(n, "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const callers = "0af7651916cd43dd8448eb211c80319c"
+	agent, err := client.New(s.URL, bot.Key, client.WithHTTPClient(&http.Client{Transport: traceparent("00-" + callers + "-b7ad6b7169203331-01")}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, _, err := agent.Propose(t.Context(), &gatehouse.Proposal{
+		ActionType: "price_change", Connector: "crm", Operation: "update",
+		Target: gatehouse.Target{EntityType: "item", EntityRef: "SKU-1"}, ProposedChange: gatehouse.JSON(`{"price":"2.00"}`),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ana, err := client.New(s.URL, creds.Key, client.WithEditToken(creds.EditToken))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ana.Decide(t.Context(), a.ID, gatehouse.Decision{Decision: gatehouse.Reject}); err != nil {
+		// A refusal would be seen in the trace as well; here it decides.
+		t.Fatal(err)
+	}
+	// The second one is approved and carried out.
+	b, _, err := agent.Propose(t.Context(), &gatehouse.Proposal{
+		ActionType: "price_change", Connector: "crm", Operation: "update",
+		Target: gatehouse.Target{EntityType: "item", EntityRef: "SKU-2"}, ProposedChange: gatehouse.JSON(`{"price":"2.00"}`),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ana.Decide(t.Context(), b.ID, gatehouse.Decision{Decision: gatehouse.Approve, Digest: b.Digest}); err != nil {
+		t.Fatal(err)
+	}
+	done, err := ana.WaitAction(t.Context(), b.ID, time.Minute, gatehouse.UntilFinished)
+	if err != nil || done.Status != gatehouse.StatusApplied {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	if err := s.Close(); err != nil { // sends what is left
+		t.Fatal(err)
+	}
+
+	if got := spans.of(telemetry.TraceID(a.ID).String()); attr(got["decide"], "gatehouse.result") != gatehouse.Decided || got["dispatch"] != nil {
+		t.Errorf("the rejected action has %v", got)
+	}
+	got := spans.of(telemetry.TraceID(b.ID).String())
+	for _, name := range []string{"propose", "decide", "dispatch", "call"} {
+		if got[name] == nil {
+			t.Fatalf("no span %s in %v", name, got)
+		}
+		if attr(got[name], "gatehouse.action") != b.ID || attr(got[name], "gatehouse.tenant") != "default" {
+			t.Errorf("%s is not about the action: %v", name, got[name])
+		}
+	}
+	root := got["propose"]
+	if len(root.ParentSpanId) != 0 || !slices.Equal(got["decide"].ParentSpanId, root.SpanId) ||
+		!slices.Equal(got["dispatch"].ParentSpanId, root.SpanId) || !slices.Equal(got["call"].ParentSpanId, got["dispatch"].SpanId) {
+		t.Error("the spans do not hang together")
+	}
+	if attr(got["call"], "gatehouse.outcome") != "applied" || attr(got["dispatch"], "gatehouse.outcome") != "applied" {
+		t.Errorf("what came of it: %v, %v", got["call"], got["dispatch"])
+	}
+	request := spans.of(callers)["POST /api/v1/proposed-actions"]
+	if request == nil {
+		t.Fatalf("the caller's trace has %v", spans.of(callers))
+	}
+	if l := root.Links; len(l) != 1 || hex.EncodeToString(l[0].TraceId) != callers {
+		t.Errorf("the proposal links to %v", l)
+	}
+}
+
+// traceparent adds the header to each request.
+type traceparent string
+
+func (h traceparent) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("traceparent", string(h))
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// Without the variables nothing is traced.
+func TestTracingIsOff(t *testing.T) {
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "")
+	t.Setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "")
+	tracing, err := telemetry.NewTracing(t.Context(), "0")
+	if err != nil || tracing != nil {
+		t.Fatalf("%v, %v", tracing, err)
+	}
+	handler := http.NotFoundHandler()
+	if got := tracing.Requests(handler); fmt.Sprintf("%p", got) != fmt.Sprintf("%p", handler) {
+		t.Error("requests are wrapped")
+	}
+	if err := tracing.Close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,23 @@
+package serve
+
+import (
+	"testing"
+
+	"github.com/gatehouse-dev/gatehouse/client"
+	"github.com/gatehouse-dev/gatehouse/internal/version"
+)
+
+// TestHealthTellsBuild: a server tells what `gatehouse version` tells.
+func TestHealthTellsBuild(t *testing.T) {
+	t.Parallel()
+	s, _, _ := testServer(t, []Role{RoleSweeper})
+	defer s.Close()
+	c, err := client.New(s.URL, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := c.Health(t.Context())
+	if err != nil || h.Status != "ok" || h.Build != version.Build() {
+		t.Errorf("the server tells %+v, %v", h, err)
+	}
+}

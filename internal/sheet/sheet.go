@@ -1,0 +1,390 @@
+// Package sheet shows an action or a run in full: on a terminal folded to its width, piped as lines of a label
+// and a value.
+package sheet
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/card"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
+)
+
+// New writes to stdout, folded to a terminal's width.
+func New(g *term.IO) *Sheet {
+	columns := 0
+	if g.TTY {
+		columns = g.Columns
+	}
+	return On(g.Stdout, g.Now, columns, g.Color)
+}
+
+// On writes to w, folded to so many columns; 0 does not fold.
+func On(w io.Writer, now func() time.Time, columns int, color bool) *Sheet {
+	return &Sheet{W: w, now: now, columns: columns, color: color}
+}
+
+// Sheet writes an action in full: what the server knows first, then the
+// change, then what others said. Nothing is cut. What agents wrote stands
+// behind a bar, so that it cannot pass for a line of the server's.
+type Sheet struct {
+	W       io.Writer
+	now     func() time.Time
+	columns int
+	color   bool
+	// Older is the action that the one shown is a rebase of, nil for none.
+	Older *gatehouse.Action
+	// Before is the iteration before the one shown, nil for none.
+	Before *gatehouse.Action
+}
+
+// LabelWidth is how many columns labels take on a terminal.
+const LabelWidth = 12
+
+// Line writes a label and a value, with a tab between them when it is piped.
+// An empty value writes nothing.
+func (s *Sheet) Line(label, value string) {
+	if value == "" {
+		return
+	}
+	s.Raw(label, s.fold(value, LabelWidth+1))
+}
+
+// Raw writes a label and a value that is safe and folded already.
+func (s *Sheet) Raw(label, value string) {
+	if s.columns == 0 {
+		fmt.Fprintf(s.W, "%s\t%s\n", label, value)
+		return
+	}
+	fmt.Fprintf(s.W, "%s %s\n", term.Paint(s.color, term.Dim, fmt.Sprintf("%-*s", LabelWidth, label)), value)
+}
+
+// fold makes a value safe, and continues it under itself where it is longer
+// than a line.
+func (s *Sheet) fold(value string, indent int) string {
+	room := 0
+	if s.columns > 0 {
+		room = max(s.columns-indent, 20)
+	}
+	return strings.Join(term.SafeLines(term.Safe(value), room), "\n"+strings.Repeat(" ", indent))
+}
+
+// When shows a time exactly, and to a person also how far it is.
+func (s *Sheet) When(t time.Time) string {
+	exact := t.UTC().Format(time.RFC3339)
+	if s.columns == 0 {
+		return exact
+	}
+	return exact + " (" + term.Distance(s.now(), t) + ")"
+}
+
+// WhenPtr is When; "" for nil.
+func (s *Sheet) WhenPtr(t *time.Time) string {
+	if t == nil {
+		return ""
+	}
+	return s.When(*t)
+}
+
+// Head begins a section.
+func (s *Sheet) Head(title string) {
+	fmt.Fprintf(s.W, "\n%s\n", term.Paint(s.color, term.Bold, title))
+}
+
+// Timing writes who is asked when, and what happens at the end.
+func (s *Sheet) Timing(t *gatehouse.Timing, stage int, extended bool) {
+	for i, line := range card.StageLines(t, stage) {
+		s.Line(fmt.Sprintf("stage %d", i+1), line)
+	}
+	s.Line("reminders", card.Reminders(t))
+	if t.OnTimeout != "" {
+		s.Line("at the end", card.Timeout(t, extended))
+	}
+}
+
+// quote writes a text of somebody else.
+func (s *Sheet) quote(text string) {
+	room := 0
+	if s.columns > 0 {
+		room = max(s.columns-4, 20)
+	}
+	for _, line := range term.SafeLines(text, room) {
+		fmt.Fprintf(s.W, "  %s %s\n", term.Paint(s.color, term.Dim, "│"), line)
+	}
+}
+
+// Item writes an indented line.
+func (s *Sheet) Item(text string) {
+	fmt.Fprintf(s.W, "  %s\n", s.fold(text, 2))
+}
+
+// Action writes all there is.
+func (s *Sheet) Action(a *gatehouse.Action) {
+	fmt.Fprintf(s.W, "%s\n\n", term.Paint(s.color, term.Bold, s.fold(card.Sentence(a), 2)))
+	s.Facts(a)
+	s.iteration(a)
+	s.edited(a)
+	s.moved(a)
+	s.change(a)
+	s.Evaluations(a)
+	s.Policy(a)
+	if a.Rationale != "" {
+		s.Head("Rationale, in the words of " + term.Safe(a.ProposedBy))
+		s.quote(a.Rationale)
+	}
+	s.Extras(a)
+	s.Votes(a)
+	s.outcome(a)
+}
+
+// Facts writes how an action stands, who proposed it, and when.
+func (s *Sheet) Facts(a *gatehouse.Action) {
+	s.Line("id", a.ID)
+	s.Line("status", statusText(a))
+	risk := RiskText(a.RiskLevel, a.RiskName)
+	if a.ClaimedRisk != 0 && a.ClaimedRisk != a.RiskLevel {
+		risk += fmt.Sprintf(" (the proposer claimed %s)", a.ClaimedRisk)
+	}
+	s.Line("risk", risk)
+	s.Line("type", a.ActionType)
+	s.Line("proposed", s.When(a.ProposedAt)+" by "+a.ProposedBy)
+	s.Line("on behalf of", a.OnBehalfOf)
+	if p := a.Approval; p != nil {
+		s.Line("approval", VotesText(p))
+		if a.Status == gatehouse.StatusPending {
+			s.Line("expires", s.When(p.ExpiresAt))
+			if m := p.TargetChanged; m != nil {
+				text := "changed since the proposal, " + m.By + " said " + s.When(m.At)
+				if m.Version != "" {
+					text += ": its version is now " + m.Version
+				}
+				s.Line("target", text)
+			}
+			s.Timing(&p.Timing, p.Stage, p.Extended)
+		}
+	}
+	if a.DecidedAt != nil {
+		s.Line("decided", fmt.Sprintf("%s by %s, via %s", s.When(*a.DecidedAt), a.DecidedBy, a.DecidedVia))
+	}
+	if a.HoldFor > 0 {
+		s.Line("hold", a.HoldFor.String()+" before it is sent")
+	}
+	s.Line("supersedes", a.Supersedes)
+	s.Line("superseded", a.Superseded)
+	s.Line("rebased by", a.RebasedBy)
+	s.Line("edited by", a.EditedBy)
+	s.Line("reverses", a.Reverses)
+	s.Line("repeats", a.Repeats)
+	if f := a.Failure; f != nil {
+		s.Line("target said", f.TargetSays)
+		s.Line("retry", strings.TrimPrefix(RetryHint(f.Retry), "retry "))
+	}
+	s.Line("reversed by", a.ReversedBy)
+	if a.ArchivedAt != nil {
+		s.Line("archived", s.When(*a.ArchivedAt))
+	}
+	s.Line("key", a.IdempotencyKey)
+	// Not folded, so that it can be copied.
+	s.Raw("digest", term.Safe(string(a.Digest)))
+}
+
+func statusText(a *gatehouse.Action) string {
+	if a.Failure != nil {
+		return fmt.Sprintf("%s: %s (%s)", a.Status, a.Failure.Detail, a.Failure.Code)
+	}
+	return string(a.Status)
+}
+
+// iteration writes who sent the iteration before back, and what has changed since.
+func (s *Sheet) iteration(a *gatehouse.Action) {
+	if s.Before == nil {
+		return
+	}
+	n, _ := card.Iteration(a)
+	s.Head(fmt.Sprintf("Iteration %d: what has changed since the last, which is %s", n, s.Before.Status))
+	for _, v := range card.Refusers(s.Before) {
+		if v.Notes != "" {
+			s.quote(v.Name + ": " + v.Notes)
+		}
+	}
+	list := card.Revised(s.Before, a)
+	if len(list) == 0 {
+		s.Item("Nothing has changed: the same is asked once more.")
+	}
+	for _, c := range list {
+		s.Item(MovedText(c))
+	}
+}
+
+// edited writes what a reviewer made of the proposer's change, and why.
+func (s *Sheet) edited(a *gatehouse.Action) {
+	if a.Edit == nil {
+		return
+	}
+	s.Head("What " + term.Safe(a.EditedBy) + " changed of " + term.Safe(a.ProposedBy) + "'s change, which is " + term.Safe(a.Edit.Of))
+	s.quote(a.Edit.Note)
+	for _, f := range a.Edit.Changes {
+		s.Item(MovedText(card.Change{
+			Steps: card.Steps(f.Path), Before: card.NewValue(f.Before), After: card.NewValue(f.After),
+		}))
+	}
+}
+
+// moved writes what has moved at the target since the older action was proposed,
+// of which this one is a rebase.
+func (s *Sheet) moved(a *gatehouse.Action) {
+	if s.Older == nil {
+		return
+	}
+	s.Head("What has moved since, as the gate read it")
+	for _, c := range card.Moved(s.Older, a) {
+		s.Item(MovedText(c))
+	}
+}
+
+// change writes the target, and each field before and after.
+func (s *Sheet) change(a *gatehouse.Action) {
+	s.Head("Change")
+	s.Line("connector", a.Connector+", operation "+a.Operation)
+	s.Line("definition", a.Fingerprint)
+	s.Line("target", TargetText(a.Target))
+	s.Line("version", a.Target.Version)
+	for i, ref := range a.Target.EntityRefs {
+		s.Line("key "+strconv.Itoa(i+1), ref)
+	}
+	if m := a.Magnitude; m != nil {
+		s.Line("claims", strings.TrimSpace(string(m.Amount)+" "+m.Currency)+" as its magnitude")
+	}
+	for _, c := range fieldChanges(a.CurrentState, a.ProposedChange) {
+		text := c.text()
+		if !c.changed {
+			text += " (unchanged)"
+		}
+		s.Item(text)
+	}
+	for _, m := range otherFields(a.CurrentState, a.ProposedChange) {
+		s.Item(fmt.Sprintf("%s %s (as it was seen, not part of the change)", m.Name, m.Value))
+	}
+	if d := a.ArtifactDiff; d != nil {
+		title := "Diff (" + term.Safe(d.Type) + ")"
+		if d.LinesAdded != nil {
+			title += fmt.Sprintf(", %d lines added", *d.LinesAdded)
+		}
+		if d.LinesRemoved != nil {
+			title += fmt.Sprintf(", %d lines removed", *d.LinesRemoved)
+		}
+		s.Head(title + ", as the proposer gave it")
+		s.quote(strings.TrimPrefix(d.Summary+"\n"+d.Text, "\n"))
+	}
+}
+
+// Evaluations writes what the proposer reports of its own checks.
+func (s *Sheet) Evaluations(a *gatehouse.Action) {
+	if len(a.Evaluations) == 0 {
+		return
+	}
+	s.Head("Evaluations, as the proposer reports them")
+	for _, e := range a.Evaluations {
+		text := fmt.Sprintf("%s: %s (%s", e.Result, e.Name, e.Kind)
+		if e.Confidence != "" {
+			text += ", confidence " + string(e.Confidence)
+		}
+		text += ")"
+		if e.Details != "" {
+			text += ": " + e.Details
+		}
+		s.Item(text)
+	}
+}
+
+// Policy writes how the policy judged, and which ceilings count.
+func (s *Sheet) Policy(a *gatehouse.Action) {
+	s.Head(fmt.Sprintf("Policy: %s (version %d)", term.Safe(string(a.Policy.Outcome)), a.Policy.Version))
+	if len(a.Policy.Rules) > 0 {
+		s.Item("rules: " + strings.Join(a.Policy.Rules, ", "))
+	}
+	for _, reason := range a.Policy.Reasons {
+		s.Item(reason)
+	}
+	for _, c := range a.Ceilings {
+		s.Item(fmt.Sprintf("ceiling %s for %s: takes %s of %s per %s", c.Ceiling, c.Scope, c.Amount, c.Limit, c.Window))
+	}
+	for i := range a.Exceeds {
+		s.Item(excessLine(&a.Exceeds[i]))
+	}
+}
+
+// Extras writes what the proposer sent along.
+func (s *Sheet) Extras(a *gatehouse.Action) {
+	if c := a.Callback; c != nil {
+		s.Head("Callback")
+		place := cmp.Or(c.URL, c.Subject, c.ExecutionARN, c.TaskTokenHash)
+		s.Item(c.Type + " " + place)
+	}
+	for _, x := range []struct {
+		title string
+		value gatehouse.JSON
+	}{{"Context", a.Context}, {"Metadata", a.Metadata}} {
+		if fields, err := x.value.Fields(); err == nil && len(fields) > 0 {
+			s.Head(x.title + ", as the proposer gave it")
+			for _, f := range fields {
+				s.Item(fmt.Sprintf("%s: %s", f.Name, f.Value))
+			}
+		}
+	}
+}
+
+// Votes writes who voted how.
+func (s *Sheet) Votes(a *gatehouse.Action) {
+	if a.Approval == nil || len(a.Approval.Votes) == 0 {
+		return
+	}
+	s.Head("Votes")
+	for _, v := range a.Approval.Votes {
+		who := v.Name
+		if v.ForName != "" {
+			who += ", for " + v.ForName
+		}
+		s.Item(fmt.Sprintf("%s: %s %s, via %s", who, v.Decision, s.When(v.At), v.Via))
+		if v.Notes != "" {
+			s.quote(v.Notes)
+		}
+	}
+}
+
+// outcome writes how far the work of carrying it out is.
+func (s *Sheet) outcome(a *gatehouse.Action) {
+	if p := a.Push; p != nil {
+		s.Head("Push")
+		s.Line("id", p.ID)
+		s.Line("status", fmt.Sprintf("%s after %s", p.Status, term.Count(p.Attempts, "attempt")))
+		s.Line("last error", p.LastError)
+		s.Line("next attempt", s.WhenPtr(p.NextAttempt))
+		s.Line("picked", s.WhenPtr(p.PickedAt))
+		s.Line("sent", s.WhenPtr(p.SentAt))
+		s.Line("applied", s.WhenPtr(p.AppliedAt))
+	}
+	r := a.Receipt
+	if r == nil {
+		return
+	}
+	s.Head("Receipt")
+	s.Line("id", r.ID)
+	s.Line("outcome", fmt.Sprintf("%s at attempt %d, from %s", r.Outcome, r.Attempt, r.Source))
+	if r.Error != "" {
+		s.Line("error", fmt.Sprintf("%s (%s)", r.Error, r.ErrorCode))
+	}
+	s.Line("external id", r.ExternalID)
+	s.Line("request", string(r.RequestMetadata))
+	s.Line("response", string(r.ResponseMetadata))
+	if r.Reversible {
+		s.Line("reversible", "yes: gatehouse reverse "+a.ID)
+	} else {
+		s.Line("reversible", "no")
+	}
+}

@@ -1,0 +1,62 @@
+package term
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// MaxBody is the most that is read of a file, in bytes: what the server takes.
+const MaxBody = 1 << 20
+
+// ReadInput reads a file of at most 1 MiB, or stdin for "-".
+func ReadInput(g *IO, name string) ([]byte, error) {
+	in := g.Stdin
+	if name != "-" {
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		in = f
+	}
+	b, err := io.ReadAll(io.LimitReader(in, MaxBody+1))
+	if err != nil {
+		var path *fs.PathError
+		if errors.As(err, &path) {
+			return nil, err // it names the file
+		}
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	if len(b) > MaxBody {
+		return nil, gatehouse.E(gatehouse.CodeBodyTooLarge, "%s is larger than 1 MiB", name)
+	}
+	return b, nil
+}
+
+// DecodeProposal is as strict as the server: no key twice, none unknown.
+func DecodeProposal(b []byte) (*gatehouse.Proposal, error) {
+	canonical, err := gatehouse.Canonicalize(b)
+	if err != nil {
+		e := gatehouse.E(gatehouse.CodeMalformed, "the proposal is not JSON as it must be: %v", err)
+		var syntax *gatehouse.SyntaxError
+		if errors.As(err, &syntax) {
+			e.Violations = gatehouse.Violations{{Pointer: syntax.Pointer, Detail: syntax.Detail}}
+		}
+		return nil, e
+	}
+	var p gatehouse.Proposal
+	dec := json.NewDecoder(bytes.NewReader([]byte(canonical)))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&p); err != nil {
+		return nil, gatehouse.E(gatehouse.CodeMalformed, "the proposal cannot be read: %s", strings.TrimPrefix(err.Error(), "json: "))
+	}
+	return &p, nil
+}

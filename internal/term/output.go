@@ -1,0 +1,247 @@
+package term
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// Data goes to stdout, words to stderr. Data is a table on a terminal,
+// tab-separated lines without a header when piped, and with --json the API's
+// document.
+
+// Say prints a line of words to stderr.
+func (g *IO) Say(format string, args ...any) {
+	fmt.Fprintf(g.Stderr, format+"\n", args...)
+}
+
+// PrintJSON prints one document to stdout.
+func (g *IO) PrintJSON(v any) error { return WriteJSON(g.Stdout, v) }
+
+// WriteJSON writes one document in which every character shows.
+func WriteJSON(w io.Writer, v any) error {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	_, err := w.Write(SafeJSON(b.Bytes()))
+	return err
+}
+
+// Table is what a command prints when it is not asked for JSON. Its cells are
+// raw: printing makes them safe.
+type Table struct {
+	Header []string
+	Rows   [][]string
+	// Wide is the column that is wrapped between words when the terminal is too
+	// narrow; drop are those that are left out, one by one, when that is not enough.
+	Wide int
+	Drop []int
+	// Paint returns the colour of a cell, "" for none.
+	Paint func(column int, cell string) string
+}
+
+// Row is a table of one row.
+func Row(header []string, cells ...string) *Table {
+	return &Table{Header: header, Rows: [][]string{cells}}
+}
+
+// Add adds a row.
+func (t *Table) Add(cells ...string) { t.Rows = append(t.Rows, cells) }
+
+// Print prints a table, or says that there is nothing.
+func (g *IO) Print(t *Table, nothing string) error {
+	if !g.TTY {
+		var b bytes.Buffer
+		for _, row := range t.Rows {
+			for i, cell := range row {
+				if i > 0 {
+					b.WriteByte('\t')
+				}
+				b.WriteString(Safe(cell))
+			}
+			b.WriteByte('\n')
+		}
+		_, err := g.Stdout.Write(b.Bytes())
+		return err
+	}
+	if len(t.Rows) == 0 {
+		g.Say("%s", nothing)
+		return nil
+	}
+	_, err := g.Stdout.Write(t.aligned(g.Columns, g.Color))
+	return err
+}
+
+// ColumnGap is how many columns stand between two columns of a table.
+const ColumnGap = 2
+
+// minWide is what the wide column keeps at least.
+const minWide = 24
+
+func (t *Table) aligned(columns int, color bool) []byte {
+	lines := make([][]string, 0, len(t.Rows)+1)
+	lines = append(lines, t.Header)
+	for _, row := range t.Rows {
+		line := make([]string, len(row))
+		for i, cell := range row {
+			line[i] = Safe(cell)
+		}
+		lines = append(lines, line)
+	}
+	widths := t.fit(lines, columns)
+	last := len(widths) - 1
+	for last > 0 && widths[last] < 0 {
+		last--
+	}
+	var b bytes.Buffer
+	for n, line := range lines {
+		var more []string // how the wide column goes on
+		for i, cell := range line {
+			if widths[i] < 0 {
+				continue
+			}
+			if i == t.Wide {
+				parts := wrapped(cell, widths[i])
+				cell, more = parts[0], parts[1:]
+			}
+			style := ""
+			switch {
+			case n == 0:
+				style = Bold
+			case t.Paint != nil:
+				style = t.Paint(i, cell)
+			}
+			b.WriteString(Paint(color, style, cell))
+			if i < last {
+				b.WriteString(strings.Repeat(" ", widths[i]-ColumnsOf(cell)+ColumnGap))
+			}
+		}
+		b.WriteByte('\n')
+		before := 0
+		for _, w := range widths[:t.Wide] {
+			if w >= 0 {
+				before += w + ColumnGap
+			}
+		}
+		for _, part := range more {
+			b.WriteString(strings.Repeat(" ", before) + part + "\n")
+		}
+	}
+	return b.Bytes()
+}
+
+// wrapped cuts safe text between words into lines of at most n columns.
+func wrapped(s string, n int) []string {
+	var lines []string
+	for n > 0 && ColumnsOf(s) > n {
+		head := CutAtWord(s, n)
+		lines = append(lines, strings.TrimRight(head, " "))
+		s = s[len(head):]
+	}
+	return append(lines, s)
+}
+
+// fit returns the width of each column, -1 for one that is left out.
+func (t *Table) fit(lines [][]string, columns int) []int {
+	widths := make([]int, len(t.Header))
+	for _, line := range lines {
+		for i, cell := range line {
+			widths[i] = max(widths[i], ColumnsOf(cell))
+		}
+	}
+	over := -columns - ColumnGap
+	for _, w := range widths {
+		over += w + ColumnGap
+	}
+	full := widths[t.Wide]
+	for _, i := range t.Drop {
+		if over <= max(full-minWide, 0) {
+			break
+		}
+		over -= widths[i] + ColumnGap
+		widths[i] = -1
+	}
+	if over > 0 {
+		widths[t.Wide] = max(full-over, min(full, minWide))
+	}
+	return widths
+}
+
+// The styles of a terminal.
+const (
+	Bold   = "1"
+	Dim    = "2"
+	Red    = "31"
+	Green  = "32"
+	Yellow = "33"
+	Blue   = "34"
+)
+
+// Paint colours a text, where color is true.
+func Paint(color bool, style, s string) string {
+	if !color || style == "" || s == "" {
+		return s
+	}
+	return "\x1b[" + style + "m" + s + "\x1b[0m"
+}
+
+// At shows a time: exactly when piped, as a distance on a terminal.
+func (g *IO) At(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	if g.TTY {
+		return Distance(g.Now(), t)
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+// AtPtr is At; "" for nil.
+func (g *IO) AtPtr(t *time.Time) string {
+	if t == nil {
+		return ""
+	}
+	return g.At(*t)
+}
+
+// Distance says how far t lies from now, such as "3m ago" or "in 4h".
+func Distance(now, t time.Time) string {
+	d := t.Sub(now)
+	form, past := "in %s", d < 0
+	if past {
+		form, d = "%s ago", -d
+	}
+	var s string
+	switch {
+	case d < time.Second:
+		return "now"
+	case d < time.Minute:
+		s = fmt.Sprintf("%ds", d/time.Second)
+	case d < time.Hour:
+		s = fmt.Sprintf("%dm", d/time.Minute)
+	case d < 48*time.Hour:
+		s = fmt.Sprintf("%dh", d/time.Hour)
+	default:
+		s = fmt.Sprintf("%dd", d/(24*time.Hour))
+	}
+	return fmt.Sprintf(form, s)
+}
+
+// Progress shows how far long work is, on a terminal only.
+func (g *IO) Progress(word string, done, total int64) {
+	if !g.TTYErr || g.JSON {
+		return
+	}
+	end := "\r"
+	if done >= total {
+		end = "\n"
+	}
+	fmt.Fprintf(g.Stderr, "%s %d of %d (%d %%)%s", word, done, total, done*100/max(total, 1), end)
+}

@@ -1,0 +1,129 @@
+package term
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/width"
+
+	"github.com/gatehouse-dev/gatehouse/internal/card"
+)
+
+// Agents write much of what is shown here, and a terminal obeys what it is
+// sent. So everything that came from the server passes one of these functions
+// before it is printed, and nothing that does not show as itself gets through.
+
+// Safe returns s as one line in which every character shows: control
+// characters, escape sequences, line ends, bidirectional overrides, zero-width
+// and other invisible characters, digits of other scripts and look-alike letters
+// become their code, such as <U+202E>; a byte that is not UTF-8 becomes <0xFF>.
+func Safe(s string) string { return card.Terminal(s) }
+
+// Hidden reports whether a character does not show as itself: it is a control
+// or format character, a space other than U+0020, or one that is not drawn.
+func Hidden(r rune) bool {
+	switch {
+	case r == 0x115f, r == 0x1160, r == 0x3164, r == 0xffa0, r == 0x2800, r == 0x034f:
+		return true // Hangul fillers, the blank of Braille, the grapheme joiner
+	case unicode.Is(unicode.Variation_Selector, r), unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r):
+		return true
+	}
+	return !unicode.IsPrint(r)
+}
+
+// SafeLines is safe for a text of several lines: they stay lines, and each is
+// wrapped between words to fit columns, so that no line of the text can begin
+// where a line of ours begins. columns 0 does not wrap.
+func SafeLines(s string, columns int) []string {
+	s = strings.ReplaceAll(s, "\r\n", "\n")
+	var out []string
+	for line := range strings.SplitSeq(strings.TrimSuffix(s, "\n"), "\n") {
+		line = Safe(strings.ReplaceAll(line, "\t", "    "))
+		for columns > 0 && ColumnsOf(line) > columns {
+			head := CutAtWord(line, columns)
+			out = append(out, head)
+			line = line[len(head):]
+		}
+		out = append(out, line)
+	}
+	return out
+}
+
+// ColumnsOf counts the columns that safe text takes on a terminal.
+func ColumnsOf(s string) int {
+	n := 0
+	for _, r := range s {
+		n += columnsOfRune(r)
+	}
+	return n
+}
+
+func columnsOfRune(r rune) int {
+	switch {
+	case r < utf8.RuneSelf:
+		return 1
+	case unicode.In(r, unicode.Mn, unicode.Me):
+		return 0
+	}
+	switch width.LookupRune(r).Kind() {
+	case width.EastAsianWide, width.EastAsianFullwidth:
+		return 2
+	}
+	return 1
+}
+
+// cutColumns returns the beginning of s that takes at most n columns.
+func cutColumns(s string, n int) string {
+	for i, r := range s {
+		if n -= columnsOfRune(r); n < 0 {
+			return s[:i]
+		}
+	}
+	return s
+}
+
+// CutAtWord returns the beginning of s that takes at most n columns, up to the
+// last space in it if there is one in its second half.
+func CutAtWord(s string, n int) string {
+	head := cutColumns(s, n)
+	if head == "" {
+		for i := range s[1:] {
+			return s[:i+1]
+		}
+		return s
+	}
+	if i := strings.LastIndexByte(head, ' '); i > len(head)/2 {
+		return head[:i+1]
+	}
+	return head
+}
+
+// Shorten cuts s to n columns, and shows that it did.
+func Shorten(s string, n int) string {
+	if n < 1 || ColumnsOf(s) <= n {
+		return s
+	}
+	return cutColumns(s, n-1) + "…"
+}
+
+// SafeJSON escapes what does not show in a JSON text. Such characters stand in
+// strings only, where the escape means the same character.
+func SafeJSON(doc []byte) []byte {
+	out := make([]byte, 0, len(doc))
+	for i := 0; i < len(doc); {
+		r, size := utf8.DecodeRune(doc[i:])
+		switch {
+		case r < utf8.RuneSelf && r != 0x7f, r == utf8.RuneError && size == 1, !Hidden(r):
+			out = append(out, doc[i:i+size]...)
+		case r > 0xffff:
+			r -= 0x10000
+			out = fmt.Appendf(out, `\u%04x\u%04x`, 0xd800+(r>>10), 0xdc00+(r&0x3ff))
+		default:
+			out = fmt.Appendf(out, `\u%04x`, r)
+		}
+		i += size
+	}
+	return out
+}

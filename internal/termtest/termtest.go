@@ -1,0 +1,22 @@
+// Package termtest has a terminal for tests.
+package termtest
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse/internal/term"
+)
+
+// New is what a command in a test runs with: no input, 80 columns, a clock that
+// stands, and what was written to stdout and to stderr.
+func New(t testing.TB) (g *term.IO, out, errOut *bytes.Buffer) {
+	t.Helper()
+	out, errOut = new(bytes.Buffer), new(bytes.Buffer)
+	return &term.IO{
+		Ctx: t.Context(), Stdin: strings.NewReader(""), Stdout: out, Stderr: errOut, Columns: 80,
+		Now: func() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) },
+	}, out, errOut
+}

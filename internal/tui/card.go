@@ -1,0 +1,273 @@
+package tui
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/card"
+	"github.com/gatehouse-dev/gatehouse/internal/sheet"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
+)
+
+// page is a card as lines of a terminal, safe and no longer than its width.
+// Nothing is cut: what does not fit on the screen is scrolled to.
+type page struct {
+	lines []string
+	// payload counts the lines down to the end of what is decided on.
+	payload int
+	// hunks are the lines at which changes begin.
+	hunks []int
+}
+
+// view is how a person wants to see a card.
+type view struct {
+	width  int
+	color  bool
+	why    bool // with the policy's judgement
+	whole  bool // with what is unchanged
+	silent bool // without the votes of others
+	now    time.Time
+	// answersFor are those by whose right the person decides; none by their own.
+	answersFor []string
+}
+
+// pager writes the lines of a page.
+type pager struct {
+	page
+	view
+}
+
+// cardPage lays an action out.
+func cardPage(a *gatehouse.Action, v view) page {
+	p := &pager{view: v}
+	p.text(term.Bold, card.Sentence(a))
+	if len(v.answersFor) > 0 {
+		p.text(term.Yellow, "You answer for "+strings.Join(v.answersFor, ", ")+".")
+	}
+	p.text("", "")
+	p.change(a)
+	p.artifact(a)
+	p.payload = len(p.lines)
+	p.evaluations(a)
+	if v.why {
+		p.policy(a)
+	}
+	if a.Rationale != "" {
+		p.head("Rationale, in the words of " + a.ProposedBy)
+		p.quote(a.Rationale)
+	}
+	p.facts(a)
+	p.votes(a)
+	return p.page
+}
+
+// text adds a text of one line, wrapped to the width.
+func (p *pager) text(style, s string) { p.indented(style, "", s) }
+
+// indented adds a text of one line after a lead; what is too long continues
+// under itself.
+func (p *pager) indented(style, lead, s string) {
+	indent := term.ColumnsOf(lead)
+	if indent > p.width/2 {
+		indent = 2 // a narrow terminal
+	}
+	// What others wrote has no line ends left after safe.
+	rest := term.Safe(s)
+	first := lead
+	for {
+		room := max(p.width-term.ColumnsOf(first), 2)
+		part := rest
+		if term.ColumnsOf(rest) > room {
+			part = term.CutAtWord(rest, room)
+		}
+		p.lines = append(p.lines, first+term.Paint(p.color, style, part))
+		if rest = rest[len(part):]; rest == "" {
+			return
+		}
+		first = strings.Repeat(" ", indent)
+	}
+}
+
+func (p *pager) head(title string) {
+	p.lines = append(p.lines, "")
+	p.text(term.Bold, title)
+}
+
+// quote adds a text of somebody else, behind a bar.
+func (p *pager) quote(s string) {
+	for _, line := range term.SafeLines(s, max(p.width-4, 8)) {
+		p.lines = append(p.lines, "  "+term.Paint(p.color, term.Dim, "│")+" "+line)
+	}
+}
+
+// hunk marks that a change begins with the next line.
+func (p *pager) hunk() { p.hunks = append(p.hunks, len(p.lines)) }
+
+// change adds the target and every field before and after.
+func (p *pager) change(a *gatehouse.Action) {
+	folded := 0
+	for _, c := range card.Changes(a) {
+		if c.Context || c.Kind == card.Same {
+			if !p.whole {
+				folded++
+				continue
+			}
+			p.indented(term.Dim, "    ", c.Path+" "+string(c.Before.JSON)+" (unchanged)")
+			continue
+		}
+		p.hunk()
+		p.field(c)
+	}
+	if folded > 0 {
+		p.indented(term.Dim, "    ", fmt.Sprintf("… %s unchanged; enter shows them", isOrAre(folded, "field")))
+	}
+	if n := len(a.Target.EntityRefs); n > 0 {
+		p.hunk()
+		p.text(term.Bold, fmt.Sprintf("%d keys of %s", n, a.Target.EntityType))
+		keys := make([]string, n)
+		for i, ref := range a.Target.EntityRefs {
+			keys[i] = term.Safe(ref)
+		}
+		p.indented("", "  ", strings.Join(keys, ", "))
+	} else {
+		p.indented("", "  ", "in "+a.Connector+": "+a.Operation+" "+sheet.TargetText(a.Target)+versionText(a.Target))
+	}
+	amounts := card.Amounts(a)
+	if claim := card.Claim(a, amounts); claim != "" {
+		for _, x := range amounts {
+			p.indented("", "  ", "amount "+x.String())
+		}
+		p.indented(term.Yellow, "  ", "the agent claims "+claim)
+	}
+}
+
+func versionText(t gatehouse.Target) string {
+	if t.Version == "" {
+		return ""
+	}
+	return ", version " + t.Version
+}
+
+// field adds one field that changes.
+func (p *pager) field(c card.Change) {
+	name := strings.TrimPrefix(c.Path, "/")
+	if c.Text != nil {
+		p.indented(term.Bold, "  ", fmt.Sprintf("%s: +%d -%d lines", name, c.Text.Added, c.Text.Removed))
+		p.blocks(c.Text.Blocks)
+		return
+	}
+	if c.Common {
+		p.minus(name + " " + string(c.Before.JSON))
+		return
+	}
+	switch c.Kind {
+	case card.Added:
+		p.plus(name + " " + string(c.After.JSON))
+	case card.Removed:
+		p.minus(name + " " + string(c.Before.JSON))
+	default:
+		text := fmt.Sprintf("%s %s → %s", name, c.Before.JSON, c.After.JSON)
+		if c.Delta != nil {
+			text += " (" + c.Delta.String() + ")"
+		}
+		p.indented(term.Yellow, "  ~ ", text)
+	}
+}
+
+func (p *pager) plus(s string)  { p.indented(term.Green, "  + ", s) }
+func (p *pager) minus(s string) { p.indented(term.Red, "  - ", s) }
+
+// blocks adds the lines of a comparison.
+func (p *pager) blocks(blocks []card.Block) {
+	inside := false
+	for _, b := range blocks {
+		if b.Folded && !p.whole {
+			p.indented(term.Dim, "    ", fmt.Sprintf("… %s unchanged; enter shows them", isOrAre(len(b.Lines), "line")))
+			inside = false
+			continue
+		}
+		for _, l := range b.Lines {
+			changed := l.Kind == card.Plus || l.Kind == card.Minus
+			if changed && !inside {
+				p.hunk()
+			}
+			inside = changed
+			switch l.Kind {
+			case card.Plus:
+				p.plus(l.Text)
+			case card.Minus:
+				p.minus(l.Text)
+			case card.Header:
+				p.indented(term.Dim, "  ", l.Text)
+			default:
+				p.indented("", "    ", l.Text)
+			}
+			if l.Open && changed {
+				p.indented(term.Dim, "    ", "(without a line end)")
+			}
+		}
+	}
+}
+
+// artifact adds the diff that the proposer sent along.
+func (p *pager) artifact(a *gatehouse.Action) {
+	d := card.ParseArtifact(a.ArtifactDiff)
+	if d == nil {
+		return
+	}
+	p.head("Diff (" + a.ArtifactDiff.Type + "), as the proposer gave it")
+	if a.ArtifactDiff.Summary != "" {
+		p.quote(a.ArtifactDiff.Summary)
+	}
+	if d.Plain != "" {
+		p.text(term.Dim, "not a unified diff: "+d.Plain)
+		p.hunk()
+	}
+	if d.Claim != "" {
+		p.text(term.Yellow, d.Claim)
+	}
+	p.blocks(d.Blocks)
+}
+
+// sheet writes with the functions of "gatehouse show", wrapped to the width.
+func (p *pager) sheet(write func(s *sheet.Sheet)) {
+	var b bytes.Buffer
+	// Its columns are wider than a narrow terminal: there it is wrapped again.
+	write(sheet.On(&b, func() time.Time { return p.now }, max(p.width, 40), p.color && p.width >= 40))
+	for line := range strings.SplitSeq(strings.TrimSuffix(b.String(), "\n"), "\n") {
+		if p.width < 40 {
+			p.indented("", "", line)
+			continue
+		}
+		p.lines = append(p.lines, line)
+	}
+}
+
+func (p *pager) evaluations(a *gatehouse.Action) {
+	if len(a.Evaluations) > 0 {
+		p.sheet(func(s *sheet.Sheet) { s.Evaluations(a) })
+	}
+}
+
+func (p *pager) policy(a *gatehouse.Action) {
+	p.sheet(func(s *sheet.Sheet) { s.Policy(a) })
+}
+
+func (p *pager) facts(a *gatehouse.Action) {
+	p.lines = append(p.lines, "")
+	p.sheet(func(s *sheet.Sheet) {
+		s.Facts(a)
+		s.Line("definition", a.Fingerprint)
+		s.Extras(a)
+	})
+}
+
+func (p *pager) votes(a *gatehouse.Action) {
+	if a.Approval == nil || len(a.Approval.Votes) == 0 || p.silent {
+		return
+	}
+	p.sheet(func(s *sheet.Sheet) { s.Votes(a) })
+}

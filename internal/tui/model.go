@@ -1,0 +1,342 @@
+package tui
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/card"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
+)
+
+// inertFor is how long keys that decide do nothing after another card
+// appeared, so that a key meant for the last one does not decide this one.
+const inertFor = 400 * time.Millisecond
+
+// reviewer is the program: the cards of the inbox, and where the person is.
+type reviewer struct {
+	g       *term.IO
+	me      *gatehouse.Principal
+	api     Service
+	connect func(token string) (Service, error)
+	given   string // the edit token of api
+	now     func() time.Time
+	yes     bool
+	color   bool   // where the cards are shown, which may not be stdout
+	token   string // the edit token, once it was typed
+
+	// standings are the delegations to this person that hold.
+	standings []gatehouse.Standing
+
+	filter gatehouse.ActionFilter
+	more   bool // there are more pages
+	items  []*item
+	others int // actions that this person cannot decide
+	at     int // len(items): past the last one
+	place  place
+	going  bool       // g was typed, and a letter follows
+	bulk   *selection // what onBulk shows
+
+	width, height int
+	page          page
+	top, seen     int // the first line on the screen; lines that were on it
+	why, whole    bool
+	help          bool
+	armed         bool
+	cards         int // counts the cards that appeared
+
+	questions []question
+	draft     *draft
+	input     string
+	busy      bool
+	message   string
+	style     string
+	held      []string // the last approvals, while they may be undone
+	verdicts  []verdict
+}
+
+// item is an action of the inbox.
+type item struct {
+	action *gatehouse.Action
+	voted  bool // by this person, in a quorum that is still open
+	stale  bool // the server said that its target changed
+	// rebases: the server said so, and that the gate can read the present state.
+	rebases bool
+	picked  bool // for a decision in bulk
+}
+
+// armMsg ends the moment in which keys do nothing, of that card.
+type armMsg int
+
+// Init starts with the first card.
+func (m *reviewer) Init() tea.Cmd { return m.appear() }
+
+// Update takes in what happened.
+func (m *reviewer) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	switch msg := msg.(type) {
+	case tea.WindowSizeMsg:
+		m.width, m.height = msg.Width, msg.Height
+		m.layout()
+	case tea.KeyPressMsg:
+		if len(m.questions) > 0 {
+			return m, m.answer(msg)
+		}
+		return m, m.key(msg.String())
+	case tea.PasteMsg:
+		m.paste(msg.Content)
+	case armMsg:
+		m.armed = m.armed || int(msg) == m.cards
+	case loaded:
+		m.busy = false
+		return m, m.arrived(msg)
+	case answered:
+		m.busy = false
+		return m, m.settled(msg)
+	case bulkAnswered:
+		m.busy = false
+		return m, m.bulkSettled(msg)
+	case found:
+		m.busy = false
+		return m, m.open(msg)
+	case undone:
+		m.busy = false
+		m.canceled(msg)
+	case edited:
+		m.revised(msg)
+	case rebased:
+		m.busy = false
+		return m, m.replaced(msg)
+	case revision:
+		m.busy = false
+		return m, m.superseded(msg)
+	}
+	return m, nil
+}
+
+// appear shows the card that the person came to.
+func (m *reviewer) appear() tea.Cmd {
+	m.top, m.seen, m.whole, m.armed = 0, 0, false, false
+	m.cards++
+	m.layout()
+	n := armMsg(m.cards)
+	return tea.Tick(inertFor, func(time.Time) tea.Msg { return n })
+}
+
+// layout lays the card out anew, where the person is in it.
+func (m *reviewer) layout() {
+	m.page = page{}
+	switch {
+	case m.place == onList:
+		m.page = m.listPage()
+	case m.place == onBulk:
+		m.page = m.bulkPage()
+	case m.at < len(m.items):
+		a := m.items[m.at].action
+		m.page = cardPage(a, view{
+			width: max(m.width-1, minColumns), color: m.color, why: m.why, whole: m.whole, now: m.now(),
+			answersFor: m.answersFor(a),
+			// At L5 nobody sees the votes of others before the own.
+			silent: a.Status == gatehouse.StatusPending && a.RiskLevel >= gatehouse.L5 && !m.items[m.at].voted,
+		})
+	}
+	m.seen = min(m.seen, m.top)
+	m.scroll(0)
+}
+
+// minColumns and minRows are the smallest screen that a card fits on.
+const (
+	minColumns = 16
+	minRows    = 8
+)
+
+// small reports whether the screen is too small to decide on.
+func (m *reviewer) small() bool { return m.width <= minColumns || m.height < minRows }
+
+// scroll moves the screen over the card by so many lines.
+func (m *reviewer) scroll(by int) {
+	m.top = max(0, min(m.top+by, len(m.page.lines)-m.body()))
+	if m.top <= m.seen {
+		// Lines that were jumped over were not seen.
+		m.seen = max(m.seen, min(m.top+m.body(), len(m.page.lines)))
+	}
+}
+
+// jump scrolls to the next change, or the previous one.
+func (m *reviewer) jump(by int) {
+	last := len(m.page.lines) - m.body()
+	i, _ := slices.BinarySearch(m.page.hunks, m.top)
+	switch {
+	case by < 0:
+		i--
+	case i < len(m.page.hunks) && m.page.hunks[i] == m.top:
+		i++
+	}
+	if i < 0 || i >= len(m.page.hunks) || m.page.hunks[i] > last && m.top == max(last, 0) {
+		m.say("", "No other change there.")
+		return
+	}
+	m.say("", "")
+	m.scroll(m.page.hunks[i] - m.top)
+}
+
+// move goes to another card.
+func (m *reviewer) move(by int) tea.Cmd {
+	if m.busy || m.place == onBulk || m.at+by < 0 || m.at+by > len(m.items) {
+		return nil
+	}
+	m.say("", "")
+	if m.place == onList && (m.at+by < len(m.items) || !m.more) {
+		m.at = min(m.at+by, len(m.items)-1)
+		m.layout()
+		return nil
+	}
+	return m.to(m.at + by)
+}
+
+// to shows a card; past the last one, it looks for another page.
+func (m *reviewer) to(at int) tea.Cmd {
+	m.at = at
+	if at == len(m.items) && m.more {
+		m.busy = true
+		return tea.Batch(m.appear(), func() tea.Msg { return m.load() })
+	}
+	return m.appear()
+}
+
+// next goes to the next card that is not decided yet.
+func (m *reviewer) next() tea.Cmd { return m.nextFrom(m.at + 1) }
+
+func (m *reviewer) nextFrom(at int) tea.Cmd {
+	for at < len(m.items) && (m.items[at].voted || m.items[at].action.Status != gatehouse.StatusPending) {
+		at++
+	}
+	return m.to(min(at, len(m.items)))
+}
+
+// reload looks for what came since.
+func (m *reviewer) reload() tea.Cmd {
+	if m.busy {
+		return nil
+	}
+	m.filter.Cursor, m.busy = "", true
+	m.say("", "")
+	return func() tea.Msg { return m.load() }
+}
+
+// loaded is a page of the inbox; anew, the first one by another filter.
+type loaded struct {
+	page   gatehouse.Page[*gatehouse.Action]
+	err    error
+	filter gatehouse.ActionFilter
+	anew   bool
+	// standings are nil where a further page was read.
+	standings []gatehouse.Standing
+}
+
+func (m *reviewer) load() loaded { return m.loadBy(m.filter) }
+
+func (m *reviewer) loadBy(f gatehouse.ActionFilter) loaded {
+	out := loaded{filter: f}
+	if f.Cursor == "" {
+		if out.standings, out.err = m.standing(); out.err != nil {
+			return out
+		}
+	}
+	out.page, out.err = m.api.ListActions(m.g.Ctx, f)
+	return out
+}
+
+// standing asks for whom this person answers now. A server that knows no delegations
+// has none.
+func (m *reviewer) standing() ([]gatehouse.Standing, error) {
+	list, err := m.api.ListDelegations(m.g.Ctx)
+	if err != nil && gatehouse.CodeOf(err) != gatehouse.CodeNotFound {
+		return nil, err
+	}
+	standings := []gatehouse.Standing{}
+	for _, d := range list {
+		if s, ok := d.Standing(); ok && d.To == m.me.ID {
+			standings = append(standings, s)
+		}
+	}
+	return standings, nil
+}
+
+// take adds a page to the cards: what this person can decide.
+func (m *reviewer) take(l loaded) (added int) {
+	if l.standings != nil {
+		m.standings = l.standings
+	}
+	for _, a := range l.page.Items {
+		known := slices.ContainsFunc(m.items, func(it *item) bool { return it.action.ID == a.ID })
+		switch {
+		case known:
+		case !m.mine(a):
+			m.others++
+		default:
+			m.items = append(m.items, &item{action: a})
+			added++
+		}
+	}
+	m.filter.Cursor, m.more = l.page.NextCursor, l.page.NextCursor != ""
+	return added
+}
+
+// mine reports whether this person can still decide an action, by a right of their own
+// or of somebody who has delegated it.
+func (m *reviewer) mine(a *gatehouse.Action) bool {
+	p := a.Approval
+	if p == nil || (card.Person{ID: m.me.ID, Person: m.me.Person, Name: m.me.Name}).IsOne(p.Excluded) || p.VoteOf(m.me.Person) != nil {
+		return false
+	}
+	return p.Asks(m.me, m.now()) || len(m.answersFor(a)) > 0
+}
+
+// answersFor names those by whose right this person can decide an action that does not
+// ask them: none of them, nor another delegate, has voted.
+func (m *reviewer) answersFor(a *gatehouse.Action) (names []string) {
+	p := a.Approval
+	if p == nil || p.Asks(m.me, m.now()) {
+		return nil
+	}
+	for _, from := range a.StandsFor(m.me, m.standings, m.now()) {
+		used := slices.ContainsFunc(
+			p.Votes,
+			func(v gatehouse.Vote) bool { return v.For == from.ID && v.Person != m.me.Person },
+		)
+		if p.VoteOf(from.Person) == nil && !used && !slices.Contains(names, from.Name) {
+			names = append(names, from.Name)
+		}
+	}
+	return names
+}
+
+func (m *reviewer) arrived(l loaded) tea.Cmd {
+	if l.err != nil {
+		m.say(term.Red, "The list could not be read: "+errorText(l.err, m.now())+" (r tries again)")
+		return nil
+	}
+	if l.anew {
+		m.filter, m.items, m.others, m.at = l.filter, nil, 0, 0
+	}
+	if m.take(l) == 0 && m.more {
+		m.busy = true
+		return func() tea.Msg { return m.load() }
+	}
+	return m.appear()
+}
+
+// say sets the line of words below the card.
+func (m *reviewer) say(style, text string) { m.style, m.message = style, text }
+
+// position says where the person is.
+func (m *reviewer) position() string {
+	more := ""
+	if m.more {
+		more = "+"
+	}
+	return fmt.Sprintf("%d of %d%s", m.at+1, len(m.items), more)
+}

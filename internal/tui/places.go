@@ -1,0 +1,227 @@
+package tui
+
+import (
+	"slices"
+	"strconv"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/card"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
+)
+
+// place is what the screen shows.
+type place int
+
+const (
+	onCard place = iota
+	onList       // the cards that are known, one a line
+	onBulk       // a selection with its total effect
+)
+
+// goes says what may follow g.
+const goes = "g: i the inbox as a list, b the selection; r w d p a n s other pages"
+
+// elsewhere is what is no part of a review: the letters that the console's g
+// knows, and the way there from a terminal.
+func elsewhere(k string) string {
+	switch k {
+	case "r":
+		return "Runs: `gatehouse run list`."
+	case "w":
+		return "Workflows: `gatehouse workflow list`."
+	case "d":
+		return "Dispatch: `gatehouse push list` and `gatehouse dlq list`."
+	case "p":
+		return "Policies: `gatehouse policy list`."
+	case "a":
+		return "Audit: `gatehouse audit tail`."
+	case "n":
+		return "Insights: `gatehouse insights`."
+	case "s":
+		return "Settings: `gatehouse principal show` and `gatehouse session list`."
+	}
+	return ""
+}
+
+// goTo follows g.
+func (m *reviewer) goTo(k string) tea.Cmd {
+	m.say("", elsewhere(k))
+	switch {
+	case m.busy:
+	case k == "i" && len(m.items) > 0:
+		m.at = min(m.at, len(m.items)-1)
+		return m.enter(onList)
+	case k == "b":
+		if m.bulk = m.selection(); len(m.bulk.items)+len(m.bulk.left) == 0 {
+			m.say("", "Nothing is selected: x selects what is open.")
+			return nil
+		}
+		return m.enter(onBulk)
+	}
+	return nil
+}
+
+// enter shows another place, from its beginning.
+func (m *reviewer) enter(p place) tea.Cmd {
+	m.place = p
+	return m.appear()
+}
+
+// listPage has a line for each card, the one that is open marked. Nothing is
+// decided here, so lines may be cut.
+func (m *reviewer) listPage() page {
+	var p page
+	for i, it := range m.items {
+		at, box := "  ", "[ ] "
+		if i == m.at {
+			at = "> "
+		}
+		switch {
+		case it.picked:
+			box = "[x] "
+		case it.voted || it.action.Status != gatehouse.StatusPending || !card.Ladder(it.action).Bulk:
+			box = "    "
+		}
+		a := it.action
+		rest := card.StatusWord(a.Status).Word
+		switch {
+		case a.Status == gatehouse.StatusPending && it.voted:
+			rest = "you voted"
+		case a.Status == gatehouse.StatusPending && a.Approval != nil:
+			rest = card.Duration(a.Approval.ExpiresAt.Sub(m.now())) + " left"
+		}
+		if mark := card.ExceedsText(a); mark != "" {
+			rest = mark + " · " + rest
+		}
+		line := term.Shorten(at+box+term.Safe(a.RiskLevel.String()+" "+card.RowText(a)+" · "+a.ProposedBy+" · "+rest), max(m.width-1, minColumns))
+		if i == m.at {
+			line = term.Paint(m.color, term.Bold, line)
+		}
+		p.lines = append(p.lines, line)
+	}
+	// The marked line is on the screen.
+	if room := m.body(); m.at < m.top {
+		m.top = m.at
+	} else if m.at >= m.top+room {
+		m.top = m.at - room + 1
+	}
+	return p
+}
+
+// listed says how many cards there are.
+func (m *reviewer) listed() string {
+	if m.more {
+		return strconv.Itoa(len(m.items)) + " actions and more" + m.filtered()
+	}
+	return term.Count(len(m.items), "action") + m.filtered()
+}
+
+// filtered says by what text the cards are chosen.
+func (m *reviewer) filtered() string {
+	if m.filter.Query == "" {
+		return ""
+	}
+	return " · with " + gatehouse.Quote(m.filter.Query)
+}
+
+// nothingMore says what is past the last card.
+func (m *reviewer) nothingMore() string {
+	if len(m.items) == 0 && m.filter.Query != "" {
+		return "Nothing that waits for you has " + gatehouse.Quote(m.filter.Query) + " in it. / takes another text, and none shows all."
+	}
+	return "That was all. r looks for what came since, k goes back, q quits."
+}
+
+// askFilter asks for the text by which the cards are chosen.
+func (m *reviewer) askFilter() {
+	if m.busy {
+		return
+	}
+	m.ask(question{
+		text: "Show only those with this text in the type, the target or the rationale (none: all)", empty: true,
+		then: func(text string) tea.Cmd {
+			f := m.filter
+			f.Query, f.Cursor = text, ""
+			if m.selected() != "" {
+				m.say(term.Yellow, "The selection was given up: it was of what the list held before.")
+			}
+			m.busy = true
+			// The card is laid out at once: should the list not come, what can be
+			// decided is what is shown.
+			return tea.Batch(m.enter(onCard), func() tea.Msg {
+				l := m.loadBy(f)
+				l.anew = true
+				return l
+			})
+		},
+	})
+	m.input = m.filter.Query
+}
+
+// askWhere asks for a card to go to.
+func (m *reviewer) askWhere() {
+	if m.busy {
+		return
+	}
+	m.ask(question{text: "Go to the card with this number, or to the action with this id", then: func(where string) tea.Cmd {
+		if n, err := strconv.Atoi(where); err == nil {
+			if n < 1 || n > len(m.items) {
+				m.say(term.Yellow, "There are "+term.Count(len(m.items), "card")+".")
+				return nil
+			}
+			m.place = onCard
+			return m.to(n - 1)
+		}
+		m.busy = true
+		return func() tea.Msg {
+			a, err := m.api.FindAction(m.g.Ctx, where)
+			return found{a, err}
+		}
+	}})
+}
+
+// found is an action that was asked for by its id.
+type found struct {
+	action *gatehouse.Action
+	err    error
+}
+
+// open shows the card of an action, if it waits for this person.
+func (m *reviewer) open(msg found) tea.Cmd {
+	if msg.err != nil {
+		m.say(term.Red, errorText(msg.err, m.now()))
+		return nil
+	}
+	a := msg.action
+	at := slices.IndexFunc(m.items, func(it *item) bool { return it.action.ID == a.ID })
+	switch {
+	case at >= 0:
+	case a.Status != gatehouse.StatusPending:
+		m.say(term.Yellow, a.ID+" is "+card.StatusWord(a.Status).Word+": `gatehouse show "+a.ID+"`.")
+		return nil
+	case !m.mine(a):
+		m.say(term.Yellow, a.ID+" is not yours to decide: `gatehouse show "+a.ID+"` says why.")
+		return nil
+	default:
+		at = len(m.items)
+		m.items = append(m.items, &item{action: a})
+	}
+	m.place = onCard
+	return m.to(at)
+}
+
+// selected says how many cards are selected, "" for none.
+func (m *reviewer) selected() string {
+	n := 0
+	for _, it := range m.items {
+		if it.picked {
+			n++
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	return " · " + strconv.Itoa(n) + " selected"
+}

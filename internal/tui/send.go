@@ -1,0 +1,216 @@
+package tui
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/card"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
+)
+
+// answered is what the server made of a decision. Where somebody else was
+// first, action is how it stands now.
+type answered struct {
+	draft  *draft
+	answer *gatehouse.Answer
+	action *gatehouse.Action
+	err    error
+}
+
+// as returns the service for a decision: with the edit token typed for it.
+func (m *reviewer) as(token string) (Service, error) {
+	if token == "" {
+		token = m.token
+	}
+	if token == m.given {
+		return m.api, nil
+	}
+	return m.connect(token)
+}
+
+func (m *reviewer) send(d *draft) tea.Cmd {
+	return func() tea.Msg {
+		api, err := m.as(d.token)
+		if err != nil {
+			return answered{draft: d, err: err}
+		}
+		answer, err := api.Decide(m.g.Ctx, d.item.action.ID, d.decision)
+		out := answered{draft: d, answer: answer, err: err}
+		var e *gatehouse.Error
+		if errors.As(err, &e) {
+			if now, err := m.api.FindAction(m.g.Ctx, d.item.action.ID); err == nil {
+				out.action = now
+			}
+		}
+		return out
+	}
+}
+
+// settled takes the answer to a decision in, and goes on.
+func (m *reviewer) settled(msg answered) tea.Cmd {
+	it := msg.draft.item
+	if msg.err != nil {
+		m.refused(it, msg)
+		return nil
+	}
+	it.action, it.picked = msg.answer.Action, false
+	approved := msg.draft.decision.Decision == gatehouse.Approve
+	result := msg.answer.Code
+	switch result {
+	case gatehouse.Decided:
+		result = string(msg.draft.decision.Decision)
+		if approved {
+			m.say(term.Green, "Approved: "+card.Short(it.action)+"."+m.hold(it.action))
+		} else {
+			m.held = nil
+			m.say(term.Green, "Rejected: "+card.Short(it.action)+".")
+		}
+	case gatehouse.VoteRecorded:
+		it.voted = true
+		m.say(term.Green, fmt.Sprintf("Your vote counts; %d of %d approvals are there.", msg.answer.Votes, msg.answer.Required))
+	default:
+		m.say(term.Green, "This decision stood already.")
+	}
+	m.verdicts = append(m.verdicts, verdict{it.action.ID, result})
+	return m.next()
+}
+
+// hold remembers what can be undone, and says so.
+func (m *reviewer) hold(a *gatehouse.Action) string {
+	m.held = nil
+	if a.HoldFor <= 0 {
+		return ""
+	}
+	m.held = []string{a.ID}
+	return " It rests " + card.Duration(a.HoldFor.D()) + " before it is sent: u undoes it."
+}
+
+// refused shows why the server did not take a decision, and how the action
+// stands now.
+func (m *reviewer) refused(it *item, msg answered) {
+	m.say(term.Red, errorText(msg.err, m.now()))
+	switch gatehouse.CodeOf(msg.err) {
+	case gatehouse.CodeEditTokenRequired:
+		m.token = "" // it is asked for again
+	case gatehouse.CodeTargetChanged:
+		if it.stale = term.MayAcknowledge(msg.err); it.stale {
+			m.message += " If it is right nonetheless, a approves it."
+		}
+		switch it.rebases = term.MayRebase(msg.err); {
+		case it.rebases && it.stale:
+			m.message += " b proposes it on the present state."
+		case it.rebases:
+			m.message += " It cannot be carried out as it is: b proposes it on the present state, or reject it."
+		case !it.stale:
+			m.message += " It cannot be carried out as it is: reject it, or have it proposed on the present state."
+		}
+	}
+	if msg.action == nil {
+		return
+	}
+	changed := msg.action.Digest != it.action.Digest || msg.action.Status != it.action.Status
+	it.action = msg.action
+	it.voted = msg.action.Approval != nil && msg.action.Approval.VoteOf(m.me.Person) != nil
+	if changed {
+		m.top, m.seen = 0, 0
+	}
+	m.layout()
+}
+
+// undone is what came of taking approvals back, and of the first that failed.
+type undone struct {
+	ids  []string
+	left []string // that may be tried again
+	err  error
+}
+
+// undo takes the last approval back, or those of the last bulk, while they rest.
+func (m *reviewer) undo() tea.Cmd {
+	if len(m.held) == 0 {
+		m.say("", "There is nothing to undo: only an approval that still rests can be taken back.")
+		return nil
+	}
+	held := m.held
+	m.busy = true
+	m.say("", "")
+	return func() tea.Msg {
+		api, err := m.as("")
+		if err != nil {
+			return undone{left: held, err: err}
+		}
+		var out undone
+		for _, id := range held {
+			_, err := api.Cancel(m.g.Ctx, id)
+			switch {
+			case err == nil:
+				out.ids = append(out.ids, id)
+			case term.Passing(err):
+				out.left = append(out.left, id)
+			}
+			if out.err == nil {
+				out.err = err
+			}
+		}
+		return out
+	}
+}
+
+func (m *reviewer) canceled(msg undone) {
+	m.held = msg.left
+	for _, id := range msg.ids {
+		for _, it := range m.items {
+			if it.action.ID == id {
+				it.action.Status = gatehouse.StatusCanceled
+			}
+		}
+		m.verdicts = append(m.verdicts, verdict{id, "canceled"})
+	}
+	text := ""
+	switch len(msg.ids) {
+	case 0:
+	case 1:
+		text = "Undone: " + msg.ids[0] + " is canceled and will not be carried out."
+	default:
+		text = "Undone: " + term.Count(len(msg.ids), "action") + " are canceled and will not be carried out."
+	}
+	m.say(term.Green, text)
+	if msg.err != nil {
+		m.say(term.Red, strings.TrimSpace(text+" Not undone: "+errorText(msg.err, m.now())))
+	}
+	m.layout()
+}
+
+// errorText says an error on one line, with who decided and when.
+func errorText(err error, now time.Time) string {
+	var e *gatehouse.Error
+	if !errors.As(err, &e) {
+		return err.Error()
+	}
+	text := e.Detail
+	if e.Code == gatehouse.CodeAlreadyDecided {
+		who, _ := term.ContextText(e.Context["decided_by"])
+		status, _ := term.ContextText(e.Context["current_status"])
+		if who != "" && status != "" {
+			text = "Somebody was first: " + status + " by " + who
+			if s, ok := e.Context["decided_at"].(string); ok {
+				if at, err := time.Parse(time.RFC3339, s); err == nil {
+					text += ", " + term.Distance(now, at)
+				}
+			}
+		}
+	}
+	for _, name := range []string{"expected", "actual", "ceiling", "limit", "used"} {
+		if value, ok := term.ContextText(e.Context[name]); ok {
+			text += "; " + name + " " + value
+		}
+	}
+	if !strings.HasSuffix(text, ".") {
+		text += "."
+	}
+	return text + " (" + string(e.Code) + ")"
+}

@@ -1,0 +1,115 @@
+// Package tui is the review on a terminal: what waits for a person, one card a screen, decided by keys.
+package tui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
+)
+
+// Service is what a review asks the server.
+type Service interface {
+	gatehouse.ActionService
+	ListDelegations(ctx context.Context) ([]*gatehouse.Delegation, error)
+}
+
+// Config says who reviews what.
+type Config struct {
+	// Me is the person; API speaks to the server as them, with EditToken, which
+	// may be empty.
+	Me        *gatehouse.Principal
+	API       Service
+	EditToken string
+	// Connect speaks to the server with a token that was typed.
+	Connect func(token string) (Service, error)
+	Filter  gatehouse.ActionFilter
+	// Yes lets one key approve L3.
+	Yes bool
+}
+
+// Review shows the inbox on the person's terminal, and prints in the end what
+// was decided.
+func Review(g *term.IO, c Config) error {
+	m := &reviewer{
+		g: g, me: c.Me, yes: c.Yes, color: g.Color || g.ColorErr, given: c.EditToken, token: c.EditToken,
+		width: 80, height: 24, now: time.Now, filter: c.Filter, connect: c.Connect, api: c.API,
+	}
+	first := m.load()
+	if first.err != nil {
+		return first.err
+	}
+	m.take(first)
+	if len(m.items) > 0 {
+		if err := m.show(); err != nil {
+			return err
+		}
+		return m.summary()
+	}
+	if err := m.summary(); err != nil || g.JSON {
+		return err
+	}
+	if m.others > 0 {
+		g.Say("Nothing waits for you; %s not yours to decide.", isOrAre(m.others, "action"))
+		return nil
+	}
+	g.Say("Nothing waits for a decision.")
+	return nil
+}
+
+func isOrAre(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun + " is"
+	}
+	return fmt.Sprintf("%d %ss are", n, noun)
+}
+
+// show runs the program on the person's terminal.
+func (m *reviewer) show() error {
+	tty, err := m.g.Terminal()
+	if err != nil {
+		return term.Usagef("there is no terminal to show cards on: %v", err)
+	}
+	defer tty.Close()
+	options := []tea.ProgramOption{tea.WithContext(m.g.Ctx)}
+	if f, ok := tty.(*os.File); ok {
+		options = append(options, tea.WithInput(f), tea.WithOutput(f))
+	}
+	_, err = tea.NewProgram(m, options...).Run()
+	switch {
+	case m.g.Ctx.Err() != nil:
+		return m.g.Ctx.Err()
+	case errors.Is(err, tea.ErrInterrupted):
+		return nil // what was decided is decided
+	}
+	return err
+}
+
+// summary prints what was decided.
+func (m *reviewer) summary() error {
+	if m.g.JSON {
+		return m.g.PrintJSON(struct {
+			Items []verdict `json:"items"`
+		}{append([]verdict{}, m.verdicts...)})
+	}
+	if len(m.verdicts) == 0 {
+		return nil
+	}
+	t := &term.Table{Header: []string{"ID", "RESULT"}}
+	for _, v := range m.verdicts {
+		t.Add(v.ActionID, v.Result)
+	}
+	return m.g.Print(t, "")
+}
+
+// verdict is one thing that the person did.
+type verdict struct {
+	ActionID string `json:"action_id"`
+	Result   string `json:"result"`
+}

@@ -1,0 +1,296 @@
+package tui
+
+import (
+	"encoding/json"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	tea "charm.land/bubbletea/v2"
+	"pgregory.net/rapid"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
+	"github.com/gatehouse-dev/gatehouse/internal/termtest"
+)
+
+func hostileTexts(t *testing.T) []string {
+	t.Helper()
+	b, err := os.ReadFile("../../internal/card/testdata/hostile.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var texts []struct{ Text string }
+	if err := json.Unmarshal(b, &texts); err != nil || len(texts) < 100 {
+		t.Fatalf("%d texts, %v", len(texts), err)
+	}
+	out := make([]string, len(texts))
+	for i, x := range texts {
+		out[i] = x.Text[:min(len(x.Text), 3000)]
+	}
+	return out
+}
+
+var coloring = regexp.MustCompile(`\x1b\[[0-9;]*m`)
+
+var codes = regexp.MustCompile(`<U\+[0-9A-F]+>`)
+
+// squeezed is a text without what the layout of a card adds or takes, and
+// without marks: whether they show depends on what they stand on. A character
+// that stands as its code is the character: a card gives the code of more
+// look-alikes, since it has more text around them.
+func squeezed(s string) string {
+	s = strings.NewReplacer(" ", "", "│", "", "\n", "").Replace(s)
+	s = codes.ReplaceAllStringFunc(s, func(code string) string {
+		n, err := strconv.ParseInt(code[len("<U+"):len(code)-1], 16, 32)
+		if err != nil {
+			return ""
+		}
+		return string(rune(n))
+	})
+	return strings.Map(func(r rune) rune {
+		if unicode.Is(unicode.M, r) || unicode.IsSpace(r) || r == '│' || term.Hidden(r) {
+			return -1
+		}
+		return r
+	}, s)
+}
+
+// TestCardIsWhole: whatever an action holds, its card shows all of what is
+// decided on, on lines that fit, and nothing that a terminal would obey.
+func TestCardIsWhole(t *testing.T) {
+	t.Parallel()
+	texts := hostileTexts(t)
+	anyText := rapid.OneOf(rapid.SampledFrom(texts), rapid.String())
+	rapid.Check(t, func(t *rapid.T) {
+		draw := func(label string) string { return anyText.Draw(t, label) }
+		before, after, name := draw("before"), draw("after"), draw("name")
+		a := &gatehouse.Action{
+			ID: "act_1", Status: gatehouse.StatusPending, Approval: &gatehouse.Approval{Required: 1},
+			Proposal: gatehouse.Proposal{
+				ActionType: "field_update", Connector: "shop", Operation: "update", Target: gatehouse.Target{EntityType: draw("type"), EntityRef: draw("ref")},
+				CurrentState:   gatehouse.ObjectJSON(gatehouse.Member{Name: name, Value: gatehouse.StringJSON(before)}),
+				ProposedChange: gatehouse.ObjectJSON(gatehouse.Member{Name: name, Value: gatehouse.StringJSON(after)}),
+				Rationale:      draw("rationale"), ArtifactDiff: &gatehouse.ArtifactDiff{Type: "text", Text: draw("diff")},
+			},
+		}
+		width := rapid.IntRange(minColumns, 120).Draw(t, "width")
+		p := cardPage(a, view{width: width, color: rapid.Bool().Draw(t, "color"), whole: true, why: true, now: time.Unix(0, 0)})
+		var all strings.Builder
+		for i, line := range p.lines {
+			line = coloring.ReplaceAllString(line, "")
+			if term.ColumnsOf(line) > width {
+				t.Fatalf("line %q takes more than %d columns", line, width)
+			}
+			for _, r := range line {
+				if term.Hidden(r) {
+					t.Fatalf("line %q still has %U", line, r)
+				}
+			}
+			if i < p.payload {
+				all.WriteString(line)
+			}
+		}
+		shown := squeezed(all.String())
+		if want := squeezed(term.Safe(a.Target.EntityRef)); !strings.Contains(shown, want) {
+			t.Fatalf("%q is not in %q", want, shown)
+		}
+		if len(after) < 200 && len(before) < 200 && !strings.Contains(before+after, "\n") {
+			// Characters that do not show stand as their code either way.
+			want := squeezed(term.Safe(string(gatehouse.StringJSON(after))))
+			if !strings.Contains(shown, want) {
+				t.Fatalf("%q is not in %q", want, shown)
+			}
+		}
+		for _, line := range strings.Split(a.ArtifactDiff.Text, "\n") {
+			if !strings.Contains(shown, squeezed(term.Safe(line))) {
+				t.Fatalf("%q is not in %q", line, shown)
+			}
+		}
+	})
+}
+
+// testReviewer has two cards, and no server.
+func testReviewer(t *testing.T) *reviewer {
+	t.Helper()
+	g, _, _ := termtest.New(t)
+	m := &reviewer{g: g, me: &gatehouse.Principal{ID: "prn_1", Person: "prn_1", Name: "ben"}, now: g.Now, token: "gte_x", width: 80, height: 24}
+	for _, id := range []string{"act_1", "act_2"} {
+		a := &gatehouse.Action{
+			ID: id, Status: gatehouse.StatusPending, Approval: &gatehouse.Approval{Required: 1},
+			Proposal: gatehouse.Proposal{
+				ActionType: "note", Connector: "shop", Operation: "update", RiskLevel: gatehouse.L2,
+				Target: gatehouse.Target{EntityType: "item", EntityRef: "A"}, ProposedChange: `{"note":"x"}`,
+			},
+		}
+		a.Digest = a.ComputeDigest()
+		m.items = append(m.items, &item{action: a})
+	}
+	m.Init()
+	return m
+}
+
+func press(m *reviewer, keys ...string) (cmd tea.Cmd) {
+	for _, k := range keys {
+		_, cmd = m.Update(tea.KeyPressMsg{Code: []rune(k)[0], Text: k})
+	}
+	return cmd
+}
+
+// TestKeysAreInertAtFirst: a key meant for the last card does not decide the
+// one that has just appeared, and an old moment's end does not arm a new card.
+func TestKeysAreInertAtFirst(t *testing.T) {
+	t.Parallel()
+	m := testReviewer(t)
+	if press(m, "a") != nil || m.draft != nil || press(m, "d") != nil || len(m.questions) > 0 || strings.Contains(m.keys(), "reject") {
+		t.Fatal("a card that has just appeared is decided")
+	}
+	first := armMsg(m.cards)
+	press(m, "j")
+	m.Update(first)
+	if press(m, "a") != nil || m.busy {
+		t.Fatal("the second card was armed by the first")
+	}
+	m.Update(armMsg(m.cards))
+	if press(m, "a") == nil || !m.busy {
+		t.Fatal("an armed card is not decided")
+	}
+	if m.busy = true; press(m, "a") != nil {
+		t.Fatal("it is decided twice")
+	}
+}
+
+// TestAFilterThatFails: after a selection was read to its end, a filter whose
+// answer does not come leaves nothing that can be approved unseen.
+func TestAFilterThatFails(t *testing.T) {
+	t.Parallel()
+	m := testReviewer(t)
+	m.items[0].action.ProposedChange = gatehouse.MustJSON(map[string]string{"note": strings.Repeat("a line\n", 60)})
+	for _, it := range m.items {
+		it.action.Approval.ExpiresAt = m.now().Add(time.Hour)
+		it.action.Digest = it.action.ComputeDigest()
+	}
+	press(m, "x", "j", "x", "k", "g", "b")
+	for range 20 {
+		m.scroll(m.body() - 1)
+	}
+	m.Update(armMsg(m.cards))
+	if m.place != onBulk || len(m.bulk.items) != 2 || !strings.Contains(m.keys(), "a approve 2 actions") {
+		t.Fatalf("the selection cannot be approved: %s", m.keys())
+	}
+	press(m, "/", "x")
+	m.Update(tea.KeyPressMsg{Code: tea.KeyEnter})
+	m.Update(loaded{err: gatehouse.E(gatehouse.CodeBusy, "busy"), anew: true})
+	m.Update(armMsg(m.cards))
+	press(m, "a")
+	if m.draft != nil || m.busy || m.place != onCard || m.at != 0 || !strings.Contains(m.message, "not yet seen") {
+		t.Fatalf("the card was approved before it was seen: %q", m.message)
+	}
+}
+
+// TestForgedContentIsNotApproved: the digest binds what is shown.
+func TestForgedContentIsNotApproved(t *testing.T) {
+	t.Parallel()
+	m := testReviewer(t)
+	m.items[0].action.ProposedChange = `{"note":"y"}`
+	m.Update(armMsg(m.cards))
+	if press(m, "a") != nil || m.draft != nil || !strings.Contains(m.message, "do not approve this") {
+		t.Fatalf("approved, or not told: %q", m.message)
+	}
+}
+
+func TestTooSmallATerminal(t *testing.T) {
+	t.Parallel()
+	m := testReviewer(t)
+	m.Update(tea.WindowSizeMsg{Width: 12, Height: 24})
+	m.Update(armMsg(m.cards))
+	if press(m, "a") != nil || m.draft != nil || !strings.Contains(m.View().Content, "too small") {
+		t.Fatal("approved on a screen that shows nothing")
+	}
+	for _, size := range [][2]int{{1, 1}, {17, 8}, {200, 3}, {0, 0}, {30, 9}} {
+		m.Update(tea.WindowSizeMsg{Width: size[0], Height: size[1]})
+		press(m, "n", "p", "w", "?", "?")
+		if lines := strings.Count(m.View().Content, "\n") + 1; !m.small() && lines > size[1] {
+			t.Errorf("%v: %d lines", size, lines)
+		}
+	}
+}
+
+// TestMineByDelegation: what a person is asked waits for their delegate too, until the
+// right was used.
+func TestMineByDelegation(t *testing.T) {
+	t.Parallel()
+	m := testReviewer(t)
+	m.me.Kind, m.me.Roles = gatehouse.KindPerson, []gatehouse.Role{gatehouse.RoleApprover}
+	d := &gatehouse.Delegation{
+		ID: "dlg_1", From: "prn_ana", FromName: "ana", To: "prn_1", Starts: m.now().Add(-time.Hour), Ends: m.now().Add(time.Hour),
+		Level:     gatehouse.L3,
+		Delegator: &gatehouse.Delegator{Person: "prn_ana", Roles: m.me.Roles, Groups: []gatehouse.Membership{{Group: "finance"}}},
+	}
+	finance := func(more ...func(*gatehouse.Action)) *gatehouse.Action {
+		a := &gatehouse.Action{Approval: &gatehouse.Approval{Groups: []string{"finance"}}}
+		a.RiskLevel = gatehouse.L3
+		for _, f := range more {
+			f(a)
+		}
+		return a
+	}
+	if m.mine(finance()) {
+		t.Error("without a delegation")
+	}
+	s, ok := d.Standing()
+	if !ok {
+		t.Fatal("no standing")
+	}
+	m.standings = []gatehouse.Standing{s}
+	for name, c := range map[string]struct {
+		a    *gatehouse.Action
+		want bool
+	}{
+		"asked by the group": {finance(), true},
+		"above the level":    {finance(func(a *gatehouse.Action) { a.RiskLevel = gatehouse.L4 }), false},
+		"another group":      {finance(func(a *gatehouse.Action) { a.Approval.Groups = []string{"legal"} }), false},
+		"ana has voted":      {finance(func(a *gatehouse.Action) { a.Approval.Votes = []gatehouse.Vote{{Person: "prn_ana"}} }), false},
+		"another delegate has": {finance(func(a *gatehouse.Action) {
+			a.Approval.Votes = []gatehouse.Vote{{Person: "prn_cy", For: "prn_ana"}}
+		}), false},
+		"ana is excluded": {finance(func(a *gatehouse.Action) { a.Approval.Excluded = []string{"ana"} }), false},
+		"ben is excluded": {finance(func(a *gatehouse.Action) { a.Approval.Excluded = []string{"ben"} }), false},
+	} {
+		if got := m.mine(c.a); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+		if got := len(m.answersFor(c.a)) > 0; got != c.want && name != "ben is excluded" {
+			t.Errorf("%s: answers for: %v", name, got)
+		}
+	}
+}
+
+// TestMine keeps out what the person cannot decide, or has voted on.
+func TestMine(t *testing.T) {
+	t.Parallel()
+	m := testReviewer(t)
+	m.me.Roles = []gatehouse.Role{gatehouse.RoleApprover}
+	for _, c := range []struct {
+		name string
+		p    *gatehouse.Approval
+		want bool
+	}{
+		{"anybody", &gatehouse.Approval{}, true},
+		{"none", nil, false},
+		{"the role", &gatehouse.Approval{Roles: []gatehouse.Role{gatehouse.RoleApprover}}, true},
+		{"another role", &gatehouse.Approval{Roles: []gatehouse.Role{gatehouse.RoleAuditor}}, false},
+		{"by name", &gatehouse.Approval{People: []string{"ben"}}, true},
+		{"others by name", &gatehouse.Approval{People: []string{"cleo"}}, false},
+		{"excluded", &gatehouse.Approval{Excluded: []string{"BEN"}}, false},
+		{"voted", &gatehouse.Approval{Votes: []gatehouse.Vote{{Person: "prn_1"}}}, false},
+	} {
+		if got := m.mine(&gatehouse.Action{Approval: c.p}); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}
