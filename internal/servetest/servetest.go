@@ -122,7 +122,8 @@ func SettleAll(t *testing.T, gate *app.Gate, store gatehouse.Store, creds *gateh
 	ctx, cancel := context.WithTimeout(AdminContext(t, gate, creds), time.Minute)
 	defer cancel()
 	for {
-		page, err := gate.ListActions(ctx, gatehouse.ActionFilter{Status: gatehouse.StatusApplied, Limit: gatehouse.MaxLimit})
+		page, err := gate.ListActions(ctx, gatehouse.ActionFilter{Status: gatehouse.StatusApplied,
+			Limit: gatehouse.MaxLimit})
 		if err != nil {
 			t.Fatal(err)
 		}
