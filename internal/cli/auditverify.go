@@ -41,12 +41,7 @@ func (c *auditVerifyCmd) Run(g *globals, api service) error {
 		return err
 	}
 	report, err := audit.VerifyEntries(g.entriesUpTo(api, head.Size), *head, held...)
-	if err != nil {
-		return err
-	}
-	if g.JSON {
-		err = g.PrintJSON(report)
-	} else {
+	err = tell(g, report, err, func() error {
 		s := sheet.New(&g.IO)
 		s.Line("tenant", report.Tenant)
 		s.Line("expected", strconv.FormatInt(report.Expected, 10))
@@ -54,7 +49,8 @@ func (c *auditVerifyCmd) Run(g *globals, api service) error {
 		s.Line("root", term.HashText(report.Root))
 		s.Line("computed", term.HashText(report.Computed))
 		s.Line("held heads", strconv.Itoa(report.HeldHeads))
-	}
+		return nil
+	})
 	if err != nil {
 		return err
 	}

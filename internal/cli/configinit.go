@@ -66,6 +66,7 @@ func (c *configInitCmd) Run(g *globals) error {
 	if g.JSON {
 		return g.PrintJSON(map[string]string{"file": name})
 	}
-	g.Say("Wrote %s. Next: edit it, then: gatehouse config check --config %s", term.ShownPath(name), term.ShellWord(name))
+	g.Say("Wrote %s. Next: edit it, then: gatehouse config check --config %s", term.ShownPath(name),
+		term.ShellWord(name))
 	return nil
 }

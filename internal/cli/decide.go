@@ -232,23 +232,19 @@ func (g *globals) decide(api service, id string, d gatehouse.Decision) error {
 		return g.printAnswer(answer.Action.ID, status, answer.Votes, answer.Required, by, at)
 	}
 	answer, err := api.Answer(g.Ctx, id, d)
-	if err != nil {
-		return err
-	}
-	if g.JSON {
-		return g.PrintJSON(answer)
-	}
-	g.sayOfNotes(answer.NotesStored)
-	by, at := answer.ApprovedBy, g.AtPtr(answer.ApprovedAt)
-	if answer.RejectedBy != "" {
-		by, at = answer.RejectedBy, g.AtPtr(answer.RejectedAt)
-	}
-	if by == "" { // the answer names only whose decision stood before
-		if a, err := api.FindAction(g.Ctx, answer.ActionID); err == nil {
-			by, at = g.whoDecided(api, a, answer.Status)
+	return tell(g, answer, err, func() error {
+		g.sayOfNotes(answer.NotesStored)
+		by, at := answer.ApprovedBy, g.AtPtr(answer.ApprovedAt)
+		if answer.RejectedBy != "" {
+			by, at = answer.RejectedBy, g.AtPtr(answer.RejectedAt)
 		}
-	}
-	return g.printAnswer(answer.ActionID, answer.Status, answer.Votes, answer.Required, by, at)
+		if by == "" { // the answer names only whose decision stood before
+			if a, err := api.FindAction(g.Ctx, answer.ActionID); err == nil {
+				by, at = g.whoDecided(api, a, answer.Status)
+			}
+		}
+		return g.printAnswer(answer.ActionID, answer.Status, answer.Votes, answer.Required, by, at)
+	})
 }
 
 // whoDecided returns who decided an action, and when; where more votes are

@@ -141,7 +141,8 @@ func TestDev(t *testing.T) {
 
 	// It does no more than that: an agent cannot decide.
 	url := strings.TrimSuffix(s.api, "/api/v1")
-	told, err := servetest.MustClient(t, url, devEnv(t, dir, "admin")).ListNotices(t.Context(), gatehouse.NoticeFilter{})
+	told, err := servetest.MustClient(t, url, devEnv(t, dir, "admin")).ListNotices(t.Context(),
+		gatehouse.NoticeFilter{})
 	if err != nil || len(told.Items) > 0 {
 		t.Errorf("the administrator is told of what the start made: %d, %v", len(told.Items), err)
 	}

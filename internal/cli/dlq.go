@@ -239,10 +239,7 @@ func (c *dlqResolveCmd) Run(g *globals, api service) error {
 // printDeadLetters prints what became of each, or would. An answer of --json is
 // printed as it came.
 func (g *globals) printDeadLetters(answer any, results []gatehouse.DeadLetterResult, sel gatehouse.DeadLetterSelection) error {
-	var err error
-	if g.JSON {
-		err = g.PrintJSON(answer)
-	} else {
+	err := showList(g, answer, nil, "No dead letters.", func() *term.Table {
 		t := &term.Table{Header: []string{"ID", "ACTION", "RESULT", "DETAIL"}, Wide: 3}
 		for _, r := range results {
 			result := r.Result
@@ -251,8 +248,8 @@ func (g *globals) printDeadLetters(answer any, results []gatehouse.DeadLetterRes
 			}
 			t.Add(r.ID, r.ActionID, result, r.Detail)
 		}
-		err = g.Print(t, "No dead letters.")
-	}
+		return t
+	})
 	if err != nil {
 		return err
 	}

@@ -197,7 +197,8 @@ func testLateWork(t *testing.T, beside bool, open func(context.Context, func() t
 	if _, _, err := other.Runs.ApplyWorkflow(admin, "paged", "name: paged\nsteps:\n  - {id: one, uses: worker.page}\n"); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := servetest.NewClient(t, other.Gate, other.URL, creds, "ann", gatehouse.KindAgent, gatehouse.RoleProposer).StartRun(t.Context(), "paged", gatehouse.NewRun{Input: `{}`}); err != nil {
+	if _, _, err := servetest.NewClient(t, other.Gate, other.URL, creds, "ann", gatehouse.KindAgent,
+		gatehouse.RoleProposer).StartRun(t.Context(), "paged", gatehouse.NewRun{Input: `{}`}); err != nil {
 		t.Fatal(err)
 	}
 	ahead.Store(int64(101 * 24 * time.Hour))

@@ -19,14 +19,7 @@ func (c *doctorCmd) deep(g *globals) error {
 		return err
 	}
 	report, err := c.checked(g, held)
-	if err != nil {
-		return err
-	}
-	if g.JSON {
-		err = g.PrintJSON(report)
-	} else {
-		err = c.printDeep(g, report)
-	}
+	err = tell(g, report, err, func() error { return c.printDeep(g, report) })
 	if err == nil && !report.OK {
 		err = term.Exit(term.ExitError)
 	}

@@ -92,19 +92,16 @@ func (c *evidenceExportCmd) fetch(g *globals) (*exportedBundle, *bundleReport, e
 // Run fetches, verifies and writes.
 func (c *evidenceExportCmd) Run(g *globals) error {
 	out, report, err := c.fetch(g)
-	if err != nil {
-		return err
-	}
-	if g.JSON {
-		return g.PrintJSON(out)
-	}
-	t := &term.Table{Header: []string{"RUN", "FILE", "BYTES", "SHA256", "FILES"}}
-	t.Add(out.RunID, out.File, strconv.Itoa(out.Bytes), out.SHA256, strconv.Itoa(len(report.Manifest.Files)))
-	if err := g.Print(t, ""); err != nil {
-		return err
-	}
-	g.Say("Verified: the archive's SHA-256, %s, %s of the audit log.", term.Count(len(report.Manifest.Files), "file"), term.EntryCount(int64(report.Entries)))
-	return nil
+	return tell(g, out, err, func() error {
+		t := &term.Table{Header: []string{"RUN", "FILE", "BYTES", "SHA256", "FILES"}}
+		t.Add(out.RunID, out.File, strconv.Itoa(out.Bytes), out.SHA256, strconv.Itoa(len(report.Manifest.Files)))
+		if err := g.Print(t, ""); err != nil {
+			return err
+		}
+		g.Say("Verified: the archive's SHA-256, %s, %s of the audit log.",
+			term.Count(len(report.Manifest.Files), "file"), term.EntryCount(int64(report.Entries)))
+		return nil
+	})
 }
 
 // evidenceShowCmd verifies a bundle.
@@ -138,11 +135,10 @@ func (c *evidenceShowCmd) Run(g *globals) error {
 	report := verifyBundle(archive)
 	report.expect(stored, run)
 	report.expect(c.SHA256, "")
-	if g.JSON {
-		err = g.PrintJSON(report)
-	} else {
+	err = tell(g, report, nil, func() error {
 		printBundle(sheet.New(&g.IO), report)
-	}
+		return nil
+	})
 	if err != nil {
 		return err
 	}

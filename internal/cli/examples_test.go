@@ -90,7 +90,8 @@ func testExampleWorker(t *testing.T, command, file string) {
 		return made
 	}
 	worker := create("pager", gatehouse.RoleWorker)
-	starter := servetest.MustClient(t, strings.TrimSuffix(dev.api, "/api/v1"), *create("starter", gatehouse.RoleProposer))
+	starter := servetest.MustClient(t, strings.TrimSuffix(dev.api, "/api/v1"),
+		*create("starter", gatehouse.RoleProposer))
 	for name, source := range map[string]string{"paging": pagingSource, "endless": endlessSource} {
 		if _, _, err := admin.ApplyWorkflow(t.Context(), name, source); err != nil {
 			t.Fatal(err)

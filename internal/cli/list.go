@@ -109,28 +109,24 @@ Examples:
 // Run shows.
 func (c *showCmd) Run(g *globals, api service) error {
 	a, err := api.FindAction(g.Ctx, c.ID)
-	if err != nil {
-		return err
-	}
-	if g.JSON {
-		return g.PrintJSON(a)
-	}
-	s := sheet.New(&g.IO)
-	if a.RebasedBy != "" {
-		if s.Older, err = api.FindAction(g.Ctx, a.Supersedes); err != nil {
-			return err
+	return tell(g, a, err, func() error {
+		s := sheet.New(&g.IO)
+		if a.RebasedBy != "" {
+			if s.Older, err = api.FindAction(g.Ctx, a.Supersedes); err != nil {
+				return err
+			}
 		}
-	}
-	if n, previous := card.Iteration(a); n > 1 && previous != "" {
-		before, err := api.FindAction(g.Ctx, previous)
-		switch {
-		case gatehouse.CodeOf(err) == gatehouse.CodeNotFound:
-		case err != nil:
-			return err
-		case card.Precedes(before, a):
-			s.Before = before
+		if n, previous := card.Iteration(a); n > 1 && previous != "" {
+			before, err := api.FindAction(g.Ctx, previous)
+			switch {
+			case gatehouse.CodeOf(err) == gatehouse.CodeNotFound:
+			case err != nil:
+				return err
+			case card.Precedes(before, a):
+				s.Before = before
+			}
 		}
-	}
-	s.Action(a)
-	return nil
+		s.Action(a)
+		return nil
+	})
 }

@@ -97,7 +97,8 @@ func declare(name string, source []byte, connector string) error {
 	}
 	if err != nil {
 		_ = os.Remove(draft)
-		return fmt.Errorf("%s cannot be edited (%w): add this line below connectors: %s", term.ShownPath(name), err, entry)
+		return fmt.Errorf("%s cannot be edited (%w): add this line below connectors: %s", term.ShownPath(name), err,
+			entry)
 	}
 	return os.Rename(draft, name)
 }

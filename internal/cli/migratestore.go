@@ -44,29 +44,27 @@ func (c *migrateStoreCmd) Run(g *globals) error {
 		Progress: func(table string, done, total int64) { g.Progress("copy "+table, done, total) },
 		Logger:   slog.New(slog.NewTextHandler(g.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
-	if err != nil {
-		return err
-	}
-	if g.JSON {
-		return g.PrintJSON(r)
-	}
-	t := &term.Table{Header: []string{"TABLE", "ROWS"}}
-	for _, one := range r.Tables {
-		t.Add(one.Name, strconv.FormatInt(one.Rows, 10))
-	}
-	if err := g.Print(t, "the folder has no tables"); err != nil {
-		return err
-	}
-	for _, head := range r.Logs {
-		g.Say("audit log of %s: %s, root %s", term.Safe(head.Tenant), term.EntryCount(head.Size), term.HashText(head.Root))
-	}
-	switch {
-	case c.DryRun:
-		g.Say("%d rows would be copied; nothing was changed.", r.Rows)
-	case r.State == "finished":
-		g.Say("The folder is in the database already.")
-	default:
-		g.Say("%d of %d rows copied now; all are there and verified. Serve the database, and the folder no more.", r.Copied, r.Rows)
-	}
-	return nil
+	return tell(g, r, err, func() error {
+		t := &term.Table{Header: []string{"TABLE", "ROWS"}}
+		for _, one := range r.Tables {
+			t.Add(one.Name, strconv.FormatInt(one.Rows, 10))
+		}
+		if err := g.Print(t, "the folder has no tables"); err != nil {
+			return err
+		}
+		for _, head := range r.Logs {
+			g.Say("audit log of %s: %s, root %s",
+				term.Safe(head.Tenant), term.EntryCount(head.Size), term.HashText(head.Root))
+		}
+		switch {
+		case c.DryRun:
+			g.Say("%d rows would be copied; nothing was changed.", r.Rows)
+		case r.State == "finished":
+			g.Say("The folder is in the database already.")
+		default:
+			g.Say("%d of %d rows copied now; all are there and verified. Serve the database, and the folder no more.",
+				r.Copied, r.Rows)
+		}
+		return nil
+	})
 }

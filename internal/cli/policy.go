@@ -71,6 +71,21 @@ func parsePolicy(g *globals, name string) (*policy.Policy, []byte, []finding, er
 	return p, src, nil, nil
 }
 
+// printFindings tells what a check found, a line for each place, and exits 1 where
+// there is anything that must not be.
+func (g *globals) printFindings(answer any, findings []finding, ok bool) error {
+	err := tell(g, answer, nil, func() error {
+		for _, f := range findings {
+			f.print(g.Stdout)
+		}
+		return nil
+	})
+	if err == nil && !ok {
+		err = term.Exit(term.ExitError)
+	}
+	return err
+}
+
 // checkResult is what lint and test print with --json.
 type checkResult struct {
 	OK       bool                `json:"ok"`
@@ -83,19 +98,7 @@ func (g *globals) printCheck(r checkResult) error {
 	if r.Findings == nil {
 		r.Findings = []finding{}
 	}
-	if g.JSON {
-		if err := g.PrintJSON(r); err != nil {
-			return err
-		}
-	} else {
-		for _, f := range r.Findings {
-			f.print(g.Stdout)
-		}
-	}
-	if !r.OK {
-		return term.Exit(term.ExitError)
-	}
-	return nil
+	return g.printFindings(r, r.Findings, r.OK)
 }
 
 // policyLintCmd checks a policy file.

@@ -141,21 +141,17 @@ func (c *policyShowCmd) Run(g *globals, api service) error {
 	} else {
 		v, err = api.FindPolicy(g.Ctx, c.Version)
 	}
-	if err != nil {
-		return err
-	}
-	if g.JSON {
-		return g.PrintJSON(v)
-	}
-	if !g.TTY {
-		// A file or a program gets the bytes that were applied.
-		_, err := io.WriteString(g.Stdout, v.Source)
-		return err
-	}
-	for _, line := range term.SafeLines(v.Source, 0) {
-		fmt.Fprintln(g.Stdout, line)
-	}
-	return nil
+	return tell(g, v, err, func() error {
+		if !g.TTY {
+			// A file or a program gets the bytes that were applied.
+			_, err := io.WriteString(g.Stdout, v.Source)
+			return err
+		}
+		for _, line := range term.SafeLines(v.Source, 0) {
+			fmt.Fprintln(g.Stdout, line)
+		}
+		return nil
+	})
 }
 
 // policyListCmd lists policies.

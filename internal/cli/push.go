@@ -113,14 +113,7 @@ func (c *pushDrainCmd) Run(g *globals, api service) error {
 	}
 	dry := !c.Send
 	answer, err := api.Drain(g.Ctx, gatehouse.DrainRequest{DryRun: &dry, Limit: c.Limit})
-	if err != nil {
-		return err
-	}
-	if g.JSON {
-		err = g.PrintJSON(answer)
-	} else {
-		err = g.printDrain(answer)
-	}
+	err = tell(g, answer, err, func() error { return g.printDrain(answer) })
 	if err != nil || answer.DryRun {
 		return err
 	}

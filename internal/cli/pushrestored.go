@@ -53,11 +53,7 @@ func (c *pushMarkCmd) Run(g *globals, api service) error {
 		// What others settle meanwhile is listed no more, so this comes to its end.
 		more = answer.More && !dry
 	}
-	if g.JSON {
-		err = g.PrintJSON(out)
-	} else {
-		err = g.printMarked(out)
-	}
+	err = tell(g, out, nil, func() error { return g.printMarked(out) })
 	if err == nil && out.Marked > 0 {
 		err = term.Exit(term.ExitUnknown)
 	}
@@ -130,16 +126,13 @@ func (c *pushAskCmd) Run(g *globals, api service) error {
 		}
 		ids = ids[n:]
 	}
-	var err error
-	if g.JSON {
-		err = g.PrintJSON(out)
-	} else {
+	err := showList(g, out, nil, "No outcome is unknown.", func() *term.Table {
 		t := &term.Table{Header: []string{"PUSH", "OUTCOME", "DETAIL"}, Wide: 2}
 		for _, r := range out.Results {
 			t.Add(r.PushID, string(r.Outcome), r.Detail)
 		}
-		err = g.Print(t, "No outcome is unknown.")
-	}
+		return t
+	})
 	if err == nil && out.Settled < len(out.Results) {
 		err = term.Exit(term.ExitUnknown)
 	}
@@ -168,34 +161,30 @@ Examples:
 // Run tells.
 func (c *archiveCmd) Run(g *globals, api service) error {
 	p, err := api.PreviewArchive(g.Ctx, c.Retention.D())
-	if err != nil {
-		return err
-	}
-	if g.JSON {
-		return g.PrintJSON(p)
-	}
-	t := &term.Table{Header: []string{"WHAT", "VALUE"}, Wide: 1}
-	t.Add("retention", p.Retention.String())
-	t.Add("ended before", g.At(p.EndedBefore))
-	t.Add("actions", strconv.Itoa(p.Actions))
-	t.Add("bytes", strconv.FormatInt(p.Bytes, 10))
-	if p.Oldest != nil && p.Newest != nil {
-		t.Add("oldest ended", g.At(*p.Oldest))
-		t.Add("newest ended", g.At(*p.Newest))
-	}
-	for _, n := range p.Tenants {
-		t.Add("of "+n.Tenant, strconv.Itoa(n.Actions))
-	}
-	if err := g.Print(t, ""); err != nil {
-		return err
-	}
-	switch least := gatehouse.Duration(gatehouse.MinRetention); {
-	case !p.Complete:
-		g.Say("The time was over before the end of the store: there may be more.")
-	case p.Configured == nil:
-		g.Say("The server has no retention: it archives nothing. Set retention.finished, at least %s.", least)
-	case *p.Configured != p.Retention:
-		g.Say("The server's own retention is %s.", *p.Configured)
-	}
-	return nil
+	return tell(g, p, err, func() error {
+		t := &term.Table{Header: []string{"WHAT", "VALUE"}, Wide: 1}
+		t.Add("retention", p.Retention.String())
+		t.Add("ended before", g.At(p.EndedBefore))
+		t.Add("actions", strconv.Itoa(p.Actions))
+		t.Add("bytes", strconv.FormatInt(p.Bytes, 10))
+		if p.Oldest != nil && p.Newest != nil {
+			t.Add("oldest ended", g.At(*p.Oldest))
+			t.Add("newest ended", g.At(*p.Newest))
+		}
+		for _, n := range p.Tenants {
+			t.Add("of "+n.Tenant, strconv.Itoa(n.Actions))
+		}
+		if err := g.Print(t, ""); err != nil {
+			return err
+		}
+		switch least := gatehouse.Duration(gatehouse.MinRetention); {
+		case !p.Complete:
+			g.Say("The time was over before the end of the store: there may be more.")
+		case p.Configured == nil:
+			g.Say("The server has no retention: it archives nothing. Set retention.finished, at least %s.", least)
+		case *p.Configured != p.Retention:
+			g.Say("The server's own retention is %s.", *p.Configured)
+		}
+		return nil
+	})
 }

@@ -30,7 +30,8 @@ Examples:
 func (c *appliedCmd) Run(g *globals, api service) error {
 	page, err := collect(g.Ctx, &c.paging, api.ListMirror)
 	return showPage(g, page, err, "Nothing was applied yet.", func() *term.Table {
-		t := &term.Table{Header: []string{"ACTION", "TYPE", "CHANGE", "EXTERNAL ID", "APPLIED"}, Wide: 2, Drop: []int{3, 1}}
+		t := &term.Table{Header: []string{"ACTION", "TYPE", "CHANGE", "EXTERNAL ID", "APPLIED"}, Wide: 2,
+			Drop: []int{3, 1}}
 		for _, m := range page.Items {
 			a := gatehouse.Action{Proposal: gatehouse.Proposal{
 				Operation: m.Operation, Target: m.Target, Connector: m.Connector, CurrentState: m.Before, ProposedChange: m.After,

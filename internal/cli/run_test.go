@@ -18,13 +18,16 @@ func watchedRun() *gatehouse.RunDetail {
 		Run: &gatehouse.Run{
 			ID: "run_1", Status: gatehouse.RunWaiting, CreatedAt: *at(0),
 			Steps: []*gatehouse.Step{
-				{ID: "stp_1", Key: "classify", Status: gatehouse.StepSucceeded, Attempts: 1, StartedAt: at(1), FinishedAt: at(4)},
-				{ID: "stp_2", Key: "page", Status: gatehouse.StepSucceeded, Attempts: 2, StartedAt: at(4), FinishedAt: at(12)},
+				{ID: "stp_1", Key: "classify", Status: gatehouse.StepSucceeded, Attempts: 1, StartedAt: at(1),
+					FinishedAt: at(4)},
+				{ID: "stp_2", Key: "page", Status: gatehouse.StepSucceeded, Attempts: 2, StartedAt: at(4),
+					FinishedAt: at(12)},
 				{
 					ID: "stp_3", Key: "update", Status: gatehouse.StepSucceeded, Attempts: 1, StartedAt: at(12), FinishedAt: at(7215),
 					ActionID: "act_1",
 				},
-				{ID: "stp_4", Key: "later", Uses: "wait", Status: gatehouse.StepWaiting, Attempts: 1, StartedAt: at(7215), Event: "paid"},
+				{ID: "stp_4", Key: "later", Uses: "wait", Status: gatehouse.StepWaiting, Attempts: 1,
+					StartedAt: at(7215), Event: "paid"},
 			},
 		},
 		Actions: []*gatehouse.Action{{ID: "act_1", Status: gatehouse.StatusApplied}},

@@ -31,14 +31,10 @@ Examples:
 // Run shows.
 func (c *runShowCmd) Run(g *globals, api service) error {
 	d, err := api.RunDetail(g.Ctx, c.ID)
-	if err != nil {
-		return err
-	}
-	if g.JSON {
-		return g.PrintJSON(d)
-	}
-	sheet.New(&g.IO).Run(d, g.definitionOf(api, d.Run))
-	return nil
+	return tell(g, d, err, func() error {
+		sheet.New(&g.IO).Run(d, g.definitionOf(api, d.Run))
+		return nil
+	})
 }
 
 // definitionOf reads the version of a run, to draw it. It is nil when the

@@ -130,7 +130,8 @@ func (w *runWatcher) document(r *gatehouse.Run, _ bool) error {
 func (w *runWatcher) lines(r *gatehouse.Run, _ bool) error {
 	var b strings.Builder
 	line := func(at time.Time, what, state, detail string) {
-		fmt.Fprintf(&b, "%s\t%s\t%s\t%s\n", at.UTC().Format(time.RFC3339), term.Safe(what), term.Safe(state), term.Safe(detail))
+		fmt.Fprintf(&b, "%s\t%s\t%s\t%s\n", at.UTC().Format(time.RFC3339), term.Safe(what), term.Safe(state),
+			term.Safe(detail))
 	}
 	for _, s := range r.Steps {
 		// What is blocked has not begun; items come later.
@@ -212,7 +213,8 @@ func (w *runWatcher) draw(r *gatehouse.Run, last bool) error {
 		return nil
 	}
 	s := sheet.New(&w.g.IO)
-	head := term.Safe(r.Workflow+" "+r.ID+": ") + term.Paint(w.g.Color, runStyle(r.Status), term.Safe(sheet.RunStatusText(r)))
+	head := term.Safe(r.Workflow+" "+r.ID+": ") + term.Paint(w.g.Color, runStyle(r.Status),
+		term.Safe(sheet.RunStatusText(r)))
 	lines := append([]string{head}, s.TimelineRows(d)...)
 	if most := w.g.rows() - 1; len(lines) > most {
 		// What scrolled away could not be drawn again.

@@ -154,19 +154,7 @@ func (c *workflowTestCmd) Run(g *globals) error {
 	}
 	g.Say("%s, %d failed", term.Count(len(out.Tests), "test"), failed)
 	out.OK = len(out.Findings) == 0
-	if g.JSON {
-		if err := g.PrintJSON(out); err != nil {
-			return err
-		}
-	} else {
-		for _, f := range out.Findings {
-			f.print(g.Stdout)
-		}
-	}
-	if !out.OK {
-		return term.Exit(term.ExitError)
-	}
-	return nil
+	return g.printFindings(out, out.Findings, out.OK)
 }
 
 // one runs the tests of one workflow.

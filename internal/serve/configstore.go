@@ -52,10 +52,11 @@ func (l *Looker) version(what string, found, known int) {
 		l.add("store", term.CheckFail, "%s is of version %d, this program knows %d: a newer Gatehouse wrote it", what, found,
 			known)
 	case found < shared.BaseVersion:
-		l.add("store", term.CheckFail, "%s is of version %d, from before 0.1.0: this program does not read it", what, found)
+		l.add("store", term.CheckFail, "%s is of version %d, from before 0.1.0: this program does not read it", what,
+			found)
 	case found < known:
-		l.add("store", term.CheckNote, "%s is of version %d: gatehouse serve migrates it to %d when it starts", what, found,
-			known)
+		l.add("store", term.CheckNote, "%s is of version %d: gatehouse serve migrates it to %d when it starts",
+			what, found, known)
 	default:
 		l.add("store", term.CheckOK, "%s, of version %d", what, found)
 	}

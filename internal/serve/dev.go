@@ -172,7 +172,8 @@ func (c *devServeCmd) warn(g *term.IO, cfg *config.Config) {
 	l.All(g.Ctx, cfg)
 	for _, one := range l.Checks {
 		if one.Result == term.CheckFail && g.Ctx.Err() == nil {
-			g.Say("%s %s: %s", term.Paint(g.ColorErr, term.Yellow, "warning:"), term.Safe(one.Name), term.Safe(one.Detail))
+			g.Say("%s %s: %s", term.Paint(g.ColorErr, term.Yellow, "warning:"), term.Safe(one.Name),
+				term.Safe(one.Detail))
 		}
 	}
 }

@@ -122,7 +122,8 @@ func TestReplicasShareOnePostgreSQL(t *testing.T) {
 			if err := one.Close(); err != nil {
 				t.Fatal(err)
 			}
-			people = []*client.Client{people[1], servetest.NewClient(t, two.Gate, two.URL, creds, "eve", gatehouse.KindPerson, gatehouse.RoleApprover)}
+			people = []*client.Client{people[1], servetest.NewClient(t, two.Gate, two.URL, creds, "eve",
+				gatehouse.KindPerson, gatehouse.RoleApprover)}
 		}
 	}
 	servetest.SettleAll(t, two.Gate, two.Store, creds, rounds)
@@ -200,7 +201,8 @@ func TestServeWithNATS(t *testing.T) {
 	metric(`published_total [1-9]\d*`)
 	metric("behind 0")
 	broker.Down()
-	if c := servetest.NewClient(t, s.Gate, s.URL, creds, "ana", gatehouse.KindPerson, gatehouse.RoleApprover); c == nil {
+	if c := servetest.NewClient(t, s.Gate, s.URL, creds, "ana", gatehouse.KindPerson,
+		gatehouse.RoleApprover); c == nil {
 		t.Fatal("no client")
 	}
 	metric(`behind [1-9]\d*`)

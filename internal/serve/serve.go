@@ -63,7 +63,7 @@ func (u *natsURL) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Validate is called by the parser; see that of databaseURL.
+// Validate is called by the parser; see that of DatabaseURL.
 func (u natsURL) Validate() error { return feed.CheckURL(string(u)) }
 
 // Command serves a data folder or a database.
@@ -140,7 +140,8 @@ func (c *Command) Run(g *term.IO) error {
 		log.Warn("serving plain HTTP to other machines: keys and tokens travel in the clear. Serve HTTPS with --tls-cert or --acme-domain, or put a proxy that ends TLS in front and name it as sign_in.public_url",
 			"listen", c.Listen)
 	}
-	log.Info("serving", "url", s.URL, "roles", roles, "store", c.place(), "version", version.Number, "connectors", len(cfg.Connectors))
+	log.Info("serving", "url", s.URL, "roles", roles, "store", c.place(), "version", version.Number,
+		"connectors", len(cfg.Connectors))
 	if has(roles, RoleAPI) {
 		s.work.Go(func() { s.warnOpen(g.Ctx) }) // beside serving: it reads the policy of each tenant
 		s.work.Go(func() { s.warnBreakers(g.Ctx) })

@@ -250,7 +250,7 @@ type Server struct {
 // The node must have an administrator. It closes the node when it fails.
 func Start(n *Node, listen string) (*Server, error) { return StartRoles(n, listen, AllRoles()) }
 
-// StartRoles is startServer for some of the work. Health and metrics are
+// StartRoles is Start for some of the work. Health and metrics are
 // served whatever the roles.
 func StartRoles(n *Node, listen string, roles []Role) (*Server, error) {
 	fail := func(err error) (*Server, error) { return nil, errors.Join(err, n.Close()) }

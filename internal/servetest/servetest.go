@@ -122,7 +122,9 @@ func SettleAll(t *testing.T, g *gate.Gate, store gatehouse.Store, creds *gatehou
 	ctx, cancel := context.WithTimeout(AdminContext(t, g, creds), time.Minute)
 	defer cancel()
 	for {
-		page, err := g.ListActions(ctx, gatehouse.ActionFilter{Status: gatehouse.StatusApplied, Limit: gatehouse.MaxLimit})
+		page, err := g.ListActions(ctx, gatehouse.ActionFilter{
+			Status: gatehouse.StatusApplied, Limit: gatehouse.MaxLimit,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

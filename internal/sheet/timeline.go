@@ -147,10 +147,12 @@ func (s *Sheet) TimelineRows(d *gatehouse.RunDetail) []string {
 			seen[one.Phase] = true
 		}
 		pad := strings.Repeat(" ", key-term.ColumnsOf(keys[i]))
-		lines = append(lines, keys[i]+pad+gap+x.bar(all[i], s.color)+gap+term.Paint(s.color, stepStyle(step), outcomes[i]))
+		lines = append(lines, keys[i]+pad+gap+x.bar(all[i], s.color)+gap+term.Paint(s.color, stepStyle(step),
+			outcomes[i]))
 	}
 	if marks := x.marks(); marks != "" {
-		lines = append(lines, strings.Repeat(" ", key)+gap+term.Paint(s.color, term.Dim, strings.TrimRight(marks, " ")))
+		lines = append(lines, strings.Repeat(" ", key)+gap+term.Paint(s.color, term.Dim,
+			strings.TrimRight(marks, " ")))
 	}
 	var legend bytes.Buffer
 	for _, p := range runline.Phases() {

@@ -185,7 +185,8 @@ func (p *pager) blocks(blocks []card.Block) {
 	inside := false
 	for _, b := range blocks {
 		if b.Folded && !p.whole {
-			p.indented(term.Dim, "    ", fmt.Sprintf("… %s unchanged; enter shows them", isOrAre(len(b.Lines), "line")))
+			p.indented(term.Dim, "    ", fmt.Sprintf("… %s unchanged; enter shows them",
+				isOrAre(len(b.Lines), "line")))
 			inside = false
 			continue
 		}

@@ -58,7 +58,8 @@ func (m *reviewer) header() string {
 	case m.place == onList:
 		return term.Paint(m.color, term.Bold, term.Shorten(term.Safe("inbox · "+m.listed()+m.selected()), m.width-1))
 	case m.place == onBulk:
-		return term.Paint(m.color, term.Bold, term.Shorten("selection · "+term.Count(len(m.bulk.items), "action"), m.width-1))
+		return term.Paint(m.color, term.Bold, term.Shorten("selection · "+term.Count(len(m.bulk.items), "action"),
+			m.width-1))
 	case m.at == len(m.items):
 		return term.Paint(m.color, term.Dim, term.Shorten("end of the list", m.width-1))
 	}
