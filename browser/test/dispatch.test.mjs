@@ -60,7 +60,7 @@ test("the filter stands in the address", limit, async (t) => {
   await filter.getByLabel("Error code").fill(code);
   await page.keyboard.press("Enter");
   await page.waitForURL(new RegExp(`code=${code}`));
-  await page.getByText("None matches the filter.").waitFor();
+  await page.getByText("No dead letter matches the filter.").waitFor();
   await accessible(page, "no dead letter matches");
   await filter.getByLabel("Connector").fill("");
   await filter.getByTestId("filter-go").click();
