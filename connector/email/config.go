@@ -118,7 +118,9 @@ func (c *Config) validate() error {
 	for _, r := range c.Recipients {
 		domain := strings.HasPrefix(r, "@") && validAddress("a"+r)
 		if r != "*" && !domain && !validAddress(r) {
-			return fmt.Errorf("recipients: %s is neither an address nor a domain such as @acme.example", gatehouse.Quote(r))
+			return fmt.Errorf(
+				"recipients: %s is neither an address nor a domain such as @acme.example", gatehouse.Quote(r),
+			)
 		}
 	}
 	if c.Floor != 0 && !c.Floor.Valid() {

@@ -139,7 +139,8 @@ func (c *Connector) find(ctx context.Context, table, query string, fields ...str
 	elements, err := result.Elements()
 	if err != nil {
 		return nil, &connector.Error{
-			Kind: connector.Transient, Code: "check_failed", Detail: "the answer is not a list", Says: a.Says(a.JSON()),
+			Kind: connector.Transient, Code: "check_failed", Detail: "the answer is not a list",
+			Says: a.Says(a.JSON()),
 		}
 	}
 	records := make([]record, len(elements))

@@ -181,7 +181,8 @@ func cannotText(p *actionPage) string {
 		left := a.Approval.Required - a.Approval.Approvals()
 		return fmt.Sprintf("You have voted. %s to go.", plural(left, "approval", "approvals"))
 	case gatehouse.CodeExpired:
-		return "Nobody decided in time. The question expired at " + clock(a.Approval.ExpiresAt) + ", and nothing was changed."
+		return "Nobody decided in time. The question expired at " + clock(a.Approval.ExpiresAt) +
+			", and nothing was changed."
 	}
 	if a.DecidedBy != "" && a.DecidedAt != nil {
 		return fmt.Sprintf("%s. Decided by %s at %s.", itIs(a.Status), a.DecidedBy, clock(*a.DecidedAt))

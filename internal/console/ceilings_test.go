@@ -67,7 +67,8 @@ func TestWhatExceedsACeilingIsMarked(t *testing.T) {
 		}
 	}
 	ana.get("/actions/"+second.ID).want(http.StatusOK).
-		has(testid("exceeds"), "The ceiling prices would be exceeded: this action needs 60.00, but only 40.00 of 100.00 is left",
+		has(testid("exceeds"),
+			"The ceiling prices would be exceeded: this action needs 60.00, but only 40.00 of 100.00 is left",
 			"once other actions leave the window of 1d").
 		lacks("can never be approved")
 	ana.get("/actions/"+large.ID).want(http.StatusOK).has("this action needs 160.00",

@@ -134,7 +134,7 @@ func errorAdvice(code gatehouse.Code) string {
 	case gatehouse.CodeAlreadyDecided, gatehouse.CodeNotAwaitingApproval:
 		return "Your answer was not counted; the decision below stands."
 	case gatehouse.CodeAlreadyVoted:
-		return "Each person has one vote. You can still change an approval to a rejection while other votes are missing."
+		return "Each person has one vote. You can still change an approval to a rejection until the last vote."
 	case gatehouse.CodeDigestMismatch:
 		return "Nothing was decided. Look at the current state, then decide."
 	case gatehouse.CodeTargetChanged:

@@ -116,7 +116,8 @@ func TestDeadLettersAreReplayedByAnAdministrator(t *testing.T) {
 	a := w.settled(w.propose(bot, nil), ana, gatehouse.PushFailed, "http_422", "the price is too high")
 	b := w.settled(w.propose(bot, func(p *gatehouse.Proposal) { p.Target.EntityRef = "SKU-2" }), ana, gatehouse.PushFailed, "http_422", "no")
 
-	ana.get("/dispatch").want(http.StatusOK).has("the price is too high", "Retrying needs the role admin").lacks(`data-testid="replay"`)
+	ana.get("/dispatch").want(http.StatusOK).has("the price is too high", "Retrying needs the role admin").
+		lacks(`data-testid="replay"`)
 	ana.post("/dispatch/replay", "push", a.Push.ID).want(http.StatusForbidden)
 	root.post("/dispatch/replay").want(http.StatusUnprocessableEntity).has("mark what is to be replayed")
 	root.post("/dispatch/replay", "push", a.Push.ID, "push", "psh_unknown").want(http.StatusOK).has("1 dead letter is back in the queue, 1 not", "psh_unknown")
@@ -132,7 +133,8 @@ func TestDeadLettersAreReplayedByAnAdministrator(t *testing.T) {
 	ana.get("/dispatch?code=timeout").want(http.StatusOK).has("No dead letter matches the filter").lacks(b.Push.ID)
 	ana.get("/dispatch?connector=other").want(http.StatusOK).has("No dead letter matches the filter").lacks(b.Push.ID)
 	root.get("/dispatch?code=http_422").want(http.StatusOK).has(`action="/dispatch/replay?code=http_422"`)
-	root.post("/dispatch/replay?code=timeout").want(http.StatusUnprocessableEntity).has("No dead letter matches the filter")
+	root.post("/dispatch/replay?code=timeout").want(http.StatusUnprocessableEntity).
+		has("No dead letter matches the filter")
 
 	ops := w.signIn("otto", gatehouse.RoleOperator)
 	ana.post("/dispatch/discard", "push", b.Push.ID, "reason", "over").want(http.StatusForbidden)

@@ -167,7 +167,8 @@ func TestTenantsAndTheirWalls(t *testing.T) {
 	boss.get("/settings/tenants").want(http.StatusForbidden).has("managed by administrators of the tenant default")
 	boss.post("/settings/tenants", "id", "mine").want(http.StatusForbidden)
 	boss.get("/settings/principals").want(http.StatusOK).has("boss").lacks(">root</a>", ">ana</a>")
-	boss.get("/settings/principals/new").want(http.StatusOK).has("The principal is created in the tenant").lacks(`name="tenant"`)
+	boss.get("/settings/principals/new").want(http.StatusOK).has("The principal is created in the tenant").
+		lacks(`name="tenant"`)
 	boss.post("/settings/principals", "tenant", "default", "name", "spy", "kind", "person", "role", "admin").want(http.StatusForbidden)
 
 	session, one := ana.sessionID(), "/settings/principals/"+w.id("ana")

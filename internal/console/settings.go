@@ -276,7 +276,7 @@ func (c *Console) rotateOwnEditToken(v *view) error {
 	}
 	return v.showSecrets(secretsPage{
 		title: "Your new edit token", back: settingsPath + "#edit-token",
-		meaning: "The old token no longer works. Together with your key, the new one lets your programs and terminals decide.",
+		meaning: "The old token no longer works. Together with your key, the new one lets your programs decide.",
 		secrets: []secret{{"Edit token", made.EditToken}},
 	})
 }
