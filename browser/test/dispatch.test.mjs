@@ -103,7 +103,7 @@ test("by keys alone", limit, async (t) => {
 test("without script", limit, async (t) => {
   const page = await open(t, "cy", { javaScriptEnabled: false });
   await page.getByTestId("replay").click();
-  await page.getByText("mark what is to be replayed").waitFor();
+  await page.getByText("select the dead letters to retry").waitFor();
   await page.goto(`${g.url}/dispatch`);
   await letter(page, dead[2]).getByRole("checkbox").check();
   await page.getByTestId("discard").click();

@@ -69,7 +69,7 @@ test("who reads hears of a decision elsewhere", limit, async (t) => {
   assert.equal(await page.getByTestId("sentence").innerText(), sentence);
   assert.deepEqual(await ids(page), before);
   await page.getByTestId("reload").click();
-  await page.getByTestId("cannot").getByText(/rejected; decided by/).waitFor();
+  await page.getByTestId("cannot").getByText(/rejected\. decided by/i).waitFor();
   assert.equal(await page.getByTestId("approve").count(), 0);
 });
 

@@ -119,7 +119,7 @@ func TestDeadLettersAreReplayedByAnAdministrator(t *testing.T) {
 	ana.get("/dispatch").want(http.StatusOK).has("the price is too high", "Retrying needs the role admin").
 		lacks(`data-testid="replay"`)
 	ana.post("/dispatch/replay", "push", a.Push.ID).want(http.StatusForbidden)
-	root.post("/dispatch/replay").want(http.StatusUnprocessableEntity).has("mark what is to be replayed")
+	root.post("/dispatch/replay").want(http.StatusUnprocessableEntity).has("select the dead letters to retry")
 	root.post("/dispatch/replay", "push", a.Push.ID, "push", "psh_unknown").want(http.StatusOK).has("1 dead letter is back in the queue, 1 not", "psh_unknown")
 	if got := w.action(a.ID).Push.Status; got != gatehouse.PushQueued {
 		t.Errorf("the push is %s", got)
@@ -138,7 +138,7 @@ func TestDeadLettersAreReplayedByAnAdministrator(t *testing.T) {
 
 	ops := w.signIn("otto", gatehouse.RoleOperator)
 	ana.post("/dispatch/discard", "push", b.Push.ID, "reason", "over").want(http.StatusForbidden)
-	ops.post("/dispatch/discard", "reason", "over").want(http.StatusUnprocessableEntity).has("mark what is to be discarded")
+	ops.post("/dispatch/discard", "reason", "over").want(http.StatusUnprocessableEntity).has("select the dead letters to discard")
 	ops.post("/dispatch/discard", "push", b.Push.ID, "reason", " ").want(http.StatusUnprocessableEntity)
 	ops.post("/dispatch/discard", "push", b.Push.ID, "push", a.Push.ID, "reason", "ordered by phone").want(http.StatusOK).
 		has("1 dead letter is closed, 1 not", "no failure is open")
