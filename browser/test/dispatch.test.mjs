@@ -60,7 +60,7 @@ test("the filter stands in the address", limit, async (t) => {
   await filter.getByLabel("Error code").fill(code);
   await page.keyboard.press("Enter");
   await page.waitForURL(new RegExp(`code=${code}`));
-  await page.getByText("None matches the filter.").waitFor();
+  await page.getByText("No dead letter matches the filter.").waitFor();
   await accessible(page, "no dead letter matches");
   await filter.getByLabel("Connector").fill("");
   await filter.getByTestId("filter-go").click();
@@ -103,7 +103,7 @@ test("by keys alone", limit, async (t) => {
 test("without script", limit, async (t) => {
   const page = await open(t, "cy", { javaScriptEnabled: false });
   await page.getByTestId("replay").click();
-  await page.getByText("mark what is to be replayed").waitFor();
+  await page.getByText("select the dead letters to retry").waitFor();
   await page.goto(`${g.url}/dispatch`);
   await letter(page, dead[2]).getByRole("checkbox").check();
   await page.getByTestId("discard").click();

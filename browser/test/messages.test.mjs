@@ -31,11 +31,11 @@ test("an administrator sees the channels and the messages, and tries them", limi
   await signIn(page, await g.setupLink("ana"));
   await page.goto(`${g.url}/settings/messages`);
   await page.getByTestId("test-works").click();
-  await page.getByText("The channel works took the test").waitFor();
+  await page.getByText("The channel works accepted the test").waitFor();
   for (let i = 0; i < 3; i++) {
     await page.goto(`${g.url}/settings/messages`);
     await page.getByTestId("test-refused").click();
-    await page.getByText("The channel refused did not take the test").waitFor();
+    await page.getByText("The channel refused did not accept the test").waitFor();
   }
   await page.locator('[data-channel="refused"] [data-status="failing"]').waitFor();
   await page.locator('[data-channel="works"] [data-status="works"]').waitFor();

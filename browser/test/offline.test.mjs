@@ -62,9 +62,9 @@ test("what changed meanwhile is there after the reconnect", limit, async (t) => 
   await g.propose(priced(2, "43.00"));
   await page.context().setOffline(false);
   await back(page);
-  await page.locator("#live[data-stale]").getByText("it is rejected").waitFor();
+  await page.locator("#live[data-stale]").getByText("while you read: rejected").waitFor();
   await page.getByTestId("fresh-pill").waitFor();
-  await page.getByTestId("standing").getByText(/no answer from you\. It is rejected, decided by/).waitFor();
+  await page.getByTestId("standing").getByText(/no answer from you\. Rejected, decided by/).waitFor();
 });
 
 /** Delivers the page's requests to the server but drops the answers, until the page asks for the result. */
@@ -142,5 +142,5 @@ test("a page that asks and gets an error keeps what it shows, and asks again", l
   await until(2); // requests for parts of the page
   await until(5);
   await page.unroute(/\/live\?|\/inbox\/(new|states)/);
-  await page.locator("#live[data-stale]").getByText("it is rejected").waitFor();
+  await page.locator("#live[data-stale]").getByText("while you read: rejected").waitFor();
 });

@@ -48,7 +48,7 @@ test("a run moves on while it is looked at, and nothing that is read moves", lim
   assert.ok(await page.locator("[data-testid=step][data-step=read]").locator("details").evaluate((el) => el.open));
   assert.equal(await page.evaluate(() => document.activeElement.closest("li")?.dataset.step), "look");
   assert.deepEqual(await page.evaluate(() => [scrollY, window.notReloaded]), [200, true]);
-  assert.match(await page.locator("#run-says").textContent(), /^The run is waiting; \d of \d steps have ended\.$/);
+  assert.match(await page.locator("#run-says").textContent(), /^Run waiting; \d of \d steps have ended\.$/);
   assert.match(await page.getByTestId("waits-for").innerText(), /^heard: the event acknowledged, until /);
   assert.match(await page.locator("[data-testid=tl-row][data-step=change]").innerText(), /waited for people/);
   assert.equal(await page.getByTestId("run-action").locator(".status").first().getAttribute("data-status"), "applied");
@@ -88,7 +88,7 @@ test("the list waits in a pill, and filters stand in the address", limit, async 
   await page.waitForURL(/status=failed_terminal&workflow=sync-stock/);
   assert.deepEqual(await rows(), [scene.failed.id]);
   await page.locator(`#row-${scene.failed.id} a`).click();
-  assert.match(await page.getByTestId("failure").innerText(), /It failed at the step count: unreachable[^]*does not answer/);
+  assert.match(await page.getByTestId("failure").innerText(), /Failed at step count: unreachable[^]*does not answer/);
   await page.goBack();
   await page.waitForURL(/status=failed_terminal&workflow=sync-stock/);
 });

@@ -63,13 +63,13 @@ test("who reads hears of a decision elsewhere", limit, async (t) => {
   const before = await ids(page);
   await g.decide(a.id, { decision: "rejected", notes: "wrong item" });
   const notice = page.locator("#live[data-stale]").getByTestId("notice");
-  await notice.getByText("it is rejected").waitFor();
+  await notice.getByText("while you read: rejected").waitFor();
   assert.match(await notice.innerText(), /decided by admin just now/i);
   // The text being read stays in place until its reader asks for an update.
   assert.equal(await page.getByTestId("sentence").innerText(), sentence);
   assert.deepEqual(await ids(page), before);
   await page.getByTestId("reload").click();
-  await page.getByTestId("cannot").getByText(/rejected; decided by/).waitFor();
+  await page.getByTestId("cannot").getByText(/rejected\. decided by/i).waitFor();
   assert.equal(await page.getByTestId("approve").count(), 0);
 });
 
@@ -153,7 +153,7 @@ test("what changes while an item is on its way is not missed", limit, async (t) 
   await item.come();
   await lastHeard(page, () => g.decide(a.id, { decision: "rejected", notes: "wrong item" }));
   item.go();
-  await page.locator("#live[data-stale]").getByText("it is rejected").waitFor();
+  await page.locator("#live[data-stale]").getByText("while you read: rejected").waitFor();
 });
 
 test("an open item tells now and then that it is open, where nothing changes", limit, async (t) => {

@@ -95,7 +95,7 @@ func (c *Config) server() (server, error) {
 	case "none":
 		if !c.AllowPrivate || c.Username != "" {
 			return server{}, errors.New(
-				"tls: none is for a server inside that asks nobody; set allow_private, and no username",
+				"tls: none requires allow_private, and a server without authentication (no username)",
 			)
 		}
 		s.policy = mail.NoTLS
@@ -118,7 +118,9 @@ func (c *Config) validate() error {
 	for _, r := range c.Recipients {
 		domain := strings.HasPrefix(r, "@") && validAddress("a"+r)
 		if r != "*" && !domain && !validAddress(r) {
-			return fmt.Errorf("recipients: %s is no address, and no domain such as @acme.example", gatehouse.Quote(r))
+			return fmt.Errorf(
+				"recipients: %s is neither an address nor a domain such as @acme.example", gatehouse.Quote(r),
+			)
 		}
 	}
 	if c.Floor != 0 && !c.Floor.Valid() {

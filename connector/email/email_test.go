@@ -182,7 +182,7 @@ func TestFaults(t *testing.T) {
 		"nobody there": {
 			func(_ *mailtest.Server, c *email.Config) { c.SMTP = "127.0.0.1:1" }, connector.NotSent, "unreachable", 0,
 		},
-		"an inside address": {
+		"an internal address": {
 			func(_ *mailtest.Server, c *email.Config) {
 				c.AllowPrivate = false
 			}, connector.Terminal, "address_refused", 0,
@@ -323,10 +323,10 @@ func TestConfig(t *testing.T) {
 		"smtp: must be HOST:PORT":   func(c *email.Config) { c.SMTP = "mail.example" },
 		"from: must be an address":  func(c *email.Config) { c.From = "Gatehouse" },
 		"at least one is needed":    func(c *email.Config) { c.Recipients = nil },
-		"is no address":             func(c *email.Config) { c.Recipients = []string{"@"} },
+		"neither an address":        func(c *email.Config) { c.Recipients = []string{"@"} },
 		"belong together":           func(c *email.Config) { c.Password = email.Secret{} },
 		"starttls, implicit or non": func(c *email.Config) { c.TLS = "maybe" },
-		"that asks nobody":          func(c *email.Config) { c.TLS = "none" },
+		"without authentication":    func(c *email.Config) { c.TLS = "none" },
 		"holds no certificate":      func(c *email.Config) { c.CA = "x" },
 		"there is no secret":        func(c *email.Config) { c.Password.Secret = "OTHER" },
 		"must be 1 to 5":            func(c *email.Config) { c.Floor = 6 },

@@ -187,10 +187,10 @@ func unsent(ctx context.Context, err error) *connector.Error {
 	switch {
 	case errors.Is(err, ssrf.ErrProhibitedIP):
 		e.Kind, e.Code = connector.Terminal, "address_refused"
-		e.Detail = "the host is at an inside address; nothing was sent"
+		e.Detail = "the host has an internal address; nothing was sent"
 	case errors.As(err, &answer) && answer.Code >= 500:
 		e.Kind, e.Code = connector.Terminal, fmt.Sprintf("smtp_%d", answer.Code)
-		e.Detail, e.Says = fmt.Sprintf("the server lets nobody in: %d", answer.Code), cut(answer.Msg)
+		e.Detail, e.Says = fmt.Sprintf("the server refuses the connection: %d", answer.Code), cut(answer.Msg)
 	case ctx.Err() != nil || errors.Is(err, os.ErrDeadlineExceeded):
 		e.Code, e.Detail = "timeout", "the time was over before the message was sent"
 	default:

@@ -58,7 +58,7 @@ func (c *Connector) useApp(cfg Config, key string) error {
 }
 
 func appSigner(key string) (jose.Signer, error) {
-	invalid := errors.New("auth.app.private_key: is no RSA key in PEM, as GitHub gives it")
+	invalid := errors.New("auth.app.private_key: is not an RSA key in PEM, as GitHub issues it")
 	block, _ := pem.Decode([]byte(key))
 	if block == nil {
 		return nil, invalid

@@ -577,8 +577,8 @@ func TestConfig(t *testing.T) {
 		"there are add_label, cancel": func(c *github.Config) {
 			c.Repositories = map[string]github.Repository{repo: {Operations: map[string]github.Operation{"x": {}}}}
 		},
-		"an inside address": func(c *github.Config) { c.AllowPrivate = false },
-		"not github":        func(c *github.Config) { c.Type = "http" },
+		"an internal address": func(c *github.Config) { c.AllowPrivate = false },
+		"not github":          func(c *github.Config) { c.Type = "http" },
 	} {
 		cfg := config(f)
 		change(&cfg)

@@ -229,7 +229,7 @@ func (c *Connector) ReadsState(call connector.Call) bool { return readPath(call)
 func (c *Connector) ReadState(ctx context.Context, call connector.Call) (connector.Snapshot, error) {
 	if !c.ReadsState(call) {
 		return connector.Snapshot{}, &connector.Error{
-			Kind: connector.Terminal, Code: "unsupported", Detail: "what is to be made has no state",
+			Kind: connector.Terminal, Code: "unsupported", Detail: "an entity that does not exist yet has no state",
 		}
 	}
 	state, there, failed := c.read(ctx, call)

@@ -54,7 +54,7 @@ func (op *operation) classify(call connector.Call, a *rest.Answer, doc document)
 		if !known {
 			return &connector.Error{
 				Kind: connector.Ambiguous, Code: "answer_cut",
-				Detail: "the answer is not whole (" + a.Cut + "), so its outcome cannot be told",
+				Detail: "the answer is incomplete (" + a.Cut + "), so the outcome is not known",
 			}
 		}
 		if !matches {

@@ -83,7 +83,7 @@ func (c *Connector) after(ctx context.Context, call connector.Call) (issue, *con
 	i, gone, failed := c.read(ctx, call.Target.EntityRef, names(call))
 	if failed != nil || gone {
 		return i, &connector.Error{
-			Code: "not_confirmed", Detail: "Jira has taken the change, but the issue could not be read afterwards",
+			Code: "not_confirmed", Detail: "Jira has accepted the change, but the issue could not be read afterwards",
 		}
 	}
 	return i, nil
@@ -249,7 +249,7 @@ func (c *Connector) created(ctx context.Context, call connector.Call) (issue, bo
 	elements, err := list.Elements()
 	if !ok || err != nil {
 		return issue{}, false, &connector.Error{
-			Kind: connector.Transient, Code: "check_failed", Detail: "the answer is no list of issues", Says: a.Says(a.JSON()),
+			Kind: connector.Transient, Code: "check_failed", Detail: "the answer is not a list of issues", Says: a.Says(a.JSON()),
 		}
 	}
 	for _, e := range elements {

@@ -72,7 +72,7 @@ func (c *Connector) commented(ctx context.Context, call connector.Call) (string,
 		elements, err := list.Elements()
 		if err != nil {
 			return "", false, &connector.Error{
-				Kind: connector.Transient, Code: "check_failed", Detail: "the answer is no list of comments",
+				Kind: connector.Transient, Code: "check_failed", Detail: "the answer is not a list of comments",
 			}
 		}
 		for _, e := range elements {

@@ -75,7 +75,7 @@ func (c *Config) validate() error {
 	for _, key := range slices.Sorted(maps.Keys(c.Projects)) {
 		at := "projects." + key
 		if !projectForm.MatchString(key) {
-			return fmt.Errorf("projects: %s is no key of a project", gatehouse.Quote(key))
+			return fmt.Errorf("projects: %s is not a valid project key", gatehouse.Quote(key))
 		}
 		for _, op := range slices.Sorted(maps.Keys(c.Projects[key].Operations)) {
 			if !slices.Contains(operationNames, op) {

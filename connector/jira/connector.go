@@ -64,7 +64,7 @@ func New(_ context.Context, cfg Config, secrets func(name string) (string, error
 		return nil, fmt.Errorf("token: %w", err)
 	}
 	if token = strings.TrimSpace(token); !tokenForm.MatchString(token) {
-		return nil, errors.New("token: is no API token")
+		return nil, errors.New("token: is not an API token")
 	}
 	header := "Basic " + base64.StdEncoding.EncodeToString([]byte(cfg.Email+":"+token))
 	c := &Connector{

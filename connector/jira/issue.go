@@ -57,7 +57,7 @@ func (c *Connector) read(
 	if !ok || i.key != key {
 		return i, false, &connector.Error{
 			Kind: connector.Transient, Code: "check_failed", Detail: "the answer is not the issue " + gatehouse.Quote(key) +
-				": it was moved, or the answer is not whole", Says: a.Says(a.JSON()),
+				": it was moved, or the answer is incomplete", Says: a.Says(a.JSON()),
 		}
 	}
 	return i, false, nil
@@ -198,7 +198,7 @@ func (c *Connector) ReadsState(call connector.Call) bool { return call.Operation
 func (c *Connector) ReadState(ctx context.Context, call connector.Call) (connector.Snapshot, error) {
 	if !c.ReadsState(call) {
 		return connector.Snapshot{}, &connector.Error{
-			Kind: connector.Terminal, Code: "unsupported", Detail: "what is to be created has no state",
+			Kind: connector.Terminal, Code: "unsupported", Detail: "an entity that does not exist yet has no state",
 		}
 	}
 	i, gone, failed := c.read(ctx, call.Target.EntityRef, names(call))

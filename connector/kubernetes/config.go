@@ -114,7 +114,7 @@ func (c *Config) validate() error {
 	for _, name := range slices.Sorted(maps.Keys(c.Resources)) {
 		if !resourceForm.MatchString(name) {
 			return fmt.Errorf(
-				"resources: %s is no plural name with its group, such as deployments.apps",
+				"resources: %s is not a plural name with its group, such as deployments.apps",
 				gatehouse.Quote(name),
 			)
 		}

@@ -104,7 +104,7 @@ func authenticate(client *http.Client, cfg Config, secrets func(string) (string,
 			return "", err
 		}
 		if token = strings.TrimSpace(token); !tokenForm.MatchString(token) {
-			return "", errors.New("auth.token: is no bearer token")
+			return "", errors.New("auth.token: is not a valid bearer token")
 		}
 		return "Bearer " + token, nil
 	}

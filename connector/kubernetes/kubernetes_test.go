@@ -506,7 +506,8 @@ func TestAuthentication(t *testing.T) {
 			t.Errorf("with a certificate: %v", err)
 		}
 	}
-	stranger := c.connector(func(cfg *kubernetes.Config) { cfg.CAFile = "" }) // the system does not trust the server's certificate
+	// The system does not trust the server's certificate.
+	stranger := c.connector(func(cfg *kubernetes.Config) { cfg.CAFile = "" })
 	_, err := stranger.Execute(t.Context(), c.call("apply", five, two))
 	wantFailure(t, err, connector.NotSent, "unreachable")
 

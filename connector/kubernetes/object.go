@@ -166,7 +166,7 @@ func (c *Connector) ReadState(ctx context.Context, call connector.Call) (connect
 	p, ok := c.place(call)
 	if !ok || !c.ReadsState(call) {
 		return connector.Snapshot{}, &connector.Error{
-			Kind: connector.Terminal, Code: "unsupported", Detail: "what is to be created has no state",
+			Kind: connector.Terminal, Code: "unsupported", Detail: "an entity that does not exist yet has no state",
 		}
 	}
 	o, why, failed := c.read(ctx, call, p)

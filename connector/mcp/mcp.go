@@ -67,7 +67,7 @@ func New(c Config) (*Connector, error) {
 		case name == "" || len(name) > MaxToolName:
 			return nil, fmt.Errorf("tools: %s cannot name a tool", gatehouse.Quote(name))
 		case name == PinsOperation:
-			return nil, fmt.Errorf("tools.%s: is no tool", name)
+			return nil, fmt.Errorf("tools.%s: is not a valid tool name", name)
 		case t.Floor != 0 && !t.Floor.Valid():
 			return nil, fmt.Errorf("tools.%s.floor: must be 1 to 5", name)
 		}

@@ -14,10 +14,10 @@ import (
 func TestNew(t *testing.T) {
 	t.Parallel()
 	for want, tools := range map[string]map[string]mcpconn.Tool{
-		"cannot name a tool": {strings.Repeat("x", 129): {}},
-		"is no tool":         {mcpconn.PinsOperation: {}},
-		"must be 1 to 5":     {"write": {Floor: 6}},
-		"must be A or C":     {"write": {Class: "B"}},
+		"cannot name a tool":  {strings.Repeat("x", 129): {}},
+		"is not a valid tool": {mcpconn.PinsOperation: {}},
+		"must be 1 to 5":      {"write": {Floor: 6}},
+		"must be A or C":      {"write": {Class: "B"}},
 	} {
 		if _, err := mcpconn.New(mcpconn.Config{Tools: tools}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)

@@ -100,16 +100,16 @@ func (c *Config) validate() error {
 	case (c.Auth.ClientSecret == nil) == (c.Auth.PrivateKey == nil):
 		return errors.New("auth: needs exactly one of client_secret and private_key")
 	case c.Auth.PrivateKey != nil && !userForm.MatchString(c.Auth.Username):
-		return errors.New("auth.username: is needed beside private_key")
+		return errors.New("auth.username: is required with private_key")
 	case c.Auth.PrivateKey == nil && (c.Auth.Username != "" || c.Auth.Audience != ""):
-		return errors.New("auth: username and audience have a meaning beside private_key only")
+		return errors.New("auth: username and audience require private_key")
 	case len(c.Objects) == 0:
 		return errors.New("objects: at least one is needed, such as Opportunity: {}")
 	}
 	folded := map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(c.Objects)) {
 		if !objectForm.MatchString(name) {
-			return fmt.Errorf("objects: %s is no API name of an object", gatehouse.Quote(name))
+			return fmt.Errorf("objects: %s is not a valid API name of an object", gatehouse.Quote(name))
 		}
 		if folded[spelling.Fold(name)] {
 			return fmt.Errorf("objects.%s: stands there in two spellings", name)

@@ -58,7 +58,7 @@ func (c *Connector) read(
 	r, ok := recordOf(a)
 	if !ok {
 		return r, false, false, &connector.Error{
-			Kind: connector.Transient, Code: "check_failed", Detail: "the answer is no record with a time of its last change",
+			Kind: connector.Transient, Code: "check_failed", Detail: "the answer is not a record with a time of its last change",
 			Says: a.Says(a.JSON()),
 		}
 	}
@@ -191,7 +191,7 @@ func (c *Connector) ReadsState(call connector.Call) bool { return call.Operation
 func (c *Connector) ReadState(ctx context.Context, call connector.Call) (connector.Snapshot, error) {
 	if !c.ReadsState(call) {
 		return connector.Snapshot{}, &connector.Error{
-			Kind: connector.Terminal, Code: "unsupported", Detail: "what is to be created has no state",
+			Kind: connector.Terminal, Code: "unsupported", Detail: "an entity that does not exist yet has no state",
 		}
 	}
 	r, gone, _, failed := c.read(ctx, c.names(call), call.Target.EntityType, call.Target.EntityRef)

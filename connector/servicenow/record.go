@@ -139,7 +139,8 @@ func (c *Connector) find(ctx context.Context, table, query string, fields ...str
 	elements, err := result.Elements()
 	if err != nil {
 		return nil, &connector.Error{
-			Kind: connector.Transient, Code: "check_failed", Detail: "the answer is no list", Says: a.Says(a.JSON()),
+			Kind: connector.Transient, Code: "check_failed", Detail: "the answer is not a list",
+			Says: a.Says(a.JSON()),
 		}
 	}
 	records := make([]record, len(elements))
@@ -159,7 +160,7 @@ func resultOf(a *rest.Answer) (gatehouse.JSON, *connector.Error) {
 	switch {
 	case a.Cut != "":
 		return "", &connector.Error{
-			Code: "answer_cut", Detail: "the answer is not whole (" + a.Cut + "), so its outcome cannot be told",
+			Code: "answer_cut", Detail: "the answer is incomplete (" + a.Cut + "), so the outcome is not known",
 		}
 	case !ok:
 		return "", &connector.Error{
@@ -222,7 +223,7 @@ func (c *Connector) ReadsState(call connector.Call) bool { return call.Operation
 func (c *Connector) ReadState(ctx context.Context, call connector.Call) (connector.Snapshot, error) {
 	if !c.ReadsState(call) {
 		return connector.Snapshot{}, &connector.Error{
-			Kind: connector.Terminal, Code: "unsupported", Detail: "what is to be created has no state",
+			Kind: connector.Terminal, Code: "unsupported", Detail: "an entity that does not exist yet has no state",
 		}
 	}
 	r, gone, failed := c.read(ctx, call)

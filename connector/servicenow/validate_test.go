@@ -218,7 +218,7 @@ func TestConfig(t *testing.T) {
 	w := newWorld(t, nil)
 	for want, change := range map[string]func(*servicenow.Config){
 		"instance: is required": func(c *servicenow.Config) { c.Instance = "" },
-		"an inside address":     func(c *servicenow.Config) { c.AllowPrivate = false },
+		"an internal address":   func(c *servicenow.Config) { c.AllowPrivate = false },
 		"tables: at least one":  func(c *servicenow.Config) { c.Tables = nil },
 		"cannot name a table":   func(c *servicenow.Config) { c.Tables["a/b"] = servicenow.Table{} },
 		"there are update, assign": func(c *servicenow.Config) {

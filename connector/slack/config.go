@@ -64,7 +64,7 @@ func (c *Config) validate() error {
 	}
 	for _, id := range slices.Sorted(maps.Keys(c.Channels)) {
 		if !channelForm.MatchString(id) {
-			return fmt.Errorf("channels: %s is no id of a channel, such as C0123ABC", gatehouse.Quote(id))
+			return fmt.Errorf("channels: %s is not the id of a channel, such as C0123ABC", gatehouse.Quote(id))
 		}
 		for _, op := range slices.Sorted(maps.Keys(c.Channels[id].Operations)) {
 			at := fmt.Sprintf("channels.%s.operations.%s", id, op)

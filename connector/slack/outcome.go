@@ -52,7 +52,9 @@ func said(a *rest.Answer) (gatehouse.JSON, *connector.Error) {
 	if ok == "true" {
 		return doc, nil
 	}
-	e := &connector.Error{Code: "no_answer", Detail: "the answer is no word of Slack's Web API", Says: a.Says(doc)}
+	e := &connector.Error{
+		Code: "no_answer", Detail: "the answer does not come from Slack's Web API", Says: a.Says(doc),
+	}
 	code, has := textOf(doc, "error")
 	if ok != "false" || !has || !gatehouse.ValidName(code) {
 		return "", e

@@ -421,12 +421,12 @@ func TestLevels(t *testing.T) {
 		t.Error(err)
 	}
 	for want, change := range map[string]func(*slack.Config){
-		"at least one is needed": func(c *slack.Config) { c.Channels = nil },
-		"is no id of a channel":  func(c *slack.Config) { c.Channels = map[string]slack.Channel{"#general": {}} },
-		"there is no secret":     func(c *slack.Config) { c.Token.Secret = "OTHER" },
-		"needs the name":         func(c *slack.Config) { c.Token.Secret = "" },
-		"an inside address":      func(c *slack.Config) { c.AllowPrivate = false },
-		"not slack":              func(c *slack.Config) { c.Type = "http" },
+		"at least one is needed":     func(c *slack.Config) { c.Channels = nil },
+		"is not the id of a channel": func(c *slack.Config) { c.Channels = map[string]slack.Channel{"#general": {}} },
+		"there is no secret":         func(c *slack.Config) { c.Token.Secret = "OTHER" },
+		"needs the name":             func(c *slack.Config) { c.Token.Secret = "" },
+		"an internal address":        func(c *slack.Config) { c.AllowPrivate = false },
+		"not slack":                  func(c *slack.Config) { c.Type = "http" },
 	} {
 		cfg := config(f)
 		change(&cfg)

@@ -41,7 +41,7 @@ func (c *Connector) ReadsState(call connector.Call) bool { return call.Operation
 func (c *Connector) ReadState(ctx context.Context, call connector.Call) (connector.Snapshot, error) {
 	if !c.ReadsState(call) {
 		return connector.Snapshot{}, &connector.Error{
-			Kind: connector.Terminal, Code: "unsupported", Detail: "what is to be posted has no state",
+			Kind: connector.Terminal, Code: "unsupported", Detail: "a message that is not posted yet has no state",
 		}
 	}
 	channel, ts := place(call)

@@ -93,7 +93,7 @@ func New(_ context.Context, cfg Config, secrets func(name string) (string, error
 	c.key = strings.TrimSpace(c.key)
 	switch {
 	case !keyForm.MatchString(c.key):
-		return nil, errors.New("key: is no API key")
+		return nil, errors.New("key: is not an API key")
 	case cfg.Mode != "" && strings.Contains(c.key, "_test_") != (cfg.Mode == "test"):
 		return nil, fmt.Errorf("key: is not of the mode %s", cfg.Mode)
 	}

@@ -47,7 +47,7 @@ func minor(amount gatehouse.JSON, currency string) (units, why string) {
 	case !plainNumber.MatchString(s):
 		return "", "must be a number without sign and exponent"
 	case slices.Contains(uncertain, currency):
-		return "", "cannot be told in the minor unit of " + currency + " with certainty"
+		return "", "cannot be expressed in the minor unit of " + currency + " with certainty"
 	}
 	whole, fraction, _ := strings.Cut(s, ".")
 	fraction = strings.TrimRight(fraction, "0")

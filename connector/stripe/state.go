@@ -75,7 +75,7 @@ func (c *Connector) listed(
 	elements, err := data.Elements()
 	if err != nil {
 		return "", &connector.Error{
-			Kind: connector.Transient, Code: "check_failed", Detail: "the list of what was made before cannot be read",
+			Kind: connector.Transient, Code: "check_failed", Detail: "the list of earlier effects cannot be read",
 		}
 	}
 	for _, made := range elements {

@@ -172,7 +172,7 @@ func cannotText(p *actionPage) string {
 	switch gatehouse.CodeOf(p.cannot) {
 	case gatehouse.CodeSelfApproval:
 		if p.ofRun != nil {
-			return "You cannot decide this: you, or an agent that you answer for, had a hand in it: wrote the workflow, started the run, or did the step."
+			return "You cannot decide this: you, or an agent that you answer for, wrote the workflow, started the run, or executed the step."
 		}
 		return "You cannot decide this: it was proposed by you, by an agent that you answer for, or on your behalf."
 	case gatehouse.CodeRoleRequired:
@@ -181,27 +181,28 @@ func cannotText(p *actionPage) string {
 		left := a.Approval.Required - a.Approval.Approvals()
 		return fmt.Sprintf("You have voted. %s to go.", plural(left, "approval", "approvals"))
 	case gatehouse.CodeExpired:
-		return "Nobody decided in time: it expired at " + clock(a.Approval.ExpiresAt) + ", and nothing was changed."
+		return "Nobody decided in time. The question expired at " + clock(a.Approval.ExpiresAt) +
+			", and nothing was changed."
 	}
 	if a.DecidedBy != "" && a.DecidedAt != nil {
-		return fmt.Sprintf("%s; decided by %s at %s.", itIs(a.Status), a.DecidedBy, clock(*a.DecidedAt))
+		return fmt.Sprintf("%s. Decided by %s at %s.", itIs(a.Status), a.DecidedBy, clock(*a.DecidedAt))
 	}
 	return "There is nothing to decide. " + itIs(a.Status) + "."
 }
 
-// itIs is the start of a sentence that names the action's state.
+// itIs names the action's state as the start of a sentence.
 func itIs(s gatehouse.Status) string {
 	switch s {
 	case gatehouse.StatusFailed:
-		return "It has failed"
+		return "Failed"
 	case gatehouse.StatusUnknown:
-		return "It was sent, and its outcome is unknown"
+		return "Sent; outcome unknown"
 	case gatehouse.StatusPushing:
-		return "It is being sent"
+		return "Being sent"
 	case gatehouse.StatusExpired:
-		return "It has expired"
+		return "Expired"
 	}
-	return "It is " + string(s)
+	return strings.ToUpper(string(s[:1])) + string(s[1:])
 }
 
 // settledElsewhere says where to continue with an action that failed; "" when there is nothing to
@@ -211,9 +212,9 @@ func settledElsewhere(a *gatehouse.Action) string {
 	case a.Push == nil || a.ArchivedAt != nil:
 		return ""
 	case a.Status == gatehouse.StatusUnknown:
-		return "It may or may not be in the target: somebody has to look there, and settle it in Dispatch"
+		return "The change may or may not be in the target: look there, and record the outcome in Dispatch"
 	case a.Status == gatehouse.StatusFailed && a.Push.Status == gatehouse.PushFailed:
-		return "It is among the dead letters in Dispatch, with what to do about it"
+		return "The action is a dead letter in Dispatch, with what to do next"
 	}
 	return ""
 }
@@ -305,7 +306,7 @@ func doneTitle(v *view, a *gatehouse.Action) string {
 	case a.Status == gatehouse.StatusApproved && !undoUntil(v, a).IsZero():
 		return "Approved"
 	case a.Status == gatehouse.StatusApproved, a.Status == gatehouse.StatusPushing:
-		return "Approved; it is being sent"
+		return "Approved; being sent"
 	}
 	return itIs(a.Status)
 }

@@ -66,7 +66,7 @@ func bulkReview(v *view, b *bulkView) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if len(b.items) == 0 {
-			templ_7745c5c3_Err = emptyState("Nothing that can be decided at once is selected", "Mark items with the boxes in the inbox, or with x. L4 and L5 are decided one by one.", "").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = emptyState("The selection has nothing that can be decided in bulk", "Select items in the inbox with their check boxes or with x. L4 and L5 are decided one by one.", "").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -67,17 +67,18 @@ func TestWhatExceedsACeilingIsMarked(t *testing.T) {
 		}
 	}
 	ana.get("/actions/"+second.ID).want(http.StatusOK).
-		has(testid("exceeds"), "does not fit into the ceiling prices: it takes 60.00, and 40.00 of 100.00 is left",
-			"once others leave the window of 1d").
-		lacks("never fits")
-	ana.get("/actions/"+large.ID).want(http.StatusOK).has("it takes 160.00",
-		"It takes more than the whole limit, so it never fits")
+		has(testid("exceeds"),
+			"The ceiling prices would be exceeded: this action needs 60.00, but only 40.00 of 100.00 is left",
+			"once other actions leave the window of 1d").
+		lacks("can never be approved")
+	ana.get("/actions/"+large.ID).want(http.StatusOK).has("this action needs 160.00",
+		"The action needs more than the whole limit, so it can never be approved")
 	ana.get("/actions/" + first.ID).want(http.StatusOK).lacks(testid("exceeds"))
 
 	pick := url.Values{"pick": {second.ID, small.ID, large.ID}}
 	bulk := ana.get("/inbox/bulk?"+pick.Encode()).want(http.StatusOK).
 		has("3 actions", "Approve 3 items", testid("bulk-exceeds"), "2 do not fit a ceiling now",
-			"it takes 60.00, and 40.00 of 100.00 is left", "never fits").
+			"needs 60.00, but only 40.00 of 100.00 is left", "can never be approved").
 		lacks(testid("bulk-excluded"))
 	if got := strings.Count(bulk.body, mark); got != 2 {
 		t.Errorf("the selection has %d marks", got)
@@ -115,7 +116,7 @@ func TestApplyShowsItsWarnings(t *testing.T) {
 	w := newWorld(t)
 	root := w.signIn("root", gatehouse.RoleAdmin)
 	p := root.post("/policies/apply", "source", ceilingsPolicy, "base", "1").want(http.StatusOK).
-		has("Version 2 is active; look at what it says", testid("policy-warnings"))
+		has("Version 2 is active, with warnings", testid("policy-warnings"))
 	if said := between(p.body, testid("policy-warnings"), "</div>"); !strings.Contains(said,
 		"L3 asks the group pricing, which does not exist") {
 		t.Errorf("the warnings are %s", said)

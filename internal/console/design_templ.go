@@ -206,7 +206,7 @@ func designPage(v *view, groups []tokenGroup) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 20, "</p></section><section class=\"block\"><h2>Buttons</h2><p class=\"inline\"><button type=\"button\" class=\"primary\">Change price to 12.50 USD <kbd>a</kbd></button> <button type=\"button\">Reject <kbd>d</kbd></button> <button type=\"button\" class=\"danger\">Revoke this key</button> <button type=\"button\" class=\"danger primary\">Delete 3 items</button> <button type=\"button\" disabled>Not now</button></p><p class=\"muted\">One primary button on a page. Red is for what destroys or cannot be taken back.</p></section><section class=\"block\"><h2>Notices</h2>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 20, "</p></section><section class=\"block\"><h2>Buttons</h2><p class=\"inline\"><button type=\"button\" class=\"primary\">Change price to 12.50 USD <kbd>a</kbd></button> <button type=\"button\">Reject <kbd>d</kbd></button> <button type=\"button\" class=\"danger\">Revoke this key</button> <button type=\"button\" class=\"danger primary\">Delete 3 items</button> <button type=\"button\" disabled>Not now</button></p><p class=\"muted\">One primary button on a page. Red marks actions that destroy something or cannot be undone.</p></section><section class=\"block\"><h2>Notices</h2>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -222,7 +222,7 @@ func designPage(v *view, groups []tokenGroup) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 21, "<p>What went as it should.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 21, "<p>The request succeeded.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -244,7 +244,7 @@ func designPage(v *view, groups []tokenGroup) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 22, "<p>What has to be looked at.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 22, "<p>Something needs attention.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -266,7 +266,7 @@ func designPage(v *view, groups []tokenGroup) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 23, "<p>What was refused, or has failed.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 23, "<p>The request was refused, or has failed.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -280,7 +280,7 @@ func designPage(v *view, groups []tokenGroup) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = emptyState("Nothing is waiting for you", "An empty page says what fills it, and offers the command.", "gatehouse demo").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = emptyState("Nothing is waiting for you", "An empty page says how to fill it, and offers the command.", "gatehouse demo").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -201,7 +201,7 @@ func (c *Console) discard(v *view) error {
 	}
 	ids := v.r.PostForm["push"]
 	if len(ids) == 0 {
-		return c.dispatchRefused(v, gatehouse.E(gatehouse.CodeInvalid, "mark what is to be discarded"))
+		return c.dispatchRefused(v, gatehouse.E(gatehouse.CodeInvalid, "select the dead letters to discard"))
 	}
 	answer, err := c.cfg.Dispatch.DiscardDeadLetters(v.ctx, gatehouse.DiscardRequest{
 		DeadLetterSelection: gatehouse.DeadLetterSelection{IDs: ids}, Reason: strings.TrimSpace(v.form("reason")),
@@ -224,7 +224,7 @@ func (c *Console) replay(v *view) error {
 	}
 	ids := v.r.PostForm["push"]
 	if len(ids) == 0 {
-		return c.dispatchRefused(v, gatehouse.E(gatehouse.CodeInvalid, "mark what is to be replayed"))
+		return c.dispatchRefused(v, gatehouse.E(gatehouse.CodeInvalid, "select the dead letters to retry"))
 	}
 	answer, err := c.cfg.Dispatch.ReplayDeadLetters(v.ctx, gatehouse.ReplayRequest{IDs: ids})
 	if err != nil {

@@ -43,7 +43,7 @@ func editForm(v *view, e *editView) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "\" data-back>← Back to the action</a></p><h1>Edit the proposal</h1><p class=\"muted\">This proposes a revision in its place: with a digest of its own, judged anew, and decided by others than you. Votes do not carry over.</p>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "\" data-back>← Back to the action</a></p><h1>Edit the proposal</h1><p class=\"muted\">This proposes a revision that replaces the action. It gets a new digest, is judged again, and others decide it. Votes do not carry over.</p>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -109,7 +109,7 @@ func editForm(v *view, e *editView) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "\"> <label>The change, in JSON <textarea name=\"change\" rows=\"14\" class=\"code\" spellcheck=\"false\" required data-testid=\"edit-change\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "\"> <label>The change, as JSON <textarea name=\"change\" rows=\"14\" class=\"code\" spellcheck=\"false\" required data-testid=\"edit-change\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -114,47 +114,47 @@ func errorTitle(code gatehouse.Code) string {
 func errorAdvice(code gatehouse.Code) string {
 	switch code {
 	case gatehouse.CodeNotFound:
-		return "It may belong to another tenant, or the address is incomplete. Search for it by its id from the inbox."
+		return "The page may belong to another tenant, or the address is incomplete. Search for the id in the inbox."
 	case gatehouse.CodeBadToken, gatehouse.CodeLinkExpired:
-		return "What waits for you is in the inbox of Gatehouse."
+		return "Open Gatehouse's inbox to see what is waiting for you."
 	case gatehouse.CodeSignInRequired:
 		return "Sign in, and decide in Gatehouse."
 	case gatehouse.CodeRoleRequired:
 		return "Ask an administrator for the role, or sign in as somebody who has it."
 	case gatehouse.CodeSelfApproval:
-		return "Ask somebody else who may approve. Nobody decides on what was proposed by, or for, themselves."
+		return "Ask another approver. People can't decide what was proposed by them or on their behalf."
 	case gatehouse.CodeSenderNotAllowed:
-		return "The workflow says in the step's from: who may send this event. Ask one of them."
+		return "The step's from: in the workflow lists who may send this event. Ask one of them."
 	case gatehouse.CodeEditTokenRequired, gatehouse.CodeStepUpRequired:
-		return "Prove once more that it is you, with your passkey, your provider, or your edit token, and decide again."
+		return "Prove your identity with your passkey, your provider, or your edit token, and decide again."
 	case gatehouse.CodeUnauthenticated:
-		return "Sign in again. A set-up link works once, for thirty minutes; an administrator can make a new one."
+		return "Sign in again. A set-up link works once, for thirty minutes; an administrator can create a new one."
 	case gatehouse.CodeExpired:
-		return "Nothing was changed. If it is still wanted, its proposer can propose it again."
+		return "Nothing was changed. If the change is still wanted, its proposer can propose it again."
 	case gatehouse.CodeAlreadyDecided, gatehouse.CodeNotAwaitingApproval:
 		return "Your answer was not counted; the decision below stands."
 	case gatehouse.CodeAlreadyVoted:
-		return "One person has one vote. You can still turn an approval into a rejection while others are to vote."
+		return "Each person has one vote. You can still change an approval to a rejection until the last vote."
 	case gatehouse.CodeDigestMismatch:
-		return "Nothing was decided. Look at it again as it is now, then decide."
+		return "Nothing was decided. Look at the current state, then decide."
 	case gatehouse.CodeTargetChanged:
-		return "Nothing was decided. Compare what was expected with what is there now; then, where it is offered, rebase it on the present state, or approve and say that you know; else reject it."
+		return "Nothing was decided. Compare the expected state with the current one. Then rebase the action on the current state or approve it anyway, if offered; otherwise reject it."
 	case gatehouse.CodeCannotRebase:
-		return "Nothing was proposed: the action is as it was. Decide it as it is, or have it proposed anew."
+		return "Nothing was proposed; the action is unchanged. Decide it as it is, or ask for a new proposal."
 	case gatehouse.CodeCannotEdit:
-		return "Nothing was stored: the action is as it was. Edit it otherwise, or reject it and say why."
+		return "Nothing was stored; the action is unchanged. Edit it differently, or reject it with a reason."
 	case gatehouse.CodeConfirmation:
 		return "Nothing was decided. Type the value exactly as it is shown."
 	case gatehouse.CodeCeilingExceeded:
-		return "Your vote was not stored. Wait until the window has moved on, or have the ceiling changed in the policy."
+		return "Your vote was not stored. Wait until there is room under the ceiling, or ask for a higher ceiling in the policy."
 	case gatehouse.CodeAuthorityRevoked:
-		return "The policy that is active now forbids it, or a voter has lost the right. Nothing was approved."
+		return "The active policy now forbids the action, or a voter has lost the right to decide. Nothing was approved."
 	case gatehouse.CodeTooLate:
-		return "It is under way already. Once it is applied, it may be possible to reverse it."
+		return "The action is already being sent. Once it is applied, it may be possible to reverse it."
 	case gatehouse.CodeBusy, gatehouse.CodeInProgress, gatehouse.CodeRateLimited:
-		return "Nothing was changed. Wait a moment and try the same again."
+		return "Nothing was changed. Wait a moment and try again."
 	case gatehouse.CodeInternal:
-		return "Try again; if it stays, tell the operator the request's id."
+		return "Try again. If the error persists, tell the operator the request's id."
 	}
 	return "Nothing was changed."
 }

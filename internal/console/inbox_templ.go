@@ -1339,7 +1339,7 @@ func inboxEmpty(v *view, p *inboxPage) templ.Component {
 		ctx = templ.ClearChildren(ctx)
 		switch {
 		case p.q.Cursor != "" || p.next != "":
-			templ_7745c5c3_Err = emptyState("Nothing on this page", "There may be more on the next.", "").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = emptyState("Nothing on this page", "There may be more items on the next page.", "").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1349,7 +1349,7 @@ func inboxEmpty(v *view, p *inboxPage) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		case p.q.Tab == tabMine && !v.has(gatehouse.RoleApprover):
-			templ_7745c5c3_Err = emptyState("Nothing is waiting for you", "You do not have the role approver; the tab Team shows all that is pending.", "").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = emptyState("Nothing is waiting for you", "You do not have the role approver. The tab Team shows everything that is pending.", "").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1369,7 +1369,7 @@ func inboxEmpty(v *view, p *inboxPage) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		default:
-			templ_7745c5c3_Err = emptyState("Nothing has been decided yet", "Decisions appear here with what became of them.", "gatehouse list").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = emptyState("Nothing has been decided yet", "Decisions appear here with their results.", "gatehouse list").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -173,7 +173,7 @@ func TestTheNoticeFollowsWhatWasDecided(t *testing.T) {
 	ana := w.signIn("ana", gatehouse.RoleApprover)
 	ana.get("/inbox?done=" + a.ID).want(200).has(`hx-get="/inbox/done?done=` + a.ID)
 	ana.post("/actions/"+a.ID+"/decide", decision(a, gatehouse.Reject, "notes", "too much")...).want(200)
-	ana.get("/inbox/done?done="+a.ID).want(200).has("It is rejected").lacks("hx-get", "<html")
+	ana.get("/inbox/done?done="+a.ID).want(200).has("Rejected").lacks("hx-get", "<html")
 	ana.get("/inbox/done?done=act_none").want(404)
 }
 

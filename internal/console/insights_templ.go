@@ -138,7 +138,7 @@ func insightsView(v *view, p *insightsPage) templ.Component {
 			}
 		}
 		if p.x.Seen == 0 {
-			templ_7745c5c3_Err = emptyState("Nothing was proposed", "In this window, nothing that matches was proposed.", "").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = emptyState("Nothing was proposed", "No proposal in this window matches.", "").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -187,7 +187,7 @@ func insightsView(v *view, p *insightsPage) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 19, " are looked at.</b>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 19, " are counted.</b>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -238,7 +238,7 @@ func insightsView(v *view, p *insightsPage) templ.Component {
 			}
 		}
 		if len(p.x.Decisions) > 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 26, "<section aria-labelledby=\"replay-title\"><h2 id=\"replay-title\">Replays and conflicts</h2><p class=\"muted\">In the whole tenant and over all replicas, whole days in UTC, a few seconds late. A client that repeats its requests is replayed; one that decides what others have decided conflicts. A shift between the two is a client's bug.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 26, "<section aria-labelledby=\"replay-title\"><h2 id=\"replay-title\">Replays and conflicts</h2><p class=\"muted\">For the whole tenant and all replicas, in whole days (UTC), with a delay of a few seconds. A client that repeats its requests causes replays; one that decides what others have decided causes conflicts. A shift between the two points to a bug in a client.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

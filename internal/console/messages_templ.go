@@ -53,7 +53,7 @@ func messagesBody(v *view, p *messagesView) templ.Component {
 			}
 		}
 		if len(p.channels) == 0 {
-			templ_7745c5c3_Err = emptyState("No channel is configured", "Nobody is told that an approval waits. Channels are set in the configuration file.", "").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = emptyState("No channel is configured", "Nobody is notified of waiting approvals. Configure channels in the configuration file.", "").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -129,7 +129,7 @@ func messagesBody(v *view, p *messagesView) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if len(p.list) == 0 {
-			templ_7745c5c3_Err = emptyState("No messages", "Nobody was told anything yet.", "").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = emptyState("No messages", "No message has been sent yet.", "").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -565,7 +565,7 @@ func testResult(n *gatehouse.Notification) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = notice("good", "The channel "+n.Channel+" took the test").Render(templ.WithChildren(ctx, templ_7745c5c3_Var23), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = notice("good", "The channel "+n.Channel+" accepted the test").Render(templ.WithChildren(ctx, templ_7745c5c3_Var23), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -605,7 +605,7 @@ func testResult(n *gatehouse.Notification) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = notice("bad", "The channel "+n.Channel+" did not take the test").Render(templ.WithChildren(ctx, templ_7745c5c3_Var25), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = notice("bad", "The channel "+n.Channel+" did not accept the test").Render(templ.WithChildren(ctx, templ_7745c5c3_Var25), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

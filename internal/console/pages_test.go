@@ -92,7 +92,7 @@ func TestUnknownOutcomeIsSettledByAnOperator(t *testing.T) {
 	ops := w.signIn("otto", gatehouse.RoleOperator)
 	a := w.settled(w.propose(bot, nil), ana, gatehouse.PushUnknown, "timeout", "no answer <b>in time</b>")
 
-	ana.get("/dispatch").want(http.StatusOK).has(testid("dead-letter"), `data-status="unknown"`, "No replay", "Settling it needs the role operator").lacks("<b>in time</b>", `data-testid="resolve"`)
+	ana.get("/dispatch").want(http.StatusOK).has(testid("dead-letter"), `data-status="unknown"`, "No replay", "Recording the outcome needs the role operator").lacks("<b>in time</b>", `data-testid="resolve"`)
 	ana.post("/dispatch/pushes/"+a.Push.ID+"/resolve", "outcome", "applied", "reason", "I looked").want(http.StatusForbidden)
 	ops.get("/dispatch").want(http.StatusOK).has("look at the target", testid("resolve"))
 	ops.post("/dispatch/pushes/"+a.Push.ID+"/resolve", "outcome", "perhaps", "reason", "x").want(http.StatusUnprocessableEntity).has(testid("dead-letter"))
@@ -100,7 +100,7 @@ func TestUnknownOutcomeIsSettledByAnOperator(t *testing.T) {
 	if got := w.action(a.ID).Status; got != gatehouse.StatusUnknown {
 		t.Fatalf("a refusal left it %s", got)
 	}
-	ops.post("/dispatch/pushes/"+a.Push.ID+"/resolve", "outcome", "applied", "reason", "the order shows it").want(http.StatusOK).has("everything that was sent has an outcome")
+	ops.post("/dispatch/pushes/"+a.Push.ID+"/resolve", "outcome", "applied", "reason", "the order shows it").want(http.StatusOK).has("everything that was sent has a known outcome")
 	if got := w.action(a.ID).Status; got != gatehouse.StatusApplied {
 		t.Errorf("it is %s", got)
 	}
@@ -116,9 +116,10 @@ func TestDeadLettersAreReplayedByAnAdministrator(t *testing.T) {
 	a := w.settled(w.propose(bot, nil), ana, gatehouse.PushFailed, "http_422", "the price is too high")
 	b := w.settled(w.propose(bot, func(p *gatehouse.Proposal) { p.Target.EntityRef = "SKU-2" }), ana, gatehouse.PushFailed, "http_422", "no")
 
-	ana.get("/dispatch").want(http.StatusOK).has("the price is too high", "Replaying needs the role admin").lacks(`data-testid="replay"`)
+	ana.get("/dispatch").want(http.StatusOK).has("the price is too high", "Retrying needs the role admin").
+		lacks(`data-testid="replay"`)
 	ana.post("/dispatch/replay", "push", a.Push.ID).want(http.StatusForbidden)
-	root.post("/dispatch/replay").want(http.StatusUnprocessableEntity).has("mark what is to be replayed")
+	root.post("/dispatch/replay").want(http.StatusUnprocessableEntity).has("select the dead letters to retry")
 	root.post("/dispatch/replay", "push", a.Push.ID, "push", "psh_unknown").want(http.StatusOK).has("1 dead letter is back in the queue, 1 not", "psh_unknown")
 	if got := w.action(a.ID).Push.Status; got != gatehouse.PushQueued {
 		t.Errorf("the push is %s", got)
@@ -129,17 +130,18 @@ func TestDeadLettersAreReplayedByAnAdministrator(t *testing.T) {
 
 	// The filter is in the URL, and stays after an operator's form.
 	ana.get("/dispatch?connector=shop&code=http_422").want(http.StatusOK).has(b.Push.ID, `value="http_422"`)
-	ana.get("/dispatch?code=timeout").want(http.StatusOK).has("None matches the filter").lacks(b.Push.ID)
-	ana.get("/dispatch?connector=other").want(http.StatusOK).has("None matches the filter").lacks(b.Push.ID)
+	ana.get("/dispatch?code=timeout").want(http.StatusOK).has("No dead letter matches the filter").lacks(b.Push.ID)
+	ana.get("/dispatch?connector=other").want(http.StatusOK).has("No dead letter matches the filter").lacks(b.Push.ID)
 	root.get("/dispatch?code=http_422").want(http.StatusOK).has(`action="/dispatch/replay?code=http_422"`)
-	root.post("/dispatch/replay?code=timeout").want(http.StatusUnprocessableEntity).has("None matches the filter")
+	root.post("/dispatch/replay?code=timeout").want(http.StatusUnprocessableEntity).
+		has("No dead letter matches the filter")
 
 	ops := w.signIn("otto", gatehouse.RoleOperator)
 	ana.post("/dispatch/discard", "push", b.Push.ID, "reason", "over").want(http.StatusForbidden)
-	ops.post("/dispatch/discard", "reason", "over").want(http.StatusUnprocessableEntity).has("mark what is to be discarded")
+	ops.post("/dispatch/discard", "reason", "over").want(http.StatusUnprocessableEntity).has("select the dead letters to discard")
 	ops.post("/dispatch/discard", "push", b.Push.ID, "reason", " ").want(http.StatusUnprocessableEntity)
 	ops.post("/dispatch/discard", "push", b.Push.ID, "push", a.Push.ID, "reason", "ordered by phone").want(http.StatusOK).
-		has("1 dead letter is closed, 1 not", "nothing that failed is open")
+		has("1 dead letter is closed, 1 not", "no failure is open")
 	root.post("/dispatch/replay", "push", b.Push.ID).want(http.StatusConflict).has("ordered by phone")
 	root.get("/dispatch?tab=queue").want(http.StatusOK).has(testid("pushes-queued"))
 }
@@ -197,11 +199,11 @@ func TestAuditPage(t *testing.T) {
 	eve.get("/audit?before=x").want(http.StatusUnprocessableEntity)
 	eve.get("/audit?before=-5").want(http.StatusOK)
 	eve.get("/audit?before=999999").want(http.StatusOK).has("hitl.proposed")
-	eve.post("/audit/check").want(http.StatusOK).has("The log agrees with itself").lacks("The log was changed")
+	eve.post("/audit/check").want(http.StatusOK).has("The log is consistent").lacks("The log was changed")
 
 	w.damage(`DROP TRIGGER audit_leaf_frozen`,
 		`UPDATE audit_leaf SET body = replace(body, 'hitl.proposed', 'hitl.denied')`)
-	eve.post("/audit/check").want(http.StatusOK).has("The log was changed").lacks("The log agrees with itself")
+	eve.post("/audit/check").want(http.StatusOK).has("The log was changed").lacks("The log is consistent")
 }
 
 // damage changes the database directly, without the gate.

@@ -107,7 +107,7 @@ func payloadSection(v *view, p *actionPage) templ.Component {
 				}
 				ctx = templ.InitializeContext(ctx)
 				if p.payload.full {
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "<p>This is more than a page can show, so it can't be approved here. Ask for it in parts.</p>")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "<p>A page can't show this much, so it can't be approved here. Ask the proposer to split it.</p>")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -1439,7 +1439,7 @@ func artifact(a *gatehouse.Action, p payload) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if art := p.artifact; art == nil {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 112, "<p class=\"muted\">It is long, and not shown yet.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 112, "<p class=\"muted\">Too long to show at first.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

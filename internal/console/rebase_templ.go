@@ -32,7 +32,7 @@ func movedSection(p *actionPage) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if p.a.RebasedBy != "" {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<section class=\"block\" aria-labelledby=\"moved-title\" data-testid=\"state-moved\"><h2 id=\"moved-title\">What has moved since</h2><p><b>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<section class=\"block\" aria-labelledby=\"moved-title\" data-testid=\"state-moved\"><h2 id=\"moved-title\">Changed at the target since</h2><p><b>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -181,7 +181,7 @@ func rebaseForm(p *actionPage) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "\"> <button type=\"submit\" data-key=\"b\" data-testid=\"rebase\">Rebase on the present state <kbd>b</kbd></button> <span class=\"muted\">The same change, proposed again on what is there now; votes start again.</span></form>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "\"> <button type=\"submit\" data-key=\"b\" data-testid=\"rebase\">Rebase on the current state <kbd>b</kbd></button> <span class=\"muted\">Proposes the same change on the target's current state; voting starts again.</span></form>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -54,7 +54,8 @@ func TestRebase(t *testing.T) {
 			t.Errorf("what has moved lacks %q: %s", want, section)
 		}
 	}
-	for _, other := range []string{"currency", "12.50"} { // fields that did not change at the target, and the change itself
+	// A field that did not change at the target, and the change itself.
+	for _, other := range []string{"currency", "12.50"} {
 		if strings.Contains(section, other) {
 			t.Errorf("what has moved shows %q: %s", other, section)
 		}

@@ -25,7 +25,7 @@ func TestReviewEdit(t *testing.T) {
 	eve.get(page + "/edit").want(http.StatusForbidden)
 	eve.post(form, "do", "save").want(http.StatusForbidden)
 	shown := ana.get(page+"/edit").want(200).has("as bot says", `name="field-3"`, `name="field-0"`,
-		`<option value="true" selected>`, "&lt;b&gt;first\nsecond</textarea>", "Check says what differs")
+		`<option value="true" selected>`, "&lt;b&gt;first\nsecond</textarea>", "Check shows the differences")
 	shown.plain()
 	once := onceField.FindStringSubmatch(shown.body)[1]
 	// A browser also posts the fields that nobody changed.

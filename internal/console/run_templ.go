@@ -948,7 +948,7 @@ func runButtons(v *view, p *runPage) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 55, "\"><p>Nothing new is taken up, and what people have not answered yet is withdrawn. What was sent already settles first.</p><label>Why? <input type=\"text\" id=\"cancel-reason\" name=\"reason\" value=\"")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 55, "\"><p>No new step starts, and open questions are withdrawn. Calls that were already sent finish first.</p><label>Why? <input type=\"text\" id=\"cancel-reason\" name=\"reason\" value=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

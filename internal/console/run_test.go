@@ -98,7 +98,7 @@ func TestRunPage(t *testing.T) {
 	p := vic.get(path).want(http.StatusOK)
 	p.headers()
 	p.has(
-		`data-status="waiting_approval"`, "waiting for people", "The run is waiting for people; 1 of 3 steps have ended.", "asking version 1", "by bot over the API",
+		`data-status="waiting_approval"`, "waiting for people", "Run waiting for people; 1 of 3 steps have ended.", "asking version 1", "by bot over the API",
 		"ask : anybody with the role approver", testid("tl-row"), `class="tl-people"`, "Input and output of sum", "&lt;img src=x onerror=alert(1)&gt;", "1.50e0",
 		`href="/actions/`+run.StepOf("ask").ActionID+`"`, testid("run-action"),
 	)
@@ -156,7 +156,7 @@ func TestActionLeadsToItsRun(t *testing.T) {
 	ana := w.signIn("ana", gatehouse.RoleApprover)
 	bot := w.agent("bot")
 	run := w.reached(w.start(bot, "asking", `{"list":[],"n":1}`).ID, gatehouse.RunWaitingApproval)
-	ana.get("/actions/"+run.StepOf("ask").ActionID).want(http.StatusOK).has(testid("of-run"), "Proposed by the step ask of a run of asking", `href="/runs/`+run.ID+`"`)
+	ana.get("/actions/"+run.StepOf("ask").ActionID).want(http.StatusOK).has(testid("of-run"), "Proposed by step ask of a run of asking", `href="/runs/`+run.ID+`"`)
 	forged := w.propose(bot, func(p *gatehouse.Proposal) {
 		p.Context = gatehouse.MustJSON(map[string]any{"run": run.ID, "run_id": run.ID, "workflow": "asking", "step": "ask"})
 	})
@@ -197,7 +197,7 @@ func TestRunList(t *testing.T) {
 	// Filters are in the URL and preselected in the form.
 	p := vic.get("/runs?workflow=asking").want(http.StatusOK).has(fresh.ID, `value="asking"`).lacks(last.ID)
 	vic.get("/runs?status=canceled").want(http.StatusOK).has(last.ID, `<option value="canceled" selected`).lacks(fresh.ID)
-	vic.get("/runs?workflow=asking&status=canceled").has("Nothing matches the filter.")
+	vic.get("/runs?workflow=asking&status=canceled").has("No run matches the filter.")
 	vic.get("/runs?workflow=" + url.QueryEscape(`"><script>`) + "&status=x").want(http.StatusOK).lacks("<script>")
 	// A run that no longer matches the filter counts as changed.
 	pill = strings.ReplaceAll("/runs/new?"+between(p.body, `hx-get="/runs/new?`, `"`), "&amp;", "&")
@@ -225,7 +225,7 @@ func TestWorkflowPages(t *testing.T) {
 	// A person who may propose may start a run. An error of the input is shown at its field, and
 	// the typed text stays.
 	vic.post("/workflows/asking/start", "input", `{"n":1}`).want(http.StatusForbidden)
-	page := pia.get("/workflows/asking").has(testid("start"), "What the input has to be")
+	page := pia.get("/workflows/asking").has(testid("start"), "Schema of the input")
 	once := between(page.body, `name="once" value="`, `"`)
 	for _, x := range [][2]string{
 		{"{\"n\":\n1,}", "line 2 is not JSON as it must be"}, {`{"n":"</textarea><b>"}`, "/input/n"}, {`{}`, "/input"}, {`{"n":1,"n":2}`, "/input"},

@@ -177,17 +177,17 @@ func noRuns(p *runListPage) templ.Component {
 		ctx = templ.ClearChildren(ctx)
 		switch {
 		case p.q.filtered():
-			templ_7745c5c3_Err = emptyState("No run is so", "Nothing matches the filter.", "").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = emptyState("No runs match", "No run matches the filter.", "").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		case !p.any:
-			templ_7745c5c3_Err = emptyState("No workflow yet", "A run is one pass through a workflow, and pauses where people have to agree. On the machine of a development server, this applies a first one as its second person, and starts a run of it as its agent; then you are asked:", firstWorkflow).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = emptyState("No workflow yet", "A run is one pass through a workflow, and pauses where people have to agree. On the machine of a development server, this command applies a first workflow as the server's second person, and starts a run of it as its agent, which then asks you:", firstWorkflow).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		default:
-			templ_7745c5c3_Err = emptyState("No runs yet", "A run begins on a workflow's page, by a webhook, by the clock, or so:", "gatehouse run start NAME").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = emptyState("No runs yet", "Start a run on a workflow's page, by a webhook, by a schedule, or with:", "gatehouse run start NAME").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -709,7 +709,7 @@ func runBadge(r *gatehouse.Run) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if r.Stop != "" && !r.Status.Final() {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 45, "<span class=\"status\" title=\"It takes up nothing new, and ends when what is under way has settled\"><span aria-hidden=\"true\">■</span> stopping</span>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 45, "<span class=\"status\" title=\"No new step starts; the run ends when the steps in progress have finished\"><span aria-hidden=\"true\">■</span> stopping</span>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

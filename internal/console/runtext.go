@@ -92,20 +92,20 @@ func runSentence(d *gatehouse.RunDetail) string {
 			done++
 		}
 	}
-	return "The run is " + runWord(d.Run) + "; " + strconv.Itoa(done) + " of " + plural(len(d.Steps), "step", "steps") + " have ended."
+	return "Run " + runWord(d.Run) + "; " + strconv.Itoa(done) + " of " + plural(len(d.Steps), "step", "steps") + " have ended."
 }
 
 // failureSentence says why a run failed, and at which step.
 func failureSentence(d *gatehouse.RunDetail) string {
 	for _, s := range d.Steps {
 		if s.Status == gatehouse.StepFailed && s.Parent == "" {
-			return "It failed at the step " + s.Key
+			return "Failed at step " + s.Key
 		}
 	}
 	if d.Status == gatehouse.RunCanceled || d.Stop == gatehouse.RunCanceled {
-		return "It was canceled"
+		return "Canceled"
 	}
-	return "It failed"
+	return "Failed"
 }
 
 // whom says who must answer an action's question.

@@ -276,7 +276,7 @@ func (c *Console) rotateOwnEditToken(v *view) error {
 	}
 	return v.showSecrets(secretsPage{
 		title: "Your new edit token", back: settingsPath + "#edit-token",
-		meaning: "The old one has ended. Together with your key, it lets a program or a terminal of yours decide.",
+		meaning: "The old token no longer works. Together with your key, the new one lets your programs decide.",
 		secrets: []secret{{"Edit token", made.EditToken}},
 	})
 }
@@ -291,7 +291,7 @@ func (c *Console) createOwnKey(v *view) error {
 	}
 	return v.showSecrets(secretsPage{
 		title: "Your new key", back: settingsPath + "#keys",
-		meaning: "Whoever holds it asks and proposes as you, until you revoke it. Its id is " + made.KeyID + ".",
+		meaning: "Anyone with this key can read and propose as you until you revoke it. Its id is " + made.KeyID + ".",
 		secrets: []secret{{"Key", made.Key}},
 	})
 }

@@ -381,11 +381,11 @@ func roleMeaning(r gatehouse.Role) string {
 	case gatehouse.RoleApprover:
 		return "decides on what others propose"
 	case gatehouse.RoleOperator:
-		return "drains the queue and settles unknown outcomes"
+		return "drains the queue and records unknown outcomes"
 	case gatehouse.RoleAuditor:
 		return "reads and verifies the log"
 	case gatehouse.RoleViewer:
-		return "reads only; stands alone"
+		return "reads only; cannot be combined with other roles"
 	case gatehouse.RoleWorker:
 		return "carries out changes as a pull worker"
 	case gatehouse.RoleAdmin:

@@ -347,12 +347,12 @@ func settingsBody(v *view, p *settingsView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 22, "\">Principals</a>; the role admin only another administrator takes from you.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 22, "\">Principals</a>; only another administrator can remove your role admin.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 23, "<p class=\"muted\">Your name can't be changed. Roles, other principals, tenants and sign-in are an administrator's to change.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 23, "<p class=\"muted\">Your name can't be changed. Only administrators can change roles, other principals, tenants and sign-in.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -467,7 +467,7 @@ func settingsBody(v *view, p *settingsView) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 29, "<section class=\"block\" id=\"edit-token\" aria-labelledby=\"edit-token-title\"><h2 id=\"edit-token-title\">Edit token</h2><p>Your second secret: it proves that it is you when you decide outside the console, and steps up where no passkey is at hand. It is shown when it is made, and never again.</p>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 29, "<section class=\"block\" id=\"edit-token\" aria-labelledby=\"edit-token-title\"><h2 id=\"edit-token-title\">Edit token</h2><p>Your second secret. It proves your identity when you decide outside the console, and for a step-up without a passkey. It is shown only once, when it is created.</p>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -504,11 +504,11 @@ func settingsBody(v *view, p *settingsView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = sureBox("The old edit token ends at once, wherever it is kept.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = sureBox("The old edit token stops working at once, everywhere.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 32, "<button type=\"submit\" class=\"danger\">Make a new edit token</button></form>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 32, "<button type=\"submit\" class=\"danger\">Create a new edit token</button></form>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -811,7 +811,7 @@ func freshness(fresh bool, id string) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 50, "\"></label><p class=\"muted small\">You signed in more than 15 minutes ago. Without the token at hand, sign out and in again, then come back.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 50, "\"></label><p class=\"muted small\">You signed in more than 15 minutes ago. If you don't have the token, sign out, sign in again, and come back.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -846,7 +846,7 @@ func sessionList(v *view, a access) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if len(a.sessions) == 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 52, "<p class=\"muted\">None: nobody is signed in as this principal.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 52, "<p class=\"muted\">No sessions: nobody is signed in as this principal.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1187,7 +1187,7 @@ func passkeyList(v *view, a access) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = sureBox("It no longer signs in, and the sessions that began with it end.").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = sureBox("The passkey stops working, and its sessions end.").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -1253,7 +1253,7 @@ func addPasskey(v *view, p *settingsView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else if !p.options.Passkeys {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 83, "<p class=\"muted\">This server takes no passkeys. To offer them, put <code>passkeys</code> under <code>sign_in</code> into its configuration.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 83, "<p class=\"muted\">Passkeys are not enabled on this server. To enable them, put <code>passkeys</code> under <code>sign_in</code> into its configuration.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1274,7 +1274,7 @@ func addPasskey(v *view, p *settingsView) templ.Component {
 					}()
 				}
 				ctx = templ.InitializeContext(ctx)
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 85, "<form method=\"post\" action=\"/settings/passkeys/begin\" data-passkey-add data-testid=\"add-passkey\"><label>Name, to tell it from others <input type=\"text\" name=\"name\" maxlength=\"64\" placeholder=\"Laptop\"></label>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 85, "<form method=\"post\" action=\"/settings/passkeys/begin\" data-passkey-add data-testid=\"add-passkey\"><label>Name, to recognise it by <input type=\"text\" name=\"name\" maxlength=\"64\" placeholder=\"Laptop\"></label>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -1404,7 +1404,7 @@ func identityList(v *view, a access) templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = sureBox("That identity no longer signs in here as this principal, and the sessions that began with it end. Where the provider makes persons, it could come back as a new one, with a vote of its own.").Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = sureBox("The identity can no longer sign in as this principal, and its sessions end. If the provider may create people, it could return as a new person with a vote of its own.").Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -1433,7 +1433,7 @@ func identityList(v *view, a access) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if a.own && len(a.identities) > 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 100, "<p class=\"muted\">Unlinking is an administrator's, under Principals: who unlinked itself could come back as somebody new, and vote twice.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 100, "<p class=\"muted\">Only an administrator can unlink, under Principals: a person who unlinked themselves could return as a new person and vote twice.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1659,7 +1659,7 @@ func keyList(v *view, a access) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = sureBox("Whatever uses this key is refused from now on. This cannot be undone.").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = sureBox("All requests with this key are refused from now on. This cannot be undone.").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -1808,7 +1808,7 @@ func secretsBody(p secretsPage) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 128, "<p>Keep it now: neither this page nor anybody else can show it again.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 128, "<p>Save it now. It cannot be shown again.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -120,7 +120,7 @@ func TestSettingsRoutes(t *testing.T) {
 		t.Errorf("only %d routes were walked", walked)
 	}
 	for _, b := range people {
-		b.get("/settings").want(http.StatusOK).has("an administrator's to change", testid("sessions")).lacks("/settings/principals", "/settings/tenants")
+		b.get("/settings").want(http.StatusOK).has("Only administrators can change roles", testid("sessions")).lacks("/settings/principals", "/settings/tenants")
 	}
 	if after := w.everything(); after != before+len(people) {
 		t.Errorf("%d principals and tenants became %d", before, after)
@@ -299,7 +299,7 @@ func TestPasskeysAreListedAndRemoved(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ana := w.signIn("ana", gatehouse.RoleApprover)
-	ana.get("/settings").want(http.StatusOK).has("This server takes no passkeys").lacks("data-passkey-add")
+	ana.get("/settings").want(http.StatusOK).has("Passkeys are not enabled on this server").lacks("data-passkey-add")
 	w.passkeys(t, w.server.URL)
 	ana.get("/settings").want(http.StatusOK).has("data-passkey-add").lacks(testid("passkeys-at"))
 	ana.post("/settings/passkeys/begin", "name", "Laptop").want(http.StatusOK).has(`"challenge"`, `"residentKey"`)

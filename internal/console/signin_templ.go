@@ -48,7 +48,7 @@ func signinForm(v *view, options gatehouse.SignInOptions, elsewhere, next string
 					}()
 				}
 				ctx = templ.InitializeContext(ctx)
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<p>Signing in needs https, or the machine that Gatehouse runs on.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<p>To sign in, use https, or the machine on which Gatehouse runs.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -118,7 +118,7 @@ func signinForm(v *view, options gatehouse.SignInOptions, elsewhere, next string
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "\" data-testid=\"passkey-signin\">Sign in with a passkey</button></p><noscript><p class=\"muted\">Passkeys need JavaScript; the other ways do not.</p></noscript>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "\" data-testid=\"passkey-signin\">Sign in with a passkey</button></p><noscript><p class=\"muted\">Passkeys need JavaScript; the other ways to sign in do not.</p></noscript>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -127,7 +127,7 @@ func signinForm(v *view, options gatehouse.SignInOptions, elsewhere, next string
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "<p id=\"signin-error\" class=\"notice tone-bad\" role=\"alert\" hidden></p><h2>First time here?</h2><p class=\"muted\">An administrator makes you a set-up link, which works once, for thirty minutes:</p>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "<p id=\"signin-error\" class=\"notice tone-bad\" role=\"alert\" hidden></p><h2>First time here?</h2><p class=\"muted\">An administrator creates a set-up link for you. It works once, for thirty minutes:</p>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -166,7 +166,7 @@ func passkeysAt(origin, path string) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if origin != "" {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, "<p class=\"muted\" data-testid=\"passkeys-at\">Browsers keep no passkeys for this address. To use them, go on at <a href=\"")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, "<p class=\"muted\" data-testid=\"passkeys-at\">Passkeys do not work at this address. To use them, go to <a href=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -41,7 +41,7 @@ func slackList(v *view, p *settingsView) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if len(links) == 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<p class=\"muted\">No Slack account is linked: what you press on a card in Slack decides nothing.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<p class=\"muted\">No Slack account is linked: the buttons in Slack do not work for you.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -122,7 +122,7 @@ func slackList(v *view, p *settingsView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = sureBox("What this account presses in Slack decides nothing any more.").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = sureBox("The buttons in Slack stop working for this account.").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -157,7 +157,7 @@ func slackList(v *view, p *settingsView) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "<form method=\"post\" action=\"/settings/slack/code\" data-testid=\"link-slack\"><p>You get a code, and enter it in Slack. From then on your answers there count as yours.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "<form method=\"post\" action=\"/settings/slack/code\" data-testid=\"link-slack\"><p>You get a code to enter in Slack. From then on, your answers in Slack count as yours.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -35,9 +35,9 @@ func (c *Console) actionStanding(v *view) error {
 func whatStands(a *gatehouse.Action, p *gatehouse.Principal, want string) (stands bool, text string) {
 	if want == string(gatehouse.StatusCanceled) {
 		if a.Status == gatehouse.StatusCanceled {
-			return true, "The server has it: the action is canceled."
+			return true, "The action is canceled."
 		}
-		return false, "The server has not canceled it. " + itIs(a.Status) + "."
+		return false, "The action was not canceled. " + itIs(a.Status) + "."
 	}
 	var own gatehouse.DecisionKind
 	if a.Approval != nil {
@@ -50,7 +50,7 @@ func whatStands(a *gatehouse.Action, p *gatehouse.Principal, want string) (stand
 	case own != "" && want == string(own):
 		return true, "The server has your " + nouns[own] + "."
 	case own != "":
-		return false, "The server has a " + nouns[own] + " from you already; it stands."
+		return false, "The server has a " + nouns[own] + " from you already, which stays valid."
 	case a.Status == gatehouse.StatusPending:
 		return false, "The server has no answer from you. The action is still pending: decide again."
 	}

@@ -270,9 +270,9 @@ func targetNotice(v *view, p *actionPage) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var12 string
-			templ_7745c5c3_Var12, templ_7745c5c3_Err = templ.JoinStringErrs("Before is as the agent says. It could not be read from " + p.a.Connector + ": ")
+			templ_7745c5c3_Var12, templ_7745c5c3_Err = templ.JoinStringErrs("The values before are the agent's. They could not be read from " + p.a.Connector + ": ")
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `target.templ`, Line: 72, Col: 86}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `target.templ`, Line: 72, Col: 94}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var12))
 			if templ_7745c5c3_Err != nil {
@@ -309,7 +309,7 @@ func targetNotice(v *view, p *actionPage) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		case p.target.canAsk && !p.target.asked:
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 21, "<p class=\"muted no-script\" data-testid=\"read-now\">Before is as the agent says. <a href=\"")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 21, "<p class=\"muted no-script\" data-testid=\"read-now\">The values before are the agent's. <a href=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -40,12 +40,12 @@ func workflowListView(v *view, p *workflowListPage) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if len(p.rows) == 0 {
-			templ_7745c5c3_Err = emptyState("No workflow yet", "A workflow says which steps are done in which order, and where people have to agree. On the machine of a development server, this applies a first one as its second person, and starts a run of it as its agent; then you are asked:", firstWorkflow).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = emptyState("No workflow yet", "A workflow says which steps are done in which order, and where people have to agree. On the machine of a development server, this command applies a first workflow as the server's second person, and starts a run of it as its agent, which then asks you:", firstWorkflow).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<p class=\"muted\">Runs are those of the last 30 days; the rate of failure is among those that have ended.</p><ol class=\"rows runs\" id=\"rows\" aria-label=\"Workflows\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<p class=\"muted\">Runs of the last 30 days; the failure rate counts the runs that have ended.</p><ol class=\"rows runs\" id=\"rows\" aria-label=\"Workflows\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -317,14 +317,14 @@ func workflowView(v *view, p *workflowPage) templ.Component {
 					}()
 				}
 				ctx = templ.InitializeContext(ctx)
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 24, "<p>Runs that began with it keep it; new ones begin with <a href=\"")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 24, "<p>Runs that started with this version keep it; new runs use <a href=\"")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var18 templ.SafeURL
 				templ_7745c5c3_Var18, templ_7745c5c3_Err = templ.JoinURLErrs(templ.SafeURL(workflowPath(p.w.Name)))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `workflows.templ`, Line: 59, Col: 107}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `workflows.templ`, Line: 59, Col: 112}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var18))
 				if templ_7745c5c3_Err != nil {
@@ -337,7 +337,7 @@ func workflowView(v *view, p *workflowPage) templ.Component {
 				var templ_7745c5c3_Var19 string
 				templ_7745c5c3_Var19, templ_7745c5c3_Err = templ.JoinStringErrs(strconv.Itoa(p.newest))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `workflows.templ`, Line: 59, Col: 142}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `workflows.templ`, Line: 59, Col: 147}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var19))
 				if templ_7745c5c3_Err != nil {
@@ -764,7 +764,7 @@ func startForm(p *workflowPage) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if p.def.Input != "" {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 63, "<details class=\"fold\"><summary>What the input has to be</summary><pre tabindex=\"0\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 63, "<details class=\"fold\"><summary>Schema of the input</summary><pre tabindex=\"0\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -806,7 +806,7 @@ func workflowFacts(v *view, p *workflowPage) templ.Component {
 			templ_7745c5c3_Var39 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 66, "<section aria-labelledby=\"triggers-title\"><h2 id=\"triggers-title\">What begins a run</h2><dl class=\"facts\" data-testid=\"triggers\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 66, "<section aria-labelledby=\"triggers-title\"><h2 id=\"triggers-title\">Triggers</h2><dl class=\"facts\" data-testid=\"triggers\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1284,7 +1284,7 @@ func workflowLessons(v *view, p *workflowPage) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if len(p.lessons) > 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 94, "<section class=\"lessons\" aria-labelledby=\"lessons-title\" data-testid=\"lessons\"><h2 id=\"lessons-title\">What its last runs teach</h2><ol class=\"cards\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 94, "<section class=\"lessons\" aria-labelledby=\"lessons-title\" data-testid=\"lessons\"><h2 id=\"lessons-title\">Lessons from its last runs</h2><ol class=\"cards\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

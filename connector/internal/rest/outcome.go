@@ -26,7 +26,7 @@ func Unanswered(ctx context.Context, err error) *connector.Error {
 	switch {
 	case s.Refused:
 		e.Kind, e.Code = connector.Terminal, "address_refused"
-		e.Detail = "the host is at an inside address; nothing was sent"
+		e.Detail = "the host has an internal address; nothing was sent"
 	case !s.Connected && timeout:
 		e.Kind, e.Code, e.Detail = connector.NotSent, "timeout", "the time was over before there was a connection"
 	case !s.Connected:

@@ -32,7 +32,7 @@ func TestReach(t *testing.T) {
 		{"TLS", secure.URL, "", trusting},
 		{"a certificate that nobody trusts", secure.URL, "no TLS with", NewClient(true)},
 		{"nobody listens", gone.URL, "no connection to", NewClient(true)},
-		{"an inside address", plain.URL, "no connection to", NewClient(false)},
+		{"an internal address", plain.URL, "no connection to", NewClient(false)},
 	} {
 		u, err := url.Parse(c.address)
 		if err != nil {

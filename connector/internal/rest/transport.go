@@ -52,7 +52,7 @@ func ParseBase(raw string, allowPrivate, credentials bool) (*url.URL, error) {
 	if !allowPrivate {
 		if ip, err := netip.ParseAddr(u.Hostname()); err == nil {
 			if err := guard().SafeAddr(ip.Unmap()); err != nil {
-				return nil, fmt.Errorf("%s is an inside address; set allow_private if that is meant", ip)
+				return nil, fmt.Errorf("%s is an internal address; set allow_private to permit it", ip)
 			}
 		}
 		if u.Scheme == "http" && credentials {

@@ -108,7 +108,7 @@ func (s *Server) AfterData(answer func() error) {
 	s.data = answer
 }
 
-// ErrHangup, returned by AfterData, closes the connection instead of answering.
+// ErrHangup makes AfterData close the connection instead of answering.
 var ErrHangup = errors.New("the connection is broken off")
 
 // Require accepts mail only from this user from now on.

@@ -25,7 +25,7 @@ func (d *Desk) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.URL.RawQuery != "" || r.URL.ForceQuery {
-		http.Error(w, "the address takes no query", http.StatusBadRequest)
+		http.Error(w, "the address accepts no query", http.StatusBadRequest)
 		return
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
@@ -41,7 +41,7 @@ func (d *Desk) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	form, err := url.ParseQuery(string(body))
 	if err != nil || kind != "application/x-www-form-urlencoded" {
-		http.Error(w, "the body is no form", http.StatusBadRequest)
+		http.Error(w, "the body is not a form", http.StatusBadRequest)
 		return
 	}
 	var reply any

@@ -89,7 +89,7 @@ type subject struct {
 	TS    string `json:"ts"`
 }
 
-var errValue = errors.New("slack: the button is not one of ours")
+var errValue = errors.New("slack: the button does not belong to Gatehouse")
 
 // parseValue parses the value of a button.
 func parseValue(value string) (s subject, err error) {

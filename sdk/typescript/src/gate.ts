@@ -187,7 +187,8 @@ export class Gate {
       if ("error" in ran) await this.client.failPush(push.id, generation, failure(ran.error));
       else await this.client.completePush(push.id, generation, { response_metadata: receipt(ran.result) });
     } catch (error) {
-      if (!(error instanceof APIError && error.code === "lease_lost")) throw error; // after a lost lease, the action has the outcome
+      // After a lost lease, the action has the outcome.
+      if (!(error instanceof APIError && error.code === "lease_lost")) throw error;
     } finally {
       clearInterval(heart);
     }
