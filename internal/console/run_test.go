@@ -196,7 +196,7 @@ func TestRunList(t *testing.T) {
 	// Filters are in the URL and preselected in the form.
 	p := vic.get("/runs?workflow=asking").want(http.StatusOK).has(fresh.ID, `value="asking"`).lacks(last.ID)
 	vic.get("/runs?status=canceled").want(http.StatusOK).has(last.ID, `<option value="canceled" selected`).lacks(fresh.ID)
-	vic.get("/runs?workflow=asking&status=canceled").has("Nothing matches the filter.")
+	vic.get("/runs?workflow=asking&status=canceled").has("No run matches the filter.")
 	vic.get("/runs?workflow=" + url.QueryEscape(`"><script>`) + "&status=x").want(http.StatusOK).lacks("<script>")
 	// A run that no longer matches the filter counts as changed.
 	pill = strings.ReplaceAll("/runs/new?"+between(p.body, `hx-get="/runs/new?`, `"`), "&amp;", "&")
