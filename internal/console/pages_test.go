@@ -330,13 +330,6 @@ func TestInsightsCountAndLead(t *testing.T) {
 
 	p := ana.get("/insights").want(http.StatusOK).has("5 proposals", "67 % of 3", "status=rejected&amp;tab=decided&amp;to=", `data-name="note"`)
 	p.has(testid("wait-chart"), testid("heat-map"), "risk=3").lacks(testid("replays"))
-	// Every figure of the tables opens its rows, except those without any, which are grey.
-	for _, cell := range regexp.MustCompile(`(?s)<td class="num">(.*?)</td>`).FindAllStringSubmatch(p.body, -1) {
-		nothing := strings.Contains(cell[1], ">0<") || strings.Contains(cell[1], ">–<")
-		if strings.Contains(cell[1], `<a href="/inbox?`) == nothing || strings.Contains(cell[1], `class="zero"`) != nothing {
-			t.Errorf("a figure is %s", cell[1])
-		}
-	}
 	if err := w.gate.StoreDecisionCounts(t.Context()); err != nil {
 		t.Fatal(err)
 	}
