@@ -94,14 +94,14 @@ func auditKinds() []auditKind {
 		{"proposals", "Proposals", []string{"hitl.proposed", "hitl.superseded", "hitl.canceled", "hitl.target_changed"}},
 		{"decisions", "Decisions", []string{
 			"hitl.voted", "hitl.approved", "hitl.rejected", "hitl.denied", "hitl.expired", "hitl.reminded", "hitl.escalated",
-			"hitl.escalation_timeout", "review.", "step_up.",
+			"hitl.escalation_timeout", "review.completed", "step_up.",
 		}},
 		{"deliveries", "Deliveries to targets", []string{"push.", "action."}},
 		{"runs", "Runs and workflows", []string{"run.", "step.", "workflow."}},
 		{"policies", "Policies", []string{"policy."}},
 		{"people", "People, agents and rights", []string{"principal.", "group.", "delegation.", "tenant.", "admin."}},
 		{"access", "Sign-ins and keys", []string{"session.", "setup_link.", "identity.", "passkey.", "key.", "edit_token.", "link."}},
-		{"system", "Channels and archive", []string{"channel.", "archive."}},
+		{"system", "Links, channels and archive", []string{"review.created", "channel.", "archive."}},
 	}
 }
 

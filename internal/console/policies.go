@@ -305,7 +305,11 @@ func thenText(r gatehouse.PolicyRule) string {
 	if r.Risk > 0 {
 		text += ", as " + r.Risk.String() + " or higher"
 	}
-	if r.Hold != nil {
+	switch {
+	case r.Hold == nil:
+	case *r.Hold == 0:
+		text += ", not held"
+	default:
 		text += ", held for " + r.Hold.String()
 	}
 	return text
