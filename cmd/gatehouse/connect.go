@@ -25,6 +25,7 @@ type service interface {
 	gatehouse.NotificationService
 	gatehouse.LinkKeyService
 	gatehouse.DelegationService
+	gatehouse.GrantService
 	gatehouse.InsightService
 }
 

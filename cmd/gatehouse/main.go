@@ -37,6 +37,7 @@ type cli struct {
 	Cancel  cancelCmd  `cmd:"" group:"act" help:"Withdraw an action."`
 	Revise  reviseCmd  `cmd:"" group:"act" help:"Replace a pending action by another."`
 	Edit    editCmd    `cmd:"" group:"act" help:"Edit the change of a pending action, as its reviewer."`
+	Grant   grantCmd   `cmd:"" group:"act" help:"Approve in advance: create, list, show, revoke."`
 	Rebase  rebaseCmd  `cmd:"" group:"act" help:"Propose the same change on the present state of its target."`
 	Reverse reverseCmd `cmd:"" group:"act" help:"Propose to undo an applied action."`
 

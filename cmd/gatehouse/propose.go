@@ -223,8 +223,11 @@ func (g *globals) tellNext(a *gatehouse.Action) {
 	case gatehouse.StatusDenied:
 		g.say("Denied by the policy: %s", safe(strings.Join(a.Policy.Reasons, "; ")))
 	case gatehouse.StatusApproved:
-		if a.DecidedVia == gatehouse.ViaPolicy {
+		switch a.DecidedVia {
+		case gatehouse.ViaPolicy:
 			g.say("Allowed by the policy; on its way.")
+		case gatehouse.ViaGrant:
+			g.say("Approved in advance by %s; on its way.", safe(a.DecidedBy))
 		}
 	}
 }

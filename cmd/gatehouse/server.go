@@ -283,7 +283,7 @@ func startRoles(n *node, listen string, roles []role) (*server, error) {
 		Actions: n.tracing.Actions(n.gate), Dispatch: n.gate, Admin: n.gate, Policies: n.gate, Audit: n.gate, Sessions: n.gate, Auth: n.gate, Lookup: n.gate,
 		Runs: n.runs, Workers: n.runs, Hooks: n.runs, Checks: n.checks, Keeper: n.gate,
 		Notices: n.gate, Notifications: n.gate, Insights: n.gate,
-		LinkKeys: n.gate, Reviews: n.gate, Delegations: n.gate, Targets: n.gate, Events: n.gate, PublicURL: n.publicURL(),
+		LinkKeys: n.gate, Reviews: n.gate, Delegations: n.gate, Grants: n.gate, Targets: n.gate, Events: n.gate, PublicURL: n.publicURL(),
 		Logger: n.log, Build: thisBuild(), Registerer: metrics, Gatherer: metrics, Ready: s.ready,
 		HooksPerSecond: n.config.Hooks.RateLimit.PerSecond, HookBurst: n.config.Hooks.RateLimit.Burst, HookRates: hookRates(n.config.Hooks),
 		RequestsPerSecond: cmp.Or(n.config.RateLimit.PerSecond, requestsPerSecond), RequestBurst: cmp.Or(n.config.RateLimit.Burst, requestBurst),

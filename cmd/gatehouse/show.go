@@ -334,6 +334,9 @@ func (s *sheet) votes(a *gatehouse.Action) {
 		if v.ForName != "" {
 			who += ", for " + v.ForName
 		}
+		if v.Grant != "" {
+			who += ", by " + v.Grant
+		}
 		s.item(fmt.Sprintf("%s: %s %s, via %s", who, v.Decision, s.when(v.At), v.Via))
 		if v.Notes != "" {
 			s.quote(v.Notes)

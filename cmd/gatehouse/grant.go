@@ -1,0 +1,215 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// grantCmd groups the commands about grants.
+type grantCmd struct {
+	Create grantCreateCmd `cmd:"" help:"Approve the next actions of one agent in advance."`
+	List   grantListCmd   `cmd:"" help:"List grants."`
+	Show   grantShowCmd   `cmd:"" help:"Show a grant, with what has been used of it."`
+	Revoke grantRevokeCmd `cmd:"" help:"End a grant at once."`
+}
+
+// grantCreateCmd creates a grant.
+type grantCreateCmd struct {
+	Agent     string             `placeholder:"AGENT" help:"Who may use it, by name or id."`
+	Connector string             `placeholder:"NAME" help:"The connector of the actions."`
+	Operation string             `placeholder:"NAME" help:"The operation of the actions."`
+	Like      string             `placeholder:"ACTION" help:"Take agent, connector and operation from this action, where they are not given."`
+	When      string             `required:"" placeholder:"CEL" help:"The condition that each action has to meet; true for none."`
+	Count     int                `required:"" placeholder:"N" help:"How many actions."`
+	Amount    []string           `placeholder:"CURRENCY=AMOUNT" help:"How much money in all, such as EUR=2000; repeat it for other currencies."`
+	For       gatehouse.Duration `required:"" placeholder:"DURATION" help:"How long, such as 4h; a day at most."`
+	Yes       bool               `short:"y" help:"Do not ask on the terminal."`
+	DryRun    bool               `help:"Only tell the worst case."`
+}
+
+func (*grantCreateCmd) Help() string {
+	return `
+The active policy has to allow grants (grants: {up_to: 1..3}). It still judges each
+action: what it denies, puts at a higher level, or has two people approve, is not
+covered. The worst case is told before the grant is given. Without --amount it covers
+no action that moves money. It needs your edit token (GATEHOUSE_EDIT_TOKEN).
+
+Examples:
+
+    gatehouse grant create --agent bot --connector shop --operation refund --when 'change.amount <= 50' --count 40 --amount EUR=2000 --for 4h
+    gatehouse grant create --like act_01993b7e --when 'change.price < 20' --count 10 --amount USD=200 --for 1h --dry-run
+`
+}
+
+// Run creates a grant.
+func (c *grantCreateCmd) Run(g *globals, api service) error {
+	n := gatehouse.NewGrant{
+		Agent: c.Agent, Connector: c.Connector, Operation: c.Operation, When: c.When, Count: c.Count, For: c.For, DryRun: true,
+	}
+	for _, text := range c.Amount {
+		currency, amount, found := strings.Cut(text, "=")
+		if !found {
+			return usagef("--amount must be a currency and an amount, such as EUR=2000")
+		}
+		n.Amounts = append(n.Amounts, gatehouse.Magnitude{Amount: gatehouse.Decimal(amount), Currency: currency})
+	}
+	if c.Like != "" {
+		a, err := api.FindAction(g.ctx, c.Like)
+		if err != nil {
+			return err
+		}
+		n = likeAction(n, a)
+	}
+	if n.Agent == "" || n.Connector == "" || n.Operation == "" {
+		return usagef("give --agent, --connector and --operation, or --like")
+	}
+	tried, err := api.CreateGrant(g.ctx, n)
+	if err != nil {
+		return err
+	}
+	g.say("Worst case: %s.", safe(tried.Worst))
+	if c.DryRun {
+		if g.JSON {
+			return g.printJSON(tried)
+		}
+		return nil
+	}
+	if err := c.ask(g); err != nil {
+		return err
+	}
+	n.DryRun = false
+	grant, err := api.CreateGrant(g.ctx, n)
+	if err != nil {
+		return err
+	}
+	return g.printGrants(grant)
+}
+
+// likeAction fills what is not given from an action.
+func likeAction(n gatehouse.NewGrant, a *gatehouse.Action) gatehouse.NewGrant {
+	if n.Agent == "" {
+		n.Agent = a.ProposerID
+	}
+	if n.Connector == "" {
+		n.Connector = a.Connector
+	}
+	if n.Operation == "" {
+		n.Operation = a.Operation
+	}
+	return n
+}
+
+// ask has the worst case confirmed where there is a terminal.
+func (c *grantCreateCmd) ask(g *globals) error {
+	if c.Yes {
+		return nil
+	}
+	tty, err := g.terminal()
+	if err != nil {
+		return nil //nolint:nilerr // a script has named every bound
+	}
+	defer tty.Close()
+	fmt.Fprint(tty, "Approve this in advance? [y/N] ")
+	answer, err := (&prompt{ctx: g.ctx, in: bufio.NewReader(tty)}).line()
+	if err != nil {
+		return err
+	}
+	if answer = strings.ToLower(answer); answer != "y" && answer != "yes" {
+		return errors.New("not granted; nothing was stored")
+	}
+	return nil
+}
+
+// grantListCmd lists grants.
+type grantListCmd struct{}
+
+func (*grantListCmd) Help() string {
+	return `
+All of the tenant, the newest first. Piped output has these columns: id, agent,
+connector, operation, used, amounts, until, by, state.
+
+Examples:
+
+    gatehouse grant list
+`
+}
+
+// Run lists.
+func (*grantListCmd) Run(g *globals, api service) error {
+	list, err := api.ListGrants(g.ctx)
+	if err != nil {
+		return err
+	}
+	return printPage(g, pageOf(list), "No grants.", func() *table { return grantTable(g, list...) })
+}
+
+// grantShowCmd shows one grant.
+type grantShowCmd struct {
+	ID string `arg:"" help:"The grant, such as grt_01993b7e."`
+}
+
+// Run shows.
+func (c *grantShowCmd) Run(g *globals, api service) error {
+	grant, err := api.FindGrant(g.ctx, c.ID)
+	if err != nil {
+		return err
+	}
+	if err := g.printGrants(grant); err != nil || g.JSON {
+		return err
+	}
+	g.say("When: %s", safe(grant.When))
+	g.say("Worst case: %s.", safe(grant.Worst))
+	return nil
+}
+
+// grantRevokeCmd ends a grant.
+type grantRevokeCmd struct {
+	ID string `arg:"" help:"The grant, such as grt_01993b7e."`
+}
+
+func (*grantRevokeCmd) Help() string {
+	return `
+Any approver may. What the grant has approved stays approved; cancel that while it is
+held. It needs your edit token (GATEHOUSE_EDIT_TOKEN).
+
+Examples:
+
+    gatehouse grant revoke grt_01993b7e
+`
+}
+
+// Run revokes.
+func (c *grantRevokeCmd) Run(g *globals, api service) error {
+	grant, err := api.RevokeGrant(g.ctx, c.ID)
+	if err != nil {
+		return err
+	}
+	return g.printGrants(grant)
+}
+
+func (g *globals) printGrants(grant *gatehouse.Grant) error {
+	if g.JSON {
+		return g.printJSON(grant)
+	}
+	return g.print(grantTable(g, grant), "")
+}
+
+func grantTable(g *globals, list ...*gatehouse.Grant) *table {
+	t := &table{
+		header: []string{"ID", "AGENT", "CONNECTOR", "OPERATION", "USED", "AMOUNTS", "UNTIL", "BY", "STATE"}, drop: []int{5, 7, 2},
+	}
+	for _, x := range list {
+		amounts := make([]string, len(x.Amounts))
+		for i, m := range x.Amounts {
+			amounts[i] = fmt.Sprintf("%s of %s %s", x.UsedIn(m.Currency), m.Amount, m.Currency)
+		}
+		t.add(x.ID, x.AgentName, x.Connector, x.Operation, fmt.Sprintf("%d of %d", x.Used, x.Count), strings.Join(amounts, ", "),
+			g.at(x.ExpiresAt), x.GrantorName, x.State(time.Now()))
+	}
+	return t
+}
