@@ -23,7 +23,7 @@ func newConsole(n *node, signIn signin.Config, metrics *prometheus.Registry) (ht
 	}
 	return console.New(console.Config{
 		Actions: actions, Dispatch: n.gate, Admin: n.gate, Policies: n.gate, Audit: n.gate, Runs: n.runs, LogChecker: n.gate, PolicyChecker: n.gate, Statistics: n.gate, Notices: n.gate,
-		Notifications: n.gate, Reviews: n.gate, Targets: n.gate, Slack: n.gate, Delegations: n.gate,
+		Notifications: n.gate, Reviews: n.gate, Targets: n.gate, Slack: n.gate, Delegations: n.gate, Grants: n.gate,
 		Browser: n.gate, Sessions: n.gate, Self: n.gate, Views: n.gate,
 		SignIn: ceremonies, Hints: n.hub, Log: n.log,
 		PublicURL: signIn.PublicURL, TLS: n.secure != nil, Development: n.development,

@@ -138,6 +138,19 @@ func (g *Gate) grantTarget(tenant string, n *gatehouse.NewGrant) (string, error)
 	return fingerprint, err
 }
 
+// GrantsUpTo returns the highest level that the active policy lets a grant cover, for
+// display.
+func (g *Gate) GrantsUpTo(ctx context.Context) (level gatehouse.RiskLevel, err error) {
+	err = g.view(ctx, "policy", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
+		active, _, _, err := g.activePolicy(tx, c.Principal.Tenant)
+		if active != nil {
+			level = active.GrantUpTo()
+		}
+		return err
+	})
+	return level, err
+}
+
 // ListGrants returns the tenant's grants, newest first.
 func (g *Gate) ListGrants(ctx context.Context) (list []*gatehouse.Grant, err error) {
 	err = g.view(ctx, "grant", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {

@@ -30,6 +30,8 @@ type Config struct {
 	Slack gatehouse.SlackService
 	// Delegations lets people answer for each other; nil leaves its page out.
 	Delegations Delegations
+	// Grants lets people approve in advance; nil leaves its page out.
+	Grants Grants
 	// LogChecker verifies the log from the inside.
 	LogChecker LogChecker
 	// PolicyChecker lints and tests policies that are not stored.

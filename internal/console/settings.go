@@ -42,7 +42,7 @@ func (c *Console) settingsRoutes() []route {
 		{pattern: "POST /settings/edit-token", handle: c.rotateOwnEditToken},
 		{pattern: "POST /settings/keys", handle: c.createOwnKey},
 		{pattern: "POST /settings/keys/{key}/revoke", handle: c.revokeOwnKey},
-	}, c.principalRoutes(), c.groupRoutes(), c.delegationRoutes(), c.tenantRoutes(), c.noticeRoutes(), c.messageRoutes())
+	}, c.principalRoutes(), c.groupRoutes(), c.delegationRoutes(), c.grantRoutes(), c.tenantRoutes(), c.noticeRoutes(), c.messageRoutes())
 }
 
 // access is how somebody gets in: what the page of a person's own settings and
