@@ -317,6 +317,14 @@ func TestGrantRefused(t *testing.T) {
 	refused("an operation of L4", ana, gatehouse.CodeInvalid, nil)
 	w.targets.floor = 0
 
+	g := w.grant(ana, nil)
+	for who, ctx := range map[string]context.Context{"an agent": bot, "a viewer": w.principal("vic", gatehouse.KindPerson, gatehouse.RoleViewer)} {
+		_, err := w.gate.RevokeGrant(ctx, g.ID)
+		w.wantCode("revoked by "+who, gatehouse.CodeOf(err), gatehouse.CodeRoleRequired)
+	}
+	_, err = w.gate.RevokeGrant(gatehouse.NewContext(t.Context(), &bare), g.ID)
+	w.wantCode("revoked without the edit token", gatehouse.CodeOf(err), gatehouse.CodeEditTokenRequired)
+
 	sponsor := "ana"
 	if _, err := w.gate.UpdatePrincipal(w.admin, "bot", gatehouse.PrincipalChange{Sponsor: &sponsor}); err != nil {
 		t.Fatal(err)
@@ -328,8 +336,8 @@ func TestGrantRefused(t *testing.T) {
 	refused("no grants", w.person("ben"), gatehouse.CodeInvalid, nil)
 }
 
-// TestGrantBarsHands: the grantor who becomes the agent's sponsor, or who edited the
-// change, approves nothing by the grant.
+// TestGrantBarsHands: the grantor who becomes the agent's sponsor approves nothing by
+// the grant, and no edited or revised change is approved so.
 func TestGrantBarsHands(t *testing.T) {
 	t.Parallel()
 	w, bot, ana := refunds(t, "")
@@ -344,11 +352,42 @@ func TestGrantBarsHands(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.wantStatus("an edited change", edited, gatehouse.StatusPending)
+	like := w.refund(bot, "40", nil).Proposal
+	like.IdempotencyKey = ""
+	revised, err := w.gate.Revise(bot, edited.ID, &like)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.wantStatus("a revision", revised, gatehouse.StatusPending)
 	sponsor := "ana"
 	if _, err := w.gate.UpdatePrincipal(w.admin, "bot", gatehouse.PrincipalChange{Sponsor: &sponsor}); err != nil {
 		t.Fatal(err)
 	}
 	w.wantStatus("by its sponsor", w.refund(bot, "10", nil), gatehouse.StatusPending)
+}
+
+// TestGrantorOutOfOffice: a grantor who cannot decide when the grant is used, whoever
+// took the right, ends it.
+func TestGrantorOutOfOffice(t *testing.T) {
+	t.Parallel()
+	w, bot, ana := refunds(t, "")
+	w.person("ben")
+	g := w.grant(ana, nil)
+	err := w.store.Update(t.Context(), g.Tenant, func(tx gatehouse.Tx) error {
+		p, err := tx.FindPrincipal(g.Grantor)
+		if err != nil {
+			return err
+		}
+		p.Disabled = true
+		return tx.UpdatePrincipal(p)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.wantStatus("without the grantor", w.refund(bot, "10", nil), gatehouse.StatusPending)
+	if got := w.granted(g.ID); got.EndReason != gatehouse.GrantRightLost {
+		t.Errorf("ended by %q", got.EndReason)
+	}
 }
 
 // TestGrantTried: a dry run shows the worst case and stores nothing.
