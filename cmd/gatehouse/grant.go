@@ -111,7 +111,7 @@ func (c *grantCreateCmd) ask(g *globals) error {
 	}
 	tty, err := g.terminal()
 	if err != nil {
-		return nil //nolint:nilerr // a script has named every bound
+		return nil // a script has named every bound
 	}
 	defer tty.Close()
 	fmt.Fprint(tty, "Approve this in advance? [y/N] ")
@@ -151,6 +151,16 @@ func (*grantListCmd) Run(g *globals, api service) error {
 // grantShowCmd shows one grant.
 type grantShowCmd struct {
 	ID string `arg:"" help:"The grant, such as grt_01993b7e."`
+}
+
+func (*grantShowCmd) Help() string {
+	return `
+The condition and the worst case are told beside the columns of grant list.
+
+Examples:
+
+    gatehouse grant show grt_01993b7e
+`
 }
 
 // Run shows.
