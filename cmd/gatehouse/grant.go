@@ -23,10 +23,10 @@ type grantCreateCmd struct {
 	Agent     string             `placeholder:"AGENT" help:"Who may use it, by name or id."`
 	Connector string             `placeholder:"NAME" help:"The connector of the actions."`
 	Operation string             `placeholder:"NAME" help:"The operation of the actions."`
-	Like      string             `placeholder:"ACTION" help:"Take agent, connector and operation from this action, where they are not given."`
-	When      string             `required:"" placeholder:"CEL" help:"The condition that each action has to meet; true for none."`
+	Like      string             `placeholder:"ACTION" help:"Take agent, connector and operation from it."`
+	When      string             `required:"" placeholder:"CEL" help:"The condition to meet; true for none."`
 	Count     int                `required:"" placeholder:"N" help:"How many actions."`
-	Amount    []string           `placeholder:"CURRENCY=AMOUNT" help:"How much money in all, such as EUR=2000; repeat it for other currencies."`
+	Amount    []string           `placeholder:"CURRENCY=AMOUNT" help:"How much money in all, such as EUR=2000."`
 	For       gatehouse.Duration `required:"" placeholder:"DURATION" help:"How long, such as 4h; a day at most."`
 	Yes       bool               `short:"y" help:"Do not ask on the terminal."`
 	DryRun    bool               `help:"Only tell the worst case."`
@@ -41,7 +41,7 @@ no action that moves money. It needs your edit token (GATEHOUSE_EDIT_TOKEN).
 
 Examples:
 
-    gatehouse grant create --agent bot --connector shop --operation refund --when 'change.amount <= 50' --count 40 --amount EUR=2000 --for 4h
+    gatehouse grant create --agent bot --connector shop --operation refund --when true --count 9 --for 4h
     gatehouse grant create --like act_01993b7e --when 'change.price < 20' --count 10 --amount USD=200 --for 1h --dry-run
 `
 }
@@ -49,7 +49,8 @@ Examples:
 // Run creates a grant.
 func (c *grantCreateCmd) Run(g *globals, api service) error {
 	n := gatehouse.NewGrant{
-		Agent: c.Agent, Connector: c.Connector, Operation: c.Operation, When: c.When, Count: c.Count, For: c.For, DryRun: true,
+		Agent: c.Agent, Connector: c.Connector, Operation: c.Operation, When: c.When, Count: c.Count, For: c.For,
+		DryRun: true,
 	}
 	for _, text := range c.Amount {
 		currency, amount, found := strings.Cut(text, "=")
@@ -211,14 +212,16 @@ func (g *globals) printGrants(grant *gatehouse.Grant) error {
 
 func grantTable(g *globals, list ...*gatehouse.Grant) *table {
 	t := &table{
-		header: []string{"ID", "AGENT", "CONNECTOR", "OPERATION", "USED", "AMOUNTS", "UNTIL", "BY", "STATE"}, drop: []int{5, 7, 2},
+		header: []string{"ID", "AGENT", "CONNECTOR", "OPERATION", "USED", "AMOUNTS", "UNTIL", "BY", "STATE"},
+		drop:   []int{5, 7, 2},
 	}
 	for _, x := range list {
 		amounts := make([]string, len(x.Amounts))
 		for i, m := range x.Amounts {
 			amounts[i] = fmt.Sprintf("%s of %s %s", x.UsedIn(m.Currency), m.Amount, m.Currency)
 		}
-		t.add(x.ID, x.AgentName, x.Connector, x.Operation, fmt.Sprintf("%d of %d", x.Used, x.Count), strings.Join(amounts, ", "),
+		used := fmt.Sprintf("%d of %d", x.Used, x.Count)
+		t.add(x.ID, x.AgentName, x.Connector, x.Operation, used, strings.Join(amounts, ", "),
 			g.at(x.ExpiresAt), x.GrantorName, x.State(time.Now()))
 	}
 	return t

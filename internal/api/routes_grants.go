@@ -29,9 +29,9 @@ func (s *Server) grantRoutes() []route {
 		}, {
 			method: "POST", path: "/grants", name: "createGrant", tag: tagDecisions,
 			summary: "Approve the next actions of one agent in advance",
-			doc: "Those of one operation of one connector that meet a condition, up to a number, an amount of money by currency, and a time. " +
-				"The active policy has to allow grants, and still judges each action. With dry_run the answer is the grant as it would be, with its " +
-				"worst_case, and nothing is stored.",
+			doc: "Those of one operation of one connector that meet a condition, up to a number, an amount of money " +
+				"by currency, and a time. The active policy has to allow grants, and still judges each action. With " +
+				"dry_run the answer is the grant as it would be, with its worst_case, and nothing is stored.",
 			roles: givers, mints: true, status: http.StatusCreated, out: typeOf[gatehouse.Grant](), idempotent: true,
 			handler: body(nil, func(ctx context.Context, _ *call, in *gatehouse.NewGrant) (reply, error) {
 				return answer(g.CreateGrant(ctx, *in))
@@ -46,8 +46,11 @@ func (s *Server) grantRoutes() []route {
 			method: "POST", path: "/grants/{id}/revoke", name: "revokeGrant", tag: tagDecisions,
 			summary: "End a grant at once",
 			doc:     "By any approver. What it has approved stays approved. Repeated, it changes nothing.",
-			roles:   givers, mints: true, thing: ThingGrant, status: http.StatusOK, out: typeOf[gatehouse.Grant](), idempotent: true,
-			handler: plain(func(ctx context.Context, c *call) (reply, error) { return answer(g.RevokeGrant(ctx, c.id)) }),
+			roles:   givers, mints: true, thing: ThingGrant, idempotent: true,
+			status: http.StatusOK, out: typeOf[gatehouse.Grant](),
+			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+				return answer(g.RevokeGrant(ctx, c.id))
+			}),
 		},
 	}
 }

@@ -64,10 +64,11 @@ func (g *Gate) newGrant(tx gatehouse.Tx, c *gatehouse.Caller, n *gatehouse.NewGr
 	case err != nil:
 		return nil, err
 	case active == nil || active.GrantUpTo() == 0:
-		return nil, gatehouse.E(gatehouse.CodeInvalid, "the active policy allows no grants: it lacks grants: {up_to: 1..3}")
+		return nil, gatehouse.E(gatehouse.CodeInvalid,
+			"the active policy allows no grants: it lacks grants: {up_to: 1..3}")
 	case n.For.D() > active.GrantWindow():
 		return nil, gatehouse.Violations{
-			{Pointer: "/for", Detail: fmt.Sprintf("is more than the policy's %s", gatehouse.Duration(active.GrantWindow()))},
+			{Pointer: "/for", Detail: "is more than the policy's " + gatehouse.Duration(active.GrantWindow()).String()},
 		}.Err()
 	}
 	if _, err := active.GrantCondition(n.When); err != nil {
@@ -82,7 +83,9 @@ func (g *Gate) newGrant(tx gatehouse.Tx, c *gatehouse.Caller, n *gatehouse.NewGr
 		return nil, unknown(err, "/agent", "no principal "+gatehouse.Quote(n.Agent))
 	}
 	if agent.Kind == gatehouse.KindPerson || !agent.Has(gatehouse.RoleProposer) {
-		return nil, gatehouse.Violations{{Pointer: "/agent", Detail: "must be an agent or a service with the role proposer"}}.Err()
+		return nil, gatehouse.Violations{
+			{Pointer: "/agent", Detail: "must be an agent or a service with the role proposer"},
+		}.Err()
 	}
 
 	// The lock orders this against whoever takes the right away, and then ends grants.
@@ -98,7 +101,8 @@ func (g *Gate) newGrant(tx gatehouse.Tx, c *gatehouse.Caller, n *gatehouse.NewGr
 		return nil, err
 	}
 	if excluded(barred, grantors[0]) {
-		return nil, gatehouse.E(gatehouse.CodeSelfApproval, "you answer for %s, so you cannot approve what it proposes", agent.Name)
+		return nil, gatehouse.E(gatehouse.CodeSelfApproval,
+			"you answer for %s, so you cannot approve what it proposes", agent.Name)
 	}
 	open, err := tx.ListGrants(gatehouse.GrantFilter{
 		Agent: agent.ID, Connector: n.Connector, Operation: n.Operation, Open: true, Limit: gatehouse.MaxGrants,
@@ -126,7 +130,9 @@ func (g *Gate) newGrant(tx gatehouse.Tx, c *gatehouse.Caller, n *gatehouse.NewGr
 // grantTarget returns the fingerprint of the connector of a grant.
 func (g *Gate) grantTarget(tenant string, n *gatehouse.NewGrant) (string, error) {
 	if n.Connector == PolicyConnector || n.Connector == workflow.ApprovalConnector {
-		return "", gatehouse.Violations{{Pointer: "/connector", Detail: "asks a question of Gatehouse itself, never approved in advance"}}.Err()
+		return "", gatehouse.Violations{
+			{Pointer: "/connector", Detail: "asks a question of Gatehouse itself, never approved in advance"},
+		}.Err()
 	}
 	p := gatehouse.Proposal{Connector: n.Connector, Operation: n.Operation}
 	fingerprint, floor, _, err := g.targets.Describe(tenant, &p)
@@ -253,7 +259,9 @@ func endGrantsUnder(tx gatehouse.Tx, by author, source string) error {
 }
 
 // endGrant ends a locked grant. action is the one by which it ended, nil for none.
-func endGrant(tx gatehouse.Tx, by author, grant *gatehouse.Grant, why gatehouse.GrantEnd, action *gatehouse.Action) error {
+func endGrant(
+	tx gatehouse.Tx, by author, grant *gatehouse.Grant, why gatehouse.GrantEnd, action *gatehouse.Action,
+) error {
 	grant.End(tx.Now(), by.name, why)
 	if err := tx.UpdateGrant(grant); err != nil {
 		return err
@@ -279,8 +287,9 @@ func recordGrant(tx gatehouse.Tx, c *gatehouse.Caller, grant *gatehouse.Grant) e
 	return tell(tx, authorOf(c), change{
 		tenant: grant.Tenant, kind: "grant.created", subject: grant.ID, name: grant.AgentName, detail: grant.Worst,
 		data: map[string]any{
-			"agent": grant.Agent, "grantor": grant.Grantor, "connector": grant.Connector, "fingerprint": grant.Fingerprint,
-			"operation": grant.Operation, "when": grant.When, "max_level": int(grant.Level), "count": grant.Count,
+			"agent": grant.Agent, "grantor": grant.Grantor, "connector": grant.Connector,
+			"fingerprint": grant.Fingerprint, "operation": grant.Operation, "when": grant.When,
+			"max_level": int(grant.Level), "count": grant.Count,
 			"amounts": orEmpty(grant.Amounts), "expires_at": grant.ExpiresAt,
 		},
 	})

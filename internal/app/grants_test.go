@@ -78,7 +78,8 @@ func TestGrantApproves(t *testing.T) {
 	w, bot, ana := refunds(t, "")
 	w.wantStatus("without a grant", w.refund(bot, "10", nil), gatehouse.StatusPending)
 	g := w.grant(ana, nil)
-	if want := "at most 3 times refund of shop by bot, EUR 100 in all, up to L3, until 2026-11-20T13:00:00Z"; g.Worst != want {
+	const worst = "at most 3 times refund of shop by bot, EUR 100 in all, up to L3, until 2026-11-20T13:00:00Z"
+	if g.Worst != worst {
 		t.Errorf("worst case %q", g.Worst)
 	}
 	for range 3 {
@@ -301,7 +302,8 @@ func TestGrantRefused(t *testing.T) {
 		w.wantCode(what, gatehouse.CodeOf(err), code)
 	}
 	refused("an agent", bot, gatehouse.CodeRoleRequired, nil)
-	refused("an operator", w.principal("op", gatehouse.KindPerson, gatehouse.RoleOperator), gatehouse.CodeRoleRequired, nil)
+	operator := w.principal("op", gatehouse.KindPerson, gatehouse.RoleOperator)
+	refused("an operator", operator, gatehouse.CodeRoleRequired, nil)
 	plain, err := gatehouse.CallerFrom(ana)
 	if err != nil {
 		t.Fatal(err)
@@ -329,7 +331,7 @@ func TestGrantRefused(t *testing.T) {
 	w.targets.floor = 0
 
 	g := w.grant(ana, nil)
-	for who, ctx := range map[string]context.Context{"an agent": bot, "a viewer": w.principal("vic", gatehouse.KindPerson, gatehouse.RoleViewer)} {
+	for who, ctx := range map[string]context.Context{"an agent": bot, "an operator": operator} {
 		_, err := w.gate.RevokeGrant(ctx, g.ID)
 		w.wantCode("revoked by "+who, gatehouse.CodeOf(err), gatehouse.CodeRoleRequired)
 	}

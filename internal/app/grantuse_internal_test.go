@@ -11,7 +11,8 @@ import (
 // the policy puts to people, is approved in advance.
 func TestGrantable(t *testing.T) {
 	t.Parallel()
-	plain := gatehouse.Action{Proposal: gatehouse.Proposal{Connector: "shop", Target: gatehouse.Target{EntityRef: "A"}}}
+	var plain gatehouse.Action
+	plain.Connector, plain.Target.EntityRef = "shop", "A"
 	several, question := plain, plain
 	several.Target = gatehouse.Target{EntityRefs: []string{"A"}}
 	question.Connector = workflow.ApprovalConnector
@@ -22,7 +23,7 @@ func TestGrantable(t *testing.T) {
 		want   bool
 	}{
 		"a proposal":                  {plain, lineage{}, true},
-		"of a run":                    {plain, lineage{starter: &gatehouse.Principal{}, barred: []string{"prn_1"}}, true},
+		"of a run":                    {plain, lineage{starter: &gatehouse.Principal{}, barred: []string{"x"}}, true},
 		"a revision":                  {plain, lineage{supersedes: other}, false},
 		"a reversal":                  {plain, lineage{reverses: other}, false},
 		"rebased or edited":           {plain, lineage{author: &gatehouse.Principal{}}, false},

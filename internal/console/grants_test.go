@@ -24,10 +24,12 @@ func TestGrantsPage(t *testing.T) {
 	vic.get("/actions/" + a.ID).want(http.StatusOK).lacks(testid("grant-like"))
 	ana.get("/actions/"+a.ID).want(http.StatusOK).has(testid("grant-like"), path+"?like="+a.ID)
 	ana.get(path+"?like="+a.ID).want(http.StatusOK).
-		has(`name="agent" value="bot"`, `value="`+a.Connector+`"`, `value="`+a.Operation+`"`).lacks(testid("worst-case"))
+		has(`name="agent" value="bot"`, `value="`+a.Connector+`"`, `value="`+a.Operation+`"`).
+		lacks(testid("worst-case"))
 
 	fields := []string{
-		"agent", "bot", "connector", a.Connector, "operation", a.Operation, "when", "true", "count", "2", "amounts", "USD=500", "for", "1h",
+		"agent", "bot", "connector", a.Connector, "operation", a.Operation, "when", "true", "count", "2",
+		"amounts", "USD=500", "for", "1h",
 	}
 	ana.post(path, "agent", "bot", "count", "x").want(http.StatusUnprocessableEntity).has("must be a number")
 	ana.post(path, fields...).want(http.StatusOK).has(testid("worst-case"), "at most 2 times", "USD 500 in all")
@@ -43,7 +45,8 @@ func TestGrantsPage(t *testing.T) {
 	if err != nil || len(list) != 1 {
 		t.Fatal(list, err)
 	}
-	ana.get("/actions/"+b.ID).want(http.StatusOK).has("ana, by "+list[0].ID, "approved in advance").lacks(testid("grant-like"))
+	ana.get("/actions/"+b.ID).want(http.StatusOK).has("ana, by "+list[0].ID, "approved in advance").
+		lacks(testid("grant-like"))
 	ana.post(path + "/" + list[0].ID + "/revoke").want(http.StatusOK).has("revoked by ana")
 	ana.post(path + "/grt_0/revoke").want(http.StatusNotFound)
 }

@@ -42,8 +42,8 @@ func (h *rightsHistory) granted(tenant string, l *gatehouse.Leaf) {
 // checkGrants checks rule 23 for grants: the table matches the log, and no grant gave
 // more votes than it counts.
 func (c *checker) checkGrants(ctx context.Context, tx *sql.Tx, h *rightsHistory) error {
-	const query = `SELECT g.tenant, g.id, g.grantor_id, g.agent_id, g.connector, g.fingerprint, g.operation, g.condition, g.level,
-  g.count, g.amounts, g.expires_at, g.ended_at IS NOT NULL, g.used,
+	const query = `SELECT g.tenant, g.id, g.grantor_id, g.agent_id, g.connector, g.fingerprint, g.operation,
+  g.condition, g.level, g.count, g.amounts, g.expires_at, g.ended_at IS NOT NULL, g.used,
   (SELECT count(*) FROM vote v WHERE v.tenant = g.tenant AND v.grant_id = g.id AND v.grant_id <> '')
 FROM action_grant g`
 	return each(ctx, tx, query, func(rows *sql.Rows) error {
@@ -52,11 +52,11 @@ FROM action_grant g`
 		var amounts string
 		var expires int64
 		var used, votes int
-		if err := rows.Scan(&at.tenant, &at.id, &row.Grantor, &row.Agent, &row.Connector, &row.Fingerprint, &row.Operation,
-			&row.When, &row.Level, &row.Count, &amounts, &expires, &row.Ended, &used, &votes); err != nil {
+		err := rows.Scan(&at.tenant, &at.id, &row.Grantor, &row.Agent, &row.Connector, &row.Fingerprint, &row.Operation,
+			&row.When, &row.Level, &row.Count, &amounts, &expires, &row.Ended, &used, &votes)
+		if err != nil {
 			return err
 		}
-		var err error
 		if row.Amounts, err = shared.DecodeAmounts(amounts); err != nil {
 			return fmt.Errorf("%s: %w", at.id, err)
 		}

@@ -28,8 +28,9 @@ func TestGrants(t *testing.T) {
 			want   int
 		}{"counted": {11, "1000.00", 11}, "weighed": {50, "91.00", 13}, "bounded": {50, "1000.00", 16}} {
 			grants := ana.post("/grants", object{
-				"agent": "bot", "connector": "shop", "operation": "update", "when": fmt.Sprintf("action.type == %q", kind),
-				"count": c.count, "amounts": []object{{"amount": c.amount, "currency": "USD"}}, "for": "1h",
+				"agent": "bot", "connector": "shop", "operation": "update",
+				"when": fmt.Sprintf("action.type == %q", kind), "count": c.count, "for": "1h",
+				"amounts": []object{{"amount": c.amount, "currency": "USD"}},
 			})
 			if grants.status != 201 {
 				t.Fatal(grants)

@@ -6,7 +6,8 @@ import (
 )
 
 const (
-	selectGrant = `SELECT g.tenant, g.id, g.grantor_id, coalesce(p.name, g.grantor_id), g.agent_id, coalesce(a.name, g.agent_id),
+	selectGrant = `SELECT g.tenant, g.id, g.grantor_id, coalesce(p.name, g.grantor_id),
+g.agent_id, coalesce(a.name, g.agent_id),
 g.connector, g.fingerprint, g.operation, g.condition, g.level, g.count, g.amounts, g.used, g.used_amounts,
 g.created_at, g.expires_at, g.ended_at, g.ended_by, g.end_reason
 FROM action_grant g LEFT JOIN principal p ON p.tenant = g.tenant AND p.id = g.grantor_id
@@ -66,8 +67,8 @@ func (t *tx) InsertGrant(g *gatehouse.Grant) error {
 	if err := t.checkTenant(g.Tenant); err != nil {
 		return err
 	}
-	return t.write(`INSERT INTO action_grant (tenant, id, grantor_id, agent_id, connector, fingerprint, operation, condition,
-  level, count, amounts, used, used_amounts, created_at, expires_at, ended_by, end_reason)
+	return t.write(`INSERT INTO action_grant (tenant, id, grantor_id, agent_id, connector, fingerprint, operation,
+  condition, level, count, amounts, used, used_amounts, created_at, expires_at, ended_by, end_reason)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, '', '')`,
 		g.Tenant, g.ID, g.Grantor, g.Agent, g.Connector, g.Fingerprint, g.Operation, g.When,
 		int(g.Level), g.Count, shared.EncodeAmounts(g.Amounts), g.Used, shared.EncodeAmounts(g.UsedAmounts),
@@ -79,7 +80,8 @@ func (t *tx) UpdateGrant(g *gatehouse.Grant) error {
 	if err := t.checkTenant(g.Tenant); err != nil {
 		return err
 	}
-	return t.write(guarded+`UPDATE action_grant SET used = $1, used_amounts = $2, ended_at = $3, ended_by = $4, end_reason = $5
+	return t.write(guarded+`UPDATE action_grant
+SET used = $1, used_amounts = $2, ended_at = $3, ended_by = $4, end_reason = $5
 WHERE tenant = $6 AND id = $7 AND ended_at IS NULL`+orConflict,
 		g.Used, shared.EncodeAmounts(g.UsedAmounts), g.EndedAt, g.EndedBy, string(g.EndReason), t.tenant, g.ID)
 }

@@ -5,7 +5,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-const selectGrant = `SELECT g.tenant, g.id, g.grantor_id, coalesce(p.name, g.grantor_id), g.agent_id, coalesce(a.name, g.agent_id),
+const selectGrant = `SELECT g.tenant, g.id, g.grantor_id, coalesce(p.name, g.grantor_id),
+g.agent_id, coalesce(a.name, g.agent_id),
 g.connector, g.fingerprint, g.operation, g.condition, g.level, g.count, g.amounts, g.used, g.used_amounts,
 g.created_at, g.expires_at, g.ended_at, g.ended_by, g.end_reason
 FROM action_grant g LEFT JOIN principal p ON p.tenant = g.tenant AND p.id = g.grantor_id
@@ -56,8 +57,8 @@ func (t *tx) InsertGrant(g *gatehouse.Grant) error {
 	if err := t.owns(g.Tenant); err != nil {
 		return err
 	}
-	_, err := t.exec(`INSERT INTO action_grant (tenant, id, grantor_id, agent_id, connector, fingerprint, operation, condition,
-  level, count, amounts, used, used_amounts, created_at, expires_at, ended_by, end_reason)
+	_, err := t.exec(`INSERT INTO action_grant (tenant, id, grantor_id, agent_id, connector, fingerprint, operation,
+  condition, level, count, amounts, used, used_amounts, created_at, expires_at, ended_by, end_reason)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', '')`,
 		g.Tenant, g.ID, g.Grantor, g.Agent, g.Connector, g.Fingerprint, g.Operation, g.When,
 		int(g.Level), g.Count, shared.EncodeAmounts(g.Amounts), g.Used, shared.EncodeAmounts(g.UsedAmounts),
