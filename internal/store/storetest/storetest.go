@@ -66,6 +66,7 @@ func Run(t *testing.T, open func(t *testing.T) gatehouse.Store) {
 		{"Relock", (*suite).relock},
 		{"Stages", (*suite).stages},
 		{"Delegations", (*suite).delegations},
+		{"Grants", (*suite).grants},
 		{"Targets", (*suite).targets},
 		{"Moments", (*suite).moments},
 		{"WriteAfterLock", (*suite).writeAfterLock},
