@@ -99,7 +99,7 @@ func auditKinds() []auditKind {
 		{"deliveries", "Deliveries to targets", []string{"push.", "action."}},
 		{"runs", "Runs and workflows", []string{"run.", "step.", "workflow."}},
 		{"policies", "Policies", []string{"policy."}},
-		{"people", "People, agents and rights", []string{"principal.", "group.", "delegation.", "tenant.", "admin."}},
+		{"people", "People, agents and rights", []string{"principal.", "group.", "delegation.", "grant.", "tenant.", "admin."}},
 		{"access", "Sign-ins and keys", []string{"session.", "setup_link.", "identity.", "passkey.", "key.", "edit_token.", "link."}},
 		{"system", "Links, channels and archive", []string{"review.created", "channel.", "archive."}},
 	}

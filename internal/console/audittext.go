@@ -67,6 +67,8 @@ var auditSentences = map[string]string{
 	"group.deleted":      "{by} deleted {of}",
 	"delegation.made":    "{by} let a deputy answer for {of}",
 	"delegation.ended":   "{by} ended a delegation of {of}",
+	"grant.created":      "{by} approved actions in advance by {of}",
+	"grant.ended":        "{of} ended, which approved actions in advance",
 	"tenant.created":     "{by} created the tenant {of}",
 	"tenant.acted":       "{by} acted in the tenant {of}: {act}",
 	"admin.reset":        "{by} gave {of} new secrets",
