@@ -18,9 +18,10 @@ type Config struct {
 	Type string `yaml:"type"`
 	// Tenants lists who may use the connector; whoever wires it enforces that.
 	Tenants []string `yaml:"tenants"`
-	// DSN is the database: sqlite:/path/file.db, which must exist, or postgres://….
+	// DSN is the database: sqlite:/path/file.db, which must exist, postgres://… or
+	// mysql://user@host:3306/database, for MariaDB too.
 	DSN string `yaml:"dsn"`
-	// PasswordSecret names the secret that holds the PostgreSQL password. It
+	// PasswordSecret names the secret that holds the password of a server's user. It
 	// replaces one that stands in the DSN.
 	PasswordSecret string `yaml:"password_secret"`
 	// Entities maps a target's entity_type to its table.
@@ -144,16 +145,4 @@ func (e Entity) validate(at string) error {
 func validTable(s string) bool {
 	schema, name, two := strings.Cut(s, ".")
 	return identifierForm.MatchString(schema) && (!two || identifierForm.MatchString(name))
-}
-
-// quote quotes name or schema.name, which identifierForm has accepted, or a
-// column's name, which came from the database's own catalogue.
-func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
-
-func quoteTable(name string) string {
-	schema, table, two := strings.Cut(name, ".")
-	if !two {
-		return quote(name)
-	}
-	return quote(schema) + "." + quote(table)
 }

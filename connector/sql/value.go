@@ -1,6 +1,7 @@
 package sqlconn
 
 import (
+	"encoding/hex"
 	"strings"
 	"time"
 
@@ -65,6 +66,10 @@ func (c column) accepts(v gatehouse.JSON) string {
 		if !isBool(v) {
 			return "is " + c.decl + " and needs true or false"
 		}
+	case kindBinary:
+		if _, ok := binary(text); !ok {
+			return "is " + c.decl + " and needs 0x and hexadecimal digits"
+		}
 	}
 	return ""
 }
@@ -105,7 +110,7 @@ func (c column) equal(want, got gatehouse.JSON) bool {
 	if aok && bok {
 		return a.Cmp(b) == 0
 	}
-	if c.kind == kindOther && wantIsText && gotIsText {
+	if (c.kind == kindOther || c.kind == kindBinary) && wantIsText && gotIsText {
 		return strings.EqualFold(wantText, gotText)
 	}
 	return false
@@ -120,6 +125,13 @@ func truth(j gatehouse.JSON) string {
 		return "false"
 	}
 	return ""
+}
+
+// binary reads 0x and hexadecimal digits, two for each byte.
+func binary(s string) ([]byte, bool) {
+	digits, ok := strings.CutPrefix(s, "0x")
+	b, err := hex.DecodeString(digits)
+	return b, ok && err == nil
 }
 
 // parseTime reads RFC 3339 and the forms in which PostgreSQL writes and people
