@@ -69,11 +69,13 @@ func TestClassifyMySQL(t *testing.T) {
 		{1064, "m", connector.Terminal, "sql_error", "m", false, false},
 		{1062, "Duplicate entry 'own- for key -hidden' for key 'both'", connector.Terminal, "constraint_violation",
 			"Duplicate entry for key 'both'", true, false},
-		{1062, "Doppelter Eintrag 'own-hidden'", connector.Terminal, "constraint_violation", "Duplicate entry", true, false},
+		{1062, "Doppelter Eintrag 'own-hidden'", connector.Terminal, "constraint_violation",
+			"Duplicate entry", true, false},
 	} {
 		v := mysqlDialect{}.classify(&mysql.MySQLError{Number: test.number, Message: test.message})
 		want := verdict{
-			kind: test.kind, code: test.code, says: test.says, detail: fmt.Sprintf("%s (error %d)", test.says, test.number),
+			kind: test.kind, code: test.code, says: test.says,
+			detail: fmt.Sprintf("%s (error %d)", test.says, test.number),
 			unique: test.unique, missing: test.missing, answered: true,
 		}
 		if v != want {

@@ -86,11 +86,12 @@ WHERE `+where+` ORDER BY c.ordinal_position`, args...)
 	for rows.Next() {
 		var c column
 		var tableType, engine, dataType string
-		if err := rows.Scan(&tableType, &engine, &c.name, &dataType, &c.decl, &c.notNull, &c.generated); err != nil {
+		err := rows.Scan(&tableType, &engine, &c.name, &dataType, &c.decl, &c.notNull, &c.generated)
+		if err != nil {
 			return nil, err
 		}
 		if tableType == "VIEW" {
-			return nil, &schemaError{fmt.Sprintf("%s is a view; name its table, so that its storage engine is known", table)}
+			return nil, &schemaError{table + " is a view; name its table, so that its storage engine is known"}
 		}
 		if engine != "InnoDB" {
 			return nil, &schemaError{fmt.Sprintf("table %s has the storage engine %s; only InnoDB keeps a change and "+
@@ -128,9 +129,10 @@ func markMariaJSON(ctx context.Context, q querier, table string, columns []colum
 			continue
 		}
 		var n int
-		if err := queryOne(ctx, q, "SELECT COUNT(*) FROM information_schema.check_constraints t WHERE "+where+
-			" AND t.check_clause = ?", append(args[:len(args):len(args)], "json_valid("+mysqlDialect{}.quote(columns[i].name)+")"),
-			&n); err != nil {
+		check := "json_valid(" + mysqlDialect{}.quote(columns[i].name) + ")"
+		err := queryOne(ctx, q, "SELECT COUNT(*) FROM information_schema.check_constraints t WHERE "+where+
+			" AND t.check_clause = ?", append(args[:len(args):len(args)], check), &n)
+		if err != nil {
 			return err
 		}
 		if n > 0 {
@@ -327,7 +329,8 @@ const codeRecordTable = "invalid_idempotency_table"
 func (d mysqlDialect) checkRecord(ctx context.Context, conn *sql.Conn, table string, columns []column) error {
 	for _, c := range columns {
 		if (c.name == "tenant" || c.name == "idempotency_key") && !strings.HasPrefix(c.decl, "varbinary(") {
-			return &refusal{codeRecordTable, fmt.Sprintf("column %s of %s is %s, but must be VARBINARY(255)", c.name, table, c.decl)}
+			return &refusal{codeRecordTable,
+				fmt.Sprintf("column %s of %s is %s, but must be VARBINARY(255)", c.name, table, c.decl)}
 		}
 	}
 	where, args := mysqlTable(table)

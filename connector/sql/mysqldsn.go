@@ -36,7 +36,8 @@ func parseMySQL(dsn, password string) (*mysql.Config, error) {
 		return nil, errMySQL
 	}
 	for name, values := range query {
-		if !slices.Contains([]string{"socket", "tls", "ca", "cert", "key"}, name) || len(values) != 1 || values[0] == "" {
+		known := slices.Contains([]string{"socket", "tls", "ca", "cert", "key"}, name)
+		if !known || len(values) != 1 || values[0] == "" {
 			return nil, errors.New("mysql: the parameters are socket, tls, ca, cert and key, each once")
 		}
 	}

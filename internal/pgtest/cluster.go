@@ -104,7 +104,7 @@ func (c *Cluster) command(program string, args ...string) *osexec.Cmd {
 
 // Up starts the server and waits until it accepts connections.
 func (c *Cluster) Up() (err error) {
-	c.process, err = c.Host.Start(c.command("postgres", "-D", c.data(), "-k", c.Dir,
+	c.process, err = c.Start(c.command("postgres", "-D", c.data(), "-k", c.Dir,
 		"-c", "listen_addresses=", "-c", "max_connections=400", "-c", "shared_buffers=16MB",
 		// The data must survive a crash of the server, but not a power failure.
 		"-c", "fsync=off", "-c", "full_page_writes=off"))
