@@ -223,8 +223,8 @@ func decodeMySQLText(c column, s string) cell {
 	return cell{gatehouse.StringJSON(s), utf8.ValidString(s)}
 }
 
-// bind gives integers as such, since MySQL compares an integer with a text as floats, times
-// without their zone in UTC, and binary values as bytes. All else is text, of which the server
+// bind gives integers as such, since a comparison of an integer with a text may be one of floats
+// (12.3 of MySQL's manual), times without their zone in UTC, and binary values as bytes. All else is text, of which the server
 // makes what the column is.
 func (mysqlDialect) bind(c column, v gatehouse.JSON) any {
 	if isNull(v) {

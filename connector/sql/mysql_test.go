@@ -126,12 +126,13 @@ INSERT INTO numbers VALUES (9007199254740992, '1'), (9007199254740993, '1'), (42
 	cfg.Entities["item"] = sqlconn.Entity{Table: "numbers", Key: "id"}
 	c = newConnector(t, cfg)
 	mustExecute(t, c, call("update", "9007199254740993", "", `{"price":"1"}`, `{"price":"2"}`))
+	mustExecute(t, c, bulk("update", "", `{"price":"3"}`, "9007199254740993", "42"))
 	for _, ref := range []string{"42abc", "042", "42.0"} {
-		_, err := c.Execute(t.Context(), call("update", ref, "", `{"price":"1"}`, `{"price":"2"}`))
+		_, err := c.Execute(t.Context(), call("update", ref, "", `{"price":"3"}`, `{"price":"2"}`))
 		wantFailure(t, err, connector.Terminal, string(gatehouse.CodeTargetChanged))
 	}
 	if got := tg.one(t, `SELECT GROUP_CONCAT(id, ':', price ORDER BY id) FROM numbers`); got !=
-		"42:1,9007199254740992:1,9007199254740993:2" {
+		"42:3,9007199254740992:1,9007199254740993:3" {
 		t.Errorf("holds %s", got)
 	}
 }
