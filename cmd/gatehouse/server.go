@@ -414,6 +414,7 @@ func (s *server) background(ctx context.Context, d *engine.Dispatcher, roles []r
 	}
 	if has(roles, roleSweeper) {
 		s.sweep(ctx)
+		s.index(ctx)
 	}
 	if has(roles, roleNotifier) && len(s.channels) > 0 {
 		s.tellUnsigned(s.log)

@@ -8,8 +8,8 @@ import (
 const (
 	searchColumns = shared.SearchColumns + `,
   CASE WHEN p.extra = '' THEN '' ELSE coalesce(p.extra::json ->> 'title', '') END`
-	// selectSearchable selects what a search looks at; a condition follows.
-	selectSearchable = `SELECT ` + searchColumns + ` FROM action a JOIN proposal p ON p.seq = a.seq WHERE `
+	// SelectSearchable selects the columns of [shared.ScanSearchable]; a condition follows.
+	SelectSearchable = `SELECT ` + searchColumns + ` FROM action a JOIN proposal p ON p.seq = a.seq WHERE `
 	// selectSearchPlaces selects it at the positions of a pageScan, which stand between the two
 	// parts.
 	selectSearchPlaces = `SELECT x.at, x.bucket, x.large, ` + searchColumns + ` FROM (`
@@ -41,7 +41,7 @@ func (t *readTx) search(w *pageScan, text string, f gatehouse.ActionFilter, kind
 	with := func(sql string, args ...any) (string, []any) {
 		c := condition{where: append([]string(nil), filter.where...), args: append([]any(nil), filter.args...)}
 		c.add(sql, args...)
-		return selectSearchable + c.sql(), c.args
+		return SelectSearchable + c.sql(), c.args
 	}
 	find := shared.Finder{Search: shared.ParseSearch(text), Urgent: kind == shared.KindUrgency, Status: f.Status}
 	find.Times = func() (now, asOf int64) { return t.Now().UnixMicro(), at.AsOf }

@@ -65,7 +65,7 @@ func (t *readTx) NextSearchBlock() (*gatehouse.SearchBlock, error) {
 	if complete < end-1 {
 		return nil, nil
 	}
-	list, err := t.searchables(selectSearchable+`a.seq >= $1 AND a.seq < $2`, end-shared.SearchBlockRows, end)
+	list, err := t.searchables(SelectSearchable+`a.seq >= $1 AND a.seq < $2`, end-shared.SearchBlockRows, end)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +122,7 @@ func (t *tx) PutSearchBlock(b *gatehouse.SearchBlock) error {
 func (t *tx) lockIndexed(ids []string) (list []*shared.Searchable, err error) {
 	err = t.lockAndRead(
 		[]query{ask(shareSearchMark, nil)},
-		ask(selectSearchable+`a.tenant = $1 AND a.id = ANY ($2)`, func(r *row) error {
+		ask(SelectSearchable+`a.tenant = $1 AND a.id = ANY ($2)`, func(r *row) error {
 			list = append(list, scanSearchable(r))
 			return nil
 		}, t.tenant, ids),

@@ -64,11 +64,18 @@ func (s *Searchable) text() string {
 func writeWords(b *strings.Builder, text string) {
 	b.WriteString(" |")
 	inside := false
-	for _, r := range strings.ToLower(text) {
-		alone := unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai)
-		if !alone && !unicode.In(r, unicode.L, unicode.N, unicode.M) {
+	for _, r := range text {
+		var alone bool
+		switch {
+		case r >= 'a' && r <= 'z' || r >= '0' && r <= '9':
+		case r >= 'A' && r <= 'Z':
+			r += 'a' - 'A'
+		case r < unicode.MaxASCII || !unicode.In(r, unicode.L, unicode.N, unicode.M):
 			inside = false
 			continue
+		default:
+			r = unicode.ToLower(r)
+			alone = unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai)
 		}
 		if !inside || alone {
 			b.WriteByte(' ')
@@ -81,34 +88,35 @@ func writeWords(b *strings.Builder, text string) {
 // writeValues writes the strings and numbers of a JSON text, which may be cut,
 // without the names of its members.
 func writeValues(b *strings.Builder, text string) {
-	d := json.NewDecoder(strings.NewReader(text))
-	d.UseNumber()
-	type level struct{ object, value bool }
-	var levels []level
-	for {
-		token, err := d.Token()
-		if err != nil {
-			return // the end, or where the text was cut
+	for text != "" {
+		n := strings.IndexAny(text, `"-0123456789`)
+		if n < 0 {
+			return
 		}
-		switch v := token.(type) {
-		case json.Delim:
-			if v == '{' || v == '[' {
-				levels = append(levels, level{object: v == '{'})
-				continue
+		text = text[n:]
+		if text[0] != '"' {
+			n = len(text) - len(strings.TrimLeft(text, "+-.0123456789eE"))
+			writeWords(b, text[:n])
+			text = text[n:]
+			continue
+		}
+		for n = 1; n < len(text) && text[n] != '"'; n++ {
+			if text[n] == '\\' {
+				n++
 			}
-			levels = levels[:len(levels)-1]
-		case string:
-			if n := len(levels); n > 0 && levels[n-1].object && !levels[n-1].value {
-				levels[n-1].value = true
-				continue
-			}
-			writeWords(b, v)
-		case json.Number:
-			writeWords(b, v.String())
 		}
-		if n := len(levels); n > 0 {
-			levels[n-1].value = false
+		if n >= len(text) {
+			return // the text was cut here
 		}
+		literal := text[:n+1]
+		if text = strings.TrimLeft(text[n+1:], " \t\r\n"); strings.HasPrefix(text, ":") {
+			continue
+		}
+		plain := literal[1:n]
+		if strings.Contains(plain, `\`) && json.Unmarshal([]byte(literal), &plain) != nil {
+			return
+		}
+		writeWords(b, plain)
 	}
 }
 

@@ -8,13 +8,14 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// selectSearchable selects what a search looks at; a condition follows.
-const selectSearchable = `SELECT ` + shared.SearchColumns + `,
+// SelectSearchable selects the columns of [shared.ScanSearchable]; a condition
+// follows.
+const SelectSearchable = `SELECT ` + shared.SearchColumns + `,
   CASE WHEN p.extra = '' THEN '' ELSE coalesce(p.extra ->> 'title', '') END
 FROM action a CROSS JOIN proposal p ON p.seq = a.seq WHERE `
 
 func (t *readTx) searchables(where string, args ...any) (list []*shared.Searchable, err error) {
-	err = t.each(selectSearchable+where, func(r *stmt) error {
+	err = t.each(SelectSearchable+where, func(r *stmt) error {
 		list = append(list, shared.ScanSearchable(r.text, r.int))
 		return nil
 	}, args...)
