@@ -82,7 +82,7 @@ func fillIndex(t *testing.T, s gatehouse.Store) {
 	t.Helper()
 	err := s.Update(t.Context(), gatehouse.DefaultTenant, func(tx gatehouse.Tx) error {
 		at := tx.Now()
-		for i := range 520 {
+		for i := range 1030 {
 			a := &gatehouse.Action{
 				ID: fmt.Sprintf("act_%08d", i), Revision: 1, Tenant: gatehouse.DefaultTenant, Status: gatehouse.StatusDenied,
 				Proposal: gatehouse.Proposal{

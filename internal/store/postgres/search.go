@@ -38,12 +38,15 @@ func (t *readTx) searchables(sql string, args ...any) (list []*shared.Searchable
 // cursor to the time of the first page.
 func (t *readTx) search(w *pageScan, text string, f gatehouse.ActionFilter, kind string, at *shared.Cursor) error {
 	filter := w.condition
+	find := shared.Finder{Search: shared.ParseSearch(text), Urgent: kind == shared.KindUrgency, Status: f.Status}
 	with := func(sql string, args ...any) (string, []any) {
 		c := condition{where: append([]string(nil), filter.where...), args: append([]any(nil), filter.args...)}
+		if status := find.StoredStatus(); status != "" {
+			c.add("a.status = ?", string(status))
+		}
 		c.add(sql, args...)
 		return SelectSearchable + c.sql(), c.args
 	}
-	find := shared.Finder{Search: shared.ParseSearch(text), Urgent: kind == shared.KindUrgency, Status: f.Status}
 	find.Times = func() (now, asOf int64) { return t.Now().UnixMicro(), at.AsOf }
 	find.Walk = func(after shared.Place, limit int) (list []*shared.Searchable, err error) {
 		scan := &pageScan{limit: limit}
@@ -71,12 +74,12 @@ func (t *readTx) search(w *pageScan, text string, f gatehouse.ActionFilter, kind
 		}, scan.args...)
 		return list, err
 	}
-	find.Tail = func() (block int64, list []*shared.Searchable, err error) {
+	find.Tail = func(limit int) (block int64, list []*shared.Searchable, err error) {
 		t.allowSecondRead()
 		if block, err = t.number(selectSearchMark); err != nil {
 			return 0, nil, err
 		}
-		sql, args := with("a.seq >= ?", block*shared.SearchBlockRows)
+		sql, args := with("a.seq >= ? LIMIT ?", block*shared.SearchBlockRows, limit)
 		list, err = t.searchables(sql, args...)
 		return block, list, err
 	}

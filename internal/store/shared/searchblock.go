@@ -12,7 +12,7 @@ import (
 
 // SearchBlockRows is the number of row numbers of a block: block n has the actions
 // with seq from n × SearchBlockRows up to, not including, (n+1) × SearchBlockRows.
-const SearchBlockRows = 512
+const SearchBlockRows = 1024
 
 // BuildSearchBlock collects the words of a block's actions.
 func BuildSearchBlock(number int64, actions []*Searchable) *gatehouse.SearchBlock {

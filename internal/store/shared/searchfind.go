@@ -24,7 +24,7 @@ type SearchRange struct {
 }
 
 // Finder finds the actions of one page of a search. The functions apply the list's
-// filter, except for the status.
+// filter; Tail and Rows apply StoredStatus instead of its status.
 type Finder struct {
 	Search Search
 	// Urgent selects the order by urgency, of pending actions. Status is as in the
@@ -36,9 +36,9 @@ type Finder struct {
 	// Times returns the transaction's time, and that of the first page; both in
 	// microseconds. It is called after Walk.
 	Times func() (now, asOf int64)
-	// Tail reads the actions that no block has, and returns the first of those
-	// blocks.
-	Tail func() (block int64, list []*Searchable, err error)
+	// Tail reads up to limit actions that the index lacks, and returns the first
+	// block that it lacks.
+	Tail func(limit int) (block int64, list []*Searchable, err error)
 	// Ranges lists the blocks below block with an action whose id is less than
 	// before ("" for any), in descending order of TopID.
 	Ranges func(block int64, before string) ([]SearchRange, error)
@@ -51,6 +51,18 @@ type Finder struct {
 	now, asOf int64
 	seen      map[int64]bool
 	pool      []*Searchable
+}
+
+// StoredStatus returns the one status that the rows of Tail and Rows may have; ""
+// for any.
+func (f *Finder) StoredStatus() gatehouse.Status {
+	switch {
+	case f.Urgent:
+		return gatehouse.StatusPending
+	case f.Status == gatehouse.StatusExpired: // also pending, and overdue
+		return ""
+	}
+	return f.Status
 }
 
 // Find returns the first limit actions after a place, in the list's order.
@@ -91,13 +103,13 @@ func (f *Finder) walk(after Place, limit, stretch int) (found []*Searchable, las
 	return found, list[len(list)-1].Place, len(list) == stretch, nil
 }
 
-// ask finds actions by the index. complete is false if there are too many to look
-// at.
+// ask finds actions by the index. complete is false if it would have to look at
+// more than searchMost actions.
 func (f *Finder) ask(after Place, need int) (found []*Searchable, complete bool, err error) {
 	f.now, f.asOf = f.Times()
 	f.seen, f.pool = map[int64]bool{}, nil
-	block, tail, err := f.Tail()
-	if err != nil {
+	block, tail, err := f.Tail(searchMost + 1)
+	if err != nil || len(tail) > searchMost {
 		return nil, false, err
 	}
 	f.consider(tail, after)
@@ -109,7 +121,7 @@ func (f *Finder) ask(after Place, need int) (found []*Searchable, complete bool,
 	if err != nil {
 		return nil, false, err
 	}
-	looked := 0
+	looked := len(tail)
 	for n := 4; len(ranges) > 0 && !f.enough(need, ranges[0].TopID); n *= 8 {
 		n = min(n, len(ranges))
 		seqs, err := f.candidates(ranges[:n])

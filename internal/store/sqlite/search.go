@@ -34,18 +34,19 @@ const ofSeqs = `a.seq IN (SELECT value FROM json_each(?))`
 // search finds the places of a page's actions in which a text is found.
 func (t *readTx) search(c condition, text string, f gatehouse.ActionFilter, kind string, at cursorAt, limit int) ([]place, error) {
 	find := shared.Finder{Search: shared.ParseSearch(text), Urgent: kind == kindUrgency, Status: f.Status}
+	status := string(find.StoredStatus())
+	bySeq := c.with(`(? = '' OR a.status = ?)`, status, status)
+	bySeq.where[0] = "+a.tenant = ?" // keeps the planner to the numbers
 	find.Times = func() (now, asOf int64) { return t.at.UnixMicro(), at.AsOf }
 	find.Walk = func(after shared.Place, limit int) ([]*shared.Searchable, error) {
 		return t.searchWalk(c, f, kind, at.AsOf, after, limit)
 	}
-	find.Tail = func() (block int64, list []*shared.Searchable, err error) {
+	find.Tail = func(limit int) (block int64, list []*shared.Searchable, err error) {
 		if block, err = t.number(`SELECT block FROM action_word_mark`); err != nil {
 			return 0, nil, err
 		}
-		// The sign + keeps the planner on the order of seq.
-		d := c.with("a.seq >= ?", block*shared.SearchBlockRows)
-		d.where[0] = "+a.tenant = ?"
-		list, err = t.searchables(d.sql(), d.args...)
+		d := bySeq.with("a.seq >= ?", block*shared.SearchBlockRows)
+		list, err = t.searchables(d.sql()+` LIMIT ?`, append(d.args, limit)...)
 		return block, list, err
 	}
 	find.Ranges = func(block int64, before string) (list []shared.SearchRange, err error) {
@@ -72,8 +73,7 @@ ON w.tenant = ?2 AND w.block = b.value AND w.word >= ?3 AND w.word < ?4`, func(r
 		if err != nil {
 			return nil, err
 		}
-		d := c.with(ofSeqs, list)
-		d.where[0] = "+a.tenant = ?"
+		d := bySeq.with(ofSeqs, list)
 		return t.searchables(d.sql(), d.args...)
 	}
 	found, err := find.Find(shared.Place{ID: at.ID, Bucket: at.Bucket, Risk: at.Risk}, limit)

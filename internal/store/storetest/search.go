@@ -52,7 +52,7 @@ func (s *suite) index(n int) {
 // search looks for the same things before and after the actions are indexed.
 func (s *suite) search() {
 	insert := func(change func(a *gatehouse.Action)) *gatehouse.Action {
-		s.fill(150)
+		s.fill(300)
 		return s.pending(change)
 	}
 	lamp := insert(func(a *gatehouse.Action) {
@@ -72,7 +72,7 @@ func (s *suite) search() {
 		return tx.InsertTenant(&gatehouse.Tenant{ID: "acme", CreatedAt: tx.Now()})
 	})
 	foreign := s.as("acme").pending(func(a *gatehouse.Action) { a.Tenant, a.Rationale = "acme", "a secret lamp" })
-	s.fill(600)
+	s.fill(1200)
 	late := s.pending(func(a *gatehouse.Action) { a.Rationale = "lamps again, for ACME" })
 
 	cases := map[string][]*gatehouse.Action{
@@ -153,9 +153,9 @@ func (s *suite) search() {
 
 // searchBlocks checks that a block is indexed once, and without what has left it.
 func (s *suite) searchBlocks() {
-	s.fill(400)
+	s.fill(700)
 	gone := s.in(gatehouse.StatusRejected)
-	s.fill(300)
+	s.fill(500)
 	before := s.nextBlock()
 	s.archive(s.later())
 	s.same("archived", s.find(gone.ID).ArchivedAt != nil, true)

@@ -1,10 +1,10 @@
 -- The index for text searches over the live actions, derived from the proposals. A
 -- background task fills it block by block: block n has the actions with seq from
--- 512 n up to, not including, 512 (n + 1). It is a B-tree of words and not a GIN index:
+-- 1024 n up to, not including, 1024 (n + 1). It is a B-tree of words and not a GIN index:
 -- under row-level security the server uses only leakproof operators with an index, and
 -- those of tsvector, arrays and trigrams are not leakproof.
 
--- rows lists the actions of the block that have the word: seq minus 512 n, two bytes each.
+-- rows lists the actions of the block that have the word: seq minus 1024 n, two bytes each.
 CREATE TABLE action_word (
   tenant  TEXT COLLATE "C" NOT NULL,
   block   BIGINT NOT NULL,
@@ -36,3 +36,6 @@ CREATE TABLE action_word_mark (
   block  BIGINT NOT NULL CHECK (block >= 0)
 );
 INSERT INTO action_word_mark (id, block) VALUES (1, 0);
+
+-- The texts that searches have read so far.
+ALTER TABLE proposal DROP COLUMN search;

@@ -1,8 +1,8 @@
 -- The index for text searches over the live actions, derived from the proposals. A
 -- background task fills it block by block: block n has the actions with seq from
--- 512 n up to, not including, 512 (n + 1).
+-- 1024 n up to, not including, 1024 (n + 1).
 
--- rows lists the actions of the block that have the word: seq minus 512 n, two bytes each.
+-- rows lists the actions of the block that have the word: seq minus 1024 n, two bytes each.
 CREATE TABLE action_word (
   tenant  TEXT NOT NULL,
   block   INTEGER NOT NULL,
@@ -26,3 +26,6 @@ CREATE TABLE action_word_mark (
   block  INTEGER NOT NULL CHECK (block >= 0)
 ) STRICT;
 INSERT INTO action_word_mark (id, block) VALUES (1, 0);
+
+-- The texts that searches have read so far.
+ALTER TABLE proposal DROP COLUMN search;
