@@ -14,8 +14,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
 )
 
-// TestSearchIndex finds no violation in an index that the store has filled, and
-// damage to it.
+// TestSearchIndex finds no violation in an index that the store has filled, nor
+// after actions were archived, whose words leave it; and it finds damage.
 func TestSearchIndex(t *testing.T) {
 	t.Parallel()
 	path, dsn := filepath.Join(t.TempDir(), "gatehouse.db"), pgtest.Database(t)
@@ -60,6 +60,10 @@ func TestSearchIndex(t *testing.T) {
 			if n := violations(); n != 0 {
 				t.Fatalf("%d violations in a sound index", n)
 			}
+			archiveSome(t, e.store)
+			if n := violations(); n != 0 {
+				t.Fatalf("%d violations after actions were archived", n)
+			}
 			for _, s := range []string{
 				`UPDATE action_word_block SET top_id = 'act_'`,
 				`DELETE FROM action_word WHERE word = '00000100'`,
@@ -74,6 +78,35 @@ func TestSearchIndex(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// archiveSome archives three actions.
+func archiveSome(t *testing.T, s gatehouse.Store) {
+	t.Helper()
+	err := s.Update(t.Context(), gatehouse.DefaultTenant, func(tx gatehouse.Tx) error {
+		before := tx.Now().Add(time.Hour)
+		var list []*gatehouse.Archived
+		for _, id := range []string{"act_00000007", "act_00000008", "act_00000900"} {
+			records, err := tx.LockEnded([]gatehouse.ActionFamily{{Tenant: gatehouse.DefaultTenant, IDs: []string{id}}}, before)
+			if err != nil {
+				return err
+			}
+			for _, r := range records {
+				a, err := gatehouse.NewArchived(r, "arc_1", before)
+				if err != nil {
+					return err
+				}
+				list = append(list, a)
+			}
+		}
+		if len(list) != 3 {
+			t.Errorf("%d actions can be archived", len(list))
+		}
+		return tx.PutArchived(list)
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
