@@ -79,7 +79,7 @@ func (t *readTx) search(w *pageScan, text string, f gatehouse.ActionFilter, kind
 		if block, err = t.number(selectSearchMark); err != nil {
 			return 0, nil, err
 		}
-		sql, args := with("a.seq >= ? LIMIT ?", block*shared.SearchBlockRows, limit)
+		sql, args := with("a.seq >= ? ORDER BY a.seq LIMIT ?", block*shared.SearchBlockRows, limit)
 		list, err = t.searchables(sql, args...)
 		return block, list, err
 	}

@@ -46,7 +46,7 @@ func (t *readTx) search(c condition, text string, f gatehouse.ActionFilter, kind
 			return 0, nil, err
 		}
 		d := bySeq.with("a.seq >= ?", block*shared.SearchBlockRows)
-		list, err = t.searchables(d.sql()+` LIMIT ?`, append(d.args, limit)...)
+		list, err = t.searchables(d.sql()+` ORDER BY a.seq LIMIT ?`, append(d.args, limit)...)
 		return block, list, err
 	}
 	find.Ranges = func(block int64, before string) (list []shared.SearchRange, err error) {
