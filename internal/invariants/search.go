@@ -51,7 +51,8 @@ func (c *checker) searchBlock(ctx context.Context, tx *sql.Tx, tenants []*gateho
 			return err
 		}
 		if c.r.examined(16, 1); wrong != "" {
-			c.r.violated(16, t.ID, "block "+strconv.FormatInt(block, 10), "the search index and the actions differ: %s", wrong)
+			c.r.violated(16, t.ID, "block "+strconv.FormatInt(block, 10),
+				"the search index and the actions differ: %s", wrong)
 		}
 	}
 	return nil
@@ -66,7 +67,8 @@ func (c *checker) searchTenant(
 	for _, w := range want.Words {
 		words[w.Word] = w.Rows
 	}
-	err = c.rows(ctx, tx, `SELECT word, rows FROM action_word WHERE tenant = ? AND block = ?`, func(rows *sql.Rows) error {
+	const ofBlock = ` WHERE tenant = ? AND block = ?`
+	err = c.rows(ctx, tx, `SELECT word, rows FROM action_word`+ofBlock, func(rows *sql.Rows) error {
 		var word string
 		var have []byte
 		err := rows.Scan(&word, &have)
@@ -83,7 +85,7 @@ func (c *checker) searchTenant(
 		return wrong, err
 	}
 	wrong = "the range of ids"
-	err = c.rows(ctx, tx, `SELECT low_id, top_id FROM action_word_block WHERE tenant = ? AND block = ?`, func(rows *sql.Rows) error {
+	err = c.rows(ctx, tx, `SELECT low_id, top_id FROM action_word_block`+ofBlock, func(rows *sql.Rows) error {
 		var low, top string
 		err := rows.Scan(&low, &top)
 		if low <= want.LowID && top >= want.TopID {

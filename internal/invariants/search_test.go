@@ -33,8 +33,11 @@ func TestSearchIndex(t *testing.T) {
 		driver string
 		dsn    string
 	}{
-		"sqlite":   {file, func() (*Target, error) { return OpenFile(t.Context(), path, quiet()) }, "sqlite", path},
-		"postgres": {database, func() (*Target, error) { return OpenDatabase(t.Context(), dsn, quiet()) }, "pgx", pgtest.Superuser(dsn)},
+		"sqlite": {file, func() (*Target, error) { return OpenFile(t.Context(), path, quiet()) }, "sqlite", path},
+		"postgres": {
+			database, func() (*Target, error) { return OpenDatabase(t.Context(), dsn, quiet()) },
+			"pgx", pgtest.Superuser(dsn),
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -88,7 +91,8 @@ func archiveSome(t *testing.T, s gatehouse.Store) {
 		before := tx.Now().Add(time.Hour)
 		var list []*gatehouse.Archived
 		for _, id := range []string{"act_00000007", "act_00000008", "act_00000900"} {
-			records, err := tx.LockEnded([]gatehouse.ActionFamily{{Tenant: gatehouse.DefaultTenant, IDs: []string{id}}}, before)
+			family := gatehouse.ActionFamily{Tenant: gatehouse.DefaultTenant, IDs: []string{id}}
+			records, err := tx.LockEnded([]gatehouse.ActionFamily{family}, before)
 			if err != nil {
 				return err
 			}
@@ -117,12 +121,15 @@ func fillIndex(t *testing.T, s gatehouse.Store) {
 		at := tx.Now()
 		for i := range 1030 {
 			a := &gatehouse.Action{
-				ID: fmt.Sprintf("act_%08d", i), Revision: 1, Tenant: gatehouse.DefaultTenant, Status: gatehouse.StatusDenied,
+				ID: fmt.Sprintf("act_%08d", i), Revision: 1, Tenant: gatehouse.DefaultTenant,
+				Status: gatehouse.StatusDenied,
 				Proposal: gatehouse.Proposal{
 					ActionType: "note", Connector: "shop", Operation: "update", Rationale: "because",
-					Target: gatehouse.Target{EntityType: "item", EntityRef: "x"}, ProposedChange: `{}`, RiskLevel: gatehouse.L3,
+					Target:         gatehouse.Target{EntityType: "item", EntityRef: "x"},
+					ProposedChange: `{}`, RiskLevel: gatehouse.L3,
 				},
-				Policy: gatehouse.PolicyOutcome{Outcome: gatehouse.OutcomeDeny, Version: 1}, ProposedAt: at, DecidedAt: &at, FinishedAt: &at,
+				Policy:     gatehouse.PolicyOutcome{Outcome: gatehouse.OutcomeDeny, Version: 1},
+				ProposedAt: at, DecidedAt: &at, FinishedAt: &at,
 			}
 			if err := tx.InsertAction(a); err != nil {
 				return err
@@ -132,7 +139,10 @@ func fillIndex(t *testing.T, s gatehouse.Store) {
 	})
 	var block *gatehouse.SearchBlock
 	for deadline := time.Now().Add(30 * time.Second); err == nil && block == nil && time.Now().Before(deadline); {
-		err = s.ViewQueues(t.Context(), func(q gatehouse.ReadQueues) (err error) { block, err = q.NextSearchBlock(); return err })
+		err = s.ViewQueues(t.Context(), func(q gatehouse.ReadQueues) (err error) {
+			block, err = q.NextSearchBlock()
+			return err
+		})
 		<-time.After(20 * time.Millisecond)
 	}
 	if err == nil && block != nil {

@@ -13,7 +13,8 @@ const (
 	// selectSearchPlaces selects it at the positions of a pageScan, which stand between the two
 	// parts.
 	selectSearchPlaces = `SELECT x.at, x.bucket, x.large, ` + searchColumns + ` FROM (`
-	searchPlacesJoins  = `) x CROSS JOIN LATERAL (SELECT * FROM action WHERE action.ctid = x.place` + lateralEnd + ` a` + itsProposal
+	searchPlacesJoins  = `) x CROSS JOIN LATERAL (SELECT * FROM action WHERE action.ctid = x.place` +
+		lateralEnd + ` a` + itsProposal
 
 	selectSearchMark   = `SELECT block FROM action_word_mark`
 	selectSearchRanges = `SELECT block, top_id FROM action_word_block
@@ -22,7 +23,8 @@ WHERE tenant = $1 AND block < $2 AND ($3 = '' OR low_id < $3) ORDER BY top_id DE
   SELECT block, rows FROM action_word WHERE tenant = $2 AND block = b AND word >= $3 AND word < $4 OFFSET 0) w`
 	// searchPositions are the positions of actions in an order that is known.
 	searchPositions = `SELECT u.at, u.bucket, u.large, (SELECT ctid FROM action WHERE action.seq = u.seq) AS place
-FROM unnest($1::bigint[], $2::int[], $3::bool[], $4::bigint[]) WITH ORDINALITY AS u (seq, bucket, large, at, n) ORDER BY u.n`
+FROM unnest($1::bigint[], $2::int[], $3::bool[], $4::bigint[]) WITH ORDINALITY AS u (seq, bucket, large, at, n)
+ORDER BY u.n`
 )
 
 func scanSearchable(r *row) *shared.Searchable { return shared.ScanSearchable(r.text, r.int) }
@@ -93,7 +95,8 @@ func (t *readTx) search(w *pageScan, text string, f gatehouse.ActionFilter, kind
 	}
 	find.Word = func(blocks []int64, from, to string, found func(block int64, rows []byte)) error {
 		t.allowSecondRead()
-		return t.each(selectSearchWord, func(r *row) error { found(r.int(), r.next()); return nil }, blocks, t.tenant, from, to)
+		add := func(r *row) error { found(r.int(), r.next()); return nil }
+		return t.each(selectSearchWord, add, blocks, t.tenant, from, to)
 	}
 	find.Rows = func(seqs []int64) ([]*shared.Searchable, error) {
 		sql, args := with("a.seq = ANY (?)", seqs)
@@ -108,7 +111,8 @@ func (t *readTx) search(w *pageScan, text string, f gatehouse.ActionFilter, kind
 	var buckets []int32
 	var large []bool
 	for _, a := range found {
-		seqs, buckets, large, ats = append(seqs, a.Seq), append(buckets, int32(a.Bucket)), append(large, a.Large), append(ats, at.AsOf)
+		seqs, buckets = append(seqs, a.Seq), append(buckets, int32(a.Bucket))
+		large, ats = append(large, a.Large), append(ats, at.AsOf)
 	}
 	w.condition = condition{args: []any{seqs, buckets, large, ats}}
 	w.positions = searchPositions

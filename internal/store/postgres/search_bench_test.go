@@ -21,17 +21,28 @@ func BenchmarkSearch(b *testing.B) {
 	}
 	defer c.Close(context.Background())
 	for _, sql := range []string{
-		`INSERT INTO action (tenant, id, status, action_type, risk, proposer_id, idempotency_key, proposed_at, expires_at, decided_by, decided_via, decided_at, finished_at)
-SELECT 'default', format('act_%s', lpad(i::text, 9, '0')), CASE WHEN i % 10 = 0 THEN 'pending' ELSE 'applied' END, 'price_change', i::bigint * 7919 % 5 + 1, 'prn_bot',
-  format('key-%s', i), 1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + 1000000 * (60 + i::bigint * 7907 % 260000), '', '',
+		`INSERT INTO action (tenant, id, status, action_type, risk, proposer_id, idempotency_key, proposed_at,
+  expires_at, decided_by, decided_via, decided_at, finished_at)
+SELECT 'default', format('act_%s', lpad(i::text, 9, '0')), CASE WHEN i % 10 = 0 THEN 'pending' ELSE 'applied' END,
+  'price_change',
+  i::bigint * 7919 % 5 + 1, 'prn_bot',
+  format('key-%s', i), 1,
+  (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + 1000000 * (60 + i::bigint * 7907 % 260000),
+  '', '',
   CASE WHEN i % 10 > 0 THEN 1 END, CASE WHEN i % 10 > 0 THEN 1 END FROM generate_series(1, $1::int) i`,
-		`INSERT INTO proposal (seq, tenant, revision, connector, operation, entity_type, entity_ref, entity_refs, target_version, claimed_risk,
-  on_behalf_of, expires_in, hold, digest, fingerprint, content_hash, policy_outcome, policy_version, policy_rules, policy_reasons, proposed_by,
+		`INSERT INTO proposal (seq, tenant, revision, connector, operation, entity_type, entity_ref, entity_refs,
+  target_version, claimed_risk,
+  on_behalf_of, expires_in, hold, digest, fingerprint, content_hash,
+  policy_outcome, policy_version, policy_rules, policy_reasons, proposed_by,
   rationale, proposed_change, current_state, context, metadata, extra)
-SELECT seq, tenant, 1, 'shop', 'update', 'item', 'SKU', '', '7', 0, '', 0, 0, 'sha256:', 'fp', decode(repeat('00', 32), 'hex'), 'needs_approval', 1, '', '',
-  'bot', 'supplier raised cost', '{"price":"12.50"}', '{"price":"10.00"}', '', '', '' FROM action WHERE $1::int > 0`,
-		`INSERT INTO approval (seq, tenant, id, status, required, roles, people, excluded, expires_at, created_at)
-SELECT seq, tenant, replace(id, 'act_', 'apr_'), 'requested', 1, '["approver"]', '', '', expires_at, 1 FROM action WHERE status = 'pending' AND $1::int > 0`,
+SELECT seq, tenant, 1, 'shop', 'update', 'item', 'SKU', '', '7', 0, '', 0, 0, 'sha256:', 'fp',
+  decode(repeat('00', 32), 'hex'), 'needs_approval', 1, '', '',
+  'bot', 'supplier raised cost', '{"price":"12.50"}', '{"price":"10.00"}', '', '', ''
+FROM action WHERE $1::int > 0`,
+		`INSERT INTO approval (seq, tenant, id, status, required, roles, people, excluded,
+  expires_at, created_at)
+SELECT seq, tenant, replace(id, 'act_', 'apr_'), 'requested', 1, '["approver"]', '', '', expires_at, 1
+FROM action WHERE status = 'pending' AND $1::int > 0`,
 	} {
 		if _, err := c.Exec(b.Context(), sql, *searchRows); err != nil {
 			b.Fatal(err)

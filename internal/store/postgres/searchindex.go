@@ -134,9 +134,11 @@ const (
 	lockSearchWords = `SELECT w.block, w.word, w.rows FROM action_word w
 JOIN unnest($2::bigint[], $3::text[]) AS u (block, word) ON w.tenant = $1 AND w.block = u.block AND w.word = u.word
 ORDER BY w.block, w.word FOR UPDATE OF w`
-	updateSearchWords = `UPDATE action_word w SET rows = u.rows FROM unnest($2::bigint[], $3::text[], $4::bytea[]) AS u (block, word, rows)
+	updateSearchWords = `UPDATE action_word w SET rows = u.rows
+FROM unnest($2::bigint[], $3::text[], $4::bytea[]) AS u (block, word, rows)
 WHERE w.tenant = $1 AND w.block = u.block AND w.word = u.word AND u.rows IS NOT NULL`
-	deleteSearchWords = `DELETE FROM action_word w USING unnest($2::bigint[], $3::text[], $4::bytea[]) AS u (block, word, rows)
+	deleteSearchWords = `DELETE FROM action_word w
+USING unnest($2::bigint[], $3::text[], $4::bytea[]) AS u (block, word, rows)
 WHERE w.tenant = $1 AND w.block = u.block AND w.word = u.word AND u.rows IS NULL`
 	deleteSearchRanges = `DELETE FROM action_word_block b WHERE b.tenant = $1 AND b.block = ANY ($2)
 AND NOT EXISTS (SELECT 1 FROM action_word w WHERE w.tenant = b.tenant AND w.block = b.block)`

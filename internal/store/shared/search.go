@@ -13,7 +13,8 @@ import (
 // p; the title, from p.extra, comes after them. Long texts are cut.
 const SearchColumns = `a.seq, a.tenant, a.id, a.status, coalesce(a.expires_at, 0), a.risk, a.action_type,
 coalesce(a.idempotency_key, ''), p.entity_type, p.entity_ref, p.proposed_by, p.on_behalf_of, coalesce(p.amount, ''),
-coalesce(p.currency, ''), substr(p.rationale, 1, 8192), substr(p.entity_refs, 1, 8192), substr(p.proposed_change, 1, 8192)`
+coalesce(p.currency, ''), substr(p.rationale, 1, 8192), substr(p.entity_refs, 1, 8192),
+substr(p.proposed_change, 1, 8192)`
 
 // Searchable is an action as a search sees it.
 type Searchable struct {
@@ -163,6 +164,14 @@ func cutWord(w string) string {
 
 // wordRange holds the words w of the index with from <= w < to.
 type wordRange struct{ from, to string }
+
+// rarity is greater for a word that fewer actions are likely to have.
+func (r wordRange) rarity() int {
+	if strings.ContainsAny(r.from, "0123456789") {
+		return maxWord + len(r.from)
+	}
+	return len(r.from)
+}
 
 // ranges returns what every action that matches has a word of. The last word of a
 // part may go on.

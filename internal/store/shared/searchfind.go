@@ -160,8 +160,10 @@ func (f *Finder) candidates(ranges []SearchRange) (seqs []int64, err error) {
 		blocks[i] = r.Block
 	}
 	words := f.Search.ranges()
-	// Longer words are rarer.
-	slices.SortStableFunc(words, func(a, b wordRange) int { return cmp.Compare(len(b.from), len(a.from)) })
+	// Words with digits are rarer, and so are longer words.
+	slices.SortStableFunc(words, func(a, b wordRange) int {
+		return cmp.Compare(b.rarity(), a.rarity())
+	})
 	var have map[int64]*rowSet
 	for i, w := range words {
 		with := map[int64]*rowSet{}

@@ -32,7 +32,9 @@ func numbers(list []int64) (string, error) {
 const ofSeqs = `a.seq IN (SELECT value FROM json_each(?))`
 
 // search finds the places of a page's actions in which a text is found.
-func (t *readTx) search(c condition, text string, f gatehouse.ActionFilter, kind string, at cursorAt, limit int) ([]place, error) {
+func (t *readTx) search(
+	c condition, text string, f gatehouse.ActionFilter, kind string, at cursorAt, limit int,
+) ([]place, error) {
 	find := shared.Finder{Search: shared.ParseSearch(text), Urgent: kind == kindUrgency, Status: f.Status}
 	status := string(find.StoredStatus())
 	bySeq := c.with(`(? = '' OR a.status = ?)`, status, status)
@@ -162,8 +164,8 @@ func (t *tx) PutSearchBlock(b *gatehouse.SearchBlock) error {
 		return gatehouse.ErrConflict
 	}
 	for _, s := range b.Tenants {
-		if _, err := t.exec(`INSERT OR REPLACE INTO action_word_block (tenant, block, low_id, top_id) VALUES (?, ?, ?, ?)`,
-			s.Tenant, b.Number, s.LowID, s.TopID); err != nil {
+		if _, err := t.exec(`INSERT OR REPLACE INTO action_word_block (tenant, block, low_id, top_id)
+VALUES (?, ?, ?, ?)`, s.Tenant, b.Number, s.LowID, s.TopID); err != nil {
 			return err
 		}
 		for _, w := range s.Words {
@@ -183,7 +185,8 @@ func (t *tx) unindex(list []*shared.Searchable) error {
 	keys, seqs := shared.WordsToRemove(list)
 	for _, k := range keys {
 		var rows []byte
-		err := t.each(`SELECT rows FROM action_word`+key, func(r *stmt) error { rows = r.blob(); return nil }, t.tenant, k.Block, k.Word)
+		err := t.each(`SELECT rows FROM action_word`+key, func(r *stmt) error { rows = r.blob(); return nil },
+			t.tenant, k.Block, k.Word)
 		if err == nil && rows != nil {
 			if rows = shared.WithoutSeqs(rows, seqs[k]); rows == nil {
 				_, err = t.exec(`DELETE FROM action_word`+key, t.tenant, k.Block, k.Word)

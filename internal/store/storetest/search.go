@@ -122,9 +122,12 @@ func (s *suite) search() {
 			s.same(fmt.Sprintf("%s: %q by urgency", when, q),
 				s.list(gatehouse.ActionFilter{Query: q, Sort: gatehouse.SortUrgency, Limit: 2}), ids(urgent))
 		}
-		s.same(when+": a risk", s.list(gatehouse.ActionFilter{Query: "lamp", RiskLevel: gatehouse.L5}), []string{list.ID})
-		s.same(when+": rejected", s.list(gatehouse.ActionFilter{Query: "act", Status: gatehouse.StatusRejected}), []string{denied.ID})
-		s.same(when+": another status", s.list(gatehouse.ActionFilter{Query: "lamp", Status: gatehouse.StatusApplied}), []string(nil))
+		s.same(when+": a risk", s.list(gatehouse.ActionFilter{Query: "lamp", RiskLevel: gatehouse.L5}),
+			[]string{list.ID})
+		s.same(when+": rejected", s.list(gatehouse.ActionFilter{Query: "act", Status: gatehouse.StatusRejected}),
+			[]string{denied.ID})
+		s.same(when+": another status",
+			s.list(gatehouse.ActionFilter{Query: "lamp", Status: gatehouse.StatusApplied}), []string(nil))
 		s.same(when+": pending", s.list(gatehouse.ActionFilter{Query: "lamp-00", Status: gatehouse.StatusPending}),
 			[]string{list.ID, lamp.ID})
 		// Each action begins with a letter: many pages, and each action once.
@@ -143,7 +146,8 @@ func (s *suite) search() {
 			return tx.MoveAction(move(a, gatehouse.StatusPending, gatehouse.StatusCanceled))
 		})
 	}
-	s.same("canceled", s.list(gatehouse.ActionFilter{Query: "acme", Status: gatehouse.StatusCanceled}), []string{han.ID, lamp.ID})
+	s.same("canceled", s.list(gatehouse.ActionFilter{Query: "acme", Status: gatehouse.StatusCanceled}),
+		[]string{han.ID, lamp.ID})
 	s.archive(s.later())
 	s.same("archived", s.list(gatehouse.ActionFilter{Query: "acme"}), []string{late.ID})
 	s.same("words of what is archived", s.list(gatehouse.ActionFilter{Query: "pallets"}), []string(nil))

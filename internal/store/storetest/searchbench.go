@@ -31,7 +31,10 @@ func BenchmarkSearch(b *testing.B, s gatehouse.Store, scan func() error) {
 	began := time.Now()
 	for {
 		var block *gatehouse.SearchBlock
-		err := s.ViewQueues(b.Context(), func(q gatehouse.ReadQueues) (err error) { block, err = q.NextSearchBlock(); return err })
+		err := s.ViewQueues(b.Context(), func(q gatehouse.ReadQueues) (err error) {
+			block, err = q.NextSearchBlock()
+			return err
+		})
 		if err == nil && block != nil {
 			err = s.UpdateQueues(b.Context(), func(q gatehouse.Queues) error { return q.PutSearchBlock(block) })
 			blocks++
