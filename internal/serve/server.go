@@ -416,6 +416,7 @@ func (s *Server) background(ctx context.Context, d *dispatch.Dispatcher, roles [
 	}
 	if has(roles, RoleSweeper) {
 		s.sweep(ctx)
+		s.index(ctx)
 	}
 	if has(roles, RoleNotifier) && len(s.channels) > 0 {
 		s.tellUnsigned(s.Log)

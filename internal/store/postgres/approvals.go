@@ -38,7 +38,7 @@ func scanApproval(r *row, actionID string, err *error) *gatehouse.Approval {
 const (
 	insertApprovalOf = `, o AS (INSERT INTO approval (seq, tenant, id, status, required, roles, people, excluded, expires_at, created_at,
 confirm_prompt, confirm_value, groups, timing, told, next_at)
-SELECT seq, $1, $48, $49, $50, $51, $52, $53, $54, $55, $56, $57, $58, $59, $60, $61 FROM `
+SELECT seq, $1, $47, $48, $49, $50, $51, $52, $53, $54, $55, $56, $57, $58, $59, $60 FROM `
 
 	insertApproval = insertApprovalOf + `a)
 `

@@ -111,6 +111,8 @@ func Run(t *testing.T, open func(t *testing.T) gatehouse.Store) {
 		{"ListCursors", (*suite).listCursors},
 		{"ListLarge", (*suite).listLarge},
 		{"MirrorLarge", (*suite).mirrorLarge},
+		{"Search", (*suite).search},
+		{"SearchBlocks", (*suite).searchBlocks},
 		{"ListAttaches", (*suite).listAttaches},
 		{"Readers", (*suite).readers},
 		{"ReadPushes", (*suite).readPushes},
