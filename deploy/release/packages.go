@@ -94,7 +94,7 @@ func (d *dist) contents(b binary, isDeb bool) (files.Contents, error) {
 		{Destination: "/var/lib/gatehouse", Type: files.TypeDir,
 			FileInfo: &files.ContentFileInfo{Mode: 0o700, Owner: "gatehouse", Group: "gatehouse", MTime: d.date}},
 		{
-			Source:      filepath.Join(d.root, "cmd", "gatehouse", "starter.yaml"),
+			Source:      filepath.Join(d.root, "internal", "cli", "starter.yaml"),
 			Destination: "/etc/gatehouse/gatehouse.yaml", Type: files.TypeConfigNoReplace,
 			FileInfo: &files.ContentFileInfo{Mode: 0o640, Group: "gatehouse", MTime: d.date},
 		},
