@@ -167,7 +167,8 @@ func TestSlackSocket(t *testing.T) {
 	if err != nil || !strings.Contains(string(reply), "link CODE") {
 		t.Errorf("the command: %s, %v", reply, err)
 	}
-	for deadline := time.Now().Add(20 * time.Second); len(o.slack.Said(bo.ID)) == 0 && time.Now().Before(deadline); {
+	told := func() bool { return len(o.slack.Said(ana.ID)) > 0 && len(o.slack.Said(bo.ID)) > 0 }
+	for deadline := time.Now().Add(20 * time.Second); !told() && time.Now().Before(deadline); {
 		time.Sleep(20 * time.Millisecond)
 	}
 	if got := o.Find(a); got.Approval.Status != gatehouse.ApprovalApproved || len(got.Approval.Votes) != 2 {
