@@ -195,6 +195,47 @@ type PolicyCheck struct {
 	Findings []PolicyFinding `json:"findings"`
 	// Tests is empty when the text does not parse.
 	Tests []PolicyTest `json:"tests"`
+	// Levels and Rules say in short what the text decides. They are empty when it
+	// does not parse.
+	Levels []PolicyLevel `json:"levels"`
+	Rules  []PolicyRule  `json:"rules"`
+}
+
+// PolicyAsk is whom a level or rule asks, and for how long. Zero fields of a rule
+// take the level's.
+type PolicyAsk struct {
+	Required int `json:"required,omitempty"`
+	// Who are roles, groups and people, as in [Whom].
+	Who    []string  `json:"who,omitempty"`
+	Expiry Duration  `json:"expiry,omitempty"`
+	Hold   *Duration `json:"hold,omitempty"`
+	// Stages counts the stages of escalation; 0 for none.
+	Stages int `json:"stages,omitempty"`
+}
+
+// PolicyLevel is what a policy says of a risk level.
+type PolicyLevel struct {
+	Level RiskLevel `json:"level"`
+	// Name is the policy's own name of the level, "" for none.
+	Name string `json:"name,omitempty"`
+	// Types are the action types that the policy lists at this level, sorted.
+	Types []string `json:"types,omitempty"`
+	// Line is the level's line in the text, 0 when the text does not mention it.
+	Line int `json:"line,omitempty"`
+	PolicyAsk
+}
+
+// PolicyRule is a rule of a policy.
+type PolicyRule struct {
+	ID   string `json:"id"`
+	Line int    `json:"line"`
+	// When is the condition, in the policy language.
+	When   string  `json:"when"`
+	Then   Outcome `json:"then"`
+	Reason string  `json:"reason,omitempty"`
+	// Risk is the level that the rule raises the action to; 0 for none.
+	Risk RiskLevel `json:"risk,omitempty"`
+	PolicyAsk
 }
 
 // PolicyFinding is one remark on a line of a policy.

@@ -153,6 +153,8 @@ const (
 	ViaSlack   Channel = "slack"
 	ViaLink    Channel = "link"
 	ViaPolicy  Channel = "policy"
+	// ViaGrant is an approval given in advance: see [Grant].
+	ViaGrant Channel = "grant"
 	// ViaClient stands for any channel that the client names. The server does not
 	// verify the name.
 	ViaClient Channel = "client"

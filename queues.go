@@ -26,6 +26,7 @@ type ReadQueues interface {
 	// now on.
 	In(tenant string) ReadTx
 	ActionQueueReader
+	SearchQueueReader
 	PushQueueReader
 	RunQueueReader
 	MessageQueueReader
@@ -44,12 +45,14 @@ type Queues interface {
 	// on.
 	In(tenant string) Tx
 	ActionQueueReader
+	SearchQueueReader
 	PushQueueReader
 	RunQueueReader
 	MessageQueueReader
 	LogQueueReader
 	TenantQueueReader
 	CredentialReader
+	SearchQueueWriter
 	PushQueueWriter
 	RunQueueWriter
 	MessageQueueWriter

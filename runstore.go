@@ -6,6 +6,8 @@ import "time"
 type RunFilter struct {
 	Status   RunStatus
 	Workflow string
+	// Since and Until select by CreatedAt: from Since on, and before Until.
+	Since, Until time.Time
 	// ReadBy selects the runs that the principal with this id started, and those
 	// that Inherit lets that principal read in addition.
 	ReadBy string

@@ -87,6 +87,7 @@ type ReadTx interface {
 	ReviewReader
 	SlackReader
 	DelegationReader
+	GrantReader
 	CredentialReader
 }
 
@@ -109,6 +110,7 @@ type Tx interface {
 	ReviewWriter
 	SlackWriter
 	DelegationWriter
+	GrantWriter
 	CredentialWriter
 }
 

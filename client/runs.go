@@ -67,6 +67,12 @@ func (c *Client) ListRuns(ctx context.Context, f gatehouse.RunFilter) (gatehouse
 	q := paging(f.Cursor, f.Limit)
 	set(q, "status", string(f.Status))
 	set(q, "workflow", f.Workflow)
+	if !f.Since.IsZero() {
+		set(q, "since", f.Since.UTC().Format(time.RFC3339Nano))
+	}
+	if !f.Until.IsZero() {
+		set(q, "until", f.Until.UTC().Format(time.RFC3339Nano))
+	}
 	return page[*gatehouse.Run](ctx, c, "/runs", q)
 }
 

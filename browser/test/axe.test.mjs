@@ -47,6 +47,8 @@ const pages = {
   "policy editor": "/policies/edit",
   "explain": `/policies/explain?action=${scene.price.id}`,
   "audit": "/audit",
+  "audit, filtered": "/audit?kind=decisions&by=admin&since=2026-01-01",
+  "audit, nothing found": "/audit?by=nobody",
   "insights": "/insights",
   "settings": "/settings",
   "principals": "/settings/principals",

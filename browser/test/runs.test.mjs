@@ -125,6 +125,34 @@ test("by keys alone", limit, async (t) => {
   await Promise.all([page.waitForURL("**/workflows/reprice"), page.keyboard.press("Enter")]);
 });
 
+test("several runs are canceled by keys, and retried without script", limit, async (t) => {
+  const going = [await asked(g, 7, "36.00"), await asked(g, 8, "37.00")];
+  const page = await newPage(browser, t);
+  await stillClock(page);
+  await signIn(page, await g.setupLink("op"));
+  await page.goto(`${g.url}/runs?status=waiting_approval&workflow=reprice`);
+  await awake(page);
+  assert.ok(!(await page.getByTestId("bulk-bar").isVisible()), "nothing is selected yet");
+  await page.keyboard.press("j");
+  await page.keyboard.press("x");
+  await page.keyboard.press("J");
+  assert.match(await page.locator("#picked").innerText(), /^2 selected/);
+  await Promise.all([page.waitForURL("**/runs/bulk?*"), page.keyboard.press("v")]);
+  await page.getByLabel("Why?").fill("not before May");
+  await page.getByLabel("Why?").press("Enter");
+  await page.getByTestId("notice").getByText("2 runs canceled").waitFor();
+  for (const r of going) assert.match((await status(g, r.id, "canceled")).failure.detail, /canceled by op: not before May/);
+
+  const plain = await open(t, "op2", `${g.url}/runs?status=canceled&workflow=reprice`, { javaScriptEnabled: false });
+  for (const r of going) await plain.locator(`#row-${r.id} input[name=pick]`).check();
+  await plain.getByTestId("bulk-review").click();
+  await plain.getByTestId("bulk-retry-go").click();
+  await plain.getByTestId("notice").getByText("2 runs retried").waitFor();
+  const again = await plain.getByTestId("bulk-run-results").locator("li a:nth-of-type(2)").evaluateAll((all) => all.map((el) => el.title));
+  assert.equal(again.length, 2);
+  for (const id of again) await g.api("POST", `/runs/${id}/cancel`, { body: {} });
+});
+
 test("without script: start, cancel, retry", limit, async (t) => {
   const page = await open(t, "op", `${g.url}/workflows`, { javaScriptEnabled: false });
   await page.getByTestId("workflow-row").filter({ hasText: "reprice" }).getByRole("link").click();
@@ -161,7 +189,7 @@ test("without script: start, cancel, retry", limit, async (t) => {
 });
 
 const looked = {
-  "runs": "/runs", "runs, none": "/runs?status=queued", "done": `/runs/${scene.done.id}`, "asked": `/runs/${scene.asked.id}`, "event": `/runs/${scene.event.id}`,
+  "runs": "/runs", "runs, none": "/runs?status=queued", "runs, selected": `/runs/bulk?pick=${scene.asked.id}&pick=${scene.failed.id}&pick=${scene.done.id}`, "done": `/runs/${scene.done.id}`, "asked": `/runs/${scene.asked.id}`, "event": `/runs/${scene.event.id}`,
   "failed": `/runs/${scene.failed.id}`, "rejected": `/runs/${scene.rejected.id}`, "canceled": `/runs/${scene.canceled.id}`,
   "workflows": "/workflows", "workflow": "/workflows/reprice", "earlier version": "/workflows/reprice?version=1", "its action": `/actions/${step(scene.asked, "change").action_id}`,
 };
@@ -175,7 +203,8 @@ test("a phone", limit, async (t) => {
     assert.ok(wide <= 0, `${where} is ${wide} px too wide`);
     const small = await page.locator("main :is(a, button, summary, select, input:not([type=hidden]), textarea)").evaluateAll((all) => all
       .filter((el) => el.checkVisibility() && !(getComputedStyle(el).display === "inline" && el.matches("p a, li a, td a, dd a, h1 a")))
-      .map((el) => [el.outerHTML.slice(0, 100), el.getBoundingClientRect()]).filter(([, box]) => box.height < 43.5 || box.width < 43.5)
+      .map((el) => [el.outerHTML.slice(0, 100), (el.closest(".pick") ?? el).getBoundingClientRect()]) // a box is pressed by its whole cell
+     .filter(([, box]) => box.height < 43.5 || box.width < 43.5)
       .map(([html, box]) => `${html}: ${Math.round(box.width)} × ${Math.round(box.height)}`));
     assert.deepEqual(small, [], where);
   }
@@ -273,7 +302,7 @@ test("whatever others wrote stays text", limit, async (t) => {
       const link = tabs[0].getByTestId("next-page");
       next = (await link.count()) ? await link.getAttribute("href") : "";
     }
-    const known = new Set(["li", "a", "span", "time", "mark", "wbr"]);
+    const known = new Set(["li", "a", "span", "time", "mark", "wbr", "input"]);
     for (const names of seen) for (const x of names) assert.ok(known.has(x), `${list} has ${x}`);
   }
 });

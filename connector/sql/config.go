@@ -19,10 +19,11 @@ type Config struct {
 	// Tenants lists the tenants that may use the connector. The server enforces it, not the
 	// connector.
 	Tenants []string `yaml:"tenants"`
-	// DSN is the database: sqlite:/path/file.db, which must exist, or postgres://….
+	// DSN is the database: sqlite:/path/file.db, which must exist, postgres://… or
+	// mysql://user@host:3306/database, for MariaDB too.
 	DSN string `yaml:"dsn"`
-	// PasswordSecret is the name of the secret that holds the PostgreSQL password. It replaces the
-	// password in the DSN.
+	// PasswordSecret names the secret that holds the password of a server's user. It
+	// replaces one that stands in the DSN.
 	PasswordSecret string `yaml:"password_secret"`
 	// Entities maps a target's entity_type to its table.
 	Entities map[string]Entity `yaml:"entities"`
@@ -144,16 +145,4 @@ func (e Entity) validate(at string) error {
 func validTable(s string) bool {
 	schema, name, two := strings.Cut(s, ".")
 	return identifierForm.MatchString(schema) && (!two || identifierForm.MatchString(name))
-}
-
-// quote quotes "name" or "schema.name" that identifierForm has accepted, or a column's name from
-// the database's own catalogue.
-func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
-
-func quoteTable(name string) string {
-	schema, table, two := strings.Cut(name, ".")
-	if !two {
-		return quote(name)
-	}
-	return quote(schema) + "." + quote(table)
 }

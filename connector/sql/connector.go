@@ -73,8 +73,12 @@ func New(_ context.Context, cfg Config, secrets func(name string) (string, error
 		c.dialect = postgresDialect{}
 		address, c.db, err = openPostgres(cfg.DSN, password)
 		c.reader = c.db
+	case "mysql", "mariadb":
+		c.dialect = mysqlDialect{}
+		address, c.db, err = openMySQL(cfg.DSN, password)
+		c.reader = c.db
 	default:
-		return nil, errors.New("dsn: must begin with sqlite: or postgres://")
+		return nil, errors.New("dsn: must begin with sqlite:, postgres:// or mysql://")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("dsn: %w", err)
@@ -112,8 +116,8 @@ func (c *Connector) Close() error {
 	return err
 }
 
-// Probe implements [connector.Prober]: the target must be reachable, and every configured table
-// must exist with its columns.
+// Probe implements [connector.Prober]: the target can be reached, and every
+// configured table is there with its columns. The table of records may come later.
 func (c *Connector) Probe(ctx context.Context) error {
 	for entity := range c.cfg.Entities {
 		if _, err := c.table(ctx, entity, true); err != nil {
@@ -122,6 +126,9 @@ func (c *Connector) Probe(ctx context.Context) error {
 			}
 			return fmt.Errorf("entity %s: %w", entity, err)
 		}
+	}
+	if _, err := c.dialect.columns(ctx, c.reader, c.cfg.IdempotencyTable); err != nil {
+		return fmt.Errorf("idempotency_table: %w", err)
 	}
 	return nil
 }

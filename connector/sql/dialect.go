@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"strings"
+	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
@@ -13,7 +15,10 @@ import (
 type dialect interface {
 	// columns reads the catalogue; empty when the table does not exist.
 	columns(ctx context.Context, q querier, table string) ([]column, error)
-	// param is the placeholder of the i-th parameter, starting at 1.
+	// quote quotes a table's or column's name, which identifierForm has accepted or the
+	// database's own catalogue has.
+	quote(name string) string
+	// param is the placeholder of the i-th parameter, from 1.
 	param(i int) string
 	// read is the expression that reads a column in a form that decode can convert exactly.
 	read(c column) string
@@ -26,19 +31,54 @@ type dialect interface {
 	// now is the SQL expression for the current time.
 	now() string
 
-	// begin starts a transaction for reading, locking and writing the rows.
+	// unlessExists ends an INSERT of a record that does nothing when there is one. Where it is
+	// empty, the INSERT fails then, and the transaction goes on.
+	unlessExists() string
+
+	// begin starts a transaction that no other can slip into.
 	begin(ctx context.Context, conn *sql.Conn) error
 	// commit commits. An error with rolledBack set proves that nothing of the transaction remains.
 	commit(ctx context.Context, conn *sql.Conn) (rolledBack bool, err error)
 	// rollback reports whether it is proven that nothing remains.
 	rollback(ctx context.Context, conn *sql.Conn) bool
-	// ensureRecord creates the idempotency table if it does not exist.
+	// ensureRecord makes the idempotency table unless it is there. Nothing else was done in the
+	// transaction yet.
 	ensureRecord(ctx context.Context, conn *sql.Conn, table string) error
 	// classify interprets an error of a statement that has since been rolled back.
 	classify(err error) verdict
 }
 
-// discard closes a connection instead of returning it to the pool.
+// onConflict is unlessExists of SQLite and PostgreSQL.
+const onConflict = " ON CONFLICT (tenant, idempotency_key) DO NOTHING"
+
+// quoteStandard quotes a name as the SQL standard does.
+func quoteStandard(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
+
+// quoteTable quotes name or schema.name.
+func quoteTable(d dialect, name string) string {
+	schema, table, two := strings.Cut(name, ".")
+	if !two {
+		return d.quote(name)
+	}
+	return d.quote(schema) + "." + d.quote(table)
+}
+
+// rollbackTimeout bounds the wait for a ROLLBACK's confirmation after the
+// caller's own time is over.
+const rollbackTimeout = 2 * time.Second
+
+// rollback asks a server for its confirmation. Without one, the connection is closed.
+func rollback(ctx context.Context, conn *sql.Conn) bool {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
+	defer cancel()
+	if _, err := conn.ExecContext(ctx, "ROLLBACK"); err != nil {
+		discard(conn)
+		return false
+	}
+	return true
+}
+
+// discard closes a connection instead of giving it back to the pool.
 func discard(conn *sql.Conn) {
 	_ = conn.Raw(func(any) error { return driver.ErrBadConn })
 }

@@ -1,5 +1,5 @@
-// Package sqlconn carries out changes in the tables of an SQLite or PostgreSQL
-// database.
+// Package sqlconn carries changes out in the tables of an SQLite, a PostgreSQL,
+// or a MariaDB or MySQL database.
 //
 // # The protocol
 //

@@ -281,11 +281,11 @@ func (c *Connector) writePart(ctx context.Context, conn *sql.Conn, p *plan, refs
 
 func (s *statement) insert(t *table, ref string, change []gatehouse.Member) {
 	key := t.columns[t.key]
-	s.add("INSERT INTO ", t.sqlName, " (", quote(key.name))
+	s.add("INSERT INTO ", t.sqlName, " (", s.dialect.quote(key.name))
 	values := &statement{dialect: s.dialect}
 	values.param(s.dialect.bind(key, gatehouse.StringJSON(ref)))
 	add := func(col column, v gatehouse.JSON) {
-		s.add(", ", quote(col.name))
+		s.add(", ", s.dialect.quote(col.name))
 		values.add(", ").param(s.dialect.bind(col, v))
 	}
 	versioned := t.version < 0
@@ -316,13 +316,13 @@ func (s *statement) update(t *table, refs []string, change []gatehouse.Member) {
 			s.add(", ")
 		}
 		first = false
-		s.add(quote(t.columns[i].name), " = ").param(s.dialect.bind(t.columns[i], f.Value))
+		s.add(s.dialect.quote(t.columns[i].name), " = ").param(s.dialect.bind(t.columns[i], f.Value))
 	}
 	if t.version >= 0 {
 		if !first {
 			s.add(", ")
 		}
-		name := quote(t.columns[t.version].name)
+		name := s.dialect.quote(t.columns[t.version].name)
 		s.add(name, " = COALESCE(", name, ", 0) + 1")
 	}
 	s.add(" WHERE ").keys(t, refs)

@@ -10,16 +10,18 @@ import (
 	"net/url"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/internal/mariatest"
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 )
 
-// proxy is a proxy for a PostgreSQL server that can drop its answers.
+// proxy stands before a server and can lose what it answers.
 type proxy struct {
 	dsn string
 	// trigger is a text of the client at which the proxy acts. With drop, it forwards the message,
@@ -36,9 +38,11 @@ func newProxy(t *testing.T, dsn string) *proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	socket := filepath.Join(u.Query().Get("host"), ".s.PGSQL.5432")
-	network, address := "unix", socket
-	if !strings.HasPrefix(socket, "/") {
+	network, address := "unix", u.Query().Get("socket")
+	if u.Scheme == "postgres" {
+		address = filepath.Join(u.Query().Get("host"), ".s.PGSQL.5432")
+	}
+	if !strings.HasPrefix(address, "/") {
 		network, address = "tcp", u.Host
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -48,6 +52,9 @@ func newProxy(t *testing.T, dsn string) *proxy {
 	t.Cleanup(func() { l.Close() })
 	p := &proxy{}
 	u.Host, u.RawQuery = l.Addr().String(), "sslmode=disable"
+	if u.Scheme == "mysql" {
+		u.RawQuery = ""
+	}
 	p.dsn = u.String()
 	go func() {
 		for {
@@ -117,24 +124,32 @@ func (p *proxy) serve(client net.Conn, network, address string) {
 // statement. Repeating the call resolves it, and the change is made once.
 func TestLostAnswers(t *testing.T) {
 	t.Parallel()
-	tg := newTarget(t, "postgres", itemsSchema)
+	eachServer(t, loseAnswers)
+}
+
+func loseAnswers(t *testing.T, engine string) {
+	tg := newTarget(t, engine, itemsSchema)
 	p := newProxy(t, tg.dsn)
 	c := newConnector(t, items(p.dsn))
 	version, lost := 7, 0
+	commit, quote, begin := "COMMIT\x00", `"`, "BEGIN"
+	if engine == "mariadb" {
+		commit, quote, begin = "COMMIT", "`", "START TRANSACTION"
+	}
 	for round := range 5 {
 		for _, fault := range []struct {
 			trigger string
 			drop    bool
 			kind    connector.Kind
 		}{
-			{"COMMIT\x00", true, connector.Ambiguous},
-			{"COMMIT\x00", false, connector.Ambiguous},
-			{"UPDATE \"items\"", true, connector.Ambiguous},
-			{"UPDATE \"items\"", false, connector.Ambiguous},
-			{"INSERT INTO \"gatehouse_applied\"", false, connector.Ambiguous},
-			{"UPDATE \"gatehouse_applied\"", true, connector.Ambiguous},
+			{commit, true, connector.Ambiguous},
+			{commit, false, connector.Ambiguous},
+			{"UPDATE " + quote + "items" + quote, true, connector.Ambiguous},
+			{"UPDATE " + quote + "items" + quote, false, connector.Ambiguous},
+			{"INSERT INTO " + quote + "gatehouse_applied", false, connector.Ambiguous},
+			{"UPDATE " + quote + "gatehouse_applied", true, connector.Ambiguous},
 			{"FOR UPDATE", true, connector.Ambiguous},
-			{"BEGIN", false, connector.NotSent},
+			{begin, false, connector.NotSent},
 		} {
 			name := fmt.Sprintf("round %d, %q, drop %v", round, fault.trigger, fault.drop)
 			update := keyed(call("update", "SKU-1042", fmt.Sprint(version), "", fmt.Sprintf(`{"qty":%d}`, version)), name)
@@ -150,7 +165,7 @@ func TestLostAnswers(t *testing.T) {
 				t.Errorf("%s: got %v, want %v", name, e, fault.kind)
 			}
 			lost++
-			stands := fault.trigger == "COMMIT\x00" && fault.drop
+			stands := fault.trigger == commit && fault.drop
 			finding, _, err := c.ReadBack(t.Context(), update)
 			if err != nil || (finding == connector.Present) != stands {
 				t.Errorf("%s: read back %v, %v", name, finding, err)
@@ -172,7 +187,11 @@ func TestLostAnswers(t *testing.T) {
 // that attempt waits, and exactly one of both takes effect.
 func TestStoppedCaller(t *testing.T) {
 	t.Parallel()
-	tg := newTarget(t, "postgres", itemsSchema)
+	eachServer(t, stopCaller)
+}
+
+func stopCaller(t *testing.T, engine string) {
+	tg := newTarget(t, engine, itemsSchema)
 	c := newConnector(t, items(tg.dsn))
 	mustExecute(t, c, call("update", "SKU-2", "1", "", `{"qty":5}`)) // creates the table of records
 	update := call("update", "SKU-1042", "7", "", `{"price":"12.50"}`)
@@ -182,8 +201,8 @@ func TestStoppedCaller(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tx.Exec(`INSERT INTO gatehouse_applied VALUES ('default', $1, $2, 'update', 'item/SKU-1042', '', '{"external_id":"first"}')`,
-		update.IdempotencyKey, string(update.Digest)); err != nil {
+	if _, err := tx.Exec(`INSERT INTO gatehouse_applied VALUES ('default', '` + update.IdempotencyKey + `', '` + string(update.Digest) +
+		`', 'update', 'item/SKU-1042', '', '{"external_id":"first"}')`); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := tx.Exec(`UPDATE items SET price = '12.50', version = 8 WHERE sku = 'SKU-1042'`); err != nil {
@@ -195,7 +214,7 @@ func TestStoppedCaller(t *testing.T) {
 		_, err := c.Execute(ctx, update)
 		impatient <- err
 	}()
-	waitForLock(t, tg)
+	waitForLocks(t, tg, 1)
 	cancel()
 	if e := failure(t, <-impatient); e == nil || e.Kind == connector.Terminal || e.Kind == connector.NotSent {
 		t.Fatalf("with the first attempt under way: %v", e)
@@ -212,8 +231,12 @@ func TestStoppedCaller(t *testing.T) {
 		}
 		second <- res
 	}()
-	waitForLock(t, tg)
-	if err := tx.Commit(); err != nil { // the stopped caller continues
+	if engine == "mariadb" {
+		waitForLocks(t, tg, 2) // it does not see that a waiting client has gone
+	} else {
+		waitForLocks(t, tg, 1)
+	}
+	if err := tx.Commit(); err != nil { // the stopped caller goes on
 		t.Fatal(err)
 	}
 	if res := <-second; res.ExternalID != "first" {
@@ -224,30 +247,75 @@ func TestStoppedCaller(t *testing.T) {
 	}
 }
 
-// waitForLock waits until a session of the database waits for a lock.
-func waitForLock(t *testing.T, tg *target) {
+// waitForLocks waits until so many sessions of the database wait for a lock.
+func waitForLocks(t *testing.T, tg *target, want int) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		if tg.one(t, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) != "0" {
+		if tg.waiting(t) == fmt.Sprint(want) {
 			return
 		}
 	}
 	t.Fatal("nothing waits for a lock")
 }
 
-// TestServerCrash kills the server in the middle of a transaction, and while no transaction is
-// open.
+// pause is held while MariaDB's list of transactions is asked for, since it does not change for
+// who reads it more often than every 100 milliseconds.
+var pause sync.Mutex
+
+// waiting counts the sessions of this database that wait for a lock.
+func (tg *target) waiting(t *testing.T) string {
+	t.Helper()
+	if tg.engine == "postgres" {
+		return tg.one(t, `SELECT count(*) FROM pg_stat_activity
+			WHERE datname = current_database() AND wait_event_type = 'Lock'`)
+	}
+	pause.Lock()
+	defer pause.Unlock()
+	time.Sleep(120 * time.Millisecond)
+	return tg.one(t, `SELECT count(*) FROM information_schema.innodb_trx t JOIN information_schema.processlist p
+		ON p.id = t.trx_mysql_thread_id WHERE t.trx_state = 'LOCK WAIT' AND p.db = DATABASE()`)
+}
+
+// TestServerCrash kills the server in the middle of a transaction, and while
+// nothing is under way.
 func TestServerCrash(t *testing.T) {
 	t.Parallel()
+	eachServer(t, crashServer)
+}
+
+// ownServer starts a server that one test may crash.
+func ownServer(t *testing.T, engine string) (tg *target, crash, up func() error) {
+	t.Helper()
+	tg = &target{engine: engine}
+	if engine == "mariadb" {
+		server, err := mariatest.New()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { server.Close() })
+		if err := server.Create("shop"); err != nil {
+			t.Fatal(err)
+		}
+		tg.dsn = server.DSN("shop")
+		if tg.db, err = server.Root("shop"); err != nil {
+			t.Fatal(err)
+		}
+		return tg, server.Down, server.Up
+	}
 	cluster, err := pgtest.New()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer cluster.Close()
-	tg := &target{engine: "postgres", dsn: cluster.DSN("postgres")}
+	t.Cleanup(func() { cluster.Close() })
+	tg.dsn = cluster.DSN("postgres")
 	if tg.db, err = sql.Open("pgx", tg.dsn); err != nil {
 		t.Fatal(err)
 	}
+	return tg, func() error { return cluster.Down(true) }, cluster.Up
+}
+
+func crashServer(t *testing.T, engine string) {
+	tg, crash, up := ownServer(t, engine)
 	defer tg.db.Close()
 	tg.exec(t, itemsSchema)
 	c := newConnector(t, items(tg.dsn))
@@ -265,8 +333,8 @@ func TestServerCrash(t *testing.T) {
 		_, err := c.Execute(context.Background(), update)
 		ended <- err
 	}()
-	waitForLock(t, tg)
-	if err := cluster.Down(true); err != nil {
+	waitForLocks(t, tg, 1)
+	if err := crash(); err != nil {
 		t.Fatal(err)
 	}
 	wantFailure(t, <-ended, connector.Ambiguous, "connection_lost")
@@ -279,7 +347,7 @@ func TestServerCrash(t *testing.T) {
 	if err := c.Validate(update); err != nil {
 		t.Errorf("Validate with the server down: %v", err)
 	}
-	if err := cluster.Up(); err != nil {
+	if err := up(); err != nil {
 		t.Fatal(err)
 	}
 	mustExecute(t, c, update)
@@ -300,6 +368,7 @@ func TestLockedTarget(t *testing.T) {
 		}
 		defer conn.Close()
 		begin := map[string]string{"sqlite": "BEGIN IMMEDIATE", "postgres": "BEGIN; UPDATE items SET note = 'busy' WHERE sku = 'SKU-1042'"}
+		begin["mariadb"] = begin["postgres"]
 		if _, err := conn.ExecContext(t.Context(), begin[engine]); err != nil {
 			t.Fatal(err)
 		}
@@ -326,7 +395,11 @@ func TestRefusedAtCommit(t *testing.T) {
 	t.Parallel()
 	eachEngine(t, func(t *testing.T, engine string) {
 		tg, c := newShop(t, engine)
-		tg.exec(t, `CREATE TABLE orders (sku TEXT REFERENCES items (sku) DEFERRABLE INITIALLY DEFERRED); INSERT INTO orders VALUES ('SKU-1042')`)
+		reference := `sku TEXT REFERENCES items (sku) DEFERRABLE INITIALLY DEFERRED`
+		if engine == "mariadb" { // it has no such constraints, and refuses the statement
+			reference = `sku VARCHAR(200), FOREIGN KEY (sku) REFERENCES items (sku)`
+		}
+		tg.exec(t, `CREATE TABLE orders (`+reference+`); INSERT INTO orders VALUES ('SKU-1042')`)
 		for range 2 {
 			_, err := c.Execute(t.Context(), call("delete", "SKU-1042", "7", "", `{}`))
 			wantFailure(t, err, connector.Terminal, "constraint_violation")
@@ -341,21 +414,30 @@ func TestRefusedAtCommit(t *testing.T) {
 // TestDeadlock makes the connector's transaction the victim of a deadlock.
 func TestDeadlock(t *testing.T) {
 	t.Parallel()
-	tg := newTarget(t, "postgres", itemsSchema)
+	eachServer(t, deadlock)
+}
+
+func deadlock(t *testing.T, engine string) {
+	tg := newTarget(t, engine, itemsSchema)
 	c := newConnector(t, items(tg.dsn))
-	// Only the connector's session detects deadlocks, so that it is always the victim. That setting
-	// requires a superuser.
-	own, err := sql.Open("pgx", pgtest.Superuser(tg.dsn))
-	if err != nil {
-		t.Fatal(err)
+	own := tg.db
+	// Our own session is never the victim. In PostgreSQL only the connector's looks for
+	// deadlocks, which is a superuser's to say; MariaDB's victim is who has written less.
+	favor := `INSERT INTO items (sku, version) SELECT 'own-' || seq, 1 FROM seq_1_to_100`
+	if engine == "postgres" {
+		favor = `SET LOCAL deadlock_timeout = '1h'`
+		var err error
+		if own, err = sql.Open("pgx", pgtest.Superuser(tg.dsn)); err != nil {
+			t.Fatal(err)
+		}
+		defer own.Close()
 	}
-	defer own.Close()
 	tx, err := own.Begin()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = tx.Rollback() }()
-	for _, s := range []string{`SET LOCAL deadlock_timeout = '1h'`, `UPDATE items SET note = 'a' WHERE sku = 'SKU-3'`} {
+	for _, s := range []string{favor, `UPDATE items SET note = 'a' WHERE sku = 'SKU-3'`} {
 		if _, err := tx.Exec(s); err != nil {
 			t.Fatal(err)
 		}
@@ -366,7 +448,7 @@ func TestDeadlock(t *testing.T) {
 		_, err := c.Execute(context.Background(), update)
 		ended <- err
 	}()
-	waitForLock(t, tg) // it has locked SKU-2 and waits for SKU-3
+	waitForLocks(t, tg, 1) // it has SKU-2 and waits for SKU-3
 	if _, err := tx.Exec(`UPDATE items SET note = 'b' WHERE sku = 'SKU-2'`); err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 // dump is the whole table as text.
 func (tg *target) dump(t testing.TB) string {
 	t.Helper()
-	rows, err := tg.db.Query(`SELECT sku || '|' || version || '|' || coalesce(price, '-') || '|' || coalesce(CAST(qty AS TEXT), '-') || '|' || name || '|' || coalesce(note, '-') FROM items ORDER BY sku`)
+	rows, err := tg.db.Query(`SELECT sku || '|' || version || '|' || coalesce(price, '-') || '|' || coalesce(` + asText(tg.engine, "qty") + `, '-') || '|' || name || '|' || coalesce(note, '-') FROM items ORDER BY sku`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,6 +191,26 @@ func TestIdempotencyRecord(t *testing.T) {
 	})
 }
 
+// TestKeysOfRecordsAreExact: no collation takes the records of two keys for one.
+func TestKeysOfRecordsAreExact(t *testing.T) {
+	t.Parallel()
+	eachEngine(t, func(t *testing.T, engine string) {
+		tg, c := newShop(t, engine)
+		longest := strings.Repeat("é", 127)
+		for i, key := range []string{"key", "KEY", "key ", "kéy", longest + "a", longest + "b"} {
+			update := call("update", "SKU-1042", fmt.Sprint(7+i), "", fmt.Sprintf(`{"qty":%d}`, i))
+			update.IdempotencyKey = key
+			mustExecute(t, c, update)
+			if finding, _, err := c.ReadBack(t.Context(), update); finding != connector.Present || err != nil {
+				t.Errorf("%q: read back %v, %v", key, finding, err)
+			}
+		}
+		if n := tg.one(t, `SELECT count(*) FROM gatehouse_applied`); n != "6" {
+			t.Errorf("%s records of 6 changes", n)
+		}
+	})
+}
+
 // TestBulkAtTheLimit changes as many rows as one proposal can name.
 func TestBulkAtTheLimit(t *testing.T) {
 	t.Parallel()
@@ -231,6 +251,8 @@ func TestTriggersCannotChangeWhatWasApproved(t *testing.T) {
 			CREATE TRIGGER more BEFORE UPDATE OF price ON items FOR EACH ROW EXECUTE FUNCTION more();
 			CREATE FUNCTION faster() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.version := NEW.version + 5; RETURN NEW; END $$;
 			CREATE TRIGGER faster BEFORE UPDATE OF qty ON items FOR EACH ROW EXECUTE FUNCTION faster()`,
+		"mariadb": `CREATE TRIGGER more BEFORE UPDATE ON items FOR EACH ROW SET NEW.price = IF(NEW.price <=> OLD.price, NEW.price, '99.00'),
+			NEW.version = IF(NEW.qty <=> OLD.qty, NEW.version, NEW.version + 5)`,
 	}
 	eachEngine(t, func(t *testing.T, engine string) {
 		tg, c := newShop(t, engine)
@@ -282,12 +304,15 @@ func TestKeysThatNameMoreThanOneRow(t *testing.T) {
 		_, err := newConnector(t, cfg).Execute(t.Context(), call("update", "a", "", `{"price":"1"}`, `{"price":"2"}`))
 		wantFailure(t, err, connector.Terminal, "duplicate_key")
 	})
-	tg := newTarget(t, "sqlite", `CREATE TABLE items (sku TEXT COLLATE NOCASE, price TEXT); INSERT INTO items VALUES ('a', '1'), ('A', '1')`)
-	cfg := items(tg.dsn)
-	cfg.Entities["item"] = sqlconn.Entity{Table: "items", Key: "sku"}
-	_, err := newConnector(t, cfg).Execute(t.Context(), call("update", "a", "", `{"price":"1"}`, `{"price":"2"}`))
-	wantFailure(t, err, connector.Terminal, "target_changed") // it would have changed A as well
-	if got := tg.one(t, `SELECT count(*) FROM items WHERE price = '1'`); got != "2" {
-		t.Errorf("%s rows are as they were", got)
+	for engine, collation := range map[string]string{"sqlite": "NOCASE", "mariadb": "utf8mb4_general_ci"} {
+		tg := newTarget(t, engine, `CREATE TABLE items (sku TEXT COLLATE `+collation+`, price TEXT);
+			INSERT INTO items VALUES ('a', '1'), ('A', '1')`)
+		cfg := items(tg.dsn)
+		cfg.Entities["item"] = sqlconn.Entity{Table: "items", Key: "sku"}
+		_, err := newConnector(t, cfg).Execute(t.Context(), call("update", "a", "", `{"price":"1"}`, `{"price":"2"}`))
+		wantFailure(t, err, connector.Terminal, "target_changed") // it would have changed A as well
+		if got := tg.one(t, `SELECT count(*) FROM items WHERE price = '1'`); got != "2" {
+			t.Errorf("%s: %s rows are as they were", engine, got)
+		}
 	}
 }

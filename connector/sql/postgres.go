@@ -21,10 +21,6 @@ import (
 // postgresDialect supports PostgreSQL 14 or later.
 type postgresDialect struct{}
 
-// rollbackTimeout limits the wait for the confirmation of a ROLLBACK after the caller's context has
-// ended.
-const rollbackTimeout = 2 * time.Second
-
 func openPostgres(dsn, password string) (address string, db *sql.DB, err error) {
 	if err := pgurl.Check(dsn); err != nil {
 		return "", nil, fmt.Errorf("postgres: %w", err)
@@ -55,16 +51,16 @@ func openPostgres(dsn, password string) (address string, db *sql.DB, err error) 
 	return address, db, nil
 }
 
-func (postgresDialect) columns(ctx context.Context, q querier, table string) ([]column, error) {
+func (d postgresDialect) columns(ctx context.Context, q querier, table string) ([]column, error) {
 	rows, err := q.QueryContext(ctx, `
 SELECT a.attname, coalesce(b.typname, t.typname), coalesce(b.typcategory, t.typcategory)::text,
-       format_type(a.atttypid, a.atttypmod), a.attnotnull, a.atthasdef OR a.attidentity <> '',
+       format_type(a.atttypid, a.atttypmod), a.attnotnull,
        a.attgenerated <> '' OR a.attidentity = 'a'
 FROM pg_attribute a
 JOIN pg_type t ON t.oid = a.atttypid
 LEFT JOIN pg_type b ON b.oid = t.typbasetype
 WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped
-ORDER BY a.attnum`, quoteTable(table))
+ORDER BY a.attnum`, quoteTable(d, table))
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +69,7 @@ ORDER BY a.attnum`, quoteTable(table))
 	for rows.Next() {
 		var c column
 		var typname, category string
-		if err := rows.Scan(&c.name, &typname, &category, &c.decl, &c.notNull, &c.hasDefault, &c.generated); err != nil {
+		if err := rows.Scan(&c.name, &typname, &category, &c.decl, &c.notNull, &c.generated); err != nil {
 			return nil, err
 		}
 		c.kind = kindOf(typname, category)
@@ -101,13 +97,15 @@ func kindOf(typname, category string) kind {
 	return kindOther
 }
 
+func (postgresDialect) quote(name string) string { return quoteStandard(name) }
+
 func (postgresDialect) param(i int) string { return "$" + strconv.Itoa(i) }
 
-func (postgresDialect) read(c column) string {
+func (d postgresDialect) read(c column) string {
 	if c.kind == kindTime {
-		return "to_json(" + quote(c.name) + ") #>> '{}'" // RFC 3339
+		return "to_json(" + d.quote(c.name) + ") #>> '{}'" // RFC 3339
 	}
-	return quote(c.name) + "::text"
+	return d.quote(c.name) + "::text"
 }
 
 func (postgresDialect) decode(c column, raw any) (cell, error) {
@@ -146,6 +144,8 @@ func (postgresDialect) now() string {
 	return `to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
 }
 
+func (postgresDialect) unlessExists() string { return onConflict }
+
 func (postgresDialect) begin(ctx context.Context, conn *sql.Conn) error {
 	_, err := conn.ExecContext(ctx, "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
 	return err
@@ -178,25 +178,19 @@ func (postgresDialect) commit(ctx context.Context, conn *sql.Conn) (rolledBack b
 }
 
 func (postgresDialect) rollback(ctx context.Context, conn *sql.Conn) bool {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
-	defer cancel()
-	if _, err := conn.ExecContext(ctx, "ROLLBACK"); err != nil {
-		discard(conn)
-		return false
-	}
-	return true
+	return rollback(ctx, conn)
 }
 
-// ensureRecord takes a lock, because two concurrent CREATE TABLE IF NOT EXISTS can make each other
-// fail.
-func (postgresDialect) ensureRecord(ctx context.Context, conn *sql.Conn, table string) error {
+// ensureRecord takes a lock, since two CREATE TABLE IF NOT EXISTS at a time
+// can fail on each other.
+func (d postgresDialect) ensureRecord(ctx context.Context, conn *sql.Conn, table string) error {
 	var there bool
-	if err := conn.QueryRowContext(ctx, `SELECT to_regclass($1) IS NOT NULL`, quoteTable(table)).Scan(&there); err != nil || there {
+	if err := conn.QueryRowContext(ctx, `SELECT to_regclass($1) IS NOT NULL`, quoteTable(d, table)).Scan(&there); err != nil || there {
 		return err
 	}
 	for _, statement := range []string{
 		`SELECT pg_advisory_xact_lock(hashtext('gatehouse idempotency table'))`,
-		`CREATE TABLE IF NOT EXISTS ` + quoteTable(table) + ` (
+		`CREATE TABLE IF NOT EXISTS ` + quoteTable(d, table) + ` (
   tenant          text NOT NULL,
   idempotency_key text NOT NULL,
   digest          text NOT NULL,

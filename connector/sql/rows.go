@@ -34,7 +34,7 @@ func (s *statement) param(v any) *statement {
 // keys adds "key IN (…)".
 func (s *statement) keys(t *table, refs []string) {
 	key := t.columns[t.key]
-	s.add(quote(key.name), " IN (")
+	s.add(s.dialect.quote(key.name), " IN (")
 	for i, ref := range refs {
 		if i > 0 {
 			s.add(", ")
@@ -67,7 +67,7 @@ func readRows(ctx context.Context, q querier, d dialect, t *table, refs []string
 			s.add(d.read(col))
 		}
 		s.add(" FROM ", t.sqlName, " WHERE ").keys(t, part)
-		s.add(" ORDER BY ", quote(t.columns[t.key].name))
+		s.add(" ORDER BY ", d.quote(t.columns[t.key].name))
 		if lock {
 			s.add(d.lock())
 		}

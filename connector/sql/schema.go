@@ -19,18 +19,18 @@ const (
 	kindNumber              // compared by value
 	kindBool
 	kindJSON
-	kindTime  // a point in time, with or without zone
-	kindOther // whatever else PostgreSQL has; its own text form
+	kindTime   // a point in time, with or without zone
+	kindOther  // whatever else PostgreSQL has; its own text form
+	kindBinary // MySQL's bytes, as 0x and hexadecimal digits
 )
 
 // column is a column of the database's catalogue.
 type column struct {
-	name       string
-	kind       kind
-	decl       string // the declared type, for people
-	notNull    bool
-	hasDefault bool
-	generated  bool
+	name      string
+	kind      kind
+	decl      string // the declared type, for people
+	notNull   bool
+	generated bool
 }
 
 // table is an entity's table, with the columns that proposals may see.
@@ -73,7 +73,7 @@ func (c *Connector) table(ctx context.Context, entity string, fresh bool) (*tabl
 	if err != nil {
 		return nil, err
 	}
-	t, err = newTable(e, columns)
+	t, err = newTable(c.dialect, e, columns)
 	if err != nil {
 		return nil, err
 	}
@@ -96,11 +96,11 @@ func (c *Connector) forget() {
 	clear(c.tables)
 }
 
-func newTable(e Entity, columns []column) (*table, error) {
+func newTable(d dialect, e Entity, columns []column) (*table, error) {
 	if len(columns) == 0 {
 		return nil, &schemaError{fmt.Sprintf("the target has no table %s", e.Table)}
 	}
-	t := &table{entity: e, sqlName: quoteTable(e.Table), byName: make(map[string]int), version: -1}
+	t := &table{entity: e, sqlName: quoteTable(d, e.Table), byName: make(map[string]int), version: -1}
 	extern := e.ExternalID
 	if extern == "" {
 		extern = e.Key

@@ -16,6 +16,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 	"github.com/gatehouse-dev/gatehouse/connector/connectortest"
 	sqlconn "github.com/gatehouse-dev/gatehouse/connector/sql"
+	"github.com/gatehouse-dev/gatehouse/internal/mariatest"
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 )
 
@@ -24,7 +25,12 @@ func TestMain(m *testing.M) {
 		child(dsn)
 		return
 	}
-	os.Exit(pgtest.Main(m))
+	code := pgtest.Main(m)
+	if err := mariatest.Close(); err != nil {
+		fmt.Fprintln(os.Stderr, "mariatest:", err)
+		code = 1
+	}
+	os.Exit(code)
 }
 
 // target is a real database that the tests access without the connector.
@@ -34,8 +40,14 @@ type target struct {
 	db     *sql.DB
 }
 
-// newTarget creates a database of an engine, sqlite or postgres, with a schema.
-func newTarget(t *testing.T, engine, schema string) *target {
+// The engines that the tests run on.
+var (
+	engines = []string{"sqlite", "postgres", "mariadb"}
+	servers = engines[1:]
+)
+
+// newTarget makes a database of an engine with a schema.
+func newTarget(t testing.TB, engine, schema string) *target {
 	t.Helper()
 	tg := &target{engine: engine}
 	var err error
@@ -47,6 +59,10 @@ func newTarget(t *testing.T, engine, schema string) *target {
 	case "postgres":
 		tg.dsn = pgtest.Database(t)
 		tg.db, err = sql.Open("pgx", tg.dsn)
+	case "mariadb":
+		name, server := mariatest.Database(t), mariatest.Shared(t)
+		tg.dsn = server.DSN(name)
+		tg.db, err = server.Root(name)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -76,8 +92,21 @@ func (tg *target) one(t testing.TB, query string, args ...any) string {
 	return s.String
 }
 
-func eachEngine(t *testing.T, run func(t *testing.T, engine string)) {
-	for _, engine := range []string{"sqlite", "postgres"} {
+// asText casts a column to text.
+func asText(engine, column string) string {
+	if engine == "mariadb" {
+		return "CAST(" + column + " AS CHAR)"
+	}
+	return "CAST(" + column + " AS TEXT)"
+}
+
+func eachEngine(t *testing.T, run func(t *testing.T, engine string)) { each(t, engines, run) }
+
+// eachServer leaves SQLite out, where the test is about a connection.
+func eachServer(t *testing.T, run func(t *testing.T, engine string)) { each(t, servers, run) }
+
+func each(t *testing.T, engines []string, run func(t *testing.T, engine string)) {
+	for _, engine := range engines {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
 			run(t, engine)
@@ -97,7 +126,7 @@ func newConnector(t testing.TB, cfg sqlconn.Config) *sqlconn.Connector {
 
 const itemsSchema = `
 CREATE TABLE items (
-  sku TEXT PRIMARY KEY, version INTEGER NOT NULL, price TEXT, qty BIGINT, name TEXT NOT NULL DEFAULT '', note TEXT
+  sku VARCHAR(200) PRIMARY KEY, version INTEGER NOT NULL, price TEXT, qty BIGINT, name TEXT NOT NULL DEFAULT '', note TEXT
 );
 INSERT INTO items VALUES ('SKU-1042', 7, '10.00', 9007199254740993, 'lamp', NULL), ('SKU-2', 1, '1.00', 2, 'bulb', 'x'), ('SKU-3', 1, '3.00', 3, 'cord', NULL);
 `
@@ -106,8 +135,8 @@ func items(dsn string) sqlconn.Config {
 	return sqlconn.Config{DSN: dsn, Entities: map[string]sqlconn.Entity{"item": {Table: "items", Key: "sku", Version: "version"}}}
 }
 
-// newShop is the shop database of the documentation.
-func newShop(t *testing.T, engine string) (*target, *sqlconn.Connector) {
+// newShop is the shop of the documentation.
+func newShop(t testing.TB, engine string) (*target, *sqlconn.Connector) {
 	tg := newTarget(t, engine, itemsSchema)
 	return tg, newConnector(t, items(tg.dsn))
 }

@@ -53,7 +53,7 @@ func (sqliteDialect) columns(ctx context.Context, q querier, table string) ([]co
 		schema, name = "main", table
 	}
 	rows, err := q.QueryContext(ctx,
-		`SELECT name, type, "notnull", dflt_value IS NOT NULL, hidden FROM pragma_table_xinfo(?1, ?2) ORDER BY cid`, name, schema)
+		`SELECT name, type, "notnull", hidden FROM pragma_table_xinfo(?1, ?2) ORDER BY cid`, name, schema)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +62,7 @@ func (sqliteDialect) columns(ctx context.Context, q querier, table string) ([]co
 	for rows.Next() {
 		var c column
 		var hidden int
-		if err := rows.Scan(&c.name, &c.decl, &c.notNull, &c.hasDefault, &hidden); err != nil {
+		if err := rows.Scan(&c.name, &c.decl, &c.notNull, &hidden); err != nil {
 			return nil, err
 		}
 		if hidden == 1 { // a column of a virtual table
@@ -103,11 +103,13 @@ func affinity(decl string) kind {
 	return kindNumber
 }
 
+func (sqliteDialect) quote(name string) string { return quoteStandard(name) }
+
 func (sqliteDialect) param(i int) string { return "?" + strconv.Itoa(i) }
 
-// read hides the declared type, by which the driver would convert texts and numbers to times and
-// booleans. A unary plus has no other effect.
-func (sqliteDialect) read(c column) string { return "+" + quote(c.name) }
+// read hides the declared type, by which the driver would make times and
+// booleans of texts and numbers. A unary plus changes nothing else.
+func (d sqliteDialect) read(c column) string { return "+" + d.quote(c.name) }
 
 func (sqliteDialect) decode(c column, raw any) (cell, error) {
 	switch v := raw.(type) {
@@ -166,6 +168,8 @@ func (sqliteDialect) lock() string { return "" } // BEGIN IMMEDIATE has locked t
 
 func (sqliteDialect) now() string { return "strftime('%Y-%m-%dT%H:%M:%fZ','now')" }
 
+func (sqliteDialect) unlessExists() string { return onConflict }
+
 func (sqliteDialect) begin(ctx context.Context, conn *sql.Conn) error {
 	_, err := conn.ExecContext(ctx, "BEGIN IMMEDIATE")
 	return err
@@ -193,8 +197,8 @@ func (sqliteDialect) rollback(ctx context.Context, conn *sql.Conn) bool {
 	return true
 }
 
-func (sqliteDialect) ensureRecord(ctx context.Context, conn *sql.Conn, table string) error {
-	_, err := conn.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS `+quoteTable(table)+` (
+func (d sqliteDialect) ensureRecord(ctx context.Context, conn *sql.Conn, table string) error {
+	_, err := conn.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS `+quoteTable(d, table)+` (
   tenant          TEXT NOT NULL,
   idempotency_key TEXT NOT NULL,
   digest          TEXT NOT NULL,

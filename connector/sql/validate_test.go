@@ -3,6 +3,7 @@ package sqlconn_test
 import (
 	"context"
 	"errors"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
 	sqlconn "github.com/gatehouse-dev/gatehouse/connector/sql"
+	"github.com/gatehouse-dev/gatehouse/internal/mariatest"
 )
 
 func TestValidatePointsAtWhatIsWrong(t *testing.T) {
@@ -117,17 +119,19 @@ func TestConfigIsStrict(t *testing.T) {
 	t.Parallel()
 	for want, change := range map[string]func(*sqlconn.Config){
 		"type":              func(c *sqlconn.Config) { c.Type = "http" },
-		"dsn":               func(c *sqlconn.Config) { c.DSN = "mysql://x" },
+		"dsn":               func(c *sqlconn.Config) { c.DSN = "oracle://x" },
 		"dsn: sqlite":       func(c *sqlconn.Config) { c.DSN = "sqlite:/a.db?mode=rwc" },
 		"dsn: sqlite: need": func(c *sqlconn.Config) { c.DSN = "sqlite::memory:" },
 		"dsn: postgres":     func(c *sqlconn.Config) { c.DSN = "postgres://u:hunter2@h:port/x" },
 		"dsn: postgres: the database's address cannot be read": func(c *sqlconn.Config) { c.DSN = "postgres://u:x@hunter2@h/x" },
-		"entities":          func(c *sqlconn.Config) { c.Entities = nil },
-		"idempotency_table": func(c *sqlconn.Config) { c.IdempotencyTable = "a; DROP TABLE b" },
-		"operations.upsert": func(c *sqlconn.Config) { c.Operations = declared("upsert", 1) },
-		"operations.bulk":   func(c *sqlconn.Config) { c.Operations = declared("bulk", 5) },
-		"operations.insert.floor: must be 1 to 5": func(c *sqlconn.Config) { c.Operations = declared("insert", 6) },
-		"operations.update.floor: must be 1 to 5": func(c *sqlconn.Config) { c.Operations = declared("update", 0) },
+		"dsn: mysql: the address cannot be read":               func(c *sqlconn.Config) { c.DSN = "mysql://u:x/hunter2@h/x" },
+		"dsn: mysql: tls: none":                                func(c *sqlconn.Config) { c.DSN = "mysql://u@h/x?tls=none" },
+		"entities":                                             func(c *sqlconn.Config) { c.Entities = nil },
+		"idempotency_table":                                    func(c *sqlconn.Config) { c.IdempotencyTable = "a; DROP TABLE b" },
+		"operations.upsert":                                    func(c *sqlconn.Config) { c.Operations = declared("upsert", 1) },
+		"operations.bulk":                                      func(c *sqlconn.Config) { c.Operations = declared("bulk", 5) },
+		"operations.insert.floor: must be 1 to 5":              func(c *sqlconn.Config) { c.Operations = declared("insert", 6) },
+		"operations.update.floor: must be 1 to 5":              func(c *sqlconn.Config) { c.Operations = declared("update", 0) },
 		"entities.item: the floor of bulk_update is 2, below the 3 of update": func(c *sqlconn.Config) {
 			c.Operations = declared("bulk_update", 2)
 		},
@@ -214,11 +218,18 @@ func TestMissingFile(t *testing.T) {
 // TestPasswordSecret: the password comes from the secrets.
 func TestPasswordSecret(t *testing.T) {
 	t.Parallel()
-	tg := newTarget(t, "postgres", itemsSchema)
-	cfg := items(tg.dsn)
+	eachServer(t, usePasswordSecret)
+}
+
+func usePasswordSecret(t *testing.T, engine string) {
+	tg := newTarget(t, engine, itemsSchema)
+	cfg := items(strings.Replace(tg.dsn, url.QueryEscape(mariatest.Password)+"@", "wrong@", 1))
+	if engine == "mariadb" && cfg.DSN == tg.dsn {
+		t.Fatal("the address has no password")
+	}
 	cfg.PasswordSecret = "SHOP_PASSWORD"
 	var asked string
-	c, err := sqlconn.New(context.Background(), cfg, func(name string) (string, error) { asked = name; return "hunter2", nil })
+	c, err := sqlconn.New(context.Background(), cfg, func(name string) (string, error) { asked = name; return mariatest.Password, nil })
 	if err != nil || asked != "SHOP_PASSWORD" {
 		t.Fatal(asked, err)
 	}

@@ -1,6 +1,7 @@
 package sqlconn
 
 import (
+	"encoding/hex"
 	"strings"
 	"time"
 
@@ -65,6 +66,10 @@ func (c column) accepts(v gatehouse.JSON) string {
 		if !isBool(v) {
 			return "is " + c.decl + " and needs true or false"
 		}
+	case kindBinary:
+		if _, ok := binary(text); !ok {
+			return "is " + c.decl + " and needs 0x and hexadecimal digits"
+		}
 	}
 	return ""
 }
@@ -105,7 +110,7 @@ func (c column) equal(want, got gatehouse.JSON) bool {
 	if aok && bok {
 		return a.Cmp(b) == 0
 	}
-	if c.kind == kindOther && wantIsText && gotIsText {
+	if (c.kind == kindOther || c.kind == kindBinary) && wantIsText && gotIsText {
 		return strings.EqualFold(wantText, gotText)
 	}
 	return false
@@ -122,8 +127,15 @@ func truth(j gatehouse.JSON) string {
 	return ""
 }
 
-// parseTime parses RFC 3339, the formats of PostgreSQL, and those that people type. Without a zone,
-// the time is UTC, which is also the session's zone.
+// binary reads 0x and hexadecimal digits, two for each byte.
+func binary(s string) ([]byte, bool) {
+	digits, ok := strings.CutPrefix(s, "0x")
+	b, err := hex.DecodeString(digits)
+	return b, ok && err == nil
+}
+
+// parseTime reads RFC 3339 and the forms in which PostgreSQL writes and people
+// type points in time. Without a zone it is UTC, as the session's is.
 func parseTime(s string) (time.Time, bool) {
 	for _, layout := range []string{
 		time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999Z07:00",

@@ -10,7 +10,7 @@ import (
 )
 
 const valuesSchema = `CREATE TABLE vals (
-  id TEXT PRIMARY KEY, i BIGINT, n NUMERIC(20,4), f DOUBLE PRECISION, b BOOLEAN, t TEXT, v VARCHAR(5), j JSON, at TIMESTAMP, d DATE
+  id VARCHAR(200) PRIMARY KEY, i BIGINT, n NUMERIC(20,4), f DOUBLE PRECISION, b BOOLEAN, t TEXT, v VARCHAR(5), j JSON, at TIMESTAMP(6) NULL, d DATE
 );
 INSERT INTO vals (id) VALUES ('1');`
 
@@ -26,39 +26,40 @@ func TestValuesLandExactly(t *testing.T) {
 		tg := newTarget(t, engine, valuesSchema)
 		c := newConnector(t, valuesConfig(tg.dsn))
 		for i, test := range []struct {
-			column, value    string
-			sqlite, postgres string // as text; "" when the value must be refused
+			column, value string
+			// As text; "" when the value must be refused.
+			sqlite, postgres, mariadb string
 		}{
-			{"i", `1234567890123456789`, "1234567890123456789", "1234567890123456789"},
-			{"i", `-9223372036854775808`, "-9223372036854775808", "-9223372036854775808"},
-			{"i", `12345678901234567890`, "", ""}, // SQLite would store a float
-			{"i", `"42"`, "42", "42"},
-			{"i", `1.5`, "1.5", ""}, // SQLite's INTEGER columns accept it
-			{"n", `12.50`, "12.5", "12.5000"},
-			{"n", `"12.50"`, "12.5", "12.5000"},
-			{"n", `12.50005`, "12.50005", ""}, // PostgreSQL would round it
-			{"n", `1234567890123456.1234`, "", "1234567890123456.1234"},
-			{"f", `0.1`, "0.1", "0.1"},
-			{"f", `0.12345678901234567890`, "", ""}, // no float has these digits
-			{"b", `true`, "1", "true"},
-			{"b", `false`, "0", "false"},
-			{"t", `"plain"`, "plain", "plain"},
-			{"t", `12.50`, "12.50", "12.50"},
-			{"t", `"12.50"`, "12.50", "12.50"},
-			{"t", `1234567890123456789`, "1234567890123456789", "1234567890123456789"},
-			{"t", `"'; DROP TABLE vals; --"`, "'; DROP TABLE vals; --", "'; DROP TABLE vals; --"},
-			{"t", `""`, "", ""},
-			{"t", `"ünïcödé \ud83d\ude00"`, "ünïcödé 😀", "ünïcödé 😀"},
-			{"t", `{"a":[1,2.50]}`, `{"a":[1,2.50]}`, `{"a":[1,2.50]}`},
-			{"v", `"12345"`, "12345", "12345"},
-			{"v", `"123456"`, "123456", ""}, // PostgreSQL would cut it off or fail
-			{"j", `{"b":2,"a":[1,{"c":12.50}]}`, `{"a":[1,{"c":12.50}],"b":2}`, `{"a":[1,{"c":12.50}],"b":2}`},
-			{"j", `"text"`, `"text"`, `"text"`},
-			{"at", `"2026-11-20T21:00:00.5Z"`, "2026-11-20T21:00:00.5Z", "2026-11-20 21:00:00.5"},
-			{"d", `"2026-11-20"`, "2026-11-20", "2026-11-20"},
-			{"d", `"no date"`, "no date", ""},
+			{"i", `1234567890123456789`, "1234567890123456789", "1234567890123456789", "1234567890123456789"},
+			{"i", `-9223372036854775808`, "-9223372036854775808", "-9223372036854775808", "-9223372036854775808"},
+			{"i", `12345678901234567890`, "", "", ""}, // SQLite would make a float of it
+			{"i", `"42"`, "42", "42", "42"},
+			{"i", `1.5`, "1.5", "", ""}, // SQLite's INTEGER columns hold it
+			{"n", `12.50`, "12.5", "12.5000", "12.5000"},
+			{"n", `"12.50"`, "12.5", "12.5000", "12.5000"},
+			{"n", `12.50005`, "12.50005", "", ""}, // PostgreSQL would round it
+			{"n", `1234567890123456.1234`, "", "1234567890123456.1234", "1234567890123456.1234"},
+			{"f", `0.1`, "0.1", "0.1", "0.1"},
+			{"f", `0.12345678901234567890`, "", "", ""}, // no float is that
+			{"b", `true`, "1", "true", "1"},
+			{"b", `false`, "0", "false", "0"},
+			{"t", `"plain"`, "plain", "plain", "plain"},
+			{"t", `12.50`, "12.50", "12.50", "12.50"},
+			{"t", `"12.50"`, "12.50", "12.50", "12.50"},
+			{"t", `1234567890123456789`, "1234567890123456789", "1234567890123456789", "1234567890123456789"},
+			{"t", `"'; DROP TABLE vals; --"`, "'; DROP TABLE vals; --", "'; DROP TABLE vals; --", "'; DROP TABLE vals; --"},
+			{"t", `""`, "", "", ""},
+			{"t", `"ünïcödé \ud83d\ude00"`, "ünïcödé 😀", "ünïcödé 😀", "ünïcödé 😀"},
+			{"t", `{"a":[1,2.50]}`, `{"a":[1,2.50]}`, `{"a":[1,2.50]}`, `{"a":[1,2.50]}`},
+			{"v", `"12345"`, "12345", "12345", "12345"},
+			{"v", `"123456"`, "123456", "", ""}, // PostgreSQL would cut it off or fail
+			{"j", `{"b":2,"a":[1,{"c":12.50}]}`, `{"a":[1,{"c":12.50}],"b":2}`, `{"a":[1,{"c":12.50}],"b":2}`, `{"a":[1,{"c":12.50}],"b":2}`},
+			{"j", `"text"`, `"text"`, `"text"`, `"text"`},
+			{"at", `"2026-11-20T21:00:00.5Z"`, "2026-11-20T21:00:00.5Z", "2026-11-20 21:00:00.5", "2026-11-20 21:00:00.500000"},
+			{"d", `"2026-11-20"`, "2026-11-20", "2026-11-20", "2026-11-20"},
+			{"d", `"no date"`, "no date", "", ""},
 		} {
-			want := map[string]string{"sqlite": test.sqlite, "postgres": test.postgres}[engine]
+			want := map[string]string{"sqlite": test.sqlite, "postgres": test.postgres, "mariadb": test.mariadb}[engine]
 			refused := want == "" && test.value != `""`
 			t.Run(test.column+"="+test.value, func(t *testing.T) {
 				ref := fmt.Sprint("row-", i)
@@ -74,7 +75,7 @@ func TestValuesLandExactly(t *testing.T) {
 				} else if err != nil {
 					t.Fatal(err)
 				}
-				query := `SELECT CAST(` + test.column + ` AS TEXT) FROM vals WHERE id = '` + ref + `'`
+				query := `SELECT ` + asText(engine, test.column) + ` FROM vals WHERE id = '` + ref + `'`
 				if got := tg.one(t, query); got != want {
 					t.Fatalf("holds %s, want %s", got, want)
 				}

@@ -347,6 +347,7 @@ func appendVote(b []byte, v *gatehouse.Vote) []byte {
 	b = moment(b, `,"at":`, v.At)
 	b = optional(b, `,"for":`, v.For)
 	b = optional(b, `,"for_name":`, v.ForName)
+	b = optional(b, `,"grant":`, v.Grant)
 	return append(b, '}')
 }
 

@@ -49,6 +49,7 @@ const (
 	ThingLinkKey   = "link_key"
 
 	ThingDelegation = "delegation"
+	ThingGrant      = "grant"
 )
 
 // Lookup reports whether the caller's tenant has a thing, whatever the caller's
@@ -90,6 +91,8 @@ type Config struct {
 	Reviews  gatehouse.ReviewService
 	// If Delegations is nil, its routes are left out.
 	Delegations gatehouse.DelegationService
+	// If Grants is nil, its routes are left out.
+	Grants gatehouse.GrantService
 	// If Targets is nil, its route is left out.
 	Targets gatehouse.TargetService
 	// If Events is nil, its route is left out. EventBeat is the interval of

@@ -62,6 +62,32 @@ func (f *fake) EndDelegation(ctx context.Context, id string) (*gatehouse.Delegat
 	return use[*gatehouse.Delegation](ctx, f, "EndDelegation", id)
 }
 
+func testGrant() *gatehouse.Grant {
+	g := &gatehouse.Grant{
+		ID: "grt_1", Tenant: "default", Grantor: "prn_1", GrantorName: "ana", Agent: "prn_2", AgentName: "bot",
+		Connector: "shop", Fingerprint: "f1", Operation: "refund", When: "true", Level: gatehouse.L3, Count: 3,
+		Amounts: []gatehouse.Magnitude{{Amount: "10.00", Currency: "EUR"}}, CreatedAt: testTime, ExpiresAt: testTime.Add(time.Hour),
+	}
+	g.Worst = g.WorstCase()
+	return g
+}
+
+func (f *fake) CreateGrant(ctx context.Context, _ gatehouse.NewGrant) (*gatehouse.Grant, error) {
+	return use[*gatehouse.Grant](ctx, f, "CreateGrant", "")
+}
+
+func (f *fake) ListGrants(ctx context.Context) ([]*gatehouse.Grant, error) {
+	return use[[]*gatehouse.Grant](ctx, f, "ListGrants", "")
+}
+
+func (f *fake) FindGrant(ctx context.Context, id string) (*gatehouse.Grant, error) {
+	return use[*gatehouse.Grant](ctx, f, "FindGrant", id)
+}
+
+func (f *fake) RevokeGrant(ctx context.Context, id string) (*gatehouse.Grant, error) {
+	return use[*gatehouse.Grant](ctx, f, "RevokeGrant", id)
+}
+
 func (f *fake) TargetChanged(ctx context.Context, _ gatehouse.TargetChange) (*gatehouse.TargetChanges, error) {
 	return use[*gatehouse.TargetChanges](ctx, f, "TargetChanged", "")
 }

@@ -41,11 +41,20 @@ func (s *Server) runRoutes() []route {
 			query: paging(
 				param{name: "status", kind: paramEnum, enum: words(gatehouse.RunStatuses()), doc: "Only runs in this state."},
 				param{name: "workflow", max: 128, doc: "Only runs of this workflow."},
+				param{name: "since", kind: paramTime, doc: "Only runs created at this time or later."},
+				param{name: "until", kind: paramTime, doc: "Only runs created before this time."},
 			),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
-				return answer(s.cfg.Runs.ListRuns(ctx, gatehouse.RunFilter{
+				f := gatehouse.RunFilter{
 					Status: gatehouse.RunStatus(c.query["status"]), Workflow: c.query["workflow"], Limit: c.query.limit(), Cursor: c.query["cursor"],
-				}))
+				}
+				if since := c.query.time("since"); since != nil {
+					f.Since = *since
+				}
+				if until := c.query.time("until"); until != nil {
+					f.Until = *until
+				}
+				return answer(s.cfg.Runs.ListRuns(ctx, f))
 			}),
 		}, {
 			method: "GET", path: "/runs/{id}", name: "getRun", tag: tagRuns,

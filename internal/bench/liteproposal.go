@@ -26,9 +26,9 @@ const (
 decided_by, decided_via) VALUES (?, ?, 'pending', ?, 3, ?, ?, ?, ?, '', '')`
 	rowProposal = `INSERT INTO proposal (seq, tenant, revision, connector, operation, entity_type, entity_ref, entity_refs,
 target_version, claimed_risk, on_behalf_of, expires_in, hold, digest, fingerprint, content_hash,
-policy_outcome, policy_version, policy_rules, policy_reasons, proposed_by, rationale, search,
+policy_outcome, policy_version, policy_rules, policy_reasons, proposed_by, rationale,
 proposed_change, current_state, context, metadata, extra)
-VALUES (?, ?, 1, ?, ?, ?, ?, '', ?, 3, '', 0, 0, ?, ?, ?, 'needs_approval', 1, '', '', 'agent', ?, ?, ?, ?, ?, '', '')`
+VALUES (?, ?, 1, ?, ?, ?, ?, '', ?, 3, '', 0, 0, ?, ?, ?, 'needs_approval', 1, '', '', 'agent', ?, ?, ?, ?, '', '')`
 	rowApproval = `INSERT INTO approval (seq, tenant, id, status, required, roles, people, excluded, expires_at, created_at)
 VALUES (?, ?, ?, 'requested', 1, '["approver"]', '', ?, ?, ?)`
 	// That index serves lookups of leaves, which are not a part of writing them.
@@ -100,7 +100,7 @@ func (b *liteProposals) write(id string, p *bareProposal) error {
 		return err
 	}
 	if err := execStmt(b.proposal, seq, a.Tenant, p.Connector, p.Operation, p.Target.EntityType, p.Target.EntityRef, p.Target.Version,
-		string(a.Digest), a.Fingerprint, a.ContentHash[:], p.Rationale, p.ActionType+"\n"+p.Target.EntityRef+"\n"+p.Rationale,
+		string(a.Digest), a.Fingerprint, a.ContentHash[:], p.Rationale,
 		string(p.ProposedChange), string(p.CurrentState), string(p.Context)); err != nil {
 		return err
 	}

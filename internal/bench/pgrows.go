@@ -19,13 +19,13 @@ const (
     decided_by, decided_via) VALUES ($1, 'act' || $2, 'pending', $3, 3, $4, $5, $6, $7, '', '') RETURNING seq),
 p AS (INSERT INTO proposal (seq, tenant, revision, connector, operation, entity_type, entity_ref, entity_refs,
     target_version, claimed_risk, on_behalf_of, expires_in, hold, digest, fingerprint, content_hash,
-    policy_outcome, policy_version, policy_rules, policy_reasons, proposed_by, rationale, search,
+    policy_outcome, policy_version, policy_rules, policy_reasons, proposed_by, rationale,
     proposed_change, current_state, context, metadata, extra)
   SELECT seq, $1, 1, $8, $9, $10, $11, '', $12, 3, '', 0, 0, $13, $14, $15, 'needs_approval', 1, '', '', 'agent',
-    $16, $17, $18, $19, $20, '', '' FROM a),
+    $16, $17, $18, $19, '', '' FROM a),
 o AS (INSERT INTO approval (seq, tenant, id, status, required, roles, people, excluded, expires_at, created_at)
-  SELECT seq, $1, 'apr' || $2, 'requested', 1, '["approver"]', '', $21, $7, $6 FROM a)
-INSERT INTO audit_leaf (seq, tenant, action_id, body) VALUES (nextval('audit_leaf_row'), $1, 'act' || $2, $22)`
+  SELECT seq, $1, 'apr' || $2, 'requested', 1, '["approver"]', '', $20, $7, $6 FROM a)
+INSERT INTO audit_leaf (seq, tenant, action_id, body) VALUES (nextval('audit_leaf_row'), $1, 'act' || $2, $21)`
 
 	pgDecide = `WITH o AS (UPDATE approval SET status = 'approved' WHERE tenant = $1 AND id = 'apr' || $2 AND status = 'requested' RETURNING seq),
 v AS (INSERT INTO vote (seq, tenant, person, principal_id, name, decision, notes, via, digest, at)
@@ -61,7 +61,7 @@ func (b *pgRows) proposal(id string, p *bareProposal) ([]any, error) {
 	return []any{
 		a.Tenant, id[len("act"):], p.ActionType, a.ProposerID, p.IdempotencyKey, now.UnixMicro(), now.Add(24 * time.Hour).UnixMicro(),
 		p.Connector, p.Operation, p.Target.EntityType, p.Target.EntityRef, p.Target.Version, string(a.Digest), a.Fingerprint, a.ContentHash[:],
-		p.Rationale, p.ActionType + "\n" + p.Target.EntityRef + "\n" + p.Rationale, string(p.ProposedChange), string(p.CurrentState),
+		p.Rationale, string(p.ProposedChange), string(p.CurrentState),
 		string(p.Context), string(excluded), proposedLeaf(a, id),
 	}, err
 }

@@ -21,6 +21,7 @@ type service interface {
 	gatehouse.NotificationService
 	gatehouse.LinkKeyService
 	gatehouse.DelegationService
+	gatehouse.GrantService
 	gatehouse.InsightService
 }
 

@@ -52,7 +52,7 @@ type listCmd struct {
 	Type       string               `placeholder:"TYPE" help:"The action type."`
 	Risk       int                  `enum:"0,1,2,3,4,5" default:"0" placeholder:"1..5" help:"The risk level."`
 	ProposedBy string               `placeholder:"NAME" help:"Name or id of the proposer."`
-	Query      string               `short:"q" placeholder:"TEXT" help:"Text in the type, the target or the rationale."`
+	Query      string               `short:"q" placeholder:"TEXT" help:"Beginnings of words of the type, the target, the title, the proposer, the rationale, the amount, the key or the proposed values; or an id."`
 	Sort       gatehouse.Sort       `enum:"newest,urgency" default:"newest" help:"newest; or urgency: what is due, then risk, then age, pending ones only."`
 	Decided    gatehouse.DecidedHow `enum:",approved,people,allowed" default:"" placeholder:"HOW" help:"approved: by people; people: approved or rejected by people; allowed: by the policy alone."`
 	Archived   bool                 `help:"The archive instead, newest first; there --query is an id."`

@@ -167,8 +167,11 @@ func (g *globals) tellNext(a *gatehouse.Action) {
 	case gatehouse.StatusDenied:
 		g.Say("Denied by the policy: %s", term.Safe(strings.Join(a.Policy.Reasons, "; ")))
 	case gatehouse.StatusApproved:
-		if a.DecidedVia == gatehouse.ViaPolicy {
+		switch a.DecidedVia {
+		case gatehouse.ViaPolicy:
 			g.Say("Allowed by the policy; on its way.")
+		case gatehouse.ViaGrant:
+			g.Say("Approved in advance by %s; on its way.", term.Safe(a.DecidedBy))
 		}
 	}
 }

@@ -281,6 +281,9 @@ func voterOf(v gatehouse.Vote) string {
 	if v.ForName != "" {
 		return v.Name + ", for " + v.ForName
 	}
+	if v.Grant != "" {
+		return v.Name + ", by " + v.Grant
+	}
 	return v.Name
 }
 
@@ -292,6 +295,9 @@ func decidedWord(a *gatehouse.Action) string {
 	}
 	if a.DecidedVia == gatehouse.ViaPolicy {
 		return "allowed by policy"
+	}
+	if a.DecidedVia == gatehouse.ViaGrant {
+		return "approved in advance"
 	}
 	return "approved"
 }

@@ -4,13 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"net/url"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/card"
 )
 
 // LogChecker verifies the whole log of the caller's tenant.
@@ -22,32 +20,29 @@ func (c *Console) auditRoutes() []route {
 	auditors := []gatehouse.Role{gatehouse.RoleAuditor}
 	return []route{
 		{pattern: "GET /audit", roles: auditors, handle: c.audit},
+		{pattern: "GET /audit/export", roles: auditors, handle: c.exportAudit},
 		{pattern: "POST /audit/check", roles: auditors, handle: c.checkLog},
 	}
 }
 
-// auditRows is the number of entries per page.
-const auditRows = 50
-
-// auditPage is a range of the log, newest entry first, or all entries of one action.
+// auditPage is a range of the log, or what a search found in it, newest entry first.
 type auditPage struct {
+	q    auditQuery
 	head *gatehouse.LogHead
 	rows []auditRow
-	// subject is the id of the action whose entries the page shows, "" for the whole log.
-	subject string
-	// names maps the ids of acting and affected principals to their names.
-	names map[string]string
-	// older and newer are the URLs of the neighbouring pages, "" for none.
+	// action is the id of the action whose entries the page shows, "" for the whole log.
+	action string
+	// names maps the ids of principals to their names, actions the ids of actions to their short
+	// lines.
+	names   map[string]string
+	actions map[string]card.Phrase
+	// older and newer are the URLs of the neighbouring pages, "" for none. searched is where a
+	// search that is not at its end has stopped, 0 for none.
 	older, newer string
+	searched     int64
 	checked      *gatehouse.LogCheck
 	checkedAt    time.Time
 	took         time.Duration
-}
-
-// auditRow is an entry with its parsed leaf.
-type auditRow struct {
-	entry *gatehouse.Entry
-	leaf  gatehouse.Leaf
 }
 
 func (c *Console) audit(v *view) error {
@@ -55,64 +50,51 @@ func (c *Console) audit(v *view) error {
 	if err != nil {
 		return err
 	}
-	p.name(c, v)
 	return v.render(http.StatusOK, "Audit", "/audit", auditView(v, p))
 }
 
-func (c *Console) auditPage(v *view) (*auditPage, error) {
-	p := &auditPage{}
-	var err error
+func (c *Console) auditPage(v *view) (p *auditPage, err error) {
+	p = &auditPage{}
+	if p.q, err = readAuditQuery(v.r.URL.Query()); err != nil {
+		return nil, err
+	}
 	if p.head, err = c.cfg.Audit.Head(v.ctx); err != nil {
 		return nil, err
 	}
-	q := v.query("q")
-	at, notNumber := strconv.ParseInt(q, 10, 64)
-	if q != "" && notNumber != nil {
-		return p, p.readSubject(c, v, q)
-	}
-	// The page ends with the requested entry, else with the newest one.
-	end := p.head.Size
-	if q != "" {
-		end = at + 1
-	}
-	if before := v.query("before"); before != "" {
-		if end, err = strconv.ParseInt(before, 10, 64); err != nil {
-			return nil, gatehouse.E(gatehouse.CodeInvalid, "before is the number of an entry")
-		}
-	}
-	end = max(0, min(end, p.head.Size))
-	from := max(0, end-auditRows)
-	entries, err := c.cfg.Audit.ListEntries(v.ctx, from, auditRows)
+	s, err := c.newAuditSearch(v, p.q)
 	if err != nil {
 		return nil, err
 	}
-	for _, e := range entries {
-		if e.Index < end {
-			p.rows = append(p.rows, readEntry(e))
+	p.action = s.action
+	// The page ends with the requested entry, else with the newest one.
+	end := p.head.Size
+	if n, ok := p.q.number(); ok {
+		end = n + 1
+	}
+	if p.q.Before >= 0 {
+		end = p.q.Before
+	}
+	end = max(0, min(end, p.head.Size))
+	rows, next, err := s.newest(end, auditRows, searchedRows)
+	if err != nil {
+		return nil, err
+	}
+	p.rows = rows
+	if next > 0 {
+		p.older = p.q.page(next)
+		if len(rows) < auditRows {
+			p.searched = next
 		}
 	}
-	slices.Reverse(p.rows)
-	if from > 0 {
-		p.older = auditPath(from)
+	switch {
+	case end == p.head.Size:
+	case p.q.filtered():
+		p.newer = p.q.page(-1)
+	default:
+		p.newer = p.q.page(end + auditRows)
 	}
-	if end < p.head.Size {
-		p.newer = auditPath(end + auditRows)
-	}
-	return p, nil
-}
-
-// readSubject reads all entries of one action.
-func (p *auditPage) readSubject(c *Console, v *view, id string) error {
-	evidence, err := c.cfg.Actions.Evidence(v.ctx, id)
-	if err != nil {
-		return err
-	}
-	p.subject = evidence.Action.ID
-	for _, e := range evidence.Entries {
-		p.rows = append(p.rows, readEntry(e))
-	}
-	slices.Reverse(p.rows)
-	return nil
+	p.name(c, v)
+	return p, p.describe(c, v)
 }
 
 // name looks up the names of the acting and the affected principals. An auditor may see every
@@ -120,7 +102,7 @@ func (p *auditPage) readSubject(c *Console, v *view, id string) error {
 func (p *auditPage) name(c *Console, v *view) {
 	p.names = map[string]string{v.person.ID: v.person.Name}
 	for _, row := range p.rows {
-		for _, id := range []string{row.leaf.Actor, row.leaf.Subject} {
+		for _, id := range []string{row.leaf.Actor, row.leaf.Subject, row.data["principal"]} {
 			if _, known := p.names[id]; known || !strings.HasPrefix(id, "prn_") {
 				continue
 			}
@@ -132,14 +114,25 @@ func (p *auditPage) name(c *Console, v *view) {
 	}
 }
 
-// readEntry parses the leaf from the hashed bytes. A leaf that cannot be parsed is shown as raw
-// text.
-func readEntry(e *gatehouse.Entry) auditRow {
-	row := auditRow{entry: e}
-	if err := json.Unmarshal([]byte(e.Body), &row.leaf); err != nil {
-		row.leaf = gatehouse.Leaf{Type: "unreadable"}
+// describe looks up what the entries' actions do.
+func (p *auditPage) describe(c *Console, v *view) error {
+	p.actions = map[string]card.Phrase{}
+	for _, row := range p.rows {
+		id := row.leaf.ActionID
+		if _, known := p.actions[id]; known || id == "" {
+			continue
+		}
+		a, err := c.cfg.Actions.FindAction(v.ctx, id)
+		switch {
+		case err == nil:
+			p.actions[id] = shortOf(a)
+		case gatehouse.CodeOf(err) == gatehouse.CodeNotFound:
+			p.actions[id] = nil
+		default:
+			return err
+		}
 	}
-	return row
+	return nil
 }
 
 // checkLog verifies the log now and shows the result.
@@ -153,14 +146,8 @@ func (c *Console) checkLog(v *view) error {
 	if err != nil {
 		return err
 	}
-	p.name(c, v)
 	p.checked, p.checkedAt, p.took = checked, v.now, time.Since(began)
 	return v.render(http.StatusOK, "Audit", "/audit", auditView(v, p))
-}
-
-// auditPath is the URL of the page that ends before an entry.
-func auditPath(before int64) string {
-	return "/audit?" + url.Values{"before": {strconv.FormatInt(before, 10)}}.Encode()
 }
 
 // headText is the head in the format of "audit head --json", for the reader to save elsewhere.
@@ -178,12 +165,4 @@ func rootText(h gatehouse.Hash) string {
 		return ""
 	}
 	return string(b)
-}
-
-// transition formats the states of a leaf, as "pending → approved".
-func transition(l gatehouse.Leaf) string {
-	if l.From == "" && l.To == "" || l.From == l.To {
-		return ""
-	}
-	return strings.TrimSpace(l.From + " → " + l.To)
 }

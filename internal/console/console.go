@@ -30,6 +30,8 @@ type Config struct {
 	Slack gatehouse.SlackService
 	// Delegations lets people name deputies; nil disables the page.
 	Delegations Delegations
+	// Grants lets people approve in advance; nil leaves its page out.
+	Grants Grants
 	// LogChecker verifies the audit log.
 	LogChecker LogChecker
 	// PolicyChecker lints and tests policies that are not stored yet.

@@ -453,7 +453,7 @@ func deadLetters(v *view, p *dispatchPage) templ.Component {
 			templ_7745c5c3_Var15 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 33, "<section aria-labelledby=\"dead-title\" data-testid=\"dead\"><h2 id=\"dead-title\">Dead letters</h2><form method=\"get\" action=\"/dispatch\" class=\"filter-bar\" role=\"search\" data-testid=\"dead-filter\"><label>Connector <input type=\"text\" name=\"connector\" value=\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 33, "<section aria-labelledby=\"dead-title\" data-testid=\"dead\"><h2 id=\"dead-title\">Dead letters</h2><form method=\"get\" action=\"/dispatch\" class=\"filter-bar filter-fields\" role=\"search\" data-testid=\"dead-filter\"><label>Connector <input type=\"text\" name=\"connector\" value=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

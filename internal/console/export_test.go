@@ -34,3 +34,17 @@ func (c *Console) SetHeartbeat(d time.Duration) { c.heartbeat = d }
 
 // SetBodyTimeout sets the time limit for a request's body.
 func (c *Console) SetBodyTimeout(d time.Duration) { c.bodyTime = d }
+
+// SearchedRows is the number of entries that one page of the audit log searches.
+const SearchedRows = searchedRows
+
+// OfEvent counts the kinds of an event type in the audit log, and reports whether it has a sentence.
+func OfEvent(event string) (kinds int, sentence bool) {
+	for _, k := range auditKinds() {
+		if k.has(event) {
+			kinds++
+		}
+	}
+	_, sentence = auditSentences[event]
+	return kinds, sentence
+}

@@ -178,3 +178,6 @@ func replayShare(c gatehouse.DecisionCount) string {
 	}
 	return strconv.Itoa(int(math.Round(100*float64(c.Replayed)/float64(n)))) + " %"
 }
+
+// isNothing reports whether a figure stands for no rows at all.
+func isNothing(value string) bool { return value == "0" || value == "–" }

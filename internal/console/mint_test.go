@@ -40,7 +40,7 @@ func TestFormsOfAdministratorsNeedAFreshSignIn(t *testing.T) {
 	}
 	fields := []string{
 		"sure", "yes", "name", "mallory", "kind", "person", "role", "approver", "id", "acme", "once", "1",
-		"source", source.Source + "\n# changed\n", "base", "1",
+		"source", source.Source + "\n# changed\n", "base", "1", "count", "1", "for", "1h",
 	}
 	seen := 0
 	for _, rt := range console.Routes(w.console) {
@@ -49,8 +49,9 @@ func TestFormsOfAdministratorsNeedAFreshSignIn(t *testing.T) {
 			continue
 		}
 		admins := len(rt.Roles) == 1 && rt.Roles[0] == gatehouse.RoleAdmin
-		// Forms for one's own Slack user and one's own delegations.
-		own := rt.Pattern == "POST /settings/slack/code" || strings.HasPrefix(rt.Pattern, "POST /settings/delegations")
+		// Forms for one's own Slack user, one's own delegations and grants.
+		own := rt.Pattern == "POST /settings/slack/code" || strings.HasPrefix(rt.Pattern, "POST /settings/delegations") ||
+			strings.HasPrefix(rt.Pattern, "POST /settings/grants")
 		if rt.Mints != (admins && !plainForms[rt.Pattern] || own) {
 			t.Errorf("%s: mints %v", rt.Pattern, rt.Mints)
 		}

@@ -191,7 +191,7 @@ func TestAuditPage(t *testing.T) {
 	ana.get("/audit").want(http.StatusForbidden)
 	ana.post("/audit/check").want(http.StatusForbidden)
 	eve.get("/audit").want(http.StatusOK).has("hitl.proposed", "session.started", "gatehouse audit verify --held head.json")
-	eve.get("/audit?q="+a.ID).want(http.StatusOK).has("All entries of", a.ID)
+	eve.get("/audit?q="+a.ID).want(http.StatusOK).has("Entries of action", a.ID)
 	if p := eve.get("/audit?q=0").want(http.StatusOK).has(`data-index="0"`); strings.Count(p.body, "data-index=") != 1 {
 		t.Error("the page does not end with the entry asked for")
 	}

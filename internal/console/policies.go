@@ -289,3 +289,55 @@ func whoMayAnswer(x *gatehouse.Explanation) string {
 	}
 	return strings.Join(who, ", ")
 }
+
+// lineLink leads to a line of the shown text. In the editor, the script moves to the line instead.
+func lineLink(line int) string { return "#L" + strconv.Itoa(line) }
+
+// thenText says what a rule decides.
+func thenText(r gatehouse.PolicyRule) string {
+	text := "ask people"
+	switch r.Then {
+	case gatehouse.OutcomeAllow:
+		text = "allow"
+	case gatehouse.OutcomeDeny:
+		text = "deny"
+	}
+	if r.Risk > 0 {
+		text += ", as " + r.Risk.String() + " or higher"
+	}
+	switch {
+	case r.Hold == nil:
+	case *r.Hold == 0:
+		text += ", not held"
+	default:
+		text += ", held for " + r.Hold.String()
+	}
+	return text
+}
+
+// ruleAsks says whom a rule asks; what it leaves open is the level's.
+func ruleAsks(r gatehouse.PolicyRule) string {
+	if r.Then != gatehouse.OutcomeNeedsApproval {
+		return "–"
+	}
+	text := asksText(r.PolicyAsk)
+	if r.Expiry > 0 {
+		text += ", open for " + r.Expiry.String()
+	}
+	return text
+}
+
+// asksText says how many people are asked, and whom.
+func asksText(a gatehouse.PolicyAsk) string {
+	text := "as the level says"
+	if a.Required > 0 {
+		text = plural(a.Required, "person", "people")
+	}
+	if len(a.Who) > 0 {
+		text += ": " + strings.Join(a.Who, ", ")
+	}
+	if a.Stages > 0 {
+		text += ", in " + plural(a.Stages, "stage", "stages")
+	}
+	return text
+}

@@ -60,12 +60,12 @@ func TestAuditTellsWhoActed(t *testing.T) {
 	ana := w.signIn("ana", gatehouse.RoleAdmin)
 	run := w.start(w.agent("clerk"), "asking", `{"n":1,"list":[]}`)
 	w.number()
-	ana.get("/audit").want(200).has(`>clerk</span>`, `>ana</span>`, `href="/runs/`+run.ID+`"`)
+	ana.get("/audit").want(200).has(`>clerk</b>`, `>ana</b>`, `href="/runs/`+run.ID+`"`)
 	// An auditor sees each principal's name, because the log has the entry that created it.
 	aud := w.signIn("aud", gatehouse.RoleAuditor)
 	cleo := w.principal("cleo", gatehouse.KindPerson, gatehouse.RoleApprover)
 	w.number()
-	aud.get("/audit").want(200).has(`>aud</span>`, `>clerk</span>`, `<span title="`+cleo.ID+`">cleo</span>`)
+	aud.get("/audit").want(200).has(`>aud</b>`, `>clerk</b>`, `<b title="`+cleo.ID+`">cleo</b>`)
 }
 
 // TestManyWaitsAreTold: a for_each with a thousand waiting items neither fills the page nor makes

@@ -14,11 +14,15 @@ import (
 type runQuery struct {
 	Status   gatehouse.RunStatus
 	Workflow string
+	Time     timeSpan // when the run was created
 	Cursor   string
 }
 
-func readRunQuery(values url.Values) runQuery {
-	q := runQuery{Cursor: values.Get("cursor")}
+func readRunQuery(values url.Values) (q runQuery, err error) {
+	q.Cursor = values.Get("cursor")
+	if q.Time, err = readTimeSpan(values); err != nil {
+		return q, err
+	}
 	if name := strings.TrimSpace(values.Get("workflow")); workflow.ValidName(name) {
 		q.Workflow = name
 	}
@@ -27,7 +31,7 @@ func readRunQuery(values url.Values) runQuery {
 			q.Status = s
 		}
 	}
-	return q
+	return q, nil
 }
 
 func (q runQuery) values() url.Values {
@@ -37,6 +41,7 @@ func (q runQuery) values() url.Values {
 			v.Set(name, value)
 		}
 	}
+	q.Time.set(v)
 	return v
 }
 
@@ -54,10 +59,12 @@ func (q runQuery) page(cursor string) runQuery {
 	return q
 }
 
-func (q runQuery) filtered() bool { return q.Status != "" || q.Workflow != "" }
+func (q runQuery) filtered() bool { return q.Status != "" || q.Workflow != "" || !q.Time.empty() }
 
 func (q runQuery) filter() gatehouse.RunFilter {
-	return gatehouse.RunFilter{Status: q.Status, Workflow: q.Workflow, Cursor: q.Cursor, Limit: listedRuns}
+	return gatehouse.RunFilter{
+		Status: q.Status, Workflow: q.Workflow, Since: q.Time.From, Until: q.Time.To, Cursor: q.Cursor, Limit: listedRuns,
+	}
 }
 
 // listedRuns is the number of runs on a page.
@@ -81,7 +88,11 @@ type runListPage struct {
 }
 
 func (c *Console) runList(v *view) error {
-	p := &runListPage{q: readRunQuery(v.r.URL.Query()), any: true}
+	p := &runListPage{any: true}
+	var err error
+	if p.q, err = readRunQuery(v.r.URL.Query()); err != nil {
+		return err
+	}
 	page, err := c.cfg.Runs.ListRuns(v.ctx, p.q.filter())
 	if err != nil {
 		return err
@@ -189,7 +200,10 @@ func seenRun(r *gatehouse.Run) string {
 
 // newRuns tells an open list how far it is out of date. It never moves the rows being read.
 func (c *Console) newRuns(v *view) error {
-	q := readRunQuery(v.r.URL.Query())
+	q, err := readRunQuery(v.r.URL.Query())
+	if err != nil {
+		return err
+	}
 	page, err := c.cfg.Runs.ListRuns(v.ctx, q.filter())
 	if err != nil {
 		return err

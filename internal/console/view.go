@@ -130,7 +130,7 @@ func (v *view) parse() error {
 
 // repeats reports whether a form field may occur several times.
 func repeats(name string) bool {
-	return name == "item" || name == "push" || name == "role" || name == "notice"
+	return name == "item" || name == "pick" || name == "push" || name == "role" || name == "notice"
 }
 
 // navItems are the sections that this person may see.

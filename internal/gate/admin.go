@@ -185,6 +185,11 @@ func (g *Gate) UpdatePrincipal(
 				return nil, err
 			}
 		}
+		if !p.MayDecide() {
+			if err := endGrants(tx, authorOf(c), gatehouse.GrantFilter{Grantor: p.ID}, gatehouse.GrantRightLost); err != nil {
+				return nil, err
+			}
+		}
 		return p, tellChanged(tx, authorOf(c), p)
 	}
 	return changePrincipal(ctx, g, idOrName, change)

@@ -125,6 +125,7 @@ type ruling struct {
 	// whose right it does; both are nil for the caller's own.
 	lenders  []*gatehouse.Principal
 	from     *gatehouse.Principal
+	grant    string // the one by which the caller approved in advance, "" for none
 	action   *gatehouse.Action
 	proof    *gatehouse.StepUp // the one that was used up, nil for none
 	code     string
@@ -374,11 +375,17 @@ func (r *ruling) approve(tx gatehouse.Tx) error {
 		return err
 	}
 	failpoint.Here("decide/reserved")
+	return r.approved(tx)
+}
+
+// approved settles the question whose votes are in and whose ceilings are reserved, and
+// writes the push.
+func (r *ruling) approved(tx gatehouse.Tx) error {
 	if err := r.settle(tx, gatehouse.StatusApproved, gatehouse.ApprovalApproved); err != nil {
 		return err
 	}
 	failpoint.Here("decide/settled")
-	if err := r.gate.enqueue(tx, a); err != nil {
+	if err := r.gate.enqueue(tx, r.action); err != nil {
 		return err
 	}
 	failpoint.Here("decide/pushed")
@@ -415,6 +422,7 @@ func (r *ruling) vote(tx gatehouse.Tx) error {
 	if r.from != nil {
 		v.For, v.ForName = r.from.ID, r.from.Name
 	}
+	v.Grant = r.grant
 	if err := tx.PutVote(r.action.Approval.ID, v); err != nil {
 		return err
 	}
@@ -462,6 +470,9 @@ func (r *ruling) record(tx gatehouse.Tx, event string, to gatehouse.Status) erro
 	put("decision", r.decision.Decision)
 	if r.from != nil {
 		put("for", r.from.ID)
+	}
+	if r.grant != "" {
+		put("grant", r.grant)
 	}
 	if push != nil {
 		put("not_before", push.NextAttempt)

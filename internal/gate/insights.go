@@ -114,7 +114,8 @@ func (t *tally) add(f gatehouse.ActionFact) {
 		}
 		t.Approved++
 	}
-	if person && f.DecidedAt != nil {
+	// What was approved in advance has not waited.
+	if person && f.DecidedVia != gatehouse.ViaGrant && f.DecidedAt != nil {
 		t.waits = append(t.waits, f.DecidedAt.Sub(f.ProposedAt))
 	}
 }

@@ -37,6 +37,7 @@ func (w *world) minted() map[string]func(context.Context) error {
 			_, err := w.gate.CreateDelegation(ctx, gatehouse.NewDelegation{From: "admin", To: "ana", Ends: w.clock.Now().Add(time.Hour)})
 			return err
 		},
+		"give a grant": func(ctx context.Context) error { _, err := w.gate.CreateGrant(ctx, newGrant(nil)); return err },
 		"put group": func(ctx context.Context) error {
 			_, err := w.gate.PutGroup(ctx, "finance", gatehouse.GroupMembers{Members: []string{"ana"}})
 			return err
@@ -45,7 +46,7 @@ func (w *world) minted() map[string]func(context.Context) error {
 			_, err := w.gate.PutGroup(ctx, "auditors", gatehouse.GroupMembers{})
 			return err
 		},
-		"apply policy":    func(ctx context.Context) error { _, err := w.gate.ApplyPolicy(ctx, "version: 1\n"); return err },
+		"apply policy":    func(ctx context.Context) error { _, err := w.gate.ApplyPolicy(ctx, withGrants); return err },
 		"activate policy": func(ctx context.Context) error { _, err := w.gate.ActivatePolicy(ctx, version); return err },
 	}
 }
@@ -54,7 +55,8 @@ func (w *world) minted() map[string]func(context.Context) error {
 // as one whose browser signed in long ago: neither changes anything.
 func TestMintingIsDeciding(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "")
+	w := newWorld(t, withGrants)
+	w.agent()
 	w.person("ana")
 	w.person("ben")
 	admin, err := w.gate.FindPrincipal(w.admin, "admin")

@@ -25,7 +25,8 @@ func (w *world) notices(ctx context.Context, f gatehouse.NoticeFilter) []*gateho
 // the notice until they dismiss it.
 func TestMintingIsTold(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "")
+	w := newWorld(t, withGrants)
+	w.agent()
 	w.person("ana")
 	w.person("ben")
 	other := w.principal("root", gatehouse.KindPerson, gatehouse.RoleAdmin)

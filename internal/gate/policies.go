@@ -82,6 +82,8 @@ type judgement struct {
 	policy *policy.Policy
 	// facts are the input of judged.
 	facts policy.Facts
+	// grants are those that cover the proposal: see findGrants.
+	grants []covered
 }
 
 // activePolicy returns the tenant's active policy, parsed. For a policy that does
@@ -226,6 +228,9 @@ func storePolicy(tx gatehouse.Tx, tenant string, by author, source, action strin
 		return nil, err
 	}
 	v.Version = n
+	if err := endGrantsUnder(tx, by, source); err != nil {
+		return nil, err
+	}
 	return v, tellPolicy(tx, by, "policy.applied", v)
 }
 
@@ -275,6 +280,9 @@ func (g *Gate) ActivatePolicy(ctx context.Context, version int) (*gatehouse.Poli
 			return err
 		}
 		if err := tx.ActivatePolicy(version); err != nil {
+			return err
+		}
+		if err := endGrantsUnder(tx, authorOf(c), stored.Source); err != nil {
 			return err
 		}
 		return tellPolicy(tx, authorOf(c), "policy.activated", &gatehouse.PolicyVersion{Tenant: tenant, Version: version, SHA256: stored.SHA256})

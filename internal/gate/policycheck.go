@@ -34,6 +34,7 @@ func (g *Gate) CheckPolicy(ctx context.Context, source string) (*gatehouse.Polic
 	if err != nil {
 		return nil, err
 	}
+	out.Levels, out.Rules = p.Outline()
 	for _, r := range p.Test() {
 		out.Tests = append(out.Tests, gatehouse.PolicyTest{Name: r.Name, Line: r.Line, Differences: r.Differences})
 	}

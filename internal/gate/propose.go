@@ -120,10 +120,13 @@ func (g *Gate) propose(ctx context.Context, c *gatehouse.Caller, p *gatehouse.Pr
 		return err
 	}
 	prepare := func() error {
-		if err := judge(); err != nil || from.vote == nil {
+		if err := judge(); err != nil {
 			return err
 		}
-		return from.vote.lookAhead(ctx, d)
+		if from.vote != nil {
+			return from.vote.lookAhead(ctx, d)
+		}
+		return g.findGrants(ctx, d, facts, &from)
 	}
 	var tried *gatehouse.Action
 	var replayed bool
@@ -339,11 +342,16 @@ func (g *Gate) insert(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action,
 	case gatehouse.OutcomeAllow:
 		return g.insertAllowed(tx, c, a, v.Verdict, from)
 	case gatehouse.OutcomeNeedsApproval:
-		return g.insertPending(tx, c, a, v.Verdict, from)
+		if err := g.insertPending(tx, c, a, v.Verdict, from); err != nil {
+			return err
+		}
 	default:
 		a.Policy.Outcome = gatehouse.OutcomeDeny
-		return insertDenied(tx, c, a, from)
+		if err := insertDenied(tx, c, a, from); err != nil {
+			return err
+		}
 	}
+	return g.useGrants(tx, a, v)
 }
 
 // askRepeated puts a change to people that is a dead letter already: it can still

@@ -32,6 +32,9 @@ func (c *checker) rights(ctx context.Context) error {
 		if err := c.checkDelegations(ctx, tx, h); err != nil {
 			return err
 		}
+		if err := c.checkGrants(ctx, tx, h); err != nil {
+			return err
+		}
 		return c.policies(ctx, tx, h)
 	})
 }
@@ -48,6 +51,8 @@ type rightsHistory struct {
 	active   map[string]int
 	// delegations, by id, according to their last entries.
 	delegations map[subject]loggedDelegation
+	// grants, by id, with their first entries and whether another ended them.
+	grants map[subject]loggedGrant
 }
 
 // loggedPrincipal is a principal according to its entries. A field that an
@@ -70,8 +75,9 @@ type loggedPrincipal struct {
 // writing. It keeps one record per principal and policy version.
 func readRights(ctx context.Context, tx *sql.Tx) (*rightsHistory, error) {
 	h := &rightsHistory{principals: map[subject]*loggedPrincipal{}, policies: map[subject]string{}, active: map[string]int{},
-		delegations: map[subject]loggedDelegation{}}
-	const query = `SELECT tenant, body FROM audit_leaf WHERE action_id = '' AND (body LIKE '%"type":"principal.%' OR body LIKE '%"type":"policy.%' OR body LIKE '%"type":"delegation.%' OR body LIKE '%"approver_since":%')
+		delegations: map[subject]loggedDelegation{}, grants: map[subject]loggedGrant{}}
+	const query = `SELECT tenant, body FROM audit_leaf WHERE action_id = '' AND (body LIKE '%"type":"principal.%' OR body LIKE '%"type":"policy.%' OR body LIKE '%"type":"delegation.%'
+  OR body LIKE '%"type":"grant.%' OR body LIKE '%"approver_since":%')
 ORDER BY seq`
 	err := each(ctx, tx, query, func(rows *sql.Rows) error {
 		var tenant, body string
@@ -109,6 +115,8 @@ func (h *rightsHistory) add(tenant string, l *gatehouse.Leaf) {
 		}
 	case "delegation.made", "delegation.ended":
 		h.delegated(tenant, l)
+	case "grant.created", "grant.ended":
+		h.granted(tenant, l)
 	default:
 		h.renewed(tenant, l)
 	}
@@ -245,7 +253,7 @@ func (f *file) checkQuestion(say sayer) {
 
 // checkVotes checks rule 23: the votes in the table are those in the log.
 func (f *file) checkVotes(say sayer) {
-	logged, whose := map[string]gatehouse.DecisionKind{}, map[string]string{}
+	logged, whose, grants := map[string]gatehouse.DecisionKind{}, map[string]string{}, map[string]string{}
 	for _, l := range f.leaves {
 		if l.Type != "hitl.voted" && l.Type != "hitl.approved" && l.Type != "hitl.rejected" {
 			continue
@@ -253,9 +261,10 @@ func (f *file) checkVotes(say sayer) {
 		var d struct {
 			Decision gatehouse.DecisionKind `json:"decision"`
 			For      string                 `json:"for"`
+			Grant    string                 `json:"grant"`
 		}
 		if l.Data != "" && json.Unmarshal([]byte(l.Data), &d) == nil && strings.HasPrefix(l.Actor, "prn_") {
-			logged[l.Actor], whose[l.Actor] = d.Decision, d.For
+			logged[l.Actor], whose[l.Actor], grants[l.Actor] = d.Decision, d.For, d.Grant
 		}
 	}
 	for _, v := range f.votes {
@@ -263,6 +272,8 @@ func (f *file) checkVotes(say sayer) {
 			say(23, "%s has %s, the log says %q", v.name, v.decision, logged[v.principalID])
 		} else if whose[v.principalID] != v.lender {
 			say(23, "%s voted for %q, the log says for %q", v.name, v.lender, whose[v.principalID])
+		} else if grants[v.principalID] != v.grant {
+			say(23, "%s voted by the grant %q, the log says %q", v.name, v.grant, grants[v.principalID])
 		}
 		delete(logged, v.principalID)
 	}

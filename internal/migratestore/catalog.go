@@ -17,12 +17,16 @@ import (
 
 // Tables of one engine only, which are not copied. SQLite: the stored clock and
 // batch numbers. PostgreSQL: schema versions, commit marks, the queue of leaves
-// (see queueLeaves), and the tables of this package. The sums of ceilings are
-// written by the triggers of ceiling_claim on both engines.
+// (see queueLeaves), and the tables of this package. Two things of both engines are
+// derived on each: the triggers of ceiling_claim write the sums of ceilings, and the
+// server fills the search index.
 var (
-	sqliteOnly   = map[string]bool{"meta": true, sumTable: true}
+	sqliteOnly = map[string]bool{
+		"meta": true, sumTable: true, "action_word": true, "action_word_block": true, "action_word_mark": true,
+	}
 	postgresOnly = map[string]bool{
 		"gatehouse_schema": true, "gatehouse_session": true, queueTable: true, sumTable: true,
+		"action_word": true, "action_word_block": true, "action_word_mark": true,
 		// Replicas share rates; a process on a data folder has its own.
 		"rate_spent":       true,
 		postgres.MoveTable: true, progressTable: true, keysTable: true,
@@ -140,7 +144,7 @@ func match(from, to catalog, order []string) ([]table, error) {
 	var tables []table
 	for _, name := range slices.Sorted(maps.Keys(from)) {
 		switch {
-		case sqliteOnly[name] && to[name] == nil:
+		case sqliteOnly[name]:
 			continue
 		case to[name] == nil:
 			complain("the table %s is in the folder only", name)

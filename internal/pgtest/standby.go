@@ -33,7 +33,7 @@ func (c *Cluster) Follow(primary *Cluster) error {
 	if err := os.RemoveAll(c.data()); err != nil {
 		return err
 	}
-	backup := c.command("pg_basebackup", "-d", "host="+primary.dir+" user=postgres application_name="+standbyName,
+	backup := c.command("pg_basebackup", "-d", "host="+primary.Dir+" user=postgres application_name="+standbyName,
 		"-D", c.data(), "-R", "-X", "stream", "-c", "fast", "--no-sync")
 	if out, err := backup.CombinedOutput(); err != nil {
 		return fmt.Errorf("pg_basebackup: %w\n%s", err, out)
@@ -107,7 +107,7 @@ func (c *Cluster) ask(ctx context.Context, question string) (yes bool, err error
 func Pair(database string, clusters ...*Cluster) string {
 	var hosts []string
 	for _, c := range clusters {
-		hosts = append(hosts, c.dir)
+		hosts = append(hosts, c.Dir)
 	}
 	u := url.URL{Scheme: "postgres", User: url.User("postgres"), Path: "/" + database}
 	u.RawQuery = url.Values{

@@ -28,6 +28,7 @@ type Policy struct {
 	links     gatehouse.RiskLevel
 	slackUpTo gatehouse.RiskLevel
 	editUpTo  gatehouse.RiskLevel
+	grants    grants
 }
 
 // DecideByLink returns the level up to which a mailed link decides without a

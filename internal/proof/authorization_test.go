@@ -170,7 +170,7 @@ func (c *cast) things(t *testing.T, w *world) map[string]string {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	// The other tenant has its own version 1, and no version 2.
-	if res := w.admin.post("/policies", object{"source": rules + "# again\n"}); res.status != 201 {
+	if res := w.admin.post("/policies", object{"source": rules + "grants: {up_to: 3}\n"}); res.status != 201 {
 		t.Fatal(res)
 	}
 	if res := w.admin.call("PUT", "/groups/finance", object{"members": []string{}}); res.status != 200 {
@@ -180,6 +180,12 @@ func (c *cast) things(t *testing.T, w *world) map[string]string {
 	delegation := w.admin.post("/delegations", object{"from": "ana", "to": "ben", "ends_at": time.Now().Add(time.Hour)})
 	if delegation.status != 201 {
 		t.Fatal(delegation)
+	}
+	grant := c.ana.post("/grants", object{
+		"agent": "bot", "connector": "shop", "operation": "update", "when": "false", "count": 1, "for": "1h",
+	})
+	if grant.status != 201 {
+		t.Fatal(grant)
 	}
 	run := c.bot.post("/workflows/paging/runs", object{"input": object{}})
 	if run.status != 201 {
@@ -193,7 +199,7 @@ func (c *cast) things(t *testing.T, w *world) map[string]string {
 	return map[string]string{
 		"proposed-actions": a.ID, "approvals": waiting.Approval.ID, "pushes": a.Push.ID, "runs": run.str("id"),
 		"steps": steps[0].Step.ID, "workflows": "paging", "principals": c.ana.id, "keys": keys.Items[0].ID, "policies": "2",
-		"groups": "finance", "delegations": delegation.str("id"),
+		"groups": "finance", "delegations": delegation.str("id"), "grants": grant.str("id"),
 		"links":    "rgk_0", // there is no link key either
 		"sessions": "ses_0", // nobody has a session here: 404 for every known key
 	}

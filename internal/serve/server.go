@@ -285,7 +285,7 @@ func StartRoles(n *Node, listen string, roles []Role) (*Server, error) {
 		Actions: n.tracing.Actions(n.Gate), Dispatch: n.Gate, Admin: n.Gate, Policies: n.Gate, Audit: n.Gate, Sessions: n.Gate, Auth: n.Gate, Lookup: n.Gate,
 		Runs: n.Runs, Workers: n.Runs, Hooks: n.Runs, Checks: n.checks, Keeper: n.Gate,
 		Notices: n.Gate, Notifications: n.Gate, Insights: n.Gate,
-		LinkKeys: n.Gate, Reviews: n.Gate, Delegations: n.Gate, Targets: n.Gate, Events: n.Gate, PublicURL: n.publicURL(),
+		LinkKeys: n.Gate, Reviews: n.Gate, Delegations: n.Gate, Grants: n.Gate, Targets: n.Gate, Events: n.Gate, PublicURL: n.publicURL(),
 		Logger: n.Log, Build: version.Build(), Registerer: metrics, Gatherer: metrics, Ready: s.ready,
 		HooksPerSecond: n.config.Hooks.RateLimit.PerSecond, HookBurst: n.config.Hooks.RateLimit.Burst, HookRates: hookRates(n.config.Hooks),
 		RequestsPerSecond: cmp.Or(n.config.RateLimit.PerSecond, requestsPerSecond), RequestBurst: cmp.Or(n.config.RateLimit.Burst, requestBurst),
@@ -416,6 +416,7 @@ func (s *Server) background(ctx context.Context, d *dispatch.Dispatcher, roles [
 	}
 	if has(roles, RoleSweeper) {
 		s.sweep(ctx)
+		s.index(ctx)
 	}
 	if has(roles, RoleNotifier) && len(s.channels) > 0 {
 		s.tellUnsigned(s.Log)

@@ -350,6 +350,9 @@ func (s *Sheet) Votes(a *gatehouse.Action) {
 		if v.ForName != "" {
 			who += ", for " + v.ForName
 		}
+		if v.Grant != "" {
+			who += ", by " + v.Grant
+		}
 		s.Item(fmt.Sprintf("%s: %s %s, via %s", who, v.Decision, s.When(v.At), v.Via))
 		if v.Notes != "" {
 			s.quote(v.Notes)

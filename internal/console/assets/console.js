@@ -422,6 +422,41 @@ document.addEventListener("click", async (e) => {
   setTimeout(() => { button.textContent = "Copy"; }, 2000);
 });
 
+// The editor of a policy: line numbers beside the text, and links that jump to a line of it.
+
+for (const text of $$("textarea[data-lines]")) {
+  const numbers = document.createElement("pre");
+  numbers.className = "line-numbers";
+  numbers.setAttribute("aria-hidden", "true");
+  const box = document.createElement("span");
+  box.className = "numbered";
+  text.replaceWith(box);
+  box.append(numbers, text);
+  let lines = 0;
+  const count = () => {
+    const n = text.value.split("\n").length;
+    if (n !== lines) numbers.textContent = Array.from({ length: lines = n }, (_, i) => i + 1).join("\n");
+    numbers.scrollTop = text.scrollTop;
+  };
+  text.addEventListener("input", count);
+  text.addEventListener("scroll", () => { numbers.scrollTop = text.scrollTop; });
+  count();
+}
+
+function toLine(text, line) {
+  const lines = text.value.split("\n");
+  const from = lines.slice(0, line - 1).join("\n").length + (line > 1 ? 1 : 0);
+  text.focus();
+  text.setSelectionRange(from, from + (lines[line - 1] ?? "").length);
+  text.scrollTop = Math.max(0, (line - 4) * text.scrollHeight / lines.length);
+}
+document.addEventListener("click", (e) => {
+  const link = e.target.closest?.("a[data-line]"), text = $("textarea[data-lines]");
+  if (!link || !text) return;
+  e.preventDefault();
+  toLine(text, Number(link.dataset.line));
+});
+
 // The selection for a decision in bulk.
 
 function countPicked() {

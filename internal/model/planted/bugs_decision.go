@@ -23,11 +23,11 @@ func decisionBugs() []bug {
 		plant("a person's second vote replaces the first, either way", "1", decide,
 			"if done, err := r.ownVote(ap, person); done || err != nil {\n\t\treturn err\n\t}", "", model, "TestLinearizable"),
 		plant("an approved action without its push", "3", decide,
-			"if err := r.gate.enqueue(tx, a); err != nil {\n\t\treturn err\n\t}", "a.Push = &gatehouse.PushSummary{}", model, "TestModel"),
+			"if err := r.gate.enqueue(tx, r.action); err != nil {\n\t\treturn err\n\t}", "r.action.Push = &gatehouse.PushSummary{}", model, "TestModel"),
 		{
 			"the push is written in a transaction of its own", "3",
 			[]edit{
-				{decide, "if err := r.gate.enqueue(tx, a); err != nil {\n\t\treturn err\n\t}", "a.Push = &gatehouse.PushSummary{}"},
+				{decide, "if err := r.gate.enqueue(tx, r.action); err != nil {\n\t\treturn err\n\t}", "r.action.Push = &gatehouse.PushSummary{}"},
 				{decide, "r.tell()\n\treturn out, nil", "if r.action.Status == gatehouse.StatusApproved && r.code == gatehouse.Decided {\n\t\tif err := g.store.Update(ctx, func(tx gatehouse.Tx) error { return g.enqueue(tx, r.action) }); err != nil {\n\t\t\treturn none, err\n\t\t}\n\t}\n\tr.tell()\n\treturn out, nil"},
 			},
 			model, "TestOneTransaction",

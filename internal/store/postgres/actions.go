@@ -353,7 +353,6 @@ func (t *tx) InsertAction(a *gatehouse.Action) error {
 	if a.Magnitude != nil {
 		amount, currency = string(a.Magnitude.Amount), a.Magnitude.Currency
 	}
-	search := strings.ToLower(a.ActionType + "\n" + a.Target.EntityRef + "\n" + a.Rationale)
 	args := []any{
 		a.Tenant, a.ID, string(a.Status), a.ActionType, int(a.RiskLevel), a.ProposerID, orNull(a.IdempotencyKey), a.ProposedAt, expires,
 		a.DecidedBy, string(a.DecidedVia), a.DecidedAt, a.FinishedAt, code, detail,
@@ -362,7 +361,7 @@ func (t *tx) InsertAction(a *gatehouse.Action) error {
 		a.Target.Version, int(a.ClaimedRisk), amount, currency, a.OnBehalfOf, int64(a.ExpiresIn), int64(a.HoldFor),
 		string(a.Digest), a.Fingerprint, a.ContentHash[:],
 		string(a.Policy.Outcome), a.Policy.Version, shared.EncodeList(a.Policy.Rules), shared.EncodeList(a.Policy.Reasons),
-		a.ProposedBy, a.Rationale, search, a.ProposedChange, a.CurrentState, a.Context, a.Metadata, rare,
+		a.ProposedBy, a.Rationale, a.ProposedChange, a.CurrentState, a.Context, a.Metadata, rare,
 	}
 	if a.Approval == nil {
 		return t.write(insertAction+insertProposal, args...)
@@ -385,14 +384,14 @@ SELECT seq, ` + actionValues + ` FROM s u)
 `
 	insertProposal  = insertProposalOf + `a`
 	insertProposals = insertProposalOf + `s u`
-	actionKinds     = "tttt i tt ii tt ii tt tttt  i tttttt i ttt ii tt b t i tttttttttt"
+	actionKinds     = "tttt i tt ii tt ii tt tttt  i tttttt i ttt ii tt b t i ttttttttt"
 
 	insertProposalOf = `INSERT INTO proposal (seq, tenant, revision, connector, operation, entity_type, entity_ref, entity_refs,
 target_version, claimed_risk, amount, currency, on_behalf_of, expires_in, hold, digest, fingerprint, content_hash,
-policy_outcome, policy_version, policy_rules, policy_reasons, proposed_by, rationale, search,
+policy_outcome, policy_version, policy_rules, policy_reasons, proposed_by, rationale,
 proposed_change, current_state, context, metadata, extra)
 SELECT seq, $1, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41, $42,
-  $43, $44, $45, $46, $47 FROM `
+  $43, $44, $45, $46 FROM `
 )
 
 const moveAction = `UPDATE action SET status = $1::text,

@@ -38,7 +38,7 @@ func scanApproval(r *row, actionID string, err *error) *gatehouse.Approval {
 const (
 	insertApprovalOf = `, o AS (INSERT INTO approval (seq, tenant, id, status, required, roles, people, excluded, expires_at, created_at,
 confirm_prompt, confirm_value, groups, timing, told, next_at)
-SELECT seq, $1, $48, $49, $50, $51, $52, $53, $54, $55, $56, $57, $58, $59, $60, $61 FROM `
+SELECT seq, $1, $47, $48, $49, $50, $51, $52, $53, $54, $55, $56, $57, $58, $59, $60 FROM `
 
 	insertApproval = insertApprovalOf + `a)
 `
@@ -77,11 +77,11 @@ func (t *tx) insertWithApproval(a *gatehouse.Action, args []any) error {
 
 // selectVotes ends before the value that seq is compared with; orderVotes follows it.
 const (
-	selectVotes = `SELECT person, principal_id, name, decision, notes, via, digest, at, for_id, for_name FROM vote WHERE seq `
+	selectVotes = `SELECT person, principal_id, name, decision, notes, via, digest, at, for_id, for_name, grant_id FROM vote WHERE seq `
 	orderVotes  = ` ORDER BY at, person`
 	// The columns of a joined vote, voteWidth of them.
-	joinedVotes = `v.person, v.principal_id, v.name, v.decision, v.notes, v.via, v.digest, v.at, v.for_id, v.for_name`
-	voteWidth   = 10
+	joinedVotes = `v.person, v.principal_id, v.name, v.decision, v.notes, v.via, v.digest, v.at, v.for_id, v.for_name, v.grant_id`
+	voteWidth   = 11
 )
 
 // voteTally collects the votes on an action, read after its lock.
@@ -112,7 +112,7 @@ func scanVote(r *row) gatehouse.Vote {
 	return gatehouse.Vote{
 		Person: r.text(), PrincipalID: r.text(), Name: r.text(), Decision: gatehouse.DecisionKind(r.text()),
 		Notes: r.text(), Via: gatehouse.Channel(r.text()), Digest: gatehouse.Digest(r.text()), At: r.time(),
-		For: r.text(), ForName: r.text(),
+		For: r.text(), ForName: r.text(), Grant: r.text(),
 	}
 }
 
@@ -148,13 +148,13 @@ func (t *tx) MarkTarget(approvalID string, m gatehouse.TargetMark) error {
 }
 
 const (
-	voteColumns = `INSERT INTO vote (seq, tenant, person, principal_id, name, decision, notes, via, digest, at, for_id, for_name)
-SELECT seq, tenant, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12 FROM `
+	voteColumns = `INSERT INTO vote (seq, tenant, person, principal_id, name, decision, notes, via, digest, at, for_id, for_name, grant_id)
+SELECT seq, tenant, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13 FROM `
 	voteAsked   = `approval WHERE tenant = $1 AND id = $2 AND status = 'requested'`
 	replaceVote = `
 ON CONFLICT (seq, person) DO UPDATE SET principal_id = excluded.principal_id, name = excluded.name, decision = excluded.decision,
   notes = excluded.notes, via = excluded.via, digest = excluded.digest, at = excluded.at,
-  for_id = excluded.for_id, for_name = excluded.for_name`
+  for_id = excluded.for_id, for_name = excluded.for_name, grant_id = excluded.grant_id`
 	insertVote = guarded + voteColumns + voteAsked + ` FOR NO KEY UPDATE` + replaceVote +
 		unless + `SELECT 1 FROM approval WHERE tenant = $1 AND id = $2` + orSo
 	insertVotes = voteColumns + ofEach + voteAsked + once + replaceVote
@@ -163,5 +163,5 @@ ON CONFLICT (seq, person) DO UPDATE SET principal_id = excluded.principal_id, na
 // PutVote stores a person's vote and replaces an earlier one. An approval that is decided takes
 // no votes.
 func (t *tx) PutVote(approvalID string, v gatehouse.Vote) error {
-	return t.write(insertVote, t.tenant, approvalID, v.Person, v.PrincipalID, v.Name, string(v.Decision), v.Notes, string(v.Via), string(v.Digest), v.At, v.For, v.ForName)
+	return t.write(insertVote, t.tenant, approvalID, v.Person, v.PrincipalID, v.Name, string(v.Decision), v.Notes, string(v.Via), string(v.Digest), v.At, v.For, v.ForName, v.Grant)
 }

@@ -353,10 +353,14 @@ func (t *tx) PutArchived(list []*gatehouse.Archived) error {
 			return err
 		}
 	}
+	gone, err := t.lockIndexed(ids)
+	if err != nil {
+		return err
+	}
 	for _, sql := range moveOut {
 		if err := t.write(sql, list[0].Tenant, ids); err != nil {
 			return err
 		}
 	}
-	return nil
+	return t.unindex(gone)
 }

@@ -67,7 +67,7 @@ func (t *readTx) ListActions(f gatehouse.ActionFilter) (page gatehouse.Page[*gat
 	}
 	limit := shared.PageLimit(f.Limit)
 	page.Items = []*gatehouse.Action{}
-	filter, err := t.actionFilter(t.tenant, f)
+	filter, text, err := t.actionFilter(t.tenant, f)
 	if err != nil {
 		return page, err
 	}
@@ -79,13 +79,19 @@ func (t *readTx) ListActions(f gatehouse.ActionFilter) (page gatehouse.Page[*gat
 		limit:      limit + 1,
 		allPending: kind == shared.KindUrgency || f.Status == gatehouse.StatusPending,
 	}
-	if kind == shared.KindUrgency {
-		if f.Status != "" && f.Status != gatehouse.StatusPending || f.Decided != "" {
-			return page, nil
-		}
+	if kind == shared.KindUrgency && (f.Status != "" && f.Status != gatehouse.StatusPending || f.Decided != "") {
+		return page, nil
+	}
+	switch {
+	case text != "":
+		err = t.search(scan, text, f, kind, &c)
+	case kind == shared.KindUrgency:
 		t.urgent(scan, f.RiskLevel, c)
-	} else {
+	default:
 		t.newest(scan, f.Status, c.ID)
+	}
+	if err != nil {
+		return page, err
 	}
 	rows, items, err := t.pageRows(scan)
 	if err != nil {
@@ -110,8 +116,9 @@ func (t *readTx) ListActions(f gatehouse.ActionFilter) (page gatehouse.Page[*gat
 	return page, nil
 }
 
-// actionFilter returns the predicates of a filter, except the status.
-func (t *readTx) actionFilter(tenant string, f gatehouse.ActionFilter) (c condition, err error) {
+// actionFilter returns the predicates of a filter, except the status. text is what to search
+// for.
+func (t *readTx) actionFilter(tenant string, f gatehouse.ActionFilter) (c condition, text string, err error) {
 	proposer, named := f.ProposedBy, ""
 	var lookups []query
 	if f.ProposedBy != "" {
@@ -126,7 +133,7 @@ UNION ALL SELECT action_id FROM push WHERE tenant = $1 AND id = $2`,
 	}
 	if len(lookups) > 0 {
 		if err := t.read(lookups...); err != nil {
-			return c, err
+			return c, "", err
 		}
 	}
 	c.add("a.tenant = ?", tenant)
@@ -154,9 +161,9 @@ UNION ALL SELECT action_id FROM push WHERE tenant = $1 AND id = $2`,
 		c.add("a.id = ?", named)
 		c.one = true
 	case f.Query != "":
-		c.add("strpos((SELECT search FROM proposal WHERE seq = a.seq), ?) > 0", strings.ToLower(f.Query))
+		text = f.Query
 	}
-	return c, nil
+	return c, text, nil
 }
 
 // newest scans an index by id, backwards. Expired actions are those that were swept and those

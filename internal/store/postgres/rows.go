@@ -51,7 +51,7 @@ LEFT JOIN LATERAL (SELECT *, octet_length(proposed_change) + octet_length(curren
 	pageApproval = `
 LEFT JOIN LATERAL (SELECT *, (SELECT json_agg(json_build_object('person', v.person, 'principal_id', v.principal_id, 'name', v.name,
     'decision', v.decision, 'notes', v.notes, 'via', v.via, 'digest', v.digest, 'micros', v.at, 'for', v.for_id,
-    'for_name', v.for_name))
+    'for_name', v.for_name, 'grant', v.grant_id))
     FROM vote v WHERE v.seq = approval.seq) AS votes FROM approval WHERE approval.seq = a.seq` + lateralEnd + ` o ON true`
 	pagePush = `
 LEFT JOIN LATERAL (SELECT * FROM push WHERE push.action_seq = a.seq` + lateralEnd + ` h ON true

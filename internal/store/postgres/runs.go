@@ -144,7 +144,7 @@ func (t *readTx) runs(where string, args ...any) (list []*gatehouse.Run, err err
 
 // ListRuns lists runs, newest first. Each kind of filter has its own index.
 func (t *readTx) ListRuns(f gatehouse.RunFilter) (page gatehouse.Page[*gatehouse.Run], err error) {
-	bound := shared.BoundToReader([]string{t.tenant, string(f.Status), f.Workflow}, f.ReadBy)
+	bound := shared.RunListKey(t.tenant, f)
 	c, err := shared.ParseCursor(f.Cursor, shared.KindRuns, bound...)
 	if err != nil {
 		return page, err
@@ -159,6 +159,12 @@ func (t *readTx) ListRuns(f gatehouse.RunFilter) (page gatehouse.Page[*gatehouse
 	}
 	if f.ReadBy != "" {
 		where.add("(r.starter_id = ? OR r.id IN ("+inherited+"))", f.ReadBy, t.tenant, f.ReadBy)
+	}
+	if !f.Since.IsZero() {
+		where.add("r.created_at >= ?", f.Since)
+	}
+	if !f.Until.IsZero() {
+		where.add("r.created_at < ?", f.Until)
 	}
 	where.add(shared.RunIndex(f))
 	if c.Seq != 0 {

@@ -169,7 +169,7 @@ func makeSets() map[string]*set {
 	}{
 		{insertAction + insertProposal, writes(2, insertActions+insertProposals, kinds(actionKinds)...)},
 		{insertAction + insertApproval + insertProposal, writes(2, insertActions+insertApprovals+insertProposals, kinds(actionKinds+approvalKinds)...)},
-		{insertVote, allOrNone(2, insertVotes, kinds("tt ttttttt i tt")...)},
+		{insertVote, allOrNone(2, insertVotes, kinds("tt ttttttt i ttt")...)},
 		{moveApproval, allOrNone(3, moveApprovals, kinds("ttt")...)},
 		{updatePush, allOrNone(2, updatePushes, kinds("ttti tiittiiiiiiitiii")...)},
 		{moveOther, allOrNone(9, moveActions, kinds("tttiitt ttt")...)},

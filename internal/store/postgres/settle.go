@@ -29,7 +29,7 @@ func makeSettleStatement(answer bool) string {
 		counts    bool // whether it must return a row
 	}
 	list := []part{
-		{"v", voteColumns + `o WHERE tenant = $1 AND id = $2` + replaceVote + ` RETURNING 1`, 12, true},
+		{"v", voteColumns + `o WHERE tenant = $1 AND id = $2` + replaceVote + ` RETURNING 1`, 13, true},
 		{"o", `UPDATE approval SET status = $1` + approvalAsked + ` RETURNING seq, tenant, id`, 3, false},
 		{"a", moveAction + moveGuard + ` RETURNING tenant, seq, id, status`, 10, false},
 		{"h", pushInserted + `a WHERE tenant = $1 AND id = $2 AND status = 'approved' RETURNING 1`, 23, true},

@@ -169,7 +169,7 @@ func TestSettleIsOneDecision(t *testing.T) {
 		}
 		x := &tx{readTx: readTx{s: s}, openAction: openAction{"t", "apr", "act"}}
 		x.queue = []query{
-			{sql: insertVote, args: args(12, map[int]any{0: "t", 1: "apr"})},
+			{sql: insertVote, args: args(13, map[int]any{0: "t", 1: "apr"})},
 			{sql: moveApproval, args: args(3, map[int]any{1: "t", 2: "apr"})},
 			{sql: moveOther, args: args(10, map[int]any{7: "t", 8: "act"})},
 			{sql: insertPush, args: args(23, map[int]any{0: "t", 1: "act"})},

@@ -69,6 +69,7 @@ type Store struct {
 	// Where the queues of the dispatcher, the sequencer, the step workers and the sweeper
 	// begin.
 	pushScan, leafScan, stepScan, expiryScan scanStart
+	searchHead                               searchHead
 	// timelines knows the servers that were replaced by another primary.
 	timelines *timelines
 	// settleStatements are a decision in one statement, without and with a stored answer.

@@ -4,15 +4,10 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
-
-// bucketEnds are the ends of the due buckets, relative to the time of the first page. The last bucket
-// has no end.
-var bucketEnds = [shared.Buckets]time.Duration{time.Hour, 4 * time.Hour, 24 * time.Hour, 1 << 62}
 
 // For a page from a thin cell, the query first scans the next stretch of the inbox:
 // firstStretch pages for the first page of a cell, stretch pages for later ones. If that does
@@ -92,14 +87,14 @@ func (t *readTx) urgent(w *pageScan, only gatehouse.RiskLevel, from shared.Curso
 	var afters []string
 	var stretches []int32
 	var large []bool
-	for b := from.Bucket; b < len(bucketEnds); b++ {
+	for b := from.Bucket; b < len(shared.BucketEnds); b++ {
 		var low int64
 		var high *int64
 		if b > 0 {
-			low = bucketEnds[b-1].Microseconds()
+			low = shared.BucketEnds[b-1].Microseconds()
 		}
-		if b < len(bucketEnds)-1 {
-			end := bucketEnds[b].Microseconds()
+		if b < len(shared.BucketEnds)-1 {
+			end := shared.BucketEnds[b].Microseconds()
 			high = &end
 		}
 		for risk := gatehouse.L5; risk >= gatehouse.L1; risk-- {

@@ -145,6 +145,16 @@ func CompareLanes(a, b gatehouse.Lane) int {
 	return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Workspace, b.Workspace), cmp.Compare(a.Workflow, b.Workflow))
 }
 
+// RunListKey is what a cursor of a list of runs is bound to. Without times, cursors
+// are the same as before that filter existed.
+func RunListKey(tenant string, f gatehouse.RunFilter) []string {
+	key := []string{tenant, string(f.Status), f.Workflow}
+	if !f.Since.IsZero() || !f.Until.IsZero() {
+		key = append(key, fmt.Sprintf("created %d to %d", f.Since.UnixMicro(), f.Until.UnixMicro()))
+	}
+	return BoundToReader(key, f.ReadBy)
+}
+
 // RunIndex is the condition of the index that serves a list of runs.
 func RunIndex(f gatehouse.RunFilter) string {
 	switch {

@@ -265,17 +265,16 @@ func (t *tx) insertProposal(seq int64, a *gatehouse.Action) error {
 	if a.Magnitude != nil {
 		amount, currency = string(a.Magnitude.Amount), a.Magnitude.Currency
 	}
-	search := strings.ToLower(a.ActionType + "\n" + a.Target.EntityRef + "\n" + a.Rationale)
 	_, err := t.exec(`INSERT INTO proposal (seq, tenant, revision, connector, operation, entity_type, entity_ref, entity_refs,
 target_version, claimed_risk, amount, currency, on_behalf_of, expires_in, hold, digest, fingerprint, content_hash,
-policy_outcome, policy_version, policy_rules, policy_reasons, proposed_by, rationale, search,
+policy_outcome, policy_version, policy_rules, policy_reasons, proposed_by, rationale,
 proposed_change, current_state, context, metadata, extra)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		seq, a.Tenant, a.Revision, a.Connector, a.Operation, a.Target.EntityType, a.Target.EntityRef, encodeList(a.Target.EntityRefs),
 		a.Target.Version, int(a.ClaimedRisk), amount, currency, a.OnBehalfOf, int64(a.ExpiresIn), int64(a.HoldFor),
 		string(a.Digest), a.Fingerprint, a.ContentHash[:],
 		string(a.Policy.Outcome), a.Policy.Version, encodeList(a.Policy.Rules), encodeList(a.Policy.Reasons),
-		a.ProposedBy, a.Rationale, search, a.ProposedChange, a.CurrentState, a.Context, a.Metadata, rare)
+		a.ProposedBy, a.Rationale, a.ProposedChange, a.CurrentState, a.Context, a.Metadata, rare)
 	return err
 }
 

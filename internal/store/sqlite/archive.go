@@ -296,6 +296,7 @@ func (t *tx) PutArchived(list []*gatehouse.Archived) error {
 	}
 	var packer shared.Packer
 	t.seen, t.held = nil, held{}
+	var gone []*shared.Searchable
 	for _, a := range list {
 		packed, err := packer.Pack(a.Document)
 		if err != nil {
@@ -314,11 +315,19 @@ func (t *tx) PutArchived(list []*gatehouse.Archived) error {
 		if seq == 0 {
 			return gatehouse.ErrNotFound
 		}
+		words, err := t.searchables(`a.seq = ?`, seq)
+		if err != nil {
+			return err
+		}
+		gone = append(gone, words...)
 		for _, sql := range moveOut {
 			if _, err := t.exec(sql, seq); err != nil {
 				return err
 			}
 		}
 	}
-	return nil
+	if err := t.unindex(gone); err != nil {
+		return err
+	}
+	return t.rewindIndex()
 }

@@ -12,8 +12,9 @@ import (
 // to one budget. Once the budget is used up, for instance when one connection
 // holds pages that another has released, every page is dropped as soon as it is
 // released, however often it is needed. A decision then read thirty pages again
-// and took 70 µs longer. So the budget is larger than what is ever used, and
-// the writer trims the cache to maxCached.
+// and took 70 µs longer. So the budget is larger than what is ever used. While
+// it reads, a connection stays within its own cache size; the writer after each
+// batch, and each View at its end, trim the cache of all to maxCached.
 
 // roomForCaches sets the budget to 1 GB, on a connection that needs no cache.
 const roomForCaches = `PRAGMA cache_size = -1048576;`

@@ -29,9 +29,9 @@ func populate(tb testing.TB, s *Store, n, every int, expiry string) {
  printf('key-%d', i), ` + fmt.Sprint(now) + `, ` + fmt.Sprint(now) + ` + 1000000 * (` + expiry + `), '', '', iif(i % ` + fmt.Sprint(every) + ` = 0, NULL, 1) FROM g`,
 			`INSERT INTO proposal (seq, tenant, revision, connector, operation, entity_type, entity_ref, entity_refs, target_version, claimed_risk,
  on_behalf_of, expires_in, hold, digest, fingerprint, content_hash, policy_outcome, policy_version, policy_rules, policy_reasons, proposed_by,
- rationale, search, proposed_change, current_state, context, metadata, extra)
+ rationale, proposed_change, current_state, context, metadata, extra)
 SELECT seq, tenant, 1, 'shop', 'update', 'item', 'SKU', '', '7', 0, '', 0, 0, 'sha256:', 'fp', zeroblob(32), 'needs_approval', 1, '["r"]', '["because"]',
- 'bot', 'supplier raised cost', 'price_change', '{"price":"12.50"}', '{"price":"10.00"}', '', '', '' FROM action`,
+ 'bot', 'supplier raised cost', '{"price":"12.50"}', '{"price":"10.00"}', '', '', '' FROM action`,
 			`INSERT INTO approval (seq, tenant, id, status, required, roles, people, excluded, expires_at, created_at)
 SELECT seq, tenant, printf('apr_%09d', seq), iif(status = 'pending', 'requested', 'approved'), 1, '["approver"]', '', '["prn_bot"]', expires_at, 1 FROM action`,
 		} {

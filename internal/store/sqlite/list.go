@@ -54,8 +54,8 @@ func (t *readTx) ListActions(f gatehouse.ActionFilter) (page gatehouse.Page[*gat
 	}
 	limit := pageLimit(f.Limit)
 	page.Items = []*gatehouse.Action{}
-	filter, possible, err := t.actionFilter(t.tenant, f)
-	if err != nil || !possible {
+	filter, text, err := t.actionFilter(t.tenant, f)
+	if err != nil {
 		return page, err
 	}
 	var rows []place
@@ -66,8 +66,13 @@ func (t *readTx) ListActions(f gatehouse.ActionFilter) (page gatehouse.Page[*gat
 		if c.AsOf == 0 {
 			c.AsOf = t.at.UnixMicro()
 		}
+	}
+	switch {
+	case text != "":
+		rows, err = t.search(filter, text, f, kind, c, limit+1)
+	case kind == kindUrgency:
 		rows, err = t.urgent(filter, f.RiskLevel, c, limit+1)
-	} else {
+	default:
 		rows, err = t.newest(filter, f.Status, c.ID, limit+1)
 	}
 	if err != nil {
@@ -97,9 +102,9 @@ type place struct {
 	bucket, risk int
 }
 
-// actionFilter builds the predicates of a filter, except the status. possible
-// is false when nothing can match.
-func (t *readTx) actionFilter(tenant string, f gatehouse.ActionFilter) (c condition, possible bool, err error) {
+// actionFilter builds the predicates of a filter, except the status. text is what
+// to search for.
+func (t *readTx) actionFilter(tenant string, f gatehouse.ActionFilter) (c condition, text string, err error) {
 	c.add("a.tenant = ?", tenant)
 	if f.ActionType != "" {
 		c.add("a.action_type = ?", f.ActionType)
@@ -117,12 +122,12 @@ func (t *readTx) actionFilter(tenant string, f gatehouse.ActionFilter) (c condit
 		id := f.ProposedBy
 		err := t.each(`SELECT id FROM principal WHERE tenant = ? AND name = ?`, func(r *stmt) error { id = r.text(); return nil }, tenant, id)
 		if err != nil {
-			return c, false, err
+			return c, "", err
 		}
 		c.add("a.proposer_id IN (?, ?)", f.ProposedBy, id)
 	}
 	if f.Query == "" {
-		return c, true, nil
+		return c, "", nil
 	}
 	var named string
 	err = t.each(`SELECT id FROM action WHERE tenant = ?1 AND id = ?2
@@ -130,14 +135,13 @@ UNION ALL SELECT a.id FROM approval o JOIN action a ON a.seq = o.seq WHERE o.ten
 UNION ALL SELECT action_id FROM push WHERE tenant = ?1 AND id = ?2`,
 		func(r *stmt) error { named = r.text(); return nil }, tenant, f.Query)
 	if err != nil {
-		return c, false, err
+		return c, "", err
 	}
 	if named != "" {
 		c.add("a.id = ?", named)
-	} else {
-		c.add("instr((SELECT search FROM proposal WHERE seq = a.seq), ?) > 0", strings.ToLower(f.Query))
+		return c, "", nil
 	}
-	return c, true, nil
+	return c, f.Query, nil
 }
 
 // newest walks an index by id, newest first. Pending takes one walk per risk

@@ -163,5 +163,6 @@ func (t *readTx) close() {
 	if t.quiet != nil {
 		t.quiet()
 	}
+	t.c.trim(maxCached)
 	t.s.readers <- t.c
 }

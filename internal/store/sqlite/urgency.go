@@ -4,11 +4,8 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
-
-// buckets are the upper ends of the due buckets, relative to the time of the
-// first page. The last bucket is unbounded.
-var buckets = [4]time.Duration{time.Hour, 4 * time.Hour, 24 * time.Hour, 1 << 62}
 
 // smallBucket is the number of rows in a due bucket and risk up to which
 // sorting is cheaper than a walk along the inbox index. At this size both cost
@@ -19,13 +16,13 @@ const smallBucket = 500
 // levels from the highest, and within a level the actions from the oldest.
 func (t *readTx) urgent(c condition, only gatehouse.RiskLevel, from cursorAt, limit int) (rows []place, err error) {
 	asOf := time.UnixMicro(from.AsOf)
-	for b := from.Bucket; b < len(buckets); b++ {
+	for b := from.Bucket; b < len(shared.BucketEnds); b++ {
 		low, high := t.at, time.UnixMicro(1<<62)
-		if b > 0 && asOf.Add(buckets[b-1]).After(low) {
-			low = asOf.Add(buckets[b-1])
+		if b > 0 && asOf.Add(shared.BucketEnds[b-1]).After(low) {
+			low = asOf.Add(shared.BucketEnds[b-1])
 		}
-		if b < len(buckets)-1 {
-			high = asOf.Add(buckets[b])
+		if b < len(shared.BucketEnds)-1 {
+			high = asOf.Add(shared.BucketEnds[b])
 		}
 		if !low.Before(high) {
 			continue

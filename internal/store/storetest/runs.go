@@ -440,10 +440,17 @@ func (s *suite) runLists() {
 		{Workflow: "other"},
 		{Status: gatehouse.RunQueued, Workflow: "triage"},
 		{Status: gatehouse.RunFailed},
+		{Since: all[4].CreatedAt},
+		{Until: all[4].CreatedAt},
+		{Since: all[8].CreatedAt, Until: all[2].CreatedAt},
+		{Since: all[8].CreatedAt, Workflow: "triage"},
+		{Until: all[2].CreatedAt, Status: gatehouse.RunQueued},
+		{Since: all[9].CreatedAt, Status: gatehouse.RunQueued, Workflow: "triage"},
 	} {
 		var want []*gatehouse.Run
 		for _, r := range all {
-			if (f.Status == "" || r.Status == f.Status) && (f.Workflow == "" || r.Workflow == f.Workflow) {
+			if (f.Status == "" || r.Status == f.Status) && (f.Workflow == "" || r.Workflow == f.Workflow) &&
+				!r.CreatedAt.Before(f.Since) && (f.Until.IsZero() || r.CreatedAt.Before(f.Until)) {
 				want = append(want, r)
 			}
 		}
@@ -457,6 +464,10 @@ func (s *suite) runLists() {
 		_, err = tx.ListRuns(gatehouse.RunFilter{Limit: 1, Workflow: "triage", Cursor: page.NextCursor})
 		if gatehouse.CodeOf(err) != gatehouse.CodeInvalid {
 			s.Errorf("another filter's cursor: error %v", err)
+		}
+		_, err = tx.ListRuns(gatehouse.RunFilter{Limit: 1, Since: all[4].CreatedAt, Cursor: page.NextCursor})
+		if gatehouse.CodeOf(err) != gatehouse.CodeInvalid {
+			s.Errorf("the cursor of another time: error %v", err)
 		}
 		return nil
 	})

@@ -1,0 +1,32 @@
+package client
+
+import (
+	"context"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+var _ gatehouse.GrantService = (*Client)(nil)
+
+// CreateGrant approves the next actions of one agent in advance.
+func (c *Client) CreateGrant(ctx context.Context, n gatehouse.NewGrant) (*gatehouse.Grant, error) {
+	out, _, err := post[gatehouse.Grant](ctx, c, true, "/grants", n)
+	return out, err
+}
+
+// ListGrants returns the tenant's grants, newest first.
+func (c *Client) ListGrants(ctx context.Context) ([]*gatehouse.Grant, error) {
+	p, err := page[*gatehouse.Grant](ctx, c, "/grants", nil)
+	return p.Items, err
+}
+
+// FindGrant returns a grant.
+func (c *Client) FindGrant(ctx context.Context, id string) (*gatehouse.Grant, error) {
+	return get[gatehouse.Grant](ctx, c, "/grants/"+segment(id), nil)
+}
+
+// RevokeGrant ends a grant at once.
+func (c *Client) RevokeGrant(ctx context.Context, id string) (*gatehouse.Grant, error) {
+	out, _, err := post[gatehouse.Grant](ctx, c, true, "/grants/"+segment(id)+"/revoke", nil)
+	return out, err
+}

@@ -1,0 +1,119 @@
+package sqlconn
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+// errMySQL holds no part of the address, which can hold a password.
+var errMySQL = errors.New("mysql: the address cannot be read: in mysql://user:password@host:port/database every " +
+	"character of the user and the password but letters, digits and - . _ ~ must be percent-encoded, " +
+	"such as @ as %40, / as %2F and % as %25")
+
+// parseMySQL reads mysql://user:password@host:port/database. The parameters are socket (a path
+// instead of a host), tls (verify, or none on this host) and ca, cert and key (files). Without
+// tls, a connection to another host is encrypted and verified, one on this host is not encrypted.
+func parseMySQL(dsn, password string) (*mysql.Config, error) {
+	u, err := url.Parse(dsn)
+	if err != nil || u.Opaque != "" || u.User.Username() == "" || strings.ContainsAny(u.Path, "@") ||
+		strings.Contains(dsn, "#") {
+		return nil, errMySQL
+	}
+	query, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return nil, errMySQL
+	}
+	for name, values := range query {
+		known := slices.Contains([]string{"socket", "tls", "ca", "cert", "key"}, name)
+		if !known || len(values) != 1 || values[0] == "" {
+			return nil, errors.New("mysql: the parameters are socket, tls, ca, cert and key, each once")
+		}
+	}
+	cfg := mysql.NewConfig()
+	cfg.User, cfg.Passwd = u.User.Username(), password
+	if password == "" {
+		cfg.Passwd, _ = u.User.Password()
+	}
+	if cfg.DBName = strings.TrimPrefix(u.Path, "/"); cfg.DBName == "" {
+		return nil, errors.New("mysql: the address names no database")
+	}
+	local := true
+	socket, host := query.Get("socket"), u.Hostname()
+	switch {
+	case (socket == "") == (host == ""):
+		return nil, errors.New("mysql: the address needs a host, or a socket in its place")
+	case socket != "":
+		cfg.Net, cfg.Addr = "unix", socket
+	default:
+		port := u.Port()
+		if port == "" {
+			port = "3306"
+		}
+		cfg.Net, cfg.Addr = "tcp", net.JoinHostPort(host, port)
+		local = isLoopback(host)
+	}
+	if cfg.TLS, err = mysqlTLS(host, local, query); err != nil {
+		return nil, fmt.Errorf("mysql: %w", err)
+	}
+	cfg.Timeout = 10 * time.Second
+	// An update that sets what a column already holds has found its row.
+	cfg.ClientFoundRows = true
+	cfg.Collation = "utf8mb4_bin"
+	cfg.ConnectionAttributes = "program_name:gatehouse"
+	cfg.Logger = &mysql.NopLogger{} // each error is returned as well
+	return cfg, nil
+}
+
+func isLoopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
+}
+
+func mysqlTLS(host string, local bool, query url.Values) (*tls.Config, error) {
+	switch mode := query.Get("tls"); {
+	case mode != "" && mode != "verify" && mode != "none":
+		return nil, errors.New("tls: must be verify or none")
+	case mode == "none" && !local:
+		return nil, errors.New("tls: none is for a server on this host only")
+	case mode == "none" || mode == "" && local:
+		for _, name := range slices.Sorted(maps.Keys(query)) {
+			if name != "tls" && name != "socket" {
+				return nil, fmt.Errorf("%s: needs tls=verify", name)
+			}
+		}
+		return nil, nil
+	case host == "":
+		return nil, errors.New("tls: a socket has no host name to verify")
+	}
+	cfg := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: host}
+	if file := query.Get("ca"); file != "" {
+		pem, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("ca: %w", err)
+		}
+		cfg.RootCAs = x509.NewCertPool()
+		if !cfg.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, errors.New("ca: the file has no certificate")
+		}
+	}
+	if cert, key := query.Get("cert"), query.Get("key"); cert != "" || key != "" {
+		pair, err := tls.LoadX509KeyPair(cert, key)
+		if err != nil {
+			return nil, fmt.Errorf("cert and key: %w", err)
+		}
+		cfg.Certificates = []tls.Certificate{pair}
+	}
+	return cfg, nil
+}

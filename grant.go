@@ -1,0 +1,247 @@
+package gatehouse
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// The bounds of a grant.
+const (
+	// MaxGrantLevel is the highest risk level that a grant covers, whatever the policy
+	// says.
+	MaxGrantLevel = L3
+	// MinGrantWindow and MaxGrantWindow bound the duration of a grant; the policy can
+	// lower the maximum.
+	MinGrantWindow = time.Minute
+	MaxGrantWindow = 24 * time.Hour
+	// MaxGrantCount is the highest number of actions of one grant.
+	MaxGrantCount = 1000
+	// MaxGrantAmounts is the highest number of currencies of one grant.
+	MaxGrantAmounts = 10
+	// MaxGrantCondition is the greatest length of a condition, in bytes.
+	MaxGrantCondition = 4096
+	// MaxGrants is the highest number of open grants for one operation of one agent.
+	MaxGrants = 20
+)
+
+// Grant is an approval given in advance: one person approves the next actions of one
+// agent that meet a condition, up to a number, an amount of money, and a time. Each
+// action that uses it is judged by the policy, has its own approval with a vote of the
+// grantor, and counts against the ceilings, in the transaction that proposes it.
+type Grant struct {
+	ID     string `json:"id"`
+	Tenant string `json:"tenant"`
+	// Grantor is the id of the person whose right each use needs.
+	Grantor     string `json:"grantor"`
+	GrantorName string `json:"grantor_name"`
+	// Agent is the id of the one principal that may use the grant.
+	Agent     string `json:"agent"`
+	AgentName string `json:"agent_name"`
+	// Connector, Fingerprint and Operation are those of the covered actions. A
+	// connector whose definition has changed since is not covered.
+	Connector   string `json:"connector"`
+	Fingerprint string `json:"fingerprint"`
+	Operation   string `json:"operation"`
+	// When is a CEL condition over the facts of a policy, except its calendar.
+	When string `json:"when"`
+	// Level is the highest risk level that the grant covers, at most [MaxGrantLevel].
+	Level RiskLevel `json:"max_level"`
+	// Count is how many actions may use the grant, Amounts how much money they may
+	// move in all, by currency. A grant without amounts covers no action that moves
+	// money.
+	Count   int         `json:"count"`
+	Amounts []Magnitude `json:"amounts,omitempty"`
+	// Used and UsedAmounts are what has been taken. Nothing is ever given back.
+	Used        int         `json:"used"`
+	UsedAmounts []Magnitude `json:"used_amounts,omitempty"`
+	CreatedAt   time.Time   `json:"created_at"`
+	ExpiresAt   time.Time   `json:"expires_at"`
+	// EndedAt is set when the grant ended before ExpiresAt, with the name of who ended
+	// it, and why.
+	EndedAt   *time.Time `json:"ended_at,omitempty"`
+	EndedBy   string     `json:"ended_by,omitempty"`
+	EndReason GrantEnd   `json:"end_reason,omitempty"`
+	// Worst is [Grant.WorstCase] in answers; it is not stored.
+	Worst string `json:"worst_case,omitempty"`
+}
+
+// GrantEnd is why a grant ended before its time.
+type GrantEnd string
+
+// The reasons.
+const (
+	GrantRevoked GrantEnd = "revoked"
+	GrantUsedUp  GrantEnd = "used_up"
+	// GrantRightLost: the grantor may not decide any more.
+	GrantRightLost GrantEnd = "right_lost"
+	// GrantPolicy: the active policy denied an action that the grant covers, judged it
+	// at a higher level, or allows no grants.
+	GrantPolicy GrantEnd = "policy"
+)
+
+// HoldsAt reports whether the grant is in force at a time.
+func (g *Grant) HoldsAt(at time.Time) bool {
+	return g.EndedAt == nil && at.Before(g.ExpiresAt) && g.Used < g.Count
+}
+
+// Fits reports whether an action that moves these amounts fits in what is left. An
+// action without a readable amount does not fit in a grant with amounts.
+func (g *Grant) Fits(moved []Magnitude) bool {
+	if g.Used >= g.Count || len(g.Amounts) > 0 && len(moved) == 0 {
+		return false
+	}
+	for _, m := range moved {
+		if m.Amount.Abs().Cmp(amountIn(g.Amounts, m.Currency).Sub(g.UsedIn(m.Currency))) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// UsedIn is what has been used of the amount in a currency.
+func (g *Grant) UsedIn(currency string) Decimal { return amountIn(g.UsedAmounts, currency) }
+
+// Use counts one action that moves these amounts, at most one for each currency.
+func (g *Grant) Use(moved []Magnitude) {
+	g.Used++
+	used := slices.Clone(g.UsedAmounts)
+	for _, m := range moved {
+		sum := Magnitude{amountIn(used, m.Currency).Add(m.Amount.Abs()), m.Currency}
+		used = append(slices.DeleteFunc(used, func(u Magnitude) bool { return u.Currency == m.Currency }), sum)
+	}
+	g.UsedAmounts = used
+}
+
+// End ends the grant.
+func (g *Grant) End(at time.Time, by string, why GrantEnd) {
+	g.EndedAt, g.EndedBy, g.EndReason = &at, by, why
+}
+
+// State names the state of the grant at a time: active, expired, or [Grant.EndReason].
+func (g *Grant) State(at time.Time) string {
+	switch {
+	case g.EndedAt != nil:
+		return string(g.EndReason)
+	case at.Before(g.ExpiresAt):
+		return "active"
+	}
+	return "expired"
+}
+
+// WorstCase describes the most that can happen by a grant that nobody has used yet.
+func (g *Grant) WorstCase() string {
+	s := fmt.Sprintf("at most %d times %s of %s by %s", g.Count, g.Operation, g.Connector, g.AgentName)
+	if len(g.Amounts) == 0 {
+		s += ", without money"
+	} else {
+		list := make([]string, len(g.Amounts))
+		for i, m := range g.Amounts {
+			list[i] = m.Currency + " " + string(m.Amount)
+		}
+		s += ", " + strings.Join(list, " and ") + " in all"
+	}
+	return s + fmt.Sprintf(", up to %s, until %s", g.Level, g.ExpiresAt.UTC().Format(time.RFC3339))
+}
+
+func amountIn(list []Magnitude, currency string) Decimal {
+	for _, m := range list {
+		if m.Currency == currency {
+			return m.Amount
+		}
+	}
+	return "0"
+}
+
+// NewGrant is a request to create a grant. Agent is a name or an id; the other fields
+// are as in [Grant].
+type NewGrant struct {
+	Agent     string      `json:"agent"`
+	Connector string      `json:"connector"`
+	Operation string      `json:"operation"`
+	When      string      `json:"when"`
+	Count     int         `json:"count"`
+	Amounts   []Magnitude `json:"amounts,omitempty"`
+	// For is how long the grant holds from now.
+	For Duration `json:"for"`
+	// DryRun stores nothing: the answer is the grant as it would be, without an id.
+	DryRun bool `json:"dry_run,omitempty"`
+}
+
+// Validate checks the request by itself.
+func (n *NewGrant) Validate() error {
+	var v Violations
+	for _, field := range []struct{ pointer, value string }{
+		{"/agent", n.Agent}, {"/connector", n.Connector}, {"/operation", n.Operation}, {"/when", n.When},
+	} {
+		if strings.TrimSpace(field.value) == "" {
+			v.Add(field.pointer, "is required")
+		}
+	}
+	v.CheckText("/when", n.When, MaxGrantCondition)
+	if n.Count < 1 || n.Count > MaxGrantCount {
+		v.Add("/count", "must be 1 to %d", MaxGrantCount)
+	}
+	if n.For.D() < MinGrantWindow || n.For.D() > MaxGrantWindow {
+		v.Add("/for", "must be %s to %s", Duration(MinGrantWindow), Duration(MaxGrantWindow))
+	}
+	if len(n.Amounts) > MaxGrantAmounts {
+		v.Add("/amounts", "has more than %d currencies", MaxGrantAmounts)
+	}
+	for i, m := range n.Amounts {
+		at := fmt.Sprintf("/amounts/%d", i)
+		_, err := m.Amount.Micros()
+		if _, bad := ParseDecimal(string(m.Amount)); bad != nil || err != nil || m.Amount.Sign() <= 0 {
+			v.Add(at+"/amount", "must be an amount above 0")
+		}
+		if len(m.Currency) != 3 || strings.Trim(m.Currency, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {
+			v.Add(at+"/currency", "must be three capital letters, such as EUR")
+		}
+		if slices.ContainsFunc(n.Amounts[:i], func(o Magnitude) bool { return o.Currency == m.Currency }) {
+			v.Add(at+"/currency", "stands twice")
+		}
+	}
+	return v.Err()
+}
+
+// GrantFilter selects grants; an empty field selects all.
+type GrantFilter struct {
+	Agent, Grantor       string
+	Connector, Operation string
+	// Open leaves out those that have ended or expired.
+	Open  bool
+	Limit int
+}
+
+// GrantService creates and revokes grants.
+type GrantService interface {
+	// CreateGrant stores a grant of the caller: a person with the role approver who may
+	// decide for the agent. The error has code [CodeInvalid] where the active policy
+	// does not allow such a grant.
+	CreateGrant(ctx context.Context, n NewGrant) (*Grant, error)
+	// ListGrants returns the tenant's grants, newest first.
+	ListGrants(ctx context.Context) ([]*Grant, error)
+	FindGrant(ctx context.Context, id string) (*Grant, error)
+	// RevokeGrant ends a grant at once, for any approver or administrator; one that has
+	// already ended stays as it is. What was approved stays approved.
+	RevokeGrant(ctx context.Context, id string) (*Grant, error)
+}
+
+// GrantReader finds grants.
+type GrantReader interface {
+	// ListGrants returns grants, newest first.
+	ListGrants(f GrantFilter) ([]*Grant, error)
+	FindGrant(id string) (*Grant, error)
+}
+
+// GrantWriter writes grants.
+type GrantWriter interface {
+	InsertGrant(g *Grant) error
+	// LockGrant finds a grant and locks it until the transaction ends.
+	LockGrant(id string) (*Grant, error)
+	// UpdateGrant writes what was used, and the end. A grant that has already ended is
+	// ErrConflict.
+	UpdateGrant(g *Grant) error
+}

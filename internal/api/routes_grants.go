@@ -1,0 +1,56 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// grantReaders may read grants.
+var grantReaders = []gatehouse.Role{
+	gatehouse.RoleApprover, gatehouse.RoleOperator, gatehouse.RoleAuditor, gatehouse.RoleAdmin,
+}
+
+// grantRoutes let people approve in advance.
+func (s *Server) grantRoutes() []route {
+	g := s.cfg.Grants
+	if g == nil {
+		return nil
+	}
+	givers := []gatehouse.Role{gatehouse.RoleApprover, gatehouse.RoleAdmin}
+	return []route{
+		{
+			method: "GET", path: "/grants", name: "listGrants", tag: tagDecisions,
+			summary: "List grants",
+			doc:     "All of the tenant, the newest first, those that have ended among them.",
+			roles:   grantReaders, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Grant]](),
+			handler: plain(func(ctx context.Context, _ *call) (reply, error) { return list(g.ListGrants(ctx)) }),
+		}, {
+			method: "POST", path: "/grants", name: "createGrant", tag: tagDecisions,
+			summary: "Approve the next actions of one agent in advance",
+			doc: "Those of one operation of one connector that meet a condition, up to a number, an amount of money " +
+				"by currency, and a time. The active policy has to allow grants, and still judges each action. With " +
+				"dry_run the answer is the grant as it would be, with its worst_case, and nothing is stored.",
+			roles: givers, mints: true, status: http.StatusCreated, out: typeOf[gatehouse.Grant](), idempotent: true,
+			handler: body(nil, func(ctx context.Context, _ *call, in *gatehouse.NewGrant) (reply, error) {
+				return answer(g.CreateGrant(ctx, *in))
+			}),
+		}, {
+			method: "GET", path: "/grants/{id}", name: "getGrant", tag: tagDecisions,
+			summary: "Read a grant",
+			doc:     "With what has been used of it.",
+			roles:   grantReaders, thing: ThingGrant, status: http.StatusOK, out: typeOf[gatehouse.Grant](),
+			handler: plain(func(ctx context.Context, c *call) (reply, error) { return answer(g.FindGrant(ctx, c.id)) }),
+		}, {
+			method: "POST", path: "/grants/{id}/revoke", name: "revokeGrant", tag: tagDecisions,
+			summary: "End a grant at once",
+			doc:     "By any approver. What it has approved stays approved. Repeated, it changes nothing.",
+			roles:   givers, mints: true, thing: ThingGrant, idempotent: true,
+			status: http.StatusOK, out: typeOf[gatehouse.Grant](),
+			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+				return answer(g.RevokeGrant(ctx, c.id))
+			}),
+		},
+	}
+}

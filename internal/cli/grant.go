@@ -1,0 +1,212 @@
+package cli
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
+)
+
+// grantCmd groups the commands about grants.
+type grantCmd struct {
+	Create grantCreateCmd `cmd:"" help:"Approve the next actions of one agent in advance."`
+	List   grantListCmd   `cmd:"" help:"List grants."`
+	Show   grantShowCmd   `cmd:"" help:"Show a grant, with what has been used of it."`
+	Revoke grantRevokeCmd `cmd:"" help:"End a grant at once."`
+}
+
+// grantCreateCmd creates a grant.
+type grantCreateCmd struct {
+	Agent     string             `placeholder:"AGENT" help:"Who may use it, by name or id."`
+	Connector string             `placeholder:"NAME" help:"The connector of the actions."`
+	Operation string             `placeholder:"NAME" help:"The operation of the actions."`
+	Like      string             `placeholder:"ACTION" help:"Take agent, connector and operation from it."`
+	When      string             `required:"" placeholder:"CEL" help:"The condition to meet; true for none."`
+	Count     int                `required:"" placeholder:"N" help:"How many actions."`
+	Amount    []string           `placeholder:"CURRENCY=AMOUNT" help:"How much money in all, such as EUR=2000."`
+	For       gatehouse.Duration `required:"" placeholder:"DURATION" help:"How long, such as 4h; a day at most."`
+	Yes       bool               `short:"y" help:"Do not ask on the terminal."`
+	DryRun    bool               `help:"Only tell the worst case."`
+}
+
+func (*grantCreateCmd) Help() string {
+	return `
+The active policy has to allow grants (grants: {up_to: 1..3}). It still judges each
+action: what it denies, puts at a higher level, or has two people approve, is not
+covered. The worst case is told before the grant is given. Without --amount it covers
+no action that moves money. It needs your edit token (GATEHOUSE_EDIT_TOKEN).
+
+Examples:
+
+    gatehouse grant create --agent bot --connector shop --operation refund --when true --count 9 --for 4h
+    gatehouse grant create --like act_01993b7e --when 'change.price < 20' --count 10 --amount USD=200 --for 1h --dry-run
+`
+}
+
+// Run creates a grant.
+func (c *grantCreateCmd) Run(g *globals, api service) error {
+	n := gatehouse.NewGrant{
+		Agent: c.Agent, Connector: c.Connector, Operation: c.Operation, When: c.When, Count: c.Count, For: c.For,
+		DryRun: true,
+	}
+	for _, text := range c.Amount {
+		currency, amount, found := strings.Cut(text, "=")
+		if !found {
+			return term.Usagef("--amount must be a currency and an amount, such as EUR=2000")
+		}
+		n.Amounts = append(n.Amounts, gatehouse.Magnitude{Amount: gatehouse.Decimal(amount), Currency: currency})
+	}
+	if c.Like != "" {
+		a, err := api.FindAction(g.Ctx, c.Like)
+		if err != nil {
+			return err
+		}
+		n = likeAction(n, a)
+	}
+	if n.Agent == "" || n.Connector == "" || n.Operation == "" {
+		return term.Usagef("give --agent, --connector and --operation, or --like")
+	}
+	tried, err := api.CreateGrant(g.Ctx, n)
+	if err != nil {
+		return err
+	}
+	g.Say("Worst case: %s.", term.Safe(tried.Worst))
+	if c.DryRun {
+		if g.JSON {
+			return g.PrintJSON(tried)
+		}
+		return nil
+	}
+	if err := c.ask(g); err != nil {
+		return err
+	}
+	n.DryRun = false
+	return g.printGrant(api.CreateGrant(g.Ctx, n))
+}
+
+// likeAction fills what is not given from an action.
+func likeAction(n gatehouse.NewGrant, a *gatehouse.Action) gatehouse.NewGrant {
+	if n.Agent == "" {
+		n.Agent = a.ProposerID
+	}
+	if n.Connector == "" {
+		n.Connector = a.Connector
+	}
+	if n.Operation == "" {
+		n.Operation = a.Operation
+	}
+	return n
+}
+
+// ask has the worst case confirmed where there is a terminal.
+func (c *grantCreateCmd) ask(g *globals) error {
+	if c.Yes {
+		return nil
+	}
+	tty, err := g.Terminal()
+	if err != nil {
+		return nil // a script has named every bound
+	}
+	defer tty.Close()
+	fmt.Fprint(tty, "Approve this in advance? [y/N] ")
+	answer, err := (&prompt{ctx: g.Ctx, in: bufio.NewReader(tty)}).line()
+	if err != nil {
+		return err
+	}
+	if answer = strings.ToLower(answer); answer != "y" && answer != "yes" {
+		return errors.New("not granted; nothing was stored")
+	}
+	return nil
+}
+
+// grantListCmd lists grants.
+type grantListCmd struct{}
+
+func (*grantListCmd) Help() string {
+	return `
+All of the tenant, the newest first. Piped output has these columns: id, agent,
+connector, operation, used, amounts, until, by, state.
+
+Examples:
+
+    gatehouse grant list
+`
+}
+
+// Run lists.
+func (*grantListCmd) Run(g *globals, api service) error {
+	list, err := api.ListGrants(g.Ctx)
+	return showPage(g, pageOf(list), err, "No grants.", func() *term.Table { return grantTable(g, list...) })
+}
+
+// grantShowCmd shows one grant.
+type grantShowCmd struct {
+	ID string `arg:"" help:"The grant, such as grt_01993b7e."`
+}
+
+func (*grantShowCmd) Help() string {
+	return `
+It shows the condition and the worst case, too, after the columns of grant list.
+
+Examples:
+
+    gatehouse grant show grt_01993b7e
+`
+}
+
+// Run shows.
+func (c *grantShowCmd) Run(g *globals, api service) error {
+	grant, err := api.FindGrant(g.Ctx, c.ID)
+	if err := g.printGrant(grant, err); err != nil || g.JSON {
+		return err
+	}
+	g.Say("When: %s", term.Safe(grant.When))
+	g.Say("Worst case: %s.", term.Safe(grant.Worst))
+	return nil
+}
+
+// grantRevokeCmd ends a grant.
+type grantRevokeCmd struct {
+	ID string `arg:"" help:"The grant, such as grt_01993b7e."`
+}
+
+func (*grantRevokeCmd) Help() string {
+	return `
+Any approver may. What the grant has approved stays approved; cancel that while it is
+held. It needs your edit token (GATEHOUSE_EDIT_TOKEN).
+
+Examples:
+
+    gatehouse grant revoke grt_01993b7e
+`
+}
+
+// Run revokes.
+func (c *grantRevokeCmd) Run(g *globals, api service) error {
+	return g.printGrant(api.RevokeGrant(g.Ctx, c.ID))
+}
+
+func (g *globals) printGrant(grant *gatehouse.Grant, err error) error {
+	return show(g, grant, err, func() *term.Table { return grantTable(g, grant) })
+}
+
+func grantTable(g *globals, list ...*gatehouse.Grant) *term.Table {
+	t := &term.Table{
+		Header: []string{"ID", "AGENT", "CONNECTOR", "OPERATION", "USED", "AMOUNTS", "UNTIL", "BY", "STATE"},
+		Drop:   []int{5, 7, 2},
+	}
+	for _, x := range list {
+		amounts := make([]string, len(x.Amounts))
+		for i, m := range x.Amounts {
+			amounts[i] = fmt.Sprintf("%s of %s %s", x.UsedIn(m.Currency), m.Amount, m.Currency)
+		}
+		used := fmt.Sprintf("%d of %d", x.Used, x.Count)
+		t.Add(x.ID, x.AgentName, x.Connector, x.Operation, used, strings.Join(amounts, ", "),
+			g.At(x.ExpiresAt), x.GrantorName, x.State(time.Now()))
+	}
+	return t
+}

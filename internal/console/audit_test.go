@@ -1,0 +1,162 @@
+package console_test
+
+import (
+	"encoding/csv"
+	"net/http"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/console"
+)
+
+var rowTypes = regexp.MustCompile(`data-type="([^"]*)"`)
+
+// types are the event types of the entries that a page shows, newest first.
+func (p *page) types() (list []string) {
+	for _, m := range rowTypes.FindAllStringSubmatch(p.body, -1) {
+		list = append(list, m[1])
+	}
+	return list
+}
+
+func TestAuditFilters(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ana := w.signIn("ana", gatehouse.RoleApprover)
+	bo := w.signIn("bo", gatehouse.RoleApprover)
+	one := w.propose(w.agent("bot"), nil)
+	two := w.propose(w.agent("robot"), func(p *gatehouse.Proposal) { p.Target.EntityRef = "SKU-2" })
+	for _, x := range []struct {
+		b *browser
+		a *gatehouse.Action
+	}{{ana, one}, {bo, two}} {
+		d := gatehouse.Decision{Decision: gatehouse.Approve, Digest: x.a.Digest}
+		if _, err := w.gate.Decide(w.as(x.b.creds), x.a.ID, d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.advance(2 * 24 * time.Hour)
+	w.propose(w.agent("late"), func(p *gatehouse.Proposal) { p.Target.EntityRef = "SKU-3" })
+	w.number()
+	w.advance(-2 * 24 * time.Hour)
+	eve := w.signIn("eve", gatehouse.RoleAuditor) // after that time, her session would be over
+	w.number()
+	today, later := w.now().UTC().Format(time.DateOnly), w.now().Add(36*time.Hour).UTC().Format("2006-01-02T15:04")
+
+	for query, want := range map[string][]string{
+		"by=ana&kind=decisions":          {"hitl.approved"},
+		"by=bot":                         {"hitl.proposed"},
+		"by=nobody":                      nil,
+		"kind=decisions":                 {"hitl.approved", "hitl.approved"},
+		"kind=decisions&since=" + later:  nil,
+		"kind=proposals&since=" + later:  {"hitl.proposed"},
+		"kind=proposals&until=" + today:  {"hitl.proposed", "hitl.proposed"},
+		"q=sku-2":                        {"hitl.approved", "hitl.proposed"},
+		"q=" + two.ID + "&by=bo":         {"hitl.approved"},
+		"q=late":                         {"principal.created"},
+		"q=SKU-2&by=ana":                 nil,
+		"kind=runs":                      nil,
+		"kind=proposals&by=bot&q=SKU-17": nil,
+	} {
+		p := eve.get("/audit?" + query).want(http.StatusOK)
+		got := p.types()
+		if !slices.Equal(got, want) {
+			t.Errorf("%s shows %q, want %q", query, got, want)
+		}
+		if len(want) == 0 {
+			p.has("No matching entries")
+		}
+	}
+	eve.get("/audit?since=yesterday").want(http.StatusUnprocessableEntity).has("2026-11-27T04:00")
+	eve.get("/audit?kind=x").want(http.StatusUnprocessableEntity)
+	eve.get("/audit?by=ana&kind=decisions").has(`value="ana"`, `<option value="decisions" selected`, ">ana</b> approved <a ")
+	eve.get("/audit?kind=deliveries&by=gatehouse").want(http.StatusOK)
+
+	// The export has the same entries and what proves them.
+	exported := eve.get("/audit/export?kind=decisions").want(http.StatusOK)
+	if got := exported.header.Get("Content-Type"); got != "text/csv; charset=utf-8" {
+		t.Errorf("the export is %q", got)
+	}
+	rows, err := csv.NewReader(strings.NewReader(exported.body)).ReadAll()
+	if err != nil || len(rows) != 3 {
+		t.Fatalf("%d rows, %v", len(rows), err)
+	}
+	if got := rows[1][4]; got != "bo approved "+two.ID {
+		t.Errorf("the sentence is %q", got)
+	}
+	if !strings.Contains(rows[1][12], `"type":"hitl.approved"`) {
+		t.Errorf("the leaf is %q", rows[1][12])
+	}
+	w.signIn("cy", gatehouse.RoleApprover).get("/audit/export").want(http.StatusForbidden)
+}
+
+// TestAuditSearchesInSteps: a page looks at a bounded number of entries and says how far it got.
+func TestAuditSearchesInSteps(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	eve := w.signIn("eve", gatehouse.RoleAuditor)
+	w.propose(w.agent("bot"), nil)
+	// More entries than a page searches, and than fit on a page.
+	err := w.store.Update(t.Context(), gatehouse.DefaultTenant, func(tx gatehouse.Tx) error {
+		for range console.SearchedRows + 100 {
+			l := &gatehouse.Leaf{Tenant: gatehouse.DefaultTenant, Type: "channel.failing", Subject: "=mail", Actor: "system"}
+			if err := tx.AppendLeaf(l); err != nil {
+				return err
+			}
+		}
+		return tx.AppendLeaf(&gatehouse.Leaf{Tenant: gatehouse.DefaultTenant, Type: "channel.off", Subject: "mail", Actor: "=cmd"})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 1 + console.SearchedRows/1000 { // the sequencer numbers so many at once
+		w.number()
+	}
+	p := eve.get("/audit?kind=proposals").want(http.StatusOK).has("Searched back to entry").lacks("No matching entries")
+	link := regexp.MustCompile(`href="([^"]*before=[^"]*)"`).FindStringSubmatch(p.body)
+	if link == nil {
+		t.Fatal("no link to older entries")
+	}
+	next := eve.get(strings.ReplaceAll(link[1], "&amp;", "&")).want(http.StatusOK)
+	if got := next.types(); !slices.Equal(got, []string{"hitl.proposed"}) {
+		t.Errorf("the next step finds %q", got)
+	}
+	if got := eve.get("/audit?kind=system").types(); len(got) != 50 {
+		t.Errorf("%d entries on a page", len(got))
+	}
+	eve.get("/audit/export?kind=system").want(http.StatusUnprocessableEntity).has("choose a shorter time")
+	// A spreadsheet must not read a text as a formula.
+	if p := eve.get("/audit/export?by=%3Dcmd").want(http.StatusOK); strings.Count(p.body, "'=cmd") != 2 {
+		t.Errorf("the export is %s", p.body)
+	}
+}
+
+// TestEveryEventHasASentence: the documented types are the ones of the form, each in one kind.
+func TestEveryEventHasASentence(t *testing.T) {
+	t.Parallel()
+	doc, err := os.ReadFile("../../docs/events.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for _, line := range strings.Split(string(doc), "\n") {
+		cells := strings.Split(line, "|")
+		if len(cells) < 4 || strings.Contains(cells[1], "gatehouse") {
+			continue
+		}
+		for _, m := range regexp.MustCompile("`([a-z_]+\\.[a-z_]+)`").FindAllStringSubmatch(cells[1], -1) {
+			seen++
+			if kinds, sentence := console.OfEvent(m[1]); kinds != 1 || !sentence {
+				t.Errorf("%s is of %d kinds; has a sentence: %t", m[1], kinds, sentence)
+			}
+		}
+	}
+	if seen < 40 {
+		t.Errorf("only %d types", seen)
+	}
+}

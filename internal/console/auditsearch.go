@@ -1,0 +1,210 @@
+package console
+
+import (
+	"encoding/json"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// The log has an index by number only, and one by action. A search therefore reads the entries
+// between two times and keeps those that match. The bounds are for one page and for one export.
+const (
+	auditRows     = 50
+	searchedRows  = 10_000
+	exportedRows  = 10_000
+	exportedReads = 200_000
+)
+
+// auditSlack is how far the times of entries can be out of the order of their numbers: a
+// transaction takes its time when it begins, and its number after its end.
+const auditSlack = 5 * time.Minute
+
+// auditSearch finds the entries that a query selects, newest first.
+type auditSearch struct {
+	c    *Console
+	v    *view
+	q    auditQuery
+	kind auditKind
+	// actors are the ids and words that By stands for, and about what About stands for.
+	actors, about map[string]bool
+	// of are all entries of the action that About names, instead of the log.
+	of []*gatehouse.Entry
+	// action is that action's id.
+	action string
+}
+
+func (c *Console) newAuditSearch(v *view, q auditQuery) (*auditSearch, error) {
+	s := &auditSearch{c: c, v: v, q: q}
+	s.kind, _ = kindNamed(q.Kind)
+	var err error
+	if q.By != "" {
+		if s.actors, err = s.actorsNamed(q.By); err != nil {
+			return nil, err
+		}
+	}
+	if _, number := q.number(); q.About == "" || number {
+		return s, nil
+	}
+	if strings.HasPrefix(q.About, "act_") {
+		evidence, err := c.cfg.Actions.Evidence(v.ctx, q.About)
+		if err != nil {
+			return nil, err
+		}
+		s.action, s.of = evidence.Action.ID, evidence.Entries
+		return s, nil
+	}
+	s.about, err = s.thingsNamed(q.About)
+	return s, err
+}
+
+// ofPerson returns the id of a person or agent, "" when nobody has the name.
+func (s *auditSearch) ofPerson(name string) (string, error) {
+	p, err := s.c.cfg.Admin.FindPrincipal(s.v.ctx, name)
+	switch gatehouse.CodeOf(err) {
+	case gatehouse.CodeNotFound, gatehouse.CodeInvalid:
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	return p.ID, nil
+}
+
+func (s *auditSearch) actorsNamed(name string) (map[string]bool, error) {
+	if strings.EqualFold(name, gatehouseName) {
+		return map[string]bool{"system": true, "init": true, "schedule": true}, nil
+	}
+	id, err := s.ofPerson(name)
+	if err != nil {
+		return nil, err
+	}
+	// The name itself is an actor too: the log names workers and workflows by it.
+	return map[string]bool{name: true, id: id != ""}, nil
+}
+
+// thingsNamed are the ids that a text stands for: itself, a person's or agent's, and those of the
+// newest actions on a target with that reference.
+func (s *auditSearch) thingsNamed(text string) (map[string]bool, error) {
+	id, err := s.ofPerson(text)
+	if err != nil {
+		return nil, err
+	}
+	things := map[string]bool{text: true, id: id != ""}
+	page, err := s.c.cfg.Actions.ListActions(s.v.ctx, gatehouse.ActionFilter{Query: text, Limit: gatehouse.MaxLimit})
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range page.Items {
+		if strings.EqualFold(a.Target.EntityRef, text) {
+			things[a.ID] = true
+		}
+	}
+	return things, nil
+}
+
+// matches reports whether the query selects an entry.
+func (s *auditSearch) matches(row auditRow) bool {
+	l := row.leaf
+	return (s.actors == nil || s.actors[l.Actor]) &&
+		(s.q.Kind == "" || s.kind.has(l.Type)) &&
+		(s.about == nil || s.about[l.Subject] || s.about[l.ActionID] || s.about[row.data["principal"]] || s.about[row.data["name"]]) &&
+		s.q.Time.has(l.At)
+}
+
+// newest returns up to rows matches before the entry end, after at most reads entries. next is
+// where the search continues, 0 at its end.
+func (s *auditSearch) newest(end int64, rows, reads int) (found []auditRow, next int64, err error) {
+	if s.action != "" {
+		for _, e := range slices.Backward(s.of) {
+			if row := readEntry(e); s.matches(row) {
+				found = append(found, row)
+			}
+		}
+		return found, 0, nil
+	}
+	low := int64(0)
+	if t := s.q.Time; !t.From.IsZero() {
+		if low, err = s.firstSince(t.From.Add(-auditSlack), end); err != nil {
+			return nil, 0, err
+		}
+	}
+	if t := s.q.Time; !t.To.IsZero() {
+		if end, err = s.firstSince(t.To.Add(auditSlack), end); err != nil {
+			return nil, 0, err
+		}
+	}
+	for end > low {
+		from := max(low, end-gatehouse.MaxLimit)
+		entries, err := s.c.cfg.Audit.ListEntries(s.v.ctx, from, int(end-from))
+		if err != nil {
+			return nil, 0, err
+		}
+		for _, e := range slices.Backward(entries) {
+			if e.Index >= end { // follows a gap
+				continue
+			}
+			if row := readEntry(e); s.matches(row) {
+				found = append(found, row)
+			}
+			if len(found) == rows && e.Index > low {
+				return found, e.Index, nil
+			}
+		}
+		reads -= int(end - from)
+		if end = from; reads <= 0 && end > low {
+			return found, end, nil
+		}
+	}
+	return found, 0, nil
+}
+
+// firstSince returns the number of the first entry that is not older than a time, at most end.
+func (s *auditSearch) firstSince(t time.Time, end int64) (int64, error) {
+	var failed error
+	n := sort.Search(int(end), func(i int) bool {
+		entries, err := s.c.cfg.Audit.ListEntries(s.v.ctx, int64(i), 1)
+		if err != nil {
+			failed = err
+		}
+		return len(entries) == 0 || entries[0].Index >= end || !readEntry(entries[0]).leaf.At.Before(t)
+	})
+	return int64(n), failed
+}
+
+// auditRow is an entry with its parsed leaf.
+type auditRow struct {
+	entry *gatehouse.Entry
+	leaf  gatehouse.Leaf
+	// data are the texts and numbers of the leaf's data.
+	data map[string]string
+}
+
+// readEntry parses the leaf from the hashed bytes. A leaf that cannot be parsed is shown as raw
+// text.
+func readEntry(e *gatehouse.Entry) auditRow {
+	row := auditRow{entry: e, data: map[string]string{}}
+	if err := json.Unmarshal([]byte(e.Body), &row.leaf); err != nil {
+		row.leaf = gatehouse.Leaf{Type: "unreadable"}
+		return row
+	}
+	var data map[string]any
+	if json.Unmarshal([]byte(row.leaf.Data), &data) != nil {
+		return row
+	}
+	for name, value := range data {
+		switch value := value.(type) {
+		case string:
+			row.data[name] = value
+		case float64:
+			if n := int64(value); float64(n) == value {
+				row.data[name] = strconv.FormatInt(n, 10)
+			}
+		}
+	}
+	return row
+}

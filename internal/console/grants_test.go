@@ -1,0 +1,52 @@
+package console_test
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// TestGrantsPage: from a pending action an approver comes to a grant like it, sees its
+// worst case, gives it, and revokes it; nothing is given before the worst case was shown.
+func TestGrantsPage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ana, vic := w.signIn("ana", gatehouse.RoleApprover), w.signIn("vic", gatehouse.RoleViewer)
+	bot := w.agent("bot")
+	ana.get("/actions/" + w.propose(bot, nil).ID).want(http.StatusOK).lacks(testid("grant-like"))
+	if _, err := w.gate.ApplyPolicy(w.admin, "version: 1\ngrants: {up_to: 3}\n"); err != nil {
+		t.Fatal(err)
+	}
+	const path = "/settings/grants"
+	a := w.propose(bot, nil)
+	vic.get(path).want(http.StatusForbidden)
+	vic.get("/actions/" + a.ID).want(http.StatusOK).lacks(testid("grant-like"))
+	ana.get("/actions/"+a.ID).want(http.StatusOK).has(testid("grant-like"), path+"?like="+a.ID)
+	ana.get(path+"?like="+a.ID).want(http.StatusOK).
+		has(`name="agent" value="bot"`, `value="`+a.Connector+`"`, `value="`+a.Operation+`"`).
+		lacks(testid("worst-case"))
+
+	fields := []string{
+		"agent", "bot", "connector", a.Connector, "operation", a.Operation, "when", "true", "count", "2",
+		"amounts", "USD=500", "for", "1h",
+	}
+	ana.post(path, "agent", "bot", "count", "x").want(http.StatusUnprocessableEntity).has("must be a number")
+	ana.post(path, fields...).want(http.StatusOK).has(testid("worst-case"), "at most 2 times", "USD 500 in all")
+	if list, err := w.gate.ListGrants(w.admin); err != nil || len(list) != 0 {
+		t.Fatalf("given before it was shown: %v, %v", list, err)
+	}
+	ana.post(path, append(fields, "shown", "yes")...).want(http.StatusOK).has("0 of 2, 0 of 500 USD", "active")
+	b := w.propose(bot, func(p *gatehouse.Proposal) { p.ProposedChange = `{"price":"12.50"}` })
+	if got := w.action(b.ID); got.DecidedVia != gatehouse.ViaGrant {
+		t.Errorf("decided via %q: %v", got.DecidedVia, got.Policy.Reasons)
+	}
+	list, err := w.gate.ListGrants(w.admin)
+	if err != nil || len(list) != 1 {
+		t.Fatal(list, err)
+	}
+	ana.get("/actions/"+b.ID).want(http.StatusOK).has("ana, by "+list[0].ID, "approved in advance").
+		lacks(testid("grant-like"))
+	ana.post(path + "/" + list[0].ID + "/revoke").want(http.StatusOK).has("revoked by ana")
+	ana.post(path + "/grt_0/revoke").want(http.StatusNotFound)
+}

@@ -1,0 +1,179 @@
+package console
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+const grantsPath = "/settings/grants"
+
+// Grants is what the console needs of grants.
+type Grants interface {
+	gatehouse.GrantService
+	// GrantsUpTo returns the highest level that the active policy lets a grant cover.
+	GrantsUpTo(ctx context.Context) (gatehouse.RiskLevel, error)
+}
+
+func (c *Console) grantRoutes() []route {
+	if c.cfg.Grants == nil {
+		return nil
+	}
+	people := []gatehouse.Role{gatehouse.RoleApprover, gatehouse.RoleAdmin}
+	return []route{
+		{pattern: "GET " + grantsPath, roles: people, handle: c.grants},
+		{pattern: "POST " + grantsPath, roles: people, mints: true, handle: c.createGrant},
+		{pattern: "POST " + grantsPath + "/{grant}/revoke", roles: people, mints: true, handle: c.revokeGrant},
+	}
+}
+
+// grantsView lists grants; form is a new one, as typed.
+type grantsView struct {
+	list []*gatehouse.Grant
+	form grantForm
+	// tried is the new one as it would be, nil before its worst case was asked for.
+	tried  *gatehouse.Grant
+	failed *gatehouse.Error
+}
+
+// grantForm is the text of each field.
+type grantForm struct{ agent, connector, operation, when, count, amounts, hold string }
+
+// grants shows the list, with a new grant like the action in the query.
+func (c *Console) grants(v *view) error {
+	p := &grantsView{}
+	if id := v.r.URL.Query().Get("like"); id != "" {
+		a, err := c.cfg.Actions.FindAction(v.ctx, id)
+		if err != nil {
+			return err
+		}
+		p.form = grantForm{agent: a.ProposedBy, connector: a.Connector, operation: a.Operation}
+	}
+	return c.showGrants(v, http.StatusOK, p)
+}
+
+func (c *Console) showGrants(v *view, status int, p *grantsView) error {
+	var err error
+	if p.list, err = c.cfg.Grants.ListGrants(v.ctx); err != nil {
+		return err
+	}
+	return v.render(status, "Grants", settingsPath, grantsBody(v, p))
+}
+
+// createGrant shows the worst case of a grant, and gives it once that was shown.
+func (c *Console) createGrant(v *view) error {
+	p := &grantsView{}
+	err := v.parse()
+	if err == nil {
+		err = c.give(v, p)
+	}
+	if err == nil && p.tried != nil {
+		return c.showGrants(v, http.StatusOK, p)
+	}
+	return c.granted(v, p, err)
+}
+
+func (c *Console) give(v *view, p *grantsView) error {
+	field := func(name string) string { return strings.TrimSpace(v.form(name)) }
+	p.form = grantForm{
+		agent: field("agent"), connector: field("connector"), operation: field("operation"), when: field("when"),
+		count: field("count"), amounts: field("amounts"), hold: field("for"),
+	}
+	n, err := p.form.parse()
+	if err != nil {
+		return err
+	}
+	n.DryRun = field("shown") != "yes"
+	grant, err := c.cfg.Grants.CreateGrant(v.ctx, n)
+	if err == nil && n.DryRun {
+		p.tried = grant
+	}
+	return err
+}
+
+func (f *grantForm) parse() (n gatehouse.NewGrant, err error) {
+	var violations gatehouse.Violations
+	n = gatehouse.NewGrant{Agent: f.agent, Connector: f.connector, Operation: f.operation, When: f.when}
+	if n.Count, err = strconv.Atoi(f.count); err != nil {
+		violations.Add("/count", "must be a number")
+	}
+	if err := n.For.UnmarshalText([]byte(f.hold)); err != nil {
+		violations.Add("/for", "must be a duration such as 4h")
+	}
+	for _, text := range strings.FieldsFunc(f.amounts, func(r rune) bool { return r == ',' || r == ' ' }) {
+		currency, amount, found := strings.Cut(text, "=")
+		if !found {
+			violations.Add("/amounts", "must be such as EUR=2000")
+		}
+		n.Amounts = append(n.Amounts, gatehouse.Magnitude{Amount: gatehouse.Decimal(amount), Currency: currency})
+	}
+	return n, violations.Err()
+}
+
+func (c *Console) revokeGrant(v *view) error {
+	err := v.parse()
+	if err == nil {
+		_, err = c.cfg.Grants.RevokeGrant(v.ctx, v.r.PathValue("grant"))
+	}
+	return c.granted(v, &grantsView{}, err)
+}
+
+// granted shows the list after a change, with what was refused.
+func (c *Console) granted(v *view, p *grantsView, err error) error {
+	if err == nil {
+		return v.redirect(grantsPath)
+	}
+	p.failed = asError(err)
+	switch p.failed.Code {
+	case gatehouse.CodeInternal, gatehouse.CodeUnauthenticated, gatehouse.CodeNotFound:
+		return err
+	}
+	return c.showGrants(v, gatehouse.StatusOf(p.failed.Code), p)
+}
+
+func grantPath(id, verb string) string { return grantsPath + "/" + url.PathEscape(id) + verb }
+
+// likePath leads to a new grant like an action, "" where the person gives none.
+func (v *view) likePath(a *gatehouse.Action) string {
+	asked := a.Approval != nil && a.DecidedVia != gatehouse.ViaGrant
+	if v.c.cfg.Grants == nil || !asked || !v.person.MayDecide() || a.Approval.Bars(v.person) {
+		return ""
+	}
+	upTo, err := v.c.cfg.Grants.GrantsUpTo(v.ctx)
+	if err != nil {
+		v.c.log.WarnContext(v.ctx, "policy not read", "request_id", v.requestID, "error", err)
+	}
+	if a.RiskLevel > upTo {
+		return ""
+	}
+	return grantsPath + "?like=" + url.QueryEscape(a.ID)
+}
+
+// grantState says how a grant stands.
+func grantState(g *gatehouse.Grant, now time.Time) string {
+	switch g.State(now) {
+	case string(gatehouse.GrantRevoked):
+		return "revoked by " + g.EndedBy
+	case string(gatehouse.GrantUsedUp):
+		return "used up"
+	case string(gatehouse.GrantRightLost):
+		return "ended: " + g.GrantorName + " may not decide"
+	case string(gatehouse.GrantPolicy):
+		return "ended by the policy"
+	}
+	return g.State(now)
+}
+
+// grantUse says how much of a grant was used.
+func grantUse(g *gatehouse.Grant) string {
+	s := strconv.Itoa(g.Used) + " of " + strconv.Itoa(g.Count)
+	for _, m := range g.Amounts {
+		s += ", " + string(g.UsedIn(m.Currency)) + " of " + string(m.Amount) + " " + m.Currency
+	}
+	return s
+}

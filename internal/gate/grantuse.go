@@ -1,0 +1,154 @@
+package gate
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/card"
+	"github.com/gatehouse-dev/gatehouse/internal/policy"
+	"github.com/gatehouse-dev/gatehouse/internal/workflow"
+)
+
+// findGrants finds the open grants that cover a judged proposal, outside of its
+// transaction, which checks again whatever can change.
+func (g *Gate) findGrants(ctx context.Context, d *draft, f policy.Facts, from *lineage) error {
+	v, a := &d.verdict, &d.action
+	v.grants = nil
+	if v.policy == nil || v.policy.GrantUpTo() == 0 || v.Outcome == gatehouse.OutcomeAllow || !grantable(a, from) {
+		return nil
+	}
+	var open []*gatehouse.Grant
+	err := g.Store.View(ctx, f.Tenant, func(tx gatehouse.ReadTx) (err error) {
+		f.ProposedAt = tx.Now()
+		open, err = tx.ListGrants(gatehouse.GrantFilter{
+			Agent: a.ProposerID, Connector: a.Connector, Operation: a.Operation, Open: true, Limit: gatehouse.MaxGrants,
+		})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, grant := range open {
+		if grant.Fingerprint != a.Fingerprint {
+			continue
+		}
+		when, err := v.policy.GrantCondition(grant.When)
+		if err != nil {
+			g.Log.ErrorContext(ctx, "the condition of a grant does not load", "grant", grant.ID, "error", err)
+			continue
+		}
+		if when.Holds(ctx, f, v.RiskLevel) {
+			v.grants = append(v.grants, covered{grant, moved(a, grant)})
+		}
+	}
+	return ctx.Err()
+}
+
+// grantable reports whether an action can be approved in advance at all: the first
+// proposal of a change of one target, which nothing but the policy puts to people.
+func grantable(a *gatehouse.Action, from *lineage) bool {
+	return from.supersedes == nil && from.reverses == nil && from.author == nil && from.required == 0 && !from.policy &&
+		len(a.Target.EntityRefs) == 0 && a.Connector != workflow.ApprovalConnector
+}
+
+// covered is a grant that covers a proposal, and the money that it takes from it.
+type covered struct {
+	*gatehouse.Grant
+	moved []gatehouse.Magnitude
+}
+
+// moved is the money that an action may move, by currency. The present state is its
+// proposer's word, which could only make it less, so new values count in full; the
+// claimed magnitude can only raise it. What has no currency counts in that of a grant
+// with only one.
+func moved(a *gatehouse.Action, grant *gatehouse.Grant) (list []gatehouse.Magnitude) {
+	only := ""
+	if len(grant.Amounts) == 1 {
+		only = grant.Amounts[0].Currency
+	}
+	take := func(currency string, more func(before gatehouse.Decimal) gatehouse.Decimal) {
+		currency = cmp.Or(currency, only)
+		for i := range list {
+			if list[i].Currency == currency {
+				list[i].Amount = more(list[i].Amount)
+				return
+			}
+		}
+		list = append(list, gatehouse.Magnitude{Amount: more("0"), Currency: currency})
+	}
+	bare := *a
+	bare.CurrentState = ""
+	for _, x := range card.Amounts(&bare) {
+		take(x.Currency, x.Size.Add)
+	}
+	if m := a.Magnitude; m != nil && m.Amount != "" {
+		take(m.Currency, func(before gatehouse.Decimal) gatehouse.Decimal {
+			if claim := m.Amount.Abs(); claim.Cmp(before) > 0 {
+				return claim
+			}
+			return before
+		})
+	}
+	return list
+}
+
+// useGrants approves a pending action by the first grant that covers it, in the
+// transaction that proposes it. Where none does, people are asked.
+func (g *Gate) useGrants(tx gatehouse.Tx, a *gatehouse.Action, v judgement) error {
+	for _, found := range v.grants {
+		if done, err := g.useGrant(tx, a, &v, found); done || err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *Gate) useGrant(tx gatehouse.Tx, a *gatehouse.Action, v *judgement, found covered) (bool, error) {
+	// In this order, that of whoever disables the grantor: see UpdatePrincipal.
+	grantors, err := tx.PrincipalsForShare([]string{found.Grantor})
+	if err != nil {
+		return false, err
+	}
+	grant, err := tx.LockGrant(found.ID)
+	if err != nil || !grant.HoldsAt(tx.Now()) {
+		return false, err
+	}
+	agent := author{id: a.ProposerID, name: a.ProposedBy}
+	switch {
+	case len(grantors) == 0 || !grantors[0].MayDecide():
+		return false, endGrant(tx, agent, grant, gatehouse.GrantRightLost, a)
+	case v.Outcome == gatehouse.OutcomeDeny, a.RiskLevel > min(grant.Level, v.policy.GrantUpTo()):
+		return false, endGrant(tx, agent, grant, gatehouse.GrantPolicy, a)
+	case a.Status != gatehouse.StatusPending, a.Repeats != "", a.Approval.Required > 1, a.Approval.Confirm != nil,
+		!grant.Fits(found.moved):
+		return false, nil
+	}
+	r := &ruling{
+		gate: g, action: a, grant: grant.ID, caller: &gatehouse.Caller{Principal: grantors[0], Via: gatehouse.ViaGrant},
+		decision: gatehouse.Decision{Decision: gatehouse.Approve, Digest: a.Digest},
+	}
+	if err := g.votersStand(tx, a, grantors[0], nil); gatehouse.CodeOf(err) == gatehouse.CodeAuthorityRevoked {
+		return false, nil // excluded, or not among those whom this question asks
+	} else if err != nil {
+		return false, err
+	}
+	if err := reserve(tx, a); gatehouse.CodeOf(err) == gatehouse.CodeCeilingExceeded {
+		return false, nil
+	} else if err != nil {
+		return false, err
+	}
+	grant.Use(found.moved)
+	if grant.Used == grant.Count {
+		err = endGrant(tx, agent, grant, gatehouse.GrantUsedUp, a)
+	} else {
+		err = tx.UpdateGrant(grant)
+	}
+	if err != nil {
+		return false, err
+	}
+	if err := r.vote(tx); err != nil {
+		return false, err
+	}
+	return true, r.approved(tx)
+}

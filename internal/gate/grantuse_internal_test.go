@@ -1,0 +1,39 @@
+package gate
+
+import (
+	"testing"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/workflow"
+)
+
+// TestGrantable: only the first proposal of a change of one target, which nothing but
+// the policy puts to people, is approved in advance.
+func TestGrantable(t *testing.T) {
+	t.Parallel()
+	var plain gatehouse.Action
+	plain.Connector, plain.Target.EntityRef = "shop", "A"
+	several, question := plain, plain
+	several.Target = gatehouse.Target{EntityRefs: []string{"A"}}
+	question.Connector = workflow.ApprovalConnector
+	other := &gatehouse.Action{ID: "act_1"}
+	for what, c := range map[string]struct {
+		action gatehouse.Action
+		from   lineage
+		want   bool
+	}{
+		"a proposal":                  {plain, lineage{}, true},
+		"of a run":                    {plain, lineage{starter: &gatehouse.Principal{}, barred: []string{"x"}}, true},
+		"a revision":                  {plain, lineage{supersedes: other}, false},
+		"a reversal":                  {plain, lineage{reverses: other}, false},
+		"rebased or edited":           {plain, lineage{author: &gatehouse.Principal{}}, false},
+		"of a step that asks people":  {plain, lineage{required: 1}, false},
+		"a policy":                    {plain, lineage{policy: true}, false},
+		"a bulk operation":            {several, lineage{}, false},
+		"the question of an ask step": {question, lineage{}, false},
+	} {
+		if got := grantable(&c.action, &c.from); got != c.want {
+			t.Errorf("%s: %v", what, got)
+		}
+	}
+}

@@ -1,0 +1,41 @@
+package gatehouse
+
+// SearchBlock holds the words of a range of stored actions, of all tenants: a part of
+// the index that [ActionFilter.Query] uses. It is derived from the actions.
+type SearchBlock struct {
+	// Number is the position of the range among all ranges.
+	Number int64
+	// Actions counts the actions that the words were taken from.
+	Actions int64
+	Tenants []SearchTenant
+}
+
+// SearchTenant is what a block has of one tenant.
+type SearchTenant struct {
+	Tenant string
+	// LowID and TopID are the least and the greatest id of its actions.
+	LowID, TopID string
+	Words        []SearchWord
+}
+
+// SearchWord is a word and the actions of a block that have it.
+type SearchWord struct {
+	Word string
+	// Rows is encoded by the store.
+	Rows []byte
+}
+
+// SearchQueueReader reads the actions that the search index lacks.
+type SearchQueueReader interface {
+	// NextSearchBlock returns the next block of the index; nil as long as not all
+	// actions of the block are stored. A search finds actions outside the index too,
+	// and takes longer with each of them.
+	NextSearchBlock() (*SearchBlock, error)
+}
+
+// SearchQueueWriter writes the search index. PutArchived removes actions from it.
+type SearchQueueWriter interface {
+	// PutSearchBlock stores the result of NextSearchBlock. It returns ErrConflict if
+	// the block is stored already, or if an action has left it meanwhile.
+	PutSearchBlock(b *SearchBlock) error
+}
