@@ -45,7 +45,7 @@ for (table,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table' 
     print(table, digest.hexdigest())
 `;
 
-/** Digests of all tables' rows. The files change without a write, too: SQLite moves pages from its log to the database. */
+/** Digests of all tables' rows. The files also change without a write: SQLite moves pages from log to database. */
 function stored() {
   return execFileSync("python3", ["-c", rows, join(g.data, "gatehouse.db")], { encoding: "utf8" }).split("\n");
 }

@@ -18,7 +18,9 @@ async function open(t, name, where, options) {
 
 test("without script: the log by person, kind, target and time, and its export", limit, async (t) => {
   const a = await g.propose(priced(0, "12.50")), b = await g.propose(priced(1, "36.00"));
-  for (const x of [a, b]) await g.api("POST", `/proposed-actions/${x.id}/decide`, { body: { decision: "rejected", notes: "no", digest: x.digest } });
+  for (const { id, digest } of [a, b]) {
+    await g.api("POST", `/proposed-actions/${id}/decide`, { body: { decision: "rejected", notes: "no", digest } });
+  }
   const page = await open(t, "eve", "/audit", { javaScriptEnabled: false, acceptDownloads: true });
   const filter = page.getByTestId("audit-filter"), rows = page.getByTestId("entries").locator("tbody tr");
   await filter.getByLabel("Kind").selectOption({ label: "Decisions" });
@@ -49,15 +51,21 @@ test("the editor numbers its lines, and a finding leads to its line", limit, asy
   assert.equal(await shown(), lines + 2);
   assert.equal(await numbers.evaluate((el) => el.scrollTop), await text.evaluate((el) => el.scrollTop));
   // The first number stands at the height of the first line.
-  const line = (el) => { const s = getComputedStyle(el); return [s.lineHeight, s.fontSize, s.paddingTop, s.borderTopWidth]; };
+  const line = (el) => {
+    const { lineHeight, fontSize, paddingTop, borderTopWidth } = getComputedStyle(el);
+    return [lineHeight, fontSize, paddingTop, borderTopWidth];
+  };
   assert.deepEqual(await numbers.evaluate(line), await text.evaluate(line));
 
   const filler = Array.from({ length: 60 }, (_, i) => `# ${i}`).join("\n");
   await text.fill(`version: 1\n${filler}\nrules:\n  - {id: all, when: 'nothing > 2', then: allow}\n`);
   await page.getByTestId("policy-check-button").click();
   await page.getByTestId("policy-check").getByRole("link", { name: /^63:/ }).click();
-  assert.deepEqual(await text.evaluate((el) => [document.activeElement === el, el.value.slice(el.selectionStart, el.selectionEnd)]), [true, "  - {id: all, when: 'nothing > 2', then: allow}"]);
-  const [top, height, at] = await text.evaluate((el) => [el.scrollTop, el.clientHeight, 62 * el.scrollHeight / el.value.split("\n").length]);
+  const selected = await text.evaluate((el) => document.activeElement === el && el.value.slice(el.selectionStart, el.selectionEnd));
+  assert.equal(selected, "  - {id: all, when: 'nothing > 2', then: allow}");
+  const [top, height, at] = await text.evaluate((el) => {
+    return [el.scrollTop, el.clientHeight, 62 * el.scrollHeight / el.value.split("\n").length];
+  });
   assert.ok(top <= at && at < top + height, "the line is in view");
 
   // On the page of a version, a rule leads to its line, with or without script.

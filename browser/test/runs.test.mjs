@@ -141,14 +141,17 @@ test("several runs are canceled by keys, and retried without script", limit, asy
   await page.getByLabel("Why?").fill("not before May");
   await page.getByLabel("Why?").press("Enter");
   await page.getByTestId("notice").getByText("2 runs canceled").waitFor();
-  for (const r of going) assert.match((await status(g, r.id, "canceled")).failure.detail, /canceled by op: not before May/);
+  for (const r of going) {
+    assert.match((await status(g, r.id, "canceled")).failure.detail, /canceled by op: not before May/);
+  }
 
   const plain = await open(t, "op2", `${g.url}/runs?status=canceled&workflow=reprice`, { javaScriptEnabled: false });
   for (const r of going) await plain.locator(`#row-${r.id} input[name=pick]`).check();
   await plain.getByTestId("bulk-review").click();
   await plain.getByTestId("bulk-retry-go").click();
   await plain.getByTestId("notice").getByText("2 runs retried").waitFor();
-  const again = await plain.getByTestId("bulk-run-results").locator("li a:nth-of-type(2)").evaluateAll((all) => all.map((el) => el.title));
+  const links = plain.getByTestId("bulk-run-results").locator("li a:nth-of-type(2)");
+  const again = await links.evaluateAll((all) => all.map((el) => el.title));
   assert.equal(again.length, 2);
   for (const id of again) await g.api("POST", `/runs/${id}/cancel`, { body: {} });
 });
@@ -189,7 +192,9 @@ test("without script: start, cancel, retry", limit, async (t) => {
 });
 
 const looked = {
-  "runs": "/runs", "runs, none": "/runs?status=queued", "runs, selected": `/runs/bulk?pick=${scene.asked.id}&pick=${scene.failed.id}&pick=${scene.done.id}`, "done": `/runs/${scene.done.id}`, "asked": `/runs/${scene.asked.id}`, "event": `/runs/${scene.event.id}`,
+  "runs": "/runs", "runs, none": "/runs?status=queued",
+  "runs, selected": `/runs/bulk?pick=${scene.asked.id}&pick=${scene.failed.id}&pick=${scene.done.id}`,
+  "done": `/runs/${scene.done.id}`, "asked": `/runs/${scene.asked.id}`, "event": `/runs/${scene.event.id}`,
   "failed": `/runs/${scene.failed.id}`, "rejected": `/runs/${scene.rejected.id}`, "canceled": `/runs/${scene.canceled.id}`,
   "workflows": "/workflows", "workflow": "/workflows/reprice", "earlier version": "/workflows/reprice?version=1", "its action": `/actions/${step(scene.asked, "change").action_id}`,
 };
@@ -203,8 +208,9 @@ test("a phone", limit, async (t) => {
     assert.ok(wide <= 0, `${where} is ${wide} px too wide`);
     const small = await page.locator("main :is(a, button, summary, select, input:not([type=hidden]), textarea)").evaluateAll((all) => all
       .filter((el) => el.checkVisibility() && !(getComputedStyle(el).display === "inline" && el.matches("p a, li a, td a, dd a, h1 a")))
-      .map((el) => [el.outerHTML.slice(0, 100), (el.closest(".pick") ?? el).getBoundingClientRect()]) // a box is pressed by its whole cell
-     .filter(([, box]) => box.height < 43.5 || box.width < 43.5)
+      // People press a box anywhere in its cell.
+      .map((el) => [el.outerHTML.slice(0, 100), (el.closest(".pick") ?? el).getBoundingClientRect()])
+      .filter(([, box]) => box.height < 43.5 || box.width < 43.5)
       .map(([html, box]) => `${html}: ${Math.round(box.width)} × ${Math.round(box.height)}`));
     assert.deepEqual(small, [], where);
   }

@@ -276,7 +276,8 @@ func TestInsideAddresses(t *testing.T) {
 		"[::1]", "[fe80::1]", "[fd00::1]", "[::ffff:127.0.0.1]", "[::ffff:a9fe:a9fe]", "[64:ff9b::7f00:1]", "224.0.0.1", "255.255.255.255",
 	} {
 		cfg.BaseURL = "http://" + host + port
-		if _, err := httpconn.New(t.Context(), cfg, nil); err == nil || !strings.Contains(err.Error(), "internal address") {
+		if _, err := httpconn.New(t.Context(), cfg, nil); err == nil ||
+			!strings.Contains(err.Error(), "internal address") {
 			t.Errorf("%s is accepted: %v", host, err)
 		}
 	}

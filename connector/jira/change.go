@@ -249,7 +249,8 @@ func (c *Connector) created(ctx context.Context, call connector.Call) (issue, bo
 	elements, err := list.Elements()
 	if !ok || err != nil {
 		return issue{}, false, &connector.Error{
-			Kind: connector.Transient, Code: "check_failed", Detail: "the answer is not a list of issues", Says: a.Says(a.JSON()),
+			Kind: connector.Transient, Code: "check_failed", Detail: "the answer is not a list of issues",
+			Says: a.Says(a.JSON()),
 		}
 	}
 	for _, e := range elements {

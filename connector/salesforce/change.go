@@ -86,7 +86,8 @@ func (c *Connector) after(ctx context.Context, call connector.Call, id string) (
 	r, gone, _, failed := c.read(ctx, c.names(call), call.Target.EntityType, id)
 	if failed != nil || gone {
 		return r, &connector.Error{
-			Code: "not_confirmed", Detail: "Salesforce has accepted the change, but the record could not be read afterwards",
+			Code: "not_confirmed", Detail: "Salesforce has accepted the change, but the record could not be read " +
+				"afterwards",
 		}
 	}
 	return r, nil

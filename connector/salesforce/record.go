@@ -58,8 +58,9 @@ func (c *Connector) read(
 	r, ok := recordOf(a)
 	if !ok {
 		return r, false, false, &connector.Error{
-			Kind: connector.Transient, Code: "check_failed", Detail: "the answer is not a record with a time of its last change",
-			Says: a.Says(a.JSON()),
+			Kind: connector.Transient, Code: "check_failed",
+			Detail: "the answer is not a record with a time of its last change",
+			Says:   a.Says(a.JSON()),
 		}
 	}
 	// Salesforce accepts a field's name in any case, but people and ceilings compare names exactly.

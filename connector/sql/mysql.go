@@ -223,9 +223,9 @@ func decodeMySQLText(c column, s string) cell {
 	return cell{gatehouse.StringJSON(s), utf8.ValidString(s)}
 }
 
-// bind gives integers as such, since a comparison of an integer with a text may be one of floats
-// (12.3 of MySQL's manual), times without their zone in UTC, and binary values as bytes. All else is text, of which the server
-// makes what the column is.
+// bind passes integers as integers, because MySQL may compare an integer with a text as floats
+// (MySQL's manual, 12.3). It passes times in UTC without a zone, and binary values as bytes. Other
+// values are texts, which the server converts to the column's type.
 func (mysqlDialect) bind(c column, v gatehouse.JSON) any {
 	if isNull(v) {
 		return nil

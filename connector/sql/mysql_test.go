@@ -145,8 +145,9 @@ func TestMariaDBUnsafeTables(t *testing.T) {
 		"digest TEXT, operation TEXT, entity TEXT, applied_at TEXT, result LONGTEXT"
 	const primary, badRecord = ", PRIMARY KEY (tenant, idempotency_key))", "invalid_idempotency_table"
 	for name, test := range map[string]struct{ alter, code, probe string }{
-		"no transactions":         {"ALTER TABLE items ENGINE=MyISAM", "invalid", "storage engine MyISAM"},
-		"view":                    {"RENAME TABLE items TO b; CREATE VIEW items AS SELECT * FROM b", "invalid", "is a view"},
+		"no transactions": {"ALTER TABLE items ENGINE=MyISAM", "invalid", "storage engine MyISAM"},
+		"view": {"RENAME TABLE items TO b; CREATE VIEW items AS SELECT * FROM b", "invalid",
+			"is a view"},
 		"record, no transactions": {record + primary + " ENGINE=Aria", badRecord, "engine Aria"},
 		"record, no key":          {record + ")", badRecord, ""},
 		"record, key of a part":   {record + ", PRIMARY KEY (tenant, idempotency_key(9)))", badRecord, ""},

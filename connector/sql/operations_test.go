@@ -15,7 +15,8 @@ import (
 // dump is the whole table as text.
 func (tg *target) dump(t testing.TB) string {
 	t.Helper()
-	rows, err := tg.db.Query(`SELECT sku || '|' || version || '|' || coalesce(price, '-') || '|' || coalesce(` + asText(tg.engine, "qty") + `, '-') || '|' || name || '|' || coalesce(note, '-') FROM items ORDER BY sku`)
+	rows, err := tg.db.Query(`SELECT sku || '|' || version || '|' || coalesce(price, '-') || '|' || coalesce(` +
+		asText(tg.engine, "qty") + `, '-') || '|' || name || '|' || coalesce(note, '-') FROM items ORDER BY sku`)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -185,7 +185,8 @@ func (postgresDialect) rollback(ctx context.Context, conn *sql.Conn) bool {
 // can fail on each other.
 func (d postgresDialect) ensureRecord(ctx context.Context, conn *sql.Conn, table string) error {
 	var there bool
-	if err := conn.QueryRowContext(ctx, `SELECT to_regclass($1) IS NOT NULL`, quoteTable(d, table)).Scan(&there); err != nil || there {
+	if err := conn.QueryRowContext(ctx, `SELECT to_regclass($1) IS NOT NULL`,
+		quoteTable(d, table)).Scan(&there); err != nil || there {
 		return err
 	}
 	for _, statement := range []string{

@@ -31,7 +31,8 @@ func (c *Connector) claim(ctx context.Context, conn *sql.Conn, call connector.Ca
 	s.add("INSERT INTO ", quoteTable(c.dialect, c.cfg.IdempotencyTable),
 		" (tenant, idempotency_key, digest, operation, entity, applied_at, result) VALUES (")
 	s.param(call.Tenant).add(", ").param(call.IdempotencyKey).add(", ").param(string(call.Digest)).add(", ")
-	s.param(call.Operation).add(", ").param(entityName(call.Target)).add(", ", c.dialect.now(), ", '')", c.dialect.unlessExists())
+	s.param(call.Operation).add(", ").param(entityName(call.Target)).add(", ", c.dialect.now(), ", '')",
+		c.dialect.unlessExists())
 	res, err := conn.ExecContext(ctx, s.text.String(), s.args...)
 	switch {
 	case err != nil && c.dialect.unlessExists() == "" && c.dialect.classify(err).unique:
@@ -67,7 +68,8 @@ func (c *Connector) complete(ctx context.Context, conn *sql.Conn, call connector
 // recorded returns the stored answer of the same call. A record with another digest is a refusal.
 func (c *Connector) recorded(ctx context.Context, q querier, call connector.Call) (res connector.Result, found bool, err error) {
 	s := &statement{dialect: c.dialect}
-	s.add("SELECT digest, result FROM ", quoteTable(c.dialect, c.cfg.IdempotencyTable), " WHERE tenant = ").param(call.Tenant)
+	s.add("SELECT digest, result FROM ", quoteTable(c.dialect, c.cfg.IdempotencyTable),
+		" WHERE tenant = ").param(call.Tenant)
 	s.add(" AND idempotency_key = ").param(call.IdempotencyKey)
 	rows, err := q.QueryContext(ctx, s.text.String(), s.args...)
 	if err != nil {

@@ -126,7 +126,8 @@ func newConnector(t testing.TB, cfg sqlconn.Config) *sqlconn.Connector {
 
 const itemsSchema = `
 CREATE TABLE items (
-  sku VARCHAR(200) PRIMARY KEY, version INTEGER NOT NULL, price TEXT, qty BIGINT, name TEXT NOT NULL DEFAULT '', note TEXT
+  sku VARCHAR(200) PRIMARY KEY, version INTEGER NOT NULL, price TEXT, qty BIGINT,
+	name TEXT NOT NULL DEFAULT '', note TEXT
 );
 INSERT INTO items VALUES ('SKU-1042', 7, '10.00', 9007199254740993, 'lamp', NULL), ('SKU-2', 1, '1.00', 2, 'bulb', 'x'), ('SKU-3', 1, '3.00', 3, 'cord', NULL);
 `

@@ -229,7 +229,11 @@ func usePasswordSecret(t *testing.T, engine string) {
 	}
 	cfg.PasswordSecret = "SHOP_PASSWORD"
 	var asked string
-	c, err := sqlconn.New(context.Background(), cfg, func(name string) (string, error) { asked = name; return mariatest.Password, nil })
+	secret := func(name string) (string, error) {
+		asked = name
+		return mariatest.Password, nil
+	}
+	c, err := sqlconn.New(context.Background(), cfg, secret)
 	if err != nil || asked != "SHOP_PASSWORD" {
 		t.Fatal(asked, err)
 	}

@@ -10,7 +10,8 @@ import (
 )
 
 const valuesSchema = `CREATE TABLE vals (
-  id VARCHAR(200) PRIMARY KEY, i BIGINT, n NUMERIC(20,4), f DOUBLE PRECISION, b BOOLEAN, t TEXT, v VARCHAR(5), j JSON, at TIMESTAMP(6) NULL, d DATE
+  id VARCHAR(200) PRIMARY KEY, i BIGINT, n NUMERIC(20,4), f DOUBLE PRECISION, b BOOLEAN, t TEXT, v VARCHAR(5),
+	j JSON, at TIMESTAMP(6) NULL, d DATE
 );
 INSERT INTO vals (id) VALUES ('1');`
 
@@ -47,15 +48,18 @@ func TestValuesLandExactly(t *testing.T) {
 			{"t", `12.50`, "12.50", "12.50", "12.50"},
 			{"t", `"12.50"`, "12.50", "12.50", "12.50"},
 			{"t", `1234567890123456789`, "1234567890123456789", "1234567890123456789", "1234567890123456789"},
-			{"t", `"'; DROP TABLE vals; --"`, "'; DROP TABLE vals; --", "'; DROP TABLE vals; --", "'; DROP TABLE vals; --"},
+			{"t", `"'; DROP TABLE vals; --"`, "'; DROP TABLE vals; --", "'; DROP TABLE vals; --",
+				"'; DROP TABLE vals; --"},
 			{"t", `""`, "", "", ""},
 			{"t", `"ünïcödé \ud83d\ude00"`, "ünïcödé 😀", "ünïcödé 😀", "ünïcödé 😀"},
 			{"t", `{"a":[1,2.50]}`, `{"a":[1,2.50]}`, `{"a":[1,2.50]}`, `{"a":[1,2.50]}`},
 			{"v", `"12345"`, "12345", "12345", "12345"},
 			{"v", `"123456"`, "123456", "", ""}, // PostgreSQL would cut it off or fail
-			{"j", `{"b":2,"a":[1,{"c":12.50}]}`, `{"a":[1,{"c":12.50}],"b":2}`, `{"a":[1,{"c":12.50}],"b":2}`, `{"a":[1,{"c":12.50}],"b":2}`},
+			{"j", `{"b":2,"a":[1,{"c":12.50}]}`, `{"a":[1,{"c":12.50}],"b":2}`, `{"a":[1,{"c":12.50}],"b":2}`,
+				`{"a":[1,{"c":12.50}],"b":2}`},
 			{"j", `"text"`, `"text"`, `"text"`, `"text"`},
-			{"at", `"2026-11-20T21:00:00.5Z"`, "2026-11-20T21:00:00.5Z", "2026-11-20 21:00:00.5", "2026-11-20 21:00:00.500000"},
+			{"at", `"2026-11-20T21:00:00.5Z"`, "2026-11-20T21:00:00.5Z", "2026-11-20 21:00:00.5",
+				"2026-11-20 21:00:00.500000"},
 			{"d", `"2026-11-20"`, "2026-11-20", "2026-11-20", "2026-11-20"},
 			{"d", `"no date"`, "no date", "", ""},
 		} {

@@ -40,7 +40,8 @@ func wantCode(t *testing.T, w *httptest.ResponseRecorder, code gatehouse.Code) m
 func (rt *route) example() string {
 	id := map[string]string{
 		ThingAction: "act_1", ThingPush: "psh_1", ThingPrincipal: "prn_1", ThingKey: "key_1", ThingPolicy: "1",
-		ThingSession: "ses_1", ThingWorkflow: "triage", ThingRun: "run_1", ThingStep: "stp_1", ThingGroup: "finance", ThingLinkKey: "rgk_1", ThingDelegation: "dlg_1", ThingGrant: "grt_1",
+		ThingSession: "ses_1", ThingWorkflow: "triage", ThingRun: "run_1", ThingStep: "stp_1", ThingGroup: "finance",
+		ThingLinkKey: "rgk_1", ThingDelegation: "dlg_1", ThingGrant: "grt_1",
 	}[rt.thing]
 	if rt.name == "applyWorkflow" { // it names something that need not exist
 		id = "triage"
@@ -153,8 +154,9 @@ func TestRoles(t *testing.T) {
 		"createPrincipal": "root", "listPrincipals": "root", "getPrincipal": "root", "updatePrincipal": "root",
 		"createKey": "root", "listKeys": "root", "revokeKey": "root", "rotateEditToken": "root",
 		"targetChanged": "bot op root", "listDelegations": "ana root", "createDelegation": "ana root", "endDelegation": "ana root",
-		"listGrants": "ana op aud root", "createGrant": "ana root", "getGrant": "ana op aud root", "revokeGrant": "ana root",
-		"listGroups": "root", "getGroup": "root", "putGroup": "root", "changeGroup": "root", "deleteGroup": "root",
+		"listGrants": "ana op aud root", "createGrant": "ana root", "getGrant": "ana op aud root",
+		"revokeGrant": "ana root",
+		"listGroups":  "root", "getGroup": "root", "putGroup": "root", "changeGroup": "root", "deleteGroup": "root",
 		"listLinkKeys": "root", "rotateLinkKeys": "root", "revokeLinkKey": "root",
 		"createTenant": "root", "listTenants": "root", "listNotices": "root", "dismissNotices": "root", "applyPolicy": "root", "activatePolicy": "root", "proposePolicy": "root",
 		"checkStore": "root", "previewArchive": "root", "markUnknown": "root", "askTargets": "op root", "checkRoles": "op root",

@@ -36,7 +36,8 @@ func (s *Server) actionRoutes() []route {
 				param{name: "action_type", max: 128, doc: "Only actions of this type."},
 				param{name: "risk_level", kind: paramInteger, min: 1, max: 5, doc: "Only actions of this level."},
 				param{name: "proposed_by", max: 128, doc: "Only those of this principal, by id or name."},
-				param{name: "q", max: 256, doc: "Beginnings of words of the type, the target, the title, the proposer, the rationale, the amount, the key or the proposed values, separated by spaces; or an id."},
+				param{name: "q", max: 256, doc: "Beginnings of words of the type, the target, the title, the " +
+					"proposer, the rationale, the amount, the key or the proposed values, separated by spaces; or an id."},
 				param{name: "sort", kind: paramEnum, enum: words([]gatehouse.Sort{gatehouse.SortNewest, gatehouse.SortUrgency}), doc: "The order; newest by default."},
 				param{name: "decided", kind: paramEnum, enum: words(gatehouse.DecidedHows()), doc: "Only actions that people approved, that people approved or rejected, or that the policy allowed without them, whatever has become of them since. Not in the archive."},
 				param{name: "archived", kind: paramEnum, enum: []string{"true", "false"}, doc: "true: the archive instead, newest first; there q is an id only."},

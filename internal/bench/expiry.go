@@ -89,11 +89,12 @@ func (r *runner) decideLive(ctx context.Context, w *world, last *outcome, sweep 
 		if sweep == nil {
 			return
 		}
-		dispatch.Loop(sweepCtx, slog.New(slog.DiscardHandler), "expiry sweeper", time.Second, func(ctx context.Context) (bool, error) {
-			n, err := sweep(ctx)
-			swept.Store(n == 0 && err == nil)
-			return n > 0, err
-		})
+		dispatch.Loop(sweepCtx, slog.New(slog.DiscardHandler), "expiry sweeper", time.Second,
+			func(ctx context.Context) (bool, error) {
+				n, err := sweep(ctx)
+				swept.Store(n == 0 && err == nil)
+				return n > 0, err
+			})
 	}()
 	request := w.decideRequest(list)
 	o, err := driveHTTP(ctx, w.Addr, expiryClients, d, len(list), http.StatusOK, func(b []byte, worker, item int) []byte {

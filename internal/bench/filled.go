@@ -98,12 +98,14 @@ func (w *world) insertApplied(tx gatehouse.Tx, a *gatehouse.Action) error {
 		return err
 	}
 	p := &gatehouse.Push{
-		ID: gate.NewID("psh"), Tenant: a.Tenant, ActionID: a.ID, Connector: a.Connector, IdempotencyKey: a.IdempotencyKey,
-		Digest: a.Digest, Status: gatehouse.PushQueued, NotBefore: now, CreatedAt: now,
+		ID: gate.NewID("psh"), Tenant: a.Tenant, ActionID: a.ID, Connector: a.Connector,
+		IdempotencyKey: a.IdempotencyKey,
+		Digest:         a.Digest, Status: gatehouse.PushQueued, NotBefore: now, CreatedAt: now,
 	}
 	until := now.Add(time.Minute)
 	receipt := &gatehouse.Receipt{
-		ID: gate.NewID("rcp"), Tenant: a.Tenant, ActionID: a.ID, PushID: p.ID, IdempotencyKey: a.IdempotencyKey, Attempt: 1, Generation: 1,
+		ID: gate.NewID("rcp"), Tenant: a.Tenant, ActionID: a.ID, PushID: p.ID, IdempotencyKey: a.IdempotencyKey,
+		Attempt: 1, Generation: 1,
 		Outcome: gatehouse.ReceiptApplied, ExternalID: a.Target.EntityRef, RequestMetadata: "{}", ResponseMetadata: "{}", Source: "call", At: now,
 	}
 	move := func(from, to gatehouse.Status) func() error {

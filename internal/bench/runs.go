@@ -40,12 +40,14 @@ func insertWorkflow(tx gatehouse.Tx, tenant, name, source string) error {
 // lineRun is a new run of the workflow "line" as it is stored: its first step is ready.
 func lineRun(tenant string, steps int, now time.Time) *gatehouse.Run {
 	run := &gatehouse.Run{
-		ID: gate.NewID("run"), Tenant: tenant, Workflow: lineName, Version: 1, Workspace: "default", Status: gatehouse.RunQueued,
+		ID: gate.NewID("run"), Tenant: tenant, Workflow: lineName, Version: 1, Workspace: "default",
+		Status:  gatehouse.RunQueued,
 		Trigger: gatehouse.TriggerAPI, Input: "{}", StartedBy: "bench", CreatedAt: now,
 	}
 	for i := range steps {
 		s := &gatehouse.Step{
-			ID: gate.NewID("stp"), Tenant: tenant, RunID: run.ID, Key: fmt.Sprintf("s%d", i), Index: i, Workflow: lineName,
+			ID: gate.NewID("stp"), Tenant: tenant, RunID: run.ID, Key: fmt.Sprintf("s%d", i), Index: i,
+			Workflow:  lineName,
 			Workspace: "default", Uses: "transform", Status: gatehouse.StepBlocked, CreatedAt: now,
 		}
 		if i == 0 {
@@ -133,7 +135,8 @@ func (e *ends) expect(n int) <-chan struct{} {
 func (w *world) carryLines(ctx context.Context, e *ends, inFlight, onward, n int) (*outcome, error) {
 	run, cancel := context.WithCancel(ctx)
 	defer cancel()
-	r := runs.NewRuntime(w.Store, w.Runs, e, runs.RuntimeConfig{Workers: inFlight, Onward: onward, Owner: "bench"}, w.Log)
+	r := runs.NewRuntime(w.Store, w.Runs, e, runs.RuntimeConfig{Workers: inFlight, Onward: onward, Owner: "bench"},
+		w.Log)
 	done, stopped := e.expect(n), make(chan struct{})
 	cpu, start := cpuTime(), time.Now()
 	go func() { defer close(stopped); r.Run(run) }()

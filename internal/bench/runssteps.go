@@ -32,10 +32,11 @@ func (r *runner) steps(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, room.remove()) }()
 	e := &ends{}
-	w, err := r.open(ctx, room.place(Setup{Targets: noopTargets(), Idle: true, Hints: func(h usecase.Hints) usecase.Hints {
-		e.Hints = h
-		return e
-	}}), 1)
+	w, err := r.open(ctx, room.place(Setup{Targets: noopTargets(), Idle: true,
+		Hints: func(h usecase.Hints) usecase.Hints {
+			e.Hints = h
+			return e
+		}}), 1)
 	if err != nil {
 		return err
 	}

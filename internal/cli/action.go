@@ -11,15 +11,16 @@ var actionHeader = []string{"ID", "STATUS", "RISK", "TYPE", "CHANGE", "BY", "PRO
 
 // actionTable lists actions: the same columns wherever actions are listed.
 func (g *globals) actionTable(actions ...*gatehouse.Action) *term.Table {
-	t := &term.Table{Header: actionHeader, Wide: 4, Drop: []int{6, 3, 5, 7}, Paint: func(column int, cell string) string {
-		switch column {
-		case 1:
-			return sheet.StatusStyle(gatehouse.Status(cell))
-		case 2:
-			return sheet.RiskStyle(cell)
-		}
-		return ""
-	}}
+	t := &term.Table{Header: actionHeader, Wide: 4, Drop: []int{6, 3, 5, 7},
+		Paint: func(column int, cell string) string {
+			switch column {
+			case 1:
+				return sheet.StatusStyle(gatehouse.Status(cell))
+			case 2:
+				return sheet.RiskStyle(cell)
+			}
+			return ""
+		}}
 	ids := term.IDsOf(&g.IO, actions, func(a *gatehouse.Action) string { return a.ID })
 	for i, a := range actions {
 		expires := ""

@@ -39,7 +39,8 @@ Examples:
 
 // Run lists, and dismisses what it has listed.
 func (c *noticesCmd) Run(g *globals, api service) error {
-	page, err := collect(g.Ctx, &c.paging, func(ctx context.Context, cursor string, limit int) (gatehouse.Page[*gatehouse.Notice], error) {
+	page, err := collect(g.Ctx, &c.paging, func(ctx context.Context, cursor string,
+		limit int) (gatehouse.Page[*gatehouse.Notice], error) {
 		return api.ListNotices(ctx, gatehouse.NoticeFilter{All: c.Seen, Cursor: cursor, Limit: limit})
 	})
 	if err != nil {
@@ -68,9 +69,11 @@ func noticeIDs(list []*gatehouse.Notice) []string {
 }
 
 func (g *globals) noticeTable(list []*gatehouse.Notice) *term.Table {
-	t := &term.Table{Header: []string{"ID", "WHEN", "WHAT", "WHOM", "BY", "VIA", "FROM TENANT", "DETAILS"}, Wide: 7, Drop: []int{0, 6, 5}}
+	t := &term.Table{Header: []string{"ID", "WHEN", "WHAT", "WHOM", "BY", "VIA", "FROM TENANT", "DETAILS"}, Wide: 7,
+		Drop: []int{0, 6, 5}}
 	for _, n := range list {
-		t.Add(n.ID, g.At(n.At), strings.ReplaceAll(n.Kind, ".", " "), cmp.Or(n.SubjectName, n.Subject), cmp.Or(n.ActorName, n.Actor),
+		t.Add(n.ID, g.At(n.At), strings.ReplaceAll(n.Kind, ".", " "), cmp.Or(n.SubjectName, n.Subject),
+			cmp.Or(n.ActorName, n.Actor),
 			string(n.Via), n.FromTenant, n.Detail)
 	}
 	return t

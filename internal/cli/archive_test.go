@@ -29,9 +29,11 @@ retention: {finished: 30d}
 		t.Fatal(err)
 	}
 	then := time.Now().Add(-60 * 24 * time.Hour)
-	n, err := serve.NewNode(t.Context(), cfg, &serve.Backplane{}, slog.New(slog.DiscardHandler), func() (gatehouse.Store, error) {
-		return sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(data, serve.DatabaseFile), Clock: func() time.Time { return then }})
-	})
+	n, err := serve.NewNode(t.Context(), cfg, &serve.Backplane{}, slog.New(slog.DiscardHandler),
+		func() (gatehouse.Store, error) {
+			return sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(data, serve.DatabaseFile),
+				Clock: func() time.Time { return then }})
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +42,8 @@ retention: {finished: 30d}
 		t.Fatal(err)
 	}
 	admin := servetest.AdminContext(t, n.Gate, creds)
-	made, err := n.Gate.CreatePrincipal(admin, gatehouse.NewPrincipal{Name: "bot", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer}})
+	made, err := n.Gate.CreatePrincipal(admin, gatehouse.NewPrincipal{Name: "bot", Kind: gatehouse.KindAgent,
+		Roles: []gatehouse.Role{gatehouse.RoleProposer}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +60,8 @@ retention: {finished: 30d}
 		return a
 	}
 	old := propose()
-	if _, err := n.Gate.Decide(admin, old.ID, gatehouse.Decision{Decision: gatehouse.Reject, Digest: old.Digest, Notes: "not then"}); err != nil {
+	if _, err := n.Gate.Decide(admin, old.ID, gatehouse.Decision{Decision: gatehouse.Reject, Digest: old.Digest,
+		Notes: "not then"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := n.Close(); err != nil {

@@ -161,7 +161,8 @@ func (g *globals) entryLine(index int64, l *gatehouse.Leaf) []byte {
 	if l.To != "" {
 		move = "  " + strings.TrimSpace(term.Safe(l.From)+" → "+term.Safe(l.To))
 	}
-	return fmt.Appendf(nil, "%6d  %s  %-18s %s%s  by %s\n", index, at, term.Safe(l.Type), term.Safe(l.Subject), move, term.Safe(l.Actor))
+	return fmt.Appendf(nil, "%6d  %s  %-18s %s%s  by %s\n", index, at, term.Safe(l.Type), term.Safe(l.Subject), move,
+		term.Safe(l.Actor))
 }
 
 // auditHeadCmd prints the head.

@@ -82,7 +82,8 @@ type cli struct {
 	Completion completionCmd      `cmd:"" group:"other" help:"Print a completion script for a shell."`
 }
 
-const description = `Agents propose changes; a policy and people decide; what was approved is carried out, byte for byte, at most once.
+const description = `Agents propose changes. A policy and people decide. Gatehouse makes each approved
+change in its target, byte for byte, at most once.
 
 Data goes to stdout: a table on a terminal, tab-separated lines without a header
 when piped, the API's JSON with --json. Words go to stderr. Exit codes: 0 done,
@@ -161,7 +162,8 @@ func idGiven(parsed *kong.Context) error {
 	for _, p := range parsed.Path {
 		if v := p.Positional; v != nil && v.Name == "id" && v.Target.Kind() == reflect.String &&
 			v.Target.String() == "" {
-			return term.Usagef("the id is empty: is there anything to name? `gatehouse list` and `gatehouse run list` print ids")
+			return term.Usagef("the id is empty: is there anything to name? `gatehouse list` and `gatehouse run " +
+				"list` print ids")
 		}
 	}
 	return nil
@@ -192,7 +194,8 @@ func usage(g *globals, args []string, err error) int {
 		case selected == nil:
 			g.Say("Usage: gatehouse <command> [flags]\nSee: gatehouse --help")
 		default:
-			g.Say("Usage: gatehouse %s\nSee: gatehouse %s --help", strings.TrimSpace(selected.Summary()), strings.TrimSpace(selected.Path()))
+			g.Say("Usage: gatehouse %s\nSee: gatehouse %s --help", strings.TrimSpace(selected.Summary()),
+				strings.TrimSpace(selected.Path()))
 		}
 	}
 	g.Say("%s %s", term.Paint(g.ColorErr, term.Red, "error:"), term.Safe(words))

@@ -71,7 +71,8 @@ func (c *connectorListCmd) Run(g *globals) error {
 			_ = closer.Close()
 		}
 		all = append(all, one)
-		t.Add(one.Name, one.Type, strings.Join(one.Tenants, ", "), strings.Join(one.Open, ", "), strings.Join(one.Classes, ", "))
+		t.Add(one.Name, one.Type, strings.Join(one.Tenants, ", "), strings.Join(one.Open, ", "),
+			strings.Join(one.Classes, ", "))
 	}
 	return showList(g, map[string]any{"connectors": all}, nil, "There is no connector.",
 		func() *term.Table { return t })

@@ -43,7 +43,8 @@ Examples:
 // Run approves.
 func (c *approveCmd) Run(g *globals, api service) error {
 	if c.Digest == "" && g.Terminal == nil {
-		return term.Usagef("what is approved must have been seen: give --digest (see `gatehouse show %s`), or run this on a terminal", term.Safe(c.ID))
+		return term.Usagef("what is approved must have been seen: give --digest (see `gatehouse show %s`), or "+
+			"run this on a terminal", term.Safe(c.ID))
 	}
 	d := gatehouse.Decision{
 		Decision: gatehouse.Approve, Notes: c.Notes, Digest: c.Digest, Confirm: c.Confirm, AcknowledgeStale: c.AcknowledgeStale,

@@ -112,7 +112,8 @@ func (g *globals) printDelegation(d *gatehouse.Delegation, err error) error {
 }
 
 func delegationTable(g *globals, list ...*gatehouse.Delegation) *term.Table {
-	t := &term.Table{Header: []string{"ID", "FROM", "TO", "STARTS", "ENDS", "TYPES", "UP TO", "STATE"}, Drop: []int{5, 6, 3}}
+	t := &term.Table{Header: []string{"ID", "FROM", "TO", "STARTS", "ENDS", "TYPES", "UP TO", "STATE"},
+		Drop: []int{5, 6, 3}}
 	for _, d := range list {
 		upTo, state := "", "waits"
 		if d.Level > 0 {

@@ -91,7 +91,8 @@ func furtherMetrics(t *testing.T) string {
 	}()
 	registry := prometheus.NewRegistry()
 	telemetry.RegisterFeed(registry, new(feed.Feed).Published, new(feed.Feed).Behind)
-	telemetry.NewRuns(registry, n.Store).ModelUsed(&gatehouse.ModelUsage{Provider: "local", InputTokens: 1, Cost: "0.1", Currency: "USD"})
+	telemetry.NewRuns(registry, n.Store).ModelUsed(&gatehouse.ModelUsage{Provider: "local", InputTokens: 1,
+		Cost: "0.1", Currency: "USD"})
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)

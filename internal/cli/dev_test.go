@@ -185,7 +185,8 @@ func TestDev(t *testing.T) {
 	if again.key != s.key {
 		t.Error("the key is another after a restart")
 	}
-	kept, err := servetest.MustClient(t, strings.TrimSuffix(again.api, "/api/v1"), devEnv(t, dir, "agent")).FindAction(t.Context(), a.ID)
+	kept, err := servetest.MustClient(t, strings.TrimSuffix(again.api, "/api/v1"),
+		devEnv(t, dir, "agent")).FindAction(t.Context(), a.ID)
 	if err != nil || kept.Status != gatehouse.StatusApplied {
 		t.Errorf("after a restart: %v, %v", kept, err)
 	}

@@ -76,21 +76,24 @@ func (c *dlqListCmd) Run(g *globals, api service) error {
 	if err != nil {
 		return err
 	}
-	page, err := collect(g.Ctx, &c.paging, func(ctx context.Context, cursor string, limit int) (gatehouse.Page[*gatehouse.DeadLetter], error) {
+	page, err := collect(g.Ctx, &c.paging, func(ctx context.Context, cursor string,
+		limit int) (gatehouse.Page[*gatehouse.DeadLetter], error) {
 		filter.Cursor, filter.Limit = cursor, limit
 		return api.ListDeadLetters(ctx, filter)
 	})
 	return showPage(g, page, err, "No dead letters.", func() *term.Table {
 		t := &term.Table{
-			Header: []string{"ID", "ACTION", "TYPE", "CONNECTOR", "ATTEMPTS", "LAST", "CODE", "ERROR", "ADVICE", "STATUS", "REPLAY", "WHY", "TARGET SAYS"},
-			Wide:   8, Drop: []int{11, 12, 5, 2, 1, 3, 4, 7},
+			Header: []string{"ID", "ACTION", "TYPE", "CONNECTOR", "ATTEMPTS", "LAST", "CODE", "ERROR", "ADVICE",
+				"STATUS", "REPLAY", "WHY", "TARGET SAYS"},
+			Wide: 8, Drop: []int{11, 12, 5, 2, 1, 3, 4, 7},
 		}
 		for _, d := range page.Items {
 			replay := "unsafe"
 			if d.ReplaySafe {
 				replay = "safe"
 			}
-			t.Add(d.ID, d.ActionID, d.ActionType, d.Connector, strconv.Itoa(d.Attempts), g.At(d.LastAt), d.ErrorCode, d.Error, d.Advice,
+			t.Add(d.ID, d.ActionID, d.ActionType, d.Connector, strconv.Itoa(d.Attempts), g.At(d.LastAt), d.ErrorCode,
+				d.Error, d.Advice,
 				string(d.Status), replay, d.ReplayReason, d.TargetSays)
 		}
 		return t
@@ -121,7 +124,8 @@ func (s *dlqSelection) read(all bool) (out gatehouse.DeadLetterSelection, err er
 	}
 	switch {
 	case given != 1:
-		return out, term.Usagef("name dead letters, or a filter (--connector, --code, --since, --limit), or --all where there is one")
+		return out, term.Usagef("name dead letters, or a filter (--connector, --code, --since, --limit), or " +
+			"--all where there is one")
 	case s.Yes && s.DryRun:
 		return out, term.Usagef("give --yes or --dry-run, not both")
 	case s.Limit < 0 || s.Limit > gatehouse.MaxDeadLetterBatch:
@@ -164,7 +168,8 @@ func (c *dlqReplayCmd) Run(g *globals, api service) error {
 	if err != nil {
 		return err
 	}
-	answer, err := api.ReplayDeadLetters(g.Ctx, gatehouse.ReplayRequest{IDs: sel.IDs, Filter: sel.Filter, All: c.All, DryRun: sel.DryRun})
+	answer, err := api.ReplayDeadLetters(g.Ctx, gatehouse.ReplayRequest{IDs: sel.IDs, Filter: sel.Filter, All: c.All,
+		DryRun: sel.DryRun})
 	if err != nil {
 		return err
 	}

@@ -177,12 +177,14 @@ func (*doctorCmd) answerable(g *globals, api service, add adder) {
 		}
 	}
 	if n := (&gatehouse.Approval{}).Answerers(people); n < 2 {
-		add("approvers", term.CheckNote, "%d of the tenant may decide: what L5 asks, and what they or their agents propose, is denied; "+
+		add("approvers", term.CheckNote, "%d of the tenant may decide: what L5 asks, and what they or their "+
+			"agents propose, is denied; "+
 			"`gatehouse principal create --kind person --role approver` makes another", n)
 	}
 	stuck, seen := []string{}, 0
 	for cursor := ""; seen < most; {
-		page, err := api.ListActions(g.Ctx, gatehouse.ActionFilter{Status: gatehouse.StatusPending, Limit: gatehouse.MaxLimit, Cursor: cursor})
+		page, err := api.ListActions(g.Ctx, gatehouse.ActionFilter{Status: gatehouse.StatusPending,
+			Limit: gatehouse.MaxLimit, Cursor: cursor})
 		if err != nil {
 			add("answerable", term.CheckNote, "could not be read: %v", err)
 			return
@@ -201,7 +203,8 @@ func (*doctorCmd) answerable(g *globals, api service, add adder) {
 		add("answerable", term.CheckOK, "")
 		return
 	}
-	add("answerable", term.CheckFail, "too few people are left who can answer %s; cancel or revise: %s", term.Count(len(stuck), "pending action"),
+	add("answerable", term.CheckFail, "too few people are left who can answer %s; cancel or revise: %s",
+		term.Count(len(stuck), "pending action"),
 		strings.Join(stuck[:min(len(stuck), 5)], ", "))
 }
 
@@ -220,14 +223,18 @@ func (*doctorCmd) roles(g *globals, api service, add adder) {
 		waits := fmt.Sprintf("%s for %s", l.What, l.Waited)
 		switch {
 		case l.Tool != "" && l.Busy:
-			add("roles", term.CheckNote, "%s, behind others that are leased: are its workers too few, or is a bound reached?", waits)
+			add("roles", term.CheckNote, "%s, behind others that are leased: are its workers too few, or is a "+
+				"bound reached?", waits)
 		case l.Tool != "":
-			add("roles", term.CheckFail, "%s, and nobody leases any: does a worker ask for %s, with a key of this tenant and the role %s? If so, its log says why",
+			add("roles", term.CheckFail, "%s, and nobody leases any: does a worker ask for %s, with a key of "+
+				"this tenant and the role %s? If so, its log says why",
 				waits, l.Tool, gatehouse.RoleWorker)
 		case l.Busy:
-			add("roles", term.CheckNote, "%s, behind others that are under way: are all workers of the role %s taken, or a bound reached?", waits, l.Role)
+			add("roles", term.CheckNote, "%s, behind others that are under way: are all workers of the role %s "+
+				"taken, or a bound reached?", waits, l.Role)
 		default:
-			add("roles", term.CheckFail, "%s: does a process have the role %s? If so, it is behind, or its log says why", waits, l.Role)
+			add("roles", term.CheckFail, "%s: does a process have the role %s? If so, it is behind, or its log "+
+				"says why", waits, l.Role)
 		}
 	}
 }

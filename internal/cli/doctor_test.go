@@ -63,9 +63,10 @@ func testLateWork(t *testing.T, beside bool, open func(context.Context, func() t
 	epoch := time.Now().UTC()
 	start := func(roles ...serve.Role) *serve.Server {
 		t.Helper()
-		n, err := serve.NewNode(t.Context(), cfg, &serve.Backplane{}, slog.New(slog.DiscardHandler), func() (gatehouse.Store, error) {
-			return open(t.Context(), func() time.Time { return epoch.Add(time.Duration(ahead.Load())) })
-		})
+		n, err := serve.NewNode(t.Context(), cfg, &serve.Backplane{}, slog.New(slog.DiscardHandler),
+			func() (gatehouse.Store, error) {
+				return open(t.Context(), func() time.Time { return epoch.Add(time.Duration(ahead.Load())) })
+			})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -93,8 +94,9 @@ func testLateWork(t *testing.T, beside bool, open func(context.Context, func() t
 			t.Fatal(err)
 		}
 	}
-	if _, _, err := s.Runs.ApplyWorkflow(admin, "mixed", "name: mixed\nlimits: {deadline: 1h}\nsteps:\n  - {id: built, uses: transform, with: {}}\n"+
-		"  - {id: one, uses: worker.page, needs: []}\n  - {id: two, uses: worker.page, needs: []}\n"); err != nil {
+	if _, _, err := s.Runs.ApplyWorkflow(admin, "mixed",
+		"name: mixed\nlimits: {deadline: 1h}\nsteps:\n  - {id: built, uses: transform, with: {}}\n"+
+			"  - {id: one, uses: worker.page, needs: []}\n  - {id: two, uses: worker.page, needs: []}\n"); err != nil {
 		t.Fatal(err)
 	}
 	started, _, err := bot.StartRun(t.Context(), "mixed", gatehouse.NewRun{Input: `{}`})
@@ -102,7 +104,8 @@ func testLateWork(t *testing.T, beside bool, open func(context.Context, func() t
 		t.Fatal(err)
 	}
 	settleStep(t, s, admin, bot)
-	if _, _, err := s.Runs.ApplyWorkflow(admin, "lined", "name: lined\nlimits: {max_runs_per_min: 1}\nsteps:\n  - {id: one, uses: transform, with: {}}\n"); err != nil {
+	if _, _, err := s.Runs.ApplyWorkflow(admin, "lined", "name: lined\nlimits: {max_runs_per_min: 1}\nsteps:\n  "+
+		"- {id: one, uses: transform, with: {}}\n"); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := bot.StartRun(t.Context(), "lined", gatehouse.NewRun{Input: `{}`}); err != nil {
@@ -148,7 +151,8 @@ func testLateWork(t *testing.T, beside bool, open func(context.Context, func() t
 	if _, _, err := bot.StartRun(t.Context(), "mixed", gatehouse.NewRun{Input: `{}`}); err != nil { // which no bound holds
 		t.Fatal(err)
 	}
-	doctor(s, term.ExitError, "roles\tnote\ta push has been due for 30d, behind others that are under way: are all workers of the role dispatcher taken, or a bound reached?",
+	doctor(s, term.ExitError, "roles\tnote\ta push has been due for 30d, behind others that are under way: are "+
+		"all workers of the role dispatcher taken, or a bound reached?",
 		"roles\tnote\ta step of the tool page has been ready for 30d, behind others that are leased: are its workers too few, or is a bound reached?",
 		"roles\tnote\ta run in line for max_runs_per_min has been queued for 30d, behind others that are under way: are all workers of the role runner taken, or a bound reached?")
 	ahead.Store(int64(100 * 24 * time.Hour)) // that lease is over too
@@ -164,7 +168,8 @@ func testLateWork(t *testing.T, beside bool, open func(context.Context, func() t
 		t.Errorf("another tenant's operator is told %+v", check.Late)
 	}
 	viewer := &gatehouse.Caller{Principal: &gatehouse.Principal{Tenant: gatehouse.DefaultTenant, Roles: []gatehouse.Role{gatehouse.RoleViewer}}}
-	if _, err := s.Gate.CheckRoles(gatehouse.NewContext(t.Context(), viewer)); gatehouse.CodeOf(err) != gatehouse.CodeRoleRequired {
+	if _, err := s.Gate.CheckRoles(gatehouse.NewContext(t.Context(),
+		viewer)); gatehouse.CodeOf(err) != gatehouse.CodeRoleRequired {
 		t.Errorf("a viewer gets %v", err)
 	}
 	if !beside {
@@ -194,7 +199,8 @@ func testLateWork(t *testing.T, beside bool, open func(context.Context, func() t
 	}
 	until("nothing to do", func(late []gatehouse.LateWork) bool { return len(late) == 0 })
 	doctor(other, term.ExitDone, nothingWaits)
-	if _, _, err := other.Runs.ApplyWorkflow(admin, "paged", "name: paged\nsteps:\n  - {id: one, uses: worker.page}\n"); err != nil {
+	if _, _, err := other.Runs.ApplyWorkflow(admin, "paged",
+		"name: paged\nsteps:\n  - {id: one, uses: worker.page}\n"); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := servetest.NewClient(t, other.Gate, other.URL, creds, "ann", gatehouse.KindAgent,
@@ -209,10 +215,12 @@ func testLateWork(t *testing.T, beside bool, open func(context.Context, func() t
 // when: the run that it waits for has ended.
 func settleStep(t *testing.T, s *serve.Server, admin context.Context, bot *client.Client) {
 	t.Helper()
-	if _, _, err := s.Runs.ApplyWorkflow(admin, "child", "name: child\nsteps:\n  - {id: one, uses: transform, with: {}}\n"); err != nil {
+	if _, _, err := s.Runs.ApplyWorkflow(admin, "child",
+		"name: child\nsteps:\n  - {id: one, uses: transform, with: {}}\n"); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := s.Runs.ApplyWorkflow(admin, "parent", "name: parent\nsteps:\n  - {id: one, uses: workflow.child}\n"); err != nil {
+	if _, _, err := s.Runs.ApplyWorkflow(admin, "parent",
+		"name: parent\nsteps:\n  - {id: one, uses: workflow.child}\n"); err != nil {
 		t.Fatal(err)
 	}
 	var runs [2]*gatehouse.Run

@@ -44,9 +44,10 @@ func (c *doctorCmd) checked(g *globals, held []gatehouse.LogHead) (*gatehouse.St
 }
 
 func (c *doctorCmd) printDeep(g *globals, report *gatehouse.StoreCheck) error {
-	t := &term.Table{Header: []string{"NO", "INVARIANT", "RESULT", "EXAMINED", "VIOLATIONS"}, Wide: 1, Paint: func(_ int, cell string) string {
-		return map[string]string{term.CheckOK: term.Green, term.CheckNote: term.Yellow, term.CheckFail: term.Red}[cell]
-	}}
+	t := &term.Table{Header: []string{"NO", "INVARIANT", "RESULT", "EXAMINED", "VIOLATIONS"}, Wide: 1,
+		Paint: func(_ int, cell string) string {
+			return map[string]string{term.CheckOK: term.Green, term.CheckNote: term.Yellow, term.CheckFail: term.Red}[cell]
+		}}
 	for _, i := range report.Invariants {
 		result := term.CheckOK
 		switch {

@@ -145,7 +145,8 @@ func (c *evidenceShowCmd) Run(g *globals) error {
 	if err := report.err(); err != nil {
 		return err
 	}
-	g.Say("Verified: %s, %s of the audit log.", term.Count(len(report.Manifest.Files), "file"), term.EntryCount(int64(report.Entries)))
+	g.Say("Verified: %s, %s of the audit log.", term.Count(len(report.Manifest.Files), "file"),
+		term.EntryCount(int64(report.Entries)))
 	return nil
 }
 

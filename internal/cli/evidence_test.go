@@ -55,7 +55,8 @@ func testBundle(t *testing.T, change, late func(files map[string][]byte)) []byte
 			Approval: &gatehouse.Approval{Required: 1, Votes: []gatehouse.Vote{{Name: "ana\x1b[8m", Decision: gatehouse.Approve, Via: gatehouse.ViaConsole}}},
 		}}),
 		"receipts.json": doc([]map[string]any{{"id": "rcp_1", "action_id": "act_1", "attempt": 1, "outcome": "applied", "external_id": "INC1", "reversible": true}}),
-		"costs.json":    doc([]sheet.ModelCost{{Provider: "local", Model: "m", Calls: 2, InputTokens: 250, OutputTokens: 30, Cost: "0.000042", Currency: "USD"}}),
+		"costs.json": doc([]sheet.ModelCost{{Provider: "local", Model: "m", Calls: 2, InputTokens: 250,
+			OutputTokens: 30, Cost: "0.000042", Currency: "USD"}}),
 		"audit.json": doc(map[string]any{
 			"head": gatehouse.LogHead{Tenant: "default", Size: 9},
 			"entries": []*gatehouse.Entry{
@@ -163,10 +164,14 @@ func TestEvidenceShow(t *testing.T) {
 		code int
 		want []string
 	}{
-		{[]string{file}, term.ExitDone, []string{"run\trun_1\n", "workflow\ttriage version 3\n", "sha256\t" + good, "update: succeeded", "ana<U+001B>[8m: approved", "reversible, external id INC1", "0.000042 USD", "size 9"}},
+		{[]string{file}, term.ExitDone, []string{"run\trun_1\n", "workflow\ttriage version 3\n", "sha256\t" + good,
+			"update: succeeded", "ana<U+001B>[8m: approved", "reversible, external id INC1", "0.000042 USD",
+			"size 9"}},
 		{[]string{file, "--sha256", strings.ToUpper(good)}, term.ExitDone, nil},
-		{[]string{file, "--sha256", strings.Repeat("0", 64)}, term.ExitError, []string{"Problems\n", "its SHA-256 is " + good}},
-		{[]string{file, "--json"}, term.ExitDone, []string{`"ok": true`, `"problems": []`, `"run": "run_1"`, `"audit_entries": 2`}},
+		{[]string{file, "--sha256", strings.Repeat("0", 64)}, term.ExitError,
+			[]string{"Problems\n", "its SHA-256 is " + good}},
+		{[]string{file, "--json"}, term.ExitDone, []string{`"ok": true`, `"problems": []`, `"run": "run_1"`,
+			`"audit_entries": 2`}},
 		{[]string{filepath.Join(filepath.Dir(file), "none.zip")}, term.ExitError, nil},
 		{[]string{filepath.Dir(file)}, term.ExitError, nil},
 	} {

@@ -235,7 +235,8 @@ func (r *bundleReport) entries(log *bundleAudit) {
 			r.Last = &at
 		}
 		if audit.LeafHash(e.Body) != e.LeafHash {
-			r.problem("audit entry %d has the leaf hash %s, but its text gives %s", at, term.HashText(e.LeafHash), term.HashText(audit.LeafHash(e.Body)))
+			r.problem("audit entry %d has the leaf hash %s, but its text gives %s", at, term.HashText(e.LeafHash),
+				term.HashText(audit.LeafHash(e.Body)))
 		}
 		var l gatehouse.Leaf
 		if err := json.Unmarshal([]byte(e.Body), &l); err != nil {
@@ -335,7 +336,8 @@ func printBundleParts(s *sheet.Sheet, r *bundleReport) {
 		if rc.Reversible {
 			undo = "reversible"
 		}
-		s.Item(fmt.Sprintf("%s of %s: %s at attempt %d, %s, external id %s", rc.ID, rc.ActionID, rc.Outcome, rc.Attempt, undo, rc.ExternalID))
+		s.Item(fmt.Sprintf("%s of %s: %s at attempt %d, %s, external id %s", rc.ID, rc.ActionID, rc.Outcome,
+			rc.Attempt, undo, rc.ExternalID))
 	}
 	if len(r.Costs) > 0 {
 		s.Head("Models")

@@ -93,14 +93,19 @@ func TestWaitEnds(t *testing.T) {
 	}{
 		{name: "pending when the time is over", timeout: time.Minute, code: term.ExitPending, took: time.Minute},
 		{name: "no time at all", timeout: 0, code: term.ExitPending, took: 0},
-		{name: "unreachable to the end", timeout: 3 * time.Second, code: term.ExitError, took: 3 * time.Second, actions: []answer{
-			{err: &url.Error{Op: "Get", URL: "x", Err: syscall.ECONNREFUSED}}, {err: &url.Error{Op: "Get", URL: "x", Err: syscall.ECONNREFUSED}},
-			{err: &url.Error{Op: "Get", URL: "x", Err: syscall.ECONNREFUSED}}, {err: &url.Error{Op: "Get", URL: "x", Err: syscall.ECONNREFUSED}},
-		}},
-		{name: "unknown action", timeout: time.Minute, code: term.ExitError, took: 0, actions: []answer{{err: gatehouse.E(gatehouse.CodeNotFound, "x")}}},
-		{name: "not allowed", timeout: time.Minute, code: term.ExitNotAllowed, took: 0, actions: []answer{{err: gatehouse.E(gatehouse.CodeUnauthenticated, "x")}}},
-		{name: "an answer that cannot be read", timeout: time.Minute, code: term.ExitError, took: 0, actions: []answer{{err: errors.New("not JSON")}}},
-		{name: "interrupted", timeout: time.Hour, cancel: 10 * time.Second, code: term.ExitCanceled, took: 10 * time.Second},
+		{name: "unreachable to the end", timeout: 3 * time.Second, code: term.ExitError, took: 3 * time.Second,
+			actions: []answer{
+				{err: &url.Error{Op: "Get", URL: "x", Err: syscall.ECONNREFUSED}}, {err: &url.Error{Op: "Get", URL: "x", Err: syscall.ECONNREFUSED}},
+				{err: &url.Error{Op: "Get", URL: "x", Err: syscall.ECONNREFUSED}}, {err: &url.Error{Op: "Get", URL: "x", Err: syscall.ECONNREFUSED}},
+			}},
+		{name: "unknown action", timeout: time.Minute, code: term.ExitError, took: 0,
+			actions: []answer{{err: gatehouse.E(gatehouse.CodeNotFound, "x")}}},
+		{name: "not allowed", timeout: time.Minute, code: term.ExitNotAllowed, took: 0,
+			actions: []answer{{err: gatehouse.E(gatehouse.CodeUnauthenticated, "x")}}},
+		{name: "an answer that cannot be read", timeout: time.Minute, code: term.ExitError, took: 0,
+			actions: []answer{{err: errors.New("not JSON")}}},
+		{name: "interrupted", timeout: time.Hour, cancel: 10 * time.Second, code: term.ExitCanceled,
+			took: 10 * time.Second},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -129,7 +129,8 @@ func TestInitHandsTheSecretsOver(t *testing.T) { // not parallel: it sets the en
 	}
 
 	g, _, words := testGlobals(t)
-	if code := run(*g, []string{"init", "--data", data, "--kubernetes-secret", "admin", "--service-account", t.TempDir()}); code != term.ExitError || !strings.Contains(words.String(), "in a pod") {
+	if code := run(*g, []string{"init", "--data", data, "--kubernetes-secret", "admin", "--service-account",
+		t.TempDir()}); code != term.ExitError || !strings.Contains(words.String(), "in a pod") {
 		t.Errorf("outside of a pod: exit code %d: %s", code, words)
 	}
 }

@@ -66,8 +66,9 @@ func (c *insightsCmd) Run(g *globals, api service) error {
 
 func insightTable(x *gatehouse.Insights) *term.Table {
 	t := &term.Table{
-		Header: []string{"", "NAME", "PROPOSED", "APPROVED", "REJECTED", "ALLOWED", "DENIED", "EXPIRED", "PENDING", "P50", "P90", "P99"},
-		Wide:   1, Drop: []int{11, 10, 7},
+		Header: []string{"", "NAME", "PROPOSED", "APPROVED", "REJECTED", "ALLOWED", "DENIED", "EXPIRED", "PENDING",
+			"P50", "P90", "P99"},
+		Wide: 1, Drop: []int{11, 10, 7},
 	}
 	add := func(kind string, i gatehouse.Insight) {
 		cells := []string{kind, i.Name}

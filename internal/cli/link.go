@@ -47,7 +47,8 @@ func (*linkKeysListCmd) Run(g *globals, api service) error {
 }
 
 func linkKeyTable() *term.Table {
-	return &term.Table{Header: []string{"ID", "NUMBER", "STATE", "CREATED", "ENDS", "REVOKED", "MASTER KEY"}, Drop: []int{6, 1, 4}}
+	return &term.Table{Header: []string{"ID", "NUMBER", "STATE", "CREATED", "ENDS", "REVOKED", "MASTER KEY"},
+		Drop: []int{6, 1, 4}}
 }
 
 func addLinkKey(g *globals, t *term.Table, k *gatehouse.RingKey) {

@@ -80,7 +80,8 @@ func (c *listCmd) Run(g *globals, api service) error {
 		Status: c.Status, ActionType: c.Type, RiskLevel: gatehouse.RiskLevel(c.Risk),
 		ProposedBy: c.ProposedBy, Query: c.Query, Sort: c.Sort, Decided: c.Decided, Archived: c.Archived,
 	}
-	page, err := collect(g.Ctx, &c.paging, func(ctx context.Context, cursor string, limit int) (gatehouse.Page[*gatehouse.Action], error) {
+	page, err := collect(g.Ctx, &c.paging, func(ctx context.Context, cursor string,
+		limit int) (gatehouse.Page[*gatehouse.Action], error) {
 		f.Cursor, f.Limit = cursor, limit
 		return api.ListActions(ctx, f)
 	})

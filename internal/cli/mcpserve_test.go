@@ -33,7 +33,9 @@ func (k keyed) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestMCPServe(t *testing.T) {
 	t.Parallel()
 	w := newMCPWorld(t)
-	handler := mcp.NewHandler(version.Number, func(key string) (mcp.Service, error) { return client.New(w.server.URL, key) })
+	handler := mcp.NewHandler(version.Number, func(key string) (mcp.Service, error) {
+		return client.New(w.server.URL, key)
+	})
 	s := httptest.NewServer(handler)
 	t.Cleanup(s.Close)
 	command := exec.Command("gatehouse", "mcp", "serve")

@@ -70,7 +70,8 @@ func TestMigrateStore(t *testing.T) {
 		}
 		return out.String(), errOut.String()
 	}
-	if out, words := migrate(term.ExitDone, "--dry-run"); !strings.Contains(out, "action\t1\n") || !strings.Contains(words, "nothing was changed") {
+	if out, words := migrate(term.ExitDone, "--dry-run"); !strings.Contains(out, "action\t1\n") ||
+		!strings.Contains(words, "nothing was changed") {
 		t.Errorf("beside the server, --dry-run prints %q and says %q", out, words)
 	}
 	if _, words := migrate(term.ExitError); !strings.Contains(words, "in use by another gatehouse") {
@@ -128,7 +129,8 @@ func TestMigrateStore(t *testing.T) {
 		t.Fatal(words)
 	}
 	g, _, words = testGlobals(t)
-	if code := run(*g, []string{"migrate-store", "--data", other, "--database-url", dsn}); code != term.ExitError || !strings.Contains(words.String(), "rows of another folder") {
+	if code := run(*g, []string{"migrate-store", "--data", other, "--database-url", dsn}); code != term.ExitError ||
+		!strings.Contains(words.String(), "rows of another folder") {
 		t.Errorf("exit code %d: %s", code, words)
 	}
 }

@@ -307,7 +307,8 @@ func printExplanation(s *sheet.Sheet, e *gatehouse.Explanation) {
 		s.Line("reason", r)
 	}
 	if e.Outcome != gatehouse.OutcomeDeny {
-		s.Line("asks", fmt.Sprintf("%d of %s", e.Required, strings.Join(gatehouse.Whom(e.Roles, e.Groups, e.People), ",")))
+		s.Line("asks", fmt.Sprintf("%d of %s", e.Required, strings.Join(gatehouse.Whom(e.Roles, e.Groups, e.People),
+			",")))
 		s.Line("expires", "after "+e.Expiry.String())
 		s.Timing(&e.Timing, 0, false)
 		s.Line("edits", editorText(e))
@@ -316,7 +317,8 @@ func printExplanation(s *sheet.Sheet, e *gatehouse.Explanation) {
 		s.Line("hold", e.Hold.String())
 	}
 	for _, c := range e.Ceilings {
-		s.Line("ceiling", fmt.Sprintf("%s for %s: takes %s of %s per %s", c.Ceiling, c.Scope, c.Amount, c.Limit, c.Window))
+		s.Line("ceiling", fmt.Sprintf("%s for %s: takes %s of %s per %s", c.Ceiling, c.Scope, c.Amount, c.Limit,
+			c.Window))
 	}
 	for _, t := range e.Trace {
 		word := "no match"

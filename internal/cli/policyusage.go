@@ -26,7 +26,8 @@ func (c *policyUsageCmd) Run(g *globals, api service) error {
 	return showPage(g, pageOf(accounts), err, "The active policy has no ceilings.", func() *term.Table {
 		t := &term.Table{Header: []string{"CEILING", "FOR", "USED", "LEFT", "LIMIT", "CURRENCY", "WINDOW"}}
 		for _, a := range accounts {
-			t.Add(a.Ceiling, accountOf(a), string(a.Used), string(a.Left), string(a.Limit), a.Currency, a.Window.String())
+			t.Add(a.Ceiling, accountOf(a), string(a.Used), string(a.Left), string(a.Limit), a.Currency,
+				a.Window.String())
 		}
 		return t
 	})

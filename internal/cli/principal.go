@@ -85,7 +85,8 @@ func (c *principalListCmd) Run(g *globals, api service) error {
 }
 
 func (g *globals) principalTable(principals ...*gatehouse.Principal) *term.Table {
-	t := &term.Table{Header: []string{"ID", "NAME", "KIND", "ROLES", "SPONSOR", "STATE", "CREATED"}, Wide: 3, Drop: []int{6, 4}}
+	t := &term.Table{Header: []string{"ID", "NAME", "KIND", "ROLES", "SPONSOR", "STATE", "CREATED"}, Wide: 3,
+		Drop: []int{6, 4}}
 	for _, p := range principals {
 		state := "enabled"
 		if p.Disabled {

@@ -162,7 +162,8 @@ func (g *globals) tellNext(a *gatehouse.Action) {
 	switch a.Status {
 	case gatehouse.StatusPending:
 		if a.Approval != nil {
-			g.Say("Waiting for people: %s, until %s.", term.Safe(sheet.VotesText(a.Approval)), a.Approval.ExpiresAt.UTC().Format(time.RFC3339))
+			g.Say("Waiting for people: %s, until %s.", term.Safe(sheet.VotesText(a.Approval)),
+				a.Approval.ExpiresAt.UTC().Format(time.RFC3339))
 		}
 	case gatehouse.StatusDenied:
 		g.Say("Denied by the policy: %s", term.Safe(strings.Join(a.Policy.Reasons, "; ")))

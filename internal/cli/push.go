@@ -38,7 +38,8 @@ Examples:
 
 // Run lists.
 func (c *pushListCmd) Run(g *globals, api service) error {
-	page, err := collect(g.Ctx, &c.paging, func(ctx context.Context, cursor string, limit int) (gatehouse.Page[*gatehouse.Push], error) {
+	page, err := collect(g.Ctx, &c.paging, func(ctx context.Context, cursor string,
+		limit int) (gatehouse.Page[*gatehouse.Push], error) {
 		return api.ListPushes(ctx, gatehouse.PushFilter{Status: c.Status, Cursor: cursor, Limit: limit})
 	})
 	if err != nil {
@@ -52,8 +53,9 @@ func (c *pushListCmd) Run(g *globals, api service) error {
 	}
 	return showPage(g, page, nil, "No pushes.", func() *term.Table {
 		t := &term.Table{
-			Header: []string{"ID", "ACTION", "CONNECTOR", "STATUS", "ATTEMPTS", "CREATED", "NEXT ATTEMPT", "LAST ERROR", "CHANGE"},
-			Wide:   8, Drop: []int{1, 2, 6, 4, 5},
+			Header: []string{"ID", "ACTION", "CONNECTOR", "STATUS", "ATTEMPTS", "CREATED", "NEXT ATTEMPT",
+				"LAST ERROR", "CHANGE"},
+			Wide: 8, Drop: []int{1, 2, 6, 4, 5},
 		}
 		ids := term.IDsOf(&g.IO, page.Items, func(p *gatehouse.Push) string { return p.ID })
 		actions := term.IDsOf(&g.IO, page.Items, func(p *gatehouse.Push) string { return p.ActionID })
@@ -62,7 +64,8 @@ func (c *pushListCmd) Run(g *globals, api service) error {
 			if g.TTY {
 				failure = term.Shorten(term.Safe(failure), maxListedError)
 			}
-			t.Add(ids[i], actions[i], p.Connector, string(p.Status), strconv.Itoa(p.Attempts), g.At(p.CreatedAt), g.AtPtr(p.NextAttempt), failure, changes[i])
+			t.Add(ids[i], actions[i], p.Connector, string(p.Status), strconv.Itoa(p.Attempts), g.At(p.CreatedAt),
+				g.AtPtr(p.NextAttempt), failure, changes[i])
 		}
 		return t
 	})
@@ -121,7 +124,8 @@ func (c *pushDrainCmd) Run(g *globals, api service) error {
 }
 
 func (g *globals) printDrain(answer *gatehouse.DrainAnswer) error {
-	t := &term.Table{Header: []string{"PUSH", "ACTION", "CONNECTOR", "CLASS", "CHANGE", "OUTCOME", "DETAIL"}, Wide: 4, Drop: []int{3, 2, 1}}
+	t := &term.Table{Header: []string{"PUSH", "ACTION", "CONNECTOR", "CLASS", "CHANGE", "OUTCOME", "DETAIL"}, Wide: 4,
+		Drop: []int{3, 2, 1}}
 	for _, i := range answer.Items {
 		a := gatehouse.Action{Proposal: gatehouse.Proposal{
 			Operation: i.Operation, Target: i.Target, Connector: i.Connector, ProposedChange: i.Change,

@@ -17,7 +17,8 @@ func TestDrainExitAndPrint(t *testing.T) {
 		}
 	}
 	for want, outcomes := range map[int][]string{
-		term.ExitDone: {"applied", "queued"}, term.ExitError: {"applied", "failed"}, term.ExitUnknown: {"failed", "unknown", "failed"},
+		term.ExitDone: {"applied", "queued"}, term.ExitError: {"applied", "failed"},
+		term.ExitUnknown: {"failed", "unknown", "failed"},
 	} {
 		answer := &gatehouse.DrainAnswer{}
 		for _, o := range outcomes {

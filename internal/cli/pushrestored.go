@@ -61,7 +61,8 @@ func (c *pushMarkCmd) Run(g *globals, api service) error {
 }
 
 func (g *globals) printMarked(out *gatehouse.MarkUnknownAnswer) error {
-	t := &term.Table{Header: []string{"PUSH", "TENANT", "ACTION", "CONNECTOR", "CLASS", "CHANGE", "WAS", "MADE"}, Wide: 5, Drop: []int{7, 2, 1}}
+	t := &term.Table{Header: []string{"PUSH", "TENANT", "ACTION", "CONNECTOR", "CLASS", "CHANGE", "WAS", "MADE"},
+		Wide: 5, Drop: []int{7, 2, 1}}
 	for _, m := range out.Items {
 		a := gatehouse.Action{Proposal: gatehouse.Proposal{
 			Operation: m.Operation, Target: m.Target, Connector: m.Connector, ProposedChange: m.Change,

@@ -62,9 +62,11 @@ Examples:
 func (c *corpusCmd) Run(g *globals, api service) error {
 	page, err := collect(g.Ctx, &c.paging, api.ListCorpus)
 	return showPage(g, page, err, "No decision was taken yet.", func() *term.Table {
-		t := &term.Table{Header: []string{"ID", "ACTION", "TYPE", "OUTCOME", "BY", "AT", "NOTES", "FEATURES"}, Wide: 6, Drop: []int{7, 0, 5}}
+		t := &term.Table{Header: []string{"ID", "ACTION", "TYPE", "OUTCOME", "BY", "AT", "NOTES", "FEATURES"},
+			Wide: 6, Drop: []int{7, 0, 5}}
 		for _, e := range page.Items {
-			t.Add(e.ID, e.ActionID, e.ActionType, string(e.Outcome), e.DecidedBy, g.At(e.At), e.Notes, string(e.Features))
+			t.Add(e.ID, e.ActionID, e.ActionType, string(e.Outcome), e.DecidedBy, g.At(e.At), e.Notes,
+				string(e.Features))
 		}
 		return t
 	})

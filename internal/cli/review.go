@@ -46,7 +46,8 @@ Examples:
 }
 
 // errNoTerminal is why there is nothing to review on.
-var errNoTerminal = term.Usagef("review shows one card a screen and is decided by keys: it needs a terminal as its stdin. Elsewhere use `gatehouse list --sort urgency` and `gatehouse approve ID --digest DIGEST`")
+var errNoTerminal = term.Usagef("review shows one card a screen and is decided by keys: it needs a terminal as " +
+	"its stdin. Elsewhere use `gatehouse list --sort urgency` and `gatehouse approve ID --digest DIGEST`")
 
 // Run reviews.
 func (c *reviewCmd) Run(g *globals) error {
@@ -54,7 +55,8 @@ func (c *reviewCmd) Run(g *globals) error {
 		return errNoTerminal
 	}
 	if os.Getenv("TERM") == "dumb" {
-		return term.Usagef("this terminal (TERM=dumb) cannot show cards: use `gatehouse list --sort urgency` and `gatehouse approve ID`")
+		return term.Usagef("this terminal (TERM=dumb) cannot show cards: use `gatehouse list --sort urgency` and " +
+			"`gatehouse approve ID`")
 	}
 	api, err := g.connect()
 	if err != nil {

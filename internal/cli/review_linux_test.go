@@ -337,7 +337,8 @@ func TestReviewNeedsATerminal(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "gatehouse", "review")
 	cmd.Env = cleanEnv("GATEHOUSE_URL=http://127.0.0.1:1", "GATEHOUSE_KEY=gth_x")
 	out, _ := cmd.CombinedOutput()
-	if code := cmd.ProcessState.ExitCode(); code != term.ExitUsage || !strings.Contains(string(out), "needs a terminal as its stdin") {
+	if code := cmd.ProcessState.ExitCode(); code != term.ExitUsage ||
+		!strings.Contains(string(out), "needs a terminal as its stdin") {
 		t.Errorf("exit code %d, %s", code, out)
 	}
 }

@@ -70,7 +70,8 @@ func openInbox(t *testing.T) *inbox {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.Gate = gate.New(n.Store, n.Registry, n.Hub, gate.Config{PolicySource: []byte(reviewPolicy), Hold: new(time.Hour)}, n.Log)
+	n.Gate = gate.New(n.Store, n.Registry, n.Hub, gate.Config{PolicySource: []byte(reviewPolicy),
+		Hold: new(time.Hour)}, n.Log)
 	s, err := serve.StartRoles(n, "127.0.0.1:0", []serve.Role{serve.RoleAPI})
 	if err != nil {
 		t.Fatal(err)

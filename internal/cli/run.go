@@ -125,7 +125,8 @@ Examples:
 // Run lists.
 func (c *runListCmd) Run(g *globals, api service) error {
 	f := gatehouse.RunFilter{Status: c.Status, Workflow: c.Workflow}
-	page, err := collect(g.Ctx, &c.paging, func(ctx context.Context, cursor string, limit int) (gatehouse.Page[*gatehouse.Run], error) {
+	page, err := collect(g.Ctx, &c.paging, func(ctx context.Context, cursor string,
+		limit int) (gatehouse.Page[*gatehouse.Run], error) {
 		f.Cursor, f.Limit = cursor, limit
 		return api.ListRuns(ctx, f)
 	})
@@ -135,7 +136,8 @@ func (c *runListCmd) Run(g *globals, api service) error {
 // runTable lists runs: the same columns wherever runs are listed.
 func (g *globals) runTable(runs ...*gatehouse.Run) *term.Table {
 	t := &term.Table{
-		Header: []string{"ID", "STATUS", "WORKFLOW", "VERSION", "TRIGGER", "REF", "BY", "CREATED", "ENDED"}, Wide: 5, Drop: []int{3, 4, 6, 8},
+		Header: []string{"ID", "STATUS", "WORKFLOW", "VERSION", "TRIGGER", "REF", "BY", "CREATED", "ENDED"}, Wide: 5,
+		Drop: []int{3, 4, 6, 8},
 		Paint: func(column int, cell string) string {
 			if column == 1 {
 				return runStyle(gatehouse.RunStatus(cell))
@@ -145,7 +147,8 @@ func (g *globals) runTable(runs ...*gatehouse.Run) *term.Table {
 	}
 	ids := term.IDsOf(&g.IO, runs, func(r *gatehouse.Run) string { return r.ID })
 	for i, r := range runs {
-		t.Add(ids[i], string(r.Status), r.Workflow, strconv.Itoa(r.Version), string(r.Trigger), r.TriggerRef, r.StartedBy,
+		t.Add(ids[i], string(r.Status), r.Workflow, strconv.Itoa(r.Version), string(r.Trigger), r.TriggerRef,
+			r.StartedBy,
 			g.At(r.CreatedAt), g.AtPtr(r.FinishedAt))
 	}
 	return t
@@ -262,7 +265,8 @@ func (c *runCancelCmd) Run(g *globals, api service) error {
 		return err
 	}
 	if !r.Status.Final() {
-		g.Say("It takes up nothing new, and ends when what is under way has settled: gatehouse run watch %s", term.Safe(r.ID))
+		g.Say("The run starts no new step, and ends when the steps in progress have finished: gatehouse run watch %s",
+			term.Safe(r.ID))
 	}
 	return g.printRun(r, nil)
 }

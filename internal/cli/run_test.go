@@ -23,8 +23,9 @@ func watchedRun() *gatehouse.RunDetail {
 				{ID: "stp_2", Key: "page", Status: gatehouse.StepSucceeded, Attempts: 2, StartedAt: at(4),
 					FinishedAt: at(12)},
 				{
-					ID: "stp_3", Key: "update", Status: gatehouse.StepSucceeded, Attempts: 1, StartedAt: at(12), FinishedAt: at(7215),
-					ActionID: "act_1",
+					ID: "stp_3", Key: "update", Status: gatehouse.StepSucceeded, Attempts: 1, StartedAt: at(12),
+					FinishedAt: at(7215),
+					ActionID:   "act_1",
 				},
 				{ID: "stp_4", Key: "later", Uses: "wait", Status: gatehouse.StepWaiting, Attempts: 1,
 					StartedAt: at(7215), Event: "paid"},
@@ -37,8 +38,9 @@ func watchedRun() *gatehouse.RunDetail {
 func TestExitOfFailure(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[gatehouse.Status]int{
-		gatehouse.StatusRejected: term.ExitRejected, gatehouse.StatusDenied: term.ExitRejected, gatehouse.StatusExpired: term.ExitExpired,
-		gatehouse.StatusFailed: term.ExitError, gatehouse.StatusCanceled: term.ExitError,
+		gatehouse.StatusRejected: term.ExitRejected, gatehouse.StatusDenied: term.ExitRejected,
+		gatehouse.StatusExpired: term.ExitExpired,
+		gatehouse.StatusFailed:  term.ExitError, gatehouse.StatusCanceled: term.ExitError,
 	} {
 		d := watchedRun()
 		d.Steps[2].Status, d.Actions[0].Status = gatehouse.StepFailed, status
@@ -60,7 +62,8 @@ func TestWatchLines(t *testing.T) {
 	g, out, _ := testGlobals(t)
 	show := g.watcher(nil)
 	step := d.Steps[1]
-	step.Status, step.FinishedAt, step.Failure = gatehouse.StepFailed, nil, &gatehouse.Failure{Code: "x", Detail: "no\x1b[2J\nrun_1\tsucceeded"}
+	step.Status, step.FinishedAt, step.Failure = gatehouse.StepFailed, nil,
+		&gatehouse.Failure{Code: "x", Detail: "no\x1b[2J\nrun_1\tsucceeded"}
 	d.Steps[2].Status = gatehouse.StepBlocked
 	for range 2 {
 		if err := show(d.Run, false); err != nil {

@@ -218,7 +218,8 @@ func (w *runWatcher) draw(r *gatehouse.Run, last bool) error {
 	lines := append([]string{head}, s.TimelineRows(d)...)
 	if most := w.g.rows() - 1; len(lines) > most {
 		// What scrolled away could not be drawn again.
-		lines = append(lines[:most-1], fmt.Sprintf("… and %d lines more: gatehouse run show %s", len(lines)-most+1, term.Safe(r.ID)))
+		lines = append(lines[:most-1], fmt.Sprintf("… and %d lines more: gatehouse run show %s", len(lines)-most+1,
+			term.Safe(r.ID)))
 	}
 	for _, l := range lines {
 		b.WriteString(l + "\n")

@@ -26,7 +26,8 @@ func TestEmptyDatabaseURL(t *testing.T) {
 	} {
 		g, _, words := testGlobals(t)
 		data := filepath.Join(t.TempDir(), "data")
-		if code := run(*g, append(args, "--data", data)); code != term.ExitUsage || !strings.Contains(words.String(), "--database-") {
+		if code := run(*g, append(args, "--data", data)); code != term.ExitUsage ||
+			!strings.Contains(words.String(), "--database-") {
 			t.Errorf("%q: exit code %d: %s", args, code, words)
 		}
 		if _, err := os.Stat(data); err == nil {
@@ -49,7 +50,8 @@ func TestServeArguments(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			g.Ctx = ctx
 			data := filepath.Join(t.TempDir(), "data")
-			if code := run(*g, []string{"serve", "--data", data, "--listen", "127.0.0.1:0", flag, value}); code != term.ExitUsage || !strings.Contains(words.String(), flag) {
+			if code := run(*g, []string{"serve", "--data", data, "--listen", "127.0.0.1:0", flag,
+				value}); code != term.ExitUsage || !strings.Contains(words.String(), flag) {
 				t.Errorf("%s %q: exit code %d: %s", flag, value, code, words)
 			}
 			cancel()

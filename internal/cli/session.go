@@ -40,7 +40,8 @@ func (c *sessionListCmd) Run(g *globals, api service) error {
 	if c.Everybody && c.Principal != "" {
 		return term.Usagef("--principal and --everybody exclude each other")
 	}
-	page, err := collect(g.Ctx, &c.paging, func(ctx context.Context, cursor string, limit int) (gatehouse.Page[*gatehouse.Session], error) {
+	page, err := collect(g.Ctx, &c.paging, func(ctx context.Context, cursor string,
+		limit int) (gatehouse.Page[*gatehouse.Session], error) {
 		return api.ListSessions(ctx, gatehouse.SessionFilter{
 			Principal: c.Principal, All: c.Everybody, Ended: c.Ended, Cursor: cursor, Limit: limit,
 		})
@@ -50,7 +51,8 @@ func (c *sessionListCmd) Run(g *globals, api service) error {
 
 func (g *globals) sessionTable(sessions ...*gatehouse.Session) *term.Table {
 	t := &term.Table{
-		Header: []string{"ID", "PRINCIPAL", "METHOD", "CREATED", "LAST SEEN", "EXPIRES", "STATE", "BROWSER"}, Wide: 7, Drop: []int{7, 3, 5},
+		Header: []string{"ID", "PRINCIPAL", "METHOD", "CREATED", "LAST SEEN", "EXPIRES", "STATE", "BROWSER"}, Wide: 7,
+		Drop: []int{7, 3, 5},
 	}
 	for _, s := range sessions {
 		state := "live"
@@ -60,7 +62,8 @@ func (g *globals) sessionTable(sessions ...*gatehouse.Session) *term.Table {
 		case !s.Live(time.Now()):
 			state = "expired"
 		}
-		t.Add(s.ID, s.PrincipalID, string(s.Method), g.At(s.CreatedAt), g.At(s.LastSeenAt), g.At(s.ExpiresAt), state, s.UserAgent)
+		t.Add(s.ID, s.PrincipalID, string(s.Method), g.At(s.CreatedAt), g.At(s.LastSeenAt), g.At(s.ExpiresAt), state,
+			s.UserAgent)
 	}
 	return t
 }

@@ -185,11 +185,13 @@ func TestTLSFlags(t *testing.T) {
 		args []string
 	}{
 		{term.ExitUsage, "go together", []string{"--tls-cert", "x"}},
-		{term.ExitUsage, "exclude each other", []string{"--tls-cert", "x", "--tls-key", "y", "--acme-domain", "gate.example.com"}},
+		{term.ExitUsage, "exclude each other", []string{"--tls-cert", "x", "--tls-key", "y", "--acme-domain",
+			"gate.example.com"}},
 		{term.ExitUsage, "needs --acme-domain", []string{"--acme-directory", "https://acme.example/dir"}},
 		{term.ExitUsage, "is no domain", []string{"--acme-domain", "gate"}},
 		{term.ExitUsage, "is no domain", []string{"--acme-domain", "192.0.2.1"}},
-		{term.ExitUsage, "must be an https address", []string{"--acme-domain", "gate.example.com", "--acme-directory", "http://acme.example/dir"}},
+		{term.ExitUsage, "must be an https address", []string{"--acme-domain", "gate.example.com", "--acme-directory",
+			"http://acme.example/dir"}},
 		{term.ExitError, "none.pem", []string{"--tls-cert", missing, "--tls-key", missing}},
 	} {
 		g, _, words := testGlobals(t)

@@ -86,7 +86,8 @@ Examples:
 
 // Run lists.
 func (c *workflowListCmd) Run(g *globals, api service) error {
-	page, err := collect(g.Ctx, &c.paging, func(ctx context.Context, cursor string, limit int) (gatehouse.Page[*gatehouse.WorkflowSummary], error) {
+	page, err := collect(g.Ctx, &c.paging, func(ctx context.Context, cursor string,
+		limit int) (gatehouse.Page[*gatehouse.WorkflowSummary], error) {
 		return api.ListWorkflows(ctx, cursor, limit)
 	})
 	return showPage(g, page, err, "No workflows: gatehouse workflow apply FILE stores one.", func() *term.Table {
@@ -103,7 +104,8 @@ func (c *workflowListCmd) Run(g *globals, api service) error {
 			if share, ok := w.FailureRate(); ok {
 				rate = fmt.Sprintf("%.1f%%", 100*share)
 			}
-			t.Add(w.Name, strconv.Itoa(w.Version), w.Workspace, strconv.Itoa(runs), strconv.Itoa(w.Runs[gatehouse.RunFailed]), rate,
+			t.Add(w.Name, strconv.Itoa(w.Version), w.Workspace, strconv.Itoa(runs),
+				strconv.Itoa(w.Runs[gatehouse.RunFailed]), rate,
 				w.CreatedBy, g.At(w.CreatedAt), w.Description)
 		}
 		return t

@@ -172,7 +172,8 @@ func cannotText(p *actionPage) string {
 	switch gatehouse.CodeOf(p.cannot) {
 	case gatehouse.CodeSelfApproval:
 		if p.ofRun != nil {
-			return "You cannot decide this: you, or an agent that you answer for, wrote the workflow, started the run, or executed the step."
+			return "You cannot decide this: you, or an agent that you answer for, wrote the workflow, started " +
+				"the run, or executed the step."
 		}
 		return "You cannot decide this: it was proposed by you, by an agent that you answer for, or on your behalf."
 	case gatehouse.CodeRoleRequired:

@@ -74,7 +74,8 @@ func TestAuditFilters(t *testing.T) {
 	}
 	eve.get("/audit?since=yesterday").want(http.StatusUnprocessableEntity).has("2026-11-27T04:00")
 	eve.get("/audit?kind=x").want(http.StatusUnprocessableEntity)
-	eve.get("/audit?by=ana&kind=decisions").has(`value="ana"`, `<option value="decisions" selected`, ">ana</b> approved <a ")
+	eve.get("/audit?by=ana&kind=decisions").has(`value="ana"`, `<option value="decisions" selected`,
+		">ana</b> approved <a ")
 	eve.get("/audit?kind=deliveries&by=gatehouse").want(http.StatusOK)
 
 	// The export has the same entries and what proves them.
@@ -104,12 +105,14 @@ func TestAuditSearchesInSteps(t *testing.T) {
 	// More entries than a page searches, and than fit on a page.
 	err := w.store.Update(t.Context(), gatehouse.DefaultTenant, func(tx gatehouse.Tx) error {
 		for range console.SearchedRows + 100 {
-			l := &gatehouse.Leaf{Tenant: gatehouse.DefaultTenant, Type: "channel.failing", Subject: "=mail", Actor: "system"}
+			l := &gatehouse.Leaf{Tenant: gatehouse.DefaultTenant, Type: "channel.failing", Subject: "=mail",
+				Actor: "system"}
 			if err := tx.AppendLeaf(l); err != nil {
 				return err
 			}
 		}
-		return tx.AppendLeaf(&gatehouse.Leaf{Tenant: gatehouse.DefaultTenant, Type: "channel.off", Subject: "mail", Actor: "=cmd"})
+		return tx.AppendLeaf(&gatehouse.Leaf{Tenant: gatehouse.DefaultTenant, Type: "channel.off", Subject: "mail",
+			Actor: "=cmd"})
 	})
 	if err != nil {
 		t.Fatal(err)

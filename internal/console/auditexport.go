@@ -32,7 +32,8 @@ func (c *Console) exportAudit(v *view) error {
 	}
 	if next > 0 {
 		return gatehouse.E(gatehouse.CodeInvalid,
-			"more than %d entries match, or more than %d would have to be read: choose a shorter time, or read the log with \"gatehouse audit\"",
+			"more than %d entries match, or more than %d would have to be read: choose a shorter time, or read "+
+				"the log with \"gatehouse audit\"",
 			exportedRows, exportedReads)
 	}
 	p := &auditPage{q: q, rows: rows}
@@ -41,13 +42,16 @@ func (c *Console) exportAudit(v *view) error {
 	var out bytes.Buffer
 	w := csv.NewWriter(&out)
 	records := [][]string{{
-		"number", "time", "by", "by_id", "sentence", "type", "subject", "action_id", "from", "to", "digest", "leaf_hash", "leaf",
+		"number", "time", "by", "by_id", "sentence", "type", "subject", "action_id", "from", "to", "digest",
+		"leaf_hash", "leaf",
 	}}
 	for _, row := range rows {
 		l := row.leaf
 		records = append(records, []string{
-			strconv.FormatInt(row.entry.Index, 10), l.At.UTC().Format(time.RFC3339Nano), cell(p.actorPart(l.Actor).text), cell(l.Actor),
-			cell(p.plainSentence(row)), cell(l.Type), cell(l.Subject), cell(l.ActionID), cell(l.From), cell(l.To), cell(string(l.Digest)),
+			strconv.FormatInt(row.entry.Index, 10), l.At.UTC().Format(time.RFC3339Nano),
+			cell(p.actorPart(l.Actor).text), cell(l.Actor),
+			cell(p.plainSentence(row)), cell(l.Type), cell(l.Subject), cell(l.ActionID), cell(l.From), cell(l.To),
+			cell(string(l.Digest)),
 			cell(rootText(row.entry.LeafHash)), string(row.entry.Body),
 		})
 	}

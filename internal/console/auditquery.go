@@ -91,16 +91,20 @@ type auditKind struct {
 // auditKinds are the kinds in the order of the form. Every documented type is of one kind.
 func auditKinds() []auditKind {
 	return []auditKind{
-		{"proposals", "Proposals", []string{"hitl.proposed", "hitl.superseded", "hitl.canceled", "hitl.target_changed"}},
+		{"proposals", "Proposals", []string{"hitl.proposed", "hitl.superseded", "hitl.canceled",
+			"hitl.target_changed"}},
 		{"decisions", "Decisions", []string{
-			"hitl.voted", "hitl.approved", "hitl.rejected", "hitl.denied", "hitl.expired", "hitl.reminded", "hitl.escalated",
+			"hitl.voted", "hitl.approved", "hitl.rejected", "hitl.denied", "hitl.expired", "hitl.reminded",
+			"hitl.escalated",
 			"hitl.escalation_timeout", "review.completed", "step_up.",
 		}},
 		{"deliveries", "Deliveries to targets", []string{"push.", "action."}},
 		{"runs", "Runs and workflows", []string{"run.", "step.", "workflow."}},
 		{"policies", "Policies", []string{"policy."}},
-		{"people", "People, agents and rights", []string{"principal.", "group.", "delegation.", "grant.", "tenant.", "admin."}},
-		{"access", "Sign-ins and keys", []string{"session.", "setup_link.", "identity.", "passkey.", "key.", "edit_token.", "link."}},
+		{"people", "People, agents and rights", []string{"principal.", "group.", "delegation.", "grant.", "tenant.",
+			"admin."}},
+		{"access", "Sign-ins and keys", []string{"session.", "setup_link.", "identity.", "passkey.", "key.",
+			"edit_token.", "link."}},
 		{"system", "Links, channels and archive", []string{"review.created", "channel.", "archive."}},
 	}
 }

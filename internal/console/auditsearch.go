@@ -112,7 +112,8 @@ func (s *auditSearch) matches(row auditRow) bool {
 	l := row.leaf
 	return (s.actors == nil || s.actors[l.Actor]) &&
 		(s.q.Kind == "" || s.kind.has(l.Type)) &&
-		(s.about == nil || s.about[l.Subject] || s.about[l.ActionID] || s.about[row.data["principal"]] || s.about[row.data["name"]]) &&
+		(s.about == nil || s.about[l.Subject] || s.about[l.ActionID] || s.about[row.data["principal"]] ||
+			s.about[row.data["name"]]) &&
 		s.q.Time.has(l.At)
 }
 

@@ -190,7 +190,8 @@ func (p *auditPage) personPart(id string) sentencePart {
 // subjectPart is what an entry is about, with a link where it has a page.
 func (p *auditPage) subjectPart(l gatehouse.Leaf) sentencePart {
 	if l.ActionID != "" {
-		return sentencePart{text: short(l.ActionID), phrase: p.actions[l.ActionID], href: actionPath(l.ActionID), title: l.ActionID}
+		return sentencePart{text: short(l.ActionID), phrase: p.actions[l.ActionID], href: actionPath(l.ActionID),
+			title: l.ActionID}
 	}
 	if strings.HasPrefix(l.Subject, "run_") {
 		return sentencePart{text: short(l.Subject), href: runPath(l.Subject), title: l.Subject}

@@ -280,7 +280,9 @@ func designPage(v *view, groups []tokenGroup) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = emptyState("Nothing is waiting for you", "An empty page says how to fill it, and offers the command.", "gatehouse demo").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = emptyState("Nothing is waiting for you",
+			"An empty page says how to fill it, and offers the command.",
+			"gatehouse demo").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -138,7 +138,8 @@ func errorAdvice(code gatehouse.Code) string {
 	case gatehouse.CodeDigestMismatch:
 		return "Nothing was decided. Look at the current state, then decide."
 	case gatehouse.CodeTargetChanged:
-		return "Nothing was decided. Compare the expected state with the current one. Then rebase the action on the current state or approve it anyway, if offered; otherwise reject it."
+		return "Nothing was decided. Compare the expected state with the current one. Then rebase the action on " +
+			"the current state or approve it anyway, if offered; otherwise reject it."
 	case gatehouse.CodeCannotRebase:
 		return "Nothing was proposed; the action is unchanged. Decide it as it is, or ask for a new proposal."
 	case gatehouse.CodeCannotEdit:
@@ -146,9 +147,11 @@ func errorAdvice(code gatehouse.Code) string {
 	case gatehouse.CodeConfirmation:
 		return "Nothing was decided. Type the value exactly as it is shown."
 	case gatehouse.CodeCeilingExceeded:
-		return "Your vote was not stored. Wait until there is room under the ceiling, or ask for a higher ceiling in the policy."
+		return "Your vote was not stored. Wait until there is room under the ceiling, or ask for a higher " +
+			"ceiling in the policy."
 	case gatehouse.CodeAuthorityRevoked:
-		return "The active policy now forbids the action, or a voter has lost the right to decide. Nothing was approved."
+		return "The active policy now forbids the action, or a voter has lost the right to decide. Nothing was " +
+			"approved."
 	case gatehouse.CodeTooLate:
 		return "The action is already being sent. Once it is applied, it may be possible to reverse it."
 	case gatehouse.CodeBusy, gatehouse.CodeInProgress, gatehouse.CodeRateLimited:

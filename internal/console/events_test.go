@@ -325,7 +325,8 @@ func TestRunPageHearsOfWhatHasNoEntry(t *testing.T) {
 			defer stop()
 			lines, _ := vic.streamAt(ctx, between(p.body, `data-events="`, `"`), "")
 			begins(t, lines)
-			c.change(w, runs.New(gate.New(w.store, targets{w}, &wake.Hub{}, gate.Config{}, slog.New(slog.DiscardHandler)), runs.Config{}))
+			c.change(w, runs.New(gate.New(w.store, targets{w}, &wake.Hub{}, gate.Config{},
+				slog.New(slog.DiscardHandler)), runs.Config{}))
 			for line, beats := "", 0; line != "event: changed"; {
 				if line = next(t, lines); line == ": still here" {
 					beats++

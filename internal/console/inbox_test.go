@@ -92,7 +92,8 @@ func TestEveryFigureLeadsToItsRows(t *testing.T) {
 	for _, row := range rows {
 		links := strings.Count(row, `<td class="num"><a href="/inbox?`)
 		zeros := strings.Count(row, `<span class="zero">0</span>`) + strings.Count(row, `<span class="zero">–</span>`)
-		if figures := strings.Count(row, `<td class="num">`); links == 0 || figures != links+zeros || strings.Contains(row, ">0</a>") {
+		if figures := strings.Count(row, `<td class="num">`); links == 0 || figures != links+zeros ||
+			strings.Contains(row, ">0</a>") {
 			t.Errorf("of %d figures %d lead to their rows: %s", figures, links, row)
 		}
 	}

@@ -50,7 +50,8 @@ func TestFormsOfAdministratorsNeedAFreshSignIn(t *testing.T) {
 		}
 		admins := len(rt.Roles) == 1 && rt.Roles[0] == gatehouse.RoleAdmin
 		// Forms for one's own Slack user, one's own delegations and grants.
-		own := rt.Pattern == "POST /settings/slack/code" || strings.HasPrefix(rt.Pattern, "POST /settings/delegations") ||
+		own := rt.Pattern == "POST /settings/slack/code" ||
+			strings.HasPrefix(rt.Pattern, "POST /settings/delegations") ||
 			strings.HasPrefix(rt.Pattern, "POST /settings/grants")
 		if rt.Mints != (admins && !plainForms[rt.Pattern] || own) {
 			t.Errorf("%s: mints %v", rt.Pattern, rt.Mints)

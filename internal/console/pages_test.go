@@ -92,7 +92,8 @@ func TestUnknownOutcomeIsSettledByAnOperator(t *testing.T) {
 	ops := w.signIn("otto", gatehouse.RoleOperator)
 	a := w.settled(w.propose(bot, nil), ana, gatehouse.PushUnknown, "timeout", "no answer <b>in time</b>")
 
-	ana.get("/dispatch").want(http.StatusOK).has(testid("dead-letter"), `data-status="unknown"`, "No replay", "Recording the outcome needs the role operator").lacks("<b>in time</b>", `data-testid="resolve"`)
+	ana.get("/dispatch").want(http.StatusOK).has(testid("dead-letter"), `data-status="unknown"`, "No replay",
+		"Recording the outcome needs the role operator").lacks("<b>in time</b>", `data-testid="resolve"`)
 	ana.post("/dispatch/pushes/"+a.Push.ID+"/resolve", "outcome", "applied", "reason", "I looked").want(http.StatusForbidden)
 	ops.get("/dispatch").want(http.StatusOK).has("look at the target", testid("resolve"))
 	ops.post("/dispatch/pushes/"+a.Push.ID+"/resolve", "outcome", "perhaps", "reason", "x").want(http.StatusUnprocessableEntity).has(testid("dead-letter"))
@@ -100,7 +101,8 @@ func TestUnknownOutcomeIsSettledByAnOperator(t *testing.T) {
 	if got := w.action(a.ID).Status; got != gatehouse.StatusUnknown {
 		t.Fatalf("a refusal left it %s", got)
 	}
-	ops.post("/dispatch/pushes/"+a.Push.ID+"/resolve", "outcome", "applied", "reason", "the order shows it").want(http.StatusOK).has("everything that was sent has a known outcome")
+	ops.post("/dispatch/pushes/"+a.Push.ID+"/resolve", "outcome", "applied", "reason",
+		"the order shows it").want(http.StatusOK).has("everything that was sent has a known outcome")
 	if got := w.action(a.ID).Status; got != gatehouse.StatusApplied {
 		t.Errorf("it is %s", got)
 	}
@@ -138,7 +140,8 @@ func TestDeadLettersAreReplayedByAnAdministrator(t *testing.T) {
 
 	ops := w.signIn("otto", gatehouse.RoleOperator)
 	ana.post("/dispatch/discard", "push", b.Push.ID, "reason", "over").want(http.StatusForbidden)
-	ops.post("/dispatch/discard", "reason", "over").want(http.StatusUnprocessableEntity).has("select the dead letters to discard")
+	ops.post("/dispatch/discard", "reason",
+		"over").want(http.StatusUnprocessableEntity).has("select the dead letters to discard")
 	ops.post("/dispatch/discard", "push", b.Push.ID, "reason", " ").want(http.StatusUnprocessableEntity)
 	ops.post("/dispatch/discard", "push", b.Push.ID, "push", a.Push.ID, "reason", "ordered by phone").want(http.StatusOK).
 		has("1 dead letter is closed, 1 not", "no failure is open")

@@ -20,7 +20,8 @@ func TestPolicyTables(t *testing.T) {
 	vic := w.signIn("vic", gatehouse.RoleViewer)
 	p := vic.get("/policies").want(http.StatusOK)
 	p.headers()
-	p.has(testid("policy-rules"), `data-rule="looks"`, `href="#L5"`, `<li id="L5">`, "2 people: ana, bo", "&lt;i&gt;why&lt;/i&gt;", "&lt;b&gt;",
+	p.has(testid("policy-rules"), `data-rule="looks"`, `href="#L5"`, `<li id="L5">`, "2 people: ana, bo",
+		"&lt;i&gt;why&lt;/i&gt;", "&lt;b&gt;",
 		">deny</td>", testid("policy-levels"), "Medium write", ">refund</td>")
 	root := w.signIn("root-too", gatehouse.RoleAdmin)
 	// A text that does not parse has findings, and no tables.

@@ -147,7 +147,8 @@ func TestTenantsAndTheirWalls(t *testing.T) {
 	root, ana := w.signIn("root", gatehouse.RoleAdmin), w.signIn("ana", gatehouse.RoleApprover)
 	root.get("/settings/sign-in").want(http.StatusOK).has("Set-up links", "No OpenID Connect provider is configured")
 	root.post("/settings/tenants", "id", "a b").want(http.StatusUnprocessableEntity).has(`value="a b"`)
-	root.post("/settings/tenants", "id", "acme").want(http.StatusOK).has("The tenant acme was created", "/settings/principals/new?tenant=acme")
+	root.post("/settings/tenants", "id", "acme").want(http.StatusOK).has("The tenant acme was created",
+		"/settings/principals/new?tenant=acme")
 	root.post("/settings/tenants", "id", "acme").want(http.StatusConflict)
 	root.get("/settings/principals/new?tenant=acme").want(http.StatusOK).has(`value="acme" selected`)
 	made := root.post("/settings/principals", "tenant", "acme", "name", "boss", "kind", "person", "role", "admin").

@@ -98,7 +98,8 @@ func TestRunPage(t *testing.T) {
 	p := vic.get(path).want(http.StatusOK)
 	p.headers()
 	p.has(
-		`data-status="waiting_approval"`, "waiting for people", "Run waiting for people; 1 of 3 steps have ended.", "asking version 1", "by bot over the API",
+		`data-status="waiting_approval"`, "waiting for people", "Run waiting for people; 1 of 3 steps have ended.",
+		"asking version 1", "by bot over the API",
 		"ask : anybody with the role approver", testid("tl-row"), `class="tl-people"`, "Input and output of sum", "&lt;img src=x onerror=alert(1)&gt;", "1.50e0",
 		`href="/actions/`+run.StepOf("ask").ActionID+`"`, testid("run-action"),
 	)
@@ -156,7 +157,8 @@ func TestActionLeadsToItsRun(t *testing.T) {
 	ana := w.signIn("ana", gatehouse.RoleApprover)
 	bot := w.agent("bot")
 	run := w.reached(w.start(bot, "asking", `{"list":[],"n":1}`).ID, gatehouse.RunWaitingApproval)
-	ana.get("/actions/"+run.StepOf("ask").ActionID).want(http.StatusOK).has(testid("of-run"), "Proposed by step ask of a run of asking", `href="/runs/`+run.ID+`"`)
+	ana.get("/actions/"+run.StepOf("ask").ActionID).want(http.StatusOK).has(testid("of-run"),
+		"Proposed by step ask of a run of asking", `href="/runs/`+run.ID+`"`)
 	forged := w.propose(bot, func(p *gatehouse.Proposal) {
 		p.Context = gatehouse.MustJSON(map[string]any{"run": run.ID, "run_id": run.ID, "workflow": "asking", "step": "ask"})
 	})

@@ -36,11 +36,13 @@ func TestBulkRuns(t *testing.T) {
 
 	post := func(do string, picks ...string) *page {
 		t.Helper()
-		return op.do(op.request(http.MethodPost, "/runs/bulk", url.Values{"do": {do}, "pick": picks, "reason": {"the <i>supplier</i> stopped"}}))
+		return op.do(op.request(http.MethodPost, "/runs/bulk", url.Values{"do": {do}, "pick": picks,
+			"reason": {"the <i>supplier</i> stopped"}}))
 	}
 	// One that does not exist does not stop the others.
 	post("cancel", ids[0], "run_none", ids[1]).want(http.StatusOK).
-		has("2 runs canceled, 1 run not", `data-id="run_none" data-code="not_found"`, `data-id="`+ids[1]+`" data-code="done"`)
+		has("2 runs canceled, 1 run not", `data-id="run_none" data-code="not_found"`,
+			`data-id="`+ids[1]+`" data-code="done"`)
 	for _, id := range ids {
 		if r := w.reached(id, gatehouse.RunCanceled); r.Failure.Detail != "canceled by op: the <i>supplier</i> stopped" {
 			t.Errorf("%s is canceled because of %q", id, r.Failure.Detail)
@@ -49,7 +51,8 @@ func TestBulkRuns(t *testing.T) {
 	op.get(picked).want(http.StatusOK).has("Retry 2 runs").lacks("Cancel 2 runs")
 	going := w.start(bot, "asking", `{"n":1,"list":[]}`)
 	post("retry", ids[0], going.ID).want(http.StatusOK).
-		has("1 run retried, 1 run not", `data-id="`+ids[0]+`" data-code="done"`, "Only a run that failed or was canceled is retried")
+		has("1 run retried, 1 run not", `data-id="`+ids[0]+`" data-code="done"`,
+			"Only a run that failed or was canceled is retried")
 	post("cancel", "run_none").want(http.StatusOK).has("No run was canceled")
 	page, err := w.runs.ListRuns(w.admin, gatehouse.RunFilter{})
 	if err != nil || len(page.Items) != 4 {

@@ -63,7 +63,8 @@ func (q runQuery) filtered() bool { return q.Status != "" || q.Workflow != "" ||
 
 func (q runQuery) filter() gatehouse.RunFilter {
 	return gatehouse.RunFilter{
-		Status: q.Status, Workflow: q.Workflow, Since: q.Time.From, Until: q.Time.To, Cursor: q.Cursor, Limit: listedRuns,
+		Status: q.Status, Workflow: q.Workflow, Since: q.Time.From, Until: q.Time.To, Cursor: q.Cursor,
+		Limit: listedRuns,
 	}
 }
 

@@ -92,7 +92,8 @@ func runSentence(d *gatehouse.RunDetail) string {
 			done++
 		}
 	}
-	return "Run " + runWord(d.Run) + "; " + strconv.Itoa(done) + " of " + plural(len(d.Steps), "step", "steps") + " have ended."
+	return "Run " + runWord(d.Run) + "; " + strconv.Itoa(done) + " of " + plural(len(d.Steps), "step", "steps") +
+		" have ended."
 }
 
 // failureSentence says why a run failed, and at which step.

@@ -42,7 +42,8 @@ func (c *Console) settingsRoutes() []route {
 		{pattern: "POST /settings/edit-token", handle: c.rotateOwnEditToken},
 		{pattern: "POST /settings/keys", handle: c.createOwnKey},
 		{pattern: "POST /settings/keys/{key}/revoke", handle: c.revokeOwnKey},
-	}, c.principalRoutes(), c.groupRoutes(), c.delegationRoutes(), c.grantRoutes(), c.tenantRoutes(), c.noticeRoutes(), c.messageRoutes())
+	}, c.principalRoutes(), c.groupRoutes(), c.delegationRoutes(), c.grantRoutes(), c.tenantRoutes(),
+		c.noticeRoutes(), c.messageRoutes())
 }
 
 // access lists a principal's credentials, for the person's own settings and for an administrator's

@@ -120,7 +120,8 @@ func TestSettingsRoutes(t *testing.T) {
 		t.Errorf("only %d routes were walked", walked)
 	}
 	for _, b := range people {
-		b.get("/settings").want(http.StatusOK).has("Only administrators can change roles", testid("sessions")).lacks("/settings/principals", "/settings/tenants")
+		b.get("/settings").want(http.StatusOK).has("Only administrators can change roles",
+			testid("sessions")).lacks("/settings/principals", "/settings/tenants")
 	}
 	if after := w.everything(); after != before+len(people) {
 		t.Errorf("%d principals and tenants became %d", before, after)

@@ -29,8 +29,9 @@ func (c *Console) slackCode(v *view) error {
 	return v.showSecrets(secretsPage{
 		title: "Link your Slack account", back: settingsPath + "#slack",
 		secrets: []secret{{"In Slack, enter", "/gatehouse link " + made.Code}},
-		meaning: "Enter the code yourself, and never share it: whoever enters it can decide as you in Slack. It works once.",
-		until:   made.ExpiresAt.UTC().Format(time.TimeOnly) + " UTC",
+		meaning: "Enter the code yourself, and never share it: whoever enters it can decide as you in Slack. It " +
+			"works once.",
+		until: made.ExpiresAt.UTC().Format(time.TimeOnly) + " UTC",
 	})
 }
 

@@ -51,7 +51,8 @@ func readFormTime(values url.Values, name string) (time.Time, time.Duration, err
 	if t, err := time.Parse(time.DateOnly, text); err == nil {
 		return t, 24 * time.Hour, nil
 	}
-	return time.Time{}, 0, gatehouse.E(gatehouse.CodeInvalid, "%s is a time in UTC such as 2026-11-27T04:00, or a day such as 2026-11-27", name)
+	return time.Time{}, 0, gatehouse.E(gatehouse.CodeInvalid,
+		"%s is a time in UTC such as 2026-11-27T04:00, or a day such as 2026-11-27", name)
 }
 
 func (s timeSpan) empty() bool { return s.From.IsZero() && s.To.IsZero() }

@@ -94,7 +94,8 @@ func newWorld(t *testing.T) *world {
 	t.Cleanup(func() { _ = store.Close() })
 	w.store = store
 	hold := time.Minute
-	w.gate = gate.New(store, targets{w}, w.hub, gate.Config{PolicySource: policy.DefaultSource(), Hold: &hold, Master: master(t)}, log)
+	w.gate = gate.New(store, targets{w}, w.hub, gate.Config{PolicySource: policy.DefaultSource(), Hold: &hold,
+		Master: master(t)}, log)
 	w.runs = runs.New(w.gate, runs.Config{})
 	creds, err := w.gate.Bootstrap(t.Context())
 	if err != nil {

@@ -94,7 +94,8 @@ func (c Config) validate() error {
 	}
 	for name, t := range c.Tenants {
 		if t.Weight < 0 || t.Weight > lease.MaxWeight || t.MaxConcurrency < 0 {
-			return fmt.Errorf("dispatch: tenant %s: weight must be at most %d, max_concurrency not negative", name, lease.MaxWeight)
+			return fmt.Errorf("dispatch: tenant %s: weight must be at most %d, max_concurrency not negative", name,
+				lease.MaxWeight)
 		}
 	}
 	if c.Default.Weight < 0 || c.Default.Weight > lease.MaxWeight || c.Default.MaxConcurrency < 0 {
@@ -257,8 +258,9 @@ func New(d Dependencies, c Config) (*Dispatcher, error) {
 	dispatcher := &Dispatcher{
 		store: d.Store, targets: d.Targets, authority: d.Authority, owner: d.Owner, wake: d.Wake,
 		committed: d.Committed, log: d.Log.With("worker", d.Owner), metrics: d.Metrics, trace: d.Trace, random: d.Random,
-		failpoint: d.Failpoint, now: time.Now, config: c, slots: make(lease.Slots, c.Workers), recording: make(lease.Slots, c.Workers),
-		nudge: make(chan struct{}, 1), linger: linger,
+		failpoint: d.Failpoint, now: time.Now, config: c, slots: make(lease.Slots, c.Workers),
+		recording: make(lease.Slots, c.Workers),
+		nudge:     make(chan struct{}, 1), linger: linger,
 	}
 	dispatcher.announcer, _ = d.Store.(gatehouse.Announcer)
 	dispatcher.fair = newFair(&dispatcher.config)

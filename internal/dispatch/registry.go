@@ -259,7 +259,8 @@ func (r *Registry) ReadState(ctx context.Context, a *gatehouse.Action) (gate.Fre
 	case r.redactor.Finds(s.Version) || r.redactor.FindsJSON(s.CurrentState):
 		// Redacted, this would not be the target's state; unredacted, nobody
 		// may read it.
-		return gate.FreshState{}, &gate.UnreadableError{Detail: "the target's present state holds a secret of this server"}
+		return gate.FreshState{}, &gate.UnreadableError{Detail: "the target's present state holds a secret of " +
+			"this server"}
 	}
 	out := gate.FreshState{Matches: s.Matches, Version: s.Version}
 	if s.CurrentState == "" {

@@ -186,7 +186,8 @@ func (g *Gate) UpdatePrincipal(
 			}
 		}
 		if !p.MayDecide() {
-			if err := endGrants(tx, authorOf(c), gatehouse.GrantFilter{Grantor: p.ID}, gatehouse.GrantRightLost); err != nil {
+			if err := endGrants(tx, authorOf(c), gatehouse.GrantFilter{Grantor: p.ID},
+				gatehouse.GrantRightLost); err != nil {
 				return nil, err
 			}
 		}

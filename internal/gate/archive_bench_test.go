@@ -33,7 +33,8 @@ func BenchmarkDecideBesideArchiver(b *testing.B) {
 	}
 	defer store.Close()
 	hold := time.Hour
-	g := gate.New(store, &targets{fingerprint: "f1"}, &wake.Hub{}, gate.Config{PolicySource: policy.DefaultSource(), Hold: &hold}, slog.New(slog.DiscardHandler))
+	g := gate.New(store, &targets{fingerprint: "f1"}, &wake.Hub{}, gate.Config{PolicySource: policy.DefaultSource(),
+		Hold: &hold}, slog.New(slog.DiscardHandler))
 	creds, err := g.Bootstrap(b.Context())
 	if err != nil {
 		b.Fatal(err)
@@ -45,7 +46,8 @@ func BenchmarkDecideBesideArchiver(b *testing.B) {
 	caller := func(p *gatehouse.Principal) context.Context {
 		return gatehouse.NewContext(b.Context(), &gatehouse.Caller{Principal: p, StepUp: true, Via: gatehouse.ViaAPI})
 	}
-	made, err := g.CreatePrincipal(caller(admin), gatehouse.NewPrincipal{Name: "bot", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer}})
+	made, err := g.CreatePrincipal(caller(admin), gatehouse.NewPrincipal{Name: "bot", Kind: gatehouse.KindAgent,
+		Roles: []gatehouse.Role{gatehouse.RoleProposer}})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -133,7 +135,8 @@ func decideAll(ctx context.Context, b *testing.B, g *gate.Gate, list []*gatehous
 					return
 				}
 				began := time.Now()
-				if _, err := g.Decide(ctx, list[i].ID, gatehouse.Decision{Decision: gatehouse.Reject, Digest: list[i].Digest}); err != nil {
+				if _, err := g.Decide(ctx, list[i].ID, gatehouse.Decision{Decision: gatehouse.Reject,
+					Digest: list[i].Digest}); err != nil {
 					b.Error(err)
 					return
 				}

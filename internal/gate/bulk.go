@@ -103,7 +103,8 @@ func (g *Gate) decideEach(
 			// No caller of this goroutine could recover.
 			defer func() {
 				if p := recover(); p != nil {
-					g.Log.Error("panic in a bulk item", "action", item.ActionID, "panic", p, "stack", string(debug.Stack()))
+					g.Log.Error("panic in a bulk item", "action", item.ActionID, "panic", p, "stack",
+						string(debug.Stack()))
 					out.Results[i] = gatehouse.BulkResult{ActionID: item.ActionID, Skipped: string(gatehouse.CodeInternal)}
 				}
 			}()

@@ -37,7 +37,11 @@ func (w *world) minted() map[string]func(context.Context) error {
 			_, err := w.gate.CreateDelegation(ctx, gatehouse.NewDelegation{From: "admin", To: "ana", Ends: w.clock.Now().Add(time.Hour)})
 			return err
 		},
-		"give a grant": func(ctx context.Context) error { _, err := w.gate.CreateGrant(ctx, newGrant(nil)); return err },
+		"give a grant": func(ctx context.Context) error {
+			_, err := w.gate.CreateGrant(ctx,
+				newGrant(nil))
+			return err
+		},
 		"put group": func(ctx context.Context) error {
 			_, err := w.gate.PutGroup(ctx, "finance", gatehouse.GroupMembers{Members: []string{"ana"}})
 			return err
@@ -46,7 +50,11 @@ func (w *world) minted() map[string]func(context.Context) error {
 			_, err := w.gate.PutGroup(ctx, "auditors", gatehouse.GroupMembers{})
 			return err
 		},
-		"apply policy":    func(ctx context.Context) error { _, err := w.gate.ApplyPolicy(ctx, withGrants); return err },
+		"apply policy": func(ctx context.Context) error {
+			_, err := w.gate.ApplyPolicy(ctx,
+				withGrants)
+			return err
+		},
 		"activate policy": func(ctx context.Context) error { _, err := w.gate.ActivatePolicy(ctx, version); return err },
 	}
 }

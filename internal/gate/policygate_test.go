@@ -32,7 +32,11 @@ func TestGatedPolicy(t *testing.T) {
 	wantCode(t, err, gatehouse.CodeInvalid)
 	_, err = w.gate.ProposePolicy(w.admin, gatehouse.PolicyProposal{Source: gatedPolicy})
 	wantCode(t, err, gatehouse.CodeInvalid)
-	_, _, err = w.gate.Propose(w.agent(), proposal(func(p *gatehouse.Proposal) { p.Connector, p.Operation = gate.PolicyConnector, gate.PolicyOperation }))
+	_, _, err = w.gate.Propose(w.agent(),
+		proposal(func(p *gatehouse.Proposal) {
+			p.Connector, p.Operation = gate.PolicyConnector,
+				gate.PolicyOperation
+		}))
 	wantCode(t, err, gatehouse.CodeInvalid)
 
 	a, err := w.gate.ProposePolicy(w.admin, gatehouse.PolicyProposal{Source: loosePolicy, Rationale: "why"})

@@ -298,7 +298,8 @@ func (g *Gate) insert(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action,
 	if v.policy != nil {
 		a.RiskName = v.policy.LevelName(a.RiskLevel)
 	}
-	a.Policy = gatehouse.PolicyOutcome{Outcome: v.Outcome, Rules: usecase.OrEmpty(v.Rules), Reasons: usecase.OrEmpty(v.Reasons), Version: v.version}
+	a.Policy = gatehouse.PolicyOutcome{Outcome: v.Outcome, Rules: usecase.OrEmpty(v.Rules),
+		Reasons: usecase.OrEmpty(v.Reasons), Version: v.version}
 	a.Ceilings = v.Ceilings
 	if v.Outcome == gatehouse.OutcomeAllow && a.RiskLevel.NeedsPerson() {
 		a.Policy.Outcome = gatehouse.OutcomeNeedsApproval

@@ -93,8 +93,9 @@ func TestRebaseRefusals(t *testing.T) {
 		"no object": {gate.FreshState{CurrentState: `[1]`}, nil, gatehouse.CodeCannotRebase, "state_invalid"},
 		"NUL": {gate.FreshState{Version: "8\x00", CurrentState: `{}`}, nil, gatehouse.CodeCannotRebase,
 			"state_invalid"},
-		"unreadable": {gate.FreshState{}, &gate.UnreadableError{Detail: "no"}, gatehouse.CodeCannotRebase, "unreadable"},
-		"down":       {gate.FreshState{}, errors.New("secret address"), gatehouse.CodeBusy, nil},
+		"unreadable": {gate.FreshState{}, &gate.UnreadableError{Detail: "no"}, gatehouse.CodeCannotRebase,
+			"unreadable"},
+		"down": {gate.FreshState{}, errors.New("secret address"), gatehouse.CodeBusy, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -8,14 +8,16 @@ import (
 )
 
 // record appends the leaf of one transition of an action.
-func record(tx gatehouse.Tx, a *gatehouse.Action, event, actor string, from, to gatehouse.Status, data map[string]any) error {
+func record(tx gatehouse.Tx, a *gatehouse.Action, event, actor string, from, to gatehouse.Status,
+	data map[string]any) error {
 	if len(data) == 0 {
 		return recordData(tx, a, event, actor, from, to, "")
 	}
 	return recordData(tx, a, event, actor, from, to, usecase.Object(data))
 }
 
-func recordData(tx gatehouse.Tx, a *gatehouse.Action, event, actor string, from, to gatehouse.Status, data gatehouse.JSON) error {
+func recordData(tx gatehouse.Tx, a *gatehouse.Action, event, actor string, from, to gatehouse.Status,
+	data gatehouse.JSON) error {
 	return tx.AppendLeaf(&gatehouse.Leaf{
 		Tenant: a.Tenant, Type: event, Subject: a.ID, ActionID: a.ID, Actor: actor,
 		From: string(from), To: string(to), Digest: a.Digest, Data: data,

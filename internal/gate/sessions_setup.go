@@ -95,7 +95,8 @@ func (g *Gate) RedeemSetupLink(ctx context.Context, token string, b gatehouse.Br
 			return err
 		}
 		err = tx.AppendLeaf(&gatehouse.Leaf{
-			Tenant: l.Tenant, Type: "setup_link.used", Subject: l.ID, Actor: p.ID, Data: usecase.Object(map[string]any{"principal": p.ID}),
+			Tenant: l.Tenant, Type: "setup_link.used", Subject: l.ID, Actor: p.ID,
+			Data: usecase.Object(map[string]any{"principal": p.ID}),
 		})
 		if err != nil {
 			return err

@@ -72,5 +72,6 @@ func (g *Gate) DeleteView(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	return g.Update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) error { return tx.DeleteView(c.Principal.ID, name) })
+	return g.Update(ctx, c.Principal.Tenant, nil,
+		func(tx gatehouse.Tx) error { return tx.DeleteView(c.Principal.ID, name) })
 }

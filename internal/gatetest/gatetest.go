@@ -121,7 +121,8 @@ type World struct {
 func New(t testing.TB, store gatehouse.Store, clock *Clock, options ...func(*gate.Config)) *World {
 	t.Helper()
 	w := &World{t: t, Store: store, Clock: clock, Target: &Target{answers: map[string][]connector.Kind{}, calls: map[string]int{}}}
-	targets, err := dispatch.NewRegistry(dispatch.Target{Name: "shop", Connector: w.Target, Tenants: []string{"default", "acme"}})
+	targets, err := dispatch.NewRegistry(dispatch.Target{Name: "shop", Connector: w.Target,
+		Tenants: []string{"default", "acme"}})
 	w.must(err)
 	log := slog.New(slog.DiscardHandler)
 	config := gate.Config{PolicySource: []byte(policySource)}

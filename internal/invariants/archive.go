@@ -163,7 +163,8 @@ func archivedFile(r *gatehouse.Record, people map[[2]string]string) *file {
 		f.expiresAt = micros(&end)
 		for _, v := range o.Votes {
 			f.votes = append(f.votes, vote{
-				a.Tenant, v.Person, v.PrincipalID, v.Name, v.For, v.Grant, v.Decision, v.Digest, v.At.UnixMicro(), people[[2]string{a.Tenant, v.PrincipalID}],
+				a.Tenant, v.Person, v.PrincipalID, v.Name, v.For, v.Grant, v.Decision, v.Digest, v.At.UnixMicro(),
+				people[[2]string{a.Tenant, v.PrincipalID}],
 			})
 		}
 	}

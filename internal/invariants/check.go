@@ -36,7 +36,8 @@ func Check(ctx context.Context, t *Target, o Options) (*Report, error) {
 	}
 	r := newReport(o.Tenant)
 	c := &checker{t: t, o: o, r: r}
-	for _, walk := range []func(context.Context) error{c.structures, c.actions, c.archive, c.runs, c.runKeys, c.orphans, c.searchIndex, c.logs, c.rights} {
+	for _, walk := range []func(context.Context) error{c.structures, c.actions, c.archive, c.runs, c.runKeys,
+		c.orphans, c.searchIndex, c.logs, c.rights} {
 		if err := walk(ctx); err != nil {
 			return nil, fmt.Errorf("invariants: %w", err)
 		}

@@ -333,11 +333,13 @@ SELECT tenant, 'prn_x', 'mallory', 'person', '["approver"]', 'prn_x', '', disabl
 		{"a delegation that nobody made", `INSERT INTO delegation (tenant, id, from_id, to_id, starts_at, ends_at, types, level, created_at, created_by, ended_by)
 SELECT 'default', 'dlg_x', (SELECT id FROM principal WHERE name = 'ana' AND tenant = 'default'), id, 1, 2, '[]', 0, 1, 'ana', '' FROM principal WHERE name = 'ben' AND tenant = 'default'`, 23, "", true},
 		{"a vote for somebody", `UPDATE vote SET for_id = 'prn_x' WHERE name = 'ana' AND seq = ` + where("pair"), 23, "pair", true},
-		{"a grant that nobody gave", `INSERT INTO action_grant (tenant, id, grantor_id, agent_id, connector, fingerprint, operation, condition,
+		{"a grant that nobody gave", `INSERT INTO action_grant (tenant, id, grantor_id, agent_id, connector,
+			fingerprint, operation, condition,
   level, count, amounts, used, used_amounts, created_at, expires_at, ended_by, end_reason)
 SELECT 'default', 'grt_x', id, 'prn_bot', 'shop', 'f', 'update', 'true', 3, 9, '', 0, '', 1, 2, '', '' FROM principal
 WHERE name = 'ben' AND tenant = 'default'`, 23, "", true},
-		{"a vote by a grant", `UPDATE vote SET grant_id = 'grt_x' WHERE name = 'ana' AND seq = ` + where("pair"), 23, "pair", true},
+		{"a vote by a grant", `UPDATE vote SET grant_id = 'grt_x' WHERE name = 'ana' AND seq = ` + where("pair"), 23,
+			"pair", true},
 		{"another policy text", `UPDATE policy_version SET source = source || '#' WHERE tenant = 'default'`, 23, "", true},
 		{"nobody is asked", `DELETE FROM approval WHERE seq = ` + where("pending"), 17, "pending", false},
 	}...) {

@@ -228,11 +228,13 @@ func (f *file) readProposal(p [13]sql.NullString, revision int64, change, state 
 }
 
 func loadVotes(ctx context.Context, tx *sql.Tx, files map[int64]*file, within func(string) string) error {
-	return each(ctx, tx, `SELECT v.seq, v.tenant, v.person, v.principal_id, v.name, v.decision, v.digest, v.at, v.for_id, v.grant_id, coalesce(x.kind, '')
+	return each(ctx, tx, `SELECT v.seq, v.tenant, v.person, v.principal_id, v.name, v.decision, v.digest, v.at,
+		v.for_id, v.grant_id, coalesce(x.kind, '')
 FROM vote v LEFT JOIN principal x ON x.tenant = v.tenant AND x.id = v.principal_id WHERE `+within("v.seq"), func(rows *sql.Rows) error {
 		var seq int64
 		var v vote
-		err := rows.Scan(&seq, &v.tenant, &v.person, &v.principalID, &v.name, &v.decision, &v.digest, &v.at, &v.lender, &v.grant, &v.kind)
+		err := rows.Scan(&seq, &v.tenant, &v.person, &v.principalID, &v.name, &v.decision, &v.digest, &v.at,
+			&v.lender, &v.grant, &v.kind)
 		if f := files[seq]; f != nil {
 			f.votes = append(f.votes, v)
 		}

@@ -20,7 +20,8 @@ func TestDivide(t *testing.T) {
 		for total := 0; total < 500; total += n {
 			queues := []Queue{
 				{Path: path("heavy", "blue"), Left: 1000}, {Path: path("heavy", "red"), Left: 1000},
-				{Path: path("light", "red"), Left: 1000}, {Path: path("pale", "red"), Left: 1000}, {Path: path("full", "red")},
+				{Path: path("light", "red"), Left: 1000}, {Path: path("pale", "red"), Left: 1000},
+				{Path: path("full", "red")},
 			}
 			f.Divide(n, queues)
 			f.Charge(queues)
@@ -64,15 +65,16 @@ func TestLeft(t *testing.T) {
 	if queues[0].Given != 2 || queues[1].Given != 9 {
 		t.Errorf("divided %+v", queues)
 	}
-	for _, tt := range []struct{ most, running, ready, want int }{{0, 7, 5, 5}, {8, 7, 5, 1}, {8, 2, 5, 5}, {8, 9, 5, 0}} {
+	for _, tt := range []struct{ most, running, ready, want int }{{0, 7, 5, 5}, {8, 7, 5, 1}, {8, 2, 5, 5},
+		{8, 9, 5, 0}} {
 		if got := Room(tt.most, tt.running, tt.ready); got != tt.want {
 			t.Errorf("Room(%d, %d, %d) = %d, want %d", tt.most, tt.running, tt.ready, got, tt.want)
 		}
 	}
 }
 
-// TestForget: what is remembered is bounded, and what starts later than now is
-// forgotten last.
+// TestForget: Fair remembers a bounded number of queues. It forgets a queue whose turn
+// has come before a queue whose turn lies ahead.
 func TestForget(t *testing.T) {
 	t.Parallel()
 	var f Fair

@@ -116,7 +116,8 @@ func runGrounds(t *testing.T, now func() time.Time) (sides []*runSide) {
 		s.must(err)
 		s.root, err = g.Authenticate(context.Background(), creds.Key)
 		s.must(err)
-		creds, err = g.CreatePrincipal(gatehouse.NewContext(context.Background(), &gatehouse.Caller{Principal: s.root, StepUp: true, Via: gatehouse.ViaAPI}),
+		creds, err = g.CreatePrincipal(gatehouse.NewContext(context.Background(),
+			&gatehouse.Caller{Principal: s.root, StepUp: true, Via: gatehouse.ViaAPI}),
 			gatehouse.NewPrincipal{Name: "spy", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleWorker, gatehouse.RoleProposer}})
 		s.must(err)
 		s.spy, err = g.Authenticate(context.Background(), creds.Key)
@@ -133,7 +134,8 @@ func (s *runSide) enter(t testing.TB, tenant string) {
 	log := slog.New(slog.DiscardHandler)
 	targets, err := dispatch.NewRegistry(
 		dispatch.Target{Name: "mute", Connector: s.target, Tenants: []string{tenant}},
-		dispatch.Target{Name: workflow.ApprovalConnector, Connector: runs.Question{}, Tenants: []string{dispatch.AllTenants}})
+		dispatch.Target{Name: workflow.ApprovalConnector, Connector: runs.Question{},
+			Tenants: []string{dispatch.AllTenants}})
 	s.must(err)
 	hold := time.Duration(0)
 	s.hook = &hookedStore{Store: s.store}

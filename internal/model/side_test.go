@@ -47,7 +47,8 @@ type ground struct {
 func newGround(t testing.TB, name string, open opener, now func() time.Time) *ground {
 	t.Helper()
 	g := &ground{name: name, store: open(t, now, 1)[0]}
-	gt := gate.New(g.store, nil, &wake.Hub{}, gate.Config{PolicySource: []byte(source(false))}, slog.New(slog.DiscardHandler))
+	gt := gate.New(g.store, nil, &wake.Hub{}, gate.Config{PolicySource: []byte(source(false))},
+		slog.New(slog.DiscardHandler))
 	creds, err := gt.Bootstrap(context.Background())
 	if err == nil {
 		g.root, err = gt.Authenticate(context.Background(), creds.Key)

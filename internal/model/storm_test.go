@@ -48,7 +48,8 @@ func newCrowd(t testing.TB, open opener, wrap func(gatehouse.Store) gatehouse.St
 	targets, err := dispatch.NewRegistry(dispatch.Target{Name: "mute", Connector: newLedger()})
 	c.must(err)
 	for _, store := range open(t, c.now, 2) {
-		c.gates = append(c.gates, gate.New(wrap(store), targets, &wake.Hub{}, gate.Config{PolicySource: []byte(source(false))}, slog.New(slog.DiscardHandler)))
+		c.gates = append(c.gates, gate.New(wrap(store), targets, &wake.Hub{},
+			gate.Config{PolicySource: []byte(source(false))}, slog.New(slog.DiscardHandler)))
 	}
 	creds, err := c.gates[0].Bootstrap(context.Background())
 	c.must(err)

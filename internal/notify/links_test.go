@@ -35,7 +35,8 @@ func TestLinksOfEveryQuestion(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		signer := gate.New(w.Store, nil, w.hub, gate.Config{Master: master, LinkTTL: 7 * 24 * time.Hour}, slog.New(slog.DiscardHandler))
+		signer := gate.New(w.Store, nil, w.hub, gate.Config{Master: master, LinkTTL: 7 * 24 * time.Hour},
+			slog.New(slog.DiscardHandler))
 		n := w.notifier(notify.Config{Channels: []*notify.Configured{w.mail()}, Reviews: signer})
 		w.Propose("walnuts", "price_change", 12)
 		links := map[string]map[string]bool{"ana@shop.example": {}, "bo@shop.example": {}}

@@ -13,7 +13,8 @@ func (p *Policy) Outline() (levels []gatehouse.PolicyLevel, rules []gatehouse.Po
 	for level := gatehouse.L1; level <= gatehouse.L5; level++ {
 		q := p.approvals[level]
 		q.required = max(q.required, minimum(level))
-		l := gatehouse.PolicyLevel{Level: level, Name: p.levels[level], Line: p.levelAt[level].Line, PolicyAsk: askOf(q)}
+		l := gatehouse.PolicyLevel{Level: level, Name: p.levels[level], Line: p.levelAt[level].Line,
+			PolicyAsk: askOf(q)}
 		for name, of := range p.risk {
 			if of == level {
 				l.Types = append(l.Types, name)
@@ -28,7 +29,8 @@ func (p *Policy) Outline() (levels []gatehouse.PolicyLevel, rules []gatehouse.Po
 			when = r.when.Source
 		}
 		rules = append(rules, gatehouse.PolicyRule{
-			ID: r.id, Line: r.at.Line, When: when, Then: r.then, Reason: r.reason, Risk: r.risk, PolicyAsk: askOf(r.question),
+			ID: r.id, Line: r.at.Line, When: when, Then: r.then, Reason: r.reason, Risk: r.risk,
+			PolicyAsk: askOf(r.question),
 		})
 	}
 	slices.SortStableFunc(rules, func(a, b gatehouse.PolicyRule) int { return cmp.Compare(a.Line, b.Line) })

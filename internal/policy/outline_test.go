@@ -25,10 +25,12 @@ rules:
 	levels, rules := p.Outline()
 	hold := gatehouse.Duration(5 * time.Second)
 	want := []gatehouse.PolicyRule{
-		{ID: "zeta", Line: 7, When: "risk <= 2", Then: "allow", Reason: "small", PolicyAsk: gatehouse.PolicyAsk{Who: []string{}, Hold: &hold}},
+		{ID: "zeta", Line: 7, When: "risk <= 2", Then: "allow", Reason: "small",
+			PolicyAsk: gatehouse.PolicyAsk{Who: []string{}, Hold: &hold}},
 		{
 			ID: "alpha", Line: 8, When: `action.type == "refund"`, Then: "needs_approval", Risk: 4,
-			PolicyAsk: gatehouse.PolicyAsk{Required: 3, Who: []string{"ana", "bo", "cy"}, Expiry: gatehouse.Duration(time.Hour)},
+			PolicyAsk: gatehouse.PolicyAsk{Required: 3, Who: []string{"ana", "bo", "cy"},
+				Expiry: gatehouse.Duration(time.Hour)},
 		},
 	}
 	if !reflect.DeepEqual(rules, want) {
@@ -36,7 +38,8 @@ rules:
 	}
 	medium := gatehouse.PolicyLevel{
 		Level: gatehouse.L3, Name: "Medium write", Types: []string{"credit", "refund"}, Line: 5,
-		PolicyAsk: gatehouse.PolicyAsk{Required: 2, Who: []string{"group finance"}, Expiry: gatehouse.Duration(2 * time.Hour)},
+		PolicyAsk: gatehouse.PolicyAsk{Required: 2, Who: []string{"group finance"},
+			Expiry: gatehouse.Duration(2 * time.Hour)},
 	}
 	if len(levels) != 5 || !reflect.DeepEqual(levels[2], medium) {
 		t.Errorf("the levels are %+v", levels)

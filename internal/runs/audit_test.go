@@ -131,7 +131,8 @@ func (w *world) retriedInVain(run *gatehouse.Run) *gatehouse.Run {
 	ctx, stop := context.WithCancel(context.Background())
 	var work sync.WaitGroup
 	work.Go(func() {
-		runs.NewRuntime(w.store, w.runs, w.hub, runs.RuntimeConfig{Owner: "again", Poll: 50 * time.Millisecond}, slog.New(slog.DiscardHandler)).Run(ctx)
+		runs.NewRuntime(w.store, w.runs, w.hub, runs.RuntimeConfig{Owner: "again", Poll: 50 * time.Millisecond},
+			slog.New(slog.DiscardHandler)).Run(ctx)
 	})
 	w.Cleanup(func() { stop(); work.Wait() })
 	return second

@@ -213,7 +213,8 @@ func TestLeasesGoAhead(t *testing.T) {
 	w.must(err)
 	ctx, halt := context.WithCancel(t.Context())
 	var running sync.WaitGroup
-	r := runs.NewRuntime(store, w.runs, w.hub, runs.RuntimeConfig{Workers: workers, Owner: "test"}, slog.New(slog.DiscardHandler))
+	r := runs.NewRuntime(store, w.runs, w.hub, runs.RuntimeConfig{Workers: workers, Owner: "test"},
+		slog.New(slog.DiscardHandler))
 	running.Go(func() { r.Run(ctx) })
 	defer running.Wait()
 	defer halt()

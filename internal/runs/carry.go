@@ -238,7 +238,8 @@ func (r *Runs) wait(ctx context.Context, w *work, worker string) error {
 // heard closes a step with the event that it waited for.
 func (m *moving) heard(s *gatehouse.Step, signal *gatehouse.Signal) error {
 	s.Output = gatehouse.ObjectJSON(
-		gatehouse.Member{Name: "at", Value: usecase.Encode(signal.At)}, member("by", signal.By), gatehouse.Member{Name: "data", Value: signal.Data},
+		gatehouse.Member{Name: "at", Value: usecase.Encode(signal.At)}, member("by", signal.By),
+		gatehouse.Member{Name: "data", Value: signal.Data},
 		member("name", signal.Name))
 	return m.end(s, gatehouse.StepSucceeded, nil, member("signal", signal.ID))
 }

@@ -66,7 +66,8 @@ func TestLeaseThatIsNotStored(t *testing.T) {
 			w.apply("page", "name: page\nsteps:\n  - {id: one, uses: worker.page}\n")
 			w.start("page", `{}`)
 			g := gate.New(unstored{store, lost}, nil, w.hub, gate.Config{}, nil)
-			leased, err := runs.New(g, runs.Config{}).LeaseSteps(w.as("bot"), gatehouse.LeaseRequest{Tools: []string{"page"}})
+			leased, err := runs.New(g, runs.Config{}).LeaseSteps(w.as("bot"),
+				gatehouse.LeaseRequest{Tools: []string{"page"}})
 			if len(leased) > 0 || err == nil {
 				t.Errorf("leased %v, %v", leased, err)
 			}

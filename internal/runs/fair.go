@@ -22,7 +22,8 @@ type fair struct {
 
 // share distributes n leases over the lanes. most returns the bounds of a lane,
 // 0 for none; a lane with unknown bounds gets no lease.
-func (f *fair) share(due []gatehouse.DueLane, n int, most func(gatehouse.Lane) (workflow, tenant int, ok bool)) []gatehouse.StepShare {
+func (f *fair) share(due []gatehouse.DueLane, n int, most func(gatehouse.Lane) (workflow, tenant int,
+	ok bool)) []gatehouse.StepShare {
 	shares, queues := make([]gatehouse.StepShare, len(due)), make([]lease.Queue, len(due))
 	for i, d := range due {
 		s := &shares[i]
@@ -33,7 +34,8 @@ func (f *fair) share(due []gatehouse.DueLane, n int, most func(gatehouse.Lane) (
 		}
 		ofTenant, ofWorkspace := f.weights(d.Tenant, d.Workspace)
 		queues[i] = lease.Queue{
-			Path: []lease.Part{{Name: d.Tenant, Weight: ofTenant}, {Name: d.Workspace, Weight: ofWorkspace}, {Name: d.Workflow}},
+			Path: []lease.Part{{Name: d.Tenant, Weight: ofTenant}, {Name: d.Workspace, Weight: ofWorkspace},
+				{Name: d.Workflow}},
 			Left: roomFor(d, s.MostOfWorkflow, s.MostOfTenant),
 		}
 	}

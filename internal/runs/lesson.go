@@ -25,7 +25,8 @@ func (m *moving) lesson() (*gatehouse.Reflexion, error) {
 		run, of.Steps = &of, whole.Steps
 	}
 	return &gatehouse.Reflexion{
-		ID: gate.NewID("rfx"), Tenant: run.Tenant, RunID: run.ID, Workflow: run.Workflow, Version: run.Version, Outcome: run.Status, At: m.tx.Now(),
+		ID: gate.NewID("rfx"), Tenant: run.Tenant, RunID: run.ID, Workflow: run.Workflow, Version: run.Version,
+		Outcome: run.Status, At: m.tx.Now(),
 		Attempted: clip(attempted(run)), Happened: clip(happened(run)), Otherwise: clip(otherwise(run)),
 	}, nil
 }

@@ -317,7 +317,8 @@ func (r *Runs) proposerOf(ctx context.Context, w *work, worker string) (from gat
 		return nil
 	})
 	if err == nil && from.By.Principal.Disabled {
-		err = gatehouse.E(gatehouse.CodeRoleRequired, "the principal %s is disabled: its runs propose nothing", from.By.Principal.Name)
+		err = gatehouse.E(gatehouse.CodeRoleRequired, "the principal %s is disabled: its runs propose nothing",
+			from.By.Principal.Name)
 	}
 	return from, err
 }

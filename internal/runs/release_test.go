@@ -51,7 +51,8 @@ func TestCallerGoesBeforeItsSteps(t *testing.T) {
 			run := w.status(w.start("page", `{}`).ID, gatehouse.RunRunning)
 			ctx, gone := context.WithCancel(w.as("bot"))
 			g := gate.New(&hungUp{w.store, tt.after, gone}, nil, w.hub, gate.Config{}, slog.New(slog.DiscardHandler))
-			got, err := runs.New(g, runs.Config{}).LeaseSteps(ctx, gatehouse.LeaseRequest{Tools: []string{"page"}, Max: 2})
+			got, err := runs.New(g, runs.Config{}).LeaseSteps(ctx, gatehouse.LeaseRequest{Tools: []string{"page"},
+				Max: 2})
 			w.must(err)
 			if ctx.Err() == nil || len(got) != tt.handed {
 				t.Fatalf("%s: %d steps were handed out, want %d", name, len(got), tt.handed)
@@ -111,7 +112,8 @@ func TestStopKeepsNoLease(t *testing.T) {
 	ctx, halt := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() {
-		runs.NewRuntime(store, w.runs, w.hub, runs.RuntimeConfig{Workers: workers, Owner: "test"}, slog.New(slog.DiscardHandler)).Run(ctx)
+		runs.NewRuntime(store, w.runs, w.hub, runs.RuntimeConfig{Workers: workers, Owner: "test"},
+			slog.New(slog.DiscardHandler)).Run(ctx)
 	})
 	defer running.Wait()
 	defer halt()

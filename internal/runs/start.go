@@ -208,7 +208,8 @@ func (r *Runs) insert(tx gatehouse.Tx, draft *gatehouse.Run, def *workflow.Defin
 	}
 
 	data := []gatehouse.Member{
-		member("workflow", run.Workflow), {Name: "version", Value: usecase.Encode(run.Version)}, member("trigger", string(run.Trigger)),
+		member("workflow", run.Workflow), {Name: "version", Value: usecase.Encode(run.Version)},
+		member("trigger", string(run.Trigger)),
 		member("input", string(gatehouse.NewDigest(run.Input))),
 	}
 	for _, more := range [][2]string{{"trigger_ref", run.TriggerRef}, {"parent_step", run.ParentStep}, {"retry_of", run.RetryOf}} {

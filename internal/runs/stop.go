@@ -196,7 +196,8 @@ func (m *moving) signal(c *gatehouse.Caller, name string, data gatehouse.JSON) (
 	}
 
 	s := &gatehouse.Signal{
-		Tenant: m.run.Tenant, RunID: m.run.ID, ID: gate.NewID("sig"), Name: name, Data: orNull(data), By: c.Principal.Name, At: m.tx.Now(),
+		Tenant: m.run.Tenant, RunID: m.run.ID, ID: gate.NewID("sig"), Name: name, Data: orNull(data),
+		By: c.Principal.Name, At: m.tx.Now(),
 	}
 	if err := m.tx.InsertSignal(s); err != nil {
 		return nil, err

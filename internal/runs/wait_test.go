@@ -58,7 +58,8 @@ func testWaitSeesWhatMovedMeanwhile(t *testing.T, w *world) {
 		w.must(err)
 	}}
 	log := slog.New(slog.DiscardHandler)
-	rs := runs.New(gate.New(w.store, registry, hints, gate.Config{PolicySource: policy.DefaultSource()}, log), runs.Config{})
+	rs := runs.New(gate.New(w.store, registry, hints, gate.Config{PolicySource: policy.DefaultSource()}, log),
+		runs.Config{})
 	// The second wait sees at once what changed between the two waits.
 	at, err := w.runs.FindRun(w.as("admin"), run.ID)
 	w.must(err)

@@ -210,7 +210,8 @@ func appliedOutput(a *gatehouse.Action) gatehouse.JSON {
 	}
 	if rc := a.Receipt; rc != nil {
 		members = append(members, member("receipt_id", rc.ID), member("external_id", rc.ExternalID),
-			gatehouse.Member{Name: "reversible", Value: usecase.Encode(rc.Reversible)}, gatehouse.Member{Name: "response", Value: rc.ResponseMetadata})
+			gatehouse.Member{Name: "reversible", Value: usecase.Encode(rc.Reversible)},
+			gatehouse.Member{Name: "response", Value: rc.ResponseMetadata})
 	}
 	out := gatehouse.ObjectJSON(members...)
 	if len(out) > MaxStepOutput {

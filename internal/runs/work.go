@@ -278,7 +278,8 @@ func (r *Runs) fanOut(ctx context.Context, w *work, worker string) error {
 		if err := m.attempt(s, worker, string(gatehouse.StepWaiting), nil); err != nil {
 			return err
 		}
-		if err := m.park(s, gatehouse.StepWaiting, gatehouse.Member{Name: "items", Value: usecase.Encode(len(items))}); err != nil {
+		if err := m.park(s, gatehouse.StepWaiting, gatehouse.Member{Name: "items",
+			Value: usecase.Encode(len(items))}); err != nil {
 			return err
 		}
 		m.take(s, items...)

@@ -170,7 +170,8 @@ func newWorld(t testing.TB, store gatehouse.Store, settings ...setting) *world {
 	registry, err := dispatch.NewRegistry(
 		dispatch.Target{Name: "erp", Connector: outside},
 		dispatch.Target{Name: "shop", Connector: w.ledger},
-		dispatch.Target{Name: workflow.ApprovalConnector, Connector: runs.Question{}, Tenants: []string{dispatch.AllTenants}})
+		dispatch.Target{Name: workflow.ApprovalConnector, Connector: runs.Question{},
+			Tenants: []string{dispatch.AllTenants}})
 	w.must(err)
 	registry = registry.WithSecrets([]string{configuredSecret})
 	log := slog.New(slog.DiscardHandler)

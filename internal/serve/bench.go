@@ -75,7 +75,8 @@ func (c *BenchCommand) Run(g *term.IO) error {
 	}
 	for _, name := range c.Only {
 		if !slices.Contains(bench.Names(), name) {
-			return term.Usagef("no figure is named %s; there are %s", gatehouse.Quote(name), strings.Join(bench.Names(), ", "))
+			return term.Usagef("no figure is named %s; there are %s", gatehouse.Quote(name),
+				strings.Join(bench.Names(), ", "))
 		}
 	}
 	if slices.Contains(c.Only, "flat") && c.DatabaseURL == "" {
@@ -142,6 +143,7 @@ func startBench(ctx context.Context, s bench.Setup) (*bench.Gate, error) {
 		return nil, err
 	}
 	return &bench.Gate{
-		Addr: strings.TrimPrefix(served.URL, "http://"), Store: n.Store, App: n.Gate, Runs: n.Runs, Log: log, Close: served.Close,
+		Addr: strings.TrimPrefix(served.URL, "http://"), Store: n.Store, App: n.Gate, Runs: n.Runs, Log: log,
+		Close: served.Close,
 	}, nil
 }

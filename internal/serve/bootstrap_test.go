@@ -29,7 +29,8 @@ func TestBootstrapKeepsItsSecrets(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := bootstrapOnce(g, n, filepath.Join(file, "data")); err == nil || !strings.Contains(err.Error(), "credentials") {
+	if err := bootstrapOnce(g, n, filepath.Join(file, "data")); err == nil ||
+		!strings.Contains(err.Error(), "credentials") {
 		t.Fatalf("no place for the credentials: %v", err)
 	}
 	if made, err := administered(t.Context(), n.Store); made || err != nil {

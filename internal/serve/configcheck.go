@@ -119,10 +119,16 @@ func (l *Looker) All(ctx context.Context, cfg *config.Config) {
 	}
 	var looks []look
 	for _, name := range slices.Sorted(maps.Keys(cfg.Connectors)) {
-		looks = append(looks, look{"connector " + name, func(l *Looker, as string) { l.target(ctx, as, cfg.Connectors[name], s) }})
+		looks = append(looks, look{"connector " + name, func(l *Looker,
+			as string) {
+			l.target(ctx, as, cfg.Connectors[name], s)
+		}})
 	}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Models)) {
-		looks = append(looks, look{"model " + name, func(l *Looker, as string) { l.model(ctx, as, cfg.Models[name], s) }})
+		looks = append(looks, look{"model " + name, func(l *Looker,
+			as string) {
+			l.model(ctx, as, cfg.Models[name], s)
+		}})
 	}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Channels)) {
 		looks = append(looks, look{"channel " + name, func(l *Looker, as string) {
@@ -345,7 +351,8 @@ func (l *Looker) policy(cfg *config.Config) bool {
 	failed := 0
 	for _, r := range p.Lint() {
 		failed++
-		l.add("policy", map[bool]string{true: term.CheckFail, false: term.CheckNote}[r.Error], "%s:%d:%d: %s", cfg.Policy.File, r.Line, r.Column, r.Detail)
+		l.add("policy", map[bool]string{true: term.CheckFail, false: term.CheckNote}[r.Error], "%s:%d:%d: %s",
+			cfg.Policy.File, r.Line, r.Column, r.Detail)
 	}
 	for _, r := range p.Test() {
 		for _, d := range r.Differences {
@@ -424,5 +431,8 @@ func (l *Looker) nats(ctx context.Context, c feed.Config) {
 
 // warnings are what a person should hear of at the start.
 func (l *Looker) warnings() []term.Check {
-	return slices.DeleteFunc(slices.Clone(l.Checks), func(c term.Check) bool { return c.Result == term.CheckOK || c.Name == "open" })
+	return slices.DeleteFunc(slices.Clone(l.Checks), func(c term.Check) bool {
+		return c.Result == term.CheckOK ||
+			c.Name == "open"
+	})
 }

@@ -22,7 +22,8 @@ type terminalStage struct {
 }
 
 func (t *terminalStage) Chapter(number, of int, title string) {
-	t.g.Say("%s %s", term.Paint(t.g.ColorErr, term.Dim, fmt.Sprintf("%2d/%d", number, of)), term.Paint(t.g.ColorErr, term.Bold, term.Safe(title)))
+	t.g.Say("%s %s", term.Paint(t.g.ColorErr, term.Dim, fmt.Sprintf("%2d/%d", number, of)),
+		term.Paint(t.g.ColorErr, term.Bold, term.Safe(title)))
 }
 
 const storyIndent = "      "

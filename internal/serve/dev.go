@@ -182,7 +182,8 @@ func (c *devServeCmd) warn(g *term.IO, cfg *config.Config) {
 func (c *devServeCmd) banner(g *term.IO, creds *devCredentials, link *gatehouse.NewSetupLink, caught string) error {
 	if g.JSON {
 		return g.PrintJSON(map[string]string{
-			"version": version.Number, "url": creds.URL, "api": creds.URL + "/api/v1", "key": creds.Agent.Key, "data": c.Data,
+			"version": version.Number, "url": creds.URL, "api": creds.URL + "/api/v1", "key": creds.Agent.Key,
+			"data":      c.Data,
 			"setup_url": creds.URL + link.Path,
 		})
 	}
@@ -209,7 +210,8 @@ func checkLoopback(listen string) error {
 	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
 		return nil
 	}
-	return term.Usagef("--listen: development mode serves this machine only, such as on 127.0.0.1:8080; for others there is `gatehouse serve`")
+	return term.Usagef("--listen: development mode serves this machine only, such as on 127.0.0.1:8080; for " +
+		"others there is `gatehouse serve`")
 }
 
 // freeAddress tells early, before anything is made, that the port is taken, and
@@ -263,14 +265,16 @@ Examples:
 func (c *devEnvCmd) Run(g *term.IO) error {
 	creds, err := readDevCredentials(c.Data)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s is no folder of development mode; `gatehouse dev` makes one, and --data names another", term.ShownPath(c.Data))
+		return fmt.Errorf("%s is no folder of development mode; `gatehouse dev` makes one, and --data names another",
+			term.ShownPath(c.Data))
 	}
 	if err != nil {
 		return err
 	}
 	who := map[string]gatehouse.Credentials{"admin": creds.Admin, "reviewer": creds.Reviewer, "agent": creds.Agent}[c.As]
 	if creds.URL == "" || who.Key == "" {
-		return fmt.Errorf("nothing was served from %s yet: gatehouse dev --data %s", term.ShownPath(c.Data), term.ShownPath(c.Data))
+		return fmt.Errorf("nothing was served from %s yet: gatehouse dev --data %s", term.ShownPath(c.Data),
+			term.ShownPath(c.Data))
 	}
 	if g.JSON {
 		return g.PrintJSON(map[string]string{"url": creds.URL, "key": who.Key, "edit_token": who.EditToken})
@@ -279,6 +283,7 @@ func (c *devEnvCmd) Run(g *term.IO) error {
 	if who.EditToken != "" {
 		token = "export GATEHOUSE_EDIT_TOKEN=" + term.ShellQuote(who.EditToken)
 	}
-	_, err = fmt.Fprintf(g.Stdout, "export GATEHOUSE_URL=%s\nexport GATEHOUSE_KEY=%s\n%s\n", term.ShellQuote(creds.URL), term.ShellQuote(who.Key), token)
+	_, err = fmt.Fprintf(g.Stdout, "export GATEHOUSE_URL=%s\nexport GATEHOUSE_KEY=%s\n%s\n",
+		term.ShellQuote(creds.URL), term.ShellQuote(who.Key), token)
 	return err
 }

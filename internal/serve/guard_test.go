@@ -156,7 +156,8 @@ func TestGuard(t *testing.T) {
 	if _, err := client.Guarded(worker, client.GuardTool[guardRefund]{}, func(context.Context, guardRefund) (int, error) { return 0, nil }); err == nil {
 		t.Error("a tool without a name is taken")
 	}
-	if err := client.NewGuard(servetest.MustClient(t, s.URL, gatehouse.Credentials{Key: "gth_wrong"}), 0).Work(t.Context(), true); err == nil {
+	if err := client.NewGuard(servetest.MustClient(t, s.URL, gatehouse.Credentials{Key: "gth_wrong"}),
+		0).Work(t.Context(), true); err == nil {
 		t.Error("a wrong key works on")
 	}
 }

@@ -67,7 +67,8 @@ func (c *InitCommand) Run(g *term.IO) error {
 	}
 	at := SetupURL(cmp.Or(cfg.SignIn.PublicURL, c.Listen.url()), link)
 	if secret != nil {
-		return secret.fill(g.Ctx, map[string]string{"admin_key": creds.Key, "edit_token": creds.EditToken, "setup_url": at})
+		return secret.fill(g.Ctx, map[string]string{"admin_key": creds.Key, "edit_token": creds.EditToken,
+			"setup_url": at})
 	}
 	if g.JSON {
 		return term.WriteJSON(g.Stdout, initAnswer{adminCredentials{creds.Key, creds.EditToken}, at, link.Token})
@@ -77,7 +78,8 @@ func (c *InitCommand) Run(g *term.IO) error {
 		at); err != nil {
 		return err
 	}
-	g.Say("Next: start the server, and open setup_url in a browser to sign in. For the command line, set GATEHOUSE_KEY and\n" +
+	g.Say("Next: start the server, and open setup_url in a browser to sign in. For the command line, set " +
+		"GATEHOUSE_KEY and\n" +
 		"GATEHOUSE_EDIT_TOKEN to the first two, or keep them: gatehouse context add NAME --key … --edit-token …\n" +
 		"Make a second person who approves: else what the administrator, or an agent that they sponsor, proposes is denied.\n" +
 		"    gatehouse principal create --name ana --kind person --role approver")

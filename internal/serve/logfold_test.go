@@ -66,13 +66,17 @@ func TestLogLinesHoldNoHiddenCharacter(t *testing.T) {
 	t.Parallel()
 	for _, format := range []string{"json", "text"} {
 		for _, text := range []string{
-			"a\u202etxet\u202c", "1\u200d0\u200b0", "a\x1b[2J\x1b]0;owned\a", "a\u009b2J", "nul\x00", "a\nb", "a\r\nb\rc", "a\tb",
+			"a\u202etxet\u202c", "1\u200d0\u200b0", "a\x1b[2J\x1b]0;owned\a", "a\u009b2J", "nul\x00", "a\nb",
+			"a\r\nb\rc", "a\tb",
 			"a\u2028b\u2029c", "a\U000e0041\U000e0042", "a\xff\xfe",
 		} {
 			var out bytes.Buffer
 			slog.New(newLogHandler(&out, format, "info")).Info(text, "detail", text)
 			said := strings.TrimSuffix(out.String(), "\n")
-			if i := strings.IndexFunc(said, func(r rune) bool { return unicode.IsControl(r) || term.Hidden(r) }); i >= 0 ||
+			if i := strings.IndexFunc(said, func(r rune) bool {
+				return unicode.IsControl(r) ||
+					term.Hidden(r)
+			}); i >= 0 ||
 				said == "" {
 				t.Errorf("%s: %+q", format, said)
 			}

@@ -156,7 +156,9 @@ func TestServeWithNATS(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	n, err := NewNode(t.Context(), cfg, b, log, func() (gatehouse.Store, error) { return openFolder(t.Context(), dir, log) })
+	n, err := NewNode(t.Context(), cfg, b, log, func() (gatehouse.Store, error) {
+		return openFolder(t.Context(), dir, log)
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,8 @@ import (
 // newRuns wires the runs of a gate: limits, models and webhooks as the
 // configuration has them.
 func newRuns(g *gate.Gate, cfg *config.Config) (*runs.Runs, error) {
-	c := runs.Config{Limits: func(tenant string) runs.Limits { return runLimits(cfg.Runs.Of(tenant)) }, Lease: cfg.Runs.Lease.D()}
+	c := runs.Config{Limits: func(tenant string) runs.Limits { return runLimits(cfg.Runs.Of(tenant)) },
+		Lease: cfg.Runs.Lease.D()}
 	if len(cfg.Models) > 0 {
 		models, err := newModels(cfg)
 		if err != nil {
@@ -24,7 +25,8 @@ func newRuns(g *gate.Gate, cfg *config.Config) (*runs.Runs, error) {
 }
 
 func runLimits(b config.RunBounds) runs.Limits {
-	l := runs.Limits{MaxConcurrency: int(b.MaxConcurrency), MaxRunsPerMin: int(b.MaxRunsPerMin), MaxWritesPerRun: int(b.MaxWritesPerRun)}
+	l := runs.Limits{MaxConcurrency: int(b.MaxConcurrency), MaxRunsPerMin: int(b.MaxRunsPerMin),
+		MaxWritesPerRun: int(b.MaxWritesPerRun)}
 	if b.Budget != nil {
 		l.Budget = &runs.Budget{Amount: b.Budget.Amount, Currency: b.Budget.Currency, Window: b.Budget.Window.D()}
 	}

@@ -118,7 +118,8 @@ func openFolder(ctx context.Context, data string, log *slog.Logger) (gatehouse.S
 
 // NewNode wires the gate over the store that open returns, which is called
 // when the configuration is known to be good.
-func NewNode(ctx context.Context, cfg *config.Config, b *Backplane, log *slog.Logger, open func() (gatehouse.Store, error)) (*Node, error) {
+func NewNode(ctx context.Context, cfg *config.Config, b *Backplane, log *slog.Logger,
+	open func() (gatehouse.Store, error)) (*Node, error) {
 	n := &Node{Hub: wake.Spread(&wake.Hub{}, b.carriers...), Backplane: b, config: cfg, Log: log}
 	n.closers = append(n.closers, b)
 	var err error
@@ -152,7 +153,8 @@ func NewNode(ctx context.Context, cfg *config.Config, b *Backplane, log *slog.Lo
 	if err != nil {
 		return nil, errors.Join(err, n.Close())
 	}
-	question := dispatch.Target{Name: workflow.ApprovalConnector, Connector: runs.Question{}, Tenants: []string{dispatch.AllTenants}}
+	question := dispatch.Target{Name: workflow.ApprovalConnector, Connector: runs.Question{},
+		Tenants: []string{dispatch.AllTenants}}
 	change := &dispatch.PolicyChange{}
 	policies := dispatch.Target{Name: gate.PolicyConnector, Connector: change, Tenants: []string{dispatch.AllTenants}}
 	if n.Registry, err = dispatch.NewRegistry(append(n.targets, question, policies)...); err != nil {
@@ -263,7 +265,8 @@ func StartRoles(n *Node, listen string, roles []Role) (*Server, error) {
 
 	ctx, stop := context.WithCancel(context.Background())
 	requests, hangUp := context.WithCancel(context.Background())
-	s := &Server{Node: n, stop: stop, hangUp: hangUp, failed: make(chan error, 1), metrics: metrics, audited: telemetry.NewAudit(metrics)}
+	s := &Server{Node: n, stop: stop, hangUp: hangUp, failed: make(chan error, 1), metrics: metrics,
+		audited: telemetry.NewAudit(metrics)}
 	s.prober = newProber(n.targets, telemetry.NewTargets(metrics), n.Registry.RedactText, n.Log)
 	pushes, _ := n.Hub.Subscribe(usecase.TopicPush)
 	dispatcher, err := dispatch.New(dispatch.Dependencies{
@@ -282,11 +285,13 @@ func StartRoles(n *Node, listen string, roles []Role) (*Server, error) {
 	addresses := &api.Addresses{Trusted: n.config.TrustedProxies}
 	rates, _ := n.Store.(api.RateStore)
 	handler, err := api.New(api.Config{
-		Actions: n.tracing.Actions(n.Gate), Dispatch: n.Gate, Admin: n.Gate, Policies: n.Gate, Audit: n.Gate, Sessions: n.Gate, Auth: n.Gate, Lookup: n.Gate,
+		Actions: n.tracing.Actions(n.Gate), Dispatch: n.Gate, Admin: n.Gate, Policies: n.Gate, Audit: n.Gate,
+		Sessions: n.Gate, Auth: n.Gate, Lookup: n.Gate,
 		Runs: n.Runs, Workers: n.Runs, Hooks: n.Runs, Checks: n.checks, Keeper: n.Gate,
 		Notices: n.Gate, Notifications: n.Gate, Insights: n.Gate,
-		LinkKeys: n.Gate, Reviews: n.Gate, Delegations: n.Gate, Grants: n.Gate, Targets: n.Gate, Events: n.Gate, PublicURL: n.publicURL(),
-		Logger: n.Log, Build: version.Build(), Registerer: metrics, Gatherer: metrics, Ready: s.ready,
+		LinkKeys: n.Gate, Reviews: n.Gate, Delegations: n.Gate, Grants: n.Gate, Targets: n.Gate, Events: n.Gate,
+		PublicURL: n.publicURL(),
+		Logger:    n.Log, Build: version.Build(), Registerer: metrics, Gatherer: metrics, Ready: s.ready,
 		HooksPerSecond: n.config.Hooks.RateLimit.PerSecond, HookBurst: n.config.Hooks.RateLimit.Burst, HookRates: hookRates(n.config.Hooks),
 		RequestsPerSecond: cmp.Or(n.config.RateLimit.PerSecond, requestsPerSecond), RequestBurst: cmp.Or(n.config.RateLimit.Burst, requestBurst),
 		Addresses: addresses, Rates: rates,
@@ -330,7 +335,8 @@ func StartRoles(n *Node, listen string, roles []Role) (*Server, error) {
 		Handler: s.lastAnswers(surface), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
 		// Longer than the longest poll: a client that does not read its answer
 		// must not keep it in memory for ever.
-		WriteTimeout: gatehouse.MaxWait + time.Minute, MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(n.Log.Handler(), slog.LevelWarn),
+		WriteTimeout: gatehouse.MaxWait + time.Minute, MaxHeaderBytes: 64 << 10,
+		ErrorLog:    slog.NewLogLogger(n.Log.Handler(), slog.LevelWarn),
 		BaseContext: func(net.Listener) context.Context { return requests },
 	}
 	if n.metricsListen != "" {
@@ -372,7 +378,8 @@ func (s *Server) serveMetrics(ctx context.Context, listen string, handler http.H
 	}
 	scraped := &http.Server{
 		Handler: handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second,
-		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10, ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelWarn),
+		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10, ErrorLog: slog.NewLogLogger(s.Log.Handler(),
+			slog.LevelWarn),
 	}
 	s.MetricsURL = "http://" + listener.Addr().String() + "/metrics"
 	s.work.Go(func() {
@@ -578,7 +585,8 @@ func engineConfig(d config.Dispatch) dispatch.Config {
 	c.Default.MaxConcurrency = int(d.MaxConcurrency)
 	c.Tenants = make(map[string]dispatch.Tenant, len(d.Tenants))
 	for name, t := range d.Tenants {
-		c.Tenants[name] = dispatch.Tenant{Weight: int(t.Weight), MaxConcurrency: int(cmp.Or(t.MaxConcurrency, d.MaxConcurrency))}
+		c.Tenants[name] = dispatch.Tenant{Weight: int(t.Weight),
+			MaxConcurrency: int(cmp.Or(t.MaxConcurrency, d.MaxConcurrency))}
 	}
 	return c
 }

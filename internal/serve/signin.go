@@ -14,7 +14,8 @@ func signInConfig(c config.SignIn) signin.Config {
 	for _, p := range c.OIDC {
 		out.Providers = append(out.Providers, signin.Provider{
 			Name: p.Name, Issuer: p.Issuer, ClientID: p.ClientID, ClientSecret: p.ClientSecret, Scopes: p.Scopes,
-			GroupsClaim: p.GroupsClaim, NameClaim: p.NameClaim, Roles: p.Roles, Groups: p.Groups, Tenant: p.Tenant, Provision: p.Provision,
+			GroupsClaim: p.GroupsClaim, NameClaim: p.NameClaim, Roles: p.Roles, Groups: p.Groups, Tenant: p.Tenant,
+			Provision: p.Provision,
 		})
 	}
 	if k := c.Passkeys; k != nil {

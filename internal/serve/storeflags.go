@@ -82,7 +82,8 @@ func (f *StoreFlags) Open(ctx context.Context, cfg *config.Config, b *Backplane,
 		if f.DatabaseURL == "" {
 			return openFolder(ctx, f.Data, log)
 		}
-		return postgres.Open(ctx, postgres.Config{URL: string(f.DatabaseURL), MaxConns: f.DatabaseConnections, Logger: log})
+		return postgres.Open(ctx, postgres.Config{URL: string(f.DatabaseURL), MaxConns: f.DatabaseConnections,
+			Logger: log})
 	})
 	if err != nil {
 		return nil, err
@@ -113,11 +114,13 @@ func (f *StoreFlags) OpenGate(g *term.IO) (*gate.Gate, gatehouse.Store, error) {
 func (f *StoreFlags) openStore(ctx context.Context, g *term.IO) (gatehouse.Store, error) {
 	log := newLogger(g, "text", "warn")
 	if f.DatabaseURL != "" {
-		return postgres.Open(ctx, postgres.Config{URL: string(f.DatabaseURL), MaxConns: f.DatabaseConnections, Logger: log})
+		return postgres.Open(ctx, postgres.Config{URL: string(f.DatabaseURL), MaxConns: f.DatabaseConnections,
+			Logger: log})
 	}
 	path := filepath.Join(f.Data, DatabaseFile)
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s has no store: name the data folder with --data, or the database with --database-url", f.Data)
+		return nil, fmt.Errorf("%s has no store: name the data folder with --data, or the database with "+
+			"--database-url", f.Data)
 	}
 	store, err := openFolder(ctx, f.Data, log)
 	if errors.Is(err, sqlite.ErrInUse) {

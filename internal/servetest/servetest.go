@@ -82,7 +82,8 @@ func DecideOnly(t *testing.T, api *client.Client, decision gatehouse.DecisionKin
 			continue
 		}
 		a := page.Items[0]
-		if _, err := api.Decide(t.Context(), a.ID, gatehouse.Decision{Decision: decision, Digest: a.Digest}); err != nil {
+		if _, err := api.Decide(t.Context(), a.ID, gatehouse.Decision{Decision: decision,
+			Digest: a.Digest}); err != nil {
 			t.Error(err)
 		}
 		return
@@ -100,7 +101,8 @@ func DecideAtOnce(t *testing.T, a *gatehouse.Action, people []*client.Client) (d
 	for _, person := range people {
 		wg.Go(func() {
 			<-start
-			ans, err := person.Decide(t.Context(), a.ID, gatehouse.Decision{Decision: gatehouse.Approve, Digest: a.Digest})
+			ans, err := person.Decide(t.Context(), a.ID, gatehouse.Decision{Decision: gatehouse.Approve,
+				Digest: a.Digest})
 			mu.Lock()
 			defer mu.Unlock()
 			switch {

@@ -150,7 +150,8 @@ func MovedText(c card.Change) string {
 
 // excessLine says why a pending action cannot be approved now.
 func excessLine(x *gatehouse.CeilingExcess) string {
-	text := fmt.Sprintf("does not fit into the ceiling %s: takes %s, %s of %s is left", x.Ceiling, x.Amount, x.Left, x.Limit)
+	text := fmt.Sprintf("does not fit into the ceiling %s: takes %s, %s of %s is left", x.Ceiling, x.Amount, x.Left,
+		x.Limit)
 	if x.Never {
 		return text + "; it takes more than the whole limit, so it never fits"
 	}

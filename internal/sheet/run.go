@@ -93,7 +93,8 @@ func (s *Sheet) runActions(d *gatehouse.RunDetail) {
 			s.Item(fmt.Sprintf("    decided %s by %s, via %s", s.When(*a.DecidedAt), a.DecidedBy, a.DecidedVia))
 		}
 		if rc := a.Receipt; rc != nil {
-			s.Item(fmt.Sprintf("    receipt %s: %s at attempt %d, external id %s", rc.ID, rc.Outcome, rc.Attempt, rc.ExternalID))
+			s.Item(fmt.Sprintf("    receipt %s: %s at attempt %d, external id %s", rc.ID, rc.Outcome, rc.Attempt,
+				rc.ExternalID))
 		}
 	}
 }
@@ -109,7 +110,8 @@ func (s *Sheet) failedAttempts(d *gatehouse.RunDetail) {
 			s.Head("Attempts that failed")
 			headed = true
 		}
-		text := fmt.Sprintf("%s, attempt %d: %s %s after %s, worker %s", step.Key, a.Attempt, a.Outcome, s.When(a.FinishedAt),
+		text := fmt.Sprintf("%s, attempt %d: %s %s after %s, worker %s", step.Key, a.Attempt, a.Outcome,
+			s.When(a.FinishedAt),
 			tookText(a.FinishedAt.Sub(a.StartedAt)), a.Worker)
 		if a.Code != "" || a.Detail != "" {
 			text += fmt.Sprintf(": %s (%s)", a.Detail, a.Code)
@@ -135,7 +137,8 @@ func (c ModelCost) Text() string {
 	if c.Currency != "" {
 		cost = string(c.Cost) + " " + c.Currency
 	}
-	return fmt.Sprintf("%s %s: %s, %d tokens in, %d out, %s", c.Provider, c.Model, term.Count(c.Calls, "call"), c.InputTokens, c.OutputTokens, cost)
+	return fmt.Sprintf("%s %s: %s, %d tokens in, %d out, %s", c.Provider, c.Model, term.Count(c.Calls, "call"),
+		c.InputTokens, c.OutputTokens, cost)
 }
 
 // costsOf adds up what models cost, in the order of their first call.

@@ -106,7 +106,8 @@ func (s *Sheet) timeline(d *gatehouse.RunDetail) {
 		for _, step := range d.Steps {
 			of := step.ActionID + step.ChildRun
 			cells := []string{
-				step.Key, StepWord(step), step.Uses, strconv.Itoa(step.Attempts), of, exact(step.StartedAt), exact(step.FinishedAt),
+				step.Key, StepWord(step), step.Uses, strconv.Itoa(step.Attempts), of, exact(step.StartedAt),
+				exact(step.FinishedAt),
 			}
 			for i, c := range cells {
 				cells[i] = term.Safe(c)

@@ -56,7 +56,8 @@ func DecodeProposal(b []byte) (*gatehouse.Proposal, error) {
 	dec := json.NewDecoder(bytes.NewReader([]byte(canonical)))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&p); err != nil {
-		return nil, gatehouse.E(gatehouse.CodeMalformed, "the proposal cannot be read: %s", strings.TrimPrefix(err.Error(), "json: "))
+		return nil, gatehouse.E(gatehouse.CodeMalformed, "the proposal cannot be read: %s",
+			strings.TrimPrefix(err.Error(), "json: "))
 	}
 	return &p, nil
 }

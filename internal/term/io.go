@@ -65,9 +65,9 @@ func (g *IO) Program() string {
 	return "gatehouse"
 }
 
-// openTerminal opens the controlling terminal, so that what is asked is seen
-// even when both outputs are redirected. Where there is no such device, stdin
-// and stderr serve, if both are a terminal.
+// openTerminal opens the controlling terminal, so that people see a question even when
+// both outputs are redirected. Without such a device, stdin and stderr take its place
+// if both are terminals.
 func openTerminal(stdin, stderr *os.File) (io.ReadWriteCloser, error) {
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err == nil {

@@ -61,8 +61,10 @@ func TestTerminals(t *testing.T) {
 			t.Setenv("NO_COLOR", c.noColor)
 			t.Setenv("TERM", c.term)
 			g := New(t.Context(), c.in, c.out, c.errOut)
-			if g.TTY != c.tty || g.Color != c.color || g.ColorErr != c.colorEr || (g.Terminal != nil) != c.person || g.Columns != c.columns {
-				t.Errorf("tty %v, color %v, colorErr %v, terminal %v, columns %d", g.TTY, g.Color, g.ColorErr, g.Terminal != nil, g.Columns)
+			if g.TTY != c.tty || g.Color != c.color || g.ColorErr != c.colorEr || (g.Terminal != nil) != c.person ||
+				g.Columns != c.columns {
+				t.Errorf("tty %v, color %v, colorErr %v, terminal %v, columns %d", g.TTY, g.Color, g.ColorErr,
+					g.Terminal != nil, g.Columns)
 			}
 		})
 	}

@@ -49,7 +49,8 @@ func TestPrintOnTerminal(t *testing.T) {
 		t.Error("colour without being asked")
 	}
 	out.Reset()
-	if err := g.Print(&Table{Header: []string{"A"}}, "Nothing there."); err != nil || out.Len() > 0 || errOut.String() != "Nothing there.\n" {
+	if err := g.Print(&Table{Header: []string{"A"}}, "Nothing there."); err != nil || out.Len() > 0 ||
+		errOut.String() != "Nothing there.\n" {
 		t.Errorf("an empty list prints %q, %q, %v", out, errOut, err)
 	}
 }

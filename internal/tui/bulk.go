@@ -157,7 +157,8 @@ func (m *reviewer) decideBulk(k string) {
 		m.say(term.Red, "The terminal is too small to show what is approved.")
 		return
 	case m.seen < m.page.payload:
-		m.say(term.Yellow, fmt.Sprintf("%s of the selection not yet seen: space shows more.", term.Count(m.page.payload-m.seen, "line")))
+		m.say(term.Yellow, fmt.Sprintf("%s of the selection not yet seen: space shows more.",
+			term.Count(m.page.payload-m.seen, "line")))
 		return
 	}
 	for _, it := range m.bulk.items {
@@ -171,7 +172,8 @@ func (m *reviewer) decideBulk(k string) {
 		}
 		m.ask(question{text: text + "   Esc: back", confirm: true})
 	} else {
-		m.ask(question{text: "Why do you reject " + term.Count(n, "action") + "? (kept with your votes; the agents learn from it)", done: func(s string) { d.Notes = s }})
+		m.ask(question{text: "Why do you reject " + term.Count(n, "action") +
+			"? (kept with your votes; the agents learn from it)", done: func(s string) { d.Notes = s }})
 	}
 	m.askToken(false)
 }

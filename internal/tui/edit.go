@@ -34,7 +34,8 @@ func (m *reviewer) edit(it *item) tea.Cmd {
 	}
 	switch {
 	case !slices.Contains(m.me.Roles, gatehouse.RoleProposer):
-		m.say(term.Yellow, "A revision is a proposal, and your key does not have the role proposer: reject it and say why.")
+		m.say(term.Yellow, "A revision is a proposal, and your key does not have the role proposer: reject it "+
+			"and say why.")
 		return nil
 	case len(editor) == 0:
 		m.say(term.Yellow, "There is no editor: set EDITOR, or use `gatehouse revise`.")
@@ -55,7 +56,8 @@ func (m *reviewer) edit(it *item) tea.Cmd {
 		m.say(term.Red, err.Error())
 		return nil
 	}
-	cmd := exec.CommandContext(m.g.Ctx, editor[0], append(editor[1:], name)...) //nolint:gosec // the person's own editor
+	cmd := exec.CommandContext(m.g.Ctx, editor[0], append(editor[1:],
+		name)...) //nolint:gosec // the person's own editor
 	m.busy = true
 	return tea.ExecProcess(cmd, func(err error) tea.Msg {
 		defer os.RemoveAll(dir)

@@ -134,7 +134,8 @@ func (m *reviewer) approve(it *item) {
 		m.say(term.Red, "The terminal is too small to show what is approved.")
 		return
 	case m.seen < m.page.payload:
-		m.say(term.Yellow, fmt.Sprintf("%s of the change not yet seen: space shows more.", term.Count(m.page.payload-m.seen, "line")))
+		m.say(term.Yellow, fmt.Sprintf("%s of the change not yet seen: space shows more.",
+			term.Count(m.page.payload-m.seen, "line")))
 		return
 	}
 	m.draft = &draft{item: it, decision: gatehouse.Decision{

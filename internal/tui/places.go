@@ -95,7 +95,8 @@ func (m *reviewer) listPage() page {
 		if mark := card.ExceedsText(a); mark != "" {
 			rest = mark + " · " + rest
 		}
-		line := term.Shorten(at+box+term.Safe(a.RiskLevel.String()+" "+card.RowText(a)+" · "+a.ProposedBy+" · "+rest), max(m.width-1, minColumns))
+		line := term.Shorten(at+box+term.Safe(a.RiskLevel.String()+" "+card.RowText(a)+" · "+a.ProposedBy+" · "+rest),
+			max(m.width-1, minColumns))
 		if i == m.at {
 			line = term.Paint(m.color, term.Bold, line)
 		}

@@ -72,7 +72,8 @@ func (m *reviewer) settled(msg answered) tea.Cmd {
 		}
 	case gatehouse.VoteRecorded:
 		it.voted = true
-		m.say(term.Green, fmt.Sprintf("Your vote counts; %d of %d approvals are there.", msg.answer.Votes, msg.answer.Required))
+		m.say(term.Green, fmt.Sprintf("Your vote counts; %d of %d approvals are there.", msg.answer.Votes,
+			msg.answer.Required))
 	default:
 		m.say(term.Green, "This decision stood already.")
 	}

@@ -86,7 +86,7 @@ func (m *reviewer) show() error {
 	case m.g.Ctx.Err() != nil:
 		return m.g.Ctx.Err()
 	case errors.Is(err, tea.ErrInterrupted):
-		return nil // what was decided is decided
+		return nil // decisions that were sent stay
 	}
 	return err
 }

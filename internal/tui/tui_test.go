@@ -118,7 +118,8 @@ func TestCardIsWhole(t *testing.T) {
 func testReviewer(t *testing.T) *reviewer {
 	t.Helper()
 	g, _, _ := termtest.New(t)
-	m := &reviewer{g: g, me: &gatehouse.Principal{ID: "prn_1", Person: "prn_1", Name: "ben"}, now: g.Now, token: "gte_x", width: 80, height: 24}
+	m := &reviewer{g: g, me: &gatehouse.Principal{ID: "prn_1", Person: "prn_1", Name: "ben"}, now: g.Now,
+		token: "gte_x", width: 80, height: 24}
 	for _, id := range []string{"act_1", "act_2"} {
 		a := &gatehouse.Action{
 			ID: id, Status: gatehouse.StatusPending, Approval: &gatehouse.Approval{Required: 1},

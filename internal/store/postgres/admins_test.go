@@ -63,7 +63,8 @@ func TestChangesOfOnePrincipal(t *testing.T) {
 			t.Parallel()
 			m := &meeting{Store: openTest(t, Config{})}
 			m.arrived.Add(2)
-			g := gate.New(m, nil, &wake.Hub{}, gate.Config{PolicySource: policy.DefaultSource()}, slog.New(slog.DiscardHandler))
+			g := gate.New(m, nil, &wake.Hub{}, gate.Config{PolicySource: policy.DefaultSource()},
+				slog.New(slog.DiscardHandler))
 			boot, err := g.Bootstrap(t.Context())
 			if err != nil {
 				t.Fatal(err)
@@ -78,7 +79,8 @@ func TestChangesOfOnePrincipal(t *testing.T) {
 			root := as(t.Context(), boot.Key)
 			admins := make(map[string]context.Context)
 			for i, name := range []string{"ana", "bo", "cy"} {
-				made, err := g.CreatePrincipal(root, gatehouse.NewPrincipal{Name: name, Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleAdmin}})
+				made, err := g.CreatePrincipal(root, gatehouse.NewPrincipal{Name: name, Kind: gatehouse.KindPerson,
+					Roles: []gatehouse.Role{gatehouse.RoleAdmin}})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -159,7 +161,8 @@ func TestSignInWhileDisabled(t *testing.T) {
 		t.Fatal(err)
 	}
 	admin := gatehouse.NewContext(ctx, &gatehouse.Caller{Principal: root, StepUp: true, Via: gatehouse.ViaAPI})
-	_, err = g.CreatePrincipal(admin, gatehouse.NewPrincipal{Name: "ana", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover}})
+	_, err = g.CreatePrincipal(admin, gatehouse.NewPrincipal{Name: "ana", Kind: gatehouse.KindPerson,
+		Roles: []gatehouse.Role{gatehouse.RoleApprover}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -77,10 +77,12 @@ func (t *tx) insertWithApproval(a *gatehouse.Action, args []any) error {
 
 // selectVotes ends before the value that seq is compared with; orderVotes follows it.
 const (
-	selectVotes = `SELECT person, principal_id, name, decision, notes, via, digest, at, for_id, for_name, grant_id FROM vote WHERE seq `
+	selectVotes = `SELECT person, principal_id, name, decision, notes, via, digest, at, for_id, for_name,
+		grant_id FROM vote WHERE seq `
 	orderVotes  = ` ORDER BY at, person`
 	// The columns of a joined vote, voteWidth of them.
-	joinedVotes = `v.person, v.principal_id, v.name, v.decision, v.notes, v.via, v.digest, v.at, v.for_id, v.for_name, v.grant_id`
+	joinedVotes = `v.person, v.principal_id, v.name, v.decision, v.notes, v.via, v.digest, v.at, v.for_id,
+		v.for_name, v.grant_id`
 	voteWidth   = 11
 )
 
@@ -148,7 +150,8 @@ func (t *tx) MarkTarget(approvalID string, m gatehouse.TargetMark) error {
 }
 
 const (
-	voteColumns = `INSERT INTO vote (seq, tenant, person, principal_id, name, decision, notes, via, digest, at, for_id, for_name, grant_id)
+	voteColumns = `INSERT INTO vote (seq, tenant, person, principal_id, name, decision, notes, via, digest, at,
+		for_id, for_name, grant_id)
 SELECT seq, tenant, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13 FROM `
 	voteAsked   = `approval WHERE tenant = $1 AND id = $2 AND status = 'requested'`
 	replaceVote = `
@@ -163,5 +166,6 @@ ON CONFLICT (seq, person) DO UPDATE SET principal_id = excluded.principal_id, na
 // PutVote stores a person's vote and replaces an earlier one. An approval that is decided takes
 // no votes.
 func (t *tx) PutVote(approvalID string, v gatehouse.Vote) error {
-	return t.write(insertVote, t.tenant, approvalID, v.Person, v.PrincipalID, v.Name, string(v.Decision), v.Notes, string(v.Via), string(v.Digest), v.At, v.For, v.ForName, v.Grant)
+	return t.write(insertVote, t.tenant, approvalID, v.Person, v.PrincipalID, v.Name, string(v.Decision), v.Notes,
+		string(v.Via), string(v.Digest), v.At, v.For, v.ForName, v.Grant)
 }

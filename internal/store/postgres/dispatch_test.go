@@ -101,7 +101,8 @@ func TestReplicasKeepTheBound(t *testing.T) {
 		bound: map[string]int{"acme": 3, "beta": 1}, now: map[string]int{}, most: map[string]int{}, calls: map[string]int{},
 		full: map[string]chan struct{}{"acme": make(chan struct{}), "beta": make(chan struct{})},
 	}
-	registry, err := dispatch.NewRegistry(dispatch.Target{Name: "shop", Connector: target, Tenants: []string{"acme", "beta", "free"}})
+	registry, err := dispatch.NewRegistry(dispatch.Target{Name: "shop", Connector: target,
+		Tenants: []string{"acme", "beta", "free"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,7 +38,8 @@ func TestSuccessLocksInOrder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := dispatch.New(dispatch.Dependencies{Store: s, Targets: registry, Authority: allowing{}, Owner: "w"}, dispatch.DefaultConfig())
+	d, err := dispatch.New(dispatch.Dependencies{Store: s, Targets: registry, Authority: allowing{}, Owner: "w"},
+		dispatch.DefaultConfig())
 	if err != nil {
 		t.Fatal(err)
 	}

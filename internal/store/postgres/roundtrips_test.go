@@ -90,7 +90,8 @@ func populate(t testing.TB, s *Store) *people {
 	}
 	log := slog.New(slog.DiscardHandler)
 	p := &people{t: t, store: s, gate: newGate(s, targets), targets: targets}
-	if p.worker, err = dispatch.New(dispatch.Dependencies{Store: s, Targets: targets, Authority: p.gate, Owner: "worker", Log: log}, dispatch.Config{}); err != nil {
+	if p.worker, err = dispatch.New(dispatch.Dependencies{Store: s, Targets: targets, Authority: p.gate,
+		Owner: "worker", Log: log}, dispatch.Config{}); err != nil {
 		t.Fatal(err)
 	}
 	boot, err := p.gate.Bootstrap(t.Context())
@@ -105,7 +106,8 @@ func populate(t testing.TB, s *Store) *people {
 
 func newGate(s gatehouse.Store, targets *dispatch.Registry) *gate.Gate {
 	hold := gatehouse.Duration(0).D()
-	return gate.New(s, targets, &wake.Hub{}, gate.Config{PolicySource: policy.DefaultSource(), Hold: &hold}, slog.New(slog.DiscardHandler))
+	return gate.New(s, targets, &wake.Hub{}, gate.Config{PolicySource: policy.DefaultSource(), Hold: &hold},
+		slog.New(slog.DiscardHandler))
 }
 
 func (p *people) principal(n gatehouse.NewPrincipal) *gatehouse.Credentials {

@@ -61,7 +61,8 @@ confirm_prompt, confirm_value, groups, timing, told, next_at) VALUES (?, ?, ?, ?
 	return nil
 }
 
-const voteColumns = `v.seq, v.person, v.principal_id, v.name, v.decision, v.notes, v.via, v.digest, v.at, v.for_id, v.for_name, v.grant_id`
+const voteColumns = `v.seq, v.person, v.principal_id, v.name, v.decision, v.notes, v.via, v.digest, v.at,
+	v.for_id, v.for_name, v.grant_id`
 
 func scanVote(r *stmt) (seq int64, v gatehouse.Vote) {
 	seq = r.int()
@@ -114,7 +115,8 @@ func (t *tx) MarkTarget(approvalID string, m gatehouse.TargetMark) error {
 WHERE tenant = ? AND id = ? AND status = 'requested'`, m.At, m.Version, m.By, t.tenant, approvalID)
 }
 
-const insertVote = `INSERT INTO vote (seq, tenant, person, principal_id, name, decision, notes, via, digest, at, for_id, for_name, grant_id)
+const insertVote = `INSERT INTO vote (seq, tenant, person, principal_id, name, decision, notes, via, digest,
+	at, for_id, for_name, grant_id)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 const replaceVote = ` ON CONFLICT (seq, person) DO UPDATE SET principal_id = excluded.principal_id, name = excluded.name,
@@ -133,16 +135,19 @@ func (t *tx) PutVote(approvalID string, v gatehouse.Vote) error {
 		if slices.Contains(h.voters, v.Person) {
 			sql = insertVote + replaceVote
 		}
-		_, err := t.exec(sql, h.seq, t.tenant, v.Person, v.PrincipalID, v.Name, string(v.Decision), v.Notes, string(v.Via), string(v.Digest), v.At, v.For, v.ForName, v.Grant)
+		_, err := t.exec(sql, h.seq, t.tenant, v.Person, v.PrincipalID, v.Name, string(v.Decision), v.Notes,
+			string(v.Via), string(v.Digest), v.At, v.For, v.ForName, v.Grant)
 		if err == nil {
 			h.voters = append(h.voters, v.Person)
 		}
 		return err
 	}
-	n, err := t.exec(`INSERT INTO vote (seq, tenant, person, principal_id, name, decision, notes, via, digest, at, for_id, for_name, grant_id)
+	n, err := t.exec(`INSERT INTO vote (seq, tenant, person, principal_id, name, decision, notes, via, digest, at,
+		for_id, for_name, grant_id)
 SELECT seq, tenant, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM approval WHERE tenant = ? AND id = ? AND status = 'requested'
 `+replaceVote,
-		v.Person, v.PrincipalID, v.Name, string(v.Decision), v.Notes, string(v.Via), string(v.Digest), v.At, v.For, v.ForName, v.Grant, t.tenant, approvalID)
+		v.Person, v.PrincipalID, v.Name, string(v.Decision), v.Notes, string(v.Via), string(v.Digest), v.At, v.For,
+		v.ForName, v.Grant, t.tenant, approvalID)
 	if err != nil || n > 0 {
 		return err
 	}
