@@ -39,10 +39,10 @@ Examples:
 
 // Run lists, and dismisses what it has listed.
 func (c *noticesCmd) Run(g *globals, api service) error {
-	page, err := collect(g.Ctx, &c.paging, func(ctx context.Context, cursor string,
-		limit int) (gatehouse.Page[*gatehouse.Notice], error) {
-		return api.ListNotices(ctx, gatehouse.NoticeFilter{All: c.Seen, Cursor: cursor, Limit: limit})
-	})
+	page, err := collect(g.Ctx, &c.paging,
+		func(ctx context.Context, cursor string, limit int) (gatehouse.Page[*gatehouse.Notice], error) {
+			return api.ListNotices(ctx, gatehouse.NoticeFilter{All: c.Seen, Cursor: cursor, Limit: limit})
+		})
 	if err != nil {
 		return err
 	}

@@ -76,11 +76,11 @@ func (c *dlqListCmd) Run(g *globals, api service) error {
 	if err != nil {
 		return err
 	}
-	page, err := collect(g.Ctx, &c.paging, func(ctx context.Context, cursor string,
-		limit int) (gatehouse.Page[*gatehouse.DeadLetter], error) {
-		filter.Cursor, filter.Limit = cursor, limit
-		return api.ListDeadLetters(ctx, filter)
-	})
+	page, err := collect(g.Ctx, &c.paging,
+		func(ctx context.Context, cursor string, limit int) (gatehouse.Page[*gatehouse.DeadLetter], error) {
+			filter.Cursor, filter.Limit = cursor, limit
+			return api.ListDeadLetters(ctx, filter)
+		})
 	return showPage(g, page, err, "No dead letters.", func() *term.Table {
 		t := &term.Table{
 			Header: []string{"ID", "ACTION", "TYPE", "CONNECTOR", "ATTEMPTS", "LAST", "CODE", "ERROR", "ADVICE",

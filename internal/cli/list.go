@@ -24,7 +24,10 @@ func (p *paging) check() error {
 }
 
 // collect reads pages until there is enough.
-func collect[T any](ctx context.Context, p *paging, read func(ctx context.Context, cursor string, limit int) (gatehouse.Page[T], error)) (gatehouse.Page[T], error) {
+func collect[T any](
+	ctx context.Context, p *paging,
+	read func(ctx context.Context, cursor string, limit int) (gatehouse.Page[T], error),
+) (gatehouse.Page[T], error) {
 	out := gatehouse.Page[T]{Items: []T{}, NextCursor: p.Cursor}
 	if err := p.check(); err != nil {
 		return out, err
@@ -80,11 +83,11 @@ func (c *listCmd) Run(g *globals, api service) error {
 		Status: c.Status, ActionType: c.Type, RiskLevel: gatehouse.RiskLevel(c.Risk),
 		ProposedBy: c.ProposedBy, Query: c.Query, Sort: c.Sort, Decided: c.Decided, Archived: c.Archived,
 	}
-	page, err := collect(g.Ctx, &c.paging, func(ctx context.Context, cursor string,
-		limit int) (gatehouse.Page[*gatehouse.Action], error) {
-		f.Cursor, f.Limit = cursor, limit
-		return api.ListActions(ctx, f)
-	})
+	page, err := collect(g.Ctx, &c.paging,
+		func(ctx context.Context, cursor string, limit int) (gatehouse.Page[*gatehouse.Action], error) {
+			f.Cursor, f.Limit = cursor, limit
+			return api.ListActions(ctx, f)
+		})
 	return showPage(g, page, err, "No actions.", func() *term.Table { return g.actionTable(page.Items...) })
 }
 

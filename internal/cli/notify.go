@@ -44,15 +44,13 @@ Examples:
 
 // Run lists.
 func (c *notifyListCmd) Run(g *globals, api service) error {
-	page, err := collect(g.Ctx, &c.paging, func(
-		ctx context.Context, cursor string, limit int,
-	) (gatehouse.Page[*gatehouse.Notification], error) {
-		return api.ListNotifications(ctx, gatehouse.NotificationFilter{
-			Status: gatehouse.NotificationStatus(
-				c.Status,
-			), Channel: c.Channel, ActionID: c.Action, Cursor: cursor, Limit: limit,
+	page, err := collect(g.Ctx, &c.paging,
+		func(ctx context.Context, cursor string, limit int) (gatehouse.Page[*gatehouse.Notification], error) {
+			return api.ListNotifications(ctx, gatehouse.NotificationFilter{
+				Status: gatehouse.NotificationStatus(c.Status), Channel: c.Channel, ActionID: c.Action,
+				Cursor: cursor, Limit: limit,
+			})
 		})
-	})
 	return showPage(g, page, err, "Nobody was told anything.", func() *term.Table {
 		t := &term.Table{
 			Header: []string{"ID", "WHEN", "WHAT", "ACTION", "CHANNEL", "TO", "STATUS", "ATTEMPTS", "ERROR"},

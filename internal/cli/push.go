@@ -38,10 +38,10 @@ Examples:
 
 // Run lists.
 func (c *pushListCmd) Run(g *globals, api service) error {
-	page, err := collect(g.Ctx, &c.paging, func(ctx context.Context, cursor string,
-		limit int) (gatehouse.Page[*gatehouse.Push], error) {
-		return api.ListPushes(ctx, gatehouse.PushFilter{Status: c.Status, Cursor: cursor, Limit: limit})
-	})
+	page, err := collect(g.Ctx, &c.paging,
+		func(ctx context.Context, cursor string, limit int) (gatehouse.Page[*gatehouse.Push], error) {
+			return api.ListPushes(ctx, gatehouse.PushFilter{Status: c.Status, Cursor: cursor, Limit: limit})
+		})
 	if err != nil {
 		return err
 	}

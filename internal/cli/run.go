@@ -106,6 +106,7 @@ func readJSON(g *globals, flag, value string) (gatehouse.JSON, error) {
 type runListCmd struct {
 	Status   gatehouse.RunStatus `enum:",queued,running,waiting_approval,waiting,failed_retryable,succeeded,failed_terminal,canceled" default:"" placeholder:"STATUS" help:"queued, running, waiting_approval, waiting, failed_retryable, succeeded, failed_terminal or canceled."`
 	Workflow string              `placeholder:"NAME" help:"Only runs of this workflow."`
+	Since    string              `placeholder:"WHEN" help:"Only runs created since then: 2h ago, or a time such as 2026-01-02T15:04:05Z."`
 	paging   `embed:""`
 }
 
@@ -118,6 +119,7 @@ Examples:
 
     gatehouse run list --status waiting_approval
     gatehouse run list --workflow incident-triage --status failed_terminal --all
+    gatehouse run list --since 2h
     gatehouse run list --limit 5 --json
 `
 }
@@ -125,11 +127,17 @@ Examples:
 // Run lists.
 func (c *runListCmd) Run(g *globals, api service) error {
 	f := gatehouse.RunFilter{Status: c.Status, Workflow: c.Workflow}
-	page, err := collect(g.Ctx, &c.paging, func(ctx context.Context, cursor string,
-		limit int) (gatehouse.Page[*gatehouse.Run], error) {
-		f.Cursor, f.Limit = cursor, limit
-		return api.ListRuns(ctx, f)
-	})
+	if c.Since != "" {
+		var err error
+		if f.Since, err = parseSince(c.Since, g.Now()); err != nil {
+			return err
+		}
+	}
+	page, err := collect(g.Ctx, &c.paging,
+		func(ctx context.Context, cursor string, limit int) (gatehouse.Page[*gatehouse.Run], error) {
+			f.Cursor, f.Limit = cursor, limit
+			return api.ListRuns(ctx, f)
+		})
 	return showPage(g, page, err, "No runs.", func() *term.Table { return g.runTable(page.Items...) })
 }
 

@@ -40,12 +40,12 @@ func (c *sessionListCmd) Run(g *globals, api service) error {
 	if c.Everybody && c.Principal != "" {
 		return term.Usagef("--principal and --everybody exclude each other")
 	}
-	page, err := collect(g.Ctx, &c.paging, func(ctx context.Context, cursor string,
-		limit int) (gatehouse.Page[*gatehouse.Session], error) {
-		return api.ListSessions(ctx, gatehouse.SessionFilter{
-			Principal: c.Principal, All: c.Everybody, Ended: c.Ended, Cursor: cursor, Limit: limit,
+	page, err := collect(g.Ctx, &c.paging,
+		func(ctx context.Context, cursor string, limit int) (gatehouse.Page[*gatehouse.Session], error) {
+			return api.ListSessions(ctx, gatehouse.SessionFilter{
+				Principal: c.Principal, All: c.Everybody, Ended: c.Ended, Cursor: cursor, Limit: limit,
+			})
 		})
-	})
 	return showPage(g, page, err, "No sessions.", func() *term.Table { return g.sessionTable(page.Items...) })
 }
 

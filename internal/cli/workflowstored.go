@@ -86,10 +86,10 @@ Examples:
 
 // Run lists.
 func (c *workflowListCmd) Run(g *globals, api service) error {
-	page, err := collect(g.Ctx, &c.paging, func(ctx context.Context, cursor string,
-		limit int) (gatehouse.Page[*gatehouse.WorkflowSummary], error) {
-		return api.ListWorkflows(ctx, cursor, limit)
-	})
+	page, err := collect(g.Ctx, &c.paging,
+		func(ctx context.Context, cursor string, limit int) (gatehouse.Page[*gatehouse.WorkflowSummary], error) {
+			return api.ListWorkflows(ctx, cursor, limit)
+		})
 	return showPage(g, page, err, "No workflows: gatehouse workflow apply FILE stores one.", func() *term.Table {
 		t := &term.Table{
 			Header: []string{"NAME", "VERSION", "WORKSPACE", "RUNS", "FAILED", "RATE", "BY", "APPLIED", "DESCRIPTION"},

@@ -119,14 +119,12 @@ func (l *Looker) All(ctx context.Context, cfg *config.Config) {
 	}
 	var looks []look
 	for _, name := range slices.Sorted(maps.Keys(cfg.Connectors)) {
-		looks = append(looks, look{"connector " + name, func(l *Looker,
-			as string) {
+		looks = append(looks, look{"connector " + name, func(l *Looker, as string) {
 			l.target(ctx, as, cfg.Connectors[name], s)
 		}})
 	}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Models)) {
-		looks = append(looks, look{"model " + name, func(l *Looker,
-			as string) {
+		looks = append(looks, look{"model " + name, func(l *Looker, as string) {
 			l.model(ctx, as, cfg.Models[name], s)
 		}})
 	}

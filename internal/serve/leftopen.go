@@ -21,8 +21,7 @@ import (
 // policy of a tenant then allows. policies is by tenant.
 func leftOpen(targets []dispatch.Target, policies map[string]*policy.Policy) []string {
 	var out []string
-	sorted := slices.SortedFunc(slices.Values(targets), func(a,
-		b dispatch.Target) int {
+	sorted := slices.SortedFunc(slices.Values(targets), func(a, b dispatch.Target) int {
 		return strings.Compare(a.Name, b.Name)
 	})
 	for _, t := range sorted {
