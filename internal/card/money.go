@@ -15,8 +15,22 @@ var moneyWords = map[string]bool{
 
 // isMoney reports whether a field's name says that it holds money.
 func isMoney(name string) bool {
+	return moneyWords[strings.ToLower(lastWord(name))]
+}
+
+// lastWord is the last word of a name, "" for none.
+func lastWord(name string) string {
 	words := wordsOf(name)
-	return len(words) > 0 && moneyWords[strings.ToLower(words[len(words)-1])]
+	if len(words) == 0 {
+		return ""
+	}
+	return words[len(words)-1]
+}
+
+// isCurrencyName reports whether a field's name says that it holds a currency.
+func isCurrencyName(name string) bool {
+	name = strings.ToLower(name)
+	return strings.HasSuffix(name, "currency") || strings.HasSuffix(name, "currency_code")
 }
 
 // scope holds the currencies that the members of one object name, before and after;
@@ -33,7 +47,7 @@ func currenciesIn(members []gatehouse.Member) map[string]string {
 	var found map[string]string
 	for _, m := range members {
 		name := strings.ToLower(m.Name)
-		if !strings.HasSuffix(name, "currency") && !strings.HasSuffix(name, "currency_code") {
+		if !isCurrencyName(name) {
 			continue
 		}
 		if found == nil {

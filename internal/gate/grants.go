@@ -164,11 +164,13 @@ func (g *Gate) ListGrants(ctx context.Context) (list []*gatehouse.Grant, err err
 		if err := readsGrants(c); err != nil {
 			return err
 		}
-		list, err = tx.ListGrants(gatehouse.GrantFilter{Limit: maxGrantList})
+		if list, err = tx.ListGrants(gatehouse.GrantFilter{Limit: maxGrantList}); err != nil {
+			return err
+		}
 		for _, grant := range list {
 			grant.Worst = grant.WorstCase()
 		}
-		return err
+		return nil
 	})
 	return list, err
 }
