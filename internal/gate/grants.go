@@ -249,6 +249,15 @@ func endGrants(tx gatehouse.Tx, by author, f gatehouse.GrantFilter, why gatehous
 	}
 }
 
+// endGrantsOf ends the grants of a person whose rights changed, if they may not decide
+// any more.
+func endGrantsOf(tx gatehouse.Tx, by author, p *gatehouse.Principal) error {
+	if p.MayDecide() {
+		return nil
+	}
+	return endGrants(tx, by, gatehouse.GrantFilter{Grantor: p.ID}, gatehouse.GrantRightLost)
+}
+
 // endGrantsUnder ends what a policy that becomes active does not allow.
 func endGrantsUnder(tx gatehouse.Tx, by author, source string) error {
 	open, err := tx.ListGrants(gatehouse.GrantFilter{Open: true, Limit: 1})
