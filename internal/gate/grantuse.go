@@ -49,9 +49,11 @@ func (g *Gate) findGrants(ctx context.Context, d *draft, f policy.Facts, from *l
 }
 
 // grantable reports whether an action can be approved in advance at all: the first
-// proposal of a change of one target, which nothing but the policy puts to people.
+// proposal of a change of one target, of no run, which nothing but the policy puts to
+// people.
 func grantable(a *gatehouse.Action, from *lineage) bool {
-	return from.supersedes == nil && from.reverses == nil && from.author == nil && from.required == 0 && !from.policy &&
+	return from.supersedes == nil && from.reverses == nil && from.author == nil && from.starter == nil &&
+		from.required == 0 && !from.policy &&
 		len(a.Target.EntityRefs) == 0 && a.Connector != workflow.ApprovalConnector
 }
 
@@ -132,7 +134,8 @@ func (g *Gate) useGrant(tx gatehouse.Tx, a *gatehouse.Action, v *judgement, foun
 	switch {
 	case len(grantors) == 0 || !grantors[0].MayDecide():
 		return false, endGrant(tx, agent, grant, gatehouse.GrantRightLost, a)
-	case v.Outcome == gatehouse.OutcomeDeny, a.RiskLevel > min(grant.Level, v.policy.GrantUpTo()):
+	case v.Outcome == gatehouse.OutcomeDeny, a.RiskLevel > min(grant.Level, v.policy.GrantUpTo()),
+		grant.ExpiresAt.Sub(grant.CreatedAt) > v.policy.GrantWindow():
 		return false, endGrant(tx, agent, grant, gatehouse.GrantPolicy, a)
 	case a.Status != gatehouse.StatusPending, a.Repeats != "", a.Approval.Required > 1, a.Approval.Confirm != nil,
 		!grant.Fits(found.moved):
