@@ -157,7 +157,7 @@ func ClaimDiffers(a *gatehouse.Action) bool {
 
 // Countable reports whether [Amounts] counts all the money that the fields of a payload
 // say they hold. It does not where such a field is a text with digits, a number that is
-// too large, or an object with a value; where a quantity multiplies an amount; and where
+// too large, in a smaller unit, or an object with a value; where a quantity multiplies an amount; and where
 // a currency is not a code, or belongs to something else than the amount.
 func Countable(a *gatehouse.Action) bool {
 	var money, unnamed, multiplied, named, odd bool
@@ -167,7 +167,7 @@ func Countable(a *gatehouse.Action) bool {
 		}
 		name := c.moneyField()
 		size, isNumber := c.After.Decimal()
-		switch at := slices.IndexFunc(c.Steps, isCurrencyName); {
+		switch at := slices.IndexFunc(c.Steps, mentionsCurrency); {
 		case at >= 0:
 			named = true
 			odd = odd || at < len(c.Steps)-1 || c.After.Type != Null && !validCurrency(c.After.Text)
@@ -178,7 +178,8 @@ func Countable(a *gatehouse.Action) bool {
 			money, unnamed = money || isNumber, unnamed || isNumber && c.Currency == ""
 		case isNumber && isQuantity(name):
 			multiplied = multiplied || size.Abs().Cmp("1") > 0
-		case c.inMoney() && (isNumber || strings.EqualFold(name, "value")) && !strings.EqualFold(lastWord(name), "id"):
+		case isNumber && (hintsMoney(name) || c.inMoney() && !isOther(name)),
+			c.inMoney() && strings.EqualFold(name, "value"):
 			return false
 		}
 	}
@@ -196,6 +197,27 @@ func (c Change) inMoney() bool {
 	}
 	return false
 }
+
+// hintsMoney reports whether a field's name is about money, as that of amounts and
+// amount_cents, though [Amounts] does not count the field.
+func hintsMoney(name string) bool {
+	return !isOther(name) && slices.ContainsFunc(wordsOf(name), func(word string) bool {
+		word = strings.ToLower(word)
+		return moneyWords[word] || moneyWords[strings.TrimSuffix(word, "s")]
+	})
+}
+
+// isOther reports whether a field's name ends with what is no money, as that of
+// payment_id and tax_rate.
+func isOther(name string) bool {
+	switch strings.ToLower(lastWord(name)) {
+	case "id", "rate", "percent", "percentage", "days", "terms", "code", "number":
+		return true
+	}
+	return false
+}
+
+func mentionsCurrency(name string) bool { return strings.Contains(strings.ToLower(name), "currency") }
 
 // isQuantity reports whether a field's name says how many there are of something.
 func isQuantity(name string) bool {

@@ -27,12 +27,6 @@ func lastWord(name string) string {
 	return words[len(words)-1]
 }
 
-// isCurrencyName reports whether a field's name says that it holds a currency.
-func isCurrencyName(name string) bool {
-	name = strings.ToLower(name)
-	return strings.HasSuffix(name, "currency") || strings.HasSuffix(name, "currency_code")
-}
-
 // scope holds the currencies that the members of one object name, before and after;
 // "" stands for a member that is present and not a currency.
 type scope struct {
@@ -47,7 +41,7 @@ func currenciesIn(members []gatehouse.Member) map[string]string {
 	var found map[string]string
 	for _, m := range members {
 		name := strings.ToLower(m.Name)
-		if !isCurrencyName(name) {
+		if !strings.HasSuffix(name, "currency") && !strings.HasSuffix(name, "currency_code") {
 			continue
 		}
 		if found == nil {

@@ -18,11 +18,15 @@ func TestGrantMoney(t *testing.T) {
 		"a text beside a number":            `{"amount":"EUR 5000","fee":0,"currency":"EUR"}`,
 		"a number that is too large":        `{"amount":1e1001,"fee":0,"currency":"EUR"}`,
 		"a value within an amount":          `{"amount":{"value":5000,"currency":"EUR"},"fee":0}`,
+		"amounts under a plural name":       `{"amounts":[5000],"fee":0,"currency":"EUR"}`,
+		"an amount in cents":                `{"amount_cents":5000,"fee":0,"currency":"EUR"}`,
+		"an amount in a currency":           `{"priceEUR":5000,"fee":0,"currency":"EUR"}`,
 		"a price of many":                   `{"lines":[{"price":1,"quantity":5000,"currency":"EUR"}]}`,
 		"many of a price":                   `{"unit_price":1,"currency":"EUR","line":{"qty":"5000"}}`,
 		"a currency that cannot be read":    `{"amount":10,"currency":{"id":"KWD"}}`,
 		"a currency in another letter case": `{"amount":10,"currency":"kwd"}`,
 		"a currency of another object":      `{"amount":10,"account":{"currency":"KWD"}}`,
+		"a currency under another name":     `{"amount":10,"currencyCode":"KWD"}`,
 		"a negative amount":                 `{"amount":-101,"currency":"EUR"}`,
 		"an exponent":                       `{"amount":1.01e2,"currency":"EUR"}`,
 		"amounts in a list":                 `{"amount":[60,60],"currency":"EUR"}`,
@@ -30,7 +34,11 @@ func TestGrantMoney(t *testing.T) {
 		a := w.refund(bot, "", func(p *gatehouse.Proposal) { p.ProposedChange = gatehouse.JSON(text); claim(p) })
 		w.wantStatus(what, a, gatehouse.StatusPending)
 	}
-	if got := w.granted(g.ID); got.Used != 0 {
+	plain := w.refund(bot, "", func(p *gatehouse.Proposal) {
+		p.ProposedChange = `{"refund":{"order_id":5000,"amount":5,"currency":"EUR"},"tax_rate":0.2,"quantity":1}`
+	})
+	w.wantStatus("what is no money", plain, gatehouse.StatusApproved)
+	if got := w.granted(g.ID); got.Used != 1 || got.UsedAmounts[0].Amount.Cmp("5") != 0 {
 		t.Errorf("used %d, %v", got.Used, got.UsedAmounts)
 	}
 }
