@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/gatehouse-dev/gatehouse"
 )
@@ -152,4 +153,77 @@ func ClaimDiffers(a *gatehouse.Action) bool {
 	}
 	w := walker{shallow: len(a.CurrentState)+len(a.ProposedChange) > largePayload}
 	return Claim(a, amountsOf(a, changes(a, w))) != ""
+}
+
+// Countable reports whether [Amounts] counts all the money that the fields of a payload
+// say they hold. It does not where such a field is a text with digits, a number that is
+// too large, in a smaller unit, or an object with a value; where a quantity multiplies an amount; and where
+// a currency is not a code, or belongs to something else than the amount.
+func Countable(a *gatehouse.Action) bool {
+	var money, unnamed, multiplied, named, odd bool
+	for _, c := range changes(a, walker{}) {
+		if c.Context || len(c.Steps) == 0 {
+			continue
+		}
+		name := c.moneyField()
+		size, isNumber := c.After.Decimal()
+		switch at := slices.IndexFunc(c.Steps, mentionsCurrency); {
+		case at >= 0:
+			named = true
+			odd = odd || at < len(c.Steps)-1 || c.After.Type != Null && !validCurrency(c.After.Text)
+		case isMoney(name):
+			if !isNumber && strings.ContainsFunc(c.After.Text, unicode.IsDigit) {
+				return false
+			}
+			money, unnamed = money || isNumber, unnamed || isNumber && c.Currency == ""
+		case isNumber && isQuantity(name):
+			multiplied = multiplied || size.Abs().Cmp("1") > 0
+		case isNumber && (hintsMoney(name) || c.inMoney() && !isOther(name)),
+			c.inMoney() && strings.EqualFold(name, "value"):
+			return false
+		}
+	}
+	return !money || !multiplied && !odd && !(unnamed && named)
+}
+
+// inMoney reports whether the field is a member of an object that holds money.
+func (c Change) inMoney() bool {
+	outer := c
+	for i := len(c.Steps) - 1; i > 0; i-- {
+		if strings.Trim(c.Steps[i], "0123456789") != "" {
+			outer.Steps = c.Steps[:i]
+			return isMoney(outer.moneyField())
+		}
+	}
+	return false
+}
+
+// hintsMoney reports whether a field's name is about money, as that of amounts and
+// amount_cents, though [Amounts] does not count the field.
+func hintsMoney(name string) bool {
+	return !isOther(name) && slices.ContainsFunc(wordsOf(name), func(word string) bool {
+		word = strings.ToLower(word)
+		return moneyWords[word] || moneyWords[strings.TrimSuffix(word, "s")]
+	})
+}
+
+// isOther reports whether a field's name ends with what is no money, as that of
+// payment_id and tax_rate.
+func isOther(name string) bool {
+	switch strings.ToLower(lastWord(name)) {
+	case "id", "rate", "percent", "percentage", "days", "terms", "code", "number":
+		return true
+	}
+	return false
+}
+
+func mentionsCurrency(name string) bool { return strings.Contains(strings.ToLower(name), "currency") }
+
+// isQuantity reports whether a field's name says how many there are of something.
+func isQuantity(name string) bool {
+	switch strings.ToLower(lastWord(name)) {
+	case "qty", "quantity", "count", "units":
+		return true
+	}
+	return false
 }

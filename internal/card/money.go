@@ -15,8 +15,16 @@ var moneyWords = map[string]bool{
 
 // isMoney reports whether a field's name says that it holds money.
 func isMoney(name string) bool {
+	return moneyWords[strings.ToLower(lastWord(name))]
+}
+
+// lastWord is the last word of a name, "" for none.
+func lastWord(name string) string {
 	words := wordsOf(name)
-	return len(words) > 0 && moneyWords[strings.ToLower(words[len(words)-1])]
+	if len(words) == 0 {
+		return ""
+	}
+	return words[len(words)-1]
 }
 
 // scope holds the currencies that the members of one object name, before and after;

@@ -39,6 +39,17 @@ func asError(err error) *gatehouse.Error {
 	return gatehouse.E(gatehouse.CodeInternal, "something went wrong on the server").Because(err)
 }
 
+// shown returns the part of a refusal that its page shows, nil for an error that has a
+// page of its own.
+func shown(err error) *gatehouse.Error {
+	e := asError(err)
+	switch e.Code {
+	case gatehouse.CodeInternal, gatehouse.CodeUnauthenticated, gatehouse.CodeNotFound:
+		return nil
+	}
+	return e
+}
+
 // sentence turns an error's detail into a sentence by its first letter and full stop. A detail that
 // starts with a name or a value keeps its first letter.
 func sentence(detail string) string {

@@ -205,9 +205,8 @@ func (c *Console) retryRun(v *view) error {
 
 // runRefused shows the run's present state with the error.
 func (c *Console) runRefused(v *view, id string, err error) error {
-	e := asError(err)
-	switch e.Code {
-	case gatehouse.CodeInternal, gatehouse.CodeUnauthenticated, gatehouse.CodeNotFound:
+	e := shown(err)
+	if e == nil {
 		return err
 	}
 	p, found := c.openRun(v, id)

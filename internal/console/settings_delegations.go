@@ -102,9 +102,7 @@ func (c *Console) delegated(v *view, p *delegationsView, err error) error {
 	if err == nil {
 		return v.redirect(delegationsPath)
 	}
-	p.failed = asError(err)
-	switch p.failed.Code {
-	case gatehouse.CodeInternal, gatehouse.CodeUnauthenticated, gatehouse.CodeNotFound:
+	if p.failed = shown(err); p.failed == nil {
 		return err
 	}
 	return c.showDelegations(v, gatehouse.StatusOf(p.failed.Code), p)

@@ -128,9 +128,7 @@ func (c *Console) granted(v *view, p *grantsView, err error) error {
 	if err == nil {
 		return v.redirect(grantsPath)
 	}
-	p.failed = asError(err)
-	switch p.failed.Code {
-	case gatehouse.CodeInternal, gatehouse.CodeUnauthenticated, gatehouse.CodeNotFound:
+	if p.failed = shown(err); p.failed == nil {
 		return err
 	}
 	return c.showGrants(v, gatehouse.StatusOf(p.failed.Code), p)

@@ -53,9 +53,7 @@ func (c *Console) changeGroups(v *view, p *groupsView, sure bool, fn func(name s
 	if err == nil {
 		return v.redirect(groupsPath)
 	}
-	p.failed = asError(err)
-	switch p.failed.Code {
-	case gatehouse.CodeInternal, gatehouse.CodeUnauthenticated, gatehouse.CodeNotFound:
+	if p.failed = shown(err); p.failed == nil {
 		return err
 	}
 	return c.showGroups(v, gatehouse.StatusOf(p.failed.Code), p)

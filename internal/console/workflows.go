@@ -159,9 +159,8 @@ func syntaxText(text string, e *gatehouse.SyntaxError) string {
 
 // startRefused shows the form again with the typed input.
 func (c *Console) startRefused(v *view, name string, err error) error {
-	e := asError(err)
-	switch e.Code {
-	case gatehouse.CodeInternal, gatehouse.CodeUnauthenticated, gatehouse.CodeNotFound:
+	e := shown(err)
+	if e == nil {
 		return err
 	}
 	p, found := c.openWorkflow(v, name)

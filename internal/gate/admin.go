@@ -185,11 +185,8 @@ func (g *Gate) UpdatePrincipal(
 				return nil, err
 			}
 		}
-		if !p.MayDecide() {
-			if err := endGrants(tx, authorOf(c), gatehouse.GrantFilter{Grantor: p.ID},
-				gatehouse.GrantRightLost); err != nil {
-				return nil, err
-			}
+		if err := endGrantsOf(tx, authorOf(c), p); err != nil {
+			return nil, err
 		}
 		return p, tellChanged(tx, authorOf(c), p)
 	}

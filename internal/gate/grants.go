@@ -164,11 +164,13 @@ func (g *Gate) ListGrants(ctx context.Context) (list []*gatehouse.Grant, err err
 		if err := readsGrants(c); err != nil {
 			return err
 		}
-		list, err = tx.ListGrants(gatehouse.GrantFilter{Limit: maxGrantList})
+		if list, err = tx.ListGrants(gatehouse.GrantFilter{Limit: maxGrantList}); err != nil {
+			return err
+		}
 		for _, grant := range list {
 			grant.Worst = grant.WorstCase()
 		}
-		return err
+		return nil
 	})
 	return list, err
 }
@@ -245,6 +247,15 @@ func endGrants(tx gatehouse.Tx, by author, f gatehouse.GrantFilter, why gatehous
 			return nil
 		}
 	}
+}
+
+// endGrantsOf ends the grants of a person whose rights changed, if they may not decide
+// any more.
+func endGrantsOf(tx gatehouse.Tx, by author, p *gatehouse.Principal) error {
+	if p.MayDecide() {
+		return nil
+	}
+	return endGrants(tx, by, gatehouse.GrantFilter{Grantor: p.ID}, gatehouse.GrantRightLost)
 }
 
 // endGrantsUnder ends what a policy that becomes active does not allow.

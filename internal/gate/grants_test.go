@@ -211,6 +211,21 @@ func TestGrantUnderRules(t *testing.T) {
 	}
 }
 
+// TestGrantOfLongWindow: a policy that becomes active with a shorter longest duration
+// ends the longer grants when they are used.
+func TestGrantOfLongWindow(t *testing.T) {
+	t.Parallel()
+	w, bot, ana := refunds(t, "")
+	g := w.grant(ana, nil)
+	if _, err := w.gate.ApplyPolicy(w.admin, "version: 1\ngrants: {up_to: 3, max_window: 59m}\n"); err != nil {
+		t.Fatal(err)
+	}
+	w.wantStatus("longer than allowed", w.refund(bot, "10", nil), gatehouse.StatusPending)
+	if got := w.granted(g.ID); got.EndReason != gatehouse.GrantPolicy {
+		t.Errorf("ended by %q", got.EndReason)
+	}
+}
+
 // TestGrantUnderCeiling: each use takes its place under the ceilings, and a full one
 // asks people; the grant is not used then.
 func TestGrantUnderCeiling(t *testing.T) {

@@ -38,17 +38,22 @@ func (g *Gate) findGrants(ctx context.Context, d *draft, f policy.Facts, from *l
 			g.Log.ErrorContext(ctx, "the condition of a grant does not load", "grant", grant.ID, "error", err)
 			continue
 		}
-		if when.Holds(ctx, f, v.RiskLevel) {
-			v.grants = append(v.grants, covered{grant, moved(a, grant)})
+		if !when.Holds(ctx, f, v.RiskLevel) {
+			continue
+		}
+		if money, ok := moved(a, grant); ok {
+			v.grants = append(v.grants, covered{grant, money})
 		}
 	}
 	return ctx.Err()
 }
 
 // grantable reports whether an action can be approved in advance at all: the first
-// proposal of a change of one target, which nothing but the policy puts to people.
+// proposal of a change of one target, of no run, which nothing but the policy puts to
+// people.
 func grantable(a *gatehouse.Action, from *lineage) bool {
-	return from.supersedes == nil && from.reverses == nil && from.author == nil && from.required == 0 && !from.policy &&
+	return from.supersedes == nil && from.reverses == nil && from.author == nil && from.starter == nil &&
+		from.required == 0 && !from.policy &&
 		len(a.Target.EntityRefs) == 0 && a.Connector != workflow.ApprovalConnector
 }
 
@@ -58,11 +63,11 @@ type covered struct {
 	moved []gatehouse.Magnitude
 }
 
-// moved is the money that an action may move, by currency. The present state is its
-// proposer's word, which could only make it less, so new values count in full; the
-// claimed magnitude can only raise it. What has no currency counts in that of a grant
-// with only one.
-func moved(a *gatehouse.Action, grant *gatehouse.Grant) (list []gatehouse.Magnitude) {
+// moved is the money that an action may move, by currency; false where it cannot be
+// counted. The present state is its proposer's word, which could only make it less, so
+// new values count in full; the claimed magnitude can only raise it. What has no currency
+// counts in that of a grant with only one.
+func moved(a *gatehouse.Action, grant *gatehouse.Grant) (list []gatehouse.Magnitude, ok bool) {
 	only := ""
 	if len(grant.Amounts) == 1 {
 		only = grant.Amounts[0].Currency
@@ -82,6 +87,9 @@ func moved(a *gatehouse.Action, grant *gatehouse.Grant) (list []gatehouse.Magnit
 	for _, x := range card.Amounts(&bare) {
 		take(x.Currency, x.Size.Add)
 	}
+	if !card.Countable(&bare) || len(grant.Amounts) > 0 && len(list) == 0 {
+		return nil, false
+	}
 	if m := a.Magnitude; m != nil && m.Amount != "" {
 		take(m.Currency, func(before gatehouse.Decimal) gatehouse.Decimal {
 			if claim := m.Amount.Abs(); claim.Cmp(before) > 0 {
@@ -90,7 +98,15 @@ func moved(a *gatehouse.Action, grant *gatehouse.Grant) (list []gatehouse.Magnit
 			return before
 		})
 	}
-	return list
+	// Rounded up to millionths: of any length, the sum could not be read back.
+	for i := range list {
+		micros, err := list[i].Amount.Micros()
+		if err != nil {
+			return nil, false
+		}
+		list[i].Amount = gatehouse.DecimalFromMicros(micros)
+	}
+	return list, true
 }
 
 // useGrants approves a pending action by the first grant that covers it, in the
@@ -118,7 +134,8 @@ func (g *Gate) useGrant(tx gatehouse.Tx, a *gatehouse.Action, v *judgement, foun
 	switch {
 	case len(grantors) == 0 || !grantors[0].MayDecide():
 		return false, endGrant(tx, agent, grant, gatehouse.GrantRightLost, a)
-	case v.Outcome == gatehouse.OutcomeDeny, a.RiskLevel > min(grant.Level, v.policy.GrantUpTo()):
+	case v.Outcome == gatehouse.OutcomeDeny, a.RiskLevel > min(grant.Level, v.policy.GrantUpTo()),
+		grant.ExpiresAt.Sub(grant.CreatedAt) > v.policy.GrantWindow():
 		return false, endGrant(tx, agent, grant, gatehouse.GrantPolicy, a)
 	case a.Status != gatehouse.StatusPending, a.Repeats != "", a.Approval.Required > 1, a.Approval.Confirm != nil,
 		!grant.Fits(found.moved):

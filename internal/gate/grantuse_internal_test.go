@@ -23,7 +23,7 @@ func TestGrantable(t *testing.T) {
 		want   bool
 	}{
 		"a proposal":                  {plain, lineage{}, true},
-		"of a run":                    {plain, lineage{starter: &gatehouse.Principal{}, barred: []string{"x"}}, true},
+		"of a run":                    {plain, lineage{starter: &gatehouse.Principal{}}, false},
 		"a revision":                  {plain, lineage{supersedes: other}, false},
 		"a reversal":                  {plain, lineage{reverses: other}, false},
 		"rebased or edited":           {plain, lineage{author: &gatehouse.Principal{}}, false},

@@ -153,6 +153,9 @@ func mapRoles(tx gatehouse.Tx, p *gatehouse.Principal, e gatehouse.ExternalSignI
 		return err
 	}
 	by := provider(e)
+	if err := endGrantsOf(tx, by, p); err != nil {
+		return err
+	}
 	if err := tellChanged(tx, by, p); err != nil || len(roles) > 0 {
 		return err
 	}
