@@ -156,9 +156,9 @@ func ClaimDiffers(a *gatehouse.Action) bool {
 }
 
 // Countable reports whether [Amounts] counts all the money that the fields of a payload
-// say they hold. It does not where such a field is a text with digits, a number that is
-// too large, in a smaller unit, or an object with a value; where a quantity multiplies an amount; and where
-// a currency is not a code, or belongs to something else than the amount.
+// say they hold. Not countable are: a text with digits, a number that is too large or in
+// a smaller unit, an object with a value, an amount that a quantity multiplies, and a
+// currency that is not a code or belongs to another field than the amount.
 func Countable(a *gatehouse.Action) bool {
 	var money, unnamed, multiplied, named, odd bool
 	for _, c := range changes(a, walker{}) {
