@@ -79,11 +79,11 @@ func (t *tx) insertWithApproval(a *gatehouse.Action, args []any) error {
 const (
 	selectVotes = `SELECT person, principal_id, name, decision, notes, via, digest, at, for_id, for_name,
 		grant_id FROM vote WHERE seq `
-	orderVotes  = ` ORDER BY at, person`
+	orderVotes = ` ORDER BY at, person`
 	// The columns of a joined vote, voteWidth of them.
 	joinedVotes = `v.person, v.principal_id, v.name, v.decision, v.notes, v.via, v.digest, v.at, v.for_id,
 		v.for_name, v.grant_id`
-	voteWidth   = 11
+	voteWidth = 11
 )
 
 // voteTally collects the votes on an action, read after its lock.
