@@ -98,7 +98,7 @@ func TestArchivingWaitsForIndexing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer indexing.Rollback(context.Background())
+	defer func() { _ = indexing.Rollback(context.Background()) }()
 	if _, err := indexing.Exec(t.Context(), lockSearchMark); err != nil {
 		t.Fatal(err)
 	}
