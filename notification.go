@@ -163,6 +163,17 @@ type ChannelState struct {
 	Kind string `json:"kind,omitempty"`
 }
 
+// Word is the channel's state: off, failing or works.
+func (s *ChannelState) Word() string {
+	switch {
+	case s.OffAt != nil:
+		return "off"
+	case s.FailingSince != nil:
+		return "failing"
+	}
+	return "works"
+}
+
 // NotificationFilter selects notifications of one tenant, newest first.
 type NotificationFilter struct {
 	// Status, Channel and ActionID each select by equality; "" matches any.

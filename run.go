@@ -252,6 +252,14 @@ type Step struct {
 	Head *Run `json:"-"`
 }
 
+// Word is the step's state, or "skipped" where its condition did not hold.
+func (s *Step) Word() string {
+	if s.Status == StepSucceeded && s.Skipped {
+		return "skipped"
+	}
+	return string(s.Status)
+}
+
 // StepAttempt is the outcome of one lease of a step.
 type StepAttempt struct {
 	Tenant string `json:"-"`

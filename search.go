@@ -7,6 +7,8 @@ type SearchBlock struct {
 	Number int64
 	// Actions counts the actions that the words were taken from.
 	Actions int64
+	// LastID is the id of the last of these actions, "" for none.
+	LastID  string
 	Tenants []SearchTenant
 }
 

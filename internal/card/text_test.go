@@ -249,25 +249,6 @@ func FuzzParseUnified(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) { checkArtifact(t, text, card.ParseUnified(text)) })
 }
 
-func TestDue(t *testing.T) {
-	t.Parallel()
-	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	for _, c := range []struct {
-		left time.Duration
-		want int
-	}{
-		{-time.Second, -1}, {0, -1}, {time.Microsecond, 0}, {time.Hour, 0}, {time.Hour + 1, 1}, {4 * time.Hour, 1}, {4*time.Hour + 1, 2},
-		{24 * time.Hour, 2}, {24*time.Hour + 1, 3}, {1000 * time.Hour, 3},
-	} {
-		if got := card.Due(now.Add(c.left), now); got.Index != c.want || got.Word == "" || got.Code == "" {
-			t.Errorf("%s left: %+v, want %d", c.left, got, c.want)
-		}
-	}
-	if got := card.Due(now.AddDate(5000, 0, 0), now); got.Index != 3 {
-		t.Errorf("far away: %+v", got)
-	}
-}
-
 func TestDuration(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -73,40 +73,6 @@ func StatusWord(s gatehouse.Status) Label {
 	return l
 }
 
-// Bucket is how soon something is due. The inbox sorts by it first.
-type Bucket struct {
-	// Index counts from 0, the most urgent; -1 means over.
-	Index int
-	Code  string
-	Word  string
-}
-
-// The buckets and how long after now they end; the last one has no end.
-var buckets = [...]struct {
-	end time.Duration
-	Bucket
-}{
-	{time.Hour, Bucket{0, "hour", "within an hour"}},
-	{4 * time.Hour, Bucket{1, "four-hours", "within 4 hours"}},
-	{24 * time.Hour, Bucket{2, "day", "within a day"}},
-	{1<<63 - 1, Bucket{3, "later", "later"}},
-}
-
-// Due returns the inbox's bucket of an approval that ends at expires. The end of a
-// bucket belongs to it.
-func Due(expires, now time.Time) Bucket {
-	left := expires.Sub(now)
-	if left <= 0 {
-		return Bucket{-1, "over", "over"}
-	}
-	for _, b := range buckets {
-		if left <= b.end {
-			return b.Bucket
-		}
-	}
-	return buckets[len(buckets)-1].Bucket
-}
-
 // Duration writes a duration with its two largest units: "45 s", "3 min", "2 h 05
 // min", "4 d 3 h". It rounds down, a negative duration to "0 s".
 func Duration(d time.Duration) string {

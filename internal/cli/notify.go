@@ -102,20 +102,10 @@ func (*notifyChannelsCmd) Run(g *globals, api service) error {
 			if s.LastOKAt != nil {
 				last = g.At(*s.LastOKAt)
 			}
-			t.Add(s.Channel, s.Kind, channelWord(s), strconv.Itoa(s.Failures), last, s.LastError)
+			t.Add(s.Channel, s.Kind, s.Word(), strconv.Itoa(s.Failures), last, s.LastError)
 		}
 		return t
 	})
-}
-
-func channelWord(s *gatehouse.ChannelState) string {
-	switch {
-	case s.OffAt != nil:
-		return "off"
-	case s.FailingSince != nil:
-		return "failing"
-	}
-	return "works"
 }
 
 // notifyRetryCmd sends again.

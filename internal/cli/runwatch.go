@@ -136,7 +136,7 @@ func (w *runWatcher) lines(r *gatehouse.Run, _ bool) error {
 	for _, s := range r.Steps {
 		// What is blocked has not begun; items come later.
 		if w.changed(s.Key, fmt.Sprint(s.Status, s.Generation)) && s.Status != gatehouse.StepBlocked {
-			line(w.stepTime(s), s.Key, sheet.StepWord(s), stepDetail(s))
+			line(w.stepTime(s), s.Key, s.Word(), stepDetail(s))
 		}
 	}
 	if w.changed("", string(r.Status)+string(r.Stop)) {

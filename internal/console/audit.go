@@ -69,7 +69,7 @@ func (c *Console) auditPage(v *view) (p *auditPage, err error) {
 	// The page ends with the requested entry, else with the newest one.
 	end := p.head.Size
 	if n, ok := p.q.number(); ok {
-		end = n + 1
+		end = min(n, p.head.Size-1) + 1
 	}
 	if p.q.Before >= 0 {
 		end = p.q.Before

@@ -72,6 +72,19 @@ func TestAuditFilters(t *testing.T) {
 			p.has("No matching entries")
 		}
 	}
+	full, err := w.gate.FindAction(w.as(bo.creds), two.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{full.Approval.ID, full.Push.ID} {
+		if got := eve.get("/audit?q=" + id).types(); !slices.Equal(got, []string{"hitl.approved", "hitl.proposed"}) {
+			t.Errorf("about %s are %q", id, got)
+		}
+	}
+	newest := eve.get("/audit").types()
+	if got := eve.get("/audit?q=9223372036854775807").types(); !slices.Equal(got, newest) {
+		t.Errorf("up to a number that is too great are %q", got)
+	}
 	eve.get("/audit?since=yesterday").want(http.StatusUnprocessableEntity).has("2026-11-27T04:00")
 	eve.get("/audit?kind=x").want(http.StatusUnprocessableEntity)
 	eve.get("/audit?by=ana&kind=decisions").has(`value="ana"`, `<option value="decisions" selected`,
@@ -161,5 +174,20 @@ func TestEveryEventHasASentence(t *testing.T) {
 	}
 	if seen < 40 {
 		t.Errorf("only %d types", seen)
+	}
+}
+
+// TestCell: no spreadsheet reads a text of the export as a formula.
+func TestCell(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"=1+1", "+1", "-1", "@SUM(1)", "\t=1", "\r=1", "\n=1", "＝1", "＋1", "－1", "＠SUM(1)"} {
+		if got := console.Cell(text); got != "'"+text {
+			t.Errorf("%q is written as %q", text, got)
+		}
+	}
+	for _, text := range []string{"", "ana", "a=1", "é", "\xff"} {
+		if got := console.Cell(text); got != text {
+			t.Errorf("%q is written as %q", text, got)
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/gatehouse-dev/gatehouse"
 )
@@ -69,7 +70,7 @@ func (c *Console) exportAudit(v *view) error {
 // cell keeps a spreadsheet from reading text as a formula, by an apostrophe before it
 // (https://owasp.org/www-community/attacks/CSV_Injection). The leaf needs none: it begins with "{".
 func cell(text string) string {
-	if text != "" && strings.ContainsRune("=+-@\t\r", rune(text[0])) {
+	if first, _ := utf8.DecodeRuneInString(text); text != "" && strings.ContainsRune("=+-@＝＋－＠\t\r\n", first) {
 		return "'" + text
 	}
 	return text

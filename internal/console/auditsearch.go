@@ -87,8 +87,8 @@ func (s *auditSearch) actorsNamed(name string) (map[string]bool, error) {
 	return map[string]bool{name: true, id: id != ""}, nil
 }
 
-// thingsNamed are the ids that a text stands for: itself, a person's or agent's, and those of the
-// newest actions on a target with that reference.
+// thingsNamed are the ids that a text stands for: itself, a person's or agent's, those of the
+// newest actions on a target with that reference, and that of an approval's or a push's action.
 func (s *auditSearch) thingsNamed(text string) (map[string]bool, error) {
 	id, err := s.ofPerson(text)
 	if err != nil {
@@ -100,7 +100,8 @@ func (s *auditSearch) thingsNamed(text string) (map[string]bool, error) {
 		return nil, err
 	}
 	for _, a := range page.Items {
-		if strings.EqualFold(a.Target.EntityRef, text) {
+		if strings.EqualFold(a.Target.EntityRef, text) || a.Approval != nil && a.Approval.ID == text ||
+			a.Push != nil && a.Push.ID == text {
 			things[a.ID] = true
 		}
 	}

@@ -89,17 +89,6 @@ func (c *Console) testChannel(v *view) error {
 	return c.showMessages(v, &messagesView{tested: n})
 }
 
-// channelState is a channel's state, as a word that statusTone knows.
-func channelState(s *gatehouse.ChannelState) string {
-	switch {
-	case s.OffAt != nil:
-		return "off"
-	case s.FailingSince != nil:
-		return "failing"
-	}
-	return "works"
-}
-
 // messageWords describes a kind of message.
 func messageWords(kind gatehouse.NotificationKind) string {
 	if words := map[gatehouse.NotificationKind]string{

@@ -83,7 +83,7 @@ func stepSection(v *view, p *runPage) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = stateBadge(stepWord(s)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = stateBadge(s.Word()).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -76,14 +76,6 @@ func runWord(r *gatehouse.Run) string {
 	return stateWord(string(r.Status))
 }
 
-// stepWord names a step's state, including that it was skipped.
-func stepWord(s *gatehouse.Step) string {
-	if s.Status == gatehouse.StepSucceeded && s.Skipped {
-		return "skipped"
-	}
-	return string(s.Status)
-}
-
 // runSentence sums up the run for screen readers.
 func runSentence(d *gatehouse.RunDetail) string {
 	done := 0

@@ -90,7 +90,7 @@ func newTimeline(d *gatehouse.RunDetail, now time.Time) *timeline {
 
 // spanWords describes a row for screen readers: the state, and the duration of each phase.
 func spanWords(r *gatehouse.Run, s *gatehouse.Step, list []runline.Span) string {
-	text := stateWord(stepWord(s))
+	text := stateWord(s.Word())
 	if runline.TakenOver(r, s) {
 		return text + " in the run before"
 	}

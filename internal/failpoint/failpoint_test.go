@@ -42,7 +42,7 @@ func TestNames(t *testing.T) {
 			switch {
 			case m[1] == `"`:
 				found = append(found, m[2])
-			case !strings.HasSuffix(path, "internal/serve/server.go"): // there it passes on the engine's points
+			case !strings.HasSuffix(path, "internal/serve/server.go"): // there it passes on the points of others
 				t.Errorf("%s: a place must have its name beside it, not %s", path, m[0])
 			}
 		}

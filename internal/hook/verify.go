@@ -42,8 +42,8 @@ type Delivery struct {
 // Verify checks a webhook against the secrets, one per line. now is the
 // receiver's clock. The error has code bad_signature for whatever a sender can
 // get wrong, with a detail that tells what is missing and never what would have
-// been right; unsupported for an unknown kind, and internal for secrets that
-// [CheckSecret] refuses.
+// been right; unsupported for an unknown kind, and internal for secrets that the
+// kind cannot use.
 func Verify(kind string, secret []byte, h http.Header, body []byte, now time.Time) (Delivery, error) {
 	keys, err := parseSecrets(kind, secret)
 	if err != nil {
@@ -59,13 +59,7 @@ func Verify(kind string, secret []byte, h http.Header, body []byte, now time.Tim
 	}
 }
 
-// CheckSecret reports whether a kind can use secrets, so that a server can
-// refuse to start with others.
-func CheckSecret(kind string, secret []byte) error {
-	_, err := parseSecrets(kind, secret)
-	return err
-}
-
+// parseSecrets returns the keys of secrets that a kind can use.
 func parseSecrets(kind string, secret []byte) ([][]byte, error) {
 	if kind != KindGitHub && kind != KindServiceNow && kind != KindGeneric {
 		return nil, gatehouse.E(gatehouse.CodeUnsupported, "%s is no kind of webhook: github, servicenow, generic", gatehouse.Quote(kind))

@@ -21,7 +21,8 @@ type fair struct {
 }
 
 // share distributes n leases over the lanes. most returns the bounds of a lane,
-// 0 for none; a lane with unknown bounds gets no lease.
+// 0 for none; a lane with unknown bounds gets no lease. share charges nothing: the
+// claim may fail, or find less.
 func (f *fair) share(due []gatehouse.DueLane, n int, most func(gatehouse.Lane) (workflow, tenant int,
 	ok bool)) []gatehouse.StepShare {
 	shares, queues := make([]gatehouse.StepShare, len(due)), make([]lease.Queue, len(due))
@@ -32,19 +33,30 @@ func (f *fair) share(due []gatehouse.DueLane, n int, most func(gatehouse.Lane) (
 		if s.MostOfWorkflow, s.MostOfTenant, ok = most(d.Lane); !ok {
 			continue
 		}
-		ofTenant, ofWorkspace := f.weights(d.Tenant, d.Workspace)
 		queues[i] = lease.Queue{
-			Path: []lease.Part{{Name: d.Tenant, Weight: ofTenant}, {Name: d.Workspace, Weight: ofWorkspace},
-				{Name: d.Workflow}},
+			Path: f.path(d.Tenant, d.Workspace, d.Workflow),
 			Left: roomFor(d, s.MostOfWorkflow, s.MostOfTenant),
 		}
 	}
 	f.lanes.Divide(n, queues)
-	f.lanes.Charge(queues)
 	for i, q := range queues {
 		shares[i].Limit = q.Given
 	}
 	return slices.DeleteFunc(shares, func(s gatehouse.StepShare) bool { return s.Limit == 0 })
+}
+
+func (f *fair) path(tenant, workspace, workflow string) []lease.Part {
+	ofTenant, ofWorkspace := f.weights(tenant, workspace)
+	return []lease.Part{{Name: tenant, Weight: ofTenant}, {Name: workspace, Weight: ofWorkspace}, {Name: workflow}}
+}
+
+// leased charges the leased steps to their lanes.
+func (f *fair) leased(steps []*gatehouse.Step) {
+	queues := make([]lease.Queue, len(steps))
+	for i, s := range steps {
+		queues[i] = lease.Queue{Path: f.path(s.Tenant, s.Workspace, s.Workflow), Given: 1}
+	}
+	f.lanes.Charge(queues)
 }
 
 // roomFor is how many of a lane's ready steps fit under its bounds, 0 for none.

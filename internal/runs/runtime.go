@@ -155,7 +155,9 @@ func (r *Runtime) lease(ctx context.Context, n int) ([]*gatehouse.Step, error) {
 	if len(shares) == 0 {
 		return nil, nil
 	}
-	return r.runs.Claim(ctx, r.config.Owner, shares...)
+	steps, err := r.runs.Claim(ctx, r.config.Owner, shares...)
+	r.fair.leased(steps)
+	return steps, err
 }
 
 // patience is how long a lease waits for further slots while there is a

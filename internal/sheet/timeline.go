@@ -106,7 +106,7 @@ func (s *Sheet) timeline(d *gatehouse.RunDetail) {
 		for _, step := range d.Steps {
 			of := step.ActionID + step.ChildRun
 			cells := []string{
-				step.Key, StepWord(step), step.Uses, strconv.Itoa(step.Attempts), of, exact(step.StartedAt),
+				step.Key, step.Word(), step.Uses, strconv.Itoa(step.Attempts), of, exact(step.StartedAt),
 				exact(step.FinishedAt),
 			}
 			for i, c := range cells {
@@ -167,18 +167,10 @@ func (s *Sheet) TimelineRows(d *gatehouse.RunDetail) []string {
 	return append(lines, strings.TrimRight(legend.String(), " "))
 }
 
-// StepWord is the state of a step, where one that was left out is told apart.
-func StepWord(s *gatehouse.Step) string {
-	if s.Status == gatehouse.StepSucceeded && s.Skipped {
-		return "skipped"
-	}
-	return string(s.Status)
-}
-
 // outcomeText is what stands beside a bar: the state, for how long, and how
 // often it was tried.
 func outcomeText(d *gatehouse.RunDetail, s *gatehouse.Step, spans []runline.Span) string {
-	text := StepWord(s)
+	text := s.Word()
 	if runline.TakenOver(d.Run, s) {
 		return text + " before"
 	}

@@ -22,22 +22,7 @@ func TestKeptButForTheCopy(t *testing.T) {
 	ctx := context.Background()
 	url := database(t)
 	s := openTest(t, Config{URL: url})
-	var a *gatehouse.Action
-	err := s.Update(ctx, gatehouse.DefaultTenant, func(tx gatehouse.Tx) error {
-		a = pendingAction("1", tx.Now())
-		return tx.InsertAction(a)
-	})
-	if err == nil {
-		err = s.Update(ctx, a.Tenant, func(tx gatehouse.Tx) error {
-			return errors.Join(
-				tx.MoveApproval(a.Approval.ID, gatehouse.ApprovalRejected),
-				tx.MoveAction(gatehouse.ActionMove{ID: a.ID, From: gatehouse.StatusPending, To: gatehouse.StatusRejected, Decided: true, Finished: true}),
-			)
-		})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := rejectedAction(t, s)
 	c, err := pgx.Connect(ctx, url)
 	if err != nil {
 		t.Fatal(err)
@@ -58,8 +43,39 @@ func TestKeptButForTheCopy(t *testing.T) {
 		refused(`DELETE FROM ` + table)
 		refused(`TRUNCATE ` + table + ` CASCADE`)
 	}
+	if err := archive(ctx, s, a); err != nil {
+		t.Fatal(err)
+	}
+	refused(`DELETE FROM action_archive`)
+	refused(`TRUNCATE action_archive`)
+	refused(`UPDATE action_archive SET status = 'denied'`)
+}
+
+// rejectedAction stores an action that was rejected.
+func rejectedAction(t *testing.T, s *Store) (a *gatehouse.Action) {
+	t.Helper()
+	err := s.Update(t.Context(), gatehouse.DefaultTenant, func(tx gatehouse.Tx) error {
+		a = pendingAction("1", tx.Now())
+		return tx.InsertAction(a)
+	})
+	if err == nil {
+		err = s.Update(t.Context(), a.Tenant, func(tx gatehouse.Tx) error {
+			return errors.Join(
+				tx.MoveApproval(a.Approval.ID, gatehouse.ApprovalRejected),
+				tx.MoveAction(gatehouse.ActionMove{ID: a.ID, From: gatehouse.StatusPending, To: gatehouse.StatusRejected, Decided: true, Finished: true}),
+			)
+		})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// archive moves an action into the archive.
+func archive(ctx context.Context, s *Store, a *gatehouse.Action) error {
 	before := time.Now().Add(time.Hour)
-	err = s.Update(ctx, a.Tenant, func(tx gatehouse.Tx) error {
+	return s.Update(ctx, a.Tenant, func(tx gatehouse.Tx) error {
 		records, err := tx.LockEnded([]gatehouse.ActionFamily{{Tenant: a.Tenant, IDs: []string{a.ID}}}, before)
 		if err != nil || len(records) != 1 {
 			return errors.Join(err, errors.New("it is not locked"))
@@ -70,12 +86,37 @@ func TestKeptButForTheCopy(t *testing.T) {
 		}
 		return tx.PutArchived([]*gatehouse.Archived{archived})
 	})
+}
+
+// TestArchivingWaitsForIndexing: an action does not leave while a block with its words is being
+// stored, or the words would stay behind.
+func TestArchivingWaitsForIndexing(t *testing.T) {
+	t.Parallel()
+	s := openTest(t, Config{})
+	a := rejectedAction(t, s)
+	indexing, err := s.pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	refused(`DELETE FROM action_archive`)
-	refused(`TRUNCATE action_archive`)
-	refused(`UPDATE action_archive SET status = 'denied'`)
+	defer func() { _ = indexing.Rollback(context.Background()) }()
+	if _, err := indexing.Exec(t.Context(), lockSearchMark); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- archive(context.Background(), s, a) }()
+	for lockWaits(t, s) == 0 {
+		select {
+		case err := <-done:
+			t.Fatalf("archived meanwhile: %v", err)
+		default:
+		}
+	}
+	if err := indexing.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
 }
 
 // TestArchivePlans checks the plans of the archive's statements for empty tables: each part

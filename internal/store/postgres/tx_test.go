@@ -54,17 +54,19 @@ func TestClockAfterLocks(t *testing.T) {
 // waitForLock returns when a session waits for a lock.
 func waitForLock(t *testing.T, s *Store) {
 	t.Helper()
-	for {
-		var n int
-		err := s.pool.QueryRow(context.Background(),
-			`SELECT count(*) FROM pg_locks WHERE NOT granted AND pid IN (SELECT pid FROM pg_stat_activity WHERE datname = current_database())`).Scan(&n)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if n > 0 {
-			return
-		}
+	for lockWaits(t, s) == 0 {
 	}
+}
+
+// lockWaits counts the locks that sessions wait for.
+func lockWaits(t *testing.T, s *Store) (n int) {
+	t.Helper()
+	err := s.pool.QueryRow(context.Background(),
+		`SELECT count(*) FROM pg_locks WHERE NOT granted AND pid IN (SELECT pid FROM pg_stat_activity WHERE datname = current_database())`).Scan(&n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 // TestFailureSticks ignores the error of a queued write: later reads return it too, and nothing

@@ -34,6 +34,9 @@ func BuildSearchBlock(number int64, actions []*Searchable) *gatehouse.SearchBloc
 		}
 	}
 	b := &gatehouse.SearchBlock{Number: number, Actions: int64(len(actions))}
+	if n := len(actions); n > 0 {
+		b.LastID = actions[n-1].ID
+	}
 	for _, name := range slices.Sorted(maps.Keys(tenants)) {
 		t := tenants[name]
 		s := gatehouse.SearchTenant{Tenant: name, LowID: t.low, TopID: t.top}

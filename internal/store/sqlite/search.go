@@ -149,18 +149,23 @@ func (t *readTx) NextSearchBlock() (*gatehouse.SearchBlock, error) {
 }
 
 // PutSearchBlock stores a block. Rows of the block that are there are what is left
-// from before it was emptied; see unindex.
+// from before it was emptied; see unindex. A row number is given out again only after
+// the last row is deleted, so the last id tells whether the actions are the same.
 func (t *tx) PutSearchBlock(b *gatehouse.SearchBlock) error {
 	first := b.Number * shared.SearchBlockRows
 	mark, err := t.number(`SELECT block FROM action_word_mark`)
 	if err != nil {
 		return err
 	}
-	n, err := t.number(`SELECT count(*) FROM action WHERE seq >= ? AND seq < ?`, first, first+shared.SearchBlockRows)
+	var n int64
+	var last string
+	err = t.each(`SELECT count(*), coalesce((SELECT id FROM action WHERE seq >= ?1 AND seq < ?2 ORDER BY seq DESC LIMIT 1), '')
+FROM action WHERE seq >= ?1 AND seq < ?2`, func(r *stmt) error { n, last = r.int(), r.text(); return nil },
+		first, first+shared.SearchBlockRows)
 	if err != nil {
 		return err
 	}
-	if mark != b.Number || n != b.Actions {
+	if mark != b.Number || n != b.Actions || last != b.LastID {
 		return gatehouse.ErrConflict
 	}
 	for _, s := range b.Tenants {

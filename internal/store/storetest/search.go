@@ -185,3 +185,20 @@ func (s *suite) searchBlocks() {
 		return err
 	})
 }
+
+// searchBlocksReused checks that a block is not indexed with the words of actions that have
+// left it, where others have their row numbers since.
+func (s *suite) searchBlocksReused() {
+	const n = 40
+	s.fill(1000)
+	for range n {
+		s.in(gatehouse.StatusRejected)
+	}
+	before := s.nextBlock()
+	s.archive(s.later())
+	s.fill(n)
+	err := s.store.UpdateQueues(s.Context(), func(q gatehouse.Queues) error { return q.PutSearchBlock(before) })
+	if !errors.Is(err, gatehouse.ErrConflict) {
+		s.Fatalf("a block whose actions were replaced: %v", err)
+	}
+}

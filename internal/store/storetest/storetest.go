@@ -113,6 +113,7 @@ func Run(t *testing.T, open func(t *testing.T) gatehouse.Store) {
 		{"MirrorLarge", (*suite).mirrorLarge},
 		{"Search", (*suite).search},
 		{"SearchBlocks", (*suite).searchBlocks},
+		{"SearchBlocksReused", (*suite).searchBlocksReused},
 		{"ListAttaches", (*suite).listAttaches},
 		{"Readers", (*suite).readers},
 		{"ReadPushes", (*suite).readPushes},
