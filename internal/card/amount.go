@@ -183,7 +183,7 @@ func Countable(a *gatehouse.Action) bool {
 			return false
 		}
 	}
-	return !money || !multiplied && !odd && !(unnamed && named)
+	return !money || !multiplied && !odd && (!unnamed || !named)
 }
 
 // inMoney reports whether the field is a member of an object that holds money.

@@ -56,8 +56,8 @@ func (m *reviewer) edit(it *item) tea.Cmd {
 		m.say(term.Red, err.Error())
 		return nil
 	}
-	cmd := exec.CommandContext(m.g.Ctx, editor[0], append(editor[1:],
-		name)...) //nolint:gosec // the person's own editor
+	//nolint:gosec // the person's own editor
+	cmd := exec.CommandContext(m.g.Ctx, editor[0], append(editor[1:], name)...)
 	m.busy = true
 	return tea.ExecProcess(cmd, func(err error) tea.Msg {
 		defer os.RemoveAll(dir)
