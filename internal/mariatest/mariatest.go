@@ -147,9 +147,15 @@ func (s *Server) Up() error {
 	if err != nil {
 		return err
 	}
+	temporary := filepath.Join(s.Dir, "tmp")
+	if err := errors.Join(os.MkdirAll(temporary, 0o700), s.Own(temporary)); err != nil {
+		return err
+	}
 	args := append([]string{
 		"--no-defaults", "--datadir=" + s.data(), "--socket=" + s.Socket(), "--pid-file=" + filepath.Join(s.Dir, "pid"),
 		"--skip-networking", "--max-connections=400",
+		// A server that starts deletes the temporary tables of all servers with its folder.
+		"--tmpdir=" + temporary,
 		// A program that relies on careful defaults fails its tests.
 		"--sql-mode=", "--default-time-zone=+05:00", "--transaction-isolation=READ-UNCOMMITTED",
 		"--innodb-lock-wait-timeout=3000",

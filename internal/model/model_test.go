@@ -78,21 +78,26 @@ func TestModel(t *testing.T) {
 	if long() {
 		want = slices.Concat(want, rareWords)
 	}
+	playUntilSeen(t, seen.words, want, sequence)
+}
+
+// playUntilSeen plays random sequences until seen counts every word of want, and
+// fails the test when some rare word is still missing after six rounds.
+func playUntilSeen(t *testing.T, seen map[string]int, want []string, sequence func(*rapid.T)) {
+	t.Helper()
 	missing := func() (words []string) {
 		for _, word := range want {
-			if seen.words[word] == 0 {
+			if seen[word] == 0 {
 				words = append(words, word)
 			}
 		}
 		return words
 	}
-
-	// Sequences are random: a rare answer may need another round or two.
 	for round := 0; round == 0 || round < 6 && len(missing()) > 0 && !t.Failed(); round++ {
 		rapid.Check(t, sequence)
 	}
-	for _, word := range slices.Sorted(maps.Keys(seen.words)) {
-		t.Logf("%6d %s", seen.words[word], word)
+	for _, word := range slices.Sorted(maps.Keys(seen)) {
+		t.Logf("%6d %s", seen[word], word)
 	}
 	for _, word := range missing() {
 		t.Errorf("%q never happened: the sequences prove less than they should", word)
