@@ -109,6 +109,7 @@ var mayImport = map[string][]string{
 	"internal/notify/slackdev":  {"", "internal/notify/slack"},
 	"internal/notify/teams":     {"", "internal/notify"},
 	"internal/notify/pagerduty": {"", "internal/notify"},
+	"internal/notify/webpush":   {"", "internal/card", "internal/notify"},
 	"internal/notify/sns":       {"", "internal/notify", "internal/notify/webhook"},
 	// It builds its own gate, and compares packages with bare baselines.
 	"internal/bench": {
