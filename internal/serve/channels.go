@@ -79,7 +79,9 @@ func newChannel(c config.Channel, secret func(string) (string, error), key pushK
 			SessionToken: named(c.SessionToken), URL: c.URL, AllowPrivate: c.AllowPrivate,
 		})
 	case "webpush":
-		return webpush.New(webpush.Config{Contact: c.Contact, AllowPrivate: c.AllowPrivate, Key: key})
+		return webpush.New(webpush.Config{
+			Contact: c.Contact, CA: c.CA, AllowPrivate: c.AllowPrivate, Key: key,
+		})
 	}
 	return nil, fmt.Errorf("kind: there is no %s", gatehouse.Quote(c.Kind))
 }

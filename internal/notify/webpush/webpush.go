@@ -33,10 +33,10 @@ type Config struct {
 	Contact string
 	// AllowPrivate permits push services at internal addresses.
 	AllowPrivate bool
+	// CA holds PEM certificates that are trusted in addition to the system's; "" for none.
+	CA string
 	// Key finds the key of a tenant.
 	Key func(ctx context.Context, tenant string) (*ecdsa.PrivateKey, error)
-	// Client replaces the HTTP client; for tests.
-	Client *http.Client
 }
 
 // Channel sends to the devices of its recipients.
@@ -50,11 +50,11 @@ func New(c Config) (*Channel, error) {
 	if err := checkContact(c.Contact); err != nil {
 		return nil, fmt.Errorf("contact: %w", err)
 	}
-	ch := &Channel{config: c, client: c.Client}
-	if ch.client == nil {
-		ch.client = notify.HTTPClient(c.AllowPrivate)
+	client, err := notify.HTTPClientWith(c.AllowPrivate, c.CA)
+	if err != nil {
+		return nil, fmt.Errorf("ca: %w", err)
 	}
-	return ch, nil
+	return &Channel{config: c, client: client}, nil
 }
 
 // checkContact refuses a contact that push services refuse: Apple answers 403 to one on a host that
