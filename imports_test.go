@@ -109,6 +109,7 @@ var mayImport = map[string][]string{
 	"internal/notify/slackdev":  {"", "internal/notify/slack"},
 	"internal/notify/teams":     {"", "internal/notify"},
 	"internal/notify/pagerduty": {"", "internal/notify"},
+	"internal/notify/webpush":   {"", "internal/card", "internal/notify"},
 	"internal/notify/sns":       {"", "internal/notify", "internal/notify/webhook"},
 	// It builds its own gate, and compares packages with bare baselines.
 	"internal/bench": {
@@ -124,10 +125,11 @@ var mayImport = map[string][]string{
 	"internal/migratestore": {"", "internal/audit", "internal/pgurl", "internal/store/postgres", "internal/store/sqlite"},
 	"internal/invariants":   {"", "internal/audit", "internal/store/postgres", "internal/store/shared", "internal/store/sqlite"},
 	// Imported by tests only.
-	"internal/notify/slacktest": {},
-	"internal/notify/mailtest":  {},
-	"internal/termtest":         {"internal/term"},
-	"internal/servetest":        {"", "client", "internal/gate"},
+	"internal/notify/slacktest":   {},
+	"internal/notify/webpushtest": {},
+	"internal/notify/mailtest":    {},
+	"internal/termtest":           {"internal/term"},
+	"internal/servetest":          {"", "client", "internal/gate"},
 	"internal/gatetest": {"", "connector", "internal/gate", "internal/audit", "internal/dispatch",
 		"internal/wake"},
 	"internal/store/storetest": {""},

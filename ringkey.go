@@ -8,8 +8,14 @@ import (
 // RingPurpose is the use of a ring's keys.
 type RingPurpose string
 
-// RingLinks are the keys that sign links in mails.
-const RingLinks RingPurpose = "links"
+// The purposes.
+const (
+	// RingLinks are the keys that sign links in mails.
+	RingLinks RingPurpose = "links"
+	// RingWebPush is the P-256 key by which push services know the tenant (VAPID,
+	// RFC 8292). It is made once: browsers bind their subscriptions to it.
+	RingWebPush RingPurpose = "webpush"
+)
 
 // RingKey is a key of a tenant, sealed under the master key, which is not in the
 // store. Each purpose has one active key; its predecessors still verify for a

@@ -89,6 +89,36 @@ func (f *fake) RevokeGrant(ctx context.Context, id string) (*gatehouse.Grant, er
 	return use[*gatehouse.Grant](ctx, f, "RevokeGrant", id)
 }
 
+func testDevice() *gatehouse.Device {
+	return &gatehouse.Device{
+		ID: "dev_1", Tenant: "default", PrincipalID: "prn_1", Label: "Firefox on Android", CreatedAt: testTime,
+		Service: "push.example", LastSentAt: &testTime,
+	}
+}
+
+func testNotification() *gatehouse.Notification {
+	return &gatehouse.Notification{
+		ID: "ntf_1", Tenant: "default", CreatedAt: testTime, Kind: gatehouse.NotifyTest, Entry: -1, Channel: "phones",
+		Status: gatehouse.NotificationAccepted, Attempts: 1, FinishedAt: &testTime,
+	}
+}
+
+func (f *fake) ListDevices(ctx context.Context) ([]*gatehouse.Device, error) {
+	return use[[]*gatehouse.Device](ctx, f, "ListDevices", "")
+}
+
+func (f *fake) RemoveDevice(ctx context.Context, id string) error {
+	f.mu.Lock()
+	f.values["RemoveDevice"] = struct{}{}
+	f.mu.Unlock()
+	_, err := use[struct{}](ctx, f, "RemoveDevice", id)
+	return err
+}
+
+func (f *fake) TestDevice(ctx context.Context, id string) (*gatehouse.Notification, error) {
+	return use[*gatehouse.Notification](ctx, f, "TestDevice", id)
+}
+
 func (f *fake) TargetChanged(ctx context.Context, _ gatehouse.TargetChange) (*gatehouse.TargetChanges, error) {
 	return use[*gatehouse.TargetChanges](ctx, f, "TargetChanged", "")
 }

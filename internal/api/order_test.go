@@ -41,7 +41,7 @@ func (rt *route) example() string {
 	id := map[string]string{
 		ThingAction: "act_1", ThingPush: "psh_1", ThingPrincipal: "prn_1", ThingKey: "key_1", ThingPolicy: "1",
 		ThingSession: "ses_1", ThingWorkflow: "triage", ThingRun: "run_1", ThingStep: "stp_1", ThingGroup: "finance",
-		ThingLinkKey: "rgk_1", ThingDelegation: "dlg_1", ThingGrant: "grt_1",
+		ThingLinkKey: "rgk_1", ThingDelegation: "dlg_1", ThingGrant: "grt_1", ThingDevice: "dev_1",
 	}[rt.thing]
 	if rt.name == "applyWorkflow" { // it names something that need not exist
 		id = "triage"
@@ -164,6 +164,7 @@ func TestRoles(t *testing.T) {
 		"listEntries":        "aud root", "getLogHead": "aud root", "whoAmI": "root ana bot op aud view work",
 		// Only one's own; the use case checks whose they are.
 		"applyWorkflow": "op root", "startRun": "bot", "cancelRun": "bot op root", "retryRun": "bot op root", "signalRun": "bot op root work",
+		"listDevices": anyKey, "removeDevice": anyKey, "testDevice": anyKey,
 		"leaseSteps": "work", "heartbeatStep": "work", "completeStep": "work", "failStep": "work", "proposeStep": "work",
 		"leasePushes": "work", "heartbeatPush": "work", "completePush": "work", "failPush": "work",
 		"listWorkflows": readers, "getWorkflow": readers, "listWorkflowVersions": readers,

@@ -16,6 +16,7 @@ type notifyCmd struct {
 	Channels notifyChannelsCmd `cmd:"" help:"List the channels and how they fare."`
 	Retry    notifyRetryCmd    `cmd:"" help:"Send a message again now."`
 	Test     notifyTestCmd     `cmd:"" help:"Send a test over a channel."`
+	Device   notifyDeviceCmd   `cmd:"" help:"List, test and remove the browsers that get your notifications."`
 
 	SlackManifest notifySlackManifestCmd `cmd:"" help:"Print the manifest of the Slack app."`
 }
@@ -148,6 +149,11 @@ Examples:
 // Run sends the test.
 func (c *notifyTestCmd) Run(g *globals, api service) error {
 	n, err := api.TestChannel(g.Ctx, c.Channel)
+	return printTest(g, n, err)
+}
+
+// printTest prints the outcome of a test; an unsuccessful one is an error.
+func printTest(g *globals, n *gatehouse.Notification, err error) error {
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 
 // Channel is one way to reach people, by its name: see docs/channels.md.
 type Channel struct {
-	// Kind is email, webhook, slack, teams, pagerduty or sns.
+	// Kind is email, webhook, slack, teams, pagerduty, sns or webpush.
 	Kind string `yaml:"kind"`
 	// Tenants lists whose messages it takes; default alone if absent.
 	Tenants []string `yaml:"tenants"`
@@ -61,6 +61,9 @@ type Channel struct {
 	SecretAccessKey string `yaml:"secret_access_key"`
 	// SessionToken names the secret that holds the token of temporary credentials.
 	SessionToken string `yaml:"session_token"`
+	// Contact is where the operators of push services reach you: mailto: and an address,
+	// or an https URL.
+	Contact string `yaml:"contact"`
 }
 
 // Route sends some messages over some channels. Every route that matches is used;
@@ -145,10 +148,11 @@ func (c *Channel) problem(secrets map[string]string) (key, why string) {
 		"sns": {
 			"topic", c.Topic, "access_key_id", c.AccessKeyID, "secret_access_key", c.SecretAccessKey,
 		},
+		"webpush": {"contact", c.Contact},
 	}
 	keys, known := required[c.Kind]
 	if !known {
-		return "kind", "must be email, webhook, slack, teams, pagerduty or sns"
+		return "kind", "must be email, webhook, slack, teams, pagerduty, sns or webpush"
 	}
 	for pair := range slices.Chunk(keys, 2) {
 		if pair[1] == "" {

@@ -32,13 +32,13 @@ secrets: {slack_bot: xoxb-1, teams_workflow: "https://x.example", pagerduty_key:
 		if err != nil {
 			t.Fatalf("%v in\n%s", err, source)
 		}
-		for _, name := range []string{"mail", "audit-hook", "ops", "desk", "oncall", "topic"} {
+		for _, name := range []string{"mail", "audit-hook", "ops", "desk", "oncall", "topic", "phones"} {
 			if kind := c.Channels[name].Kind; kind != "" {
 				kinds += kind + " "
 			}
 		}
 	}
-	if kinds != "email webhook slack teams pagerduty sns " {
+	if kinds != "email webhook slack teams pagerduty sns webpush " {
 		t.Errorf("the page configures %s", kinds)
 	}
 }

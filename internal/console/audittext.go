@@ -86,6 +86,11 @@ var auditSentences = map[string]string{
 	"link.key_created":   "{by} created a key that signs links",
 	"link.key_rotated":   "{by} replaced the key that signs links",
 	"link.key_revoked":   "{by} revoked a key that signs links",
+	"device.added":       "{by} added a device for notifications",
+	"device.removed":     "{by} removed a device for notifications",
+
+	"device.gone":         "A device of {whom} no longer takes notifications",
+	"webpush.key_created": "{by} created the key for notifications on devices",
 
 	"channel.failing":   "The channel {of} fails: {error}",
 	"channel.off":       "The channel {of} lost its receiver: {error}",

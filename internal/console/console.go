@@ -32,6 +32,8 @@ type Config struct {
 	Delegations Delegations
 	// Grants lets people approve in advance; nil leaves its page out.
 	Grants Grants
+	// Devices lets people manage the browsers that get their notifications; nil leaves its page out.
+	Devices Devices
 	// LogChecker verifies the audit log.
 	LogChecker LogChecker
 	// PolicyChecker lints and tests policies that are not stored yet.

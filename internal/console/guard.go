@@ -17,7 +17,7 @@ import (
 // contentPolicy lets a page load files of this server only, and nothing inline. Injected markup can
 // run no script and send no data to other hosts, and no site can frame the page.
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
-	"font-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+	"font-src 'self'; worker-src 'self'; manifest-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
 // maxForm limits the body of a form, in bytes; the API has the same limit.
 const maxForm = 1 << 20

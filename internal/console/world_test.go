@@ -84,6 +84,12 @@ func (x targets) ReadState(context.Context, *gatehouse.Action) (gate.FreshState,
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
+	return newWorldWith(t)
+}
+
+// newWorldWith is newWorld with channels.
+func newWorldWith(t *testing.T, channels ...gate.ChannelInfo) *world {
+	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	dir := t.TempDir()
 	w := &world{t: t, dir: dir, hub: &wake.Hub{}}
@@ -95,7 +101,7 @@ func newWorld(t *testing.T) *world {
 	w.store = store
 	hold := time.Minute
 	w.gate = gate.New(store, targets{w}, w.hub, gate.Config{PolicySource: policy.DefaultSource(), Hold: &hold,
-		Master: master(t)}, log)
+		Master: master(t), Channels: channels}, log)
 	w.runs = runs.New(w.gate, runs.Config{})
 	creds, err := w.gate.Bootstrap(t.Context())
 	if err != nil {
@@ -109,7 +115,7 @@ func newWorld(t *testing.T) *world {
 	w.config = console.Config{
 		Actions: w.gate, Dispatch: w.gate, Admin: w.gate, Policies: w.gate, Audit: w.gate, Runs: w.runs,
 		LogChecker: w.gate, PolicyChecker: w.gate, Statistics: w.gate, Notices: w.gate, Notifications: w.gate, Reviews: w.gate, Targets: w.gate,
-		Slack: w.gate, Delegations: w.gate, Grants: w.gate,
+		Slack: w.gate, Delegations: w.gate, Grants: w.gate, Devices: w.gate,
 		Browser: w.gate, Sessions: w.gate, Self: w.gate, Views: w.gate, SignIn: ceremonies, Hints: w.hub, Log: log, Now: w.now,
 	}
 	pages, err := console.New(w.config)

@@ -37,26 +37,28 @@ func (g *Gate) ringSecret(k *gatehouse.RingKey) ([]byte, error) {
 }
 
 // newRingKey stores a new active key.
-func (g *Gate) newRingKey(tx gatehouse.Tx, tenant, by string) (*gatehouse.RingKey, error) {
+func (g *Gate) newRingKey(
+	tx gatehouse.Tx, tenant, by string, purpose gatehouse.RingPurpose, secret []byte,
+) (*gatehouse.RingKey, error) {
 	if g.config.Master == nil {
 		return nil, errNoMaster()
 	}
 	var number [4]byte
 	_, _ = rand.Read(number[:]) // never fails (crypto/rand, Go 1.24)
 	k := &gatehouse.RingKey{
-		ID: NewID("rgk"), Number: max(1, binary.BigEndian.Uint32(number[:])), Tenant: tenant, Purpose: gatehouse.RingLinks,
+		ID: NewID("rgk"), Number: max(1, binary.BigEndian.Uint32(number[:])), Tenant: tenant, Purpose: purpose,
 		Master: g.config.Master.ID(), CreatedAt: tx.Now(), CreatedBy: by, State: gatehouse.RingKeyActive,
 	}
 	var err error
-	if k.Sealed, err = g.config.Master.Seal(ring.Key(), ringPlace(k)...); err != nil {
+	if k.Sealed, err = g.config.Master.Seal(secret, ringPlace(k)...); err != nil {
 		return nil, err
 	}
 	return k, tx.InsertRingKey(k)
 }
 
-// activeLinkKey returns the active key, nil when there is none.
-func activeLinkKey(tx gatehouse.ReadTx) (*gatehouse.RingKey, error) {
-	list, err := tx.ListRingKeys(gatehouse.RingLinks)
+// activeRingKey returns the active key of a purpose, nil when there is none.
+func activeRingKey(tx gatehouse.ReadTx, purpose gatehouse.RingPurpose) (*gatehouse.RingKey, error) {
+	list, err := tx.ListRingKeys(purpose)
 	for _, k := range list {
 		if k.StateAt(tx.Now()) == gatehouse.RingKeyActive {
 			return k, nil
@@ -75,7 +77,7 @@ func (g *Gate) rotate(tx gatehouse.Tx, tenant string, old *gatehouse.RingKey, by
 		}
 		c.kind, c.data["replaces"] = "link.key_rotated", old.ID
 	}
-	k, err := g.newRingKey(tx, tenant, by.id)
+	k, err := g.newRingKey(tx, tenant, by.id, gatehouse.RingLinks, ring.Key())
 	if err != nil {
 		return nil, err
 	}
@@ -131,15 +133,18 @@ func (g *Gate) changeKeys(ctx context.Context, fn func(gatehouse.Tx, *gatehouse.
 	return usecase.NotFound(err, "link key")
 }
 
-// RotateLinkKeys makes a new key and retires the active one.
+// RotateLinkKeys makes a new key and retires the active one. It also seals the key
+// for web push under the present master key.
 func (g *Gate) RotateLinkKeys(ctx context.Context) (out *gatehouse.RingKey, err error) {
 	err = g.changeKeys(ctx, func(tx gatehouse.Tx, c *gatehouse.Caller) error {
-		old, err := activeLinkKey(tx)
+		old, err := activeRingKey(tx, gatehouse.RingLinks)
 		if err != nil {
 			return err
 		}
-		out, err = g.rotate(tx, c.Principal.Tenant, old, authorOf(c))
-		return err
+		if out, err = g.rotate(tx, c.Principal.Tenant, old, authorOf(c)); err != nil {
+			return err
+		}
+		return g.resealWebPushKey(tx, c.Principal.Tenant, c.Principal.ID)
 	})
 	return out, err
 }

@@ -25,6 +25,9 @@ type ChannelInfo struct {
 	// place.
 	Personal bool
 	Reaches  func(*gatehouse.Principal) bool
+	// Endpoint checks where a device can be reached; nil unless the channel sends to
+	// the devices of its recipients, whom Reaches does not know then.
+	Endpoint func(string) error
 	// Callback channels make the callbacks of proposals, and have no place of their own.
 	Callback bool
 }
@@ -134,22 +137,47 @@ func (g *Gate) TestChannel(ctx context.Context, channel string) (*gatehouse.Noti
 			Pointer: "/channel", Detail: "the channel makes the callbacks of proposals, and has no place to test",
 		}}.Err()
 	}
-	n := &gatehouse.Notification{
-		ID: NewID(
-			"ntf",
-		), Tenant: tenant, Kind: gatehouse.NotifyTest, Entry: -1, Channel: channel,
-		Status: gatehouse.NotificationQueued,
-	}
+	n := testMessage(c, &info)
 	if info.Personal {
-		if !info.Reaches(c.Principal) {
-			return nil, gatehouse.Violations{{Pointer: "/channel", Detail: "the channel has no address for you"}}.Err()
-		}
 		n.Recipient = c.Principal.ID
 	}
+	return g.sendTest(ctx, n, func(tx gatehouse.Tx) error {
+		reaches := !info.Personal
+		switch {
+		case info.Endpoint != nil:
+			devices, err := tx.ListDevices(c.Principal.ID)
+			if err != nil {
+				return err
+			}
+			reaches = len(devices) > 0
+		case info.Personal:
+			reaches = info.Reaches(c.Principal)
+		}
+		if !reaches {
+			return gatehouse.Violations{{Pointer: "/channel", Detail: "the channel has no address for you"}}.Err()
+		}
+		return nil
+	})
+}
 
+// testMessage is a test on a channel for the caller's tenant.
+func testMessage(c *gatehouse.Caller, info *ChannelInfo) *gatehouse.Notification {
+	return &gatehouse.Notification{
+		ID: NewID("ntf"), Tenant: c.Principal.Tenant, Kind: gatehouse.NotifyTest, Entry: -1, Channel: info.Name,
+		Status: gatehouse.NotificationQueued,
+	}
+}
+
+// sendTest queues a test message after a check, and waits briefly for its outcome.
+func (g *Gate) sendTest(
+	ctx context.Context, n *gatehouse.Notification, check func(gatehouse.Tx) error,
+) (*gatehouse.Notification, error) {
 	done, end := g.Hints.Subscribe(n.ID)
 	defer end()
-	err = g.Update(ctx, tenant, nil, func(tx gatehouse.Tx) error {
+	err := g.Update(ctx, n.Tenant, nil, func(tx gatehouse.Tx) error {
+		if err := check(tx); err != nil {
+			return err
+		}
 		now := tx.Now()
 		n.CreatedAt, n.DueAt = now, &now
 		return tx.InsertNotifications([]*gatehouse.Notification{n})
@@ -169,7 +197,7 @@ func (g *Gate) TestChannel(ctx context.Context, channel string) (*gatehouse.Noti
 			again.Stop()
 			return n, nil
 		}
-		err := g.Store.View(ctx, tenant, func(tx gatehouse.ReadTx) error {
+		err := g.Store.View(ctx, n.Tenant, func(tx gatehouse.ReadTx) error {
 			found, err := tx.FindNotification(n.ID)
 			if err == nil {
 				n = found

@@ -43,6 +43,9 @@ type Trait struct {
 	// Private channels reach only the recipient: a question's message contains a link that is
 	// signed for them.
 	Private bool
+	// Devices channels send to the devices of each recipient, which the store knows: whom a channel
+	// reaches follows from there.
+	Devices bool
 	// Callback channels make the callbacks of proposals, and send nothing else.
 	Callback bool
 }
@@ -58,6 +61,15 @@ type Sent struct {
 	Shown string
 	// Again is the time until the next heartbeat.
 	Again time.Duration
+	// Devices are the outcomes on the recipient's devices. They count after a failure, too.
+	Devices []DeviceOutcome
+}
+
+// DeviceOutcome is what became of a message for one device. Err is nil if the push service has
+// accepted it; a Refusal with Gone means that the device no longer exists.
+type DeviceOutcome struct {
+	Device *gatehouse.Device
+	Err    error
 }
 
 // Refusal is an error answer with instructions for what to do next.

@@ -11,7 +11,7 @@ import (
 
 // tellDelegated tells both people of a delegation that it was created or ended, except the one who
 // did it, on every personal channel that reaches them.
-func (s *spreading) tellDelegated(t told) {
+func (s *spreading) tellDelegated(t told) error {
 	data := gatehouse.ObjectJSON(
 		gatehouse.Member{Name: "delegation", Value: gatehouse.StringJSON(t.leaf.Data.Delegation)},
 		gatehouse.Member{Name: "event", Value: gatehouse.StringJSON(t.leaf.Type)})
@@ -27,11 +27,16 @@ func (s *spreading) tellDelegated(t told) {
 			continue
 		}
 		for _, name := range names {
-			if s.routes.channels[name].Reaches(p) {
+			reached, err := s.reaches(s.routes.channels[name], p)
+			if err != nil {
+				return err
+			}
+			if reached {
 				s.rows = append(s.rows, s.row(gatehouse.NotifyDelegated, "", t.index, name, p.ID, data))
 			}
 		}
 	}
+	return nil
 }
 
 // delegated fills in a message about a delegation. muted is the reason for sending none.

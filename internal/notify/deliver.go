@@ -155,6 +155,9 @@ func (n *Notifier) record(
 		if err := tx.UpdateNotification(&row, gatehouse.NotificationSent, m.Generation); err != nil {
 			return err
 		}
+		if err := n.recordDevices(tx, m, sent.Devices); err != nil {
+			return err
+		}
 		if err := posted(tx, c, &row, sent, failure); err != nil {
 			return err
 		}

@@ -89,7 +89,7 @@ func (n *Notifier) alert(tx gatehouse.Tx, tenant, broken, event, why string) err
 	if err != nil {
 		return err
 	}
-	s := &spreading{n: n, tenant: tenant, now: tx.Now(), routes: routes}
+	s := &spreading{n: n, tx: tx, tenant: tenant, now: tx.Now(), routes: routes}
 	data := gatehouse.ObjectJSON(
 		gatehouse.Member{Name: "channel", Value: gatehouse.StringJSON(broken)},
 		gatehouse.Member{Name: "error", Value: gatehouse.StringJSON(why)},
@@ -105,7 +105,14 @@ func (n *Notifier) alert(tx gatehouse.Tx, tenant, broken, event, why string) err
 			return err
 		}
 		for _, p := range people {
-			if !p.Disabled && p.Has(gatehouse.RoleAdmin) && c.Reaches(p) {
+			if p.Disabled || !p.Has(gatehouse.RoleAdmin) {
+				continue
+			}
+			reached, err := s.reaches(c, p)
+			if err != nil {
+				return err
+			}
+			if reached {
 				s.rows = append(s.rows, s.row(gatehouse.NotifyChannelFailing, "", -1, c.Name, p.ID, data))
 			}
 		}

@@ -2,6 +2,8 @@ package notify
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"net"
 	"net/http"
@@ -17,11 +19,28 @@ const longestAfter = 24 * time.Hour
 
 // HTTPClient makes a client that follows no redirects. Without allowPrivate, it connects to no
 // internal address.
-func HTTPClient(allowPrivate bool) *http.Client {
+func HTTPClient(allowPrivate bool) *http.Client { return httpClient(allowPrivate, nil) }
+
+// HTTPClientWith is HTTPClient with PEM certificates that are trusted in addition to the system's.
+func HTTPClientWith(allowPrivate bool, ca string) (*http.Client, error) {
+	if ca == "" {
+		return HTTPClient(allowPrivate), nil
+	}
+	pool, err := x509.SystemCertPool()
+	if err != nil {
+		pool = x509.NewCertPool()
+	}
+	if !pool.AppendCertsFromPEM([]byte(ca)) {
+		return nil, errors.New("has no certificate")
+	}
+	return httpClient(allowPrivate, &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}), nil
+}
+
+func httpClient(allowPrivate bool, trust *tls.Config) *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
 			DialContext: DialContext(allowPrivate), TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true,
-			MaxResponseHeaderBytes: 64 << 10, IdleConnTimeout: time.Minute,
+			MaxResponseHeaderBytes: 64 << 10, IdleConnTimeout: time.Minute, TLSClientConfig: trust,
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}

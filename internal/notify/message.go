@@ -35,6 +35,8 @@ type Message struct {
 	Attempt int
 	// To is the recipient on a personal channel, nil for a shared place.
 	To *gatehouse.Principal
+	// Devices are the devices of the recipient, on a channel that sends to devices.
+	Devices []*gatehouse.Device
 	// Action is the action that the message is about, nil for none. Figures are the counts of a
 	// digest.
 	Action  *gatehouse.Action
@@ -119,7 +121,10 @@ func (n *Notifier) message(tx gatehouse.ReadTx, c *Configured, row *gatehouse.No
 		if p.Disabled {
 			return nil, "the recipient is disabled", nil
 		}
-		if !c.Reaches(p) {
+		if m.Devices, err = devices(tx, c, row); err != nil {
+			return nil, "", err
+		}
+		if !c.Reaches(p) && len(m.Devices) == 0 {
 			return nil, "the recipient has no address on this channel", nil
 		}
 		m.To = p

@@ -198,7 +198,9 @@ type spreading struct {
 	standings []gatehouse.Standing
 	// loads holds the recipients' messages in the window, by channel and recipient.
 	loads map[[2]string]*load
-	rows  []*gatehouse.Notification
+	// owners are the people with a device; nil until they are asked for.
+	owners map[string]bool
+	rows   []*gatehouse.Notification
 }
 
 func (n *Notifier) spreading(tx gatehouse.ReadTx, tenant string, list []told) (*spreading, error) {
@@ -219,7 +221,9 @@ func (n *Notifier) spreading(tx gatehouse.ReadTx, tenant string, list []told) (*
 	}
 	for _, t := range list {
 		if t.kind == gatehouse.NotifyDelegated {
-			s.tellDelegated(t)
+			if err := s.tellDelegated(t); err != nil {
+				return nil, err
+			}
 			continue
 		}
 		a, err := tx.FindAction(t.leaf.ActionID)
@@ -265,7 +269,11 @@ func (s *spreading) tell(t told, a *gatehouse.Action) error {
 			continue
 		}
 		for _, p := range to {
-			if c.Reaches(p) {
+			reached, err := s.reaches(c, p)
+			if err != nil {
+				return err
+			}
+			if reached {
 				if err := s.add(t, a, c, p.ID); err != nil {
 					return err
 				}

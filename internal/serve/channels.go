@@ -1,6 +1,8 @@
 package serve
 
 import (
+	"context"
+	"crypto/ecdsa"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,14 +18,18 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/notify/sns"
 	"github.com/gatehouse-dev/gatehouse/internal/notify/teams"
 	"github.com/gatehouse-dev/gatehouse/internal/notify/webhook"
+	"github.com/gatehouse-dev/gatehouse/internal/notify/webpush"
 )
 
+// pushKey finds the key by which push services know a tenant.
+type pushKey func(ctx context.Context, tenant string) (*ecdsa.PrivateKey, error)
+
 // newChannels makes the configured channels, by name.
-func newChannels(cfg *config.Config) ([]*notify.Configured, error) {
+func newChannels(cfg *config.Config, key pushKey) ([]*notify.Configured, error) {
 	var list []*notify.Configured
 	for _, name := range slices.Sorted(maps.Keys(cfg.Channels)) {
 		entry := cfg.Channels[name]
-		c, err := newChannel(entry, cfg.Secret)
+		c, err := newChannel(entry, cfg.Secret, key)
 		if err != nil {
 			return nil, fmt.Errorf("channels.%s.%w", name, err)
 		}
@@ -37,7 +43,7 @@ func newChannels(cfg *config.Config) ([]*notify.Configured, error) {
 }
 
 // newChannel makes one; secret finds a secret by its name.
-func newChannel(c config.Channel, secret func(string) (string, error)) (notify.Channel, error) {
+func newChannel(c config.Channel, secret func(string) (string, error), key pushKey) (notify.Channel, error) {
 	named := func(name string) string {
 		if name == "" {
 			return ""
@@ -72,6 +78,10 @@ func newChannel(c config.Channel, secret func(string) (string, error)) (notify.C
 			Topic: c.Topic, AccessKeyID: named(c.AccessKeyID), SecretAccessKey: named(c.SecretAccessKey),
 			SessionToken: named(c.SessionToken), URL: c.URL, AllowPrivate: c.AllowPrivate,
 		})
+	case "webpush":
+		return webpush.New(webpush.Config{
+			Contact: c.Contact, CA: c.CA, AllowPrivate: c.AllowPrivate, Key: key,
+		})
 	}
 	return nil, fmt.Errorf("kind: there is no %s", gatehouse.Quote(c.Kind))
 }
@@ -83,6 +93,9 @@ func channelInfos(list []*notify.Configured) []gate.ChannelInfo {
 		infos[i] = gate.ChannelInfo{
 			Name: c.Name, Kind: c.Kind(), Tenants: c.Tenants, Personal: c.Trait().Personal, Reaches: c.Reaches,
 			Callback: c.Trait().Callback,
+		}
+		if w, ok := c.Channel.(*webpush.Channel); ok {
+			infos[i].Endpoint = w.CheckEndpoint
 		}
 	}
 	return infos

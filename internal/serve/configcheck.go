@@ -218,11 +218,13 @@ func (l *Looker) target(ctx context.Context, name string, entry config.Connector
 
 // channel builds a channel as serve does. It sends nothing: gatehouse notify test does.
 func (l *Looker) channel(name string, entry config.Channel, cfg *config.Config, s *secretUse) {
-	switch _, err := newChannel(entry, s.get); {
+	switch _, err := newChannel(entry, s.get, nil); {
 	case err != nil:
 		l.add(name, term.CheckFail, "%v", err)
 	case cfg.SignIn.PublicURL == "":
 		l.add(name, term.CheckNote, "sign_in.public_url is not set: its messages have no links")
+	case entry.Kind == "webpush" && !strings.HasPrefix(cfg.SignIn.PublicURL, "https://"):
+		l.add(name, term.CheckNote, "sign_in.public_url is not https: browsers subscribe on https pages and on localhost only")
 	default:
 		l.add(name, term.CheckOK, "not called; gatehouse notify test tries it")
 	}

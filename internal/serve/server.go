@@ -3,6 +3,7 @@ package serve
 import (
 	"cmp"
 	"context"
+	"crypto/ecdsa"
 	"errors"
 	"fmt"
 	"io"
@@ -130,7 +131,11 @@ func NewNode(ctx context.Context, cfg *config.Config, b *Backplane, log *slog.Lo
 	if n.targets, err = n.connectors(ctx); err != nil {
 		return nil, errors.Join(err, n.Close())
 	}
-	if n.channels, err = newChannels(cfg); err != nil {
+	// The gate is made after its channels.
+	webPushKey := func(ctx context.Context, tenant string) (*ecdsa.PrivateKey, error) {
+		return n.Gate.WebPushKey(ctx, tenant)
+	}
+	if n.channels, err = newChannels(cfg, webPushKey); err != nil {
 		return nil, errors.Join(err, n.Close())
 	}
 	if b.caught != nil {
@@ -173,6 +178,11 @@ func NewNode(ctx context.Context, cfg *config.Config, b *Backplane, log *slog.Lo
 	master, err := masterKey(cfg)
 	if err != nil {
 		return nil, errors.Join(err, n.Close())
+	}
+	for _, c := range n.channels {
+		if c.Trait().Devices && master == nil {
+			return nil, errors.Join(fmt.Errorf("channels.%s: needs links.master_key", c.Name), n.Close())
+		}
 	}
 	store, err := open()
 	if err != nil {
@@ -289,7 +299,7 @@ func StartRoles(n *Node, listen string, roles []Role) (*Server, error) {
 		Sessions: n.Gate, Auth: n.Gate, Lookup: n.Gate,
 		Runs: n.Runs, Workers: n.Runs, Hooks: n.Runs, Checks: n.checks, Keeper: n.Gate,
 		Notices: n.Gate, Notifications: n.Gate, Insights: n.Gate,
-		LinkKeys: n.Gate, Reviews: n.Gate, Delegations: n.Gate, Grants: n.Gate, Targets: n.Gate, Events: n.Gate,
+		LinkKeys: n.Gate, Reviews: n.Gate, Delegations: n.Gate, Grants: n.Gate, Devices: n.Gate, Targets: n.Gate, Events: n.Gate,
 		PublicURL: n.publicURL(),
 		Logger:    n.Log, Build: version.Build(), Registerer: metrics, Gatherer: metrics, Ready: s.ready,
 		HooksPerSecond: n.config.Hooks.RateLimit.PerSecond, HookBurst: n.config.Hooks.RateLimit.Burst, HookRates: hookRates(n.config.Hooks),

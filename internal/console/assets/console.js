@@ -336,7 +336,7 @@ async function askWhatStands(form, button) {
 
 // Passkeys.
 
-async function post(url, body) {
+export async function post(url, body) {
   const res = await fetch(url, {
     method: "POST", body, credentials: "same-origin",
     headers: { Accept: "application/json", ...(typeof body === "string" ? { "Content-Type": "application/json" } : {}) },
@@ -361,7 +361,7 @@ async function stepUp(form) {
   }
 }
 
-function problem(near, err) {
+export function problem(near, err) {
   let p = $(".passkey-problem", near);
   if (!p) {
     p = document.createElement("p");

@@ -1,0 +1,61 @@
+package postgres
+
+import "github.com/gatehouse-dev/gatehouse"
+
+const selectDevice = `SELECT tenant, id, principal_id, endpoint, p256dh, auth, label, created_at, last_sent_at, last_message,
+last_error FROM device WHERE tenant = $1 AND `
+
+func scanDevice(r *row) *gatehouse.Device {
+	d := &gatehouse.Device{
+		Tenant: r.text(), ID: r.text(), PrincipalID: r.text(),
+		Subscription: gatehouse.Subscription{Endpoint: r.text(), P256DH: r.blob(), Auth: r.blob()},
+		Label:        r.text(), CreatedAt: r.time(), LastSentAt: r.timePtr(), LastMessage: r.text(), LastError: r.text(),
+	}
+	d.Service = d.PushService()
+	return d
+}
+
+// FindDevice finds a device by id.
+func (t *readTx) FindDevice(id string) (d *gatehouse.Device, err error) {
+	err = t.one(selectDevice+`id = $2`, func(r *row) error { d = scanDevice(r); return nil }, t.tenant, id)
+	return d, err
+}
+
+// ListDevices lists devices, newest first.
+func (t *readTx) ListDevices(principal string) (list []*gatehouse.Device, err error) {
+	err = t.each(selectDevice+`principal_id = $2 ORDER BY created_at DESC, id DESC`,
+		func(r *row) error { list = append(list, scanDevice(r)); return nil }, t.tenant, principal)
+	return list, err
+}
+
+// DeviceOwners lists the principals with a device.
+func (t *readTx) DeviceOwners() (list []string, err error) {
+	err = t.each(`SELECT DISTINCT principal_id FROM device WHERE tenant = $1 ORDER BY principal_id`,
+		func(r *row) error { list = append(list, r.text()); return nil }, t.tenant)
+	return list, err
+}
+
+// PutDevice stores a device, or replaces the one with its endpoint.
+func (t *tx) PutDevice(d *gatehouse.Device) error {
+	if err := t.checkTenant(d.Tenant); err != nil {
+		return err
+	}
+	return t.write(`INSERT INTO device (tenant, id, principal_id, endpoint, p256dh, auth, label, created_at, last_sent_at,
+last_message, last_error) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+ON CONFLICT (tenant, endpoint) DO UPDATE SET id = excluded.id, principal_id = excluded.principal_id,
+p256dh = excluded.p256dh, auth = excluded.auth, label = excluded.label, created_at = excluded.created_at,
+last_sent_at = excluded.last_sent_at, last_message = excluded.last_message, last_error = excluded.last_error`,
+		d.Tenant, d.ID, d.PrincipalID, d.Endpoint, d.P256DH, d.Auth, d.Label, d.CreatedAt, d.LastSentAt, d.LastMessage, d.LastError)
+}
+
+// UpdateDevice writes the outcome of a message.
+func (t *tx) UpdateDevice(d *gatehouse.Device) error {
+	return t.write(`UPDATE device SET last_sent_at = $1, last_message = $2, last_error = $3 WHERE tenant = $4 AND id = $5`,
+		d.LastSentAt, d.LastMessage, d.LastError, t.tenant, d.ID)
+}
+
+// DeleteDevice deletes a device.
+func (t *tx) DeleteDevice(id string) error {
+	return t.write(`DELETE FROM device WHERE tenant = $1 AND id = $2`,
+		t.tenant, id)
+}
