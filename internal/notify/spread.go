@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/failpoint"
 )
 
 const (
@@ -130,7 +131,13 @@ func (n *Notifier) Spread(ctx context.Context, tenant string) (more bool, err er
 		if s == nil {
 			return nil
 		}
-		return s.write(tx)
+		if err := s.write(tx); err != nil {
+			return err
+		}
+		if len(s.rows) > 0 {
+			failpoint.Here("notify/queued")
+		}
+		return nil
 	})
 	if errors.Is(err, gatehouse.ErrConflict) { // another notifier was first, or a digest was sent meanwhile
 		return true, nil
