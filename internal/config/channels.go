@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -68,8 +69,15 @@ type Channel struct {
 type Route struct {
 	// Types are patterns of action types, such as price_*; absent for all.
 	Types []string `yaml:"types"`
+	// Targets are patterns of entity type and reference, such as item/SKU-*; absent for
+	// all.
+	Targets []string `yaml:"targets"`
 	// Risk is the least risk level, 1 to 5; absent for all.
 	Risk int `yaml:"risk"`
+	// Amount is the least amount of a change, such as 10000; absent for all.
+	Amount string `yaml:"amount"`
+	// Currency is that of the amount, such as EUR; absent for any.
+	Currency string `yaml:"currency"`
 	// Groups are the groups that the approval asks; absent for all.
 	Groups []string `yaml:"groups"`
 	// Tell lists messages: asked, decided, expired, dead_letter, unknown; absent for all.
@@ -176,6 +184,17 @@ func (r *Route) problem(channels map[string]Channel) (key, why string) {
 		if _, err := path.Match(pattern, ""); err != nil {
 			return "types", gatehouse.Quote(pattern) + " is no pattern"
 		}
+	}
+	for _, pattern := range r.Targets {
+		if _, err := path.Match(pattern, ""); err != nil || !strings.Contains(pattern, "/") {
+			return "targets", gatehouse.Quote(pattern) + " is no pattern of an entity type and a reference, such as item/*"
+		}
+	}
+	if _, err := gatehouse.ParseDecimal(r.Amount); r.Amount != "" && err != nil {
+		return "amount", "must be a number"
+	}
+	if r.Currency != "" && r.Amount == "" {
+		return "currency", "needs an amount"
 	}
 	for _, kind := range r.Tell {
 		if !slices.Contains(told, kind) {

@@ -94,7 +94,7 @@ func (s *Server) notifier(metrics notify.Metrics) *notify.Notifier {
 	for i, r := range s.config.Routes {
 		routes[i] = notify.Route{
 			Types: r.Types, Risk: gatehouse.RiskLevel(r.Risk), Groups: r.Groups, Channels: r.Channels,
-			Fallback: r.Fallback,
+			Fallback: r.Fallback, Targets: r.Targets, Amount: gatehouse.Decimal(r.Amount), Currency: r.Currency,
 		}
 		for _, kind := range r.Tell {
 			routes[i].Tell = append(routes[i].Tell, gatehouse.NotificationKind(kind))
