@@ -16,6 +16,9 @@ type Channel struct {
 	Kind string `yaml:"kind"`
 	// Tenants lists whose messages it takes; default alone if absent.
 	Tenants []string `yaml:"tenants"`
+	// Quiet are hours in which messages wait: a question at most for half of the time that
+	// is left to answer it.
+	Quiet *Quiet `yaml:"quiet"`
 	// SMTP is the mail server, as HOST:PORT.
 	SMTP string `yaml:"smtp"`
 	// TLS is starttls (the default), implicit, or none for a server on this machine.
@@ -62,6 +65,16 @@ type Channel struct {
 	SecretAccessKey string `yaml:"secret_access_key"`
 	// SessionToken names the secret that holds the token of temporary credentials.
 	SessionToken string `yaml:"session_token"`
+}
+
+// Quiet are the hours of each day in which a channel's messages wait.
+type Quiet struct {
+	// From is the first minute, such as 20:00.
+	From string `yaml:"from"`
+	// To is the time at which they end, such as 07:00; it may be on the next day.
+	To string `yaml:"to"`
+	// Zone is the time zone, such as Europe/Berlin; UTC by default.
+	Zone string `yaml:"zone"`
 }
 
 // Route sends some messages over some channels. Every route that matches is used;

@@ -410,12 +410,14 @@ func (s *spreading) add(t told, a *gatehouse.Action, c *Configured, recipient st
 		full = ref == "" && !waits
 	}
 	if full {
-		l.digest(s, t.kind, a, c.Name, recipient)
+		l.digest(s, t.kind, a, c, recipient)
 		return nil
 	}
 	l.count++
-	s.rows = append(s.rows, s.row(t.kind, a.ID, t.index, c.Name, recipient,
-		gatehouse.ObjectJSON(gatehouse.Member{Name: "event", Value: gatehouse.StringJSON(t.leaf.Type)})))
+	row := s.row(t.kind, a.ID, t.index, c.Name, recipient,
+		gatehouse.ObjectJSON(gatehouse.Member{Name: "event", Value: gatehouse.StringJSON(t.leaf.Type)}))
+	*row.DueAt = c.dueAt(s.now, t.kind, a)
+	s.rows = append(s.rows, row)
 	return nil
 }
 

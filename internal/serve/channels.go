@@ -31,7 +31,13 @@ func newChannels(cfg *config.Config) ([]*notify.Configured, error) {
 		if len(tenants) == 0 {
 			tenants = []string{gatehouse.DefaultTenant}
 		}
-		list = append(list, &notify.Configured{Name: name, Tenants: tenants, Channel: c})
+		made := &notify.Configured{Name: name, Tenants: tenants, Channel: c}
+		if q := entry.Quiet; q != nil {
+			if made.Quiet, err = notify.NewQuiet(q.From, q.To, q.Zone); err != nil {
+				return nil, fmt.Errorf("channels.%s.quiet: %w", name, err)
+			}
+		}
+		list = append(list, made)
 	}
 	return list, nil
 }
