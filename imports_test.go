@@ -98,7 +98,7 @@ var mayImport = map[string][]string{
 	"internal/sheet":         {"", "internal/card", "internal/runline", "internal/term", "internal/workflow"},
 	"internal/tui":           {"", "internal/card", "internal/sheet", "internal/term"},
 	"internal/hook":          {""},
-	"internal/notify":        {"", "internal/card"},
+	"internal/notify":        {"", "internal/card", "internal/failpoint"},
 	"internal/notify/email":  {"", "internal/notify"},
 	"internal/notify/stepfunctions": {
 		"", "connector", "connector/stepfunctions", "internal/notify", "internal/notify/webhook",

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -15,6 +16,9 @@ type Channel struct {
 	Kind string `yaml:"kind"`
 	// Tenants lists whose messages it takes; default alone if absent.
 	Tenants []string `yaml:"tenants"`
+	// Quiet are hours in which messages wait: a question at most for half of the time that
+	// is left to answer it.
+	Quiet *Quiet `yaml:"quiet"`
 	// SMTP is the mail server, as HOST:PORT.
 	SMTP string `yaml:"smtp"`
 	// TLS is starttls (the default), implicit, or none for a server on this machine.
@@ -66,13 +70,30 @@ type Channel struct {
 	Contact string `yaml:"contact"`
 }
 
+// Quiet are the hours of each day in which a channel's messages wait.
+type Quiet struct {
+	// From is the first minute, such as 20:00.
+	From string `yaml:"from"`
+	// To is the time at which they end, such as 07:00; it may be on the next day.
+	To string `yaml:"to"`
+	// Zone is the time zone, such as Europe/Berlin; UTC by default.
+	Zone string `yaml:"zone"`
+}
+
 // Route sends some messages over some channels. Every route that matches is used;
 // without routes, every channel gets everything.
 type Route struct {
 	// Types are patterns of action types, such as price_*; absent for all.
 	Types []string `yaml:"types"`
+	// Targets are patterns of entity type and reference, such as item/SKU-*; absent for
+	// all.
+	Targets []string `yaml:"targets"`
 	// Risk is the least risk level, 1 to 5; absent for all.
 	Risk int `yaml:"risk"`
+	// Amount is the least amount of a change, such as 10000; absent for all.
+	Amount string `yaml:"amount"`
+	// Currency is that of the amount, such as EUR; absent for any.
+	Currency string `yaml:"currency"`
 	// Groups are the groups that the approval asks; absent for all.
 	Groups []string `yaml:"groups"`
 	// Tell lists messages: asked, decided, expired, dead_letter, unknown; absent for all.
@@ -180,6 +201,17 @@ func (r *Route) problem(channels map[string]Channel) (key, why string) {
 		if _, err := path.Match(pattern, ""); err != nil {
 			return "types", gatehouse.Quote(pattern) + " is no pattern"
 		}
+	}
+	for _, pattern := range r.Targets {
+		if _, err := path.Match(pattern, ""); err != nil || !strings.Contains(pattern, "/") {
+			return "targets", gatehouse.Quote(pattern) + " is no pattern of an entity type and a reference, such as item/*"
+		}
+	}
+	if _, err := gatehouse.ParseDecimal(r.Amount); r.Amount != "" && err != nil {
+		return "amount", "must be a number"
+	}
+	if r.Currency != "" && r.Amount == "" {
+		return "currency", "needs an amount"
 	}
 	for _, kind := range r.Tell {
 		if !slices.Contains(told, kind) {

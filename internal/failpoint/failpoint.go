@@ -52,5 +52,8 @@ func ActionNames() []string {
 		"sweep/moved", "sweep/committed",
 		// The numbers of the log.
 		"sequence/read", "sequence/numbered", "sequence/committed",
+		// A message: queued and not committed, sent and not recorded, recorded; and
+		// a card that was rewritten, which is not recorded.
+		"notify/queued", "notify/called", "notify/recorded", "notify/card-written",
 	}
 }

@@ -279,6 +279,7 @@ func (m *model) vote(a *action, w *who, b ballot) {
 
 func (m *model) settle(a *action, w *who, s gatehouse.Status, o gatehouse.ApprovalStatus, leaf string) {
 	a.status, a.approval, a.decidedBy = s, o, w.name
+	m.actor = w.name
 	a.leaves = append(a.leaves, leaf)
 }
 
@@ -355,6 +356,7 @@ func (m *model) cancel(a *action, by string, stepUp bool) string {
 		return "too_late"
 	}
 	a.status = canceled
+	m.actor = by
 	a.leaves = append(a.leaves, "hitl.canceled")
 	return "canceled"
 }

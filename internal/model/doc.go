@@ -5,7 +5,7 @@
 // TestModel plays random sequences: proposals, votes of several persons (one
 // with two identities), cancellations, revisions, reversals, time, policies,
 // changing rights, calls with every outcome, dying workers, operators'
-// resolutions, replays, the archiver. It plays them against a model without
+// resolutions, replays, the archiver, messages to people. It plays them against a model without
 // transactions, SQL or concurrency, and at the same time against the real gate
 // and dispatcher on every engine. After every step the answers, and everything
 // observable of every action, must be equal. After every sequence the audit log

@@ -55,7 +55,7 @@ func TestModel(t *testing.T) {
 		for _, g := range grounds {
 			m.sides = append(m.sides, newSide(failing{t, rt}, g, fmt.Sprint("tenant-", n)))
 		}
-		m.model.now = m.clock.advance(time.Millisecond)
+		m.notify() // the messages of a tenant begin when it is first looked at
 		switch rapid.IntRange(0, 6).Draw(rt, "opening") {
 		case 0:
 			m.crowd()
@@ -69,6 +69,8 @@ func TestModel(t *testing.T) {
 			}
 		}
 		rt.Repeat(m.steps())
+		m.notify()
+		m.compareMessages()
 		for _, s := range m.sides {
 			s.checkInvariants()
 		}
@@ -170,8 +172,10 @@ func (m *match) play(step string, model func() string, real func(*side) string) 
 	if m.drawn != nil && !m.drawn.archived {
 		m.drawn = nil
 	}
+	m.model.actor = ""
 	want := model()
 	m.model.ends()
+	m.model.attribute()
 	m.seen.add(step, want)
 	if m.drawn != nil {
 		m.seen.add(fmt.Sprintf("%s of an archived %s", step, m.drawn.status), want)
@@ -353,7 +357,8 @@ func (m *match) steps() map[string]func(*rapid.T) {
 			a := m.action(rt, is(pending))
 			m.play("trespass", func() string { return "[not_found] 0" }, func(s *side) string { return s.trespass(a.n) })
 		},
-		"": m.compare,
+		"notify": func(*rapid.T) { m.notify() },
+		"":       m.compare,
 	}
 	maps.Copy(s, m.decisions())
 	maps.Copy(s, m.work())

@@ -44,6 +44,7 @@ func (m *model) markUnknown(class string) string {
 		a.push.generation++
 		a.push.doubt = true
 		m.end(a, unknown, gatehouse.ErrorRestored)
+		m.actor = "admin"
 		n++
 	}
 	return fmt.Sprintf("marked %d", n)
@@ -64,6 +65,7 @@ func (m *model) askTargets() string {
 			a.push.doubt = false
 			a.receipts = append(a.receipts, "not_sent/read_back")
 			m.end(a, failed, "not_applied")
+			m.actor = "admin"
 		default:
 			continue
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
 	"github.com/gatehouse-dev/gatehouse/internal/gate"
+	"github.com/gatehouse-dev/gatehouse/internal/notify"
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
 
@@ -28,6 +29,8 @@ type side struct {
 	store  gatehouse.Store
 	gate   *gate.Gate
 	worker *dispatch.Dispatcher
+	teller *notify.Notifier
+	board  *board
 	target *ledger
 	crash  dispatch.Point
 	admin  context.Context
@@ -97,6 +100,8 @@ func newSide(t testing.TB, g *ground, tenant string) *side {
 	}, dispatch.Config{Retries: retries, Backoff: backoffs, Lease: lease, Workers: 1, MaxClaims: maxClaims})
 	s.must(err)
 	s.gate.SetDrainer(s.worker)
+	s.board = &board{cards: map[string]string{}}
+	s.teller = newTeller(s)
 	s.other = s.caller(g.root, true, nil)
 	_, err = s.gate.CreateTenant(s.other, tenant)
 	s.must(err)

@@ -24,6 +24,8 @@ type model struct {
 	calls   map[*action]int
 	effects map[*action]int
 	drifted map[string]bool
+	actor   string   // of the leaves of the step under way; "" is no person
+	told    []string // the messages so far, see tell
 }
 
 // who is a principal. person is the name of a human's first principal.
@@ -78,6 +80,9 @@ type action struct {
 	push       *push
 	receipts   []string
 	leaves     []string
+	actors     []string // of the leaves, in their order
+	heard      int      // the leaves that messages were made of
+	carded     bool     // it was asked for on the board
 	// ended is the time at which it reached the status that it had after the
 	// last step.
 	ended    time.Time

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/card"
+	"github.com/gatehouse-dev/gatehouse/internal/failpoint"
 )
 
 // TopicCards is the hint topic for posted cards that must be rewritten.
@@ -155,6 +156,7 @@ func (n *Notifier) write(ctx context.Context, k Keeper, posted *gatehouse.Posted
 	if err := k.Rewrite(ctx, posted.Ref, m); err != nil {
 		return err
 	}
+	failpoint.Here("notify/card-written")
 	posted.Shown = shown
 	return nil
 }

@@ -107,5 +107,7 @@ type Configured struct {
 	Name string
 	// Tenants are the tenants that may use the channel.
 	Tenants []string
+	// Quiet are the channel's quiet hours, nil for none.
+	Quiet *Quiet
 	Channel
 }

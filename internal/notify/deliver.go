@@ -9,6 +9,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/card"
+	"github.com/gatehouse-dev/gatehouse/internal/failpoint"
 )
 
 const (
@@ -101,6 +102,7 @@ func (n *Notifier) deliver(ctx context.Context, c *Configured, m *gatehouse.Noti
 		return ctx.Err() // the notifier stops: the lease expires, and the message is sent again
 	}
 	n.reach("called")
+	failpoint.Here("notify/called")
 	if err != nil {
 		n.leaveAlone(c.Name, refusal(err).After)
 	}
@@ -170,6 +172,7 @@ func (n *Notifier) record(
 	if err != nil {
 		return err
 	}
+	failpoint.Here("notify/recorded")
 	if moved.alerted {
 		n.hints.Notify(Topic)
 	}

@@ -272,6 +272,7 @@ func (n *Notifier) about(m *Message, a *gatehouse.Action) {
 				Fact{"Approvals", fmt.Sprintf("%d of %d", a.Approval.Approvals(), a.Approval.Required)},
 			)
 		}
+		m.Facts = append(m.Facts, given(a)...)
 		if mark := a.Approval.TargetChanged; mark != nil {
 			m.Facts = append(m.Facts, Fact{"Target", line("changed since the proposal"+changedTo(mark)+", says "+mark.By, maxLine)})
 		}

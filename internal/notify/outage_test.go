@@ -1,9 +1,12 @@
 package notify_test
 
 import (
+	"log/slog"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +14,8 @@ import (
 	"github.com/emersion/go-smtp"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/client"
+	"github.com/gatehouse-dev/gatehouse/internal/api"
 	"github.com/gatehouse-dev/gatehouse/internal/notify"
 	"github.com/gatehouse-dev/gatehouse/internal/notify/slack"
 )
@@ -30,6 +35,8 @@ type outage struct {
 	pager *pager
 	// dead counts the calls of the webhook while it was down.
 	dead int
+	// due holds when each waiting message is tried next.
+	due map[string]time.Time
 }
 
 var outageChannels = []string{"mail", "slack", "hook", "oncall"}
@@ -41,6 +48,7 @@ func newOutage(t *testing.T, w *world) *outage {
 		pager:  newPager(t),
 	}
 	o.slack.Hurry()
+	o.due = make(map[string]time.Time)
 	o.apply(policyForDays)
 	o.notifier = w.notifier(notify.Config{
 		Channels: []*notify.Configured{w.mail(), o.channel, w.hook(o.hook), w.pager(o.pager)},
@@ -85,6 +93,53 @@ func (o *outage) turn() {
 	}
 }
 
+// scheduled checks that each message that was tried in this turn waits as long as the schedule says,
+// and how often the messages of the first hours have been tried.
+func (o *outage) scheduled(began time.Time) {
+	o.t.Helper()
+	now := o.Clock.Now()
+	for _, n := range o.list(gatehouse.NotificationFilter{Status: gatehouse.NotificationQueued}) {
+		if n.Attempts == 0 || n.DueAt == nil || n.DueAt.Equal(o.due[n.ID]) {
+			continue
+		}
+		o.due[n.ID] = *n.DueAt
+		want := notify.Schedule[n.Attempts-1]
+		if wait := n.DueAt.Sub(now); wait < want || wait > want+want/10+time.Second {
+			o.t.Fatalf("after %d attempts %s on %s waits %s, want %s", n.Attempts, n.Kind, n.Channel, wait, want)
+		}
+		if now.Sub(began) >= 20*time.Hour && n.CreatedAt.Sub(began) < 2*time.Hour && (n.Attempts < 5 || n.Attempts > 8) {
+			o.t.Errorf("%s on %s of %s was tried %d times", n.Kind, n.Channel, n.CreatedAt, n.Attempts)
+		}
+	}
+}
+
+// outside is an approver who works over HTTP, as the CLI does.
+func (o *outage) outside() *client.Client {
+	o.t.Helper()
+	creds, err := o.Gate.CreatePrincipal(o.Admin(), gatehouse.NewPrincipal{
+		Name: "dan", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover},
+	})
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	served, err := api.New(api.Config{
+		Actions: o.Gate, Dispatch: o.Gate, Admin: o.Gate, Policies: o.Gate, Audit: o.Gate, Sessions: o.Gate, Auth: o.Gate,
+		Lookup: o.Gate, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	served.Mount(mux)
+	server := httptest.NewServer(mux)
+	o.t.Cleanup(server.Close)
+	c, err := client.New(server.URL, creds.Key, client.WithEditToken(creds.EditToken))
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return c
+}
+
 // rows counts messages by channel and status.
 func (o *outage) rows() map[string]int {
 	o.t.Helper()
@@ -125,8 +180,10 @@ func TestDayWithoutChannels(t *testing.T) {
 			t.Fatalf("the first card: %s", m.All())
 		}
 		mails := len(o.smtp.Mails())
+		dan := o.outside()
 
 		o.die(true)
+		began := o.Clock.Now()
 		const step = 20 * time.Minute
 		var open []*gatehouse.Action
 		short, _, err := o.Gate.Propose(o.As("bot"), &gatehouse.Proposal{
@@ -145,9 +202,18 @@ func TestDayWithoutChannels(t *testing.T) {
 				open = append(open, o.Propose("walnuts", "price_change", 12))
 			}
 			if at == 5*time.Hour {
-				o.Decide(early, "ana", gatehouse.Approve) // a decision does not change the queue
+				// The inbox and decisions work as ever.
+				page, err := dan.ListActions(t.Context(), gatehouse.ActionFilter{Status: gatehouse.StatusPending, Limit: 100})
+				if err != nil || len(page.Items) != len(open)+2 {
+					t.Fatalf("over HTTP, %d wait, %v", len(page.Items), err)
+				}
+				answer, err := dan.Decide(t.Context(), early.ID, gatehouse.Decision{Decision: gatehouse.Approve, Digest: early.Digest})
+				if err != nil || answer.Code != gatehouse.Decided {
+					t.Fatalf("over HTTP: %+v, %v", answer, err)
+				}
 			}
 			o.turn()
+			o.scheduled(began)
 			o.Clock.Advance(step)
 		}
 		o.turn()
@@ -247,10 +313,63 @@ func (o *outage) arrived(early, short *gatehouse.Action, open []*gatehouse.Actio
 			o.t.Errorf("the card of %s: %s", a.ID, m.All())
 		}
 	}
-	if m := o.card(early); m.Button("Approve") != nil || !strings.Contains(m.All(), "Approved by ana") {
+	if m := o.card(early); m.Button("Approve") != nil || !strings.Contains(m.All(), "Approved by dan") {
 		o.t.Errorf("the first card: %s", m.All())
 	}
 	if m := o.card(short); m.Button("Approve") != nil {
 		o.t.Errorf("the card of what expired: %s", m.All())
 	}
+}
+
+// TestDigestsOfADayWithoutMail: bursts of proposals while the mail server is down for a day arrive
+// afterwards as single mails and digests, whose counts add up to all of them.
+func TestDigestsOfADayWithoutMail(t *testing.T) {
+	t.Parallel()
+	engines(t, func(t *testing.T, w *world) {
+		const bursts, each, single = 4, 10, 3
+		if _, err := w.Gate.ApplyPolicy(w.Admin(), policyForDays); err != nil {
+			t.Fatal(err)
+		}
+		n := w.notifier(notify.Config{Channels: []*notify.Configured{w.mail()}, DigestAfter: single})
+		w.smtp.Recipients(func(string) error {
+			return &smtp.SMTPError{Code: 421, EnhancedCode: smtp.EnhancedCode{4, 3, 2}, Message: "down"}
+		})
+		for range bursts {
+			for range each {
+				w.Propose("walnuts", "price_change", 12)
+			}
+			for range 18 {
+				w.spread(n)
+				w.deliver(n, "mail")
+				w.Clock.Advance(20 * time.Minute)
+			}
+		}
+		if got := w.statuses(); got[gatehouse.NotificationQueued] != 2*bursts*(single+1) || len(got) != 1 {
+			t.Fatalf("after a day: %v", got)
+		}
+		w.smtp.Recipients(nil)
+		w.Clock.Advance(5 * time.Minute) // the next probe
+		w.deliver(n, "mail")
+		w.deliver(n, "mail")
+		if got := w.statuses(); got[gatehouse.NotificationAccepted] != 2*bursts*(single+1) || len(got) != 1 {
+			t.Errorf("at the end: %v", got)
+		}
+		told, digests := map[string]int{}, map[string]int{}
+		for _, m := range w.smtp.Mails() {
+			if !strings.Contains(m.Subject(), "more messages") {
+				told[m.To]++
+				continue
+			}
+			digests[m.To]++
+			told[m.To] += each - single
+			if want := strconv.Itoa(each-single) + " more messages since"; !strings.Contains(m.Text, want) {
+				t.Errorf("the digest lacks %q:\n%s", want, m.Text)
+			}
+		}
+		for _, to := range []string{"ana@shop.example", "bo@shop.example"} {
+			if told[to] != bursts*each || digests[to] != bursts {
+				t.Errorf("%s was told of %d proposals, in %d digests besides", to, told[to], digests[to])
+			}
+		}
+	})
 }

@@ -3,6 +3,7 @@ package notify
 import (
 	"path"
 	"slices"
+	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
 )
@@ -11,8 +12,14 @@ import (
 type Route struct {
 	// Types are patterns of action types, such as price_* .
 	Types []string
+	// Targets are patterns of entity type and reference, such as item/SKU-* .
+	Targets []string
 	// Risk is the minimum level.
 	Risk gatehouse.RiskLevel
+	// Amount is the minimum amount, and Currency its unit; "" for any. An action without an amount
+	// does not match.
+	Amount   gatehouse.Decimal
+	Currency string
 	// Groups are groups of which the approval must ask one.
 	Groups []string
 	// Tell are the kinds of messages.
@@ -39,9 +46,36 @@ func (r *Route) matches(kind gatehouse.NotificationKind, a *gatehouse.Action) bo
 	}) {
 		return false
 	}
+	if len(r.Targets) > 0 && !slices.ContainsFunc(r.Targets, func(pattern string) bool { return aims(a, pattern) }) {
+		return false
+	}
+	if r.Amount != "" && !r.exceeded(a) {
+		return false
+	}
 	return len(r.Groups) == 0 || a.Approval != nil && slices.ContainsFunc(r.Groups, func(group string) bool {
 		return slices.Contains(a.Approval.Reached().Groups, group)
 	})
+}
+
+// flat replaces the slashes of a pattern, or of what it is compared with, so that * matches them too.
+var flat = strings.NewReplacer("/", "\x1f")
+
+// aims reports whether one of an action's targets matches a pattern.
+func aims(a *gatehouse.Action, pattern string) bool {
+	return slices.ContainsFunc(append([]string{a.Target.EntityRef}, a.Target.EntityRefs...), func(ref string) bool {
+		ok, err := path.Match(flat.Replace(pattern), flat.Replace(a.Target.EntityType+"/"+ref))
+		return err == nil && ok && (ref != "" || len(a.Target.EntityRefs) == 0)
+	})
+}
+
+// exceeded reports whether an action has at least the route's amount, as its proposer claims it or as
+// the policy's ceilings count it.
+func (r *Route) exceeded(a *gatehouse.Action) bool {
+	reaches := func(amount gatehouse.Decimal, currency string) bool {
+		return (r.Currency == "" || r.Currency == currency) && amount.Abs().Cmp(r.Amount) >= 0
+	}
+	return a.Magnitude != nil && reaches(a.Magnitude.Amount, a.Magnitude.Currency) ||
+		slices.ContainsFunc(a.Ceilings, func(c gatehouse.CeilingClaim) bool { return reaches(c.Amount, c.Currency) })
 }
 
 // routing holds the channels of one tenant, with their states.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/failpoint"
 )
 
 const (
@@ -130,7 +131,13 @@ func (n *Notifier) Spread(ctx context.Context, tenant string) (more bool, err er
 		if s == nil {
 			return nil
 		}
-		return s.write(tx)
+		if err := s.write(tx); err != nil {
+			return err
+		}
+		if len(s.rows) > 0 {
+			failpoint.Here("notify/queued")
+		}
+		return nil
 	})
 	if errors.Is(err, gatehouse.ErrConflict) { // another notifier was first, or a digest was sent meanwhile
 		return true, nil
@@ -411,12 +418,14 @@ func (s *spreading) add(t told, a *gatehouse.Action, c *Configured, recipient st
 		full = ref == "" && !waits
 	}
 	if full {
-		l.digest(s, t.kind, a, c.Name, recipient)
+		l.digest(s, t.kind, a, c, recipient)
 		return nil
 	}
 	l.count++
-	s.rows = append(s.rows, s.row(t.kind, a.ID, t.index, c.Name, recipient,
-		gatehouse.ObjectJSON(gatehouse.Member{Name: "event", Value: gatehouse.StringJSON(t.leaf.Type)})))
+	row := s.row(t.kind, a.ID, t.index, c.Name, recipient,
+		gatehouse.ObjectJSON(gatehouse.Member{Name: "event", Value: gatehouse.StringJSON(t.leaf.Type)}))
+	*row.DueAt = c.dueAt(s.now, t.kind, a)
+	s.rows = append(s.rows, row)
 	return nil
 }
 

@@ -37,7 +37,13 @@ func newChannels(cfg *config.Config, key pushKey) ([]*notify.Configured, error) 
 		if len(tenants) == 0 {
 			tenants = []string{gatehouse.DefaultTenant}
 		}
-		list = append(list, &notify.Configured{Name: name, Tenants: tenants, Channel: c})
+		made := &notify.Configured{Name: name, Tenants: tenants, Channel: c}
+		if q := entry.Quiet; q != nil {
+			if made.Quiet, err = notify.NewQuiet(q.From, q.To, q.Zone); err != nil {
+				return nil, fmt.Errorf("channels.%s.quiet: %w", name, err)
+			}
+		}
+		list = append(list, made)
 	}
 	return list, nil
 }
@@ -107,7 +113,7 @@ func (s *Server) notifier(metrics notify.Metrics) *notify.Notifier {
 	for i, r := range s.config.Routes {
 		routes[i] = notify.Route{
 			Types: r.Types, Risk: gatehouse.RiskLevel(r.Risk), Groups: r.Groups, Channels: r.Channels,
-			Fallback: r.Fallback,
+			Fallback: r.Fallback, Targets: r.Targets, Amount: gatehouse.Decimal(r.Amount), Currency: r.Currency,
 		}
 		for _, kind := range r.Tell {
 			routes[i].Tell = append(routes[i].Tell, gatehouse.NotificationKind(kind))

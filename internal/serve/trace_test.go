@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"bytes"
 	"compress/gzip"
 	"encoding/hex"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -20,6 +22,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/client"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/ring"
 	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 	"github.com/gatehouse-dev/gatehouse/internal/telemetry"
 )
@@ -183,6 +186,152 @@ dispatch: {hold: 0s}`, target.URL))
 	if l := root.Links; len(l) != 1 || hex.EncodeToString(l[0].TraceId) != callers {
 		t.Errorf("the proposal links to %v", l)
 	}
+}
+
+// TestTokensStaySecret uses a mailed link in every way, right and wrong: its token is in no span, log
+// line, metric or log entry, and no page sends it on as a Referer.
+func TestTokensStaySecret(t *testing.T) {
+	spans := &receiver{}
+	sink := httptest.NewServer(spans)
+	defer sink.Close()
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", sink.URL)
+	cfg, err := config.Parse("gatehouse.yaml", fmt.Appendf(nil, `
+connectors: {crm: {type: http, base_url: "http://127.0.0.1:9", allow_private: true, operations: {update: {method: POST, path: "/x"}}}}
+links: {master_key: %q}
+sign_in: {public_url: "https://gate.example"}`, ring.New()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var logs lockedBuffer
+	n, err := Open(t.Context(), t.TempDir(), cfg, slog.New(slog.NewTextHandler(&logs, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	creds, err := n.Gate.Bootstrap(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Gate.EnsurePolicies(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	admin := servetest.AdminContext(t, n.Gate, creds)
+	bot, err := n.Gate.CreatePrincipal(admin, gatehouse.NewPrincipal{
+		Name: "bot", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := Start(n, "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	agent, err := client.New(s.URL, bot.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, _, err := agent.Propose(t.Context(), &gatehouse.Proposal{
+		ActionType: "price_change", Connector: "crm", Operation: "update",
+		Target: gatehouse.Target{EntityType: "item", EntityRef: "SKU-1"}, ProposedChange: gatehouse.JSON(`{"price":"2.00"}`),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ana, err := n.Gate.CreatePrincipal(admin, gatehouse.NewPrincipal{
+		Name: "ana", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	self, err := n.Gate.Authenticate(t.Context(), ana.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := n.Gate.ReviewLink(t.Context(), a, self)
+	if err != nil || l == nil {
+		t.Fatalf("no link: %v", err)
+	}
+	const callers = "0af7651916cd43dd8448eb211c80319c"
+	caller := &http.Client{Transport: traceparent("00-" + callers + "-b7ad6b7169203331-01")}
+	query := "?token=" + l.Token
+	send := func(method, path, key string) {
+		r, err := http.NewRequestWithContext(t.Context(), method, s.URL+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if key != "" {
+			r.Header.Set("Authorization", "Bearer "+key)
+		}
+		res, err := caller.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		if got := res.Header.Get("Referrer-Policy"); got != "no-referrer" {
+			t.Errorf("%s %s: Referrer-Policy %q", method, path[:20], got)
+		}
+	}
+	pages := []string{
+		gatehouse.ReviewPath(l.ID, ""), gatehouse.ReviewPath(l.ID, gatehouse.Approve), gatehouse.ReviewPath(l.ID, gatehouse.Reject),
+		"/api/v1/reviews/" + l.ID, "/api/v1/reviews/" + l.ID + "/approve", "/api/v1/reviews/" + l.ID + "/nonsense", "/nowhere",
+	}
+	for _, page := range pages {
+		for _, method := range []string{"GET", "HEAD", "OPTIONS", "POST", "DELETE"} {
+			send(method, page+query, "")
+		}
+	}
+	send("POST", "/api/v1/reviews/"+l.ID+"/reject"+query+"&reason=no", ana.Key)
+	done, err := n.Gate.FindAction(admin, a.ID)
+	if err != nil || done.Status != gatehouse.StatusRejected || done.DecidedVia != gatehouse.ViaLink {
+		t.Fatalf("the link decided nothing: %+v, %v", done, err)
+	}
+	metrics, err := http.Get(s.URL + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	counted, err := io.ReadAll(metrics.Body)
+	metrics.Body.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The entries have their numbers within a second; the unnumbered ones are the same bytes.
+	entries, err := n.Gate.ListEntries(admin, 0, 200)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil { // sends the spans
+		t.Fatal(err)
+	}
+	spans.mu.Lock()
+	defer spans.mu.Unlock()
+	if len(spans.spans) < len(pages) {
+		t.Errorf("%d spans", len(spans.spans))
+	}
+	for where, text := range map[string]string{
+		"the spans have": fmt.Sprint(spans.spans), "the logs have": logs.String(), "the metrics have": string(counted),
+		"the log has": fmt.Sprint(entries),
+	} {
+		if strings.Contains(text, l.Token[:40]) || strings.Contains(text, l.Token[len(l.Token)-40:]) {
+			t.Errorf("%s the token", where)
+		}
+	}
+}
+
+// lockedBuffer collects logs.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
 }
 
 // traceparent adds the header to each request.

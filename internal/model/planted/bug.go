@@ -53,6 +53,7 @@ func bugs() []bug {
 	all = append(all, newsBugs()...)
 	all = append(all, scriptBugs()...)
 	all = append(all, holeBugs()...)
+	all = append(all, notifyBugs()...)
 	return append(all, edgeBugs()...)
 }
 

@@ -58,9 +58,9 @@ func blocks(m *notify.Message) []any {
 				maxSection)}},
 		}}})
 	}
-	if len(m.Facts) > 0 {
+	for facts := range slices.Chunk(m.Facts, maxFields) {
 		var fields []any
-		for _, f := range m.Facts[:min(len(m.Facts), maxFields)] {
+		for _, f := range facts {
 			fields = append(fields, plain(take(f.Label+"\n"+f.Value, maxField)))
 		}
 		list = append(list, map[string]any{"type": "section", "fields": fields})

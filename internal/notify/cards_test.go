@@ -1,0 +1,63 @@
+package notify_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/notify"
+)
+
+// TestCardOfOtherRoutes: where a route tells only questions, no message follows their outcome. However
+// a question ends, and wherever, its card shows it and has no buttons.
+func TestCardOfOtherRoutes(t *testing.T) {
+	t.Parallel()
+	engines(t, func(t *testing.T, w *world) {
+		o := newOffice(t, w)
+		o.slack.Hurry()
+		o.notifier = w.notifier(notify.Config{
+			Channels: []*notify.Configured{o.channel}, DecideUpTo: o.Gate.SlackUpTo, DigestAfter: 1000,
+			Routes: []notify.Route{{Channels: []string{"slack"}, Tell: []gatehouse.NotificationKind{gatehouse.NotifyAsked}}},
+		})
+		for _, end := range []struct {
+			name, shows string
+			do          func(*gatehouse.Action) error
+		}{
+			{"approved", "Approved by ana", func(a *gatehouse.Action) error { o.Decide(a, "ana", gatehouse.Approve); return nil }},
+			{"rejected", "Rejected by bo", func(a *gatehouse.Action) error { o.Decide(a, "bo", gatehouse.Reject); return nil }},
+			{"canceled", "Withdrawn", func(a *gatehouse.Action) error { _, err := o.Gate.Cancel(o.As("bot"), a.ID); return err }},
+			{"revised", "", func(a *gatehouse.Action) error {
+				_, err := o.Gate.Revise(o.As("bot"), a.ID, &gatehouse.Proposal{
+					ActionType: "price_change", Connector: "shop", Operation: "update",
+					Target: gatehouse.Target{EntityType: "item", EntityRef: "walnuts", Version: "7"}, ProposedChange: `{"amount":"13"}`,
+				})
+				return err
+			}},
+			{"expired", "", func(a *gatehouse.Action) error {
+				o.Clock.Advance(a.Approval.ExpiresAt.Sub(o.Clock.Now()) + time.Minute)
+				_, err := o.Gate.Sweep(t.Context())
+				return err
+			}},
+		} {
+			a, card := o.ask("price_change")
+			if card.Button("Approve") == nil {
+				t.Fatalf("%s: the card of an open question: %s", end.name, card.All())
+			}
+			if err := end.do(a); err != nil {
+				t.Fatalf("%s: %v", end.name, err)
+			}
+			o.settle()
+			card = o.card(a)
+			if card.Button("Approve") != nil || card.Button("Reject…") != nil || strings.Contains(card.All(), "An approval waits") ||
+				!strings.Contains(card.All(), end.shows) {
+				t.Errorf("%s: the card: %s", end.name, card.All())
+			}
+		}
+		for _, n := range w.list(gatehouse.NotificationFilter{}) {
+			if n.Kind != gatehouse.NotifyAsked {
+				t.Errorf("%s was told", n.Kind)
+			}
+		}
+	})
+}

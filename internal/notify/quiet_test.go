@@ -1,0 +1,77 @@
+package notify_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/notify"
+)
+
+// TestQuietHours: messages wait for the end of the quiet hours, a question at most for half of the
+// time that is left. The world's clock starts at 12:00 UTC, 13:00 in Berlin.
+func TestQuietHours(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, from, to, zone string
+		left                 time.Duration // to answer the question
+		asked, decided       time.Duration // waits
+	}{
+		{"before", "14:00", "20:00", "", 24 * time.Hour, 0, 0},
+		{"within", "11:30", "15:30", "", 24 * time.Hour, 210 * time.Minute, 210 * time.Minute},
+		{"at the first minute", "12:00", "12:10", "UTC", 24 * time.Hour, 10 * time.Minute, 10 * time.Minute},
+		{"at the end", "11:00", "12:00", "", 24 * time.Hour, 0, 0},
+		{"over midnight", "20:00", "18:30", "", 24 * time.Hour, 390 * time.Minute, 390 * time.Minute},
+		{"in the evening", "11:00", "07:00", "", 48 * time.Hour, 19 * time.Hour, 19 * time.Hour},
+		{"in another zone", "12:30", "14:15", "Europe/Berlin", 24 * time.Hour, 75 * time.Minute, 75 * time.Minute},
+		{"a short question", "11:00", "20:00", "", 30 * time.Minute, 15 * time.Minute, 8 * time.Hour},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			if _, err := w.Gate.ApplyPolicy(w.Admin(), policyForDays); err != nil {
+				t.Fatal(err)
+			}
+			mail := w.mail()
+			var err error
+			if mail.Quiet, err = notify.NewQuiet(c.from, c.to, c.zone); err != nil {
+				t.Fatal(err)
+			}
+			n := w.notifier(notify.Config{Channels: []*notify.Configured{mail}})
+			propose := func() *gatehouse.Action {
+				a, _, err := w.Gate.Propose(w.As("bot"), &gatehouse.Proposal{
+					ActionType: "price_change", Connector: "shop", Operation: "update", ExpiresIn: gatehouse.Span(c.left),
+					Target: gatehouse.Target{EntityType: "item", EntityRef: "walnuts"}, ProposedChange: `{"amount":"12"}`,
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return a
+			}
+			propose()
+			w.Decide(propose(), "ana", gatehouse.Approve)
+			w.spread(n)
+			w.deliver(n, "mail")
+			for _, row := range w.list(gatehouse.NotificationFilter{}) {
+				want := c.asked
+				if row.Kind == gatehouse.NotifyDecided {
+					want = c.decided
+				}
+				if want == 0 {
+					if row.Status != gatehouse.NotificationAccepted {
+						t.Errorf("%s is %s", row.Kind, row.Status)
+					}
+					continue
+				}
+				if row.Status != gatehouse.NotificationQueued || row.DueAt.Sub(w.Clock.Now()).Round(time.Second) != want {
+					t.Errorf("%s is %s until %s, want a wait of %s", row.Kind, row.Status, row.DueAt, want)
+				}
+			}
+		})
+	}
+	for _, bad := range [][3]string{{"8", "07:00", ""}, {"20:00", "20:00", ""}, {"20:00", "07:00", "Mars/Olympus"}, {"20:00", "24:00", ""}} {
+		if _, err := notify.NewQuiet(bad[0], bad[1], bad[2]); err == nil {
+			t.Errorf("%v is accepted", bad)
+		}
+	}
+}

@@ -1,0 +1,52 @@
+package notify_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/notify"
+)
+
+// mortalStore is a store whose process dies after a number of transactions.
+type mortalStore struct {
+	gatehouse.Store
+	left int
+}
+
+var errDead = errors.New("the process is dead")
+
+func (m *mortalStore) Update(ctx context.Context, tenant string, fn func(gatehouse.Tx) error) error {
+	if m.left--; m.left < 0 {
+		return errDead
+	}
+	return m.Store.Update(ctx, tenant, fn)
+}
+
+// TestSpreadIsOneTransaction: a notifier that dies between two of its transactions loses no message:
+// another one queues what it has not.
+func TestSpreadIsOneTransaction(t *testing.T) {
+	t.Parallel()
+	engines(t, func(t *testing.T, w *world) {
+		config := notify.Config{
+			Channels: []*notify.Configured{w.mail()}, Owner: "mortal", PublicURL: "https://gate.example", DigestAfter: 1,
+		}
+		w.spread(w.notifier(config))
+		for left := range 3 {
+			w.Propose("walnuts", "price_change", 12)
+			w.Propose("walnuts", "price_change", 12) // into the digests
+			w.Number()
+			dying := notify.New(&mortalStore{w.Store, left}, w.hub, config, nil, slog.New(slog.DiscardHandler))
+			if _, err := dying.Spread(t.Context(), "default"); err != nil && !errors.Is(err, errDead) {
+				t.Fatal(err)
+			}
+			w.spread(w.notifier(config))
+		}
+		// One mail and one digest for each of two people.
+		if got := w.statuses(); got[gatehouse.NotificationQueued] != 4 || len(got) != 1 {
+			t.Errorf("%v", got)
+		}
+	})
+}
