@@ -57,6 +57,7 @@ const pages = {
   "tenants": "/settings/tenants",
   "providers": "/settings/providers",
   "messages": "/settings/messages",
+  "devices": "/settings/notifications",
   "help": "/help",
   "no such page": "/no-such-page",
 };

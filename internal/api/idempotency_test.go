@@ -72,6 +72,8 @@ func TestIdempotencyOnEveryRouteThatCreatesOrDecides(t *testing.T) {
 		"rotateLinkKeys": true, "revokeLinkKey": true,
 		// A repeat finds less to do.
 		"markUnknown": true, "askTargets": true, "dismissNotices": true,
+		// A repeat sends one more test.
+		"testDevice": true,
 		// An old lease is useless.
 		"leaseSteps": true, "heartbeatStep": true, "leasePushes": true, "heartbeatPush": true,
 	}

@@ -22,6 +22,7 @@ var unguarded = map[string]string{
 	"checkStore": "reads", "previewArchive": "reads", "checkRoles": "reads", "explainPolicy": "reads",
 	"dismissNotices": "hides from oneself what was seen",
 	"revokeSession":  "ends a way in and makes none",
+	"removeDevice":   "ends one's own notifications", "testDevice": "sends a test to oneself",
 }
 
 // TestMintingNeedsTheEditToken walks the table of routes: every route that

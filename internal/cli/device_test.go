@@ -97,7 +97,7 @@ connectors: {crm: {type: http, base_url: "http://127.0.0.1:9", allow_private: tr
 		return stdout.String()
 	}
 	var out string
-	for line := range strings.Lines(commands) {
+	for line := range strings.Lines(strings.TrimSpace(commands)) {
 		out += command(0, strings.Fields(strings.ReplaceAll(line, "dev_0193a1", d.ID))[1:]...)
 	}
 	for _, want := range []string{d.ID + "\tFirefox on Android\t", "\tphones\tana\taccepted\t"} {

@@ -66,7 +66,7 @@ type Channel struct {
 	// SessionToken names the secret that holds the token of temporary credentials.
 	SessionToken string `yaml:"session_token"`
 	// Contact is where the operators of push services reach you: mailto: and an address,
-	// or an https URL.
+	// or an https address.
 	Contact string `yaml:"contact"`
 }
 

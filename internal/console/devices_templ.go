@@ -80,20 +80,20 @@ func devicesBody(v *view, p *devicesView) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if p.on {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "<div class=\"js-only\"><button type=\"button\" class=\"primary\" data-notify-device=\"")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "<div class=\"js-only\"><p class=\"muted small\">The browser asks for your permission. The sentence of a proposal may show on the locked screen. On an iPhone or iPad, first add Gatehouse to the home screen, and open it from there.</p><button type=\"button\" class=\"primary\" data-notify-device=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var2 string
 			templ_7745c5c3_Var2, templ_7745c5c3_Err = templ.ResolveAttributeValue(devicesPath)
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `devices.templ`, Line: 35, Col: 75}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `devices.templ`, Line: 39, Col: 75}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ_7745c5c3_Var2)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "\" data-testid=\"notify-device\">Notify this device</button><p class=\"muted small\">The browser asks for your permission. The sentence of a proposal may show on the locked screen. On an iPhone or iPad, first add Gatehouse to the home screen, and open it from there.</p></div><noscript><p class=\"muted\">Adding this device needs JavaScript; everything else here does not.</p></noscript><script type=\"module\" src=\"")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "\" data-testid=\"notify-device\">Notify this device</button></div><noscript><p class=\"muted\">Adding this device needs JavaScript; everything else here does not.</p></noscript><script type=\"module\" src=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -201,6 +201,7 @@ func (c *cast) things(t *testing.T, w *world) map[string]string {
 		"steps": steps[0].Step.ID, "workflows": "paging", "principals": c.ana.id, "keys": keys.Items[0].ID, "policies": "2",
 		"groups": "finance", "delegations": delegation.str("id"), "grants": grant.str("id"),
 		"links":    "rgk_0", // there is no link key either
+		"devices":  "dev_0", // browsers add devices, and nobody sees those of others
 		"sessions": "ses_0", // nobody has a session here: 404 for every known key
 	}
 }
