@@ -21,7 +21,7 @@ func (c *Console) editPage(v *view) error {
 	if err != nil {
 		return err
 	}
-	if v.mayEdit(a) && (v.query("own") == "" || !v.has(gatehouse.RoleProposer)) {
+	if v.corrects(a) || v.mayEdit(a) && (v.query("own") == "" || !v.has(gatehouse.RoleProposer)) {
 		e := v.newReviewEdit(a)
 		if v.query("json") != "" {
 			e.fields = nil

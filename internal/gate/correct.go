@@ -2,14 +2,14 @@ package gate
 
 import "github.com/gatehouse-dev/gatehouse"
 
-// correctable reports whether an operator can edit the change of a failed action and
+// Correctable reports whether an operator can edit the change of a failed action and
 // have it proposed again. Its dead letter must be open, too: see correct.
-func correctable(a *gatehouse.Action) bool { return a.Correctable() && !ownQuestion(a) }
+func Correctable(a *gatehouse.Action) bool { return a.Correctable() && !ownQuestion(a) }
 
 // correct closes the dead letter of an action in favour of its correction a, in the
 // transaction that stores a. The action stays failed, and names the correction.
 func correct(tx gatehouse.Tx, c *gatehouse.Caller, old, a *gatehouse.Action) error {
-	if !correctable(old) {
+	if !Correctable(old) {
 		e := gatehouse.E(gatehouse.CodeAlreadyDecided, "the action is %s and cannot be corrected", old.Status).
 			With("current_status", old.Status)
 		if old.Superseded != "" {

@@ -92,7 +92,7 @@ func (g *Gate) deadLetter(tx gatehouse.ReadTx, p *gatehouse.Push) (*gatehouse.De
 	} else {
 		acts = append(acts, gatehouse.ActDiscard)
 	}
-	if correctable(a) {
+	if Correctable(a) {
 		acts = append(acts, gatehouse.ActCorrect)
 	}
 	return &gatehouse.DeadLetter{

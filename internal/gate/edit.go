@@ -31,7 +31,7 @@ func (g *Gate) Edit(ctx context.Context, id string, e gatehouse.EditRequest) (*g
 	if err != nil {
 		return nil, err
 	}
-	if correctable(old) {
+	if Correctable(old) {
 		err = Require(c, gatehouse.RoleOperator)
 	} else {
 		err = mayVote(c)
@@ -47,7 +47,7 @@ func (g *Gate) Edit(ctx context.Context, id string, e gatehouse.EditRequest) (*g
 	if err := g.AlreadyAnswered(ctx, c); err != nil {
 		return nil, err
 	}
-	if correctable(old) {
+	if Correctable(old) {
 		if e.Approve {
 			return nil, cannotEdit("others_approve", "a correction of a failed change is approved by others")
 		}
@@ -139,7 +139,7 @@ func (g *Gate) editLineage(
 		edit:    &gatehouse.Edit{ByID: me.ID, Note: e.Note, Of: old.ID, Changes: []gatehouse.EditedField{}},
 		editors: union(old.Editors, []string{me.ID, me.Person}),
 	}
-	if !correctable(old) {
+	if !Correctable(old) {
 		err = g.Store.View(ctx, old.Tenant, func(tx gatehouse.ReadTx) error { return mayEdit(old, me, tx.Now()) })
 	}
 	if err != nil {
