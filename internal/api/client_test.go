@@ -41,7 +41,7 @@ func TestClientRoundTrip(t *testing.T) {
 	short := decision
 	short.AcknowledgeStale = false
 	bulk := gatehouse.BulkDecision{Decision: gatehouse.Reject, Notes: "n", Items: []gatehouse.BulkItem{{ActionID: "act_1", Digest: "d"}}}
-	filter := gatehouse.ActionFilter{Status: "pending", ActionType: "t", RiskLevel: 4, ProposedBy: "bot", Query: "a b&c", Sort: gatehouse.SortUrgency, Limit: 7, Cursor: "c/+="}
+	filter := gatehouse.ActionFilter{Status: "pending", ActionType: "t", RiskLevel: 4, ProposedBy: "bot", Query: "a b&c", AskedGroup: "finance", Sort: gatehouse.SortUrgency, Limit: 7, Cursor: "c/+="}
 	person := gatehouse.NewPrincipal{Tenant: "default", Name: "eve", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer}, Person: "p", Sponsor: "ana"}
 	cases := map[string][]any{ // the arguments after the context
 		"Propose": {&proposal}, "FindAction": {"act_1"}, "WaitAction": {"act_1", 30 * time.Second, gatehouse.UntilFinished},

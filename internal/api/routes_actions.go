@@ -40,18 +40,23 @@ func (s *Server) actionRoutes() []route {
 					"proposer, the rationale, the amount, the key or the proposed values, separated by spaces; or an id."},
 				param{name: "sort", kind: paramEnum, enum: words([]gatehouse.Sort{gatehouse.SortNewest, gatehouse.SortUrgency}), doc: "The order; newest by default."},
 				param{name: "decided", kind: paramEnum, enum: words(gatehouse.DecidedHows()), doc: "Only actions that people approved, that people approved or rejected, or that the policy allowed without them, whatever has become of them since. Not in the archive."},
+				param{name: "group", max: 64, doc: "Only those that ask the group with this name. Not in the archive."},
 				param{name: "archived", kind: paramEnum, enum: []string{"true", "false"}, doc: "true: the archive instead, newest first; there q is an id only."},
 			),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
 				if c.query["decided"] != "" && c.query["archived"] == "true" {
 					return reply{}, gatehouse.Violations{{Pointer: "/query/decided", Detail: "cannot be asked of the archive"}}.Err()
 				}
+				if c.query["group"] != "" && c.query["archived"] == "true" {
+					return reply{}, gatehouse.Violations{{Pointer: "/query/group", Detail: "cannot be asked of the archive"}}.Err()
+				}
 				return answer(s.cfg.Actions.ListActions(ctx, gatehouse.ActionFilter{
 					Status: gatehouse.Status(c.query["status"]), ActionType: c.query["action_type"],
 					RiskLevel:  gatehouse.RiskLevel(c.query.integer("risk_level", 0)),
 					ProposedBy: c.query["proposed_by"], Query: c.query["q"], Sort: gatehouse.Sort(c.query["sort"]),
 					Archived: c.query["archived"] == "true", Decided: gatehouse.DecidedHow(c.query["decided"]),
-					Limit: c.query.limit(), Cursor: c.query["cursor"],
+					AskedGroup: c.query["group"],
+					Limit:      c.query.limit(), Cursor: c.query["cursor"],
 				}))
 			}),
 		}, {
