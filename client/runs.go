@@ -73,7 +73,15 @@ func (c *Client) ListRuns(ctx context.Context, f gatehouse.RunFilter) (gatehouse
 	if !f.Until.IsZero() {
 		set(q, "until", f.Until.UTC().Format(time.RFC3339Nano))
 	}
+	if f.InputField != "" {
+		set(q, "input", f.InputField+"="+f.InputValue)
+	}
 	return page[*gatehouse.Run](ctx, c, "/runs", q)
+}
+
+// RunQueues tells what waits for workers, who works, and what is scheduled.
+func (c *Client) RunQueues(ctx context.Context) (*gatehouse.RunQueues, error) {
+	return get[gatehouse.RunQueues](ctx, c, "/runs/queues", nil)
 }
 
 // RunDetail reads everything that is known about a run.

@@ -73,6 +73,11 @@ func runValues(push *gatehouse.Push) map[string]any {
 			Actions:  []*gatehouse.Action{testAction()}, Needs: map[string][]string{"page": {"classify"}},
 		},
 		"SignalRun": &gatehouse.Signal{RunID: "run_1", ID: "sig_1", Name: "closed", Data: `{"a":1.10}`, By: "bot", At: testTime},
+		"RunQueues": &gatehouse.RunQueues{
+			At: testTime, Queues: []gatehouse.ToolQueue{{Tool: "crm.read", OldestAt: testTime, Leased: true}},
+			Workers:   []gatehouse.WorkerState{{Worker: "<one>", Steps: 2, Tools: []string{"crm.read"}, LeaseUntil: testTime}},
+			Schedules: []gatehouse.ScheduleState{{Workflow: "triage", Version: 2, NextAt: testTime}},
+		},
 		"ListReflexions": reflexionPage{Items: []*gatehouse.Reflexion{{
 			ID: "rfx_1", Tenant: "default", RunID: "run_1", Workflow: "triage", Version: 2, Outcome: gatehouse.RunFailed,
 			Attempted: "a", Happened: "b", Otherwise: "c", At: testTime,
@@ -133,6 +138,10 @@ func (f *fake) WatchRun(ctx context.Context, id, since string, wait time.Duratio
 
 func (f *fake) CancelRun(ctx context.Context, id, reason string) (*gatehouse.Run, error) {
 	return use[*gatehouse.Run](ctx, f, "CancelRun", id, id, reason)
+}
+
+func (f *fake) RunQueues(ctx context.Context) (*gatehouse.RunQueues, error) {
+	return use[*gatehouse.RunQueues](ctx, f, "RunQueues", "")
 }
 
 func (f *fake) RetryRun(ctx context.Context, id string) (*gatehouse.Run, error) {

@@ -43,6 +43,8 @@ func (s *Server) runRoutes() []route {
 				param{name: "workflow", max: 128, doc: "Only runs of this workflow."},
 				param{name: "since", kind: paramTime, doc: "Only runs created at this time or later."},
 				param{name: "until", kind: paramTime, doc: "Only runs created before this time."},
+				param{name: "input", max: 512, doc: "Only runs whose input has this member, such as customer=ACME. " +
+					"A page looks at 5,000 runs at most: it may be short, and next_cursor goes on."},
 			),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
 				f := gatehouse.RunFilter{
@@ -54,7 +56,22 @@ func (s *Server) runRoutes() []route {
 				if until := c.query.time("until"); until != nil {
 					f.Until = *until
 				}
+				if text := c.query["input"]; text != "" {
+					var ok bool
+					if f.InputField, f.InputValue, ok = gatehouse.ReadInputFilter(text); !ok {
+						return reply{}, gatehouse.Violations{{Pointer: "/query/input", Detail: "must be a name and a value, such as customer=ACME"}}.Err()
+					}
+				}
 				return answer(s.cfg.Runs.ListRuns(ctx, f))
+			}),
+		}, {
+			method: "GET", path: "/runs/queues", name: "getRunQueues", tag: tagRuns,
+			summary: "Tell what waits for workers, and who works",
+			doc: "The tools with ready steps, what each worker holds with the end of its latest lease, and the next run of each schedule. " +
+				"No store knows which workers poll.",
+			roles: readers, status: http.StatusOK, out: typeOf[gatehouse.RunQueues](),
+			handler: plain(func(ctx context.Context, _ *call) (reply, error) {
+				return answer(s.cfg.Runs.RunQueues(ctx))
 			}),
 		}, {
 			method: "GET", path: "/runs/{id}", name: "getRun", tag: tagRuns,

@@ -26,6 +26,7 @@ func (c *Console) runRoutes() []route {
 	return []route{
 		{pattern: "GET /runs", handle: c.runList},
 		{pattern: "GET /runs/new", background: true, handle: c.newRuns},
+		{pattern: "GET /runs/queues", handle: c.runQueues},
 		{pattern: "GET /runs/bulk", roles: operators, handle: c.bulkRunsPage},
 		{pattern: "POST /runs/bulk", roles: operators, handle: c.doBulkRuns},
 		{pattern: "GET /runs/{id}", handle: c.run},

@@ -31,10 +31,8 @@ func (g *Gate) Edit(ctx context.Context, id string, e gatehouse.EditRequest) (*g
 	if err != nil {
 		return nil, err
 	}
-	if Correctable(old) {
+	if err = mayVote(c); Correctable(old) || old.Status == gatehouse.StatusFailed && c.Principal.Has(gatehouse.RoleOperator) {
 		err = Require(c, gatehouse.RoleOperator)
-	} else {
-		err = mayVote(c)
 	}
 	if err != nil {
 		return nil, err
