@@ -133,6 +133,15 @@ func (c *Client) RetryRun(ctx context.Context, id string) (*gatehouse.Run, error
 	return out, err
 }
 
+// RetryRunFrom starts a run that has ended again, from a step on.
+func (c *Client) RetryRunFrom(ctx context.Context, id, step string) (*gatehouse.Run, error) {
+	body := struct {
+		From string `json:"from"`
+	}{step}
+	out, _, err := post[gatehouse.Run](ctx, c, true, run(id, "/retry"), body)
+	return out, err
+}
+
 // SignalRun sends an event to a run.
 func (c *Client) SignalRun(ctx context.Context, id, name string, data gatehouse.JSON) (*gatehouse.Signal, error) {
 	body := struct {

@@ -73,7 +73,7 @@ func TestClientRoundTrip(t *testing.T) {
 		"StartRun": {"triage", gatehouse.NewRun{Input: `{"n":12345678901234567890}`, TriggerRef: "INC 1"}}, "FindRun": {"run_1"},
 		"ListRuns": {gatehouse.RunFilter{Status: gatehouse.RunWaiting, Workflow: "triage", InputField: "customer", InputValue: "A=1", Since: testTime,
 			Until: testTime.Add(time.Hour), Limit: 3, Cursor: "c&="}}, "RunDetail": {"run_1"},
-		"WaitRun": {"run_1", 30 * time.Second}, "WatchRun": {"run_1", "1x", 30 * time.Second}, "CancelRun": {"run_1", "<oops>"}, "RetryRun": {"run_1"},
+		"WaitRun": {"run_1", 30 * time.Second}, "WatchRun": {"run_1", "1x", 30 * time.Second}, "CancelRun": {"run_1", "<oops>"}, "RetryRun": {"run_1"}, "RetryRunFrom": {"run_1", "ask"},
 		"SignalRun": {"run_1", "closed", gatehouse.JSON(`{"a":1.10}`)}, "ListReflexions": {"triage", "cur", 3}, "RunBundle": {"run_1"}, "RunQueues": {}, "RunReflexion": {"run_1"},
 		"LeaseSteps":    {gatehouse.LeaseRequest{Tools: []string{"page", "mail"}, Max: 10, Wait: gatehouse.Duration(30 * time.Second), Lease: gatehouse.Span(time.Minute), Worker: "w 1"}},
 		"HeartbeatStep": {"stp_1", gatehouse.Heartbeat{Generation: 3, Lease: gatehouse.Span(time.Minute)}},

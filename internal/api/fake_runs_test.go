@@ -63,7 +63,7 @@ func runValues(push *gatehouse.Push) map[string]any {
 		"ListWorkflows": workflowPage{NextCursor: "n", Items: []*gatehouse.WorkflowSummary{{
 			Workflow: testWorkflow(), Versions: 2, Runs: map[gatehouse.RunStatus]int{gatehouse.RunSucceeded: 3},
 		}}},
-		"StartRun": testRun(), "FindRun": testRun(), "WaitRun": testRun(), "WatchRun": testRun(), "CancelRun": testRun(), "RetryRun": testRun(),
+		"StartRun": testRun(), "FindRun": testRun(), "WaitRun": testRun(), "WatchRun": testRun(), "CancelRun": testRun(), "RetryRun": testRun(), "RetryRunFrom": testRun(),
 		"ListRuns": runPage{Items: []*gatehouse.Run{testRun()}},
 		"RunDetail": &gatehouse.RunDetail{
 			Run:      testRun(),
@@ -142,6 +142,10 @@ func (f *fake) CancelRun(ctx context.Context, id, reason string) (*gatehouse.Run
 
 func (f *fake) RunQueues(ctx context.Context) (*gatehouse.RunQueues, error) {
 	return use[*gatehouse.RunQueues](ctx, f, "RunQueues", "")
+}
+
+func (f *fake) RetryRunFrom(ctx context.Context, id, step string) (*gatehouse.Run, error) {
+	return use[*gatehouse.Run](ctx, f, "RetryRunFrom", id, id, step)
 }
 
 func (f *fake) RetryRun(ctx context.Context, id string) (*gatehouse.Run, error) {

@@ -21,6 +21,11 @@ type cancelRun struct {
 	Reason string `json:"reason,omitempty"`
 }
 
+// retryRun says how to begin a run again.
+type retryRun struct {
+	From string `json:"from,omitempty"`
+}
+
 // newSignal is an event for a run.
 type newSignal struct {
 	Name string         `json:"name"`
@@ -103,13 +108,17 @@ func (s *Server) runRoutes() []route {
 			})),
 		}, {
 			method: "POST", path: "/runs/{id}/retry", name: "retryRun", tag: tagRuns,
-			summary: "Begin a failed or canceled run again",
-			doc:     "A new run of the same version with the same input. Steps that succeeded are taken over with their output.",
+			summary: "Begin a failed or canceled run again, or an ended one from a step",
+			doc: "A new run of the same version with the same input. Steps that succeeded are taken over with their output. With from, the id of " +
+				"a step, that step and all that need it are done again; a change that was made already is not made twice.",
 			roles:   steerers, thing: ThingRun, status: http.StatusCreated, out: typeOf[gatehouse.Run](), idempotent: true,
 			codes: []gatehouse.Code{gatehouse.CodeTooLate},
-			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+			handler: maybe(body(checkRetryRun, func(ctx context.Context, c *call, in *retryRun) (reply, error) {
+				if in.From != "" {
+					return answer(s.cfg.Runs.RetryRunFrom(ctx, c.id, in.From))
+				}
 				return answer(s.cfg.Runs.RetryRun(ctx, c.id))
-			}),
+			})),
 		}, {
 			method: "POST", path: "/runs/{id}/signals", name: "signalRun", tag: tagRuns,
 			summary: "Send an event to a run", doc: "One that comes before its step waits for it is kept. The `from` of the step says whose events it takes; " +
@@ -197,6 +206,12 @@ func (s *Server) getRunEvidence(ctx context.Context, c *call) (reply, error) {
 func checkCancelRun(r *cancelRun) error {
 	var v gatehouse.Violations
 	checkNotes(&v, "/reason", r.Reason)
+	return v.Err()
+}
+
+func checkRetryRun(r *retryRun) error {
+	var v gatehouse.Violations
+	v.CheckText("/from", r.From, 128)
 	return v.Err()
 }
 

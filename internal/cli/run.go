@@ -290,23 +290,29 @@ func (c *runCancelCmd) Run(g *globals, api service) error {
 
 // runRetryCmd begins a run again.
 type runRetryCmd struct {
-	ID string `arg:"" help:"The run, failed or canceled."`
+	ID   string `arg:"" help:"The run, failed or canceled; with --from any that has ended."`
+	From string `placeholder:"STEP" help:"Do this step again, and all that need it."`
 }
 
 func (*runRetryCmd) Help() string {
 	return `
 A new run of the same version with the same input. Steps that succeeded are taken
 over with what they came to. Repeated, it answers with the run that the first one
-began; a run that did not fail exits 12.
+began; a run that did not fail exits 12. With --from, the step and all that need
+it are done again; a change that was made already is not made twice.
 
 Examples:
 
     gatehouse run retry run_01993b7e
+    gatehouse run retry run_01993b7e --from draft
 `
 }
 
 // Run begins.
 func (c *runRetryCmd) Run(g *globals, api service) error {
+	if c.From != "" {
+		return g.printRun(api.RetryRunFrom(g.Ctx, c.ID, c.From))
+	}
 	return g.printRun(api.RetryRun(g.Ctx, c.ID))
 }
 
