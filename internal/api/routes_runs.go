@@ -111,7 +111,7 @@ func (s *Server) runRoutes() []route {
 			summary: "Begin a failed or canceled run again, or an ended one from a step",
 			doc: "A new run of the same version with the same input. Steps that succeeded are taken over with their output. With from, the id of " +
 				"a step, that step and all that need it are done again; a change that was made already is not made twice.",
-			roles:   steerers, thing: ThingRun, status: http.StatusCreated, out: typeOf[gatehouse.Run](), idempotent: true,
+			roles: steerers, thing: ThingRun, status: http.StatusCreated, out: typeOf[gatehouse.Run](), idempotent: true,
 			codes: []gatehouse.Code{gatehouse.CodeTooLate},
 			handler: maybe(body(checkRetryRun, func(ctx context.Context, c *call, in *retryRun) (reply, error) {
 				if in.From != "" {
