@@ -55,7 +55,7 @@ func testBundle() *gatehouse.Bundle {
 	return &gatehouse.Bundle{RunID: "run_1", SHA256: hex.EncodeToString(sum[:]), Manifest: `{"files":[]}`, Archive: archive.Bytes(), CreatedAt: testTime}
 }
 
-// runValues are the answers of the services for runs and workers.
+// runValues are the answers of the services for runs and workers, and of groups and health of the dispatch.
 func runValues(push *gatehouse.Push) map[string]any {
 	lease := gatehouse.Lease{Generation: 3, ExpiresAt: testTime.Add(time.Minute)}
 	return map[string]any{
@@ -73,6 +73,14 @@ func runValues(push *gatehouse.Push) map[string]any {
 			Actions:  []*gatehouse.Action{testAction()}, Needs: map[string][]string{"page": {"classify"}},
 		},
 		"SignalRun": &gatehouse.Signal{RunID: "run_1", ID: "sig_1", Name: "closed", Data: `{"a":1.10}`, By: "bot", At: testTime},
+		"DispatchHealth": &gatehouse.DispatchHealth{
+			At: testTime, Connectors: []gatehouse.ConnectorHealth{{Connector: "shop", Queued: 2, OldestAt: &testTime, LastWords: "<busy>"}},
+			Queue: []gatehouse.QueuePoint{{At: testTime, Depth: 2, Oldest: gatehouse.Span(time.Minute)}},
+		},
+		"GroupDeadLetters": &gatehouse.DeadLetterGroups{Items: []gatehouse.DeadLetterGroup{{
+			Key: "ab", Connector: "shop", ErrorCode: "http_422", Status: gatehouse.PushFailed, Words: "<no>", Count: 2,
+			OldestAt: testTime, NewestAt: testTime,
+		}}, Seen: 2},
 		"RunQueues": &gatehouse.RunQueues{
 			At: testTime, Queues: []gatehouse.ToolQueue{{Tool: "crm.read", OldestAt: testTime, Leased: true}},
 			Workers:   []gatehouse.WorkerState{{Worker: "<one>", Steps: 2, Tools: []string{"crm.read"}, LeaseUntil: testTime}},
