@@ -1,6 +1,11 @@
 package gatehouse
 
-import "time"
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+	"time"
+)
 
 // DeadLetter is a push that needs a person: its outcome is unknown, or it failed
 // and nobody has closed it.
@@ -32,8 +37,10 @@ type DeadLetter struct {
 	// Advice says in one sentence what an operator can do about it.
 	Advice string `json:"advice"`
 	// Acts lists what an operator can do with the dead letter now: replay, resolve,
-	// discard.
+	// discard, correct.
 	Acts []DeadLetterAct `json:"acts"`
+	// Group is the key of its [DeadLetterGroup].
+	Group string `json:"group"`
 }
 
 // DeadLetterAct is what an operator can do with a dead letter.
@@ -44,6 +51,8 @@ const (
 	ActReplay  DeadLetterAct = "replay"
 	ActResolve DeadLetterAct = "resolve"
 	ActDiscard DeadLetterAct = "discard"
+	// ActCorrect: the action can be edited and proposed again; see [Action.Correctable].
+	ActCorrect DeadLetterAct = "correct"
 )
 
 // The reasons, beside error codes, for which an act skips a dead letter.
@@ -63,6 +72,10 @@ type DeadLetterFilter struct {
 	Connector string `json:"connector,omitempty"`
 	// Code is an error code.
 	Code string `json:"code,omitempty"`
+	// Status is failed or unknown.
+	Status PushStatus `json:"status,omitempty"`
+	// Group is the key of a [DeadLetterGroup].
+	Group string `json:"group,omitempty"`
 	// Since selects dead letters whose last attempt, or end, is at that time or
 	// later.
 	Since *time.Time `json:"since,omitempty"`
@@ -70,6 +83,57 @@ type DeadLetterFilter struct {
 	Limit int `json:"limit,omitempty"`
 	// Cursor is for lists only; acts ignore it.
 	Cursor string `json:"-"`
+}
+
+// DeadLetterGroup sums up the dead letters that failed in the same way: of one
+// connector, code and status, with the same words of the target. Words that differ
+// only in tokens with a digit, such as ids and amounts, are the same.
+type DeadLetterGroup struct {
+	// Key identifies the group; see [DeadLetterFilter].
+	Key       string     `json:"key"`
+	Connector string     `json:"connector"`
+	ErrorCode string     `json:"error_code"`
+	Status    PushStatus `json:"status"` // failed or unknown
+	// Words is what the target said to the newest of them, else its error.
+	Words string `json:"words"`
+	Count int    `json:"count"`
+	// OldestAt and NewestAt are when the first and the last of them ended.
+	OldestAt time.Time `json:"oldest_at"`
+	NewestAt time.Time `json:"newest_at"`
+}
+
+// DeadLetterGroups are the groups of a tenant's dead letters, the largest first.
+type DeadLetterGroups struct {
+	Items []DeadLetterGroup `json:"items"`
+	// Seen is the number of dead letters that were grouped: at most
+	// [MaxGrouped], the newest. Capped is true when older ones were left out.
+	Seen   int  `json:"seen"`
+	Capped bool `json:"capped"`
+}
+
+// MaxGrouped bounds how many dead letters are grouped.
+const MaxGrouped = 5000
+
+// Words is what the target said of a dead letter, else its error.
+func (p *Push) Words() string {
+	if p.TargetSays != "" {
+		return p.TargetSays
+	}
+	return p.LastError
+}
+
+// GroupKey is the key of the push's [DeadLetterGroup].
+func (p *Push) GroupKey() string {
+	words := strings.Fields(p.Words())
+	for i, w := range words {
+		if strings.ContainsAny(w, "0123456789") {
+			words[i] = "#"
+		}
+	}
+	sum := sha256.Sum256([]byte(strings.Join([]string{
+		p.Connector, p.ErrorCode, string(p.Status), strings.Join(words, " "),
+	}, "\x00")))
+	return hex.EncodeToString(sum[:8])
 }
 
 // MaxDeadLetterBatch bounds how many dead letters one call acts on.
@@ -101,8 +165,10 @@ func (s DeadLetterSelection) checkSelection(v *Violations, all bool) {
 	case len(s.IDs) > MaxDeadLetterBatch:
 		v.Add("/ids", "has more than %d items", MaxDeadLetterBatch)
 	case f == nil:
-	case f.Connector == "" && f.Code == "" && f.Since == nil && f.Limit == 0:
-		v.Add("/filter", "must name a connector, a code, since or a limit")
+	case f.Connector == "" && f.Code == "" && f.Status == "" && f.Group == "" && f.Since == nil && f.Limit == 0:
+		v.Add("/filter", "must name a connector, a code, a status, a group, since or a limit")
+	case f.Status != "" && f.Status != PushFailed && f.Status != PushUnknown:
+		v.Add("/filter/status", "must be failed or unknown")
 	case f.Limit < 0 || f.Limit > MaxDeadLetterBatch:
 		v.Add("/filter/limit", "must be 1 to %d", MaxDeadLetterBatch)
 	}
@@ -211,43 +277,4 @@ type DeadLetterResult struct {
 	Skipped string `json:"skipped,omitempty"`
 	// Detail explains Skipped in words.
 	Detail string `json:"detail,omitempty"`
-}
-
-// Retry tells an agent what to expect of a change that did not succeed.
-type Retry string
-
-// The answers to whether a change is tried again.
-const (
-	// RetryNever: this change is over. Propose another one.
-	RetryNever Retry = "never"
-	// RetryLater: the change is sound and had no effect. An operator replays it
-	// when the target is up. Do not propose it again.
-	RetryLater Retry = "later"
-	// RetryOperator: an operator has to investigate or repair something first. Do
-	// not propose it again.
-	RetryOperator Retry = "operator"
-)
-
-// retryOf classifies the end of a push for the agent that proposed it.
-func retryOf(s Status, p *Push, code string) Retry {
-	switch {
-	case p.ClosedAt != nil:
-		return RetryNever
-	case s == StatusUnknown:
-		return RetryOperator
-	}
-	switch code {
-	case string(CodeTargetChanged), string(CodeDigestMismatch), string(CodeAuthorityRevoked), string(CodeInvalid), "resolved_failed",
-		"idempotency_conflict", "not_as_approved", "redirect", "address_refused":
-		return RetryNever
-	case "unreachable", "timeout", "connection_lost", "retries_exhausted", "check_failed", "lease_expired", "lease_short", "store_error",
-		"http_408", "http_425", "http_429", "http_500", "http_502", "http_503", "http_504":
-		return RetryLater
-	case "http_401", "http_403", "http_407", "connector_missing", "poison", "ambiguous", "connector_error", "connector_panic":
-		return RetryOperator
-	}
-	if len(code) == len("http_4xx") && code[:len("http_4")] == "http_4" {
-		return RetryNever
-	}
-	return RetryOperator
 }

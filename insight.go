@@ -20,6 +20,8 @@ type ActionFact struct {
 	ProposedAt time.Time
 	ExpiresAt  *time.Time
 	DecidedAt  *time.Time
+	// Groups are the groups that the approval asks; nil for none.
+	Groups []string
 }
 
 // InsightFilter selects proposals of one tenant.
@@ -33,6 +35,9 @@ type InsightFilter struct {
 
 // MaxFacts bounds the proposals that statistics read: the newest ones.
 const MaxFacts = 50_000
+
+// MaxInsightDays bounds the days of Insights.
+const MaxInsightDays = 100
 
 // InsightsWindow is how far back insights look without a Since.
 const InsightsWindow = 7 * 24 * time.Hour
@@ -57,6 +62,13 @@ type Insights struct {
 	// ByType and ByAgent are sorted by frequency, highest first.
 	ByType  []Insight `json:"by_type"`
 	ByAgent []Insight `json:"by_agent"`
+	// ByDay has one entry for each UTC day of the window, at most [MaxInsightDays], the
+	// oldest first. Its Name is the day, such as 2026-11-27; a proposal counts on the
+	// day on which it was made.
+	ByDay []Insight `json:"by_day"`
+	// ByGroup sums up what each group of people was asked, by frequency. A proposal
+	// that asks several groups counts for each.
+	ByGroup []Insight `json:"by_group"`
 	// Waiting counts the pending actions, the highest risk first; a risk level
 	// without any is left out.
 	Waiting []WaitingCount `json:"waiting"`

@@ -62,6 +62,9 @@ type ActionFilter struct {
 	Archived bool
 	// Decided selects by who answered, and how; not available in the archive.
 	Decided DecidedHow
+	// AskedGroup selects the actions whose approval asks the group with this name; not
+	// available in the archive.
+	AskedGroup string
 	// ReadBy selects what the principal with this id proposed, and what Inherit
 	// lets that principal read in addition.
 	ReadBy string

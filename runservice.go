@@ -23,6 +23,8 @@ type RunService interface {
 	StartRun(ctx context.Context, workflow string, r NewRun) (run *Run, replayed bool, err error)
 	FindRun(ctx context.Context, id string) (*Run, error)
 	ListRuns(ctx context.Context, f RunFilter) (Page[*Run], error)
+	// RunQueues tells what waits for workers, who works, and what is scheduled.
+	RunQueues(ctx context.Context) (*RunQueues, error)
 	// RunDetail returns a run with everything that belongs to it.
 	RunDetail(ctx context.Context, id string) (*RunDetail, error)
 	// WaitRun returns when the run is final or has changed since the call, or, when
@@ -37,6 +39,12 @@ type RunService interface {
 	// RetryRun starts a run of the same version and input as a run that failed or
 	// was canceled. Steps that succeeded there are copied with their output.
 	RetryRun(ctx context.Context, id string) (*Run, error)
+	// RetryRunFrom starts a run of the same version and input as a run that has ended.
+	// The step with that id, and all that need it, are done again; other steps that
+	// succeeded are copied. A change that such a step proposes again is not made twice:
+	// the action that made it, or still may, is taken over. It is invalid for a run
+	// whose steps were repeated.
+	RetryRunFrom(ctx context.Context, id, step string) (*Run, error)
 	// SignalRun sends an event to a run.
 	SignalRun(ctx context.Context, id, name string, data JSON) (*Signal, error)
 	// RunReflexion returns the lesson of a finished run; not_found before its end.

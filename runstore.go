@@ -1,6 +1,9 @@
 package gatehouse
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // RunFilter selects runs of one tenant. Zero fields select all.
 type RunFilter struct {
@@ -8,11 +11,50 @@ type RunFilter struct {
 	Workflow string
 	// Since and Until select by CreatedAt: from Since on, and before Until.
 	Since, Until time.Time
+	// InputField and InputValue select the runs whose input has that member with that
+	// value: a string, or the text of a number, true, false or null. InputField "" selects
+	// all. One page looks at [MaxRunsSearched] runs at most: it may have fewer items than
+	// Limit, none even, and a NextCursor.
+	InputField, InputValue string
 	// ReadBy selects the runs that the principal with this id started, and those
 	// that Inherit lets that principal read in addition.
 	ReadBy string
 	Limit  int
 	Cursor string
+}
+
+// MaxRunsSearched bounds the runs whose input one page looks at.
+const MaxRunsSearched = 5000
+
+// ReadInputFilter reads a filter such as customer=ACME, or input.customer=ACME, into the
+// field and the value. ok is false for a text without a field.
+func ReadInputFilter(text string) (field, value string, ok bool) {
+	field, value, ok = strings.Cut(strings.TrimPrefix(text, "input."), "=")
+	return field, value, ok && field != ""
+}
+
+// HasInput reports whether a run's input has what the filter asks for.
+func (f RunFilter) HasInput(input JSON) bool {
+	if f.InputField == "" {
+		return true
+	}
+	members, err := input.Fields()
+	if err != nil {
+		return false
+	}
+	for _, m := range members {
+		if m.Name == f.InputField {
+			return string(m.Value) == f.InputValue || m.Value == StringJSON(f.InputValue)
+		}
+	}
+	return false
+}
+
+// InputTexts are the two ways in which a matching member stands in an input, as text.
+// What has one of them may match, what has neither does not.
+func (f RunFilter) InputTexts() (text, other string) {
+	name := string(StringJSON(f.InputField)) + ":"
+	return name + string(StringJSON(f.InputValue)), name + f.InputValue
 }
 
 // StepRef names a step across tenants.
@@ -94,6 +136,11 @@ type RunReader interface {
 	ListLineage(id string) ([]*Run, error)
 	// ListRuns returns a page, newest first, without steps, input and output.
 	ListRuns(f RunFilter) (Page[*Run], error)
+	// OpenLeases returns up to limit running steps, and as many pushes of outside
+	// workers' lanes, that somebody holds.
+	OpenLeases(limit int) ([]OpenLease, error)
+	// ListSchedules returns up to limit schedules by workflow.
+	ListSchedules(limit int) ([]*Schedule, error)
 	// FindStep returns a step of a run; FindStepOf finds it by its run and key.
 	FindStep(id string) (*Step, error)
 	FindStepOf(runID, key string) (*Step, error)

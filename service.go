@@ -175,6 +175,9 @@ type DispatchService interface {
 	ListPushes(ctx context.Context, f PushFilter) (Page[*Push], error)
 	Drain(ctx context.Context, r DrainRequest) (*DrainAnswer, error)
 	ListDeadLetters(ctx context.Context, f DeadLetterFilter) (Page[*DeadLetter], error)
+	// GroupDeadLetters groups the dead letters that the filter selects by error. It
+	// ignores Group, Limit and Cursor.
+	GroupDeadLetters(ctx context.Context, f DeadLetterFilter) (*DeadLetterGroups, error)
 	ReplayDeadLetters(ctx context.Context, r ReplayRequest) (*ReplayAnswer, error)
 	DiscardDeadLetters(ctx context.Context, r DiscardRequest) (*DeadLetterAnswer, error)
 	ResolveDeadLetters(ctx context.Context, r ResolveRequest) (*DeadLetterAnswer, error)
@@ -183,6 +186,9 @@ type DispatchService interface {
 	// each with the state of its breaker. A breaker that another replica has opened
 	// shows only by the number of waiting pushes.
 	ListBreakers(ctx context.Context) ([]BreakerState, error)
+	// DispatchHealth tells how each connector does, and how the queue was over the
+	// last [HealthWindow].
+	DispatchHealth(ctx context.Context) (*DispatchHealth, error)
 }
 
 // DrainRequest asks what would be sent, or sends it.

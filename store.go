@@ -250,6 +250,11 @@ type PushReader interface {
 	FindPush(id string) (*Push, error)
 	// ListPushes returns a page, newest first.
 	ListPushes(f PushFilter) (Page[*Push], error)
+	// PushFacts calls fn with what statistics read of pushes: first the newest
+	// [MaxPushFacts] that were created at since or later, newest first, then those
+	// created earlier that are queued, picking or sent, at most as many. readBy
+	// selects by the pushes' actions, as in ActionFilter.
+	PushFacts(since time.Time, readBy string, fn func(PushFact)) error
 	// SuccessReceipt returns a receipt with outcome applied under the key.
 	SuccessReceipt(idempotencyKey string) (*Receipt, error)
 	// ListReceipts returns all receipts of an action, oldest first.

@@ -71,6 +71,7 @@ func (c *Client) ListActions(ctx context.Context, f gatehouse.ActionFilter) (gat
 	set(q, "q", f.Query)
 	set(q, "sort", string(f.Sort))
 	set(q, "decided", string(f.Decided))
+	set(q, "group", f.AskedGroup)
 	if f.Archived {
 		q.Set("archived", "true")
 	}

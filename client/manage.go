@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strconv"
 	"time"
 
@@ -23,6 +24,11 @@ func (c *Client) ListBreakers(ctx context.Context) ([]gatehouse.BreakerState, er
 	return p.Items, err
 }
 
+// DispatchHealth tells how the connectors and the queue do.
+func (c *Client) DispatchHealth(ctx context.Context) (*gatehouse.DispatchHealth, error) {
+	return get[gatehouse.DispatchHealth](ctx, c, "/pushes/health", nil)
+}
+
 // Drain lists the due pushes or, when DryRun is false, sends them.
 func (c *Client) Drain(ctx context.Context, r gatehouse.DrainRequest) (*gatehouse.DrainAnswer, error) {
 	out, _, err := post[gatehouse.DrainAnswer](ctx, c, false, "/pushes/drain", r)
@@ -32,12 +38,25 @@ func (c *Client) Drain(ctx context.Context, r gatehouse.DrainRequest) (*gatehous
 // ListDeadLetters returns a page of the pushes that need a person.
 func (c *Client) ListDeadLetters(ctx context.Context, f gatehouse.DeadLetterFilter) (gatehouse.Page[*gatehouse.DeadLetter], error) {
 	q := paging(f.Cursor, f.Limit)
+	set(q, "group", f.Group)
+	selectDeadLetters(q, f)
+	return page[*gatehouse.DeadLetter](ctx, c, "/dead-letters", q)
+}
+
+// GroupDeadLetters groups the pushes that need a person by error.
+func (c *Client) GroupDeadLetters(ctx context.Context, f gatehouse.DeadLetterFilter) (*gatehouse.DeadLetterGroups, error) {
+	q := url.Values{}
+	selectDeadLetters(q, f)
+	return get[gatehouse.DeadLetterGroups](ctx, c, "/dead-letters/groups", q)
+}
+
+func selectDeadLetters(q url.Values, f gatehouse.DeadLetterFilter) {
 	set(q, "connector", f.Connector)
 	set(q, "code", f.Code)
+	set(q, "status", string(f.Status))
 	if f.Since != nil {
 		set(q, "since", f.Since.UTC().Format(time.RFC3339Nano))
 	}
-	return page[*gatehouse.DeadLetter](ctx, c, "/dead-letters", q)
 }
 
 // DiscardDeadLetters closes failed pushes permanently.

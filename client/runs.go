@@ -73,7 +73,15 @@ func (c *Client) ListRuns(ctx context.Context, f gatehouse.RunFilter) (gatehouse
 	if !f.Until.IsZero() {
 		set(q, "until", f.Until.UTC().Format(time.RFC3339Nano))
 	}
+	if f.InputField != "" {
+		set(q, "input", f.InputField+"="+f.InputValue)
+	}
 	return page[*gatehouse.Run](ctx, c, "/runs", q)
+}
+
+// RunQueues tells what waits for workers, who works, and what is scheduled.
+func (c *Client) RunQueues(ctx context.Context) (*gatehouse.RunQueues, error) {
+	return get[gatehouse.RunQueues](ctx, c, "/runs/queues", nil)
 }
 
 // RunDetail reads everything that is known about a run.
@@ -122,6 +130,15 @@ func (c *Client) CancelRun(ctx context.Context, id, reason string) (*gatehouse.R
 // RetryRun starts a failed or canceled run again.
 func (c *Client) RetryRun(ctx context.Context, id string) (*gatehouse.Run, error) {
 	out, _, err := post[gatehouse.Run](ctx, c, true, run(id, "/retry"), nil)
+	return out, err
+}
+
+// RetryRunFrom starts a run that has ended again, from a step on.
+func (c *Client) RetryRunFrom(ctx context.Context, id, step string) (*gatehouse.Run, error) {
+	body := struct {
+		From string `json:"from"`
+	}{step}
+	out, _, err := post[gatehouse.Run](ctx, c, true, run(id, "/retry"), body)
 	return out, err
 }
 

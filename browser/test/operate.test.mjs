@@ -1,75 +1,133 @@
-// The pages of auditors and administrators: the log by its filters, and the editor of the policy.
+// Operating by error: groups of dead letters, corrections, the health of the dispatch, figures by day,
+// workers and queues, and policies in colour; by keys, without script, light, dark and on a phone.
 import assert from "node:assert/strict";
-import { readFile } from "node:fs/promises";
 import { test } from "node:test";
-import { newPage, signIn } from "../lib/browser.mjs";
-import { limit, priced, stage } from "../lib/stage.mjs";
+import { accessible, desktop, newPage, phone, signIn } from "../lib/browser.mjs";
+import { stage, limit } from "../lib/stage.mjs";
 
 const { g, browser } = await stage();
-await g.person("ana", "approver");
-await g.person("eve", "auditor", "admin");
+await g.person("ana", "admin", "operator", "approver");
+await g.person("cy", "operator", "admin");
+await g.person("dot", "operator");
 
-async function open(t, name, where, options) {
+// Customers whose address already exists: the ledger refuses all of them in the same words.
+const refused = async (n) => {
+  const a = await g.propose({
+    action_type: "create_customer", risk_level: 3, operation: "insert", target: { entity_type: "customer", entity_ref: `C-91${n}` },
+    current_state: undefined, proposed_change: { name: "<b>Esther</b> Haas", email: "c0001@example.com", country: "US", currency: "USD", version: 1 },
+  });
+  await g.decide(a.id, { decision: "approved", digest: a.digest, confirm: a.approval.confirm?.value });
+  return g.finished(a.id);
+};
+const dead = [];
+for (let n = 10; n < 17; n++) dead.push(await refused(n));
+assert.ok(dead.every((a) => a.status === "failed"));
+
+async function open(t, name, path, options) {
   const page = await newPage(browser, t, options);
   await signIn(page, await g.setupLink(name));
-  await page.goto(g.url + where);
+  await page.goto(g.url + path);
   return page;
 }
 
-test("without script: the log by person, kind, target and time, and its export", limit, async (t) => {
-  const a = await g.propose(priced(0, "12.50")), b = await g.propose(priced(1, "36.00"));
-  for (const { id, digest } of [a, b]) {
-    await g.api("POST", `/proposed-actions/${id}/decide`, { body: { decision: "rejected", notes: "no", digest } });
+/** No page is wider than its window, and axe finds nothing, on a desktop and a phone, light and dark. */
+async function clear(page, what) {
+  for (const viewport of [desktop, phone]) {
+    await page.setViewportSize(viewport);
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    assert.ok(wide <= 0, `${what}: ${wide} px too wide at ${viewport.width}`);
+    for (const colorScheme of ["light", "dark"]) {
+      await page.emulateMedia({ colorScheme });
+      await accessible(page, `${what}, ${viewport.width}, ${colorScheme}`);
+      if (process.env.SHOTS) await page.screenshot({ path: `${process.env.SHOTS}/${what}-${viewport.width}-${colorScheme}.png`, fullPage: true });
+    }
   }
-  const page = await open(t, "eve", "/audit", { javaScriptEnabled: false, acceptDownloads: true });
-  const filter = page.getByTestId("audit-filter"), rows = page.getByTestId("entries").locator("tbody tr");
-  await filter.getByLabel("Kind").selectOption({ label: "Decisions" });
-  await filter.getByLabel("About").fill(a.target.entity_ref);
-  await filter.getByLabel("Since (UTC)").fill("2020-01-01T00:00");
-  await filter.getByTestId("filter-go").click();
-  assert.equal(await rows.count(), 1);
-  assert.match(await rows.first().innerText(), new RegExp(`admin rejected Change price of ${a.target.entity_ref}`));
-  assert.equal(await filter.getByLabel("Since (UTC)").inputValue(), "2020-01-01T00:00");
-  const [saved] = await Promise.all([page.waitForEvent("download"), page.getByTestId("audit-export").click()]);
-  assert.match(saved.suggestedFilename(), /^audit-\d{8}-\d{6}\.csv$/);
-  const lines = (await readFile(await saved.path(), "utf8")).trim().split("\n");
-  assert.equal(lines.length, 2);
-  assert.match(lines[1], new RegExp(`rejected ${a.id}`));
-  await filter.getByLabel("By").fill("ana");
-  await filter.getByTestId("filter-go").click();
-  await page.getByTestId("empty").waitFor();
+  await page.setViewportSize(desktop);
+}
+
+test("the dead letters of one error are one group", limit, async (t) => {
+  const page = await open(t, "ana", "/dispatch");
+  const group = page.getByTestId("dead-group");
+  assert.equal(await group.count(), 1);
+  assert.match(await group.innerText(), /7×/);
+  await group.getByTestId("group-acts").locator("summary").press("Enter");
+  await clear(page, "groups");
 });
 
-test("the editor numbers its lines, and a finding leads to its line", limit, async (t) => {
-  const page = await open(t, "eve", "/policies/edit");
-  const text = page.getByTestId("policy-text"), numbers = page.locator(".line-numbers");
-  const shown = async () => (await numbers.textContent()).split("\n").length;
-  const lines = (await text.inputValue()).split("\n").length;
-  assert.equal(await shown(), lines);
-  await text.press("Control+End");
-  await text.pressSequentially("\n\n");
-  assert.equal(await shown(), lines + 2);
-  assert.equal(await numbers.evaluate((el) => el.scrollTop), await text.evaluate((el) => el.scrollTop));
-  // The first number stands at the height of the first line.
-  const line = (el) => {
-    const { lineHeight, fontSize, paddingTop, borderTopWidth } = getComputedStyle(el);
-    return [lineHeight, fontSize, paddingTop, borderTopWidth];
-  };
-  assert.deepEqual(await numbers.evaluate(line), await text.evaluate(line));
+test("a refused change is corrected by keys, and others approve it", limit, async (t) => {
+  const page = await open(t, "dot", "/dispatch");
+  const letter = page.locator(`[data-testid=dead-letter][data-id="${dead[0].push.id}"]`);
+  await letter.getByTestId("correct").focus();
+  await page.keyboard.press("Enter");
+  await page.getByTestId("correct-why").waitFor();
+  await page.getByTestId("edit-field").filter({ hasText: "email" }).locator("input").focus();
+  await page.keyboard.press("ControlOrMeta+A");
+  await page.keyboard.type("esther@example.com");
+  await page.getByTestId("edit-word").waitFor(); // the preview, without a press
+  await page.getByTestId("edit-note").fill("the address was another's");
+  await clear(page, "correct");
+  await page.getByTestId("edit-save").focus();
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/\/actions\/act_/);
+  const old = await g.action(dead[0].id);
+  assert.equal(old.status, "failed");
+  const fresh = await g.action(old.superseded_by);
+  assert.equal(fresh.edited_by, "dot");
+  await g.decide(fresh.id, { decision: "approved", digest: fresh.digest, confirm: fresh.approval.confirm?.value });
+  assert.equal((await g.finished(fresh.id)).status, "applied");
+});
 
-  const filler = Array.from({ length: 60 }, (_, i) => `# ${i}`).join("\n");
-  await text.fill(`version: 1\n${filler}\nrules:\n  - {id: all, when: 'nothing > 2', then: allow}\n`);
-  await page.getByTestId("policy-check-button").click();
-  await page.getByTestId("policy-check").getByRole("link", { name: /^63:/ }).click();
-  const selected = await text.evaluate((el) => document.activeElement === el && el.value.slice(el.selectionStart, el.selectionEnd));
-  assert.equal(selected, "  - {id: all, when: 'nothing > 2', then: allow}");
-  const [top, height, at] = await text.evaluate((el) => {
-    return [el.scrollTop, el.clientHeight, 62 * el.scrollHeight / el.value.split("\n").length];
+test("a group is closed after a look, without script", limit, async (t) => {
+  const page = await open(t, "cy", "/dispatch", { javaScriptEnabled: false });
+  await page.getByTestId("group-acts").locator("summary").click();
+  await page.getByTestId("group-replay").click();
+  await page.getByText(/Retry 6 dead letters\?/).waitFor();
+  await page.getByTestId("group-acts").locator("summary").click();
+  await page.getByTestId("group-reason").fill("the customer exists");
+  await page.getByTestId("group-discard").click();
+  await page.getByText("Discard 6 dead letters?").waitFor();
+  assert.equal((await g.action(dead[1].id)).failure.retry, "operator");
+  await page.getByTestId("group-sure").click();
+  await page.getByText("6 dead letters are closed, 0 not").waitFor();
+  assert.equal((await g.action(dead[1].id)).failure.retry, "never");
+});
+
+test("the health of the dispatch", limit, async (t) => {
+  const page = await open(t, "ana", "/dispatch?tab=health");
+  assert.match(await page.getByTestId("connectors").innerText(), /failed/);
+  await page.getByTestId("queue-table").locator("summary").press("Enter");
+  await clear(page, "health");
+});
+
+test("a bar of a day opens its rows", limit, async (t) => {
+  const page = await open(t, "ana", "/insights?window=30d");
+  await clear(page, "trends");
+  await page.getByTestId("trend-proposed").getByRole("link").last().focus();
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/\/inbox\?.*from=/);
+});
+
+test("workers and queues", limit, async (t) => {
+  const page = await open(t, "ana", "/runs");
+  await page.getByTestId("to-queues").press("Enter");
+  await page.getByTestId("run-queues").waitFor();
+  await clear(page, "queues");
+  await page.goto(`${g.url}/runs?input=customer%3DACME`);
+  await page.getByText("No run matches the filter.").waitFor();
+});
+
+test("a policy is shown in colour, and edited so", limit, async (t) => {
+  const page = await open(t, "ana", "/policies");
+  assert.ok(await page.getByTestId("policy-source").locator(".src-k").count() > 3);
+  await page.goto(`${g.url}/policies/edit`);
+  const text = page.getByTestId("policy-text"), paper = page.locator(".paper");
+  await text.fill("# <b>x</b>\nversion: 1\n" + "rules: []\n".repeat(60));
+  assert.equal((await paper.textContent()).trimEnd(), (await text.inputValue()).trimEnd());
+  assert.equal(await paper.locator(".src-c").first().textContent(), "# <b>x</b>");
+  await text.press("ControlOrMeta+End");
+  await page.waitForFunction(() => {
+    const [a, b] = [document.querySelector(".paper"), document.querySelector("textarea[data-lines]")];
+    return Math.abs(a.scrollTop - b.scrollTop) < 2;
   });
-  assert.ok(top <= at && at < top + height, "the line is in view");
-
-  // On the page of a version, a rule leads to its line, with or without script.
-  await page.goto(`${g.url}/policies`);
-  await page.getByTestId("policy-rules").getByRole("link", { name: "undo" }).click();
-  assert.match(await page.evaluate(() => document.querySelector(":target").textContent), /id: undo/);
+  await clear(page, "policy-editor");
 });

@@ -55,7 +55,7 @@ func testBundle() *gatehouse.Bundle {
 	return &gatehouse.Bundle{RunID: "run_1", SHA256: hex.EncodeToString(sum[:]), Manifest: `{"files":[]}`, Archive: archive.Bytes(), CreatedAt: testTime}
 }
 
-// runValues are the answers of the services for runs and workers.
+// runValues are the answers of the services for runs and workers, and of groups and health of the dispatch.
 func runValues(push *gatehouse.Push) map[string]any {
 	lease := gatehouse.Lease{Generation: 3, ExpiresAt: testTime.Add(time.Minute)}
 	return map[string]any{
@@ -63,7 +63,7 @@ func runValues(push *gatehouse.Push) map[string]any {
 		"ListWorkflows": workflowPage{NextCursor: "n", Items: []*gatehouse.WorkflowSummary{{
 			Workflow: testWorkflow(), Versions: 2, Runs: map[gatehouse.RunStatus]int{gatehouse.RunSucceeded: 3},
 		}}},
-		"StartRun": testRun(), "FindRun": testRun(), "WaitRun": testRun(), "WatchRun": testRun(), "CancelRun": testRun(), "RetryRun": testRun(),
+		"StartRun": testRun(), "FindRun": testRun(), "WaitRun": testRun(), "WatchRun": testRun(), "CancelRun": testRun(), "RetryRun": testRun(), "RetryRunFrom": testRun(),
 		"ListRuns": runPage{Items: []*gatehouse.Run{testRun()}},
 		"RunDetail": &gatehouse.RunDetail{
 			Run:      testRun(),
@@ -73,6 +73,19 @@ func runValues(push *gatehouse.Push) map[string]any {
 			Actions:  []*gatehouse.Action{testAction()}, Needs: map[string][]string{"page": {"classify"}},
 		},
 		"SignalRun": &gatehouse.Signal{RunID: "run_1", ID: "sig_1", Name: "closed", Data: `{"a":1.10}`, By: "bot", At: testTime},
+		"DispatchHealth": &gatehouse.DispatchHealth{
+			At: testTime, Connectors: []gatehouse.ConnectorHealth{{Connector: "shop", Queued: 2, OldestAt: &testTime, LastWords: "<busy>"}},
+			Queue: []gatehouse.QueuePoint{{At: testTime, Depth: 2, Oldest: gatehouse.Span(time.Minute)}},
+		},
+		"GroupDeadLetters": &gatehouse.DeadLetterGroups{Items: []gatehouse.DeadLetterGroup{{
+			Key: "ab", Connector: "shop", ErrorCode: "http_422", Status: gatehouse.PushFailed, Words: "<no>", Count: 2,
+			OldestAt: testTime, NewestAt: testTime,
+		}}, Seen: 2},
+		"RunQueues": &gatehouse.RunQueues{
+			At: testTime, Queues: []gatehouse.ToolQueue{{Tool: "crm.read", OldestAt: testTime, Leased: true}},
+			Workers:   []gatehouse.WorkerState{{Worker: "<one>", Steps: 2, Tools: []string{"crm.read"}, LeaseUntil: testTime}},
+			Schedules: []gatehouse.ScheduleState{{Workflow: "triage", Version: 2, NextAt: testTime}},
+		},
 		"ListReflexions": reflexionPage{Items: []*gatehouse.Reflexion{{
 			ID: "rfx_1", Tenant: "default", RunID: "run_1", Workflow: "triage", Version: 2, Outcome: gatehouse.RunFailed,
 			Attempted: "a", Happened: "b", Otherwise: "c", At: testTime,
@@ -133,6 +146,14 @@ func (f *fake) WatchRun(ctx context.Context, id, since string, wait time.Duratio
 
 func (f *fake) CancelRun(ctx context.Context, id, reason string) (*gatehouse.Run, error) {
 	return use[*gatehouse.Run](ctx, f, "CancelRun", id, id, reason)
+}
+
+func (f *fake) RunQueues(ctx context.Context) (*gatehouse.RunQueues, error) {
+	return use[*gatehouse.RunQueues](ctx, f, "RunQueues", "")
+}
+
+func (f *fake) RetryRunFrom(ctx context.Context, id, step string) (*gatehouse.Run, error) {
+	return use[*gatehouse.Run](ctx, f, "RetryRunFrom", id, id, step)
 }
 
 func (f *fake) RetryRun(ctx context.Context, id string) (*gatehouse.Run, error) {

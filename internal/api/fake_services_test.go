@@ -83,6 +83,14 @@ func (f *fake) ListBreakers(ctx context.Context) ([]gatehouse.BreakerState, erro
 	return use[[]gatehouse.BreakerState](ctx, f, "ListBreakers", "")
 }
 
+func (f *fake) DispatchHealth(ctx context.Context) (*gatehouse.DispatchHealth, error) {
+	return use[*gatehouse.DispatchHealth](ctx, f, "DispatchHealth", "")
+}
+
+func (f *fake) GroupDeadLetters(ctx context.Context, filter gatehouse.DeadLetterFilter) (*gatehouse.DeadLetterGroups, error) {
+	return use[*gatehouse.DeadLetterGroups](ctx, f, "GroupDeadLetters", "", filter)
+}
+
 func (f *fake) ListPushes(ctx context.Context, filter gatehouse.PushFilter) (pushPage, error) {
 	return use[pushPage](ctx, f, "ListPushes", "", filter)
 }

@@ -137,6 +137,7 @@ func newFake() *fake {
 				Since: testTime, Until: testTime.Add(time.Hour), Seen: 3, Capped: true,
 				All:    gatehouse.Insight{Proposed: 3, Approved: 1, Pending: 1, Denied: 1, P50: gatehouse.Span(time.Minute)},
 				ByType: []gatehouse.Insight{{Name: "refund", Proposed: 3}}, ByAgent: []gatehouse.Insight{{Name: "bot", Proposed: 3}},
+				ByDay: []gatehouse.Insight{{Name: "2026-11-20", Proposed: 3}}, ByGroup: []gatehouse.Insight{},
 				Waiting:   []gatehouse.WaitingCount{{RiskLevel: 4, Counts: []int{0, 1, 0, 0, 0}}},
 				Decisions: []gatehouse.DecisionCount{{Endpoint: "decide", Won: 1, Voted: 2, Replayed: 3, Conflict: 4, Refused: 5}},
 			},

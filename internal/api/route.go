@@ -194,6 +194,7 @@ var (
 	readers   = []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleApprover, gatehouse.RoleOperator, gatehouse.RoleAuditor, gatehouse.RoleViewer}
 	proposers = []gatehouse.Role{gatehouse.RoleProposer}
 	approvers = []gatehouse.Role{gatehouse.RoleApprover}
+	editors   = []gatehouse.Role{gatehouse.RoleApprover, gatehouse.RoleOperator}
 	operators = []gatehouse.Role{gatehouse.RoleOperator}
 	auditors  = []gatehouse.Role{gatehouse.RoleAuditor}
 	admins    = []gatehouse.Role{gatehouse.RoleAdmin}

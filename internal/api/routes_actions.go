@@ -40,18 +40,23 @@ func (s *Server) actionRoutes() []route {
 					"proposer, the rationale, the amount, the key or the proposed values, separated by spaces; or an id."},
 				param{name: "sort", kind: paramEnum, enum: words([]gatehouse.Sort{gatehouse.SortNewest, gatehouse.SortUrgency}), doc: "The order; newest by default."},
 				param{name: "decided", kind: paramEnum, enum: words(gatehouse.DecidedHows()), doc: "Only actions that people approved, that people approved or rejected, or that the policy allowed without them, whatever has become of them since. Not in the archive."},
+				param{name: "group", max: 64, doc: "Only those that ask the group with this name. Not in the archive."},
 				param{name: "archived", kind: paramEnum, enum: []string{"true", "false"}, doc: "true: the archive instead, newest first; there q is an id only."},
 			),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
 				if c.query["decided"] != "" && c.query["archived"] == "true" {
 					return reply{}, gatehouse.Violations{{Pointer: "/query/decided", Detail: "cannot be asked of the archive"}}.Err()
 				}
+				if c.query["group"] != "" && c.query["archived"] == "true" {
+					return reply{}, gatehouse.Violations{{Pointer: "/query/group", Detail: "cannot be asked of the archive"}}.Err()
+				}
 				return answer(s.cfg.Actions.ListActions(ctx, gatehouse.ActionFilter{
 					Status: gatehouse.Status(c.query["status"]), ActionType: c.query["action_type"],
 					RiskLevel:  gatehouse.RiskLevel(c.query.integer("risk_level", 0)),
 					ProposedBy: c.query["proposed_by"], Query: c.query["q"], Sort: gatehouse.Sort(c.query["sort"]),
 					Archived: c.query["archived"] == "true", Decided: gatehouse.DecidedHow(c.query["decided"]),
-					Limit: c.query.limit(), Cursor: c.query["cursor"],
+					AskedGroup: c.query["group"],
+					Limit:      c.query.limit(), Cursor: c.query["cursor"],
 				}))
 			}),
 		}, {
@@ -100,15 +105,16 @@ func (s *Server) actionRoutes() []route {
 			}),
 		}, {
 			method: "POST", path: "/proposed-actions/{id}/edit", name: "edit", tag: tagActions,
-			summary: "Edit the change of a pending action",
-			doc: "For whoever may decide the action. Takes the whole new change, or a JSON merge patch (RFC 7396) of the old one, with the " +
+			summary: "Edit the change of a pending action, or correct a failed one",
+			doc: "For whoever may decide the action; a failed one that the target refused for its content is corrected by an operator, which " +
+				"closes its dead letter and leaves it failed. Takes the whole new change, or a JSON merge patch (RFC 7396) of the old one, with the " +
 				"digest of what was seen and a note for the proposer. It makes a new revision: the proposer stays, the caller stands in " +
 				"edited_by, the fields by both in edit.changes, and the policy judges the edited change. The old action becomes superseded, and its " +
 				"votes do not carry over. Whoever edits may approve the revision where the policy lets them: alone up to L3 unless its " +
 				"edits.approve_up_to says otherwise, and as one of several. With approve, the caller's approval is stored with the edit, or " +
 				"neither is. With dry_run nothing is stored, and the answer is the revision as it would be: 200, without id and digest. " +
 				"A cannot_edit says in reason why: unchanged, denied, not_editable or proposer_disabled. Nothing is stored then.",
-			roles: approvers, token: tokenRequired, thing: ThingAction,
+			roles: editors, token: tokenRequired, thing: ThingAction,
 			status: http.StatusCreated, replays: true, out: typeOf[gatehouse.Action](), idempotent: true,
 			codes: append([]gatehouse.Code{
 				gatehouse.CodeAlreadyDecided, gatehouse.CodeCannotEdit,

@@ -31,6 +31,15 @@ func (s *Server) dispatchRoutes() []route {
 				return answer(gatehouse.Page[gatehouse.BreakerState]{Items: states}, err)
 			}),
 		}, {
+			method: "GET", path: "/pushes/health", name: "dispatchHealth", tag: tagDispatch,
+			summary: "Tell how the connectors and the queue do",
+			doc: "Per connector: its breaker, what waits, the outcomes of the last hour, the last success and the last error of the last 24 hours. " +
+				"And the depth of the queue, with the age of its oldest push, at 48 points of the last 24 hours.",
+			roles: readers, status: http.StatusOK, out: typeOf[gatehouse.DispatchHealth](),
+			handler: plain(func(ctx context.Context, _ *call) (reply, error) {
+				return answer(s.cfg.Dispatch.DispatchHealth(ctx))
+			}),
+		}, {
 			method: "POST", path: "/pushes/drain", name: "drain", tag: tagDispatch,
 			summary: "Show what is due, or send it now", doc: "A dry run unless dry_run is false.",
 			roles: operators, status: http.StatusOK, out: typeOf[gatehouse.DrainAnswer](),
@@ -50,16 +59,21 @@ func (s *Server) dispatchRoutes() []route {
 			summary: "List dead letters",
 			doc:     "Every push that needs a person: failed and not discarded, or of an unknown outcome. Each says what the target said, whether a replay is safe, and why. A dead letter's id is its push's.",
 			roles:   readers, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.DeadLetter]](),
-			query: paging(
-				param{name: "connector", max: 128, doc: "Only those of this connector."},
-				param{name: "code", max: 128, doc: "Only those that ended with this code."},
-				param{name: "since", kind: paramTime, doc: "Only those that ended at this time or later."},
-			),
+			query: paging(append(deadLetterParams(), param{name: "group", max: 64, doc: "Only those of the group with this key."})...),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
-				return answer(s.cfg.Dispatch.ListDeadLetters(ctx, gatehouse.DeadLetterFilter{
-					Connector: c.query["connector"], Code: c.query["code"], Since: c.query.time("since"),
-					Limit: c.query.limit(), Cursor: c.query["cursor"],
-				}))
+				f := deadLetterFilter(c)
+				f.Group, f.Limit, f.Cursor = c.query["group"], c.query.limit(), c.query["cursor"]
+				return answer(s.cfg.Dispatch.ListDeadLetters(ctx, f))
+			}),
+		}, {
+			method: "GET", path: "/dead-letters/groups", name: "groupDeadLetters", tag: tagDispatch,
+			summary: "Group dead letters by error",
+			doc: "By connector, code, status and the target's words, the largest group first; words that differ only in tokens with a digit are the same. " +
+				"Counts at most the newest 5,000. The key of a group selects its dead letters in the list, and in the filter of replay, discard and resolve.",
+			roles: readers, status: http.StatusOK, out: typeOf[gatehouse.DeadLetterGroups](),
+			query: deadLetterParams(),
+			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+				return answer(s.cfg.Dispatch.GroupDeadLetters(ctx, deadLetterFilter(c)))
 			}),
 		}, {
 			method: "POST", path: "/dead-letters/replay", name: "replayDeadLetters", tag: tagDispatch,
@@ -87,5 +101,25 @@ func (s *Server) dispatchRoutes() []route {
 				return answer(s.cfg.Dispatch.ResolveDeadLetters(ctx, *in))
 			}),
 		},
+	}
+}
+
+// deadLetterParams are the parameters that select dead letters.
+func deadLetterParams() []param {
+	return []param{
+		{name: "connector", max: 128, doc: "Only those of this connector."},
+		{name: "code", max: 128, doc: "Only those that ended with this code."},
+		{
+			name: "status", kind: paramEnum, enum: words([]gatehouse.PushStatus{gatehouse.PushFailed, gatehouse.PushUnknown}),
+			doc: "Only those that failed, or whose outcome is unknown.",
+		},
+		{name: "since", kind: paramTime, doc: "Only those that ended at this time or later."},
+	}
+}
+
+func deadLetterFilter(c *call) gatehouse.DeadLetterFilter {
+	return gatehouse.DeadLetterFilter{
+		Connector: c.query["connector"], Code: c.query["code"], Status: gatehouse.PushStatus(c.query["status"]),
+		Since: c.query.time("since"),
 	}
 }

@@ -21,6 +21,11 @@ type cancelRun struct {
 	Reason string `json:"reason,omitempty"`
 }
 
+// retryRun says how to begin a run again.
+type retryRun struct {
+	From string `json:"from,omitempty"`
+}
+
 // newSignal is an event for a run.
 type newSignal struct {
 	Name string         `json:"name"`
@@ -43,6 +48,8 @@ func (s *Server) runRoutes() []route {
 				param{name: "workflow", max: 128, doc: "Only runs of this workflow."},
 				param{name: "since", kind: paramTime, doc: "Only runs created at this time or later."},
 				param{name: "until", kind: paramTime, doc: "Only runs created before this time."},
+				param{name: "input", max: 512, doc: "Only runs whose input has this member, such as customer=ACME. " +
+					"A page looks at 5,000 runs at most: it may be short, and next_cursor goes on."},
 			),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
 				f := gatehouse.RunFilter{
@@ -54,7 +61,22 @@ func (s *Server) runRoutes() []route {
 				if until := c.query.time("until"); until != nil {
 					f.Until = *until
 				}
+				if text := c.query["input"]; text != "" {
+					var ok bool
+					if f.InputField, f.InputValue, ok = gatehouse.ReadInputFilter(text); !ok {
+						return reply{}, gatehouse.Violations{{Pointer: "/query/input", Detail: "must be a name and a value, such as customer=ACME"}}.Err()
+					}
+				}
 				return answer(s.cfg.Runs.ListRuns(ctx, f))
+			}),
+		}, {
+			method: "GET", path: "/runs/queues", name: "getRunQueues", tag: tagRuns,
+			summary: "Tell what waits for workers, and who works",
+			doc: "The tools with ready steps, what each worker holds with the end of its latest lease, and the next run of each schedule. " +
+				"No store knows which workers poll.",
+			roles: readers, status: http.StatusOK, out: typeOf[gatehouse.RunQueues](),
+			handler: plain(func(ctx context.Context, _ *call) (reply, error) {
+				return answer(s.cfg.Runs.RunQueues(ctx))
 			}),
 		}, {
 			method: "GET", path: "/runs/{id}", name: "getRun", tag: tagRuns,
@@ -86,13 +108,17 @@ func (s *Server) runRoutes() []route {
 			})),
 		}, {
 			method: "POST", path: "/runs/{id}/retry", name: "retryRun", tag: tagRuns,
-			summary: "Begin a failed or canceled run again",
-			doc:     "A new run of the same version with the same input. Steps that succeeded are taken over with their output.",
-			roles:   steerers, thing: ThingRun, status: http.StatusCreated, out: typeOf[gatehouse.Run](), idempotent: true,
+			summary: "Begin a failed or canceled run again, or an ended one from a step",
+			doc: "A new run of the same version with the same input. Steps that succeeded are taken over with their output. With from, the id of " +
+				"a step, that step and all that need it are done again; a change that was made already is not made twice.",
+			roles: steerers, thing: ThingRun, status: http.StatusCreated, out: typeOf[gatehouse.Run](), idempotent: true,
 			codes: []gatehouse.Code{gatehouse.CodeTooLate},
-			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+			handler: maybe(body(checkRetryRun, func(ctx context.Context, c *call, in *retryRun) (reply, error) {
+				if in.From != "" {
+					return answer(s.cfg.Runs.RetryRunFrom(ctx, c.id, in.From))
+				}
 				return answer(s.cfg.Runs.RetryRun(ctx, c.id))
-			}),
+			})),
 		}, {
 			method: "POST", path: "/runs/{id}/signals", name: "signalRun", tag: tagRuns,
 			summary: "Send an event to a run", doc: "One that comes before its step waits for it is kept. The `from` of the step says whose events it takes; " +
@@ -180,6 +206,12 @@ func (s *Server) getRunEvidence(ctx context.Context, c *call) (reply, error) {
 func checkCancelRun(r *cancelRun) error {
 	var v gatehouse.Violations
 	checkNotes(&v, "/reason", r.Reason)
+	return v.Err()
+}
+
+func checkRetryRun(r *retryRun) error {
+	var v gatehouse.Violations
+	v.CheckText("/from", r.From, 128)
 	return v.Err()
 }
 

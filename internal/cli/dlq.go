@@ -19,13 +19,15 @@ type dlqCmd struct {
 
 // dlqFilter selects dead letters by what they have in common.
 type dlqFilter struct {
-	Connector string `placeholder:"NAME" help:"Only those of this connector."`
-	Code      string `placeholder:"CODE" help:"Only those that ended with this code."`
-	Since     string `placeholder:"WHEN" help:"Only those that ended since then: 2h ago, or a time such as 2026-01-02T15:04:05Z."`
+	Connector string               `placeholder:"NAME" help:"Only those of this connector."`
+	Code      string               `placeholder:"CODE" help:"Only those that ended with this code."`
+	Status    gatehouse.PushStatus `enum:",failed,unknown" default:"" placeholder:"STATUS" help:"Only failed ones, or those of an unknown outcome."`
+	Group     string               `placeholder:"KEY" help:"Only those of this group; see list --by error."`
+	Since     string               `placeholder:"WHEN" help:"Only those that ended since then: 2h ago, or a time such as 2026-01-02T15:04:05Z."`
 }
 
 func (f *dlqFilter) read(now time.Time) (out gatehouse.DeadLetterFilter, err error) {
-	out.Connector, out.Code = f.Connector, f.Code
+	out.Connector, out.Code, out.Status, out.Group = f.Connector, f.Code, f.Status, f.Group
 	if f.Since == "" {
 		return out, nil
 	}
@@ -52,6 +54,7 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 // dlqListCmd lists dead letters.
 type dlqListCmd struct {
 	dlqFilter `embed:""`
+	By        string `enum:",error" default:"" placeholder:"error" help:"error: group them by connector, code and what the target said."`
 	paging    `embed:""`
 }
 
@@ -62,9 +65,13 @@ it, or nobody knows whether it had its effect. Piped, the columns are: id,
 action, type, connector, attempts, last attempt, code, error, advice, status,
 replay (safe or unsafe), why, what the target said.
 
+With --by error, the columns are: group, connector, status, code, count, oldest,
+newest, what the target said last.
+
 Examples:
 
     gatehouse dlq list
+    gatehouse dlq list --by error
     gatehouse dlq list --connector shop --since 2h
     gatehouse dlq list --all | awk -F'\t' '$7 == "target_changed" {print $1}'
 `
@@ -75,6 +82,9 @@ func (c *dlqListCmd) Run(g *globals, api service) error {
 	filter, err := c.read(time.Now())
 	if err != nil {
 		return err
+	}
+	if c.By != "" {
+		return c.groups(g, api, filter)
 	}
 	page, err := collect(g.Ctx, &c.paging,
 		func(ctx context.Context, cursor string, limit int) (gatehouse.Page[*gatehouse.DeadLetter], error) {
@@ -95,6 +105,30 @@ func (c *dlqListCmd) Run(g *globals, api service) error {
 			t.Add(d.ID, d.ActionID, d.ActionType, d.Connector, strconv.Itoa(d.Attempts), g.At(d.LastAt), d.ErrorCode,
 				d.Error, d.Advice,
 				string(d.Status), replay, d.ReplayReason, d.TargetSays)
+		}
+		return t
+	})
+}
+
+// groups lists the groups of dead letters, the largest first.
+func (c *dlqListCmd) groups(g *globals, api service, filter gatehouse.DeadLetterFilter) error {
+	if filter.Group != "" {
+		return term.Usagef("give --by or --group, not both")
+	}
+	x, err := api.GroupDeadLetters(g.Ctx, filter)
+	if err != nil {
+		return err
+	}
+	if x.Capped {
+		g.Say("Only the newest %d dead letters are counted.", gatehouse.MaxGrouped)
+	}
+	return showList(g, x, nil, "No dead letters.", func() *term.Table {
+		t := &term.Table{
+			Header: []string{"GROUP", "CONNECTOR", "STATUS", "CODE", "COUNT", "OLDEST", "NEWEST", "TARGET SAYS"},
+			Wide:   7, Drop: []int{6, 2},
+		}
+		for _, x := range x.Items {
+			t.Add(x.Key, x.Connector, string(x.Status), x.ErrorCode, strconv.Itoa(x.Count), g.At(x.OldestAt), g.At(x.NewestAt), x.Words)
 		}
 		return t
 	})
@@ -124,7 +158,7 @@ func (s *dlqSelection) read(all bool) (out gatehouse.DeadLetterSelection, err er
 	}
 	switch {
 	case given != 1:
-		return out, term.Usagef("name dead letters, or a filter (--connector, --code, --since, --limit), or " +
+		return out, term.Usagef("name dead letters, or a filter (--connector, --code, --status, --group, --since, --limit), or " +
 			"--all where there is one")
 	case s.Yes && s.DryRun:
 		return out, term.Usagef("give --yes or --dry-run, not both")

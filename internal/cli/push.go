@@ -12,6 +12,7 @@ import (
 // pushCmd groups the commands about pushes.
 type pushCmd struct {
 	List    pushListCmd    `cmd:"" help:"List pushes."`
+	Health  pushHealthCmd  `cmd:"" help:"Tell how each connector and the queue do."`
 	Drain   pushDrainCmd   `cmd:"" help:"Show what is due, or send it now."`
 	Resolve pushResolveCmd `cmd:"" help:"Settle a push whose outcome is unknown."`
 	Ask     pushAskCmd     `cmd:"" help:"Ask targets about unknown outcomes."`

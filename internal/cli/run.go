@@ -17,6 +17,7 @@ type runCmd struct {
 	Start  runStartCmd  `cmd:"" help:"Start a run of a workflow's newest version."`
 	List   runListCmd   `cmd:"" help:"List runs, the newest first."`
 	Show   runShowCmd   `cmd:"" help:"Show a run: its steps, its timeline, and what it proposed."`
+	Queues runQueuesCmd `cmd:"" help:"Tell what waits for workers, who works, and what is scheduled."`
 	Watch  runWatchCmd  `cmd:"" help:"Follow a run until it has ended."`
 	Cancel runCancelCmd `cmd:"" help:"Cancel a run."`
 	Retry  runRetryCmd  `cmd:"" help:"Begin a failed or canceled run again, without what succeeded."`
@@ -107,6 +108,7 @@ type runListCmd struct {
 	Status   gatehouse.RunStatus `enum:",queued,running,waiting_approval,waiting,failed_retryable,succeeded,failed_terminal,canceled" default:"" placeholder:"STATUS" help:"queued, running, waiting_approval, waiting, failed_retryable, succeeded, failed_terminal or canceled."`
 	Workflow string              `placeholder:"NAME" help:"Only runs of this workflow."`
 	Since    string              `placeholder:"WHEN" help:"Only runs created since then: 2h ago, or a time such as 2026-01-02T15:04:05Z."`
+	Input    string              `placeholder:"FIELD=VALUE" help:"Only runs whose input has this member, such as customer=ACME; a page looks at 5,000 runs at most."`
 	paging   `embed:""`
 }
 
@@ -120,6 +122,7 @@ Examples:
     gatehouse run list --status waiting_approval
     gatehouse run list --workflow incident-triage --status failed_terminal --all
     gatehouse run list --since 2h
+    gatehouse run list --input customer=ACME
     gatehouse run list --limit 5 --json
 `
 }
@@ -131,6 +134,12 @@ func (c *runListCmd) Run(g *globals, api service) error {
 		var err error
 		if f.Since, err = parseSince(c.Since, g.Now()); err != nil {
 			return err
+		}
+	}
+	if c.Input != "" {
+		var ok bool
+		if f.InputField, f.InputValue, ok = gatehouse.ReadInputFilter(c.Input); !ok {
+			return term.Usagef("--input must be a name and a value, such as customer=ACME")
 		}
 	}
 	page, err := collect(g.Ctx, &c.paging,
@@ -281,23 +290,29 @@ func (c *runCancelCmd) Run(g *globals, api service) error {
 
 // runRetryCmd begins a run again.
 type runRetryCmd struct {
-	ID string `arg:"" help:"The run, failed or canceled."`
+	ID   string `arg:"" help:"The run, failed or canceled; with --from any that has ended."`
+	From string `placeholder:"STEP" help:"Do this step again, and all that need it."`
 }
 
 func (*runRetryCmd) Help() string {
 	return `
 A new run of the same version with the same input. Steps that succeeded are taken
 over with what they came to. Repeated, it answers with the run that the first one
-began; a run that did not fail exits 12.
+began; a run that did not fail exits 12. With --from, the step and all that need
+it are done again; a change that was made already is not made twice.
 
 Examples:
 
     gatehouse run retry run_01993b7e
+    gatehouse run retry run_01993b7e --from draft
 `
 }
 
 // Run begins.
 func (c *runRetryCmd) Run(g *globals, api service) error {
+	if c.From != "" {
+		return g.printRun(api.RetryRunFrom(g.Ctx, c.ID, c.From))
+	}
 	return g.printRun(api.RetryRun(g.Ctx, c.ID))
 }
 

@@ -12,7 +12,7 @@ import (
 
 func (c *Console) actionRoutes() []route {
 	proposers := []gatehouse.Role{gatehouse.RoleProposer}
-	editors := []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleApprover}
+	correctors := []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleApprover, gatehouse.RoleOperator}
 	return []route{
 		{pattern: "GET /actions/{id}", handle: c.action},
 		{pattern: "GET /actions/{id}/live", background: true, handle: c.actionLive},
@@ -23,8 +23,8 @@ func (c *Console) actionRoutes() []route {
 		{pattern: "POST /actions/{id}/cancel", handle: c.cancel},
 		{pattern: "POST /actions/{id}/rebase", handle: c.rebase},
 		{pattern: "POST /actions/{id}/reverse", handle: c.reverse},
-		{pattern: "GET /actions/{id}/edit", roles: editors, handle: c.editPage},
-		{pattern: "POST /actions/{id}/edit/review", roles: editors[1:], handle: c.reviewEdit},
+		{pattern: "GET /actions/{id}/edit", roles: correctors, handle: c.editPage},
+		{pattern: "POST /actions/{id}/edit/review", roles: correctors[1:], handle: c.reviewEdit},
 		{pattern: "POST /actions/{id}/edit", roles: proposers, handle: c.revise},
 		{pattern: "GET /actions/{id}/stepup/oidc/{provider}", handle: c.stepUpOIDC},
 		{pattern: "POST /actions/{id}/stepup/passkey/begin", handle: c.stepUpPasskeyBegin},

@@ -14,6 +14,7 @@ func (c *Console) dispatchRoutes() []route {
 		{pattern: "GET /dispatch", handle: c.dispatch},
 		{pattern: "POST /dispatch/pushes/{id}/resolve", roles: []gatehouse.Role{gatehouse.RoleOperator}, handle: c.resolve},
 		{pattern: "POST /dispatch/discard", roles: []gatehouse.Role{gatehouse.RoleOperator}, handle: c.discard},
+		{pattern: "POST /dispatch/resolve", roles: []gatehouse.Role{gatehouse.RoleOperator}, handle: c.resolveGroup},
 		{pattern: "POST /dispatch/replay", roles: []gatehouse.Role{gatehouse.RoleAdmin}, handle: c.replay},
 	}
 }
@@ -23,6 +24,7 @@ const (
 	tabAttention = "attention"
 	tabQueue     = "queue"
 	tabDone      = "done"
+	tabHealth    = "health"
 )
 
 // dispatchTab is a tab and the push states that it lists.
@@ -36,19 +38,13 @@ func dispatchTabs() []dispatchTab {
 		{tabAttention, "Needs a person", "dead letters: what failed, and outcomes that nobody knows", nil},
 		{tabQueue, "Queue", "what waits, and what is under way", []gatehouse.PushStatus{gatehouse.PushSent, gatehouse.PushPicking, gatehouse.PushQueued}},
 		{tabDone, "Done", "what was applied or canceled", []gatehouse.PushStatus{gatehouse.PushApplied, gatehouse.PushCanceled}},
+		{tabHealth, "Health", "how each connector does, and how the queue was over the last day", nil},
 	}
 }
 
 // pushRow is a push and its action.
 type pushRow struct {
 	p     *gatehouse.Push
-	a     *gatehouse.Action
-	short card.Phrase
-}
-
-// deadRow is a dead letter and its action.
-type deadRow struct {
-	d     *gatehouse.DeadLetter
 	a     *gatehouse.Action
 	short card.Phrase
 }
@@ -64,19 +60,16 @@ type dispatchPage struct {
 	tab string
 	// breakers are the breakers that are open or half open.
 	breakers []gatehouse.BreakerState
-	// filter selects dead letters by connector or error code.
-	filter  gatehouse.DeadLetterFilter
-	dead    []deadRow
-	deadAll string // leads to more dead letters
-	groups  []pushGroup
+	deadList
+	groups []pushGroup
+	health *gatehouse.DispatchHealth
 	// failed is the error shown at the head of the page, replayed the result of a replay.
 	failed    *gatehouse.Error
 	replayed  *gatehouse.ReplayAnswer
 	discarded *gatehouse.DeadLetterAnswer
+	// plan is what an act would do to a group, nil for none.
+	plan *groupPlanned
 }
-
-// deadCursor is the URL parameter for the cursor of the dead letters.
-const deadCursor = "dead"
 
 // groupRows is the number of rows of each state on a page.
 const groupRows = 50
@@ -113,46 +106,13 @@ func (c *Console) dispatchPage(v *view) (*dispatchPage, error) {
 			p.groups = append(p.groups, g)
 		}
 	}
-	if p.tab != tabAttention {
-		return p, nil
+	switch p.tab {
+	case tabHealth:
+		p.health, err = c.cfg.Dispatch.DispatchHealth(v.ctx)
+	case tabAttention:
+		p.deadList, err = c.deadLetters(v)
 	}
-	p.filter = gatehouse.DeadLetterFilter{Connector: strings.TrimSpace(v.query("connector")),
-		Code: strings.TrimSpace(v.query("code"))}
-	f := p.filter
-	f.Cursor, f.Limit = v.query(deadCursor), groupRows
-	page, err := c.cfg.Dispatch.ListDeadLetters(v.ctx, f)
-	if err != nil {
-		return nil, err
-	}
-	for _, d := range page.Items {
-		a, err := c.cfg.Actions.FindAction(v.ctx, d.ActionID)
-		if err != nil {
-			return nil, err
-		}
-		p.dead = append(p.dead, deadRow{d: d, a: a, short: shortOf(a)})
-	}
-	if page.NextCursor != "" {
-		p.deadAll = p.deadPath("/dispatch", deadCursor, page.NextCursor)
-	}
-	return p, nil
-}
-
-// filtered reports whether a filter is set for the dead letters.
-func (p *dispatchPage) filtered() bool { return p.filter.Connector != "" || p.filter.Code != "" }
-
-// deadPath is a path with the dead letters' filter and further names and values in turn.
-func (p *dispatchPage) deadPath(path string, more ...string) string {
-	q := url.Values{}
-	for i, pairs := 0, append([]string{"connector", p.filter.Connector, "code", p.filter.Code},
-		more...); i+1 < len(pairs); i += 2 {
-		if pairs[i+1] != "" {
-			q.Set(pairs[i], pairs[i+1])
-		}
-	}
-	if len(q) == 0 {
-		return path
-	}
-	return path + "?" + q.Encode()
+	return p, err
 }
 
 // pushGroup reads a page of one state. Each state has a cursor parameter of its own.
@@ -194,50 +154,6 @@ func (c *Console) resolve(v *view) error {
 	return v.redirect("/dispatch")
 }
 
-// discard closes the selected dead letters permanently.
-func (c *Console) discard(v *view) error {
-	if err := v.parse(); err != nil {
-		return err
-	}
-	ids := v.r.PostForm["push"]
-	if len(ids) == 0 {
-		return c.dispatchRefused(v, gatehouse.E(gatehouse.CodeInvalid, "select the dead letters to discard"))
-	}
-	answer, err := c.cfg.Dispatch.DiscardDeadLetters(v.ctx, gatehouse.DiscardRequest{
-		DeadLetterSelection: gatehouse.DeadLetterSelection{IDs: ids}, Reason: strings.TrimSpace(v.form("reason")),
-	})
-	if err != nil {
-		return c.dispatchRefused(v, err)
-	}
-	p, err := c.dispatchPage(v)
-	if err != nil {
-		return err
-	}
-	p.discarded = answer
-	return v.render(http.StatusOK, "Dispatch", "/dispatch", dispatchView(v, p))
-}
-
-// replay puts the selected dead letters back into the queue.
-func (c *Console) replay(v *view) error {
-	if err := v.parse(); err != nil {
-		return err
-	}
-	ids := v.r.PostForm["push"]
-	if len(ids) == 0 {
-		return c.dispatchRefused(v, gatehouse.E(gatehouse.CodeInvalid, "select the dead letters to retry"))
-	}
-	answer, err := c.cfg.Dispatch.ReplayDeadLetters(v.ctx, gatehouse.ReplayRequest{IDs: ids})
-	if err != nil {
-		return c.dispatchRefused(v, err)
-	}
-	p, err := c.dispatchPage(v)
-	if err != nil {
-		return err
-	}
-	p.replayed = answer
-	return v.render(http.StatusOK, "Dispatch", "/dispatch", dispatchView(v, p))
-}
-
 // dispatchRefused shows the page's present state with the error.
 func (c *Console) dispatchRefused(v *view, err error) error {
 	e := asError(err)
@@ -250,14 +166,6 @@ func (c *Console) dispatchRefused(v *view, err error) error {
 	}
 	p.failed = e
 	return v.render(gatehouse.StatusOf(e.Code), "Dispatch", "/dispatch", dispatchView(v, p))
-}
-
-// resultTone is the tone of the notice about a change to dead letters.
-func resultTone(r *gatehouse.DeadLetterAnswer) string {
-	if r.Skipped > 0 {
-		return "warn"
-	}
-	return "good"
 }
 
 // groupTitle is an operator's word for a state.

@@ -21,12 +21,15 @@ func (c *Console) editPage(v *view) error {
 	if err != nil {
 		return err
 	}
-	if v.mayEdit(a) && (v.query("own") == "" || !v.has(gatehouse.RoleProposer)) {
+	if v.corrects(a) || v.mayEdit(a) && (v.query("own") == "" || !v.has(gatehouse.RoleProposer)) {
 		e := v.newReviewEdit(a)
 		if v.query("json") != "" {
 			e.fields = nil
 		}
 		return v.render(http.StatusOK, "Edit", "/inbox", reviewEditForm(v, e))
+	}
+	if !v.has(gatehouse.RoleProposer, gatehouse.RoleApprover) {
+		return gatehouse.E(gatehouse.CodeRoleRequired, "an operator corrects failed changes only that the target refused")
 	}
 	e := &editView{a: a, change: pretty(a.ProposedChange), rationale: a.Rationale, once: v.requestID}
 	return v.render(http.StatusOK, "Edit", "/inbox", editForm(v, e))

@@ -27,6 +27,8 @@ type inboxQuery struct {
 	Status gatehouse.Status // in the tab Decided
 	// Decided selects, in the tab Decided, the actions that people or the policy alone decided.
 	Decided gatehouse.DecidedHow
+	// Group selects the actions that ask a group of people.
+	Group string
 	// Open is the action shown beside the list, Done the one that was decided last.
 	Open, Done string
 	Cursor     string
@@ -43,7 +45,7 @@ type inboxQuery struct {
 
 func readInboxQuery(values url.Values) inboxQuery {
 	q := inboxQuery{
-		Tab: oneOf(values.Get("tab"), tabTeam, tabDecided, tabAll), Type: values.Get("type"), By: values.Get("by"), Text: values.Get("q"),
+		Tab: oneOf(values.Get("tab"), tabTeam, tabDecided, tabAll), Type: values.Get("type"), By: values.Get("by"), Group: values.Get("group"), Text: values.Get("q"),
 		Open: values.Get("open"), Done: values.Get("done"), Cursor: values.Get("cursor"), Empty: values.Has("empty"),
 	}
 	if q.Tab == "" {
@@ -118,7 +120,7 @@ func decidedWords(how gatehouse.DecidedHow) string {
 
 // filtered reports whether any filter is set.
 func (q inboxQuery) filtered() bool {
-	return q.Type != "" || q.Risk != 0 || q.By != "" || q.Text != "" || q.Status != "" || q.Decided != "" || !q.From.IsZero() || !q.To.IsZero()
+	return q.Type != "" || q.Risk != 0 || q.By != "" || q.Group != "" || q.Text != "" || q.Status != "" || q.Decided != "" || !q.From.IsZero() || !q.To.IsZero()
 }
 
 // values are the query's URL parameters; defaults are left out.
@@ -137,6 +139,7 @@ func (q inboxQuery) values() url.Values {
 		set("risk", strconv.Itoa(int(q.Risk)))
 	}
 	set("by", q.By)
+	set("group", q.Group)
 	set("q", q.Text)
 	set("status", string(q.Status))
 	set("decided", string(q.Decided))
@@ -198,7 +201,7 @@ func (q inboxQuery) next(cursor string, rows int) inboxQuery {
 // filter is the store's filter for this query.
 func (q inboxQuery) filter() gatehouse.ActionFilter {
 	f := gatehouse.ActionFilter{
-		ActionType: q.Type, RiskLevel: q.Risk, ProposedBy: q.By, Query: q.Text, Status: q.Status, Decided: q.Decided, Cursor: q.Cursor,
+		ActionType: q.Type, RiskLevel: q.Risk, ProposedBy: q.By, AskedGroup: q.Group, Query: q.Text, Status: q.Status, Decided: q.Decided, Cursor: q.Cursor,
 		Sort: gatehouse.SortUrgency, Limit: gatehouse.DefaultLimit,
 	}
 	if q.history() {

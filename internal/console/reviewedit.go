@@ -23,6 +23,8 @@ type reviewEdit struct {
 	outcome            *gatehouse.Error
 	// tried is the preview of the revision, nil when there was no preview or it was refused.
 	tried *gatehouse.Action
+	// correcting is set when a failed action is corrected.
+	correcting bool
 	// ownToo is set when the person may instead propose a change of their own.
 	ownToo bool
 }
@@ -102,7 +104,9 @@ func mapLeaves(
 func (v *view) newReviewEdit(a *gatehouse.Action) *reviewEdit {
 	e := &reviewEdit{
 		a: a, change: pretty(a.ProposedChange), once: v.requestID, ownToo: v.has(gatehouse.RoleProposer),
+		correcting: v.corrects(a),
 	}
+	e.ownToo = e.ownToo && !e.correcting
 	before := make(map[string]gatehouse.JSON)
 	mapLeaves(a.CurrentState, nil, func(steps []string, leaf gatehouse.JSON) gatehouse.JSON {
 		before[card.Pointer(steps)] = leaf
@@ -146,6 +150,11 @@ func kindOf(x card.Value) string {
 // mayEdit reports whether the person may edit a pending action as its reviewer.
 func (v *view) mayEdit(a *gatehouse.Action) bool {
 	return a.Status == gatehouse.StatusPending && gate.MayEdit(a, v.person, v.now) == nil
+}
+
+// corrects reports whether the person may correct a failed action.
+func (v *view) corrects(a *gatehouse.Action) bool {
+	return v.has(gatehouse.RoleOperator) && gate.Correctable(a)
 }
 
 // reviewEdit previews or stores a reviewer's edit. The parameter do is check, save or approve.

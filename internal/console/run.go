@@ -26,6 +26,7 @@ func (c *Console) runRoutes() []route {
 	return []route{
 		{pattern: "GET /runs", handle: c.runList},
 		{pattern: "GET /runs/new", background: true, handle: c.newRuns},
+		{pattern: "GET /runs/queues", handle: c.runQueues},
 		{pattern: "GET /runs/bulk", roles: operators, handle: c.bulkRunsPage},
 		{pattern: "POST /runs/bulk", roles: operators, handle: c.doBulkRuns},
 		{pattern: "GET /runs/{id}", handle: c.run},
@@ -196,7 +197,13 @@ func (c *Console) retryRun(v *view) error {
 		return err
 	}
 	id := v.r.PathValue("id")
-	again, err := c.cfg.Runs.RetryRun(v.ctx, id)
+	var again *gatehouse.Run
+	var err error
+	if from := v.form("from"); from != "" {
+		again, err = c.cfg.Runs.RetryRunFrom(v.ctx, id, from)
+	} else {
+		again, err = c.cfg.Runs.RetryRun(v.ctx, id)
+	}
 	if err != nil {
 		return c.runRefused(v, id, err)
 	}
@@ -224,6 +231,25 @@ func canCancel(v *view, r *gatehouse.Run) bool {
 
 func canRetry(v *view, r *gatehouse.Run) bool {
 	return (r.Status == gatehouse.RunFailed || r.Status == gatehouse.RunCanceled) && v.has(gatehouse.RoleOperator)
+}
+
+// canRetryFrom reports whether the person may have a run begin again from one of its steps.
+func canRetryFrom(v *view, r *gatehouse.Run) bool {
+	return r.Status.Final() && v.has(gatehouse.RoleOperator) && len(stepIDs(r)) > 0
+}
+
+// stepIDs are the ids of a run's steps, none if steps were repeated.
+func stepIDs(r *gatehouse.Run) (ids []string) {
+	for _, s := range r.Steps {
+		id, n := s.Iteration()
+		if n > 1 {
+			return nil
+		}
+		if s.Parent == "" {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
 
 // stepOf finds the step that proposed an action, nil for none.

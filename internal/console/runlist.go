@@ -14,8 +14,10 @@ import (
 type runQuery struct {
 	Status   gatehouse.RunStatus
 	Workflow string
-	Time     timeSpan // when the run was created
-	Cursor   string
+	// Input is a filter such as customer=ACME.
+	Input  string
+	Time   timeSpan // when the run was created
+	Cursor string
 }
 
 func readRunQuery(values url.Values) (q runQuery, err error) {
@@ -25,6 +27,11 @@ func readRunQuery(values url.Values) (q runQuery, err error) {
 	}
 	if name := strings.TrimSpace(values.Get("workflow")); workflow.ValidName(name) {
 		q.Workflow = name
+	}
+	if q.Input = strings.TrimSpace(values.Get("input")); q.Input != "" {
+		if _, _, ok := gatehouse.ReadInputFilter(q.Input); !ok {
+			return q, gatehouse.E(gatehouse.CodeInvalid, "a filter by input is a name and a value, such as customer=ACME")
+		}
 	}
 	for _, s := range runStatuses() {
 		if values.Get("status") == string(s) {
@@ -36,7 +43,7 @@ func readRunQuery(values url.Values) (q runQuery, err error) {
 
 func (q runQuery) values() url.Values {
 	v := url.Values{}
-	for name, value := range map[string]string{"status": string(q.Status), "workflow": q.Workflow, "cursor": q.Cursor} {
+	for name, value := range map[string]string{"status": string(q.Status), "workflow": q.Workflow, "input": q.Input, "cursor": q.Cursor} {
 		if value != "" {
 			v.Set(name, value)
 		}
@@ -59,13 +66,17 @@ func (q runQuery) page(cursor string) runQuery {
 	return q
 }
 
-func (q runQuery) filtered() bool { return q.Status != "" || q.Workflow != "" || !q.Time.empty() }
+func (q runQuery) filtered() bool {
+	return q.Status != "" || q.Workflow != "" || q.Input != "" || !q.Time.empty()
+}
 
 func (q runQuery) filter() gatehouse.RunFilter {
-	return gatehouse.RunFilter{
+	f := gatehouse.RunFilter{
 		Status: q.Status, Workflow: q.Workflow, Since: q.Time.From, Until: q.Time.To, Cursor: q.Cursor,
 		Limit: listedRuns,
 	}
+	f.InputField, f.InputValue, _ = gatehouse.ReadInputFilter(q.Input)
+	return f
 }
 
 // listedRuns is the number of runs on a page.
@@ -86,6 +97,8 @@ type runListPage struct {
 	fresh runFresh
 	// any is false while the tenant has no workflow.
 	any bool
+	// short is set when the search by input has stopped before the page was full.
+	short bool
 }
 
 func (c *Console) runList(v *view) error {
@@ -107,6 +120,7 @@ func (c *Console) runList(v *view) error {
 	}
 	if page.NextCursor != "" {
 		p.next = p.q.page(page.NextCursor).url()
+		p.short = len(page.Items) < listedRuns
 	}
 	p.seen = seenRuns(page.Items)
 	if len(p.rows) == 0 && !p.q.filtered() {

@@ -34,24 +34,12 @@ func (g *Gate) selected(ctx context.Context, s gatehouse.DeadLetterSelection, al
 			most = gatehouse.MaxDeadLetterBatch
 		}
 	}
-	f := pushFilter(filter)
 	err = g.View(ctx, "push", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
-		ids, f.Cursor = ids[:0], ""
-		for {
-			f.Limit = gatehouse.MaxLimit
-			page, err := tx.ListPushes(f)
-			if err != nil {
-				return err
-			}
-			for _, p := range page.Items {
-				if ids = append(ids, p.ID); len(ids) == most {
-					return nil
-				}
-			}
-			if f.Cursor = page.NextCursor; f.Cursor == "" {
-				return nil
-			}
-		}
+		ids = ids[:0]
+		return walkDead(tx, filter, "", func(p *gatehouse.Push) bool {
+			ids = append(ids, p.ID)
+			return len(ids) != most
+		})
 	})
 	return ids, err
 }

@@ -15,36 +15,59 @@ const deadLetterBytes = 4 << 20
 // ListDeadLetters returns a page of the tenant's pushes that need a person.
 func (g *Gate) ListDeadLetters(ctx context.Context, f gatehouse.DeadLetterFilter) (out gatehouse.Page[*gatehouse.DeadLetter], err error) {
 	filter := pushFilter(f)
+	want := gatehouse.DefaultLimit
+	if f.Limit > 0 {
+		want = min(f.Limit, gatehouse.MaxLimit)
+	}
 	err = g.View(ctx, "push", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
-		filter.ReadBy = g.ReadsAs(c.Principal)
-		page, err := tx.ListPushes(filter)
-		if err != nil {
-			return err
-		}
-		out.Items, out.NextCursor = make([]*gatehouse.DeadLetter, 0, len(page.Items)), page.NextCursor
-		held := 0
-		for i, p := range page.Items {
-			d, err := g.deadLetter(tx, p)
+		filter.ReadBy, filter.Cursor = g.ReadsAs(c.Principal), f.Cursor
+		out.Items = make([]*gatehouse.DeadLetter, 0, want)
+		for held := 0; ; {
+			page, err := tx.ListPushes(filter)
 			if err != nil {
 				return err
 			}
-			if held += len(d.Payload); held > deadLetterBytes && i > 0 {
+			taken := len(page.Items)
+			for i, p := range page.Items {
+				if f.Group != "" && p.GroupKey() != f.Group {
+					continue
+				}
+				d, err := g.deadLetter(tx, p)
+				if err != nil {
+					return err
+				}
+				if held += len(d.Payload); held > deadLetterBytes && len(out.Items) > 0 {
+					taken = i
+					break
+				}
+				if out.Items = append(out.Items, d); len(out.Items) == want {
+					taken = i + 1
+					break
+				}
+			}
+			switch {
+			case taken == 0:
+				out.NextCursor = filter.Cursor
+				return nil
+			case taken < len(page.Items):
 				// Read the shortened page again for its cursor.
-				cut := filter
-				cut.Limit = i
-				page, err = tx.ListPushes(cut)
+				filter.Limit = taken
+				page, err = tx.ListPushes(filter)
 				out.NextCursor = page.NextCursor
 				return err
 			}
-			out.Items = append(out.Items, d)
+			out.NextCursor = page.NextCursor
+			if f.Group == "" || page.NextCursor == "" || len(out.Items) == want {
+				return nil
+			}
+			filter.Cursor = page.NextCursor
 		}
-		return nil
 	})
 	return out, err
 }
 
 func pushFilter(f gatehouse.DeadLetterFilter) gatehouse.PushFilter {
-	out := gatehouse.PushFilter{DeadLetters: true, Connector: f.Connector, Code: f.Code, Limit: f.Limit, Cursor: f.Cursor}
+	out := gatehouse.PushFilter{DeadLetters: true, Status: f.Status, Connector: f.Connector, Code: f.Code, Limit: f.Limit, Cursor: f.Cursor}
 	if f.Since != nil {
 		out.Since = *f.Since
 	}
@@ -69,11 +92,14 @@ func (g *Gate) deadLetter(tx gatehouse.ReadTx, p *gatehouse.Push) (*gatehouse.De
 	} else {
 		acts = append(acts, gatehouse.ActDiscard)
 	}
+	if Correctable(a) {
+		acts = append(acts, gatehouse.ActCorrect)
+	}
 	return &gatehouse.DeadLetter{
 		ID: p.ID, ActionID: a.ID, ActionType: a.ActionType, Connector: a.Connector, Operation: a.Operation, Target: a.Target,
 		Status: p.Status, Class: g.class(a), Payload: a.Canonical(), Error: p.LastError, ErrorCode: p.ErrorCode,
 		Attempts: p.Attempts, LastAt: lastAt(p), TargetSays: p.TargetSays,
-		ReplaySafe: s.safe, ReplayReason: s.reason, Advice: deadLetterAdvice(p, s), Acts: acts,
+		ReplaySafe: s.safe, ReplayReason: s.reason, Advice: deadLetterAdvice(p, s), Acts: acts, Group: p.GroupKey(),
 	}, nil
 }
 

@@ -19,6 +19,9 @@ var errDry = errors.New("gate: a dry run stores nothing")
 // proposer's, and everybody who was excluded stays so; the policy judges the edited
 // change, and people approve it. Whoever edits is excluded too, unless the policy says
 // otherwise: see [gatehouse.EditorMayApprove].
+//
+// An operator edits a failed action so that the target refused for its content: the
+// revision is proposed in its place, and its dead letter is closed.
 func (g *Gate) Edit(ctx context.Context, id string, e gatehouse.EditRequest) (*gatehouse.Action, error) {
 	c, err := gatehouse.CallerFrom(ctx)
 	if err != nil {
@@ -28,7 +31,10 @@ func (g *Gate) Edit(ctx context.Context, id string, e gatehouse.EditRequest) (*g
 	if err != nil {
 		return nil, err
 	}
-	if err := mayVote(c); err != nil {
+	if err = mayVote(c); Correctable(old) || old.Status == gatehouse.StatusFailed && c.Principal.Has(gatehouse.RoleOperator) {
+		err = Require(c, gatehouse.RoleOperator)
+	}
+	if err != nil {
 		return nil, err
 	}
 	e.Note = strings.TrimSpace(e.Note)
@@ -39,7 +45,11 @@ func (g *Gate) Edit(ctx context.Context, id string, e gatehouse.EditRequest) (*g
 	if err := g.AlreadyAnswered(ctx, c); err != nil {
 		return nil, err
 	}
-	if err := revisable(old); err != nil {
+	if Correctable(old) {
+		if e.Approve {
+			return nil, cannotEdit("others_approve", "a correction of a failed change is approved by others")
+		}
+	} else if err := revisable(old); err != nil {
 		return nil, err
 	}
 	p, err := edited(old, &e)
@@ -62,14 +72,19 @@ func (g *Gate) Edit(ctx context.Context, id string, e gatehouse.EditRequest) (*g
 	return a, err
 }
 
+// ownQuestion reports whether an action is a question of Gatehouse itself.
+func ownQuestion(a *gatehouse.Action) bool {
+	return a.Connector == PolicyConnector || a.Connector == workflow.ApprovalConnector ||
+		strings.HasPrefix(a.Operation, "gatehouse_")
+}
+
 // edited is the proposal of an action with the edited change.
 func edited(old *gatehouse.Action, e *gatehouse.EditRequest) (*gatehouse.Proposal, error) {
 	switch {
 	case e.Digest != old.Digest:
 		return nil, gatehouse.E(gatehouse.CodeDigestMismatch, "this is not what you saw: the digest is another").
 			With("digest", old.Digest)
-	case old.Connector == PolicyConnector, old.Connector == workflow.ApprovalConnector,
-		strings.HasPrefix(old.Operation, "gatehouse_"):
+	case ownQuestion(old):
 		return nil, cannotEdit(
 			"not_editable",
 			"this is a question of Gatehouse itself: approve it, or reject it and say why",
@@ -122,7 +137,9 @@ func (g *Gate) editLineage(
 		edit:    &gatehouse.Edit{ByID: me.ID, Note: e.Note, Of: old.ID, Changes: []gatehouse.EditedField{}},
 		editors: union(old.Editors, []string{me.ID, me.Person}),
 	}
-	err = g.Store.View(ctx, old.Tenant, func(tx gatehouse.ReadTx) error { return mayEdit(old, me, tx.Now()) })
+	if !Correctable(old) {
+		err = g.Store.View(ctx, old.Tenant, func(tx gatehouse.ReadTx) error { return mayEdit(old, me, tx.Now()) })
+	}
 	if err != nil {
 		return from, err
 	}
@@ -202,7 +219,7 @@ func (r *ruling) onEdited(tx gatehouse.Tx, a *gatehouse.Action) error {
 // keepMark keeps on a revision what somebody has said of the target, which its editor
 // did not look at.
 func keepMark(tx gatehouse.Tx, a *gatehouse.Action, from lineage) error {
-	if !from.editing || from.supersedes.Approval.TargetChanged == nil {
+	if !from.editing || from.supersedes.Approval == nil || from.supersedes.Approval.TargetChanged == nil {
 		return nil
 	}
 	a.Approval.TargetChanged = from.supersedes.Approval.TargetChanged

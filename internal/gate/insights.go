@@ -38,6 +38,8 @@ type summary struct {
 	all    *tally
 	types  map[string]*tally
 	agents map[string]*tally
+	days   map[string]*tally
+	groups map[string]*tally
 	waits  map[gatehouse.RiskLevel][]int
 	read   int
 }
@@ -53,7 +55,8 @@ func newSummary(f gatehouse.InsightFilter, now time.Time) *summary {
 		f.Since = now.Add(-gatehouse.InsightsWindow)
 	}
 	return &summary{
-		filter: f, now: now, all: &tally{}, types: map[string]*tally{}, agents: map[string]*tally{}, waits: map[gatehouse.RiskLevel][]int{},
+		filter: f, now: now, all: &tally{}, types: map[string]*tally{}, agents: map[string]*tally{},
+		days: map[string]*tally{}, groups: map[string]*tally{}, waits: map[gatehouse.RiskLevel][]int{},
 		out: gatehouse.Insights{Since: f.Since, Until: now},
 	}
 }
@@ -72,7 +75,13 @@ func (s *summary) add(f gatehouse.ActionFact) bool {
 	if expired {
 		f.Status = gatehouse.StatusExpired
 	}
-	for _, t := range []*tally{s.all, of(s.types, f.ActionType), of(s.agents, f.ProposedBy)} {
+	counted := []*tally{
+		s.all, of(s.types, f.ActionType), of(s.agents, f.ProposedBy), of(s.days, f.ProposedAt.UTC().Format(time.DateOnly)),
+	}
+	for _, group := range f.Groups {
+		counted = append(counted, of(s.groups, group))
+	}
+	for _, t := range counted {
 		t.add(f)
 	}
 	if f.Status == gatehouse.StatusPending {
@@ -145,7 +154,16 @@ func (s *summary) done() *gatehouse.Insights {
 			s.out.Waiting = append(s.out.Waiting, gatehouse.WaitingCount{RiskLevel: risk, Counts: row})
 		}
 	}
-	s.out.ByType, s.out.ByAgent = ranked(s.types), ranked(s.agents)
+	s.out.ByType, s.out.ByAgent, s.out.ByGroup = ranked(s.types), ranked(s.agents), ranked(s.groups)
+	s.out.ByDay = []gatehouse.Insight{}
+	last := s.now.UTC().Truncate(24 * time.Hour)
+	day := s.filter.Since.UTC().Truncate(24 * time.Hour)
+	if first := last.AddDate(0, 0, 1-gatehouse.MaxInsightDays); day.Before(first) {
+		day = first
+	}
+	for ; !day.After(last); day = day.AddDate(0, 0, 1) {
+		s.out.ByDay = append(s.out.ByDay, of(s.days, day.Format(time.DateOnly)).done())
+	}
 	return &s.out
 }
 

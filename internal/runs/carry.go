@@ -248,12 +248,12 @@ func (m *moving) heard(s *gatehouse.Step, signal *gatehouse.Signal) error {
 // runs, the latest one, or the last retry of that child. Its succeeded steps are
 // copied too.
 func earlierChild(tx gatehouse.ReadTx, w *work) (*gatehouse.Run, error) {
-	for id := w.run.RetryOf; id != ""; {
-		old, step, err := earlierStep(tx, w.step, id)
+	for run := w.run; run.RetryOf != "" && !redoes(run, w.def, w.step.Key); {
+		old, step, err := earlierStep(tx, w.step, run.RetryOf)
 		if err != nil {
 			return nil, err
 		}
-		id = old.RetryOf
+		run = old
 		if step == nil || step.ChildRun == "" {
 			continue
 		}
@@ -262,7 +262,7 @@ func earlierChild(tx gatehouse.ReadTx, w *work) (*gatehouse.Run, error) {
 			return nil, err
 		}
 		for {
-			again, err := tx.FindRunByRef(child.Workflow, "retry:"+child.ID)
+			again, err := tx.FindRunByRef(child.Workflow, retryRef(child.ID, ""))
 			if errors.Is(err, gatehouse.ErrNotFound) {
 				return child, nil
 			}

@@ -242,7 +242,7 @@ func takeOver(run, again *gatehouse.Run, def *workflow.Definition) {
 	}
 	for _, s := range run.Steps {
 		old := again.StepOf(s.Key)
-		if old == nil || old.Status != gatehouse.StepSucceeded {
+		if old == nil || old.Status != gatehouse.StepSucceeded || redoes(run, def, s.Key) {
 			continue
 		}
 		s.Status, s.Output, s.Skipped = old.Status, old.Output, old.Skipped

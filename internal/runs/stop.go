@@ -85,6 +85,19 @@ func (r *Runs) CancelRun(ctx context.Context, id, reason string) (*gatehouse.Run
 // RetryRun starts a run that failed or was canceled again, in the same version. Its
 // succeeded steps are copied.
 func (r *Runs) RetryRun(ctx context.Context, id string) (*gatehouse.Run, error) {
+	return r.retry(ctx, id, "")
+}
+
+// RetryRunFrom starts a run that has ended again. The step, and all that need it, are
+// done again; the other succeeded steps are copied.
+func (r *Runs) RetryRunFrom(ctx context.Context, id, step string) (*gatehouse.Run, error) {
+	if step == "" {
+		return nil, gatehouse.Violations{{Pointer: "/from", Detail: "is required"}}.Err()
+	}
+	return r.retry(ctx, id, step)
+}
+
+func (r *Runs) retry(ctx context.Context, id, step string) (*gatehouse.Run, error) {
 	c, err := gatehouse.CallerFrom(ctx)
 	if err != nil {
 		return nil, err
@@ -96,11 +109,15 @@ func (r *Runs) RetryRun(ctx context.Context, id string) (*gatehouse.Run, error) 
 	if err := gate.Require(c, gatehouse.RoleOperator); err != nil {
 		return nil, err
 	}
-	if old.Status != gatehouse.RunFailed && old.Status != gatehouse.RunCanceled {
+	switch {
+	case step != "" && !old.Status.Final():
+		return nil, gatehouse.E(gatehouse.CodeTooLate, "only a run that has ended is retried from a step: this one is %s", old.Status).
+			With("current_status", old.Status)
+	case step == "" && old.Status != gatehouse.RunFailed && old.Status != gatehouse.RunCanceled:
 		return nil, gatehouse.E(gatehouse.CodeTooLate, "only a run that failed or was canceled is retried: this one is %s", old.Status).
 			With("current_status", old.Status)
 	}
-	from := origin{trigger: gatehouse.TriggerRetry, ref: "retry:" + old.ID, by: c.Principal, actor: c.Principal.ID, again: old}
+	from := origin{trigger: gatehouse.TriggerRetry, ref: retryRef(old.ID, step), by: c.Principal, actor: c.Principal.ID, again: old}
 	out, err := usecase.Perform(ctx, r.Runner, usecase.Case{By: c}, func(tx gatehouse.Tx) (*gatehouse.Run, error) {
 		w, err := tx.FindWorkflow(old.Workflow, old.Version)
 		if err != nil {
@@ -109,6 +126,11 @@ func (r *Runs) RetryRun(ctx context.Context, id string) (*gatehouse.Run, error) 
 		def, err := r.definition(tx, old.Tenant, old.Workflow, old.Version)
 		if err != nil {
 			return nil, err
+		}
+		if step != "" {
+			if err := mayRedo(old, def, step); err != nil {
+				return nil, err
+			}
 		}
 		draft := newRun(w, def, old.Input, from)
 		known, err := r.known(tx, draft)

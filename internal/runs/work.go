@@ -291,7 +291,8 @@ func (r *Runs) fanOut(ctx context.Context, w *work, worker string) error {
 // before returns, by key, the items of a step in the latest retried run in which
 // the step had any. That run has already copied the items of the runs before it.
 func (m *moving) before(key string) (map[string]*gatehouse.Step, error) {
-	for id := m.run.RetryOf; id != ""; {
+	for run := m.run; run.RetryOf != "" && !redoes(run, m.def, key); {
+		id := run.RetryOf
 		first, err := m.tx.FindStepOf(id, key+"[0]")
 		if err == nil {
 			items, err := m.tx.ListItems(first.Parent, false)
@@ -304,11 +305,9 @@ func (m *moving) before(key string) (map[string]*gatehouse.Step, error) {
 		if !errors.Is(err, gatehouse.ErrNotFound) {
 			return nil, err
 		}
-		old, err := m.tx.FindRunHead(id)
-		if err != nil {
+		if run, err = m.tx.FindRunHead(id); err != nil {
 			return nil, err
 		}
-		id = old.RetryOf
 	}
 	return nil, nil
 }

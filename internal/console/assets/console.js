@@ -422,7 +422,7 @@ document.addEventListener("click", async (e) => {
   setTimeout(() => { button.textContent = "Copy"; }, 2000);
 });
 
-// The editor of a policy: line numbers beside the text, and links that jump to a line of it.
+// The editor of a policy: line numbers beside the text, its parts in colour below it, and links that jump to a line.
 
 for (const text of $$("textarea[data-lines]")) {
   const numbers = document.createElement("pre");
@@ -431,16 +431,39 @@ for (const text of $$("textarea[data-lines]")) {
   const box = document.createElement("span");
   box.className = "numbered";
   text.replaceWith(box);
-  box.append(numbers, text);
+  const paper = document.createElement("pre");
+  paper.className = "paper";
+  paper.setAttribute("aria-hidden", "true");
+  box.append(numbers, paper, text);
   let lines = 0;
+  const follow = () => {
+    numbers.scrollTop = paper.scrollTop = text.scrollTop;
+    paper.scrollLeft = text.scrollLeft;
+  };
   const count = () => {
+    paper.replaceChildren(...tokens(text.value + "\n"));
     const n = text.value.split("\n").length;
     if (n !== lines) numbers.textContent = Array.from({ length: lines = n }, (_, i) => i + 1).join("\n");
-    numbers.scrollTop = text.scrollTop;
+    follow();
   };
   text.addEventListener("input", count);
-  text.addEventListener("scroll", () => { numbers.scrollTop = text.scrollTop; });
+  text.addEventListener("scroll", follow);
   count();
+}
+
+// The parts of a YAML text, each in a span with its class; source.go does the same for texts that are read.
+function tokens(text) {
+  const parts = [];
+  let at = 0;
+  for (const m of text.matchAll(/(?<=^|\s)#.*|"(?:\\.|[^"\\\n])*"|'[^'\n]*'|[\w.-]+(?=:(?:\s|$))|\b(?:\d+(?:\.\d+)?|true|false|null)\b/gm)) {
+    const span = document.createElement("span"), first = m[0][0];
+    span.className = first === "#" ? "src-c" : first === '"' || first === "'" ? "src-s" : /^:/.test(text.slice(m.index + m[0].length)) ? "src-k" : "src-n";
+    span.textContent = m[0];
+    parts.push(text.slice(at, m.index), span);
+    at = m.index + m[0].length;
+  }
+  parts.push(text.slice(at));
+  return parts;
 }
 
 function toLine(text, line) {

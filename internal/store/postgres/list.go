@@ -60,6 +60,9 @@ func (t *readTx) ListActions(f gatehouse.ActionFilter) (page gatehouse.Page[*gat
 	if f.Decided != "" {
 		bound = append(bound, string(f.Decided))
 	}
+	if f.AskedGroup != "" {
+		bound = append(bound, "group:"+f.AskedGroup)
+	}
 	bound = shared.BoundToReader(bound, f.ReadBy)
 	c, err := shared.ParseCursor(f.Cursor, kind, bound...)
 	if err != nil {
@@ -145,6 +148,9 @@ UNION ALL SELECT action_id FROM push WHERE tenant = $1 AND id = $2`,
 	}
 	if f.Decided != "" {
 		c.add(shared.DecidedSQL(f.Decided))
+	}
+	if f.AskedGroup != "" {
+		c.add("EXISTS (SELECT 1 FROM approval g WHERE g.seq = a.seq AND strpos(g.groups, ?) > 0)", shared.InList(f.AskedGroup))
 	}
 	if f.ReadBy != "" {
 		c.add("(a.proposer_id = ? OR a.id IN ("+inherited+"))", f.ReadBy, tenant, f.ReadBy)

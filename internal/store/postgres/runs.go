@@ -171,6 +171,9 @@ func (t *readTx) ListRuns(f gatehouse.RunFilter) (page gatehouse.Page[*gatehouse
 		where.add("(r.created_at, r.seq) < (?, ?)", c.AsOf, c.Seq)
 	}
 	limit := shared.PageLimit(f.Limit)
+	if f.InputField != "" {
+		return t.runsByInput(f, where, limit, bound)
+	}
 	page.Items = []*gatehouse.Run{}
 	var seqs []int64
 	last := where.number(` ORDER BY r.created_at DESC, r.seq DESC LIMIT ?`, limit+1)

@@ -45,3 +45,15 @@ func EncodeAudience(a gatehouse.Audience) (roles, people, groups string) {
 	}
 	return roles, some(a.People), some(a.Groups)
 }
+
+// AskedGroups reads the groups of an approval; nil for none and for what no list is.
+func AskedGroups(text string) []string {
+	if list, err := DecodeList[string](text); err == nil && len(list) > 0 {
+		return list
+	}
+	return nil
+}
+
+// InList is how a name stands in the text of an encoded list. A group's name has no
+// quotes, so it stands in no other name.
+func InList(name string) string { return string(AppendQuoted(nil, name)) }

@@ -152,6 +152,9 @@ func RunListKey(tenant string, f gatehouse.RunFilter) []string {
 	if !f.Since.IsZero() || !f.Until.IsZero() {
 		key = append(key, fmt.Sprintf("created %d to %d", f.Since.UnixMicro(), f.Until.UnixMicro()))
 	}
+	if f.InputField != "" {
+		key = append(key, "input "+f.InputField+"="+f.InputValue)
+	}
 	return BoundToReader(key, f.ReadBy)
 }
 

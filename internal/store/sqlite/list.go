@@ -47,6 +47,9 @@ func (t *readTx) ListActions(f gatehouse.ActionFilter) (page gatehouse.Page[*gat
 	if f.Decided != "" {
 		bound = append(bound, string(f.Decided))
 	}
+	if f.AskedGroup != "" {
+		bound = append(bound, "group:"+f.AskedGroup)
+	}
 	bound = shared.BoundToReader(bound, f.ReadBy)
 	c, err := parseCursor(f.Cursor, kind, bound...)
 	if err != nil {
@@ -114,6 +117,9 @@ func (t *readTx) actionFilter(tenant string, f gatehouse.ActionFilter) (c condit
 	}
 	if f.Decided != "" {
 		c.add(shared.DecidedSQL(f.Decided))
+	}
+	if f.AskedGroup != "" {
+		c.add("EXISTS (SELECT 1 FROM approval g WHERE g.seq = a.seq AND instr(g.groups, ?) > 0)", shared.InList(f.AskedGroup))
 	}
 	if f.ReadBy != "" {
 		c.add("(a.proposer_id = ? OR a.id IN ("+inherited+"))", f.ReadBy, tenant, f.ReadBy)

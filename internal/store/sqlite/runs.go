@@ -185,6 +185,9 @@ func (t *readTx) ListRuns(f gatehouse.RunFilter) (page gatehouse.Page[*gatehouse
 		where.add("(r.created_at, r.seq) < (?, ?)", c.AsOf, c.Seq)
 	}
 	limit := pageLimit(f.Limit)
+	if f.InputField != "" {
+		return t.runsByInput(f, where, limit, bound)
+	}
 	page.Items = []*gatehouse.Run{}
 	var seqs []int64
 	err = t.each(`SELECT `+runColumns+` FROM run r WHERE `+where.sql()+` ORDER BY r.created_at DESC, r.seq DESC LIMIT ?`, func(r *stmt) error {

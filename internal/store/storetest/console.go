@@ -18,6 +18,9 @@ func (s *suite) actionFacts() {
 	for i := range 5 {
 		a := s.pending(func(a *gatehouse.Action) {
 			a.RiskLevel, a.ProposerID, a.ProposedBy = gatehouse.RiskLevel(i+1), ana.ID, ana.Name
+			if i == 1 {
+				a.Approval.Groups = []string{"finance", "it"}
+			}
 		})
 		if i == 2 {
 			s.update(func(tx gatehouse.Tx) error {
@@ -30,6 +33,7 @@ func (s *suite) actionFacts() {
 		f := gatehouse.ActionFact{
 			ID: a.ID, ActionType: a.ActionType, ProposedBy: a.ProposedBy, RiskLevel: a.RiskLevel, Status: a.Status,
 			DecidedVia: a.DecidedVia, ProposedAt: a.ProposedAt, ExpiresAt: &a.Approval.ExpiresAt, DecidedAt: a.DecidedAt,
+			Groups: a.Approval.Groups,
 		}
 		want = append([]gatehouse.ActionFact{f}, want...)
 	}

@@ -71,6 +71,9 @@ func (s *suite) listFilters() {
 			if i%3 == 0 {
 				a.ProposerID, a.ProposedBy = ana.ID, "ana"
 			}
+			if i >= 6 {
+				a.Approval.Groups = []string{"finance", "it"}
+			}
 			a.Rationale = "Because ÄPFEL 100% _x" + a.ID
 		}))
 	}
@@ -98,6 +101,8 @@ func (s *suite) listFilters() {
 		{"nonsense", gatehouse.ActionFilter{Status: "nonsense"}, func(*gatehouse.Action) bool { return false }},
 		{"type", gatehouse.ActionFilter{ActionType: "note"}, func(a *gatehouse.Action) bool { return a.ActionType == "note" }},
 		{"risk", gatehouse.ActionFilter{RiskLevel: 2}, func(a *gatehouse.Action) bool { return a.RiskLevel == 2 }},
+		{"asked group", gatehouse.ActionFilter{AskedGroup: "it"}, func(a *gatehouse.Action) bool { return len(a.Approval.Groups) == 2 }},
+		{"part of a group's name", gatehouse.ActionFilter{AskedGroup: "nance"}, func(*gatehouse.Action) bool { return false }},
 		{"proposer's name", gatehouse.ActionFilter{ProposedBy: "ana"}, func(a *gatehouse.Action) bool { return a.ProposerID == ana.ID }},
 		{"proposer's id", gatehouse.ActionFilter{ProposedBy: ana.ID}, func(a *gatehouse.Action) bool { return a.ProposerID == ana.ID }},
 		{"no proposer", gatehouse.ActionFilter{ProposedBy: "nobody"}, func(*gatehouse.Action) bool { return false }},

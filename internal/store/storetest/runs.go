@@ -406,12 +406,15 @@ func (s *suite) runKeys() {
 func (s *suite) runLists() {
 	w, other := s.workflow(tenant, "triage", 1), s.workflow(tenant, "other", 1)
 	var all []*gatehouse.Run
+	inputs := make(map[string]gatehouse.JSON)
 	for i := range 12 {
 		of := w
 		if i%3 == 2 {
 			of = other
 		}
 		r := s.newRun(of, "a")
+		r.Input = gatehouse.JSON(fmt.Sprintf(`{"customer":"C-%d","inner":{"customer":"C-9"},"n":1%d}`, i%4, i))
+		inputs[r.ID] = r.Input
 		if i%4 < 2 {
 			r.CreatedAt = all0(all, r).CreatedAt // several with the same time
 		}
@@ -446,11 +449,16 @@ func (s *suite) runLists() {
 		{Since: all[8].CreatedAt, Workflow: "triage"},
 		{Until: all[2].CreatedAt, Status: gatehouse.RunQueued},
 		{Since: all[9].CreatedAt, Status: gatehouse.RunQueued, Workflow: "triage"},
+		{InputField: "customer", InputValue: "C-1"},
+		{InputField: "customer", InputValue: "C-1", Workflow: "triage", Status: gatehouse.RunRunning},
+		{InputField: "customer", InputValue: "C-9"}, // inside another member
+		{InputField: "n", InputValue: "11"},         // also the beginning of 110 and 111
+		{InputField: "inner", InputValue: "C-1"},
 	} {
 		var want []*gatehouse.Run
 		for _, r := range all {
 			if (f.Status == "" || r.Status == f.Status) && (f.Workflow == "" || r.Workflow == f.Workflow) &&
-				!r.CreatedAt.Before(f.Since) && (f.Until.IsZero() || r.CreatedAt.Before(f.Until)) {
+				!r.CreatedAt.Before(f.Since) && (f.Until.IsZero() || r.CreatedAt.Before(f.Until)) && f.HasInput(inputs[r.ID]) {
 				want = append(want, r)
 			}
 		}

@@ -1,0 +1,75 @@
+package gatehouse
+
+import "time"
+
+// PushFact is what statistics read of a push: nothing of its change.
+type PushFact struct {
+	Connector string
+	Status    PushStatus
+	// ErrorCode, LastError and TargetSays are as in [Push]; "" for applied ones.
+	ErrorCode, LastError, TargetSays string
+	CreatedAt, NotBefore             time.Time
+	SentAt, AppliedAt, FinishedAt    *time.Time
+}
+
+// FirstDue is as in [Push].
+func (f PushFact) FirstDue() time.Time {
+	if f.NotBefore.After(f.CreatedAt) {
+		return f.NotBefore
+	}
+	return f.CreatedAt
+}
+
+// MaxPushFacts bounds the pushes that statistics read.
+const MaxPushFacts = 20_000
+
+// HealthWindow is how far back the health of the dispatch looks, and HealthPoints
+// how many points it shows of the queue.
+const (
+	HealthWindow = 24 * time.Hour
+	HealthPoints = 48
+)
+
+// DispatchHealth tells how the connectors of a tenant do.
+type DispatchHealth struct {
+	// At is the time of the snapshot.
+	At         time.Time         `json:"at"`
+	Connectors []ConnectorHealth `json:"connectors"`
+	// Queue has [HealthPoints] points over [HealthWindow], the oldest first; the last
+	// is at At. It is derived from the pushes: one that was replayed counts as
+	// waiting since it was first due.
+	Queue []QueuePoint `json:"queue"`
+	// Capped is true when there were more than [MaxPushFacts] pushes: then the
+	// figures are too low.
+	Capped bool `json:"capped"`
+}
+
+// ConnectorHealth tells how a connector does for the caller's tenant. The counts of
+// the last hour, and the last times, look back [HealthWindow] at most.
+type ConnectorHealth struct {
+	Connector string       `json:"connector"`
+	Breaker   BreakerState `json:"breaker"`
+	// Queued counts the pushes that wait, held ones too; InFlight those that are
+	// being sent.
+	Queued   int `json:"queued"`
+	InFlight int `json:"in_flight"`
+	// OldestAt is when the oldest of them was first due; nil for none.
+	OldestAt *time.Time `json:"oldest_at,omitempty"`
+	// AppliedLastHour and FailedLastHour count by outcome; an unknown one is a
+	// failure.
+	AppliedLastHour int        `json:"applied_last_hour"`
+	FailedLastHour  int        `json:"failed_last_hour"`
+	LastSuccessAt   *time.Time `json:"last_success_at,omitempty"`
+	LastErrorAt     *time.Time `json:"last_error_at,omitempty"`
+	LastErrorCode   string     `json:"last_error_code,omitempty"`
+	// LastWords is what the target said then, else the error.
+	LastWords string `json:"last_words,omitempty"`
+}
+
+// QueuePoint is the queue at one time: the pushes that were due and had no outcome.
+type QueuePoint struct {
+	At    time.Time `json:"at"`
+	Depth int       `json:"depth"`
+	// Oldest is how long the oldest of them had waited.
+	Oldest Span `json:"oldest"`
+}

@@ -1,0 +1,65 @@
+package cli
+
+import (
+	"strconv"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
+)
+
+// pushHealthCmd tells how the connectors and the queue do.
+type pushHealthCmd struct {
+	Queue bool `help:"Print the queue over the last 24 hours instead."`
+}
+
+func (*pushHealthCmd) Help() string {
+	return `
+Piped, the columns are: connector, breaker, queued, in flight, oldest, applied and
+failed in the last hour, last success, last error, its code, what the target said.
+The last success and the last error look back 24 hours.
+
+--queue prints the pushes that were due and had no outcome, at 48 points of the last
+24 hours. Piped, the columns are: time, depth, how long the oldest had waited.
+
+Examples:
+
+    gatehouse push health
+    gatehouse push health --queue
+`
+}
+
+// Run prints one of the tables, or everything as JSON.
+func (c *pushHealthCmd) Run(g *globals, api service) error {
+	h, err := api.DispatchHealth(g.Ctx)
+	if err != nil {
+		return err
+	}
+	if g.JSON {
+		return g.PrintJSON(h)
+	}
+	if h.Capped {
+		g.Say("Only the newest %d pushes are counted.", gatehouse.MaxPushFacts)
+	}
+	if c.Queue {
+		t := &term.Table{Header: []string{"AT", "DEPTH", "OLDEST"}}
+		for _, q := range h.Queue {
+			oldest := ""
+			if q.Depth > 0 {
+				oldest = q.Oldest.String()
+			}
+			t.Add(g.At(q.At), strconv.Itoa(q.Depth), oldest)
+		}
+		return g.Print(t, "")
+	}
+	t := &term.Table{
+		Header: []string{"CONNECTOR", "BREAKER", "QUEUED", "IN FLIGHT", "OLDEST", "APPLIED/H", "FAILED/H", "LAST SUCCESS",
+			"LAST ERROR", "CODE", "TARGET SAYS"},
+		Wide: 10, Drop: []int{4, 3, 7, 9},
+	}
+	for _, x := range h.Connectors {
+		t.Add(x.Connector, x.Breaker.State, strconv.Itoa(x.Queued), strconv.Itoa(x.InFlight), g.AtPtr(x.OldestAt),
+			strconv.Itoa(x.AppliedLastHour), strconv.Itoa(x.FailedLastHour), g.AtPtr(x.LastSuccessAt), g.AtPtr(x.LastErrorAt),
+			x.LastErrorCode, x.LastWords)
+	}
+	return g.Print(t, "No connectors.")
+}

@@ -1,0 +1,51 @@
+package cli
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse/internal/term"
+)
+
+// runQueuesCmd tells what waits for workers, who works, and what is scheduled.
+type runQueuesCmd struct{}
+
+func (*runQueuesCmd) Help() string {
+	return `
+Lists the tools with ready steps, what each worker holds, and the next run of each
+schedule. No store knows which workers poll: it knows what they hold. Piped, the
+columns are: queue, worker or schedule; its name; what it has; a time: since when the
+oldest step is ready, until when the lease lasts, when the next run begins.
+
+Examples:
+
+    gatehouse run queues
+    gatehouse run queues --json
+`
+}
+
+// Run prints the table, or everything as JSON.
+func (*runQueuesCmd) Run(g *globals, api service) error {
+	q, err := api.RunQueues(g.Ctx)
+	if err != nil {
+		return err
+	}
+	if g.JSON {
+		return g.PrintJSON(q)
+	}
+	t := &term.Table{Header: []string{"", "NAME", "HAS", "TIME"}, Wide: 1}
+	for _, x := range q.Queues {
+		held := "not held"
+		if x.Leased {
+			held = "held"
+		}
+		t.Add("queue", x.Tool, held, g.At(x.OldestAt))
+	}
+	for _, w := range q.Workers {
+		t.Add("worker", w.Worker, strconv.Itoa(w.Steps)+" steps, "+strconv.Itoa(w.Pushes)+" pushes: "+strings.Join(w.Tools, ", "), g.At(w.LeaseUntil))
+	}
+	for _, s := range q.Schedules {
+		t.Add("schedule", s.Workflow, "version "+strconv.Itoa(s.Version), g.At(s.NextAt))
+	}
+	return g.Print(t, "Nothing waits, nobody works, and nothing is scheduled.")
+}

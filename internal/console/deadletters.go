@@ -1,0 +1,291 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/card"
+)
+
+// deadCursor is the URL parameter for the cursor of the dead letters.
+const deadCursor = "dead"
+
+// openRows is the size up to which a group shows its dead letters at once.
+const openRows = 5
+
+// deadRow is a dead letter and its action.
+type deadRow struct {
+	d     *gatehouse.DeadLetter
+	a     *gatehouse.Action
+	short card.Phrase
+}
+
+// errorGroupView is a group with those of its dead letters that are on the page.
+type errorGroupView struct {
+	gatehouse.DeadLetterGroup
+	rows []deadRow
+	open bool
+}
+
+// single reports whether the group is one dead letter, which then stands for itself.
+func (g errorGroupView) single() bool { return g.Count == 1 && len(g.rows) == 1 }
+
+// deadList is the list of what needs a person, grouped by error.
+type deadList struct {
+	filter gatehouse.DeadLetterFilter
+	// since is the filter's time as the form shows it.
+	since  string
+	errors []errorGroupView
+	seen   int
+	capped bool
+	// deadAll leads to more dead letters, "" for none.
+	deadAll string
+}
+
+func deadStatuses() []gatehouse.PushStatus {
+	return []gatehouse.PushStatus{gatehouse.PushFailed, gatehouse.PushUnknown}
+}
+
+// deadWord is the filter's word for a state of dead letters.
+func deadWord(s gatehouse.PushStatus) string {
+	if s == gatehouse.PushUnknown {
+		return "outcome unknown"
+	}
+	return "failed"
+}
+
+// readDeadFilter reads the filter from the URL.
+func readDeadFilter(v *view) (l deadList, err error) {
+	l.filter = gatehouse.DeadLetterFilter{
+		Connector: strings.TrimSpace(v.query("connector")), Code: strings.TrimSpace(v.query("code")), Group: v.query("group"),
+	}
+	for _, s := range deadStatuses() {
+		if v.query("status") == string(s) {
+			l.filter.Status = s
+		}
+	}
+	from, _, err := readFormTime(v.r.URL.Query(), "since")
+	if !from.IsZero() {
+		l.filter.Since, l.since = &from, from.Format(formTime)
+	}
+	return l, err
+}
+
+// deadLetters reads the groups, and one page of their dead letters.
+func (c *Console) deadLetters(v *view) (deadList, error) {
+	l, err := readDeadFilter(v)
+	if err != nil {
+		return l, err
+	}
+	groups, err := c.cfg.Dispatch.GroupDeadLetters(v.ctx, l.filter)
+	if err != nil {
+		return l, err
+	}
+	f := l.filter
+	f.Cursor, f.Limit = v.query(deadCursor), groupRows
+	page, err := c.cfg.Dispatch.ListDeadLetters(v.ctx, f)
+	if err != nil {
+		return l, err
+	}
+	rows := make(map[string][]deadRow)
+	for _, d := range page.Items {
+		a, err := c.cfg.Actions.FindAction(v.ctx, d.ActionID)
+		if err != nil {
+			return l, err
+		}
+		rows[d.Group] = append(rows[d.Group], deadRow{d: d, a: a, short: shortOf(a)})
+	}
+	l.capped = groups.Capped
+	for _, g := range groups.Items {
+		if l.filter.Group != "" && g.Key != l.filter.Group || f.Cursor != "" && len(rows[g.Key]) == 0 {
+			continue
+		}
+		l.seen += g.Count
+		l.errors = append(l.errors, errorGroupView{
+			DeadLetterGroup: g, rows: rows[g.Key],
+			open: l.filter.Group != "" || f.Cursor != "" || len(groups.Items) == 1 || g.Count <= openRows,
+		})
+	}
+	if page.NextCursor != "" {
+		l.deadAll = l.deadPath("/dispatch", deadCursor, page.NextCursor)
+	}
+	return l, nil
+}
+
+// filtered reports whether a filter is set for the dead letters.
+func (l *deadList) filtered() bool { return l.filter != gatehouse.DeadLetterFilter{} }
+
+// deadPath is a path with the dead letters' filter and further names and values in turn.
+func (l *deadList) deadPath(path string, more ...string) string {
+	q := url.Values{}
+	for i, pairs := 0, append([]string{
+		"connector", l.filter.Connector, "code", l.filter.Code, "status", string(l.filter.Status), "since", l.since, "group", l.filter.Group,
+	}, more...); i+1 < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			q.Set(pairs[i], pairs[i+1])
+		}
+	}
+	if len(q) == 0 {
+		return path
+	}
+	return path + "?" + q.Encode()
+}
+
+// The acts on a group.
+const (
+	actReplay  = "replay"
+	actDiscard = "discard"
+	actResolve = "resolve"
+)
+
+// groupPlanned is what an act would do to a group.
+type groupPlanned struct {
+	act     string
+	done    int
+	skipped []gatehouse.DeadLetterResult
+	// fields are the form's own, for the button that does it.
+	fields [][2]string
+}
+
+// listedSkips bounds how many skipped dead letters are listed.
+const listedSkips = 20
+
+func firstSkipped(list []gatehouse.DeadLetterResult) []gatehouse.DeadLetterResult {
+	return list[:min(len(list), listedSkips)]
+}
+
+func (p *groupPlanned) title() string {
+	if p.done == 0 {
+		return "Nothing can be done to these dead letters"
+	}
+	what := plural(p.done, "dead letter", "dead letters")
+	switch p.act {
+	case actReplay:
+		return "Retry " + what + "?"
+	case actDiscard:
+		return "Discard " + what + "?"
+	}
+	return "Record the outcome of " + what + "?"
+}
+
+func (p *groupPlanned) button() string {
+	n := strconv.Itoa(p.done)
+	switch p.act {
+	case actReplay:
+		return "Retry " + n
+	case actDiscard:
+		return "Discard " + n
+	}
+	return "Record " + n
+}
+
+// selection reads what an act is done to: the selected dead letters, or a group. A group is a dry
+// run until the form is sent again with the button of the plan.
+func (v *view) selection(what string) (gatehouse.DeadLetterSelection, error) {
+	if group := v.form("group"); group != "" {
+		l, err := readDeadFilter(v)
+		f := l.filter
+		f.Group, f.Limit = group, gatehouse.MaxDeadLetterBatch
+		return gatehouse.DeadLetterSelection{Filter: &f, DryRun: v.form("sure") == ""}, err
+	}
+	ids := v.r.PostForm["push"]
+	if len(ids) == 0 {
+		return gatehouse.DeadLetterSelection{}, gatehouse.E(gatehouse.CodeInvalid, "select the dead letters to %s", what)
+	}
+	return gatehouse.DeadLetterSelection{IDs: ids}, nil
+}
+
+// planned is the plan of an act, from the results of its dry run.
+func (v *view) planned(act string, done int, results []gatehouse.DeadLetterResult, fields ...string) *groupPlanned {
+	p := &groupPlanned{act: act, done: done}
+	for _, r := range results {
+		if r.Skipped != "" {
+			p.skipped = append(p.skipped, r)
+		}
+	}
+	for _, name := range append(fields, "group") {
+		p.fields = append(p.fields, [2]string{name, v.form(name)})
+	}
+	return p
+}
+
+// actOn does an act, or plans it, and shows the page as it is afterwards.
+func (c *Console) actOn(v *view, what string, act func(gatehouse.DeadLetterSelection, *dispatchPage) error) error {
+	if err := v.parse(); err != nil {
+		return err
+	}
+	s, err := v.selection(what)
+	if err != nil {
+		return c.dispatchRefused(v, err)
+	}
+	var done dispatchPage
+	if err := act(s, &done); err != nil {
+		return c.dispatchRefused(v, err)
+	}
+	p, err := c.dispatchPage(v)
+	if err != nil {
+		return err
+	}
+	p.replayed, p.discarded, p.plan = done.replayed, done.discarded, done.plan
+	return v.render(http.StatusOK, "Dispatch", "/dispatch", dispatchView(v, p))
+}
+
+// discard closes dead letters permanently.
+func (c *Console) discard(v *view) error {
+	return c.actOn(v, "discard", func(s gatehouse.DeadLetterSelection, p *dispatchPage) (err error) {
+		p.discarded, err = c.cfg.Dispatch.DiscardDeadLetters(v.ctx, gatehouse.DiscardRequest{
+			DeadLetterSelection: s, Reason: strings.TrimSpace(v.form("reason")),
+		})
+		if err == nil && s.DryRun {
+			p.plan, p.discarded = v.planned(actDiscard, p.discarded.Done, p.discarded.Results, "reason"), nil
+		}
+		return err
+	})
+}
+
+// resolveGroup records one outcome for a group of unknown ones.
+func (c *Console) resolveGroup(v *view) error {
+	return c.actOn(v, "settle", func(s gatehouse.DeadLetterSelection, p *dispatchPage) (err error) {
+		p.discarded, err = c.cfg.Dispatch.ResolveDeadLetters(v.ctx, gatehouse.ResolveRequest{
+			DeadLetterSelection: s,
+			Resolution:          gatehouse.Resolution{Outcome: v.form("outcome"), Reason: strings.TrimSpace(v.form("reason"))},
+		})
+		if err == nil && s.DryRun {
+			p.plan, p.discarded = v.planned(actResolve, p.discarded.Done, p.discarded.Results, "outcome", "reason"), nil
+		}
+		return err
+	})
+}
+
+// replay puts dead letters back into the queue.
+func (c *Console) replay(v *view) error {
+	return c.actOn(v, "retry", func(s gatehouse.DeadLetterSelection, p *dispatchPage) (err error) {
+		p.replayed, err = c.cfg.Dispatch.ReplayDeadLetters(v.ctx, gatehouse.ReplayRequest{IDs: s.IDs, Filter: s.Filter, DryRun: s.DryRun})
+		if err == nil && s.DryRun {
+			p.plan, p.replayed = v.planned(actReplay, p.replayed.Replayed, p.replayed.Results), nil
+		}
+		return err
+	})
+}
+
+// resultTone is the tone of the notice about a change to dead letters.
+func resultTone(r *gatehouse.DeadLetterAnswer) string {
+	if r.Skipped > 0 {
+		return "warn"
+	}
+	return "good"
+}
+
+// closedTitle says what became of dead letters that were discarded or settled.
+func closedTitle(r *gatehouse.DeadLetterAnswer) string {
+	did := "closed"
+	for _, x := range r.Results {
+		if x.Result == "applied" || x.Result == "failed" {
+			did = "settled"
+		}
+	}
+	return plural(r.Done, "dead letter is", "dead letters are") + " " + did + ", " + strconv.Itoa(r.Skipped) + " not"
+}

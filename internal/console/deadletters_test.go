@@ -1,0 +1,117 @@
+package console_test
+
+import (
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// TestDeadLettersByError: what failed in the same way is one group; an act on it shows first what
+// it would do.
+func TestDeadLettersByError(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	bot, ana := w.agent("bot"), w.signIn("ana", gatehouse.RoleApprover)
+	root, ops := w.signIn("root", gatehouse.RoleAdmin), w.signIn("otto", gatehouse.RoleOperator)
+	refused := func(sku, words string) *gatehouse.Action {
+		return w.settled(w.propose(bot, func(p *gatehouse.Proposal) { p.Target.EntityRef = sku }), ana, gatehouse.PushFailed, "http_422", words)
+	}
+	for i := range 6 {
+		refused("SKU-"+strconv.Itoa(i), "SKU-"+strconv.Itoa(i)+" is <b>locked</b>")
+	}
+	single := refused("SKU-9", "the price is too high")
+
+	page := root.get("/dispatch").want(http.StatusOK).has("7 dead letters", "2 groups", testid("dead-group"), testid("group-replay"),
+		"SKU-5 is &lt;b&gt;locked&lt;/b&gt;", single.Push.ID).lacks("<b>locked</b>")
+	key := regexp.MustCompile(`data-key="([0-9a-f]{16})"`).FindStringSubmatch(page.body)[1]
+	ana.get("/dispatch").want(http.StatusOK).has(testid("dead-group")).lacks(testid("group-acts"), testid("correct"))
+	root.get("/dispatch?group="+key).want(http.StatusOK).has("6 dead letters", "SKU-0").lacks(single.Push.ID)
+	root.get("/dispatch?status=unknown").want(http.StatusOK).has("No dead letter matches the filter")
+	root.get("/dispatch?since=2099-01-01T00:00").want(http.StatusOK).has("No dead letter matches the filter")
+	root.get("/dispatch?since=soon").want(http.StatusUnprocessableEntity)
+
+	// Nothing is done before the plan is confirmed.
+	ana.post("/dispatch/discard", "group", key, "reason", "over").want(http.StatusForbidden)
+	ops.post("/dispatch/discard", "group", key, "reason", " ").want(http.StatusUnprocessableEntity)
+	ops.post("/dispatch/discard", "group", key, "reason", "ordered <i>by phone</i>").want(http.StatusOK).
+		has("Discard 6 dead letters?", testid("group-sure"), `value="ordered &lt;i&gt;by phone&lt;/i&gt;"`)
+	root.post("/dispatch/replay", "group", key).want(http.StatusOK).has("Retry 6 dead letters?", `name="sure" value="yes"`)
+	root.get("/dispatch").want(http.StatusOK).has("7 dead letters")
+	ops.post("/dispatch/discard", "group", key, "reason", "ordered by phone", "sure", "yes").want(http.StatusOK).
+		has("6 dead letters are closed, 0 not", single.Push.ID)
+	if got := w.action(single.ID).Push.Status; got != gatehouse.PushFailed {
+		t.Errorf("another group's push is %s", got)
+	}
+
+	unknown := w.settled(w.propose(bot, func(p *gatehouse.Proposal) { p.Target.EntityRef = "SKU-8" }), ana, gatehouse.PushUnknown, "timeout", "no answer")
+	page = ops.get("/dispatch?status=unknown").want(http.StatusOK)
+	key = regexp.MustCompile(`data-key="([0-9a-f]{16})"`).FindStringSubmatch(page.body)[1]
+	ops.post("/dispatch/resolve", "group", key, "outcome", "applied", "reason", "seen").want(http.StatusOK).
+		has("Record the outcome of 1 dead letter?")
+	ops.post("/dispatch/resolve", "group", key, "outcome", "applied", "reason", "seen", "sure", "yes").want(http.StatusOK).
+		has("1 dead letter is settled, 0 not")
+	if got := w.action(unknown.ID).Status; got != gatehouse.StatusApplied {
+		t.Errorf("the unknown outcome is %s", got)
+	}
+}
+
+// TestCorrectAndResend: an operator edits what the target refused, and proposes it again.
+func TestCorrectAndResend(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	bot, ana := w.agent("bot"), w.signIn("ana", gatehouse.RoleApprover)
+	ops := w.signIn("otto", gatehouse.RoleOperator)
+	a := w.settled(w.propose(bot, nil), ana, gatehouse.PushFailed, "http_422", "the price is <b>too high</b>")
+	ops.get("/dispatch").want(http.StatusOK).has(testid("correct"), "/actions/"+a.ID+"/edit")
+	form := ops.get("/actions/"+a.ID+"/edit").want(http.StatusOK).
+		has("Correct and resend", testid("correct-why"), "&lt;b&gt;too high&lt;/b&gt;", "Propose the correction").
+		lacks(testid("edit-approve"), testid("edit-own"))
+	field := regexp.MustCompile(`name="(field-\d+)" value="12.50"`).FindStringSubmatch(form.body)
+	if field == nil {
+		t.Fatalf("the form has no field with the price:\n%s", form.body)
+	}
+	values := []string{"digest", string(a.Digest), field[1], "11.90", "note", "the list says 11.90"}
+	ops.post("/actions/"+a.ID+"/edit/review", append(values, "do", "check")...).want(http.StatusOK).has("11.90", testid("edit-word"))
+	if got := w.action(a.ID); got.Superseded != "" {
+		t.Fatal("a check has proposed it")
+	}
+	ops.post("/actions/"+a.ID+"/edit/review", append(values, "do", "save")...).want(http.StatusOK).has("Edited by otto", "the list says 11.90")
+	old := w.action(a.ID)
+	if old.Superseded == "" || old.Status != gatehouse.StatusFailed {
+		t.Errorf("the failed action is %s, superseded by %q", old.Status, old.Superseded)
+	}
+	ops.get("/dispatch").want(http.StatusOK).has("no failure is open")
+	ops.get("/actions/" + a.ID).want(http.StatusOK).has("Replaced by")
+}
+
+// TestHealthOfTheDispatch shows each connector, and the queue as charts and as a table.
+func TestHealthOfTheDispatch(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	bot, ana := w.agent("bot"), w.signIn("ana", gatehouse.RoleApprover)
+	a := w.settled(w.propose(bot, nil), ana, gatehouse.PushFailed, "http_422", "the price is <b>too high</b>")
+	page := ana.get("/dispatch?tab=health").want(http.StatusOK).has(testid("connectors"), testid("queue-depth"), testid("queue-oldest"),
+		testid("queue-table"), a.Connector, "http_422", "&lt;b&gt;too high&lt;/b&gt;", "0 applied, 1 failed").lacks("<b>too high</b>")
+	if n := strings.Count(page.body, `<th scope="row">`); n < gatehouse.HealthPoints {
+		t.Errorf("the table has %d rows", n)
+	}
+}
+
+// TestTrends: every bar and figure opens its rows.
+func TestTrends(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	bot, ana := w.agent("bot"), w.signIn("ana", gatehouse.RoleApprover)
+	w.settled(w.propose(bot, nil), ana, gatehouse.PushFailed, "http_422", "no")
+	w.propose(bot, func(p *gatehouse.Proposal) { p.Target.EntityRef = "SKU-2" })
+	page := ana.get("/insights?window=30d").want(http.StatusOK).has(testid("trend-proposed"), testid("trend-rejected"), testid("trend-table"))
+	bar := regexp.MustCompile(`<a href="(/inbox[^"]*)" aria-label="\d{4}-\d\d-\d\d: 2, 50.0 % of them approved by people"`).FindStringSubmatch(page.body)
+	if bar == nil {
+		t.Fatal("no bar for the two proposals")
+	}
+	ana.get(strings.ReplaceAll(bar[1], "&amp;", "&")).want(http.StatusOK).has("SKU-1042", "SKU-2")
+}

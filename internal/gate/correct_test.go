@@ -1,0 +1,280 @@
+package gate_test
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// dead brings an approved action's push to failed or unknown, as the dispatcher would.
+func (w *world) dead(a *gatehouse.Action, to gatehouse.PushStatus, code, says string) {
+	w.t.Helper()
+	err := w.store.Update(w.t.Context(), a.Tenant, func(tx gatehouse.Tx) error {
+		p, err := tx.LockPush(a.Push.ID)
+		if err != nil {
+			return err
+		}
+		now := tx.Now()
+		until := now.Add(time.Minute)
+		for _, next := range []gatehouse.PushStatus{gatehouse.PushPicking, gatehouse.PushSent, to} {
+			from, generation := p.Status, p.Generation
+			p.Status = next
+			switch next {
+			case gatehouse.PushPicking:
+				p.Generation++
+				p.LeaseOwner, p.LeaseUntil, p.PickedAt, p.NextAttempt = "me", &until, &now, nil
+			case gatehouse.PushSent:
+				p.Attempts, p.SentAt = 1, &now
+			default:
+				p.ErrorCode, p.LastError, p.FinishedAt, p.LeaseOwner, p.LeaseUntil = code, "refused", &now, "", nil
+			}
+			if err := tx.UpdatePush(p, from, generation); err != nil {
+				return err
+			}
+		}
+		p.TargetSays = says
+		if err := tx.MarkDeadLetter(p, a.EffectHash()); err != nil {
+			return err
+		}
+		end := gatehouse.StatusFailed
+		if to == gatehouse.PushUnknown {
+			end = gatehouse.StatusUnknown
+		}
+		for _, m := range []gatehouse.ActionMove{
+			{From: gatehouse.StatusApproved, To: gatehouse.StatusPushing},
+			{From: gatehouse.StatusPushing, To: end, Finished: true, Failure: &gatehouse.Failure{Code: code, Detail: "refused"}},
+		} {
+			m.ID = a.ID
+			if err := tx.MoveAction(m); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// TestCorrect: an operator edits what the target refused. The correction is a new
+// action that people approve, and the dead letter of the old one is closed with it.
+func TestCorrect(t *testing.T) {
+	t.Parallel()
+	// The policy would allow the correction by itself.
+	w := newWorld(t, "version: 1\nrisk: {price_change: 2}\nrules:\n  - {id: all, when: 'true', then: allow}\n")
+	bot, ana, oz := w.agent(), w.person("ana"), w.principal("oz", gatehouse.KindPerson, gatehouse.RoleOperator)
+	a := w.propose(bot, nil)
+	w.dead(a, gatehouse.PushFailed, "http_422", "price is too high")
+	page, err := w.gate.ListDeadLetters(oz, gatehouse.DeadLetterFilter{})
+	if err != nil || len(page.Items) != 1 || !slices.Contains(page.Items[0].Acts, gatehouse.ActCorrect) {
+		t.Fatalf("the dead letters are %+v, %v", page.Items, err)
+	}
+
+	_, err = w.gate.Edit(ana, a.ID, editOf(a, "9.00", false))
+	wantCode(t, err, gatehouse.CodeRoleRequired)
+	_, err = w.gate.Edit(oz, a.ID, editOf(a, "9.00", true))
+	wantCode(t, err, gatehouse.CodeCannotEdit)
+	dry := editOf(a, "9.00", false)
+	dry.DryRun = true
+	if tried, err := w.gate.Edit(oz, a.ID, dry); err != nil || tried.Status != gatehouse.StatusPending {
+		t.Fatalf("the dry run is %+v, %v", tried, err)
+	}
+	if got := w.find(a.ID); got.Superseded != "" || got.Failure.Retry != gatehouse.RetryNever {
+		t.Errorf("a dry run has changed it: %+v", got)
+	}
+
+	b := w.edit(oz, a, "9.00")
+	switch {
+	case b.Status != gatehouse.StatusPending, b.Supersedes != a.ID, b.EditedBy != "oz", b.ProposerID != a.ProposerID,
+		b.Edit.Of != a.ID, b.IdempotencyKey == a.IdempotencyKey:
+		t.Errorf("the correction is %+v", b)
+	case !strings.Contains(strings.Join(b.Policy.Reasons, ";"), "people approve it"):
+		t.Errorf("its reasons are %q", b.Policy.Reasons)
+	}
+	old := w.find(a.ID)
+	if old.Status != gatehouse.StatusFailed || old.Superseded != b.ID {
+		t.Errorf("the old action is %s, superseded by %q", old.Status, old.Superseded)
+	}
+	if page, err := w.gate.ListDeadLetters(oz, gatehouse.DeadLetterFilter{}); err != nil || len(page.Items) != 0 {
+		t.Errorf("dead letters after the correction: %v, %v", page.Items, err)
+	}
+	replayed, err := w.gate.ReplayDeadLetters(w.admin, gatehouse.ReplayRequest{IDs: []string{a.Push.ID, a.Push.ID}})
+	if err != nil || replayed.Replayed != 0 || !strings.Contains(replayed.Results[0].Detail, "corrected by "+b.ID) {
+		t.Errorf("a replay of what was corrected: %+v, %v", replayed, err)
+	}
+	_, err = w.gate.Edit(oz, a.ID, editOf(a, "8.00", false))
+	wantCode(t, err, gatehouse.CodeAlreadyDecided)
+	w.wantCode("the corrector's approval", w.code(oz, b, gatehouse.Approve), gatehouse.CodeRoleRequired)
+	w.wantCode("an approver's", w.code(ana, b, gatehouse.Approve), "")
+}
+
+// TestNotCorrectable: a correction helps only where the target refused the change, and
+// only while the dead letter is open.
+func TestNotCorrectable(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "version: 1\nrisk: {price_change: 2}\nrules:\n  - {id: dear, when: 'dec(change.price) > 100', then: deny}\n"+
+		"  - {id: all, when: 'true', then: allow}\n")
+	bot, oz := w.agent(), w.principal("oz", gatehouse.KindPerson, gatehouse.RoleOperator, gatehouse.RoleApprover)
+	refused := func(to gatehouse.PushStatus, code string) *gatehouse.Action {
+		a := w.propose(bot, func(p *gatehouse.Proposal) { p.Target.EntityRef = code })
+		w.dead(a, to, code, "no")
+		return a
+	}
+	for _, code := range []string{"target_changed", "authority_revoked", "not_as_approved", "http_503", "http_401", "retries_exhausted"} {
+		a := refused(gatehouse.PushFailed, code)
+		_, err := w.gate.Edit(oz, a.ID, editOf(a, "9.00", false))
+		w.wantCode(code, gatehouse.CodeOf(err), gatehouse.CodeAlreadyDecided)
+	}
+	a := refused(gatehouse.PushUnknown, "http_500")
+	_, err := w.gate.Edit(oz, a.ID, editOf(a, "9.00", false))
+	w.wantCode("unknown", gatehouse.CodeOf(err), gatehouse.CodeAlreadyDecided)
+
+	a = refused(gatehouse.PushFailed, "sql_error")
+	_, err = w.gate.Edit(oz, a.ID, editOf(a, "101.00", false))
+	w.wantCode("denied", gatehouse.CodeOf(err), gatehouse.CodeCannotEdit)
+	if _, err := w.gate.DiscardDeadLetters(oz, gatehouse.DiscardRequest{
+		DeadLetterSelection: gatehouse.DeadLetterSelection{IDs: []string{a.Push.ID}}, Reason: "over",
+	}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = w.gate.Edit(oz, a.ID, editOf(a, "9.00", false))
+	w.wantCode("discarded", gatehouse.CodeOf(err), gatehouse.CodeCannotEdit)
+}
+
+// TestGroupDeadLetters: words that differ only in ids and amounts are one group, and a
+// group selects its dead letters page by page, and for an act.
+func TestGroupDeadLetters(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "version: 1\nrisk: {price_change: 2}\nrules:\n  - {id: all, when: 'true', then: allow}\n")
+	bot, oz := w.agent(), w.principal("oz", gatehouse.KindPerson, gatehouse.RoleOperator)
+	add := func(n int, to gatehouse.PushStatus, code, says string) {
+		for i := range n {
+			a := w.propose(bot, func(p *gatehouse.Proposal) { p.Target.EntityRef = code + says + strconv.Itoa(i) })
+			w.clock.Advance(time.Second)
+			w.dead(a, to, code, strings.ReplaceAll(says, "#", "SKU-"+strconv.Itoa(i)))
+		}
+	}
+	add(3, gatehouse.PushFailed, "http_422", "# is locked")
+	add(2, gatehouse.PushFailed, "http_422", "# is sold")
+	add(1, gatehouse.PushUnknown, "http_500", "# is locked")
+	groups, err := w.gate.GroupDeadLetters(oz, gatehouse.DeadLetterFilter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, g := range groups.Items {
+		got = append(got, strconv.Itoa(g.Count)+" "+g.ErrorCode+" "+string(g.Status)+" "+g.Words)
+		if g.OldestAt.After(g.NewestAt) || g.Count > 1 && !g.OldestAt.Before(g.NewestAt) {
+			t.Errorf("%s: oldest %s, newest %s", g.Words, g.OldestAt, g.NewestAt)
+		}
+	}
+	want := []string{"3 http_422 failed SKU-2 is locked", "2 http_422 failed SKU-1 is sold", "1 http_500 unknown SKU-0 is locked"}
+	if !slices.Equal(got, want) || groups.Seen != 6 || groups.Capped {
+		t.Fatalf("the groups are %q, seen %d", got, groups.Seen)
+	}
+	unknown, err := w.gate.GroupDeadLetters(oz, gatehouse.DeadLetterFilter{Status: gatehouse.PushUnknown})
+	if err != nil || len(unknown.Items) != 1 {
+		t.Errorf("the unknown groups are %+v, %v", unknown, err)
+	}
+
+	// A page of a group is full although others lie between, and its cursor goes on.
+	locked := gatehouse.DeadLetterFilter{Group: groups.Items[0].Key, Limit: 2}
+	var ids []string
+	for pages := 0; ; pages++ {
+		page, err := w.gate.ListDeadLetters(oz, locked)
+		if err != nil || pages > 3 {
+			t.Fatal(pages, err)
+		}
+		for _, d := range page.Items {
+			ids = append(ids, d.ID)
+			if d.Group != locked.Group {
+				t.Errorf("%s is of the group %s", d.TargetSays, d.Group)
+			}
+		}
+		if locked.Cursor = page.NextCursor; locked.Cursor == "" {
+			break
+		}
+	}
+	slices.Sort(ids)
+	if len(slices.Compact(ids)) != 3 {
+		t.Errorf("the group has %q", ids)
+	}
+	done, err := w.gate.DiscardDeadLetters(oz, gatehouse.DiscardRequest{
+		DeadLetterSelection: gatehouse.DeadLetterSelection{Filter: &gatehouse.DeadLetterFilter{Group: groups.Items[0].Key}}, Reason: "over",
+	})
+	if err != nil || done.Done != 3 || done.Skipped != 0 {
+		t.Fatalf("discarded %+v, %v", done, err)
+	}
+	if left, err := w.gate.GroupDeadLetters(oz, gatehouse.DeadLetterFilter{}); err != nil || left.Seen != 3 {
+		t.Errorf("left %+v, %v", left, err)
+	}
+}
+
+// TestDispatchHealth counts what waits and what failed, and derives the queue of the
+// last day from the times of the pushes.
+func TestDispatchHealth(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "version: 1\nrisk: {price_change: 2}\nrules:\n  - {id: all, when: 'true', then: allow}\n")
+	bot, oz := w.agent(), w.principal("oz", gatehouse.KindPerson, gatehouse.RoleOperator)
+	old := w.propose(bot, func(p *gatehouse.Proposal) { p.Target.EntityRef = "old" })
+	w.clock.Advance(30 * time.Hour)
+	w.propose(bot, func(p *gatehouse.Proposal) { p.Target.EntityRef = "waits" })
+	w.clock.Advance(2 * time.Hour)
+	w.dead(w.propose(bot, nil), gatehouse.PushFailed, "http_422", "price is too high")
+	h, err := w.gate.DispatchHealth(oz)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(h.Queue) != gatehouse.HealthPoints || len(h.Connectors) != 1 {
+		t.Fatalf("the health is %+v", h)
+	}
+	x := h.Connectors[0]
+	if x.Connector != old.Connector || x.Queued != 2 || x.FailedLastHour != 1 || x.AppliedLastHour != 0 || x.LastSuccessAt != nil ||
+		x.LastErrorCode != "http_422" || x.LastWords != "price is too high" || x.OldestAt == nil || !x.OldestAt.Equal(old.ProposedAt) {
+		t.Errorf("the connector is %+v", x)
+	}
+	first, last := h.Queue[0], h.Queue[len(h.Queue)-1]
+	if first.Depth != 1 || first.Oldest.D() < 8*time.Hour || last.Depth != 2 || last.Oldest.D() != 32*time.Hour || !last.At.Equal(h.At) {
+		t.Errorf("the queue goes from %+v to %+v", first, last)
+	}
+	w.dead(old, gatehouse.PushUnknown, "timeout", "")
+	if h, err = w.gate.DispatchHealth(oz); err != nil || h.Queue[len(h.Queue)-1].Depth != 1 || h.Connectors[0].FailedLastHour != 2 {
+		t.Errorf("after the oldest has ended: %+v, %v", h, err)
+	}
+}
+
+// TestInsightsByDayAndGroup: each proposal counts on its day, and for each group that it
+// asks; days without any are there as zeros.
+func TestInsightsByDayAndGroup(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "version: 1\nrisk: {price_change: 3}\nrules:\n  - {id: all, when: 'true', then: needs_approval, groups: [finance]}\n")
+	bot, ana := w.agent(), w.person("ana")
+	w.group("finance", "ana")
+	ana = w.again(ana)
+	since := w.clock.Now()
+	w.wantCode("the first", w.code(ana, w.propose(bot, nil), gatehouse.Approve), "")
+	w.clock.Advance(48 * time.Hour)
+	w.propose(bot, func(p *gatehouse.Proposal) { p.Target.EntityRef = "later" })
+	x, err := w.gate.Insights(w.admin, gatehouse.InsightFilter{Since: since})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var days []string
+	for _, d := range x.ByDay {
+		days = append(days, d.Name+" "+strconv.Itoa(d.Proposed)+" "+strconv.Itoa(d.Approved))
+	}
+	if want := []string{"2026-11-20 1 1", "2026-11-21 0 0", "2026-11-22 1 0"}; !slices.Equal(days, want) {
+		t.Errorf("the days are %q", days)
+	}
+	if len(x.ByGroup) != 1 || x.ByGroup[0].Name != "finance" || x.ByGroup[0].Proposed != 2 || x.ByGroup[0].Pending != 1 {
+		t.Errorf("the groups are %+v", x.ByGroup)
+	}
+	page, err := w.gate.ListActions(w.admin, gatehouse.ActionFilter{AskedGroup: "finance"})
+	if err != nil || len(page.Items) != 2 {
+		t.Errorf("asked of finance: %d, %v", len(page.Items), err)
+	}
+}

@@ -1,0 +1,41 @@
+package postgres
+
+import (
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
+)
+
+// runsByInput is ListRuns by a member of the input: it looks at so many runs, newest
+// first. The text of the input finds those that may match; the input itself decides.
+func (t *readTx) runsByInput(
+	f gatehouse.RunFilter, where condition, limit int, bound []string,
+) (page gatehouse.Page[*gatehouse.Run], err error) {
+	page.Items = []*gatehouse.Run{}
+	var places []shared.Cursor
+	last := condition{where: where.where, args: append([]any(nil), where.args...)}
+	one, other := f.InputTexts()
+	newest := where.sql() + where.number(` ORDER BY r.created_at DESC, r.seq DESC LIMIT ?`, gatehouse.MaxRunsSearched)
+	texts := where.number(`(strpos(b.input, ?) > 0 OR strpos(b.input, ?) > 0)`, one, other)
+	err = t.each(`SELECT b.input, r.seq, `+runColumns+` FROM run r JOIN run_body b ON b.seq = r.seq WHERE r.seq IN (
+  SELECT r.seq FROM run r WHERE `+newest+`) AND `+texts+` ORDER BY r.created_at DESC, r.seq DESC`, func(r *row) error {
+		input, seq := gatehouse.JSON(r.text()), r.int()
+		run := scanRun(r)
+		if len(places) <= limit && f.HasInput(input) {
+			places, page.Items = append(places, shared.Cursor{Seq: seq, AsOf: run.CreatedAt.UnixMicro()}), append(page.Items, run)
+		}
+		return nil
+	}, where.args...)
+	if err != nil || len(places) > limit {
+		return shared.Finish(page, limit, func(*gatehouse.Run) shared.Cursor { return places[limit-1] }, shared.KindRuns, bound...), err
+	}
+	// The last run that was looked at, where there may be more.
+	t.allowSecondRead()
+	offset := last.number(` ORDER BY r.created_at DESC, r.seq DESC LIMIT 1 OFFSET ?`, gatehouse.MaxRunsSearched-1)
+	err = t.each(`SELECT r.created_at, r.seq FROM run r WHERE `+last.sql()+offset, func(r *row) error {
+		page.NextCursor = shared.Cursor{
+			Kind: shared.KindRuns, Filter: shared.FilterHash(bound), AsOf: r.int(), Seq: r.int(),
+		}.Encode()
+		return nil
+	}, last.args...)
+	return page, err
+}

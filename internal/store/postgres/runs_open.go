@@ -1,0 +1,29 @@
+package postgres
+
+import "github.com/gatehouse-dev/gatehouse"
+
+const (
+	openLeases = `(SELECT lease_owner, tool, '', lease_until FROM step
+WHERE tenant = $1 AND status = 'running' AND lease_until IS NOT NULL LIMIT $2)
+UNION ALL (SELECT lease_owner, '', lane, lease_until FROM push
+WHERE tenant = $1 AND lane <> '' AND status IN ('picking', 'sent') AND lease_until IS NOT NULL LIMIT $2)`
+	listSchedules = `SELECT workflow, version, next_at FROM schedule WHERE tenant = $1 ORDER BY workflow LIMIT $2`
+)
+
+// OpenLeases lists the steps, and the pushes of outside workers, that are held.
+func (t *readTx) OpenLeases(limit int) (list []gatehouse.OpenLease, err error) {
+	err = t.each(openLeases, func(r *row) error {
+		list = append(list, gatehouse.OpenLease{Worker: r.text(), Tool: r.text(), Lane: r.text(), Until: r.time()})
+		return nil
+	}, t.tenant, limit)
+	return list, err
+}
+
+// ListSchedules lists the tenant's schedules by workflow.
+func (t *readTx) ListSchedules(limit int) (list []*gatehouse.Schedule, err error) {
+	err = t.each(listSchedules, func(r *row) error {
+		list = append(list, &gatehouse.Schedule{Tenant: t.tenant, Workflow: r.text(), Version: int(r.int()), NextAt: r.time()})
+		return nil
+	}, t.tenant, limit)
+	return list, err
+}

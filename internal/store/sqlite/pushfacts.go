@@ -1,0 +1,57 @@
+package sqlite
+
+import (
+	"errors"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+const pushFactColumns = `connector, status, error_code, last_error, target_says, created_at, not_before, sent_at, applied_at, finished_at`
+
+func scanPushFact(r *stmt) gatehouse.PushFact {
+	f := gatehouse.PushFact{
+		Connector: r.text(), Status: gatehouse.PushStatus(r.text()), ErrorCode: r.text(), LastError: r.text(), TargetSays: r.text(),
+		CreatedAt: r.time(), NotBefore: r.time(), SentAt: r.timePtr(), AppliedAt: r.timePtr(), FinishedAt: r.timePtr(),
+	}
+	if f.Status != gatehouse.PushFailed && f.Status != gatehouse.PushUnknown {
+		f.TargetSays = "" // left over from an outcome that a replay has undone
+	}
+	return f
+}
+
+// PushFacts walks the narrow rows of pushes: the recent ones by id, then the open
+// ones by the indexes of what waits and what is under way.
+func (t *readTx) PushFacts(since time.Time, readBy string, fn func(gatehouse.PushFact)) error {
+	var where condition
+	where.add("tenant = ?", t.tenant)
+	where.readBy("action_seq", t.tenant, readBy)
+	err := t.each(`SELECT `+pushFactColumns+` FROM push WHERE `+where.sql()+` ORDER BY id DESC LIMIT ?`,
+		func(r *stmt) error {
+			f := scanPushFact(r)
+			if f.CreatedAt.Before(since) {
+				return errEnough
+			}
+			fn(f)
+			return nil
+		}, append(where.args, gatehouse.MaxPushFacts)...)
+	if err != nil && !errors.Is(err, errEnough) {
+		return err
+	}
+	var open condition
+	open.add("tenant = ?", t.tenant)
+	open.add("created_at < ?", since)
+	open.readBy("action_seq", t.tenant, readBy)
+	for _, from := range []string{
+		`push INDEXED BY push_status WHERE ` + standing + ` AND status = 'queued'`,
+		`push INDEXED BY push_lease WHERE ` + leased,
+		`push INDEXED BY push_lease_lane WHERE ` + leasedTo,
+	} {
+		err := t.each(`SELECT `+pushFactColumns+` FROM `+from+` AND `+open.sql()+` LIMIT ?`,
+			func(r *stmt) error { fn(scanPushFact(r)); return nil }, append(open.args[:len(open.args):len(open.args)], gatehouse.MaxPushFacts)...)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

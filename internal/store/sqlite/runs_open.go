@@ -1,0 +1,33 @@
+package sqlite
+
+import "github.com/gatehouse-dev/gatehouse"
+
+const (
+	openSteps = `SELECT lease_owner, tool, '', lease_until FROM step INDEXED BY step_running
+WHERE status = 'running' AND tenant = ? AND lease_until IS NOT NULL LIMIT ?`
+	openPushes = `SELECT lease_owner, '', lane, lease_until FROM push INDEXED BY push_lease_lane
+WHERE ` + leasedTo + ` AND lease_until IS NOT NULL AND tenant = ? LIMIT ?`
+)
+
+// OpenLeases lists the steps, and the pushes of outside workers, that are held.
+func (t *readTx) OpenLeases(limit int) (list []gatehouse.OpenLease, err error) {
+	for _, sql := range []string{openSteps, openPushes} {
+		err := t.each(sql, func(r *stmt) error {
+			list = append(list, gatehouse.OpenLease{Worker: r.text(), Tool: r.text(), Lane: r.text(), Until: r.time()})
+			return nil
+		}, t.tenant, limit)
+		if err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// ListSchedules lists the tenant's schedules by workflow.
+func (t *readTx) ListSchedules(limit int) (list []*gatehouse.Schedule, err error) {
+	err = t.each(`SELECT workflow, version, next_at FROM schedule WHERE tenant = ? ORDER BY workflow LIMIT ?`, func(r *stmt) error {
+		list = append(list, &gatehouse.Schedule{Tenant: t.tenant, Workflow: r.text(), Version: int(r.int()), NextAt: r.time()})
+		return nil
+	}, t.tenant, limit)
+	return list, err
+}

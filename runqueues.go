@@ -1,0 +1,59 @@
+package gatehouse
+
+import "time"
+
+// OpenLease is a step, or a push of an outside worker's lane, that somebody holds.
+type OpenLease struct {
+	// Worker is the holder's name.
+	Worker string
+	// Tool is the step's tool, "" for built-in steps; Lane the push's connector.
+	Tool, Lane string
+	Until      time.Time
+}
+
+// RunQueues tells what waits for workers, who works, and which runs begin by schedule.
+// No store knows which workers poll: it knows what they hold.
+type RunQueues struct {
+	// At is the time of the snapshot.
+	At time.Time `json:"at"`
+	// Queues are the tools with ready steps; the empty tool is that of built-in steps.
+	Queues []ToolQueue `json:"queues"`
+	// Workers hold steps or pushes now, by name.
+	Workers []WorkerState `json:"workers"`
+	// Schedules are sorted by workflow.
+	Schedules []ScheduleState `json:"schedules"`
+}
+
+// ToolQueue is a tool with ready steps.
+type ToolQueue struct {
+	Tool string `json:"tool"`
+	// OldestAt is when the step that has waited longest became ready.
+	OldestAt time.Time `json:"oldest_at"`
+	// Leased is true when somebody holds a step of the tool.
+	Leased bool `json:"leased"`
+}
+
+// WorkerState is what a worker holds. A lease that has ended without a heartbeat is
+// taken from it soon.
+type WorkerState struct {
+	Worker string `json:"worker"`
+	Steps  int    `json:"steps"`
+	Pushes int    `json:"pushes"`
+	// Tools are the tools of its steps, and the connectors of its pushes.
+	Tools []string `json:"tools"`
+	// LeaseUntil is the latest end of its leases: each heartbeat moves it on.
+	LeaseUntil time.Time `json:"lease_until"`
+}
+
+// ScheduleState says when the next scheduled run of a workflow begins.
+type ScheduleState struct {
+	Workflow string    `json:"workflow"`
+	Version  int       `json:"version"`
+	NextAt   time.Time `json:"next_at"`
+}
+
+// MaxOpenLeases bounds the leases, and MaxSchedules the schedules, of RunQueues.
+const (
+	MaxOpenLeases = 2000
+	MaxSchedules  = 1000
+)
