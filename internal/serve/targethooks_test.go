@@ -71,7 +71,7 @@ func TestSignedReports(t *testing.T) {
 	}
 	propose := func() *gatehouse.Action {
 		t.Helper()
-		out, err := agent.Propose(t.Context(), &gatehouse.Proposal{
+		out, _, err := agent.Propose(t.Context(), &gatehouse.Proposal{
 			ActionType: "price_change", Connector: "erp", Operation: "field_update",
 			Target:         gatehouse.Target{EntityType: "item", EntityRef: "SKU-1", Version: "7"},
 			ProposedChange: `{"price":"9.00"}`, CurrentState: `{"price":"8.00"}`,
