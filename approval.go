@@ -46,6 +46,8 @@ type Approval struct {
 	Extended bool `json:"extended,omitempty"`
 	// Told counts the moments that the audit log records: see [Approval.Moments].
 	Told int `json:"-"`
+	// About is what an approval step of a workflow asks about; nil for none.
+	About *About `json:"about,omitempty"`
 	// TargetChanged is set once somebody reports that the target has changed since
 	// the proposal; see [TargetChange].
 	TargetChanged *TargetMark `json:"target_changed,omitempty"`

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -50,6 +51,28 @@ func (j JSON) Get(name string) (JSON, bool) {
 		return found == ""
 	})
 	return found, err == nil && found != ""
+}
+
+// At resolves a JSON pointer (RFC 6901), such as /data/id; "" is the whole value.
+// It is false when nothing is there.
+func (j JSON) At(pointer string) (JSON, bool) {
+	if j == "" || pointer == "" {
+		return j, j != ""
+	}
+	for segment := range strings.SplitSeq(pointer[1:], "/") {
+		segment = strings.NewReplacer("~1", "/", "~0", "~").Replace(segment)
+		if next, ok := j.Get(segment); ok {
+			j = next
+			continue
+		}
+		elements, err := j.Elements()
+		i, errIndex := strconv.Atoi(segment)
+		if err != nil || errIndex != nil || i < 0 || i >= len(elements) || strconv.Itoa(i) != segment {
+			return "", false
+		}
+		j = elements[i]
+	}
+	return j, true
 }
 
 // Text returns the text of a string, unescaped; false for any other value.

@@ -7,8 +7,8 @@ import (
 )
 
 // Question returns the digest of what an approval freezes when it is created: how
-// many people must approve, who may, who may not, from when until when, and what
-// they retype. The log entry of the proposal holds the digest, so that a change of
+// many people must approve, who may, who may not, from when until when, what they
+// retype, and which state they are asked about. The log entry of the proposal holds the digest, so that a change of
 // the row behind the server's back is detected.
 func (a *Approval) Question() Digest {
 	confirm := JSON("null")
@@ -25,6 +25,9 @@ func (a *Approval) Question() Digest {
 		{"people", set(a.People)},
 		{"required", JSON(strconv.Itoa(a.Required))},
 		{"roles", set(a.Roles)},
+	}
+	if a.About != nil {
+		members = append(members, Member{"about", MustJSON(a.About)})
 	}
 	if a.IsZero() {
 		return NewDigest(ObjectJSON(append(members, Member{"v", "1"})...))

@@ -36,6 +36,7 @@ func TestQuestion(t *testing.T) {
 		"expires":  func(a *gatehouse.Approval) { a.ExpiresAt = at },
 		"confirm":  func(a *gatehouse.Approval) { a.Confirm = nil },
 		"value":    func(a *gatehouse.Approval) { a.Confirm.Value = "1" },
+		"about":    func(a *gatehouse.Approval) { a.About = &gatehouse.About{Connector: "shop"} },
 	} {
 		a := approval()
 		change(a)

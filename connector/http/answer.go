@@ -1,7 +1,6 @@
 package httpconn
 
 import (
-	"strconv"
 	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -13,29 +12,7 @@ import (
 type document struct{ json gatehouse.JSON }
 
 // at resolves a JSON pointer (RFC 6901).
-func (d document) at(p Pointer) (gatehouse.JSON, bool) {
-	j := d.json
-	if j == "" {
-		return "", false
-	}
-	if p == "" {
-		return j, true
-	}
-	for _, segment := range strings.Split(string(p[1:]), "/") {
-		segment = strings.NewReplacer("~1", "/", "~0", "~").Replace(segment)
-		if next, ok := j.Get(segment); ok {
-			j = next
-			continue
-		}
-		elements, err := j.Elements()
-		i, errIndex := strconv.Atoi(segment)
-		if err != nil || errIndex != nil || i < 0 || i >= len(elements) || strconv.Itoa(i) != segment {
-			return "", false
-		}
-		j = elements[i]
-	}
-	return j, true
-}
+func (d document) at(p Pointer) (gatehouse.JSON, bool) { return d.json.At(string(p)) }
 
 // plain is the content of a string, or the JSON of any other value.
 func plain(j gatehouse.JSON) string {

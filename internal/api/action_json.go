@@ -281,6 +281,15 @@ func appendApproval(b []byte, a *gatehouse.Approval) []byte {
 	if a.Extended {
 		b = append(b, `,"extended":true`...)
 	}
+	if o := a.About; o != nil {
+		b = member(b, `,"about":{"connector":`, o.Connector)
+		b = member(b, `,"entity_type":`, o.EntityType)
+		b = member(b, `,"entity_ref":`, o.EntityRef)
+		b = optional(b, `,"operation":`, o.Operation)
+		b = optional(b, `,"version":`, o.Version)
+		b = member(b, `,"state_digest":`, o.StateDigest)
+		b = append(b, '}')
+	}
 	if m := a.TargetChanged; m != nil {
 		b = moment(b, `,"target_changed":{"at":`, m.At)
 		b = optional(b, `,"version":`, m.Version)

@@ -98,6 +98,8 @@ type Config struct {
 	Devices gatehouse.DeviceService
 	// If Targets is nil, its route is left out.
 	Targets gatehouse.TargetService
+	// If TargetHooks is nil, its route is left out.
+	TargetHooks TargetHooks
 	// If Events is nil, its route is left out. EventBeat is the interval of
 	// keep-alive messages on a quiet stream; 15 s by default.
 	Events    gatehouse.EventService
@@ -139,8 +141,8 @@ type Config struct {
 	// Addresses bounds wrong keys by address; nil means the server's own
 	// instance.
 	Addresses *Addresses
-	// HooksPerSecond bounds the deliveries of one address to one workflow, with
-	// bursts of HookBurst, and to four times as many to all workflows together.
+	// HooksPerSecond bounds the deliveries of one address to one workflow or source,
+	// with bursts of HookBurst, and to four times as many to all of them together.
 	// The defaults are 50 and 200; a negative value means no bound.
 	HooksPerSecond float64
 	HookBurst      int
@@ -234,7 +236,10 @@ func (s *Server) Mount(mux *http.ServeMux) {
 		mux.Handle(Prefix+path, s.dispatch(m))
 	}
 	if s.cfg.Hooks != nil {
-		mux.Handle(Prefix+hookRoute.path, s.serveHook())
+		mux.Handle(Prefix+hookRoute.path, s.serveHook(&hookRoute, s.receive))
+	}
+	if s.cfg.TargetHooks != nil {
+		mux.Handle(Prefix+targetHookRoute.path, s.serveHook(&targetHookRoute, s.receiveTarget))
 	}
 	if s.cfg.Reviews != nil {
 		s.mountReviews(mux)

@@ -63,7 +63,9 @@ func TestManualNamesRoutesThatExist(t *testing.T) {
 	for i := range s.routes {
 		known[s.routes[i].method+" "+s.routes[i].path] = true
 	}
-	known[hookRoute.method+" "+hookRoute.path] = true
+	for _, rt := range []route{hookRoute, targetHookRoute} {
+		known[rt.method+" "+rt.path] = true
+	}
 	for i := range reviewRoutes {
 		known[reviewRoutes[i].method+" "+reviewRoutes[i].path] = true
 	}

@@ -75,7 +75,7 @@ func (s *Server) docsPage() ([]byte, error) {
 		return nil, err
 	}
 	var out bytes.Buffer
-	err = page.Execute(&out, viewOf(document(s.routes, s.cfg.Hooks != nil, s.cfg.Reviews != nil, s.cfg.Build.Version)))
+	err = page.Execute(&out, viewOf(document(s.routes, s.hookRoutes(), s.cfg.Reviews != nil, s.cfg.Build.Version)))
 	return out.Bytes(), err
 }
 

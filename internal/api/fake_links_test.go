@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"net/http"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -121,4 +122,13 @@ func (f *fake) TestDevice(ctx context.Context, id string) (*gatehouse.Notificati
 
 func (f *fake) TargetChanged(ctx context.Context, _ gatehouse.TargetChange) (*gatehouse.TargetChanges, error) {
 	return use[*gatehouse.TargetChanges](ctx, f, "TargetChanged", "")
+}
+
+// ReportTarget stands in for the check of signatures, as Receive does.
+func (f *fake) ReportTarget(ctx context.Context, source string, h http.Header, body []byte) (*gatehouse.TargetChanges, bool, error) {
+	run, replayed, err := f.Receive(ctx, gatehouse.DefaultTenant, source, h, body)
+	if run == nil || err != nil {
+		return nil, false, err
+	}
+	return &gatehouse.TargetChanges{Marked: 3, ActionIDs: []string{"act_1"}}, replayed, nil
 }

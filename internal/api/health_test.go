@@ -45,7 +45,7 @@ func TestHealthTellsTheBuild(t *testing.T) {
 
 func TestDocumentDescribesHealth(t *testing.T) {
 	t.Parallel()
-	doc := document(nil, false, false, "test")
+	doc := document(nil, nil, false, "test")
 	ref := doc.Paths["/healthz"].Get.Responses["200"].Content["application/json"].Schema.Ref
 	properties := doc.Components.Schemas.SchemaFromRef(ref).Properties
 	for _, name := range []string{"status", "version", "commit", "date"} {

@@ -18,7 +18,7 @@ import (
 // Document returns the OpenAPI 3.1 document as JSON, generated from the table
 // of routes.
 func (s *Server) Document() ([]byte, error) {
-	b, err := json.Marshal(document(s.routes, s.cfg.Hooks != nil, s.cfg.Reviews != nil, s.cfg.Build.Version))
+	b, err := json.Marshal(document(s.routes, s.hookRoutes(), s.cfg.Reviews != nil, s.cfg.Build.Version))
 	if err != nil {
 		return nil, err
 	}
@@ -27,7 +27,18 @@ func (s *Server) Document() ([]byte, error) {
 	return out.Bytes(), err
 }
 
-func document(routes []route, hooks, reviews bool, version string) *huma.OpenAPI {
+// hookRoutes returns the served routes for senders without a key.
+func (s *Server) hookRoutes() (out []*route) {
+	if s.cfg.Hooks != nil {
+		out = append(out, &hookRoute)
+	}
+	if s.cfg.TargetHooks != nil {
+		out = append(out, &targetHookRoute)
+	}
+	return out
+}
+
+func document(routes []route, hooks []*route, reviews bool, version string) *huma.OpenAPI {
 	if version == "" {
 		version = "dev"
 	}
@@ -62,8 +73,8 @@ func document(routes []route, hooks, reviews bool, version string) *huma.OpenAPI
 		}
 		doc.AddOperation(operation(r, &routes[i]))
 	}
-	if hooks {
-		doc.AddOperation(operation(r, &hookRoute))
+	for _, rt := range hooks {
+		doc.AddOperation(operation(r, rt))
 	}
 	if reviews {
 		requests = append(requests, typeOf[reviewBody]())

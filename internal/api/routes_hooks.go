@@ -38,35 +38,46 @@ var hookRoute = route{
 	codes: []gatehouse.Code{gatehouse.CodeBadSignature, gatehouse.CodeNotFound},
 }
 
-// serveHook makes the cheap checks first: anybody can send requests here.
-func (s *Server) serveHook() http.Handler {
-	observe := s.metrics.observer(&hookRoute)
+// serveHook serves a route for senders without a key. It makes the cheap checks
+// first: anybody can send requests here.
+func (s *Server) serveHook(rt *route, receive func(http.ResponseWriter, *http.Request) (int, error)) http.Handler {
+	observe := s.metrics.observer(rt)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
 		id := requestID(w, r)
-		status := s.guarded(w, r, id, func() (int, error) { return s.receive(w, r) })
-		if r.Method == hookRoute.method {
+		status := s.guarded(w, r, id, func() (int, error) {
+			if r.Method != rt.method {
+				w.Header().Set("Allow", rt.method)
+				return 0, gatehouse.E(gatehouse.CodeMethodNotAllowed, "this path takes %s", rt.method)
+			}
+			return receive(w, r)
+		})
+		if r.Method == rt.method {
 			observe(r, status, time.Since(start))
 		}
 	})
 }
 
+// readHook counts a delivery against the sender's bound, and reads its query and body.
+func (s *Server) readHook(
+	w http.ResponseWriter, r *http.Request, rt *route, name string,
+) (query map[string]string, body []byte, err error) {
+	if err := s.hooks.take(s.cfg.Addresses.Of(r), name); err != nil {
+		return nil, nil, err
+	}
+	if query, err = parseQuery(r.URL.RawQuery, rt.query); err != nil {
+		return nil, nil, err
+	}
+	// Not a pooled buffer: the receiver may keep the body.
+	var buffer bytes.Buffer
+	err = fill(&buffer, w, r, s.cfg.BodyTimeout)
+	return query, buffer.Bytes(), err
+}
+
 func (s *Server) receive(w http.ResponseWriter, r *http.Request) (int, error) {
-	if r.Method != hookRoute.method {
-		w.Header().Set("Allow", hookRoute.method)
-		return 0, gatehouse.E(gatehouse.CodeMethodNotAllowed, "this path takes %s", hookRoute.method)
-	}
 	workflow := r.PathValue("workflow")
-	if err := s.hooks.take(s.cfg.Addresses.Of(r), workflow); err != nil {
-		return 0, err
-	}
-	query, err := parseQuery(r.URL.RawQuery, hookRoute.query)
+	query, body, err := s.readHook(w, r, &hookRoute, workflow)
 	if err != nil {
-		return 0, err
-	}
-	// Not a pooled buffer: Receive may keep the body.
-	var body bytes.Buffer
-	if err := fill(&body, w, r, s.cfg.BodyTimeout); err != nil {
 		return 0, err
 	}
 	tenant := query["tenant"]
@@ -76,7 +87,7 @@ func (s *Server) receive(w http.ResponseWriter, r *http.Request) (int, error) {
 	if !gatehouse.ValidName(tenant) || !gatehouse.ValidName(workflow) {
 		return 0, noHook()
 	}
-	run, replayed, err := s.cfg.Hooks.Receive(r.Context(), tenant, workflow, r.Header, body.Bytes())
+	run, replayed, err := s.cfg.Hooks.Receive(r.Context(), tenant, workflow, r.Header, body)
 	if gatehouse.CodeOf(outside(err)) == gatehouse.CodeNotFound {
 		err = noHook()
 	}

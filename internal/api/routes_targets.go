@@ -28,3 +28,48 @@ func (s *Server) targetRoutes() []route {
 		),
 	}}
 }
+
+// TargetHooks takes the signed reports of target systems.
+type TargetHooks interface {
+	// ReportTarget marks the open actions on the entity that a report names. A
+	// repeated delivery gets the first answer, and replayed true. The context has no
+	// caller: the signature over headers and body is the authority. An unknown
+	// source is an error with code not_found, a missing or wrong signature one with
+	// code bad_signature.
+	ReportTarget(ctx context.Context, source string, h http.Header, body []byte) (
+		out *gatehouse.TargetChanges, replayed bool, err error)
+}
+
+// reported is the answer to a report.
+type reported struct {
+	Marked int `json:"marked"`
+}
+
+// targetHookRoute is served outside the pipeline, because senders have no key.
+var targetHookRoute = route{
+	method: "POST", path: "/hooks/targets/{source}", name: "reportTarget", tag: tagActions,
+	summary: "Report a changed target, signed",
+	doc: "Needs no key: the signature that the configuration asks of this source is the authority. Marks open actions as POST /targets/changed " +
+		"does, on entities of the source's connector only. A repeated delivery gets the first answer, with Idempotency-Replayed: true.",
+	status: http.StatusOK, out: typeOf[reported](), open: true,
+	codes: []gatehouse.Code{gatehouse.CodeBadSignature, gatehouse.CodeNotFound, gatehouse.CodeKeyReused},
+}
+
+func (s *Server) receiveTarget(w http.ResponseWriter, r *http.Request) (int, error) {
+	source := r.PathValue("source")
+	_, body, err := s.readHook(w, r, &targetHookRoute, "targets/"+source)
+	if err != nil {
+		return 0, err
+	}
+	out, replayed, err := s.cfg.TargetHooks.ReportTarget(r.Context(), source, r.Header, body)
+	if gatehouse.CodeOf(outside(err)) == gatehouse.CodeNotFound {
+		err = noHook()
+	}
+	if err != nil {
+		return 0, err
+	}
+	if replayed {
+		w.Header()["Idempotency-Replayed"] = headerTrue
+	}
+	return http.StatusOK, s.write(w, http.StatusOK, &call{}, reported{out.Marked})
+}

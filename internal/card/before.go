@@ -38,7 +38,13 @@ func GoneBefore(a *gatehouse.Action) Before {
 // whether its connector finds that they match the proposal.
 func ReadBefore(a *gatehouse.Action, version string, state gatehouse.JSON, matches bool) Before {
 	now := *a
-	if version != "" {
+	switch {
+	case version == "":
+	case a.Approval != nil && a.Approval.About != nil:
+		approval, about := *a.Approval, *a.Approval.About
+		about.Version, approval.About = version, &about
+		now.Approval = &approval
+	default:
 		now.Target.Version = version
 	}
 	if state != "" {

@@ -18,8 +18,9 @@ func Moved(older, newer *gatehouse.Action) []Change {
 }
 
 func versionValue(a *gatehouse.Action) Value {
-	if a.Target.Version == "" {
+	_, asked := a.AskedTarget()
+	if asked.Version == "" {
 		return Value{Type: Absent}
 	}
-	return NewValue(gatehouse.StringJSON(a.Target.Version))
+	return NewValue(gatehouse.StringJSON(asked.Version))
 }

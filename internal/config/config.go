@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"time"
 
 	"go.yaml.in/yaml/v4"
@@ -38,7 +39,7 @@ type Config struct {
 	TrustedProxies []netip.Prefix
 	// AgentsSee is what an agent's key reads: own (by default), or tenant.
 	AgentsSee AgentsSee
-	// Hooks bounds the webhooks that begin runs.
+	// Hooks sets how webhooks are received.
 	Hooks Hooks
 	// SignIn says how people sign in to the console.
 	SignIn SignIn
@@ -231,6 +232,9 @@ func Parse(path string, src []byte) (*Config, error) {
 	if err := c.Callbacks.validate(path, c.Secrets); err != nil {
 		return nil, err
 	}
+	if err := c.validateTargets(); err != nil {
+		return nil, err
+	}
 	return c, c.Dispatch.validate(path)
 }
 
@@ -250,6 +254,14 @@ func (c Connector) Decode(into any) error {
 		return locate(c.file, err)
 	}
 	return nil
+}
+
+// Serves reports whether a tenant can use the connector.
+func (c Connector) Serves(tenant string) bool {
+	if len(c.Tenants) == 0 {
+		return tenant == gatehouse.DefaultTenant
+	}
+	return slices.Contains(c.Tenants, tenant) || slices.Contains(c.Tenants, "*")
 }
 
 // At returns file:line:column of the entry, for messages about it.

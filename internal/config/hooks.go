@@ -2,18 +2,47 @@ package config
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Hooks bounds the webhooks that begin runs. Nobody there has a key, so that
-// deliveries are counted by the address that they come from.
+// Hooks sets how webhooks are received: those that begin runs, and those that report
+// changed targets. Senders have no key, so deliveries are counted by the address that
+// they come from.
 type Hooks struct {
 	// RateLimit is what one address may deliver to one workflow; 50 a second with bursts
 	// of 200 by default. To all workflows it may deliver four times the greatest rate.
 	RateLimit RateLimit `yaml:"rate_limit"`
 	// Workflows sets rates of single workflows, by name, in every tenant.
 	Workflows map[string]Hook `yaml:"workflows"`
+	// Targets maps the name of a source to how it reports changed targets, at
+	// /api/v1/hooks/targets/NAME.
+	Targets map[string]TargetSource `yaml:"targets"`
+}
+
+// TargetSource is a system that reports changes of one connector's entities.
+type TargetSource struct {
+	// Tenant is whose proposals are marked; default by default.
+	Tenant string `yaml:"tenant"`
+	// Connector is the connector that changes the entities. It must serve the tenant.
+	Connector string `yaml:"connector"`
+	// Kind is how reports are signed: generic (Standard Webhooks), github or servicenow;
+	// generic by default.
+	Kind string `yaml:"kind"`
+	// Secret names the secret that signs. Each of its lines is accepted, so that a secret
+	// can be changed without a gap.
+	Secret string `yaml:"secret"`
+	// EntityType is the JSON pointer of the entity's type in the body, such as /table, or,
+	// without a slash at its beginning, the type of all entities.
+	EntityType string `yaml:"entity_type"`
+	// EntityRef is the JSON pointer of the entity's key in the body, such as /record/id.
+	EntityRef string `yaml:"entity_ref"`
+	// Version is the JSON pointer of the entity's new version. Without a version, a report
+	// marks all open proposals on the entity.
+	Version string `yaml:"version"`
 }
 
 // Hook is what one workflow takes.
@@ -38,6 +67,52 @@ func (h *Hooks) validate(path string) error {
 		}
 		if why := one.RateLimit.problem(); why != "" {
 			return fmt.Errorf("%s: hooks.workflows.%s.rate_limit.%s", path, name, why)
+		}
+	}
+	return nil
+}
+
+// validateTargets checks the sources of reports against what they name.
+func (c *Config) validateTargets() error {
+	for name, s := range c.Hooks.Targets {
+		fail := func(key, format string, args ...any) error {
+			return fmt.Errorf("%s: hooks.targets.%s.%s: %s", c.file, name, key, fmt.Sprintf(format, args...))
+		}
+		if !gatehouse.ValidName(name) {
+			return fmt.Errorf("%s: hooks.targets: %s cannot name a source", c.file, gatehouse.Quote(name))
+		}
+		if s.Tenant == "" {
+			s.Tenant = gatehouse.DefaultTenant
+		}
+		if s.Kind == "" {
+			s.Kind = "generic"
+		}
+		c.Hooks.Targets[name] = s
+		if !gatehouse.ValidName(s.Tenant) {
+			return fail("tenant", "%s cannot name a tenant", gatehouse.Quote(s.Tenant))
+		}
+		if s.Kind != "generic" && s.Kind != "github" && s.Kind != "servicenow" {
+			return fail("kind", "must be generic, github or servicenow")
+		}
+		entry, known := c.Connectors[s.Connector]
+		if !known {
+			return fail("connector", "connectors has no entry named %s", gatehouse.Quote(s.Connector))
+		}
+		if !entry.Serves(s.Tenant) {
+			return fail("connector", "%s does not list the tenant %s", gatehouse.Quote(s.Connector), gatehouse.Quote(s.Tenant))
+		}
+		if c.Secrets[s.Secret] == "" {
+			return fail("secret", "secrets has no entry named %s", gatehouse.Quote(s.Secret))
+		}
+		if s.EntityType == "" {
+			return fail("entity_type", "is required")
+		}
+		pointers := map[string]string{"entity_ref": s.EntityRef, "version": s.Version}
+		for _, key := range slices.Sorted(maps.Keys(pointers)) {
+			p := pointers[key]
+			if !strings.HasPrefix(p, "/") && (key == "entity_ref" || p != "") {
+				return fail(key, "must be a JSON pointer such as /record/id")
+			}
 		}
 	}
 	return nil

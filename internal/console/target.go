@@ -185,6 +185,37 @@ func readPath(p *actionPage) string {
 	return "/inbox?" + q.Encode()
 }
 
+// askedOf names the connector whose target is asked.
+func askedOf(a *gatehouse.Action) string {
+	name, _ := a.AskedTarget()
+	return name
+}
+
+// versionOf is the version of that target on which the action was proposed, "" for none.
+func versionOf(a *gatehouse.Action) string {
+	_, t := a.AskedTarget()
+	return t.Version
+}
+
+// aboutOf is the entity that an approval step asks about, nil for none.
+func aboutOf(a *gatehouse.Action) *gatehouse.About {
+	if a.Approval == nil {
+		return nil
+	}
+	return a.Approval.About
+}
+
+// sayer names who says how the target was: the agent, or the workflow of an approval step.
+func sayer(a *gatehouse.Action) string {
+	if aboutOf(a) != nil {
+		return "the workflow"
+	}
+	return "the agent"
+}
+
+// sayerFirst is sayer at the beginning of a sentence.
+func sayerFirst(a *gatehouse.Action) string { return "T" + sayer(a)[1:] }
+
 // markOf is the reported change of a pending action's target, nil for none.
 func markOf(a *gatehouse.Action) *gatehouse.TargetMark {
 	if a.Status != gatehouse.StatusPending || a.Approval == nil {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 )
 
 // TestReportedChangeShows: the card says that the target has changed and who reported it; an action
@@ -23,4 +24,53 @@ func TestReportedChangeShows(t *testing.T) {
 	}
 	ana.get("/actions/"+a.ID).want(http.StatusOK).has(testid("target-changed"), "The target has changed since the proposal", "bot", "8&#34;&gt;&lt;script&gt;").
 		lacks("<script>x")
+}
+
+// TestApprovalStepsShowWhatTheyAskAbout: the card of an approval step names the entity
+// whose state it asks about, and says what has changed of it since.
+func TestApprovalStepsShowWhatTheyAskAbout(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	bot, ana := w.agent("bot"), w.signIn("ana", gatehouse.RoleApprover)
+	by, err := gatehouse.CallerFrom(bot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	draft, err := w.gate.DraftFor(&gatehouse.Proposal{
+		ActionType: "workflow_approval", Connector: "workflow", Operation: "approve", RiskLevel: gatehouse.L3,
+		Target: gatehouse.Target{EntityType: "run", EntityRef: "run_1"}, ProposedChange: "{}",
+		CurrentState: `{"price":"10.00"}`,
+	}, gate.RunProposal{By: by, Title: "Lower the price?", About: &gatehouse.About{
+		Connector: "erp", Operation: "update", EntityType: "item", EntityRef: `A"><script>x</script>`, Version: "7",
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := draft.Judge(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var a *gatehouse.Action
+	if err := w.store.Update(t.Context(), gatehouse.DefaultTenant, func(tx gatehouse.Tx) (err error) {
+		a, err = draft.Insert(tx)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	path := "/actions/" + a.ID
+	ana.get(path).want(http.StatusOK).
+		has(testid("about"), "erp", `A&#34;&gt;&lt;script&gt;`, string(a.Approval.About.StateDigest)[:19], "The values before are the workflow&#39;s.").
+		lacks("<script>x", testid("target-differs"))
+	w.drifts(`{"price":"11.11"}`)
+	ana.get(path+"/target").want(http.StatusOK).
+		has(testid("target-differs"), "The target is not as the workflow says", "Now in erp", "10.00", "11.11")
+	if _, err := w.gate.TargetChanged(bot, gatehouse.TargetChange{
+		Connector: "erp", EntityType: "item", EntityRef: `A"><script>x</script>`, Version: "8",
+	}); err != nil {
+		t.Fatal(err)
+	}
+	ana.get(path).want(http.StatusOK).has(testid("target-changed"), "its version is now", "and was")
+	d := gatehouse.Decision{Decision: gatehouse.Approve, Digest: a.Digest}
+	if _, err := w.gate.Decide(w.as(w.principal("ben", gatehouse.KindPerson, gatehouse.RoleApprover)), a.ID, d); gatehouse.CodeOf(err) != gatehouse.CodeTargetChanged {
+		t.Errorf("approved what has moved: %v", err)
+	}
 }

@@ -230,7 +230,7 @@ func (r *ruling) look(ctx context.Context) (err error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.gate.config.CheckTimeout)
 	defer cancel()
-	matches, expected, actual, checked, err := r.gate.targets.Check(ctx, a)
+	matches, expected, actual, checked, err := r.gate.targets.Check(ctx, subject(a))
 	switch {
 	case err != nil:
 		r.gate.Log.Warn("target not read before a decision", "action", a.ID, "error", err)
@@ -400,7 +400,7 @@ func (r *ruling) plain(a *gatehouse.Action, version int) bool {
 	if version == 0 || version != a.Policy.Version || r.gate.remote() && len(a.Ceilings) > 0 {
 		return false
 	}
-	return r.decision.AcknowledgeStale || !r.gate.checks(a)
+	return r.decision.AcknowledgeStale || !r.gate.checks(subject(a))
 }
 
 func (r *ruling) reject(tx gatehouse.Tx) error {

@@ -135,7 +135,7 @@ func (g *Gate) editLineage(
 	from = lineage{
 		revision: old.Revision + 1, supersedes: old, editing: true, dry: e.DryRun, editedBy: me.Name,
 		edit:    &gatehouse.Edit{ByID: me.ID, Note: e.Note, Of: old.ID, Changes: []gatehouse.EditedField{}},
-		editors: union(old.Editors, []string{me.ID, me.Person}),
+		editors: union(old.Editors, []string{me.ID, me.Person}), about: aboutOf(old),
 	}
 	if !Correctable(old) {
 		err = g.Store.View(ctx, old.Tenant, func(tx gatehouse.ReadTx) error { return mayEdit(old, me, tx.Now()) })
@@ -199,8 +199,11 @@ func (g *Gate) editorStands(tx gatehouse.ReadTx, a *gatehouse.Action, p *gatehou
 }
 
 // lookAhead looks at the target of an action that is about to be stored and approved.
-func (r *ruling) lookAhead(ctx context.Context, d *draft) error {
+func (r *ruling) lookAhead(ctx context.Context, d *draft, about *gatehouse.About) error {
 	a := d.action
+	if about != nil {
+		a.Approval = &gatehouse.Approval{About: about}
+	}
 	a.Status, a.Ceilings = gatehouse.StatusPending, d.verdict.Ceilings
 	r.known, r.policyKnown, r.policyVersion, r.looked = &a, true, d.verdict.version, false
 	return r.look(ctx)

@@ -53,8 +53,10 @@ type lineage struct {
 	// starter is the principal that started the run which proposes it, nil for
 	// none: ceilings per agent count for it.
 	starter *gatehouse.Principal
-	// title is the question that an approval step asks.
+	// title is the question that an approval step asks, about the entity whose state it
+	// asks about, nil for none.
 	title string
+	about *gatehouse.About
 	// author is the principal whose proposal it stays, where the caller rebases or edits
 	// it; nil where the caller proposes.
 	author *gatehouse.Principal
@@ -124,7 +126,7 @@ func (g *Gate) propose(ctx context.Context, c *gatehouse.Caller, p *gatehouse.Pr
 			return err
 		}
 		if from.vote != nil {
-			return from.vote.lookAhead(ctx, d)
+			return from.vote.lookAhead(ctx, d, from.about)
 		}
 		return g.findGrants(ctx, d, facts, &from)
 	}
@@ -426,6 +428,9 @@ func (g *Gate) insertPending(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.
 	a.HoldFor = gatehouse.Duration(g.holdAt(v, a.RiskLevel))
 	ap.ID, ap.ActionID, ap.Status, ap.Confirm, ap.Votes = NewID("apr"), a.ID, gatehouse.ApprovalRequested,
 		confirmation(a), []gatehouse.Vote{}
+	if from.about != nil {
+		ap.About = from.about.Seal(a.CurrentState)
+	}
 	a.Approval = ap
 	if err := tx.InsertAction(a); err != nil {
 		return err
@@ -439,6 +444,9 @@ func (g *Gate) insertPending(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.
 	data["expires_at"], data["question"] = a.Approval.ExpiresAt, string(a.Approval.Question())
 	if !ap.IsZero() {
 		data["timing"] = ap.Frozen()
+	}
+	if ap.About != nil {
+		data["about"] = ap.About
 	}
 	if err := record(tx, a, "hitl.proposed", c.Principal.ID, "", gatehouse.StatusPending, data); err != nil {
 		return err

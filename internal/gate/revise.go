@@ -31,7 +31,7 @@ func (g *Gate) Revise(ctx context.Context, id string, p *gatehouse.Proposal) (*g
 			return nil, err
 		}
 	}
-	from := lineage{revision: old.Revision + 1, supersedes: old, editors: old.Editors}
+	from := lineage{revision: old.Revision + 1, supersedes: old, editors: old.Editors, about: aboutOf(old)}
 	if from.required, from.starter, err = g.asked(ctx, old, p); err != nil {
 		return nil, err
 	}

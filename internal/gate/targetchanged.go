@@ -2,6 +2,8 @@ package gate
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/usecase"
@@ -24,6 +26,53 @@ func (g *Gate) TargetChanged(ctx context.Context, t gatehouse.TargetChange) (*ga
 		return nil, err
 	}
 
+	return g.markOpen(ctx, c, t)
+}
+
+// TargetReport is a report of a changed target whose signature was verified.
+type TargetReport struct {
+	// Tenant is whose actions are marked; Source is the name of who reports.
+	Tenant, Source string
+	// Delivery identifies the report: the same one again changes nothing. Body is the
+	// hash of what was sent.
+	Delivery string
+	Body     gatehouse.Hash
+	Change   gatehouse.TargetChange
+}
+
+// TargetReported marks all open actions on the target of a signed report. A repeated
+// delivery gets the first one's answer, and replayed true.
+func (g *Gate) TargetReported(ctx context.Context, r *TargetReport) (out *gatehouse.TargetChanges, replayed bool, err error) {
+	if err := r.Change.Validate(); err != nil {
+		return nil, false, err
+	}
+	system := &gatehouse.Principal{Tenant: r.Tenant, ID: "system", Name: "webhook " + r.Source}
+	once := &gatehouse.Caller{Principal: system, Idempotency: &gatehouse.IdempotencyRequest{
+		Route: "POST /hooks/targets/" + r.Source, Key: r.Delivery, BodyHash: r.Body,
+		Encode: func(v any) ([]byte, error) { return json.Marshal(v) },
+	}}
+	out, err = usecase.PerformParts(ctx, g.Runner, once, func() (*gatehouse.TargetChanges, error) {
+		all := &gatehouse.TargetChanges{ActionIDs: []string{}}
+		for {
+			part, err := g.markOpen(ctx, &gatehouse.Caller{Principal: system}, r.Change)
+			if err != nil {
+				return nil, err
+			}
+			all.Marked += part.Marked
+			if !part.More || part.Marked == 0 {
+				return all, nil
+			}
+		}
+	})
+	if replay := (*gatehouse.Replay)(nil); errors.As(err, &replay) {
+		out = new(gatehouse.TargetChanges)
+		return out, true, json.Unmarshal(replay.Body, out)
+	}
+	return out, false, err
+}
+
+// markOpen marks at most [gatehouse.MaxTargetMarks] open actions on a target.
+func (g *Gate) markOpen(ctx context.Context, c *gatehouse.Caller, t gatehouse.TargetChange) (*gatehouse.TargetChanges, error) {
 	var hints []string
 	by := usecase.Case{By: c}
 	out, err := usecase.Perform(ctx, g.Runner, by, func(tx gatehouse.Tx) (*gatehouse.TargetChanges, error) {
@@ -70,12 +119,16 @@ func markTarget(tx gatehouse.Tx, c *gatehouse.Caller, id string, t gatehouse.Tar
 	if a.Status != gatehouse.StatusPending || ap == nil || ap.Status != gatehouse.ApprovalRequested || !tx.Now().Before(ap.End()) {
 		return false, nil
 	}
+	if m := ap.TargetChanged; m != nil && m.Version == t.Version {
+		return false, nil // by the same report, while this one waited for the lock
+	}
 	m := gatehouse.TargetMark{At: tx.Now(), Version: t.Version, By: c.Principal.Name}
 	if err := tx.MarkTarget(ap.ID, m); err != nil {
 		return false, err
 	}
+	_, asked := a.AskedTarget()
 	return true, record(tx, a, "hitl.target_changed", c.Principal.ID, gatehouse.StatusPending, gatehouse.StatusPending,
-		map[string]any{"approval": ap.ID, "expected": a.Target.Version, "actual": t.Version})
+		map[string]any{"approval": ap.ID, "expected": asked.Version, "actual": t.Version})
 }
 
 // movedSince refuses an approval of a marked action; nil when the action is not
@@ -93,7 +146,8 @@ func (r *ruling) movedSince() error {
 		}
 		return gatehouse.StringJSON(s)
 	}
+	_, asked := a.AskedTarget()
 	return gatehouse.E(gatehouse.CodeTargetChanged, "the target has changed since the proposal, says %s", m.By).
-		With("expected", version(a.Target.Version)).With("actual", version(m.Version)).
+		With("expected", version(asked.Version)).With("actual", version(m.Version)).
 		With("can_acknowledge", !r.gate.conditional(a)).With("can_rebase", r.gate.rebases(a))
 }

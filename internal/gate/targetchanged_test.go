@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 )
 
 // TestTargetChangedHoldsApprovals: an approver gets the reported change as a
@@ -70,5 +71,55 @@ func TestTargetChangedHoldsApprovals(t *testing.T) {
 	}
 	if _, err := w.gate.TargetChanged(erp, gatehouse.TargetChange{Connector: "shop"}); gatehouse.CodeOf(err) != gatehouse.CodeInvalid {
 		t.Errorf("without a target: %v", err)
+	}
+}
+
+// TestTargetReported: a signed report marks all open actions of its connector, once
+// for each delivery, however many are open.
+func TestTargetReported(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	bot := w.agent()
+	first := w.propose(bot, nil)
+	elsewhere := w.propose(bot, func(p *gatehouse.Proposal) { p.Connector = "erp" })
+	for range gatehouse.MaxTargetMarks {
+		w.propose(bot, nil)
+	}
+	r := &gate.TargetReport{
+		Tenant: gatehouse.DefaultTenant, Source: "shop", Delivery: "msg_1", Body: gatehouse.Hash{1},
+		Change: gatehouse.TargetChange{
+			Connector: first.Connector, EntityType: first.Target.EntityType, EntityRef: first.Target.EntityRef, Version: "99",
+		},
+	}
+	report := func(marked int, replayed bool) {
+		t.Helper()
+		got, again, err := w.gate.TargetReported(t.Context(), r)
+		if err != nil || got.Marked != marked || again != replayed || len(got.ActionIDs) != 0 || got.More {
+			t.Errorf("%+v, replayed %v, %v", got, again, err)
+		}
+	}
+	report(gatehouse.MaxTargetMarks+1, false)
+	if m := w.find(first.ID).Approval.TargetChanged; m == nil || m.Version != "99" || m.By != "webhook shop" {
+		t.Errorf("the mark: %+v", m)
+	}
+	if m := w.find(elsewhere.ID).Approval.TargetChanged; m != nil {
+		t.Errorf("another connector's action is marked: %+v", m)
+	}
+	later := w.propose(bot, nil)
+	report(gatehouse.MaxTargetMarks+1, true)
+	if w.find(later.ID).Approval.TargetChanged != nil || w.leaves("hitl.target_changed") != gatehouse.MaxTargetMarks+1 {
+		t.Error("a repeated delivery changed something")
+	}
+	r.Body = gatehouse.Hash{2}
+	if _, _, err := w.gate.TargetReported(t.Context(), r); gatehouse.CodeOf(err) != gatehouse.CodeKeyReused {
+		t.Errorf("another body under the same id: %v", err)
+	}
+	r.Delivery = "msg_2"
+	report(1, false)
+	r.Source, r.Tenant, r.Delivery = "other", "acme", "msg_1"
+	report(0, false)
+	r.Change.EntityRef = ""
+	if _, _, err := w.gate.TargetReported(t.Context(), r); gatehouse.CodeOf(err) != gatehouse.CodeInvalid {
+		t.Errorf("without an entity: %v", err)
 	}
 }

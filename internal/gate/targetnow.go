@@ -8,7 +8,7 @@ import (
 
 // CanReadTarget reports whether [Gate.ReadTarget] can read the target of an action.
 // It makes no call.
-func (g *Gate) CanReadTarget(a *gatehouse.Action) bool { return g.rebases(a) }
+func (g *Gate) CanReadTarget(a *gatehouse.Action) bool { return g.rebases(subject(a)) }
 
 // ReadTarget reads the present state of a pending action's target, for approvers.
 // It takes at most as long as the check at an approval, and changes nothing. When
@@ -30,12 +30,12 @@ func (g *Gate) ReadTarget(ctx context.Context, id string) (FreshState, error) {
 		return FreshState{}, cannotRebase(
 			"unreadable",
 			"the connector %s cannot read the state of this target",
-			a.Connector,
+			subject(a).Connector,
 		)
 	}
 	ctx, cancel := context.WithTimeout(ctx, g.config.CheckTimeout)
 	defer cancel()
-	now, err := g.targets.(StateReader).ReadState(ctx, a)
+	now, err := g.targets.(StateReader).ReadState(ctx, subject(a))
 	if err != nil {
 		return FreshState{}, g.notRead(a, err)
 	}

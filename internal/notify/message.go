@@ -272,6 +272,13 @@ func (n *Notifier) about(m *Message, a *gatehouse.Action) {
 				Fact{"Approvals", fmt.Sprintf("%d of %d", a.Approval.Approvals(), a.Approval.Required)},
 			)
 		}
+		if about := a.Approval.About; about != nil {
+			text := about.EntityType + " " + about.EntityRef + " in " + about.Connector
+			if about.Version != "" {
+				text += ", version " + about.Version
+			}
+			m.Facts = append(m.Facts, Fact{"About", line(text, maxLine)})
+		}
 		m.Facts = append(m.Facts, given(a)...)
 		if mark := a.Approval.TargetChanged; mark != nil {
 			m.Facts = append(m.Facts, Fact{"Target", line("changed since the proposal"+changedTo(mark)+", says "+mark.By, maxLine)})

@@ -43,6 +43,9 @@ func (r *Runs) propose(ctx context.Context, w *work, worker string, p *gatehouse
 	if from.Title, err = w.spec.Title(w.with); err != nil {
 		return nil, err
 	}
+	if from.About, err = w.spec.About(w.with); err != nil {
+		return nil, err
+	}
 	if w.spec.TwoPerson {
 		from.Required = 2
 	}

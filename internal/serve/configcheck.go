@@ -133,6 +133,11 @@ func (l *Looker) All(ctx context.Context, cfg *config.Config) {
 			l.channel(as, cfg.Channels[name], cfg, s)
 		}})
 	}
+	for _, name := range slices.Sorted(maps.Keys(cfg.Hooks.Targets)) {
+		looks = append(looks, look{"target reports " + name, func(l *Looker, as string) {
+			l.targetSource(as, cfg.Hooks.Targets[name], s)
+		}})
+	}
 	for _, p := range cfg.SignIn.OIDC {
 		looks = append(looks, look{"sign-in " + p.Name, func(l *Looker, as string) { l.issuer(ctx, as, p) }})
 	}
@@ -228,6 +233,15 @@ func (l *Looker) channel(name string, entry config.Channel, cfg *config.Config, 
 	default:
 		l.add(name, term.CheckOK, "not called; gatehouse notify test tries it")
 	}
+}
+
+// targetSource looks at the secret of a source of reports as serve does.
+func (l *Looker) targetSource(name string, entry config.TargetSource, s *secretUse) {
+	if _, err := newTargetSource(entry, s.get); err != nil {
+		l.add(name, term.CheckFail, "%v", err)
+		return
+	}
+	l.add(name, term.CheckOK, "%s signs for %s of tenant %s", entry.Kind, entry.Connector, entry.Tenant)
 }
 
 // model asks a provider for its list of models, which costs nothing and needs

@@ -294,14 +294,19 @@ func StartRoles(n *Node, listen string, roles []Role) (*Server, error) {
 	n.Runs.SetOutside(dispatch.Outside{Dispatcher: dispatcher})
 	addresses := &api.Addresses{Trusted: n.config.TrustedProxies}
 	rates, _ := n.Store.(api.RateStore)
+	reports, err := newTargetHooks(n, metrics)
+	if err != nil {
+		return fail(err)
+	}
 	handler, err := api.New(api.Config{
 		Actions: n.tracing.Actions(n.Gate), Dispatch: n.Gate, Admin: n.Gate, Policies: n.Gate, Audit: n.Gate,
 		Sessions: n.Gate, Auth: n.Gate, Lookup: n.Gate,
 		Runs: n.Runs, Workers: n.Runs, Hooks: n.Runs, Checks: n.checks, Keeper: n.Gate,
 		Notices: n.Gate, Notifications: n.Gate, Insights: n.Gate,
 		LinkKeys: n.Gate, Reviews: n.Gate, Delegations: n.Gate, Grants: n.Gate, Devices: n.Gate, Targets: n.Gate, Events: n.Gate,
-		PublicURL: n.publicURL(),
-		Logger:    n.Log, Build: version.Build(), Registerer: metrics, Gatherer: metrics, Ready: s.ready,
+		TargetHooks: reports,
+		PublicURL:   n.publicURL(),
+		Logger:      n.Log, Build: version.Build(), Registerer: metrics, Gatherer: metrics, Ready: s.ready,
 		HooksPerSecond: n.config.Hooks.RateLimit.PerSecond, HookBurst: n.config.Hooks.RateLimit.Burst, HookRates: hookRates(n.config.Hooks),
 		RequestsPerSecond: cmp.Or(n.config.RateLimit.PerSecond, requestsPerSecond), RequestBurst: cmp.Or(n.config.RateLimit.Burst, requestBurst),
 		Addresses: addresses, Rates: rates,

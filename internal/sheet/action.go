@@ -18,6 +18,19 @@ func TargetText(t gatehouse.Target) string {
 	return t.EntityType + "/" + t.EntityRef
 }
 
+// AboutText names the entity whose state an approval step asks about; "" for none.
+func AboutText(a *gatehouse.Action) string {
+	if a.Approval == nil || a.Approval.About == nil {
+		return ""
+	}
+	name, t := a.AskedTarget()
+	text := TargetText(t) + " in " + name
+	if t.Version != "" {
+		text += ", version " + t.Version
+	}
+	return text
+}
+
 // fieldChange is one field before and after, as exact JSON; "" for absent.
 type fieldChange struct {
 	field         string

@@ -158,6 +158,10 @@ func (s *Sheet) Facts(a *gatehouse.Action) {
 		s.Line("approval", VotesText(p))
 		if a.Status == gatehouse.StatusPending {
 			s.Line("expires", s.When(p.ExpiresAt))
+			if about := p.About; about != nil {
+				s.Line("about", AboutText(a))
+				s.Line("state digest", string(about.StateDigest))
+			}
 			if m := p.TargetChanged; m != nil {
 				text := "changed since the proposal, " + m.By + " said " + s.When(m.At)
 				if m.Version != "" {

@@ -135,6 +135,9 @@ func (p *pager) change(a *gatehouse.Action) {
 	} else {
 		p.indented("", "  ", "in "+a.Connector+": "+a.Operation+" "+sheet.TargetText(a.Target)+versionText(a.Target))
 	}
+	if about := sheet.AboutText(a); about != "" {
+		p.indented("", "  ", "about "+about)
+	}
 	amounts := card.Amounts(a)
 	if claim := card.Claim(a, amounts); claim != "" {
 		for _, x := range amounts {

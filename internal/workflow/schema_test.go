@@ -131,6 +131,7 @@ func TestSchemaKeys(t *testing.T) {
 		"with of connector": defs["proposal"], "with of approval": defs["proposal"], "with of model": defs["model"], "with of wait": defs["wait"],
 		"target": defs["proposal"].Properties["target"].AnyOf[1], "magnitude": defs["proposal"].Properties["magnitude"].AnyOf[1],
 		"artifact_diff": defs["proposal"].Properties["artifact_diff"].AnyOf[1],
+		"about":         defs["proposal"].Properties["about"].AnyOf[1],
 		"on_rejected":   defs["refusal"].AnyOf[1], "on_expired": defs["refusal"].AnyOf[1],
 	}
 	parser := workflow.Keys()
@@ -141,7 +142,7 @@ func TestSchemaKeys(t *testing.T) {
 			got = slices.Sorted(slices.Values(append(got, "target"))) // both kinds share one definition
 		}
 		if what == "with of connector" {
-			got = slices.Sorted(slices.Values(append(got, "title")))
+			got = slices.Sorted(slices.Values(append(got, "title", "about")))
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (schema, parser): %s", what, diff)

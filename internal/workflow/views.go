@@ -29,6 +29,7 @@ func (s *Step) Items(scope *Scope) ([]gatehouse.JSON, error) { return s.ForEach.
 // proposalWith is the `with` of connector and approval steps.
 type proposalWith struct {
 	Title        string                  `json:"title"` // approval only
+	About        *gatehouse.About        `json:"about"` // approval only
 	Target       gatehouse.Target        `json:"target"`
 	Change       gatehouse.JSON          `json:"change"`
 	CurrentState gatehouse.JSON          `json:"current_state"`
@@ -69,7 +70,31 @@ func (s *Step) Proposal(with gatehouse.JSON) (*gatehouse.Proposal, error) {
 	if err := p.Validate(); err != nil {
 		return nil, err
 	}
-	return p, nil
+	return p, w.checkAbout()
+}
+
+// checkAbout checks what an approval step asks about.
+func (w *proposalWith) checkAbout() error {
+	if w.About == nil {
+		return nil
+	}
+	if err := w.About.Validate(w.CurrentState); err != nil {
+		return invalid("/about", "%v", err)
+	}
+	return nil
+}
+
+// About returns what an approval step asks about, from its evaluated `with`; nil when
+// it names nothing. The error has code invalid.
+func (s *Step) About(with gatehouse.JSON) (*gatehouse.About, error) {
+	if s.Kind != KindApproval {
+		return nil, nil
+	}
+	var w proposalWith
+	if err := decode(with, &w); err != nil {
+		return nil, err
+	}
+	return w.About, w.checkAbout()
 }
 
 // MaxTitle bounds the question of an approval step, in characters.

@@ -17,7 +17,7 @@ var withKeys = map[Kind][]string{
 		"artifact_diff",
 	},
 	KindApproval: {
-		"title", "change", "current_state", "rationale", "magnitude", "evaluations", "metadata", "context", "expires_in",
+		"title", "about", "change", "current_state", "rationale", "magnitude", "evaluations", "metadata", "context", "expires_in",
 		"artifact_diff",
 	},
 	KindModel: {"model", "system", "prompt", "messages", "max_tokens", "temperature", "json", "stop"},
@@ -28,6 +28,7 @@ var withKeys = map[Kind][]string{
 // restrict them.
 var partKeys = map[string][]string{
 	"target":        {"entity_type", "entity_ref", "entity_refs", "version"},
+	"about":         {"connector", "operation", "entity_type", "entity_ref", "version"},
 	"magnitude":     {"amount", "currency"},
 	"artifact_diff": {"type", "text", "summary", "lines_added", "lines_removed"},
 }
@@ -79,14 +80,20 @@ func isExpression(n *yaml.Node) bool {
 
 // proposal checks the mappings in the parts of a proposal.
 func (p *parser) proposal(w form.Fields) {
-	for _, part := range []string{"target", "magnitude", "artifact_diff", "change", "current_state", "metadata", "context"} {
+	for _, part := range []string{"target", "about", "magnitude", "artifact_diff", "change", "current_state", "metadata", "context"} {
 		n := w.Values[part]
 		switch {
 		case n == nil || isExpression(n):
 		case n.Kind != yaml.MappingNode:
 			p.Fail(n, "%s must be a mapping", part)
 		case partKeys[part] != nil:
-			p.Mapping(n, part, partKeys[part]...)
+			f := p.Mapping(n, part, partKeys[part]...)
+			if part == "about" {
+				p.need(f, part, "connector", "entity_type", "entity_ref")
+				if f.Node != nil && f.Values["version"] == nil && w.Values["current_state"] == nil {
+					p.Fail(n, "about needs a version, or a current_state beside it")
+				}
+			}
 		}
 	}
 	if n := w.Values["expires_in"]; n != nil && !hasExpression(n) {

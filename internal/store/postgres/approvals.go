@@ -31,20 +31,21 @@ func scanApproval(r *row, actionID string, err *error) *gatehouse.Approval {
 	} else {
 		r.skip(2)
 	}
+	o.About = jsonAt[gatehouse.About](r, err)
 	o.ExpiresAt = o.ExpiresAt.Add(-o.ExtendBy.D())
 	return o
 }
 
 const (
 	insertApprovalOf = `, o AS (INSERT INTO approval (seq, tenant, id, status, required, roles, people, excluded, expires_at, created_at,
-confirm_prompt, confirm_value, groups, timing, told, next_at)
-SELECT seq, $1, $47, $48, $49, $50, $51, $52, $53, $54, $55, $56, $57, $58, $59, $60 FROM `
+confirm_prompt, confirm_value, groups, timing, told, next_at, about)
+SELECT seq, $1, $47, $48, $49, $50, $51, $52, $53, $54, $55, $56, $57, $58, $59, $60, $61 FROM `
 
 	insertApproval = insertApprovalOf + `a)
 `
 	insertApprovals = insertApprovalOf + `s u)
 `
-	approvalKinds = "tti tttii tt t tii"
+	approvalKinds = "tti tttii tt t tiit"
 )
 
 // insertWithApproval inserts an action with its approval; args are those of the action.
@@ -63,7 +64,8 @@ func (t *tx) insertWithApproval(a *gatehouse.Action, args []any) error {
 	}
 	err = t.write(insertAction+insertApproval+insertProposal, append(args,
 		o.ID, string(o.Status), o.Required, shared.EncodeList(o.Roles), shared.EncodeList(o.People), shared.EncodeList(o.Excluded),
-		o.End(), o.CreatedAt, prompt, value, shared.EncodeList(o.Groups), timing, o.Told, o.NextMoment(o.Told))...)
+		o.End(), o.CreatedAt, prompt, value, shared.EncodeList(o.Groups), timing, o.Told, o.NextMoment(o.Told),
+		shared.EncodeAbout(o.About))...)
 	if err != nil {
 		return err
 	}

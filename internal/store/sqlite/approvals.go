@@ -29,6 +29,7 @@ func scanApproval(r *stmt, actionID string, err *error) *gatehouse.Approval {
 	} else {
 		r.column += 2
 	}
+	o.About = jsonAt[gatehouse.About](r, err)
 	o.ExpiresAt = o.ExpiresAt.Add(-o.ExtendBy.D())
 	return o
 }
@@ -47,9 +48,11 @@ func (t *tx) insertApproval(seq int64, a *gatehouse.Action) error {
 		return err
 	}
 	_, err = t.exec(`INSERT INTO approval (seq, tenant, id, status, required, roles, people, excluded, expires_at, created_at,
-confirm_prompt, confirm_value, groups, timing, told, next_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+confirm_prompt, confirm_value, groups, timing, told, next_at, about)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		seq, a.Tenant, o.ID, string(o.Status), o.Required, encodeList(o.Roles), encodeList(o.People), encodeList(o.Excluded),
-		o.End(), o.CreatedAt, prompt, value, encodeList(o.Groups), timing, o.Told, o.NextMoment(o.Told))
+		o.End(), o.CreatedAt, prompt, value, encodeList(o.Groups), timing, o.Told, o.NextMoment(o.Told),
+		shared.EncodeAbout(o.About))
 	if err != nil {
 		return err
 	}

@@ -22,6 +22,26 @@ func (s *suite) targets() {
 	s.pending(on("almonds", "7"))
 	s.pending(on("", "", `say "walnuts"`, `"walnuts","`, "walnuts\\"))
 	s.pending(on("walnuts", "7"), func(a *gatehouse.Action) { a.Target.EntityType = "order" })
+	asks := func(about gatehouse.About) func(*gatehouse.Action) {
+		return func(a *gatehouse.Action) { a.Approval.About = about.Seal(a.CurrentState) }
+	}
+	entity := gatehouse.About{Connector: "shop", EntityType: "item", EntityRef: "walnuts", Operation: "update", Version: "7"}
+	step := s.pending(asks(entity))
+	s.same("about", s.find(step.ID).Approval.About, step.Approval.About)
+	s.same("about nothing", s.find(seven.ID).Approval.About, (*gatehouse.About)(nil))
+	for _, change := range []func(*gatehouse.About){
+		func(a *gatehouse.About) { a.Connector = "shop2" },
+		func(a *gatehouse.About) { a.EntityType = "items" },
+		func(a *gatehouse.About) { a.EntityRef = "walnuts2" },
+		func(a *gatehouse.About) { a.EntityRef = `","entity_ref":"walnuts` },
+		func(a *gatehouse.About) { a.EntityRef, a.Version = `walnuts","version":"8"}`, "9" },
+	} {
+		other := entity
+		change(&other)
+		s.pending(asks(other))
+	}
+	entity.Version = "8"
+	fresh := s.pending(asks(entity))
 	open := func(version string, limit int) (ids []string) {
 		s.Helper()
 		s.view(func(tx gatehouse.ReadTx) (err error) {
@@ -33,13 +53,13 @@ func (s *suite) targets() {
 		})
 		return ids
 	}
-	s.same("on another version", open("8", 10), []string{seven.ID, many.ID})
+	s.same("on another version", open("8", 10), []string{seven.ID, many.ID, step.ID})
 	s.same("at most so many", open("8", 1), []string{seven.ID})
-	s.same("on no known version", open("", 10), []string{seven.ID, eight.ID, many.ID})
+	s.same("on no known version", open("", 10), []string{seven.ID, eight.ID, many.ID, step.ID, fresh.ID})
 	m := gatehouse.TargetMark{At: s.now(), Version: "8", By: "erp"}
 	s.update(func(tx gatehouse.Tx) error { return tx.MarkTarget(seven.Approval.ID, m) })
-	s.same("marked", open("8", 10), []string{many.ID})
-	s.same("marked with another version", open("9", 10), []string{seven.ID, eight.ID, many.ID})
+	s.same("marked", open("8", 10), []string{many.ID, step.ID})
+	s.same("marked with another version", open("9", 10), []string{seven.ID, eight.ID, many.ID, step.ID, fresh.ID})
 	s.same("the mark", s.find(seven.ID).Approval.TargetChanged, &m)
 	s.same("no mark", s.find(eight.ID).Approval.TargetChanged, (*gatehouse.TargetMark)(nil))
 	s.update(func(tx gatehouse.Tx) error {
@@ -58,6 +78,9 @@ func (s *suite) targets() {
 		}
 		return err
 	})
+	s.update(func(tx gatehouse.Tx) error { return tx.MarkTarget(step.Approval.ID, m) })
+	s.same("the step is marked", open("8", 10), []string{many.ID})
+	s.same("the mark of the step", s.find(step.ID).Approval.TargetChanged, &m)
 	answered := s.pending()
 	s.update(func(tx gatehouse.Tx) error {
 		return tx.MoveApproval(answered.Approval.ID, gatehouse.ApprovalRejected)

@@ -1,0 +1,47 @@
+package gate
+
+import (
+	"slices"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// subject returns the action by which a connector is asked for the state that people
+// decide on. That is the action itself or, for an approval step, one whose target is
+// what the step asks about: of its state, the fields are compared that the step saw.
+func subject(a *gatehouse.Action) *gatehouse.Action {
+	if a.Approval == nil || a.Approval.About == nil || a.Approval.About.Operation == "" {
+		return a
+	}
+	asked := *a
+	asked.Connector, asked.Target = a.AskedTarget()
+	asked.Operation = a.Approval.About.Operation
+	if asked.ProposedChange = a.CurrentState; a.CurrentState == "" {
+		asked.ProposedChange = "{}"
+	}
+	return &asked
+}
+
+// checkAbout refuses an approval step that asks about an entity of a connector, or by
+// an operation, that the tenant does not have.
+func (g *Gate) checkAbout(tenant string, about *gatehouse.About) error {
+	if about.Operation != "" {
+		_, _, _, err := g.targets.Describe(tenant, &gatehouse.Proposal{
+			Connector: about.Connector, Operation: about.Operation, ProposedChange: "{}",
+			Target: gatehouse.Target{EntityType: about.EntityType, EntityRef: about.EntityRef, Version: about.Version},
+		})
+		return err
+	}
+	if named, ok := g.targets.(Named); ok && !slices.Contains(named.Names(tenant), about.Connector) {
+		return gatehouse.E(gatehouse.CodeInvalid, "no connector %s is configured for this tenant", gatehouse.Quote(about.Connector))
+	}
+	return nil
+}
+
+// aboutOf is what a revision of an action asks about.
+func aboutOf(old *gatehouse.Action) *gatehouse.About {
+	if old.Approval == nil {
+		return nil
+	}
+	return old.Approval.About
+}

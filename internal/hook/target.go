@@ -1,0 +1,65 @@
+package hook
+
+import (
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// CheckSecret reports whether a kind can use the secrets, one per line.
+func CheckSecret(kind, secret string) error {
+	_, err := parseSecrets(kind, []byte(secret))
+	return err
+}
+
+// TargetFields are the JSON pointers (RFC 6901) of what a report of a changed target
+// says in its body. An EntityType that does not begin with a slash is the type
+// itself; Version may be "".
+type TargetFields struct{ EntityType, EntityRef, Version string }
+
+// Change reads a report's body. The error has code malformed for a body that is not
+// JSON, and invalid for one that does not name an entity.
+func (f TargetFields) Change(connector string, body []byte) (gatehouse.TargetChange, error) {
+	none := gatehouse.TargetChange{}
+	j, err := gatehouse.Canonicalize(body)
+	if err != nil {
+		return none, gatehouse.E(gatehouse.CodeMalformed, "the body of a webhook must be JSON: %v", err)
+	}
+	out := gatehouse.TargetChange{Connector: connector, EntityType: f.EntityType}
+	for _, m := range []struct {
+		pointer string
+		into    *string
+		needed  bool
+	}{{f.EntityType, &out.EntityType, true}, {f.EntityRef, &out.EntityRef, true}, {f.Version, &out.Version, false}} {
+		if !strings.HasPrefix(m.pointer, "/") {
+			continue
+		}
+		if *m.into, err = word(j, m.pointer, m.needed); err != nil {
+			return none, err
+		}
+	}
+	if err := out.Validate(); err != nil {
+		return none, err
+	}
+	return out, nil
+}
+
+// word returns a text or a number of the body; "" where there is none, or null.
+func word(j gatehouse.JSON, pointer string, needed bool) (string, error) {
+	v, ok := j.At(pointer)
+	if !ok || v == "null" {
+		v = `""`
+	}
+	s, isText := v.Text()
+	if _, isNumber := v.Number(); isNumber {
+		s, isText = string(v), true
+	}
+	var bad gatehouse.Violations
+	switch {
+	case !isText:
+		bad.Add(pointer, "must be a text or a number")
+	case needed && s == "":
+		bad.Add(pointer, "is required")
+	}
+	return s, bad.Err()
+}
