@@ -135,6 +135,7 @@ var mayImport = map[string][]string{
 	"internal/store/storetest": {""},
 	"internal/testserver":      {},
 	"internal/pgtest":          {"internal/testserver"},
+	"internal/pgtest/migrated": {"internal/pgtest", "internal/store/postgres"},
 	"internal/mariatest":       {"internal/testserver"},
 	"internal/natstest":        {},
 	"internal/proof":           {},

@@ -67,6 +67,15 @@ async function unfold(page) {
   for (const field of await page.locator("textarea, input:not([type=hidden])").all()) await field.fill("Yes, approved");
 }
 
+/** Robots with and without scripts, with and without cookies, side by side: they wait for the network most of the time. */
+async function robots(t, link) {
+  const each = [];
+  for (const script of [true, false]) {
+    for (const cookies of [true, false]) each.push(robot(t, link, script, cookies));
+  }
+  return Promise.all(each);
+}
+
 /** Types into every field and presses every button of a page, one load for each. */
 async function robot(t, link, javaScriptEnabled, keepCookies) {
   const context = await browser.newContext({ javaScriptEnabled });
@@ -112,9 +121,7 @@ test("a robot decides nothing, and a person once", limit, async (t) => {
   await stranger.getByTestId("sign-in").waitFor();
   await accessible(stranger, "the page of a link");
   const before = await settled();
-  for (const script of [true, false]) {
-    for (const cookies of [true, false]) assert.equal(await robot(t, link, script, cookies), 0);
-  }
+  assert.deepEqual(await robots(t, link), [0, 0, 0, 0]);
   assert.deepEqual(stored(), before, "the store has changed");
   // In a browser that ana has signed in with, she decides, once.
   await page.goto(link.replace("?", "/approve?"));
@@ -134,11 +141,7 @@ test("with codes, a robot decides nothing, and a person with the code once", lim
   const { link, code } = await mailed("ana", coded);
   assert.match(code, /^\w{6}$/);
   const before = await settled();
-  let pressed = 0;
-  for (const script of [true, false]) {
-    for (const cookies of [true, false]) pressed += await robot(t, link, script, cookies);
-  }
-  assert.ok(pressed >= 20, `${pressed} buttons were pressed`);
+  for (const pressed of await robots(t, link)) assert.ok(pressed >= 5, `${pressed} buttons were pressed`);
   assert.deepEqual(stored(), before, "the store has changed");
   assert.equal((await g.action(coded.id)).status, "pending");
   const person = await newPage(browser, t, { viewport: phone });

@@ -43,7 +43,7 @@ test("an administrator sees the channels and the messages, and tries them", limi
   for (const [viewport, colorScheme] of [[phone, "dark"], [phone, "light"], [desktop, "dark"], [desktop, "light"]]) {
     await page.setViewportSize(viewport);
     await page.emulateMedia({ colorScheme });
-    await accessible(page, `messages, ${viewport.width}, ${colorScheme}`);
+    await accessible(page, `messages, ${viewport.width}, ${colorScheme}`, { colours: colorScheme === "dark" });
     const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
     assert.ok(wide <= 0, `the page is ${wide} px wider than ${viewport.width}`);
     if (process.env.SHOT) await page.screenshot({ path: `${process.env.SHOT}-${viewport.width}-${colorScheme}.png` });

@@ -55,7 +55,7 @@ func cleanEnv(more ...string) []string {
 // startDev starts it in a folder, on a free port, and waits for its block.
 func startDev(t *testing.T, dir string, more ...string) *devServer {
 	t.Helper()
-	s := &devServer{t: t, cmd: exec.Command("gatehouse", append([]string{"dev", "--listen", "127.0.0.1:0"}, more...)...)}
+	s := &devServer{t: t, cmd: exec.Command(watched, append([]string{"dev", "--listen", "127.0.0.1:0"}, more...)...)}
 	s.cmd.Dir, s.cmd.Env, s.cmd.Stderr = dir, cleanEnv(), &s.stderr
 	pipe, err := s.cmd.StdoutPipe()
 	if err != nil {

@@ -159,7 +159,7 @@ func TestHooksAtOnce(t *testing.T) {
 func TestPermissionPrompt(t *testing.T) {
 	t.Parallel()
 	w := newMCPWorld(t)
-	command := exec.Command("gatehouse", "mcp", "serve", "--prompt", "claude-code", "--state", w.state)
+	command := exec.Command(watched, "mcp", "serve", "--prompt", "claude-code", "--state", w.state)
 	command.Env = append(os.Environ(), "GATEHOUSE_URL="+w.server.URL, "GATEHOUSE_KEY="+w.bot.Key)
 	agent := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
 	c, err := agent.Connect(t.Context(), &sdk.CommandTransport{Command: command}, nil)

@@ -114,12 +114,7 @@ func startIncident(t *testing.T) *incident {
 func (e *incident) startFakes(root, hook string) (models string) {
 	t := e.t
 	program := filepath.Join(t.TempDir(), "fakes")
-	build := exec.Command("go", "build", "-o", program, "./examples/incident/fakes")
-	build.Dir = root
-	if goflags := os.Getenv("GATEHOUSE_TEST_GOFLAGS"); goflags != "" {
-		build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS="+goflags)
-	}
-	if out, err := build.CombinedOutput(); err != nil {
+	if out, err := buildProgram(program, "./examples/incident/fakes"); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	cmd := exec.Command(program, "-snow", "127.0.0.1:0", "-models", "127.0.0.1:0", "-hook", hook)

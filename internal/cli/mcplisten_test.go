@@ -60,7 +60,7 @@ func (w *mcpWorld) listen(flags ...string) *listening {
 		args = append(append(args, "--"), w.command...)
 	}
 	l := &listening{mcpWorld: w, log: &syncBuffer{}}
-	cmd := exec.Command("gatehouse", args...)
+	cmd := exec.Command(watched, args...)
 	cmd.Env = append(os.Environ(), "GATEHOUSE_URL="+w.server.URL, "GATEHOUSE_KEY=", "PEER_TOKEN=of-the-peer")
 	cmd.Stderr = l.log
 	if err := cmd.Start(); err != nil {

@@ -16,7 +16,7 @@ func TestMCPSDKClient(t *testing.T) {
 	t.Parallel()
 	w := newMCPWorld(t)
 	args := append([]string{"mcp", "proxy", "--name", "peer", "--state", w.state, "--"}, w.command...)
-	command := exec.Command("gatehouse", args...)
+	command := exec.Command(watched, args...)
 	command.Env = append(os.Environ(), "GATEHOUSE_URL="+w.server.URL, "GATEHOUSE_KEY="+w.bot.Key)
 	agent := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
 	c, err := agent.Connect(t.Context(), &sdk.CommandTransport{Command: command}, nil)

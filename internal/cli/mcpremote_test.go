@@ -37,7 +37,7 @@ func (w *mcpWorld) remotePeer(options *sdk.StreamableHTTPOptions) *exec.Cmd {
 		mcp.ServeHTTP(rw, r)
 	}))
 	w.Cleanup(server.Close)
-	cmd := exec.Command("gatehouse", "mcp", "proxy", "--name", "peer", "--state", w.state,
+	cmd := exec.Command(watched, "mcp", "proxy", "--name", "peer", "--state", w.state,
 		"--upstream", server.URL+"/mcp", "--header", "Authorization=Bearer ${PEER_TOKEN}")
 	cmd.Env = append(os.Environ(), "GATEHOUSE_URL="+w.server.URL, "GATEHOUSE_KEY="+w.bot.Key, "PEER_TOKEN=of-the-peer")
 	return cmd
@@ -138,7 +138,7 @@ func TestMCPRemoteRefused(t *testing.T) {
 		{"--upstream", "https://127.0.0.1:1/", "--env", "A=b"},
 		{},
 	} {
-		cmd := exec.Command("gatehouse", append([]string{"mcp", "proxy", "--name", "peer", "--state", t.TempDir()}, args...)...)
+		cmd := exec.Command(watched, append([]string{"mcp", "proxy", "--name", "peer", "--state", t.TempDir()}, args...)...)
 		cmd.Env = append(os.Environ(), "GATEHOUSE_URL="+w.server.URL, "GATEHOUSE_KEY="+w.bot.Key)
 		out, _ := cmd.CombinedOutput()
 		if cmd.ProcessState.ExitCode() != term.ExitUsage || !strings.Contains(string(out), "--") {

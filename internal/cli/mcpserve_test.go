@@ -38,7 +38,7 @@ func TestMCPServe(t *testing.T) {
 	})
 	s := httptest.NewServer(handler)
 	t.Cleanup(s.Close)
-	command := exec.Command("gatehouse", "mcp", "serve")
+	command := exec.Command(watched, "mcp", "serve")
 	command.Env = append(os.Environ(), "GATEHOUSE_URL="+w.server.URL, "GATEHOUSE_KEY="+w.bot.Key)
 	for name, transport := range map[string]sdk.Transport{
 		"stdio": &sdk.CommandTransport{Command: command},

@@ -116,7 +116,7 @@ func (w *mcpWorld) proxyModern(flags ...string) *mcpClient {
 
 func (w *mcpWorld) proxyCommand(flags ...string) *exec.Cmd {
 	args := append([]string{"mcp", "proxy", "--name", "peer", "--state", w.state}, flags...)
-	cmd := exec.Command("gatehouse", append(append(args, "--"), w.command...)...)
+	cmd := exec.Command(watched, append(append(args, "--"), w.command...)...)
 	cmd.Env = append(os.Environ(), "GATEHOUSE_URL="+w.server.URL, "GATEHOUSE_KEY="+w.bot.Key,
 		"SECRET=not-for-the-server")
 	return cmd

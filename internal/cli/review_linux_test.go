@@ -334,7 +334,7 @@ func TestReviewEdits(t *testing.T) {
 
 func TestReviewNeedsATerminal(t *testing.T) {
 	t.Parallel()
-	cmd := exec.CommandContext(t.Context(), "gatehouse", "review")
+	cmd := exec.CommandContext(t.Context(), watched, "review")
 	cmd.Env = cleanEnv("GATEHOUSE_URL=http://127.0.0.1:1", "GATEHOUSE_KEY=gth_x")
 	out, _ := cmd.CombinedOutput()
 	if code := cmd.ProcessState.ExitCode(); code != term.ExitUsage ||

@@ -183,7 +183,7 @@ type seatOptions struct {
 func (in *inbox) review(who *gatehouse.Credentials, o seatOptions) *seat {
 	in.t.Helper()
 	s := &seat{t: in.t, news: make(chan struct{}, 1), ended: make(chan struct{})}
-	s.cmd = exec.CommandContext(in.t.Context(), "gatehouse", append([]string{"review"}, o.args...)...)
+	s.cmd = exec.CommandContext(in.t.Context(), watched, append([]string{"review"}, o.args...)...)
 	s.cmd.Env = cleanEnv(append([]string{"GATEHOUSE_URL=" + in.s.URL, "GATEHOUSE_KEY=" + who.Key, "TERM=xterm-256color", "NO_COLOR=", "VISUAL=", "EDITOR="}, o.env...)...)
 	if o.token {
 		s.cmd.Env = append(s.cmd.Env, "GATEHOUSE_EDIT_TOKEN="+who.EditToken)

@@ -78,7 +78,7 @@ func TestWatchOnATerminal(t *testing.T) {
 func watch(t *testing.T, url string, who *gatehouse.Credentials, id string) *seat {
 	t.Helper()
 	s := &seat{t: t, news: make(chan struct{}, 1), ended: make(chan struct{}), screen: newScreen(45, 110)}
-	s.cmd = exec.CommandContext(t.Context(), "gatehouse", "run", "watch", id, "--timeout", "60s")
+	s.cmd = exec.CommandContext(t.Context(), watched, "run", "watch", id, "--timeout", "60s")
 	s.cmd.Env = cleanEnv("GATEHOUSE_URL="+url, "GATEHOUSE_KEY="+who.Key, "TERM=xterm-256color", "NO_COLOR=")
 	tty, err := pty.StartWithSize(s.cmd, &pty.Winsize{Rows: 45, Cols: 110})
 	if err != nil {

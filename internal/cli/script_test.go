@@ -12,7 +12,9 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -26,10 +28,6 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"gatehouse": func() { os.Exit(Main()) }, "mcppeer": peerMain})
-}
-
 // TestScripts runs testdata/script against the real binary, with a real server
 // and real targets. The scripts' own commands are below.
 func TestScripts(t *testing.T) {
@@ -39,6 +37,9 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(e *testscript.Env) error {
+			if slices.Contains(serving, filepath.Base(e.WorkDir)) {
+				e.Setenv("PATH", filepath.Dir(watched)+string(filepath.ListSeparator)+e.Getenv("PATH"))
+			}
 			for _, name := range []string{"GATEHOUSE_URL", "GATEHOUSE_KEY", "GATEHOUSE_EDIT_TOKEN", "GATEHOUSE_DATA"} {
 				e.Setenv(name, "")
 			}
@@ -71,7 +72,7 @@ func serverScript(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Check(json.Unmarshal([]byte(ts.ReadFile("stdout")), &made))
 		setCredentials(ts, "admin", made.Key, made.Token)
 	}
-	cmd := exec.Command("gatehouse", append([]string{
+	cmd := exec.Command(watched, append([]string{
 		"serve", "--data", data, "--config", ts.MkAbs("gatehouse.yaml"), "--listen", "127.0.0.1:0", "--log-format", "json",
 	}, args...)...)
 	cmd.Dir = ts.MkAbs(".")

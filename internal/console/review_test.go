@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -495,7 +496,11 @@ func TestReviewIsInert(t *testing.T) {
 			}
 		})
 	}
-	for i := range 10_000 {
+	requests := 1200 // a hundred of each kind
+	if os.Getenv("GATEHOUSE_STORM") == "long" {
+		requests = 10_000
+	}
+	for i := range requests {
 		work <- []string{"GET", "HEAD", "OPTIONS"}[i%3] + " " + paths[(i/3)%len(paths)]
 	}
 	close(work)

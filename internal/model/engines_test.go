@@ -23,7 +23,7 @@ type opener func(t testing.TB, now func() time.Time, replicas int) []gatehouse.S
 func engines(t testing.TB) map[string]opener {
 	all := map[string]opener{
 		"sqlite":   openSQLite,
-		"postgres": openPostgres(t),
+		"postgres": openPostgres(),
 	}
 	if name := os.Getenv("GATEHOUSE_MODEL_ENGINE"); name != "" {
 		if all[name] == nil {

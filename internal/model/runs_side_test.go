@@ -16,7 +16,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
 	"github.com/gatehouse-dev/gatehouse/internal/gate"
 	"github.com/gatehouse-dev/gatehouse/internal/invariants"
-	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
+	"github.com/gatehouse-dev/gatehouse/internal/pgtest/migrated"
 	"github.com/gatehouse-dev/gatehouse/internal/runs"
 	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
@@ -97,7 +97,7 @@ func runGrounds(t *testing.T, now func() time.Time) (sides []*runSide) {
 				return target
 			}
 		} else {
-			dsn := pgtest.Database(t)
+			dsn := migrated.Database(t)
 			s.store, err = postgres.Open(t.Context(), postgres.Config{URL: dsn, Clock: now, MaxConns: 6, Logger: log})
 			s.look = func() *invariants.Target {
 				target, err := invariants.OpenDatabase(context.Background(), dsn, log)

@@ -13,6 +13,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/notify/email"
 	"github.com/gatehouse-dev/gatehouse/internal/notify/mailtest"
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
+	"github.com/gatehouse-dev/gatehouse/internal/pgtest/migrated"
 	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
@@ -40,7 +41,7 @@ func engines(t *testing.T, test func(*testing.T, *world)) {
 		t.Parallel()
 		clock := gatetest.NewClock()
 		store, err := postgres.Open(t.Context(), postgres.Config{
-			URL: pgtest.Database(t), MaxConns: 6, Clock: clock.Now, Logger: slog.New(slog.DiscardHandler),
+			URL: migrated.Database(t), MaxConns: 6, Clock: clock.Now, Logger: slog.New(slog.DiscardHandler),
 		})
 		if err != nil {
 			t.Fatal(err)

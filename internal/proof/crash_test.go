@@ -34,9 +34,9 @@ const (
 // one of two replicas, and the other one continues.
 func TestCrashStorm(t *testing.T) {
 	onEngines(t, func(t *testing.T, e engine) {
-		short := 11 // plus one per failpoint
+		short := 10 // two of each kind, plus one per failpoint
 		if e.name == onPostgres.name {
-			short = 6
+			short = 5
 		}
 		inLegs(t, e, "crash", goal{"SIGKILLs at random", short, 2000, 100}, func(t *testing.T, l *leg, n int) { crash(t, e, l, n) })
 	})

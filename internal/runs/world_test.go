@@ -18,6 +18,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
 	"github.com/gatehouse-dev/gatehouse/internal/gate"
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
+	"github.com/gatehouse-dev/gatehouse/internal/pgtest/migrated"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 	"github.com/gatehouse-dev/gatehouse/internal/runs"
 	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
@@ -137,7 +138,7 @@ var engines = map[string]func(testing.TB) (gatehouse.Store, error){
 		return sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(t.TempDir(), "gatehouse.db")})
 	},
 	"postgres": func(t testing.TB) (gatehouse.Store, error) {
-		return postgres.Open(t.Context(), postgres.Config{URL: pgtest.Database(t)})
+		return postgres.Open(t.Context(), postgres.Config{URL: migrated.Database(t)})
 	},
 }
 
@@ -267,7 +268,7 @@ func (w *world) until(id string, what string, ok func(*gatehouse.Run) bool) *gat
 		if time.Now().After(deadline) {
 			w.Fatalf("the run is not %s: %s", what, describe(run))
 		}
-		_, err = w.runs.WaitRun(w.as("admin"), id, 100*time.Millisecond)
+		_, err = w.runs.WaitRun(w.as("admin"), id, 20*time.Millisecond)
 		w.must(err)
 	}
 }

@@ -2,12 +2,8 @@ package postgres
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
-	"net/url"
 	"os"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,43 +15,23 @@ import (
 func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 
 // template is a migrated database, from which the tests' databases are copied.
-var template struct {
-	sync.Mutex
-	url   string
-	count atomic.Int64
-}
+var template = pgtest.Template{Prepare: func(t testing.TB, dsn string) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	s, err := Open(ctx, Config{URL: dsn})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	welcome(t, dsn)
+}}
 
 // database creates a migrated database for one test.
 func database(t testing.TB) string {
 	t.Helper()
-	template.Lock()
-	defer template.Unlock()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	if template.url == "" {
-		dsn := pgtest.Database(t)
-		s, err := Open(ctx, Config{URL: dsn})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
-		welcome(t, dsn)
-		template.url = dsn
-	}
-	u, err := url.Parse(template.url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	from := u.Path[1:]
-	to := fmt.Sprintf("%s_%d", from, template.count.Add(1))
-	u.Path = "/postgres"
-	admin := u.String()
-	statement(t, admin, `CREATE DATABASE `+to+` TEMPLATE `+from+` STRATEGY FILE_COPY`)
-	t.Cleanup(func() { statement(t, pgtest.Superuser(admin), `DROP DATABASE `+to+` WITH (FORCE)`) })
-	u.Path = "/" + to
-	return u.String()
+	return template.Copy(t)
 }
 
 func statement(t testing.TB, dsn, sql string, args ...any) {

@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// Tests run two builds of the program. Servers run the test binary itself, so under
+// "go test -race" the race detector watches them: all that the tests start, and the scripts
+// in serving, whose commands serve too. So do programs that work on several requests at a time: the
+// MCP proxy, gatehouse review, gatehouse bench. All other commands end after a request or two;
+// they run a plain build, which starts in a third of the time.
+
+// serving names the scripts whose commands are servers.
+var serving = []string{"script-demo", "script-demo_terminal"}
+
+// watched is the path of the program that the race detector watches, if it watches the tests.
+var watched string
+
+func TestMain(m *testing.M) {
+	testscript.Main(programs{m}, map[string]func(){"gatehouse": func() { os.Exit(Main()) }, "mcppeer": peerMain})
+}
+
+// programs runs the tests with the plain build first in PATH.
+type programs struct{ *testing.M }
+
+func (p programs) Run() int {
+	code, err := p.run()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
+}
+
+func (p programs) run() (code int, err error) {
+	if watched, err = exec.LookPath("gatehouse"); err != nil || !race {
+		return p.M.Run(), err
+	}
+	dir, err := os.MkdirTemp("", "gatehouse-cli-")
+	if err != nil {
+		return 1, err
+	}
+	defer os.RemoveAll(dir)
+	if out, err := buildProgram(filepath.Join(dir, "gatehouse"), "./cmd/gatehouse"); err != nil {
+		return 1, fmt.Errorf("build the program: %w\n%s", err, out)
+	}
+	if err := os.Setenv("PATH", dir+string(filepath.ListSeparator)+os.Getenv("PATH")); err != nil {
+		return 1, err
+	}
+	return p.M.Run(), nil
+}
+
+// buildProgram builds a command of the repository as a release is built: scripts/test has compiled
+// those packages.
+func buildProgram(path, command string) (output []byte, err error) {
+	cmd := exec.Command("go", "build", "-o", path, command)
+	cmd.Dir = filepath.Join("..", "..")
+	if flags := os.Getenv("GATEHOUSE_TEST_GOFLAGS"); flags != "" {
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS="+flags)
+	}
+	return cmd.CombinedOutput()
+}
