@@ -70,6 +70,6 @@ type ConnectorHealth struct {
 type QueuePoint struct {
 	At    time.Time `json:"at"`
 	Depth int       `json:"depth"`
-	// Oldest is how long the oldest of them had waited.
-	Oldest Span `json:"oldest"`
+	// Oldest is how long the oldest of them had waited; 0 for none.
+	Oldest Span `json:"oldest,omitempty"`
 }

@@ -39,7 +39,6 @@ async function clear(page, what) {
     for (const colorScheme of ["light", "dark"]) {
       await page.emulateMedia({ colorScheme });
       await accessible(page, `${what}, ${viewport.width}, ${colorScheme}`);
-      if (process.env.SHOTS) await page.screenshot({ path: `${process.env.SHOTS}/${what}-${viewport.width}-${colorScheme}.png`, fullPage: true });
     }
   }
   await page.setViewportSize(desktop);

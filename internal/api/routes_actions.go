@@ -113,7 +113,7 @@ func (s *Server) actionRoutes() []route {
 				"votes do not carry over. Whoever edits may approve the revision where the policy lets them: alone up to L3 unless its " +
 				"edits.approve_up_to says otherwise, and as one of several. With approve, the caller's approval is stored with the edit, or " +
 				"neither is. With dry_run nothing is stored, and the answer is the revision as it would be: 200, without id and digest. " +
-				"A cannot_edit says in reason why: unchanged, denied, not_editable or proposer_disabled. Nothing is stored then.",
+				"A cannot_edit says in reason why: unchanged, denied, not_editable or proposer_disabled; of a correction also others_approve and dead_letter_closed. Nothing is stored then.",
 			roles: editors, token: tokenRequired, thing: ThingAction,
 			status: http.StatusCreated, replays: true, out: typeOf[gatehouse.Action](), idempotent: true,
 			codes: append([]gatehouse.Code{

@@ -74,8 +74,8 @@ func TestCorrect(t *testing.T) {
 		t.Fatalf("the dead letters are %+v, %v", page.Items, err)
 	}
 
-	_, err = w.gate.Edit(ana, a.ID, editOf(a, "9.00", false))
-	wantCode(t, err, gatehouse.CodeRoleRequired)
+	_, err = w.gate.Edit(ana, a.ID, editOf(a, "9.00", false)) // no operator
+	wantCode(t, err, gatehouse.CodeAlreadyDecided)
 	_, err = w.gate.Edit(oz, a.ID, editOf(a, "9.00", true))
 	wantCode(t, err, gatehouse.CodeCannotEdit)
 	dry := editOf(a, "9.00", false)

@@ -31,11 +31,11 @@ func (g *Gate) Edit(ctx context.Context, id string, e gatehouse.EditRequest) (*g
 	if err != nil {
 		return nil, err
 	}
-	if err = mayVote(c); Correctable(old) || old.Status == gatehouse.StatusFailed && c.Principal.Has(gatehouse.RoleOperator) {
-		err = Require(c, gatehouse.RoleOperator)
-	}
-	if err != nil {
-		return nil, err
+	operates := old.Status == gatehouse.StatusFailed && c.Principal.Has(gatehouse.RoleOperator)
+	if !operates {
+		if err := mayVote(c); err != nil {
+			return nil, err
+		}
 	}
 	e.Note = strings.TrimSpace(e.Note)
 	if err := e.Validate(); err != nil {
@@ -45,7 +45,7 @@ func (g *Gate) Edit(ctx context.Context, id string, e gatehouse.EditRequest) (*g
 	if err := g.AlreadyAnswered(ctx, c); err != nil {
 		return nil, err
 	}
-	if Correctable(old) {
+	if operates && Correctable(old) {
 		if e.Approve {
 			return nil, cannotEdit("others_approve", "a correction of a failed change is approved by others")
 		}
