@@ -104,8 +104,8 @@ func auditKinds() []auditKind {
 		{"people", "People, agents and rights", []string{"principal.", "group.", "delegation.", "grant.", "tenant.",
 			"admin."}},
 		{"access", "Sign-ins and keys", []string{"session.", "setup_link.", "identity.", "passkey.", "key.",
-			"edit_token.", "link."}},
-		{"system", "Links, channels and archive", []string{"review.created", "channel.", "archive."}},
+			"edit_token.", "link.", "device."}},
+		{"system", "Links, channels and archive", []string{"review.created", "channel.", "webpush.", "archive."}},
 	}
 }
 

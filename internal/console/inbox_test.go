@@ -88,16 +88,17 @@ func TestEveryFigureLeadsToItsRows(t *testing.T) {
 	if len(cells) < 9 || !strings.Contains(page, "tab=all") {
 		t.Fatalf("%d figures", len(cells))
 	}
-	rows := regexp.MustCompile(`(?s)<tr data-name=.*?</tr>`).FindAllString(page, -1)
-	for _, row := range rows {
+	led := 0
+	for _, row := range regexp.MustCompile(`(?s)<tr data-name=.*?</tr>`).FindAllString(page, -1) {
 		links := strings.Count(row, `<td class="num"><a href="/inbox?`)
 		zeros := strings.Count(row, `<span class="zero">0</span>`) + strings.Count(row, `<span class="zero">–</span>`)
-		if figures := strings.Count(row, `<td class="num">`); links == 0 || figures != links+zeros ||
+		if figures := strings.Count(row, `<td class="num">`); figures == 0 || figures != links+zeros ||
 			strings.Contains(row, ">0</a>") {
 			t.Errorf("of %d figures %d lead to their rows: %s", figures, links, row)
 		}
+		led += links
 	}
-	if len(rows) == 0 {
+	if led == 0 {
 		t.Error("no row")
 	}
 }
