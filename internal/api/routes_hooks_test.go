@@ -231,7 +231,7 @@ func TestWithoutRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{"/runs", "/workflows", "/steps", "/hooks"} {
+	for _, path := range []string{"/runs", "/workflows", "/steps", "/hooks/{workflow}"} {
 		if strings.Contains(string(doc), Prefix+path) {
 			t.Errorf("the document has %s", path)
 		}

@@ -51,6 +51,9 @@ last_sent_at = excluded.last_sent_at, last_message = excluded.last_message, last
 
 // UpdateDevice writes the outcome of a message.
 func (t *tx) UpdateDevice(d *gatehouse.Device) error {
+	if err := t.owns(d.Tenant); err != nil {
+		return err
+	}
 	_, err := t.exec(`UPDATE device SET last_sent_at = ?1, last_message = ?2, last_error = ?3 WHERE tenant = ?4 AND id = ?5`,
 		d.LastSentAt, d.LastMessage, d.LastError, t.tenant, d.ID)
 	return err
