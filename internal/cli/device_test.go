@@ -31,7 +31,8 @@ func TestWebPushPage(t *testing.T) {
 	_, section, _ := strings.Cut(string(page), "\n## Web push\n")
 	source := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindStringSubmatch(section)[1]
 	commands := regexp.MustCompile("(?s)```console\n(.*?)```").FindStringSubmatch(section)[1]
-	source = strings.Replace(source, "    kind: webpush\n", "    kind: webpush\n    allow_private: true\n    ca: |\n      "+
+	const kind = "    kind: webpush\n"
+	source = strings.Replace(source, kind, kind+"    allow_private: true\n    ca: |\n      "+
 		strings.ReplaceAll(strings.TrimSpace(service.CA()), "\n", "\n      ")+"\n", 1)
 	cfg, err := config.Parse("gatehouse.yaml", []byte(source+"links: {master_key: \""+ring.New()+`"}
 connectors: {crm: {type: http, base_url: "http://127.0.0.1:9", allow_private: true,

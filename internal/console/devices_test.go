@@ -97,7 +97,8 @@ func TestDevices(t *testing.T) {
 	if err != nil || len(mine) != 1 {
 		t.Fatalf("%v, %v", mine, err)
 	}
-	ben.post(notificationsPath+"/devices/"+mine[0].ID+"/remove", "sure", "yes").want(http.StatusOK).lacks("Firefox on Android")
+	id = mine[0].ID
+	ben.post(notificationsPath+"/devices/"+id+"/remove", "sure", "yes").want(http.StatusOK).lacks("Firefox on Android")
 
 	for i := range gatehouse.MaxDevices + 1 {
 		want := http.StatusCreated

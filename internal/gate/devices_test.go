@@ -60,7 +60,8 @@ func TestWebPushKey(t *testing.T) {
 			t.Errorf("another key: %q", got)
 		}
 	}
-	if _, err := w.gate.WebPushKey(context.Background(), gatehouse.DefaultTenant); gatehouse.CodeOf(err) != gatehouse.CodeUnsupported {
+	_, err := w.gate.WebPushKey(context.Background(), gatehouse.DefaultTenant)
+	if gatehouse.CodeOf(err) != gatehouse.CodeUnsupported {
 		t.Errorf("without a master key: %v", err)
 	}
 	if _, err := w.replica(present).WebPushKey(context.Background(), gatehouse.DefaultTenant); err == nil {

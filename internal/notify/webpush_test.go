@@ -176,7 +176,8 @@ func TestWebPushGone(t *testing.T) {
 		}
 		w.Propose("pears", "price_change", 12)
 		w.spread(n)
-		if rows := w.list(gatehouse.NotificationFilter{Channel: "phones", Status: gatehouse.NotificationQueued}); len(rows) != 1 {
+		rows := w.list(gatehouse.NotificationFilter{Channel: "phones", Status: gatehouse.NotificationQueued})
+		if len(rows) != 1 {
 			t.Errorf("after that, %d people are told", len(rows))
 		}
 	})

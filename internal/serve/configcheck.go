@@ -229,7 +229,7 @@ func (l *Looker) channel(name string, entry config.Channel, cfg *config.Config, 
 	case cfg.SignIn.PublicURL == "":
 		l.add(name, term.CheckNote, "sign_in.public_url is not set: its messages have no links")
 	case entry.Kind == "webpush" && !strings.HasPrefix(cfg.SignIn.PublicURL, "https://"):
-		l.add(name, term.CheckNote, "sign_in.public_url is not https: browsers subscribe on https pages and on localhost only")
+		l.add(name, term.CheckNote, "sign_in.public_url is not https: browsers subscribe only there and on localhost")
 	default:
 		l.add(name, term.CheckOK, "not called; gatehouse notify test tries it")
 	}

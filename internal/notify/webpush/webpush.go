@@ -201,9 +201,10 @@ func (c *Channel) post(
 	case status == http.StatusNotFound || status == http.StatusGone:
 		return &notify.Refusal{Gone: true, Err: errors.New("the push service no longer knows the device, which was removed")}
 	default:
-		// Another 4xx is about the message or the key: the same message will not be accepted.
+		later := status == http.StatusTooManyRequests || status == http.StatusRequestTimeout
 		return &notify.Refusal{
-			Final: status/100 == 3 || status/100 == 4 && status != http.StatusTooManyRequests && status != http.StatusRequestTimeout,
+			// Another 4xx is about the message or the key: the same message will not be accepted.
+			Final: status/100 == 3 || status/100 == 4 && !later,
 			After: notify.RetryAfter(answer.Header, now), Err: fmt.Errorf("the push service answered %d", status),
 		}
 	}

@@ -2,8 +2,8 @@ package sqlite
 
 import "github.com/gatehouse-dev/gatehouse"
 
-const selectDevice = `SELECT tenant, id, principal_id, endpoint, p256dh, auth, label, created_at, last_sent_at, last_message,
-last_error FROM device WHERE tenant = ?1 AND `
+const selectDevice = `SELECT tenant, id, principal_id, endpoint, p256dh, auth, label, created_at, last_sent_at,
+last_message, last_error FROM device WHERE tenant = ?1 AND `
 
 func scanDevice(r *stmt) *gatehouse.Device {
 	d := &gatehouse.Device{
@@ -40,12 +40,13 @@ func (t *tx) PutDevice(d *gatehouse.Device) error {
 	if err := t.owns(d.Tenant); err != nil {
 		return err
 	}
-	_, err := t.exec(`INSERT INTO device (tenant, id, principal_id, endpoint, p256dh, auth, label, created_at, last_sent_at,
-last_message, last_error) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
+	_, err := t.exec(`INSERT INTO device (tenant, id, principal_id, endpoint, p256dh, auth, label, created_at,
+last_sent_at, last_message, last_error) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
 ON CONFLICT (tenant, endpoint) DO UPDATE SET id = excluded.id, principal_id = excluded.principal_id,
 p256dh = excluded.p256dh, auth = excluded.auth, label = excluded.label, created_at = excluded.created_at,
 last_sent_at = excluded.last_sent_at, last_message = excluded.last_message, last_error = excluded.last_error`,
-		d.Tenant, d.ID, d.PrincipalID, d.Endpoint, d.P256DH, d.Auth, d.Label, d.CreatedAt, d.LastSentAt, d.LastMessage, d.LastError)
+		d.Tenant, d.ID, d.PrincipalID, d.Endpoint, d.P256DH, d.Auth, d.Label, d.CreatedAt, d.LastSentAt,
+		d.LastMessage, d.LastError)
 	return err
 }
 
@@ -54,7 +55,8 @@ func (t *tx) UpdateDevice(d *gatehouse.Device) error {
 	if err := t.owns(d.Tenant); err != nil {
 		return err
 	}
-	_, err := t.exec(`UPDATE device SET last_sent_at = ?1, last_message = ?2, last_error = ?3 WHERE tenant = ?4 AND id = ?5`,
+	_, err := t.exec(`UPDATE device SET last_sent_at = ?1, last_message = ?2, last_error = ?3
+WHERE tenant = ?4 AND id = ?5`,
 		d.LastSentAt, d.LastMessage, d.LastError, t.tenant, d.ID)
 	return err
 }
