@@ -321,6 +321,8 @@ SELECT 100000, tenant, 'rcp_x', action_seq, action_id, push_id, idempotency_key,
 		{"another role is asked", `UPDATE approval SET roles = '["operator"]' WHERE seq = ` + where("pending"), 23, "pending", true},
 		{"a person is asked besides", `UPDATE approval SET people = '["bot"]' WHERE seq = ` + where("pending"), 23, "pending", true},
 		{"nobody is excluded", `UPDATE approval SET excluded = '[]' WHERE seq = ` + where("pending"), 23, "pending", true},
+		{"another state is asked about", `UPDATE approval SET about = '{"connector":"x","entity_ref":"r","entity_type":"t","state_digest":"d"}' WHERE seq = ` +
+			where("pending"), 23, "pending", true},
 		{"the question stands longer", `UPDATE approval SET expires_at = expires_at + 1000000 WHERE seq = ` + where("one of two"), 23, "one of two", false},
 		{"a vote that nobody gave", `UPDATE vote SET decision = 'rejected' WHERE name = 'ana' AND seq = ` + where("pair"), 23, "pair", false},
 		{"a role that nobody granted", `UPDATE principal SET roles = '["admin"]' WHERE name = 'bot' AND tenant = 'default'`, 23, "", true},

@@ -2,6 +2,7 @@ package runs_test
 
 import (
 	"errors"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -102,6 +103,37 @@ func TestStateMovesWhileItIsDecided(t *testing.T) {
 			default:
 				t.Errorf("%s: decided %v, marked %v", after.Status, decided, marked)
 			}
+		}
+	})
+}
+
+// TestReportsAtOnce: of several reports of one change at once, one marks.
+func TestReportsAtOnce(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, w *world) {
+		w.apply("reprice", aboutItem)
+		w.status(w.start("reprice", `{}`).ID, gatehouse.RunWaitingApproval)
+		marked := make([]int, 8)
+		var all sync.WaitGroup
+		for i := range marked {
+			all.Go(func() {
+				out, _, err := w.gate.TargetReported(t.Context(), &gate.TargetReport{
+					Tenant: gatehouse.DefaultTenant, Source: "erp", Delivery: "msg_" + strconv.Itoa(i), Change: reported("8"),
+				})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				marked[i] = out.Marked
+			})
+		}
+		all.Wait()
+		total := 0
+		for _, n := range marked {
+			total += n
+		}
+		if total != 1 {
+			t.Errorf("marked by %v", marked)
 		}
 	})
 }

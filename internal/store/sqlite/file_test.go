@@ -143,6 +143,7 @@ func TestConstraints(t *testing.T) {
 		`UPDATE approval SET required = 0`,
 		`UPDATE approval SET required = 2 WHERE id = 'apr_2'`,
 		`UPDATE approval SET expires_at = expires_at + 1 WHERE id = 'apr_2'`,
+		`UPDATE approval SET about = '{}' WHERE id = 'apr_2'`,
 		`UPDATE approval SET status = 'requested' WHERE id = 'apr_1'`,
 		`INSERT INTO vote SELECT * FROM vote`,
 		`UPDATE push SET attempts = -1`,
