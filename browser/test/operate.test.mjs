@@ -59,11 +59,13 @@ test("a refused change is corrected by keys, and others approve it", limit, asyn
   await letter.getByTestId("correct").focus();
   await page.keyboard.press("Enter");
   await page.getByTestId("correct-why").waitFor();
+  await page.getByTestId("edit-note").fill("the address was another's");
   await page.getByTestId("edit-field").filter({ hasText: "email" }).locator("input").focus();
   await page.keyboard.press("ControlOrMeta+A");
   await page.keyboard.type("esther@example.com");
   await page.getByTestId("edit-word").waitFor(); // the preview, without a press
-  await page.getByTestId("edit-note").fill("the address was another's");
+  await page.waitForLoadState("networkidle");
+  await page.waitForFunction(() => !document.querySelector(".htmx-request, .htmx-swapping, .htmx-settling, .htmx-added"));
   await clear(page, "correct");
   await page.getByTestId("edit-save").focus();
   await page.keyboard.press("Enter");

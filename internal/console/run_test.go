@@ -219,7 +219,7 @@ func TestWorkflowPages(t *testing.T) {
 	p.headers()
 	p.has("version 2", "POST /api/v1/hooks/asking", "signed as github with the secret hook", "0 6 * * *", "next at", "a run ends within 1 d",
 		`class="wf-graph"`, testid("versions"), "Asks &lt;b&gt;people&lt;/b&gt;").lacks(testid("start"), "<b>people")
-	vic.get("/workflows/asking?version=1").want(http.StatusOK).has("This is an earlier version", "48h")
+	vic.get("/workflows/asking?version=1").want(http.StatusOK).has("This is an earlier version", "deadline</span>: 48h")
 	for _, bad := range []string{"/workflows/none", "/workflows/asking?version=3", "/workflows/asking?version=x", "/workflows/asking?version=0"} {
 		vic.get(bad).want(http.StatusNotFound)
 	}
