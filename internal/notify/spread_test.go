@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -44,9 +45,14 @@ func TestSpreadIsOneTransaction(t *testing.T) {
 			}
 			w.spread(w.notifier(config))
 		}
-		// One mail and one digest for each of two people.
+		// Each of two people has one mail, and one digest of the other five messages.
 		if got := w.statuses(); got[gatehouse.NotificationQueued] != 4 || len(got) != 1 {
 			t.Errorf("%v", got)
+		}
+		for _, row := range w.list(gatehouse.NotificationFilter{}) {
+			if row.Kind == gatehouse.NotifyDigest && !strings.Contains(string(row.Data), `"total":5,`) {
+				t.Errorf("the digest to %s: %s", row.RecipientName, row.Data)
+			}
 		}
 	})
 }

@@ -30,7 +30,7 @@ func decisionBugs() []bug {
 			[]edit{
 				{decide, "if err := r.gate.enqueue(tx, r.action); err != nil {\n\t\treturn err\n\t}",
 					"r.action.Push = &gatehouse.PushSummary{}"},
-				{decide, "r.tell()\n\treturn out, nil", "if r.action.Status == gatehouse.StatusApproved && r.code == gatehouse.Decided {\n\t\tif err := g.Store.Update(ctx, r.action.Tenant, func(tx gatehouse.Tx) error { return g.enqueue(tx, r.action) }); err != nil {\n\t\t\treturn none, err\n\t\t}\n\t}\n\tr.tell()\n\treturn out, nil"},
+				{decide, "r.tell()\n\treturn out, nil", "if r.action.Status == gatehouse.StatusApproved && r.code == gatehouse.Decided {\n\t\tif err := g.Store.Update(ctx, r.action.Tenant, func(tx gatehouse.Tx) error { return g.enqueue(tx, r.action) }); err != nil {\n\t\t\treturn nil, err\n\t\t}\n\t}\n\tr.tell()\n\treturn out, nil"},
 			},
 			model, "TestOneTransaction",
 		},
