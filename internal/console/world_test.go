@@ -25,6 +25,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/runs"
 	"github.com/gatehouse-dev/gatehouse/internal/signin"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
+	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite/sqlitetest"
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
 
@@ -82,6 +83,15 @@ func (x targets) ReadState(context.Context, *gatehouse.Action) (gate.FreshState,
 	return gate.FreshState{Matches: !x.w.drift, CurrentState: cmp.Or(x.w.state, `{"price":"11.11"}`)}, nil
 }
 
+// template is a file with the store's tables.
+var template = sqlitetest.Template{Make: func(path string, clock func() time.Time) error {
+	s, err := sqlite.Open(context.Background(), sqlite.Config{Path: path, Clock: clock, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	return s.Close()
+}}
+
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	return newWorldWith(t)
@@ -91,9 +101,10 @@ func newWorld(t *testing.T) *world {
 func newWorldWith(t *testing.T, channels ...gate.ChannelInfo) *world {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	dir := t.TempDir()
+	path := template.File(t)
+	dir := filepath.Dir(path)
 	w := &world{t: t, dir: dir, hub: &wake.Hub{}}
-	store, err := sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(dir, "gatehouse.db"), Clock: w.now, Logger: log})
+	store, err := sqlite.Open(t.Context(), sqlite.Config{Path: path, Clock: w.now, Logger: log})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -53,11 +53,13 @@ func (r *Runs) reserveBudget(ctx context.Context, w *work) (over *gatehouse.Step
 			}
 
 			since := tx.Now().Add(-b.Window)
-			spent, err := tx.Spent(b.workflow, b.Currency, since)
+			// Claims first: a call that ends between the two reads removes its claim and stores its cost. It may count
+			// twice, never not at all.
+			claimed, err := tx.BudgetClaimed(b.workflow, b.Currency, since)
 			if err != nil {
 				return err
 			}
-			claimed, err := tx.BudgetClaimed(b.workflow, b.Currency, since)
+			spent, err := tx.Spent(b.workflow, b.Currency, since)
 			if err != nil {
 				return err
 			}

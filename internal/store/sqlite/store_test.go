@@ -4,17 +4,26 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite/sqlitetest"
 )
+
+// template is a file with the store's tables.
+var template = sqlitetest.Template{Make: func(path string, clock func() time.Time) error {
+	s, err := Open(context.Background(), Config{Path: path, Clock: clock, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	return s.Close()
+}}
 
 func openTest(t testing.TB, config Config) *Store {
 	t.Helper()
 	if config.Path == "" {
-		config.Path = filepath.Join(t.TempDir(), "gatehouse.db")
+		config.Path = template.File(t)
 	}
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)
