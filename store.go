@@ -88,6 +88,7 @@ type ReadTx interface {
 	SlackReader
 	DelegationReader
 	GrantReader
+	MandateReader
 	CredentialReader
 }
 
@@ -111,6 +112,7 @@ type Tx interface {
 	SlackWriter
 	DelegationWriter
 	GrantWriter
+	MandateWriter
 	CredentialWriter
 }
 

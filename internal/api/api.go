@@ -50,6 +50,7 @@ const (
 
 	ThingDelegation = "delegation"
 	ThingGrant      = "grant"
+	ThingMandate    = "mandate"
 )
 
 // Lookup reports whether the caller's tenant has a thing, whatever the caller's
@@ -93,6 +94,8 @@ type Config struct {
 	Delegations gatehouse.DelegationService
 	// If Grants is nil, its routes are left out.
 	Grants gatehouse.GrantService
+	// If Mandates is nil, its routes are left out.
+	Mandates gatehouse.MandateService
 	// If Targets is nil, its route is left out.
 	Targets gatehouse.TargetService
 	// If Events is nil, its route is left out. EventBeat is the interval of

@@ -22,6 +22,7 @@ type service interface {
 	gatehouse.LinkKeyService
 	gatehouse.DelegationService
 	gatehouse.GrantService
+	gatehouse.MandateService
 	gatehouse.InsightService
 }
 

@@ -138,7 +138,7 @@ func grantPath(id, verb string) string { return grantsPath + "/" + url.PathEscap
 
 // likePath leads to a new grant like an action, "" where the person gives none.
 func (v *view) likePath(a *gatehouse.Action) string {
-	asked := a.Approval != nil && a.DecidedVia != gatehouse.ViaGrant
+	asked := a.Approval != nil && !a.DecidedVia.InAdvance()
 	if v.c.cfg.Grants == nil || !asked || !v.person.MayDecide() || a.Approval.Bars(v.person) {
 		return ""
 	}

@@ -10,7 +10,7 @@ import (
 
 // Exists returns nil when the caller's tenant has the thing, else not_found. Kinds
 // are action (an approval's id names its action), push, principal, key, session,
-// link_key, delegation, grant, policy, group and workflow (by name), run and step. Things
+// link_key, delegation, grant, mandate, policy, group and workflow (by name), run and step. Things
 // of an unknown kind always exist.
 func (g *Gate) Exists(ctx context.Context, kind, id string) error {
 	return g.View(ctx, kind, func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
@@ -46,6 +46,8 @@ func (g *Gate) Exists(ctx context.Context, kind, id string) error {
 			_, err = tx.FindDelegation(id)
 		case "grant":
 			_, err = tx.FindGrant(id)
+		case "mandate":
+			_, err = tx.FindMandate(id)
 		case "policy":
 			version, convErr := strconv.Atoi(id)
 			if convErr != nil || version < 1 {

@@ -67,6 +67,7 @@ func Run(t *testing.T, open func(t *testing.T) gatehouse.Store) {
 		{"Stages", (*suite).stages},
 		{"Delegations", (*suite).delegations},
 		{"Grants", (*suite).grants},
+		{"Mandates", (*suite).mandates},
 		{"Targets", (*suite).targets},
 		{"Moments", (*suite).moments},
 		{"WriteAfterLock", (*suite).writeAfterLock},
