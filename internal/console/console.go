@@ -32,6 +32,8 @@ type Config struct {
 	Delegations Delegations
 	// Grants lets people approve in advance; nil leaves its page out.
 	Grants Grants
+	// Mandates lets people stop what they approved; nil leaves its page out.
+	Mandates gatehouse.MandateService
 	// LogChecker verifies the audit log.
 	LogChecker LogChecker
 	// PolicyChecker lints and tests policies that are not stored yet.
