@@ -46,7 +46,8 @@ func TestMandatesPage(t *testing.T) {
 	const path = "/settings/mandates"
 	vic.get(path).want(http.StatusForbidden)
 	ana.get(path).want(http.StatusOK).
-		has(worst, "bot: active", "Used 0 of 40, 0 of 2000 USD", "9 left today", "Approved by ana", "/actions/"+a.ID).lacks(goal)
+		has(worst, "bot: active", "Used 0 of 40, 0 of 2000 USD", "9 left today", "Approved by ana", "/actions/"+a.ID).
+		lacks(goal)
 	b := w.propose(bot, func(p *gatehouse.Proposal) { p.ProposedChange = `{"price":"12.50"}` })
 	if got := w.action(b.ID); got.DecidedVia != gatehouse.ViaMandate {
 		t.Errorf("decided via %q: %v", got.DecidedVia, got.Policy.Reasons)

@@ -101,7 +101,9 @@ func (g *Gate) describeStep(tenant string, s *gatehouse.Cover, level gatehouse.R
 	if s.Connector == PolicyConnector || s.Connector == workflow.ApprovalConnector {
 		return "", gatehouse.E(gatehouse.CodeInvalid, "asks a question of Gatehouse itself, never approved in advance")
 	}
-	p := gatehouse.Proposal{Connector: s.Connector, Operation: s.Operation, Target: gatehouse.Target{EntityType: s.EntityType}}
+	p := gatehouse.Proposal{
+		Connector: s.Connector, Operation: s.Operation, Target: gatehouse.Target{EntityType: s.EntityType},
+	}
 	fingerprint, floor, _, err := g.targets.Describe(tenant, &p)
 	if err == nil && floor > level {
 		err = gatehouse.E(gatehouse.CodeInvalid, "is %s, above the plan's %s", floor, level)
@@ -167,7 +169,7 @@ func (g *Gate) mayStart(tx gatehouse.Tx, a *gatehouse.Action, t *gatehouse.Terms
 			return gatehouse.E(gatehouse.CodeInvalid, "step %d %s", i+1, detailOf(err))
 		}
 		if fingerprint != s.Fingerprint {
-			return gatehouse.E(gatehouse.CodeTargetChanged, "the connector %s has changed since the plan was proposed", s.Connector)
+			return gatehouse.E(gatehouse.CodeTargetChanged, "the connector %s has changed since the proposal", s.Connector)
 		}
 	}
 	agent, err := tx.FindPrincipal(t.Agent)
@@ -377,7 +379,9 @@ func endMandate(
 	tx gatehouse.Tx, by author, m *gatehouse.Mandate, why gatehouse.GrantEnd, action *gatehouse.Action,
 ) error {
 	m.End(tx.Now(), by.name, why)
-	data := map[string]any{"reason": string(why), "used": m.InAll.Used, "used_amounts": usecase.OrEmpty(m.InAll.UsedAmounts)}
+	data := map[string]any{
+		"reason": string(why), "used": m.InAll.Used, "used_amounts": usecase.OrEmpty(m.InAll.UsedAmounts),
+	}
 	if action != nil {
 		data["action"] = action.ID
 	}

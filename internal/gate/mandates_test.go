@@ -120,7 +120,8 @@ func TestMandateApproves(t *testing.T) {
 		}
 	}
 	w.wantStatus("used up", w.refund(bot, "10", nil), gatehouse.StatusPending)
-	if m = w.mandated(id); m.InAll.Used != 3 || m.EndReason != gatehouse.GrantUsedUp || m.InAll.UsedIn("EUR").Cmp("30") != 0 {
+	m = w.mandated(id)
+	if m.InAll.Used != 3 || m.EndReason != gatehouse.GrantUsedUp || m.InAll.UsedIn("EUR").Cmp("30") != 0 {
 		t.Errorf("the mandate is %+v", m)
 	}
 	if n := w.leaves("mandate.used"); n != 3 || w.leaves("mandate.given") != 1 || w.leaves("mandate.ended") != 1 {
@@ -197,7 +198,8 @@ func TestMandateBudgets(t *testing.T) {
 	w.wantStatus("the fourth of the step", w.refund(bot, "0.01", nil), gatehouse.StatusPending)
 	w.wantStatus("a second note", note(), gatehouse.StatusApproved)
 	got := w.mandated(m.ID)
-	if got.Steps[0].Used != 3 || got.Steps[1].Used != 2 || got.InAll.Used != 5 || got.PerDay.Used != 2 || got.Day != "2026-11-21" {
+	if got.Steps[0].Used != 3 || got.Steps[1].Used != 2 || got.InAll.Used != 5 || got.PerDay.Used != 2 ||
+		got.Day != "2026-11-21" {
 		t.Errorf("used %+v", got)
 	}
 	w.wantStatus("the sixth in all", note(), gatehouse.StatusApproved)
@@ -263,7 +265,8 @@ func TestMandateOfL4(t *testing.T) {
 // TestMandateUnderCeiling: a full ceiling asks people, and the mandate is not used then.
 func TestMandateUnderCeiling(t *testing.T) {
 	t.Parallel()
-	w, bot, ana := plans(t, "ceilings: [{name: one, per: tenant, window: 1h, count: 1, when: 'action.type == \"refund\"'}]\n")
+	w, bot, ana := plans(t,
+		"ceilings: [{name: one, per: tenant, window: 1h, count: 1, when: 'action.type == \"refund\"'}]\n")
 	m := w.mandate(bot, nil, ana)
 	w.wantStatus("below the ceiling", w.refund(bot, "10", nil), gatehouse.StatusApproved)
 	w.wantStatus("at the ceiling", w.refund(bot, "10", nil), gatehouse.StatusPending)
@@ -335,7 +338,8 @@ func TestMandatePauses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := w.mandated(m.ID); got.PausedAction != a.ID || got.State(w.clock.Now()) != "paused" || w.leaves("mandate.paused") != 1 {
+	got := w.mandated(m.ID)
+	if got.PausedAction != a.ID || got.State(w.clock.Now()) != "paused" || w.leaves("mandate.paused") != 1 {
 		t.Errorf("the mandate is %+v", got)
 	}
 	w.wantStatus("paused", w.refund(bot, "10", nil), gatehouse.StatusPending)
@@ -383,8 +387,17 @@ func TestMandateNarrows(t *testing.T) {
 		_, err := w.gate.NarrowMandate(ana, m.ID, n)
 		w.wantCode(what, gatehouse.CodeOf(err), gatehouse.CodeInvalid)
 	}
-	_, err := w.gate.NarrowMandate(bot, m.ID, gatehouse.Narrowing{InAll: &gatehouse.LowerLimit{Count: &one}})
+	lower := gatehouse.Narrowing{InAll: &gatehouse.LowerLimit{Count: &one}}
+	_, err := w.gate.NarrowMandate(bot, m.ID, lower)
 	w.wantCode("by the agent", gatehouse.CodeOf(err), gatehouse.CodeRoleRequired)
+	caller, err := gatehouse.CallerFrom(ana)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain := *caller
+	plain.StepUp = false
+	_, err = w.gate.NarrowMandate(gatehouse.NewContext(t.Context(), &plain), m.ID, lower)
+	w.wantCode("without the edit token", gatehouse.CodeOf(err), gatehouse.CodeEditTokenRequired)
 	n := gatehouse.Narrowing{
 		PerDay: &gatehouse.LowerLimit{Amounts: euro("20")},
 		Steps:  []gatehouse.StepNarrowing{{Step: 1, LowerLimit: gatehouse.LowerLimit{Amounts: euro("80")}}},
@@ -394,7 +407,7 @@ func TestMandateNarrows(t *testing.T) {
 	}
 	w.wantStatus("the day's 20", w.refund(bot, "20", nil), gatehouse.StatusApproved)
 	w.wantStatus("more than the day's", w.refund(bot, "1", nil), gatehouse.StatusPending)
-	if _, err := w.gate.NarrowMandate(ana, m.ID, gatehouse.Narrowing{InAll: &gatehouse.LowerLimit{Count: &one}}); err != nil {
+	if _, err := w.gate.NarrowMandate(ana, m.ID, lower); err != nil {
 		t.Fatal(err)
 	}
 	if got := w.mandated(m.ID); got.EndReason != gatehouse.GrantUsedUp {

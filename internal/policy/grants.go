@@ -35,7 +35,8 @@ func (p *Policy) MandateWindow() time.Duration { return p.mandates.maxWindow }
 
 // inAdvance reads what grants and mandates may cover.
 func (p *parser) inAdvance(grants, mandates *yaml.Node) {
-	p.policy.grants = p.advance(grants, "grants", gatehouse.MaxGrantLevel, gatehouse.MaxGrantWindow, gatehouse.MaxGrantWindow)
+	p.policy.grants = p.advance(grants, "grants", gatehouse.MaxGrantLevel, gatehouse.MaxGrantWindow,
+		gatehouse.MaxGrantWindow)
 	p.policy.mandates = p.advance(mandates, "mandates", gatehouse.MaxMandateLevel, gatehouse.MaxMandateWindow,
 		gatehouse.DefaultMandateWindow)
 	if p.policy.grants.upTo == 0 && p.policy.mandates.upTo == 0 {

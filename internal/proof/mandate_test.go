@@ -3,9 +3,11 @@ package proof
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
 )
 
 const mandateRules = `version: 1
@@ -20,22 +22,13 @@ func (w *world) mandate(t *testing.T, ana *person, plan object) string {
 	if proposed.status != 201 {
 		t.Fatal(proposed)
 	}
-	approval, _ := proposed.body["approval"].(map[string]any)
-	confirm, _ := approval["confirm"].(map[string]any)
-	res := ana.post("/proposed-actions/"+proposed.str("id")+"/decide", object{
-		"decision": "approved", "digest": proposed.str("digest"), "confirm": confirm["value"],
-	})
-	if res.status != 200 {
-		t.Fatal(res)
+	var a gatehouse.Action
+	proposed.decode(t, &a)
+	must(t, ana.decide(&a, "approved", object{"confirm": a.Approval.Confirm.Value}), 200, "decided")
+	if done := w.agent.finished(t, a.ID); done.Status != gatehouse.StatusApplied {
+		t.Fatalf("the plan is %s", done.Status)
 	}
-	for range 200 {
-		if a := ana.get("/proposed-actions/" + proposed.str("id")); a.str("status") == "applied" {
-			return "mnd_" + proposed.str("id")[len("act_"):]
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
-	t.Fatal("the plan was not carried out")
-	return ""
+	return "mnd_" + strings.TrimPrefix(a.ID, "act_")
 }
 
 // TestMandates makes fifty proposals at once under one mandate: as many are approved as
