@@ -156,7 +156,7 @@ func TestRoles(t *testing.T) {
 		"targetChanged": "bot op root", "listDelegations": "ana root", "createDelegation": "ana root", "endDelegation": "ana root",
 		"listGrants": "ana op aud root", "createGrant": "ana root", "getGrant": "ana op aud root",
 		"revokeGrant": "ana root", "listMandates": "bot ana op aud root", "getMandate": "bot ana op aud root",
-		"proposeMandate": "bot root", "narrowMandate": "ana root", "pauseMandate": "ana root", "resumeMandate": "ana root",
+		"proposeMandate": "bot", "narrowMandate": "ana root", "pauseMandate": "ana root", "resumeMandate": "ana root",
 		"revokeMandate": "ana root",
 		"listGroups":    "root", "getGroup": "root", "putGroup": "root", "changeGroup": "root", "deleteGroup": "root",
 		"listLinkKeys": "root", "rotateLinkKeys": "root", "revokeLinkKey": "root",

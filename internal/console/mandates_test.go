@@ -31,7 +31,7 @@ func TestMandatesPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	const worst = "at most 40 actions by bot, USD 2000 in all, 9 and USD 2000 a day, up to L3"
-	ana.get("/actions/"+a.ID).want(http.StatusOK).has("Approve "+worst).lacks(goal)
+	ana.get("/actions/" + a.ID).want(http.StatusOK).has("Approve " + worst).lacks(goal)
 	d := gatehouse.Decision{Decision: gatehouse.Approve, Digest: a.Digest}
 	if a.Approval.Confirm != nil {
 		d.Confirm = a.Approval.Confirm.Value
