@@ -95,7 +95,8 @@ type Vote struct {
 	// its name. Both are "" when voters use their own right.
 	For     string `json:"for,omitempty"`
 	ForName string `json:"for_name,omitempty"`
-	// Grant is the id of the [Grant] that gave the vote in advance, "" for none.
+	// Grant is the id of the [Grant] or [Mandate] that gave the vote in advance, "" for
+	// none.
 	Grant string `json:"grant,omitempty"`
 }
 

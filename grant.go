@@ -3,7 +3,6 @@ package gatehouse
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 )
@@ -49,16 +48,11 @@ type Grant struct {
 	When string `json:"when"`
 	// Level is the highest risk level that the grant covers, at most [MaxGrantLevel].
 	Level RiskLevel `json:"max_level"`
-	// Count is how many actions may use the grant, Amounts how much money they may
-	// move in all, by currency. A grant without amounts covers no action that moves
-	// money.
-	Count   int         `json:"count"`
-	Amounts []Magnitude `json:"amounts,omitempty"`
-	// Used and UsedAmounts are what has been taken. Nothing is ever given back.
-	Used        int         `json:"used"`
-	UsedAmounts []Magnitude `json:"used_amounts,omitempty"`
-	CreatedAt   time.Time   `json:"created_at"`
-	ExpiresAt   time.Time   `json:"expires_at"`
+	// Budget is how many actions may use the grant, and how much money they may move.
+	// A grant without amounts covers no action that moves money.
+	Budget
+	CreatedAt time.Time `json:"created_at"`
+	ExpiresAt time.Time `json:"expires_at"`
 	// EndedAt is set when the grant ended before ExpiresAt, with the name of who ended
 	// it, and why.
 	EndedAt   *time.Time `json:"ended_at,omitempty"`
@@ -90,29 +84,7 @@ func (g *Grant) HoldsAt(at time.Time) bool {
 // Fits reports whether an action that moves these amounts fits in what is left. An
 // action without a readable amount does not fit in a grant with amounts.
 func (g *Grant) Fits(moved []Magnitude) bool {
-	if g.Used >= g.Count || len(g.Amounts) > 0 && len(moved) == 0 {
-		return false
-	}
-	for _, m := range moved {
-		if m.Amount.Abs().Cmp(amountIn(g.Amounts, m.Currency).Sub(g.UsedIn(m.Currency))) > 0 {
-			return false
-		}
-	}
-	return true
-}
-
-// UsedIn is what has been used of the amount in a currency.
-func (g *Grant) UsedIn(currency string) Decimal { return amountIn(g.UsedAmounts, currency) }
-
-// Use counts one action that moves these amounts, at most one for each currency.
-func (g *Grant) Use(moved []Magnitude) {
-	g.Used++
-	used := slices.Clone(g.UsedAmounts)
-	for _, m := range moved {
-		sum := Magnitude{amountIn(used, m.Currency).Add(m.Amount.Abs()), m.Currency}
-		used = append(slices.DeleteFunc(used, func(u Magnitude) bool { return u.Currency == m.Currency }), sum)
-	}
-	g.UsedAmounts = used
+	return (len(g.Amounts) == 0 || len(moved) > 0) && g.Budget.Fits(moved)
 }
 
 // End ends the grant.
@@ -134,36 +106,22 @@ func (g *Grant) State(at time.Time) string {
 // WorstCase describes the most that can happen by a grant that nobody has used yet.
 func (g *Grant) WorstCase() string {
 	s := fmt.Sprintf("at most %d times %s of %s by %s", g.Count, g.Operation, g.Connector, g.AgentName)
-	if len(g.Amounts) == 0 {
+	if money := g.money(); money == "" {
 		s += ", without money"
 	} else {
-		list := make([]string, len(g.Amounts))
-		for i, m := range g.Amounts {
-			list[i] = m.Currency + " " + string(m.Amount)
-		}
-		s += ", " + strings.Join(list, " and ") + " in all"
+		s += ", " + money + " in all"
 	}
 	return s + fmt.Sprintf(", up to %s, until %s", g.Level, g.ExpiresAt.UTC().Format(time.RFC3339))
-}
-
-func amountIn(list []Magnitude, currency string) Decimal {
-	for _, m := range list {
-		if m.Currency == currency {
-			return m.Amount
-		}
-	}
-	return "0"
 }
 
 // NewGrant is a request to create a grant. Agent is a name or an id; the other fields
 // are as in [Grant].
 type NewGrant struct {
-	Agent     string      `json:"agent"`
-	Connector string      `json:"connector"`
-	Operation string      `json:"operation"`
-	When      string      `json:"when"`
-	Count     int         `json:"count"`
-	Amounts   []Magnitude `json:"amounts,omitempty"`
+	Agent     string `json:"agent"`
+	Connector string `json:"connector"`
+	Operation string `json:"operation"`
+	When      string `json:"when"`
+	Limit
 	// For is how long the grant holds from now.
 	For Duration `json:"for"`
 	// DryRun stores nothing: the answer is the grant as it would be, without an id.
@@ -181,27 +139,9 @@ func (n *NewGrant) Validate() error {
 		}
 	}
 	v.CheckText("/when", n.When, MaxGrantCondition)
-	if n.Count < 1 || n.Count > MaxGrantCount {
-		v.Add("/count", "must be 1 to %d", MaxGrantCount)
-	}
+	n.check(&v, "")
 	if n.For.D() < MinGrantWindow || n.For.D() > MaxGrantWindow {
 		v.Add("/for", "must be %s to %s", Duration(MinGrantWindow), Duration(MaxGrantWindow))
-	}
-	if len(n.Amounts) > MaxGrantAmounts {
-		v.Add("/amounts", "has more than %d currencies", MaxGrantAmounts)
-	}
-	for i, m := range n.Amounts {
-		at := fmt.Sprintf("/amounts/%d", i)
-		_, err := m.Amount.Micros()
-		if _, bad := ParseDecimal(string(m.Amount)); bad != nil || err != nil || m.Amount.Sign() <= 0 {
-			v.Add(at+"/amount", "must be an amount above 0")
-		}
-		if len(m.Currency) != 3 || strings.Trim(m.Currency, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {
-			v.Add(at+"/currency", "must be three capital letters, such as EUR")
-		}
-		if slices.ContainsFunc(n.Amounts[:i], func(o Magnitude) bool { return o.Currency == m.Currency }) {
-			v.Add(at+"/currency", "stands twice")
-		}
 	}
 	return v.Err()
 }

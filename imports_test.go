@@ -22,7 +22,7 @@ var mayImport = map[string][]string{
 		"", "client", "connector", "connector/mcp", "internal/gate", "internal/audit", "internal/card",
 		"internal/config",
 		"internal/invariants", "internal/mcp", "internal/migratestore", "internal/notify/slack", "internal/openapi",
-		"internal/policy", "internal/serve", "internal/sheet", "internal/spelling", "internal/store/sqlite",
+		"internal/form", "internal/policy", "internal/serve", "internal/sheet", "internal/spelling", "internal/store/sqlite",
 		"internal/term", "internal/tui", "internal/version", "internal/workflow",
 	},
 	"client":                   {""},

@@ -155,10 +155,15 @@ const (
 	ViaPolicy  Channel = "policy"
 	// ViaGrant is an approval given in advance: see [Grant].
 	ViaGrant Channel = "grant"
+	// ViaMandate is an approval given in advance with a plan: see [Mandate].
+	ViaMandate Channel = "mandate"
 	// ViaClient stands for any channel that the client names. The server does not
 	// verify the name.
 	ViaClient Channel = "client"
 )
+
+// InAdvance reports whether the approval was given before the action was proposed.
+func (c Channel) InAdvance() bool { return c == ViaGrant || c == ViaMandate }
 
 // Caller is the principal that makes a request, and what the request proved.
 type Caller struct {

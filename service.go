@@ -341,6 +341,9 @@ type Explanation struct {
 	// EditUpTo is the level up to which somebody who edits the change may approve it
 	// alone; 0: who edits it never approves it.
 	EditUpTo int `json:"edit_approve_up_to"`
+	// CoveredBy is the id of the caller's grant or mandate that would approve the
+	// proposal now, "" for none. Ceilings and the money left are not looked at.
+	CoveredBy string `json:"covered_by,omitempty"`
 	// Trace has a line for each rule: matched, or the condition that did not hold.
 	Trace []RuleTrace `json:"trace"`
 }

@@ -89,6 +89,7 @@ type ReadTx interface {
 	DelegationReader
 	GrantReader
 	DeviceReader
+	MandateReader
 	CredentialReader
 }
 
@@ -113,6 +114,7 @@ type Tx interface {
 	DelegationWriter
 	GrantWriter
 	DeviceWriter
+	MandateWriter
 	CredentialWriter
 }
 

@@ -51,6 +51,7 @@ const (
 	ThingDelegation = "delegation"
 	ThingGrant      = "grant"
 	ThingDevice     = "device" // of the caller
+	ThingMandate    = "mandate"
 )
 
 // Lookup reports whether the caller's tenant has a thing, whatever the caller's
@@ -96,6 +97,8 @@ type Config struct {
 	Grants gatehouse.GrantService
 	// If Devices is nil, its routes are left out.
 	Devices gatehouse.DeviceService
+	// If Mandates is nil, its routes are left out.
+	Mandates gatehouse.MandateService
 	// If Targets is nil, its route is left out.
 	Targets gatehouse.TargetService
 	// If TargetHooks is nil, its route is left out.

@@ -66,10 +66,10 @@ func (f *fake) EndDelegation(ctx context.Context, id string) (*gatehouse.Delegat
 func testGrant() *gatehouse.Grant {
 	g := &gatehouse.Grant{
 		ID: "grt_1", Tenant: "default", Grantor: "prn_1", GrantorName: "ana", Agent: "prn_2", AgentName: "bot",
-		Connector: "shop", Fingerprint: "f1", Operation: "refund", When: "true", Level: gatehouse.L3, Count: 3,
-		Amounts: []gatehouse.Magnitude{{Amount: "10.00", Currency: "EUR"}}, CreatedAt: testTime,
-		ExpiresAt: testTime.Add(time.Hour),
+		Connector: "shop", Fingerprint: "f1", Operation: "refund", When: "true", Level: gatehouse.L3,
+		CreatedAt: testTime, ExpiresAt: testTime.Add(time.Hour),
 	}
+	g.Count, g.Amounts = 3, []gatehouse.Magnitude{{Amount: "10.00", Currency: "EUR"}}
 	g.Worst = g.WorstCase()
 	return g
 }

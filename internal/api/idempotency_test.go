@@ -114,7 +114,10 @@ func roundBodies() map[string]string {
 		"targetChanged": `{"connector":"shop","entity_type":"item","entity_ref":"SKU-1","version":"8"}`, "createDelegation": `{"to":"ben","ends_at":"2026-12-01T08:00:00Z","action_types":["price_change"],"max_level":3}`, "putGroup": `{"members":["ana"]}`, "changeGroup": `{"add":["ana"],"remove":["ben"]}`,
 		"createGrant": `{"agent":"bot","connector":"shop","operation":"refund","when":"true","count":3,` +
 			`"amounts":[{"amount":"10.00","currency":"EUR"}],"for":"4h"}`,
-		"createTenant": `{"id":"acme"}`, "applyPolicy": `{"source":"rules: []"}`,
+		"proposeMandate": `{"goal":"pay back","steps":[{"action_type":"refund","connector":"shop","operation":"refund",` +
+			`"entity_type":"order","when":"true","count":3,"amounts":[{"amount":"10.00","currency":"EUR"}]}],"for":"48h"}`,
+		"narrowMandate": `{"in_all":{"count":2}}`,
+		"createTenant":  `{"id":"acme"}`, "applyPolicy": `{"source":"rules: []"}`,
 		"applyWorkflow": `{"name": "triage", "steps": []}`, "startRun": `{"input":{"n":1},"trigger_ref":"INC1"}`, "cancelRun": `{"reason":"no"}`,
 		"signalRun": `{"name":"closed","data":{"n":1.10}}`, "leaseSteps": `{"tools":["page"],"max":10,"wait":"30s"}`, "heartbeatStep": `{"generation":1}`,
 		"completeStep": `{"generation":1,"output":{"ok":true}}`, "failStep": `{"generation":1,"detail":"no","retryable":true}`,

@@ -41,7 +41,7 @@ func (rt *route) example() string {
 	id := map[string]string{
 		ThingAction: "act_1", ThingPush: "psh_1", ThingPrincipal: "prn_1", ThingKey: "key_1", ThingPolicy: "1",
 		ThingSession: "ses_1", ThingWorkflow: "triage", ThingRun: "run_1", ThingStep: "stp_1", ThingGroup: "finance",
-		ThingLinkKey: "rgk_1", ThingDelegation: "dlg_1", ThingGrant: "grt_1", ThingDevice: "dev_1",
+		ThingLinkKey: "rgk_1", ThingDelegation: "dlg_1", ThingGrant: "grt_1", ThingDevice: "dev_1", ThingMandate: "mnd_1",
 	}[rt.thing]
 	if rt.name == "applyWorkflow" { // it names something that need not exist
 		id = "triage"
@@ -155,8 +155,10 @@ func TestRoles(t *testing.T) {
 		"createKey": "root", "listKeys": "root", "revokeKey": "root", "rotateEditToken": "root",
 		"targetChanged": "bot op root", "listDelegations": "ana root", "createDelegation": "ana root", "endDelegation": "ana root",
 		"listGrants": "ana op aud root", "createGrant": "ana root", "getGrant": "ana op aud root",
-		"revokeGrant": "ana root",
-		"listGroups":  "root", "getGroup": "root", "putGroup": "root", "changeGroup": "root", "deleteGroup": "root",
+		"revokeGrant": "ana root", "listMandates": "bot ana op aud root", "getMandate": "bot ana op aud root",
+		"proposeMandate": "bot", "narrowMandate": "ana root", "pauseMandate": "ana root", "resumeMandate": "ana root",
+		"revokeMandate": "ana root",
+		"listGroups":    "root", "getGroup": "root", "putGroup": "root", "changeGroup": "root", "deleteGroup": "root",
 		"listLinkKeys": "root", "rotateLinkKeys": "root", "revokeLinkKey": "root",
 		"createTenant": "root", "listTenants": "root", "listNotices": "root", "dismissNotices": "root", "applyPolicy": "root", "activatePolicy": "root", "proposePolicy": "root",
 		"checkStore": "root", "previewArchive": "root", "markUnknown": "root", "askTargets": "op root", "checkRoles": "op root",

@@ -40,6 +40,7 @@ type cli struct {
 	Cancel  cancelCmd  `cmd:"" group:"act" help:"Withdraw an action."`
 	Revise  reviseCmd  `cmd:"" group:"act" help:"Replace a pending action by another."`
 	Grant   grantCmd   `cmd:"" group:"act" help:"Approve in advance: create, list, show, revoke."`
+	Mandate mandateCmd `cmd:"" group:"act" help:"Plans of agents: propose, list, show, narrow, pause, resume, revoke."`
 	Edit    editCmd    `cmd:"" group:"act" help:"Edit the change of a pending action, as its reviewer."`
 	Rebase  rebaseCmd  `cmd:"" group:"act" help:"Propose the same change on the present state of its target."`
 	Reverse reverseCmd `cmd:"" group:"act" help:"Propose to undo an applied action."`

@@ -23,6 +23,7 @@ type service interface {
 	gatehouse.DelegationService
 	gatehouse.GrantService
 	gatehouse.DeviceService
+	gatehouse.MandateService
 	gatehouse.InsightService
 }
 

@@ -50,15 +50,12 @@ Examples:
 // Run creates a grant.
 func (c *grantCreateCmd) Run(g *globals, api service) error {
 	n := gatehouse.NewGrant{
-		Agent: c.Agent, Connector: c.Connector, Operation: c.Operation, When: c.When, Count: c.Count, For: c.For,
-		DryRun: true,
+		Agent: c.Agent, Connector: c.Connector, Operation: c.Operation, When: c.When, For: c.For, DryRun: true,
 	}
-	for _, text := range c.Amount {
-		currency, amount, found := strings.Cut(text, "=")
-		if !found {
-			return term.Usagef("--amount must be a currency and an amount, such as EUR=2000")
-		}
-		n.Amounts = append(n.Amounts, gatehouse.Magnitude{Amount: gatehouse.Decimal(amount), Currency: currency})
+	n.Count = c.Count
+	var err error
+	if n.Amounts, err = amountFlags(c.Amount, "--amount"); err != nil {
+		return err
 	}
 	if c.Like != "" {
 		a, err := api.FindAction(g.Ctx, c.Like)
@@ -86,6 +83,18 @@ func (c *grantCreateCmd) Run(g *globals, api service) error {
 	}
 	n.DryRun = false
 	return g.printGrant(api.CreateGrant(g.Ctx, n))
+}
+
+// amountFlags reads values such as EUR=2000.
+func amountFlags(texts []string, flag string) (list []gatehouse.Magnitude, err error) {
+	for _, text := range texts {
+		currency, amount, found := strings.Cut(text, "=")
+		if !found {
+			return nil, term.Usagef("%s must be a currency and an amount, such as EUR=2000", flag)
+		}
+		list = append(list, gatehouse.Magnitude{Amount: gatehouse.Decimal(amount), Currency: currency})
+	}
+	return list, nil
 }
 
 // likeAction fills what is not given from an action.
@@ -200,12 +209,8 @@ func grantTable(g *globals, list ...*gatehouse.Grant) *term.Table {
 		Drop:   []int{5, 7, 2},
 	}
 	for _, x := range list {
-		amounts := make([]string, len(x.Amounts))
-		for i, m := range x.Amounts {
-			amounts[i] = fmt.Sprintf("%s of %s %s", x.UsedIn(m.Currency), m.Amount, m.Currency)
-		}
 		used := fmt.Sprintf("%d of %d", x.Used, x.Count)
-		t.Add(x.ID, x.AgentName, x.Connector, x.Operation, used, strings.Join(amounts, ", "),
+		t.Add(x.ID, x.AgentName, x.Connector, x.Operation, used, amountsText(&x.Budget),
 			g.At(x.ExpiresAt), x.GrantorName, x.State(time.Now()))
 	}
 	return t

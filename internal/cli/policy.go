@@ -316,6 +316,9 @@ func printExplanation(s *sheet.Sheet, e *gatehouse.Explanation) {
 	if e.Hold > 0 {
 		s.Line("hold", e.Hold.String())
 	}
+	if e.CoveredBy != "" {
+		s.Line("covered by", e.CoveredBy)
+	}
 	for _, c := range e.Ceilings {
 		s.Line("ceiling", fmt.Sprintf("%s for %s: takes %s of %s per %s", c.Ceiling, c.Scope, c.Amount, c.Limit,
 			c.Window))

@@ -171,7 +171,7 @@ func (g *globals) tellNext(a *gatehouse.Action) {
 		switch a.DecidedVia {
 		case gatehouse.ViaPolicy:
 			g.Say("Allowed by the policy; on its way.")
-		case gatehouse.ViaGrant:
+		case gatehouse.ViaGrant, gatehouse.ViaMandate:
 			g.Say("Approved in advance by %s; on its way.", term.Safe(a.DecidedBy))
 		}
 	}

@@ -296,7 +296,7 @@ func decidedWord(a *gatehouse.Action) string {
 	if a.DecidedVia == gatehouse.ViaPolicy {
 		return "allowed by policy"
 	}
-	if a.DecidedVia == gatehouse.ViaGrant {
+	if a.DecidedVia.InAdvance() {
 		return "approved in advance"
 	}
 	return "approved"

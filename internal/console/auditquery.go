@@ -101,7 +101,7 @@ func auditKinds() []auditKind {
 		{"deliveries", "Deliveries to targets", []string{"push.", "action."}},
 		{"runs", "Runs and workflows", []string{"run.", "step.", "workflow."}},
 		{"policies", "Policies", []string{"policy."}},
-		{"people", "People, agents and rights", []string{"principal.", "group.", "delegation.", "grant.", "tenant.",
+		{"people", "People, agents and rights", []string{"principal.", "group.", "delegation.", "grant.", "mandate.", "tenant.",
 			"admin."}},
 		{"access", "Sign-ins and keys", []string{"session.", "setup_link.", "identity.", "passkey.", "key.",
 			"edit_token.", "link.", "device."}},

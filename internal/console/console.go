@@ -34,6 +34,8 @@ type Config struct {
 	Grants Grants
 	// Devices lets people manage the browsers that get their notifications; nil leaves its page out.
 	Devices Devices
+	// Mandates lets people stop what they approved; nil leaves its page out.
+	Mandates gatehouse.MandateService
 	// LogChecker verifies the audit log.
 	LogChecker LogChecker
 	// PolicyChecker lints and tests policies that are not stored yet.

@@ -83,7 +83,7 @@ func noticeWords(kind string) string {
 		"setup_link.created": "Set-up link made for", "passkey.added": "Passkey added by", "passkey.removed": "Passkey removed of",
 		"identity.linked": "Sign-in identity linked to", "identity.unlinked": "Sign-in identity unlinked from",
 		"delegation.made": "Delegation made by", "delegation.ended": "Delegation ended of",
-		"grant.created": "Grant given for",
+		"grant.created": "Grant given for", "mandate.given": "Plan approved of",
 		"group.created": "Group made:", "group.deleted": "Group removed:",
 		"policy.applied": "Policy applied:", "policy.activated": "Policy activated:", "policy.break_glass": "Policy changed past the gate:",
 		"admin.reset": "Administrator reset at the machine:",

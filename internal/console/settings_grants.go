@@ -105,14 +105,20 @@ func (f *grantForm) parse() (n gatehouse.NewGrant, err error) {
 	if err := n.For.UnmarshalText([]byte(f.hold)); err != nil {
 		violations.Add("/for", "must be a duration such as 4h")
 	}
-	for _, text := range strings.FieldsFunc(f.amounts, func(r rune) bool { return r == ',' || r == ' ' }) {
+	n.Amounts = typedAmounts(f.amounts, &violations)
+	return n, violations.Err()
+}
+
+// typedAmounts reads amounts such as "EUR=2000, USD=5".
+func typedAmounts(text string, v *gatehouse.Violations) (list []gatehouse.Magnitude) {
+	for _, text := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' }) {
 		currency, amount, found := strings.Cut(text, "=")
 		if !found {
-			violations.Add("/amounts", "must be such as EUR=2000")
+			v.Add("/amounts", "must be such as EUR=2000")
 		}
-		n.Amounts = append(n.Amounts, gatehouse.Magnitude{Amount: gatehouse.Decimal(amount), Currency: currency})
+		list = append(list, gatehouse.Magnitude{Amount: gatehouse.Decimal(amount), Currency: currency})
 	}
-	return n, violations.Err()
+	return list
 }
 
 func (c *Console) revokeGrant(v *view) error {
@@ -138,7 +144,7 @@ func grantPath(id, verb string) string { return grantsPath + "/" + url.PathEscap
 
 // likePath leads to a new grant like an action, "" where the person gives none.
 func (v *view) likePath(a *gatehouse.Action) string {
-	asked := a.Approval != nil && a.DecidedVia != gatehouse.ViaGrant
+	asked := a.Approval != nil && !a.DecidedVia.InAdvance()
 	if v.c.cfg.Grants == nil || !asked || !v.person.MayDecide() || a.Approval.Bars(v.person) {
 		return ""
 	}
@@ -167,11 +173,11 @@ func grantState(g *gatehouse.Grant, now time.Time) string {
 	return g.State(now)
 }
 
-// grantUse says how much of a grant was used.
-func grantUse(g *gatehouse.Grant) string {
-	s := strconv.Itoa(g.Used) + " of " + strconv.Itoa(g.Count)
-	for _, m := range g.Amounts {
-		s += ", " + string(g.UsedIn(m.Currency)) + " of " + string(m.Amount) + " " + m.Currency
+// budgetUse says how much of a budget was used.
+func budgetUse(b *gatehouse.Budget) string {
+	s := strconv.Itoa(b.Used) + " of " + strconv.Itoa(b.Count)
+	for _, m := range b.Amounts {
+		s += ", " + string(b.UsedIn(m.Currency)) + " of " + string(m.Amount) + " " + m.Currency
 	}
 	return s
 }

@@ -157,6 +157,7 @@ func (s *step) end(proven bool, code, detail, says string, more ...gatehouse.Mem
 		s.markDeadLetter()
 		if !s.action.Status.Finished() {
 			s.moveAction(gatehouse.StatusUnknown, nil)
+			s.do(func() error { return gate.PauseFailed(s.tx, s.action, s.actor) })
 		}
 		s.leaf("push.unknown", more...)
 		return
@@ -165,6 +166,8 @@ func (s *step) end(proven bool, code, detail, says string, more ...gatehouse.Mem
 	s.markDeadLetter()
 	if s.action.Status.CanMove(gatehouse.StatusFailed) {
 		s.moveAction(gatehouse.StatusFailed, &gatehouse.Failure{Code: code, Detail: detail})
+		// Before the ceilings, as a use of the mandate locks them.
+		s.do(func() error { return gate.PauseFailed(s.tx, s.action, s.actor) })
 		s.do(func() error { return s.tx.ReleaseCeilings(s.action.ID) })
 	}
 	s.leaf("push.failed", more...)

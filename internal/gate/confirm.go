@@ -18,7 +18,7 @@ var salientFields = []string{"amount", "total", "price", "name", "company_name",
 const maxRetyped = 24
 
 // confirmation chooses what an approver has to retype at L4 and L5: the number of
-// changed records, else an amount, else the name of a new entity, else the new
+// changed records, or of actions approved in advance, else an amount, else the name of a new entity, else the new
 // value of the only changed field, if it is short, else the target's reference. All
 // of these come from the payload, never from the magnitude that the proposer
 // claims. Text that cannot be typed is skipped.
@@ -28,6 +28,12 @@ func confirmation(a *gatehouse.Action) *gatehouse.Confirm {
 	}
 	if n := len(a.Target.EntityRefs); n > 0 {
 		return &gatehouse.Confirm{Value: strconv.Itoa(n), Prompt: fmt.Sprintf("Type %d, the number of %s records affected", n, label(a.Target.EntityType))}
+	}
+	if a.Connector == PolicyConnector && a.Operation == MandateOperation {
+		if all, ok := a.ProposedChange.Get("in_all"); ok {
+			n, _ := all.Get("count")
+			return &gatehouse.Confirm{Value: string(n), Prompt: fmt.Sprintf("Type %s, the number of actions approved in advance", n)}
+		}
 	}
 	for _, field := range salientFields {
 		if v, ok := a.ProposedChange.Get(field); ok {

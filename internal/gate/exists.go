@@ -10,8 +10,8 @@ import (
 
 // Exists returns nil when the caller's tenant has the thing, else not_found. Kinds
 // are action (an approval's id names its action), push, principal, key, session,
-// link_key, delegation, grant, device (of the caller), policy, group and workflow (by
-// name), run and step. Things of an unknown kind always exist.
+// link_key, delegation, grant, mandate, device (of the caller), policy, group and
+// workflow (by name), run and step. Things of an unknown kind always exist.
 func (g *Gate) Exists(ctx context.Context, kind, id string) error {
 	return g.View(ctx, kind, func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
 		switch kind {
@@ -48,6 +48,8 @@ func (g *Gate) Exists(ctx context.Context, kind, id string) error {
 			_, err = ownDevice(tx, c, id)
 		case "grant":
 			_, err = tx.FindGrant(id)
+		case "mandate":
+			_, err = tx.FindMandate(id)
 		case "policy":
 			version, convErr := strconv.Atoi(id)
 			if convErr != nil || version < 1 {

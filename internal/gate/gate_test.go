@@ -50,6 +50,9 @@ func (f *targets) Describe(_ string, p *gatehouse.Proposal) (string, gatehouse.R
 	if p.Operation == "none" {
 		return "", 0, 0, gatehouse.Violations{{Pointer: "/operation", Detail: "is unknown"}}.Err()
 	}
+	if p.Connector == gate.PolicyConnector {
+		return f.fingerprint, gatehouse.L4, time.Hour, nil
+	}
 	return f.fingerprint, f.floor, time.Hour, nil
 }
 

@@ -121,7 +121,7 @@ func (g *Gate) newGrant(tx gatehouse.Tx, c *gatehouse.Caller, n *gatehouse.NewGr
 	grant := &gatehouse.Grant{
 		Tenant: tenant, Grantor: c.Principal.ID, GrantorName: c.Principal.Name, Agent: agent.ID, AgentName: agent.Name,
 		Connector: n.Connector, Fingerprint: fingerprint, Operation: n.Operation, When: n.When,
-		Level: min(active.GrantUpTo(), gatehouse.MaxGrantLevel), Count: n.Count, Amounts: n.Amounts,
+		Level: min(active.GrantUpTo(), gatehouse.MaxGrantLevel), Budget: gatehouse.Budget{Limit: n.Limit},
 		CreatedAt: now, ExpiresAt: now.Add(n.For.D().Truncate(time.Microsecond)),
 	}
 	grant.Worst = grant.WorstCase()
@@ -249,25 +249,31 @@ func endGrants(tx gatehouse.Tx, by author, f gatehouse.GrantFilter, why gatehous
 	}
 }
 
-// endGrantsOf ends the grants of a person whose rights changed, if they may not decide
-// any more.
+// endGrantsOf ends the grants and mandates of a person whose rights changed, if they may
+// not decide any more.
 func endGrantsOf(tx gatehouse.Tx, by author, p *gatehouse.Principal) error {
 	if p.MayDecide() {
 		return nil
 	}
+	if err := endMandatesOf(tx, by, p); err != nil {
+		return err
+	}
 	return endGrants(tx, by, gatehouse.GrantFilter{Grantor: p.ID}, gatehouse.GrantRightLost)
 }
 
-// endGrantsUnder ends what a policy that becomes active does not allow.
+// endGrantsUnder ends what a policy that becomes active does not allow. What it judges
+// differently ends with the first such action.
 func endGrantsUnder(tx gatehouse.Tx, by author, source string) error {
-	open, err := tx.ListGrants(gatehouse.GrantFilter{Open: true, Limit: 1})
-	if err != nil || len(open) == 0 {
-		return err
+	p, err := policy.Parse([]byte(source))
+	if err != nil || p.GrantUpTo() == 0 {
+		if err := endGrants(tx, by, gatehouse.GrantFilter{}, gatehouse.GrantPolicy); err != nil {
+			return err
+		}
 	}
-	if p, err := policy.Parse([]byte(source)); err == nil && p.GrantUpTo() > 0 {
-		return nil // what it judges differently ends with the first such action
+	if err == nil && p.MandateUpTo() > 0 {
+		return nil
 	}
-	return endGrants(tx, by, gatehouse.GrantFilter{}, gatehouse.GrantPolicy)
+	return endMandates(tx, by, gatehouse.GrantPolicy, func(*gatehouse.Mandate) bool { return true })
 }
 
 // endGrant ends a locked grant. action is the one by which it ended, nil for none.

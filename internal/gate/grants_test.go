@@ -25,9 +25,10 @@ func refunds(t *testing.T, more string) (w *world, bot, ana context.Context) {
 
 func newGrant(change func(*gatehouse.NewGrant)) gatehouse.NewGrant {
 	n := gatehouse.NewGrant{
-		Agent: "bot", Connector: "shop", Operation: "refund", When: "change.amount <= 50", Count: 3,
-		Amounts: []gatehouse.Magnitude{{Amount: "100", Currency: "EUR"}}, For: gatehouse.Duration(time.Hour),
+		Agent: "bot", Connector: "shop", Operation: "refund", When: "change.amount <= 50",
+		For: gatehouse.Duration(time.Hour),
 	}
+	n.Count, n.Amounts = 3, []gatehouse.Magnitude{{Amount: "100", Currency: "EUR"}}
 	if change != nil {
 		change(&n)
 	}

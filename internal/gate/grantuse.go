@@ -10,26 +10,35 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
-// findGrants finds the open grants that cover a judged proposal, outside of its
-// transaction, which checks again whatever can change.
+// findGrants finds the open grants and mandates that cover a judged proposal, outside
+// of its transaction, which checks again whatever can change.
 func (g *Gate) findGrants(ctx context.Context, d *draft, f policy.Facts, from *lineage) error {
 	v, a := &d.verdict, &d.action
-	v.grants = nil
-	if v.policy == nil || v.policy.GrantUpTo() == 0 || v.Outcome == gatehouse.OutcomeAllow || !grantable(a, from) {
+	v.grants, v.mandates = nil, nil
+	if v.policy == nil || v.policy.GrantUpTo() == 0 && v.policy.MandateUpTo() == 0 ||
+		v.Outcome == gatehouse.OutcomeAllow || !grantable(a, from) {
 		return nil
 	}
-	var open []*gatehouse.Grant
+	var grants []*gatehouse.Grant
+	var mandates []*gatehouse.Mandate
 	err := g.Store.View(ctx, f.Tenant, func(tx gatehouse.ReadTx) (err error) {
 		f.ProposedAt = tx.Now()
-		open, err = tx.ListGrants(gatehouse.GrantFilter{
-			Agent: a.ProposerID, Connector: a.Connector, Operation: a.Operation, Open: true, Limit: gatehouse.MaxGrants,
-		})
+		if v.policy.GrantUpTo() > 0 {
+			grants, err = tx.ListGrants(gatehouse.GrantFilter{
+				Agent: a.ProposerID, Connector: a.Connector, Operation: a.Operation, Open: true, Limit: gatehouse.MaxGrants,
+			})
+		}
+		if err == nil && v.policy.MandateUpTo() > 0 {
+			mandates, err = tx.ListMandates(gatehouse.MandateFilter{
+				Agent: a.ProposerID, Open: true, Limit: gatehouse.MaxMandates,
+			})
+		}
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	for _, grant := range open {
+	for _, grant := range grants {
 		if grant.Fingerprint != a.Fingerprint {
 			continue
 		}
@@ -41,10 +50,11 @@ func (g *Gate) findGrants(ctx context.Context, d *draft, f policy.Facts, from *l
 		if !when.Holds(ctx, f, v.RiskLevel) {
 			continue
 		}
-		if money, ok := moved(a, grant); ok {
+		if money, ok := moved(a, grant.Amounts); ok {
 			v.grants = append(v.grants, covered{grant, money})
 		}
 	}
+	v.mandates = g.coveredSteps(ctx, mandates, a, v, f)
 	return ctx.Err()
 }
 
@@ -53,7 +63,7 @@ func (g *Gate) findGrants(ctx context.Context, d *draft, f policy.Facts, from *l
 // people.
 func grantable(a *gatehouse.Action, from *lineage) bool {
 	return from.supersedes == nil && from.reverses == nil && from.author == nil && from.starter == nil &&
-		from.required == 0 && !from.policy &&
+		from.required == 0 && !from.own &&
 		len(a.Target.EntityRefs) == 0 && a.Connector != workflow.ApprovalConnector
 }
 
@@ -63,14 +73,14 @@ type covered struct {
 	moved []gatehouse.Magnitude
 }
 
-// moved is the money that an action may move, by currency; false where it cannot be
-// counted. The present state is its proposer's word, which could only make it less, so
+// moved is the money that an action may move, by currency, for a limit of these
+// amounts; false where it cannot be counted. The present state is its proposer's word, which could only make it less, so
 // new values count in full; the claimed magnitude can only raise it. What has no currency
-// counts in that of a grant with only one.
-func moved(a *gatehouse.Action, grant *gatehouse.Grant) (list []gatehouse.Magnitude, ok bool) {
+// counts in that of a limit with only one.
+func moved(a *gatehouse.Action, limit []gatehouse.Magnitude) (list []gatehouse.Magnitude, ok bool) {
 	only := ""
-	if len(grant.Amounts) == 1 {
-		only = grant.Amounts[0].Currency
+	if len(limit) == 1 {
+		only = limit[0].Currency
 	}
 	take := func(currency string, more func(before gatehouse.Decimal) gatehouse.Decimal) {
 		currency = cmp.Or(currency, only)
@@ -87,7 +97,7 @@ func moved(a *gatehouse.Action, grant *gatehouse.Grant) (list []gatehouse.Magnit
 	for _, x := range card.Amounts(&bare) {
 		take(x.Currency, x.Size.Add)
 	}
-	if !card.Countable(&bare) || len(grant.Amounts) > 0 && len(list) == 0 {
+	if !card.Countable(&bare) || len(limit) > 0 && len(list) == 0 {
 		return nil, false
 	}
 	if m := a.Magnitude; m != nil && m.Amount != "" {
@@ -109,11 +119,16 @@ func moved(a *gatehouse.Action, grant *gatehouse.Grant) (list []gatehouse.Magnit
 	return list, true
 }
 
-// useGrants approves a pending action by the first grant that covers it, in the
-// transaction that proposes it. Where none does, people are asked.
+// useGrants approves a pending action by the first grant or mandate that covers it, in
+// the transaction that proposes it. Where none does, people are asked.
 func (g *Gate) useGrants(tx gatehouse.Tx, a *gatehouse.Action, v judgement) error {
 	for _, found := range v.grants {
 		if done, err := g.useGrant(tx, a, &v, found); done || err != nil {
+			return err
+		}
+	}
+	for _, found := range v.mandates {
+		if done, err := g.useMandate(tx, a, &v, found); done || err != nil {
 			return err
 		}
 	}

@@ -28,7 +28,7 @@ func TestGrantable(t *testing.T) {
 		"a reversal":                  {plain, lineage{reverses: other}, false},
 		"rebased or edited":           {plain, lineage{author: &gatehouse.Principal{}}, false},
 		"of a step that asks people":  {plain, lineage{required: 1}, false},
-		"a policy":                    {plain, lineage{policy: true}, false},
+		"a policy":                    {plain, lineage{own: true}, false},
 		"a bulk operation":            {several, lineage{}, false},
 		"the question of an ask step": {question, lineage{}, false},
 	} {

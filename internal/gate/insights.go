@@ -124,7 +124,7 @@ func (t *tally) add(f gatehouse.ActionFact) {
 		t.Approved++
 	}
 	// What was approved in advance has not waited.
-	if person && f.DecidedVia != gatehouse.ViaGrant && f.DecidedAt != nil {
+	if person && !f.DecidedVia.InAdvance() && f.DecidedAt != nil {
 		t.waits = append(t.waits, f.DecidedAt.Sub(f.ProposedAt))
 	}
 }

@@ -82,8 +82,9 @@ type judgement struct {
 	policy *policy.Policy
 	// facts are the input of judged.
 	facts policy.Facts
-	// grants are those that cover the proposal: see findGrants.
-	grants []covered
+	// grants and mandates are those that cover the proposal: see findGrants.
+	grants   []covered
+	mandates []mandated
 }
 
 // activePolicy returns the tenant's active policy, parsed. For a policy that does
@@ -333,10 +334,12 @@ func (g *Gate) ExplainPolicy(ctx context.Context, p *gatehouse.Proposal) (*gateh
 	var out *gatehouse.Explanation
 	var active *policy.Policy
 	var facts policy.Facts
+	var fingerprint string
 	err := g.View(ctx, "policy", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
 		tenant := c.Principal.Tenant
-		_, floor, _, err := g.targets.Describe(tenant, p)
-		if err != nil {
+		var floor gatehouse.RiskLevel
+		var err error
+		if fingerprint, floor, _, err = g.targets.Describe(tenant, p); err != nil {
 			return err
 		}
 		var version int
@@ -371,10 +374,34 @@ func (g *Gate) ExplainPolicy(ctx context.Context, p *gatehouse.Proposal) (*gateh
 			return explainAnswerers(tx, out, p, facts.Proposer, v)
 		})
 	}
+	if err == nil && out.Outcome == gatehouse.OutcomeNeedsApproval {
+		d := &draft{verdict: judgement{Verdict: v, policy: active}}
+		d.action.Proposal, d.action.ProposerID, d.action.Fingerprint = *p, facts.Proposer.ID, fingerprint
+		if err = g.findGrants(ctx, d, facts, &lineage{}); err == nil {
+			out.CoveredBy = d.verdict.coveredBy(facts.ProposedAt)
+		}
+	}
 	if err == nil {
 		err = ctx.Err()
 	}
 	return out, err
+}
+
+// coveredBy is the id of the first grant or mandate that would approve the proposal at a
+// time, "" for none.
+func (j *judgement) coveredBy(now time.Time) string {
+	for _, x := range j.grants {
+		if x.HoldsAt(now) && x.Fits(x.moved) && j.RiskLevel <= min(x.Level, j.policy.GrantUpTo()) && j.Required <= 1 {
+			return x.ID
+		}
+	}
+	for _, x := range j.mandates {
+		if x.HoldsAt(now) && x.Fits(x.step, x.moved, now) && j.RiskLevel <= min(x.Level, j.policy.MandateUpTo()) &&
+			j.Required <= len(x.Voters) {
+			return x.ID
+		}
+	}
+	return ""
 }
 
 // explainAnswerers sets the number of required approvers, and changes the outcome

@@ -73,7 +73,7 @@ func (g *Gate) ProposePolicy(ctx context.Context, r gatehouse.PolicyProposal) (*
 		ProposedChange: gatehouse.MustJSON(policyText{r.Source}),
 		Rationale:      r.Rationale,
 	}
-	a, _, err := g.propose(ctx, c, p, lineage{revision: 1, policy: true})
+	a, _, err := g.propose(ctx, c, p, lineage{revision: 1, own: true})
 	return a, err
 }
 

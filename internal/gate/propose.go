@@ -70,8 +70,9 @@ type lineage struct {
 	// nothing.
 	vote *ruling
 	dry  bool
-	// policy says that the action replaces the policy: see ProposePolicy.
-	policy bool
+	// own says that the action is for Gatehouse itself: see ProposePolicy and
+	// ProposeMandate.
+	own bool
 }
 
 // proposer is the principal that the action is proposed by.
@@ -227,8 +228,8 @@ func (g *Gate) knownKey(tx gatehouse.ReadTx, c *gatehouse.Caller, p *gatehouse.P
 // draft makes the action as far as it does not depend on the store.
 func (g *Gate) draft(c *gatehouse.Caller, p *gatehouse.Proposal, from lineage) (*draft, error) {
 	tenant := c.Principal.Tenant
-	if p.Connector == PolicyConnector && !from.policy {
-		return nil, gatehouse.Violations{{Pointer: "/connector", Detail: "a policy is proposed with POST /policies/propose"}}.Err()
+	if p.Connector == PolicyConnector && !from.own {
+		return nil, gatehouse.Violations{{Pointer: "/connector", Detail: "a policy is proposed with POST /policies/propose, a plan with POST /mandates"}}.Err()
 	}
 	if err := spelling.CheckKeys(p); err != nil {
 		return nil, err

@@ -186,5 +186,8 @@ func markUnknown(tx gatehouse.Tx, p *gatehouse.Push, a *gatehouse.Action, actor 
 	if err != nil {
 		return fmt.Errorf("mark %s: %w", p.ID, err)
 	}
+	if err := PauseFailed(tx, a, actor); err != nil {
+		return err
+	}
 	return leaf("push.unknown", was, gatehouse.StatusUnknown)
 }

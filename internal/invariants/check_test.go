@@ -342,6 +342,8 @@ SELECT 'default', 'grt_x', id, 'prn_bot', 'shop', 'f', 'update', 'true', 3, 9, '
 WHERE name = 'ben' AND tenant = 'default'`, 23, "", true},
 		{"a vote by a grant", `UPDATE vote SET grant_id = 'grt_x' WHERE name = 'ana' AND seq = ` + where("pair"), 23,
 			"pair", true},
+		{"a mandate that nobody gave", `INSERT INTO mandate (tenant, id, agent_id, count, used, created_at, expires_at, body)
+VALUES ('default', 'mnd_x', 'prn_bot', 9, 0, 1, 2, '{}')`, 23, "", true},
 		{"another policy text", `UPDATE policy_version SET source = source || '#' WHERE tenant = 'default'`, 23, "", true},
 		{"nobody is asked", `DELETE FROM approval WHERE seq = ` + where("pending"), 17, "pending", false},
 	}...) {

@@ -35,6 +35,9 @@ func (c *checker) rights(ctx context.Context) error {
 		if err := c.checkGrants(ctx, tx, h); err != nil {
 			return err
 		}
+		if err := c.checkMandates(ctx, tx, h); err != nil {
+			return err
+		}
 		return c.policies(ctx, tx, h)
 	})
 }
@@ -53,6 +56,8 @@ type rightsHistory struct {
 	delegations map[subject]loggedDelegation
 	// grants, by id, with their first entries and whether another ended them.
 	grants map[subject]loggedGrant
+	// mandates, by id, with the hash of the row in their last entries.
+	mandates map[subject]string
 }
 
 // loggedPrincipal is a principal according to its entries. A field that an
@@ -75,9 +80,11 @@ type loggedPrincipal struct {
 // writing. It keeps one record per principal and policy version.
 func readRights(ctx context.Context, tx *sql.Tx) (*rightsHistory, error) {
 	h := &rightsHistory{principals: map[subject]*loggedPrincipal{}, policies: map[subject]string{}, active: map[string]int{},
-		delegations: map[subject]loggedDelegation{}, grants: map[subject]loggedGrant{}}
+		delegations: map[subject]loggedDelegation{}, grants: map[subject]loggedGrant{},
+		mandates: map[subject]string{}}
 	const query = `SELECT tenant, body FROM audit_leaf WHERE action_id = '' AND (body LIKE '%"type":"principal.%' OR body LIKE '%"type":"policy.%' OR body LIKE '%"type":"delegation.%'
-  OR body LIKE '%"type":"grant.%' OR body LIKE '%"approver_since":%')
+  OR body LIKE '%"type":"grant.%' OR body LIKE '%"type":"mandate.%'
+  OR body LIKE '%"approver_since":%')
 ORDER BY seq`
 	err := each(ctx, tx, query, func(rows *sql.Rows) error {
 		var tenant, body string
@@ -117,6 +124,8 @@ func (h *rightsHistory) add(tenant string, l *gatehouse.Leaf) {
 		h.delegated(tenant, l)
 	case "grant.created", "grant.ended":
 		h.granted(tenant, l)
+	case "mandate.given", "mandate.used", "mandate.narrowed", "mandate.paused", "mandate.resumed", "mandate.ended":
+		h.mandated(tenant, l)
 	default:
 		h.renewed(tenant, l)
 	}

@@ -1,7 +1,9 @@
 package policy
 
 import (
+	"cmp"
 	"context"
+	"strconv"
 	"strings"
 	"time"
 
@@ -12,11 +14,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/form"
 )
 
-// grants is what the policy allows of approvals given in advance.
-type grants struct {
+// advance is what the policy allows of approvals given in advance.
+type advance struct {
 	upTo      gatehouse.RiskLevel
 	maxWindow time.Duration
-	language  *expr.Language // of conditions; nil where upTo is 0
 }
 
 // GrantUpTo is the highest level that a grant may cover; 0, the default, for no grants.
@@ -25,47 +26,64 @@ func (p *Policy) GrantUpTo() gatehouse.RiskLevel { return p.grants.upTo }
 // GrantWindow is the longest duration of a grant.
 func (p *Policy) GrantWindow() time.Duration { return p.grants.maxWindow }
 
-// grants reads what approvals in advance may cover.
-func (p *parser) grants(n *yaml.Node) {
-	p.policy.grants.maxWindow = gatehouse.MaxGrantWindow
-	if n == nil {
+// MandateUpTo is the highest level that a mandate may cover; 0, the default, for no
+// mandates.
+func (p *Policy) MandateUpTo() gatehouse.RiskLevel { return p.mandates.upTo }
+
+// MandateWindow is the longest duration of a mandate.
+func (p *Policy) MandateWindow() time.Duration { return p.mandates.maxWindow }
+
+// inAdvance reads what grants and mandates may cover.
+func (p *parser) inAdvance(grants, mandates *yaml.Node) {
+	p.policy.grants = p.advance(grants, "grants", gatehouse.MaxGrantLevel, gatehouse.MaxGrantWindow,
+		gatehouse.MaxGrantWindow)
+	p.policy.mandates = p.advance(mandates, "mandates", gatehouse.MaxMandateLevel, gatehouse.MaxMandateWindow,
+		gatehouse.DefaultMandateWindow)
+	if p.policy.grants.upTo == 0 && p.policy.mandates.upTo == 0 {
 		return
 	}
-	f := p.Mapping(n, "grants", "up_to", "max_window")
-	if v := f.Values["max_window"]; v != nil {
-		p.policy.grants.maxWindow = p.Duration(v, "max_window",
-			gatehouse.Duration(gatehouse.MinGrantWindow), gatehouse.Duration(gatehouse.MaxGrantWindow)).D()
-	}
-	v := f.Values["up_to"]
-	if v == nil {
-		return
-	}
-	if v.Kind != yaml.ScalarNode || len(v.Value) != 1 || v.Value < "0" || v.Value > "3" {
-		p.Fail(v, "up_to must be 0 to 3: L4 and L5 are never approved in advance")
-		return
-	}
-	if p.policy.grants.upTo = gatehouse.RiskLevel(v.Value[0] - '0'); p.policy.grants.upTo == 0 {
-		return
-	}
-	// The calendar's functions are left out: a grant holds for at most a day.
+	// The calendar's functions are left out: an approval in advance holds for days.
 	language, err := expr.New(expr.Config{Facts: facts(), Cost: costLimit})
 	if err != nil {
-		p.Fail(v, "%v", err)
+		p.Fail(cmp.Or(grants, mandates), "%v", err)
 		return
 	}
-	p.policy.grants.language = language
+	p.policy.conditions = language
 }
 
-// GrantCondition is the compiled condition of a grant. It is safe for concurrent use.
+func (p *parser) advance(
+	n *yaml.Node, what string, highest gatehouse.RiskLevel, longest, window time.Duration,
+) advance {
+	a := advance{maxWindow: window}
+	if n == nil {
+		return a
+	}
+	f := p.Mapping(n, what, "up_to", "max_window")
+	if v := f.Values["max_window"]; v != nil {
+		a.maxWindow = p.Duration(v, "max_window",
+			gatehouse.Duration(gatehouse.MinGrantWindow), gatehouse.Duration(longest)).D()
+	}
+	if v := f.Values["up_to"]; v != nil {
+		level, err := strconv.Atoi(v.Value)
+		if err != nil || v.Kind != yaml.ScalarNode || len(v.Value) != 1 || level < 0 || level > int(highest) {
+			p.Fail(v, "up_to must be 0 to %d: what is above is never approved in advance", int(highest))
+			return a
+		}
+		a.upTo = gatehouse.RiskLevel(level)
+	}
+	return a
+}
+
+// GrantCondition is the compiled condition of a grant or of a step of a mandate. It is safe for concurrent use.
 type GrantCondition struct {
 	policy *Policy
 	when   *expr.Expression
 }
 
-// GrantCondition compiles the condition of a grant. The policy must allow grants. The
+// GrantCondition compiles a condition. The policy must allow grants or mandates. The
 // error has code invalid.
 func (p *Policy) GrantCondition(source string) (*GrantCondition, error) {
-	e, errs := p.grants.language.Compile(source, wantCondition, nil)
+	e, errs := p.conditions.Compile(source, wantCondition, nil)
 	if len(errs) > 0 {
 		details := make([]string, len(errs))
 		for i, err := range errs {
@@ -81,7 +99,7 @@ func (p *Policy) GrantCondition(source string) (*GrantCondition, error) {
 func (c *GrantCondition) Holds(ctx context.Context, f Facts, level gatehouse.RiskLevel) bool {
 	v := &view{Facts: &f, actionType: known(c.policy.risk, f.Proposal.ActionType), risk: level}
 	var err error
-	if v.budget, err = c.policy.grants.language.Budget(ctx); err != nil {
+	if v.budget, err = c.policy.conditions.Budget(ctx); err != nil {
 		return false
 	}
 	holds, err := (&expression{Expression: c.when}).holds(v)

@@ -59,7 +59,7 @@ func Parse(source []byte) (*Policy, error) {
 }
 
 func (p *parser) document(n *yaml.Node) {
-	f := p.Mapping(n, "a policy", "version", "policy_changes", "slack", "edits", "grants", "levels", "reject_reasons",
+	f := p.Mapping(n, "a policy", "version", "policy_changes", "slack", "edits", "grants", "mandates", "levels", "reject_reasons",
 		"risk", "holidays", "approvals", "rules", "ceilings", "links", "tests")
 	if v := f.Values["version"]; v == nil {
 		p.Fail(n, "version is missing; write version: 1")
@@ -73,7 +73,7 @@ func (p *parser) document(n *yaml.Node) {
 	}
 	p.slack(f.Values["slack"])
 	p.edits(f.Values["edits"])
-	p.grants(f.Values["grants"])
+	p.inAdvance(f.Values["grants"], f.Values["mandates"])
 	p.levels(f.Values["levels"])
 	p.rejectReasons(f.Values["reject_reasons"])
 	p.risk(f.Values["risk"])

@@ -28,7 +28,11 @@ type Policy struct {
 	links     gatehouse.RiskLevel
 	slackUpTo gatehouse.RiskLevel
 	editUpTo  gatehouse.RiskLevel
-	grants    grants
+	grants    advance
+	mandates  advance
+	// conditions is the language of conditions in grants and mandates; nil where none is
+	// allowed.
+	conditions *expr.Language
 }
 
 // DecideByLink returns the level up to which a mailed link decides without a

@@ -170,7 +170,7 @@ func (c *cast) things(t *testing.T, w *world) map[string]string {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	// The other tenant has its own version 1, and no version 2.
-	if res := w.admin.post("/policies", object{"source": rules + "grants: {up_to: 3}\n"}); res.status != 201 {
+	if res := w.admin.post("/policies", object{"source": rules + "grants: {up_to: 3}\nmandates: {up_to: 3}\n"}); res.status != 201 {
 		t.Fatal(res)
 	}
 	if res := w.admin.call("PUT", "/groups/finance", object{"members": []string{}}); res.status != 200 {
@@ -187,6 +187,9 @@ func (c *cast) things(t *testing.T, w *world) map[string]string {
 	if grant.status != 201 {
 		t.Fatal(grant)
 	}
+	mandate := w.mandate(t, c.ana, object{"goal": "g", "for": "1h", "steps": []object{{
+		"action_type": "none", "connector": "shop", "operation": "update", "entity_type": "item", "count": 1,
+	}}})
 	run := c.bot.post("/workflows/paging/runs", object{"input": object{}})
 	if run.status != 201 {
 		t.Fatal(run)
@@ -199,7 +202,7 @@ func (c *cast) things(t *testing.T, w *world) map[string]string {
 	return map[string]string{
 		"proposed-actions": a.ID, "approvals": waiting.Approval.ID, "pushes": a.Push.ID, "runs": run.str("id"),
 		"steps": steps[0].Step.ID, "workflows": "paging", "principals": c.ana.id, "keys": keys.Items[0].ID, "policies": "2",
-		"groups": "finance", "delegations": delegation.str("id"), "grants": grant.str("id"),
+		"groups": "finance", "delegations": delegation.str("id"), "grants": grant.str("id"), "mandates": mandate,
 		"links":    "rgk_0", // there is no link key either
 		"devices":  "dev_0", // browsers add devices, and nobody sees those of others
 		"sessions": "ses_0", // nobody has a session here: 404 for every known key

@@ -160,7 +160,7 @@ func NewNode(ctx context.Context, cfg *config.Config, b *Backplane, log *slog.Lo
 	}
 	question := dispatch.Target{Name: workflow.ApprovalConnector, Connector: runs.Question{},
 		Tenants: []string{dispatch.AllTenants}}
-	change := &dispatch.PolicyChange{}
+	change := &dispatch.Builtin{}
 	policies := dispatch.Target{Name: gate.PolicyConnector, Connector: change, Tenants: []string{dispatch.AllTenants}}
 	if n.Registry, err = dispatch.NewRegistry(append(n.targets, question, policies)...); err != nil {
 		return nil, errors.Join(err, n.Close())
@@ -303,7 +303,7 @@ func StartRoles(n *Node, listen string, roles []Role) (*Server, error) {
 		Sessions: n.Gate, Auth: n.Gate, Lookup: n.Gate,
 		Runs: n.Runs, Workers: n.Runs, Hooks: n.Runs, Checks: n.checks, Keeper: n.Gate,
 		Notices: n.Gate, Notifications: n.Gate, Insights: n.Gate,
-		LinkKeys: n.Gate, Reviews: n.Gate, Delegations: n.Gate, Grants: n.Gate, Devices: n.Gate,
+		LinkKeys: n.Gate, Reviews: n.Gate, Delegations: n.Gate, Grants: n.Gate, Devices: n.Gate, Mandates: n.Gate,
 		Targets: n.Gate, TargetHooks: reports, Events: n.Gate, PublicURL: n.publicURL(),
 		Logger: n.Log, Build: version.Build(), Registerer: metrics, Gatherer: metrics, Ready: s.ready,
 		HooksPerSecond: n.config.Hooks.RateLimit.PerSecond, HookBurst: n.config.Hooks.RateLimit.Burst, HookRates: hookRates(n.config.Hooks),

@@ -19,8 +19,9 @@ func scanGrant(r *row) (g *gatehouse.Grant, err error) {
 	g = &gatehouse.Grant{
 		Tenant: r.text(), ID: r.text(), Grantor: r.text(), GrantorName: r.text(), Agent: r.text(), AgentName: r.text(),
 		Connector: r.text(), Fingerprint: r.text(), Operation: r.text(), When: r.text(),
-		Level: gatehouse.RiskLevel(r.int()), Count: int(r.int()),
+		Level: gatehouse.RiskLevel(r.int()),
 	}
+	g.Count = int(r.int())
 	if g.Amounts, err = shared.DecodeAmounts(r.text()); err != nil {
 		return nil, err
 	}

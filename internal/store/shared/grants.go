@@ -18,3 +18,6 @@ func DecodeAmounts(s string) ([]gatehouse.Magnitude, error) {
 	}
 	return *list, err
 }
+
+// DecodeMandate reads the stored form of a mandate.
+func DecodeMandate(s string) (*gatehouse.Mandate, error) { return DecodeJSON[gatehouse.Mandate](s) }

@@ -15,8 +15,10 @@ func (s *suite) grants() {
 	now := s.now()
 	g := &gatehouse.Grant{
 		ID: "grt_1", Tenant: tenant, Grantor: "prn_ana", Agent: "prn_bot", Connector: "shop",
-		Fingerprint: "f1", Operation: "refund", When: "true", Level: gatehouse.L3, Count: 3,
-		Amounts:   []gatehouse.Magnitude{{Amount: "20.50", Currency: "EUR"}},
+		Fingerprint: "f1", Operation: "refund", When: "true", Level: gatehouse.L3,
+		Budget: gatehouse.Budget{Limit: gatehouse.Limit{
+			Count: 3, Amounts: []gatehouse.Magnitude{{Amount: "20.50", Currency: "EUR"}},
+		}},
 		CreatedAt: now, ExpiresAt: now.Add(time.Hour),
 	}
 	over := *g

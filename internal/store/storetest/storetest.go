@@ -68,6 +68,7 @@ func Run(t *testing.T, open func(t *testing.T) gatehouse.Store) {
 		{"Delegations", (*suite).delegations},
 		{"Grants", (*suite).grants},
 		{"Devices", (*suite).devices},
+		{"Mandates", (*suite).mandates},
 		{"Targets", (*suite).targets},
 		{"Moments", (*suite).moments},
 		{"WriteAfterLock", (*suite).writeAfterLock},

@@ -1,0 +1,106 @@
+package gatehouse
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Limit is the most that may happen: a number of actions, and the money that they move
+// in all, by currency. Without amounts they move no money.
+type Limit struct {
+	Count   int         `json:"count"`
+	Amounts []Magnitude `json:"amounts,omitempty"`
+}
+
+// check checks the limit by itself.
+func (l *Limit) check(v *Violations, at string) {
+	if l.Count < 1 || l.Count > MaxGrantCount {
+		v.Add(at+"/count", "must be 1 to %d", MaxGrantCount)
+	}
+	checkAmounts(v, at, l.Amounts)
+}
+
+func checkAmounts(v *Violations, at string, list []Magnitude) {
+	if len(list) > MaxGrantAmounts {
+		v.Add(at+"/amounts", "has more than %d currencies", MaxGrantAmounts)
+	}
+	for i, m := range list {
+		at := fmt.Sprintf("%s/amounts/%d", at, i)
+		_, err := m.Amount.Micros()
+		if _, bad := ParseDecimal(string(m.Amount)); bad != nil || err != nil || m.Amount.Sign() <= 0 {
+			v.Add(at+"/amount", "must be an amount above 0")
+		}
+		if len(m.Currency) != 3 || strings.Trim(m.Currency, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {
+			v.Add(at+"/currency", "must be three capital letters, such as EUR")
+		}
+		if slices.ContainsFunc(list[:i], func(o Magnitude) bool { return o.Currency == m.Currency }) {
+			v.Add(at+"/currency", "stands twice")
+		}
+	}
+}
+
+// money lists the amounts as "EUR 100 and USD 5", "" for none.
+func (l *Limit) money() string {
+	list := make([]string, len(l.Amounts))
+	for i, m := range l.Amounts {
+		list[i] = m.Currency + " " + string(m.Amount)
+	}
+	return strings.Join(list, " and ")
+}
+
+// Budget is a limit, and what has been used of it. Nothing is ever given back.
+type Budget struct {
+	Limit
+	Used        int         `json:"used"`
+	UsedAmounts []Magnitude `json:"used_amounts,omitempty"`
+}
+
+// Fits reports whether one more action that moves these amounts fits in what is left.
+func (b *Budget) Fits(moved []Magnitude) bool {
+	if b.Used >= b.Count {
+		return false
+	}
+	for _, m := range moved {
+		if m.Amount.Abs().Cmp(amountIn(b.Amounts, m.Currency).Sub(b.UsedIn(m.Currency))) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// UsedIn is what has been used of the amount in a currency.
+func (b *Budget) UsedIn(currency string) Decimal { return amountIn(b.UsedAmounts, currency) }
+
+// Use counts one action that moves these amounts, at most one for each currency.
+func (b *Budget) Use(moved []Magnitude) {
+	b.Used++
+	used := slices.Clone(b.UsedAmounts)
+	for _, m := range moved {
+		sum := Magnitude{amountIn(used, m.Currency).Add(m.Amount.Abs()), m.Currency}
+		used = append(slices.DeleteFunc(used, func(u Magnitude) bool { return u.Currency == m.Currency }), sum)
+	}
+	b.UsedAmounts = used
+}
+
+// Left is what may still be used.
+func (b *Budget) Left() Limit {
+	left := Limit{Count: max(0, b.Count-b.Used)}
+	for _, m := range b.Amounts {
+		rest := m.Amount.Sub(b.UsedIn(m.Currency))
+		if rest.Sign() < 0 {
+			rest = "0"
+		}
+		left.Amounts = append(left.Amounts, Magnitude{rest, m.Currency})
+	}
+	return left
+}
+
+func amountIn(list []Magnitude, currency string) Decimal {
+	for _, m := range list {
+		if m.Currency == currency {
+			return m.Amount
+		}
+	}
+	return "0"
+}

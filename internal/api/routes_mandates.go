@@ -1,0 +1,67 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// mandateRoutes let agents propose plans, and people stop what was approved.
+func (s *Server) mandateRoutes() []route {
+	m := s.cfg.Mandates
+	if m == nil {
+		return nil
+	}
+	readers := append([]gatehouse.Role{gatehouse.RoleProposer}, grantReaders...)
+	people := []gatehouse.Role{gatehouse.RoleApprover, gatehouse.RoleAdmin}
+	change := func(path, name, summary, doc string, fn func(context.Context, string) (*gatehouse.Mandate, error)) route {
+		return route{
+			method: "POST", path: "/mandates/{id}/" + path, name: name, tag: tagDecisions, summary: summary, doc: doc,
+			roles: people, mints: true, thing: ThingMandate, idempotent: true,
+			status: http.StatusOK, out: typeOf[gatehouse.Mandate](),
+			handler: plain(func(ctx context.Context, c *call) (reply, error) { return answer(fn(ctx, c.id)) }),
+		}
+	}
+	return []route{
+		{
+			method: "GET", path: "/mandates", name: "listMandates", tag: tagDecisions,
+			summary: "List mandates",
+			doc:     "All of the tenant, the newest first, those that have ended among them. A proposer reads its own.",
+			roles:   readers, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Mandate]](),
+			handler: plain(func(ctx context.Context, _ *call) (reply, error) { return list(m.ListMandates(ctx)) }),
+		}, {
+			method: "POST", path: "/mandates", name: "proposeMandate", tag: tagDecisions,
+			summary: "Propose a plan",
+			doc: "Makes an action of L4 that shows the worst case. Once people approve it, its push makes the mandate: what " +
+				"the calling agent proposes within it is approved at once. The active policy has to allow mandates, and still " +
+				"judges each action. The goal authorises nothing.",
+			roles: []gatehouse.Role{gatehouse.RoleProposer}, status: http.StatusCreated, out: typeOf[gatehouse.Action](),
+			idempotent: true,
+			handler: body(nil, func(ctx context.Context, _ *call, in *gatehouse.Plan) (reply, error) {
+				return answer(m.ProposeMandate(ctx, *in))
+			}),
+		}, {
+			method: "GET", path: "/mandates/{id}", name: "getMandate", tag: tagDecisions,
+			summary: "Read a mandate", doc: "With what has been used of it.",
+			roles: readers, thing: ThingMandate, status: http.StatusOK, out: typeOf[gatehouse.Mandate](),
+			handler: plain(func(ctx context.Context, c *call) (reply, error) { return answer(m.FindMandate(ctx, c.id)) }),
+		}, {
+			method: "POST", path: "/mandates/{id}/narrow", name: "narrowMandate", tag: tagDecisions,
+			summary: "Lower the limits of a mandate at once",
+			doc:     "By any approver. What is left out stays. Widening needs a new plan.",
+			roles:   people, mints: true, thing: ThingMandate, idempotent: true,
+			status: http.StatusOK, out: typeOf[gatehouse.Mandate](),
+			handler: body(nil, func(ctx context.Context, c *call, in *gatehouse.Narrowing) (reply, error) {
+				return answer(m.NarrowMandate(ctx, c.id, *in))
+			}),
+		},
+		change("pause", "pauseMandate", "Pause a mandate at once",
+			"By any approver. A failed action, or one of unknown outcome, pauses it too. Repeated, it changes nothing.",
+			m.PauseMandate),
+		change("resume", "resumeMandate", "Resume a paused mandate",
+			"By an approver who may decide what its agent proposes.", m.ResumeMandate),
+		change("revoke", "revokeMandate", "End a mandate at once",
+			"By any approver. What it has approved stays approved. Repeated, it changes nothing.", m.RevokeMandate),
+	}
+}

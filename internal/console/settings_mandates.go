@@ -1,0 +1,141 @@
+package console
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+const mandatesPath = "/settings/mandates"
+
+func (c *Console) mandateRoutes() []route {
+	m := c.cfg.Mandates
+	if m == nil {
+		return nil
+	}
+	people := []gatehouse.Role{gatehouse.RoleApprover, gatehouse.RoleAdmin}
+	change := func(verb string, fn func(context.Context, string) (*gatehouse.Mandate, error)) route {
+		return route{
+			pattern: "POST " + mandatesPath + "/{mandate}/" + verb, roles: people, mints: true,
+			handle: func(v *view) error {
+				err := v.parse()
+				if err == nil {
+					_, err = fn(v.ctx, v.r.PathValue("mandate"))
+				}
+				return c.changedMandate(v, err)
+			},
+		}
+	}
+	return []route{
+		{pattern: "GET " + mandatesPath, roles: people, handle: func(v *view) error {
+			return c.showMandates(v, http.StatusOK, nil)
+		}},
+		{pattern: "POST " + mandatesPath + "/{mandate}/narrow", roles: people, mints: true, handle: c.narrowMandate},
+		change("pause", m.PauseMandate), change("resume", m.ResumeMandate), change("revoke", m.RevokeMandate),
+	}
+}
+
+func (c *Console) showMandates(v *view, status int, failed *gatehouse.Error) error {
+	list, err := c.cfg.Mandates.ListMandates(v.ctx)
+	if err != nil {
+		return err
+	}
+	return v.render(status, "Mandates", settingsPath, mandatesBody(v, list, failed))
+}
+
+// narrowMandate lowers the limits in all.
+func (c *Console) narrowMandate(v *view) error {
+	err := v.parse()
+	if err == nil {
+		var n gatehouse.Narrowing
+		if n, err = narrowing(v.form("count"), v.form("amounts")); err == nil {
+			_, err = c.cfg.Mandates.NarrowMandate(v.ctx, v.r.PathValue("mandate"), n)
+		}
+	}
+	return c.changedMandate(v, err)
+}
+
+func narrowing(count, amounts string) (gatehouse.Narrowing, error) {
+	var v gatehouse.Violations
+	l := gatehouse.LowerLimit{Amounts: typedAmounts(amounts, &v)}
+	if count = strings.TrimSpace(count); count != "" {
+		n, err := strconv.Atoi(count)
+		if err != nil {
+			v.Add("/count", "must be a number")
+		}
+		l.Count = &n
+	}
+	if l.Count == nil && len(l.Amounts) == 0 {
+		v.Add("", "names no limit")
+	}
+	return gatehouse.Narrowing{InAll: &l}, v.Err()
+}
+
+// changedMandate shows the list after a change, with what was refused.
+func (c *Console) changedMandate(v *view, err error) error {
+	if err == nil {
+		return v.redirect(mandatesPath)
+	}
+	failed := shown(err)
+	if failed == nil {
+		return err
+	}
+	return c.showMandates(v, gatehouse.StatusOf(failed.Code), failed)
+}
+
+func mandatePath(id, verb string) string { return mandatesPath + "/" + url.PathEscape(id) + verb }
+
+// mandateState says how a mandate stands.
+func mandateState(m *gatehouse.Mandate, now time.Time) string {
+	switch m.State(now) {
+	case "paused":
+		if m.PausedAction != "" {
+			return "paused: an action failed, or its outcome is unknown"
+		}
+		return "paused by " + m.PausedBy
+	case string(gatehouse.GrantRevoked):
+		return "revoked by " + m.EndedBy
+	case string(gatehouse.GrantUsedUp):
+		return "used up"
+	case string(gatehouse.GrantRightLost):
+		return "ended: an approver may not decide any more"
+	case string(gatehouse.GrantPolicy):
+		return "ended by the policy"
+	}
+	return m.State(now)
+}
+
+// stepText says what a step of a mandate covers.
+func stepText(s *gatehouse.MandateStep) string {
+	text := s.ActionType + ": " + s.Operation + " of " + s.Connector + " on " + s.EntityType
+	if len(s.Keys) > 0 {
+		text += " " + strings.Join(s.Keys, ", ")
+	}
+	return text + ", when " + s.When
+}
+
+// leftToday says what is left of the day, "" without a limit.
+func leftToday(m *gatehouse.Mandate, now time.Time) string {
+	today := m.Left(now).Today
+	if today == nil {
+		return ""
+	}
+	text := strconv.Itoa(today.Count) + " left today"
+	for _, a := range today.Amounts {
+		text += ", " + string(a.Amount) + " " + a.Currency
+	}
+	return text
+}
+
+func voterNames(m *gatehouse.Mandate) string {
+	names := make([]string, len(m.Voters))
+	for i, v := range m.Voters {
+		names[i] = v.Name
+	}
+	return strings.Join(names, ", ")
+}

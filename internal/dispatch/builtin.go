@@ -1,0 +1,80 @@
+package dispatch
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"strconv"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
+)
+
+// Builtin is the connector that activates an approved policy and makes an approved
+// mandate. The action's id is the idempotency key: a repeated call finds the result of
+// the first.
+type Builtin struct {
+	// Gate is set before anything is dispatched.
+	Gate *gate.Gate
+}
+
+var (
+	_ connector.Connector = (*Builtin)(nil)
+	_ connector.Checker   = (*Builtin)(nil)
+)
+
+// Fingerprint returns the fingerprint of its only definition.
+func (*Builtin) Fingerprint() string {
+	sum := sha256.Sum256([]byte("gatehouse:policy:1"))
+	return hex.EncodeToString(sum[:])
+}
+
+// Operation knows apply_policy and approve_plan.
+func (*Builtin) Operation(name string) (connector.Operation, bool) {
+	if name != gate.PolicyOperation && name != gate.MandateOperation {
+		return connector.Operation{}, false
+	}
+	return connector.Operation{Name: name, Class: connector.ClassA, Floor: gatehouse.L4}, true
+}
+
+// Check compares the active version with the version that a policy replaces. What a
+// plan is based on is checked when it is carried out.
+func (c *Builtin) Check(ctx context.Context, call connector.Call) (connector.State, error) {
+	if call.Operation == gate.MandateOperation {
+		return connector.State{Matches: true}, nil
+	}
+	active, err := c.Gate.ActivePolicyOf(ctx, call.Tenant)
+	if err != nil {
+		return connector.State{}, &connector.Error{Kind: connector.NotSent, Code: "store", Detail: "the store did not answer"}
+	}
+	now := strconv.Itoa(active)
+	return connector.State{
+		Matches: now == call.Target.Version, Expected: gatehouse.StringJSON(call.Target.Version), Actual: gatehouse.StringJSON(now),
+	}, nil
+}
+
+// Execute stores the policy and activates it, or makes the mandate.
+func (c *Builtin) Execute(ctx context.Context, call connector.Call) (connector.Result, error) {
+	if call.Operation == gate.MandateOperation {
+		id, err := c.Gate.StartMandate(ctx, call.Tenant, call.ActionID)
+		return connector.Result{ExternalID: id}, failed(err)
+	}
+	version, err := c.Gate.ApplyApproved(ctx, call.Tenant, call.ActionID, call.ProposedChange, call.Target.Version)
+	if err != nil {
+		return connector.Result{}, failed(err)
+	}
+	v := strconv.Itoa(version)
+	return connector.Result{ExternalID: "policy:" + v, ResponseMetadata: gatehouse.JSON(`{"version":` + v + `}`)}, nil
+}
+
+// failed is the connector's error for one of the gate, nil for none.
+func failed(err error) error {
+	switch code := gatehouse.CodeOf(err); {
+	case err == nil:
+		return nil
+	case code == gatehouse.CodeTargetChanged, code == gatehouse.CodeInvalid:
+		return &connector.Error{Kind: connector.Terminal, Code: string(code), Detail: err.Error()}
+	}
+	return &connector.Error{Kind: connector.Ambiguous, Code: "store", Detail: "the store did not answer"}
+}
