@@ -89,6 +89,10 @@ func (f *fake) RevokeGrant(ctx context.Context, id string) (*gatehouse.Grant, er
 	return use[*gatehouse.Grant](ctx, f, "RevokeGrant", id)
 }
 
+func (f *fake) ReadTarget(ctx context.Context, id string) (*gatehouse.TargetState, error) {
+	return use[*gatehouse.TargetState](ctx, f, "ReadTarget", id)
+}
+
 func (f *fake) TargetChanged(ctx context.Context, _ gatehouse.TargetChange) (*gatehouse.TargetChanges, error) {
 	return use[*gatehouse.TargetChanges](ctx, f, "TargetChanged", "")
 }

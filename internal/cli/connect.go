@@ -23,6 +23,7 @@ type service interface {
 	gatehouse.DelegationService
 	gatehouse.GrantService
 	gatehouse.InsightService
+	gatehouse.TargetService
 }
 
 // connect makes the client. It does not yet speak to the server.

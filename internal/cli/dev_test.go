@@ -38,6 +38,7 @@ var bannerForm = regexp.MustCompile(`^Gatehouse 0\.1\.0 — development mode, no
 ├─ Console  http://127\.0\.0\.1:\d+/setup\?token=gtu_\S+   \(one time, 30 minutes\)
 ├─ API      (http://127\.0\.0\.1:\d+/api/v1)   key (gth_\S+)
 ├─ Data     (\S+)   mail is caught at /dev/mail, Slack cards at /dev/slack
+├─ Flags    --listen HOST:PORT  --data DIR  --config FILE
 └─ Try      gatehouse demo
 $`)
 
