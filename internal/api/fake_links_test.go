@@ -90,9 +90,9 @@ func (f *fake) RevokeGrant(ctx context.Context, id string) (*gatehouse.Grant, er
 }
 
 func (f *fake) ReadTarget(ctx context.Context, id string) (*gatehouse.TargetState, error) {
-	return use[*gatehouse.TargetState](ctx, f, "ReadTarget", id)
+	return use[*gatehouse.TargetState](ctx, f, "ReadTarget", id, id)
 }
 
-func (f *fake) TargetChanged(ctx context.Context, _ gatehouse.TargetChange) (*gatehouse.TargetChanges, error) {
-	return use[*gatehouse.TargetChanges](ctx, f, "TargetChanged", "")
+func (f *fake) TargetChanged(ctx context.Context, t gatehouse.TargetChange) (*gatehouse.TargetChanges, error) {
+	return use[*gatehouse.TargetChanges](ctx, f, "TargetChanged", "", t)
 }

@@ -72,7 +72,7 @@ func startDev(t *testing.T, dir string, more ...string) *devServer {
 			_ = s.cmd.Wait()
 		}
 	})
-	for range 5 {
+	for range 6 {
 		line, err := s.stdout.ReadString('\n')
 		if err != nil {
 			t.Fatalf("dev ended: %v, %s", err, &s.stderr)

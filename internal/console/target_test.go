@@ -59,22 +59,20 @@ func TestReverseIsOfferedWhereItCanSucceed(t *testing.T) {
 		a := w.propose(w.agent("bot-"+ref), func(p *gatehouse.Proposal) { p.Target.EntityRef = ref })
 		return "/actions/" + w.settled(a, ana, gatehouse.PushApplied, "", "").ID
 	}
-	path := applied("SKU-1")
+	path, moved, gone := applied("SKU-1"), applied("SKU-2"), applied("SKU-3")
 	ana.get(path).want(200).has(testid("reverse"), `hx-get="`+path+`/reversal"`)
 	eve.get(path).want(200).lacks(testid("reverse"), "/reversal")
 	eve.get(path + "/reversal").want(200).lacks(testid("reverse"))
 	ana.get(path+"/reversal").want(200).has(testid("reverse")).lacks("hx-get", testid("reverse-moved"))
 
-	moved := applied("SKU-2")
 	w.drifts(`{"price":"11.11"}`)
 	ana.get(moved+"/reversal").want(200).has(testid("reverse"), testid("reverse-moved"))
 
-	gone := applied("SKU-3")
 	w.mu.Lock()
 	w.gone = true
 	w.mu.Unlock()
 	ana.get(gone + "/reversal").want(200).has(testid("cannot-reverse")).lacks(testid("reverse"))
-	ana.post(gone + "/reverse").want(http.StatusConflict).has("the target is gone")
+	ana.post(gone + "/reverse").want(http.StatusConflict).has("The target is gone: there is nothing to undo the change on")
 }
 
 // TestAClaimKeepsAnItemOutOfBulk: a claim that differs from the payload is red and excludes the item
