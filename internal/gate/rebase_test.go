@@ -250,8 +250,11 @@ func TestWhoRebases(t *testing.T) {
 		if _, err := w.gate.Rebase(who, a.ID); gatehouse.CodeOf(err) != gatehouse.CodeRoleRequired {
 			t.Errorf("%s rebases: %v", name, err)
 		}
+		if _, err := w.gate.ReadTarget(who, a.ID); gatehouse.CodeOf(err) != gatehouse.CodeRoleRequired && name != "an operator" {
+			t.Errorf("%s reads the target: %v", name, err)
+		}
 	}
-	if reads != 0 {
+	if reads--; reads != 0 { // the operator's own
 		t.Errorf("the target was read %d times for them", reads)
 	}
 	for name, who := range map[string]context.Context{
