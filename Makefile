@@ -1,13 +1,17 @@
 # The README has `make demo`, `make dev` and `make test`.
-.PHONY: build demo dev test quick lint bench fuzz storm release sdks
+.PHONY: build quickbuild demo dev test quick lint bench fuzz storm release sdks
 
 build:
 	go build -ldflags "-s -w" -o bin/gatehouse ./cmd/gatehouse
 
-demo: build
+# For a first look: without inlining, all is compiled in about three quarters of the time.
+quickbuild:
+	go build -gcflags all=-l -ldflags "-s -w" -o bin/gatehouse ./cmd/gatehouse
+
+demo: quickbuild
 	./bin/gatehouse demo
 
-dev: build
+dev: quickbuild
 	./bin/gatehouse dev
 
 test:

@@ -62,8 +62,11 @@ type TargetChanges struct {
 // MaxTargetMarks bounds the actions that one call marks.
 const MaxTargetMarks = 200
 
-// TargetService takes reports of changes in the target systems.
+// TargetService reads targets, and takes reports of changes in them.
 type TargetService interface {
+	// ReadTarget reads the target of a pending action, or what the reversal of an
+	// applied action would change. It changes nothing.
+	ReadTarget(ctx context.Context, actionID string) (*TargetState, error)
 	// TargetChanged marks the open actions on a target. Repeated, it changes nothing.
 	TargetChanged(ctx context.Context, t TargetChange) (*TargetChanges, error)
 }

@@ -35,6 +35,9 @@ func problemOf(resp *http.Response, raw []byte) error {
 	if kind != "application/problem+json" || d.Decode(&members) != nil {
 		e.Code = codeFor(resp.StatusCode)
 		e.Detail = fmt.Sprintf("answered %s, and not by Gatehouse: is the address right?", resp.Status)
+		if bytes.Contains(raw, []byte("HTTP request to an HTTPS server")) { // net/http's own words
+			e.Detail = "the server speaks HTTPS: its address begins with https://"
+		}
 		return e.Because(errGateway)
 	}
 	var known struct {

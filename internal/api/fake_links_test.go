@@ -120,8 +120,12 @@ func (f *fake) TestDevice(ctx context.Context, id string) (*gatehouse.Notificati
 	return use[*gatehouse.Notification](ctx, f, "TestDevice", id)
 }
 
-func (f *fake) TargetChanged(ctx context.Context, _ gatehouse.TargetChange) (*gatehouse.TargetChanges, error) {
-	return use[*gatehouse.TargetChanges](ctx, f, "TargetChanged", "")
+func (f *fake) ReadTarget(ctx context.Context, id string) (*gatehouse.TargetState, error) {
+	return use[*gatehouse.TargetState](ctx, f, "ReadTarget", id, id)
+}
+
+func (f *fake) TargetChanged(ctx context.Context, t gatehouse.TargetChange) (*gatehouse.TargetChanges, error) {
+	return use[*gatehouse.TargetChanges](ctx, f, "TargetChanged", "", t)
 }
 
 // ReportTarget stands in for the check of signatures, as Receive does.

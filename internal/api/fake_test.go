@@ -107,6 +107,7 @@ func newFake() *fake {
 			"CreatePrincipal":    credentials, "CreateKey": credentials, "RotateEditToken": credentials,
 			"FindPrincipal": principal, "UpdatePrincipal": principal, "WhoAmI": principal,
 			"ListPrincipals":  gatehouse.Page[*gatehouse.Principal]{Items: []*gatehouse.Principal{principal}},
+			"ReadTarget":      &gatehouse.TargetState{Version: "8", CurrentState: `{"price":"11.00"}`, ReadAt: testTime},
 			"TargetChanged":   &gatehouse.TargetChanges{Marked: 1, ActionIDs: []string{"act_1"}},
 			"ListDelegations": []*gatehouse.Delegation{testDelegation()}, "CreateDelegation": testDelegation(), "EndDelegation": testDelegation(),
 			"ListGrants": []*gatehouse.Grant{testGrant()}, "CreateGrant": testGrant(), "FindGrant": testGrant(),

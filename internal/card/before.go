@@ -26,32 +26,28 @@ type Before struct {
 // ClaimedBefore returns the proposer's statement, unchecked.
 func ClaimedBefore(a *gatehouse.Action) Before { return Before{ByProposer, a, a} }
 
-// GoneBefore is what the proposer says of a target that is not there any more:
-// nothing of it can be undone.
-func GoneBefore(a *gatehouse.Action) Before {
-	gone := *a
-	gone.Undoable = false
-	return Before{ByProposer, a, &gone}
-}
-
-// ReadBefore returns what was read at the target: its version and its state, and
-// whether its connector finds that they match the proposal.
-func ReadBefore(a *gatehouse.Action, version string, state gatehouse.JSON, matches bool) Before {
+// ReadBefore returns what was read at the target. Of a target that is gone it keeps
+// what the proposer says: nothing of it can be undone.
+func ReadBefore(a *gatehouse.Action, read *gatehouse.TargetState) Before {
 	now := *a
+	if read.Gone {
+		now.Undoable = false
+		return Before{ByProposer, a, &now}
+	}
 	switch {
-	case version == "":
+	case read.Version == "":
 	case a.Approval != nil && a.Approval.About != nil:
 		approval, about := *a.Approval, *a.Approval.About
-		about.Version, approval.About = version, &about
+		about.Version, approval.About = read.Version, &about
 		now.Approval = &approval
 	default:
-		now.Target.Version = version
+		now.Target.Version = read.Version
 	}
-	if state != "" {
-		now.CurrentState = state
+	if read.CurrentState != "" {
+		now.CurrentState = read.CurrentState
 	}
 	b := Before{ByTarget, a, &now}
-	if !matches {
+	if !read.Matches {
 		b.Provenance = Differs
 	}
 	return b

@@ -25,6 +25,7 @@ type service interface {
 	gatehouse.DeviceService
 	gatehouse.MandateService
 	gatehouse.InsightService
+	gatehouse.TargetService
 }
 
 // connect makes the client. It does not yet speak to the server.

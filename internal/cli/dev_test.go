@@ -38,6 +38,7 @@ var bannerForm = regexp.MustCompile(`^Gatehouse 0\.1\.0 — development mode, no
 ├─ Console  http://127\.0\.0\.1:\d+/setup\?token=gtu_\S+   \(one time, 30 minutes\)
 ├─ API      (http://127\.0\.0\.1:\d+/api/v1)   key (gth_\S+)
 ├─ Data     (\S+)   mail is caught at /dev/mail, Slack cards at /dev/slack
+├─ Flags    --listen HOST:PORT  --data DIR  --config FILE
 └─ Try      gatehouse demo
 $`)
 
@@ -71,7 +72,7 @@ func startDev(t *testing.T, dir string, more ...string) *devServer {
 			_ = s.cmd.Wait()
 		}
 	})
-	for range 5 {
+	for range 6 {
 		line, err := s.stdout.ReadString('\n')
 		if err != nil {
 			t.Fatalf("dev ended: %v, %s", err, &s.stderr)

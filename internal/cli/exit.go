@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"maps"
 	"slices"
@@ -156,6 +157,9 @@ func (g *globals) hint(err error, e *gatehouse.Error) string {
 		var usage *term.UsageError
 		if errors.As(err, &usage) || !term.IsUnreachable(err) {
 			return ""
+		}
+		if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+			return "if your own authority made the server's certificate, name a file with the authority's in SSL_CERT_FILE"
 		}
 		return "is the server running? See --url or GATEHOUSE_URL; `gatehouse serve` starts one"
 	}

@@ -102,7 +102,8 @@ func (*showCmd) Help() string {
 Shows everything: what the server knows first, then each field before and after
 with its exact value, evaluations, the policy's reasons, the rationale in the
 agent's own words, votes, push and receipt. Nothing is cut; characters that do
-not show are made visible, such as <U+202E>.
+not show are made visible, such as <U+202E>. Those who may propose, decide or undo
+also see the target as it is now, where its connector can read it.
 
 Examples:
 
@@ -131,6 +132,7 @@ func (c *showCmd) Run(g *globals, api service) error {
 				s.Before = before
 			}
 		}
+		s.Target = sheet.ReadTarget(a, func(id string) (*gatehouse.TargetState, error) { return api.ReadTarget(g.Ctx, id) })
 		s.Action(a)
 		return nil
 	})

@@ -332,6 +332,31 @@ func TestReviewEdits(t *testing.T) {
 	}
 }
 
+// TestReviewReadsTheTarget: a card shows what is at the target now beside what the agent says.
+func TestReviewReadsTheTarget(t *testing.T) {
+	t.Parallel()
+	in := openInbox(t)
+	ben := in.principal("ben", gatehouse.KindPerson, gatehouse.RoleApprover)
+	in.price("A", "10.00", "12.50")
+	in.price("B", "20.00", "21.50")
+	moved := `update items set price = '11.00', version = 2 where sku = 'A'`
+	if _, err := in.shop.ExecContext(t.Context(), moved); err != nil {
+		t.Fatal(err)
+	}
+	s := in.review(ben, seatOptions{token: true})
+	s.sees("Change price of A from 11.00 (the agent says 10.00) to 12.50 USD")
+	s.sees("target not as bot says: propose it on the present state")
+	s.sees(`! price "10.00" → "11.00"`)
+	s.sees(`~ price "11.00" → "12.50"`)
+	s.ready()
+	s.types("b")
+	s.sees("Change price of A from 11.00 to 12.50 USD")
+	s.types("j")
+	s.sees("target read from shop: as bot says")
+	s.types("q")
+	s.ends(0)
+}
+
 func TestReviewNeedsATerminal(t *testing.T) {
 	t.Parallel()
 	cmd := exec.CommandContext(t.Context(), watched, "review")

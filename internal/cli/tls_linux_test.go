@@ -144,6 +144,15 @@ func TestServeTLS(t *testing.T) { // not parallel: the signal is the process's
 			t.Errorf("plain HTTP answers %s", resp.Status)
 		}
 	}
+	for address, want := range map[string]string{
+		url: "SSL_CERT_FILE", "http://" + strings.TrimPrefix(url, "https://"): "its address begins with https://",
+	} {
+		g, _, errOut := testGlobals(t)
+		if code := run(*g, []string{"list", "--url", address, "--key", "gth_x"}); code == term.ExitDone ||
+			!strings.Contains(errOut.String(), want) {
+			t.Errorf("a client at %s: exit code %d, %s", address, code, errOut)
+		}
+	}
 
 	writeCertificate(t, dir, 2)
 	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {

@@ -17,6 +17,7 @@ func (c *Console) actionRoutes() []route {
 		{pattern: "GET /actions/{id}", handle: c.action},
 		{pattern: "GET /actions/{id}/live", background: true, handle: c.actionLive},
 		{pattern: "GET /actions/{id}/target", background: true, handle: c.actionTarget},
+		{pattern: "GET /actions/{id}/reversal", background: true, handle: c.actionReversal},
 		{pattern: "GET /actions/{id}/record", background: true, handle: c.actionRecord},
 		{pattern: "GET /actions/{id}/standing", background: true, handle: c.actionStanding},
 		{pattern: "POST /actions/{id}/decide", handle: c.decide},
@@ -53,6 +54,10 @@ type actionPage struct {
 	// undo is the time until which this person can withdraw the approval, zero when they cannot.
 	undo                time.Time
 	canReverse, canEdit bool
+	// readsReversal is set when the page asks for the state of what the reversal would change;
+	// reversed is that state, nil for not known.
+	readsReversal bool
+	reversed      *gatehouse.TargetState
 	// canRebase reports that the gate can propose the action again on the target's present state,
 	// and that this person may ask for it. once is the key of that form: a second press finds the
 	// revision that the first one made.
@@ -103,6 +108,7 @@ func (c *Console) openAction(v *view, id string, read bool) (*actionPage, error)
 		canEdit:   a.Status == gatehouse.StatusPending && v.has(gatehouse.RoleProposer) || v.mayEdit(a),
 		canRebase: a.CanRebase && v.has(gatehouse.RoleProposer, gatehouse.RoleApprover), once: v.requestID,
 	}
+	p.readsReversal = p.canReverse && c.cfg.Targets.CanReadTarget(a)
 	if read {
 		p.target = c.readTarget(v, a)
 	}

@@ -46,6 +46,18 @@ func (w *world) settled(a *gatehouse.Action, by *browser, end gatehouse.PushStat
 			default:
 				p.LeaseOwner, p.LeaseUntil, p.FinishedAt = "", nil, &now
 			}
+			if to == gatehouse.PushApplied {
+				undo := gatehouse.Reversal{Operation: "update", Target: a.Target, CurrentState: a.ProposedChange,
+					ProposedChange: a.CurrentState}
+				err := tx.InsertReceipt(&gatehouse.Receipt{
+					ID: "rcp_" + a.ID, Tenant: a.Tenant, ActionID: a.ID, PushID: p.ID, IdempotencyKey: a.IdempotencyKey,
+					Attempt: 1, Generation: generation, Outcome: gatehouse.ReceiptApplied, Source: "call",
+					RequestMetadata: "{}", ResponseMetadata: "{}", Reversible: true, Reversal: &undo, At: now,
+				})
+				if err != nil {
+					return err
+				}
+			}
 			if err := tx.UpdatePush(p, from, generation); err != nil || action == "" {
 				return err
 			}
@@ -65,7 +77,10 @@ func (w *world) settled(a *gatehouse.Action, by *browser, end gatehouse.PushStat
 	}
 	step(gatehouse.PushPicking, "")
 	step(gatehouse.PushSent, gatehouse.StatusPushing)
-	step(end, map[gatehouse.PushStatus]gatehouse.Status{gatehouse.PushUnknown: gatehouse.StatusUnknown, gatehouse.PushFailed: gatehouse.StatusFailed}[end])
+	step(end, map[gatehouse.PushStatus]gatehouse.Status{
+		gatehouse.PushUnknown: gatehouse.StatusUnknown, gatehouse.PushFailed: gatehouse.StatusFailed,
+		gatehouse.PushApplied: gatehouse.StatusApplied,
+	}[end])
 	return w.action(a.ID)
 }
 

@@ -9,14 +9,13 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/card"
-	"github.com/gatehouse-dev/gatehouse/internal/gate"
 )
 
-// TargetReader reads the present state of pending actions' targets.
+// TargetReader reads the targets of pending actions, and of the reversals of applied ones.
 type TargetReader interface {
 	// CanReadTarget decides without a call to the target.
 	CanReadTarget(a *gatehouse.Action) bool
-	ReadTarget(ctx context.Context, id string) (gate.FreshState, error)
+	ReadTarget(ctx context.Context, id string) (*gatehouse.TargetState, error)
 }
 
 // The limits for reading targets on behalf of open pages.
@@ -45,7 +44,7 @@ type target struct {
 type reading struct {
 	done  chan struct{}
 	at    time.Time
-	state gate.FreshState
+	state *gatehouse.TargetState
 	err   error
 }
 
@@ -65,7 +64,7 @@ func (r *readings) get(
 	ctx context.Context,
 	key string,
 	now func() time.Time,
-	read func(context.Context) (gate.FreshState, error),
+	read func(context.Context) (*gatehouse.TargetState, error),
 ) (*reading, error) {
 	ctx, cancel := context.WithTimeout(ctx, readPatience)
 	defer cancel()
@@ -95,11 +94,12 @@ func (r *readings) run(
 	ctx context.Context,
 	one *reading,
 	now func() time.Time,
-	read func(context.Context) (gate.FreshState, error),
+	read func(context.Context) (*gatehouse.TargetState, error),
 ) {
 	ctx, cancel := context.WithTimeout(ctx, readPatience)
 	defer cancel()
-	state, err := gate.FreshState{}, error(gatehouse.E(gatehouse.CodeBusy, "too many targets are being read"))
+	var state *gatehouse.TargetState
+	err := error(gatehouse.E(gatehouse.CodeBusy, "too many targets are being read"))
 	select {
 	case r.slots <- struct{}{}:
 		state, err = read(ctx)
@@ -129,18 +129,37 @@ func (c *Console) readTarget(v *view, a *gatehouse.Action) target {
 		return t
 	}
 	t.asked = true
-	one, err := c.reads.get(v.ctx, a.Tenant+"/"+a.ID, c.cfg.Now, func(ctx context.Context) (gate.FreshState, error) {
-		return c.cfg.Targets.ReadTarget(ctx, a.ID)
-	})
+	one, err := c.readNow(v, a)
 	switch {
 	case err != nil:
 		t.why = asError(err).Detail
-	case one.state.Gone:
-		t.at, t.gone, t.Before = one.at, true, card.GoneBefore(a)
 	default:
-		t.at, t.Before = one.at, card.ReadBefore(a, one.state.Version, one.state.CurrentState, one.state.Matches)
+		t.at, t.gone, t.Before = one.at, one.state.Gone, card.ReadBefore(a, one.state)
 	}
 	return t
+}
+
+func (c *Console) readNow(v *view, a *gatehouse.Action) (*reading, error) {
+	key := a.Tenant + "/" + a.ID + "/" + string(a.Status)
+	return c.reads.get(v.ctx, key, c.cfg.Now, func(ctx context.Context) (*gatehouse.TargetState, error) {
+		return c.cfg.Targets.ReadTarget(ctx, a.ID)
+	})
+}
+
+// actionReversal serves the part of an applied action's page that offers its reversal. It asks the
+// target; when that does not answer, the reversal is offered all the same.
+func (c *Console) actionReversal(v *view) error {
+	p, err := c.openAction(v, v.r.PathValue("id"), false)
+	if err != nil {
+		return err
+	}
+	if p.canReverse && c.cfg.Targets.CanReadTarget(p.a) {
+		if one, err := c.readNow(v, p.a); err == nil {
+			p.reversed = one.state
+		}
+	}
+	p.readsReversal = false
+	return v.write(http.StatusOK, reversePart(p))
 }
 
 // actionTarget serves the part of an action's page for which the target is asked.

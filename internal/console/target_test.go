@@ -49,6 +49,32 @@ func TestBeforeHasAProvenance(t *testing.T) {
 	ana.get("/actions/act_none/target").want(http.StatusNotFound)
 }
 
+// TestReverseIsOfferedWhereItCanSucceed: the page of an applied action reads what the reversal would
+// change, says that it is gone or has moved, and offers the reversal otherwise.
+func TestReverseIsOfferedWhereItCanSucceed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ana, eve := w.signIn("ana", gatehouse.RoleApprover), w.signIn("eve", gatehouse.RoleViewer)
+	applied := func(ref string) string {
+		a := w.propose(w.agent("bot-"+ref), func(p *gatehouse.Proposal) { p.Target.EntityRef = ref })
+		return "/actions/" + w.settled(a, ana, gatehouse.PushApplied, "", "").ID
+	}
+	path, moved, gone := applied("SKU-1"), applied("SKU-2"), applied("SKU-3")
+	ana.get(path).want(200).has(testid("reverse"), `hx-get="`+path+`/reversal"`)
+	eve.get(path).want(200).lacks(testid("reverse"), "/reversal")
+	eve.get(path + "/reversal").want(200).lacks(testid("reverse"))
+	ana.get(path+"/reversal").want(200).has(testid("reverse")).lacks("hx-get", testid("reverse-moved"))
+
+	w.drifts(`{"price":"11.11"}`)
+	ana.get(moved+"/reversal").want(200).has(testid("reverse"), testid("reverse-moved"))
+
+	w.mu.Lock()
+	w.gone = true
+	w.mu.Unlock()
+	ana.get(gone + "/reversal").want(200).has(testid("cannot-reverse")).lacks(testid("reverse"))
+	ana.post(gone + "/reverse").want(http.StatusConflict).has("The target is gone: there is nothing to undo the change on")
+}
+
 // TestAClaimKeepsAnItemOutOfBulk: a claim that differs from the payload is red and excludes the item
 // from bulk decisions; an evaluation that the agent reports as passed gets no tick.
 func TestAClaimKeepsAnItemOutOfBulk(t *testing.T) {

@@ -74,13 +74,13 @@ func (x targets) Check(context.Context, *gatehouse.Action) (bool, gatehouse.JSON
 // ReadsState: every connector except "once" can read its state.
 func (targets) ReadsState(a *gatehouse.Action) bool { return a.Connector != "once" }
 
-func (x targets) ReadState(context.Context, *gatehouse.Action) (gate.FreshState, error) {
+func (x targets) ReadState(context.Context, *gatehouse.Action) (gatehouse.TargetState, error) {
 	x.w.mu.Lock()
 	defer x.w.mu.Unlock()
 	if x.w.gone {
-		return gate.FreshState{Gone: true}, nil
+		return gatehouse.TargetState{Gone: true}, nil
 	}
-	return gate.FreshState{Matches: !x.w.drift, CurrentState: cmp.Or(x.w.state, `{"price":"11.11"}`)}, nil
+	return gatehouse.TargetState{Matches: !x.w.drift, CurrentState: cmp.Or(x.w.state, `{"price":"11.11"}`)}, nil
 }
 
 // template is a file with the store's tables.

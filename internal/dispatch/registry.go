@@ -83,7 +83,9 @@ func (r *Registry) operation(tenant, name, operation string) (connector.Connecto
 	c, ok := r.Lookup(tenant, name)
 	if !ok {
 		return nil, connector.Operation{}, gatehouse.Violations{{
-			Pointer: "/connector", Detail: "no connector " + gatehouse.Quote(name) + " is configured for this tenant",
+			Pointer: "/connector",
+			Detail: "no connector " + gatehouse.Quote(name) + " is configured for this tenant" +
+				itHas(connector.Names(slices.Values(r.Names(tenant)))),
 		}}.Err()
 	}
 	op, ok := c.Operation(operation)
@@ -109,6 +111,11 @@ func others(c connector.Connector) string {
 			}
 		}
 	})
+	return itHas(names)
+}
+
+// itHas adds a list of names to an error; "" for none.
+func itHas(names string) string {
 	if names == "" {
 		return ""
 	}
@@ -243,32 +250,32 @@ func (r *Registry) ReadsState(a *gatehouse.Action) bool {
 // ReadState reads the current version and pre-image of an action's target. The
 // state is in canonical form. An error is a *connector.Error, or an
 // *gate.UnreadableError when another try cannot succeed.
-func (r *Registry) ReadState(ctx context.Context, a *gatehouse.Action) (gate.FreshState, error) {
+func (r *Registry) ReadState(ctx context.Context, a *gatehouse.Action) (gatehouse.TargetState, error) {
 	if !r.ReadsState(a) {
-		return gate.FreshState{}, &gate.UnreadableError{Detail: "the connector cannot read the state of this target"}
+		return gatehouse.TargetState{}, &gate.UnreadableError{Detail: "the connector cannot read the state of this target"}
 	}
 	c, _ := r.Lookup(a.Tenant, a.Connector)
 	s, failure := r.readState(ctx, c.(connector.StateReader), callOf(a, 0))
 	switch {
 	case failure != nil && failure.Kind == connector.Terminal:
-		return gate.FreshState{}, &gate.UnreadableError{Detail: clip(failure.Detail), Cause: failure}
+		return gatehouse.TargetState{}, &gate.UnreadableError{Detail: clip(failure.Detail), Cause: failure}
 	case failure != nil:
-		return gate.FreshState{}, failure
+		return gatehouse.TargetState{}, failure
 	case s.Gone:
-		return gate.FreshState{Gone: true}, nil
+		return gatehouse.TargetState{Gone: true, ReadAt: time.Now().UTC()}, nil
 	case r.redactor.Finds(s.Version) || r.redactor.FindsJSON(s.CurrentState):
 		// Redacted, this would not be the target's state; unredacted, nobody
 		// may read it.
-		return gate.FreshState{}, &gate.UnreadableError{Detail: "the target's present state holds a secret of " +
+		return gatehouse.TargetState{}, &gate.UnreadableError{Detail: "the target's present state holds a secret of " +
 			"this server"}
 	}
-	out := gate.FreshState{Matches: s.Matches, Version: s.Version}
+	out := gatehouse.TargetState{Matches: s.Matches, Version: s.Version, ReadAt: time.Now().UTC()}
 	if s.CurrentState == "" {
 		return out, nil
 	}
 	var err error
 	if out.CurrentState, err = gatehouse.Canonicalize([]byte(s.CurrentState)); err != nil {
-		return gate.FreshState{}, &gate.UnreadableError{Detail: "the connector returned a state that is not JSON",
+		return gatehouse.TargetState{}, &gate.UnreadableError{Detail: "the connector returned a state that is not JSON",
 			Cause: err}
 	}
 	return out, nil

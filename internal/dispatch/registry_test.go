@@ -98,6 +98,12 @@ func TestRegistryDescribe(t *testing.T) {
 		{"acme", "shop", "update", "/connector"},
 		{"default", "shop", "drop", "/operation"},
 	} {
+		if c.connector == "none" {
+			_, _, _, err := r.Describe(c.tenant, &gatehouse.Proposal{Connector: c.connector})
+			if err == nil || !strings.HasSuffix(err.Error(), "; it has shop") {
+				t.Errorf("it does not name the others: %v", err)
+			}
+		}
 		_, _, _, err := r.Describe(c.tenant, &gatehouse.Proposal{Connector: c.connector, Operation: c.operation})
 		var e *gatehouse.Error
 		if !errors.As(err, &e) || e.Code != gatehouse.CodeInvalid || e.Violations[0].Pointer != c.pointer {

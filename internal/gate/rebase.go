@@ -17,14 +17,7 @@ type StateReader interface {
 	// ReadsState reports whether the target of an action can be read so. It makes
 	// no call.
 	ReadsState(a *gatehouse.Action) bool
-	ReadState(ctx context.Context, a *gatehouse.Action) (FreshState, error)
-}
-
-// FreshState is a target as it is now; see connector.Snapshot.
-type FreshState struct {
-	Matches, Gone bool
-	Version       string
-	CurrentState  gatehouse.JSON
+	ReadState(ctx context.Context, a *gatehouse.Action) (gatehouse.TargetState, error)
 }
 
 // UnreadableError is an error of ReadState after which reading again cannot

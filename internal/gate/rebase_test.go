@@ -17,12 +17,12 @@ import (
 // reading is a gate's targets with readable state: onRead returns it.
 type reading struct {
 	*targets
-	onRead func(*gatehouse.Action) (gate.FreshState, error)
+	onRead func(*gatehouse.Action) (gatehouse.TargetState, error)
 }
 
 func (*reading) ReadsState(*gatehouse.Action) bool { return true }
 
-func (r *reading) ReadState(_ context.Context, a *gatehouse.Action) (gate.FreshState, error) {
+func (r *reading) ReadState(_ context.Context, a *gatehouse.Action) (gatehouse.TargetState, error) {
 	return r.onRead(a)
 }
 
@@ -31,8 +31,8 @@ func (r *reading) ReadState(_ context.Context, a *gatehouse.Action) (gate.FreshS
 func newReadingWorld(t *testing.T, source string) (*world, *reading) {
 	t.Helper()
 	w := newWorld(t, source)
-	r := &reading{targets: w.targets, onRead: func(*gatehouse.Action) (gate.FreshState, error) {
-		return gate.FreshState{Version: "8", CurrentState: `{"price":"11.00"}`}, nil
+	r := &reading{targets: w.targets, onRead: func(*gatehouse.Action) (gatehouse.TargetState, error) {
+		return gatehouse.TargetState{Version: "8", CurrentState: `{"price":"11.00"}`}, nil
 	}}
 	hold := time.Duration(0)
 	w.gate = gate.New(w.store, r, &wake.Hub{}, gate.Config{Hold: &hold}, slog.New(slog.DiscardHandler))
@@ -82,27 +82,27 @@ func TestRebaseRefusals(t *testing.T) {
 	huge := gatehouse.ObjectJSON(gatehouse.Member{Name: "price",
 		Value: gatehouse.StringJSON(strings.Repeat("x", 512<<10))})
 	for name, test := range map[string]struct {
-		state  gate.FreshState
+		state  gatehouse.TargetState
 		err    error
 		code   gatehouse.Code
 		reason any
 	}{
-		"unchanged": {gate.FreshState{Matches: true, Version: "7"}, nil, gatehouse.CodeCannotRebase, "unchanged"},
-		"gone":      {gate.FreshState{Gone: true}, nil, gatehouse.CodeCannotRebase, "target_gone"},
-		"too large": {gate.FreshState{CurrentState: huge}, nil, gatehouse.CodeCannotRebase, "state_too_large"},
-		"no object": {gate.FreshState{CurrentState: `[1]`}, nil, gatehouse.CodeCannotRebase, "state_invalid"},
-		"NUL": {gate.FreshState{Version: "8\x00", CurrentState: `{}`}, nil, gatehouse.CodeCannotRebase,
+		"unchanged": {gatehouse.TargetState{Matches: true, Version: "7"}, nil, gatehouse.CodeCannotRebase, "unchanged"},
+		"gone":      {gatehouse.TargetState{Gone: true}, nil, gatehouse.CodeCannotRebase, "target_gone"},
+		"too large": {gatehouse.TargetState{CurrentState: huge}, nil, gatehouse.CodeCannotRebase, "state_too_large"},
+		"no object": {gatehouse.TargetState{CurrentState: `[1]`}, nil, gatehouse.CodeCannotRebase, "state_invalid"},
+		"NUL": {gatehouse.TargetState{Version: "8\x00", CurrentState: `{}`}, nil, gatehouse.CodeCannotRebase,
 			"state_invalid"},
-		"unreadable": {gate.FreshState{}, &gate.UnreadableError{Detail: "no"}, gatehouse.CodeCannotRebase,
+		"unreadable": {gatehouse.TargetState{}, &gate.UnreadableError{Detail: "no"}, gatehouse.CodeCannotRebase,
 			"unreadable"},
-		"down": {gate.FreshState{}, errors.New("secret address"), gatehouse.CodeBusy, nil},
+		"down": {gatehouse.TargetState{}, errors.New("secret address"), gatehouse.CodeBusy, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w, r := newReadingWorld(t, "")
 			bot := w.agent()
 			a := w.propose(bot, nil)
-			r.onRead = func(*gatehouse.Action) (gate.FreshState, error) { return test.state, test.err }
+			r.onRead = func(*gatehouse.Action) (gatehouse.TargetState, error) { return test.state, test.err }
 			_, err := w.gate.Rebase(withKey(t, bot, "k", 1), a.ID)
 			wantCode(t, err, test.code)
 			var e *gatehouse.Error
@@ -111,7 +111,9 @@ func TestRebaseRefusals(t *testing.T) {
 			}
 			w.wantPending(a.ID)
 			// The refusal is not stored under the key.
-			r.onRead = func(*gatehouse.Action) (gate.FreshState, error) { return gate.FreshState{Version: "9"}, nil }
+			r.onRead = func(*gatehouse.Action) (gatehouse.TargetState, error) {
+				return gatehouse.TargetState{Version: "9"}, nil
+			}
 			if b, err := w.gate.Rebase(withKey(t, bot, "k", 1), a.ID); err != nil || b.Target.Version != "9" {
 				t.Errorf("the same again: %+v, %v", b, err)
 			}
@@ -233,7 +235,7 @@ func TestWhoRebases(t *testing.T) {
 		slog.New(slog.DiscardHandler))
 	reads := 0
 	told := r.onRead
-	r.onRead = func(a *gatehouse.Action) (gate.FreshState, error) {
+	r.onRead = func(a *gatehouse.Action) (gatehouse.TargetState, error) {
 		reads++
 		return told(a)
 	}
@@ -248,8 +250,11 @@ func TestWhoRebases(t *testing.T) {
 		if _, err := w.gate.Rebase(who, a.ID); gatehouse.CodeOf(err) != gatehouse.CodeRoleRequired {
 			t.Errorf("%s rebases: %v", name, err)
 		}
+		if _, err := w.gate.ReadTarget(who, a.ID); gatehouse.CodeOf(err) != gatehouse.CodeRoleRequired && name != "an operator" {
+			t.Errorf("%s reads the target: %v", name, err)
+		}
 	}
-	if reads != 0 {
+	if reads--; reads != 0 { // the operator's own
 		t.Errorf("the target was read %d times for them", reads)
 	}
 	for name, who := range map[string]context.Context{
@@ -273,9 +278,9 @@ func TestRebaseAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.onRead = func(*gatehouse.Action) (gate.FreshState, error) {
+	r.onRead = func(*gatehouse.Action) (gatehouse.TargetState, error) {
 		t.Error("the target is read")
-		return gate.FreshState{}, nil
+		return gatehouse.TargetState{}, nil
 	}
 	var replay *gatehouse.Replay
 	if _, err := w.gate.Rebase(withKey(t, bot, "k", 1), a.ID); !errors.As(err, &replay) ||

@@ -47,17 +47,41 @@ func (g *Gate) Reverse(ctx context.Context, id string, r gatehouse.ReverseReques
 		return nil, notReversible(old, "the receipt says that it cannot be undone")
 	}
 
-	rev := receipt.Reversal
-	p := &gatehouse.Proposal{
-		ActionType: old.ActionType, Connector: old.Connector, Operation: rev.Operation, Target: rev.Target,
-		CurrentState: rev.CurrentState, ProposedChange: rev.ProposedChange, Magnitude: old.Magnitude,
-		RiskLevel: old.RiskLevel, Rationale: r.Rationale,
+	p := reversalOf(old, receipt.Reversal)
+	if r.Rationale != "" {
+		p.Rationale = r.Rationale
 	}
-	if p.Rationale == "" {
-		p.Rationale = "reversal of " + old.ID
+	if g.isGone(ctx, &gatehouse.Action{ID: old.ID, Tenant: old.Tenant, Proposal: *p}) {
+		return nil, notReversible(old, "the target is gone: there is nothing to undo the change on").
+			With("reason", "target_gone")
 	}
 	a, _, err := g.propose(ctx, c, p, lineage{revision: 1, reverses: old})
 	return a, err
+}
+
+// reversalOf is the proposal that undoes an applied action.
+func reversalOf(old *gatehouse.Action, r *gatehouse.Reversal) *gatehouse.Proposal {
+	return &gatehouse.Proposal{
+		ActionType: old.ActionType, Connector: old.Connector, Operation: r.Operation, Target: r.Target,
+		CurrentState: r.CurrentState, ProposedChange: r.ProposedChange, Magnitude: old.Magnitude,
+		RiskLevel: old.RiskLevel, Rationale: "reversal of " + old.ID,
+	}
+}
+
+// isGone reports whether the connector says that the target does not exist. It is
+// false when the target does not answer or cannot be read.
+func (g *Gate) isGone(ctx context.Context, a *gatehouse.Action) bool {
+	r, ok := g.targets.(StateReader)
+	if !ok || !r.ReadsState(a) {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, g.config.CheckTimeout)
+	defer cancel()
+	now, err := r.ReadState(ctx, a)
+	if err != nil {
+		g.Log.Warn("target not read for a reversal", "action", a.ID, "error", err)
+	}
+	return err == nil && now.Gone
 }
 
 func notReversible(a *gatehouse.Action, why string) *gatehouse.Error {

@@ -8,39 +8,58 @@ import (
 
 // CanReadTarget reports whether [Gate.ReadTarget] can read the target of an action.
 // It makes no call.
-func (g *Gate) CanReadTarget(a *gatehouse.Action) bool { return g.rebases(subject(a)) }
+func (g *Gate) CanReadTarget(a *gatehouse.Action) bool { return g.readable(a) != nil }
 
-// ReadTarget reads the present state of a pending action's target, for approvers.
-// It takes at most as long as the check at an approval, and changes nothing. When
-// the target does not answer, the error has code busy; when it cannot be read,
-// cannot_rebase.
-func (g *Gate) ReadTarget(ctx context.Context, id string) (FreshState, error) {
+// readable returns the action whose target [Gate.ReadTarget] reads: a pending action,
+// with what its approval asks about, or the reversal of an applied one; nil when it cannot be read.
+func (g *Gate) readable(a *gatehouse.Action) *gatehouse.Action {
+	switch {
+	case a.Status == gatehouse.StatusApplied && a.ArchivedAt == nil && a.Receipt != nil && a.Receipt.Reversible &&
+		a.Receipt.Reversal != nil:
+		a = &gatehouse.Action{ID: a.ID, Tenant: a.Tenant, Proposal: *reversalOf(a, a.Receipt.Reversal)}
+	case a.Status == gatehouse.StatusPending:
+		a = subject(a)
+	default:
+		return nil
+	}
+	if r, ok := g.targets.(StateReader); !ok || !r.ReadsState(a) {
+		return nil
+	}
+	return a
+}
+
+// ReadTarget reads the target of a pending action, or what the reversal of an applied
+// action would change, for those who may propose, decide or undo it. A program reads
+// for its own actions only. It takes at most as long as the check at an approval, and
+// changes nothing. When the target does not answer, the error has code busy; when it
+// cannot be read, cannot_rebase.
+func (g *Gate) ReadTarget(ctx context.Context, id string) (*gatehouse.TargetState, error) {
 	c, err := gatehouse.CallerFrom(ctx)
 	if err != nil {
-		return FreshState{}, err
+		return nil, err
 	}
 	a, err := g.FindAction(ctx, id)
 	if err != nil {
-		return FreshState{}, err
+		return nil, err
 	}
 	if err := Require(c, gatehouse.RoleProposer, gatehouse.RoleApprover, gatehouse.RoleOperator); err != nil {
-		return FreshState{}, err
+		return nil, err
 	}
-	if !g.CanReadTarget(a) {
-		return FreshState{}, cannotRebase(
-			"unreadable",
-			"the connector %s cannot read the state of this target",
-			subject(a).Connector,
-		)
+	if c.Principal.Kind != gatehouse.KindPerson && a.ProposerID != c.Principal.ID {
+		return nil, gatehouse.E(gatehouse.CodeRoleRequired, "a program reads the targets of its own actions only")
+	}
+	read := g.readable(a)
+	if read == nil {
+		return nil, cannotRebase("unreadable", "the connector %s cannot read the state of this target", subject(a).Connector)
 	}
 	ctx, cancel := context.WithTimeout(ctx, g.config.CheckTimeout)
 	defer cancel()
-	now, err := g.targets.(StateReader).ReadState(ctx, subject(a))
+	now, err := g.targets.(StateReader).ReadState(ctx, read)
 	if err != nil {
-		return FreshState{}, g.notRead(a, err)
+		return nil, g.notRead(a, err)
 	}
 	if now.CurrentState != "" && (len(now.CurrentState) > maxFreshState || !now.CurrentState.IsObject()) {
-		return FreshState{}, cannotRebase("state_invalid", "the target's present state cannot stand beside a proposal")
+		return nil, cannotRebase("state_invalid", "the target's present state cannot stand beside a proposal")
 	}
-	return now, nil
+	return &now, nil
 }

@@ -85,7 +85,7 @@ func (r *Runs) HeartbeatPush(ctx context.Context, id string, q gatehouse.Heartbe
 		return nil, err
 	}
 	state, err := outside.Heartbeat(ctx, c.Principal.Tenant, id, q.Generation, holder(c), q.Lease.D())
-	return state, usecase.NotFound(err, "push")
+	return state, usecase.NotFoundAs(err, "push", id)
 }
 
 func holder(c *gatehouse.Caller) func(string) bool {
@@ -113,7 +113,7 @@ func (r *Runs) CompletePush(ctx context.Context, id string, q gatehouse.PushResu
 		return nil, err
 	}
 	p, err := outside.Complete(ctx, c.Principal.Tenant, id, holder(c), q)
-	return p, usecase.NotFound(err, "push")
+	return p, usecase.NotFoundAs(err, "push", id)
 }
 
 // maxMetadata bounds each metadata of a receipt, in bytes.
@@ -144,5 +144,5 @@ func (r *Runs) FailPush(ctx context.Context, id string, q gatehouse.PushFailure)
 		return nil, err
 	}
 	p, err := outside.Fail(ctx, c.Principal.Tenant, id, holder(c), q)
-	return p, usecase.NotFound(err, "push")
+	return p, usecase.NotFoundAs(err, "push", id)
 }

@@ -1,6 +1,7 @@
 package runs_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -102,6 +103,9 @@ func testStepsOfOtherWorkers(t *testing.T, w *world) {
 		for verb, err := range map[string]error{"heartbeat": beat, "fail": failed, "complete": completed} {
 			if code := gatehouse.CodeOf(err); code != want {
 				t.Errorf("%s of %s: %q, want %q", verb, who, code, want)
+			}
+			if want == gatehouse.CodeNotFound && !strings.Contains(err.Error(), id) {
+				t.Errorf("%s of %s does not name the step: %v", verb, who, err)
 			}
 		}
 	}

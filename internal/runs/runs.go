@@ -333,7 +333,7 @@ func (m *moving) held(id string, generation int) (*gatehouse.Step, error) {
 	s := m.run.StepByID(id)
 	switch {
 	case s == nil:
-		return nil, gatehouse.E(gatehouse.CodeNotFound, "no such step")
+		return nil, usecase.NotFoundAs(gatehouse.ErrNotFound, "step", id)
 	case s.Status != gatehouse.StepRunning, s.Generation != generation,
 		s.LeaseUntil == nil || !m.tx.Now().Before(*s.LeaseUntil):
 		return nil, errLeaseLost(s)

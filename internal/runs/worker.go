@@ -282,7 +282,7 @@ func (r *Runs) handOut(ctx context.Context, s *gatehouse.Step, owner string) (*g
 // stepFor finds a step that a worker of the caller's principal holds or has held. A
 // worker learns nothing of other steps, not even that they exist.
 func (r *Runs) stepFor(ctx context.Context, c *gatehouse.Caller, id string) (s *gatehouse.Step, err error) {
-	err = usecase.NotFound(r.Store.View(ctx, c.Principal.Tenant, func(tx gatehouse.ReadTx) error {
+	err = usecase.NotFoundAs(r.Store.View(ctx, c.Principal.Tenant, func(tx gatehouse.ReadTx) error {
 		s, err = tx.FindStep(id)
 		if err != nil || holds(c, s.LeaseOwner) {
 			return err
@@ -294,7 +294,7 @@ func (r *Runs) stepFor(ctx context.Context, c *gatehouse.Caller, id string) (s *
 			err = gatehouse.ErrNotFound
 		}
 		return err
-	}), "step")
+	}), "step", id)
 	return s, err
 }
 

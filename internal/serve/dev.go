@@ -195,6 +195,7 @@ func (c *devServeCmd) banner(g *term.IO, creds *devCredentials, link *gatehouse.
 ├─ Console  %s   (one time, 30 minutes)
 ├─ API      %s/api/v1   key %s
 ├─ Data     %s%s
+├─ Flags    --listen HOST:PORT  --data DIR  --config FILE
 └─ Try      %s demo
 `, title, creds.URL+link.Path, creds.URL, creds.Agent.Key, term.Safe(term.ShownPath(c.Data)), caught, g.Program())
 	return err

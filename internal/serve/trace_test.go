@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
@@ -44,7 +43,7 @@ func (c *receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		body = z
 	}
 	raw, err := io.ReadAll(body)
-	var req collector.ExportTraceServiceRequest
+	var req tracepb.TracesData // on the wire an ExportTraceServiceRequest
 	if err == nil {
 		err = proto.Unmarshal(raw, &req)
 	}

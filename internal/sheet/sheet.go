@@ -41,6 +41,8 @@ type Sheet struct {
 	Older *gatehouse.Action
 	// Before is the iteration before the one shown, nil for none.
 	Before *gatehouse.Action
+	// Target is the target of the action shown, as it was read.
+	Target Target
 }
 
 // LabelWidth is how many columns labels take on a terminal.
@@ -125,8 +127,9 @@ func (s *Sheet) Item(text string) {
 
 // Action writes all there is.
 func (s *Sheet) Action(a *gatehouse.Action) {
-	fmt.Fprintf(s.W, "%s\n\n", term.Paint(s.color, term.Bold, s.fold(card.Sentence(a), 2)))
+	fmt.Fprintf(s.W, "%s\n\n", term.Paint(s.color, term.Bold, s.fold(s.Target.Sentence(a), 2)))
 	s.Facts(a)
+	s.targetNow(a)
 	s.iteration(a)
 	s.edited(a)
 	s.moved(a)
@@ -195,6 +198,18 @@ func (s *Sheet) Facts(a *gatehouse.Action) {
 	s.Line("key", a.IdempotencyKey)
 	// Not folded, so that it can be copied.
 	s.Raw("digest", term.Safe(string(a.Digest)))
+}
+
+// targetNow writes how the target stands, and what differs from the proposal.
+func (s *Sheet) targetNow(a *gatehouse.Action) {
+	line, _ := s.Target.Now(a)
+	s.Line("target now", line)
+	if b, _ := s.Target.Before(a); b.Provenance == card.Differs {
+		s.Head("What " + term.Safe(a.ProposedBy) + " says, and what is at the target now")
+		for _, c := range b.Moved() {
+			s.Item(MovedText(c))
+		}
+	}
 }
 
 func statusText(a *gatehouse.Action) string {
@@ -390,9 +405,5 @@ func (s *Sheet) outcome(a *gatehouse.Action) {
 	s.Line("external id", r.ExternalID)
 	s.Line("request", string(r.RequestMetadata))
 	s.Line("response", string(r.ResponseMetadata))
-	if r.Reversible {
-		s.Line("reversible", "yes: gatehouse reverse "+a.ID)
-	} else {
-		s.Line("reversible", "no")
-	}
+	s.Line("reversible", s.Target.reversible(a))
 }

@@ -32,6 +32,8 @@ type view struct {
 	now    time.Time
 	// answersFor are those by whose right the person decides; none by their own.
 	answersFor []string
+	// target is the action's target as it was read.
+	target sheet.Target
 }
 
 // pager writes the lines of a page.
@@ -43,12 +45,12 @@ type pager struct {
 // cardPage lays an action out.
 func cardPage(a *gatehouse.Action, v view) page {
 	p := &pager{view: v}
-	p.text(term.Bold, card.Sentence(a))
+	p.text(term.Bold, v.target.Sentence(a))
 	if len(v.answersFor) > 0 {
 		p.text(term.Yellow, "You answer for "+strings.Join(v.answersFor, ", ")+".")
 	}
 	p.text("", "")
-	p.change(a)
+	p.change(p.targetNow(a))
 	p.artifact(a)
 	p.payload = len(p.lines)
 	p.evaluations(a)
@@ -62,6 +64,25 @@ func cardPage(a *gatehouse.Action, v view) page {
 	p.facts(a)
 	p.votes(a)
 	return p.page
+}
+
+// targetNow adds how the target stands, and returns the action on the state that was read.
+func (p *pager) targetNow(a *gatehouse.Action) *gatehouse.Action {
+	line, bad := p.target.Now(a)
+	if line == "" {
+		return a
+	}
+	style := term.Dim
+	if bad {
+		style = term.Yellow
+	}
+	p.indented(style, "  ", "target "+line)
+	b, _ := p.target.Before(a)
+	for _, c := range b.Moved() {
+		p.hunk()
+		p.indented(term.Yellow, "  ! ", sheet.MovedText(c))
+	}
+	return b.Shown
 }
 
 // text adds a text of one line, wrapped to the width.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/card"
+	"github.com/gatehouse-dev/gatehouse/internal/sheet"
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
@@ -63,8 +64,9 @@ type item struct {
 	action *gatehouse.Action
 	voted  bool // by this person, in a quorum that is still open
 	stale  bool // the server said that its target changed
-	// rebases: the server said so, and that the gate can read the present state.
+	// rebases: so said the server or the target, and the gate can read the present state.
 	rebases bool
+	target  sheet.Target
 	picked  bool // for a decision in bulk
 }
 
@@ -87,6 +89,8 @@ func (m *reviewer) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return m, m.key(msg.String())
 	case tea.PasteMsg:
 		m.paste(msg.Content)
+	case targetRead:
+		return m, m.targetArrived(msg)
 	case armMsg:
 		m.armed = m.armed || int(msg) == m.cards
 	case loaded:
@@ -118,11 +122,9 @@ func (m *reviewer) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 
 // appear shows the card that the person came to.
 func (m *reviewer) appear() tea.Cmd {
-	m.top, m.seen, m.whole, m.armed = 0, 0, false, false
-	m.cards++
+	m.top, m.seen, m.whole = 0, 0, false
 	m.layout()
-	n := armMsg(m.cards)
-	return tea.Tick(inertFor, func(time.Time) tea.Msg { return n })
+	return tea.Batch(m.rest(), m.readTarget())
 }
 
 // layout lays the card out anew, where the person is in it.
@@ -137,7 +139,7 @@ func (m *reviewer) layout() {
 		a := m.items[m.at].action
 		m.page = cardPage(a, view{
 			width: max(m.width-1, minColumns), color: m.color, why: m.why, whole: m.whole, now: m.now(),
-			answersFor: m.answersFor(a),
+			answersFor: m.answersFor(a), target: m.items[m.at].target,
 			// At L5 nobody sees the votes of others before the own.
 			silent: a.Status == gatehouse.StatusPending && a.RiskLevel >= gatehouse.L5 && !m.items[m.at].voted,
 		})

@@ -18,6 +18,7 @@ import (
 type Service interface {
 	gatehouse.ActionService
 	ListDelegations(ctx context.Context) ([]*gatehouse.Delegation, error)
+	ReadTarget(ctx context.Context, id string) (*gatehouse.TargetState, error)
 }
 
 // Config says who reviews what.

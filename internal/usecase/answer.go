@@ -25,7 +25,7 @@ func NotFound(err error, what string) error {
 	return err
 }
 
-// NotFoundAs is NotFound for what the request names otherwise than in its path.
+// NotFoundAs is NotFound with the id in the detail.
 func NotFoundAs(err error, what, id string) error {
 	if errors.Is(err, gatehouse.ErrNotFound) {
 		return gatehouse.E(gatehouse.CodeNotFound, "no %s %s", what, gatehouse.QuoteWord(id))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"maps"
 	"strings"
 	"time"
@@ -27,8 +28,9 @@ const minVersion = 140000
 // migrate brings the database to the newest version in files, forward only, in one transaction
 // under one lock. If several processes start together, the first migrates and the others find
 // nothing left to do. It refuses, without change, a database that is newer than files or older
-// than the first release.
-func migrate(ctx context.Context, config *pgx.ConnConfig, files fs.FS, moving bool) (err error) {
+// than the first release. Each migration of a database that has data is logged, since it may take
+// long.
+func migrate(ctx context.Context, config *pgx.ConnConfig, files fs.FS, moving bool, log *slog.Logger) (err error) {
 	config = config.Copy()
 	// Building an index over existing rows may take long, and so may waiting for a process that
 	// does.
@@ -65,7 +67,7 @@ func migrate(ctx context.Context, config *pgx.ConnConfig, files fs.FS, moving bo
 				return err
 			}
 		}
-		return apply(ctx, tx, files)
+		return apply(ctx, tx, files, log)
 	})
 	return Advise(ctx, c, err)
 }
@@ -113,7 +115,7 @@ HAVING coalesce(bool_and(n.nspname <> current_schema()), true)`).Scan(&here, &th
 		"set it right for the role, or give this Gatehouse a database of its own", there, here)
 }
 
-func apply(ctx context.Context, tx pgx.Tx, files fs.FS) error {
+func apply(ctx context.Context, tx pgx.Tx, files fs.FS, log *slog.Logger) error {
 	if _, err := tx.Exec(ctx, `CREATE TABLE IF NOT EXISTS gatehouse_schema (
   version INTEGER PRIMARY KEY, applied_at TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp())`); err != nil {
 		return err
@@ -135,6 +137,9 @@ func apply(ctx context.Context, tx pgx.Tx, files fs.FS) error {
 	for _, m := range list {
 		if m.Version <= version {
 			continue
+		}
+		if version > 0 {
+			log.Info("migrating the store", "migration", m.Name)
 		}
 		if _, err := tx.Exec(ctx, m.SQL); err != nil {
 			return fmt.Errorf("%s: %w", m.Name, err)

@@ -1,10 +1,12 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -100,7 +102,9 @@ func TestMigrateKeepsTheData(t *testing.T) {
 	next := SchemaVersion() + 1
 	name := fmt.Sprintf("%04d_plan.sql", next)
 	const add = `ALTER TABLE tenant ADD COLUMN plan TEXT NOT NULL DEFAULT 'free';`
-	err = migrate(t.Context(), config, with(t, name, add+`INSERT INTO nowhere VALUES (1);`), false)
+	var logged bytes.Buffer
+	log := slog.New(slog.NewTextHandler(&logged, nil))
+	err = migrate(t.Context(), config, with(t, name, add+`INSERT INTO nowhere VALUES (1);`), false, log)
 	if err == nil || !strings.Contains(err.Error(), name) {
 		t.Errorf("a migration that fails: %v", err)
 	}
@@ -112,9 +116,12 @@ func TestMigrateKeepsTheData(t *testing.T) {
 	}
 	for range 2 { // the second run finds nothing to do
 		files := with(t, name, add+`UPDATE tenant SET plan = 'paid' WHERE id = 'acme';`)
-		if err := migrate(t.Context(), config, files, false); err != nil {
+		if err := migrate(t.Context(), config, files, false, log); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if n := strings.Count(logged.String(), "/"+name); n != 2 { // the one that failed too
+		t.Errorf("logged %d times: %s", n, &logged)
 	}
 	scan(t, url, `SELECT (SELECT max(version) FROM gatehouse_schema),
 (SELECT count(*) FROM tenant WHERE (id, plan) IN (('acme', 'paid'), ('default', 'free')))`, &version, &n)

@@ -125,7 +125,7 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 		pc.BeforeConnect, pc.AfterConnect = nil, onlyRead // a reader needs no session
 		err = inspectable(ctx, pc.ConnConfig)
 	} else {
-		err = migrate(ctx, pc.ConnConfig, migrations, config.Moving)
+		err = migrate(ctx, pc.ConnConfig, migrations, config.Moving, config.Logger)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("postgres: %w", err)

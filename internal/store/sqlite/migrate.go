@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
@@ -18,12 +19,12 @@ const applicationID = 0x47415445
 // migrate brings the file to the newest version in files, forward only, each
 // migration in its own transaction. It refuses, and does not change, a file
 // that is newer than that or older than the first release. The caller holds the
-// file's lock. The version is SQLite's user_version, which is part of the
+// file's lock. Each migration of a file that has data is logged, since it may take long. The version is SQLite's user_version, which is part of the
 // transaction.
 //
 // This is not goose, which speaks only database/sql and would be the only
 // reason to open the file a second way at each start.
-func migrate(c *conn, files fs.FS) error {
+func migrate(c *conn, files fs.FS, log *slog.Logger) error {
 	id, err := c.number(`PRAGMA application_id`)
 	if err != nil {
 		return err
@@ -52,6 +53,9 @@ func migrate(c *conn, files fs.FS) error {
 	for _, m := range list {
 		if int64(m.Version) <= version {
 			continue
+		}
+		if version > 0 {
+			log.Info("migrating the store", "migration", m.Name)
 		}
 		if err := apply(c, m); err != nil {
 			return fmt.Errorf("%s: %w", m.Name, err)

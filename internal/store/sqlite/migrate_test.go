@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -114,7 +115,9 @@ func TestMigrateKeepsTheData(t *testing.T) {
 	next := SchemaVersion() + 1
 	name := fmt.Sprintf("%04d_plan.sql", next)
 	const add = `ALTER TABLE tenant ADD COLUMN plan TEXT NOT NULL DEFAULT 'free';`
-	err = migrate(c, with(t, name, add+`INSERT INTO nowhere VALUES (1);`))
+	var logged bytes.Buffer
+	log := slog.New(slog.NewTextHandler(&logged, nil))
+	err = migrate(c, with(t, name, add+`INSERT INTO nowhere VALUES (1);`), log)
 	if err == nil || !strings.Contains(err.Error(), name) {
 		t.Errorf("a migration that fails: %v", err)
 	}
@@ -123,9 +126,12 @@ func TestMigrateKeepsTheData(t *testing.T) {
 		t.Errorf("a migration that failed left version %d and %d columns", v, columns)
 	}
 	for range 2 { // the second time there is nothing to do
-		if err := migrate(c, with(t, name, add+`UPDATE tenant SET plan = 'paid' WHERE id = 'acme';`)); err != nil {
+		if err := migrate(c, with(t, name, add+`UPDATE tenant SET plan = 'paid' WHERE id = 'acme';`), log); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if n := strings.Count(logged.String(), "/"+name); n != 2 { // the one that failed too
+		t.Errorf("logged %d times: %s", n, &logged)
 	}
 	if v := number(`PRAGMA user_version`); v != int64(next) {
 		t.Errorf("version %d, want %d", v, next)

@@ -95,7 +95,7 @@ func (s *Store) start() error {
 		return fmt.Errorf("sqlite: open %s: %w", s.config.Path, err)
 	}
 	s.writer = newWriter(s, w)
-	if err := migrate(w, migrations); err != nil {
+	if err := migrate(w, migrations, s.config.Logger); err != nil {
 		return fmt.Errorf("sqlite: migrate %s: %w", s.config.Path, err)
 	}
 	if err := s.writer.load(); err != nil {

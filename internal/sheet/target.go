@@ -1,0 +1,84 @@
+package sheet
+
+import (
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/card"
+)
+
+// Target is what is known of an action's target: its state, nil when it was not read,
+// and why it was not.
+type Target struct {
+	State *gatehouse.TargetState
+	Why   string
+}
+
+// ReadsTarget reports whether the target of an action is worth reading: it is pending,
+// or can be reversed.
+func ReadsTarget(a *gatehouse.Action) bool {
+	return a.Status == gatehouse.StatusPending && a.CanRebase ||
+		a.Status == gatehouse.StatusApplied && a.ArchivedAt == nil && a.Receipt != nil && a.Receipt.Reversible
+}
+
+// ReadTarget reads it. A target that does not answer is said to be so; to somebody who
+// may not have it read, and of one that cannot be read, nothing is said.
+func ReadTarget(a *gatehouse.Action, read func(id string) (*gatehouse.TargetState, error)) Target {
+	if !ReadsTarget(a) {
+		return Target{}
+	}
+	state, err := read(a.ID)
+	if gatehouse.CodeOf(err) == gatehouse.CodeBusy {
+		return Target{Why: err.Error()}
+	}
+	if err != nil {
+		return Target{}
+	}
+	return Target{State: state}
+}
+
+// Before is what is known about the target of a pending action before its change, and
+// whether it was read.
+func (t Target) Before(a *gatehouse.Action) (b card.Before, read bool) {
+	if t.State == nil || a.Status != gatehouse.StatusPending {
+		return card.ClaimedBefore(a), false
+	}
+	return card.ReadBefore(a, t.State), true
+}
+
+// Sentence is that of the action on the state that was read.
+func (t Target) Sentence(a *gatehouse.Action) string {
+	if b, read := t.Before(a); read {
+		return b.Describe().String()
+	}
+	return card.Sentence(a)
+}
+
+// Now tells in one line how the target of a pending action stands; "" when that is not
+// known. bad marks what people have to know before they approve.
+func (t Target) Now(a *gatehouse.Action) (line string, bad bool) {
+	switch {
+	case a.Status != gatehouse.StatusPending:
+		return "", false
+	case t.Why != "":
+		return "not read from " + a.Connector + ": " + t.Why, true
+	case t.State == nil:
+		return "", false
+	case t.State.Gone:
+		return "gone from " + a.Connector + ": there is nothing to change", true
+	case !t.State.Matches:
+		return "not as " + a.ProposedBy + " says: propose it on the present state with `gatehouse rebase " + a.ID + "`", true
+	}
+	return "read from " + a.Connector + ": as " + a.ProposedBy + " says", false
+}
+
+// reversible tells whether an applied action can be undone.
+func (t Target) reversible(a *gatehouse.Action) string {
+	switch {
+	case !a.Receipt.Reversible:
+		return "no"
+	case t.State != nil && t.State.Gone:
+		return "no: the target is gone from " + a.Connector
+	case t.State != nil && !t.State.Matches:
+		return "yes, after a rebase, since the target has changed: gatehouse reverse " + a.ID
+	}
+	return "yes: gatehouse reverse " + a.ID
+}

@@ -1,0 +1,59 @@
+package tui
+
+import (
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/sheet"
+)
+
+// targetRead is what came of reading the target of a card.
+type targetRead struct {
+	item   *item
+	digest gatehouse.Digest
+	target sheet.Target
+}
+
+// readTarget has the target of the card on the screen read; nil where it is not worth it.
+func (m *reviewer) readTarget() tea.Cmd {
+	if m.place != onCard || m.at >= len(m.items) || !sheet.ReadsTarget(m.items[m.at].action) {
+		return nil
+	}
+	it := m.items[m.at]
+	a := it.action
+	return func() tea.Msg {
+		return targetRead{it, a.Digest, sheet.ReadTarget(a, func(id string) (*gatehouse.TargetState, error) {
+			return m.api.ReadTarget(m.g.Ctx, id)
+		})}
+	}
+}
+
+// targetArrived shows how the target stands. Where that changes what the person reads, the
+// keys that decide rest again.
+func (m *reviewer) targetArrived(msg targetRead) tea.Cmd {
+	it := msg.item
+	if it.action.Digest != msg.digest {
+		return nil
+	}
+	it.target = msg.target
+	line, bad := msg.target.Now(it.action)
+	if line == "" || m.place != onCard || m.at >= len(m.items) || m.items[m.at] != it {
+		return nil
+	}
+	it.rebases = it.rebases || bad && msg.target.State != nil && !msg.target.State.Gone
+	m.layout()
+	if !bad {
+		return nil
+	}
+	return m.rest()
+}
+
+// rest keeps the keys that decide inert for a moment.
+func (m *reviewer) rest() tea.Cmd {
+	m.armed = false
+	m.cards++
+	n := armMsg(m.cards)
+	return tea.Tick(inertFor, func(time.Time) tea.Msg { return n })
+}
