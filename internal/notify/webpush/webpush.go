@@ -243,7 +243,7 @@ func urgency(m *notify.Message) string {
 // topic names the subject of a message, "" for none: a message replaces an undelivered one with its
 // topic (RFC 8030, section 5.4). Push services see it, so it is a hash.
 func topic(m *notify.Message) string {
-	subject := ""
+	var subject string
 	switch {
 	case m.Action != nil:
 		subject = m.Action.ID
