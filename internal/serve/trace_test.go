@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
@@ -43,7 +44,7 @@ func (c *receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		body = z
 	}
 	raw, err := io.ReadAll(body)
-	var req tracepb.TracesData // on the wire an ExportTraceServiceRequest
+	var req collector.ExportTraceServiceRequest
 	if err == nil {
 		err = proto.Unmarshal(raw, &req)
 	}

@@ -11,7 +11,7 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -31,8 +31,8 @@ type Tracing struct {
 	tracer   trace.Tracer
 }
 
-// The variables that enable tracing; newCollector reads these and the other
-// OTEL_EXPORTER_OTLP_… variables.
+// The variables that enable tracing; the exporter reads these and the other
+// OTEL_EXPORTER_OTLP_… variables itself.
 var endpoints = []string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"}
 
 // NewTracing returns the tracing that the environment configures, over OTLP and
@@ -46,11 +46,7 @@ func NewTracing(ctx context.Context, version string) (*Tracing, error) {
 	if !asked || os.Getenv("OTEL_SDK_DISABLED") == "true" {
 		return nil, nil
 	}
-	c, err := newCollector()
-	if err != nil {
-		return nil, err
-	}
-	exporter, err := otlptrace.New(ctx, c)
+	exporter, err := otlptracehttp.New(ctx)
 	if err != nil {
 		return nil, err
 	}
