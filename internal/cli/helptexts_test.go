@@ -11,7 +11,7 @@ import (
 )
 
 // TestHelpNamesCommands holds the help of a group against its commands: where
-// it lists them, as in "Pushes: list, health, drain", it lists all.
+// it lists them, as in "Pushes: list, drain", it lists all.
 func TestHelpNamesCommands(t *testing.T) {
 	t.Parallel()
 	c := &cli{Globals: globals{IO: term.IO{Stdout: io.Discard, Stderr: io.Discard}}}
