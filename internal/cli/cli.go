@@ -48,10 +48,10 @@ type cli struct {
 	MCP  mcpCmd  `cmd:"" name:"mcp" group:"act" help:"MCP, for agents: proxy, serve, tools, add, install."`
 	Hook hookCmd `cmd:"" group:"act" help:"Hooks of coding agents: claude-code, codex."`
 
-	Run      runCmd      `cmd:"" group:"run" help:"Runs: start, list, show, watch, cancel, retry, signal, reflexion."`
+	Run      runCmd      `cmd:"" group:"run" help:"Runs: start, list, show, queues, watch, cancel, retry, signal, reflexion."`
 	Workflow workflowCmd `cmd:"" group:"run" help:"Workflows: lint, test, graph, schema, apply, list, show."`
 
-	Push      pushCmd      `cmd:"" group:"operate" help:"Pushes: list, drain, resolve, ask, mark-unknown."`
+	Push      pushCmd      `cmd:"" group:"operate" help:"Pushes: list, health, drain, resolve, ask, mark-unknown."`
 	DLQ       dlqCmd       `cmd:"" name:"dlq" group:"operate" help:"Dead letters: list, replay, resolve, discard."`
 	Notify    notifyCmd    `cmd:"" group:"operate" help:"Messages to people: list, channels, retry, test, device, slack-manifest."`
 	Insights  insightsCmd  `cmd:"" group:"operate" help:"Tell how the gate was used, and what decisions came to."`
