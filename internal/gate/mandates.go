@@ -261,6 +261,7 @@ func (g *Gate) ResumeMandate(ctx context.Context, id string) (*gatehouse.Mandate
 		if m.EndedAt != nil || m.PausedAt == nil {
 			return nil
 		}
+		// Locked by changeMandate.
 		people, err := tx.PrincipalsForShare([]string{c.Principal.ID})
 		if err != nil {
 			return err
@@ -311,6 +312,10 @@ func (g *Gate) changeMandate(
 	}
 	out, err := usecase.Perform(ctx, g.Runner, usecase.Case{By: c}, func(tx gatehouse.Tx) (*gatehouse.Mandate, error) {
 		if err := proven(tx, c); err != nil {
+			return nil, err
+		}
+		// In this order, that of whoever takes the person's right away.
+		if _, err := tx.PrincipalsForShare([]string{c.Principal.ID}); err != nil {
 			return nil, err
 		}
 		m, err := tx.LockMandate(id)
