@@ -43,10 +43,11 @@ type Cover struct {
 	When string `json:"when,omitempty"`
 }
 
-// Covers reports whether the step covers an action, apart from its condition.
+// Covers reports whether the step covers an action of one target, apart from its
+// condition.
 func (c *Cover) Covers(a *Action) bool {
 	return c.ActionType == a.ActionType && c.Connector == a.Connector && c.Fingerprint == a.Fingerprint &&
-		c.Operation == a.Operation && c.EntityType == a.Target.EntityType && len(a.Target.EntityRefs) == 0 &&
+		c.Operation == a.Operation && c.EntityType == a.Target.EntityType &&
 		(len(c.Keys) == 0 || slices.Contains(c.Keys, a.Target.EntityRef))
 }
 

@@ -49,7 +49,7 @@ func (g *Gate) Exists(ctx context.Context, kind, id string) error {
 		case "grant":
 			_, err = tx.FindGrant(id)
 		case "mandate":
-			_, err = tx.FindMandate(id)
+			_, err = readMandate(tx, c, id)
 		case "policy":
 			version, convErr := strconv.Atoi(id)
 			if convErr != nil || version < 1 {

@@ -210,18 +210,26 @@ func (g *Gate) ListMandates(ctx context.Context) (list []*gatehouse.Mandate, err
 // FindMandate returns a mandate.
 func (g *Gate) FindMandate(ctx context.Context, id string) (m *gatehouse.Mandate, err error) {
 	err = g.View(ctx, "mandate", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
-		if m, err = tx.FindMandate(id); err != nil {
+		if m, err = readMandate(tx, c, id); err != nil {
 			return err
 		}
-		if refusal := readsGrants(c); refusal != nil && m.Agent != c.Principal.ID {
-			if Require(c, gatehouse.RoleProposer) == nil {
-				return gatehouse.ErrNotFound
+		if m.Agent != c.Principal.ID {
+			if err := readsGrants(c); err != nil {
+				return err
 			}
-			return refusal
 		}
 		m.Worst = m.WorstCase()
 		return nil
 	})
+	return m, err
+}
+
+// readMandate finds a mandate. For an agent, those of others do not exist.
+func readMandate(tx gatehouse.ReadTx, c *gatehouse.Caller, id string) (*gatehouse.Mandate, error) {
+	m, err := tx.FindMandate(id)
+	if err == nil && m.Agent != c.Principal.ID && readsGrants(c) != nil && c.Principal.Has(gatehouse.RoleProposer) {
+		return nil, gatehouse.ErrNotFound
+	}
 	return m, err
 }
 
@@ -261,6 +269,7 @@ func (g *Gate) ResumeMandate(ctx context.Context, id string) (*gatehouse.Mandate
 		if m.EndedAt != nil || m.PausedAt == nil {
 			return nil
 		}
+		// Locked by changeMandate.
 		people, err := tx.PrincipalsForShare([]string{c.Principal.ID})
 		if err != nil {
 			return err
@@ -311,6 +320,10 @@ func (g *Gate) changeMandate(
 	}
 	out, err := usecase.Perform(ctx, g.Runner, usecase.Case{By: c}, func(tx gatehouse.Tx) (*gatehouse.Mandate, error) {
 		if err := proven(tx, c); err != nil {
+			return nil, err
+		}
+		// In this order, that of whoever takes the person's right away.
+		if _, err := tx.PrincipalsForShare([]string{c.Principal.ID}); err != nil {
 			return nil, err
 		}
 		m, err := tx.LockMandate(id)

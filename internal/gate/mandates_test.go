@@ -528,3 +528,26 @@ func TestMandateEndsMeanwhile(t *testing.T) {
 		w.wantStatus(name, w.refund(bot, "10", nil), gatehouse.StatusPending)
 	}
 }
+
+// TestMandateVoterGone: a voter who cannot decide when the mandate is used, whoever took
+// the right, ends it.
+func TestMandateVoterGone(t *testing.T) {
+	t.Parallel()
+	w, bot, ana := plans(t, "")
+	m := w.mandate(bot, nil, ana)
+	err := w.store.Update(t.Context(), m.Tenant, func(tx gatehouse.Tx) error {
+		p, err := tx.FindPrincipal("ana")
+		if err != nil {
+			return err
+		}
+		p.Disabled = true
+		return tx.UpdatePrincipal(p)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.wantStatus("without the voter", w.refund(bot, "10", nil), gatehouse.StatusPending)
+	if got := w.mandated(m.ID); got.EndReason != gatehouse.GrantRightLost {
+		t.Errorf("ended by %q", got.EndReason)
+	}
+}
