@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/runs"
 )
@@ -181,5 +183,42 @@ func testBudgetIsSettled(t *testing.T, w *world) {
 		"  - {id: two, uses: model.local, retry: {max: 0}, with: {model: small, prompt: ho}}\n")
 	if run := w.ended(w.start("two", `{}`).ID); run.Status != gatehouse.RunSucceeded {
 		t.Errorf("two calls of 0.25 within 0.60: %s", describe(run))
+	}
+}
+
+// TestBudgetOfACallThatEnds: a call that ends while another reads what is claimed and what is spent counts.
+func TestBudgetOfACallThatEnds(t *testing.T) {
+	t.Parallel()
+	store, url := slowStore(t)
+	w := newWorld(t, store)
+	w.apply("dear", "name: dear\nlimits: {budget: {amount: \"0.60\", currency: USD, window: 1h}}\nsteps:\n"+
+		"  - {id: s, uses: model.local, retry: {max: 0}, with: {model: small, prompt: hi}}\n")
+	w.status(w.start("dear", `{}`).ID, gatehouse.RunSucceeded)
+	c, err := pgx.Connect(t.Context(), url)
+	w.must(err)
+	defer c.Close(t.Context())
+	watch, err := pgx.Connect(t.Context(), url)
+	w.must(err)
+	defer watch.Close(t.Context())
+	// One call is paid for, and another is under way.
+	_, err = c.Exec(t.Context(), `INSERT INTO budget_claim (tenant, workflow, step_id, generation, currency, micros, picos, at)
+SELECT tenant, workflow, step_id, 9, currency, micros, picos, at FROM model_usage`)
+	w.must(err)
+	end, err := c.Begin(t.Context())
+	w.must(err)
+	_, err = end.Exec(t.Context(), `LOCK TABLE budget_claim`)
+	w.must(err)
+	run := w.start("dear", `{}`)
+	for waiting, late := false, time.Now().Add(time.Minute); !waiting && time.Now().Before(late); {
+		w.must(watch.QueryRow(t.Context(), `SELECT count(*) > 0 FROM pg_stat_activity, pg_sleep(0.01)
+WHERE wait_event_type = 'Lock' AND query LIKE 'SELECT%FROM budget_claim%'`).Scan(&waiting))
+	}
+	_, err = end.Exec(t.Context(), `DELETE FROM budget_claim;
+INSERT INTO model_usage (tenant, run_id, workflow, step_id, attempt, provider, model, input_tokens, output_tokens, cost, micros, picos, currency, at)
+SELECT tenant, run_id, workflow, step_id, attempt + 1, provider, model, input_tokens, output_tokens, cost, micros, picos, currency, at FROM model_usage`)
+	w.must(err)
+	w.must(end.Commit(t.Context()))
+	if ended := w.ended(run.ID); ended.Failure == nil || ended.Failure.Code != "budget_exceeded" {
+		t.Errorf("%s", describe(ended))
 	}
 }
