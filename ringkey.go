@@ -8,8 +8,12 @@ import (
 // RingPurpose is the use of a ring's keys.
 type RingPurpose string
 
-// RingLinks are the keys that sign links in mails.
-const RingLinks RingPurpose = "links"
+// The purposes: RingLinks keys sign links in mails, RingSecrets keys seal the
+// secrets of the store.
+const (
+	RingLinks   RingPurpose = "links"
+	RingSecrets RingPurpose = "secrets"
+)
 
 // RingKey is a key of a tenant, sealed under the master key, which is not in the
 // store. Each purpose has one active key; its predecessors still verify for a
@@ -96,4 +100,7 @@ type RingWriter interface {
 	// RevokeRingKey sets revoked_at to Now, guarded by its being unset, and
 	// retired_at where that is unset.
 	RevokeRingKey(id string) error
+	// ResealRingKey stores the same key as sealed under another master key, guarded by
+	// its present one.
+	ResealRingKey(id, from string, sealed []byte, to string) error
 }

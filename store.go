@@ -84,6 +84,7 @@ type ReadTx interface {
 	ArchiveReader
 	NotificationReader
 	RingReader
+	SecretReader
 	ReviewReader
 	SlackReader
 	DelegationReader
@@ -107,6 +108,7 @@ type Tx interface {
 	ArchiveWriter
 	NotificationWriter
 	RingWriter
+	SecretWriter
 	ReviewWriter
 	SlackWriter
 	DelegationWriter

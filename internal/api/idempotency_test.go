@@ -70,6 +70,8 @@ func TestIdempotencyOnEveryRouteThatCreatesOrDecides(t *testing.T) {
 		"drain": true, "revokeKey": true, "revokeSession": true, "activatePolicy": true, "explainPolicy": true, "checkStore": true,
 		// A repeat makes one more key, which does no harm.
 		"rotateLinkKeys": true, "revokeLinkKey": true,
+		// The hash of the request would be one of a secret.
+		"setSecret": true, "rotateSecret": true, "revokeSecret": true,
 		// A repeat finds less to do.
 		"markUnknown": true, "askTargets": true, "dismissNotices": true,
 		// An old lease is useless.

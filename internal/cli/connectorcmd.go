@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -59,17 +58,17 @@ func (c *connectorListCmd) Run(g *globals) error {
 	redactor := connector.NewRedactor(cfg.SecretValues())
 	for _, name := range slices.Sorted(maps.Keys(cfg.Connectors)) {
 		entry := cfg.Connectors[name]
-		made, err := serve.NewConnector(g.Ctx, entry, cfg.Secret)
+		b, err := serve.BuildConnector(g.Ctx, cfg, entry, serve.Elsewhere)
 		if err != nil {
 			return fmt.Errorf("connector %s: %s", name, redactor.Text(err.Error()))
 		}
-		one := listedConnector{Name: name, Type: entry.Type, Tenants: entry.Tenants, Open: openOf(made), Classes: classesOf(made)}
+		one := listedConnector{
+			Name: name, Type: entry.Type, Tenants: entry.Tenants, Open: openOf(b.Connector), Classes: classesOf(b.Connector),
+		}
 		if one.Tenants == nil {
 			one.Tenants = []string{"default"}
 		}
-		if closer, ok := made.(io.Closer); ok {
-			_ = closer.Close()
-		}
+		_ = b.Close()
 		all = append(all, one)
 		t.Add(one.Name, one.Type, strings.Join(one.Tenants, ", "), strings.Join(one.Open, ", "),
 			strings.Join(one.Classes, ", "))

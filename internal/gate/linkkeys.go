@@ -18,9 +18,9 @@ const maxRotated = 100
 // rotationAuthor is the author of scheduled rotations, which need no notice.
 const rotationAuthor = "schedule"
 
-// errNoMaster says that this server does not sign links.
+// errNoMaster says that this server has nothing to seal keys with.
 func errNoMaster() *gatehouse.Error {
-	return gatehouse.E(gatehouse.CodeUnsupported, "no master key is configured, so links are not signed: see links.master_key")
+	return gatehouse.E(gatehouse.CodeUnsupported, "no master key is configured, so nothing can be sealed: see links.master_key")
 }
 
 // ringPlace returns the context to which a sealed key of the ring is bound.
@@ -29,22 +29,24 @@ func ringPlace(k *gatehouse.RingKey) []string {
 }
 
 // ringSecret opens a key of the ring.
-func (g *Gate) ringSecret(k *gatehouse.RingKey) ([]byte, error) {
-	if g.config.Master == nil {
+func (g *Gate) ringSecret(k *gatehouse.RingKey) ([]byte, error) { return openRing(g.config.Master, k) }
+
+func openRing(master *ring.Master, k *gatehouse.RingKey) ([]byte, error) {
+	if master == nil {
 		return nil, ring.ErrSealed
 	}
-	return g.config.Master.Open(k.Sealed, k.Master, ringPlace(k)...)
+	return master.Open(k.Sealed, k.Master, ringPlace(k)...)
 }
 
 // newRingKey stores a new active key.
-func (g *Gate) newRingKey(tx gatehouse.Tx, tenant, by string) (*gatehouse.RingKey, error) {
+func (g *Gate) newRingKey(tx gatehouse.Tx, tenant string, purpose gatehouse.RingPurpose, by string) (*gatehouse.RingKey, error) {
 	if g.config.Master == nil {
 		return nil, errNoMaster()
 	}
 	var number [4]byte
 	_, _ = rand.Read(number[:]) // never fails (crypto/rand, Go 1.24)
 	k := &gatehouse.RingKey{
-		ID: NewID("rgk"), Number: max(1, binary.BigEndian.Uint32(number[:])), Tenant: tenant, Purpose: gatehouse.RingLinks,
+		ID: NewID("rgk"), Number: max(1, binary.BigEndian.Uint32(number[:])), Tenant: tenant, Purpose: purpose,
 		Master: g.config.Master.ID(), CreatedAt: tx.Now(), CreatedBy: by, State: gatehouse.RingKeyActive,
 	}
 	var err error
@@ -54,9 +56,9 @@ func (g *Gate) newRingKey(tx gatehouse.Tx, tenant, by string) (*gatehouse.RingKe
 	return k, tx.InsertRingKey(k)
 }
 
-// activeLinkKey returns the active key, nil when there is none.
-func activeLinkKey(tx gatehouse.ReadTx) (*gatehouse.RingKey, error) {
-	list, err := tx.ListRingKeys(gatehouse.RingLinks)
+// activeKey returns the active key of a purpose, nil when there is none.
+func activeKey(tx gatehouse.ReadTx, purpose gatehouse.RingPurpose) (*gatehouse.RingKey, error) {
+	list, err := tx.ListRingKeys(purpose)
 	for _, k := range list {
 		if k.StateAt(tx.Now()) == gatehouse.RingKeyActive {
 			return k, nil
@@ -75,7 +77,7 @@ func (g *Gate) rotate(tx gatehouse.Tx, tenant string, old *gatehouse.RingKey, by
 		}
 		c.kind, c.data["replaces"] = "link.key_rotated", old.ID
 	}
-	k, err := g.newRingKey(tx, tenant, by.id)
+	k, err := g.newRingKey(tx, tenant, gatehouse.RingLinks, by.id)
 	if err != nil {
 		return nil, err
 	}
@@ -108,9 +110,9 @@ func (g *Gate) ListLinkKeys(ctx context.Context) (list []*gatehouse.RingKey, err
 	return list, err
 }
 
-// changeKeys checks that the caller is an administrator, and runs a change of the
-// ring.
-func (g *Gate) changeKeys(ctx context.Context, fn func(gatehouse.Tx, *gatehouse.Caller) error) error {
+// changeKeys checks that the caller is an administrator, and runs a change of what is
+// sealed: a link key or a secret.
+func (g *Gate) changeKeys(ctx context.Context, what string, fn func(gatehouse.Tx, *gatehouse.Caller) error) error {
 	c, err := g.minter(ctx)
 	if err != nil {
 		return err
@@ -128,13 +130,13 @@ func (g *Gate) changeKeys(ctx context.Context, fn func(gatehouse.Tx, *gatehouse.
 	if err == nil {
 		g.Hints.Notify(usecase.TopicAudit)
 	}
-	return usecase.NotFound(err, "link key")
+	return usecase.NotFound(err, what)
 }
 
 // RotateLinkKeys makes a new key and retires the active one.
 func (g *Gate) RotateLinkKeys(ctx context.Context) (out *gatehouse.RingKey, err error) {
-	err = g.changeKeys(ctx, func(tx gatehouse.Tx, c *gatehouse.Caller) error {
-		old, err := activeLinkKey(tx)
+	err = g.changeKeys(ctx, "link key", func(tx gatehouse.Tx, c *gatehouse.Caller) error {
+		old, err := activeKey(tx, gatehouse.RingLinks)
 		if err != nil {
 			return err
 		}
@@ -146,7 +148,7 @@ func (g *Gate) RotateLinkKeys(ctx context.Context) (out *gatehouse.RingKey, err 
 
 // RevokeLinkKey revokes a key, and makes a new one if it was the active one.
 func (g *Gate) RevokeLinkKey(ctx context.Context, id string) (out *gatehouse.RingKey, err error) {
-	err = g.changeKeys(ctx, func(tx gatehouse.Tx, c *gatehouse.Caller) error {
+	err = g.changeKeys(ctx, "link key", func(tx gatehouse.Tx, c *gatehouse.Caller) error {
 		out = nil
 		list, err := tx.ListRingKeys(gatehouse.RingLinks)
 		if err != nil {

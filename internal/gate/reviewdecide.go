@@ -202,7 +202,7 @@ func (g *Gate) DeviceToken(ctx context.Context, s *gatehouse.Session) (string, e
 	}
 	var k *gatehouse.RingKey
 	err := g.Store.View(ctx, s.Tenant, func(tx gatehouse.ReadTx) (err error) {
-		k, err = activeLinkKey(tx)
+		k, err = activeKey(tx, gatehouse.RingLinks)
 		return err
 	})
 	if err != nil || k == nil {

@@ -21,7 +21,7 @@ func (g *Gate) ReviewLink(
 	}
 	err = g.Update(ctx, a.Tenant, nil, func(tx gatehouse.Tx) error {
 		out = nil
-		k, err := activeLinkKey(tx)
+		k, err := activeKey(tx, gatehouse.RingLinks)
 		if err != nil {
 			return err
 		}
