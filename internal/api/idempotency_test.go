@@ -107,6 +107,7 @@ func roundBodies() map[string]string {
 		"markUnknown": `{"before":"2026-11-21T08:00:00Z","dry_run":false}`,
 		"bulkDecide":  `{"decision":"rejected","items":[{"action_id":"act_1"}]}`,
 		"approve":     `{"digest":"sha256:aa"}`, "resolvePush": `{"outcome":"applied","reason":"seen"}`, "replayDeadLetters": `{"all":true}`,
+		"setSecret": `{"name":"shop-token","value":"value"}`, "rotateSecret": `{"value":"value"}`,
 		"dismissNotices":     `{"ids":["ntc_1"]}`,
 		"discardDeadLetters": `{"ids":["psh_1"],"reason":"over"}`, "resolveDeadLetters": `{"filter":{"connector":"shop"},"outcome":"failed","reason":"seen"}`,
 		"proposePolicy":   `{"source":"rules: []\n"}`,

@@ -63,7 +63,7 @@ func (c *connectorListCmd) Run(g *globals) error {
 			return fmt.Errorf("connector %s: %s", name, redactor.Text(err.Error()))
 		}
 		one := listedConnector{
-			Name: name, Type: entry.Type, Tenants: entry.Tenants, Open: openOf(b.Connector), Classes: classesOf(b.Connector),
+			Name: name, Type: entry.Type, Tenants: entry.Tenants, Open: serve.OpenOf(b.Connector), Classes: classesOf(b.Connector),
 		}
 		if one.Tenants == nil {
 			one.Tenants = []string{"default"}
@@ -75,26 +75,6 @@ func (c *connectorListCmd) Run(g *globals) error {
 	}
 	return showList(g, map[string]any{"connectors": all}, nil, "There is no connector.",
 		func() *term.Table { return t })
-}
-
-// openOf tells what a connector has declared below L3.
-func openOf(c connector.Connector) []string {
-	open := []string{}
-	declarer, ok := c.(connector.Declarer)
-	if !ok {
-		return open
-	}
-	for _, d := range declarer.Declarations() {
-		text := d.Operation
-		if d.EntityType != "" {
-			text += " of " + d.EntityType
-		}
-		if d.Field != "" {
-			text += ": " + d.Field
-		}
-		open = append(open, fmt.Sprintf("%s (L%d)", text, int(d.Level)))
-	}
-	return open
 }
 
 type connectorTestCmd struct {

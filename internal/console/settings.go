@@ -42,7 +42,7 @@ func (c *Console) settingsRoutes() []route {
 		{pattern: "POST /settings/edit-token", handle: c.rotateOwnEditToken},
 		{pattern: "POST /settings/keys", handle: c.createOwnKey},
 		{pattern: "POST /settings/keys/{key}/revoke", handle: c.revokeOwnKey},
-	}, c.principalRoutes(), c.groupRoutes(), c.delegationRoutes(), c.grantRoutes(), c.secretRoutes(), c.tenantRoutes(),
+	}, c.principalRoutes(), c.groupRoutes(), c.delegationRoutes(), c.grantRoutes(), c.connectorRoutes(), c.secretRoutes(), c.tenantRoutes(),
 		c.noticeRoutes(), c.messageRoutes())
 }
 

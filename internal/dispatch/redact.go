@@ -15,7 +15,7 @@ import (
 // secrets from everything its connectors return; see [connector.Redactor].
 func (r *Registry) WithSecrets(secrets []string) *Registry {
 	out := &Registry{}
-	out.state.Store(&registered{targets: r.state.Load().targets, redactor: connector.NewRedactor(secrets)})
+	out.state.Store(&registered{targets: r.holds().targets, redactor: connector.NewRedactor(secrets)})
 	return out
 }
 

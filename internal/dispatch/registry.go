@@ -73,7 +73,7 @@ func NewRegistry(targets ...Target) (*Registry, error) {
 // Names returns the sorted names of the connectors that serve a tenant.
 func (r *Registry) Names(tenant string) []string {
 	var names []string
-	for name, t := range r.state.Load().targets {
+	for name, t := range r.holds().targets {
 		if t.Serves(tenant) {
 			names = append(names, name)
 		}
@@ -85,7 +85,7 @@ func (r *Registry) Names(tenant string) []string {
 // Lookup returns a connector; false when no connector has the name, or it does
 // not serve the tenant.
 func (r *Registry) Lookup(tenant, name string) (connector.Connector, bool) {
-	t, ok := r.state.Load().targets[name]
+	t, ok := r.holds().targets[name]
 	if !ok || !t.Serves(tenant) || t.Connector == nil {
 		return nil, false
 	}
@@ -249,7 +249,7 @@ func (r *Registry) Checks(a *gatehouse.Action) bool {
 
 // ChecksAny reports whether any connector can ask its target.
 func (r *Registry) ChecksAny() bool {
-	for _, t := range r.state.Load().targets {
+	for _, t := range r.holds().targets {
 		if _, ok := t.Connector.(connector.Checker); ok {
 			return true
 		}

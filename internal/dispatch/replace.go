@@ -9,10 +9,18 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
+// holds returns the present content.
+func (r *Registry) holds() *registered {
+	if s := r.state.Load(); s != nil {
+		return s
+	}
+	return &registered{}
+}
+
 // Replace puts targets in the place of those of the same names, and redacts other
 // secrets from now on. Calls under way end with the connector that they have.
 func (r *Registry) Replace(targets []Target, secrets []string) {
-	all := maps.Clone(r.state.Load().targets)
+	all := maps.Clone(r.holds().targets)
 	for _, t := range targets {
 		all[t.Name] = t
 	}
@@ -21,7 +29,7 @@ func (r *Registry) Replace(targets []Target, secrets []string) {
 
 // Targets returns all targets by name.
 func (r *Registry) Targets() []Target {
-	return slices.SortedFunc(maps.Values(r.state.Load().targets), func(a, b Target) int {
+	return slices.SortedFunc(maps.Values(r.holds().targets), func(a, b Target) int {
 		return strings.Compare(a.Name, b.Name)
 	})
 }
@@ -45,11 +53,11 @@ func (r *Registry) call(tenant, name string) *connector.Error {
 
 // unready returns the failure of a target that must not be called, nil for others.
 func (r *Registry) unready(tenant, name string) *connector.Error {
-	t, ok := r.state.Load().targets[name]
+	t, ok := r.holds().targets[name]
 	if !ok || !t.Serves(tenant) || t.Unready == nil {
 		return nil
 	}
 	return &connector.Error{Kind: connector.NotSent, Code: "secret_missing", Detail: r.RedactText(t.Unready.Error())}
 }
 
-func (r *Registry) redactor() *connector.Redactor { return r.state.Load().redactor }
+func (r *Registry) redactor() *connector.Redactor { return r.holds().redactor }

@@ -255,7 +255,7 @@ connectors:
   github: {type: github, auth: {app: {client_id: Iv1.1, installation_id: 1, private_key: {secret: S}}}, repositories: {a/b: {}}}
   kubernetes:
     type: kubernetes
-    server: https://10.0.0.1
+    server: https://kube.example:6443
     auth: {certificate: {secret: S}, key: {secret: S}}
     resources: {configmaps: {kind: ConfigMap, namespaces: [shop]}}
 `))
