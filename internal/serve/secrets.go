@@ -130,7 +130,7 @@ func (s *storeSecrets) noteUsers() {
 // run refreshes on each hint, and on a timer, until the context ends. Without a
 // connector that uses secrets of the store it has nothing to do.
 func (s *storeSecrets) run(ctx context.Context, hints usecase.Hints) {
-	if len(s.users) == 0 {
+	if s == nil || len(s.users) == 0 {
 		return
 	}
 	changed, end := hints.Subscribe(usecase.TopicSecrets)
