@@ -104,7 +104,7 @@ type secretRotateCmd struct{ secretInput }
 
 func (*secretRotateCmd) Help() string {
 	return `
-Reads the new value as "secret set" does. Every server uses it within 10 seconds,
+Reads the new value as "secret set" does. Every server uses it within 5 seconds,
 without a restart; approvals stay. Let the old value expire at the target after
 that. It needs your edit token (GATEHOUSE_EDIT_TOKEN).
 
