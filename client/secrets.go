@@ -22,7 +22,8 @@ func (c *Client) SetSecret(ctx context.Context, n gatehouse.NewSecret) (*gatehou
 
 // RotateSecret replaces the value of a secret.
 func (c *Client) RotateSecret(ctx context.Context, n gatehouse.NewSecret) (*gatehouse.Secret, error) {
-	out, _, err := post[gatehouse.Secret](ctx, c, false, "/secrets/"+segment(n.Name)+"/rotate", gatehouse.SecretValue{Value: n.Value})
+	value := gatehouse.SecretValue{Value: n.Value}
+	out, _, err := post[gatehouse.Secret](ctx, c, false, "/secrets/"+segment(n.Name)+"/rotate", value)
 	return out, err
 }
 

@@ -20,7 +20,8 @@ const rotationAuthor = "schedule"
 
 // errNoMaster says that this server has nothing to seal keys with.
 func errNoMaster() *gatehouse.Error {
-	return gatehouse.E(gatehouse.CodeUnsupported, "no master key is configured, so nothing can be sealed: see links.master_key")
+	return gatehouse.E(gatehouse.CodeUnsupported,
+		"no master key is configured, so nothing can be sealed: see links.master_key")
 }
 
 // ringPlace returns the context to which a sealed key of the ring is bound.
@@ -39,7 +40,9 @@ func openRing(master *ring.Master, k *gatehouse.RingKey) ([]byte, error) {
 }
 
 // newRingKey stores a new active key.
-func (g *Gate) newRingKey(tx gatehouse.Tx, tenant string, purpose gatehouse.RingPurpose, by string) (*gatehouse.RingKey, error) {
+func (g *Gate) newRingKey(
+	tx gatehouse.Tx, tenant string, purpose gatehouse.RingPurpose, by string,
+) (*gatehouse.RingKey, error) {
 	if g.config.Master == nil {
 		return nil, errNoMaster()
 	}

@@ -71,7 +71,7 @@ func (w *world) secretStates() map[string]gatehouse.SecretState {
 	return out
 }
 
-func set(g *gate.Gate, ctx context.Context, value string) (*gatehouse.Secret, error) {
+func set(ctx context.Context, g *gate.Gate, value string) (*gatehouse.Secret, error) {
 	return g.SetSecret(ctx, gatehouse.NewSecret{Name: "shop-token", Value: value})
 }
 
@@ -79,15 +79,15 @@ func set(g *gate.Gate, ctx context.Context, value string) (*gatehouse.Secret, er
 func TestSecrets(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
-	_, err := set(w.gate, w.admin, "first-value")
+	_, err := set(w.admin, w.gate, "first-value")
 	wantCode(t, err, gatehouse.CodeUnsupported) // no master key
 	w.under(newMaster(t, ring.New()))
 	ana := w.person("ana")
-	_, err = set(w.gate, ana, "first-value")
+	_, err = set(ana, w.gate, "first-value")
 	wantCode(t, err, gatehouse.CodeRoleRequired)
 	_, err = w.gate.ListSecrets(ana)
 	wantCode(t, err, gatehouse.CodeRoleRequired)
-	_, err = set(w.gate, w.admin, "abc")
+	_, err = set(w.admin, w.gate, "abc")
 	wantCode(t, err, gatehouse.CodeInvalid)
 	rotate := func(value string) (*gatehouse.Secret, error) {
 		return w.gate.RotateSecret(w.admin, gatehouse.NewSecret{Name: "shop-token", Value: value})
@@ -98,12 +98,12 @@ func TestSecrets(t *testing.T) {
 		t.Errorf("before it is set: %q", got)
 	}
 
-	s, err := set(w.gate, w.admin, "first-value")
+	s, err := set(w.admin, w.gate, "first-value")
 	if err != nil || s.Version != 1 || s.SetByName != "admin" || len(s.UsedBy) != 1 {
 		t.Fatalf("%+v, %v", s, err)
 	}
 	w.wantValue("set", "first-value")
-	_, err = set(w.gate, w.admin, "other-value")
+	_, err = set(w.admin, w.gate, "other-value")
 	wantCode(t, err, gatehouse.CodeAlreadyExists)
 	if s, err = rotate("second-value"); err != nil || s.Version != 2 {
 		t.Fatalf("%+v, %v", s, err)
@@ -117,7 +117,7 @@ func TestSecrets(t *testing.T) {
 	w.wantValue("revoked", "!")
 	_, err = rotate("third-value")
 	wantCode(t, err, gatehouse.CodeNotFound)
-	if s, err = set(w.gate, w.admin, "third-value"); err != nil || s.Version != 3 {
+	if s, err = set(w.admin, w.gate, "third-value"); err != nil || s.Version != 3 {
 		t.Fatalf("%+v, %v", s, err)
 	}
 	w.wantValue("set anew", "third-value")
@@ -169,7 +169,7 @@ func TestSecretsBelongToOneTenant(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := set(w.gate, w.as(creds), "of acme"); err != nil {
+	if _, err := set(w.as(creds), w.gate, "of acme"); err != nil {
 		t.Fatal(err)
 	}
 	if got := w.values("acme"); len(got) != 1 || got["shop-token"] != "of acme" {
@@ -188,7 +188,7 @@ func TestSecretsOpenInTheirPlace(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
 	w.under(newMaster(t, ring.New()))
-	if _, err := set(w.gate, w.admin, "shop-value"); err != nil {
+	if _, err := set(w.admin, w.gate, "shop-value"); err != nil {
 		t.Fatal(err)
 	}
 	err := w.store.Update(t.Context(), gatehouse.DefaultTenant, func(tx gatehouse.Tx) error {
@@ -217,7 +217,7 @@ func TestMasterKeyOfSecrets(t *testing.T) {
 	w := newWorld(t, "")
 	first, second := ring.New(), ring.New()
 	w.under(newMaster(t, first))
-	if _, err := set(w.gate, w.admin, "the-value"); err != nil {
+	if _, err := set(w.admin, w.gate, "the-value"); err != nil {
 		t.Fatal(err)
 	}
 	w.under(newMaster(t, second))

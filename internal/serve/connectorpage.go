@@ -75,7 +75,8 @@ func (p connectorPages) ListConnectors(ctx context.Context) ([]console.Connector
 	var list []console.ConnectorInfo
 	for _, t := range mine {
 		info := console.ConnectorInfo{
-			Name: t.Name, Type: p.config.Connectors[t.Name].Type, Operations: OperationsOf(t.Connector), Open: OpenOf(t.Connector),
+			Name: t.Name, Type: p.config.Connectors[t.Name].Type,
+			Operations: OperationsOf(t.Connector), Open: OpenOf(t.Connector),
 		}
 		if t.Unready != nil {
 			info.Unready = p.Registry.RedactText(t.Unready.Error())
