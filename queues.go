@@ -214,6 +214,9 @@ type TenantQueueReader interface {
 	// OldRingKeys returns up to limit active keys of a purpose that were created
 	// before a time.
 	OldRingKeys(purpose RingPurpose, before time.Time, limit int) ([]*RingKey, error)
+	// RingKeysUnder returns up to limit active keys of a purpose that are sealed under
+	// a master key.
+	RingKeysUnder(purpose RingPurpose, master string, limit int) ([]*RingKey, error)
 }
 
 // CleanUpWriter deletes ended sessions, stored answers and reviews.

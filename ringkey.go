@@ -15,6 +15,8 @@ const (
 	// RingWebPush is the P-256 key by which push services know the tenant (VAPID,
 	// RFC 8292). It is made once: browsers bind their subscriptions to it.
 	RingWebPush RingPurpose = "webpush"
+	// RingSecrets keys seal the secrets of the store.
+	RingSecrets RingPurpose = "secrets"
 )
 
 // RingKey is a key of a tenant, sealed under the master key, which is not in the
@@ -102,4 +104,7 @@ type RingWriter interface {
 	// RevokeRingKey sets revoked_at to Now, guarded by its being unset, and
 	// retired_at where that is unset.
 	RevokeRingKey(id string) error
+	// ResealRingKey stores the same key as sealed under another master key, guarded by
+	// its present one.
+	ResealRingKey(id, from string, sealed []byte, to string) error
 }

@@ -84,6 +84,7 @@ type ReadTx interface {
 	ArchiveReader
 	NotificationReader
 	RingReader
+	SecretReader
 	ReviewReader
 	SlackReader
 	DelegationReader
@@ -109,6 +110,7 @@ type Tx interface {
 	ArchiveWriter
 	NotificationWriter
 	RingWriter
+	SecretWriter
 	ReviewWriter
 	SlackWriter
 	DelegationWriter

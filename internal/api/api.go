@@ -52,6 +52,7 @@ const (
 	ThingGrant      = "grant"
 	ThingDevice     = "device" // of the caller
 	ThingMandate    = "mandate"
+	ThingSecret     = "secret" // by name
 )
 
 // Lookup reports whether the caller's tenant has a thing, whatever the caller's
@@ -91,6 +92,8 @@ type Config struct {
 	// If LinkKeys or Reviews is nil, its routes are left out.
 	LinkKeys gatehouse.LinkKeyService
 	Reviews  gatehouse.ReviewService
+	// If Secrets is nil, its routes are left out.
+	Secrets gatehouse.SecretService
 	// If Delegations is nil, its routes are left out.
 	Delegations gatehouse.DelegationService
 	// If Grants is nil, its routes are left out.

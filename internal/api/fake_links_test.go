@@ -27,6 +27,29 @@ func (f *fake) RevokeLinkKey(ctx context.Context, id string) (*gatehouse.RingKey
 	return use[*gatehouse.RingKey](ctx, f, "RevokeLinkKey", id)
 }
 
+func testSecret() *gatehouse.Secret {
+	return &gatehouse.Secret{
+		Tenant: "default", Name: "shop-token", Version: 2, State: gatehouse.SecretSet, UsedBy: []string{"shop"},
+		SetAt: &testTime, SetBy: "prn_1", SetByName: "root",
+	}
+}
+
+func (f *fake) ListSecrets(ctx context.Context) ([]*gatehouse.Secret, error) {
+	return use[[]*gatehouse.Secret](ctx, f, "ListSecrets", "")
+}
+
+func (f *fake) SetSecret(ctx context.Context, _ gatehouse.NewSecret) (*gatehouse.Secret, error) {
+	return use[*gatehouse.Secret](ctx, f, "SetSecret", "")
+}
+
+func (f *fake) RotateSecret(ctx context.Context, n gatehouse.NewSecret) (*gatehouse.Secret, error) {
+	return use[*gatehouse.Secret](ctx, f, "RotateSecret", n.Name)
+}
+
+func (f *fake) RevokeSecret(ctx context.Context, name string) (*gatehouse.Secret, error) {
+	return use[*gatehouse.Secret](ctx, f, "RevokeSecret", name)
+}
+
 // internal/console tests links, with a real gate.
 func (*fake) OpenReview(context.Context, string, string, string) (*gatehouse.OpenReview, error) {
 	return nil, gatehouse.E(gatehouse.CodeBadToken, "the fake has no reviews")

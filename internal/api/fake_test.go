@@ -39,6 +39,7 @@ var testTime = time.Date(2026, 11, 20, 12, 0, 0, 123456000, time.UTC)
 var exists = map[string]bool{
 	"act_1": true, "apr_1": true, "psh_1": true, "prn_1": true, "key_1": true, "finance": true, "ses_1": true, "1": true,
 	"triage": true, "run_1": true, "stp_1": true, "rgk_1": true, "dlg_1": true, "grt_1": true, "dev_1": true, "mnd_1": true,
+	"shop-token": true,
 }
 
 func testAction() *gatehouse.Action {
@@ -117,6 +118,7 @@ func newFake() *fake {
 			"RevokeMandate": testMandate(),
 			"ListDevices":   []*gatehouse.Device{testDevice()}, "TestDevice": testNotification(),
 			"ListLinkKeys": []*gatehouse.RingKey{testRingKey()}, "RotateLinkKeys": testRingKey(), "RevokeLinkKey": testRingKey(),
+			"ListSecrets": []*gatehouse.Secret{testSecret()}, "SetSecret": testSecret(), "RotateSecret": testSecret(), "RevokeSecret": testSecret(),
 			"ListKeys":     []*gatehouse.Key{{ID: "key_1", Tenant: "default", PrincipalID: "prn_1", CreatedAt: testTime}},
 			"ListSessions": gatehouse.Page[*gatehouse.Session]{Items: []*gatehouse.Session{session}}, "RevokeSession": session,
 			"CreateSetupLink": &gatehouse.NewSetupLink{
@@ -263,7 +265,7 @@ func newServer(t testing.TB, f *fake, change ...func(*Config)) *Server {
 	t.Helper()
 	cfg := Config{
 		Actions: f, Dispatch: f, Admin: f, Policies: f, Audit: f, Sessions: f, Auth: f, Lookup: f,
-		Runs: f, Workers: f, Hooks: f, Checks: f, Keeper: f, Notices: f, Insights: f, LinkKeys: f, Reviews: f,
+		Runs: f, Workers: f, Hooks: f, Checks: f, Keeper: f, Notices: f, Insights: f, LinkKeys: f, Secrets: f, Reviews: f,
 		Delegations: f, Grants: f, Devices: f, Mandates: f, Targets: f, TargetHooks: f,
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Build: testBuild,
 	}

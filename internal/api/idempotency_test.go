@@ -70,6 +70,8 @@ func TestIdempotencyOnEveryRouteThatCreatesOrDecides(t *testing.T) {
 		"drain": true, "revokeKey": true, "revokeSession": true, "activatePolicy": true, "explainPolicy": true, "checkStore": true,
 		// A repeat makes one more key, which does no harm.
 		"rotateLinkKeys": true, "revokeLinkKey": true,
+		// The hash of the request would be one of a secret.
+		"setSecret": true, "rotateSecret": true, "revokeSecret": true,
 		// A repeat finds less to do.
 		"markUnknown": true, "askTargets": true, "dismissNotices": true,
 		// A repeat sends one more test.
@@ -107,6 +109,7 @@ func roundBodies() map[string]string {
 		"markUnknown": `{"before":"2026-11-21T08:00:00Z","dry_run":false}`,
 		"bulkDecide":  `{"decision":"rejected","items":[{"action_id":"act_1"}]}`,
 		"approve":     `{"digest":"sha256:aa"}`, "resolvePush": `{"outcome":"applied","reason":"seen"}`, "replayDeadLetters": `{"all":true}`,
+		"setSecret": `{"name":"shop-token","value":"value"}`, "rotateSecret": `{"value":"value"}`,
 		"dismissNotices":     `{"ids":["ntc_1"]}`,
 		"discardDeadLetters": `{"ids":["psh_1"],"reason":"over"}`, "resolveDeadLetters": `{"filter":{"connector":"shop"},"outcome":"failed","reason":"seen"}`,
 		"proposePolicy":   `{"source":"rules: []\n"}`,

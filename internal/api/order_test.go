@@ -42,6 +42,7 @@ func (rt *route) example() string {
 		ThingAction: "act_1", ThingPush: "psh_1", ThingPrincipal: "prn_1", ThingKey: "key_1", ThingPolicy: "1",
 		ThingSession: "ses_1", ThingWorkflow: "triage", ThingRun: "run_1", ThingStep: "stp_1", ThingGroup: "finance",
 		ThingLinkKey: "rgk_1", ThingDelegation: "dlg_1", ThingGrant: "grt_1", ThingDevice: "dev_1", ThingMandate: "mnd_1",
+		ThingSecret: "shop-token",
 	}[rt.thing]
 	if rt.name == "applyWorkflow" { // it names something that need not exist
 		id = "triage"
@@ -159,6 +160,7 @@ func TestRoles(t *testing.T) {
 		"proposeMandate": "bot", "narrowMandate": "ana root", "pauseMandate": "ana root", "resumeMandate": "ana root",
 		"revokeMandate": "ana root",
 		"listGroups":    "root", "getGroup": "root", "putGroup": "root", "changeGroup": "root", "deleteGroup": "root",
+		"listSecrets": "root", "setSecret": "root", "rotateSecret": "root", "revokeSecret": "root",
 		"listLinkKeys": "root", "rotateLinkKeys": "root", "revokeLinkKey": "root",
 		"createTenant": "root", "listTenants": "root", "listNotices": "root", "dismissNotices": "root", "applyPolicy": "root", "activatePolicy": "root", "proposePolicy": "root",
 		"checkStore": "root", "previewArchive": "root", "markUnknown": "root", "askTargets": "op root", "checkRoles": "op root",

@@ -171,6 +171,7 @@ func (s *Server) table() []route {
 	t = append(t, s.noticeRoutes()...)
 	t = append(t, s.notificationRoutes()...)
 	t = append(t, s.linkKeyRoutes()...)
+	t = append(t, s.secretRoutes()...)
 	t = append(t, s.delegationRoutes()...)
 	t = append(t, s.grantRoutes()...)
 	t = append(t, s.deviceRoutes()...)

@@ -74,6 +74,7 @@ type cli struct {
 	Delegate  delegateCmd  `cmd:"" group:"administer" help:"Answer for people who are away: to, list, end."`
 	Principal principalCmd `cmd:"" group:"administer" help:"People, agents and services."`
 	Key       keyCmd       `cmd:"" group:"administer" help:"API keys: create, list, revoke."`
+	Secret    secretCmd    `cmd:"" group:"administer" help:"Secrets of connectors, in the store: list, set, rotate, revoke."`
 	Link      linkCmd      `cmd:"" group:"administer" help:"Links of mails: keys."`
 	Session   sessionCmd   `cmd:"" group:"administer" help:"Signed-in browsers: list, revoke."`
 	Tenant    tenantCmd    `cmd:"" group:"administer" help:"Tenants: create, list."`

@@ -20,6 +20,7 @@ type service interface {
 	gatehouse.NoticeService
 	gatehouse.NotificationService
 	gatehouse.LinkKeyService
+	gatehouse.SecretService
 	gatehouse.DelegationService
 	gatehouse.GrantService
 	gatehouse.DeviceService

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -59,43 +58,23 @@ func (c *connectorListCmd) Run(g *globals) error {
 	redactor := connector.NewRedactor(cfg.SecretValues())
 	for _, name := range slices.Sorted(maps.Keys(cfg.Connectors)) {
 		entry := cfg.Connectors[name]
-		made, err := serve.NewConnector(g.Ctx, entry, cfg.Secret)
+		b, err := serve.BuildConnector(g.Ctx, cfg, entry, serve.Elsewhere)
 		if err != nil {
 			return fmt.Errorf("connector %s: %s", name, redactor.Text(err.Error()))
 		}
-		one := listedConnector{Name: name, Type: entry.Type, Tenants: entry.Tenants, Open: openOf(made), Classes: classesOf(made)}
+		one := listedConnector{
+			Name: name, Type: entry.Type, Tenants: entry.Tenants, Open: serve.OpenOf(b.Connector), Classes: classesOf(b.Connector),
+		}
 		if one.Tenants == nil {
 			one.Tenants = []string{"default"}
 		}
-		if closer, ok := made.(io.Closer); ok {
-			_ = closer.Close()
-		}
+		_ = b.Close()
 		all = append(all, one)
 		t.Add(one.Name, one.Type, strings.Join(one.Tenants, ", "), strings.Join(one.Open, ", "),
 			strings.Join(one.Classes, ", "))
 	}
 	return showList(g, map[string]any{"connectors": all}, nil, "There is no connector.",
 		func() *term.Table { return t })
-}
-
-// openOf tells what a connector has declared below L3.
-func openOf(c connector.Connector) []string {
-	open := []string{}
-	declarer, ok := c.(connector.Declarer)
-	if !ok {
-		return open
-	}
-	for _, d := range declarer.Declarations() {
-		text := d.Operation
-		if d.EntityType != "" {
-			text += " of " + d.EntityType
-		}
-		if d.Field != "" {
-			text += ": " + d.Field
-		}
-		open = append(open, fmt.Sprintf("%s (L%d)", text, int(d.Level)))
-	}
-	return open
 }
 
 type connectorTestCmd struct {

@@ -40,15 +40,6 @@ Examples:
 `
 }
 
-// listedOperation is a line of connector operations.
-type listedOperation struct {
-	Operation   string   `json:"operation"`
-	Class       string   `json:"class"`
-	Level       int      `json:"level"`
-	Reverses    bool     `json:"reverses"`
-	EntityTypes []string `json:"entity_types"`
-}
-
 // Run lists the operations.
 func (c *connectorOperationsCmd) Run(g *globals) error {
 	made, done, err := c.Connector(g.Ctx, c.Name)
@@ -56,24 +47,14 @@ func (c *connectorOperationsCmd) Run(g *globals) error {
 		return err
 	}
 	defer done()
-	all := []listedOperation{}
-	t := &term.Table{Header: []string{"OPERATION", "CLASS", "LEVEL", "UNDONE", "ENTITY TYPES"}, Wide: 4}
-	l, ok := made.(connector.Lister)
-	if !ok {
+	all := serve.OperationsOf(made)
+	if all == nil {
 		return fmt.Errorf("connector %s does not tell its operations", c.Name)
 	}
-	for _, op := range l.List() {
-		one := listedOperation{
-			Operation: op.Name, Class: string(op.Class), Reverses: op.Reverses, EntityTypes: append([]string{}, op.EntityTypes...),
-		}
-		call := connector.Call{Operation: op.Name, ProposedChange: "{}"}
-		if len(op.EntityTypes) > 0 {
-			call.Target.EntityType = op.EntityTypes[0]
-		}
-		one.Level = int(connector.FloorOf(made, op.Operation, call))
-		all = append(all, one)
-		undone, types := "no", strings.Join(op.EntityTypes, ", ")
-		if op.Reverses {
+	t := &term.Table{Header: []string{"OPERATION", "CLASS", "LEVEL", "UNDONE", "ENTITY TYPES"}, Wide: 4}
+	for _, one := range all {
+		undone, types := "no", strings.Join(one.EntityTypes, ", ")
+		if one.Reverses {
 			undone = "yes"
 		}
 		if types == "" {

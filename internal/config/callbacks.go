@@ -58,7 +58,7 @@ type StepFunctionsCallbacks struct {
 	AllowPrivate bool `yaml:"allow_private"`
 }
 
-func (c *Callbacks) validate(file string, secrets map[string]string) error {
+func (c *Callbacks) validate(file string, all *Config) error {
 	fail := func(key, why string) error { return fmt.Errorf("%s: callbacks.%s: %s", file, key, why) }
 	for _, t := range c.Tenants {
 		if !gatehouse.ValidName(t) {
@@ -85,8 +85,8 @@ func (c *Callbacks) validate(file string, secrets map[string]string) error {
 		if n.name == "" {
 			return fail(n.key, "is required")
 		}
-		if secrets[n.name] == "" {
-			return fail(n.key, "secrets has no entry named "+gatehouse.Quote(n.name))
+		if all.Secrets[n.name] == "" {
+			return fail(n.key, all.noSecret(n.name))
 		}
 	}
 	return nil

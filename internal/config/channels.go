@@ -126,7 +126,7 @@ func (c *Config) validateChannels(file string) error {
 		if !gatehouse.ValidName(name) || gatehouse.IsCallbackChannel(name) {
 			return fmt.Errorf("%s: channels: %s cannot name a channel", file, gatehouse.Quote(name))
 		}
-		if key, why := ch.problem(c.Secrets); why != "" {
+		if key, why := ch.problem(c); why != "" {
 			return fmt.Errorf("%s: channels.%s.%s: %s", file, name, key, why)
 		}
 	}
@@ -145,7 +145,7 @@ func (c *Config) validateChannels(file string) error {
 }
 
 // problem finds what can be told without making the channel.
-func (c *Channel) problem(secrets map[string]string) (key, why string) {
+func (c *Channel) problem(all *Config) (key, why string) {
 	named := map[string]string{
 		"password": c.Password, "secret": c.Secret, "url_secret": c.URLSecret, "token": c.Token,
 		"signing_secret": c.SigningSecret, "app_token": c.AppToken,
@@ -153,8 +153,8 @@ func (c *Channel) problem(secrets map[string]string) (key, why string) {
 		"session_token": c.SessionToken,
 	}
 	for key, name := range named {
-		if name != "" && secrets[name] == "" {
-			return key, "secrets has no entry named " + gatehouse.Quote(name)
+		if name != "" && all.Secrets[name] == "" {
+			return key, all.noSecret(name)
 		}
 	}
 	for _, t := range c.Tenants {

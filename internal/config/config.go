@@ -29,8 +29,11 @@ type Config struct {
 	// Dispatch sets how approved changes are carried out.
 	Dispatch Dispatch
 	// Secrets maps a name to a value. Other keys name it; fingerprints, logs, receipts and
-	// answers never hold the value.
+	// answers never hold the value. For connectors, store:NAME is a secret of the store,
+	// which `gatehouse secret set NAME` keeps.
 	Secrets map[string]string
+	// Stored maps the names of those secrets that are in the store to their names there.
+	Stored map[string]string
 	// RateLimit bounds the requests of one principal, over all its keys and all
 	// replicas.
 	RateLimit RateLimit
@@ -169,6 +172,9 @@ func Parse(path string, src []byte) (*Config, error) {
 		Models: raw.Models, Runs: raw.Runs, Retention: raw.Retention, ApproverDelay: raw.ApproverDelay, nats: &raw.NATS, file: path,
 		credentials: found, Channels: raw.Channels, Routes: raw.Routes, Digest: raw.Digest, Links: raw.Links, Callbacks: raw.Callbacks,
 	}
+	if err := c.takeStored(path); err != nil {
+		return nil, err
+	}
 	if c.Policy.File != "" && !filepath.IsAbs(c.Policy.File) {
 		c.Policy.File = filepath.Join(filepath.Dir(path), c.Policy.File)
 	}
@@ -214,7 +220,7 @@ func Parse(path string, src []byte) (*Config, error) {
 	if err := c.SignIn.validate(path); err != nil {
 		return nil, err
 	}
-	if err := validateModels(path, c.Models, c.Secrets); err != nil {
+	if err := c.validateModels(path); err != nil {
 		return nil, err
 	}
 	if err := c.Runs.validate(path); err != nil {
@@ -229,7 +235,7 @@ func Parse(path string, src []byte) (*Config, error) {
 	if err := c.Links.validate(path); err != nil {
 		return nil, err
 	}
-	if err := c.Callbacks.validate(path, c.Secrets); err != nil {
+	if err := c.Callbacks.validate(path, c); err != nil {
 		return nil, err
 	}
 	if err := c.validateTargets(); err != nil {
@@ -277,15 +283,6 @@ func (c *Config) DecodeNATS(into any) error {
 		return locate(c.file, err)
 	}
 	return nil
-}
-
-// Secret returns a secret's value by name.
-func (c *Config) Secret(name string) (string, error) {
-	v, ok := c.Secrets[name]
-	if !ok || v == "" {
-		return "", fmt.Errorf("secrets: there is none named %s", gatehouse.Quote(name))
-	}
-	return v, nil
 }
 
 var unknownKey = regexp.MustCompile(`^field (.*) not found in type \S+$`)

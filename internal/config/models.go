@@ -43,19 +43,19 @@ type Price struct {
 
 var currencyForm = regexp.MustCompile(`^[A-Z]{3}$`)
 
-func validateModels(path string, models map[string]Model, secrets map[string]string) error {
-	for name, m := range models {
+func (c *Config) validateModels(path string) error {
+	for name, m := range c.Models {
 		if !gatehouse.ValidName(name) {
 			return fmt.Errorf("%s: models: %s cannot name a provider", path, gatehouse.Quote(name))
 		}
-		if key, why := m.problem(secrets); why != "" {
+		if key, why := m.problem(c); why != "" {
 			return fmt.Errorf("%s: models.%s.%s: %s", path, name, key, why)
 		}
 	}
 	return nil
 }
 
-func (m *Model) problem(secrets map[string]string) (key, why string) {
+func (m *Model) problem(c *Config) (key, why string) {
 	u, err := url.Parse(m.BaseURL)
 	switch {
 	case m.Type != "openai" && m.Type != "anthropic":
@@ -64,8 +64,8 @@ func (m *Model) problem(secrets map[string]string) (key, why string) {
 		return "base_url", "must be an address without user, query and fragment, such as https://api.openai.com/v1"
 	case u.Scheme != "https" && (u.Scheme != "http" || !m.AllowPrivate):
 		return "base_url", "must be https, or http with allow_private"
-	case m.Key != "" && secrets[m.Key] == "":
-		return "key", "secrets has no entry named " + gatehouse.Quote(m.Key)
+	case m.Key != "" && c.Secrets[m.Key] == "":
+		return "key", c.noSecret(m.Key)
 	case m.MaxTokensField != "" && (m.Type != "openai" || m.MaxTokensField != "max_tokens" && m.MaxTokensField != "max_completion_tokens"):
 		return "max_tokens_field", "must be max_tokens or max_completion_tokens, with type openai"
 	}

@@ -30,6 +30,10 @@ type Config struct {
 	Slack gatehouse.SlackService
 	// Delegations lets people name deputies; nil disables the page.
 	Delegations Delegations
+	// Connectors shows the connectors of the server; nil leaves its page out.
+	Connectors Connectors
+	// Secrets manages the secrets of the store; nil leaves its page out.
+	Secrets gatehouse.SecretService
 	// Grants lets people approve in advance; nil leaves its page out.
 	Grants Grants
 	// Devices lets people manage the browsers that get their notifications; nil leaves its page out.

@@ -84,6 +84,7 @@ func noticeWords(kind string) string {
 		"identity.linked": "Sign-in identity linked to", "identity.unlinked": "Sign-in identity unlinked from",
 		"delegation.made": "Delegation made by", "delegation.ended": "Delegation ended of",
 		"grant.created": "Grant given for", "mandate.given": "Plan approved of",
+		"secret.set": "Set:", "secret.rotated": "Rotated:", "secret.revoked": "Revoked:",
 		"group.created": "Group made:", "group.deleted": "Group removed:",
 		"policy.applied": "Policy applied:", "policy.activated": "Policy activated:", "policy.break_glass": "Policy changed past the gate:",
 		"admin.reset": "Administrator reset at the machine:",

@@ -43,7 +43,7 @@ func (c *Console) settingsRoutes() []route {
 		{pattern: "POST /settings/keys", handle: c.createOwnKey},
 		{pattern: "POST /settings/keys/{key}/revoke", handle: c.revokeOwnKey},
 	}, c.principalRoutes(), c.groupRoutes(), c.delegationRoutes(), c.grantRoutes(), c.deviceRoutes(),
-		c.mandateRoutes(), c.tenantRoutes(),
+		c.mandateRoutes(), c.connectorRoutes(), c.secretRoutes(), c.tenantRoutes(),
 		c.noticeRoutes(), c.messageRoutes())
 }
 

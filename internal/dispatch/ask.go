@@ -21,6 +21,9 @@ func (r *Registry) ReadBack(ctx context.Context, a *gatehouse.Action, attempts i
 	if !ok {
 		return nil, nil
 	}
+	if failure := r.call(a.Tenant, a.Connector); failure != nil {
+		return nil, failure
+	}
 	finding, res, failure := r.readBack(ctx, reader, callOf(a, attempts))
 	if failure != nil {
 		return nil, failure

@@ -119,7 +119,11 @@ func (j *job) look(ctx context.Context) (more bool, outcome string, err error) {
 	if prior != nil {
 		return end(j.settle(ctx, j.learned(prior)))
 	}
-	// This check comes before any call to the target.
+	// These checks come before any call to the target.
+	if failure := j.targets.call(j.push.Tenant, j.push.Connector); failure != nil {
+		j.class = j.targets.Class(j.push.Tenant, j.push.Connector, j.action.Operation)
+		return end(j.checkFailed(ctx, failure))
+	}
 	if r := j.admit(j.push, j.action); r != nil {
 		return end(j.quarantine(ctx, *r))
 	}
@@ -151,7 +155,8 @@ func (j *job) look(ctx context.Context) (more bool, outcome string, err error) {
 func (j *job) first() bool {
 	conn, ok := j.targets.Lookup(j.push.Tenant, j.push.Connector)
 	_, checks := conn.(connector.Checker)
-	return j.push.Attempts == 0 && ok && !checks && !j.poison(j.push)
+	return j.push.Attempts == 0 && ok && !checks && !j.poison(j.push) &&
+		j.targets.call(j.push.Tenant, j.push.Connector) == nil
 }
 
 // forgotten reports whether a target that is idempotent by key may have dropped

@@ -14,27 +14,27 @@ import (
 // WithSecrets returns the same registry with a redactor that removes the
 // secrets from everything its connectors return; see [connector.Redactor].
 func (r *Registry) WithSecrets(secrets []string) *Registry {
-	out := *r
-	out.redactor = connector.NewRedactor(secrets)
-	return &out
+	out := &Registry{}
+	out.state.Store(&registered{targets: r.holds().targets, redactor: connector.NewRedactor(secrets)})
+	return out
 }
 
 // RedactText removes the secrets from a text that came from outside.
-func (r *Registry) RedactText(s string) string { return r.redactor.Text(s) }
+func (r *Registry) RedactText(s string) string { return r.redactor().Text(s) }
 
 // RedactJSON removes the secrets from a JSON value.
-func (r *Registry) RedactJSON(j gatehouse.JSON) gatehouse.JSON { return r.redactor.JSON(j) }
+func (r *Registry) RedactJSON(j gatehouse.JSON) gatehouse.JSON { return r.redactor().JSON(j) }
 
 // redactResult removes the secrets from a result. A reversal that contains one
 // is dropped, and the receipt says so: without the secret it would be another
 // change.
 func (r *Registry) redactResult(res connector.Result) connector.Result {
-	if r.redactor == nil {
+	if r.redactor() == nil {
 		return res
 	}
-	res.ExternalID = r.redactor.Text(res.ExternalID)
-	res.RequestMetadata = r.redactor.JSON(res.RequestMetadata)
-	res.ResponseMetadata = r.redactor.JSON(res.ResponseMetadata)
+	res.ExternalID = r.redactor().Text(res.ExternalID)
+	res.RequestMetadata = r.redactor().JSON(res.RequestMetadata)
+	res.ResponseMetadata = r.redactor().JSON(res.ResponseMetadata)
 	if res.Reversal != nil && r.holdsSecret(res.Reversal) {
 		res.Reversal = nil
 		res.ResponseMetadata = noted(res.ResponseMetadata, gatehouse.Member{
@@ -47,8 +47,8 @@ func (r *Registry) redactResult(res connector.Result) connector.Result {
 // holdsSecret reports whether a reversal contains a secret anywhere.
 func (r *Registry) holdsSecret(v *gatehouse.Reversal) bool {
 	t := v.Target
-	return r.redactor.Finds(v.Operation, t.EntityType, t.EntityRef, t.Version) || r.redactor.Finds(t.EntityRefs...) ||
-		r.redactor.FindsJSON(v.CurrentState) || r.redactor.FindsJSON(v.ProposedChange)
+	return r.redactor().Finds(v.Operation, t.EntityType, t.EntityRef, t.Version) || r.redactor().Finds(t.EntityRefs...) ||
+		r.redactor().FindsJSON(v.CurrentState) || r.redactor().FindsJSON(v.ProposedChange)
 }
 
 // noted adds a member to a receipt's metadata.
@@ -68,14 +68,14 @@ func noted(metadata gatehouse.JSON, m gatehouse.Member) gatehouse.JSON {
 
 // redactError removes the secrets from a failure and its cause.
 func (r *Registry) redactError(e *connector.Error) *connector.Error {
-	if e == nil || r.redactor == nil {
+	if e == nil || r.redactor() == nil {
 		return e
 	}
 	out := *e
-	out.Code, out.Detail, out.Says = r.redactor.Text(e.Code), r.redactor.Text(e.Detail), r.redactor.Text(e.Says)
+	out.Code, out.Detail, out.Says = r.redactor().Text(e.Code), r.redactor().Text(e.Detail), r.redactor().Text(e.Says)
 	if e.Err != nil {
-		if text := e.Err.Error(); r.redactor.Text(text) != text {
-			out.Err = errors.New(r.redactor.Text(text))
+		if text := e.Err.Error(); r.redactor().Text(text) != text {
+			out.Err = errors.New(r.redactor().Text(text))
 		}
 	}
 	return &out
@@ -83,7 +83,7 @@ func (r *Registry) redactError(e *connector.Error) *connector.Error {
 
 // redactState removes the secrets from the result of a check.
 func (r *Registry) redactState(s connector.State) connector.State {
-	s.Expected, s.Actual = r.redactor.JSON(s.Expected), r.redactor.JSON(s.Actual)
+	s.Expected, s.Actual = r.redactor().JSON(s.Expected), r.redactor().JSON(s.Actual)
 	return s
 }
 
@@ -91,18 +91,18 @@ func (r *Registry) redactState(s connector.State) connector.State {
 func (r *Registry) redactRefusal(err error) error {
 	var e *gatehouse.Error
 	switch {
-	case err == nil || r.redactor == nil:
+	case err == nil || r.redactor() == nil:
 		return err
 	case errors.As(err, &e):
-		out := gatehouse.E(e.Code, "%s", r.redactor.Text(e.Detail))
+		out := gatehouse.E(e.Code, "%s", r.redactor().Text(e.Detail))
 		out.Context, out.RetryAfter = e.Context, e.RetryAfter
 		for _, v := range e.Violations {
-			v.Pointer, v.Detail = r.redactor.Text(v.Pointer), r.redactor.Text(v.Detail)
+			v.Pointer, v.Detail = r.redactor().Text(v.Pointer), r.redactor().Text(v.Detail)
 			out.Violations = append(out.Violations, v)
 		}
 		return out
-	case r.redactor.Finds(err.Error()):
-		return errors.New(r.redactor.Text(err.Error()))
+	case r.redactor().Finds(err.Error()):
+		return errors.New(r.redactor().Text(err.Error()))
 	}
 	return err
 }

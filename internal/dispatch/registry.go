@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -18,6 +20,10 @@ type Target struct {
 	// Tenants lists the tenants that may use the connector. Empty means only
 	// the default tenant, AllTenants means every tenant.
 	Tenants []string
+	// Unready says why the target must not be called, such as a secret that is
+	// missing. What is approved for it then waits, as for a target that is down.
+	// Connector may be nil.
+	Unready error
 }
 
 // AllTenants stands for every tenant, present and future.
@@ -31,35 +37,43 @@ func (t *Target) Serves(tenant string) bool {
 	return slices.Contains(t.Tenants, tenant) || slices.Contains(t.Tenants, AllTenants)
 }
 
-// Registry holds the configured connectors. It never changes: a new
-// configuration makes a new one.
+// Registry holds the configured connectors. Only [Registry.Replace] changes it.
 type Registry struct {
+	state atomic.Pointer[registered]
+	// used has the time of the last call by connector.
+	used sync.Map
+}
+
+// registered is what a registry holds. It never changes.
+type registered struct {
 	targets  map[string]Target
 	redactor *connector.Redactor
 }
 
 // NewRegistry makes a registry. Names must be valid and distinct.
 func NewRegistry(targets ...Target) (*Registry, error) {
-	r := &Registry{targets: make(map[string]Target, len(targets))}
+	all := make(map[string]Target, len(targets))
 	for _, t := range targets {
 		if !gatehouse.ValidName(t.Name) {
 			return nil, fmt.Errorf("%s cannot name a connector", gatehouse.Quote(t.Name))
 		}
-		if _, ok := r.targets[t.Name]; ok {
+		if _, ok := all[t.Name]; ok {
 			return nil, fmt.Errorf("two connectors are named %s", gatehouse.Quote(t.Name))
 		}
-		if t.Connector == nil {
+		if t.Connector == nil && t.Unready == nil {
 			return nil, fmt.Errorf("connector %s is missing", gatehouse.Quote(t.Name))
 		}
-		r.targets[t.Name] = t
+		all[t.Name] = t
 	}
+	r := &Registry{}
+	r.state.Store(&registered{targets: all})
 	return r, nil
 }
 
 // Names returns the sorted names of the connectors that serve a tenant.
 func (r *Registry) Names(tenant string) []string {
 	var names []string
-	for name, t := range r.targets {
+	for name, t := range r.holds().targets {
 		if t.Serves(tenant) {
 			names = append(names, name)
 		}
@@ -71,8 +85,8 @@ func (r *Registry) Names(tenant string) []string {
 // Lookup returns a connector; false when no connector has the name, or it does
 // not serve the tenant.
 func (r *Registry) Lookup(tenant, name string) (connector.Connector, bool) {
-	t, ok := r.targets[name]
-	if !ok || !t.Serves(tenant) {
+	t, ok := r.holds().targets[name]
+	if !ok || !t.Serves(tenant) || t.Connector == nil {
 		return nil, false
 	}
 	return t.Connector, true
@@ -81,6 +95,10 @@ func (r *Registry) Lookup(tenant, name string) (connector.Connector, bool) {
 // operation finds connector and operation.
 func (r *Registry) operation(tenant, name, operation string) (connector.Connector, connector.Operation, error) {
 	c, ok := r.Lookup(tenant, name)
+	if failure := r.unready(tenant, name); !ok && failure != nil {
+		return nil, connector.Operation{}, gatehouse.E(gatehouse.CodeBusy, "connector %s cannot be used: %s",
+			gatehouse.Quote(name), failure.Detail)
+	}
 	if !ok {
 		return nil, connector.Operation{}, gatehouse.Violations{{
 			Pointer: "/connector",
@@ -202,6 +220,9 @@ func (r *Registry) Validate(a *gatehouse.Action) error {
 // is false when the connector cannot compare them. An error is a
 // *connector.Error or has code invalid.
 func (r *Registry) Check(ctx context.Context, a *gatehouse.Action) (matches bool, expected, actual gatehouse.JSON, checked bool, err error) {
+	if failure := r.unready(a.Tenant, a.Connector); failure != nil {
+		return false, "", "", false, failure
+	}
 	c, _, err := r.operation(a.Tenant, a.Connector, a.Operation)
 	if err != nil {
 		return false, "", "", false, err
@@ -209,6 +230,9 @@ func (r *Registry) Check(ctx context.Context, a *gatehouse.Action) (matches bool
 	checker, ok := c.(connector.Checker)
 	if !ok {
 		return false, "", "", false, nil
+	}
+	if failure := r.call(a.Tenant, a.Connector); failure != nil {
+		return false, "", "", false, failure
 	}
 	s, err := r.check(ctx, checker, callOf(a, 0))
 	if err != nil {
@@ -232,7 +256,7 @@ func (r *Registry) Checks(a *gatehouse.Action) bool {
 
 // ChecksAny reports whether any connector can ask its target.
 func (r *Registry) ChecksAny() bool {
-	for _, t := range r.targets {
+	for _, t := range r.holds().targets {
 		if _, ok := t.Connector.(connector.Checker); ok {
 			return true
 		}
@@ -254,8 +278,15 @@ func (r *Registry) ReadState(ctx context.Context, a *gatehouse.Action) (gatehous
 	if !r.ReadsState(a) {
 		return gatehouse.TargetState{}, &gate.UnreadableError{Detail: "the connector cannot read the state of this target"}
 	}
+	if failure := r.call(a.Tenant, a.Connector); failure != nil {
+		return gatehouse.TargetState{}, failure
+	}
 	c, _ := r.Lookup(a.Tenant, a.Connector)
-	s, failure := r.readState(ctx, c.(connector.StateReader), callOf(a, 0))
+	reader, ok := c.(connector.StateReader)
+	if !ok {
+		return gatehouse.TargetState{}, &gate.UnreadableError{Detail: "the connector cannot read the state of this target"}
+	}
+	s, failure := r.readState(ctx, reader, callOf(a, 0))
 	switch {
 	case failure != nil && failure.Kind == connector.Terminal:
 		return gatehouse.TargetState{}, &gate.UnreadableError{Detail: clip(failure.Detail), Cause: failure}
@@ -263,7 +294,7 @@ func (r *Registry) ReadState(ctx context.Context, a *gatehouse.Action) (gatehous
 		return gatehouse.TargetState{}, failure
 	case s.Gone:
 		return gatehouse.TargetState{Gone: true, ReadAt: time.Now().UTC()}, nil
-	case r.redactor.Finds(s.Version) || r.redactor.FindsJSON(s.CurrentState):
+	case r.redactor().Finds(s.Version) || r.redactor().FindsJSON(s.CurrentState):
 		// Redacted, this would not be the target's state; unredacted, nobody
 		// may read it.
 		return gatehouse.TargetState{}, &gate.UnreadableError{Detail: "the target's present state holds a secret of " +

@@ -19,8 +19,8 @@ func (j *job) atBreaker(ctx context.Context) (wait time.Duration) {
 	}
 	conn, _ := j.targets.Lookup(j.push.Tenant, name)
 	prober, ok := conn.(connector.Prober)
-	if !ok {
-		return 0
+	if !ok || j.targets.unready(j.push.Tenant, name) != nil {
+		return 0 // an unready target is refused without a call
 	}
 	ctx, cancel := j.looking(ctx, j.lookUntil())
 	defer cancel()

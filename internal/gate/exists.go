@@ -10,8 +10,8 @@ import (
 
 // Exists returns nil when the caller's tenant has the thing, else not_found. Kinds
 // are action (an approval's id names its action), push, principal, key, session,
-// link_key, delegation, grant, mandate, device (of the caller), policy, group and
-// workflow (by name), run and step. Things of an unknown kind always exist.
+// link_key, delegation, grant, mandate, device (of the caller), policy, secret,
+// group and workflow (by name), run and step. Things of an unknown kind always exist.
 func (g *Gate) Exists(ctx context.Context, kind, id string) error {
 	return g.View(ctx, kind, func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
 		switch kind {
@@ -42,6 +42,8 @@ func (g *Gate) Exists(ctx context.Context, kind, id string) error {
 			if err == nil && !slices.ContainsFunc(keys, func(k *gatehouse.RingKey) bool { return k.ID == id }) {
 				err = gatehouse.ErrNotFound
 			}
+		case "secret":
+			_, err = tx.FindSecret(id)
 		case "delegation":
 			_, err = tx.FindDelegation(id)
 		case "device":

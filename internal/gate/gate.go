@@ -87,8 +87,12 @@ type Config struct {
 	Channels []ChannelInfo
 	// Callbacks are the types of callbacks that are switched on.
 	Callbacks []CallbackInfo
-	// Master seals the keys that sign links, and task tokens; nil disables both.
+	// Master seals the keys that sign links, the keys of secrets, and task tokens; nil
+	// disables all three.
 	Master *ring.Master
+	// SecretUses returns which connectors use a tenant's secrets of the store, by
+	// secret; the caller may change the map. Nil means none.
+	SecretUses func(tenant string) map[string][]string
 	// LinkTTL is how long a link is valid, LinkRotation the age at which a key is
 	// replaced; see [gatehouse.DefaultLinkTTL].
 	LinkTTL, LinkRotation time.Duration

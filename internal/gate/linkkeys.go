@@ -18,9 +18,10 @@ const maxRotated = 100
 // rotationAuthor is the author of scheduled rotations, which need no notice.
 const rotationAuthor = "schedule"
 
-// errNoMaster says that this server does not sign links.
+// errNoMaster says that this server has nothing to seal keys with.
 func errNoMaster() *gatehouse.Error {
-	return gatehouse.E(gatehouse.CodeUnsupported, "no master key is configured, so links are not signed: see links.master_key")
+	return gatehouse.E(gatehouse.CodeUnsupported,
+		"no master key is configured, so nothing can be sealed: see links.master_key")
 }
 
 // ringPlace returns the context to which a sealed key of the ring is bound.
@@ -29,11 +30,13 @@ func ringPlace(k *gatehouse.RingKey) []string {
 }
 
 // ringSecret opens a key of the ring.
-func (g *Gate) ringSecret(k *gatehouse.RingKey) ([]byte, error) {
-	if g.config.Master == nil {
+func (g *Gate) ringSecret(k *gatehouse.RingKey) ([]byte, error) { return openRing(g.config.Master, k) }
+
+func openRing(master *ring.Master, k *gatehouse.RingKey) ([]byte, error) {
+	if master == nil {
 		return nil, ring.ErrSealed
 	}
-	return g.config.Master.Open(k.Sealed, k.Master, ringPlace(k)...)
+	return master.Open(k.Sealed, k.Master, ringPlace(k)...)
 }
 
 // newRingKey stores a new active key.
@@ -110,9 +113,9 @@ func (g *Gate) ListLinkKeys(ctx context.Context) (list []*gatehouse.RingKey, err
 	return list, err
 }
 
-// changeKeys checks that the caller is an administrator, and runs a change of the
-// ring.
-func (g *Gate) changeKeys(ctx context.Context, fn func(gatehouse.Tx, *gatehouse.Caller) error) error {
+// changeKeys checks that the caller is an administrator, and runs a change of what is
+// sealed: a link key or a secret.
+func (g *Gate) changeKeys(ctx context.Context, what string, fn func(gatehouse.Tx, *gatehouse.Caller) error) error {
 	c, err := g.minter(ctx)
 	if err != nil {
 		return err
@@ -130,13 +133,13 @@ func (g *Gate) changeKeys(ctx context.Context, fn func(gatehouse.Tx, *gatehouse.
 	if err == nil {
 		g.Hints.Notify(usecase.TopicAudit)
 	}
-	return usecase.NotFound(err, "link key")
+	return usecase.NotFound(err, what)
 }
 
 // RotateLinkKeys makes a new key and retires the active one. It also seals the key
 // for web push under the present master key.
 func (g *Gate) RotateLinkKeys(ctx context.Context) (out *gatehouse.RingKey, err error) {
-	err = g.changeKeys(ctx, func(tx gatehouse.Tx, c *gatehouse.Caller) error {
+	err = g.changeKeys(ctx, "link key", func(tx gatehouse.Tx, c *gatehouse.Caller) error {
 		old, err := activeRingKey(tx, gatehouse.RingLinks)
 		if err != nil {
 			return err
@@ -151,7 +154,7 @@ func (g *Gate) RotateLinkKeys(ctx context.Context) (out *gatehouse.RingKey, err 
 
 // RevokeLinkKey revokes a key, and makes a new one if it was the active one.
 func (g *Gate) RevokeLinkKey(ctx context.Context, id string) (out *gatehouse.RingKey, err error) {
-	err = g.changeKeys(ctx, func(tx gatehouse.Tx, c *gatehouse.Caller) error {
+	err = g.changeKeys(ctx, "link key", func(tx gatehouse.Tx, c *gatehouse.Caller) error {
 		out = nil
 		list, err := tx.ListRingKeys(gatehouse.RingLinks)
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/ring"
 )
 
 // minted lists the use cases that make or change credentials, roles, groups or policies.
@@ -55,6 +56,15 @@ func (w *world) minted() map[string]func(context.Context) error {
 				withGrants)
 			return err
 		},
+		"set a secret": func(ctx context.Context) error {
+			_, err := w.gate.SetSecret(ctx, gatehouse.NewSecret{Name: "new", Value: "value-1"})
+			return err
+		},
+		"rotate a secret": func(ctx context.Context) error {
+			_, err := w.gate.RotateSecret(ctx, gatehouse.NewSecret{Name: "old", Value: "value-2"})
+			return err
+		},
+		"revoke a secret": func(ctx context.Context) error { _, err := w.gate.RevokeSecret(ctx, "gone"); return err },
 		"activate policy": func(ctx context.Context) error { _, err := w.gate.ActivatePolicy(ctx, version); return err },
 	}
 }
@@ -63,10 +73,15 @@ func (w *world) minted() map[string]func(context.Context) error {
 // as one whose browser signed in long ago: neither changes anything.
 func TestMintingIsDeciding(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, withGrants)
+	w := newWorldWith(t, withGrants, func(c *appConfig) { c.Master = newMaster(t, ring.New()) })
 	w.agent()
 	w.person("ana")
 	w.person("ben")
+	for _, name := range []string{"old", "gone"} {
+		if _, err := w.gate.SetSecret(w.admin, gatehouse.NewSecret{Name: name, Value: "value-0"}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	admin, err := w.gate.FindPrincipal(w.admin, "admin")
 	if err != nil {
 		t.Fatal(err)

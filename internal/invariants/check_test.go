@@ -340,6 +340,8 @@ SELECT 'default', 'dlg_x', (SELECT id FROM principal WHERE name = 'ana' AND tena
   level, count, amounts, used, used_amounts, created_at, expires_at, ended_by, end_reason)
 SELECT 'default', 'grt_x', id, 'prn_bot', 'shop', 'f', 'update', 'true', 3, 9, '', 0, '', 1, 2, '', '' FROM principal
 WHERE name = 'ben' AND tenant = 'default'`, 23, "", true},
+		{"a secret that nobody set", `INSERT INTO secret (tenant, name, version, set_at, set_by, revoked_at, revoked_by)
+VALUES ('default', 'shop-token', 1, 1, 'prn_x', 2, 'prn_x')`, 23, "", true},
 		{"a vote by a grant", `UPDATE vote SET grant_id = 'grt_x' WHERE name = 'ana' AND seq = ` + where("pair"), 23,
 			"pair", true},
 		{"a mandate that nobody gave", `INSERT INTO mandate (tenant, id, agent_id, count, used, created_at, expires_at, body)

@@ -32,6 +32,9 @@ func (c *checker) rights(ctx context.Context) error {
 		if err := c.checkDelegations(ctx, tx, h); err != nil {
 			return err
 		}
+		if err := c.checkSecrets(ctx, tx, h); err != nil {
+			return err
+		}
 		if err := c.checkGrants(ctx, tx, h); err != nil {
 			return err
 		}
@@ -54,6 +57,7 @@ type rightsHistory struct {
 	active   map[string]int
 	// delegations, by id, according to their last entries.
 	delegations map[subject]loggedDelegation
+	secrets     map[subject]loggedSecret
 	// grants, by id, with their first entries and whether another ended them.
 	grants map[subject]loggedGrant
 	// mandates, by id, with the hash of the row in their last entries.
@@ -81,9 +85,10 @@ type loggedPrincipal struct {
 func readRights(ctx context.Context, tx *sql.Tx) (*rightsHistory, error) {
 	h := &rightsHistory{principals: map[subject]*loggedPrincipal{}, policies: map[subject]string{}, active: map[string]int{},
 		delegations: map[subject]loggedDelegation{}, grants: map[subject]loggedGrant{},
-		mandates: map[subject]string{}}
-	const query = `SELECT tenant, body FROM audit_leaf WHERE action_id = '' AND (body LIKE '%"type":"principal.%' OR body LIKE '%"type":"policy.%' OR body LIKE '%"type":"delegation.%'
-  OR body LIKE '%"type":"grant.%' OR body LIKE '%"type":"mandate.%'
+		mandates: map[subject]string{}, secrets: map[subject]loggedSecret{}}
+	const query = `SELECT tenant, body FROM audit_leaf WHERE action_id = '' AND (
+  body LIKE '%"type":"principal.%' OR body LIKE '%"type":"policy.%' OR body LIKE '%"type":"delegation.%'
+  OR body LIKE '%"type":"grant.%' OR body LIKE '%"type":"mandate.%' OR body LIKE '%"type":"secret.%'
   OR body LIKE '%"approver_since":%')
 ORDER BY seq`
 	err := each(ctx, tx, query, func(rows *sql.Rows) error {
@@ -126,6 +131,8 @@ func (h *rightsHistory) add(tenant string, l *gatehouse.Leaf) {
 		h.granted(tenant, l)
 	case "mandate.given", "mandate.used", "mandate.narrowed", "mandate.paused", "mandate.resumed", "mandate.ended":
 		h.mandated(tenant, l)
+	case "secret.set", "secret.rotated", "secret.revoked":
+		h.kept(tenant, l)
 	default:
 		h.renewed(tenant, l)
 	}

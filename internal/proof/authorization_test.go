@@ -190,6 +190,9 @@ func (c *cast) things(t *testing.T, w *world) map[string]string {
 	mandate := w.mandate(t, c.ana, object{"goal": "g", "for": "1h", "steps": []object{{
 		"action_type": "none", "connector": "shop", "operation": "update", "entity_type": "item", "count": 1,
 	}}})
+	if res := w.admin.post("/secrets", object{"name": "shop-token", "value": "value"}); res.status != 201 {
+		t.Fatal(res)
+	}
 	run := c.bot.post("/workflows/paging/runs", object{"input": object{}})
 	if run.status != 201 {
 		t.Fatal(run)
@@ -203,6 +206,7 @@ func (c *cast) things(t *testing.T, w *world) map[string]string {
 		"proposed-actions": a.ID, "approvals": waiting.Approval.ID, "pushes": a.Push.ID, "runs": run.str("id"),
 		"steps": steps[0].Step.ID, "workflows": "paging", "principals": c.ana.id, "keys": keys.Items[0].ID, "policies": "2",
 		"groups": "finance", "delegations": delegation.str("id"), "grants": grant.str("id"), "mandates": mandate,
+		"secrets":  "shop-token",
 		"links":    "rgk_0", // there is no link key either
 		"devices":  "dev_0", // browsers add devices, and nobody sees those of others
 		"sessions": "ses_0", // nobody has a session here: 404 for every known key

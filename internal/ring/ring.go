@@ -1,5 +1,5 @@
-// Package ring seals the secrets of the store under a master key that lies outside
-// of it: the keys that sign links.
+// Package ring seals the keys of the store under a master key that lies outside of
+// it: those that sign links, and those that seal the secrets of connectors.
 //
 // A sealed value is bound to its place by associated data, so that one that was
 // moved to another row does not open. The master key is 32 bytes in base64. There
@@ -45,17 +45,28 @@ func Parse(text string) (*Master, error) {
 		if err != nil || len(raw) != KeySize {
 			return nil, fmt.Errorf("must be %d bytes in base64, as `head -c 32 /dev/urandom | base64` prints", KeySize)
 		}
-		aead, err := subtle.NewXChaCha20Poly1305(raw)
+		k, err := newKey(raw)
 		if err != nil {
 			return nil, err
 		}
-		id := sha256.Sum256(append([]byte("gatehouse master key\x00"), raw...))
-		m.keys = append(m.keys, masterKey{hex.EncodeToString(id[:6]), aead})
+		m.keys = append(m.keys, k)
 	}
 	if len(m.keys) == 0 {
 		return nil, errors.New("is empty")
 	}
 	return m, nil
+}
+
+func newKey(raw []byte) (masterKey, error) {
+	aead, err := subtle.NewXChaCha20Poly1305(raw)
+	id := sha256.Sum256(append([]byte("gatehouse master key\x00"), raw...))
+	return masterKey{hex.EncodeToString(id[:6]), aead}, err
+}
+
+// Of returns what seals and opens under a key of the ring, which [Key] made.
+func Of(raw []byte) (*Master, error) {
+	k, err := newKey(raw)
+	return &Master{keys: []masterKey{k}}, err
 }
 
 // New returns a master key as text.
@@ -70,6 +81,15 @@ func Key() []byte {
 
 // ID names the master key that seals; it tells nothing of the key.
 func (m *Master) ID() string { return m.keys[0].id }
+
+// Old returns the ids of the master keys that only open.
+func (m *Master) Old() []string {
+	ids := make([]string, 0, len(m.keys)-1)
+	for _, k := range m.keys[1:] {
+		ids = append(ids, k.id)
+	}
+	return ids
+}
 
 // Has reports whether a master key of that id is there.
 func (m *Master) Has(id string) bool {

@@ -23,9 +23,11 @@ const (
 // operators who have neither its file nor its network.
 type ownConfiguration struct {
 	config *config.Config
-	mu     sync.Mutex
-	at     time.Time
-	found  []term.Check
+	// secrets are those of the store; nil for none.
+	secrets *storeSecrets
+	mu      sync.Mutex
+	at      time.Time
+	found   []term.Check
 }
 
 // look returns what was found, now or a moment ago. The caller may go: what was
@@ -34,7 +36,7 @@ func (o *ownConfiguration) look(ctx context.Context) (time.Time, []term.Check) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.at.IsZero() || time.Since(o.at) >= configurationStands {
-		l := &Looker{}
+		l := &Looker{stored: o.secrets}
 		l.All(context.WithoutCancel(ctx), o.config)
 		o.at, o.found = time.Now(), l.Checks
 	}

@@ -69,6 +69,7 @@ func (c *CheckCommand) Run(g *term.IO) error {
 	l := &Looker{Offline: c.Offline}
 	cfg := l.File(&c.DataFlags)
 	if cfg != nil {
+		l.openSecrets(g.Ctx, cfg, c.Data, string(c.DatabaseURL))
 		l.All(g.Ctx, cfg)
 	}
 	if c.DatabaseURL != "" {
@@ -87,6 +88,8 @@ const lookTimeout = 10 * time.Second
 type Looker struct {
 	Checks  []term.Check
 	Offline bool
+	// stored are the secrets of the store, for a server; nil for a program without one.
+	stored *storeSecrets
 }
 
 func (l *Looker) add(name, result, format string, args ...any) {
@@ -144,7 +147,7 @@ func (l *Looker) All(ctx context.Context, cfg *config.Config) {
 	found := make([]Looker, len(looks))
 	var work sync.WaitGroup
 	for i, one := range looks {
-		found[i].Offline = l.Offline
+		found[i].Offline, found[i].stored = l.Offline, l.stored
 		work.Go(func() { one.at(&found[i], one.name) })
 	}
 	work.Wait()
@@ -166,7 +169,11 @@ func (l *Looker) Connector(ctx context.Context, name string, entry config.Connec
 
 // redact removes secrets from what was found.
 func (l *Looker) redact(cfg *config.Config) {
-	redactor := connector.NewRedactor(cfg.SecretValues())
+	values := cfg.SecretValues()
+	if l.stored != nil {
+		values = l.stored.SecretValues()
+	}
+	redactor := connector.NewRedactor(values)
 	for i := range l.Checks {
 		l.Checks[i].Detail = redactor.Text(l.Checks[i].Detail)
 	}
@@ -190,20 +197,38 @@ func (s *secretUse) get(name string) (string, error) {
 	return s.cfg.Secret(name)
 }
 
+// uses notes that names were asked for.
+func (s *secretUse) uses(names []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, name := range names {
+		s.used[name] = true
+	}
+}
+
 // target builds a connector as serve does, and asks it for its target.
 func (l *Looker) target(ctx context.Context, name string, entry config.Connector, s *secretUse) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	c, err := NewConnector(ctx, entry, s.get)
+	value := Elsewhere
+	if l.stored != nil {
+		value = l.stored.Value
+	}
+	b, err := BuildConnector(ctx, s.cfg, entry, value)
+	if b != nil {
+		s.uses(b.Names)
+		defer b.Close()
+	}
 	if err != nil {
 		l.add(name, term.CheckFail, "%v", err)
 		return
 	}
-	if closer, ok := c.(io.Closer); ok {
-		defer closer.Close()
-	}
-	target, ok := c.(connector.Prober)
+	target, ok := b.Connector.(connector.Prober)
 	switch {
+	case b.Unready != nil && l.stored == nil:
+		l.add(name, term.CheckNote, "not called: %v", b.Unready)
+	case b.Unready != nil:
+		l.add(name, term.CheckFail, "%v", b.Unready)
 	case entry.Type == "worker":
 		l.add(name, term.CheckOK, "carried out by workers that lease it")
 	case entry.Type == "mcp":
@@ -339,6 +364,11 @@ func (l *Looker) secrets(cfg *config.Config, s *secretUse) {
 			l.add("secret "+name, term.CheckNote, "no connector and no model uses it; a workflow's webhook may")
 		default:
 			present++
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(cfg.Stored)) {
+		if !s.used[name] {
+			l.add("secret "+name, term.CheckNote, "no connector uses it")
 		}
 	}
 	if present > 0 {

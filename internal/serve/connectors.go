@@ -3,7 +3,6 @@ package serve
 import (
 	"context"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -95,14 +94,13 @@ func (f *DataFlags) Connector(ctx context.Context, name string) (connector.Conne
 	if !ok {
 		return nil, nil, term.Usagef("there is no connector %s in the configuration", gatehouse.Quote(name))
 	}
-	made, err := NewConnector(ctx, entry, cfg.Secret)
+	b, err := BuildConnector(ctx, cfg, entry, Elsewhere)
+	if err == nil && b.Connector == nil {
+		err = b.Unready
+	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("connector %s: %s", name,
 			connector.NewRedactor(cfg.SecretValues()).Text(err.Error()))
 	}
-	return made, func() {
-		if closer, ok := made.(io.Closer); ok {
-			_ = closer.Close()
-		}
-	}, nil
+	return b.Connector, func() { _ = b.Close() }, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"os"
 	"slices"
@@ -126,7 +127,7 @@ func leftOpenAtFirst(ctx context.Context, cfg *config.Config) ([]string, error) 
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{config: cfg}
+	n := &Node{config: cfg, secrets: newStoreSecrets(cfg, slog.New(slog.DiscardHandler))}
 	if n.targets, err = n.connectors(ctx); err != nil {
 		return nil, errors.Join(err, n.Close())
 	}

@@ -18,7 +18,7 @@ const (
 // prober looks at the targets that can be looked at, and says when one goes
 // away or comes back.
 type prober struct {
-	targets []dispatch.Target
+	targets func() []dispatch.Target
 	metric  *telemetry.Targets
 	log     *slog.Logger
 	// redact takes the secrets of the configuration out of what a target says.
@@ -27,21 +27,24 @@ type prober struct {
 }
 
 func newProber(
-	targets []dispatch.Target, metric *telemetry.Targets, redact func(string) string, log *slog.Logger,
+	targets func() []dispatch.Target, metric *telemetry.Targets, redact func(string) string, log *slog.Logger,
 ) *prober {
 	return &prober{targets: targets, metric: metric, log: log, redact: redact, down: map[string]bool{}}
 }
 
 // probe looks at each target once.
 func (p *prober) probe(ctx context.Context) {
-	for _, t := range p.targets {
+	for _, t := range p.targets() {
 		target, ok := t.Connector.(connector.Prober)
-		if !ok {
+		if !ok && t.Unready == nil {
 			continue
 		}
-		limited, cancel := context.WithTimeout(ctx, probeTimeout)
-		err := target.Probe(limited)
-		cancel()
+		err := t.Unready
+		if err == nil {
+			limited, cancel := context.WithTimeout(ctx, probeTimeout)
+			err = target.Probe(limited)
+			cancel()
+		}
 		if ctx.Err() != nil {
 			return
 		}

@@ -135,7 +135,7 @@ func (c *Command) Run(g *term.IO) error {
 		return err
 	}
 	paceGarbage()
-	go warnOfConfig(g.Ctx, cfg, log)
+	go warnOfConfig(g.Ctx, cfg, n.secrets, log)
 	if n.secure == nil && reachable(string(c.Listen)) && !strings.HasPrefix(cfg.SignIn.PublicURL, "https://") {
 		log.Warn("serving plain HTTP to other machines: keys and tokens travel in the clear. Serve HTTPS with --tls-cert or --acme-domain, or put a proxy that ends TLS in front and name it as sign_in.public_url",
 			"listen", c.Listen)
@@ -157,8 +157,8 @@ func (c *Command) Run(g *term.IO) error {
 
 // warnOfConfig looks at all that the configuration names, beside the serving, and
 // logs what "config check" would fail or note.
-func warnOfConfig(ctx context.Context, cfg *config.Config, log *slog.Logger) {
-	l := &Looker{}
+func warnOfConfig(ctx context.Context, cfg *config.Config, secrets *storeSecrets, log *slog.Logger) {
+	l := &Looker{stored: secrets}
 	l.All(ctx, cfg)
 	if ctx.Err() != nil {
 		return

@@ -69,6 +69,7 @@ const (
 type Node struct {
 	Store    gatehouse.Store
 	targets  []dispatch.Target
+	secrets  *storeSecrets
 	Registry *dispatch.Registry
 	Hub      *wake.Hints
 	Gate     *gate.Gate
@@ -105,7 +106,7 @@ func openNodeWith(
 	if err != nil {
 		return nil, err
 	}
-	n.checks = &StoreChecker{Data: data, Log: log, own: &ownConfiguration{config: cfg}}
+	n.checks = &StoreChecker{Data: data, Log: log, own: &ownConfiguration{config: cfg, secrets: n.secrets}}
 	return n, nil
 }
 
@@ -121,8 +122,10 @@ func openFolder(ctx context.Context, data string, log *slog.Logger) (gatehouse.S
 // when the configuration is known to be good.
 func NewNode(ctx context.Context, cfg *config.Config, b *Backplane, log *slog.Logger,
 	open func() (gatehouse.Store, error)) (*Node, error) {
-	n := &Node{Hub: wake.Spread(&wake.Hub{}, b.carriers...), Backplane: b, config: cfg, Log: log}
-	n.closers = append(n.closers, b)
+	n := &Node{
+		Hub: wake.Spread(&wake.Hub{}, b.carriers...), Backplane: b, config: cfg, secrets: newStoreSecrets(cfg, log), Log: log,
+	}
+	n.closers = append(n.closers, b, n.secrets)
 	var err error
 	if n.tracing, err = telemetry.NewTracing(ctx, version.Number); err != nil {
 		return nil, errors.Join(fmt.Errorf("tracing: %w", err), n.Close())
@@ -193,7 +196,7 @@ func NewNode(ctx context.Context, cfg *config.Config, b *Backplane, log *slog.Lo
 		PolicySource: source, Retention: cfg.Retention.Finished.D(),
 		AgentsSeeTenant: cfg.AgentsSee == config.AgentsSeeTenant, ApproverDelay: cfg.ApproverDelay.D(),
 		Channels: channelInfos(n.channels), Callbacks: callbacks,
-		Master: master, LinkTTL: cfg.Links.TTL.D(), LinkRotation: cfg.Links.RotateEvery.D(),
+		Master: master, SecretUses: n.secrets.uses, LinkTTL: cfg.Links.TTL.D(), LinkRotation: cfg.Links.RotateEvery.D(),
 	}
 	if cfg.Dispatch.Hold != nil {
 		hold := cfg.Dispatch.Hold.D()
@@ -201,25 +204,14 @@ func NewNode(ctx context.Context, cfg *config.Config, b *Backplane, log *slog.Lo
 	}
 	n.Gate = gate.New(n.Store, n.Registry, n.Hub, ac, log)
 	change.Gate = n.Gate
+	n.secrets.gate, n.secrets.registry, n.secrets.open = n.Gate, n.Registry, n.Gate.OpenSecrets
+	if err := n.secrets.refresh(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("secrets: %w", err), n.Close())
+	}
 	if n.Runs, err = newRuns(n.Gate, cfg); err != nil {
 		return nil, errors.Join(err, n.Close())
 	}
 	return n, nil
-}
-
-func (n *Node) connectors(ctx context.Context) ([]dispatch.Target, error) {
-	var targets []dispatch.Target
-	for name, entry := range n.config.Connectors {
-		c, err := NewConnector(ctx, entry, n.config.Secret)
-		if err != nil {
-			return nil, fmt.Errorf("connector %s: %w", name, err)
-		}
-		if closer, ok := c.(io.Closer); ok {
-			n.closers = append(n.closers, closer)
-		}
-		targets = append(targets, dispatch.Target{Name: name, Connector: c, Tenants: entry.Tenants})
-	}
-	return targets, nil
 }
 
 // publicURL is where links lead, "" where nobody said.
@@ -277,7 +269,7 @@ func StartRoles(n *Node, listen string, roles []Role) (*Server, error) {
 	requests, hangUp := context.WithCancel(context.Background())
 	s := &Server{Node: n, stop: stop, hangUp: hangUp, failed: make(chan error, 1), metrics: metrics,
 		audited: telemetry.NewAudit(metrics)}
-	s.prober = newProber(n.targets, telemetry.NewTargets(metrics), n.Registry.RedactText, n.Log)
+	s.prober = newProber(n.Registry.Targets, telemetry.NewTargets(metrics), n.Registry.RedactText, n.Log)
 	pushes, _ := n.Hub.Subscribe(usecase.TopicPush)
 	dispatcher, err := dispatch.New(dispatch.Dependencies{
 		Store: n.Store, Targets: n.Registry, Authority: n.Gate, Owner: ownerName(), Wake: pushes,
@@ -303,8 +295,8 @@ func StartRoles(n *Node, listen string, roles []Role) (*Server, error) {
 		Sessions: n.Gate, Auth: n.Gate, Lookup: n.Gate,
 		Runs: n.Runs, Workers: n.Runs, Hooks: n.Runs, Checks: n.checks, Keeper: n.Gate,
 		Notices: n.Gate, Notifications: n.Gate, Insights: n.Gate,
-		LinkKeys: n.Gate, Reviews: n.Gate, Delegations: n.Gate, Grants: n.Gate, Devices: n.Gate, Mandates: n.Gate,
-		Targets: n.Gate, TargetHooks: reports, Events: n.Gate, PublicURL: n.publicURL(),
+		LinkKeys: n.Gate, Secrets: n.Gate, Reviews: n.Gate, Delegations: n.Gate, Grants: n.Gate, Devices: n.Gate,
+		Mandates: n.Gate, Targets: n.Gate, TargetHooks: reports, Events: n.Gate, PublicURL: n.publicURL(),
 		Logger: n.Log, Build: version.Build(), Registerer: metrics, Gatherer: metrics, Ready: s.ready,
 		HooksPerSecond: n.config.Hooks.RateLimit.PerSecond, HookBurst: n.config.Hooks.RateLimit.Burst, HookRates: hookRates(n.config.Hooks),
 		RequestsPerSecond: cmp.Or(n.config.RateLimit.PerSecond, requestsPerSecond), RequestBurst: cmp.Or(n.config.RateLimit.Burst, requestBurst),
@@ -446,6 +438,7 @@ func (s *Server) background(ctx context.Context, d *dispatch.Dispatcher, roles [
 			s.work.Go(func() { s.desk.Run(ctx) })
 		}
 	}
+	s.work.Go(func() { s.secrets.run(ctx, s.Hub) })
 	s.work.Go(func() { s.watchVersion(ctx) })
 	s.work.Go(func() {
 		dispatch.Loop(ctx, s.Log, "decision counts", countInterval, func(ctx context.Context) (bool, error) {
@@ -501,7 +494,11 @@ func (s *Server) sweep(ctx context.Context) {
 		dispatch.Loop(ctx, s.Log, "links", purgeInterval, func(ctx context.Context) (bool, error) {
 			_, err := s.Gate.RotateOldLinkKeys(ctx)
 			_, e := s.Gate.PurgeReviews(ctx)
-			return false, errors.Join(err, e)
+			n, sealing := s.Gate.ResealSecretKeys(ctx)
+			if n > 0 {
+				s.Log.InfoContext(ctx, "keys of secrets are sealed under the present master key", "keys", n)
+			}
+			return false, errors.Join(err, e, sealing)
 		})
 	})
 	s.work.Go(func() {

@@ -12,6 +12,8 @@ type Hints interface {
 const (
 	TopicPush  = "push"
 	TopicAudit = "audit"
+	// TopicSecrets tells that a secret of the store has changed.
+	TopicSecrets = "secrets"
 )
 
 // TopicLog is the topic of one tenant's log. It is notified when entries are

@@ -48,6 +48,7 @@ func Run(t *testing.T, open func(t *testing.T) gatehouse.Store) {
 		{"LogPosition", (*suite).logPosition},
 		{"ChannelStates", (*suite).channelStates},
 		{"RingKeys", (*suite).ringKeys},
+		{"Secrets", (*suite).secrets},
 		{"Reviews", (*suite).reviews},
 		{"ApproverSince", (*suite).approverSince},
 		{"PolicyActions", (*suite).policyActions},

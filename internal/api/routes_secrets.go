@@ -1,0 +1,52 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// secretRoutes manage the secrets of the store. They store no answers under an
+// Idempotency-Key: the hash of the request would be one of a secret.
+func (s *Server) secretRoutes() []route {
+	k := s.cfg.Secrets
+	if k == nil {
+		return nil
+	}
+	codes := []gatehouse.Code{gatehouse.CodeInvalid, gatehouse.CodeUnsupported}
+	return []route{
+		{
+			method: "GET", path: "/secrets", name: "listSecrets", tag: tagAdmin,
+			summary: "List the secrets of the store",
+			doc: "Of the caller's tenant, by name; never a value. missing ones are named by the configuration and not set; unreadable " +
+				"ones are sealed under a master key that the server does not have.",
+			roles: admins, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Secret]](),
+			handler: plain(func(ctx context.Context, _ *call) (reply, error) { return list(k.ListSecrets(ctx)) }),
+		}, {
+			method: "POST", path: "/secrets", name: "setSecret", tag: tagAdmin,
+			summary: "Store a secret",
+			doc:     "That is not there, or was revoked. Connectors whose configuration refers to it use it within seconds.",
+			roles:   admins, mints: true, status: http.StatusCreated, out: typeOf[gatehouse.Secret](),
+			codes: append(codes, gatehouse.CodeAlreadyExists),
+			handler: body(nil, func(ctx context.Context, _ *call, in *gatehouse.NewSecret) (reply, error) {
+				return answer(k.SetSecret(ctx, *in))
+			}),
+		}, {
+			method: "POST", path: "/secrets/{id}/rotate", name: "rotateSecret", tag: tagAdmin,
+			summary: "Replace the value of a secret",
+			doc:     "Connectors use the new value within seconds, without a restart; approvals stay.",
+			roles:   admins, mints: true, thing: ThingSecret, status: http.StatusOK, out: typeOf[gatehouse.Secret](), codes: codes,
+			handler: body(nil, func(ctx context.Context, c *call, in *gatehouse.SecretValue) (reply, error) {
+				return answer(k.RotateSecret(ctx, gatehouse.NewSecret{Name: c.id, Value: in.Value}))
+			}),
+		}, {
+			method: "POST", path: "/secrets/{id}/revoke", name: "revokeSecret", tag: tagAdmin,
+			summary: "Delete the value of a secret",
+			doc: "What its connectors would do then waits, and ends among the dead letters when it is not set again. Repeated, it " +
+				"changes nothing.",
+			roles: admins, mints: true, thing: ThingSecret, status: http.StatusOK, out: typeOf[gatehouse.Secret](),
+			handler: plain(func(ctx context.Context, c *call) (reply, error) { return answer(k.RevokeSecret(ctx, c.id)) }),
+		},
+	}
+}

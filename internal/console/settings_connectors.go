@@ -1,0 +1,142 @@
+package console
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+const connectorsPath = "/settings/connectors"
+
+// ConnectorInfo is a connector of the server's configuration.
+type ConnectorInfo struct {
+	Name, Type string
+	// Unready says why it makes no calls, such as a secret that is missing; "" for
+	// one that does.
+	Unready    string
+	Operations []ConnectorOperation
+	// Open has what is declared below L3.
+	Open []string
+}
+
+// ConnectorOperation is an operation that a proposal can name.
+type ConnectorOperation struct {
+	Operation string `json:"operation"`
+	Class     string `json:"class"`
+	// Level is that of a change without declared fields.
+	Level    int  `json:"level"`
+	Reverses bool `json:"reverses"`
+	// EntityTypes are those that it takes, none for any.
+	EntityTypes []string `json:"entity_types"`
+}
+
+// Connectors is what the console shows of the connectors of the server.
+type Connectors interface {
+	// ListConnectors returns the connectors that serve the caller's tenant, by name.
+	ListConnectors(ctx context.Context) ([]ConnectorInfo, error)
+	// TestConnector asks a target whether it can be used, and changes nothing. called
+	// is false for a target that cannot be asked.
+	TestConnector(ctx context.Context, name string) (problem string, called bool, err error)
+}
+
+func (c *Console) connectorRoutes() []route {
+	if c.cfg.Connectors == nil {
+		return nil
+	}
+	people := []gatehouse.Role{gatehouse.RoleOperator, gatehouse.RoleAdmin}
+	return []route{
+		{pattern: "GET " + connectorsPath, roles: people, handle: c.connectors},
+		{pattern: "POST " + connectorsPath + "/{connector}/test", roles: people, handle: c.testConnector},
+	}
+}
+
+// connectorEntry is a connector with what the dispatcher knows of it.
+type connectorEntry struct {
+	ConnectorInfo
+	breaker *gatehouse.BreakerState
+	// last is the newest dead letter, nil for none.
+	last *gatehouse.DeadLetter
+}
+
+type connectorsPage struct {
+	rows []connectorEntry
+	// tested is the connector that was asked, with what came of it.
+	tested, problem string
+	called          bool
+}
+
+func (c *Console) connectors(v *view) error { return c.showConnectors(v, &connectorsPage{}) }
+
+func (c *Console) testConnector(v *view) error {
+	if err := v.parse(); err != nil {
+		return err
+	}
+	p := &connectorsPage{tested: v.r.PathValue("connector")}
+	var err error
+	if p.problem, p.called, err = c.cfg.Connectors.TestConnector(v.ctx, p.tested); err != nil {
+		return err
+	}
+	return c.showConnectors(v, p)
+}
+
+func (c *Console) showConnectors(v *view, p *connectorsPage) error {
+	list, err := c.cfg.Connectors.ListConnectors(v.ctx)
+	if err != nil {
+		return err
+	}
+	breakers, err := c.cfg.Dispatch.ListBreakers(v.ctx)
+	if err != nil {
+		return err
+	}
+	for _, info := range list {
+		row := connectorEntry{ConnectorInfo: info}
+		for _, b := range breakers {
+			if b.Connector == info.Name {
+				row.breaker = &b
+			}
+		}
+		dead, err := c.cfg.Dispatch.ListDeadLetters(v.ctx, gatehouse.DeadLetterFilter{Connector: info.Name, Limit: 1})
+		if err != nil {
+			return err
+		}
+		if len(dead.Items) > 0 {
+			row.last = dead.Items[0]
+		}
+		p.rows = append(p.rows, row)
+	}
+	return v.render(http.StatusOK, "Connectors", settingsPath, connectorsBody(v, p))
+}
+
+func connectorTestPath(name string) string {
+	return connectorsPath + "/" + url.PathEscape(name) + "/test"
+}
+
+// deadLettersOf leads to the dead letters of a connector.
+func deadLettersOf(name string) string {
+	return "/dispatch?" + url.Values{"connector": {name}}.Encode()
+}
+
+func (r *connectorEntry) stopped() bool {
+	return r.breaker != nil && r.breaker.State != gatehouse.BreakerClosed
+}
+
+// state says whether a connector makes calls, and tone in which colour.
+func (r *connectorEntry) state() (text, tone string) {
+	switch {
+	case r.Unready != "":
+		return "makes no calls: " + r.Unready, "tone-bad"
+	case r.stopped():
+		return "calls are stopped after failures in a row: " + r.breaker.ErrorCode, "tone-bad"
+	}
+	return "makes calls", "tone-good"
+}
+
+func entityTypes(o ConnectorOperation) string {
+	if len(o.EntityTypes) == 0 {
+		return "any"
+	}
+	return strings.Join(o.EntityTypes, ", ")
+}

@@ -1,0 +1,63 @@
+package dispatch
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse/connector"
+)
+
+// holds returns the present content.
+func (r *Registry) holds() *registered {
+	if s := r.state.Load(); s != nil {
+		return s
+	}
+	return &registered{}
+}
+
+// Replace puts targets in the place of those of the same names, and redacts other
+// secrets from now on. Calls under way end with the connector that they have.
+func (r *Registry) Replace(targets []Target, secrets []string) {
+	all := maps.Clone(r.holds().targets)
+	for _, t := range targets {
+		all[t.Name] = t
+	}
+	r.state.Store(&registered{targets: all, redactor: connector.NewRedactor(secrets)})
+}
+
+// Targets returns all targets by name.
+func (r *Registry) Targets() []Target {
+	return slices.SortedFunc(maps.Values(r.holds().targets), func(a, b Target) int {
+		return strings.Compare(a.Name, b.Name)
+	})
+}
+
+// LastUsed returns when a connector last called its target in this process; the zero
+// time for never.
+func (r *Registry) LastUsed(name string) time.Time {
+	at, _ := r.used.Load(name)
+	t, _ := at.(time.Time)
+	return t
+}
+
+// call notes that a connector is about to be called, unless it must not be.
+func (r *Registry) call(tenant, name string) *connector.Error {
+	if failure := r.unready(tenant, name); failure != nil {
+		return failure
+	}
+	r.used.Store(name, time.Now())
+	return nil
+}
+
+// unready returns the failure of a target that must not be called, nil for others.
+func (r *Registry) unready(tenant, name string) *connector.Error {
+	t, ok := r.holds().targets[name]
+	if !ok || !t.Serves(tenant) || t.Unready == nil {
+		return nil
+	}
+	return &connector.Error{Kind: connector.NotSent, Code: "secret_missing", Detail: r.RedactText(t.Unready.Error())}
+}
+
+func (r *Registry) redactor() *connector.Redactor { return r.holds().redactor }

@@ -1,0 +1,249 @@
+package gate_test
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
+	"github.com/gatehouse-dev/gatehouse/internal/ring"
+	"github.com/gatehouse-dev/gatehouse/internal/wake"
+)
+
+func newMaster(t *testing.T, text string) *ring.Master {
+	t.Helper()
+	m, err := ring.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// under has the same store served under other master keys.
+func (w *world) under(master *ring.Master) {
+	w.gate = gate.New(w.store, w.targets, &wake.Hub{}, gate.Config{
+		Master: master,
+		SecretUses: func(tenant string) map[string][]string {
+			if tenant != gatehouse.DefaultTenant {
+				return map[string][]string{}
+			}
+			return map[string][]string{"shop-token": {"shop"}, "crm-token": {"crm"}}
+		},
+	}, slog.New(slog.DiscardHandler))
+}
+
+// values opens the secrets of a tenant: "!" stands for one that does not open.
+func (w *world) values(tenant string) map[string]string {
+	w.t.Helper()
+	opened, err := w.gate.OpenSecrets(w.t.Context(), tenant)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	out := map[string]string{}
+	for _, o := range opened {
+		if out[o.Name] = o.Value; o.Err != nil {
+			out[o.Name] = "!" + o.Value
+		}
+	}
+	return out
+}
+
+func (w *world) wantValue(what, want string) {
+	w.t.Helper()
+	if got := w.values(gatehouse.DefaultTenant)["shop-token"]; got != want {
+		w.t.Errorf("%s: %q, want %q", what, got, want)
+	}
+}
+
+func (w *world) secretStates() map[string]gatehouse.SecretState {
+	w.t.Helper()
+	list, err := w.gate.ListSecrets(w.admin)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	out := map[string]gatehouse.SecretState{}
+	for _, s := range list {
+		out[s.Name] = s.State
+	}
+	return out
+}
+
+func set(ctx context.Context, g *gate.Gate, value string) (*gatehouse.Secret, error) {
+	return g.SetSecret(ctx, gatehouse.NewSecret{Name: "shop-token", Value: value})
+}
+
+// TestSecrets sets, rotates, revokes and sets anew.
+func TestSecrets(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	_, err := set(w.admin, w.gate, "first-value")
+	wantCode(t, err, gatehouse.CodeUnsupported) // no master key
+	w.under(newMaster(t, ring.New()))
+	ana := w.person("ana")
+	_, err = set(ana, w.gate, "first-value")
+	wantCode(t, err, gatehouse.CodeRoleRequired)
+	_, err = w.gate.ListSecrets(ana)
+	wantCode(t, err, gatehouse.CodeRoleRequired)
+	_, err = set(w.admin, w.gate, "abc")
+	wantCode(t, err, gatehouse.CodeInvalid)
+	rotate := func(value string) (*gatehouse.Secret, error) {
+		return w.gate.RotateSecret(w.admin, gatehouse.NewSecret{Name: "shop-token", Value: value})
+	}
+	_, err = rotate("first-value")
+	wantCode(t, err, gatehouse.CodeNotFound)
+	if got := w.secretStates()["shop-token"]; got != gatehouse.SecretMissing {
+		t.Errorf("before it is set: %q", got)
+	}
+
+	s, err := set(w.admin, w.gate, "first-value")
+	if err != nil || s.Version != 1 || s.SetByName != "admin" || len(s.UsedBy) != 1 {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	w.wantValue("set", "first-value")
+	_, err = set(w.admin, w.gate, "other-value")
+	wantCode(t, err, gatehouse.CodeAlreadyExists)
+	if s, err = rotate("second-value"); err != nil || s.Version != 2 {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	w.wantValue("rotated", "second-value")
+	for range 2 {
+		if s, err = w.gate.RevokeSecret(w.admin, "shop-token"); err != nil || s.State != gatehouse.SecretRevoked {
+			t.Fatalf("%+v, %v", s, err)
+		}
+	}
+	w.wantValue("revoked", "!")
+	_, err = rotate("third-value")
+	wantCode(t, err, gatehouse.CodeNotFound)
+	if s, err = set(w.admin, w.gate, "third-value"); err != nil || s.Version != 3 {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	w.wantValue("set anew", "third-value")
+	w.wantTold()
+}
+
+// wantTold looks for the changes of TestSecrets in the log and in the notices, and for
+// values everywhere.
+func (w *world) wantTold() {
+	w.t.Helper()
+	logged, told := map[string]int{}, map[string]int{}
+	for _, l := range w.entries() {
+		if l.Subject == "shop-token" {
+			logged[l.Type]++
+		}
+	}
+	notices := w.notices(w.admin, gatehouse.NoticeFilter{})
+	for _, n := range notices {
+		if n.Subject == "shop-token" {
+			told[n.Kind]++
+		}
+	}
+	for kind, n := range map[string]int{"secret.set": 2, "secret.rotated": 1, "secret.revoked": 1} {
+		if logged[kind] != n || told[kind] != n {
+			w.t.Errorf("%s: %d entries and %d notices, want %d", kind, logged[kind], told[kind], n)
+		}
+	}
+	list, err := w.gate.ListSecrets(w.admin)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	b, err := json.Marshal([]any{list, notices, w.entries()})
+	if err != nil || strings.Contains(string(b), "-value") {
+		w.t.Errorf("a value is told: %s, %v", b, err)
+	}
+}
+
+// TestSecretsBelongToOneTenant: a tenant's connectors find its own secrets only.
+func TestSecretsBelongToOneTenant(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	w.under(newMaster(t, ring.New()))
+	if _, err := w.gate.CreateTenant(w.admin, "acme"); err != nil {
+		t.Fatal(err)
+	}
+	creds, err := w.gate.CreatePrincipal(w.admin, gatehouse.NewPrincipal{
+		Name: "root", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleAdmin}, Tenant: "acme",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := set(w.as(creds), w.gate, "of acme"); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.values("acme"); len(got) != 1 || got["shop-token"] != "of acme" {
+		t.Errorf("acme has %v", got)
+	}
+	if got := w.values(gatehouse.DefaultTenant); len(got) != 0 {
+		t.Errorf("default has %v", got)
+	}
+	if got := w.secretStates(); got["shop-token"] != gatehouse.SecretMissing {
+		t.Errorf("default sees %v", got)
+	}
+}
+
+// TestSecretsOpenInTheirPlace moves a sealed value to another name.
+func TestSecretsOpenInTheirPlace(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	w.under(newMaster(t, ring.New()))
+	if _, err := set(w.admin, w.gate, "shop-value"); err != nil {
+		t.Fatal(err)
+	}
+	err := w.store.Update(t.Context(), gatehouse.DefaultTenant, func(tx gatehouse.Tx) error {
+		s, err := tx.FindSecret("shop-token")
+		if err != nil {
+			return err
+		}
+		s.Name = "crm-token"
+		return tx.PutSecret(s)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := w.values(gatehouse.DefaultTenant); got["shop-token"] != "shop-value" || got["crm-token"] != "!" {
+		t.Errorf("%v", got)
+	}
+	if got := w.secretStates()["crm-token"]; got != gatehouse.SecretUnreadable {
+		t.Errorf("it is %s", got)
+	}
+}
+
+// TestMasterKeyOfSecrets replaces the master key: the keys of secrets are sealed anew,
+// and the old master key can go.
+func TestMasterKeyOfSecrets(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	first, second := ring.New(), ring.New()
+	w.under(newMaster(t, first))
+	if _, err := set(w.admin, w.gate, "the-value"); err != nil {
+		t.Fatal(err)
+	}
+	w.under(newMaster(t, second))
+	w.wantValue("under another master key", "!")
+	if got := w.secretStates()["shop-token"]; got != gatehouse.SecretUnreadable {
+		t.Errorf("it is %s", got)
+	}
+	if n, err := w.gate.ResealSecretKeys(t.Context()); n != 0 || err != nil {
+		t.Errorf("%d resealed without the old master key, %v", n, err)
+	}
+	w.under(newMaster(t, second+"\n"+first))
+	w.wantValue("under both", "the-value")
+	if n, err := w.gate.ResealSecretKeys(t.Context()); n != 1 || err != nil {
+		t.Errorf("%d resealed, %v", n, err)
+	}
+	if n, err := w.gate.ResealSecretKeys(t.Context()); n != 0 || err != nil {
+		t.Errorf("%d resealed again, %v", n, err)
+	}
+	w.under(newMaster(t, second))
+	w.wantValue("under the new one alone", "the-value")
+
+	// With the master key lost, a new value is sealed under a new key.
+	w.under(newMaster(t, ring.New()))
+	w.wantValue("with the master key lost", "!")
+	if _, err := w.gate.RotateSecret(w.admin, gatehouse.NewSecret{Name: "shop-token", Value: "new-value"}); err != nil {
+		t.Fatal(err)
+	}
+	w.wantValue("rotated after that", "new-value")
+}

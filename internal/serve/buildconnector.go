@@ -1,0 +1,173 @@
+package serve
+
+import (
+	"context"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math/big"
+	"slices"
+	"sync"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
+)
+
+// StoredSecret finds a secret of the store by tenant and name. The error says why
+// there is no value, such as "is not set".
+type StoredSecret func(tenant, name string) (string, error)
+
+// Elsewhere is for a program that has a configuration and no store.
+func Elsewhere(string, string) (string, error) {
+	return "", errors.New("is in the store: gatehouse doctor has the server look")
+}
+
+// Built is a connector made of an entry of the configuration.
+type Built struct {
+	// Connector is nil where it cannot be made without its secrets.
+	Connector connector.Connector
+	// Names are the entries of secrets that it asked for.
+	Names []string
+	// Stored names the secrets of the store that it uses, of Tenant.
+	Stored []string
+	Tenant string
+	// Unready says why its target must not be called: which secret is missing. The
+	// connector then describes its operations and has no credentials.
+	Unready error
+}
+
+// Close closes the connector, where it can be.
+func (b *Built) Close() error {
+	if closer, ok := b.Connector.(io.Closer); ok {
+		return closer.Close()
+	}
+	return nil
+}
+
+// BuildConnector makes a connector of an entry; it calls nothing. A connector that
+// uses secrets of the store is always made, unready if need be: what an
+// administrator has stored must not keep a server from starting. It serves one
+// tenant, whose secrets they are.
+func BuildConnector(
+	ctx context.Context, cfg *config.Config, entry config.Connector, stored StoredSecret,
+) (*Built, error) {
+	b := &Built{Tenant: ownTenant(entry)}
+	used := map[string]bool{}
+	create := func(value func(name string) (string, error)) (connector.Connector, error) {
+		return NewConnector(ctx, entry, func(name string) (string, error) {
+			if !slices.Contains(b.Names, name) {
+				b.Names = append(b.Names, name)
+			}
+			in, ok := cfg.Stored[name]
+			if !ok {
+				return cfg.Secret(name)
+			}
+			used[in] = true
+			return value(in)
+		})
+	}
+	var missing error
+	var values []string
+	made, err := create(func(name string) (string, error) {
+		value, err := stored(b.Tenant, name)
+		if err != nil {
+			missing = fmt.Errorf("secret %s %w", name, err)
+			return "", missing
+		}
+		values = append(values, value)
+		return value, nil
+	})
+	b.Connector = made
+	if len(used) == 0 {
+		return b, err
+	}
+	if len(entry.Tenants) > 1 || b.Tenant == dispatch.AllTenants {
+		return b, errors.Join(fmt.Errorf("%s: secrets of the store belong to one tenant: list one under tenants, and make "+
+			"a connector for each", entry.At()), b.Close())
+	}
+	switch {
+	case missing != nil:
+		b.Unready = missing
+	case err != nil:
+		b.Unready = errors.New(connector.NewRedactor(values).Text(err.Error()))
+	}
+	for _, standIn := range standIns {
+		if b.Connector != nil {
+			break
+		}
+		text := standIn()
+		if made, err := create(func(string) (string, error) { return text, nil }); err == nil {
+			b.Connector = made
+		}
+	}
+	b.Stored = slices.Sorted(maps.Keys(used))
+	return b, nil
+}
+
+// connectors makes the connectors of the configuration.
+func (n *Node) connectors(ctx context.Context) ([]dispatch.Target, error) {
+	var targets []dispatch.Target
+	for name, entry := range n.config.Connectors {
+		b, err := n.secrets.add(ctx, name, entry)
+		if err != nil {
+			return nil, fmt.Errorf("connector %s: %w", name, err)
+		}
+		n.closers = append(n.closers, b)
+		targets = append(targets, dispatch.Target{
+			Name: name, Connector: b.Connector, Tenants: entry.Tenants, Unready: b.Unready,
+		})
+	}
+	return targets, nil
+}
+
+// ownTenant is the tenant whose secrets of the store a connector can use.
+func ownTenant(entry config.Connector) string {
+	if len(entry.Tenants) > 0 {
+		return entry.Tenants[0]
+	}
+	return gatehouse.DefaultTenant
+}
+
+// standIns are values in the form of the secrets that connectors take: a connector
+// that is made with one describes its operations, and is never called.
+var standIns = []func() string{
+	func() string { return "not-set" },
+	func() string { return "sk_test_notset0000000000" },
+	func() string { return "sk_live_notset0000000000" },
+	sync.OnceValue(func() string {
+		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		return pemOf(key, err)
+	}),
+	sync.OnceValue(func() string {
+		key, err := rsa.GenerateKey(rand.Reader, 3072)
+		return pemOf(key, err)
+	}),
+}
+
+// pemOf returns a key with a certificate of its own, "" after an error.
+func pemOf(key crypto.Signer, err error) string {
+	if err != nil {
+		return ""
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return ""
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1)}
+	certificate, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		return ""
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})) +
+		string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate}))
+}

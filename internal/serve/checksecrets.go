@@ -1,0 +1,47 @@
+package serve
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
+)
+
+// openSecrets reads the secrets of the store that a configuration refers to, beside
+// the servers that use it. Without that store, connectors that use them are not
+// looked at.
+func (l *Looker) openSecrets(ctx context.Context, cfg *config.Config, data, databaseURL string) {
+	if l.Offline || len(cfg.Stored) == 0 {
+		return
+	}
+	if err := l.readSecrets(ctx, cfg, data, databaseURL); err != nil {
+		l.add("secrets", term.CheckNote, "those of the store could not be read: %v", err)
+	}
+}
+
+func (l *Looker) readSecrets(ctx context.Context, cfg *config.Config, data, databaseURL string) error {
+	log := slog.New(slog.DiscardHandler)
+	if err := readMasterKey(cfg, data); err != nil {
+		return err
+	}
+	master, err := masterKey(cfg)
+	if err != nil {
+		return err
+	}
+	target, err := (&StoreChecker{Data: data, DatabaseURL: databaseURL, Log: log}).openStore(ctx)
+	if err != nil {
+		return err
+	}
+	defer target.Close()
+	s := newStoreSecrets(cfg, log)
+	s.open = func(ctx context.Context, tenant string) ([]gate.OpenedSecret, error) {
+		return gate.OpenSecrets(ctx, target.Store, master, tenant)
+	}
+	if err := s.read(ctx); err != nil {
+		return err
+	}
+	l.stored = s
+	return nil
+}

@@ -1,0 +1,114 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/internal/console"
+	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
+)
+
+// OperationsOf lists what a proposal can name of a connector, with the level of each
+// operation; nil for a connector that does not tell.
+func OperationsOf(c connector.Connector) []console.ConnectorOperation {
+	l, ok := c.(connector.Lister)
+	if !ok {
+		return nil
+	}
+	all := []console.ConnectorOperation{}
+	for _, op := range l.List() {
+		call := connector.Call{Operation: op.Name, ProposedChange: "{}"}
+		if len(op.EntityTypes) > 0 {
+			call.Target.EntityType = op.EntityTypes[0]
+		}
+		all = append(all, console.ConnectorOperation{
+			Operation: op.Name, Class: string(op.Class), Level: int(connector.FloorOf(c, op.Operation, call)),
+			Reverses: op.Reverses, EntityTypes: append([]string{}, op.EntityTypes...),
+		})
+	}
+	return all
+}
+
+// OpenOf tells what a connector has declared below L3.
+func OpenOf(c connector.Connector) []string {
+	open := []string{}
+	declarer, ok := c.(connector.Declarer)
+	if !ok {
+		return open
+	}
+	for _, d := range declarer.Declarations() {
+		text := d.Operation
+		if d.EntityType != "" {
+			text += " of " + d.EntityType
+		}
+		if d.Field != "" {
+			text += ": " + d.Field
+		}
+		open = append(open, fmt.Sprintf("%s (L%d)", text, int(d.Level)))
+	}
+	return open
+}
+
+// connectorPages shows the connectors of a node to its console.
+type connectorPages struct{ *Node }
+
+// mine returns the configured connectors that serve the caller's tenant.
+func (p connectorPages) mine(ctx context.Context) ([]dispatch.Target, error) {
+	c, err := gatehouse.CallerFrom(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var mine []dispatch.Target
+	for _, t := range p.Registry.Targets() {
+		if _, configured := p.config.Connectors[t.Name]; configured && t.Serves(c.Principal.Tenant) {
+			mine = append(mine, t)
+		}
+	}
+	return mine, nil
+}
+
+// ListConnectors implements [console.Connectors].
+func (p connectorPages) ListConnectors(ctx context.Context) ([]console.ConnectorInfo, error) {
+	mine, err := p.mine(ctx)
+	var list []console.ConnectorInfo
+	for _, t := range mine {
+		info := console.ConnectorInfo{
+			Name: t.Name, Type: p.config.Connectors[t.Name].Type,
+			Operations: OperationsOf(t.Connector), Open: OpenOf(t.Connector),
+		}
+		if t.Unready != nil {
+			info.Unready = p.Registry.RedactText(t.Unready.Error())
+		}
+		list = append(list, info)
+	}
+	return list, err
+}
+
+// TestConnector implements [console.Connectors].
+func (p connectorPages) TestConnector(ctx context.Context, name string) (problem string, called bool, err error) {
+	mine, err := p.mine(ctx)
+	if err != nil {
+		return "", false, err
+	}
+	for _, t := range mine {
+		if t.Name != name {
+			continue
+		}
+		if t.Unready != nil {
+			return p.Registry.RedactText(t.Unready.Error()), false, nil
+		}
+		target, ok := t.Connector.(connector.Prober)
+		if !ok {
+			return "", false, nil
+		}
+		ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+		defer cancel()
+		if err := target.Probe(ctx); err != nil {
+			problem = p.Registry.RedactText(err.Error())
+		}
+		return problem, true, nil
+	}
+	return "", false, gatehouse.E(gatehouse.CodeNotFound, "no such connector")
+}

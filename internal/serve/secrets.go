@@ -1,0 +1,277 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
+)
+
+const (
+	// secretsInterval bounds how long a replica that misses the hint uses the value of
+	// a secret that was rotated or revoked.
+	secretsInterval = 5 * time.Second
+	// retiredAfter is how long a connector whose secret was replaced stays open, for
+	// the calls that have begun with it.
+	retiredAfter = 2 * time.Minute
+	// usedInterval is how exactly the last use of a secret is noted.
+	usedInterval = time.Minute
+)
+
+// secretKey names a secret of the store.
+type secretKey struct{ tenant, name string }
+
+// secretUser is a connector that uses secrets of the store.
+type secretUser struct {
+	built *Built
+	entry config.Connector
+	// with is the state of each secret that it was built with.
+	with map[string]string
+	// told is the last use that the store knows.
+	told time.Time
+}
+
+// storeSecrets keeps the connectors that use secrets of the store up to date.
+type storeSecrets struct {
+	config   *config.Config
+	gate     *gate.Gate
+	registry *dispatch.Registry
+	// open reads the secrets of a tenant.
+	open func(ctx context.Context, tenant string) ([]gate.OpenedSecret, error)
+	log  *slog.Logger
+
+	// usedBy has the connectors that use each secret.
+	usedBy atomic.Pointer[map[secretKey][]string]
+
+	mu    sync.Mutex
+	users map[string]*secretUser
+	// found are the secrets as last read; nil before the first time.
+	found map[secretKey]gate.OpenedSecret
+	// values are all that this process has had: a target may still echo an old one.
+	values []string
+}
+
+func newStoreSecrets(cfg *config.Config, log *slog.Logger) *storeSecrets {
+	return &storeSecrets{config: cfg, log: log, users: map[string]*secretUser{}}
+}
+
+// add makes a connector, and remembers one that uses secrets of the store.
+func (s *storeSecrets) add(ctx context.Context, name string, entry config.Connector) (*Built, error) {
+	b, err := BuildConnector(ctx, s.config, entry, s.value)
+	if err == nil && len(b.Stored) > 0 {
+		s.users[name] = &secretUser{built: b, entry: entry}
+	}
+	return b, err
+}
+
+// value implements StoredSecret with what was last read.
+func (s *storeSecrets) value(tenant, name string) (string, error) {
+	found, ok := s.found[secretKey{tenant, name}]
+	if !ok {
+		return "", errors.New("is not set; gatehouse secret set stores it")
+	}
+	return found.Value, found.Err
+}
+
+// Value is value, for other goroutines.
+func (s *storeSecrets) Value(tenant, name string) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.value(tenant, name)
+}
+
+// SecretValues returns the values that this process has had, with those of the file.
+func (s *storeSecrets) SecretValues() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Concat(s.config.SecretValues(), s.values)
+}
+
+// uses returns which connectors use a tenant's secrets, by secret. It takes no lock,
+// since transactions call it.
+func (s *storeSecrets) uses(tenant string) map[string][]string {
+	all := s.usedBy.Load()
+	out := map[string][]string{}
+	if all != nil {
+		for key, names := range *all {
+			if key.tenant == tenant {
+				out[key.name] = names
+			}
+		}
+	}
+	return out
+}
+
+// noteUsers keeps what uses returns.
+func (s *storeSecrets) noteUsers() {
+	all := map[secretKey][]string{}
+	for _, name := range slices.Sorted(maps.Keys(s.users)) {
+		b := s.users[name].built
+		for _, secret := range b.Stored {
+			key := secretKey{b.Tenant, secret}
+			all[key] = append(all[key], name)
+		}
+	}
+	s.usedBy.Store(&all)
+}
+
+// run refreshes on each hint, and on a timer, until the context ends. Without a
+// connector that uses secrets of the store it has nothing to do.
+func (s *storeSecrets) run(ctx context.Context, hints usecase.Hints) {
+	if s == nil || len(s.users) == 0 {
+		return
+	}
+	changed, end := hints.Subscribe(usecase.TopicSecrets)
+	defer end()
+	every := time.NewTicker(secretsInterval)
+	defer every.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		case <-every.C:
+		}
+		if err := errors.Join(s.refresh(ctx), s.noteUses(ctx)); err != nil && ctx.Err() == nil {
+			s.log.ErrorContext(ctx, "the secrets of the store could not be read; connectors keep those that they have",
+				"error", err)
+		}
+	}
+}
+
+// refresh reads the secrets, and makes anew the connectors of those that have
+// changed.
+func (s *storeSecrets) refresh(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.read(ctx); err != nil {
+		return err
+	}
+	var targets []dispatch.Target
+	for _, name := range slices.Sorted(maps.Keys(s.users)) {
+		u := s.users[name]
+		if maps.Equal(u.with, s.states(u.built)) {
+			continue
+		}
+		b, err := BuildConnector(ctx, s.config, u.entry, s.value)
+		if err != nil { // it was made before: only its secrets have changed
+			return fmt.Errorf("connector %s: %w", name, err)
+		}
+		s.replace(ctx, name, u, b)
+		targets = append(targets, dispatch.Target{
+			Name: name, Connector: b.Connector, Tenants: u.entry.Tenants, Unready: b.Unready,
+		})
+	}
+	s.noteUsers()
+	if len(targets) > 0 {
+		s.registry.Replace(targets, slices.Concat(s.config.SecretValues(), s.values))
+	}
+	return nil
+}
+
+// read reads the secrets of the tenants that have connectors.
+func (s *storeSecrets) read(ctx context.Context) error {
+	if len(s.config.Stored) == 0 {
+		return nil
+	}
+	found := map[secretKey]gate.OpenedSecret{}
+	read := map[string]bool{}
+	for _, entry := range s.config.Connectors {
+		tenant := ownTenant(entry)
+		if read[tenant] {
+			continue
+		}
+		read[tenant] = true
+		opened, err := s.open(ctx, tenant)
+		if err != nil {
+			return err
+		}
+		for _, o := range opened {
+			found[secretKey{tenant, o.Name}] = o
+			if o.Value != "" && !slices.Contains(s.values, o.Value) {
+				s.values = append(s.values, o.Value)
+			}
+		}
+	}
+	s.found = found
+	return nil
+}
+
+// replace puts a connector in the place of the one before, which is closed when the
+// calls that it has begun have ended.
+func (s *storeSecrets) replace(ctx context.Context, name string, u *secretUser, b *Built) {
+	old := u.built
+	if b.Connector == nil { // it still describes its operations
+		b.Connector = old.Connector
+	} else {
+		time.AfterFunc(retiredAfter, func() { _ = old.Close() })
+	}
+	for _, secret := range old.Stored {
+		if !slices.Contains(b.Stored, secret) {
+			b.Stored = append(b.Stored, secret)
+		}
+	}
+	slices.Sort(b.Stored)
+	u.built, u.with = b, s.states(b)
+	if b.Unready != nil {
+		s.log.WarnContext(ctx, "a connector cannot be used; what is approved for it waits", "connector", name,
+			"error", connector.NewRedactor(s.values).Text(b.Unready.Error()))
+		return
+	}
+	s.log.InfoContext(ctx, "a connector has its secrets of the store", "connector", name,
+		"secrets", strings.Join(b.Stored, ", "))
+}
+
+// states returns the present state of each secret that a connector uses.
+func (s *storeSecrets) states(b *Built) map[string]string {
+	out := make(map[string]string, len(b.Stored))
+	for _, name := range b.Stored {
+		o, ok := s.found[secretKey{b.Tenant, name}]
+		out[name] = fmt.Sprint(ok, o.Version, o.Err)
+	}
+	return out
+}
+
+// Close closes the connectors that were made since the start.
+func (s *storeSecrets) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var err error
+	for _, u := range s.users {
+		err = errors.Join(err, u.built.Close())
+	}
+	return err
+}
+
+// noteUses tells the store when the secrets were last used.
+func (s *storeSecrets) noteUses(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, u := range s.users {
+		at := s.registry.LastUsed(name)
+		if at.Sub(u.told) < usedInterval {
+			continue
+		}
+		used := map[string]time.Time{}
+		for _, secret := range u.built.Stored {
+			used[secret] = at
+		}
+		if err := s.gate.UseSecrets(ctx, u.built.Tenant, used); err != nil {
+			return err
+		}
+		u.told = at
+	}
+	return nil
+}

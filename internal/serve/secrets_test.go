@@ -1,0 +1,271 @@
+package serve
+
+import (
+	"encoding/base64"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/client"
+	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/ring"
+	"github.com/gatehouse-dev/gatehouse/internal/servetest"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
+)
+
+// vault is a server whose connector crm has its token in the store. The target takes
+// one token at a time, and echoes it.
+type vault struct {
+	*Server
+	t              *testing.T
+	token          atomic.Value
+	root, bot, ana *client.Client
+	proposed       int
+}
+
+func newVault(t *testing.T) *vault {
+	t.Helper()
+	v := &vault{t: t}
+	v.token.Store("")
+	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+		if got != v.token.Load() {
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprintf(w, `{"id": %q, "echo": %q}`, got, base64.StdEncoding.EncodeToString([]byte(got)))
+	}))
+	t.Cleanup(target.Close)
+	cfg, err := config.Parse("gatehouse.yaml", fmt.Appendf(nil, `
+secrets: {CRM: "store:crm-token"}
+connectors:
+  crm:
+    type: http
+    base_url: %q
+    allow_private: true
+    auth: {bearer: {secret: CRM}}
+    operations: {update: {method: POST, path: "/x", class: A, external_id: /echo}}
+dispatch: {hold: 0s, retries: 1, backoff: [20ms], patience: 1ms}`, target.URL))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, masterKeyFile), []byte(ring.New()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	n, err := Open(t.Context(), dir, cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	creds, err := n.Gate.Bootstrap(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v.Server, err = Start(n, "127.0.0.1:0"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = v.Close() })
+	v.root = servetest.MustClient(t, v.URL, *creds)
+	v.bot = servetest.NewClient(t, v.Gate, v.URL, creds, "bot", gatehouse.KindAgent, gatehouse.RoleProposer)
+	v.ana = servetest.NewClient(t, v.Gate, v.URL, creds, "ana", gatehouse.KindPerson, gatehouse.RoleApprover)
+	return v
+}
+
+func (v *vault) propose() *gatehouse.Action {
+	v.t.Helper()
+	v.proposed++
+	a, _, err := v.bot.Propose(v.t.Context(), &gatehouse.Proposal{
+		ActionType: "price_change", Connector: "crm", Operation: "update",
+		Target:         gatehouse.Target{EntityType: "item", EntityRef: fmt.Sprint(v.proposed)},
+		ProposedChange: `{"price":"1"}`,
+	})
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	return a
+}
+
+// settled approves an action and waits until it has come to its end.
+func (v *vault) settled(a *gatehouse.Action) *gatehouse.Action {
+	v.t.Helper()
+	if n := servetest.DecideAtOnce(v.t, a, []*client.Client{v.ana}); n != 1 {
+		v.t.Fatalf("%d decisions", n)
+	}
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		now, err := v.ana.FindAction(v.t.Context(), a.ID)
+		if err != nil {
+			v.t.Fatal(err)
+		}
+		if now.Status == gatehouse.StatusApplied || now.Status == gatehouse.StatusFailed ||
+			now.Status == gatehouse.StatusUnknown {
+			return now
+		}
+	}
+	v.t.Fatalf("%s has not come to its end", a.ID)
+	return nil
+}
+
+func (v *vault) applied(what string, a *gatehouse.Action) {
+	v.t.Helper()
+	if now := v.settled(a); now.Status != gatehouse.StatusApplied {
+		v.t.Fatalf("%s: %s, %+v", what, now.Status, now.Failure)
+	}
+	evidence, err := v.root.Evidence(v.t.Context(), a.ID)
+	if err != nil || len(evidence.Receipts) == 0 {
+		v.t.Fatalf("%s: %v", what, err)
+	}
+	for _, r := range evidence.Receipts {
+		text := string(r.ResponseMetadata) + string(r.RequestMetadata) + r.ExternalID
+		token := v.token.Load().(string)
+		if strings.Contains(text, token) || strings.Contains(text, base64.StdEncoding.EncodeToString([]byte(token))) ||
+			!strings.Contains(text, "[redacted]") {
+			v.t.Errorf("%s: the receipt holds %s", what, text)
+		}
+	}
+}
+
+// ready waits until the server has the present secrets.
+func (v *vault) ready(want bool) {
+	v.t.Helper()
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		if _, err := v.secrets.Value(gatehouse.DefaultTenant, "crm-token"); (err == nil) == want {
+			return
+		}
+	}
+	v.t.Fatal("the server does not see the change of the secret")
+}
+
+// finding is what doctor says of the connector.
+func (v *vault) finding() string {
+	v.t.Helper()
+	l := &Looker{Offline: true, stored: v.secrets}
+	l.All(v.t.Context(), v.config)
+	for _, c := range l.Checks {
+		if c.Name == "connector crm" {
+			return c.Result + ": " + c.Detail
+		}
+	}
+	v.t.Fatal("doctor says nothing of the connector")
+	return ""
+}
+
+// TestSecretsOfTheStore has a connector use a secret before it is set, and after it
+// was set, rotated and revoked, in one server that is not restarted.
+func TestSecretsOfTheStore(t *testing.T) {
+	t.Parallel()
+	v := newVault(t)
+	early, waiting, late := v.propose(), v.propose(), v.propose()
+	missing := v.settled(v.propose())
+	if missing.Failure == nil || missing.Failure.Code != "secret_missing" ||
+		!strings.Contains(missing.Failure.Detail, "secret crm-token is not set") {
+		t.Fatalf("not set: %s, %+v", missing.Status, missing.Failure)
+	}
+	if got := v.finding(); !strings.HasPrefix(got, term.CheckFail+": secret crm-token is not set") {
+		t.Errorf("not set: doctor says %s", got)
+	}
+
+	v.token.Store("first token value")
+	set := gatehouse.NewSecret{Name: "crm-token", Value: "first token value"}
+	if _, err := v.root.SetSecret(t.Context(), set); err != nil {
+		t.Fatal(err)
+	}
+	v.ready(true)
+	v.applied("set", early)
+	if got := v.finding(); strings.HasPrefix(got, term.CheckFail) {
+		t.Errorf("set: doctor says %s", got)
+	}
+
+	// What was proposed before a rotation is carried out after it.
+	v.token.Store("second token value")
+	set.Value = "second token value"
+	if _, err := v.root.RotateSecret(t.Context(), set); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		if got, _ := v.secrets.Value(gatehouse.DefaultTenant, "crm-token"); got == set.Value {
+			break
+		} else if time.Now().After(deadline) {
+			t.Fatal("the server does not see the rotation")
+		}
+	}
+	v.applied("rotated", waiting)
+	for _, old := range []string{"first token value", "second token value"} {
+		if got := v.Registry.RedactText("you sent " + old); got != "you sent [redacted]" {
+			t.Errorf("an echo: %s", got)
+		}
+	}
+
+	if _, err := v.root.RevokeSecret(t.Context(), "crm-token"); err != nil {
+		t.Fatal(err)
+	}
+	v.ready(false)
+	revoked := v.settled(late)
+	if revoked.Failure == nil || revoked.Failure.Code != "secret_missing" ||
+		!strings.Contains(revoked.Failure.Detail, "secret crm-token was revoked") {
+		t.Errorf("revoked: %s, %+v", revoked.Status, revoked.Failure)
+	}
+	if err := v.secrets.noteUses(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	list, err := v.root.ListSecrets(t.Context())
+	if err != nil || len(list) != 1 || list[0].Version != 2 || list[0].State != gatehouse.SecretRevoked ||
+		list[0].LastUsedAt == nil || len(list[0].UsedBy) != 1 || list[0].UsedBy[0] != "crm" {
+		t.Errorf("%+v, %v", list, err)
+	}
+}
+
+// TestSecretsOfOneTenant refuses a connector that would use the secrets of several.
+func TestSecretsOfOneTenant(t *testing.T) {
+	t.Parallel()
+	for tenants, fails := range map[string]bool{"[acme]": false, "[acme, default]": true, `["*"]`: true} {
+		cfg, err := config.Parse("gatehouse.yaml", fmt.Appendf(nil, `
+secrets: {CRM: "store:crm-token"}
+connectors: {crm: {type: http, tenants: %s, base_url: "https://crm.example", auth: {bearer: {secret: CRM}},
+  operations: {update: {method: POST, path: /x, class: C}}}}`, tenants))
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked := ""
+		b, err := BuildConnector(t.Context(), cfg, cfg.Connectors["crm"], func(tenant, _ string) (string, error) {
+			asked = tenant
+			return "value", nil
+		})
+		if (err != nil) != fails || !fails && (asked != "acme" || b.Unready != nil) {
+			t.Errorf("%s: asks %q, %v", tenants, asked, err)
+		}
+	}
+}
+
+// TestStandIns makes each connector that takes a key or a certificate without it: it
+// describes its operations, and cannot be called.
+func TestStandIns(t *testing.T) {
+	t.Parallel()
+	cfg, err := config.Parse("gatehouse.yaml", []byte(`
+secrets: {S: "store:s"}
+connectors:
+  stripe: {type: stripe, key: {secret: S}, operations: {refund: {}}}
+  github: {type: github, auth: {app: {client_id: Iv1.1, installation_id: 1, private_key: {secret: S}}}, repositories: {a/b: {}}}
+  kubernetes:
+    type: kubernetes
+    server: https://kube.example:6443
+    auth: {certificate: {secret: S}, key: {secret: S}}
+    resources: {configmaps: {kind: ConfigMap, namespaces: [shop]}}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, entry := range cfg.Connectors {
+		b, err := BuildConnector(t.Context(), cfg, entry, Elsewhere)
+		if err != nil || b.Connector == nil || b.Unready == nil || len(b.Stored) != 1 {
+			t.Errorf("%s: %+v, %v", name, b, err)
+		}
+	}
+}

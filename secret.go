@@ -1,0 +1,113 @@
+package gatehouse
+
+import (
+	"context"
+	"time"
+	"unicode/utf8"
+)
+
+// MinSecret and MaxSecret bound a secret's value, in bytes. A shorter value could
+// not be found in the answers of a target without damaging ordinary text.
+const (
+	MinSecret = 4
+	MaxSecret = 32 << 10
+)
+
+// SecretState tells whether a secret of the store can be used.
+type SecretState string
+
+// The states.
+const (
+	SecretSet     SecretState = "set"
+	SecretRevoked SecretState = "revoked"
+	// SecretMissing is a name that the configuration refers to and nobody has set.
+	SecretMissing SecretState = "missing"
+	// SecretUnreadable is sealed under a master key that the server does not have.
+	SecretUnreadable SecretState = "unreadable"
+)
+
+// Secret describes a credential that is kept in the store. Its value is sealed, and
+// is never part of an answer.
+type Secret struct {
+	Tenant string `json:"tenant"`
+	Name   string `json:"name"`
+	// Version counts the values; 0 for a missing secret.
+	Version int `json:"version"`
+	// State and UsedBy are set in answers only. UsedBy has the connectors of the
+	// configuration that refer to the secret, sorted.
+	State  SecretState `json:"state"`
+	UsedBy []string    `json:"used_by"`
+	// SetAt and SetBy tell of the present value.
+	SetAt     *time.Time `json:"set_at"`
+	SetBy     string     `json:"set_by,omitempty"`
+	SetByName string     `json:"set_by_name,omitempty"`
+	RevokedAt *time.Time `json:"revoked_at"`
+	RevokedBy string     `json:"revoked_by,omitempty"`
+	// LastUsedAt is when a connector that uses the secret last called its target, to
+	// the minute.
+	LastUsedAt *time.Time `json:"last_used_at"`
+	// Sealed is the value, encrypted under the key of the ring whose id is RingKey.
+	// Both are empty for a revoked secret.
+	Sealed  []byte `json:"-"`
+	RingKey string `json:"-"`
+}
+
+// NewSecret is the value of a secret to be stored.
+type NewSecret struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// SecretValue is the value of a secret whose name is known.
+type SecretValue struct {
+	Value string `json:"value"`
+}
+
+// Validate checks name and value. The error never repeats the value.
+func (n *NewSecret) Validate() error {
+	var v Violations
+	if !ValidName(n.Name) {
+		v.Add("/name", "must be 1 to 128 letters, digits or . _ @ : + -, and begin with a letter or digit")
+	}
+	switch {
+	case len(n.Value) < MinSecret || len(n.Value) > MaxSecret:
+		v.Add("/value", "must have 4 bytes to 32 KiB")
+	case !utf8.ValidString(n.Value):
+		v.Add("/value", "must be UTF-8")
+	}
+	return v.Err()
+}
+
+// SecretService manages the secrets of the caller's tenant, for administrators.
+type SecretService interface {
+	// ListSecrets returns all secrets by name, revoked ones and those that the
+	// configuration refers to and nobody has set among them.
+	ListSecrets(ctx context.Context) ([]*Secret, error)
+	// SetSecret stores a secret; already_exists when there is one that is not revoked.
+	SetSecret(ctx context.Context, n NewSecret) (*Secret, error)
+	// RotateSecret replaces the value of a secret. Connectors use the new one within
+	// seconds; approvals stay.
+	RotateSecret(ctx context.Context, n NewSecret) (*Secret, error)
+	// RevokeSecret deletes the value of a secret. What uses it is refused until it is
+	// set again. Revoking a revoked secret changes nothing.
+	RevokeSecret(ctx context.Context, name string) (*Secret, error)
+}
+
+// SecretReader finds secrets.
+type SecretReader interface {
+	// ListSecrets returns the tenant's secrets by name.
+	ListSecrets() ([]*Secret, error)
+	FindSecret(name string) (*Secret, error)
+}
+
+// SecretWriter writes secrets.
+type SecretWriter interface {
+	// PutSecret stores a value of a version, guarded by the stored version's being
+	// its predecessor; version 1 by there being none. It ends a revocation.
+	PutSecret(s *Secret) error
+	// RevokeSecret deletes the value and sets revoked_at to Now, guarded by its being
+	// unset.
+	RevokeSecret(name, by string) error
+	// UseSecret sets last_used_at, unless it is later.
+	UseSecret(name string, at time.Time) error
+}
