@@ -1,6 +1,7 @@
 package notify_test
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -58,6 +59,35 @@ func TestCardOfOtherRoutes(t *testing.T) {
 			if n.Kind != gatehouse.NotifyAsked {
 				t.Errorf("%s was told", n.Kind)
 			}
+		}
+	})
+}
+
+// TestCardOfTheDead: a notifier dies after it posted a card, and the question ends before another one
+// tries again: the card shows the outcome.
+func TestCardOfTheDead(t *testing.T) {
+	t.Parallel()
+	engines(t, func(t *testing.T, w *world) {
+		o := newOffice(t, w)
+		o.slack.Hurry()
+		a := o.Propose("walnuts", "price_change", 12)
+		o.spread(o.notifier)
+		o.notifier.Failpoint = func(point string) {
+			if point == "called" {
+				runtime.Goexit()
+			}
+		}
+		if _, err := o.notifier.Deliver(t.Context(), "slack"); err != nil {
+			t.Fatal(err)
+		}
+		o.Decide(a, "ana", gatehouse.Approve)
+		o.open() // another server
+		o.Clock.Advance(3 * time.Minute)
+		o.settle()
+		o.Clock.Advance(time.Minute)
+		o.settle()
+		if card := o.card(a); card.Button("Approve") != nil || !strings.Contains(card.All(), "Approved by ana") {
+			t.Errorf("the card: %s", card.All())
 		}
 	})
 }

@@ -34,6 +34,12 @@ type Keeper interface {
 	Gone(err error) bool
 }
 
+// Finder is a channel that can look for a message whose answer was lost.
+type Finder interface {
+	// Find returns the Ref of a message that was queued at a time; "" if it is not found.
+	Find(ctx context.Context, id string, at time.Time) (ref string)
+}
+
 // Trait describes the recipients of a channel.
 type Trait struct {
 	// Personal channels send to each recipient; others have one shared place.

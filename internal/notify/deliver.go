@@ -92,6 +92,12 @@ func (n *Notifier) deliver(ctx context.Context, c *Configured, m *gatehouse.Noti
 	}
 	n.reach("composed")
 	if muted != "" {
+		// A notifier may have died after it posted the question: its card must show the outcome.
+		if f, ok := c.Channel.(Finder); ok && m.Kind == gatehouse.NotifyAsked && m.Attempts > 1 {
+			if ref := f.Find(ctx, m.ID, m.CreatedAt); ref != "" {
+				return n.record(ctx, c, m, Sent{Delivered: true, Ref: ref}, nil)
+			}
+		}
 		return n.record(ctx, c, m, Sent{}, errMuted(muted))
 	}
 	sent, err := n.send(ctx, c, m, message)

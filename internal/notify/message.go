@@ -237,7 +237,8 @@ func asked(tx gatehouse.ReadTx, action, channel string) (ref string, waits bool,
 		if m.Ref != "" {
 			ref = m.Ref
 		}
-		waits = waits || !m.Finished() && m.Attempts < cardTries
+		waits = waits || !m.Finished() &&
+			(m.Attempts < cardTries || m.Attempts == cardTries && m.Status == gatehouse.NotificationSent)
 	}
 	return ref, waits && ref == "", err
 }

@@ -50,7 +50,7 @@ func TestSpreadIsOneTransaction(t *testing.T) {
 			t.Errorf("%v", got)
 		}
 		for _, row := range w.list(gatehouse.NotificationFilter{}) {
-			if row.Kind == gatehouse.NotifyDigest && !strings.Contains(string(row.Data), `"total":5,`) {
+			if row.Kind == gatehouse.NotifyDigest && !strings.Contains(string(row.Data), `{"asked":5}`) {
 				t.Errorf("the digest to %s: %s", row.RecipientName, row.Data)
 			}
 		}

@@ -21,8 +21,6 @@ func notifyBugs() []bug {
 			notify, "TestFailing"),
 		plant("a card is not updated when its question ends elsewhere", "promise 6", notify+"/cards.go",
 			`strings.HasPrefix(l.Type, "hitl.") && l.Type`, `l.Type == "hitl.voted" && l.Type`, notify, "TestCardOfOtherRoutes"),
-		plant("a card is not updated by a vote", "promise 6", notify+"/cards.go",
-			`l.Type != "hitl.proposed" &&`, `l.Type != "hitl.proposed" && l.Type != "hitl.voted" &&`, notify, "TestSlackReplayed"),
 		plant("people are told of their own acts", "contract", spread,
 			"p.Person != self && p.ID != t.leaf.Actor && concerned(p)", "(p.Person != self || true) && concerned(p)", model, "TestModel"),
 		plant("nobody is told of an expiry", "promise 6", spread,

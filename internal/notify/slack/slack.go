@@ -126,7 +126,7 @@ func (c *Channel) Send(ctx context.Context, m *notify.Message) (notify.Sent, err
 		return notify.Sent{}, &notify.Refusal{Recipient: true, Err: errors.New("many messages wait for this channel")}
 	}
 	if m.Attempt > 1 {
-		if ref := c.find(ctx, m); ref != "" {
+		if ref := c.Find(ctx, m.ID, m.At); ref != "" {
 			return notify.Sent{Delivered: true, Ref: ref}, nil
 		}
 	}
@@ -172,18 +172,18 @@ func (c *Channel) post(ctx context.Context, m *notify.Message) (notify.Sent, err
 	return notify.Sent{Delivered: true, Ref: answer.Channel + "/" + answer.TS, Shown: c.Shown(m)}, nil
 }
 
-// find searches for a message whose answer was lost; "" if it is not found, or if the app may not
+// Find searches for a message whose answer was lost; "" if it is not found, or if the app may not
 // search.
-func (c *Channel) find(ctx context.Context, m *notify.Message) string {
+func (c *Channel) Find(ctx context.Context, id string, at time.Time) string {
 	answer, err := c.read(ctx, "conversations.history", url.Values{
-		"channel": {c.config.Channel}, "oldest": {strconv.FormatInt(m.At.Add(-time.Minute).Unix(), 10)},
+		"channel": {c.config.Channel}, "oldest": {strconv.FormatInt(at.Add(-time.Minute).Unix(), 10)},
 		"include_all_metadata": {"true"}, "limit": {strconv.Itoa(historyLimit)},
 	})
 	if err != nil {
 		return ""
 	}
 	for _, posted := range answer.Messages {
-		if posted.Metadata.Type == eventType && posted.Metadata.Payload.ID == m.ID {
+		if posted.Metadata.Type == eventType && posted.Metadata.Payload.ID == id {
 			return c.config.Channel + "/" + posted.TS
 		}
 	}
