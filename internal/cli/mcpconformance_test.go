@@ -88,7 +88,8 @@ func TestMCPConformance(t *testing.T) {
 	t.Parallel()
 	suite := conformanceSuite(t)
 	program := filepath.Join(t.TempDir(), "everything")
-	if out, err := buildProgram(program, "github.com/modelcontextprotocol/go-sdk/conformance/everything-server"); err != nil {
+	const command = "github.com/modelcontextprotocol/go-sdk/conformance/everything-server"
+	if out, err := buildProgram(program, command); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	for version, flags := range map[string][]string{"2025-11-25": {"-stateless=false"}, "2026-07-28": nil} {

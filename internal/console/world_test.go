@@ -85,7 +85,9 @@ func (x targets) ReadState(context.Context, *gatehouse.Action) (gatehouse.Target
 
 // template is a file with the store's tables.
 var template = sqlitetest.Template{Make: func(path string, clock func() time.Time) error {
-	s, err := sqlite.Open(context.Background(), sqlite.Config{Path: path, Clock: clock, Logger: slog.New(slog.DiscardHandler)})
+	s, err := sqlite.Open(context.Background(), sqlite.Config{
+		Path: path, Clock: clock, Logger: slog.New(slog.DiscardHandler),
+	})
 	if err != nil {
 		return err
 	}

@@ -73,7 +73,9 @@ func newBench(t testing.TB, c connector.Connector, tenants ...string) *bench {
 
 // template is a file with the store's tables.
 var template = sqlitetest.Template{Make: func(path string, clock func() time.Time) error {
-	s, err := sqlite.Open(context.Background(), sqlite.Config{Path: path, Clock: clock, Logger: slog.New(slog.DiscardHandler)})
+	s, err := sqlite.Open(context.Background(), sqlite.Config{
+		Path: path, Clock: clock, Logger: slog.New(slog.DiscardHandler),
+	})
 	if err != nil {
 		return err
 	}

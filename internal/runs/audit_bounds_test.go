@@ -201,7 +201,8 @@ func TestBudgetOfACallThatEnds(t *testing.T) {
 	w.must(err)
 	defer watch.Close(t.Context())
 	// One call is paid for, and another is under way.
-	_, err = c.Exec(t.Context(), `INSERT INTO budget_claim (tenant, workflow, step_id, generation, currency, micros, picos, at)
+	_, err = c.Exec(t.Context(), `
+INSERT INTO budget_claim (tenant, workflow, step_id, generation, currency, micros, picos, at)
 SELECT tenant, workflow, step_id, 9, currency, micros, picos, at FROM model_usage`)
 	w.must(err)
 	end, err := c.Begin(t.Context())
@@ -214,8 +215,10 @@ SELECT tenant, workflow, step_id, 9, currency, micros, picos, at FROM model_usag
 WHERE wait_event_type = 'Lock' AND query LIKE 'SELECT%FROM budget_claim%'`).Scan(&waiting))
 	}
 	_, err = end.Exec(t.Context(), `DELETE FROM budget_claim;
-INSERT INTO model_usage (tenant, run_id, workflow, step_id, attempt, provider, model, input_tokens, output_tokens, cost, micros, picos, currency, at)
-SELECT tenant, run_id, workflow, step_id, attempt + 1, provider, model, input_tokens, output_tokens, cost, micros, picos, currency, at FROM model_usage`)
+INSERT INTO model_usage (tenant, run_id, workflow, step_id, attempt, provider, model, input_tokens, output_tokens, cost,
+  micros, picos, currency, at)
+SELECT tenant, run_id, workflow, step_id, attempt + 1, provider, model, input_tokens, output_tokens, cost,
+  micros, picos, currency, at FROM model_usage`)
 	w.must(err)
 	w.must(end.Commit(t.Context()))
 	if ended := w.ended(run.ID); ended.Failure == nil || ended.Failure.Code != "budget_exceeded" {
