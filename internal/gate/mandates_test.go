@@ -420,7 +420,8 @@ func TestMandateNarrows(t *testing.T) {
 func TestMandateRefused(t *testing.T) {
 	t.Parallel()
 	w, bot, ana := plans(t, "")
-	_, err := w.gate.ProposeMandate(ana, plan(nil))
+	pam := w.principal("pam", gatehouse.KindPerson, gatehouse.RoleProposer)
+	_, err := w.gate.ProposeMandate(pam, plan(nil))
 	w.wantCode("a person", gatehouse.CodeOf(err), gatehouse.CodeRoleRequired)
 	for what, change := range map[string]func(*gatehouse.Plan){
 		"no goal":                  func(p *gatehouse.Plan) { p.Goal = " " },
