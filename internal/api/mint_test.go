@@ -11,7 +11,7 @@ import (
 // unguarded lists the routes that change something without the edit token, each
 // with the reason why that gives a stolen key no more power.
 var unguarded = map[string]string{
-	"propose": "asks", "revise": "asks", "rebase": "asks", "reverse": "asks",
+	"propose": "asks", "proposeMandate": "asks", "revise": "asks", "rebase": "asks", "reverse": "asks",
 	"cancel":        "takes the token where the use case needs it",
 	"applyWorkflow": "a workflow's effects are proposed, and decided by others",
 	"targetChanged": "has people look again", "startRun": "effects are proposed", "cancelRun": "ends work", "retryRun": "effects are proposed", "signalRun": "effects are proposed",

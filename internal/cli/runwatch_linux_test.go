@@ -46,7 +46,7 @@ func TestWatchOnATerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := watch(t, base, olga, r.ID)
-	s.sees("waiting_approval")
+	s.sees("waits for people") // in the line of time, where a long wait for the event may hide it later
 	d, err := admin.RunDetail(t.Context(), r.ID)
 	if err != nil || len(d.Actions) != 1 {
 		t.Fatalf("%v, %d actions", err, len(d.Actions))
@@ -59,9 +59,6 @@ func TestWatchOnATerminal(t *testing.T) {
 	})
 	if strings.Count(flat, "watched "+r.ID) != 1 || strings.Contains(flat, "waiting_approval") {
 		t.Errorf("the picture was not drawn in its place: %s", flat)
-	}
-	if !strings.Contains(flat, "waits for people") {
-		t.Errorf("no sign for the wait for a person: %s", flat)
 	}
 	if _, err := operator.SignalRun(t.Context(), r.ID, "paid", `{}`); err != nil {
 		t.Fatal(err)

@@ -49,10 +49,11 @@ func TestFormsOfAdministratorsNeedAFreshSignIn(t *testing.T) {
 			continue
 		}
 		admins := len(rt.Roles) == 1 && rt.Roles[0] == gatehouse.RoleAdmin
-		// Forms for one's own Slack user, one's own delegations and grants.
+		// Forms for one's own Slack user, delegations, grants and mandates.
 		own := rt.Pattern == "POST /settings/slack/code" ||
 			strings.HasPrefix(rt.Pattern, "POST /settings/delegations") ||
-			strings.HasPrefix(rt.Pattern, "POST /settings/grants")
+			strings.HasPrefix(rt.Pattern, "POST /settings/grants") ||
+			strings.HasPrefix(rt.Pattern, "POST /settings/mandates")
 		if rt.Mints != (admins && !plainForms[rt.Pattern] || own) {
 			t.Errorf("%s: mints %v", rt.Pattern, rt.Mints)
 		}

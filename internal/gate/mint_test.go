@@ -69,6 +69,16 @@ func (w *world) minted() map[string]func(context.Context) error {
 	}
 }
 
+// secrets stores secrets of these names.
+func (w *world) secrets(names ...string) {
+	w.t.Helper()
+	for _, name := range names {
+		if _, err := w.gate.SetSecret(w.admin, gatehouse.NewSecret{Name: name, Value: "value-0"}); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
 // TestMintingIsDeciding runs each use case as an administrator with only a key, and
 // as one whose browser signed in long ago: neither changes anything.
 func TestMintingIsDeciding(t *testing.T) {
@@ -77,11 +87,7 @@ func TestMintingIsDeciding(t *testing.T) {
 	w.agent()
 	w.person("ana")
 	w.person("ben")
-	for _, name := range []string{"old", "gone"} {
-		if _, err := w.gate.SetSecret(w.admin, gatehouse.NewSecret{Name: name, Value: "value-0"}); err != nil {
-			t.Fatal(err)
-		}
-	}
+	w.secrets("old", "gone")
 	admin, err := w.gate.FindPrincipal(w.admin, "admin")
 	if err != nil {
 		t.Fatal(err)

@@ -25,10 +25,11 @@ func (w *world) notices(ctx context.Context, f gatehouse.NoticeFilter) []*gateho
 // the notice until they dismiss it.
 func TestMintingIsTold(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, withGrants)
+	w := newWorldWith(t, withGrants, func(c *appConfig) { c.Master = newMaster(t, ring.New()) })
 	w.agent()
 	w.person("ana")
 	w.person("ben")
+	w.secrets("old", "gone")
 	other := w.principal("root", gatehouse.KindPerson, gatehouse.RoleAdmin)
 	for name, run := range w.minted() {
 		entries, seen := w.logged(), len(w.notices(w.admin, gatehouse.NoticeFilter{Limit: 200}))
