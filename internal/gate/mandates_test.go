@@ -419,7 +419,7 @@ func TestMandateNarrows(t *testing.T) {
 // has changed by then when it is carried out.
 func TestMandateRefused(t *testing.T) {
 	t.Parallel()
-	w, bot, ana := plans(t, "")
+	w, bot, _ := plans(t, "")
 	pam := w.principal("pam", gatehouse.KindPerson, gatehouse.RoleProposer)
 	_, err := w.gate.ProposeMandate(pam, plan(nil))
 	w.wantCode("a person", gatehouse.CodeOf(err), gatehouse.CodeRoleRequired)
@@ -454,6 +454,7 @@ func TestMandateRefused(t *testing.T) {
 		"a higher floor":      {func() { w.targets.floor = gatehouse.L4 }, gatehouse.CodeInvalid},
 		"no mandates":         {func() { _, _ = w.gate.ApplyPolicy(w.admin, "version: 1\n") }, gatehouse.CodeInvalid},
 	} {
+		var ana context.Context
 		w, bot, ana = plans(t, "")
 		a, err := w.gate.ProposeMandate(bot, plan(nil))
 		if err != nil {
