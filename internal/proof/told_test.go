@@ -66,7 +66,7 @@ channels:
 routes:
   - {channels: [hook]}
   - {channels: [board], tell: [asked]}
-digest: {after: 1000, every: 24h}
+digest: {after: 1000, every: 5s}
 secrets: {hook: SECRET, board: TOKEN}
 `)
 }
