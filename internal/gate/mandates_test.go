@@ -436,6 +436,10 @@ func TestMandateRefused(t *testing.T) {
 		"a policy":                 func(p *gatehouse.Plan) { p.Steps[0].Connector = gate.PolicyConnector },
 		"a fingerprint":            func(p *gatehouse.Plan) { p.Steps[0].Fingerprint = "f2" },
 		"too much in all":          func(p *gatehouse.Plan) { p.InAll = &gatehouse.Limit{Count: 1001} },
+		"too much in its steps": func(p *gatehouse.Plan) {
+			p.Steps = []gatehouse.PlanStep{p.Steps[0], p.Steps[0]}
+			p.Steps[0].Count, p.Steps[1].Count = 1000, 1
+		},
 	} {
 		_, err := w.gate.ProposeMandate(bot, plan(change))
 		w.wantCode(what, gatehouse.CodeOf(err), gatehouse.CodeInvalid)
