@@ -166,7 +166,7 @@ func grantState(g *gatehouse.Grant, now time.Time) string {
 	case string(gatehouse.GrantUsedUp):
 		return "used up"
 	case string(gatehouse.GrantRightLost):
-		return "ended: " + g.GrantorName + " may not decide"
+		return "ended: " + g.GrantorName + " or the agent lost the right"
 	case string(gatehouse.GrantPolicy):
 		return "ended by the policy"
 	}
