@@ -46,8 +46,8 @@ type preferencesSetCmd struct {
 func (*preferencesSetCmd) Help() string {
 	return `
 Replaces your preference for the channel: what you leave out is sent again. outcomes
-tell how your requests ended, digests replace many messages. questions and alerts can be
-muted only while another channel that reaches you keeps them.
+tell how your requests ended, digests replace many messages. questions and alerts can
+be muted only while another channel that reaches you keeps them.
 
 Examples:
 
