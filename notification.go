@@ -69,8 +69,8 @@ const (
 	// NotificationFailed: the channel refused it for good, or the retries are used
 	// up.
 	NotificationFailed NotificationStatus = "failed"
-	// NotificationMuted: not sent, since there was nothing left to tell; LastError
-	// says why.
+	// NotificationMuted: not sent, since there was nothing left to tell, or the
+	// recipient does not want it; LastError says why.
 	NotificationMuted NotificationStatus = "muted"
 )
 
@@ -208,7 +208,7 @@ type NotificationReader interface {
 	// ListNotifications returns a page, newest first.
 	ListNotifications(f NotificationFilter) (Page[*Notification], error)
 	// RecentNotifications counts the messages to one recipient over one channel
-	// created after since, and returns the digest that is still open, nil for none.
+	// created after since, without muted ones, and returns the digest that is still open, nil for none.
 	RecentNotifications(channel, recipient string, since time.Time) (int, *Notification, error)
 	// ChannelStates returns the tenant's states by channel; a channel that was
 	// never used has none.

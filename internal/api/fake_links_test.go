@@ -127,6 +127,22 @@ func testNotification() *gatehouse.Notification {
 	}
 }
 
+func testPreference() *gatehouse.Preference {
+	return &gatehouse.Preference{
+		Tenant: "default", PrincipalID: "prn_1", Channel: "mail", Kind: "email", Reaches: true, ChangedAt: &testTime,
+		Muted: []gatehouse.MessageTopic{gatehouse.TopicDigests},
+		Quiet: &gatehouse.QuietHours{From: "20:00", To: "07:00", Zone: "Europe/Berlin"},
+	}
+}
+
+func (f *fake) ListPreferences(ctx context.Context) ([]*gatehouse.Preference, error) {
+	return use[[]*gatehouse.Preference](ctx, f, "ListPreferences", "")
+}
+
+func (f *fake) SetPreference(ctx context.Context, c gatehouse.PreferenceChange) (*gatehouse.Preference, error) {
+	return use[*gatehouse.Preference](ctx, f, "SetPreference", "", c)
+}
+
 func (f *fake) ListDevices(ctx context.Context) ([]*gatehouse.Device, error) {
 	return use[[]*gatehouse.Device](ctx, f, "ListDevices", "")
 }

@@ -117,6 +117,7 @@ func newFake() *fake {
 			"NarrowMandate": testMandate(), "PauseMandate": testMandate(), "ResumeMandate": testMandate(),
 			"RevokeMandate": testMandate(),
 			"ListDevices":   []*gatehouse.Device{testDevice()}, "TestDevice": testNotification(),
+			"ListPreferences": []*gatehouse.Preference{testPreference()}, "SetPreference": testPreference(),
 			"ListLinkKeys": []*gatehouse.RingKey{testRingKey()}, "RotateLinkKeys": testRingKey(), "RevokeLinkKey": testRingKey(),
 			"ListSecrets": []*gatehouse.Secret{testSecret()}, "SetSecret": testSecret(), "RotateSecret": testSecret(), "RevokeSecret": testSecret(),
 			"ListKeys":     []*gatehouse.Key{{ID: "key_1", Tenant: "default", PrincipalID: "prn_1", CreatedAt: testTime}},
@@ -266,7 +267,7 @@ func newServer(t testing.TB, f *fake, change ...func(*Config)) *Server {
 	cfg := Config{
 		Actions: f, Dispatch: f, Admin: f, Policies: f, Audit: f, Sessions: f, Auth: f, Lookup: f,
 		Runs: f, Workers: f, Hooks: f, Checks: f, Keeper: f, Notices: f, Insights: f, LinkKeys: f, Secrets: f, Reviews: f,
-		Delegations: f, Grants: f, Devices: f, Mandates: f, Targets: f, TargetHooks: f,
+		Delegations: f, Grants: f, Devices: f, Preferences: f, Mandates: f, Targets: f, TargetHooks: f,
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Build: testBuild,
 	}
 	for _, c := range change {

@@ -104,7 +104,7 @@ func auditKinds() []auditKind {
 		{"people", "People, agents and rights", []string{"principal.", "group.", "delegation.", "grant.", "mandate.", "tenant.",
 			"admin."}},
 		{"access", "Sign-ins and keys", []string{"session.", "setup_link.", "identity.", "passkey.", "key.",
-			"edit_token.", "link.", "device.", "secret."}},
+			"edit_token.", "link.", "device.", "preference.", "secret."}},
 		{"system", "Links, channels and archive", []string{"review.created", "channel.", "webpush.", "archive."}},
 	}
 }

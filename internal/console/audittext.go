@@ -95,6 +95,7 @@ var auditSentences = map[string]string{
 	"link.key_created":   "{by} created a key that signs links",
 	"link.key_rotated":   "{by} replaced the key that signs links",
 	"link.key_revoked":   "{by} revoked a key that signs links",
+	"preference.changed": "{by} changed which messages {whom} gets",
 	"device.added":       "{by} added a device for notifications",
 	"device.removed":     "{by} removed a device for notifications",
 

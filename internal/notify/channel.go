@@ -114,6 +114,6 @@ type Configured struct {
 	// Tenants are the tenants that may use the channel.
 	Tenants []string
 	// Quiet are the channel's quiet hours, nil for none.
-	Quiet *Quiet
+	Quiet *gatehouse.Quiet
 	Channel
 }

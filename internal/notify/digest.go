@@ -46,7 +46,7 @@ func (l *load) digest(s *spreading, kind gatehouse.NotificationKind, a *gatehous
 			Since: s.now, ByKind: make(map[string]int), ByType: make(map[string]int), ByRisk: make(map[string]int),
 		}
 		l.open = s.row(gatehouse.NotifyDigest, "", -1, c.Name, recipient, "")
-		due := c.Quiet.after(s.now.Add(s.n.config.DigestEvery))
+		due := afterAll(s.now.Add(s.n.config.DigestEvery), c.Quiet, s.preferences.quiet(recipient, c.Name))
 		l.open.DueAt = &due
 	}
 	l.grown = true

@@ -95,7 +95,11 @@ func (n *Notifier) alert(tx gatehouse.Tx, tenant, broken, event, why string) err
 		gatehouse.Member{Name: "error", Value: gatehouse.StringJSON(why)},
 		gatehouse.Member{Name: "event", Value: gatehouse.StringJSON(event)},
 	)
-	for _, c := range routes.standIns(broken) {
+	if s.preferences, err = preferencesOf(tx, ""); err != nil {
+		return err
+	}
+	standIns := routes.standIns(broken)
+	for _, c := range standIns {
 		if !c.Trait().Personal {
 			s.rows = append(s.rows, s.row(gatehouse.NotifyChannelFailing, "", -1, c.Name, "", data))
 			continue
@@ -112,9 +116,18 @@ func (n *Notifier) alert(tx gatehouse.Tx, tenant, broken, event, why string) err
 			if err != nil {
 				return err
 			}
-			if reached {
-				s.rows = append(s.rows, s.row(gatehouse.NotifyChannelFailing, "", -1, c.Name, p.ID, data))
+			if !reached {
+				continue
 			}
+			row := s.row(gatehouse.NotifyChannelFailing, "", -1, c.Name, p.ID, data)
+			muted, err := s.mutes(row.Kind, c, p, standIns)
+			if err != nil {
+				return err
+			}
+			if muted {
+				s.mute(row)
+			}
+			s.rows = append(s.rows, row)
 		}
 	}
 	return tx.InsertNotifications(s.rows)

@@ -86,7 +86,7 @@ func (t *readTx) RecentNotifications(
 	channel, recipient string, since time.Time,
 ) (count int, digest *gatehouse.Notification, err error) {
 	n, err := t.number(`SELECT count(*) FROM notification
-WHERE tenant = ?1 AND channel = ?2 AND recipient = ?3 AND created_at > ?4`, t.tenant, channel, recipient, since)
+WHERE tenant = ?1 AND channel = ?2 AND recipient = ?3 AND created_at > ?4 AND status <> 'muted'`, t.tenant, channel, recipient, since)
 	if err != nil {
 		return 0, nil, err
 	}
