@@ -27,7 +27,7 @@ const (
 	NotifyUnknown    NotificationKind = "unknown"
 	// NotifyDigest replaces many messages that came at once.
 	NotifyDigest NotificationKind = "digest"
-	// NotifyChannelFailing: another channel has failed three times in a row.
+	// NotifyChannelFailing: another channel fails, or is off.
 	NotifyChannelFailing NotificationKind = "channel_failing"
 	// NotifyDelegated: somebody made or ended a delegation from or to the recipient.
 	NotifyDelegated NotificationKind = "delegated"
@@ -148,11 +148,17 @@ type ChannelState struct {
 	Channel string `json:"channel"`
 	// Failures counts consecutive failures; 0 after a success.
 	Failures int `json:"failures"`
-	// FailingSince is the time of the third consecutive failure; nil while the
-	// channel works.
+	// FailingSince is the time of the third consecutive failure, or when more than a
+	// tenth of the messages of 15 minutes had failed; nil while the channel works.
 	FailingSince *time.Time `json:"failing_since"`
-	// OffAt is when the receiver said that it is gone. Nothing is sent to it until
-	// an administrator's test of the channel succeeds.
+	// Flaky says that the channel fails because of that tenth: a single success does
+	// not end the state.
+	Flaky bool `json:"flaky,omitempty"`
+	// Minutes counts the messages of the last 15 minutes, oldest first.
+	Minutes []ChannelMinute `json:"-"`
+	// OffAt is when the receiver said that it is gone, or when a webhook had failed for
+	// 5 days. No new messages are queued for it until one succeeds, such as an
+	// administrator's test.
 	OffAt *time.Time `json:"off_at"`
 	// LastError is the last failure, "" after a success.
 	LastError string `json:"last_error,omitempty"`
@@ -161,6 +167,15 @@ type ChannelState struct {
 	// Kind is the configured kind of channel; "" when the channel is not
 	// configured.
 	Kind string `json:"kind,omitempty"`
+}
+
+// ChannelMinute counts the messages of a channel whose first attempt was in one minute,
+// and those of them that failed.
+type ChannelMinute struct {
+	// Minute is in minutes since 1970.
+	Minute int64 `json:"minute"`
+	Tried  int   `json:"tried"`
+	Failed int   `json:"failed"`
 }
 
 // Word is the channel's state: off, failing or works.
@@ -180,8 +195,47 @@ type NotificationFilter struct {
 	Status   NotificationStatus
 	Channel  string
 	ActionID string
-	Limit    int
-	Cursor   string
+	// FinishedSince, unless zero, selects messages that finished at this time or later.
+	FinishedSince time.Time
+	Limit         int
+	Cursor        string
+}
+
+// RetryRequest selects the failed messages of a channel to be sent again.
+type RetryRequest struct {
+	Channel string `json:"channel"`
+	// Since selects messages that failed at this time or later.
+	Since time.Time `json:"since"`
+	// DryRun nil means true.
+	DryRun *bool `json:"dry_run,omitempty"`
+	// Limit is 1 to [MaxLimit]; 0 means 100.
+	Limit int `json:"limit,omitempty"`
+}
+
+// Validate returns an [Error] with code invalid, and sets the default limit.
+func (r *RetryRequest) Validate() error {
+	var v Violations
+	if r.Channel == "" {
+		v.Add("/channel", "must name a channel")
+	}
+	if r.Since.IsZero() {
+		v.Add("/since", "must be a time such as 2026-01-02T15:04:05Z")
+	}
+	if r.Limit == 0 {
+		r.Limit = 100
+	}
+	if r.Limit < 1 || r.Limit > MaxLimit {
+		v.Add("/limit", "must be 1 to %d", MaxLimit)
+	}
+	return v.Err()
+}
+
+// RetryAnswer lists the messages that would be, or were, queued again, the newest first.
+type RetryAnswer struct {
+	DryRun bool            `json:"dry_run"`
+	Items  []*Notification `json:"items"`
+	// More says that further messages failed since then: the request can be repeated.
+	More bool `json:"more"`
 }
 
 // NotificationService shows operators and administrators which messages were sent,
@@ -192,6 +246,9 @@ type NotificationService interface {
 	// RetryNotification sends a failed or queued notification now. Any other status
 	// is an [Error] with code invalid_state.
 	RetryNotification(ctx context.Context, id string) (*Notification, error)
+	// RetryNotifications sends the failed notifications of a channel now, as
+	// RetryNotification does each; a dry run lists them.
+	RetryNotifications(ctx context.Context, r RetryRequest) (*RetryAnswer, error)
 	// ListChannels returns the configured channels of the tenant with their states.
 	ListChannels(ctx context.Context) ([]*ChannelState, error)
 	// TestChannel queues a test message to the caller, or to the channel's own

@@ -103,7 +103,7 @@ var auditSentences = map[string]string{
 	"webpush.key_created": "{by} created the key for notifications on devices",
 
 	"channel.failing":   "The channel {of} fails: {error}",
-	"channel.off":       "The channel {of} lost its receiver: {error}",
+	"channel.off":       "The channel {of} is switched off: {error}",
 	"channel.recovered": "The channel {of} works again",
 	"archive.stored":    "{by} moved finished actions into the archive",
 }

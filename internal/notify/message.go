@@ -197,7 +197,7 @@ func (n *Notifier) message(tx gatehouse.ReadTx, c *Configured, row *gatehouse.No
 		m.Subject = "Gatehouse: the channel " + data.Channel + " does not work"
 		m.Heading = "The channel " + data.Channel + " fails. Messages for it wait."
 		if data.Event == "channel.off" {
-			m.Heading = "The channel " + data.Channel + " is off: its receiver answered that it is gone."
+			m.Heading = "The channel " + data.Channel + " is off. Nothing is sent until a test of it succeeds."
 		}
 		m.Facts = []Fact{{"Error", line(data.Error, maxWhy)}}
 		return m, "", nil

@@ -61,6 +61,11 @@ func (t *readTx) ListNotifications(
 	f gatehouse.NotificationFilter,
 ) (page gatehouse.Page[*gatehouse.Notification], err error) {
 	filter := []string{t.tenant, string(f.Status), f.Channel, f.ActionID}
+	var since *time.Time
+	if !f.FinishedSince.IsZero() {
+		since = &f.FinishedSince
+		filter = append(filter, since.UTC().Format(time.RFC3339Nano))
+	}
 	c, err := parseCursor(f.Cursor, shared.KindNotifications, filter...)
 	if err != nil {
 		return page, err
@@ -72,11 +77,11 @@ func (t *readTx) ListNotifications(
 	limit := pageLimit(f.Limit)
 	page.Items = []*gatehouse.Notification{}
 	sql := selectNotification + `n.id < ?2 AND (?3 = '' OR n.status = ?3) AND (?4 = '' OR n.channel = ?4)
-AND (?5 = '' OR n.action_id = ?5) ORDER BY n.id DESC LIMIT ?6`
+AND (?5 = '' OR n.action_id = ?5) AND (?7 IS NULL OR n.finished_at >= ?7) ORDER BY n.id DESC LIMIT ?6`
 	err = t.each(sql, func(r *stmt) error {
 		page.Items = append(page.Items, scanNamed(r))
 		return nil
-	}, t.tenant, before, string(f.Status), f.Channel, f.ActionID, limit+1)
+	}, t.tenant, before, string(f.Status), f.Channel, f.ActionID, limit+1, since)
 	return finish(page, limit, func(n *gatehouse.Notification) cursorAt { return cursorAt{ID: n.ID} },
 		shared.KindNotifications, filter...), err
 }
@@ -99,18 +104,27 @@ AND n.attempts = 0 ORDER BY n.id DESC LIMIT 1`, func(r *stmt) error { digest = s
 // ChannelStates lists by channel.
 func (t *readTx) ChannelStates() (list []*gatehouse.ChannelState, err error) {
 	err = t.each(selectChannelState+` ORDER BY channel`,
-		func(r *stmt) error { list = append(list, scanChannelState(r)); return nil }, t.tenant)
+		func(r *stmt) error {
+			s, err := scanChannelState(r)
+			list = append(list, s)
+			return err
+		}, t.tenant)
 	return list, err
 }
 
-const selectChannelState = `SELECT tenant, channel, failures, failing_since, off_at, last_error, last_ok_at
+const selectChannelState = `SELECT tenant, channel, failures, failing_since, flaky, minutes, off_at, last_error, last_ok_at
 FROM channel_state WHERE tenant = ?1`
 
-func scanChannelState(r *stmt) *gatehouse.ChannelState {
-	return &gatehouse.ChannelState{
-		Tenant: r.text(), Channel: r.text(), Failures: int(r.int()), FailingSince: r.timePtr(), OffAt: r.timePtr(),
-		LastError: r.text(), LastOKAt: r.timePtr(),
+func scanChannelState(r *stmt) (*gatehouse.ChannelState, error) {
+	s := &gatehouse.ChannelState{
+		Tenant: r.text(), Channel: r.text(), Failures: int(r.int()), FailingSince: r.timePtr(), Flaky: r.bool(),
 	}
+	minutes, err := shared.DecodeJSON[[]gatehouse.ChannelMinute](r.text())
+	if minutes != nil {
+		s.Minutes = *minutes
+	}
+	s.OffAt, s.LastError, s.LastOKAt = r.timePtr(), r.text(), r.timePtr()
+	return s, err
 }
 
 // OpenNotifications counts the messages that wait or are being sent.
@@ -228,7 +242,7 @@ func (t *tx) LockChannelState(channel string) (s *gatehouse.ChannelState, err er
 	}
 	err = t.one(
 		selectChannelState+` AND channel = ?2`,
-		func(r *stmt) error { s = scanChannelState(r); return nil },
+		func(r *stmt) (err error) { s, err = scanChannelState(r); return err },
 		t.tenant,
 		channel,
 	)
@@ -240,11 +254,18 @@ func (t *tx) PutChannelState(s *gatehouse.ChannelState) error {
 	if err := t.owns(s.Tenant); err != nil {
 		return err
 	}
+	minutes, err := shared.EncodeJSON(&s.Minutes)
+	if err != nil {
+		return err
+	}
 	return t.guarded(
-		`UPDATE channel_state SET failures = ?, failing_since = ?, off_at = ?, last_error = ?, last_ok_at = ?
+		`UPDATE channel_state SET failures = ?, failing_since = ?, flaky = ?, minutes = ?, off_at = ?, last_error = ?,
+last_ok_at = ?
 WHERE tenant = ? AND channel = ?`,
 		s.Failures,
 		s.FailingSince,
+		s.Flaky,
+		minutes,
 		s.OffAt,
 		s.LastError,
 		s.LastOKAt,
