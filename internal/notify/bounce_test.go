@@ -197,10 +197,11 @@ func TestBounceOfAnotherState(t *testing.T) {
 	b.wants("", report, gatehouse.BounceIgnored)
 	b.desk.Places[0].Channel = present
 
+	id := b.sent("ana").ID
 	set := func(status gatehouse.NotificationStatus) {
 		t.Helper()
 		err := w.Store.Update(context.Background(), "default", func(tx gatehouse.Tx) error {
-			n, err := tx.FindNotification(b.sent("ana").ID)
+			n, err := tx.FindNotification(id)
 			if err != nil {
 				return err
 			}
@@ -222,8 +223,6 @@ func TestBounceOfAnotherState(t *testing.T) {
 func TestBounceWhileSending(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	var b *bounceWorld
-	var codes []gatehouse.Code
 	w.smtp.Recipients(func(to string) error {
 		if to != "ana@shop.example" {
 			return &smtp.SMTPError{Code: 550, EnhancedCode: smtp.EnhancedCode{5, 1, 1}, Message: "no such user"}
@@ -231,21 +230,22 @@ func TestBounceWhileSending(t *testing.T) {
 		return nil
 	})
 	c := w.mail()
-	b = &bounceWorld{world: w, desk: &email.Bounces{
+	b := &bounceWorld{world: w, desk: &email.Bounces{
 		Store: w.Store, Log: slog.New(slog.DiscardHandler),
 		Places: []email.Place{{Name: "mail", Tenants: c.Tenants, Channel: c.Channel.(*email.Channel)}},
 	}}
 	n := w.notifier(notify.Config{Channels: []*notify.Configured{c}})
+	codes := make(chan gatehouse.Code, 10)
 	w.smtp.AfterData(func() error {
 		_, err := b.receive("", mailtest.Report(b.sender("ana@shop.example"), "failed", "5.1.1", "no such user"))
-		codes = append(codes, gatehouse.CodeOf(err))
+		codes <- gatehouse.CodeOf(err)
 		return nil
 	})
 	w.Propose("walnuts", "price_change", 12)
 	w.spread(n)
 	w.deliver(n, "mail")
-	if len(codes) != 1 || codes[0] != gatehouse.CodeBusy {
-		t.Errorf("codes %v", codes)
+	if got := <-codes; got != gatehouse.CodeBusy || len(codes) != 0 {
+		t.Errorf("%q, and %d more", got, len(codes))
 	}
 	if n := b.sent("ana"); n.Status != gatehouse.NotificationAccepted {
 		t.Errorf("ana: %s", n.Status)
