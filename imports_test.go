@@ -99,7 +99,7 @@ var mayImport = map[string][]string{
 	"internal/tui":           {"", "internal/card", "internal/sheet", "internal/term"},
 	"internal/hook":          {""},
 	"internal/notify":        {"", "internal/card", "internal/failpoint"},
-	"internal/notify/email":  {"", "internal/notify"},
+	"internal/notify/email":  {"", "internal/card", "internal/notify"},
 	"internal/notify/stepfunctions": {
 		"", "connector", "connector/stepfunctions", "internal/notify", "internal/notify/webhook",
 	},

@@ -189,6 +189,39 @@ func (s *ChannelState) Word() string {
 	return "works"
 }
 
+// MaxBounce bounds a returned mail, in bytes. A report comes before the mail that it
+// returns: a longer one can be cut.
+const MaxBounce = 256 << 10
+
+// BounceResult is what a returned mail changed.
+type BounceResult string
+
+// The results.
+const (
+	// BounceFailed: the notification has failed.
+	BounceFailed BounceResult = "failed"
+	// BounceDelayed: a mail server still tries, which the notification notes.
+	BounceDelayed BounceResult = "delayed"
+	// BounceIgnored: the mail is no report of a failure, or the notification is no
+	// longer accepted: nothing changed.
+	BounceIgnored BounceResult = "ignored"
+)
+
+// Bounce is the answer to a returned mail.
+type Bounce struct {
+	Result BounceResult `json:"result"`
+}
+
+// BounceService takes mails that mail servers return.
+type BounceService interface {
+	// ReceiveBounce takes one mail (RFC 5322). The context has no caller: the MAC in the
+	// address that the mail was sent to is the authority, and a missing or wrong one is an
+	// error with code bad_token. With recipient "" the address is in the header
+	// X-Original-To, Delivered-To or To. Repeating it changes nothing. The code busy asks
+	// for the same mail later.
+	ReceiveBounce(ctx context.Context, recipient string, mail []byte) (*Bounce, error)
+}
+
 // NotificationFilter selects notifications of one tenant, newest first.
 type NotificationFilter struct {
 	// Status, Channel and ActionID each select by equality; "" matches any.

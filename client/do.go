@@ -21,6 +21,7 @@ type request struct {
 	query        url.Values
 	body         any    // nil for no body
 	yaml         string // a body that is not JSON; "" for none
+	mail         []byte // a body that is a mail, to a path that needs no secret; nil for none
 	out          any    // nil ignores the answer's body, *[]byte receives it unparsed
 	// once sends an Idempotency-Key, so that all tries have one effect.
 	once bool
@@ -40,6 +41,8 @@ type answer struct {
 func (c *Client) do(ctx context.Context, r request) (answer, error) {
 	var body []byte
 	switch {
+	case r.mail != nil:
+		body = r.mail
 	case r.yaml != "":
 		body = []byte(r.yaml)
 	case r.body != nil:
@@ -85,16 +88,18 @@ func (c *Client) try(ctx context.Context, r request, body []byte, key string) (a
 		return answer{}, nil, fmt.Errorf("client: %w", err)
 	}
 	switch {
+	case r.mail != nil:
+		req.Header.Set("Content-Type", "message/rfc822")
 	case r.yaml != "":
 		req.Header.Set("Content-Type", "application/yaml")
 	case body != nil:
 		req.Header.Set("Content-Type", "application/json")
 	}
 	req.Header.Set("Accept", "application/json, application/problem+json")
-	if c.key != "" && !r.open {
+	if c.key != "" && !r.open && r.mail == nil {
 		req.Header.Set("Authorization", "Bearer "+c.key)
 	}
-	if c.token != "" && !r.open {
+	if c.token != "" && !r.open && r.mail == nil {
 		req.Header.Set("X-Edit-Token", c.token)
 	}
 	if c.channel != "" {

@@ -2,11 +2,16 @@ package client
 
 import (
 	"context"
+	"net/http"
+	"net/url"
 
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-var _ gatehouse.NotificationService = (*Client)(nil)
+var (
+	_ gatehouse.NotificationService = (*Client)(nil)
+	_ gatehouse.BounceService       = (*Client)(nil)
+)
 
 // ListNotifications returns a page of sent messages with their recipients, newest first.
 func (c *Client) ListNotifications(
@@ -48,5 +53,18 @@ func (c *Client) ListChannels(ctx context.Context) ([]*gatehouse.ChannelState, e
 // TestChannel sends a test message to the caller, or to the channel's configured destination.
 func (c *Client) TestChannel(ctx context.Context, channel string) (*gatehouse.Notification, error) {
 	out, _, err := post[gatehouse.Notification](ctx, c, false, "/channels/test", map[string]any{"channel": channel})
+	return out, err
+}
+
+// ReceiveBounce delivers a mail that a mail server returned. It needs no key.
+func (c *Client) ReceiveBounce(ctx context.Context, recipient string, mail []byte) (*gatehouse.Bounce, error) {
+	query := url.Values{}
+	if recipient != "" {
+		query.Set("recipient", recipient)
+	}
+	out := new(gatehouse.Bounce)
+	_, err := c.do(ctx, request{
+		method: http.MethodPost, path: "/hooks/mail/bounces", query: query, mail: mail, out: out, again: true,
+	})
 	return out, err
 }

@@ -108,6 +108,8 @@ type Config struct {
 	Targets gatehouse.TargetService
 	// If TargetHooks is nil, its route is left out.
 	TargetHooks TargetHooks
+	// If Bounces is nil, its route is left out.
+	Bounces gatehouse.BounceService
 	// If Events is nil, its route is left out. EventBeat is the interval of
 	// keep-alive messages on a quiet stream; 15 s by default.
 	Events    gatehouse.EventService
@@ -248,6 +250,9 @@ func (s *Server) Mount(mux *http.ServeMux) {
 	}
 	if s.cfg.TargetHooks != nil {
 		mux.Handle(Prefix+targetHookRoute.path, s.serveHook(&targetHookRoute, s.receiveTarget))
+	}
+	if s.cfg.Bounces != nil {
+		mux.Handle(Prefix+bounceRoute.path, s.serveHook(&bounceRoute, s.receiveBounce))
 	}
 	if s.cfg.Reviews != nil {
 		s.mountReviews(mux)

@@ -46,7 +46,7 @@ func readBody(w http.ResponseWriter, r *http.Request, rt *route, timeout time.Du
 		return nil, func() {}, nil
 	}
 	if r.ContentLength > MaxBody {
-		return nil, nil, tooLarge()
+		return nil, nil, tooLarge(MaxBody)
 	}
 	if header := r.Header["Content-Type"]; rt.decode != nil && !isJSON(header) {
 		if !rt.text {
@@ -90,7 +90,7 @@ func fill(buf *bytes.Buffer, w http.ResponseWriter, r *http.Request, timeout tim
 		_ = deadline.SetReadDeadline(time.Time{})
 	}
 	if buf.Len() > MaxBody {
-		return tooLarge()
+		return tooLarge(MaxBody)
 	}
 	return nil
 }
@@ -100,8 +100,8 @@ func emptyObject(raw []byte) bool {
 	return len(raw) >= 2 && raw[0] == '{' && raw[len(raw)-1] == '}' && len(bytes.TrimSpace(raw[1:len(raw)-1])) == 0
 }
 
-func tooLarge() error {
-	return gatehouse.E(gatehouse.CodeBodyTooLarge, "a body is at most %d bytes", MaxBody).With("limit", MaxBody)
+func tooLarge(limit int) error {
+	return gatehouse.E(gatehouse.CodeBodyTooLarge, "a body is at most %d bytes", limit).With("limit", limit)
 }
 
 // isJSON reports whether a content type allows JSON. It accepts what curl and

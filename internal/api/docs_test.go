@@ -63,7 +63,7 @@ func TestManualNamesRoutesThatExist(t *testing.T) {
 	for i := range s.routes {
 		known[s.routes[i].method+" "+s.routes[i].path] = true
 	}
-	for _, rt := range []route{hookRoute, targetHookRoute} {
+	for _, rt := range []route{hookRoute, targetHookRoute, bounceRoute} {
 		known[rt.method+" "+rt.path] = true
 	}
 	for i := range reviewRoutes {

@@ -35,6 +35,9 @@ func (s *Server) hookRoutes() (out []*route) {
 	if s.cfg.TargetHooks != nil {
 		out = append(out, &targetHookRoute)
 	}
+	if s.cfg.Bounces != nil {
+		out = append(out, &bounceRoute)
+	}
 	return out
 }
 

@@ -19,6 +19,7 @@ type service interface {
 	gatehouse.KeeperService
 	gatehouse.NoticeService
 	gatehouse.NotificationService
+	gatehouse.BounceService
 	gatehouse.LinkKeyService
 	gatehouse.SecretService
 	gatehouse.DelegationService

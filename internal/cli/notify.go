@@ -17,6 +17,7 @@ type notifyCmd struct {
 	Channels notifyChannelsCmd `cmd:"" help:"List the channels and how they fare."`
 	Retry    notifyRetryCmd    `cmd:"" help:"Send a message again now."`
 	Test     notifyTestCmd     `cmd:"" help:"Send a test over a channel."`
+	Bounce   notifyBounceCmd   `cmd:"" help:"Take a mail that a mail server returned, on stdin."`
 	Device   notifyDeviceCmd   `cmd:"" help:"List, test and remove the browsers that get your notifications."`
 
 	Preferences notifyPreferencesCmd `cmd:"" help:"Show and choose which messages you get on each channel."`

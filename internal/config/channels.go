@@ -31,6 +31,9 @@ type Channel struct {
 	Password string `yaml:"password"`
 	// From is the sender's address.
 	From string `yaml:"from"`
+	// Bounces is the address to which mail servers return undeliverable mail, such as
+	// bounce@example.com. It needs a master key.
+	Bounces string `yaml:"bounces"`
 	// Addresses maps people's names to addresses. A name that is an address needs none.
 	Addresses map[string]string `yaml:"addresses"`
 	// Domain gives everybody else an address: their name at this domain.

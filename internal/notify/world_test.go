@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -106,6 +107,7 @@ func (w *world) mail() *notify.Configured {
 	w.t.Helper()
 	c, err := email.New(email.Config{
 		SMTP: w.smtp.Addr, CA: w.smtp.CA, From: "gatehouse@gate.example",
+		Bounces: "bounce@gate.example", BounceKeys: [][]byte{[]byte(strings.Repeat("k", 32))},
 		Addresses: map[string]string{
 			"sam": "sam@shop.example", "ana": "ana@shop.example", "bo": "bo@shop.example", "olga": "olga@shop.example",
 		},

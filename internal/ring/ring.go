@@ -8,6 +8,7 @@
 package ring
 
 import (
+	"crypto/hkdf"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
@@ -30,6 +31,7 @@ type Master struct {
 
 type masterKey struct {
 	id   string
+	raw  []byte
 	aead *subtle.XChaCha20Poly1305
 }
 
@@ -60,7 +62,7 @@ func Parse(text string) (*Master, error) {
 func newKey(raw []byte) (masterKey, error) {
 	aead, err := subtle.NewXChaCha20Poly1305(raw)
 	id := sha256.Sum256(append([]byte("gatehouse master key\x00"), raw...))
-	return masterKey{hex.EncodeToString(id[:6]), aead}, err
+	return masterKey{hex.EncodeToString(id[:6]), raw, aead}, err
 }
 
 // Of returns what seals and opens under a key of the ring, which [Key] made.
@@ -94,6 +96,19 @@ func (m *Master) Old() []string {
 // Has reports whether a master key of that id is there.
 func (m *Master) Has(id string) bool {
 	return slices.ContainsFunc(m.keys, func(k masterKey) bool { return k.id == id })
+}
+
+// Derive returns a key for one use from each master key (HKDF-SHA256, RFC 5869): the
+// first signs, all verify.
+func (m *Master) Derive(use string) ([][]byte, error) {
+	keys := make([][]byte, len(m.keys))
+	for i, k := range m.keys {
+		var err error
+		if keys[i], err = hkdf.Key(sha256.New, k.raw, nil, "gatehouse "+use, KeySize); err != nil {
+			return nil, err
+		}
+	}
+	return keys, nil
 }
 
 // Seal encrypts with XChaCha20-Poly1305. place names where the value stands.

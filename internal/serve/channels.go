@@ -26,10 +26,14 @@ type pushKey func(ctx context.Context, tenant string) (*ecdsa.PrivateKey, error)
 
 // newChannels makes the configured channels, by name.
 func newChannels(cfg *config.Config, key pushKey) ([]*notify.Configured, error) {
+	keys, err := bounceKeys(cfg)
+	if err != nil {
+		return nil, err
+	}
 	var list []*notify.Configured
 	for _, name := range slices.Sorted(maps.Keys(cfg.Channels)) {
 		entry := cfg.Channels[name]
-		c, err := newChannel(entry, cfg.Secret, key)
+		c, err := newChannel(entry, cfg.Secret, keys, key)
 		if err != nil {
 			return nil, fmt.Errorf("channels.%s.%w", name, err)
 		}
@@ -49,7 +53,9 @@ func newChannels(cfg *config.Config, key pushKey) ([]*notify.Configured, error) 
 }
 
 // newChannel makes one; secret finds a secret by its name.
-func newChannel(c config.Channel, secret func(string) (string, error), key pushKey) (notify.Channel, error) {
+func newChannel(
+	c config.Channel, secret func(string) (string, error), bounces [][]byte, key pushKey,
+) (notify.Channel, error) {
 	named := func(name string) string {
 		if name == "" {
 			return ""
@@ -64,7 +70,7 @@ func newChannel(c config.Channel, secret func(string) (string, error), key pushK
 	case "email":
 		return email.New(email.Config{
 			SMTP: c.SMTP, TLS: c.TLS, CA: c.CA, Username: c.Username, Password: named(c.Password), From: c.From,
-			Addresses: c.Addresses, Domain: c.Domain,
+			Addresses: c.Addresses, Domain: c.Domain, Bounces: c.Bounces, BounceKeys: bounces,
 		})
 	case "webhook":
 		return webhook.New(webhook.Config{URL: c.URL, Secret: named(c.Secret), AllowPrivate: c.AllowPrivate})
@@ -124,6 +130,27 @@ func (s *Server) notifier(metrics notify.Metrics) *notify.Notifier {
 		DigestAfter: s.config.Digest.After, DigestEvery: s.config.Digest.Every.D(), Owner: ownerName(),
 		DecideUpTo: s.Gate.SlackUpTo, Withdraw: s.Gate.WithdrawGone,
 	}, metrics, s.Log)
+}
+
+// bounceKeys authenticate the envelope senders of mails; nil without a master key.
+func bounceKeys(cfg *config.Config) ([][]byte, error) {
+	m, err := masterKey(cfg)
+	if m == nil || err != nil {
+		return nil, err
+	}
+	return m.Derive("bounces")
+}
+
+// bounces makes what takes returned mails.
+func bounces(n *Node, metrics notify.Metrics) *email.Bounces {
+	b := &email.Bounces{Store: n.Store, Log: n.Log}
+	for _, c := range n.channels {
+		if ch, ok := c.Channel.(*email.Channel); ok {
+			b.Places = append(b.Places, email.Place{Name: c.Name, Tenants: c.Tenants, Channel: ch})
+			b.Failed = func(channel string) { metrics.Notified(channel, "bounced") }
+		}
+	}
+	return b
 }
 
 // slackDesk makes what takes clicks in Slack, nil where no channel does.

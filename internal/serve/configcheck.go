@@ -248,9 +248,19 @@ func (l *Looker) target(ctx context.Context, name string, entry config.Connector
 
 // channel builds a channel as serve does. It sends nothing: gatehouse notify test does.
 func (l *Looker) channel(name string, entry config.Channel, cfg *config.Config, s *secretUse) {
-	switch _, err := newChannel(entry, s.get, nil); {
+	keys, err := bounceKeys(cfg)
+	keyless := entry.Bounces != "" && keys == nil
+	if keyless {
+		entry.Bounces = ""
+	}
+	if err == nil {
+		_, err = newChannel(entry, s.get, keys, nil)
+	}
+	switch {
 	case err != nil:
 		l.add(name, term.CheckFail, "%v", err)
+	case keyless:
+		l.add(name, term.CheckNote, "bounces needs a master key: links.master_key, or %s in the data folder", masterKeyFile)
 	case cfg.SignIn.PublicURL == "":
 		l.add(name, term.CheckNote, "sign_in.public_url is not set: its messages have no links")
 	case entry.Kind == "webpush" && !strings.HasPrefix(cfg.SignIn.PublicURL, "https://"):

@@ -246,6 +246,8 @@ type Server struct {
 	metrics prometheus.Registerer
 	audited *telemetry.Audit
 	prober  *prober
+	// told counts messages to people; nil without channels.
+	told *telemetry.Notifications
 	// desk takes clicks in Slack, nil where no channel does.
 	desk *slack.Desk
 }
@@ -290,14 +292,17 @@ func StartRoles(n *Node, listen string, roles []Role) (*Server, error) {
 	if err != nil {
 		return fail(err)
 	}
+	if len(n.channels) > 0 {
+		s.told = telemetry.NewNotifications(metrics, n.Store)
+	}
 	handler, err := api.New(api.Config{
 		Actions: n.tracing.Actions(n.Gate), Dispatch: n.Gate, Admin: n.Gate, Policies: n.Gate, Audit: n.Gate,
 		Sessions: n.Gate, Auth: n.Gate, Lookup: n.Gate,
 		Runs: n.Runs, Workers: n.Runs, Hooks: n.Runs, Checks: n.checks, Keeper: n.Gate,
 		Notices: n.Gate, Notifications: n.Gate, Insights: n.Gate,
 		LinkKeys: n.Gate, Secrets: n.Gate, Reviews: n.Gate, Delegations: n.Gate, Grants: n.Gate, Devices: n.Gate,
-		Preferences: n.Gate,
-		Mandates:    n.Gate, Targets: n.Gate, TargetHooks: reports, Events: n.Gate, PublicURL: n.publicURL(),
+		Preferences: n.Gate, Mandates: n.Gate, Targets: n.Gate, TargetHooks: reports, Bounces: bounces(n, s.told),
+		Events: n.Gate, PublicURL: n.publicURL(),
 		Logger: n.Log, Build: version.Build(), Registerer: metrics, Gatherer: metrics, Ready: s.ready,
 		HooksPerSecond: n.config.Hooks.RateLimit.PerSecond, HookBurst: n.config.Hooks.RateLimit.Burst, HookRates: hookRates(n.config.Hooks),
 		RequestsPerSecond: cmp.Or(n.config.RateLimit.PerSecond, requestsPerSecond), RequestBurst: cmp.Or(n.config.RateLimit.Burst, requestBurst),
@@ -434,7 +439,7 @@ func (s *Server) background(ctx context.Context, d *dispatch.Dispatcher, roles [
 	}
 	if has(roles, RoleNotifier) && len(s.channels) > 0 {
 		s.tellUnsigned(s.Log)
-		s.work.Go(func() { s.notifier(telemetry.NewNotifications(s.metrics, s.Store)).Run(ctx) })
+		s.work.Go(func() { s.notifier(s.told).Run(ctx) })
 		if s.desk != nil {
 			s.work.Go(func() { s.desk.Run(ctx) })
 		}

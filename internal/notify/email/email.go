@@ -47,6 +47,11 @@ type Config struct {
 	// set.
 	Addresses map[string]string
 	Domain    string
+	// Bounces is the address that gets undeliverable mail back: each mail has an envelope sender of
+	// its own below it. "" sends with From.
+	Bounces string
+	// BounceKeys authenticate the envelope senders: the first signs, all verify.
+	BounceKeys [][]byte
 	// Catch receives the mails instead of a server, for development; nil sends them.
 	Catch func(raw []byte) error
 }
@@ -57,6 +62,7 @@ type Channel struct {
 	host      string
 	domain    string
 	from      string
+	returns   *returnPath // nil for none
 	addresses map[string]string
 	options   []mail.Option
 }
@@ -88,6 +94,11 @@ func New(c Config) (*Channel, error) {
 	}
 	if c.Domain != "" && !plain("someone@"+c.Domain) {
 		return nil, errors.New("domain: must be a domain, such as example.com")
+	}
+	if c.Bounces != "" {
+		if ch.returns, err = newReturnPath(c.Bounces, c.BounceKeys); err != nil {
+			return nil, err
+		}
 	}
 	if (c.Username == "") != (c.Password == "") {
 		return nil, errors.New("username and password belong together")
@@ -205,8 +216,18 @@ func (c *Channel) mail(m *notify.Message) (*mail.Msg, error) {
 	if err := msg.FromFormat("Gatehouse", c.from); err != nil {
 		return nil, err
 	}
-	if err := msg.To(c.address(m.To)); err != nil {
+	to := c.address(m.To)
+	if err := msg.To(to); err != nil {
 		return nil, err
+	}
+	if c.returns != nil {
+		sender, err := c.returns.sender(m.Tenant, m.ID, to)
+		if err != nil {
+			return nil, err
+		}
+		if err := msg.EnvelopeFrom(sender); err != nil {
+			return nil, err
+		}
 	}
 	subject := m.Subject
 	id := m.ID + "@" + c.domain

@@ -1,0 +1,146 @@
+package email
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/card"
+)
+
+// maxReason bounds the stored text of a report, in characters.
+const maxReason = 300
+
+// Place is a configured channel with its name.
+type Place struct {
+	Name    string
+	Tenants []string
+	*Channel
+}
+
+// Bounces takes the mails that mail servers return.
+type Bounces struct {
+	Store  gatehouse.Store
+	Places []Place
+	// Failed is called, with the channel, for each message that has failed so; nil for nothing.
+	Failed func(channel string)
+	Log    *slog.Logger
+}
+
+var _ gatehouse.BounceService = (*Bounces)(nil)
+
+// ReceiveBounce implements [gatehouse.BounceService]. The MAC is verified before the store is read.
+func (b *Bounces) ReceiveBounce(ctx context.Context, recipient string, raw []byte) (*gatehouse.Bounce, error) {
+	mail, err := returnedMail(raw)
+	to := []string{recipient}
+	if recipient == "" && err == nil {
+		to = recipients(mail.Header)
+	}
+	tenant, about, ok := b.authentic(to)
+	if !ok {
+		return nil, gatehouse.E(gatehouse.CodeBadToken, "the mail was not sent to an envelope sender of this server")
+	}
+	out := &gatehouse.Bounce{Result: gatehouse.BounceIgnored}
+	if err != nil {
+		return out, nil
+	}
+	r := readReport(mail)
+	if r.action == "" {
+		return out, nil
+	}
+	var channel string
+	out.Result, channel, err = b.record(ctx, tenant, about, r)
+	if err != nil {
+		return nil, err
+	}
+	b.Log.InfoContext(ctx, "mail returned", "notification", about.notification(), "tenant", tenant,
+		"action", r.action, "status", r.status, "result", string(out.Result))
+	if out.Result == gatehouse.BounceFailed && b.Failed != nil {
+		b.Failed(channel)
+	}
+	return out, nil
+}
+
+// authentic finds the address that this server made, and its tenant.
+func (b *Bounces) authentic(to []string) (tenant string, about returned, ok bool) {
+	for _, address := range to {
+		for i := range b.Places {
+			p := &b.Places[i]
+			if p.returns == nil {
+				continue
+			}
+			if about, ok = p.returns.parse(address); !ok {
+				continue
+			}
+			for _, tenant := range p.Tenants {
+				if p.returns.verify(about, tenant) {
+					return tenant, about, true
+				}
+			}
+		}
+	}
+	return "", returned{}, false
+}
+
+// record stores what the report says of an accepted message. A message in another state keeps it,
+// as does one whose recipient has another address by now.
+func (b *Bounces) record(
+	ctx context.Context, tenant string, about returned, r report,
+) (result gatehouse.BounceResult, channel string, err error) {
+	err = b.Store.Update(ctx, tenant, func(tx gatehouse.Tx) error {
+		result = gatehouse.BounceIgnored
+		n, err := tx.FindNotification(about.notification())
+		if errors.Is(err, gatehouse.ErrNotFound) {
+			return nil // deleted, with the other old ones
+		}
+		if err != nil {
+			return err
+		}
+		if n.Status == gatehouse.NotificationSent {
+			return gatehouse.E(gatehouse.CodeBusy, "the notification is being sent")
+		}
+		same, err := b.sentTo(tx, n, about)
+		if err != nil || !same || n.Status != gatehouse.NotificationAccepted {
+			return err
+		}
+		channel = n.Channel
+		if r.action == "failed" {
+			now := tx.Now()
+			result, n.Status, n.FinishedAt = gatehouse.BounceFailed, gatehouse.NotificationFailed, &now
+			n.LastError = r.reason("bounced: ")
+		} else {
+			result, n.LastError = gatehouse.BounceDelayed, r.reason("delayed: ")
+		}
+		return tx.UpdateNotification(n, gatehouse.NotificationAccepted, n.Generation)
+	})
+	if errors.Is(err, gatehouse.ErrConflict) {
+		err = gatehouse.E(gatehouse.CodeBusy, "the notification has just changed")
+	}
+	return result, channel, err
+}
+
+// sentTo reports whether the notification's recipient has the address that the mail was sent to.
+func (b *Bounces) sentTo(tx gatehouse.ReadTx, n *gatehouse.Notification, about returned) (bool, error) {
+	i := slices.IndexFunc(b.Places, func(p Place) bool { return p.Name == n.Channel })
+	if i < 0 || n.Recipient == "" {
+		return false, nil
+	}
+	p, err := tx.FindPrincipal(n.Recipient)
+	if err != nil {
+		return false, err
+	}
+	return slices.Equal(recipientHash(b.Places[i].address(p)), about.recipient), nil
+}
+
+// reason is one line of bounded length: the text is a stranger's.
+func (r *report) reason(prefix string) string {
+	text := prefix + strings.TrimSpace(r.status+" "+strings.TrimSpace(strings.TrimPrefix(r.diagnostic, r.status)))
+	shown, hidden := card.Truncate(card.Terminal(text), maxReason)
+	if hidden > 0 {
+		shown += "…"
+	}
+	return shown
+}
