@@ -228,47 +228,8 @@ type NotificationFilter struct {
 	Status   NotificationStatus
 	Channel  string
 	ActionID string
-	// FinishedSince, unless zero, selects messages that finished at this time or later.
-	FinishedSince time.Time
-	Limit         int
-	Cursor        string
-}
-
-// RetryRequest selects the failed messages of a channel to be sent again.
-type RetryRequest struct {
-	Channel string `json:"channel"`
-	// Since selects messages that failed at this time or later.
-	Since time.Time `json:"since"`
-	// DryRun nil means true.
-	DryRun *bool `json:"dry_run,omitempty"`
-	// Limit is 1 to [MaxLimit]; 0 means 100.
-	Limit int `json:"limit,omitempty"`
-}
-
-// Validate returns an [Error] with code invalid, and sets the default limit.
-func (r *RetryRequest) Validate() error {
-	var v Violations
-	if r.Channel == "" {
-		v.Add("/channel", "must name a channel")
-	}
-	if r.Since.IsZero() {
-		v.Add("/since", "must be a time such as 2026-01-02T15:04:05Z")
-	}
-	if r.Limit == 0 {
-		r.Limit = 100
-	}
-	if r.Limit < 1 || r.Limit > MaxLimit {
-		v.Add("/limit", "must be 1 to %d", MaxLimit)
-	}
-	return v.Err()
-}
-
-// RetryAnswer lists the messages that would be, or were, queued again, the newest first.
-type RetryAnswer struct {
-	DryRun bool            `json:"dry_run"`
-	Items  []*Notification `json:"items"`
-	// More says that further messages failed since then: the request can be repeated.
-	More bool `json:"more"`
+	Limit    int
+	Cursor   string
 }
 
 // NotificationService shows operators and administrators which messages were sent,
@@ -279,9 +240,6 @@ type NotificationService interface {
 	// RetryNotification sends a failed or queued notification now. Any other status
 	// is an [Error] with code invalid_state.
 	RetryNotification(ctx context.Context, id string) (*Notification, error)
-	// RetryNotifications sends the failed notifications of a channel now, as
-	// RetryNotification does each; a dry run lists them.
-	RetryNotifications(ctx context.Context, r RetryRequest) (*RetryAnswer, error)
 	// ListChannels returns the configured channels of the tenant with their states.
 	ListChannels(ctx context.Context) ([]*ChannelState, error)
 	// TestChannel queues a test message to the caller, or to the channel's own

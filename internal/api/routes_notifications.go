@@ -64,16 +64,6 @@ func (s *Server) notificationRoutes() []route {
 				return answer(n.RetryNotification(ctx, in.ID))
 			}),
 		}, {
-			method: "POST", path: "/notifications/retry-failed", name: "retryFailedNotifications", tag: tagNotifications,
-			summary: "Show the failed notifications of a channel, or send them again now",
-			doc: "Those that failed since a time, the newest first. A dry run unless dry_run is false. " +
-				"Where more is true, repeat the request.",
-			roles: operators, status: http.StatusOK, out: typeOf[gatehouse.RetryAnswer](),
-			handler: body((*gatehouse.RetryRequest).Validate,
-				func(ctx context.Context, _ *call, in *gatehouse.RetryRequest) (reply, error) {
-					return answer(n.RetryNotifications(ctx, *in))
-				}),
-		}, {
 			method: "GET", path: "/channels", name: "listChannels", tag: tagNotifications,
 			summary: "List the channels and how they fare", doc: "The configured ones that serve the caller's tenant.",
 			roles: watchers, status: http.StatusOK, out: typeOf[channelList](),

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/term"
@@ -115,57 +114,23 @@ func (*notifyChannelsCmd) Run(g *globals, api service) error {
 
 // notifyRetryCmd sends again.
 type notifyRetryCmd struct {
-	ID       string `arg:"" optional:"" help:"The message's id."`
-	AllSince string `placeholder:"WHEN" help:"Instead, all of a channel that failed since then: 2h ago, or a time such as 2026-01-02T15:04:05Z."`
-	Channel  string `placeholder:"NAME" help:"The channel, with --all-since."`
-	Limit    int    `default:"100" help:"At most so many, up to 200."`
-	Yes      bool   `help:"Send what --all-since selects. Without it nothing changes."`
+	ID string `arg:"" help:"The message's id."`
 }
 
 func (*notifyRetryCmd) Help() string {
 	return `
-Of a message that failed, or waits for another try. With --all-since, of those
-of a channel that failed; without --yes they are only listed.
+Of a message that failed, or waits for another try.
 
 Examples:
 
     gatehouse notify retry ntf_0193a1
-    gatehouse notify retry --all-since 2h --channel mail
-    gatehouse notify retry --all-since 2h --channel mail --yes
 `
 }
 
 // Run queues the message.
 func (c *notifyRetryCmd) Run(g *globals, api service) error {
-	if (c.ID == "") == (c.AllSince == "") {
-		return term.Usagef("name a message, or give --all-since")
-	}
-	if c.ID != "" {
-		n, err := api.RetryNotification(g.Ctx, c.ID)
-		return printNotification(g, n, err)
-	}
-	since, err := parseSince(c.AllSince, time.Now())
-	if err != nil {
-		return term.Usagef("--all-since must be a duration such as 2h, or a time such as 2026-01-02T15:04:05Z")
-	}
-	dry := !c.Yes
-	request := gatehouse.RetryRequest{Channel: c.Channel, Since: since, DryRun: &dry, Limit: c.Limit}
-	if err := request.Validate(); err != nil {
-		return term.Usagef("--all-since takes --channel, and a --limit of 1 to %d", gatehouse.MaxLimit)
-	}
-	out, err := api.RetryNotifications(g.Ctx, request)
-	return tell(g, out, err, func() error {
-		if err := g.Print(notificationTable(out.Items...), "No message of the channel has failed since then."); err != nil {
-			return err
-		}
-		if out.More {
-			g.Say("There are more.")
-		}
-		if out.DryRun && len(out.Items) > 0 {
-			g.Say("Nothing was sent: this was a dry run. To send, add --yes.")
-		}
-		return nil
-	})
+	n, err := api.RetryNotification(g.Ctx, c.ID)
+	return printNotification(g, n, err)
 }
 
 // notifyTestCmd tries a channel.
@@ -209,13 +174,9 @@ func printTest(g *globals, n *gatehouse.Notification, err error) error {
 
 // printNotification prints the state of one message.
 func printNotification(g *globals, n *gatehouse.Notification, err error) error {
-	return show(g, n, err, func() *term.Table { return notificationTable(n) })
-}
-
-func notificationTable(list ...*gatehouse.Notification) *term.Table {
-	t := &term.Table{Header: []string{"ID", "CHANNEL", "TO", "STATUS", "ERROR"}, Wide: 4}
-	for _, n := range list {
+	return show(g, n, err, func() *term.Table {
+		t := &term.Table{Header: []string{"ID", "CHANNEL", "TO", "STATUS", "ERROR"}, Wide: 4}
 		t.Add(n.ID, n.Channel, cmp.Or(n.RecipientName, n.Recipient), string(n.Status), n.LastError)
-	}
-	return t
+		return t
+	})
 }
