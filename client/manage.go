@@ -44,7 +44,9 @@ func (c *Client) ListDeadLetters(ctx context.Context, f gatehouse.DeadLetterFilt
 }
 
 // GroupDeadLetters groups the pushes that need a person by error.
-func (c *Client) GroupDeadLetters(ctx context.Context, f gatehouse.DeadLetterFilter) (*gatehouse.DeadLetterGroups, error) {
+func (c *Client) GroupDeadLetters(
+	ctx context.Context, f gatehouse.DeadLetterFilter,
+) (*gatehouse.DeadLetterGroups, error) {
 	q := url.Values{}
 	selectDeadLetters(q, f)
 	return get[gatehouse.DeadLetterGroups](ctx, c, "/dead-letters/groups", q)

@@ -59,7 +59,8 @@ func (s *Server) dispatchRoutes() []route {
 			summary: "List dead letters",
 			doc:     "Every push that needs a person: failed and not discarded, or of an unknown outcome. Each says what the target said, whether a replay is safe, and why. A dead letter's id is its push's.",
 			roles:   readers, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.DeadLetter]](),
-			query: paging(append(deadLetterParams(), param{name: "group", max: 64, doc: "Only those of the group with this key."})...),
+			query: paging(append(deadLetterParams(),
+				param{name: "group", max: 64, doc: "Only those of the group with this key."})...),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
 				f := deadLetterFilter(c)
 				f.Group, f.Limit, f.Cursor = c.query["group"], c.query.limit(), c.query["cursor"]

@@ -64,7 +64,9 @@ func (s *Server) runRoutes() []route {
 				if text := c.query["input"]; text != "" {
 					var ok bool
 					if f.InputField, f.InputValue, ok = gatehouse.ReadInputFilter(text); !ok {
-						return reply{}, gatehouse.Violations{{Pointer: "/query/input", Detail: "must be a name and a value, such as customer=ACME"}}.Err()
+						return reply{}, gatehouse.Violations{{
+							Pointer: "/query/input", Detail: "must be a name and a value, such as customer=ACME",
+						}}.Err()
 					}
 				}
 				return answer(s.cfg.Runs.ListRuns(ctx, f))

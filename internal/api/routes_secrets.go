@@ -36,7 +36,8 @@ func (s *Server) secretRoutes() []route {
 			method: "POST", path: "/secrets/{id}/rotate", name: "rotateSecret", tag: tagAdmin,
 			summary: "Replace the value of a secret",
 			doc:     "Connectors use the new value within seconds, without a restart; approvals stay.",
-			roles:   admins, mints: true, thing: ThingSecret, status: http.StatusOK, out: typeOf[gatehouse.Secret](), codes: codes,
+			roles:   admins, mints: true, thing: ThingSecret, status: http.StatusOK, out: typeOf[gatehouse.Secret](),
+			codes: codes,
 			handler: body(nil, func(ctx context.Context, c *call, in *gatehouse.SecretValue) (reply, error) {
 				return answer(k.RotateSecret(ctx, gatehouse.NewSecret{Name: c.id, Value: in.Value}))
 			}),

@@ -122,7 +122,8 @@ func (l *deadList) filtered() bool { return l.filter != gatehouse.DeadLetterFilt
 func (l *deadList) deadPath(path string, more ...string) string {
 	q := url.Values{}
 	for i, pairs := 0, append([]string{
-		"connector", l.filter.Connector, "code", l.filter.Code, "status", string(l.filter.Status), "since", l.since, "group", l.filter.Group,
+		"connector", l.filter.Connector, "code", l.filter.Code, "status", string(l.filter.Status), "since", l.since,
+		"group", l.filter.Group,
 	}, more...); i+1 < len(pairs); i += 2 {
 		if pairs[i+1] != "" {
 			q.Set(pairs[i], pairs[i+1])
@@ -263,7 +264,8 @@ func (c *Console) resolveGroup(v *view) error {
 // replay puts dead letters back into the queue.
 func (c *Console) replay(v *view) error {
 	return c.actOn(v, "retry", func(s gatehouse.DeadLetterSelection, p *dispatchPage) (err error) {
-		p.replayed, err = c.cfg.Dispatch.ReplayDeadLetters(v.ctx, gatehouse.ReplayRequest{IDs: s.IDs, Filter: s.Filter, DryRun: s.DryRun})
+		p.replayed, err = c.cfg.Dispatch.ReplayDeadLetters(v.ctx,
+			gatehouse.ReplayRequest{IDs: s.IDs, Filter: s.Filter, DryRun: s.DryRun})
 		if err == nil && s.DryRun {
 			p.plan, p.replayed = v.planned(actReplay, p.replayed.Replayed, p.replayed.Results), nil
 		}

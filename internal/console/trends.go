@@ -108,8 +108,9 @@ func (p *insightsPage) trend(figure func(gatehouse.Insight, insightLinks) dayFig
 		}
 		height := max(2, queueHeight*f.size/top)
 		b := trendBar{
-			x: decimals(float64(i) * step), y: decimals(queueHeight - height), width: decimals(step * .9), height: decimals(height),
-			title: x.Name + ": " + f.words, href: f.href,
+			x: decimals(float64(i) * step), y: decimals(queueHeight - height), width: decimals(step * .9),
+			height: decimals(height),
+			title:  x.Name + ": " + f.words, href: f.href,
 		}
 		if f.part > 0 {
 			part := height * f.part / f.size

@@ -50,7 +50,8 @@ func (c *Builtin) Check(ctx context.Context, call connector.Call) (connector.Sta
 	}
 	now := strconv.Itoa(active)
 	return connector.State{
-		Matches: now == call.Target.Version, Expected: gatehouse.StringJSON(call.Target.Version), Actual: gatehouse.StringJSON(now),
+		Matches: now == call.Target.Version, Expected: gatehouse.StringJSON(call.Target.Version),
+		Actual: gatehouse.StringJSON(now),
 	}, nil
 }
 

@@ -229,7 +229,9 @@ func (g *Gate) knownKey(tx gatehouse.ReadTx, c *gatehouse.Caller, p *gatehouse.P
 func (g *Gate) draft(c *gatehouse.Caller, p *gatehouse.Proposal, from lineage) (*draft, error) {
 	tenant := c.Principal.Tenant
 	if p.Connector == PolicyConnector && !from.own {
-		return nil, gatehouse.Violations{{Pointer: "/connector", Detail: "a policy is proposed with POST /policies/propose, a plan with POST /mandates"}}.Err()
+		return nil, gatehouse.Violations{{
+			Pointer: "/connector", Detail: "a policy is proposed with POST /policies/propose, a plan with POST /mandates",
+		}}.Err()
 	}
 	if err := spelling.CheckKeys(p); err != nil {
 		return nil, err

@@ -42,7 +42,9 @@ type TargetReport struct {
 
 // TargetReported marks all open actions on the target of a signed report. A repeated
 // delivery gets the first one's answer, and replayed true.
-func (g *Gate) TargetReported(ctx context.Context, r *TargetReport) (out *gatehouse.TargetChanges, replayed bool, err error) {
+func (g *Gate) TargetReported(
+	ctx context.Context, r *TargetReport,
+) (out *gatehouse.TargetChanges, replayed bool, err error) {
 	if err := r.Change.Validate(); err != nil {
 		return nil, false, err
 	}
@@ -72,7 +74,9 @@ func (g *Gate) TargetReported(ctx context.Context, r *TargetReport) (out *gateho
 }
 
 // markOpen marks at most [gatehouse.MaxTargetMarks] open actions on a target.
-func (g *Gate) markOpen(ctx context.Context, c *gatehouse.Caller, t gatehouse.TargetChange) (*gatehouse.TargetChanges, error) {
+func (g *Gate) markOpen(
+	ctx context.Context, c *gatehouse.Caller, t gatehouse.TargetChange,
+) (*gatehouse.TargetChanges, error) {
 	var hints []string
 	by := usecase.Case{By: c}
 	out, err := usecase.Perform(ctx, g.Runner, by, func(tx gatehouse.Tx) (*gatehouse.TargetChanges, error) {

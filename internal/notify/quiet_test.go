@@ -69,7 +69,9 @@ func TestQuietHours(t *testing.T) {
 			}
 		})
 	}
-	for _, bad := range [][3]string{{"8", "07:00", ""}, {"20:00", "20:00", ""}, {"20:00", "07:00", "Mars/Olympus"}, {"20:00", "24:00", ""}} {
+	for _, bad := range [][3]string{
+		{"8", "07:00", ""}, {"20:00", "20:00", ""}, {"20:00", "07:00", "Mars/Olympus"}, {"20:00", "24:00", ""},
+	} {
 		if _, err := notify.NewQuiet(bad[0], bad[1], bad[2]); err == nil {
 			t.Errorf("%v is accepted", bad)
 		}

@@ -23,7 +23,8 @@ func (r *Runs) RunQueues(ctx context.Context) (*gatehouse.RunQueues, error) {
 	var out *gatehouse.RunQueues
 	err = r.Store.ViewQueues(ctx, func(q gatehouse.ReadQueues) error {
 		out = &gatehouse.RunQueues{
-			At: q.Now(), Queues: []gatehouse.ToolQueue{}, Workers: []gatehouse.WorkerState{}, Schedules: []gatehouse.ScheduleState{},
+			At: q.Now(), Queues: []gatehouse.ToolQueue{}, Workers: []gatehouse.WorkerState{},
+			Schedules: []gatehouse.ScheduleState{},
 		}
 		tools, err := q.ReadyTools(c.Principal.Tenant, maxQueues)
 		if err != nil {
@@ -40,7 +41,8 @@ func (r *Runs) RunQueues(ctx context.Context) (*gatehouse.RunQueues, error) {
 		out.Workers = workersOf(leases)
 		schedules, err := tx.ListSchedules(gatehouse.MaxSchedules)
 		for _, s := range schedules {
-			out.Schedules = append(out.Schedules, gatehouse.ScheduleState{Workflow: s.Workflow, Version: s.Version, NextAt: s.NextAt})
+			out.Schedules = append(out.Schedules,
+				gatehouse.ScheduleState{Workflow: s.Workflow, Version: s.Version, NextAt: s.NextAt})
 		}
 		return err
 	})
