@@ -21,7 +21,7 @@ type cause int
 const (
 	// causeOther: the target refused the change, or the code is not known.
 	causeOther cause = iota
-	// causeApproval: what was approved no longer holds, or was not what happened.
+	// causeApproval: the approval no longer holds, or the target did something else.
 	causeApproval
 	// causeContent: the change itself is wrong.
 	causeContent

@@ -24,7 +24,7 @@ func (c *Client) ListBreakers(ctx context.Context) ([]gatehouse.BreakerState, er
 	return p.Items, err
 }
 
-// DispatchHealth tells how the connectors and the queue do.
+// DispatchHealth returns the health of connectors and queue.
 func (c *Client) DispatchHealth(ctx context.Context) (*gatehouse.DispatchHealth, error) {
 	return get[gatehouse.DispatchHealth](ctx, c, "/pushes/health", nil)
 }

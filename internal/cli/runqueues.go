@@ -7,7 +7,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// runQueuesCmd tells what waits for workers, who works, and what is scheduled.
+// runQueuesCmd shows the queues, the workers and the schedules of runs.
 type runQueuesCmd struct{}
 
 func (*runQueuesCmd) Help() string {

@@ -33,7 +33,7 @@ type errorGroupView struct {
 // single reports whether the group is one dead letter, which then stands for itself.
 func (g errorGroupView) single() bool { return g.Count == 1 && len(g.rows) == 1 }
 
-// deadList is the list of what needs a person, grouped by error.
+// deadList is the list of dead letters, grouped by error.
 type deadList struct {
 	filter gatehouse.DeadLetterFilter
 	// since is the filter's time as the form shows it.
@@ -183,7 +183,7 @@ func (p *groupPlanned) button() string {
 	return "Record " + n
 }
 
-// selection reads what an act is done to: the selected dead letters, or a group. A group is a dry
+// selection reads the dead letters that an act concerns: the selected ones, or a group. A group is a dry
 // run until the form is sent again with the button of the plan.
 func (v *view) selection(what string) (gatehouse.DeadLetterSelection, error) {
 	if group := v.form("group"); group != "" {
@@ -281,7 +281,7 @@ func resultTone(r *gatehouse.DeadLetterAnswer) string {
 	return "good"
 }
 
-// closedTitle says what became of dead letters that were discarded or settled.
+// closedTitle says how many dead letters were discarded or settled.
 func closedTitle(r *gatehouse.DeadLetterAnswer) string {
 	did := "closed"
 	for _, x := range r.Results {

@@ -40,7 +40,7 @@ func (p *insightsPage) groupRow(x gatehouse.Insight) insightLinks {
 	return insightLinks{insightLinks{rows: q}.tab(tabAll, ""), q}
 }
 
-// dayRow leads to what was proposed on one UTC day of the window.
+// dayRow leads to the actions that were proposed on one UTC day of the window.
 func (p *insightsPage) dayRow(x gatehouse.Insight) insightLinks {
 	q := p.query("", "", p.filter.ActionType, p.filter.ProposedBy)
 	if day, err := time.Parse(time.DateOnly, x.Name); err == nil {

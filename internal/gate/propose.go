@@ -53,8 +53,8 @@ type lineage struct {
 	// starter is the principal that started the run which proposes it, nil for
 	// none: ceilings per agent count for it.
 	starter *gatehouse.Principal
-	// title is the question that an approval step asks, about the entity whose state it
-	// asks about, nil for none.
+	// title is the question of an approval step. about is the entity whose state it asks
+	// about; nil for none.
 	title string
 	about *gatehouse.About
 	// author is the principal whose proposal it stays, where the caller rebases or edits

@@ -18,8 +18,8 @@ type RunProposal struct {
 	// cannot decide besides the proposer's own.
 	Required int
 	Barred   []string
-	// Title is the question that an approval step asks, About the entity whose state it
-	// asks about, nil for none.
+	// Title is the question of an approval step. About is the entity whose state it asks
+	// about; nil for none.
 	Title string
 	About *gatehouse.About
 }

@@ -31,10 +31,10 @@ func (g *Gate) TargetChanged(ctx context.Context, t gatehouse.TargetChange) (*ga
 
 // TargetReport is a report of a changed target whose signature was verified.
 type TargetReport struct {
-	// Tenant is whose actions are marked; Source is the name of who reports.
+	// Tenant is the tenant whose actions are marked; Source is the name of the source.
 	Tenant, Source string
-	// Delivery identifies the report: the same one again changes nothing. Body is the
-	// hash of what was sent.
+	// Delivery identifies the report: a repeated one changes nothing. Body is the hash
+	// of the request's body.
 	Delivery string
 	Body     gatehouse.Hash
 	Change   gatehouse.TargetChange

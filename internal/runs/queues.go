@@ -10,15 +10,15 @@ import (
 // maxQueues bounds the tools that are looked at, over all tenants.
 const maxQueues = 1000
 
-// RunQueues tells what waits for workers, who works, and what is scheduled. Whoever
-// reads only their own runs is told nothing.
+// RunQueues returns the queues, the workers and the schedules. A caller who may read
+// only their own runs gets an error with code role_required.
 func (r *Runs) RunQueues(ctx context.Context) (*gatehouse.RunQueues, error) {
 	c, err := gatehouse.CallerFrom(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if r.gate.ReadsAs(c.Principal) != "" {
-		return nil, gatehouse.E(gatehouse.CodeRoleRequired, "this is for those who may read all runs of the tenant")
+		return nil, gatehouse.E(gatehouse.CodeRoleRequired, "only a caller who may read all runs of the tenant may read the queues")
 	}
 	var out *gatehouse.RunQueues
 	err = r.Store.ViewQueues(ctx, func(q gatehouse.ReadQueues) error {
