@@ -18,7 +18,8 @@ func (r *Runs) RunQueues(ctx context.Context) (*gatehouse.RunQueues, error) {
 		return nil, err
 	}
 	if r.gate.ReadsAs(c.Principal) != "" {
-		return nil, gatehouse.E(gatehouse.CodeRoleRequired, "only a caller who may read all runs of the tenant may read the queues")
+		return nil, gatehouse.E(gatehouse.CodeRoleRequired,
+			"only a caller who may read all runs of the tenant may read the queues")
 	}
 	var out *gatehouse.RunQueues
 	err = r.Store.ViewQueues(ctx, func(q gatehouse.ReadQueues) error {
