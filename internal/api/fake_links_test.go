@@ -168,7 +168,9 @@ func (f *fake) TargetChanged(ctx context.Context, t gatehouse.TargetChange) (*ga
 }
 
 // ReportTarget stands in for the check of signatures, as Receive does.
-func (f *fake) ReportTarget(ctx context.Context, source string, h http.Header, body []byte) (*gatehouse.TargetChanges, bool, error) {
+func (f *fake) ReportTarget(
+	ctx context.Context, source string, h http.Header, body []byte,
+) (*gatehouse.TargetChanges, bool, error) {
 	run, replayed, err := f.Receive(ctx, gatehouse.DefaultTenant, source, h, body)
 	if run == nil || err != nil {
 		return nil, false, err

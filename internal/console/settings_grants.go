@@ -173,7 +173,7 @@ func grantState(g *gatehouse.Grant, now time.Time) string {
 	return g.State(now)
 }
 
-// budgetUse says how much of a budget was used.
+// budgetUse says how much of a budget is used.
 func budgetUse(b *gatehouse.Budget) string {
 	s := strconv.Itoa(b.Used) + " of " + strconv.Itoa(b.Count)
 	for _, m := range b.Amounts {

@@ -274,8 +274,8 @@ func endGrantsOf(tx gatehouse.Tx, by author, p *gatehouse.Principal) error {
 	return err
 }
 
-// endGrantsUnder ends what a policy that becomes active does not allow. What it judges
-// differently ends with the first such action.
+// endGrantsUnder ends the grants and mandates that a policy that becomes active does not
+// allow. One whose actions the policy judges differently ends with the first of them.
 func endGrantsUnder(tx gatehouse.Tx, by author, source string) error {
 	p, err := policy.Parse([]byte(source))
 	if err != nil || p.GrantUpTo() == 0 {

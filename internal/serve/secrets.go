@@ -26,7 +26,7 @@ const (
 	// retiredAfter is how long a connector whose secret was replaced at least stays open:
 	// the calls that have begun with it end with the lease of their push.
 	retiredAfter = 2 * time.Minute
-	// usedInterval is how exactly the last use of a secret is noted.
+	// usedInterval is the precision of the noted last use of a secret.
 	usedInterval = time.Minute
 )
 
@@ -59,7 +59,7 @@ type storeSecrets struct {
 	users map[string]*secretUser
 	// found are the secrets as last read; nil before the first time.
 	found map[secretKey]gate.OpenedSecret
-	// values are all that this process has had: a target may still echo an old one.
+	// values are all values that this process has had: a target may still echo an old one.
 	values []string
 }
 
@@ -151,8 +151,7 @@ func (s *storeSecrets) run(ctx context.Context, hints usecase.Hints) {
 	}
 }
 
-// refresh reads the secrets, and makes anew the connectors of those that have
-// changed.
+// refresh reads the secrets, and makes the connectors anew whose secrets have changed.
 func (s *storeSecrets) refresh(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

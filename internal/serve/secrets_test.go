@@ -263,7 +263,8 @@ func TestStandIns(t *testing.T) {
 secrets: {S: "store:s"}
 connectors:
   stripe: {type: stripe, key: {secret: S}, operations: {refund: {}}}
-  github: {type: github, auth: {app: {client_id: Iv1.1, installation_id: 1, private_key: {secret: S}}}, repositories: {a/b: {}}}
+  github: {type: github, auth: {app: {client_id: Iv1.1, installation_id: 1, private_key: {secret: S}}},
+    repositories: {a/b: {}}}
   kubernetes:
     type: kubernetes
     server: https://kube.example:6443
