@@ -36,7 +36,9 @@ func (g *Gate) preferences(tx gatehouse.ReadTx, p *gatehouse.Principal) ([]*gate
 		if !info.Personal || !slices.Contains(info.Tenants, p.Tenant) {
 			continue
 		}
-		one := &gatehouse.Preference{Tenant: p.Tenant, PrincipalID: p.ID, Channel: info.Name, Muted: []gatehouse.MessageTopic{}}
+		one := &gatehouse.Preference{
+			Tenant: p.Tenant, PrincipalID: p.ID, Channel: info.Name, Muted: []gatehouse.MessageTopic{},
+		}
 		if i := slices.IndexFunc(stored,
 			func(s *gatehouse.Preference) bool { return s.Channel == info.Name }); i >= 0 {
 			one = stored[i]

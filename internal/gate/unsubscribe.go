@@ -19,7 +19,9 @@ const unsubscribeEnds = "."
 
 // UnsubscribeToken returns the token by which a person switches off digests on a
 // channel; "" when links are not signed. It is for the notifier, and needs no caller.
-func (g *Gate) UnsubscribeToken(ctx context.Context, to *gatehouse.Principal, channel string) (token string, err error) {
+func (g *Gate) UnsubscribeToken(
+	ctx context.Context, to *gatehouse.Principal, channel string,
+) (token string, err error) {
 	if g.config.Master == nil {
 		return "", nil
 	}
@@ -43,7 +45,9 @@ func unsubscribeClaims(k *gatehouse.RingKey, person, channel string) link.Claims
 }
 
 // verifyUnsubscribe checks the MAC before any lookup but that of the key.
-func (g *Gate) verifyUnsubscribe(ctx context.Context, token string) (k *gatehouse.RingKey, person, channel string, err error) {
+func (g *Gate) verifyUnsubscribe(
+	ctx context.Context, token string,
+) (k *gatehouse.RingKey, person, channel string, err error) {
 	wrong := badToken("this is not a link of Gatehouse, or it was cut off: open it from the mail again")
 	parts := strings.SplitN(token, unsubscribeEnds, 3)
 	t, err := link.Parse(parts[0])
