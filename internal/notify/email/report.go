@@ -1,6 +1,7 @@
 package email
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"io"
@@ -10,8 +11,6 @@ import (
 	"net/textproto"
 	"regexp"
 	"strings"
-
-	"bufio"
 )
 
 const (
@@ -87,6 +86,13 @@ var statusCode = regexp.MustCompile(`^[45]\.\d{1,3}\.\d{1,3}\b`)
 // readStatus reads the groups of fields: the first is about the mail, each other about a recipient.
 // A failure counts before a delay.
 func readStatus(raw []byte) (r report) {
+	// The reader refuses control characters, which a stranger's diagnostic may have.
+	raw = bytes.Map(func(c rune) rune {
+		if c < ' ' && c != '\n' && c != '\r' && c != '\t' || c == 0x7f {
+			return '?'
+		}
+		return c
+	}, raw)
 	groups := textproto.NewReader(bufio.NewReader(bytes.NewReader(raw)))
 	for range maxRecipients {
 		fields, err := groups.ReadMIMEHeader()
