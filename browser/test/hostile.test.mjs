@@ -204,6 +204,8 @@ test("what a dispatch came to", limit, async (t) => {
     const a = await approved(put(ref, { operation: "lose", action_type: "price_change", proposed_change: { said: "harmless" } }));
     open.push(a.id);
   }
+  // One success keeps the connector's breaker closed: ten failures in a row open it.
+  await approved(put("kept", { operation: "name", action_type: "price_change", proposed_change: { said: "harmless" } }));
   const oracle = await see([...plain.filter((x) => !/ \d/.test(x.text)), { name: "harmless", made: open }]);
   const odd = await make(corpus);
   assert.ok(odd.length > corpus.length / 2, `${odd.length} of ${corpus.length} texts are taken`);
