@@ -34,9 +34,9 @@ var _ gatehouse.BounceService = (*Bounces)(nil)
 
 // ReceiveBounce implements [gatehouse.BounceService]. The MAC is verified before the store is read.
 func (b *Bounces) ReceiveBounce(ctx context.Context, recipient string, raw []byte) (*gatehouse.Bounce, error) {
-	mail, err := returnedMail(raw)
+	mail, malformed := returnedMail(raw)
 	to := []string{recipient}
-	if recipient == "" && err == nil {
+	if recipient == "" && malformed == nil {
 		to = recipients(mail.Header)
 	}
 	tenant, about, ok := b.authentic(to)
@@ -44,14 +44,15 @@ func (b *Bounces) ReceiveBounce(ctx context.Context, recipient string, raw []byt
 		return nil, gatehouse.E(gatehouse.CodeBadToken, "the mail was not sent to an envelope sender of this server")
 	}
 	out := &gatehouse.Bounce{Result: gatehouse.BounceIgnored}
-	if err != nil {
-		return out, nil
+	if malformed != nil {
+		return out, nil //nolint:nilerr // what is no mail is no report
 	}
 	r := readReport(mail)
 	if r.action == "" {
 		return out, nil
 	}
 	var channel string
+	var err error
 	out.Result, channel, err = b.record(ctx, tenant, about, r)
 	if err != nil {
 		return nil, err
