@@ -1,14 +1,14 @@
 package gatehouse
 
-// About is what an approval step of a workflow asks about, beside what it asks: the
-// state of an entity in a target system. It is frozen with the approval.
+// About names the state of an entity in a target system, about which an approval step
+// of a workflow asks people. It is frozen with the approval.
 type About struct {
 	// Connector, EntityType and EntityRef name the entity as proposals do.
 	Connector  string `json:"connector"`
 	EntityType string `json:"entity_type"`
 	EntityRef  string `json:"entity_ref"`
-	// Operation is the connector's operation by whose check the entity is read; ""
-	// when the entity is not read.
+	// Operation is the connector's operation whose check reads the entity; "" when
+	// nothing reads it.
 	Operation string `json:"operation,omitempty"`
 	// Version is the entity's version that the step saw, "" for none. The state that
 	// it saw is the action's current_state.

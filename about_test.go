@@ -38,7 +38,8 @@ func TestAboutDigest(t *testing.T) {
 		t.Error("the state is not part of the digest")
 	}
 	none := gatehouse.About{Connector: "shop", EntityType: "item", EntityRef: "A"}
-	if gatehouse.CodeOf(none.Validate("")) != gatehouse.CodeInvalid || none.Validate("{}") != nil || about.Validate("") != nil {
+	if gatehouse.CodeOf(none.Validate("")) != gatehouse.CodeInvalid || none.Validate("{}") != nil ||
+		about.Validate("") != nil {
 		t.Error("a version or a state is needed, and one of them is enough")
 	}
 	about.Operation = "a b"

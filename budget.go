@@ -49,7 +49,7 @@ func (l *Limit) money() string {
 	return strings.Join(list, " and ")
 }
 
-// Budget is a limit, and what has been used of it. Nothing is ever given back.
+// Budget is a limit, and how much of it is used. Use is never given back.
 type Budget struct {
 	Limit
 	Used        int         `json:"used"`
@@ -69,7 +69,7 @@ func (b *Budget) Fits(moved []Magnitude) bool {
 	return true
 }
 
-// UsedIn is what has been used of the amount in a currency.
+// UsedIn is the used part of the amount in a currency.
 func (b *Budget) UsedIn(currency string) Decimal { return amountIn(b.UsedAmounts, currency) }
 
 // Use counts one action that moves these amounts, at most one for each currency.

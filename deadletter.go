@@ -86,8 +86,8 @@ type DeadLetterFilter struct {
 }
 
 // DeadLetterGroup sums up the dead letters that failed in the same way: of one
-// connector, code and status, with the same words of the target. Words that differ
-// only in tokens with a digit, such as ids and amounts, are the same.
+// connector, code and status, with the same words of the target. Tokens with a digit,
+// such as ids and amounts, are not compared.
 type DeadLetterGroup struct {
 	// Key identifies the group; see [DeadLetterFilter].
 	Key       string     `json:"key"`

@@ -2,7 +2,7 @@ package gatehouse
 
 import "time"
 
-// PushFact is what statistics read of a push: nothing of its change.
+// PushFact has the fields of a push that statistics need, without its change.
 type PushFact struct {
 	Connector string
 	Status    PushStatus
@@ -30,7 +30,7 @@ const (
 	HealthPoints = 48
 )
 
-// DispatchHealth tells how the connectors of a tenant do.
+// DispatchHealth is the health of a tenant's connectors and queue.
 type DispatchHealth struct {
 	// At is the time of the snapshot.
 	At         time.Time         `json:"at"`
@@ -44,7 +44,7 @@ type DispatchHealth struct {
 	Capped bool `json:"capped"`
 }
 
-// ConnectorHealth tells how a connector does for the caller's tenant. The counts of
+// ConnectorHealth is the health of a connector for the caller's tenant. The counts of
 // the last hour, and the last times, look back [HealthWindow] at most.
 type ConnectorHealth struct {
 	Connector string       `json:"connector"`

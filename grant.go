@@ -69,7 +69,7 @@ type GrantEnd string
 const (
 	GrantRevoked GrantEnd = "revoked"
 	GrantUsedUp  GrantEnd = "used_up"
-	// GrantRightLost: the grantor may not decide any more.
+	// GrantRightLost: the grantor may not decide any more, or the agent not propose.
 	GrantRightLost GrantEnd = "right_lost"
 	// GrantPolicy: the active policy denied an action that the grant covers, judged it
 	// at a higher level, or allows no grants.

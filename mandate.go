@@ -92,6 +92,8 @@ func (p *Plan) Validate() error {
 	}
 	if p.InAll != nil {
 		p.InAll.check(&v, "/in_all")
+	} else if p.sum().Count > MaxGrantCount {
+		v.Add("/in_all", "is required: the steps have more than %d actions together", MaxGrantCount)
 	}
 	if p.PerDay != nil {
 		p.PerDay.check(&v, "/per_day")

@@ -27,7 +27,7 @@ const (
 	NotifyUnknown    NotificationKind = "unknown"
 	// NotifyDigest replaces many messages that came at once.
 	NotifyDigest NotificationKind = "digest"
-	// NotifyChannelFailing: another channel has failed three times in a row.
+	// NotifyChannelFailing: another channel fails, or is off.
 	NotifyChannelFailing NotificationKind = "channel_failing"
 	// NotifyDelegated: somebody made or ended a delegation from or to the recipient.
 	NotifyDelegated NotificationKind = "delegated"
@@ -69,8 +69,8 @@ const (
 	// NotificationFailed: the channel refused it for good, or the retries are used
 	// up.
 	NotificationFailed NotificationStatus = "failed"
-	// NotificationMuted: not sent, since there was nothing left to tell; LastError
-	// says why.
+	// NotificationMuted: not sent, since there was nothing left to tell, or the
+	// recipient does not want it; LastError says why.
 	NotificationMuted NotificationStatus = "muted"
 )
 
@@ -148,11 +148,17 @@ type ChannelState struct {
 	Channel string `json:"channel"`
 	// Failures counts consecutive failures; 0 after a success.
 	Failures int `json:"failures"`
-	// FailingSince is the time of the third consecutive failure; nil while the
-	// channel works.
+	// FailingSince is the time of the third consecutive failure, or when more than a
+	// tenth of the messages of 15 minutes had failed; nil while the channel works.
 	FailingSince *time.Time `json:"failing_since"`
-	// OffAt is when the receiver said that it is gone. Nothing is sent to it until
-	// an administrator's test of the channel succeeds.
+	// Flaky says that the channel fails because of that tenth: a single success does
+	// not end the state.
+	Flaky bool `json:"flaky,omitempty"`
+	// Minutes counts the messages of the last 15 minutes, oldest first.
+	Minutes []ChannelMinute `json:"-"`
+	// OffAt is when the receiver said that it is gone, or when a webhook had failed for
+	// 5 days. No new messages are queued for it until one succeeds, such as an
+	// administrator's test.
 	OffAt *time.Time `json:"off_at"`
 	// LastError is the last failure, "" after a success.
 	LastError string `json:"last_error,omitempty"`
@@ -161,6 +167,15 @@ type ChannelState struct {
 	// Kind is the configured kind of channel; "" when the channel is not
 	// configured.
 	Kind string `json:"kind,omitempty"`
+}
+
+// ChannelMinute counts the messages of a channel whose first attempt was in one minute,
+// and those of them that failed.
+type ChannelMinute struct {
+	// Minute is in minutes since 1970.
+	Minute int64 `json:"minute"`
+	Tried  int   `json:"tried"`
+	Failed int   `json:"failed"`
 }
 
 // Word is the channel's state: off, failing or works.
@@ -241,7 +256,7 @@ type NotificationReader interface {
 	// ListNotifications returns a page, newest first.
 	ListNotifications(f NotificationFilter) (Page[*Notification], error)
 	// RecentNotifications counts the messages to one recipient over one channel
-	// created after since, and returns the digest that is still open, nil for none.
+	// created after since, without muted ones, and returns the digest that is still open, nil for none.
 	RecentNotifications(channel, recipient string, since time.Time) (int, *Notification, error)
 	// ChannelStates returns the tenant's states by channel; a channel that was
 	// never used has none.

@@ -21,7 +21,7 @@ type cause int
 const (
 	// causeOther: the target refused the change, or the code is not known.
 	causeOther cause = iota
-	// causeApproval: what was approved no longer holds, or was not what happened.
+	// causeApproval: the approval no longer holds, or the target did something else.
 	causeApproval
 	// causeContent: the change itself is wrong.
 	causeContent
@@ -38,10 +38,11 @@ func causeOf(code string) cause {
 		return causeApproval
 	case string(CodeInvalid), "resolved_failed":
 		return causeContent
-	case "unreachable", "timeout", "connection_lost", "retries_exhausted", "check_failed", "lease_expired", "lease_short", "store_error",
-		"http_408", "http_425", "http_429", "http_500", "http_502", "http_503", "http_504":
+	case "unreachable", "timeout", "connection_lost", "retries_exhausted", "check_failed", "lease_expired", "lease_short",
+		"store_error", "http_408", "http_425", "http_429", "http_500", "http_502", "http_503", "http_504":
 		return causeDown
-	case "http_401", "http_403", "http_407", "connector_missing", "poison", "ambiguous", "connector_error", "connector_panic":
+	case "http_401", "http_403", "http_407", "connector_missing", "secret_missing", "poison", "ambiguous",
+		"connector_error", "connector_panic":
 		return causeAccess
 	}
 	if len(code) == len("http_4xx") && code[:len("http_4")] == "http_4" {

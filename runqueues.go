@@ -11,8 +11,8 @@ type OpenLease struct {
 	Until      time.Time
 }
 
-// RunQueues tells what waits for workers, who works, and which runs begin by schedule.
-// No store knows which workers poll: it knows what they hold.
+// RunQueues has the tools whose steps wait, the workers that hold work, and the
+// schedules. The store does not know workers that only poll.
 type RunQueues struct {
 	// At is the time of the snapshot.
 	At time.Time `json:"at"`

@@ -23,7 +23,7 @@ type RunService interface {
 	StartRun(ctx context.Context, workflow string, r NewRun) (run *Run, replayed bool, err error)
 	FindRun(ctx context.Context, id string) (*Run, error)
 	ListRuns(ctx context.Context, f RunFilter) (Page[*Run], error)
-	// RunQueues tells what waits for workers, who works, and what is scheduled.
+	// RunQueues returns the queues, the workers and the schedules of runs.
 	RunQueues(ctx context.Context) (*RunQueues, error)
 	// RunDetail returns a run with everything that belongs to it.
 	RunDetail(ctx context.Context, id string) (*RunDetail, error)

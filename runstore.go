@@ -14,7 +14,7 @@ type RunFilter struct {
 	// InputField and InputValue select the runs whose input has that member with that
 	// value: a string, or the text of a number, true, false or null. InputField "" selects
 	// all. One page looks at [MaxRunsSearched] runs at most: it may have fewer items than
-	// Limit, none even, and a NextCursor.
+	// Limit, even none, and a NextCursor.
 	InputField, InputValue string
 	// ReadBy selects the runs that the principal with this id started, and those
 	// that Inherit lets that principal read in addition.
@@ -50,8 +50,8 @@ func (f RunFilter) HasInput(input JSON) bool {
 	return false
 }
 
-// InputTexts are the two ways in which a matching member stands in an input, as text.
-// What has one of them may match, what has neither does not.
+// InputTexts are the two texts one of which every matching input contains. An input with
+// one of them may match; one with neither does not.
 func (f RunFilter) InputTexts() (text, other string) {
 	name := string(StringJSON(f.InputField)) + ":"
 	return name + string(StringJSON(f.InputValue)), name + f.InputValue

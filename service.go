@@ -186,8 +186,8 @@ type DispatchService interface {
 	// each with the state of its breaker. A breaker that another replica has opened
 	// shows only by the number of waiting pushes.
 	ListBreakers(ctx context.Context) ([]BreakerState, error)
-	// DispatchHealth tells how each connector does, and how the queue was over the
-	// last [HealthWindow].
+	// DispatchHealth returns the health of each connector, and the queue over the last
+	// [HealthWindow].
 	DispatchHealth(ctx context.Context) (*DispatchHealth, error)
 }
 

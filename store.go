@@ -90,6 +90,7 @@ type ReadTx interface {
 	DelegationReader
 	GrantReader
 	DeviceReader
+	PreferenceReader
 	MandateReader
 	CredentialReader
 }
@@ -116,6 +117,7 @@ type Tx interface {
 	DelegationWriter
 	GrantWriter
 	DeviceWriter
+	PreferenceWriter
 	MandateWriter
 	CredentialWriter
 }

@@ -11,8 +11,8 @@ type TargetState struct {
 	Matches bool `json:"matches"`
 	// Version is the target's version; "" when the action names none.
 	Version string `json:"version,omitempty"`
-	// CurrentState has the fields of the action's own current_state, and those that
-	// its change touches; "" for none.
+	// CurrentState has the fields of the action's own current_state, and the fields
+	// that its change touches; "" for none.
 	CurrentState JSON `json:"current_state,omitempty"`
 	// ReadAt is when the target was read.
 	ReadAt time.Time `json:"read_at"`

@@ -24,7 +24,7 @@ func (c *Client) ListBreakers(ctx context.Context) ([]gatehouse.BreakerState, er
 	return p.Items, err
 }
 
-// DispatchHealth tells how the connectors and the queue do.
+// DispatchHealth returns the health of connectors and queue.
 func (c *Client) DispatchHealth(ctx context.Context) (*gatehouse.DispatchHealth, error) {
 	return get[gatehouse.DispatchHealth](ctx, c, "/pushes/health", nil)
 }
@@ -44,7 +44,9 @@ func (c *Client) ListDeadLetters(ctx context.Context, f gatehouse.DeadLetterFilt
 }
 
 // GroupDeadLetters groups the pushes that need a person by error.
-func (c *Client) GroupDeadLetters(ctx context.Context, f gatehouse.DeadLetterFilter) (*gatehouse.DeadLetterGroups, error) {
+func (c *Client) GroupDeadLetters(
+	ctx context.Context, f gatehouse.DeadLetterFilter,
+) (*gatehouse.DeadLetterGroups, error) {
 	q := url.Values{}
 	selectDeadLetters(q, f)
 	return get[gatehouse.DeadLetterGroups](ctx, c, "/dead-letters/groups", q)

@@ -79,7 +79,7 @@ func (c *Client) ListRuns(ctx context.Context, f gatehouse.RunFilter) (gatehouse
 	return page[*gatehouse.Run](ctx, c, "/runs", q)
 }
 
-// RunQueues tells what waits for workers, who works, and what is scheduled.
+// RunQueues returns the queues, the workers and the schedules of runs.
 func (c *Client) RunQueues(ctx context.Context) (*gatehouse.RunQueues, error) {
 	return get[gatehouse.RunQueues](ctx, c, "/runs/queues", nil)
 }

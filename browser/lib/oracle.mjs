@@ -8,7 +8,9 @@
 export function skeleton() {
   const acts = /^(href|src|srcdoc|action|formaction|hx-.*|class|id|name|type|for|form|style|target|rel|method|role|data-(key|go|decide|passkey|events|testid)|accesskey|autofocus)$/;
   const plain = (value) => value.replace(/(act|apr|psh|dlq|prn|key|run|stp|wfl|sig|rfx)_[0-9a-f]+/g, "ID").replace(/sha256(:|%3A)[0-9a-f]+/g, "DIGEST")
-    .replace(/snap=\d+/g, "snap=N").replace(/([?&](?:after|cursor|dead|failed|unknown|applied|from|to|type|by|q|open|seen|workflow|version)=)[^&]*/g, "$1N")
+    .replace(/^[0-9a-f]{16}$/, "KEY")
+    .replace(/snap=\d+/g, "snap=N")
+    .replace(/([?&](?:group|after|cursor|dead|failed|unknown|applied|from|to|type|by|q|open|seen|workflow|version)=)[^&]*/g, "$1N")
     .replace(/thing-\d+/g, "REF").replace(/\bthing(%3A|\/)[^&]*/g, "REF").replace(/\bflow-\d+/g, "FLOW");
   const out = new Set();
   const walk = (el, path) => {

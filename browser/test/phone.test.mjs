@@ -20,6 +20,7 @@ function small(page, within) {
       for (const el of part.querySelectorAll("a[href], button, summary, select, input:not([type=hidden]), textarea")) {
         // A link within a sentence is text, for which the height of the line is enough.
         if (getComputedStyle(el).display === "inline" && el.matches("p a, li a, dd a")) continue;
+        if (el.closest("svg")) continue; // the table of the chart has the same links
         const box = el.matches("[type=checkbox]") ? el.closest(".pick, label").getBoundingClientRect() : el.getBoundingClientRect();
         if (!el.checkVisibility({ visibilityProperty: true })) continue;
         if (box.width < least - 0.5 || box.height < least - 0.5) found.add(`${el.outerHTML.slice(0, 120)}: ${Math.round(box.width)} × ${Math.round(box.height)}`);

@@ -100,6 +100,8 @@ type Config struct {
 	Grants gatehouse.GrantService
 	// If Devices is nil, its routes are left out.
 	Devices gatehouse.DeviceService
+	// If Preferences is nil, its routes are left out.
+	Preferences gatehouse.PreferenceService
 	// If Mandates is nil, its routes are left out.
 	Mandates gatehouse.MandateService
 	// If Targets is nil, its route is left out.

@@ -41,7 +41,8 @@ func TestClientRoundTrip(t *testing.T) {
 	short := decision
 	short.AcknowledgeStale = false
 	bulk := gatehouse.BulkDecision{Decision: gatehouse.Reject, Notes: "n", Items: []gatehouse.BulkItem{{ActionID: "act_1", Digest: "d"}}}
-	filter := gatehouse.ActionFilter{Status: "pending", ActionType: "t", RiskLevel: 4, ProposedBy: "bot", Query: "a b&c", AskedGroup: "finance", Sort: gatehouse.SortUrgency, Limit: 7, Cursor: "c/+="}
+	filter := gatehouse.ActionFilter{Status: "pending", ActionType: "t", RiskLevel: 4, ProposedBy: "bot", Query: "a b&c",
+		AskedGroup: "finance", Sort: gatehouse.SortUrgency, Limit: 7, Cursor: "c/+="}
 	person := gatehouse.NewPrincipal{Tenant: "default", Name: "eve", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer}, Person: "p", Sponsor: "ana"}
 	cases := map[string][]any{ // the arguments after the context
 		"Propose": {&proposal}, "FindAction": {"act_1"}, "WaitAction": {"act_1", 30 * time.Second, gatehouse.UntilFinished},
@@ -52,10 +53,12 @@ func TestClientRoundTrip(t *testing.T) {
 		"Reverse":  {"act_1", gatehouse.ReverseRequest{Rationale: "oops"}},
 		"Evidence": {"act_1"}, "ListMirror": {"cur", 3}, "ListCorpus": {"cur", 4},
 		"ListPushes": {gatehouse.PushFilter{Status: "failed", Limit: 9, Cursor: "c"}}, "Drain": {gatehouse.DrainRequest{DryRun: &dry, Limit: 5}},
-		"ListBreakers":       {},
-		"DispatchHealth":     {},
-		"ListDeadLetters":    {gatehouse.DeadLetterFilter{Connector: "shop", Code: "http_503", Status: "failed", Group: "ab", Since: &testTime, Limit: 6, Cursor: "cur"}},
-		"GroupDeadLetters":   {gatehouse.DeadLetterFilter{Connector: "shop", Code: "http_503", Status: "unknown", Since: &testTime}},
+		"ListBreakers":   {},
+		"DispatchHealth": {},
+		"ListDeadLetters": {gatehouse.DeadLetterFilter{Connector: "shop", Code: "http_503", Status: "failed", Group: "ab",
+			Since: &testTime, Limit: 6, Cursor: "cur"}},
+		"GroupDeadLetters": {gatehouse.DeadLetterFilter{Connector: "shop", Code: "http_503", Status: "unknown",
+			Since: &testTime}},
 		"DiscardDeadLetters": {gatehouse.DiscardRequest{DeadLetterSelection: gatehouse.DeadLetterSelection{IDs: []string{"psh_1"}, DryRun: true}, Reason: "over"}},
 		"ResolveDeadLetters": {gatehouse.ResolveRequest{DeadLetterSelection: gatehouse.DeadLetterSelection{Filter: &gatehouse.DeadLetterFilter{Connector: "shop"}}, Resolution: gatehouse.Resolution{Outcome: "failed", Reason: "seen"}}},
 		"ReplayDeadLetters":  {gatehouse.ReplayRequest{IDs: []string{"psh_1", "psh_2"}}},
@@ -68,14 +71,17 @@ func TestClientRoundTrip(t *testing.T) {
 		"CreateTenant": {"acme"}, "ListTenants": {}, "WhoAmI": {},
 		"ApplyPolicy": {"a: 1\n"}, "ActivePolicy": {}, "FindPolicy": {1}, "ListPolicies": {}, "PolicyUsage": {}, "ActivatePolicy": {1}, "ProposePolicy": {gatehouse.PolicyProposal{Source: "a: 1\n", Rationale: "why"}}, "ExplainPolicy": {&proposal},
 		"ListEntries": {int64(5), 10}, "Head": {},
-		"ReadTarget": {"act_1"}, "TargetChanged": {gatehouse.TargetChange{Connector: "shop", EntityType: "item", EntityRef: "1"}},
+		"ReadTarget":    {"act_1"},
+		"TargetChanged": {gatehouse.TargetChange{Connector: "shop", EntityType: "item", EntityRef: "1"}},
 		"Insights":      {gatehouse.InsightFilter{Since: testTime, ActionType: "refund", ProposedBy: "b&t"}},
 		"ApplyWorkflow": {"triage", "name: triage\nsteps: []\n# <é>\n"}, "FindWorkflow": {"triage", 2}, "ListWorkflows": {"cur", 2}, "ListWorkflowVersions": {"triage"}, "WorkflowSummary": {"triage"},
 		"StartRun": {"triage", gatehouse.NewRun{Input: `{"n":12345678901234567890}`, TriggerRef: "INC 1"}}, "FindRun": {"run_1"},
-		"ListRuns": {gatehouse.RunFilter{Status: gatehouse.RunWaiting, Workflow: "triage", InputField: "customer", InputValue: "A=1", Since: testTime,
-			Until: testTime.Add(time.Hour), Limit: 3, Cursor: "c&="}}, "RunDetail": {"run_1"},
-		"WaitRun": {"run_1", 30 * time.Second}, "WatchRun": {"run_1", "1x", 30 * time.Second}, "CancelRun": {"run_1", "<oops>"}, "RetryRun": {"run_1"}, "RetryRunFrom": {"run_1", "ask"},
-		"SignalRun": {"run_1", "closed", gatehouse.JSON(`{"a":1.10}`)}, "ListReflexions": {"triage", "cur", 3}, "RunBundle": {"run_1"}, "RunQueues": {}, "RunReflexion": {"run_1"},
+		"ListRuns": {gatehouse.RunFilter{Status: gatehouse.RunWaiting, Workflow: "triage", InputField: "customer",
+			InputValue: "A=1", Since: testTime, Until: testTime.Add(time.Hour), Limit: 3, Cursor: "c&="}}, "RunDetail": {"run_1"},
+		"WaitRun": {"run_1", 30 * time.Second}, "WatchRun": {"run_1", "1x", 30 * time.Second},
+		"CancelRun": {"run_1", "<oops>"}, "RetryRun": {"run_1"}, "RetryRunFrom": {"run_1", "ask"},
+		"SignalRun": {"run_1", "closed", gatehouse.JSON(`{"a":1.10}`)}, "ListReflexions": {"triage", "cur", 3},
+		"RunBundle": {"run_1"}, "RunQueues": {}, "RunReflexion": {"run_1"},
 		"LeaseSteps":    {gatehouse.LeaseRequest{Tools: []string{"page", "mail"}, Max: 10, Wait: gatehouse.Duration(30 * time.Second), Lease: gatehouse.Span(time.Minute), Worker: "w 1"}},
 		"HeartbeatStep": {"stp_1", gatehouse.Heartbeat{Generation: 3, Lease: gatehouse.Span(time.Minute)}},
 		"CompleteStep": {"stp_1", gatehouse.StepResult{Generation: 3, Output: `{"n":1.10}`, Usage: []gatehouse.ModelUsage{{

@@ -127,6 +127,22 @@ func testNotification() *gatehouse.Notification {
 	}
 }
 
+func testPreference() *gatehouse.Preference {
+	return &gatehouse.Preference{
+		Tenant: "default", PrincipalID: "prn_1", Channel: "mail", Kind: "email", Reaches: true, ChangedAt: &testTime,
+		Muted: []gatehouse.MessageTopic{gatehouse.TopicDigests},
+		Quiet: &gatehouse.QuietHours{From: "20:00", To: "07:00", Zone: "Europe/Berlin"},
+	}
+}
+
+func (f *fake) ListPreferences(ctx context.Context) ([]*gatehouse.Preference, error) {
+	return use[[]*gatehouse.Preference](ctx, f, "ListPreferences", "")
+}
+
+func (f *fake) SetPreference(ctx context.Context, c gatehouse.PreferenceChange) (*gatehouse.Preference, error) {
+	return use[*gatehouse.Preference](ctx, f, "SetPreference", "", c)
+}
+
 func (f *fake) ListDevices(ctx context.Context) ([]*gatehouse.Device, error) {
 	return use[[]*gatehouse.Device](ctx, f, "ListDevices", "")
 }
@@ -152,7 +168,9 @@ func (f *fake) TargetChanged(ctx context.Context, t gatehouse.TargetChange) (*ga
 }
 
 // ReportTarget stands in for the check of signatures, as Receive does.
-func (f *fake) ReportTarget(ctx context.Context, source string, h http.Header, body []byte) (*gatehouse.TargetChanges, bool, error) {
+func (f *fake) ReportTarget(
+	ctx context.Context, source string, h http.Header, body []byte,
+) (*gatehouse.TargetChanges, bool, error) {
 	run, replayed, err := f.Receive(ctx, gatehouse.DefaultTenant, source, h, body)
 	if run == nil || err != nil {
 		return nil, false, err

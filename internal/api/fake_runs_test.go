@@ -63,7 +63,8 @@ func runValues(push *gatehouse.Push) map[string]any {
 		"ListWorkflows": workflowPage{NextCursor: "n", Items: []*gatehouse.WorkflowSummary{{
 			Workflow: testWorkflow(), Versions: 2, Runs: map[gatehouse.RunStatus]int{gatehouse.RunSucceeded: 3},
 		}}},
-		"StartRun": testRun(), "FindRun": testRun(), "WaitRun": testRun(), "WatchRun": testRun(), "CancelRun": testRun(), "RetryRun": testRun(), "RetryRunFrom": testRun(),
+		"StartRun": testRun(), "FindRun": testRun(), "WaitRun": testRun(), "WatchRun": testRun(), "CancelRun": testRun(),
+		"RetryRun": testRun(), "RetryRunFrom": testRun(),
 		"ListRuns": runPage{Items: []*gatehouse.Run{testRun()}},
 		"RunDetail": &gatehouse.RunDetail{
 			Run:      testRun(),
@@ -74,8 +75,9 @@ func runValues(push *gatehouse.Push) map[string]any {
 		},
 		"SignalRun": &gatehouse.Signal{RunID: "run_1", ID: "sig_1", Name: "closed", Data: `{"a":1.10}`, By: "bot", At: testTime},
 		"DispatchHealth": &gatehouse.DispatchHealth{
-			At: testTime, Connectors: []gatehouse.ConnectorHealth{{Connector: "shop", Queued: 2, OldestAt: &testTime, LastWords: "<busy>"}},
-			Queue: []gatehouse.QueuePoint{{At: testTime, Depth: 2, Oldest: gatehouse.Span(time.Minute)}},
+			At:         testTime,
+			Connectors: []gatehouse.ConnectorHealth{{Connector: "shop", Queued: 2, OldestAt: &testTime, LastWords: "<busy>"}},
+			Queue:      []gatehouse.QueuePoint{{At: testTime, Depth: 2, Oldest: gatehouse.Span(time.Minute)}},
 		},
 		"GroupDeadLetters": &gatehouse.DeadLetterGroups{Items: []gatehouse.DeadLetterGroup{{
 			Key: "ab", Connector: "shop", ErrorCode: "http_422", Status: gatehouse.PushFailed, Words: "<no>", Count: 2,

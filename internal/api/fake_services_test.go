@@ -87,7 +87,9 @@ func (f *fake) DispatchHealth(ctx context.Context) (*gatehouse.DispatchHealth, e
 	return use[*gatehouse.DispatchHealth](ctx, f, "DispatchHealth", "")
 }
 
-func (f *fake) GroupDeadLetters(ctx context.Context, filter gatehouse.DeadLetterFilter) (*gatehouse.DeadLetterGroups, error) {
+func (f *fake) GroupDeadLetters(
+	ctx context.Context, filter gatehouse.DeadLetterFilter,
+) (*gatehouse.DeadLetterGroups, error) {
 	return use[*gatehouse.DeadLetterGroups](ctx, f, "GroupDeadLetters", "", filter)
 }
 

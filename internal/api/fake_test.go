@@ -38,8 +38,8 @@ var testTime = time.Date(2026, 11, 20, 12, 0, 0, 123456000, time.UTC)
 // exists are the ids that exist in the fake's tenant.
 var exists = map[string]bool{
 	"act_1": true, "apr_1": true, "psh_1": true, "prn_1": true, "key_1": true, "finance": true, "ses_1": true, "1": true,
-	"triage": true, "run_1": true, "stp_1": true, "rgk_1": true, "dlg_1": true, "grt_1": true, "dev_1": true, "mnd_1": true,
-	"shop-token": true,
+	"triage": true, "run_1": true, "stp_1": true, "rgk_1": true, "dlg_1": true, "grt_1": true, "dev_1": true,
+	"mnd_1": true, "shop-token": true,
 }
 
 func testAction() *gatehouse.Action {
@@ -117,8 +117,10 @@ func newFake() *fake {
 			"NarrowMandate": testMandate(), "PauseMandate": testMandate(), "ResumeMandate": testMandate(),
 			"RevokeMandate": testMandate(),
 			"ListDevices":   []*gatehouse.Device{testDevice()}, "TestDevice": testNotification(),
+			"ListPreferences": []*gatehouse.Preference{testPreference()}, "SetPreference": testPreference(),
 			"ListLinkKeys": []*gatehouse.RingKey{testRingKey()}, "RotateLinkKeys": testRingKey(), "RevokeLinkKey": testRingKey(),
-			"ListSecrets": []*gatehouse.Secret{testSecret()}, "SetSecret": testSecret(), "RotateSecret": testSecret(), "RevokeSecret": testSecret(),
+			"ListSecrets": []*gatehouse.Secret{testSecret()}, "SetSecret": testSecret(), "RotateSecret": testSecret(),
+			"RevokeSecret": testSecret(),
 			"ListKeys":     []*gatehouse.Key{{ID: "key_1", Tenant: "default", PrincipalID: "prn_1", CreatedAt: testTime}},
 			"ListSessions": gatehouse.Page[*gatehouse.Session]{Items: []*gatehouse.Session{session}}, "RevokeSession": session,
 			"CreateSetupLink": &gatehouse.NewSetupLink{
@@ -266,7 +268,7 @@ func newServer(t testing.TB, f *fake, change ...func(*Config)) *Server {
 	cfg := Config{
 		Actions: f, Dispatch: f, Admin: f, Policies: f, Audit: f, Sessions: f, Auth: f, Lookup: f,
 		Runs: f, Workers: f, Hooks: f, Checks: f, Keeper: f, Notices: f, Insights: f, LinkKeys: f, Secrets: f, Reviews: f,
-		Delegations: f, Grants: f, Devices: f, Mandates: f, Targets: f, TargetHooks: f, Bounces: f,
+		Delegations: f, Grants: f, Devices: f, Preferences: f, Mandates: f, Targets: f, TargetHooks: f, Bounces: f,
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Build: testBuild,
 	}
 	for _, c := range change {

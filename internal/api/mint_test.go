@@ -23,6 +23,7 @@ var unguarded = map[string]string{
 	"dismissNotices": "hides from oneself what was seen",
 	"revokeSession":  "ends a way in and makes none",
 	"removeDevice":   "ends one's own notifications", "testDevice": "sends a test to oneself",
+	"setPreference": "chooses one's own messages",
 }
 
 // TestMintingNeedsTheEditToken walks the table of routes: every route that

@@ -175,6 +175,7 @@ func (s *Server) table() []route {
 	t = append(t, s.delegationRoutes()...)
 	t = append(t, s.grantRoutes()...)
 	t = append(t, s.deviceRoutes()...)
+	t = append(t, s.preferenceRoutes()...)
 	t = append(t, s.mandateRoutes()...)
 	t = append(t, s.targetRoutes()...)
 	t = append(t, s.eventRoutes()...)

@@ -106,14 +106,16 @@ func (s *Server) actionRoutes() []route {
 		}, {
 			method: "POST", path: "/proposed-actions/{id}/edit", name: "edit", tag: tagActions,
 			summary: "Edit the change of a pending action, or correct a failed one",
-			doc: "For whoever may decide the action; a failed one that the target refused for its content is corrected by an operator, which " +
-				"closes its dead letter and leaves it failed. Takes the whole new change, or a JSON merge patch (RFC 7396) of the old one, with the " +
+			doc: "Whoever may decide a pending action may edit it. An operator corrects a failed action whose change the target " +
+				"refused: its dead letter is closed, and the action stays failed. " +
+				"Takes the whole new change, or a JSON merge patch (RFC 7396) of the old one, with the " +
 				"digest of what was seen and a note for the proposer. It makes a new revision: the proposer stays, the caller stands in " +
 				"edited_by, the fields by both in edit.changes, and the policy judges the edited change. The old action becomes superseded, and its " +
 				"votes do not carry over. Whoever edits may approve the revision where the policy lets them: alone up to L3 unless its " +
 				"edits.approve_up_to says otherwise, and as one of several. With approve, the caller's approval is stored with the edit, or " +
 				"neither is. With dry_run nothing is stored, and the answer is the revision as it would be: 200, without id and digest. " +
-				"A cannot_edit says in reason why: unchanged, denied, not_editable or proposer_disabled; of a correction also others_approve and dead_letter_closed. Nothing is stored then.",
+				"The reason of cannot_edit is unchanged, denied, not_editable or proposer_disabled; for a correction also " +
+				"others_approve or dead_letter_closed. Nothing is stored then.",
 			roles: editors, token: tokenRequired, thing: ThingAction,
 			status: http.StatusCreated, replays: true, out: typeOf[gatehouse.Action](), idempotent: true,
 			codes: append([]gatehouse.Code{

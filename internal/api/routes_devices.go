@@ -23,7 +23,7 @@ func (s *Server) deviceRoutes() []route {
 		{
 			method: "GET", path: "/devices", name: "listDevices", tag: tagNotifications,
 			summary: "List your devices",
-			doc: "The browsers in which the caller gets notifications by web push, the newest first. Browsers are added " +
+			doc: "Lists the browsers in which the caller gets notifications by web push, the newest first. People add browsers " +
 				"in the console.",
 			status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Device]](),
 			handler: plain(func(ctx context.Context, _ *call) (reply, error) { return list(d.ListDevices(ctx)) }),
@@ -37,8 +37,8 @@ func (s *Server) deviceRoutes() []route {
 		}, {
 			method: "POST", path: "/devices/{id}/test", name: "testDevice", tag: tagNotifications,
 			summary: "Send a test to one of your devices",
-			doc: "The answer comes once the push service has answered, or after 25 seconds, and its status tells what " +
-				"became of the test.",
+			doc: "Answers once the push service has answered, or after 25 seconds. The status tells whether the push service " +
+				"took the test.",
 			thing: ThingDevice, status: http.StatusOK, out: typeOf[gatehouse.Notification](),
 			codes: []gatehouse.Code{gatehouse.CodeUnsupported},
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {

@@ -32,9 +32,9 @@ func (s *Server) dispatchRoutes() []route {
 			}),
 		}, {
 			method: "GET", path: "/pushes/health", name: "dispatchHealth", tag: tagDispatch,
-			summary: "Tell how the connectors and the queue do",
-			doc: "Per connector: its breaker, what waits, the outcomes of the last hour, the last success and the last error of the last 24 hours. " +
-				"And the depth of the queue, with the age of its oldest push, at 48 points of the last 24 hours.",
+			summary: "Show the health of connectors and queue",
+			doc: "Each connector has its breaker, the pushes that wait, the outcomes of the last hour, and the last success and " +
+				"error of the last 24 hours. The queue has its depth and the age of its oldest push at 48 points of these hours.",
 			roles: readers, status: http.StatusOK, out: typeOf[gatehouse.DispatchHealth](),
 			handler: plain(func(ctx context.Context, _ *call) (reply, error) {
 				return answer(s.cfg.Dispatch.DispatchHealth(ctx))
@@ -59,7 +59,8 @@ func (s *Server) dispatchRoutes() []route {
 			summary: "List dead letters",
 			doc:     "Every push that needs a person: failed and not discarded, or of an unknown outcome. Each says what the target said, whether a replay is safe, and why. A dead letter's id is its push's.",
 			roles:   readers, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.DeadLetter]](),
-			query: paging(append(deadLetterParams(), param{name: "group", max: 64, doc: "Only those of the group with this key."})...),
+			query: paging(append(deadLetterParams(),
+				param{name: "group", max: 64, doc: "Only those of the group with this key."})...),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
 				f := deadLetterFilter(c)
 				f.Group, f.Limit, f.Cursor = c.query["group"], c.query.limit(), c.query["cursor"]
@@ -68,8 +69,9 @@ func (s *Server) dispatchRoutes() []route {
 		}, {
 			method: "GET", path: "/dead-letters/groups", name: "groupDeadLetters", tag: tagDispatch,
 			summary: "Group dead letters by error",
-			doc: "By connector, code, status and the target's words, the largest group first; words that differ only in tokens with a digit are the same. " +
-				"Counts at most the newest 5,000. The key of a group selects its dead letters in the list, and in the filter of replay, discard and resolve.",
+			doc: "A group has one connector, code and status, and the same words of the target; tokens with a digit, such as " +
+				"ids, are not compared. The largest group comes first. Counts at most the newest 5,000 dead letters. The key of " +
+				"a group selects its dead letters in the list, and in the filter of replay, discard and resolve.",
 			roles: readers, status: http.StatusOK, out: typeOf[gatehouse.DeadLetterGroups](),
 			query: deadLetterParams(),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {

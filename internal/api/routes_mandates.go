@@ -27,7 +27,7 @@ func (s *Server) mandateRoutes() []route {
 		{
 			method: "GET", path: "/mandates", name: "listMandates", tag: tagDecisions,
 			summary: "List mandates",
-			doc:     "All of the tenant, the newest first, those that have ended among them. A proposer reads its own.",
+			doc:     "Lists the tenant's mandates, also ended ones, the newest first. A proposer reads its own.",
 			roles:   readers, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Mandate]](),
 			handler: plain(func(ctx context.Context, _ *call) (reply, error) { return list(m.ListMandates(ctx)) }),
 		}, {
@@ -43,13 +43,13 @@ func (s *Server) mandateRoutes() []route {
 			}),
 		}, {
 			method: "GET", path: "/mandates/{id}", name: "getMandate", tag: tagDecisions,
-			summary: "Read a mandate", doc: "With what has been used of it.",
+			summary: "Read a mandate", doc: "Shows its limits and what was used of them.",
 			roles: readers, thing: ThingMandate, status: http.StatusOK, out: typeOf[gatehouse.Mandate](),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) { return answer(m.FindMandate(ctx, c.id)) }),
 		}, {
 			method: "POST", path: "/mandates/{id}/narrow", name: "narrowMandate", tag: tagDecisions,
 			summary: "Lower the limits of a mandate at once",
-			doc:     "By any approver. What is left out stays. Widening needs a new plan.",
+			doc:     "Any approver may. A limit that is left out stays. Wider limits need a new plan.",
 			roles:   people, mints: true, thing: ThingMandate, idempotent: true,
 			status: http.StatusOK, out: typeOf[gatehouse.Mandate](),
 			handler: body(nil, func(ctx context.Context, c *call, in *gatehouse.Narrowing) (reply, error) {
@@ -57,11 +57,11 @@ func (s *Server) mandateRoutes() []route {
 			}),
 		},
 		change("pause", "pauseMandate", "Pause a mandate at once",
-			"By any approver. A failed action, or one of unknown outcome, pauses it too. Repeated, it changes nothing.",
+			"Any approver may. A failed action, or one of unknown outcome, pauses it too. A repeated call changes nothing.",
 			m.PauseMandate),
 		change("resume", "resumeMandate", "Resume a paused mandate",
-			"By an approver who may decide what its agent proposes.", m.ResumeMandate),
+			"An approver who may decide what the agent proposes may resume it.", m.ResumeMandate),
 		change("revoke", "revokeMandate", "End a mandate at once",
-			"By any approver. What it has approved stays approved. Repeated, it changes nothing.", m.RevokeMandate),
+			"Any approver may. Actions that it approved stay approved. A repeated call changes nothing.", m.RevokeMandate),
 	}
 }

@@ -35,7 +35,7 @@ func (s *Server) notificationRoutes() []route {
 			summary: "List who was told what",
 			doc: "One row for each recipient and channel, the newest first. " +
 				"accepted says that the next hop took the message, " +
-				"delivered that it is where it is read, muted that there was nothing left to tell.",
+				"delivered that it is where it is read, muted that there was nothing left to tell or the recipient does not want it.",
 			roles: watchers, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Notification]](),
 			query: paging(
 				param{

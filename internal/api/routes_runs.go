@@ -64,16 +64,18 @@ func (s *Server) runRoutes() []route {
 				if text := c.query["input"]; text != "" {
 					var ok bool
 					if f.InputField, f.InputValue, ok = gatehouse.ReadInputFilter(text); !ok {
-						return reply{}, gatehouse.Violations{{Pointer: "/query/input", Detail: "must be a name and a value, such as customer=ACME"}}.Err()
+						return reply{}, gatehouse.Violations{{
+							Pointer: "/query/input", Detail: "must be a name and a value, such as customer=ACME",
+						}}.Err()
 					}
 				}
 				return answer(s.cfg.Runs.ListRuns(ctx, f))
 			}),
 		}, {
 			method: "GET", path: "/runs/queues", name: "getRunQueues", tag: tagRuns,
-			summary: "Tell what waits for workers, and who works",
-			doc: "The tools with ready steps, what each worker holds with the end of its latest lease, and the next run of each schedule. " +
-				"No store knows which workers poll.",
+			summary: "Show the queues, workers and schedules of runs",
+			doc: "Lists the tools with ready steps, what each worker holds with the end of its latest lease, and the next run of " +
+				"each schedule. A worker that holds nothing is not listed.",
 			roles: readers, status: http.StatusOK, out: typeOf[gatehouse.RunQueues](),
 			handler: plain(func(ctx context.Context, _ *call) (reply, error) {
 				return answer(s.cfg.Runs.RunQueues(ctx))
@@ -109,8 +111,9 @@ func (s *Server) runRoutes() []route {
 		}, {
 			method: "POST", path: "/runs/{id}/retry", name: "retryRun", tag: tagRuns,
 			summary: "Begin a failed or canceled run again, or an ended one from a step",
-			doc: "A new run of the same version with the same input. Steps that succeeded are taken over with their output. With from, the id of " +
-				"a step, that step and all that need it are done again; a change that was made already is not made twice.",
+			doc: "Starts a new run of the same version with the same input. Steps that succeeded are taken over with their " +
+				"output. With from, the id of a step, that step and all that need it are done again; a change that was made " +
+				"already is not made twice.",
 			roles: steerers, thing: ThingRun, status: http.StatusCreated, out: typeOf[gatehouse.Run](), idempotent: true,
 			codes: []gatehouse.Code{gatehouse.CodeTooLate},
 			handler: maybe(body(checkRetryRun, func(ctx context.Context, c *call, in *retryRun) (reply, error) {

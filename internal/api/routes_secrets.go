@@ -8,7 +8,7 @@ import (
 )
 
 // secretRoutes manage the secrets of the store. They store no answers under an
-// Idempotency-Key: the hash of the request would be one of a secret.
+// Idempotency-Key, because the store would then hold a hash of the secret.
 func (s *Server) secretRoutes() []route {
 	k := s.cfg.Secrets
 	if k == nil {
@@ -19,14 +19,14 @@ func (s *Server) secretRoutes() []route {
 		{
 			method: "GET", path: "/secrets", name: "listSecrets", tag: tagAdmin,
 			summary: "List the secrets of the store",
-			doc: "Of the caller's tenant, by name; never a value. missing ones are named by the configuration and not set; unreadable " +
-				"ones are sealed under a master key that the server does not have.",
+			doc: "Lists the secrets of the caller's tenant by name, never a value. The configuration names a missing secret that " +
+				"nobody has set. An unreadable secret is sealed under a master key that the server does not have.",
 			roles: admins, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Secret]](),
 			handler: plain(func(ctx context.Context, _ *call) (reply, error) { return list(k.ListSecrets(ctx)) }),
 		}, {
 			method: "POST", path: "/secrets", name: "setSecret", tag: tagAdmin,
 			summary: "Store a secret",
-			doc:     "That is not there, or was revoked. Connectors whose configuration refers to it use it within seconds.",
+			doc:     "The name must be new, or its secret revoked. Connectors that name the secret use it within seconds.",
 			roles:   admins, mints: true, status: http.StatusCreated, out: typeOf[gatehouse.Secret](),
 			codes: append(codes, gatehouse.CodeAlreadyExists),
 			handler: body(nil, func(ctx context.Context, _ *call, in *gatehouse.NewSecret) (reply, error) {
@@ -36,14 +36,15 @@ func (s *Server) secretRoutes() []route {
 			method: "POST", path: "/secrets/{id}/rotate", name: "rotateSecret", tag: tagAdmin,
 			summary: "Replace the value of a secret",
 			doc:     "Connectors use the new value within seconds, without a restart; approvals stay.",
-			roles:   admins, mints: true, thing: ThingSecret, status: http.StatusOK, out: typeOf[gatehouse.Secret](), codes: codes,
+			roles:   admins, mints: true, thing: ThingSecret, status: http.StatusOK, out: typeOf[gatehouse.Secret](),
+			codes: codes,
 			handler: body(nil, func(ctx context.Context, c *call, in *gatehouse.SecretValue) (reply, error) {
 				return answer(k.RotateSecret(ctx, gatehouse.NewSecret{Name: c.id, Value: in.Value}))
 			}),
 		}, {
 			method: "POST", path: "/secrets/{id}/revoke", name: "revokeSecret", tag: tagAdmin,
 			summary: "Delete the value of a secret",
-			doc: "What its connectors would do then waits, and ends among the dead letters when it is not set again. Repeated, it " +
+			doc: "Pushes of its connectors wait, and become dead letters if the secret is not set again. A repeated call " +
 				"changes nothing.",
 			roles: admins, mints: true, thing: ThingSecret, status: http.StatusOK, out: typeOf[gatehouse.Secret](),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) { return answer(k.RevokeSecret(ctx, c.id)) }),

@@ -16,8 +16,9 @@ func (s *Server) targetRoutes() []route {
 	return []route{{
 		method: "GET", path: "/proposed-actions/{id}/target", name: "readTarget", tag: tagActions,
 		summary: "Read the target of an action now",
-		doc: "Asks the target system, through the connector: of a pending action its own target, of an applied one what its reversal would change. " +
-			"Changes nothing. A cannot_rebase says that the state cannot be read, a busy that the target did not answer. A program reads for its own actions only.",
+		doc: "The connector reads the target of a pending action, or what the reversal of an applied action would change. " +
+			"Nothing is changed. cannot_rebase: the state cannot be read. busy: the target did not answer. A program may " +
+			"read for its own actions only.",
 		roles: []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleApprover, gatehouse.RoleOperator}, thing: ThingAction,
 		status: http.StatusOK, out: typeOf[gatehouse.TargetState](),
 		codes: []gatehouse.Code{gatehouse.CodeCannotRebase},
@@ -60,8 +61,9 @@ type reported struct {
 var targetHookRoute = route{
 	method: "POST", path: "/hooks/targets/{source}", name: "reportTarget", tag: tagActions,
 	summary: "Report a changed target, signed",
-	doc: "Needs no key: the signature that the configuration asks of this source is the authority. Marks open actions as POST /targets/changed " +
-		"does, on entities of the source's connector only. A repeated delivery gets the first answer, with Idempotency-Replayed: true.",
+	doc: "Needs no key: the signature that the configuration requires of this source is the authority. Marks open " +
+		"actions as POST /targets/changed does, but only on entities of the source's connector. A repeated delivery gets " +
+		"the first answer, with Idempotency-Replayed: true.",
 	status: http.StatusOK, out: typeOf[reported](), open: true,
 	codes: []gatehouse.Code{gatehouse.CodeBadSignature, gatehouse.CodeNotFound, gatehouse.CodeKeyReused},
 }

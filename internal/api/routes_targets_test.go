@@ -72,10 +72,12 @@ func TestTargetReportsAreDocumented(t *testing.T) {
 	t.Parallel()
 	doc, _ := readDocument(t, newServer(t, newFake()))
 	op := doc.Paths[Prefix+"/hooks/targets/{source}"]["post"]
-	if op.OperationID != "reportTarget" || op.Security == nil || len(op.Security) != 0 || op.Parameters[0].Name != "source" {
+	if op.OperationID != "reportTarget" || op.Security == nil || len(op.Security) != 0 ||
+		op.Parameters[0].Name != "source" {
 		t.Errorf("%+v", op)
 	}
-	for status, want := range map[string]string{"200": "", "401": "bad_signature", "404": "not_found", "429": "rate_limited"} {
+	for status, want := range map[string]string{"200": "", "401": "bad_signature", "404": "not_found",
+		"429": "rate_limited"} {
 		if r, ok := op.Responses[status]; !ok || strings.Join(r.Codes, " ") != want {
 			t.Errorf("%s: %v", status, r.Codes)
 		}

@@ -26,8 +26,8 @@ type Before struct {
 // ClaimedBefore returns the proposer's statement, unchecked.
 func ClaimedBefore(a *gatehouse.Action) Before { return Before{ByProposer, a, a} }
 
-// ReadBefore returns what was read at the target. Of a target that is gone it keeps
-// what the proposer says: nothing of it can be undone.
+// ReadBefore returns the state that was read from the target. For a target that is gone
+// it keeps the state that the proposer claims, because there is no other.
 func ReadBefore(a *gatehouse.Action, read *gatehouse.TargetState) Before {
 	now := *a
 	if read.Gone {

@@ -16,10 +16,13 @@ func TestBeforeSaysWhereItComesFrom(t *testing.T) {
 		moved  int
 	}{
 		"claimed": {card.ClaimedBefore(a), "Change price of SKU-1 from 10.00 (as the agent says) to 12.50 USD; reversible", 0},
-		"gone":    {card.ReadBefore(a, &gatehouse.TargetState{Gone: true}), "Change price of SKU-1 from 10.00 (as the agent says) to 12.50 USD", 0},
-		"read": {card.ReadBefore(a, &gatehouse.TargetState{CurrentState: `{"currency":"USD","price":"10.00"}`, Matches: true}),
+		"gone": {card.ReadBefore(a, &gatehouse.TargetState{Gone: true}),
+			"Change price of SKU-1 from 10.00 (as the agent says) to 12.50 USD", 0},
+		"read": {card.ReadBefore(a,
+			&gatehouse.TargetState{CurrentState: `{"currency":"USD","price":"10.00"}`, Matches: true}),
 			"Change price of SKU-1 from 10.00 to 12.50 USD; reversible", 0},
-		"differs": {card.ReadBefore(a, &gatehouse.TargetState{Version: "8", CurrentState: `{"currency":"USD","price":"11.11"}`}),
+		"differs": {card.ReadBefore(a,
+			&gatehouse.TargetState{Version: "8", CurrentState: `{"currency":"USD","price":"11.11"}`}),
 			"Change price of SKU-1 from 11.11 (the agent says 10.00) to 12.50 USD; reversible", 1},
 	} {
 		if got := c.before.Describe().String(); got != c.want {

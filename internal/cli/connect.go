@@ -25,6 +25,7 @@ type service interface {
 	gatehouse.DelegationService
 	gatehouse.GrantService
 	gatehouse.DeviceService
+	gatehouse.PreferenceService
 	gatehouse.MandateService
 	gatehouse.InsightService
 	gatehouse.TargetService

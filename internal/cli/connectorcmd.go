@@ -63,7 +63,8 @@ func (c *connectorListCmd) Run(g *globals) error {
 			return fmt.Errorf("connector %s: %s", name, redactor.Text(err.Error()))
 		}
 		one := listedConnector{
-			Name: name, Type: entry.Type, Tenants: entry.Tenants, Open: serve.OpenOf(b.Connector), Classes: classesOf(b.Connector),
+			Name: name, Type: entry.Type, Tenants: entry.Tenants, Open: serve.OpenOf(b.Connector),
+			Classes: classesOf(b.Connector),
 		}
 		if one.Tenants == nil {
 			one.Tenants = []string{"default"}

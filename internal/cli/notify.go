@@ -19,6 +19,8 @@ type notifyCmd struct {
 	Bounce   notifyBounceCmd   `cmd:"" help:"Take a mail that a mail server returned, on stdin."`
 	Device   notifyDeviceCmd   `cmd:"" help:"List, test and remove the browsers that get your notifications."`
 
+	Preferences notifyPreferencesCmd `cmd:"" help:"Show and choose which messages you get on each channel."`
+
 	SlackManifest notifySlackManifestCmd `cmd:"" help:"Print the manifest of the Slack app."`
 }
 
@@ -34,8 +36,8 @@ func (*notifyListCmd) Help() string {
 	return `
 One line for each recipient and channel, the newest first. accepted says that the
 next hop took the message, delivered that it is where it is read, muted that there
-was nothing left to tell. Piped output has these columns: id, time, kind, action,
-channel, recipient, status, attempts, error.
+was nothing left to tell or the recipient does not want it. Piped output has these
+columns: id, time, kind, action, channel, recipient, status, attempts, error.
 
 Examples:
 

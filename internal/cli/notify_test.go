@@ -38,7 +38,10 @@ func TestChannelsPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	source := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindSubmatch(page)[1]
-	commands := regexp.MustCompile("(?s)```sh\n(.*?)```").FindSubmatch(page)[1]
+	var commands string
+	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllSubmatch(page, 2) {
+		commands += string(block[1])
+	}
 	text := string(source)
 	for from, to := range map[string]string{
 		"smtp: smtp.example.com:587": "smtp: " + smtp.Addr + "\n    ca: |\n      " + strings.ReplaceAll(smtp.CA,
@@ -105,7 +108,7 @@ func TestChannelsPage(t *testing.T) {
 	}
 
 	var out string
-	for line := range strings.Lines(string(commands)) {
+	for line := range strings.Lines(commands) {
 		args := strings.Fields(line)[1:]
 		var stdout, stderr bytes.Buffer
 		g := globals{IO: term.IO{
@@ -118,7 +121,7 @@ func TestChannelsPage(t *testing.T) {
 	}
 	for _, want := range []string{
 		"audit-hook\twebhook\tworks", "mail\temail\tworks", "\tadmin\taccepted", "\tben\taccepted\t1\t",
-		"asked\t" + a.ID,
+		"asked\t" + a.ID, "mail\temail\tyes\toutcomes,digests\t20:00-07:00 Europe/Berlin\n", "mail\temail\tyes\t\t\n",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the commands do not print %q:\n%s", want, out)

@@ -10,13 +10,13 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// Tests run two builds of the program. Servers run the test binary itself, so under
-// "go test -race" the race detector watches them: all that the tests start, and the scripts
-// in serving, whose commands serve too. So do programs that work on several requests at a time: the
-// MCP proxy, gatehouse review, gatehouse bench. All other commands end after a request or two;
-// they run a plain build, which starts in a third of the time.
+// Under "go test -race", tests run two builds of the program. The test binary itself, which the race
+// detector watches, runs the programs that work on several requests at a time: the server that the
+// scripts' command "server" starts, gatehouse dev, mcp proxy, mcp serve, review and run watch, and
+// every command of the scripts in serving. All other commands run a plain build, which starts in a
+// third of the time, among them gatehouse bench, and gatehouse serve where a script starts it itself.
 
-// serving names the scripts whose commands are servers.
+// serving names the scripts all of whose commands the race detector watches, because they serve.
 var serving = []string{"script-demo", "script-demo_terminal"}
 
 // watched is the path of the program that the race detector watches, if it watches the tests.

@@ -7,7 +7,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// pushHealthCmd tells how the connectors and the queue do.
+// pushHealthCmd shows the health of connectors and queue.
 type pushHealthCmd struct {
 	Queue bool `help:"Print the queue over the last 24 hours instead."`
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// runQueuesCmd tells what waits for workers, who works, and what is scheduled.
+// runQueuesCmd shows the queues, the workers and the schedules of runs.
 type runQueuesCmd struct{}
 
 func (*runQueuesCmd) Help() string {
@@ -42,7 +42,8 @@ func (*runQueuesCmd) Run(g *globals, api service) error {
 		t.Add("queue", x.Tool, held, g.At(x.OldestAt))
 	}
 	for _, w := range q.Workers {
-		t.Add("worker", w.Worker, strconv.Itoa(w.Steps)+" steps, "+strconv.Itoa(w.Pushes)+" pushes: "+strings.Join(w.Tools, ", "), g.At(w.LeaseUntil))
+		held := strconv.Itoa(w.Steps) + " steps, " + strconv.Itoa(w.Pushes) + " pushes: " + strings.Join(w.Tools, ", ")
+		t.Add("worker", w.Worker, held, g.At(w.LeaseUntil))
 	}
 	for _, s := range q.Schedules {
 		t.Add("schedule", s.Workflow, "version "+strconv.Itoa(s.Version), g.At(s.NextAt))

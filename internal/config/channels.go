@@ -95,7 +95,7 @@ type Route struct {
 	Risk int `yaml:"risk"`
 	// Amount is the least amount of a change, such as 10000; absent for all.
 	Amount string `yaml:"amount"`
-	// Currency is that of the amount, such as EUR; absent for any.
+	// Currency is the currency of the amount, such as EUR; absent for any.
 	Currency string `yaml:"currency"`
 	// Groups are the groups that the approval asks; absent for all.
 	Groups []string `yaml:"groups"`

@@ -54,7 +54,7 @@ type actionPage struct {
 	// undo is the time until which this person can withdraw the approval, zero when they cannot.
 	undo                time.Time
 	canReverse, canEdit bool
-	// readsReversal is set when the page asks for the state of what the reversal would change;
+	// readsReversal is set when the page loads the state that a reversal would change;
 	// reversed is that state, nil for not known.
 	readsReversal bool
 	reversed      *gatehouse.TargetState

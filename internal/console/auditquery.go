@@ -101,10 +101,10 @@ func auditKinds() []auditKind {
 		{"deliveries", "Deliveries to targets", []string{"push.", "action."}},
 		{"runs", "Runs and workflows", []string{"run.", "step.", "workflow."}},
 		{"policies", "Policies", []string{"policy."}},
-		{"people", "People, agents and rights", []string{"principal.", "group.", "delegation.", "grant.", "mandate.", "tenant.",
-			"admin."}},
+		{"people", "People, agents and rights", []string{"principal.", "group.", "delegation.", "grant.", "mandate.",
+			"tenant.", "admin."}},
 		{"access", "Sign-ins and keys", []string{"session.", "setup_link.", "identity.", "passkey.", "key.",
-			"edit_token.", "link.", "device.", "secret."}},
+			"edit_token.", "link.", "device.", "preference.", "secret."}},
 		{"system", "Links, channels and archive", []string{"review.created", "channel.", "webpush.", "archive."}},
 	}
 }

@@ -95,6 +95,7 @@ var auditSentences = map[string]string{
 	"link.key_created":   "{by} created a key that signs links",
 	"link.key_rotated":   "{by} replaced the key that signs links",
 	"link.key_revoked":   "{by} revoked a key that signs links",
+	"preference.changed": "{by} changed which messages {whom} gets",
 	"device.added":       "{by} added a device for notifications",
 	"device.removed":     "{by} removed a device for notifications",
 
@@ -102,7 +103,7 @@ var auditSentences = map[string]string{
 	"webpush.key_created": "{by} created the key for notifications on devices",
 
 	"channel.failing":   "The channel {of} fails: {error}",
-	"channel.off":       "The channel {of} lost its receiver: {error}",
+	"channel.off":       "The channel {of} is switched off: {error}",
 	"channel.recovered": "The channel {of} works again",
 	"archive.stored":    "{by} moved finished actions into the archive",
 }

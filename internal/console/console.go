@@ -38,6 +38,10 @@ type Config struct {
 	Grants Grants
 	// Devices lets people manage the browsers that get their notifications; nil leaves its page out.
 	Devices Devices
+	// Preferences lets people choose their messages; nil leaves that part of the page out.
+	Preferences gatehouse.PreferenceService
+	// Unsubscribe serves the links in digests; nil leaves the page out.
+	Unsubscribe gatehouse.UnsubscribeService
 	// Mandates lets people stop what they approved; nil leaves its page out.
 	Mandates gatehouse.MandateService
 	// LogChecker verifies the audit log.
@@ -138,6 +142,7 @@ func (c *Console) routes() []route {
 		c.baseRoutes(),
 		c.signinRoutes(),
 		c.reviewRoutes(),
+		c.unsubscribeRoutes(),
 		c.inboxRoutes(),
 		c.actionRoutes(),
 		c.runRoutes(),

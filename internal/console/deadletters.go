@@ -33,7 +33,7 @@ type errorGroupView struct {
 // single reports whether the group is one dead letter, which then stands for itself.
 func (g errorGroupView) single() bool { return g.Count == 1 && len(g.rows) == 1 }
 
-// deadList is the list of what needs a person, grouped by error.
+// deadList is the list of dead letters, grouped by error.
 type deadList struct {
 	filter gatehouse.DeadLetterFilter
 	// since is the filter's time as the form shows it.
@@ -122,7 +122,8 @@ func (l *deadList) filtered() bool { return l.filter != gatehouse.DeadLetterFilt
 func (l *deadList) deadPath(path string, more ...string) string {
 	q := url.Values{}
 	for i, pairs := 0, append([]string{
-		"connector", l.filter.Connector, "code", l.filter.Code, "status", string(l.filter.Status), "since", l.since, "group", l.filter.Group,
+		"connector", l.filter.Connector, "code", l.filter.Code, "status", string(l.filter.Status), "since", l.since,
+		"group", l.filter.Group,
 	}, more...); i+1 < len(pairs); i += 2 {
 		if pairs[i+1] != "" {
 			q.Set(pairs[i], pairs[i+1])
@@ -182,7 +183,7 @@ func (p *groupPlanned) button() string {
 	return "Record " + n
 }
 
-// selection reads what an act is done to: the selected dead letters, or a group. A group is a dry
+// selection reads the dead letters that an act concerns: the selected ones, or a group. A group is a dry
 // run until the form is sent again with the button of the plan.
 func (v *view) selection(what string) (gatehouse.DeadLetterSelection, error) {
 	if group := v.form("group"); group != "" {
@@ -263,7 +264,8 @@ func (c *Console) resolveGroup(v *view) error {
 // replay puts dead letters back into the queue.
 func (c *Console) replay(v *view) error {
 	return c.actOn(v, "retry", func(s gatehouse.DeadLetterSelection, p *dispatchPage) (err error) {
-		p.replayed, err = c.cfg.Dispatch.ReplayDeadLetters(v.ctx, gatehouse.ReplayRequest{IDs: s.IDs, Filter: s.Filter, DryRun: s.DryRun})
+		p.replayed, err = c.cfg.Dispatch.ReplayDeadLetters(v.ctx,
+			gatehouse.ReplayRequest{IDs: s.IDs, Filter: s.Filter, DryRun: s.DryRun})
 		if err == nil && s.DryRun {
 			p.plan, p.replayed = v.planned(actReplay, p.replayed.Replayed, p.replayed.Results), nil
 		}
@@ -279,7 +281,7 @@ func resultTone(r *gatehouse.DeadLetterAnswer) string {
 	return "good"
 }
 
-// closedTitle says what became of dead letters that were discarded or settled.
+// closedTitle says how many dead letters were discarded or settled.
 func closedTitle(r *gatehouse.DeadLetterAnswer) string {
 	did := "closed"
 	for _, x := range r.Results {

@@ -18,14 +18,16 @@ func TestDeadLettersByError(t *testing.T) {
 	bot, ana := w.agent("bot"), w.signIn("ana", gatehouse.RoleApprover)
 	root, ops := w.signIn("root", gatehouse.RoleAdmin), w.signIn("otto", gatehouse.RoleOperator)
 	refused := func(sku, words string) *gatehouse.Action {
-		return w.settled(w.propose(bot, func(p *gatehouse.Proposal) { p.Target.EntityRef = sku }), ana, gatehouse.PushFailed, "http_422", words)
+		a := w.propose(bot, func(p *gatehouse.Proposal) { p.Target.EntityRef = sku })
+		return w.settled(a, ana, gatehouse.PushFailed, "http_422", words)
 	}
 	for i := range 6 {
 		refused("SKU-"+strconv.Itoa(i), "SKU-"+strconv.Itoa(i)+" is <b>locked</b>")
 	}
 	single := refused("SKU-9", "the price is too high")
 
-	page := root.get("/dispatch").want(http.StatusOK).has("7 dead letters", "2 groups", testid("dead-group"), testid("group-replay"),
+	page := root.get("/dispatch").want(http.StatusOK).has("7 dead letters", "2 groups", testid("dead-group"),
+		testid("group-replay"),
 		"SKU-5 is &lt;b&gt;locked&lt;/b&gt;", single.Push.ID).lacks("<b>locked</b>")
 	key := regexp.MustCompile(`data-key="([0-9a-f]{16})"`).FindStringSubmatch(page.body)[1]
 	ana.get("/dispatch").want(http.StatusOK).has(testid("dead-group")).lacks(testid("group-acts"), testid("correct"))
@@ -47,7 +49,8 @@ func TestDeadLettersByError(t *testing.T) {
 		t.Errorf("another group's push is %s", got)
 	}
 
-	unknown := w.settled(w.propose(bot, func(p *gatehouse.Proposal) { p.Target.EntityRef = "SKU-8" }), ana, gatehouse.PushUnknown, "timeout", "no answer")
+	unknown := w.settled(w.propose(bot, func(p *gatehouse.Proposal) { p.Target.EntityRef = "SKU-8" }), ana,
+		gatehouse.PushUnknown, "timeout", "no answer")
 	page = ops.get("/dispatch?status=unknown").want(http.StatusOK)
 	key = regexp.MustCompile(`data-key="([0-9a-f]{16})"`).FindStringSubmatch(page.body)[1]
 	ops.post("/dispatch/resolve", "group", key, "outcome", "applied", "reason", "seen").want(http.StatusOK).
@@ -75,11 +78,13 @@ func TestCorrectAndResend(t *testing.T) {
 		t.Fatalf("the form has no field with the price:\n%s", form.body)
 	}
 	values := []string{"digest", string(a.Digest), field[1], "11.90", "note", "the list says 11.90"}
-	ops.post("/actions/"+a.ID+"/edit/review", append(values, "do", "check")...).want(http.StatusOK).has("11.90", testid("edit-word"))
+	ops.post("/actions/"+a.ID+"/edit/review", append(values, "do", "check")...).
+		want(http.StatusOK).has("11.90", testid("edit-word"))
 	if got := w.action(a.ID); got.Superseded != "" {
 		t.Fatal("a check has proposed it")
 	}
-	ops.post("/actions/"+a.ID+"/edit/review", append(values, "do", "save")...).want(http.StatusOK).has("Edited by otto", "the list says 11.90")
+	ops.post("/actions/"+a.ID+"/edit/review", append(values, "do", "save")...).
+		want(http.StatusOK).has("Edited by otto", "the list says 11.90")
 	old := w.action(a.ID)
 	if old.Superseded == "" || old.Status != gatehouse.StatusFailed {
 		t.Errorf("the failed action is %s, superseded by %q", old.Status, old.Superseded)
@@ -94,8 +99,9 @@ func TestHealthOfTheDispatch(t *testing.T) {
 	w := newWorld(t)
 	bot, ana := w.agent("bot"), w.signIn("ana", gatehouse.RoleApprover)
 	a := w.settled(w.propose(bot, nil), ana, gatehouse.PushFailed, "http_422", "the price is <b>too high</b>")
-	page := ana.get("/dispatch?tab=health").want(http.StatusOK).has(testid("connectors"), testid("queue-depth"), testid("queue-oldest"),
-		testid("queue-table"), a.Connector, "http_422", "&lt;b&gt;too high&lt;/b&gt;", "0 applied, 1 failed").lacks("<b>too high</b>")
+	page := ana.get("/dispatch?tab=health").want(http.StatusOK).has(testid("connectors"), testid("queue-depth"),
+		testid("queue-oldest"), testid("queue-table"), a.Connector, "http_422", "&lt;b&gt;too high&lt;/b&gt;",
+		"0 applied, 1 failed").lacks("<b>too high</b>")
 	if n := strings.Count(page.body, `<th scope="row">`); n < gatehouse.HealthPoints {
 		t.Errorf("the table has %d rows", n)
 	}
@@ -108,8 +114,10 @@ func TestTrends(t *testing.T) {
 	bot, ana := w.agent("bot"), w.signIn("ana", gatehouse.RoleApprover)
 	w.settled(w.propose(bot, nil), ana, gatehouse.PushFailed, "http_422", "no")
 	w.propose(bot, func(p *gatehouse.Proposal) { p.Target.EntityRef = "SKU-2" })
-	page := ana.get("/insights?window=30d").want(http.StatusOK).has(testid("trend-proposed"), testid("trend-rejected"), testid("trend-table"))
-	bar := regexp.MustCompile(`<a href="(/inbox[^"]*)" aria-label="\d{4}-\d\d-\d\d: 2, 50.0 % of them approved by people"`).FindStringSubmatch(page.body)
+	page := ana.get("/insights?window=30d").want(http.StatusOK).has(testid("trend-proposed"), testid("trend-rejected"),
+		testid("trend-table"))
+	bar := regexp.MustCompile(`<a href="(/inbox[^"]*)" aria-label="\d{4}-\d\d-\d\d: 2, 50.0 % of them approved by people"`).
+		FindStringSubmatch(page.body)
 	if bar == nil {
 		t.Fatal("no bar for the two proposals")
 	}

@@ -30,6 +30,7 @@ func (c *Console) deviceRoutes() []route {
 	}
 	return []route{
 		{pattern: "GET " + devicesPath, handle: c.devices},
+		{pattern: "POST " + messagePreferencesPath, handle: c.setMessagePreference},
 		{pattern: "POST " + devicesPath + "/key", handle: c.devicesKey},
 		{pattern: "POST " + devicesPath + "/devices", handle: c.addDevice},
 		{pattern: "POST " + devicesPath + "/devices/{device}/test", handle: c.testDevice},
@@ -61,6 +62,11 @@ type devicesView struct {
 	// tested is the test that was just sent, nil for none.
 	tested *gatehouse.Notification
 	failed *gatehouse.Error
+	// preferences are the person's choices by channel, saved is the channel whose choice was just
+	// saved, and refusedChange the one that was refused.
+	preferences   []*gatehouse.Preference
+	saved         string
+	refusedChange *gatehouse.PreferenceChange
 }
 
 func (c *Console) devices(v *view) error { return c.showDevices(v, http.StatusOK, &devicesView{}) }
@@ -69,6 +75,16 @@ func (c *Console) showDevices(v *view, status int, p *devicesView) error {
 	var err error
 	if p.list, err = c.cfg.Devices.ListDevices(v.ctx); err != nil {
 		return err
+	}
+	if c.cfg.Preferences != nil {
+		if p.preferences, err = c.cfg.Preferences.ListPreferences(v.ctx); err != nil {
+			return err
+		}
+	}
+	for _, one := range p.preferences {
+		if p.refusedChange != nil && one.Channel == p.refusedChange.Channel {
+			one.Muted, one.Quiet = p.refusedChange.Muted, p.refusedChange.Quiet // as it was typed
+		}
 	}
 	p.on = c.cfg.Devices.SendsToDevices(v.ctx)
 	return v.render(status, "Notifications", settingsPath, devicesBody(v, p))
@@ -148,4 +164,12 @@ func (c *Console) devicesRefused(v *view, err error) error {
 // accepted reports whether a test has reached the push service.
 func accepted(n *gatehouse.Notification) bool {
 	return n.Status == gatehouse.NotificationAccepted || n.Status == gatehouse.NotificationDelivered
+}
+
+// quietHours are the quiet hours of a preference, or empty ones.
+func quietHours(p *gatehouse.Preference) gatehouse.QuietHours {
+	if p.Quiet == nil {
+		return gatehouse.QuietHours{}
+	}
+	return *p.Quiet
 }

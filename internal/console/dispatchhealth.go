@@ -19,7 +19,9 @@ type queueBar struct {
 }
 
 // queueBars draws one figure of the queue over time; label says a point's value.
-func queueBars(points []gatehouse.QueuePoint, value func(gatehouse.QueuePoint) int64, label func(gatehouse.QueuePoint) string) (bars []queueBar) {
+func queueBars(
+	points []gatehouse.QueuePoint, value func(gatehouse.QueuePoint) int64, label func(gatehouse.QueuePoint) string,
+) (bars []queueBar) {
 	var most int64
 	for _, q := range points {
 		most = max(most, value(q))
@@ -35,8 +37,9 @@ func queueBars(points []gatehouse.QueuePoint, value func(gatehouse.QueuePoint) i
 		}
 		height := max(2, float64(queueHeight)*float64(n)/float64(most))
 		bars = append(bars, queueBar{
-			x: decimals(float64(i) * step), y: decimals(queueHeight - height), width: decimals(step - 1.5), height: decimals(height),
-			title: clock(q.At) + ": " + label(q),
+			x: decimals(float64(i) * step), y: decimals(queueHeight - height), width: decimals(step - 1.5),
+			height: decimals(height),
+			title:  clock(q.At) + ": " + label(q),
 		})
 	}
 	return bars

@@ -74,7 +74,7 @@ func dispatchHealth(v *view, h *gatehouse.DispatchHealth) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "</tbody></table></div><p class=\"muted small\">The last success and the last error of the last 24 hours, for this tenant. A breaker of another replica shows by what waits for it.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "</tbody></table></div><p class=\"muted small\">Success and error are the last ones within 24 hours, for this tenant. Each replica has its own breaker: the page shows that of the replica that serves it.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -184,7 +184,7 @@ func dispatchHealth(v *view, h *gatehouse.DispatchHealth) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 17, "</tbody></table></div></details><p class=\"muted small\">What was due and had no outcome, from the times of the pushes. A push that was retried from the dead letters counts from when it was first due.</p></section>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 17, "</tbody></table></div></details><p class=\"muted small\">The charts count pushes that were due and had no outcome yet. A push that was retried from the dead letters counts from the time it was first due.</p></section>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -45,7 +45,8 @@ type inboxQuery struct {
 
 func readInboxQuery(values url.Values) inboxQuery {
 	q := inboxQuery{
-		Tab: oneOf(values.Get("tab"), tabTeam, tabDecided, tabAll), Type: values.Get("type"), By: values.Get("by"), Group: values.Get("group"), Text: values.Get("q"),
+		Tab: oneOf(values.Get("tab"), tabTeam, tabDecided, tabAll), Type: values.Get("type"), By: values.Get("by"),
+		Group: values.Get("group"), Text: values.Get("q"),
 		Open: values.Get("open"), Done: values.Get("done"), Cursor: values.Get("cursor"), Empty: values.Has("empty"),
 	}
 	if q.Tab == "" {
@@ -120,7 +121,8 @@ func decidedWords(how gatehouse.DecidedHow) string {
 
 // filtered reports whether any filter is set.
 func (q inboxQuery) filtered() bool {
-	return q.Type != "" || q.Risk != 0 || q.By != "" || q.Group != "" || q.Text != "" || q.Status != "" || q.Decided != "" || !q.From.IsZero() || !q.To.IsZero()
+	return q.Type != "" || q.Risk != 0 || q.By != "" || q.Group != "" || q.Text != "" || q.Status != "" ||
+		q.Decided != "" || !q.From.IsZero() || !q.To.IsZero()
 }
 
 // values are the query's URL parameters; defaults are left out.
@@ -201,7 +203,8 @@ func (q inboxQuery) next(cursor string, rows int) inboxQuery {
 // filter is the store's filter for this query.
 func (q inboxQuery) filter() gatehouse.ActionFilter {
 	f := gatehouse.ActionFilter{
-		ActionType: q.Type, RiskLevel: q.Risk, ProposedBy: q.By, AskedGroup: q.Group, Query: q.Text, Status: q.Status, Decided: q.Decided, Cursor: q.Cursor,
+		ActionType: q.Type, RiskLevel: q.Risk, ProposedBy: q.By, AskedGroup: q.Group, Query: q.Text, Status: q.Status,
+		Decided: q.Decided, Cursor: q.Cursor,
 		Sort: gatehouse.SortUrgency, Limit: gatehouse.DefaultLimit,
 	}
 	if q.history() {

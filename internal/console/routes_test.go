@@ -36,7 +36,7 @@ func (p *page) headers() {
 		"default-src 'none'", "script-src 'self'", "style-src 'self'", "form-action 'self'", "frame-ancestors 'none'", "base-uri 'none'",
 		"connect-src 'self'", "img-src 'self' data:", "font-src 'self'",
 	}
-	if strings.HasPrefix(p.url.Path, "/review/") { // the pages of links run no script
+	if strings.HasPrefix(p.url.Path, "/review/") || p.url.Path == "/unsubscribe" { // the pages of links run no script
 		parts = []string{"default-src 'none'", "form-action 'self'", "frame-ancestors 'none'", "base-uri 'none'"}
 	}
 	for _, part := range parts {

@@ -43,7 +43,8 @@ func readRunQuery(values url.Values) (q runQuery, err error) {
 
 func (q runQuery) values() url.Values {
 	v := url.Values{}
-	for name, value := range map[string]string{"status": string(q.Status), "workflow": q.Workflow, "input": q.Input, "cursor": q.Cursor} {
+	for name, value := range map[string]string{"status": string(q.Status), "workflow": q.Workflow, "input": q.Input,
+		"cursor": q.Cursor} {
 		if value != "" {
 			v.Set(name, value)
 		}

@@ -7,7 +7,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// runQueues shows what waits for workers, who works, and what is scheduled.
+// runQueues shows the queues, the workers and the schedules of runs.
 func (c *Console) runQueues(v *view) error {
 	q, err := c.cfg.Runs.RunQueues(v.ctx)
 	if err != nil {

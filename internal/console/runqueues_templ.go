@@ -46,7 +46,7 @@ func runQueuesView(v *view, q *gatehouse.RunQueues) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Queues\"><table class=\"list\" data-testid=\"queues\"><thead><tr><th scope=\"col\">Tool</th><th scope=\"col\">Oldest is ready</th><th scope=\"col\">Worker</th></tr></thead> <tbody>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Queues\"><table class=\"list\" data-testid=\"queues\"><thead><tr><th scope=\"col\">Tool</th><th scope=\"col\">Oldest step ready</th><th scope=\"col\">Worker</th></tr></thead> <tbody>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -129,7 +129,7 @@ func runQueuesView(v *view, q *gatehouse.RunQueues) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 15, "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Workers\"><table class=\"list\" data-testid=\"workers\"><thead><tr><th scope=\"col\">Worker</th><th scope=\"col\">Holds</th><th scope=\"col\">Of</th><th scope=\"col\">Lease</th></tr></thead> <tbody>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 15, "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Workers\"><table class=\"list\" data-testid=\"workers\"><thead><tr><th scope=\"col\">Worker</th><th scope=\"col\">Holds</th><th scope=\"col\">Tools</th><th scope=\"col\">Lease</th></tr></thead> <tbody>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

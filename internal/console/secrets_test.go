@@ -20,7 +20,8 @@ func TestSecretsPage(t *testing.T) {
 
 	ana.post(path, "name", "shop-token", "value", value).want(http.StatusForbidden)
 	root.post(path, "name", "no name", "value", value).want(http.StatusUnprocessableEntity).has("/name").lacks(value)
-	root.post(path, "name", "shop-token", "value", "abc").want(http.StatusUnprocessableEntity).has("/value", `value="shop-token"`)
+	root.post(path, "name", "shop-token", "value", "abc").want(http.StatusUnprocessableEntity).
+		has("/value", `value="shop-token"`)
 	root.post(path, "name", "shop-token", "value", value+"\r\n").want(http.StatusOK).
 		has(`data-id="shop-token"`, "by rosa", path+"/shop-token/rotate").lacks(value)
 	root.post(path, "name", "shop-token", "value", value).want(http.StatusConflict).lacks(value)
@@ -30,7 +31,8 @@ func TestSecretsPage(t *testing.T) {
 	}
 	root.post(path+"/shop-token/rotate", "value", value+"-2").want(http.StatusOK).has("<td>2</td>").lacks(value)
 	root.post(path + "/shop-token/revoke").want(http.StatusUnprocessableEntity)
-	root.post(path+"/shop-token/revoke", "sure", "yes").want(http.StatusOK).has("revoked").lacks(path + "/shop-token/rotate")
+	root.post(path+"/shop-token/revoke", "sure", "yes").want(http.StatusOK).
+		has("revoked").lacks(path + "/shop-token/rotate")
 	root.post(path+"/gone/revoke", "sure", "yes").want(http.StatusNotFound)
 	root.get("/settings/changes").want(http.StatusOK).has("Rotated:", "secret shop-token")
 	root.get("/audit").want(http.StatusOK).lacks(value)

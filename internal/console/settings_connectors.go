@@ -18,7 +18,7 @@ type ConnectorInfo struct {
 	// one that does.
 	Unready    string
 	Operations []ConnectorOperation
-	// Open has what is declared below L3.
+	// Open lists the operations and fields that are declared below L3.
 	Open []string
 }
 
@@ -26,10 +26,10 @@ type ConnectorInfo struct {
 type ConnectorOperation struct {
 	Operation string `json:"operation"`
 	Class     string `json:"class"`
-	// Level is that of a change without declared fields.
+	// Level is the risk level of a change without declared fields.
 	Level    int  `json:"level"`
 	Reverses bool `json:"reverses"`
-	// EntityTypes are those that it takes, none for any.
+	// EntityTypes are the entity types that it takes; none for any.
 	EntityTypes []string `json:"entity_types"`
 }
 
@@ -63,7 +63,7 @@ type connectorEntry struct {
 
 type connectorsPage struct {
 	rows []connectorEntry
-	// tested is the connector that was asked, with what came of it.
+	// tested is the connector that was tested, with the outcome.
 	tested, problem string
 	called          bool
 }

@@ -166,14 +166,14 @@ func grantState(g *gatehouse.Grant, now time.Time) string {
 	case string(gatehouse.GrantUsedUp):
 		return "used up"
 	case string(gatehouse.GrantRightLost):
-		return "ended: " + g.GrantorName + " may not decide"
+		return "ended: " + g.GrantorName + " or the agent lost the right"
 	case string(gatehouse.GrantPolicy):
 		return "ended by the policy"
 	}
 	return g.State(now)
 }
 
-// budgetUse says how much of a budget was used.
+// budgetUse says how much of a budget is used.
 func budgetUse(b *gatehouse.Budget) string {
 	s := strconv.Itoa(b.Used) + " of " + strconv.Itoa(b.Count)
 	for _, m := range b.Amounts {

@@ -103,7 +103,7 @@ func mandateState(m *gatehouse.Mandate, now time.Time) string {
 	case string(gatehouse.GrantUsedUp):
 		return "used up"
 	case string(gatehouse.GrantRightLost):
-		return "ended: an approver may not decide any more"
+		return "ended: an approver or the agent lost the right"
 	case string(gatehouse.GrantPolicy):
 		return "ended by the policy"
 	}

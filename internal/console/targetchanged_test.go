@@ -58,7 +58,8 @@ func TestApprovalStepsShowWhatTheyAskAbout(t *testing.T) {
 	}
 	path := "/actions/" + a.ID
 	ana.get(path).want(http.StatusOK).
-		has(testid("about"), "erp", `A&#34;&gt;&lt;script&gt;`, string(a.Approval.About.StateDigest)[:19], "The values before are the workflow&#39;s.").
+		has(testid("about"), "erp", `A&#34;&gt;&lt;script&gt;`, string(a.Approval.About.StateDigest)[:19],
+			"The values before are the workflow&#39;s.").
 		lacks("<script>x", testid("target-differs"))
 	w.drifts(`{"price":"11.11"}`)
 	ana.get(path+"/target").want(http.StatusOK).
@@ -70,7 +71,8 @@ func TestApprovalStepsShowWhatTheyAskAbout(t *testing.T) {
 	}
 	ana.get(path).want(http.StatusOK).has(testid("target-changed"), "its version is now", "and was")
 	d := gatehouse.Decision{Decision: gatehouse.Approve, Digest: a.Digest}
-	if _, err := w.gate.Decide(w.as(w.principal("ben", gatehouse.KindPerson, gatehouse.RoleApprover)), a.ID, d); gatehouse.CodeOf(err) != gatehouse.CodeTargetChanged {
+	ben := w.as(w.principal("ben", gatehouse.KindPerson, gatehouse.RoleApprover))
+	if _, err := w.gate.Decide(ben, a.ID, d); gatehouse.CodeOf(err) != gatehouse.CodeTargetChanged {
 		t.Errorf("approved what has moved: %v", err)
 	}
 }

@@ -40,7 +40,7 @@ func (p *insightsPage) groupRow(x gatehouse.Insight) insightLinks {
 	return insightLinks{insightLinks{rows: q}.tab(tabAll, ""), q}
 }
 
-// dayRow leads to what was proposed on one UTC day of the window.
+// dayRow leads to the actions that were proposed on one UTC day of the window.
 func (p *insightsPage) dayRow(x gatehouse.Insight) insightLinks {
 	q := p.query("", "", p.filter.ActionType, p.filter.ProposedBy)
 	if day, err := time.Parse(time.DateOnly, x.Name); err == nil {
@@ -108,8 +108,9 @@ func (p *insightsPage) trend(figure func(gatehouse.Insight, insightLinks) dayFig
 		}
 		height := max(2, queueHeight*f.size/top)
 		b := trendBar{
-			x: decimals(float64(i) * step), y: decimals(queueHeight - height), width: decimals(step * .9), height: decimals(height),
-			title: x.Name + ": " + f.words, href: f.href,
+			x: decimals(float64(i) * step), y: decimals(queueHeight - height), width: decimals(step * .9),
+			height: decimals(height),
+			title:  x.Name + ": " + f.words, href: f.href,
 		}
 		if f.part > 0 {
 			part := height * f.part / f.size

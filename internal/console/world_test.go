@@ -129,6 +129,7 @@ func newWorldWith(t *testing.T, channels ...gate.ChannelInfo) *world {
 		Actions: w.gate, Dispatch: w.gate, Admin: w.gate, Policies: w.gate, Audit: w.gate, Runs: w.runs,
 		LogChecker: w.gate, PolicyChecker: w.gate, Statistics: w.gate, Notices: w.gate, Notifications: w.gate, Reviews: w.gate, Targets: w.gate,
 		Slack: w.gate, Delegations: w.gate, Grants: w.gate, Devices: w.gate, Mandates: w.gate,
+		Preferences: w.gate, Unsubscribe: w.gate,
 		Secrets: w.gate, Connectors: connectors{},
 		Browser: w.gate, Sessions: w.gate, Self: w.gate, Views: w.gate, SignIn: ceremonies, Hints: w.hub, Log: log, Now: w.now,
 	}

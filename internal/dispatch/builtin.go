@@ -38,8 +38,8 @@ func (*Builtin) Operation(name string) (connector.Operation, bool) {
 	return connector.Operation{Name: name, Class: connector.ClassA, Floor: gatehouse.L4}, true
 }
 
-// Check compares the active version with the version that a policy replaces. What a
-// plan is based on is checked when it is carried out.
+// Check compares the active version with the version that a policy replaces. A plan is
+// checked when its mandate is made.
 func (c *Builtin) Check(ctx context.Context, call connector.Call) (connector.State, error) {
 	if call.Operation == gate.MandateOperation {
 		return connector.State{Matches: true}, nil
@@ -50,7 +50,8 @@ func (c *Builtin) Check(ctx context.Context, call connector.Call) (connector.Sta
 	}
 	now := strconv.Itoa(active)
 	return connector.State{
-		Matches: now == call.Target.Version, Expected: gatehouse.StringJSON(call.Target.Version), Actual: gatehouse.StringJSON(now),
+		Matches: now == call.Target.Version, Expected: gatehouse.StringJSON(call.Target.Version),
+		Actual: gatehouse.StringJSON(now),
 	}, nil
 }
 

@@ -458,3 +458,22 @@ func TestLooksBesideTheDispatcherTellNoSecret(t *testing.T) {
 		}
 	}
 }
+
+// TestSecretGoneMeanwhile: a target whose secret goes after the last checks is not called
+// without it.
+func TestSecretGoneMeanwhile(t *testing.T) {
+	t.Parallel()
+	l := newLedger(connector.ClassA)
+	b := newBench(t, l)
+	a := b.approve()
+	b.drain(b.dispatcher(testConfig(), failpoint(func(p Point) {
+		if p == PointSent {
+			b.targets.Replace([]Target{{Name: "shop", Connector: l, Unready: errors.New("secret k was revoked")}}, nil)
+		}
+	})))
+	s := b.state(a)
+	if calls, _ := l.count(a.IdempotencyKey); calls != 0 || s.push.Status != gatehouse.PushQueued ||
+		s.push.ErrorCode != "secret_missing" {
+		t.Errorf("%d calls, %s, %s", calls, s.push.Status, s.push.ErrorCode)
+	}
+}

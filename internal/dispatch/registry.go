@@ -21,7 +21,7 @@ type Target struct {
 	// the default tenant, AllTenants means every tenant.
 	Tenants []string
 	// Unready says why the target must not be called, such as a secret that is
-	// missing. What is approved for it then waits, as for a target that is down.
+	// missing. Its pushes then wait, as for a target that is down.
 	// Connector may be nil.
 	Unready error
 }

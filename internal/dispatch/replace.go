@@ -17,8 +17,8 @@ func (r *Registry) holds() *registered {
 	return &registered{}
 }
 
-// Replace puts targets in the place of those of the same names, and redacts other
-// secrets from now on. Calls under way end with the connector that they have.
+// Replace replaces the targets of the same names, and redacts other secrets from now
+// on. Calls under way end with the connector that they have.
 func (r *Registry) Replace(targets []Target, secrets []string) {
 	all := maps.Clone(r.holds().targets)
 	for _, t := range targets {

@@ -118,13 +118,16 @@ func (j *job) call(ctx context.Context, c *connector.Call) (outcome string, took
 	var res connector.Result
 	var failure *connector.Error
 	start := j.now()
-	if start.Before(j.until) {
+	switch gone := j.targets.unready(j.push.Tenant, j.push.Connector); {
+	case gone != nil: // since the checks
+		failure = gone
+	case start.Before(j.until):
 		callCtx, cancel := context.WithDeadline(ctx, j.until)
 		callCtx, traced := j.trace(callCtx, "call", j.push)
 		res, failure = j.targets.execute(callCtx, j.conn, *c)
 		cancel()
 		traced(callOutcome(failure), nil)
-	} else {
+	default:
 		// This process was stopped meanwhile: another worker may have the push.
 		failure = &connector.Error{Kind: connector.NotSent, Code: "lease_short", Detail: "the lease was over before the call"}
 	}

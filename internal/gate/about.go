@@ -8,7 +8,7 @@ import (
 
 // subject returns the action by which a connector is asked for the state that people
 // decide on. That is the action itself or, for an approval step, one whose target is
-// what the step asks about: of its state, the fields are compared that the step saw.
+// the entity that the step asks about; only the fields that the step saw are compared.
 func subject(a *gatehouse.Action) *gatehouse.Action {
 	if a.Approval == nil || a.Approval.About == nil || a.Approval.About.Operation == "" {
 		return a
@@ -33,7 +33,8 @@ func (g *Gate) checkAbout(tenant string, about *gatehouse.About) error {
 		return err
 	}
 	if named, ok := g.targets.(Named); ok && !slices.Contains(named.Names(tenant), about.Connector) {
-		return gatehouse.E(gatehouse.CodeInvalid, "no connector %s is configured for this tenant", gatehouse.Quote(about.Connector))
+		return gatehouse.E(gatehouse.CodeInvalid, "no connector %s is configured for this tenant",
+			gatehouse.Quote(about.Connector))
 	}
 	return nil
 }

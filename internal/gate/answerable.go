@@ -27,7 +27,7 @@ func ask(
 	if a.RiskLevel == gatehouse.L5 {
 		required = max(required, 2)
 	}
-	if !gatehouse.EditorMayApprove(v.EditUpTo, a.RiskLevel, required) {
+	if from.corrects() || !gatehouse.EditorMayApprove(v.EditUpTo, a.RiskLevel, required) {
 		barred = union(barred, a.Editors)
 	}
 	asked := audience(v)

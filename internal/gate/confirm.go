@@ -32,7 +32,8 @@ func confirmation(a *gatehouse.Action) *gatehouse.Confirm {
 	if a.Connector == PolicyConnector && a.Operation == MandateOperation {
 		if all, ok := a.ProposedChange.Get("in_all"); ok {
 			n, _ := all.Get("count")
-			return &gatehouse.Confirm{Value: string(n), Prompt: fmt.Sprintf("Type %s, the number of actions approved in advance", n)}
+			prompt := fmt.Sprintf("Type %s, the number of actions approved in advance", n)
+			return &gatehouse.Confirm{Value: string(n), Prompt: prompt}
 		}
 	}
 	for _, field := range salientFields {

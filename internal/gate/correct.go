@@ -6,6 +6,9 @@ import "github.com/gatehouse-dev/gatehouse"
 // have it proposed again. Its dead letter must be open, too: see correct.
 func Correctable(a *gatehouse.Action) bool { return a.Correctable() && !ownQuestion(a) }
 
+// corrects reports whether the caller edits a failed action.
+func (from *lineage) corrects() bool { return from.editing && Correctable(from.supersedes) }
+
 // correct closes the dead letter of an action in favour of its correction a, in the
 // transaction that stores a. The action stays failed, and names the correction.
 func correct(tx gatehouse.Tx, c *gatehouse.Caller, old, a *gatehouse.Action) error {

@@ -112,6 +112,23 @@ func TestCorrect(t *testing.T) {
 	w.wantCode("an approver's", w.code(ana, b, gatehouse.Approve), "")
 }
 
+// TestCorrectorDoesNotApprove: whoever corrects a failed change does not approve it, even
+// where the policy lets editors approve.
+func TestCorrectorDoesNotApprove(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "version: 1\nrisk: {price_change: 2}\nedits: {approve_up_to: 3}\n"+
+		"rules:\n  - {id: all, when: 'true', then: allow}\n")
+	bot, ana := w.agent(), w.person("ana")
+	oz := w.principal("oz", gatehouse.KindPerson, gatehouse.RoleOperator, gatehouse.RoleApprover)
+	a := w.propose(bot, nil)
+	w.dead(a, gatehouse.PushFailed, "http_422", "price is too high")
+	b := w.edit(oz, a, "9.00")
+	w.wantCode("the corrector's approval", w.code(oz, b, gatehouse.Approve), gatehouse.CodeSelfApproval)
+	c := w.edit(ana, b, "8.00")
+	w.wantCode("of a further edit", w.code(oz, c, gatehouse.Approve), gatehouse.CodeSelfApproval)
+	w.wantCode("an approver's", w.code(ana, c, gatehouse.Approve), "")
+}
+
 // TestNotCorrectable: a correction helps only where the target refused the change, and
 // only while the dead letter is open.
 func TestNotCorrectable(t *testing.T) {
@@ -124,7 +141,7 @@ func TestNotCorrectable(t *testing.T) {
 		w.dead(a, to, code, "no")
 		return a
 	}
-	for _, code := range []string{"target_changed", "authority_revoked", "not_as_approved", "http_503", "http_401", "retries_exhausted"} {
+	for _, code := range []string{"target_changed", "authority_revoked", "not_as_approved", "http_503", "http_401", "retries_exhausted", "secret_missing"} {
 		a := refused(gatehouse.PushFailed, code)
 		_, err := w.gate.Edit(oz, a.ID, editOf(a, "9.00", false))
 		w.wantCode(code, gatehouse.CodeOf(err), gatehouse.CodeAlreadyDecided)

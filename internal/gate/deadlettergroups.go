@@ -9,7 +9,9 @@ import (
 )
 
 // GroupDeadLetters groups the tenant's dead letters by error.
-func (g *Gate) GroupDeadLetters(ctx context.Context, f gatehouse.DeadLetterFilter) (*gatehouse.DeadLetterGroups, error) {
+func (g *Gate) GroupDeadLetters(
+	ctx context.Context, f gatehouse.DeadLetterFilter,
+) (*gatehouse.DeadLetterGroups, error) {
 	var out *gatehouse.DeadLetterGroups
 	f.Group, f.Cursor = "", ""
 	err := g.View(ctx, "push", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {

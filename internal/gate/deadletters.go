@@ -67,7 +67,8 @@ func (g *Gate) ListDeadLetters(ctx context.Context, f gatehouse.DeadLetterFilter
 }
 
 func pushFilter(f gatehouse.DeadLetterFilter) gatehouse.PushFilter {
-	out := gatehouse.PushFilter{DeadLetters: true, Status: f.Status, Connector: f.Connector, Code: f.Code, Limit: f.Limit, Cursor: f.Cursor}
+	out := gatehouse.PushFilter{DeadLetters: true, Status: f.Status, Connector: f.Connector, Code: f.Code, Limit: f.Limit,
+		Cursor: f.Cursor}
 	if f.Since != nil {
 		out.Since = *f.Since
 	}

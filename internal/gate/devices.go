@@ -141,6 +141,9 @@ func (g *Gate) TestDevice(ctx context.Context, id string) (*gatehouse.Notificati
 	if err != nil {
 		return nil, err
 	}
+	if err := g.Exists(ctx, "device", id); err != nil {
+		return nil, err
+	}
 	info := g.deviceChannel(c.Principal.Tenant)
 	if info == nil {
 		return nil, errNoDevices()

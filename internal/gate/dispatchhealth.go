@@ -9,7 +9,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// DispatchHealth tells how each connector does, and how the queue was. Pushes that
+// DispatchHealth returns the health of each connector and of the queue. Pushes that
 // were created before twice the window and have settled since are not counted.
 func (g *Gate) DispatchHealth(ctx context.Context) (*gatehouse.DispatchHealth, error) {
 	var h *health

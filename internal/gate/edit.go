@@ -137,7 +137,7 @@ func (g *Gate) editLineage(
 		edit:    &gatehouse.Edit{ByID: me.ID, Note: e.Note, Of: old.ID, Changes: []gatehouse.EditedField{}},
 		editors: union(old.Editors, []string{me.ID, me.Person}), about: aboutOf(old),
 	}
-	if !Correctable(old) {
+	if !from.corrects() {
 		err = g.Store.View(ctx, old.Tenant, func(tx gatehouse.ReadTx) error { return mayEdit(old, me, tx.Now()) })
 	}
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -249,20 +250,32 @@ func endGrants(tx gatehouse.Tx, by author, f gatehouse.GrantFilter, why gatehous
 	}
 }
 
-// endGrantsOf ends the grants and mandates of a person whose rights changed, if they may
-// not decide any more.
+// endGrantsOf ends the grants and mandates that depend on a right which a principal no
+// longer has: those that it gave, where it may not decide any more, and those that it
+// has, where it may not propose any more.
 func endGrantsOf(tx gatehouse.Tx, by author, p *gatehouse.Principal) error {
-	if p.MayDecide() {
-		return nil
+	var filters []gatehouse.GrantFilter
+	gives, has := p.MayDecide(), !p.Disabled && p.Has(gatehouse.RoleProposer)
+	if !gives {
+		filters = append(filters, gatehouse.GrantFilter{Grantor: p.ID})
 	}
-	if err := endMandatesOf(tx, by, p); err != nil {
-		return err
+	if !has {
+		filters = append(filters, gatehouse.GrantFilter{Agent: p.ID})
 	}
-	return endGrants(tx, by, gatehouse.GrantFilter{Grantor: p.ID}, gatehouse.GrantRightLost)
+	same := func(v gatehouse.MandateVoter) bool { return v.ID == p.ID }
+	err := endMandates(tx, by, gatehouse.GrantRightLost, func(m *gatehouse.Mandate) bool {
+		return !has && m.Agent == p.ID || !gives && slices.ContainsFunc(m.Voters, same)
+	})
+	for _, f := range filters {
+		if err == nil {
+			err = endGrants(tx, by, f, gatehouse.GrantRightLost)
+		}
+	}
+	return err
 }
 
-// endGrantsUnder ends what a policy that becomes active does not allow. What it judges
-// differently ends with the first such action.
+// endGrantsUnder ends the grants and mandates that a policy that becomes active does not
+// allow. One whose actions the policy judges differently ends with the first of them.
 func endGrantsUnder(tx gatehouse.Tx, by author, source string) error {
 	p, err := policy.Parse([]byte(source))
 	if err != nil || p.GrantUpTo() == 0 {

@@ -247,9 +247,9 @@ func TestGrantUnderCeiling(t *testing.T) {
 func TestGrantEnds(t *testing.T) {
 	t.Parallel()
 	off, on := true, false
-	disable := func(to *bool) func(*world) error {
+	disable := func(who string, to *bool) func(*world) error {
 		return func(w *world) error {
-			_, err := w.gate.UpdatePrincipal(w.admin, "ana", gatehouse.PrincipalChange{Disabled: to})
+			_, err := w.gate.UpdatePrincipal(w.admin, who, gatehouse.PrincipalChange{Disabled: to})
 			return err
 		}
 	}
@@ -277,7 +277,8 @@ func TestGrantEnds(t *testing.T) {
 			}
 			return err
 		}, why: gatehouse.GrantRevoked},
-		"disabled":   {disable(&off), disable(&on), gatehouse.GrantRightLost},
+		"disabled":   {disable("ana", &off), disable("ana", &on), gatehouse.GrantRightLost},
+		"agent off":  {disable("bot", &off), disable("bot", &on), gatehouse.GrantRightLost},
 		"role lost":  {roles(gatehouse.RoleViewer), roles(gatehouse.RoleApprover), gatehouse.GrantRightLost},
 		"no grants":  {apply("version: 1\n"), apply(withGrants), gatehouse.GrantPolicy},
 		"activation": {activate(2), activate(1), gatehouse.GrantPolicy},

@@ -74,9 +74,10 @@ type covered struct {
 }
 
 // moved is the money that an action may move, by currency, for a limit of these
-// amounts; false where it cannot be counted. The present state is its proposer's word, which could only make it less, so
-// new values count in full; the claimed magnitude can only raise it. What has no currency
-// counts in that of a limit with only one.
+// amounts; false where it cannot be counted. The proposer claims the present
+// state, and a false claim could lower the sum: so new values count in full. The
+// claimed magnitude can only raise it. An amount without a currency counts in the
+// currency of a limit that has only one.
 func moved(a *gatehouse.Action, limit []gatehouse.Magnitude) (list []gatehouse.Magnitude, ok bool) {
 	only := ""
 	if len(limit) == 1 {

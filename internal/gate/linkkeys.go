@@ -113,8 +113,8 @@ func (g *Gate) ListLinkKeys(ctx context.Context) (list []*gatehouse.RingKey, err
 	return list, err
 }
 
-// changeKeys checks that the caller is an administrator, and runs a change of what is
-// sealed: a link key or a secret.
+// changeKeys checks that the caller is an administrator, and runs a change of a link key
+// or of a secret.
 func (g *Gate) changeKeys(ctx context.Context, what string, fn func(gatehouse.Tx, *gatehouse.Caller) error) error {
 	c, err := g.minter(ctx)
 	if err != nil {

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -379,13 +378,6 @@ func endMandates(tx gatehouse.Tx, by author, why gatehouse.GrantEnd, ends func(*
 // maxOpenMandates bounds how many mandates are ended at once. What is left ends with its
 // next use.
 const maxOpenMandates = 10_000
-
-// endMandatesOf ends what a person approved who may not decide any more.
-func endMandatesOf(tx gatehouse.Tx, by author, p *gatehouse.Principal) error {
-	return endMandates(tx, by, gatehouse.GrantRightLost, func(m *gatehouse.Mandate) bool {
-		return slices.ContainsFunc(m.Voters, func(v gatehouse.MandateVoter) bool { return v.ID == p.ID })
-	})
-}
 
 // endMandate ends a locked mandate. action is the one by which it ended, nil for none.
 func endMandate(

@@ -279,8 +279,8 @@ func TestMandateUnderCeiling(t *testing.T) {
 // voter loses the right, and under a policy without mandates; it does not come back.
 func TestMandateEnds(t *testing.T) {
 	t.Parallel()
-	disable := func(w *world, off bool) error {
-		_, err := w.gate.UpdatePrincipal(w.admin, "ana", gatehouse.PrincipalChange{Disabled: &off})
+	disable := func(w *world, who string, off bool) error {
+		_, err := w.gate.UpdatePrincipal(w.admin, who, gatehouse.PrincipalChange{Disabled: &off})
 		return err
 	}
 	apply := func(w *world, source string) error { _, err := w.gate.ApplyPolicy(w.admin, source); return err }
@@ -291,8 +291,10 @@ func TestMandateEnds(t *testing.T) {
 		"expired": {end: func(w *world, _ string) error { w.clock.Advance(48 * time.Hour); return nil }},
 		"revoked": {end: func(w *world, id string) error { _, err := w.gate.RevokeMandate(w.admin, id); return err },
 			why: gatehouse.GrantRevoked},
-		"a voter disabled": {func(w *world, _ string) error { return disable(w, true) },
-			func(w *world, _ string) error { return disable(w, false) }, gatehouse.GrantRightLost},
+		"a voter disabled": {func(w *world, _ string) error { return disable(w, "ana", true) },
+			func(w *world, _ string) error { return disable(w, "ana", false) }, gatehouse.GrantRightLost},
+		"the agent disabled": {func(w *world, _ string) error { return disable(w, "bot", true) },
+			func(w *world, _ string) error { return disable(w, "bot", false) }, gatehouse.GrantRightLost},
 		"no mandates": {func(w *world, _ string) error { return apply(w, "version: 1\ngrants: {up_to: 3}\n") },
 			func(w *world, _ string) error { return apply(w, withMandates) }, gatehouse.GrantPolicy},
 	} {
@@ -419,7 +421,7 @@ func TestMandateNarrows(t *testing.T) {
 // has changed by then when it is carried out.
 func TestMandateRefused(t *testing.T) {
 	t.Parallel()
-	w, bot, ana := plans(t, "")
+	w, bot, _ := plans(t, "")
 	pam := w.principal("pam", gatehouse.KindPerson, gatehouse.RoleProposer)
 	_, err := w.gate.ProposeMandate(pam, plan(nil))
 	w.wantCode("a person", gatehouse.CodeOf(err), gatehouse.CodeRoleRequired)
@@ -436,6 +438,10 @@ func TestMandateRefused(t *testing.T) {
 		"a policy":                 func(p *gatehouse.Plan) { p.Steps[0].Connector = gate.PolicyConnector },
 		"a fingerprint":            func(p *gatehouse.Plan) { p.Steps[0].Fingerprint = "f2" },
 		"too much in all":          func(p *gatehouse.Plan) { p.InAll = &gatehouse.Limit{Count: 1001} },
+		"too much in its steps": func(p *gatehouse.Plan) {
+			p.Steps = []gatehouse.PlanStep{p.Steps[0], p.Steps[0]}
+			p.Steps[0].Count, p.Steps[1].Count = 1000, 1
+		},
 	} {
 		_, err := w.gate.ProposeMandate(bot, plan(change))
 		w.wantCode(what, gatehouse.CodeOf(err), gatehouse.CodeInvalid)
@@ -454,6 +460,7 @@ func TestMandateRefused(t *testing.T) {
 		"a higher floor":      {func() { w.targets.floor = gatehouse.L4 }, gatehouse.CodeInvalid},
 		"no mandates":         {func() { _, _ = w.gate.ApplyPolicy(w.admin, "version: 1\n") }, gatehouse.CodeInvalid},
 	} {
+		var ana context.Context
 		w, bot, ana = plans(t, "")
 		a, err := w.gate.ProposeMandate(bot, plan(nil))
 		if err != nil {

@@ -53,8 +53,8 @@ type lineage struct {
 	// starter is the principal that started the run which proposes it, nil for
 	// none: ceilings per agent count for it.
 	starter *gatehouse.Principal
-	// title is the question that an approval step asks, about the entity whose state it
-	// asks about, nil for none.
+	// title is the question of an approval step. about is the entity whose state it asks
+	// about; nil for none.
 	title string
 	about *gatehouse.About
 	// author is the principal whose proposal it stays, where the caller rebases or edits
@@ -229,7 +229,9 @@ func (g *Gate) knownKey(tx gatehouse.ReadTx, c *gatehouse.Caller, p *gatehouse.P
 func (g *Gate) draft(c *gatehouse.Caller, p *gatehouse.Proposal, from lineage) (*draft, error) {
 	tenant := c.Principal.Tenant
 	if p.Connector == PolicyConnector && !from.own {
-		return nil, gatehouse.Violations{{Pointer: "/connector", Detail: "a policy is proposed with POST /policies/propose, a plan with POST /mandates"}}.Err()
+		return nil, gatehouse.Violations{{
+			Pointer: "/connector", Detail: "a policy is proposed with POST /policies/propose, a plan with POST /mandates",
+		}}.Err()
 	}
 	if err := spelling.CheckKeys(p); err != nil {
 		return nil, err

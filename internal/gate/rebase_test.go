@@ -250,7 +250,8 @@ func TestWhoRebases(t *testing.T) {
 		if _, err := w.gate.Rebase(who, a.ID); gatehouse.CodeOf(err) != gatehouse.CodeRoleRequired {
 			t.Errorf("%s rebases: %v", name, err)
 		}
-		if _, err := w.gate.ReadTarget(who, a.ID); gatehouse.CodeOf(err) != gatehouse.CodeRoleRequired && name != "an operator" {
+		_, err := w.gate.ReadTarget(who, a.ID)
+		if gatehouse.CodeOf(err) != gatehouse.CodeRoleRequired && name != "an operator" {
 			t.Errorf("%s reads the target: %v", name, err)
 		}
 	}

@@ -21,16 +21,7 @@ func (g *Gate) ReviewLink(
 	}
 	err = g.Update(ctx, a.Tenant, nil, func(tx gatehouse.Tx) error {
 		out = nil
-		k, err := activeRingKey(tx, gatehouse.RingLinks)
-		if err != nil {
-			return err
-		}
-		if k == nil || !g.config.Master.Has(k.Master) {
-			if k, err = g.rotate(tx, a.Tenant, k, author{id: initAuthor}); err != nil {
-				return err
-			}
-		}
-		secret, err := g.ringSecret(k)
+		k, secret, err := g.linkKey(tx, a.Tenant)
 		if err != nil {
 			return err
 		}
@@ -55,6 +46,20 @@ func (g *Gate) ReviewLink(
 		g.Hints.Notify(usecase.TopicAudit)
 	}
 	return out, err
+}
+
+// linkKey returns the key that signs a tenant's links now. If there is none, it is
+// made.
+func (g *Gate) linkKey(tx gatehouse.Tx, tenant string) (*gatehouse.RingKey, []byte, error) {
+	k, err := activeRingKey(tx, gatehouse.RingLinks)
+	if err == nil && (k == nil || !g.config.Master.Has(k.Master)) {
+		k, err = g.rotate(tx, tenant, k, author{id: initAuthor})
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	secret, err := g.ringSecret(k)
+	return k, secret, err
 }
 
 func (g *Gate) newReview(tx gatehouse.Tx, a *gatehouse.Action, to *gatehouse.Principal) (*gatehouse.Review, error) {

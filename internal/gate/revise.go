@@ -110,7 +110,7 @@ func supersede(tx gatehouse.Tx, c *gatehouse.Caller, from lineage, a *gatehouse.
 	if err != nil {
 		return nil, err
 	}
-	if from.editing && Correctable(from.supersedes) {
+	if from.corrects() {
 		return old, correct(tx, c, old, a)
 	}
 	if old.Status == gatehouse.StatusPending && !tx.Now().Before(old.Approval.End()) {

@@ -18,8 +18,8 @@ type RunProposal struct {
 	// cannot decide besides the proposer's own.
 	Required int
 	Barred   []string
-	// Title is the question that an approval step asks, About the entity whose state it
-	// asks about, nil for none.
+	// Title is the question of an approval step. About is the entity whose state it asks
+	// about; nil for none.
 	Title string
 	About *gatehouse.About
 }
@@ -36,7 +36,8 @@ type Draft struct {
 
 // DraftFor prepares the action that a run proposes.
 func (g *Gate) DraftFor(p *gatehouse.Proposal, of RunProposal) (*Draft, error) {
-	from := lineage{revision: 1, required: of.Required, barred: of.Barred, starter: of.Starter, title: of.Title, about: of.About}
+	from := lineage{revision: 1, required: of.Required, barred: of.Barred, starter: of.Starter, title: of.Title,
+		about: of.About}
 	if of.About != nil {
 		if err := g.checkAbout(of.By.Principal.Tenant, of.About); err != nil {
 			return nil, err

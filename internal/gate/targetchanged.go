@@ -31,10 +31,10 @@ func (g *Gate) TargetChanged(ctx context.Context, t gatehouse.TargetChange) (*ga
 
 // TargetReport is a report of a changed target whose signature was verified.
 type TargetReport struct {
-	// Tenant is whose actions are marked; Source is the name of who reports.
+	// Tenant is the tenant whose actions are marked; Source is the name of the source.
 	Tenant, Source string
-	// Delivery identifies the report: the same one again changes nothing. Body is the
-	// hash of what was sent.
+	// Delivery identifies the report: a repeated one changes nothing. Body is the hash
+	// of the request's body.
 	Delivery string
 	Body     gatehouse.Hash
 	Change   gatehouse.TargetChange
@@ -42,7 +42,9 @@ type TargetReport struct {
 
 // TargetReported marks all open actions on the target of a signed report. A repeated
 // delivery gets the first one's answer, and replayed true.
-func (g *Gate) TargetReported(ctx context.Context, r *TargetReport) (out *gatehouse.TargetChanges, replayed bool, err error) {
+func (g *Gate) TargetReported(
+	ctx context.Context, r *TargetReport,
+) (out *gatehouse.TargetChanges, replayed bool, err error) {
 	if err := r.Change.Validate(); err != nil {
 		return nil, false, err
 	}
@@ -72,7 +74,9 @@ func (g *Gate) TargetReported(ctx context.Context, r *TargetReport) (out *gateho
 }
 
 // markOpen marks at most [gatehouse.MaxTargetMarks] open actions on a target.
-func (g *Gate) markOpen(ctx context.Context, c *gatehouse.Caller, t gatehouse.TargetChange) (*gatehouse.TargetChanges, error) {
+func (g *Gate) markOpen(
+	ctx context.Context, c *gatehouse.Caller, t gatehouse.TargetChange,
+) (*gatehouse.TargetChanges, error) {
 	var hints []string
 	by := usecase.Case{By: c}
 	out, err := usecase.Perform(ctx, g.Runner, by, func(tx gatehouse.Tx) (*gatehouse.TargetChanges, error) {

@@ -25,7 +25,8 @@ func TestTargetFields(t *testing.T) {
 		}
 	}
 	fixed := hook.TargetFields{EntityType: "item", EntityRef: "/id"}
-	if got, err := fixed.Change("erp", []byte(`{"id": "a", "item": "x"}`)); err != nil || got.EntityType != "item" || got.Version != "" {
+	got, err := fixed.Change("erp", []byte(`{"id": "a", "item": "x"}`))
+	if err != nil || got.EntityType != "item" || got.Version != "" {
 		t.Errorf("%+v, %v", got, err)
 	}
 	for body, code := range map[string]gatehouse.Code{

@@ -131,7 +131,8 @@ func (c *checker) loadActions(ctx context.Context, tx *sql.Tx, after int64) (fil
 (SELECT count(*) FROM principal x WHERE x.tenant = a.tenant AND x.id = a.proposer_id), coalesce(a.superseded_by, ''), a.decided_at, a.expires_at,
 p.tenant, p.revision, p.connector, p.operation, p.entity_type, p.entity_ref, p.entity_refs, p.target_version, p.amount, p.currency,
 p.digest, p.fingerprint, p.policy_outcome, p.proposed_change, p.current_state, p.extra,
-o.tenant, o.id, o.status, o.required, o.roles, o.people, o.excluded, o.expires_at, o.created_at, o.confirm_prompt, o.confirm_value, o.groups, o.timing, o.about
+o.tenant, o.id, o.status, o.required, o.roles, o.people, o.excluded, o.expires_at, o.created_at, o.confirm_prompt,
+o.confirm_value, o.groups, o.timing, o.about
 FROM action a LEFT JOIN proposal p ON p.seq = a.seq LEFT JOIN approval o ON o.seq = a.seq
 WHERE a.seq > %d ORDER BY a.seq LIMIT %d`, after, c.o.Page)
 	err = each(ctx, tx, query, func(rows *sql.Rows) error {
@@ -143,7 +144,8 @@ WHERE a.seq > %d ORDER BY a.seq LIMIT %d`, after, c.o.Page)
 		var o approvalRow
 		err := rows.Scan(&f.seq, &f.tenant, &f.id, &f.status, &f.key, &f.proposerID, &proposers, &f.superseded, &f.decidedAt, &f.expiresAt,
 			&p[0], &rev, &p[1], &p[2], &p[3], &p[4], &p[5], &p[6], &p[7], &p[8], &p[9], &p[10], &p[11], &change, &state, &p[12],
-			&o.tenant, &o.id, &o.status, &o.required, &o.roles, &o.people, &o.excluded, &o.expiresAt, &o.createdAt, &o.prompt, &o.value, &o.groups, &o.timing,
+			&o.tenant, &o.id, &o.status, &o.required, &o.roles, &o.people, &o.excluded, &o.expiresAt, &o.createdAt,
+			&o.prompt, &o.value, &o.groups, &o.timing,
 			&o.about)
 		if err != nil {
 			return err

@@ -6,10 +6,10 @@
 //
 //	version    1 byte    1
 //	key        4 bytes   number of the key, big-endian
-//	purpose    1 byte    1 review, 2 device
+//	purpose    1 byte    1 review, 2 device, 3 unsubscribe
 //	tenant     8 bytes   first bytes of SHA-256 of the tenant's id
-//	subject   16 bytes   first bytes of SHA-256 of the review's (or session's) id
-//	digest    32 bytes   the action's digest; zeros for a device
+//	subject   16 bytes   first bytes of SHA-256 of the review's (session's) id, or the channel
+//	digest    32 bytes   the action's digest; zeros if the purpose is not review
 //	recipient 16 bytes   first bytes of SHA-256 of the recipient's id
 //	expires    4 bytes   seconds since 1970, big-endian
 //	task      32 bytes   SHA-256 of a Step Functions task token; absent without one

@@ -24,6 +24,8 @@ const (
 	Review Purpose = 1
 	// Device says that a person has signed in with a browser before.
 	Device Purpose = 2
+	// Unsubscribe switches off a person's digests on a channel.
+	Unsubscribe Purpose = 3
 )
 
 // KeySize is the size of a key, in bytes.
@@ -54,10 +56,10 @@ type Claims struct {
 	// Key is the number of the key that signs it.
 	Key     uint32
 	Purpose Purpose
-	// Tenant, Subject and Recipient are ids. Subject is the review, or, for a
-	// device, the session that the browser signed in with.
+	// Tenant, Subject and Recipient are ids. Subject is the review, for a device the
+	// session that the browser signed in with, or the channel of an Unsubscribe.
 	Tenant, Subject, Recipient string
-	// Digest is the action's digest as it was shown; "" for a device.
+	// Digest is the action's digest as it was shown; "" if the purpose is not Review.
 	Digest gatehouse.Digest
 	// Expires is rounded down to whole seconds.
 	Expires time.Time
@@ -134,7 +136,7 @@ func Parse(s string) (*Token, error) {
 		return nil, ErrForm
 	}
 	t := &Token{raw}
-	if t.purpose() != Review && t.purpose() != Device {
+	if p := t.purpose(); p != Review && p != Device && p != Unsubscribe {
 		return nil, ErrForm
 	}
 	return t, nil

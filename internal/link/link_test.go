@@ -63,6 +63,10 @@ func vectors() []vector {
 			Name: "device", Secret: secret, Key: 1, Purpose: link.Device, Tenant: strings.Repeat("t", 128),
 			Subject: "ses_1", Recipient: "prn_ana", Expires: 1_800_000_000,
 		},
+		{
+			Name: "unsubscribe", Secret: secret, Key: 2, Purpose: link.Unsubscribe, Tenant: "default",
+			Subject: "mail", Recipient: "prn_ana", Expires: 1_800_000_000,
+		},
 	}
 }
 

@@ -54,7 +54,8 @@ func (*board) Shown(m *notify.Message) string {
 
 func (b *board) Send(_ context.Context, m *notify.Message) (notify.Sent, error) {
 	if m.Kind == gatehouse.NotifyAsked {
-		return notify.Sent{Delivered: true, Ref: m.Action.ID, Shown: b.Shown(m)}, b.Rewrite(context.Background(), m.Action.ID, m)
+		return notify.Sent{Delivered: true, Ref: m.Action.ID, Shown: b.Shown(m)},
+			b.Rewrite(context.Background(), m.Action.ID, m)
 	}
 	return notify.Sent{Delivered: true}, nil
 }

@@ -25,13 +25,20 @@ func TestCardOfOtherRoutes(t *testing.T) {
 			name, shows string
 			do          func(*gatehouse.Action) error
 		}{
-			{"approved", "Approved by ana", func(a *gatehouse.Action) error { o.Decide(a, "ana", gatehouse.Approve); return nil }},
+			{"approved", "Approved by ana", func(a *gatehouse.Action) error {
+				o.Decide(a, "ana", gatehouse.Approve)
+				return nil
+			}},
 			{"rejected", "Rejected by bo", func(a *gatehouse.Action) error { o.Decide(a, "bo", gatehouse.Reject); return nil }},
-			{"canceled", "Withdrawn", func(a *gatehouse.Action) error { _, err := o.Gate.Cancel(o.As("bot"), a.ID); return err }},
+			{"canceled", "Withdrawn", func(a *gatehouse.Action) error {
+				_, err := o.Gate.Cancel(o.As("bot"), a.ID)
+				return err
+			}},
 			{"revised", "", func(a *gatehouse.Action) error {
 				_, err := o.Gate.Revise(o.As("bot"), a.ID, &gatehouse.Proposal{
 					ActionType: "price_change", Connector: "shop", Operation: "update",
-					Target: gatehouse.Target{EntityType: "item", EntityRef: "walnuts", Version: "7"}, ProposedChange: `{"amount":"13"}`,
+					Target:         gatehouse.Target{EntityType: "item", EntityRef: "walnuts", Version: "7"},
+					ProposedChange: `{"amount":"13"}`,
 				})
 				return err
 			}},
@@ -50,7 +57,8 @@ func TestCardOfOtherRoutes(t *testing.T) {
 			}
 			o.settle()
 			card = o.card(a)
-			if card.Button("Approve") != nil || card.Button("Reject…") != nil || strings.Contains(card.All(), "An approval waits") ||
+			if card.Button("Approve") != nil || card.Button("Reject…") != nil ||
+				strings.Contains(card.All(), "An approval waits") ||
 				!strings.Contains(card.All(), end.shows) {
 				t.Errorf("%s: the card: %s", end.name, card.All())
 			}

@@ -49,8 +49,8 @@ type Trait struct {
 	// Private channels reach only the recipient: a question's message contains a link that is
 	// signed for them.
 	Private bool
-	// Devices channels send to the devices of each recipient, which the store knows: whom a channel
-	// reaches follows from there.
+	// Devices channels send to the devices of each recipient. The store knows the devices, and so
+	// whom the channel reaches.
 	Devices bool
 	// Callback channels make the callbacks of proposals, and send nothing else.
 	Callback bool
@@ -71,7 +71,7 @@ type Sent struct {
 	Devices []DeviceOutcome
 }
 
-// DeviceOutcome is what became of a message for one device. Err is nil if the push service has
+// DeviceOutcome is the outcome of a message for one device. Err is nil if the push service has
 // accepted it; a Refusal with Gone means that the device no longer exists.
 type DeviceOutcome struct {
 	Device *gatehouse.Device
@@ -114,6 +114,6 @@ type Configured struct {
 	// Tenants are the tenants that may use the channel.
 	Tenants []string
 	// Quiet are the channel's quiet hours, nil for none.
-	Quiet *Quiet
+	Quiet *gatehouse.Quiet
 	Channel
 }

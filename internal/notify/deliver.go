@@ -18,8 +18,6 @@ const (
 	together = 4
 	// callTime limits one call of a channel.
 	callTime = 20 * time.Second
-	// failingAfter is the number of consecutive failures after which a channel counts as failing.
-	failingAfter = 3
 	// maxError limits a stored error text, in characters.
 	maxError = 300
 )
@@ -169,7 +167,7 @@ func (n *Notifier) record(
 		if err := posted(tx, c, &row, sent, failure); err != nil {
 			return err
 		}
-		moved, err = n.fare(tx, c, &row, failure)
+		moved, err = n.fare(tx, c, &row, m.LastError == "", failure)
 		return err
 	})
 	if errors.Is(err, gatehouse.ErrConflict) {

@@ -42,7 +42,7 @@ func (s *spreading) reaches(c *Configured, p *gatehouse.Principal) (bool, error)
 	return s.owners[p.ID], nil
 }
 
-// recordDevices stores what became of a message on each device, and removes those that are gone.
+// recordDevices stores the outcome of a message on each device, and removes devices that are gone.
 func (n *Notifier) recordDevices(tx gatehouse.Tx, m *gatehouse.Notification, outcomes []DeviceOutcome) error {
 	for _, o := range outcomes {
 		d, err := tx.FindDevice(o.Device.ID)

@@ -40,13 +40,15 @@ func (s *spreading) load(c *Configured, recipient string) (*load, error) {
 
 // digest counts a message in the digest. The first one creates the digest, which is sent at the end
 // of the window.
-func (l *load) digest(s *spreading, kind gatehouse.NotificationKind, a *gatehouse.Action, c *Configured, recipient string) {
+func (l *load) digest(
+	s *spreading, kind gatehouse.NotificationKind, a *gatehouse.Action, c *Configured, recipient string,
+) {
 	if l.open == nil {
 		l.figures = gatehouse.NotificationFigures{
 			Since: s.now, ByKind: make(map[string]int), ByType: make(map[string]int), ByRisk: make(map[string]int),
 		}
 		l.open = s.row(gatehouse.NotifyDigest, "", -1, c.Name, recipient, "")
-		due := c.Quiet.after(s.now.Add(s.n.config.DigestEvery))
+		due := afterAll(s.now.Add(s.n.config.DigestEvery), c.Quiet, s.preferences.quiet(recipient, c.Name))
 		l.open.DueAt = &due
 	}
 	l.grown = true

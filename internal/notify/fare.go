@@ -1,14 +1,8 @@
 package notify
 
 import (
-	"time"
-
 	"github.com/gatehouse-dev/gatehouse"
 )
-
-// okEvery is how old the recorded last success of a channel may become before a further success
-// updates it.
-const okEvery = time.Minute
 
 // change is a transition of a channel's state.
 type change struct {
@@ -16,11 +10,12 @@ type change struct {
 }
 
 // fare records a channel's state after an attempt, and reports when the channel starts or stops
-// failing.
+// failing. first says that no earlier attempt of the message has failed.
 func (n *Notifier) fare(
 	tx gatehouse.Tx,
 	c *Configured,
 	m *gatehouse.Notification,
+	first bool,
 	failure error,
 ) (moved change, err error) {
 	if m.Status == gatehouse.NotificationMuted {
@@ -35,12 +30,16 @@ func (n *Notifier) fare(
 	}
 	now := tx.Now()
 	moved.known, moved.failing = true, s.FailingSince != nil
+	if first && counted(s) {
+		count(s, now, failure != nil)
+	}
 	if failure == nil {
+		s.Failures, s.LastOKAt = 0, &now
 		broken := s.FailingSince != nil || s.OffAt != nil
-		if s.Failures == 0 && !broken && s.LastOKAt != nil && now.Sub(*s.LastOKAt) < okEvery {
-			return moved, nil
+		if broken && !recovers(s, now) {
+			return moved, tx.PutChannelState(s)
 		}
-		s.Failures, s.FailingSince, s.OffAt, s.LastError, s.LastOKAt = 0, nil, nil, "", &now
+		s.FailingSince, s.Flaky, s.OffAt, s.LastError = nil, false, nil, ""
 		moved.failing = false
 		if broken {
 			if err := n.leaf(tx, "channel.recovered", m.Tenant, c.Name, ""); err != nil {
@@ -53,24 +52,17 @@ func (n *Notifier) fare(
 		}
 		return moved, tx.PutChannelState(s)
 	}
-	r := refusal(failure)
 	s.Failures++
 	s.LastError = shortError(failure)
-	event := ""
-	switch {
-	case r.Gone && s.OffAt == nil:
-		s.OffAt, event = &now, "channel.off"
-	case s.Failures >= failingAfter && s.FailingSince == nil && s.OffAt == nil:
-		s.FailingSince, event = &now, "channel.failing"
-	}
+	event, why := breaks(s, c, now, refusal(failure).Gone)
 	if err := tx.PutChannelState(s); err != nil || event == "" {
 		return moved, err
 	}
 	moved.failing, moved.alerted = true, true
-	if err := n.leaf(tx, event, m.Tenant, c.Name, s.LastError); err != nil {
+	if err := n.leaf(tx, event, m.Tenant, c.Name, why); err != nil {
 		return moved, err
 	}
-	return moved, n.alert(tx, m.Tenant, c.Name, event, s.LastError)
+	return moved, n.alert(tx, m.Tenant, c.Name, event, why)
 }
 
 // leaf writes a log entry about a channel.
@@ -95,7 +87,11 @@ func (n *Notifier) alert(tx gatehouse.Tx, tenant, broken, event, why string) err
 		gatehouse.Member{Name: "error", Value: gatehouse.StringJSON(why)},
 		gatehouse.Member{Name: "event", Value: gatehouse.StringJSON(event)},
 	)
-	for _, c := range routes.standIns(broken) {
+	if s.preferences, err = preferencesOf(tx, ""); err != nil {
+		return err
+	}
+	standIns := routes.standIns(broken)
+	for _, c := range standIns {
 		if !c.Trait().Personal {
 			s.rows = append(s.rows, s.row(gatehouse.NotifyChannelFailing, "", -1, c.Name, "", data))
 			continue
@@ -112,9 +108,18 @@ func (n *Notifier) alert(tx gatehouse.Tx, tenant, broken, event, why string) err
 			if err != nil {
 				return err
 			}
-			if reached {
-				s.rows = append(s.rows, s.row(gatehouse.NotifyChannelFailing, "", -1, c.Name, p.ID, data))
+			if !reached {
+				continue
 			}
+			row := s.row(gatehouse.NotifyChannelFailing, "", -1, c.Name, p.ID, data)
+			muted, err := s.mutes(row.Kind, c, p, standIns)
+			if err != nil {
+				return err
+			}
+			if muted {
+				s.mute(row)
+			}
+			s.rows = append(s.rows, row)
 		}
 	}
 	return tx.InsertNotifications(s.rows)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -55,6 +56,8 @@ type Message struct {
 	// with the link; "" if the link needs none.
 	Signed bool
 	Code   string
+	// Unsubscribe is a URL that switches off the recipient's digests on the channel; "" for none.
+	Unsubscribe string
 	// Card is the Ref of the message that asked for the approval on this channel, "" for none.
 	Card string
 	// Event is the type of the log entry, "" for none.
@@ -88,8 +91,11 @@ func (n *Notifier) compose(
 	return m, muted, err
 }
 
-// sign adds a signed link to a message that asks one person.
+// sign adds a signed link to a message that asks one person, and to a digest one that ends digests.
 func (n *Notifier) sign(ctx context.Context, c *Configured, m *Message) {
+	if m.Kind == gatehouse.NotifyDigest {
+		n.signUnsubscribe(ctx, c, m)
+	}
 	if !m.Kind.Asks() || m.To == nil || m.Link == "" || n.config.Reviews == nil || !c.Trait().Private {
 		return
 	}
@@ -104,6 +110,22 @@ func (n *Notifier) sign(ctx context.Context, c *Configured, m *Message) {
 	}
 	m.Link = strings.TrimSuffix(n.config.PublicURL, "/") + gatehouse.ReviewPath(l.ID, "") + "?token=" + l.Token
 	m.Signed, m.Code = true, l.Code
+}
+
+// signUnsubscribe adds the link by which a person switches off digests on the channel.
+func (n *Notifier) signUnsubscribe(ctx context.Context, c *Configured, m *Message) {
+	if m.To == nil || n.config.PublicURL == "" || n.config.Reviews == nil || !c.Trait().Private {
+		return
+	}
+	token, err := n.config.Reviews.UnsubscribeToken(ctx, m.To, c.Name)
+	if err != nil {
+		n.log.WarnContext(ctx, "notify: unsubscribe link not signed", "notification", m.ID, "error", err)
+		return
+	}
+	if token != "" {
+		m.Unsubscribe = strings.TrimSuffix(n.config.PublicURL, "/") + gatehouse.UnsubscribePath +
+			"?t=" + url.QueryEscape(token)
+	}
 }
 
 func (n *Notifier) message(tx gatehouse.ReadTx, c *Configured, row *gatehouse.Notification) (*Message, string, error) {
@@ -128,6 +150,15 @@ func (n *Notifier) message(tx gatehouse.ReadTx, c *Configured, row *gatehouse.No
 			return nil, "the recipient has no address on this channel", nil
 		}
 		m.To = p
+		if topic := row.Kind.Topic(); !topic.Vital() {
+			preferences, err := preferencesOf(tx, p.ID)
+			if err != nil {
+				return nil, "", err
+			}
+			if preferences.mute(p.ID, c.Name, topic) {
+				return nil, unwanted(row.Kind), nil
+			}
+		}
 	}
 	var data struct {
 		Event   string `json:"event"`
@@ -166,7 +197,7 @@ func (n *Notifier) message(tx gatehouse.ReadTx, c *Configured, row *gatehouse.No
 		m.Subject = "Gatehouse: the channel " + data.Channel + " does not work"
 		m.Heading = "The channel " + data.Channel + " fails. Messages for it wait."
 		if data.Event == "channel.off" {
-			m.Heading = "The channel " + data.Channel + " is off: its receiver answered that it is gone."
+			m.Heading = "The channel " + data.Channel + " is off. Nothing is sent until a test of it succeeds."
 		}
 		m.Facts = []Fact{{"Error", line(data.Error, maxWhy)}}
 		return m, "", nil

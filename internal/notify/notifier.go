@@ -56,10 +56,13 @@ type Config struct {
 	DecideUpTo func(tx gatehouse.ReadTx, tenant string) (gatehouse.RiskLevel, error)
 }
 
-// Reviews signs links to a review for one recipient.
+// Reviews signs links for one recipient.
 type Reviews interface {
 	// ReviewLink creates the review if there is none; it returns nil if links are not signed.
 	ReviewLink(ctx context.Context, a *gatehouse.Action, to *gatehouse.Principal) (*gatehouse.ReviewLink, error)
+	// UnsubscribeToken signs the link that switches off a person's digests on a channel; it returns ""
+	// if links are not signed.
+	UnsubscribeToken(ctx context.Context, to *gatehouse.Principal, channel string) (string, error)
 }
 
 // Hints distributes wake-ups, which may get lost.

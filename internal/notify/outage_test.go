@@ -207,7 +207,8 @@ func TestDayWithoutChannels(t *testing.T) {
 				if err != nil || len(page.Items) != len(open)+2 {
 					t.Fatalf("over HTTP, %d wait, %v", len(page.Items), err)
 				}
-				answer, err := dan.Decide(t.Context(), early.ID, gatehouse.Decision{Decision: gatehouse.Approve, Digest: early.Digest})
+				answer, err := dan.Decide(t.Context(), early.ID,
+					gatehouse.Decision{Decision: gatehouse.Approve, Digest: early.Digest})
 				if err != nil || answer.Code != gatehouse.Decided {
 					t.Fatalf("over HTTP: %+v, %v", answer, err)
 				}

@@ -34,7 +34,7 @@ func TestQuietHours(t *testing.T) {
 			}
 			mail := w.mail()
 			var err error
-			if mail.Quiet, err = notify.NewQuiet(c.from, c.to, c.zone); err != nil {
+			if mail.Quiet, err = (gatehouse.QuietHours{From: c.from, To: c.to, Zone: c.zone}).Read(); err != nil {
 				t.Fatal(err)
 			}
 			n := w.notifier(notify.Config{Channels: []*notify.Configured{mail}})
@@ -69,8 +69,10 @@ func TestQuietHours(t *testing.T) {
 			}
 		})
 	}
-	for _, bad := range [][3]string{{"8", "07:00", ""}, {"20:00", "20:00", ""}, {"20:00", "07:00", "Mars/Olympus"}, {"20:00", "24:00", ""}} {
-		if _, err := notify.NewQuiet(bad[0], bad[1], bad[2]); err == nil {
+	for _, bad := range [][3]string{
+		{"8", "07:00", ""}, {"20:00", "20:00", ""}, {"20:00", "07:00", "Mars/Olympus"}, {"20:00", "24:00", ""},
+	} {
+		if _, err := (gatehouse.QuietHours{From: bad[0], To: bad[1], Zone: bad[2]}).Read(); err == nil {
 			t.Errorf("%v is accepted", bad)
 		}
 	}

@@ -57,7 +57,8 @@ func (r *Route) matches(kind gatehouse.NotificationKind, a *gatehouse.Action) bo
 	})
 }
 
-// flat replaces the slashes of a pattern, or of what it is compared with, so that * matches them too.
+// flat replaces the slashes of a pattern, or of the text that it is compared with, so that * matches
+// slashes too.
 var flat = strings.NewReplacer("/", "\x1f")
 
 // aims reports whether one of an action's targets matches a pattern.

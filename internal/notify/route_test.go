@@ -24,7 +24,8 @@ ceilings:
 	routes := map[string]notify.Route{
 		"all": {}, "refunds": {Types: []string{"ref*"}}, "high": {Risk: gatehouse.L4},
 		"items": {Targets: []string{"item/SKU-1*"}}, "orders": {Targets: []string{"invoice/x", "order/*"}},
-		"large": {Amount: "10000"}, "euros": {Amount: "10000", Currency: "EUR"}, "outcomes": {Tell: []gatehouse.NotificationKind{gatehouse.NotifyDecided}},
+		"large": {Amount: "10000"}, "euros": {Amount: "10000", Currency: "EUR"},
+		"outcomes":     {Tell: []gatehouse.NotificationKind{gatehouse.NotifyDecided}},
 		"large orders": {Amount: "10000", Targets: []string{"order/*"}},
 	}
 	config := notify.Config{DigestAfter: 1000}
@@ -46,7 +47,8 @@ ceilings:
 	}{
 		{"an item", gatehouse.Target{EntityType: "item", EntityRef: "SKU-17"}, "price_change", nil, "1", "all items"},
 		{"another item", gatehouse.Target{EntityType: "item", EntityRef: "SKU-2"}, "price_change", nil, "99999", "all"},
-		{"several", gatehouse.Target{EntityType: "item", EntityRefs: []string{"SKU-2", "SKU-1"}}, "price_change", nil, "1", "all items"},
+		{"several", gatehouse.Target{EntityType: "item", EntityRefs: []string{"SKU-2", "SKU-1"}}, "price_change", nil, "1",
+			"all items"},
 		{
 			"a claimed amount", gatehouse.Target{EntityType: "order", EntityRef: "2026/11/1"}, "price_change",
 			&gatehouse.Magnitude{Amount: "-10000", Currency: "EUR"}, "1", "all euros large large orders orders",
@@ -55,7 +57,8 @@ ceilings:
 			"another currency", gatehouse.Target{EntityType: "order", EntityRef: "1"}, "price_change",
 			&gatehouse.Magnitude{Amount: "10000.01", Currency: "USD"}, "1", "all large large orders orders",
 		},
-		{"a counted amount", gatehouse.Target{EntityType: "case", EntityRef: "1"}, "refund", nil, "20000", "all high large refunds"},
+		{"a counted amount", gatehouse.Target{EntityType: "case", EntityRef: "1"}, "refund", nil, "20000",
+			"all high large refunds"},
 		{"a small one", gatehouse.Target{EntityType: "case", EntityRef: "1"}, "refund", nil, "9999.99", "all high refunds"},
 	} {
 		a, _, err := w.Gate.Propose(w.As("bot"), &gatehouse.Proposal{
@@ -91,10 +94,13 @@ func TestGiven(t *testing.T) {
 		ProposedChange: `{"amount":"12"}`, OnBehalfOf: "bo",
 		Context: `{"project_id":"apollo","feature":"checkout","iteration":12345678901234567890,"edge":"code<b>"}`,
 		Evaluations: []gatehouse.Evaluation{
-			{Name: "schema", Kind: "deterministic", Result: "pass"}, {Name: "review", Kind: "probabilistic", Result: "warn", Confidence: "0.820"},
+			{Name: "schema", Kind: "deterministic", Result: "pass"},
+			{Name: "review", Kind: "probabilistic", Result: "warn", Confidence: "0.820"},
 			{Name: "tests", Kind: "deterministic", Result: "fail"},
 		},
-		ArtifactDiff: &gatehouse.ArtifactDiff{Type: "spec", Summary: "adds a step", LinesAdded: &added, LinesRemoved: &removed},
+		ArtifactDiff: &gatehouse.ArtifactDiff{
+			Type: "spec", Summary: "adds a step", LinesAdded: &added, LinesRemoved: &removed,
+		},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -204,7 +204,8 @@ type spreading struct {
 	// standings are the delegations in force.
 	standings []gatehouse.Standing
 	// loads holds the recipients' messages in the window, by channel and recipient.
-	loads map[[2]string]*load
+	loads       map[[2]string]*load
+	preferences preferences
 	// owners are the people with a device; nil until they are asked for.
 	owners map[string]bool
 	rows   []*gatehouse.Notification
@@ -224,6 +225,9 @@ func (n *Notifier) spreading(tx gatehouse.ReadTx, tenant string, list []told) (*
 		return nil, err
 	}
 	if s.standings, err = gatehouse.Standings(tx, ""); err != nil {
+		return nil, err
+	}
+	if s.preferences, err = preferencesOf(tx, ""); err != nil {
 		return nil, err
 	}
 	for _, t := range list {
@@ -280,10 +284,19 @@ func (s *spreading) tell(t told, a *gatehouse.Action) error {
 			if err != nil {
 				return err
 			}
-			if reached {
-				if err := s.add(t, a, c, p.ID); err != nil {
-					return err
-				}
+			if !reached {
+				continue
+			}
+			muted, err := s.mutes(t.kind, c, p, channels)
+			if err != nil {
+				return err
+			}
+			if muted {
+				s.rows = append(s.rows, s.mute(s.about(t, a, c, p.ID)))
+				continue
+			}
+			if err := s.add(t, a, c, p.ID); err != nil {
+				return err
 			}
 		}
 	}
@@ -422,11 +435,16 @@ func (s *spreading) add(t told, a *gatehouse.Action, c *Configured, recipient st
 		return nil
 	}
 	l.count++
-	row := s.row(t.kind, a.ID, t.index, c.Name, recipient,
-		gatehouse.ObjectJSON(gatehouse.Member{Name: "event", Value: gatehouse.StringJSON(t.leaf.Type)}))
-	*row.DueAt = c.dueAt(s.now, t.kind, a)
+	row := s.about(t, a, c, recipient)
+	*row.DueAt = dueAt(s.now, t.kind, a, c.Quiet, s.preferences.quiet(recipient, c.Name))
 	s.rows = append(s.rows, row)
 	return nil
+}
+
+// about is the message about an entry.
+func (s *spreading) about(t told, a *gatehouse.Action, c *Configured, recipient string) *gatehouse.Notification {
+	return s.row(t.kind, a.ID, t.index, c.Name, recipient,
+		gatehouse.ObjectJSON(gatehouse.Member{Name: "event", Value: gatehouse.StringJSON(t.leaf.Type)}))
 }
 
 // row is a message that is due now.

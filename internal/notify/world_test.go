@@ -28,6 +28,8 @@ type world struct {
 	t    *testing.T
 	hub  *wake.Hints
 	smtp *mailtest.Server
+	// notes counts the messages that a test has queued itself.
+	notes int
 	// check, when set, refuses callbacks.
 	check func(*gatehouse.Callback) error
 }

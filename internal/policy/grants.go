@@ -14,7 +14,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/form"
 )
 
-// advance is what the policy allows of approvals given in advance.
+// advance says which approvals the policy allows people to give in advance.
 type advance struct {
 	upTo      gatehouse.RiskLevel
 	maxWindow time.Duration

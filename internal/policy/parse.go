@@ -59,7 +59,8 @@ func Parse(source []byte) (*Policy, error) {
 }
 
 func (p *parser) document(n *yaml.Node) {
-	f := p.Mapping(n, "a policy", "version", "policy_changes", "slack", "edits", "grants", "mandates", "levels", "reject_reasons",
+	f := p.Mapping(n, "a policy", "version", "policy_changes", "slack", "edits", "grants", "mandates", "levels",
+		"reject_reasons",
 		"risk", "holidays", "approvals", "rules", "ceilings", "links", "tests")
 	if v := f.Values["version"]; v == nil {
 		p.Fail(n, "version is missing; write version: 1")

@@ -170,7 +170,8 @@ func (c *cast) things(t *testing.T, w *world) map[string]string {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	// The other tenant has its own version 1, and no version 2.
-	if res := w.admin.post("/policies", object{"source": rules + "grants: {up_to: 3}\nmandates: {up_to: 3}\n"}); res.status != 201 {
+	source := rules + "grants: {up_to: 3}\nmandates: {up_to: 3}\n"
+	if res := w.admin.post("/policies", object{"source": source}); res.status != 201 {
 		t.Fatal(res)
 	}
 	if res := w.admin.call("PUT", "/groups/finance", object{"members": []string{}}); res.status != 200 {

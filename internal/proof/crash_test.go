@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"os/exec"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -78,6 +79,8 @@ func crash(t *testing.T, e engine, l *leg, kills int) {
 	for more := 0; more < kills && l.count(leftover) < left; more++ {
 		least = min(least, s.round(t, more%roundKinds))
 	}
+	// A channel takes one card a second, which is too slow for this one: see TestCardOfTheDead.
+	names = slices.DeleteFunc(names, func(name string) bool { return name == "notify/card-written" })
 	l.rng.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 	for i, name := range names {
 		s.die(t, w.servers[i%len(w.servers)], name)
@@ -233,7 +236,6 @@ func (s *crashStorm) die(t *testing.T, victim *server, name string) {
 				defer other.start()
 			}
 		}
-	case "notify/card-written": // a channel takes one card a second
 	case "sweep/moved", "sweep/committed", "cancel/recorded", "cancel/committed", "reject/settled":
 		nth += s.rng.IntN(3)
 	default:

@@ -66,7 +66,7 @@ channels:
 routes:
   - {channels: [hook]}
   - {channels: [board], tell: [asked]}
-digest: {after: 1000, every: 24h}
+digest: {after: 1000, every: 5s}
 secrets: {hook: SECRET, board: TOKEN}
 `)
 }
@@ -100,7 +100,8 @@ func (x *told) rest(t *testing.T, w *world) {
 	var store gatehouse.Store
 	var err error
 	if w.dsn == "" {
-		store, err = sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(w.data, "gatehouse.db"), Clock: clock, Logger: log})
+		store, err = sqlite.Open(t.Context(),
+			sqlite.Config{Path: filepath.Join(w.data, "gatehouse.db"), Clock: clock, Logger: log})
 	} else {
 		store, err = postgres.Open(t.Context(), postgres.Config{URL: w.dsn, MaxConns: 6, Clock: clock, Logger: log})
 	}
@@ -113,7 +114,8 @@ func (x *told) rest(t *testing.T, w *world) {
 		t.Fatal(err)
 	}
 	board, err := slack.New(slack.Config{
-		Token: slacktest.Token, Channel: slacktest.Channel, BaseURL: x.board.API(), AllowPrivate: true, Pace: time.Microsecond,
+		Token: slacktest.Token, Channel: slacktest.Channel, BaseURL: x.board.API(), AllowPrivate: true,
+		Pace: time.Microsecond,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -124,7 +126,8 @@ func (x *told) rest(t *testing.T, w *world) {
 			{Name: "hook", Tenants: tenants, Channel: hook}, {Name: "board", Tenants: tenants, Channel: board},
 		},
 		Routes: []notify.Route{
-			{Channels: []string{"hook"}}, {Channels: []string{"board"}, Tell: []gatehouse.NotificationKind{gatehouse.NotifyAsked}},
+			{Channels: []string{"hook"}},
+			{Channels: []string{"board"}, Tell: []gatehouse.NotificationKind{gatehouse.NotifyAsked}},
 		},
 		DigestAfter: 1000, DigestEvery: 24 * time.Hour, Owner: "rest",
 	}, nil, log)
@@ -254,7 +257,8 @@ func (x *told) checkCards(t *testing.T, l *leg, db *look, actions map[string]*ga
 			t.Errorf("%s has %d cards", id, n)
 		}
 	}
-	if lost, kills := l.count("cards that nobody knows"), l.count("SIGKILLs at random")+l.count("SIGKILLs at failpoints"); lost > kills {
+	kills := l.count("SIGKILLs at random") + l.count("SIGKILLs at failpoints")
+	if lost := l.count("cards that nobody knows"); lost > kills {
 		t.Errorf("%d cards that nobody knows, over %d kills", lost, kills)
 	}
 	l.add("cards", len(cards))

@@ -53,8 +53,8 @@ func (r *Runs) reserveBudget(ctx context.Context, w *work) (over *gatehouse.Step
 			}
 
 			since := tx.Now().Add(-b.Window)
-			// Claims first: a call that ends between the two reads removes its claim and stores its cost. It may count
-			// twice, never not at all.
+			// Claims first: a call that ends between the two reads removes its claim and stores its cost. So it is
+			// counted at least once.
 			claimed, err := tx.BudgetClaimed(b.workflow, b.Currency, since)
 			if err != nil {
 				return err

@@ -10,20 +10,22 @@ import (
 // maxQueues bounds the tools that are looked at, over all tenants.
 const maxQueues = 1000
 
-// RunQueues tells what waits for workers, who works, and what is scheduled. Whoever
-// reads only their own runs is told nothing.
+// RunQueues returns the queues, the workers and the schedules. A caller who may read
+// only their own runs gets an error with code role_required.
 func (r *Runs) RunQueues(ctx context.Context) (*gatehouse.RunQueues, error) {
 	c, err := gatehouse.CallerFrom(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if r.gate.ReadsAs(c.Principal) != "" {
-		return nil, gatehouse.E(gatehouse.CodeRoleRequired, "this is for those who may read all runs of the tenant")
+		return nil, gatehouse.E(gatehouse.CodeRoleRequired,
+			"only a caller who may read all runs of the tenant may read the queues")
 	}
 	var out *gatehouse.RunQueues
 	err = r.Store.ViewQueues(ctx, func(q gatehouse.ReadQueues) error {
 		out = &gatehouse.RunQueues{
-			At: q.Now(), Queues: []gatehouse.ToolQueue{}, Workers: []gatehouse.WorkerState{}, Schedules: []gatehouse.ScheduleState{},
+			At: q.Now(), Queues: []gatehouse.ToolQueue{}, Workers: []gatehouse.WorkerState{},
+			Schedules: []gatehouse.ScheduleState{},
 		}
 		tools, err := q.ReadyTools(c.Principal.Tenant, maxQueues)
 		if err != nil {
@@ -40,7 +42,8 @@ func (r *Runs) RunQueues(ctx context.Context) (*gatehouse.RunQueues, error) {
 		out.Workers = workersOf(leases)
 		schedules, err := tx.ListSchedules(gatehouse.MaxSchedules)
 		for _, s := range schedules {
-			out.Schedules = append(out.Schedules, gatehouse.ScheduleState{Workflow: s.Workflow, Version: s.Version, NextAt: s.NextAt})
+			out.Schedules = append(out.Schedules,
+				gatehouse.ScheduleState{Workflow: s.Workflow, Version: s.Version, NextAt: s.NextAt})
 		}
 		return err
 	})

@@ -43,7 +43,7 @@ func needs(def *workflow.Definition, id, other string, seen map[string]bool) boo
 }
 
 // mayRedo refuses a step that the workflow does not have, and a run whose steps were
-// repeated: what of them another iteration stands on is not known.
+// repeated: the store does not know on which of them an iteration is based.
 func mayRedo(run *gatehouse.Run, def *workflow.Definition, from string) error {
 	var v gatehouse.Violations
 	if def.Step(from) == nil {

@@ -16,7 +16,8 @@ func TestRetryFromAStep(t *testing.T) {
 func testRetryFromAStep(t *testing.T, w *world) {
 	w.apply("parent", `name: parent
 steps:
-  - {id: one, uses: connector.shop.update, action_type: note, risk: low, with: {target: {entity_type: item, entity_ref: A}, change: {n: 1}}}
+  - {id: one, uses: connector.shop.update, action_type: note, risk: low,
+     with: {target: {entity_type: item, entity_ref: A}, change: {n: 1}}}
   - {id: ask, needs: [one], uses: approval, with: {rationale: go on}}
   - id: each
     needs: [ask]
@@ -26,7 +27,8 @@ steps:
     action_type: note
     risk: low
     with: {target: {entity_type: item, entity_ref: "${{ item }}"}, change: {n: 1}}
-  - {id: beside, needs: [one], uses: connector.shop.update, action_type: note, risk: low, with: {target: {entity_type: item, entity_ref: D}, change: {n: 1}}}
+  - {id: beside, needs: [one], uses: connector.shop.update, action_type: note, risk: low,
+     with: {target: {entity_type: item, entity_ref: D}, change: {n: 1}}}
 `)
 	asked := func(run *gatehouse.Run) *gatehouse.Run {
 		run = w.until(run.ID, "asking", func(r *gatehouse.Run) bool { return r.StepOf("ask").ActionID != "" })

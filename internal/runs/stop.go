@@ -111,13 +111,15 @@ func (r *Runs) retry(ctx context.Context, id, step string) (*gatehouse.Run, erro
 	}
 	switch {
 	case step != "" && !old.Status.Final():
-		return nil, gatehouse.E(gatehouse.CodeTooLate, "only a run that has ended is retried from a step: this one is %s", old.Status).
+		return nil, gatehouse.E(gatehouse.CodeTooLate,
+			"only a run that has ended is retried from a step: this one is %s", old.Status).
 			With("current_status", old.Status)
 	case step == "" && old.Status != gatehouse.RunFailed && old.Status != gatehouse.RunCanceled:
 		return nil, gatehouse.E(gatehouse.CodeTooLate, "only a run that failed or was canceled is retried: this one is %s", old.Status).
 			With("current_status", old.Status)
 	}
-	from := origin{trigger: gatehouse.TriggerRetry, ref: retryRef(old.ID, step), by: c.Principal, actor: c.Principal.ID, again: old}
+	from := origin{trigger: gatehouse.TriggerRetry, ref: retryRef(old.ID, step), by: c.Principal, actor: c.Principal.ID,
+		again: old}
 	out, err := usecase.Perform(ctx, r.Runner, usecase.Case{By: c}, func(tx gatehouse.Tx) (*gatehouse.Run, error) {
 		w, err := tx.FindWorkflow(old.Workflow, old.Version)
 		if err != nil {

@@ -57,7 +57,7 @@ func (b *Built) Close() error {
 // BuildConnector makes a connector of an entry; it calls nothing. A connector that
 // uses secrets of the store is always made, unready if need be: what an
 // administrator has stored must not keep a server from starting. It serves one
-// tenant, whose secrets they are.
+// tenant and uses this tenant's secrets.
 func BuildConnector(
 	ctx context.Context, cfg *config.Config, entry config.Connector, stored StoredSecret,
 ) (*Built, error) {

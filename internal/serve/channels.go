@@ -43,7 +43,7 @@ func newChannels(cfg *config.Config, key pushKey) ([]*notify.Configured, error) 
 		}
 		made := &notify.Configured{Name: name, Tenants: tenants, Channel: c}
 		if q := entry.Quiet; q != nil {
-			if made.Quiet, err = notify.NewQuiet(q.From, q.To, q.Zone); err != nil {
+			if made.Quiet, err = (gatehouse.QuietHours{From: q.From, To: q.To, Zone: q.Zone}).Read(); err != nil {
 				return nil, fmt.Errorf("channels.%s.quiet: %w", name, err)
 			}
 		}

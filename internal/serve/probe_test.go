@@ -29,8 +29,8 @@ func TestProbe(t *testing.T) {
 	t.Cleanup(func() { _ = c.(io.Closer).Close() })
 	var words bytes.Buffer
 	metrics := prometheus.NewRegistry()
-	p := newProber(func() []dispatch.Target { return []dispatch.Target{{Name: "shop", Connector: c}} }, telemetry.NewTargets(metrics),
-		func(s string) string { return strings.ReplaceAll(s, "items", "[redacted]") },
+	p := newProber(func() []dispatch.Target { return []dispatch.Target{{Name: "shop", Connector: c}} },
+		telemetry.NewTargets(metrics), func(s string) string { return strings.ReplaceAll(s, "items", "[redacted]") },
 		slog.New(slog.NewTextHandler(&words, nil)))
 	check := func(up float64, told, again int) {
 		t.Helper()

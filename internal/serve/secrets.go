@@ -23,10 +23,10 @@ const (
 	// secretsInterval bounds how long a replica that misses the hint uses the value of
 	// a secret that was rotated or revoked.
 	secretsInterval = 5 * time.Second
-	// retiredAfter is how long a connector whose secret was replaced stays open, for
-	// the calls that have begun with it.
+	// retiredAfter is how long a connector whose secret was replaced at least stays open:
+	// the calls that have begun with it end with the lease of their push.
 	retiredAfter = 2 * time.Minute
-	// usedInterval is how exactly the last use of a secret is noted.
+	// usedInterval is the precision of the noted last use of a secret.
 	usedInterval = time.Minute
 )
 
@@ -59,7 +59,7 @@ type storeSecrets struct {
 	users map[string]*secretUser
 	// found are the secrets as last read; nil before the first time.
 	found map[secretKey]gate.OpenedSecret
-	// values are all that this process has had: a target may still echo an old one.
+	// values are all values that this process has had: a target may still echo an old one.
 	values []string
 }
 
@@ -151,8 +151,7 @@ func (s *storeSecrets) run(ctx context.Context, hints usecase.Hints) {
 	}
 }
 
-// refresh reads the secrets, and makes anew the connectors of those that have
-// changed.
+// refresh reads the secrets, and makes the connectors anew whose secrets have changed.
 func (s *storeSecrets) refresh(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -160,14 +159,16 @@ func (s *storeSecrets) refresh(ctx context.Context) error {
 		return err
 	}
 	var targets []dispatch.Target
+	var failed error
 	for _, name := range slices.Sorted(maps.Keys(s.users)) {
 		u := s.users[name]
 		if maps.Equal(u.with, s.states(u.built)) {
 			continue
 		}
 		b, err := BuildConnector(ctx, s.config, u.entry, s.value)
-		if err != nil { // it was made before: only its secrets have changed
-			return fmt.Errorf("connector %s: %w", name, err)
+		if err != nil {
+			failed = errors.Join(failed, fmt.Errorf("connector %s: %w", name, err))
+			continue
 		}
 		s.replace(ctx, name, u, b)
 		targets = append(targets, dispatch.Target{
@@ -178,14 +179,16 @@ func (s *storeSecrets) refresh(ctx context.Context) error {
 	if len(targets) > 0 {
 		s.registry.Replace(targets, slices.Concat(s.config.SecretValues(), s.values))
 	}
-	return nil
+	return failed
 }
 
-// read reads the secrets of the tenants that have connectors.
+// read reads the secrets that the configuration refers to. Others are left out: their
+// values would be redacted from what the targets of all tenants answer.
 func (s *storeSecrets) read(ctx context.Context) error {
 	if len(s.config.Stored) == 0 {
 		return nil
 	}
+	named := slices.Collect(maps.Values(s.config.Stored))
 	found := map[secretKey]gate.OpenedSecret{}
 	read := map[string]bool{}
 	for _, entry := range s.config.Connectors {
@@ -199,6 +202,9 @@ func (s *storeSecrets) read(ctx context.Context) error {
 			return err
 		}
 		for _, o := range opened {
+			if !slices.Contains(named, o.Name) {
+				continue
+			}
 			found[secretKey{tenant, o.Name}] = o
 			if o.Value != "" && !slices.Contains(s.values, o.Value) {
 				s.values = append(s.values, o.Value)
@@ -216,7 +222,7 @@ func (s *storeSecrets) replace(ctx context.Context, name string, u *secretUser, 
 	if b.Connector == nil { // it still describes its operations
 		b.Connector = old.Connector
 	} else {
-		time.AfterFunc(retiredAfter, func() { _ = old.Close() })
+		time.AfterFunc(max(retiredAfter, s.config.Dispatch.Lease.D()), func() { _ = old.Close() })
 	}
 	for _, secret := range old.Stored {
 		if !slices.Contains(b.Stored, secret) {

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -197,6 +198,16 @@ func TestSecretsOfTheStore(t *testing.T) {
 		}
 	}
 	v.applied("rotated", waiting)
+	other := gatehouse.NewSecret{Name: "unused", Value: "paid"}
+	if _, err := v.root.SetSecret(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	if err := v.secrets.refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if values := v.secrets.SecretValues(); slices.Contains(values, other.Value) {
+		t.Error("the value of a secret that no connector uses is redacted")
+	}
 	for _, old := range []string{"first token value", "second token value"} {
 		if got := v.Registry.RedactText("you sent " + old); got != "you sent [redacted]" {
 			t.Errorf("an echo: %s", got)
@@ -216,7 +227,7 @@ func TestSecretsOfTheStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	list, err := v.root.ListSecrets(t.Context())
-	if err != nil || len(list) != 1 || list[0].Version != 2 || list[0].State != gatehouse.SecretRevoked ||
+	if err != nil || len(list) != 2 || list[0].Version != 2 || list[0].State != gatehouse.SecretRevoked ||
 		list[0].LastUsedAt == nil || len(list[0].UsedBy) != 1 || list[0].UsedBy[0] != "crm" {
 		t.Errorf("%+v, %v", list, err)
 	}
@@ -252,7 +263,8 @@ func TestStandIns(t *testing.T) {
 secrets: {S: "store:s"}
 connectors:
   stripe: {type: stripe, key: {secret: S}, operations: {refund: {}}}
-  github: {type: github, auth: {app: {client_id: Iv1.1, installation_id: 1, private_key: {secret: S}}}, repositories: {a/b: {}}}
+  github: {type: github, auth: {app: {client_id: Iv1.1, installation_id: 1, private_key: {secret: S}}},
+    repositories: {a/b: {}}}
   kubernetes:
     type: kubernetes
     server: https://kube.example:6443

@@ -103,7 +103,8 @@ func TestSignedReports(t *testing.T) {
 
 	post := func(source string, h http.Header, body string) (int, http.Header) {
 		t.Helper()
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+"/api/v1/hooks/targets/"+source, strings.NewReader(body))
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+"/api/v1/hooks/targets/"+source,
+			strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -157,7 +158,8 @@ func TestSignedReports(t *testing.T) {
 	}
 	metrics := servetest.Scrape(t, s.URL)
 	for result, want := range map[string]int{"accepted": 2, "replayed": 1, "refused": 4, "failed": 0} {
-		if line := fmt.Sprintf("gatehouse_target_reports_total{result=%q,source=\"erp\"} %d\n", result, want); !strings.Contains(metrics, line) {
+		line := fmt.Sprintf("gatehouse_target_reports_total{result=%q,source=\"erp\"} %d\n", result, want)
+		if !strings.Contains(metrics, line) {
 			t.Errorf("/metrics lacks %s", line)
 		}
 	}
@@ -191,7 +193,8 @@ hooks:
 			t.Errorf("the secret is in %q", c.Detail)
 		}
 	}
-	if got["target reports a"] != term.CheckFail || got["target reports b"] != term.CheckOK || got["target reports c"] != term.CheckOK {
+	if got["target reports a"] != term.CheckFail || got["target reports b"] != term.CheckOK ||
+		got["target reports c"] != term.CheckOK {
 		t.Errorf("%v", got)
 	}
 	n, err := Open(t.Context(), t.TempDir(), cfg, slog.New(slog.DiscardHandler))

@@ -196,14 +196,16 @@ func TestTokensStaySecret(t *testing.T) {
 	defer sink.Close()
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", sink.URL)
 	cfg, err := config.Parse("gatehouse.yaml", fmt.Appendf(nil, `
-connectors: {crm: {type: http, base_url: "http://127.0.0.1:9", allow_private: true, operations: {update: {method: POST, path: "/x"}}}}
+connectors: {crm: {type: http, base_url: "http://127.0.0.1:9", allow_private: true,
+  operations: {update: {method: POST, path: "/x"}}}}
 links: {master_key: %q}
 sign_in: {public_url: "https://gate.example"}`, ring.New()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var logs lockedBuffer
-	n, err := Open(t.Context(), t.TempDir(), cfg, slog.New(slog.NewTextHandler(&logs, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	n, err := Open(t.Context(), t.TempDir(), cfg,
+		slog.New(slog.NewTextHandler(&logs, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,8 +273,9 @@ sign_in: {public_url: "https://gate.example"}`, ring.New()))
 		}
 	}
 	pages := []string{
-		gatehouse.ReviewPath(l.ID, ""), gatehouse.ReviewPath(l.ID, gatehouse.Approve), gatehouse.ReviewPath(l.ID, gatehouse.Reject),
-		"/api/v1/reviews/" + l.ID, "/api/v1/reviews/" + l.ID + "/approve", "/api/v1/reviews/" + l.ID + "/nonsense", "/nowhere",
+		gatehouse.ReviewPath(l.ID, ""), gatehouse.ReviewPath(l.ID, gatehouse.Approve),
+		gatehouse.ReviewPath(l.ID, gatehouse.Reject), "/api/v1/reviews/" + l.ID, "/api/v1/reviews/" + l.ID + "/approve", "/api/v1/reviews/" + l.ID + "/nonsense",
+		"/nowhere",
 	}
 	for _, page := range pages {
 		for _, method := range []string{"GET", "HEAD", "OPTIONS", "POST", "DELETE"} {

@@ -200,7 +200,7 @@ func (s *Sheet) Facts(a *gatehouse.Action) {
 	s.Raw("digest", term.Safe(string(a.Digest)))
 }
 
-// targetNow writes how the target stands, and what differs from the proposal.
+// targetNow writes the target's state, and how it differs from the proposal.
 func (s *Sheet) targetNow(a *gatehouse.Action) {
 	line, _ := s.Target.Now(a)
 	s.Line("target now", line)

@@ -19,8 +19,8 @@ func ReadsTarget(a *gatehouse.Action) bool {
 		a.Status == gatehouse.StatusApplied && a.ArchivedAt == nil && a.Receipt != nil && a.Receipt.Reversible
 }
 
-// ReadTarget reads it. A target that does not answer is said to be so; to somebody who
-// may not have it read, and of one that cannot be read, nothing is said.
+// ReadTarget reads it. The result says when a target does not answer. It is empty when
+// the caller may not read the target, or when nobody can.
 func ReadTarget(a *gatehouse.Action, read func(id string) (*gatehouse.TargetState, error)) Target {
 	if !ReadsTarget(a) {
 		return Target{}
@@ -44,7 +44,7 @@ func (t Target) Before(a *gatehouse.Action) (b card.Before, read bool) {
 	return card.ReadBefore(a, t.State), true
 }
 
-// Sentence is that of the action on the state that was read.
+// Sentence is the action's sentence for the state that was read.
 func (t Target) Sentence(a *gatehouse.Action) string {
 	if b, read := t.Before(a); read {
 		return b.Describe().String()
@@ -52,8 +52,8 @@ func (t Target) Sentence(a *gatehouse.Action) string {
 	return card.Sentence(a)
 }
 
-// Now tells in one line how the target of a pending action stands; "" when that is not
-// known. bad marks what people have to know before they approve.
+// Now describes in one line the present target of a pending action; "" when it is not
+// known. bad marks a difference that people have to know before they approve.
 func (t Target) Now(a *gatehouse.Action) (line string, bad bool) {
 	switch {
 	case a.Status != gatehouse.StatusPending:

@@ -66,7 +66,7 @@ func cardPage(a *gatehouse.Action, v view) page {
 	return p.page
 }
 
-// targetNow adds how the target stands, and returns the action on the state that was read.
+// targetNow adds the target's present state, and returns the action with that state.
 func (p *pager) targetNow(a *gatehouse.Action) *gatehouse.Action {
 	line, bad := p.target.Now(a)
 	if line == "" {

@@ -64,7 +64,7 @@ type item struct {
 	action *gatehouse.Action
 	voted  bool // by this person, in a quorum that is still open
 	stale  bool // the server said that its target changed
-	// rebases: so said the server or the target, and the gate can read the present state.
+	// rebases: the server or the target said so, and the gate can read the present state.
 	rebases bool
 	target  sheet.Target
 	picked  bool // for a decision in bulk

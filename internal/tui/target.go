@@ -9,14 +9,14 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/sheet"
 )
 
-// targetRead is what came of reading the target of a card.
+// targetRead is the result of reading the target of a card.
 type targetRead struct {
 	item   *item
 	digest gatehouse.Digest
 	target sheet.Target
 }
 
-// readTarget has the target of the card on the screen read; nil where it is not worth it.
+// readTarget reads the target of the card on the screen; nil where nothing is to be read.
 func (m *reviewer) readTarget() tea.Cmd {
 	if m.place != onCard || m.at >= len(m.items) || !sheet.ReadsTarget(m.items[m.at].action) {
 		return nil
@@ -30,8 +30,8 @@ func (m *reviewer) readTarget() tea.Cmd {
 	}
 }
 
-// targetArrived shows how the target stands. Where that changes what the person reads, the
-// keys that decide rest again.
+// targetArrived shows the target's state. If that changes what the person reads, the keys
+// that decide rest again.
 func (m *reviewer) targetArrived(msg targetRead) tea.Cmd {
 	it := msg.item
 	if it.action.Digest != msg.digest {

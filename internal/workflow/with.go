@@ -17,8 +17,8 @@ var withKeys = map[Kind][]string{
 		"artifact_diff",
 	},
 	KindApproval: {
-		"title", "about", "change", "current_state", "rationale", "magnitude", "evaluations", "metadata", "context", "expires_in",
-		"artifact_diff",
+		"title", "about", "change", "current_state", "rationale", "magnitude", "evaluations", "metadata", "context",
+		"expires_in", "artifact_diff",
 	},
 	KindModel: {"model", "system", "prompt", "messages", "max_tokens", "temperature", "json", "stop"},
 	KindWait:  {"for", "until", "event", "timeout", "from"},
@@ -80,7 +80,9 @@ func isExpression(n *yaml.Node) bool {
 
 // proposal checks the mappings in the parts of a proposal.
 func (p *parser) proposal(w form.Fields) {
-	for _, part := range []string{"target", "about", "magnitude", "artifact_diff", "change", "current_state", "metadata", "context"} {
+	for _, part := range []string{
+		"target", "about", "magnitude", "artifact_diff", "change", "current_state", "metadata", "context",
+	} {
 		n := w.Values[part]
 		switch {
 		case n == nil || isExpression(n):

@@ -1,7 +1,7 @@
 package main
 
-// notifyBugs: everybody whom it concerns is told, once, of what happened; nobody
-// of their own acts; and a card shows how its question ended.
+// notifyBugs: everybody whom an event concerns is told of it once, but not of their
+// own acts; and a card shows how its question ended.
 func notifyBugs() []bug {
 	const notify = "internal/notify"
 	const spread = notify + "/spread.go"
@@ -22,12 +22,14 @@ func notifyBugs() []bug {
 		plant("a card is not updated when its question ends elsewhere", "promise 6", notify+"/cards.go",
 			`strings.HasPrefix(l.Type, "hitl.") && l.Type`, `l.Type == "hitl.voted" && l.Type`, notify, "TestCardOfOtherRoutes"),
 		plant("people are told of their own acts", "contract", spread,
-			"p.Person != self && p.ID != t.leaf.Actor && concerned(p)", "(p.Person != self || true) && concerned(p)", model, "TestModel"),
+			"p.Person != self && p.ID != t.leaf.Actor && concerned(p)", "(p.Person != self || true) && concerned(p)", model,
+			"TestModel"),
 		plant("nobody is told of an expiry", "promise 6", spread,
 			"case \"hitl.expired\":\n\t\treturn gatehouse.NotifyExpired", "case \"hitl.expired\":", model, "TestModel"),
 		plant("who has voted is asked again", "contract", spread,
 			"!a.Approval.Bars(p) &&\n\t\ta.Approval.VoteOf(p.Person) == nil", "!a.Approval.Bars(p)", notify, "TestQuorum"),
 		plant("a question is sent to one person only", "17", spread,
-			"list = append(list, p)\n\t\t}\n\t}\n\treturn list, nil", "return append(list, p), nil\n\t\t}\n\t}\n\treturn list, nil", model, "TestModel"),
+			"list = append(list, p)\n\t\t}\n\t}\n\treturn list, nil",
+			"return append(list, p), nil\n\t\t}\n\t}\n\treturn list, nil", model, "TestModel"),
 	}
 }

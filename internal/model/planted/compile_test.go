@@ -46,7 +46,9 @@ func newChecker(t *testing.T) *checker {
 	c := &checker{
 		fset: token.NewFileSet(), export: map[string]string{}, folders: map[string]*listed{}, parsed: map[string]*ast.File{},
 	}
-	c.imports = importer.ForCompiler(c.fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(c.export[path]) })
+	c.imports = importer.ForCompiler(c.fset, "gc", func(path string) (io.ReadCloser, error) {
+		return os.Open(c.export[path])
+	})
 	for d := json.NewDecoder(bytes.NewReader(out)); ; {
 		p := new(listed)
 		if err := d.Decode(p); errors.Is(err, io.EOF) {

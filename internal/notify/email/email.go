@@ -246,6 +246,10 @@ func (c *Channel) mail(m *notify.Message) (*mail.Msg, error) {
 	msg.SetDateWithValue(m.At)
 	msg.SetGenHeader("Auto-Submitted", "auto-generated")
 	msg.SetGenHeader("X-Auto-Response-Suppress", "All")
+	if m.Unsubscribe != "" { // RFC 8058
+		msg.SetGenHeader(mail.HeaderListUnsubscribe, "<"+m.Unsubscribe+">")
+		msg.SetGenHeader(mail.HeaderListUnsubscribePost, "List-Unsubscribe=One-Click")
+	}
 	text, html, err := bodies(m)
 	if err != nil {
 		return nil, err

@@ -88,8 +88,8 @@ func (*Channel) Trait() notify.Trait { return notify.Trait{Personal: true, Devic
 // Reaches is not asked: the store knows the devices.
 func (*Channel) Reaches(*gatehouse.Principal) bool { return false }
 
-// CheckEndpoint refuses an endpoint at an internal address or on another port than that of https.
-// Where it resolves to is checked again at each call.
+// CheckEndpoint refuses an endpoint at an internal address or on another port than 443. Each call
+// checks the resolved address again.
 func (c *Channel) CheckEndpoint(endpoint string) error {
 	if err := notify.CheckURL(endpoint, false); err != nil {
 		return err
@@ -137,8 +137,8 @@ func (c *Channel) Send(ctx context.Context, m *notify.Message) (notify.Sent, err
 }
 
 // worst is the error of a message as a whole: one that can be retried comes first. A message that a
-// device has taken has not failed. An endpoint is the word of a browser, so no failure counts against
-// the channel.
+// device has taken has not failed. A browser names its endpoint, which may be false, so no failure
+// counts against the channel.
 func worst(outcomes []notify.DeviceOutcome) error {
 	var final *notify.Refusal
 	again := &notify.Refusal{Recipient: true}
@@ -262,7 +262,7 @@ const (
 	maxBody  = 400
 )
 
-// notification is what the browser shows. The format is that of Declarative Web Push
+// notification is the message that the browser shows. The format is that of Declarative Web Push
 // (https://www.w3.org/TR/push-api/#declarative-push-message), which some browsers show without the
 // service worker.
 type notification struct {

@@ -295,7 +295,8 @@ func (t *tx) TimelyActions(limit int) ([]gatehouse.ActionRef, error) {
 }
 
 const openOnTarget = `SELECT a.id FROM action a JOIN proposal p ON p.seq = a.seq JOIN approval o ON o.seq = a.seq
-WHERE a.tenant = $1 AND a.status = 'pending' AND a.expires_at > $2 AND o.status = 'requested' AND (p.connector = $3 AND p.entity_type = $4 AND (p.entity_ref = $5 OR strpos(p.entity_refs, $8) > 0)
+WHERE a.tenant = $1 AND a.status = 'pending' AND a.expires_at > $2 AND o.status = 'requested'
+AND (p.connector = $3 AND p.entity_type = $4 AND (p.entity_ref = $5 OR strpos(p.entity_refs, $8) > 0)
     AND ($6 = '' OR p.target_version <> $6)
   OR starts_with(o.about, $9) AND ($6 = '' OR strpos(o.about, $10) = 0))
 AND (o.changed_at IS NULL OR o.changed_version <> $6) ORDER BY a.id LIMIT $7`
@@ -304,7 +305,8 @@ AND (o.changed_at IS NULL OR o.changed_version <> $6) ORDER BY a.id LIMIT $7`
 // each key stands in quotes, and quotes within a key are escaped.
 func (t *readTx) OpenOnTarget(c gatehouse.TargetChange, limit int) (ids []string, err error) {
 	err = t.each(openOnTarget, func(r *row) error { ids = append(ids, r.text()); return nil },
-		t.tenant, t.Now(), c.Connector, c.EntityType, c.EntityRef, c.Version, limit, string(shared.AppendQuoted(nil, c.EntityRef)),
+		t.tenant, t.Now(), c.Connector, c.EntityType, c.EntityRef, c.Version, limit,
+		string(shared.AppendQuoted(nil, c.EntityRef)),
 		shared.AboutEntity(&c), shared.AboutVersion(&c))
 	return ids, err
 }

@@ -150,7 +150,8 @@ UNION ALL SELECT action_id FROM push WHERE tenant = $1 AND id = $2`,
 		c.add(shared.DecidedSQL(f.Decided))
 	}
 	if f.AskedGroup != "" {
-		c.add("EXISTS (SELECT 1 FROM approval g WHERE g.seq = a.seq AND strpos(g.groups, ?) > 0)", shared.InList(f.AskedGroup))
+		c.add("EXISTS (SELECT 1 FROM approval g WHERE g.seq = a.seq AND strpos(g.groups, ?) > 0)",
+			shared.InList(f.AskedGroup))
 	}
 	if f.ReadBy != "" {
 		c.add("(a.proposer_id = ? OR a.id IN ("+inherited+"))", f.ReadBy, tenant, f.ReadBy)

@@ -91,7 +91,7 @@ func (t *readTx) RecentNotifications(
 	channel, recipient string, since time.Time,
 ) (count int, digest *gatehouse.Notification, err error) {
 	n, err := t.number(`SELECT count(*) FROM notification
-WHERE tenant = $1 AND channel = $2 AND recipient = $3 AND created_at > $4`, t.tenant, channel, recipient, since)
+WHERE tenant = $1 AND channel = $2 AND recipient = $3 AND created_at > $4 AND status <> 'muted'`, t.tenant, channel, recipient, since)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -104,18 +104,27 @@ AND n.attempts = 0 ORDER BY n.id DESC LIMIT 1`, func(r *row) error { digest = sc
 // ChannelStates lists states by channel.
 func (t *readTx) ChannelStates() (list []*gatehouse.ChannelState, err error) {
 	err = t.each(selectChannelState+` ORDER BY channel`,
-		func(r *row) error { list = append(list, scanChannelState(r)); return nil }, t.tenant)
+		func(r *row) error {
+			s, err := scanChannelState(r)
+			list = append(list, s)
+			return err
+		}, t.tenant)
 	return list, err
 }
 
-const selectChannelState = `SELECT tenant, channel, failures, failing_since, off_at, last_error, last_ok_at
+const selectChannelState = `SELECT tenant, channel, failures, failing_since, flaky, minutes, off_at, last_error, last_ok_at
 FROM channel_state WHERE tenant = $1`
 
-func scanChannelState(r *row) *gatehouse.ChannelState {
-	return &gatehouse.ChannelState{
-		Tenant: r.text(), Channel: r.text(), Failures: int(r.int()), FailingSince: r.timePtr(), OffAt: r.timePtr(),
-		LastError: r.text(), LastOKAt: r.timePtr(),
+func scanChannelState(r *row) (*gatehouse.ChannelState, error) {
+	s := &gatehouse.ChannelState{
+		Tenant: r.text(), Channel: r.text(), Failures: int(r.int()), FailingSince: r.timePtr(), Flaky: r.bool(),
 	}
+	minutes, err := shared.DecodeJSON[[]gatehouse.ChannelMinute](r.text())
+	if minutes != nil {
+		s.Minutes = *minutes
+	}
+	s.OffAt, s.LastError, s.LastOKAt = r.timePtr(), r.text(), r.timePtr()
+	return s, err
 }
 
 // OpenNotifications counts the unfinished notifications of all tenants.
@@ -248,7 +257,7 @@ ON CONFLICT DO NOTHING`,
 		return nil, err
 	}
 	err = t.lockAndRead([]query{ask(selectChannelState+` AND channel = $2 FOR NO KEY UPDATE`,
-		func(r *row) error { s = scanChannelState(r); return nil }, t.tenant, channel)})
+		func(r *row) (err error) { s, err = scanChannelState(r); return err }, t.tenant, channel)})
 	if err == nil && s == nil {
 		err = gatehouse.ErrNotFound
 	}
@@ -260,12 +269,18 @@ func (t *tx) PutChannelState(s *gatehouse.ChannelState) error {
 	if err := t.checkTenant(s.Tenant); err != nil {
 		return err
 	}
+	minutes, err := shared.EncodeJSON(&s.Minutes)
+	if err != nil {
+		return err
+	}
 	return t.write(
-		guarded+`UPDATE channel_state SET failures = $1, failing_since = $2, off_at = $3, last_error = $4,
-last_ok_at = $5
-WHERE tenant = $6 AND channel = $7`+orConflict,
+		guarded+`UPDATE channel_state SET failures = $1, failing_since = $2, flaky = $3, minutes = $4, off_at = $5,
+last_error = $6, last_ok_at = $7
+WHERE tenant = $8 AND channel = $9`+orConflict,
 		s.Failures,
 		s.FailingSince,
+		s.Flaky,
+		minutes,
 		s.OffAt,
 		s.LastError,
 		s.LastOKAt,

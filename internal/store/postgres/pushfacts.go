@@ -6,12 +6,13 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-const pushFactColumns = `h.connector, h.status, h.error_code, h.last_error, h.target_says, h.created_at, h.not_before, h.sent_at, h.applied_at, h.finished_at`
+const pushFactColumns = `h.connector, h.status, h.error_code, h.last_error, h.target_says, h.created_at, h.not_before,
+	h.sent_at, h.applied_at, h.finished_at`
 
 func scanPushFact(r *row) gatehouse.PushFact {
 	f := gatehouse.PushFact{
-		Connector: r.text(), Status: gatehouse.PushStatus(r.text()), ErrorCode: r.text(), LastError: r.text(), TargetSays: r.text(),
-		CreatedAt: r.time(), NotBefore: r.time(), SentAt: r.timePtr(), AppliedAt: r.timePtr(), FinishedAt: r.timePtr(),
+		Connector: r.text(), Status: gatehouse.PushStatus(r.text()), ErrorCode: r.text(), LastError: r.text(),
+		TargetSays: r.text(), CreatedAt: r.time(), NotBefore: r.time(), SentAt: r.timePtr(), AppliedAt: r.timePtr(), FinishedAt: r.timePtr(),
 	}
 	if f.Status != gatehouse.PushFailed && f.Status != gatehouse.PushUnknown {
 		f.TargetSays = "" // left over from an outcome that a replay has undone

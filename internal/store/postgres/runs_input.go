@@ -21,12 +21,14 @@ func (t *readTx) runsByInput(
 		input, seq := gatehouse.JSON(r.text()), r.int()
 		run := scanRun(r)
 		if len(places) <= limit && f.HasInput(input) {
-			places, page.Items = append(places, shared.Cursor{Seq: seq, AsOf: run.CreatedAt.UnixMicro()}), append(page.Items, run)
+			places, page.Items = append(places, shared.Cursor{Seq: seq, AsOf: run.CreatedAt.UnixMicro()}),
+				append(page.Items, run)
 		}
 		return nil
 	}, where.args...)
 	if err != nil || len(places) > limit {
-		return shared.Finish(page, limit, func(*gatehouse.Run) shared.Cursor { return places[limit-1] }, shared.KindRuns, bound...), err
+		return shared.Finish(page, limit, func(*gatehouse.Run) shared.Cursor { return places[limit-1] }, shared.KindRuns,
+			bound...), err
 	}
 	// The last run that was looked at, where there may be more.
 	t.allowSecondRead()

@@ -22,7 +22,8 @@ func (t *readTx) OpenLeases(limit int) (list []gatehouse.OpenLease, err error) {
 // ListSchedules lists the tenant's schedules by workflow.
 func (t *readTx) ListSchedules(limit int) (list []*gatehouse.Schedule, err error) {
 	err = t.each(listSchedules, func(r *row) error {
-		list = append(list, &gatehouse.Schedule{Tenant: t.tenant, Workflow: r.text(), Version: int(r.int()), NextAt: r.time()})
+		list = append(list,
+			&gatehouse.Schedule{Tenant: t.tenant, Workflow: r.text(), Version: int(r.int()), NextAt: r.time()})
 		return nil
 	}, t.tenant, limit)
 	return list, err

@@ -54,6 +54,6 @@ func AskedGroups(text string) []string {
 	return nil
 }
 
-// InList is how a name stands in the text of an encoded list. A group's name has no
-// quotes, so it stands in no other name.
+// InList is a name as the text of an encoded list contains it. A group's name has no
+// quotes, so no other name contains this text.
 func InList(name string) string { return string(AppendQuoted(nil, name)) }

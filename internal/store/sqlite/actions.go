@@ -188,7 +188,8 @@ WHERE o.next_at IS NOT NULL AND o.status = 'requested' AND o.next_at <= ? ORDER 
 }
 
 const openOnTarget = `SELECT a.id FROM action a JOIN proposal p ON p.seq = a.seq JOIN approval o ON o.seq = a.seq
-WHERE a.tenant = ?1 AND a.status = 'pending' AND a.expires_at > ?2 AND o.status = 'requested' AND (p.connector = ?3 AND p.entity_type = ?4 AND (p.entity_ref = ?5 OR instr(p.entity_refs, ?8) > 0)
+WHERE a.tenant = ?1 AND a.status = 'pending' AND a.expires_at > ?2 AND o.status = 'requested'
+AND (p.connector = ?3 AND p.entity_type = ?4 AND (p.entity_ref = ?5 OR instr(p.entity_refs, ?8) > 0)
     AND (?6 = '' OR p.target_version <> ?6)
   OR instr(o.about, ?9) = 1 AND (?6 = '' OR instr(o.about, ?10) = 0))
 AND (o.changed_at IS NULL OR o.changed_version <> ?6) ORDER BY a.id LIMIT ?7`
@@ -197,7 +198,8 @@ AND (o.changed_at IS NULL OR o.changed_version <> ?6) ORDER BY a.id LIMIT ?7`
 // stored as text: each key is quoted, and quotes inside a key are escaped.
 func (t *readTx) OpenOnTarget(c gatehouse.TargetChange, limit int) (ids []string, err error) {
 	err = t.each(openOnTarget, func(r *stmt) error { ids = append(ids, r.text()); return nil },
-		t.tenant, t.at, c.Connector, c.EntityType, c.EntityRef, c.Version, limit, string(shared.AppendQuoted(nil, c.EntityRef)),
+		t.tenant, t.at, c.Connector, c.EntityType, c.EntityRef, c.Version, limit,
+		string(shared.AppendQuoted(nil, c.EntityRef)),
 		shared.AboutEntity(&c), shared.AboutVersion(&c))
 	return ids, err
 }

@@ -15,8 +15,9 @@ func (t *readTx) ActionFacts(readBy string, fn func(gatehouse.ActionFact) bool) 
 	var where condition
 	where.add("a.tenant = ?", t.tenant)
 	where.readBy("a.seq", t.tenant, readBy)
-	err := t.each(`SELECT a.id, a.action_type, coalesce(p.name, a.proposer_id), a.risk, a.status, a.decided_via, a.proposed_at, a.expires_at, a.decided_at, coalesce(o.groups, '')
-FROM action a LEFT JOIN approval o ON o.seq = a.seq LEFT JOIN principal p ON p.tenant = a.tenant AND p.id = a.proposer_id
+	err := t.each(`SELECT a.id, a.action_type, coalesce(p.name, a.proposer_id), a.risk, a.status, a.decided_via, a.proposed_at,
+a.expires_at, a.decided_at, coalesce(o.groups, '') FROM action a LEFT JOIN approval o ON o.seq = a.seq
+LEFT JOIN principal p ON p.tenant = a.tenant AND p.id = a.proposer_id
 WHERE `+where.sql()+` ORDER BY a.id DESC LIMIT ?`, func(r *stmt) error {
 		f := gatehouse.ActionFact{
 			ID: r.text(), ActionType: r.text(), ProposedBy: r.text(), RiskLevel: gatehouse.RiskLevel(r.int()), Status: gatehouse.Status(r.text()),

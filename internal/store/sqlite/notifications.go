@@ -86,7 +86,7 @@ func (t *readTx) RecentNotifications(
 	channel, recipient string, since time.Time,
 ) (count int, digest *gatehouse.Notification, err error) {
 	n, err := t.number(`SELECT count(*) FROM notification
-WHERE tenant = ?1 AND channel = ?2 AND recipient = ?3 AND created_at > ?4`, t.tenant, channel, recipient, since)
+WHERE tenant = ?1 AND channel = ?2 AND recipient = ?3 AND created_at > ?4 AND status <> 'muted'`, t.tenant, channel, recipient, since)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -99,18 +99,27 @@ AND n.attempts = 0 ORDER BY n.id DESC LIMIT 1`, func(r *stmt) error { digest = s
 // ChannelStates lists by channel.
 func (t *readTx) ChannelStates() (list []*gatehouse.ChannelState, err error) {
 	err = t.each(selectChannelState+` ORDER BY channel`,
-		func(r *stmt) error { list = append(list, scanChannelState(r)); return nil }, t.tenant)
+		func(r *stmt) error {
+			s, err := scanChannelState(r)
+			list = append(list, s)
+			return err
+		}, t.tenant)
 	return list, err
 }
 
-const selectChannelState = `SELECT tenant, channel, failures, failing_since, off_at, last_error, last_ok_at
+const selectChannelState = `SELECT tenant, channel, failures, failing_since, flaky, minutes, off_at, last_error, last_ok_at
 FROM channel_state WHERE tenant = ?1`
 
-func scanChannelState(r *stmt) *gatehouse.ChannelState {
-	return &gatehouse.ChannelState{
-		Tenant: r.text(), Channel: r.text(), Failures: int(r.int()), FailingSince: r.timePtr(), OffAt: r.timePtr(),
-		LastError: r.text(), LastOKAt: r.timePtr(),
+func scanChannelState(r *stmt) (*gatehouse.ChannelState, error) {
+	s := &gatehouse.ChannelState{
+		Tenant: r.text(), Channel: r.text(), Failures: int(r.int()), FailingSince: r.timePtr(), Flaky: r.bool(),
 	}
+	minutes, err := shared.DecodeJSON[[]gatehouse.ChannelMinute](r.text())
+	if minutes != nil {
+		s.Minutes = *minutes
+	}
+	s.OffAt, s.LastError, s.LastOKAt = r.timePtr(), r.text(), r.timePtr()
+	return s, err
 }
 
 // OpenNotifications counts the messages that wait or are being sent.
@@ -228,7 +237,7 @@ func (t *tx) LockChannelState(channel string) (s *gatehouse.ChannelState, err er
 	}
 	err = t.one(
 		selectChannelState+` AND channel = ?2`,
-		func(r *stmt) error { s = scanChannelState(r); return nil },
+		func(r *stmt) (err error) { s, err = scanChannelState(r); return err },
 		t.tenant,
 		channel,
 	)
@@ -240,11 +249,18 @@ func (t *tx) PutChannelState(s *gatehouse.ChannelState) error {
 	if err := t.owns(s.Tenant); err != nil {
 		return err
 	}
+	minutes, err := shared.EncodeJSON(&s.Minutes)
+	if err != nil {
+		return err
+	}
 	return t.guarded(
-		`UPDATE channel_state SET failures = ?, failing_since = ?, off_at = ?, last_error = ?, last_ok_at = ?
+		`UPDATE channel_state SET failures = ?, failing_since = ?, flaky = ?, minutes = ?, off_at = ?, last_error = ?,
+last_ok_at = ?
 WHERE tenant = ? AND channel = ?`,
 		s.Failures,
 		s.FailingSince,
+		s.Flaky,
+		minutes,
 		s.OffAt,
 		s.LastError,
 		s.LastOKAt,

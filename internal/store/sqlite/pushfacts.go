@@ -7,12 +7,13 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-const pushFactColumns = `connector, status, error_code, last_error, target_says, created_at, not_before, sent_at, applied_at, finished_at`
+const pushFactColumns = `connector, status, error_code, last_error, target_says, created_at, not_before, sent_at,
+	applied_at, finished_at`
 
 func scanPushFact(r *stmt) gatehouse.PushFact {
 	f := gatehouse.PushFact{
-		Connector: r.text(), Status: gatehouse.PushStatus(r.text()), ErrorCode: r.text(), LastError: r.text(), TargetSays: r.text(),
-		CreatedAt: r.time(), NotBefore: r.time(), SentAt: r.timePtr(), AppliedAt: r.timePtr(), FinishedAt: r.timePtr(),
+		Connector: r.text(), Status: gatehouse.PushStatus(r.text()), ErrorCode: r.text(), LastError: r.text(),
+		TargetSays: r.text(), CreatedAt: r.time(), NotBefore: r.time(), SentAt: r.timePtr(), AppliedAt: r.timePtr(), FinishedAt: r.timePtr(),
 	}
 	if f.Status != gatehouse.PushFailed && f.Status != gatehouse.PushUnknown {
 		f.TargetSays = "" // left over from an outcome that a replay has undone
@@ -48,7 +49,8 @@ func (t *readTx) PushFacts(since time.Time, readBy string, fn func(gatehouse.Pus
 		`push INDEXED BY push_lease_lane WHERE ` + leasedTo,
 	} {
 		err := t.each(`SELECT `+pushFactColumns+` FROM `+from+` AND `+open.sql()+` LIMIT ?`,
-			func(r *stmt) error { fn(scanPushFact(r)); return nil }, append(open.args[:len(open.args):len(open.args)], gatehouse.MaxPushFacts)...)
+			func(r *stmt) error { fn(scanPushFact(r)); return nil },
+			append(open.args[:len(open.args):len(open.args)], gatehouse.MaxPushFacts)...)
 		if err != nil {
 			return err
 		}

@@ -25,9 +25,11 @@ func (t *readTx) OpenLeases(limit int) (list []gatehouse.OpenLease, err error) {
 
 // ListSchedules lists the tenant's schedules by workflow.
 func (t *readTx) ListSchedules(limit int) (list []*gatehouse.Schedule, err error) {
-	err = t.each(`SELECT workflow, version, next_at FROM schedule WHERE tenant = ? ORDER BY workflow LIMIT ?`, func(r *stmt) error {
-		list = append(list, &gatehouse.Schedule{Tenant: t.tenant, Workflow: r.text(), Version: int(r.int()), NextAt: r.time()})
-		return nil
-	}, t.tenant, limit)
+	err = t.each(`SELECT workflow, version, next_at FROM schedule WHERE tenant = ? ORDER BY workflow LIMIT ?`,
+		func(r *stmt) error {
+			list = append(list,
+				&gatehouse.Schedule{Tenant: t.tenant, Workflow: r.text(), Version: int(r.int()), NextAt: r.time()})
+			return nil
+		}, t.tenant, limit)
 	return list, err
 }

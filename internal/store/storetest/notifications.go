@@ -200,6 +200,7 @@ func (s *suite) channelStates() {
 		}
 		now := tx.Now()
 		state.Failures, state.FailingSince, state.LastError = 3, &now, "refused"
+		state.Flaky, state.Minutes = true, []gatehouse.ChannelMinute{{Minute: 29_000_000, Tried: 40, Failed: 5}}
 		return tx.PutChannelState(state)
 	})
 	s.view(func(tx gatehouse.ReadTx) error {

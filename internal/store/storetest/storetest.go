@@ -69,6 +69,7 @@ func Run(t *testing.T, open func(t *testing.T) gatehouse.Store) {
 		{"Delegations", (*suite).delegations},
 		{"Grants", (*suite).grants},
 		{"Devices", (*suite).devices},
+		{"Preferences", (*suite).preferences},
 		{"Mandates", (*suite).mandates},
 		{"Targets", (*suite).targets},
 		{"Moments", (*suite).moments},

@@ -25,7 +25,8 @@ func (s *suite) targets() {
 	asks := func(about gatehouse.About) func(*gatehouse.Action) {
 		return func(a *gatehouse.Action) { a.Approval.About = about.Seal(a.CurrentState) }
 	}
-	entity := gatehouse.About{Connector: "shop", EntityType: "item", EntityRef: "walnuts", Operation: "update", Version: "7"}
+	entity := gatehouse.About{Connector: "shop", EntityType: "item", EntityRef: "walnuts", Operation: "update",
+		Version: "7"}
 	step := s.pending(asks(entity))
 	s.same("about", s.find(step.ID).Approval.About, step.Approval.About)
 	s.same("about nothing", s.find(seven.ID).Approval.About, (*gatehouse.About)(nil))

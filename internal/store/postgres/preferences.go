@@ -1,0 +1,45 @@
+package postgres
+
+import (
+	"encoding/json"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// ListPreferences lists by principal and channel.
+func (t *readTx) ListPreferences(principal string) (list []*gatehouse.Preference, err error) {
+	err = t.each(`SELECT tenant, principal_id, channel, muted, quiet_from, quiet_to, quiet_zone, changed_at
+FROM notification_preference WHERE tenant = $1 AND ($2 = '' OR principal_id = $2) ORDER BY principal_id, channel`,
+		func(r *row) error {
+			p := &gatehouse.Preference{Tenant: r.text(), PrincipalID: r.text(), Channel: r.text()}
+			muted := r.text()
+			quiet := gatehouse.QuietHours{From: r.text(), To: r.text(), Zone: r.text()}
+			if quiet.From != "" {
+				p.Quiet = &quiet
+			}
+			p.ChangedAt = r.timePtr()
+			list = append(list, p)
+			return json.Unmarshal([]byte(muted), &p.Muted)
+		}, t.tenant, principal)
+	return list, err
+}
+
+// PutPreference stores a preference, or replaces the one of its principal and channel.
+func (t *tx) PutPreference(p *gatehouse.Preference) error {
+	if err := t.checkTenant(p.Tenant); err != nil {
+		return err
+	}
+	muted := p.Muted
+	if muted == nil {
+		muted = []gatehouse.MessageTopic{}
+	}
+	var quiet gatehouse.QuietHours
+	if p.Quiet != nil {
+		quiet = *p.Quiet
+	}
+	return t.write(`INSERT INTO notification_preference (tenant, principal_id, channel, muted, quiet_from, quiet_to,
+quiet_zone, changed_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+ON CONFLICT (tenant, principal_id, channel) DO UPDATE SET muted = excluded.muted, quiet_from = excluded.quiet_from,
+quiet_to = excluded.quiet_to, quiet_zone = excluded.quiet_zone, changed_at = excluded.changed_at`,
+		p.Tenant, p.PrincipalID, p.Channel, string(gatehouse.MustJSON(muted)), quiet.From, quiet.To, quiet.Zone, p.ChangedAt)
+}

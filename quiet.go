@@ -1,0 +1,62 @@
+package gatehouse
+
+import (
+	"fmt"
+	"time"
+)
+
+// QuietHours are hours of each day in which messages wait, as they are configured:
+// times of day such as 20:00 and 07:00, and a time zone such as Europe/Berlin; ""
+// is UTC.
+type QuietHours struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+	Zone string `json:"zone,omitempty"`
+}
+
+// Quiet are quiet hours that have been read. A nil Quiet has no hours.
+type Quiet struct {
+	from, to int // minutes of the day
+	zone     *time.Location
+}
+
+// Read checks the hours.
+func (h QuietHours) Read() (*Quiet, error) {
+	q := new(Quiet)
+	for text, minutes := range map[string]*int{h.From: &q.from, h.To: &q.to} {
+		at, err := time.Parse("15:04", text)
+		if err != nil {
+			return nil, fmt.Errorf("%s is no time of day, such as 20:00", Quote(text))
+		}
+		*minutes = at.Hour()*60 + at.Minute()
+	}
+	if h.From == h.To {
+		return nil, fmt.Errorf("from and to must differ")
+	}
+	var err error
+	if q.zone, err = time.LoadLocation(h.Zone); err != nil || h.Zone == "Local" {
+		return nil, fmt.Errorf("there is no time zone %s", Quote(h.Zone))
+	}
+	return q, nil
+}
+
+// After returns the end of the quiet hours that a time is in, else the time itself.
+func (q *Quiet) After(at time.Time) time.Time {
+	if q == nil {
+		return at
+	}
+	there := at.In(q.zone)
+	minute := there.Hour()*60 + there.Minute()
+	quiet := q.from <= minute && minute < q.to
+	if q.from > q.to { // over midnight
+		quiet = minute >= q.from || minute < q.to
+	}
+	if !quiet {
+		return at
+	}
+	day := there.Day()
+	if minute >= q.to {
+		day++
+	}
+	return time.Date(there.Year(), there.Month(), day, q.to/60, q.to%60, 0, 0, q.zone).UTC()
+}
