@@ -53,7 +53,7 @@ type cli struct {
 
 	Push      pushCmd      `cmd:"" group:"operate" help:"Pushes: list, health, drain, resolve, ask, mark-unknown."`
 	DLQ       dlqCmd       `cmd:"" name:"dlq" group:"operate" help:"Dead letters: list, replay, resolve, discard."`
-	Notify    notifyCmd    `cmd:"" group:"operate" help:"Messages to people: list, channels, retry, test, device, preferences, slack-manifest."`
+	Notify    notifyCmd    `cmd:"" group:"operate" help:"Messages to people: list, channels, retry, test, bounce, device, preferences, slack-manifest."`
 	Insights  insightsCmd  `cmd:"" group:"operate" help:"Tell how the gate was used, and what decisions came to."`
 	Applied   appliedCmd   `cmd:"" group:"operate" help:"List what was carried out."`
 	Corpus    corpusCmd    `cmd:"" group:"operate" help:"List what decisions teach."`

@@ -25,7 +25,7 @@ should try again later.
 
 Examples:
 
-    gatehouse notify bounce < returned.eml
+    gatehouse notify bounce --recipient "$ORIGINAL_RECIPIENT"
 `
 }
 
