@@ -50,8 +50,8 @@ func (f RunFilter) HasInput(input JSON) bool {
 	return false
 }
 
-// InputTexts are the two texts one of which every matching input contains. An input with
-// one of them may match; one with neither does not.
+// InputTexts returns two texts. Every input that matches contains at least one of them; an
+// input that contains one need not match.
 func (f RunFilter) InputTexts() (text, other string) {
 	name := string(StringJSON(f.InputField)) + ":"
 	return name + string(StringJSON(f.InputValue)), name + f.InputValue
