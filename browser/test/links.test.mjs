@@ -60,6 +60,17 @@ async function settled() {
   }
 }
 
+/** The names of the tables whose rows differ. */
+function changed(before, now) {
+  return now.filter((line) => !before.includes(line)).map((line) => line.split(" ")[0]);
+}
+
+/** Waits for the page and for what its scripts do after it. The network of a busy browser is sometimes never reported as idle. */
+async function quiet(page) {
+  await page.waitForLoadState("load");
+  await rest(300);
+}
+
 /** Unfolds everything, and types into every field. */
 async function unfold(page) {
   const closed = page.locator("details:not([open]) > summary");
@@ -79,6 +90,7 @@ async function robots(t, link) {
 /** Types into every field and presses every button of a page, one load for each. */
 async function robot(t, link, javaScriptEnabled, keepCookies) {
   const context = await browser.newContext({ javaScriptEnabled });
+  context.setDefaultTimeout(120_000); // four robots share a busy machine
   t.after(() => context.close());
   let pressed = 0;
   for (const path of ["/approve", "/reject"]) {
@@ -87,7 +99,7 @@ async function robot(t, link, javaScriptEnabled, keepCookies) {
       if (!keepCookies) await context.clearCookies();
       const page = await context.newPage();
       await page.goto(at);
-      await page.waitForLoadState("networkidle");
+      await quiet(page);
       await unfold(page);
       const buttons = page.locator("button, input[type=submit]");
       if (button >= (await buttons.count())) {
@@ -100,7 +112,7 @@ async function robot(t, link, javaScriptEnabled, keepCookies) {
         if ((await one.count()) === 0) break;
         await unfold(page);
         await one.click();
-        await page.waitForLoadState("networkidle");
+        await quiet(page);
         pressed++;
       }
       await page.close();
@@ -122,7 +134,7 @@ test("a robot decides nothing, and a person once", limit, async (t) => {
   await accessible(stranger, "the page of a link");
   const before = await settled();
   assert.deepEqual(await robots(t, link), [0, 0, 0, 0]);
-  assert.deepEqual(stored(), before, "the store has changed");
+  assert.deepEqual(changed(before, stored()), [], "tables that have changed");
   // In a browser that ana has signed in with, she decides, once.
   await page.goto(link.replace("?", "/approve?"));
   await accessible(page, "the page of a link, signed in");
@@ -142,7 +154,7 @@ test("with codes, a robot decides nothing, and a person with the code once", lim
   assert.match(code, /^\w{6}$/);
   const before = await settled();
   for (const pressed of await robots(t, link)) assert.ok(pressed >= 5, `${pressed} buttons were pressed`);
-  assert.deepEqual(stored(), before, "the store has changed");
+  assert.deepEqual(changed(before, stored()), [], "tables that have changed");
   assert.equal((await g.action(coded.id)).status, "pending");
   const person = await newPage(browser, t, { viewport: phone });
   await person.goto(link.replace("?", "/reject?"));
