@@ -41,7 +41,7 @@ type Config struct {
 	// Recipients lists all permitted recipients: addresses, domains such as "@acme.example", or "*"
 	// for anybody.
 	Recipients []string `yaml:"recipients"`
-	// Floor is the minimum risk level of send, 1 to 5; 3 by default.
+	// Floor is the least level of send, 1 to 5; 3 by default.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
 	// Timeout limits the whole SMTP dialogue, 30s by default.
 	Timeout gatehouse.Span `yaml:"timeout"`

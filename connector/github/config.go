@@ -69,7 +69,7 @@ type Repository struct {
 
 // Operation holds an operator's declarations for an operation.
 type Operation struct {
-	// Floor is its minimum risk level, 1 to 5.
+	// Floor is the least level, 1 to 5.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
 }
 

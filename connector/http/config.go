@@ -157,11 +157,10 @@ type Operation struct {
 	Reverse *Reverse `yaml:"reverse"`
 	// Timeout overrides the connector's timeout.
 	Timeout gatehouse.Span `yaml:"timeout"`
-	// Floor is the least risk level, 1 to 5; 3 by default, 4 for DELETE, 5 for an action
+	// Floor is the least level, 1 to 5; 3 by default, 4 for DELETE, 5 for an action
 	// with entity_refs.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
-	// Fields declares levels of fields, 1 to 5. Without Floor, an action that touches
-	// declared fields alone has the largest level as its floor. Otherwise a declared field
+	// Fields declares levels of fields, 1 to 5. They count without Floor; beside it a declared field
 	// only raises it.
 	Fields connector.FieldLevels `yaml:"fields"`
 	// KeyRetention is how long the target remembers idempotency keys. Zero means forever.

@@ -42,8 +42,7 @@ type Secret struct {
 
 // Project holds an operator's declarations for a project.
 type Project struct {
-	// Fields declares levels of fields, 1 to 5. An update whose fields are all declared
-	// has the largest level as its floor.
+	// Fields declares levels of fields, 1 to 5, for update.
 	Fields connector.FieldLevels `yaml:"fields"`
 	// Operations declares operations on issues of this project, by name: create,
 	// update, transition, comment.
@@ -52,7 +51,7 @@ type Project struct {
 
 // Operation holds an operator's declarations for an operation.
 type Operation struct {
-	// Floor is its minimum risk level, 1 to 5; 3 by default, 4 for create.
+	// Floor is the least level, 1 to 5; 3 by default, 4 for create.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
 }
 

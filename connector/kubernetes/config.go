@@ -66,8 +66,7 @@ type Resource struct {
 	// Force takes over fields that another manager has set; without it, an apply to such a field is
 	// refused.
 	Force bool `yaml:"force"`
-	// Fields declares levels of top-level fields, such as spec, 1 to 5. An apply whose
-	// fields are all declared has the largest level as its floor.
+	// Fields declares levels of top-level fields, such as spec, 1 to 5, for apply.
 	Fields connector.FieldLevels `yaml:"fields"`
 	// Operations declares operations on objects of this resource, by name: create, apply,
 	// scale, restart, delete.
@@ -76,7 +75,7 @@ type Resource struct {
 
 // Operation holds an operator's declarations for an operation.
 type Operation struct {
-	// Floor is its minimum risk level, 1 to 5; 3 by default, 4 for create and delete.
+	// Floor is the least level, 1 to 5; 3 by default, 4 for create and delete.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
 }
 

@@ -39,7 +39,7 @@ type Tool struct {
 	// Class is A if repeating a call is harmless, else C, the default: a proxy that dies
 	// after it sent a call leaves the outcome unknown.
 	Class connector.Class `yaml:"class"`
-	// Floor is the minimum risk level of the tool, 1 to 5.
+	// Floor is the least level of the tool, 1 to 5.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
 }
 

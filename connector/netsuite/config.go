@@ -91,11 +91,10 @@ type RESTlet struct {
 
 // Operation configures create or update.
 type Operation struct {
-	// Via is rest or restlet. By default an update goes through the RESTlet, if
-	// there is one; so does a create, unless rest makes it idempotent and the
-	// RESTlet does not.
+	// Via is rest or restlet. By default the RESTlet, if there is one; a create goes through rest if
+	// only rest makes it idempotent.
 	Via string `yaml:"via"`
-	// Floor is the minimum risk level, 1 to 5; 4 by default for create, 3 for update.
+	// Floor is the least level, 1 to 5; 4 by default for create, 3 for update.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
 }
 

@@ -61,8 +61,7 @@ type Object struct {
 	// KeyField is a custom text field, an external id and unique, for the key of a
 	// creation. Without it nothing can be created.
 	KeyField string `yaml:"key_field"`
-	// Fields declares levels of fields, 1 to 5. An update whose fields are all declared
-	// has the largest level as its floor.
+	// Fields declares levels of fields, 1 to 5, for update.
 	Fields connector.FieldLevels `yaml:"fields"`
 	// Operations declares operations on records of this object, by name: create, update,
 	// delete.
@@ -71,7 +70,7 @@ type Object struct {
 
 // Operation holds an operator's declarations for an operation.
 type Operation struct {
-	// Floor is its minimum risk level, 1 to 5; 3 by default, 4 for create and delete.
+	// Floor is the least level, 1 to 5; 3 by default, 4 for create and delete.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
 }
 

@@ -66,9 +66,8 @@ type Secret struct {
 
 // Table holds an operator's declarations for a table.
 type Table struct {
-	// Fields declares levels of fields, 1 to 5. An update or assign whose fields are all
-	// declared has the largest level as its floor. Elsewhere a declared field only raises
-	// it.
+	// Fields declares levels of fields, 1 to 5. It lowers update and assign; elsewhere a declared
+	// field only raises the floor.
 	Fields connector.FieldLevels `yaml:"fields"`
 	// Operations declares operations on this table, by name.
 	Operations map[string]Operation `yaml:"operations"`
@@ -76,7 +75,7 @@ type Table struct {
 
 // Operation holds an operator's declarations for an operation.
 type Operation struct {
-	// Floor is its minimum risk level, 1 to 5; 3 by default, 4 for create.
+	// Floor is the least level, 1 to 5; 3 by default, 4 for create.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
 }
 

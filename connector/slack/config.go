@@ -47,7 +47,7 @@ type Channel struct {
 
 // Operation holds an operator's declarations for an operation.
 type Operation struct {
-	// Floor is its minimum risk level, 1 to 5; 3 by default, 4 for delete.
+	// Floor is the least level, 1 to 5; 3 by default, 4 for delete.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
 }
 

@@ -22,7 +22,7 @@ type Config struct {
 	// DSN is the database: sqlite:/path/file.db, which must exist, postgres://… or
 	// mysql://user@host:3306/database, for MariaDB too.
 	DSN string `yaml:"dsn"`
-	// PasswordSecret names the secret that holds the password of a server's user. It
+	// PasswordSecret is the secret with the password of a server's user. It
 	// replaces one that stands in the DSN.
 	PasswordSecret string `yaml:"password_secret"`
 	// Entities maps a target's entity_type to its table.
@@ -40,7 +40,7 @@ type Config struct {
 
 // Operation holds an operator's declarations for an operation.
 type Operation struct {
-	// Floor is its minimum risk level, 1 to 5.
+	// Floor is the least level, 1 to 5.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
 }
 
@@ -59,9 +59,8 @@ type Entity struct {
 	ExternalID string `yaml:"external_id"`
 	// Operations overrides the connector's declarations for this entity.
 	Operations map[string]Operation `yaml:"operations"`
-	// Fields declares levels of columns, 1 to 5. An update of one row whose columns are
-	// all declared has the largest level as its floor. Elsewhere a declared column only
-	// raises it.
+	// Fields declares levels of columns, 1 to 5, for updates of one row. Elsewhere a declared column
+	// only raises the floor.
 	Fields connector.FieldLevels `yaml:"fields"`
 }
 

@@ -49,12 +49,12 @@ type Secret struct {
 type StateMachine struct {
 	// Input is a JSON Schema for the input of start_execution. Optional.
 	Input map[string]any `yaml:"input"`
-	// Floor is the minimum risk level of start_execution, 1 to 5; 3 by default.
+	// Floor is the least level of start_execution, 1 to 5; 3 by default.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
 }
 
 // Operation holds an operator's declarations for an operation.
 type Operation struct {
-	// Floor is the minimum risk level, 1 to 5; 3 by default.
+	// Floor is the least level, 1 to 5; 3 by default.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
 }

@@ -38,7 +38,7 @@ type Secret struct {
 
 // Operation holds an operator's declarations for an operation.
 type Operation struct {
-	// Floor is the least risk level, 1 to 5; 4 by default for money and for canceling a
+	// Floor is the least level, 1 to 5; 4 by default for money and for canceling a
 	// subscription, 3 for the rest.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
 }

@@ -33,12 +33,11 @@ type Operation struct {
 	// condition guards it, else C, the default: a silent worker then leaves the outcome
 	// unknown.
 	Class connector.Class `yaml:"class"`
-	// Floor is the least risk level, 1 to 5; 3 by default, 4 for a name with the word
+	// Floor is the least level, 1 to 5; 3 by default, 4 for a name with the word
 	// delete, 5 for the word bulk or an action with entity_refs.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
-	// Fields declares levels of fields, 1 to 5. Without Floor, an action on one entity
-	// that touches declared fields alone has the largest level as its floor. Otherwise a
-	// declared field only raises it. Workers must write only the fields of the change.
+	// Fields declares levels of fields, 1 to 5, for actions on one entity. Workers must write only the
+	// fields of the change.
 	Fields connector.FieldLevels `yaml:"fields"`
 	// KeyRetention is how long the target keeps idempotency keys; forever by default.
 	KeyRetention gatehouse.Duration `yaml:"key_retention"`

@@ -46,11 +46,11 @@ type StepFunctionsCallbacks struct {
 	Account string `yaml:"account"`
 	// Partition is aws, aws-cn or aws-us-gov; aws by default.
 	Partition string `yaml:"partition"`
-	// AccessKeyID names the secret that holds the id of an AWS access key.
+	// AccessKeyID is the secret with the id of an AWS access key.
 	AccessKeyID string `yaml:"access_key_id"`
-	// SecretAccessKey names the secret that holds the access key.
+	// SecretAccessKey is the secret with the access key.
 	SecretAccessKey string `yaml:"secret_access_key"`
-	// SessionToken names the secret that holds the token of temporary credentials.
+	// SessionToken is the secret with the token of temporary credentials.
 	SessionToken string `yaml:"session_token"`
 	// Endpoint replaces https://states.REGION.amazonaws.com.
 	Endpoint string `yaml:"endpoint"`

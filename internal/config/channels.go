@@ -41,32 +41,32 @@ type Channel struct {
 	// URL takes the requests of a webhook; for slack, pagerduty and sns it replaces the
 	// vendor's address.
 	URL string `yaml:"url"`
-	// Secret names the secret that signs a webhook: whsec_ and 24 to 64 bytes in base64,
-	// or whsk_ and an ed25519 key. Of several, one per line, each signs.
+	// Secret names the secret that signs a webhook: whsec_ and 24 to 64 bytes in base64, or whsk_ and
+	// an ed25519 key; each of its lines signs.
 	Secret string `yaml:"secret"`
 	// AllowPrivate permits addresses inside the network, and plain http.
 	AllowPrivate bool `yaml:"allow_private"`
-	// URLSecret names the secret that holds the address of a Teams workflow.
+	// URLSecret is the secret with the address of a Teams workflow.
 	URLSecret string `yaml:"url_secret"`
-	// Token names the secret that holds the bot token of a Slack app.
+	// Token is the secret with the bot token of a Slack app.
 	Token string `yaml:"token"`
 	// Channel is the id of the Slack channel, such as C0123456789.
 	Channel string `yaml:"channel"`
-	// SigningSecret names the secret that holds the signing secret of the Slack app. It
+	// SigningSecret is the secret with the signing secret of the Slack app. It
 	// lets people decide on the cards; Slack calls /slack/interactions.
 	SigningSecret string `yaml:"signing_secret"`
-	// AppToken names the secret that holds the app's token, xapp-…. It lets people decide
-	// on the cards over Socket Mode, which needs no address that Slack can call.
+	// AppToken is the secret with the app's token, xapp-…. It lets people decide on the cards, over
+	// Socket Mode.
 	AppToken string `yaml:"app_token"`
-	// RoutingKey names the secret that holds the integration key of a PagerDuty service.
+	// RoutingKey is the secret with the integration key of a PagerDuty service.
 	RoutingKey string `yaml:"routing_key"`
 	// Topic is the ARN of an Amazon SNS topic.
 	Topic string `yaml:"topic"`
-	// AccessKeyID names the secret that holds the id of an AWS access key.
+	// AccessKeyID is the secret with the id of an AWS access key.
 	AccessKeyID string `yaml:"access_key_id"`
-	// SecretAccessKey names the secret that holds the access key.
+	// SecretAccessKey is the secret with the access key.
 	SecretAccessKey string `yaml:"secret_access_key"`
-	// SessionToken names the secret that holds the token of temporary credentials.
+	// SessionToken is the secret with the token of temporary credentials.
 	SessionToken string `yaml:"session_token"`
 	// Contact is where the operators of push services reach you: mailto: and an address,
 	// or an https address.

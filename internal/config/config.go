@@ -28,9 +28,8 @@ type Config struct {
 	Policy Policy
 	// Dispatch sets how approved changes are carried out.
 	Dispatch Dispatch
-	// Secrets maps a name to a value. Other keys name it; fingerprints, logs, receipts and
-	// answers never hold the value. For connectors, store:NAME is a secret of the store,
-	// which `gatehouse secret set NAME` keeps.
+	// Secrets maps a name to a value. For connectors, store:NAME is a secret of the store, which
+	// `gatehouse secret set NAME` keeps.
 	Secrets map[string]string
 	// Stored maps the names of those secrets that are in the store to their names there.
 	Stored map[string]string

@@ -44,8 +44,8 @@ type Dispatch struct {
 	Lease gatehouse.Span `yaml:"lease"`
 	// Workers is how many calls are under way at once; 16 by default.
 	Workers Count `yaml:"workers"`
-	// MaxConcurrency bounds the pushes of a tenant that are under way, over all replicas,
-	// unless the tenant sets its own. No bound by default. All replicas need the same.
+	// MaxConcurrency bounds a tenant's pushes under way, over all replicas, which need the same. None
+	// by default.
 	MaxConcurrency Count `yaml:"max_concurrency"`
 	// Breaker stops the calls of a connector that keeps failing.
 	Breaker Breaker `yaml:"breaker"`

@@ -32,16 +32,15 @@ type TargetSource struct {
 	// Kind is how reports are signed: generic (Standard Webhooks), github or servicenow;
 	// generic by default.
 	Kind string `yaml:"kind"`
-	// Secret names the secret that signs. Each of its lines is accepted, so that a secret
-	// can be changed without a gap.
+	// Secret names the secret that signs. Each of its lines is accepted.
 	Secret string `yaml:"secret"`
-	// EntityType is the JSON pointer of the entity's type in the body, such as /table, or,
-	// without a slash at its beginning, the type of all entities.
+	// EntityType is the JSON pointer of the entity's type in the body, such as /table; without a
+	// slash, the type itself.
 	EntityType string `yaml:"entity_type"`
 	// EntityRef is the JSON pointer of the entity's key in the body, such as /record/id.
 	EntityRef string `yaml:"entity_ref"`
-	// Version is the JSON pointer of the entity's new version. Without a version, a report
-	// marks all open proposals on the entity.
+	// Version is the JSON pointer of the entity's new version. Without it, a report marks all open
+	// proposals on the entity.
 	Version string `yaml:"version"`
 }
 

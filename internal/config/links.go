@@ -9,10 +9,9 @@ import (
 
 // Links sets how the links of mails are signed.
 type Links struct {
-	// MasterKey seals the keys that sign links and those of the secrets in the store: 32
-	// bytes in base64, such as file:master.key or ${GATEHOUSE_MASTER_KEY}. Of several, one
-	// per line, the first seals and all open. Absent: master.key in the data folder;
-	// without it, mails have no review links, and the store takes no secrets.
+	// MasterKey seals the keys of links and stored secrets: 32 bytes in base64, such as
+	// file:master.key. Of several, one per line, the first seals and all open. Absent: master.key in
+	// the data folder; without it, mails have no links, and the store takes no secrets.
 	MasterKey string `yaml:"master_key"`
 	// TTL is how long a link is valid, at most as long as the approval waits; 7d by
 	// default, 30d at most.

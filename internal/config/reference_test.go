@@ -67,10 +67,10 @@ func TestReference(t *testing.T) {
 		if s.title != "" {
 			fmt.Fprintf(&page, "\n## %s\n\nBelow `%s`: see %s.\n", s.title, s.below, s.page)
 		}
-		page.WriteString("\n| key | value | meaning |\n|---|---|---|\n")
+		page.WriteString("\n| key | meaning |\n|---|---|\n")
 		r := reference{t: t, out: &page, structs: parseStructs(t, s.dir), shown: map[string]string{}}
 		if s.below == connectorKey {
-			r.known = []string{"type", "tenants"} // in the introduction
+			r.known = []string{"type", "tenants", "allow_private", "timeout"} // in the introduction
 		}
 		r.keys("", s.name)
 	}
@@ -93,11 +93,13 @@ const referenceIntro = `# Configuration keys
 
 Every key of ` + "`gatehouse.yaml`" + `, generated from the program's source. Unknown keys are errors. A scalar may hold
 ` + "`${NAME}`" + ` for an environment variable, or be ` + "`file:PATH`" + ` for the content of a file.
-NAME stands for a name of your choice, [] for each item of a list. ` + "`gatehouse config check`" + ` checks a file;
-` + "`gatehouse config init`" + ` writes a first one.
+NAME stands for a name of your choice, [] for each item of a list. A value without a type is a string.
+` + "`gatehouse config check`" + ` checks a file; ` + "`gatehouse config init`" + ` writes a first one.
 
 Every connector has ` + "`type`" + `, and ` + "`tenants`" + `, a list of those that can use it; ` + "`default`" + ` alone
-if absent. A secret is ` + "`{secret: NAME}`" + `, an entry of ` + "`secrets`" + `.
+if absent. A secret is ` + "`{secret: NAME}`" + `, an entry of ` + "`secrets`" + `. Connectors that call a system over HTTP or SMTP
+have ` + "`timeout`" + `, the longest time of one call with its reads (30s by default; 1m for netsuite), and ` + "`allow_private`" + `
+(true or false), which permits an address inside the network, and plain HTTP except for kubernetes.
 `
 
 // parseStructs returns the struct types of a folder's files, by name.
@@ -183,7 +185,12 @@ func (r reference) keys(prefix, name string) {
 		if first != "" {
 			text += " Its keys are those of `" + first + "`."
 		}
-		fmt.Fprintf(r.out, "| `%s` | %s | %s |\n", key, value, text)
+		if value != "" {
+			value = " " + value
+		}
+		if kind == "" || first != "" || !onlyNames(text) {
+			fmt.Fprintf(r.out, "| `%s`%s | %s |\n", key, value, text)
+		}
 		if kind != "" && first == "" {
 			r.shown[kind] = key
 			r.keys(key+".", kind)
@@ -191,24 +198,30 @@ func (r reference) keys(prefix, name string) {
 	}
 }
 
+// onlyNames reports whether a comment says no more of a map than its keys, which follow it, do: a
+// short sentence.
+func onlyNames(text string) bool {
+	return len(strings.Fields(text)) <= 8 && strings.Count(text, ".") == 1
+}
+
 // describe returns the struct that a type holds, how its value is written, and
-// what stands behind the key in a path.
+// what stands behind the key in a path. A map of keys and a string are written without a word.
 func (r reference) describe(expr ast.Expr) (kind, value, path string) {
 	switch e := expr.(type) {
 	case *ast.StarExpr:
 		return r.describe(e.X)
 	case *ast.ArrayType:
-		kind, value, _ = r.describe(e.Elt)
+		kind, _, _ = r.describe(e.Elt)
 		if kind != "" {
-			return kind, "list of maps", "[]"
+			return kind, "", "[]"
 		}
-		return "", "list of " + value + "s", ""
+		return "", "list", ""
 	case *ast.MapType:
-		kind, value, _ = r.describe(e.Value)
+		kind, _, _ = r.describe(e.Value)
 		if kind != "" {
-			return kind, "map", ".NAME"
+			return kind, "", ".NAME"
 		}
-		return "", "map of names to " + strings.TrimSuffix(value, "s") + "s", ""
+		return "", "map", ""
 	case *ast.SelectorExpr:
 		return "", scalar(e.Sel.Name), ""
 	case *ast.Ident:
@@ -216,7 +229,7 @@ func (r reference) describe(expr ast.Expr) (kind, value, path string) {
 		case s != nil && namesSecret(r.t, s):
 			return "", "secret", ""
 		case s != nil && readsKeys(s):
-			return e.Name, "map", ""
+			return e.Name, "", ""
 		}
 		return "", scalar(e.Name), ""
 	}
@@ -247,7 +260,7 @@ func namesSecret(t *testing.T, s *ast.TypeSpec) bool {
 func scalar(name string) string {
 	switch name {
 	case "string", "Decimal", "Class", "Role", "Pointer", "AgentsSee":
-		return "string"
+		return ""
 	case "bool":
 		return "true or false"
 	case "int", "Count", "float64", "RiskLevel", "int64":
@@ -257,7 +270,7 @@ func scalar(name string) string {
 	case "StatusRange":
 		return "status or range"
 	case "FieldLevels":
-		return "map of fields to levels"
+		return "map"
 	case "Value":
 		return "string or secret"
 	case "Node", "Schema":

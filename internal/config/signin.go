@@ -41,17 +41,16 @@ type OIDC struct {
 	// NameClaim names the claim that holds a new person's name; preferred_username by
 	// default.
 	NameClaim string `yaml:"name_claim"`
-	// Roles maps the provider's groups to roles. Each sign-in gives a person the roles of
-	// their groups, and takes away the other roles of this map.
+	// Roles maps the provider's groups to roles. Each sign-in gives the roles of the person's groups,
+	// and takes away the map's other roles.
 	Roles map[string][]gatehouse.Role `yaml:"roles"`
-	// Groups maps the provider's groups to groups here, which policies can ask. Each
-	// sign-in gives a person these memberships, and takes away others that this provider
-	// gave.
+	// Groups maps the provider's groups to groups that policies can ask. Each sign-in refreshes these
+	// memberships.
 	Groups map[string][]string `yaml:"groups"`
 	// Tenant is the tenant of the provider's people; default by default.
 	Tenant string `yaml:"tenant"`
-	// Provision makes a person of an unknown identity whose groups give a role. People who
-	// have a principal already must link it in the console, or they are two voters.
+	// Provision makes a person of an unknown identity whose groups give a role. People who have a
+	// principal must link it, or they are two voters.
 	Provision bool `yaml:"provision"`
 }
 

@@ -30,12 +30,10 @@ type Config struct {
 	Prefix string `yaml:"prefix"`
 	// Stream is the name of the event stream; GATEHOUSE_EVENTS by default.
 	Stream string `yaml:"stream"`
-	// MaxAge is how long the stream keeps events; 7d by default, at least 10m.
-	// It is used when the stream is created; an existing stream keeps its
-	// settings.
+	// MaxAge is how long the stream keeps events; 7d by default, at least 10m. An existing stream
+	// keeps its settings.
 	MaxAge gatehouse.Span `yaml:"max_age"`
-	// Replicas is the number of a cluster's servers that store the stream, 1 to
-	// 5; 1 by default. It is used when the stream is created.
+	// Replicas is the number of a cluster's servers that store the stream, 1 to 5; 1 by default.
 	Replicas int `yaml:"replicas"`
 	// Handoff hands each push to one dispatching replica through a work queue,
 	// instead of waking all of them.
