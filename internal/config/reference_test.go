@@ -217,9 +217,12 @@ func (r reference) describe(expr ast.Expr) (kind, value, path string) {
 		}
 		return "", "list", ""
 	case *ast.MapType:
-		kind, _, _ = r.describe(e.Value)
-		if kind != "" {
+		kind, value, _ = r.describe(e.Value)
+		switch {
+		case kind != "":
 			return kind, "", ".NAME"
+		case value == "string or secret":
+			return "", "map of strings or secrets", ""
 		}
 		return "", "map", ""
 	case *ast.SelectorExpr:
