@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,7 +13,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 )
 
-// agentSession is an agent that uses the page's tool, once for each thing that
+// agentSession is an agent that uses the tool of gate.py, once for each thing that
 // may come of it. It prints what the model would be told.
 const agentSession = `
 import os, gate
@@ -38,17 +39,18 @@ except RuntimeError as e:
     print(str(e).split(":")[0])
 `
 
-// TestAgentsPage runs the page's tool as an agent does, while a person decides,
-// and wants its schema to ask for just what the tool reads.
+// TestAgentsPage runs the tool of examples/agents/gate.py as an agent does, while a person decides,
+// and wants the page's schema to ask for just what the tool reads.
 func TestAgentsPage(t *testing.T) {
 	t.Parallel()
 	q := &quickstart{t: t, dir: t.TempDir()}
-	var code, schema string
+	source, err := os.ReadFile(filepath.Join("..", "..", "examples", "agents", "gate.py"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, schema := string(source), ""
 	for _, f := range fences(t, filepath.Join("..", "..", "docs", "agents.md")) {
-		switch f.language {
-		case "python":
-			code += f.text
-		case "json":
+		if f.language == "json" {
 			schema += f.text
 		}
 	}

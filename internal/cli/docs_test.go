@@ -45,8 +45,7 @@ func parse(t *testing.T, parser *kong.Kong, args []string) (*kong.Context, error
 	return parsed, nil
 }
 
-// TestDocs parses each command line of each page, and wants each command on
-// the page of the command line.
+// TestDocs parses each command line of each page.
 func TestDocs(t *testing.T) {
 	t.Parallel()
 	pages, err := filepath.Glob("../../docs/*.md")
@@ -63,27 +62,55 @@ func TestDocs(t *testing.T) {
 		t.Fatalf("%d pages of connectors, %v", len(connectors), err)
 	}
 	for _, page := range slices.Concat(pages, proof, connectors, []string{"../../README.md"}) {
-		seen := checkCommands(t, parser, page)
-		if filepath.Base(page) != "cli.md" {
-			continue
-		}
-		for _, leaf := range parser.Model.Leaves(true) {
-			if path := strings.TrimSpace(leaf.Path()); !seen[path] {
-				t.Errorf("%s does not show gatehouse %s", page, path)
-			}
-		}
+		checkCommands(t, parser, page)
 	}
 }
 
-// checkCommands parses the command lines of a page's shell blocks and returns
-// the commands that they call.
-func checkCommands(t *testing.T, parser *kong.Kong, page string) (seen map[string]bool) {
+// TestCommandTable compares the table of commands with the program's: a row has commands, or a
+// command of a group and then the others of the group.
+func TestCommandTable(t *testing.T) {
+	t.Parallel()
+	src, err := os.ReadFile("../../docs/cli.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	missing := map[string]bool{}
+	for _, leaf := range testParser(t).Model.Leaves(true) {
+		missing[strings.TrimSpace(leaf.Path())] = true
+	}
+	name := regexp.MustCompile("`([a-z -]+)`")
+	for _, row := range regexp.MustCompile("(?m)^\\| (`[^|]+)\\| ").FindAllStringSubmatch(section(string(src), "Commands"), -1) {
+		group := ""
+		for _, m := range name.FindAllStringSubmatch(row[1], -1) {
+			path := group + m[1]
+			if !missing[path] {
+				t.Errorf("there is no command %s, or it is listed twice", path)
+			}
+			delete(missing, path)
+			if i := strings.LastIndex(path, " "); i >= 0 {
+				group = path[:i+1]
+			}
+		}
+	}
+	for path := range missing {
+		t.Errorf("the table does not have gatehouse %s", path)
+	}
+}
+
+// section returns the part of a page below a heading.
+func section(page, heading string) string {
+	_, rest, _ := strings.Cut(page, "\n## "+heading+"\n")
+	part, _, _ := strings.Cut(rest, "\n## ")
+	return part
+}
+
+// checkCommands parses the command lines of a page's shell blocks.
+func checkCommands(t *testing.T, parser *kong.Kong, page string) {
 	t.Helper()
 	src, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen = map[string]bool{}
 	fenced := false
 	for n, line := range strings.Split(string(src), "\n") {
 		if strings.HasPrefix(line, "```") {
@@ -94,15 +121,11 @@ func checkCommands(t *testing.T, parser *kong.Kong, page string) (seen map[strin
 			continue
 		}
 		for _, args := range commandLines(t, line) {
-			parsed, err := parse(t, parser, args)
-			if err != nil {
+			if _, err := parse(t, parser, args); err != nil {
 				t.Errorf("%s:%d: %q: %v", page, n+1, args, err)
-				continue
 			}
-			seen[strings.TrimSpace(parsed.Selected().Path())] = true
 		}
 	}
-	return seen
 }
 
 // TestOperationsPages reads the configurations of the operators' pages as serve

@@ -147,21 +147,6 @@ func document(t *testing.T, name string) string {
 	return string(text)
 }
 
-// TestDocumentedConsumer checks that the snippet in the documentation is the
-// code above.
-func TestDocumentedConsumer(t *testing.T) {
-	t.Parallel()
-	source, err := os.ReadFile("example_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	start := strings.Index(string(source), "// follow calls handle")
-	end := start + strings.Index(string(source)[start:], "\n}\n") + len("\n}\n")
-	if !strings.Contains(document(t, "events.md"), "```go\n"+string(source)[start:end]+"```") {
-		t.Error("docs/events.md has another consumer than follow, above")
-	}
-}
-
 // TestDocumentedTypes looks up each type that the program writes in the table of types.
 func TestDocumentedTypes(t *testing.T) {
 	t.Parallel()
