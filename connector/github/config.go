@@ -22,8 +22,8 @@ type Config struct {
 	Auth Auth `yaml:"auth"`
 	// Repositories lists all repositories that actions can name, as owner/name.
 	Repositories map[string]Repository `yaml:"repositories"`
-	// ActionInput is an input of each workflow for the action's id. If the workflow's
-	// run-name has it, a run is found after a lost answer. Optional.
+	// ActionInput is an input of each workflow for the action's id, to find a run after a lost answer.
+	// Optional.
 	ActionInput string `yaml:"action_input"`
 	// NoRunDetails leaves out return_run_details, which GitHub Enterprise Server up
 	// to 3.20 refuses.

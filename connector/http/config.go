@@ -267,8 +267,8 @@ type Reverse struct {
 	Operation string `yaml:"operation"`
 	// EntityRef is a template; it can name {external_id}. By default, it is the same entity.
 	EntityRef string `yaml:"entity_ref"`
-	// Change is a JSON template. By default it is the members of the change as
-	// current_state has them; if one is missing there is no reversal.
+	// Change is a JSON template; by default the members of the change as current_state has them. If
+	// one is missing there is no reversal.
 	Change string `yaml:"change"`
 	// Version says where the answer has the new version: "header ETag" or a JSON pointer. None by
 	// default.

@@ -36,8 +36,7 @@ type Config struct {
 
 // Tool holds an operator's declarations for a tool.
 type Tool struct {
-	// Class is A if repeating a call is harmless, else C, the default: a proxy that dies
-	// after it sent a call leaves the outcome unknown.
+	// Class is A if repeating a call is harmless, else C, the default.
 	Class connector.Class `yaml:"class"`
 	// Floor is the least level of the tool, 1 to 5.
 	Floor gatehouse.RiskLevel `yaml:"floor"`

@@ -104,8 +104,8 @@ type Entity struct {
 	Record string `yaml:"record"`
 	// RESTRecord is the record type's name in the record service, such as salesOrder.
 	RESTRecord string `yaml:"rest_record"`
-	// Line makes the entity one line of a sublist: entity_ref is then the record's id, a slash and
-	// the line's key. It requires a RESTlet.
+	// Line makes the entity one line of a sublist: entity_ref is the record's id, a slash and the
+	// line's key. It requires a RESTlet.
 	Line *Line `yaml:"line"`
 	// Balanced names two fields of lines whose sums must be equal, such as debit and credit.
 	Balanced []string `yaml:"balanced"`

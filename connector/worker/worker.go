@@ -29,12 +29,11 @@ type Config struct {
 
 // Operation is an operation of the workers.
 type Operation struct {
-	// Class is A if repeating a call under its idempotency key is harmless, B if a
-	// condition guards it, else C, the default: a silent worker then leaves the outcome
-	// unknown.
+	// Class is A if repeating a call under its idempotency key is harmless, B if a condition guards
+	// it, else C, the default.
 	Class connector.Class `yaml:"class"`
-	// Floor is the least level, 1 to 5; 3 by default, 4 for a name with the word
-	// delete, 5 for the word bulk or an action with entity_refs.
+	// Floor is the least level, 1 to 5; 3 by default, 4 with delete in the name, 5 with bulk or
+	// entity_refs.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
 	// Fields declares levels of fields, 1 to 5, for actions on one entity. Workers must write only the
 	// fields of the change.

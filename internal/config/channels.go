@@ -31,8 +31,7 @@ type Channel struct {
 	Password string `yaml:"password"`
 	// From is the sender's address.
 	From string `yaml:"from"`
-	// Bounces is the address to which mail servers return undeliverable mail, such as
-	// bounce@example.com. It needs a master key.
+	// Bounces is the address for returned mail, such as bounce@example.com. It needs a master key.
 	Bounces string `yaml:"bounces"`
 	// Addresses maps people's names to addresses. A name that is an address needs none.
 	Addresses map[string]string `yaml:"addresses"`

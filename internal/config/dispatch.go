@@ -30,8 +30,8 @@ func (c *Count) UnmarshalYAML(node *yaml.Node) error {
 
 // Dispatch sets how approved changes are carried out.
 type Dispatch struct {
-	// Hold is how long an approved action waits before dispatch, unless a rule says
-	// otherwise. Absent: 10s for L1 to L3 decided by people, 0s for the rest.
+	// Hold is how long an approved action waits, unless a rule says otherwise. Absent: 10s for L1 to
+	// L3 decided by people, else 0s.
 	Hold *gatehouse.Duration `yaml:"hold"`
 	// Retries is how many calls follow a failed first one; 3 by default.
 	Retries *int `yaml:"retries"`

@@ -13,8 +13,8 @@ import (
 // changed targets. Senders have no key, so deliveries are counted by the address that
 // they come from.
 type Hooks struct {
-	// RateLimit is what one address may deliver to one workflow; 50 a second with bursts
-	// of 200 by default. To all workflows it may deliver four times the greatest rate.
+	// RateLimit is what one address may deliver to one workflow; 50 a second with bursts of 200 by
+	// default; to all workflows four times the greatest rate.
 	RateLimit RateLimit `yaml:"rate_limit"`
 	// Workflows sets rates of single workflows, by name, in every tenant.
 	Workflows map[string]Hook `yaml:"workflows"`

@@ -25,8 +25,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 )
 
-// TestCallbacksPage reads each configuration of docs/callbacks.md, and its state machine
-// and bodies as JSON.
+// TestCallbacksPage reads each configuration of docs/callbacks.md, and the state machine that it
+// names and its bodies as JSON.
 func TestCallbacksPage(t *testing.T) {
 	t.Setenv("CALLBACK_SECRET", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
 	t.Setenv("AWS_ACCESS_KEY_ID", "id")
@@ -52,6 +52,10 @@ func TestCallbacksPage(t *testing.T) {
 	}
 	if got := strings.Join(on, " "); got != "webhook step_functions nats" {
 		t.Errorf("the page switches on %s", got)
+	}
+	machine, err := os.ReadFile("../../examples/stepfunctions/human-review.asl.json")
+	if err != nil || !json.Valid(machine) {
+		t.Errorf("the state machine: %v", err)
 	}
 	for _, block := range regexp.MustCompile("(?s)```json\n(.*?)```").FindAllSubmatch(page, -1) {
 		text := string(block[1])
