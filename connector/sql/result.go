@@ -49,6 +49,12 @@ func (p *plan) verifyVersion(before, after row) error {
 	if v < 0 || p.op != opUpdate {
 		return nil
 	}
+	if !p.table.raisesVersion() {
+		if before[v].json == after[v].json {
+			return &refusal{"not_as_approved", "the database did not raise the version"}
+		}
+		return nil
+	}
 	old := gatehouse.Decimal("0")
 	if !isNull(before[v].json) {
 		var ok bool
