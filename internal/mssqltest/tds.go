@@ -85,16 +85,11 @@ func negotiate(conn net.Conn, cfg *tls.Config) (net.Conn, error) {
 		strict := cfg.Clone()
 		strict.NextProtos = []string{"tds/8.0"}
 		conn = tls.Server(first, strict)
-		_, err := answerPrelogin(conn, 0)
+		_, err := answerPrelogin(conn, false)
 		return conn, err
 	}
 	conn = first
-	encryption := byte(2) // not supported
-	if cfg != nil {
-		encryption = 3 // required
-	}
-	wanted, err := answerPrelogin(conn, encryption)
-	if err != nil || cfg == nil || wanted == 2 {
+	if encrypt, err := answerPrelogin(conn, cfg != nil); err != nil || !encrypt {
 		return conn, err
 	}
 	shaking := &handshake{Conn: conn}
@@ -106,18 +101,20 @@ func negotiate(conn net.Conn, cfg *tls.Config) (net.Conn, error) {
 	return encrypted, nil
 }
 
-// answerPrelogin answers with an encryption, and tells which the client wants.
-func answerPrelogin(conn net.Conn, encryption byte) (wanted byte, err error) {
+// answerPrelogin tells whether both sides encrypt.
+func answerPrelogin(conn net.Conn, able bool) (encrypt bool, err error) {
 	m, err := readMessage(conn)
 	if err != nil || m.kind != packetPrelogin {
-		return 0, errors.Join(err, errProtocol)
+		return false, errors.Join(err, errProtocol)
 	}
+	const on, notSupported = 1, 2
+	encryption := byte(notSupported)
 	for i := 0; i+5 <= len(m.body) && m.body[i] != 0xff; i += 5 {
-		if at := int(binary.BigEndian.Uint16(m.body[i+1:])); m.body[i] == 1 && at < len(m.body) {
-			wanted = m.body[at]
+		if at := int(binary.BigEndian.Uint16(m.body[i+1:])); m.body[i] == 1 && at < len(m.body) && m.body[at] == on && able {
+			encryption = on
 		}
 	}
-	return wanted, writeMessage(conn, packetReply, []byte{
+	return encryption == on, writeMessage(conn, packetReply, []byte{
 		0, 0, 11, 0, 6, // VERSION
 		1, 0, 17, 0, 1, // ENCRYPTION
 		0xff,
