@@ -91,12 +91,16 @@ func (sqlserverDialect) recordKey(s string) any { return []byte(s) }
 
 // execute reads the count of the statement itself: those of its triggers would be added to it.
 func (sqlserverDialect) execute(ctx context.Context, conn *sql.Conn, s *statement) (rows int64, err error) {
-	text := s.text.String() + "; SET @rows = @@ROWCOUNT"
+	var text strings.Builder
 	if s.identity != "" {
-		text = "SET IDENTITY_INSERT " + s.identity + " ON; " + text + "; SET IDENTITY_INSERT " + s.identity + " OFF"
+		fmt.Fprintf(&text, "SET IDENTITY_INSERT %s ON; ", s.identity)
+	}
+	text.WriteString(s.text.String() + "; SET @rows = @@ROWCOUNT")
+	if s.identity != "" {
+		fmt.Fprintf(&text, "; SET IDENTITY_INSERT %s OFF", s.identity)
 	}
 	args := append(s.args[:len(s.args):len(s.args)], sql.Named("rows", sql.Out{Dest: &rows}))
-	_, err = conn.ExecContext(ctx, text, args...)
+	_, err = conn.ExecContext(ctx, text.String(), args...)
 	return rows, err
 }
 

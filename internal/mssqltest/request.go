@@ -68,10 +68,10 @@ func parseRequest(m message) (request, error) {
 		name := text16(r.take(2 * int(r.byte())))
 		status := r.byte()
 		value := r.value()
-		switch {
-		case i == 0:
+		switch i {
+		case 0:
 			q.text, _ = value.(string)
-		case i == 1:
+		case 1:
 			if decl, _ := value.(string); !declarations.MatchString(decl) {
 				return q, errProtocol
 			}
