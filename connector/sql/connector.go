@@ -77,8 +77,12 @@ func New(_ context.Context, cfg Config, secrets func(name string) (string, error
 		c.dialect = mysqlDialect{}
 		address, c.db, err = openMySQL(cfg.DSN, password)
 		c.reader = c.db
+	case "sqlserver":
+		c.dialect = sqlserverDialect{}
+		address, c.db, err = openSQLServer(cfg.DSN, password)
+		c.reader = c.db
 	default:
-		return nil, errors.New("dsn: must begin with sqlite:, postgres:// or mysql://")
+		return nil, errors.New("dsn: must begin with sqlite:, postgres://, mysql:// or sqlserver://")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("dsn: %w", err)

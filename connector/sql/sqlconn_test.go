@@ -17,6 +17,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/connectortest"
 	sqlconn "github.com/gatehouse-dev/gatehouse/connector/sql"
 	"github.com/gatehouse-dev/gatehouse/internal/mariatest"
+	"github.com/gatehouse-dev/gatehouse/internal/mssqltest"
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 )
 
@@ -38,11 +39,12 @@ type target struct {
 	engine string
 	dsn    string // as the connector wants it
 	db     *sql.DB
+	mssql  *mssqltest.Server // the fake, whose db speaks SQLite's SQL
 }
 
 // The engines that the tests run on.
 var (
-	engines = []string{"sqlite", "postgres", "mariadb"}
+	engines = []string{"sqlite", "postgres", "mariadb", "sqlserver"}
 	servers = engines[1:]
 )
 
@@ -63,6 +65,9 @@ func newTarget(t testing.TB, engine, schema string) *target {
 		name, server := mariatest.Database(t), mariatest.Shared(t)
 		tg.dsn = server.DSN(name)
 		tg.db, err = server.Root(name)
+	case "sqlserver":
+		tg.mssql = mssqltest.New(t)
+		tg.dsn, tg.db = tg.mssql.DSN(), tg.mssql.DB
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -74,6 +79,12 @@ func newTarget(t testing.TB, engine, schema string) *target {
 
 func (tg *target) exec(t testing.TB, statement string, args ...any) {
 	t.Helper()
+	if tg.mssql != nil {
+		if err := tg.mssql.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
 	if _, err := tg.db.Exec(statement, args...); err != nil {
 		t.Fatalf("%s: %v", statement, err)
 	}
