@@ -1,9 +1,6 @@
 package gatehouse
 
-import (
-	"context"
-	"time"
-)
+import "time"
 
 // Preview is what the target of a pending action says that carrying it out would do
 // now. It changes nothing, and decides nothing.
@@ -78,12 +75,4 @@ type PreviewUndo struct {
 	Possible bool `json:"possible"`
 	// Why says why not; "" when it is possible.
 	Why string `json:"why,omitempty"`
-}
-
-// PreviewService asks targets what they would do.
-type PreviewService interface {
-	// Preview asks the target of a pending action what carrying it out would do. It
-	// is for people who approve, operate, administer or audit. When the target does
-	// not answer, the error has code busy.
-	Preview(ctx context.Context, actionID string) (*Preview, error)
 }

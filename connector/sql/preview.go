@@ -220,9 +220,9 @@ func spendsAny(ctx context.Context, q querier, given func(string) bool, query st
 // rollsBackTriggers is true: SQLite has nothing but the file.
 func (sqliteDialect) rollsBackTriggers() bool { return true }
 
-// previewSession makes a reader's connection write; no page of the transaction reaches the file.
+// previewSession makes a reader's connection write.
 func (sqliteDialect) previewSession() []string {
-	return []string{"PRAGMA query_only = 0", "PRAGMA busy_timeout = 500", "PRAGMA cache_spill = 0"}
+	return []string{"PRAGMA query_only = 0", "PRAGMA busy_timeout = 500"}
 }
 
 func (sqliteDialect) checkDeferred() string { return "" }
