@@ -12,8 +12,9 @@ var _ connector.Previewer = (*Connector)(nil)
 
 // Previews implements [connector.Previewer]: the server makes a dry run of every operation.
 func (c *Connector) Previews(call connector.Call) bool {
+	_, known := c.operations.Operation(call.Operation)
 	_, ok := c.place(call)
-	return ok && c.takes(call.Operation, call.Target.EntityType)
+	return known && ok && c.takes(call.Operation, call.Target.EntityType)
 }
 
 // Preview implements [connector.Previewer] by dryRun=All: admission runs, and nothing is stored.
