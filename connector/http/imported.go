@@ -123,6 +123,7 @@ func (o Operation) with(own Operation) (Operation, error) {
 	o.Check = cmp.Or(own.Check, o.Check)
 	o.ReadBack = cmp.Or(own.ReadBack, o.ReadBack)
 	o.Reverse = cmp.Or(own.Reverse, o.Reverse)
+	o.Preview = cmp.Or(own.Preview, o.Preview)
 	o.Timeout = cmp.Or(own.Timeout, o.Timeout)
 	o.Floor = cmp.Or(own.Floor, o.Floor)
 	o.KeyRetention = cmp.Or(own.KeyRetention, o.KeyRetention)

@@ -63,6 +63,10 @@ type Entity struct {
 	// Fields declares levels of columns, 1 to 5, for updates of one row. Elsewhere a declared column
 	// only raises the floor.
 	Fields connector.FieldLevels `yaml:"fields"`
+	// Preview makes a pending change in a transaction that is rolled back, to show people what it
+	// would do; true by default, false for MariaDB and MySQL, where a trigger may write to a
+	// table that no rollback undoes.
+	Preview *bool `yaml:"preview" json:",omitempty"`
 }
 
 const (

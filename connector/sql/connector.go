@@ -91,13 +91,13 @@ func New(_ context.Context, cfg Config, secrets func(name string) (string, error
 	return c, nil
 }
 
-// fingerprint hashes the definition, with the address but without its password. The levels are left
-// out, because they affect approval and not the statement: an action keeps the level of its
-// proposal.
+// fingerprint hashes the definition, with the address but without its password. The levels and
+// previews are left out, because they affect approval and not the statement: an action keeps the
+// level of its proposal.
 func fingerprint(address string, cfg Config) string {
 	entities := make(map[string]Entity, len(cfg.Entities))
 	for name, e := range cfg.Entities {
-		e.Operations, e.Fields = nil, nil
+		e.Operations, e.Fields, e.Preview = nil, nil, nil
 		entities[name] = e
 	}
 	b, err := json.Marshal(struct {

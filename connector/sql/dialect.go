@@ -49,6 +49,17 @@ type dialect interface {
 	// ensureRecord makes the idempotency table unless it is there. Nothing else was done in the
 	// transaction yet.
 	ensureRecord(ctx context.Context, conn *sql.Conn, table string) error
+
+	// rollsBackTriggers reports whether a rollback undoes all that triggers write.
+	rollsBackTriggers() bool
+	// previewSession are the statements that bound a session which is then thrown away.
+	previewSession() []string
+	// checkDeferred is the statement that checks what COMMIT would check; "" for none.
+	checkDeferred() string
+	// spendsNumber reports whether an insert that gives these columns a value takes a number of a
+	// sequence, which no rollback gives back.
+	spendsNumber(ctx context.Context, q querier, table string, given func(column string) bool) (bool, error)
+
 	// classify interprets an error of a statement that has since been rolled back.
 	classify(err error) verdict
 }

@@ -163,6 +163,10 @@ func (f *fake) ReadTarget(ctx context.Context, id string) (*gatehouse.TargetStat
 	return use[*gatehouse.TargetState](ctx, f, "ReadTarget", id, id)
 }
 
+func (f *fake) Preview(ctx context.Context, id string) (*gatehouse.Preview, error) {
+	return use[*gatehouse.Preview](ctx, f, "Preview", id, id)
+}
+
 func (f *fake) TargetChanged(ctx context.Context, t gatehouse.TargetChange) (*gatehouse.TargetChanges, error) {
 	return use[*gatehouse.TargetChanges](ctx, f, "TargetChanged", "", t)
 }
