@@ -153,7 +153,7 @@ func fitsSchema(t *testing.T, s connector.Typed, c connector.Call) {
 		t.Errorf("the fixture's change does not fit the schema: %v", v.Err())
 	}
 	if v := schema.Check("", `[]`); len(v) == 0 {
-		t.Error("the schema takes what is no object")
+		t.Error("the schema accepts a value that is not an object")
 	}
 	if _, ok := s.Schema("no-such-operation", c.Target.EntityType); ok {
 		t.Error("an unknown operation has a schema")
@@ -281,7 +281,7 @@ func twoWriters(t *testing.T, f *Fixture) {
 func checks(t *testing.T, f *Fixture) {
 	checker, ok := f.Connector.(connector.Checker)
 	if !ok {
-		t.Log("the connector is no Checker")
+		t.Log("the connector does not implement Checker")
 		return
 	}
 	state, err := checker.Check(t.Context(), f.Call)
@@ -421,7 +421,7 @@ func previews(t *testing.T, f *Fixture) {
 func readsBack(t *testing.T, f *Fixture) {
 	reader, ok := f.Connector.(connector.ReadBacker)
 	if !ok {
-		t.Log("the connector is no ReadBacker")
+		t.Log("the connector does not implement ReadBacker")
 		return
 	}
 	finding, _, err := reader.ReadBack(t.Context(), f.Call)

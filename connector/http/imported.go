@@ -66,7 +66,7 @@ func ParseImported(text string) (*Imported, error) {
 		return nil, err
 	}
 	if len(out.OpenAPI.SHA256) != 64 {
-		return nil, errors.New("is no file of gatehouse connector import: openapi.sha256 is missing")
+		return nil, errors.New("was not written by gatehouse connector import: openapi.sha256 is missing")
 	}
 	return &out, nil
 }

@@ -52,7 +52,8 @@ type dialect interface {
 
 	// rollsBackTriggers reports whether a rollback undoes all that triggers write.
 	rollsBackTriggers() bool
-	// previewSession are the statements that bound a session which is then thrown away.
+	// previewSession are the statements that bound a session which is then thrown away; nil where
+	// nothing is previewed.
 	previewSession() []string
 	// checkDeferred is the statement that checks what COMMIT would check; "" for none.
 	checkDeferred() string

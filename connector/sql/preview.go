@@ -21,7 +21,7 @@ var _ connector.Previewer = (*Connector)(nil)
 
 // Previews is true for the entities of SQLite and PostgreSQL, unless the configuration says
 // otherwise. In MariaDB and MySQL a trigger may write to a table that no rollback undoes, so there
-// the operator has to say that none does.
+// the operator has to say that none does. SQL Server has no previews: a trigger may commit.
 func (c *Connector) Previews(call connector.Call) bool {
 	_, _, ok := splitOperation(call.Operation)
 	e, known := c.cfg.Entities[call.Target.EntityType]
@@ -268,4 +268,14 @@ func (mysqlDialect) spendsNumber(ctx context.Context, q querier, table string, g
 	}
 	return spendsAny(ctx, q, given,
 		"SELECT t.column_name FROM information_schema.columns t WHERE t.column_default LIKE '%nextval(%' AND "+where, args...)
+}
+
+func (sqlserverDialect) rollsBackTriggers() bool { return false }
+
+func (sqlserverDialect) previewSession() []string { return nil }
+
+func (sqlserverDialect) checkDeferred() string { return "" }
+
+func (sqlserverDialect) spendsNumber(context.Context, querier, string, func(string) bool) (bool, error) {
+	return false, nil
 }
