@@ -141,6 +141,9 @@ type Action struct {
 	// CanRebase is whether a pending action can be rebased: its connector can read
 	// the target. It is not stored.
 	CanRebase bool `json:"can_rebase,omitempty"`
+	// CanPreview is whether the target of a pending action can be asked what the
+	// action would do.
+	CanPreview bool `json:"can_preview,omitempty"`
 	// Exceeds lists, of a pending action, the ceilings that it does not fit into
 	// now. It is not stored.
 	Exceeds []CeilingExcess `json:"exceeds,omitempty"`

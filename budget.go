@@ -31,11 +31,11 @@ func checkAmounts(v *Violations, at string, list []Magnitude) {
 		if _, bad := ParseDecimal(string(m.Amount)); bad != nil || err != nil || m.Amount.Sign() <= 0 {
 			v.Add(at+"/amount", "must be an amount above 0")
 		}
-		if len(m.Currency) != 3 || strings.Trim(m.Currency, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {
-			v.Add(at+"/currency", "must be three capital letters, such as EUR")
+		if !ValidCurrency(m.Currency) {
+			v.Add(at+"/currency", notACurrency)
 		}
 		if slices.ContainsFunc(list[:i], func(o Magnitude) bool { return o.Currency == m.Currency }) {
-			v.Add(at+"/currency", "stands twice")
+			v.Add(at+"/currency", "appears twice")
 		}
 	}
 }

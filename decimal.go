@@ -19,6 +19,14 @@ const MaxExponent = 1000
 // Arithmetic on any other text panics, rather than guess a number.
 type Decimal string
 
+// ValidCurrency reports whether a text has the form of an ISO 4217 code: three capital
+// letters.
+func ValidCurrency(s string) bool {
+	return len(s) == 3 && strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
+}
+
+const notACurrency = "must be three capital letters, such as EUR"
+
 // ParseDecimal reads a number such as -12.50 or 1e3, of at most [MaxNumberChars]
 // characters, with an exponent within plus and minus [MaxExponent].
 func ParseDecimal(s string) (Decimal, error) {

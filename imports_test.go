@@ -150,6 +150,7 @@ var mayImport = map[string][]string{
 	// Fakes of other systems, for tests and examples.
 	"internal/llm/llmtest": {},
 	"internal/snowtest":    {},
+	"internal/mssqltest":   {},
 	// Runnable examples, which use fakes.
 	"examples/incident/fakes": {"internal/llm/llmtest", "internal/snowtest"},
 }

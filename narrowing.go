@@ -88,7 +88,7 @@ func (l *LowerLimit) lower(v *Violations, at string, b *Budget) {
 		_, err := a.Amount.Micros()
 		switch {
 		case k < 0:
-			v.Add(at+"/currency", "is none of the mandate")
+			v.Add(at+"/currency", "is not a currency of the mandate")
 		case bad != nil || err != nil || a.Amount.Sign() < 0 || a.Amount.Cmp(amounts[k].Amount) > 0:
 			v.Add(at+"/amount", "must be 0 to %s: widening needs a new plan", amounts[k].Amount)
 		default:

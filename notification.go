@@ -228,8 +228,47 @@ type NotificationFilter struct {
 	Status   NotificationStatus
 	Channel  string
 	ActionID string
-	Limit    int
-	Cursor   string
+	// FinishedSince, unless zero, selects messages that finished at this time or later.
+	FinishedSince time.Time
+	Limit         int
+	Cursor        string
+}
+
+// RetryRequest selects failed messages to be sent again.
+type RetryRequest struct {
+	// Channel "" means all channels.
+	Channel string `json:"channel,omitempty"`
+	// Since selects messages that failed at this time or later.
+	Since time.Time `json:"since"`
+	// DryRun nil means true.
+	DryRun *bool `json:"dry_run,omitempty"`
+	// Limit is 1 to [MaxLimit]; 0 means 100.
+	Limit int `json:"limit,omitempty"`
+	// Cursor is the NextCursor of the answer before, with the same channel and time.
+	Cursor string `json:"cursor,omitempty"`
+}
+
+// Validate returns an [Error] with code invalid, and sets the default limit.
+func (r *RetryRequest) Validate() error {
+	var v Violations
+	if r.Since.IsZero() {
+		v.Add("/since", "must be a time such as 2026-01-02T15:04:05Z")
+	}
+	if r.Limit == 0 {
+		r.Limit = 100
+	}
+	if r.Limit < 1 || r.Limit > MaxLimit {
+		v.Add("/limit", "must be 1 to %d", MaxLimit)
+	}
+	return v.Err()
+}
+
+// RetryAnswer lists the messages that would be, or were, queued again, the newest first.
+type RetryAnswer struct {
+	DryRun bool            `json:"dry_run"`
+	Items  []*Notification `json:"items"`
+	// NextCursor is "" when no older message failed since then.
+	NextCursor string `json:"next_cursor"`
 }
 
 // NotificationService shows operators and administrators which messages were sent,
@@ -240,6 +279,9 @@ type NotificationService interface {
 	// RetryNotification sends a failed or queued notification now. Any other status
 	// is an [Error] with code invalid_state.
 	RetryNotification(ctx context.Context, id string) (*Notification, error)
+	// RetryNotifications sends failed notifications now, as RetryNotification does each;
+	// a dry run lists them. Repeating it finds only those that have failed again.
+	RetryNotifications(ctx context.Context, r RetryRequest) (*RetryAnswer, error)
 	// ListChannels returns the configured channels of the tenant with their states.
 	ListChannels(ctx context.Context) ([]*ChannelState, error)
 	// TestChannel queues a test message to the caller, or to the channel's own

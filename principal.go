@@ -74,7 +74,7 @@ func (p *Principal) Has(r Role) bool {
 func (p *Principal) Validate() error {
 	var v Violations
 	if !ValidName(p.Name) {
-		v.Add("/name", "must be 1 to 128 letters, digits, or any of ._@:+- and begin with a letter or digit")
+		v.Add("/name", NameRule)
 	}
 
 	switch p.Kind {

@@ -26,7 +26,7 @@ func (h QuietHours) Read() (*Quiet, error) {
 	for text, minutes := range map[string]*int{h.From: &q.from, h.To: &q.to} {
 		at, err := time.Parse("15:04", text)
 		if err != nil {
-			return nil, fmt.Errorf("%s is no time of day, such as 20:00", Quote(text))
+			return nil, fmt.Errorf("%s is not a time of day such as 20:00", Quote(text))
 		}
 		*minutes = at.Hour()*60 + at.Minute()
 	}

@@ -77,8 +77,9 @@ type OpenReview struct {
 	// Proofs are the accepted proofs: deciding needs any one of them. It is empty
 	// when the review can be decided in the console only.
 	Proofs []ReviewProof `json:"proofs,omitempty"`
-	// Proven is set when the caller has signed in as the recipient, or uses a
-	// recognized device.
+	// Known is set when the caller has signed in as the recipient, or uses a
+	// recognized device. Proven is the same where it is enough to decide.
+	Known  ReviewProof `json:"-"`
 	Proven ReviewProof `json:"-"`
 }
 
@@ -100,6 +101,10 @@ type ReviewService interface {
 	// "". A token that does not belong to the review, or whose key is unknown, is
 	// an error with code bad_token.
 	OpenReview(ctx context.Context, id, token, device string) (*OpenReview, error)
+	// ReviewOpened records, once, that the recipient's browser has opened the review. It
+	// fails with code sign_in_required unless the caller has signed in as the recipient,
+	// or device is recognized.
+	ReviewOpened(ctx context.Context, id, token, device string) error
 	// DecideReview decides as the recipient, by the same rules as Decide. It adds
 	// the error codes bad_token, link_expired and sign_in_required.
 	DecideReview(ctx context.Context, id, token string, d ReviewDecision) (*Answer, error)
@@ -157,4 +162,7 @@ type ReviewWriter interface {
 	InsertReview(r *Review) error
 	// CountReviewTry adds one to tries, guarded by their being below MaxCodeTries.
 	CountReviewTry(id string) error
+	// MarkReviewOpened stores when the recipient's browser first opened the review;
+	// a second time is ErrConflict.
+	MarkReviewOpened(id string) error
 }

@@ -2,6 +2,7 @@ package gatehouse
 
 import (
 	"context"
+	"fmt"
 	"time"
 )
 
@@ -94,12 +95,13 @@ type WorkerService interface {
 	FailPush(ctx context.Context, id string, r PushFailure) (*Push, error)
 }
 
-// The bounds of a lease.
+// The bounds of a lease, and of the model calls that one result reports.
 const (
 	DefaultStepLease = 60 * time.Second
 	MinStepLease     = time.Second
 	MaxStepLease     = time.Hour
 	MaxLeasedSteps   = 100
+	MaxStepUsage     = 100
 )
 
 // LeaseRequest asks for steps.
@@ -149,8 +151,39 @@ type StepResult struct {
 	Generation int `json:"generation"`
 	// Output is at most 256 KiB of JSON; absent becomes null.
 	Output JSON `json:"output,omitempty"`
-	// Usage lists the cost of models that the worker called itself.
+	// Usage lists the cost of at most [MaxStepUsage] calls of models that the worker made itself.
 	Usage []ModelUsage `json:"usage,omitempty"`
+}
+
+// CheckUsage checks the model calls that a worker reports. A cost or a currency may be
+// absent.
+func (r *StepResult) CheckUsage(v *Violations) {
+	if len(r.Usage) > MaxStepUsage {
+		v.Add("/usage", "has more than %d items", MaxStepUsage)
+		return
+	}
+	for i := range r.Usage {
+		u, at := &r.Usage[i], fmt.Sprintf("/usage/%d", i)
+		if !ValidName(u.Provider) {
+			v.Add(at+"/provider", NameRule)
+		}
+		if u.Model == "" {
+			v.Add(at+"/model", "is required")
+		}
+		checkText(v, at+"/model", u.Model, 128)
+		if u.InputTokens < 0 {
+			v.Add(at+"/input_tokens", "must not be negative")
+		}
+		if u.OutputTokens < 0 {
+			v.Add(at+"/output_tokens", "must not be negative")
+		}
+		if d, err := ParseDecimal(string(u.Cost)); u.Cost != "" && (err != nil || d.Sign() < 0) {
+			v.Add(at+"/cost", "must be a decimal number that is not negative")
+		}
+		if u.Currency != "" && !ValidCurrency(u.Currency) {
+			v.Add(at+"/currency", notACurrency)
+		}
+	}
 }
 
 // StepFailure tells why an attempt failed, and whether another attempt may succeed.

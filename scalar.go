@@ -131,7 +131,7 @@ func (s *Span) UnmarshalText(b []byte) error {
 		return err
 	}
 	if d == 0 {
-		return fmt.Errorf("%s is no time at all; leave it out for the default", Quote(string(b)))
+		return fmt.Errorf("%s is zero; leave it out for the default", Quote(string(b)))
 	}
 	*s = Span(d)
 	return nil
@@ -166,6 +166,9 @@ func NewDigest(canonical JSON) Digest {
 }
 
 var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@:+-]{0,127}$`)
+
+// NameRule says what [ValidName] requires.
+const NameRule = "must be 1 to 128 letters, digits, or any of ._@:+- and begin with a letter or digit"
 
 // ValidName reports whether s can name a principal, tenant or connector.
 func ValidName(s string) bool { return nameForm.MatchString(s) }

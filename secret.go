@@ -67,7 +67,7 @@ type SecretValue struct {
 func (n *NewSecret) Validate() error {
 	var v Violations
 	if !ValidName(n.Name) {
-		v.Add("/name", "must be 1 to 128 letters, digits or . _ @ : + -, and begin with a letter or digit")
+		v.Add("/name", NameRule)
 	}
 	switch {
 	case len(n.Value) < MinSecret || len(n.Value) > MaxSecret:

@@ -67,6 +67,10 @@ type TargetService interface {
 	// ReadTarget reads the target of a pending action, or what the reversal of an
 	// applied action would change. It changes nothing.
 	ReadTarget(ctx context.Context, actionID string) (*TargetState, error)
+	// Preview asks the target of a pending action what carrying it out would do. It
+	// changes nothing. It is for people who approve, operate, administer or audit. When
+	// the target does not answer, the error has code busy.
+	Preview(ctx context.Context, actionID string) (*Preview, error)
 	// TargetChanged marks the open actions on a target. Repeated, it changes nothing.
 	TargetChanged(ctx context.Context, t TargetChange) (*TargetChanges, error)
 }

@@ -103,7 +103,7 @@ func (t *Target) validate(v *Violations) {
 			v.Add(pointer, "is empty")
 		}
 		if seen[ref] {
-			v.Add(pointer, "stands twice")
+			v.Add(pointer, "appears twice")
 		}
 		seen[ref] = true
 		checkText(v, pointer, ref, 1024)

@@ -113,7 +113,7 @@ func (f *GuardedFunc[A, R]) Propose(ctx context.Context, args A) (*gatehouse.Act
 	}
 	change, err := gatehouse.Canonicalize(raw)
 	if err != nil || !change.IsObject() {
-		return nil, errors.Join(errors.New("client: the arguments are no JSON object"), err)
+		return nil, errors.Join(errors.New("client: the arguments are not a JSON object"), err)
 	}
 	p := &gatehouse.Proposal{
 		ActionType: f.tool.ActionType, Connector: f.tool.Connector, Operation: f.tool.Operation,

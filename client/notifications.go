@@ -32,6 +32,12 @@ func (c *Client) RetryNotification(ctx context.Context, id string) (*gatehouse.N
 	return out, err
 }
 
+// RetryNotifications lists failed messages or, when DryRun is false, sends them again.
+func (c *Client) RetryNotifications(ctx context.Context, r gatehouse.RetryRequest) (*gatehouse.RetryAnswer, error) {
+	out, _, err := post[gatehouse.RetryAnswer](ctx, c, false, "/notifications/retry-failed", r)
+	return out, err
+}
+
 // ListChannels returns the channels of the caller's tenant.
 func (c *Client) ListChannels(ctx context.Context) ([]*gatehouse.ChannelState, error) {
 	type list struct {

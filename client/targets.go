@@ -14,6 +14,11 @@ func (c *Client) ReadTarget(ctx context.Context, id string) (*gatehouse.TargetSt
 	return get[gatehouse.TargetState](ctx, c, action(id, "/target"), nil)
 }
 
+// Preview asks the target of a pending action what it would do.
+func (c *Client) Preview(ctx context.Context, id string) (*gatehouse.Preview, error) {
+	return get[gatehouse.Preview](ctx, c, action(id, "/preview"), nil)
+}
+
 // TargetChanged reports that an entity in a target system has changed.
 func (c *Client) TargetChanged(ctx context.Context, t gatehouse.TargetChange) (*gatehouse.TargetChanges, error) {
 	out, _, err := post[gatehouse.TargetChanges](ctx, c, true, "/targets/changed", t)

@@ -8,7 +8,7 @@
 // change is exactly what is sent.
 //
 // Abilities beyond Execute are the small interfaces [Checker], [SelectiveChecker],
-// [StateReader], [ReadBacker], [Validator], [Typed], [Floorer], [Conditional] and
+// [StateReader], [Previewer], [ReadBacker], [Validator], [Typed], [Floorer], [Conditional] and
 // [Prober]; a connector has the abilities that it implements.
 package connector
 

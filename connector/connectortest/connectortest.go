@@ -37,6 +37,9 @@ type Fixture struct {
 	Read func(t *testing.T) gatehouse.JSON
 	// Effects counts the changes that the connector has made at the target.
 	Effects func(t *testing.T) int
+	// Dump returns everything that the target has, for a connector that previews: records,
+	// counters of sequences and logs as well. By default it is what Read returns.
+	Dump func(t *testing.T) string
 	// Secrets are texts that no result and no error may contain.
 	Secrets []string
 }
@@ -55,6 +58,7 @@ func Run(t *testing.T, h Harness) {
 		{"lets one of two writers win", twoWriters},
 		{"checks the target", checks},
 		{"reads the state anew", readsState},
+		{"previews without an effect", previews},
 		{"reads back", readsBack},
 		{"reverses to the pre-image", reverses},
 		{"classifies a call that was over before it began", canceled},
@@ -149,7 +153,7 @@ func fitsSchema(t *testing.T, s connector.Typed, c connector.Call) {
 		t.Errorf("the fixture's change does not fit the schema: %v", v.Err())
 	}
 	if v := schema.Check("", `[]`); len(v) == 0 {
-		t.Error("the schema takes what is no object")
+		t.Error("the schema accepts a value that is not an object")
 	}
 	if _, ok := s.Schema("no-such-operation", c.Target.EntityType); ok {
 		t.Error("an unknown operation has a schema")
@@ -277,7 +281,7 @@ func twoWriters(t *testing.T, f *Fixture) {
 func checks(t *testing.T, f *Fixture) {
 	checker, ok := f.Connector.(connector.Checker)
 	if !ok {
-		t.Log("the connector is no Checker")
+		t.Log("the connector does not implement Checker")
 		return
 	}
 	state, err := checker.Check(t.Context(), f.Call)
@@ -343,10 +347,81 @@ func readsState(t *testing.T, f *Fixture) {
 	f.wantEffects(t, 1)
 }
 
+func previews(t *testing.T, f *Fixture) {
+	p, ok := f.Connector.(connector.Previewer)
+	if !ok || !p.Previews(f.Call) {
+		t.Log("the connector does not preview this call")
+		return
+	}
+	dump := f.Dump
+	if dump == nil {
+		dump = func(t *testing.T) string { return string(f.Read(t)) }
+	}
+	asked := func(ctx context.Context, c connector.Call, what string) (gatehouse.Preview, *connector.Error) {
+		t.Helper()
+		before := dump(t)
+		got, err := p.Preview(ctx, c)
+		if after := dump(t); after != before {
+			t.Errorf("a preview %s has changed the target from\n%s\nto\n%s", what, before, after)
+		}
+		var failure *connector.Error
+		if err != nil && !errors.As(err, &failure) {
+			t.Fatalf("Preview returned a %T, not a *connector.Error: %v", err, err)
+		}
+		for _, secret := range f.Secrets {
+			if text := string(gatehouse.MustJSON(got)); strings.Contains(text, secret) ||
+				failure != nil && strings.Contains(failure.Error()+failure.Says, secret) {
+				t.Errorf("a secret stands in %s, %v", text, failure)
+			}
+		}
+		return got, failure
+	}
+
+	got, failure := asked(t.Context(), f.Call, "of the call")
+	if failure != nil || got.Failure != nil || got.Differs {
+		t.Fatalf("Preview of a call that fits: %+v, %v", got, failure)
+	}
+	for _, c := range got.Changes {
+		if c.How != gatehouse.PreviewAsProposed {
+			t.Errorf("Preview of a call that fits has %+v", c)
+		}
+	}
+	unknown := f.Call
+	unknown.Operation = "no-such-operation"
+	if p.Previews(unknown) {
+		t.Error("an unknown operation has a preview")
+	}
+	asked(t.Context(), unknown, "of an unknown operation")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if got, failure := asked(ctx, f.Call, "that was over before it began"); failure == nil && got.None == "" {
+		t.Errorf("Preview after its time: %+v", got)
+	}
+	for i := range 8 {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i*i)*200*time.Microsecond)
+		asked(ctx, f.Call, "with a deadline")
+		cancel()
+	}
+	if !f.Creates {
+		f.Disturb(t)
+		effects := f.Effects(t)
+		got, failure = asked(t.Context(), f.Call, "of a target that has changed")
+		if failure != nil || got.Failure == nil || got.Failure.Code != string(gatehouse.CodeTargetChanged) {
+			t.Errorf("Preview of a target that has changed: %+v, %v", got, failure)
+		}
+		f.wantEffects(t, effects)
+		return
+	}
+	f.wantEffects(t, 0)
+	if _, failure := f.execute(t.Context(), t, f.Call); failure != nil {
+		t.Errorf("after its preview, the call: %v", failure)
+	}
+}
+
 func readsBack(t *testing.T, f *Fixture) {
 	reader, ok := f.Connector.(connector.ReadBacker)
 	if !ok {
-		t.Log("the connector is no ReadBacker")
+		t.Log("the connector does not implement ReadBacker")
 		return
 	}
 	finding, _, err := reader.ReadBack(t.Context(), f.Call)

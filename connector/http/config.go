@@ -155,6 +155,8 @@ type Operation struct {
 	ReadBack *ReadBack `yaml:"read_back"`
 	// Reverse describes the operation that undoes this one.
 	Reverse *Reverse `yaml:"reverse"`
+	// Preview is the target's own dry run of this operation. Nothing is asked without it.
+	Preview *Preview `yaml:"preview" json:",omitempty"`
 	// Timeout overrides the connector's timeout.
 	Timeout gatehouse.Span `yaml:"timeout"`
 	// Floor is the least level, 1 to 5; 3 by default, 4 for DELETE, 5 for an action
@@ -242,6 +244,29 @@ type Check struct {
 	Version string `yaml:"version"`
 	// State points to the object that current_state describes; the whole answer by default.
 	State Pointer `yaml:"state"`
+}
+
+// Preview is a request that the target documents as changing nothing, such as one with
+// validate_only. It carries another idempotency key than the change, so that the target cannot take
+// the change for a repetition.
+type Preview struct {
+	// Method is GET, POST, PUT, PATCH or DELETE; the operation's by default.
+	Method string `yaml:"method"`
+	// Path is appended to the base URL; it may end in a query.
+	Path string `yaml:"path"`
+	// Headers are sent in addition to the connector's headers.
+	Headers map[string]Value `yaml:"headers"`
+	// Body is as for the operation, whose body it has by default.
+	Body string `yaml:"body"`
+	// After points to the object as it would be; the whole answer by default.
+	After Pointer `yaml:"after"`
+	// Before points to the object as it is; by default, current_state is compared.
+	Before *Pointer `yaml:"before"`
+	// Rows points to the number of records that would change.
+	Rows *Pointer `yaml:"rows"`
+	// Failure points to what a successful answer has when the change would be refused, such
+	// as /errors; null, false and empty values mean that it would not.
+	Failure *Pointer `yaml:"failure"`
 }
 
 // ReadBack is a GET that looks for the effect of an earlier call. It never proves that the effect

@@ -90,7 +90,7 @@ func fingerprint(cfg Config, document string) string {
 	operations := make(map[string]Operation, len(cfg.Operations))
 	for name, op := range cfg.Operations {
 		// These settings affect approval and timing, but not the request.
-		op.Timeout, op.Floor, op.Fields, op.KeyRetention = 0, 0, nil, 0
+		op.Timeout, op.Floor, op.Fields, op.KeyRetention, op.Preview = 0, 0, nil, 0, nil
 		operations[name] = op
 	}
 	b, err := json.Marshal(struct {

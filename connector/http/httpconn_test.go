@@ -25,8 +25,10 @@ func TestConformance(t *testing.T) {
 			connectortest.Run(t, connectortest.Harness{New: func(t *testing.T) *connectortest.Fixture {
 				s := newCRM(t)
 				cfg := s.config()
+				op := cfg.Operations["update"]
+				op.Preview = &httpconn.Preview{Path: op.Path + "?dry_run=1", Before: pointer("/before"), After: "/after"}
+				cfg.Operations["update"] = op
 				if class == connector.ClassB {
-					op := cfg.Operations["update"]
 					op.Class, op.ReadBack = connector.ClassB, &httpconn.ReadBack{Path: "/{entity_type}/{entity_ref}", Change: pointer("/data")}
 					op.ExternalID = nil
 					cfg.Operations["update"] = op

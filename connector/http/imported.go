@@ -66,7 +66,7 @@ func ParseImported(text string) (*Imported, error) {
 		return nil, err
 	}
 	if len(out.OpenAPI.SHA256) != 64 {
-		return nil, errors.New("is no file of gatehouse connector import: openapi.sha256 is missing")
+		return nil, errors.New("was not written by gatehouse connector import: openapi.sha256 is missing")
 	}
 	return &out, nil
 }
@@ -123,6 +123,7 @@ func (o Operation) with(own Operation) (Operation, error) {
 	o.Check = cmp.Or(own.Check, o.Check)
 	o.ReadBack = cmp.Or(own.ReadBack, o.ReadBack)
 	o.Reverse = cmp.Or(own.Reverse, o.Reverse)
+	o.Preview = cmp.Or(own.Preview, o.Preview)
 	o.Timeout = cmp.Or(own.Timeout, o.Timeout)
 	o.Floor = cmp.Or(own.Floor, o.Floor)
 	o.KeyRetention = cmp.Or(own.KeyRetention, o.KeyRetention)

@@ -91,7 +91,7 @@ func TestImportedRefusals(t *testing.T) {
 			c.Operations = map[string]httpconn.Operation{"refund": {Method: "POST", Path: "/free"}}
 		},
 		"operations.purge.method":               func(c *httpconn.Config) { c.Operations = map[string]httpconn.Operation{"purge": {Path: "/x"}} },
-		"import: is no file of":                 func(c *httpconn.Config) { c.Import = "operations: {}" },
+		"import: was not written by":            func(c *httpconn.Config) { c.Import = "operations: {}" },
 		"import: ":                              func(c *httpconn.Config) { c.Import = "a: {" },
 		"operations.refund.schema: $ref is":     func(c *httpconn.Config) { c.Import = strings.Replace(c.Import, "type: number", "$ref: x", 1) },
 		"operations.refund.schema: /properties": func(c *httpconn.Config) { c.Import = strings.Replace(c.Import, "type: number", "type: money", 1) },

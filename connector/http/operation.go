@@ -29,6 +29,7 @@ type operation struct {
 	timeout     time.Duration
 	check       *check
 	readBack    *readBack
+	preview     *operation // with the path, headers and body of the dry run
 	reverse     *reverse
 }
 
@@ -114,6 +115,7 @@ func (b *builder) operation(name string, cfg Operation, common []header) *operat
 	b.check(at+".check", op, common)
 	b.readBack(at+".read_back", op, common)
 	b.reverse(at+".reverse", op)
+	b.preview(at+".preview", op, common)
 	return op
 }
 

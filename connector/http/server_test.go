@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -101,9 +102,11 @@ func (s *crm) handle(r *http.Request, body []byte) (status int, answer string) {
 	if err := json.Unmarshal(body, &change); err != nil {
 		return 400, `{"code":"json"}`
 	}
-	for name, value := range change {
-		entity[name] = value
+	if r.URL.Query().Get("dry_run") != "" {
+		b, _ := json.Marshal(map[string]any{"before": entity, "after": merged(entity, change)})
+		return 200, string(b)
 	}
+	maps.Copy(entity, change)
 	s.versions[id]++
 	s.effects++
 	answer = fmt.Sprintf(`{"id":"crm-%s","version":%d}`, id, s.versions[id])
@@ -111,6 +114,12 @@ func (s *crm) handle(r *http.Request, body []byte) (status int, answer string) {
 		s.answers[key] = answer
 	}
 	return 200, answer
+}
+
+func merged(entity, change map[string]json.RawMessage) map[string]json.RawMessage {
+	out := maps.Clone(entity)
+	maps.Copy(out, change)
+	return out
 }
 
 // requests returns the log of all requests.

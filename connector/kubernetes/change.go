@@ -114,6 +114,16 @@ func (w write) done(status int) bool {
 // it is Terminal if the server refuses the change, or would set values other than the approved
 // ones.
 func (c *Connector) preview(ctx context.Context, w write, call connector.Call, o object) (write, *connector.Error) {
+	w, a, failed := c.dryRun(ctx, w, call)
+	if failed == nil && a != nil {
+		failed = fits(call, o, a)
+	}
+	return w, failed
+}
+
+// dryRun is preview without a look at the values. The answer is nil when the server cannot make a
+// dry run of a change whose effect is known.
+func (c *Connector) dryRun(ctx context.Context, w write, call connector.Call) (write, *rest.Answer, *connector.Error) {
 	for {
 		dry := w.dry()
 		a, failed := c.api.AskWith(
@@ -125,10 +135,10 @@ func (c *Connector) preview(ctx context.Context, w write, call connector.Call, o
 			dry.body,
 		)
 		if failed != nil {
-			return w, rest.NothingSent(failed)
+			return w, nil, rest.NothingSent(failed)
 		}
 		if w.done(a.Status) {
-			return w, fits(call, o, a)
+			return w, a, nil
 		}
 		e := unread(a)
 		switch {
@@ -136,9 +146,9 @@ func (c *Connector) preview(ctx context.Context, w write, call connector.Call, o
 			w.query.Set("force", "true") // the version protects all other fields
 			continue
 		case strings.Contains(e.Detail, "does not support dry run") && call.Operation != opApply && call.Operation != opCreate:
-			return w, nil // a webhook with side effects; what these operations change is known
+			return w, nil, nil // a webhook with side effects; what these operations change is known
 		}
-		return w, rest.NothingSent(e)
+		return w, nil, rest.NothingSent(e)
 	}
 }
 

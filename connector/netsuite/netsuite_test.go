@@ -453,7 +453,7 @@ func TestConfiguration(t *testing.T) {
 			c.Auth = netsuite.Auth{OAuth2: &netsuite.OAuth2{ClientID: "x",
 				PrivateKey: netsuite.Secret{Secret: "NS_KEY"}}}
 		},
-		"is no PEM": func(c *netsuite.Config) {
+		"is not PEM": func(c *netsuite.Config) {
 			c.Auth = netsuite.Auth{OAuth2: &netsuite.OAuth2{
 				ClientID: "x", CertificateID: "y", PrivateKey: netsuite.Secret{Secret: "NS_TOKEN"},
 			}}

@@ -58,7 +58,7 @@ func newOAuth2(cfg *OAuth2, key string, tokenURL *url.URL, client *http.Client, 
 func parseKey(text string) (crypto.Signer, jose.SignatureAlgorithm, error) {
 	block, _ := pem.Decode([]byte(text))
 	if block == nil {
-		return nil, "", errors.New("is no PEM")
+		return nil, "", errors.New("is not PEM")
 	}
 	var key any
 	var err error
@@ -73,7 +73,7 @@ func parseKey(text string) (crypto.Signer, jose.SignatureAlgorithm, error) {
 		err = errors.New("another kind")
 	}
 	if err != nil {
-		return nil, "", errors.New("is no private key of PKCS #8, PKCS #1 or SEC 1")
+		return nil, "", errors.New("is not a private key in PKCS #8, PKCS #1 or SEC 1")
 	}
 	switch k := key.(type) {
 	case *rsa.PrivateKey:

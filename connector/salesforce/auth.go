@@ -74,7 +74,7 @@ func newSignIn(cfg Config, site *url.URL, client *http.Client, secrets func(stri
 func parseKey(text string) (*rsa.PrivateKey, error) {
 	block, _ := pem.Decode([]byte(text))
 	if block == nil {
-		return nil, errors.New("is no PEM")
+		return nil, errors.New("is not PEM")
 	}
 	if key, err := x509.ParsePKCS1PrivateKey(block.Bytes); err == nil {
 		return key, nil
@@ -82,7 +82,7 @@ func parseKey(text string) (*rsa.PrivateKey, error) {
 	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	private, ok := key.(*rsa.PrivateKey)
 	if err != nil || !ok {
-		return nil, errors.New("is no RSA key")
+		return nil, errors.New("is not an RSA key")
 	}
 	return private, nil
 }

@@ -371,7 +371,7 @@ func TestConfig(t *testing.T) {
 		"auth.client_id: ":    func(c *salesforce.Config) { c.Auth.ClientID = "" },
 		"auth.client_secret:": func(c *salesforce.Config) { c.Auth.ClientSecret.Secret = "OTHER" },
 		"auth: needs exactly": func(c *salesforce.Config) { c.Auth.PrivateKey = &salesforce.Secret{Secret: "KEY"} },
-		"auth.private_key: is no PEM": func(c *salesforce.Config) {
+		"auth.private_key: is not PEM": func(c *salesforce.Config) {
 			c.Auth.ClientSecret, c.Auth.PrivateKey, c.Auth.Username = nil, &salesforce.Secret{Secret: "SF"}, "a@b"
 		},
 		"objects: at least": func(c *salesforce.Config) { c.Objects = nil },

@@ -38,7 +38,7 @@ func TestClassifyPostgres(t *testing.T) {
 			t.Errorf("%s: %+v", code, v)
 		}
 	}
-	for _, d := range []dialect{postgresDialect{}, sqliteDialect{}, mysqlDialect{}} {
+	for _, d := range []dialect{postgresDialect{}, sqliteDialect{}, mysqlDialect{}, sqlserverDialect{}} {
 		if v := d.classify(errors.New("unexpected EOF")); v.kind != connector.Ambiguous || v.answered {
 			t.Errorf("no answer: %+v", v)
 		}

@@ -19,8 +19,8 @@ type Config struct {
 	// Tenants lists the tenants that may use the connector. The server enforces it, not the
 	// connector.
 	Tenants []string `yaml:"tenants"`
-	// DSN is the database: sqlite:/path/file.db, which must exist, postgres://… or
-	// mysql://user@host:3306/database, for MariaDB too.
+	// DSN is the database: sqlite:/path/file.db, which must exist, postgres://…,
+	// mysql://user@host:3306/database, for MariaDB too, or sqlserver://user@host:1433/database.
 	DSN string `yaml:"dsn"`
 	// PasswordSecret is the secret with the password of a server's user. It
 	// replaces one that stands in the DSN.
@@ -50,7 +50,8 @@ type Entity struct {
 	Table string `yaml:"table"`
 	// Key is the column by which entity_ref names a row. It must be unique.
 	Key string `yaml:"key"`
-	// Version is an integer column that each update increments by one. Optional.
+	// Version is an integer column that each update increments by one, or SQL Server's
+	// rowversion, which the database raises. Optional.
 	Version string `yaml:"version"`
 	// Columns are all that proposals can name and receipts show, besides Key and Version;
 	// all columns by default.
@@ -62,6 +63,10 @@ type Entity struct {
 	// Fields declares levels of columns, 1 to 5, for updates of one row. Elsewhere a declared column
 	// only raises the floor.
 	Fields connector.FieldLevels `yaml:"fields"`
+	// Preview makes a pending change in a transaction that is rolled back, to show people what it
+	// would do; true by default, false for MariaDB and MySQL, where a trigger may write to a
+	// table that no rollback undoes.
+	Preview *bool `yaml:"preview" json:",omitempty"`
 }
 
 const (

@@ -77,23 +77,32 @@ func New(_ context.Context, cfg Config, secrets func(name string) (string, error
 		c.dialect = mysqlDialect{}
 		address, c.db, err = openMySQL(cfg.DSN, password)
 		c.reader = c.db
+	case "sqlserver":
+		c.dialect = sqlserverDialect{}
+		address, c.db, err = openSQLServer(cfg.DSN, password)
+		c.reader = c.db
 	default:
-		return nil, errors.New("dsn: must begin with sqlite:, postgres:// or mysql://")
+		return nil, errors.New("dsn: must begin with sqlite:, postgres://, mysql:// or sqlserver://")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("dsn: %w", err)
+	}
+	for name, e := range cfg.Entities {
+		if e.Preview != nil && *e.Preview && c.dialect.previewSession() == nil {
+			return nil, errors.Join(fmt.Errorf("entities.%s.preview: there are no previews of %s", name, scheme), c.Close())
+		}
 	}
 	c.fingerprint = fingerprint(address, cfg)
 	return c, nil
 }
 
-// fingerprint hashes the definition, with the address but without its password. The levels are left
-// out, because they affect approval and not the statement: an action keeps the level of its
-// proposal.
+// fingerprint hashes the definition, with the address but without its password. The levels and
+// previews are left out, because they affect approval and not the statement: an action keeps the
+// level of its proposal.
 func fingerprint(address string, cfg Config) string {
 	entities := make(map[string]Entity, len(cfg.Entities))
 	for name, e := range cfg.Entities {
-		e.Operations, e.Fields = nil, nil
+		e.Operations, e.Fields, e.Preview = nil, nil, nil
 		entities[name] = e
 	}
 	b, err := json.Marshal(struct {

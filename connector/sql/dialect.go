@@ -26,14 +26,19 @@ type dialect interface {
 	decode(c column, raw any) (cell, error)
 	// bind converts a proposal's value to a parameter, never through a float.
 	bind(c column, v gatehouse.JSON) any
-	// lock is the suffix of a SELECT that locks its rows until the end of the transaction.
-	lock() string
+	// lock is what makes a SELECT lock its rows until the end of the transaction: a hint after the
+	// table's name, and the end of the statement.
+	lock() (hint, end string)
 	// now is the SQL expression for the current time.
 	now() string
 
 	// unlessExists ends an INSERT of a record that does nothing when there is one. Where it is
 	// empty, the INSERT fails then, and the transaction goes on.
 	unlessExists() string
+	// recordKey is the parameter of a record's tenant or idempotency key.
+	recordKey(s string) any
+	// execute carries out an INSERT, UPDATE or DELETE and counts its rows.
+	execute(ctx context.Context, conn *sql.Conn, s *statement) (rows int64, err error)
 
 	// begin starts a transaction that no other can slip into.
 	begin(ctx context.Context, conn *sql.Conn) error
@@ -44,8 +49,33 @@ type dialect interface {
 	// ensureRecord makes the idempotency table unless it is there. Nothing else was done in the
 	// transaction yet.
 	ensureRecord(ctx context.Context, conn *sql.Conn, table string) error
+
+	// rollsBackTriggers reports whether a rollback undoes all that triggers write.
+	rollsBackTriggers() bool
+	// previewSession are the statements that bound a session which is then thrown away; nil where
+	// nothing is previewed.
+	previewSession() []string
+	// checkDeferred is the statement that checks what COMMIT would check; "" for none.
+	checkDeferred() string
+	// spendsNumber reports whether an insert that gives these columns a value takes a number of a
+	// sequence, which no rollback gives back.
+	spendsNumber(ctx context.Context, q querier, table string, given func(column string) bool) (bool, error)
+
 	// classify interprets an error of a statement that has since been rolled back.
 	classify(err error) verdict
+}
+
+// plain is how the engines work that need nothing special.
+type plain struct{}
+
+func (plain) recordKey(s string) any { return s }
+
+func (plain) execute(ctx context.Context, conn *sql.Conn, s *statement) (int64, error) {
+	res, err := conn.ExecContext(ctx, s.text.String(), s.args...)
+	if err != nil {
+		return 0, err
+	}
+	return res.RowsAffected()
 }
 
 // onConflict is unlessExists of SQLite and PostgreSQL.
@@ -68,10 +98,12 @@ func quoteTable(d dialect, name string) string {
 const rollbackTimeout = 2 * time.Second
 
 // rollback asks a server for its confirmation. Without one, the connection is closed.
-func rollback(ctx context.Context, conn *sql.Conn) bool {
+func rollback(ctx context.Context, conn *sql.Conn) bool { return rollbackBy(ctx, conn, "ROLLBACK") }
+
+func rollbackBy(ctx context.Context, conn *sql.Conn, statement string) bool {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
 	defer cancel()
-	if _, err := conn.ExecContext(ctx, "ROLLBACK"); err != nil {
+	if _, err := conn.ExecContext(ctx, statement); err != nil {
 		discard(conn)
 		return false
 	}

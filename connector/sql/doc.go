@@ -1,5 +1,5 @@
 // Package sqlconn carries changes out in the tables of an SQLite, a PostgreSQL,
-// or a MariaDB or MySQL database.
+// a MariaDB or MySQL, or a SQL Server database.
 //
 // # The protocol
 //

@@ -265,11 +265,7 @@ func (c *Connector) writePart(ctx context.Context, conn *sql.Conn, p *plan, refs
 	case opDelete:
 		s.add("DELETE FROM ", p.table.sqlName, " WHERE ").keys(p.table, refs)
 	}
-	res, err := conn.ExecContext(ctx, s.text.String(), s.args...)
-	if err != nil {
-		return err
-	}
-	n, err := res.RowsAffected()
+	n, err := c.dialect.execute(ctx, conn, s)
 	if err != nil {
 		return err
 	}
@@ -281,6 +277,9 @@ func (c *Connector) writePart(ctx context.Context, conn *sql.Conn, p *plan, refs
 
 func (s *statement) insert(t *table, ref string, change []gatehouse.Member) {
 	key := t.columns[t.key]
+	if key.identity {
+		s.identity = t.sqlName
+	}
 	s.add("INSERT INTO ", t.sqlName, " (", s.dialect.quote(key.name))
 	values := &statement{dialect: s.dialect}
 	values.param(s.dialect.bind(key, gatehouse.StringJSON(ref)))
@@ -288,7 +287,7 @@ func (s *statement) insert(t *table, ref string, change []gatehouse.Member) {
 		s.add(", ", s.dialect.quote(col.name))
 		values.add(", ").param(s.dialect.bind(col, v))
 	}
-	versioned := t.version < 0
+	versioned := !t.raisesVersion()
 	for _, f := range change {
 		i := t.byName[f.Name]
 		if i == t.key {
@@ -318,7 +317,7 @@ func (s *statement) update(t *table, refs []string, change []gatehouse.Member) {
 		first = false
 		s.add(s.dialect.quote(t.columns[i].name), " = ").param(s.dialect.bind(t.columns[i], f.Value))
 	}
-	if t.version >= 0 {
+	if t.raisesVersion() {
 		if !first {
 			s.add(", ")
 		}

@@ -51,9 +51,9 @@ func newProxy(t *testing.T, dsn string) *proxy {
 	}
 	t.Cleanup(func() { l.Close() })
 	p := &proxy{}
-	u.Host, u.RawQuery = l.Addr().String(), "sslmode=disable"
-	if u.Scheme == "mysql" {
-		u.RawQuery = ""
+	u.Host, u.RawQuery = l.Addr().String(), ""
+	if u.Scheme == "postgres" {
+		u.RawQuery = "sslmode=disable"
 	}
 	p.dsn = u.String()
 	go func() {
@@ -132,9 +132,15 @@ func loseAnswers(t *testing.T, engine string) {
 	p := newProxy(t, tg.dsn)
 	c := newConnector(t, items(p.dsn))
 	version, lost := 7, 0
-	commit, quote, begin := "COMMIT\x00", `"`, "BEGIN"
-	if engine == "mariadb" {
-		commit, quote, begin = "COMMIT", "`", "START TRANSACTION"
+	commit, begin, locking := "COMMIT\x00", "BEGIN", "FOR UPDATE"
+	quoted := func(name string) string { return `"` + name + `"` }
+	switch engine {
+	case "mariadb":
+		commit, begin = "COMMIT", "START TRANSACTION"
+		quoted = func(name string) string { return "`" + name + "`" }
+	case "sqlserver":
+		commit, begin, locking = "COMMIT TRANSACTION", "BEGIN TRANSACTION", "WITH (UPDLOCK"
+		quoted = func(name string) string { return "[" + name + "]" }
 	}
 	for round := range 5 {
 		for _, fault := range []struct {
@@ -144,17 +150,21 @@ func loseAnswers(t *testing.T, engine string) {
 		}{
 			{commit, true, connector.Ambiguous},
 			{commit, false, connector.Ambiguous},
-			{"UPDATE " + quote + "items" + quote, true, connector.Ambiguous},
-			{"UPDATE " + quote + "items" + quote, false, connector.Ambiguous},
-			{"INSERT INTO " + quote + "gatehouse_applied", false, connector.Ambiguous},
-			{"UPDATE " + quote + "gatehouse_applied", true, connector.Ambiguous},
-			{"FOR UPDATE", true, connector.Ambiguous},
+			{"UPDATE " + quoted("items"), true, connector.Ambiguous},
+			{"UPDATE " + quoted("items"), false, connector.Ambiguous},
+			{"INSERT INTO " + quoted("gatehouse_applied"), false, connector.Ambiguous},
+			{"UPDATE " + quoted("gatehouse_applied"), true, connector.Ambiguous},
+			{locking, true, connector.Ambiguous},
 			{begin, false, connector.NotSent},
 		} {
 			name := fmt.Sprintf("round %d, %q, drop %v", round, fault.trigger, fault.drop)
 			update := keyed(call("update", "SKU-1042", fmt.Sprint(version), "", fmt.Sprintf(`{"qty":%d}`, version)), name)
 			p.drop.Store(fault.drop)
-			p.trigger.Store(&fault.trigger)
+			sent := fault.trigger
+			if engine == "sqlserver" {
+				sent = utf16Text(sent)
+			}
+			p.trigger.Store(&sent)
 			fired := p.fired.Load()
 			_, err := c.Execute(t.Context(), update)
 			p.trigger.Store(nil)
@@ -183,6 +193,15 @@ func loseAnswers(t *testing.T, engine string) {
 	}
 }
 
+// utf16Text is a text as SQL Server's protocol has it.
+func utf16Text(s string) string {
+	var out strings.Builder
+	for _, r := range s {
+		out.WriteString(string(r) + "\x00")
+	}
+	return out.String()
+}
+
 // TestStoppedCaller stops a caller before its COMMIT, as by SIGSTOP, while the next attempt runs:
 // that attempt waits, and exactly one of both takes effect.
 func TestStoppedCaller(t *testing.T) {
@@ -201,7 +220,11 @@ func stopCaller(t *testing.T, engine string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tx.Exec(`INSERT INTO gatehouse_applied VALUES ('default', '` + update.IdempotencyKey + `', '` + string(update.Digest) +
+	key := `'default', '` + update.IdempotencyKey + `'`
+	if engine == "sqlserver" { // whose keys of records are bytes
+		key = `CAST('default' AS BLOB), CAST('` + update.IdempotencyKey + `' AS BLOB)`
+	}
+	if _, err := tx.Exec(`INSERT INTO gatehouse_applied VALUES (` + key + `, '` + string(update.Digest) +
 		`', 'update', 'item/SKU-1042', '', '{"external_id":"first"}')`); err != nil {
 		t.Fatal(err)
 	}
@@ -265,6 +288,9 @@ var pause sync.Mutex
 // waiting counts the sessions of this database that wait for a lock.
 func (tg *target) waiting(t *testing.T) string {
 	t.Helper()
+	if tg.mssql != nil {
+		return fmt.Sprint(tg.mssql.Waiting())
+	}
 	if tg.engine == "postgres" {
 		return tg.one(t, `SELECT count(*) FROM pg_stat_activity
 			WHERE datname = current_database() AND wait_event_type = 'Lock'`)
@@ -287,6 +313,10 @@ func TestServerCrash(t *testing.T) {
 func ownServer(t *testing.T, engine string) (tg *target, crash, up func() error) {
 	t.Helper()
 	tg = &target{engine: engine}
+	if engine == "sqlserver" {
+		tg = newTarget(t, engine, "")
+		return tg, tg.mssql.Down, tg.mssql.Up
+	}
 	if engine == "mariadb" {
 		server, err := mariatest.New()
 		if err != nil {
@@ -325,7 +355,11 @@ func crashServer(t *testing.T, engine string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := lock.Exec(`SELECT * FROM items FOR UPDATE`); err != nil {
+	locking := `SELECT * FROM items FOR UPDATE`
+	if engine == "sqlserver" {
+		locking = `UPDATE items SET note = note`
+	}
+	if _, err := lock.Exec(locking); err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)
@@ -350,6 +384,7 @@ func crashServer(t *testing.T, engine string) {
 	if err := up(); err != nil {
 		t.Fatal(err)
 	}
+	_ = lock.Rollback() // of the fake, which the crash leaves alone
 	mustExecute(t, c, update)
 	if got := tg.one(t, `SELECT version FROM items WHERE sku = 'SKU-1042'`); got != "8" {
 		t.Errorf("the version is %s", got)
@@ -368,7 +403,7 @@ func TestLockedTarget(t *testing.T) {
 		}
 		defer conn.Close()
 		begin := map[string]string{"sqlite": "BEGIN IMMEDIATE", "postgres": "BEGIN; UPDATE items SET note = 'busy' WHERE sku = 'SKU-1042'"}
-		begin["mariadb"] = begin["postgres"]
+		begin["mariadb"], begin["sqlserver"] = begin["postgres"], begin["sqlite"]
 		if _, err := conn.ExecContext(t.Context(), begin[engine]); err != nil {
 			t.Fatal(err)
 		}
@@ -396,7 +431,7 @@ func TestRefusedAtCommit(t *testing.T) {
 	eachEngine(t, func(t *testing.T, engine string) {
 		tg, c := newShop(t, engine)
 		reference := `sku TEXT REFERENCES items (sku) DEFERRABLE INITIALLY DEFERRED`
-		if engine == "mariadb" { // it has no such constraints, and refuses the statement
+		if engine == "mariadb" || engine == "sqlserver" { // without such constraints; refused with the statement
 			reference = `sku VARCHAR(200), FOREIGN KEY (sku) REFERENCES items (sku)`
 		}
 		tg.exec(t, `CREATE TABLE orders (`+reference+`); INSERT INTO orders VALUES ('SKU-1042')`)
@@ -414,7 +449,7 @@ func TestRefusedAtCommit(t *testing.T) {
 // TestDeadlock makes the connector's transaction the victim of a deadlock.
 func TestDeadlock(t *testing.T) {
 	t.Parallel()
-	eachServer(t, deadlock)
+	each(t, []string{"postgres", "mariadb"}, deadlock)
 }
 
 func deadlock(t *testing.T, engine string) {

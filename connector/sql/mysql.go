@@ -19,7 +19,7 @@ import (
 )
 
 // mysqlDialect talks to a MariaDB server, 10.6 or later, or to MySQL, 8.0 or later.
-type mysqlDialect struct{}
+type mysqlDialect struct{ plain }
 
 // mysqlSession makes a session independent of the server's defaults: values that do not fit are
 // refused, times are UTC, a lock is not waited for longer than 10 seconds, and a caller that is
@@ -260,7 +260,7 @@ func (mysqlDialect) bind(c column, v gatehouse.JSON) any {
 	return s
 }
 
-func (mysqlDialect) lock() string { return " FOR UPDATE" }
+func (mysqlDialect) lock() (hint, end string) { return "", " FOR UPDATE" }
 
 func (mysqlDialect) now() string { return "DATE_FORMAT(UTC_TIMESTAMP(6), '%Y-%m-%dT%H:%i:%s.%fZ')" }
 

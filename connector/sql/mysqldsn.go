@@ -2,14 +2,11 @@ package sqlconn
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"maps"
 	"net"
-	"net/netip"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -17,29 +14,13 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// errMySQL holds no part of the address, which can hold a password.
-var errMySQL = errors.New("mysql: the address cannot be read: in mysql://user:password@host:port/database every " +
-	"character of the user and the password but letters, digits and - . _ ~ must be percent-encoded, " +
-	"such as @ as %40, / as %2F and % as %25")
-
 // parseMySQL reads mysql://user:password@host:port/database. The parameters are socket (a path
 // instead of a host), tls (verify, or none on this host) and ca, cert and key (files). Without
 // tls, a connection to another host is encrypted and verified, one on this host is not encrypted.
 func parseMySQL(dsn, password string) (*mysql.Config, error) {
-	u, err := url.Parse(dsn)
-	if err != nil || u.Opaque != "" || u.User.Username() == "" || strings.ContainsAny(u.Path, "@") ||
-		strings.Contains(dsn, "#") {
-		return nil, errMySQL
-	}
-	query, err := url.ParseQuery(u.RawQuery)
+	u, query, err := serverURL("mysql", dsn, "socket", "tls", "ca", "cert", "key")
 	if err != nil {
-		return nil, errMySQL
-	}
-	for name, values := range query {
-		known := slices.Contains([]string{"socket", "tls", "ca", "cert", "key"}, name)
-		if !known || len(values) != 1 || values[0] == "" {
-			return nil, errors.New("mysql: the parameters are socket, tls, ca, cert and key, each once")
-		}
+		return nil, err
 	}
 	cfg := mysql.NewConfig()
 	cfg.User, cfg.Passwd = u.User.Username(), password
@@ -76,11 +57,6 @@ func parseMySQL(dsn, password string) (*mysql.Config, error) {
 	return cfg, nil
 }
 
-func isLoopback(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && ip.IsLoopback()
-}
-
 func mysqlTLS(host string, local bool, query url.Values) (*tls.Config, error) {
 	switch mode := query.Get("tls"); {
 	case mode != "" && mode != "verify" && mode != "none":
@@ -97,16 +73,9 @@ func mysqlTLS(host string, local bool, query url.Values) (*tls.Config, error) {
 	case host == "":
 		return nil, errors.New("tls: a socket has no host name to verify")
 	}
-	cfg := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: host}
-	if file := query.Get("ca"); file != "" {
-		pem, err := os.ReadFile(file)
-		if err != nil {
-			return nil, fmt.Errorf("ca: %w", err)
-		}
-		cfg.RootCAs = x509.NewCertPool()
-		if !cfg.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, errors.New("ca: the file has no certificate")
-		}
+	cfg, err := verifyTLS(host, query.Get("ca"))
+	if err != nil {
+		return nil, err
 	}
 	if cert, key := query.Get("cert"), query.Get("key"); cert != "" || key != "" {
 		pair, err := tls.LoadX509KeyPair(cert, key)

@@ -10,7 +10,7 @@ type errorClass struct {
 
 // mysqlErrors are the errors of MariaDB and MySQL that mean more than "sql_error", by number.
 // https://mariadb.com/docs/server/reference/error-codes/mariadb-error-code-reference
-var mysqlErrors = mysqlClasses(map[errorClass][]uint16{
+var mysqlErrors = classesOf(map[errorClass][]uint16{
 	// Deadlock; a record that another transaction changed (innodb_snapshot_isolation).
 	{connector.Transient, "serialization"}: {1213, 1020},
 	{connector.Transient, "busy"}:          {1205},
@@ -33,8 +33,8 @@ var mysqlErrors = mysqlClasses(map[errorClass][]uint16{
 	{connector.Terminal, "invalid_value"}: {1264, 1265, 1292, 1366, 1367, 1406, 1411, 1416, 1525, 1690, 3140, 3141},
 })
 
-func mysqlClasses(classes map[errorClass][]uint16) map[uint16]errorClass {
-	out := make(map[uint16]errorClass)
+func classesOf[Number comparable](classes map[errorClass][]Number) map[Number]errorClass {
+	out := make(map[Number]errorClass)
 	for class, numbers := range classes {
 		for _, n := range numbers {
 			out[n] = class

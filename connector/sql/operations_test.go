@@ -186,7 +186,7 @@ func TestIdempotencyRecord(t *testing.T) {
 		if got := tg.one(t, `SELECT price || '/' || version FROM items WHERE sku = 'SKU-1042'`); got != "13.00/9" {
 			t.Errorf("holds %s", got)
 		}
-		if got := tg.one(t, `SELECT operation || ' ' || entity FROM gatehouse_applied WHERE tenant = 'default'`); got != "update item/SKU-1042" {
+		if got := tg.one(t, `SELECT operation || ' ' || entity FROM gatehouse_applied WHERE `+asText(engine, "tenant")+` = 'default'`); got != "update item/SKU-1042" {
 			t.Errorf("the record says %s", got)
 		}
 	})
@@ -255,6 +255,7 @@ func TestTriggersCannotChangeWhatWasApproved(t *testing.T) {
 		"mariadb": `CREATE TRIGGER more BEFORE UPDATE ON items FOR EACH ROW SET NEW.price = IF(NEW.price <=> OLD.price, NEW.price, '99.00'),
 			NEW.version = IF(NEW.qty <=> OLD.qty, NEW.version, NEW.version + 5)`,
 	}
+	trigger["sqlserver"] = trigger["sqlite"]
 	eachEngine(t, func(t *testing.T, engine string) {
 		tg, c := newShop(t, engine)
 		tg.exec(t, trigger[engine])
@@ -305,7 +306,9 @@ func TestKeysThatNameMoreThanOneRow(t *testing.T) {
 		_, err := newConnector(t, cfg).Execute(t.Context(), call("update", "a", "", `{"price":"1"}`, `{"price":"2"}`))
 		wantFailure(t, err, connector.Terminal, "duplicate_key")
 	})
-	for engine, collation := range map[string]string{"sqlite": "NOCASE", "mariadb": "utf8mb4_general_ci"} {
+	for engine, collation := range map[string]string{
+		"sqlite": "NOCASE", "sqlserver": "NOCASE", "mariadb": "utf8mb4_general_ci",
+	} {
 		tg := newTarget(t, engine, `CREATE TABLE items (sku TEXT COLLATE `+collation+`, price TEXT);
 			INSERT INTO items VALUES ('a', '1'), ('A', '1')`)
 		cfg := items(tg.dsn)

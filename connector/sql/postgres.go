@@ -19,7 +19,7 @@ import (
 )
 
 // postgresDialect supports PostgreSQL 14 or later.
-type postgresDialect struct{}
+type postgresDialect struct{ plain }
 
 func openPostgres(dsn, password string) (address string, db *sql.DB, err error) {
 	if err := pgurl.Check(dsn); err != nil {
@@ -138,7 +138,7 @@ func (postgresDialect) bind(c column, v gatehouse.JSON) any {
 	return string(v)
 }
 
-func (postgresDialect) lock() string { return " FOR UPDATE" }
+func (postgresDialect) lock() (hint, end string) { return "", " FOR UPDATE" }
 
 func (postgresDialect) now() string {
 	return `to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`

@@ -30,18 +30,23 @@ func (c *Connector) claim(ctx context.Context, conn *sql.Conn, call connector.Ca
 	s := &statement{dialect: c.dialect}
 	s.add("INSERT INTO ", quoteTable(c.dialect, c.cfg.IdempotencyTable),
 		" (tenant, idempotency_key, digest, operation, entity, applied_at, result) VALUES (")
-	s.param(call.Tenant).add(", ").param(call.IdempotencyKey).add(", ").param(string(call.Digest)).add(", ")
+	s.recordKey(call, ", ").add(", ").param(string(call.Digest)).add(", ")
 	s.param(call.Operation).add(", ").param(entityName(call.Target)).add(", ", c.dialect.now(), ", '')",
 		c.dialect.unlessExists())
-	res, err := conn.ExecContext(ctx, s.text.String(), s.args...)
+	n, err := c.dialect.execute(ctx, conn, s)
 	switch {
 	case err != nil && c.dialect.unlessExists() == "" && c.dialect.classify(err).unique:
 		return false, nil
 	case err != nil:
 		return false, err
 	}
-	n, err := res.RowsAffected()
-	return n == 1, err
+	return n == 1, nil
+}
+
+// recordKey adds the two parameters of a record's primary key.
+func (s *statement) recordKey(call connector.Call, between string) *statement {
+	s.param(s.dialect.recordKey(call.Tenant)).add(between)
+	return s.param(s.dialect.recordKey(call.IdempotencyKey))
 }
 
 // entityName is the name by which a person finds the record.
@@ -60,7 +65,7 @@ func (c *Connector) complete(ctx context.Context, conn *sql.Conn, call connector
 	}
 	s := &statement{dialect: c.dialect}
 	s.add("UPDATE ", quoteTable(c.dialect, c.cfg.IdempotencyTable), " SET result = ").param(string(b))
-	s.add(" WHERE tenant = ").param(call.Tenant).add(" AND idempotency_key = ").param(call.IdempotencyKey)
+	s.add(" WHERE tenant = ").recordKey(call, " AND idempotency_key = ")
 	_, err = conn.ExecContext(ctx, s.text.String(), s.args...)
 	return err
 }
@@ -69,8 +74,7 @@ func (c *Connector) complete(ctx context.Context, conn *sql.Conn, call connector
 func (c *Connector) recorded(ctx context.Context, q querier, call connector.Call) (res connector.Result, found bool, err error) {
 	s := &statement{dialect: c.dialect}
 	s.add("SELECT digest, result FROM ", quoteTable(c.dialect, c.cfg.IdempotencyTable),
-		" WHERE tenant = ").param(call.Tenant)
-	s.add(" AND idempotency_key = ").param(call.IdempotencyKey)
+		" WHERE tenant = ").recordKey(call, " AND idempotency_key = ")
 	rows, err := q.QueryContext(ctx, s.text.String(), s.args...)
 	if err != nil {
 		return res, false, err

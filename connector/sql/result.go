@@ -46,7 +46,7 @@ func (p *plan) verify(before, after map[string]row) error {
 
 func (p *plan) verifyVersion(before, after row) error {
 	v := p.table.version
-	if v < 0 || p.op != opUpdate {
+	if !p.table.raisesVersion() || p.op != opUpdate {
 		return nil
 	}
 	old := gatehouse.Decimal("0")

@@ -16,6 +16,8 @@ type statement struct {
 	dialect dialect
 	text    strings.Builder
 	args    []any
+	// identity is the quoted table of an INSERT that names the value of an IDENTITY column.
+	identity string
 }
 
 func (s *statement) add(parts ...string) *statement {
@@ -66,11 +68,12 @@ func readRows(ctx context.Context, q querier, d dialect, t *table, refs []string
 			}
 			s.add(d.read(col))
 		}
-		s.add(" FROM ", t.sqlName, " WHERE ").keys(t, part)
-		s.add(" ORDER BY ", d.quote(t.columns[t.key].name))
+		var hint, end string
 		if lock {
-			s.add(d.lock())
+			hint, end = d.lock()
 		}
+		s.add(" FROM ", t.sqlName, hint, " WHERE ").keys(t, part)
+		s.add(" ORDER BY ", d.quote(t.columns[t.key].name), end)
 		if err := scanRows(ctx, q, s, t, found); err != nil {
 			return nil, err
 		}

@@ -21,7 +21,9 @@ const (
 	kindJSON
 	kindTime   // a point in time, with or without zone
 	kindOther  // whatever else PostgreSQL has; its own text form
-	kindBinary // MySQL's bytes, as 0x and hexadecimal digits
+	kindBinary // MySQL's and SQL Server's bytes, as 0x and hexadecimal digits
+	// kindRowVersion is SQL Server's rowversion: bytes that the database raises itself
+	kindRowVersion
 )
 
 // column is a column of the database's catalogue.
@@ -31,6 +33,7 @@ type column struct {
 	decl      string // the declared type, for people
 	notNull   bool
 	generated bool
+	identity  bool // numbers by the database, which an insert can name all the same
 }
 
 // table is an entity's table, with the columns that proposals may see.
@@ -125,13 +128,18 @@ func newTable(d dialect, e Entity, columns []column) (*table, error) {
 		if !ok {
 			return nil, &schemaError{fmt.Sprintf("table %s has no column %s", e.Table, e.Version)}
 		}
-		if k := t.columns[i].kind; k != kindInteger && k != kindNumber && k != kindAny {
+		if k := t.columns[i].kind; k != kindInteger && k != kindNumber && k != kindAny && k != kindRowVersion {
 			return nil, &schemaError{fmt.Sprintf("column %s of %s is %s, but a version is an integer that Gatehouse raises by one",
 				e.Version, e.Table, t.columns[i].decl)}
 		}
 		t.version = i
 	}
 	return t, nil
+}
+
+// raisesVersion reports whether there is a version that Gatehouse raises, not the database.
+func (t *table) raisesVersion() bool {
+	return t.version >= 0 && t.columns[t.version].kind != kindRowVersion
 }
 
 // column returns a visible column.

@@ -20,7 +20,7 @@ import (
 )
 
 // sqliteDialect supports an SQLite file that other processes may use too.
-type sqliteDialect struct{}
+type sqliteDialect struct{ plain }
 
 // openSQLite prepares one connection for writing and a few for reading. The file is opened on first
 // use and must exist then, because a mistyped path must not create an empty database. The journal
@@ -164,7 +164,7 @@ func (sqliteDialect) bind(c column, v gatehouse.JSON) any {
 	return string(v)
 }
 
-func (sqliteDialect) lock() string { return "" } // BEGIN IMMEDIATE has locked the database
+func (sqliteDialect) lock() (hint, end string) { return "", "" } // BEGIN IMMEDIATE has locked the database
 
 func (sqliteDialect) now() string { return "strftime('%Y-%m-%dT%H:%M:%fZ','now')" }
 

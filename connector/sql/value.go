@@ -110,7 +110,7 @@ func (c column) equal(want, got gatehouse.JSON) bool {
 	if aok && bok {
 		return a.Cmp(b) == 0
 	}
-	if (c.kind == kindOther || c.kind == kindBinary) && wantIsText && gotIsText {
+	if (c.kind == kindOther || c.kind == kindBinary || c.kind == kindRowVersion) && wantIsText && gotIsText {
 		return strings.EqualFold(wantText, gotText)
 	}
 	return false

@@ -125,6 +125,9 @@ func appendAction(b []byte, a *gatehouse.Action) []byte {
 	if a.CanRebase {
 		b = append(b, `,"can_rebase":true`...)
 	}
+	if a.CanPreview {
+		b = append(b, `,"can_preview":true`...)
+	}
 	b = listed(b, `,"exceeds":`, a.Exceeds, appendExcess)
 	if a.HoldFor != 0 {
 		b = member(b, `,"hold":`, a.HoldFor.String())

@@ -72,6 +72,7 @@ func TestClientRoundTrip(t *testing.T) {
 		"ApplyPolicy": {"a: 1\n"}, "ActivePolicy": {}, "FindPolicy": {1}, "ListPolicies": {}, "PolicyUsage": {}, "ActivatePolicy": {1}, "ProposePolicy": {gatehouse.PolicyProposal{Source: "a: 1\n", Rationale: "why"}}, "ExplainPolicy": {&proposal},
 		"ListEntries": {int64(5), 10}, "Head": {},
 		"ReadTarget":    {"act_1"},
+		"Preview":       {"act_1"},
 		"TargetChanged": {gatehouse.TargetChange{Connector: "shop", EntityType: "item", EntityRef: "1"}},
 		"Insights":      {gatehouse.InsightFilter{Since: testTime, ActionType: "refund", ProposedBy: "b&t"}},
 		"ApplyWorkflow": {"triage", "name: triage\nsteps: []\n# <é>\n"}, "FindWorkflow": {"triage", 2}, "ListWorkflows": {"cur", 2}, "ListWorkflowVersions": {"triage"}, "WorkflowSummary": {"triage"},

@@ -55,6 +55,8 @@ func (*fake) OpenReview(context.Context, string, string, string) (*gatehouse.Ope
 	return nil, gatehouse.E(gatehouse.CodeBadToken, "the fake has no reviews")
 }
 
+func (*fake) ReviewOpened(context.Context, string, string, string) error { return nil }
+
 func (*fake) DecideReview(
 	context.Context, string, string, gatehouse.ReviewDecision,
 ) (*gatehouse.Answer, error) {
@@ -161,6 +163,10 @@ func (f *fake) TestDevice(ctx context.Context, id string) (*gatehouse.Notificati
 
 func (f *fake) ReadTarget(ctx context.Context, id string) (*gatehouse.TargetState, error) {
 	return use[*gatehouse.TargetState](ctx, f, "ReadTarget", id, id)
+}
+
+func (f *fake) Preview(ctx context.Context, id string) (*gatehouse.Preview, error) {
+	return use[*gatehouse.Preview](ctx, f, "Preview", id, id)
 }
 
 func (f *fake) TargetChanged(ctx context.Context, t gatehouse.TargetChange) (*gatehouse.TargetChanges, error) {

@@ -107,8 +107,15 @@ func newFake() *fake {
 			"ResolvePush":        push,
 			"CreatePrincipal":    credentials, "CreateKey": credentials, "RotateEditToken": credentials,
 			"FindPrincipal": principal, "UpdatePrincipal": principal, "WhoAmI": principal,
-			"ListPrincipals":  gatehouse.Page[*gatehouse.Principal]{Items: []*gatehouse.Principal{principal}},
-			"ReadTarget":      &gatehouse.TargetState{Version: "8", CurrentState: `{"price":"11.00"}`, ReadAt: testTime},
+			"ListPrincipals": gatehouse.Page[*gatehouse.Principal]{Items: []*gatehouse.Principal{principal}},
+			"ReadTarget":     &gatehouse.TargetState{Version: "8", CurrentState: `{"price":"11.00"}`, ReadAt: testTime},
+			"Preview": &gatehouse.Preview{
+				Rows: 1, Differs: true, AskedAt: testTime, Undo: &gatehouse.PreviewUndo{Possible: true},
+				Changes: []gatehouse.PreviewChange{{
+					Path: "/price", Before: `"10.00"`, After: `"12.00"`, Proposed: `"12.50"`, How: gatehouse.PreviewDiffers,
+				}},
+				Failure: &gatehouse.PreviewFailure{Code: "not_as_approved", Detail: "rounded", TargetSays: "ROUNDED"},
+			},
 			"TargetChanged":   &gatehouse.TargetChanges{Marked: 1, ActionIDs: []string{"act_1"}},
 			"ListDelegations": []*gatehouse.Delegation{testDelegation()}, "CreateDelegation": testDelegation(), "EndDelegation": testDelegation(),
 			"ListGrants": []*gatehouse.Grant{testGrant()}, "CreateGrant": testGrant(), "FindGrant": testGrant(),

@@ -162,7 +162,7 @@ func TestRoles(t *testing.T) {
 		"listGroups":    "root", "getGroup": "root", "putGroup": "root", "changeGroup": "root", "deleteGroup": "root",
 		"listSecrets": "root", "setSecret": "root", "rotateSecret": "root", "revokeSecret": "root",
 		"listLinkKeys": "root", "rotateLinkKeys": "root", "revokeLinkKey": "root",
-		"readTarget":   "root ana bot op",
+		"readTarget": "root ana bot op", "previewAction": "root ana op aud",
 		"createTenant": "root", "listTenants": "root", "listNotices": "root", "dismissNotices": "root", "applyPolicy": "root", "activatePolicy": "root", "proposePolicy": "root",
 		"checkStore": "root", "previewArchive": "root", "markUnknown": "root", "askTargets": "op root", "checkRoles": "op root",
 		"checkConfiguration": "op root",

@@ -77,7 +77,7 @@ func parseQuery(raw string, params []param) (values, error) {
 		i := slices.IndexFunc(params, func(p param) bool { return p.name == name })
 		switch {
 		case i < 0:
-			v.Add(pointerTo(name), "is no parameter of this call")
+			v.Add(pointerTo(name), "is not a parameter of this call")
 		case len(given) > 1:
 			v.Add(pointerTo(name), "stands more than once")
 		case given[0] == "":

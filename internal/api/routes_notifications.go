@@ -64,6 +64,16 @@ func (s *Server) notificationRoutes() []route {
 				return answer(n.RetryNotification(ctx, in.ID))
 			}),
 		}, {
+			method: "POST", path: "/notifications/retry-failed", name: "retryFailedNotifications", tag: tagNotifications,
+			summary: "Show failed notifications, or send them again now",
+			doc: "Those that failed since a time, of one channel or of all, the newest first. A dry run unless dry_run is " +
+				"false. Where next_cursor is not empty, repeat the request with it as cursor.",
+			roles: operators, status: http.StatusOK, out: typeOf[gatehouse.RetryAnswer](), idempotent: true,
+			handler: body((*gatehouse.RetryRequest).Validate,
+				func(ctx context.Context, _ *call, in *gatehouse.RetryRequest) (reply, error) {
+					return answer(n.RetryNotifications(ctx, *in))
+				}),
+		}, {
 			method: "GET", path: "/channels", name: "listChannels", tag: tagNotifications,
 			summary: "List the channels and how they fare", doc: "The configured ones that serve the caller's tenant.",
 			roles: watchers, status: http.StatusOK, out: typeOf[channelList](),

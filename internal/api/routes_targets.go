@@ -26,6 +26,17 @@ func (s *Server) targetRoutes() []route {
 			return answer(t.ReadTarget(ctx, c.id))
 		}),
 	}, {
+		method: "GET", path: "/proposed-actions/{id}/preview", name: "previewAction", tag: tagActions,
+		summary: "Ask the target what a pending action would do",
+		doc: "A dry run, or a transaction that is rolled back: nothing is changed, and nothing is decided by it. none says why there is no preview. " +
+			"busy: the target did not answer. For people only, where can_preview says so.",
+		roles: []gatehouse.Role{
+			gatehouse.RoleApprover, gatehouse.RoleOperator, gatehouse.RoleAdmin, gatehouse.RoleAuditor,
+		}, thing: ThingAction, status: http.StatusOK, out: typeOf[gatehouse.Preview](),
+		handler: plain(func(ctx context.Context, c *call) (reply, error) {
+			return answer(t.Preview(ctx, c.id))
+		}),
+	}, {
 		method: "POST", path: "/targets/changed", name: "targetChanged", tag: tagActions,
 		summary: "Say that something in a target system is another now",
 		doc: "Marks the open actions on it that were proposed on another version: their cards say so, and who approves one gets target_changed, unless the " +

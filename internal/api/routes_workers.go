@@ -115,9 +115,7 @@ func (s *Server) pushLeaseRoutes() []route {
 // Bounds on what workers send.
 const (
 	// maxTools bounds the tool names in one request for leases.
-	maxTools = 50
-	// maxUsage bounds the model calls that one step reports.
-	maxUsage      = 100
+	maxTools      = 50
 	maxRetryAfter = 24 * time.Hour
 )
 
@@ -137,7 +135,7 @@ func checkAnyLease(pointer string, names []string, most int, wait gatehouse.Dura
 	}
 	for i, name := range names {
 		if !gatehouse.ValidName(name) {
-			v.Add(fmt.Sprintf("%s/%d", pointer, i), "must be 1 to 128 letters, digits, or any of ._@:+- and begin with a letter or digit")
+			v.Add(fmt.Sprintf("%s/%d", pointer, i), gatehouse.NameRule)
 		}
 	}
 	if most < 0 || most > gatehouse.MaxLeasedSteps {
@@ -173,30 +171,7 @@ func checkHeartbeat(h *gatehouse.Heartbeat) error {
 func checkStepResult(r *gatehouse.StepResult) error {
 	var v gatehouse.Violations
 	checkGeneration(&v, r.Generation)
-	if len(r.Usage) > maxUsage {
-		v.Add("/usage", "has more than %d items", maxUsage)
-		return v.Err()
-	}
-	for i := range r.Usage {
-		u, at := &r.Usage[i], fmt.Sprintf("/usage/%d", i)
-		if !gatehouse.ValidName(u.Provider) {
-			v.Add(at+"/provider", "is no name")
-		}
-		if u.Model == "" {
-			v.Add(at+"/model", "is required")
-		}
-		v.CheckText(at+"/model", u.Model, 128)
-		v.CheckText(at+"/currency", u.Currency, 16)
-		if u.InputTokens < 0 {
-			v.Add(at+"/input_tokens", "is negative")
-		}
-		if u.OutputTokens < 0 {
-			v.Add(at+"/output_tokens", "is negative")
-		}
-		if u.Cost != "" && u.Cost.Cmp("0") < 0 {
-			v.Add(at+"/cost", "is negative")
-		}
-	}
+	r.CheckUsage(&v)
 	return v.Err()
 }
 

@@ -55,6 +55,8 @@ func TestWorkerBodies(t *testing.T) {
 		{"/steps/stp_1/complete", `{"generation":1,"usage":[` + strings.Replace(usage, `:2,`, `:-1,`, 1) + `]}`, "/usage/0/output_tokens"},
 		{"/steps/stp_1/complete", `{"generation":1,"usage":[` + strings.Replace(usage, `0.1`, `-0.1`, 1) + `]}`, "/usage/0/cost"},
 		{"/steps/stp_1/complete", `{"generation":1,"usage":[` + strings.Replace(usage, `0.1`, `much`, 1) + `]}`, "/usage/0/cost"},
+		{"/steps/stp_1/complete", `{"generation":1,"usage":[` + strings.Replace(usage, `USD`, ``, 1) + `]}`, ""},
+		{"/steps/stp_1/complete", `{"generation":1,"usage":[` + strings.Replace(usage, `USD`, `usd`, 1) + `]}`, "/usage/0/currency"},
 		{"/steps/stp_1/fail", `{"generation":1,"detail":"no"}`, ""},
 		{"/steps/stp_1/fail", `{"generation":1,"code":"c","detail":"no","retryable":true,"retry_after":"24h"}`, ""},
 		{"/steps/stp_1/fail", `{"generation":1}`, "/detail"},

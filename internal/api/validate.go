@@ -88,7 +88,7 @@ func checkDrain(r *gatehouse.DrainRequest) error {
 func checkTenant(t *newTenant) error {
 	var v gatehouse.Violations
 	if !gatehouse.ValidName(t.ID) {
-		v.Add("/id", "must be 1 to 128 letters, digits, or any of ._@:+- and begin with a letter or digit")
+		v.Add("/id", gatehouse.NameRule)
 	}
 	return v.Err()
 }

@@ -14,7 +14,7 @@ func clockTime(s string) (time.Duration, error) {
 	if d, after, ok := strings.Cut(s, "-"); ok {
 		n, err := strconv.Atoi(d)
 		if err != nil {
-			return 0, fmt.Errorf("%q is no time of ps", s)
+			return 0, fmt.Errorf("%q is not a time as ps prints it", s)
 		}
 		days, rest = n, after
 	}
@@ -22,7 +22,7 @@ func clockTime(s string) (time.Duration, error) {
 	for part := range strings.SplitSeq(rest, ":") {
 		n, err := strconv.ParseFloat(part, 64)
 		if err != nil || n < 0 {
-			return 0, fmt.Errorf("%q is no time of ps", s)
+			return 0, fmt.Errorf("%q is not a time as ps prints it", s)
 		}
 		sum = 60*sum + n
 	}

@@ -170,7 +170,7 @@ func Countable(a *gatehouse.Action) bool {
 		switch at := slices.IndexFunc(c.Steps, mentionsCurrency); {
 		case at >= 0:
 			named = true
-			odd = odd || at < len(c.Steps)-1 || c.After.Type != Null && !validCurrency(c.After.Text)
+			odd = odd || at < len(c.Steps)-1 || c.After.Type != Null && !gatehouse.ValidCurrency(c.After.Text)
 		case isMoney(name):
 			if !isNumber && strings.ContainsFunc(c.After.Text, unicode.IsDigit) {
 				return false

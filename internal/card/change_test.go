@@ -201,7 +201,7 @@ func TestChangesCoverThePayload(t *testing.T) {
 			leaves(found, at, v.JSON)
 			for p, j := range found {
 				if _, twice := into[p]; twice {
-					t.Fatalf("%s stands twice", p)
+					t.Fatalf("%s appears twice", p)
 				}
 				into[p] = j
 			}

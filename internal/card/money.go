@@ -48,7 +48,7 @@ func currenciesIn(members []gatehouse.Member) map[string]string {
 			found = make(map[string]string)
 		}
 		text, _ := m.Value.Text()
-		if !validCurrency(text) {
+		if !gatehouse.ValidCurrency(text) {
 			text = ""
 		}
 		found[name] = text
@@ -78,20 +78,6 @@ func (s *scope) of(field string) (before, after string) {
 		}
 	}
 	return "", ""
-}
-
-// validCurrency reports whether a text has the form of an ISO 4217 currency code:
-// three capital letters.
-func validCurrency(s string) bool {
-	if len(s) != 3 {
-		return false
-	}
-	for i := range len(s) {
-		if s[i] < 'A' || s[i] > 'Z' {
-			return false
-		}
-	}
-	return true
 }
 
 // difference returns the increase of a number with its currency, nil when one side

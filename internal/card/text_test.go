@@ -150,12 +150,12 @@ func TestMalformedDiffIsPlain(t *testing.T) {
 		{"the counts hide the rest", "@@ -1 +1 @@\n-a\n-b\n+c\n", "the hunk at line 1 has more lines than it says"},
 		{"no mark", "@@ -1,2 +1,2 @@\n-a\n+b\nc\n", "line 4 has no mark in front"},
 		{"a stripped line", "@@ -1,2 +1,2 @@\n-a\n+b\n\n", "line 4 has no mark in front"},
-		{"no counts", "@@ a @@\n", "line 1 is no head of a hunk"},
-		{"an empty hunk", "@@ -1,0 +1,0 @@\n", "line 1 is no head of a hunk"},
-		{"huge counts", "@@ -1,99999999999999999999 +1 @@\n", "line 1 is no head of a hunk"},
-		{"signs in counts", "@@ -+1 +1 @@\n-a\n+b\n", "line 1 is no head of a hunk"},
+		{"no counts", "@@ a @@\n", "line 1 is not a hunk header"},
+		{"an empty hunk", "@@ -1,0 +1,0 @@\n", "line 1 is not a hunk header"},
+		{"huge counts", "@@ -1,99999999999999999999 +1 @@\n", "line 1 is not a hunk header"},
+		{"signs in counts", "@@ -+1 +1 @@\n-a\n+b\n", "line 1 is not a hunk header"},
 		{"a file header without a hunk", "--- a\n+++ b\nx\n", "line 1 looks like a change, but is in no hunk"},
-		{"a combined diff", "@@@ -1 -1 +1 @@@\n", "line 1 is no head of a hunk"},
+		{"a combined diff", "@@@ -1 -1 +1 @@@\n", "line 1 is not a hunk header"},
 	} {
 		a := card.ParseUnified(c.text)
 		if a.Plain != c.why {

@@ -150,7 +150,7 @@ func (p *unified) hunk() string {
 	at := p.pos + 1
 	h, ok := parseHead(strings.TrimSuffix(p.lines[p.pos], "\n"))
 	if !ok {
-		return fmt.Sprintf("line %d is no head of a hunk", at)
+		return fmt.Sprintf("line %d is not a hunk header", at)
 	}
 	p.add(newLine(Header, p.lines[p.pos]))
 	p.pos++

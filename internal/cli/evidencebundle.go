@@ -165,7 +165,7 @@ func (r *bundleReport) open(archive []byte) (map[string][]byte, error) {
 	found := make(map[string]*zip.File, len(z.File))
 	for _, f := range z.File {
 		if found[f.Name] != nil {
-			r.problem("%s is there twice", f.Name)
+			r.problem("%s appears twice", f.Name)
 		}
 		found[f.Name] = f
 	}

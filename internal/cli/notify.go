@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/term"
@@ -114,23 +115,62 @@ func (*notifyChannelsCmd) Run(g *globals, api service) error {
 
 // notifyRetryCmd sends again.
 type notifyRetryCmd struct {
-	ID string `arg:"" help:"The message's id."`
+	ID       string `arg:"" optional:"" help:"The message's id."`
+	AllSince string `placeholder:"WHEN" help:"Instead, all that failed since then: 2h ago, or a time such as 2026-01-02T15:04:05Z."`
+	Channel  string `placeholder:"NAME" help:"Only those of this channel, with --all-since."`
+	paging   `embed:""`
+	Yes      bool `help:"Send what --all-since selects. Without it nothing changes."`
 }
 
 func (*notifyRetryCmd) Help() string {
 	return `
-Of a message that failed, or waits for another try.
+Of a message that failed, or waits for another try. With --all-since, of those
+that failed; without --yes they are only listed. A second run finds only those
+that have failed again.
 
 Examples:
 
     gatehouse notify retry ntf_0193a1
+    gatehouse notify retry --all-since 2h --channel mail
+    gatehouse notify retry --all-since 2h --all --yes
 `
 }
 
-// Run queues the message.
+// Run queues the message, or those that failed.
 func (c *notifyRetryCmd) Run(g *globals, api service) error {
-	n, err := api.RetryNotification(g.Ctx, c.ID)
-	return printNotification(g, n, err)
+	switch {
+	case (c.ID == "") == (c.AllSince == ""):
+		return term.Usagef("name a message, or give --all-since")
+	case c.ID != "" && (c.Channel != "" || c.All || c.Cursor != "" || c.Yes):
+		return term.Usagef("--channel, --all, --cursor and --yes go with --all-since")
+	case c.ID != "":
+		n, err := api.RetryNotification(g.Ctx, c.ID)
+		return printNotification(g, n, err)
+	}
+	since, err := parseSince(c.AllSince, time.Now())
+	if err != nil {
+		return term.Usagef("--all-since must be a duration such as 2h, or a time such as 2026-01-02T15:04:05Z")
+	}
+	out := gatehouse.RetryAnswer{DryRun: !c.Yes}
+	page, err := collect(g.Ctx, &c.paging,
+		func(ctx context.Context, cursor string, limit int) (page gatehouse.Page[*gatehouse.Notification], err error) {
+			answer, err := api.RetryNotifications(ctx, gatehouse.RetryRequest{
+				Channel: c.Channel, Since: since, DryRun: &out.DryRun, Limit: limit, Cursor: cursor,
+			})
+			if err == nil {
+				page.Items, page.NextCursor = answer.Items, answer.NextCursor
+			}
+			return page, err
+		})
+	out.Items, out.NextCursor = page.Items, page.NextCursor
+	return tell(g, out, err, func() error {
+		err := showPage(g, page, nil, "No message has failed since then.",
+			func() *term.Table { return notificationTable(page.Items...) })
+		if err == nil && out.DryRun && len(page.Items) > 0 {
+			g.Say("Nothing was sent: this was a dry run. To send, add --yes.")
+		}
+		return err
+	})
 }
 
 // notifyTestCmd tries a channel.
@@ -174,9 +214,13 @@ func printTest(g *globals, n *gatehouse.Notification, err error) error {
 
 // printNotification prints the state of one message.
 func printNotification(g *globals, n *gatehouse.Notification, err error) error {
-	return show(g, n, err, func() *term.Table {
-		t := &term.Table{Header: []string{"ID", "CHANNEL", "TO", "STATUS", "ERROR"}, Wide: 4}
+	return show(g, n, err, func() *term.Table { return notificationTable(n) })
+}
+
+func notificationTable(list ...*gatehouse.Notification) *term.Table {
+	t := &term.Table{Header: []string{"ID", "CHANNEL", "TO", "STATUS", "ERROR"}, Wide: 4}
+	for _, n := range list {
 		t.Add(n.ID, n.Channel, cmp.Or(n.RecipientName, n.Recipient), string(n.Status), n.LastError)
-		return t
-	})
+	}
+	return t
 }

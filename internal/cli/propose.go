@@ -108,7 +108,7 @@ func fields(flag string, pairs []string) (gatehouse.JSON, error) {
 			name = short
 		}
 		if seen[name] {
-			return "", term.Usagef("%s: field %s stands twice", flag, term.Safe(name))
+			return "", term.Usagef("%s: field %s appears twice", flag, term.Safe(name))
 		}
 		seen[name] = true
 		members = append(members, gatehouse.Member{Name: name, Value: value})

@@ -201,12 +201,12 @@ func (r *Route) problem(channels map[string]Channel) (key, why string) {
 	}
 	for _, pattern := range r.Types {
 		if _, err := path.Match(pattern, ""); err != nil {
-			return "types", gatehouse.Quote(pattern) + " is no pattern"
+			return "types", gatehouse.Quote(pattern) + " is not a valid pattern"
 		}
 	}
 	for _, pattern := range r.Targets {
 		if _, err := path.Match(pattern, ""); err != nil || !strings.Contains(pattern, "/") {
-			return "targets", gatehouse.Quote(pattern) + " is no pattern of an entity type and a reference, such as item/*"
+			return "targets", gatehouse.Quote(pattern) + " is not a pattern of an entity type and a reference, such as item/*"
 		}
 	}
 	if _, err := gatehouse.ParseDecimal(r.Amount); r.Amount != "" && err != nil {
@@ -217,7 +217,7 @@ func (r *Route) problem(channels map[string]Channel) (key, why string) {
 	}
 	for _, kind := range r.Tell {
 		if !slices.Contains(told, kind) {
-			return "tell", gatehouse.Quote(kind) + " is none of asked, decided, expired, dead_letter, unknown"
+			return "tell", gatehouse.Quote(kind) + " must be asked, decided, expired, dead_letter or unknown"
 		}
 	}
 	return "", ""

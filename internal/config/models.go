@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"net/url"
-	"regexp"
 
 	"github.com/gatehouse-dev/gatehouse"
 )
@@ -40,8 +39,6 @@ type Price struct {
 	// Currency is an ISO 4217 code, such as USD.
 	Currency string `yaml:"currency"`
 }
-
-var currencyForm = regexp.MustCompile(`^[A-Z]{3}$`)
 
 func (c *Config) validateModels(path string) error {
 	for name, m := range c.Models {
@@ -88,7 +85,7 @@ func (p Price) problem() string {
 		return "needs input_per_million and output_per_million"
 	case p.InputPerMillion.Sign() < 0 || p.OutputPerMillion.Sign() < 0 || p.InputPerMillion.Cmp(maxPrice) > 0 || p.OutputPerMillion.Cmp(maxPrice) > 0:
 		return "a price per million tokens must be 0 to " + string(maxPrice)
-	case !currencyForm.MatchString(p.Currency):
+	case !gatehouse.ValidCurrency(p.Currency):
 		return "currency must be a code such as USD"
 	}
 	return ""

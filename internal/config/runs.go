@@ -135,7 +135,7 @@ func (b *RunBounds) problem() (key, why string) {
 		return "", ""
 	case b.Budget.Amount.Sign() <= 0: // absent too
 		return "budget.amount", "must be more than 0"
-	case !currencyForm.MatchString(b.Budget.Currency):
+	case !gatehouse.ValidCurrency(b.Budget.Currency):
 		return "budget.currency", "must be a code such as USD"
 	case b.Budget.Window.D() < time.Minute || b.Budget.Window.D() > gatehouse.MaxExpiry:
 		return "budget.window", "must be 1m to 365d"

@@ -40,6 +40,7 @@ var auditSentences = map[string]string{
 	"push.resolved":    "{by} recorded the outcome of {of}",
 	"action.reversed":  "{of} was reversed",
 	"review.created":   "{by} sent a review link for {of}",
+	"review.opened":    "A browser of {by} opened the review link for {of}",
 	"review.completed": "{by} answered the review link for {of}",
 	"step_up.given":    "{by} confirmed their identity for {of}",
 

@@ -7,75 +7,27 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// The size of a chart of the queue, in its own units.
-const (
-	queueWidth  = 480
-	queueHeight = 72
-)
-
-// queueBar is one point of the queue, as a bar of a chart.
-type queueBar struct {
-	x, y, width, height, title string
-}
-
-// queueBars draws one figure of the queue over time; label says a point's value.
-func queueBars(
-	points []gatehouse.QueuePoint, value func(gatehouse.QueuePoint) int64, label func(gatehouse.QueuePoint) string,
-) (bars []queueBar) {
-	var most int64
+// queueFigures are one figure of the queue over time.
+func queueFigures(points []gatehouse.QueuePoint, of func(gatehouse.QueuePoint) measure) (list []measure) {
 	for _, q := range points {
-		most = max(most, value(q))
+		f := of(q)
+		f.title = clock(q.At) + ": " + f.title
+		list = append(list, f)
 	}
-	if most == 0 {
-		return nil
-	}
-	step := float64(queueWidth) / float64(len(points))
-	for i, q := range points {
-		n := value(q)
-		if n == 0 {
-			continue
-		}
-		height := max(2, float64(queueHeight)*float64(n)/float64(most))
-		bars = append(bars, queueBar{
-			x: decimals(float64(i) * step), y: decimals(queueHeight - height), width: decimals(step - 1.5),
-			height: decimals(height),
-			title:  clock(q.At) + ": " + label(q),
-		})
-	}
-	return bars
+	return list
 }
 
-func decimals(x float64) string { return strconv.FormatFloat(x, 'f', 1, 64) }
+func depthOf(q gatehouse.QueuePoint) measure {
+	n := strconv.Itoa(q.Depth)
+	return measure{size: float64(q.Depth), words: n, title: n + " waiting"}
+}
 
-func depthOf(q gatehouse.QueuePoint) int64  { return int64(q.Depth) }
-func oldestOf(q gatehouse.QueuePoint) int64 { return int64(q.Oldest) }
-
-func depthWord(q gatehouse.QueuePoint) string { return strconv.Itoa(q.Depth) + " waiting" }
-
-func oldestWord(q gatehouse.QueuePoint) string {
+func oldestOf(q gatehouse.QueuePoint) measure {
 	if q.Depth == 0 {
-		return "–"
+		return measure{words: "–"}
 	}
-	return span(q.Oldest.D())
-}
-
-// deepest and slowest are the points with the most pushes and with the longest wait.
-func deepest(points []gatehouse.QueuePoint) (most gatehouse.QueuePoint) {
-	for _, q := range points {
-		if q.Depth > most.Depth {
-			most = q
-		}
-	}
-	return most
-}
-
-func slowest(points []gatehouse.QueuePoint) (most gatehouse.QueuePoint) {
-	for _, q := range points {
-		if q.Oldest > most.Oldest {
-			most = q
-		}
-	}
-	return most
+	old := span(q.Oldest.D())
+	return measure{size: float64(q.Oldest), words: old, title: old}
 }
 
 // breakerWord is the state of a breaker in words.
@@ -95,14 +47,6 @@ func hourly(x gatehouse.ConnectorHealth) string {
 		return "–"
 	}
 	return strconv.Itoa(x.AppliedLastHour) + " applied, " + strconv.Itoa(x.FailedLastHour) + " failed"
-}
-
-// now is the last point of the queue.
-func nowPoint(points []gatehouse.QueuePoint) (q gatehouse.QueuePoint) {
-	if len(points) > 0 {
-		q = points[len(points)-1]
-	}
-	return q
 }
 
 // waitingSince is how long a connector's oldest push has waited.

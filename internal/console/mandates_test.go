@@ -22,7 +22,10 @@ func TestMandatesPage(t *testing.T) {
 	a, err := w.gate.ProposeMandate(bot, gatehouse.Plan{
 		Goal: goal, For: gatehouse.Duration(time.Hour),
 		Steps: []gatehouse.PlanStep{{
-			Cover: gatehouse.Cover{ActionType: "price_change", Connector: "shop", Operation: "update", EntityType: "item"},
+			Cover: gatehouse.Cover{
+				ActionType: "price_change", Connector: "shop", Operation: "update", EntityType: "item",
+				Keys: []string{"SKU-1042", "oak, 2 m"},
+			},
 			Limit: gatehouse.Limit{Count: 40, Amounts: []gatehouse.Magnitude{{Amount: "2000", Currency: "USD"}}},
 		}},
 		PerDay: &gatehouse.Limit{Count: 9},
@@ -46,7 +49,8 @@ func TestMandatesPage(t *testing.T) {
 	const path = "/settings/mandates"
 	vic.get(path).want(http.StatusForbidden)
 	ana.get(path).want(http.StatusOK).
-		has(worst, "bot: active", "Used 0 of 40, 0 of 2000 USD", "9 left today", "Approved by ana", "/actions/"+a.ID).
+		has(worst, "bot: active", "Used 0 of 40, 0 of 2000 USD", "9 left today", "Approved by ana", "/actions/"+a.ID,
+			"on item", ">SKU-1042<", ">oak, 2 m<").
 		lacks(goal)
 	b := w.propose(bot, func(p *gatehouse.Proposal) { p.ProposedChange = `{"price":"12.50"}` })
 	if got := w.action(b.ID); got.DecidedVia != gatehouse.ViaMandate {

@@ -3,6 +3,7 @@ package console
 import (
 	"net/http"
 	"net/url"
+	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 )
@@ -17,6 +18,11 @@ func (c *Console) messageRoutes() []route {
 			pattern: "POST " + messagesPath + "/retry",
 			roles:   []gatehouse.Role{gatehouse.RoleOperator},
 			handle:  c.retryMessage,
+		},
+		{
+			pattern: "POST " + messagesPath + "/retry-failed",
+			roles:   []gatehouse.Role{gatehouse.RoleOperator},
+			handle:  c.retryFailed,
 		},
 		{
 			pattern: "POST " + messagesPath + "/test",
@@ -73,6 +79,22 @@ func (c *Console) retryMessage(v *view) error {
 		return err
 	}
 	if _, err := c.cfg.Notifications.RetryNotification(v.ctx, v.r.PostForm.Get("id")); err != nil {
+		return err
+	}
+	return v.redirect(messagesPath)
+}
+
+// retryFailed sends again what failed on a channel in the last day.
+func (c *Console) retryFailed(v *view) error {
+	if err := v.parse(); err != nil {
+		return err
+	}
+	dry := false
+	_, err := c.cfg.Notifications.RetryNotifications(v.ctx, gatehouse.RetryRequest{
+		Channel: v.r.PostForm.Get("channel"), Since: v.now.Add(-24 * time.Hour), DryRun: &dry,
+		Limit: gatehouse.MaxLimit,
+	})
+	if err != nil {
 		return err
 	}
 	return v.redirect(messagesPath)

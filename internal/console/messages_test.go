@@ -34,6 +34,9 @@ func TestMessages(t *testing.T) {
 	aud.get("/settings/messages").want(http.StatusOK).has("via mail").lacks(testid("retry"))
 	ana.post("/settings/messages/retry", "id", "ntf_1").want(http.StatusForbidden)
 	aud.post("/settings/messages/retry", "id", "ntf_1").want(http.StatusForbidden)
+	ana.post("/settings/messages/retry-failed", "channel", "mail").want(http.StatusForbidden)
+	olga.post("/settings/messages/retry-failed", "channel", "hook").want(http.StatusOK).has(testid("retry"))
+	olga.post("/settings/messages/retry-failed", "channel", "mail").want(http.StatusOK).has("queued").lacks(testid("retry"))
 	olga.post("/settings/messages/retry", "id", "ntf_1").want(http.StatusOK).has("queued").lacks(testid("retry"))
 	olga.post("/settings/messages/test", "channel", "mail").want(http.StatusForbidden)
 }

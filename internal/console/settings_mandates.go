@@ -110,13 +110,9 @@ func mandateState(m *gatehouse.Mandate, now time.Time) string {
 	return m.State(now)
 }
 
-// stepText says what a step of a mandate covers.
+// stepText says what a step of a mandate covers; its keys and its condition follow.
 func stepText(s *gatehouse.MandateStep) string {
-	text := s.ActionType + ": " + s.Operation + " of " + s.Connector + " on " + s.EntityType
-	if len(s.Keys) > 0 {
-		text += " " + strings.Join(s.Keys, ", ")
-	}
-	return text + ", when " + s.When
+	return s.ActionType + ": " + s.Operation + " of " + s.Connector + " on " + s.EntityType
 }
 
 // leftToday says what is left of the day, "" without a limit.

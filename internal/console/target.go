@@ -4,11 +4,11 @@ import (
 	"context"
 	"net/http"
 	"net/url"
-	"sync"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/card"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 )
 
 // TargetReader reads the targets of pending actions, and of the reversals of applied ones.
@@ -40,76 +40,11 @@ type target struct {
 	canAsk bool
 }
 
-// reading is one reading, in progress or done.
-type reading struct {
-	done  chan struct{}
-	at    time.Time
-	state *gatehouse.TargetState
-	err   error
-}
-
-// readings caches the readings of the last seconds, by tenant and action.
-type readings struct {
-	mu    sync.Mutex
-	of    map[string]*reading
-	slots chan struct{}
-}
+// readings caches the readings of the last seconds.
+type readings = gate.Recent[*gatehouse.TargetState]
 
 func newReadings() *readings {
-	return &readings{of: make(map[string]*reading), slots: make(chan struct{}, maxReads)}
-}
-
-// get returns the recent reading of a key, or starts one.
-func (r *readings) get(
-	ctx context.Context,
-	key string,
-	now func() time.Time,
-	read func(context.Context) (*gatehouse.TargetState, error),
-) (*reading, error) {
-	ctx, cancel := context.WithTimeout(ctx, readPatience)
-	defer cancel()
-	r.mu.Lock()
-	one := r.of[key]
-	if one == nil || !one.at.IsZero() && now().Sub(one.at) > readAgain {
-		for k, old := range r.of {
-			if !old.at.IsZero() && now().Sub(old.at) > readAgain {
-				delete(r.of, k)
-			}
-		}
-		one = &reading{done: make(chan struct{})}
-		r.of[key] = one
-		// Later requests share the reading, so it does not end with this request.
-		go r.run(context.WithoutCancel(ctx), one, now, read)
-	}
-	r.mu.Unlock()
-	select {
-	case <-one.done:
-		return one, one.err
-	case <-ctx.Done():
-		return nil, gatehouse.E(gatehouse.CodeBusy, "the target did not tell its present state in time")
-	}
-}
-
-func (r *readings) run(
-	ctx context.Context,
-	one *reading,
-	now func() time.Time,
-	read func(context.Context) (*gatehouse.TargetState, error),
-) {
-	ctx, cancel := context.WithTimeout(ctx, readPatience)
-	defer cancel()
-	var state *gatehouse.TargetState
-	err := error(gatehouse.E(gatehouse.CodeBusy, "too many targets are being read"))
-	select {
-	case r.slots <- struct{}{}:
-		state, err = read(ctx)
-		<-r.slots
-	case <-ctx.Done():
-	}
-	r.mu.Lock()
-	one.state, one.err, one.at = state, err, now()
-	r.mu.Unlock()
-	close(one.done)
+	return &readings{Serves: readAgain, Patience: readPatience, Slots: maxReads}
 }
 
 // targetOf is the known state of a target that was not asked.
@@ -129,19 +64,19 @@ func (c *Console) readTarget(v *view, a *gatehouse.Action) target {
 		return t
 	}
 	t.asked = true
-	one, err := c.readNow(v, a)
+	state, at, err := c.readNow(v, a)
 	switch {
 	case err != nil:
 		t.why = asError(err).Detail
 	default:
-		t.at, t.gone, t.Before = one.at, one.state.Gone, card.ReadBefore(a, one.state)
+		t.at, t.gone, t.Before = at, state.Gone, card.ReadBefore(a, state)
 	}
 	return t
 }
 
-func (c *Console) readNow(v *view, a *gatehouse.Action) (*reading, error) {
+func (c *Console) readNow(v *view, a *gatehouse.Action) (*gatehouse.TargetState, time.Time, error) {
 	key := a.Tenant + "/" + a.ID + "/" + string(a.Status)
-	return c.reads.get(v.ctx, key, c.cfg.Now, func(ctx context.Context) (*gatehouse.TargetState, error) {
+	return c.reads.Get(v.ctx, "", key, c.cfg.Now, func(ctx context.Context) (*gatehouse.TargetState, error) {
 		return c.cfg.Targets.ReadTarget(ctx, a.ID)
 	})
 }
@@ -154,8 +89,8 @@ func (c *Console) actionReversal(v *view) error {
 		return err
 	}
 	if p.canReverse && c.cfg.Targets.CanReadTarget(p.a) {
-		if one, err := c.readNow(v, p.a); err == nil {
-			p.reversed = one.state
+		if state, _, err := c.readNow(v, p.a); err == nil {
+			p.reversed = state
 		}
 	}
 	p.readsReversal = false

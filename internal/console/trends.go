@@ -54,70 +54,33 @@ func (p *insightsPage) dayRow(x gatehouse.Insight) insightLinks {
 	return insightLinks{insightLinks{rows: q}.tab(tabAll, ""), q}
 }
 
-// trend is one figure by day. A day without rows has no bar.
-type trend struct {
-	days []gatehouse.Insight
-	bars []trendBar
-	most string
+func countsOf(x gatehouse.Insight, to insightLinks) measure {
+	f := measure{size: float64(x.Proposed), part: float64(x.Approved), words: strconv.Itoa(x.Proposed), href: to.tab(tabAll, "")}
+	f.title = f.words
+	if x.Approved > 0 {
+		f.title += ", " + decimals(100*f.part/f.size) + " % of them approved by people"
+	}
+	return f
 }
 
-// trendBar is one day; part is the height of the part that is emphasised, "" for none.
-type trendBar struct {
-	x, y, width, height, part, partY, title, href string
+func rejectionsOf(x gatehouse.Insight, to insightLinks) measure {
+	n := strconv.Itoa(x.Rejected)
+	return measure{size: float64(x.Rejected), words: n, title: n, href: to.tab(tabDecided, "rejected")}
 }
 
-// dayFigure is a day's figure: its size on the chart, the emphasised part of it, its words, and the
-// rows that it opens.
-type dayFigure struct {
-	size, part float64
-	words      string
-	href       string
-}
-
-func countsOf(x gatehouse.Insight, to insightLinks) dayFigure {
-	return dayFigure{float64(x.Proposed), float64(x.Approved), strconv.Itoa(x.Proposed), to.tab(tabAll, "")}
-}
-
-func rejectionsOf(x gatehouse.Insight, to insightLinks) dayFigure {
-	return dayFigure{size: float64(x.Rejected), words: strconv.Itoa(x.Rejected), href: to.tab(tabDecided, "rejected")}
-}
-
-func waitOf(x gatehouse.Insight, to insightLinks) dayFigure {
-	return dayFigure{
-		size: math.Log10(1 + x.P50.D().Seconds()), words: waitText(x.P50), href: to.decided(gatehouse.DecidedByPeople),
+func waitOf(x gatehouse.Insight, to insightLinks) measure {
+	wait := waitText(x.P50)
+	return measure{
+		size: math.Log10(1 + x.P50.D().Seconds()), words: wait, title: wait, href: to.decided(gatehouse.DecidedByPeople),
 	}
 }
 
-// trend draws one figure of each day.
-func (p *insightsPage) trend(figure func(gatehouse.Insight, insightLinks) dayFigure) trend {
-	t := trend{days: p.x.ByDay, most: "0"}
-	var top float64
+// trend is one figure of each day.
+func (p *insightsPage) trend(of func(gatehouse.Insight, insightLinks) measure) (list []measure) {
 	for _, x := range p.x.ByDay {
-		if f := figure(x, p.dayRow(x)); f.size > top {
-			top, t.most = f.size, f.words
-		}
+		f := of(x, p.dayRow(x))
+		f.title = x.Name + ": " + f.title
+		list = append(list, f)
 	}
-	if top == 0 {
-		return t
-	}
-	step := float64(queueWidth) / float64(len(p.x.ByDay))
-	for i, x := range p.x.ByDay {
-		f := figure(x, p.dayRow(x))
-		if f.size == 0 {
-			continue
-		}
-		height := max(2, queueHeight*f.size/top)
-		b := trendBar{
-			x: decimals(float64(i) * step), y: decimals(queueHeight - height), width: decimals(step * .9),
-			height: decimals(height),
-			title:  x.Name + ": " + f.words, href: f.href,
-		}
-		if f.part > 0 {
-			part := height * f.part / f.size
-			b.part, b.partY = decimals(part), decimals(queueHeight-part)
-			b.title += ", " + decimals(100*f.part/f.size) + " % of them approved by people"
-		}
-		t.bars = append(t.bars, b)
-	}
-	return t
+	return list
 }

@@ -148,7 +148,7 @@ func readTable(ctx context.Context, db *sql.DB, name string) (columns []string, 
 			return nil, nil, err
 		}
 		if _, twice := all[cells[0]]; twice {
-			return nil, nil, fmt.Errorf("the key %s stands twice", cells[0])
+			return nil, nil, fmt.Errorf("the key %s appears twice", cells[0])
 		}
 		all[cells[0]] = cells
 	}

@@ -92,7 +92,7 @@ func (w *writer) object(m traits.Mapper, depth int) (gatehouse.JSON, error) {
 			return "", errors.New("the name of an object's member must be text")
 		}
 		if seen[string(key)] {
-			return "", fmt.Errorf("%s stands twice in an object", gatehouse.Quote(string(key)))
+			return "", fmt.Errorf("%s appears twice in an object", gatehouse.Quote(string(key)))
 		}
 		seen[string(key)] = true
 		if err := w.count(len(gatehouse.StringJSON(string(key))) + 1 + min(1, len(members))); err != nil {

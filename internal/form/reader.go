@@ -118,7 +118,7 @@ func (r *Reader) Mapping(n *yaml.Node, what string, known ...string) Fields {
 			r.Fail(key, "merge keys are not taken")
 			continue
 		case f.Values[name] != nil:
-			r.Fail(key, "%s stands twice", gatehouse.Quote(name))
+			r.Fail(key, "%s appears twice", gatehouse.Quote(name))
 			continue
 		case len(known) > 0 && !contained(known, name):
 			r.Fail(key, "%s has no key %s; it has %s", what, gatehouse.Quote(name), strings.Join(known, ", "))
@@ -188,7 +188,7 @@ func (r *Reader) Texts(n *yaml.Node, what string) []string {
 	for _, item := range r.List(n, what) {
 		s := r.Text(item, what)
 		if contained(out, s) {
-			r.Fail(item, "%s stands twice", gatehouse.Quote(s))
+			r.Fail(item, "%s appears twice", gatehouse.Quote(s))
 			continue
 		}
 		out = append(out, s)

@@ -78,6 +78,14 @@ func TestCorrect(t *testing.T) {
 	wantCode(t, err, gatehouse.CodeAlreadyDecided)
 	_, err = w.gate.Edit(oz, a.ID, editOf(a, "9.00", true))
 	wantCode(t, err, gatehouse.CodeCannotEdit)
+	plain, err := gatehouse.CallerFrom(oz)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bare := *plain
+	bare.StepUp = false
+	_, err = w.gate.Edit(gatehouse.NewContext(t.Context(), &bare), a.ID, editOf(a, "9.00", false))
+	wantCode(t, err, gatehouse.CodeEditTokenRequired)
 	dry := editOf(a, "9.00", false)
 	dry.DryRun = true
 	if tried, err := w.gate.Edit(oz, a.ID, dry); err != nil || tried.Status != gatehouse.StatusPending {

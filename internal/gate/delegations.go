@@ -113,7 +113,7 @@ func newDelegation(
 	}
 	for i, t := range n.Types {
 		if !gatehouse.ValidName(t) {
-			v.Add(fmt.Sprintf("/action_types/%d", i), "is no action type")
+			v.Add(fmt.Sprintf("/action_types/%d", i), "is not an action type")
 		}
 	}
 	if n.Level < 0 || n.Level > gatehouse.L5 {

@@ -32,10 +32,12 @@ func (g *Gate) Edit(ctx context.Context, id string, e gatehouse.EditRequest) (*g
 		return nil, err
 	}
 	operates := old.Status == gatehouse.StatusFailed && c.Principal.Has(gatehouse.RoleOperator)
-	if !operates {
-		if err := mayVote(c); err != nil {
-			return nil, err
-		}
+	may := mayVote
+	if operates {
+		may = steppedUp
+	}
+	if err := may(c); err != nil {
+		return nil, err
 	}
 	e.Note = strings.TrimSpace(e.Note)
 	if err := e.Validate(); err != nil {

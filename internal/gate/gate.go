@@ -110,6 +110,7 @@ type Gate struct {
 	remembered *remembered
 	decisions  decisionTally
 	nonces     usedNonces
+	previews   *previews
 }
 
 var (
@@ -133,7 +134,7 @@ func New(store gatehouse.Store, targets Targets, hints usecase.Hints, config Con
 	config.LinkRotation = cmp.Or(config.LinkRotation, gatehouse.DefaultLinkRotation)
 	g := &Gate{
 		Runner: &usecase.Runner{Store: store, Hints: hints, Log: log}, targets: targets, config: config,
-		policies: newPolicyCache(),
+		policies: newPolicyCache(), previews: newPreviews(config.CheckTimeout),
 	}
 	if _, far := store.(gatehouse.Remote); far {
 		g.remembered = new(remembered)

@@ -2,6 +2,7 @@ package gate
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -76,15 +77,69 @@ func (g *Gate) RetryNotification(ctx context.Context, id string) (out *gatehouse
 				n.Status,
 			)
 		}
-		from, now := n.Status, tx.Now()
-		n.Status, n.DueAt, n.FinishedAt, n.Attempts = gatehouse.NotificationQueued, &now, nil, 0
 		out = n
-		return tx.UpdateNotification(n, from, n.Generation)
+		return sendAgain(tx, n)
 	})
 	if err == nil {
 		g.Hints.Notify(TopicNotify)
 	}
 	return out, err
+}
+
+// sendAgain makes a message due now, with all its attempts.
+func sendAgain(tx gatehouse.Tx, n *gatehouse.Notification) error {
+	from, now := n.Status, tx.Now()
+	n.Status, n.DueAt, n.FinishedAt, n.Attempts = gatehouse.NotificationQueued, &now, nil, 0
+	return tx.UpdateNotification(n, from, n.Generation)
+}
+
+// RetryNotifications makes failed messages due now. Those that somebody else retries meanwhile are left out.
+func (g *Gate) RetryNotifications(
+	ctx context.Context, r gatehouse.RetryRequest,
+) (*gatehouse.RetryAnswer, error) {
+	c, err := gatehouse.CallerFrom(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := Require(c, gatehouse.RoleOperator); err != nil {
+		return nil, err
+	}
+	if err := r.Validate(); err != nil {
+		return nil, err
+	}
+	out := &gatehouse.RetryAnswer{DryRun: r.DryRun == nil || *r.DryRun}
+	find := func(tx gatehouse.ReadTx) error {
+		page, err := tx.ListNotifications(gatehouse.NotificationFilter{
+			Status: gatehouse.NotificationFailed, Channel: r.Channel, FinishedSince: r.Since, Limit: r.Limit,
+			Cursor: r.Cursor,
+		})
+		out.Items, out.NextCursor = page.Items, page.NextCursor
+		return err
+	}
+	if out.DryRun {
+		return out, g.Store.View(ctx, c.Principal.Tenant, find)
+	}
+	err = g.Update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) error {
+		if err := find(tx); err != nil {
+			return err
+		}
+		found := out.Items
+		out.Items = found[:0:0]
+		for _, n := range found {
+			switch err := sendAgain(tx, n); {
+			case err == nil:
+				out.Items = append(out.Items, n)
+			case !errors.Is(err, gatehouse.ErrConflict):
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	g.Hints.Notify(TopicNotify)
+	return out, nil
 }
 
 // ListChannels returns the configured channels of the caller's tenant, with their

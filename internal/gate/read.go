@@ -41,7 +41,7 @@ func (g *Gate) FindAction(ctx context.Context, id string) (a *gatehouse.Action, 
 func (g *Gate) describe(actions ...*gatehouse.Action) {
 	r, ok := g.targets.(Reverses)
 	for _, a := range actions {
-		a.CanRebase = g.rebases(a)
+		a.CanRebase, a.CanPreview = g.rebases(a), g.CanPreview(a)
 		a.Undoable = ok && r.Reverses(a.Tenant, a.Connector, a.Operation)
 	}
 }

@@ -203,8 +203,8 @@ func (g *Gate) stand(tx gatehouse.ReadTx, o *opened, id string, caller *gatehous
 		return nil
 	}
 	o.Action = o.action
-	if o.State != gatehouse.ReviewPending {
-		return nil
+	if err := g.know(tx, o, caller, device); err != nil || o.State != gatehouse.ReviewPending {
+		return err
 	}
 	if own := o.action.Approval.VoteOf(o.Person.Person); own != nil {
 		o.Detail = "You have voted: " + string(own.Decision) + "."
@@ -214,7 +214,7 @@ func (g *Gate) stand(tx gatehouse.ReadTx, o *opened, id string, caller *gatehous
 		o.Detail = o.action.RiskLevel.String() + " is not decided by a link: open it in Gatehouse."
 		return nil
 	}
-	return g.proofs(tx, o, caller, device)
+	return g.proofs(tx, o)
 }
 
 // state returns the state of a review, and the reason.
@@ -241,27 +241,33 @@ func (o *opened) state(now time.Time, other bool, caller *gatehouse.Caller) (gat
 	return gatehouse.ReviewPending, ""
 }
 
-// proofs lists the accepted proofs, and finds out which of them the caller has
-// given.
-func (g *Gate) proofs(tx gatehouse.ReadTx, o *opened, caller *gatehouse.Caller, device string) error {
-	o.Proofs = []gatehouse.ReviewProof{gatehouse.ProofSession}
+// know finds out whether the caller or the device is the recipient's.
+func (g *Gate) know(tx gatehouse.ReadTx, o *opened, caller *gatehouse.Caller, device string) error {
 	if caller != nil {
-		o.Proven = gatehouse.ProofSession
+		o.Known = gatehouse.ProofSession
+	} else if device != "" {
+		known, err := g.knownDevice(tx, &o.Review, device)
+		if known {
+			o.Known = gatehouse.ProofDevice
+		}
+		return err
+	}
+	return nil
+}
+
+// proofs lists the accepted proofs, and which of them the caller has given.
+func (g *Gate) proofs(tx gatehouse.ReadTx, o *opened) error {
+	o.Proofs = []gatehouse.ReviewProof{gatehouse.ProofSession}
+	if o.Known == gatehouse.ProofSession {
+		o.Proven = o.Known
 	}
 	level, err := g.linkLevel(tx, o.action)
 	if err != nil || o.action.RiskLevel > level {
 		return err
 	}
-	o.Proofs = append(o.Proofs, gatehouse.ProofDevice)
+	o.Proofs, o.Proven = append(o.Proofs, gatehouse.ProofDevice), o.Known
 	if o.Tries < gatehouse.MaxCodeTries {
 		o.Proofs = append(o.Proofs, gatehouse.ProofCode)
-	}
-	if o.Proven == "" && device != "" {
-		known, err := g.knownDevice(tx, &o.Review, device)
-		if known {
-			o.Proven = gatehouse.ProofDevice
-		}
-		return err
 	}
 	return nil
 }
@@ -273,4 +279,31 @@ func (g *Gate) OpenReview(ctx context.Context, id, token, device string) (*gateh
 		return nil, err
 	}
 	return &o.OpenReview, nil
+}
+
+// ReviewOpened records the first time that the recipient's browser opens the review.
+func (g *Gate) ReviewOpened(ctx context.Context, id, token, device string) error {
+	o, err := g.open(ctx, id, token, device)
+	if err != nil {
+		return err
+	}
+	if o.Known == "" {
+		return gatehouse.E(gatehouse.CodeSignInRequired, "nobody has signed in as %s in this browser", o.Person.Name)
+	}
+	err = g.Update(ctx, o.Tenant, nil, func(tx gatehouse.Tx) error {
+		if err := tx.MarkReviewOpened(id); err != nil {
+			return err
+		}
+		return tx.AppendLeaf(&gatehouse.Leaf{
+			Tenant: o.Tenant, Type: "review.opened", Subject: id, ActionID: o.ActionID, Actor: o.Recipient,
+			Digest: o.action.Digest, Data: usecase.Object(map[string]any{"proof": string(o.Known)}),
+		})
+	})
+	if errors.Is(err, gatehouse.ErrConflict) {
+		return nil // recorded before
+	}
+	if err == nil {
+		g.Hints.Notify(usecase.TopicAudit)
+	}
+	return err
 }

@@ -37,6 +37,11 @@ func mayVote(c *gatehouse.Caller) error {
 		return gatehouse.E(gatehouse.CodeRoleRequired, "only a person with the role approver decides").
 			With("roles", []gatehouse.Role{gatehouse.RoleApprover})
 	}
+	return steppedUp(c)
+}
+
+// steppedUp checks that the caller proved the second secret.
+func steppedUp(c *gatehouse.Caller) error {
 	if !c.StepUp {
 		return gatehouse.E(gatehouse.CodeEditTokenRequired, "deciding needs your edit token (X-Edit-Token)")
 	}

@@ -3,6 +3,7 @@ package gate
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -287,38 +288,53 @@ func (g *Gate) UseSecrets(ctx context.Context, tenant string, used map[string]ti
 	})
 }
 
+// maxResealed bounds the keys of one round of resealing. It is far above the number of tenants, so
+// that keys that do not open leave no others behind.
+const maxResealed = 10_000
+
 // ResealSecretKeys seals the keys of secrets that are under an old master key under
-// the first one, so that the old one can be taken away. The sweeper calls it.
+// the first one, so that the old one can be taken away. A key that does not open is
+// left as it is: the error names each of them. The sweeper calls it.
 func (g *Gate) ResealSecretKeys(ctx context.Context) (resealed int, err error) {
 	if g.config.Master == nil {
 		return 0, nil
 	}
+	var damaged error
 	for _, from := range g.config.Master.Old() {
 		var keys []*gatehouse.RingKey
 		err := g.Store.ViewQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
-			keys, err = q.RingKeysUnder(gatehouse.RingSecrets, from, maxRotated)
+			keys, err = q.RingKeysUnder(gatehouse.RingSecrets, from, maxResealed)
 			return err
 		})
 		if err != nil {
-			return resealed, err
+			return resealed, errors.Join(damaged, err)
 		}
 		for _, k := range keys {
-			raw, err := g.ringSecret(k)
-			if err != nil {
-				return resealed, err
+			err := g.resealSecretKey(ctx, k, from)
+			switch {
+			case err == nil:
+				resealed++
+			case errors.Is(err, gatehouse.ErrConflict): // another replica was first
+			case errors.Is(err, ring.ErrSealed):
+				damaged = errors.Join(damaged, fmt.Errorf("key %s of the secrets of tenant %s: %w", k.ID, k.Tenant, err))
+			default:
+				return resealed, errors.Join(damaged, err)
 			}
-			sealed, err := g.config.Master.Seal(raw, ringPlace(k)...)
-			if err != nil {
-				return resealed, err
-			}
-			err = g.Store.Update(ctx, k.Tenant, func(tx gatehouse.Tx) error {
-				return tx.ResealRingKey(k.ID, from, sealed, g.config.Master.ID())
-			})
-			if err != nil && !errors.Is(err, gatehouse.ErrConflict) { // else another replica was first
-				return resealed, err
-			}
-			resealed++
 		}
 	}
-	return resealed, nil
+	return resealed, damaged
+}
+
+func (g *Gate) resealSecretKey(ctx context.Context, k *gatehouse.RingKey, from string) error {
+	raw, err := g.ringSecret(k)
+	if err != nil {
+		return err
+	}
+	sealed, err := g.config.Master.Seal(raw, ringPlace(k)...)
+	if err != nil {
+		return err
+	}
+	return g.Store.Update(ctx, k.Tenant, func(tx gatehouse.Tx) error {
+		return tx.ResealRingKey(k.ID, from, sealed, g.config.Master.ID())
+	})
 }

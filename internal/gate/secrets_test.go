@@ -155,21 +155,27 @@ func (w *world) wantTold() {
 	}
 }
 
-// TestSecretsBelongToOneTenant: a tenant's connectors find its own secrets only.
-func TestSecretsBelongToOneTenant(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, "")
-	w.under(newMaster(t, ring.New()))
+// acme makes another tenant, and returns its administrator.
+func (w *world) acme() context.Context {
+	w.t.Helper()
 	if _, err := w.gate.CreateTenant(w.admin, "acme"); err != nil {
-		t.Fatal(err)
+		w.t.Fatal(err)
 	}
 	creds, err := w.gate.CreatePrincipal(w.admin, gatehouse.NewPrincipal{
 		Name: "root", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleAdmin}, Tenant: "acme",
 	})
 	if err != nil {
-		t.Fatal(err)
+		w.t.Fatal(err)
 	}
-	if _, err := set(w.as(creds), w.gate, "of acme"); err != nil {
+	return w.as(creds)
+}
+
+// TestSecretsBelongToOneTenant: a tenant's connectors find its own secrets only.
+func TestSecretsBelongToOneTenant(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	w.under(newMaster(t, ring.New()))
+	if _, err := set(w.acme(), w.gate, "of acme"); err != nil {
 		t.Fatal(err)
 	}
 	if got := w.values("acme"); len(got) != 1 || got["shop-token"] != "of acme" {
@@ -246,4 +252,39 @@ func TestMasterKeyOfSecrets(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.wantValue("rotated after that", "new-value")
+}
+
+// TestResealPastADamagedKey: a key that does not open is named, and keeps no other from being sealed
+// anew.
+func TestResealPastADamagedKey(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	first, second := ring.New(), ring.New()
+	w.under(newMaster(t, first))
+	var damaged string
+	err := w.store.Update(t.Context(), gatehouse.DefaultTenant, func(tx gatehouse.Tx) error {
+		damaged = gate.NewID("rgk")
+		return tx.InsertRingKey(&gatehouse.RingKey{
+			ID: damaged, Number: 1, Tenant: gatehouse.DefaultTenant, Purpose: gatehouse.RingSecrets,
+			Sealed: make([]byte, 80), Master: newMaster(t, first).ID(), CreatedAt: tx.Now(), CreatedBy: "prn_1",
+			State: gatehouse.RingKeyActive,
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := set(w.acme(), w.gate, "the-value"); err != nil {
+		t.Fatal(err)
+	}
+	w.under(newMaster(t, second+"\n"+first))
+	for i, want := range []int{1, 0} {
+		n, err := w.gate.ResealSecretKeys(t.Context())
+		if n != want || err == nil || !strings.Contains(err.Error(), damaged) {
+			t.Errorf("round %d: %d resealed, %v", i, n, err)
+		}
+	}
+	w.under(newMaster(t, second))
+	if got := w.values("acme")["shop-token"]; got != "the-value" {
+		t.Errorf("acme has %q", got)
+	}
 }

@@ -172,7 +172,7 @@ func (f *file) checkDecision(say sayer) {
 			say(8, "%s has voted, who may not decide it", v.name)
 		}
 		if v.kind != string(gatehouse.KindPerson) {
-			say(8, "%s has voted, who is no person of the tenant", v.name)
+			say(8, "%s has voted and is not a person of the tenant", v.name)
 		}
 		if v.at >= ap.expiresAt {
 			say(9, "%s voted at %d, the approval ended at %d", v.name, v.at, ap.expiresAt)
@@ -246,7 +246,7 @@ func (f *file) checkReceipts(say sayer) {
 // checkTenants checks rule 16.
 func (f *file) checkTenants(say sayer) {
 	if !f.proposer {
-		say(16, "its proposer is nobody in the tenant")
+		say(16, "its proposer is not in the tenant")
 	}
 	foreign := func(what, tenant string) {
 		if tenant != f.tenant {

@@ -3,7 +3,6 @@ package llm
 import (
 	"fmt"
 	"math/big"
-	"regexp"
 	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -17,8 +16,6 @@ type Price struct {
 	Currency string
 }
 
-var currencyForm = regexp.MustCompile(`^[A-Z]{3}$`)
-
 // maxPrice bounds a price per million tokens.
 const maxPrice gatehouse.Decimal = "1000000"
 
@@ -28,7 +25,7 @@ func (p Price) validate() error {
 			return fmt.Errorf("a price per million tokens must be a number from 0 to %s", maxPrice)
 		}
 	}
-	if !currencyForm.MatchString(p.Currency) {
+	if !gatehouse.ValidCurrency(p.Currency) {
 		return fmt.Errorf("a currency must be a code such as USD")
 	}
 	return nil

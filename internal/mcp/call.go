@@ -92,7 +92,7 @@ func (p *Proxy) call(ctx context.Context, f *frame) []byte {
 			"server has changed since it was accepted. Nothing was carried out. An administrator has been asked to "+
 			"accept the change; use another tool, or tell the user.", c.tool))
 	case p.passes(l, c.tool) && c.task != nil:
-		return errorFrame(f.id, codeNoMethod, "calls of "+gatehouse.Quote(c.tool)+" pass, and are no tasks")
+		return errorFrame(f.id, codeNoMethod, "calls of "+gatehouse.Quote(c.tool)+" pass, and are not tasks")
 	case p.passes(l, c.tool):
 		p.forward(f)
 		return nil

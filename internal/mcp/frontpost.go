@@ -117,7 +117,7 @@ func (h *home) inSession(w http.ResponseWriter, r *http.Request, f *frame, id st
 		answerError(w, http.StatusNotFound, f.id, codeInvalidRequest, errNoSession.Error())
 	case version != "" && !slices.Contains(legacyVersions, version), modernVersion(f) != "":
 		answerError(w, http.StatusBadRequest, f.id, codeInvalidRequest,
-			"the protocol version is none of those that have sessions")
+			"this protocol version has no sessions")
 	case f.method == "initialize":
 		answerError(w, http.StatusBadRequest, f.id, codeInvalidRequest, "the session has begun already")
 	default:

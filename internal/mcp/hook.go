@@ -122,7 +122,7 @@ func (h *Hook) reason(a *gatehouse.Action) string {
 	if a.Status.Finished() {
 		return describe(a)
 	}
-	return fmt.Sprintf("The call of %s (%s) waits for a person's approval%s and has not run. This is no rejection: "+
+	return fmt.Sprintf("The call of %s (%s) waits for a person's approval%s and has not run. This is not a rejection: "+
 		"try the same call again later, or go on with other work.", a.Operation, a.ID, until(a))
 }
 

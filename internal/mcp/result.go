@@ -49,7 +49,7 @@ func standing(a *gatehouse.Action) string {
 		return of + " was rejected by " + a.DecidedBy + " and not carried out. " + notes(a) +
 			"Do not try the same call again; take the reason into account or ask the user."
 	case gatehouse.StatusExpired:
-		return of + " expired: nobody decided in time, and it was not carried out. This is no rejection. " +
+		return of + " expired: nobody decided in time, and it was not carried out. This is not a rejection. " +
 			"Calling the tool again asks anew."
 	case gatehouse.StatusCanceled:
 		return of + " was canceled and not carried out."

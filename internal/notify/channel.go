@@ -52,6 +52,9 @@ type Trait struct {
 	// Devices channels send to the devices of each recipient. The store knows the devices, and so
 	// whom the channel reaches.
 	Devices bool
+	// Weekly channels get a test after a week without a message, because their receiver can stop working
+	// unnoticed. They have one shared place.
+	Weekly bool
 	// Callback channels make the callbacks of proposals, and send nothing else.
 	Callback bool
 }

@@ -225,7 +225,7 @@ func (n *Notifier) settle(m *gatehouse.Notification, now time.Time, sent Sent, f
 		r := refusal(failure)
 		m.LastError = shortError(failure)
 		m.Status = gatehouse.NotificationFailed
-		if r.Final || r.Gone || m.Attempts > len(Schedule) || m.Kind == gatehouse.NotifyTest {
+		if r.Final || r.Gone || m.Attempts > len(Schedule) || m.Kind == gatehouse.NotifyTest && m.Data != weekly {
 			return
 		}
 		wait := Schedule[m.Attempts-1]

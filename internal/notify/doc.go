@@ -29,5 +29,6 @@
 //
 // Retries follow [Schedule]. After three consecutive failures a channel counts as failing: the log
 // records it, an alert goes to the next channel of each route, and so do new messages. The first
-// success ends this state, and makes all waiting messages due at once.
+// success ends this state, and makes all waiting messages due at once. A channel whose receiver can
+// stop unnoticed gets a test after a week without a message.
 package notify

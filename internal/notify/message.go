@@ -171,6 +171,9 @@ func (n *Notifier) message(tx gatehouse.ReadTx, c *Configured, row *gatehouse.No
 	switch row.Kind {
 	case gatehouse.NotifyTest:
 		m.Subject, m.Heading = "Gatehouse: a test of the channel "+c.Name, "This is a test. Nothing waits for you."
+		if row.Data == weekly {
+			m.Heading = "This is the weekly test of a channel without messages. Nothing waits for you."
+		}
 		return m, "", nil
 	case gatehouse.NotifyDigest:
 		m.Figures = new(gatehouse.NotificationFigures)

@@ -148,6 +148,12 @@ func (n *Notifier) Run(ctx context.Context) {
 				func(ctx context.Context) (bool, error) { return n.Deliver(ctx, c.Name) },
 			)
 		})
+		if c.Trait().Weekly {
+			work.Go(func() {
+				n.loop(ctx, "weekly test of "+c.Name, checkEvery, nil,
+					func(ctx context.Context) (bool, error) { return false, n.Weekly(ctx, c.Name) })
+			})
+		}
 		if _, ok := c.Channel.(Keeper); ok {
 			work.Go(func() {
 				n.loop(ctx, "cards of "+c.Name, poll, []string{TopicCards},

@@ -121,7 +121,7 @@ func (f *File) Import(api *API, only []string, accept func(name string) bool) ([
 	}
 	for _, p := range only {
 		if _, err := path.Match(p, ""); err != nil {
-			return nil, fmt.Errorf("%s is no pattern", gatehouse.Quote(p))
+			return nil, fmt.Errorf("%s is not a valid pattern", gatehouse.Quote(p))
 		}
 	}
 	f.doc = httpconn.Document{Title: api.Title, Version: api.Version, SHA256: api.SHA256, Only: only}

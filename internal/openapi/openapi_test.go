@@ -248,13 +248,13 @@ func TestRefusals(t *testing.T) {
 	}
 	for name, test := range map[string]struct{ src, want string }{
 		"nothing":         {"", "is empty"},
-		"no map":          {"- a", "is no map"},
+		"no map":          {"- a", "is not a map"},
 		"a text":          {"\x00\xff", "is neither JSON nor YAML"},
 		"half a document": {`{"openapi": "3.1.0", `, "is neither JSON nor YAML"},
 		"twice":           {"openapi: 3.1.0\nopenapi: 3.0.0", "twice"},
 		"old":             {"swagger: '2.0'", "is Swagger 2.0"},
-		"another":         {"openapi: 4.0.0", "is no OpenAPI 3 document"},
-		"a number":        {"openapi: 3.1", "is no OpenAPI 3 document"},
+		"another":         {"openapi: 4.0.0", "is not an OpenAPI 3 document"},
+		"a number":        {"openapi: 3.1", "is not an OpenAPI 3 document"},
 		"a bomb":          {bomb + "openapi: 3.1.0", "values, with those that aliases repeat"},
 		"a loop":          {"openapi: 3.1.0\nx: &x [*x]", ""},
 		"deep":            {"openapi: 3.1.0\nx: " + strings.Repeat("[", 200) + strings.Repeat("]", 200), ""},
@@ -264,7 +264,7 @@ func TestRefusals(t *testing.T) {
 		"itself":          {string(document("3.1.0", post, `A: {$ref: '#/components/schemas/A'}`)), ""},
 		"two of a name": {string(document("3.1.0", `/a: {post: {operationId: a b, responses: {'200': {description: ok}}}}, /b: {post: {operationId: a_b, responses: {'200': {description: ok}}}}`, "")),
 			"has two operations that are called"},
-		"infinity": {"openapi: 3.1.0\nx: .inf", "is no number of JSON"},
+		"infinity": {"openapi: 3.1.0\nx: .inf", "is not a JSON number"},
 		"a merge":  {"openapi: 3.1.0\nx: {<<: {a: b}}", "a key must be a text"},
 	} {
 		_, err := openapi.Derive(t.Context(), []byte(test.src))

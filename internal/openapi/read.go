@@ -51,13 +51,13 @@ func read(src []byte) (*document, error) {
 	root, ok := tree.(map[string]any)
 	switch {
 	case !ok:
-		return nil, errors.New("is no map, as an OpenAPI document is")
+		return nil, errors.New("is not a map, which an OpenAPI document must be")
 	case root["swagger"] != nil:
 		return nil, errors.New("is Swagger 2.0; convert it to OpenAPI 3 first")
 	}
 	d.root = root
 	if d.version, ok = root["openapi"].(string); !ok || !strings.HasPrefix(d.version, "3.") {
-		return nil, errors.New("is no OpenAPI 3 document: its member openapi must be such as 3.1.0")
+		return nil, errors.New("is not an OpenAPI 3 document: its member openapi must be a version such as 3.1.0")
 	}
 	if err := localOnly(root); err != nil {
 		return nil, err
@@ -158,7 +158,7 @@ func scalar(n *yaml.Node) (any, error) {
 		}
 		var f float64
 		if err := n.Load(&f); err != nil || math.IsInf(f, 0) || math.IsNaN(f) {
-			return nil, fmt.Errorf("line %d: %s is no number of JSON", n.Line, gatehouse.Quote(n.Value))
+			return nil, fmt.Errorf("line %d: %s is not a JSON number", n.Line, gatehouse.Quote(n.Value))
 		}
 		return json.Number(strconv.FormatFloat(f, 'g', -1, 64)), nil
 	}

@@ -62,7 +62,7 @@ func (c *converter) convert(v any, open bool) (any, error) {
 	}
 	in, ok := v.(map[string]any)
 	if !ok {
-		return nil, errors.New("a schema is no map")
+		return nil, errors.New("a schema must be a map")
 	}
 	if c.left--; c.left < 0 {
 		return nil, fmt.Errorf("its schema has more than %d parts", maxSchema)

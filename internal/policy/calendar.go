@@ -114,7 +114,7 @@ func (p *parser) holidays(n *yaml.Node) {
 		case item.Kind != yaml.ScalarNode, err != nil, !dateForm.MatchString(item.Value):
 			p.Fail(item, "a holiday is a date like 2026-12-25")
 		case p.compiler.calendar.holidays[item.Value]:
-			p.Fail(item, "%s stands twice", item.Value)
+			p.Fail(item, "%s appears twice", item.Value)
 		default:
 			p.compiler.calendar.holidays[item.Value] = true
 		}

@@ -97,7 +97,7 @@ func (c *ceiling) currencyOf(v *view) (string, error) {
 	} else if member, given := v.Proposal.ProposedChange.Get("currency"); given && member != "null" {
 		s, ok := member.Text()
 		if !ok {
-			return "", errors.New("the currency of the change is no text")
+			return "", errors.New("the currency of the change is not text")
 		}
 		text = s
 	} else if m := v.Proposal.Magnitude; c.currency != "" && m != nil && m.Currency != "" {

@@ -122,7 +122,7 @@ func TestCeilingNotComputable(t *testing.T) {
 			facts("note", `{"amount":1,"currency":"EUR"}`), "ceiling c is in USD"},
 		{"an unknown currency", byAmount + ", currency: USD", facts("note", `{"amount":1}`), "the currency of the amount is not known"},
 		{"a null currency", byAmount + ", currency: USD", facts("note", `{"amount":1,"currency":null}`), "the currency of the amount is not known"},
-		{"a currency that is no text", byAmount, facts("note", `{"amount":1,"currency":7}`), "the currency of the change is no text"},
+		{"a currency that is no text", byAmount, facts("note", `{"amount":1,"currency":7}`), "the currency of the change is not text"},
 		{"a currency that is none", byAmount, facts("note", `{"amount":1,"currency":"USD "}`), `"USD " is not the code of a currency`},
 		{"an absent currency", byAmount + ", amount_currency: change.unit", facts("note", `{"amount":1}`), "the currency of the amount is not known: no such key: unit"},
 		{"an expression that gives no text", byAmount + ", amount_currency: change.unit", facts("note", `{"amount":1,"unit":1}`), "amount_currency gives no text"},

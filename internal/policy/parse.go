@@ -180,7 +180,7 @@ func (p *parser) rejectReasons(n *yaml.Node) {
 		case hidden || reason != strings.TrimSpace(reason) || utf8.RuneCountInString(reason) > maxReasonLength:
 			p.Fail(item, "a reason is at most %d visible characters, without space around it", maxReasonLength)
 		case slices.Contains(p.policy.reasons, reason):
-			p.Fail(item, "the reason %s stands twice", gatehouse.Quote(reason))
+			p.Fail(item, "the reason %s appears twice", gatehouse.Quote(reason))
 		default:
 			p.policy.reasons = append(p.policy.reasons, reason)
 		}
@@ -243,7 +243,7 @@ func (p *parser) audience(f form.Fields) (a audience) {
 		case role != gatehouse.RoleApprover && role != gatehouse.RoleOperator && role != gatehouse.RoleAdmin:
 			p.Fail(item, "%s cannot decide; a role is approver, operator or admin", gatehouse.Quote(string(role)))
 		case slices.Contains(a.roles, role):
-			p.Fail(item, "%s stands twice", gatehouse.Quote(string(role)))
+			p.Fail(item, "%s appears twice", gatehouse.Quote(string(role)))
 		default:
 			a.roles = append(a.roles, role)
 		}

@@ -29,7 +29,7 @@ func TestParseProblems(t *testing.T) {
 		{"another version", "version: 2\n", 1, 10, "version must be 1"},
 		{"unknown key", "version: 1\nrulez: []\n", 2, 1, `no key "rulez"`},
 		{"unknown key of a rule", "version: 1\nrules:\n  - id: r\n    when: true\n    then: allow\n    wen: 1\n", 6, 5, `no key "wen"`},
-		{"a key twice", "version: 1\nrisk:\n  note: 1\n  note: 2\n", 4, 3, `"note" stands twice`},
+		{"a key twice", "version: 1\nrisk:\n  note: 1\n  note: 2\n", 4, 3, `"note" appears twice`},
 		{"an anchor", "version: 1\nrisk: &x {note: 1}\n", 2, 7, "anchors"},
 		{"a tag", "version: 1\nrisk: {note: !!int \"1\"}\n", 2, 14, "tags"},
 		{"a merge key", "version: 1\nrisk:\n  <<: {note: 1}\n", 3, 3, "merge keys"},

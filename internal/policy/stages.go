@@ -88,7 +88,7 @@ func (p *parser) timing(f form.Fields, q *question) {
 		switch {
 		case after == 0:
 		case slices.Contains(q.reminders, after):
-			p.Fail(item, "%s stands twice", gatehouse.Duration(after))
+			p.Fail(item, "%s appears twice", gatehouse.Duration(after))
 		case q.expiry > 0 && after >= q.expiry:
 			p.Fail(item, "the question ends after %s, before this reminder", gatehouse.Duration(q.expiry))
 		default:

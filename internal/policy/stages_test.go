@@ -157,7 +157,7 @@ func TestStagesThatAreRefused(t *testing.T) {
 		"on_timeout: {extend: 0s}":                        "extend must be",
 		"on_timeout: {}":                                  "needs extend",
 		"expiry: 1h, reminders: [2h]":                     "before this reminder",
-		"reminders: [1h, 1h]":                             "stands twice",
+		"reminders: [1h, 1h]":                             "appears twice",
 		"reminders: [1m,2m,3m,4m,5m,6m,7m,8m,9m,10m,11m]": "more than 10",
 	} {
 		_, err := Parse([]byte("version: 1\nrules:\n  - {id: a, when: 'true', then: needs_approval, " + rule + "}\n"))

@@ -47,7 +47,7 @@ func needs(def *workflow.Definition, id, other string, seen map[string]bool) boo
 func mayRedo(run *gatehouse.Run, def *workflow.Definition, from string) error {
 	var v gatehouse.Violations
 	if def.Step(from) == nil {
-		v.Add("/from", "is no step of the workflow")
+		v.Add("/from", "is not a step of the workflow")
 	}
 	for _, s := range run.Steps {
 		if _, n := s.Iteration(); n > 1 {

@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -51,10 +52,10 @@ func checkNames(v *gatehouse.Violations, pointer string, names []string) {
 	seen := make(map[string]bool, len(names))
 	for i, name := range names {
 		if !gatehouse.ValidName(name) {
-			v.Add(fmt.Sprintf("%s/%d", pointer, i), "%s is no name", gatehouse.Quote(name))
+			v.Add(fmt.Sprintf("%s/%d", pointer, i), gatehouse.NameRule)
 		}
 		if seen[name] {
-			v.Add(fmt.Sprintf("%s/%d", pointer, i), "is there twice")
+			v.Add(fmt.Sprintf("%s/%d", pointer, i), "appears twice")
 		}
 		seen[name] = true
 	}
@@ -421,37 +422,15 @@ func (r *Runs) CompleteStep(ctx context.Context, id string, q gatehouse.StepResu
 	})
 }
 
-// maxUsage bounds the model calls that one result reports.
-const maxUsage = 100
-
 func checkResult(q *gatehouse.StepResult) error {
 	var v gatehouse.Violations
 	if len(q.Output) > MaxStepOutput {
 		v.Add("/output", "has more than %d bytes", MaxStepOutput)
 	}
-	if len(q.Usage) > maxUsage {
-		v.Add("/usage", "has more than %d entries", maxUsage)
-		return v.Err()
-	}
-	for i, u := range q.Usage {
-		at := fmt.Sprintf("/usage/%d", i)
-		if !gatehouse.ValidName(u.Provider) {
-			v.Add(at+"/provider", "is no name")
-		}
-		if u.Model == "" || len(u.Model) > 128 {
-			v.Add(at+"/model", "must have 1 to 128 bytes")
-		}
-		if u.InputTokens < 0 || u.OutputTokens < 0 {
-			v.Add(at, "tokens cannot be negative")
-		}
-		if u.Cost == "" {
-			q.Usage[i].Cost = "0"
-		} else if d, err := gatehouse.ParseDecimal(string(u.Cost)); err != nil || d.Cmp("0") < 0 {
-			v.Add(at+"/cost", "must be a decimal number that is not negative")
-		}
-		if u.Currency == "" {
-			q.Usage[i].Currency = "USD"
-		}
+	q.CheckUsage(&v)
+	for i := range q.Usage {
+		u := &q.Usage[i]
+		u.Cost, u.Currency = cmp.Or(u.Cost, "0"), cmp.Or(u.Currency, "USD")
 	}
 	return v.Err()
 }

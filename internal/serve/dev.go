@@ -266,7 +266,7 @@ Examples:
 func (c *devEnvCmd) Run(g *term.IO) error {
 	creds, err := readDevCredentials(c.Data)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s is no folder of development mode; `gatehouse dev` makes one, and --data names another",
+		return fmt.Errorf("%s is not a folder of development mode; `gatehouse dev` makes one, and --data names another",
 			term.ShownPath(c.Data))
 	}
 	if err != nil {

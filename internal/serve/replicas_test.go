@@ -26,6 +26,15 @@ import (
 // replica starts a server on a database that others share.
 func replica(t *testing.T, dsn string, cfg *config.Config) *Server {
 	t.Helper()
+	s, err := Start(replicaNode(t, dsn, cfg), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func replicaNode(t *testing.T, dsn string, cfg *config.Config) *Node {
+	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	b, err := newBackplane(cfg, dsn, "", AllRoles(), log)
 	if err != nil {
@@ -37,11 +46,7 @@ func replica(t *testing.T, dsn string, cfg *config.Config) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := Start(n, "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return n
 }
 
 // TestOutdatedReplicaEnds: under a server a newer program migrates its database.

@@ -17,6 +17,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/client"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 	"github.com/gatehouse-dev/gatehouse/internal/ring"
 	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 	"github.com/gatehouse-dev/gatehouse/internal/term"
@@ -35,6 +36,23 @@ type vault struct {
 func newVault(t *testing.T) *vault {
 	t.Helper()
 	v := &vault{t: t}
+	cfg := v.target()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, masterKeyFile), []byte(ring.New()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	n, err := Open(t.Context(), dir, cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.start(n)
+	return v
+}
+
+// target starts the target, and returns the configuration that names it.
+func (v *vault) target() *config.Config {
+	t := v.t
+	t.Helper()
 	v.token.Store("")
 	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		got := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
@@ -58,14 +76,13 @@ dispatch: {hold: 0s, retries: 1, backoff: [20ms], patience: 1ms}`, target.URL))
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, masterKeyFile), []byte(ring.New()), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	n, err := Open(t.Context(), dir, cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	return cfg
+}
+
+// start starts the server, and makes who uses it.
+func (v *vault) start(n *Node) *gatehouse.Credentials {
+	t := v.t
+	t.Helper()
 	creds, err := n.Gate.Bootstrap(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -77,7 +94,7 @@ dispatch: {hold: 0s, retries: 1, backoff: [20ms], patience: 1ms}`, target.URL))
 	v.root = servetest.MustClient(t, v.URL, *creds)
 	v.bot = servetest.NewClient(t, v.Gate, v.URL, creds, "bot", gatehouse.KindAgent, gatehouse.RoleProposer)
 	v.ana = servetest.NewClient(t, v.Gate, v.URL, creds, "ana", gatehouse.KindPerson, gatehouse.RoleApprover)
-	return v
+	return creds
 }
 
 func (v *vault) propose() *gatehouse.Action {
@@ -190,13 +207,7 @@ func TestSecretsOfTheStore(t *testing.T) {
 	if _, err := v.root.RotateSecret(t.Context(), set); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
-		if got, _ := v.secrets.Value(gatehouse.DefaultTenant, "crm-token"); got == set.Value {
-			break
-		} else if time.Now().After(deadline) {
-			t.Fatal("the server does not see the rotation")
-		}
-	}
+	holds(t, v.Server, set.Value)
 	v.applied("rotated", waiting)
 	other := gatehouse.NewSecret{Name: "unused", Value: "paid"}
 	if _, err := v.root.SetSecret(t.Context(), other); err != nil {
@@ -231,6 +242,58 @@ func TestSecretsOfTheStore(t *testing.T) {
 		list[0].LastUsedAt == nil || len(list[0].UsedBy) != 1 || list[0].UsedBy[0] != "crm" {
 		t.Errorf("%+v, %v", list, err)
 	}
+}
+
+// TestSecretsOfTwoReplicas: a secret that is set and rotated at one replica is used by the other, which is not
+// restarted and carries out what was proposed before.
+func TestSecretsOfTwoReplicas(t *testing.T) {
+	t.Parallel()
+	cluster, err := pgtest.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cluster.Close() })
+	v := &vault{t: t}
+	cfg := v.target()
+	cfg.Links.MasterKey = ring.New()
+	other := replica(t, cluster.DSN("postgres"), cfg)
+	t.Cleanup(func() { _ = other.Close() })
+	creds := v.start(replicaNode(t, cluster.DSN("postgres"), cfg))
+	waiting := v.propose()
+	store := v.root.SetSecret
+	for _, value := range []string{"first token value", "second token value"} {
+		v.token.Store(value)
+		if _, err := store(t.Context(), gatehouse.NewSecret{Name: "crm-token", Value: value}); err != nil {
+			t.Fatal(err)
+		}
+		store = v.root.RotateSecret
+		for _, at := range []*Server{v.Server, other} {
+			holds(t, at, value)
+		}
+	}
+
+	ben := servetest.NewClient(t, other.Gate, other.URL, creds, "ben", gatehouse.KindPerson, gatehouse.RoleApprover)
+	if err := v.Close(); err != nil { // the other replica is left
+		t.Fatal(err)
+	}
+	v.Server, v.ana, v.root = other, ben, servetest.MustClient(t, other.URL, *creds)
+	v.applied("rotated at the other replica", waiting)
+	for _, old := range []string{"first token value", "second token value"} {
+		if got := other.Registry.RedactText("you sent " + old); got != "you sent [redacted]" {
+			t.Errorf("an echo: %s", got)
+		}
+	}
+}
+
+// holds waits until a server has the value of the secret.
+func holds(t *testing.T, s *Server, value string) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		if got, _ := s.secrets.Value(gatehouse.DefaultTenant, "crm-token"); got == value {
+			return
+		}
+	}
+	t.Fatal("the server does not see the change of the secret")
 }
 
 // TestSecretsOfOneTenant refuses a connector that would use the secrets of several.

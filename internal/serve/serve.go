@@ -36,7 +36,7 @@ func (a *listenAddress) UnmarshalText(text []byte) error {
 		_, err = net.DefaultResolver.LookupPort(context.Background(), "tcp", port)
 	}
 	if err != nil || port == "" {
-		return fmt.Errorf("%s is no address: it is HOST:PORT, such as 127.0.0.1:8080", gatehouse.Quote(string(text)))
+		return fmt.Errorf("%s must be HOST:PORT, such as 127.0.0.1:8080", gatehouse.Quote(string(text)))
 	}
 	*a = listenAddress(text)
 	return nil

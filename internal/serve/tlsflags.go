@@ -38,7 +38,7 @@ func (f *tlsFlags) Validate() error {
 	}
 	for _, d := range f.ACMEDomain {
 		if !strings.Contains(strings.Trim(d, "."), ".") || net.ParseIP(d) != nil || strings.ContainsAny(d, "*/: ") {
-			return errors.New("--acme-domain: " + gatehouse.Quote(d) + " is no domain, such as gate.example.com")
+			return errors.New("--acme-domain: " + gatehouse.Quote(d) + " is not a domain such as gate.example.com")
 		}
 	}
 	if u, err := url.Parse(f.ACMEDirectory); f.ACMEDirectory != "" && (err != nil || u.Scheme != "https" || u.Host == "") {

@@ -54,7 +54,7 @@ func (h *Host) Own(path string) error {
 // Remove deletes the folder.
 func (h *Host) Remove() error {
 	if !strings.HasPrefix(filepath.Base(h.Dir), "gatehouse-") {
-		return fmt.Errorf("%s is no folder of a test", h.Dir)
+		return fmt.Errorf("%s was not made by a test", h.Dir)
 	}
 	return os.RemoveAll(h.Dir)
 }

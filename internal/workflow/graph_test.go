@@ -122,7 +122,7 @@ func TestLayers(t *testing.T) {
 		for i, layer := range d.Layers() {
 			for _, s := range layer {
 				if _, twice := row[s.ID]; twice {
-					t.Fatalf("%s stands twice", s.ID)
+					t.Fatalf("%s appears twice", s.ID)
 				}
 				row[s.ID] = i
 			}

@@ -225,7 +225,7 @@ func (p *parser) input(n *yaml.Node) {
 	}
 	s, err := jsonshape.Compile(j)
 	if err != nil {
-		p.Fail(n, "input is no JSON Schema: %s", expr.Brief(err.Error(), 200))
+		p.Fail(n, "input is not a JSON Schema: %s", expr.Brief(err.Error(), 200))
 		return
 	}
 	p.def.Input, p.def.input = j, s

@@ -107,7 +107,7 @@ func (p *parser) needs(n *yaml.Node, id string) []string {
 		case need == id:
 			p.Fail(item, "a step cannot need itself")
 		case slices.Contains(out, need):
-			p.Fail(item, "%s stands twice", gatehouse.Quote(need))
+			p.Fail(item, "%s appears twice", gatehouse.Quote(need))
 		default:
 			out = append(out, need)
 		}

@@ -87,7 +87,7 @@ func (p *parser) from(s *Step, w form.Fields) {
 		case !ok:
 			p.Fail(item, "from must list starter, kind:<person, agent or service>, role:<role> or names of principals, without expressions")
 		case slices.Contains(s.From, one):
-			p.Fail(item, "%s stands twice", gatehouse.Quote(one.String()))
+			p.Fail(item, "%s appears twice", gatehouse.Quote(one.String()))
 		default:
 			s.From = append(s.From, one)
 		}

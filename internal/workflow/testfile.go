@@ -288,7 +288,7 @@ func (p *testParser) expect(n *yaml.Node) (e Expectation) {
 			known = known || s == e.Status
 		}
 		if !known {
-			p.Fail(v, "%s is no state of a run", gatehouse.Quote(string(e.Status)))
+			p.Fail(v, "%s is not a state of a run", gatehouse.Quote(string(e.Status)))
 		}
 	}
 	e.Failure = p.Text(f.Values["failure"], "failure")
@@ -302,7 +302,7 @@ func (p *testParser) expect(n *yaml.Node) (e Expectation) {
 			known = known || string(s) == state
 		}
 		if !known {
-			p.Fail(v, "%s is no state of a step", gatehouse.Quote(state))
+			p.Fail(v, "%s is not a state of a step", gatehouse.Quote(state))
 		}
 		e.Steps[key] = state
 	})

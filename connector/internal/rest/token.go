@@ -3,6 +3,7 @@ package rest
 import (
 	"context"
 	"encoding/json"
+	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"sync"
@@ -11,11 +12,19 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// spare is how long before its expiry a token is replaced.
-const spare = time.Minute
+const (
+	// spare is how long before its expiry a token is replaced at the latest.
+	spare = time.Minute
+	// again is how long a token that is still valid is used before another one is asked for, after
+	// that was refused.
+	again = 10 * time.Second
+)
 
 // Token is an access token that is fetched when needed, by one caller at a time, and kept in memory
-// until shortly before its expiry.
+// until shortly before its expiry. Each process has its own: to share one would put a bearer right
+// into the database to save a request an hour for each replica, and make the store, and the replica
+// that fetches, needed for each call. Replicas that have started together replace theirs at
+// different times.
 type Token struct {
 	// Fetch returns a new token and its expiry.
 	Fetch func(ctx context.Context) (token string, expires time.Time, failed *connector.Error)
@@ -24,6 +33,7 @@ type Token struct {
 	once    sync.Once
 	token   string
 	expires time.Time
+	renew   time.Time // when the next one is asked for
 }
 
 // Get returns a valid token. A failure proves that nothing was changed: it is not_sent or terminal.
@@ -32,14 +42,23 @@ func (t *Token) Get(ctx context.Context) (string, *connector.Error) {
 		return "", failed
 	}
 	defer t.release()
-	if t.token != "" && time.Until(t.expires) > spare {
+	now := time.Now()
+	if t.token != "" && now.Before(t.renew) {
 		return t.token, nil
 	}
 	token, expires, failed := t.Fetch(ctx)
-	if failed != nil {
+	switch {
+	case failed != nil && t.token != "" && time.Until(t.expires) > again:
+		t.renew = time.Now().Add(again)
+		return t.token, nil
+	case failed != nil:
 		return "", NothingSent(failed)
 	}
-	t.token, t.expires = token, expires
+	early := spare
+	if tenth := expires.Sub(now) / 10; tenth > 0 {
+		early += rand.N(tenth)
+	}
+	t.token, t.expires, t.renew = token, expires, expires.Add(-early)
 	return token, nil
 }
 

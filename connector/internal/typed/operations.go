@@ -61,7 +61,7 @@ func (o *Operations) Schema(name string) (gatehouse.JSON, bool) {
 func (o *Operations) Check(v *gatehouse.Violations, c connector.Call) {
 	op, ok := o.byName[c.Operation]
 	if !ok {
-		v.Add("/operation", "is none of this connector")
+		v.Add("/operation", "is not an operation of this connector")
 		return
 	}
 	if len(c.Target.EntityRefs) > 0 {

@@ -90,7 +90,7 @@ func (c *checker) id(scope string, v any) {
 	}
 	c.size(v, 255, scope)
 	if c.ids[scope+s] {
-		c.fail("%s stands twice", scope)
+		c.fail("%s appears twice", scope)
 	}
 	c.ids[scope+s] = true
 }

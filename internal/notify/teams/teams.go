@@ -43,8 +43,9 @@ func New(c Config) (*Channel, error) {
 // Kind is teams.
 func (*Channel) Kind() string { return "teams" }
 
-// Trait says that the channel has one shared place, which people read.
-func (*Channel) Trait() notify.Trait { return notify.Trait{} }
+// Trait says that the channel has one shared place, which people read. A workflow ends with the account
+// of the person who made it.
+func (*Channel) Trait() notify.Trait { return notify.Trait{Weekly: true} }
 
 // Reaches matters for personal channels only.
 func (*Channel) Reaches(*gatehouse.Principal) bool { return false }

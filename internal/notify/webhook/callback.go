@@ -123,7 +123,7 @@ func (c *Callback) Check(cb *gatehouse.Callback) error {
 func (c *Callback) client(address string) (*http.Client, error) {
 	u, err := url.Parse(address)
 	if err != nil {
-		return nil, errors.New("is no URL")
+		return nil, errors.New("is not a URL")
 	}
 	port := u.Port()
 	if port == "" {

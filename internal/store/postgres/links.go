@@ -102,6 +102,12 @@ func (t *tx) CountReviewTry(id string) error {
 		t.tenant, id)
 }
 
+// MarkReviewOpened stores the first time.
+func (t *tx) MarkReviewOpened(id string) error {
+	return t.write(guarded+`UPDATE review SET opened_at = $1 WHERE tenant = $2 AND id = $3 AND opened_at IS NULL`+orConflict,
+		t.at, t.tenant, id)
+}
+
 // PurgeReviews deletes reviews that expired long ago. It skips rows that another process is
 // deleting.
 func (t *tx) PurgeReviews(olderThan time.Time, limit int) (int, error) {

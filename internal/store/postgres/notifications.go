@@ -66,6 +66,11 @@ func (t *readTx) ListNotifications(
 	f gatehouse.NotificationFilter,
 ) (page gatehouse.Page[*gatehouse.Notification], err error) {
 	filter := []string{t.tenant, string(f.Status), f.Channel, f.ActionID}
+	var since *time.Time
+	if !f.FinishedSince.IsZero() {
+		since = &f.FinishedSince
+		filter = append(filter, since.UTC().Format(time.RFC3339Nano))
+	}
 	c, err := shared.ParseCursor(f.Cursor, shared.KindNotifications, filter...)
 	if err != nil {
 		return page, err
@@ -77,11 +82,11 @@ func (t *readTx) ListNotifications(
 	limit := shared.PageLimit(f.Limit)
 	page.Items = []*gatehouse.Notification{}
 	sql := selectNotification + `n.id < $2 AND ($3 = '' OR n.status = $3) AND ($4 = '' OR n.channel = $4)
-AND ($5 = '' OR n.action_id = $5) ORDER BY n.id DESC LIMIT $6`
+AND ($5 = '' OR n.action_id = $5) AND ($7::BIGINT IS NULL OR n.finished_at >= $7) ORDER BY n.id DESC LIMIT $6`
 	err = t.each(sql, func(r *row) error {
 		page.Items = append(page.Items, scanNamed(r))
 		return nil
-	}, t.tenant, before, string(f.Status), f.Channel, f.ActionID, limit+1)
+	}, t.tenant, before, string(f.Status), f.Channel, f.ActionID, limit+1, since)
 	return shared.Finish(page, limit, func(n *gatehouse.Notification) shared.Cursor { return shared.Cursor{ID: n.ID} },
 		shared.KindNotifications, filter...), err
 }

@@ -101,6 +101,11 @@ func (t *tx) CountReviewTry(id string) error {
 	return t.guarded(`UPDATE review SET tries = tries + 1 WHERE tenant = ?1 AND id = ?2 AND tries < 5`, t.tenant, id)
 }
 
+// MarkReviewOpened stores the first time.
+func (t *tx) MarkReviewOpened(id string) error {
+	return t.guarded(`UPDATE review SET opened_at = ?1 WHERE tenant = ?2 AND id = ?3 AND opened_at IS NULL`, t.at, t.tenant, id)
+}
+
 // PurgeReviews deletes reviews that expired long ago.
 func (t *tx) PurgeReviews(olderThan time.Time, limit int) (int, error) {
 	return t.exec(`DELETE FROM review WHERE (tenant, id) IN (SELECT tenant, id FROM review INDEXED BY review_expired

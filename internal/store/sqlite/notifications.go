@@ -61,6 +61,11 @@ func (t *readTx) ListNotifications(
 	f gatehouse.NotificationFilter,
 ) (page gatehouse.Page[*gatehouse.Notification], err error) {
 	filter := []string{t.tenant, string(f.Status), f.Channel, f.ActionID}
+	var since *time.Time
+	if !f.FinishedSince.IsZero() {
+		since = &f.FinishedSince
+		filter = append(filter, since.UTC().Format(time.RFC3339Nano))
+	}
 	c, err := parseCursor(f.Cursor, shared.KindNotifications, filter...)
 	if err != nil {
 		return page, err
@@ -72,11 +77,11 @@ func (t *readTx) ListNotifications(
 	limit := pageLimit(f.Limit)
 	page.Items = []*gatehouse.Notification{}
 	sql := selectNotification + `n.id < ?2 AND (?3 = '' OR n.status = ?3) AND (?4 = '' OR n.channel = ?4)
-AND (?5 = '' OR n.action_id = ?5) ORDER BY n.id DESC LIMIT ?6`
+AND (?5 = '' OR n.action_id = ?5) AND (?7 IS NULL OR n.finished_at >= ?7) ORDER BY n.id DESC LIMIT ?6`
 	err = t.each(sql, func(r *stmt) error {
 		page.Items = append(page.Items, scanNamed(r))
 		return nil
-	}, t.tenant, before, string(f.Status), f.Channel, f.ActionID, limit+1)
+	}, t.tenant, before, string(f.Status), f.Channel, f.ActionID, limit+1, since)
 	return finish(page, limit, func(n *gatehouse.Notification) cursorAt { return cursorAt{ID: n.ID} },
 		shared.KindNotifications, filter...), err
 }

@@ -146,6 +146,10 @@ func (s *suite) reviews() {
 		s.update(try)
 	}
 	s.refused(gatehouse.ErrConflict, "a try too many", try)
+	opened := func(tx gatehouse.Tx) error { return tx.MarkReviewOpened(v.ID) }
+	s.as("acme").refused(gatehouse.ErrConflict, "opened by another tenant", opened)
+	s.update(opened)
+	s.refused(gatehouse.ErrConflict, "opened twice", opened)
 	purge := func(before time.Time) (n int) {
 		s.updateQueues(func(q gatehouse.Queues) (err error) { n, err = q.PurgeReviews(before, 2); return err })
 		return n

@@ -1,0 +1,98 @@
+package rest
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse/connector"
+)
+
+// endpoint gives tokens that live for an hour, one every second.
+type endpoint struct {
+	given int
+	fails bool
+}
+
+func (e *endpoint) token() *Token {
+	return &Token{Fetch: func(context.Context) (string, time.Time, *connector.Error) {
+		time.Sleep(time.Second)
+		if e.fails {
+			return "", time.Time{}, &connector.Error{Kind: connector.NotSent, Code: "token_refused"}
+		}
+		e.given++
+		return fmt.Sprint(e.given), time.Now().Add(time.Hour), nil
+	}}
+}
+
+func want(t *testing.T, token *Token, value string) {
+	t.Helper()
+	if got, failed := token.Get(t.Context()); got != value || (failed != nil) != (value == "") {
+		t.Errorf("after %s: token %q, %v, want %q", time.Since(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)), got, failed, value)
+	}
+}
+
+// TestTokenIsFetchedOnce: callers that need a token at the same time share one request.
+func TestTokenIsFetchedOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var e endpoint
+		token := e.token()
+		var callers sync.WaitGroup
+		for range 20 {
+			callers.Go(func() { want(t, token, "1") })
+		}
+		callers.Wait()
+		token.Drop("another")
+		want(t, token, "1")
+		token.Drop("1")
+		want(t, token, "2")
+	})
+}
+
+// TestTokensAreReplacedAtDifferentTimes: replicas that start together do not all ask at once.
+func TestTokensAreReplacedAtDifferentTimes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var e endpoint
+		times := map[time.Duration]bool{}
+		for range 20 {
+			token := e.token()
+			if _, failed := token.Get(t.Context()); failed != nil {
+				t.Fatal(failed)
+			}
+			left := token.expires.Sub(token.renew)
+			if times[left] = true; left < spare || left > spare+6*time.Minute+time.Second {
+				t.Errorf("it is replaced %s before its end", left)
+			}
+		}
+		if len(times) < 10 {
+			t.Errorf("20 tokens are replaced at %d times", len(times))
+		}
+	})
+}
+
+// TestTokenOutlivesItsEndpoint: while no other is to be had, a token is used until its end.
+func TestTokenOutlivesItsEndpoint(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var e endpoint
+		token := e.token()
+		want(t, token, "1")
+		e.fails = true
+		time.Sleep(59*time.Minute + 30*time.Second)
+		want(t, token, "1")
+		before := time.Now()
+		want(t, token, "1") // without a request
+		if time.Since(before) > 0 {
+			t.Error("the endpoint is asked again at once")
+		}
+		time.Sleep(30 * time.Second)
+		want(t, token, "")
+		e.fails = false
+		want(t, token, "2")
+	})
+}

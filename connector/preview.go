@@ -1,0 +1,105 @@
+package connector
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// Previewer asks the target what a call would do, without an effect: by a dry run that
+// the target documents, or in a transaction that is rolled back. The target is the same
+// afterwards, byte for byte.
+//
+// A change that the target would refuse is no error, but a [gatehouse.Preview] with a
+// Failure. A call of which nothing can be said is a preview with None. The answer needs
+// no bounds and no time; whoever asks sets them.
+type Previewer interface {
+	// Previews reports whether Preview can ask the target about a call. It makes no
+	// call to the target.
+	Previews(c Call) bool
+	Preview(ctx context.Context, c Call) (gatehouse.Preview, error)
+}
+
+// PreviewOf describes a call that failed in a preview: a failure that the call itself
+// would end with, or the error of a target that did not answer.
+func PreviewOf(e *Error) (gatehouse.Preview, error) {
+	if e.Kind != Terminal {
+		return gatehouse.Preview{}, e
+	}
+	return gatehouse.Preview{
+		Failure: &gatehouse.PreviewFailure{Code: e.Code, Detail: e.Detail, TargetSays: e.Says},
+	}, nil
+}
+
+// PreviewChanges compares an object before and after a change with the change itself,
+// field by field. In the change, null means that a field is absent. same decides
+// whether a proposed value and the one after mean the same.
+func PreviewChanges(ref string, before, after, proposed gatehouse.JSON,
+	same func(proposed, after gatehouse.JSON) bool) []gatehouse.PreviewChange {
+	d := differ{ref: ref, same: same}
+	d.compare("", before, after, proposed)
+	return d.out
+}
+
+type differ struct {
+	ref  string
+	same func(proposed, after gatehouse.JSON) bool
+	out  []gatehouse.PreviewChange
+}
+
+// compare appends the differences of a part of the tree; "" stands for an absent part,
+// and for a part that the change does not name.
+func (d *differ) compare(path string, before, after, proposed gatehouse.JSON) {
+	if isTree(before) && isTree(after) && (proposed == "" || proposed.IsObject()) &&
+		(before.IsObject() || after.IsObject() || proposed.IsObject()) {
+		was, will, want := members(before), members(after), members(proposed)
+		for _, name := range slices.Sorted(maps.Keys(union(was, will, want))) {
+			d.compare(path+"/"+escape.Replace(name), was[name], will[name], want[name])
+		}
+		return
+	}
+	fits := proposed == "" || d.same(proposed, orNull(after))
+	if fits && orNull(before).Equal(orNull(after)) {
+		return
+	}
+	c := gatehouse.PreviewChange{Ref: d.ref, Path: path, Before: before, After: after, How: gatehouse.PreviewAsProposed}
+	switch {
+	case proposed == "":
+		c.How = gatehouse.PreviewAlso
+	case !fits:
+		c.How, c.Proposed = gatehouse.PreviewDiffers, proposed
+	}
+	d.out = append(d.out, c)
+}
+
+// isTree reports whether a value is an object, or absent.
+func isTree(j gatehouse.JSON) bool { return j == "" || j == "null" || j.IsObject() }
+
+var escape = strings.NewReplacer("~", "~0", "/", "~1")
+
+func members(j gatehouse.JSON) map[string]gatehouse.JSON {
+	fields, _ := j.Fields()
+	out := make(map[string]gatehouse.JSON, len(fields))
+	for _, m := range fields {
+		out[m.Name] = m.Value
+	}
+	return out
+}
+
+func union(all ...map[string]gatehouse.JSON) map[string]gatehouse.JSON {
+	out := make(map[string]gatehouse.JSON)
+	for _, one := range all {
+		maps.Copy(out, one)
+	}
+	return out
+}
+
+func orNull(j gatehouse.JSON) gatehouse.JSON {
+	if j == "" {
+		return "null"
+	}
+	return j
+}

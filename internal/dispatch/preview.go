@@ -1,0 +1,110 @@
+package dispatch
+
+import (
+	"context"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+)
+
+// Previews reports whether Preview can ask the target of an action.
+func (r *Registry) Previews(a *gatehouse.Action) bool {
+	c, _, err := r.operation(a.Tenant, a.Connector, a.Operation)
+	p, ok := c.(connector.Previewer)
+	return err == nil && ok && c.Fingerprint() == a.Fingerprint && previews(p, callOf(a, 0))
+}
+
+// Preview asks an action's target what the action would do. The result is bounded, in
+// canonical form, and free of secrets. An error is a *connector.Error.
+func (r *Registry) Preview(ctx context.Context, a *gatehouse.Action) (gatehouse.Preview, error) {
+	if !r.Previews(a) {
+		return gatehouse.Preview{None: "the target of this action cannot be asked"}, nil
+	}
+	if failure := r.call(a.Tenant, a.Connector); failure != nil {
+		return gatehouse.Preview{}, failure
+	}
+	c, _ := r.Lookup(a.Tenant, a.Connector)
+	p, ok := c.(connector.Previewer)
+	if !ok {
+		return gatehouse.Preview{None: "the target of this action cannot be asked"}, nil
+	}
+	out, failure := r.preview(ctx, p, callOf(a, 0))
+	if failure != nil {
+		return gatehouse.Preview{}, failure
+	}
+	return r.shown(out), nil
+}
+
+// previews is false for a connector that panics.
+func previews(c connector.Previewer, call connector.Call) (previews bool) {
+	var failure *connector.Error
+	defer recoverTo(&failure)
+	return c.Previews(call)
+}
+
+func (r *Registry) preview(
+	ctx context.Context, c connector.Previewer, call connector.Call,
+) (p gatehouse.Preview, failure *connector.Error) {
+	defer func() { failure = r.redactError(failure) }()
+	defer recoverTo(&failure)
+	p, err := c.Preview(ctx, call)
+	return p, asError(err)
+}
+
+// shown is what of a preview people may see: its texts without secrets, and bounded.
+func (r *Registry) shown(p gatehouse.Preview) gatehouse.Preview {
+	if p.None != "" {
+		return gatehouse.Preview{None: r.clip(p.None)}
+	}
+	all := p.Changes
+	if len(all) > gatehouse.MaxPreviewChanges {
+		all = mostTelling(all)
+	}
+	p.More += len(p.Changes) - len(all)
+	p.Changes = make([]gatehouse.PreviewChange, len(all))
+	for i, c := range all {
+		p.Changes[i] = gatehouse.PreviewChange{
+			Ref: r.clip(c.Ref), Path: r.clip(c.Path), How: c.How,
+			Before: r.value(c.Before), After: r.value(c.After), Proposed: r.value(c.Proposed),
+		}
+	}
+	if f := p.Failure; f != nil {
+		p.Failure = &gatehouse.PreviewFailure{
+			Code: r.clip(f.Code), Detail: r.clip(f.Detail), TargetSays: clipTo(r.RedactText(f.TargetSays), gatehouse.MaxTargetSays),
+		}
+	}
+	if u := p.Undo; u != nil {
+		p.Undo = &gatehouse.PreviewUndo{Possible: u.Possible, Why: r.clip(u.Why)}
+	}
+	return p
+}
+
+// mostTelling keeps as many changes as are shown: first those that are not as proposed.
+func mostTelling(all []gatehouse.PreviewChange) []gatehouse.PreviewChange {
+	var out []gatehouse.PreviewChange
+	for _, how := range []gatehouse.PreviewHow{
+		gatehouse.PreviewDiffers, gatehouse.PreviewAlso, gatehouse.PreviewAsProposed,
+	} {
+		for _, c := range all {
+			if c.How == how && len(out) < gatehouse.MaxPreviewChanges {
+				out = append(out, c)
+			}
+		}
+	}
+	return out
+}
+
+func (r *Registry) clip(s string) string { return clipTo(r.RedactText(s), gatehouse.MaxPreviewValue) }
+
+// value is a value of a preview. What is no JSON, or too long, becomes the beginning of its text.
+func (r *Registry) value(j gatehouse.JSON) gatehouse.JSON {
+	if j == "" {
+		return ""
+	}
+	if len(j) <= gatehouse.MaxPreviewValue {
+		if canonical, err := gatehouse.Canonicalize([]byte(r.RedactJSON(j))); err == nil {
+			return canonical
+		}
+	}
+	return gatehouse.StringJSON(r.clip(string(j)))
+}

@@ -1,0 +1,90 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// Previewer is what Targets may do besides: ask a target what an action would do,
+// without an effect.
+type Previewer interface {
+	// Previews reports whether the target of an action can be asked so. It makes no
+	// call.
+	Previews(a *gatehouse.Action) bool
+	Preview(ctx context.Context, a *gatehouse.Action) (gatehouse.Preview, error)
+}
+
+// The limits for previews, which cost a target more than a reading.
+const (
+	previewServes = 5 * time.Second
+	// previewsAtOnce is the number of concurrent previews of one connector. It is below
+	// the number of connections that a connector has for its changes.
+	previewsAtOnce = 2
+)
+
+type previews = Recent[gatehouse.Preview]
+
+func newPreviews(patience time.Duration) *previews {
+	return &previews{Serves: previewServes, Patience: patience, Slots: previewsAtOnce}
+}
+
+// CanPreview reports whether [Gate.Preview] can ask the target of an action. It makes
+// no call.
+func (g *Gate) CanPreview(a *gatehouse.Action) bool {
+	p, ok := g.targets.(Previewer)
+	return ok && a.Status == gatehouse.StatusPending && p.Previews(a)
+}
+
+// MayPreview reports whether somebody may have targets asked about actions that they
+// see. Programs may not: they could propose changes just to learn what is at a target.
+func MayPreview(p *gatehouse.Principal) bool {
+	return p.Kind == gatehouse.KindPerson && (p.Has(gatehouse.RoleApprover) || p.Has(gatehouse.RoleOperator) ||
+		p.Has(gatehouse.RoleAdmin) || p.Has(gatehouse.RoleAuditor))
+}
+
+// Preview asks the target of a pending action what carrying it out would do. It takes at
+// most as long as the check at an approval, decides nothing, and changes nothing. When
+// the target does not answer, the error has code busy.
+func (g *Gate) Preview(ctx context.Context, id string) (*gatehouse.Preview, error) {
+	c, err := gatehouse.CallerFrom(ctx)
+	if err != nil {
+		return nil, err
+	}
+	a, err := g.FindAction(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if err := Require(c, gatehouse.RoleApprover, gatehouse.RoleOperator, gatehouse.RoleAdmin, gatehouse.RoleAuditor); err != nil {
+		return nil, err
+	}
+	if !MayPreview(c.Principal) {
+		return nil, gatehouse.E(gatehouse.CodeRoleRequired, "a program cannot have targets asked what they would do")
+	}
+	if !g.CanPreview(a) {
+		return &gatehouse.Preview{None: "the target of this action cannot be asked"}, nil
+	}
+	p, at, err := g.previews.Get(ctx, a.Connector, a.Tenant+"/"+a.ID, time.Now,
+		func(ctx context.Context) (gatehouse.Preview, error) { return g.targets.(Previewer).Preview(ctx, a) })
+	if err != nil {
+		return nil, g.notPreviewed(a, err)
+	}
+	if p.None == "" {
+		p.AskedAt = at.UTC()
+	}
+	return &p, nil
+}
+
+// notPreviewed maps an error of a preview to the outside's.
+func (g *Gate) notPreviewed(a *gatehouse.Action, err error) error {
+	g.Log.Warn("no preview", "action", a.ID, "error", err)
+	var known *gatehouse.Error
+	if errors.As(err, &known) {
+		return err
+	}
+	e := gatehouse.E(gatehouse.CodeBusy, "the target did not say what it would do; try again").Because(err)
+	e.RetryAfter = 30
+	return e
+}

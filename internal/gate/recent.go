@@ -1,0 +1,94 @@
+package gate
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// Recent asks slow targets on behalf of open pages: who asks the same within a short time shares
+// one answer, and few questions are asked at a time.
+type Recent[T any] struct {
+	// Serves is how long an answer serves everybody, Patience how long one waits for it,
+	// including the time in the queue.
+	Serves, Patience time.Duration
+	// Slots is the number of concurrent questions to one group. A question that does not
+	// end in time keeps its slot until it does.
+	Slots int
+
+	mu     sync.Mutex
+	of     map[string]*asked[T]
+	groups map[string]chan struct{}
+}
+
+// asked is one question, in progress or answered.
+type asked[T any] struct {
+	done  chan struct{}
+	at    time.Time
+	value T
+	err   error
+}
+
+// Get returns the recent answer for a key and when it was given, or asks for one.
+func (r *Recent[T]) Get(
+	ctx context.Context, group, key string, now func() time.Time, ask func(context.Context) (T, error),
+) (value T, at time.Time, err error) {
+	ctx, cancel := context.WithTimeout(ctx, r.Patience)
+	defer cancel()
+	r.mu.Lock()
+	one := r.of[key]
+	if one == nil || r.old(one, now()) {
+		one = &asked[T]{done: make(chan struct{})}
+		r.put(group, key, one, now())
+		// Later callers share the answer, so it does not end with this request.
+		go r.run(context.WithoutCancel(ctx), r.groups[group], one, now, ask)
+	}
+	r.mu.Unlock()
+	select {
+	case <-one.done:
+		return one.value, one.at, one.err
+	case <-ctx.Done():
+		return value, at, gatehouse.E(gatehouse.CodeBusy, "the target did not answer in time")
+	}
+}
+
+func (r *Recent[T]) old(one *asked[T], now time.Time) bool {
+	return !one.at.IsZero() && now.Sub(one.at) > r.Serves
+}
+
+// put adds a question, and drops old answers.
+func (r *Recent[T]) put(group, key string, one *asked[T], now time.Time) {
+	if r.of == nil {
+		r.of, r.groups = make(map[string]*asked[T]), make(map[string]chan struct{})
+	}
+	for k, other := range r.of {
+		if r.old(other, now) {
+			delete(r.of, k)
+		}
+	}
+	r.of[key] = one
+	if r.groups[group] == nil {
+		r.groups[group] = make(chan struct{}, r.Slots)
+	}
+}
+
+func (r *Recent[T]) run(
+	ctx context.Context, slots chan struct{}, one *asked[T], now func() time.Time, ask func(context.Context) (T, error),
+) {
+	ctx, cancel := context.WithTimeout(ctx, r.Patience)
+	defer cancel()
+	var value T
+	err := error(gatehouse.E(gatehouse.CodeBusy, "too many targets are being asked"))
+	select {
+	case slots <- struct{}{}:
+		value, err = ask(ctx)
+		<-slots
+	case <-ctx.Done():
+	}
+	r.mu.Lock()
+	one.value, one.err, one.at = value, err, now()
+	r.mu.Unlock()
+	close(one.done)
+}

@@ -1,0 +1,17 @@
+// Package mssqltest gives tests a fake of Microsoft SQL Server.
+//
+// SQL Server itself cannot be had for the tests, so this is what stands for it, and no proof of how
+// the real one behaves. It speaks TDS 7.4 and 8.0 with the real driver: logins, TLS, batches,
+// sp_executesql, attentions and lost connections are real. It carries statements out on an SQLite
+// file.
+//
+// It is strict. A statement that is not of a form that connector/sql may send is error 102. Values
+// are converted by the rules of the columns' types, with the documented error numbers and the
+// documented traps: settings of the session decide what is refused and what is silently cut off,
+// decimals are rounded, texts that a column's code page lacks become question marks, and the
+// conversion error of a value ends the transaction. A session begins with the worst defaults that an
+// administrator could set, and so it is again after a reset.
+//
+// What it does not have: locks on rows (a writing transaction locks the database), plans, and other
+// T-SQL than those forms.
+package mssqltest
