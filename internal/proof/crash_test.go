@@ -125,8 +125,8 @@ func crash(t *testing.T, e engine, l *leg, kills int) {
 	told.check(t, l, w, s.db, actions)
 	mix.check(t, l, actions)
 	for _, class := range []string{"A", "B", "C"} {
-		if l.count("applied with class "+class) < kills {
-			t.Errorf("the storm does not count: %d applied with class %s", l.count("applied with class "+class), class)
+		if n := l.count("applied with class " + class); n < max(1, kills/2) {
+			t.Errorf("the storm does not count: %d applied with class %s", n, class)
 		}
 	}
 }

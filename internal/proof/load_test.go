@@ -67,9 +67,9 @@ func (l *load) client(t *testing.T, ctx context.Context, rng *rand.Rand) {
 			p = price(l.sku(), fmt.Sprintf("%d.50", 11+n), object{"idempotency_key": key})
 		case 6, 7: // two persons, or a place under a tight ceiling
 			p = price(l.sku(), fmt.Sprintf("%d.50", 11+n), object{"idempotency_key": key, "action_type": [...]string{"pair", "counted"}[n%2]})
-		case 8, 9, 10, 11, 12:
+		case 8, 9, 10, 11, 12, 13:
 			p = contact(key, "update", fmt.Sprintf("new-%d", n), object{"idempotency_key": key})
-		case 13, 14, 15:
+		case 14, 15:
 			p = l.mixed(t, n, key)
 		default:
 			p = contact(key, "once", fmt.Sprintf("new-%d", n), object{"idempotency_key": key})
