@@ -37,7 +37,8 @@ func TestSQLServerOwnTypes(t *testing.T) {
 	tg := newTarget(t, "sqlserver", ownSQLServerTypes)
 	c := newConnector(t, valuesConfig(tg.dsn))
 	dump := func() string {
-		return tg.one(t, `SELECT concat_ws('|', id, ti, b, big, f, r, c, n, hex(vb), d, dt, d2, off, u, "odd]name", twice) FROM vals`)
+		return tg.one(t, `SELECT concat_ws('|', id, ti, b, big, f, r, c, n, hex(vb), d, dt, d2, off, u, "odd]name", twice)
+			FROM vals`)
 	}
 	before := dump()
 	state := `{"ti":200,"b":true,"big":"1234567890123456789012345.0123456789","f":0.1,"r":0.5,"c":"abc","n":"é",` +
@@ -48,8 +49,8 @@ func TestSQLServerOwnTypes(t *testing.T) {
 		`"dt":"2026-06-01T00:00:00+02:00","d2":"2026-06-01T00:00:00+02:00","off":"2026-06-01T00:00:00+02:00",` +
 		`"u":"6f1f2a3e-0000-4000-8000-00000000000a","odd]name":"text"}`
 	res := mustExecute(t, c, call("update", "7", "", state, change))
-	want := "7|7|0|-0.0000000001|2.5|0.10000000149011612||ünï||2028-02-29|2026-05-31T22:00:00.000|2026-05-31T22:00:00.0000000|" +
-		"2026-05-31T22:00:00.0000000Z|6F1F2A3E-0000-4000-8000-00000000000A|text|14"
+	want := "7|7|0|-0.0000000001|2.5|0.10000000149011612||ünï||2028-02-29|2026-05-31T22:00:00.000|" +
+		"2026-05-31T22:00:00.0000000|2026-05-31T22:00:00.0000000Z|6F1F2A3E-0000-4000-8000-00000000000A|text|14"
 	if got := dump(); got != want {
 		t.Errorf("holds\n%s, want\n%s", got, want)
 	}
@@ -96,7 +97,9 @@ func TestSQLServerOwnTypes(t *testing.T) {
 	}
 }
 
-const versionedByServer = `CREATE TABLE items (sku BLOB varchar(20) PRIMARY KEY, price BLOB decimal(10,2), rv BLOB rowversion);
+const versionedByServer = `CREATE TABLE items (
+  sku BLOB varchar(20) PRIMARY KEY, price BLOB decimal(10,2), rv BLOB rowversion
+);
 INSERT INTO items VALUES ('a', '1.00', x'0000000000000001'), ('b', '1.00', x'0000000000000002');`
 
 func byRowversion(dsn string) sqlconn.Config {
@@ -176,11 +179,13 @@ func TestSQLServerErrors(t *testing.T) {
 		"commit refused": {"COMMIT TRANSACTION", mssqltest.Error{Number: 3930}, connector.Terminal, "sql_error", false},
 		"commit invalid": {"COMMIT TRANSACTION", mssqltest.Error{Number: 41305, Ends: true},
 			connector.Transient, "serialization", false},
-		"commit, log full": {"COMMIT TRANSACTION", mssqltest.Error{Number: 9002}, connector.Ambiguous, "commit_unclear", false},
+		"commit, log full": {"COMMIT TRANSACTION", mssqltest.Error{Number: 9002},
+			connector.Ambiguous, "commit_unclear", false},
 		"commit lost before": {"COMMIT TRANSACTION", mssqltest.Error{Silent: true, Before: true},
 			connector.Ambiguous, "commit_unclear", false},
-		"commit lost after": {"COMMIT TRANSACTION", mssqltest.Error{Silent: true}, connector.Ambiguous, "commit_unclear", true},
-		"begin lost":        {"BEGIN TRANSACTION", mssqltest.Error{Silent: true}, 0, "", true},
+		"commit lost after": {"COMMIT TRANSACTION", mssqltest.Error{Silent: true},
+			connector.Ambiguous, "commit_unclear", true},
+		"begin lost": {"BEGIN TRANSACTION", mssqltest.Error{Silent: true}, 0, "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

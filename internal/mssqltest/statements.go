@@ -29,9 +29,10 @@ func of(
 
 // forms are all that the server understands.
 var forms = []form{
-	of(`SET [A-Z_]+ [\w ]+(?:; SET [A-Z_]+ [\w ]+)*`, func(s *session, _ context.Context, q request, _ []string) (*result, int64, *Error) {
-		return nil, 0, s.set(q.text)
-	}),
+	of(`SET [A-Z_]+ [\w ]+(?:; SET [A-Z_]+ [\w ]+)*`,
+		func(s *session, _ context.Context, q request, _ []string) (*result, int64, *Error) {
+			return nil, 0, s.set(q.text)
+		}),
 	of(`BEGIN TRANSACTION`, func(s *session, _ context.Context, _ request, _ []string) (*result, int64, *Error) {
 		s.depth++
 		if s.settings["IMPLICIT_TRANSACTIONS"] == "ON" {

@@ -42,7 +42,7 @@ func newLoad(t *testing.T, w *world, rng *rand.Rand, clients int) *load {
 	var wg sync.WaitGroup
 	for i := range clients {
 		mine := rand.New(rand.NewPCG(rng.Uint64(), uint64(i)))
-		wg.Go(func() { l.client(ctx, mine) })
+		wg.Go(func() { l.client(t, ctx, mine) })
 	}
 	l.stop = func() { cancel(); wg.Wait() }
 	return l
@@ -55,7 +55,7 @@ func (l *load) acks(t *testing.T, n int64) {
 }
 
 // client proposes and decides until the context ends.
-func (l *load) client(ctx context.Context, rng *rand.Rand) {
+func (l *load) client(t *testing.T, ctx context.Context, rng *rand.Rand) {
 	for ctx.Err() == nil && l.next.Load() < l.items-64 {
 		n := l.seq.Add(1)
 		var p object
@@ -67,8 +67,10 @@ func (l *load) client(ctx context.Context, rng *rand.Rand) {
 			p = price(l.sku(), fmt.Sprintf("%d.50", 11+n), object{"idempotency_key": key})
 		case 6, 7: // two persons, or a place under a tight ceiling
 			p = price(l.sku(), fmt.Sprintf("%d.50", 11+n), object{"idempotency_key": key, "action_type": [...]string{"pair", "counted"}[n%2]})
-		case 8, 9, 10, 11, 12, 13, 14, 15:
+		case 8, 9, 10, 11, 12, 13:
 			p = contact(key, "update", fmt.Sprintf("new-%d", n), object{"idempotency_key": key})
+		case 14, 15:
+			p = l.mixed(t, n, key)
 		default:
 			p = contact(key, "once", fmt.Sprintf("new-%d", n), object{"idempotency_key": key})
 		}
@@ -89,6 +91,20 @@ func (l *load) client(ctx context.Context, rng *rand.Rand) {
 			l.settle(ctx, rng, a)
 		}
 	}
+}
+
+// mixed proposes a change of a target of the mixture, if there is one.
+func (l *load) mixed(t *testing.T, n int64, key string) object {
+	with := object{"idempotency_key": key}
+	switch {
+	case l.mix == nil:
+		return contact(key, "update", fmt.Sprintf("new-%d", n), with)
+	case n%3 == 0:
+		return merged(l.mix.part(t, 11+n), with)
+	case n%3 == 1:
+		return merged(l.mix.incident("help"), with)
+	}
+	return merged(l.mix.incident("desk"), with)
 }
 
 // settle brings an action to one of its possible ends.

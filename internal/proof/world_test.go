@@ -42,6 +42,7 @@ type world struct {
 	*gate
 	shop   *shop
 	target *target
+	mix    *mixture // nil for none
 	agent  *person
 	next   atomic.Int64 // the next unused item
 	items  int64

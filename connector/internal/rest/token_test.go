@@ -31,7 +31,7 @@ func (e *endpoint) token() *Token {
 func want(t *testing.T, token *Token, value string) {
 	t.Helper()
 	if got, failed := token.Get(t.Context()); got != value || (failed != nil) != (value == "") {
-		t.Errorf("after %s: token %q, %v, want %q", time.Since(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)), got, failed, value)
+		t.Errorf("at %s: token %q, %v, want %q", time.Now().Format(time.TimeOnly), got, failed, value)
 	}
 }
 

@@ -1,0 +1,177 @@
+package proof
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/mssqltest"
+	"github.com/gatehouse-dev/gatehouse/internal/snowtest"
+)
+
+// mixture is the targets of a storm beside the shop and the crm, which fakes stand for:
+//
+//	erp   class A, a database of SQL Server: the record of a change commits with it
+//	help  class B, ServiceNow with the business rule that compares the version
+//	desk  class C, ServiceNow as it comes: one automatic call
+//
+// They live in the test process and so survive every kill of the server. Each action has a row, or an
+// incident, of its own.
+type mixture struct {
+	erp  *mssqltest.Server
+	snow *snowtest.Server
+	url  string
+	rows atomic.Int64
+	// stall delays a request before its effect; nil for none.
+	stall atomic.Pointer[func(*http.Request)]
+}
+
+const mixturePassword = "pass-of-the-storm"
+
+func newMixture(t *testing.T) *mixture {
+	t.Helper()
+	m := &mixture{erp: mssqltest.New(t)}
+	err := m.erp.Exec(t.Context(), `CREATE TABLE parts (id VARCHAR(40) PRIMARY KEY, price NUMERIC(12,2), version BIGINT)`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.snow = snowtest.New(snowtest.Options{
+		Users: map[string]snowtest.User{"gate": {Password: mixturePassword}},
+		Rule: func(_ string, was, write map[string]string) bool {
+			expected := write["u_gatehouse_expected"]
+			delete(write, "u_gatehouse_expected")
+			return expected == "" || expected == was["sys_mod_count"]
+		},
+		Trouble: func(r *http.Request) snowtest.Trouble {
+			if stall := m.stall.Load(); stall != nil {
+				(*stall)(r)
+			}
+			return snowtest.Trouble{}
+		},
+	})
+	s := httptest.NewServer(m.snow)
+	t.Cleanup(func() {
+		s.CloseClientConnections()
+		s.Close()
+	})
+	m.url = s.URL
+	return m
+}
+
+// connectors continue the connectors of a configuration.
+func (m *mixture) connectors() string {
+	return strings.NewReplacer("ERP", m.erp.DSN(), "SNOW", m.url).Replace(`  erp:
+    type: sql
+    dsn: "ERP"
+    entities: {part: {table: parts, key: id, version: version}}
+  desk:
+    type: servicenow
+    instance: "SNOW"
+    allow_private: true
+    auth: {basic: {username: gate, password: {secret: snow}}}
+    tables: {incident: {}}
+  help:
+    type: servicenow
+    instance: "SNOW"
+    allow_private: true
+    auth: {basic: {username: gate, password: {secret: snow}}}
+    condition: {}
+    tables: {incident: {}}
+`)
+}
+
+// withSecret adds the mixture's to the secrets of a configuration.
+func (m *mixture) withSecret(configuration string) string {
+	return strings.Replace(configuration, "secrets: {", "secrets: {snow: "+mixturePassword+", ", 1)
+}
+
+// part proposes a price for a new row of the erp.
+func (m *mixture) part(t testing.TB, amount int64) object {
+	id := fmt.Sprintf("PART-%d", m.rows.Add(1))
+	if err := m.erp.Exec(t.Context(), `INSERT INTO parts VALUES ('`+id+`', '10.00', 1)`); err != nil {
+		t.Error(err)
+	}
+	return object{
+		"action_type": "price_change", "connector": "erp", "operation": "update",
+		"target":        object{"entity_type": "part", "entity_ref": id, "version": "1"},
+		"current_state": object{"price": "10.00"}, "proposed_change": object{"price": fmt.Sprintf("%d.50", amount)},
+	}
+}
+
+// incident proposes to take up a new incident of the desk, or of the help, which compares.
+func (m *mixture) incident(connector string) object {
+	id := m.snow.AddIncident(map[string]string{"short_description": "the storm"})
+	return object{
+		"action_type": "field_change", "connector": connector, "operation": "update",
+		"target":        object{"entity_type": "incident", "entity_ref": id, "version": "0"},
+		"current_state": object{"state": "1"}, "proposed_change": object{"state": "2"},
+	}
+}
+
+// effects counts the effects of each target's actions in its own ledger, by connector and reference.
+func (m *mixture) effects(t *testing.T) map[string]int {
+	t.Helper()
+	out := make(map[string]int)
+	rows, err := m.erp.DB.Query(`SELECT p.id, p.version - 1, count(r.tenant) FROM parts p
+		LEFT JOIN gatehouse_applied r ON r.entity = 'part/' || p.id GROUP BY p.id`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var id string
+		var changes, records int
+		if err := rows.Scan(&id, &changes, &records); err != nil {
+			t.Fatal(err)
+		}
+		if changes != records {
+			t.Errorf("invariant 5: %s has %d changes and %d records of them", id, changes, records)
+		}
+		out[id] = changes
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range m.snow.Writes() { // also one that wrote what was there: it was a second call
+		out[w.SysID]++
+	}
+	return out
+}
+
+// check holds each class to its promise: nothing twice, and nothing lost that was approved.
+func (m *mixture) check(t *testing.T, l *leg, actions map[string]*gatehouse.Action) {
+	t.Helper()
+	effects := m.effects(t)
+	for _, a := range actions {
+		class := map[string]string{"erp": "A", "help": "B", "desk": "C"}[a.Connector]
+		if class == "" {
+			continue
+		}
+		n := effects[a.Target.EntityRef]
+		delete(effects, a.Target.EntityRef)
+		if n > 1 {
+			t.Errorf("invariant 5: %s had %d effects on %s", a.ID, n, a.Connector)
+		}
+		switch {
+		case a.Status == gatehouse.StatusApplied && n != 1:
+			t.Errorf("%s is applied, but had %d effects on %s", a.ID, n, a.Connector)
+		case a.Status == gatehouse.StatusApplied:
+			l.add("applied with class "+class, 1)
+		case a.Status == gatehouse.StatusUnknown && class == "C":
+			l.add("unknown with class C", 1)
+		case a.Status == gatehouse.StatusUnknown, a.Status == gatehouse.StatusFailed:
+			t.Errorf("%s is %s on %s, of class %s", a.ID, a.Status, a.Connector, class)
+		case n != 0:
+			t.Errorf("%s is %s, but had an effect on %s", a.ID, a.Status, a.Connector)
+		}
+	}
+	for ref, n := range effects {
+		if n > 0 {
+			t.Errorf("invariant 4: %s was changed %d times for no action", ref, n)
+		}
+	}
+}
