@@ -103,7 +103,8 @@ Shows everything: what the server knows first, then each field before and after
 with its exact value, evaluations, the policy's reasons, the rationale in the
 agent's own words, votes, push and receipt. Nothing is cut; characters that do
 not show are made visible, such as <U+202E>. Those who may propose, decide or undo
-also see the target as it is now, where its connector can read it.
+also see the target as it is now, where its connector can read it. Those who
+decide, operate, administer or audit see what it would do, where it can be asked.
 
 Examples:
 
@@ -133,6 +134,7 @@ func (c *showCmd) Run(g *globals, api service) error {
 			}
 		}
 		s.Target = sheet.ReadTarget(a, func(id string) (*gatehouse.TargetState, error) { return api.ReadTarget(g.Ctx, id) })
+		s.Preview = sheet.AskPreview(a, func(id string) (*gatehouse.Preview, error) { return api.Preview(g.Ctx, id) })
 		s.Action(a)
 		return nil
 	})

@@ -17,6 +17,7 @@ func (c *Console) actionRoutes() []route {
 		{pattern: "GET /actions/{id}", handle: c.action},
 		{pattern: "GET /actions/{id}/live", background: true, handle: c.actionLive},
 		{pattern: "GET /actions/{id}/target", background: true, handle: c.actionTarget},
+		{pattern: "GET /actions/{id}/preview", background: true, handle: c.actionPreview},
 		{pattern: "GET /actions/{id}/reversal", background: true, handle: c.actionReversal},
 		{pattern: "GET /actions/{id}/record", background: true, handle: c.actionRecord},
 		{pattern: "GET /actions/{id}/standing", background: true, handle: c.actionStanding},
@@ -42,6 +43,8 @@ type actionPage struct {
 	// that state.
 	target  target
 	payload payload
+	// preview is what the target would do.
+	preview preview
 	// cannot is the reason why this person may not decide; nil when they may.
 	cannot error
 	// sealed hides the notes of earlier votes until this person has voted with a reason.
@@ -108,6 +111,7 @@ func (c *Console) openAction(v *view, id string, read bool) (*actionPage, error)
 		canEdit:   a.Status == gatehouse.StatusPending && v.has(gatehouse.RoleProposer) || v.mayEdit(a),
 		canRebase: a.CanRebase && v.has(gatehouse.RoleProposer, gatehouse.RoleApprover), once: v.requestID,
 	}
+	p.preview.canAsk = c.canPreview(v, a)
 	p.readsReversal = p.canReverse && c.cfg.Targets.CanReadTarget(a)
 	if read {
 		p.target = c.readTarget(v, a)
@@ -169,6 +173,9 @@ func (c *Console) action(v *view) error {
 	p, err := c.openAction(v, v.r.PathValue("id"), v.query("read") != "")
 	if err != nil {
 		return err
+	}
+	if v.query("read") != "" {
+		c.askPreview(v, p)
 	}
 	return v.showAction(http.StatusOK, p)
 }

@@ -79,6 +79,9 @@ func (c *Console) inbox(v *view) error {
 		}
 		p.detail.back = q.with("").url()
 		p.detail.next = q.with("")
+		if v.query("read") != "" {
+			c.askPreview(v, p.detail)
+		}
 	}
 	if q.Done != "" {
 		if p.done, err = c.cfg.Actions.FindAction(v.ctx, q.Done); err != nil && gatehouse.CodeOf(err) != gatehouse.CodeNotFound {

@@ -11,11 +11,15 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/gate"
 )
 
-// TargetReader reads the targets of pending actions, and of the reversals of applied ones.
+// TargetReader reads the targets of pending actions, and of the reversals of applied ones, and asks
+// what pending actions would do.
 type TargetReader interface {
 	// CanReadTarget decides without a call to the target.
 	CanReadTarget(a *gatehouse.Action) bool
 	ReadTarget(ctx context.Context, id string) (*gatehouse.TargetState, error)
+	// CanPreview decides without a call to the target.
+	CanPreview(a *gatehouse.Action) bool
+	Preview(ctx context.Context, id string) (*gatehouse.Preview, error)
 }
 
 // The limits for reading targets on behalf of open pages.

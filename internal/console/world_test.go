@@ -3,6 +3,7 @@ package console_test
 import (
 	"cmp"
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -47,6 +48,9 @@ type world struct {
 	gone    bool           // the target was removed elsewhere
 	state   gatehouse.JSON // what it is then, where that matters
 	ahead   time.Duration  // how far the clock was advanced
+	// would is what the target would do, nil where it cannot be asked; mute keeps it from answering.
+	would *gatehouse.Preview
+	mute  bool
 }
 
 // now is the clock of the store and of the pages.
@@ -81,6 +85,21 @@ func (x targets) ReadState(context.Context, *gatehouse.Action) (gatehouse.Target
 		return gatehouse.TargetState{Gone: true}, nil
 	}
 	return gatehouse.TargetState{Matches: !x.w.drift, CurrentState: cmp.Or(x.w.state, `{"price":"11.11"}`)}, nil
+}
+
+func (x targets) Previews(*gatehouse.Action) bool {
+	x.w.mu.Lock()
+	defer x.w.mu.Unlock()
+	return x.w.would != nil
+}
+
+func (x targets) Preview(context.Context, *gatehouse.Action) (gatehouse.Preview, error) {
+	x.w.mu.Lock()
+	defer x.w.mu.Unlock()
+	if x.w.mute {
+		return gatehouse.Preview{}, errors.New("the target is down")
+	}
+	return *x.w.would, nil
 }
 
 // template is a file with the store's tables.

@@ -43,6 +43,8 @@ type Sheet struct {
 	Before *gatehouse.Action
 	// Target is the target of the action shown, as it was read.
 	Target Target
+	// Preview is what that target would do.
+	Preview Preview
 }
 
 // LabelWidth is how many columns labels take on a terminal.
@@ -134,6 +136,7 @@ func (s *Sheet) Action(a *gatehouse.Action) {
 	s.edited(a)
 	s.moved(a)
 	s.change(a)
+	s.previewed(a)
 	s.Evaluations(a)
 	s.Policy(a)
 	if a.Rationale != "" {

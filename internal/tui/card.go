@@ -34,6 +34,8 @@ type view struct {
 	answersFor []string
 	// target is the action's target as it was read.
 	target sheet.Target
+	// preview is what the target would do.
+	preview sheet.Preview
 }
 
 // pager writes the lines of a page.
@@ -52,6 +54,7 @@ func cardPage(a *gatehouse.Action, v view) page {
 	p.text("", "")
 	p.change(p.targetNow(a))
 	p.artifact(a)
+	p.previewed(a)
 	p.payload = len(p.lines)
 	p.evaluations(a)
 	if v.why {
@@ -83,6 +86,30 @@ func (p *pager) targetNow(a *gatehouse.Action) *gatehouse.Action {
 		p.indented(term.Yellow, "  ! ", sheet.MovedText(c))
 	}
 	return b.Shown
+}
+
+// previewed adds what the target would do.
+func (p *pager) previewed(a *gatehouse.Action) {
+	lines := p.preview.Lines(a)
+	if len(lines) == 0 {
+		return
+	}
+	title := "What " + a.Connector + " would do"
+	if asked := p.preview.Answer; asked != nil {
+		title += ", asked " + term.Distance(p.now, asked.AskedAt)
+	}
+	p.head(title)
+	for _, l := range lines {
+		switch {
+		case l.Quote:
+			p.quote(l.Text)
+		case l.Bad:
+			p.hunk()
+			p.indented(term.Yellow, "  ! ", l.Text)
+		default:
+			p.indented("", "    ", l.Text)
+		}
+	}
 }
 
 // text adds a text of one line, wrapped to the width.

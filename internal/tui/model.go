@@ -67,6 +67,7 @@ type item struct {
 	// rebases: the server or the target said so, and the gate can read the present state.
 	rebases bool
 	target  sheet.Target
+	preview sheet.Preview
 	picked  bool // for a decision in bulk
 }
 
@@ -91,6 +92,8 @@ func (m *reviewer) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.paste(msg.Content)
 	case targetRead:
 		return m, m.targetArrived(msg)
+	case previewed:
+		return m, m.previewArrived(msg)
 	case armMsg:
 		m.armed = m.armed || int(msg) == m.cards
 	case loaded:
@@ -124,7 +127,7 @@ func (m *reviewer) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 func (m *reviewer) appear() tea.Cmd {
 	m.top, m.seen, m.whole = 0, 0, false
 	m.layout()
-	return tea.Batch(m.rest(), m.readTarget())
+	return tea.Batch(m.rest(), m.readTarget(), m.askPreview())
 }
 
 // layout lays the card out anew, where the person is in it.
@@ -139,7 +142,7 @@ func (m *reviewer) layout() {
 		a := m.items[m.at].action
 		m.page = cardPage(a, view{
 			width: max(m.width-1, minColumns), color: m.color, why: m.why, whole: m.whole, now: m.now(),
-			answersFor: m.answersFor(a), target: m.items[m.at].target,
+			answersFor: m.answersFor(a), target: m.items[m.at].target, preview: m.items[m.at].preview,
 			// At L5 nobody sees the votes of others before the own.
 			silent: a.Status == gatehouse.StatusPending && a.RiskLevel >= gatehouse.L5 && !m.items[m.at].voted,
 		})

@@ -50,6 +50,46 @@ func (m *reviewer) targetArrived(msg targetRead) tea.Cmd {
 	return m.rest()
 }
 
+// previewed is what the target of a card would do.
+type previewed struct {
+	item    *item
+	digest  gatehouse.Digest
+	preview sheet.Preview
+}
+
+// askPreview asks the target of the card on the screen; nil where it cannot be asked.
+func (m *reviewer) askPreview() tea.Cmd {
+	if m.place != onCard || m.at >= len(m.items) || !m.items[m.at].action.CanPreview {
+		return nil
+	}
+	it := m.items[m.at]
+	a := it.action
+	return func() tea.Msg {
+		return previewed{it, a.Digest, sheet.AskPreview(a, func(id string) (*gatehouse.Preview, error) {
+			return m.api.Preview(m.g.Ctx, id)
+		})}
+	}
+}
+
+// previewArrived shows what the target would do. If that is not as proposed, the keys that decide
+// rest again.
+func (m *reviewer) previewArrived(msg previewed) tea.Cmd {
+	it := msg.item
+	if it.action.Digest != msg.digest {
+		return nil
+	}
+	it.preview = msg.preview
+	lines := msg.preview.Lines(it.action)
+	if len(lines) == 0 || m.place != onCard || m.at >= len(m.items) || m.items[m.at] != it {
+		return nil
+	}
+	m.layout()
+	if !lines[0].Bad {
+		return nil
+	}
+	return m.rest()
+}
+
 // rest keeps the keys that decide inert for a moment.
 func (m *reviewer) rest() tea.Cmd {
 	m.armed = false

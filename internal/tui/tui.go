@@ -19,6 +19,7 @@ type Service interface {
 	gatehouse.ActionService
 	ListDelegations(ctx context.Context) ([]*gatehouse.Delegation, error)
 	ReadTarget(ctx context.Context, id string) (*gatehouse.TargetState, error)
+	Preview(ctx context.Context, id string) (*gatehouse.Preview, error)
 }
 
 // Config says who reviews what.

@@ -179,6 +179,8 @@ document.addEventListener("htmx:after:swap", (e) => {
   const ctx = e.detail?.ctx;
   const facts = ctx?.target?.id === "facts" && $("#facts[data-differs]");
   if (facts) { hush(); say("The target is not as the agent says. " + $(".sentence", facts).textContent); }
+  const would = ctx?.target?.id === "preview" && $("#preview[data-bad] .preview-says");
+  if (would) { hush(); say(would.textContent); }
   if (ctx?.target?.id === "facts") $(".decision:has(.pop[open])")?.scrollIntoView({ block: "nearest" });
   if (ctx?.target && ctx.target.id !== "detail") return; // a pill or a mark; the text being read has not changed
   if (ctx && ctx.changes !== changes) changed();

@@ -1,0 +1,91 @@
+package card
+
+import (
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// Preview is a preview in words. Texts from the target are raw: see [Visible].
+type Preview struct {
+	// Says is the result in one line: "1 row would change, as proposed".
+	Says string
+	// Bad is true when the result is not what was proposed.
+	Bad bool
+	// Detail and Quote are why the target would refuse, and its own words, "" for none.
+	Detail, Quote string
+	Fields        []PreviewField
+	// More and Undo are sentences, "" for none.
+	More, Undo string
+	// Lasting is true when the change cannot be undone.
+	Lasting bool
+}
+
+// PreviewField is a field that would change.
+type PreviewField struct {
+	Name          string
+	Before, After Value
+	// Note says how the value differs from the proposal; "" when it does not.
+	Note string
+	// Proposed is the proposed value, where the one after is another.
+	Proposed Value
+	Bad      bool
+}
+
+// DescribePreview puts a preview into words; false when there is none.
+func DescribePreview(connector string, p *gatehouse.Preview) (out Preview, ok bool) {
+	if p == nil || p.None != "" {
+		return out, false
+	}
+	also := 0
+	for _, c := range p.Changes {
+		f := PreviewField{Name: previewName(c), Before: NewValue(c.Before), After: NewValue(c.After), Proposed: NewValue(c.Proposed)}
+		switch c.How {
+		case gatehouse.PreviewDiffers:
+			f.Bad, f.Note = true, "proposed"
+		case gatehouse.PreviewAlso:
+			also++
+			f.Bad, f.Note = true, "not in the proposal"
+		}
+		out.Fields = append(out.Fields, f)
+	}
+	if p.More > 0 {
+		out.More = "And " + counted(p.More, "more field") + "."
+	}
+	switch f := p.Failure; {
+	case f != nil:
+		out.Says, out.Bad, out.Detail, out.Quote = connector+" would refuse this", true, f.Detail, f.TargetSays
+		if strings.Contains(f.Detail, f.TargetSays) {
+			out.Quote = ""
+		}
+	case p.Differs:
+		out.Says, out.Bad = previewRows(p)+", but not as proposed", true
+	case also > 0:
+		out.Says, out.Bad = previewRows(p)+", with "+counted(also, "field")+" that the proposal does not name", true
+	default:
+		out.Says = previewRows(p) + ", as proposed"
+	}
+	if u := p.Undo; u != nil && p.Failure == nil {
+		out.Undo, out.Lasting = "Can be undone.", !u.Possible
+		if out.Lasting {
+			out.Undo = "Cannot be undone: " + u.Why + "."
+		}
+	}
+	return out, true
+}
+
+func previewRows(p *gatehouse.Preview) string {
+	if p.Rows == 0 {
+		return "The change would be made"
+	}
+	return counted(p.Rows, "record") + " would change"
+}
+
+// previewName is the name of a field: its steps, after the record's name in a bulk operation.
+func previewName(c gatehouse.PreviewChange) string {
+	name := strings.Join(Steps(c.Path), "/")
+	if c.Ref != "" {
+		return c.Ref + ": " + name
+	}
+	return name
+}

@@ -1,0 +1,66 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/card"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
+)
+
+// preview is what the target of an action would do.
+type preview struct {
+	card.Preview
+	// shows is set when there is a preview, asked at the time at; why says why the target did
+	// not answer.
+	shows bool
+	at    time.Time
+	why   string
+	// canAsk is set when this person may have the target asked; asked, when it was.
+	canAsk, asked bool
+}
+
+func (c *Console) canPreview(v *view, a *gatehouse.Action) bool {
+	return v.person != nil && gate.MayPreview(v.person) && c.cfg.Targets.CanPreview(a)
+}
+
+// askPreview asks the target what the action would do. A target that does not answer does not fail
+// the page.
+func (c *Console) askPreview(v *view, p *actionPage) {
+	if !p.preview.canAsk {
+		return
+	}
+	p.preview.asked = true
+	got, err := c.cfg.Targets.Preview(v.ctx, p.a.ID)
+	if err != nil {
+		p.preview.why = asError(err).Detail
+		return
+	}
+	p.preview.at = got.AskedAt
+	p.preview.Preview, p.preview.shows = card.DescribePreview(p.a.Connector, got)
+}
+
+// actionPreview serves the part of an action's page that says what the target would do.
+func (c *Console) actionPreview(v *view) error {
+	a, err := c.cfg.Actions.FindAction(v.ctx, v.r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	p := &actionPage{a: a, preview: preview{canAsk: c.canPreview(v, a)}}
+	if to := localPath(v.query("return")); isInbox(to) {
+		p.back, p.next = to, queryOf(to)
+	}
+	c.askPreview(v, p)
+	return v.write(http.StatusOK, previewPart(v, p))
+}
+
+// previewPath is the URL of that part.
+func previewPath(p *actionPage) string {
+	q := url.Values{}
+	if p.back != "" {
+		q.Set("return", p.back)
+	}
+	return actionPath(p.a.ID) + "/preview?" + q.Encode()
+}

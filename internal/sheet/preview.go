@@ -1,0 +1,101 @@
+package sheet
+
+import (
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/card"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
+)
+
+// Preview is what the target of a pending action would do, nil when it was not asked, and why it did
+// not answer.
+type Preview struct {
+	Answer *gatehouse.Preview
+	Why    string
+}
+
+// AskPreview asks the target of an action, where it can be asked. The result is empty when the
+// caller may not ask.
+func AskPreview(a *gatehouse.Action, ask func(id string) (*gatehouse.Preview, error)) Preview {
+	if !a.CanPreview {
+		return Preview{}
+	}
+	p, err := ask(a.ID)
+	if gatehouse.CodeOf(err) == gatehouse.CodeBusy {
+		return Preview{Why: err.Error()}
+	}
+	if err != nil {
+		return Preview{}
+	}
+	return Preview{Answer: p}
+}
+
+// PreviewLine is one line of a preview; Bad marks what is not as proposed.
+type PreviewLine struct {
+	Text string
+	// Quote is set for a text in the target's words.
+	Quote, Bad bool
+}
+
+// Lines describes the preview; none when there is nothing to say.
+func (p Preview) Lines(a *gatehouse.Action) (list []PreviewLine) {
+	add := func(bad bool, text string) {
+		if text != "" {
+			list = append(list, PreviewLine{Text: text, Bad: bad})
+		}
+	}
+	if p.Why != "" {
+		add(false, "not known: "+p.Why)
+		return list
+	}
+	d, ok := card.DescribePreview(a.Connector, p.Answer)
+	if !ok {
+		return nil
+	}
+	add(d.Bad, d.Says)
+	add(d.Bad, d.Detail)
+	if d.Quote != "" {
+		list = append(list, PreviewLine{Text: d.Quote, Quote: true})
+	}
+	for _, f := range d.Fields {
+		text := term.Safe(f.Name) + " " + previewValue(f.Before) + " → " + previewValue(f.After)
+		if f.Proposed.Type != card.Absent {
+			text += " (proposed: " + previewValue(f.Proposed) + ")"
+		} else if f.Note != "" {
+			text += " (" + f.Note + ")"
+		}
+		add(f.Bad, text)
+	}
+	add(false, d.More)
+	add(false, d.Undo)
+	return list
+}
+
+func previewValue(v card.Value) string {
+	if v.Type == card.Absent {
+		return "(none)"
+	}
+	return term.Safe(string(v.JSON))
+}
+
+// previewed writes what the target would do.
+func (s *Sheet) previewed(a *gatehouse.Action) {
+	lines := s.Preview.Lines(a)
+	if len(lines) == 0 {
+		return
+	}
+	title := "What " + term.Safe(a.Connector) + " would do"
+	if p := s.Preview.Answer; p != nil {
+		title += ", asked " + s.When(p.AskedAt)
+	}
+	s.Head(title)
+	for _, l := range lines {
+		switch {
+		case l.Quote:
+			s.quote(l.Text)
+		case l.Bad:
+			s.Item("! " + l.Text)
+		default:
+			s.Item(l.Text)
+		}
+	}
+}
