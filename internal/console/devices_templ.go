@@ -59,7 +59,7 @@ func devicesBody(v *view, p *devicesView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		if len(p.list) == 0 {
+		if p.on && len(p.list) == 0 {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "<p class=\"muted\">None.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

@@ -3,6 +3,7 @@ package console
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -41,6 +42,17 @@ type messagesView struct {
 	more     string
 	// tested is the test message that was just sent, nil for none.
 	tested *gatehouse.Notification
+}
+
+// channelsOf lists the channels of the page's messages.
+func (p *messagesView) channelsOf() (names []string) {
+	for _, n := range p.list {
+		if !slices.Contains(names, n.Channel) {
+			names = append(names, n.Channel)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 func (c *Console) messages(v *view) error { return c.showMessages(v, &messagesView{}) }

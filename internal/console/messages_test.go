@@ -30,7 +30,7 @@ func TestMessages(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := olga.get("/settings/messages?show=failed").want(http.StatusOK)
-	page.has("Approval asked", "via mail", "3 attempts.", testid("retry")).lacks("<script>alert(1)")
+	page.has("Approval asked", "via mail", "3 attempts.", testid("retry"), testid("retry-failed-mail")).lacks("<script>alert(1)")
 	aud.get("/settings/messages").want(http.StatusOK).has("via mail").lacks(testid("retry"))
 	ana.post("/settings/messages/retry", "id", "ntf_1").want(http.StatusForbidden)
 	aud.post("/settings/messages/retry", "id", "ntf_1").want(http.StatusForbidden)

@@ -1,6 +1,8 @@
 package hook
 
 import (
+	"bytes"
+	"slices"
 	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -10,6 +12,16 @@ import (
 func CheckSecret(kind, secret string) error {
 	_, err := parseSecrets(kind, []byte(secret))
 	return err
+}
+
+// ShareKey reports whether two receivers accept the same key, and so each other's webhooks: no signature
+// names the receiver.
+func ShareKey(kind, secret, otherKind, otherSecret string) bool {
+	keys, err := parseSecrets(kind, []byte(secret))
+	others, otherErr := parseSecrets(otherKind, []byte(otherSecret))
+	return err == nil && otherErr == nil && slices.ContainsFunc(keys, func(key []byte) bool {
+		return slices.ContainsFunc(others, func(other []byte) bool { return bytes.Equal(key, other) })
+	})
 }
 
 // TargetFields are the JSON pointers (RFC 6901) of what a report of a changed target

@@ -223,7 +223,7 @@ var shownLimits = card.Limits{Fields: MaxDiffLines, Value: maxLine / 2, Keys: 1,
 // offer adds the complete question and the possible decisions to a message that is kept up to date.
 func (n *Notifier) offer(tx gatehouse.ReadTx, k Keeper, m *Message, a *gatehouse.Action) error {
 	m.Facts = append(m.Facts,
-		Fact{"Writes", line(a.Connector+" "+a.Operation+" on "+a.Target.EntityType+" "+a.Target.EntityRef, maxLine)},
+		Fact{"Writes", line(writes(a), maxWhy)},
 		Fact{"Policy", line(strings.TrimSuffix(
 			fmt.Sprintf("version %d: %s", a.Policy.Version, strings.Join(a.Policy.Rules, ", ")), ": "), maxLine)},
 	)
@@ -257,6 +257,24 @@ func (n *Notifier) offer(tx gatehouse.ReadTx, k Keeper, m *Message, a *gatehouse
 		d.Approve, d.Reject = true, true
 	}
 	return nil
+}
+
+// writes names the operation and the fields that it changes.
+func writes(a *gatehouse.Action) string {
+	text := a.Connector + " " + a.Operation + " on " + a.Target.EntityType + " " + a.Target.EntityRef
+	if n := len(a.Target.EntityRefs); n > 0 {
+		text = fmt.Sprintf("%s %s on %d of %s", a.Connector, a.Operation, n, a.Target.EntityType)
+	}
+	var fields []string
+	for _, c := range card.Changes(a) {
+		if c.Kind != card.Same && !slices.Contains(fields, c.Path) {
+			fields = append(fields, c.Path)
+		}
+	}
+	if len(fields) == 0 {
+		return text
+	}
+	return text + ": " + strings.Join(fields, ", ")
 }
 
 // cut reports whether a message omits a part of the sentence or of the change.

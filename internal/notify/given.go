@@ -1,7 +1,6 @@
 package notify
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,26 +8,26 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// given are the facts that a proposer sends for the reviewer: what its work belongs to, what
-// evaluators said, and the size of a text diff.
+// given are the facts that a proposer sends for the reviewer: why, what its work belongs to and how far
+// it is, what evaluators said, and the size of a text diff.
 func given(a *gatehouse.Action) (facts []Fact) {
-	var about map[string]json.RawMessage
-	_ = json.Unmarshal([]byte(a.Context), &about) // not an object: there is nothing to say
+	if a.Rationale != "" {
+		facts = append(facts, Fact{"Rationale of the proposer", line(a.Rationale, maxWhy)})
+	}
 	var work []string
 	for _, name := range []string{"project_id", "feature", "edge", "iteration"} {
-		text := string(about[name]) // of a number, exactly as it was sent
-		if strings.HasPrefix(text, `"`) {
-			_ = json.Unmarshal(about[name], &text) // it was parsed before
-		}
-		if text != "" && text != "null" {
-			work = append(work, strings.TrimSuffix(name, "_id")+" "+text)
+		if value, ok := a.Context.Get(name); ok && value != "null" && value != `""` {
+			work = append(work, strings.TrimSuffix(name, "_id")+" "+words(value))
 		}
 	}
 	if len(work) > 0 {
 		facts = append(facts, Fact{"Work", line(strings.Join(work, ", "), maxLine)})
 	}
+	if state, ok := a.Context.Get("feature_vector_state"); ok && state != "null" {
+		facts = append(facts, Fact{"State of the work", line(words(state), maxWhy)})
+	}
 	if len(a.Evaluations) > 0 {
-		facts = append(facts, Fact{"Evaluations", line(evaluations(a.Evaluations), maxWhy)})
+		facts = append(facts, Fact{"Evaluations", line(evaluations(a.Evaluations), 2*maxWhy)})
 	}
 	if d := a.ArtifactDiff; d != nil {
 		text := d.Type
@@ -43,6 +42,42 @@ func given(a *gatehouse.Action) (facts []Fact) {
 	return facts
 }
 
+// words writes a JSON value as text: "current_edge design; edges_completed intent, requirements". Numbers
+// stay exactly as they were sent.
+func words(v gatehouse.JSON) string {
+	if text, ok := v.Text(); ok {
+		return text
+	}
+	var parts []string
+	if fields, err := v.Fields(); err == nil {
+		for _, f := range fields {
+			parts = append(parts, f.Name+" "+words(f.Value))
+		}
+		return strings.Join(parts, "; ")
+	}
+	if list, err := v.Elements(); err == nil {
+		for _, one := range list {
+			parts = append(parts, words(one))
+		}
+		return strings.Join(parts, ", ")
+	}
+	return string(v)
+}
+
+// shortened names the facts that do not fit.
+func shortened(facts []Fact) []Fact {
+	var labels []string
+	for _, f := range facts {
+		if strings.Contains(f.Value, "…") {
+			labels = append(labels, f.Label)
+		}
+	}
+	if len(labels) == 0 {
+		return nil
+	}
+	return []Fact{{"Shortened here", strings.Join(labels, ", ") + ". Gatehouse shows all of it."}}
+}
+
 // evaluations lists what evaluators said. Failures and warnings come first, since the end may be cut.
 func evaluations(list []gatehouse.Evaluation) string {
 	order := []string{"fail", "warn", "pass"}
@@ -55,6 +90,9 @@ func evaluations(list []gatehouse.Evaluation) string {
 		texts[i] = e.Name + " (" + e.Kind + ") " + e.Result
 		if e.Confidence != "" {
 			texts[i] += ", confidence " + string(e.Confidence)
+		}
+		if e.Details != "" {
+			texts[i] += ": " + line(e.Details, maxLine/2)
 		}
 	}
 	return strings.Join(texts, "; ")

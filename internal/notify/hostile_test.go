@@ -28,6 +28,14 @@ func (w *world) hostile(text string) *gatehouse.Action {
 		CurrentState:   gatehouse.ObjectJSON(gatehouse.Member{Name: "title", Value: `"old"`}),
 		ProposedChange: gatehouse.ObjectJSON(gatehouse.Member{Name: "title", Value: quoted}),
 		Rationale:      text,
+		Context: gatehouse.ObjectJSON(
+			gatehouse.Member{Name: "feature", Value: quoted},
+			gatehouse.Member{Name: "feature_vector_state", Value: gatehouse.ObjectJSON(
+				gatehouse.Member{Name: "current_edge", Value: gatehouse.ArrayJSON(quoted)},
+			)},
+		),
+		Evaluations:  []gatehouse.Evaluation{{Name: "check", Kind: "human", Result: "warn", Details: text}},
+		ArtifactDiff: &gatehouse.ArtifactDiff{Type: "spec", Summary: text},
 	})
 	if err != nil {
 		w.t.Fatal(err)

@@ -56,6 +56,8 @@ type Message struct {
 	// with the link; "" if the link needs none.
 	Signed bool
 	Code   string
+	// Until is when a signed link expires.
+	Until string
 	// Unsubscribe is a URL that switches off the recipient's digests on the channel; "" for none.
 	Unsubscribe string
 	// Card is the Ref of the message that asked for the approval on this channel, "" for none.
@@ -109,7 +111,8 @@ func (n *Notifier) sign(ctx context.Context, c *Configured, m *Message) {
 		return
 	}
 	m.Link = strings.TrimSuffix(n.config.PublicURL, "/") + gatehouse.ReviewPath(l.ID, "") + "?token=" + l.Token
-	m.Signed, m.Code = true, l.Code
+	m.Signed, m.Code, m.Until = true, l.Code, l.ExpiresAt.UTC().Format("2006-01-02 15:04 MST")
+	m.Facts = append(m.Facts, Fact{"Review", l.ID})
 }
 
 // signUnsubscribe adds the link by which a person switches off digests on the channel.
@@ -329,7 +332,7 @@ func (n *Notifier) about(m *Message, a *gatehouse.Action) {
 			m.Facts = append(m.Facts, Fact{"Error", line(a.Failure.Code+": "+a.Failure.Detail, maxWhy)})
 		}
 	}
-	m.Facts = append(m.Facts, Fact{"Action", a.ID})
+	m.Facts = append(append(m.Facts, shortened(m.Facts)...), Fact{"Action", a.ID})
 }
 
 // iteration says, for a repeated question, its number and why the previous iteration was rejected.

@@ -92,10 +92,13 @@ func TestGiven(t *testing.T) {
 		ActionType: "price_change", Connector: "shop", Operation: "update",
 		Target:         gatehouse.Target{EntityType: "item", EntityRef: "walnuts"},
 		ProposedChange: `{"amount":"12"}`, OnBehalfOf: "bo",
-		Context: `{"project_id":"apollo","feature":"checkout","iteration":12345678901234567890,"edge":"code<b>"}`,
+		Context: `{"edge":"code<b>","feature":"checkout","feature_vector_state":{"convergence_progress":` +
+			`"2/3 evaluators passed","edges_completed":["intent","requirements"]},` +
+			`"iteration":12345678901234567890,"project_id":"apollo"}`,
+		Rationale: strings.Repeat("because ", 100),
 		Evaluations: []gatehouse.Evaluation{
 			{Name: "schema", Kind: "deterministic", Result: "pass"},
-			{Name: "review", Kind: "probabilistic", Result: "warn", Confidence: "0.820"},
+			{Name: "review", Kind: "probabilistic", Result: "warn", Confidence: "0.820", Details: "no tests"},
 			{Name: "tests", Kind: "deterministic", Result: "fail"},
 		},
 		ArtifactDiff: &gatehouse.ArtifactDiff{
@@ -112,12 +115,17 @@ func TestGiven(t *testing.T) {
 	for where, text := range texts {
 		for _, want := range []string{
 			"project apollo, feature checkout, edge code<b>, iteration 12345678901234567890",
-			"tests (deterministic) fail; review (probabilistic) warn, confidence 0.820; schema (deterministic) pass",
+			"tests (deterministic) fail; review (probabilistic) warn, confidence 0.820: no tests; schema (deterministic) pass",
+			"State of the work", "convergence_progress 2/3 evaluators passed; edges_completed intent, requirements",
+			"Rationale of the proposer", "because because", "Rationale of the proposer. Gatehouse shows all of it.",
 			"spec, 120 lines added, 4 removed: adds a step", "act_", "Time left",
 		} {
 			if !strings.Contains(text, want) {
 				t.Errorf("%s lacks %q:\n%s", where, want, text)
 			}
 		}
+	}
+	if text, want := texts["the card"], "shop update on item walnuts: /amount"; !strings.Contains(text, want) {
+		t.Errorf("the card lacks %q:\n%s", want, text)
 	}
 }

@@ -138,7 +138,7 @@ func (l *Looker) All(ctx context.Context, cfg *config.Config) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Hooks.Targets)) {
 		looks = append(looks, look{"target reports " + name, func(l *Looker, as string) {
-			l.targetSource(as, cfg.Hooks.Targets[name], s)
+			l.targetSource(as, name, cfg.Hooks.Targets, s)
 		}})
 	}
 	for _, p := range cfg.SignIn.OIDC {
@@ -271,12 +271,13 @@ func (l *Looker) channel(name string, entry config.Channel, cfg *config.Config, 
 }
 
 // targetSource looks at the secret of a source of reports as serve does.
-func (l *Looker) targetSource(name string, entry config.TargetSource, s *secretUse) {
-	if _, err := newTargetSource(entry, s.get); err != nil {
-		l.add(name, term.CheckFail, "%v", err)
+func (l *Looker) targetSource(as, name string, all map[string]config.TargetSource, s *secretUse) {
+	entry, err := newTargetSource(name, all, s.get)
+	if err != nil {
+		l.add(as, term.CheckFail, "%v", err)
 		return
 	}
-	l.add(name, term.CheckOK, "%s signs for %s of tenant %s", entry.Kind, entry.Connector, entry.Tenant)
+	l.add(as, term.CheckOK, "%s signs for %s of tenant %s", entry.Kind, entry.Connector, entry.Tenant)
 }
 
 // model asks a provider for its list of models, which costs nothing and needs

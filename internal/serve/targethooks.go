@@ -25,13 +25,26 @@ type targetSource struct {
 	secret string
 }
 
-// newTargetSource fails when the kind of signature cannot use the secret.
-func newTargetSource(entry config.TargetSource, secret func(string) (string, error)) (*targetSource, error) {
+// newTargetSource fails when the kind of signature cannot use the secret, and when another source accepts
+// it: the holder of one secret could report for both.
+func newTargetSource(
+	name string, all map[string]config.TargetSource, secret func(string) (string, error),
+) (*targetSource, error) {
+	entry := all[name]
 	value, err := secret(entry.Secret)
 	if err != nil {
 		return nil, err
 	}
-	return &targetSource{entry, value}, hook.CheckSecret(entry.Kind, value)
+	if err := hook.CheckSecret(entry.Kind, value); err != nil {
+		return nil, err
+	}
+	for _, other := range slices.Sorted(maps.Keys(all)) {
+		text, err := secret(all[other].Secret)
+		if other != name && err == nil && hook.ShareKey(entry.Kind, value, all[other].Kind, text) {
+			return nil, fmt.Errorf("hooks.targets.%s has the same secret: give each source its own", other)
+		}
+	}
+	return &targetSource{entry, value}, nil
 }
 
 // targetHooks takes the reports of the configured sources.
@@ -44,8 +57,8 @@ type targetHooks struct {
 
 func newTargetHooks(n *Node, metrics prometheus.Registerer) (*targetHooks, error) {
 	t := &targetHooks{gate: n.Gate, log: n.Log, sources: make(map[string]*targetSource)}
-	for name, entry := range n.config.Hooks.Targets {
-		s, err := newTargetSource(entry, n.config.Secret)
+	for _, name := range slices.Sorted(maps.Keys(n.config.Hooks.Targets)) {
+		s, err := newTargetSource(name, n.config.Hooks.Targets, n.config.Secret)
 		if err != nil {
 			return nil, fmt.Errorf("hooks.targets.%s: %w", name, err)
 		}

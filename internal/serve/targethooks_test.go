@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
@@ -168,18 +169,24 @@ func TestSignedReports(t *testing.T) {
 	}
 }
 
-// TestReportSecrets: a secret that the kind cannot use stops the server, and config
-// check tells of it.
+// TestReportSecrets: a secret that the kind cannot use, and one that two sources accept, stop the server, and
+// config check tells of them.
 func TestReportSecrets(t *testing.T) {
 	t.Parallel()
 	cfg, err := config.Parse("gatehouse.yaml", []byte(`
 connectors: {erp: {type: worker, operations: {print: {}}}}
-secrets: {bad: "not base64", good: whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw}
+secrets:
+  bad: "not base64"
+  good: whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw
+  old: "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"
+  both: "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSx\nC2FVsBQIhrscChlQIMV+b5sSYspob7oD"
 hooks:
   targets:
     a: {connector: erp, secret: bad, entity_type: item, entity_ref: /id}
     b: {connector: erp, secret: bad, kind: github, entity_type: item, entity_ref: /id}
     c: {connector: erp, secret: good, entity_type: item, entity_ref: /id}
+    d: {connector: erp, secret: old, entity_type: item, entity_ref: /id}
+    e: {connector: erp, secret: both, entity_type: item, entity_ref: /id}
 `))
 	if err != nil {
 		t.Fatal(err)
@@ -194,7 +201,8 @@ hooks:
 		}
 	}
 	if got["target reports a"] != term.CheckFail || got["target reports b"] != term.CheckOK ||
-		got["target reports c"] != term.CheckOK {
+		got["target reports c"] != term.CheckOK || got["target reports d"] != term.CheckFail ||
+		got["target reports e"] != term.CheckFail {
 		t.Errorf("%v", got)
 	}
 	n, err := Open(t.Context(), t.TempDir(), cfg, slog.New(slog.DiscardHandler))
@@ -204,7 +212,11 @@ hooks:
 	if _, err := n.Gate.Bootstrap(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Start(n, "127.0.0.1:0"); err == nil || !strings.Contains(err.Error(), "hooks.targets.a:") {
-		t.Errorf("served with an unusable secret: %v", err)
+	for _, unusable := range []string{"a", "d"} {
+		maps.DeleteFunc(cfg.Hooks.Targets, func(name string, _ config.TargetSource) bool { return name < unusable })
+		_, err := Start(n, "127.0.0.1:0")
+		if err == nil || !strings.Contains(err.Error(), "hooks.targets."+unusable) {
+			t.Errorf("served with an unusable secret: %v", err)
+		}
 	}
 }

@@ -20,7 +20,8 @@ var page = template.Must(template.New("mail").Parse(`<!doctype html>
 {{end}}</table>{{end}}
 {{if .Link}}<p><a href="{{.Link}}">{{if .Signed}}Review{{else}}Review in Gatehouse{{end}}</a></p>{{end}}
 {{with .Code}}<p>Code: <b>{{.}}</b>. The page asks for it, unless you are signed in.</p>{{end}}
-{{if .Signed}}<p><small>The link is yours alone: do not forward it.</small></p>{{end}}
+{{if .Signed}}<p><small>The link is good until {{.Until}}. It is yours alone: do not forward it. With
+<code>/approve</code> or <code>/reject</code> before the question mark, it opens with that answer selected.</small></p>{{end}}
 <p><small>Sent by Gatehouse. Answers to this mail are not read.</small></p>
 </body></html>
 `))
@@ -58,7 +59,8 @@ func bodies(m *notify.Message) (text, html string, err error) {
 		if m.Code != "" {
 			fmt.Fprintf(&b, "Code: %s. The page asks for it, unless you are signed in.\n", m.Code)
 		}
-		b.WriteString("The link is yours alone: do not forward it.\n")
+		fmt.Fprintf(&b, "The link is good until %s. It is yours alone: do not forward it.\n"+
+			"With /approve or /reject before the question mark, it opens with that answer selected.\n", m.Until)
 	case m.Link != "":
 		fmt.Fprintf(&b, "\nReview in Gatehouse: %s\n", m.Link)
 	}
