@@ -183,9 +183,9 @@ func (p *Plan) Terms(agent *Principal, upTo RiskLevel, now time.Time) *Terms {
 func (t *Terms) WorstCase() string {
 	steps := make([]string, len(t.Steps))
 	for i, s := range t.Steps {
-		steps[i] = fmt.Sprintf("%d times %s of %s", s.Count, s.Operation, s.Connector)
+		steps[i] = fmt.Sprintf("%s of %s, %d times", s.Operation, s.Connector, s.Count)
 		if n := len(s.Keys); n > 0 {
-			steps[i] += fmt.Sprintf(" on %d named records", n)
+			steps[i] += fmt.Sprintf(", on %d named records", n)
 		}
 	}
 	text := fmt.Sprintf("at most %d actions by %s", t.InAll.Count, t.AgentName)
@@ -195,7 +195,7 @@ func (t *Terms) WorstCase() string {
 		text += ", without money"
 	}
 	if t.PerDay != nil {
-		text += fmt.Sprintf(", %d", t.PerDay.Count)
+		text += fmt.Sprintf(", %d actions", t.PerDay.Count)
 		if money := t.PerDay.money(); money != "" {
 			text += " and " + money
 		}

@@ -76,7 +76,7 @@ test("the list waits in a pill, and filters stand in the address", limit, async 
   await page.locator("html[data-live=on]").waitFor();
   const rows = () => page.getByTestId("run-row").evaluateAll((all) => all.map((el) => el.dataset.id));
   const before = await rows();
-  assert.match(await page.locator(`#row-${scene.asked.id}`).innerText(), /waits: change: anybody with the role approver/);
+  assert.match(await page.locator(`#row-${scene.asked.id}`).innerText(), /change waits for anybody with the role approver/);
   const fresh = await asked(g, 1, "36.00");
   await page.getByTestId("fresh-pill").getByText(/^1 new/).waitFor();
   assert.deepEqual(await rows(), before);

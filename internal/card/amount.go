@@ -20,6 +20,8 @@ type Amount struct {
 	// Set is true when a field is overwritten whose earlier value is unknown: its
 	// new value counts.
 	Set bool
+	// Fields is the number of changes that are added up.
+	Fields int
 }
 
 // String returns the change with its sign and currency: "+2.50 USD". A value that
@@ -47,9 +49,10 @@ func Amounts(a *gatehouse.Action) []Amount {
 
 // amountsOf adds up the changes of one action. A bulk operation with one value for
 // all records counts each record: by the difference to the value that it replaces,
-// or by the value itself when the earlier one is unknown.
+// or by the value itself when the earlier one is unknown. Of a plan, only the limit in
+// all counts: its other amounts are parts of it.
 func amountsOf(a *gatehouse.Action, all []Change) []Amount {
-	shape := shapeOf(a)
+	shape, plan := shapeOf(a), isPlan(a)
 	replaced := make(map[string]int) // by field: the number of records whose earlier value is known
 	for _, c := range all {
 		if c.Common && len(c.Steps) == 2 {
@@ -58,7 +61,7 @@ func amountsOf(a *gatehouse.Action, all []Change) []Amount {
 	}
 	sums := make(map[string]*Amount)
 	for _, c := range all {
-		if c.Context || c.Kind == Same || len(c.Steps) == 0 || !isMoney(c.moneyField()) {
+		if c.Context || c.Kind == Same || len(c.Steps) == 0 || !isMoney(c.moneyField()) || plan && c.Steps[0] != "in_all" {
 			continue
 		}
 		records := 1
@@ -66,7 +69,7 @@ func amountsOf(a *gatehouse.Action, all []Change) []Amount {
 			records = n - replaced[c.Steps[0]]
 		}
 		if records > 0 {
-			addMoney(sums, c, records, c.Kind == Added && shape.effect == effectUpdate)
+			addMoney(sums, c, records, plan || c.Kind == Added && shape.effect == effectUpdate)
 		}
 	}
 	out := make([]Amount, 0, len(sums))
@@ -103,7 +106,7 @@ func addMoney(sums map[string]*Amount, c Change, records int, set bool) {
 			s = &Amount{Currency: currency}
 			sums[currency] = s
 		}
-		s.Size, s.Change, s.Set = s.Size.Add(change.Abs()), s.Change.Add(change), s.Set || set
+		s.Size, s.Change, s.Set, s.Fields = s.Size.Add(change.Abs()), s.Change.Add(change), s.Set || set, s.Fields+1
 	}
 	switch {
 	case wasNumber && isNumber && c.CurrencyBefore == c.Currency:

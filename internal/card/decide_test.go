@@ -221,7 +221,7 @@ func TestEffect(t *testing.T) {
 		Count: 4, Records: 6, Largest: many, Unpriced: 2,
 		Sums: []card.Sum{
 			{Amount: card.Amount{Currency: "USD", Size: "802.505", Change: "-797.495"}, Actions: 2, Largest: down, LargestSize: "800",
-				LargestChange: card.Amount{Currency: "USD", Size: "800", Change: "-800"}},
+				LargestChange: card.Amount{Currency: "USD", Size: "800", Change: "-800", Fields: 1}},
 		},
 		Types:      []card.Tally{{"price_change", 3}, {"note", 1}},
 		Connectors: []card.Tally{{"shop", 3}, {"other", 1}},

@@ -2,6 +2,7 @@ package card
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -76,6 +77,9 @@ func newNarrator(a *gatehouse.Action, longest int) *narrator {
 		}
 	}
 	slices.SortStableFunc(n.fields, func(x, y field) int { return x.salience - y.salience })
+	if len(n.fields) > 0 && len(n.fields[0].changes) == 1 && n.fields[0].changes[0].Recoined() {
+		n.fields = n.withoutUnits() // the amount has both currencies
+	}
 	return n
 }
 
@@ -121,7 +125,7 @@ func (n *narrator) sentence() Phrase {
 	}
 	p := n.short()
 	n.listing(&p, ": ")
-	if n.question() || onTool(n.a) {
+	if n.question() || onTool(n.a) || isPolicy(n.a) {
 		return p
 	}
 	p.say(" (operation ")
@@ -136,6 +140,17 @@ func (n *narrator) sentence() Phrase {
 // which changes nothing.
 func (n *narrator) question() bool {
 	return n.a.Connector == "workflow" && n.a.Operation == "approve" && n.a.Target.EntityType == "run" && !n.bulk()
+}
+
+// isPlan reports whether the action asks for a mandate, whose title says all of its
+// terms.
+func isPlan(a *gatehouse.Action) bool {
+	return a.Connector == "gatehouse" && a.Operation == "approve_plan"
+}
+
+// isPolicy reports whether the action replaces the policy of its tenant.
+func isPolicy(a *gatehouse.Action) bool {
+	return a.Connector == "gatehouse" && a.Operation == "apply_policy"
 }
 
 // short is verb and object.
@@ -167,6 +182,9 @@ func (n *narrator) short() Phrase {
 		p.say(" of ")
 		return append(p, object(n.a.Target, false)...)
 	}
+	if isPolicy(n.a) {
+		return Phrase{{Text: "Replace the policy"}}
+	}
 	p.say(n.generic(), " ")
 	return append(p, object(n.a.Target, true)...)
 }
@@ -193,6 +211,12 @@ func (n *narrator) toolCall() Phrase {
 func (n *narrator) button() Phrase {
 	if n.question() {
 		return Phrase{{Text: "Continue the run"}}
+	}
+	if isPlan(n.a) {
+		var p Phrase
+		p.say("Approve the plan of ")
+		p.value(token(n.a.Target.EntityRef, longInButton))
+		return p
 	}
 	if n.shape.effect != effectUpdate || len(n.fields) == 0 || n.bulk() {
 		return n.short()
@@ -299,13 +323,14 @@ func (n *narrator) fromTo(p *Phrase, from bool) {
 		p.say(": " + lines(t))
 		return
 	}
+	before, after := n.values(c)
 	if from && c.Kind == Changed {
 		p.say(" from ")
-		p.value(n.amount(c.Before, c.CurrencyBefore, c.CurrencyBefore != c.Currency))
+		p.value(before)
 		n.origin(p, c)
 	}
 	p.say(" to ")
-	p.value(n.amount(c.After, c.Currency, true))
+	p.value(after)
 	if from {
 		n.sum(p, f.common)
 	}
@@ -328,6 +353,20 @@ func (n *narrator) amount(v Value, currency string, show bool) string {
 		s += " " + currency
 	}
 	return s
+}
+
+// values are the values before and after, with their currencies. A text that looks like
+// the number before is quoted.
+func (n *narrator) values(c Change) (before, after string) {
+	before = n.amount(c.Before, c.CurrencyBefore, c.CurrencyBefore != c.Currency)
+	after = n.amount(c.After, c.Currency, true)
+	if c.TypeOnly() && c.Before.Type == String {
+		before = strconv.Quote(c.Before.Text)
+	}
+	if c.TypeOnly() && c.After.Type == String {
+		after = strconv.Quote(c.After.Text)
+	}
+	return before, after
 }
 
 // sum appends by how much a number grows over all records.
@@ -383,7 +422,11 @@ func (n *narrator) listing(p *Phrase, lead string) {
 		}
 		p.value(f.label())
 		if len(f.changes) != 1 {
-			p.say(" of ", counted(len(f.changes), "part"))
+			if g := Groups(f.changes); len(g) == 1 && g[0].Number > 0 {
+				p.say(": entry ", strconv.Itoa(g[0].Number), " ", string(g[0].Kind))
+			} else {
+				p.say(" in ", counted(len(f.changes), "part"))
+			}
 			continue
 		}
 		c := f.changes[0]
@@ -395,9 +438,10 @@ func (n *narrator) listing(p *Phrase, lead string) {
 			}
 			continue
 		}
+		before, after := n.values(c)
 		if c.Kind == Changed {
 			p.say(" from ")
-			p.value(n.amount(c.Before, c.CurrencyBefore, c.CurrencyBefore != c.Currency))
+			p.value(before)
 			n.origin(p, c)
 			p.say(" to ")
 		} else {
@@ -410,6 +454,6 @@ func (n *narrator) listing(p *Phrase, lead string) {
 		if c.Kind == Added && n.shape.effect == effectUpdate {
 			p.say("set to ")
 		}
-		p.value(n.amount(c.After, c.Currency, true))
+		p.value(after)
 	}
 }

@@ -165,7 +165,10 @@ func (n *narrator) move(p *Phrase, f field) {
 		p.say(lines(c.Text))
 		return
 	}
-	before := n.amount(c.Before, c.CurrencyBefore, c.CurrencyBefore != c.Currency || c.Kind == Removed)
+	before, after := n.values(c)
+	if c.Kind == Removed {
+		before = n.amount(c.Before, c.CurrencyBefore, true)
+	}
 	switch {
 	case n.shape.delete:
 		p.value(before)
@@ -178,5 +181,5 @@ func (n *narrator) move(p *Phrase, f field) {
 		p.value(before)
 		p.say(" → ")
 	}
-	p.value(n.amount(c.After, c.Currency, true))
+	p.value(after)
 }

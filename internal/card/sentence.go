@@ -33,6 +33,10 @@ func Describe(a *gatehouse.Action) Phrase {
 }
 
 func (n *narrator) describe() Phrase {
+	// The answer to a question changes no target; a plan's title has all of its terms.
+	if n.a.Title != "" && (isPlan(n.a) || n.question()) {
+		return Phrase{{Text: n.a.Title, Value: true}}
+	}
 	a, p := n.a, n.undo(n.sentence())
 	if a.Title != "" {
 		p = append(Phrase{{Text: a.Title, Value: true}, {Text: " — "}}, p...)

@@ -272,6 +272,9 @@ func (w *walker) single(steps, was []string, x, y Value) {
 	if len(c.Steps) > 0 {
 		c.CurrencyBefore, c.Currency = w.scope.of(c.Steps[len(c.Steps)-1])
 	}
+	if _, isNumber := y.Decimal(); isNumber && c.Kind == Same && c.Recoined() {
+		c.Kind = Changed
+	}
 	if c.Kind == Changed {
 		c.Delta = difference(x, y, c.CurrencyBefore, c.Currency)
 	}
@@ -281,6 +284,12 @@ func (w *walker) single(steps, was []string, x, y Value) {
 		}
 	}
 	w.out = append(w.out, c)
+}
+
+// Recoined reports whether a field holds money in another currency than before, whatever
+// its number.
+func (c Change) Recoined() bool {
+	return c.CurrencyBefore != c.Currency && c.CurrencyBefore != "" && c.Currency != ""
 }
 
 // longText is the size, in bytes, from which a text is compared by lines.

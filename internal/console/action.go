@@ -8,6 +8,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/card"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 )
 
 func (c *Console) actionRoutes() []route {
@@ -108,7 +109,7 @@ func (c *Console) openAction(v *view, id string, read bool) (*actionPage, error)
 		history: historyOf(a), undo: undoUntil(v, a),
 		canReverse: a.Status == gatehouse.StatusApplied && a.ArchivedAt == nil && a.Receipt != nil && a.Receipt.Reversible &&
 			v.has(gatehouse.RoleProposer, gatehouse.RoleApprover, gatehouse.RoleOperator),
-		canEdit:   a.Status == gatehouse.StatusPending && v.has(gatehouse.RoleProposer) || v.mayEdit(a),
+		canEdit:   !gate.OwnQuestion(a) && (a.Status == gatehouse.StatusPending && v.has(gatehouse.RoleProposer) || v.mayEdit(a)),
 		canRebase: a.CanRebase && v.has(gatehouse.RoleProposer, gatehouse.RoleApprover), once: v.requestID,
 	}
 	p.preview.canAsk = c.canPreview(v, a)

@@ -52,6 +52,14 @@ func rowOf(a *gatehouse.Action) line {
 	return line{short: short, amount: amountsText(amounts), percent: minus(percent), claim: card.Claim(a, amounts), falls: falls}
 }
 
+// amountLabel says whether amounts of several fields are added up.
+func amountLabel(amounts []card.Amount) string {
+	if slices.ContainsFunc(amounts, func(x card.Amount) bool { return x.Fields > 1 }) {
+		return "Amounts, added up"
+	}
+	return "Amount"
+}
+
 func amountsText(amounts []card.Amount) string {
 	texts := make([]string, len(amounts))
 	for i, x := range amounts {
@@ -86,22 +94,35 @@ func nothingChanges(p *actionPage) string {
 	return "No fields change."
 }
 
-// elementName names an element of a list: "line 3".
+// elementName names an element of a list: "line 3", and "order.line 3" for a list that is
+// not at the top level.
 func elementName(g card.Group) string {
 	name := g.Element
 	if n := strings.TrimSuffix(name, "s"); n != "" && !strings.HasSuffix(n, "s") {
 		name = n
 	}
-	return name + " " + strconv.Itoa(g.Number)
+	name += " " + strconv.Itoa(g.Number)
+	if i := elementAt(g); i > 1 {
+		name = strings.Join(g.Changes[0].Steps[:i-1], ".") + "." + name
+	}
+	return name
+}
+
+// elementAt is the position of the element's number in the steps of its fields, 0 for none.
+func elementAt(g card.Group) int {
+	first := g.Changes[0].Steps
+	for i := 1; i < len(first); i++ {
+		if first[i-1] == g.Element && first[i] == strconv.Itoa(g.Number-1) {
+			return i
+		}
+	}
+	return 0
 }
 
 // elementField names a field within its element.
 func elementField(g card.Group, c card.Change) string {
-	first := g.Changes[0].Steps
-	for i := 1; i < len(first); i++ {
-		if first[i-1] == g.Element && first[i] == strconv.Itoa(g.Number-1) && i+1 < len(c.Steps) {
-			return strings.Join(c.Steps[i+1:], ".")
-		}
+	if i := elementAt(g); i > 0 && i+1 < len(c.Steps) {
+		return strings.Join(c.Steps[i+1:], ".")
 	}
 	return fieldName(c)
 }
@@ -213,9 +234,9 @@ func settledElsewhere(a *gatehouse.Action) string {
 	case a.Push == nil || a.ArchivedAt != nil:
 		return ""
 	case a.Status == gatehouse.StatusUnknown:
-		return "The change may or may not be in the target: look there, and record the outcome in Dispatch"
+		return "The change may or may not be in the target: look there, then record the outcome in Dispatch"
 	case a.Status == gatehouse.StatusFailed && a.Push.Status == gatehouse.PushFailed:
-		return "The action is a dead letter in Dispatch, with what to do next"
+		return "Open its dead letter in Dispatch"
 	}
 	return ""
 }

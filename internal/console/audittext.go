@@ -66,7 +66,7 @@ var auditSentences = map[string]string{
 	"principal.folded":   "{by} merged {of} into another person",
 	"group.created":      "{by} created {of}",
 	"group.deleted":      "{by} deleted {of}",
-	"delegation.made":    "{by} let a deputy answer for {of}",
+	"delegation.made":    "{by} let a delegate answer for {of}",
 	"delegation.ended":   "{by} ended a delegation of {of}",
 	"grant.created":      "{by} approved actions in advance by {of}",
 	"grant.ended":        "{of} ended, which approved actions in advance",

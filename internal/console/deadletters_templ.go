@@ -1207,7 +1207,7 @@ func deadLetter(v *view, row deadRow, said string) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if row.d.TargetSays != "" && row.d.TargetSays != said {
+		if row.d.TargetSays != "" && row.d.TargetSays != said && row.d.TargetSays != row.d.Error {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 99, "<div data-testid=\"target-says\"><p class=\"muted small\">The target said:</p><pre class=\"scroll\" tabindex=\"0\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

@@ -12,10 +12,13 @@ import (
 // clock formats a time in UTC with seconds, so that people can compare it.
 func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
-// ago says how long ago a time was, in its largest unit.
+// ago says how long ago a time was, or in how long it comes.
 func (v *view) ago(t time.Time) string {
 	d := v.now.Sub(t)
-	if d < time.Second {
+	switch {
+	case d < -time.Minute: // no difference between two clocks
+		return "in " + span(-d)
+	case d < time.Second:
 		return "just now"
 	}
 	return span(d) + " ago"

@@ -33,8 +33,10 @@ func TestMandatesPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const worst = "at most 40 actions by bot, USD 2000 in all, 9 and USD 2000 a day, up to L3"
-	ana.get("/actions/" + a.ID).want(http.StatusOK).has("Approve " + worst).lacks(goal)
+	const worst = "at most 40 actions by bot, USD 2000 in all, 9 actions and USD 2000 a day, up to L3"
+	ana.get("/actions/"+a.ID).want(http.StatusOK).
+		has("Approve in advance: "+worst, "Approve the plan of bot", ">2000 USD<", "in_all.amount 1").
+		lacks(goal, "more fields", testid("edit"))
 	d := gatehouse.Decision{Decision: gatehouse.Approve, Digest: a.Digest}
 	if a.Approval.Confirm != nil {
 		d.Confirm = a.Approval.Confirm.Value
@@ -49,7 +51,7 @@ func TestMandatesPage(t *testing.T) {
 	const path = "/settings/mandates"
 	vic.get(path).want(http.StatusForbidden)
 	ana.get(path).want(http.StatusOK).
-		has(worst, "bot: active", "Used 0 of 40, 0 of 2000 USD", "9 left today", "Approved by ana", "/actions/"+a.ID,
+		has(worst, "bot: active", "Used 0 of 40, 0 of 2000 USD", "left today: 9, 2000 USD", "Approved by ana", "/actions/"+a.ID,
 			"on item", ">SKU-1042<", ">oak, 2 m<").
 		lacks(goal)
 	b := w.propose(bot, func(p *gatehouse.Proposal) { p.ProposedChange = `{"price":"12.50"}` })

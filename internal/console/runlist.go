@@ -164,7 +164,7 @@ func (c *Console) runWaits(v *view, r *gatehouse.Run) (string, error) {
 			actions = append(actions, a)
 		}
 		if text := waitsFor(s, actions); text != "" && text != "its items" {
-			list = append(list, s.Key+": "+text)
+			list = append(list, s.Key+" waits for "+text)
 		}
 	}
 	if more > 0 {

@@ -21,7 +21,7 @@ func phaseWord(p runline.Phase) string {
 	case runline.People:
 		return "waited for people"
 	case runline.Fails:
-		return "worked in vain"
+		return "failed attempt"
 	}
 	return "worked"
 }

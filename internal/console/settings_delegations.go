@@ -130,9 +130,9 @@ func delegationState(d *gatehouse.Delegation, now time.Time) string {
 	case !now.Before(d.Ends):
 		return "over"
 	case d.HoldsAt(now):
-		return "holds"
+		return "active"
 	}
-	return "has not begun"
+	return "not started"
 }
 
 func delegationEnded(d *gatehouse.Delegation, now time.Time) bool {

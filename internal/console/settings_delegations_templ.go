@@ -43,7 +43,7 @@ func delegationsBody(v *view, p *delegationsView) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<p>A delegate answers what another person is asked, in their own name and for that person, and is told of it too. Both together count once. It does not go on to the delegate's own delegates.</p>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<p>A delegate answers what another person is asked, in their own name and for that person, and is told of it too. Both together have one vote. A delegate cannot delegate further.</p>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -41,7 +41,7 @@ func groupsBody(v *view, p *groupsView) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<p>A policy can ask a group, such as <code>groups: [finance]</code>. Who is a member counts at the vote, and again when the change is carried out.</p>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<p>A policy can ask a group, such as <code>groups: [finance]</code>. Membership is checked at the vote, and again when the change is carried out.</p>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -356,7 +356,7 @@ func groupsBody(v *view, p *groupsView) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 33, "<button type=\"submit\" data-testid=\"create-group\">Make the group</button></form><p class=\"muted\">Lower-case letters, digits, dots, underscores and hyphens. The configuration can also map groups of a sign-in provider to groups here.</p></section></div>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 33, "<button type=\"submit\" data-testid=\"create-group\">Create group</button></form><p class=\"muted\">Lower-case letters, digits, dots, underscores and hyphens. The configuration can also map groups of a sign-in provider to groups here.</p></section></div>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -115,13 +115,13 @@ func stepText(s *gatehouse.MandateStep) string {
 	return s.ActionType + ": " + s.Operation + " of " + s.Connector + " on " + s.EntityType
 }
 
-// leftToday says what is left of the day, "" without a limit.
+// leftToday says what is left of the day, after a semicolon; "" without a limit.
 func leftToday(m *gatehouse.Mandate, now time.Time) string {
 	today := m.Left(now).Today
 	if today == nil {
 		return ""
 	}
-	text := strconv.Itoa(today.Count) + " left today"
+	text := "; left today: " + strconv.Itoa(today.Count)
 	for _, a := range today.Amounts {
 		text += ", " + string(a.Amount) + " " + a.Currency
 	}

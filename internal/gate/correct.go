@@ -4,7 +4,7 @@ import "github.com/gatehouse-dev/gatehouse"
 
 // Correctable reports whether an operator can edit the change of a failed action and
 // have it proposed again. Its dead letter must be open, too: see correct.
-func Correctable(a *gatehouse.Action) bool { return a.Correctable() && !ownQuestion(a) }
+func Correctable(a *gatehouse.Action) bool { return a.Correctable() && !OwnQuestion(a) }
 
 // corrects reports whether the caller edits a failed action.
 func (from *lineage) corrects() bool { return from.editing && Correctable(from.supersedes) }

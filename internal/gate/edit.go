@@ -74,8 +74,8 @@ func (g *Gate) Edit(ctx context.Context, id string, e gatehouse.EditRequest) (*g
 	return a, err
 }
 
-// ownQuestion reports whether an action is a question of Gatehouse itself.
-func ownQuestion(a *gatehouse.Action) bool {
+// OwnQuestion reports whether an action is a question of Gatehouse itself.
+func OwnQuestion(a *gatehouse.Action) bool {
 	return a.Connector == PolicyConnector || a.Connector == workflow.ApprovalConnector ||
 		strings.HasPrefix(a.Operation, "gatehouse_")
 }
@@ -86,7 +86,7 @@ func edited(old *gatehouse.Action, e *gatehouse.EditRequest) (*gatehouse.Proposa
 	case e.Digest != old.Digest:
 		return nil, gatehouse.E(gatehouse.CodeDigestMismatch, "this is not what you saw: the digest is another").
 			With("digest", old.Digest)
-	case ownQuestion(old):
+	case OwnQuestion(old):
 		return nil, cannotEdit(
 			"not_editable",
 			"this is a question of Gatehouse itself: approve it, or reject it and say why",
