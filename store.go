@@ -197,10 +197,6 @@ type ActionWriter interface {
 	// status is the stored one: an approval past its expiry that was not swept yet
 	// is still requested, and the guards of MoveAction see it so.
 	LockAction(id string) (*Action, error)
-	// RelockAction is LockAction of an action that was read just before the
-	// transaction. Mutable fields are read again; immutable ones may be taken from
-	// known, which is not changed.
-	RelockAction(known *Action) (*Action, error)
 	// InsertAction stores an action, in one of the states that the transition table
 	// has for a new one, and its approval, if any. A known idempotency key or id is
 	// ErrConflict; a reference to a missing row is ErrNotFound.

@@ -55,12 +55,12 @@ func decideAs[T any](ctx context.Context, g *Gate, id string, d gatehouse.Decisi
 		By: c, Prepare: func() error { return r.look(ctx) },
 		First: func(tx gatehouse.Tx) {
 			tx.Prefetch(r.prefetchPlan())
-			a, missing = r.lock(tx)
+			a, missing = tx.LockAction(r.id)
 		},
 	}
 	out, err := usecase.Perform(ctx, g.Runner, u, func(tx gatehouse.Tx) (*T, error) {
 		if missing != nil {
-			return nil, missing
+			return nil, usecase.NotFound(missing, "action")
 		}
 		if err := linkHolds(tx, c); err != nil {
 			return nil, err
@@ -167,15 +167,6 @@ func (r *ruling) prefetchPlan() gatehouse.PrefetchPlan {
 		o.Policy, o.Voters, o.Voter = true, true, c.Principal.ID
 	}
 	return o
-}
-
-// lock reads the action under its lock.
-func (r *ruling) lock(tx gatehouse.Tx) (*gatehouse.Action, error) {
-	if r.known != nil {
-		return tx.RelockAction(r.known)
-	}
-	a, err := tx.LockAction(r.id)
-	return a, usecase.NotFound(err, "action")
 }
 
 // asked reports whether it is an approval of what is still open.

@@ -83,10 +83,6 @@ func (f forgetfulTx) LockAction(id string) (*gatehouse.Action, error) {
 	return a, nil
 }
 
-func (f forgetfulTx) RelockAction(known *gatehouse.Action) (*gatehouse.Action, error) {
-	return f.LockAction(known.ID)
-}
-
 func unguarded(err error) error {
 	if errors.Is(err, gatehouse.ErrConflict) {
 		return nil

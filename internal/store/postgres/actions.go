@@ -228,15 +228,6 @@ func (t *tx) lockOpen(tenant, id string) (a *gatehouse.Action, err error) {
 	return a, t.claimLocked(a)
 }
 
-// RelockAction is LockAction: a round trip costs more than the bytes that a shorter read would
-// save.
-func (t *tx) RelockAction(known *gatehouse.Action) (*gatehouse.Action, error) {
-	if err := t.checkTenant(known.Tenant); err != nil {
-		return nil, err
-	}
-	return t.LockAction(known.ID)
-}
-
 // expiryMark is the first expiry of a pending action. An action expires no earlier than the
 // start of the transaction that proposes it.
 const expiryMark = `SELECT (SELECT expires_at FROM action WHERE status = 'pending' ORDER BY expires_at LIMIT 1)`

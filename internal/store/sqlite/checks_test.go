@@ -19,11 +19,7 @@ func walked(t *testing.T, s *Store) {
 		if err := tx.InsertAction(pendingAction("1", tx.Now())); err != nil {
 			return err
 		}
-		a, err := tx.FindAction("act_1")
-		if err != nil {
-			return err
-		}
-		if _, err := tx.RelockAction(a); err != nil {
+		if _, err := tx.LockAction("act_1"); err != nil {
 			return err
 		}
 		return decide(tx, "1")

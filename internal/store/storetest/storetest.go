@@ -64,7 +64,6 @@ func Run(t *testing.T, open func(t *testing.T) gatehouse.Store) {
 		{"Lessons", (*suite).lessons},
 		{"Ceilings", (*suite).ceilings},
 		{"CeilingRace", (*suite).ceilingRace},
-		{"Relock", (*suite).relock},
 		{"Stages", (*suite).stages},
 		{"Delegations", (*suite).delegations},
 		{"Grants", (*suite).grants},

@@ -89,12 +89,6 @@ func (s *suite) tenantWalls() {
 		"InsertReceipt": func(tx gatehouse.Tx) error {
 			return tx.InsertReceipt(&gatehouse.Receipt{ID: "rcp_2", Tenant: other, ActionID: a.ID, PushID: p.ID, Outcome: gatehouse.ReceiptApplied, Source: "call", At: now})
 		},
-		"RelockAction": func(tx gatehouse.Tx) error {
-			b := *open
-			b.Tenant = other
-			_, err := tx.RelockAction(&b)
-			return err
-		},
 		"InsertMirror": func(tx gatehouse.Tx) error {
 			return tx.InsertMirror(&gatehouse.AppliedMirror{Tenant: other, ActionID: a.ID, AppliedAt: now})
 		},
