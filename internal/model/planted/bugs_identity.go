@@ -20,7 +20,7 @@ func identityBugs() []bug {
 		plant("a revision forgets who could not decide", "8", "internal/gate/answerable.go",
 			"barred = union(barred, old.Approval.Excluded)", "_ = old", gate, "TestReviewerWhoRevisesCannotApprove"),
 		plant("a voter who lost the role still counts", "8", decide,
-			"if err := r.gate.votersStand(tx, a, r.caller.Principal, r.from); err != nil {\n\t\treturn err\n\t}", "",
+			"if err := r.gate.votersStand(tx, a, rights, r.caller.Principal, r.from); err != nil {\n\t\treturn err\n\t}", "",
 			gate, "TestVotersAreRevalidated"),
 		plant("an agent's new sponsor still counts", "8", "internal/gate/authority.go",
 			"!found[at].MayDecide() || excluded(barred, found[at])",

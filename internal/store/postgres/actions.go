@@ -138,15 +138,20 @@ func (t *readTx) see(a *gatehouse.Action) {
 	}
 }
 
-// loadAction loads an action as stored, after the locks, and runs more queries with it.
-func (t *readTx) loadAction(locks []query, seq, tenant, key string, more ...query) (a *gatehouse.Action, err error) {
-	err = t.lockAndRead(locks, append([]query{
-		ask(selectAction+seq, func(r *row) (err error) { a, err = scanAction(r); return err }, tenant, key),
+// loadQueries load an action as stored.
+func loadQueries(a **gatehouse.Action, seq, tenant, key string) []query {
+	return []query{
+		ask(selectAction+seq, func(r *row) (err error) { *a, err = scanAction(r); return err }, tenant, key),
 		ask(selectVotes+`= `+seq+orderVotes, func(r *row) error {
-			a.Approval.Votes = append(a.Approval.Votes, scanVote(r))
+			(*a).Approval.Votes = append((*a).Approval.Votes, scanVote(r))
 			return nil
 		}, tenant, key),
-	}, more...)...)
+	}
+}
+
+// loadAction loads an action as stored, after the locks.
+func (t *readTx) loadAction(locks []query, seq, tenant, key string) (a *gatehouse.Action, err error) {
+	err = t.lockAndRead(locks, loadQueries(&a, seq, tenant, key)...)
 	if err == nil && a == nil {
 		return nil, gatehouse.ErrNotFound
 	}
@@ -159,20 +164,37 @@ func (t *readTx) FindAction(id string) (*gatehouse.Action, error) {
 	return t.orArchived(id, a, t.tenant, err)
 }
 
-// FindActionByKey finds an action by its idempotency key. It asks the archive in the same round
-// trip, since usually neither has the key.
+// byKey is what an idempotency key stands for. The archive is asked in the same round trip,
+// since usually neither has the key.
+type byKey struct {
+	action   *gatehouse.Action
+	archived *gatehouse.Archived
+}
+
+func (k *byKey) queries(tenant, key string) []query {
+	return append(loadQueries(&k.action, seqByKey, tenant, key),
+		ask(archivedByKey, func(r *row) (err error) { k.archived, err = scanArchived(r); return err }, tenant, key))
+}
+
+// FindActionByKey finds an action by its idempotency key.
 func (t *readTx) FindActionByKey(key string) (*gatehouse.Action, error) {
-	var archived *gatehouse.Archived
-	a, err := t.shown(t.loadAction(nil, seqByKey, t.tenant, key,
-		ask(archivedByKey, func(r *row) (err error) { archived, err = scanArchived(r); return err }, t.tenant, key)))
+	var k byKey
+	if err := t.read(k.queries(t.tenant, key)...); err != nil {
+		return nil, err
+	}
+	return t.sameKey(key, &k)
+}
+
+// sameKey returns the action that the queries of a key have found.
+func (t *readTx) sameKey(key string, k *byKey) (*gatehouse.Action, error) {
 	switch {
-	case err != gatehouse.ErrNotFound: //nolint:errorlint // the package's own, unwrapped
-		return a, err
-	case archived != nil:
-		return actionOf(archived, nil)
+	case k.action != nil:
+		return t.shown(k.action, nil)
+	case k.archived != nil:
+		return actionOf(k.archived, nil)
 	}
 	t.freeKey = keyOf{t.tenant, key}
-	return nil, err
+	return nil, gatehouse.ErrNotFound
 }
 
 func (t *readTx) shown(a *gatehouse.Action, err error) (*gatehouse.Action, error) {
@@ -185,7 +207,7 @@ func (t *readTx) shown(a *gatehouse.Action, err error) (*gatehouse.Action, error
 // LockAction is FindAction with the stored status: a pending action past its expiry is still
 // pending here, as the guard of MoveAction sees it.
 func (t *tx) LockAction(id string) (*gatehouse.Action, error) {
-	if t.prefetch.likelyOpen && !t.begun {
+	if t.opening.likelyOpen && !t.begun {
 		if a, err := t.lockOpen(t.tenant, id); a != nil || err != nil {
 			return a, err
 		}
@@ -210,7 +232,7 @@ func (t *tx) lockOpen(tenant, id string) (a *gatehouse.Action, err error) {
 	if isApproval(id) {
 		asked, seq = openByApproval, seqOfApproval
 	}
-	c, alone := t.prefetch.tally, []query(nil)
+	c, alone := t.opening.tally, []query(nil)
 	if c == nil || c.tenant != tenant || c.id != id {
 		c = &voteTally{seen: true}
 		alone = append(alone, ask(selectVotes+`= `+seq+orderVotes, c.vote, tenant, id))

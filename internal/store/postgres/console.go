@@ -32,11 +32,12 @@ const listViews = `SELECT name, query, created_at FROM saved_view WHERE tenant =
 
 // ListViews lists saved views by name.
 func (t *readTx) ListViews(principalID string) (list []*gatehouse.SavedView, err error) {
-	err = t.each(listViews, func(r *row) error {
-		list = append(list, &gatehouse.SavedView{Tenant: t.tenant, PrincipalID: principalID, Name: r.text(), Query: r.text(), CreatedAt: r.time()})
-		return nil
-	}, t.tenant, principalID)
+	err = t.each(listViews, func(r *row) error { list = append(list, t.scanView(r, principalID)); return nil }, t.tenant, principalID)
 	return list, err
+}
+
+func (t *readTx) scanView(r *row, principalID string) *gatehouse.SavedView {
+	return &gatehouse.SavedView{Tenant: t.tenant, PrincipalID: principalID, Name: r.text(), Query: r.text(), CreatedAt: r.time()}
 }
 
 // PutView stores or replaces a saved view.

@@ -35,17 +35,6 @@ WHERE p.tenant = $1 AND p.kind = 'person' AND NOT p.disabled AND (strpos(p.roles
     OR EXISTS (SELECT 1 FROM jsonb_array_elements(NULLIF(p.groups, '')::jsonb) m WHERE strpos($4, '"' || (m ->> 'group') || '"') > 0))
 ORDER BY p.id LIMIT ` + strconv.Itoa(gatehouse.MaxFirstAnswerers)
 
-// FirstAnswerers lists the first people whom an approval asks.
-func (t *readTx) FirstAnswerers(asked gatehouse.Audience) (list []*gatehouse.Principal, err error) {
-	roles, people, groups := shared.EncodeAudience(asked)
-	err = t.each(firstAnswerers, func(r *row) error {
-		p, err := scanPrincipal(r)
-		list = append(list, p)
-		return err
-	}, t.tenant, roles, people, groups)
-	return list, err
-}
-
 const groupColumns = `SELECT tenant, name, created_at FROM principal_group `
 
 func scanGroup(r *row) *gatehouse.Group {

@@ -25,22 +25,26 @@ UNION ALL SELECT 1, ` + principalColumns + ` FROM principal p WHERE p.tenant = $
 
 // FindPrincipal finds a principal by id, or else by name.
 func (t *readTx) FindPrincipal(idOrName string) (p *gatehouse.Principal, err error) {
-	if p = t.prefetch.principal(t.tenant, idOrName); p != nil {
-		return p, nil
-	}
-	named := true
-	err = t.each(byName, func(r *row) error {
-		byName := r.int() == 1
-		found, err := scanPrincipal(r)
-		if named {
-			p, named = found, byName
-		}
-		return err
-	}, t.tenant, idOrName)
-	if err == nil && p == nil {
+	var n named
+	if err = t.each(byName, n.scan, t.tenant, idOrName); err == nil && n.principal == nil {
 		err = gatehouse.ErrNotFound
 	}
-	return p, err
+	return n.principal, err
+}
+
+// named collects the rows of byName: an id goes before a name.
+type named struct {
+	principal *gatehouse.Principal
+	byID      bool
+}
+
+func (n *named) scan(r *row) error {
+	byID := r.int() == 0
+	p, err := scanPrincipal(r)
+	if !n.byID {
+		n.principal, n.byID = p, byID
+	}
+	return err
 }
 
 // ListPrincipals lists principals by id, oldest first.
@@ -83,9 +87,6 @@ WHERE tenant = $1 AND id = $2`+orMissing, p.Tenant, p.ID, p.Name, shared.EncodeL
 
 // PrincipalsForShare reads principals and locks them against change, in order of id.
 func (t *tx) PrincipalsForShare(ids []string) ([]*gatehouse.Principal, error) {
-	if list := t.prefetch.allLocked(t.tenant, ids); list != nil {
-		return list, nil
-	}
 	list := make([]*gatehouse.Principal, 0, len(ids))
 	err := t.lockAndRead([]query{ask(`SELECT `+principalColumns+` FROM principal p WHERE p.tenant = $1 AND p.id = ANY($2) ORDER BY p.id FOR SHARE`,
 		func(r *row) error {
@@ -128,16 +129,6 @@ LEFT JOIN LATERAL (SELECT * FROM edit_token x WHERE x.tenant = p.tenant AND x.pr
 	lockCredential           = credentialOfKey + ` FOR SHARE)` + withToken
 	lockCredentialSkipLocked = credentialOfKey + ` FOR SHARE` + skipLocked + `)` + withToken
 )
-
-// FindCredential finds the principal and the edit token of an unrevoked key.
-func (t *readTx) FindCredential(hash [32]byte) (p *gatehouse.Principal, editToken [32]byte, err error) {
-	err = t.one(findCredential, func(r *row) (err error) {
-		p, err = scanPrincipal(r)
-		editToken = r.hash()
-		return err
-	}, t.tenant, hash[:])
-	return p, editToken, err
-}
 
 // ListKeys lists the keys of a principal, including revoked ones, oldest first.
 func (t *readTx) ListKeys(principalID string) (list []*gatehouse.Key, err error) {
@@ -215,23 +206,10 @@ func (t *tx) InsertTenant(n *gatehouse.Tenant) error {
 const findAnswer = `SELECT tenant, principal_id, route, key, body_hash, created_at, body FROM idempotency
 WHERE tenant = $1 AND principal_id = $2 AND route = $3 AND key = $4`
 
-// FindIdempotency finds a stored answer within its window. It reads the clock only if an answer
-// is stored, because it is often the first read of a transaction, before the wait for locks.
-func (t *readTx) FindIdempotency(principalID, route, key string) (*gatehouse.IdempotencyRecord, error) {
-	var a *gatehouse.IdempotencyRecord
-	err := t.one(findAnswer, func(r *row) error {
-		a = &gatehouse.IdempotencyRecord{
-			Tenant: r.text(), PrincipalID: r.text(), Route: r.text(), Key: r.text(), BodyHash: r.hash(), CreatedAt: r.time(), Body: r.blob(),
-		}
-		return nil
-	}, t.tenant, principalID, route, key)
-	if err != nil {
-		return nil, err
+func scanAnswer(r *row) *gatehouse.IdempotencyRecord {
+	return &gatehouse.IdempotencyRecord{
+		Tenant: r.text(), PrincipalID: r.text(), Route: r.text(), Key: r.text(), BodyHash: r.hash(), CreatedAt: r.time(), Body: r.blob(),
 	}
-	if !a.CreatedAt.After(t.windowStart()) {
-		return nil, gatehouse.ErrNotFound
-	}
-	return a, nil
 }
 
 func (t *readTx) windowStart() time.Time { return t.Now().Add(-gatehouse.IdempotencyWindow) }

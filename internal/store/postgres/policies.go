@@ -50,7 +50,6 @@ func (t *tx) InsertPolicy(p *gatehouse.PolicyVersion) (version int, err error) {
 		return 0, err
 	}
 	t.wrote = true
-	t.prefetch.forget()
 	err = t.lockAndRead(
 		[]query{lockFor("policy", p.Tenant)},
 		ask(

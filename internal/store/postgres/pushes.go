@@ -44,13 +44,8 @@ func (t *readTx) CountAllDeadLetters() (int, error) {
 	return int(n), err
 }
 
+// deadLetterOf finds the newest dead letter with an effect.
 const deadLetterOf = `SELECT action_id FROM push WHERE tenant = $1 AND effect = $2 AND ` + deadLetters + ` ORDER BY id DESC LIMIT 1`
-
-// DeadLetterOf finds the newest dead letter with an effect.
-func (t *readTx) DeadLetterOf(effect gatehouse.Hash) (id string, err error) {
-	err = t.each(deadLetterOf, func(r *row) error { id = r.text(); return nil }, t.tenant, effect[:])
-	return id, err
-}
 
 const (
 	markDeadLetter = guarded + `UPDATE push SET target_says = $1, effect = $2

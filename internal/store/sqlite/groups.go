@@ -36,22 +36,17 @@ WHERE p.tenant = ?1 AND p.kind = 'person' AND NOT p.disabled AND (instr(p.roles,
     OR EXISTS (SELECT 1 FROM json_each(iif(p.groups = '', '[]', p.groups)) m WHERE instr(?4, '"' || (m.value ->> 'group') || '"') > 0))
 ORDER BY p.id LIMIT ` + strconv.Itoa(gatehouse.MaxFirstAnswerers)
 
-// FirstAnswerers lists the first persons among those that a question asks.
-func (t *readTx) FirstAnswerers(asked gatehouse.Audience) (list []*gatehouse.Principal, err error) {
-	roles, people, groups := shared.EncodeAudience(asked)
-	err = t.each(firstAnswerers, func(r *stmt) error {
-		p, err := scanPrincipal(r)
-		list = append(list, p)
-		return err
-	}, t.tenant, roles, people, groups)
-	return list, err
-}
-
-// FirstAnswerers of the writer caches its result.
-func (t *tx) FirstAnswerers(asked gatehouse.Audience) ([]*gatehouse.Principal, error) {
-	return t.w.people.answerers(t.tenant, asked, func() ([]*gatehouse.Principal,
-		error) {
-		return t.readTx.FirstAnswerers(asked)
+// firstAnswerers lists the first persons among those that a question asks, and
+// caches the list.
+func (t *tx) firstAnswerers(asked gatehouse.Audience) ([]*gatehouse.Principal, error) {
+	return t.w.people.answerers(t.tenant, asked, func() (list []*gatehouse.Principal, err error) {
+		roles, people, groups := shared.EncodeAudience(asked)
+		err = t.each(firstAnswerers, func(r *stmt) error {
+			p, err := scanPrincipal(r)
+			list = append(list, p)
+			return err
+		}, t.tenant, roles, people, groups)
+		return list, err
 	})
 }
 

@@ -192,9 +192,9 @@ func (t *readTx) FindEditToken(id string) (hash [32]byte, err error) {
 	return hash, err
 }
 
-// FindCredential finds a key's principal in the transaction's tenant, and the
+// credential finds a key's principal in the transaction's tenant, and the
 // principal's edit token.
-func (t *readTx) FindCredential(hash [32]byte) (p *gatehouse.Principal, editToken [32]byte, err error) {
+func (t *readTx) credential(hash [32]byte) (p *gatehouse.Principal, editToken [32]byte, err error) {
 	_, p, err = t.FindKey(hash)
 	if err == nil && p.Tenant != t.tenant {
 		return nil, editToken, gatehouse.ErrNotFound
@@ -207,10 +207,6 @@ func (t *readTx) FindCredential(hash [32]byte) (p *gatehouse.Principal, editToke
 	}
 	return p, editToken, err
 }
-
-// Prefetch does nothing: no query costs a round trip here, so there is nothing
-// to prefetch.
-func (t *readTx) Prefetch(gatehouse.PrefetchPlan) {}
 
 // PutEditToken stores the token's hash and replaces an earlier one.
 func (t *tx) PutEditToken(principalID string, hash [32]byte) error {
@@ -248,8 +244,8 @@ func (t *tx) InsertTenant(n *gatehouse.Tenant) error {
 	return err
 }
 
-// FindIdempotency finds a stored answer that is still within its window.
-func (t *readTx) FindIdempotency(principalID, route, key string) (a *gatehouse.IdempotencyRecord, err error) {
+// answer finds a stored answer that is still within its window.
+func (t *readTx) answer(principalID, route, key string) (a *gatehouse.IdempotencyRecord, err error) {
 	err = t.one(`SELECT tenant, principal_id, route, key, body_hash, created_at, body FROM idempotency
 WHERE tenant = ? AND principal_id = ? AND route = ? AND key = ? AND created_at > ?`, func(r *stmt) error {
 		a = &gatehouse.IdempotencyRecord{

@@ -81,8 +81,8 @@ func (t *readTx) CountAllDeadLetters() (int, error) {
 	return int(n), err
 }
 
-// DeadLetterOf finds the newest dead letter with an effect.
-func (t *readTx) DeadLetterOf(effect gatehouse.Hash) (id string, err error) {
+// deadLetterOf finds the newest dead letter with an effect.
+func (t *readTx) deadLetterOf(effect gatehouse.Hash) (id string, err error) {
 	err = t.each(`SELECT action_id FROM push INDEXED BY push_effect WHERE tenant = ? AND effect = ? AND `+deadLetters+` ORDER BY id DESC LIMIT 1`,
 		func(r *stmt) error { id = r.text(); return nil }, t.tenant, effect[:])
 	return id, err

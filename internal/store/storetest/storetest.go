@@ -72,6 +72,7 @@ func Run(t *testing.T, open func(t *testing.T) gatehouse.Store) {
 		{"Mandates", (*suite).mandates},
 		{"Targets", (*suite).targets},
 		{"Moments", (*suite).moments},
+		{"Opens", (*suite).opens},
 		{"WriteAfterLock", (*suite).writeAfterLock},
 		{"PushRoundTrip", (*suite).pushRoundTrip},
 		{"DeadLetters", (*suite).deadLetters},
