@@ -20,7 +20,6 @@ const (
   p.proposed_change, p.current_state, p.context, p.metadata, p.extra,
   o.id, o.status, o.required, o.roles, o.people, o.excluded, o.expires_at, o.created_at, o.confirm_prompt, o.confirm_value, o.groups,
   o.timing, o.told, o.changed_at, o.changed_version, o.changed_by, o.about`
-	approvalWidth = 17
 
 	selectAction = `SELECT ` + actionColumns + `, ` + pushColumns + `, ` + receiptColumns + ` FROM action a
 JOIN proposal p ON p.seq = a.seq
@@ -64,66 +63,15 @@ WHERE a.seq = `
 AND NOT EXISTS (SELECT 1 FROM approval WHERE approval.seq = a.seq) FOR NO KEY UPDATE`
 )
 
-// extra holds the rare parts of a proposal.
-type extra struct {
-	Evaluations  []gatehouse.Evaluation   `json:"evaluations,omitempty"`
-	ArtifactDiff *gatehouse.ArtifactDiff  `json:"artifact_diff,omitempty"`
-	Callback     *shared.Callback         `json:"callback,omitempty"`
-	Ceilings     []gatehouse.CeilingClaim `json:"ceilings,omitempty"`
-	RiskName     string                   `json:"risk_name,omitempty"`
-	Title        string                   `json:"title,omitempty"`
-	Repeats      string                   `json:"repeats,omitempty"`
-	RebasedBy    string                   `json:"rebased_by,omitempty"`
-	EditedBy     string                   `json:"edited_by,omitempty"`
-	Edit         *gatehouse.Edit          `json:"edit,omitempty"`
-	Editors      []string                 `json:"editors,omitempty"`
-}
-
 // scanAction reads a row of selectAction.
 func scanAction(r *row) (a *gatehouse.Action, err error) {
-	a = new(gatehouse.Action)
-	a.Tenant, a.ID, a.Status = r.text(), r.text(), gatehouse.Status(r.text())
-	a.ActionType, a.RiskLevel, a.ProposerID = r.text(), gatehouse.RiskLevel(r.int()), r.text()
-	a.IdempotencyKey, a.ProposedAt = r.text(), r.time()
-	a.DecidedBy, a.DecidedVia, a.DecidedAt, a.FinishedAt = r.text(), gatehouse.Channel(r.text()), r.timePtr(), r.timePtr()
-	if r.null() {
-		r.skip(2)
-	} else {
-		a.Failure = &gatehouse.Failure{Code: r.text(), Detail: r.text()}
-	}
-	a.Supersedes, a.Superseded, a.Reverses, a.ReversedBy = r.text(), r.text(), r.text(), r.text()
-	a.Revision, a.Connector, a.Operation = int(r.int()), r.text(), r.text()
-	a.Target.EntityType, a.Target.EntityRef = r.text(), r.text()
-	a.Target.EntityRefs, a.Target.Version = listAt[string](r, &err), r.text()
-	a.ClaimedRisk = gatehouse.RiskLevel(r.int())
-	if r.null() {
-		r.skip(2)
-	} else {
-		a.Magnitude = &gatehouse.Magnitude{Amount: gatehouse.Decimal(r.text()), Currency: r.text()}
-	}
-	a.OnBehalfOf = r.text()
-	a.ExpiresIn, a.HoldFor = gatehouse.Span(r.int()), gatehouse.Duration(r.int())
-	a.Digest, a.Fingerprint, a.ContentHash = gatehouse.Digest(r.text()), r.text(), r.hash()
-	a.Policy.Outcome, a.Policy.Version = gatehouse.Outcome(r.text()), int(r.int())
-	a.Policy.Rules, a.Policy.Reasons = listAt[string](r, &err), listAt[string](r, &err)
-	a.ProposedBy, a.Rationale = r.text(), r.text()
-	a.ProposedChange, a.CurrentState, a.Context, a.Metadata = r.json(), r.json(), r.json(), r.json()
-	if x := jsonAt[extra](r, &err); x != nil {
-		a.Evaluations, a.ArtifactDiff, a.Callback, a.Ceilings = x.Evaluations, x.ArtifactDiff, x.Callback.Load(), x.Ceilings
-		a.RiskName, a.Title, a.Repeats, a.RebasedBy = x.RiskName, x.Title, x.Repeats, x.RebasedBy
-		a.EditedBy, a.Edit, a.Editors = x.EditedBy, x.Edit, x.Editors
-	}
-	if r.null() {
-		r.skip(approvalWidth)
-	} else {
-		a.Approval = scanApproval(r, a.ID, &err)
-	}
-	if r.null() {
+	a, err = shared.ScanAction(r)
+	if r.Null() {
 		return a, err // there is no push
 	}
-	a.SetPush(scanPush(r))
-	if !r.null() {
-		a.Receipt = scanReceipt(r, &err)
+	a.SetPush(shared.ScanPush(r))
+	if !r.Null() {
+		a.Receipt = shared.ScanReceipt(r, &err)
 	}
 	return a, err
 }
@@ -143,7 +91,7 @@ func loadQueries(a **gatehouse.Action, seq, tenant, key string) []query {
 	return []query{
 		ask(selectAction+seq, func(r *row) (err error) { *a, err = scanAction(r); return err }, tenant, key),
 		ask(selectVotes+`= `+seq+orderVotes, func(r *row) error {
-			(*a).Approval.Votes = append((*a).Approval.Votes, scanVote(r))
+			(*a).Approval.Votes = append((*a).Approval.Votes, shared.ScanVote(r))
 			return nil
 		}, tenant, key),
 	}
@@ -173,7 +121,7 @@ type byKey struct {
 
 func (k *byKey) queries(tenant, key string) []query {
 	return append(loadQueries(&k.action, seqByKey, tenant, key),
-		ask(archivedByKey, func(r *row) (err error) { k.archived, err = scanArchived(r); return err }, tenant, key))
+		ask(archivedByKey, func(r *row) (err error) { k.archived, err = shared.ScanArchived(r); return err }, tenant, key))
 }
 
 // FindActionByKey finds an action by its idempotency key.
@@ -260,7 +208,7 @@ func (t *readTx) expired(sql string, limit int) (refs []gatehouse.ActionRef, err
 		return nil, err
 	}
 	err = t.scanRead(&t.s.expiryScan, ask(sql, func(r *row) error {
-		refs = append(refs, gatehouse.ActionRef{Tenant: r.text(), ID: r.text()})
+		refs = append(refs, gatehouse.ActionRef{Tenant: r.Text(), ID: r.Text()})
 		return nil
 	}, t.Now(), limit, from[0]))
 	return refs, err
@@ -287,7 +235,7 @@ WHERE o.next_at IS NOT NULL AND o.status = 'requested' AND o.next_at <= $1 ORDER
 
 func (t *readTx) timely(sql string, limit int) (refs []gatehouse.ActionRef, err error) {
 	err = t.each(sql, func(r *row) error {
-		refs = append(refs, gatehouse.ActionRef{Tenant: r.text(), ID: r.text()})
+		refs = append(refs, gatehouse.ActionRef{Tenant: r.Text(), ID: r.Text()})
 		return nil
 	}, t.Now(), limit)
 	return refs, err
@@ -317,7 +265,7 @@ AND (o.changed_at IS NULL OR o.changed_version <> $6) ORDER BY a.id LIMIT $7`
 // OpenOnTarget examines all pending actions of the tenant. entity_refs is a JSON list as text:
 // each key stands in quotes, and quotes within a key are escaped.
 func (t *readTx) OpenOnTarget(c gatehouse.TargetChange, limit int) (ids []string, err error) {
-	err = t.each(openOnTarget, func(r *row) error { ids = append(ids, r.text()); return nil },
+	err = t.each(openOnTarget, func(r *row) error { ids = append(ids, r.Text()); return nil },
 		t.tenant, t.Now(), c.Connector, c.EntityType, c.EntityRef, c.Version, limit,
 		string(shared.AppendQuoted(nil, c.EntityRef)),
 		shared.AboutEntity(&c), shared.AboutVersion(&c))
@@ -329,7 +277,7 @@ func (t *readTx) OpenReversal(actionID string) (id string, err error) {
 	err = t.each(`SELECT id FROM action WHERE tenant = $1 AND reverses = $2
 AND status NOT IN ('rejected', 'denied', 'expired', 'canceled', 'superseded', 'failed')
 AND NOT (status = 'pending' AND expires_at <= $3) ORDER BY id DESC LIMIT 1`,
-		func(r *row) error { id = r.text(); return nil }, t.tenant, actionID, t.Now())
+		func(r *row) error { id = r.Text(); return nil }, t.tenant, actionID, t.Now())
 	return id, err
 }
 
@@ -355,16 +303,9 @@ func (t *tx) InsertAction(a *gatehouse.Action) error {
 	if a.Failure != nil {
 		code, detail = a.Failure.Code, a.Failure.Detail
 	}
-	var rare string
-	if len(a.Evaluations) > 0 || a.ArtifactDiff != nil || a.Callback != nil || len(a.Ceilings) > 0 ||
-		a.RiskName != "" || a.Title != "" || a.Repeats != "" || a.RebasedBy != "" || len(a.Editors) > 0 {
-		var err error
-		if rare, err = shared.EncodeJSON(&extra{
-			a.Evaluations, a.ArtifactDiff, shared.StoreCallback(a.Callback), a.Ceilings, a.RiskName, a.Title, a.Repeats, a.RebasedBy,
-			a.EditedBy, a.Edit, a.Editors,
-		}); err != nil {
-			return err
-		}
+	rare, err := shared.EncodeExtra(a)
+	if err != nil {
+		return err
 	}
 	var amount, currency any
 	if a.Magnitude != nil {

@@ -21,13 +21,13 @@ type opening struct {
 
 const (
 	// The people who approved the action.
-	lockVoters = `SELECT ` + principalColumns + ` FROM principal p WHERE p.tenant = $1
+	lockVoters = `SELECT ` + shared.PrincipalColumns + ` FROM principal p WHERE p.tenant = $1
 AND p.id = ANY (ARRAY(SELECT principal_id FROM vote WHERE seq = ` + seqOfAction + ` AND decision = 'approved'))
 ORDER BY p.id FOR SHARE`
-	lockVoter = `SELECT ` + principalColumns + ` FROM principal p WHERE p.tenant = $1 AND p.id = $2 FOR SHARE`
+	lockVoter = `SELECT ` + shared.PrincipalColumns + ` FROM principal p WHERE p.tenant = $1 AND p.id = $2 FOR SHARE`
 	// The active policy, the votes on an action, its proposer, and the proposer's sponsor,
 	// whose id is in sponsor. One row per vote, or a single row without votes.
-	selectSides = `SELECT (SELECT version FROM policy_active WHERE tenant = $1), ` + joinedVotes + `, ` + principalColumns + `, ` + sponsorColumns + ` FROM `
+	selectSides = `SELECT (SELECT version FROM policy_active WHERE tenant = $1), ` + joinedVotes + `, ` + shared.PrincipalColumns + `, ` + sponsorColumns + ` FROM `
 	sideJoins   = `
 LEFT JOIN LATERAL (SELECT * FROM principal x WHERE x.tenant = a.tenant AND x.id = a.proposer_id` + lateralEnd + ` p ON true
 LEFT JOIN LATERAL (SELECT * FROM principal x WHERE x.tenant = p.tenant AND x.id = p.sponsor` + lateralEnd + ` s ON true
@@ -63,8 +63,8 @@ func (t *readTx) openCaller(by *gatehouse.Caller, facts *gatehouse.CallerFacts, 
 			sql = lockCredential
 		}
 		h.ask(sql, func(r *row) (err error) {
-			facts.Principal, err = scanPrincipal(r)
-			facts.EditToken = r.hash()
+			facts.Principal, err = shared.ScanPrincipal(r)
+			facts.EditToken = r.Hash()
 			if locked {
 				*voters = append(*voters, facts.Principal)
 			}
@@ -89,7 +89,7 @@ func (t *readTx) dropOldAnswer(facts *gatehouse.CallerFacts) {
 
 // openPolicy adds the read of the active version.
 func (t *readTx) openPolicy(version *int) {
-	t.opening.ask(activeVersion, func(r *row) error { *version = int(r.int()); return nil }, t.tenant)
+	t.opening.ask(activeVersion, func(r *row) error { *version = int(r.Int()); return nil }, t.tenant)
 }
 
 // openRights adds the reads of the rows beside an action: policy, votes, proposer, sponsor.
@@ -101,13 +101,13 @@ func (t *tx) openRights(id string, rights *gatehouse.Rights) {
 	c := &voteTally{tenant: t.tenant, id: id}
 	t.opening.tally = c
 	t.opening.ask(sql, func(r *row) error {
-		if r.null() {
-			r.skip(1)
+		if r.Null() {
+			r.Skip(1)
 		} else {
-			rights.PolicyVersion = int(r.int())
+			rights.PolicyVersion = int(r.Int())
 		}
-		if r.null() {
-			r.skip(voteWidth)
+		if r.Null() {
+			r.Skip(voteWidth)
 		} else if err := c.vote(r); err != nil {
 			return err
 		}
@@ -116,11 +116,11 @@ func (t *tx) openRights(id string, rights *gatehouse.Rights) {
 		}
 		c.seen = true
 		for _, p := range []**gatehouse.Principal{&rights.Proposer, &rights.Sponsor} {
-			if r.null() {
+			if r.Null() {
 				break
 			}
 			var err error
-			if *p, err = scanPrincipal(r); err != nil {
+			if *p, err = shared.ScanPrincipal(r); err != nil {
 				return err
 			}
 		}
@@ -131,7 +131,7 @@ func (t *tx) openRights(id string, rights *gatehouse.Rights) {
 // openVoters adds a query that locks people.
 func (t *tx) openVoters(sql, id string, rights *gatehouse.Rights) {
 	t.opening.ask(sql, func(r *row) error {
-		p, err := scanPrincipal(r)
+		p, err := shared.ScanPrincipal(r)
 		rights.Voters = append(rights.Voters, p)
 		return err
 	}, t.tenant, id)
@@ -188,12 +188,12 @@ func (t *tx) OpenProposal(q gatehouse.ProposalQuery) (*gatehouse.OpenedProposal,
 	t.openCaller(q.By, &o.CallerFacts, nil)
 	t.openPolicy(&o.PolicyVersion)
 	if q.Effect != (gatehouse.Hash{}) {
-		h.ask(deadLetterOf, func(r *row) error { o.DeadLetter = r.text(); return nil }, t.tenant, q.Effect[:])
+		h.ask(deadLetterOf, func(r *row) error { o.DeadLetter = r.Text(); return nil }, t.tenant, q.Effect[:])
 	}
 	if q.Asked != nil {
 		roles, people, groups := shared.EncodeAudience(*q.Asked)
 		h.ask(firstAnswerers, func(r *row) error {
-			p, err := scanPrincipal(r)
+			p, err := shared.ScanPrincipal(r)
 			o.Answerers = append(o.Answerers, p)
 			return err
 		}, t.tenant, roles, people, groups)
@@ -226,9 +226,9 @@ func (t *tx) OpenPush(q gatehouse.PushQuery) (*gatehouse.OpenedPush, error) {
 	o := new(gatehouse.OpenedPush)
 	t.opening = opening{groups: true, keys: []lockKey{{"id", t.tenant, q.ActionID}}}
 	h := &t.opening
-	h.ask(lockPush, func(r *row) error { o.Push = scanPush(r); return nil }, t.tenant, q.PushID)
+	h.ask(lockPush, func(r *row) error { o.Push = shared.ScanPush(r); return nil }, t.tenant, q.PushID)
 	if q.ReceiptKey != "" {
-		h.ask(findSuccess, func(r *row) (err error) { o.Receipt = scanReceipt(r, &err); return err }, t.tenant, q.ReceiptKey)
+		h.ask(findSuccess, func(r *row) (err error) { o.Receipt = shared.ScanReceipt(r, &err); return err }, t.tenant, q.ReceiptKey)
 	}
 	if q.Rights {
 		t.openRights(q.ActionID, &o.Rights)

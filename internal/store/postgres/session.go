@@ -205,7 +205,7 @@ func (t *readTx) each(sql string, fn func(*row) error, args ...any) error {
 
 // number reads one integer; 0 if there is no row.
 func (t *readTx) number(sql string, args ...any) (n int64, err error) {
-	err = t.read(ask(sql, func(r *row) error { n = r.int(); return nil }, args...))
+	err = t.read(ask(sql, func(r *row) error { n = r.Int(); return nil }, args...))
 	return n, err
 }
 

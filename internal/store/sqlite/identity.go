@@ -8,31 +8,19 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-const principalColumns = `p.tenant, p.id, p.name, p.kind, p.roles, p.person, p.sponsor, p.disabled, p.created_at, p.approver_since, p.groups`
-
-func scanPrincipal(r *stmt) (*gatehouse.Principal, error) {
-	var err error
-	p := &gatehouse.Principal{
-		Tenant: r.text(), ID: r.text(), Name: r.text(), Kind: gatehouse.Kind(r.text()), Roles: listAt[gatehouse.Role](r, &err),
-		Person: r.text(), Sponsor: r.text(), Disabled: r.bool(), CreatedAt: r.time(), ApproverSince: r.timePtr(),
-		Groups: membershipsAt(r, &err),
-	}
-	return p, err
-}
-
 // FindPrincipal finds by id first, then by name.
 func (t *readTx) FindPrincipal(idOrName string) (p *gatehouse.Principal, err error) {
 	p, err = t.principalByID(t.tenant, idOrName)
 	if err == gatehouse.ErrNotFound { //nolint:errorlint // the package's own, unwrapped
-		err = t.one(`SELECT `+principalColumns+` FROM principal p WHERE p.tenant = ? AND p.name = ?`,
-			func(r *stmt) (err error) { p, err = scanPrincipal(r); return err }, t.tenant, idOrName)
+		err = t.one(`SELECT `+shared.PrincipalColumns+` FROM principal p WHERE p.tenant = ? AND p.name = ?`,
+			func(r *stmt) (err error) { p, err = shared.ScanPrincipal(r); return err }, t.tenant, idOrName)
 	}
 	return p, err
 }
 
 func (t *readTx) principalByID(tenant, id string) (p *gatehouse.Principal, err error) {
-	err = t.one(`SELECT `+principalColumns+` FROM principal p WHERE p.tenant = ? AND p.id = ?`,
-		func(r *stmt) (err error) { p, err = scanPrincipal(r); return err }, tenant, id)
+	err = t.one(`SELECT `+shared.PrincipalColumns+` FROM principal p WHERE p.tenant = ? AND p.id = ?`,
+		func(r *stmt) (err error) { p, err = shared.ScanPrincipal(r); return err }, tenant, id)
 	return p, err
 }
 
@@ -44,8 +32,8 @@ func (t *readTx) ListPrincipals(cursor string, limit int) (page gatehouse.Page[*
 	}
 	limit = pageLimit(limit)
 	page.Items = []*gatehouse.Principal{}
-	err = t.each(`SELECT `+principalColumns+` FROM principal p WHERE p.tenant = ? AND p.id > ? ORDER BY p.id LIMIT ?`, func(r *stmt) error {
-		p, err := scanPrincipal(r)
+	err = t.each(`SELECT `+shared.PrincipalColumns+` FROM principal p WHERE p.tenant = ? AND p.id > ? ORDER BY p.id LIMIT ?`, func(r *stmt) error {
+		p, err := shared.ScanPrincipal(r)
 		page.Items = append(page.Items, p)
 		return err
 	}, t.tenant, c.ID, limit+1)
@@ -96,14 +84,6 @@ func (t *tx) PrincipalsForShare(ids []string) ([]*gatehouse.Principal, error) {
 	return list, nil
 }
 
-const keyColumns = `k.tenant, k.id, k.principal_id, k.hash, k.created_at, k.revoked_at`
-
-func scanKey(r *stmt) *gatehouse.Key {
-	return &gatehouse.Key{
-		Tenant: r.text(), ID: r.text(), PrincipalID: r.text(), Hash: r.hash(), CreatedAt: r.time(), RevokedAt: r.timePtr(),
-	}
-}
-
 // FindKey finds an unrevoked key and its principal.
 func (t *readTx) FindKey(hash [32]byte) (k *gatehouse.Key, p *gatehouse.Principal, err error) {
 	kept := t.kept()
@@ -113,11 +93,11 @@ func (t *readTx) FindKey(hash [32]byte) (k *gatehouse.Key, p *gatehouse.Principa
 			return k, p, nil
 		}
 	}
-	err = t.one(`SELECT `+keyColumns+`, `+principalColumns+` FROM api_key k
+	err = t.one(`SELECT `+shared.KeyColumns+`, `+shared.PrincipalColumns+` FROM api_key k
 JOIN principal p ON p.tenant = k.tenant AND p.id = k.principal_id WHERE k.hash = ? AND k.revoked_at IS NULL`,
 		func(r *stmt) (err error) {
-			k = scanKey(r)
-			p, err = scanPrincipal(r)
+			k = shared.ScanKey(r)
+			p, err = shared.ScanPrincipal(r)
 			return err
 		}, hash[:])
 	if err == nil && kept != nil {
@@ -137,15 +117,15 @@ func (t *readTx) kept() *credentials {
 
 // ListKeys lists a principal's keys, including revoked ones, oldest first.
 func (t *readTx) ListKeys(principalID string) (list []*gatehouse.Key, err error) {
-	err = t.each(`SELECT `+keyColumns+` FROM api_key k WHERE k.tenant = ? AND k.principal_id = ? ORDER BY k.id`,
-		func(r *stmt) error { list = append(list, scanKey(r)); return nil }, t.tenant, principalID)
+	err = t.each(`SELECT `+shared.KeyColumns+` FROM api_key k WHERE k.tenant = ? AND k.principal_id = ? ORDER BY k.id`,
+		func(r *stmt) error { list = append(list, shared.ScanKey(r)); return nil }, t.tenant, principalID)
 	return list, err
 }
 
 // FindKeyByID finds a key, revoked or not.
 func (t *readTx) FindKeyByID(id string) (k *gatehouse.Key, err error) {
-	err = t.one(`SELECT `+keyColumns+` FROM api_key k WHERE k.tenant = ? AND k.id = ?`,
-		func(r *stmt) error { k = scanKey(r); return nil }, t.tenant, id)
+	err = t.one(`SELECT `+shared.KeyColumns+` FROM api_key k WHERE k.tenant = ? AND k.id = ?`,
+		func(r *stmt) error { k = shared.ScanKey(r); return nil }, t.tenant, id)
 	return k, err
 }
 
@@ -185,7 +165,7 @@ func (t *readTx) FindEditToken(id string) (hash [32]byte, err error) {
 		}
 	}
 	err = t.one(`SELECT hash FROM edit_token WHERE tenant = ? AND principal_id = ?`,
-		func(r *stmt) error { hash = r.hash(); return nil }, t.tenant, id)
+		func(r *stmt) error { hash = r.Hash(); return nil }, t.tenant, id)
 	if err == nil && kept != nil {
 		kept.keepToken(epoch, of, hash)
 	}
@@ -222,14 +202,14 @@ func (t *tx) LockFirstPrincipal() error { return nil }
 // FindTenant finds by id.
 func (t *readTx) FindTenant() (n *gatehouse.Tenant, err error) {
 	err = t.one(`SELECT id, created_at FROM tenant WHERE id = ?`,
-		func(r *stmt) error { n = &gatehouse.Tenant{ID: r.text(), CreatedAt: r.time()}; return nil }, t.tenant)
+		func(r *stmt) error { n = &gatehouse.Tenant{ID: r.Text(), CreatedAt: r.Time()}; return nil }, t.tenant)
 	return n, err
 }
 
 // ListTenants lists all, by id.
 func (t *readTx) ListTenants() (list []*gatehouse.Tenant, err error) {
 	err = t.each(`SELECT id, created_at FROM tenant ORDER BY id`, func(r *stmt) error {
-		list = append(list, &gatehouse.Tenant{ID: r.text(), CreatedAt: r.time()})
+		list = append(list, &gatehouse.Tenant{ID: r.Text(), CreatedAt: r.Time()})
 		return nil
 	})
 	return list, err
@@ -249,7 +229,7 @@ func (t *readTx) answer(principalID, route, key string) (a *gatehouse.Idempotenc
 	err = t.one(`SELECT tenant, principal_id, route, key, body_hash, created_at, body FROM idempotency
 WHERE tenant = ? AND principal_id = ? AND route = ? AND key = ? AND created_at > ?`, func(r *stmt) error {
 		a = &gatehouse.IdempotencyRecord{
-			Tenant: r.text(), PrincipalID: r.text(), Route: r.text(), Key: r.text(), BodyHash: r.hash(), CreatedAt: r.time(), Body: r.blob(),
+			Tenant: r.Text(), PrincipalID: r.Text(), Route: r.Text(), Key: r.Text(), BodyHash: r.Hash(), CreatedAt: r.Time(), Body: r.Blob(),
 		}
 		return nil
 	}, t.tenant, principalID, route, key, t.windowStart())

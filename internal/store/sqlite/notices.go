@@ -30,8 +30,8 @@ d.notice_id IS NOT NULL
 FROM notice n LEFT JOIN notice_dismissed d ON d.tenant = n.tenant AND d.notice_id = n.id AND d.principal_id = ?
 WHERE n.tenant = ? AND n.id < ? AND n.at >= ? AND (? OR d.notice_id IS NULL) ORDER BY n.id DESC LIMIT ?`, func(r *stmt) error {
 		page.Items = append(page.Items, &gatehouse.Notice{
-			Tenant: r.text(), ID: r.text(), At: r.time(), Kind: r.text(), Subject: r.text(), SubjectName: r.text(), Actor: r.text(),
-			ActorName: r.text(), Via: gatehouse.Channel(r.text()), FromTenant: r.text(), Detail: r.text(), Dismissed: r.bool(),
+			Tenant: r.Text(), ID: r.Text(), At: r.Time(), Kind: r.Text(), Subject: r.Text(), SubjectName: r.Text(), Actor: r.Text(),
+			ActorName: r.Text(), Via: gatehouse.Channel(r.Text()), FromTenant: r.Text(), Detail: r.Text(), Dismissed: r.Bool(),
 		})
 		return nil
 	}, principalID, t.tenant, before, since, f.All, limit+1)

@@ -77,7 +77,7 @@ func (t *readTx) ListCorpus(readBy, cursor string, limit int) (page gatehouse.Pa
 	where.add("tenant = ? AND id < ?", t.tenant, before)
 	where.readBy("seq", t.tenant, readBy)
 	err = t.each(`SELECT seq, id FROM approval WHERE `+where.sql()+` AND `+shared.Taught+` ORDER BY id DESC LIMIT ?`,
-		func(r *stmt) error { rows = append(rows, place{seq: r.int(), id: r.text()}); return nil }, append(where.args, limit+1)...)
+		func(r *stmt) error { rows = append(rows, place{seq: r.Int(), id: r.Text()}); return nil }, append(where.args, limit+1)...)
 	if err != nil {
 		return page, err
 	}
@@ -116,7 +116,7 @@ func (t *readTx) ListMirror(
 	where.readBy("action_seq", t.tenant, readBy)
 	var sizes []int64
 	err = t.each(`SELECT octet_length(target) + octet_length(before_state) + octet_length(after_state) FROM mirror
-WHERE `+where.sql()+` ORDER BY seq DESC LIMIT ?`, func(r *stmt) error { sizes = append(sizes, r.int()); return nil }, append(where.args, limit)...)
+WHERE `+where.sql()+` ORDER BY seq DESC LIMIT ?`, func(r *stmt) error { sizes = append(sizes, r.Int()); return nil }, append(where.args, limit)...)
 	if err != nil || len(sizes) == 0 {
 		return page, err
 	}
@@ -125,7 +125,8 @@ WHERE `+where.sql()+` ORDER BY seq DESC LIMIT ?`, func(r *stmt) error { sizes = 
 	}
 	var seqs []int64
 	err = t.each(`SELECT `+mirrorColumns+` FROM mirror WHERE `+where.sql()+` ORDER BY seq DESC LIMIT ?`, func(r *stmt) error {
-		seq, m, err := scanMirror(r)
+		var err error
+		seq, m := r.Int(), shared.ScanMirror(r, &err)
 		seqs, page.Items = append(seqs, seq), append(page.Items, m)
 		return err
 	}, append(where.args, limit+1)...)

@@ -17,21 +17,4 @@ func orNull(s string) any {
 	return s
 }
 
-// listAt decodes a stored list from the next column and keeps the first error.
-func listAt[T ~string](r *stmt, err *error) []T {
-	list, e := shared.DecodeList[T](r.text())
-	if e != nil && *err == nil {
-		*err = e
-	}
-	return list
-}
-
-func jsonAt[T any](r *stmt, err *error) *T {
-	v, e := shared.DecodeJSON[T](r.text())
-	if e != nil && *err == nil {
-		*err = e
-	}
-	return v
-}
-
-func (s *stmt) json() gatehouse.JSON { return gatehouse.JSON(s.raw()) }
+func (s *stmt) JSON() gatehouse.JSON { return gatehouse.JSON(s.raw()) }
