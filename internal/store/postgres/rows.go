@@ -107,7 +107,7 @@ func (t *readTx) pageRowsUpTo(
 		kept = r.keep(kept)
 		p := pagePosition{size: r.Int(), at: r.Int(), bucket: int(r.Int()), large: r.Bool()}
 		var err error
-		votes := shared.JsonAt[[]storedVote](r, &err)
+		votes := shared.JSONAt[[]storedVote](r, &err)
 		if err != nil {
 			return err
 		}

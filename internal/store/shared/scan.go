@@ -23,32 +23,50 @@ type Row interface {
 	Skip(n int)
 }
 
-func ScanApproval(r Row, actionID string, err *error) *gatehouse.Approval {
-	o := &gatehouse.Approval{
-		ActionID: actionID, ID: r.Text(), Status: gatehouse.ApprovalStatus(r.Text()), Required: int(r.Int()),
-		Roles: ListAt[gatehouse.Role](r, err), People: ListAt[string](r, err), Excluded: ListAt[string](r, err),
-		ExpiresAt: r.Time(), CreatedAt: r.Time(), Votes: []gatehouse.Vote{},
+// JSONAt is ListAt for a JSON value.
+func JSONAt[T any](r Row, err *error) *T {
+	v, e := DecodeJSON[T](r.Text())
+	if e != nil && *err == nil {
+		*err = e
 	}
-	if r.Null() {
-		r.Skip(2)
-	} else {
-		o.Confirm = &gatehouse.Confirm{Prompt: r.Text(), Value: r.Text()}
-	}
-	o.Groups = ListAt[string](r, err)
-	if timing := JsonAt[gatehouse.Timing](r, err); timing != nil {
-		o.Timing = *timing
-	}
-	o.Told = int(r.Int())
-	if at := r.TimePtr(); at != nil {
-		o.TargetChanged = &gatehouse.TargetMark{At: *at, Version: r.Text(), By: r.Text()}
-	} else {
-		r.Skip(2)
-	}
-	o.About = JsonAt[gatehouse.About](r, err)
-	o.ExpiresAt = o.ExpiresAt.Add(-o.ExtendBy.D())
-	return o
+	return v
 }
 
+// ListAt reads a stored list from the next column. It keeps the first error in err.
+func ListAt[T ~string](r Row, err *error) []T {
+	list, e := DecodeList[T](r.Text())
+	if e != nil && *err == nil {
+		*err = e
+	}
+	return list
+}
+
+// MembershipsAt is ListAt for memberships.
+func MembershipsAt(r Row, err *error) []gatehouse.Membership {
+	list, e := DecodeMemberships(r.Text())
+	if e != nil && *err == nil {
+		*err = e
+	}
+	return list
+}
+
+// FailureArgs returns the arguments for the columns that ScanFailure reads.
+func FailureArgs(f *gatehouse.Failure) (code, detail any) {
+	if f == nil {
+		return nil, nil
+	}
+	return f.Code, f.Detail
+}
+
+// OpenFlag is 1 for an open row, else 0.
+func OpenFlag(open bool) int {
+	if open {
+		return 1
+	}
+	return 0
+}
+
+// ScanCard reads [CardColumns].
 func ScanCard(r Row) *gatehouse.PostedCard {
 	return &gatehouse.PostedCard{
 		Tenant: r.Text(), Channel: r.Text(), ActionID: r.Text(), Ref: r.Text(), Wanted: r.Int(), Shown: r.Text(),
@@ -57,6 +75,7 @@ func ScanCard(r Row) *gatehouse.PostedCard {
 	}
 }
 
+// ScanChannelState reads the state of a channel.
 func ScanChannelState(r Row) (*gatehouse.ChannelState, error) {
 	s := &gatehouse.ChannelState{
 		Tenant: r.Text(), Channel: r.Text(), Failures: int(r.Int()), FailingSince: r.TimePtr(), Flaky: r.Bool(),
@@ -69,6 +88,7 @@ func ScanChannelState(r Row) (*gatehouse.ChannelState, error) {
 	return s, err
 }
 
+// ScanClick reads [ClickColumns].
 func ScanClick(r Row) *gatehouse.SlackClick {
 	return &gatehouse.SlackClick{
 		Tenant: r.Text(), ID: r.Text(), CreatedAt: r.Time(), Key: r.Hash(), Channel: r.Text(), Place: r.Text(),
@@ -79,6 +99,7 @@ func ScanClick(r Row) *gatehouse.SlackClick {
 	}
 }
 
+// ScanDelegation reads a delegation.
 func ScanDelegation(r Row) (*gatehouse.Delegation, error) {
 	d := &gatehouse.Delegation{
 		Tenant: r.Text(), ID: r.Text(), From: r.Text(), FromName: r.Text(), To: r.Text(), ToName: r.Text(),
@@ -90,6 +111,7 @@ func ScanDelegation(r Row) (*gatehouse.Delegation, error) {
 	return d, json.Unmarshal([]byte(types), &d.Types)
 }
 
+// ScanDevice reads a device.
 func ScanDevice(r Row) *gatehouse.Device {
 	d := &gatehouse.Device{
 		Tenant: r.Text(), ID: r.Text(), PrincipalID: r.Text(),
@@ -98,13 +120,6 @@ func ScanDevice(r Row) *gatehouse.Device {
 	}
 	d.Service = d.PushService()
 	return d
-}
-
-func ScanEnding(r Row) *Ending {
-	return &Ending{
-		Seq: r.Int(), Tenant: r.Text(), ID: r.Text(), Status: gatehouse.Status(r.Text()), ProposedAt: r.Time(), EndedAt: r.Time(),
-		Pinned: r.Bool(), Related: r.Bool(), Size: r.Int(),
-	}
 }
 
 // ScanFailure reads code and detail, which are either both NULL or both set.
@@ -116,6 +131,7 @@ func ScanFailure(r Row) *gatehouse.Failure {
 	return &gatehouse.Failure{Code: r.Text(), Detail: r.Text()}
 }
 
+// ScanGrant reads a grant.
 func ScanGrant(r Row) (g *gatehouse.Grant, err error) {
 	g = &gatehouse.Grant{
 		Tenant: r.Text(), ID: r.Text(), Grantor: r.Text(), GrantorName: r.Text(), Agent: r.Text(), AgentName: r.Text(),
@@ -135,28 +151,33 @@ func ScanGrant(r Row) (g *gatehouse.Grant, err error) {
 	return g, nil
 }
 
+// ScanGroup reads [GroupColumns].
 func ScanGroup(r Row) *gatehouse.Group {
 	return &gatehouse.Group{Tenant: r.Text(), Name: r.Text(), CreatedAt: r.Time()}
 }
 
+// ScanIdentity reads [IdentityColumns].
 func ScanIdentity(r Row) *gatehouse.ExternalIdentity {
 	return &gatehouse.ExternalIdentity{
 		Tenant: r.Text(), Issuer: r.Text(), Subject: r.Text(), PrincipalID: r.Text(), CreatedAt: r.Time(),
 	}
 }
 
+// ScanKey reads [KeyColumns].
 func ScanKey(r Row) *gatehouse.Key {
 	return &gatehouse.Key{
 		Tenant: r.Text(), ID: r.Text(), PrincipalID: r.Text(), Hash: r.Hash(), CreatedAt: r.Time(), RevokedAt: r.TimePtr(),
 	}
 }
 
+// ScanNamed reads a notification and then the name of its recipient.
 func ScanNamed(r Row) *gatehouse.Notification {
 	n := ScanNotification(r)
 	n.RecipientName = r.Text()
 	return n
 }
 
+// ScanNotification reads [NotificationColumns].
 func ScanNotification(r Row) *gatehouse.Notification {
 	return &gatehouse.Notification{
 		Tenant: r.Text(), ID: r.Text(), CreatedAt: r.Time(), Kind: gatehouse.NotificationKind(r.Text()),
@@ -169,6 +190,7 @@ func ScanNotification(r Row) *gatehouse.Notification {
 	}
 }
 
+// ScanPasskey reads [PasskeyColumns].
 func ScanPasskey(r Row) *gatehouse.Passkey {
 	return &gatehouse.Passkey{
 		Tenant: r.Text(), ID: r.Text(), PrincipalID: r.Text(), Name: r.Text(), CredentialID: r.Blob(), Credential: r.Blob(),
@@ -176,12 +198,14 @@ func ScanPasskey(r Row) *gatehouse.Passkey {
 	}
 }
 
+// ScanPolicy reads [PolicyColumns].
 func ScanPolicy(r Row) *gatehouse.PolicyVersion {
 	return &gatehouse.PolicyVersion{
 		Tenant: r.Text(), Version: int(r.Int()), SHA256: r.Text(), Active: r.Bool(), AppliedBy: r.Text(), AppliedAt: r.Time(), ActionID: r.Text(),
 	}
 }
 
+// ScanPrincipal reads [PrincipalColumns].
 func ScanPrincipal(r Row) (*gatehouse.Principal, error) {
 	var err error
 	p := &gatehouse.Principal{
@@ -192,17 +216,7 @@ func ScanPrincipal(r Row) (*gatehouse.Principal, error) {
 	return p, err
 }
 
-func ScanPushFact(r Row) gatehouse.PushFact {
-	f := gatehouse.PushFact{
-		Connector: r.Text(), Status: gatehouse.PushStatus(r.Text()), ErrorCode: r.Text(), LastError: r.Text(),
-		TargetSays: r.Text(), CreatedAt: r.Time(), NotBefore: r.Time(), SentAt: r.TimePtr(), AppliedAt: r.TimePtr(), FinishedAt: r.TimePtr(),
-	}
-	if f.Status != gatehouse.PushFailed && f.Status != gatehouse.PushUnknown {
-		f.TargetSays = "" // left over from an outcome that a replay has undone
-	}
-	return f
-}
-
+// ScanReview reads a review.
 func ScanReview(r Row) *gatehouse.Review {
 	return &gatehouse.Review{
 		Tenant: r.Text(), ID: r.Text(), ActionID: r.Text(), ApprovalID: r.Text(), Recipient: r.Text(), CreatedAt: r.Time(),
@@ -210,6 +224,7 @@ func ScanReview(r Row) *gatehouse.Review {
 	}
 }
 
+// ScanRingKey reads a key of a ring.
 func ScanRingKey(r Row) *gatehouse.RingKey {
 	return &gatehouse.RingKey{
 		Tenant: r.Text(), ID: r.Text(), Number: uint32(r.Int()),
@@ -218,6 +233,7 @@ func ScanRingKey(r Row) *gatehouse.RingKey {
 	}
 }
 
+// ScanSecret reads a secret.
 func ScanSecret(r Row) *gatehouse.Secret {
 	return &gatehouse.Secret{
 		Tenant: r.Text(), Name: r.Text(), Version: int(r.Int()), SetAt: r.TimePtr(), SetBy: r.Text(), SetByName: r.Text(),
@@ -225,6 +241,7 @@ func ScanSecret(r Row) *gatehouse.Secret {
 	}
 }
 
+// ScanSession reads [SessionColumns].
 func ScanSession(r Row) *gatehouse.Session {
 	return &gatehouse.Session{
 		Tenant: r.Text(), ID: r.Text(), PrincipalID: r.Text(), Method: gatehouse.SignInMethod(r.Text()), Credential: r.Text(),
@@ -232,10 +249,12 @@ func ScanSession(r Row) *gatehouse.Session {
 	}
 }
 
+// ScanSignal reads [SignalColumns].
 func ScanSignal(r Row) *gatehouse.Signal {
 	return &gatehouse.Signal{Tenant: r.Text(), RunID: r.Text(), ID: r.Text(), Name: r.Text(), Data: r.JSON(), By: r.Text(), At: r.Time()}
 }
 
+// ScanWorkflow reads [WorkflowColumns].
 func ScanWorkflow(r Row) *gatehouse.Workflow {
 	return &gatehouse.Workflow{
 		Tenant: r.Text(), ID: r.Text(), Name: r.Text(), Version: int(r.Int()), Workspace: r.Text(), Description: r.Text(),
@@ -243,104 +262,12 @@ func ScanWorkflow(r Row) *gatehouse.Workflow {
 	}
 }
 
-func ScanPush(r Row) *gatehouse.Push {
-	p := &gatehouse.Push{
-		Tenant: r.Text(), ID: r.Text(), ActionID: r.Text(), Connector: r.Text(), IdempotencyKey: r.Text(), Digest: gatehouse.Digest(r.Text()),
-		Status: gatehouse.PushStatus(r.Text()), Attempts: int(r.Int()), AttemptBase: int(r.Int()), LastError: r.Text(), ErrorCode: r.Text(),
-		NotBefore: r.Time(), CreatedAt: r.Time(), NextAttempt: r.TimePtr(), PickedAt: r.TimePtr(), SentAt: r.TimePtr(),
-		AppliedAt: r.TimePtr(), FinishedAt: r.TimePtr(), Generation: int(r.Int()), LeaseOwner: r.Text(), LeaseUntil: r.TimePtr(),
-		Replays: int(r.Int()), Lane: r.Text(), TargetSays: r.Text(), ClosedAt: r.TimePtr(), ClosedBy: r.Text(), ClosedReason: r.Text(),
-		PutBack: int(r.Int()),
-	}
-	if p.Status != gatehouse.PushFailed && p.Status != gatehouse.PushUnknown {
-		p.TargetSays = "" // it describes an end that a replay has undone
-	}
-	return p
-}
-
-func JsonAt[T any](r Row, err *error) *T {
-	v, e := DecodeJSON[T](r.Text())
-	if e != nil && *err == nil {
-		*err = e
-	}
-	return v
-}
-
-// ListAt reads a stored list from the next column. It keeps the first error in err.
-func ListAt[T ~string](r Row, err *error) []T {
-	list, e := DecodeList[T](r.Text())
-	if e != nil && *err == nil {
-		*err = e
-	}
-	return list
-}
-
-func MembershipsAt(r Row, err *error) []gatehouse.Membership {
-	list, e := DecodeMemberships(r.Text())
-	if e != nil && *err == nil {
-		*err = e
-	}
-	return list
-}
-
-// FailureArgs returns the arguments for the columns that scanFailure reads.
-func FailureArgs(f *gatehouse.Failure) (code, detail any) {
-	if f == nil {
-		return nil, nil
-	}
-	return f.Code, f.Detail
-}
-
-func OpenFlag(open bool) int {
-	if open {
-		return 1
-	}
-	return 0
-}
-
-func ScanVote(r Row) gatehouse.Vote {
-	return gatehouse.Vote{
-		Person: r.Text(), PrincipalID: r.Text(), Name: r.Text(), Decision: gatehouse.DecisionKind(r.Text()),
-		Notes: r.Text(), Via: gatehouse.Channel(r.Text()), Digest: gatehouse.Digest(r.Text()), At: r.Time(),
-		For: r.Text(), ForName: r.Text(), Grant: r.Text(),
-	}
-}
-
+// ScanRun reads a run without its bodies.
 func ScanRun(r Row) *gatehouse.Run {
 	return &gatehouse.Run{
 		Tenant: r.Text(), ID: r.Text(), Workflow: r.Text(), Version: int(r.Int()), Workspace: r.Text(),
 		Status: gatehouse.RunStatus(r.Text()), Stop: gatehouse.RunStatus(r.Text()), Trigger: gatehouse.TriggerType(r.Text()), TriggerRef: r.Text(),
 		StartedBy: r.Text(), StarterID: r.Text(), ParentRun: r.Text(), ParentStep: r.Text(), RetryOf: r.Text(), Writes: int(r.Int()),
 		Failure: ScanFailure(r), CreatedAt: r.Time(), StartedAt: r.TimePtr(), FinishedAt: r.TimePtr(), Deadline: r.TimePtr(), Evidence: r.Text(),
-	}
-}
-
-func ScanArchived(r Row) (*gatehouse.Archived, error) {
-	a := &gatehouse.Archived{
-		Tenant: r.Text(), ID: r.Text(), ApprovalID: r.Text(), PushID: r.Text(), IdempotencyKey: r.Text(), Status: gatehouse.Status(r.Text()),
-		ActionType: r.Text(), RiskLevel: gatehouse.RiskLevel(r.Int()), ProposerID: r.Text(), ProposedAt: r.Time(), EndedAt: r.Time(),
-		ArchivedAt: r.Time(), Batch: r.Text(), SHA256: r.Hash(),
-	}
-	var err error
-	a.Document, err = Unpack(r.Blob())
-	return a, err
-}
-
-func ScanMirror(r Row, err *error) *gatehouse.AppliedMirror {
-	m := &gatehouse.AppliedMirror{Tenant: r.Text(), ActionID: r.Text(), ActionType: r.Text(), Connector: r.Text(), Operation: r.Text()}
-	if target := JsonAt[gatehouse.Target](r, err); target != nil {
-		m.Target = *target
-	}
-	m.Before, m.After, m.Digest = r.JSON(), r.JSON(), gatehouse.Digest(r.Text())
-	m.ExternalID, m.ReceiptID, m.AppliedAt = r.Text(), r.Text(), r.Time()
-	return m
-}
-
-func ScanReceipt(r Row, err *error) *gatehouse.Receipt {
-	return &gatehouse.Receipt{
-		Tenant: r.Text(), ID: r.Text(), ActionID: r.Text(), PushID: r.Text(), IdempotencyKey: r.Text(),
-		Attempt: int(r.Int()), Generation: int(r.Int()), Outcome: gatehouse.ReceiptOutcome(r.Text()),
-		ErrorCode: r.Text(), Error: r.Text(), ExternalID: r.Text(), Reversible: r.Bool(), Late: r.Bool(), Source: r.Text(), At: r.Time(),
-		RequestMetadata: r.JSON(), ResponseMetadata: r.JSON(), Reversal: JsonAt[gatehouse.Reversal](r, err),
 	}
 }
