@@ -106,7 +106,9 @@ func Once[T any](tx gatehouse.Tx, c *gatehouse.Caller, fn func() (*T, error)) (o
 }
 
 // once is Once for a caller that the transaction has opened.
-func once[T any](tx gatehouse.Tx, c *gatehouse.Caller, known gatehouse.CallerFacts, fn func() (*T, error)) (out *T, err error) {
+func once[T any](
+	tx gatehouse.Tx, c *gatehouse.Caller, known gatehouse.CallerFacts, fn func() (*T, error),
+) (out *T, err error) {
 	if err := Prove(c, known); err != nil {
 		return nil, err
 	}

@@ -316,7 +316,7 @@ func (t *tx) PutArchived(list []*gatehouse.Archived) error {
 		if err != nil {
 			return err
 		}
-		err = t.write(putArchived, a.Tenant, a.ID, orNull(a.ApprovalID), orNull(a.PushID), orNull(a.IdempotencyKey), string(a.Status),
+		err = t.write(putArchived, a.Tenant, a.ID, shared.OrNull(a.ApprovalID), shared.OrNull(a.PushID), shared.OrNull(a.IdempotencyKey), string(a.Status),
 			a.ActionType, int(a.RiskLevel), a.ProposerID, a.ProposedAt, a.EndedAt, a.ArchivedAt, a.Batch, a.SHA256[:], packed)
 		if err != nil {
 			return err

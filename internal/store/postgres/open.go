@@ -27,14 +27,16 @@ ORDER BY p.id FOR SHARE`
 	lockVoter = `SELECT ` + shared.PrincipalColumns + ` FROM principal p WHERE p.tenant = $1 AND p.id = $2 FOR SHARE`
 	// The active policy, the votes on an action, its proposer, and the proposer's sponsor,
 	// whose id is in sponsor. One row per vote, or a single row without votes.
-	selectSides = `SELECT (SELECT version FROM policy_active WHERE tenant = $1), ` + joinedVotes + `, ` + shared.PrincipalColumns + `, ` + sponsorColumns + ` FROM `
-	sideJoins   = `
+	selectSides = `SELECT (SELECT version FROM policy_active WHERE tenant = $1), ` + joinedVotes + `, ` +
+		shared.PrincipalColumns + `, ` + sponsorColumns + ` FROM `
+	sideJoins = `
 LEFT JOIN LATERAL (SELECT * FROM principal x WHERE x.tenant = a.tenant AND x.id = a.proposer_id` + lateralEnd + ` p ON true
 LEFT JOIN LATERAL (SELECT * FROM principal x WHERE x.tenant = p.tenant AND x.id = p.sponsor` + lateralEnd + ` s ON true
 LEFT JOIN LATERAL (SELECT * FROM vote x WHERE x.seq = a.seq` + lateralEnd + ` v ON true`
 	sidesByAction   = selectSides + theAction + sideJoins
 	sidesByApproval = selectSides + theApproval + lateralEnd + ` o` + itsAction + sideJoins
-	sponsorColumns  = `s.tenant, s.id, s.name, s.kind, s.roles, s.person, s.sponsor, s.disabled, s.created_at, s.approver_since, s.groups`
+	sponsorColumns  = `s.tenant, s.id, s.name, s.kind, s.roles, s.person, s.sponsor, s.disabled, s.created_at,
+  s.approver_since, s.groups`
 )
 
 func (h *opening) ask(sql string, row func(*row) error, args ...any) {
@@ -52,7 +54,9 @@ func (t *readTx) OpenCaller(by *gatehouse.Caller) (facts gatehouse.CallerFacts, 
 
 // openCaller adds the reads of a caller. If the caller's key is cached and voters is not nil,
 // the caller is locked and added to them; locked is true then.
-func (t *readTx) openCaller(by *gatehouse.Caller, facts *gatehouse.CallerFacts, voters *[]*gatehouse.Principal) (locked bool) {
+func (t *readTx) openCaller(
+	by *gatehouse.Caller, facts *gatehouse.CallerFacts, voters *[]*gatehouse.Principal,
+) (locked bool) {
 	if by == nil {
 		return false
 	}
@@ -137,14 +141,6 @@ func (t *tx) openVoters(sql, id string, rights *gatehouse.Rights) {
 	}, t.tenant, id)
 }
 
-// orNone turns ErrNotFound into no row.
-func orNone[T any](row *T, err error) (*T, error) {
-	if err == gatehouse.ErrNotFound { //nolint:errorlint // the package's own, unwrapped
-		return nil, nil
-	}
-	return row, err
-}
-
 // OpenDecision locks the action, and reads beside it.
 func (t *tx) OpenDecision(q gatehouse.DecisionQuery) (*gatehouse.OpenedDecision, error) {
 	o := new(gatehouse.OpenedDecision)
@@ -158,7 +154,7 @@ func (t *tx) OpenDecision(q gatehouse.DecisionQuery) (*gatehouse.OpenedDecision,
 		t.openCaller(q.By, &o.CallerFacts, nil)
 	}
 	var err error
-	o.Action, err = orNone(t.LockAction(q.ActionID))
+	o.Action, err = shared.OrNone(t.LockAction(q.ActionID))
 	t.dropOldAnswer(&o.CallerFacts)
 	return o, err
 }
@@ -170,7 +166,7 @@ func (t *readTx) FindDecision(q gatehouse.DecisionQuery) (*gatehouse.OpenedDecis
 	t.openCaller(q.By, &o.CallerFacts, nil)
 	t.openPolicy(&o.PolicyVersion)
 	var err error
-	o.Action, err = orNone(t.FindAction(q.ActionID))
+	o.Action, err = shared.OrNone(t.FindAction(q.ActionID))
 	t.dropOldAnswer(&o.CallerFacts)
 	return o, err
 }
@@ -215,7 +211,7 @@ func (t *tx) OpenProposal(q gatehouse.ProposalQuery) (*gatehouse.OpenedProposal,
 		err = t.read()
 	}
 	if err == nil && q.Key != "" {
-		o.Same, err = orNone(t.sameKey(q.Key, &same))
+		o.Same, err = shared.OrNone(t.sameKey(q.Key, &same))
 	}
 	t.dropOldAnswer(&o.CallerFacts)
 	return o, err
@@ -228,7 +224,10 @@ func (t *tx) OpenPush(q gatehouse.PushQuery) (*gatehouse.OpenedPush, error) {
 	h := &t.opening
 	h.ask(lockPush, func(r *row) error { o.Push = shared.ScanPush(r); return nil }, t.tenant, q.PushID)
 	if q.ReceiptKey != "" {
-		h.ask(findSuccess, func(r *row) (err error) { o.Receipt = shared.ScanReceipt(r, &err); return err }, t.tenant, q.ReceiptKey)
+		h.ask(findSuccess, func(r *row) (err error) {
+			o.Receipt = shared.ScanReceipt(r, &err)
+			return err
+		}, t.tenant, q.ReceiptKey)
 	}
 	if q.Rights {
 		t.openRights(q.ActionID, &o.Rights)
@@ -257,7 +256,10 @@ func (t *readTx) OpenPage(by *gatehouse.Caller, f gatehouse.ActionFilter, views 
 	t.openCaller(by, &o.CallerFacts, nil)
 	if views {
 		id := by.Principal.ID
-		t.opening.ask(listViews, func(r *row) error { o.Views = append(o.Views, t.scanView(r, id)); return nil }, t.tenant, id)
+		t.opening.ask(listViews, func(r *row) error {
+			o.Views = append(o.Views, t.scanView(r, id))
+			return nil
+		}, t.tenant, id)
 	}
 	page, err := t.ListActions(f)
 	if len(t.opening.queries) > 0 && t.err == nil { // a page that needs no query

@@ -107,7 +107,7 @@ func (r *row) Hash() (h [32]byte) {
 func (r *row) Blob() []byte { return append([]byte(nil), r.next()...) }
 
 // bind converts arguments to column types: times to microseconds, JSON to text. Callers pass
-// optional texts through orNull.
+// optional texts through shared.OrNull.
 func bind(args []any) []any {
 	for i, a := range args {
 		switch v := a.(type) {
@@ -126,11 +126,4 @@ func bind(args []any) []any {
 		}
 	}
 	return args
-}
-
-func orNull(s string) any {
-	if s == "" {
-		return nil
-	}
-	return s
 }

@@ -178,7 +178,7 @@ func (t *tx) InsertRun(r *gatehouse.Run) error {
 	}
 	code, detail := shared.FailureArgs(r.Failure)
 	err := t.write(insertRun, r.Tenant, r.ID, r.Workflow, r.Version, r.Workspace, string(r.Status), string(r.Stop), string(r.Trigger),
-		orNull(r.TriggerRef), r.StartedBy, r.StarterID, r.ParentRun, r.ParentStep, r.RetryOf, r.Writes, code, detail,
+		shared.OrNull(r.TriggerRef), r.StartedBy, r.StarterID, r.ParentRun, r.ParentStep, r.RetryOf, r.Writes, code, detail,
 		r.CreatedAt, r.StartedAt, r.FinishedAt, r.Deadline, r.Evidence)
 	if err != nil {
 		return err

@@ -163,8 +163,8 @@ func (t *tx) insertStep(sql string, s *gatehouse.Step) error {
 	}
 	code, detail := shared.FailureArgs(s.Failure)
 	err := t.write(sql, s.Tenant, s.ID, s.RunID, s.Key, s.Index, s.Parent, s.Workflow, s.Workspace, s.Uses, s.Tool,
-		string(s.Status), s.Attempts, s.Generation, orNull(s.IdempotencyKey), s.Skipped, code, detail, orNull(s.ActionID), taken,
-		orNull(s.ChildRun), s.Event, s.DueAt, s.LeaseOwner, s.LeaseUntil, s.CreatedAt, s.ReadyAt, s.StartedAt, s.FinishedAt)
+		string(s.Status), s.Attempts, s.Generation, shared.OrNull(s.IdempotencyKey), s.Skipped, code, detail, shared.OrNull(s.ActionID), taken,
+		shared.OrNull(s.ChildRun), s.Event, s.DueAt, s.LeaseOwner, s.LeaseUntil, s.CreatedAt, s.ReadyAt, s.StartedAt, s.FinishedAt)
 	if err != nil || s.Item == "" && s.Input == "" && s.Output == "" {
 		return err
 	}
@@ -241,7 +241,7 @@ func (t *tx) PassStep(s *gatehouse.Step, worker string) error {
 	if !shared.Passed(s) {
 		return gatehouse.ErrConflict
 	}
-	return t.write(passStep, s.Tenant, s.ID, s.Attempts, s.Generation, orNull(s.IdempotencyKey), s.Skipped, s.ReadyAt, s.StartedAt, s.FinishedAt,
+	return t.write(passStep, s.Tenant, s.ID, s.Attempts, s.Generation, shared.OrNull(s.IdempotencyKey), s.Skipped, s.ReadyAt, s.StartedAt, s.FinishedAt,
 		s.Input, s.Output, worker)
 }
 
@@ -261,8 +261,8 @@ func (t *tx) updateStep(s *gatehouse.Step, from gatehouse.StepStatus, generation
 	}
 	update := query{sql: updateStep, args: []any{
 		s.Tenant, s.ID, string(from), generation,
-		string(s.Status), s.Attempts, s.Generation, orNull(s.IdempotencyKey), s.Skipped, code, detail,
-		orNull(s.ActionID), t.Now(), orNull(s.ChildRun), s.Event, s.DueAt, s.LeaseOwner, s.LeaseUntil, s.ReadyAt, s.StartedAt, s.FinishedAt,
+		string(s.Status), s.Attempts, s.Generation, shared.OrNull(s.IdempotencyKey), s.Skipped, code, detail,
+		shared.OrNull(s.ActionID), t.Now(), shared.OrNull(s.ChildRun), s.Event, s.DueAt, s.LeaseOwner, s.LeaseUntil, s.ReadyAt, s.StartedAt, s.FinishedAt,
 	}}
 	if s.Input != "" || s.Output != "" {
 		update = query{sql: updateBodies, args: append(update.args, s.Input, s.Output)}

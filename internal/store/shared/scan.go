@@ -50,6 +50,22 @@ func MembershipsAt(r Row, err *error) []gatehouse.Membership {
 	return list
 }
 
+// OrNull stores "" as NULL.
+func OrNull(s string) any {
+	if s == "" {
+		return nil
+	}
+	return s
+}
+
+// OrNone turns ErrNotFound into no row.
+func OrNone[T any](row *T, err error) (*T, error) {
+	if err == gatehouse.ErrNotFound { //nolint:errorlint // the stores' own, unwrapped
+		return nil, nil
+	}
+	return row, err
+}
+
 // FailureArgs returns the arguments for the columns that ScanFailure reads.
 func FailureArgs(f *gatehouse.Failure) (code, detail any) {
 	if f == nil {

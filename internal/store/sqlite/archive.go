@@ -132,7 +132,7 @@ func (t *readTx) keyIsFree(a *gatehouse.Action) error {
 func (t *readTx) listArchived(tenant string, f gatehouse.ActionFilter) (page gatehouse.Page[*gatehouse.Action], err error) {
 	page.Items = []*gatehouse.Action{}
 	bound := shared.ArchiveBound(tenant, f)
-	c, err := parseCursor(f.Cursor, shared.KindArchive, bound...)
+	c, err := shared.ParseCursor(f.Cursor, shared.KindArchive, bound...)
 	if err != nil {
 		return page, err
 	}
@@ -159,11 +159,11 @@ func (t *readTx) listArchived(tenant string, f gatehouse.ActionFilter) (page gat
 	if c.ID != "" {
 		where.add("id < ?", c.ID)
 	}
-	limit := pageLimit(f.Limit)
+	limit := shared.PageLimit(f.Limit)
 	size := int64(0)
 	err = t.each(`SELECT `+shared.ArchiveColumns+` FROM action_archive WHERE `+where.sql()+` ORDER BY id DESC LIMIT ?`, func(r *stmt) error {
 		if len(page.Items) == limit || size > shared.MaxPageBytes {
-			page.NextCursor = cursorAt{Kind: shared.KindArchive, Filter: filterHash(bound), ID: page.Items[len(page.Items)-1].ID}.encode()
+			page.NextCursor = shared.Cursor{Kind: shared.KindArchive, Filter: shared.FilterHash(bound), ID: page.Items[len(page.Items)-1].ID}.Encode()
 			return errEnough
 		}
 		a, err := shared.ScanArchived(r)
@@ -272,7 +272,7 @@ func (t *tx) PutArchived(list []*gatehouse.Archived) error {
 			return err
 		}
 		_, err = t.exec(`INSERT INTO action_archive (`+shared.ArchiveColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			a.Tenant, a.ID, orNull(a.ApprovalID), orNull(a.PushID), orNull(a.IdempotencyKey), string(a.Status), a.ActionType, int(a.RiskLevel),
+			a.Tenant, a.ID, shared.OrNull(a.ApprovalID), shared.OrNull(a.PushID), shared.OrNull(a.IdempotencyKey), string(a.Status), a.ActionType, int(a.RiskLevel),
 			a.ProposerID, a.ProposedAt, a.EndedAt, a.ArchivedAt, a.Batch, a.SHA256[:], packed)
 		if err != nil {
 			return err

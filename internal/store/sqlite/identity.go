@@ -26,18 +26,18 @@ func (t *readTx) principalByID(tenant, id string) (p *gatehouse.Principal, err e
 
 // ListPrincipals lists by id, oldest first.
 func (t *readTx) ListPrincipals(cursor string, limit int) (page gatehouse.Page[*gatehouse.Principal], err error) {
-	c, err := parseCursor(cursor, kindPrincipals, t.tenant)
+	c, err := shared.ParseCursor(cursor, shared.KindPrincipals, t.tenant)
 	if err != nil {
 		return page, err
 	}
-	limit = pageLimit(limit)
+	limit = shared.PageLimit(limit)
 	page.Items = []*gatehouse.Principal{}
 	err = t.each(`SELECT `+shared.PrincipalColumns+` FROM principal p WHERE p.tenant = ? AND p.id > ? ORDER BY p.id LIMIT ?`, func(r *stmt) error {
 		p, err := shared.ScanPrincipal(r)
 		page.Items = append(page.Items, p)
 		return err
 	}, t.tenant, c.ID, limit+1)
-	return finish(page, limit, func(p *gatehouse.Principal) cursorAt { return cursorAt{ID: p.ID} }, kindPrincipals, t.tenant), err
+	return shared.Finish(page, limit, func(p *gatehouse.Principal) shared.Cursor { return shared.Cursor{ID: p.ID} }, shared.KindPrincipals, t.tenant), err
 }
 
 // InsertPrincipal stores a principal; ErrConflict when its id or name exists.
@@ -48,7 +48,7 @@ func (t *tx) InsertPrincipal(p *gatehouse.Principal) error {
 	t.w.people.touch()
 	_, err := t.exec(`INSERT INTO principal (tenant, id, name, kind, roles, person, sponsor, disabled, created_at, approver_since, groups)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		p.Tenant, p.ID, p.Name, string(p.Kind), encodeList(p.Roles), p.Person, p.Sponsor, p.Disabled, p.CreatedAt, p.ApproverSince,
+		p.Tenant, p.ID, p.Name, string(p.Kind), shared.EncodeList(p.Roles), p.Person, p.Sponsor, p.Disabled, p.CreatedAt, p.ApproverSince,
 		shared.EncodeMemberships(p.Groups))
 	return err
 }
@@ -61,7 +61,7 @@ func (t *tx) UpdatePrincipal(p *gatehouse.Principal) error {
 	t.w.people.touch()
 	return t.found(`UPDATE principal SET name = ?, roles = ?, person = ?, sponsor = ?, disabled = ?, approver_since = ?, groups = ?
 WHERE tenant = ? AND id = ?`,
-		p.Name, encodeList(p.Roles), p.Person, p.Sponsor, p.Disabled, p.ApproverSince, shared.EncodeMemberships(p.Groups), p.Tenant, p.ID)
+		p.Name, shared.EncodeList(p.Roles), p.Person, p.Sponsor, p.Disabled, p.ApproverSince, shared.EncodeMemberships(p.Groups), p.Tenant, p.ID)
 }
 
 // FindPrincipal of the writer caches its result.

@@ -37,9 +37,9 @@ func (t *readTx) ListActions(f gatehouse.ActionFilter) (page gatehouse.Page[*gat
 	if f.Archived {
 		return t.listArchived(t.tenant, f)
 	}
-	kind := kindNewest
+	kind := shared.KindNewest
 	if f.Sort == gatehouse.SortUrgency {
-		kind = kindUrgency
+		kind = shared.KindUrgency
 	}
 	bound := []string{
 		t.tenant, string(f.Status), f.ActionType, strconv.Itoa(int(f.RiskLevel)), f.ProposedBy, f.Query,
@@ -51,18 +51,18 @@ func (t *readTx) ListActions(f gatehouse.ActionFilter) (page gatehouse.Page[*gat
 		bound = append(bound, "group:"+f.AskedGroup)
 	}
 	bound = shared.BoundToReader(bound, f.ReadBy)
-	c, err := parseCursor(f.Cursor, kind, bound...)
+	c, err := shared.ParseCursor(f.Cursor, kind, bound...)
 	if err != nil {
 		return page, err
 	}
-	limit := pageLimit(f.Limit)
+	limit := shared.PageLimit(f.Limit)
 	page.Items = []*gatehouse.Action{}
 	filter, text, err := t.actionFilter(t.tenant, f)
 	if err != nil {
 		return page, err
 	}
 	var rows []place
-	if kind == kindUrgency {
+	if kind == shared.KindUrgency {
 		if f.Status != "" && f.Status != gatehouse.StatusPending || f.Decided != "" {
 			return page, nil
 		}
@@ -73,7 +73,7 @@ func (t *readTx) ListActions(f gatehouse.ActionFilter) (page gatehouse.Page[*gat
 	switch {
 	case text != "":
 		rows, err = t.search(filter, text, f, kind, c, limit+1)
-	case kind == kindUrgency:
+	case kind == shared.KindUrgency:
 		rows, err = t.urgent(filter, f.RiskLevel, c, limit+1)
 	default:
 		rows, err = t.newest(filter, f.Status, c.ID, limit+1)
@@ -90,9 +90,9 @@ func (t *readTx) ListActions(f gatehouse.ActionFilter) (page gatehouse.Page[*gat
 	}
 	if more {
 		last := rows[len(rows)-1]
-		page.NextCursor = cursorAt{
-			Kind: kind, Filter: filterHash(bound), ID: last.id, AsOf: c.AsOf, Bucket: last.bucket, Risk: last.risk,
-		}.encode()
+		page.NextCursor = shared.Cursor{
+			Kind: kind, Filter: shared.FilterHash(bound), ID: last.id, AsOf: c.AsOf, Bucket: last.bucket, Risk: last.risk,
+		}.Encode()
 	}
 	page.Items, err = t.loadActions(rows)
 	return page, err

@@ -40,7 +40,7 @@ func (t *readTx) ListNotifications(
 	f gatehouse.NotificationFilter,
 ) (page gatehouse.Page[*gatehouse.Notification], err error) {
 	filter := []string{t.tenant, string(f.Status), f.Channel, f.ActionID}
-	c, err := parseCursor(f.Cursor, shared.KindNotifications, filter...)
+	c, err := shared.ParseCursor(f.Cursor, shared.KindNotifications, filter...)
 	if err != nil {
 		return page, err
 	}
@@ -48,7 +48,7 @@ func (t *readTx) ListNotifications(
 	if before == "" {
 		before = "\U0010FFFF"
 	}
-	limit := pageLimit(f.Limit)
+	limit := shared.PageLimit(f.Limit)
 	page.Items = []*gatehouse.Notification{}
 	sql := selectNotification + `n.id < ?2 AND (?3 = '' OR n.status = ?3) AND (?4 = '' OR n.channel = ?4)
 AND (?5 = '' OR n.action_id = ?5) ORDER BY n.id DESC LIMIT ?6`
@@ -56,7 +56,7 @@ AND (?5 = '' OR n.action_id = ?5) ORDER BY n.id DESC LIMIT ?6`
 		page.Items = append(page.Items, shared.ScanNamed(r))
 		return nil
 	}, t.tenant, before, string(f.Status), f.Channel, f.ActionID, limit+1)
-	return finish(page, limit, func(n *gatehouse.Notification) cursorAt { return cursorAt{ID: n.ID} },
+	return shared.Finish(page, limit, func(n *gatehouse.Notification) shared.Cursor { return shared.Cursor{ID: n.ID} },
 		shared.KindNotifications, filter...), err
 }
 

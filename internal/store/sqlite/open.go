@@ -4,15 +4,8 @@ import (
 	"cmp"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
-
-// orNone turns ErrNotFound into no row.
-func orNone[T any](row *T, err error) (*T, error) {
-	if err == gatehouse.ErrNotFound { //nolint:errorlint // the package's own, unwrapped
-		return nil, nil
-	}
-	return row, err
-}
 
 // OpenCaller finds the caller's credential and stored answer.
 func (t *readTx) OpenCaller(by *gatehouse.Caller) (facts gatehouse.CallerFacts, err error) {
@@ -21,13 +14,13 @@ func (t *readTx) OpenCaller(by *gatehouse.Caller) (facts gatehouse.CallerFacts, 
 	}
 	if by.Presumed != nil {
 		p, token, err := t.credential(by.Presumed.Key)
-		if facts.Principal, err = orNone(p, err); err != nil {
+		if facts.Principal, err = shared.OrNone(p, err); err != nil {
 			return facts, err
 		}
 		facts.EditToken = token
 	}
 	if a := by.Idempotency; a != nil {
-		facts.Answer, err = orNone(t.answer(by.Principal.ID, a.Route, a.Key))
+		facts.Answer, err = shared.OrNone(t.answer(by.Principal.ID, a.Route, a.Key))
 	}
 	return facts, err
 }
@@ -35,7 +28,7 @@ func (t *readTx) OpenCaller(by *gatehouse.Caller) (facts gatehouse.CallerFacts, 
 // OpenDecision reads the action, the caller, and for an approval the rights.
 func (t *tx) OpenDecision(q gatehouse.DecisionQuery) (*gatehouse.OpenedDecision, error) {
 	o, errs := new(gatehouse.OpenedDecision), [3]error{}
-	o.Action, errs[0] = orNone(t.LockAction(q.ActionID))
+	o.Action, errs[0] = shared.OrNone(t.LockAction(q.ActionID))
 	o.CallerFacts, errs[1] = t.OpenCaller(q.By)
 	if q.Approve && o.Action != nil && o.Action.Status == gatehouse.StatusPending {
 		o.Rights, errs[2] = t.rights(o.Action, q.By.Principal.ID)
@@ -55,9 +48,9 @@ func (t *tx) rights(a *gatehouse.Action, voters ...string) (o gatehouse.Rights, 
 	var errs [4]error
 	o.PolicyVersion, errs[0] = t.ActivePolicyVersion()
 	o.Voters, errs[1] = t.PrincipalsForShare(voters)
-	o.Proposer, errs[2] = orNone(t.FindPrincipal(a.ProposerID))
+	o.Proposer, errs[2] = shared.OrNone(t.FindPrincipal(a.ProposerID))
 	if o.Proposer != nil && o.Proposer.Sponsor != "" {
-		o.Sponsor, errs[3] = orNone(t.FindPrincipal(o.Proposer.Sponsor))
+		o.Sponsor, errs[3] = shared.OrNone(t.FindPrincipal(o.Proposer.Sponsor))
 	}
 	return o, cmp.Or(errs[:]...)
 }
@@ -66,7 +59,7 @@ func (t *tx) rights(a *gatehouse.Action, voters ...string) (o gatehouse.Rights, 
 func (t *readTx) FindDecision(q gatehouse.DecisionQuery) (*gatehouse.OpenedDecision, error) {
 	o, errs := new(gatehouse.OpenedDecision), [3]error{}
 	o.CallerFacts, errs[0] = t.OpenCaller(q.By)
-	o.Action, errs[1] = orNone(t.FindAction(q.ActionID))
+	o.Action, errs[1] = shared.OrNone(t.FindAction(q.ActionID))
 	o.PolicyVersion, errs[2] = t.ActivePolicyVersion()
 	return o, cmp.Or(errs[:]...)
 }
@@ -79,7 +72,7 @@ func (t *tx) OpenProposal(q gatehouse.ProposalQuery) (*gatehouse.OpenedProposal,
 	}
 	o.CallerFacts, errs[1] = t.OpenCaller(q.By)
 	if q.Key != "" {
-		o.Same, errs[2] = orNone(t.FindActionByKey(q.Key))
+		o.Same, errs[2] = shared.OrNone(t.FindActionByKey(q.Key))
 	}
 	o.PolicyVersion, errs[3] = t.ActivePolicyVersion()
 	if q.Effect != (gatehouse.Hash{}) {
@@ -90,7 +83,7 @@ func (t *tx) OpenProposal(q gatehouse.ProposalQuery) (*gatehouse.OpenedProposal,
 	}
 	for _, name := range q.Names {
 		var err error
-		if o.Named[name], err = orNone(t.FindPrincipal(name)); err != nil {
+		if o.Named[name], err = shared.OrNone(t.FindPrincipal(name)); err != nil {
 			return o, err
 		}
 	}
@@ -103,7 +96,7 @@ func (t *tx) OpenPush(q gatehouse.PushQuery) (*gatehouse.OpenedPush, error) {
 	o.Action, errs[0] = t.LockAction(q.ActionID)
 	o.Push, errs[1] = t.LockPush(q.PushID)
 	if q.ReceiptKey != "" {
-		o.Receipt, errs[2] = orNone(t.SuccessReceipt(q.ReceiptKey))
+		o.Receipt, errs[2] = shared.OrNone(t.SuccessReceipt(q.ReceiptKey))
 	}
 	if q.Rights && o.Action != nil {
 		o.Rights, errs[3] = t.rights(o.Action)

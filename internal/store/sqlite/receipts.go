@@ -16,7 +16,7 @@ func (t *tx) InsertReceipt(c *gatehouse.Receipt) error {
 	if err := t.owns(c.Tenant); err != nil {
 		return err
 	}
-	reversal, err := encodeJSON(c.Reversal)
+	reversal, err := shared.EncodeJSON(c.Reversal)
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (t *tx) InsertMirror(m *gatehouse.AppliedMirror) error {
 	if err := t.owns(m.Tenant); err != nil {
 		return err
 	}
-	target, err := encodeJSON(&m.Target)
+	target, err := shared.EncodeJSON(&m.Target)
 	if err != nil {
 		return err
 	}

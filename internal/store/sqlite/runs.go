@@ -133,7 +133,7 @@ func (t *readTx) runs(where string, args ...any) (list []*gatehouse.Run, err err
 // ListRuns lists newest first. Each kind of filter has its own index.
 func (t *readTx) ListRuns(f gatehouse.RunFilter) (page gatehouse.Page[*gatehouse.Run], err error) {
 	bound := shared.RunListKey(t.tenant, f)
-	c, err := parseCursor(f.Cursor, shared.KindRuns, bound...)
+	c, err := shared.ParseCursor(f.Cursor, shared.KindRuns, bound...)
 	if err != nil {
 		return page, err
 	}
@@ -158,7 +158,7 @@ func (t *readTx) ListRuns(f gatehouse.RunFilter) (page gatehouse.Page[*gatehouse
 	if c.Seq != 0 {
 		where.add("(r.created_at, r.seq) < (?, ?)", c.AsOf, c.Seq)
 	}
-	limit := pageLimit(f.Limit)
+	limit := shared.PageLimit(f.Limit)
 	if f.InputField != "" {
 		return t.runsByInput(f, where, limit, bound)
 	}
@@ -169,8 +169,8 @@ func (t *readTx) ListRuns(f gatehouse.RunFilter) (page gatehouse.Page[*gatehouse
 		seqs, page.Items = append(seqs, seq), append(page.Items, run)
 		return nil
 	}, append(where.args, limit+1)...)
-	return finish(page, limit, func(r *gatehouse.Run) cursorAt {
-		return cursorAt{Seq: seqs[limit-1], AsOf: r.CreatedAt.UnixMicro()}
+	return shared.Finish(page, limit, func(r *gatehouse.Run) shared.Cursor {
+		return shared.Cursor{Seq: seqs[limit-1], AsOf: r.CreatedAt.UnixMicro()}
 	}, shared.KindRuns, bound...), err
 }
 
@@ -188,7 +188,7 @@ func (t *tx) InsertRun(r *gatehouse.Run) error {
 	}
 	code, detail := shared.FailureArgs(r.Failure)
 	_, err := t.exec(insertRun, r.Tenant, r.ID, r.Workflow, r.Version, r.Workspace, string(r.Status), string(r.Stop), string(r.Trigger),
-		orNull(r.TriggerRef), r.StartedBy, r.StarterID, r.ParentRun, r.ParentStep, r.RetryOf, r.Writes, code, detail,
+		shared.OrNull(r.TriggerRef), r.StartedBy, r.StarterID, r.ParentRun, r.ParentStep, r.RetryOf, r.Writes, code, detail,
 		r.CreatedAt, r.StartedAt, r.FinishedAt, r.Deadline, r.Evidence)
 	if err != nil {
 		return err

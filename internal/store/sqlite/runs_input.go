@@ -28,7 +28,7 @@ AND (instr(b.input, ?) > 0 OR instr(b.input, ?) > 0) ORDER BY r.created_at DESC,
 		return page, err
 	}
 	cursor := func(p place) string {
-		return cursorAt{Kind: shared.KindRuns, Filter: filterHash(bound), Seq: p.seq, AsOf: p.at}.encode()
+		return shared.Cursor{Kind: shared.KindRuns, Filter: shared.FilterHash(bound), Seq: p.seq, AsOf: p.at}.Encode()
 	}
 	if len(found) > limit {
 		page.Items, page.NextCursor = page.Items[:limit], cursor(found[limit-1])

@@ -169,7 +169,7 @@ func (t *readTx) ListReflexions(
 	limit int,
 ) (page gatehouse.Page[*gatehouse.Reflexion], err error) {
 	bound := shared.BoundToReader([]string{t.tenant, workflow}, readBy)
-	c, err := parseCursor(cursor, shared.KindReflexions, bound...)
+	c, err := shared.ParseCursor(cursor, shared.KindReflexions, bound...)
 	if err != nil {
 		return page, err
 	}
@@ -184,7 +184,7 @@ func (t *readTx) ListReflexions(
 	if c.Seq != 0 {
 		where.add("seq < ?", c.Seq)
 	}
-	limit = pageLimit(limit)
+	limit = shared.PageLimit(limit)
 	page.Items = []*gatehouse.Reflexion{}
 	var seqs []int64
 	err = t.each(`SELECT seq, tenant, id, run_id, workflow, version, outcome, attempted, happened, otherwise, at FROM reflexion WHERE `+
@@ -196,7 +196,7 @@ func (t *readTx) ListReflexions(
 		})
 		return nil
 	}, append(where.args, limit+1)...)
-	return finish(page, limit, func(*gatehouse.Reflexion) cursorAt { return cursorAt{Seq: seqs[limit-1]} }, shared.KindReflexions, bound...), err
+	return shared.Finish(page, limit, func(*gatehouse.Reflexion) shared.Cursor { return shared.Cursor{Seq: seqs[limit-1]} }, shared.KindReflexions, bound...), err
 }
 
 // InsertReflexion stores the reflexion of a run, once.

@@ -172,8 +172,8 @@ func (t *tx) insertStep(run int64, s *gatehouse.Step) error {
 	}
 	code, detail := shared.FailureArgs(s.Failure)
 	_, err := t.exec(insertStep, s.Tenant, s.ID, run, s.RunID, s.Key, s.Index, s.Parent, s.Workflow, s.Workspace, s.Uses, s.Tool,
-		string(s.Status), s.Attempts, s.Generation, orNull(s.IdempotencyKey), s.Skipped, code, detail, orNull(s.ActionID), taken,
-		orNull(s.ChildRun), s.Event, s.DueAt, s.LeaseOwner, s.LeaseUntil, s.CreatedAt, s.ReadyAt, s.StartedAt, s.FinishedAt)
+		string(s.Status), s.Attempts, s.Generation, shared.OrNull(s.IdempotencyKey), s.Skipped, code, detail, shared.OrNull(s.ActionID), taken,
+		shared.OrNull(s.ChildRun), s.Event, s.DueAt, s.LeaseOwner, s.LeaseUntil, s.CreatedAt, s.ReadyAt, s.StartedAt, s.FinishedAt)
 	if err != nil || s.Item == "" && s.Input == "" && s.Output == "" {
 		return err
 	}
@@ -226,8 +226,8 @@ func (t *tx) updateStep(s *gatehouse.Step, from gatehouse.StepStatus, generation
 		return err
 	}
 	code, detail := shared.FailureArgs(s.Failure)
-	err = t.guarded(updateStep, string(s.Status), s.Attempts, s.Generation, orNull(s.IdempotencyKey), s.Skipped, code, detail,
-		orNull(s.ActionID), t.at, orNull(s.ChildRun), s.Event, s.DueAt, s.LeaseOwner, s.LeaseUntil, s.ReadyAt, s.StartedAt, s.FinishedAt,
+	err = t.guarded(updateStep, string(s.Status), s.Attempts, s.Generation, shared.OrNull(s.IdempotencyKey), s.Skipped, code, detail,
+		shared.OrNull(s.ActionID), t.at, shared.OrNull(s.ChildRun), s.Event, s.DueAt, s.LeaseOwner, s.LeaseUntil, s.ReadyAt, s.StartedAt, s.FinishedAt,
 		seq, string(from), generation)
 	if err == nil && (s.Input != "" || s.Output != "") {
 		_, err = t.exec(`INSERT INTO step_body (seq, tenant, item, input, output) VALUES (?, ?, '', ?, ?)

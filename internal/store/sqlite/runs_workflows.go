@@ -38,11 +38,11 @@ func (t *readTx) ListWorkflows(
 	cursor string,
 	limit int,
 ) (page gatehouse.Page[*gatehouse.WorkflowSummary], err error) {
-	c, err := parseCursor(cursor, shared.KindWorkflows, t.tenant)
+	c, err := shared.ParseCursor(cursor, shared.KindWorkflows, t.tenant)
 	if err != nil {
 		return page, err
 	}
-	limit = pageLimit(limit)
+	limit = shared.PageLimit(limit)
 	page.Items = []*gatehouse.WorkflowSummary{}
 	err = t.each(listWorkflows, func(r *stmt) error {
 		page.Items = append(page.Items, &gatehouse.WorkflowSummary{
@@ -50,7 +50,7 @@ func (t *readTx) ListWorkflows(
 		})
 		return nil
 	}, t.tenant, c.ID, limit+1)
-	page = finish(page, limit, func(w *gatehouse.WorkflowSummary) cursorAt { return cursorAt{ID: w.Name} }, shared.KindWorkflows, t.tenant)
+	page = shared.Finish(page, limit, func(w *gatehouse.WorkflowSummary) shared.Cursor { return shared.Cursor{ID: w.Name} }, shared.KindWorkflows, t.tenant)
 	for _, w := range page.Items {
 		if err != nil {
 			return page, err

@@ -33,9 +33,9 @@ const ofSeqs = `a.seq IN (SELECT value FROM json_each(?))`
 
 // search finds the places of a page's actions in which a text is found.
 func (t *readTx) search(
-	c condition, text string, f gatehouse.ActionFilter, kind string, at cursorAt, limit int,
+	c condition, text string, f gatehouse.ActionFilter, kind string, at shared.Cursor, limit int,
 ) ([]place, error) {
-	find := shared.Finder{Search: shared.ParseSearch(text), Urgent: kind == kindUrgency, Status: f.Status}
+	find := shared.Finder{Search: shared.ParseSearch(text), Urgent: kind == shared.KindUrgency, Status: f.Status}
 	status := string(find.StoredStatus())
 	bySeq := c.with(`(? = '' OR a.status = ?)`, status, status)
 	bySeq.where[0] = "+a.tenant = ?" // keeps the planner to the numbers
@@ -92,8 +92,8 @@ func (t *readTx) searchWalk(
 ) ([]*shared.Searchable, error) {
 	var rows []place
 	var err error
-	if kind == kindUrgency {
-		from := cursorAt{ID: after.ID, AsOf: asOf, Bucket: after.Bucket, Risk: after.Risk}
+	if kind == shared.KindUrgency {
+		from := shared.Cursor{ID: after.ID, AsOf: asOf, Bucket: after.Bucket, Risk: after.Risk}
 		rows, err = t.urgent(c, f.RiskLevel, from, limit)
 	} else {
 		rows, err = t.newest(c, f.Status, after.ID, limit)

@@ -29,7 +29,7 @@ func (t *readTx) FindSessionByID(id string) (n *gatehouse.Session, err error) {
 // ListSessions lists newest first.
 func (t *readTx) ListSessions(principalID string, ended bool, cursor string, limit int) (page gatehouse.Page[*gatehouse.Session], err error) {
 	filter := shared.SessionFilter(t.tenant, principalID, ended)
-	c, err := parseCursor(cursor, shared.KindSessions, filter...)
+	c, err := shared.ParseCursor(cursor, shared.KindSessions, filter...)
 	if err != nil {
 		return page, err
 	}
@@ -44,11 +44,11 @@ func (t *readTx) ListSessions(principalID string, ended bool, cursor string, lim
 	if c.ID != "" {
 		where.add("s.id < ?", c.ID)
 	}
-	limit = pageLimit(limit)
+	limit = shared.PageLimit(limit)
 	page.Items = []*gatehouse.Session{}
 	err = t.each(`SELECT `+shared.SessionColumns+` FROM session s WHERE `+where.sql()+` ORDER BY s.id DESC LIMIT ?`,
 		func(r *stmt) error { page.Items = append(page.Items, shared.ScanSession(r)); return nil }, append(where.args, limit+1)...)
-	return finish(page, limit, func(n *gatehouse.Session) cursorAt { return cursorAt{ID: n.ID} }, shared.KindSessions, filter...), err
+	return shared.Finish(page, limit, func(n *gatehouse.Session) shared.Cursor { return shared.Cursor{ID: n.ID} }, shared.KindSessions, filter...), err
 }
 
 // InsertSession stores a session; ErrConflict when its id or hash exists, or

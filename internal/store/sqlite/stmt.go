@@ -182,3 +182,6 @@ func (s *stmt) Hash() (h [32]byte) {
 
 // blob returns a copy of the next column's bytes.
 func (s *stmt) Blob() []byte { return append([]byte(nil), s.raw()...) }
+
+// JSON reads a text.
+func (s *stmt) JSON() gatehouse.JSON { return gatehouse.JSON(s.raw()) }

@@ -21,9 +21,10 @@ func (s *suite) opens() {
 	}
 	s.update(func(tx gatehouse.Tx) error {
 		key := &gatehouse.Key{ID: "key_" + s.next(), Tenant: tenant, PrincipalID: ana.ID, Hash: hash, CreatedAt: tx.Now()}
-		_, err := tx.InsertPolicy(&gatehouse.PolicyVersion{Tenant: tenant, Source: "p", SHA256: "s", AppliedAt: tx.Now()})
+		_, err := tx.InsertPolicy(&gatehouse.PolicyVersion{Tenant: tenant, Source: "p", AppliedAt: tx.Now()})
 		view := &gatehouse.SavedView{Tenant: tenant, PrincipalID: ana.ID, Name: "mine", Query: "q", CreatedAt: tx.Now()}
-		return errors.Join(err, tx.InsertKey(key), tx.PutEditToken(ana.ID, token), tx.InsertIdempotency(answer), tx.PutView(view))
+		return errors.Join(err, tx.InsertKey(key), tx.PutEditToken(ana.ID, token), tx.InsertIdempotency(answer),
+			tx.PutView(view))
 	})
 	a := s.pending(func(a *gatehouse.Action) { a.ProposerID, a.Approval.Required = bot.ID, 2 })
 	known := gatehouse.CallerFacts{Principal: ana, EditToken: token, Answer: answer}
@@ -130,9 +131,15 @@ func (s *suite) opens() {
 		return nil
 	})
 	for _, q := range []gatehouse.PushQuery{{ActionID: a.ID, PushID: "psh_none"}, {ActionID: "act_none", PushID: p.ID}} {
-		s.refused(gatehouse.ErrNotFound, "a push that is missing", func(tx gatehouse.Tx) error { _, err := tx.OpenPush(q); return err })
+		s.refused(gatehouse.ErrNotFound, "a push that is missing", func(tx gatehouse.Tx) error {
+			_, err := tx.OpenPush(q)
+			return err
+		})
 	}
-	s.refused(gatehouse.ErrNotFound, "a step of nothing", func(tx gatehouse.Tx) error { _, err := tx.OpenStep("run_none", ""); return err })
+	s.refused(gatehouse.ErrNotFound, "a step of nothing", func(tx gatehouse.Tx) error {
+		_, err := tx.OpenStep("run_none", "")
+		return err
+	})
 }
 
 func (s *suite) keyOf(tx gatehouse.ReadTx, p *gatehouse.Principal) string {
