@@ -227,8 +227,6 @@ type PushReader interface {
 	// of its own. readBy selects by the actions, as in ActionFilter.
 	ListMirror(readBy, cursor string, limit int) (Page[*AppliedMirror], error)
 	ListCorpus(readBy, cursor string, limit int) (Page[*CorpusEntry], error)
-	// CountDeadLetters counts the failed pushes that nobody has closed.
-	CountDeadLetters() (int, error)
 }
 
 // DueTenant is a tenant with due pushes. InFlight counts its pushes in picking and

@@ -15,18 +15,10 @@ const pushColumns = `h.tenant, h.id, h.action_id, h.connector, h.idempotency_key
 // deadLetters is the condition of an index and the SQL form of [gatehouse.Push.DeadLetter].
 const deadLetters = `(status = 'unknown' OR status = 'failed' AND closed_at IS NULL)`
 
-const countDeadLetters = `SELECT count(*) FROM push WHERE ` + deadLetters
-
-// CountDeadLetters counts the dead letters of the tenant.
-func (t *readTx) CountDeadLetters() (int, error) {
-	n, err := t.number(countDeadLetters+` AND tenant = $1`, t.tenant)
-	return int(n), err
-}
-
 // CountAllDeadLetters counts the dead letters of all tenants.
 func (t *readTx) CountAllDeadLetters() (int, error) {
 	defer t.useAllTenants()()
-	n, err := t.number(countDeadLetters)
+	n, err := t.number(`SELECT count(*) FROM push WHERE ` + deadLetters)
 	return int(n), err
 }
 

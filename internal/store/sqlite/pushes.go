@@ -53,17 +53,9 @@ func (t *readTx) attachPush(row scanned) error {
 // [gatehouse.Push.DeadLetter].
 const deadLetters = `(status = 'unknown' OR status = 'failed' AND closed_at IS NULL)`
 
-const countDeadLetters = `SELECT count(*) FROM push INDEXED BY push_dead WHERE ` + deadLetters
-
-// CountDeadLetters counts the tenant's dead letters.
-func (t *readTx) CountDeadLetters() (int, error) {
-	n, err := t.number(countDeadLetters+` AND tenant = ?`, t.tenant)
-	return int(n), err
-}
-
 // CountAllDeadLetters counts the dead letters of all tenants.
 func (t *readTx) CountAllDeadLetters() (int, error) {
-	n, err := t.number(countDeadLetters)
+	n, err := t.number(`SELECT count(*) FROM push INDEXED BY push_dead WHERE ` + deadLetters)
 	return int(n), err
 }
 
