@@ -96,7 +96,7 @@ type PushQueueReader interface {
 	ExpiredLeases(limit int) ([]*Push, error)
 	// PushCounts counts pushes by status.
 	PushCounts() (map[PushStatus]int, error)
-	// CountAllDeadLetters is CountDeadLetters over all tenants.
+	// CountAllDeadLetters counts the dead letters: see Push.DeadLetter.
 	CountAllDeadLetters() (int, error)
 }
 

@@ -21,9 +21,8 @@ import (
 type Store interface {
 	// View runs fn in a read-only transaction.
 	View(ctx context.Context, tenant string, fn func(ReadTx) error) error
-	// Read is View for a single query: fn calls one method that reads the store,
-	// apart from those that it has announced by Prefetch. A store with network round
-	// trips fails a second query.
+	// Read is View for a single query: fn calls one method that reads the store. A
+	// store with network round trips fails a second query.
 	Read(ctx context.Context, tenant string, fn func(ReadTx) error) error
 	// Update runs fn in a transaction and commits it when fn returns nil.
 	//
@@ -67,11 +66,7 @@ type ReadTx interface {
 	// Now is the transaction's one reading of the clock, in UTC and whole
 	// microseconds. It never runs backwards from one Update to the next.
 	Now() time.Time
-	// Prefetch announces the queries that the closure is about to make, before the
-	// first of them. It changes no answer: a [Remote] store prefetches their
-	// results with the first query, and answers from the prefetch until the closure
-	// writes.
-	Prefetch(o PrefetchPlan)
+	TransitionReader
 	ActionReader
 	IDReader
 	PushReader
@@ -100,6 +95,7 @@ type ReadTx interface {
 // as given.
 type Tx interface {
 	ReadTx
+	TransitionWriter
 	ActionWriter
 	PushWriter
 	IdentityWriter
@@ -120,41 +116,6 @@ type Tx interface {
 	PreferenceWriter
 	MandateWriter
 	CredentialWriter
-}
-
-// PrefetchPlan lists the queries that a closure is about to make, as far as they are
-// known beforehand. Zero fields announce nothing.
-type PrefetchPlan struct {
-	// ActionID announces LockAction of this action.
-	ActionID string
-	// Voters announces PrincipalsForShare of those who approved that action and of
-	// Voter, if set, and FindPrincipal of its proposer and of the proposer's
-	// sponsor.
-	Voters bool
-	Voter  string
-	// PushID announces LockPush, after LockAction of an action that is not open.
-	PushID string
-	// ReceiptKey announces SuccessReceipt.
-	ReceiptKey string
-	// Effect announces DeadLetterOf.
-	Effect Hash
-	// Policy announces ActivePolicyVersion.
-	Policy bool
-	// Names announces FindPrincipal of each.
-	Names []string
-	// Asked announces FirstAnswerers; nil for none.
-	Asked *Audience
-	// ActionKey announces FindActionByKey.
-	ActionKey string
-	// Key announces FindCredential.
-	Key [32]byte
-	// Answer announces FindIdempotency, of the principal PrincipalID.
-	Answer      *IdempotencyRequest
-	PrincipalID string
-	// Views announces ListViews, of the principal PrincipalID.
-	Views bool
-	// RunID announces LockRun of this run, before any other query.
-	RunID string
 }
 
 // IDReader finds ids by their beginning.
@@ -197,10 +158,6 @@ type ActionWriter interface {
 	// status is the stored one: an approval past its expiry that was not swept yet
 	// is still requested, and the guards of MoveAction see it so.
 	LockAction(id string) (*Action, error)
-	// RelockAction is LockAction of an action that was read just before the
-	// transaction. Mutable fields are read again; immutable ones may be taken from
-	// known, which is not changed.
-	RelockAction(known *Action) (*Action, error)
 	// InsertAction stores an action, in one of the states that the transition table
 	// has for a new one, and its approval, if any. A known idempotency key or id is
 	// ErrConflict; a reference to a missing row is ErrNotFound.
@@ -270,11 +227,6 @@ type PushReader interface {
 	// of its own. readBy selects by the actions, as in ActionFilter.
 	ListMirror(readBy, cursor string, limit int) (Page[*AppliedMirror], error)
 	ListCorpus(readBy, cursor string, limit int) (Page[*CorpusEntry], error)
-	// CountDeadLetters counts the failed pushes that nobody has closed.
-	CountDeadLetters() (int, error)
-	// DeadLetterOf returns the action of the tenant's newest dead letter with
-	// that effect; "" when there is none.
-	DeadLetterOf(effect Hash) (actionID string, err error)
 }
 
 // DueTenant is a tenant with due pushes. InFlight counts its pushes in picking and
@@ -304,7 +256,7 @@ type PushWriter interface {
 	// generation as they were read; p.Generation may be raised by the write.
 	UpdatePush(p *Push, from PushStatus, generation int) error
 	// MarkDeadLetter stores TargetSays of a push that has just become failed or
-	// unknown, and the effect by which DeadLetterOf finds it. It is guarded by the
+	// unknown, and the effect by which OpenProposal finds it. It is guarded by the
 	// push's status and generation.
 	MarkDeadLetter(p *Push, effect Hash) error
 	// ClosePush closes an open failed push: it sets closed_at to Now.
@@ -317,18 +269,11 @@ type IdentityReader interface {
 	// FindPrincipal finds a principal by id, or by name without regard to case:
 	// "Ana" and "ana" cannot be two principals.
 	FindPrincipal(idOrName string) (*Principal, error)
-	// FindCredential is FindKey within a tenant. It also returns the hash of the
-	// principal's edit token; zeros when there is none.
-	FindCredential(hash [32]byte) (p *Principal, editToken [32]byte, err error)
 	// FindEditToken returns the hash of the principal's edit token.
 	FindEditToken(principalID string) ([32]byte, error)
 	ListPrincipals(cursor string, limit int) (Page[*Principal], error)
 	// ListPeople returns all principals of kind person, disabled ones too, by id.
 	ListPeople() ([]*Principal, error)
-	// FirstAnswerers returns, by id, the first [MaxFirstAnswerers] of the persons
-	// who may decide (see Principal.MayDecide) and whom a question asks, including
-	// excluded ones. It may also include persons whom the question does not ask.
-	FirstAnswerers(asked Audience) ([]*Principal, error)
 	// FindGroup and ListGroups return groups without their members, which are
 	// stored with the principals. ListGroups sorts by name.
 	FindGroup(name string) (*Group, error)
@@ -340,7 +285,6 @@ type IdentityReader interface {
 	FindTenant() (*Tenant, error)
 	// Inherited reports whether Inherit lets a principal read an action or run.
 	Inherited(principalID, id string) (bool, error)
-	FindIdempotency(principalID, route, key string) (*IdempotencyRecord, error)
 }
 
 // IdentityWriter writes tenants, principals, groups, keys and stored answers.

@@ -35,7 +35,7 @@ type authority struct {
 	err error
 }
 
-func (a *authority) Recheck(gatehouse.Tx, *gatehouse.Action) error {
+func (a *authority) Recheck(gatehouse.Tx, *gatehouse.Action, *gatehouse.Rights) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.err

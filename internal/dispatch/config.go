@@ -117,11 +117,11 @@ type Unjudged interface {
 // Authority checks a last time whether an approval is still valid.
 type Authority interface {
 	// Recheck runs in the transaction that writes the intent, with the action
-	// as stored. A *gatehouse.Error whose code is not retryable ends the push
+	// as stored and the rights that the transaction opened with. A *gatehouse.Error whose code is not retryable ends the push
 	// without a call, under its code. After [Unjudged] the transaction is run
 	// again when Judge has returned. Any other error is the store's: the push
 	// is put back and tried again.
-	Recheck(tx gatehouse.Tx, a *gatehouse.Action) error
+	Recheck(tx gatehouse.Tx, a *gatehouse.Action, rights *gatehouse.Rights) error
 }
 
 // Metrics counts; see internal/telemetry. Its methods are called after the

@@ -22,8 +22,7 @@ const (
 // proof.
 func (j *job) update(ctx context.Context, from gatehouse.PushStatus, fn func(*step)) error {
 	return j.store.Update(ctx, j.push.Tenant, func(tx gatehouse.Tx) error {
-		tx.Prefetch(j.prefetchPlan(from))
-		s, err := begin(tx, j.push, j.owner)
+		s, err := begin(tx, j.query(from), j.owner)
 		if err != nil {
 			return err
 		}
@@ -38,15 +37,16 @@ func (j *job) update(ctx context.Context, from gatehouse.PushStatus, fn func(*st
 	})
 }
 
-// prefetchPlan lists the reads of a transaction on the push, for the prefetch.
-// Before the call these include the reads of the last checks.
-func (j *job) prefetchPlan(from gatehouse.PushStatus) gatehouse.PrefetchPlan {
-	o := gatehouse.PrefetchPlan{ActionID: j.push.ActionID, PushID: j.push.ID}
-	if from == gatehouse.PushPicking {
-		o.Policy, o.Voters = true, true
-		o.ReceiptKey = j.push.IdempotencyKey
+// query opens a transaction on the push. Before the call, that includes what the last
+// checks look at: the receipt, if it was not read yet, or if a stopped worker may have
+// reported meanwhile.
+func (j *job) query(from gatehouse.PushStatus) gatehouse.PushQuery {
+	q := queryOf(j.push)
+	q.Rights = from == gatehouse.PushPicking
+	if q.Rights && (j.push.Attempts > 0 || j.action == nil) {
+		q.ReceiptKey = j.push.IdempotencyKey
 	}
-	return o
+	return q
 }
 
 // settle records an effect that is there without a call of this claim.

@@ -37,7 +37,7 @@ func (d *Dispatcher) Rescue(ctx context.Context) (freed int, err error) {
 func (d *Dispatcher) rescue(ctx context.Context, p *gatehouse.Push) error {
 	outcome := ""
 	err := d.store.Update(ctx, p.Tenant, func(tx gatehouse.Tx) error {
-		s, err := begin(tx, p, d.owner)
+		s, err := begin(tx, queryOf(p), d.owner)
 		if err != nil {
 			return err
 		}

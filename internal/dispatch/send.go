@@ -76,13 +76,9 @@ func (j *job) lastChecks(s *step) (outcome string) {
 		s.movePush(gatehouse.PushQueued)
 		return outcomeReleased
 	}
-	if p.Attempts > 0 || j.action == nil { // not read yet, or a stopped worker may have reported meanwhile
-		var prior *gatehouse.Receipt
-		s.do(func() (err error) { prior, err = successReceipt(s.tx, p); return err })
-		if prior != nil {
-			s.applied(j.learned(prior))
-			return string(gatehouse.PushApplied)
-		}
+	if s.prior != nil {
+		s.applied(j.learned(s.prior))
+		return string(gatehouse.PushApplied)
 	}
 	switch s.action.Status {
 	case gatehouse.StatusApproved, gatehouse.StatusPushing:
@@ -93,7 +89,7 @@ func (j *job) lastChecks(s *step) (outcome string) {
 		return j.stop(s, *r)
 	}
 	s.do(func() error {
-		err := j.authority.Recheck(s.tx, s.action)
+		err := j.authority.Recheck(s.tx, s.action, &s.rights)
 		var e *gatehouse.Error
 		if !errors.As(err, &e) || e.Code.Retryable() {
 			return err
@@ -243,7 +239,7 @@ func (j *job) record(ctx context.Context, r *gatehouse.Receipt, fn func(*step) s
 // recordLate stores evidence from a holder that lost its lease.
 func (j *job) recordLate(ctx context.Context, r *gatehouse.Receipt) error {
 	return j.store.Update(ctx, j.push.Tenant, func(tx gatehouse.Tx) error {
-		s, err := begin(tx, j.push, j.owner)
+		s, err := begin(tx, queryOf(j.push), j.owner)
 		if err != nil {
 			return err
 		}

@@ -17,6 +17,10 @@ type step struct {
 	tx     gatehouse.Tx
 	push   *gatehouse.Push
 	action *gatehouse.Action
+	// rights and prior come with the query; prior is a receipt of this action that proves
+	// the effect, nil for none.
+	rights gatehouse.Rights
+	prior  *gatehouse.Receipt
 	actor  string
 	err    error
 	// from is the status of action and push at the last leaf.
@@ -26,25 +30,30 @@ type step struct {
 	}
 }
 
+// queryOf opens a push with its action alone.
+func queryOf(p *gatehouse.Push) gatehouse.PushQuery {
+	return gatehouse.PushQuery{ActionID: p.ActionID, PushID: p.ID}
+}
+
 // begin locks action and push, in the usual lock order.
-func begin(tx gatehouse.Tx, p *gatehouse.Push, actor string) (*step, error) {
-	a, err := tx.LockAction(p.ActionID)
+func begin(tx gatehouse.Tx, q gatehouse.PushQuery, actor string) (*step, error) {
+	o, err := tx.OpenPush(q)
 	if err != nil {
 		return nil, err
 	}
-	q, err := tx.LockPush(p.ID)
-	if err != nil {
-		return nil, err
-	}
-	if a.Push == nil || a.Push.Status != q.Status {
+	a, p := o.Action, o.Push
+	if a.Push == nil || a.Push.Status != p.Status {
 		// A worker that used resume takes no lock on the action: it committed
-		// between the two locks above.
-		if a, err = tx.LockAction(p.ActionID); err != nil {
+		// between the two locks of OpenPush.
+		if a, err = tx.LockAction(q.ActionID); err != nil {
 			return nil, err
 		}
 	}
-	s := &step{tx: tx, push: q, action: a, actor: actor}
-	s.from.action, s.from.push = a.Status, q.Status
+	s := &step{tx: tx, push: p, action: a, rights: o.Rights, actor: actor}
+	if r := o.Receipt; r != nil && r.ActionID == q.ActionID {
+		s.prior = r
+	}
+	s.from.action, s.from.push = a.Status, p.Status
 	return s, nil
 }
 

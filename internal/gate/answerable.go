@@ -15,7 +15,8 @@ import (
 func ask(
 	tx gatehouse.ReadTx, proposer *gatehouse.Principal, a *gatehouse.Action, v gatehouse.Verdict, from lineage,
 ) (ap *gatehouse.Approval, why string, err error) {
-	barred, err := exclude(tx, proposer, a.OnBehalfOf, from.barred...)
+	find := from.find(tx)
+	barred, err := exclude(find, proposer, a.OnBehalfOf, from.barred...)
 	if err != nil {
 		return nil, "", err
 	}
@@ -41,7 +42,11 @@ func ask(
 	if from.required > v.Required {
 		asker = "the step of the run asks"
 	}
-	why, err = unanswerable(tx, ap, v, exclusion{proposer, a.OnBehalfOf}, asker)
+	if ap.Answerers(from.opened.Answerers) >= ap.Required {
+		return ap, "", nil
+	}
+	// The first are not all of them, where there are many.
+	why, err = unanswerable(tx, ap, v, exclusion{proposer, a.OnBehalfOf, find}, asker)
 	return ap, why, err
 }
 
@@ -86,11 +91,6 @@ func audience(v gatehouse.Verdict) gatehouse.Audience {
 func unanswerable(
 	tx gatehouse.ReadTx, ap *gatehouse.Approval, v gatehouse.Verdict, e exclusion, asker string,
 ) (string, error) {
-	first, err := tx.FirstAnswerers(ap.Everybody())
-	if err != nil || ap.Answerers(first) >= ap.Required {
-		return "", err
-	}
-	// The first are not all of them, where there are many.
 	people, err := tx.ListPeople()
 	if err != nil {
 		return "", err
@@ -99,7 +99,7 @@ func unanswerable(
 	if n >= ap.Required {
 		return "", nil
 	}
-	excluded, err := e.reasons(tx, ap, people)
+	excluded, err := e.reasons(ap, people)
 	if err != nil {
 		return "", err
 	}
@@ -137,11 +137,12 @@ func persons(n int) string {
 type exclusion struct {
 	proposer   *gatehouse.Principal
 	onBehalfOf string
+	find       finder
 }
 
 // reasons tells which of those who are asked, and could answer, are excluded.
 func (e exclusion) reasons(
-	tx gatehouse.ReadTx, ap *gatehouse.Approval, people []*gatehouse.Principal,
+	ap *gatehouse.Approval, people []*gatehouse.Principal,
 ) (list []string, err error) {
 	left := slices.DeleteFunc(slices.Clone(people), func(p *gatehouse.Principal) bool {
 		return !p.MayDecide() || !ap.EverAsks(p) || !ap.Bars(p)
@@ -160,7 +161,7 @@ func (e exclusion) reasons(
 		if named.who == "" {
 			continue
 		}
-		known, err := identities(tx, named.who)
+		known, err := identities(e.find, named.who)
 		if err != nil {
 			return nil, err
 		}

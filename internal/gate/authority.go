@@ -14,7 +14,11 @@ import (
 // since leaves its votes valid. The proposer is read without a lock: a sponsor set
 // while this transaction runs counts as set after it, and the next check bars that
 // sponsor.
-func (g *Gate) votersStand(tx gatehouse.Tx, a *gatehouse.Action, voter, from *gatehouse.Principal) error {
+//
+// What rights, which may be nil, lacks is read.
+func (g *Gate) votersStand(
+	tx gatehouse.Tx, a *gatehouse.Action, rights *gatehouse.Rights, voter, from *gatehouse.Principal,
+) error {
 	// lender is the id of the principal whose right the vote uses, "" for the
 	// voter's own.
 	type counted struct{ id, name, lender string }
@@ -38,11 +42,17 @@ func (g *Gate) votersStand(tx gatehouse.Tx, a *gatehouse.Action, voter, from *ga
 			ids = append(ids, v.lender)
 		}
 	}
-	found, err := tx.PrincipalsForShare(ids)
-	if err != nil {
-		return err
+	if rights == nil {
+		rights = new(gatehouse.Rights)
 	}
-	barred, err := sponsors(tx, a)
+	found := rights.Locked(ids)
+	if found == nil {
+		var err error
+		if found, err = tx.PrincipalsForShare(ids); err != nil {
+			return err
+		}
+	}
+	barred, err := sponsors(tx, a, rights)
 	if err != nil {
 		return err
 	}
@@ -73,8 +83,16 @@ func (g *Gate) votersStand(tx gatehouse.Tx, a *gatehouse.Action, voter, from *ga
 
 // sponsors lists the identities of the proposer's sponsor, who may have been set
 // since the proposal and must not decide.
-func sponsors(tx gatehouse.ReadTx, a *gatehouse.Action) ([]string, error) {
-	p, err := tx.FindPrincipal(a.ProposerID)
+func sponsors(tx gatehouse.ReadTx, a *gatehouse.Action, rights *gatehouse.Rights) ([]string, error) {
+	find := func(id string) (*gatehouse.Principal, error) {
+		for _, p := range []*gatehouse.Principal{rights.Proposer, rights.Sponsor} {
+			if p != nil && p.ID == id {
+				return p, nil
+			}
+		}
+		return tx.FindPrincipal(id)
+	}
+	p, err := find(a.ProposerID)
 	switch {
 	case errors.Is(err, gatehouse.ErrNotFound):
 		return nil, nil
@@ -83,7 +101,7 @@ func sponsors(tx gatehouse.ReadTx, a *gatehouse.Action) ([]string, error) {
 	case p.ID != a.ProposerID || p.Sponsor == "":
 		return nil, nil
 	}
-	return exclude(tx, p, "")
+	return exclude(find, p, "")
 }
 
 // Recheck reports whether an approved action may still be carried out. The active
@@ -91,8 +109,15 @@ func sponsors(tx gatehouse.ReadTx, a *gatehouse.Action) ([]string, error) {
 // approval did; as many people as asked for must have approved it, and still be
 // entitled. Recheck runs in the transaction that records the intent to call. Its
 // error has code authority_revoked, or is [*unjudged].
-func (g *Gate) Recheck(tx gatehouse.Tx, a *gatehouse.Action) error {
-	veto, err := g.vetoed(tx, a)
+func (g *Gate) Recheck(tx gatehouse.Tx, a *gatehouse.Action, rights *gatehouse.Rights) error {
+	if rights == nil {
+		version, err := tx.ActivePolicyVersion()
+		if err != nil {
+			return err
+		}
+		rights = &gatehouse.Rights{PolicyVersion: version}
+	}
+	veto, err := g.vetoed(tx, a, rights.PolicyVersion)
 	if err != nil {
 		return err
 	}
@@ -105,5 +130,5 @@ func (g *Gate) Recheck(tx gatehouse.Tx, a *gatehouse.Action) error {
 	if a.Approval.Status != gatehouse.ApprovalApproved || a.Approval.Approvals() < a.Approval.Required {
 		return revoked("the approval does not stand")
 	}
-	return g.votersStand(tx, a, nil, nil)
+	return g.votersStand(tx, a, rights, nil, nil)
 }

@@ -2,7 +2,6 @@ package gate
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -49,23 +48,25 @@ func decideAs[T any](ctx context.Context, g *Gate, id string, d gatehouse.Decisi
 	if err := r.readAhead(ctx); err != nil {
 		return nil, err
 	}
-	var a *gatehouse.Action
-	var missing error
+	var o *gatehouse.OpenedDecision
 	u := usecase.Case{
 		By: c, Prepare: func() error { return r.look(ctx) },
-		First: func(tx gatehouse.Tx) {
-			tx.Prefetch(r.prefetchPlan())
-			a, missing = r.lock(tx)
+		Open: func(tx gatehouse.Tx) (known gatehouse.CallerFacts, err error) {
+			q := gatehouse.DecisionQuery{By: c, ActionID: id, Approve: d.Decision == gatehouse.Approve}
+			if o, err = tx.OpenDecision(q); err == nil {
+				known = o.CallerFacts
+			}
+			return known, err
 		},
 	}
 	out, err := usecase.Perform(ctx, g.Runner, u, func(tx gatehouse.Tx) (*T, error) {
-		if missing != nil {
-			return nil, missing
+		if o.Action == nil {
+			return nil, usecase.NotFound(gatehouse.ErrNotFound, "action")
 		}
 		if err := linkHolds(tx, c); err != nil {
 			return nil, err
 		}
-		if err := r.rule(tx, a); err != nil {
+		if err := r.rule(tx, o.Action, o.Rights); err != nil {
 			return nil, err
 		}
 		if err := r.completeReview(tx); err != nil {
@@ -141,7 +142,7 @@ func (r *ruling) find(ctx context.Context) error {
 	var trouble error
 	err := r.gate.View(ctx, "action", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
 		if r.known, err = tx.FindAction(r.id); err == nil && r.asked(r.known) {
-			trouble = r.lookAtPolicy(tx, r.known)
+			trouble = r.lookAtActive(tx, r.known)
 		}
 		return err
 	})
@@ -154,40 +155,22 @@ func (r *ruling) find(ctx context.Context) error {
 	return r.judge(ctx)
 }
 
-// prefetchPlan is what the transaction will ask.
-func (r *ruling) prefetchPlan() gatehouse.PrefetchPlan {
-	c := r.caller
-	o := gatehouse.PrefetchPlan{
-		ActionID: r.id, Answer: c.Idempotency, PrincipalID: c.Principal.ID,
-	}
-	if c.Presumed != nil {
-		o.Key = c.Presumed.Key
-	}
-	if r.decision.Decision == gatehouse.Approve {
-		o.Policy, o.Voters, o.Voter = true, true, c.Principal.ID
-	}
-	return o
-}
-
-// lock reads the action under its lock.
-func (r *ruling) lock(tx gatehouse.Tx) (*gatehouse.Action, error) {
-	if r.known != nil {
-		return tx.RelockAction(r.known)
-	}
-	a, err := tx.LockAction(r.id)
-	return a, usecase.NotFound(err, "action")
-}
-
 // asked reports whether it is an approval of what is still open.
 func (r *ruling) asked(a *gatehouse.Action) bool {
 	return r.decision.Decision == gatehouse.Approve && a.Status == gatehouse.StatusPending
 }
 
-func (r *ruling) lookAtPolicy(tx gatehouse.ReadTx, a *gatehouse.Action) (err error) {
-	if r.policyVersion, err = tx.ActivePolicyVersion(); err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
+func (r *ruling) lookAtActive(tx gatehouse.ReadTx, a *gatehouse.Action) error {
+	version, err := tx.ActivePolicyVersion()
+	if err != nil {
 		return err
 	}
-	r.hearing, err = r.gate.hear(tx, a)
+	return r.lookAtPolicy(tx, a, version)
+}
+
+func (r *ruling) lookAtPolicy(tx gatehouse.ReadTx, a *gatehouse.Action, version int) (err error) {
+	r.policyVersion = version
+	r.hearing, err = r.gate.hear(tx, a, version)
 	r.policyKnown = err == nil
 	return err
 }
@@ -217,7 +200,7 @@ func (r *ruling) look(ctx context.Context) (err error) {
 		return nil
 	}
 	if again {
-		err := r.gate.Store.View(ctx, a.Tenant, func(tx gatehouse.ReadTx) error { return r.lookAtPolicy(tx, a) })
+		err := r.gate.Store.View(ctx, a.Tenant, func(tx gatehouse.ReadTx) error { return r.lookAtActive(tx, a) })
 		if err == nil {
 			err = r.judge(ctx)
 		}
@@ -244,7 +227,7 @@ func (r *ruling) look(ctx context.Context) (err error) {
 
 // rule is the one path of a decision: the checks in their order, then the
 // vote, then, when it settles the question, the decision.
-func (r *ruling) rule(tx gatehouse.Tx, a *gatehouse.Action) error {
+func (r *ruling) rule(tx gatehouse.Tx, a *gatehouse.Action, rights gatehouse.Rights) error {
 	r.code, r.replayed, r.standing, r.proof = "", false, false, nil
 	r.lenders, r.from = nil, nil
 	person := r.caller.Principal
@@ -284,7 +267,7 @@ func (r *ruling) rule(tx gatehouse.Tx, a *gatehouse.Action) error {
 		}
 		return r.reject(tx)
 	}
-	return r.approve(tx)
+	return r.approve(tx, &rights)
 }
 
 // mayAnswer checks the caller's right, and finds those whose right it may use.
@@ -324,7 +307,7 @@ func (r *ruling) ownVote(ap *gatehouse.Approval, person *gatehouse.Principal) (d
 		With("decision", own.Decision)
 }
 
-func (r *ruling) approve(tx gatehouse.Tx) error {
+func (r *ruling) approve(tx gatehouse.Tx, rights *gatehouse.Rights) error {
 	a := r.action
 	ap := a.Approval
 	if c := ap.Confirm; c != nil && r.decision.Confirm != c.Value {
@@ -336,11 +319,7 @@ func (r *ruling) approve(tx gatehouse.Tx) error {
 	if err := r.stepUp(tx); err != nil {
 		return err
 	}
-	version, err := tx.ActivePolicyVersion()
-	if err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
-		return err
-	}
-	if r.known == nil && !r.plain(a, version) {
+	if r.known == nil && !r.plain(a, rights.PolicyVersion) {
 		r.known = a
 		return usecase.ErrStale // after a look
 	}
@@ -352,13 +331,13 @@ func (r *ruling) approve(tx gatehouse.Tx) error {
 	if err := r.movedSince(); err != nil {
 		return err
 	}
-	if r.known != nil && version != r.policyVersion {
+	if r.known != nil && rights.PolicyVersion != r.policyVersion {
 		return usecase.ErrStale
 	}
 	if r.veto != "" {
 		return revoked("%s", r.veto)
 	}
-	if err := r.gate.votersStand(tx, a, r.caller.Principal, r.from); err != nil {
+	if err := r.gate.votersStand(tx, a, rights, r.caller.Principal, r.from); err != nil {
 		return err
 	}
 	if err := r.vote(tx); err != nil {

@@ -2,7 +2,6 @@ package gate
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -17,32 +16,30 @@ func (r *ruling) readAhead(ctx context.Context) error {
 		return nil
 	}
 	c := r.caller
-	var a *gatehouse.Action
+	var o *gatehouse.OpenedDecision
 	var now time.Time
-	err := r.gate.Store.Read(ctx, c.Principal.Tenant, func(tx gatehouse.ReadTx) (err error) {
-		a, r.policyKnown = nil, false
-		o := gatehouse.PrefetchPlan{Policy: true}
-		if c.Presumed != nil {
-			o.Key = c.Presumed.Key
+	looks := func() bool { return o.Action != nil && r.asked(o.Action) && !r.refused(o.Action, now) }
+	_ = r.gate.Store.Read(ctx, c.Principal.Tenant, func(tx gatehouse.ReadTx) error {
+		r.policyKnown = false
+		found, err := tx.FindDecision(gatehouse.DecisionQuery{By: c, ActionID: r.id})
+		if err != nil {
+			return err
 		}
-		tx.Prefetch(o)
-		found, err := tx.FindAction(r.id)
-		if proven := usecase.Prove(tx, c); proven != nil || err != nil {
-			return errors.Join(proven, err)
+		if o, now = found, tx.Now(); looks() {
+			return r.lookAtPolicy(tx, o.Action, o.PolicyVersion)
 		}
-		a, now = found, tx.Now()
-		if !r.asked(a) || r.refused(a, now) {
-			return nil
-		}
-		return r.lookAtPolicy(tx, a)
+		return nil
 	})
-	if errors.Is(err, usecase.ErrPresumed) {
-		return err
-	}
-	if a == nil || !r.asked(a) || r.refused(a, now) || r.policyKnown && r.plain(a, r.policyVersion) {
+	if o == nil {
 		return nil
 	}
-	r.known = a
+	if err := usecase.Prove(c, o.CallerFacts); err != nil {
+		return err
+	}
+	if !looks() || r.policyKnown && r.plain(o.Action, r.policyVersion) {
+		return nil
+	}
+	r.known = o.Action
 	if !r.policyKnown {
 		return nil // look reads it
 	}

@@ -218,7 +218,7 @@ func (r *ruling) onEdited(tx gatehouse.Tx, a *gatehouse.Action) error {
 			"you edited it, and it is %s now: the policy has somebody else approve it", a.RiskLevel)
 	}
 	r.decision.Digest = a.Digest
-	return r.rule(tx, a)
+	return r.rule(tx, a, gatehouse.Rights{PolicyVersion: a.Policy.Version})
 }
 
 // keepMark keeps on a revision what somebody has said of the target, which its editor

@@ -98,7 +98,7 @@ func (g *Gate) newGrant(tx gatehouse.Tx, c *gatehouse.Caller, n *gatehouse.NewGr
 	if len(grantors) == 0 || !grantors[0].MayDecide() {
 		return nil, gatehouse.E(gatehouse.CodeRoleRequired, "only a person with the role approver gives grants")
 	}
-	barred, err := exclude(tx, agent, "")
+	barred, err := exclude(tx.FindPrincipal, agent, "")
 	if err != nil {
 		return nil, err
 	}

@@ -280,7 +280,7 @@ func (g *Gate) ResumeMandate(ctx context.Context, id string) (*gatehouse.Mandate
 		if err != nil {
 			return err
 		}
-		barred, err := exclude(tx, agent, "")
+		barred, err := exclude(tx.FindPrincipal, agent, "")
 		if err != nil {
 			return err
 		}

@@ -416,7 +416,7 @@ func explainAnswerers(
 	}
 	a := &gatehouse.Action{Proposal: *p}
 	a.RiskLevel = v.RiskLevel
-	ap, why, err := ask(tx, proposer, a, v, lineage{})
+	ap, why, err := ask(tx, proposer, a, v, lineage{opened: new(gatehouse.OpenedProposal)})
 	if err != nil {
 		return err
 	}

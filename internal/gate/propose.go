@@ -73,6 +73,22 @@ type lineage struct {
 	// own says that the action is for Gatehouse itself: see ProposePolicy and
 	// ProposeMandate.
 	own bool
+	// opened is what the transaction that stores the action has opened.
+	opened *gatehouse.OpenedProposal
+}
+
+// find is FindPrincipal, for which the people whom the transaction has opened are known.
+func (from *lineage) find(tx gatehouse.ReadTx) finder {
+	return func(idOrName string) (*gatehouse.Principal, error) {
+		p, opened := from.opened.Named[idOrName]
+		switch {
+		case !opened:
+			return tx.FindPrincipal(idOrName)
+		case p == nil:
+			return nil, gatehouse.ErrNotFound
+		}
+		return p, nil
+	}
 }
 
 // proposer is the principal that the action is proposed by.
@@ -133,22 +149,20 @@ func (g *Gate) propose(ctx context.Context, c *gatehouse.Caller, p *gatehouse.Pr
 	}
 	var tried *gatehouse.Action
 	var replayed bool
-	var missing error
-	u := usecase.Case{By: c, Prepare: prepare, First: func(tx gatehouse.Tx) {
-		tx.Prefetch(d.prefetchPlan(c, from.proposer(c), p.IdempotencyKey))
+	u := usecase.Case{By: c, Prepare: prepare, Open: func(tx gatehouse.Tx) (known gatehouse.CallerFacts, err error) {
 		// A revision reads the clock under the action's lock, as a decision does: none
 		// succeeds after somebody was told that the action has expired.
-		if missing = nil; from.supersedes != nil {
-			_, missing = tx.LockAction(from.supersedes.ID)
+		q := d.query(from.proposer(c))
+		q.By, q.Key, q.Supersedes = c, p.IdempotencyKey, d.action.Supersedes
+		if from.opened, err = tx.OpenProposal(q); err == nil {
+			known = from.opened.CallerFacts
 		}
+		return known, err
 	}}
 	out, err := usecase.Perform(ctx, g.Runner, u, func(tx gatehouse.Tx) (*gatehouse.Action, error) {
-		known, err := g.knownKey(tx, c, p, d.action.ContentHash, d.action.Supersedes)
-		if replayed = known != nil; replayed || err != nil {
-			return known, err
-		}
-		if missing != nil {
-			return nil, missing
+		known := from.opened.Same
+		if replayed = known != nil; replayed {
+			return known, g.sameProposal(tx, c, known, &d.action)
 		}
 		a, err := g.insertDraft(tx, c, d, from)
 		if err != nil {
@@ -183,46 +197,31 @@ func (g *Gate) propose(ctx context.Context, c *gatehouse.Caller, p *gatehouse.Pr
 	return out, replayed, nil
 }
 
-// prefetchPlan is what the transaction will ask; key is the proposal's own.
-func (d *draft) prefetchPlan(c *gatehouse.Caller, proposer *gatehouse.Principal, key string) gatehouse.PrefetchPlan {
-	o := gatehouse.PrefetchPlan{
-		Policy: true, Answer: c.Idempotency, PrincipalID: c.Principal.ID, ActionKey: key,
+// query opens the transaction that stores the judged draft.
+func (d *draft) query(proposer *gatehouse.Principal) (q gatehouse.ProposalQuery) {
+	if d.verdict.Outcome == gatehouse.OutcomeDeny {
+		return q
 	}
-	if c.Presumed != nil {
-		o.Key = c.Presumed.Key
+	q.Effect = d.action.EffectHash()
+	for _, who := range named(proposer, d.action.OnBehalfOf) {
+		q.Names = append(q.Names, spellings(who)...)
 	}
-	if d.verdict.Outcome != gatehouse.OutcomeDeny {
-		o.Effect = d.action.EffectHash()
-		for _, who := range named(proposer, d.action.OnBehalfOf) {
-			o.Names = append(o.Names, spellings(who)...)
-		}
-		if d.verdict.Outcome == gatehouse.OutcomeNeedsApproval || d.action.RiskLevel.NeedsPerson() {
-			asked := everybody(d.verdict.Verdict, d.action.ExpiresIn.D())
-			o.Asked = &asked
-		}
-	}
-	return o
+	asked := everybody(d.verdict.Verdict, d.action.ExpiresIn.D())
+	q.Asked = &asked
+	return q
 }
 
-// knownKey finds the action that was proposed under the same idempotency_key.
-// A revision is the same only as a revision of the same action. Of an action that
-// the caller may not read, it tells no more than that the key is taken.
-func (g *Gate) knownKey(tx gatehouse.ReadTx, c *gatehouse.Caller, p *gatehouse.Proposal, content [32]byte, supersedes string) (*gatehouse.Action, error) {
-	if p.IdempotencyKey == "" {
-		return nil, nil
-	}
-	a, err := tx.FindActionByKey(p.IdempotencyKey)
+// sameProposal checks that the action with the same idempotency_key is a replay of this
+// proposal. A revision is the same only as a revision of the same action. Of an action
+// that the caller may not read, it tells no more than that the key is taken.
+func (g *Gate) sameProposal(tx gatehouse.ReadTx, c *gatehouse.Caller, known, a *gatehouse.Action) error {
 	switch {
-	case errors.Is(err, gatehouse.ErrNotFound):
-		return nil, nil
-	case err != nil:
-		return nil, err
-	case g.mayRead(tx, c, a.ID, a.ProposerID) != nil:
-		return nil, gatehouse.E(gatehouse.CodeDuplicateKey, "another action has this idempotency_key")
-	case a.ContentHash != content, supersedes != "" && a.Supersedes != supersedes:
-		return nil, gatehouse.E(gatehouse.CodeDuplicateKey, "another action has this idempotency_key").With("action_id", a.ID)
+	case g.mayRead(tx, c, known.ID, known.ProposerID) != nil:
+		return gatehouse.E(gatehouse.CodeDuplicateKey, "another action has this idempotency_key")
+	case known.ContentHash != a.ContentHash, a.Supersedes != "" && known.Supersedes != a.Supersedes:
+		return gatehouse.E(gatehouse.CodeDuplicateKey, "another action has this idempotency_key").With("action_id", known.ID)
 	}
-	return a, nil
+	return nil
 }
 
 // draft makes the action as far as it does not depend on the store.
@@ -277,11 +276,7 @@ func (g *Gate) draft(c *gatehouse.Caller, p *gatehouse.Proposal, from lineage) (
 func (g *Gate) insertDraft(
 	tx gatehouse.Tx, c *gatehouse.Caller, d *draft, from lineage,
 ) (*gatehouse.Action, error) {
-	version, err := tx.ActivePolicyVersion()
-	if err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
-		return nil, err
-	}
-	if version != d.verdict.version {
+	if from.opened.PolicyVersion != d.verdict.version {
 		return nil, usecase.ErrStale
 	}
 	a := d.action
@@ -321,9 +316,7 @@ func (g *Gate) insert(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action,
 		}
 		a.Policy.Reasons = append(a.Policy.Reasons, why)
 	}
-	if err := askRepeated(tx, a); err != nil {
-		return err
-	}
+	askRepeated(a, from.opened.DeadLetter)
 	if a.Policy.Outcome == gatehouse.OutcomeAllow {
 		// An allowance that a ceiling does not bear is put to people instead.
 		if err := checkCeilings(tx, a); gatehouse.CodeOf(err) == gatehouse.CodeCeilingExceeded {
@@ -361,19 +354,15 @@ func (g *Gate) insert(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action,
 }
 
 // askRepeated puts a change to people that is a dead letter already: it can still
-// have its effect by a replay, or has had it, so it would be made twice.
-func askRepeated(tx gatehouse.Tx, a *gatehouse.Action) error {
-	if a.Policy.Outcome != gatehouse.OutcomeAllow && a.Policy.Outcome != gatehouse.OutcomeNeedsApproval {
-		return nil
-	}
-	twin, err := tx.DeadLetterOf(a.EffectHash())
-	if err != nil || twin == "" {
-		return err
+// have its effect by a replay, or has had it, so it would be made twice. twin is the
+// action of the dead letter; "" for none.
+func askRepeated(a *gatehouse.Action, twin string) {
+	if twin == "" {
+		return
 	}
 	a.Repeats = twin
 	a.Policy.Outcome = gatehouse.OutcomeNeedsApproval
 	a.Policy.Reasons = append(a.Policy.Reasons, "the same change is a dead letter, "+twin+": replay, resolve or discard that one first")
-	return nil
 }
 
 func (g *Gate) insertAllowed(

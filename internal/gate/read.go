@@ -92,23 +92,30 @@ func (g *Gate) ListActions(ctx context.Context, f gatehouse.ActionFilter) (page 
 	if err != nil {
 		return page, err
 	}
+	page, _, err = g.openPage(ctx, c, f, false)
+	return page, err
+}
+
+func (g *Gate) openPage(
+	ctx context.Context, c *gatehouse.Caller, f gatehouse.ActionFilter, views bool,
+) (page gatehouse.Page[*gatehouse.Action], saved []*gatehouse.SavedView, err error) {
 	f.ReadBy = g.ReadsAs(c.Principal)
 	err = g.Store.Read(ctx, c.Principal.Tenant, func(tx gatehouse.ReadTx) error {
-		if c.Presumed != nil {
-			tx.Prefetch(gatehouse.PrefetchPlan{Key: c.Presumed.Key})
-		}
-		list, err := tx.ListActions(f)
-		if err := usecase.Prove(tx, c); err != nil {
+		o, err := tx.OpenPage(c, f, views)
+		if o == nil {
 			return err
 		}
-		page = list
+		if err := usecase.Prove(c, o.CallerFacts); err != nil {
+			return err
+		}
+		page, saved = o.Page, o.Views
 		return err
 	})
 	if err == nil {
 		err = g.readExcesses(ctx, page.Items)
 	}
 	g.describe(page.Items...)
-	return page, usecase.NotFound(err, "action")
+	return page, saved, usecase.NotFound(err, "action")
 }
 
 // Evidence returns everything that the store has about one action.

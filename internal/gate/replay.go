@@ -75,7 +75,7 @@ func (g *Gate) mayReplay(tx gatehouse.Tx, p *gatehouse.Push, a *gatehouse.Action
 	case !s.safe:
 		return s.skip, s.reason, nil
 	}
-	if err := g.Recheck(tx, a); err != nil {
+	if err := g.Recheck(tx, a, nil); err != nil {
 		return "", "", err
 	}
 	if p.Status == gatehouse.PushUnknown {

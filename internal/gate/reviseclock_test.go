@@ -27,9 +27,9 @@ func (s *orderStore) Update(ctx context.Context, tenant string, fn func(gatehous
 	return s.Store.Update(ctx, tenant, func(tx gatehouse.Tx) error { return fn(orderTx{tx, s}) })
 }
 
-func (t orderTx) LockAction(id string) (*gatehouse.Action, error) {
-	t.s.asked = append(t.s.asked, "lock "+id)
-	return t.Tx.LockAction(id)
+func (t orderTx) OpenProposal(q gatehouse.ProposalQuery) (*gatehouse.OpenedProposal, error) {
+	t.s.asked = append(t.s.asked, "lock "+q.Supersedes)
+	return t.Tx.OpenProposal(q)
 }
 
 func (t orderTx) Now() time.Time {

@@ -92,13 +92,13 @@ func excluded(list []string, p *gatehouse.Principal) bool {
 // the proposer's sponsor, of the person on whose behalf it is proposed, and of
 // other contributors. Names match without regard to case. A name that nobody has
 // yet is kept as given.
-func exclude(tx gatehouse.ReadTx, proposer *gatehouse.Principal, onBehalfOf string, also ...string) ([]string, error) {
+func exclude(find finder, proposer *gatehouse.Principal, onBehalfOf string, also ...string) ([]string, error) {
 	list := []string{proposer.ID, proposer.Person, proposer.Name}
 	for _, who := range append(named(proposer, onBehalfOf), also...) {
 		if who == "" {
 			continue
 		}
-		known, err := identities(tx, who)
+		known, err := identities(find, who)
 		if err != nil {
 			return nil, err
 		}
@@ -108,13 +108,16 @@ func exclude(tx gatehouse.ReadTx, proposer *gatehouse.Principal, onBehalfOf stri
 	return slices.DeleteFunc(slices.Compact(list), func(s string) bool { return s == "" }), nil
 }
 
+// finder is [gatehouse.IdentityReader.FindPrincipal].
+type finder func(idOrName string) (*gatehouse.Principal, error)
+
 // identities lists an id or name, and the other ids and names of its principal, if
 // there is one.
-func identities(tx gatehouse.ReadTx, who string) ([]string, error) {
+func identities(find finder, who string) ([]string, error) {
 	list := []string{who}
 	// Names match without regard to case; ids are lower-case.
 	for _, spelling := range spellings(who) {
-		p, err := tx.FindPrincipal(spelling)
+		p, err := find(spelling)
 		switch {
 		case err == nil:
 			list = append(list, p.ID, p.Person, p.Name)

@@ -72,6 +72,10 @@ func (d *Draft) Judge(ctx context.Context) error {
 
 // Insert stores the judged action with what its outcome asks for, within the
 // caller's transaction.
-func (d *Draft) Insert(tx gatehouse.Tx) (*gatehouse.Action, error) {
-	return d.gate.insertDraft(tx, d.by, d.draft, d.from)
+func (d *Draft) Insert(tx gatehouse.Tx) (a *gatehouse.Action, err error) {
+	from := d.from
+	if from.opened, err = tx.OpenProposal(d.draft.query(d.by.Principal)); err != nil {
+		return nil, err
+	}
+	return d.gate.insertDraft(tx, d.by, d.draft, from)
 }

@@ -102,7 +102,7 @@ func (w *world) recheck(id string) error {
 			if err != nil {
 				return err
 			}
-			return w.gate.Recheck(tx, a)
+			return w.gate.Recheck(tx, a, nil)
 		})
 		ahead := dispatch.Unjudged(nil)
 		if !errors.As(err, &ahead) {

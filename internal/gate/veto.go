@@ -2,7 +2,6 @@ package gate
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 
@@ -43,12 +42,8 @@ func (h *hearing) key() vetoKey {
 	}
 }
 
-// hear reads what the veto needs.
-func (g *Gate) hear(tx gatehouse.ReadTx, a *gatehouse.Action) (*hearing, error) {
-	version, err := tx.ActivePolicyVersion()
-	if err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
-		return nil, err
-	}
+// hear reads what the veto of the active version needs.
+func (g *Gate) hear(tx gatehouse.ReadTx, a *gatehouse.Action, version int) (*hearing, error) {
 	if version == a.Policy.Version && version != 0 {
 		_, floor, _, err := g.targets.Describe(a.Tenant, &a.Proposal)
 		if err != nil || floor <= a.RiskLevel {
@@ -160,8 +155,8 @@ func (g *Gate) conclude(ctx context.Context, h *hearing) (err error) {
 
 // vetoed returns the veto within a transaction, "" for none. If the hearing has to
 // be judged first, it fails with an error that has a method Judge.
-func (g *Gate) vetoed(tx gatehouse.ReadTx, a *gatehouse.Action) (string, error) {
-	h, err := g.hear(tx, a)
+func (g *Gate) vetoed(tx gatehouse.ReadTx, a *gatehouse.Action, version int) (string, error) {
+	h, err := g.hear(tx, a, version)
 	if err != nil {
 		return "", err
 	}

@@ -6,7 +6,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
 // Inbox returns a page of the caller's tenant and the caller's saved views, by one
@@ -16,20 +15,7 @@ func (g *Gate) Inbox(ctx context.Context, f gatehouse.ActionFilter) (page gateho
 	if err != nil {
 		return page, nil, err
 	}
-	f.ReadBy = g.ReadsAs(c.Principal)
-	err = g.Store.Read(ctx, c.Principal.Tenant, func(tx gatehouse.ReadTx) (err error) {
-		tx.Prefetch(gatehouse.PrefetchPlan{PrincipalID: c.Principal.ID, Views: true})
-		if page, err = tx.ListActions(f); err != nil {
-			return err
-		}
-		views, err = tx.ListViews(c.Principal.ID)
-		return err
-	})
-	if err == nil {
-		err = g.readExcesses(ctx, page.Items)
-	}
-	g.describe(page.Items...)
-	return page, views, usecase.NotFound(err, "action")
+	return g.openPage(ctx, c, f, true)
 }
 
 // SaveView stores a view of the caller, replacing one of the same name.

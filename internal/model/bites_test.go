@@ -72,19 +72,28 @@ func (f forgetfulTx) LockAction(id string) (*gatehouse.Action, error) {
 	if err != nil {
 		return nil, err
 	}
+	return f.forget(a), nil
+}
+
+// forget returns the pending action instead of the one that was decided, once.
+func (f forgetfulTx) forget(a *gatehouse.Action) *gatehouse.Action {
 	f.past.mu.Lock()
 	defer f.past.mu.Unlock()
 	if a.Status == gatehouse.StatusPending {
 		f.past.seen[a.ID] = copied(a)
 	} else if stale := f.past.seen[a.ID]; stale != nil {
 		delete(f.past.seen, a.ID)
-		return stale, nil
+		return stale
 	}
-	return a, nil
+	return a
 }
 
-func (f forgetfulTx) RelockAction(known *gatehouse.Action) (*gatehouse.Action, error) {
-	return f.LockAction(known.ID)
+func (f forgetfulTx) OpenDecision(q gatehouse.DecisionQuery) (*gatehouse.OpenedDecision, error) {
+	o, err := f.Tx.OpenDecision(q)
+	if err == nil && o.Action != nil {
+		o.Action = f.forget(o.Action)
+	}
+	return o, err
 }
 
 func unguarded(err error) error {

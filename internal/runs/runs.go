@@ -228,22 +228,22 @@ type moving struct {
 // and then makes the moves that follow. fn may run more than once. After the
 // commit, move sends the hints.
 func (r *Runs) move(ctx context.Context, tenant, id, step, actor string, fn func(*moving) error) error {
-	return r.moveWith(ctx, gatehouse.PrefetchPlan{}, tenant, id, step, actor, fn)
+	return r.moveWith(ctx, gatehouse.Tx.LockRun, tenant, id, step, actor, fn)
 }
 
 // moveHeld is move for the result of a leased step. It writes only the run, the
-// step and their dependents, so the store may batch several of them.
+// step and their dependents.
 func (r *Runs) moveHeld(ctx context.Context, step *gatehouse.Step, actor string, fn func(*moving) error) error {
-	return r.moveWith(ctx, gatehouse.PrefetchPlan{RunID: step.RunID}, step.Tenant, step.RunID, step.ID, actor, fn)
+	return r.moveWith(ctx, gatehouse.Tx.OpenStep, step.Tenant, step.RunID, step.ID, actor, fn)
 }
 
-func (r *Runs) moveWith(ctx context.Context, o gatehouse.PrefetchPlan, tenant, id, step, actor string, fn func(*moving) error) error {
+// lockRun is LockRun or OpenStep.
+type lockRun func(tx gatehouse.Tx, id, step string) (*gatehouse.Run, error)
+
+func (r *Runs) moveWith(ctx context.Context, lock lockRun, tenant, id, step, actor string, fn func(*moving) error) error {
 	var last *moving
 	err := r.Update(ctx, tenant, nil, func(tx gatehouse.Tx) error {
-		if o.RunID != "" {
-			tx.Prefetch(o)
-		}
-		m, err := r.begin(tx, tenant, id, step, actor)
+		m, err := r.beginWith(tx, lock, tenant, id, step, actor)
 		if err != nil {
 			return err
 		}
@@ -260,7 +260,11 @@ func (r *Runs) moveWith(ctx context.Context, o gatehouse.PrefetchPlan, tenant, i
 }
 
 func (r *Runs) begin(tx gatehouse.Tx, tenant, id, step, actor string) (*moving, error) {
-	run, err := tx.LockRun(id, step)
+	return r.beginWith(tx, gatehouse.Tx.LockRun, tenant, id, step, actor)
+}
+
+func (r *Runs) beginWith(tx gatehouse.Tx, lock lockRun, tenant, id, step, actor string) (*moving, error) {
+	run, err := lock(tx, id, step)
 	if err != nil {
 		return nil, usecase.NotFound(err, "run")
 	}

@@ -8,28 +8,20 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// ErrPresumed says that a cached caller has changed or no longer exists.
-var ErrPresumed = errors.New("usecase: the caller is not who was remembered")
+// errPresumed says that a cached caller has changed or no longer exists.
+var errPresumed = errors.New("usecase: the caller is not who was remembered")
 
-// Prove verifies a presumed caller against the store. It does so in each run of a
-// closure, since a rolled-back run proves nothing.
-func Prove(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
+// Prove verifies a presumed caller against what the store has about it. It does so in
+// each run of a closure, since a rolled-back run proves nothing.
+func Prove(c *gatehouse.Caller, known gatehouse.CallerFacts) error {
 	if c.Presumed == nil {
 		return nil
 	}
-	c.Presumed.Proven = false
-	p, token, err := tx.FindCredential(c.Presumed.Key)
-	switch {
-	case errors.Is(err, gatehouse.ErrNotFound):
-		return ErrPresumed
-	case err != nil:
-		return err
-	case !samePrincipal(p, c.Principal):
-		return ErrPresumed
-	case c.StepUp && subtle.ConstantTimeCompare(token[:], c.Presumed.EditToken[:]) != 1:
-		return ErrPresumed
+	c.Presumed.Proven = known.Principal != nil && samePrincipal(known.Principal, c.Principal) &&
+		(!c.StepUp || subtle.ConstantTimeCompare(known.EditToken[:], c.Presumed.EditToken[:]) == 1)
+	if !c.Presumed.Proven {
+		return errPresumed
 	}
-	c.Presumed.Proven = true
 	return nil
 }
 

@@ -2,7 +2,6 @@ package usecase
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -10,20 +9,12 @@ import (
 
 // answered returns a Replay error when the caller's Idempotency-Key already has an
 // answer, and idempotency_key_reused when that answer was for another body.
-func answered(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
-	if c.Idempotency == nil {
-		return nil
-	}
-	p, r := c.Principal, c.Idempotency
-	rec, err := tx.FindIdempotency(p.ID, r.Route, r.Key)
+func answered(c *gatehouse.Caller, known gatehouse.CallerFacts) error {
+	rec := known.Answer
 	switch {
-	case errors.Is(err, gatehouse.ErrNotFound):
+	case rec == nil:
 		return nil
-	case err != nil:
-		return err
-	case tx.Now().Sub(rec.CreatedAt) > gatehouse.IdempotencyWindow:
-		return nil
-	case rec.BodyHash != r.BodyHash:
+	case rec.BodyHash != c.Idempotency.BodyHash:
 		return gatehouse.E(gatehouse.CodeKeyReused, "this Idempotency-Key was used for another request")
 	}
 	return &gatehouse.Replay{Body: rec.Body}
@@ -35,7 +26,13 @@ func (r *Runner) AlreadyAnswered(ctx context.Context, c *gatehouse.Caller) error
 	if c.Idempotency == nil {
 		return nil
 	}
-	return r.Store.View(ctx, c.Principal.Tenant, func(tx gatehouse.ReadTx) error { return answered(tx, c) })
+	return r.Store.View(ctx, c.Principal.Tenant, func(tx gatehouse.ReadTx) error {
+		known, err := tx.OpenCaller(c)
+		if err != nil {
+			return err
+		}
+		return answered(c, known)
+	})
 }
 
 // remember stores the answer under the caller's Idempotency-Key, with the effect.

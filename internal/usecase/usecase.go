@@ -20,9 +20,8 @@ type Case struct {
 	By *gatehouse.Caller
 	// Prepare runs before each try of the transaction, outside of it; may be nil.
 	Prepare func() error
-	// First runs before anything else in the transaction: it takes the locks before
-	// the clock is read. It may be nil.
-	First func(gatehouse.Tx)
+	// Open is the typed read that begins the transaction; nil reads the caller alone.
+	Open func(gatehouse.Tx) (gatehouse.CallerFacts, error)
 }
 
 // Perform runs a use case in one transaction of the caller's tenant, once for each
@@ -31,10 +30,14 @@ type Case struct {
 func Perform[T any](ctx context.Context, r *Runner, u Case, fn func(gatehouse.Tx) (*T, error)) (*T, error) {
 	var out *T
 	err := r.Update(ctx, u.By.Principal.Tenant, u.Prepare, func(tx gatehouse.Tx) (err error) {
-		if u.First != nil {
-			u.First(tx)
+		if u.Open == nil {
+			out, err = Once(tx, u.By, func() (*T, error) { return fn(tx) })
+			return err
 		}
-		out, err = Once(tx, u.By, func() (*T, error) { return fn(tx) })
+		known, err := u.Open(tx)
+		if err == nil {
+			out, err = once(tx, u.By, known, func() (*T, error) { return fn(tx) })
+		}
 		return err
 	})
 	if err != nil {
@@ -95,10 +98,21 @@ func Once[T any](tx gatehouse.Tx, c *gatehouse.Caller, fn func() (*T, error)) (o
 	if c == nil {
 		return fn()
 	}
-	if err := Prove(tx, c); err != nil {
+	known, err := tx.OpenCaller(c)
+	if err != nil {
 		return nil, err
 	}
-	if err := answered(tx, c); err != nil {
+	return once(tx, c, known, fn)
+}
+
+// once is Once for a caller that the transaction has opened.
+func once[T any](
+	tx gatehouse.Tx, c *gatehouse.Caller, known gatehouse.CallerFacts, fn func() (*T, error),
+) (out *T, err error) {
+	if err := Prove(c, known); err != nil {
+		return nil, err
+	}
+	if err := answered(c, known); err != nil {
 		return nil, err
 	}
 	if out, err = fn(); err != nil || out == nil {

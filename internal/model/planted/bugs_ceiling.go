@@ -23,7 +23,7 @@ func ceilingBugs() []bug {
 			"AFTER UPDATE ON ceiling_claim WHEN OLD.released_at IS NULL",
 			"AFTER UPDATE ON ceiling_claim WHEN 0", sqlite, conform+"Ceilings"),
 		plant("a replay is made without asking again who approved", "promise 2", "internal/gate/replay.go",
-			"if err := g.Recheck(tx, a); err != nil {\n\t\treturn \"\", \"\", err\n\t}", "", model, "TestModel"),
+			"if err := g.Recheck(tx, a, nil); err != nil {\n\t\treturn \"\", \"\", err\n\t}", "", model, "TestModel"),
 		plant("a replay is made though the target has forgotten the key", "5", "internal/gate/replay.go",
 			"case retention > 0 && age(now, p) > retention:", "case false:", model, "TestModel"),
 	}

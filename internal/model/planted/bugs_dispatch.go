@@ -27,7 +27,7 @@ func dispatchBugs() []bug {
 		plant("an edited connector executes under an old approval", "6", "internal/dispatch/job.go",
 			"case j.conn.Fingerprint() != a.Fingerprint:", "case false:", dispatch, "TestQuarantine"),
 		plant("authority is not asked again before the call", "promise 2", "internal/dispatch/send.go",
-			"err := j.authority.Recheck(s.tx, s.action)", "err := error(nil)", model, "TestModel"),
+			"err := j.authority.Recheck(s.tx, s.action, &s.rights)", "err := error(nil)", model, "TestModel"),
 		plant("what was withdrawn is sent", "4, 7", "internal/dispatch/send.go",
 			"case gatehouse.StatusApproved, gatehouse.StatusPushing:\n\tdefault:", "default:\n\tcase \"\":", dispatch,
 			"TestCanceledActionIsNotSent"),

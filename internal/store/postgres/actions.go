@@ -20,7 +20,6 @@ const (
   p.proposed_change, p.current_state, p.context, p.metadata, p.extra,
   o.id, o.status, o.required, o.roles, o.people, o.excluded, o.expires_at, o.created_at, o.confirm_prompt, o.confirm_value, o.groups,
   o.timing, o.told, o.changed_at, o.changed_version, o.changed_by, o.about`
-	approvalWidth = 17
 
 	selectAction = `SELECT ` + actionColumns + `, ` + pushColumns + `, ` + receiptColumns + ` FROM action a
 JOIN proposal p ON p.seq = a.seq
@@ -64,66 +63,15 @@ WHERE a.seq = `
 AND NOT EXISTS (SELECT 1 FROM approval WHERE approval.seq = a.seq) FOR NO KEY UPDATE`
 )
 
-// extra holds the rare parts of a proposal.
-type extra struct {
-	Evaluations  []gatehouse.Evaluation   `json:"evaluations,omitempty"`
-	ArtifactDiff *gatehouse.ArtifactDiff  `json:"artifact_diff,omitempty"`
-	Callback     *shared.Callback         `json:"callback,omitempty"`
-	Ceilings     []gatehouse.CeilingClaim `json:"ceilings,omitempty"`
-	RiskName     string                   `json:"risk_name,omitempty"`
-	Title        string                   `json:"title,omitempty"`
-	Repeats      string                   `json:"repeats,omitempty"`
-	RebasedBy    string                   `json:"rebased_by,omitempty"`
-	EditedBy     string                   `json:"edited_by,omitempty"`
-	Edit         *gatehouse.Edit          `json:"edit,omitempty"`
-	Editors      []string                 `json:"editors,omitempty"`
-}
-
 // scanAction reads a row of selectAction.
 func scanAction(r *row) (a *gatehouse.Action, err error) {
-	a = new(gatehouse.Action)
-	a.Tenant, a.ID, a.Status = r.text(), r.text(), gatehouse.Status(r.text())
-	a.ActionType, a.RiskLevel, a.ProposerID = r.text(), gatehouse.RiskLevel(r.int()), r.text()
-	a.IdempotencyKey, a.ProposedAt = r.text(), r.time()
-	a.DecidedBy, a.DecidedVia, a.DecidedAt, a.FinishedAt = r.text(), gatehouse.Channel(r.text()), r.timePtr(), r.timePtr()
-	if r.null() {
-		r.skip(2)
-	} else {
-		a.Failure = &gatehouse.Failure{Code: r.text(), Detail: r.text()}
-	}
-	a.Supersedes, a.Superseded, a.Reverses, a.ReversedBy = r.text(), r.text(), r.text(), r.text()
-	a.Revision, a.Connector, a.Operation = int(r.int()), r.text(), r.text()
-	a.Target.EntityType, a.Target.EntityRef = r.text(), r.text()
-	a.Target.EntityRefs, a.Target.Version = listAt[string](r, &err), r.text()
-	a.ClaimedRisk = gatehouse.RiskLevel(r.int())
-	if r.null() {
-		r.skip(2)
-	} else {
-		a.Magnitude = &gatehouse.Magnitude{Amount: gatehouse.Decimal(r.text()), Currency: r.text()}
-	}
-	a.OnBehalfOf = r.text()
-	a.ExpiresIn, a.HoldFor = gatehouse.Span(r.int()), gatehouse.Duration(r.int())
-	a.Digest, a.Fingerprint, a.ContentHash = gatehouse.Digest(r.text()), r.text(), r.hash()
-	a.Policy.Outcome, a.Policy.Version = gatehouse.Outcome(r.text()), int(r.int())
-	a.Policy.Rules, a.Policy.Reasons = listAt[string](r, &err), listAt[string](r, &err)
-	a.ProposedBy, a.Rationale = r.text(), r.text()
-	a.ProposedChange, a.CurrentState, a.Context, a.Metadata = r.json(), r.json(), r.json(), r.json()
-	if x := jsonAt[extra](r, &err); x != nil {
-		a.Evaluations, a.ArtifactDiff, a.Callback, a.Ceilings = x.Evaluations, x.ArtifactDiff, x.Callback.Load(), x.Ceilings
-		a.RiskName, a.Title, a.Repeats, a.RebasedBy = x.RiskName, x.Title, x.Repeats, x.RebasedBy
-		a.EditedBy, a.Edit, a.Editors = x.EditedBy, x.Edit, x.Editors
-	}
-	if r.null() {
-		r.skip(approvalWidth)
-	} else {
-		a.Approval = scanApproval(r, a.ID, &err)
-	}
-	if r.null() {
+	a, err = shared.ScanAction(r)
+	if r.Null() {
 		return a, err // there is no push
 	}
-	a.SetPush(scanPush(r))
-	if !r.null() {
-		a.Receipt = scanReceipt(r, &err)
+	a.SetPush(shared.ScanPush(r))
+	if !r.Null() {
+		a.Receipt = shared.ScanReceipt(r, &err)
 	}
 	return a, err
 }
@@ -138,15 +86,20 @@ func (t *readTx) see(a *gatehouse.Action) {
 	}
 }
 
-// loadAction loads an action as stored, after the locks, and runs more queries with it.
-func (t *readTx) loadAction(locks []query, seq, tenant, key string, more ...query) (a *gatehouse.Action, err error) {
-	err = t.lockAndRead(locks, append([]query{
-		ask(selectAction+seq, func(r *row) (err error) { a, err = scanAction(r); return err }, tenant, key),
+// loadQueries load an action as stored.
+func loadQueries(a **gatehouse.Action, seq, tenant, key string) []query {
+	return []query{
+		ask(selectAction+seq, func(r *row) (err error) { *a, err = scanAction(r); return err }, tenant, key),
 		ask(selectVotes+`= `+seq+orderVotes, func(r *row) error {
-			a.Approval.Votes = append(a.Approval.Votes, scanVote(r))
+			(*a).Approval.Votes = append((*a).Approval.Votes, shared.ScanVote(r))
 			return nil
 		}, tenant, key),
-	}, more...)...)
+	}
+}
+
+// loadAction loads an action as stored, after the locks.
+func (t *readTx) loadAction(locks []query, seq, tenant, key string) (a *gatehouse.Action, err error) {
+	err = t.lockAndRead(locks, loadQueries(&a, seq, tenant, key)...)
 	if err == nil && a == nil {
 		return nil, gatehouse.ErrNotFound
 	}
@@ -159,20 +112,37 @@ func (t *readTx) FindAction(id string) (*gatehouse.Action, error) {
 	return t.orArchived(id, a, t.tenant, err)
 }
 
-// FindActionByKey finds an action by its idempotency key. It asks the archive in the same round
-// trip, since usually neither has the key.
+// byKey is what an idempotency key stands for. The archive is asked in the same round trip,
+// since usually neither has the key.
+type byKey struct {
+	action   *gatehouse.Action
+	archived *gatehouse.Archived
+}
+
+func (k *byKey) queries(tenant, key string) []query {
+	return append(loadQueries(&k.action, seqByKey, tenant, key),
+		ask(archivedByKey, func(r *row) (err error) { k.archived, err = shared.ScanArchived(r); return err }, tenant, key))
+}
+
+// FindActionByKey finds an action by its idempotency key.
 func (t *readTx) FindActionByKey(key string) (*gatehouse.Action, error) {
-	var archived *gatehouse.Archived
-	a, err := t.shown(t.loadAction(nil, seqByKey, t.tenant, key,
-		ask(archivedByKey, func(r *row) (err error) { archived, err = scanArchived(r); return err }, t.tenant, key)))
+	var k byKey
+	if err := t.read(k.queries(t.tenant, key)...); err != nil {
+		return nil, err
+	}
+	return t.sameKey(key, &k)
+}
+
+// sameKey returns the action that the queries of a key have found.
+func (t *readTx) sameKey(key string, k *byKey) (*gatehouse.Action, error) {
 	switch {
-	case err != gatehouse.ErrNotFound: //nolint:errorlint // the package's own, unwrapped
-		return a, err
-	case archived != nil:
-		return actionOf(archived, nil)
+	case k.action != nil:
+		return t.shown(k.action, nil)
+	case k.archived != nil:
+		return actionOf(k.archived, nil)
 	}
 	t.freeKey = keyOf{t.tenant, key}
-	return nil, err
+	return nil, gatehouse.ErrNotFound
 }
 
 func (t *readTx) shown(a *gatehouse.Action, err error) (*gatehouse.Action, error) {
@@ -185,7 +155,7 @@ func (t *readTx) shown(a *gatehouse.Action, err error) (*gatehouse.Action, error
 // LockAction is FindAction with the stored status: a pending action past its expiry is still
 // pending here, as the guard of MoveAction sees it.
 func (t *tx) LockAction(id string) (*gatehouse.Action, error) {
-	if t.prefetch.likelyOpen && !t.begun {
+	if t.opening.likelyOpen && !t.begun {
 		if a, err := t.lockOpen(t.tenant, id); a != nil || err != nil {
 			return a, err
 		}
@@ -210,7 +180,7 @@ func (t *tx) lockOpen(tenant, id string) (a *gatehouse.Action, err error) {
 	if isApproval(id) {
 		asked, seq = openByApproval, seqOfApproval
 	}
-	c, alone := t.prefetch.tally, []query(nil)
+	c, alone := t.opening.tally, []query(nil)
 	if c == nil || c.tenant != tenant || c.id != id {
 		c = &voteTally{seen: true}
 		alone = append(alone, ask(selectVotes+`= `+seq+orderVotes, c.vote, tenant, id))
@@ -228,15 +198,6 @@ func (t *tx) lockOpen(tenant, id string) (a *gatehouse.Action, err error) {
 	return a, t.claimLocked(a)
 }
 
-// RelockAction is LockAction: a round trip costs more than the bytes that a shorter read would
-// save.
-func (t *tx) RelockAction(known *gatehouse.Action) (*gatehouse.Action, error) {
-	if err := t.checkTenant(known.Tenant); err != nil {
-		return nil, err
-	}
-	return t.LockAction(known.ID)
-}
-
 // expiryMark is the first expiry of a pending action. An action expires no earlier than the
 // start of the transaction that proposes it.
 const expiryMark = `SELECT (SELECT expires_at FROM action WHERE status = 'pending' ORDER BY expires_at LIMIT 1)`
@@ -247,7 +208,7 @@ func (t *readTx) expired(sql string, limit int) (refs []gatehouse.ActionRef, err
 		return nil, err
 	}
 	err = t.scanRead(&t.s.expiryScan, ask(sql, func(r *row) error {
-		refs = append(refs, gatehouse.ActionRef{Tenant: r.text(), ID: r.text()})
+		refs = append(refs, gatehouse.ActionRef{Tenant: r.Text(), ID: r.Text()})
 		return nil
 	}, t.Now(), limit, from[0]))
 	return refs, err
@@ -274,7 +235,7 @@ WHERE o.next_at IS NOT NULL AND o.status = 'requested' AND o.next_at <= $1 ORDER
 
 func (t *readTx) timely(sql string, limit int) (refs []gatehouse.ActionRef, err error) {
 	err = t.each(sql, func(r *row) error {
-		refs = append(refs, gatehouse.ActionRef{Tenant: r.text(), ID: r.text()})
+		refs = append(refs, gatehouse.ActionRef{Tenant: r.Text(), ID: r.Text()})
 		return nil
 	}, t.Now(), limit)
 	return refs, err
@@ -304,7 +265,7 @@ AND (o.changed_at IS NULL OR o.changed_version <> $6) ORDER BY a.id LIMIT $7`
 // OpenOnTarget examines all pending actions of the tenant. entity_refs is a JSON list as text:
 // each key stands in quotes, and quotes within a key are escaped.
 func (t *readTx) OpenOnTarget(c gatehouse.TargetChange, limit int) (ids []string, err error) {
-	err = t.each(openOnTarget, func(r *row) error { ids = append(ids, r.text()); return nil },
+	err = t.each(openOnTarget, func(r *row) error { ids = append(ids, r.Text()); return nil },
 		t.tenant, t.Now(), c.Connector, c.EntityType, c.EntityRef, c.Version, limit,
 		string(shared.AppendQuoted(nil, c.EntityRef)),
 		shared.AboutEntity(&c), shared.AboutVersion(&c))
@@ -316,7 +277,7 @@ func (t *readTx) OpenReversal(actionID string) (id string, err error) {
 	err = t.each(`SELECT id FROM action WHERE tenant = $1 AND reverses = $2
 AND status NOT IN ('rejected', 'denied', 'expired', 'canceled', 'superseded', 'failed')
 AND NOT (status = 'pending' AND expires_at <= $3) ORDER BY id DESC LIMIT 1`,
-		func(r *row) error { id = r.text(); return nil }, t.tenant, actionID, t.Now())
+		func(r *row) error { id = r.Text(); return nil }, t.tenant, actionID, t.Now())
 	return id, err
 }
 
@@ -342,25 +303,18 @@ func (t *tx) InsertAction(a *gatehouse.Action) error {
 	if a.Failure != nil {
 		code, detail = a.Failure.Code, a.Failure.Detail
 	}
-	var rare string
-	if len(a.Evaluations) > 0 || a.ArtifactDiff != nil || a.Callback != nil || len(a.Ceilings) > 0 ||
-		a.RiskName != "" || a.Title != "" || a.Repeats != "" || a.RebasedBy != "" || len(a.Editors) > 0 {
-		var err error
-		if rare, err = shared.EncodeJSON(&extra{
-			a.Evaluations, a.ArtifactDiff, shared.StoreCallback(a.Callback), a.Ceilings, a.RiskName, a.Title, a.Repeats, a.RebasedBy,
-			a.EditedBy, a.Edit, a.Editors,
-		}); err != nil {
-			return err
-		}
+	rare, err := shared.EncodeExtra(a)
+	if err != nil {
+		return err
 	}
 	var amount, currency any
 	if a.Magnitude != nil {
 		amount, currency = string(a.Magnitude.Amount), a.Magnitude.Currency
 	}
 	args := []any{
-		a.Tenant, a.ID, string(a.Status), a.ActionType, int(a.RiskLevel), a.ProposerID, orNull(a.IdempotencyKey), a.ProposedAt, expires,
+		a.Tenant, a.ID, string(a.Status), a.ActionType, int(a.RiskLevel), a.ProposerID, shared.OrNull(a.IdempotencyKey), a.ProposedAt, expires,
 		a.DecidedBy, string(a.DecidedVia), a.DecidedAt, a.FinishedAt, code, detail,
-		orNull(a.Supersedes), orNull(a.Superseded), orNull(a.Reverses), orNull(a.ReversedBy),
+		shared.OrNull(a.Supersedes), shared.OrNull(a.Superseded), shared.OrNull(a.Reverses), shared.OrNull(a.ReversedBy),
 		a.Revision, a.Connector, a.Operation, a.Target.EntityType, a.Target.EntityRef, shared.EncodeList(a.Target.EntityRefs),
 		a.Target.Version, int(a.ClaimedRisk), amount, currency, a.OnBehalfOf, int64(a.ExpiresIn), int64(a.HoldFor),
 		string(a.Digest), a.Fingerprint, a.ContentHash[:],

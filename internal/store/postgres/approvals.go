@@ -10,32 +10,6 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-func scanApproval(r *row, actionID string, err *error) *gatehouse.Approval {
-	o := &gatehouse.Approval{
-		ActionID: actionID, ID: r.text(), Status: gatehouse.ApprovalStatus(r.text()), Required: int(r.int()),
-		Roles: listAt[gatehouse.Role](r, err), People: listAt[string](r, err), Excluded: listAt[string](r, err),
-		ExpiresAt: r.time(), CreatedAt: r.time(), Votes: []gatehouse.Vote{},
-	}
-	if r.null() {
-		r.skip(2)
-	} else {
-		o.Confirm = &gatehouse.Confirm{Prompt: r.text(), Value: r.text()}
-	}
-	o.Groups = listAt[string](r, err)
-	if timing := jsonAt[gatehouse.Timing](r, err); timing != nil {
-		o.Timing = *timing
-	}
-	o.Told = int(r.int())
-	if at := r.timePtr(); at != nil {
-		o.TargetChanged = &gatehouse.TargetMark{At: *at, Version: r.text(), By: r.text()}
-	} else {
-		r.skip(2)
-	}
-	o.About = jsonAt[gatehouse.About](r, err)
-	o.ExpiresAt = o.ExpiresAt.Add(-o.ExtendBy.D())
-	return o
-}
-
 const (
 	insertApprovalOf = `, o AS (INSERT INTO approval (seq, tenant, id, status, required, roles, people, excluded, expires_at, created_at,
 confirm_prompt, confirm_value, groups, timing, told, next_at, about)
@@ -96,7 +70,7 @@ type voteTally struct {
 }
 
 func (c *voteTally) vote(r *row) error {
-	c.votes = append(c.votes, scanVote(r))
+	c.votes = append(c.votes, shared.ScanVote(r))
 	return nil
 }
 
@@ -110,14 +84,6 @@ func sortVotes(votes []gatehouse.Vote) {
 	slices.SortFunc(votes, func(a, b gatehouse.Vote) int {
 		return cmp.Or(a.At.Compare(b.At), strings.Compare(a.Person, b.Person))
 	})
-}
-
-func scanVote(r *row) gatehouse.Vote {
-	return gatehouse.Vote{
-		Person: r.text(), PrincipalID: r.text(), Name: r.text(), Decision: gatehouse.DecisionKind(r.text()),
-		Notes: r.text(), Via: gatehouse.Channel(r.text()), Digest: gatehouse.Digest(r.text()), At: r.time(),
-		For: r.text(), ForName: r.text(), Grant: r.text(),
-	}
 }
 
 const (

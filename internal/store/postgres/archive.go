@@ -47,17 +47,10 @@ CROSS JOIN LATERAL (SELECT o.id FROM approval o WHERE o.seq = a.seq FOR UPDATE S
 	seqsOf = `unnest($2::text[]) u (id) CROSS JOIN LATERAL (SELECT seq FROM action WHERE tenant = $1 AND id = u.id LIMIT 1) a`
 )
 
-func scanEnding(r *row) *shared.Ending {
-	return &shared.Ending{
-		Seq: r.int(), Tenant: r.text(), ID: r.text(), Status: gatehouse.Status(r.text()), ProposedAt: r.time(), EndedAt: r.time(),
-		Pinned: r.bool(), Related: r.bool(), Size: r.int(),
-	}
-}
-
 func (t *readTx) endings() shared.Endings {
 	reach := t.Now().Add(-gatehouse.MaxCeilingWindow)
 	list := func(sql string, args ...any) (rows []*shared.Ending, err error) {
-		err = t.each(sql, func(r *row) error { rows = append(rows, scanEnding(r)); return nil }, args...)
+		err = t.each(sql, func(r *row) error { rows = append(rows, shared.ScanEnding(r)); return nil }, args...)
 		return rows, err
 	}
 	return shared.Endings{
@@ -72,7 +65,7 @@ func (t *readTx) endings() shared.Endings {
 			return rows[0], nil
 		},
 		Kin: func(tenant, id string) (ids []string, err error) {
-			err = t.each(findKin, func(r *row) error { ids = append(ids, r.text()); return nil }, tenant, id)
+			err = t.each(findKin, func(r *row) error { ids = append(ids, r.Text()); return nil }, tenant, id)
 			return ids, err
 		},
 	}
@@ -84,27 +77,13 @@ func (t *readTx) PlanArchive(after int64, before time.Time, limit int) (*gatehou
 	return t.endings().Plan(after, before, limit)
 }
 
-const archiveColumns = `tenant, id, approval_id, push_id, idempotency_key, status, action_type, risk, proposer_id, proposed_at, ended_at,
-  archived_at, batch, sha256, document`
-
 const (
-	archivedByID = `SELECT ` + archiveColumns + ` FROM action_archive WHERE tenant = $1 AND id = $2
-UNION ALL SELECT ` + archiveColumns + ` FROM action_archive WHERE tenant = $1 AND approval_id = $2
-UNION ALL SELECT ` + archiveColumns + ` FROM action_archive WHERE tenant = $1 AND push_id = $2 LIMIT 1`
-	archivedByKey = `SELECT ` + archiveColumns + ` FROM action_archive WHERE tenant = $1 AND idempotency_key = $2`
+	archivedByID = `SELECT ` + shared.ArchiveColumns + ` FROM action_archive WHERE tenant = $1 AND id = $2
+UNION ALL SELECT ` + shared.ArchiveColumns + ` FROM action_archive WHERE tenant = $1 AND approval_id = $2
+UNION ALL SELECT ` + shared.ArchiveColumns + ` FROM action_archive WHERE tenant = $1 AND push_id = $2 LIMIT 1`
+	archivedByKey = `SELECT ` + shared.ArchiveColumns + ` FROM action_archive WHERE tenant = $1 AND idempotency_key = $2`
 	keyIsFree     = `SELECT gatehouse_refuse('GH001') FROM action_archive WHERE tenant = $1 AND idempotency_key = $2`
 )
-
-func scanArchived(r *row) (*gatehouse.Archived, error) {
-	a := &gatehouse.Archived{
-		Tenant: r.text(), ID: r.text(), ApprovalID: r.text(), PushID: r.text(), IdempotencyKey: r.text(), Status: gatehouse.Status(r.text()),
-		ActionType: r.text(), RiskLevel: gatehouse.RiskLevel(r.int()), ProposerID: r.text(), ProposedAt: r.time(), EndedAt: r.time(),
-		ArchivedAt: r.time(), Batch: r.text(), SHA256: r.hash(),
-	}
-	var err error
-	a.Document, err = shared.Unpack(r.next())
-	return a, err
-}
 
 // allowSecondRead lets a Read continue with a second question. A row that moved to the archive
 // needs a second lookup, and only such a row costs one.
@@ -117,13 +96,13 @@ func (t *readTx) allowSecondRead() {
 // findInArchive finds an archived action by an id or a key.
 func (t *readTx) findInArchive(sql, tenant, key string) (a *gatehouse.Archived, err error) {
 	t.allowSecondRead()
-	err = t.one(sql, func(r *row) (err error) { a, err = scanArchived(r); return err }, tenant, key)
+	err = t.one(sql, func(r *row) (err error) { a, err = shared.ScanArchived(r); return err }, tenant, key)
 	return a, err
 }
 
 // FindArchived finds an archived action by any of its ids.
 func (t *readTx) FindArchived(id string) (a *gatehouse.Archived, err error) {
-	err = t.one(archivedByID, func(r *row) (err error) { a, err = scanArchived(r); return err }, t.tenant, id)
+	err = t.one(archivedByID, func(r *row) (err error) { a, err = shared.ScanArchived(r); return err }, t.tenant, id)
 	return a, err
 }
 
@@ -202,7 +181,7 @@ func (t *readTx) listArchived(tenant string, f gatehouse.ActionFilter) (page gat
 	}
 	limit, size := shared.PageLimit(f.Limit), int64(0)
 	sql := where.number(
-		`SELECT `+archiveColumns+` FROM action_archive WHERE `+where.sql()+` ORDER BY id DESC LIMIT ?`,
+		`SELECT `+shared.ArchiveColumns+` FROM action_archive WHERE `+where.sql()+` ORDER BY id DESC LIMIT ?`,
 		limit+1,
 	)
 	err = t.each(sql, func(r *row) error {
@@ -215,7 +194,7 @@ func (t *readTx) listArchived(tenant string, f gatehouse.ActionFilter) (page gat
 			}.Encode()
 			return nil
 		}
-		archived, err := scanArchived(r)
+		archived, err := shared.ScanArchived(r)
 		if err != nil {
 			return err
 		}
@@ -267,7 +246,7 @@ func (t *tx) lockFamily(f gatehouse.ActionFamily) (bool, error) {
 	err := t.lockAndRead([]query{
 		ask(lockEndedApprovals, func(*row) error { approvals++; return nil }, f.Tenant, f.IDs),
 		ask(lockEndedActions, func(*row) error { actions++; return nil }, f.Tenant, f.IDs),
-	}, ask(countApprovals, func(r *row) error { asked = r.int(); return nil }, f.Tenant, f.IDs))
+	}, ask(countApprovals, func(r *row) error { asked = r.Int(); return nil }, f.Tenant, f.IDs))
 	return actions == len(f.IDs) && int64(approvals) == asked, err
 }
 
@@ -285,14 +264,14 @@ func (t *tx) record(tenant, id string) (*gatehouse.Record, error) {
 	err := t.read(
 		ask(selectAction+seqOfAction, func(r *row) (err error) { out.Action, err = scanAction(r); return err }, tenant, id),
 		ask(selectVotes+`= `+seqOfAction+orderVotes, func(r *row) error {
-			out.Action.Approval.Votes = append(out.Action.Approval.Votes, scanVote(r))
+			out.Action.Approval.Votes = append(out.Action.Approval.Votes, shared.ScanVote(r))
 			return nil
 		}, tenant, id),
-		ask(selectPushOf, func(r *row) error { out.Push = scanPush(r); return nil }, tenant, id),
-		ask(selectReceipts, func(r *row) (err error) { out.Receipts = append(out.Receipts, scanReceipt(r, &err)); return err }, tenant, id),
-		ask(selectMirrorOf, func(r *row) (err error) { out.Mirror = scanMirror(r, &err); return err }, tenant, id),
+		ask(selectPushOf, func(r *row) error { out.Push = shared.ScanPush(r); return nil }, tenant, id),
+		ask(selectReceipts, func(r *row) (err error) { out.Receipts = append(out.Receipts, shared.ScanReceipt(r, &err)); return err }, tenant, id),
+		ask(selectMirrorOf, func(r *row) (err error) { out.Mirror = shared.ScanMirror(r, &err); return err }, tenant, id),
 		ask(selectClaims, func(r *row) error {
-			out.Claims = append(out.Claims, gatehouse.StoredClaim{Ceiling: r.text(), Scope: r.text(), Amount: r.int(), ReservedAt: r.time(), ReleasedAt: r.timePtr()})
+			out.Claims = append(out.Claims, gatehouse.StoredClaim{Ceiling: r.Text(), Scope: r.Text(), Amount: r.Int(), ReservedAt: r.Time(), ReleasedAt: r.TimePtr()})
 			return nil
 		}, tenant, id),
 	)
@@ -302,17 +281,7 @@ func (t *tx) record(tenant, id string) (*gatehouse.Record, error) {
 	return out, err
 }
 
-func scanMirror(r *row, err *error) *gatehouse.AppliedMirror {
-	m := &gatehouse.AppliedMirror{Tenant: r.text(), ActionID: r.text(), ActionType: r.text(), Connector: r.text(), Operation: r.text()}
-	if target := jsonAt[gatehouse.Target](r, err); target != nil {
-		m.Target = *target
-	}
-	m.Before, m.After, m.Digest = r.json(), r.json(), gatehouse.Digest(r.text())
-	m.ExternalID, m.ReceiptID, m.AppliedAt = r.text(), r.text(), r.time()
-	return m
-}
-
-const putArchived = `INSERT INTO action_archive (` + archiveColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`
+const putArchived = `INSERT INTO action_archive (` + shared.ArchiveColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`
 
 // ended matches the rows of the actions that move.
 const ended = ` = ANY (ARRAY(SELECT a.seq FROM ` + seqsOf + `))`
@@ -347,7 +316,7 @@ func (t *tx) PutArchived(list []*gatehouse.Archived) error {
 		if err != nil {
 			return err
 		}
-		err = t.write(putArchived, a.Tenant, a.ID, orNull(a.ApprovalID), orNull(a.PushID), orNull(a.IdempotencyKey), string(a.Status),
+		err = t.write(putArchived, a.Tenant, a.ID, shared.OrNull(a.ApprovalID), shared.OrNull(a.PushID), shared.OrNull(a.IdempotencyKey), string(a.Status),
 			a.ActionType, int(a.RiskLevel), a.ProposerID, a.ProposedAt, a.EndedAt, a.ArchivedAt, a.Batch, a.SHA256[:], packed)
 		if err != nil {
 			return err

@@ -41,7 +41,7 @@ func (t *tx) CeilingUsed(ceiling, scope string, since time.Time) (gatehouse.Deci
 		[]query{lockFor("ceiling", t.tenant, ceiling, scope)},
 		ask(`SELECT coalesce(sum(amount), 0)::bigint FROM ceiling_sum
 WHERE tenant = $1 AND ceiling = $2 AND scope = $3 AND counted_at > $4`,
-			func(r *row) error { sum = r.int(); return nil }, t.tenant, ceiling, scope, since),
+			func(r *row) error { sum = r.Int(); return nil }, t.tenant, ceiling, scope, since),
 	)
 	if err != nil {
 		return "", err
@@ -59,7 +59,7 @@ func (t *readTx) ListCeilingUse(
 WHERE tenant = $1 AND ceiling = $2 AND ($3 = '' OR scope = $3) AND counted_at > $4
 GROUP BY scope ORDER BY sum(amount) DESC, scope COLLATE "C" LIMIT $5`,
 		func(r *row) error {
-			list = append(list, gatehouse.CeilingUse{Scope: r.text(), Used: gatehouse.DecimalFromMicros(r.int())})
+			list = append(list, gatehouse.CeilingUse{Scope: r.Text(), Used: gatehouse.DecimalFromMicros(r.Int())})
 			return nil
 		}, t.tenant, ceiling, scope, since, limit)
 	return list, err
@@ -76,7 +76,7 @@ func (t *readTx) CeilingUses(spans []gatehouse.CeilingSpan) ([]gatehouse.Decimal
   WHERE c.tenant = $1 AND c.ceiling = u.ceiling AND c.scope = u.scope AND c.counted_at > u.since), 0)::bigint
 FROM unnest($2::text[], $3::text[], $4::bigint[]) WITH ORDINALITY u (ceiling, scope, since, n) ORDER BY u.n`,
 		func(r *row) error {
-			used = append(used, gatehouse.DecimalFromMicros(r.int()))
+			used = append(used, gatehouse.DecimalFromMicros(r.Int()))
 			return nil
 		}, t.tenant, ceilings, scopes, since)
 	return used, err

@@ -4,27 +4,20 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
-
-const identityColumns = `tenant, issuer, subject, principal_id, created_at`
-
-func scanIdentity(r *row) *gatehouse.ExternalIdentity {
-	return &gatehouse.ExternalIdentity{
-		Tenant: r.text(), Issuer: r.text(), Subject: r.text(), PrincipalID: r.text(), CreatedAt: r.time(),
-	}
-}
 
 // FindIdentity finds an identity by issuer and subject.
 func (t *readTx) FindIdentity(issuer, subject string) (i *gatehouse.ExternalIdentity, err error) {
-	err = t.one(`SELECT `+identityColumns+` FROM external_identity WHERE tenant = $1 AND issuer = $2 AND subject = $3`,
-		func(r *row) error { i = scanIdentity(r); return nil }, t.tenant, issuer, subject)
+	err = t.one(`SELECT `+shared.IdentityColumns+` FROM external_identity WHERE tenant = $1 AND issuer = $2 AND subject = $3`,
+		func(r *row) error { i = shared.ScanIdentity(r); return nil }, t.tenant, issuer, subject)
 	return i, err
 }
 
 // ListIdentities lists the identities of a principal.
 func (t *readTx) ListIdentities(principalID string) (list []*gatehouse.ExternalIdentity, err error) {
-	err = t.each(`SELECT `+identityColumns+` FROM external_identity WHERE tenant = $1 AND principal_id = $2 ORDER BY issuer, subject`,
-		func(r *row) error { list = append(list, scanIdentity(r)); return nil }, t.tenant, principalID)
+	err = t.each(`SELECT `+shared.IdentityColumns+` FROM external_identity WHERE tenant = $1 AND principal_id = $2 ORDER BY issuer, subject`,
+		func(r *row) error { list = append(list, shared.ScanIdentity(r)); return nil }, t.tenant, principalID)
 	return list, err
 }
 
@@ -43,34 +36,25 @@ func (t *tx) DeleteIdentity(issuer, subject string) error {
 		t.tenant, issuer, subject)
 }
 
-const passkeyColumns = `tenant, id, principal_id, name, credential_id, credential, sign_count, created_at, last_used_at`
-
-func scanPasskey(r *row) *gatehouse.Passkey {
-	return &gatehouse.Passkey{
-		Tenant: r.text(), ID: r.text(), PrincipalID: r.text(), Name: r.text(), CredentialID: r.blob(), Credential: r.blob(),
-		SignCount: uint32(r.int()), CreatedAt: r.time(), LastUsedAt: r.timePtr(),
-	}
-}
-
 // FindPasskey finds a passkey by id.
 func (t *readTx) FindPasskey(id string) (p *gatehouse.Passkey, err error) {
-	err = t.one(`SELECT `+passkeyColumns+` FROM passkey WHERE tenant = $1 AND id = $2`,
-		func(r *row) error { p = scanPasskey(r); return nil }, t.tenant, id)
+	err = t.one(`SELECT `+shared.PasskeyColumns+` FROM passkey WHERE tenant = $1 AND id = $2`,
+		func(r *row) error { p = shared.ScanPasskey(r); return nil }, t.tenant, id)
 	return p, err
 }
 
 // FindPasskeyByCredential finds a passkey by the authenticator's id, in all tenants.
 func (t *readTx) FindPasskeyByCredential(credentialID []byte) (p *gatehouse.Passkey, err error) {
 	defer t.useAllTenants()()
-	err = t.one(`SELECT `+passkeyColumns+` FROM passkey WHERE credential_id = $1`,
-		func(r *row) error { p = scanPasskey(r); return nil }, credentialID)
+	err = t.one(`SELECT `+shared.PasskeyColumns+` FROM passkey WHERE credential_id = $1`,
+		func(r *row) error { p = shared.ScanPasskey(r); return nil }, credentialID)
 	return p, err
 }
 
 // ListPasskeys lists the passkeys of a principal, oldest first.
 func (t *readTx) ListPasskeys(principalID string) (list []*gatehouse.Passkey, err error) {
-	err = t.each(`SELECT `+passkeyColumns+` FROM passkey WHERE tenant = $1 AND principal_id = $2 ORDER BY id`,
-		func(r *row) error { list = append(list, scanPasskey(r)); return nil }, t.tenant, principalID)
+	err = t.each(`SELECT `+shared.PasskeyColumns+` FROM passkey WHERE tenant = $1 AND principal_id = $2 ORDER BY id`,
+		func(r *row) error { list = append(list, shared.ScanPasskey(r)); return nil }, t.tenant, principalID)
 	return list, err
 }
 
@@ -113,7 +97,7 @@ func (t *tx) TakeCeremony(hash [32]byte) (c *gatehouse.Ceremony, err error) {
 	defer t.useAllTenants()()
 	err = t.each(`DELETE FROM ceremony WHERE hash = $1 AND expires_at > $2 RETURNING hash, tenant, session_id, data, expires_at`,
 		func(r *row) error {
-			c = &gatehouse.Ceremony{Hash: r.hash(), Tenant: r.text(), SessionID: r.text(), Data: r.blob(), ExpiresAt: r.time()}
+			c = &gatehouse.Ceremony{Hash: r.Hash(), Tenant: r.Text(), SessionID: r.Text(), Data: r.Blob(), ExpiresAt: r.Time()}
 			return nil
 		}, hash[:], t.Now())
 	if err == nil && c == nil {
@@ -133,8 +117,8 @@ func (t *readTx) FindStepUp(
 WHERE tenant = $1 AND session_id = $2 AND action_id = $3 AND digest = $4 AND used_at IS NULL AND at > $5 ORDER BY id DESC LIMIT 1`,
 		func(r *row) error {
 			u = &gatehouse.StepUp{
-				Tenant: r.text(), ID: r.text(), SessionID: r.text(), ActionID: r.text(), Digest: gatehouse.Digest(r.text()),
-				Method: gatehouse.StepUpMethod(r.text()), At: r.time(), UsedAt: r.timePtr(),
+				Tenant: r.Text(), ID: r.Text(), SessionID: r.Text(), ActionID: r.Text(), Digest: gatehouse.Digest(r.Text()),
+				Method: gatehouse.StepUpMethod(r.Text()), At: r.Time(), UsedAt: r.TimePtr(),
 			}
 			return nil
 		}, t.tenant, sessionID, actionID, string(digest), since)

@@ -10,7 +10,7 @@ import (
 func (t *readTx) DecisionCounts(from time.Time) (list []gatehouse.DecisionCount, err error) {
 	err = t.each(`SELECT endpoint, result, sum(n)::bigint FROM decision_count WHERE tenant = $1 AND day >= $2
 GROUP BY endpoint, result ORDER BY endpoint, result`, func(r *row) error {
-		endpoint, result, n := r.text(), gatehouse.DecisionResult(r.text()), r.int()
+		endpoint, result, n := r.Text(), gatehouse.DecisionResult(r.Text()), r.Int()
 		if len(list) == 0 || list[len(list)-1].Endpoint != endpoint {
 			list = append(list, gatehouse.DecisionCount{Endpoint: endpoint})
 		}

@@ -4,23 +4,13 @@ import (
 	"encoding/json"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
 const selectDelegation = `SELECT d.tenant, d.id, d.from_id, coalesce(f.name, d.from_id), d.to_id, coalesce(t.name, d.to_id),
 d.starts_at, d.ends_at, d.types, d.level, d.created_at, d.created_by, d.ended_at, d.ended_by
 FROM delegation d LEFT JOIN principal f ON f.tenant = d.tenant AND f.id = d.from_id
 LEFT JOIN principal t ON t.tenant = d.tenant AND t.id = d.to_id WHERE d.tenant = $1 AND `
-
-func scanDelegation(r *row) (*gatehouse.Delegation, error) {
-	d := &gatehouse.Delegation{
-		Tenant: r.text(), ID: r.text(), From: r.text(), FromName: r.text(), To: r.text(), ToName: r.text(),
-		Starts: r.time(), Ends: r.time(),
-	}
-	types := r.text()
-	d.Level, d.CreatedAt, d.CreatedBy = gatehouse.RiskLevel(r.int()), r.time(), r.text()
-	d.EndedAt, d.EndedBy = r.timePtr(), r.text()
-	return d, json.Unmarshal([]byte(types), &d.Types)
-}
 
 // ListDelegations lists delegations, newest first.
 func (t *readTx) ListDelegations(
@@ -29,7 +19,7 @@ func (t *readTx) ListDelegations(
 	limit int,
 ) (list []*gatehouse.Delegation, err error) {
 	one := func(r *row) error {
-		d, err := scanDelegation(r)
+		d, err := shared.ScanDelegation(r)
 		list = append(list, d)
 		return err
 	}
@@ -43,7 +33,7 @@ func (t *readTx) ListDelegations(
 		one,
 		t.tenant,
 		principal,
-		openFlag(open),
+		shared.OpenFlag(open),
 		from,
 		limit,
 	)
@@ -53,7 +43,7 @@ func (t *readTx) ListDelegations(
 // FindDelegation finds a delegation by id.
 func (t *readTx) FindDelegation(id string) (d *gatehouse.Delegation, err error) {
 	err = t.one(selectDelegation+`d.id = $2`,
-		func(r *row) error { d, err = scanDelegation(r); return err }, t.tenant, id)
+		func(r *row) error { d, err = shared.ScanDelegation(r); return err }, t.tenant, id)
 	return d, err
 }
 
@@ -80,11 +70,4 @@ func (t *tx) EndDelegation(id, by string) error {
 		t.tenant,
 		id,
 	)
-}
-
-func openFlag(open bool) int {
-	if open {
-		return 1
-	}
-	return 0
 }

@@ -57,7 +57,7 @@ func (c *crowd) Execute(ctx context.Context, call connector.Call) (connector.Res
 
 type allowing struct{}
 
-func (allowing) Recheck(gatehouse.Tx, *gatehouse.Action) error { return nil }
+func (allowing) Recheck(gatehouse.Tx, *gatehouse.Action, *gatehouse.Rights) error { return nil }
 
 // approved stores n approved actions of a tenant with their pushes.
 func approved(t *testing.T, s *Store, tenant string, n int) {

@@ -33,12 +33,12 @@
 // When a transaction runs alone, the writes of an approval that settles its
 // question go out as one statement together with the commit mark (settle.go).
 //
-// Prefetch announces the reads of a closure. They go out with the first batch, after
-// the locks of that batch, and answer the closure until its first write.
+// A transition begins with an Open method (open.go). It sends the locks, the clock and
+// everything that the rules look at as the first batch, and returns the rows.
 //
 // # Groups
 //
-// Updates that foresee their reads, or ask for the clock first, can share a
+// Updates that begin with an Open method, or ask for the clock first, can share a
 // transaction: group commit. A closure runs up to its first read and then joins the
 // queue. If no other Update is under way, it goes on alone, at once. Otherwise the
 // queued Updates form the next group, of up to 64, in one transaction with two round
@@ -51,9 +51,9 @@
 //     answers, and the member that wanted it runs alone and waits there. The writes of a
 //     group wait for two seconds at most; then its members run alone.
 //   - No two members lock or write the same action or run, or insert the same key. The
-//     store checks the keys that the members prefetch, and checks again with the rows that
+//     store checks the keys that the members open with, and checks again with the rows that
 //     they got. The later member runs alone.
-//   - A member that reads something it did not prefetch, or writes something that groups
+//   - A member that reads something beside its first read, or writes something that groups
 //     do not write, runs alone, from the beginning. A member whose closure fails writes
 //     nothing. A member whose caller gives up before COMMIT is sent withdraws its writes.
 //     The group goes on without a member whose closure takes longer than 100 ms.
@@ -79,7 +79,7 @@
 //     in the lock queue in order of arrival and hold nothing: no slot, no connection, no
 //     caller's slot. An Update joins the queues of all its keys at once and before it
 //     begins, so no two Updates wait for each other. It waits as long as its context lasts.
-//   - The lock keys of an Update are those that it foresees, or else the key that its first
+//   - The lock keys of an Update are those that it opens with, or else the key that its first
 //     read locks. If a later lock is refused, the Update queues for that key with its
 //     next run.
 //   - An Update whose key was refused to the first in the queue joins no group.

@@ -15,47 +15,28 @@ LEFT JOIN principal a ON a.tenant = g.tenant AND a.id = g.agent_id WHERE g.tenan
 	lockGrant = selectGrant + ` AND g.id = $2 FOR NO KEY UPDATE OF g`
 )
 
-func scanGrant(r *row) (g *gatehouse.Grant, err error) {
-	g = &gatehouse.Grant{
-		Tenant: r.text(), ID: r.text(), Grantor: r.text(), GrantorName: r.text(), Agent: r.text(), AgentName: r.text(),
-		Connector: r.text(), Fingerprint: r.text(), Operation: r.text(), When: r.text(),
-		Level: gatehouse.RiskLevel(r.int()),
-	}
-	g.Count = int(r.int())
-	if g.Amounts, err = shared.DecodeAmounts(r.text()); err != nil {
-		return nil, err
-	}
-	g.Used = int(r.int())
-	if g.UsedAmounts, err = shared.DecodeAmounts(r.text()); err != nil {
-		return nil, err
-	}
-	g.CreatedAt, g.ExpiresAt, g.EndedAt = r.time(), r.time(), r.timePtr()
-	g.EndedBy, g.EndReason = r.text(), gatehouse.GrantEnd(r.text())
-	return g, nil
-}
-
 // ListGrants lists grants, newest first.
 func (t *readTx) ListGrants(f gatehouse.GrantFilter) (list []*gatehouse.Grant, err error) {
 	err = t.each(selectGrant+` AND ($2 = '' OR g.agent_id = $2) AND ($3 = '' OR g.grantor_id = $3)
   AND ($4 = '' OR g.connector = $4) AND ($5 = '' OR g.operation = $5)
   AND ($6 = 0 OR g.ended_at IS NULL AND g.expires_at > $7) ORDER BY g.created_at DESC, g.id DESC LIMIT $8`,
 		func(r *row) error {
-			g, err := scanGrant(r)
+			g, err := shared.ScanGrant(r)
 			list = append(list, g)
 			return err
-		}, t.tenant, f.Agent, f.Grantor, f.Connector, f.Operation, openFlag(f.Open), t.Now(), f.Limit)
+		}, t.tenant, f.Agent, f.Grantor, f.Connector, f.Operation, shared.OpenFlag(f.Open), t.Now(), f.Limit)
 	return list, err
 }
 
 // FindGrant finds a grant by id.
 func (t *readTx) FindGrant(id string) (g *gatehouse.Grant, err error) {
-	err = t.one(selectGrant+` AND g.id = $2`, func(r *row) error { g, err = scanGrant(r); return err }, t.tenant, id)
+	err = t.one(selectGrant+` AND g.id = $2`, func(r *row) error { g, err = shared.ScanGrant(r); return err }, t.tenant, id)
 	return g, err
 }
 
 // LockGrant is FindGrant with a lock on the row.
 func (t *tx) LockGrant(id string) (g *gatehouse.Grant, err error) {
-	scan := func(r *row) (err error) { g, err = scanGrant(r); return err }
+	scan := func(r *row) (err error) { g, err = shared.ScanGrant(r); return err }
 	err = t.lockAndRead([]query{ask(lockGrant, scan, t.tenant, id)})
 	if err == nil && g == nil {
 		err = gatehouse.ErrNotFound

@@ -85,8 +85,11 @@ func TestGroupWaitsNotLong(t *testing.T) {
 	other := make(chan error, 1)
 	ended := gathered(t, s, func() error {
 		return s.Update(ctx, tenant, func(tx gatehouse.Tx) error {
-			tx.Prefetch(gatehouse.PrefetchPlan{PrincipalID: answer.PrincipalID, Answer: &gatehouse.IdempotencyRequest{Route: answer.Route, Key: answer.Key}})
-			if _, err := tx.FindIdempotency(answer.PrincipalID, answer.Route, answer.Key); !errors.Is(err, gatehouse.ErrNotFound) {
+			o, err := tx.OpenProposal(gatehouse.ProposalQuery{By: &gatehouse.Caller{
+				Principal:   &gatehouse.Principal{ID: answer.PrincipalID},
+				Idempotency: &gatehouse.IdempotencyRequest{Route: answer.Route, Key: answer.Key},
+			}})
+			if err != nil || o.Answer != nil {
 				return fmt.Errorf("found: %w", err)
 			}
 			answer.CreatedAt = tx.Now()
@@ -166,8 +169,7 @@ func TestGroupWithoutGoneMember(t *testing.T) {
 		return leave(ctx, s, "gone", nil)()
 	}, func() error {
 		return s.Update(context.Background(), gatehouse.DefaultTenant, func(x gatehouse.Tx) error {
-			x.Prefetch(gatehouse.PrefetchPlan{ActionKey: "b"})
-			if _, err := x.FindActionByKey("b"); !errors.Is(err, gatehouse.ErrNotFound) {
+			if err := openNew(x, "b"); err != nil {
 				return err
 			}
 			if m := x.(*tx).member; m != nil {

@@ -95,18 +95,17 @@ type group struct {
 // Update, and grouped is false: the Update runs alone.
 func (t *tx) join(locks, queries []query) (grouped bool, err error) {
 	if t.member != nil {
-		t.err = errRunAlone // a read that was not prefetched
+		t.err = errRunAlone // a read beside those that opened it
 		return true, t.err
 	}
-	prefetched := t.prefetch.tenant != "" && t.tenant == t.prefetch.tenant
 	clock := len(locks)+len(queries) == 0
 	t.noteKeys(locks)
-	if t.mode.alone || len(t.queue) > 0 || !prefetched && !clock || !t.s.groupable(locks, queries) ||
-		t.s.lockQueue.blocked(t.prefetch.keys) {
+	if t.mode.alone || len(t.queue) > 0 || !t.opening.groups && !clock || !t.s.groupable(locks, queries) ||
+		t.s.lockQueue.blocked(t.opening.keys) {
 		return false, t.connect()
 	}
 	m := &member{
-		t: t, locks: locks, reads: slices.Concat(queries, t.prefetch.queries), keys: t.prefetch.keys,
+		t: t, locks: locks, reads: slices.Concat(queries, t.opening.queries), keys: t.opening.keys,
 		admitted: make(chan error, 1), done: make(chan error, 1),
 	}
 	for _, list := range [][]query{m.locks, m.reads} {
@@ -125,7 +124,7 @@ func (t *tx) join(locks, queries []query) (grouped bool, err error) {
 		t.err = err
 		return true, err
 	}
-	t.member, t.begun, t.prefetch.queries = m, true, nil
+	t.member, t.begun, t.opening.queries = m, true, nil
 	t.at = m.group.at
 	return true, m.read()
 }

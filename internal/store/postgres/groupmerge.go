@@ -62,7 +62,7 @@ func (o *mergedRead) queries(s *set) []query {
 	if s != nil && (s.locks || len(o.args) > 1) {
 		if columns, ok := s.columns(o.args); ok {
 			return []query{{sql: s.sql, args: columns, row: func(r *row) error {
-				o.deliver(int(r.int())-1, r.raw[1:])
+				o.deliver(int(r.Int())-1, r.raw[1:])
 				return nil
 			}}}
 		}

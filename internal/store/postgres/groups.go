@@ -7,19 +7,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-func membershipsAt(r *row, err *error) []gatehouse.Membership {
-	list, e := shared.DecodeMemberships(r.text())
-	if e != nil && *err == nil {
-		*err = e
-	}
-	return list
-}
-
 // ListPeople lists the people of the tenant by id.
 func (t *readTx) ListPeople() (list []*gatehouse.Principal, err error) {
 	list = []*gatehouse.Principal{}
-	err = t.each(`SELECT `+principalColumns+` FROM principal p WHERE p.tenant = $1 AND p.kind = 'person' ORDER BY p.id`, func(r *row) error {
-		p, err := scanPrincipal(r)
+	err = t.each(`SELECT `+shared.PrincipalColumns+` FROM principal p WHERE p.tenant = $1 AND p.kind = 'person' ORDER BY p.id`, func(r *row) error {
+		p, err := shared.ScanPrincipal(r)
 		list = append(list, p)
 		return err
 	}, t.tenant)
@@ -28,34 +20,17 @@ func (t *readTx) ListPeople() (list []*gatehouse.Principal, err error) {
 
 // The part of the condition without arguments matches the index principal_approver. Names and
 // ids contain no quotes, so they can be searched for in quoted form.
-var firstAnswerers = `SELECT ` + principalColumns + ` FROM principal p
+var firstAnswerers = `SELECT ` + shared.PrincipalColumns + ` FROM principal p
 WHERE p.tenant = $1 AND p.kind = 'person' AND NOT p.disabled AND (strpos(p.roles, '"approver"') > 0 OR strpos(p.roles, '"admin"') > 0)
   AND ($2 || $3 || $4 = '' OR strpos($3, '"' || p.id || '"') > 0 OR strpos($3, '"' || p.name || '"') > 0
     OR EXISTS (SELECT 1 FROM jsonb_array_elements_text(NULLIF(p.roles, '')::jsonb) r WHERE strpos($2, '"' || r || '"') > 0)
     OR EXISTS (SELECT 1 FROM jsonb_array_elements(NULLIF(p.groups, '')::jsonb) m WHERE strpos($4, '"' || (m ->> 'group') || '"') > 0))
 ORDER BY p.id LIMIT ` + strconv.Itoa(gatehouse.MaxFirstAnswerers)
 
-// FirstAnswerers lists the first people whom an approval asks.
-func (t *readTx) FirstAnswerers(asked gatehouse.Audience) (list []*gatehouse.Principal, err error) {
-	roles, people, groups := shared.EncodeAudience(asked)
-	err = t.each(firstAnswerers, func(r *row) error {
-		p, err := scanPrincipal(r)
-		list = append(list, p)
-		return err
-	}, t.tenant, roles, people, groups)
-	return list, err
-}
-
-const groupColumns = `SELECT tenant, name, created_at FROM principal_group `
-
-func scanGroup(r *row) *gatehouse.Group {
-	return &gatehouse.Group{Tenant: r.text(), Name: r.text(), CreatedAt: r.time()}
-}
-
 // FindGroup finds a group by name.
 func (t *readTx) FindGroup(name string) (g *gatehouse.Group, err error) {
-	err = t.one(groupColumns+`WHERE tenant = $1 AND name = $2`,
-		func(r *row) error { g = scanGroup(r); return nil }, t.tenant, name)
+	err = t.one(shared.GroupColumns+`WHERE tenant = $1 AND name = $2`,
+		func(r *row) error { g = shared.ScanGroup(r); return nil }, t.tenant, name)
 	return g, err
 }
 
@@ -63,8 +38,8 @@ func (t *readTx) FindGroup(name string) (g *gatehouse.Group, err error) {
 func (t *readTx) ListGroups() (list []*gatehouse.Group, err error) {
 	list = []*gatehouse.Group{}
 	err = t.each(
-		groupColumns+`WHERE tenant = $1 ORDER BY name`,
-		func(r *row) error { list = append(list, scanGroup(r)); return nil },
+		shared.GroupColumns+`WHERE tenant = $1 ORDER BY name`,
+		func(r *row) error { list = append(list, shared.ScanGroup(r)); return nil },
 		t.tenant,
 	)
 	return list, err

@@ -7,40 +7,32 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-const principalColumns = `p.tenant, p.id, p.name, p.kind, p.roles, p.person, p.sponsor, p.disabled, p.created_at, p.approver_since, p.groups`
-
-func scanPrincipal(r *row) (*gatehouse.Principal, error) {
-	var err error
-	p := &gatehouse.Principal{
-		Tenant: r.text(), ID: r.text(), Name: r.text(), Kind: gatehouse.Kind(r.text()), Roles: listAt[gatehouse.Role](r, &err),
-		Person: r.text(), Sponsor: r.text(), Disabled: r.bool(), CreatedAt: r.time(), ApproverSince: r.timePtr(),
-		Groups: membershipsAt(r, &err),
-	}
-	return p, err
-}
-
 // byName finds by id, with 0 in the first column, and by folded name, with 1.
-const byName = `SELECT 0, ` + principalColumns + ` FROM principal p WHERE p.tenant = $1 AND p.id = $2
-UNION ALL SELECT 1, ` + principalColumns + ` FROM principal p WHERE p.tenant = $1 AND p.folded = lower($2 COLLATE "C")`
+const byName = `SELECT 0, ` + shared.PrincipalColumns + ` FROM principal p WHERE p.tenant = $1 AND p.id = $2
+UNION ALL SELECT 1, ` + shared.PrincipalColumns + ` FROM principal p WHERE p.tenant = $1 AND p.folded = lower($2 COLLATE "C")`
 
 // FindPrincipal finds a principal by id, or else by name.
 func (t *readTx) FindPrincipal(idOrName string) (p *gatehouse.Principal, err error) {
-	if p = t.prefetch.principal(t.tenant, idOrName); p != nil {
-		return p, nil
-	}
-	named := true
-	err = t.each(byName, func(r *row) error {
-		byName := r.int() == 1
-		found, err := scanPrincipal(r)
-		if named {
-			p, named = found, byName
-		}
-		return err
-	}, t.tenant, idOrName)
-	if err == nil && p == nil {
+	var n named
+	if err = t.each(byName, n.scan, t.tenant, idOrName); err == nil && n.principal == nil {
 		err = gatehouse.ErrNotFound
 	}
-	return p, err
+	return n.principal, err
+}
+
+// named collects the rows of byName: an id goes before a name.
+type named struct {
+	principal *gatehouse.Principal
+	byID      bool
+}
+
+func (n *named) scan(r *row) error {
+	byID := r.Int() == 0
+	p, err := shared.ScanPrincipal(r)
+	if !n.byID {
+		n.principal, n.byID = p, byID
+	}
+	return err
 }
 
 // ListPrincipals lists principals by id, oldest first.
@@ -51,8 +43,8 @@ func (t *readTx) ListPrincipals(cursor string, limit int) (page gatehouse.Page[*
 	}
 	limit = shared.PageLimit(limit)
 	page.Items = []*gatehouse.Principal{}
-	err = t.each(`SELECT `+principalColumns+` FROM principal p WHERE p.tenant = $1 AND p.id > $2 ORDER BY p.id LIMIT $3`, func(r *row) error {
-		p, err := scanPrincipal(r)
+	err = t.each(`SELECT `+shared.PrincipalColumns+` FROM principal p WHERE p.tenant = $1 AND p.id > $2 ORDER BY p.id LIMIT $3`, func(r *row) error {
+		p, err := shared.ScanPrincipal(r)
 		page.Items = append(page.Items, p)
 		return err
 	}, t.tenant, c.ID, limit+1)
@@ -83,35 +75,24 @@ WHERE tenant = $1 AND id = $2`+orMissing, p.Tenant, p.ID, p.Name, shared.EncodeL
 
 // PrincipalsForShare reads principals and locks them against change, in order of id.
 func (t *tx) PrincipalsForShare(ids []string) ([]*gatehouse.Principal, error) {
-	if list := t.prefetch.allLocked(t.tenant, ids); list != nil {
-		return list, nil
-	}
 	list := make([]*gatehouse.Principal, 0, len(ids))
-	err := t.lockAndRead([]query{ask(`SELECT `+principalColumns+` FROM principal p WHERE p.tenant = $1 AND p.id = ANY($2) ORDER BY p.id FOR SHARE`,
+	err := t.lockAndRead([]query{ask(`SELECT `+shared.PrincipalColumns+` FROM principal p WHERE p.tenant = $1 AND p.id = ANY($2) ORDER BY p.id FOR SHARE`,
 		func(r *row) error {
-			p, err := scanPrincipal(r)
+			p, err := shared.ScanPrincipal(r)
 			list = append(list, p)
 			return err
 		}, t.tenant, ids)})
 	return list, err
 }
 
-const keyColumns = `k.tenant, k.id, k.principal_id, k.hash, k.created_at, k.revoked_at`
-
-func scanKey(r *row) *gatehouse.Key {
-	return &gatehouse.Key{
-		Tenant: r.text(), ID: r.text(), PrincipalID: r.text(), Hash: r.hash(), CreatedAt: r.time(), RevokedAt: r.timePtr(),
-	}
-}
-
 // FindKey finds an unrevoked key and its principal.
 func (t *readTx) FindKey(hash [32]byte) (k *gatehouse.Key, p *gatehouse.Principal, err error) {
 	defer t.useAllTenants()()
-	err = t.one(`SELECT `+keyColumns+`, `+principalColumns+` FROM api_key k
+	err = t.one(`SELECT `+shared.KeyColumns+`, `+shared.PrincipalColumns+` FROM api_key k
 JOIN principal p ON p.tenant = k.tenant AND p.id = k.principal_id WHERE k.hash = $1 AND k.revoked_at IS NULL`,
 		func(r *row) (err error) {
-			k = scanKey(r)
-			p, err = scanPrincipal(r)
+			k = shared.ScanKey(r)
+			p, err = shared.ScanPrincipal(r)
 			return err
 		}, hash[:])
 	return k, p, err
@@ -120,7 +101,7 @@ JOIN principal p ON p.tenant = k.tenant AND p.id = k.principal_id WHERE k.hash =
 // A key leads to its principal, and the principal to the edit token. The join order is fixed,
 // as for theAction.
 const (
-	credentialOfKey = `SELECT ` + principalColumns + `, e.hash FROM (SELECT * FROM api_key WHERE hash = $2 AND tenant = $1 AND revoked_at IS NULL` + lateralEnd + ` k
+	credentialOfKey = `SELECT ` + shared.PrincipalColumns + `, e.hash FROM (SELECT * FROM api_key WHERE hash = $2 AND tenant = $1 AND revoked_at IS NULL` + lateralEnd + ` k
 CROSS JOIN LATERAL (SELECT * FROM principal x WHERE x.tenant = k.tenant AND x.id = k.principal_id`
 	withToken = ` p
 LEFT JOIN LATERAL (SELECT * FROM edit_token x WHERE x.tenant = p.tenant AND x.principal_id = p.id` + lateralEnd + ` e ON true`
@@ -129,27 +110,17 @@ LEFT JOIN LATERAL (SELECT * FROM edit_token x WHERE x.tenant = p.tenant AND x.pr
 	lockCredentialSkipLocked = credentialOfKey + ` FOR SHARE` + skipLocked + `)` + withToken
 )
 
-// FindCredential finds the principal and the edit token of an unrevoked key.
-func (t *readTx) FindCredential(hash [32]byte) (p *gatehouse.Principal, editToken [32]byte, err error) {
-	err = t.one(findCredential, func(r *row) (err error) {
-		p, err = scanPrincipal(r)
-		editToken = r.hash()
-		return err
-	}, t.tenant, hash[:])
-	return p, editToken, err
-}
-
 // ListKeys lists the keys of a principal, including revoked ones, oldest first.
 func (t *readTx) ListKeys(principalID string) (list []*gatehouse.Key, err error) {
-	err = t.each(`SELECT `+keyColumns+` FROM api_key k WHERE k.tenant = $1 AND k.principal_id = $2 ORDER BY k.id`,
-		func(r *row) error { list = append(list, scanKey(r)); return nil }, t.tenant, principalID)
+	err = t.each(`SELECT `+shared.KeyColumns+` FROM api_key k WHERE k.tenant = $1 AND k.principal_id = $2 ORDER BY k.id`,
+		func(r *row) error { list = append(list, shared.ScanKey(r)); return nil }, t.tenant, principalID)
 	return list, err
 }
 
 // FindKeyByID finds a key, revoked or not.
 func (t *readTx) FindKeyByID(id string) (k *gatehouse.Key, err error) {
-	err = t.one(`SELECT `+keyColumns+` FROM api_key k WHERE k.tenant = $1 AND k.id = $2`,
-		func(r *row) error { k = scanKey(r); return nil }, t.tenant, id)
+	err = t.one(`SELECT `+shared.KeyColumns+` FROM api_key k WHERE k.tenant = $1 AND k.id = $2`,
+		func(r *row) error { k = shared.ScanKey(r); return nil }, t.tenant, id)
 	return k, err
 }
 
@@ -172,7 +143,7 @@ SELECT CASE WHEN EXISTS (SELECT 1 FROM w) OR EXISTS (SELECT 1 FROM api_key WHERE
 // FindEditToken finds the hash of a person's edit token.
 func (t *readTx) FindEditToken(principalID string) (hash [32]byte, err error) {
 	err = t.one(`SELECT hash FROM edit_token WHERE tenant = $1 AND principal_id = $2`,
-		func(r *row) error { hash = r.hash(); return nil }, t.tenant, principalID)
+		func(r *row) error { hash = r.Hash(); return nil }, t.tenant, principalID)
 	return hash, err
 }
 
@@ -190,7 +161,7 @@ func (t *tx) LockFirstPrincipal() error {
 // FindTenant finds the transaction's tenant.
 func (t *readTx) FindTenant() (n *gatehouse.Tenant, err error) {
 	err = t.one(`SELECT id, created_at FROM tenant WHERE id = $1`,
-		func(r *row) error { n = &gatehouse.Tenant{ID: r.text(), CreatedAt: r.time()}; return nil }, t.tenant)
+		func(r *row) error { n = &gatehouse.Tenant{ID: r.Text(), CreatedAt: r.Time()}; return nil }, t.tenant)
 	return n, err
 }
 
@@ -198,7 +169,7 @@ func (t *readTx) FindTenant() (n *gatehouse.Tenant, err error) {
 func (t *readTx) ListTenants() (list []*gatehouse.Tenant, err error) {
 	defer t.useAllTenants()()
 	err = t.each(`SELECT id, created_at FROM tenant ORDER BY id`, func(r *row) error {
-		list = append(list, &gatehouse.Tenant{ID: r.text(), CreatedAt: r.time()})
+		list = append(list, &gatehouse.Tenant{ID: r.Text(), CreatedAt: r.Time()})
 		return nil
 	})
 	return list, err
@@ -215,23 +186,10 @@ func (t *tx) InsertTenant(n *gatehouse.Tenant) error {
 const findAnswer = `SELECT tenant, principal_id, route, key, body_hash, created_at, body FROM idempotency
 WHERE tenant = $1 AND principal_id = $2 AND route = $3 AND key = $4`
 
-// FindIdempotency finds a stored answer within its window. It reads the clock only if an answer
-// is stored, because it is often the first read of a transaction, before the wait for locks.
-func (t *readTx) FindIdempotency(principalID, route, key string) (*gatehouse.IdempotencyRecord, error) {
-	var a *gatehouse.IdempotencyRecord
-	err := t.one(findAnswer, func(r *row) error {
-		a = &gatehouse.IdempotencyRecord{
-			Tenant: r.text(), PrincipalID: r.text(), Route: r.text(), Key: r.text(), BodyHash: r.hash(), CreatedAt: r.time(), Body: r.blob(),
-		}
-		return nil
-	}, t.tenant, principalID, route, key)
-	if err != nil {
-		return nil, err
+func scanAnswer(r *row) *gatehouse.IdempotencyRecord {
+	return &gatehouse.IdempotencyRecord{
+		Tenant: r.Text(), PrincipalID: r.Text(), Route: r.Text(), Key: r.Text(), BodyHash: r.Hash(), CreatedAt: r.Time(), Body: r.Blob(),
 	}
-	if !a.CreatedAt.After(t.windowStart()) {
-		return nil, gatehouse.ErrNotFound
-	}
-	return a, nil
 }
 
 func (t *readTx) windowStart() time.Time { return t.Now().Add(-gatehouse.IdempotencyWindow) }

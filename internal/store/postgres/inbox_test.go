@@ -154,7 +154,7 @@ WHERE oid IN (SELECT oid FROM t) OR oid IN (SELECT indexrelid FROM pg_index JOIN
 			list := func() (page gatehouse.Page[*gatehouse.Action], over, err error) {
 				read := map[string]int64{}
 				count := func(sign int64) error {
-					return r.each(blocks, func(r *row) error { name := r.text(); read[name] += sign * r.int(); return nil })
+					return r.each(blocks, func(r *row) error { name := r.Text(); read[name] += sign * r.Int(); return nil })
 				}
 				if err = count(-1); err != nil {
 					return page, nil, err

@@ -126,13 +126,13 @@ func (t *readTx) actionFilter(tenant string, f gatehouse.ActionFilter) (c condit
 	var lookups []query
 	if f.ProposedBy != "" {
 		lookups = append(lookups, ask(`SELECT id FROM principal WHERE tenant = $1 AND folded = lower($2 COLLATE "C")`,
-			func(r *row) error { proposer = r.text(); return nil }, tenant, f.ProposedBy))
+			func(r *row) error { proposer = r.Text(); return nil }, tenant, f.ProposedBy))
 	}
 	if f.Query != "" {
 		lookups = append(lookups, ask(`SELECT id FROM action WHERE tenant = $1 AND id = $2
 UNION ALL SELECT a.id FROM approval o JOIN action a ON a.seq = o.seq WHERE o.tenant = $1 AND o.id = $2
 UNION ALL SELECT action_id FROM push WHERE tenant = $1 AND id = $2`,
-			func(r *row) error { named = r.text(); return nil }, tenant, f.Query))
+			func(r *row) error { named = r.Text(); return nil }, tenant, f.Query))
 	}
 	if len(lookups) > 0 {
 		if err := t.read(lookups...); err != nil {

@@ -212,8 +212,8 @@ func (t *tx) noteKeys(locks []query) {
 	if t.mode.keys != nil {
 		return
 	}
-	t.mode.keys = t.prefetch.keys
-	if what, ok := lockedKey(locks); ok && len(t.prefetch.keys) == 0 && what.kind != nameKind {
+	t.mode.keys = t.opening.keys
+	if what, ok := lockedKey(locks); ok && len(t.opening.keys) == 0 && what.kind != nameKind {
 		t.soleKey[0] = what
 		t.mode.keys = t.soleKey[:]
 	}

@@ -71,11 +71,11 @@ func (t *readTx) ListEntries(from int64, limit int) (list []*gatehouse.Entry, er
 	// A batch stored between the two statements appears only in the second.
 	err = t.read(
 		ask(selectEntries, func(r *row) error {
-			list = append(list, &gatehouse.Entry{Index: r.int(), Body: r.json()})
+			list = append(list, &gatehouse.Entry{Index: r.Int(), Body: r.JSON()})
 			return nil
 		}, t.tenant, from, limit),
 		ask(selectBatches, func(r *row) error {
-			batches = append(batches, batch{r.int(), r.int(), r.blob()})
+			batches = append(batches, batch{r.Int(), r.Int(), r.Blob()})
 			return nil
 		}, t.tenant, from, limit))
 	if err != nil {
@@ -109,7 +109,7 @@ func (t *readTx) ListActionEntries(actionID string) (list []*gatehouse.Entry, er
 		return nil, nil
 	}
 	err = t.each(selectActionEntries, func(r *row) error {
-		list = append(list, &gatehouse.Entry{Index: r.int(), LeafHash: r.hash(), Body: r.json()})
+		list = append(list, &gatehouse.Entry{Index: r.Int(), LeafHash: r.Hash(), Body: r.JSON()})
 		return nil
 	}, t.tenant, actionID)
 	return list, err
@@ -142,7 +142,7 @@ func (t *readTx) LogHashes(positions []int64) ([]gatehouse.Hash, error) {
 	}
 	stored := make(map[int64]gatehouse.Hash, len(positions))
 	err := t.each(selectHashes, func(r *row) error {
-		position := r.int()
+		position := r.Int()
 		for hashes := r.next(); len(hashes) >= shared.HashSize; hashes = hashes[shared.HashSize:] {
 			stored[position] = gatehouse.Hash(hashes[:shared.HashSize])
 			position++
@@ -190,7 +190,7 @@ func (t *readTx) UnnumberedLeaves(limit int) (list []*gatehouse.PendingLeaf, err
 		return nil, err
 	}
 	err = t.scanRead(&t.s.leafScan, ask(selectWaiting, func(r *row) error {
-		list = append(list, &gatehouse.PendingLeaf{Row: r.int(), Tenant: r.text(), ActionID: r.text(), Body: r.json()})
+		list = append(list, &gatehouse.PendingLeaf{Row: r.Int(), Tenant: r.Text(), ActionID: r.Text(), Body: r.JSON()})
 		return nil
 	}, from[0], limit))
 	return list, err

@@ -12,23 +12,23 @@ func (t *readTx) ListMandates(f gatehouse.MandateFilter) (list []*gatehouse.Mand
 	err = t.each(`SELECT body FROM mandate WHERE tenant = $1 AND ($2 = '' OR agent_id = $2)
   AND ($3 = 0 OR ended_at IS NULL AND expires_at > $4) ORDER BY created_at DESC, id DESC LIMIT $5`,
 		func(r *row) error {
-			m, err := shared.DecodeMandate(r.text())
+			m, err := shared.DecodeMandate(r.Text())
 			list = append(list, m)
 			return err
-		}, t.tenant, f.Agent, openFlag(f.Open), t.Now(), f.Limit)
+		}, t.tenant, f.Agent, shared.OpenFlag(f.Open), t.Now(), f.Limit)
 	return list, err
 }
 
 // FindMandate finds a mandate by id.
 func (t *readTx) FindMandate(id string) (m *gatehouse.Mandate, err error) {
 	err = t.one(selectMandate,
-		func(r *row) error { m, err = shared.DecodeMandate(r.text()); return err }, t.tenant, id)
+		func(r *row) error { m, err = shared.DecodeMandate(r.Text()); return err }, t.tenant, id)
 	return m, err
 }
 
 // LockMandate is FindMandate with a lock on the row.
 func (t *tx) LockMandate(id string) (m *gatehouse.Mandate, err error) {
-	scan := func(r *row) (err error) { m, err = shared.DecodeMandate(r.text()); return err }
+	scan := func(r *row) (err error) { m, err = shared.DecodeMandate(r.Text()); return err }
 	err = t.lockAndRead([]query{ask(selectMandate+` FOR NO KEY UPDATE`, scan, t.tenant, id)})
 	if err == nil && m == nil {
 		err = gatehouse.ErrNotFound

@@ -30,8 +30,8 @@ d.notice_id IS NOT NULL
 FROM notice n LEFT JOIN notice_dismissed d ON d.tenant = n.tenant AND d.notice_id = n.id AND d.principal_id = $2
 WHERE n.tenant = $1 AND n.id < $3 AND n.at >= $4 AND ($5 OR d.notice_id IS NULL) ORDER BY n.id DESC LIMIT $6`, func(r *row) error {
 		page.Items = append(page.Items, &gatehouse.Notice{
-			Tenant: r.text(), ID: r.text(), At: r.time(), Kind: r.text(), Subject: r.text(), SubjectName: r.text(), Actor: r.text(),
-			ActorName: r.text(), Via: gatehouse.Channel(r.text()), FromTenant: r.text(), Detail: r.text(), Dismissed: r.bool(),
+			Tenant: r.Text(), ID: r.Text(), At: r.Time(), Kind: r.Text(), Subject: r.Text(), SubjectName: r.Text(), Actor: r.Text(),
+			ActorName: r.Text(), Via: gatehouse.Channel(r.Text()), FromTenant: r.Text(), Detail: r.Text(), Dismissed: r.Bool(),
 		})
 		return nil
 	}, t.tenant, principalID, before, since, f.All, limit+1)
@@ -54,7 +54,7 @@ func (t *tx) DismissNotice(principalID, id string) (dismissed bool, err error) {
 	t.wrote = true
 	err = t.one(`INSERT INTO notice_dismissed (tenant, principal_id, notice_id, at)
 SELECT tenant, $2, id, $3 FROM notice WHERE tenant = $1 AND id = $4 ON CONFLICT DO NOTHING RETURNING true`,
-		func(r *row) error { dismissed = r.bool(); return nil }, t.tenant, principalID, t.Now(), id)
+		func(r *row) error { dismissed = r.Bool(); return nil }, t.tenant, principalID, t.Now(), id)
 	if err == gatehouse.ErrNotFound { //nolint:errorlint // the package's own, unwrapped
 		err = nil
 	}

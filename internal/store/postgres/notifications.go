@@ -8,36 +8,15 @@ import (
 )
 
 const (
-	notificationColumns = `n.tenant, n.id, n.created_at, n.kind, n.action_id, n.entry, n.channel, n.recipient,
-n.status, n.attempts,
-n.last_error, n.due_at, n.finished_at, n.generation, n.lease_owner, n.ref, n.data`
-	selectNotification = `SELECT ` + notificationColumns + `, coalesce(p.name, '')
+	selectNotification = `SELECT ` + shared.NotificationColumns + `, coalesce(p.name, '')
 FROM notification n LEFT JOIN principal p ON p.tenant = n.tenant AND p.id = n.recipient WHERE n.tenant = $1 AND `
 )
-
-func scanNotification(r *row) *gatehouse.Notification {
-	return &gatehouse.Notification{
-		Tenant: r.text(), ID: r.text(), CreatedAt: r.time(), Kind: gatehouse.NotificationKind(r.text()),
-		ActionID: r.text(),
-		Entry:    r.int(), Channel: r.text(), Recipient: r.text(), Status: gatehouse.NotificationStatus(r.text()),
-		Attempts:  int(r.int()),
-		LastError: r.text(), DueAt: r.timePtr(), FinishedAt: r.timePtr(), Generation: int(r.int()),
-		LeaseOwner: r.text(),
-		Ref:        r.text(), Data: gatehouse.JSON(r.text()),
-	}
-}
-
-func scanNamed(r *row) *gatehouse.Notification {
-	n := scanNotification(r)
-	n.RecipientName = r.text()
-	return n
-}
 
 // LogPosition returns the next log entry to process, -1 before the first MoveLogPosition.
 func (t *readTx) LogPosition() (int64, error) {
 	next := int64(-1)
 	err := t.each(`SELECT next FROM notification_position WHERE tenant = $1`,
-		func(r *row) error { next = r.int(); return nil }, t.tenant)
+		func(r *row) error { next = r.Int(); return nil }, t.tenant)
 	return next, err
 }
 
@@ -57,7 +36,7 @@ func (t *tx) MoveLogPosition(from, to int64) error {
 
 // FindNotification finds a notification by id.
 func (t *readTx) FindNotification(id string) (n *gatehouse.Notification, err error) {
-	err = t.one(selectNotification+`n.id = $2`, func(r *row) error { n = scanNamed(r); return nil }, t.tenant, id)
+	err = t.one(selectNotification+`n.id = $2`, func(r *row) error { n = shared.ScanNamed(r); return nil }, t.tenant, id)
 	return n, err
 }
 
@@ -84,7 +63,7 @@ func (t *readTx) ListNotifications(
 	sql := selectNotification + `n.id < $2 AND ($3 = '' OR n.status = $3) AND ($4 = '' OR n.channel = $4)
 AND ($5 = '' OR n.action_id = $5) AND ($7::BIGINT IS NULL OR n.finished_at >= $7) ORDER BY n.id DESC LIMIT $6`
 	err = t.each(sql, func(r *row) error {
-		page.Items = append(page.Items, scanNamed(r))
+		page.Items = append(page.Items, shared.ScanNamed(r))
 		return nil
 	}, t.tenant, before, string(f.Status), f.Channel, f.ActionID, limit+1, since)
 	return shared.Finish(page, limit, func(n *gatehouse.Notification) shared.Cursor { return shared.Cursor{ID: n.ID} },
@@ -101,7 +80,7 @@ WHERE tenant = $1 AND channel = $2 AND recipient = $3 AND created_at > $4 AND st
 		return 0, nil, err
 	}
 	err = t.each(selectNotification+`n.channel = $2 AND n.recipient = $3 AND n.kind = 'digest' AND n.status = 'queued'
-AND n.attempts = 0 ORDER BY n.id DESC LIMIT 1`, func(r *row) error { digest = scanNamed(r); return nil }, t.tenant,
+AND n.attempts = 0 ORDER BY n.id DESC LIMIT 1`, func(r *row) error { digest = shared.ScanNamed(r); return nil }, t.tenant,
 		channel, recipient)
 	return int(n), digest, err
 }
@@ -110,7 +89,7 @@ AND n.attempts = 0 ORDER BY n.id DESC LIMIT 1`, func(r *row) error { digest = sc
 func (t *readTx) ChannelStates() (list []*gatehouse.ChannelState, err error) {
 	err = t.each(selectChannelState+` ORDER BY channel`,
 		func(r *row) error {
-			s, err := scanChannelState(r)
+			s, err := shared.ScanChannelState(r)
 			list = append(list, s)
 			return err
 		}, t.tenant)
@@ -119,18 +98,6 @@ func (t *readTx) ChannelStates() (list []*gatehouse.ChannelState, err error) {
 
 const selectChannelState = `SELECT tenant, channel, failures, failing_since, flaky, minutes, off_at, last_error, last_ok_at
 FROM channel_state WHERE tenant = $1`
-
-func scanChannelState(r *row) (*gatehouse.ChannelState, error) {
-	s := &gatehouse.ChannelState{
-		Tenant: r.text(), Channel: r.text(), Failures: int(r.int()), FailingSince: r.timePtr(), Flaky: r.bool(),
-	}
-	minutes, err := shared.DecodeJSON[[]gatehouse.ChannelMinute](r.text())
-	if minutes != nil {
-		s.Minutes = *minutes
-	}
-	s.OffAt, s.LastError, s.LastOKAt = r.timePtr(), r.text(), r.timePtr()
-	return s, err
-}
 
 // OpenNotifications counts the unfinished notifications of all tenants.
 func (t *readTx) OpenNotifications() (int, error) {
@@ -143,7 +110,7 @@ func (t *readTx) OpenNotifications() (int, error) {
 func (t *readTx) NextNotificationAt(channel string) (next time.Time, err error) {
 	defer t.useAllTenants()()
 	err = t.each(`SELECT min(due_at) FROM notification WHERE channel = $1 AND due_at IS NOT NULL`, func(r *row) error {
-		if at := r.timePtr(); at != nil {
+		if at := r.TimePtr(); at != nil {
 			next = *at
 		}
 		return nil
@@ -194,7 +161,7 @@ WHERE channel = $3 AND due_at <= $4
   ORDER BY due_at LIMIT $5 FOR UPDATE SKIP LOCKED)
 UPDATE notification n SET status = 'sent', attempts = n.attempts + 1, generation = n.generation + 1,
 lease_owner = $1, due_at = $2
-FROM due WHERE n.tenant = due.tenant AND n.id = due.id RETURNING ` + notificationColumns
+FROM due WHERE n.tenant = due.tenant AND n.id = due.id RETURNING ` + shared.NotificationColumns
 
 // ClaimNotifications claims due notifications of all tenants. No two claimers get the same one.
 func (t *tx) ClaimNotifications(
@@ -206,7 +173,7 @@ func (t *tx) ClaimNotifications(
 	now := t.Now()
 	err = t.lockAndRead(
 		nil,
-		ask(claimNotifications, func(r *row) error { list = append(list, scanNotification(r)); return nil },
+		ask(claimNotifications, func(r *row) error { list = append(list, shared.ScanNotification(r)); return nil },
 			owner, now.Add(lease), channel, now, int64(limit)),
 	)
 	t.wrote = t.wrote || len(list) > 0
@@ -262,7 +229,7 @@ ON CONFLICT DO NOTHING`,
 		return nil, err
 	}
 	err = t.lockAndRead([]query{ask(selectChannelState+` AND channel = $2 FOR NO KEY UPDATE`,
-		func(r *row) (err error) { s, err = scanChannelState(r); return err }, t.tenant, channel)})
+		func(r *row) (err error) { s, err = shared.ScanChannelState(r); return err }, t.tenant, channel)})
 	if err == nil && s == nil {
 		err = gatehouse.ErrNotFound
 	}

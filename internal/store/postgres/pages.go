@@ -109,7 +109,7 @@ func (t *readTx) ListMirror(
 	last := fmt.Sprintf(" ORDER BY seq DESC LIMIT $%d", len(where.args)+1)
 	var sizes []int64
 	err = t.each(`SELECT octet_length(target)::bigint + octet_length(before_state) + octet_length(after_state) FROM mirror
-WHERE `+where.sql()+last, func(r *row) error { sizes = append(sizes, r.int()); return nil }, append(where.args, limit)...)
+WHERE `+where.sql()+last, func(r *row) error { sizes = append(sizes, r.Int()); return nil }, append(where.args, limit)...)
 	if err != nil || len(sizes) == 0 {
 		return page, err
 	}
@@ -119,8 +119,8 @@ WHERE `+where.sql()+last, func(r *row) error { sizes = append(sizes, r.int()); r
 	var seqs []int64
 	err = t.each(`SELECT seq, `+mirrorColumns+` FROM mirror WHERE `+where.sql()+last, func(r *row) error {
 		var err error
-		seqs = append(seqs, r.int())
-		page.Items = append(page.Items, scanMirror(r, &err))
+		seqs = append(seqs, r.Int())
+		page.Items = append(page.Items, shared.ScanMirror(r, &err))
 		return err
 	}, append(where.args, limit+1)...)
 	return shared.Finish(page, limit, func(*gatehouse.AppliedMirror) shared.Cursor { return shared.Cursor{Seq: seqs[limit-1]} },

@@ -2,23 +2,16 @@ package postgres
 
 import (
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
-
-const policyColumns = `v.tenant, v.version, v.sha256, a.version IS NOT NULL, v.applied_by, v.applied_at, v.action_id`
 
 const policyTables = ` FROM policy_version v LEFT JOIN policy_active a ON a.tenant = v.tenant AND a.version = v.version `
 
-func scanPolicy(r *row) *gatehouse.PolicyVersion {
-	return &gatehouse.PolicyVersion{
-		Tenant: r.text(), Version: int(r.int()), SHA256: r.text(), Active: r.bool(), AppliedBy: r.text(), AppliedAt: r.time(), ActionID: r.text(),
-	}
-}
-
 // ActivePolicy finds the active version.
 func (t *readTx) ActivePolicy() (p *gatehouse.PolicyVersion, err error) {
-	err = t.one(`SELECT `+policyColumns+`, v.source FROM policy_active a
+	err = t.one(`SELECT `+shared.PolicyColumns+`, v.source FROM policy_active a
 JOIN policy_version v ON v.tenant = a.tenant AND v.version = a.version WHERE a.tenant = $1`,
-		func(r *row) error { p = scanPolicy(r); p.Source = r.text(); return nil }, t.tenant)
+		func(r *row) error { p = shared.ScanPolicy(r); p.Source = r.Text(); return nil }, t.tenant)
 	return p, err
 }
 
@@ -32,15 +25,15 @@ func (t *readTx) ActivePolicyVersion() (int, error) {
 
 // FindPolicy finds a version by number.
 func (t *readTx) FindPolicy(version int) (p *gatehouse.PolicyVersion, err error) {
-	err = t.one(`SELECT `+policyColumns+`, v.source`+policyTables+`WHERE v.tenant = $1 AND v.version = $2`,
-		func(r *row) error { p = scanPolicy(r); p.Source = r.text(); return nil }, t.tenant, version)
+	err = t.one(`SELECT `+shared.PolicyColumns+`, v.source`+policyTables+`WHERE v.tenant = $1 AND v.version = $2`,
+		func(r *row) error { p = shared.ScanPolicy(r); p.Source = r.Text(); return nil }, t.tenant, version)
 	return p, err
 }
 
 // ListPolicies lists all versions, newest first, without their source.
 func (t *readTx) ListPolicies() (list []*gatehouse.PolicyVersion, err error) {
-	err = t.each(`SELECT `+policyColumns+policyTables+`WHERE v.tenant = $1 ORDER BY v.version DESC`,
-		func(r *row) error { list = append(list, scanPolicy(r)); return nil }, t.tenant)
+	err = t.each(`SELECT `+shared.PolicyColumns+policyTables+`WHERE v.tenant = $1 ORDER BY v.version DESC`,
+		func(r *row) error { list = append(list, shared.ScanPolicy(r)); return nil }, t.tenant)
 	return list, err
 }
 
@@ -50,14 +43,13 @@ func (t *tx) InsertPolicy(p *gatehouse.PolicyVersion) (version int, err error) {
 		return 0, err
 	}
 	t.wrote = true
-	t.prefetch.forget()
 	err = t.lockAndRead(
 		[]query{lockFor("policy", p.Tenant)},
 		ask(
 			`INSERT INTO policy_version (tenant, version, source, sha256, applied_by, applied_at, action_id)
 SELECT $1, coalesce((SELECT version FROM policy_version WHERE tenant = $1 ORDER BY version DESC LIMIT 1), 0) + 1, $2, $3, $4, $5, $6
 RETURNING version`,
-			func(r *row) error { version = int(r.int()); return nil }, p.Tenant, p.Source, p.SHA256, p.AppliedBy, p.AppliedAt, p.ActionID))
+			func(r *row) error { version = int(r.Int()); return nil }, p.Tenant, p.Source, p.SHA256, p.AppliedBy, p.AppliedAt, p.ActionID))
 	if err != nil {
 		return 0, err
 	}

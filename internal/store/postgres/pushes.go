@@ -5,52 +5,25 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
 const pushColumns = `h.tenant, h.id, h.action_id, h.connector, h.idempotency_key, h.digest, h.status, h.attempts, h.attempt_base,
   h.last_error, h.error_code, h.not_before, h.created_at, h.next_attempt, h.picked_at, h.sent_at, h.applied_at, h.finished_at,
   h.generation, h.lease_owner, h.lease_until, h.replays, h.lane, h.target_says, h.closed_at, h.closed_by, h.closed_reason, h.put_back`
 
-func scanPush(r *row) *gatehouse.Push {
-	p := &gatehouse.Push{
-		Tenant: r.text(), ID: r.text(), ActionID: r.text(), Connector: r.text(), IdempotencyKey: r.text(), Digest: gatehouse.Digest(r.text()),
-		Status: gatehouse.PushStatus(r.text()), Attempts: int(r.int()), AttemptBase: int(r.int()), LastError: r.text(), ErrorCode: r.text(),
-		NotBefore: r.time(), CreatedAt: r.time(), NextAttempt: r.timePtr(), PickedAt: r.timePtr(), SentAt: r.timePtr(),
-		AppliedAt: r.timePtr(), FinishedAt: r.timePtr(), Generation: int(r.int()), LeaseOwner: r.text(), LeaseUntil: r.timePtr(),
-		Replays: int(r.int()), Lane: r.text(), TargetSays: r.text(), ClosedAt: r.timePtr(), ClosedBy: r.text(), ClosedReason: r.text(),
-		PutBack: int(r.int()),
-	}
-	if p.Status != gatehouse.PushFailed && p.Status != gatehouse.PushUnknown {
-		p.TargetSays = "" // it describes an end that a replay has undone
-	}
-	return p
-}
-
 // deadLetters is the condition of an index and the SQL form of [gatehouse.Push.DeadLetter].
 const deadLetters = `(status = 'unknown' OR status = 'failed' AND closed_at IS NULL)`
-
-const countDeadLetters = `SELECT count(*) FROM push WHERE ` + deadLetters
-
-// CountDeadLetters counts the dead letters of the tenant.
-func (t *readTx) CountDeadLetters() (int, error) {
-	n, err := t.number(countDeadLetters+` AND tenant = $1`, t.tenant)
-	return int(n), err
-}
 
 // CountAllDeadLetters counts the dead letters of all tenants.
 func (t *readTx) CountAllDeadLetters() (int, error) {
 	defer t.useAllTenants()()
-	n, err := t.number(countDeadLetters)
+	n, err := t.number(`SELECT count(*) FROM push WHERE ` + deadLetters)
 	return int(n), err
 }
 
+// deadLetterOf finds the newest dead letter with an effect.
 const deadLetterOf = `SELECT action_id FROM push WHERE tenant = $1 AND effect = $2 AND ` + deadLetters + ` ORDER BY id DESC LIMIT 1`
-
-// DeadLetterOf finds the newest dead letter with an effect.
-func (t *readTx) DeadLetterOf(effect gatehouse.Hash) (id string, err error) {
-	err = t.each(deadLetterOf, func(r *row) error { id = r.text(); return nil }, t.tenant, effect[:])
-	return id, err
-}
 
 const (
 	markDeadLetter = guarded + `UPDATE push SET target_says = $1, effect = $2
@@ -78,13 +51,13 @@ const lockPush = findPush + ` FOR NO KEY UPDATE`
 
 // FindPush finds a push by id.
 func (t *readTx) FindPush(id string) (p *gatehouse.Push, err error) {
-	err = t.one(findPush, func(r *row) error { p = scanPush(r); return nil }, t.tenant, id)
+	err = t.one(findPush, func(r *row) error { p = shared.ScanPush(r); return nil }, t.tenant, id)
 	return t.orArchivedPush(id, p, t.tenant, err)
 }
 
 // LockPush is FindPush with a lock on the row.
 func (t *tx) LockPush(id string) (p *gatehouse.Push, err error) {
-	err = t.lockAndRead([]query{ask(lockPush, func(r *row) error { p = scanPush(r); return nil }, t.tenant, id)})
+	err = t.lockAndRead([]query{ask(lockPush, func(r *row) error { p = shared.ScanPush(r); return nil }, t.tenant, id)})
 	if err == nil && p == nil {
 		err = gatehouse.ErrNotFound
 	}
@@ -96,8 +69,8 @@ func (t *readTx) PushCounts() (map[gatehouse.PushStatus]int, error) {
 	defer t.useAllTenants()()
 	counts := make(map[gatehouse.PushStatus]int)
 	err := t.each(`SELECT status, count(*) FROM push GROUP BY status`, func(r *row) error {
-		status := gatehouse.PushStatus(r.text())
-		counts[status] = int(r.int())
+		status := gatehouse.PushStatus(r.Text())
+		counts[status] = int(r.Int())
 		return nil
 	})
 	return counts, err
@@ -141,7 +114,7 @@ func (t *readTx) NextPushAt(except ...string) (next time.Time, err error) {
 		return next, err
 	}
 	err = t.scanRead(&t.s.pushScan, ask(nextPush, func(r *row) error {
-		if at := r.timePtr(); at != nil {
+		if at := r.TimePtr(); at != nil {
 			next = *at
 		}
 		return nil
@@ -171,7 +144,7 @@ FROM t WHERE t.due_at <= $5 LIMIT $7`
 func (t *readTx) DueTenants(after string, limit, each int) (list []gatehouse.DueTenant, err error) {
 	defer t.useAllTenants()()
 	row := func(r *row) error {
-		if d := (gatehouse.DueTenant{Tenant: r.text(), Due: int(r.int()), InFlight: int(r.int())}); len(list) < limit {
+		if d := (gatehouse.DueTenant{Tenant: r.Text(), Due: int(r.Int()), InFlight: int(r.Int())}); len(list) < limit {
 			list = append(list, d)
 		}
 		return nil
@@ -199,7 +172,7 @@ ORDER BY lease_until LIMIT $3`, from[1], t.Now(), limit)
 }
 
 func (t *readTx) pushes(sql string, args ...any) (list []*gatehouse.Push, err error) {
-	err = t.each(sql, func(r *row) error { list = append(list, scanPush(r)); return nil }, args...)
+	err = t.each(sql, func(r *row) error { list = append(list, shared.ScanPush(r)); return nil }, args...)
 	return list, err
 }
 
@@ -265,7 +238,7 @@ func (t *tx) ClaimPushes(owner string, lease time.Duration, shares ...gatehouse.
 	if err != nil {
 		return nil, err
 	}
-	err = t.lockAndRead(locks, ask(claimPushes, func(r *row) error { list = append(list, scanPush(r)); return nil },
+	err = t.lockAndRead(locks, ask(claimPushes, func(r *row) error { list = append(list, shared.ScanPush(r)); return nil },
 		owner, now.Add(lease), now, tenants, limits, mosts, from[0], from[1]))
 	t.wrote = t.wrote || len(list) > 0
 	slices.SortStableFunc(list, func(a, b *gatehouse.Push) int { return dueAt(a).Compare(dueAt(b)) })
@@ -285,7 +258,7 @@ func (t *tx) ClaimLane(
 	owner string, lease time.Duration, proposer string, lanes []string, limit int,
 ) (list []*gatehouse.Push, err error) {
 	now := t.Now()
-	err = t.lockAndRead(nil, ask(claimLane, func(r *row) error { list = append(list, scanPush(r)); return nil },
+	err = t.lockAndRead(nil, ask(claimLane, func(r *row) error { list = append(list, shared.ScanPush(r)); return nil },
 		owner, now.Add(lease), now, t.tenant, lanes, int64(limit), proposer))
 	t.wrote = t.wrote || len(list) > 0
 	slices.SortStableFunc(list, func(a, b *gatehouse.Push) int { return dueAt(a).Compare(dueAt(b)) })

@@ -4,21 +4,11 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
 const pushFactColumns = `h.connector, h.status, h.error_code, h.last_error, h.target_says, h.created_at, h.not_before,
 	h.sent_at, h.applied_at, h.finished_at`
-
-func scanPushFact(r *row) gatehouse.PushFact {
-	f := gatehouse.PushFact{
-		Connector: r.text(), Status: gatehouse.PushStatus(r.text()), ErrorCode: r.text(), LastError: r.text(),
-		TargetSays: r.text(), CreatedAt: r.time(), NotBefore: r.time(), SentAt: r.timePtr(), AppliedAt: r.timePtr(), FinishedAt: r.timePtr(),
-	}
-	if f.Status != gatehouse.PushFailed && f.Status != gatehouse.PushUnknown {
-		f.TargetSays = "" // left over from an outcome that a replay has undone
-	}
-	return f
-}
 
 // PushFacts reads the narrow rows of pushes: the recent ones by id, then the open ones
 // by status.
@@ -29,7 +19,7 @@ func (t *readTx) PushFacts(since time.Time, readBy string, fn func(gatehouse.Pus
 	last := where.number(" ORDER BY h.id DESC LIMIT ?", gatehouse.MaxPushFacts)
 	err := t.each(`SELECT `+pushFactColumns+` FROM push h WHERE `+where.sql()+last, func(r *row) error {
 		// Older rows are already on their way and are skipped.
-		if f := scanPushFact(r); !f.CreatedAt.Before(since) {
+		if f := shared.ScanPushFact(r); !f.CreatedAt.Before(since) {
 			fn(f)
 		}
 		return nil
@@ -43,5 +33,5 @@ func (t *readTx) PushFacts(since time.Time, readBy string, fn func(gatehouse.Pus
 	open.readBy("h.action_seq", t.tenant, readBy)
 	last = open.number(" LIMIT ?", gatehouse.MaxPushFacts)
 	return t.each(`SELECT `+pushFactColumns+` FROM push h WHERE h.status IN ('queued', 'picking', 'sent') AND `+open.sql()+last,
-		func(r *row) error { fn(scanPushFact(r)); return nil }, open.args...)
+		func(r *row) error { fn(shared.ScanPushFact(r)); return nil }, open.args...)
 }

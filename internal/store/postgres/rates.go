@@ -23,7 +23,7 @@ func (s *Store) SpendRate(
 	err = s.update(ctx, tenant, func(t *tx) error {
 		t.wrote = true
 		return t.lockAndRead([]query{ask(spendRate, func(r *row) error {
-			lacks = time.Duration(r.int()) * time.Microsecond
+			lacks = time.Duration(r.Int()) * time.Microsecond
 			return nil
 		}, tenant, principalID, cost.Microseconds(), most.Microseconds())})
 	})

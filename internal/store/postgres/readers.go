@@ -41,7 +41,7 @@ func (t *tx) LockBulkCalls(person string) (times []time.Time, err error) {
 	var text string
 	err = t.lockAndRead([]query{ask(`INSERT INTO bulk_calls (tenant, person, times) VALUES ($1, $2, '[]')
 ON CONFLICT (tenant, person) DO UPDATE SET times = bulk_calls.times RETURNING times`,
-		func(r *row) error { text = r.text(); return nil }, t.tenant, person)})
+		func(r *row) error { text = r.Text(); return nil }, t.tenant, person)})
 	if err != nil {
 		return nil, err
 	}

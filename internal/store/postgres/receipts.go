@@ -8,15 +8,6 @@ import (
 const receiptColumns = `r.tenant, r.id, r.action_id, r.push_id, r.idempotency_key, r.attempt, r.generation, r.outcome, r.error_code, r.error,
   r.external_id, r.reversible, r.late, r.source, r.at, r.request_metadata, r.response_metadata, r.reversal`
 
-func scanReceipt(r *row, err *error) *gatehouse.Receipt {
-	return &gatehouse.Receipt{
-		Tenant: r.text(), ID: r.text(), ActionID: r.text(), PushID: r.text(), IdempotencyKey: r.text(),
-		Attempt: int(r.int()), Generation: int(r.int()), Outcome: gatehouse.ReceiptOutcome(r.text()),
-		ErrorCode: r.text(), Error: r.text(), ExternalID: r.text(), Reversible: r.bool(), Late: r.bool(), Source: r.text(), At: r.time(),
-		RequestMetadata: r.json(), ResponseMetadata: r.json(), Reversal: jsonAt[gatehouse.Reversal](r, err),
-	}
-}
-
 const (
 	receiptInserted = `INSERT INTO receipt (tenant, id, action_seq, action_id, push_id, idempotency_key, attempt, generation, outcome,
 error_code, error, external_id, reversible, late, source, at, request_metadata, response_metadata, reversal)
@@ -49,7 +40,7 @@ ORDER BY seq LIMIT 1`
 func (t *readTx) SuccessReceipt(idempotencyKey string) (c *gatehouse.Receipt, err error) {
 	err = t.one(
 		findSuccess,
-		func(r *row) (err error) { c = scanReceipt(r, &err); return err },
+		func(r *row) (err error) { c = shared.ScanReceipt(r, &err); return err },
 		t.tenant,
 		idempotencyKey,
 	)
@@ -60,7 +51,7 @@ func (t *readTx) SuccessReceipt(idempotencyKey string) (c *gatehouse.Receipt, er
 func (t *readTx) ListReceipts(actionID string) (list []*gatehouse.Receipt, err error) {
 	err = t.each(`SELECT `+receiptColumns+` FROM receipt r
 WHERE action_seq = (SELECT seq FROM action WHERE tenant = $1 AND id = $2) ORDER BY seq`,
-		func(r *row) (err error) { list = append(list, scanReceipt(r, &err)); return err }, t.tenant, actionID)
+		func(r *row) (err error) { list = append(list, shared.ScanReceipt(r, &err)); return err }, t.tenant, actionID)
 	return list, err
 }
 

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
 // row is the current row of a result in wire format: integers, booleans and bytes in binary,
@@ -53,12 +52,12 @@ func (r *row) next() []byte {
 }
 
 // skip skips n columns.
-func (r *row) skip(n int) { r.column += n }
+func (r *row) Skip(n int) { r.column += n }
 
 // null reports whether the next column is NULL, without reading it.
-func (r *row) null() bool { return r.raw[r.column] == nil }
+func (r *row) Null() bool { return r.raw[r.column] == nil }
 
-func (r *row) text() string {
+func (r *row) Text() string {
 	b := r.next()
 	if r.kept == nil {
 		return string(b)
@@ -66,9 +65,9 @@ func (r *row) text() string {
 	return r.kept[r.column-1]
 }
 
-func (r *row) json() gatehouse.JSON { return gatehouse.JSON(r.text()) }
+func (r *row) JSON() gatehouse.JSON { return gatehouse.JSON(r.Text()) }
 
-func (r *row) int() int64 {
+func (r *row) Int() int64 {
 	b := r.next()
 	switch len(b) {
 	case 8:
@@ -81,16 +80,16 @@ func (r *row) int() int64 {
 	return 0
 }
 
-func (r *row) bool() bool { b := r.next(); return len(b) == 1 && b[0] == 1 }
+func (r *row) Bool() bool { b := r.next(); return len(b) == 1 && b[0] == 1 }
 
-func (r *row) time() time.Time { return time.UnixMicro(r.int()).UTC() }
+func (r *row) Time() time.Time { return time.UnixMicro(r.Int()).UTC() }
 
-func (r *row) timePtr() *time.Time {
-	if r.null() {
-		r.skip(1)
+func (r *row) TimePtr() *time.Time {
+	if r.Null() {
+		r.Skip(1)
 		return nil
 	}
-	t := r.time()
+	t := r.Time()
 	return &t
 }
 
@@ -98,34 +97,17 @@ func (r *row) timePtr() *time.Time {
 const epoch2000 = 946_684_800_000_000
 
 // timestamp reads a timestamptz, in microseconds since 1970.
-func (r *row) timestamp() int64 { return r.int() + epoch2000 }
+func (r *row) timestamp() int64 { return r.Int() + epoch2000 }
 
-func (r *row) hash() (h [32]byte) {
+func (r *row) Hash() (h [32]byte) {
 	copy(h[:], r.next())
 	return h
 }
 
-func (r *row) blob() []byte { return append([]byte(nil), r.next()...) }
-
-// listAt reads a stored list from the next column. It keeps the first error in err.
-func listAt[T ~string](r *row, err *error) []T {
-	list, e := shared.DecodeList[T](r.text())
-	if e != nil && *err == nil {
-		*err = e
-	}
-	return list
-}
-
-func jsonAt[T any](r *row, err *error) *T {
-	v, e := shared.DecodeJSON[T](r.text())
-	if e != nil && *err == nil {
-		*err = e
-	}
-	return v
-}
+func (r *row) Blob() []byte { return append([]byte(nil), r.next()...) }
 
 // bind converts arguments to column types: times to microseconds, JSON to text. Callers pass
-// optional texts through orNull.
+// optional texts through shared.OrNull.
 func bind(args []any) []any {
 	for i, a := range args {
 		switch v := a.(type) {
@@ -144,11 +126,4 @@ func bind(args []any) []any {
 		}
 	}
 	return args
-}
-
-func orNull(s string) any {
-	if s == "" {
-		return nil
-	}
-	return s
 }

@@ -101,13 +101,13 @@ func (t *readTx) pageRowsUpTo(
 	items, rows = make([]*gatehouse.Action, 0, w.limit), make([]pagePosition, 0, w.limit)
 	var kept []string
 	err = t.each(sql, func(r *row) error {
-		if large = large || r.null(); large {
+		if large = large || r.Null(); large {
 			return nil
 		}
 		kept = r.keep(kept)
-		p := pagePosition{size: r.int(), at: r.int(), bucket: int(r.int()), large: r.bool()}
+		p := pagePosition{size: r.Int(), at: r.Int(), bucket: int(r.Int()), large: r.Bool()}
 		var err error
-		votes := jsonAt[[]storedVote](r, &err)
+		votes := shared.JSONAt[[]storedVote](r, &err)
 		if err != nil {
 			return err
 		}

@@ -154,7 +154,7 @@ func TestKeptRow(t *testing.T) {
 	rows := [][]string{{"a", "", "long", "x"}, {"a", "b", "", "xy"}, {"a", "b", "", "xy"}, {"", "", "long", "x"}, {"c", "long", "x", ""}}
 	read := func(r *row) (texts []string) {
 		for range r.raw {
-			texts = append(texts, r.text())
+			texts = append(texts, r.Text())
 		}
 		return texts
 	}

@@ -26,32 +26,6 @@ const (
 SELECT ` + runColumns + ` FROM l JOIN run r ON r.tenant = $1 AND r.id = l.id`
 )
 
-func scanRun(r *row) *gatehouse.Run {
-	return &gatehouse.Run{
-		Tenant: r.text(), ID: r.text(), Workflow: r.text(), Version: int(r.int()), Workspace: r.text(),
-		Status: gatehouse.RunStatus(r.text()), Stop: gatehouse.RunStatus(r.text()), Trigger: gatehouse.TriggerType(r.text()), TriggerRef: r.text(),
-		StartedBy: r.text(), StarterID: r.text(), ParentRun: r.text(), ParentStep: r.text(), RetryOf: r.text(), Writes: int(r.int()),
-		Failure: scanFailure(r), CreatedAt: r.time(), StartedAt: r.timePtr(), FinishedAt: r.timePtr(), Deadline: r.timePtr(), Evidence: r.text(),
-	}
-}
-
-// scanFailure reads code and detail, which are either both NULL or both set.
-func scanFailure(r *row) *gatehouse.Failure {
-	if r.null() {
-		r.skip(2)
-		return nil
-	}
-	return &gatehouse.Failure{Code: r.text(), Detail: r.text()}
-}
-
-// failureArgs returns the arguments for the columns that scanFailure reads.
-func failureArgs(f *gatehouse.Failure) (code, detail any) {
-	if f == nil {
-		return nil, nil
-	}
-	return f.Code, f.Detail
-}
-
 // FindRun finds a run by id.
 func (t *readTx) FindRun(id string) (*gatehouse.Run, error) {
 	return t.run(seqOfRun, t.tenant, id)
@@ -66,7 +40,7 @@ func (t *readTx) FindRunByRef(workflow, ref string) (*gatehouse.Run, error) {
 func (t *tx) LockRun(id, item string) (run *gatehouse.Run, err error) {
 	err = t.lockAndRead(
 		[]query{ask(lockRun, nil, t.tenant, id)},
-		ask(runHead, func(r *row) error { run = scanRun(r); return nil }, t.tenant, id),
+		ask(runHead, func(r *row) error { run = shared.ScanRun(r); return nil }, t.tenant, id),
 		ask(boardSteps, func(r *row) error { run.Steps = append(run.Steps, scanBoard(r, run)); return nil }, t.tenant, id, item),
 	)
 	if err != nil {
@@ -86,7 +60,7 @@ func (t *tx) LockRun(id, item string) (run *gatehouse.Run, err error) {
 // LockRunHead reads the run's row after the lock.
 func (t *tx) LockRunHead(id string) (run *gatehouse.Run, err error) {
 	err = t.lockAndRead([]query{ask(lockRun, nil, t.tenant, id)},
-		ask(runHead, func(r *row) error { run = scanRun(r); return nil }, t.tenant, id))
+		ask(runHead, func(r *row) error { run = shared.ScanRun(r); return nil }, t.tenant, id))
 	if err == nil && run == nil {
 		err = gatehouse.ErrNotFound
 	}
@@ -95,19 +69,19 @@ func (t *tx) LockRunHead(id string) (run *gatehouse.Run, err error) {
 
 // FindRunHead reads the run's row only.
 func (t *readTx) FindRunHead(id string) (run *gatehouse.Run, err error) {
-	err = t.one(runHead, func(r *row) error { run = scanRun(r); return nil }, t.tenant, id)
+	err = t.one(runHead, func(r *row) error { run = shared.ScanRun(r); return nil }, t.tenant, id)
 	return run, err
 }
 
 // FindRunBodies reads input and output, which FindRunHead leaves out.
 func (t *readTx) FindRunBodies(id string) (input, output gatehouse.JSON, err error) {
-	err = t.one(runBodies, func(r *row) error { input, output = r.json(), r.json(); return nil }, t.tenant, id)
+	err = t.one(runBodies, func(r *row) error { input, output = r.JSON(), r.JSON(); return nil }, t.tenant, id)
 	return input, output, err
 }
 
 // ListLineage reads all ancestors with one query.
 func (t *readTx) ListLineage(id string) (list []*gatehouse.Run, err error) {
-	err = t.each(lineage, func(r *row) error { list = append(list, scanRun(r)); return nil }, t.tenant, id)
+	err = t.each(lineage, func(r *row) error { list = append(list, shared.ScanRun(r)); return nil }, t.tenant, id)
 	if at := slices.IndexFunc(list, func(r *gatehouse.Run) bool { return r.ID == id }); at > 0 {
 		list[0], list[at] = list[at], list[0]
 	}
@@ -119,8 +93,8 @@ func (t *readTx) run(seq string, args ...any) (run *gatehouse.Run, err error) {
 	var steps []*gatehouse.Step
 	err = t.read(
 		ask(fullRun+seq, func(r *row) error {
-			run = scanRun(r)
-			run.Input, run.Output = r.json(), r.json()
+			run = shared.ScanRun(r)
+			run.Input, run.Output = r.JSON(), r.JSON()
 			return nil
 		}, args...),
 		ask(fullStep+`WHERE s.run_seq = `+seq, func(r *row) error { steps = append(steps, scanStep(r)); return nil }, args...),
@@ -138,7 +112,7 @@ func (t *readTx) run(seq string, args ...any) (run *gatehouse.Run, err error) {
 
 // runs reads runs without their steps and bodies.
 func (t *readTx) runs(where string, args ...any) (list []*gatehouse.Run, err error) {
-	err = t.each(`SELECT `+runColumns+` FROM run r `+where, func(r *row) error { list = append(list, scanRun(r)); return nil }, args...)
+	err = t.each(`SELECT `+runColumns+` FROM run r `+where, func(r *row) error { list = append(list, shared.ScanRun(r)); return nil }, args...)
 	return list, err
 }
 
@@ -178,8 +152,8 @@ func (t *readTx) ListRuns(f gatehouse.RunFilter) (page gatehouse.Page[*gatehouse
 	var seqs []int64
 	last := where.number(` ORDER BY r.created_at DESC, r.seq DESC LIMIT ?`, limit+1)
 	err = t.each(`SELECT r.seq, `+runColumns+` FROM run r WHERE `+where.sql()+last, func(r *row) error {
-		seqs = append(seqs, r.int())
-		page.Items = append(page.Items, scanRun(r))
+		seqs = append(seqs, r.Int())
+		page.Items = append(page.Items, shared.ScanRun(r))
 		return nil
 	}, where.args...)
 	return shared.Finish(page, limit, func(r *gatehouse.Run) shared.Cursor {
@@ -202,9 +176,9 @@ func (t *tx) InsertRun(r *gatehouse.Run) error {
 	if !gatehouse.RunStatus("").CanMove(r.Status) {
 		return gatehouse.ErrConflict
 	}
-	code, detail := failureArgs(r.Failure)
+	code, detail := shared.FailureArgs(r.Failure)
 	err := t.write(insertRun, r.Tenant, r.ID, r.Workflow, r.Version, r.Workspace, string(r.Status), string(r.Stop), string(r.Trigger),
-		orNull(r.TriggerRef), r.StartedBy, r.StarterID, r.ParentRun, r.ParentStep, r.RetryOf, r.Writes, code, detail,
+		shared.OrNull(r.TriggerRef), r.StartedBy, r.StarterID, r.ParentRun, r.ParentStep, r.RetryOf, r.Writes, code, detail,
 		r.CreatedAt, r.StartedAt, r.FinishedAt, r.Deadline, r.Evidence)
 	if err != nil {
 		return err
@@ -241,7 +215,7 @@ func (t *tx) MoveRun(r *gatehouse.Run, from gatehouse.RunStatus) error {
 	if r.Status != from && !from.CanMove(r.Status) {
 		return gatehouse.ErrConflict
 	}
-	code, detail := failureArgs(r.Failure)
+	code, detail := shared.FailureArgs(r.Failure)
 	err := t.write(moveRun, r.Tenant, r.ID, string(from), string(r.Status), string(r.Stop), r.Writes, code, detail, r.StartedAt, r.FinishedAt)
 	if err == nil && r.Output != "" {
 		err = t.write(setRunOutput, r.Tenant, r.ID, r.Output)

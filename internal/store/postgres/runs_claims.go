@@ -57,7 +57,7 @@ func (t *tx) ClaimSteps(owner string, lease time.Duration, shares ...gatehouse.S
 		}
 		claims = append(claims, ask(claimSteps, func(r *row) error {
 			step := scanStep(r)
-			step.Head = scanRun(r)
+			step.Head = shared.ScanRun(r)
 			taken[i] = append(taken[i], step)
 			return nil
 		}, owner, lease.Microseconds(), at, s.Tool, s.Tenant, s.Workspace, s.Workflow, max(s.Limit, 0), max(s.MostOfWorkflow, 0),

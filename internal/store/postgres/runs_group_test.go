@@ -67,8 +67,7 @@ func leasedRuns(t *testing.T, s *Store, n int) []*gatehouse.Step {
 func closeStep(s *Store, leased *gatehouse.Step, last bool) func() error {
 	return func() error {
 		return s.Update(context.Background(), leased.Tenant, func(tx gatehouse.Tx) error {
-			tx.Prefetch(gatehouse.PrefetchPlan{RunID: leased.RunID})
-			r, err := tx.LockRun(leased.RunID, leased.ID)
+			r, err := tx.OpenStep(leased.RunID, leased.ID)
 			if err != nil {
 				return err
 			}
@@ -200,8 +199,7 @@ func TestRunsInOneGroupAreFenced(t *testing.T) {
 func closeTwo(s *Store, leased *gatehouse.Step) func() error {
 	return func() error {
 		return s.Update(context.Background(), leased.Tenant, func(tx gatehouse.Tx) error {
-			tx.Prefetch(gatehouse.PrefetchPlan{RunID: leased.RunID})
-			r, err := tx.LockRun(leased.RunID, leased.ID)
+			r, err := tx.OpenStep(leased.RunID, leased.ID)
 			if err != nil {
 				return err
 			}
@@ -329,8 +327,7 @@ func TestAttemptIsOfItsStep(t *testing.T) {
 	insert := func(of *gatehouse.Step, run string) func() error {
 		return func() error {
 			return s.Update(context.Background(), of.Tenant, func(tx gatehouse.Tx) error {
-				tx.Prefetch(gatehouse.PrefetchPlan{RunID: of.RunID})
-				r, err := tx.LockRun(of.RunID, of.ID)
+				r, err := tx.OpenStep(of.RunID, of.ID)
 				if err != nil {
 					return err
 				}

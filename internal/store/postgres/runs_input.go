@@ -18,8 +18,8 @@ func (t *readTx) runsByInput(
 	texts := where.number(`(strpos(b.input, ?) > 0 OR strpos(b.input, ?) > 0)`, one, other)
 	err = t.each(`SELECT b.input, r.seq, `+runColumns+` FROM run r JOIN run_body b ON b.seq = r.seq WHERE r.seq IN (
   SELECT r.seq FROM run r WHERE `+newest+`) AND `+texts+` ORDER BY r.created_at DESC, r.seq DESC`, func(r *row) error {
-		input, seq := gatehouse.JSON(r.text()), r.int()
-		run := scanRun(r)
+		input, seq := gatehouse.JSON(r.Text()), r.Int()
+		run := shared.ScanRun(r)
 		if len(places) <= limit && f.HasInput(input) {
 			places, page.Items = append(places, shared.Cursor{Seq: seq, AsOf: run.CreatedAt.UnixMicro()}),
 				append(page.Items, run)
@@ -35,7 +35,7 @@ func (t *readTx) runsByInput(
 	offset := last.number(` ORDER BY r.created_at DESC, r.seq DESC LIMIT 1 OFFSET ?`, gatehouse.MaxRunsSearched-1)
 	err = t.each(`SELECT r.created_at, r.seq FROM run r WHERE `+last.sql()+offset, func(r *row) error {
 		page.NextCursor = shared.Cursor{
-			Kind: shared.KindRuns, Filter: shared.FilterHash(bound), AsOf: r.int(), Seq: r.int(),
+			Kind: shared.KindRuns, Filter: shared.FilterHash(bound), AsOf: r.Int(), Seq: r.Int(),
 		}.Encode()
 		return nil
 	}, last.args...)

@@ -151,8 +151,7 @@ func TestKeysAtOnce(t *testing.T) {
 func closeUnder(s *Store, leased *gatehouse.Step, key string, output gatehouse.JSON) func() error {
 	return func() error {
 		return s.Update(context.Background(), leased.Tenant, func(tx gatehouse.Tx) error {
-			tx.Prefetch(gatehouse.PrefetchPlan{RunID: leased.RunID})
-			r, err := tx.LockRun(leased.RunID, leased.ID)
+			r, err := tx.OpenStep(leased.RunID, leased.ID)
 			if err != nil {
 				return err
 			}

@@ -13,7 +13,7 @@ WHERE tenant = $1 AND lane <> '' AND status IN ('picking', 'sent') AND lease_unt
 // OpenLeases lists the steps, and the pushes of outside workers, that are held.
 func (t *readTx) OpenLeases(limit int) (list []gatehouse.OpenLease, err error) {
 	err = t.each(openLeases, func(r *row) error {
-		list = append(list, gatehouse.OpenLease{Worker: r.text(), Tool: r.text(), Lane: r.text(), Until: r.time()})
+		list = append(list, gatehouse.OpenLease{Worker: r.Text(), Tool: r.Text(), Lane: r.Text(), Until: r.Time()})
 		return nil
 	}, t.tenant, limit)
 	return list, err
@@ -23,7 +23,7 @@ func (t *readTx) OpenLeases(limit int) (list []gatehouse.OpenLease, err error) {
 func (t *readTx) ListSchedules(limit int) (list []*gatehouse.Schedule, err error) {
 	err = t.each(listSchedules, func(r *row) error {
 		list = append(list,
-			&gatehouse.Schedule{Tenant: t.tenant, Workflow: r.text(), Version: int(r.int()), NextAt: r.time()})
+			&gatehouse.Schedule{Tenant: t.tenant, Workflow: r.Text(), Version: int(r.Int()), NextAt: r.Time()})
 		return nil
 	}, t.tenant, limit)
 	return list, err

@@ -113,8 +113,8 @@ func (t *readTx) DueLanes(tenant, tool string, after gatehouse.Lane, limit, each
 	walk := func(from, to gatehouse.Lane) query {
 		return ask(dueLanes, func(r *row) error {
 			d := gatehouse.DueLane{
-				Lane:  gatehouse.Lane{Tenant: r.text(), Workspace: r.text(), Workflow: r.text(), Tool: tool},
-				Ready: int(r.int()), WorkflowRunning: int(r.int()), TenantRunning: int(r.int()),
+				Lane:  gatehouse.Lane{Tenant: r.Text(), Workspace: r.Text(), Workflow: r.Text(), Tool: tool},
+				Ready: int(r.Int()), WorkflowRunning: int(r.Int()), TenantRunning: int(r.Int()),
 			}
 			if len(list) < limit {
 				list = append(list, d)
@@ -137,7 +137,7 @@ func (t *readTx) ReadyTools(tenant string, limit int) (list []gatehouse.ReadyToo
 		last = gatehouse.Lane{Tenant: tenant, Workspace: maxName}
 	}
 	err = t.each(readyTools, func(r *row) error {
-		list = append(list, gatehouse.ReadyTool{Tool: r.text(), Since: r.time(), Leased: r.bool()})
+		list = append(list, gatehouse.ReadyTool{Tool: r.Text(), Since: r.Time(), Leased: r.Bool()})
 		return nil
 	}, limit, t.Now(), tenant, last.Tenant, last.Workspace, gatehouse.ReadyLanes)
 	return list, err
@@ -148,7 +148,7 @@ func (t *readTx) QueuedLanes(after gatehouse.QueuedLane, limit, each int, since 
 	defer t.useAllTenants()()
 	err = t.each(queuedLanes, func(r *row) error {
 		list = append(list, gatehouse.QueuedLane{
-			Tenant: r.text(), Workspace: r.text(), Workflow: r.text(), Queued: int(r.int()), WorkflowStarted: int(r.int()), TenantStarted: int(r.int()),
+			Tenant: r.Text(), Workspace: r.Text(), Workflow: r.Text(), Queued: int(r.Int()), WorkflowStarted: int(r.Int()), TenantStarted: int(r.Int()),
 		})
 		return nil
 	}, each, since, limit, after.Tenant, after.Workflow)
@@ -162,7 +162,7 @@ func (t *readTx) OldestQueued(workflow string, limit int) ([]*gatehouse.Run, err
 
 func (t *readTx) stepRefs(sql string, args ...any) (refs []gatehouse.StepRef, err error) {
 	err = t.each(sql, func(r *row) error {
-		refs = append(refs, gatehouse.StepRef{Tenant: r.text(), RunID: r.text(), StepID: r.text()})
+		refs = append(refs, gatehouse.StepRef{Tenant: r.Text(), RunID: r.Text(), StepID: r.Text()})
 		return nil
 	}, args...)
 	return refs, err
@@ -210,7 +210,7 @@ func (t *readTx) UnbundledRuns(limit int) ([]*gatehouse.Run, error) {
 func (t *readTx) DueSchedules(limit int) (list []*gatehouse.Schedule, err error) {
 	defer t.useAllTenants()()
 	err = t.each(dueSchedules, func(r *row) error {
-		list = append(list, &gatehouse.Schedule{Tenant: r.text(), Workflow: r.text(), Version: int(r.int()), NextAt: r.time()})
+		list = append(list, &gatehouse.Schedule{Tenant: r.Text(), Workflow: r.Text(), Version: int(r.Int()), NextAt: r.Time()})
 		return nil
 	}, t.Now(), limit)
 	return list, err
@@ -224,7 +224,7 @@ func (t *readTx) NextRunWorkAt() (next time.Time, err error) {
 		return next, err
 	}
 	err = t.scanRead(&t.s.stepScan, ask(nextRunWork, func(r *row) error {
-		if at := r.timePtr(); at != nil {
+		if at := r.TimePtr(); at != nil {
 			next = *at
 		}
 		return nil
@@ -237,7 +237,7 @@ func (t *readTx) RunCounts() (map[gatehouse.RunStatus]int, error) {
 	defer t.useAllTenants()()
 	counts := make(map[gatehouse.RunStatus]int)
 	err := t.each(runCounts, func(r *row) error {
-		if status, n := gatehouse.RunStatus(r.text()), int(r.int()); n > 0 {
+		if status, n := gatehouse.RunStatus(r.Text()), int(r.Int()); n > 0 {
 			counts[status] += n
 		}
 		return nil
@@ -251,7 +251,7 @@ WHERE started_at IS NOT NULL AND tenant = $1 AND started_at > $3`
 // StartedRuns counts the runs started after since.
 func (t *readTx) StartedRuns(workflow string, since time.Time) (ofWorkflow, ofTenant int, err error) {
 	err = t.one(startedRuns, func(r *row) error {
-		ofWorkflow, ofTenant = int(r.int()), int(r.int())
+		ofWorkflow, ofTenant = int(r.Int()), int(r.Int())
 		return nil
 	}, t.tenant, workflow, since)
 	return ofWorkflow, ofTenant, err

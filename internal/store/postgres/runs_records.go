@@ -13,10 +13,10 @@ import (
 func (t *readTx) ListAttempts(runID string) (list []*gatehouse.StepAttempt, err error) {
 	at := make(map[*gatehouse.StepAttempt]int64)
 	err = t.each(attemptsOfRun, func(r *row) error {
-		seq := r.int()
+		seq := r.Int()
 		list = append(list, &gatehouse.StepAttempt{
-			Tenant: r.text(), RunID: r.text(), StepID: r.text(), Attempt: int(r.int()), Generation: int(r.int()), Worker: r.text(),
-			StartedAt: r.time(), FinishedAt: r.time(), Outcome: r.text(), Code: r.text(), Detail: r.text(),
+			Tenant: r.Text(), RunID: r.Text(), StepID: r.Text(), Attempt: int(r.Int()), Generation: int(r.Int()), Worker: r.Text(),
+			StartedAt: r.Time(), FinishedAt: r.Time(), Outcome: r.Text(), Code: r.Text(), Detail: r.Text(),
 		})
 		at[list[len(list)-1]] = seq
 		return nil
@@ -49,8 +49,8 @@ func (t *readTx) ListUsage(runID string) (list []*gatehouse.ModelUsage, err erro
 	err = t.each(`SELECT tenant, run_id, workflow, step_id, attempt, provider, model, input_tokens, output_tokens, cost, currency, at
 FROM model_usage WHERE tenant = $1 AND run_id = $2 ORDER BY seq`, func(r *row) error {
 		list = append(list, &gatehouse.ModelUsage{
-			Tenant: r.text(), RunID: r.text(), Workflow: r.text(), StepID: r.text(), Attempt: int(r.int()), Provider: r.text(), Model: r.text(),
-			InputTokens: r.int(), OutputTokens: r.int(), Cost: gatehouse.Decimal(r.text()), Currency: r.text(), At: r.time(),
+			Tenant: r.Text(), RunID: r.Text(), Workflow: r.Text(), StepID: r.Text(), Attempt: int(r.Int()), Provider: r.Text(), Model: r.Text(),
+			InputTokens: r.Int(), OutputTokens: r.Int(), Cost: gatehouse.Decimal(r.Text()), Currency: r.Text(), At: r.Time(),
 		})
 		return nil
 	}, t.tenant, runID)
@@ -87,7 +87,7 @@ WHERE tenant = $1 AND currency = $2 AND at > $3 AND workflow = $4 AND workflow <
 
 // Spent sums costs. A sum that overflows is an error, so that it cannot pass a budget.
 func (t *readTx) Spent(workflow, currency string, since time.Time) (sum gatehouse.Decimal, err error) {
-	row := func(r *row) (err error) { sum, err = shared.JoinCost(r.int(), r.int()); return err }
+	row := func(r *row) (err error) { sum, err = shared.JoinCost(r.Int(), r.Int()); return err }
 	if workflow == "" {
 		err = t.one(spentByTenant, row, t.tenant, currency, since)
 	} else {
@@ -107,7 +107,7 @@ WHERE tenant = $1 AND currency = $2 AND at > $3`
 
 // BudgetClaimed sums claims. A sum that overflows is an error, as in Spent.
 func (t *readTx) BudgetClaimed(workflow, currency string, since time.Time) (sum gatehouse.Decimal, err error) {
-	row := func(r *row) (err error) { sum, err = shared.JoinCost(r.int(), r.int()); return err }
+	row := func(r *row) (err error) { sum, err = shared.JoinCost(r.Int(), r.Int()); return err }
 	if workflow == "" {
 		err = t.one(claimedByTenant, row, t.tenant, currency, since)
 	} else {
@@ -143,23 +143,17 @@ func (t *tx) ReleaseBudget(stepID string, generation int) error {
 	return t.write(releaseClaim, t.tenant, stepID, generation)
 }
 
-const signalColumns = `tenant, run_id, id, name, data, sent_by, at`
-
-func scanSignal(r *row) *gatehouse.Signal {
-	return &gatehouse.Signal{Tenant: r.text(), RunID: r.text(), ID: r.text(), Name: r.text(), Data: r.json(), By: r.text(), At: r.time()}
-}
-
 // ListSignals lists the signals of a run, oldest first.
 func (t *readTx) ListSignals(runID string) (list []*gatehouse.Signal, err error) {
-	err = t.each(`SELECT `+signalColumns+` FROM run_signal WHERE tenant = $1 AND run_id = $2 ORDER BY seq`,
-		func(r *row) error { list = append(list, scanSignal(r)); return nil }, t.tenant, runID)
+	err = t.each(`SELECT `+shared.SignalColumns+` FROM run_signal WHERE tenant = $1 AND run_id = $2 ORDER BY seq`,
+		func(r *row) error { list = append(list, shared.ScanSignal(r)); return nil }, t.tenant, runID)
 	return list, err
 }
 
 // ListHands lists the principals of a run's hands by id.
 func (t *readTx) ListHands(runID string) (list []string, err error) {
 	err = t.each(`SELECT principal FROM run_hand WHERE tenant = $1 AND run_id = $2 ORDER BY principal`,
-		func(r *row) error { list = append(list, r.text()); return nil }, t.tenant, runID)
+		func(r *row) error { list = append(list, r.Text()); return nil }, t.tenant, runID)
 	return list, err
 }
 
@@ -182,8 +176,8 @@ func (t *tx) InsertSignal(s *gatehouse.Signal) error {
 // TakeSignal takes the oldest signal that nobody has taken or is taking.
 func (t *tx) TakeSignal(runID, name string) (s *gatehouse.Signal, err error) {
 	err = t.one(`UPDATE run_signal SET taken_at = $1 WHERE seq = (SELECT seq FROM run_signal
-WHERE tenant = $2 AND run_id = $3 AND name = $4 AND taken_at IS NULL ORDER BY seq LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED) RETURNING `+signalColumns,
-		func(r *row) error { s = scanSignal(r); return nil }, t.Now(), t.tenant, runID, name)
+WHERE tenant = $2 AND run_id = $3 AND name = $4 AND taken_at IS NULL ORDER BY seq LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED) RETURNING `+shared.SignalColumns,
+		func(r *row) error { s = shared.ScanSignal(r); return nil }, t.Now(), t.tenant, runID, name)
 	t.wrote = t.wrote || s != nil
 	return s, err
 }
@@ -215,10 +209,10 @@ func (t *readTx) ListReflexions(
 	last := where.number(` ORDER BY seq DESC LIMIT ?`, limit+1)
 	err = t.each(`SELECT seq, tenant, id, run_id, workflow, version, outcome, attempted, happened, otherwise, at FROM reflexion WHERE `+
 		where.sql()+last, func(r *row) error {
-		seqs = append(seqs, r.int())
+		seqs = append(seqs, r.Int())
 		page.Items = append(page.Items, &gatehouse.Reflexion{
-			Tenant: r.text(), ID: r.text(), RunID: r.text(), Workflow: r.text(), Version: int(r.int()), Outcome: gatehouse.RunStatus(r.text()),
-			Attempted: r.text(), Happened: r.text(), Otherwise: r.text(), At: r.time(),
+			Tenant: r.Text(), ID: r.Text(), RunID: r.Text(), Workflow: r.Text(), Version: int(r.Int()), Outcome: gatehouse.RunStatus(r.Text()),
+			Attempted: r.Text(), Happened: r.Text(), Otherwise: r.Text(), At: r.Time(),
 		})
 		return nil
 	}, where.args...)
@@ -243,7 +237,7 @@ func (t *tx) InsertReflexion(r *gatehouse.Reflexion) error {
 // FindBundle finds the evidence bundle of a run.
 func (t *readTx) FindBundle(runID string) (b *gatehouse.Bundle, err error) {
 	err = t.one(`SELECT tenant, run_id, sha256, manifest, archive, created_at FROM bundle WHERE tenant = $1 AND run_id = $2`, func(r *row) error {
-		b = &gatehouse.Bundle{Tenant: r.text(), RunID: r.text(), SHA256: r.text(), Manifest: r.json(), Archive: r.blob(), CreatedAt: r.time()}
+		b = &gatehouse.Bundle{Tenant: r.Text(), RunID: r.Text(), SHA256: r.Text(), Manifest: r.JSON(), Archive: r.Blob(), CreatedAt: r.Time()}
 		return nil
 	}, t.tenant, runID)
 	return b, err

@@ -49,12 +49,12 @@ ORDER BY s.action_at DESC, s.seq DESC LIMIT 1`
 
 func scanStep(r *row) *gatehouse.Step {
 	return &gatehouse.Step{
-		Tenant: r.text(), ID: r.text(), RunID: r.text(), Key: r.text(), Index: int(r.int()), Parent: r.text(),
-		Workflow: r.text(), Workspace: r.text(), Uses: r.text(), Tool: r.text(), Status: gatehouse.StepStatus(r.text()),
-		Attempts: int(r.int()), Generation: int(r.int()), IdempotencyKey: r.text(), Skipped: r.bool(), Failure: scanFailure(r),
-		ActionID: r.text(), ChildRun: r.text(), Event: r.text(), DueAt: r.timePtr(), LeaseOwner: r.text(), LeaseUntil: r.timePtr(),
-		CreatedAt: r.time(), ReadyAt: r.timePtr(), StartedAt: r.timePtr(), FinishedAt: r.timePtr(),
-		Item: r.json(), Input: r.json(), Output: r.json(),
+		Tenant: r.Text(), ID: r.Text(), RunID: r.Text(), Key: r.Text(), Index: int(r.Int()), Parent: r.Text(),
+		Workflow: r.Text(), Workspace: r.Text(), Uses: r.Text(), Tool: r.Text(), Status: gatehouse.StepStatus(r.Text()),
+		Attempts: int(r.Int()), Generation: int(r.Int()), IdempotencyKey: r.Text(), Skipped: r.Bool(), Failure: shared.ScanFailure(r),
+		ActionID: r.Text(), ChildRun: r.Text(), Event: r.Text(), DueAt: r.TimePtr(), LeaseOwner: r.Text(), LeaseUntil: r.TimePtr(),
+		CreatedAt: r.Time(), ReadyAt: r.TimePtr(), StartedAt: r.TimePtr(), FinishedAt: r.TimePtr(),
+		Item: r.JSON(), Input: r.JSON(), Output: r.JSON(),
 	}
 }
 
@@ -63,17 +63,17 @@ func scanStep(r *row) *gatehouse.Step {
 func scanBoard(r *row, run *gatehouse.Run) *gatehouse.Step {
 	s := &gatehouse.Step{
 		Tenant: run.Tenant, RunID: run.ID, Workflow: run.Workflow, Workspace: run.Workspace,
-		ID: r.text(), Key: r.text(), Index: int(r.int()), Parent: r.text(), Uses: r.text(), Tool: r.text(),
-		Status: gatehouse.StepStatus(r.text()), Attempts: int(r.int()), Generation: int(r.int()), Skipped: r.bool(),
-		CreatedAt: r.time(),
+		ID: r.Text(), Key: r.Text(), Index: int(r.Int()), Parent: r.Text(), Uses: r.Text(), Tool: r.Text(),
+		Status: gatehouse.StepStatus(r.Text()), Attempts: int(r.Int()), Generation: int(r.Int()), Skipped: r.Bool(),
+		CreatedAt: r.Time(),
 	}
 	if s.Status == gatehouse.StepBlocked || s.Status == gatehouse.StepSucceeded || s.Status == gatehouse.StepCanceled {
 		return s
 	}
-	s.IdempotencyKey, s.Failure, s.ActionID, s.ChildRun, s.Event = r.text(), scanFailure(r), r.text(), r.text(), r.text()
-	s.DueAt, s.LeaseOwner, s.LeaseUntil = r.timePtr(), r.text(), r.timePtr()
-	s.ReadyAt, s.StartedAt, s.FinishedAt = r.timePtr(), r.timePtr(), r.timePtr()
-	if open := r.text(); open != "" && shared.MayHaveItems(s) {
+	s.IdempotencyKey, s.Failure, s.ActionID, s.ChildRun, s.Event = r.Text(), shared.ScanFailure(r), r.Text(), r.Text(), r.Text()
+	s.DueAt, s.LeaseOwner, s.LeaseUntil = r.TimePtr(), r.Text(), r.TimePtr()
+	s.ReadyAt, s.StartedAt, s.FinishedAt = r.TimePtr(), r.TimePtr(), r.TimePtr()
+	if open := r.Text(); open != "" && shared.MayHaveItems(s) {
 		for status := range strings.SplitSeq(open, ",") {
 			s.OpenItems = append(s.OpenItems, gatehouse.StepStatus(status))
 		}
@@ -161,10 +161,10 @@ func (t *tx) insertStep(sql string, s *gatehouse.Step) error {
 	if s.ActionID != "" {
 		taken = t.Now()
 	}
-	code, detail := failureArgs(s.Failure)
+	code, detail := shared.FailureArgs(s.Failure)
 	err := t.write(sql, s.Tenant, s.ID, s.RunID, s.Key, s.Index, s.Parent, s.Workflow, s.Workspace, s.Uses, s.Tool,
-		string(s.Status), s.Attempts, s.Generation, orNull(s.IdempotencyKey), s.Skipped, code, detail, orNull(s.ActionID), taken,
-		orNull(s.ChildRun), s.Event, s.DueAt, s.LeaseOwner, s.LeaseUntil, s.CreatedAt, s.ReadyAt, s.StartedAt, s.FinishedAt)
+		string(s.Status), s.Attempts, s.Generation, shared.OrNull(s.IdempotencyKey), s.Skipped, code, detail, shared.OrNull(s.ActionID), taken,
+		shared.OrNull(s.ChildRun), s.Event, s.DueAt, s.LeaseOwner, s.LeaseUntil, s.CreatedAt, s.ReadyAt, s.StartedAt, s.FinishedAt)
 	if err != nil || s.Item == "" && s.Input == "" && s.Output == "" {
 		return err
 	}
@@ -241,12 +241,12 @@ func (t *tx) PassStep(s *gatehouse.Step, worker string) error {
 	if !shared.Passed(s) {
 		return gatehouse.ErrConflict
 	}
-	return t.write(passStep, s.Tenant, s.ID, s.Attempts, s.Generation, orNull(s.IdempotencyKey), s.Skipped, s.ReadyAt, s.StartedAt, s.FinishedAt,
+	return t.write(passStep, s.Tenant, s.ID, s.Attempts, s.Generation, shared.OrNull(s.IdempotencyKey), s.Skipped, s.ReadyAt, s.StartedAt, s.FinishedAt,
 		s.Input, s.Output, worker)
 }
 
 func (t *tx) updateStep(s *gatehouse.Step, from gatehouse.StepStatus, generation int) error {
-	code, detail := failureArgs(s.Failure)
+	code, detail := shared.FailureArgs(s.Failure)
 	statements := make([]query, 0, 8)
 	add := func(sql ...string) {
 		for _, q := range sql {
@@ -261,8 +261,8 @@ func (t *tx) updateStep(s *gatehouse.Step, from gatehouse.StepStatus, generation
 	}
 	update := query{sql: updateStep, args: []any{
 		s.Tenant, s.ID, string(from), generation,
-		string(s.Status), s.Attempts, s.Generation, orNull(s.IdempotencyKey), s.Skipped, code, detail,
-		orNull(s.ActionID), t.Now(), orNull(s.ChildRun), s.Event, s.DueAt, s.LeaseOwner, s.LeaseUntil, s.ReadyAt, s.StartedAt, s.FinishedAt,
+		string(s.Status), s.Attempts, s.Generation, shared.OrNull(s.IdempotencyKey), s.Skipped, code, detail,
+		shared.OrNull(s.ActionID), t.Now(), shared.OrNull(s.ChildRun), s.Event, s.DueAt, s.LeaseOwner, s.LeaseUntil, s.ReadyAt, s.StartedAt, s.FinishedAt,
 	}}
 	if s.Input != "" || s.Output != "" {
 		update = query{sql: updateBodies, args: append(update.args, s.Input, s.Output)}

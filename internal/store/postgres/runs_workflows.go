@@ -7,19 +7,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-const workflowColumns = `w.tenant, w.id, w.name, w.version, w.workspace, w.description, w.digest, w.created_by, w.created_at`
-
-func scanWorkflow(r *row) *gatehouse.Workflow {
-	return &gatehouse.Workflow{
-		Tenant: r.text(), ID: r.text(), Name: r.text(), Version: int(r.int()), Workspace: r.text(), Description: r.text(),
-		Digest: gatehouse.Digest(r.text()), CreatedBy: r.text(), CreatedAt: r.time(),
-	}
-}
-
 const (
-	newestWorkflow = `SELECT ` + workflowColumns + `, w.source FROM workflow w WHERE w.tenant = $1 AND w.name = $2 ORDER BY w.version DESC LIMIT 1`
-	findWorkflow   = `SELECT ` + workflowColumns + `, w.source FROM workflow w WHERE w.tenant = $1 AND w.name = $2 AND w.version = $3`
-	listWorkflows  = `SELECT ` + workflowColumns + `, n.versions, c.status, c.runs
+	newestWorkflow = `SELECT ` + shared.WorkflowColumns + `, w.source FROM workflow w WHERE w.tenant = $1 AND w.name = $2 ORDER BY w.version DESC LIMIT 1`
+	findWorkflow   = `SELECT ` + shared.WorkflowColumns + `, w.source FROM workflow w WHERE w.tenant = $1 AND w.name = $2 AND w.version = $3`
+	listWorkflows  = `SELECT ` + shared.WorkflowColumns + `, n.versions, c.status, c.runs
 FROM (SELECT tenant, name, max(version) AS version, count(*) AS versions FROM workflow WHERE tenant = $1 AND name > $2 GROUP BY tenant, name
   ORDER BY tenant, name LIMIT $3) n
 JOIN workflow w ON w.tenant = n.tenant AND w.name = n.name AND w.version = n.version
@@ -30,8 +21,8 @@ ORDER BY n.name`
 // FindWorkflow finds a version; version 0 means the newest.
 func (t *readTx) FindWorkflow(name string, version int) (w *gatehouse.Workflow, err error) {
 	row := func(r *row) error {
-		w = scanWorkflow(r)
-		w.Source = r.text()
+		w = shared.ScanWorkflow(r)
+		w.Source = r.Text()
 		return nil
 	}
 	if version == 0 {
@@ -55,15 +46,15 @@ func (t *readTx) ListWorkflows(
 	limit = shared.PageLimit(limit)
 	page.Items = []*gatehouse.WorkflowSummary{}
 	err = t.each(listWorkflows, func(r *row) error {
-		w := &gatehouse.WorkflowSummary{Workflow: scanWorkflow(r), Versions: int(r.int()), Runs: map[gatehouse.RunStatus]int{}}
+		w := &gatehouse.WorkflowSummary{Workflow: shared.ScanWorkflow(r), Versions: int(r.Int()), Runs: map[gatehouse.RunStatus]int{}}
 		if n := len(page.Items); n > 0 && page.Items[n-1].Name == w.Name {
 			w = page.Items[n-1]
 		} else {
 			page.Items = append(page.Items, w)
 		}
-		if !r.null() {
-			status := gatehouse.RunStatus(r.text())
-			w.Runs[status] = int(r.int())
+		if !r.Null() {
+			status := gatehouse.RunStatus(r.Text())
+			w.Runs[status] = int(r.Int())
 		}
 		return nil
 	}, t.tenant, c.ID, limit+1, since)
@@ -72,8 +63,8 @@ func (t *readTx) ListWorkflows(
 
 // ListWorkflowVersions lists versions, newest first.
 func (t *readTx) ListWorkflowVersions(name string) (list []*gatehouse.Workflow, err error) {
-	err = t.each(`SELECT `+workflowColumns+` FROM workflow w WHERE w.tenant = $1 AND w.name = $2 ORDER BY w.version DESC`,
-		func(r *row) error { list = append(list, scanWorkflow(r)); return nil }, t.tenant, name)
+	err = t.each(`SELECT `+shared.WorkflowColumns+` FROM workflow w WHERE w.tenant = $1 AND w.name = $2 ORDER BY w.version DESC`,
+		func(r *row) error { list = append(list, shared.ScanWorkflow(r)); return nil }, t.tenant, name)
 	return list, err
 }
 

@@ -105,17 +105,17 @@ func (t *readTx) scanFrom(f *scanStart) (lowMarks, error) {
 	floor, read := int64(math.MaxInt64), lowMarks{}
 	pages, err := l.countPages(f,
 		ask(oldestWriter, func(r *row) error {
-			if !r.null() {
+			if !r.Null() {
 				floor = r.timestamp()
 			}
 			return nil
 		}),
 		ask(f.query, func(r *row) error {
 			for i := range r.raw {
-				if read[i] = math.MaxInt64; r.null() {
-					r.skip(1)
+				if read[i] = math.MaxInt64; r.Null() {
+					r.Skip(1)
 				} else {
-					read[i] = r.int()
+					read[i] = r.Int()
 				}
 			}
 			return nil
@@ -145,7 +145,7 @@ func (t *readTx) scanRead(f *scanStart, queries ...query) error {
 func (t *readTx) countPages(f *scanStart, queries ...query) (pages int64, err error) {
 	sign := int64(-1)
 	count := ask(pagesRead, func(r *row) error {
-		pages += sign * r.int()
+		pages += sign * r.Int()
 		sign = 1
 		return nil
 	}, f.table)

@@ -27,7 +27,7 @@ FROM unnest($1::bigint[], $2::int[], $3::bool[], $4::bigint[]) WITH ORDINALITY A
 ORDER BY u.n`
 )
 
-func scanSearchable(r *row) *shared.Searchable { return shared.ScanSearchable(r.text, r.int) }
+func scanSearchable(r *row) *shared.Searchable { return shared.ScanSearchable(r.Text, r.Int) }
 
 // searchables reads what a search looks at. It is one question; a search asks several.
 func (t *readTx) searchables(sql string, args ...any) (list []*shared.Searchable, err error) {
@@ -65,7 +65,7 @@ func (t *readTx) search(w *pageScan, text string, f gatehouse.ActionFilter, kind
 		w.before = scan.before
 		t.allowSecondRead()
 		err = t.each(selectSearchPlaces+scan.positions+searchPlacesJoins, func(r *row) error {
-			asOf, place := r.int(), shared.Place{Bucket: int(r.int()), Large: r.bool()}
+			asOf, place := r.Int(), shared.Place{Bucket: int(r.Int()), Large: r.Bool()}
 			if kind == shared.KindUrgency {
 				at.AsOf = asOf
 			}
@@ -88,14 +88,14 @@ func (t *readTx) search(w *pageScan, text string, f gatehouse.ActionFilter, kind
 	find.Ranges = func(block int64, before string) (list []shared.SearchRange, err error) {
 		t.allowSecondRead()
 		err = t.each(selectSearchRanges, func(r *row) error {
-			list = append(list, shared.SearchRange{Block: r.int(), TopID: r.text()})
+			list = append(list, shared.SearchRange{Block: r.Int(), TopID: r.Text()})
 			return nil
 		}, t.tenant, block, before)
 		return list, err
 	}
 	find.Word = func(blocks []int64, from, to string, found func(block int64, rows []byte)) error {
 		t.allowSecondRead()
-		add := func(r *row) error { found(r.int(), r.next()); return nil }
+		add := func(r *row) error { found(r.Int(), r.next()); return nil }
 		return t.each(selectSearchWord, add, blocks, t.tenant, from, to)
 	}
 	find.Rows = func(seqs []int64) ([]*shared.Searchable, error) {

@@ -52,9 +52,9 @@ func (t *readTx) NextSearchBlock() (*gatehouse.SearchBlock, error) {
 		complete = t.s.searchHead.completeUpTo()
 	}
 	err := t.read(
-		ask(selectSearchMark, func(r *row) error { block = r.int(); return nil }),
-		ask(lastSeq, func(r *row) error { seq = r.int(); return nil }),
-		ask(serverClock, func(r *row) error { now = r.int(); return nil }),
+		ask(selectSearchMark, func(r *row) error { block = r.Int(); return nil }),
+		ask(lastSeq, func(r *row) error { seq = r.Int(); return nil }),
+		ask(serverClock, func(r *row) error { now = r.Int(); return nil }),
 		ask(oldestWriter, func(r *row) error { oldest = r.timestamp(); return nil }),
 	)
 	if err != nil {
@@ -90,8 +90,8 @@ func (t *tx) PutSearchBlock(b *gatehouse.SearchBlock) error {
 	var mark, n int64
 	first := b.Number * shared.SearchBlockRows
 	err := t.lockAndRead(
-		[]query{ask(lockSearchMark, func(r *row) error { mark = r.int(); return nil })},
-		ask(countSearchBlock, func(r *row) error { n = r.int(); return nil }, first, first+shared.SearchBlockRows),
+		[]query{ask(lockSearchMark, func(r *row) error { mark = r.Int(); return nil })},
+		ask(countSearchBlock, func(r *row) error { n = r.Int(); return nil }, first, first+shared.SearchBlockRows),
 	)
 	if err != nil {
 		return err
@@ -153,7 +153,7 @@ func (t *tx) unindex(list []*shared.Searchable) error {
 	}
 	have := map[shared.WordOfBlock][]byte{}
 	err := t.each(lockSearchWords, func(r *row) error {
-		k := shared.WordOfBlock{Block: r.int(), Word: r.text()}
+		k := shared.WordOfBlock{Block: r.Int(), Word: r.Text()}
 		have[k] = shared.WithoutSeqs(r.next(), seqs[k])
 		return nil
 	}, t.tenant, blocks, words)

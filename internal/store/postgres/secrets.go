@@ -4,29 +4,23 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
 const selectSecret = `SELECT s.tenant, s.name, s.version, s.set_at, s.set_by, coalesce(p.name, s.set_by), s.revoked_at, s.revoked_by,
 s.used_at, s.sealed, coalesce(s.ring_key, '')
 FROM secret s LEFT JOIN principal p ON p.tenant = s.tenant AND p.id = s.set_by WHERE s.tenant = $1`
 
-func scanSecret(r *row) *gatehouse.Secret {
-	return &gatehouse.Secret{
-		Tenant: r.text(), Name: r.text(), Version: int(r.int()), SetAt: r.timePtr(), SetBy: r.text(), SetByName: r.text(),
-		RevokedAt: r.timePtr(), RevokedBy: r.text(), LastUsedAt: r.timePtr(), Sealed: r.blob(), RingKey: r.text(),
-	}
-}
-
 // ListSecrets lists secrets by name.
 func (t *readTx) ListSecrets() (list []*gatehouse.Secret, err error) {
 	err = t.each(selectSecret+` ORDER BY s.name`,
-		func(r *row) error { list = append(list, scanSecret(r)); return nil }, t.tenant)
+		func(r *row) error { list = append(list, shared.ScanSecret(r)); return nil }, t.tenant)
 	return list, err
 }
 
 // FindSecret finds a secret by name.
 func (t *readTx) FindSecret(name string) (s *gatehouse.Secret, err error) {
-	err = t.one(selectSecret+` AND s.name = $2`, func(r *row) error { s = scanSecret(r); return nil }, t.tenant, name)
+	err = t.one(selectSecret+` AND s.name = $2`, func(r *row) error { s = shared.ScanSecret(r); return nil }, t.tenant, name)
 	return s, err
 }
 
@@ -68,6 +62,6 @@ func (t *readTx) RingKeysUnder(
 ) (list []*gatehouse.RingKey, err error) {
 	defer t.useAllTenants()()
 	err = t.each(selectRingKey+`purpose = $1 AND retired_at IS NULL AND master = $2 ORDER BY created_at LIMIT $3`,
-		func(r *row) error { list = append(list, scanRingKey(r)); return nil }, string(purpose), master, limit)
+		func(r *row) error { list = append(list, shared.ScanRingKey(r)); return nil }, string(purpose), master, limit)
 	return list, err
 }

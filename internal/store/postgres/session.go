@@ -61,7 +61,7 @@ type readTx struct {
 	// tenant is the tenant of the next statements, serverTenant the one that the server was
 	// told last; see withTenant.
 	tenant, serverTenant string
-	prefetch             prefetch
+	opening              opening
 	// freeKey is an idempotency key that neither an action nor the archive has.
 	freeKey keyOf
 	// tag is the command tag of the last statement of the last batch.
@@ -93,9 +93,6 @@ func (t *readTx) lockAndRead(locks []query, queries ...query) error {
 	if t.err != nil {
 		return t.err
 	}
-	if known, err := t.answerPrefetched(locks, queries); known {
-		return err
-	}
 	first := !t.begun
 	if t.single && !first {
 		return errSecondRead
@@ -111,7 +108,7 @@ func (t *readTx) lockAndRead(locks []query, queries ...query) error {
 	}
 	t.queue = t.queue[:0]
 	t.begun = true
-	batch = t.withPrefetch(append(batch, queries...))
+	batch = t.withOpening(append(batch, queries...))
 	if t.single && len(queries) > 1 {
 		batch = append(batch, query{sql: `commit`})
 	}
@@ -208,7 +205,7 @@ func (t *readTx) each(sql string, fn func(*row) error, args ...any) error {
 
 // number reads one integer; 0 if there is no row.
 func (t *readTx) number(sql string, args ...any) (n int64, err error) {
-	err = t.read(ask(sql, func(r *row) error { n = r.int(); return nil }, args...))
+	err = t.read(ask(sql, func(r *row) error { n = r.Int(); return nil }, args...))
 	return n, err
 }
 
@@ -221,7 +218,6 @@ func (t *readTx) write(sql string, args ...any) error {
 	case t.err != nil:
 		return t.err
 	}
-	t.prefetch.forget()
 	q := query{sql: sql, args: bind(args), tenant: t.tenant}
 	if t.w != nil && t.w.member != nil {
 		if t.err = t.w.member.checkWrite(q); t.err != nil {

@@ -7,24 +7,14 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-const sessionColumns = `s.tenant, s.id, s.principal_id, s.method, s.credential, s.user_agent, s.created_at, s.last_seen_at, s.expires_at,
-s.revoked_at`
-
-func scanSession(r *row) *gatehouse.Session {
-	return &gatehouse.Session{
-		Tenant: r.text(), ID: r.text(), PrincipalID: r.text(), Method: gatehouse.SignInMethod(r.text()), Credential: r.text(),
-		UserAgent: r.text(), CreatedAt: r.time(), LastSeenAt: r.time(), ExpiresAt: r.time(), RevokedAt: r.timePtr(),
-	}
-}
-
 // FindSession finds a session and its principal, ended or not.
 func (t *readTx) FindSession(hash [32]byte) (n *gatehouse.Session, p *gatehouse.Principal, err error) {
 	defer t.useAllTenants()()
-	err = t.one(`SELECT `+sessionColumns+`, `+principalColumns+` FROM session s
+	err = t.one(`SELECT `+shared.SessionColumns+`, `+shared.PrincipalColumns+` FROM session s
 JOIN principal p ON p.tenant = s.tenant AND p.id = s.principal_id WHERE s.hash = $1`,
 		func(r *row) (err error) {
-			n = scanSession(r)
-			p, err = scanPrincipal(r)
+			n = shared.ScanSession(r)
+			p, err = shared.ScanPrincipal(r)
 			return err
 		}, hash[:])
 	return n, p, err
@@ -32,8 +22,8 @@ JOIN principal p ON p.tenant = s.tenant AND p.id = s.principal_id WHERE s.hash =
 
 // FindSessionByID finds a session, ended or not.
 func (t *readTx) FindSessionByID(id string) (n *gatehouse.Session, err error) {
-	err = t.one(`SELECT `+sessionColumns+` FROM session s WHERE s.tenant = $1 AND s.id = $2`,
-		func(r *row) error { n = scanSession(r); return nil }, t.tenant, id)
+	err = t.one(`SELECT `+shared.SessionColumns+` FROM session s WHERE s.tenant = $1 AND s.id = $2`,
+		func(r *row) error { n = shared.ScanSession(r); return nil }, t.tenant, id)
 	return n, err
 }
 
@@ -57,12 +47,12 @@ func (t *readTx) ListSessions(principalID string, ended bool, cursor string, lim
 	}
 	limit = shared.PageLimit(limit)
 	page.Items = []*gatehouse.Session{}
-	sql := `SELECT ` + sessionColumns + ` FROM session s WHERE ` + where.sql() + where.number(
+	sql := `SELECT ` + shared.SessionColumns + ` FROM session s WHERE ` + where.sql() + where.number(
 		` ORDER BY s.id DESC LIMIT ?`,
 		limit+1,
 	)
 	err = t.each(sql,
-		func(r *row) error { page.Items = append(page.Items, scanSession(r)); return nil }, where.args...)
+		func(r *row) error { page.Items = append(page.Items, shared.ScanSession(r)); return nil }, where.args...)
 	return shared.Finish(page, limit, func(n *gatehouse.Session) shared.Cursor { return shared.Cursor{ID: n.ID} },
 		shared.KindSessions, filter...), err
 }
@@ -95,7 +85,7 @@ SELECT CASE WHEN EXISTS (SELECT 1 FROM w) OR EXISTS (SELECT 1 FROM session WHERE
 func (t *tx) RevokeSessions(principalID, credential string) (ids []string, err error) {
 	err = t.each(`UPDATE session SET revoked_at = $1 WHERE tenant = $2 AND principal_id = $3 AND ($4 = '' OR credential = $4)
 AND revoked_at IS NULL AND expires_at > $1 RETURNING id`,
-		func(r *row) error { ids = append(ids, r.text()); return nil }, t.Now(), t.tenant, principalID, credential)
+		func(r *row) error { ids = append(ids, r.Text()); return nil }, t.Now(), t.tenant, principalID, credential)
 	t.wrote = t.wrote || len(ids) > 0
 	return ids, err
 }
@@ -105,7 +95,7 @@ func (t *readTx) FindSetupLink(hash [32]byte) (l *gatehouse.SetupLink, err error
 	defer t.useAllTenants()()
 	err = t.one(`SELECT hash, tenant, id, principal_id, created_at, expires_at, used_at FROM setup_link WHERE hash = $1`, func(r *row) error {
 		l = &gatehouse.SetupLink{
-			Hash: r.hash(), Tenant: r.text(), ID: r.text(), PrincipalID: r.text(), CreatedAt: r.time(), ExpiresAt: r.time(), UsedAt: r.timePtr(),
+			Hash: r.Hash(), Tenant: r.Text(), ID: r.Text(), PrincipalID: r.Text(), CreatedAt: r.Time(), ExpiresAt: r.Time(), UsedAt: r.TimePtr(),
 		}
 		return nil
 	}, hash[:])

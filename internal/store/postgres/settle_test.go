@@ -47,13 +47,22 @@ func written(t *testing.T, url string) (rows []string) {
 	return rows
 }
 
+// lockWith locks an action by LockAction, or as a decision opens it.
+func lockWith(tx gatehouse.Tx, opened bool, id string) (*gatehouse.Action, error) {
+	if !opened {
+		return tx.LockAction(id)
+	}
+	o, err := tx.OpenDecision(gatehouse.DecisionQuery{ActionID: id})
+	if err != nil {
+		return nil, err
+	}
+	return o.Action, nil
+}
+
 // settle decides an action that is likely to be open; between runs after the lock.
-func settle(s *Store, prefetch, answer bool, between func(tx *tx) error) error {
+func settle(s *Store, opened, answer bool, between func(tx *tx) error) error {
 	return s.Update(context.Background(), "default", func(x gatehouse.Tx) error {
-		if prefetch {
-			x.Prefetch(gatehouse.PrefetchPlan{ActionID: "act_000000000"})
-		}
-		a, err := x.LockAction("act_000000000")
+		a, err := lockWith(x, opened, "act_000000000")
 		if err != nil {
 			return err
 		}
@@ -102,15 +111,15 @@ func TestSettleStatement(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var stored [2][]string
-			for i, withPrefetch := range []bool{false, true} {
+			for i, opened := range []bool{false, true} {
 				s, url, road := open(t)
 				road.of(t, "decision", func() {
-					if err := settle(s, withPrefetch, answer, nil); err != nil {
+					if err := settle(s, opened, answer, nil); err != nil {
 						t.Error(err)
 					}
 				})
-				if one := slices.ContainsFunc(road.trips, func(sent []string) bool { return slices.ContainsFunc(sent, s.isSettle) }); one != withPrefetch {
-					t.Errorf("sent as one is %v, want %v", one, withPrefetch)
+				if one := slices.ContainsFunc(road.trips, func(sent []string) bool { return slices.ContainsFunc(sent, s.isSettle) }); one != opened {
+					t.Errorf("sent as one is %v, want %v", one, opened)
 				}
 				stored[i] = written(t, url)
 			}

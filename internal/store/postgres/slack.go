@@ -4,26 +4,13 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
-
-const clickColumns = `c.tenant, c.id, c.created_at, c.key, c.channel, c.place, c.ts, c.issuer, c.slack_user,
-c.action_id, c.digest, c.choice, c.reason, c.result, c.said, c.attempts, c.last_error, c.due_at, c.finished_at,
-c.generation, c.lease_owner`
-
-func scanClick(r *row) *gatehouse.SlackClick {
-	return &gatehouse.SlackClick{
-		Tenant: r.text(), ID: r.text(), CreatedAt: r.time(), Key: r.hash(), Channel: r.text(), Place: r.text(),
-		TS: r.text(), Issuer: r.text(), User: r.text(), ActionID: r.text(), Digest: r.text(),
-		Choice: gatehouse.DecisionKind(r.text()), Reason: r.text(), Result: r.text(), Said: r.text(),
-		Attempts: int(r.int()), LastError: r.text(), DueAt: r.timePtr(), FinishedAt: r.timePtr(),
-		Generation: int(r.int()), LeaseOwner: r.text(),
-	}
-}
 
 // FindSlackClick finds a click by id.
 func (t *readTx) FindSlackClick(id string) (c *gatehouse.SlackClick, err error) {
-	err = t.one(`SELECT `+clickColumns+` FROM slack_click c WHERE c.tenant = $1 AND c.id = $2`,
-		func(r *row) error { c = scanClick(r); return nil }, t.tenant, id)
+	err = t.one(`SELECT `+shared.ClickColumns+` FROM slack_click c WHERE c.tenant = $1 AND c.id = $2`,
+		func(r *row) error { c = shared.ScanClick(r); return nil }, t.tenant, id)
 	return c, err
 }
 
@@ -48,7 +35,7 @@ func (t *readTx) NextCardAt(channel string) (time.Time, error) {
 
 func (t *readTx) earliest(sql string, args ...any) (next time.Time, err error) {
 	err = t.each(sql, func(r *row) error {
-		if at := r.timePtr(); at != nil {
+		if at := r.TimePtr(); at != nil {
 			next = *at
 		}
 		return nil
@@ -73,7 +60,7 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $
 const claimClicks = `WITH due AS MATERIALIZED (SELECT tenant, id FROM slack_click WHERE due_at <= $3
   ORDER BY due_at LIMIT $4 FOR UPDATE SKIP LOCKED)
 UPDATE slack_click c SET attempts = c.attempts + 1, generation = c.generation + 1, lease_owner = $1, due_at = $2
-FROM due WHERE c.tenant = due.tenant AND c.id = due.id RETURNING ` + clickColumns
+FROM due WHERE c.tenant = due.tenant AND c.id = due.id RETURNING ` + shared.ClickColumns
 
 // ClaimSlackClicks claims due clicks of all tenants. No two claimers get the same one.
 func (t *tx) ClaimSlackClicks(
@@ -81,7 +68,7 @@ func (t *tx) ClaimSlackClicks(
 ) (list []*gatehouse.SlackClick, err error) {
 	defer t.useAllTenants()()
 	now := t.Now()
-	err = t.lockAndRead(nil, ask(claimClicks, func(r *row) error { list = append(list, scanClick(r)); return nil },
+	err = t.lockAndRead(nil, ask(claimClicks, func(r *row) error { list = append(list, shared.ScanClick(r)); return nil },
 		owner, now.Add(lease), now, int64(limit)))
 	t.wrote = t.wrote || len(list) > 0
 	return list, err
@@ -109,22 +96,11 @@ SELECT count(*) FROM d`, olderThan, limit)
 	return int(n), err
 }
 
-const cardColumns = `c.tenant, c.channel, c.action_id, c.ref, c.wanted, c.shown, c.due_at, c.attempts, c.generation,
-c.lease_owner, c.last_error, c.updated_at`
-
-func scanCard(r *row) *gatehouse.PostedCard {
-	return &gatehouse.PostedCard{
-		Tenant: r.text(), Channel: r.text(), ActionID: r.text(), Ref: r.text(), Wanted: r.int(), Shown: r.text(),
-		DueAt: r.timePtr(), Attempts: int(r.int()), Generation: int(r.int()), LeaseOwner: r.text(), LastError: r.text(),
-		UpdatedAt: r.time(),
-	}
-}
-
 // FindCard finds a card by channel and action.
 func (t *readTx) FindCard(channel, actionID string) (c *gatehouse.PostedCard, err error) {
-	err = t.one(`SELECT `+cardColumns+` FROM notification_card c
+	err = t.one(`SELECT `+shared.CardColumns+` FROM notification_card c
 WHERE c.tenant = $1 AND c.channel = $2 AND c.action_id = $3`,
-		func(r *row) error { c = scanCard(r); return nil }, t.tenant, channel, actionID)
+		func(r *row) error { c = shared.ScanCard(r); return nil }, t.tenant, channel, actionID)
 	return c, err
 }
 
@@ -154,10 +130,10 @@ WHERE channel = $3 AND due_at <= $4 ORDER BY due_at LIMIT $5 FOR UPDATE SKIP LOC
 UPDATE notification_card c SET attempts = c.attempts + 1, generation = c.generation + 1, lease_owner = $1,
 due_at = $2
 FROM due WHERE c.tenant = due.tenant AND c.channel = due.channel AND c.action_id = due.action_id
-RETURNING ` + cardColumns
+RETURNING ` + shared.CardColumns
 	claimCard = `UPDATE notification_card c SET attempts = c.attempts + 1, generation = c.generation + 1,
 lease_owner = $1, due_at = $2 WHERE c.tenant = $3 AND c.channel = $4 AND c.action_id = $5
-AND (c.lease_owner = '' OR c.due_at <= $6) RETURNING ` + cardColumns
+AND (c.lease_owner = '' OR c.due_at <= $6) RETURNING ` + shared.CardColumns
 )
 
 // ClaimCards claims due cards of all tenants. No two claimers get the same one.
@@ -166,7 +142,7 @@ func (t *tx) ClaimCards(
 ) (list []*gatehouse.PostedCard, err error) {
 	defer t.useAllTenants()()
 	now := t.Now()
-	err = t.lockAndRead(nil, ask(claimCards, func(r *row) error { list = append(list, scanCard(r)); return nil },
+	err = t.lockAndRead(nil, ask(claimCards, func(r *row) error { list = append(list, shared.ScanCard(r)); return nil },
 		owner, now.Add(lease), channel, now, int64(limit)))
 	t.wrote = t.wrote || len(list) > 0
 	return list, err
@@ -177,7 +153,7 @@ func (t *tx) ClaimCard(
 	channel, actionID, owner string, lease time.Duration,
 ) (c *gatehouse.PostedCard, err error) {
 	now := t.Now()
-	err = t.lockAndRead(nil, ask(claimCard, func(r *row) error { c = scanCard(r); return nil },
+	err = t.lockAndRead(nil, ask(claimCard, func(r *row) error { c = shared.ScanCard(r); return nil },
 		owner, now.Add(lease), t.tenant, channel, actionID, now))
 	if err == nil && c == nil {
 		err = gatehouse.ErrConflict

@@ -58,8 +58,13 @@ func lockRows(t *testing.T, s *Store, ids ...string) (free func()) {
 var errDecided = errors.New("somebody else has decided it")
 
 // decideOnce decides an action that is still open.
-func decideOnce(tx gatehouse.Tx, id string) error {
-	a, err := tx.LockAction("act_" + id)
+func decideOnce(tx gatehouse.Tx, id string) error { return decideWith(tx, false, id) }
+
+// decideOpened is decideOnce in a transaction that opens as a decision does.
+func decideOpened(tx gatehouse.Tx, id string) error { return decideWith(tx, true, id) }
+
+func decideWith(tx gatehouse.Tx, opened bool, id string) error {
+	a, err := lockWith(tx, opened, "act_"+id)
 	if err != nil {
 		return err
 	}
@@ -67,11 +72,6 @@ func decideOnce(tx gatehouse.Tx, id string) error {
 		return errDecided
 	}
 	return decide(tx, id)
-}
-
-func decidePrefetched(tx gatehouse.Tx, id string) error {
-	tx.Prefetch(gatehouse.PrefetchPlan{ActionID: "act_" + id})
-	return decideOnce(tx, id)
 }
 
 // decideLate reads something else first, so the Update has begun when its key becomes known.
@@ -90,12 +90,12 @@ func TestStuckRowStopsNobody(t *testing.T) {
 		rows, callers int
 		decide        func(gatehouse.Tx, string) error
 	}{
-		"one row, prefetched":       {1, 24, decidePrefetched},
-		"one row, not prefetched":   {1, 24, decideOnce},
-		"one row, locked late":      {1, 24, decideLate},
-		"many rows, prefetched":     {24, 1, decidePrefetched},
-		"many rows, not prefetched": {24, 1, decideOnce},
-		"many rows, locked late":    {24, 1, decideLate},
+		"one row, opened":        {1, 24, decideOpened},
+		"one row, not opened":    {1, 24, decideOnce},
+		"one row, locked late":   {1, 24, decideLate},
+		"many rows, opened":      {24, 1, decideOpened},
+		"many rows, not opened":  {24, 1, decideOnce},
+		"many rows, locked late": {24, 1, decideLate},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -139,7 +139,7 @@ func TestStuckRowStopsNobody(t *testing.T) {
 			ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 			defer cancel()
 			for i, id := range ids[test.rows:] {
-				if err := s.Update(ctx, gatehouse.DefaultTenant, func(tx gatehouse.Tx) error { return decidePrefetched(tx, id) }); err != nil {
+				if err := s.Update(ctx, gatehouse.DefaultTenant, func(tx gatehouse.Tx) error { return decideOpened(tx, id) }); err != nil {
 					t.Errorf("another action, %d: %v", i, err)
 					break
 				}
@@ -208,8 +208,7 @@ func behindStuck(t *testing.T, s *Store, id string, before, n int) (gone []conte
 		gone, ended = append(gone, cancel), append(ended, make(chan error, 1))
 		go func() {
 			ended[i] <- s.Update(ctx, "default", func(tx gatehouse.Tx) error {
-				tx.Prefetch(gatehouse.PrefetchPlan{ActionID: "act_" + id})
-				a, err := tx.LockAction("act_" + id)
+				a, err := lockWith(tx, true, "act_"+id)
 				if err != nil {
 					return err
 				}
@@ -333,7 +332,7 @@ func TestStuckBesides(t *testing.T) {
 	both, one := make(chan error, 1), make(chan error, 1)
 	go func() {
 		both <- s.Update(ctx, gatehouse.DefaultTenant, func(tx gatehouse.Tx) error {
-			if err := decidePrefetched(tx, ids[0]); err != nil {
+			if err := decideOpened(tx, ids[0]); err != nil {
 				return err
 			}
 			return decideOnce(tx, ids[1])
@@ -341,7 +340,7 @@ func TestStuckBesides(t *testing.T) {
 	}()
 	queued(t, s, ids[1], 0)
 	go func() {
-		one <- s.Update(ctx, gatehouse.DefaultTenant, func(tx gatehouse.Tx) error { return decidePrefetched(tx, ids[0]) })
+		one <- s.Update(ctx, gatehouse.DefaultTenant, func(tx gatehouse.Tx) error { return decideOpened(tx, ids[0]) })
 	}()
 	queued(t, s, ids[0], 1)
 	free()

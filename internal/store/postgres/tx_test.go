@@ -27,8 +27,9 @@ func TestClockAfterLocks(t *testing.T) {
 		}
 		go func() {
 			done <- beside.Update(ctx, "default", func(tx gatehouse.Tx) error {
-				if _, err := tx.FindIdempotency("p", "r", "k"); !errors.Is(err, gatehouse.ErrNotFound) {
-					t.Errorf("FindIdempotency: %v", err)
+				by := &gatehouse.Caller{Principal: &gatehouse.Principal{ID: "p"}, Idempotency: &gatehouse.IdempotencyRequest{Route: "r", Key: "k"}}
+				if known, err := tx.OpenCaller(by); err != nil || known.Answer != nil {
+					t.Errorf("OpenCaller: %+v, %v", known, err)
 				}
 				first()
 				_, err := tx.LockAction("act_" + id)

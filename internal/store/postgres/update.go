@@ -32,7 +32,7 @@ type tx struct {
 	releaseGroupSlot func()
 	mode             runMode
 	// ownWaiter is the storage for mode.waiter. soleKey is the storage for mode.keys when the
-	// transaction wants a single key that it did not foresee. deniedKey is the lock key that it
+	// transaction wants a single key that it did not open with. deniedKey is the lock key that it
 	// was refused.
 	ownWaiter lockWaiter
 	soleKey   [1]lockKey

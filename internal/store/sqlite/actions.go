@@ -45,21 +45,6 @@ WHERE o.tenant = ? AND o.id = ?`
 	findActions = `SELECT` + actionColumns + actionTables + `WHERE a.seq IN (SELECT value FROM json_each(?))`
 )
 
-// extra holds the rarely used fields of a proposal, stored as one JSON text.
-type extra struct {
-	Evaluations  []gatehouse.Evaluation   `json:"evaluations,omitempty"`
-	ArtifactDiff *gatehouse.ArtifactDiff  `json:"artifact_diff,omitempty"`
-	Callback     *shared.Callback         `json:"callback,omitempty"`
-	Ceilings     []gatehouse.CeilingClaim `json:"ceilings,omitempty"`
-	RiskName     string                   `json:"risk_name,omitempty"`
-	Title        string                   `json:"title,omitempty"`
-	Repeats      string                   `json:"repeats,omitempty"`
-	RebasedBy    string                   `json:"rebased_by,omitempty"`
-	EditedBy     string                   `json:"edited_by,omitempty"`
-	Edit         *gatehouse.Edit          `json:"edit,omitempty"`
-	Editors      []string                 `json:"editors,omitempty"`
-}
-
 // scanned is an action and its row number.
 type scanned struct {
 	seq    int64
@@ -68,42 +53,9 @@ type scanned struct {
 
 // scanAction reads a row of actionColumns.
 func (t *readTx) scanAction(r *stmt) (row scanned, err error) {
-	a := new(gatehouse.Action)
-	row = scanned{seq: r.int(), action: a}
-	a.Tenant, a.ID, a.Status = r.text(), r.text(), gatehouse.Status(r.text())
-	a.ActionType, a.RiskLevel, a.ProposerID = r.text(), gatehouse.RiskLevel(r.int()), r.text()
-	a.IdempotencyKey, a.ProposedAt = r.text(), r.time()
-	a.DecidedBy, a.DecidedVia, a.DecidedAt, a.FinishedAt = r.text(), gatehouse.Channel(r.text()), r.timePtr(), r.timePtr()
-	if r.null() {
-		r.column += 2
-	} else {
-		a.Failure = &gatehouse.Failure{Code: r.text(), Detail: r.text()}
-	}
-	a.Supersedes, a.Superseded, a.Reverses, a.ReversedBy = r.text(), r.text(), r.text(), r.text()
-	a.Revision, a.Connector, a.Operation = int(r.int()), r.text(), r.text()
-	a.Target.EntityType, a.Target.EntityRef = r.text(), r.text()
-	a.Target.EntityRefs, a.Target.Version = listAt[string](r, &err), r.text()
-	a.ClaimedRisk = gatehouse.RiskLevel(r.int())
-	if r.null() {
-		r.column += 2
-	} else {
-		a.Magnitude = &gatehouse.Magnitude{Amount: gatehouse.Decimal(r.text()), Currency: r.text()}
-	}
-	a.OnBehalfOf = r.text()
-	a.ExpiresIn, a.HoldFor = gatehouse.Span(r.int()), gatehouse.Duration(r.int())
-	a.Digest, a.Fingerprint, a.ContentHash = gatehouse.Digest(r.text()), r.text(), r.hash()
-	a.Policy.Outcome, a.Policy.Version = gatehouse.Outcome(r.text()), int(r.int())
-	a.Policy.Rules, a.Policy.Reasons = listAt[string](r, &err), listAt[string](r, &err)
-	a.ProposedBy, a.Rationale = r.text(), r.text()
-	a.ProposedChange, a.CurrentState, a.Context, a.Metadata = r.json(), r.json(), r.json(), r.json()
-	if x := jsonAt[extra](r, &err); x != nil {
-		a.Evaluations, a.ArtifactDiff, a.Callback, a.Ceilings = x.Evaluations, x.ArtifactDiff, x.Callback.Load(), x.Ceilings
-		a.RiskName, a.Title, a.Repeats, a.RebasedBy = x.RiskName, x.Title, x.Repeats, x.RebasedBy
-		a.EditedBy, a.Edit, a.Editors = x.EditedBy, x.Edit, x.Editors
-	}
-	if !r.null() {
-		a.Approval = scanApproval(r, a.ID, &err)
-		t.show(a)
+	row.seq = r.Int()
+	if row.action, err = shared.ScanAction(r); row.action.Approval != nil {
+		t.show(row.action)
 	}
 	return row, err
 }
@@ -168,7 +120,7 @@ func (t *readTx) ExpiredActions(limit int) ([]gatehouse.ActionRef, error) {
 	var refs []gatehouse.ActionRef
 	err := t.each(`SELECT tenant, id FROM action WHERE status = 'pending' AND expires_at <= ? ORDER BY expires_at LIMIT ?`,
 		func(r *stmt) error {
-			refs = append(refs, gatehouse.ActionRef{Tenant: r.text(), ID: r.text()})
+			refs = append(refs, gatehouse.ActionRef{Tenant: r.Text(), ID: r.Text()})
 			return nil
 		}, t.at, limit)
 	return refs, err
@@ -181,7 +133,7 @@ func (t *readTx) TimelyActions(limit int) ([]gatehouse.ActionRef, error) {
 	err := t.each(`SELECT a.tenant, a.id FROM approval o INDEXED BY approval_next JOIN action a ON a.seq = o.seq
 WHERE o.next_at IS NOT NULL AND o.status = 'requested' AND o.next_at <= ? ORDER BY o.next_at LIMIT ?`,
 		func(r *stmt) error {
-			refs = append(refs, gatehouse.ActionRef{Tenant: r.text(), ID: r.text()})
+			refs = append(refs, gatehouse.ActionRef{Tenant: r.Text(), ID: r.Text()})
 			return nil
 		}, t.at, limit)
 	return refs, err
@@ -197,7 +149,7 @@ AND (o.changed_at IS NULL OR o.changed_version <> ?6) ORDER BY a.id LIMIT ?7`
 // OpenOnTarget scans all pending actions of the tenant. A list of keys is
 // stored as text: each key is quoted, and quotes inside a key are escaped.
 func (t *readTx) OpenOnTarget(c gatehouse.TargetChange, limit int) (ids []string, err error) {
-	err = t.each(openOnTarget, func(r *stmt) error { ids = append(ids, r.text()); return nil },
+	err = t.each(openOnTarget, func(r *stmt) error { ids = append(ids, r.Text()); return nil },
 		t.tenant, t.at, c.Connector, c.EntityType, c.EntityRef, c.Version, limit,
 		string(shared.AppendQuoted(nil, c.EntityRef)),
 		shared.AboutEntity(&c), shared.AboutVersion(&c))
@@ -209,7 +161,7 @@ func (t *readTx) OpenReversal(actionID string) (id string, err error) {
 	err = t.each(`SELECT id FROM action WHERE tenant = ? AND reverses = ?
 AND status NOT IN ('rejected', 'denied', 'expired', 'canceled', 'superseded', 'failed')
 AND NOT (status = 'pending' AND expires_at <= ?) ORDER BY id DESC LIMIT 1`,
-		func(r *stmt) error { id = r.text(); return nil }, t.tenant, actionID, t.at)
+		func(r *stmt) error { id = r.Text(); return nil }, t.tenant, actionID, t.at)
 	return id, err
 }
 
@@ -236,9 +188,9 @@ func (t *tx) InsertAction(a *gatehouse.Action) error {
 	_, err := t.exec(`INSERT INTO action (tenant, id, status, action_type, risk, proposer_id, idempotency_key, proposed_at, expires_at,
 decided_by, decided_via, decided_at, finished_at, failure_code, failure_detail, supersedes, superseded_by, reverses, reversed_by)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		a.Tenant, a.ID, string(a.Status), a.ActionType, int(a.RiskLevel), a.ProposerID, orNull(a.IdempotencyKey), a.ProposedAt, expires,
+		a.Tenant, a.ID, string(a.Status), a.ActionType, int(a.RiskLevel), a.ProposerID, shared.OrNull(a.IdempotencyKey), a.ProposedAt, expires,
 		a.DecidedBy, string(a.DecidedVia), a.DecidedAt, a.FinishedAt, code, detail,
-		orNull(a.Supersedes), orNull(a.Superseded), orNull(a.Reverses), orNull(a.ReversedBy))
+		shared.OrNull(a.Supersedes), shared.OrNull(a.Superseded), shared.OrNull(a.Reverses), shared.OrNull(a.ReversedBy))
 	if err != nil {
 		return err
 	}
@@ -254,30 +206,23 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 }
 
 func (t *tx) insertProposal(seq int64, a *gatehouse.Action) error {
-	var rare string
-	if len(a.Evaluations) > 0 || a.ArtifactDiff != nil || a.Callback != nil || len(a.Ceilings) > 0 ||
-		a.RiskName != "" || a.Title != "" || a.Repeats != "" || a.RebasedBy != "" || len(a.Editors) > 0 {
-		var err error
-		if rare, err = encodeJSON(&extra{
-			a.Evaluations, a.ArtifactDiff, shared.StoreCallback(a.Callback), a.Ceilings, a.RiskName, a.Title, a.Repeats, a.RebasedBy,
-			a.EditedBy, a.Edit, a.Editors,
-		}); err != nil {
-			return err
-		}
+	rare, err := shared.EncodeExtra(a)
+	if err != nil {
+		return err
 	}
 	var amount, currency any
 	if a.Magnitude != nil {
 		amount, currency = string(a.Magnitude.Amount), a.Magnitude.Currency
 	}
-	_, err := t.exec(`INSERT INTO proposal (seq, tenant, revision, connector, operation, entity_type, entity_ref, entity_refs,
+	_, err = t.exec(`INSERT INTO proposal (seq, tenant, revision, connector, operation, entity_type, entity_ref, entity_refs,
 target_version, claimed_risk, amount, currency, on_behalf_of, expires_in, hold, digest, fingerprint, content_hash,
 policy_outcome, policy_version, policy_rules, policy_reasons, proposed_by, rationale,
 proposed_change, current_state, context, metadata, extra)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		seq, a.Tenant, a.Revision, a.Connector, a.Operation, a.Target.EntityType, a.Target.EntityRef, encodeList(a.Target.EntityRefs),
+		seq, a.Tenant, a.Revision, a.Connector, a.Operation, a.Target.EntityType, a.Target.EntityRef, shared.EncodeList(a.Target.EntityRefs),
 		a.Target.Version, int(a.ClaimedRisk), amount, currency, a.OnBehalfOf, int64(a.ExpiresIn), int64(a.HoldFor),
 		string(a.Digest), a.Fingerprint, a.ContentHash[:],
-		string(a.Policy.Outcome), a.Policy.Version, encodeList(a.Policy.Rules), encodeList(a.Policy.Reasons),
+		string(a.Policy.Outcome), a.Policy.Version, shared.EncodeList(a.Policy.Rules), shared.EncodeList(a.Policy.Reasons),
 		a.ProposedBy, a.Rationale, a.ProposedChange, a.CurrentState, a.Context, a.Metadata, rare)
 	return err
 }

@@ -8,32 +8,6 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-func scanApproval(r *stmt, actionID string, err *error) *gatehouse.Approval {
-	o := &gatehouse.Approval{
-		ActionID: actionID, ID: r.text(), Status: gatehouse.ApprovalStatus(r.text()), Required: int(r.int()),
-		Roles: listAt[gatehouse.Role](r, err), People: listAt[string](r, err), Excluded: listAt[string](r, err),
-		ExpiresAt: r.time(), CreatedAt: r.time(), Votes: []gatehouse.Vote{},
-	}
-	if r.null() {
-		r.column += 2
-	} else {
-		o.Confirm = &gatehouse.Confirm{Prompt: r.text(), Value: r.text()}
-	}
-	o.Groups = listAt[string](r, err)
-	if timing := jsonAt[gatehouse.Timing](r, err); timing != nil {
-		o.Timing = *timing
-	}
-	o.Told = int(r.int())
-	if at := r.timePtr(); at != nil {
-		o.TargetChanged = &gatehouse.TargetMark{At: *at, Version: r.text(), By: r.text()}
-	} else {
-		r.column += 2
-	}
-	o.About = jsonAt[gatehouse.About](r, err)
-	o.ExpiresAt = o.ExpiresAt.Add(-o.ExtendBy.D())
-	return o
-}
-
 func (t *tx) insertApproval(seq int64, a *gatehouse.Action) error {
 	o := a.Approval
 	if !gatehouse.ApprovalStatus("").CanMove(o.Status) {
@@ -50,8 +24,8 @@ func (t *tx) insertApproval(seq int64, a *gatehouse.Action) error {
 	_, err = t.exec(`INSERT INTO approval (seq, tenant, id, status, required, roles, people, excluded, expires_at, created_at,
 confirm_prompt, confirm_value, groups, timing, told, next_at, about)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		seq, a.Tenant, o.ID, string(o.Status), o.Required, encodeList(o.Roles), encodeList(o.People), encodeList(o.Excluded),
-		o.End(), o.CreatedAt, prompt, value, encodeList(o.Groups), timing, o.Told, o.NextMoment(o.Told),
+		seq, a.Tenant, o.ID, string(o.Status), o.Required, shared.EncodeList(o.Roles), shared.EncodeList(o.People), shared.EncodeList(o.Excluded),
+		o.End(), o.CreatedAt, prompt, value, shared.EncodeList(o.Groups), timing, o.Told, o.NextMoment(o.Told),
 		shared.EncodeAbout(o.About))
 	if err != nil {
 		return err
@@ -67,21 +41,12 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 const voteColumns = `v.seq, v.person, v.principal_id, v.name, v.decision, v.notes, v.via, v.digest, v.at,
 	v.for_id, v.for_name, v.grant_id`
 
-func scanVote(r *stmt) (seq int64, v gatehouse.Vote) {
-	seq = r.int()
-	v = gatehouse.Vote{
-		Person: r.text(), PrincipalID: r.text(), Name: r.text(), Decision: gatehouse.DecisionKind(r.text()),
-		Notes: r.text(), Via: gatehouse.Channel(r.text()), Digest: gatehouse.Digest(r.text()), At: r.time(),
-		For: r.text(), ForName: r.text(), Grant: r.text(),
-	}
-	return seq, v
-}
-
 // votes returns the votes of one approval, the oldest first.
 func (t *readTx) votes(seq int64) ([]gatehouse.Vote, error) {
 	votes := []gatehouse.Vote{}
 	err := t.each(`SELECT `+voteColumns+` FROM vote v WHERE v.seq = ?`, func(r *stmt) error {
-		_, v := scanVote(r)
+		r.Skip(1)
+		v := shared.ScanVote(r)
 		votes = append(votes, v)
 		return nil
 	}, seq)

@@ -39,17 +39,10 @@ UNION ALL SELECT id FROM action WHERE tenant = ?1 AND reverses = ?2 AND reverses
 UNION ALL SELECT id FROM action WHERE tenant = ?1 AND reversed_by = ?2 AND reversed_by IS NOT NULL`
 )
 
-func scanEnding(r *stmt) *shared.Ending {
-	return &shared.Ending{
-		Seq: r.int(), Tenant: r.text(), ID: r.text(), Status: gatehouse.Status(r.text()), ProposedAt: r.time(), EndedAt: r.time(),
-		Pinned: r.bool(), Related: r.bool(), Size: r.int(),
-	}
-}
-
 func (t *readTx) endings() shared.Endings {
 	reach := t.at.Add(-gatehouse.MaxCeilingWindow)
 	list := func(sql string, args ...any) (rows []*shared.Ending, err error) {
-		err = t.each(sql, func(r *stmt) error { rows = append(rows, scanEnding(r)); return nil }, args...)
+		err = t.each(sql, func(r *stmt) error { rows = append(rows, shared.ScanEnding(r)); return nil }, args...)
 		return rows, err
 	}
 	return shared.Endings{
@@ -64,7 +57,7 @@ func (t *readTx) endings() shared.Endings {
 			return rows[0], nil
 		},
 		Kin: func(tenant, id string) (ids []string, err error) {
-			err = t.each(findKin, func(r *stmt) error { ids = append(ids, r.text()); return nil }, tenant, id)
+			err = t.each(findKin, func(r *stmt) error { ids = append(ids, r.Text()); return nil }, tenant, id)
 			return ids, err
 		},
 	}
@@ -75,30 +68,16 @@ func (t *readTx) PlanArchive(after int64, before time.Time, limit int) (*gatehou
 	return t.endings().Plan(after, before, limit)
 }
 
-const archiveColumns = `tenant, id, approval_id, push_id, idempotency_key, status, action_type, risk, proposer_id, proposed_at, ended_at,
-archived_at, batch, sha256, document`
-
 const (
-	archivedByID = `SELECT ` + archiveColumns + ` FROM action_archive WHERE tenant = ?1 AND id = ?2
-UNION ALL SELECT ` + archiveColumns + ` FROM action_archive WHERE tenant = ?1 AND approval_id = ?2
-UNION ALL SELECT ` + archiveColumns + ` FROM action_archive WHERE tenant = ?1 AND push_id = ?2 LIMIT 1`
-	archivedByKey = `SELECT ` + archiveColumns + ` FROM action_archive WHERE tenant = ? AND idempotency_key = ?`
+	archivedByID = `SELECT ` + shared.ArchiveColumns + ` FROM action_archive WHERE tenant = ?1 AND id = ?2
+UNION ALL SELECT ` + shared.ArchiveColumns + ` FROM action_archive WHERE tenant = ?1 AND approval_id = ?2
+UNION ALL SELECT ` + shared.ArchiveColumns + ` FROM action_archive WHERE tenant = ?1 AND push_id = ?2 LIMIT 1`
+	archivedByKey = `SELECT ` + shared.ArchiveColumns + ` FROM action_archive WHERE tenant = ? AND idempotency_key = ?`
 )
-
-func scanArchived(r *stmt) (*gatehouse.Archived, error) {
-	a := &gatehouse.Archived{
-		Tenant: r.text(), ID: r.text(), ApprovalID: r.text(), PushID: r.text(), IdempotencyKey: r.text(), Status: gatehouse.Status(r.text()),
-		ActionType: r.text(), RiskLevel: gatehouse.RiskLevel(r.int()), ProposerID: r.text(), ProposedAt: r.time(), EndedAt: r.time(),
-		ArchivedAt: r.time(), Batch: r.text(), SHA256: r.hash(),
-	}
-	var err error
-	a.Document, err = shared.Unpack(r.raw())
-	return a, err
-}
 
 // FindArchived finds an action by any of its ids.
 func (t *readTx) FindArchived(id string) (a *gatehouse.Archived, err error) {
-	err = t.one(archivedByID, func(r *stmt) (err error) { a, err = scanArchived(r); return err }, t.tenant, id)
+	err = t.one(archivedByID, func(r *stmt) (err error) { a, err = shared.ScanArchived(r); return err }, t.tenant, id)
 	return a, err
 }
 
@@ -109,7 +88,7 @@ func (t *readTx) orArchived(sql, tenant, key string, row scanned, err error) (sc
 		return row, err
 	}
 	var a *gatehouse.Archived
-	if err := t.one(sql, func(r *stmt) (err error) { a, err = scanArchived(r); return err }, tenant, key); err != nil {
+	if err := t.one(sql, func(r *stmt) (err error) { a, err = shared.ScanArchived(r); return err }, tenant, key); err != nil {
 		return scanned{}, err
 	}
 	record, err := a.Record()
@@ -153,7 +132,7 @@ func (t *readTx) keyIsFree(a *gatehouse.Action) error {
 func (t *readTx) listArchived(tenant string, f gatehouse.ActionFilter) (page gatehouse.Page[*gatehouse.Action], err error) {
 	page.Items = []*gatehouse.Action{}
 	bound := shared.ArchiveBound(tenant, f)
-	c, err := parseCursor(f.Cursor, shared.KindArchive, bound...)
+	c, err := shared.ParseCursor(f.Cursor, shared.KindArchive, bound...)
 	if err != nil {
 		return page, err
 	}
@@ -180,14 +159,14 @@ func (t *readTx) listArchived(tenant string, f gatehouse.ActionFilter) (page gat
 	if c.ID != "" {
 		where.add("id < ?", c.ID)
 	}
-	limit := pageLimit(f.Limit)
+	limit := shared.PageLimit(f.Limit)
 	size := int64(0)
-	err = t.each(`SELECT `+archiveColumns+` FROM action_archive WHERE `+where.sql()+` ORDER BY id DESC LIMIT ?`, func(r *stmt) error {
+	err = t.each(`SELECT `+shared.ArchiveColumns+` FROM action_archive WHERE `+where.sql()+` ORDER BY id DESC LIMIT ?`, func(r *stmt) error {
 		if len(page.Items) == limit || size > shared.MaxPageBytes {
-			page.NextCursor = cursorAt{Kind: shared.KindArchive, Filter: filterHash(bound), ID: page.Items[len(page.Items)-1].ID}.encode()
+			page.NextCursor = shared.Cursor{Kind: shared.KindArchive, Filter: shared.FilterHash(bound), ID: page.Items[len(page.Items)-1].ID}.Encode()
 			return errEnough
 		}
-		a, err := scanArchived(r)
+		a, err := shared.ScanArchived(r)
 		if err != nil {
 			return err
 		}
@@ -240,7 +219,7 @@ func (t *tx) record(tenant, id string) (*gatehouse.Record, error) {
 		return nil, err
 	}
 	r := &gatehouse.Record{Action: row.action}
-	err = t.each(`SELECT `+pushColumns+` FROM push WHERE action_seq = ?`, func(s *stmt) error { r.Push = scanPush(s); return nil }, row.seq)
+	err = t.each(`SELECT `+pushColumns+` FROM push WHERE action_seq = ?`, func(s *stmt) error { r.Push = shared.ScanPush(s); return nil }, row.seq)
 	if err != nil {
 		return nil, err
 	}
@@ -248,14 +227,15 @@ func (t *tx) record(tenant, id string) (*gatehouse.Record, error) {
 		return nil, err
 	}
 	err = t.each(`SELECT `+mirrorColumns+` FROM mirror WHERE action_seq = ?`, func(s *stmt) (err error) {
-		_, r.Mirror, err = scanMirror(s)
+		s.Skip(1)
+		r.Mirror = shared.ScanMirror(s, &err)
 		return err
 	}, row.seq)
 	if err != nil {
 		return nil, err
 	}
 	err = t.each(`SELECT ceiling, scope, amount, reserved_at, released_at FROM ceiling_claim WHERE action_seq = ? ORDER BY ceiling, scope`, func(s *stmt) error {
-		r.Claims = append(r.Claims, gatehouse.StoredClaim{Ceiling: s.text(), Scope: s.text(), Amount: s.int(), ReservedAt: s.time(), ReleasedAt: s.timePtr()})
+		r.Claims = append(r.Claims, gatehouse.StoredClaim{Ceiling: s.Text(), Scope: s.Text(), Amount: s.Int(), ReservedAt: s.Time(), ReleasedAt: s.TimePtr()})
 		return nil
 	}, row.seq)
 	return r, err
@@ -263,17 +243,6 @@ func (t *tx) record(tenant, id string) (*gatehouse.Record, error) {
 
 const mirrorColumns = `seq, tenant, action_id, action_type, connector, operation, target, before_state, after_state, digest, external_id,
 receipt_id, applied_at`
-
-func scanMirror(r *stmt) (seq int64, m *gatehouse.AppliedMirror, err error) {
-	seq = r.int()
-	m = &gatehouse.AppliedMirror{Tenant: r.text(), ActionID: r.text(), ActionType: r.text(), Connector: r.text(), Operation: r.text()}
-	if target := jsonAt[gatehouse.Target](r, &err); target != nil {
-		m.Target = *target
-	}
-	m.Before, m.After, m.Digest = r.json(), r.json(), gatehouse.Digest(r.text())
-	m.ExternalID, m.ReceiptID, m.AppliedAt = r.text(), r.text(), r.time()
-	return seq, m, err
-}
 
 // moveOut deletes an action from the tables, child rows first.
 var moveOut = [...]string{
@@ -302,8 +271,8 @@ func (t *tx) PutArchived(list []*gatehouse.Archived) error {
 		if err != nil {
 			return err
 		}
-		_, err = t.exec(`INSERT INTO action_archive (`+archiveColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			a.Tenant, a.ID, orNull(a.ApprovalID), orNull(a.PushID), orNull(a.IdempotencyKey), string(a.Status), a.ActionType, int(a.RiskLevel),
+		_, err = t.exec(`INSERT INTO action_archive (`+shared.ArchiveColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			a.Tenant, a.ID, shared.OrNull(a.ApprovalID), shared.OrNull(a.PushID), shared.OrNull(a.IdempotencyKey), string(a.Status), a.ActionType, int(a.RiskLevel),
 			a.ProposerID, a.ProposedAt, a.EndedAt, a.ArchivedAt, a.Batch, a.SHA256[:], packed)
 		if err != nil {
 			return err

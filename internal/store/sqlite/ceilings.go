@@ -43,7 +43,7 @@ func (t *readTx) ListCeilingUse(
 WHERE tenant = ? AND ceiling = ? AND (? = '' OR scope = ?) AND counted_at > ?
 GROUP BY scope ORDER BY sum(amount) DESC, scope LIMIT ?`,
 		func(r *stmt) error {
-			list = append(list, gatehouse.CeilingUse{Scope: r.text(), Used: gatehouse.DecimalFromMicros(r.int())})
+			list = append(list, gatehouse.CeilingUse{Scope: r.Text(), Used: gatehouse.DecimalFromMicros(r.Int())})
 			return nil
 		}, t.tenant, ceiling, scope, scope, since, limit)
 	return list, err
@@ -64,7 +64,7 @@ func (t *readTx) CeilingUses(spans []gatehouse.CeilingSpan) ([]gatehouse.Decimal
   WHERE tenant = ? AND ceiling = u.value ->> 0 AND scope = u.value ->> 1 AND counted_at > u.value ->> 2), 0)
 FROM json_each(?) u ORDER BY u.key`,
 		func(r *stmt) error {
-			used = append(used, gatehouse.DecimalFromMicros(r.int()))
+			used = append(used, gatehouse.DecimalFromMicros(r.Int()))
 			return nil
 		}, t.tenant, string(list))
 	return used, err

@@ -87,8 +87,8 @@ func (k *checkpointer) committed(c *conn) {
 // checkpoint runs a checkpoint and returns the number of pages in the log.
 func (c *conn) checkpoint(sql string) (pages int64, err error) {
 	_, err = c.first(sql, func(r *stmt) error {
-		_ = r.int() // whether the checkpoint was blocked
-		pages = r.int()
+		_ = r.Int() // whether the checkpoint was blocked
+		pages = r.Int()
 		return nil
 	})
 	return pages, err

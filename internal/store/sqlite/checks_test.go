@@ -19,11 +19,7 @@ func walked(t *testing.T, s *Store) {
 		if err := tx.InsertAction(pendingAction("1", tx.Now())); err != nil {
 			return err
 		}
-		a, err := tx.FindAction("act_1")
-		if err != nil {
-			return err
-		}
-		if _, err := tx.RelockAction(a); err != nil {
+		if _, err := tx.LockAction("act_1"); err != nil {
 			return err
 		}
 		return decide(tx, "1")
@@ -94,8 +90,8 @@ func TestHotWritesMakeNoTables(t *testing.T) {
 			table, _, _ := strings.Cut(rest, " ")
 			seen[verb+" "+table] = true
 			err := c.each(`EXPLAIN `+sql, func(r *stmt) error {
-				_ = r.int() // the address
-				if op := r.text(); op == "OpenEphemeral" {
+				_ = r.Int() // the address
+				if op := r.Text(); op == "OpenEphemeral" {
 					t.Errorf("%s\nmakes a table", sql)
 				}
 				return nil
@@ -153,7 +149,7 @@ func TestChecksHold(t *testing.T) {
 		var columns []string
 		err := s.View(t.Context(), gatehouse.DefaultTenant, func(tx gatehouse.ReadTx) error {
 			return tx.(*readTx).each(`SELECT name FROM pragma_table_info(?) WHERE name <> 'seq'`, func(r *stmt) error {
-				columns = append(columns, r.text())
+				columns = append(columns, r.Text())
 				return nil
 			}, table)
 		})

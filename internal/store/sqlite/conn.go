@@ -254,7 +254,7 @@ func (c *conn) first(sql string, row func(*stmt) error, args ...any) (bool, erro
 
 // number reads one integer; 0 when there is no row.
 func (c *conn) number(sql string, args ...any) (n int64, err error) {
-	_, err = c.first(sql, func(r *stmt) error { n = r.int(); return nil }, args...)
+	_, err = c.first(sql, func(r *stmt) error { n = r.Int(); return nil }, args...)
 	return n, err
 }
 

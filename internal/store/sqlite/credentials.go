@@ -4,27 +4,20 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
-
-const identityColumns = `tenant, issuer, subject, principal_id, created_at`
-
-func scanIdentity(r *stmt) *gatehouse.ExternalIdentity {
-	return &gatehouse.ExternalIdentity{
-		Tenant: r.text(), Issuer: r.text(), Subject: r.text(), PrincipalID: r.text(), CreatedAt: r.time(),
-	}
-}
 
 // FindIdentity finds by issuer and subject.
 func (t *readTx) FindIdentity(issuer, subject string) (i *gatehouse.ExternalIdentity, err error) {
-	err = t.one(`SELECT `+identityColumns+` FROM external_identity WHERE tenant = ? AND issuer = ? AND subject = ?`,
-		func(r *stmt) error { i = scanIdentity(r); return nil }, t.tenant, issuer, subject)
+	err = t.one(`SELECT `+shared.IdentityColumns+` FROM external_identity WHERE tenant = ? AND issuer = ? AND subject = ?`,
+		func(r *stmt) error { i = shared.ScanIdentity(r); return nil }, t.tenant, issuer, subject)
 	return i, err
 }
 
 // ListIdentities lists the linked identities of a principal.
 func (t *readTx) ListIdentities(principalID string) (list []*gatehouse.ExternalIdentity, err error) {
-	err = t.each(`SELECT `+identityColumns+` FROM external_identity WHERE tenant = ? AND principal_id = ? ORDER BY issuer, subject`,
-		func(r *stmt) error { list = append(list, scanIdentity(r)); return nil }, t.tenant, principalID)
+	err = t.each(`SELECT `+shared.IdentityColumns+` FROM external_identity WHERE tenant = ? AND principal_id = ? ORDER BY issuer, subject`,
+		func(r *stmt) error { list = append(list, shared.ScanIdentity(r)); return nil }, t.tenant, principalID)
 	return list, err
 }
 
@@ -44,33 +37,24 @@ func (t *tx) DeleteIdentity(issuer, subject string) error {
 		t.tenant, issuer, subject)
 }
 
-const passkeyColumns = `tenant, id, principal_id, name, credential_id, credential, sign_count, created_at, last_used_at`
-
-func scanPasskey(r *stmt) *gatehouse.Passkey {
-	return &gatehouse.Passkey{
-		Tenant: r.text(), ID: r.text(), PrincipalID: r.text(), Name: r.text(), CredentialID: r.blob(), Credential: r.blob(),
-		SignCount: uint32(r.int()), CreatedAt: r.time(), LastUsedAt: r.timePtr(),
-	}
-}
-
 // FindPasskey finds by id.
 func (t *readTx) FindPasskey(id string) (p *gatehouse.Passkey, err error) {
-	err = t.one(`SELECT `+passkeyColumns+` FROM passkey WHERE tenant = ? AND id = ?`,
-		func(r *stmt) error { p = scanPasskey(r); return nil }, t.tenant, id)
+	err = t.one(`SELECT `+shared.PasskeyColumns+` FROM passkey WHERE tenant = ? AND id = ?`,
+		func(r *stmt) error { p = shared.ScanPasskey(r); return nil }, t.tenant, id)
 	return p, err
 }
 
 // FindPasskeyByCredential finds by the authenticator's id.
 func (t *readTx) FindPasskeyByCredential(credentialID []byte) (p *gatehouse.Passkey, err error) {
-	err = t.one(`SELECT `+passkeyColumns+` FROM passkey WHERE credential_id = ?`,
-		func(r *stmt) error { p = scanPasskey(r); return nil }, credentialID)
+	err = t.one(`SELECT `+shared.PasskeyColumns+` FROM passkey WHERE credential_id = ?`,
+		func(r *stmt) error { p = shared.ScanPasskey(r); return nil }, credentialID)
 	return p, err
 }
 
 // ListPasskeys lists a principal's passkeys, oldest first.
 func (t *readTx) ListPasskeys(principalID string) (list []*gatehouse.Passkey, err error) {
-	err = t.each(`SELECT `+passkeyColumns+` FROM passkey WHERE tenant = ? AND principal_id = ? ORDER BY id`,
-		func(r *stmt) error { list = append(list, scanPasskey(r)); return nil }, t.tenant, principalID)
+	err = t.each(`SELECT `+shared.PasskeyColumns+` FROM passkey WHERE tenant = ? AND principal_id = ? ORDER BY id`,
+		func(r *stmt) error { list = append(list, shared.ScanPasskey(r)); return nil }, t.tenant, principalID)
 	return list, err
 }
 
@@ -111,7 +95,7 @@ func (t *tx) InsertCeremony(c *gatehouse.Ceremony) error {
 func (t *tx) TakeCeremony(hash [32]byte) (c *gatehouse.Ceremony, err error) {
 	err = t.each(`DELETE FROM ceremony WHERE hash = ? AND expires_at > ? RETURNING hash, tenant, session_id, data, expires_at`,
 		func(r *stmt) error {
-			c = &gatehouse.Ceremony{Hash: r.hash(), Tenant: r.text(), SessionID: r.text(), Data: r.blob(), ExpiresAt: r.time()}
+			c = &gatehouse.Ceremony{Hash: r.Hash(), Tenant: r.Text(), SessionID: r.Text(), Data: r.Blob(), ExpiresAt: r.Time()}
 			return nil
 		}, hash[:], t.at)
 	if err == nil && c == nil {
@@ -130,8 +114,8 @@ func (t *readTx) FindStepUp(
 WHERE tenant = ? AND session_id = ? AND action_id = ? AND digest = ? AND used_at IS NULL AND at > ? ORDER BY id DESC LIMIT 1`,
 		func(r *stmt) error {
 			u = &gatehouse.StepUp{
-				Tenant: r.text(), ID: r.text(), SessionID: r.text(), ActionID: r.text(), Digest: gatehouse.Digest(r.text()),
-				Method: gatehouse.StepUpMethod(r.text()), At: r.time(), UsedAt: r.timePtr(),
+				Tenant: r.Text(), ID: r.Text(), SessionID: r.Text(), ActionID: r.Text(), Digest: gatehouse.Digest(r.Text()),
+				Method: gatehouse.StepUpMethod(r.Text()), At: r.Time(), UsedAt: r.TimePtr(),
 			}
 			return nil
 		}, t.tenant, sessionID, actionID, string(digest), since)

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
 // FuzzCursor feeds hostile cursors to a list: each is either refused as invalid
@@ -11,18 +12,18 @@ import (
 func FuzzCursor(f *testing.F) {
 	f.Add("")
 	f.Add("bnVsbA")
-	f.Add(cursorAt{Kind: kindUrgency, Filter: filterHash([]string{"default"}), ID: "act_1", AsOf: 1, Bucket: 3, Risk: 5}.encode())
-	f.Add(cursorAt{Kind: kindNewest, Filter: filterHash([]string{"default"}), ID: "act_1"}.encode())
+	f.Add(shared.Cursor{Kind: shared.KindUrgency, Filter: shared.FilterHash([]string{"default"}), ID: "act_1", AsOf: 1, Bucket: 3, Risk: 5}.Encode())
+	f.Add(shared.Cursor{Kind: shared.KindNewest, Filter: shared.FilterHash([]string{"default"}), ID: "act_1"}.Encode())
 	f.Fuzz(func(t *testing.T, s string) {
-		c, err := parseCursor(s, kindUrgency, "default")
+		c, err := shared.ParseCursor(s, shared.KindUrgency, "default")
 		if err != nil {
 			if gatehouse.CodeOf(err) != gatehouse.CodeInvalid {
 				t.Fatalf("error %v", err)
 			}
 			return
 		}
-		if s != "" && c.encode() != s {
-			t.Fatalf("%q is accepted and means %q", s, c.encode())
+		if s != "" && c.Encode() != s {
+			t.Fatalf("%q is accepted and means %q", s, c.Encode())
 		}
 	})
 }

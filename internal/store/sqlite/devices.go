@@ -1,37 +1,30 @@
 package sqlite
 
-import "github.com/gatehouse-dev/gatehouse"
+import (
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
+)
 
 const selectDevice = `SELECT tenant, id, principal_id, endpoint, p256dh, auth, label, created_at, last_sent_at,
 last_message, last_error FROM device WHERE tenant = ?1 AND `
 
-func scanDevice(r *stmt) *gatehouse.Device {
-	d := &gatehouse.Device{
-		Tenant: r.text(), ID: r.text(), PrincipalID: r.text(),
-		Subscription: gatehouse.Subscription{Endpoint: r.text(), P256DH: r.blob(), Auth: r.blob()},
-		Label:        r.text(), CreatedAt: r.time(), LastSentAt: r.timePtr(), LastMessage: r.text(), LastError: r.text(),
-	}
-	d.Service = d.PushService()
-	return d
-}
-
 // FindDevice finds by id.
 func (t *readTx) FindDevice(id string) (d *gatehouse.Device, err error) {
-	err = t.one(selectDevice+`id = ?2`, func(r *stmt) error { d = scanDevice(r); return nil }, t.tenant, id)
+	err = t.one(selectDevice+`id = ?2`, func(r *stmt) error { d = shared.ScanDevice(r); return nil }, t.tenant, id)
 	return d, err
 }
 
 // ListDevices lists newest first.
 func (t *readTx) ListDevices(principal string) (list []*gatehouse.Device, err error) {
 	err = t.each(selectDevice+`principal_id = ?2 ORDER BY created_at DESC, id DESC`,
-		func(r *stmt) error { list = append(list, scanDevice(r)); return nil }, t.tenant, principal)
+		func(r *stmt) error { list = append(list, shared.ScanDevice(r)); return nil }, t.tenant, principal)
 	return list, err
 }
 
 // DeviceOwners lists the principals with a device.
 func (t *readTx) DeviceOwners() (list []string, err error) {
 	err = t.each(`SELECT DISTINCT principal_id FROM device WHERE tenant = ?1 ORDER BY principal_id`,
-		func(r *stmt) error { list = append(list, r.text()); return nil }, t.tenant)
+		func(r *stmt) error { list = append(list, r.Text()); return nil }, t.tenant)
 	return list, err
 }
 

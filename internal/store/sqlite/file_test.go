@@ -58,7 +58,7 @@ func TestMigrate(t *testing.T) {
 			t.Fatal(err)
 		}
 		var now []string
-		err = s.writer.c.each(`SELECT sql FROM sqlite_schema ORDER BY name`, func(r *stmt) error { now = append(now, r.text()); return nil })
+		err = s.writer.c.each(`SELECT sql FROM sqlite_schema ORDER BY name`, func(r *stmt) error { now = append(now, r.Text()); return nil })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -194,7 +194,7 @@ func TestViewInterrupted(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		err := s.View(ctx, gatehouse.DefaultTenant, func(x gatehouse.ReadTx) error {
 			return x.(*readTx).each(`WITH RECURSIVE c (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT n FROM c`, func(r *stmt) error {
-				if r.int() == 10 {
+				if r.Int() == 10 {
 					cancel()
 				}
 				return nil

@@ -12,41 +12,22 @@ g.created_at, g.expires_at, g.ended_at, g.ended_by, g.end_reason
 FROM action_grant g LEFT JOIN principal p ON p.tenant = g.tenant AND p.id = g.grantor_id
 LEFT JOIN principal a ON a.tenant = g.tenant AND a.id = g.agent_id WHERE g.tenant = ?1`
 
-func scanGrant(r *stmt) (g *gatehouse.Grant, err error) {
-	g = &gatehouse.Grant{
-		Tenant: r.text(), ID: r.text(), Grantor: r.text(), GrantorName: r.text(), Agent: r.text(), AgentName: r.text(),
-		Connector: r.text(), Fingerprint: r.text(), Operation: r.text(), When: r.text(),
-		Level: gatehouse.RiskLevel(r.int()),
-	}
-	g.Count = int(r.int())
-	if g.Amounts, err = shared.DecodeAmounts(r.text()); err != nil {
-		return nil, err
-	}
-	g.Used = int(r.int())
-	if g.UsedAmounts, err = shared.DecodeAmounts(r.text()); err != nil {
-		return nil, err
-	}
-	g.CreatedAt, g.ExpiresAt, g.EndedAt = r.time(), r.time(), r.timePtr()
-	g.EndedBy, g.EndReason = r.text(), gatehouse.GrantEnd(r.text())
-	return g, nil
-}
-
 // ListGrants lists newest first.
 func (t *readTx) ListGrants(f gatehouse.GrantFilter) (list []*gatehouse.Grant, err error) {
 	err = t.each(selectGrant+` AND (?2 = '' OR g.agent_id = ?2) AND (?3 = '' OR g.grantor_id = ?3)
   AND (?4 = '' OR g.connector = ?4) AND (?5 = '' OR g.operation = ?5)
   AND (?6 = 0 OR g.ended_at IS NULL AND g.expires_at > ?7) ORDER BY g.created_at DESC, g.id DESC LIMIT ?8`,
 		func(r *stmt) error {
-			g, err := scanGrant(r)
+			g, err := shared.ScanGrant(r)
 			list = append(list, g)
 			return err
-		}, t.tenant, f.Agent, f.Grantor, f.Connector, f.Operation, openFlag(f.Open), t.Now(), f.Limit)
+		}, t.tenant, f.Agent, f.Grantor, f.Connector, f.Operation, shared.OpenFlag(f.Open), t.Now(), f.Limit)
 	return list, err
 }
 
 // FindGrant finds by id.
 func (t *readTx) FindGrant(id string) (g *gatehouse.Grant, err error) {
-	err = t.one(selectGrant+` AND g.id = ?2`, func(r *stmt) error { g, err = scanGrant(r); return err }, t.tenant, id)
+	err = t.one(selectGrant+` AND g.id = ?2`, func(r *stmt) error { g, err = shared.ScanGrant(r); return err }, t.tenant, id)
 	return g, err
 }
 

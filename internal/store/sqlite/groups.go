@@ -7,19 +7,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-func membershipsAt(r *stmt, err *error) []gatehouse.Membership {
-	list, e := shared.DecodeMemberships(r.text())
-	if e != nil && *err == nil {
-		*err = e
-	}
-	return list
-}
-
 // ListPeople lists the tenant's persons by id.
 func (t *readTx) ListPeople() (list []*gatehouse.Principal, err error) {
 	list = []*gatehouse.Principal{}
-	err = t.each(`SELECT `+principalColumns+` FROM principal p WHERE p.tenant = ? AND p.kind = 'person' ORDER BY p.id`, func(r *stmt) error {
-		p, err := scanPrincipal(r)
+	err = t.each(`SELECT `+shared.PrincipalColumns+` FROM principal p WHERE p.tenant = ? AND p.kind = 'person' ORDER BY p.id`, func(r *stmt) error {
+		p, err := shared.ScanPrincipal(r)
 		list = append(list, p)
 		return err
 	}, t.tenant)
@@ -29,42 +21,31 @@ func (t *readTx) ListPeople() (list []*gatehouse.Principal, err error) {
 // The condition before the arguments is the one of the index
 // principal_approver. Names and ids contain no quotes, so they can be searched
 // for in the stored lists as they are.
-var firstAnswerers = `SELECT ` + principalColumns + ` FROM principal p
+var firstAnswerers = `SELECT ` + shared.PrincipalColumns + ` FROM principal p
 WHERE p.tenant = ?1 AND p.kind = 'person' AND NOT p.disabled AND (instr(p.roles, '"approver"') > 0 OR instr(p.roles, '"admin"') > 0)
   AND (?2 || ?3 || ?4 = '' OR instr(?3, '"' || p.id || '"') > 0 OR instr(?3, '"' || p.name || '"') > 0
     OR EXISTS (SELECT 1 FROM json_each(iif(p.roles = '', '[]', p.roles)) r WHERE instr(?2, '"' || r.value || '"') > 0)
     OR EXISTS (SELECT 1 FROM json_each(iif(p.groups = '', '[]', p.groups)) m WHERE instr(?4, '"' || (m.value ->> 'group') || '"') > 0))
 ORDER BY p.id LIMIT ` + strconv.Itoa(gatehouse.MaxFirstAnswerers)
 
-// FirstAnswerers lists the first persons among those that a question asks.
-func (t *readTx) FirstAnswerers(asked gatehouse.Audience) (list []*gatehouse.Principal, err error) {
-	roles, people, groups := shared.EncodeAudience(asked)
-	err = t.each(firstAnswerers, func(r *stmt) error {
-		p, err := scanPrincipal(r)
-		list = append(list, p)
-		return err
-	}, t.tenant, roles, people, groups)
-	return list, err
-}
-
-// FirstAnswerers of the writer caches its result.
-func (t *tx) FirstAnswerers(asked gatehouse.Audience) ([]*gatehouse.Principal, error) {
-	return t.w.people.answerers(t.tenant, asked, func() ([]*gatehouse.Principal,
-		error) {
-		return t.readTx.FirstAnswerers(asked)
+// firstAnswerers lists the first persons among those that a question asks, and
+// caches the list.
+func (t *tx) firstAnswerers(asked gatehouse.Audience) ([]*gatehouse.Principal, error) {
+	return t.w.people.answerers(t.tenant, asked, func() (list []*gatehouse.Principal, err error) {
+		roles, people, groups := shared.EncodeAudience(asked)
+		err = t.each(firstAnswerers, func(r *stmt) error {
+			p, err := shared.ScanPrincipal(r)
+			list = append(list, p)
+			return err
+		}, t.tenant, roles, people, groups)
+		return list, err
 	})
-}
-
-const groupColumns = `SELECT tenant, name, created_at FROM principal_group `
-
-func scanGroup(r *stmt) *gatehouse.Group {
-	return &gatehouse.Group{Tenant: r.text(), Name: r.text(), CreatedAt: r.time()}
 }
 
 // FindGroup finds a group by name.
 func (t *readTx) FindGroup(name string) (g *gatehouse.Group, err error) {
-	err = t.one(groupColumns+`WHERE tenant = ? AND name = ?`,
-		func(r *stmt) error { g = scanGroup(r); return nil }, t.tenant, name)
+	err = t.one(shared.GroupColumns+`WHERE tenant = ? AND name = ?`,
+		func(r *stmt) error { g = shared.ScanGroup(r); return nil }, t.tenant, name)
 	return g, err
 }
 
@@ -72,8 +53,8 @@ func (t *readTx) FindGroup(name string) (g *gatehouse.Group, err error) {
 func (t *readTx) ListGroups() (list []*gatehouse.Group, err error) {
 	list = []*gatehouse.Group{}
 	err = t.each(
-		groupColumns+`WHERE tenant = ? ORDER BY name`,
-		func(r *stmt) error { list = append(list, scanGroup(r)); return nil },
+		shared.GroupColumns+`WHERE tenant = ? ORDER BY name`,
+		func(r *stmt) error { list = append(list, shared.ScanGroup(r)); return nil },
 		t.tenant,
 	)
 	return list, err

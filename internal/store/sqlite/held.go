@@ -71,39 +71,3 @@ func (t *tx) LockAction(id string) (*gatehouse.Action, error) {
 	t.hold(row.seq, row.action)
 	return row.action, nil
 }
-
-const relockAction = `SELECT a.seq, a.status, o.status, v.person IS NOT NULL, ` + voteColumns + `
-FROM action a JOIN approval o ON o.seq = a.seq LEFT JOIN vote v ON v.seq = a.seq WHERE a.tenant = ? AND a.id = ?`
-
-// RelockAction reads again what can change while an action is pending: its
-// status, the status of its approval, and the votes. Any other action is read
-// completely.
-func (t *tx) RelockAction(known *gatehouse.Action) (*gatehouse.Action, error) {
-	if err := t.owns(known.Tenant); err != nil {
-		return nil, err
-	}
-	if known.Approval == nil {
-		return t.LockAction(known.ID)
-	}
-	a, ap := *known, *known.Approval
-	a.Approval, ap.Votes = &ap, []gatehouse.Vote{}
-	var seq int64
-	err := t.each(relockAction, func(r *stmt) error {
-		seq, a.Status, ap.Status = r.int(), gatehouse.Status(r.text()), gatehouse.ApprovalStatus(r.text())
-		if r.bool() {
-			_, v := scanVote(r)
-			ap.Votes = append(ap.Votes, v)
-		}
-		return nil
-	}, known.Tenant, known.ID)
-	if err != nil {
-		return nil, err
-	}
-	if seq == 0 || a.Status != gatehouse.StatusPending || ap.Status != gatehouse.ApprovalRequested {
-		return t.LockAction(known.ID)
-	}
-	sortVotes(ap.Votes)
-	ap.See(t.at)
-	t.hold(seq, &a)
-	return &a, nil
-}

@@ -8,48 +8,36 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-const principalColumns = `p.tenant, p.id, p.name, p.kind, p.roles, p.person, p.sponsor, p.disabled, p.created_at, p.approver_since, p.groups`
-
-func scanPrincipal(r *stmt) (*gatehouse.Principal, error) {
-	var err error
-	p := &gatehouse.Principal{
-		Tenant: r.text(), ID: r.text(), Name: r.text(), Kind: gatehouse.Kind(r.text()), Roles: listAt[gatehouse.Role](r, &err),
-		Person: r.text(), Sponsor: r.text(), Disabled: r.bool(), CreatedAt: r.time(), ApproverSince: r.timePtr(),
-		Groups: membershipsAt(r, &err),
-	}
-	return p, err
-}
-
 // FindPrincipal finds by id first, then by name.
 func (t *readTx) FindPrincipal(idOrName string) (p *gatehouse.Principal, err error) {
 	p, err = t.principalByID(t.tenant, idOrName)
 	if err == gatehouse.ErrNotFound { //nolint:errorlint // the package's own, unwrapped
-		err = t.one(`SELECT `+principalColumns+` FROM principal p WHERE p.tenant = ? AND p.name = ?`,
-			func(r *stmt) (err error) { p, err = scanPrincipal(r); return err }, t.tenant, idOrName)
+		err = t.one(`SELECT `+shared.PrincipalColumns+` FROM principal p WHERE p.tenant = ? AND p.name = ?`,
+			func(r *stmt) (err error) { p, err = shared.ScanPrincipal(r); return err }, t.tenant, idOrName)
 	}
 	return p, err
 }
 
 func (t *readTx) principalByID(tenant, id string) (p *gatehouse.Principal, err error) {
-	err = t.one(`SELECT `+principalColumns+` FROM principal p WHERE p.tenant = ? AND p.id = ?`,
-		func(r *stmt) (err error) { p, err = scanPrincipal(r); return err }, tenant, id)
+	err = t.one(`SELECT `+shared.PrincipalColumns+` FROM principal p WHERE p.tenant = ? AND p.id = ?`,
+		func(r *stmt) (err error) { p, err = shared.ScanPrincipal(r); return err }, tenant, id)
 	return p, err
 }
 
 // ListPrincipals lists by id, oldest first.
 func (t *readTx) ListPrincipals(cursor string, limit int) (page gatehouse.Page[*gatehouse.Principal], err error) {
-	c, err := parseCursor(cursor, kindPrincipals, t.tenant)
+	c, err := shared.ParseCursor(cursor, shared.KindPrincipals, t.tenant)
 	if err != nil {
 		return page, err
 	}
-	limit = pageLimit(limit)
+	limit = shared.PageLimit(limit)
 	page.Items = []*gatehouse.Principal{}
-	err = t.each(`SELECT `+principalColumns+` FROM principal p WHERE p.tenant = ? AND p.id > ? ORDER BY p.id LIMIT ?`, func(r *stmt) error {
-		p, err := scanPrincipal(r)
+	err = t.each(`SELECT `+shared.PrincipalColumns+` FROM principal p WHERE p.tenant = ? AND p.id > ? ORDER BY p.id LIMIT ?`, func(r *stmt) error {
+		p, err := shared.ScanPrincipal(r)
 		page.Items = append(page.Items, p)
 		return err
 	}, t.tenant, c.ID, limit+1)
-	return finish(page, limit, func(p *gatehouse.Principal) cursorAt { return cursorAt{ID: p.ID} }, kindPrincipals, t.tenant), err
+	return shared.Finish(page, limit, func(p *gatehouse.Principal) shared.Cursor { return shared.Cursor{ID: p.ID} }, shared.KindPrincipals, t.tenant), err
 }
 
 // InsertPrincipal stores a principal; ErrConflict when its id or name exists.
@@ -60,7 +48,7 @@ func (t *tx) InsertPrincipal(p *gatehouse.Principal) error {
 	t.w.people.touch()
 	_, err := t.exec(`INSERT INTO principal (tenant, id, name, kind, roles, person, sponsor, disabled, created_at, approver_since, groups)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		p.Tenant, p.ID, p.Name, string(p.Kind), encodeList(p.Roles), p.Person, p.Sponsor, p.Disabled, p.CreatedAt, p.ApproverSince,
+		p.Tenant, p.ID, p.Name, string(p.Kind), shared.EncodeList(p.Roles), p.Person, p.Sponsor, p.Disabled, p.CreatedAt, p.ApproverSince,
 		shared.EncodeMemberships(p.Groups))
 	return err
 }
@@ -73,7 +61,7 @@ func (t *tx) UpdatePrincipal(p *gatehouse.Principal) error {
 	t.w.people.touch()
 	return t.found(`UPDATE principal SET name = ?, roles = ?, person = ?, sponsor = ?, disabled = ?, approver_since = ?, groups = ?
 WHERE tenant = ? AND id = ?`,
-		p.Name, encodeList(p.Roles), p.Person, p.Sponsor, p.Disabled, p.ApproverSince, shared.EncodeMemberships(p.Groups), p.Tenant, p.ID)
+		p.Name, shared.EncodeList(p.Roles), p.Person, p.Sponsor, p.Disabled, p.ApproverSince, shared.EncodeMemberships(p.Groups), p.Tenant, p.ID)
 }
 
 // FindPrincipal of the writer caches its result.
@@ -96,14 +84,6 @@ func (t *tx) PrincipalsForShare(ids []string) ([]*gatehouse.Principal, error) {
 	return list, nil
 }
 
-const keyColumns = `k.tenant, k.id, k.principal_id, k.hash, k.created_at, k.revoked_at`
-
-func scanKey(r *stmt) *gatehouse.Key {
-	return &gatehouse.Key{
-		Tenant: r.text(), ID: r.text(), PrincipalID: r.text(), Hash: r.hash(), CreatedAt: r.time(), RevokedAt: r.timePtr(),
-	}
-}
-
 // FindKey finds an unrevoked key and its principal.
 func (t *readTx) FindKey(hash [32]byte) (k *gatehouse.Key, p *gatehouse.Principal, err error) {
 	kept := t.kept()
@@ -113,11 +93,11 @@ func (t *readTx) FindKey(hash [32]byte) (k *gatehouse.Key, p *gatehouse.Principa
 			return k, p, nil
 		}
 	}
-	err = t.one(`SELECT `+keyColumns+`, `+principalColumns+` FROM api_key k
+	err = t.one(`SELECT `+shared.KeyColumns+`, `+shared.PrincipalColumns+` FROM api_key k
 JOIN principal p ON p.tenant = k.tenant AND p.id = k.principal_id WHERE k.hash = ? AND k.revoked_at IS NULL`,
 		func(r *stmt) (err error) {
-			k = scanKey(r)
-			p, err = scanPrincipal(r)
+			k = shared.ScanKey(r)
+			p, err = shared.ScanPrincipal(r)
 			return err
 		}, hash[:])
 	if err == nil && kept != nil {
@@ -137,15 +117,15 @@ func (t *readTx) kept() *credentials {
 
 // ListKeys lists a principal's keys, including revoked ones, oldest first.
 func (t *readTx) ListKeys(principalID string) (list []*gatehouse.Key, err error) {
-	err = t.each(`SELECT `+keyColumns+` FROM api_key k WHERE k.tenant = ? AND k.principal_id = ? ORDER BY k.id`,
-		func(r *stmt) error { list = append(list, scanKey(r)); return nil }, t.tenant, principalID)
+	err = t.each(`SELECT `+shared.KeyColumns+` FROM api_key k WHERE k.tenant = ? AND k.principal_id = ? ORDER BY k.id`,
+		func(r *stmt) error { list = append(list, shared.ScanKey(r)); return nil }, t.tenant, principalID)
 	return list, err
 }
 
 // FindKeyByID finds a key, revoked or not.
 func (t *readTx) FindKeyByID(id string) (k *gatehouse.Key, err error) {
-	err = t.one(`SELECT `+keyColumns+` FROM api_key k WHERE k.tenant = ? AND k.id = ?`,
-		func(r *stmt) error { k = scanKey(r); return nil }, t.tenant, id)
+	err = t.one(`SELECT `+shared.KeyColumns+` FROM api_key k WHERE k.tenant = ? AND k.id = ?`,
+		func(r *stmt) error { k = shared.ScanKey(r); return nil }, t.tenant, id)
 	return k, err
 }
 
@@ -185,16 +165,16 @@ func (t *readTx) FindEditToken(id string) (hash [32]byte, err error) {
 		}
 	}
 	err = t.one(`SELECT hash FROM edit_token WHERE tenant = ? AND principal_id = ?`,
-		func(r *stmt) error { hash = r.hash(); return nil }, t.tenant, id)
+		func(r *stmt) error { hash = r.Hash(); return nil }, t.tenant, id)
 	if err == nil && kept != nil {
 		kept.keepToken(epoch, of, hash)
 	}
 	return hash, err
 }
 
-// FindCredential finds a key's principal in the transaction's tenant, and the
+// credential finds a key's principal in the transaction's tenant, and the
 // principal's edit token.
-func (t *readTx) FindCredential(hash [32]byte) (p *gatehouse.Principal, editToken [32]byte, err error) {
+func (t *readTx) credential(hash [32]byte) (p *gatehouse.Principal, editToken [32]byte, err error) {
 	_, p, err = t.FindKey(hash)
 	if err == nil && p.Tenant != t.tenant {
 		return nil, editToken, gatehouse.ErrNotFound
@@ -207,10 +187,6 @@ func (t *readTx) FindCredential(hash [32]byte) (p *gatehouse.Principal, editToke
 	}
 	return p, editToken, err
 }
-
-// Prefetch does nothing: no query costs a round trip here, so there is nothing
-// to prefetch.
-func (t *readTx) Prefetch(gatehouse.PrefetchPlan) {}
 
 // PutEditToken stores the token's hash and replaces an earlier one.
 func (t *tx) PutEditToken(principalID string, hash [32]byte) error {
@@ -226,14 +202,14 @@ func (t *tx) LockFirstPrincipal() error { return nil }
 // FindTenant finds by id.
 func (t *readTx) FindTenant() (n *gatehouse.Tenant, err error) {
 	err = t.one(`SELECT id, created_at FROM tenant WHERE id = ?`,
-		func(r *stmt) error { n = &gatehouse.Tenant{ID: r.text(), CreatedAt: r.time()}; return nil }, t.tenant)
+		func(r *stmt) error { n = &gatehouse.Tenant{ID: r.Text(), CreatedAt: r.Time()}; return nil }, t.tenant)
 	return n, err
 }
 
 // ListTenants lists all, by id.
 func (t *readTx) ListTenants() (list []*gatehouse.Tenant, err error) {
 	err = t.each(`SELECT id, created_at FROM tenant ORDER BY id`, func(r *stmt) error {
-		list = append(list, &gatehouse.Tenant{ID: r.text(), CreatedAt: r.time()})
+		list = append(list, &gatehouse.Tenant{ID: r.Text(), CreatedAt: r.Time()})
 		return nil
 	})
 	return list, err
@@ -248,12 +224,12 @@ func (t *tx) InsertTenant(n *gatehouse.Tenant) error {
 	return err
 }
 
-// FindIdempotency finds a stored answer that is still within its window.
-func (t *readTx) FindIdempotency(principalID, route, key string) (a *gatehouse.IdempotencyRecord, err error) {
+// answer finds a stored answer that is still within its window.
+func (t *readTx) answer(principalID, route, key string) (a *gatehouse.IdempotencyRecord, err error) {
 	err = t.one(`SELECT tenant, principal_id, route, key, body_hash, created_at, body FROM idempotency
 WHERE tenant = ? AND principal_id = ? AND route = ? AND key = ? AND created_at > ?`, func(r *stmt) error {
 		a = &gatehouse.IdempotencyRecord{
-			Tenant: r.text(), PrincipalID: r.text(), Route: r.text(), Key: r.text(), BodyHash: r.hash(), CreatedAt: r.time(), Body: r.blob(),
+			Tenant: r.Text(), PrincipalID: r.Text(), Route: r.Text(), Key: r.Text(), BodyHash: r.Hash(), CreatedAt: r.Time(), Body: r.Blob(),
 		}
 		return nil
 	}, t.tenant, principalID, route, key, t.windowStart())

@@ -81,9 +81,9 @@ JOIN proposal p ON p.seq = a.seq WHERE a.tenant = ? AND a.id < ? ORDER BY a.id D
 				start := time.Now()
 				err := s.View(context.Background(), gatehouse.DefaultTenant, func(x gatehouse.ReadTx) error {
 					return x.(*readTx).each(keyset, func(r *stmt) error {
-						r.int()
-						at = r.text()
-						_, _, _, _, _ = r.text(), r.int(), r.int(), r.text(), r.text()
+						r.Int()
+						at = r.Text()
+						_, _, _, _, _ = r.Text(), r.Int(), r.Int(), r.Text(), r.Text()
 						return nil
 					}, "default", at)
 				})
@@ -135,7 +135,7 @@ func TestInboxPlans(t *testing.T) {
 					const hour = 3600 * 1000000
 					err := x.(*readTx).each(`SELECT id FROM action WHERE tenant = 'default' AND status = 'pending'
 ORDER BY iif(expires_at <= ?1 + ?2, 0, iif(expires_at <= ?1 + 4 * ?2, 1, iif(expires_at <= ?1 + 24 * ?2, 2, 3))), risk DESC, id`,
-						func(r *stmt) error { want = append(want, r.text()); return nil }, at, hour)
+						func(r *stmt) error { want = append(want, r.Text()); return nil }, at, hour)
 					if err != nil {
 						return err
 					}
@@ -222,7 +222,7 @@ func TestQueryPlans(t *testing.T) {
 			}
 			err := reader.each(`EXPLAIN QUERY PLAN `+sql, func(r *stmt) error {
 				r.column = 3
-				detail := r.text()
+				detail := r.Text()
 				if strings.HasPrefix(detail, "SCAN ") && !strings.Contains(detail, "VIRTUAL TABLE") && !strings.Contains(detail, "USING") &&
 					!strings.HasPrefix(detail, "SCAN (") && !strings.Contains(detail, "meta") && !strings.Contains(detail, "CONSTANT ROW") {
 					t.Errorf("%s\n\t%s", sql, detail)

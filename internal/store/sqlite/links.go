@@ -4,29 +4,22 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
 const selectRingKey = `SELECT tenant, id, number, purpose, sealed, master, created_at, created_by, retired_at, ends_at,
 revoked_at FROM ring_key WHERE `
 
-func scanRingKey(r *stmt) *gatehouse.RingKey {
-	return &gatehouse.RingKey{
-		Tenant: r.text(), ID: r.text(), Number: uint32(r.int()),
-		Purpose: gatehouse.RingPurpose(r.text()), Sealed: r.blob(), Master: r.text(), CreatedAt: r.time(), CreatedBy: r.text(),
-		RetiredAt: r.timePtr(), EndsAt: r.timePtr(), RevokedAt: r.timePtr(),
-	}
-}
-
 // FindRingKey finds by number across all tenants.
 func (t *readTx) FindRingKey(number uint32) (k *gatehouse.RingKey, err error) {
-	err = t.one(selectRingKey+`number = ?1`, func(r *stmt) error { k = scanRingKey(r); return nil }, int64(number))
+	err = t.one(selectRingKey+`number = ?1`, func(r *stmt) error { k = shared.ScanRingKey(r); return nil }, int64(number))
 	return k, err
 }
 
 // ListRingKeys lists newest first.
 func (t *readTx) ListRingKeys(purpose gatehouse.RingPurpose) (list []*gatehouse.RingKey, err error) {
 	err = t.each(selectRingKey+`tenant = ?1 AND purpose = ?2 ORDER BY created_at DESC, id DESC`,
-		func(r *stmt) error { list = append(list, scanRingKey(r)); return nil }, t.tenant, string(purpose))
+		func(r *stmt) error { list = append(list, shared.ScanRingKey(r)); return nil }, t.tenant, string(purpose))
 	return list, err
 }
 
@@ -35,7 +28,7 @@ func (t *readTx) OldRingKeys(
 	purpose gatehouse.RingPurpose, before time.Time, limit int,
 ) (list []*gatehouse.RingKey, err error) {
 	err = t.each(selectRingKey+`purpose = ?1 AND retired_at IS NULL AND created_at < ?2 ORDER BY created_at LIMIT ?3`,
-		func(r *stmt) error { list = append(list, scanRingKey(r)); return nil }, string(purpose), before, limit)
+		func(r *stmt) error { list = append(list, shared.ScanRingKey(r)); return nil }, string(purpose), before, limit)
 	return list, err
 }
 
@@ -66,23 +59,16 @@ const selectReview = `SELECT v.tenant, v.id, v.action_id, v.approval_id, v.recip
 coalesce(p.name, '') FROM review v LEFT JOIN principal p ON p.tenant = v.tenant AND p.id = v.recipient
 WHERE v.tenant = ?1 AND `
 
-func scanReview(r *stmt) *gatehouse.Review {
-	return &gatehouse.Review{
-		Tenant: r.text(), ID: r.text(), ActionID: r.text(), ApprovalID: r.text(), Recipient: r.text(), CreatedAt: r.time(),
-		ExpiresAt: r.time(), Tries: int(r.int()), RecipientName: r.text(),
-	}
-}
-
 // FindReview finds by id.
 func (t *readTx) FindReview(id string) (v *gatehouse.Review, err error) {
-	err = t.one(selectReview+`v.id = ?2`, func(r *stmt) error { v = scanReview(r); return nil }, t.tenant, id)
+	err = t.one(selectReview+`v.id = ?2`, func(r *stmt) error { v = shared.ScanReview(r); return nil }, t.tenant, id)
 	return v, err
 }
 
 // FindReviewOf finds by approval and recipient.
 func (t *readTx) FindReviewOf(approvalID, recipient string) (v *gatehouse.Review, err error) {
 	err = t.one(selectReview+`v.approval_id = ?2 AND v.recipient = ?3`,
-		func(r *stmt) error { v = scanReview(r); return nil }, t.tenant, approvalID, recipient)
+		func(r *stmt) error { v = shared.ScanReview(r); return nil }, t.tenant, approvalID, recipient)
 	return v, err
 }
 

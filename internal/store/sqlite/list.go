@@ -37,9 +37,9 @@ func (t *readTx) ListActions(f gatehouse.ActionFilter) (page gatehouse.Page[*gat
 	if f.Archived {
 		return t.listArchived(t.tenant, f)
 	}
-	kind := kindNewest
+	kind := shared.KindNewest
 	if f.Sort == gatehouse.SortUrgency {
-		kind = kindUrgency
+		kind = shared.KindUrgency
 	}
 	bound := []string{
 		t.tenant, string(f.Status), f.ActionType, strconv.Itoa(int(f.RiskLevel)), f.ProposedBy, f.Query,
@@ -51,18 +51,18 @@ func (t *readTx) ListActions(f gatehouse.ActionFilter) (page gatehouse.Page[*gat
 		bound = append(bound, "group:"+f.AskedGroup)
 	}
 	bound = shared.BoundToReader(bound, f.ReadBy)
-	c, err := parseCursor(f.Cursor, kind, bound...)
+	c, err := shared.ParseCursor(f.Cursor, kind, bound...)
 	if err != nil {
 		return page, err
 	}
-	limit := pageLimit(f.Limit)
+	limit := shared.PageLimit(f.Limit)
 	page.Items = []*gatehouse.Action{}
 	filter, text, err := t.actionFilter(t.tenant, f)
 	if err != nil {
 		return page, err
 	}
 	var rows []place
-	if kind == kindUrgency {
+	if kind == shared.KindUrgency {
 		if f.Status != "" && f.Status != gatehouse.StatusPending || f.Decided != "" {
 			return page, nil
 		}
@@ -73,7 +73,7 @@ func (t *readTx) ListActions(f gatehouse.ActionFilter) (page gatehouse.Page[*gat
 	switch {
 	case text != "":
 		rows, err = t.search(filter, text, f, kind, c, limit+1)
-	case kind == kindUrgency:
+	case kind == shared.KindUrgency:
 		rows, err = t.urgent(filter, f.RiskLevel, c, limit+1)
 	default:
 		rows, err = t.newest(filter, f.Status, c.ID, limit+1)
@@ -90,9 +90,9 @@ func (t *readTx) ListActions(f gatehouse.ActionFilter) (page gatehouse.Page[*gat
 	}
 	if more {
 		last := rows[len(rows)-1]
-		page.NextCursor = cursorAt{
-			Kind: kind, Filter: filterHash(bound), ID: last.id, AsOf: c.AsOf, Bucket: last.bucket, Risk: last.risk,
-		}.encode()
+		page.NextCursor = shared.Cursor{
+			Kind: kind, Filter: shared.FilterHash(bound), ID: last.id, AsOf: c.AsOf, Bucket: last.bucket, Risk: last.risk,
+		}.Encode()
 	}
 	page.Items, err = t.loadActions(rows)
 	return page, err
@@ -126,7 +126,7 @@ func (t *readTx) actionFilter(tenant string, f gatehouse.ActionFilter) (c condit
 	}
 	if f.ProposedBy != "" {
 		id := f.ProposedBy
-		err := t.each(`SELECT id FROM principal WHERE tenant = ? AND name = ?`, func(r *stmt) error { id = r.text(); return nil }, tenant, id)
+		err := t.each(`SELECT id FROM principal WHERE tenant = ? AND name = ?`, func(r *stmt) error { id = r.Text(); return nil }, tenant, id)
 		if err != nil {
 			return c, "", err
 		}
@@ -139,7 +139,7 @@ func (t *readTx) actionFilter(tenant string, f gatehouse.ActionFilter) (c condit
 	err = t.each(`SELECT id FROM action WHERE tenant = ?1 AND id = ?2
 UNION ALL SELECT a.id FROM approval o JOIN action a ON a.seq = o.seq WHERE o.tenant = ?1 AND o.id = ?2
 UNION ALL SELECT action_id FROM push WHERE tenant = ?1 AND id = ?2`,
-		func(r *stmt) error { named = r.text(); return nil }, tenant, f.Query)
+		func(r *stmt) error { named = r.Text(); return nil }, tenant, f.Query)
 	if err != nil {
 		return c, "", err
 	}
@@ -187,7 +187,7 @@ func (t *readTx) newest(c condition, status gatehouse.Status, after string, limi
 	}
 	var rows []place
 	err := t.each(sql, func(r *stmt) error {
-		rows = append(rows, place{seq: r.int(), id: r.text()})
+		rows = append(rows, place{seq: r.Int(), id: r.Text()})
 		return nil
 	}, args...)
 	return rows, err
@@ -203,8 +203,8 @@ func (t *readTx) fit(rows []place) (int, error) {
 	err = t.each(`SELECT seq, octet_length(proposed_change) + octet_length(current_state) + octet_length(context)
 + octet_length(metadata) + octet_length(extra) + octet_length(rationale) + octet_length(entity_refs)
 FROM proposal WHERE seq IN (SELECT value FROM json_each(?))`, func(r *stmt) error {
-		seq := r.int()
-		sizes[seq] = r.int()
+		seq := r.Int()
+		sizes[seq] = r.Int()
 		return nil
 	}, list)
 	return shared.Fit(len(rows), func(i int) int64 { return sizes[rows[i].seq] }), err
@@ -243,7 +243,7 @@ func (t *readTx) loadActions(rows []place) ([]*gatehouse.Action, error) {
 		return nil, err
 	}
 	err = t.each(`SELECT `+voteColumns+` FROM vote v WHERE v.seq IN (SELECT value FROM json_each(?))`, func(r *stmt) error {
-		seq, v := scanVote(r)
+		seq, v := r.Int(), shared.ScanVote(r)
 		o := items[at[seq]].Approval
 		o.Votes = append(o.Votes, v)
 		return nil
@@ -257,7 +257,7 @@ func (t *readTx) loadActions(rows []place) ([]*gatehouse.Action, error) {
 		}
 	}
 	err = t.each(`SELECT action_seq, `+pushColumns+` FROM push WHERE action_seq IN (SELECT value FROM json_each(?))`, func(r *stmt) error {
-		items[at[r.int()]].SetPush(scanPush(r))
+		items[at[r.Int()]].SetPush(shared.ScanPush(r))
 		return nil
 	}, list)
 	if err != nil {
@@ -266,8 +266,9 @@ func (t *readTx) loadActions(rows []place) ([]*gatehouse.Action, error) {
 	err = t.each(`SELECT action_seq, `+receiptColumns+` FROM receipt WHERE seq IN (
   SELECT max(seq) FROM receipt WHERE action_seq IN (SELECT value FROM json_each(?)) AND late = 0 GROUP BY action_seq)`,
 		func(r *stmt) error {
-			i := at[r.int()]
-			c, err := scanReceipt(r)
+			i := at[r.Int()]
+			var err error
+			c := shared.ScanReceipt(r, &err)
 			items[i].Receipt = c
 			return err
 		}, list)

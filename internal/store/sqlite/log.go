@@ -39,7 +39,7 @@ const (
 
 // scanBatch reads a batch. Its blobs are valid only while the row is current.
 func scanBatch(r *stmt) logBatch {
-	return logBatch{number: r.int(), position: r.int(), leaves: r.raw(), hashes: r.raw()}
+	return logBatch{number: r.Int(), position: r.Int(), leaves: r.raw(), hashes: r.raw()}
 }
 
 func (b *logBatch) size() int { return len(b.leaves) / rowSize }
@@ -82,7 +82,7 @@ func (t *readTx) ListEntries(from int64, limit int) (list []*gatehouse.Entry, er
 			for i := max(0, int(min(from-b.number, int64(b.size())))); i < b.size(); i++ {
 				e := b.entry(i)
 				found, err := t.c.first(`SELECT body FROM audit_leaf WHERE seq = ? AND tenant = ?`,
-					func(r *stmt) error { e.Body = r.json(); return nil }, b.row(i), t.tenant)
+					func(r *stmt) error { e.Body = r.JSON(); return nil }, b.row(i), t.tenant)
 				if err != nil {
 					return err
 				}
@@ -105,7 +105,7 @@ func (t *readTx) ListActionEntries(actionID string) (list []*gatehouse.Entry, er
 	}
 	var in *logBatch
 	err = t.each(`SELECT seq, body FROM audit_leaf WHERE tenant = ? AND action_id = ? AND action_id <> '' ORDER BY seq`, func(r *stmt) error {
-		row, body := r.int(), r.json()
+		row, body := r.Int(), r.JSON()
 		i := -1
 		if in != nil {
 			i = in.place(row)
@@ -193,7 +193,7 @@ func (t *readTx) UnnumberedLeaves(limit int) (list []*gatehouse.PendingLeaf, err
 WHERE l.seq > (SELECT numbered FROM meta WHERE id = 1) AND l.seq > coalesce((SELECT max(b.last) FROM audit_batch b WHERE b.tenant = l.tenant), 0)
 ORDER BY l.seq LIMIT ?`,
 		func(r *stmt) error {
-			list = append(list, &gatehouse.PendingLeaf{Row: r.int(), Tenant: r.text(), ActionID: r.text(), Body: r.json()})
+			list = append(list, &gatehouse.PendingLeaf{Row: r.Int(), Tenant: r.Text(), ActionID: r.Text(), Body: r.JSON()})
 			return nil
 		}, limit)
 	return list, err

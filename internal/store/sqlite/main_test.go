@@ -121,7 +121,7 @@ func TestKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n, err := s.writer.c.first(`PRAGMA integrity_check`, func(r *stmt) error {
-			if got := r.text(); got != "ok" {
+			if got := r.Text(); got != "ok" {
 				t.Errorf("integrity: %s", got)
 			}
 			return nil

@@ -10,17 +10,17 @@ func (t *readTx) ListMandates(f gatehouse.MandateFilter) (list []*gatehouse.Mand
 	err = t.each(`SELECT body FROM mandate WHERE tenant = ?1 AND (?2 = '' OR agent_id = ?2)
   AND (?3 = 0 OR ended_at IS NULL AND expires_at > ?4) ORDER BY created_at DESC, id DESC LIMIT ?5`,
 		func(r *stmt) error {
-			m, err := shared.DecodeMandate(r.text())
+			m, err := shared.DecodeMandate(r.Text())
 			list = append(list, m)
 			return err
-		}, t.tenant, f.Agent, openFlag(f.Open), t.Now(), f.Limit)
+		}, t.tenant, f.Agent, shared.OpenFlag(f.Open), t.Now(), f.Limit)
 	return list, err
 }
 
 // FindMandate finds by id.
 func (t *readTx) FindMandate(id string) (m *gatehouse.Mandate, err error) {
 	err = t.one(`SELECT body FROM mandate WHERE tenant = ? AND id = ?`,
-		func(r *stmt) error { m, err = shared.DecodeMandate(r.text()); return err }, t.tenant, id)
+		func(r *stmt) error { m, err = shared.DecodeMandate(r.Text()); return err }, t.tenant, id)
 	return m, err
 }
 

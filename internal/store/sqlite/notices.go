@@ -15,7 +15,7 @@ func (t *readTx) ListNotices(
 	f gatehouse.NoticeFilter,
 ) (page gatehouse.Page[*gatehouse.Notice], err error) {
 	filter := []string{t.tenant, principalID, strconv.FormatBool(f.All)}
-	c, err := parseCursor(f.Cursor, shared.KindNotices, filter...)
+	c, err := shared.ParseCursor(f.Cursor, shared.KindNotices, filter...)
 	if err != nil {
 		return page, err
 	}
@@ -23,19 +23,19 @@ func (t *readTx) ListNotices(
 	if before == "" {
 		before = "\U0010FFFF"
 	}
-	limit := pageLimit(f.Limit)
+	limit := shared.PageLimit(f.Limit)
 	page.Items = []*gatehouse.Notice{}
 	err = t.each(`SELECT n.tenant, n.id, n.at, n.kind, n.subject, n.subject_name, n.actor, n.actor_name, n.via, n.from_tenant, n.detail,
 d.notice_id IS NOT NULL
 FROM notice n LEFT JOIN notice_dismissed d ON d.tenant = n.tenant AND d.notice_id = n.id AND d.principal_id = ?
 WHERE n.tenant = ? AND n.id < ? AND n.at >= ? AND (? OR d.notice_id IS NULL) ORDER BY n.id DESC LIMIT ?`, func(r *stmt) error {
 		page.Items = append(page.Items, &gatehouse.Notice{
-			Tenant: r.text(), ID: r.text(), At: r.time(), Kind: r.text(), Subject: r.text(), SubjectName: r.text(), Actor: r.text(),
-			ActorName: r.text(), Via: gatehouse.Channel(r.text()), FromTenant: r.text(), Detail: r.text(), Dismissed: r.bool(),
+			Tenant: r.Text(), ID: r.Text(), At: r.Time(), Kind: r.Text(), Subject: r.Text(), SubjectName: r.Text(), Actor: r.Text(),
+			ActorName: r.Text(), Via: gatehouse.Channel(r.Text()), FromTenant: r.Text(), Detail: r.Text(), Dismissed: r.Bool(),
 		})
 		return nil
 	}, principalID, t.tenant, before, since, f.All, limit+1)
-	return finish(page, limit, func(n *gatehouse.Notice) cursorAt { return cursorAt{ID: n.ID} }, shared.KindNotices, filter...), err
+	return shared.Finish(page, limit, func(n *gatehouse.Notice) shared.Cursor { return shared.Cursor{ID: n.ID} }, shared.KindNotices, filter...), err
 }
 
 // InsertNotice stores a notice; ErrConflict when its id exists.

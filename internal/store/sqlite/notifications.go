@@ -8,36 +8,15 @@ import (
 )
 
 const (
-	notificationColumns = `n.tenant, n.id, n.created_at, n.kind, n.action_id, n.entry, n.channel, n.recipient,
-n.status, n.attempts,
-n.last_error, n.due_at, n.finished_at, n.generation, n.lease_owner, n.ref, n.data`
-	selectNotification = `SELECT ` + notificationColumns + `, coalesce(p.name, '')
+	selectNotification = `SELECT ` + shared.NotificationColumns + `, coalesce(p.name, '')
 FROM notification n LEFT JOIN principal p ON p.tenant = n.tenant AND p.id = n.recipient WHERE n.tenant = ?1 AND `
 )
-
-func scanNotification(r *stmt) *gatehouse.Notification {
-	return &gatehouse.Notification{
-		Tenant: r.text(), ID: r.text(), CreatedAt: r.time(), Kind: gatehouse.NotificationKind(r.text()),
-		ActionID: r.text(),
-		Entry:    r.int(), Channel: r.text(), Recipient: r.text(), Status: gatehouse.NotificationStatus(r.text()),
-		Attempts:  int(r.int()),
-		LastError: r.text(), DueAt: r.timePtr(), FinishedAt: r.timePtr(), Generation: int(r.int()),
-		LeaseOwner: r.text(),
-		Ref:        r.text(), Data: gatehouse.JSON(r.text()),
-	}
-}
-
-func scanNamed(r *stmt) *gatehouse.Notification {
-	n := scanNotification(r)
-	n.RecipientName = r.text()
-	return n
-}
 
 // LogPosition is -1 before the first MoveLogPosition.
 func (t *readTx) LogPosition() (int64, error) {
 	next := int64(-1)
 	err := t.each(`SELECT next FROM notification_position WHERE tenant = ?1`,
-		func(r *stmt) error { next = r.int(); return nil }, t.tenant)
+		func(r *stmt) error { next = r.Int(); return nil }, t.tenant)
 	return next, err
 }
 
@@ -52,7 +31,7 @@ func (t *tx) MoveLogPosition(from, to int64) error {
 
 // FindNotification finds by id.
 func (t *readTx) FindNotification(id string) (n *gatehouse.Notification, err error) {
-	err = t.one(selectNotification+`n.id = ?2`, func(r *stmt) error { n = scanNamed(r); return nil }, t.tenant, id)
+	err = t.one(selectNotification+`n.id = ?2`, func(r *stmt) error { n = shared.ScanNamed(r); return nil }, t.tenant, id)
 	return n, err
 }
 
@@ -66,7 +45,7 @@ func (t *readTx) ListNotifications(
 		since = &f.FinishedSince
 		filter = append(filter, since.UTC().Format(time.RFC3339Nano))
 	}
-	c, err := parseCursor(f.Cursor, shared.KindNotifications, filter...)
+	c, err := shared.ParseCursor(f.Cursor, shared.KindNotifications, filter...)
 	if err != nil {
 		return page, err
 	}
@@ -74,15 +53,15 @@ func (t *readTx) ListNotifications(
 	if before == "" {
 		before = "\U0010FFFF"
 	}
-	limit := pageLimit(f.Limit)
+	limit := shared.PageLimit(f.Limit)
 	page.Items = []*gatehouse.Notification{}
 	sql := selectNotification + `n.id < ?2 AND (?3 = '' OR n.status = ?3) AND (?4 = '' OR n.channel = ?4)
 AND (?5 = '' OR n.action_id = ?5) AND (?7 IS NULL OR n.finished_at >= ?7) ORDER BY n.id DESC LIMIT ?6`
 	err = t.each(sql, func(r *stmt) error {
-		page.Items = append(page.Items, scanNamed(r))
+		page.Items = append(page.Items, shared.ScanNamed(r))
 		return nil
 	}, t.tenant, before, string(f.Status), f.Channel, f.ActionID, limit+1, since)
-	return finish(page, limit, func(n *gatehouse.Notification) cursorAt { return cursorAt{ID: n.ID} },
+	return shared.Finish(page, limit, func(n *gatehouse.Notification) shared.Cursor { return shared.Cursor{ID: n.ID} },
 		shared.KindNotifications, filter...), err
 }
 
@@ -96,7 +75,7 @@ WHERE tenant = ?1 AND channel = ?2 AND recipient = ?3 AND created_at > ?4 AND st
 		return 0, nil, err
 	}
 	err = t.each(selectNotification+`n.channel = ?2 AND n.recipient = ?3 AND n.kind = 'digest' AND n.status = 'queued'
-AND n.attempts = 0 ORDER BY n.id DESC LIMIT 1`, func(r *stmt) error { digest = scanNamed(r); return nil }, t.tenant,
+AND n.attempts = 0 ORDER BY n.id DESC LIMIT 1`, func(r *stmt) error { digest = shared.ScanNamed(r); return nil }, t.tenant,
 		channel, recipient)
 	return int(n), digest, err
 }
@@ -105,7 +84,7 @@ AND n.attempts = 0 ORDER BY n.id DESC LIMIT 1`, func(r *stmt) error { digest = s
 func (t *readTx) ChannelStates() (list []*gatehouse.ChannelState, err error) {
 	err = t.each(selectChannelState+` ORDER BY channel`,
 		func(r *stmt) error {
-			s, err := scanChannelState(r)
+			s, err := shared.ScanChannelState(r)
 			list = append(list, s)
 			return err
 		}, t.tenant)
@@ -114,18 +93,6 @@ func (t *readTx) ChannelStates() (list []*gatehouse.ChannelState, err error) {
 
 const selectChannelState = `SELECT tenant, channel, failures, failing_since, flaky, minutes, off_at, last_error, last_ok_at
 FROM channel_state WHERE tenant = ?1`
-
-func scanChannelState(r *stmt) (*gatehouse.ChannelState, error) {
-	s := &gatehouse.ChannelState{
-		Tenant: r.text(), Channel: r.text(), Failures: int(r.int()), FailingSince: r.timePtr(), Flaky: r.bool(),
-	}
-	minutes, err := shared.DecodeJSON[[]gatehouse.ChannelMinute](r.text())
-	if minutes != nil {
-		s.Minutes = *minutes
-	}
-	s.OffAt, s.LastError, s.LastOKAt = r.timePtr(), r.text(), r.timePtr()
-	return s, err
-}
 
 // OpenNotifications counts the messages that wait or are being sent.
 func (t *readTx) OpenNotifications() (int, error) {
@@ -136,7 +103,7 @@ func (t *readTx) OpenNotifications() (int, error) {
 // NextNotificationAt returns the earliest due time of a channel.
 func (t *readTx) NextNotificationAt(channel string) (next time.Time, err error) {
 	err = t.each(`SELECT min(due_at) FROM notification WHERE channel = ?1 AND due_at IS NOT NULL`, func(r *stmt) error {
-		if at := r.timePtr(); at != nil {
+		if at := r.TimePtr(); at != nil {
 			next = *at
 		}
 		return nil
@@ -196,7 +163,7 @@ func (t *tx) ClaimNotifications(
 	lease time.Duration,
 	limit int,
 ) (list []*gatehouse.Notification, err error) {
-	err = t.each(claimNotifications, func(r *stmt) error { list = append(list, scanNotification(r)); return nil },
+	err = t.each(claimNotifications, func(r *stmt) error { list = append(list, shared.ScanNotification(r)); return nil },
 		owner, t.at.Add(lease), channel, t.at, limit)
 	return list, err
 }
@@ -242,7 +209,7 @@ func (t *tx) LockChannelState(channel string) (s *gatehouse.ChannelState, err er
 	}
 	err = t.one(
 		selectChannelState+` AND channel = ?2`,
-		func(r *stmt) (err error) { s, err = scanChannelState(r); return err },
+		func(r *stmt) (err error) { s, err = shared.ScanChannelState(r); return err },
 		t.tenant,
 		channel,
 	)

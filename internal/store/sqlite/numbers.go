@@ -85,7 +85,7 @@ func (w *unnumbered) read(t *tx, to int64) (err error) {
 		return nil
 	}
 	return t.each(`SELECT seq, tenant FROM audit_leaf WHERE seq > ? AND seq <= ? ORDER BY seq`, func(r *stmt) error {
-		row, tenant := r.int(), r.raw()
+		row, tenant := r.Int(), r.raw()
 		q := w.of[string(tenant)]
 		if q == nil {
 			q = &queue{}

@@ -8,7 +8,7 @@ import (
 // ListPushes lists newest first.
 func (t *readTx) ListPushes(f gatehouse.PushFilter) (page gatehouse.Page[*gatehouse.Push], err error) {
 	bound := shared.BoundToReader(filterOf(t.tenant, f), f.ReadBy)
-	c, err := parseCursor(f.Cursor, kindPushes, bound...)
+	c, err := shared.ParseCursor(f.Cursor, shared.KindPushes, bound...)
 	if err != nil {
 		return page, err
 	}
@@ -35,10 +35,10 @@ func (t *readTx) ListPushes(f gatehouse.PushFilter) (page gatehouse.Page[*gateho
 	if c.ID != "" {
 		where.add("id < ?", c.ID)
 	}
-	limit := pageLimit(f.Limit)
+	limit := shared.PageLimit(f.Limit)
 	list, err := t.pushes(`SELECT `+pushColumns+` FROM `+from+` WHERE `+where.sql()+` ORDER BY id DESC LIMIT ?`, append(where.args, limit+1)...)
 	page.Items = append([]*gatehouse.Push{}, list...)
-	return finish(page, limit, func(p *gatehouse.Push) cursorAt { return cursorAt{ID: p.ID} }, kindPushes, bound...), err
+	return shared.Finish(page, limit, func(p *gatehouse.Push) shared.Cursor { return shared.Cursor{ID: p.ID} }, shared.KindPushes, bound...), err
 }
 
 // filterOf returns what a cursor of pushes is bound to.
@@ -62,7 +62,7 @@ UNION ALL SELECT seq FROM push INDEXED BY push_lease_lane WHERE ` + leasedTo + `
 // ListCorpus lists the corpus entries, that of the newest approval first.
 func (t *readTx) ListCorpus(readBy, cursor string, limit int) (page gatehouse.Page[*gatehouse.CorpusEntry], err error) {
 	bound := shared.BoundToReader([]string{t.tenant}, readBy)
-	c, err := parseCursor(cursor, kindCorpus, bound...)
+	c, err := shared.ParseCursor(cursor, shared.KindCorpus, bound...)
 	if err != nil {
 		return page, err
 	}
@@ -70,14 +70,14 @@ func (t *readTx) ListCorpus(readBy, cursor string, limit int) (page gatehouse.Pa
 	if before == "" {
 		before = "\U0010FFFF"
 	}
-	limit = pageLimit(limit)
+	limit = shared.PageLimit(limit)
 	page.Items = []*gatehouse.CorpusEntry{}
 	var rows []place
 	var where condition
 	where.add("tenant = ? AND id < ?", t.tenant, before)
 	where.readBy("seq", t.tenant, readBy)
 	err = t.each(`SELECT seq, id FROM approval WHERE `+where.sql()+` AND `+shared.Taught+` ORDER BY id DESC LIMIT ?`,
-		func(r *stmt) error { rows = append(rows, place{seq: r.int(), id: r.text()}); return nil }, append(where.args, limit+1)...)
+		func(r *stmt) error { rows = append(rows, place{seq: r.Int(), id: r.Text()}); return nil }, append(where.args, limit+1)...)
 	if err != nil {
 		return page, err
 	}
@@ -86,7 +86,7 @@ func (t *readTx) ListCorpus(readBy, cursor string, limit int) (page gatehouse.Pa
 		return page, err
 	}
 	if n < len(rows) {
-		page.NextCursor = cursorAt{Kind: kindCorpus, Filter: filterHash(bound), ID: rows[n-1].id}.encode()
+		page.NextCursor = shared.Cursor{Kind: shared.KindCorpus, Filter: shared.FilterHash(bound), ID: rows[n-1].id}.Encode()
 	}
 	actions, err := t.loadActions(rows[:n])
 	for _, a := range actions {
@@ -101,7 +101,7 @@ func (t *readTx) ListMirror(
 	limit int,
 ) (page gatehouse.Page[*gatehouse.AppliedMirror], err error) {
 	bound := shared.BoundToReader([]string{t.tenant}, readBy)
-	c, err := parseCursor(cursor, kindMirror, bound...)
+	c, err := shared.ParseCursor(cursor, shared.KindMirror, bound...)
 	if err != nil {
 		return page, err
 	}
@@ -109,14 +109,14 @@ func (t *readTx) ListMirror(
 	if before == 0 {
 		before = 1<<63 - 1
 	}
-	limit = pageLimit(limit)
+	limit = shared.PageLimit(limit)
 	page.Items = []*gatehouse.AppliedMirror{}
 	var where condition
 	where.add("tenant = ? AND seq < ?", t.tenant, before)
 	where.readBy("action_seq", t.tenant, readBy)
 	var sizes []int64
 	err = t.each(`SELECT octet_length(target) + octet_length(before_state) + octet_length(after_state) FROM mirror
-WHERE `+where.sql()+` ORDER BY seq DESC LIMIT ?`, func(r *stmt) error { sizes = append(sizes, r.int()); return nil }, append(where.args, limit)...)
+WHERE `+where.sql()+` ORDER BY seq DESC LIMIT ?`, func(r *stmt) error { sizes = append(sizes, r.Int()); return nil }, append(where.args, limit)...)
 	if err != nil || len(sizes) == 0 {
 		return page, err
 	}
@@ -125,9 +125,10 @@ WHERE `+where.sql()+` ORDER BY seq DESC LIMIT ?`, func(r *stmt) error { sizes = 
 	}
 	var seqs []int64
 	err = t.each(`SELECT `+mirrorColumns+` FROM mirror WHERE `+where.sql()+` ORDER BY seq DESC LIMIT ?`, func(r *stmt) error {
-		seq, m, err := scanMirror(r)
+		var err error
+		seq, m := r.Int(), shared.ScanMirror(r, &err)
 		seqs, page.Items = append(seqs, seq), append(page.Items, m)
 		return err
 	}, append(where.args, limit+1)...)
-	return finish(page, limit, func(*gatehouse.AppliedMirror) cursorAt { return cursorAt{Seq: seqs[limit-1]} }, kindMirror, bound...), err
+	return shared.Finish(page, limit, func(*gatehouse.AppliedMirror) shared.Cursor { return shared.Cursor{Seq: seqs[limit-1]} }, shared.KindMirror, bound...), err
 }

@@ -2,23 +2,16 @@ package sqlite
 
 import (
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
-
-const policyColumns = `v.tenant, v.version, v.sha256, a.version IS NOT NULL, v.applied_by, v.applied_at, v.action_id`
 
 const policyTables = ` FROM policy_version v LEFT JOIN policy_active a ON a.tenant = v.tenant AND a.version = v.version `
 
-func scanPolicy(r *stmt) *gatehouse.PolicyVersion {
-	return &gatehouse.PolicyVersion{
-		Tenant: r.text(), Version: int(r.int()), SHA256: r.text(), Active: r.bool(), AppliedBy: r.text(), AppliedAt: r.time(), ActionID: r.text(),
-	}
-}
-
 // ActivePolicy finds the active version.
 func (t *readTx) ActivePolicy() (p *gatehouse.PolicyVersion, err error) {
-	err = t.one(`SELECT `+policyColumns+`, v.source FROM policy_active a
+	err = t.one(`SELECT `+shared.PolicyColumns+`, v.source FROM policy_active a
 JOIN policy_version v ON v.tenant = a.tenant AND v.version = a.version WHERE a.tenant = ?`,
-		func(r *stmt) error { p = scanPolicy(r); p.Source = r.text(); return nil }, t.tenant)
+		func(r *stmt) error { p = shared.ScanPolicy(r); p.Source = r.Text(); return nil }, t.tenant)
 	return p, err
 }
 
@@ -36,15 +29,15 @@ func (t *tx) ActivePolicyVersion() (int, error) {
 
 // FindPolicy finds by number.
 func (t *readTx) FindPolicy(version int) (p *gatehouse.PolicyVersion, err error) {
-	err = t.one(`SELECT `+policyColumns+`, v.source`+policyTables+`WHERE v.tenant = ? AND v.version = ?`,
-		func(r *stmt) error { p = scanPolicy(r); p.Source = r.text(); return nil }, t.tenant, version)
+	err = t.one(`SELECT `+shared.PolicyColumns+`, v.source`+policyTables+`WHERE v.tenant = ? AND v.version = ?`,
+		func(r *stmt) error { p = shared.ScanPolicy(r); p.Source = r.Text(); return nil }, t.tenant, version)
 	return p, err
 }
 
 // ListPolicies lists all versions without their source, newest first.
 func (t *readTx) ListPolicies() (list []*gatehouse.PolicyVersion, err error) {
-	err = t.each(`SELECT `+policyColumns+policyTables+`WHERE v.tenant = ? ORDER BY v.version DESC`,
-		func(r *stmt) error { list = append(list, scanPolicy(r)); return nil }, t.tenant)
+	err = t.each(`SELECT `+shared.PolicyColumns+policyTables+`WHERE v.tenant = ? ORDER BY v.version DESC`,
+		func(r *stmt) error { list = append(list, shared.ScanPolicy(r)); return nil }, t.tenant)
 	return list, err
 }
 

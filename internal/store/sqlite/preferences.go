@@ -11,13 +11,13 @@ func (t *readTx) ListPreferences(principal string) (list []*gatehouse.Preference
 	err = t.each(`SELECT tenant, principal_id, channel, muted, quiet_from, quiet_to, quiet_zone, changed_at
 FROM notification_preference WHERE tenant = ?1 AND (?2 = '' OR principal_id = ?2) ORDER BY principal_id, channel`,
 		func(r *stmt) error {
-			p := &gatehouse.Preference{Tenant: r.text(), PrincipalID: r.text(), Channel: r.text()}
-			muted := r.text()
-			quiet := gatehouse.QuietHours{From: r.text(), To: r.text(), Zone: r.text()}
+			p := &gatehouse.Preference{Tenant: r.Text(), PrincipalID: r.Text(), Channel: r.Text()}
+			muted := r.Text()
+			quiet := gatehouse.QuietHours{From: r.Text(), To: r.Text(), Zone: r.Text()}
 			if quiet.From != "" {
 				p.Quiet = &quiet
 			}
-			p.ChangedAt = r.timePtr()
+			p.ChangedAt = r.TimePtr()
 			list = append(list, p)
 			return json.Unmarshal([]byte(muted), &p.Muted)
 		}, t.tenant, principal)

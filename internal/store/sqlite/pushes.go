@@ -5,31 +5,17 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
 const pushColumns = `tenant, id, action_id, connector, idempotency_key, digest, status, attempts, attempt_base, last_error, error_code,
 not_before, created_at, next_attempt, picked_at, sent_at, applied_at, finished_at, generation, lease_owner, lease_until, replays, lane,
 target_says, closed_at, closed_by, closed_reason, put_back`
 
-func scanPush(r *stmt) *gatehouse.Push {
-	p := &gatehouse.Push{
-		Tenant: r.text(), ID: r.text(), ActionID: r.text(), Connector: r.text(), IdempotencyKey: r.text(), Digest: gatehouse.Digest(r.text()),
-		Status: gatehouse.PushStatus(r.text()), Attempts: int(r.int()), AttemptBase: int(r.int()), LastError: r.text(), ErrorCode: r.text(),
-		NotBefore: r.time(), CreatedAt: r.time(), NextAttempt: r.timePtr(), PickedAt: r.timePtr(), SentAt: r.timePtr(),
-		AppliedAt: r.timePtr(), FinishedAt: r.timePtr(), Generation: int(r.int()), LeaseOwner: r.text(), LeaseUntil: r.timePtr(),
-		Replays: int(r.int()), Lane: r.text(), TargetSays: r.text(), ClosedAt: r.timePtr(), ClosedBy: r.text(), ClosedReason: r.text(),
-		PutBack: int(r.int()),
-	}
-	if p.Status != gatehouse.PushFailed && p.Status != gatehouse.PushUnknown {
-		p.TargetSays = "" // left over from an outcome that a replay has undone
-	}
-	return p
-}
-
 // FindPush finds by id.
 func (t *readTx) FindPush(id string) (p *gatehouse.Push, err error) {
 	err = t.one(`SELECT `+pushColumns+` FROM push WHERE tenant = ? AND id = ?`,
-		func(r *stmt) error { p = scanPush(r); return nil }, t.tenant, id)
+		func(r *stmt) error { p = shared.ScanPush(r); return nil }, t.tenant, id)
 	if err == gatehouse.ErrNotFound { //nolint:errorlint // the package's own, unwrapped
 		return t.archivedPush(id)
 	}
@@ -52,7 +38,7 @@ func (t *tx) LockPush(id string) (p *gatehouse.Push, err error) {
 func (t *readTx) attachPush(row scanned) error {
 	err := t.each(`SELECT `+pushColumns+` FROM push WHERE action_seq = ?`,
 		func(r *stmt) error {
-			t.seen = scanPush(r)
+			t.seen = shared.ScanPush(r)
 			row.action.SetPush(t.seen)
 			return nil
 		}, row.seq)
@@ -60,31 +46,23 @@ func (t *readTx) attachPush(row scanned) error {
 		return err
 	}
 	return t.each(`SELECT `+receiptColumns+` FROM receipt WHERE action_seq = ? AND late = 0 ORDER BY seq DESC LIMIT 1`,
-		func(r *stmt) (err error) { row.action.Receipt, err = scanReceipt(r); return err }, row.seq)
+		func(r *stmt) (err error) { row.action.Receipt = shared.ScanReceipt(r, &err); return err }, row.seq)
 }
 
 // deadLetters is the condition of an index and equals
 // [gatehouse.Push.DeadLetter].
 const deadLetters = `(status = 'unknown' OR status = 'failed' AND closed_at IS NULL)`
 
-const countDeadLetters = `SELECT count(*) FROM push INDEXED BY push_dead WHERE ` + deadLetters
-
-// CountDeadLetters counts the tenant's dead letters.
-func (t *readTx) CountDeadLetters() (int, error) {
-	n, err := t.number(countDeadLetters+` AND tenant = ?`, t.tenant)
-	return int(n), err
-}
-
 // CountAllDeadLetters counts the dead letters of all tenants.
 func (t *readTx) CountAllDeadLetters() (int, error) {
-	n, err := t.number(countDeadLetters)
+	n, err := t.number(`SELECT count(*) FROM push INDEXED BY push_dead WHERE ` + deadLetters)
 	return int(n), err
 }
 
-// DeadLetterOf finds the newest dead letter with an effect.
-func (t *readTx) DeadLetterOf(effect gatehouse.Hash) (id string, err error) {
+// deadLetterOf finds the newest dead letter with an effect.
+func (t *readTx) deadLetterOf(effect gatehouse.Hash) (id string, err error) {
 	err = t.each(`SELECT action_id FROM push INDEXED BY push_effect WHERE tenant = ? AND effect = ? AND `+deadLetters+` ORDER BY id DESC LIMIT 1`,
-		func(r *stmt) error { id = r.text(); return nil }, t.tenant, effect[:])
+		func(r *stmt) error { id = r.Text(); return nil }, t.tenant, effect[:])
 	return id, err
 }
 
@@ -127,7 +105,7 @@ func (t *readTx) PushCounts() (map[gatehouse.PushStatus]int, error) {
 UNION ALL SELECT status, count(*) FROM push INDEXED BY push_lease WHERE `+leased+` GROUP BY status
 UNION ALL SELECT status, count(*) FROM push INDEXED BY push_lease_lane WHERE `+leasedTo+` GROUP BY status`,
 		func(r *stmt) error {
-			status, n := gatehouse.PushStatus(r.text()), r.int()
+			status, n := gatehouse.PushStatus(r.Text()), r.Int()
 			counts[status] += int(n)
 			applied -= n
 			return nil
@@ -165,7 +143,7 @@ func (t *readTx) walk(after, last string, fn func(tenant string, due time.Time) 
 	for {
 		var tenant string
 		var due time.Time
-		err := t.each(queuedTenant, func(r *stmt) error { tenant, due = r.text(), r.time(); return nil }, after, last)
+		err := t.each(queuedTenant, func(r *stmt) error { tenant, due = r.Text(), r.Time(); return nil }, after, last)
 		if err != nil || tenant == "" {
 			return err
 		}
@@ -179,7 +157,7 @@ func (t *readTx) walk(after, last string, fn func(tenant string, due time.Time) 
 // NextPushAt returns the time of the next work: a push falls due or a lease
 // ends.
 func (t *readTx) NextPushAt(except ...string) (next time.Time, err error) {
-	err = t.each(nextLease, func(r *stmt) error { next = r.time(); return nil })
+	err = t.each(nextLease, func(r *stmt) error { next = r.Time(); return nil })
 	if err != nil {
 		return next, err
 	}
@@ -221,7 +199,7 @@ func (t *readTx) ExpiredLeases(limit int) ([]*gatehouse.Push, error) {
 }
 
 func (t *readTx) pushes(sql string, args ...any) (list []*gatehouse.Push, err error) {
-	err = t.each(sql, func(r *stmt) error { list = append(list, scanPush(r)); return nil }, args...)
+	err = t.each(sql, func(r *stmt) error { list = append(list, shared.ScanPush(r)); return nil }, args...)
 	return list, err
 }
 

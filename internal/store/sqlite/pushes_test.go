@@ -153,8 +153,8 @@ func TestPushesByStatusReadNoOther(t *testing.T) {
 			}
 			var plan []string
 			err := r.each(`EXPLAIN QUERY PLAN `+sql, func(row *stmt) error {
-				_, _, _ = row.int(), row.int(), row.int()
-				plan = append(plan, row.text())
+				_, _, _ = row.Int(), row.Int(), row.Int()
+				plan = append(plan, row.Text())
 				return nil
 			}, make([]any, r.c.stmts[sql].params)...)
 			all := strings.Join(plan, "\n")

@@ -5,21 +5,11 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
 const pushFactColumns = `connector, status, error_code, last_error, target_says, created_at, not_before, sent_at,
 	applied_at, finished_at`
-
-func scanPushFact(r *stmt) gatehouse.PushFact {
-	f := gatehouse.PushFact{
-		Connector: r.text(), Status: gatehouse.PushStatus(r.text()), ErrorCode: r.text(), LastError: r.text(),
-		TargetSays: r.text(), CreatedAt: r.time(), NotBefore: r.time(), SentAt: r.timePtr(), AppliedAt: r.timePtr(), FinishedAt: r.timePtr(),
-	}
-	if f.Status != gatehouse.PushFailed && f.Status != gatehouse.PushUnknown {
-		f.TargetSays = "" // left over from an outcome that a replay has undone
-	}
-	return f
-}
 
 // PushFacts walks the narrow rows of pushes: the recent ones by id, then the open
 // ones by the indexes of what waits and what is under way.
@@ -29,7 +19,7 @@ func (t *readTx) PushFacts(since time.Time, readBy string, fn func(gatehouse.Pus
 	where.readBy("action_seq", t.tenant, readBy)
 	err := t.each(`SELECT `+pushFactColumns+` FROM push WHERE `+where.sql()+` ORDER BY id DESC LIMIT ?`,
 		func(r *stmt) error {
-			f := scanPushFact(r)
+			f := shared.ScanPushFact(r)
 			if f.CreatedAt.Before(since) {
 				return errEnough
 			}
@@ -49,7 +39,7 @@ func (t *readTx) PushFacts(since time.Time, readBy string, fn func(gatehouse.Pus
 		`push INDEXED BY push_lease_lane WHERE ` + leasedTo,
 	} {
 		err := t.each(`SELECT `+pushFactColumns+` FROM `+from+` AND `+open.sql()+` LIMIT ?`,
-			func(r *stmt) error { fn(scanPushFact(r)); return nil },
+			func(r *stmt) error { fn(shared.ScanPushFact(r)); return nil },
 			append(open.args[:len(open.args):len(open.args)], gatehouse.MaxPushFacts)...)
 		if err != nil {
 			return err

@@ -41,7 +41,7 @@ ON CONFLICT DO NOTHING`, t.tenant, id, from)
 func (t *tx) LockBulkCalls(person string) (times []time.Time, err error) {
 	var text string
 	err = t.each(`SELECT times FROM bulk_calls WHERE tenant = ? AND person = ?`,
-		func(r *stmt) error { text = r.text(); return nil }, t.tenant, person)
+		func(r *stmt) error { text = r.Text(); return nil }, t.tenant, person)
 	if err != nil || text == "" {
 		return nil, err
 	}

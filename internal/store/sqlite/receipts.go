@@ -2,21 +2,11 @@ package sqlite
 
 import (
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
 const receiptColumns = `tenant, id, action_id, push_id, idempotency_key, attempt, generation, outcome, error_code, error, external_id,
 reversible, late, source, at, request_metadata, response_metadata, reversal`
-
-func scanReceipt(r *stmt) (*gatehouse.Receipt, error) {
-	var err error
-	c := &gatehouse.Receipt{
-		Tenant: r.text(), ID: r.text(), ActionID: r.text(), PushID: r.text(), IdempotencyKey: r.text(),
-		Attempt: int(r.int()), Generation: int(r.int()), Outcome: gatehouse.ReceiptOutcome(r.text()),
-		ErrorCode: r.text(), Error: r.text(), ExternalID: r.text(), Reversible: r.bool(), Late: r.bool(), Source: r.text(), At: r.time(),
-		RequestMetadata: r.json(), ResponseMetadata: r.json(), Reversal: jsonAt[gatehouse.Reversal](r, &err),
-	}
-	return c, err
-}
 
 const insertReceipt = `INSERT INTO receipt (tenant, id, action_seq, action_id, push_id, idempotency_key, attempt, generation, outcome,
 error_code, error, external_id, reversible, late, source, at, request_metadata, response_metadata, reversal) `
@@ -26,7 +16,7 @@ func (t *tx) InsertReceipt(c *gatehouse.Receipt) error {
 	if err := t.owns(c.Tenant); err != nil {
 		return err
 	}
-	reversal, err := encodeJSON(c.Reversal)
+	reversal, err := shared.EncodeJSON(c.Reversal)
 	if err != nil {
 		return err
 	}
@@ -50,7 +40,7 @@ WHERE tenant = ? AND id = ? AND action_id = ?`,
 // SuccessReceipt finds the first applied receipt of an idempotency key.
 func (t *readTx) SuccessReceipt(idempotencyKey string) (c *gatehouse.Receipt, err error) {
 	err = t.one(`SELECT `+receiptColumns+` FROM receipt WHERE tenant = ? AND idempotency_key = ? AND outcome = 'applied' ORDER BY seq LIMIT 1`,
-		func(r *stmt) (err error) { c, err = scanReceipt(r); return err }, t.tenant, idempotencyKey)
+		func(r *stmt) (err error) { c = shared.ScanReceipt(r, &err); return err }, t.tenant, idempotencyKey)
 	return c, err
 }
 
@@ -59,7 +49,8 @@ func (t *readTx) ListReceipts(actionID string) (list []*gatehouse.Receipt, err e
 	err = t.each(`SELECT `+receiptColumns+` FROM receipt
 WHERE action_seq = (SELECT seq FROM action WHERE tenant = ? AND id = ?) ORDER BY seq`,
 		func(r *stmt) error {
-			c, err := scanReceipt(r)
+			var err error
+			c := shared.ScanReceipt(r, &err)
 			list = append(list, c)
 			return err
 		}, t.tenant, actionID)
@@ -71,7 +62,7 @@ func (t *tx) InsertMirror(m *gatehouse.AppliedMirror) error {
 	if err := t.owns(m.Tenant); err != nil {
 		return err
 	}
-	target, err := encodeJSON(&m.Target)
+	target, err := shared.EncodeJSON(&m.Target)
 	if err != nil {
 		return err
 	}

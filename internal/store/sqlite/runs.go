@@ -16,33 +16,6 @@ const runColumns = `r.seq, r.tenant, r.id, r.workflow, r.version, r.workspace, r
   r.started_by, r.starter_id, r.parent_run, r.parent_step, r.retry_of, r.writes, r.failure_code, r.failure_detail,
   r.created_at, r.started_at, r.finished_at, r.deadline, r.evidence`
 
-func scanRun(r *stmt) (seq int64, run *gatehouse.Run) {
-	seq = r.int()
-	return seq, &gatehouse.Run{
-		Tenant: r.text(), ID: r.text(), Workflow: r.text(), Version: int(r.int()), Workspace: r.text(),
-		Status: gatehouse.RunStatus(r.text()), Stop: gatehouse.RunStatus(r.text()), Trigger: gatehouse.TriggerType(r.text()), TriggerRef: r.text(),
-		StartedBy: r.text(), StarterID: r.text(), ParentRun: r.text(), ParentStep: r.text(), RetryOf: r.text(), Writes: int(r.int()),
-		Failure: scanFailure(r), CreatedAt: r.time(), StartedAt: r.timePtr(), FinishedAt: r.timePtr(), Deadline: r.timePtr(), Evidence: r.text(),
-	}
-}
-
-// scanFailure reads the columns code and detail; both are NULL or neither is.
-func scanFailure(r *stmt) *gatehouse.Failure {
-	if r.null() {
-		r.column += 2
-		return nil
-	}
-	return &gatehouse.Failure{Code: r.text(), Detail: r.text()}
-}
-
-// failureArgs returns the arguments for the columns that scanFailure reads.
-func failureArgs(f *gatehouse.Failure) (code, detail any) {
-	if f == nil {
-		return nil, nil
-	}
-	return f.Code, f.Detail
-}
-
 const (
 	findRun = `SELECT ` + runColumns + `, b.input, b.output FROM run r JOIN run_body b ON b.seq = r.seq WHERE r.tenant = ? AND r.id = ?`
 	runRef  = `SELECT ` + runColumns + `, b.input, b.output FROM run r JOIN run_body b ON b.seq = r.seq
@@ -64,8 +37,8 @@ func (t *readTx) FindRunByRef(workflow, ref string) (*gatehouse.Run, error) {
 func (t *readTx) wholeRun(sql string, args ...any) (run *gatehouse.Run, err error) {
 	var seq int64
 	err = t.one(sql, func(r *stmt) error {
-		seq, run = scanRun(r)
-		run.Input, run.Output = r.json(), r.json()
+		seq, run = r.Int(), shared.ScanRun(r)
+		run.Input, run.Output = r.JSON(), r.JSON()
 		return nil
 	}, args...)
 	if err != nil {
@@ -97,7 +70,7 @@ func (t *tx) LockRun(id, item string) (*gatehouse.Run, error) {
 		if !shared.MayHaveItems(s) {
 			continue
 		}
-		err := t.each(openItems, func(r *stmt) error { s.OpenItems = append(s.OpenItems, gatehouse.StepStatus(r.text())); return nil },
+		err := t.each(openItems, func(r *stmt) error { s.OpenItems = append(s.OpenItems, gatehouse.StepStatus(r.Text())); return nil },
 			t.tenant, s.ID, item)
 		if err != nil {
 			return nil, err
@@ -110,7 +83,7 @@ func (t *tx) LockRun(id, item string) (*gatehouse.Run, error) {
 func (t *tx) LockRunHead(id string) (*gatehouse.Run, error) { return t.FindRunHead(id) }
 
 func (t *readTx) runHead(tenant, id string) (seq int64, run *gatehouse.Run, err error) {
-	err = t.one(runHead, func(r *stmt) error { seq, run = scanRun(r); return nil }, tenant, id)
+	err = t.one(runHead, func(r *stmt) error { seq, run = r.Int(), shared.ScanRun(r); return nil }, tenant, id)
 	return seq, run, err
 }
 
@@ -122,7 +95,7 @@ func (t *readTx) FindRunHead(id string) (*gatehouse.Run, error) {
 
 // FindRunBodies reads the input and output that FindRunHead leaves out.
 func (t *readTx) FindRunBodies(id string) (input, output gatehouse.JSON, err error) {
-	err = t.one(runBodies, func(r *stmt) error { input, output = r.json(), r.json(); return nil }, t.tenant, id)
+	err = t.one(runBodies, func(r *stmt) error { input, output = r.JSON(), r.JSON(); return nil }, t.tenant, id)
 	return input, output, err
 }
 
@@ -149,7 +122,8 @@ func (t *readTx) ListLineage(id string) (list []*gatehouse.Run, err error) {
 // runs reads runs without steps and bodies.
 func (t *readTx) runs(where string, args ...any) (list []*gatehouse.Run, err error) {
 	err = t.each(`SELECT `+runColumns+` FROM run r `+where, func(r *stmt) error {
-		_, run := scanRun(r)
+		r.Skip(1)
+		run := shared.ScanRun(r)
 		list = append(list, run)
 		return nil
 	}, args...)
@@ -159,7 +133,7 @@ func (t *readTx) runs(where string, args ...any) (list []*gatehouse.Run, err err
 // ListRuns lists newest first. Each kind of filter has its own index.
 func (t *readTx) ListRuns(f gatehouse.RunFilter) (page gatehouse.Page[*gatehouse.Run], err error) {
 	bound := shared.RunListKey(t.tenant, f)
-	c, err := parseCursor(f.Cursor, shared.KindRuns, bound...)
+	c, err := shared.ParseCursor(f.Cursor, shared.KindRuns, bound...)
 	if err != nil {
 		return page, err
 	}
@@ -184,19 +158,19 @@ func (t *readTx) ListRuns(f gatehouse.RunFilter) (page gatehouse.Page[*gatehouse
 	if c.Seq != 0 {
 		where.add("(r.created_at, r.seq) < (?, ?)", c.AsOf, c.Seq)
 	}
-	limit := pageLimit(f.Limit)
+	limit := shared.PageLimit(f.Limit)
 	if f.InputField != "" {
 		return t.runsByInput(f, where, limit, bound)
 	}
 	page.Items = []*gatehouse.Run{}
 	var seqs []int64
 	err = t.each(`SELECT `+runColumns+` FROM run r WHERE `+where.sql()+` ORDER BY r.created_at DESC, r.seq DESC LIMIT ?`, func(r *stmt) error {
-		seq, run := scanRun(r)
+		seq, run := r.Int(), shared.ScanRun(r)
 		seqs, page.Items = append(seqs, seq), append(page.Items, run)
 		return nil
 	}, append(where.args, limit+1)...)
-	return finish(page, limit, func(r *gatehouse.Run) cursorAt {
-		return cursorAt{Seq: seqs[limit-1], AsOf: r.CreatedAt.UnixMicro()}
+	return shared.Finish(page, limit, func(r *gatehouse.Run) shared.Cursor {
+		return shared.Cursor{Seq: seqs[limit-1], AsOf: r.CreatedAt.UnixMicro()}
 	}, shared.KindRuns, bound...), err
 }
 
@@ -212,9 +186,9 @@ func (t *tx) InsertRun(r *gatehouse.Run) error {
 	if !gatehouse.RunStatus("").CanMove(r.Status) {
 		return gatehouse.ErrConflict
 	}
-	code, detail := failureArgs(r.Failure)
+	code, detail := shared.FailureArgs(r.Failure)
 	_, err := t.exec(insertRun, r.Tenant, r.ID, r.Workflow, r.Version, r.Workspace, string(r.Status), string(r.Stop), string(r.Trigger),
-		orNull(r.TriggerRef), r.StartedBy, r.StarterID, r.ParentRun, r.ParentStep, r.RetryOf, r.Writes, code, detail,
+		shared.OrNull(r.TriggerRef), r.StartedBy, r.StarterID, r.ParentRun, r.ParentStep, r.RetryOf, r.Writes, code, detail,
 		r.CreatedAt, r.StartedAt, r.FinishedAt, r.Deadline, r.Evidence)
 	if err != nil {
 		return err
@@ -246,7 +220,7 @@ func (t *tx) MoveRun(r *gatehouse.Run, from gatehouse.RunStatus) error {
 	if r.Status != from && !from.CanMove(r.Status) {
 		return gatehouse.ErrConflict
 	}
-	code, detail := failureArgs(r.Failure)
+	code, detail := shared.FailureArgs(r.Failure)
 	err := t.guarded(moveRun, string(r.Status), string(r.Stop), r.Writes, code, detail, r.StartedAt, r.FinishedAt, r.Tenant, r.ID, string(from))
 	if err == nil && r.Output != "" {
 		_, err = t.exec(`UPDATE run_body SET output = ? WHERE seq = (SELECT seq FROM run WHERE tenant = ? AND id = ?)`, r.Output, r.Tenant, r.ID)

@@ -53,7 +53,7 @@ func (t *tx) ClaimSteps(owner string, lease time.Duration, shares ...gatehouse.S
 		}
 		for i, s := range taken {
 			err := t.each(`SELECT item, input, output FROM step_body WHERE seq = ?`, func(r *stmt) error {
-				s.Item, s.Input, s.Output = r.json(), r.json(), r.json()
+				s.Item, s.Input, s.Output = r.JSON(), r.JSON(), r.JSON()
 				return nil
 			}, seqs[i])
 			if err != nil {

@@ -17,8 +17,8 @@ func (t *readTx) runsByInput(
 	err = t.each(`SELECT b.input, `+runColumns+` FROM run r JOIN run_body b ON b.seq = r.seq WHERE r.seq IN (
   SELECT r.seq FROM run r WHERE `+where.sql()+` ORDER BY r.created_at DESC, r.seq DESC LIMIT ?)
 AND (instr(b.input, ?) > 0 OR instr(b.input, ?) > 0) ORDER BY r.created_at DESC, r.seq DESC`, func(r *stmt) error {
-		input := gatehouse.JSON(r.text())
-		seq, run := scanRun(r)
+		input := gatehouse.JSON(r.Text())
+		seq, run := r.Int(), shared.ScanRun(r)
 		if len(found) <= limit && f.HasInput(input) {
 			found, page.Items = append(found, place{run.CreatedAt.UnixMicro(), seq}), append(page.Items, run)
 		}
@@ -28,7 +28,7 @@ AND (instr(b.input, ?) > 0 OR instr(b.input, ?) > 0) ORDER BY r.created_at DESC,
 		return page, err
 	}
 	cursor := func(p place) string {
-		return cursorAt{Kind: shared.KindRuns, Filter: filterHash(bound), Seq: p.seq, AsOf: p.at}.encode()
+		return shared.Cursor{Kind: shared.KindRuns, Filter: shared.FilterHash(bound), Seq: p.seq, AsOf: p.at}.Encode()
 	}
 	if len(found) > limit {
 		page.Items, page.NextCursor = page.Items[:limit], cursor(found[limit-1])
@@ -36,7 +36,7 @@ AND (instr(b.input, ?) > 0 OR instr(b.input, ?) > 0) ORDER BY r.created_at DESC,
 	}
 	// The last run that was looked at, where there may be more.
 	err = t.each(`SELECT r.created_at, r.seq FROM run r WHERE `+where.sql()+` ORDER BY r.created_at DESC, r.seq DESC LIMIT 1 OFFSET ?`,
-		func(r *stmt) error { page.NextCursor = cursor(place{r.int(), r.int()}); return nil },
+		func(r *stmt) error { page.NextCursor = cursor(place{r.Int(), r.Int()}); return nil },
 		append(where.args[:len(where.args):len(where.args)], gatehouse.MaxRunsSearched-1)...)
 	return page, err
 }

@@ -13,7 +13,7 @@ WHERE ` + leasedTo + ` AND lease_until IS NOT NULL AND tenant = ? LIMIT ?`
 func (t *readTx) OpenLeases(limit int) (list []gatehouse.OpenLease, err error) {
 	for _, sql := range []string{openSteps, openPushes} {
 		err := t.each(sql, func(r *stmt) error {
-			list = append(list, gatehouse.OpenLease{Worker: r.text(), Tool: r.text(), Lane: r.text(), Until: r.time()})
+			list = append(list, gatehouse.OpenLease{Worker: r.Text(), Tool: r.Text(), Lane: r.Text(), Until: r.Time()})
 			return nil
 		}, t.tenant, limit)
 		if err != nil {
@@ -28,7 +28,7 @@ func (t *readTx) ListSchedules(limit int) (list []*gatehouse.Schedule, err error
 	err = t.each(`SELECT workflow, version, next_at FROM schedule WHERE tenant = ? ORDER BY workflow LIMIT ?`,
 		func(r *stmt) error {
 			list = append(list,
-				&gatehouse.Schedule{Tenant: t.tenant, Workflow: r.text(), Version: int(r.int()), NextAt: r.time()})
+				&gatehouse.Schedule{Tenant: t.tenant, Workflow: r.Text(), Version: int(r.Int()), NextAt: r.Time()})
 			return nil
 		}, t.tenant, limit)
 	return list, err

@@ -65,7 +65,7 @@ func (t *readTx) DueLanes(tenant, tool string, after gatehouse.Lane, limit, each
 		for len(list) < limit {
 			lane := gatehouse.Lane{Tool: tool}
 			err := t.each(nextLane, func(r *stmt) error {
-				lane.Tenant, lane.Workspace, lane.Workflow = r.text(), r.text(), r.text()
+				lane.Tenant, lane.Workspace, lane.Workflow = r.Text(), r.Text(), r.Text()
 				return nil
 			}, tool, from.Tenant, from.Workspace, from.Workflow)
 			if err != nil || lane.Tenant == "" || tenant != "" && lane.Tenant != tenant || to != nil && shared.CompareLanes(lane, *to) > 0 {
@@ -116,7 +116,7 @@ func (t *readTx) ReadyTools(tenant string, limit int) (list []gatehouse.ReadyToo
 	tool, find := "", firstTool
 	for range limit {
 		found := false
-		err := t.each(find, func(r *stmt) error { tool, found = r.text(), true; return nil }, tool)
+		err := t.each(find, func(r *stmt) error { tool, found = r.Text(), true; return nil }, tool)
 		if err != nil || !found {
 			return list, err
 		}
@@ -127,7 +127,7 @@ func (t *readTx) ReadyTools(tenant string, limit int) (list []gatehouse.ReadyToo
 			var lane gatehouse.Lane
 			var at time.Time
 			err := t.each(longest, func(r *stmt) error {
-				lane, at = gatehouse.Lane{Tenant: r.text(), Workspace: r.text(), Workflow: r.text()}, r.time()
+				lane, at = gatehouse.Lane{Tenant: r.Text(), Workspace: r.Text(), Workflow: r.Text()}, r.Time()
 				return nil
 			}, tool, from.Tenant, from.Workspace, from.Workflow)
 			if err != nil {
@@ -157,7 +157,7 @@ func (t *readTx) QueuedLanes(after gatehouse.QueuedLane, limit, each int, since 
 	for at := after; len(list) < limit; {
 		var lane gatehouse.QueuedLane
 		err := t.each(nextQueued, func(r *stmt) error {
-			lane = gatehouse.QueuedLane{Tenant: r.text(), Workflow: r.text(), Workspace: r.text()}
+			lane = gatehouse.QueuedLane{Tenant: r.Text(), Workflow: r.Text(), Workspace: r.Text()}
 			return nil
 		}, at.Tenant, at.Workflow)
 		if err != nil || lane.Tenant == "" {
@@ -169,7 +169,7 @@ func (t *readTx) QueuedLanes(after gatehouse.QueuedLane, limit, each int, since 
 		}
 		lane.Queued = int(n)
 		err = t.each(countStarts, func(r *stmt) error {
-			lane.TenantStarted, lane.WorkflowStarted = int(r.int()), int(r.int())
+			lane.TenantStarted, lane.WorkflowStarted = int(r.Int()), int(r.Int())
 			return nil
 		}, lane.Workflow, lane.Tenant, since)
 		if err != nil {
@@ -188,7 +188,7 @@ func (t *readTx) OldestQueued(workflow string, limit int) ([]*gatehouse.Run, err
 
 func (t *readTx) stepRefs(sql string, args ...any) (refs []gatehouse.StepRef, err error) {
 	err = t.each(sql, func(r *stmt) error {
-		refs = append(refs, gatehouse.StepRef{Tenant: r.text(), RunID: r.text(), StepID: r.text()})
+		refs = append(refs, gatehouse.StepRef{Tenant: r.Text(), RunID: r.Text(), StepID: r.Text()})
 		return nil
 	}, args...)
 	return refs, err
@@ -222,7 +222,7 @@ func (t *readTx) UnbundledRuns(limit int) ([]*gatehouse.Run, error) {
 // DueSchedules lists the due schedules, earliest first.
 func (t *readTx) DueSchedules(limit int) (list []*gatehouse.Schedule, err error) {
 	err = t.each(dueSchedules, func(r *stmt) error {
-		list = append(list, &gatehouse.Schedule{Tenant: r.text(), Workflow: r.text(), Version: int(r.int()), NextAt: r.time()})
+		list = append(list, &gatehouse.Schedule{Tenant: r.Text(), Workflow: r.Text(), Version: int(r.Int()), NextAt: r.Time()})
 		return nil
 	}, t.at, limit)
 	return list, err
@@ -231,7 +231,7 @@ func (t *readTx) DueSchedules(limit int) (list []*gatehouse.Schedule, err error)
 // NextRunWorkAt reads the head of each queue.
 func (t *readTx) NextRunWorkAt() (next time.Time, err error) {
 	err = t.each(nextRunWork, func(r *stmt) error {
-		if at := r.timePtr(); at != nil {
+		if at := r.TimePtr(); at != nil {
 			next = *at
 		}
 		return nil
@@ -243,7 +243,7 @@ func (t *readTx) NextRunWorkAt() (next time.Time, err error) {
 func (t *readTx) RunCounts() (map[gatehouse.RunStatus]int, error) {
 	counts := make(map[gatehouse.RunStatus]int)
 	err := t.each(runCounts, func(r *stmt) error {
-		if status, n := gatehouse.RunStatus(r.text()), int(r.int()); n > 0 {
+		if status, n := gatehouse.RunStatus(r.Text()), int(r.Int()); n > 0 {
 			counts[status] += n
 		}
 		return nil
@@ -254,7 +254,7 @@ func (t *readTx) RunCounts() (map[gatehouse.RunStatus]int, error) {
 // StartedRuns counts the runs that started since then.
 func (t *readTx) StartedRuns(workflow string, since time.Time) (ofWorkflow, ofTenant int, err error) {
 	err = t.each(countStarts, func(r *stmt) error {
-		ofTenant, ofWorkflow = int(r.int()), int(r.int())
+		ofTenant, ofWorkflow = int(r.Int()), int(r.Int())
 		return nil
 	}, workflow, t.tenant, since)
 	return ofWorkflow, ofTenant, err

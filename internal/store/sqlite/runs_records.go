@@ -12,8 +12,8 @@ func (t *readTx) ListAttempts(runID string) (list []*gatehouse.StepAttempt, err 
 	err = t.each(`SELECT tenant, run_id, step_id, attempt, generation, worker, started_at, finished_at, outcome, code, detail
 FROM step_attempt WHERE tenant = ? AND run_id = ? ORDER BY seq`, func(r *stmt) error {
 		list = append(list, &gatehouse.StepAttempt{
-			Tenant: r.text(), RunID: r.text(), StepID: r.text(), Attempt: int(r.int()), Generation: int(r.int()), Worker: r.text(),
-			StartedAt: r.time(), FinishedAt: r.time(), Outcome: r.text(), Code: r.text(), Detail: r.text(),
+			Tenant: r.Text(), RunID: r.Text(), StepID: r.Text(), Attempt: int(r.Int()), Generation: int(r.Int()), Worker: r.Text(),
+			StartedAt: r.Time(), FinishedAt: r.Time(), Outcome: r.Text(), Code: r.Text(), Detail: r.Text(),
 		})
 		return nil
 	}, t.tenant, runID)
@@ -36,8 +36,8 @@ func (t *readTx) ListUsage(runID string) (list []*gatehouse.ModelUsage, err erro
 	err = t.each(`SELECT tenant, run_id, workflow, step_id, attempt, provider, model, input_tokens, output_tokens, cost, currency, at
 FROM model_usage WHERE tenant = ? AND run_id = ? ORDER BY seq`, func(r *stmt) error {
 		list = append(list, &gatehouse.ModelUsage{
-			Tenant: r.text(), RunID: r.text(), Workflow: r.text(), StepID: r.text(), Attempt: int(r.int()), Provider: r.text(), Model: r.text(),
-			InputTokens: r.int(), OutputTokens: r.int(), Cost: gatehouse.Decimal(r.text()), Currency: r.text(), At: r.time(),
+			Tenant: r.Text(), RunID: r.Text(), Workflow: r.Text(), StepID: r.Text(), Attempt: int(r.Int()), Provider: r.Text(), Model: r.Text(),
+			InputTokens: r.Int(), OutputTokens: r.Int(), Cost: gatehouse.Decimal(r.Text()), Currency: r.Text(), At: r.Time(),
 		})
 		return nil
 	}, t.tenant, runID)
@@ -70,7 +70,7 @@ WHERE tenant = ? AND currency = ? AND at > ? AND workflow = ? AND workflow <> ''
 // Spent sums costs. An overflowing sum is an error, so it never passes a
 // budget.
 func (t *readTx) Spent(workflow, currency string, since time.Time) (sum gatehouse.Decimal, err error) {
-	row := func(r *stmt) (err error) { sum, err = shared.JoinCost(r.int(), r.int()); return err }
+	row := func(r *stmt) (err error) { sum, err = shared.JoinCost(r.Int(), r.Int()); return err }
 	if workflow == "" {
 		err = t.one(spentByTenant, row, t.tenant, currency, since)
 	} else {
@@ -87,7 +87,7 @@ WHERE tenant = ? AND currency = ? AND at > ?`
 
 // BudgetClaimed sums claims. An overflowing sum is an error, as in Spent.
 func (t *readTx) BudgetClaimed(workflow, currency string, since time.Time) (sum gatehouse.Decimal, err error) {
-	row := func(r *stmt) (err error) { sum, err = shared.JoinCost(r.int(), r.int()); return err }
+	row := func(r *stmt) (err error) { sum, err = shared.JoinCost(r.Int(), r.Int()); return err }
 	if workflow == "" {
 		err = t.one(claimedByTenant, row, t.tenant, currency, since)
 	} else {
@@ -124,23 +124,17 @@ func (t *tx) ReleaseBudget(stepID string, generation int) error {
 	return err
 }
 
-const signalColumns = `tenant, run_id, id, name, data, sent_by, at`
-
-func scanSignal(r *stmt) *gatehouse.Signal {
-	return &gatehouse.Signal{Tenant: r.text(), RunID: r.text(), ID: r.text(), Name: r.text(), Data: r.json(), By: r.text(), At: r.time()}
-}
-
 // ListSignals lists all signals of a run, oldest first.
 func (t *readTx) ListSignals(runID string) (list []*gatehouse.Signal, err error) {
-	err = t.each(`SELECT `+signalColumns+` FROM run_signal WHERE tenant = ? AND run_id = ? ORDER BY seq`,
-		func(r *stmt) error { list = append(list, scanSignal(r)); return nil }, t.tenant, runID)
+	err = t.each(`SELECT `+shared.SignalColumns+` FROM run_signal WHERE tenant = ? AND run_id = ? ORDER BY seq`,
+		func(r *stmt) error { list = append(list, shared.ScanSignal(r)); return nil }, t.tenant, runID)
 	return list, err
 }
 
 // ListHands lists the principals who took part in a run, by id.
 func (t *readTx) ListHands(runID string) (list []string, err error) {
 	err = t.each(`SELECT principal FROM run_hand WHERE tenant = ? AND run_id = ? ORDER BY principal`,
-		func(r *stmt) error { list = append(list, r.text()); return nil }, t.tenant, runID)
+		func(r *stmt) error { list = append(list, r.Text()); return nil }, t.tenant, runID)
 	return list, err
 }
 
@@ -164,8 +158,8 @@ func (t *tx) InsertSignal(s *gatehouse.Signal) error {
 // TakeSignal takes the oldest signal that has not been taken.
 func (t *tx) TakeSignal(runID, name string) (s *gatehouse.Signal, err error) {
 	err = t.one(`UPDATE run_signal SET taken_at = ? WHERE seq = (SELECT seq FROM run_signal INDEXED BY run_signal_open
-WHERE tenant = ? AND run_id = ? AND name = ? AND taken_at IS NULL ORDER BY seq LIMIT 1) RETURNING `+signalColumns,
-		func(r *stmt) error { s = scanSignal(r); return nil }, t.at, t.tenant, runID, name)
+WHERE tenant = ? AND run_id = ? AND name = ? AND taken_at IS NULL ORDER BY seq LIMIT 1) RETURNING `+shared.SignalColumns,
+		func(r *stmt) error { s = shared.ScanSignal(r); return nil }, t.at, t.tenant, runID, name)
 	return s, err
 }
 
@@ -175,7 +169,7 @@ func (t *readTx) ListReflexions(
 	limit int,
 ) (page gatehouse.Page[*gatehouse.Reflexion], err error) {
 	bound := shared.BoundToReader([]string{t.tenant, workflow}, readBy)
-	c, err := parseCursor(cursor, shared.KindReflexions, bound...)
+	c, err := shared.ParseCursor(cursor, shared.KindReflexions, bound...)
 	if err != nil {
 		return page, err
 	}
@@ -190,19 +184,19 @@ func (t *readTx) ListReflexions(
 	if c.Seq != 0 {
 		where.add("seq < ?", c.Seq)
 	}
-	limit = pageLimit(limit)
+	limit = shared.PageLimit(limit)
 	page.Items = []*gatehouse.Reflexion{}
 	var seqs []int64
 	err = t.each(`SELECT seq, tenant, id, run_id, workflow, version, outcome, attempted, happened, otherwise, at FROM reflexion WHERE `+
 		where.sql()+` ORDER BY seq DESC LIMIT ?`, func(r *stmt) error {
-		seqs = append(seqs, r.int())
+		seqs = append(seqs, r.Int())
 		page.Items = append(page.Items, &gatehouse.Reflexion{
-			Tenant: r.text(), ID: r.text(), RunID: r.text(), Workflow: r.text(), Version: int(r.int()), Outcome: gatehouse.RunStatus(r.text()),
-			Attempted: r.text(), Happened: r.text(), Otherwise: r.text(), At: r.time(),
+			Tenant: r.Text(), ID: r.Text(), RunID: r.Text(), Workflow: r.Text(), Version: int(r.Int()), Outcome: gatehouse.RunStatus(r.Text()),
+			Attempted: r.Text(), Happened: r.Text(), Otherwise: r.Text(), At: r.Time(),
 		})
 		return nil
 	}, append(where.args, limit+1)...)
-	return finish(page, limit, func(*gatehouse.Reflexion) cursorAt { return cursorAt{Seq: seqs[limit-1]} }, shared.KindReflexions, bound...), err
+	return shared.Finish(page, limit, func(*gatehouse.Reflexion) shared.Cursor { return shared.Cursor{Seq: seqs[limit-1]} }, shared.KindReflexions, bound...), err
 }
 
 // InsertReflexion stores the reflexion of a run, once.
@@ -219,7 +213,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 // FindBundle finds the evidence bundle of a run.
 func (t *readTx) FindBundle(runID string) (b *gatehouse.Bundle, err error) {
 	err = t.one(`SELECT tenant, run_id, sha256, manifest, archive, created_at FROM bundle WHERE tenant = ? AND run_id = ?`, func(r *stmt) error {
-		b = &gatehouse.Bundle{Tenant: r.text(), RunID: r.text(), SHA256: r.text(), Manifest: r.json(), Archive: r.blob(), CreatedAt: r.time()}
+		b = &gatehouse.Bundle{Tenant: r.Text(), RunID: r.Text(), SHA256: r.Text(), Manifest: r.JSON(), Archive: r.Blob(), CreatedAt: r.Time()}
 		return nil
 	}, t.tenant, runID)
 	return b, err

@@ -41,13 +41,13 @@ ORDER BY s.action_at DESC, s.seq DESC LIMIT 1`
 )
 
 func scanStep(r *stmt) (seq int64, s *gatehouse.Step) {
-	seq = r.int()
+	seq = r.Int()
 	return seq, &gatehouse.Step{
-		Tenant: r.text(), ID: r.text(), RunID: r.text(), Key: r.text(), Index: int(r.int()), Parent: r.text(),
-		Workflow: r.text(), Workspace: r.text(), Uses: r.text(), Tool: r.text(), Status: gatehouse.StepStatus(r.text()),
-		Attempts: int(r.int()), Generation: int(r.int()), IdempotencyKey: r.text(), Skipped: r.bool(), Failure: scanFailure(r),
-		ActionID: r.text(), ChildRun: r.text(), Event: r.text(), DueAt: r.timePtr(), LeaseOwner: r.text(), LeaseUntil: r.timePtr(),
-		CreatedAt: r.time(), ReadyAt: r.timePtr(), StartedAt: r.timePtr(), FinishedAt: r.timePtr(),
+		Tenant: r.Text(), ID: r.Text(), RunID: r.Text(), Key: r.Text(), Index: int(r.Int()), Parent: r.Text(),
+		Workflow: r.Text(), Workspace: r.Text(), Uses: r.Text(), Tool: r.Text(), Status: gatehouse.StepStatus(r.Text()),
+		Attempts: int(r.Int()), Generation: int(r.Int()), IdempotencyKey: r.Text(), Skipped: r.Bool(), Failure: shared.ScanFailure(r),
+		ActionID: r.Text(), ChildRun: r.Text(), Event: r.Text(), DueAt: r.TimePtr(), LeaseOwner: r.Text(), LeaseUntil: r.TimePtr(),
+		CreatedAt: r.Time(), ReadyAt: r.TimePtr(), StartedAt: r.TimePtr(), FinishedAt: r.TimePtr(),
 	}
 }
 
@@ -56,16 +56,16 @@ func (t *readTx) boardSteps(run *gatehouse.Run, sql string, args ...any) (list [
 	err = t.each(sql, func(r *stmt) error {
 		s := &gatehouse.Step{
 			Tenant: run.Tenant, RunID: run.ID, Workflow: run.Workflow, Workspace: run.Workspace,
-			ID: r.text(), Key: r.text(), Index: int(r.int()), Parent: r.text(), Uses: r.text(), Tool: r.text(),
-			Status: gatehouse.StepStatus(r.text()), Attempts: int(r.int()), Generation: int(r.int()), Skipped: r.bool(),
+			ID: r.Text(), Key: r.Text(), Index: int(r.Int()), Parent: r.Text(), Uses: r.Text(), Tool: r.Text(),
+			Status: gatehouse.StepStatus(r.Text()), Attempts: int(r.Int()), Generation: int(r.Int()), Skipped: r.Bool(),
 		}
 		list = append(list, s)
 		if s.Status == gatehouse.StepSucceeded || s.Status == gatehouse.StepCanceled {
 			return nil // final: nothing moves it any more
 		}
-		s.IdempotencyKey, s.Failure, s.ActionID, s.ChildRun, s.Event = r.text(), scanFailure(r), r.text(), r.text(), r.text()
-		s.DueAt, s.LeaseOwner, s.LeaseUntil = r.timePtr(), r.text(), r.timePtr()
-		s.CreatedAt, s.ReadyAt, s.StartedAt, s.FinishedAt = r.time(), r.timePtr(), r.timePtr(), r.timePtr()
+		s.IdempotencyKey, s.Failure, s.ActionID, s.ChildRun, s.Event = r.Text(), shared.ScanFailure(r), r.Text(), r.Text(), r.Text()
+		s.DueAt, s.LeaseOwner, s.LeaseUntil = r.TimePtr(), r.Text(), r.TimePtr()
+		s.CreatedAt, s.ReadyAt, s.StartedAt, s.FinishedAt = r.Time(), r.TimePtr(), r.TimePtr(), r.TimePtr()
 		return nil
 	}, args...)
 	return list, err
@@ -75,7 +75,7 @@ func (t *readTx) boardSteps(run *gatehouse.Run, sql string, args ...any) (list [
 func (t *readTx) steps(sql string, args ...any) (list []*gatehouse.Step, err error) {
 	err = t.each(sql, func(r *stmt) error {
 		_, s := scanStep(r)
-		s.Item, s.Input, s.Output = r.json(), r.json(), r.json()
+		s.Item, s.Input, s.Output = r.JSON(), r.JSON(), r.JSON()
 		list = append(list, s)
 		return nil
 	}, args...)
@@ -170,10 +170,10 @@ func (t *tx) insertStep(run int64, s *gatehouse.Step) error {
 	if s.ActionID != "" {
 		taken = t.at
 	}
-	code, detail := failureArgs(s.Failure)
+	code, detail := shared.FailureArgs(s.Failure)
 	_, err := t.exec(insertStep, s.Tenant, s.ID, run, s.RunID, s.Key, s.Index, s.Parent, s.Workflow, s.Workspace, s.Uses, s.Tool,
-		string(s.Status), s.Attempts, s.Generation, orNull(s.IdempotencyKey), s.Skipped, code, detail, orNull(s.ActionID), taken,
-		orNull(s.ChildRun), s.Event, s.DueAt, s.LeaseOwner, s.LeaseUntil, s.CreatedAt, s.ReadyAt, s.StartedAt, s.FinishedAt)
+		string(s.Status), s.Attempts, s.Generation, shared.OrNull(s.IdempotencyKey), s.Skipped, code, detail, shared.OrNull(s.ActionID), taken,
+		shared.OrNull(s.ChildRun), s.Event, s.DueAt, s.LeaseOwner, s.LeaseUntil, s.CreatedAt, s.ReadyAt, s.StartedAt, s.FinishedAt)
 	if err != nil || s.Item == "" && s.Input == "" && s.Output == "" {
 		return err
 	}
@@ -225,9 +225,9 @@ func (t *tx) updateStep(s *gatehouse.Step, from gatehouse.StepStatus, generation
 	if err != nil {
 		return err
 	}
-	code, detail := failureArgs(s.Failure)
-	err = t.guarded(updateStep, string(s.Status), s.Attempts, s.Generation, orNull(s.IdempotencyKey), s.Skipped, code, detail,
-		orNull(s.ActionID), t.at, orNull(s.ChildRun), s.Event, s.DueAt, s.LeaseOwner, s.LeaseUntil, s.ReadyAt, s.StartedAt, s.FinishedAt,
+	code, detail := shared.FailureArgs(s.Failure)
+	err = t.guarded(updateStep, string(s.Status), s.Attempts, s.Generation, shared.OrNull(s.IdempotencyKey), s.Skipped, code, detail,
+		shared.OrNull(s.ActionID), t.at, shared.OrNull(s.ChildRun), s.Event, s.DueAt, s.LeaseOwner, s.LeaseUntil, s.ReadyAt, s.StartedAt, s.FinishedAt,
 		seq, string(from), generation)
 	if err == nil && (s.Input != "" || s.Output != "") {
 		_, err = t.exec(`INSERT INTO step_body (seq, tenant, item, input, output) VALUES (?, ?, '', ?, ?)
@@ -249,10 +249,10 @@ func (t *tx) wakeStep(seq int64, s *gatehouse.Step) (err error) {
 	switch {
 	case s.Status == gatehouse.StepWaitingApproval && s.ActionID != "":
 		err = t.each(`SELECT status FROM action WHERE tenant = ?1 AND id = ?2 UNION ALL SELECT status FROM action_archive WHERE tenant = ?1 AND id = ?2`,
-			func(r *stmt) error { ended = shared.HasEnded(gatehouse.Status(r.text())); return nil }, s.Tenant, s.ActionID)
+			func(r *stmt) error { ended = shared.HasEnded(gatehouse.Status(r.Text())); return nil }, s.Tenant, s.ActionID)
 	case s.Status == gatehouse.StepWaiting && s.ChildRun != "":
 		err = t.each(`SELECT status FROM run WHERE tenant = ? AND id = ?`,
-			func(r *stmt) error { ended = gatehouse.RunStatus(r.text()).Final(); return nil }, s.Tenant, s.ChildRun)
+			func(r *stmt) error { ended = gatehouse.RunStatus(r.Text()).Final(); return nil }, s.Tenant, s.ChildRun)
 	}
 	if err == nil && ended {
 		_, err = t.exec(`INSERT INTO step_wake (step_seq, tenant, run_id, step_id) SELECT seq, tenant, run_id, id FROM step WHERE seq = ?`, seq)
@@ -269,7 +269,7 @@ func (t *tx) wakeAfter(err error, m gatehouse.ActionMove) error {
 		return err
 	}
 	var waiting []int64
-	err = t.each(stepsOfAction, func(r *stmt) error { waiting = append(waiting, r.int()); return nil }, t.tenant, m.ID)
+	err = t.each(stepsOfAction, func(r *stmt) error { waiting = append(waiting, r.Int()); return nil }, t.tenant, m.ID)
 	for _, seq := range waiting {
 		if err == nil {
 			_, err = t.exec(`INSERT OR IGNORE INTO step_wake (step_seq, tenant, run_id, step_id)

@@ -151,7 +151,7 @@ func TestRunPlans(t *testing.T) {
 		var plan []string
 		err = reader.each(`EXPLAIN QUERY PLAN `+sql, func(r *stmt) error {
 			r.column = 3
-			plan = append(plan, r.text())
+			plan = append(plan, r.Text())
 			return nil
 		}, make([]any, st.params)...)
 		if err != nil {

@@ -7,19 +7,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-const workflowColumns = `w.tenant, w.id, w.name, w.version, w.workspace, w.description, w.digest, w.created_by, w.created_at`
-
-func scanWorkflow(r *stmt) *gatehouse.Workflow {
-	return &gatehouse.Workflow{
-		Tenant: r.text(), ID: r.text(), Name: r.text(), Version: int(r.int()), Workspace: r.text(), Description: r.text(),
-		Digest: gatehouse.Digest(r.text()), CreatedBy: r.text(), CreatedAt: r.time(),
-	}
-}
-
 const (
-	newestWorkflow = `SELECT ` + workflowColumns + `, w.source FROM workflow w WHERE w.tenant = ? AND w.name = ? ORDER BY w.version DESC LIMIT 1`
-	findWorkflow   = `SELECT ` + workflowColumns + `, w.source FROM workflow w WHERE w.tenant = ? AND w.name = ? AND w.version = ?`
-	listWorkflows  = `SELECT ` + workflowColumns + `, n.versions
+	newestWorkflow = `SELECT ` + shared.WorkflowColumns + `, w.source FROM workflow w WHERE w.tenant = ? AND w.name = ? ORDER BY w.version DESC LIMIT 1`
+	findWorkflow   = `SELECT ` + shared.WorkflowColumns + `, w.source FROM workflow w WHERE w.tenant = ? AND w.name = ? AND w.version = ?`
+	listWorkflows  = `SELECT ` + shared.WorkflowColumns + `, n.versions
 FROM (SELECT tenant, name, max(version) AS version, count(*) AS versions FROM workflow WHERE tenant = ? AND name > ? GROUP BY name ORDER BY name LIMIT ?) n
 CROSS JOIN workflow w ON w.tenant = n.tenant AND w.name = n.name AND w.version = n.version ORDER BY n.name`
 	runsSince = `SELECT status, count(*) FROM run INDEXED BY run_outcome WHERE tenant = ? AND workflow = ? AND status IN ('queued', 'running',
@@ -29,8 +20,8 @@ CROSS JOIN workflow w ON w.tenant = n.tenant AND w.name = n.name AND w.version =
 // FindWorkflow finds a version; 0 means the newest.
 func (t *readTx) FindWorkflow(name string, version int) (w *gatehouse.Workflow, err error) {
 	row := func(r *stmt) error {
-		w = scanWorkflow(r)
-		w.Source = r.text()
+		w = shared.ScanWorkflow(r)
+		w.Source = r.Text()
 		return nil
 	}
 	if version == 0 {
@@ -47,25 +38,25 @@ func (t *readTx) ListWorkflows(
 	cursor string,
 	limit int,
 ) (page gatehouse.Page[*gatehouse.WorkflowSummary], err error) {
-	c, err := parseCursor(cursor, shared.KindWorkflows, t.tenant)
+	c, err := shared.ParseCursor(cursor, shared.KindWorkflows, t.tenant)
 	if err != nil {
 		return page, err
 	}
-	limit = pageLimit(limit)
+	limit = shared.PageLimit(limit)
 	page.Items = []*gatehouse.WorkflowSummary{}
 	err = t.each(listWorkflows, func(r *stmt) error {
 		page.Items = append(page.Items, &gatehouse.WorkflowSummary{
-			Workflow: scanWorkflow(r), Versions: int(r.int()), Runs: map[gatehouse.RunStatus]int{},
+			Workflow: shared.ScanWorkflow(r), Versions: int(r.Int()), Runs: map[gatehouse.RunStatus]int{},
 		})
 		return nil
 	}, t.tenant, c.ID, limit+1)
-	page = finish(page, limit, func(w *gatehouse.WorkflowSummary) cursorAt { return cursorAt{ID: w.Name} }, shared.KindWorkflows, t.tenant)
+	page = shared.Finish(page, limit, func(w *gatehouse.WorkflowSummary) shared.Cursor { return shared.Cursor{ID: w.Name} }, shared.KindWorkflows, t.tenant)
 	for _, w := range page.Items {
 		if err != nil {
 			return page, err
 		}
 		err = t.each(runsSince, func(r *stmt) error {
-			w.Runs[gatehouse.RunStatus(r.text())] = int(r.int())
+			w.Runs[gatehouse.RunStatus(r.Text())] = int(r.Int())
 			return nil
 		}, t.tenant, w.Name, since)
 	}
@@ -74,8 +65,8 @@ func (t *readTx) ListWorkflows(
 
 // ListWorkflowVersions lists newest first.
 func (t *readTx) ListWorkflowVersions(name string) (list []*gatehouse.Workflow, err error) {
-	err = t.each(`SELECT `+workflowColumns+` FROM workflow w WHERE w.tenant = ? AND w.name = ? ORDER BY w.version DESC`,
-		func(r *stmt) error { list = append(list, scanWorkflow(r)); return nil }, t.tenant, name)
+	err = t.each(`SELECT `+shared.WorkflowColumns+` FROM workflow w WHERE w.tenant = ? AND w.name = ? ORDER BY w.version DESC`,
+		func(r *stmt) error { list = append(list, shared.ScanWorkflow(r)); return nil }, t.tenant, name)
 	return list, err
 }
 

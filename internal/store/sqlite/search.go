@@ -16,7 +16,7 @@ FROM action a CROSS JOIN proposal p ON p.seq = a.seq WHERE `
 
 func (t *readTx) searchables(where string, args ...any) (list []*shared.Searchable, err error) {
 	err = t.each(SelectSearchable+where, func(r *stmt) error {
-		list = append(list, shared.ScanSearchable(r.text, r.int))
+		list = append(list, shared.ScanSearchable(r.Text, r.Int))
 		return nil
 	}, args...)
 	return list, err
@@ -33,9 +33,9 @@ const ofSeqs = `a.seq IN (SELECT value FROM json_each(?))`
 
 // search finds the places of a page's actions in which a text is found.
 func (t *readTx) search(
-	c condition, text string, f gatehouse.ActionFilter, kind string, at cursorAt, limit int,
+	c condition, text string, f gatehouse.ActionFilter, kind string, at shared.Cursor, limit int,
 ) ([]place, error) {
-	find := shared.Finder{Search: shared.ParseSearch(text), Urgent: kind == kindUrgency, Status: f.Status}
+	find := shared.Finder{Search: shared.ParseSearch(text), Urgent: kind == shared.KindUrgency, Status: f.Status}
 	status := string(find.StoredStatus())
 	bySeq := c.with(`(? = '' OR a.status = ?)`, status, status)
 	bySeq.where[0] = "+a.tenant = ?" // keeps the planner to the numbers
@@ -54,7 +54,7 @@ func (t *readTx) search(
 	find.Ranges = func(block int64, before string) (list []shared.SearchRange, err error) {
 		err = t.each(`SELECT block, top_id FROM action_word_block
 WHERE tenant = ?1 AND block < ?2 AND (?3 = '' OR low_id < ?3) ORDER BY top_id DESC`, func(r *stmt) error {
-			list = append(list, shared.SearchRange{Block: r.int(), TopID: r.text()})
+			list = append(list, shared.SearchRange{Block: r.Int(), TopID: r.Text()})
 			return nil
 		}, t.tenant, block, before)
 		return list, err
@@ -66,7 +66,7 @@ WHERE tenant = ?1 AND block < ?2 AND (?3 = '' OR low_id < ?3) ORDER BY top_id DE
 		}
 		return t.each(`SELECT w.block, w.rows FROM json_each(?1) b CROSS JOIN action_word w
 ON w.tenant = ?2 AND w.block = b.value AND w.word >= ?3 AND w.word < ?4`, func(r *stmt) error {
-			found(r.int(), r.raw())
+			found(r.Int(), r.raw())
 			return nil
 		}, list, t.tenant, from, to)
 	}
@@ -92,8 +92,8 @@ func (t *readTx) searchWalk(
 ) ([]*shared.Searchable, error) {
 	var rows []place
 	var err error
-	if kind == kindUrgency {
-		from := cursorAt{ID: after.ID, AsOf: asOf, Bucket: after.Bucket, Risk: after.Risk}
+	if kind == shared.KindUrgency {
+		from := shared.Cursor{ID: after.ID, AsOf: asOf, Bucket: after.Bucket, Risk: after.Risk}
 		rows, err = t.urgent(c, f.RiskLevel, from, limit)
 	} else {
 		rows, err = t.newest(c, f.Status, after.ID, limit)
@@ -160,7 +160,7 @@ func (t *tx) PutSearchBlock(b *gatehouse.SearchBlock) error {
 	var n int64
 	var last string
 	err = t.each(`SELECT count(*), coalesce((SELECT id FROM action WHERE seq >= ?1 AND seq < ?2 ORDER BY seq DESC LIMIT 1), '')
-FROM action WHERE seq >= ?1 AND seq < ?2`, func(r *stmt) error { n, last = r.int(), r.text(); return nil },
+FROM action WHERE seq >= ?1 AND seq < ?2`, func(r *stmt) error { n, last = r.Int(), r.Text(); return nil },
 		first, first+shared.SearchBlockRows)
 	if err != nil {
 		return err
@@ -190,7 +190,7 @@ func (t *tx) unindex(list []*shared.Searchable) error {
 	keys, seqs := shared.WordsToRemove(list)
 	for _, k := range keys {
 		var rows []byte
-		err := t.each(`SELECT rows FROM action_word`+key, func(r *stmt) error { rows = r.blob(); return nil },
+		err := t.each(`SELECT rows FROM action_word`+key, func(r *stmt) error { rows = r.Blob(); return nil },
 			t.tenant, k.Block, k.Word)
 		if err == nil && rows != nil {
 			if rows = shared.WithoutSeqs(rows, seqs[k]); rows == nil {

@@ -7,23 +7,13 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-const sessionColumns = `s.tenant, s.id, s.principal_id, s.method, s.credential, s.user_agent, s.created_at, s.last_seen_at, s.expires_at,
-s.revoked_at`
-
-func scanSession(r *stmt) *gatehouse.Session {
-	return &gatehouse.Session{
-		Tenant: r.text(), ID: r.text(), PrincipalID: r.text(), Method: gatehouse.SignInMethod(r.text()), Credential: r.text(),
-		UserAgent: r.text(), CreatedAt: r.time(), LastSeenAt: r.time(), ExpiresAt: r.time(), RevokedAt: r.timePtr(),
-	}
-}
-
 // FindSession finds a session and its principal, ended or not.
 func (t *readTx) FindSession(hash [32]byte) (n *gatehouse.Session, p *gatehouse.Principal, err error) {
-	err = t.one(`SELECT `+sessionColumns+`, `+principalColumns+` FROM session s
+	err = t.one(`SELECT `+shared.SessionColumns+`, `+shared.PrincipalColumns+` FROM session s
 JOIN principal p ON p.tenant = s.tenant AND p.id = s.principal_id WHERE s.hash = ?`,
 		func(r *stmt) (err error) {
-			n = scanSession(r)
-			p, err = scanPrincipal(r)
+			n = shared.ScanSession(r)
+			p, err = shared.ScanPrincipal(r)
 			return err
 		}, hash[:])
 	return n, p, err
@@ -31,15 +21,15 @@ JOIN principal p ON p.tenant = s.tenant AND p.id = s.principal_id WHERE s.hash =
 
 // FindSessionByID finds a session, ended or not.
 func (t *readTx) FindSessionByID(id string) (n *gatehouse.Session, err error) {
-	err = t.one(`SELECT `+sessionColumns+` FROM session s WHERE s.tenant = ? AND s.id = ?`,
-		func(r *stmt) error { n = scanSession(r); return nil }, t.tenant, id)
+	err = t.one(`SELECT `+shared.SessionColumns+` FROM session s WHERE s.tenant = ? AND s.id = ?`,
+		func(r *stmt) error { n = shared.ScanSession(r); return nil }, t.tenant, id)
 	return n, err
 }
 
 // ListSessions lists newest first.
 func (t *readTx) ListSessions(principalID string, ended bool, cursor string, limit int) (page gatehouse.Page[*gatehouse.Session], err error) {
 	filter := shared.SessionFilter(t.tenant, principalID, ended)
-	c, err := parseCursor(cursor, shared.KindSessions, filter...)
+	c, err := shared.ParseCursor(cursor, shared.KindSessions, filter...)
 	if err != nil {
 		return page, err
 	}
@@ -54,11 +44,11 @@ func (t *readTx) ListSessions(principalID string, ended bool, cursor string, lim
 	if c.ID != "" {
 		where.add("s.id < ?", c.ID)
 	}
-	limit = pageLimit(limit)
+	limit = shared.PageLimit(limit)
 	page.Items = []*gatehouse.Session{}
-	err = t.each(`SELECT `+sessionColumns+` FROM session s WHERE `+where.sql()+` ORDER BY s.id DESC LIMIT ?`,
-		func(r *stmt) error { page.Items = append(page.Items, scanSession(r)); return nil }, append(where.args, limit+1)...)
-	return finish(page, limit, func(n *gatehouse.Session) cursorAt { return cursorAt{ID: n.ID} }, shared.KindSessions, filter...), err
+	err = t.each(`SELECT `+shared.SessionColumns+` FROM session s WHERE `+where.sql()+` ORDER BY s.id DESC LIMIT ?`,
+		func(r *stmt) error { page.Items = append(page.Items, shared.ScanSession(r)); return nil }, append(where.args, limit+1)...)
+	return shared.Finish(page, limit, func(n *gatehouse.Session) shared.Cursor { return shared.Cursor{ID: n.ID} }, shared.KindSessions, filter...), err
 }
 
 // InsertSession stores a session; ErrConflict when its id or hash exists, or
@@ -99,7 +89,7 @@ func (t *tx) RevokeSession(id string) error {
 func (t *tx) RevokeSessions(principalID, credential string) (ids []string, err error) {
 	err = t.each(`UPDATE session SET revoked_at = ?1 WHERE tenant = ?2 AND principal_id = ?3 AND (?4 = '' OR credential = ?4)
 AND revoked_at IS NULL AND expires_at > ?1 RETURNING id`,
-		func(r *stmt) error { ids = append(ids, r.text()); return nil }, t.at, t.tenant, principalID, credential)
+		func(r *stmt) error { ids = append(ids, r.Text()); return nil }, t.at, t.tenant, principalID, credential)
 	return ids, err
 }
 
@@ -107,7 +97,7 @@ AND revoked_at IS NULL AND expires_at > ?1 RETURNING id`,
 func (t *readTx) FindSetupLink(hash [32]byte) (l *gatehouse.SetupLink, err error) {
 	err = t.one(`SELECT hash, tenant, id, principal_id, created_at, expires_at, used_at FROM setup_link WHERE hash = ?`, func(r *stmt) error {
 		l = &gatehouse.SetupLink{
-			Hash: r.hash(), Tenant: r.text(), ID: r.text(), PrincipalID: r.text(), CreatedAt: r.time(), ExpiresAt: r.time(), UsedAt: r.timePtr(),
+			Hash: r.Hash(), Tenant: r.Text(), ID: r.Text(), PrincipalID: r.Text(), CreatedAt: r.Time(), ExpiresAt: r.Time(), UsedAt: r.TimePtr(),
 		}
 		return nil
 	}, hash[:])

@@ -4,26 +4,13 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
-
-const clickColumns = `c.tenant, c.id, c.created_at, c.key, c.channel, c.place, c.ts, c.issuer, c.slack_user,
-c.action_id, c.digest, c.choice, c.reason, c.result, c.said, c.attempts, c.last_error, c.due_at, c.finished_at,
-c.generation, c.lease_owner`
-
-func scanClick(r *stmt) *gatehouse.SlackClick {
-	return &gatehouse.SlackClick{
-		Tenant: r.text(), ID: r.text(), CreatedAt: r.time(), Key: r.hash(), Channel: r.text(), Place: r.text(),
-		TS: r.text(), Issuer: r.text(), User: r.text(), ActionID: r.text(), Digest: r.text(),
-		Choice: gatehouse.DecisionKind(r.text()), Reason: r.text(), Result: r.text(), Said: r.text(),
-		Attempts: int(r.int()), LastError: r.text(), DueAt: r.timePtr(), FinishedAt: r.timePtr(),
-		Generation: int(r.int()), LeaseOwner: r.text(),
-	}
-}
 
 // FindSlackClick finds by id.
 func (t *readTx) FindSlackClick(id string) (c *gatehouse.SlackClick, err error) {
-	err = t.one(`SELECT `+clickColumns+` FROM slack_click c WHERE c.tenant = ?1 AND c.id = ?2`,
-		func(r *stmt) error { c = scanClick(r); return nil }, t.tenant, id)
+	err = t.one(`SELECT `+shared.ClickColumns+` FROM slack_click c WHERE c.tenant = ?1 AND c.id = ?2`,
+		func(r *stmt) error { c = shared.ScanClick(r); return nil }, t.tenant, id)
 	return c, err
 }
 
@@ -46,7 +33,7 @@ func (t *readTx) NextCardAt(channel string) (time.Time, error) {
 
 func (t *readTx) earliest(sql string, args ...any) (next time.Time, err error) {
 	err = t.each(sql, func(r *stmt) error {
-		if at := r.timePtr(); at != nil {
+		if at := r.TimePtr(); at != nil {
 			next = *at
 		}
 		return nil
@@ -82,7 +69,7 @@ result, said, attempts, last_error, due_at, finished_at, generation, lease_owner
 func (t *tx) ClaimSlackClicks(
 	owner string, lease time.Duration, limit int,
 ) (list []*gatehouse.SlackClick, err error) {
-	err = t.each(claimClicks, func(r *stmt) error { list = append(list, scanClick(r)); return nil },
+	err = t.each(claimClicks, func(r *stmt) error { list = append(list, shared.ScanClick(r)); return nil },
 		owner, t.at.Add(lease), t.at, limit)
 	return list, err
 }
@@ -104,22 +91,11 @@ FROM slack_click INDEXED BY slack_click_finished WHERE finished_at IS NOT NULL A
 		olderThan, limit)
 }
 
-const cardColumns = `c.tenant, c.channel, c.action_id, c.ref, c.wanted, c.shown, c.due_at, c.attempts, c.generation,
-c.lease_owner, c.last_error, c.updated_at`
-
-func scanCard(r *stmt) *gatehouse.PostedCard {
-	return &gatehouse.PostedCard{
-		Tenant: r.text(), Channel: r.text(), ActionID: r.text(), Ref: r.text(), Wanted: r.int(), Shown: r.text(),
-		DueAt: r.timePtr(), Attempts: int(r.int()), Generation: int(r.int()), LeaseOwner: r.text(), LastError: r.text(),
-		UpdatedAt: r.time(),
-	}
-}
-
 // FindCard finds by channel and action.
 func (t *readTx) FindCard(channel, actionID string) (c *gatehouse.PostedCard, err error) {
-	err = t.one(`SELECT `+cardColumns+` FROM notification_card c
+	err = t.one(`SELECT `+shared.CardColumns+` FROM notification_card c
 WHERE c.tenant = ?1 AND c.channel = ?2 AND c.action_id = ?3`,
-		func(r *stmt) error { c = scanCard(r); return nil }, t.tenant, channel, actionID)
+		func(r *stmt) error { c = shared.ScanCard(r); return nil }, t.tenant, channel, actionID)
 	return c, err
 }
 
@@ -159,7 +135,7 @@ func (t *tx) ClaimCards(
 	err = t.each(claimCard+`(c.tenant, c.channel, c.action_id) IN (SELECT tenant, channel, action_id
   FROM notification_card INDEXED BY notification_card_due
   WHERE channel = ?3 AND due_at IS NOT NULL AND due_at <= ?4 ORDER BY due_at LIMIT ?5)`+claimedCard,
-		func(r *stmt) error { list = append(list, scanCard(r)); return nil },
+		func(r *stmt) error { list = append(list, shared.ScanCard(r)); return nil },
 		owner, t.at.Add(lease), channel, t.at, limit)
 	return list, err
 }
@@ -170,7 +146,7 @@ func (t *tx) ClaimCard(
 ) (c *gatehouse.PostedCard, err error) {
 	err = t.each(claimCard+`c.tenant = ?3 AND c.channel = ?4 AND c.action_id = ?5
 AND (c.lease_owner = '' OR c.due_at <= ?6)`+claimedCard,
-		func(r *stmt) error { c = scanCard(r); return nil },
+		func(r *stmt) error { c = shared.ScanCard(r); return nil },
 		owner, t.at.Add(lease), t.tenant, channel, actionID, t.at)
 	if err == nil && c == nil {
 		err = gatehouse.ErrConflict

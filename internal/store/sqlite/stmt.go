@@ -146,36 +146,42 @@ func (s *stmt) raw() []byte {
 	return libc.GoBytes(p, int(n))
 }
 
-func (s *stmt) text() string { return string(s.raw()) }
+func (s *stmt) Text() string { return string(s.raw()) }
 
-func (s *stmt) int() int64 {
+func (s *stmt) Int() int64 {
 	v := sqlite3.Xsqlite3_column_int64(s.c.tls, s.p, s.column)
 	s.column++
 	return int64(v)
 }
 
-func (s *stmt) bool() bool { return s.int() != 0 }
+func (s *stmt) Bool() bool { return s.Int() != 0 }
 
-func (s *stmt) time() time.Time { return time.UnixMicro(s.int()).UTC() }
+func (s *stmt) Time() time.Time { return time.UnixMicro(s.Int()).UTC() }
 
-func (s *stmt) timePtr() *time.Time {
-	if s.null() {
+func (s *stmt) TimePtr() *time.Time {
+	if s.Null() {
 		s.column++
 		return nil
 	}
-	t := s.time()
+	t := s.Time()
 	return &t
 }
 
+// Skip skips n columns.
+func (s *stmt) Skip(n int) { s.column += int32(n) }
+
 // null reports whether the next column is NULL, without advancing.
-func (s *stmt) null() bool {
+func (s *stmt) Null() bool {
 	return sqlite3.Xsqlite3_column_type(s.c.tls, s.p, s.column) == sqlite3.SQLITE_NULL
 }
 
-func (s *stmt) hash() (h [32]byte) {
+func (s *stmt) Hash() (h [32]byte) {
 	copy(h[:], s.raw())
 	return h
 }
 
 // blob returns a copy of the next column's bytes.
-func (s *stmt) blob() []byte { return append([]byte(nil), s.raw()...) }
+func (s *stmt) Blob() []byte { return append([]byte(nil), s.raw()...) }
+
+// JSON reads a text.
+func (s *stmt) JSON() gatehouse.JSON { return gatehouse.JSON(s.raw()) }

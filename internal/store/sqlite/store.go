@@ -203,7 +203,7 @@ PRAGMA cache_size = -16000;
 		return nil, err
 	}
 	var mode string
-	_, err = c.first(`PRAGMA journal_mode`, func(r *stmt) error { mode = r.text(); return nil })
+	_, err = c.first(`PRAGMA journal_mode`, func(r *stmt) error { mode = r.Text(); return nil })
 	if err == nil && mode != "wal" {
 		err = fmt.Errorf("this file system allows no write-ahead log (journal mode %s): is it a network drive?", mode)
 	}

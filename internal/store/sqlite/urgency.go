@@ -14,7 +14,7 @@ const smallBucket = 500
 
 // urgent walks the due buckets from the cursor on, within a bucket the risk
 // levels from the highest, and within a level the actions from the oldest.
-func (t *readTx) urgent(c condition, only gatehouse.RiskLevel, from cursorAt, limit int) (rows []place, err error) {
+func (t *readTx) urgent(c condition, only gatehouse.RiskLevel, from shared.Cursor, limit int) (rows []place, err error) {
 	asOf := time.UnixMicro(from.AsOf)
 	for b := from.Bucket; b < len(shared.BucketEnds); b++ {
 		low, high := t.at, time.UnixMicro(1<<62)
@@ -64,7 +64,7 @@ WHERE tenant = ? AND status = 'pending' AND risk = ? AND expires_at > ? AND expi
 	c = c.with("a.status = 'pending' AND a.risk = ? AND a.expires_at > ? AND a.expires_at <= ?", risk, low, high)
 	err = t.each(`SELECT a.seq, a.id FROM action a INDEXED BY `+index+` WHERE `+c.sql()+` ORDER BY a.id LIMIT ?`,
 		func(r *stmt) error {
-			rows = append(rows, place{seq: r.int(), id: r.text(), bucket: bucket, risk: risk})
+			rows = append(rows, place{seq: r.Int(), id: r.Text(), bucket: bucket, risk: risk})
 			return nil
 		}, append(c.args, limit-len(rows))...)
 	return rows, err

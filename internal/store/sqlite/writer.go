@@ -80,8 +80,8 @@ func newWriter(s *Store, c *conn) *writer {
 // load reads the meta row: the stored clock and the last batch.
 func (w *writer) load() error {
 	_, err := w.c.first(`SELECT clock, batch FROM meta WHERE id = 1`, func(r *stmt) error {
-		w.s.clock.Store(r.int())
-		w.batch = r.int()
+		w.s.clock.Store(r.Int())
+		w.batch = r.Int()
 		return nil
 	})
 	return err

@@ -117,56 +117,6 @@ func (s *suite) expiry() {
 	check("after the sweep of one")
 }
 
-// relock locks an action that was already read before the transaction.
-func (s *suite) relock() {
-	a := s.pending(func(a *gatehouse.Action) { a.Approval.Required = 3 })
-	known := s.find(a.ID)
-	at := s.now()
-	s.update(func(tx gatehouse.Tx) error {
-		return tx.PutVote(a.Approval.ID, vote("zoe", gatehouse.Approve, at))
-	})
-	check := func(what string) *gatehouse.Action {
-		s.Helper()
-		var got, want *gatehouse.Action
-		s.update(func(tx gatehouse.Tx) (err error) {
-			if got, err = tx.RelockAction(known); err != nil {
-				return err
-			}
-			want, err = tx.LockAction(a.ID)
-			return err
-		})
-		s.same(what, got, want)
-		if known.Status != gatehouse.StatusPending || len(known.Approval.Votes) != 0 || known.Push != nil {
-			s.Fatalf("%s: what was known has changed", what)
-		}
-		return got
-	}
-	if got := check("with a vote more"); len(got.Approval.Votes) != 1 {
-		s.Fatalf("%d votes, want 1", len(got.Approval.Votes))
-	}
-	s.update(func(tx gatehouse.Tx) error { return tx.MoveApproval(a.Approval.ID, gatehouse.ApprovalCanceled) })
-	check("with its approval withdrawn")
-	b := s.pending()
-	a, known = b, s.find(b.ID)
-	s.update(func(tx gatehouse.Tx) error { _, err := approve(tx, b, tx.Now()); return err })
-	if got := check("approved meanwhile"); got.Push == nil || got.DecidedBy != "ana" {
-		s.Fatalf("decided by %q, push %v", got.DecidedBy, got.Push)
-	}
-	a = s.in(gatehouse.StatusDenied)
-	known = s.find(a.ID)
-	s.update(func(tx gatehouse.Tx) error {
-		got, err := tx.RelockAction(known)
-		s.same("that was never asked about", got, known)
-		return err
-	})
-	ghost := *known
-	ghost.ID = "act_none"
-	s.refused(gatehouse.ErrNotFound, "of nothing", func(tx gatehouse.Tx) error { _, err := tx.RelockAction(&ghost); return err })
-	ghost = *s.find(b.ID)
-	ghost.Tenant = "acme"
-	s.as("acme").refused(gatehouse.ErrNotFound, "of another tenant", func(tx gatehouse.Tx) error { _, err := tx.RelockAction(&ghost); return err })
-}
-
 // writeAfterLock writes to the action that the transaction has locked, and to
 // others.
 func (s *suite) writeAfterLock() {

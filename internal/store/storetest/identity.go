@@ -137,7 +137,18 @@ func (s *suite) groups() {
 	})
 }
 
-// answerers checks FirstAnswerers against Answerers: the persons whom the
+func (s *suite) firstAnswerers(asked gatehouse.Audience) (list []*gatehouse.Principal) {
+	s.update(func(tx gatehouse.Tx) error {
+		o, err := tx.OpenProposal(gatehouse.ProposalQuery{Asked: &asked})
+		if err == nil {
+			list = o.Answerers
+		}
+		return err
+	})
+	return list
+}
+
+// answerers checks the first answerers against Answerers: the persons whom the
 // question asks and who may decide, in the same order.
 func (s *suite) answerers() {
 	some := func(change func(p *gatehouse.Principal)) *gatehouse.Principal { return s.insertPrincipal(change) }
@@ -173,42 +184,28 @@ func (s *suite) answerers() {
 		"a role, a group": {gatehouse.Audience{Roles: []gatehouse.Role{gatehouse.RoleAuditor},
 			Groups: []string{"finance"}}, 3},
 	} {
-		ask := func(tx gatehouse.ReadTx) error {
-			people, err := tx.ListPeople()
-			if err != nil {
-				return err
-			}
-			first, err := tx.FirstAnswerers(c.asked)
-			if err != nil {
-				return err
-			}
-			ap := gatehouse.Approval{Roles: c.asked.Roles, People: c.asked.People, Groups: c.asked.Groups}
-			if got := ap.Answerers(first); got != c.want || ap.Answerers(people) != c.want {
-				s.Errorf("%s: %d answerers, %d of all people, want %d", name, got, ap.Answerers(people), c.want)
-			}
-			for _, p := range first {
-				if !p.MayDecide() {
-					s.Errorf("%s: %s may not decide", name, p.ID)
-				}
-			}
-			return nil
+		var people []*gatehouse.Principal
+		s.view(func(tx gatehouse.ReadTx) (err error) { people, err = tx.ListPeople(); return err })
+		first := s.firstAnswerers(c.asked)
+		ap := gatehouse.Approval{Roles: c.asked.Roles, People: c.asked.People, Groups: c.asked.Groups}
+		if got := ap.Answerers(first); got != c.want || ap.Answerers(people) != c.want {
+			s.Errorf("%s: %d answerers, %d of all people, want %d", name, got, ap.Answerers(people), c.want)
 		}
-		s.view(ask)
-		s.update(func(tx gatehouse.Tx) error { return ask(tx) })
+		for _, p := range first {
+			if !p.MayDecide() {
+				s.Errorf("%s: %s may not decide", name, p.ID)
+			}
+		}
 	}
 	var all []string
 	for range gatehouse.MaxFirstAnswerers + 1 {
 		all = append(all, some(in("many")).ID)
 	}
-	s.view(func(tx gatehouse.ReadTx) error {
-		first, err := tx.FirstAnswerers(gatehouse.Audience{Groups: []string{"many"}})
-		ids := []string{}
-		for _, p := range first {
-			ids = append(ids, p.ID)
-		}
-		s.same("the first of many", ids, all[:gatehouse.MaxFirstAnswerers])
-		return err
-	})
+	ids := []string{}
+	for _, p := range s.firstAnswerers(gatehouse.Audience{Groups: []string{"many"}}) {
+		ids = append(ids, p.ID)
+	}
+	s.same("the first of many", ids, all[:gatehouse.MaxFirstAnswerers])
 }
 
 func (s *suite) keys() {
@@ -324,6 +321,14 @@ func (s *suite) tenants() {
 	})
 }
 
+// callerOf is a caller that sends an Idempotency-Key.
+func callerOf(r *gatehouse.IdempotencyRecord) *gatehouse.Caller {
+	return &gatehouse.Caller{
+		Principal:   &gatehouse.Principal{Tenant: r.Tenant, ID: r.PrincipalID},
+		Idempotency: &gatehouse.IdempotencyRequest{Route: r.Route, Key: r.Key, BodyHash: r.BodyHash},
+	}
+}
+
 func (s *suite) idempotency() {
 	record := func(at time.Time, change ...func(*gatehouse.IdempotencyRecord)) *gatehouse.IdempotencyRecord {
 		r := &gatehouse.IdempotencyRecord{
@@ -336,10 +341,8 @@ func (s *suite) idempotency() {
 	}
 	find := func(r *gatehouse.IdempotencyRecord) (got *gatehouse.IdempotencyRecord) {
 		s.as(r.Tenant).view(func(tx gatehouse.ReadTx) (err error) {
-			got, err = tx.FindIdempotency(r.PrincipalID, r.Route, r.Key)
-			if errors.Is(err, gatehouse.ErrNotFound) {
-				err = nil
-			}
+			known, err := tx.OpenCaller(callerOf(r))
+			got = known.Answer
 			return err
 		})
 		return got

@@ -76,17 +76,6 @@ func (s *suite) stages() {
 			check("locked", locked, gatehouse.StatusPending)
 			return nil
 		})
-		if c.status == gatehouse.StatusPending {
-			known := s.find(a.ID)
-			s.update(func(tx gatehouse.Tx) error {
-				again, err := tx.RelockAction(known)
-				if err != nil {
-					return err
-				}
-				check("locked again", again, gatehouse.StatusPending)
-				return nil
-			})
-		}
 		page := s.list(gatehouse.ActionFilter{Status: c.status})
 		if len(page) == 0 || page[0] != a.ID {
 			s.Errorf("%s ago: the list of %s has %v first, want %s", c.ago, c.status, page, a.ID)

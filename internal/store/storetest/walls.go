@@ -89,12 +89,6 @@ func (s *suite) tenantWalls() {
 		"InsertReceipt": func(tx gatehouse.Tx) error {
 			return tx.InsertReceipt(&gatehouse.Receipt{ID: "rcp_2", Tenant: other, ActionID: a.ID, PushID: p.ID, Outcome: gatehouse.ReceiptApplied, Source: "call", At: now})
 		},
-		"RelockAction": func(tx gatehouse.Tx) error {
-			b := *open
-			b.Tenant = other
-			_, err := tx.RelockAction(&b)
-			return err
-		},
 		"InsertMirror": func(tx gatehouse.Tx) error {
 			return tx.InsertMirror(&gatehouse.AppliedMirror{Tenant: other, ActionID: a.ID, AppliedAt: now})
 		},
@@ -200,8 +194,22 @@ func (s *suite) look(tenant string, a *gatehouse.Action, p *gatehouse.Push, ana 
 		some("ListKeys", len(keys), err)
 		_, err = tx.FindKeyByID("key_1")
 		found("FindKeyByID", err)
-		_, err = tx.FindIdempotency(ana.ID, "r", "k")
-		found("FindIdempotency", err)
+		of := callerOf(&gatehouse.IdempotencyRecord{PrincipalID: ana.ID, Route: "r", Key: "k"})
+		of.Presumed = &gatehouse.Presumption{Key: [32]byte{1}}
+		known, err := tx.OpenCaller(of)
+		found("OpenCaller's key", err)
+		seen["OpenCaller's key"], seen["OpenCaller's answer"] = known.Principal != nil, known.Answer != nil
+		decision, err := tx.OpenDecision(gatehouse.DecisionQuery{By: of, ActionID: a.ID, Approve: true})
+		found("OpenDecision", err)
+		seen["OpenDecision"] = decision.Action != nil
+		proposal, err := tx.OpenProposal(gatehouse.ProposalQuery{
+			Key: a.IdempotencyKey, Effect: a.EffectHash(), Names: []string{ana.Name}, Asked: new(gatehouse.Audience),
+		})
+		found("OpenProposal", err)
+		seen["OpenProposal"] = proposal.Same != nil || proposal.PolicyVersion != 0 || proposal.Named[ana.Name] != nil ||
+			len(proposal.Answerers) > 0
+		_, err = tx.OpenPush(gatehouse.PushQuery{ActionID: a.ID, PushID: p.ID, Rights: true, ReceiptKey: p.IdempotencyKey})
+		found("OpenPush", err)
 		_, err = tx.ActivePolicy()
 		found("ActivePolicy", err)
 		version, err := tx.ActivePolicyVersion()

@@ -87,19 +87,21 @@ func TestVotesComeWithTheSides(t *testing.T) {
 		}
 		return nil
 	})
-	for name, o := range map[string]gatehouse.PrefetchPlan{
-		"nothing prefetched": {},
-		"by the action":      {ActionID: "act_000000000", Voters: true},
-		"by the approval":    {ActionID: approval, Voters: true},
-		"without the voters": {ActionID: "act_000000000"},
-		"of another action":  {ActionID: "act_000000001", Voters: true},
+	by := &gatehouse.Caller{Principal: &gatehouse.Principal{ID: "prn_none"}}
+	for name, lock := range map[string]func(gatehouse.Tx, string) (*gatehouse.Action, error){
+		"locked":           gatehouse.Tx.LockAction,
+		"opened to reject": func(tx gatehouse.Tx, id string) (*gatehouse.Action, error) { return lockWith(tx, true, id) },
+		"opened with its rights": func(tx gatehouse.Tx, id string) (*gatehouse.Action, error) {
+			o, err := tx.OpenDecision(gatehouse.DecisionQuery{By: by, ActionID: id, Approve: true})
+			if err != nil {
+				return nil, err
+			}
+			return o.Action, nil
+		},
 	} {
 		for _, id := range []string{"act_000000000", approval} {
 			in(func(tx gatehouse.Tx) error {
-				if name != "nothing prefetched" {
-					tx.Prefetch(o)
-				}
-				a, err := tx.LockAction(id)
+				a, err := lock(tx, id)
 				if err != nil {
 					return err
 				}
@@ -108,7 +110,7 @@ func TestVotesComeWithTheSides(t *testing.T) {
 					people = append(people, v.Person)
 				}
 				if !slices.Equal(people, []string{"zoe", "bob", "eve", "ana"}) {
-					t.Errorf("%s, locked by %s: %v voted", name, id, people)
+					t.Errorf("%s by %s: %v voted", name, id, people)
 				}
 				return nil
 			})

@@ -1,0 +1,137 @@
+package gatehouse
+
+import "slices"
+
+// A hot transition begins with one typed read: it locks what the transition moves, and
+// returns everything that its rules look at. PostgreSQL reads it in one round trip.
+
+// TransitionReader has the typed reads that lock nothing.
+type TransitionReader interface {
+	// OpenCaller returns what the store has about a caller; nil is nobody.
+	OpenCaller(by *Caller) (CallerFacts, error)
+	// FindDecision is OpenDecision without locks and people, with the action as FindAction
+	// returns it.
+	FindDecision(q DecisionQuery) (*OpenedDecision, error)
+	// OpenPage is ListActions, with the caller's facts and, if views is true, saved views.
+	// With an error of the filter, the caller's facts are returned all the same.
+	OpenPage(by *Caller, f ActionFilter, views bool) (*OpenedPage, error)
+}
+
+// TransitionWriter has the typed reads that begin a transition.
+type TransitionWriter interface {
+	// OpenDecision locks an action, as LockAction does. A missing action is no error.
+	OpenDecision(q DecisionQuery) (*OpenedDecision, error)
+	// OpenProposal reads what a proposal is compared with.
+	OpenProposal(q ProposalQuery) (*OpenedProposal, error)
+	// OpenPush locks an action, then its push.
+	OpenPush(q PushQuery) (*OpenedPush, error)
+	// OpenStep is LockRun for the outcome of a leased step, whose transaction reads nothing
+	// else and writes only rows of that run.
+	OpenStep(runID, item string) (*Run, error)
+}
+
+// CallerFacts is what the store has about a caller.
+type CallerFacts struct {
+	// Principal and EditToken belong to the key of [Caller.Presumed]. They are zero for a
+	// caller without it, and for a key that is unknown or revoked.
+	Principal *Principal
+	EditToken [32]byte
+	// Answer is the stored answer under the caller's Idempotency-Key; nil for none.
+	Answer *IdempotencyRecord
+}
+
+// Rights is what the right to decide an action depends on.
+type Rights struct {
+	// PolicyVersion is the active version; 0 for none.
+	PolicyVersion int
+	// Voters are those who approved the action, and the caller of a decision, locked
+	// against changes. Some may be missing.
+	Voters []*Principal
+	// Proposer is who proposed the action, Sponsor the proposer's sponsor; nil if missing.
+	Proposer, Sponsor *Principal
+}
+
+// Locked returns the voters with these ids; nil unless all of them are there.
+func (r *Rights) Locked(ids []string) []*Principal {
+	list := make([]*Principal, len(ids))
+	for i, id := range ids {
+		at := slices.IndexFunc(r.Voters, func(p *Principal) bool { return p.ID == id })
+		if at < 0 {
+			return nil
+		}
+		list[i] = r.Voters[at]
+	}
+	return list
+}
+
+// DecisionQuery opens a decision.
+type DecisionQuery struct {
+	By *Caller
+	// ActionID is the action's id, or its approval's.
+	ActionID string
+	// Approve also reads the rights, if the action is pending.
+	Approve bool
+}
+
+// OpenedDecision is what a decision looks at.
+type OpenedDecision struct {
+	CallerFacts
+	Rights
+	// Action is nil if there is none.
+	Action *Action
+}
+
+// ProposalQuery opens a proposal. Zero fields ask for nothing.
+type ProposalQuery struct {
+	By *Caller
+	// Key is the idempotency key of the proposal.
+	Key string
+	// Supersedes is the action that the proposal revises. It is locked; ErrNotFound if it is
+	// missing.
+	Supersedes string
+	// Effect is the hash by which dead letters of the same change are found.
+	Effect Hash
+	// Names are those of people who cannot decide, and Asked is whom the question asks.
+	Names []string
+	Asked *Audience
+}
+
+// OpenedProposal is what a proposal looks at.
+type OpenedProposal struct {
+	CallerFacts
+	PolicyVersion int
+	// Same is the action with the key; nil for none.
+	Same *Action
+	// DeadLetter is the action of the tenant's newest dead letter with the effect; "" for
+	// none.
+	DeadLetter string
+	// Named has an entry for each of the names; nil for an unknown one.
+	Named map[string]*Principal
+	// Answerers are, by id, the first [MaxFirstAnswerers] of the persons who may decide (see
+	// Principal.MayDecide) and whom the question asks, including excluded ones. It may also
+	// include persons whom the question does not ask.
+	Answerers []*Principal
+}
+
+// PushQuery opens a push.
+type PushQuery struct {
+	ActionID, PushID string
+	// Rights also reads the rights, and ReceiptKey the receipt that SuccessReceipt finds.
+	Rights     bool
+	ReceiptKey string
+}
+
+// OpenedPush is what the last checks of a push look at.
+type OpenedPush struct {
+	Rights
+	Action  *Action
+	Push    *Push
+	Receipt *Receipt // nil for none
+}
+
+// OpenedPage is a page of actions for a caller.
+type OpenedPage struct {
+	CallerFacts
+	Page  Page[*Action]
+	Views []*SavedView
+}
