@@ -62,6 +62,9 @@ func (tg *target) rows(t *testing.T, query string) (all [][]string) {
 		}
 		all = append(all, one)
 	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
 	return all
 }
 

@@ -31,7 +31,7 @@ func TestPreview(t *testing.T) {
 		Rows: 1, Undo: &gatehouse.PreviewUndo{Possible: true},
 		Changes: []gatehouse.PreviewChange{{Path: "/price", Before: `"10.00"`, After: `"12.50"`, How: gatehouse.PreviewAsProposed}},
 	}, false)
-	ana.get("/actions/"+a.ID).want(200).has(`hx-get="` + part(a)).lacks(testid("preview"))
+	ana.get("/actions/" + a.ID).want(200).has(`hx-get="` + part(a)).lacks(testid("preview"))
 	eve.get("/actions/" + a.ID).want(200).lacks("/preview?")
 	eve.get(part(a)).want(200).lacks(testid("preview"), "12.50")
 	for _, p := range []*page{ana.get(part(a)), ana.get("/actions/" + a.ID + "?read=1")} {
