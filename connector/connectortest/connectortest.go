@@ -391,7 +391,7 @@ func previews(t *testing.T, f *Fixture) {
 	if p.Previews(unknown) {
 		t.Error("an unknown operation has a preview")
 	}
-	asked(t.Context(), unknown, "of an unknown operation")
+	_, _ = asked(t.Context(), unknown, "of an unknown operation")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if got, failure := asked(ctx, f.Call, "that was over before it began"); failure == nil && got.None == "" {
@@ -399,7 +399,7 @@ func previews(t *testing.T, f *Fixture) {
 	}
 	for i := range 8 {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i*i)*200*time.Microsecond)
-		asked(ctx, f.Call, "with a deadline")
+		_, _ = asked(ctx, f.Call, "with a deadline")
 		cancel()
 	}
 	if !f.Creates {
