@@ -55,6 +55,10 @@ func (*fake) OpenReview(context.Context, string, string, string) (*gatehouse.Ope
 	return nil, gatehouse.E(gatehouse.CodeBadToken, "the fake has no reviews")
 }
 
+func (*fake) ReviewOpened(context.Context, string, string, string) error {
+	return gatehouse.E(gatehouse.CodeBadToken, "the fake has no reviews")
+}
+
 func (*fake) DecideReview(
 	context.Context, string, string, gatehouse.ReviewDecision,
 ) (*gatehouse.Answer, error) {
