@@ -55,7 +55,9 @@ func (*fake) OpenReview(context.Context, string, string, string) (*gatehouse.Ope
 	return nil, gatehouse.E(gatehouse.CodeBadToken, "the fake has no reviews")
 }
 
-func (*fake) ReviewOpened(context.Context, string, string, string) error { return nil }
+func (*fake) ReviewOpened(context.Context, string, string, string) error {
+	return gatehouse.E(gatehouse.CodeBadToken, "the fake has no reviews")
+}
 
 func (*fake) DecideReview(
 	context.Context, string, string, gatehouse.ReviewDecision,
