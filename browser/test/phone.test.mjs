@@ -50,7 +50,9 @@ test("no page scrolls sideways", limit, async (t) => {
     "/inbox", "/inbox?tab=team", "/inbox?tab=decided", "/inbox?q=nothing-like-it", `/inbox?open=${scene.price.id}`,
     ...[scene.price, scene.text, scene.bulk, scene.create, scene.dead, ...scene.done.slice(0, 3)].map((a) => `/actions/${a.id}`),
     `/inbox/bulk?${pick(scene.price, scene.text, scene.bulk)}`, `/actions/${scene.price.id}/edit`, "/dispatch", "/dispatch?tab=dead", "/dispatch?tab=unknown",
-    "/policies", "/policies/edit", "/policies/explain", "/audit", "/insights", "/settings", "/settings/messages", "/help", "/no-such-page",
+    "/policies", "/policies/edit", "/policies/explain", "/audit", "/insights", "/settings",
+    ...["messages", "mandates", "grants", "secrets", "connectors", "groups", "delegations"].map((tab) => `/settings/${tab}`),
+    "/runs/queues", "/dispatch?tab=health", "/help", "/no-such-page",
   ]) {
     await page.goto(g.url + path);
     assert.deepEqual(await sideways(page), [], path);

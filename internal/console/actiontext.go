@@ -440,5 +440,8 @@ func ownWords(a *gatehouse.Action) string {
 	if len(a.Evaluations) > 0 {
 		return "The agent's own words and checks. Not verified: Gatehouse did not run these checks."
 	}
+	if a.Reverses != "" {
+		return "Not verified." // a person's words, or those of the reversal itself
+	}
 	return "The agent's own words. Not verified."
 }

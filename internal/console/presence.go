@@ -16,10 +16,10 @@ type presence struct {
 type presenceKey struct{ tenant, action string }
 
 const (
-	presenceFor = 90 * time.Second
+	presenceFor = 15 * time.Second
 	// lookEvery is the interval at which an open page reports that somebody looks at it, when no
 	// event makes it ask anyway. A lost report does no harm.
-	lookEvery = 40 * time.Second
+	lookEvery = 6 * time.Second
 	// maxPresence limits the number of remembered actions.
 	maxPresence = 5000
 )
