@@ -10,15 +10,12 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/storetest"
 )
 
+// TestConformance connects as a role that owns nothing and has exactly the privileges that readiness
+// checks: they are enough for the whole suite, so the list is complete.
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	conform(t, func(t *testing.T) string { return database(t) })
-}
-
-// conform runs the suite on the databases at these addresses.
-func conform(t *testing.T, address func(t *testing.T) string) {
 	storetest.Run(t, func(t *testing.T) gatehouse.Store {
-		config := Config{URL: address(t)}
+		config := Config{URL: asUser(t, database(t), guestRole)}
 		if strings.HasSuffix(t.Name(), "/CanceledCaller") {
 			config.callers = 1 // callers wait for each other
 		}

@@ -158,10 +158,3 @@ WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p') AN
 		t.Errorf("there are %v, known are %v", made, known)
 	}
 }
-
-// TestConformanceOfAGuest: the privileges that readiness checks are enough for the whole suite,
-// so the list is complete.
-func TestConformanceOfAGuest(t *testing.T) {
-	t.Parallel()
-	conform(t, func(t *testing.T) string { return asUser(t, database(t), guestRole) })
-}
