@@ -183,7 +183,7 @@ func (p *Policy) untested() map[string]bool {
 func (p *Policy) unguarded() map[string]string {
 	_, trace := p.Explain(context.Background(), Facts{
 		Tenant: gatehouse.DefaultTenant, Floor: gatehouse.L1, ProposedAt: time.Unix(0, 0),
-		Proposer: &gatehouse.Principal{Tenant: gatehouse.DefaultTenant, Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer}},
+		Proposer: &gatehouse.Principal{Tenant: gatehouse.DefaultTenant, Kind: gatehouse.KindAgent},
 		Proposal: &gatehouse.Proposal{
 			Connector: "any", Operation: "any", Target: gatehouse.Target{EntityType: "any", EntityRef: "any"}, ProposedChange: "{}",
 		},
