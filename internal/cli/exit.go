@@ -184,6 +184,13 @@ func (g *globals) hint(err error, e *gatehouse.Error) string {
 			}
 			return "a key sees its own tenant only; `gatehouse doctor` tells which that is"
 		}
+	case gatehouse.CodeInvalid:
+		for _, v := range e.Violations {
+			if name, ok := strings.CutPrefix(v.Detail, "no person "); ok {
+				return "an administrator creates people: gatehouse principal create --kind person --role approver --name " +
+					term.ShellWord(term.Safe(strings.Trim(name, `"`)))
+			}
+		}
 	case gatehouse.CodeConfirmation:
 		return "give the value with --confirm"
 	case gatehouse.CodeTargetChanged:
