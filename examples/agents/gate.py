@@ -32,8 +32,8 @@ def propose_change(task, tool_input, patience=3600):
         "rationale": tool_input["rationale"]}
     action = call("", proposal)
     until = time.monotonic() + patience
-    while action["status"] in ("pending", "approved", "pushing") and time.monotonic() < until:
-        action = call(f"/{action['id']}?wait=60s&until=finished")
+    while action["status"] in ("pending", "approved", "pushing") and (left := until - time.monotonic()) > 0:
+        action = call(f"/{action['id']}?wait={min(60, int(left) + 1)}s&until=finished")
     return action, in_words(action)
 
 def in_words(action):

@@ -180,7 +180,11 @@ func (s *Server) entitle(ctx context.Context, r *http.Request, rt *route, c *cal
 		return err
 	}
 	if rt.token == tokenRequired && !c.caller.StepUp {
-		return gatehouse.E(gatehouse.CodeEditTokenRequired, "%s needs your edit token in X-Edit-Token", rt.guarded())
+		format := "%s needs your edit token in X-Edit-Token"
+		if editToken(r) != "" {
+			format = "%s needs your edit token: the one in X-Edit-Token is not yours, or was replaced"
+		}
+		return gatehouse.E(gatehouse.CodeEditTokenRequired, format, rt.guarded())
 	}
 	return nil
 }

@@ -163,7 +163,7 @@ func (c *connectorImportCmd) tell(g *globals, lines []openapi.Line) error {
 	case c.Check:
 	case waiting > 0:
 		g.Say(
-			"Wrote %s. %d operations wait to be accepted: read them there, then import again with --accept NAME or --accept-all.",
+			"Wrote %s. Operations that wait to be accepted: %d. Read them there, then import again with --accept NAME or --accept-all.",
 			c.To,
 			waiting,
 		)

@@ -192,6 +192,19 @@ func TestDev(t *testing.T) {
 		t.Errorf("after a restart: %v, %v", kept, err)
 	}
 	again.stop()
+
+	// An edit token that was replaced without it is replaced again.
+	reset := exec.Command("gatehouse", "admin", "reset", "admin", "--data", "gatehouse-data")
+	reset.Dir, reset.Env = dir, cleanEnv()
+	if out, err := reset.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	third := startDev(t, dir)
+	admin = servetest.MustClient(t, strings.TrimSuffix(third.api, "/api/v1"), devEnv(t, dir, "admin"))
+	if _, err := admin.CreateKey(t.Context(), "dev-agent"); err != nil {
+		t.Errorf("after an admin reset: %v", err)
+	}
+	third.stop()
 }
 
 // devEnv evaluates gatehouse dev env in a shell, as people do.

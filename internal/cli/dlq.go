@@ -95,7 +95,7 @@ func (c *dlqListCmd) Run(g *globals, api service) error {
 		t := &term.Table{
 			Header: []string{"ID", "ACTION", "TYPE", "CONNECTOR", "ATTEMPTS", "LAST", "CODE", "ERROR", "ADVICE",
 				"STATUS", "REPLAY", "WHY", "TARGET SAYS"},
-			Wide: 8, Drop: []int{11, 12, 5, 2, 1, 3, 4, 7},
+			Wide: 8, Drop: []int{11, 12, 7, 5, 4, 3, 2, 9, 1},
 		}
 		for _, d := range page.Items {
 			replay := "unsafe"

@@ -336,8 +336,8 @@ func printBundleParts(s *sheet.Sheet, r *bundleReport) {
 		if rc.Reversible {
 			undo = "reversible"
 		}
-		s.Item(fmt.Sprintf("%s of %s: %s at attempt %d, %s, external id %s", rc.ID, rc.ActionID, rc.Outcome,
-			rc.Attempt, undo, rc.ExternalID))
+		s.Item(fmt.Sprintf("%s of %s: %s at attempt %d, %s%s", rc.ID, rc.ActionID, rc.Outcome,
+			rc.Attempt, undo, sheet.ExternalIDText(rc.ExternalID)))
 	}
 	if len(r.Costs) > 0 {
 		s.Head("Models")

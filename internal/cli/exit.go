@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -99,8 +100,8 @@ func (g *globals) report(err error) {
 	} else {
 		g.Say("%s %s (%s)", word, term.Safe(e.Detail), e.Code)
 		for _, v := range e.Violations {
-			if len(e.Violations) == 1 && strings.HasSuffix(e.Detail, v.Detail) && strings.Contains(e.Detail, v.Pointer) {
-				break // said already
+			if strings.HasSuffix(e.Detail, v.Detail) && strings.Contains(e.Detail, v.Pointer) {
+				continue // said already
 			}
 			g.Say("  %s %s", term.Safe(v.Pointer), term.Safe(v.Detail))
 		}
@@ -173,10 +174,22 @@ func (g *globals) hint(err error, e *gatehouse.Error) string {
 		if g.EditToken == "" {
 			return "set GATEHOUSE_EDIT_TOKEN, or give --edit-token"
 		}
-		return "an administrator makes a new token: gatehouse principal rotate-edit-token " + g.ownName()
+		name := g.ownName()
+		return "an administrator makes a new token: gatehouse principal rotate-edit-token " + name +
+			"; the only administrator: gatehouse admin reset " + name
 	case gatehouse.CodeNotFound:
 		if e.Context["request_id"] != nil { // the server said it
+			if hint := missingHint(e.Detail); hint != "" {
+				return hint
+			}
 			return "a key sees its own tenant only; `gatehouse doctor` tells which that is"
+		}
+	case gatehouse.CodeInvalid:
+		for _, v := range e.Violations {
+			if name, ok := strings.CutPrefix(v.Detail, "no person "); ok {
+				return "an administrator creates people: gatehouse principal create --kind person --role approver --name " +
+					term.ShellWord(term.Safe(strings.Trim(name, `"`)))
+			}
 		}
 	case gatehouse.CodeConfirmation:
 		return "give the value with --confirm"
@@ -202,4 +215,24 @@ func acknowledgeHint(id string, err error) string {
 		hint += "; or propose it on the present state: gatehouse rebase " + id
 	}
 	return hint
+}
+
+// missingHint says how to name a thing that the server did not find: "no action
+// act_01a2", "no group finanse".
+func missingHint(detail string) string {
+	words := strings.Fields(detail)
+	if len(words) != 3 || words[0] != "no" {
+		return ""
+	}
+	kind, id := words[1], words[2]
+	switch kind {
+	case "group", "workflow", "secret":
+		return "`gatehouse " + kind + " list` lists them"
+	}
+	_, digits, _ := strings.Cut(id, "_")
+	if _, short := gatehouse.ShortID(kind, id+strings.Repeat("0", gatehouse.MinIDDigits)); short &&
+		len(digits) < gatehouse.MinIDDigits {
+		return fmt.Sprintf("a short id has %d digits or more", gatehouse.MinIDDigits)
+	}
+	return ""
 }

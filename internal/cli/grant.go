@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/card"
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
@@ -62,6 +63,9 @@ func (c *grantCreateCmd) Run(g *globals, api service) error {
 		if err != nil {
 			return err
 		}
+		if len(n.Amounts) == 0 && movesMoney(a) {
+			return term.Usagef("%s moves money: give --amount CURRENCY=AMOUNT, without which the grant covers no such action", a.ID)
+		}
 		n = likeAction(n, a)
 	}
 	if n.Agent == "" || n.Connector == "" || n.Operation == "" {
@@ -95,6 +99,11 @@ func amountFlags(texts []string, flag string) (list []gatehouse.Magnitude, err e
 		list = append(list, gatehouse.Magnitude{Amount: gatehouse.Decimal(amount), Currency: currency})
 	}
 	return list, nil
+}
+
+// movesMoney reports whether a grant without amounts does not cover such an action.
+func movesMoney(a *gatehouse.Action) bool {
+	return len(card.Amounts(a)) > 0 || !card.Countable(a) || a.Magnitude != nil && a.Magnitude.Amount != ""
 }
 
 // likeAction fills what is not given from an action.

@@ -154,15 +154,15 @@ func (c *mcpInstallCmd) Run(g *globals) error {
 	var document any
 	switch c.Client {
 	case "claude":
-		g.Say("Put this into .mcp.json of the project:")
+		g.Say("For .mcp.json of the project:")
 		entry.Env["GATEHOUSE_KEY"] = "${GATEHOUSE_KEY}"
 		document = map[string]any{"mcpServers": map[string]any{c.Name: entry}}
 	case "cursor":
-		g.Say("Put this into .cursor/mcp.json of the project:")
+		g.Say("For .cursor/mcp.json of the project:")
 		entry.Env["GATEHOUSE_KEY"] = "${env:GATEHOUSE_KEY}"
 		document = map[string]any{"mcpServers": map[string]any{c.Name: entry}}
 	case "vscode":
-		g.Say("Put this into .vscode/mcp.json of the project:")
+		g.Say("For .vscode/mcp.json of the project:")
 		entry.Type, entry.Env["GATEHOUSE_KEY"] = "stdio", "${input:gatehouse-key}"
 		document = map[string]any{
 			"inputs": []map[string]any{{

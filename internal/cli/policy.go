@@ -269,6 +269,9 @@ func (c *policyExplainCmd) offline(g *globals, p *gatehouse.Proposal, at time.Ti
 	if floor == 0 {
 		floor = connector.UndeclaredFloor(p.Operation, false, len(p.Target.EntityRefs) > 0)
 	}
+	if c.Floor == 0 && !g.JSON {
+		g.Say("Judged with the floor %s, which holds unless the configuration declares another: --floor names it.", floor)
+	}
 	who := &gatehouse.Principal{
 		ID: "prn_" + c.Proposer, Tenant: gatehouse.DefaultTenant, Name: c.Proposer, Kind: gatehouse.KindAgent,
 		Roles: []gatehouse.Role{gatehouse.RoleProposer}, Sponsor: c.Sponsor,

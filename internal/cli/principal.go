@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/sheet"
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
@@ -49,13 +50,25 @@ func (c *principalCreateCmd) Run(g *globals, api service) error {
 	if err != nil {
 		return err
 	}
-	return g.printCredentials(cred, nil)
+	if err := g.printCredentials(cred, nil); err != nil || c.Kind != gatehouse.KindPerson || g.JSON {
+		return err
+	}
+	g.Say("To sign in to the console: %s principal setup-link %s", g.Program(), term.ShellWord(term.Safe(c.Name)))
+	return nil
 }
 
 // printCredentials prints secrets that are shown once.
 func (g *globals) printCredentials(c *gatehouse.Credentials, err error) error {
-	err = show(g, c, err, func() *term.Table {
-		return term.Row([]string{"ID", "KEY", "KEY ID", "EDIT TOKEN"}, c.ID, c.Key, c.KeyID, c.EditToken)
+	err = tell(g, c, err, func() error {
+		if g.TTY { // in a table, what is to be copied would be broken into lines
+			s := sheet.New(&g.IO)
+			s.Line("id", c.ID)
+			s.Line("key", c.Key)
+			s.Line("key id", c.KeyID)
+			s.Line("edit token", c.EditToken)
+			return nil
+		}
+		return g.Print(term.Row([]string{"ID", "KEY", "KEY ID", "EDIT TOKEN"}, c.ID, c.Key, c.KeyID, c.EditToken), "")
 	})
 	if err == nil && !g.JSON {
 		g.Say("Keep what is secret now: it is not shown again.")

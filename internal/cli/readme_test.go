@@ -49,8 +49,9 @@ func TestReadmeAgent(t *testing.T) {
 		blocks = append(blocks, f.text)
 	}
 	i := slices.IndexFunc(blocks, func(b string) bool { return strings.Contains(b, "proposed-actions") })
-	if i < 1 || blocks[i-1] != "git clone https://github.com/gatehouse-dev/gatehouse && cd gatehouse\nmake dev\n" {
-		t.Fatalf("two commands and then the agent are on the page: %q", blocks)
+	if i != 2 || blocks[0] != "git clone https://github.com/gatehouse-dev/gatehouse && cd gatehouse\nmake demo\n" ||
+		blocks[1] != "make dev\n" {
+		t.Fatalf("the clone, two commands and then the agent are on the page: %q", blocks)
 	}
 	plan, err := exec.Command("make", "-C", "../..", "--no-print-directory", "-n", "dev").Output()
 	if err != nil || !strings.HasSuffix(string(plan), "-o bin/gatehouse ./cmd/gatehouse\n./bin/gatehouse dev\n") {

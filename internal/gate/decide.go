@@ -135,7 +135,10 @@ type ruling struct {
 	standing bool
 }
 
-type drift struct{ expected, actual gatehouse.JSON }
+type drift struct {
+	expected, actual gatehouse.JSON
+	gone             bool
+}
 
 // find reads the action and, for the first look, the policy beside it.
 func (r *ruling) find(ctx context.Context) error {
@@ -218,7 +221,7 @@ func (r *ruling) look(ctx context.Context) (err error) {
 	case err != nil:
 		r.gate.Log.Warn("target not read before a decision", "action", a.ID, "error", err)
 	case checked && !matches:
-		r.drift = &drift{expected, actual}
+		r.drift = &drift{expected, actual, r.gate.gone(ctx, a)}
 	case checked:
 		r.asIs = true
 	}
@@ -324,9 +327,13 @@ func (r *ruling) approve(tx gatehouse.Tx, rights *gatehouse.Rights) error {
 		return usecase.ErrStale // after a look
 	}
 	if r.drift != nil {
-		return gatehouse.E(gatehouse.CodeTargetChanged, "the target has changed since the proposal").
+		detail := "the target has changed since the proposal"
+		if r.drift.gone {
+			detail = "the target is not there"
+		}
+		return gatehouse.E(gatehouse.CodeTargetChanged, "%s", detail).
 			With("expected", r.drift.expected).With("actual", r.drift.actual).
-			With("can_acknowledge", !r.gate.conditional(a)).With("can_rebase", r.gate.rebases(a))
+			With("can_acknowledge", !r.gate.conditional(a)).With("can_rebase", !r.drift.gone && r.gate.rebases(a))
 	}
 	if err := r.movedSince(); err != nil {
 		return err

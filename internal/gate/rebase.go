@@ -166,6 +166,15 @@ func (g *Gate) rebases(a *gatehouse.Action) bool {
 	return ok && a.Status == gatehouse.StatusPending && r.ReadsState(a)
 }
 
+// gone reports whether the target of a pending action is known not to exist.
+func (g *Gate) gone(ctx context.Context, a *gatehouse.Action) bool {
+	if !g.rebases(a) {
+		return false
+	}
+	now, err := g.targets.(StateReader).ReadState(ctx, a)
+	return err == nil && now.Gone
+}
+
 // rebaseData is what the log says of a rebase: the versions that it goes from and
 // to, "" where the proposal names none.
 func rebaseData(old, a *gatehouse.Action) map[string]any {

@@ -179,6 +179,13 @@ func (w *World) browse() {
 			tx.InsertStepUp(&gatehouse.StepUp{
 				ID: "stp_1", Tenant: ana.Tenant, SessionID: session.ID, ActionID: a.ID, Digest: a.Digest, Method: gatehouse.StepUpPasskey, At: at,
 			}),
+			// As the gate logs them: they name the action, and are about something else.
+			tx.AppendLeaf(&gatehouse.Leaf{
+				Tenant: ana.Tenant, Type: "step_up.given", Subject: "stp_1", ActionID: a.ID, Actor: ana.ID, Digest: a.Digest,
+			}),
+			tx.AppendLeaf(&gatehouse.Leaf{
+				Tenant: ana.Tenant, Type: "review.created", Subject: "rev_1", ActionID: a.ID, Actor: "init", Digest: a.Digest,
+			}),
 		)
 	}))
 }

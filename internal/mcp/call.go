@@ -229,7 +229,9 @@ func (p *Proxy) failed(ctx context.Context, f *frame, err error) []byte {
 	if errors.As(err, &e) {
 		detail := e.Detail
 		for _, v := range e.Violations {
-			detail += "; " + v.Pointer + " " + v.Detail
+			if text := v.Pointer + " " + v.Detail; text != e.Detail {
+				detail += "; " + text
+			}
 		}
 		return p.tellResult(f, "", "refused",
 			fmt.Sprintf("The gate refused the call (%s): %s. Nothing was carried out.", e.Code, detail))

@@ -15,8 +15,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/gatehouse-dev/gatehouse"
 )
 
 // Upstream is the MCP server behind a proxy.
@@ -136,7 +134,7 @@ func (l *loggedLines) Write(b []byte) (int, error) {
 	for _, c := range b {
 		switch {
 		case c == '\n':
-			l.log.Info("the server says", "line", gatehouse.Quote(string(l.line)), "cut", l.long)
+			l.log.Info("the server says", "line", string(l.line), "cut", l.long)
 			l.line, l.long = l.line[:0], false
 		case len(l.line) < maxLogged:
 			l.line = append(l.line, c)

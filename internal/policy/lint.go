@@ -29,13 +29,21 @@ func (p *Policy) Lint() []Remark {
 		out = append(out, Remark{at, isError})
 	}
 
-	untested := p.untested()
+	untested, unguarded := p.untested(), p.unguarded()
 	for i := range p.rules {
 		r := &p.rules[i]
 		if why := p.unreached(r); why != "" {
 			say(r.at, false, "rule %s never has a say: %s", r.id, why)
 		} else if untested[r.id] {
 			say(r.at, false, "no test of the policy reaches rule %s", r.id)
+		}
+		if missing := unguarded[r.id]; missing != "" {
+			say(r.at, false, "rule %s %s that lack what it reads (%s): guard it with has(), or name action.type", r.id,
+				map[gatehouse.Outcome]string{
+					gatehouse.OutcomeDeny:          "also denies proposals",
+					gatehouse.OutcomeNeedsApproval: "also asks people about proposals",
+					gatehouse.OutcomeAllow:         "keeps other rules from allowing proposals",
+				}[r.then], missing)
 		}
 		if why := p.neverAllows(r); why != "" {
 			say(r.at, true, "rule %s can never allow anything: %s, and L3 and above always need a person", r.id, why)

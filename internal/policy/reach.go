@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/ast"
@@ -175,4 +176,23 @@ func (p *Policy) untested() map[string]bool {
 		}
 	}
 	return ids
+}
+
+// unguarded returns the error of each rule that cannot be evaluated for a proposal of
+// an unknown type without fields, because it reads a value that is not there.
+func (p *Policy) unguarded() map[string]string {
+	_, trace := p.Explain(context.Background(), Facts{
+		Tenant: gatehouse.DefaultTenant, Floor: gatehouse.L1, ProposedAt: time.Unix(0, 0),
+		Proposer: &gatehouse.Principal{Tenant: gatehouse.DefaultTenant, Kind: gatehouse.KindAgent},
+		Proposal: &gatehouse.Proposal{
+			Connector: "any", Operation: "any", Target: gatehouse.Target{EntityType: "any", EntityRef: "any"}, ProposedChange: "{}",
+		},
+	})
+	out := make(map[string]string)
+	for _, t := range trace {
+		if missing, ok := strings.CutPrefix(t.Detail, "error: "); ok && strings.HasPrefix(missing, "no such key") {
+			out[t.Rule] = missing
+		}
+	}
+	return out
 }

@@ -79,6 +79,9 @@ func ensureDev(ctx context.Context, n *Node, data string) (*devCredentials, erro
 		return nil, err
 	}
 	ctx = gatehouse.NewContext(ctx, &gatehouse.Caller{Principal: admin, StepUp: true, Via: gatehouse.ViaCLI})
+	if err := ensureEditToken(ctx, n, admin, &creds.Admin); err != nil {
+		return nil, err
+	}
 	err = ensureMember(ctx, n, &creds.Reviewer, gatehouse.NewPrincipal{
 		Name: "dev-reviewer", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover, gatehouse.RoleOperator},
 	})
@@ -118,6 +121,20 @@ func dismissOwn(ctx context.Context, n *Node, creds *gatehouse.Credentials, bega
 		return nil
 	}
 	_, err = n.Gate.DismissNotices(ctx, own)
+	return err
+}
+
+// ensureEditToken replaces the administrator's edit token if it was replaced elsewhere,
+// as by an admin reset.
+func ensureEditToken(ctx context.Context, n *Node, admin *gatehouse.Principal, have *gatehouse.Credentials) error {
+	ok, err := n.Gate.CheckEditToken(ctx, admin, have.EditToken)
+	if err != nil || ok {
+		return err
+	}
+	made, err := n.Gate.RotateEditToken(ctx, admin.Name)
+	if err == nil {
+		have.EditToken = made.EditToken
+	}
 	return err
 }
 

@@ -90,11 +90,10 @@ func (s *Sheet) runActions(d *gatehouse.RunDetail) {
 			}
 		}
 		if a.DecidedAt != nil && (p == nil || len(p.Votes) == 0) {
-			s.Item(fmt.Sprintf("    decided %s by %s, via %s", s.When(*a.DecidedAt), a.DecidedBy, a.DecidedVia))
+			s.Item("    decided " + s.decided(a))
 		}
 		if rc := a.Receipt; rc != nil {
-			s.Item(fmt.Sprintf("    receipt %s: %s at attempt %d, external id %s", rc.ID, rc.Outcome, rc.Attempt,
-				rc.ExternalID))
+			s.Item(fmt.Sprintf("    receipt %s: %s at attempt %d%s", rc.ID, rc.Outcome, rc.Attempt, ExternalIDText(rc.ExternalID)))
 		}
 	}
 }

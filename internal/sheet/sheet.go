@@ -179,7 +179,7 @@ func (s *Sheet) Facts(a *gatehouse.Action) {
 		}
 	}
 	if a.DecidedAt != nil {
-		s.Line("decided", fmt.Sprintf("%s by %s, via %s", s.When(*a.DecidedAt), a.DecidedBy, a.DecidedVia))
+		s.Line("decided", s.decided(a))
 	}
 	if a.HoldFor > 0 {
 		s.Line("hold", a.HoldFor.String()+" before it is sent")
@@ -409,4 +409,25 @@ func (s *Sheet) outcome(a *gatehouse.Action) {
 	s.Line("request", string(r.RequestMetadata))
 	s.Line("response", string(r.ResponseMetadata))
 	s.Line("reversible", s.Target.reversible(a))
+}
+
+// decided tells when an action was decided, by whom and how. A cancellation names
+// neither.
+func (s *Sheet) decided(a *gatehouse.Action) string {
+	text := s.When(*a.DecidedAt)
+	if a.DecidedBy != "" {
+		text += " by " + a.DecidedBy
+	}
+	if a.DecidedVia != "" {
+		text += ", via " + string(a.DecidedVia)
+	}
+	return text
+}
+
+// ExternalIDText ends a line about a receipt with the target's id, if it gave one.
+func ExternalIDText(id string) string {
+	if id == "" {
+		return ""
+	}
+	return ", external id " + id
 }
