@@ -13,7 +13,7 @@ import (
 // by distinct people and by one person, through every way to decide.
 func TestBarrier(t *testing.T) {
 	onEngines(t, func(t *testing.T, e engine) {
-		inLegs(t, e, "barrier", goal{"rounds", 2, 50, 10}, func(t *testing.T, l *leg, n int) { barrier(t, e, l, n) })
+		inLegs(t, e, "barrier", goal{"rounds", e.rounds(6), 50, 10}, func(t *testing.T, l *leg, n int) { barrier(t, e, l, n) })
 	})
 }
 
@@ -68,23 +68,22 @@ func barrier(t *testing.T, e engine, l *leg, rounds int) {
 // one outcome, and every answer agrees with it.
 func TestBarrierMixed(t *testing.T) {
 	onEngines(t, func(t *testing.T, e engine) {
-		inLegs(t, e, "barrier, mixed", goal{"rounds", 6, 200, 40}, func(t *testing.T, l *leg, n int) { barrierMixed(t, e, l, n) })
+		inLegs(t, e, "barrier, mixed", goal{"rounds", 20, 200, 40}, func(t *testing.T, l *leg, n int) { barrierMixed(t, e, l, n) })
 	})
 }
 
 func barrierMixed(t *testing.T, e engine, l *leg, rounds int) {
 	const n = 200
 	l.add("rounds", rounds)
-	w := newWorldOn(t, e, rounds+24, "")
+	l.add("calls at once", n*rounds)
+	w := newWorldOn(t, e, rounds+8, "")
 	people := w.admin.crowd(t, "mixed", n)
 	rng := l.rng
 	j := newJournal()
 	outcomes := make(map[gatehouse.Status]int)
 	bulks := make([]int, n) // a person has thirty per minute
 	var even headStart
-	both := func() bool { return outcomes[gatehouse.StatusApplied] > 0 && outcomes[gatehouse.StatusRejected] > 0 }
-	for round := 0; round < rounds || !both() && round < rounds+16; round++ {
-		l.add("calls at once", n)
+	for round := range rounds {
 		a := w.alternate(t, round)
 		want := make([]string, n)
 		route := make([]int, n)
@@ -148,7 +147,7 @@ func barrierMixed(t *testing.T, e engine, l *leg, rounds int) {
 			w.noEffect(t, a)
 		}
 	}
-	if !both() {
+	if outcomes[gatehouse.StatusApplied] == 0 || outcomes[gatehouse.StatusRejected] == 0 {
 		t.Errorf("both outcomes must come up: %v", outcomes)
 	}
 	t.Logf("outcomes: %v", outcomes)
@@ -158,7 +157,7 @@ func barrierMixed(t *testing.T, e engine, l *leg, rounds int) {
 // TestSameKey sends one Idempotency-Key fifty times concurrently.
 func TestSameKey(t *testing.T) {
 	onEngines(t, func(t *testing.T, e engine) {
-		inLegs(t, e, "same key", goal{"rounds", 2, 50, 10}, func(t *testing.T, l *leg, n int) { sameKey(t, e, l, n) })
+		inLegs(t, e, "same key", goal{"rounds", e.rounds(5), 50, 10}, func(t *testing.T, l *leg, n int) { sameKey(t, e, l, n) })
 	})
 }
 

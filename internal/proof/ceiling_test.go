@@ -8,12 +8,12 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestCeilings makes a thousand concurrent attempts on each engine at two
-// ceilings, one by count and one by amount. Both are used up exactly.
+// TestCeilings makes two thousand concurrent attempts at two ceilings, one by
+// count and one by amount. Both are used up exactly.
 func TestCeilings(t *testing.T) {
 	t.Parallel()
 	onEngines(t, func(t *testing.T, e engine) {
-		inLegs(t, e, "ceilings", goal{"attempts at a ceiling", 1000, 100_000, 10_000}, func(t *testing.T, l *leg, n int) { ceilings(t, e, l, n) })
+		inLegs(t, e, "ceilings", goal{"attempts at a ceiling", 2000, 100_000, 10_000}, func(t *testing.T, l *leg, n int) { ceilings(t, e, l, n) })
 	})
 }
 

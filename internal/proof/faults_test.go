@@ -19,7 +19,7 @@ func TestFaults(t *testing.T) {
 	t.Parallel()
 	onEngines(t, func(t *testing.T, e engine) {
 		t.Parallel()
-		inLegs(t, e, "faults", goal{"answers lost to clients", 25, 2000, 200}, func(t *testing.T, l *leg, n int) { faults(t, e, l, n) })
+		inLegs(t, e, "faults", goal{"answers lost to clients", 50, 2000, 200}, func(t *testing.T, l *leg, n int) { faults(t, e, l, n) })
 	})
 }
 

@@ -90,8 +90,6 @@ func (l *load) client(t *testing.T, ctx context.Context, rng *rand.Rand) {
 		if !left {
 			l.settle(ctx, rng, a)
 		}
-		// In every run, a few calls at each moment are enough. More only cost time, also when all is checked.
-		time.Sleep(time.Duration(rng.IntN(scale(60, 0)+1)) * time.Millisecond)
 	}
 }
 
@@ -213,7 +211,7 @@ func (l *load) stands(t *testing.T) {
 
 func until(t testing.TB, what string, fn func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(60 * time.Second); !fn(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(60 * time.Second); !fn(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("the load brings no %s", what)
 		}

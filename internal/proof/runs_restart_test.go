@@ -27,7 +27,7 @@ func TestRunsOverRestarts(t *testing.T) {
 			load.Go(func() { w.start(ctx, fmt.Sprint("client-", i)) })
 		}
 		reviewers.Go(func() { w.review(reviewing, rand.New(rand.NewPCG(1, 1))) })
-		const restarts = 4
+		const restarts = 6
 		for i := range restarts {
 			w.fresh.Store(0)
 			until(t, "acknowledgements", func() bool { return w.fresh.Load() >= 6 })

@@ -160,7 +160,7 @@ func (w *runWorld) start(ctx context.Context, name string) {
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(time.Duration(scale(400, 200)) * time.Millisecond):
+		case <-time.After(200 * time.Millisecond):
 		}
 	}
 }
@@ -171,7 +171,7 @@ func (w *runWorld) review(ctx context.Context, rng *rand.Rand) {
 		res := w.admin.get("/proposed-actions?status=pending&limit=50")
 		items, _ := res.body["items"].([]any)
 		if res.err != nil || len(items) == 0 {
-			time.Sleep(50 * time.Millisecond)
+			time.Sleep(10 * time.Millisecond)
 			continue
 		}
 		for _, item := range items {

@@ -23,7 +23,7 @@ func TestZombies(t *testing.T) {
 	t.Parallel()
 	onEngines(t, func(t *testing.T, e engine) {
 		t.Parallel()
-		inLegs(t, e, "zombies", goal{"stopped workers", 6, 500, 50}, func(t *testing.T, l *leg, n int) { zombies(t, e, l, n) })
+		inLegs(t, e, "zombies", goal{"stopped workers", 10, 500, 50}, func(t *testing.T, l *leg, n int) { zombies(t, e, l, n) })
 	})
 }
 
