@@ -36,7 +36,8 @@ type PreviewLine struct {
 	Quote, Bad bool
 }
 
-// Lines describes the preview; none when there is nothing to say.
+// Lines describes the preview; none when there is nothing to say. Its fields are left out where the
+// target would do what is proposed, since the change itself is shown.
 func (p Preview) Lines(a *gatehouse.Action) (list []PreviewLine) {
 	add := func(bad bool, text string) {
 		if text != "" {
@@ -55,6 +56,9 @@ func (p Preview) Lines(a *gatehouse.Action) (list []PreviewLine) {
 	add(d.Bad, d.Detail)
 	if d.Quote != "" {
 		list = append(list, PreviewLine{Text: d.Quote, Quote: true})
+	}
+	if !d.Bad {
+		d.Fields = nil
 	}
 	for _, f := range d.Fields {
 		text := term.Safe(f.Name) + " " + previewValue(f.Before) + " → " + previewValue(f.After)

@@ -54,8 +54,10 @@ func cardPage(a *gatehouse.Action, v view) page {
 	p.text("", "")
 	p.change(p.targetNow(a))
 	p.artifact(a)
-	p.previewed(a)
 	p.payload = len(p.lines)
+	if p.previewed(a) {
+		p.payload = len(p.lines) // to be seen before an approval, as the change is
+	}
 	p.evaluations(a)
 	if v.why {
 		p.policy(a)
@@ -88,11 +90,11 @@ func (p *pager) targetNow(a *gatehouse.Action) *gatehouse.Action {
 	return b.Shown
 }
 
-// previewed adds what the target would do.
-func (p *pager) previewed(a *gatehouse.Action) {
+// previewed adds what the target would do, and reports whether that is not as proposed.
+func (p *pager) previewed(a *gatehouse.Action) (bad bool) {
 	lines := p.preview.Lines(a)
 	if len(lines) == 0 {
-		return
+		return false
 	}
 	title := "What " + a.Connector + " would do"
 	if asked := p.preview.Answer; asked != nil {
@@ -109,7 +111,9 @@ func (p *pager) previewed(a *gatehouse.Action) {
 		default:
 			p.indented("", "    ", l.Text)
 		}
+		bad = bad || l.Bad
 	}
+	return bad
 }
 
 // text adds a text of one line, wrapped to the width.
