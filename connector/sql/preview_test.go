@@ -39,7 +39,16 @@ func (tg *target) everything(t *testing.T) string {
 
 func (tg *target) rows(t *testing.T, query string) (all [][]string) {
 	t.Helper()
-	rows, err := tg.db.Query(query)
+	isolation := sql.LevelDefault
+	if tg.engine == "mariadb" { // whose server reads what is not committed, or not yet rolled back
+		isolation = sql.LevelReadCommitted
+	}
+	tx, err := tg.db.BeginTx(t.Context(), &sql.TxOptions{Isolation: isolation})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	rows, err := tx.Query(query)
 	if err != nil {
 		t.Fatalf("%s: %v", query, err)
 	}
@@ -74,7 +83,9 @@ func eachPreviewed(t *testing.T, run func(t *testing.T, engine string)) {
 }
 
 // preview asks, and checks that nothing has changed.
-func (tg *target) preview(t *testing.T, c *sqlconn.Connector, call connector.Call) (gatehouse.Preview, *connector.Error) {
+func (tg *target) preview(
+	t *testing.T, c *sqlconn.Connector, call connector.Call,
+) (gatehouse.Preview, *connector.Error) {
 	t.Helper()
 	before := tg.everything(t)
 	p, err := c.Preview(t.Context(), call)
@@ -114,10 +125,12 @@ func TestPreview(t *testing.T) {
 					{Ref: "SKU-3", Path: "/note", Before: "null", After: `"n"`, How: as},
 				},
 			}},
-			"a row that is gone": {call("delete", "SKU-77", "1", "", `{}`), gatehouse.Preview{Failure: &gatehouse.PreviewFailure{
-				Code: "target_changed", Detail: "there is no row with the key `SKU-77`",
-			}}},
-			"a value with a statement": {call("update", "SKU-2", "1", "", `{"note":"'); COMMIT; DROP TABLE items; --"}`),
+			"a row that is gone": {call("delete", "SKU-77", "1", "", `{}`),
+				gatehouse.Preview{Failure: &gatehouse.PreviewFailure{
+					Code: "target_changed", Detail: "there is no row with the key `SKU-77`",
+				}}},
+			"a value with a statement": {call("update", "SKU-2", "1", "",
+				`{"note":"'); COMMIT; DROP TABLE items; --"}`),
 				gatehouse.Preview{Rows: 1, Undo: yes(), Changes: []gatehouse.PreviewChange{
 					{Path: "/note", Before: `"x"`, After: `"'); COMMIT; DROP TABLE items; --"`, How: as},
 				}}},
@@ -199,7 +212,8 @@ func TestPreviewFailures(t *testing.T) {
 			!strings.Contains(got.Failure.TargetSays, "positive") {
 			t.Errorf("a violated constraint: %+v, %v", got, failed)
 		}
-		if e := failure(t, executed(c, update)); e == nil || e.Code != got.Failure.Code || e.Detail != got.Failure.Detail {
+		if e := failure(t, executed(c, update)); e == nil || e.Code != got.Failure.Code ||
+			e.Detail != got.Failure.Detail {
 			t.Errorf("the call ends with %v, the preview said %+v", e, got.Failure)
 		}
 	})
@@ -380,7 +394,8 @@ func TestPreviewSwitch(t *testing.T) {
 	e := refused.Entities["item"]
 	e.Preview = &on
 	refused.Entities["item"] = e
-	if _, err := sqlconn.New(t.Context(), refused, nil); err == nil || !strings.Contains(err.Error(), "there are no previews of sqlserver") {
+	if _, err := sqlconn.New(t.Context(), refused, nil); err == nil ||
+		!strings.Contains(err.Error(), "there are no previews of sqlserver") {
 		t.Error(err)
 	}
 }

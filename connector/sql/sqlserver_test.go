@@ -167,7 +167,8 @@ func TestSQLServerErrors(t *testing.T) {
 		code    string
 		stands  bool // whether the change stands before the call is repeated
 	}{
-		"deadlock":     {"UPDATE [items]", mssqltest.Error{Number: 1205, Ends: true}, connector.Transient, "serialization", false},
+		"deadlock": {"UPDATE [items]", mssqltest.Error{Number: 1205, Ends: true}, connector.Transient,
+			"serialization", false},
 		"lock timeout": {"WITH (UPDLOCK", mssqltest.Error{Number: 1222}, connector.Transient, "busy", false},
 		"log full": {"INSERT INTO [gatehouse_applied]", mssqltest.Error{Number: 9002, Ends: true},
 			connector.Transient, "unavailable", false},
@@ -216,7 +217,7 @@ func TestSQLServerErrors(t *testing.T) {
 func TestSQLServerWaits(t *testing.T) {
 	t.Parallel()
 	tg, c := newShop(t, "sqlserver")
-	tg.mssql.LockTimeout = 50 * time.Millisecond
+	tg.mssql.LockTimeout(50 * time.Millisecond)
 	other, err := tg.db.Begin()
 	if err != nil {
 		t.Fatal(err)
@@ -302,7 +303,7 @@ func TestSQLServerWithTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	tg := newTarget(t, "sqlserver", itemsSchema)
-	tg.mssql.TLS = &tls.Config{Certificates: certified.TLS.Certificates, MinVersion: tls.VersionTLS12}
+	tg.mssql.OfferTLS(&tls.Config{Certificates: certified.TLS.Certificates, MinVersion: tls.VersionTLS12})
 	u, err := url.Parse(tg.dsn)
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,8 @@ import (
 )
 
 var (
-	readForm   = regexp.MustCompile(`^(?:(` + name + `)|CONVERT\((nvarchar\(\w+\)), (` + name + `)(?:, (\d+))?\))(?:, |$)`)
+	readForm = regexp.MustCompile(`^(?:(` + name + `)|CONVERT\((nvarchar\(\w+\)), (` + name +
+		`)(?:, (\d+))?\))(?:, |$)`)
 	assignForm = regexp.MustCompile(`^(` + name + `) = (?:(@p\d+)|COALESCE\((` + name + `), 0\) \+ 1)(?:, |$)`)
 	nameForm   = regexp.MustCompile(`^(` + name + `|\w+)(?:, |$)`)
 	valueForm  = regexp.MustCompile(

@@ -31,13 +31,10 @@ const (
 // Server is a fake SQL Server with one database.
 type Server struct {
 	// DB is the same database, without the server: SQLite's SQL.
-	DB *sql.DB
-	// LockTimeout replaces the session's, if it is shorter.
-	LockTimeout time.Duration
-	// TLS makes the server offer encryption.
-	TLS *tls.Config
-
+	DB      *sql.DB
 	address string
+	lockFor atomic.Int64 // nanoseconds; see LockTimeout
+	tls     atomic.Pointer[tls.Config]
 	waiting atomic.Int32
 	version atomic.Int64 // the database's latest rowversion
 
@@ -57,7 +54,8 @@ func New(t testing.TB) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Server{DB: db, LockTimeout: time.Minute, address: "127.0.0.1:0", conns: make(map[net.Conn]bool)}
+	s := &Server{DB: db, address: "127.0.0.1:0", conns: make(map[net.Conn]bool)}
+	s.LockTimeout(time.Minute)
 	if err := s.Up(); err != nil {
 		t.Fatal(err)
 	}
@@ -68,6 +66,12 @@ func New(t testing.TB) *Server {
 	})
 	return s
 }
+
+// LockTimeout replaces that of the sessions, if it is shorter.
+func (s *Server) LockTimeout(d time.Duration) { s.lockFor.Store(int64(d)) }
+
+// OfferTLS makes the server offer encryption.
+func (s *Server) OfferTLS(c *tls.Config) { s.tls.Store(c) }
 
 // Up listens, at the address of before.
 func (s *Server) Up() error {

@@ -34,7 +34,7 @@ var hostile = map[string]string{
 }
 
 func (s *session) run(raw net.Conn) error {
-	conn, err := negotiate(raw, s.server.TLS)
+	conn, err := negotiate(raw, s.server.tls.Load())
 	if err != nil {
 		return err
 	}
@@ -187,7 +187,7 @@ func (s *session) lock(ctx context.Context) *Error {
 	if s.depth == 0 || s.begun {
 		return nil
 	}
-	limit := s.server.LockTimeout
+	limit := time.Duration(s.server.lockFor.Load())
 	if ms, err := strconv.Atoi(s.settings["LOCK_TIMEOUT"]); err == nil && ms >= 0 {
 		limit = min(limit, time.Duration(ms)*time.Millisecond)
 	}

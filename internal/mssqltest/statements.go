@@ -52,7 +52,8 @@ var forms = []form{
 		`ORDER BY k\.key_ordinal`, (*session).primaryKey),
 	of(`CREATE TABLE (`+tableRef+`) \(([\s\S]+)\)`, (*session).create),
 	of(`SELECT digest, result FROM (`+tableRef+`) WHERE tenant = (@p1) AND idempotency_key = (@p2)`, (*session).record),
-	of(`UPDATE (`+tableRef+`) SET result = (@p1) WHERE tenant = (@p2) AND idempotency_key = (@p3)`, (*session).complete),
+	of(`UPDATE (`+tableRef+`) SET result = (@p1) WHERE tenant = (@p2) AND idempotency_key = (@p3)`,
+		(*session).complete),
 	of(`SELECT (.+) FROM (`+tableRef+`)( WITH \(UPDLOCK, HOLDLOCK\))? WHERE (`+name+`) IN \(`+keyList+`\) ORDER BY `+
 		`(`+name+`)`, (*session).read),
 	of(`INSERT INTO (`+tableRef+`) \((.+)\) VALUES \((.+)\)`+counted, (*session).insert),
@@ -110,7 +111,8 @@ func (s *session) describe(ctx context.Context, q request, _ []string) (*result,
 	bit := map[bool]int64{true: 1}
 	for _, c := range t.columns {
 		set.rows = append(set.rows, []any{
-			c.column, c.typeName(), c.length(), int64(c.size), int64(c.scale), bit[c.nullable], bit[c.identity], bit[c.computed],
+			c.column, c.typeName(), c.length(), int64(c.size), int64(c.scale), bit[c.nullable], bit[c.identity],
+			bit[c.computed],
 		})
 	}
 	return set, int64(len(set.rows)), nil

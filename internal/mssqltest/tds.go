@@ -110,7 +110,8 @@ func answerPrelogin(conn net.Conn, able bool) (encrypt bool, err error) {
 	const on, notSupported = 1, 2
 	encryption := byte(notSupported)
 	for i := 0; i+5 <= len(m.body) && m.body[i] != 0xff; i += 5 {
-		if at := int(binary.BigEndian.Uint16(m.body[i+1:])); m.body[i] == 1 && at < len(m.body) && m.body[at] == on && able {
+		if at := int(binary.BigEndian.Uint16(m.body[i+1:])); m.body[i] == 1 && at < len(m.body) && m.body[at] == on &&
+			able {
 			encryption = on
 		}
 	}

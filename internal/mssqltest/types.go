@@ -276,7 +276,8 @@ func (t dataType) shown(v any) (any, *Error) {
 			return float64(v), nil
 		}
 		if t.name == "decimal" {
-			return strconv.FormatInt(v, 10) + map[bool]string{true: "." + strings.Repeat("0", t.scale)}[t.scale > 0], nil
+			return strconv.FormatInt(v, 10) + map[bool]string{true: "." + strings.Repeat("0", t.scale)}[t.scale > 0],
+				nil
 		}
 		return v, nil
 	case float64:
