@@ -26,7 +26,8 @@ func TestConformance(t *testing.T) {
 				s := newCRM(t)
 				cfg := s.config()
 				op := cfg.Operations["update"]
-				op.Preview = &httpconn.Preview{Path: op.Path + "?dry_run=1", Before: pointer("/before"), After: "/after"}
+				op.Preview = &httpconn.Preview{Path: op.Path + "?dry_run=1", Before: pointer("/before"),
+					After: "/after"}
 				cfg.Operations["update"] = op
 				if class == connector.ClassB {
 					op.Class, op.ReadBack = connector.ClassB, &httpconn.ReadBack{Path: "/{entity_type}/{entity_ref}", Change: pointer("/data")}

@@ -89,7 +89,8 @@ func (c *Connector) Preview(ctx context.Context, call connector.Call) (gatehouse
 	doc := document{a.JSON()}
 	if doc.json == "" && op.cfg.Preview.describes() {
 		return gatehouse.Preview{}, &connector.Error{
-			Kind: connector.Transient, Code: "preview_failed", Detail: a.Describe() + ", but with no JSON that can be read",
+			Kind: connector.Transient, Code: "preview_failed", Detail: a.Describe() +
+				", but with no JSON that can be read",
 		}
 	}
 	return op.previewed(call, a, doc), nil

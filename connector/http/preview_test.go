@@ -21,7 +21,8 @@ func at(p httpconn.Pointer) *httpconn.Pointer { return &p }
 func TestPreview(t *testing.T) {
 	t.Parallel()
 	declared := httpconn.Preview{
-		Path: "/{entity_ref}?validate_only=1", After: "/after", Before: at("/before"), Rows: at("/rows"), Failure: at("/errors"),
+		Path: "/{entity_ref}?validate_only=1", After: "/after", Before: at("/before"), Rows: at("/rows"),
+		Failure: at("/errors"),
 	}
 	refused := func(code, says string) string { return "refused " + code + ": " + says }
 	for name, test := range map[string]struct {
@@ -56,13 +57,14 @@ func TestPreview(t *testing.T) {
 				fmt.Fprint(w, test.body)
 			}))
 			defer target.Close()
-			c := newConnector(t, httpconn.Config{BaseURL: target.URL, AllowPrivate: true, Operations: map[string]httpconn.Operation{
-				"update": {
-					Method: "PATCH", Path: "/{entity_ref}", Class: "B", IdempotencyHeader: "Idempotency-Key",
-					Conditional: &httpconn.Conditional{}, Preview: &declared,
-				},
-				"other": {Method: "POST", Path: "/x"},
-			}})
+			c := newConnector(t, httpconn.Config{BaseURL: target.URL, AllowPrivate: true,
+				Operations: map[string]httpconn.Operation{
+					"update": {
+						Method: "PATCH", Path: "/{entity_ref}", Class: "B", IdempotencyHeader: "Idempotency-Key",
+						Conditional: &httpconn.Conditional{}, Preview: &declared,
+					},
+					"other": {Method: "POST", Path: "/x"},
+				}})
 			call := connector.Call{
 				Tenant: "default", IdempotencyKey: "k", Operation: "update", ProposedChange: `{"a":2}`,
 				Target: gatehouse.Target{EntityType: "x", EntityRef: "1", Version: "7"},
@@ -90,7 +92,8 @@ func TestPreview(t *testing.T) {
 			if got != test.want {
 				t.Errorf("got  %q\nwant %q", got, test.want)
 			}
-			if method != "PATCH" || path != "/1?validate_only=1" || body != `{"a":2}` || headers.Get("If-Match") != `"7"` {
+			if method != "PATCH" || path != "/1?validate_only=1" || body != `{"a":2}` ||
+				headers.Get("If-Match") != `"7"` {
 				t.Errorf("asked %s %s %s %v", method, path, body, headers)
 			}
 			if key := headers.Get("Idempotency-Key"); key == "" || key == call.TargetKey() {
@@ -134,21 +137,25 @@ func TestPreviewRequest(t *testing.T) {
 	var got string
 	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b, _ := io.ReadAll(r.Body)
-		got = fmt.Sprint(r.Method, " ", r.RequestURI, " ", r.Header.Get("X-Dry"), r.Header.Get("X-Real"), " ", string(b))
+		got = fmt.Sprint(r.Method, " ", r.RequestURI, " ", r.Header.Get("X-Dry"), r.Header.Get("X-Real"), " ",
+			string(b))
 		fmt.Fprint(w, `{"a":2,"b":3}`)
 	}))
 	defer target.Close()
 	for want, p := range map[string]httpconn.Preview{
-		"GET /1/check  ":                 {Method: "GET", Path: "/{entity_ref}/check"},
-		`PATCH /1 yes {"w":{"a":2}}`:     {Path: "/{entity_ref}", Headers: map[string]httpconn.Value{"X-Dry": {Template: "yes"}}},
-		`POST /1/check  {"try":{"a":2}}`: {Method: "POST", Path: "/{entity_ref}/check", Body: `{"try":"{proposed_change}"}`},
+		"GET /1/check  ": {Method: "GET", Path: "/{entity_ref}/check"},
+		`PATCH /1 yes {"w":{"a":2}}`: {Path: "/{entity_ref}",
+			Headers: map[string]httpconn.Value{"X-Dry": {Template: "yes"}}},
+		`POST /1/check  {"try":{"a":2}}`: {Method: "POST", Path: "/{entity_ref}/check",
+			Body: `{"try":"{proposed_change}"}`},
 	} {
-		c := newConnector(t, httpconn.Config{BaseURL: target.URL, AllowPrivate: true, Operations: map[string]httpconn.Operation{
-			"update": {
-				Method: "PATCH", Path: "/{entity_ref}", Body: `{"w":"{proposed_change}"}`, Preview: &p,
-				Headers: map[string]httpconn.Value{"X-Real": {Template: "real"}},
-			},
-		}})
+		c := newConnector(t, httpconn.Config{BaseURL: target.URL, AllowPrivate: true,
+			Operations: map[string]httpconn.Operation{
+				"update": {
+					Method: "PATCH", Path: "/{entity_ref}", Body: `{"w":"{proposed_change}"}`, Preview: &p,
+					Headers: map[string]httpconn.Value{"X-Real": {Template: "real"}},
+				},
+			}})
 		out, err := c.Preview(t.Context(), connector.Call{
 			Tenant: "default", Operation: "update", ProposedChange: `{"a":2}`, CurrentState: `{"a":1,"c":4}`,
 			Target: gatehouse.Target{EntityType: "x", EntityRef: "1"},

@@ -68,9 +68,10 @@ func previewed(call connector.Call, was, will gatehouse.JSON) []gatehouse.Previe
 	default:
 		was, will = content(was), content(will)
 	}
-	return connector.PreviewChanges("", byName(was), byName(will), byName(proposed), func(proposed, after gatehouse.JSON) bool {
-		return differs("", proposed, after) == nil
-	})
+	return connector.PreviewChanges("", byName(was), byName(will), byName(proposed),
+		func(proposed, after gatehouse.JSON) bool {
+			return differs("", proposed, after) == nil
+		})
 }
 
 // byName makes an object of each list whose elements have names, so that a change within one

@@ -89,7 +89,8 @@ func New(_ context.Context, cfg Config, secrets func(name string) (string, error
 	}
 	for name, e := range cfg.Entities {
 		if e.Preview != nil && *e.Preview && c.dialect.previewSession() == nil {
-			return nil, errors.Join(fmt.Errorf("entities.%s.preview: there are no previews of %s", name, scheme), c.Close())
+			return nil, errors.Join(fmt.Errorf("entities.%s.preview: there are no previews of %s", name, scheme),
+				c.Close())
 		}
 	}
 	c.fingerprint = fingerprint(address, cfg)

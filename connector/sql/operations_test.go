@@ -186,7 +186,8 @@ func TestIdempotencyRecord(t *testing.T) {
 		if got := tg.one(t, `SELECT price || '/' || version FROM items WHERE sku = 'SKU-1042'`); got != "13.00/9" {
 			t.Errorf("holds %s", got)
 		}
-		if got := tg.one(t, `SELECT operation || ' ' || entity FROM gatehouse_applied WHERE `+asText(engine, "tenant")+` = 'default'`); got != "update item/SKU-1042" {
+		if got := tg.one(t, `SELECT operation || ' ' || entity FROM gatehouse_applied WHERE `+asText(engine,
+			"tenant")+` = 'default'`); got != "update item/SKU-1042" {
 			t.Errorf("the record says %s", got)
 		}
 	})

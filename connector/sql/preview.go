@@ -144,7 +144,8 @@ func (p *plan) previewed(ref string, before, after row) []gatehouse.PreviewChang
 	}
 	var out []gatehouse.PreviewChange
 	for i, col := range p.table.columns {
-		c := gatehouse.PreviewChange{Path: pointer("", col.name), After: after[i].json, How: gatehouse.PreviewAsProposed}
+		c := gatehouse.PreviewChange{Path: pointer("", col.name), After: after[i].json,
+			How: gatehouse.PreviewAsProposed}
 		if p.bulk {
 			c.Ref = ref
 		}
@@ -240,7 +241,9 @@ func (postgresDialect) previewSession() []string {
 // checkDeferred makes constraints fail that COMMIT would check.
 func (postgresDialect) checkDeferred() string { return "SET CONSTRAINTS ALL IMMEDIATE" }
 
-func (d postgresDialect) spendsNumber(ctx context.Context, q querier, table string, given func(string) bool) (bool, error) {
+func (d postgresDialect) spendsNumber(
+	ctx context.Context, q querier, table string, given func(string) bool,
+) (bool, error) {
 	return spendsAny(ctx, q, given, `
 SELECT a.attname
 FROM pg_attribute a
@@ -262,12 +265,14 @@ func (mysqlDialect) checkDeferred() string { return "" } // InnoDB checks at onc
 func (mysqlDialect) spendsNumber(ctx context.Context, q querier, table string, given func(string) bool) (bool, error) {
 	where, args := mysqlTable(table)
 	counted, err := spendsAny(ctx, q, func(string) bool { return false },
-		"SELECT t.column_name FROM information_schema.columns t WHERE t.extra LIKE '%auto_increment%' AND "+where, args...)
+		"SELECT t.column_name FROM information_schema.columns t WHERE t.extra LIKE '%auto_increment%' AND "+where,
+		args...)
 	if err != nil || counted {
 		return counted, err
 	}
 	return spendsAny(ctx, q, given,
-		"SELECT t.column_name FROM information_schema.columns t WHERE t.column_default LIKE '%nextval(%' AND "+where, args...)
+		"SELECT t.column_name FROM information_schema.columns t WHERE t.column_default LIKE '%nextval(%' AND "+where,
+		args...)
 }
 
 func (sqlserverDialect) rollsBackTriggers() bool { return false }

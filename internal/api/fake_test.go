@@ -112,7 +112,8 @@ func newFake() *fake {
 			"Preview": &gatehouse.Preview{
 				Rows: 1, Differs: true, AskedAt: testTime, Undo: &gatehouse.PreviewUndo{Possible: true},
 				Changes: []gatehouse.PreviewChange{{
-					Path: "/price", Before: `"10.00"`, After: `"12.00"`, Proposed: `"12.50"`, How: gatehouse.PreviewDiffers,
+					Path: "/price", Before: `"10.00"`, After: `"12.00"`, Proposed: `"12.50"`,
+					How: gatehouse.PreviewDiffers,
 				}},
 				Failure: &gatehouse.PreviewFailure{Code: "not_as_approved", Detail: "rounded", TargetSays: "ROUNDED"},
 			},

@@ -64,7 +64,8 @@ func (s *Server) notificationRoutes() []route {
 				return answer(n.RetryNotification(ctx, in.ID))
 			}),
 		}, {
-			method: "POST", path: "/notifications/retry-failed", name: "retryFailedNotifications", tag: tagNotifications,
+			method: "POST", path: "/notifications/retry-failed", name: "retryFailedNotifications",
+			tag:     tagNotifications,
 			summary: "Show failed notifications, or send them again now",
 			doc: "Those that failed since a time, of one channel or of all, the newest first. A dry run unless dry_run is " +
 				"false. Where next_cursor is not empty, repeat the request with it as cursor.",

@@ -61,7 +61,8 @@ func amountsOf(a *gatehouse.Action, all []Change) []Amount {
 	}
 	sums := make(map[string]*Amount)
 	for _, c := range all {
-		if c.Context || c.Kind == Same || len(c.Steps) == 0 || !isMoney(c.moneyField()) || plan && c.Steps[0] != "in_all" {
+		if c.Context || c.Kind == Same || len(c.Steps) == 0 || !isMoney(c.moneyField()) || plan &&
+			c.Steps[0] != "in_all" {
 			continue
 		}
 		records := 1

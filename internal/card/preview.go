@@ -39,7 +39,8 @@ func DescribePreview(connector string, p *gatehouse.Preview) (out Preview, ok bo
 	}
 	also := 0
 	for _, c := range p.Changes {
-		f := PreviewField{Name: previewName(c), Before: NewValue(c.Before), After: NewValue(c.After), Proposed: NewValue(c.Proposed)}
+		f := PreviewField{Name: previewName(c), Before: NewValue(c.Before), After: NewValue(c.After),
+			Proposed: NewValue(c.Proposed)}
 		switch c.How {
 		case gatehouse.PreviewDiffers:
 			f.Bad, f.Note = true, "proposed"

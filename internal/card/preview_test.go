@@ -16,13 +16,15 @@ func TestDescribePreview(t *testing.T) {
 		"1 record would change, as proposed|Can be undone.": {
 			Rows: 1, Changes: change(gatehouse.PreviewAsProposed), Undo: &gatehouse.PreviewUndo{Possible: true},
 		},
-		"The change would be made, as proposed|":       {},
-		"2 records would change, but not as proposed|": {Rows: 2, Differs: true, Changes: change(gatehouse.PreviewDiffers)},
+		"The change would be made, as proposed|": {},
+		"2 records would change, but not as proposed|": {Rows: 2, Differs: true,
+			Changes: change(gatehouse.PreviewDiffers)},
 		"1 record would change, with 1 field that the proposal does not name|Cannot be undone: it is gone.": {
 			Rows: 1, Changes: change(gatehouse.PreviewAlso), Undo: &gatehouse.PreviewUndo{Why: "it is gone"},
 		},
 		"shop would refuse this|": {
-			Failure: &gatehouse.PreviewFailure{Code: "x", Detail: "no (1)", TargetSays: "no"}, Undo: &gatehouse.PreviewUndo{Possible: true},
+			Failure: &gatehouse.PreviewFailure{Code: "x", Detail: "no (1)", TargetSays: "no"},
+			Undo:    &gatehouse.PreviewUndo{Possible: true},
 		},
 	} {
 		got, ok := card.DescribePreview("shop", &p)

@@ -79,7 +79,8 @@ func TestCommandTable(t *testing.T) {
 		missing[strings.TrimSpace(leaf.Path())] = true
 	}
 	name := regexp.MustCompile("`([a-z -]+)`")
-	for _, row := range regexp.MustCompile("(?m)^\\| (`[^|]+)\\| ").FindAllStringSubmatch(section(string(src), "Commands"), -1) {
+	for _, row := range regexp.MustCompile("(?m)^\\| (`[^|]+)\\| ").FindAllStringSubmatch(section(string(src),
+		"Commands"), -1) {
 		group := ""
 		for _, m := range name.FindAllStringSubmatch(row[1], -1) {
 			path := group + m[1]

@@ -270,7 +270,8 @@ func (c *policyExplainCmd) offline(g *globals, p *gatehouse.Proposal, at time.Ti
 		floor = connector.UndeclaredFloor(p.Operation, false, len(p.Target.EntityRefs) > 0)
 	}
 	if c.Floor == 0 && !g.JSON {
-		g.Say("Judged with the floor %s, which holds unless the configuration declares another: --floor names it.", floor)
+		g.Say("Judged with the floor %s, which holds unless the configuration declares another: --floor names it.",
+			floor)
 	}
 	who := &gatehouse.Principal{
 		ID: "prn_" + c.Proposer, Tenant: gatehouse.DefaultTenant, Name: c.Proposer, Kind: gatehouse.KindAgent,

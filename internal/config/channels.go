@@ -206,7 +206,8 @@ func (r *Route) problem(channels map[string]Channel) (key, why string) {
 	}
 	for _, pattern := range r.Targets {
 		if _, err := path.Match(pattern, ""); err != nil || !strings.Contains(pattern, "/") {
-			return "targets", gatehouse.Quote(pattern) + " is not a pattern of an entity type and a reference, such as item/*"
+			return "targets", gatehouse.Quote(pattern) +
+				" is not a pattern of an entity type and a reference, such as item/*"
 		}
 	}
 	if _, err := gatehouse.ParseDecimal(r.Amount); r.Amount != "" && err != nil {

@@ -109,7 +109,8 @@ func (c *Console) openAction(v *view, id string, read bool) (*actionPage, error)
 		history: historyOf(a), undo: undoUntil(v, a),
 		canReverse: a.Status == gatehouse.StatusApplied && a.ArchivedAt == nil && a.Receipt != nil && a.Receipt.Reversible &&
 			v.has(gatehouse.RoleProposer, gatehouse.RoleApprover, gatehouse.RoleOperator),
-		canEdit:   !gate.OwnQuestion(a) && (a.Status == gatehouse.StatusPending && v.has(gatehouse.RoleProposer) || v.mayEdit(a)),
+		canEdit: !gate.OwnQuestion(a) && (a.Status == gatehouse.StatusPending && v.has(gatehouse.RoleProposer) ||
+			v.mayEdit(a)),
 		canRebase: a.CanRebase && v.has(gatehouse.RoleProposer, gatehouse.RoleApprover), once: v.requestID,
 	}
 	p.preview.canAsk = c.canPreview(v, a)

@@ -105,7 +105,8 @@ func auditKinds() []auditKind {
 			"tenant.", "admin."}},
 		{"access", "Sign-ins and keys", []string{"session.", "setup_link.", "identity.", "passkey.", "key.",
 			"edit_token.", "link.", "device.", "preference.", "secret."}},
-		{"system", "Links, channels and archive", []string{"review.created", "review.opened", "channel.", "webpush.", "archive."}},
+		{"system", "Links, channels and archive", []string{"review.created", "review.opened", "channel.", "webpush.",
+			"archive."}},
 	}
 }
 

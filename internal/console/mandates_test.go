@@ -51,7 +51,8 @@ func TestMandatesPage(t *testing.T) {
 	const path = "/settings/mandates"
 	vic.get(path).want(http.StatusForbidden)
 	ana.get(path).want(http.StatusOK).
-		has(worst, "bot: active", "Used 0 of 40, 0 of 2000 USD", "left today: 9, 2000 USD", "Approved by ana", "/actions/"+a.ID,
+		has(worst, "bot: active", "Used 0 of 40, 0 of 2000 USD", "left today: 9, 2000 USD", "Approved by ana",
+			"/actions/"+a.ID,
 			"on item", ">SKU-1042<", ">oak, 2 m<").
 		lacks(goal)
 	b := w.propose(bot, func(p *gatehouse.Proposal) { p.ProposedChange = `{"price":"12.50"}` })

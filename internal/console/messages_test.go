@@ -30,13 +30,15 @@ func TestMessages(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := olga.get("/settings/messages?show=failed").want(http.StatusOK)
-	page.has("Approval asked", "via mail", "3 attempts.", testid("retry"), testid("retry-failed-mail")).lacks("<script>alert(1)")
+	page.has("Approval asked", "via mail", "3 attempts.", testid("retry"),
+		testid("retry-failed-mail")).lacks("<script>alert(1)")
 	aud.get("/settings/messages").want(http.StatusOK).has("via mail").lacks(testid("retry"))
 	ana.post("/settings/messages/retry", "id", "ntf_1").want(http.StatusForbidden)
 	aud.post("/settings/messages/retry", "id", "ntf_1").want(http.StatusForbidden)
 	ana.post("/settings/messages/retry-failed", "channel", "mail").want(http.StatusForbidden)
 	olga.post("/settings/messages/retry-failed", "channel", "hook").want(http.StatusOK).has(testid("retry"))
-	olga.post("/settings/messages/retry-failed", "channel", "mail").want(http.StatusOK).has("queued").lacks(testid("retry"))
+	olga.post("/settings/messages/retry-failed", "channel",
+		"mail").want(http.StatusOK).has("queued").lacks(testid("retry"))
 	olga.post("/settings/messages/retry", "id", "ntf_1").want(http.StatusOK).has("queued").lacks(testid("retry"))
 	olga.post("/settings/messages/test", "channel", "mail").want(http.StatusForbidden)
 }

@@ -29,7 +29,8 @@ func TestPreview(t *testing.T) {
 
 	w.previews(&gatehouse.Preview{
 		Rows: 1, Undo: &gatehouse.PreviewUndo{Possible: true},
-		Changes: []gatehouse.PreviewChange{{Path: "/price", Before: `"10.00"`, After: `"12.50"`, How: gatehouse.PreviewAsProposed}},
+		Changes: []gatehouse.PreviewChange{{Path: "/price", Before: `"10.00"`, After: `"12.50"`,
+			How: gatehouse.PreviewAsProposed}},
 	}, false)
 	ana.get("/actions/" + a.ID).want(200).has(`hx-get="` + part(a)).lacks(testid("preview"))
 	eve.get("/actions/" + a.ID).want(200).lacks("/preview?")
@@ -52,11 +53,13 @@ func TestPreview(t *testing.T) {
 
 	a = fresh()
 	w.previews(&gatehouse.Preview{
-		Changes: []gatehouse.PreviewChange{{Path: "/" + hostileText, After: gatehouse.StringJSON(hostileText), How: gatehouse.PreviewAlso}},
+		Changes: []gatehouse.PreviewChange{{Path: "/" + hostileText, After: gatehouse.StringJSON(hostileText),
+			How: gatehouse.PreviewAlso}},
 		Failure: &gatehouse.PreviewFailure{Code: "refused", Detail: "the target refuses", TargetSays: hostileText},
 	}, false)
 	hostile := ana.get(part(a)).want(200).has("data-bad", "shop would refuse this", "The target refuses")
-	if strings.Contains(hostile.body, "<script>alert") || strings.ContainsAny(hostile.body, "\u202E\u200B\u2060\uFEFF\x1b") {
+	if strings.Contains(hostile.body, "<script>alert") ||
+		strings.ContainsAny(hostile.body, "\u202E\u200B\u2060\uFEFF\x1b") {
 		t.Errorf("the target's text is shown as it is: %s", hostile.body)
 	}
 

@@ -567,7 +567,8 @@ func TestReviewHostile(t *testing.T) {
 		p.Evaluations = []gatehouse.Evaluation{{Name: "check", Kind: "human", Result: "pass", Details: hostileText}}
 	})
 	for _, d := range []gatehouse.DecisionKind{"", gatehouse.Approve, gatehouse.Reject} {
-		p := w.ana.get(pathOf(w.link(a, w.ana), d)).want(http.StatusOK).has("alert(1)").lacks("<script>", "<img", "\u202e", "\x1b")
+		p := w.ana.get(pathOf(w.link(a, w.ana), d)).want(http.StatusOK).has("alert(1)").lacks("<script>", "<img",
+			"\u202e", "\x1b")
 		p.shown("the page of a link")
 	}
 	large := w.propose(w.bot, func(p *gatehouse.Proposal) {

@@ -43,8 +43,10 @@ func TestReviewOpened(t *testing.T) {
 	w.ben.post(path(l), "token", l.Token).want(http.StatusForbidden)
 	w.ana.post(path(l), "token", l.Token[1:]).want(http.StatusUnauthorized)
 	w.ana.get(path(l)).want(http.StatusNotFound)
-	p := w.ana.get(pathOf(l, gatehouse.Approve)).want(http.StatusOK).has(`data-review="` + gatehouse.ReviewPath(l.ID, "") + `"`)
-	if csp := p.header.Get("Content-Security-Policy"); !strings.Contains(csp, "; script-src 'self'; connect-src 'self'") {
+	p := w.ana.get(pathOf(l, gatehouse.Approve)).want(http.StatusOK).has(`data-review="` +
+		gatehouse.ReviewPath(l.ID, "") + `"`)
+	if csp := p.header.Get("Content-Security-Policy"); !strings.Contains(csp,
+		"; script-src 'self'; connect-src 'self'") {
 		t.Errorf("Content-Security-Policy: %s", csp)
 	}
 	prefetch := w.ana.request(http.MethodGet, pathOf(l, ""), nil)

@@ -55,7 +55,8 @@ func (p *insightsPage) dayRow(x gatehouse.Insight) insightLinks {
 }
 
 func countsOf(x gatehouse.Insight, to insightLinks) measure {
-	f := measure{size: float64(x.Proposed), part: float64(x.Approved), words: strconv.Itoa(x.Proposed), href: to.tab(tabAll, "")}
+	f := measure{size: float64(x.Proposed), part: float64(x.Approved), words: strconv.Itoa(x.Proposed),
+		href: to.tab(tabAll, "")}
 	f.title = f.words
 	if x.Approved > 0 {
 		f.title += ", " + decimals(100*f.part/f.size) + " % of them approved by people"
@@ -71,7 +72,8 @@ func rejectionsOf(x gatehouse.Insight, to insightLinks) measure {
 func waitOf(x gatehouse.Insight, to insightLinks) measure {
 	wait := waitText(x.P50)
 	return measure{
-		size: math.Log10(1 + x.P50.D().Seconds()), words: wait, title: wait, href: to.decided(gatehouse.DecidedByPeople),
+		size: math.Log10(1 + x.P50.D().Seconds()), words: wait, title: wait,
+		href: to.decided(gatehouse.DecidedByPeople),
 	}
 }
 

@@ -70,7 +70,8 @@ func (r *Registry) shown(p gatehouse.Preview) gatehouse.Preview {
 	}
 	if f := p.Failure; f != nil {
 		p.Failure = &gatehouse.PreviewFailure{
-			Code: r.clip(f.Code), Detail: r.clip(f.Detail), TargetSays: clipTo(r.RedactText(f.TargetSays), gatehouse.MaxTargetSays),
+			Code: r.clip(f.Code), Detail: r.clip(f.Detail),
+			TargetSays: clipTo(r.RedactText(f.TargetSays), gatehouse.MaxTargetSays),
 		}
 	}
 	if u := p.Undo; u != nil {

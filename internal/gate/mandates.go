@@ -58,7 +58,8 @@ func (g *Gate) ProposeMandate(ctx context.Context, p gatehouse.Plan) (*gatehouse
 		Target:         gatehouse.Target{EntityType: "mandate", EntityRef: c.Principal.Name},
 		ProposedChange: gatehouse.MustJSON(terms), Rationale: p.Goal,
 	}
-	a, _, err := g.propose(ctx, c, proposal, lineage{revision: 1, own: true, title: "Approve in advance: " + terms.WorstCase()})
+	a, _, err := g.propose(ctx, c, proposal, lineage{revision: 1, own: true, title: "Approve in advance: " +
+		terms.WorstCase()})
 	return a, err
 }
 

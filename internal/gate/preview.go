@@ -57,7 +57,8 @@ func (g *Gate) Preview(ctx context.Context, id string) (*gatehouse.Preview, erro
 	if err != nil {
 		return nil, err
 	}
-	if err := Require(c, gatehouse.RoleApprover, gatehouse.RoleOperator, gatehouse.RoleAdmin, gatehouse.RoleAuditor); err != nil {
+	if err := Require(c, gatehouse.RoleApprover, gatehouse.RoleOperator, gatehouse.RoleAdmin,
+		gatehouse.RoleAuditor); err != nil {
 		return nil, err
 	}
 	if !MayPreview(c.Principal) {

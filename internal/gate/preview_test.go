@@ -31,7 +31,8 @@ func (p *previewing) Preview(ctx context.Context, a *gatehouse.Action) (gatehous
 func newPreviewingWorld(t *testing.T) (*world, *previewing) {
 	t.Helper()
 	w := newWorld(t, "")
-	p := &previewing{targets: w.targets, onPreview: func(context.Context, *gatehouse.Action) (gatehouse.Preview, error) {
+	p := &previewing{targets: w.targets, onPreview: func(context.Context, *gatehouse.Action) (gatehouse.Preview,
+		error) {
 		return gatehouse.Preview{Rows: 1}, nil
 	}}
 	hold := time.Duration(0)

@@ -219,7 +219,8 @@ func (g *Gate) sameProposal(tx gatehouse.ReadTx, c *gatehouse.Caller, known, a *
 	case g.mayRead(tx, c, known.ID, known.ProposerID) != nil:
 		return gatehouse.E(gatehouse.CodeDuplicateKey, "another action has this idempotency_key")
 	case known.ContentHash != a.ContentHash, a.Supersedes != "" && known.Supersedes != a.Supersedes:
-		return gatehouse.E(gatehouse.CodeDuplicateKey, "another action has this idempotency_key").With("action_id", known.ID)
+		return gatehouse.E(gatehouse.CodeDuplicateKey, "another action has this idempotency_key").With("action_id",
+			known.ID)
 	}
 	return nil
 }

@@ -316,7 +316,8 @@ func (g *Gate) ResealSecretKeys(ctx context.Context) (resealed int, err error) {
 				resealed++
 			case errors.Is(err, gatehouse.ErrConflict): // another replica was first
 			case errors.Is(err, ring.ErrSealed):
-				damaged = errors.Join(damaged, fmt.Errorf("key %s of the secrets of tenant %s: %w", k.ID, k.Tenant, err))
+				damaged = errors.Join(damaged, fmt.Errorf("key %s of the secrets of tenant %s: %w", k.ID, k.Tenant,
+					err))
 			default:
 				return resealed, errors.Join(damaged, err)
 			}

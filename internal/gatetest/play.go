@@ -181,10 +181,12 @@ func (w *World) browse() {
 			}),
 			// As the gate logs them: they name the action, and are about something else.
 			tx.AppendLeaf(&gatehouse.Leaf{
-				Tenant: ana.Tenant, Type: "step_up.given", Subject: "stp_1", ActionID: a.ID, Actor: ana.ID, Digest: a.Digest,
+				Tenant: ana.Tenant, Type: "step_up.given", Subject: "stp_1", ActionID: a.ID, Actor: ana.ID,
+				Digest: a.Digest,
 			}),
 			tx.AppendLeaf(&gatehouse.Leaf{
-				Tenant: ana.Tenant, Type: "review.created", Subject: "rev_1", ActionID: a.ID, Actor: "init", Digest: a.Digest,
+				Tenant: ana.Tenant, Type: "review.created", Subject: "rev_1", ActionID: a.ID, Actor: "init",
+				Digest: a.Digest,
 			}),
 		)
 	}))

@@ -62,7 +62,8 @@ func Verify(kind string, secret []byte, h http.Header, body []byte, now time.Tim
 // parseSecrets returns the keys of secrets that a kind can use.
 func parseSecrets(kind string, secret []byte) ([][]byte, error) {
 	if kind != KindGitHub && kind != KindServiceNow && kind != KindGeneric {
-		return nil, gatehouse.E(gatehouse.CodeUnsupported, "%s is not a kind of webhook: use github, servicenow or generic", gatehouse.Quote(kind))
+		return nil, gatehouse.E(gatehouse.CodeUnsupported,
+			"%s is not a kind of webhook: use github, servicenow or generic", gatehouse.Quote(kind))
 	}
 	var keys [][]byte
 	for line := range bytes.Lines(secret) {

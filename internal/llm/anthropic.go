@@ -74,7 +74,8 @@ func (p *anthropic) Complete(ctx context.Context, r Request) (Answer, error) {
 	u := said.Usage
 	if said.Type != "message" || u == nil || u.InputTokens == nil || u.OutputTokens == nil ||
 		*u.InputTokens < 0 || *u.OutputTokens < 0 || u.CacheCreation < 0 || u.CacheRead < 0 {
-		return Answer{RequestID: id}, &Error{Code: CodeBadAnswer, Detail: "the answer is not a message with usage", Status: 200, RequestID: id}
+		return Answer{RequestID: id}, &Error{Code: CodeBadAnswer, Detail: "the answer is not a message with usage",
+			Status: 200, RequestID: id}
 	}
 	a := Answer{
 		StopReason: said.StopReason, RequestID: id, Model: said.Model,

@@ -71,7 +71,8 @@ func TestLinksOfEveryQuestion(t *testing.T) {
 				}
 				if id != nil {
 					links[m.To][id[1]] = true
-					for _, want := range []string{"Review: " + id[1], "The link is good until 20", "/approve or /reject"} {
+					for _, want := range []string{"Review: " + id[1], "The link is good until 20",
+						"/approve or /reject"} {
 						if !strings.Contains(m.Text, want) {
 							t.Errorf("the mail lacks %q:\n%s", want, m.Text)
 						}

@@ -185,7 +185,8 @@ func (p *Policy) unguarded() map[string]string {
 		Tenant: gatehouse.DefaultTenant, Floor: gatehouse.L1, ProposedAt: time.Unix(0, 0),
 		Proposer: &gatehouse.Principal{Tenant: gatehouse.DefaultTenant, Kind: gatehouse.KindAgent},
 		Proposal: &gatehouse.Proposal{
-			Connector: "any", Operation: "any", Target: gatehouse.Target{EntityType: "any", EntityRef: "any"}, ProposedChange: "{}",
+			Connector: "any", Operation: "any", Target: gatehouse.Target{EntityType: "any", EntityRef: "any"},
+			ProposedChange: "{}",
 		},
 	})
 	out := make(map[string]string)

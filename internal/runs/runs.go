@@ -240,7 +240,9 @@ func (r *Runs) moveHeld(ctx context.Context, step *gatehouse.Step, actor string,
 // lockRun is LockRun or OpenStep.
 type lockRun func(tx gatehouse.Tx, id, step string) (*gatehouse.Run, error)
 
-func (r *Runs) moveWith(ctx context.Context, lock lockRun, tenant, id, step, actor string, fn func(*moving) error) error {
+func (r *Runs) moveWith(
+	ctx context.Context, lock lockRun, tenant, id, step, actor string, fn func(*moving) error,
+) error {
 	var last *moving
 	err := r.Update(ctx, tenant, nil, func(tx gatehouse.Tx) error {
 		m, err := r.beginWith(tx, lock, tenant, id, step, actor)

@@ -93,7 +93,8 @@ func (s *Sheet) runActions(d *gatehouse.RunDetail) {
 			s.Item("    decided " + s.decided(a))
 		}
 		if rc := a.Receipt; rc != nil {
-			s.Item(fmt.Sprintf("    receipt %s: %s at attempt %d%s", rc.ID, rc.Outcome, rc.Attempt, ExternalIDText(rc.ExternalID)))
+			s.Item(fmt.Sprintf("    receipt %s: %s at attempt %d%s", rc.ID, rc.Outcome, rc.Attempt,
+				ExternalIDText(rc.ExternalID)))
 		}
 	}
 }

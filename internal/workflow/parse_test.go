@@ -268,8 +268,10 @@ func TestParseRefuses(t *testing.T) {
 		{"name: w\nlimits: {budget: {amount: 1, currency: usd, window: 1d}}\nsteps:\n" + transform, "2:40: currency must be three capital letters"},
 		{"name: w\ninput: [1]\nsteps:\n" + transform, "2:8: input must be a JSON Schema"},
 		{"name: w\ninput: {type: objekt}\nsteps:\n" + transform, "2:8: input is not a JSON Schema"},
-		{"name: w\ninput: {properties: {a: {$ref: 'http://x/y'}}}\nsteps:\n" + transform, "2:8: input is not a JSON Schema: $ref is not taken"},
-		{"name: w\ninput: {multipleOf: 1e-999999}\nsteps:\n" + transform, "2:8: input is not a JSON Schema: a number has an exponent"},
+		{"name: w\ninput: {properties: {a: {$ref: 'http://x/y'}}}\nsteps:\n" + transform,
+			"2:8: input is not a JSON Schema: $ref is not taken"},
+		{"name: w\ninput: {multipleOf: 1e-999999}\nsteps:\n" + transform,
+			"2:8: input is not a JSON Schema: a number has an exponent"},
 		{"name: w\nworkspace: a b\nsteps:\n" + transform, "2:12: workspace must be"},
 		{"name: w\ndescription: " + strings.Repeat("x", 4097) + "\nsteps:\n" + transform, "2:14: description is longer than 4096 bytes"},
 	} {

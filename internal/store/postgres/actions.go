@@ -121,7 +121,8 @@ type byKey struct {
 
 func (k *byKey) queries(tenant, key string) []query {
 	return append(loadQueries(&k.action, seqByKey, tenant, key),
-		ask(archivedByKey, func(r *row) (err error) { k.archived, err = shared.ScanArchived(r); return err }, tenant, key))
+		ask(archivedByKey, func(r *row) (err error) { k.archived, err = shared.ScanArchived(r); return err }, tenant,
+			key))
 }
 
 // FindActionByKey finds an action by its idempotency key.
@@ -312,9 +313,11 @@ func (t *tx) InsertAction(a *gatehouse.Action) error {
 		amount, currency = string(a.Magnitude.Amount), a.Magnitude.Currency
 	}
 	args := []any{
-		a.Tenant, a.ID, string(a.Status), a.ActionType, int(a.RiskLevel), a.ProposerID, shared.OrNull(a.IdempotencyKey), a.ProposedAt, expires,
+		a.Tenant, a.ID, string(a.Status), a.ActionType, int(a.RiskLevel), a.ProposerID, shared.OrNull(a.IdempotencyKey),
+		a.ProposedAt, expires,
 		a.DecidedBy, string(a.DecidedVia), a.DecidedAt, a.FinishedAt, code, detail,
-		shared.OrNull(a.Supersedes), shared.OrNull(a.Superseded), shared.OrNull(a.Reverses), shared.OrNull(a.ReversedBy),
+		shared.OrNull(a.Supersedes), shared.OrNull(a.Superseded), shared.OrNull(a.Reverses),
+		shared.OrNull(a.ReversedBy),
 		a.Revision, a.Connector, a.Operation, a.Target.EntityType, a.Target.EntityRef, shared.EncodeList(a.Target.EntityRefs),
 		a.Target.Version, int(a.ClaimedRisk), amount, currency, a.OnBehalfOf, int64(a.ExpiresIn), int64(a.HoldFor),
 		string(a.Digest), a.Fingerprint, a.ContentHash[:],

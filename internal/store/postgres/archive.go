@@ -81,8 +81,9 @@ const (
 	archivedByID = `SELECT ` + shared.ArchiveColumns + ` FROM action_archive WHERE tenant = $1 AND id = $2
 UNION ALL SELECT ` + shared.ArchiveColumns + ` FROM action_archive WHERE tenant = $1 AND approval_id = $2
 UNION ALL SELECT ` + shared.ArchiveColumns + ` FROM action_archive WHERE tenant = $1 AND push_id = $2 LIMIT 1`
-	archivedByKey = `SELECT ` + shared.ArchiveColumns + ` FROM action_archive WHERE tenant = $1 AND idempotency_key = $2`
-	keyIsFree     = `SELECT gatehouse_refuse('GH001') FROM action_archive WHERE tenant = $1 AND idempotency_key = $2`
+	archivedByKey = `SELECT ` + shared.ArchiveColumns +
+		` FROM action_archive WHERE tenant = $1 AND idempotency_key = $2`
+	keyIsFree = `SELECT gatehouse_refuse('GH001') FROM action_archive WHERE tenant = $1 AND idempotency_key = $2`
 )
 
 // allowSecondRead lets a Read continue with a second question. A row that moved to the archive
@@ -268,10 +269,16 @@ func (t *tx) record(tenant, id string) (*gatehouse.Record, error) {
 			return nil
 		}, tenant, id),
 		ask(selectPushOf, func(r *row) error { out.Push = shared.ScanPush(r); return nil }, tenant, id),
-		ask(selectReceipts, func(r *row) (err error) { out.Receipts = append(out.Receipts, shared.ScanReceipt(r, &err)); return err }, tenant, id),
-		ask(selectMirrorOf, func(r *row) (err error) { out.Mirror = shared.ScanMirror(r, &err); return err }, tenant, id),
+		ask(selectReceipts, func(r *row) (err error) {
+			out.Receipts = append(out.Receipts,
+				shared.ScanReceipt(r, &err))
+			return err
+		}, tenant, id),
+		ask(selectMirrorOf, func(r *row) (err error) { out.Mirror = shared.ScanMirror(r, &err); return err }, tenant,
+			id),
 		ask(selectClaims, func(r *row) error {
-			out.Claims = append(out.Claims, gatehouse.StoredClaim{Ceiling: r.Text(), Scope: r.Text(), Amount: r.Int(), ReservedAt: r.Time(), ReleasedAt: r.TimePtr()})
+			out.Claims = append(out.Claims, gatehouse.StoredClaim{Ceiling: r.Text(), Scope: r.Text(), Amount: r.Int(),
+				ReservedAt: r.Time(), ReleasedAt: r.TimePtr()})
 			return nil
 		}, tenant, id),
 	)
@@ -281,7 +288,8 @@ func (t *tx) record(tenant, id string) (*gatehouse.Record, error) {
 	return out, err
 }
 
-const putArchived = `INSERT INTO action_archive (` + shared.ArchiveColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`
+const putArchived = `INSERT INTO action_archive (` + shared.ArchiveColumns +
+	`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`
 
 // ended matches the rows of the actions that move.
 const ended = ` = ANY (ARRAY(SELECT a.seq FROM ` + seqsOf + `))`
@@ -316,7 +324,8 @@ func (t *tx) PutArchived(list []*gatehouse.Archived) error {
 		if err != nil {
 			return err
 		}
-		err = t.write(putArchived, a.Tenant, a.ID, shared.OrNull(a.ApprovalID), shared.OrNull(a.PushID), shared.OrNull(a.IdempotencyKey), string(a.Status),
+		err = t.write(putArchived, a.Tenant, a.ID, shared.OrNull(a.ApprovalID), shared.OrNull(a.PushID),
+			shared.OrNull(a.IdempotencyKey), string(a.Status),
 			a.ActionType, int(a.RiskLevel), a.ProposerID, a.ProposedAt, a.EndedAt, a.ArchivedAt, a.Batch, a.SHA256[:], packed)
 		if err != nil {
 			return err

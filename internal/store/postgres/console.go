@@ -17,9 +17,11 @@ a.expires_at, a.decided_at, coalesce(o.groups, '') FROM action a LEFT JOIN appro
 LEFT JOIN principal p ON p.tenant = a.tenant AND p.id = a.proposer_id
 WHERE `+where.sql()+last, func(r *row) error {
 		f := gatehouse.ActionFact{
-			ID: r.Text(), ActionType: r.Text(), ProposedBy: r.Text(), RiskLevel: gatehouse.RiskLevel(r.Int()), Status: gatehouse.Status(r.Text()),
-			DecidedVia: gatehouse.Channel(r.Text()), ProposedAt: r.Time(), ExpiresAt: r.TimePtr(), DecidedAt: r.TimePtr(),
-			Groups: shared.AskedGroups(r.Text()),
+			ID: r.Text(), ActionType: r.Text(), ProposedBy: r.Text(), RiskLevel: gatehouse.RiskLevel(r.Int()),
+			Status:     gatehouse.Status(r.Text()),
+			DecidedVia: gatehouse.Channel(r.Text()), ProposedAt: r.Time(), ExpiresAt: r.TimePtr(),
+			DecidedAt: r.TimePtr(),
+			Groups:    shared.AskedGroups(r.Text()),
 		}
 		// The remaining rows are already on their way and are skipped.
 		enough = enough || !fn(f)
@@ -32,12 +34,14 @@ const listViews = `SELECT name, query, created_at FROM saved_view WHERE tenant =
 
 // ListViews lists saved views by name.
 func (t *readTx) ListViews(principalID string) (list []*gatehouse.SavedView, err error) {
-	err = t.each(listViews, func(r *row) error { list = append(list, t.scanView(r, principalID)); return nil }, t.tenant, principalID)
+	err = t.each(listViews, func(r *row) error { list = append(list, t.scanView(r, principalID)); return nil },
+		t.tenant, principalID)
 	return list, err
 }
 
 func (t *readTx) scanView(r *row, principalID string) *gatehouse.SavedView {
-	return &gatehouse.SavedView{Tenant: t.tenant, PrincipalID: principalID, Name: r.Text(), Query: r.Text(), CreatedAt: r.Time()}
+	return &gatehouse.SavedView{Tenant: t.tenant, PrincipalID: principalID, Name: r.Text(), Query: r.Text(),
+		CreatedAt: r.Time()}
 }
 
 // PutView stores or replaces a saved view.

@@ -97,7 +97,8 @@ func (t *tx) TakeCeremony(hash [32]byte) (c *gatehouse.Ceremony, err error) {
 	defer t.useAllTenants()()
 	err = t.each(`DELETE FROM ceremony WHERE hash = $1 AND expires_at > $2 RETURNING hash, tenant, session_id, data, expires_at`,
 		func(r *row) error {
-			c = &gatehouse.Ceremony{Hash: r.Hash(), Tenant: r.Text(), SessionID: r.Text(), Data: r.Blob(), ExpiresAt: r.Time()}
+			c = &gatehouse.Ceremony{Hash: r.Hash(), Tenant: r.Text(), SessionID: r.Text(), Data: r.Blob(),
+				ExpiresAt: r.Time()}
 			return nil
 		}, hash[:], t.Now())
 	if err == nil && c == nil {
@@ -117,7 +118,8 @@ func (t *readTx) FindStepUp(
 WHERE tenant = $1 AND session_id = $2 AND action_id = $3 AND digest = $4 AND used_at IS NULL AND at > $5 ORDER BY id DESC LIMIT 1`,
 		func(r *row) error {
 			u = &gatehouse.StepUp{
-				Tenant: r.Text(), ID: r.Text(), SessionID: r.Text(), ActionID: r.Text(), Digest: gatehouse.Digest(r.Text()),
+				Tenant: r.Text(), ID: r.Text(), SessionID: r.Text(), ActionID: r.Text(),
+				Digest: gatehouse.Digest(r.Text()),
 				Method: gatehouse.StepUpMethod(r.Text()), At: r.Time(), UsedAt: r.TimePtr(),
 			}
 			return nil

@@ -188,7 +188,8 @@ WHERE tenant = $1 AND principal_id = $2 AND route = $3 AND key = $4`
 
 func scanAnswer(r *row) *gatehouse.IdempotencyRecord {
 	return &gatehouse.IdempotencyRecord{
-		Tenant: r.Text(), PrincipalID: r.Text(), Route: r.Text(), Key: r.Text(), BodyHash: r.Hash(), CreatedAt: r.Time(), Body: r.Blob(),
+		Tenant: r.Text(), PrincipalID: r.Text(), Route: r.Text(), Key: r.Text(), BodyHash: r.Hash(),
+		CreatedAt: r.Time(), Body: r.Blob(),
 	}
 }
 

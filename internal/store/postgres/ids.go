@@ -23,6 +23,7 @@ func (t *readTx) FindIDs(prefix string, limit int) (ids []string, err error) {
 		return nil, nil
 	}
 	// ~ sorts after every character of an id.
-	err = t.each(idRanges[prefix[:4]], func(r *row) error { ids = append(ids, r.Text()); return nil }, t.tenant, prefix, prefix+"~", limit)
+	err = t.each(idRanges[prefix[:4]], func(r *row) error { ids = append(ids, r.Text()); return nil }, t.tenant, prefix,
+		prefix+"~", limit)
 	return ids, err
 }

@@ -13,7 +13,8 @@ revoked_at FROM ring_key WHERE `
 // FindRingKey finds a key by number, in all tenants.
 func (t *readTx) FindRingKey(number uint32) (k *gatehouse.RingKey, err error) {
 	defer t.useAllTenants()()
-	err = t.one(selectRingKey+`number = $1`, func(r *row) error { k = shared.ScanRingKey(r); return nil }, int64(number))
+	err = t.one(selectRingKey+`number = $1`, func(r *row) error { k = shared.ScanRingKey(r); return nil },
+		int64(number))
 	return k, err
 }
 

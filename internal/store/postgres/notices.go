@@ -30,8 +30,10 @@ d.notice_id IS NOT NULL
 FROM notice n LEFT JOIN notice_dismissed d ON d.tenant = n.tenant AND d.notice_id = n.id AND d.principal_id = $2
 WHERE n.tenant = $1 AND n.id < $3 AND n.at >= $4 AND ($5 OR d.notice_id IS NULL) ORDER BY n.id DESC LIMIT $6`, func(r *row) error {
 		page.Items = append(page.Items, &gatehouse.Notice{
-			Tenant: r.Text(), ID: r.Text(), At: r.Time(), Kind: r.Text(), Subject: r.Text(), SubjectName: r.Text(), Actor: r.Text(),
-			ActorName: r.Text(), Via: gatehouse.Channel(r.Text()), FromTenant: r.Text(), Detail: r.Text(), Dismissed: r.Bool(),
+			Tenant: r.Text(), ID: r.Text(), At: r.Time(), Kind: r.Text(), Subject: r.Text(), SubjectName: r.Text(),
+			Actor:     r.Text(),
+			ActorName: r.Text(), Via: gatehouse.Channel(r.Text()), FromTenant: r.Text(), Detail: r.Text(),
+			Dismissed: r.Bool(),
 		})
 		return nil
 	}, t.tenant, principalID, before, since, f.All, limit+1)

@@ -36,7 +36,8 @@ func (t *tx) MoveLogPosition(from, to int64) error {
 
 // FindNotification finds a notification by id.
 func (t *readTx) FindNotification(id string) (n *gatehouse.Notification, err error) {
-	err = t.one(selectNotification+`n.id = $2`, func(r *row) error { n = shared.ScanNamed(r); return nil }, t.tenant, id)
+	err = t.one(selectNotification+`n.id = $2`, func(r *row) error { n = shared.ScanNamed(r); return nil }, t.tenant,
+		id)
 	return n, err
 }
 

@@ -89,8 +89,11 @@ func TestVotesComeWithTheSides(t *testing.T) {
 	})
 	by := &gatehouse.Caller{Principal: &gatehouse.Principal{ID: "prn_none"}}
 	for name, lock := range map[string]func(gatehouse.Tx, string) (*gatehouse.Action, error){
-		"locked":           gatehouse.Tx.LockAction,
-		"opened to reject": func(tx gatehouse.Tx, id string) (*gatehouse.Action, error) { return lockWith(tx, true, id) },
+		"locked": gatehouse.Tx.LockAction,
+		"opened to reject": func(tx gatehouse.Tx, id string) (*gatehouse.Action,
+			error) {
+			return lockWith(tx, true, id)
+		},
 		"opened with its rights": func(tx gatehouse.Tx, id string) (*gatehouse.Action, error) {
 			o, err := tx.OpenDecision(gatehouse.DecisionQuery{By: by, ActionID: id, Approve: true})
 			if err != nil {

@@ -238,7 +238,11 @@ func (t *tx) ClaimPushes(owner string, lease time.Duration, shares ...gatehouse.
 	if err != nil {
 		return nil, err
 	}
-	err = t.lockAndRead(locks, ask(claimPushes, func(r *row) error { list = append(list, shared.ScanPush(r)); return nil },
+	err = t.lockAndRead(locks, ask(claimPushes, func(r *row) error {
+		list = append(list,
+			shared.ScanPush(r))
+		return nil
+	},
 		owner, now.Add(lease), now, tenants, limits, mosts, from[0], from[1]))
 	t.wrote = t.wrote || len(list) > 0
 	slices.SortStableFunc(list, func(a, b *gatehouse.Push) int { return dueAt(a).Compare(dueAt(b)) })

@@ -112,7 +112,8 @@ func (t *readTx) run(seq string, args ...any) (run *gatehouse.Run, err error) {
 
 // runs reads runs without their steps and bodies.
 func (t *readTx) runs(where string, args ...any) (list []*gatehouse.Run, err error) {
-	err = t.each(`SELECT `+runColumns+` FROM run r `+where, func(r *row) error { list = append(list, shared.ScanRun(r)); return nil }, args...)
+	err = t.each(`SELECT `+runColumns+` FROM run r `+where,
+		func(r *row) error { list = append(list, shared.ScanRun(r)); return nil }, args...)
 	return list, err
 }
 
@@ -178,7 +179,8 @@ func (t *tx) InsertRun(r *gatehouse.Run) error {
 	}
 	code, detail := shared.FailureArgs(r.Failure)
 	err := t.write(insertRun, r.Tenant, r.ID, r.Workflow, r.Version, r.Workspace, string(r.Status), string(r.Stop), string(r.Trigger),
-		shared.OrNull(r.TriggerRef), r.StartedBy, r.StarterID, r.ParentRun, r.ParentStep, r.RetryOf, r.Writes, code, detail,
+		shared.OrNull(r.TriggerRef), r.StartedBy, r.StarterID, r.ParentRun, r.ParentStep, r.RetryOf, r.Writes, code,
+		detail,
 		r.CreatedAt, r.StartedAt, r.FinishedAt, r.Deadline, r.Evidence)
 	if err != nil {
 		return err

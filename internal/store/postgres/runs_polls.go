@@ -148,7 +148,8 @@ func (t *readTx) QueuedLanes(after gatehouse.QueuedLane, limit, each int, since 
 	defer t.useAllTenants()()
 	err = t.each(queuedLanes, func(r *row) error {
 		list = append(list, gatehouse.QueuedLane{
-			Tenant: r.Text(), Workspace: r.Text(), Workflow: r.Text(), Queued: int(r.Int()), WorkflowStarted: int(r.Int()), TenantStarted: int(r.Int()),
+			Tenant: r.Text(), Workspace: r.Text(), Workflow: r.Text(), Queued: int(r.Int()),
+			WorkflowStarted: int(r.Int()), TenantStarted: int(r.Int()),
 		})
 		return nil
 	}, each, since, limit, after.Tenant, after.Workflow)
@@ -210,7 +211,8 @@ func (t *readTx) UnbundledRuns(limit int) ([]*gatehouse.Run, error) {
 func (t *readTx) DueSchedules(limit int) (list []*gatehouse.Schedule, err error) {
 	defer t.useAllTenants()()
 	err = t.each(dueSchedules, func(r *row) error {
-		list = append(list, &gatehouse.Schedule{Tenant: r.Text(), Workflow: r.Text(), Version: int(r.Int()), NextAt: r.Time()})
+		list = append(list, &gatehouse.Schedule{Tenant: r.Text(), Workflow: r.Text(), Version: int(r.Int()),
+			NextAt: r.Time()})
 		return nil
 	}, t.Now(), limit)
 	return list, err

@@ -31,7 +31,8 @@ func (t *readTx) FindReflexion(runID string) (x *gatehouse.Reflexion, err error)
 	err = t.one(`SELECT tenant, id, run_id, workflow, version, outcome, attempted, happened, otherwise, at FROM reflexion
 WHERE tenant = $1 AND run_id = $2`, func(r *row) error {
 		x = &gatehouse.Reflexion{
-			Tenant: r.Text(), ID: r.Text(), RunID: r.Text(), Workflow: r.Text(), Version: int(r.Int()), Outcome: gatehouse.RunStatus(r.Text()),
+			Tenant: r.Text(), ID: r.Text(), RunID: r.Text(), Workflow: r.Text(), Version: int(r.Int()),
+			Outcome:   gatehouse.RunStatus(r.Text()),
 			Attempted: r.Text(), Happened: r.Text(), Otherwise: r.Text(), At: r.Time(),
 		}
 		return nil

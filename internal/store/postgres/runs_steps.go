@@ -51,9 +51,11 @@ func scanStep(r *row) *gatehouse.Step {
 	return &gatehouse.Step{
 		Tenant: r.Text(), ID: r.Text(), RunID: r.Text(), Key: r.Text(), Index: int(r.Int()), Parent: r.Text(),
 		Workflow: r.Text(), Workspace: r.Text(), Uses: r.Text(), Tool: r.Text(), Status: gatehouse.StepStatus(r.Text()),
-		Attempts: int(r.Int()), Generation: int(r.Int()), IdempotencyKey: r.Text(), Skipped: r.Bool(), Failure: shared.ScanFailure(r),
-		ActionID: r.Text(), ChildRun: r.Text(), Event: r.Text(), DueAt: r.TimePtr(), LeaseOwner: r.Text(), LeaseUntil: r.TimePtr(),
-		CreatedAt: r.Time(), ReadyAt: r.TimePtr(), StartedAt: r.TimePtr(), FinishedAt: r.TimePtr(),
+		Attempts: int(r.Int()), Generation: int(r.Int()), IdempotencyKey: r.Text(), Skipped: r.Bool(),
+		Failure:  shared.ScanFailure(r),
+		ActionID: r.Text(), ChildRun: r.Text(), Event: r.Text(), DueAt: r.TimePtr(), LeaseOwner: r.Text(),
+		LeaseUntil: r.TimePtr(),
+		CreatedAt:  r.Time(), ReadyAt: r.TimePtr(), StartedAt: r.TimePtr(), FinishedAt: r.TimePtr(),
 		Item: r.JSON(), Input: r.JSON(), Output: r.JSON(),
 	}
 }
@@ -70,7 +72,8 @@ func scanBoard(r *row, run *gatehouse.Run) *gatehouse.Step {
 	if s.Status == gatehouse.StepBlocked || s.Status == gatehouse.StepSucceeded || s.Status == gatehouse.StepCanceled {
 		return s
 	}
-	s.IdempotencyKey, s.Failure, s.ActionID, s.ChildRun, s.Event = r.Text(), shared.ScanFailure(r), r.Text(), r.Text(), r.Text()
+	s.IdempotencyKey, s.Failure, s.ActionID, s.ChildRun, s.Event = r.Text(), shared.ScanFailure(r), r.Text(), r.Text(),
+		r.Text()
 	s.DueAt, s.LeaseOwner, s.LeaseUntil = r.TimePtr(), r.Text(), r.TimePtr()
 	s.ReadyAt, s.StartedAt, s.FinishedAt = r.TimePtr(), r.TimePtr(), r.TimePtr()
 	if open := r.Text(); open != "" && shared.MayHaveItems(s) {
@@ -163,8 +166,10 @@ func (t *tx) insertStep(sql string, s *gatehouse.Step) error {
 	}
 	code, detail := shared.FailureArgs(s.Failure)
 	err := t.write(sql, s.Tenant, s.ID, s.RunID, s.Key, s.Index, s.Parent, s.Workflow, s.Workspace, s.Uses, s.Tool,
-		string(s.Status), s.Attempts, s.Generation, shared.OrNull(s.IdempotencyKey), s.Skipped, code, detail, shared.OrNull(s.ActionID), taken,
-		shared.OrNull(s.ChildRun), s.Event, s.DueAt, s.LeaseOwner, s.LeaseUntil, s.CreatedAt, s.ReadyAt, s.StartedAt, s.FinishedAt)
+		string(s.Status), s.Attempts, s.Generation, shared.OrNull(s.IdempotencyKey), s.Skipped, code, detail,
+		shared.OrNull(s.ActionID), taken,
+		shared.OrNull(s.ChildRun), s.Event, s.DueAt, s.LeaseOwner, s.LeaseUntil, s.CreatedAt, s.ReadyAt, s.StartedAt,
+		s.FinishedAt)
 	if err != nil || s.Item == "" && s.Input == "" && s.Output == "" {
 		return err
 	}
@@ -241,7 +246,8 @@ func (t *tx) PassStep(s *gatehouse.Step, worker string) error {
 	if !shared.Passed(s) {
 		return gatehouse.ErrConflict
 	}
-	return t.write(passStep, s.Tenant, s.ID, s.Attempts, s.Generation, shared.OrNull(s.IdempotencyKey), s.Skipped, s.ReadyAt, s.StartedAt, s.FinishedAt,
+	return t.write(passStep, s.Tenant, s.ID, s.Attempts, s.Generation, shared.OrNull(s.IdempotencyKey), s.Skipped,
+		s.ReadyAt, s.StartedAt, s.FinishedAt,
 		s.Input, s.Output, worker)
 }
 
@@ -262,7 +268,8 @@ func (t *tx) updateStep(s *gatehouse.Step, from gatehouse.StepStatus, generation
 	update := query{sql: updateStep, args: []any{
 		s.Tenant, s.ID, string(from), generation,
 		string(s.Status), s.Attempts, s.Generation, shared.OrNull(s.IdempotencyKey), s.Skipped, code, detail,
-		shared.OrNull(s.ActionID), t.Now(), shared.OrNull(s.ChildRun), s.Event, s.DueAt, s.LeaseOwner, s.LeaseUntil, s.ReadyAt, s.StartedAt, s.FinishedAt,
+		shared.OrNull(s.ActionID), t.Now(), shared.OrNull(s.ChildRun), s.Event, s.DueAt, s.LeaseOwner, s.LeaseUntil,
+		s.ReadyAt, s.StartedAt, s.FinishedAt,
 	}}
 	if s.Input != "" || s.Output != "" {
 		update = query{sql: updateBodies, args: append(update.args, s.Input, s.Output)}

@@ -8,9 +8,11 @@ import (
 )
 
 const (
-	newestWorkflow = `SELECT ` + shared.WorkflowColumns + `, w.source FROM workflow w WHERE w.tenant = $1 AND w.name = $2 ORDER BY w.version DESC LIMIT 1`
-	findWorkflow   = `SELECT ` + shared.WorkflowColumns + `, w.source FROM workflow w WHERE w.tenant = $1 AND w.name = $2 AND w.version = $3`
-	listWorkflows  = `SELECT ` + shared.WorkflowColumns + `, n.versions, c.status, c.runs
+	newestWorkflow = `SELECT ` + shared.WorkflowColumns +
+		`, w.source FROM workflow w WHERE w.tenant = $1 AND w.name = $2 ORDER BY w.version DESC LIMIT 1`
+	findWorkflow = `SELECT ` + shared.WorkflowColumns +
+		`, w.source FROM workflow w WHERE w.tenant = $1 AND w.name = $2 AND w.version = $3`
+	listWorkflows = `SELECT ` + shared.WorkflowColumns + `, n.versions, c.status, c.runs
 FROM (SELECT tenant, name, max(version) AS version, count(*) AS versions FROM workflow WHERE tenant = $1 AND name > $2 GROUP BY tenant, name
   ORDER BY tenant, name LIMIT $3) n
 JOIN workflow w ON w.tenant = n.tenant AND w.name = n.name AND w.version = n.version
@@ -46,7 +48,8 @@ func (t *readTx) ListWorkflows(
 	limit = shared.PageLimit(limit)
 	page.Items = []*gatehouse.WorkflowSummary{}
 	err = t.each(listWorkflows, func(r *row) error {
-		w := &gatehouse.WorkflowSummary{Workflow: shared.ScanWorkflow(r), Versions: int(r.Int()), Runs: map[gatehouse.RunStatus]int{}}
+		w := &gatehouse.WorkflowSummary{Workflow: shared.ScanWorkflow(r), Versions: int(r.Int()),
+			Runs: map[gatehouse.RunStatus]int{}}
 		if n := len(page.Items); n > 0 && page.Items[n-1].Name == w.Name {
 			w = page.Items[n-1]
 		} else {

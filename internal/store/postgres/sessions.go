@@ -95,7 +95,8 @@ func (t *readTx) FindSetupLink(hash [32]byte) (l *gatehouse.SetupLink, err error
 	defer t.useAllTenants()()
 	err = t.one(`SELECT hash, tenant, id, principal_id, created_at, expires_at, used_at FROM setup_link WHERE hash = $1`, func(r *row) error {
 		l = &gatehouse.SetupLink{
-			Hash: r.Hash(), Tenant: r.Text(), ID: r.Text(), PrincipalID: r.Text(), CreatedAt: r.Time(), ExpiresAt: r.Time(), UsedAt: r.TimePtr(),
+			Hash: r.Hash(), Tenant: r.Text(), ID: r.Text(), PrincipalID: r.Text(), CreatedAt: r.Time(),
+			ExpiresAt: r.Time(), UsedAt: r.TimePtr(),
 		}
 		return nil
 	}, hash[:])

@@ -118,7 +118,8 @@ func TestSettleStatement(t *testing.T) {
 						t.Error(err)
 					}
 				})
-				if one := slices.ContainsFunc(road.trips, func(sent []string) bool { return slices.ContainsFunc(sent, s.isSettle) }); one != opened {
+				if one := slices.ContainsFunc(road.trips,
+					func(sent []string) bool { return slices.ContainsFunc(sent, s.isSettle) }); one != opened {
 					t.Errorf("sent as one is %v, want %v", one, opened)
 				}
 				stored[i] = written(t, url)

@@ -68,7 +68,11 @@ func (t *tx) ClaimSlackClicks(
 ) (list []*gatehouse.SlackClick, err error) {
 	defer t.useAllTenants()()
 	now := t.Now()
-	err = t.lockAndRead(nil, ask(claimClicks, func(r *row) error { list = append(list, shared.ScanClick(r)); return nil },
+	err = t.lockAndRead(nil, ask(claimClicks, func(r *row) error {
+		list = append(list,
+			shared.ScanClick(r))
+		return nil
+	},
 		owner, now.Add(lease), now, int64(limit)))
 	t.wrote = t.wrote || len(list) > 0
 	return list, err

@@ -139,7 +139,8 @@ func TestStuckRowStopsNobody(t *testing.T) {
 			ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 			defer cancel()
 			for i, id := range ids[test.rows:] {
-				if err := s.Update(ctx, gatehouse.DefaultTenant, func(tx gatehouse.Tx) error { return decideOpened(tx, id) }); err != nil {
+				if err := s.Update(ctx, gatehouse.DefaultTenant,
+					func(tx gatehouse.Tx) error { return decideOpened(tx, id) }); err != nil {
 					t.Errorf("another action, %d: %v", i, err)
 					break
 				}

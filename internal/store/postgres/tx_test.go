@@ -27,7 +27,8 @@ func TestClockAfterLocks(t *testing.T) {
 		}
 		go func() {
 			done <- beside.Update(ctx, "default", func(tx gatehouse.Tx) error {
-				by := &gatehouse.Caller{Principal: &gatehouse.Principal{ID: "p"}, Idempotency: &gatehouse.IdempotencyRequest{Route: "r", Key: "k"}}
+				by := &gatehouse.Caller{Principal: &gatehouse.Principal{ID: "p"},
+					Idempotency: &gatehouse.IdempotencyRequest{Route: "r", Key: "k"}}
 				if known, err := tx.OpenCaller(by); err != nil || known.Answer != nil {
 					t.Errorf("OpenCaller: %+v, %v", known, err)
 				}

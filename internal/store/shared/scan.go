@@ -132,7 +132,8 @@ func ScanDevice(r Row) *gatehouse.Device {
 	d := &gatehouse.Device{
 		Tenant: r.Text(), ID: r.Text(), PrincipalID: r.Text(),
 		Subscription: gatehouse.Subscription{Endpoint: r.Text(), P256DH: r.Blob(), Auth: r.Blob()},
-		Label:        r.Text(), CreatedAt: r.Time(), LastSentAt: r.TimePtr(), LastMessage: r.Text(), LastError: r.Text(),
+		Label:        r.Text(), CreatedAt: r.Time(), LastSentAt: r.TimePtr(), LastMessage: r.Text(),
+		LastError: r.Text(),
 	}
 	d.Service = d.PushService()
 	return d
@@ -182,7 +183,8 @@ func ScanIdentity(r Row) *gatehouse.ExternalIdentity {
 // ScanKey reads [KeyColumns].
 func ScanKey(r Row) *gatehouse.Key {
 	return &gatehouse.Key{
-		Tenant: r.Text(), ID: r.Text(), PrincipalID: r.Text(), Hash: r.Hash(), CreatedAt: r.Time(), RevokedAt: r.TimePtr(),
+		Tenant: r.Text(), ID: r.Text(), PrincipalID: r.Text(), Hash: r.Hash(), CreatedAt: r.Time(),
+		RevokedAt: r.TimePtr(),
 	}
 }
 
@@ -209,15 +211,17 @@ func ScanNotification(r Row) *gatehouse.Notification {
 // ScanPasskey reads [PasskeyColumns].
 func ScanPasskey(r Row) *gatehouse.Passkey {
 	return &gatehouse.Passkey{
-		Tenant: r.Text(), ID: r.Text(), PrincipalID: r.Text(), Name: r.Text(), CredentialID: r.Blob(), Credential: r.Blob(),
-		SignCount: uint32(r.Int()), CreatedAt: r.Time(), LastUsedAt: r.TimePtr(),
+		Tenant: r.Text(), ID: r.Text(), PrincipalID: r.Text(), Name: r.Text(), CredentialID: r.Blob(),
+		Credential: r.Blob(),
+		SignCount:  uint32(r.Int()), CreatedAt: r.Time(), LastUsedAt: r.TimePtr(),
 	}
 }
 
 // ScanPolicy reads [PolicyColumns].
 func ScanPolicy(r Row) *gatehouse.PolicyVersion {
 	return &gatehouse.PolicyVersion{
-		Tenant: r.Text(), Version: int(r.Int()), SHA256: r.Text(), Active: r.Bool(), AppliedBy: r.Text(), AppliedAt: r.Time(), ActionID: r.Text(),
+		Tenant: r.Text(), Version: int(r.Int()), SHA256: r.Text(), Active: r.Bool(), AppliedBy: r.Text(),
+		AppliedAt: r.Time(), ActionID: r.Text(),
 	}
 }
 
@@ -225,7 +229,8 @@ func ScanPolicy(r Row) *gatehouse.PolicyVersion {
 func ScanPrincipal(r Row) (*gatehouse.Principal, error) {
 	var err error
 	p := &gatehouse.Principal{
-		Tenant: r.Text(), ID: r.Text(), Name: r.Text(), Kind: gatehouse.Kind(r.Text()), Roles: ListAt[gatehouse.Role](r, &err),
+		Tenant: r.Text(), ID: r.Text(), Name: r.Text(), Kind: gatehouse.Kind(r.Text()),
+		Roles:  ListAt[gatehouse.Role](r, &err),
 		Person: r.Text(), Sponsor: r.Text(), Disabled: r.Bool(), CreatedAt: r.Time(), ApproverSince: r.TimePtr(),
 		Groups: MembershipsAt(r, &err),
 	}
@@ -235,7 +240,8 @@ func ScanPrincipal(r Row) (*gatehouse.Principal, error) {
 // ScanReview reads a review.
 func ScanReview(r Row) *gatehouse.Review {
 	return &gatehouse.Review{
-		Tenant: r.Text(), ID: r.Text(), ActionID: r.Text(), ApprovalID: r.Text(), Recipient: r.Text(), CreatedAt: r.Time(),
+		Tenant: r.Text(), ID: r.Text(), ActionID: r.Text(), ApprovalID: r.Text(), Recipient: r.Text(),
+		CreatedAt: r.Time(),
 		ExpiresAt: r.Time(), Tries: int(r.Int()), RecipientName: r.Text(),
 	}
 }
@@ -244,7 +250,8 @@ func ScanReview(r Row) *gatehouse.Review {
 func ScanRingKey(r Row) *gatehouse.RingKey {
 	return &gatehouse.RingKey{
 		Tenant: r.Text(), ID: r.Text(), Number: uint32(r.Int()),
-		Purpose: gatehouse.RingPurpose(r.Text()), Sealed: r.Blob(), Master: r.Text(), CreatedAt: r.Time(), CreatedBy: r.Text(),
+		Purpose: gatehouse.RingPurpose(r.Text()), Sealed: r.Blob(), Master: r.Text(), CreatedAt: r.Time(),
+		CreatedBy: r.Text(),
 		RetiredAt: r.TimePtr(), EndsAt: r.TimePtr(), RevokedAt: r.TimePtr(),
 	}
 }
@@ -252,7 +259,8 @@ func ScanRingKey(r Row) *gatehouse.RingKey {
 // ScanSecret reads a secret.
 func ScanSecret(r Row) *gatehouse.Secret {
 	return &gatehouse.Secret{
-		Tenant: r.Text(), Name: r.Text(), Version: int(r.Int()), SetAt: r.TimePtr(), SetBy: r.Text(), SetByName: r.Text(),
+		Tenant: r.Text(), Name: r.Text(), Version: int(r.Int()), SetAt: r.TimePtr(), SetBy: r.Text(),
+		SetByName: r.Text(),
 		RevokedAt: r.TimePtr(), RevokedBy: r.Text(), LastUsedAt: r.TimePtr(), Sealed: r.Blob(), RingKey: r.Text(),
 	}
 }
@@ -260,21 +268,24 @@ func ScanSecret(r Row) *gatehouse.Secret {
 // ScanSession reads [SessionColumns].
 func ScanSession(r Row) *gatehouse.Session {
 	return &gatehouse.Session{
-		Tenant: r.Text(), ID: r.Text(), PrincipalID: r.Text(), Method: gatehouse.SignInMethod(r.Text()), Credential: r.Text(),
-		UserAgent: r.Text(), CreatedAt: r.Time(), LastSeenAt: r.Time(), ExpiresAt: r.Time(), RevokedAt: r.TimePtr(),
+		Tenant: r.Text(), ID: r.Text(), PrincipalID: r.Text(), Method: gatehouse.SignInMethod(r.Text()),
+		Credential: r.Text(),
+		UserAgent:  r.Text(), CreatedAt: r.Time(), LastSeenAt: r.Time(), ExpiresAt: r.Time(), RevokedAt: r.TimePtr(),
 	}
 }
 
 // ScanSignal reads [SignalColumns].
 func ScanSignal(r Row) *gatehouse.Signal {
-	return &gatehouse.Signal{Tenant: r.Text(), RunID: r.Text(), ID: r.Text(), Name: r.Text(), Data: r.JSON(), By: r.Text(), At: r.Time()}
+	return &gatehouse.Signal{Tenant: r.Text(), RunID: r.Text(), ID: r.Text(), Name: r.Text(), Data: r.JSON(),
+		By: r.Text(), At: r.Time()}
 }
 
 // ScanWorkflow reads [WorkflowColumns].
 func ScanWorkflow(r Row) *gatehouse.Workflow {
 	return &gatehouse.Workflow{
-		Tenant: r.Text(), ID: r.Text(), Name: r.Text(), Version: int(r.Int()), Workspace: r.Text(), Description: r.Text(),
-		Digest: gatehouse.Digest(r.Text()), CreatedBy: r.Text(), CreatedAt: r.Time(),
+		Tenant: r.Text(), ID: r.Text(), Name: r.Text(), Version: int(r.Int()), Workspace: r.Text(),
+		Description: r.Text(),
+		Digest:      gatehouse.Digest(r.Text()), CreatedBy: r.Text(), CreatedAt: r.Time(),
 	}
 }
 
@@ -282,8 +293,11 @@ func ScanWorkflow(r Row) *gatehouse.Workflow {
 func ScanRun(r Row) *gatehouse.Run {
 	return &gatehouse.Run{
 		Tenant: r.Text(), ID: r.Text(), Workflow: r.Text(), Version: int(r.Int()), Workspace: r.Text(),
-		Status: gatehouse.RunStatus(r.Text()), Stop: gatehouse.RunStatus(r.Text()), Trigger: gatehouse.TriggerType(r.Text()), TriggerRef: r.Text(),
-		StartedBy: r.Text(), StarterID: r.Text(), ParentRun: r.Text(), ParentStep: r.Text(), RetryOf: r.Text(), Writes: int(r.Int()),
-		Failure: ScanFailure(r), CreatedAt: r.Time(), StartedAt: r.TimePtr(), FinishedAt: r.TimePtr(), Deadline: r.TimePtr(), Evidence: r.Text(),
+		Status: gatehouse.RunStatus(r.Text()), Stop: gatehouse.RunStatus(r.Text()),
+		Trigger: gatehouse.TriggerType(r.Text()), TriggerRef: r.Text(),
+		StartedBy: r.Text(), StarterID: r.Text(), ParentRun: r.Text(), ParentStep: r.Text(), RetryOf: r.Text(),
+		Writes:  int(r.Int()),
+		Failure: ScanFailure(r), CreatedAt: r.Time(), StartedAt: r.TimePtr(), FinishedAt: r.TimePtr(),
+		Deadline: r.TimePtr(), Evidence: r.Text(),
 	}
 }

@@ -27,7 +27,8 @@ func EncodeExtra(a *gatehouse.Action) (string, error) {
 		return "", nil
 	}
 	return EncodeJSON(&extra{
-		a.Evaluations, a.ArtifactDiff, StoreCallback(a.Callback), a.Ceilings, a.RiskName, a.Title, a.Repeats, a.RebasedBy,
+		a.Evaluations, a.ArtifactDiff, StoreCallback(a.Callback), a.Ceilings, a.RiskName, a.Title, a.Repeats,
+		a.RebasedBy,
 		a.EditedBy, a.Edit, a.Editors,
 	})
 }
@@ -38,7 +39,8 @@ func ScanAction(r Row) (a *gatehouse.Action, err error) {
 	a.Tenant, a.ID, a.Status = r.Text(), r.Text(), gatehouse.Status(r.Text())
 	a.ActionType, a.RiskLevel, a.ProposerID = r.Text(), gatehouse.RiskLevel(r.Int()), r.Text()
 	a.IdempotencyKey, a.ProposedAt = r.Text(), r.Time()
-	a.DecidedBy, a.DecidedVia, a.DecidedAt, a.FinishedAt = r.Text(), gatehouse.Channel(r.Text()), r.TimePtr(), r.TimePtr()
+	a.DecidedBy, a.DecidedVia, a.DecidedAt, a.FinishedAt = r.Text(), gatehouse.Channel(r.Text()), r.TimePtr(),
+		r.TimePtr()
 	if r.Null() {
 		r.Skip(2)
 	} else {
@@ -62,7 +64,8 @@ func ScanAction(r Row) (a *gatehouse.Action, err error) {
 	a.ProposedBy, a.Rationale = r.Text(), r.Text()
 	a.ProposedChange, a.CurrentState, a.Context, a.Metadata = r.JSON(), r.JSON(), r.JSON(), r.JSON()
 	if x := JSONAt[extra](r, &err); x != nil {
-		a.Evaluations, a.ArtifactDiff, a.Callback, a.Ceilings = x.Evaluations, x.ArtifactDiff, x.Callback.Load(), x.Ceilings
+		a.Evaluations, a.ArtifactDiff, a.Callback, a.Ceilings = x.Evaluations, x.ArtifactDiff, x.Callback.Load(),
+			x.Ceilings
 		a.RiskName, a.Title, a.Repeats, a.RebasedBy = x.RiskName, x.Title, x.Repeats, x.RebasedBy
 		a.EditedBy, a.Edit, a.Editors = x.EditedBy, x.Edit, x.Editors
 	}
@@ -113,12 +116,16 @@ func ScanVote(r Row) gatehouse.Vote {
 // ScanPush reads a push.
 func ScanPush(r Row) *gatehouse.Push {
 	p := &gatehouse.Push{
-		Tenant: r.Text(), ID: r.Text(), ActionID: r.Text(), Connector: r.Text(), IdempotencyKey: r.Text(), Digest: gatehouse.Digest(r.Text()),
-		Status: gatehouse.PushStatus(r.Text()), Attempts: int(r.Int()), AttemptBase: int(r.Int()), LastError: r.Text(), ErrorCode: r.Text(),
+		Tenant: r.Text(), ID: r.Text(), ActionID: r.Text(), Connector: r.Text(), IdempotencyKey: r.Text(),
+		Digest: gatehouse.Digest(r.Text()),
+		Status: gatehouse.PushStatus(r.Text()), Attempts: int(r.Int()), AttemptBase: int(r.Int()), LastError: r.Text(),
+		ErrorCode: r.Text(),
 		NotBefore: r.Time(), CreatedAt: r.Time(), NextAttempt: r.TimePtr(), PickedAt: r.TimePtr(), SentAt: r.TimePtr(),
-		AppliedAt: r.TimePtr(), FinishedAt: r.TimePtr(), Generation: int(r.Int()), LeaseOwner: r.Text(), LeaseUntil: r.TimePtr(),
-		Replays: int(r.Int()), Lane: r.Text(), TargetSays: r.Text(), ClosedAt: r.TimePtr(), ClosedBy: r.Text(), ClosedReason: r.Text(),
-		PutBack: int(r.Int()),
+		AppliedAt: r.TimePtr(), FinishedAt: r.TimePtr(), Generation: int(r.Int()), LeaseOwner: r.Text(),
+		LeaseUntil: r.TimePtr(),
+		Replays:    int(r.Int()), Lane: r.Text(), TargetSays: r.Text(), ClosedAt: r.TimePtr(), ClosedBy: r.Text(),
+		ClosedReason: r.Text(),
+		PutBack:      int(r.Int()),
 	}
 	if p.Status != gatehouse.PushFailed && p.Status != gatehouse.PushUnknown {
 		p.TargetSays = "" // it describes an end that a replay has undone
@@ -130,7 +137,8 @@ func ScanPush(r Row) *gatehouse.Push {
 func ScanPushFact(r Row) gatehouse.PushFact {
 	f := gatehouse.PushFact{
 		Connector: r.Text(), Status: gatehouse.PushStatus(r.Text()), ErrorCode: r.Text(), LastError: r.Text(),
-		TargetSays: r.Text(), CreatedAt: r.Time(), NotBefore: r.Time(), SentAt: r.TimePtr(), AppliedAt: r.TimePtr(), FinishedAt: r.TimePtr(),
+		TargetSays: r.Text(), CreatedAt: r.Time(), NotBefore: r.Time(), SentAt: r.TimePtr(), AppliedAt: r.TimePtr(),
+		FinishedAt: r.TimePtr(),
 	}
 	if f.Status != gatehouse.PushFailed && f.Status != gatehouse.PushUnknown {
 		f.TargetSays = "" // left over from an outcome that a replay has undone
@@ -143,14 +151,16 @@ func ScanReceipt(r Row, err *error) *gatehouse.Receipt {
 	return &gatehouse.Receipt{
 		Tenant: r.Text(), ID: r.Text(), ActionID: r.Text(), PushID: r.Text(), IdempotencyKey: r.Text(),
 		Attempt: int(r.Int()), Generation: int(r.Int()), Outcome: gatehouse.ReceiptOutcome(r.Text()),
-		ErrorCode: r.Text(), Error: r.Text(), ExternalID: r.Text(), Reversible: r.Bool(), Late: r.Bool(), Source: r.Text(), At: r.Time(),
+		ErrorCode: r.Text(), Error: r.Text(), ExternalID: r.Text(), Reversible: r.Bool(), Late: r.Bool(),
+		Source: r.Text(), At: r.Time(),
 		RequestMetadata: r.JSON(), ResponseMetadata: r.JSON(), Reversal: JSONAt[gatehouse.Reversal](r, err),
 	}
 }
 
 // ScanMirror reads the mirror of an applied action.
 func ScanMirror(r Row, err *error) *gatehouse.AppliedMirror {
-	m := &gatehouse.AppliedMirror{Tenant: r.Text(), ActionID: r.Text(), ActionType: r.Text(), Connector: r.Text(), Operation: r.Text()}
+	m := &gatehouse.AppliedMirror{Tenant: r.Text(), ActionID: r.Text(), ActionType: r.Text(), Connector: r.Text(),
+		Operation: r.Text()}
 	if target := JSONAt[gatehouse.Target](r, err); target != nil {
 		m.Target = *target
 	}
@@ -162,8 +172,10 @@ func ScanMirror(r Row, err *error) *gatehouse.AppliedMirror {
 // ScanArchived reads [ArchiveColumns].
 func ScanArchived(r Row) (*gatehouse.Archived, error) {
 	a := &gatehouse.Archived{
-		Tenant: r.Text(), ID: r.Text(), ApprovalID: r.Text(), PushID: r.Text(), IdempotencyKey: r.Text(), Status: gatehouse.Status(r.Text()),
-		ActionType: r.Text(), RiskLevel: gatehouse.RiskLevel(r.Int()), ProposerID: r.Text(), ProposedAt: r.Time(), EndedAt: r.Time(),
+		Tenant: r.Text(), ID: r.Text(), ApprovalID: r.Text(), PushID: r.Text(), IdempotencyKey: r.Text(),
+		Status:     gatehouse.Status(r.Text()),
+		ActionType: r.Text(), RiskLevel: gatehouse.RiskLevel(r.Int()), ProposerID: r.Text(), ProposedAt: r.Time(),
+		EndedAt:    r.Time(),
 		ArchivedAt: r.Time(), Batch: r.Text(), SHA256: r.Hash(),
 	}
 	var err error
@@ -174,7 +186,8 @@ func ScanArchived(r Row) (*gatehouse.Archived, error) {
 // ScanEnding reads an action that has ended.
 func ScanEnding(r Row) *Ending {
 	return &Ending{
-		Seq: r.Int(), Tenant: r.Text(), ID: r.Text(), Status: gatehouse.Status(r.Text()), ProposedAt: r.Time(), EndedAt: r.Time(),
-		Pinned: r.Bool(), Related: r.Bool(), Size: r.Int(),
+		Seq: r.Int(), Tenant: r.Text(), ID: r.Text(), Status: gatehouse.Status(r.Text()), ProposedAt: r.Time(),
+		EndedAt: r.Time(),
+		Pinned:  r.Bool(), Related: r.Bool(), Size: r.Int(),
 	}
 }

@@ -188,9 +188,11 @@ func (t *tx) InsertAction(a *gatehouse.Action) error {
 	_, err := t.exec(`INSERT INTO action (tenant, id, status, action_type, risk, proposer_id, idempotency_key, proposed_at, expires_at,
 decided_by, decided_via, decided_at, finished_at, failure_code, failure_detail, supersedes, superseded_by, reverses, reversed_by)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		a.Tenant, a.ID, string(a.Status), a.ActionType, int(a.RiskLevel), a.ProposerID, shared.OrNull(a.IdempotencyKey), a.ProposedAt, expires,
+		a.Tenant, a.ID, string(a.Status), a.ActionType, int(a.RiskLevel), a.ProposerID, shared.OrNull(a.IdempotencyKey),
+		a.ProposedAt, expires,
 		a.DecidedBy, string(a.DecidedVia), a.DecidedAt, a.FinishedAt, code, detail,
-		shared.OrNull(a.Supersedes), shared.OrNull(a.Superseded), shared.OrNull(a.Reverses), shared.OrNull(a.ReversedBy))
+		shared.OrNull(a.Supersedes), shared.OrNull(a.Superseded), shared.OrNull(a.Reverses),
+		shared.OrNull(a.ReversedBy))
 	if err != nil {
 		return err
 	}
@@ -219,10 +221,12 @@ target_version, claimed_risk, amount, currency, on_behalf_of, expires_in, hold, 
 policy_outcome, policy_version, policy_rules, policy_reasons, proposed_by, rationale,
 proposed_change, current_state, context, metadata, extra)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		seq, a.Tenant, a.Revision, a.Connector, a.Operation, a.Target.EntityType, a.Target.EntityRef, shared.EncodeList(a.Target.EntityRefs),
+		seq, a.Tenant, a.Revision, a.Connector, a.Operation, a.Target.EntityType, a.Target.EntityRef,
+		shared.EncodeList(a.Target.EntityRefs),
 		a.Target.Version, int(a.ClaimedRisk), amount, currency, a.OnBehalfOf, int64(a.ExpiresIn), int64(a.HoldFor),
 		string(a.Digest), a.Fingerprint, a.ContentHash[:],
-		string(a.Policy.Outcome), a.Policy.Version, shared.EncodeList(a.Policy.Rules), shared.EncodeList(a.Policy.Reasons),
+		string(a.Policy.Outcome), a.Policy.Version, shared.EncodeList(a.Policy.Rules),
+		shared.EncodeList(a.Policy.Reasons),
 		a.ProposedBy, a.Rationale, a.ProposedChange, a.CurrentState, a.Context, a.Metadata, rare)
 	return err
 }

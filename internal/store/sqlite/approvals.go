@@ -24,7 +24,8 @@ func (t *tx) insertApproval(seq int64, a *gatehouse.Action) error {
 	_, err = t.exec(`INSERT INTO approval (seq, tenant, id, status, required, roles, people, excluded, expires_at, created_at,
 confirm_prompt, confirm_value, groups, timing, told, next_at, about)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		seq, a.Tenant, o.ID, string(o.Status), o.Required, shared.EncodeList(o.Roles), shared.EncodeList(o.People), shared.EncodeList(o.Excluded),
+		seq, a.Tenant, o.ID, string(o.Status), o.Required, shared.EncodeList(o.Roles), shared.EncodeList(o.People),
+		shared.EncodeList(o.Excluded),
 		o.End(), o.CreatedAt, prompt, value, shared.EncodeList(o.Groups), timing, o.Told, o.NextMoment(o.Told),
 		shared.EncodeAbout(o.About))
 	if err != nil {

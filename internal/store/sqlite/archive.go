@@ -88,7 +88,8 @@ func (t *readTx) orArchived(sql, tenant, key string, row scanned, err error) (sc
 		return row, err
 	}
 	var a *gatehouse.Archived
-	if err := t.one(sql, func(r *stmt) (err error) { a, err = shared.ScanArchived(r); return err }, tenant, key); err != nil {
+	if err := t.one(sql, func(r *stmt) (err error) { a, err = shared.ScanArchived(r); return err }, tenant,
+		key); err != nil {
 		return scanned{}, err
 	}
 	record, err := a.Record()
@@ -161,22 +162,24 @@ func (t *readTx) listArchived(tenant string, f gatehouse.ActionFilter) (page gat
 	}
 	limit := shared.PageLimit(f.Limit)
 	size := int64(0)
-	err = t.each(`SELECT `+shared.ArchiveColumns+` FROM action_archive WHERE `+where.sql()+` ORDER BY id DESC LIMIT ?`, func(r *stmt) error {
-		if len(page.Items) == limit || size > shared.MaxPageBytes {
-			page.NextCursor = shared.Cursor{Kind: shared.KindArchive, Filter: shared.FilterHash(bound), ID: page.Items[len(page.Items)-1].ID}.Encode()
-			return errEnough
-		}
-		a, err := shared.ScanArchived(r)
-		if err != nil {
+	err = t.each(`SELECT `+shared.ArchiveColumns+` FROM action_archive WHERE `+where.sql()+` ORDER BY id DESC LIMIT ?`,
+		func(r *stmt) error {
+			if len(page.Items) == limit || size > shared.MaxPageBytes {
+				page.NextCursor = shared.Cursor{Kind: shared.KindArchive, Filter: shared.FilterHash(bound),
+					ID: page.Items[len(page.Items)-1].ID}.Encode()
+				return errEnough
+			}
+			a, err := shared.ScanArchived(r)
+			if err != nil {
+				return err
+			}
+			size += int64(len(a.Document))
+			record, err := a.Record()
+			if err == nil {
+				page.Items = append(page.Items, record.Action)
+			}
 			return err
-		}
-		size += int64(len(a.Document))
-		record, err := a.Record()
-		if err == nil {
-			page.Items = append(page.Items, record.Action)
-		}
-		return err
-	}, append(where.args, limit+1)...)
+		}, append(where.args, limit+1)...)
 	if errors.Is(err, errEnough) {
 		err = nil
 	}
@@ -219,7 +222,8 @@ func (t *tx) record(tenant, id string) (*gatehouse.Record, error) {
 		return nil, err
 	}
 	r := &gatehouse.Record{Action: row.action}
-	err = t.each(`SELECT `+pushColumns+` FROM push WHERE action_seq = ?`, func(s *stmt) error { r.Push = shared.ScanPush(s); return nil }, row.seq)
+	err = t.each(`SELECT `+pushColumns+` FROM push WHERE action_seq = ?`,
+		func(s *stmt) error { r.Push = shared.ScanPush(s); return nil }, row.seq)
 	if err != nil {
 		return nil, err
 	}
@@ -235,7 +239,8 @@ func (t *tx) record(tenant, id string) (*gatehouse.Record, error) {
 		return nil, err
 	}
 	err = t.each(`SELECT ceiling, scope, amount, reserved_at, released_at FROM ceiling_claim WHERE action_seq = ? ORDER BY ceiling, scope`, func(s *stmt) error {
-		r.Claims = append(r.Claims, gatehouse.StoredClaim{Ceiling: s.Text(), Scope: s.Text(), Amount: s.Int(), ReservedAt: s.Time(), ReleasedAt: s.TimePtr()})
+		r.Claims = append(r.Claims, gatehouse.StoredClaim{Ceiling: s.Text(), Scope: s.Text(), Amount: s.Int(),
+			ReservedAt: s.Time(), ReleasedAt: s.TimePtr()})
 		return nil
 	}, row.seq)
 	return r, err
@@ -272,7 +277,8 @@ func (t *tx) PutArchived(list []*gatehouse.Archived) error {
 			return err
 		}
 		_, err = t.exec(`INSERT INTO action_archive (`+shared.ArchiveColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			a.Tenant, a.ID, shared.OrNull(a.ApprovalID), shared.OrNull(a.PushID), shared.OrNull(a.IdempotencyKey), string(a.Status), a.ActionType, int(a.RiskLevel),
+			a.Tenant, a.ID, shared.OrNull(a.ApprovalID), shared.OrNull(a.PushID), shared.OrNull(a.IdempotencyKey),
+			string(a.Status), a.ActionType, int(a.RiskLevel),
 			a.ProposerID, a.ProposedAt, a.EndedAt, a.ArchivedAt, a.Batch, a.SHA256[:], packed)
 		if err != nil {
 			return err

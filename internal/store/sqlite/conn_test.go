@@ -91,7 +91,8 @@ func BenchmarkConn(b *testing.B) {
 		for i := range b.N {
 			id := fmt.Sprintf("%09d", i)
 			now := time.Now()
-			found, err := c.first(bareUpdate, func(r *stmt) error { _ = r.Text(); return nil }, "ana", now, "default", id)
+			found, err := c.first(bareUpdate, func(r *stmt) error { _ = r.Text(); return nil }, "ana", now, "default",
+				id)
 			if err != nil || !found {
 				b.Fatal(found, err)
 			}

@@ -20,9 +20,11 @@ a.expires_at, a.decided_at, coalesce(o.groups, '') FROM action a LEFT JOIN appro
 LEFT JOIN principal p ON p.tenant = a.tenant AND p.id = a.proposer_id
 WHERE `+where.sql()+` ORDER BY a.id DESC LIMIT ?`, func(r *stmt) error {
 		f := gatehouse.ActionFact{
-			ID: r.Text(), ActionType: r.Text(), ProposedBy: r.Text(), RiskLevel: gatehouse.RiskLevel(r.Int()), Status: gatehouse.Status(r.Text()),
-			DecidedVia: gatehouse.Channel(r.Text()), ProposedAt: r.Time(), ExpiresAt: r.TimePtr(), DecidedAt: r.TimePtr(),
-			Groups: shared.AskedGroups(r.Text()),
+			ID: r.Text(), ActionType: r.Text(), ProposedBy: r.Text(), RiskLevel: gatehouse.RiskLevel(r.Int()),
+			Status:     gatehouse.Status(r.Text()),
+			DecidedVia: gatehouse.Channel(r.Text()), ProposedAt: r.Time(), ExpiresAt: r.TimePtr(),
+			DecidedAt: r.TimePtr(),
+			Groups:    shared.AskedGroups(r.Text()),
 		}
 		if !fn(f) {
 			return errEnough
@@ -38,7 +40,8 @@ WHERE `+where.sql()+` ORDER BY a.id DESC LIMIT ?`, func(r *stmt) error {
 // ListViews lists a person's saved views by name.
 func (t *readTx) ListViews(principalID string) (list []*gatehouse.SavedView, err error) {
 	err = t.each(`SELECT name, query, created_at FROM saved_view WHERE tenant = ? AND principal_id = ? ORDER BY name`, func(r *stmt) error {
-		list = append(list, &gatehouse.SavedView{Tenant: t.tenant, PrincipalID: principalID, Name: r.Text(), Query: r.Text(), CreatedAt: r.Time()})
+		list = append(list, &gatehouse.SavedView{Tenant: t.tenant, PrincipalID: principalID, Name: r.Text(),
+			Query: r.Text(), CreatedAt: r.Time()})
 		return nil
 	}, t.tenant, principalID)
 	return list, err

@@ -95,7 +95,8 @@ func (t *tx) InsertCeremony(c *gatehouse.Ceremony) error {
 func (t *tx) TakeCeremony(hash [32]byte) (c *gatehouse.Ceremony, err error) {
 	err = t.each(`DELETE FROM ceremony WHERE hash = ? AND expires_at > ? RETURNING hash, tenant, session_id, data, expires_at`,
 		func(r *stmt) error {
-			c = &gatehouse.Ceremony{Hash: r.Hash(), Tenant: r.Text(), SessionID: r.Text(), Data: r.Blob(), ExpiresAt: r.Time()}
+			c = &gatehouse.Ceremony{Hash: r.Hash(), Tenant: r.Text(), SessionID: r.Text(), Data: r.Blob(),
+				ExpiresAt: r.Time()}
 			return nil
 		}, hash[:], t.at)
 	if err == nil && c == nil {
@@ -114,7 +115,8 @@ func (t *readTx) FindStepUp(
 WHERE tenant = ? AND session_id = ? AND action_id = ? AND digest = ? AND used_at IS NULL AND at > ? ORDER BY id DESC LIMIT 1`,
 		func(r *stmt) error {
 			u = &gatehouse.StepUp{
-				Tenant: r.Text(), ID: r.Text(), SessionID: r.Text(), ActionID: r.Text(), Digest: gatehouse.Digest(r.Text()),
+				Tenant: r.Text(), ID: r.Text(), SessionID: r.Text(), ActionID: r.Text(),
+				Digest: gatehouse.Digest(r.Text()),
 				Method: gatehouse.StepUpMethod(r.Text()), At: r.Time(), UsedAt: r.TimePtr(),
 			}
 			return nil

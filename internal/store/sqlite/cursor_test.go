@@ -12,7 +12,8 @@ import (
 func FuzzCursor(f *testing.F) {
 	f.Add("")
 	f.Add("bnVsbA")
-	f.Add(shared.Cursor{Kind: shared.KindUrgency, Filter: shared.FilterHash([]string{"default"}), ID: "act_1", AsOf: 1, Bucket: 3, Risk: 5}.Encode())
+	f.Add(shared.Cursor{Kind: shared.KindUrgency, Filter: shared.FilterHash([]string{"default"}), ID: "act_1", AsOf: 1,
+		Bucket: 3, Risk: 5}.Encode())
 	f.Add(shared.Cursor{Kind: shared.KindNewest, Filter: shared.FilterHash([]string{"default"}), ID: "act_1"}.Encode())
 	f.Fuzz(func(t *testing.T, s string) {
 		c, err := shared.ParseCursor(s, shared.KindUrgency, "default")

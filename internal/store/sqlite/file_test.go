@@ -58,7 +58,8 @@ func TestMigrate(t *testing.T) {
 			t.Fatal(err)
 		}
 		var now []string
-		err = s.writer.c.each(`SELECT sql FROM sqlite_schema ORDER BY name`, func(r *stmt) error { now = append(now, r.Text()); return nil })
+		err = s.writer.c.each(`SELECT sql FROM sqlite_schema ORDER BY name`,
+			func(r *stmt) error { now = append(now, r.Text()); return nil })
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -27,7 +27,8 @@ func (t *readTx) ListGrants(f gatehouse.GrantFilter) (list []*gatehouse.Grant, e
 
 // FindGrant finds by id.
 func (t *readTx) FindGrant(id string) (g *gatehouse.Grant, err error) {
-	err = t.one(selectGrant+` AND g.id = ?2`, func(r *stmt) error { g, err = shared.ScanGrant(r); return err }, t.tenant, id)
+	err = t.one(selectGrant+` AND g.id = ?2`, func(r *stmt) error { g, err = shared.ScanGrant(r); return err },
+		t.tenant, id)
 	return g, err
 }
 

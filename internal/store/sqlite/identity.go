@@ -37,7 +37,8 @@ func (t *readTx) ListPrincipals(cursor string, limit int) (page gatehouse.Page[*
 		page.Items = append(page.Items, p)
 		return err
 	}, t.tenant, c.ID, limit+1)
-	return shared.Finish(page, limit, func(p *gatehouse.Principal) shared.Cursor { return shared.Cursor{ID: p.ID} }, shared.KindPrincipals, t.tenant), err
+	return shared.Finish(page, limit, func(p *gatehouse.Principal) shared.Cursor { return shared.Cursor{ID: p.ID} },
+		shared.KindPrincipals, t.tenant), err
 }
 
 // InsertPrincipal stores a principal; ErrConflict when its id or name exists.
@@ -48,7 +49,8 @@ func (t *tx) InsertPrincipal(p *gatehouse.Principal) error {
 	t.w.people.touch()
 	_, err := t.exec(`INSERT INTO principal (tenant, id, name, kind, roles, person, sponsor, disabled, created_at, approver_since, groups)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		p.Tenant, p.ID, p.Name, string(p.Kind), shared.EncodeList(p.Roles), p.Person, p.Sponsor, p.Disabled, p.CreatedAt, p.ApproverSince,
+		p.Tenant, p.ID, p.Name, string(p.Kind), shared.EncodeList(p.Roles), p.Person, p.Sponsor, p.Disabled,
+		p.CreatedAt, p.ApproverSince,
 		shared.EncodeMemberships(p.Groups))
 	return err
 }
@@ -61,7 +63,8 @@ func (t *tx) UpdatePrincipal(p *gatehouse.Principal) error {
 	t.w.people.touch()
 	return t.found(`UPDATE principal SET name = ?, roles = ?, person = ?, sponsor = ?, disabled = ?, approver_since = ?, groups = ?
 WHERE tenant = ? AND id = ?`,
-		p.Name, shared.EncodeList(p.Roles), p.Person, p.Sponsor, p.Disabled, p.ApproverSince, shared.EncodeMemberships(p.Groups), p.Tenant, p.ID)
+		p.Name, shared.EncodeList(p.Roles), p.Person, p.Sponsor, p.Disabled, p.ApproverSince,
+		shared.EncodeMemberships(p.Groups), p.Tenant, p.ID)
 }
 
 // FindPrincipal of the writer caches its result.
@@ -229,7 +232,8 @@ func (t *readTx) answer(principalID, route, key string) (a *gatehouse.Idempotenc
 	err = t.one(`SELECT tenant, principal_id, route, key, body_hash, created_at, body FROM idempotency
 WHERE tenant = ? AND principal_id = ? AND route = ? AND key = ? AND created_at > ?`, func(r *stmt) error {
 		a = &gatehouse.IdempotencyRecord{
-			Tenant: r.Text(), PrincipalID: r.Text(), Route: r.Text(), Key: r.Text(), BodyHash: r.Hash(), CreatedAt: r.Time(), Body: r.Blob(),
+			Tenant: r.Text(), PrincipalID: r.Text(), Route: r.Text(), Key: r.Text(), BodyHash: r.Hash(),
+			CreatedAt: r.Time(), Body: r.Blob(),
 		}
 		return nil
 	}, t.tenant, principalID, route, key, t.windowStart())

@@ -12,7 +12,8 @@ revoked_at FROM ring_key WHERE `
 
 // FindRingKey finds by number across all tenants.
 func (t *readTx) FindRingKey(number uint32) (k *gatehouse.RingKey, err error) {
-	err = t.one(selectRingKey+`number = ?1`, func(r *stmt) error { k = shared.ScanRingKey(r); return nil }, int64(number))
+	err = t.one(selectRingKey+`number = ?1`, func(r *stmt) error { k = shared.ScanRingKey(r); return nil },
+		int64(number))
 	return k, err
 }
 
@@ -89,7 +90,8 @@ func (t *tx) CountReviewTry(id string) error {
 
 // MarkReviewOpened stores the first time.
 func (t *tx) MarkReviewOpened(id string) error {
-	return t.guarded(`UPDATE review SET opened_at = ?1 WHERE tenant = ?2 AND id = ?3 AND opened_at IS NULL`, t.at, t.tenant, id)
+	return t.guarded(`UPDATE review SET opened_at = ?1 WHERE tenant = ?2 AND id = ?3 AND opened_at IS NULL`, t.at,
+		t.tenant, id)
 }
 
 // PurgeReviews deletes reviews that expired long ago.

@@ -91,7 +91,8 @@ func (t *readTx) ListActions(f gatehouse.ActionFilter) (page gatehouse.Page[*gat
 	if more {
 		last := rows[len(rows)-1]
 		page.NextCursor = shared.Cursor{
-			Kind: kind, Filter: shared.FilterHash(bound), ID: last.id, AsOf: c.AsOf, Bucket: last.bucket, Risk: last.risk,
+			Kind: kind, Filter: shared.FilterHash(bound), ID: last.id, AsOf: c.AsOf, Bucket: last.bucket,
+			Risk: last.risk,
 		}.Encode()
 	}
 	page.Items, err = t.loadActions(rows)
@@ -126,7 +127,8 @@ func (t *readTx) actionFilter(tenant string, f gatehouse.ActionFilter) (c condit
 	}
 	if f.ProposedBy != "" {
 		id := f.ProposedBy
-		err := t.each(`SELECT id FROM principal WHERE tenant = ? AND name = ?`, func(r *stmt) error { id = r.Text(); return nil }, tenant, id)
+		err := t.each(`SELECT id FROM principal WHERE tenant = ? AND name = ?`,
+			func(r *stmt) error { id = r.Text(); return nil }, tenant, id)
 		if err != nil {
 			return c, "", err
 		}

@@ -193,7 +193,8 @@ func (t *readTx) UnnumberedLeaves(limit int) (list []*gatehouse.PendingLeaf, err
 WHERE l.seq > (SELECT numbered FROM meta WHERE id = 1) AND l.seq > coalesce((SELECT max(b.last) FROM audit_batch b WHERE b.tenant = l.tenant), 0)
 ORDER BY l.seq LIMIT ?`,
 		func(r *stmt) error {
-			list = append(list, &gatehouse.PendingLeaf{Row: r.Int(), Tenant: r.Text(), ActionID: r.Text(), Body: r.JSON()})
+			list = append(list, &gatehouse.PendingLeaf{Row: r.Int(), Tenant: r.Text(), ActionID: r.Text(),
+				Body: r.JSON()})
 			return nil
 		}, limit)
 	return list, err

@@ -30,12 +30,15 @@ d.notice_id IS NOT NULL
 FROM notice n LEFT JOIN notice_dismissed d ON d.tenant = n.tenant AND d.notice_id = n.id AND d.principal_id = ?
 WHERE n.tenant = ? AND n.id < ? AND n.at >= ? AND (? OR d.notice_id IS NULL) ORDER BY n.id DESC LIMIT ?`, func(r *stmt) error {
 		page.Items = append(page.Items, &gatehouse.Notice{
-			Tenant: r.Text(), ID: r.Text(), At: r.Time(), Kind: r.Text(), Subject: r.Text(), SubjectName: r.Text(), Actor: r.Text(),
-			ActorName: r.Text(), Via: gatehouse.Channel(r.Text()), FromTenant: r.Text(), Detail: r.Text(), Dismissed: r.Bool(),
+			Tenant: r.Text(), ID: r.Text(), At: r.Time(), Kind: r.Text(), Subject: r.Text(), SubjectName: r.Text(),
+			Actor:     r.Text(),
+			ActorName: r.Text(), Via: gatehouse.Channel(r.Text()), FromTenant: r.Text(), Detail: r.Text(),
+			Dismissed: r.Bool(),
 		})
 		return nil
 	}, principalID, t.tenant, before, since, f.All, limit+1)
-	return shared.Finish(page, limit, func(n *gatehouse.Notice) shared.Cursor { return shared.Cursor{ID: n.ID} }, shared.KindNotices, filter...), err
+	return shared.Finish(page, limit, func(n *gatehouse.Notice) shared.Cursor { return shared.Cursor{ID: n.ID} },
+		shared.KindNotices, filter...), err
 }
 
 // InsertNotice stores a notice; ErrConflict when its id exists.

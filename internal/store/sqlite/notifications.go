@@ -31,7 +31,8 @@ func (t *tx) MoveLogPosition(from, to int64) error {
 
 // FindNotification finds by id.
 func (t *readTx) FindNotification(id string) (n *gatehouse.Notification, err error) {
-	err = t.one(selectNotification+`n.id = ?2`, func(r *stmt) error { n = shared.ScanNamed(r); return nil }, t.tenant, id)
+	err = t.one(selectNotification+`n.id = ?2`, func(r *stmt) error { n = shared.ScanNamed(r); return nil }, t.tenant,
+		id)
 	return n, err
 }
 
@@ -163,7 +164,11 @@ func (t *tx) ClaimNotifications(
 	lease time.Duration,
 	limit int,
 ) (list []*gatehouse.Notification, err error) {
-	err = t.each(claimNotifications, func(r *stmt) error { list = append(list, shared.ScanNotification(r)); return nil },
+	err = t.each(claimNotifications, func(r *stmt) error {
+		list = append(list,
+			shared.ScanNotification(r))
+		return nil
+	},
 		owner, t.at.Add(lease), channel, t.at, limit)
 	return list, err
 }

@@ -38,7 +38,8 @@ func (t *readTx) ListPushes(f gatehouse.PushFilter) (page gatehouse.Page[*gateho
 	limit := shared.PageLimit(f.Limit)
 	list, err := t.pushes(`SELECT `+pushColumns+` FROM `+from+` WHERE `+where.sql()+` ORDER BY id DESC LIMIT ?`, append(where.args, limit+1)...)
 	page.Items = append([]*gatehouse.Push{}, list...)
-	return shared.Finish(page, limit, func(p *gatehouse.Push) shared.Cursor { return shared.Cursor{ID: p.ID} }, shared.KindPushes, bound...), err
+	return shared.Finish(page, limit, func(p *gatehouse.Push) shared.Cursor { return shared.Cursor{ID: p.ID} },
+		shared.KindPushes, bound...), err
 }
 
 // filterOf returns what a cursor of pushes is bound to.
@@ -77,7 +78,8 @@ func (t *readTx) ListCorpus(readBy, cursor string, limit int) (page gatehouse.Pa
 	where.add("tenant = ? AND id < ?", t.tenant, before)
 	where.readBy("seq", t.tenant, readBy)
 	err = t.each(`SELECT seq, id FROM approval WHERE `+where.sql()+` AND `+shared.Taught+` ORDER BY id DESC LIMIT ?`,
-		func(r *stmt) error { rows = append(rows, place{seq: r.Int(), id: r.Text()}); return nil }, append(where.args, limit+1)...)
+		func(r *stmt) error { rows = append(rows, place{seq: r.Int(), id: r.Text()}); return nil },
+		append(where.args, limit+1)...)
 	if err != nil {
 		return page, err
 	}
@@ -86,7 +88,8 @@ func (t *readTx) ListCorpus(readBy, cursor string, limit int) (page gatehouse.Pa
 		return page, err
 	}
 	if n < len(rows) {
-		page.NextCursor = shared.Cursor{Kind: shared.KindCorpus, Filter: shared.FilterHash(bound), ID: rows[n-1].id}.Encode()
+		page.NextCursor = shared.Cursor{Kind: shared.KindCorpus, Filter: shared.FilterHash(bound),
+			ID: rows[n-1].id}.Encode()
 	}
 	actions, err := t.loadActions(rows[:n])
 	for _, a := range actions {

@@ -168,7 +168,8 @@ func TestWriterSeesPeopleAsTheyAre(t *testing.T) {
 			t.Errorf("disabled is %v by id, %v by name", byID[0].Disabled, byName.Disabled)
 		}
 		was := byID[0].Disabled
-		if first, err := tx.OpenProposal(gatehouse.ProposalQuery{Asked: new(gatehouse.Audience)}); err != nil || len(first.Answerers) == 0 != was {
+		if first, err := tx.OpenProposal(gatehouse.ProposalQuery{Asked: new(gatehouse.Audience)}); err != nil ||
+			len(first.Answerers) == 0 != was {
 			t.Errorf("disabled is %v, and %d may decide, %v", was, len(first.Answerers), err)
 		}
 		byID[0].Disabled, byName.Disabled = !was, !was // changes a copy

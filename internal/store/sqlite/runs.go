@@ -70,7 +70,11 @@ func (t *tx) LockRun(id, item string) (*gatehouse.Run, error) {
 		if !shared.MayHaveItems(s) {
 			continue
 		}
-		err := t.each(openItems, func(r *stmt) error { s.OpenItems = append(s.OpenItems, gatehouse.StepStatus(r.Text())); return nil },
+		err := t.each(openItems, func(r *stmt) error {
+			s.OpenItems = append(s.OpenItems,
+				gatehouse.StepStatus(r.Text()))
+			return nil
+		},
 			t.tenant, s.ID, item)
 		if err != nil {
 			return nil, err
@@ -188,7 +192,8 @@ func (t *tx) InsertRun(r *gatehouse.Run) error {
 	}
 	code, detail := shared.FailureArgs(r.Failure)
 	_, err := t.exec(insertRun, r.Tenant, r.ID, r.Workflow, r.Version, r.Workspace, string(r.Status), string(r.Stop), string(r.Trigger),
-		shared.OrNull(r.TriggerRef), r.StartedBy, r.StarterID, r.ParentRun, r.ParentStep, r.RetryOf, r.Writes, code, detail,
+		shared.OrNull(r.TriggerRef), r.StartedBy, r.StarterID, r.ParentRun, r.ParentStep, r.RetryOf, r.Writes, code,
+		detail,
 		r.CreatedAt, r.StartedAt, r.FinishedAt, r.Deadline, r.Evidence)
 	if err != nil {
 		return err

@@ -222,7 +222,8 @@ func (t *readTx) UnbundledRuns(limit int) ([]*gatehouse.Run, error) {
 // DueSchedules lists the due schedules, earliest first.
 func (t *readTx) DueSchedules(limit int) (list []*gatehouse.Schedule, err error) {
 	err = t.each(dueSchedules, func(r *stmt) error {
-		list = append(list, &gatehouse.Schedule{Tenant: r.Text(), Workflow: r.Text(), Version: int(r.Int()), NextAt: r.Time()})
+		list = append(list, &gatehouse.Schedule{Tenant: r.Text(), Workflow: r.Text(), Version: int(r.Int()),
+			NextAt: r.Time()})
 		return nil
 	}, t.at, limit)
 	return list, err

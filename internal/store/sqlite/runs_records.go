@@ -12,7 +12,8 @@ func (t *readTx) ListAttempts(runID string) (list []*gatehouse.StepAttempt, err 
 	err = t.each(`SELECT tenant, run_id, step_id, attempt, generation, worker, started_at, finished_at, outcome, code, detail
 FROM step_attempt WHERE tenant = ? AND run_id = ? ORDER BY seq`, func(r *stmt) error {
 		list = append(list, &gatehouse.StepAttempt{
-			Tenant: r.Text(), RunID: r.Text(), StepID: r.Text(), Attempt: int(r.Int()), Generation: int(r.Int()), Worker: r.Text(),
+			Tenant: r.Text(), RunID: r.Text(), StepID: r.Text(), Attempt: int(r.Int()), Generation: int(r.Int()),
+			Worker:    r.Text(),
 			StartedAt: r.Time(), FinishedAt: r.Time(), Outcome: r.Text(), Code: r.Text(), Detail: r.Text(),
 		})
 		return nil
@@ -36,8 +37,10 @@ func (t *readTx) ListUsage(runID string) (list []*gatehouse.ModelUsage, err erro
 	err = t.each(`SELECT tenant, run_id, workflow, step_id, attempt, provider, model, input_tokens, output_tokens, cost, currency, at
 FROM model_usage WHERE tenant = ? AND run_id = ? ORDER BY seq`, func(r *stmt) error {
 		list = append(list, &gatehouse.ModelUsage{
-			Tenant: r.Text(), RunID: r.Text(), Workflow: r.Text(), StepID: r.Text(), Attempt: int(r.Int()), Provider: r.Text(), Model: r.Text(),
-			InputTokens: r.Int(), OutputTokens: r.Int(), Cost: gatehouse.Decimal(r.Text()), Currency: r.Text(), At: r.Time(),
+			Tenant: r.Text(), RunID: r.Text(), Workflow: r.Text(), StepID: r.Text(), Attempt: int(r.Int()),
+			Provider: r.Text(), Model: r.Text(),
+			InputTokens: r.Int(), OutputTokens: r.Int(), Cost: gatehouse.Decimal(r.Text()), Currency: r.Text(),
+			At: r.Time(),
 		})
 		return nil
 	}, t.tenant, runID)
@@ -191,7 +194,8 @@ func (t *readTx) ListReflexions(
 		where.sql()+` ORDER BY seq DESC LIMIT ?`, func(r *stmt) error {
 		seqs = append(seqs, r.Int())
 		page.Items = append(page.Items, &gatehouse.Reflexion{
-			Tenant: r.Text(), ID: r.Text(), RunID: r.Text(), Workflow: r.Text(), Version: int(r.Int()), Outcome: gatehouse.RunStatus(r.Text()),
+			Tenant: r.Text(), ID: r.Text(), RunID: r.Text(), Workflow: r.Text(), Version: int(r.Int()),
+			Outcome:   gatehouse.RunStatus(r.Text()),
 			Attempted: r.Text(), Happened: r.Text(), Otherwise: r.Text(), At: r.Time(),
 		})
 		return nil
@@ -213,7 +217,8 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 // FindBundle finds the evidence bundle of a run.
 func (t *readTx) FindBundle(runID string) (b *gatehouse.Bundle, err error) {
 	err = t.one(`SELECT tenant, run_id, sha256, manifest, archive, created_at FROM bundle WHERE tenant = ? AND run_id = ?`, func(r *stmt) error {
-		b = &gatehouse.Bundle{Tenant: r.Text(), RunID: r.Text(), SHA256: r.Text(), Manifest: r.JSON(), Archive: r.Blob(), CreatedAt: r.Time()}
+		b = &gatehouse.Bundle{Tenant: r.Text(), RunID: r.Text(), SHA256: r.Text(), Manifest: r.JSON(),
+			Archive: r.Blob(), CreatedAt: r.Time()}
 		return nil
 	}, t.tenant, runID)
 	return b, err

@@ -45,9 +45,11 @@ func scanStep(r *stmt) (seq int64, s *gatehouse.Step) {
 	return seq, &gatehouse.Step{
 		Tenant: r.Text(), ID: r.Text(), RunID: r.Text(), Key: r.Text(), Index: int(r.Int()), Parent: r.Text(),
 		Workflow: r.Text(), Workspace: r.Text(), Uses: r.Text(), Tool: r.Text(), Status: gatehouse.StepStatus(r.Text()),
-		Attempts: int(r.Int()), Generation: int(r.Int()), IdempotencyKey: r.Text(), Skipped: r.Bool(), Failure: shared.ScanFailure(r),
-		ActionID: r.Text(), ChildRun: r.Text(), Event: r.Text(), DueAt: r.TimePtr(), LeaseOwner: r.Text(), LeaseUntil: r.TimePtr(),
-		CreatedAt: r.Time(), ReadyAt: r.TimePtr(), StartedAt: r.TimePtr(), FinishedAt: r.TimePtr(),
+		Attempts: int(r.Int()), Generation: int(r.Int()), IdempotencyKey: r.Text(), Skipped: r.Bool(),
+		Failure:  shared.ScanFailure(r),
+		ActionID: r.Text(), ChildRun: r.Text(), Event: r.Text(), DueAt: r.TimePtr(), LeaseOwner: r.Text(),
+		LeaseUntil: r.TimePtr(),
+		CreatedAt:  r.Time(), ReadyAt: r.TimePtr(), StartedAt: r.TimePtr(), FinishedAt: r.TimePtr(),
 	}
 }
 
@@ -63,7 +65,8 @@ func (t *readTx) boardSteps(run *gatehouse.Run, sql string, args ...any) (list [
 		if s.Status == gatehouse.StepSucceeded || s.Status == gatehouse.StepCanceled {
 			return nil // final: nothing moves it any more
 		}
-		s.IdempotencyKey, s.Failure, s.ActionID, s.ChildRun, s.Event = r.Text(), shared.ScanFailure(r), r.Text(), r.Text(), r.Text()
+		s.IdempotencyKey, s.Failure, s.ActionID, s.ChildRun, s.Event = r.Text(), shared.ScanFailure(r), r.Text(),
+			r.Text(), r.Text()
 		s.DueAt, s.LeaseOwner, s.LeaseUntil = r.TimePtr(), r.Text(), r.TimePtr()
 		s.CreatedAt, s.ReadyAt, s.StartedAt, s.FinishedAt = r.Time(), r.TimePtr(), r.TimePtr(), r.TimePtr()
 		return nil
@@ -172,8 +175,10 @@ func (t *tx) insertStep(run int64, s *gatehouse.Step) error {
 	}
 	code, detail := shared.FailureArgs(s.Failure)
 	_, err := t.exec(insertStep, s.Tenant, s.ID, run, s.RunID, s.Key, s.Index, s.Parent, s.Workflow, s.Workspace, s.Uses, s.Tool,
-		string(s.Status), s.Attempts, s.Generation, shared.OrNull(s.IdempotencyKey), s.Skipped, code, detail, shared.OrNull(s.ActionID), taken,
-		shared.OrNull(s.ChildRun), s.Event, s.DueAt, s.LeaseOwner, s.LeaseUntil, s.CreatedAt, s.ReadyAt, s.StartedAt, s.FinishedAt)
+		string(s.Status), s.Attempts, s.Generation, shared.OrNull(s.IdempotencyKey), s.Skipped, code, detail,
+		shared.OrNull(s.ActionID), taken,
+		shared.OrNull(s.ChildRun), s.Event, s.DueAt, s.LeaseOwner, s.LeaseUntil, s.CreatedAt, s.ReadyAt, s.StartedAt,
+		s.FinishedAt)
 	if err != nil || s.Item == "" && s.Input == "" && s.Output == "" {
 		return err
 	}
@@ -226,8 +231,10 @@ func (t *tx) updateStep(s *gatehouse.Step, from gatehouse.StepStatus, generation
 		return err
 	}
 	code, detail := shared.FailureArgs(s.Failure)
-	err = t.guarded(updateStep, string(s.Status), s.Attempts, s.Generation, shared.OrNull(s.IdempotencyKey), s.Skipped, code, detail,
-		shared.OrNull(s.ActionID), t.at, shared.OrNull(s.ChildRun), s.Event, s.DueAt, s.LeaseOwner, s.LeaseUntil, s.ReadyAt, s.StartedAt, s.FinishedAt,
+	err = t.guarded(updateStep, string(s.Status), s.Attempts, s.Generation, shared.OrNull(s.IdempotencyKey), s.Skipped,
+		code, detail,
+		shared.OrNull(s.ActionID), t.at, shared.OrNull(s.ChildRun), s.Event, s.DueAt, s.LeaseOwner, s.LeaseUntil,
+		s.ReadyAt, s.StartedAt, s.FinishedAt,
 		seq, string(from), generation)
 	if err == nil && (s.Input != "" || s.Output != "") {
 		_, err = t.exec(`INSERT INTO step_body (seq, tenant, item, input, output) VALUES (?, ?, '', ?, ?)
@@ -249,7 +256,8 @@ func (t *tx) wakeStep(seq int64, s *gatehouse.Step) (err error) {
 	switch {
 	case s.Status == gatehouse.StepWaitingApproval && s.ActionID != "":
 		err = t.each(`SELECT status FROM action WHERE tenant = ?1 AND id = ?2 UNION ALL SELECT status FROM action_archive WHERE tenant = ?1 AND id = ?2`,
-			func(r *stmt) error { ended = shared.HasEnded(gatehouse.Status(r.Text())); return nil }, s.Tenant, s.ActionID)
+			func(r *stmt) error { ended = shared.HasEnded(gatehouse.Status(r.Text())); return nil }, s.Tenant,
+			s.ActionID)
 	case s.Status == gatehouse.StepWaiting && s.ChildRun != "":
 		err = t.each(`SELECT status FROM run WHERE tenant = ? AND id = ?`,
 			func(r *stmt) error { ended = gatehouse.RunStatus(r.Text()).Final(); return nil }, s.Tenant, s.ChildRun)

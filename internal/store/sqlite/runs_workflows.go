@@ -8,9 +8,11 @@ import (
 )
 
 const (
-	newestWorkflow = `SELECT ` + shared.WorkflowColumns + `, w.source FROM workflow w WHERE w.tenant = ? AND w.name = ? ORDER BY w.version DESC LIMIT 1`
-	findWorkflow   = `SELECT ` + shared.WorkflowColumns + `, w.source FROM workflow w WHERE w.tenant = ? AND w.name = ? AND w.version = ?`
-	listWorkflows  = `SELECT ` + shared.WorkflowColumns + `, n.versions
+	newestWorkflow = `SELECT ` + shared.WorkflowColumns +
+		`, w.source FROM workflow w WHERE w.tenant = ? AND w.name = ? ORDER BY w.version DESC LIMIT 1`
+	findWorkflow = `SELECT ` + shared.WorkflowColumns +
+		`, w.source FROM workflow w WHERE w.tenant = ? AND w.name = ? AND w.version = ?`
+	listWorkflows = `SELECT ` + shared.WorkflowColumns + `, n.versions
 FROM (SELECT tenant, name, max(version) AS version, count(*) AS versions FROM workflow WHERE tenant = ? AND name > ? GROUP BY name ORDER BY name LIMIT ?) n
 CROSS JOIN workflow w ON w.tenant = n.tenant AND w.name = n.name AND w.version = n.version ORDER BY n.name`
 	runsSince = `SELECT status, count(*) FROM run INDEXED BY run_outcome WHERE tenant = ? AND workflow = ? AND status IN ('queued', 'running',

@@ -20,7 +20,8 @@ func (t *readTx) ListSecrets() (list []*gatehouse.Secret, err error) {
 
 // FindSecret finds a secret by name.
 func (t *readTx) FindSecret(name string) (s *gatehouse.Secret, err error) {
-	err = t.one(selectSecret+` AND s.name = ?2`, func(r *stmt) error { s = shared.ScanSecret(r); return nil }, t.tenant, name)
+	err = t.one(selectSecret+` AND s.name = ?2`, func(r *stmt) error { s = shared.ScanSecret(r); return nil }, t.tenant,
+		name)
 	return s, err
 }
 

@@ -47,8 +47,10 @@ func (t *readTx) ListSessions(principalID string, ended bool, cursor string, lim
 	limit = shared.PageLimit(limit)
 	page.Items = []*gatehouse.Session{}
 	err = t.each(`SELECT `+shared.SessionColumns+` FROM session s WHERE `+where.sql()+` ORDER BY s.id DESC LIMIT ?`,
-		func(r *stmt) error { page.Items = append(page.Items, shared.ScanSession(r)); return nil }, append(where.args, limit+1)...)
-	return shared.Finish(page, limit, func(n *gatehouse.Session) shared.Cursor { return shared.Cursor{ID: n.ID} }, shared.KindSessions, filter...), err
+		func(r *stmt) error { page.Items = append(page.Items, shared.ScanSession(r)); return nil },
+		append(where.args, limit+1)...)
+	return shared.Finish(page, limit, func(n *gatehouse.Session) shared.Cursor { return shared.Cursor{ID: n.ID} },
+		shared.KindSessions, filter...), err
 }
 
 // InsertSession stores a session; ErrConflict when its id or hash exists, or
@@ -97,7 +99,8 @@ AND revoked_at IS NULL AND expires_at > ?1 RETURNING id`,
 func (t *readTx) FindSetupLink(hash [32]byte) (l *gatehouse.SetupLink, err error) {
 	err = t.one(`SELECT hash, tenant, id, principal_id, created_at, expires_at, used_at FROM setup_link WHERE hash = ?`, func(r *stmt) error {
 		l = &gatehouse.SetupLink{
-			Hash: r.Hash(), Tenant: r.Text(), ID: r.Text(), PrincipalID: r.Text(), CreatedAt: r.Time(), ExpiresAt: r.Time(), UsedAt: r.TimePtr(),
+			Hash: r.Hash(), Tenant: r.Text(), ID: r.Text(), PrincipalID: r.Text(), CreatedAt: r.Time(),
+			ExpiresAt: r.Time(), UsedAt: r.TimePtr(),
 		}
 		return nil
 	}, hash[:])

@@ -14,7 +14,9 @@ const smallBucket = 500
 
 // urgent walks the due buckets from the cursor on, within a bucket the risk
 // levels from the highest, and within a level the actions from the oldest.
-func (t *readTx) urgent(c condition, only gatehouse.RiskLevel, from shared.Cursor, limit int) (rows []place, err error) {
+func (t *readTx) urgent(
+	c condition, only gatehouse.RiskLevel, from shared.Cursor, limit int,
+) (rows []place, err error) {
 	asOf := time.UnixMicro(from.AsOf)
 	for b := from.Bucket; b < len(shared.BucketEnds); b++ {
 		low, high := t.at, time.UnixMicro(1<<62)

@@ -20,7 +20,8 @@ func (s *suite) opens() {
 		Tenant: tenant, PrincipalID: ana.ID, Route: "r", Key: "k", Body: []byte("b"), CreatedAt: s.now(),
 	}
 	s.update(func(tx gatehouse.Tx) error {
-		key := &gatehouse.Key{ID: "key_" + s.next(), Tenant: tenant, PrincipalID: ana.ID, Hash: hash, CreatedAt: tx.Now()}
+		key := &gatehouse.Key{ID: "key_" + s.next(), Tenant: tenant, PrincipalID: ana.ID, Hash: hash,
+			CreatedAt: tx.Now()}
 		_, err := tx.InsertPolicy(&gatehouse.PolicyVersion{Tenant: tenant, Source: "p", AppliedAt: tx.Now()})
 		view := &gatehouse.SavedView{Tenant: tenant, PrincipalID: ana.ID, Name: "mine", Query: "q", CreatedAt: tx.Now()}
 		return errors.Join(err, tx.InsertKey(key), tx.PutEditToken(ana.ID, token), tx.InsertIdempotency(answer),
@@ -118,7 +119,8 @@ func (s *suite) opens() {
 	s.update(func(tx gatehouse.Tx) (err error) { p, err = approve(tx, a, tx.Now()); return err })
 	locked = s.find(a.ID)
 	s.update(func(tx gatehouse.Tx) error {
-		o, err := tx.OpenPush(gatehouse.PushQuery{ActionID: a.ID, PushID: p.ID, Rights: true, ReceiptKey: p.IdempotencyKey})
+		o, err := tx.OpenPush(gatehouse.PushQuery{ActionID: a.ID, PushID: p.ID, Rights: true,
+			ReceiptKey: p.IdempotencyKey})
 		if err != nil {
 			return err
 		}
@@ -130,7 +132,8 @@ func (s *suite) opens() {
 		}
 		return nil
 	})
-	for _, q := range []gatehouse.PushQuery{{ActionID: a.ID, PushID: "psh_none"}, {ActionID: "act_none", PushID: p.ID}} {
+	for _, q := range []gatehouse.PushQuery{{ActionID: a.ID, PushID: "psh_none"},
+		{ActionID: "act_none", PushID: p.ID}} {
 		s.refused(gatehouse.ErrNotFound, "a push that is missing", func(tx gatehouse.Tx) error {
 			_, err := tx.OpenPush(q)
 			return err

@@ -208,7 +208,8 @@ func (s *suite) look(tenant string, a *gatehouse.Action, p *gatehouse.Push, ana 
 		found("OpenProposal", err)
 		seen["OpenProposal"] = proposal.Same != nil || proposal.PolicyVersion != 0 || proposal.Named[ana.Name] != nil ||
 			len(proposal.Answerers) > 0
-		_, err = tx.OpenPush(gatehouse.PushQuery{ActionID: a.ID, PushID: p.ID, Rights: true, ReceiptKey: p.IdempotencyKey})
+		_, err = tx.OpenPush(gatehouse.PushQuery{ActionID: a.ID, PushID: p.ID, Rights: true,
+			ReceiptKey: p.IdempotencyKey})
 		found("OpenPush", err)
 		_, err = tx.ActivePolicy()
 		found("ActivePolicy", err)
