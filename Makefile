@@ -7,7 +7,8 @@ build:
 # For a first look: without inlining and debugging data, and with a compiler that seldom collects garbage, all is compiled
 # in about two thirds of the time.
 quickbuild:
-	GOGC=400 go build -gcflags "all=-l -dwarf=false" -ldflags "-s -w" -o bin/gatehouse ./cmd/gatehouse
+	@echo "Compiling. The first time takes about a minute."
+	@GOGC=400 go build -gcflags "all=-l -dwarf=false" -ldflags "-s -w" -o bin/gatehouse ./cmd/gatehouse
 
 demo: quickbuild
 	./bin/gatehouse demo
