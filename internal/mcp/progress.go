@@ -39,12 +39,7 @@ func (p *Proxy) progress(ctx context.Context, c *call, a *gatehouse.Action) (sto
 		return func() {}
 	}
 	w := &watcher{token: c.progress}
-	p.mu.Lock()
-	if p.watching[a.ID] == nil {
-		p.watching[a.ID] = map[*watcher]bool{}
-	}
-	p.watching[a.ID][w] = true
-	p.mu.Unlock()
+	p.watch(a.ID, w)
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {
@@ -76,6 +71,33 @@ func (p *Proxy) progress(ctx context.Context, c *call, a *gatehouse.Action) (sto
 	}
 }
 
+// watch adds a watcher. A call that the policy allows can have begun before: its earlier progress
+// reaches the watcher first.
+func (p *Proxy) watch(action string, w *watcher) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p.mu.Lock()
+	if p.watching[action] == nil {
+		p.watching[action] = map[*watcher]bool{}
+	}
+	p.watching[action][w] = true
+	early := p.done.takeEarly(action)
+	p.mu.Unlock()
+	for _, f := range early {
+		p.pass(w, f)
+	}
+}
+
+// pass tells a watcher of the server's progress if it has grown. w.mu is held.
+func (p *Proxy) pass(w *watcher, f *frame) {
+	progress, err := strconv.ParseFloat(string(memberOf(f.params, "progress")), 64)
+	if err != nil || progress <= w.last && w.last != 0 {
+		return
+	}
+	w.last = progress
+	p.answer(setMember(f.raw, "params", setMember(f.params, "progressToken", w.token)))
+}
+
 // told passes the progress of one of the proxy's own calls to its watchers;
 // false for any other frame.
 func (p *Proxy) told(f *frame) bool {
@@ -86,22 +108,18 @@ func (p *Proxy) told(f *frame) bool {
 	if !ok {
 		return false
 	}
-	progress, err := strconv.ParseFloat(string(memberOf(f.params, "progress")), 64)
-	if err != nil {
-		return true
-	}
 	p.mu.Lock()
 	var watchers []*watcher
 	for w := range p.watching[action] {
 		watchers = append(watchers, w)
 	}
+	if len(watchers) == 0 {
+		p.done.keepEarly(action, f)
+	}
 	p.mu.Unlock()
 	for _, w := range watchers {
 		w.mu.Lock()
-		if progress > w.last || w.last == 0 {
-			w.last = progress
-			p.answer(setMember(f.raw, "params", setMember(f.params, "progressToken", w.token)))
-		}
+		p.pass(w, f)
 		w.mu.Unlock()
 	}
 	return true

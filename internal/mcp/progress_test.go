@@ -35,3 +35,25 @@ func TestProgress(t *testing.T) {
 		t.Errorf("the client heard %s", strings.TrimSpace(got))
 	}
 }
+
+// TestEarlyProgress: a call can report before the client's wait for it begins.
+func TestEarlyProgress(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	p, _ := newRecorded(t, &out)
+	tell := func(action string, progress int) {
+		p.serverFrame(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%d}}`,
+			progressToken(action), progress))
+	}
+	p.done.of("act_1").begun.Store(true)
+	for n := range maxEarly + 2 {
+		tell("act_1", n)
+	}
+	tell("act_2", 1) // of no call under way
+	p.progress(t.Context(), &call{progress: []byte(`"first"`)}, &gatehouse.Action{ID: "act_1"})()
+	p.progress(t.Context(), &call{progress: []byte(`"second"`)}, &gatehouse.Action{ID: "act_1"})()
+	p.progress(t.Context(), &call{progress: []byte(`"other"`)}, &gatehouse.Action{ID: "act_2"})()
+	if got := strings.Count(out.String(), `"first"`); got != maxEarly || strings.Count(out.String(), "\n") != maxEarly {
+		t.Errorf("the client heard %s", out.String())
+	}
+}

@@ -24,7 +24,12 @@ type execution struct {
 	action *gatehouse.Action
 	// result and failure are the server's answer, if it settles the action.
 	result, failure []byte
+	// early is the server's progress before a client watched the action.
+	early []*frame
 }
+
+// maxEarly bounds the early progress of an execution.
+const maxEarly = 16
 
 // executed holds executions until a client has received them.
 type executed struct {
@@ -38,6 +43,25 @@ func newExecuted() *executed { return &executed{byAction: map[string]*execution{
 // maxExecuted bounds the results that wait in memory for a client. For others,
 // the receipt holds what is kept.
 const maxExecuted = 64
+
+// keepEarly keeps the progress of an execution for a client that does not watch it yet.
+func (e *executed) keepEarly(action string, f *frame) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if x := e.byAction[action]; x != nil && x.begun.Load() && len(x.early) < maxEarly {
+		x.early = append(x.early, f)
+	}
+}
+
+// takeEarly returns the progress that keepEarly has kept, once.
+func (e *executed) takeEarly(action string) (early []*frame) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if x := e.byAction[action]; x != nil {
+		early, x.early = x.early, nil
+	}
+	return early
+}
 
 // of returns the execution of an action, begun or not.
 func (e *executed) of(action string) *execution {
