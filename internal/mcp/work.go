@@ -18,7 +18,7 @@ import (
 type execution struct {
 	// done is closed when the other fields are set.
 	done chan struct{}
-	// begun says that this proxy executes the action.
+	// begun is true once this proxy has leased the action.
 	begun atomic.Bool
 	// action is the state of the action, nil if the gate must be asked.
 	action *gatehouse.Action
@@ -26,7 +26,7 @@ type execution struct {
 	result, failure []byte
 }
 
-// executed holds executions until a client has received them.
+// executed holds executions until a client has received their results.
 type executed struct {
 	mu       sync.Mutex
 	byAction map[string]*execution
@@ -35,11 +35,11 @@ type executed struct {
 
 func newExecuted() *executed { return &executed{byAction: map[string]*execution{}} }
 
-// maxExecuted bounds the results that wait in memory for a client. For others,
-// the receipt holds what is kept.
+// maxExecuted bounds the results that wait in memory for a client. Of older
+// results, only what the receipt holds is kept.
 const maxExecuted = 64
 
-// of returns the execution of an action, begun or not.
+// of returns the execution of an action; a new one if there is none.
 func (e *executed) of(action string) *execution {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -299,7 +299,7 @@ func (p *Proxy) terminal(push *gatehouse.LeasedPush, code, detail, says string) 
 	return v
 }
 
-// incomplete reports whether a modern server asks for something first.
+// incomplete reports whether a modern server asks for more input first.
 func incomplete(result []byte) bool {
 	kind := memberOf(result, "resultType")
 	return kind != nil && text(kind) != "complete"
@@ -339,7 +339,7 @@ func (p *Proxy) keep(push *gatehouse.LeasedPush, reported <-chan struct{}) {
 	}
 }
 
-// report reports to the gate, repeatedly while the lease may still hold.
+// report tells the gate the outcome, with retries while the lease may hold.
 func (p *Proxy) report(push *gatehouse.LeasedPush, v verdict) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*p.Lease)
 	defer cancel()
