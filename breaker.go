@@ -23,7 +23,7 @@ type BreakerState struct {
 	// State is closed, open or half_open.
 	State string `json:"state"`
 	// Since is when the breaker opened, NextTrialAt when the next trial is due.
-	// Both are nil when the breaker is closed, or when only another process knows.
+	// Both are nil when the breaker is closed, or only another process knows them.
 	Since       *time.Time `json:"since,omitempty"`
 	NextTrialAt *time.Time `json:"next_trial_at,omitempty"`
 	// Failures counts consecutive failed calls.

@@ -74,7 +74,7 @@ type Run struct {
 	// Workflow and Version name the definition, which never changes during the run.
 	Workflow string `json:"workflow"`
 	Version  int    `json:"workflow_version"`
-	// Workspace is the workflow's; claims are fair between workspaces.
+	// Workspace is that of the workflow. Claims are fair between workspaces.
 	Workspace string    `json:"workspace"`
 	Status    RunStatus `json:"status"`
 	// Stop is "" while the run goes on. Once set, the run starts nothing new, and
@@ -111,8 +111,8 @@ type Run struct {
 	// Evidence is the SHA-256 of the evidence bundle, as 64 hexadecimal digits; ""
 	// until the bundle is made.
 	Evidence string `json:"evidence_sha256,omitempty"`
-	// Position identifies the states of the run and its steps as FindRun, WaitRun,
-	// WatchRun or RunDetail read them. WatchRun returns once they differ from it.
+	// Position identifies the states of the run and its steps. FindRun, WaitRun,
+	// WatchRun and RunDetail set it. WatchRun waits for another Position.
 	Position string `json:"position,omitempty"`
 	// Steps are set where a method says so.
 	Steps []*Step `json:"steps,omitempty"`
@@ -181,7 +181,7 @@ func StepKey(id string, iteration int) string {
 }
 
 // Iteration returns the step's id in the workflow and the number of the iteration,
-// from 1. For an item of a for_each the id is that of the step which has the item.
+// from 1. For an item of a for_each, the id is that of the for_each step.
 func (s *Step) Iteration() (id string, n int) {
 	key, _, _ := strings.Cut(s.Key, "[")
 	id, number, repeated := strings.Cut(key, "#")
@@ -204,16 +204,16 @@ type Step struct {
 	// index: "notify[3]". From the second iteration on, the id is followed by the
 	// iteration's number: "draft#2", "notify#2[3]".
 	Key string `json:"key"`
-	// Index is the step's place in the workflow, from 0; an item has its step's.
+	// Index is the place in the workflow, from 0; an item has that of its step.
 	Index int `json:"index"`
 	// Parent is the id of the step that this item belongs to; Item is the item's
 	// value.
 	Parent string `json:"parent,omitempty"`
 	Item   JSON   `json:"item,omitempty"`
-	// Workflow and Workspace are the run's; claims use them.
+	// Workflow and Workspace are those of the run; claims use them.
 	Workflow  string `json:"workflow"`
 	Workspace string `json:"workspace"`
-	// Uses is the workflow's "uses" of the step. Tool is the name under which
+	// Uses is the step's "uses" in the workflow. Tool is the name under which
 	// workers lease the step; "" for built-in steps.
 	Uses   string     `json:"uses"`
 	Tool   string     `json:"tool,omitempty"`
@@ -244,11 +244,11 @@ type Step struct {
 	ReadyAt    *time.Time `json:"ready_at"`
 	StartedAt  *time.Time `json:"started_at"`
 	FinishedAt *time.Time `json:"finished_at"`
-	// OpenItems is set on waiting steps that LockRun returns: the states of the
-	// step's unfinished items that were not returned with it.
+	// OpenItems is set by LockRun on waiting steps: the states of the step's
+	// unfinished items that LockRun did not return.
 	OpenItems []StepStatus `json:"-"`
-	// Head is set on steps that ClaimSteps returns, where the store read the run's
-	// head (see FindRunHead) in the same query; else nil.
+	// Head is the run's head (see FindRunHead), if ClaimSteps read it in the same
+	// query; else nil.
 	Head *Run `json:"-"`
 }
 

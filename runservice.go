@@ -28,23 +28,22 @@ type RunService interface {
 	RunQueues(ctx context.Context) (*RunQueues, error)
 	// RunDetail returns a run with everything that belongs to it.
 	RunDetail(ctx context.Context, id string) (*RunDetail, error)
-	// WaitRun returns when the run is final or has changed since the call, or, when
-	// the time is over, with the run as it is.
+	// WaitRun waits until the run is final or has changed since the call, for at most the given
+	// time, and returns the run.
 	WaitRun(ctx context.Context, id string, wait time.Duration) (*Run, error)
-	// WatchRun is WaitRun for a change since a Position. It returns at once when
-	// the run is past that position. With "" it is WaitRun.
+	// WatchRun is WaitRun for a change since a Position: a run that has changed since then is
+	// returned at once. With "" it is WaitRun.
 	WatchRun(ctx context.Context, id, since string, wait time.Duration) (*Run, error)
-	// CancelRun starts nothing new, cancels what is pending, and lets calls that
+	// CancelRun stops a run: no step starts any more, pending work is canceled, and calls that
 	// were sent settle. Repeated, it changes nothing.
 	CancelRun(ctx context.Context, id, reason string) (*Run, error)
 	// RetryRun starts a run of the same version and input as a run that failed or
 	// was canceled. Steps that succeeded there are copied with their output.
 	RetryRun(ctx context.Context, id string) (*Run, error)
-	// RetryRunFrom starts a run of the same version and input as a run that has ended.
-	// The step with that id, and all that need it, are done again; other steps that
-	// succeeded are copied. A change that such a step proposes again is not made twice:
-	// the action that made it, or still may, is taken over. It is invalid for a run
-	// whose steps were repeated.
+	// RetryRunFrom starts a run of the same version and input as a run that has ended. The step
+	// with that id, and all that need it, are done again; other steps that succeeded are copied.
+	// If a step proposes the same change again, the earlier action is taken over, if it made the
+	// change or still may. A run with several iterations of a step is refused as invalid.
 	RetryRunFrom(ctx context.Context, id, step string) (*Run, error)
 	// SignalRun sends an event to a run.
 	SignalRun(ctx context.Context, id, name string, data JSON) (*Signal, error)
@@ -77,8 +76,7 @@ type RunDetail struct {
 // WorkerService serves workers in other processes. They lease steps of their own
 // tools, and pushes of connectors of type worker.
 type WorkerService interface {
-	// LeaseSteps claims ready steps of the tools. When none is ready, it waits for
-	// some.
+	// LeaseSteps claims ready steps of the tools. When none is ready, it waits for one.
 	LeaseSteps(ctx context.Context, r LeaseRequest) ([]LeasedStep, error)
 	// HeartbeatStep renews a lease. The answer says whether to stop.
 	HeartbeatStep(ctx context.Context, id string, r Heartbeat) (*LeaseState, error)
@@ -106,7 +104,7 @@ const (
 
 // LeaseRequest asks for steps.
 type LeaseRequest struct {
-	// Tools are the names of tools to lease steps of.
+	// Tools are the names of the tools whose steps are leased.
 	Tools []string `json:"tools"`
 	// Max is 1 to [MaxLeasedSteps]; 0 means 1.
 	Max int `json:"max,omitempty"`
@@ -119,7 +117,7 @@ type LeaseRequest struct {
 	Worker string `json:"worker,omitempty"`
 }
 
-// Lease is the right to execute until a time. Generation proves it.
+// Lease is the right to execute until ExpiresAt. Generation proves the right.
 type Lease struct {
 	Generation int       `json:"generation"`
 	ExpiresAt  time.Time `json:"expires_at"`
@@ -133,13 +131,12 @@ type LeasedStep struct {
 
 // Heartbeat renews a lease.
 type Heartbeat struct {
-	// Generation is the lease's generation.
 	Generation int `json:"generation"`
 	// Lease is how long the renewed lease lasts, as in [LeaseRequest].
 	Lease Span `json:"lease,omitempty"`
 }
 
-// LeaseState is a lease after a heartbeat. Cancel asks the holder to stop.
+// LeaseState is a lease after a heartbeat.
 type LeaseState struct {
 	Lease
 	// Cancel is true when the holder should stop.
@@ -151,7 +148,8 @@ type StepResult struct {
 	Generation int `json:"generation"`
 	// Output is at most 256 KiB of JSON; absent becomes null.
 	Output JSON `json:"output,omitempty"`
-	// Usage lists the cost of at most [MaxStepUsage] calls of models that the worker made itself.
+	// Usage lists at most [MaxStepUsage] model calls that the worker made itself, with their
+	// costs.
 	Usage []ModelUsage `json:"usage,omitempty"`
 }
 

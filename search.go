@@ -12,7 +12,7 @@ type SearchBlock struct {
 	Tenants []SearchTenant
 }
 
-// SearchTenant is what a block has of one tenant.
+// SearchTenant is one tenant's part of a block.
 type SearchTenant struct {
 	Tenant string
 	// LowID and TopID are the least and the greatest id of its actions.
@@ -29,15 +29,15 @@ type SearchWord struct {
 
 // SearchQueueReader reads the actions that the search index lacks.
 type SearchQueueReader interface {
-	// NextSearchBlock returns the next block of the index; nil as long as not all
-	// actions of the block are stored. A search finds actions outside the index too,
-	// and takes longer with each of them.
+	// NextSearchBlock returns the next block of the index; nil until all of the
+	// block's actions are stored. A search finds actions outside the index too, and
+	// takes longer with each of them.
 	NextSearchBlock() (*SearchBlock, error)
 }
 
 // SearchQueueWriter writes the search index. PutArchived removes actions from it.
 type SearchQueueWriter interface {
 	// PutSearchBlock stores the result of NextSearchBlock. It returns ErrConflict if
-	// the block is stored already, or if an action has left it meanwhile.
+	// the block is stored already, or an action was removed from it meanwhile.
 	PutSearchBlock(b *SearchBlock) error
 }

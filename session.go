@@ -21,9 +21,9 @@ const (
 	SessionIdle = 12 * time.Hour
 	// SessionMax ends every session, used or not.
 	SessionMax = 7 * 24 * time.Hour
-	// SessionTouch is how far LastSeenAt may lag behind.
+	// SessionTouch is how far LastSeenAt may lag behind the last request.
 	SessionTouch = time.Minute
-	// FreshSignIn is the age up to which a sign-in is sufficient proof to add
+	// FreshSignIn is the maximum age of a sign-in with which a person may add
 	// another method of signing in.
 	FreshSignIn = 15 * time.Minute
 	// StepUpTTL is how long a step-up stays valid for its decision.
@@ -136,7 +136,7 @@ const (
 )
 
 // StepUp proves that the person at a session's browser is the one who signed in. It
-// is given for one action as it was shown. The decision consumes it.
+// is valid for one decision on one action, as shown to the person.
 type StepUp struct {
 	ID        string `json:"id"`
 	Tenant    string `json:"tenant"`
@@ -150,9 +150,9 @@ type StepUp struct {
 	UsedAt *time.Time `json:"used_at"`
 }
 
-// Ceremony is a sign-in or step-up in progress: what the server has to remember
-// between the question and the answer. It is found by the SHA-256 of a secret that
-// the browser holds; the first answer removes it.
+// Ceremony is a sign-in or step-up in progress: the server's state between
+// challenge and response. Its key is the SHA-256 of a secret in the browser. The
+// first response removes it.
 type Ceremony struct {
 	// Hash is the SHA-256 of the browser's secret.
 	Hash [32]byte

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// SlackIssuer is the prefix of the issuer of an external identity that is a Slack
-// user. The id of the user's enterprise follows, or of the workspace where there is
-// no enterprise. The subject is the user's id.
+// SlackIssuer is the prefix of a Slack user's issuer in [ExternalIdentity]. The id
+// of the user's enterprise follows, or else of the workspace. The subject is the
+// user's id.
 const SlackIssuer = "slack:"
 
 // SlackLinkTTL is how long a code that links a Slack user stays valid.
@@ -24,20 +24,21 @@ type SlackClick struct {
 	CreatedAt time.Time
 	// Key is unique: an interaction that Slack delivers again is stored once.
 	Key Hash
-	// Channel is the configured name. Place and TS are Slack's ids for the card.
+	// Channel is the name in the configuration. Place and TS are Slack's ids of
+	// channel and message.
 	Channel, Place, TS string
 	// Issuer and User identify who pressed, as in [ExternalIdentity].
 	Issuer, User string
 	// ActionID and Digest are the values on the button; Digest is the first
 	// [DigestPrefix] characters.
 	ActionID, Digest string
-	// Choice is the decision; "" when there is nothing to decide and Result is only
-	// to be answered.
+	// Choice is the decision; "" when the click decides nothing and the person only
+	// gets Said.
 	Choice DecisionKind
 	// Reason is stored as the vote's notes.
 	Reason string
-	// Result is the outcome, "" before the click is carried out. Said is the answer
-	// to the person.
+	// Result is the outcome, "" before the click is carried out. Said is the reply
+	// to the person in Slack.
 	Result, Said string
 	// Attempts counts the claims. DueAt is when the click is carried out, or when
 	// the lease of a claimed click ends; nil when the click is finished.
@@ -51,16 +52,16 @@ type SlackClick struct {
 	LastError string
 }
 
-// PostedCard is a message in a channel that follows the state of its action. Only
-// the holder of the lease writes it, from the stored state.
+// PostedCard is a message in a channel. It shows the state of an action. Only the
+// holder of the lease writes the message, from the stored state.
 type PostedCard struct {
 	Tenant   string
 	Channel  string
 	ActionID string
 	// Ref is the channel's id for the message.
 	Ref string
-	// Wanted counts the requests to write the card again. Shown is a hash of its
-	// content.
+	// Wanted counts the requests to write the card again. Shown is a hash of the
+	// content last written.
 	Wanted int64
 	Shown  string
 	// DueAt is when the card is written next, or when the lease of its writer ends;
@@ -77,7 +78,7 @@ type PostedCard struct {
 // SlackReader finds clicks and cards.
 type SlackReader interface {
 	FindSlackClick(id string) (*SlackClick, error)
-	// OpenSlackClicks counts the clicks on an action that decide and have not been
+	// OpenSlackClicks counts an action's clicks that decide and have not been
 	// carried out.
 	OpenSlackClicks(actionID string) (int, error)
 	FindCard(channel, actionID string) (*PostedCard, error)
@@ -85,8 +86,8 @@ type SlackReader interface {
 
 // SlackWriter writes clicks and cards.
 type SlackWriter interface {
-	// InsertSlackClick stores a click that is due now. A known id or key is
-	// ErrConflict.
+	// InsertSlackClick stores a click that is due now. It returns ErrConflict for a
+	// known id or key.
 	InsertSlackClick(c *SlackClick) error
 	// UpdateSlackClick writes the mutable columns, guarded by the generation.
 	UpdateSlackClick(c *SlackClick, generation int) error
@@ -95,8 +96,8 @@ type SlackWriter interface {
 	// TouchCards makes the cards of an action due now. A card that is being written
 	// is due again afterwards.
 	TouchCards(actionID string) error
-	// ClaimCard claims a card, due or not. ErrConflict when somebody else holds it,
-	// and when there is no such card.
+	// ClaimCard claims a card, due or not. It returns ErrConflict when somebody
+	// else holds the card or none exists.
 	ClaimCard(channel, actionID, owner string, lease time.Duration) (*PostedCard, error)
 	// UpdateCard writes the mutable columns and ends the claim, guarded by the
 	// generation. A card that was touched since its claim is due now, whatever

@@ -14,8 +14,7 @@ const actions = "/proposed-actions"
 
 func action(id, verb string) string { return actions + "/" + segment(id) + verb }
 
-// segment escapes an id as one path segment. An empty id, or one that would lead up the path,
-// becomes a segment that names nothing.
+// segment escapes an id as one path segment. An empty id, "." and ".." become "-", which is no id.
 func segment(id string) string {
 	switch id {
 	case "", ".", "..":
@@ -24,8 +23,8 @@ func segment(id string) string {
 	return url.PathEscape(id)
 }
 
-// Propose proposes a change. replayed is true if the server already knows the proposal's own
-// idempotency_key with the same content.
+// Propose proposes a change. replayed is true if the server already has an action with the
+// proposal's idempotency_key and content.
 func (c *Client) Propose(ctx context.Context, p *gatehouse.Proposal) (a *gatehouse.Action, replayed bool, err error) {
 	a, got, err := post[gatehouse.Action](ctx, c, true, actions, p)
 	return a, err == nil && got.status == http.StatusOK && !got.replayed, err
@@ -87,7 +86,7 @@ func (c *Client) Decide(ctx context.Context, id string, d gatehouse.Decision) (*
 	return out, err
 }
 
-// Answer approves or rejects by action or approval id, in the idempotent form of the API.
+// Answer approves or rejects an action, by its id or its approval's id, in the idempotent form.
 func (c *Client) Answer(ctx context.Context, id string, d gatehouse.Decision) (*gatehouse.ShortAnswer, error) {
 	verb := "/reject"
 	if d.Decision == gatehouse.Approve {
@@ -114,8 +113,8 @@ func (c *Client) Cancel(ctx context.Context, id string) (*gatehouse.CancelAnswer
 	return out, err
 }
 
-// Rebase replaces a pending action by the same change, proposed on the target's present state,
-// which the gate reads.
+// Rebase replaces a pending action by a new one with the same change and the target's present
+// state. The gate reads that state.
 func (c *Client) Rebase(ctx context.Context, id string) (*gatehouse.Action, error) {
 	out, _, err := post[gatehouse.Action](ctx, c, true, action(id, "/rebase"), nil)
 	return out, err
@@ -150,7 +149,7 @@ func (c *Client) ListMirror(ctx context.Context, cursor string, limit int) (gate
 	return page[*gatehouse.AppliedMirror](ctx, c, "/applied", paging(cursor, limit))
 }
 
-// ListCorpus returns a page of the corpus, which is what past decisions teach.
+// ListCorpus returns a page of the corpus, the lessons of past decisions.
 func (c *Client) ListCorpus(ctx context.Context, cursor string, limit int) (gatehouse.Page[*gatehouse.CorpusEntry], error) {
 	return page[*gatehouse.CorpusEntry](ctx, c, "/corpus", paging(cursor, limit))
 }

@@ -21,8 +21,7 @@ var (
 	ErrFailed = errors.New("failed")
 	// ErrUnknown: the action may have taken effect. A person investigates; do not propose it again.
 	ErrUnknown = errors.New("unknown: the action may have taken effect")
-	// ErrWaiting: the action is not finished yet, and continues. The same call, made again, joins
-	// it.
+	// ErrWaiting: the action is not finished yet, and continues. To wait for it, repeat the call.
 	ErrWaiting = errors.New("not finished yet")
 	// ErrNoResult: the action was applied, but the function's result was not stored.
 	ErrNoResult = errors.New("client: applied, but the result was not stored")
@@ -34,7 +33,7 @@ var outcomes = map[gatehouse.Status]error{
 	gatehouse.StatusReversed: ErrReversed, gatehouse.StatusFailed: ErrFailed, gatehouse.StatusUnknown: ErrUnknown,
 }
 
-// NotApplied is the error for an action of a [GuardedFunc] without a known, lasting effect.
+// NotApplied is the error of a [GuardedFunc] whose action has no known, lasting effect.
 type NotApplied struct {
 	// Action is the action's present state.
 	Action *gatehouse.Action

@@ -27,7 +27,7 @@ type Class string
 const (
 	// ClassA is idempotent by key: the same call again is harmless.
 	ClassA Class = "A"
-	// ClassB is a conditional write: the condition guards the same call.
+	// ClassB is a conditional write: a repeated call fails if the first had its effect.
 	ClassB Class = "B"
 	// ClassC is neither: at most one automatic call.
 	ClassC Class = "C"
@@ -37,11 +37,11 @@ const (
 type Operation struct {
 	Name  string
 	Class Class
-	// Floor is the minimum risk level of the operation, for a connector that is no
-	// [Floorer]; 0 for [UndeclaredFloor].
+	// Floor is the operation's minimum risk level, unless the connector is a [Floorer]; 0
+	// means [UndeclaredFloor].
 	Floor gatehouse.RiskLevel
-	// Reverses tells whether the Result of an applied change says how to undo it,
-	// as far as the connector can foresee.
+	// Reverses is true if the connector expects the Result of an applied change to have a
+	// Reversal.
 	Reverses bool
 	// KeyRetention is how long the target keeps idempotency records; a dead letter
 	// older than that is not replayed. Zero means forever.
@@ -79,7 +79,7 @@ type Connector interface {
 	// Fingerprint is the SHA-256, as 64 hexadecimal digits, over the resolved
 	// definition: type, address, templates, names of secrets, never their values.
 	Fingerprint() string
-	// Operation describes an operation; false when there is none of the name.
+	// Operation describes an operation; false when none has the name.
 	Operation(name string) (Operation, bool)
 	// Execute makes the call, once. The context's deadline is earlier than the end
 	// of the lease. Any error is an *Error; another error type counts as ambiguous.
@@ -99,8 +99,8 @@ type State struct {
 	Unchecked bool
 }
 
-// Checker compares the target with the proposal's version and pre-image. It
-// changes nothing. A call that names neither matches.
+// Checker compares the target with the proposal's version and pre-image. It changes nothing. A
+// call that has neither of them matches.
 type Checker interface {
 	Check(ctx context.Context, c Call) (State, error)
 }
@@ -109,13 +109,11 @@ type Checker interface {
 // decision about the other calls need not wait for a read.
 type SelectiveChecker interface {
 	Checker
-	// Checks reports whether Check reads the target for a call. It makes no call
-	// itself.
+	// Checks reports whether Check reads the target for a call. It does not access the target.
 	Checks(c Call) bool
 }
 
-// Snapshot is what a proposal of the same change would say of its target, if it
-// were made now.
+// Snapshot is the state of a target as a new proposal of the same change would have it.
 type Snapshot struct {
 	// Matches tells whether the target is still as the call says, as a [Checker]
 	// would report it.
@@ -125,15 +123,15 @@ type Snapshot struct {
 	Gone bool
 	// Version is the target's version; "" when the call names none.
 	Version string
-	// CurrentState has the present value of each field of the call's pre-image, and
-	// of each field that the change touches and the target has. It has the shape of
-	// the call's pre-image; "" for none.
+	// CurrentState has the present value of each field of the call's pre-image, and of each
+	// changed field that exists at the target. It has the shape of the call's pre-image; ""
+	// for none.
 	CurrentState gatehouse.JSON
 }
 
-// StateReader reads the present version and pre-image of a target, for a change
-// that was proposed on an outdated state. It changes nothing. An answer that can
-// never yield a state is an error of kind Terminal.
+// StateReader reads the present version and pre-image of a target, for a change that was
+// proposed on an outdated state. It changes nothing. If the target can never be read, the
+// error has kind Terminal.
 type StateReader interface {
 	// ReadsState reports whether ReadState can read the target of a call. It makes
 	// no call to the target.

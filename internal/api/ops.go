@@ -8,8 +8,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// mountOps adds what needs no key: health, metrics for this machine, the
-// document and its page.
+// mountOps adds the routes without a key: health, metrics for this machine, the
+// OpenAPI document and its page.
 func (s *Server) mountOps(mux *http.ServeMux) {
 	mux.Handle("/healthz", s.readOnly(func(w http.ResponseWriter, _ *http.Request) error {
 		writeBytes(w, http.StatusOK, headerJSON, s.health)
@@ -63,7 +63,7 @@ func (s *Server) Metrics() http.Handler {
 	return mux
 }
 
-// readOnly is plain for GET and HEAD.
+// readOnly is s.plain for GET and HEAD.
 func (s *Server) readOnly(fn func(http.ResponseWriter, *http.Request) error) http.Handler {
 	return s.plain(func(w http.ResponseWriter, r *http.Request) error {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {

@@ -16,7 +16,7 @@ var refusals = []gatehouse.Code{
 	gatehouse.CodeCeilingExceeded, gatehouse.CodeAuthorityRevoked,
 }
 
-// shortDecision is the body of the short, idempotent form.
+// shortDecision is the body of a decision in the short, idempotent form.
 type shortDecision struct {
 	Notes   string           `json:"notes,omitempty"`
 	Digest  gatehouse.Digest `json:"digest,omitempty"`

@@ -6,8 +6,8 @@ import (
 )
 
 // weights groups words in field names by the cost of a wrong value, the highest
-// first: where money goes, how somebody is reached, who may do what, what is
-// deleted. Money itself precedes all of them.
+// first: bank details, contact details, permissions, deletion, state, names. Fields
+// with amounts of money precede all groups.
 var weights = [][]string{
 	{"iban", "bic", "swift", "bank", "account", "routing", "payee", "beneficiary", "sepa", "bsb"},
 	{"address", "street", "city", "zip", "postcode", "postal", "country", "email", "mail", "phone", "url", "webhook", "domain"},
@@ -17,7 +17,7 @@ var weights = [][]string{
 	{"name", "title"},
 }
 
-// mainMoney are the most important names of money.
+// mainMoney are the most important field names of amounts.
 var mainMoney = []string{"price", "amount", "total", "cost"}
 
 // salience orders fields: a lower number means a costlier wrong value.
@@ -38,8 +38,8 @@ func salience(name string) int {
 	return len(mainMoney) + 1 + len(weights)
 }
 
-// ByWeight sorts the fields whose wrong values cost most to the front. The parts of
-// one field stay together, in order.
+// ByWeight sorts the fields by the cost of a wrong value, the highest first. The
+// parts of one field stay together, in order.
 func ByWeight(changes []Change) {
 	slices.SortStableFunc(changes, func(x, y Change) int { return weightOf(x) - weightOf(y) })
 }

@@ -13,7 +13,7 @@ import (
 	"text/template"
 )
 
-// The files of a demo's folder, which is a data folder otherwise.
+// The files of a demo's folder. Otherwise it is a normal data folder.
 const (
 	LedgerFile   = "ledger.db"
 	BeforeFile   = "before.db"
@@ -21,7 +21,7 @@ const (
 	JournalFile  = "journal.jsonl"
 	ConfigFile   = "gatehouse.yaml"
 	policyFile   = "policy.yaml"
-	// markFile tells a demo's folder from any other, and to people what it is.
+	// markFile identifies a demo's folder, and explains the folder to people.
 	markFile = "DEMO.txt"
 )
 
@@ -38,8 +38,8 @@ gatehouse.db    what the gate stored; see "gatehouse dev --data" this folder
 //go:embed policy.yaml
 var policySource []byte
 
-// entities are what the sql connector can change in a ledger. Every change is L3
-// or more, which people decide, but for the fields that are declared lower.
+// entities are the entities that the sql connector can change in a ledger. Their
+// changes are L3 or more, so people decide, except for fields declared lower.
 const entities = `      item: {table: items, key: sku, version: version, fields: {tag: 1, description: 2}}
       customer: {table: customers, key: id, version: version, fields: {note: 1}}
       order: {table: orders, key: id, version: version}
@@ -101,8 +101,8 @@ func text(s string) string {
 // ErrNotDemo is returned for a folder that no demo made: it is left alone.
 var ErrNotDemo = errors.New("the folder holds something else than a demo")
 
-// Check returns nil when a demo may be made in the folder, in the place of an
-// earlier one: it is a demo's, empty, or not there.
+// Check returns nil when a demo may be made in the folder: the folder is an earlier
+// demo's, is empty, or does not exist.
 func Check(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
@@ -118,7 +118,7 @@ func Check(dir string) error {
 	return nil
 }
 
-// Remove removes the folder of an earlier demo. That there is none is no error.
+// Remove removes the folder of an earlier demo, if there is one.
 func Remove(dir string) error {
 	if err := Check(dir); err != nil {
 		return err
@@ -127,7 +127,7 @@ func Remove(dir string) error {
 }
 
 // Prepare makes the folder of a new demo, in the place of an earlier one: the
-// ledger, its copy, and the configuration of a gate before it. The warehouse
+// ledger, its copy, and the configuration of a gate for the ledger. The warehouse
 // serves until it is closed.
 func Prepare(ctx context.Context, dir string) (*Warehouse, error) {
 	if err := Remove(dir); err != nil {
@@ -179,7 +179,7 @@ func PrepareDev(ctx context.Context, dir string) error {
 	}
 	ledger := filepath.Join(dir, DevLedgerFile)
 	if _, err := os.Stat(ledger); errors.Is(err, fs.ErrNotExist) {
-		// Under another name first: one that was not finished is not taken for one.
+		// Under another name first, so that an unfinished ledger is never used.
 		draft := ledger + ".new"
 		for _, end := range []string{"", "-wal", "-shm"} {
 			_ = os.Remove(draft + end)

@@ -10,8 +10,8 @@
 //
 // # The position
 //
-// The position is stored only in the stream itself: it is the index, in a
-// header, of the last message under the tenant's subject. Each message is
+// A tenant's position is stored only in the stream itself: the last message
+// under the tenant's subject has its index in a header. Each message is
 // published on the condition that it follows the one before:
 //
 //   - The first message of a burst carries Nats-Expected-Last-Subject-Sequence
@@ -20,12 +20,12 @@
 //   - Each further message carries Nats-Expected-Last-Msg-Id. It is stored only
 //     directly after its predecessor.
 //
-// Once its first message is stored, a burst travels without waiting for each
-// acknowledgement, and a prefix of it is stored, whatever is lost, delayed or
-// refused on the way. Because each entry is stored only after its predecessor,
-// an untrimmed stream holds the indexes 0, 1, 2, … of each tenant without gaps,
-// and even without duplicates, beyond what Nats-Msg-Id guarantees within its
-// window.
+// After its first message is stored, a burst is sent without waiting for each
+// acknowledgement. Whatever is lost, delayed or refused on the way, the stored
+// messages are a prefix of the burst. Because each entry is stored only after
+// its predecessor, an untrimmed stream holds the indexes 0, 1, 2, … of each
+// tenant without gaps, and without duplicates even outside the window of
+// Nats-Msg-Id.
 //
 // # Faults
 //

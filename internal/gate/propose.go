@@ -24,7 +24,7 @@ func (g *Gate) Propose(ctx context.Context, p *gatehouse.Proposal) (*gatehouse.A
 		return nil, false, err
 	}
 	if p.Connector == workflow.ApprovalConnector {
-		// It would read like a run's own question.
+		// People would take it for the approval step of a run.
 		return nil, false, gatehouse.Violations{{Pointer: "/connector", Detail: "only a step of a run asks whether the run may go on"}}.Err()
 	}
 	return g.propose(ctx, c, p, lineage{revision: 1})
@@ -40,44 +40,44 @@ func Proposer(ctx context.Context) (*gatehouse.Caller, error) {
 	return c, Require(c, gatehouse.RoleProposer)
 }
 
-// lineage is what an action inherits: the action it revises, or reverses.
+// lineage is what an action has besides its proposal, such as the action it revises.
 type lineage struct {
 	revision int
-	// supersedes is checked and moved in the same transaction.
+	// supersedes is the revised action; the same transaction checks and supersedes it.
 	supersedes *gatehouse.Action
 	reverses   *gatehouse.Action
-	// required is the least number of people who must approve; barred are those
-	// who cannot decide besides the proposer's own.
+	// required is the least number of people who must approve. barred are people who
+	// cannot decide, besides the proposer and related people.
 	required int
 	barred   []string
-	// starter is the principal that started the run which proposes it, nil for
-	// none: ceilings per agent count for it.
+	// starter is the principal that started the proposing run, nil for none: its ceilings
+	// per agent apply.
 	starter *gatehouse.Principal
 	// title is the question of an approval step. about is the entity whose state it asks
 	// about; nil for none.
 	title string
 	about *gatehouse.About
-	// author is the principal whose proposal it stays, where the caller rebases or edits
-	// it; nil where the caller proposes.
+	// author is the original proposer where the caller rebases or edits; nil where the
+	// caller proposes.
 	author *gatehouse.Principal
-	// editedBy and edit are whose change it is, where it is not the author's, and editors
-	// all who had a hand in it so. editing says that the caller edits it now.
+	// editedBy and edit describe a change that is not the author's, and editors are all
+	// who edited it. editing says that the caller edits it now.
 	editedBy string
 	edit     *gatehouse.Edit
 	editors  []string
 	editing  bool
-	// vote is the caller's approval in the same transaction, nil for none; dry stores
-	// nothing.
+	// vote is the caller's approval in the same transaction, nil for none. With dry,
+	// nothing is stored.
 	vote *ruling
 	dry  bool
 	// own says that the action is for Gatehouse itself: see ProposePolicy and
 	// ProposeMandate.
 	own bool
-	// opened is what the transaction that stores the action has opened.
+	// opened is what OpenProposal returned in the transaction that stores the action.
 	opened *gatehouse.OpenedProposal
 }
 
-// find is FindPrincipal, for which the people whom the transaction has opened are known.
+// find is FindPrincipal, without a query for people who are in opened.
 func (from *lineage) find(tx gatehouse.ReadTx) finder {
 	return func(idOrName string) (*gatehouse.Principal, error) {
 		p, opened := from.opened.Named[idOrName]
@@ -99,7 +99,7 @@ func (from *lineage) proposer(c *gatehouse.Caller) *gatehouse.Principal {
 	return c.Principal
 }
 
-// draft is what is prepared outside the transaction.
+// draft is an action with its verdict, prepared outside the transaction.
 type draft struct {
 	action  gatehouse.Action
 	verdict judgement
@@ -150,8 +150,8 @@ func (g *Gate) propose(ctx context.Context, c *gatehouse.Caller, p *gatehouse.Pr
 	var tried *gatehouse.Action
 	var replayed bool
 	u := usecase.Case{By: c, Prepare: prepare, Open: func(tx gatehouse.Tx) (known gatehouse.CallerFacts, err error) {
-		// A revision reads the clock under the action's lock, as a decision does: none
-		// succeeds after somebody was told that the action has expired.
+		// The clock of a revision is read under the action's lock, as for a decision: no
+		// revision succeeds after somebody was told that the action has expired.
 		q := d.query(from.proposer(c))
 		q.By, q.Key, q.Supersedes = c, p.IdempotencyKey, d.action.Supersedes
 		if from.opened, err = tx.OpenProposal(q); err == nil {
@@ -197,7 +197,7 @@ func (g *Gate) propose(ctx context.Context, c *gatehouse.Caller, p *gatehouse.Pr
 	return out, replayed, nil
 }
 
-// query opens the transaction that stores the judged draft.
+// query is the query that opens the draft's transaction.
 func (d *draft) query(proposer *gatehouse.Principal) (q gatehouse.ProposalQuery) {
 	if d.verdict.Outcome == gatehouse.OutcomeDeny {
 		return q
@@ -212,8 +212,8 @@ func (d *draft) query(proposer *gatehouse.Principal) (q gatehouse.ProposalQuery)
 }
 
 // sameProposal checks that the action with the same idempotency_key is a replay of this
-// proposal. A revision is the same only as a revision of the same action. Of an action
-// that the caller may not read, it tells no more than that the key is taken.
+// proposal. Revisions are the same only if they revise the same action. If the caller may
+// not read the action, the error does not name it.
 func (g *Gate) sameProposal(tx gatehouse.ReadTx, c *gatehouse.Caller, known, a *gatehouse.Action) error {
 	switch {
 	case g.mayRead(tx, c, known.ID, known.ProposerID) != nil:
@@ -272,8 +272,8 @@ func (g *Gate) draft(c *gatehouse.Caller, p *gatehouse.Proposal, from lineage) (
 	return &draft{action: a}, nil
 }
 
-// insertDraft stores a judged draft. It fails with usecase.ErrStale when another policy
-// version is active than the one that judged it.
+// insertDraft stores a judged draft. It fails with usecase.ErrStale when the active
+// policy version is not the one that judged the draft.
 func (g *Gate) insertDraft(
 	tx gatehouse.Tx, c *gatehouse.Caller, d *draft, from lineage,
 ) (*gatehouse.Action, error) {
@@ -292,7 +292,7 @@ func (g *Gate) insertDraft(
 func (g *Gate) insert(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action, v judgement, from lineage) error {
 	now := tx.Now()
 	a.RiskLevel = max(v.RiskLevel, a.RiskLevel, a.ClaimedRisk)
-	// The time that the policy judged by is the time that is kept.
+	// ProposedAt is the time by which the policy judged.
 	if a.ProposedAt = v.at; v.at.IsZero() {
 		a.ProposedAt = now
 	}
@@ -319,7 +319,7 @@ func (g *Gate) insert(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action,
 	}
 	askRepeated(a, from.opened.DeadLetter)
 	if a.Policy.Outcome == gatehouse.OutcomeAllow {
-		// An allowance that a ceiling does not bear is put to people instead.
+		// If the action exceeds a ceiling, people decide on it instead.
 		if err := checkCeilings(tx, a); gatehouse.CodeOf(err) == gatehouse.CodeCeilingExceeded {
 			a.Policy.Outcome = gatehouse.OutcomeNeedsApproval
 			a.Policy.Reasons = append(a.Policy.Reasons, err.Error())
@@ -354,9 +354,9 @@ func (g *Gate) insert(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action,
 	return g.useGrants(tx, a, v)
 }
 
-// askRepeated puts a change to people that is a dead letter already: it can still
-// have its effect by a replay, or has had it, so it would be made twice. twin is the
-// action of the dead letter; "" for none.
+// askRepeated lets people decide on a change that already is a dead letter. The dead
+// letter may have had its effect, or have it by a replay, so the change could be made
+// twice. twin is the dead letter's action; "" for none.
 func askRepeated(a *gatehouse.Action, twin string) {
 	if twin == "" {
 		return
@@ -411,7 +411,7 @@ func (g *Gate) insertPending(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.
 	case err != nil:
 		return err
 	case why != "":
-		// Nothing is asked that nobody can answer: it would wait until it expires.
+		// No approval is requested that nobody can give: it would wait until it expires.
 		a.Policy.Outcome, a.Policy.Reasons = gatehouse.OutcomeDeny,
 			slices.Insert(slices.Clone(a.Policy.Reasons), 0, why)
 		a.Ceilings = nil
@@ -448,7 +448,7 @@ func (g *Gate) insertPending(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.
 	return nil
 }
 
-// hold is how long an approval by people rests under a verdict.
+// hold is how long an action rests after people approve it, under a verdict.
 func (g *Gate) hold(v gatehouse.Verdict) time.Duration { return g.holdAt(v, v.RiskLevel) }
 
 func (g *Gate) holdAt(v gatehouse.Verdict, risk gatehouse.RiskLevel) time.Duration {

@@ -11,9 +11,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// session is the proxy of one client of a front, or of all requests without
-// sessions of one key. As the proxy's output, it passes each frame to the HTTP
-// response that waits for it.
+// session is the proxy for one client of a front, or for all requests of one
+// key that have no session. It is the proxy's output: it writes each frame to
+// the HTTP response waiting for the frame.
 type session struct {
 	home   *home
 	id     string
@@ -22,19 +22,19 @@ type session struct {
 	log    func(msg string, args ...any)
 	ctx    context.Context
 	stop   context.CancelFunc
-	// isReady says that the handshake is over, isGone that the server has
+	// isReady is set when the handshake is over, isGone when the server has
 	// ended.
 	isReady, isGone atomic.Bool
 	closing         sync.Once
 
 	// Guarded by home.mu: the time of the last use, the number of calls in
-	// progress, and whether the session ends when they have returned.
+	// progress, and whether the session ends after the last of them.
 	used    time.Time
 	busy    int
 	retired bool
 
 	mu sync.Mutex
-	// outlets are the open responses, by the ids that the proxy knows.
+	// outlets maps the proxy's request ids to the open responses.
 	outlets map[string]*outlet
 	// listening is the stream for messages that answer no request, nil for
 	// none.
@@ -96,7 +96,7 @@ func (s *session) run() {
 	}
 }
 
-// close ends the server and the waits of calls.
+// close ends the server and cancels waiting calls.
 func (s *session) close() {
 	s.closing.Do(func() {
 		s.stop()
@@ -135,8 +135,8 @@ type outlet struct {
 	// known is the id by which the proxy knows the request.
 	known string
 	since int
-	// hears says that the request is a stream on which the client wants to be
-	// told of changed tools.
+	// hears is true if the request opens a stream for notifications of changed
+	// tools.
 	hears bool
 	wake  chan struct{}
 
@@ -148,11 +148,12 @@ type outlet struct {
 
 func newOutlet() *outlet { return &outlet{wake: make(chan struct{}, 1)} }
 
-// maxQueued bounds the bytes that wait for a slow client, besides the answer.
+// maxQueued limits the bytes queued for a slow client. The answer is always
+// queued.
 const maxQueued = 4 << 20
 
-// add queues a frame. If the client is too slow, frames other than the answer
-// are dropped.
+// add queues a frame without a limit. A caller that can drop the frame checks
+// full first.
 func (o *outlet) add(frame []byte) {
 	o.mu.Lock()
 	o.queue = append(o.queue, frame)
@@ -189,9 +190,9 @@ func (o *outlet) take() (frames [][]byte, over bool) {
 	return frames, o.over
 }
 
-// request opens the response to a request; nil if one with the same id is open.
-// raw is the frame for the proxy: requests without a session get ids and
-// progress tokens that differ from those of other clients.
+// request opens the response to a request. It returns nil if a request with the
+// same id is open, or the session has ended. raw is the frame for the proxy:
+// without a session, its id and progress token are unique in the proxy.
 func (s *session) request(f *frame) (o *outlet, raw []byte) {
 	o = newOutlet()
 	o.id = f.id
@@ -223,9 +224,9 @@ func (s *session) request(f *frame) (o *outlet, raw []byte) {
 	return o, raw
 }
 
-// leave says that the client no longer reads a response. This ends the wait of
-// a call, not the action. Without a session, this is how a client cancels a
-// request.
+// leave is called when the client stops reading a response. It ends the wait of
+// a call; the action goes on. A client without a session cancels a request in
+// this way.
 func (s *session) leave(o *outlet) {
 	s.mu.Lock()
 	open := s.outlets[o.known] == o
@@ -279,12 +280,12 @@ func (s *session) respond(f *frame) {
 	o.add(raw)
 }
 
-// subscription is the member of _meta that names the request which opened a
+// subscription is the member of _meta with the id of the request that opened a
 // stream of notifications.
 const subscription = "io.modelcontextprotocol/subscriptionId"
 
-// notify passes a notification to the request that it concerns. The protocol
-// without sessions has no place for other notifications.
+// notify passes a notification to the request that it concerns. Others are
+// dropped: without a session, the protocol has no stream for them.
 func (s *session) notify(f *frame) {
 	params := f.params
 	meta := memberOf(params, "_meta")

@@ -18,7 +18,7 @@ import (
 type execution struct {
 	// done is closed when the other fields are set.
 	done chan struct{}
-	// begun says that this proxy executes the action.
+	// begun is true once this proxy has leased the action.
 	begun atomic.Bool
 	// action is the state of the action, nil if the gate must be asked.
 	action *gatehouse.Action
@@ -31,7 +31,7 @@ type execution struct {
 // maxEarly bounds the early progress of an execution.
 const maxEarly = 16
 
-// executed holds executions until a client has received them.
+// executed holds executions until a client has received their results.
 type executed struct {
 	mu       sync.Mutex
 	byAction map[string]*execution
@@ -40,8 +40,8 @@ type executed struct {
 
 func newExecuted() *executed { return &executed{byAction: map[string]*execution{}} }
 
-// maxExecuted bounds the results that wait in memory for a client. For others,
-// the receipt holds what is kept.
+// maxExecuted bounds the results that wait in memory for a client. Of older
+// results, only what the receipt holds is kept.
 const maxExecuted = 64
 
 // keepEarly keeps the progress of an execution for a client that does not watch it yet.
@@ -63,7 +63,7 @@ func (e *executed) takeEarly(action string) (early []*frame) {
 	return early
 }
 
-// of returns the execution of an action, begun or not.
+// of returns the execution of an action; a new one if there is none.
 func (e *executed) of(action string) *execution {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -323,7 +323,7 @@ func (p *Proxy) terminal(push *gatehouse.LeasedPush, code, detail, says string) 
 	return v
 }
 
-// incomplete reports whether a modern server asks for something first.
+// incomplete reports whether a modern server asks for more input first.
 func incomplete(result []byte) bool {
 	kind := memberOf(result, "resultType")
 	return kind != nil && text(kind) != "complete"
@@ -363,7 +363,7 @@ func (p *Proxy) keep(push *gatehouse.LeasedPush, reported <-chan struct{}) {
 	}
 }
 
-// report reports to the gate, repeatedly while the lease may still hold.
+// report tells the gate the outcome, with retries while the lease may hold.
 func (p *Proxy) report(push *gatehouse.LeasedPush, v verdict) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*p.Lease)
 	defer cancel()

@@ -9,8 +9,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/form"
 )
 
-// withKeys lists the keys of `with`, for the kinds that restrict them; the JSON
-// Schema has the same keys.
+// withKeys lists the permitted keys of `with`, by kind. An absent kind permits
+// all keys. The JSON Schema has the same keys.
 var withKeys = map[Kind][]string{
 	KindConnector: {
 		"target", "change", "current_state", "rationale", "magnitude", "evaluations", "metadata", "context", "expires_in",
@@ -24,8 +24,8 @@ var withKeys = map[Kind][]string{
 	KindWait:  {"for", "until", "event", "timeout", "from"},
 }
 
-// partKeys lists the keys of the parts of a proposal, for the parts that
-// restrict them.
+// partKeys lists the permitted keys of the parts of a proposal. An absent part
+// permits all keys.
 var partKeys = map[string][]string{
 	"target":        {"entity_type", "entity_ref", "entity_refs", "version"},
 	"about":         {"connector", "operation", "entity_type", "entity_ref", "version"},
@@ -33,7 +33,7 @@ var partKeys = map[string][]string{
 	"artifact_diff": {"type", "text", "summary", "lines_added", "lines_removed"},
 }
 
-// with checks what is known about `with` before its evaluation.
+// with checks `with` as far as possible without evaluating it.
 func (p *parser) with(s *Step, f form.Fields) {
 	n := f.Values["with"]
 	known, says := withKeys[s.Kind]
@@ -113,7 +113,7 @@ func hasExpression(n *yaml.Node) bool {
 	return false
 }
 
-// wait checks that a wait waits for exactly one thing.
+// wait checks a wait step: exactly one of for, until and event.
 func (p *parser) wait(s *Step, w form.Fields) {
 	if w.Node == nil {
 		return

@@ -1,6 +1,6 @@
 package main
 
-// ceilingBugs: nothing passes a ceiling, and nothing is given back too early.
+// ceilingBugs exceed a ceiling, or release a reservation too early.
 func ceilingBugs() []bug {
 	return []bug{
 		plant("a ceiling is not looked at when approving", "10", "internal/gate/enqueue.go",

@@ -1,6 +1,6 @@
 package main
 
-// identityBugs: who may decide, and behind which wall.
+// identityBugs let the wrong people decide, or cross tenants.
 func identityBugs() []bug {
 	return []bug{
 		plant("an account is taken for a person", "8", decide,

@@ -2,8 +2,8 @@ package main
 
 const restored = gate + "/restored.go"
 
-// restoredBugs: what an old backup brought back is neither sent blindly nor
-// settled without proof.
+// restoredBugs send a push restored from a backup blindly, or settle it without
+// proof.
 func restoredBugs() []bug {
 	return []bug{
 		{"what was approved after a restore is held back too", "promise 6", []edit{

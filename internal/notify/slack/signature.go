@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// window is the permitted difference of a request's timestamp, in both directions.
+// window is the permitted difference between a request's timestamp and now, in both directions.
 const window = 5 * time.Minute
 
 // The headers of a signed request.

@@ -57,7 +57,7 @@ func (o *mergedRead) deliver(slot int, raw [][]byte) {
 	}
 }
 
-// queries are the statements to send: a single one if there is a set for it.
+// queries returns the statements to send: one for all argument lists if s can take them.
 func (o *mergedRead) queries(s *set) []query {
 	if s != nil && (s.locks || len(o.args) > 1) {
 		if columns, ok := s.columns(o.args); ok {
@@ -74,10 +74,10 @@ func (o *mergedRead) queries(s *set) []query {
 	return list
 }
 
-// readClockOfGroup is readClock, and bounds how long the writes that follow wait for a lock. If
-// another transaction, such as one of a replica that was cut off, has inserted a key and not
-// committed, only the member that needs the key waits for it, alone. The bound exceeds the time
-// in which the server detects a deadlock of two groups.
+// readClockOfGroup is readClock, and limits how long the group's writes wait for a lock. After
+// that, each member runs alone, and only the one that needs the lock waits, such as for a key
+// that a disconnected replica has inserted and not committed. The limit exceeds the server's
+// deadlock_timeout, so that a deadlock of two groups is found first.
 const readClockOfGroup = readClock + `, set_config('lock_timeout', '2s', true)`
 
 // read locks and reads for all members, in one round trip.
@@ -130,7 +130,8 @@ func (s *Store) missesLock(m *member) bool {
 	return false
 }
 
-// merge returns the writes of all members, each member's in its own order, as few statements.
+// merge combines the writes of all members into few statements. The order of each member's
+// writes is kept.
 func (g *group) merge(t *tx, writers []*member) (batch []query) {
 	s := g.s
 	left := make([][]query, len(writers))
