@@ -42,8 +42,8 @@ type Verdict struct {
 	Ceilings []CeilingClaim
 }
 
-// Grounds tells why a stored action was judged as it was: what the deciding rules
-// looked at, and where its risk level came from.
+// Grounds explains the judgement of a stored action: the facts that the deciding
+// rules used, and the origin of its risk level.
 type Grounds struct {
 	// Type is the policy's name for the action type. Listed is the level that the
 	// policy lists it with; 0 when it does not.
@@ -101,8 +101,8 @@ type CeilingClaim struct {
 const ceilingSlices = 64
 
 // CountedAt returns the end of the time slice in which a claim is reserved. The
-// claim counts until the window has passed this end: for at least the window, and
-// for up to a 64th of it longer.
+// claim counts until one window after this end: for at least one window, and for up
+// to a 64th of it longer.
 func (c CeilingClaim) CountedAt(reserved time.Time) time.Time {
 	slice := max(c.Window.D()/ceilingSlices, time.Microsecond)
 	end := reserved.Truncate(slice)
@@ -130,7 +130,7 @@ type CeilingSpan struct {
 // CeilingAccount tells how full one account of a ceiling of the active policy is.
 type CeilingAccount struct {
 	Ceiling string `json:"ceiling"`
-	// Per is what the ceiling has one account for each of: tenant, agent, type or
+	// Per says for what the ceiling has separate accounts: tenant, agent, type or
 	// target.
 	Per string `json:"per"`
 	// Scope is as in CeilingClaim; "" where nothing is counted yet.

@@ -225,8 +225,8 @@ func (a *Approval) Moments() []Moment {
 	return list
 }
 
-// NextMoment returns the time of the moment after the first told ones; nil for
-// none.
+// NextMoment returns the time of the moment that follows the first told moments;
+// nil for none.
 func (a *Approval) NextMoment(told int) *time.Time {
 	list := a.Moments()
 	if told >= len(list) {
