@@ -83,7 +83,7 @@ func (b *Budget) Use(moved []Magnitude) {
 	b.UsedAmounts = used
 }
 
-// Left is what may still be used.
+// Left is the unused part of the limit.
 func (b *Budget) Left() Limit {
 	left := Limit{Count: max(0, b.Count-b.Used)}
 	for _, m := range b.Amounts {

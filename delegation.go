@@ -17,7 +17,7 @@ const (
 	MaxDelegations = 50
 )
 
-// Delegation lets one person answer, for a time, what another person is asked. The
+// Delegation lets one person answer another person's questions for a time. The
 // delegate votes in their own name. Delegations do not chain: the delegate cannot
 // pass the right on.
 type Delegation struct {
@@ -46,8 +46,8 @@ type Delegation struct {
 	Delegator *Delegator `json:"delegator,omitempty"`
 }
 
-// Delegator is what a delegate is told about From, to know which questions ask that
-// person.
+// Delegator has the facts about From by which a delegate can tell which questions
+// ask that person.
 type Delegator struct {
 	// Person, Roles and Groups are the present ones of From.
 	Person string       `json:"person"`

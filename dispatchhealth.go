@@ -62,7 +62,7 @@ type ConnectorHealth struct {
 	LastSuccessAt   *time.Time `json:"last_success_at,omitempty"`
 	LastErrorAt     *time.Time `json:"last_error_at,omitempty"`
 	LastErrorCode   string     `json:"last_error_code,omitempty"`
-	// LastWords is what the target said then, else the error.
+	// LastWords is the target's answer at LastErrorAt, else the error.
 	LastWords string `json:"last_words,omitempty"`
 }
 

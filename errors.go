@@ -169,7 +169,8 @@ func (e *Error) Because(cause error) *Error {
 	return e
 }
 
-// CodeOf returns the code of an error: "" for nil, internal for one of another kind.
+// CodeOf returns the code of an error: "" for nil, internal for an error that is no
+// [Error].
 func CodeOf(err error) Code {
 	if err == nil {
 		return ""

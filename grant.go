@@ -33,7 +33,7 @@ const (
 type Grant struct {
 	ID     string `json:"id"`
 	Tenant string `json:"tenant"`
-	// Grantor is the id of the person whose right each use needs.
+	// Grantor is the id of the person who must have the right to decide at each use.
 	Grantor     string `json:"grantor"`
 	GrantorName string `json:"grantor_name"`
 	// Agent is the id of the one principal that may use the grant.
@@ -69,7 +69,7 @@ type GrantEnd string
 const (
 	GrantRevoked GrantEnd = "revoked"
 	GrantUsedUp  GrantEnd = "used_up"
-	// GrantRightLost: the grantor may not decide any more, or the agent not propose.
+	// GrantRightLost: the grantor may no longer decide, or the agent may no longer propose.
 	GrantRightLost GrantEnd = "right_lost"
 	// GrantPolicy: the active policy denied an action that the grant covers, judged it
 	// at a higher level, or allows no grants.
@@ -165,7 +165,7 @@ type GrantService interface {
 	ListGrants(ctx context.Context) ([]*Grant, error)
 	FindGrant(ctx context.Context, id string) (*Grant, error)
 	// RevokeGrant ends a grant at once, for any approver or administrator; one that has
-	// already ended stays as it is. What was approved stays approved.
+	// already ended stays as it is. Actions that it approved stay approved.
 	RevokeGrant(ctx context.Context, id string) (*Grant, error)
 }
 
@@ -181,7 +181,7 @@ type GrantWriter interface {
 	InsertGrant(g *Grant) error
 	// LockGrant finds a grant and locks it until the transaction ends.
 	LockGrant(id string) (*Grant, error)
-	// UpdateGrant writes what was used, and the end. A grant that has already ended is
-	// ErrConflict.
+	// UpdateGrant writes the used budget and the end. A grant that has already ended
+	// is ErrConflict.
 	UpdateGrant(g *Grant) error
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// ActionFact is what statistics read of an action: none of its content.
+// ActionFact has the fields of an action that statistics need, without its content.
 type ActionFact struct {
 	ID         string
 	ActionType string

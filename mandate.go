@@ -157,8 +157,7 @@ type Terms struct {
 	Until     time.Time  `json:"until"`
 }
 
-// Terms fills in what an agent's valid plan leaves out. The mandate's duration begins at
-// now.
+// Terms fills in what an agent's valid plan leaves out. The mandate lasts from now.
 func (p *Plan) Terms(agent *Principal, upTo RiskLevel, now time.Time) *Terms {
 	t := &Terms{
 		Agent: agent.ID, AgentName: agent.Name, Steps: slices.Clone(p.Steps), InAll: p.sum(),
@@ -241,8 +240,9 @@ type Mandate struct {
 
 	CreatedAt time.Time `json:"created_at"`
 	ExpiresAt time.Time `json:"expires_at"`
-	// PausedAt is set while the mandate is paused and approves nothing. PausedBy
-	// paused it; PausedAction failed or has an unknown outcome, "" for none.
+	// PausedAt is set while the mandate approves nothing. Then either PausedBy
+	// names the person who paused it, or PausedAction is the action that failed or
+	// has an unknown outcome.
 	PausedAt     *time.Time `json:"paused_at,omitempty"`
 	PausedBy     string     `json:"paused_by,omitempty"`
 	PausedAction string     `json:"paused_action,omitempty"`

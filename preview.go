@@ -2,8 +2,8 @@ package gatehouse
 
 import "time"
 
-// Preview is what the target of a pending action says that carrying it out would do
-// now. It changes nothing, and decides nothing.
+// Preview is the target's statement of what a pending action would do now. It
+// changes nothing, and decides nothing.
 type Preview struct {
 	// None says why there is no preview; "" when there is one. No other field is set
 	// then.
@@ -33,7 +33,7 @@ const (
 	MaxPreviewValue = 1 << 10
 )
 
-// PreviewChange is a field as it would stand.
+// PreviewChange is a field as it would be after the action.
 type PreviewChange struct {
 	// Ref is the row or object, where the action changes several; "" for one.
 	Ref string `json:"ref,omitempty"`
@@ -61,7 +61,7 @@ const (
 	PreviewAlso PreviewHow = "also"
 )
 
-// PreviewFailure is the failure that carrying the action out would end with.
+// PreviewFailure is the failure that the action would end with.
 type PreviewFailure struct {
 	// Code is for programs, such as constraint_violation; Detail is for people.
 	Code   string `json:"code"`

@@ -74,8 +74,8 @@ type ActionQueueReader interface {
 	// of a family must have ended before the given time, in an archivable state;
 	// its push, if any, must be applied, canceled or closed; no run that has not
 	// ended may await it or have proposed it; and it must hold no ceiling claim
-	// that a window can still reach, and no step-up. A plan has about limit
-	// actions, of about a megabyte; one call reads a few hundred rows at most.
+	// that a window can still reach, and no step-up. A plan ends after about limit
+	// actions, or about a megabyte; one call reads a few hundred rows at most.
 	PlanArchive(after int64, before time.Time, limit int) (*ArchivePlan, error)
 }
 

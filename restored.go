@@ -6,7 +6,7 @@ import (
 )
 
 // KeeperService is for operators of a store: it previews the archiver, and settles
-// what an old backup brought back.
+// the pushes of a restored backup.
 type KeeperService interface {
 	// PreviewArchive tells what the archiver would move of the caller's tenant now,
 	// and changes nothing. A retention of 0 means the configured one. The caller
@@ -17,8 +17,8 @@ type KeeperService interface {
 	// time as unknown, with the code [ErrorRestored]: a restored store does not
 	// know whether they were sent after the backup. None is sent again before its
 	// outcome is resolved. Each is marked in its own transaction, and the call may
-	// be repeated. The caller must be an administrator and marks pushes of the own
-	// tenant; another tenant has code not_found.
+	// be repeated. The caller must be an administrator and marks pushes of its own
+	// tenant; for another tenant the error has code not_found.
 	MarkUnknown(ctx context.Context, r MarkUnknownRequest) (*MarkUnknownAnswer, error)
 	// AskTargets reads back the effects of the tenant's unknown pushes from their
 	// targets, and settles those that are proven. It sends nothing. The caller must
@@ -39,7 +39,7 @@ const ErrorRestored = "restored"
 
 // ArchivePreview is what the archiver would move at this moment.
 type ArchivePreview struct {
-	// Retention is what was asked for, Configured the server's setting, nil for
+	// Retention is the requested one, Configured the server's setting, nil for
 	// none. The archiver uses the configured one only.
 	Retention  Duration  `json:"retention"`
 	Configured *Duration `json:"configured,omitempty"`
@@ -150,7 +150,7 @@ func (r *AskRequest) Validate() error {
 	return v.Err()
 }
 
-// MaxAsked bounds how many questions to targets one call asks.
+// MaxAsked bounds the questions to targets of one call.
 const MaxAsked = 50
 
 // AskAnswer has a result for each selected push.

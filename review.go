@@ -34,8 +34,8 @@ const (
 	MaxLinkTTL     = 30 * 24 * time.Hour
 	// DefaultLinkRotation is the age at which a key is replaced.
 	DefaultLinkRotation = 30 * 24 * time.Hour
-	// DeviceTTL is how long a browser is recognized as one that its person has
-	// signed in with. It is no longer than an ended session is kept.
+	// DeviceTTL is how long a browser is recognized after its person's sign-in. It
+	// is no longer than an ended session is kept.
 	DeviceTTL = SessionKept
 )
 
@@ -78,7 +78,7 @@ type OpenReview struct {
 	// when the review can be decided in the console only.
 	Proofs []ReviewProof `json:"proofs,omitempty"`
 	// Known is set when the caller has signed in as the recipient, or uses a
-	// recognized device. Proven is the same where it is enough to decide.
+	// recognized device. Proven equals Known where that proof is enough to decide.
 	Known  ReviewProof `json:"-"`
 	Proven ReviewProof `json:"-"`
 }
@@ -160,7 +160,7 @@ type ReviewWriter interface {
 	// InsertReview stores a review; a second one of the same approval and recipient is
 	// ErrConflict.
 	InsertReview(r *Review) error
-	// CountReviewTry adds one to tries, guarded by their being below MaxCodeTries.
+	// CountReviewTry adds one to tries; at MaxCodeTries it is ErrConflict.
 	CountReviewTry(id string) error
 	// MarkReviewOpened stores when the recipient's browser first opened the review;
 	// a second time is ErrConflict.

@@ -33,8 +33,8 @@ type ToolQueue struct {
 	Leased bool `json:"leased"`
 }
 
-// WorkerState is what a worker holds. A lease that has ended without a heartbeat is
-// taken from it soon.
+// WorkerState is what a worker holds. The worker soon loses a lease that ended
+// without a heartbeat.
 type WorkerState struct {
 	Worker string `json:"worker"`
 	Steps  int    `json:"steps"`

@@ -37,7 +37,7 @@ type Secret struct {
 	// configuration that refer to the secret, sorted.
 	State  SecretState `json:"state"`
 	UsedBy []string    `json:"used_by"`
-	// SetAt and SetBy tell of the present value.
+	// SetAt and SetBy describe the present value.
 	SetAt     *time.Time `json:"set_at"`
 	SetBy     string     `json:"set_by,omitempty"`
 	SetByName string     `json:"set_by_name,omitempty"`
@@ -80,8 +80,7 @@ func (n *NewSecret) Validate() error {
 
 // SecretService manages the secrets of the caller's tenant, for administrators.
 type SecretService interface {
-	// ListSecrets returns all secrets by name, revoked ones and those that the
-	// configuration refers to and nobody has set among them.
+	// ListSecrets returns all secrets by name, including revoked and missing ones.
 	ListSecrets(ctx context.Context) ([]*Secret, error)
 	// SetSecret stores a secret; already_exists when there is one that is not revoked.
 	SetSecret(ctx context.Context, n NewSecret) (*Secret, error)
@@ -102,12 +101,13 @@ type SecretReader interface {
 
 // SecretWriter writes secrets.
 type SecretWriter interface {
-	// PutSecret stores a value of a version, guarded by the stored version's being
-	// its predecessor; version 1 by there being none. It ends a revocation.
+	// PutSecret stores the value of a version. It is ErrConflict unless the stored
+	// version is the predecessor, or, for version 1, there is none. It ends a
+	// revocation.
 	PutSecret(s *Secret) error
-	// RevokeSecret deletes the value and sets revoked_at to Now, guarded by its being
-	// unset.
+	// RevokeSecret deletes the value and sets revoked_at to Now. A revoked secret is
+	// ErrConflict.
 	RevokeSecret(name, by string) error
-	// UseSecret sets last_used_at, unless it is later.
+	// UseSecret sets last_used_at, unless the stored time is later.
 	UseSecret(name string, at time.Time) error
 }

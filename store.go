@@ -198,7 +198,7 @@ type ActionWriter interface {
 type ActionMove struct {
 	ID       string
 	From, To Status
-	// DecidedBy is a person's name, or [Action.PolicyName].
+	// DecidedBy is a principal's name, or [Action.PolicyName].
 	DecidedBy  string
 	DecidedVia Channel
 	// Decided and Finished make the store set DecidedAt and FinishedAt to Now.
@@ -309,8 +309,8 @@ type IdentityWriter interface {
 	PrincipalsForShare(ids []string) ([]*Principal, error)
 	InsertIdempotency(r *IdempotencyRecord) error
 	// Inherit lets the agents that may read the action or run from also read the
-	// action or run id. They are the proposer or starter of from, and those that
-	// inherited from. Both exist, or id is inserted in the same transaction.
+	// action or run id. They are its proposer or starter, and agents that inherited
+	// the right to it. Both exist, or id is inserted in the same transaction.
 	Inherit(id, from string) error
 	// LockBulkCalls returns the times of the person's bulk decisions, as
 	// PutBulkCalls stored them, and locks them until the end of the transaction.

@@ -55,7 +55,7 @@ type TargetChanges struct {
 	// whole tenant.
 	Marked    int      `json:"marked"`
 	ActionIDs []string `json:"action_ids"`
-	// More is true when there are further ones: the same call marks them.
+	// More is true when there are further ones: a repeated call marks them.
 	More bool `json:"more"`
 }
 
