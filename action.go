@@ -26,7 +26,7 @@ const (
 // Decided reports whether the action is no longer pending.
 func (s Status) Decided() bool { return s != StatusPending }
 
-// Finished reports whether nothing more will happen by itself.
+// Finished reports whether the action will not change by itself any more.
 func (s Status) Finished() bool {
 	switch s {
 	case StatusPending, StatusApproved, StatusPushing:
@@ -35,7 +35,7 @@ func (s Status) Finished() bool {
 	return true
 }
 
-// Target names what a change is made to.
+// Target names the entity, or entities, that a change is for.
 type Target struct {
 	EntityType string `json:"entity_type"`
 	EntityRef  string `json:"entity_ref,omitempty"`
@@ -104,7 +104,7 @@ type Action struct {
 	RiskName string `json:"risk_name,omitempty"`
 	Status   Status `json:"status"`
 	Digest   Digest `json:"digest"`
-	// Fingerprint is that of the connector's definition when proposed.
+	// Fingerprint is the fingerprint of the connector's definition at the proposal.
 	Fingerprint string         `json:"connector_fingerprint"`
 	Policy      PolicyOutcome  `json:"policy"`
 	Approval    *Approval      `json:"approval"`

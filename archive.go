@@ -133,7 +133,7 @@ func NewArchived(r *Record, batch string, now time.Time) (*Archived, error) {
 	return a, nil
 }
 
-// ErrArchiveDamaged says that an archived document differs from what was archived.
+// ErrArchiveDamaged says that a document was changed after it was archived.
 var ErrArchiveDamaged = errors.New("gatehouse: a damaged document in the archive")
 
 // Record reads the document, and checks it against its hash and against the columns

@@ -52,8 +52,7 @@ type Callback struct {
 	On string `json:"on,omitempty"`
 	// Heartbeat is the HeartbeatSeconds of the state that waits; 0 for none.
 	Heartbeat Span `json:"heartbeat,omitempty"`
-	// Sealed is the task token as it is stored, "" for none. An action in the archive has
-	// none.
+	// Sealed is the sealed task token, as stored; "" for none, and in the archive.
 	Sealed string `json:"-"`
 }
 

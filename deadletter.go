@@ -43,7 +43,7 @@ type DeadLetter struct {
 	Group string `json:"group"`
 }
 
-// DeadLetterAct is what an operator can do with a dead letter.
+// DeadLetterAct is an operation on a dead letter.
 type DeadLetterAct string
 
 // The acts.
@@ -265,7 +265,7 @@ type DeadLetterAnswer struct {
 	Skipped int `json:"skipped"`
 }
 
-// DeadLetterResult is what became of one dead letter.
+// DeadLetterResult is the result for one dead letter.
 type DeadLetterResult struct {
 	// ID is the id of the push.
 	ID       string `json:"id"`

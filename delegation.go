@@ -108,7 +108,7 @@ type DelegationService interface {
 	// that are in force have a Delegator, unless that person may not decide.
 	ListDelegations(ctx context.Context) ([]*Delegation, error)
 	// EndDelegation ends a delegation; one that has already ended stays as it is.
-	// The delegate may end it, too.
+	// The delegate may also end it.
 	EndDelegation(ctx context.Context, id string) (*Delegation, error)
 }
 

@@ -53,8 +53,8 @@ type Grant struct {
 	Budget
 	CreatedAt time.Time `json:"created_at"`
 	ExpiresAt time.Time `json:"expires_at"`
-	// EndedAt is set when the grant ended before ExpiresAt, with the name of who ended
-	// it, and why.
+	// EndedAt is set when the grant ended before ExpiresAt, with EndedBy, the name of
+	// the principal that ended it, and the reason.
 	EndedAt   *time.Time `json:"ended_at,omitempty"`
 	EndedBy   string     `json:"ended_by,omitempty"`
 	EndReason GrantEnd   `json:"end_reason,omitempty"`
@@ -81,8 +81,8 @@ func (g *Grant) HoldsAt(at time.Time) bool {
 	return g.EndedAt == nil && at.Before(g.ExpiresAt) && g.Used < g.Count
 }
 
-// Fits reports whether an action that moves these amounts fits in what is left. An
-// action without a readable amount does not fit in a grant with amounts.
+// Fits reports whether an action that moves these amounts fits in the unused part.
+// An action without a readable amount does not fit in a grant with amounts.
 func (g *Grant) Fits(moved []Magnitude) bool {
 	return (len(g.Amounts) == 0 || len(moved) > 0) && g.Budget.Fits(moved)
 }

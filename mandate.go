@@ -17,8 +17,8 @@ const (
 	MaxMandateWindow = 31 * 24 * time.Hour
 	// DefaultMandateWindow is the policy's longest duration where it names none.
 	DefaultMandateWindow = 7 * 24 * time.Hour
-	// MaxMandateSteps is the highest number of steps, MaxMandateKeys that of the keys
-	// of all steps.
+	// MaxMandateSteps is the highest number of steps, MaxMandateKeys the highest
+	// number of keys in all steps.
 	MaxMandateSteps = 20
 	MaxMandateKeys  = 200
 	// MaxMandateGoal is the greatest length of a goal, in bytes.
@@ -27,7 +27,7 @@ const (
 	MaxMandates = 20
 )
 
-// Cover is what one step of a plan covers.
+// Cover selects the actions that one step of a plan covers.
 type Cover struct {
 	ActionType string `json:"action_type"`
 	Connector  string `json:"connector"`
@@ -146,7 +146,7 @@ func (p *Plan) sum() Limit {
 	return Limit{Count: b.Used, Amounts: b.UsedAmounts}
 }
 
-// Terms is what people approve: the change of an action that asks for a mandate.
+// Terms is the change of an action that asks for a mandate: people approve it.
 type Terms struct {
 	Agent     string     `json:"agent"`
 	AgentName string     `json:"agent_name"`
@@ -310,14 +310,14 @@ func (m *Mandate) today(now time.Time) *Budget {
 
 func dayOf(at time.Time) string { return at.UTC().Format(time.DateOnly) }
 
-// MandateLeft is what is left of a mandate.
+// MandateLeft is the unused part of a mandate's limits.
 type MandateLeft struct {
 	InAll Limit   `json:"in_all"`
 	Today *Limit  `json:"today,omitempty"`
 	Steps []Limit `json:"steps"`
 }
 
-// Left tells what is left at a time.
+// Left returns the unused part of the limits at a time.
 func (m *Mandate) Left(now time.Time) MandateLeft {
 	left := MandateLeft{InAll: m.InAll.Left()}
 	if day := m.today(now); day != nil {
@@ -399,8 +399,8 @@ type MandateService interface {
 	NarrowMandate(ctx context.Context, id string, n Narrowing) (*Mandate, error)
 	// PauseMandate stops a mandate at once, for any approver or administrator.
 	PauseMandate(ctx context.Context, id string) (*Mandate, error)
-	// ResumeMandate ends a pause, for an approver who may decide what the agent
-	// proposes.
+	// ResumeMandate ends a pause, for an approver who may decide the agent's
+	// proposals.
 	ResumeMandate(ctx context.Context, id string) (*Mandate, error)
 	// RevokeMandate ends a mandate at once, for any approver or administrator. Actions
 	// that it approved stay approved.

@@ -169,8 +169,8 @@ type ChannelState struct {
 	Kind string `json:"kind,omitempty"`
 }
 
-// ChannelMinute counts the messages of a channel whose first attempt was in one minute,
-// and those of them that failed.
+// ChannelMinute counts the messages of a channel with the first attempt in one minute,
+// and how many of these failed.
 type ChannelMinute struct {
 	// Minute is in minutes since 1970.
 	Minute int64 `json:"minute"`
@@ -193,7 +193,7 @@ func (s *ChannelState) Word() string {
 // since the report comes before the returned mail.
 const MaxBounce = 256 << 10
 
-// BounceResult is what a returned mail changed.
+// BounceResult is the effect of a returned mail.
 type BounceResult string
 
 // The results.

@@ -2,8 +2,8 @@ package gatehouse
 
 import "slices"
 
-// A hot transition begins with one typed read: it locks what the transition moves, and
-// returns everything that its rules look at. PostgreSQL reads it in one round trip.
+// A frequent transition begins with one typed read, which costs PostgreSQL one round
+// trip. It locks the rows that the transition moves, and returns all data for its rules.
 
 // TransitionReader has the typed reads that lock nothing.
 type TransitionReader interface {

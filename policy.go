@@ -77,8 +77,8 @@ type RuleFact struct {
 	Long bool `json:"long,omitempty"`
 }
 
-// CeilingClaim is what an action takes from one ceiling: a cumulative limit
-// over a sliding window.
+// CeilingClaim is an action's claim on one ceiling: a cumulative limit over a
+// sliding window.
 type CeilingClaim struct {
 	// Ceiling is the name of the ceiling in the policy.
 	Ceiling string `json:"ceiling"`
@@ -147,7 +147,7 @@ type CeilingAccount struct {
 }
 
 // CeilingExcess says why a pending action cannot be approved now: its claim on a
-// ceiling exceeds what is left.
+// ceiling exceeds the amount left.
 type CeilingExcess struct {
 	CeilingClaim
 	// Used and Left are those of the account now.
@@ -176,7 +176,7 @@ type PolicyVersion struct {
 	// SHA256 is the hash of Source.
 	SHA256 string `json:"sha256"`
 	Active bool   `json:"active"`
-	// AppliedBy is the name of who applied the version, AppliedAt when.
+	// AppliedBy is the name of the principal that applied the version, AppliedAt the time.
 	AppliedBy string    `json:"applied_by"`
 	AppliedAt time.Time `json:"applied_at"`
 	// Warnings are set in the answer to applying the version: rules that are
@@ -213,7 +213,7 @@ type PolicyAsk struct {
 	Stages int `json:"stages,omitempty"`
 }
 
-// PolicyLevel is what a policy says of a risk level.
+// PolicyLevel is a policy's settings for a risk level.
 type PolicyLevel struct {
 	Level RiskLevel `json:"level"`
 	// Name is the policy's own name of the level, "" for none.

@@ -118,7 +118,7 @@ type PreferenceService interface {
 // UnsubscribePath is the page of the links in digests.
 const UnsubscribePath = "/unsubscribe"
 
-// Unsubscription is what a link in a digest switches off.
+// Unsubscription says what a link in a digest switches off.
 type Unsubscription struct {
 	Person, Channel string
 	// Off says that the person gets no digests on the channel.

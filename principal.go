@@ -191,9 +191,9 @@ type Caller struct {
 	Presumed *Presumption
 }
 
-// Presumption has the facts of the credential cache about a caller that must still
-// hold. Only use cases that verify it in their own transaction, before anything
-// else, accept such a caller; all others refuse it.
+// Presumption is the evidence for a caller from the credential cache. Only use
+// cases that verify it in their own transaction, before anything else, accept such
+// a caller; all others refuse the caller.
 type Presumption struct {
 	// Key and EditToken are the hashes of the request's secrets.
 	Key, EditToken [32]byte

@@ -8,10 +8,10 @@ import (
 // KeeperService is for operators of a store: it previews the archiver, and settles
 // the pushes of a restored backup.
 type KeeperService interface {
-	// PreviewArchive tells what the archiver would move of the caller's tenant now,
-	// and changes nothing. A retention of 0 means the configured one. The caller
-	// must be an administrator. The preview reads the whole store, for at most
-	// [PreviewTime].
+	// PreviewArchive tells which of the tenant's actions the archiver would move
+	// now, and changes nothing. A retention of 0 means the configured one. The
+	// caller must be an administrator. The preview reads the whole store, for at
+	// most [PreviewTime].
 	PreviewArchive(ctx context.Context, retention time.Duration) (*ArchivePreview, error)
 	// MarkUnknown marks the queued and leased pushes that were created before a
 	// time as unknown, with the code [ErrorRestored]: a restored store does not
@@ -37,7 +37,7 @@ const PreviewTime = 20 * time.Second
 // sent after the backup.
 const ErrorRestored = "restored"
 
-// ArchivePreview is what the archiver would move at this moment.
+// ArchivePreview describes the actions that the archiver would move now.
 type ArchivePreview struct {
 	// Retention is the requested one, Configured the server's setting, nil for
 	// none. The archiver uses the configured one only.

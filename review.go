@@ -53,7 +53,7 @@ const (
 	ReviewNotYours ReviewState = "not_yours"
 )
 
-// ReviewProof is a proof of identity that a decision by link needs beside the link.
+// ReviewProof is a proof of identity that a decision by link needs besides the link.
 type ReviewProof string
 
 // The proofs.
@@ -117,7 +117,7 @@ type ReviewService interface {
 	DeviceToken(ctx context.Context, s *Session) (string, error)
 }
 
-// ReviewLink is what a mail to one recipient carries.
+// ReviewLink is the link in a mail to one recipient.
 type ReviewLink struct {
 	// ID is the review's id, Token the link's token.
 	ID, Token string
@@ -132,7 +132,7 @@ type LinkProof struct {
 	Review string
 	// Key is the number of the key that signed it.
 	Key uint32
-	// Proof is the proof that was given beside the link.
+	// Proof is the proof that was given besides the link.
 	Proof ReviewProof
 }
 

@@ -243,9 +243,9 @@ type RunWriter interface {
 	ClaimBudget(c *BudgetClaim, forget time.Time) error
 	// ReleaseBudget removes the claim of a step and generation, if there is one.
 	ReleaseBudget(stepID string, generation int) error
-	// InsertHand stores that a principal contributed to what the run is made from.
-	// A principal that is already stored changes nothing. ErrNotFound when there is
-	// no such run.
+	// InsertHand stores that a principal contributed to the run's data. A principal
+	// that is already stored changes nothing. ErrNotFound when there is no such
+	// run.
 	InsertHand(runID, principal string) error
 	InsertSignal(s *Signal) error
 	// TakeSignal marks the oldest untaken signal of the name as taken, and returns

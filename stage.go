@@ -30,8 +30,8 @@ type Stage struct {
 	Until time.Time `json:"until,omitzero"`
 }
 
-// TimeoutRule is what happens to a question that nobody answered in time. It is
-// never an approval.
+// TimeoutRule says what happens to a question without an answer in time. It never
+// approves.
 type TimeoutRule string
 
 // The rules. "" lets the question expire.

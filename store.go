@@ -165,8 +165,7 @@ type ActionWriter interface {
 	// MoveAction applies a guarded transition. A move outside the transition table
 	// is ErrConflict.
 	MoveAction(m ActionMove) error
-	// MoveApproval moves a requested approval to another state, guarded by its
-	// status.
+	// MoveApproval moves an approval from requested to another state.
 	MoveApproval(approvalID string, to ApprovalStatus) error
 	// MarkTarget stores a mark about the target on a waiting question; ErrConflict
 	// when the question is answered.
@@ -354,8 +353,8 @@ type SessionWriter interface {
 	InsertIdentity(i *ExternalIdentity) error
 	DeleteIdentity(issuer, subject string) error
 	InsertPasskey(p *Passkey) error
-	// UsePasskey stores what a use has changed: the credential, its counter
-	// (guarded by the counter as it was read), and last_used_at, set to Now.
+	// UsePasskey stores the changes of a use: the credential, its counter (guarded
+	// by the counter as it was read), and last_used_at, set to Now.
 	UsePasskey(id string, credential []byte, signCount, from uint32) error
 	DeletePasskey(id string) error
 	InsertStepUp(u *StepUp) error
