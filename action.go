@@ -147,8 +147,8 @@ type Action struct {
 	// Exceeds lists the ceilings that a pending action would exceed now. It is not
 	// stored.
 	Exceeds []CeilingExcess `json:"exceeds,omitempty"`
-	// ContentHash is the SHA-256 of the proposal's canonical form, by which a
-	// repeated idempotency_key is compared. Not shown.
+	// ContentHash is the SHA-256 of the proposal's canonical form, to compare
+	// proposals with the same idempotency_key. Answers do not show it.
 	ContentHash [32]byte `json:"-"`
 	// HoldFor is how long an approval rests before dispatch.
 	HoldFor Duration `json:"hold,omitempty"`

@@ -45,8 +45,8 @@ type Callback struct {
 	TaskToken string `json:"task_token,omitempty"`
 	// TaskTokenHash is set by the server: sha256: and the hash of the task token.
 	TaskTokenHash string `json:"task_token_hash,omitempty"`
-	// ExecutionARN names the execution that waits, so that its history can be read
-	// after an answer was lost; "" for none.
+	// ExecutionARN names the waiting execution: its history can be read after the
+	// loss of an answer. "" for none.
 	ExecutionARN string `json:"execution_arn,omitempty"`
 	// On is when the task is answered: decided (the default) or finished.
 	On string `json:"on,omitempty"`

@@ -116,7 +116,7 @@ type DelegationService interface {
 type DelegationReader interface {
 	// ListDelegations returns up to limit delegations from or to a principal, or
 	// all of the tenant when principal is "", newest first. With open, it leaves
-	// out those that ended before Now.
+	// out delegations that ended before Now.
 	ListDelegations(principal string, open bool, limit int) ([]*Delegation, error)
 	FindDelegation(id string) (*Delegation, error)
 }

@@ -39,8 +39,8 @@ type Grant struct {
 	// Agent is the id of the one principal that may use the grant.
 	Agent     string `json:"agent"`
 	AgentName string `json:"agent_name"`
-	// Connector, Fingerprint and Operation are those of the covered actions. A
-	// connector whose definition has changed since is not covered.
+	// Connector, Fingerprint and Operation are those of the covered actions. After
+	// a change of its definition, the connector is not covered.
 	Connector   string `json:"connector"`
 	Fingerprint string `json:"fingerprint"`
 	Operation   string `json:"operation"`
@@ -150,7 +150,7 @@ func (n *NewGrant) Validate() error {
 type GrantFilter struct {
 	Agent, Grantor       string
 	Connector, Operation string
-	// Open leaves out those that have ended or expired.
+	// Open leaves out ended and expired grants.
 	Open  bool
 	Limit int
 }

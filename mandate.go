@@ -330,8 +330,8 @@ func (m *Mandate) Left(now time.Time) MandateLeft {
 	return left
 }
 
-// Pause stops the mandate until an approver resumes it. action is the one that failed
-// or whose outcome is unknown, "" for none.
+// Pause stops the mandate until an approver resumes it. action is the action that
+// failed or has an unknown outcome, "" for none.
 func (m *Mandate) Pause(at time.Time, by, action string) {
 	m.PausedAt, m.PausedBy, m.PausedAction = &at, by, action
 }
@@ -379,7 +379,7 @@ func (m *Mandate) Text() JSON {
 // MandateFilter selects mandates; an empty field selects all.
 type MandateFilter struct {
 	Agent string
-	// Open leaves out those that have ended or expired.
+	// Open leaves out ended and expired mandates.
 	Open  bool
 	Limit int
 }

@@ -69,7 +69,7 @@ const (
 	// NotificationFailed: the channel refused it for good, or the retries are used
 	// up.
 	NotificationFailed NotificationStatus = "failed"
-	// NotificationMuted: not sent, since there was nothing left to tell, or the
+	// NotificationMuted: not sent, since the message was no longer needed, or the
 	// recipient does not want it; LastError says why.
 	NotificationMuted NotificationStatus = "muted"
 )
@@ -151,7 +151,7 @@ type ChannelState struct {
 	// FailingSince is the time of the third consecutive failure, or when more than a
 	// tenth of the messages of 15 minutes had failed; nil while the channel works.
 	FailingSince *time.Time `json:"failing_since"`
-	// Flaky is true when FailingSince is due to more than a tenth of failures: a
+	// Flaky is true when FailingSince was set for more than a tenth of failures: a
 	// single success does not end the state.
 	Flaky bool `json:"flaky,omitempty"`
 	// Minutes counts the messages of the last 15 minutes, oldest first.

@@ -44,8 +44,8 @@ type CallerFacts struct {
 type Rights struct {
 	// PolicyVersion is the active version; 0 for none.
 	PolicyVersion int
-	// Voters are those who approved the action, and the caller of a decision, locked
-	// against changes. Some may be missing.
+	// Voters are the people who approved the action, and the caller of a decision,
+	// locked against changes. Some may be missing.
 	Voters []*Principal
 	// Proposer is who proposed the action, Sponsor the proposer's sponsor; nil if missing.
 	Proposer, Sponsor *Principal
@@ -89,7 +89,7 @@ type ProposalQuery struct {
 	// Supersedes is the action that the proposal revises. It is locked; ErrNotFound if it is
 	// missing.
 	Supersedes string
-	// Effect is the hash by which dead letters of the same change are found.
+	// Effect is the hash that finds dead letters of the same change.
 	Effect Hash
 	// Names are the names of people who cannot decide, and Asked is the question's
 	// audience.

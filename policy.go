@@ -13,8 +13,8 @@ const (
 	OutcomeNeedsApproval Outcome = "needs_approval"
 )
 
-// Verdict is a policy's judgement of one action. It has everything that the gate
-// needs, so that the policy is asked again only for a veto.
+// Verdict is a policy's judgement of one action. It has all data for the gate: the
+// gate asks the policy again only for a veto.
 type Verdict struct {
 	Outcome Outcome
 	// RiskLevel is the final level: the maximum of policy, floor and claim.
@@ -35,7 +35,8 @@ type Verdict struct {
 	// Hold is how long an approved action waits before it is sent; nil where no
 	// rule sets it.
 	Hold *time.Duration
-	// EditUpTo is the level up to which an editor approves: see [EditorMayApprove].
+	// EditUpTo is the highest level at which an editor approves alone: see
+	// [EditorMayApprove].
 	EditUpTo RiskLevel
 	// Ceilings are the claims that an approval of the action reserves. (The
 	// proposer is always excluded; no field says so.)
@@ -153,8 +154,8 @@ type CeilingExcess struct {
 	// Used and Left are those of the account now.
 	Used Decimal `json:"used"`
 	Left Decimal `json:"left"`
-	// Never is true when the action takes more than the whole limit, so that it
-	// will not fit later either.
+	// Never is true when the claim exceeds the whole limit: it will not fit later
+	// either.
 	Never bool `json:"never,omitempty"`
 }
 

@@ -126,7 +126,7 @@ type Unsubscription struct {
 }
 
 // UnsubscribeService serves the links in digests. The token is the only proof; a
-// wrong one is bad_token, and one that is too old link_expired.
+// wrong token is bad_token, and an old one link_expired.
 type UnsubscribeService interface {
 	// FindUnsubscription changes nothing.
 	FindUnsubscription(ctx context.Context, token string) (*Unsubscription, error)

@@ -10,8 +10,8 @@ type Preview struct {
 	None string `json:"none,omitempty"`
 	// Rows is how many rows or objects would change; 0 when the target does not say.
 	Rows int `json:"rows,omitempty"`
-	// Changes are the fields that would change, and those that would not be as
-	// proposed: at most [MaxPreviewChanges].
+	// Changes are the fields that would change, and the fields that would differ
+	// from the proposal: at most [MaxPreviewChanges].
 	Changes []PreviewChange `json:"changes,omitempty"`
 	// More is the number of changes that are left out.
 	More int `json:"more,omitempty"`

@@ -8,8 +8,8 @@ import (
 // KeeperService is for operators of a store: it previews the archiver, and settles
 // the pushes of a restored backup.
 type KeeperService interface {
-	// PreviewArchive tells which of the tenant's actions the archiver would move
-	// now, and changes nothing. A retention of 0 means the configured one. The
+	// PreviewArchive tells which actions of the caller's tenant the archiver would
+	// move now, and changes nothing. A retention of 0 means the configured one. The
 	// caller must be an administrator. The preview reads the whole store, for at
 	// most [PreviewTime].
 	PreviewArchive(ctx context.Context, retention time.Duration) (*ArchivePreview, error)
@@ -21,8 +21,8 @@ type KeeperService interface {
 	// tenant; for another tenant the error has code not_found.
 	MarkUnknown(ctx context.Context, r MarkUnknownRequest) (*MarkUnknownAnswer, error)
 	// AskTargets reads back the effects of the tenant's unknown pushes from their
-	// targets, and settles those that are proven. It sends nothing. The caller must
-	// be an operator.
+	// targets, and settles the pushes whose outcome is proven. It sends nothing.
+	// The caller must be an operator.
 	AskTargets(ctx context.Context, r AskRequest) (*AskAnswer, error)
 	// CheckRoles reports work that has waited too long for the roles sequencer,
 	// dispatcher, sweeper and runner of serve in all tenants, and for outside

@@ -126,7 +126,7 @@ type ReviewLink struct {
 	ExpiresAt time.Time
 }
 
-// LinkProof names the link by which a decision came.
+// LinkProof names the link of a decision.
 type LinkProof struct {
 	// Review is the review's id.
 	Review string

@@ -141,11 +141,11 @@ type RunReader interface {
 	OpenLeases(limit int) ([]OpenLease, error)
 	// ListSchedules returns up to limit schedules by workflow.
 	ListSchedules(limit int) ([]*Schedule, error)
-	// FindStep returns a step of a run; FindStepOf finds it by its run and key.
+	// FindStep returns a step of a run; FindStepOf finds a step by run and key.
 	FindStep(id string) (*Step, error)
 	FindStepOf(runID, key string) (*Step, error)
 	// ListItems returns the items of a step in their order, with their bodies: all
-	// items, or, when open is true, those that are not final.
+	// items, or, when open is true, the items that are not final.
 	ListItems(stepID string, open bool) ([]*Step, error)
 	// CountSteps counts the steps of a run, including items.
 	CountSteps(runID string) (int, error)

@@ -78,7 +78,7 @@ type Answer struct {
 	Code   string  `json:"code"`
 	Result string  `json:"result"`
 	Action *Action `json:"action"`
-	// Votes counts the approving votes so far, Required those that are needed.
+	// Votes counts the approving votes so far, Required the needed ones.
 	Votes    int `json:"votes"`
 	Required int `json:"required"`
 	// Replayed is true when the same decision had already been taken.

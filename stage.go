@@ -21,8 +21,8 @@ type Stage struct {
 	Who Audience `json:"who"`
 	// For is how long the stage lasts.
 	For Duration `json:"for"`
-	// Notify names channels that are told when the stage begins, in addition to
-	// those that the routes name.
+	// Notify names channels that get a message when the stage begins, in addition
+	// to the channels of the routes.
 	Notify []string `json:"notify,omitempty"`
 	// From and Until are derived from the approval's times. [Approval.See] sets
 	// them; they are never stored.

@@ -170,9 +170,9 @@ type ActionWriter interface {
 	// MarkTarget stores a mark about the target on a waiting question; ErrConflict
 	// when the question is answered.
 	MarkTarget(approvalID string, m TargetMark) error
-	// TellApproval stores the number of moments that the log records, and the time
-	// of the next one, nil for none. It is guarded by the number that was read, and
-	// by the status requested.
+	// TellApproval stores the number of moments in the log, and the time of the
+	// next one, nil for none. It is guarded by the number from, and by the status
+	// requested.
 	TellApproval(approvalID string, from, told int, next *time.Time) error
 	// PutVote inserts the person's vote, or replaces it.
 	PutVote(approvalID string, v Vote) error
@@ -212,10 +212,10 @@ type PushReader interface {
 	FindPush(id string) (*Push, error)
 	// ListPushes returns a page, newest first.
 	ListPushes(f PushFilter) (Page[*Push], error)
-	// PushFacts calls fn with facts of pushes: first of the newest that were
-	// created at since or later, newest first, then of earlier ones that are
-	// queued, picking or sent. Each part has at most [MaxPushFacts]. readBy selects
-	// by the pushes' actions, as in ActionFilter.
+	// PushFacts calls fn with facts of pushes: first of those created at since or
+	// later, newest first, then of earlier ones that are queued, picking or sent.
+	// Each part has at most [MaxPushFacts]. readBy selects by the pushes' actions,
+	// as in ActionFilter.
 	PushFacts(since time.Time, readBy string, fn func(PushFact)) error
 	// SuccessReceipt returns a receipt with outcome applied under the key.
 	SuccessReceipt(idempotencyKey string) (*Receipt, error)
@@ -343,8 +343,8 @@ type SessionWriter interface {
 	TouchSession(id string, seen, expires time.Time) error
 	// RevokeSession sets revoked_at to Now, once.
 	RevokeSession(id string) error
-	// RevokeSessions revokes a principal's live sessions, or only those that began
-	// with a credential when it is not "", and returns their ids.
+	// RevokeSessions revokes a principal's live sessions, and returns their ids. A
+	// credential that is not "" selects the sessions that began with it.
 	RevokeSessions(principalID, credential string) ([]string, error)
 	// InsertSetupLink stores a link and expires the person's unused links.
 	InsertSetupLink(l *SetupLink) error
