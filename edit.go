@@ -39,7 +39,7 @@ type EditRequest struct {
 	DryRun bool `json:"dry_run,omitempty"`
 }
 
-// Validate checks the request by itself.
+// Validate checks the request without any lookup.
 func (e *EditRequest) Validate() error {
 	var v Violations
 	if e.Digest == "" {

@@ -128,7 +128,7 @@ type NewGrant struct {
 	DryRun bool `json:"dry_run,omitempty"`
 }
 
-// Validate checks the request by itself.
+// Validate checks the request without any lookup.
 func (n *NewGrant) Validate() error {
 	var v Violations
 	for _, field := range []struct{ pointer, value string }{

@@ -72,7 +72,7 @@ type Plan struct {
 	For Duration `json:"for"`
 }
 
-// Validate checks the plan by itself.
+// Validate checks the plan without any lookup.
 func (p *Plan) Validate() error {
 	var v Violations
 	if strings.TrimSpace(p.Goal) == "" {

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// MinSecret and MaxSecret bound a secret's value, in bytes. A shorter value could
-// not be found in the answers of a target without damaging ordinary text.
+// MinSecret and MaxSecret bound a secret's value, in bytes. Redacting a shorter
+// value in a target's answers would damage ordinary text.
 const (
 	MinSecret = 4
 	MaxSecret = 32 << 10
@@ -20,9 +20,10 @@ type SecretState string
 const (
 	SecretSet     SecretState = "set"
 	SecretRevoked SecretState = "revoked"
-	// SecretMissing is a name that the configuration refers to and nobody has set.
+	// SecretMissing: the configuration refers to the name, and nobody has set the secret.
 	SecretMissing SecretState = "missing"
-	// SecretUnreadable is sealed under a master key that the server does not have.
+	// SecretUnreadable: the secret is sealed under a master key that the server does not
+	// have.
 	SecretUnreadable SecretState = "unreadable"
 )
 
@@ -82,13 +83,13 @@ func (n *NewSecret) Validate() error {
 type SecretService interface {
 	// ListSecrets returns all secrets by name, including revoked and missing ones.
 	ListSecrets(ctx context.Context) ([]*Secret, error)
-	// SetSecret stores a secret; already_exists when there is one that is not revoked.
+	// SetSecret stores a secret; already_exists when there is an unrevoked one.
 	SetSecret(ctx context.Context, n NewSecret) (*Secret, error)
 	// RotateSecret replaces the value of a secret. Connectors use the new one within
 	// seconds; approvals stay.
 	RotateSecret(ctx context.Context, n NewSecret) (*Secret, error)
-	// RevokeSecret deletes the value of a secret. What uses it is refused until it is
-	// set again. Revoking a revoked secret changes nothing.
+	// RevokeSecret deletes the value of a secret. Calls that need the secret are
+	// refused until it is set again. Revoking a revoked secret changes nothing.
 	RevokeSecret(ctx context.Context, name string) (*Secret, error)
 }
 

@@ -339,7 +339,7 @@ type SessionWriter interface {
 	// ErrConflict.
 	InsertSession(s *Session, hash [32]byte) error
 	// TouchSession moves last_seen_at and expires_at forward. It does not change a
-	// session that was revoked, or seen later.
+	// revoked session, or one with a later last_seen_at.
 	TouchSession(id string, seen, expires time.Time) error
 	// RevokeSession sets revoked_at to Now, once.
 	RevokeSession(id string) error
@@ -364,9 +364,9 @@ type SessionWriter interface {
 
 // PolicyReader finds policy versions.
 type PolicyReader interface {
-	// ListCeilingUse sums the unreleased claims on a ceiling that are counted after
-	// since, as CeilingUsed does, by scope: of one scope, or, when scope is "", of
-	// up to limit scopes, the fullest first. It locks nothing.
+	// ListCeilingUse sums, by scope, the unreleased claims on a ceiling that are
+	// counted after since, as CeilingUsed does. scope selects one scope; with "",
+	// it returns up to limit scopes, the fullest first. It locks nothing.
 	ListCeilingUse(ceiling, scope string, since time.Time, limit int) ([]CeilingUse, error)
 	// CeilingUses sums the unreleased claims of each span by one statement, in the
 	// order of spans; 0 where nothing is reserved. It locks nothing.
