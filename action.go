@@ -23,10 +23,10 @@ const (
 	StatusReversed   Status = "reversed"
 )
 
-// Decided reports whether the question whether to do it has its answer.
+// Decided reports whether the action is no longer pending.
 func (s Status) Decided() bool { return s != StatusPending }
 
-// Finished reports whether nothing more will happen by itself.
+// Finished reports whether the action will not change by itself any more.
 func (s Status) Finished() bool {
 	switch s {
 	case StatusPending, StatusApproved, StatusPushing:
@@ -35,7 +35,7 @@ func (s Status) Finished() bool {
 	return true
 }
 
-// Target names what a change is made to.
+// Target names the entity, or entities, that a change is for.
 type Target struct {
 	EntityType string `json:"entity_type"`
 	EntityRef  string `json:"entity_ref,omitempty"`
@@ -52,7 +52,7 @@ type Magnitude struct {
 	Currency string  `json:"currency,omitempty"`
 }
 
-// Evaluation is what an evaluator said of the change before people see it.
+// Evaluation is an evaluator's result for the change, made before people see the change.
 type Evaluation struct {
 	Name       string `json:"name"`
 	Kind       string `json:"kind"`                 // deterministic, probabilistic or human
@@ -104,7 +104,7 @@ type Action struct {
 	RiskName string `json:"risk_name,omitempty"`
 	Status   Status `json:"status"`
 	Digest   Digest `json:"digest"`
-	// Fingerprint is that of the connector's definition when proposed.
+	// Fingerprint is the fingerprint of the connector's definition at the proposal.
 	Fingerprint string         `json:"connector_fingerprint"`
 	Policy      PolicyOutcome  `json:"policy"`
 	Approval    *Approval      `json:"approval"`
@@ -128,33 +128,32 @@ type Action struct {
 	// Repeats is the action with the same change whose push was a dead letter when
 	// this one was proposed; "" for none.
 	Repeats string `json:"repeats,omitempty"`
-	// RebasedBy is the name of whoever had the gate propose the change anew on the
-	// present state of its target, "" for an action that is no rebase.
+	// RebasedBy is the name of the principal that requested the rebase, "" for an
+	// action that is no rebase.
 	RebasedBy string `json:"rebased_by,omitempty"`
-	// EditedBy is the name of the reviewer whose change it is, "" for the proposer's own;
-	// Edit tells what was changed, and why.
+	// EditedBy is the name of the reviewer who edited the change, "" for the proposer's
+	// own change. Edit has the differences and the reason.
 	EditedBy string `json:"edited_by,omitempty"`
 	Edit     *Edit  `json:"edit,omitempty"`
-	// Editors are the ids, of principals and persons, of all who edited this revision or
-	// one before it.
+	// Editors are the principal ids and person ids of all editors of this revision and
+	// of earlier ones.
 	Editors []string `json:"editors,omitempty"`
 	// CanRebase is whether a pending action can be rebased: its connector can read
 	// the target. It is not stored.
 	CanRebase bool `json:"can_rebase,omitempty"`
-	// CanPreview is whether the target of a pending action can be asked what the
-	// action would do.
+	// CanPreview is whether the target of a pending action can be asked for a
+	// [Preview].
 	CanPreview bool `json:"can_preview,omitempty"`
-	// Exceeds lists, of a pending action, the ceilings that it does not fit into
-	// now. It is not stored.
+	// Exceeds lists the ceilings that a pending action would exceed now. It is not
+	// stored.
 	Exceeds []CeilingExcess `json:"exceeds,omitempty"`
-	// ContentHash is the SHA-256 of the proposal's canonical form, by which a
-	// repeated idempotency_key is compared. Not shown.
+	// ContentHash is the SHA-256 of the proposal's canonical form, to compare
+	// proposals with the same idempotency_key. Answers do not show it.
 	ContentHash [32]byte `json:"-"`
 	// HoldFor is how long an approval rests before dispatch.
 	HoldFor Duration `json:"hold,omitempty"`
-	// Undoable is whether the connector says how to undo what the operation has
-	// done; false where that is not known. It is not stored: who reads the action
-	// asks the connector as it is configured now.
+	// Undoable is whether the connector says how to undo the operation; false if
+	// unknown. It is not stored: each read asks the connector as configured now.
 	Undoable bool `json:"undoable,omitzero"`
 	// ArchivedAt is set once the action is in the archive: see ArchiveReader.
 	ArchivedAt *time.Time `json:"archived_at,omitempty"`

@@ -41,7 +41,7 @@ func (a Audience) Words() []string { return Whom(a.Roles, a.Groups, a.People) }
 // Audience returns the people whom the approval asks from the beginning.
 func (a *Approval) Audience() Audience { return Audience{a.Roles, a.People, a.Groups} }
 
-// Bars reports whether the approval excludes the principal. Names are compared
+// Bars reports whether the approval excludes the principal. It compares names
 // without regard to case, since names in the list may come from a proposal: "Ana"
 // and "ana" are the same person.
 func (a *Approval) Bars(p *Principal) bool {

@@ -10,7 +10,7 @@ import (
 
 const (
 	// MinRetention is the least time that an action stays in the live tables after
-	// its end. It is longer than any key or link to the action stays usable: stored
+	// its end. It is longer than the life of any key or link to the action: stored
 	// answers (24 hours), signed links (7 days).
 	MinRetention = 30 * 24 * time.Hour
 	// MaxCeilingWindow is the longest window of a ceiling. An action that claims
@@ -58,7 +58,7 @@ type Record struct {
 	Claims []StoredClaim `json:"claims,omitempty"`
 }
 
-// StoredClaim is what an action holds, or held, of a ceiling.
+// StoredClaim is an action's claim on a ceiling, released or not.
 type StoredClaim struct {
 	// Ceiling and Scope are as in [CeilingClaim].
 	Ceiling string `json:"ceiling"`
@@ -70,8 +70,8 @@ type StoredClaim struct {
 	ReleasedAt *time.Time `json:"released_at,omitempty"`
 }
 
-// Archived is an action as the archive keeps it: the columns by which it is found,
-// and one document with the whole record.
+// Archived is the archive's row of an action: columns for lookups, and one document
+// with the whole record.
 type Archived struct {
 	// The fields up to EndedAt repeat the record's, for lookups.
 	Tenant, ID string
@@ -133,7 +133,7 @@ func NewArchived(r *Record, batch string, now time.Time) (*Archived, error) {
 	return a, nil
 }
 
-// ErrArchiveDamaged says that an archived document differs from what was archived.
+// ErrArchiveDamaged says that a document was changed after it was archived.
 var ErrArchiveDamaged = errors.New("gatehouse: a damaged document in the archive")
 
 // Record reads the document, and checks it against its hash and against the columns
@@ -184,8 +184,8 @@ func (a *Action) EndedAt() time.Time {
 	return time.Time{}
 }
 
-// ArchivePlan lists the families that could be archived next. A family belongs to
-// one tenant: actions that revise or reverse one another. It is archived whole or
+// ArchivePlan lists the families that could be archived next. A family is the
+// actions of one tenant that revise or reverse one another. It is archived whole or
 // not at all.
 type ArchivePlan struct {
 	Families []ActionFamily
@@ -212,8 +212,8 @@ type ActionFamily struct {
 // ActionFilter.Archived shows archived actions. Lists of receipts, mirrors, lessons
 // and facts, sums and counts cover live rows only.
 type ArchiveReader interface {
-	// FindArchived finds an archived action by its id, its approval's or its
-	// push's.
+	// FindArchived finds an archived action by the id of the action, its approval
+	// or its push.
 	FindArchived(id string) (*Archived, error)
 }
 

@@ -13,7 +13,7 @@ type Limit struct {
 	Amounts []Magnitude `json:"amounts,omitempty"`
 }
 
-// check checks the limit by itself.
+// check checks the limit without any lookup.
 func (l *Limit) check(v *Violations, at string) {
 	if l.Count < 1 || l.Count > MaxGrantCount {
 		v.Add(at+"/count", "must be 1 to %d", MaxGrantCount)
@@ -56,7 +56,7 @@ type Budget struct {
 	UsedAmounts []Magnitude `json:"used_amounts,omitempty"`
 }
 
-// Fits reports whether one more action that moves these amounts fits in what is left.
+// Fits reports whether one more action that moves these amounts fits in the unused part.
 func (b *Budget) Fits(moved []Magnitude) bool {
 	if b.Used >= b.Count {
 		return false
@@ -83,7 +83,7 @@ func (b *Budget) Use(moved []Magnitude) {
 	b.UsedAmounts = used
 }
 
-// Left is what may still be used.
+// Left is the unused part of the limit.
 func (b *Budget) Left() Limit {
 	left := Limit{Count: max(0, b.Count-b.Used)}
 	for _, m := range b.Amounts {

@@ -40,20 +40,19 @@ type Callback struct {
 	URL string `json:"url,omitempty"`
 	// Subject takes the message of NATS.
 	Subject string `json:"subject,omitempty"`
-	// TaskToken is that of a task of Step Functions that waits. It is sealed before it
-	// is stored, and is in no answer.
+	// TaskToken is the token of a waiting Step Functions task. It is sealed before it
+	// is stored, and no answer contains it.
 	TaskToken string `json:"task_token,omitempty"`
 	// TaskTokenHash is set by the server: sha256: and the hash of the task token.
 	TaskTokenHash string `json:"task_token_hash,omitempty"`
-	// ExecutionARN names the execution that waits, so that its history can be read
-	// after an answer was lost; "" for none.
+	// ExecutionARN names the waiting execution: its history can be read after the
+	// loss of an answer. "" for none.
 	ExecutionARN string `json:"execution_arn,omitempty"`
 	// On is when the task is answered: decided (the default) or finished.
 	On string `json:"on,omitempty"`
 	// Heartbeat is the HeartbeatSeconds of the state that waits; 0 for none.
 	Heartbeat Span `json:"heartbeat,omitempty"`
-	// Sealed is the task token as it is stored, "" for none. An action in the archive has
-	// none.
+	// Sealed is the sealed task token, as stored; "" for none, and in the archive.
 	Sealed string `json:"-"`
 }
 
@@ -62,7 +61,7 @@ var (
 	executionForm = regexp.MustCompile(`^arn:aws[a-z-]*:states:[a-z0-9-]+:[0-9]{12}:execution:[!-~]+:[!-~]+$`)
 )
 
-// ValidSubject reports whether a text is a subject of NATS that names one place.
+// ValidSubject reports whether a text is a NATS subject without wildcards.
 func ValidSubject(s string) bool {
 	return len(s) <= MaxSubject && subjectForm.MatchString(s) && !slices.Contains(strings.Split(s, "."), "")
 }
@@ -125,7 +124,7 @@ func (c *Callback) validate(v *Violations) {
 	}
 }
 
-// HashTaskToken is the hash by which a task token is known outside.
+// HashTaskToken returns the hash that stands for a task token in answers.
 func HashTaskToken(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return "sha256:" + hex.EncodeToString(sum[:])
@@ -143,8 +142,8 @@ func (c *Callback) TaskHash() []byte {
 	return sum
 }
 
-// FailureWorkflowGone is the code of an action that was canceled since the workflow
-// that proposed it does not wait any more.
+// FailureWorkflowGone is the code of an action that was canceled because the
+// workflow that proposed it no longer waits.
 const FailureWorkflowGone = "workflow_gone"
 
 // callbackPrefix begins the names of the channels that make callbacks.

@@ -22,7 +22,7 @@ type CheckService interface {
 	CheckConfiguration(ctx context.Context) (*ConfigurationCheck, error)
 }
 
-// ConfigurationCheck lists what a server found in its own configuration.
+// ConfigurationCheck lists a server's findings in its own configuration.
 type ConfigurationCheck struct {
 	// At is when the checks ran; they may be some seconds old.
 	At     time.Time              `json:"at"`
@@ -39,7 +39,7 @@ type ConfigurationFinding struct {
 	Detail string `json:"detail"`
 }
 
-// StoreCheck is what a check of a store found.
+// StoreCheck is the result of a check of a store.
 type StoreCheck struct {
 	// OK is true when nothing is violated.
 	OK bool `json:"ok"`

@@ -43,7 +43,7 @@ type DeadLetter struct {
 	Group string `json:"group"`
 }
 
-// DeadLetterAct is what an operator can do with a dead letter.
+// DeadLetterAct is an operation on a dead letter.
 type DeadLetterAct string
 
 // The acts.
@@ -55,7 +55,7 @@ const (
 	ActCorrect DeadLetterAct = "correct"
 )
 
-// The reasons, beside error codes, for which an act skips a dead letter.
+// The reasons why an act skips a dead letter, besides error codes.
 const (
 	SkippedApplied      = "already_applied"
 	SkippedResolveFirst = "resolve_first" // a replay or a discard needs a known outcome
@@ -85,16 +85,16 @@ type DeadLetterFilter struct {
 	Cursor string `json:"-"`
 }
 
-// DeadLetterGroup sums up the dead letters that failed in the same way: of one
-// connector, code and status, with the same words of the target. Tokens with a digit,
-// such as ids and amounts, are not compared.
+// DeadLetterGroup sums up the dead letters with the same connector, error code,
+// status and [Push.Words]. Words with a digit, such as ids and amounts, are not
+// compared.
 type DeadLetterGroup struct {
 	// Key identifies the group; see [DeadLetterFilter].
 	Key       string     `json:"key"`
 	Connector string     `json:"connector"`
 	ErrorCode string     `json:"error_code"`
 	Status    PushStatus `json:"status"` // failed or unknown
-	// Words is what the target said to the newest of them, else its error.
+	// Words is the target's answer to the newest of them, else its error.
 	Words string `json:"words"`
 	Count int    `json:"count"`
 	// OldestAt and NewestAt are when the first and the last of them ended.
@@ -114,7 +114,7 @@ type DeadLetterGroups struct {
 // MaxGrouped bounds how many dead letters are grouped.
 const MaxGrouped = 5000
 
-// Words is what the target said of a dead letter, else its error.
+// Words is the target's own answer, else the last error.
 func (p *Push) Words() string {
 	if p.TargetSays != "" {
 		return p.TargetSays
@@ -265,7 +265,7 @@ type DeadLetterAnswer struct {
 	Skipped int `json:"skipped"`
 }
 
-// DeadLetterResult is what became of one dead letter.
+// DeadLetterResult is the result for one dead letter.
 type DeadLetterResult struct {
 	// ID is the id of the push.
 	ID       string `json:"id"`
@@ -273,7 +273,7 @@ type DeadLetterResult struct {
 	// Result is the new state (queued, discarded, applied or failed); in a dry run,
 	// the state that it would get. "" when skipped.
 	Result string `json:"result,omitempty"`
-	// Skipped is the code of the reason for which nothing was done.
+	// Skipped is the code of the reason why nothing was done.
 	Skipped string `json:"skipped,omitempty"`
 	// Detail explains Skipped in words.
 	Detail string `json:"detail,omitempty"`

@@ -17,7 +17,7 @@ const (
 	MaxDelegations = 50
 )
 
-// Delegation lets one person answer, for a time, what another person is asked. The
+// Delegation lets one person answer another person's questions for a time. The
 // delegate votes in their own name. Delegations do not chain: the delegate cannot
 // pass the right on.
 type Delegation struct {
@@ -46,8 +46,8 @@ type Delegation struct {
 	Delegator *Delegator `json:"delegator,omitempty"`
 }
 
-// Delegator is what a delegate is told about From, to know which questions ask that
-// person.
+// Delegator has the facts about From by which a delegate can tell which questions
+// ask that person.
 type Delegator struct {
 	// Person, Roles and Groups are the present ones of From.
 	Person string       `json:"person"`
@@ -108,7 +108,7 @@ type DelegationService interface {
 	// that are in force have a Delegator, unless that person may not decide.
 	ListDelegations(ctx context.Context) ([]*Delegation, error)
 	// EndDelegation ends a delegation; one that has already ended stays as it is.
-	// The delegate may end it, too.
+	// The delegate may also end it.
 	EndDelegation(ctx context.Context, id string) (*Delegation, error)
 }
 
@@ -116,7 +116,7 @@ type DelegationService interface {
 type DelegationReader interface {
 	// ListDelegations returns up to limit delegations from or to a principal, or
 	// all of the tenant when principal is "", newest first. With open, it leaves
-	// out those that ended before Now.
+	// out delegations that ended before Now.
 	ListDelegations(principal string, open bool, limit int) ([]*Delegation, error)
 	FindDelegation(id string) (*Delegation, error)
 }

@@ -105,8 +105,8 @@ type DeviceReader interface {
 type DeviceWriter interface {
 	// PutDevice stores a device. It replaces a device with the same endpoint.
 	PutDevice(d *Device) error
-	// UpdateDevice writes LastSentAt, LastMessage and LastError. Of a device that
-	// was removed, it writes nothing.
+	// UpdateDevice writes LastSentAt, LastMessage and LastError. For a removed
+	// device it writes nothing.
 	UpdateDevice(d *Device) error
 	// DeleteDevice deletes a device, if it is there.
 	DeleteDevice(id string) error

@@ -36,8 +36,8 @@ type DispatchHealth struct {
 	At         time.Time         `json:"at"`
 	Connectors []ConnectorHealth `json:"connectors"`
 	// Queue has [HealthPoints] points over [HealthWindow], the oldest first; the last
-	// is at At. It is derived from the pushes: one that was replayed counts as
-	// waiting since it was first due.
+	// is at At. It is derived from the pushes: a replayed push counts as waiting
+	// since it was first due.
 	Queue []QueuePoint `json:"queue"`
 	// Capped is true when there were more than [MaxPushFacts] pushes: then the
 	// figures are too low.
@@ -49,8 +49,8 @@ type DispatchHealth struct {
 type ConnectorHealth struct {
 	Connector string       `json:"connector"`
 	Breaker   BreakerState `json:"breaker"`
-	// Queued counts the pushes that wait, held ones too; InFlight those that are
-	// being sent.
+	// Queued counts the waiting pushes, including those on hold; InFlight counts
+	// the pushes that are being sent.
 	Queued   int `json:"queued"`
 	InFlight int `json:"in_flight"`
 	// OldestAt is when the oldest of them was first due; nil for none.
@@ -62,7 +62,7 @@ type ConnectorHealth struct {
 	LastSuccessAt   *time.Time `json:"last_success_at,omitempty"`
 	LastErrorAt     *time.Time `json:"last_error_at,omitempty"`
 	LastErrorCode   string     `json:"last_error_code,omitempty"`
-	// LastWords is what the target said then, else the error.
+	// LastWords is the target's answer at LastErrorAt, else the error.
 	LastWords string `json:"last_words,omitempty"`
 }
 

@@ -8,5 +8,5 @@
 // same transaction; a worker carries the push out through a connector and
 // leaves a [Receipt]; each transition appends a [Leaf] to the audit log.
 //
-// What is shown, voted on, queued and sent is named by one [Digest].
+// One [Digest] identifies what is shown, voted on, queued and sent.
 package gatehouse

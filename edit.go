@@ -1,19 +1,19 @@
 package gatehouse
 
-// Edit is what a reviewer made of the proposer's change before it was decided. The
-// action stays the proposer's, and the one with the proposer's own change is kept.
+// Edit is a reviewer's edit of the proposer's change before the decision. The
+// proposer stays the same, and the action with the proposer's own change is kept.
 type Edit struct {
 	// ByID is the principal who edited, and Note says why.
 	ByID string `json:"by_id"`
 	Note string `json:"note"`
 	// Of is the last action whose change is the proposer's own.
 	Of string `json:"of"`
-	// Changes are the fields in which the change differs from that of Of.
+	// Changes are the fields that differ from the change of Of.
 	Changes []EditedField `json:"changes"`
 }
 
 // EditedField is one field of a change, by the proposer and by the reviewer. A side
-// that does not have it is "".
+// without the field is "".
 type EditedField struct {
 	// Path is the RFC 6901 pointer of the field in the change.
 	Path   string `json:"path"`
@@ -23,7 +23,7 @@ type EditedField struct {
 
 // EditRequest asks to replace a pending action by a revision with an edited change.
 type EditRequest struct {
-	// Digest is that of what was seen, Note says why it is edited.
+	// Digest is the digest that the editor saw, Note the reason for the edit.
 	Digest Digest `json:"digest"`
 	Note   string `json:"note"`
 	// ProposedChange is the whole new change, Patch a JSON merge patch (RFC 7396) of the
@@ -39,7 +39,7 @@ type EditRequest struct {
 	DryRun bool `json:"dry_run,omitempty"`
 }
 
-// Validate checks the request by itself.
+// Validate checks the request without any lookup.
 func (e *EditRequest) Validate() error {
 	var v Violations
 	if e.Digest == "" {
@@ -75,7 +75,7 @@ func MergePatch(target, patch JSON) JSON {
 		return patch
 	}
 	values := make(map[string]JSON)
-	old, _ := target.Fields() // what is no object is replaced
+	old, _ := target.Fields() // a target that is no object is replaced
 	for _, m := range old {
 		values[m.Name] = m.Value
 	}
@@ -93,8 +93,8 @@ func MergePatch(target, patch JSON) JSON {
 	return ObjectJSON(members...)
 }
 
-// EditorMayApprove reports whether somebody who edited a change may approve it: alone
-// up to a level, and as one of several at any; a level of 0 forbids both.
+// EditorMayApprove reports whether an editor of a change may approve it: alone up to
+// the level upTo, and as one of several at any level. An upTo of 0 forbids both.
 func EditorMayApprove(upTo, level RiskLevel, required int) bool {
 	return upTo > 0 && (required > 1 || level <= upTo)
 }

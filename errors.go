@@ -97,7 +97,7 @@ var statusOf = map[Code]int{
 	CodeBusy:                503,
 }
 
-// StatusOf returns the HTTP status of a code, 500 for one that it does not know.
+// StatusOf returns the HTTP status of a code, 500 for an unknown code.
 func StatusOf(c Code) int {
 	if s, ok := statusOf[c]; ok {
 		return s
@@ -169,7 +169,8 @@ func (e *Error) Because(cause error) *Error {
 	return e
 }
 
-// CodeOf returns the code of an error: "" for nil, internal for one of another kind.
+// CodeOf returns the code of an error: "" for nil, internal for an error that is no
+// [Error].
 func CodeOf(err error) Code {
 	if err == nil {
 		return ""
@@ -203,7 +204,7 @@ func (v Violations) Err() error {
 	return &Error{Code: CodeInvalid, Detail: v[0].Pointer + " " + v[0].Detail, Violations: v}
 }
 
-// QuoteWord returns an id or a name as it is, and quotes any other text.
+// QuoteWord returns an id or a name unchanged, and quotes any other text.
 func QuoteWord(s string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-.", r)

@@ -33,14 +33,14 @@ const (
 type Grant struct {
 	ID     string `json:"id"`
 	Tenant string `json:"tenant"`
-	// Grantor is the id of the person whose right each use needs.
+	// Grantor is the id of the person who must have the right to decide at each use.
 	Grantor     string `json:"grantor"`
 	GrantorName string `json:"grantor_name"`
 	// Agent is the id of the one principal that may use the grant.
 	Agent     string `json:"agent"`
 	AgentName string `json:"agent_name"`
-	// Connector, Fingerprint and Operation are those of the covered actions. A
-	// connector whose definition has changed since is not covered.
+	// Connector, Fingerprint and Operation are those of the covered actions. After
+	// a change of its definition, the connector is not covered.
 	Connector   string `json:"connector"`
 	Fingerprint string `json:"fingerprint"`
 	Operation   string `json:"operation"`
@@ -53,8 +53,8 @@ type Grant struct {
 	Budget
 	CreatedAt time.Time `json:"created_at"`
 	ExpiresAt time.Time `json:"expires_at"`
-	// EndedAt is set when the grant ended before ExpiresAt, with the name of who ended
-	// it, and why.
+	// EndedAt is set when the grant ended before ExpiresAt, with EndedBy, the name of
+	// the principal that ended it, and the reason.
 	EndedAt   *time.Time `json:"ended_at,omitempty"`
 	EndedBy   string     `json:"ended_by,omitempty"`
 	EndReason GrantEnd   `json:"end_reason,omitempty"`
@@ -69,7 +69,7 @@ type GrantEnd string
 const (
 	GrantRevoked GrantEnd = "revoked"
 	GrantUsedUp  GrantEnd = "used_up"
-	// GrantRightLost: the grantor may not decide any more, or the agent not propose.
+	// GrantRightLost: the grantor may no longer decide, or the agent may no longer propose.
 	GrantRightLost GrantEnd = "right_lost"
 	// GrantPolicy: the active policy denied an action that the grant covers, judged it
 	// at a higher level, or allows no grants.
@@ -81,8 +81,8 @@ func (g *Grant) HoldsAt(at time.Time) bool {
 	return g.EndedAt == nil && at.Before(g.ExpiresAt) && g.Used < g.Count
 }
 
-// Fits reports whether an action that moves these amounts fits in what is left. An
-// action without a readable amount does not fit in a grant with amounts.
+// Fits reports whether an action that moves these amounts fits in the unused part.
+// An action without a readable amount does not fit in a grant with amounts.
 func (g *Grant) Fits(moved []Magnitude) bool {
 	return (len(g.Amounts) == 0 || len(moved) > 0) && g.Budget.Fits(moved)
 }
@@ -128,7 +128,7 @@ type NewGrant struct {
 	DryRun bool `json:"dry_run,omitempty"`
 }
 
-// Validate checks the request by itself.
+// Validate checks the request without any lookup.
 func (n *NewGrant) Validate() error {
 	var v Violations
 	for _, field := range []struct{ pointer, value string }{
@@ -150,7 +150,7 @@ func (n *NewGrant) Validate() error {
 type GrantFilter struct {
 	Agent, Grantor       string
 	Connector, Operation string
-	// Open leaves out those that have ended or expired.
+	// Open leaves out ended and expired grants.
 	Open  bool
 	Limit int
 }
@@ -165,7 +165,7 @@ type GrantService interface {
 	ListGrants(ctx context.Context) ([]*Grant, error)
 	FindGrant(ctx context.Context, id string) (*Grant, error)
 	// RevokeGrant ends a grant at once, for any approver or administrator; one that has
-	// already ended stays as it is. What was approved stays approved.
+	// already ended stays as it is. Actions that it approved stay approved.
 	RevokeGrant(ctx context.Context, id string) (*Grant, error)
 }
 
@@ -181,7 +181,7 @@ type GrantWriter interface {
 	InsertGrant(g *Grant) error
 	// LockGrant finds a grant and locks it until the transaction ends.
 	LockGrant(id string) (*Grant, error)
-	// UpdateGrant writes what was used, and the end. A grant that has already ended is
-	// ErrConflict.
+	// UpdateGrant writes the used budget and the end. A grant that has already ended
+	// is ErrConflict.
 	UpdateGrant(g *Grant) error
 }

@@ -64,8 +64,8 @@ type Membership struct {
 var groupName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 
 // ValidGroupName reports whether a group can have the name: 1 to 64 lower-case
-// letters, digits, or any of ._- that begin with a letter or digit. There is no
-// upper case, so that no two groups differ by case only.
+// letters, digits, or any of ._- that begin with a letter or digit. Without upper
+// case, no two groups differ by case only.
 func ValidGroupName(name string) bool { return groupName.MatchString(name) }
 
 // In reports whether the principal is a member of the group, from any source.

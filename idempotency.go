@@ -35,8 +35,8 @@ type IdempotencyRecord struct {
 // IdempotencyWindow is how long an answer is kept under its key.
 const IdempotencyWindow = 24 * time.Hour
 
-// Replay is the error by which a use case reports that the same request was already
-// answered. Body holds the first answer.
+// Replay is the error of a use case for a request that was already answered. Body
+// holds the first answer.
 type Replay struct{ Body []byte }
 
 func (*Replay) Error() string { return "answered before under the same Idempotency-Key" }

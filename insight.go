@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// ActionFact is what statistics read of an action: none of its content.
+// ActionFact has the fields of an action that statistics need, without its content.
 type ActionFact struct {
 	ID         string
 	ActionType string
@@ -49,7 +49,7 @@ type InsightService interface {
 	Insights(ctx context.Context, f InsightFilter) (*Insights, error)
 }
 
-// Insights sums up the proposals since a time, and what became of them.
+// Insights sums up the proposals since a time, and their outcomes.
 type Insights struct {
 	Since time.Time `json:"since"`
 	// Until is the time of the snapshot.
@@ -66,8 +66,8 @@ type Insights struct {
 	// oldest first. Its Name is the day, such as 2026-11-27; a proposal counts on the
 	// day on which it was made.
 	ByDay []Insight `json:"by_day"`
-	// ByGroup sums up what each group of people was asked, by frequency. A proposal
-	// that asks several groups counts for each.
+	// ByGroup sums up the questions to each group of people, by frequency. A
+	// proposal that asks several groups counts for each.
 	ByGroup []Insight `json:"by_group"`
 	// Waiting counts the pending actions, the highest risk first; a risk level
 	// without any is left out.
@@ -82,7 +82,7 @@ type Insights struct {
 type Insight struct {
 	// Name is the type's or the agent's; "" for the sum of all.
 	Name string `json:"name,omitempty"`
-	// Proposed counts all proposals, whatever became of them.
+	// Proposed counts all proposals, whatever their outcome.
 	Proposed int `json:"proposed"`
 	// Approved and Rejected count decisions by people.
 	Approved int `json:"approved"`

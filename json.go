@@ -87,7 +87,7 @@ func (j JSON) Text() (string, bool) {
 	return string(unescape([]byte(s))), true
 }
 
-// Number returns a number as it is written; false for any other value, and for a
+// Number returns a number with its exact text; false for any other value, and for a
 // number whose exponent is out of a [Decimal]'s range.
 func (j JSON) Number() (Decimal, bool) {
 	if j == "" || j[0] != '-' && (j[0] < '0' || j[0] > '9') {

@@ -1,7 +1,7 @@
 package gatehouse
 
-// RoleCheck reports work that waits too long for a role of serve. No store knows
-// which processes run and which roles they have, so the check looks at the work.
+// RoleCheck reports work that waits too long for a role of serve. A store does not
+// know the processes and their roles, so the check examines the work.
 type RoleCheck struct {
 	// Late is empty when nothing waits longer than a role allows, by the store's
 	// clock.

@@ -55,7 +55,7 @@ type ActionFilter struct {
 	// part of it, separated by spaces, must stand at the beginning of a word. Case
 	// does not matter. The words are those of the action's type, id, key and title,
 	// its target, proposer, on_behalf_of, magnitude and rationale, and the values of
-	// the proposed change; of each at most the first 8,192 characters.
+	// the proposed change; at most the first 8,192 characters of each.
 	Query string
 	// Archived lists the archive instead of the live actions, newest first. There
 	// Query can only be an id.

@@ -17,8 +17,8 @@ const (
 	MaxMandateWindow = 31 * 24 * time.Hour
 	// DefaultMandateWindow is the policy's longest duration where it names none.
 	DefaultMandateWindow = 7 * 24 * time.Hour
-	// MaxMandateSteps is the highest number of steps, MaxMandateKeys that of the keys
-	// of all steps.
+	// MaxMandateSteps is the highest number of steps, MaxMandateKeys the highest
+	// number of keys in all steps.
 	MaxMandateSteps = 20
 	MaxMandateKeys  = 200
 	// MaxMandateGoal is the greatest length of a goal, in bytes.
@@ -27,12 +27,12 @@ const (
 	MaxMandates = 20
 )
 
-// Cover is what one step of a plan covers.
+// Cover selects the actions that one step of a plan covers.
 type Cover struct {
 	ActionType string `json:"action_type"`
 	Connector  string `json:"connector"`
-	// Fingerprint is the connector's when the plan was proposed; the server sets it. A
-	// connector whose definition has changed since is not covered.
+	// Fingerprint is the connector's fingerprint when the plan was proposed; the
+	// server sets it. After a change of its definition, the connector is not covered.
 	Fingerprint string `json:"fingerprint,omitempty"`
 	Operation   string `json:"operation"`
 	EntityType  string `json:"entity_type"`
@@ -66,13 +66,13 @@ type Plan struct {
 	InAll *Limit `json:"in_all,omitempty"`
 	// PerDay limits each day in UTC; nil for no such limit.
 	PerDay *Limit `json:"per_day,omitempty"`
-	// MaxLevel is the highest level that it covers; 0 for the policy's, at most L3.
+	// MaxLevel is the highest level that the plan covers; 0 for the policy's, at most L3.
 	MaxLevel RiskLevel `json:"max_level,omitempty"`
-	// For is how long it holds from now.
+	// For is the duration of the mandate from now.
 	For Duration `json:"for"`
 }
 
-// Validate checks the plan by itself.
+// Validate checks the plan without any lookup.
 func (p *Plan) Validate() error {
 	var v Violations
 	if strings.TrimSpace(p.Goal) == "" {
@@ -146,7 +146,7 @@ func (p *Plan) sum() Limit {
 	return Limit{Count: b.Used, Amounts: b.UsedAmounts}
 }
 
-// Terms is what people approve: the change of an action that asks for a mandate.
+// Terms is the change of an action that asks for a mandate: people approve it.
 type Terms struct {
 	Agent     string     `json:"agent"`
 	AgentName string     `json:"agent_name"`
@@ -157,7 +157,7 @@ type Terms struct {
 	Until     time.Time  `json:"until"`
 }
 
-// Terms completes a valid plan with what it leaves out, for an agent, from a time.
+// Terms fills in what an agent's valid plan leaves out. The mandate lasts from now.
 func (p *Plan) Terms(agent *Principal, upTo RiskLevel, now time.Time) *Terms {
 	t := &Terms{
 		Agent: agent.ID, AgentName: agent.Name, Steps: slices.Clone(p.Steps), InAll: p.sum(),
@@ -211,16 +211,16 @@ type MandateStep struct {
 	Budget
 }
 
-// MandateVoter is a person whose approval of the plan stands for each use.
+// MandateVoter is a person whose approval of the plan is a vote for each use.
 type MandateVoter struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
 }
 
-// Mandate is an approved plan: people approved in advance what one agent does in
-// several steps, within limits of each step, in all, and of each day. Each action that
-// uses it is judged by the policy, has its own approval with votes of those who
-// approved the plan, and counts in the transaction that proposes it.
+// Mandate is an approved plan: people approved one agent's actions in advance, in
+// several steps, with limits per step, in all, and per day. The policy judges each
+// action that uses the mandate. The action has its own approval, with votes of the
+// people who approved the plan, and is counted in the transaction that proposes it.
 type Mandate struct {
 	ID     string `json:"id"`
 	Tenant string `json:"tenant"`
@@ -240,8 +240,9 @@ type Mandate struct {
 
 	CreatedAt time.Time `json:"created_at"`
 	ExpiresAt time.Time `json:"expires_at"`
-	// PausedAt is set while the mandate approves nothing, with who paused it, or the
-	// action that failed or whose outcome is unknown.
+	// PausedAt is set while the mandate approves nothing. Then either PausedBy
+	// names the person who paused it, or PausedAction is the action that failed or
+	// has an unknown outcome.
 	PausedAt     *time.Time `json:"paused_at,omitempty"`
 	PausedBy     string     `json:"paused_by,omitempty"`
 	PausedAction string     `json:"paused_action,omitempty"`
@@ -278,8 +279,8 @@ func (m *Mandate) HoldsAt(at time.Time) bool {
 	return m.EndedAt == nil && m.PausedAt == nil && at.Before(m.ExpiresAt)
 }
 
-// Fits reports whether one more action of a step that moves these amounts fits in what
-// is left of the step, in all, and of the day.
+// Fits reports whether one more action of a step, with these amounts, fits in the
+// budgets of the step, of all steps, and of the day.
 func (m *Mandate) Fits(step int, moved []Magnitude, now time.Time) bool {
 	day := m.today(now)
 	return m.Steps[step].Fits(moved) && m.InAll.Fits(moved) && (day == nil || day.Fits(moved))
@@ -309,14 +310,14 @@ func (m *Mandate) today(now time.Time) *Budget {
 
 func dayOf(at time.Time) string { return at.UTC().Format(time.DateOnly) }
 
-// MandateLeft is what is left of a mandate.
+// MandateLeft is the unused part of a mandate's limits.
 type MandateLeft struct {
 	InAll Limit   `json:"in_all"`
 	Today *Limit  `json:"today,omitempty"`
 	Steps []Limit `json:"steps"`
 }
 
-// Left tells what is left at a time.
+// Left returns the unused part of the limits at a time.
 func (m *Mandate) Left(now time.Time) MandateLeft {
 	left := MandateLeft{InAll: m.InAll.Left()}
 	if day := m.today(now); day != nil {
@@ -329,8 +330,8 @@ func (m *Mandate) Left(now time.Time) MandateLeft {
 	return left
 }
 
-// Pause stops the mandate until an approver resumes it. action is the one that failed
-// or whose outcome is unknown, "" for none.
+// Pause stops the mandate until an approver resumes it. action is the action that
+// failed or has an unknown outcome, "" for none.
 func (m *Mandate) Pause(at time.Time, by, action string) {
 	m.PausedAt, m.PausedBy, m.PausedAction = &at, by, action
 }
@@ -368,7 +369,7 @@ func (m *Mandate) WorstCase() string {
 	return t.WorstCase()
 }
 
-// Text is the stored form of the mandate: JSON without what is only in answers.
+// Text is the stored form of the mandate: JSON without Worst.
 func (m *Mandate) Text() JSON {
 	stored := *m
 	stored.Worst = ""
@@ -378,13 +379,13 @@ func (m *Mandate) Text() JSON {
 // MandateFilter selects mandates; an empty field selects all.
 type MandateFilter struct {
 	Agent string
-	// Open leaves out those that have ended or expired.
+	// Open leaves out ended and expired mandates.
 	Open  bool
 	Limit int
 }
 
-// MandateService lets agents propose plans, and people narrow, pause and end what was
-// approved.
+// MandateService lets agents propose plans, and people narrow, pause and end
+// mandates.
 type MandateService interface {
 	// ProposeMandate proposes a plan of the caller, an agent or a service with the role
 	// proposer. The answer is an action of L4; once people have approved it, its push
@@ -398,11 +399,11 @@ type MandateService interface {
 	NarrowMandate(ctx context.Context, id string, n Narrowing) (*Mandate, error)
 	// PauseMandate stops a mandate at once, for any approver or administrator.
 	PauseMandate(ctx context.Context, id string) (*Mandate, error)
-	// ResumeMandate ends a pause, for an approver who may decide what the agent
-	// proposes.
+	// ResumeMandate ends a pause, for an approver who may decide the agent's
+	// proposals.
 	ResumeMandate(ctx context.Context, id string) (*Mandate, error)
-	// RevokeMandate ends a mandate at once, for any approver or administrator. What was
-	// approved stays approved.
+	// RevokeMandate ends a mandate at once, for any approver or administrator. Actions
+	// that it approved stay approved.
 	RevokeMandate(ctx context.Context, id string) (*Mandate, error)
 }
 

@@ -30,14 +30,15 @@ type StepNarrowing struct {
 	LowerLimit
 }
 
-// Narrow lowers the limits. The error, with code invalid, says what would widen them.
+// Narrow lowers the limits. The error, with code invalid, names what does not lower a
+// limit.
 func (m *Mandate) Narrow(n Narrowing, now time.Time) error {
 	var v Violations
 	if n.InAll == nil && n.PerDay == nil && len(n.Steps) == 0 && n.Until == nil {
 		v.Add("", "names no limit")
 	}
 	n.InAll.lower(&v, "/in_all", &m.InAll)
-	// No less than what was used: the row would contradict itself.
+	// A limit below the use would make the row contradict itself.
 	m.InAll.Count = max(m.InAll.Count, m.InAll.Used)
 	if n.PerDay != nil {
 		if m.PerDay == nil {

@@ -15,10 +15,11 @@ type Notice struct {
 	At     time.Time `json:"at"`
 	// Kind is the type of the audit log entry, such as principal.created.
 	Kind string `json:"kind"`
-	// Subject is the id of what was changed, SubjectName its name.
+	// Subject is the id of the changed object, SubjectName its name.
 	Subject     string `json:"subject"`
 	SubjectName string `json:"subject_name,omitempty"`
-	// Actor is the id of who made the change, or "init", "reset" and the like.
+	// Actor is the id of the principal that made the change, or "init", "reset" and the
+	// like.
 	Actor     string `json:"actor"`
 	ActorName string `json:"actor_name,omitempty"`
 	// Via is the channel of the change, "" for none.

@@ -34,7 +34,7 @@ const (
 	// NotifyTest: an administrator tests a channel.
 	NotifyTest NotificationKind = "test"
 	// NotifyCallbackDecided and NotifyCallbackFinished: the callback of a proposal, once
-	// at each of the moments.
+	// when its action is decided and once when it is finished.
 	NotifyCallbackDecided  NotificationKind = "callback_decided"
 	NotifyCallbackFinished NotificationKind = "callback_finished"
 	// NotifyHeartbeat: a task of Step Functions still waits. It is queued again and again.
@@ -69,7 +69,7 @@ const (
 	// NotificationFailed: the channel refused it for good, or the retries are used
 	// up.
 	NotificationFailed NotificationStatus = "failed"
-	// NotificationMuted: not sent, since there was nothing left to tell, or the
+	// NotificationMuted: not sent, since the message was no longer needed, or the
 	// recipient does not want it; LastError says why.
 	NotificationMuted NotificationStatus = "muted"
 )
@@ -151,8 +151,8 @@ type ChannelState struct {
 	// FailingSince is the time of the third consecutive failure, or when more than a
 	// tenth of the messages of 15 minutes had failed; nil while the channel works.
 	FailingSince *time.Time `json:"failing_since"`
-	// Flaky says that the channel fails because of that tenth: a single success does
-	// not end the state.
+	// Flaky is true when FailingSince was set for more than a tenth of failures: a
+	// single success does not end the state.
 	Flaky bool `json:"flaky,omitempty"`
 	// Minutes counts the messages of the last 15 minutes, oldest first.
 	Minutes []ChannelMinute `json:"-"`
@@ -169,8 +169,8 @@ type ChannelState struct {
 	Kind string `json:"kind,omitempty"`
 }
 
-// ChannelMinute counts the messages of a channel whose first attempt was in one minute,
-// and those of them that failed.
+// ChannelMinute counts the messages of a channel with the first attempt in one minute,
+// and how many of these failed.
 type ChannelMinute struct {
 	// Minute is in minutes since 1970.
 	Minute int64 `json:"minute"`
@@ -189,21 +189,21 @@ func (s *ChannelState) Word() string {
 	return "works"
 }
 
-// MaxBounce bounds a returned mail, in bytes. A report comes before the mail that it
-// returns: a longer one can be cut.
+// MaxBounce bounds a returned mail, in bytes. The end of a longer one can be cut,
+// since the report comes before the returned mail.
 const MaxBounce = 256 << 10
 
-// BounceResult is what a returned mail changed.
+// BounceResult is the effect of a returned mail.
 type BounceResult string
 
 // The results.
 const (
 	// BounceFailed: the notification has failed.
 	BounceFailed BounceResult = "failed"
-	// BounceDelayed: a mail server still tries, which the notification notes.
+	// BounceDelayed: a mail server still tries; the notification's LastError says so.
 	BounceDelayed BounceResult = "delayed"
-	// BounceIgnored: the mail is no report of a failure, or the notification is no
-	// longer accepted: nothing changed.
+	// BounceIgnored: nothing changed, since the mail reports no failure, or the
+	// notification is no longer accepted.
 	BounceIgnored BounceResult = "ignored"
 )
 
@@ -279,8 +279,8 @@ type NotificationService interface {
 	// RetryNotification sends a failed or queued notification now. Any other status
 	// is an [Error] with code invalid_state.
 	RetryNotification(ctx context.Context, id string) (*Notification, error)
-	// RetryNotifications sends failed notifications now, as RetryNotification does each;
-	// a dry run lists them. Repeating it finds only those that have failed again.
+	// RetryNotifications sends the selected failed notifications now; a dry run lists
+	// them. A repeated call finds only those that have failed again.
 	RetryNotifications(ctx context.Context, r RetryRequest) (*RetryAnswer, error)
 	// ListChannels returns the configured channels of the tenant with their states.
 	ListChannels(ctx context.Context) ([]*ChannelState, error)
@@ -318,8 +318,9 @@ type NotificationWriter interface {
 	// HurryNotifications makes the queued notifications of a tenant's channel that
 	// have failed before due now.
 	HurryNotifications(channel string) error
-	// ProbeNotification makes the oldest queued one of a tenant's channel that failed
-	// before, and was created after since, due now. The next attempt counts as the last.
+	// ProbeNotification makes one queued notification of a tenant's channel due now: the
+	// oldest that failed before and was created after since. Its next attempt counts as
+	// the last.
 	ProbeNotification(channel string, since time.Time) error
 	// LockChannelState returns the state, locked; a new state when there is none.
 	LockChannelState(channel string) (*ChannelState, error)

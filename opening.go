@@ -2,18 +2,18 @@ package gatehouse
 
 import "slices"
 
-// A hot transition begins with one typed read: it locks what the transition moves, and
-// returns everything that its rules look at. PostgreSQL reads it in one round trip.
+// A frequent transition begins with one typed read, which costs PostgreSQL one round
+// trip. It locks the rows that the transition moves, and returns all data for its rules.
 
 // TransitionReader has the typed reads that lock nothing.
 type TransitionReader interface {
-	// OpenCaller returns what the store has about a caller; nil is nobody.
+	// OpenCaller returns the store's data about a caller; none for nil.
 	OpenCaller(by *Caller) (CallerFacts, error)
 	// FindDecision is OpenDecision without locks and people, with the action as FindAction
 	// returns it.
 	FindDecision(q DecisionQuery) (*OpenedDecision, error)
 	// OpenPage is ListActions, with the caller's facts and, if views is true, saved views.
-	// With an error of the filter, the caller's facts are returned all the same.
+	// If the filter has an error, it still returns the caller's facts.
 	OpenPage(by *Caller, f ActionFilter, views bool) (*OpenedPage, error)
 }
 
@@ -21,7 +21,7 @@ type TransitionReader interface {
 type TransitionWriter interface {
 	// OpenDecision locks an action, as LockAction does. A missing action is no error.
 	OpenDecision(q DecisionQuery) (*OpenedDecision, error)
-	// OpenProposal reads what a proposal is compared with.
+	// OpenProposal reads the data that a proposal is compared with.
 	OpenProposal(q ProposalQuery) (*OpenedProposal, error)
 	// OpenPush locks an action, then its push.
 	OpenPush(q PushQuery) (*OpenedPush, error)
@@ -30,7 +30,7 @@ type TransitionWriter interface {
 	OpenStep(runID, item string) (*Run, error)
 }
 
-// CallerFacts is what the store has about a caller.
+// CallerFacts is the store's data about a caller.
 type CallerFacts struct {
 	// Principal and EditToken belong to the key of [Caller.Presumed]. They are zero for a
 	// caller without it, and for a key that is unknown or revoked.
@@ -40,12 +40,12 @@ type CallerFacts struct {
 	Answer *IdempotencyRecord
 }
 
-// Rights is what the right to decide an action depends on.
+// Rights is the data that the right to decide an action depends on.
 type Rights struct {
 	// PolicyVersion is the active version; 0 for none.
 	PolicyVersion int
-	// Voters are those who approved the action, and the caller of a decision, locked
-	// against changes. Some may be missing.
+	// Voters are the people who approved the action, and the caller of a decision,
+	// locked against changes. Some may be missing.
 	Voters []*Principal
 	// Proposer is who proposed the action, Sponsor the proposer's sponsor; nil if missing.
 	Proposer, Sponsor *Principal
@@ -73,7 +73,7 @@ type DecisionQuery struct {
 	Approve bool
 }
 
-// OpenedDecision is what a decision looks at.
+// OpenedDecision is the data for a decision.
 type OpenedDecision struct {
 	CallerFacts
 	Rights
@@ -89,14 +89,15 @@ type ProposalQuery struct {
 	// Supersedes is the action that the proposal revises. It is locked; ErrNotFound if it is
 	// missing.
 	Supersedes string
-	// Effect is the hash by which dead letters of the same change are found.
+	// Effect is the hash that finds dead letters of the same change.
 	Effect Hash
-	// Names are those of people who cannot decide, and Asked is whom the question asks.
+	// Names are the names of people who cannot decide, and Asked is the question's
+	// audience.
 	Names []string
 	Asked *Audience
 }
 
-// OpenedProposal is what a proposal looks at.
+// OpenedProposal is the data for a proposal.
 type OpenedProposal struct {
 	CallerFacts
 	PolicyVersion int
@@ -107,9 +108,9 @@ type OpenedProposal struct {
 	DeadLetter string
 	// Named has an entry for each of the names; nil for an unknown one.
 	Named map[string]*Principal
-	// Answerers are, by id, the first [MaxFirstAnswerers] of the persons who may decide (see
-	// Principal.MayDecide) and whom the question asks, including excluded ones. It may also
-	// include persons whom the question does not ask.
+	// Answerers are the first [MaxFirstAnswerers] persons, by id, who may decide (see
+	// Principal.MayDecide) and whom the question asks, including excluded persons. Other
+	// persons may be among them.
 	Answerers []*Principal
 }
 
@@ -121,7 +122,7 @@ type PushQuery struct {
 	ReceiptKey string
 }
 
-// OpenedPush is what the last checks of a push look at.
+// OpenedPush is the data for the last checks of a push.
 type OpenedPush struct {
 	Rights
 	Action  *Action

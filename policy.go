@@ -13,8 +13,8 @@ const (
 	OutcomeNeedsApproval Outcome = "needs_approval"
 )
 
-// Verdict is a policy's judgement of one action. It has everything that the gate
-// needs, so that the policy is asked again only for a veto.
+// Verdict is a policy's judgement of one action. It has all data for the gate: the
+// gate asks the policy again only for a veto.
 type Verdict struct {
 	Outcome Outcome
 	// RiskLevel is the final level: the maximum of policy, floor and claim.
@@ -35,15 +35,16 @@ type Verdict struct {
 	// Hold is how long an approved action waits before it is sent; nil where no
 	// rule sets it.
 	Hold *time.Duration
-	// EditUpTo is the level up to which an editor approves: see [EditorMayApprove].
+	// EditUpTo is the highest level at which an editor approves alone: see
+	// [EditorMayApprove].
 	EditUpTo RiskLevel
 	// Ceilings are the claims that an approval of the action reserves. (The
 	// proposer is always excluded; no field says so.)
 	Ceilings []CeilingClaim
 }
 
-// Grounds tells why a stored action was judged as it was: what the deciding rules
-// looked at, and where its risk level came from.
+// Grounds explains the judgement of a stored action: the facts that the deciding
+// rules used, and the origin of its risk level.
 type Grounds struct {
 	// Type is the policy's name for the action type. Listed is the level that the
 	// policy lists it with; 0 when it does not.
@@ -77,8 +78,8 @@ type RuleFact struct {
 	Long bool `json:"long,omitempty"`
 }
 
-// CeilingClaim is what an action takes from one ceiling: a cumulative limit
-// over a sliding window.
+// CeilingClaim is an action's claim on one ceiling: a cumulative limit over a
+// sliding window.
 type CeilingClaim struct {
 	// Ceiling is the name of the ceiling in the policy.
 	Ceiling string `json:"ceiling"`
@@ -101,8 +102,8 @@ type CeilingClaim struct {
 const ceilingSlices = 64
 
 // CountedAt returns the end of the time slice in which a claim is reserved. The
-// claim counts until the window has passed this end: for at least the window, and
-// for up to a 64th of it longer.
+// claim counts until one window after this end: for at least one window, and for up
+// to a 64th of it longer.
 func (c CeilingClaim) CountedAt(reserved time.Time) time.Time {
 	slice := max(c.Window.D()/ceilingSlices, time.Microsecond)
 	end := reserved.Truncate(slice)
@@ -130,7 +131,7 @@ type CeilingSpan struct {
 // CeilingAccount tells how full one account of a ceiling of the active policy is.
 type CeilingAccount struct {
 	Ceiling string `json:"ceiling"`
-	// Per is what the ceiling has one account for each of: tenant, agent, type or
+	// Per says for what the ceiling has separate accounts: tenant, agent, type or
 	// target.
 	Per string `json:"per"`
 	// Scope is as in CeilingClaim; "" where nothing is counted yet.
@@ -147,14 +148,14 @@ type CeilingAccount struct {
 }
 
 // CeilingExcess says why a pending action cannot be approved now: its claim on a
-// ceiling exceeds what is left.
+// ceiling exceeds the amount left.
 type CeilingExcess struct {
 	CeilingClaim
 	// Used and Left are those of the account now.
 	Used Decimal `json:"used"`
 	Left Decimal `json:"left"`
-	// Never is true when the action takes more than the whole limit, so that it
-	// will not fit later either.
+	// Never is true when the claim exceeds the whole limit: it will not fit later
+	// either.
 	Never bool `json:"never,omitempty"`
 }
 
@@ -176,7 +177,7 @@ type PolicyVersion struct {
 	// SHA256 is the hash of Source.
 	SHA256 string `json:"sha256"`
 	Active bool   `json:"active"`
-	// AppliedBy is the name of who applied the version, AppliedAt when.
+	// AppliedBy is the name of the principal that applied the version, AppliedAt the time.
 	AppliedBy string    `json:"applied_by"`
 	AppliedAt time.Time `json:"applied_at"`
 	// Warnings are set in the answer to applying the version: rules that are
@@ -213,7 +214,7 @@ type PolicyAsk struct {
 	Stages int `json:"stages,omitempty"`
 }
 
-// PolicyLevel is what a policy says of a risk level.
+// PolicyLevel is a policy's settings for a risk level.
 type PolicyLevel struct {
 	Level RiskLevel `json:"level"`
 	// Name is the policy's own name of the level, "" for none.

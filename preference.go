@@ -118,7 +118,7 @@ type PreferenceService interface {
 // UnsubscribePath is the page of the links in digests.
 const UnsubscribePath = "/unsubscribe"
 
-// Unsubscription is what a link in a digest switches off.
+// Unsubscription says what a link in a digest switches off.
 type Unsubscription struct {
 	Person, Channel string
 	// Off says that the person gets no digests on the channel.
@@ -126,7 +126,7 @@ type Unsubscription struct {
 }
 
 // UnsubscribeService serves the links in digests. The token is the only proof; a
-// wrong one is bad_token, and one that is too old link_expired.
+// wrong token is bad_token, and an old one link_expired.
 type UnsubscribeService interface {
 	// FindUnsubscription changes nothing.
 	FindUnsubscription(ctx context.Context, token string) (*Unsubscription, error)

@@ -2,16 +2,16 @@ package gatehouse
 
 import "time"
 
-// Preview is what the target of a pending action says that carrying it out would do
-// now. It changes nothing, and decides nothing.
+// Preview is the target's statement of what a pending action would do now. It
+// changes nothing, and decides nothing.
 type Preview struct {
 	// None says why there is no preview; "" when there is one. No other field is set
 	// then.
 	None string `json:"none,omitempty"`
 	// Rows is how many rows or objects would change; 0 when the target does not say.
 	Rows int `json:"rows,omitempty"`
-	// Changes are the fields that would change, and those that would not be as
-	// proposed: at most [MaxPreviewChanges].
+	// Changes are the fields that would change, and the fields that would differ
+	// from the proposal: at most [MaxPreviewChanges].
 	Changes []PreviewChange `json:"changes,omitempty"`
 	// More is the number of changes that are left out.
 	More int `json:"more,omitempty"`
@@ -33,7 +33,7 @@ const (
 	MaxPreviewValue = 1 << 10
 )
 
-// PreviewChange is a field as it would stand.
+// PreviewChange is a field as it would be after the action.
 type PreviewChange struct {
 	// Ref is the row or object, where the action changes several; "" for one.
 	Ref string `json:"ref,omitempty"`
@@ -61,7 +61,7 @@ const (
 	PreviewAlso PreviewHow = "also"
 )
 
-// PreviewFailure is the failure that carrying the action out would end with.
+// PreviewFailure is the failure that the action would end with.
 type PreviewFailure struct {
 	// Code is for programs, such as constraint_violation; Detail is for people.
 	Code   string `json:"code"`

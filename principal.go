@@ -128,8 +128,8 @@ type Key struct {
 	RevokedAt *time.Time `json:"revoked_at"`
 }
 
-// Tenant is a wall: no data of one tenant is ever visible in another. The tenant
-// "default" always exists; its administrators create the others.
+// Tenant isolates data: no data of one tenant is ever visible in another. The
+// tenant "default" always exists; its administrators create the others.
 type Tenant struct {
 	ID        string    `json:"id"`
 	CreatedAt time.Time `json:"created_at"`
@@ -183,7 +183,7 @@ type Caller struct {
 	RequestID string
 	// Idempotency is the client's Idempotency-Key, nil when it sent none.
 	Idempotency *IdempotencyRequest
-	// Link is set for a decision by link, which is valid only as long as the link
+	// Link is set for a decision by link. The decision is valid only while the link
 	// is.
 	Link *LinkProof
 	// Presumed is set while Principal and StepUp come from the credential cache and
@@ -191,9 +191,9 @@ type Caller struct {
 	Presumed *Presumption
 }
 
-// Presumption is what must still be true of a caller from the credential cache.
-// Only use cases that verify it in their own transaction, before anything else,
-// accept such a caller; all others refuse it.
+// Presumption is the evidence for a caller from the credential cache. Only use
+// cases that verify it in their own transaction, before anything else, accept such
+// a caller; all others refuse the caller.
 type Presumption struct {
 	// Key and EditToken are the hashes of the request's secrets.
 	Key, EditToken [32]byte

@@ -33,7 +33,7 @@ type Push struct {
 	// LastError and ErrorCode describe the last failure; "" before one.
 	LastError string `json:"last_error"`
 	ErrorCode string `json:"error_code,omitempty"`
-	// NotBefore is the end of the hold: no claim before it.
+	// NotBefore is the end of the hold: nobody claims the push before it.
 	NotBefore time.Time `json:"not_before"`
 	CreatedAt time.Time `json:"created_at"`
 	// NextAttempt is when a queued push is due, nil for none.
@@ -60,8 +60,8 @@ type Push struct {
 	// TargetSays is what the target answered to the call that made the push a
 	// dead letter: at most [MaxTargetSays] bytes, without secrets, "" for nothing.
 	TargetSays string `json:"target_says,omitempty"`
-	// ClosedAt is set when a failed push is discarded; it can never be replayed
-	// then.
+	// ClosedAt is set when a failed push is discarded; then the push can never be
+	// replayed.
 	ClosedAt     *time.Time `json:"closed_at,omitempty"`
 	ClosedBy     string     `json:"closed_by,omitempty"`
 	ClosedReason string     `json:"closed_reason,omitempty"`
@@ -166,7 +166,7 @@ type Reversal struct {
 	ProposedChange JSON `json:"proposed_change"`
 }
 
-// FirstDue returns the earliest time at which the push can have been sent.
+// FirstDue returns the earliest time at which the push could be sent.
 func (p *Push) FirstDue() time.Time {
 	if p.NotBefore.After(p.CreatedAt) {
 		return p.NotBefore

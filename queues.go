@@ -74,8 +74,8 @@ type ActionQueueReader interface {
 	// of a family must have ended before the given time, in an archivable state;
 	// its push, if any, must be applied, canceled or closed; no run that has not
 	// ended may await it or have proposed it; and it must hold no ceiling claim
-	// that a window can still reach, and no step-up. A plan has about limit
-	// actions, of about a megabyte; one call reads a few hundred rows at most.
+	// that a window can still reach, and no step-up. A plan ends after about limit
+	// actions, or about a megabyte; one call reads a few hundred rows at most.
 	PlanArchive(after int64, before time.Time, limit int) (*ArchivePlan, error)
 }
 
@@ -85,10 +85,10 @@ type PushQueueReader interface {
 	// for none. It ignores queued pushes of the tenants in except, but not their
 	// leases.
 	NextPushAt(except ...string) (time.Time, error)
-	// DueTenants returns up to limit tenants with pushes to claim. Each comes with
-	// its number of due pushes, counted up to each, and of those in flight. The
-	// order is by name, round-robin: first the tenants after the given one, then
-	// those up to and including it. A caller who passes the last tenant of the
+	// DueTenants returns up to limit tenants with pushes to claim. Each has the
+	// number of its due pushes, counted up to each, and of its pushes in flight.
+	// The order is by name, round-robin: first the tenants after the given one,
+	// then those up to and including it. A caller who passes the last tenant of the
 	// previous answer skips nobody.
 	DueTenants(after string, limit, each int) ([]DueTenant, error)
 	// ExpiredLeases returns up to limit pushes in picking or sent whose lease
@@ -103,10 +103,10 @@ type PushQueueReader interface {
 // PushQueueWriter claims pushes.
 type PushQueueWriter interface {
 	// ClaimPushes moves due queued pushes (not_before and next attempt at or before
-	// Now) to picking, per share the tenant's oldest due first. It sets owner,
-	// lease end and picked_at, and raises the generation by one. Claims are
-	// exclusive. Even with concurrent claims, no tenant exceeds its share's Most.
-	// Shares name distinct tenants.
+	// Now) to picking, in each share the oldest due first. It sets owner, lease end
+	// and picked_at, and raises the generation by one. Claims are exclusive. Even
+	// with concurrent claims, no tenant exceeds its share's Most. Shares name
+	// distinct tenants.
 	ClaimPushes(owner string, lease time.Duration, shares ...PushShare) ([]*Push, error)
 }
 
@@ -120,8 +120,8 @@ type RunQueueReader interface {
 	// after the given one, then those up to and including it.
 	DueLanes(tenant, tool string, after Lane, limit, each int) ([]DueLane, error)
 	// ReadyTools returns the tools with ready steps, of one tenant or, when tenant
-	// is "", of all. It looks at the first limit tools, by name, that have any in
-	// some tenant. The built-in tool, "", comes first.
+	// is "", of all. It looks at the first limit tools, by name, with ready steps
+	// in any tenant. The built-in tool, "", comes first.
 	ReadyTools(tenant string, limit int) ([]ReadyTool, error)
 	// QueuedLanes returns up to limit workflows with queued runs, in the order of
 	// tenant and workflow, that come after the given one. Queued runs are counted
@@ -156,7 +156,7 @@ type RunQueueReader interface {
 
 // RunQueueWriter claims steps.
 type RunQueueWriter interface {
-	// ClaimSteps moves ready steps to running, per share the lane's first ready
+	// ClaimSteps moves ready steps to running, in each share the earliest ready
 	// first. It sets owner and lease end, and started_at the first time, raises
 	// generation and attempts by one, and returns full steps. Claims are exclusive.
 	// Even with concurrent claims, no workflow or tenant exceeds its bound. Shares

@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// QuietHours are hours of each day in which messages wait, as they are configured:
-// times of day such as 20:00 and 07:00, and a time zone such as Europe/Berlin; ""
-// is UTC.
+// QuietHours are the configured hours of each day in which messages wait: times of
+// day such as 20:00 and 07:00, and a time zone such as Europe/Berlin; "" is UTC.
 type QuietHours struct {
 	From string `json:"from"`
 	To   string `json:"to"`

@@ -6,23 +6,23 @@ import (
 )
 
 // KeeperService is for operators of a store: it previews the archiver, and settles
-// what an old backup brought back.
+// the pushes of a restored backup.
 type KeeperService interface {
-	// PreviewArchive tells what the archiver would move of the caller's tenant now,
-	// and changes nothing. A retention of 0 means the configured one. The caller
-	// must be an administrator. The preview reads the whole store, for at most
-	// [PreviewTime].
+	// PreviewArchive tells which actions of the caller's tenant the archiver would
+	// move now, and changes nothing. A retention of 0 means the configured one. The
+	// caller must be an administrator. The preview reads the whole store, for at
+	// most [PreviewTime].
 	PreviewArchive(ctx context.Context, retention time.Duration) (*ArchivePreview, error)
 	// MarkUnknown marks the queued and leased pushes that were created before a
 	// time as unknown, with the code [ErrorRestored]: a restored store does not
 	// know whether they were sent after the backup. None is sent again before its
 	// outcome is resolved. Each is marked in its own transaction, and the call may
-	// be repeated. The caller must be an administrator and marks pushes of the own
-	// tenant; another tenant has code not_found.
+	// be repeated. The caller must be an administrator and marks pushes of its own
+	// tenant; for another tenant the error has code not_found.
 	MarkUnknown(ctx context.Context, r MarkUnknownRequest) (*MarkUnknownAnswer, error)
 	// AskTargets reads back the effects of the tenant's unknown pushes from their
-	// targets, and settles those that are proven. It sends nothing. The caller must
-	// be an operator.
+	// targets, and settles the pushes whose outcome is proven. It sends nothing.
+	// The caller must be an operator.
 	AskTargets(ctx context.Context, r AskRequest) (*AskAnswer, error)
 	// CheckRoles reports work that has waited too long for the roles sequencer,
 	// dispatcher, sweeper and runner of serve in all tenants, and for outside
@@ -37,9 +37,9 @@ const PreviewTime = 20 * time.Second
 // sent after the backup.
 const ErrorRestored = "restored"
 
-// ArchivePreview is what the archiver would move at this moment.
+// ArchivePreview describes the actions that the archiver would move now.
 type ArchivePreview struct {
-	// Retention is what was asked for, Configured the server's setting, nil for
+	// Retention is the requested one, Configured the server's setting, nil for
 	// none. The archiver uses the configured one only.
 	Retention  Duration  `json:"retention"`
 	Configured *Duration `json:"configured,omitempty"`
@@ -150,7 +150,7 @@ func (r *AskRequest) Validate() error {
 	return v.Err()
 }
 
-// MaxAsked bounds how many questions to targets one call asks.
+// MaxAsked bounds the questions to targets of one call.
 const MaxAsked = 50
 
 // AskAnswer has a result for each selected push.

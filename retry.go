@@ -21,7 +21,8 @@ type cause int
 const (
 	// causeOther: the target refused the change, or the code is not known.
 	causeOther cause = iota
-	// causeApproval: the approval no longer holds, or the target did something else.
+	// causeApproval: the approval no longer holds, or the target did something other than
+	// approved.
 	causeApproval
 	// causeContent: the change itself is wrong.
 	causeContent
@@ -70,7 +71,8 @@ func retryOf(s Status, p *Push, code string) Retry {
 
 // Correctable reports whether an operator can edit the change of a failed action and
 // propose it again: the target refused the change for its content, and nobody has
-// corrected it yet. A closed dead letter is not known here; the gate looks at it.
+// corrected it yet. It does not know whether the dead letter is closed; the gate
+// checks that.
 func (a *Action) Correctable() bool {
 	if a.Status != StatusFailed || a.Failure == nil || a.Push == nil || a.Superseded != "" || a.ArchivedAt != nil {
 		return false

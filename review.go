@@ -34,8 +34,8 @@ const (
 	MaxLinkTTL     = 30 * 24 * time.Hour
 	// DefaultLinkRotation is the age at which a key is replaced.
 	DefaultLinkRotation = 30 * 24 * time.Hour
-	// DeviceTTL is how long a browser is recognized as one that its person has
-	// signed in with. It is no longer than an ended session is kept.
+	// DeviceTTL is how long a browser is recognized after its person's sign-in. It
+	// is no longer than an ended session is kept.
 	DeviceTTL = SessionKept
 )
 
@@ -53,7 +53,7 @@ const (
 	ReviewNotYours ReviewState = "not_yours"
 )
 
-// ReviewProof is a proof of identity that a decision by link needs beside the link.
+// ReviewProof is a proof of identity that a decision by link needs besides the link.
 type ReviewProof string
 
 // The proofs.
@@ -78,7 +78,7 @@ type OpenReview struct {
 	// when the review can be decided in the console only.
 	Proofs []ReviewProof `json:"proofs,omitempty"`
 	// Known is set when the caller has signed in as the recipient, or uses a
-	// recognized device. Proven is the same where it is enough to decide.
+	// recognized device. Proven equals Known where that proof is enough to decide.
 	Known  ReviewProof `json:"-"`
 	Proven ReviewProof `json:"-"`
 }
@@ -117,7 +117,7 @@ type ReviewService interface {
 	DeviceToken(ctx context.Context, s *Session) (string, error)
 }
 
-// ReviewLink is what a mail to one recipient carries.
+// ReviewLink is the link in a mail to one recipient.
 type ReviewLink struct {
 	// ID is the review's id, Token the link's token.
 	ID, Token string
@@ -126,13 +126,13 @@ type ReviewLink struct {
 	ExpiresAt time.Time
 }
 
-// LinkProof names the link by which a decision came.
+// LinkProof names the link of a decision.
 type LinkProof struct {
 	// Review is the review's id.
 	Review string
 	// Key is the number of the key that signed it.
 	Key uint32
-	// Proof is the proof that was given beside the link.
+	// Proof is the proof that was given besides the link.
 	Proof ReviewProof
 }
 
@@ -160,7 +160,7 @@ type ReviewWriter interface {
 	// InsertReview stores a review; a second one of the same approval and recipient is
 	// ErrConflict.
 	InsertReview(r *Review) error
-	// CountReviewTry adds one to tries, guarded by their being below MaxCodeTries.
+	// CountReviewTry adds one to tries; at MaxCodeTries it is ErrConflict.
 	CountReviewTry(id string) error
 	// MarkReviewOpened stores when the recipient's browser first opened the review;
 	// a second time is ErrConflict.

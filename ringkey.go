@@ -32,11 +32,11 @@ type RingKey struct {
 	Sealed    []byte    `json:"-"`
 	Master    string    `json:"master"`
 	CreatedAt time.Time `json:"created_at"`
-	// CreatedBy is the id of who made the key, or "schedule" and the like.
+	// CreatedBy is the id of the principal that made the key, or "schedule" and the like.
 	CreatedBy string `json:"created_by"`
 	// RetiredAt is when a newer key replaced this one; nil for the active key.
 	RetiredAt *time.Time `json:"retired_at"`
-	// EndsAt is until when a retired key still verifies.
+	// EndsAt is when a retired key stops verifying.
 	EndsAt *time.Time `json:"ends_at"`
 	// RevokedAt is nil unless an administrator has revoked the key.
 	RevokedAt *time.Time `json:"revoked_at"`
@@ -98,13 +98,13 @@ type RingWriter interface {
 	// InsertRingKey stores a key. An existing number, and a second active key of a
 	// tenant and purpose, are ErrConflict.
 	InsertRingKey(k *RingKey) error
-	// RetireRingKey sets retired_at to Now and ends_at, guarded by the key's being
-	// active.
+	// RetireRingKey sets retired_at to Now and ends_at; a key that is not active is
+	// ErrConflict.
 	RetireRingKey(id string, ends time.Time) error
-	// RevokeRingKey sets revoked_at to Now, guarded by its being unset, and
-	// retired_at where that is unset.
+	// RevokeRingKey sets revoked_at to Now, and retired_at where that is unset. A
+	// revoked key is ErrConflict.
 	RevokeRingKey(id string) error
-	// ResealRingKey stores the same key as sealed under another master key, guarded by
-	// its present one.
+	// ResealRingKey stores a key sealed under another master key, guarded by the
+	// present master key.
 	ResealRingKey(id, from string, sealed []byte, to string) error
 }

@@ -20,8 +20,8 @@ const (
 // through without a person's approval.
 func (r RiskLevel) NeedsPerson() bool { return r >= L3 }
 
-// NeedsConfirmation reports whether an approver must retype the salient value
-// and decide the action by itself, never in bulk.
+// NeedsConfirmation reports whether an approver must retype the salient value and
+// decide the action on its own, never in bulk.
 func (r RiskLevel) NeedsConfirmation() bool { return r >= L4 }
 
 // Valid reports whether r is one of L1..L5.

@@ -16,7 +16,7 @@ type OpenLease struct {
 type RunQueues struct {
 	// At is the time of the snapshot.
 	At time.Time `json:"at"`
-	// Queues are the tools with ready steps; the empty tool is that of built-in steps.
+	// Queues are the tools with ready steps; the empty tool stands for built-in steps.
 	Queues []ToolQueue `json:"queues"`
 	// Workers hold steps or pushes now, by name.
 	Workers []WorkerState `json:"workers"`
@@ -33,8 +33,8 @@ type ToolQueue struct {
 	Leased bool `json:"leased"`
 }
 
-// WorkerState is what a worker holds. A lease that has ended without a heartbeat is
-// taken from it soon.
+// WorkerState has the leases of a worker. The worker soon loses a lease that ended
+// without a heartbeat.
 type WorkerState struct {
 	Worker string `json:"worker"`
 	Steps  int    `json:"steps"`

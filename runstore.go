@@ -33,7 +33,7 @@ func ReadInputFilter(text string) (field, value string, ok bool) {
 	return field, value, ok && field != ""
 }
 
-// HasInput reports whether a run's input has what the filter asks for.
+// HasInput reports whether a run's input matches the filter.
 func (f RunFilter) HasInput(input JSON) bool {
 	if f.InputField == "" {
 		return true
@@ -136,23 +136,23 @@ type RunReader interface {
 	ListLineage(id string) ([]*Run, error)
 	// ListRuns returns a page, newest first, without steps, input and output.
 	ListRuns(f RunFilter) (Page[*Run], error)
-	// OpenLeases returns up to limit running steps, and as many pushes of outside
-	// workers' lanes, that somebody holds.
+	// OpenLeases returns the leased running steps, and the leased pushes of outside
+	// workers' lanes, up to limit of each.
 	OpenLeases(limit int) ([]OpenLease, error)
 	// ListSchedules returns up to limit schedules by workflow.
 	ListSchedules(limit int) ([]*Schedule, error)
-	// FindStep returns a step of a run; FindStepOf finds it by its run and key.
+	// FindStep returns a step of a run; FindStepOf finds a step by run and key.
 	FindStep(id string) (*Step, error)
 	FindStepOf(runID, key string) (*Step, error)
 	// ListItems returns the items of a step in their order, with their bodies: all
-	// items, or, when open is true, those that are not final.
+	// items, or, when open is true, the items that are not final.
 	ListItems(stepID string, open bool) ([]*Step, error)
 	// CountSteps counts the steps of a run, including items.
 	CountSteps(runID string) (int, error)
 	// FindStepByKey finds a step by its unique idempotency key.
 	FindStepByKey(idempotencyKey string) (*Step, error)
-	// FindStepByAction returns the step that proposed an action or adopted it under
-	// the same key: the latest to do so.
+	// FindStepByAction returns the latest step that proposed an action, or adopted
+	// it under the same key.
 	FindStepByAction(actionID string) (*Step, error)
 	// ListAttempts, ListUsage and ListSignals return all rows of a run, oldest
 	// first.
@@ -203,9 +203,9 @@ type RunWriter interface {
 	// The run comes with the steps of its workflow and, of their items, only the
 	// one with the id item ("" for none). The cost does not grow with the number of
 	// items: OpenItems of a step summarizes its other items. Input and Output of
-	// run and steps, and Item, are left out. Of a step that is blocked, has
-	// succeeded or was canceled, the store may also leave out what it waited for,
-	// its key, lease and times.
+	// run and steps, and Item, are left out. For a blocked, succeeded or canceled
+	// step, the store may also leave out its key, lease and times, and what the
+	// step waited for.
 	LockRun(id, item string) (*Run, error)
 	// LockRunHead locks a run's row as LockRun does, and returns its head.
 	LockRunHead(id string) (*Run, error)
@@ -228,10 +228,10 @@ type RunWriter interface {
 	// this transaction commits, even when another transaction moves that action or
 	// run concurrently.
 	UpdateStep(s *Step, from StepStatus, generation int) error
-	// PassStep writes a blocked step that this transaction has made ready, leased
-	// to the worker and closed as succeeded. It replaces the three UpdateSteps,
-	// guarded by blocked and the generation before. It also stores the step's
-	// attempt.
+	// PassStep writes a step that this transaction moved from blocked to ready, to
+	// running with a lease of the worker, and to succeeded. It replaces three calls
+	// of UpdateStep, guarded by the status blocked and the earlier generation. It
+	// also stores the step's attempt.
 	PassStep(s *Step, worker string) error
 	InsertAttempt(a *StepAttempt) error
 	InsertUsage(u *ModelUsage) error
@@ -243,9 +243,9 @@ type RunWriter interface {
 	ClaimBudget(c *BudgetClaim, forget time.Time) error
 	// ReleaseBudget removes the claim of a step and generation, if there is one.
 	ReleaseBudget(stepID string, generation int) error
-	// InsertHand stores that a principal contributed to what the run is made from.
-	// A principal that is already stored changes nothing. ErrNotFound when there is
-	// no such run.
+	// InsertHand stores that a principal contributed to the run's data. A principal
+	// that is already stored changes nothing. ErrNotFound when there is no such
+	// run.
 	InsertHand(runID, principal string) error
 	InsertSignal(s *Signal) error
 	// TakeSignal marks the oldest untaken signal of the name as taken, and returns

@@ -111,7 +111,7 @@ func (d *Duration) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// Span is a Duration whose absence means a default: the zero Span is absent, and a
+// Span is an optional Duration with a default: the zero Span is absent, and a
 // written one must be positive. "0s" is refused, so that it cannot pass for an
 // omitted value.
 type Span Duration

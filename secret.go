@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// MinSecret and MaxSecret bound a secret's value, in bytes. A shorter value could
-// not be found in the answers of a target without damaging ordinary text.
+// MinSecret and MaxSecret bound a secret's value, in bytes. Redacting a shorter
+// value in a target's answers would damage ordinary text.
 const (
 	MinSecret = 4
 	MaxSecret = 32 << 10
@@ -20,9 +20,10 @@ type SecretState string
 const (
 	SecretSet     SecretState = "set"
 	SecretRevoked SecretState = "revoked"
-	// SecretMissing is a name that the configuration refers to and nobody has set.
+	// SecretMissing: the configuration refers to the name, and nobody has set the secret.
 	SecretMissing SecretState = "missing"
-	// SecretUnreadable is sealed under a master key that the server does not have.
+	// SecretUnreadable: the secret is sealed under a master key that the server does not
+	// have.
 	SecretUnreadable SecretState = "unreadable"
 )
 
@@ -37,7 +38,7 @@ type Secret struct {
 	// configuration that refer to the secret, sorted.
 	State  SecretState `json:"state"`
 	UsedBy []string    `json:"used_by"`
-	// SetAt and SetBy tell of the present value.
+	// SetAt and SetBy describe the present value.
 	SetAt     *time.Time `json:"set_at"`
 	SetBy     string     `json:"set_by,omitempty"`
 	SetByName string     `json:"set_by_name,omitempty"`
@@ -80,16 +81,15 @@ func (n *NewSecret) Validate() error {
 
 // SecretService manages the secrets of the caller's tenant, for administrators.
 type SecretService interface {
-	// ListSecrets returns all secrets by name, revoked ones and those that the
-	// configuration refers to and nobody has set among them.
+	// ListSecrets returns all secrets by name, including revoked and missing ones.
 	ListSecrets(ctx context.Context) ([]*Secret, error)
-	// SetSecret stores a secret; already_exists when there is one that is not revoked.
+	// SetSecret stores a secret; already_exists when there is an unrevoked one.
 	SetSecret(ctx context.Context, n NewSecret) (*Secret, error)
 	// RotateSecret replaces the value of a secret. Connectors use the new one within
 	// seconds; approvals stay.
 	RotateSecret(ctx context.Context, n NewSecret) (*Secret, error)
-	// RevokeSecret deletes the value of a secret. What uses it is refused until it is
-	// set again. Revoking a revoked secret changes nothing.
+	// RevokeSecret deletes the value of a secret. Calls that need the secret are
+	// refused until it is set again. Revoking a revoked secret changes nothing.
 	RevokeSecret(ctx context.Context, name string) (*Secret, error)
 }
 
@@ -102,12 +102,13 @@ type SecretReader interface {
 
 // SecretWriter writes secrets.
 type SecretWriter interface {
-	// PutSecret stores a value of a version, guarded by the stored version's being
-	// its predecessor; version 1 by there being none. It ends a revocation.
+	// PutSecret stores the value of a version. It is ErrConflict unless the stored
+	// version is the predecessor, or, for version 1, there is none. It ends a
+	// revocation.
 	PutSecret(s *Secret) error
-	// RevokeSecret deletes the value and sets revoked_at to Now, guarded by its being
-	// unset.
+	// RevokeSecret deletes the value and sets revoked_at to Now. A revoked secret is
+	// ErrConflict.
 	RevokeSecret(name, by string) error
-	// UseSecret sets last_used_at, unless it is later.
+	// UseSecret sets last_used_at, unless the stored time is later.
 	UseSecret(name string, at time.Time) error
 }

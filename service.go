@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// The service interfaces are what callers outside can do. The use cases
+// The service interfaces are the operations for outside callers. The use cases
 // (internal/gate, internal/runs) implement them over a store, the client implements
 // them over HTTP. The caller is in the context (see [NewContext]). Errors are
 // [*Error].
@@ -16,8 +16,8 @@ type ActionService interface {
 	// idempotency_key is known, with the same content.
 	Propose(ctx context.Context, p *Proposal) (a *Action, replayed bool, err error)
 	FindAction(ctx context.Context, id string) (*Action, error)
-	// WaitAction returns when the action is decided or finished, or, when the time
-	// is over, with the action as it is.
+	// WaitAction waits until the action is decided or finished, at most for the
+	// given time, and returns its present state.
 	WaitAction(ctx context.Context, id string, wait time.Duration, until Until) (*Action, error)
 	ListActions(ctx context.Context, f ActionFilter) (Page[*Action], error)
 	Decide(ctx context.Context, id string, d Decision) (*Answer, error)
@@ -27,8 +27,8 @@ type ActionService interface {
 	BulkDecide(ctx context.Context, b BulkDecision) (*BulkAnswer, error)
 	Cancel(ctx context.Context, id string) (*CancelAnswer, error)
 	Revise(ctx context.Context, id string, p *Proposal) (*Action, error)
-	// Rebase replaces a pending action by the same change on the present state of
-	// its target, which the gate reads.
+	// Rebase replaces a pending action by a new one with the same change and the
+	// target's present state. The gate reads that state.
 	Rebase(ctx context.Context, id string) (*Action, error)
 	// Edit replaces a pending action by a revision with a change that a reviewer edited.
 	Edit(ctx context.Context, id string, e EditRequest) (*Action, error)
@@ -78,7 +78,7 @@ type Answer struct {
 	Code   string  `json:"code"`
 	Result string  `json:"result"`
 	Action *Action `json:"action"`
-	// Votes counts the approving votes so far, Required those that are needed.
+	// Votes counts the approving votes so far, Required the needed ones.
 	Votes    int `json:"votes"`
 	Required int `json:"required"`
 	// Replayed is true when the same decision had already been taken.
@@ -183,8 +183,8 @@ type DispatchService interface {
 	ResolveDeadLetters(ctx context.Context, r ResolveRequest) (*DeadLetterAnswer, error)
 	ResolvePush(ctx context.Context, id string, r Resolution) (*Push, error)
 	// ListBreakers lists the connectors that serve the caller's tenant, by name,
-	// each with the state of its breaker. A breaker that another replica has opened
-	// shows only by the number of waiting pushes.
+	// each with the state of its breaker. A breaker that another replica opened is
+	// visible only in the number of waiting pushes.
 	ListBreakers(ctx context.Context) ([]BreakerState, error)
 	// DispatchHealth returns the health of each connector, and the queue over the last
 	// [HealthWindow].
@@ -338,11 +338,11 @@ type Explanation struct {
 	// Hold is the effective one, including the server's default.
 	Hold     Duration       `json:"hold"`
 	Ceilings []CeilingClaim `json:"ceilings,omitempty"`
-	// EditUpTo is the level up to which somebody who edits the change may approve it
-	// alone; 0: who edits it never approves it.
+	// EditUpTo is the highest level at which an editor of the change may approve it
+	// alone; at 0 an editor never approves it.
 	EditUpTo int `json:"edit_approve_up_to"`
 	// CoveredBy is the id of the caller's grant or mandate that would approve the
-	// proposal now, "" for none. Ceilings and the money left are not looked at.
+	// proposal now, "" for none. It ignores ceilings and the money left.
 	CoveredBy string `json:"covered_by,omitempty"`
 	// Trace has a line for each rule: matched, or the condition that did not hold.
 	Trace []RuleTrace `json:"trace"`
@@ -373,7 +373,7 @@ type LogHead struct {
 }
 
 // LogCheck is the result of comparing a whole log with its own head. It proves that
-// the store agrees with that head, not that the head continues yesterday's: for
+// the store agrees with that head, not that the head extends an earlier one: for
 // that, compare it with a head that was kept elsewhere.
 type LogCheck struct {
 	LogHead

@@ -58,7 +58,7 @@ type BrowserService interface {
 	// RedeemSetupLink consumes the link; errors as for FindSetupLink.
 	RedeemSetupLink(ctx context.Context, token string, b Browser) (*SignedIn, error)
 	// ListPasskeys and ListIdentities return those of a principal, by id or name;
-	// "" is the caller. Only administrators see those of others.
+	// "" is the caller. Only administrators see those of other principals.
 	ListPasskeys(ctx context.Context, principal string) ([]*Passkey, error)
 	ListIdentities(ctx context.Context, principal string) ([]*ExternalIdentity, error)
 	// RemovePasskey removes a passkey of the caller, or, for an administrator, any

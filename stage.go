@@ -21,8 +21,8 @@ type Stage struct {
 	Who Audience `json:"who"`
 	// For is how long the stage lasts.
 	For Duration `json:"for"`
-	// Notify names channels that are told when the stage begins, in addition to
-	// those that the routes name.
+	// Notify names channels that get a message when the stage begins, in addition
+	// to the channels of the routes.
 	Notify []string `json:"notify,omitempty"`
 	// From and Until are derived from the approval's times. [Approval.See] sets
 	// them; they are never stored.
@@ -30,8 +30,8 @@ type Stage struct {
 	Until time.Time `json:"until,omitzero"`
 }
 
-// TimeoutRule is what happens to a question that nobody answered in time. It is
-// never an approval.
+// TimeoutRule says what happens to a question without an answer in time. It never
+// approves.
 type TimeoutRule string
 
 // The rules. "" lets the question expire.
@@ -225,8 +225,8 @@ func (a *Approval) Moments() []Moment {
 	return list
 }
 
-// NextMoment returns the time of the moment after the first told ones; nil for
-// none.
+// NextMoment returns the time of the moment that follows the first told moments;
+// nil for none.
 func (a *Approval) NextMoment(told int) *time.Time {
 	list := a.Moments()
 	if told >= len(list) {

@@ -8,8 +8,8 @@ import (
 
 // Store keeps all data. Both engines pass internal/store/storetest in full.
 //
-// A transaction belongs to one tenant: it sees that tenant's rows only. A row of
-// another tenant that is passed to one of its methods is [ErrOtherTenant]. Work
+// A transaction belongs to one tenant: it sees that tenant's rows only. Passing a
+// row of another tenant to one of its methods fails with [ErrOtherTenant]. Work
 // across tenants uses a [QueueStore].
 //
 // Durability: when Update returns nil, the transaction is committed and survives
@@ -27,10 +27,9 @@ type Store interface {
 	// Update runs fn in a transaction and commits it when fn returns nil.
 	//
 	// fn may run more than once: it must have no effects outside its Tx, and must
-	// set everything that it returns anew on each run. It must not keep the Tx.
-	// Update returns fn's error unchanged. Other errors: [ErrBusy] when contention
-	// lasts; ctx.Err() when the caller gave up while waiting, in which case nothing
-	// is stored.
+	// set all its results on each run. It must not keep the Tx. Update returns fn's
+	// error unchanged. Other errors: [ErrBusy] when contention lasts; ctx.Err()
+	// when the caller gave up while waiting, in which case nothing is stored.
 	Update(ctx context.Context, tenant string, fn func(Tx) error) error
 	QueueStore
 	// Ping reports whether the store answers.
@@ -38,9 +37,9 @@ type Store interface {
 	Close() error
 }
 
-// Remote marks a store whose every query costs a round trip and which other
-// processes also write. Rows read before a transaction may have changed, and are
-// better read within it.
+// Remote marks a store that needs a round trip per query and that other processes
+// also write. Callers read rows within the transaction, since rows read before may
+// have changed.
 type Remote interface {
 	Store
 	Remote()
@@ -56,8 +55,8 @@ var ErrNotFound = errors.New("gatehouse: not found")
 // of the program. Nothing of the row is stored.
 var ErrOtherTenant = errors.New("gatehouse: a row of another tenant")
 
-// ErrConflict says that a guarded write found another state than it expects, or
-// that a unique row exists.
+// ErrConflict says that a guarded write found an unexpected state, or that a row
+// with the same unique key exists.
 var ErrConflict = errors.New("gatehouse: conflict")
 
 // ReadTx reads the rows of one tenant in one snapshot. Methods that find one row
@@ -134,13 +133,14 @@ type ActionReader interface {
 	FindAction(id string) (*Action, error)
 	// FindActionByKey finds an action by its unique idempotency key.
 	FindActionByKey(idempotencyKey string) (*Action, error)
-	// OpenOnTarget returns up to limit ids of pending actions on a target, in
-	// order, that were proposed on another version than the given one and are not
-	// marked with it yet.
+	// OpenOnTarget returns up to limit ids, in order, of pending actions on a
+	// target that were proposed on another version than t's and are not marked with
+	// t's version yet.
 	OpenOnTarget(t TargetChange, limit int) ([]string, error)
 	// ListActions returns a page; see ActionFilter. The cursor is opaque; a
-	// malformed one is an Error with code invalid. Walking the pages returns every
-	// action that matches throughout exactly once, whatever is written meanwhile.
+	// malformed one is an Error with code invalid. A walk over the pages returns
+	// each action exactly once if it matches during the whole walk, despite
+	// concurrent writes.
 	ListActions(f ActionFilter) (Page[*Action], error)
 	// OpenReversal returns the id of the newest action that reverses the
 	// given one and is not rejected, denied, expired, canceled, superseded
@@ -155,8 +155,8 @@ type ActionRef struct{ Tenant, ID string }
 type ActionWriter interface {
 	// LockAction is FindAction that first locks the approval's row (the action's,
 	// for an action without an approval) until the end of the transaction. The
-	// status is the stored one: an approval past its expiry that was not swept yet
-	// is still requested, and the guards of MoveAction see it so.
+	// status is the stored one, which the guards of MoveAction also use: an
+	// approval past its expiry is still requested until it is swept.
 	LockAction(id string) (*Action, error)
 	// InsertAction stores an action, in one of the states that the transition table
 	// has for a new one, and its approval, if any. A known idempotency key or id is
@@ -165,15 +165,14 @@ type ActionWriter interface {
 	// MoveAction applies a guarded transition. A move outside the transition table
 	// is ErrConflict.
 	MoveAction(m ActionMove) error
-	// MoveApproval moves a requested approval to another state, guarded by its
-	// status.
+	// MoveApproval moves an approval from requested to another state.
 	MoveApproval(approvalID string, to ApprovalStatus) error
 	// MarkTarget stores a mark about the target on a waiting question; ErrConflict
 	// when the question is answered.
 	MarkTarget(approvalID string, m TargetMark) error
-	// TellApproval stores how many moments the log records, and when the next one
-	// comes, nil for never. It is guarded by the number as it was read, and by the
-	// approval's being requested.
+	// TellApproval stores the number of moments in the log, and the time of the
+	// next one, nil for none. It is guarded by the number from, and by the status
+	// requested.
 	TellApproval(approvalID string, from, told int, next *time.Time) error
 	// PutVote inserts the person's vote, or replaces it.
 	PutVote(approvalID string, v Vote) error
@@ -198,7 +197,7 @@ type ActionWriter interface {
 type ActionMove struct {
 	ID       string
 	From, To Status
-	// DecidedBy is a name, or the name under which the policy decides.
+	// DecidedBy is a principal's name, or [Action.PolicyName].
 	DecidedBy  string
 	DecidedVia Channel
 	// Decided and Finished make the store set DecidedAt and FinishedAt to Now.
@@ -213,10 +212,10 @@ type PushReader interface {
 	FindPush(id string) (*Push, error)
 	// ListPushes returns a page, newest first.
 	ListPushes(f PushFilter) (Page[*Push], error)
-	// PushFacts calls fn with what statistics read of pushes: first the newest
-	// [MaxPushFacts] that were created at since or later, newest first, then those
-	// created earlier that are queued, picking or sent, at most as many. readBy
-	// selects by the pushes' actions, as in ActionFilter.
+	// PushFacts calls fn with facts of pushes: first of those created at since or
+	// later, newest first, then of earlier ones that are queued, picking or sent.
+	// Each part has at most [MaxPushFacts]. readBy selects by the pushes' actions,
+	// as in ActionFilter.
 	PushFacts(since time.Time, readBy string, fn func(PushFact)) error
 	// SuccessReceipt returns a receipt with outcome applied under the key.
 	SuccessReceipt(idempotencyKey string) (*Receipt, error)
@@ -252,12 +251,12 @@ type PushWriter interface {
 	// an outside worker, as ClaimPushes does. Pushes in a lane belong to no share.
 	// A nonempty proposer selects only actions that this principal proposed.
 	ClaimLane(owner string, lease time.Duration, proposer string, lanes []string, limit int) ([]*Push, error)
-	// UpdatePush writes every mutable column of p, guarded by status and
-	// generation as they were read; p.Generation may be raised by the write.
+	// UpdatePush writes every mutable column of p, guarded by status and generation
+	// as they were read; the write may raise p.Generation.
 	UpdatePush(p *Push, from PushStatus, generation int) error
 	// MarkDeadLetter stores TargetSays of a push that has just become failed or
-	// unknown, and the effect by which OpenProposal finds it. It is guarded by the
-	// push's status and generation.
+	// unknown, and the hash of its effect, by which OpenProposal finds it. It is
+	// guarded by the push's status and generation.
 	MarkDeadLetter(p *Push, effect Hash) error
 	// ClosePush closes an open failed push: it sets closed_at to Now.
 	ClosePush(id, by, reason string) error
@@ -308,12 +307,13 @@ type IdentityWriter interface {
 	// until the end of the transaction. Missing ones are left out.
 	PrincipalsForShare(ids []string) ([]*Principal, error)
 	InsertIdempotency(r *IdempotencyRecord) error
-	// Inherit gives those agents the right to read the action or run id who may
-	// read the action or run from: its proposer or starter, and those who inherited
-	// it. Both exist, or id is inserted in the same transaction.
+	// Inherit lets the agents that may read the action or run from also read the
+	// action or run id. They are its proposer or starter, and agents that inherited
+	// the right to it. Both exist, or id is inserted in the same transaction.
 	Inherit(id, from string) error
-	// LockBulkCalls locks the person's times until the end of the transaction and
-	// returns them as PutBulkCalls stored them; empty at first.
+	// LockBulkCalls returns the times of the person's bulk decisions, as
+	// PutBulkCalls stored them, and locks them until the end of the transaction.
+	// There are none at first.
 	LockBulkCalls(person string) ([]time.Time, error)
 	PutBulkCalls(person string, times []time.Time) error
 }
@@ -339,34 +339,34 @@ type SessionWriter interface {
 	// ErrConflict.
 	InsertSession(s *Session, hash [32]byte) error
 	// TouchSession moves last_seen_at and expires_at forward. It does not change a
-	// session that was revoked, or seen later.
+	// revoked session, or one with a later last_seen_at.
 	TouchSession(id string, seen, expires time.Time) error
 	// RevokeSession sets revoked_at to Now, once.
 	RevokeSession(id string) error
-	// RevokeSessions revokes a principal's live sessions, or only those that began
-	// with a credential when it is not "", and returns their ids.
+	// RevokeSessions revokes a principal's live sessions, and returns their ids. A
+	// credential that is not "" selects the sessions that began with it.
 	RevokeSessions(principalID, credential string) ([]string, error)
 	// InsertSetupLink stores a link and expires the person's unused links.
 	InsertSetupLink(l *SetupLink) error
-	// UseSetupLink sets used_at to Now, guarded by its being unused.
+	// UseSetupLink sets used_at of an unused link to Now; a used one is ErrConflict.
 	UseSetupLink(id string) error
 	InsertIdentity(i *ExternalIdentity) error
 	DeleteIdentity(issuer, subject string) error
 	InsertPasskey(p *Passkey) error
-	// UsePasskey stores what a use has changed: the credential, its counter
-	// (guarded by the counter as it was read), and last_used_at, set to Now.
+	// UsePasskey stores the changes of a use: the credential, its counter (guarded
+	// by the counter as it was read), and last_used_at, set to Now.
 	UsePasskey(id string, credential []byte, signCount, from uint32) error
 	DeletePasskey(id string) error
 	InsertStepUp(u *StepUp) error
-	// UseStepUp sets used_at to Now, guarded by its being unused.
+	// UseStepUp sets used_at of an unused step-up to Now; a used one is ErrConflict.
 	UseStepUp(id string) error
 }
 
 // PolicyReader finds policy versions.
 type PolicyReader interface {
-	// ListCeilingUse sums the unreleased claims on a ceiling that are counted after
-	// since, as CeilingUsed does, by scope: of one scope, or, when scope is "", of
-	// up to limit scopes, the fullest first. It locks nothing.
+	// ListCeilingUse sums, by scope, the unreleased claims on a ceiling that are
+	// counted after since, as CeilingUsed does. scope selects one scope; with "",
+	// it returns up to limit scopes, the fullest first. It locks nothing.
 	ListCeilingUse(ceiling, scope string, since time.Time, limit int) ([]CeilingUse, error)
 	// CeilingUses sums the unreleased claims of each span by one statement, in the
 	// order of spans; 0 where nothing is reserved. It locks nothing.
@@ -430,7 +430,7 @@ type NumberedLeaf struct {
 	LeafHash Hash
 }
 
-// ConsoleReader finds what only the console asks for.
+// ConsoleReader has the reads that only the console needs.
 type ConsoleReader interface {
 	// ActionFacts calls fn with facts of the newest proposals, newest first, until
 	// fn returns false, for at most [MaxFacts]. readBy selects as in ActionFilter.

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TargetChange says that an entity in a target system has changed: what was
-// proposed on its earlier state may no longer fit.
+// TargetChange says that an entity in a target system has changed: changes proposed
+// on its earlier state may no longer fit.
 type TargetChange struct {
 	// Connector, EntityType and EntityRef name the entity as proposals do.
 	Connector  string `json:"connector"`
@@ -44,7 +44,7 @@ type TargetMark struct {
 	At time.Time `json:"at"`
 	// Version is the target's version at that time; "" when unknown.
 	Version string `json:"version,omitempty"`
-	// By is the name of who reported the change.
+	// By is the name of the principal that reported the change.
 	By string `json:"by"`
 }
 
@@ -55,7 +55,7 @@ type TargetChanges struct {
 	// whole tenant.
 	Marked    int      `json:"marked"`
 	ActionIDs []string `json:"action_ids"`
-	// More is true when there are further ones: the same call marks them.
+	// More is true when there are further ones: a repeated call marks them.
 	More bool `json:"more"`
 }
 

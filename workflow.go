@@ -17,7 +17,7 @@ type Workflow struct {
 	Source string `json:"source,omitempty"`
 	// Digest is the SHA-256 of the source.
 	Digest Digest `json:"digest"`
-	// CreatedBy is the name of who applied the version.
+	// CreatedBy is the name of the principal that applied the version.
 	CreatedBy string    `json:"created_by"`
 	CreatedAt time.Time `json:"created_at"`
 }
