@@ -44,7 +44,7 @@ type summary struct {
 	read   int
 }
 
-// tally is an Insight in the making.
+// tally accumulates an Insight.
 type tally struct {
 	gatehouse.Insight
 	waits []time.Duration

@@ -25,8 +25,8 @@ type Case struct {
 }
 
 // Perform runs a use case in one transaction of the caller's tenant, once for each
-// Idempotency-Key (see Once), and notifies the log's readers after the commit. fn
-// may run again, and then starts anew.
+// Idempotency-Key (see Once), and notifies the log's readers after the commit. fn may
+// run again, and then sets all its results anew.
 func Perform[T any](ctx context.Context, r *Runner, u Case, fn func(gatehouse.Tx) (*T, error)) (*T, error) {
 	var out *T
 	err := r.Update(ctx, u.By.Principal.Tenant, u.Prepare, func(tx gatehouse.Tx) (err error) {
