@@ -39,7 +39,7 @@ func (g *Gate) checkAbout(tenant string, about *gatehouse.About) error {
 	return nil
 }
 
-// aboutOf is what a revision of an action asks about.
+// aboutOf is the entity that a revision of an action asks about.
 func aboutOf(old *gatehouse.Action) *gatehouse.About {
 	if old.Approval == nil {
 		return nil

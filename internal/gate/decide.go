@@ -486,7 +486,7 @@ func (r *ruling) tell() {
 	h := r.gate.Hints
 	h.Notify(r.action.ID)
 	// A push held for longer than a poll interval needs no hint: the dispatcher finds
-	// its time in the store, and each hint costs a poll.
+	// its time in the store, and each hint costs it a look.
 	if a := r.action; a.Status == gatehouse.StatusApproved && a.HoldFor.D() < usecase.PollInterval {
 		r.gate.HintPush(a.Push.ID)
 	}

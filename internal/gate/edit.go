@@ -20,8 +20,8 @@ var errDry = errors.New("gate: a dry run stores nothing")
 // change, and people approve it. The editor is excluded too, unless the policy says
 // otherwise: see [gatehouse.EditorMayApprove].
 //
-// An operator edits a failed action in the same way if the target refused its content:
-// the revision replaces the action, and its dead letter is closed.
+// An operator edits a failed action if the target refused its content: the revision
+// replaces the action, and its dead letter is closed.
 func (g *Gate) Edit(ctx context.Context, id string, e gatehouse.EditRequest) (*gatehouse.Action, error) {
 	c, err := gatehouse.CallerFrom(ctx)
 	if err != nil {

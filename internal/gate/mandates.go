@@ -150,7 +150,7 @@ func (g *Gate) StartMandate(ctx context.Context, tenant, actionID string) (id st
 	return id, err
 }
 
-// mayStart checks what may have changed since the plan was proposed.
+// mayStart repeats the checks whose result may have changed since the proposal.
 func (g *Gate) mayStart(tx gatehouse.Tx, a *gatehouse.Action, t *gatehouse.Terms) error {
 	active, _, _, err := g.activePolicy(tx, a.Tenant)
 	if err != nil {
@@ -339,8 +339,8 @@ func (g *Gate) changeMandate(
 	return out, usecase.NotFound(err, "mandate")
 }
 
-// PauseFailed pauses the mandate that approved an action which failed, or whose outcome
-// is unknown.
+// PauseFailed pauses the mandate that approved an action, after the action failed or
+// its outcome became unknown.
 func PauseFailed(tx gatehouse.Tx, a *gatehouse.Action, actor string) error {
 	if a.DecidedVia != gatehouse.ViaMandate || a.Approval == nil || len(a.Approval.Votes) == 0 {
 		return nil

@@ -163,7 +163,7 @@ func (g *Gate) presumeJudged(ctx context.Context, f policy.Facts) (j judgement, 
 	return j, true, err
 }
 
-// asksMore says what today's verdict requires beyond what people were asked when the
+// asksMore says how today's verdict requires more than people were asked for when the
 // action was judged; "" for nothing. The approval stores what was asked, and has all
 // its votes once it is approved.
 func asksMore(a *gatehouse.Action, outcome gatehouse.Outcome, level gatehouse.RiskLevel, required int) string {
