@@ -6,9 +6,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// subject returns the action by which a connector is asked for the state that people
-// decide on. That is the action itself or, for an approval step, one whose target is
-// the entity that the step asks about; only the fields that the step saw are compared.
+// subject returns the action by which a connector reads the state that people decide on: the
+// action itself or, for an approval step, a copy whose target is the entity that the step asks
+// about. Of that entity, only the fields that the step saw are compared.
 func subject(a *gatehouse.Action) *gatehouse.Action {
 	if a.Approval == nil || a.Approval.About == nil || a.Approval.About.Operation == "" {
 		return a
@@ -22,8 +22,8 @@ func subject(a *gatehouse.Action) *gatehouse.Action {
 	return &asked
 }
 
-// checkAbout refuses an approval step that asks about an entity of a connector, or by
-// an operation, that the tenant does not have.
+// checkAbout refuses an approval step about an entity whose connector or operation the
+// tenant does not have.
 func (g *Gate) checkAbout(tenant string, about *gatehouse.About) error {
 	if about.Operation != "" {
 		_, _, _, err := g.targets.Describe(tenant, &gatehouse.Proposal{
@@ -39,7 +39,7 @@ func (g *Gate) checkAbout(tenant string, about *gatehouse.About) error {
 	return nil
 }
 
-// aboutOf is what a revision of an action asks about.
+// aboutOf is the entity that a revision of an action asks about.
 func aboutOf(old *gatehouse.Action) *gatehouse.About {
 	if old.Approval == nil {
 		return nil

@@ -196,8 +196,8 @@ func (g *Gate) UpdatePrincipal(
 // onPrincipal changes a principal.
 type onPrincipal[T any] func(gatehouse.Tx, *gatehouse.Caller, *gatehouse.Principal) (*T, error)
 
-// changePrincipal checks that the caller is an administrator, and changes a
-// principal in a transaction. Each run of the closure gets the row as it is then.
+// changePrincipal checks that the caller is an administrator, and changes a principal
+// in a transaction. Each run of the closure reads the row again.
 func changePrincipal[T any](ctx context.Context, g *Gate, idOrName string, fn onPrincipal[T]) (*T, error) {
 	if _, err := g.FindPrincipal(ctx, idOrName); err != nil {
 		return nil, err

@@ -10,8 +10,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
-// ask makes the question that is put to people: how many must approve, who may,
-// and who may not. why tells why too few people may; "" where enough may.
+// ask builds the approval: how many people must approve, who may, and who may not. why
+// tells why too few people may; "" if enough may.
 func ask(
 	tx gatehouse.ReadTx, proposer *gatehouse.Principal, a *gatehouse.Action, v gatehouse.Verdict, from lineage,
 ) (ap *gatehouse.Approval, why string, err error) {
@@ -45,13 +45,13 @@ func ask(
 	if ap.Answerers(from.opened.Answerers) >= ap.Required {
 		return ap, "", nil
 	}
-	// The first are not all of them, where there are many.
+	// The opened answerers may be incomplete, so check all people.
 	why, err = unanswerable(tx, ap, v, exclusion{proposer, a.OnBehalfOf, find}, asker)
 	return ap, why, err
 }
 
-// timing is how long the question of a verdict is open, and how it goes through that
-// time. What the proposer asks for can only shorten it.
+// timing is how long the question of a verdict is open, with its stages and reminders.
+// in, the proposer's expiry, can only shorten it.
 func timing(v gatehouse.Verdict, in time.Duration) (time.Duration, gatehouse.Timing) {
 	expiry, t := v.Expiry, v.Timing
 	if expiry <= 0 || expiry+t.ExtendBy.D() > gatehouse.MaxExpiry {
@@ -64,7 +64,7 @@ func timing(v gatehouse.Verdict, in time.Duration) (time.Duration, gatehouse.Tim
 	return expiry, t
 }
 
-// everybody is whom a verdict asks over all the time of the question.
+// everybody is the audience of a verdict in all stages together.
 func everybody(v gatehouse.Verdict, in time.Duration) gatehouse.Audience {
 	all := audience(v)
 	_, t := timing(v, in)
@@ -74,7 +74,7 @@ func everybody(v gatehouse.Verdict, in time.Duration) gatehouse.Audience {
 	return all
 }
 
-// audience is whom a verdict asks from the beginning.
+// audience is the people whom a verdict asks from the beginning.
 func audience(v gatehouse.Verdict) gatehouse.Audience {
 	asked := gatehouse.Audience{Roles: v.Roles, People: v.People, Groups: v.Groups}
 	if len(v.Roles) == 0 && len(v.People) == 0 && len(v.Groups) == 0 {
@@ -83,11 +83,11 @@ func audience(v gatehouse.Verdict) gatehouse.Audience {
 	return asked
 }
 
-// unanswerable tells why fewer people may answer a question than must approve; ""
-// where enough may. An approver whose vote does not count yet counts here: see
-// [Gate.counts]. It names nobody but those whom the question asks by name, the
-// proposer, its sponsor, and the person that it is proposed for: of all others an
-// agent reads how many they are.
+// unanswerable tells why fewer people may answer a question than must approve; "" if
+// enough may. An approver whose vote does not count yet counts here: see [Gate.counts].
+// The text names only people whom the question names, the proposer, its sponsor, and
+// the person on whose behalf it is proposed. Agents read it, so all others are only
+// counted.
 func unanswerable(
 	tx gatehouse.ReadTx, ap *gatehouse.Approval, v gatehouse.Verdict, e exclusion, asker string,
 ) (string, error) {
@@ -115,7 +115,7 @@ func unanswerable(
 	return strings.Join(append(append([]string{why}, excluded...), unfit(ap, people)...), "; "), nil
 }
 
-// rulesAsk names what asks people.
+// rulesAsk names the rules that ask people, else the policy.
 func rulesAsk(v gatehouse.Verdict) string {
 	switch {
 	case v.Outcome != gatehouse.OutcomeNeedsApproval || len(v.Rules) == 0:
@@ -133,14 +133,14 @@ func persons(n int) string {
 	return fmt.Sprintf("%d people", n)
 }
 
-// exclusion is who is excluded from an answer, and as what.
+// exclusion has the input for the reasons why people are excluded.
 type exclusion struct {
 	proposer   *gatehouse.Principal
 	onBehalfOf string
 	find       finder
 }
 
-// reasons tells which of those who are asked, and could answer, are excluded.
+// reasons lists the exclusions of people who are asked and could answer otherwise.
 func (e exclusion) reasons(
 	ap *gatehouse.Approval, people []*gatehouse.Principal,
 ) (list []string, err error) {
@@ -181,8 +181,8 @@ func (e exclusion) reasons(
 	return list, nil
 }
 
-// unfit tells which of those whom a question asks could not answer any question,
-// and whom of them there is not.
+// unfit counts the asked people who could answer no question, and lists the asked
+// groups and names that match nobody.
 func unfit(ap *gatehouse.Approval, people []*gatehouse.Principal) (list []string) {
 	disabled, lacking := 0, 0
 	for _, p := range people {

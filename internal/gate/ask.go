@@ -11,14 +11,14 @@ import (
 // askers is how many targets are asked at once.
 const askers = 8
 
-// readsBack is what targets are besides that can be asked for earlier effects.
+// readsBack is an optional ability of Targets: to ask a target for an earlier effect.
 type readsBack interface {
 	// ReadBack returns a receipt of outcome applied or not_sent; nil when
 	// nothing is proven.
 	ReadBack(ctx context.Context, a *gatehouse.Action, attempts int) (*gatehouse.Receipt, error)
 }
 
-// AskTargets settles the unknown pushes whose targets can tell.
+// AskTargets settles unknown pushes whose targets know the outcome.
 func (g *Gate) AskTargets(ctx context.Context, r gatehouse.AskRequest) (*gatehouse.AskAnswer, error) {
 	c, err := gatehouse.CallerFrom(ctx)
 	if err != nil {
@@ -87,7 +87,7 @@ func (g *Gate) AskTargets(ctx context.Context, r gatehouse.AskRequest) (*gatehou
 	return out, nil
 }
 
-// ask asks the target of one push. Only what the store cannot do is an error.
+// ask asks the target of one push. Only failures of the store are errors.
 func (g *Gate) ask(ctx context.Context, c *gatehouse.Caller, id string) (gatehouse.AskResult, error) {
 	res := gatehouse.AskResult{PushID: id}
 	var p *gatehouse.Push

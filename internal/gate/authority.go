@@ -15,7 +15,7 @@ import (
 // while this transaction runs counts as set after it, and the next check bars that
 // sponsor.
 //
-// What rights, which may be nil, lacks is read.
+// rights may be nil; whatever it lacks is read.
 func (g *Gate) votersStand(
 	tx gatehouse.Tx, a *gatehouse.Action, rights *gatehouse.Rights, voter, from *gatehouse.Principal,
 ) error {

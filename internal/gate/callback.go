@@ -11,11 +11,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
-// CallbackInfo is what the use cases know of a type of callbacks that is switched on.
+// CallbackInfo describes an enabled type of callbacks to the use cases.
 type CallbackInfo struct {
 	Type    string
 	Tenants []string
-	// Check refuses a callback that leads to where the configuration does not allow.
+	// Check refuses a callback whose destination the configuration does not allow.
 	Check func(*gatehouse.Callback) error
 }
 
@@ -64,7 +64,7 @@ func (g *Gate) checkCallback(tenant string, c *gatehouse.Callback) error {
 	return g.config.Callbacks[i].Check(c)
 }
 
-// unsupportedCallback names the key of the configuration that is missing.
+// unsupportedCallback names the missing configuration key.
 func unsupportedCallback(kind, key string) error {
 	return &gatehouse.Error{
 		Code:   gatehouse.CodeUnsupported,
@@ -75,7 +75,7 @@ func unsupportedCallback(kind, key string) error {
 	}
 }
 
-// callbackPlace is what the task token of an action is sealed for.
+// callbackPlace returns the context to which an action's sealed task token is bound.
 func callbackPlace(tenant, action string) []string { return []string{tenant, "callback", action} }
 
 // TaskToken opens the task token of an action's callback, "" where it has none.
@@ -92,8 +92,8 @@ func (g *Gate) TaskToken(a *gatehouse.Action) (string, error) {
 	return string(token), err
 }
 
-// WithdrawGone cancels a pending action whose proposer does not wait any more. One
-// that is not pending stays as it is.
+// WithdrawGone cancels a pending action whose proposer no longer waits. Any other
+// action stays as it is.
 func (g *Gate) WithdrawGone(ctx context.Context, tenant, id, why string) error {
 	moved := false
 	err := g.Update(ctx, tenant, nil, func(tx gatehouse.Tx) error {

@@ -18,10 +18,10 @@ var salientFields = []string{"amount", "total", "price", "name", "company_name",
 const maxRetyped = 24
 
 // confirmation chooses what an approver has to retype at L4 and L5: the number of
-// changed records, or of actions approved in advance, else an amount, else the name of a new entity, else the new
-// value of the only changed field, if it is short, else the target's reference. All
-// of these come from the payload, never from the magnitude that the proposer
-// claims. Text that cannot be typed is skipped.
+// changed records, or of actions approved in advance, else an amount, else the name of
+// a new entity, else the new value of the only changed field, if it is short, else the
+// target's reference. All of these come from the payload, never from the claimed
+// magnitude. Text that cannot be typed is skipped.
 func confirmation(a *gatehouse.Action) *gatehouse.Confirm {
 	if !a.RiskLevel.NeedsConfirmation() {
 		return nil

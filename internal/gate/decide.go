@@ -26,8 +26,8 @@ func (g *Gate) decide(ctx context.Context, id string, d gatehouse.Decision) (*ga
 	return decideAs(ctx, g, id, d, func(r *ruling) (*gatehouse.Answer, error) { return r.answer() })
 }
 
-// decideAs runs a decision and lets shape make the endpoint's answer of it,
-// inside the transaction, where it is stored under the Idempotency-Key.
+// decideAs runs a decision. Inside the transaction, shape makes the endpoint's answer,
+// which is stored under the Idempotency-Key.
 func decideAs[T any](ctx context.Context, g *Gate, id string, d gatehouse.Decision, shape func(*ruling) (*T, error)) (*T, error) {
 	c, err := gatehouse.PresumedFrom(ctx)
 	if err != nil {
@@ -102,7 +102,7 @@ func validateDecision(d *gatehouse.Decision) error {
 	return v.Err()
 }
 
-// ruling is one run of the decision's path; rule starts it afresh.
+// ruling is one decision in progress; each run of rule sets its results anew.
 type ruling struct {
 	gate     *Gate
 	caller   *gatehouse.Caller
@@ -110,7 +110,7 @@ type ruling struct {
 
 	id string
 
-	// Looked up before the transaction; known is nil when nothing was.
+	// Read before the transaction; known is nil when no action was read.
 	known         *gatehouse.Action
 	policyKnown   bool
 	looked        bool
@@ -119,16 +119,16 @@ type ruling struct {
 	veto          string
 	drift         *drift
 	full          error // a ceiling that was full, nil for none
-	// asIs says that the target was asked, and is as it was proposed on.
+	// asIs is true if the target was read, and still is as proposed.
 	asIs bool
 
-	// Set by rule. lenders are those whose right the caller may use, from the one
-	// whose right it does; both are nil for the caller's own.
+	// Set by rule. lenders are the principals whose right the caller may use, from is
+	// the one whose right it uses; both are nil for the caller's own right.
 	lenders  []*gatehouse.Principal
 	from     *gatehouse.Principal
-	grant    string // the one by which the caller approved in advance, "" for none
+	grant    string // the id of the approving grant or mandate, "" for none
 	action   *gatehouse.Action
-	proof    *gatehouse.StepUp // the one that was used up, nil for none
+	proof    *gatehouse.StepUp // the consumed step-up, nil for none
 	code     string
 	replayed bool
 	// standing is true when a decision stood before this call.
@@ -140,7 +140,7 @@ type drift struct {
 	gone             bool
 }
 
-// find reads the action and, for the first look, the policy beside it.
+// find reads the action and, to approve a pending one, the active policy.
 func (r *ruling) find(ctx context.Context) error {
 	var trouble error
 	err := r.gate.View(ctx, "action", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
@@ -150,7 +150,7 @@ func (r *ruling) find(ctx context.Context) error {
 		return err
 	})
 	if err == nil {
-		err = trouble // not found here is not the action
+		err = trouble // outside of View, which would report a missing action
 	}
 	if err != nil {
 		return err
@@ -158,7 +158,7 @@ func (r *ruling) find(ctx context.Context) error {
 	return r.judge(ctx)
 }
 
-// asked reports whether it is an approval of what is still open.
+// asked reports whether the decision approves a pending action.
 func (r *ruling) asked(a *gatehouse.Action) bool {
 	return r.decision.Decision == gatehouse.Approve && a.Status == gatehouse.StatusPending
 }
@@ -178,7 +178,7 @@ func (r *ruling) lookAtPolicy(tx gatehouse.ReadTx, a *gatehouse.Action, version 
 	return err
 }
 
-// judge judges what lookAtPolicy has read, outside of its transaction.
+// judge judges the hearing that lookAtPolicy has read, outside its transaction.
 func (r *ruling) judge(ctx context.Context) (err error) {
 	if r.hearing == nil {
 		return nil
@@ -189,13 +189,13 @@ func (r *ruling) judge(ctx context.Context) (err error) {
 	return err
 }
 
-// look does what takes time, outside the transaction: the veto of the active
-// policy, and the state of the target. A target that does not answer is not a
-// reason to refuse: dispatch looks again before it sends.
+// look does the slow work outside the transaction: it judges the veto of the active
+// policy, and reads the target. A target that does not answer is no reason to refuse:
+// dispatch reads it again before it sends.
 func (r *ruling) look(ctx context.Context) (err error) {
 	a := r.known
 	if a == nil {
-		return nil // rule tells whether there is reason to
+		return nil // if a look is needed, approve restarts with ErrStale
 	}
 	again := r.looked || !r.policyKnown
 	r.looked, r.drift, r.full, r.asIs = true, nil, nil, false
@@ -228,8 +228,8 @@ func (r *ruling) look(ctx context.Context) (err error) {
 	return nil
 }
 
-// rule is the one path of a decision: the checks in their order, then the
-// vote, then, when it settles the question, the decision.
+// rule is the only path of a decision: the checks in order, the vote, and the decision
+// if the vote settles the question.
 func (r *ruling) rule(tx gatehouse.Tx, a *gatehouse.Action, rights gatehouse.Rights) error {
 	r.code, r.replayed, r.standing, r.proof = "", false, false, nil
 	r.lenders, r.from = nil, nil
@@ -273,7 +273,7 @@ func (r *ruling) rule(tx gatehouse.Tx, a *gatehouse.Action, rights gatehouse.Rig
 	return r.approve(tx, &rights)
 }
 
-// mayAnswer checks the caller's right, and finds those whose right it may use.
+// mayAnswer checks the caller's right, and finds the principals whose right it may use.
 func (r *ruling) mayAnswer(tx gatehouse.ReadTx, a *gatehouse.Action) error {
 	person := r.caller.Principal
 	refusal := entitled(a.Approval, person, tx.Now())
@@ -281,7 +281,7 @@ func (r *ruling) mayAnswer(tx gatehouse.ReadTx, a *gatehouse.Action) error {
 		return nil
 	}
 	if own := a.Approval.VoteOf(person.Person); own != nil && own.For != "" && a.Status != gatehouse.StatusPending {
-		return nil // what stands, the voter is told, whatever has ended meanwhile
+		return nil // the voter learns the decision even if the delegation has ended
 	}
 	var err error
 	if r.lenders, err = r.gate.standsFor(tx, a, person); err != nil {
@@ -301,7 +301,7 @@ func (r *ruling) ownVote(ap *gatehouse.Approval, person *gatehouse.Principal) (d
 	case own == nil:
 		return false, nil
 	case own.Decision == gatehouse.Approve && r.decision.Decision == gatehouse.Reject:
-		return false, nil // one may change one's mind to no
+		return false, nil // an approval may be changed to a rejection
 	case own.Decision == r.decision.Decision && own.PrincipalID == person.ID:
 		r.code, r.replayed = gatehouse.VoteRecorded, true
 		return true, nil
@@ -324,7 +324,7 @@ func (r *ruling) approve(tx gatehouse.Tx, rights *gatehouse.Rights) error {
 	}
 	if r.known == nil && !r.plain(a, rights.PolicyVersion) {
 		r.known = a
-		return usecase.ErrStale // after a look
+		return usecase.ErrStale // look runs before the next try
 	}
 	if r.drift != nil {
 		detail := "the target has changed since the proposal"
@@ -364,8 +364,8 @@ func (r *ruling) approve(tx gatehouse.Tx, rights *gatehouse.Rights) error {
 	return r.approved(tx)
 }
 
-// approved settles the question whose votes are in and whose ceilings are reserved, and
-// writes the push.
+// approved settles an action that has enough votes and reserved ceilings, and writes
+// the push.
 func (r *ruling) approved(tx gatehouse.Tx) error {
 	if err := r.settle(tx, gatehouse.StatusApproved, gatehouse.ApprovalApproved); err != nil {
 		return err
@@ -378,10 +378,10 @@ func (r *ruling) approved(tx gatehouse.Tx) error {
 	return r.record(tx, "hitl.approved", gatehouse.StatusApproved)
 }
 
-// plain reports whether there is nothing to look at outside the transaction:
-// the policy that judged the action is the active one, and the target is not
-// asked. a remote store is asked for full ceilings, too: the transaction waits for
-// each ceiling's lock, and what is full would be refused one by one.
+// plain reports whether no look outside the transaction is needed: the policy that
+// judged the action is active, and the target is not read. On a remote store, ceilings
+// need a look too: the transaction waits for each ceiling's lock, so actions over a
+// full ceiling would be refused one by one.
 func (r *ruling) plain(a *gatehouse.Action, version int) bool {
 	if version == 0 || version != a.Policy.Version || r.gate.remote() && len(a.Ceilings) > 0 {
 		return false
@@ -422,7 +422,7 @@ func (r *ruling) vote(tx gatehouse.Tx) error {
 	return nil
 }
 
-// settle claims the decision: of any number of callers, one gets past it.
+// settle stores the decision: of any number of concurrent callers, one succeeds.
 func (r *ruling) settle(tx gatehouse.Tx, to gatehouse.Status, approval gatehouse.ApprovalStatus) error {
 	a, p := r.action, r.caller.Principal
 	if err := tx.MoveApproval(a.Approval.ID, approval); err != nil {
@@ -441,14 +441,14 @@ func (r *ruling) settle(tx gatehouse.Tx, to gatehouse.Status, approval gatehouse
 	return nil
 }
 
-// record appends the leaf of the vote, and of what it made of the action.
+// record appends the leaf of the vote and of the action's transition.
 func (r *ruling) record(tx gatehouse.Tx, event string, to gatehouse.Status) error {
 	ap, push := r.action.Approval, r.action.Push
 	data := make([]gatehouse.Member, 0, 11)
 	put := func(name string, value any) {
 		data = append(data, gatehouse.Member{Name: name, Value: usecase.Encode(value)})
 	}
-	// In the order of the names, in which they are written.
+	// In alphabetical order, as they are written.
 	if r.decision.AcknowledgeStale {
 		put("acknowledge_stale", true)
 	}
@@ -478,15 +478,15 @@ func (r *ruling) record(tx gatehouse.Tx, event string, to gatehouse.Status) erro
 	return recordData(tx, r.action, event, r.caller.Principal.ID, gatehouse.StatusPending, to, gatehouse.ObjectJSON(data...))
 }
 
-// tell sends the hints of what was committed.
+// tell sends the hints after the commit.
 func (r *ruling) tell() {
 	if r.replayed || r.standing {
 		return
 	}
 	h := r.gate.Hints
 	h.Notify(r.action.ID)
-	// What rests longer than the dispatcher does between two looks needs no
-	// hint: it finds the time in the store, and every hint costs it a look.
+	// A push held for longer than a poll interval needs no hint: the dispatcher finds
+	// its time in the store, and each hint costs it a look.
 	if a := r.action; a.Status == gatehouse.StatusApproved && a.HoldFor.D() < usecase.PollInterval {
 		r.gate.HintPush(a.Push.ID)
 	}
@@ -517,9 +517,8 @@ func (r *ruling) shaped() *gatehouse.Answer {
 	return out
 }
 
-// standingFor returns a vote of the caller that is part of a standing decision
-// of the given kind, else the first vote that is; nil when no decision of that
-// kind, taken by people, stands.
+// standingFor returns the caller's vote for a standing decision of the given kind, else
+// the first vote for it; nil if people have taken no such decision.
 func (r *ruling) standingFor(d gatehouse.DecisionKind) *gatehouse.Vote {
 	a := r.action
 	ap := a.Approval

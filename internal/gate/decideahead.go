@@ -8,9 +8,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
-// readAhead reads what an approval looks at outside of its transaction, the target
-// and the policy, so that one transaction decides. It refuses nothing: whatever it
-// cannot read, the transaction tells. Its one error is that the caller is another now.
+// readAhead reads the action and the policy before the transaction of an approval, so
+// that one transaction decides. It refuses nothing: the transaction reports what cannot
+// be read. It fails when the caller has changed, or when the context ends.
 func (r *ruling) readAhead(ctx context.Context) error {
 	if r.known != nil || r.decision.Decision != gatehouse.Approve || !r.gate.checksAny() {
 		return nil
@@ -46,8 +46,8 @@ func (r *ruling) readAhead(ctx context.Context) error {
 	return r.judge(ctx)
 }
 
-// refused reports whether the transaction will refuse an answer before it looks at
-// the target, as far as the action as it was read tells.
+// refused reports whether the transaction will refuse an answer before it needs the
+// target, judging by the action as it was read.
 func (r *ruling) refused(a *gatehouse.Action, now time.Time) bool {
 	ap, person := a.Approval, r.caller.Principal
 	return ap == nil || entitled(ap, person, now) != nil || ap.VoteOf(person.Person) != nil || r.decision.Digest != a.Digest

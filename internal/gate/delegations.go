@@ -277,9 +277,9 @@ func (g *Gate) mayAnswer(tx gatehouse.ReadTx, a *gatehouse.Action, p *gatehouse.
 	return nil
 }
 
-// usedBy returns the name of the voter, other than besides, who has already used the
-// right of whose to approve: whose person, or that person's delegate; "" for nobody.
-// It makes one right count once.
+// usedBy returns the name of the voter, other than besides, who has already approved by
+// the right of whose: the person of whose, or a delegate; "" for nobody. So one right
+// counts once.
 func usedBy(tx gatehouse.ReadTx, ap *gatehouse.Approval, whose, besides *gatehouse.Principal) (string, error) {
 	for _, v := range ap.Votes {
 		if v.Decision != gatehouse.Approve || v.Person == besides.Person {
@@ -303,8 +303,8 @@ func usedBy(tx gatehouse.ReadTx, ap *gatehouse.Approval, whose, besides *gatehou
 	return "", nil
 }
 
-// borrow chooses the principal by whose right the person votes: the first whose
-// right nobody has used.
+// borrow chooses the lender by whose right the person votes: to approve, the first
+// lender with an unused right.
 func (r *ruling) borrow(tx gatehouse.ReadTx) error {
 	var used error
 	person := r.caller.Principal

@@ -47,8 +47,8 @@ func (g *Gate) ListDevices(ctx context.Context) (list []*gatehouse.Device, err e
 	return list, err
 }
 
-// AddDevice stores the caller's browser. A browser that is known already, as
-// anybody's of the tenant, becomes the caller's.
+// AddDevice stores the caller's browser. A browser that belonged to another principal
+// of the tenant becomes the caller's.
 func (g *Gate) AddDevice(ctx context.Context, label string, s gatehouse.Subscription) (*gatehouse.Device, error) {
 	c, err := browserCaller(ctx)
 	if err != nil {
@@ -116,7 +116,7 @@ func (g *Gate) RemoveDevice(ctx context.Context, id string) error {
 	return usecase.NotFound(err, "device")
 }
 
-// ownDevice finds a device of the caller; that of somebody else is not found.
+// ownDevice finds a device of the caller; other people's are not found.
 func ownDevice(tx gatehouse.ReadTx, c *gatehouse.Caller, id string) (*gatehouse.Device, error) {
 	d, err := tx.FindDevice(id)
 	if err == nil && d.PrincipalID != c.Principal.ID {
@@ -211,8 +211,8 @@ func (g *Gate) makeWebPushKey(tx gatehouse.Tx, tenant string) (*gatehouse.RingKe
 	})
 }
 
-// resealWebPushKey seals a tenant's key, which stays the same, under the master key
-// that seals now.
+// resealWebPushKey seals a tenant's key under the present master key. The key itself
+// stays the same.
 func (g *Gate) resealWebPushKey(tx gatehouse.Tx, tenant, by string) error {
 	old, err := activeRingKey(tx, gatehouse.RingWebPush)
 	if err != nil || old == nil || old.Master == g.config.Master.ID() || !g.config.Master.Has(old.Master) {

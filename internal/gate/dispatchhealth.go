@@ -9,8 +9,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// DispatchHealth returns the health of each connector and of the queue. Pushes that
-// were created before twice the window and have settled since are not counted.
+// DispatchHealth returns the health of each connector and of the queue. Settled pushes
+// that were created more than two windows ago are not counted.
 func (g *Gate) DispatchHealth(ctx context.Context) (*gatehouse.DispatchHealth, error) {
 	var h *health
 	err := g.View(ctx, "push", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {

@@ -12,16 +12,16 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
-// errDry undoes the transaction of an edit that is only tried.
+// errDry rolls back the transaction of an edit's dry run.
 var errDry = errors.New("gate: a dry run stores nothing")
 
-// Edit replaces a pending action by a revision with an edited change. It stays its
-// proposer's, and everybody who was excluded stays so; the policy judges the edited
-// change, and people approve it. Whoever edits is excluded too, unless the policy says
+// Edit replaces a pending action by a revision with an edited change. The proposer
+// stays the same, and excluded people stay excluded; the policy judges the edited
+// change, and people approve it. The editor is excluded too, unless the policy says
 // otherwise: see [gatehouse.EditorMayApprove].
 //
-// An operator edits a failed action so that the target refused for its content: the
-// revision is proposed in its place, and its dead letter is closed.
+// An operator edits a failed action if the target refused its content: the revision
+// replaces the action, and its dead letter is closed.
 func (g *Gate) Edit(ctx context.Context, id string, e gatehouse.EditRequest) (*gatehouse.Action, error) {
 	c, err := gatehouse.CallerFrom(ctx)
 	if err != nil {
@@ -43,7 +43,7 @@ func (g *Gate) Edit(ctx context.Context, id string, e gatehouse.EditRequest) (*g
 	if err := e.Validate(); err != nil {
 		return nil, err
 	}
-	// The key of an earlier answer comes before the state that it made.
+	// A repeated request gets its earlier answer, whatever the state is now.
 	if err := g.AlreadyAnswered(ctx, c); err != nil {
 		return nil, err
 	}
@@ -97,10 +97,10 @@ func edited(old *gatehouse.Action, e *gatehouse.EditRequest) (*gatehouse.Proposa
 	if p.ProposedChange == old.ProposedChange {
 		return nil, cannotEdit("unchanged", "the change is as it was proposed: there is nothing to edit")
 	}
-	// The risk level is the server's own; the key is of the revision that it was given for.
+	// The stored level is the server's, not the claim; the key belongs to the old revision.
 	p.RiskLevel, p.IdempotencyKey = old.ClaimedRisk, ""
-	// What passed was another change; what warned or failed goes on to warn. A diff shows
-	// the other change.
+	// A passed evaluation does not cover the edited change; all others still warn. The
+	// diff shows the old change.
 	p.Evaluations = slices.DeleteFunc(slices.Clone(old.Evaluations), func(x gatehouse.Evaluation) bool {
 		return x.Result == "pass"
 	})
@@ -109,8 +109,8 @@ func edited(old *gatehouse.Action, e *gatehouse.EditRequest) (*gatehouse.Proposa
 	return &p, p.Validate()
 }
 
-// editedMagnitude is the claim of an edited change. One that said what the payload says
-// says what the new payload says; any other stays as it is.
+// editedMagnitude is the claim of an edited change. A claim that matched the old
+// payload is set to the new payload's amount; any other stays as it is.
 func editedMagnitude(old *gatehouse.Action, p *gatehouse.Proposal) *gatehouse.Magnitude {
 	m := old.Magnitude
 	if m == nil || m.Amount == "" || card.Claim(old, card.Amounts(old)) != "" {
@@ -129,7 +129,7 @@ func editedMagnitude(old *gatehouse.Action, p *gatehouse.Proposal) *gatehouse.Ma
 	return m
 }
 
-// editLineage is what the revision inherits.
+// editLineage returns the lineage of the revision.
 func (g *Gate) editLineage(
 	ctx context.Context, c *gatehouse.Caller, old *gatehouse.Action, p *gatehouse.Proposal, e *gatehouse.EditRequest,
 ) (from lineage, err error) {
@@ -173,8 +173,8 @@ func (g *Gate) editLineage(
 	return from, err
 }
 
-// mayEdit checks the right to edit a pending action: that of whoever may answer it by
-// their own right, or has edited it before.
+// mayEdit checks the right to edit a pending action: the person's own right to answer
+// it. For an earlier editor, exclusion does not count.
 func mayEdit(a *gatehouse.Action, p *gatehouse.Principal, now time.Time) error {
 	ap := *a.Approval
 	if excluded(a.Editors, p) {
@@ -183,8 +183,8 @@ func mayEdit(a *gatehouse.Action, p *gatehouse.Principal, now time.Time) error {
 	return entitled(&ap, p, now)
 }
 
-// editorStands checks that the active policy still lets an editor approve what it let
-// them approve; nil for everybody else.
+// editorStands checks that the active policy still lets an editor of the action approve
+// it; nil for everybody else.
 func (g *Gate) editorStands(tx gatehouse.ReadTx, a *gatehouse.Action, p *gatehouse.Principal) error {
 	if !excluded(a.Editors, p) {
 		return nil
@@ -221,8 +221,8 @@ func (r *ruling) onEdited(tx gatehouse.Tx, a *gatehouse.Action) error {
 	return r.rule(tx, a, gatehouse.Rights{PolicyVersion: a.Policy.Version})
 }
 
-// keepMark keeps on a revision what somebody has said of the target, which its editor
-// did not look at.
+// keepMark keeps the mark of a changed target on an edited revision, since the editor
+// did not read the target.
 func keepMark(tx gatehouse.Tx, a *gatehouse.Action, from lineage) error {
 	if !from.editing || from.supersedes.Approval == nil || from.supersedes.Approval.TargetChanged == nil {
 		return nil
@@ -231,7 +231,7 @@ func keepMark(tx gatehouse.Tx, a *gatehouse.Action, from lineage) error {
 	return tx.MarkTarget(a.Approval.ID, *a.Approval.TargetChanged)
 }
 
-// editData is what the log says of an edit. The fields stand in the action.
+// editData is the log entry's data of an edit. The action has the fields.
 func editData(a *gatehouse.Action) map[string]any {
 	return map[string]any{"of": a.Edit.Of, "note": a.Edit.Note, "fields": len(a.Edit.Changes)}
 }

@@ -73,9 +73,9 @@ func (g *Gate) SweepExpired(ctx context.Context) (int, error) {
 	return len(swept), nil
 }
 
-// expire stores that nobody answered in time: the action expires, or the policy
-// rejects it where it says so. A decided action is not touched: the action is
-// locked, and its moves are guarded.
+// expire stores that nobody answered in time: the action expires or, if the policy says
+// so, is rejected. A decided action is not touched: the action is locked, and its moves
+// are guarded.
 func expire(tx gatehouse.Tx, a *gatehouse.Action) error {
 	if a.Status != gatehouse.StatusPending || a.Approval == nil || tx.Now().Before(a.Approval.End()) {
 		return nil

@@ -158,7 +158,7 @@ func (g *Gate) checksAny() bool {
 	return !told || c.ChecksAny()
 }
 
-// Redactor returns what removes the secrets of the configuration, nil for none.
+// Redactor returns the redactor of the configuration's secrets, nil for none.
 func (g *Gate) Redactor() Redactor {
 	r, _ := g.targets.(Redactor)
 	return r

@@ -57,8 +57,8 @@ func (g *Gate) CreateGrant(ctx context.Context, n gatehouse.NewGrant) (*gatehous
 	return out, err
 }
 
-// newGrant checks what a grant needs of the active policy, the connector, the agent and
-// the caller, and builds it, without an id.
+// newGrant checks a grant against the active policy, the connector, the agent and the
+// caller, and builds it, without an id.
 func (g *Gate) newGrant(tx gatehouse.Tx, c *gatehouse.Caller, n *gatehouse.NewGrant) (*gatehouse.Grant, error) {
 	tenant := c.Principal.Tenant
 	active, _, _, err := g.activePolicy(tx, tenant)
@@ -90,7 +90,7 @@ func (g *Gate) newGrant(tx gatehouse.Tx, c *gatehouse.Caller, n *gatehouse.NewGr
 		}.Err()
 	}
 
-	// The lock orders this against whoever takes the right away, and then ends grants.
+	// The lock orders this against a change that removes the right and then ends grants.
 	grantors, err := tx.PrincipalsForShare([]string{c.Principal.ID})
 	if err != nil {
 		return nil, err
@@ -250,9 +250,9 @@ func endGrants(tx gatehouse.Tx, by author, f gatehouse.GrantFilter, why gatehous
 	}
 }
 
-// endGrantsOf ends the grants and mandates that depend on a right which a principal no
-// longer has: those that it gave, where it may not decide any more, and those that it
-// has, where it may not propose any more.
+// endGrantsOf ends the grants and mandates that depend on a lost right of a principal:
+// those that it gave if it may no longer decide, and those that it holds if it may no
+// longer propose.
 func endGrantsOf(tx gatehouse.Tx, by author, p *gatehouse.Principal) error {
 	var filters []gatehouse.GrantFilter
 	gives, has := p.MayDecide(), !p.Disabled && p.Has(gatehouse.RoleProposer)
@@ -274,8 +274,8 @@ func endGrantsOf(tx gatehouse.Tx, by author, p *gatehouse.Principal) error {
 	return err
 }
 
-// endGrantsUnder ends the grants and mandates that a policy that becomes active does not
-// allow. One whose actions the policy judges differently ends with the first of them.
+// endGrantsUnder ends all grants, or all mandates, if a newly active policy allows
+// none. Others end at the first use that the policy does not allow.
 func endGrantsUnder(tx gatehouse.Tx, by author, source string) error {
 	p, err := policy.Parse([]byte(source))
 	if err != nil || p.GrantUpTo() == 0 {
@@ -289,7 +289,7 @@ func endGrantsUnder(tx gatehouse.Tx, by author, source string) error {
 	return endMandates(tx, by, gatehouse.GrantPolicy, func(*gatehouse.Mandate) bool { return true })
 }
 
-// endGrant ends a locked grant. action is the one by which it ended, nil for none.
+// endGrant ends a locked grant. action is the action that ended it, nil for none.
 func endGrant(
 	tx gatehouse.Tx, by author, grant *gatehouse.Grant, why gatehouse.GrantEnd, action *gatehouse.Action,
 ) error {

@@ -10,8 +10,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
-// findGrants finds the open grants and mandates that cover a judged proposal, outside
-// of its transaction, which checks again whatever can change.
+// findGrants finds the open grants and mandates that cover a judged proposal. It runs
+// outside the transaction, which repeats every check whose result can change.
 func (g *Gate) findGrants(ctx context.Context, d *draft, f policy.Facts, from *lineage) error {
 	v, a := &d.verdict, &d.action
 	v.grants, v.mandates = nil, nil
@@ -58,16 +58,16 @@ func (g *Gate) findGrants(ctx context.Context, d *draft, f policy.Facts, from *l
 	return ctx.Err()
 }
 
-// grantable reports whether an action can be approved in advance at all: the first
-// proposal of a change of one target, of no run, which nothing but the policy puts to
-// people.
+// grantable reports whether an action can be approved in advance at all: it is a first
+// proposal, has one target, belongs to no run, and only the policy has people decide on
+// it.
 func grantable(a *gatehouse.Action, from *lineage) bool {
 	return from.supersedes == nil && from.reverses == nil && from.author == nil && from.starter == nil &&
 		from.required == 0 && !from.own &&
 		len(a.Target.EntityRefs) == 0 && a.Connector != workflow.ApprovalConnector
 }
 
-// covered is a grant that covers a proposal, and the money that it takes from it.
+// covered is a grant that covers a proposal, and the money that the proposal takes.
 type covered struct {
 	*gatehouse.Grant
 	moved []gatehouse.Magnitude
@@ -109,7 +109,7 @@ func moved(a *gatehouse.Action, limit []gatehouse.Magnitude) (list []gatehouse.M
 			return before
 		})
 	}
-	// Rounded up to millionths: of any length, the sum could not be read back.
+	// Rounded up to millionths: a longer number could not be read back.
 	for i := range list {
 		micros, err := list[i].Amount.Micros()
 		if err != nil {
@@ -121,7 +121,7 @@ func moved(a *gatehouse.Action, limit []gatehouse.Magnitude) (list []gatehouse.M
 }
 
 // useGrants approves a pending action by the first grant or mandate that covers it, in
-// the transaction that proposes it. Where none does, people are asked.
+// the transaction that proposes it. Without one, people are asked.
 func (g *Gate) useGrants(tx gatehouse.Tx, a *gatehouse.Action, v judgement) error {
 	for _, found := range v.grants {
 		if done, err := g.useGrant(tx, a, &v, found); done || err != nil {
@@ -137,7 +137,7 @@ func (g *Gate) useGrants(tx gatehouse.Tx, a *gatehouse.Action, v judgement) erro
 }
 
 func (g *Gate) useGrant(tx gatehouse.Tx, a *gatehouse.Action, v *judgement, found covered) (bool, error) {
-	// In this order, that of whoever disables the grantor: see UpdatePrincipal.
+	// The same lock order as in UpdatePrincipal, which may disable the grantor.
 	grantors, err := tx.PrincipalsForShare([]string{found.Grantor})
 	if err != nil {
 		return false, err
@@ -162,7 +162,7 @@ func (g *Gate) useGrant(tx gatehouse.Tx, a *gatehouse.Action, v *judgement, foun
 		decision: gatehouse.Decision{Decision: gatehouse.Approve, Digest: a.Digest},
 	}
 	if err := g.votersStand(tx, a, nil, grantors[0], nil); gatehouse.CodeOf(err) == gatehouse.CodeAuthorityRevoked {
-		return false, nil // excluded, or not among those whom this question asks
+		return false, nil // excluded, or not asked by this question
 	} else if err != nil {
 		return false, err
 	}

@@ -44,7 +44,7 @@ type summary struct {
 	read   int
 }
 
-// tally is an Insight in the making.
+// tally accumulates an Insight.
 type tally struct {
 	gatehouse.Insight
 	waits []time.Duration
@@ -123,7 +123,7 @@ func (t *tally) add(f gatehouse.ActionFact) {
 		}
 		t.Approved++
 	}
-	// What was approved in advance has not waited.
+	// An action approved in advance has not waited.
 	if person && !f.DecidedVia.InAdvance() && f.DecidedAt != nil {
 		t.waits = append(t.waits, f.DecidedAt.Sub(f.ProposedAt))
 	}
@@ -173,7 +173,7 @@ func (t *tally) done() gatehouse.Insight {
 	return t.Insight
 }
 
-// percentile is the nearest rank: the least value that p percent do not exceed.
+// percentile is the nearest rank: the least value that p percent of all do not exceed.
 func percentile(sorted []time.Duration, p int) gatehouse.Span {
 	if len(sorted) == 0 {
 		return 0

@@ -88,7 +88,7 @@ func (g *Gate) rotate(tx gatehouse.Tx, tenant string, old *gatehouse.RingKey, by
 	return k, tellKey(tx, by, c)
 }
 
-// tellKey is tell, without a notice for what the server does by itself.
+// tellKey is tell, without a notice for the server's own changes.
 func tellKey(tx gatehouse.Tx, by author, c change) error {
 	if by.id == initAuthor || by.id == rotationAuthor {
 		return tx.AppendLeaf(&gatehouse.Leaf{

@@ -63,8 +63,8 @@ func (g *Gate) ProposeMandate(ctx context.Context, p gatehouse.Plan) (*gatehouse
 	return a, err
 }
 
-// fitsPolicy checks a plan against the policy and the connectors, whose fingerprints it
-// writes into the terms.
+// fitsPolicy checks a plan against the policy and the connectors, and writes the
+// connectors' fingerprints into the terms.
 func (g *Gate) fitsPolicy(tenant string, active *policy.Policy, p *gatehouse.Plan, t *gatehouse.Terms) error {
 	var v gatehouse.Violations
 	if p.For.D() > active.MandateWindow() {
@@ -87,7 +87,7 @@ func (g *Gate) fitsPolicy(tenant string, active *policy.Policy, p *gatehouse.Pla
 	return v.Err()
 }
 
-// detailOf is the first detail of an error about a request.
+// detailOf returns the detail of the first violation, else the error's text.
 func detailOf(err error) string {
 	var e *gatehouse.Error
 	if errors.As(err, &e) && len(e.Violations) > 0 {
@@ -111,9 +111,9 @@ func (g *Gate) describeStep(tenant string, s *gatehouse.Cover, level gatehouse.R
 	return fingerprint, err
 }
 
-// StartMandate makes the mandate of an approved plan, once: a repeated call for the same
-// action returns the earlier result. What has changed since the proposal is an error
-// with code target_changed or invalid, and nothing is stored.
+// StartMandate makes the mandate of an approved plan, once: a repeated call for the
+// same action returns the earlier result. A change since the proposal is an error with
+// code target_changed or invalid, and nothing is stored.
 func (g *Gate) StartMandate(ctx context.Context, tenant, actionID string) (id string, err error) {
 	id = "mnd_" + strings.TrimPrefix(actionID, "act_")
 	err = g.Update(ctx, tenant, nil, func(tx gatehouse.Tx) error {
@@ -150,7 +150,7 @@ func (g *Gate) StartMandate(ctx context.Context, tenant, actionID string) (id st
 	return id, err
 }
 
-// mayStart checks what may have changed since the plan was proposed.
+// mayStart repeats the checks whose result may have changed since the proposal.
 func (g *Gate) mayStart(tx gatehouse.Tx, a *gatehouse.Action, t *gatehouse.Terms) error {
 	active, _, _, err := g.activePolicy(tx, a.Tenant)
 	if err != nil {
@@ -224,7 +224,7 @@ func (g *Gate) FindMandate(ctx context.Context, id string) (m *gatehouse.Mandate
 	return m, err
 }
 
-// readMandate finds a mandate. For an agent, those of others do not exist.
+// readMandate finds a mandate. For an agent, other agents' mandates do not exist.
 func readMandate(tx gatehouse.ReadTx, c *gatehouse.Caller, id string) (*gatehouse.Mandate, error) {
 	m, err := tx.FindMandate(id)
 	if err == nil && m.Agent != c.Principal.ID && readsGrants(c) != nil && c.Principal.Has(gatehouse.RoleProposer) {
@@ -262,8 +262,8 @@ func (g *Gate) PauseMandate(ctx context.Context, id string) (*gatehouse.Mandate,
 	})
 }
 
-// ResumeMandate ends a pause. Who resumes answers for what follows, so whoever may not
-// decide what the agent proposes may not resume.
+// ResumeMandate ends a pause. People who may not decide the agent's proposals may not
+// resume its mandates.
 func (g *Gate) ResumeMandate(ctx context.Context, id string) (*gatehouse.Mandate, error) {
 	return g.changeMandate(ctx, id, func(tx gatehouse.Tx, c *gatehouse.Caller, m *gatehouse.Mandate) error {
 		if m.EndedAt != nil || m.PausedAt == nil {
@@ -322,7 +322,7 @@ func (g *Gate) changeMandate(
 		if err := proven(tx, c); err != nil {
 			return nil, err
 		}
-		// In this order, that of whoever takes the person's right away.
+		// The same lock order as in a change of the person's rights.
 		if _, err := tx.PrincipalsForShare([]string{c.Principal.ID}); err != nil {
 			return nil, err
 		}
@@ -339,8 +339,8 @@ func (g *Gate) changeMandate(
 	return out, usecase.NotFound(err, "mandate")
 }
 
-// PauseFailed pauses the mandate that approved an action which failed, or whose outcome
-// is unknown.
+// PauseFailed pauses the mandate that approved an action, after the action failed or
+// its outcome became unknown.
 func PauseFailed(tx gatehouse.Tx, a *gatehouse.Action, actor string) error {
 	if a.DecidedVia != gatehouse.ViaMandate || a.Approval == nil || len(a.Approval.Votes) == 0 {
 		return nil
@@ -353,7 +353,7 @@ func PauseFailed(tx gatehouse.Tx, a *gatehouse.Action, actor string) error {
 	return writeMandate(tx, author{id: actor}, m, "mandate.paused", map[string]any{"action": a.ID})
 }
 
-// endMandates ends the open mandates that a condition selects, up to all.
+// endMandates ends the open mandates for which ends is true.
 func endMandates(tx gatehouse.Tx, by author, why gatehouse.GrantEnd, ends func(*gatehouse.Mandate) bool) error {
 	open, err := tx.ListMandates(gatehouse.MandateFilter{Open: true, Limit: maxOpenMandates})
 	if err != nil {
@@ -376,11 +376,11 @@ func endMandates(tx gatehouse.Tx, by author, why gatehouse.GrantEnd, ends func(*
 	return nil
 }
 
-// maxOpenMandates bounds how many mandates are ended at once. What is left ends with its
+// maxOpenMandates bounds how many mandates are ended at once. The others end at their
 // next use.
 const maxOpenMandates = 10_000
 
-// endMandate ends a locked mandate. action is the one by which it ended, nil for none.
+// endMandate ends a locked mandate. action is the action that ended it, nil for none.
 func endMandate(
 	tx gatehouse.Tx, by author, m *gatehouse.Mandate, why gatehouse.GrantEnd, action *gatehouse.Action,
 ) error {
@@ -415,8 +415,8 @@ func logMandate(tx gatehouse.Tx, by author, m *gatehouse.Mandate, event string, 
 	})
 }
 
-// mandateData adds to the data of a log entry whose mandate it is, and the hash of the
-// row, so that a changed row is detected.
+// mandateData adds the mandate's agent and the hash of its row to the data of a log
+// entry, so that a changed row is detected.
 func mandateData(m *gatehouse.Mandate, data map[string]any) map[string]any {
 	sum := sha256.Sum256([]byte(m.Text()))
 	data["agent"], data["row"] = m.Agent, hex.EncodeToString(sum[:])

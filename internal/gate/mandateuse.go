@@ -8,8 +8,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 )
 
-// mandated is a step of a mandate that covers a proposal, and the money that it takes
-// from it.
+// mandated is a step of a mandate that covers a proposal, and the money that the
+// proposal takes from the mandate.
 type mandated struct {
 	*gatehouse.Mandate
 	step  int
@@ -49,7 +49,7 @@ func (g *Gate) useMandate(tx gatehouse.Tx, a *gatehouse.Action, v *judgement, fo
 	for i, voter := range found.Voters {
 		ids[i] = voter.ID
 	}
-	// In this order, that of whoever disables a voter: see UpdatePrincipal.
+	// The same lock order as in UpdatePrincipal, which may disable a voter.
 	voters, err := tx.PrincipalsForShare(ids)
 	if err != nil {
 		return false, err
@@ -93,7 +93,7 @@ func (g *Gate) useMandate(tx gatehouse.Tx, a *gatehouse.Action, v *judgement, fo
 	return true, g.approveFor(tx, a, voters[:a.Approval.Required], m.ID)
 }
 
-// standing lists those of the voters, one for each person, who may approve an action.
+// standing lists the voters who may approve an action, one for each person.
 func (g *Gate) standing(
 	tx gatehouse.Tx, a *gatehouse.Action, voters []*gatehouse.Principal,
 ) (list []*gatehouse.Principal, err error) {
@@ -102,7 +102,7 @@ func (g *Gate) standing(
 		err := g.votersStand(tx, a, nil, p, nil)
 		switch {
 		case gatehouse.CodeOf(err) == gatehouse.CodeAuthorityRevoked:
-			// Excluded, or not among those whom this question asks.
+			// Excluded, or not asked by this question.
 		case err != nil:
 			return nil, err
 		case !slices.ContainsFunc(list, same):
@@ -112,8 +112,8 @@ func (g *Gate) standing(
 	return list, nil
 }
 
-// approveFor stores the votes that a mandate gives, of as many people as the question
-// needs.
+// approveFor stores the votes of a mandate's voters, and approves the action with the
+// last of them.
 func (g *Gate) approveFor(tx gatehouse.Tx, a *gatehouse.Action, voters []*gatehouse.Principal, mandate string) error {
 	for i, p := range voters {
 		r := &ruling{

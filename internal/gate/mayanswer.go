@@ -6,8 +6,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// MayEdit tells why a principal may not edit a pending action as its reviewer, nil when
-// it may. Edit asks the same in its transaction.
+// MayEdit returns an error that tells why a principal may not edit a pending action as
+// its reviewer; nil when it may. Edit makes the same check.
 func MayEdit(a *gatehouse.Action, p *gatehouse.Principal, now time.Time) error {
 	return mayEdit(a, p, now)
 }

@@ -26,8 +26,8 @@ type ChannelInfo struct {
 	// place.
 	Personal bool
 	Reaches  func(*gatehouse.Principal) bool
-	// Endpoint checks where a device can be reached; nil unless the channel sends to
-	// the devices of its recipients, whom Reaches does not know then.
+	// Endpoint checks the address of a device; nil unless the channel sends to devices.
+	// Reaches does not know the recipients of such a channel.
 	Endpoint func(string) error
 	// Callback channels make the callbacks of proposals, and have no place of their own.
 	Callback bool
@@ -93,7 +93,7 @@ func sendAgain(tx gatehouse.Tx, n *gatehouse.Notification) error {
 	return tx.UpdateNotification(n, from, n.Generation)
 }
 
-// RetryNotifications makes failed messages due now. Those that somebody else retries meanwhile are left out.
+// RetryNotifications makes failed messages due now, except those that somebody else retries meanwhile.
 func (g *Gate) RetryNotifications(
 	ctx context.Context, r gatehouse.RetryRequest,
 ) (*gatehouse.RetryAnswer, error) {

@@ -20,8 +20,7 @@ import (
 type policyCache struct {
 	mu     sync.RWMutex
 	parsed map[policyKey]*policy.Policy
-	// seen is the version of each tenant that was last found active. The active
-	// version may have changed since.
+	// seen maps a tenant to its last known active version, which may be outdated.
 	seen map[string]int
 }
 
@@ -164,9 +163,9 @@ func (g *Gate) presumeJudged(ctx context.Context, f policy.Facts) (j judgement, 
 	return j, true, err
 }
 
-// asksMore says in which respect today's verdict asks for more than people were
-// asked for when the action was judged; "" for none. The approval froze what was
-// asked, and all of its votes are in once it is approved.
+// asksMore says how today's verdict requires more than people were asked for when the
+// action was judged; "" for nothing. The approval stores what was asked, and has all
+// its votes once it is approved.
 func asksMore(a *gatehouse.Action, outcome gatehouse.Outcome, level gatehouse.RiskLevel, required int) string {
 	if outcome != gatehouse.OutcomeNeedsApproval && !level.NeedsPerson() {
 		return ""

@@ -20,8 +20,8 @@ func linted(p *policy.Policy) []gatehouse.PolicyFinding {
 	return out
 }
 
-// policyRemarks adds to the linter's findings the people and groups whom the policy
-// asks and who do not exist in the tenant, and sorts all findings by line.
+// policyRemarks adds findings for asked people and groups that the tenant lacks, and
+// for too few people who can answer. It sorts all findings by line.
 func policyRemarks(
 	tx gatehouse.ReadTx,
 	p *policy.Policy,

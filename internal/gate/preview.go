@@ -8,16 +8,15 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Previewer is what Targets may do besides: ask a target what an action would do,
-// without an effect.
+// Previewer is an optional ability of Targets: it asks a target what an action would
+// do, without an effect.
 type Previewer interface {
-	// Previews reports whether the target of an action can be asked so. It makes no
-	// call.
+	// Previews reports whether an action can be previewed. It makes no call.
 	Previews(a *gatehouse.Action) bool
 	Preview(ctx context.Context, a *gatehouse.Action) (gatehouse.Preview, error)
 }
 
-// The limits for previews, which cost a target more than a reading.
+// The limits for previews, which cost a target more than a read.
 const (
 	previewServes = 5 * time.Second
 	// previewsAtOnce is the number of concurrent previews of one connector. It is below
@@ -38,8 +37,8 @@ func (g *Gate) CanPreview(a *gatehouse.Action) bool {
 	return ok && a.Status == gatehouse.StatusPending && p.Previews(a)
 }
 
-// MayPreview reports whether somebody may have targets asked about actions that they
-// see. Programs may not: they could propose changes just to learn what is at a target.
+// MayPreview reports whether a principal may preview the actions that it sees. Programs
+// may not: they could propose changes just to learn what is at a target.
 func MayPreview(p *gatehouse.Principal) bool {
 	return p.Kind == gatehouse.KindPerson && (p.Has(gatehouse.RoleApprover) || p.Has(gatehouse.RoleOperator) ||
 		p.Has(gatehouse.RoleAdmin) || p.Has(gatehouse.RoleAuditor))
@@ -78,7 +77,7 @@ func (g *Gate) Preview(ctx context.Context, id string) (*gatehouse.Preview, erro
 	return &p, nil
 }
 
-// notPreviewed maps an error of a preview to the outside's.
+// notPreviewed maps an error of a preview to an error for clients.
 func (g *Gate) notPreviewed(a *gatehouse.Action, err error) error {
 	g.Log.Warn("no preview", "action", a.ID, "error", err)
 	var known *gatehouse.Error

@@ -9,11 +9,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// ReadsAs returns the id of the principal to whose own things the reads of p are
-// limited; "" for the whole tenant. An agent reads its own things: what it proposed
-// or started, the actions, child runs and retries of its runs, and the revisions of
-// its actions. The configuration can extend that to the tenant. A principal with
-// the role worker only sees what a lease hands out, and reads nothing else.
+// ReadsAs returns p's id if p reads only its own things; "" if p reads the whole
+// tenant. An agent reads its own things: what it proposed or started, the actions,
+// child runs and retries of its runs, and the revisions of its actions. The
+// configuration can extend that to the tenant. A principal whose only role is worker
+// sees what a lease hands out, and reads nothing else.
 func (g *Gate) ReadsAs(p *gatehouse.Principal) string {
 	if onlyWorker(p) || p.Kind == gatehouse.KindAgent && !g.config.AgentsSeeTenant {
 		return p.ID

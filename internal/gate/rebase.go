@@ -7,15 +7,15 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// maxFreshState bounds a state that a rebase reads, in bytes: what is proposed on
-// it must fit in the body of a proposal.
+// maxFreshState bounds the state that a rebase reads, in bytes: a proposal with this
+// state must fit in a request body.
 const maxFreshState = 512 << 10
 
-// StateReader is what Targets may do besides: read the version and the pre-image
-// of an action's target as they are now.
+// StateReader is an optional ability of Targets: it reads the present version and
+// pre-image of an action's target.
 type StateReader interface {
-	// ReadsState reports whether the target of an action can be read so. It makes
-	// no call.
+	// ReadsState reports whether ReadState can read an action's target. It makes no
+	// call.
 	ReadsState(a *gatehouse.Action) bool
 	ReadState(ctx context.Context, a *gatehouse.Action) (gatehouse.TargetState, error)
 }
@@ -33,9 +33,9 @@ func (e *UnreadableError) Error() string { return e.Detail }
 func (e *UnreadableError) Unwrap() error { return e.Cause }
 
 // Rebase replaces a pending action by the same change on the present state of its
-// target, which the gate reads. The new revision stays the proposer's: the policy
-// judges it as theirs, and whoever could not decide the old one cannot decide the
-// new one. Whoever rebases adds nothing to the content, and may decide it.
+// target, which the gate reads. The proposer stays the same: the policy judges the
+// revision as theirs, and people who could not decide the old one cannot decide the new
+// one. The caller adds no content, so rebasing does not exclude them.
 //
 // People were asked about the change, so people are asked again, whatever the
 // policy says of the present state; it can still deny.
@@ -51,7 +51,7 @@ func (g *Gate) Rebase(ctx context.Context, id string) (*gatehouse.Action, error)
 	if err := mayRebase(c, old); err != nil {
 		return nil, err
 	}
-	// The key of an earlier answer comes before the state that it made.
+	// A repeated request gets its earlier answer, whatever the state is now.
 	if err := g.AlreadyAnswered(ctx, c); err != nil {
 		return nil, err
 	}
@@ -95,8 +95,8 @@ func mayRebase(c *gatehouse.Caller, old *gatehouse.Action) error {
 	return nil
 }
 
-// stillProposes returns the principal whose proposal the action is, and the error of
-// refuse for one that is disabled.
+// stillProposes returns the action's proposer, with an error of refuse if the proposer
+// is disabled.
 func (g *Gate) stillProposes(
 	ctx context.Context, a *gatehouse.Action, refuse func(reason, format string, args ...any) *gatehouse.Error,
 ) (p *gatehouse.Principal, err error) {
@@ -124,7 +124,7 @@ func (g *Gate) rebased(ctx context.Context, old *gatehouse.Action) (*gatehouse.P
 	}
 	p := old.Proposal
 	p.Target.Version, p.CurrentState = now.Version, now.CurrentState
-	// The risk level is the server's own; the key is of the revision that it was given for.
+	// The stored level is the server's, not the claim; the key belongs to the old revision.
 	p.RiskLevel, p.IdempotencyKey = old.ClaimedRisk, ""
 	switch {
 	case now.Gone:
@@ -141,7 +141,7 @@ func (g *Gate) rebased(ctx context.Context, old *gatehouse.Action) (*gatehouse.P
 	return &p, nil
 }
 
-// notRead maps an error of reading a target to the outside's.
+// notRead maps an error of reading a target to an error for clients.
 func (g *Gate) notRead(a *gatehouse.Action, err error) error {
 	g.Log.Warn("target not read for a rebase", "action", a.ID, "error", err)
 	var unreadable *UnreadableError
@@ -175,8 +175,8 @@ func (g *Gate) gone(ctx context.Context, a *gatehouse.Action) bool {
 	return err == nil && now.Gone
 }
 
-// rebaseData is what the log says of a rebase: the versions that it goes from and
-// to, "" where the proposal names none.
+// rebaseData is the log entry's data of a rebase: the old and the new version, "" where
+// the proposal names none.
 func rebaseData(old, a *gatehouse.Action) map[string]any {
 	return map[string]any{"from_version": old.Target.Version, "to_version": a.Target.Version}
 }

@@ -8,14 +8,14 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Recent asks slow targets on behalf of open pages: who asks the same within a short time shares
-// one answer, and few questions are asked at a time.
+// Recent asks slow targets on behalf of open pages: equal questions within a short time
+// share one answer, and few questions run at a time.
 type Recent[T any] struct {
-	// Serves is how long an answer serves everybody, Patience how long one waits for it,
+	// Serves is how long an answer is shared, Patience how long a caller waits for it,
 	// including the time in the queue.
 	Serves, Patience time.Duration
-	// Slots is the number of concurrent questions to one group. A question that does not
-	// end in time keeps its slot until it does.
+	// Slots is the number of concurrent questions to one group. A question that takes
+	// too long keeps its slot until it ends.
 	Slots int
 
 	mu     sync.Mutex
@@ -42,7 +42,7 @@ func (r *Recent[T]) Get(
 	if one == nil || r.old(one, now()) {
 		one = &asked[T]{done: make(chan struct{})}
 		r.put(group, key, one, now())
-		// Later callers share the answer, so it does not end with this request.
+		// Later callers share the answer, so the question outlives this request.
 		go r.run(context.WithoutCancel(ctx), r.groups[group], one, now, ask)
 	}
 	r.mu.Unlock()

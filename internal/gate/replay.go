@@ -89,8 +89,8 @@ func (g *Gate) mayReplay(tx gatehouse.Tx, p *gatehouse.Push, a *gatehouse.Action
 	return "", "", reserve(tx, a)
 }
 
-// safety tells whether a replay of a dead letter cannot double its effect. skip is
-// the code of the obstacle, reason a sentence in either case.
+// safety is safe if a replay of a dead letter cannot double its effect. skip is the
+// code of the obstacle; reason explains either result.
 type safety struct {
 	safe         bool
 	skip, reason string

@@ -8,8 +8,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
-// Revise replaces a pending action by a new one. The old approval is canceled
-// with its votes; whoever could not decide the old one cannot decide the new.
+// Revise replaces a pending action by a new one. The old approval is canceled with its
+// votes; people who could not decide the old action cannot decide the new one.
 func (g *Gate) Revise(ctx context.Context, id string, p *gatehouse.Proposal) (*gatehouse.Action, error) {
 	c, err := gatehouse.CallerFrom(ctx)
 	if err != nil {
@@ -25,7 +25,7 @@ func (g *Gate) Revise(ctx context.Context, id string, p *gatehouse.Proposal) (*g
 	if c.Principal.Kind != gatehouse.KindPerson && old.ProposerID != c.Principal.ID {
 		return nil, gatehouse.E(gatehouse.CodeRoleRequired, "a program revises its own actions only")
 	}
-	// The key of an earlier answer comes before the state that it made.
+	// A repeated request gets its earlier answer, whatever the state is now.
 	if c.Idempotency == nil {
 		if err := revisable(old); err != nil {
 			return nil, err
@@ -36,7 +36,7 @@ func (g *Gate) Revise(ctx context.Context, id string, p *gatehouse.Proposal) (*g
 		return nil, err
 	}
 	if old.Reverses != "" {
-		// It stays the one open reversal of its original.
+		// The revision stays the one open reversal of the original.
 		if !sameTarget(old, p) {
 			return nil, gatehouse.E(gatehouse.CodeInvalid,
 				"a reversal can only be revised to another change of the same target")
@@ -56,11 +56,10 @@ func sameTarget(a *gatehouse.Action, p *gatehouse.Proposal) bool {
 		gatehouse.MustJSON(one) == gatehouse.MustJSON(other)
 }
 
-// asked is how many people must at least approve a revision of what a step of a
-// run waits for: no fewer than before, since the run goes on with it. What lets
-// a run go on, and has no effect, stays that. It is 0 for what no run proposed.
-// starter is the principal that started the run, nil for none: a revision counts
-// for the same ceilings.
+// asked returns the least number of people who must approve a revision of a run's
+// action: no fewer than before, since the run continues with it; 0 for an action of no
+// run. A run's question stays a question about the same target. starter is the
+// principal that started the run, nil for none: its ceilings apply to the revision.
 func (g *Gate) asked(ctx context.Context, old *gatehouse.Action, p *gatehouse.Proposal) (required int, starter *gatehouse.Principal, err error) {
 	ofRun := true
 	err = g.Store.View(ctx, old.Tenant, func(tx gatehouse.ReadTx) error {

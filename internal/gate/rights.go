@@ -88,9 +88,9 @@ func excluded(list []string, p *gatehouse.Principal) bool {
 	return (&gatehouse.Approval{Excluded: list}).Bars(p)
 }
 
-// exclude lists who cannot decide an action: every name and id of its proposer, of
-// the proposer's sponsor, of the person on whose behalf it is proposed, and of
-// other contributors. Names match without regard to case. A name that nobody has
+// exclude lists the people who cannot decide an action: every name and id of its
+// proposer, of the proposer's sponsor, of the person on whose behalf it is proposed,
+// and of other contributors. Names match without regard to case. A name that nobody has
 // yet is kept as given.
 func exclude(find finder, proposer *gatehouse.Principal, onBehalfOf string, also ...string) ([]string, error) {
 	list := []string{proposer.ID, proposer.Person, proposer.Name}
@@ -128,8 +128,8 @@ func identities(find finder, who string) ([]string, error) {
 	return list, nil
 }
 
-// named lists the others, besides the proposer, who cannot decide, by the given
-// names.
+// named lists the given names of the proposer's sponsor and of the person on whose
+// behalf it proposes.
 func named(proposer *gatehouse.Principal, onBehalfOf string) (list []string) {
 	for _, who := range []string{proposer.Sponsor, onBehalfOf} {
 		if who = strings.TrimSpace(who); who != "" {

@@ -15,8 +15,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
-// A secret of the store is sealed under a key of the ring, which is sealed under the
-// master key. So another master key costs one row for each tenant: see
+// A secret of the store is sealed under a key of the ring, and that key under the
+// master key. So a new master key rewrites one row per tenant: see
 // [Gate.ResealSecretKeys].
 
 var _ gatehouse.SecretService = (*Gate)(nil)
@@ -34,8 +34,8 @@ func secretPlace(s *gatehouse.Secret) []string {
 	return []string{s.Tenant, "secret", s.Name, strconv.Itoa(s.Version)}
 }
 
-// sealSecret seals a value under the tenant's key, and makes the key where there is
-// none, or none that this server can open.
+// sealSecret seals a value under the tenant's key. It makes a new key if there is none,
+// or if this server cannot open it.
 func (g *Gate) sealSecret(tx gatehouse.Tx, s *gatehouse.Secret, value string) error {
 	if g.config.Master == nil {
 		return errNoMaster()
@@ -176,7 +176,7 @@ func (g *Gate) secretUses(tenant string) map[string][]string {
 	return g.config.SecretUses(tenant)
 }
 
-// SetSecret stores a secret that is not there, or was revoked.
+// SetSecret stores a secret that does not exist, or was revoked.
 func (g *Gate) SetSecret(ctx context.Context, n gatehouse.NewSecret) (*gatehouse.Secret, error) {
 	return g.putSecret(ctx, n, "secret.set", func(old *gatehouse.Secret) error {
 		if old != nil && old.RevokedAt == nil {
@@ -288,13 +288,13 @@ func (g *Gate) UseSecrets(ctx context.Context, tenant string, used map[string]ti
 	})
 }
 
-// maxResealed bounds the keys of one round of resealing. It is far above the number of tenants, so
-// that keys that do not open leave no others behind.
+// maxResealed bounds the keys of one round of resealing. It is far above the number of
+// tenants, so that keys that do not open displace no others.
 const maxResealed = 10_000
 
-// ResealSecretKeys seals the keys of secrets that are under an old master key under
-// the first one, so that the old one can be taken away. A key that does not open is
-// left as it is: the error names each of them. The sweeper calls it.
+// ResealSecretKeys reseals the keys of secrets from old master keys to the first one,
+// so that the old ones can be removed. A key that does not open stays as it is: the
+// error names each of them. The sweeper calls it.
 func (g *Gate) ResealSecretKeys(ctx context.Context) (resealed int, err error) {
 	if g.config.Master == nil {
 		return 0, nil

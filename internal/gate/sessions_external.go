@@ -91,8 +91,7 @@ func (g *Gate) findExternal(tx gatehouse.Tx, e gatehouse.ExternalSignIn) (*gateh
 	return p, linkIdentity(tx, p, e.Issuer, e.Subject, provider(e))
 }
 
-// provider is the author when a sign-in provider's word creates a principal, or
-// changes its roles.
+// provider is the author of changes that a sign-in provider causes.
 func provider(e gatehouse.ExternalSignIn) author {
 	return author{id: "sign_in:" + e.Provider, name: e.Provider, tenant: e.Tenant, via: gatehouse.ViaConsole}
 }

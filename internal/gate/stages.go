@@ -7,9 +7,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
-// SweepTimely records in the log that stages have begun, that people are reminded,
-// or that a question was extended: one batch. It returns the number of questions.
-// The right to answer follows from the clock and does not depend on these entries.
+// SweepTimely logs begun stages, reminders and extensions of one batch of questions,
+// and returns the number of questions. The right to answer follows from the clock and
+// does not depend on these entries.
 func (g *Gate) SweepTimely(ctx context.Context) (int, error) {
 	var told []string
 	err := g.Store.UpdateQueues(ctx, func(q gatehouse.Queues) error {

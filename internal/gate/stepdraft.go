@@ -7,15 +7,15 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 )
 
-// RunProposal says on whose part a run proposes an action.
+// RunProposal is the context in which a run proposes an action.
 type RunProposal struct {
 	// By is the workflow's own principal.
 	By *gatehouse.Caller
-	// Starter is the principal that started the run, nil for none: ceilings per
-	// agent count for it.
+	// Starter is the principal that started the run, nil for none: its ceilings per
+	// agent apply.
 	Starter *gatehouse.Principal
-	// Required is the least number of people who must approve. Barred are those who
-	// cannot decide besides the proposer's own.
+	// Required is the least number of people who must approve. Barred are people who
+	// cannot decide, besides the proposer and related people.
 	Required int
 	Barred   []string
 	// Title is the question of an approval step. About is the entity whose state it asks
@@ -70,7 +70,7 @@ func (d *Draft) Judge(ctx context.Context) error {
 	return err
 }
 
-// Insert stores the judged action with what its outcome asks for, within the
+// Insert stores the judged action with the consequences of its outcome, within the
 // caller's transaction.
 func (d *Draft) Insert(tx gatehouse.Tx) (a *gatehouse.Action, err error) {
 	from := d.from

@@ -124,7 +124,7 @@ func markTarget(tx gatehouse.Tx, c *gatehouse.Caller, id string, t gatehouse.Tar
 		return false, nil
 	}
 	if m := ap.TargetChanged; m != nil && m.Version == t.Version {
-		return false, nil // by the same report, while this one waited for the lock
+		return false, nil // marked by the same report, while this one waited for the lock
 	}
 	m := gatehouse.TargetMark{At: tx.Now(), Version: t.Version, By: c.Principal.Name}
 	if err := tx.MarkTarget(ap.ID, m); err != nil {

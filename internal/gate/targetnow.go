@@ -10,8 +10,8 @@ import (
 // It makes no call.
 func (g *Gate) CanReadTarget(a *gatehouse.Action) bool { return g.readable(a) != nil }
 
-// readable returns the action whose target [Gate.ReadTarget] reads: a pending action,
-// with what its approval asks about, or the reversal of an applied one; nil when it cannot be read.
+// readable returns the action whose target [Gate.ReadTarget] reads: the subject of a pending
+// action, or the reversal of an applied one; nil when the target cannot be read.
 func (g *Gate) readable(a *gatehouse.Action) *gatehouse.Action {
 	switch {
 	case a.Status == gatehouse.StatusApplied && a.ArchivedAt == nil && a.Receipt != nil && a.Receipt.Reversible &&

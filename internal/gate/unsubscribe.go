@@ -13,7 +13,7 @@ import (
 
 var _ gatehouse.UnsubscribeService = (*Gate)(nil)
 
-// unsubscribeEnds separates the parts of an unsubscribe token: what is signed, the
+// unsubscribeEnds separates the parts of an unsubscribe token: the signed claims, the
 // id of the person, and the channel.
 const unsubscribeEnds = "."
 
@@ -44,7 +44,7 @@ func unsubscribeClaims(k *gatehouse.RingKey, person, channel string) link.Claims
 	}
 }
 
-// verifyUnsubscribe checks the MAC before any lookup but that of the key.
+// verifyUnsubscribe looks up the key, and checks the MAC before any other lookup.
 func (g *Gate) verifyUnsubscribe(
 	ctx context.Context, token string,
 ) (k *gatehouse.RingKey, person, channel string, err error) {

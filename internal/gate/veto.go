@@ -9,16 +9,16 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 )
 
-// hearing holds what is needed to find out why the active policy no longer allows
-// an action that another version judged: it denies the action, or asks for more
-// than was asked then. The version that judged the action gives the same answer
-// now, but the floor of the operation may have been raised. A hearing is read in a
-// transaction, and judged outside, since judging may be slow.
+// hearing is the input of a veto, the reason why the active policy no longer allows an
+// action: it denies the action, or asks for more than people were asked for. If the
+// version that judged the action is active, its verdict stands, but the floor of the
+// operation may have been raised. A hearing is read in a transaction, and judged
+// outside, since judging may be slow.
 type hearing struct {
 	action *gatehouse.Action
 	floor  gatehouse.RiskLevel
-	// decided says that nothing has to be judged: veto is the answer, "" when
-	// nothing stands against the action.
+	// decided is true if no judgement is needed: veto is the result, "" if nothing
+	// stands against the action.
 	decided   bool
 	veto      string
 	judgement judgement

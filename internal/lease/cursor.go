@@ -2,11 +2,11 @@ package lease
 
 import "sync"
 
-// Walk bounds the queues of one look; the next look continues there.
+// Walk bounds the queues of one look; the next look continues after them.
 const Walk = 64
 
-// Cursor is the place after which the next look at queues begins, by their keys. It
-// starts at the first.
+// Cursor is the key of the queue after which the next look begins. It starts before the
+// first queue.
 type Cursor[K any] struct {
 	mu    sync.Mutex
 	after K
@@ -19,8 +19,8 @@ func (c *Cursor[K]) After() K {
 	return c.after
 }
 
-// Looked records a look that saw n queues, of which the last has the key last. After
-// a look that saw all, the next one begins at the first.
+// Looked records a look at n queues; last is the key of the last one. If n is below
+// Walk, the next look begins at the first queue.
 func (c *Cursor[K]) Looked(n int, last K) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -12,31 +12,31 @@ const MaxWeight = 1000
 // Part is one name on the path to a queue: a tenant, a workspace, a workflow.
 type Part struct {
 	Name string
-	// Weight is its share of the leases while its neighbors have something ready
-	// too: with weights 3 and 1, three leases in four. 0 counts as 1.
+	// Weight is the part's share of the leases while its neighbors have ready work too:
+	// with weights 3 and 1, three leases in four. 0 counts as 1.
 	Weight int
 }
 
-// Queue is what is ready under one path.
+// Queue is the ready work under one path.
 type Queue struct {
 	Path []Part
-	// Left bounds the leases that it may get. Given is how many it gets.
+	// Left is the most leases that the queue may get, Given how many it gets.
 	Left, Given int
 }
 
 // Fair divides leases by start-time fair queueing (Goyal, Vin, Cheng 1996) on each
-// level of the paths: a lease costs 1/weight of virtual time, and the earliest start
-// is next. A part that had nothing ready starts now. So it gets the next lease,
-// however long the other queues are, and unused time is not credited.
+// level of the paths: a lease costs 1/weight of virtual time, and the part with the
+// earliest start is next. A part that was idle starts at the present virtual time: it
+// gets the next lease, however long the other queues are, but no credit for idle time.
 //
-// Each process is fair by itself, and so all together are.
+// Each process is fair by itself, so all together are fair.
 type Fair struct {
 	mu   sync.Mutex
 	root node
 }
 
-// node is a part with its virtual times. now is the start of the last lease below
-// it, end is when its own last lease is used up.
+// node is a part with its virtual times. now is the start of the last lease below it,
+// end is the end of its own last lease.
 type node struct {
 	now, end int64
 	children map[string]*node
@@ -49,7 +49,7 @@ const turn = 1 << 20
 // those that would start now anyway, or else all: a forgotten child starts now.
 const maxNodes = 10_000
 
-// child returns a child, which starts at a time when it is not known.
+// child returns the child of a name. A new child starts at start.
 func (n *node) child(name string, start int64) *node {
 	c := n.children[name]
 	if c == nil {
@@ -65,7 +65,7 @@ func (n *node) child(name string, start int64) *node {
 	return c
 }
 
-// branch is a node's copy, with what is ready below it.
+// branch is a copy of a node, with the ready queues below it.
 type branch struct {
 	name     string
 	node     *node // nil when it is not known
@@ -91,7 +91,7 @@ func (b *branch) sub(p Part) *branch {
 
 func cost(p Part) int64 { return turn / int64(max(p.Weight, 1)) }
 
-// lease takes one lease for the branch that is next; false when none is left.
+// lease gives one lease to the next queue of the branch; false when none can take it.
 func (b *branch) lease() bool {
 	if b.queue != nil {
 		if b.queue.Given >= b.queue.Left {
@@ -118,7 +118,7 @@ func (b *branch) lease() bool {
 	return false
 }
 
-// Divide sets what each queue gets of n leases. It charges nothing: the leases may
+// Divide divides n leases among queues, in Given. It charges nothing, since leasing may
 // fail, or find less. No two queues have the same path.
 func (f *Fair) Divide(n int, queues []Queue) {
 	f.mu.Lock()
@@ -140,11 +140,11 @@ func (f *Fair) Divide(n int, queues []Queue) {
 	}
 }
 
-// Charge charges the leases that were given to the parts of each path.
+// Charge charges each queue's Given leases to the parts of its path.
 func (f *Fair) Charge(queues []Queue) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	began := make(map[*node]int64) // what now was before these leases
+	began := make(map[*node]int64) // each node's now before these leases
 	for _, q := range queues {
 		for range q.Given {
 			n := &f.root
@@ -161,8 +161,8 @@ func (f *Fair) Charge(queues []Queue) {
 	}
 }
 
-// Room is how many of what is ready fit under a bound on what is running; a bound of
-// 0 is none.
+// Room returns how many ready items may start if most is the bound on running items; 0
+// means no bound.
 func Room(most, running, ready int) int {
 	if most == 0 {
 		return ready

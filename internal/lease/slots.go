@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// Slots bounds what is in progress: it holds an element for each.
+// Slots bounds the work in progress: it holds one element for each item.
 type Slots chan struct{}
 
-// Acquire waits until a slot of each of all is free, and takes as many as are free
-// then, up to most. For least it waits up to patience longer. It returns how many it
-// took of each; 0 means that ctx has ended.
+// Acquire waits until each of all has a free slot, and takes as many as are free then,
+// up to most. If they are fewer than least, it waits up to patience for more. It
+// returns how many it took of each; 0 means that ctx has ended.
 func Acquire(ctx context.Context, least, most int, patience time.Duration, all ...Slots) int {
 	if !take(ctx, nil, all) {
 		return 0
@@ -58,8 +58,8 @@ func take(ctx context.Context, over <-chan time.Time, all []Slots) bool {
 	return true
 }
 
-// takeFree takes the free slots in addition to n, and returns the new total, which
-// is most at most.
+// takeFree takes free slots in addition to n, up to a total of most, and returns the
+// total.
 func takeFree(n, most int, all []Slots) int {
 	for n < most {
 		for i, s := range all {

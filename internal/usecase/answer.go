@@ -33,7 +33,7 @@ func NotFoundAs(err error, what, id string) error {
 	return err
 }
 
-// OrEmpty makes an empty list of none: an answer has [] and not null.
+// OrEmpty turns nil into an empty list: an answer has [] and not null.
 func OrEmpty[T any](s []T) []T {
 	if s == nil {
 		return []T{}

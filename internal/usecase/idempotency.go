@@ -35,7 +35,7 @@ func (r *Runner) AlreadyAnswered(ctx context.Context, c *gatehouse.Caller) error
 	})
 }
 
-// remember stores the answer under the caller's Idempotency-Key, with the effect.
+// remember stores the answer under the caller's Idempotency-Key, in the transaction.
 func remember(tx gatehouse.Tx, c *gatehouse.Caller, result any) error {
 	if c.Idempotency == nil {
 		return nil

@@ -8,25 +8,25 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Runner is what all use cases run on.
+// Runner runs all use cases.
 type Runner struct {
 	Store gatehouse.Store
 	Hints Hints
 	Log   *slog.Logger
 }
 
-// Case has the caller of a use case, and what its transaction needs besides.
+// Case has the caller of a use case, and the optional steps before its effect.
 type Case struct {
 	By *gatehouse.Caller
 	// Prepare runs before each try of the transaction, outside of it; may be nil.
 	Prepare func() error
-	// Open is the typed read that begins the transaction; nil reads the caller alone.
+	// Open is the typed read that begins the transaction; nil reads only the caller.
 	Open func(gatehouse.Tx) (gatehouse.CallerFacts, error)
 }
 
 // Perform runs a use case in one transaction of the caller's tenant, once for each
-// Idempotency-Key (see Once), and notifies the log's readers after the commit. fn
-// may run again, and then starts anew.
+// Idempotency-Key (see Once), and notifies the log's readers after the commit. fn may
+// run again, and then sets all its results anew.
 func Perform[T any](ctx context.Context, r *Runner, u Case, fn func(gatehouse.Tx) (*T, error)) (*T, error) {
 	var out *T
 	err := r.Update(ctx, u.By.Principal.Tenant, u.Prepare, func(tx gatehouse.Tx) (err error) {
@@ -47,7 +47,7 @@ func Perform[T any](ctx context.Context, r *Runner, u Case, fn func(gatehouse.Tx
 	return out, nil
 }
 
-// PerformAcross is Perform with rows of several tenants.
+// PerformAcross is Perform for rows of several tenants.
 func PerformAcross[T any](
 	ctx context.Context,
 	r *Runner,
@@ -105,7 +105,7 @@ func Once[T any](tx gatehouse.Tx, c *gatehouse.Caller, fn func() (*T, error)) (o
 	return once(tx, c, known, fn)
 }
 
-// once is Once for a caller that the transaction has opened.
+// once is Once with the caller's facts, which the transaction has read.
 func once[T any](
 	tx gatehouse.Tx, c *gatehouse.Caller, known gatehouse.CallerFacts, fn func() (*T, error),
 ) (out *T, err error) {
@@ -154,8 +154,8 @@ func (r *Runner) View(ctx context.Context, what string, fn func(gatehouse.ReadTx
 	return NotFound(r.Store.View(ctx, c.Principal.Tenant, func(tx gatehouse.ReadTx) error { return fn(tx, c) }), what)
 }
 
-// Unjudged is the error of a transaction that needs a judgement of a policy, which
-// is made outside of it. Judge makes it; then the transaction is run again.
+// Unjudged is the error of a transaction that needs a judgement of a policy. Judge
+// makes it outside the transaction, which then runs again.
 type Unjudged interface {
 	error
 	Judge(context.Context) error
