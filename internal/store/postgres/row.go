@@ -13,7 +13,7 @@ import (
 type row struct {
 	raw    [][]byte
 	column int
-	// kept are the texts of all columns after keep.
+	// kept holds the texts of all columns once keep was called.
 	kept []string
 }
 
@@ -51,10 +51,10 @@ func (r *row) next() []byte {
 	return b
 }
 
-// skip skips n columns.
+// Skip skips n columns.
 func (r *row) Skip(n int) { r.column += n }
 
-// null reports whether the next column is NULL, without reading it.
+// Null reports whether the next column is NULL, without reading it.
 func (r *row) Null() bool { return r.raw[r.column] == nil }
 
 func (r *row) Text() string {

@@ -29,7 +29,8 @@ ORDER BY u.n`
 
 func scanSearchable(r *row) *shared.Searchable { return shared.ScanSearchable(r.Text, r.Int) }
 
-// searchables reads what a search looks at. It is one question; a search asks several.
+// searchables reads the columns that a search examines. It is one question; a search asks
+// several.
 func (t *readTx) searchables(sql string, args ...any) (list []*shared.Searchable, err error) {
 	t.allowSecondRead()
 	err = t.each(sql, func(r *row) error { list = append(list, scanSearchable(r)); return nil }, args...)

@@ -165,9 +165,8 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 
 // settings are the parameters of each connection. Every statement is written for an index and
 // reads few rows through it. The planner must not choose another plan because the tables were
-// empty when it planned: a prepared statement keeps its plan until the next ANALYZE, and a
-// table can grow a lot before that. Planning anew for each call's arguments would gain nothing
-// either.
+// empty when it planned: a prepared statement keeps its plan until the next ANALYZE, and a table
+// can grow a lot before that. A new plan for each call's arguments would gain nothing.
 func settings() map[string]string {
 	return map[string]string{
 		"application_name":                    "gatehouse",

@@ -13,8 +13,8 @@ import (
 )
 
 // serverTimeline is the position of a writable server in the history of its cluster: each
-// promotion begins a timeline with a higher number. It is zero for a standby, and if the server
-// does not tell.
+// promotion begins a timeline with a higher number. It is zero for a standby, and for a server
+// that does not report it.
 type serverTimeline struct {
 	cluster  string
 	timeline uint32

@@ -13,8 +13,8 @@ const Taught = `status IN ('approved', 'rejected')`
 
 // Lesson returns the corpus entry of people's decision on an action. It is not
 // stored: it is derived from the action, its approval and the votes. Notes are
-// the decider's words. Features are what later decisions are compared by, never
-// the payload.
+// the decider's words. Features are for comparison with later decisions, and
+// never contain the payload.
 func Lesson(a *gatehouse.Action) *gatehouse.CorpusEntry {
 	e := &gatehouse.CorpusEntry{
 		ID: "cor_" + strings.TrimPrefix(a.Approval.ID, "apr_"), Tenant: a.Tenant, ActionID: a.ID, ActionType: a.ActionType,

@@ -173,8 +173,8 @@ func (r wordRange) rarity() int {
 	return len(r.from)
 }
 
-// ranges returns what every action that matches has a word of. The last word of a
-// part may go on.
+// ranges returns ranges of words: a matching action has a word in each. The last
+// word of a part is a prefix.
 func (s Search) ranges() (list []wordRange) {
 	for _, part := range s.parts {
 		words := strings.Fields(part)
