@@ -44,7 +44,7 @@ type groupQueue struct {
 	concurrency int
 }
 
-// canStart reports whether the waiting Updates may go on. Beside another group, they must be
+// canStart reports whether the waiting Updates may start. While a group runs, they must be
 // nearly half of all concurrent Updates: a much smaller group costs nearly as much, and with
 // equal groups the commit of one overlaps the work of the other.
 func (l *groupQueue) canStart() bool {

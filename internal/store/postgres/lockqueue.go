@@ -168,7 +168,7 @@ func (l *lockQueue) blocked(keys []lockKey) bool {
 
 // runMode tells how the next run of an Update proceeds.
 type runMode struct {
-	// alone keeps it out of groups; announced is the announcement that counts on it.
+	// alone keeps the Update out of groups. announced is the announcement that expects it.
 	alone     bool
 	announced *announcement
 	// longWait says that the Update was refused a lock. It waits in the lock queue as waiter, if

@@ -17,11 +17,10 @@ type row struct {
 	kept []string
 }
 
-// keep copies a whole row at once: the dozens of texts of a wide row become parts of one
-// string. It does not copy again a text that equals the previous row's, as most do: tenant,
-// type, fingerprint of the connector. before is the result of keep for the previous row, nil
-// for none; the caller must not use it afterwards. Any text of such rows keeps the texts of all
-// of them in memory.
+// keep copies a whole row at once: the dozens of texts of a wide row become parts of one string.
+// Most texts (tenant, type, fingerprint of the connector) equal the previous row's and are not
+// copied again. before is the result of keep for the previous row, nil for none; the caller must
+// not use it afterwards. Any text of such rows keeps the texts of all of them in memory.
 func (r *row) keep(before []string) []string {
 	if before == nil {
 		before = make([]string, len(r.raw))

@@ -8,7 +8,8 @@ import (
 )
 
 // searchHead holds the row number up to which the actions are complete: no transaction under way
-// can still store one. A sequence gives numbers out in order, but transactions end in any order.
+// can still store an action up to it. A sequence gives numbers out in order, but transactions
+// end in any order.
 type searchHead struct {
 	mu sync.Mutex
 	// complete is that number. Once all transactions that began before seenAt, in microseconds,

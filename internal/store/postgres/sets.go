@@ -28,7 +28,7 @@ type set struct {
 	key int
 }
 
-// The kinds of rows that a member cannot do without.
+// The kinds of rows that a member needs.
 const (
 	needAction = iota + 1
 	needPush

@@ -54,7 +54,7 @@ type Store struct {
 	lagLogged atomic.Int64 // when the lag was last logged, in seconds
 
 	// updateSlots bounds the connections of Updates, viewSlots those of Views. callerSlots
-	// bounds the running closures of Updates, of which there are more.
+	// bounds the running closures of Updates, which may outnumber the connections.
 	updateSlots, viewSlots, callerSlots chan struct{}
 	// longWaitSlots bounds the Updates that wait long for a lock; each of them also needs an
 	// update slot. In lockQueue, Updates that want the same lock wait.

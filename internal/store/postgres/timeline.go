@@ -65,7 +65,7 @@ func (m *timelines) check(at serverTimeline) error {
 }
 
 // guard is for ValidateConnect: on a failure there, the driver tries the next host of the
-// address. It runs before next, because the driver may still use a server that next objects to.
+// address. It runs before next, because the driver may use a server although next rejects it.
 func (m *timelines) guard(next pgconn.ValidateConnectFunc) pgconn.ValidateConnectFunc {
 	return func(ctx context.Context, c *pgconn.PgConn) error {
 		at, err := m.lookUp(ctx, c)
@@ -122,8 +122,8 @@ func timelineOf(c *pgx.Conn) serverTimeline {
 	return at
 }
 
-// current is for PrepareConn: it ends connections to a server that another one is known to have
-// replaced.
+// current is for PrepareConn: it ends connections to a server that is known to be an old
+// primary.
 func (m *timelines) current(_ context.Context, c *pgx.Conn) (bool, error) {
 	return m.check(timelineOf(c)) == nil, nil
 }

@@ -21,7 +21,7 @@ const (
 // The query visits the cells (due bucket and risk) in order and stops when the page is full. A
 // LATERAL with a LIMIT can only run row by row, so the order of the cells is the order of the
 // result. It can read a cell in two orders, by expiry (due) and by age (old), and reads each
-// only as far as needed. The ways to find a cell's page, in turn:
+// only as far as needed. The ways to fill the page from a cell, in order:
 //
 //   - An earlier page began the cell, so the cell may well exceed this page: take its rows
 //     among the next stretch by age, if they fill the page.

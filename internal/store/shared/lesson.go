@@ -23,7 +23,7 @@ func Lesson(a *gatehouse.Action) *gatehouse.CorpusEntry {
 	if a.DecidedAt != nil {
 		e.At = *a.DecidedAt
 	}
-	// The deciding vote is the last one with the outcome by the decider.
+	// The deciding vote is the decider's last vote with the outcome.
 	for _, v := range a.Approval.Votes {
 		if v.Decision == e.Outcome && v.Name == e.DecidedBy {
 			e.Notes = v.Notes

@@ -151,8 +151,7 @@ func (s Search) Match(a *Searchable) bool {
 	return len(s.parts) > 0
 }
 
-// maxWord bounds the bytes of a word in the index; of a longer one, the index has
-// the beginning.
+// maxWord bounds the bytes of a word in the index; a longer word is cut.
 const maxWord = 48
 
 func cutWord(w string) string {
