@@ -51,7 +51,7 @@ func (t *tx) insertWithApproval(a *gatehouse.Action, args []any) error {
 	return nil
 }
 
-// selectVotes ends before the value that seq is compared with; orderVotes follows it.
+// The condition on seq stands between selectVotes and orderVotes.
 const (
 	selectVotes = `SELECT person, principal_id, name, decision, notes, via, digest, at, for_id, for_name,
 		grant_id FROM vote WHERE seq `

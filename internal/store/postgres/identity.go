@@ -98,8 +98,8 @@ JOIN principal p ON p.tenant = k.tenant AND p.id = k.principal_id WHERE k.hash =
 	return k, p, err
 }
 
-// A key leads to its principal, and the principal to the edit token. The join order is fixed,
-// as for theAction.
+// The key finds its principal, and the principal finds the edit token. The join order is fixed,
+// as in theAction.
 const (
 	credentialOfKey = `SELECT ` + shared.PrincipalColumns + `, e.hash FROM (SELECT * FROM api_key WHERE hash = $2 AND tenant = $1 AND revoked_at IS NULL` + lateralEnd + ` k
 CROSS JOIN LATERAL (SELECT * FROM principal x WHERE x.tenant = k.tenant AND x.id = k.principal_id`

@@ -129,7 +129,7 @@ func (t *readTx) DueLanes(tenant, tool string, after gatehouse.Lane, limit, each
 	return list, err
 }
 
-// ReadyTools steps through the tools, and through the lanes of each.
+// ReadyTools looks up one tool after another, and one lane after another of each.
 func (t *readTx) ReadyTools(tenant string, limit int) (list []gatehouse.ReadyTool, err error) {
 	defer t.useAllTenants()()
 	last := gatehouse.Lane{Tenant: maxName}
@@ -143,7 +143,7 @@ func (t *readTx) ReadyTools(tenant string, limit int) (list []gatehouse.ReadyToo
 	return list, err
 }
 
-// QueuedLanes steps through the workflows.
+// QueuedLanes looks up one workflow after another.
 func (t *readTx) QueuedLanes(after gatehouse.QueuedLane, limit, each int, since time.Time) (list []gatehouse.QueuedLane, err error) {
 	defer t.useAllTenants()()
 	err = t.each(queuedLanes, func(r *row) error {

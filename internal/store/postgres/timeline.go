@@ -83,8 +83,8 @@ func (m *timelines) guard(next pgconn.ValidateConnectFunc) pgconn.ValidateConnec
 	}
 }
 
-// lookUp asks a server for its timeline. A server that does not know it, or does not tell it to
-// this role, is accepted as the only one of its cluster.
+// lookUp asks a server for its timeline. A server that does not report it, or not to this role,
+// is accepted as the only one of its cluster.
 func (m *timelines) lookUp(ctx context.Context, c *pgconn.PgConn) (serverTimeline, error) {
 	results, err := c.Exec(ctx, readServerTimeline).ReadAll()
 	var pg *pgconn.PgError
