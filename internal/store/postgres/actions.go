@@ -8,8 +8,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// An action is one row with everything that it has one of: its proposal, its approval, its
-// push, and its latest receipt that is not late.
+// An action is read as one row, with its proposal, its approval, its push, and its latest
+// receipt that is not late.
 const (
 	actionColumns = `a.tenant, a.id, a.status, a.action_type, a.risk, a.proposer_id, coalesce(a.idempotency_key, ''), a.proposed_at,
   a.decided_by, a.decided_via, a.decided_at, a.finished_at, a.failure_code, a.failure_detail,
@@ -37,9 +37,9 @@ WHERE a.seq = `
 	seqOfAction   = `(SELECT seq FROM action WHERE tenant = $1 AND id = $2)`
 	seqOfApproval = `(SELECT seq FROM approval WHERE tenant = $1 AND id = $2)`
 
-	// An action, and an approval with its action, by the id of either. Each joined row is
-	// looked up from the one before it: the planner would join in any order, and so read whole
-	// tables, if they were nearly empty when it planned.
+	// An action, and an approval with its action, by the id of either. Each joined row is looked
+	// up by the row before it. Otherwise, if the tables were nearly empty when the planner ran,
+	// it would join them in any order and read whole tables.
 	theAction   = `(SELECT * FROM action WHERE tenant = $1 AND id = $2` + lateralEnd + ` a`
 	itsAction   = ` CROSS JOIN LATERAL (SELECT * FROM action WHERE action.seq = o.seq` + lateralEnd + ` a`
 	theApproval = `(SELECT * FROM approval WHERE tenant = $1 AND id = $2`
@@ -112,8 +112,8 @@ func (t *readTx) FindAction(id string) (*gatehouse.Action, error) {
 	return t.orArchived(id, a, t.tenant, err)
 }
 
-// byKey is what an idempotency key stands for. The archive is asked in the same round trip,
-// since usually neither has the key.
+// byKey is the action, or the archived action, with an idempotency key. One round trip looks in
+// both places, since usually neither has the key.
 type byKey struct {
 	action   *gatehouse.Action
 	archived *gatehouse.Archived
@@ -174,8 +174,8 @@ func isApproval(id string) bool { return strings.HasPrefix(id, "apr_") }
 
 // lockOpen is LockAction for an action that is still open, in fewer statements. While an
 // approval is requested, only its votes can have changed since the start of the statement that
-// waited for the lock. It returns nil if the action is not open, or if the id is not of the
-// type that it looks like.
+// waited for the lock. It returns nil if the action is not open, or if the id has the form of
+// another type.
 func (t *tx) lockOpen(tenant, id string) (a *gatehouse.Action, err error) {
 	asked, seq := openByAction, seqOfAction
 	if isApproval(id) {
@@ -242,8 +242,8 @@ func (t *readTx) timely(sql string, limit int) (refs []gatehouse.ActionRef, err 
 	return refs, err
 }
 
-// TimelyActions lists the actions, of all tenants, whose approval has reached a moment that the
-// log does not tell yet.
+// TimelyActions lists the actions, of all tenants, whose approval has reached a moment that is
+// not in the log yet.
 func (t *readTx) TimelyActions(limit int) ([]gatehouse.ActionRef, error) {
 	defer t.useAllTenants()()
 	return t.timely(timely, limit)
@@ -273,7 +273,7 @@ func (t *readTx) OpenOnTarget(c gatehouse.TargetChange, limit int) (ids []string
 	return ids, err
 }
 
-// OpenReversal finds the reversal of an action that is under way or done.
+// OpenReversal finds a reversal, under way or done, of an action.
 func (t *readTx) OpenReversal(actionID string) (id string, err error) {
 	err = t.each(`SELECT id FROM action WHERE tenant = $1 AND reverses = $2
 AND status NOT IN ('rejected', 'denied', 'expired', 'canceled', 'superseded', 'failed')
@@ -332,7 +332,7 @@ func (t *tx) InsertAction(a *gatehouse.Action) error {
 
 // insertAction and insertProposal form one statement; insertApproval can stand between them.
 //
-// A set draws the seq of each action first.
+// A set first takes the seq of each action from the sequence.
 const (
 	actionNames = `tenant, id, status, action_type, risk, proposer_id, idempotency_key, proposed_at, expires_at,
 decided_by, decided_via, decided_at, finished_at, failure_code, failure_detail, supersedes, superseded_by, reverses, reversed_by`
@@ -363,7 +363,7 @@ const moveAction = `UPDATE action SET status = $1::text,
   failure_code = CASE WHEN $6::text IS NOT NULL THEN $6 WHEN status = 'failed' THEN NULL ELSE failure_code END,
   failure_detail = CASE WHEN $6 IS NOT NULL THEN $7 WHEN status = 'failed' THEN NULL ELSE failure_detail END`
 
-// A write of reversed_by checks its foreign key, so only moves that set it write it.
+// Writing reversed_by checks its foreign key, so only moves that set the column write it.
 const (
 	moveGuard    = ` WHERE tenant = $8 AND id = $9 AND status = $10`
 	moveReversed = guarded + moveAction + `, reversed_by = $11` + moveGuard + orConflict
@@ -371,8 +371,8 @@ const (
 	moveActions  = moveAction + ` FROM u` + moveGuard
 )
 
-// MoveAction is one guarded transition. A replay returns an action to work and clears its
-// finish time.
+// MoveAction is one guarded transition. A move to approved or pushing, as in a replay, clears
+// the finish time.
 func (t *tx) MoveAction(m gatehouse.ActionMove) error {
 	if !m.From.CanMove(m.To) {
 		return gatehouse.ErrConflict

@@ -63,7 +63,7 @@ func (s *Store) enqueue(m *member) {
 	}
 }
 
-// skipAnnouncement tells the announcement that counts on this Update, if any, that it does not
+// skipAnnouncement tells the Update's announcement, if it has one, that the Update does not
 // enter the queue.
 func (t *tx) skipAnnouncement() {
 	w := t.mode.announced
@@ -78,8 +78,8 @@ func (t *tx) skipAnnouncement() {
 	}
 }
 
-// releaseAnnouncement moves the waiting members to the group queue; a later one comes by
-// itself. The caller holds the queue's mutex.
+// releaseAnnouncement moves the waiting members to the group queue; later members enter it by
+// themselves. The caller holds the queue's mutex.
 func (s *Store) releaseAnnouncement(w *announcement) {
 	if w.timeout != nil {
 		w.timeout.Stop()

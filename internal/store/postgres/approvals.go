@@ -51,7 +51,7 @@ func (t *tx) insertWithApproval(a *gatehouse.Action, args []any) error {
 	return nil
 }
 
-// selectVotes ends before the value that seq is compared with; orderVotes follows it.
+// The condition on seq stands between selectVotes and orderVotes.
 const (
 	selectVotes = `SELECT person, principal_id, name, decision, notes, via, digest, at, for_id, for_name,
 		grant_id FROM vote WHERE seq `
@@ -103,8 +103,8 @@ func (t *tx) MoveApproval(approvalID string, to gatehouse.ApprovalStatus) error 
 const tellApproval = guarded + `UPDATE approval SET told = $1, next_at = $2
 WHERE tenant = $3 AND id = $4 AND status = 'requested' AND told = $5` + orConflict
 
-// TellApproval stores how many moments of an open approval the log tells, and when the next one
-// comes.
+// TellApproval stores how many moments of an open approval are in the log, and the time of the
+// next one.
 func (t *tx) TellApproval(approvalID string, from, told int, next *time.Time) error {
 	return t.write(tellApproval, told, next, t.tenant, approvalID, from)
 }

@@ -8,9 +8,9 @@ import (
 )
 
 // endingColumns are the fields of shared.Ending, for an action a. A failed action ends when its
-// push is closed. An action is pinned by its push, a run, a ceiling claim that a window still
-// reaches, or a step-up; related actions end together. $1 is the time at or before which a
-// ceiling claim is out of reach.
+// push is closed. An action is pinned by its push, a run, a ceiling claim within a window, or a
+// step-up; related actions end together. Ceiling claims at or before $1 are outside every
+// window.
 const endingColumns = `a.seq, a.tenant, a.id, a.status, a.proposed_at, CASE WHEN a.status = 'failed' THEN coalesce((SELECT h.closed_at FROM push h WHERE h.action_seq = a.seq), a.finished_at, 0)
   ELSE coalesce(a.finished_at, a.decided_at, 0) END,
   EXISTS (SELECT 1 FROM push h WHERE h.action_seq = a.seq AND h.status NOT IN ('applied', 'canceled') AND h.closed_at IS NULL)
@@ -86,8 +86,8 @@ UNION ALL SELECT ` + shared.ArchiveColumns + ` FROM action_archive WHERE tenant 
 	keyIsFree = `SELECT gatehouse_refuse('GH001') FROM action_archive WHERE tenant = $1 AND idempotency_key = $2`
 )
 
-// allowSecondRead lets a Read continue with a second question. A row that moved to the archive
-// needs a second lookup, and only such a row costs one.
+// allowSecondRead lets a Read continue with a second question. In a lookup, only a row that has
+// moved to the archive costs one.
 func (t *readTx) allowSecondRead() {
 	if t.single {
 		t.begun, t.serverTenant = false, ""

@@ -34,8 +34,8 @@ func (t *readTx) nowIfKnown() (now, high any) {
 }
 
 // restoreClock starts the clock at the time of the last stored leaf. If the server's clock has
-// fallen back, a new process would otherwise live in the past of the running ones: it would
-// find their decisions not yet due, and take their leases for ended.
+// fallen back, a new process would otherwise be behind the running ones: it would find their
+// decisions not yet due, and they would find its leases ended.
 func (s *Store) restoreClock(ctx context.Context, pool *pgxpool.Pool) error {
 	var body string
 	err := pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {

@@ -33,8 +33,8 @@
 // When a transaction runs alone, the writes of an approval that settles its
 // question go out as one statement together with the commit mark (settle.go).
 //
-// A transition begins with an Open method (open.go). It sends the locks, the clock and
-// everything that the rules look at as the first batch, and returns the rows.
+// A transition begins with an Open method (open.go). Its first batch takes the locks,
+// reads the clock and all rows that the rules examine. The method returns the rows.
 //
 // # Groups
 //
@@ -99,7 +99,7 @@
 //     under way on such a connection does not commit; its closure runs again.
 //   - The memory belongs to the process. A new process knows of no promotion and accepts the
 //     first server that takes writes.
-//   - If the server does not tell its timeline, or not to this role, the store refuses nothing.
+//   - The store accepts a server that does not report its timeline, or hides it from this role.
 //
 // # Reading
 //

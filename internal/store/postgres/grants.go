@@ -58,7 +58,7 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, '', ''
 		g.CreatedAt, g.ExpiresAt)
 }
 
-// UpdateGrant writes what was used, and the end.
+// UpdateGrant writes the use and the end of a grant.
 func (t *tx) UpdateGrant(g *gatehouse.Grant) error {
 	if err := t.checkTenant(g.Tenant); err != nil {
 		return err

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// maxGroups bounds the groups, and single Updates that a group could have taken, under way
-	// at a time. The others wait and form the next group.
+	// maxGroups bounds the groups under way at a time. A single Update that a group could have
+	// taken counts as a group. Further Updates wait and form the next group.
 	maxGroups = 2
 	// minSecondGroup is the least number of waiting Updates that starts a second group beside
 	// the first: two small groups cost more than one.
@@ -44,7 +44,7 @@ type groupQueue struct {
 	concurrency int
 }
 
-// canStart reports whether the waiting Updates may go on. Beside another group, they must be
+// canStart reports whether the waiting Updates may start. While a group runs, they must be
 // nearly half of all concurrent Updates: a much smaller group costs nearly as much, and with
 // equal groups the commit of one overlaps the work of the other.
 func (l *groupQueue) canStart() bool {
@@ -95,7 +95,7 @@ type group struct {
 // Update, and grouped is false: the Update runs alone.
 func (t *tx) join(locks, queries []query) (grouped bool, err error) {
 	if t.member != nil {
-		t.err = errRunAlone // a read beside those that opened it
+		t.err = errRunAlone // a second read
 		return true, t.err
 	}
 	clock := len(locks)+len(queries) == 0
@@ -139,8 +139,8 @@ func (s *Store) groupable(locks, queries []query) bool {
 	return true
 }
 
-// waitForGroup waits in the group queue. It returns nil with answers, or errRunAlone; then the
-// Update holds a group slot unless it has a group.
+// waitForGroup waits in the group queue. It returns nil when the answers are there. With
+// errRunAlone, the Update holds a group slot unless it has a group.
 func (s *Store) waitForGroup(ctx context.Context, m *member) error {
 	s.enqueue(m)
 	var gone error
@@ -153,7 +153,7 @@ func (s *Store) waitForGroup(ctx context.Context, m *member) error {
 		gone = errClosed
 	}
 	if !s.dequeue(m) { // admitted meanwhile
-		if m.group != nil { // whose answers may take long
+		if m.group != nil { // its answers may take long
 			m.group.memberEnded(m, nil)
 		} else {
 			s.releaseGroupSlot(1)
@@ -300,7 +300,7 @@ func (m *member) submit(ctx context.Context) error {
 	return <-m.done
 }
 
-// memberEnded notes that a member's closure has ended, and its writes. It reports false if the
+// memberEnded records the end of a member's closure, and its writes. It reports false if the
 // group went on without the member.
 func (g *group) memberEnded(m *member, writes []query) bool {
 	g.mu.Lock()

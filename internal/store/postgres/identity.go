@@ -7,7 +7,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// byName finds by id, with 0 in the first column, and by folded name, with 1.
+// byName finds a principal by id (0 in the first column) and by folded name (1).
 const byName = `SELECT 0, ` + shared.PrincipalColumns + ` FROM principal p WHERE p.tenant = $1 AND p.id = $2
 UNION ALL SELECT 1, ` + shared.PrincipalColumns + ` FROM principal p WHERE p.tenant = $1 AND p.folded = lower($2 COLLATE "C")`
 
@@ -20,7 +20,7 @@ func (t *readTx) FindPrincipal(idOrName string) (p *gatehouse.Principal, err err
 	return n.principal, err
 }
 
-// named collects the rows of byName: an id goes before a name.
+// named collects the rows of byName: an id precedes a name.
 type named struct {
 	principal *gatehouse.Principal
 	byID      bool
@@ -98,8 +98,8 @@ JOIN principal p ON p.tenant = k.tenant AND p.id = k.principal_id WHERE k.hash =
 	return k, p, err
 }
 
-// A key leads to its principal, and the principal to the edit token. The join order is fixed,
-// as for theAction.
+// The key finds its principal, and the principal finds the edit token. The join order is fixed,
+// as in theAction.
 const (
 	credentialOfKey = `SELECT ` + shared.PrincipalColumns + `, e.hash FROM (SELECT * FROM api_key WHERE hash = $2 AND tenant = $1 AND revoked_at IS NULL` + lateralEnd + ` k
 CROSS JOIN LATERAL (SELECT * FROM principal x WHERE x.tenant = k.tenant AND x.id = k.principal_id`

@@ -75,7 +75,7 @@ func (t *readTx) ListActions(f gatehouse.ActionFilter) (page gatehouse.Page[*gat
 		return page, err
 	}
 	if f.ProposedBy != "" || f.Query != "" {
-		t.allowSecondRead() // the filter took the first
+		t.allowSecondRead() // the filter used the first question
 	}
 	scan := &pageScan{
 		condition:  filter,
@@ -119,7 +119,7 @@ func (t *readTx) ListActions(f gatehouse.ActionFilter) (page gatehouse.Page[*gat
 	return page, nil
 }
 
-// actionFilter returns the predicates of a filter, except the status. text is what to search
+// actionFilter returns the predicates of a filter, except the status. text is the text to search
 // for.
 func (t *readTx) actionFilter(tenant string, f gatehouse.ActionFilter) (c condition, text string, err error) {
 	proposer, named := f.ProposedBy, ""

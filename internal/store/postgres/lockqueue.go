@@ -22,16 +22,15 @@ const shortLockWait = 100 * time.Millisecond
 // lockKey names something that one Update at a time locks or inserts.
 type lockKey struct{ kind, tenant, id string }
 
-// nameKind is the kind of a key that lockFor locks. Queueing for such a key helps only an
-// Update that was refused it: its holders finish soon.
+// nameKind is the kind of a key that lockFor locks. Its holders finish soon, so an Update queues
+// for such a key only after it was refused the lock.
 const nameKind = "name"
 
 func (a lockKey) compare(b lockKey) int {
 	return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.tenant, b.tenant), cmp.Compare(a.id, b.id))
 }
 
-// lockedKey returns the key that the locks of a transaction are about, if it is a single key
-// that nobody shares.
+// lockedKey returns the key of the first lock with a single key: a name, or a tenant and an id.
 func lockedKey(locks []query) (lockKey, bool) {
 	for _, q := range locks {
 		switch len(q.args) {
@@ -167,18 +166,18 @@ func (l *lockQueue) blocked(keys []lockKey) bool {
 	})
 }
 
-// runMode is how an Update does its next run.
+// runMode tells how the next run of an Update proceeds.
 type runMode struct {
-	// alone keeps it out of groups; announced is the announcement that counts on it.
+	// alone keeps the Update out of groups. announced is the announcement that expects it.
 	alone     bool
 	announced *announcement
-	// longWait says that it was refused a lock. It then waits as long as the server's
-	// lock_timeout allows, in one of the fewer long-wait slots; but first as waiter in the lock
-	// queue, if its keys are known.
+	// longWait says that the Update was refused a lock. It waits in the lock queue as waiter, if
+	// its keys are known, and then, in a long-wait slot, as long as the server's lock_timeout
+	// allows.
 	longWait bool
 	keys     []lockKey
 	waiter   *lockWaiter
-	// slotReturned says that it returned its caller slot.
+	// slotReturned says that the Update returned its caller slot.
 	slotReturned bool
 }
 
@@ -194,7 +193,7 @@ func (t *tx) nextMode(err error) runMode {
 			t.s.lockQueue.refuse(c.waiter)
 			break
 		}
-		// It queues anew, with the denied key added.
+		// The Update queues again, with the denied key added.
 		t.s.lockQueue.leave(c.waiter)
 		c.waiter, c.keys = nil, append(slices.Clone(c.keys), t.deniedKey)
 	}

@@ -42,8 +42,8 @@ func (t *tx) AppendLeaf(l *gatehouse.Leaf) error {
 
 const (
 	// The batches of the entries from $2 on, at most $3 entries: from the batch that contains
-	// $2, or that follows a gap. Row security lets only columns of tables earlier in the join
-	// lead into an index.
+	// $2, or that follows a gap. Under row security, only columns of earlier tables in the join
+	// can search an index.
 	batchesFrom = ` FROM (SELECT coalesce((SELECT max(number) FROM audit_batch WHERE tenant = $1 AND number <= $2), 0) AS low,
   greatest($2, coalesce((SELECT min(number) FROM audit_batch WHERE tenant = $1 AND number > $2), 0)) + $3 AS high OFFSET 0) e
 CROSS JOIN LATERAL (SELECT * FROM audit_batch WHERE tenant = $1 AND number >= e.low AND number < e.high ORDER BY number OFFSET 0) b`
@@ -96,8 +96,8 @@ func (t *readTx) ListEntries(from int64, limit int) (list []*gatehouse.Entry, er
 	return list, nil
 }
 
-// For each leaf of the action, the first batch that contains it among those that may. A leaf
-// that was committed late has a higher number than its row suggests.
+// For each leaf of the action, the first batch that contains it, among those whose row range
+// includes it. Ranges overlap: a leaf committed late has a higher number than its row suggests.
 const selectActionEntries = `SELECT b.number, substr(b.hashes, (gatehouse_leaf_position(b.number) - b.position)::int * 32 + 1, 32), l.body
 FROM audit_leaf l CROSS JOIN LATERAL (SELECT number + array_position(leaves, l.seq) - 1 AS number, position, hashes FROM audit_batch
   WHERE tenant = $1 AND last >= l.seq AND first <= l.seq AND l.seq = ANY (leaves) ORDER BY last LIMIT 1) b
@@ -120,9 +120,9 @@ func (t *readTx) LogSize() (int64, error) {
 	return t.number(`SELECT size FROM audit_log WHERE tenant = $1`, t.tenant)
 }
 
-// For each run of consecutive tree hashes, the part that each batch holds, from the start of
-// the run or from where it continues in that batch. Batches are found by entry: low is the
-// entry that completes the first hash of the run, high the one for the last.
+// For each run of consecutive tree hashes, the part that each batch holds, from the start of the
+// run or from where it continues in that batch. Batches are found by entry: low is the entry
+// that completes the first hash of the run, high the one that completes the last.
 const selectHashes = `SELECT greatest(r.start, b.position),
   substr(b.hashes, (greatest(r.start, b.position) - b.position)::int * 32 + 1, greatest(r.stop - greatest(r.start, b.position), 0)::int * 32)
 FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[]) AS r (start, stop, low, high)
@@ -200,9 +200,9 @@ const (
 	// The row of audit_log is the fence: of two sequencers that expect the same size, one waits
 	// for the other and then finds a different size.
 	extendLog = guarded + `UPDATE audit_log SET size = size + $2, hashes = hashes + $3 WHERE tenant = $1 AND size = $4` + orConflict
-	// Leaves that were stored together share a row under the first of them, which is normally
-	// numbered when any of them is. If the first no longer exists, the row is found by the
-	// others. The rest of the row's leaves keep waiting.
+	// Leaves that were stored together share a row, whose key is the first leaf. Normally the
+	// first is numbered with the others. If it no longer exists, the others find the row. The
+	// row's remaining leaves keep waiting.
 	takeLeaves = `WITH taken AS (DELETE FROM audit_waiting WHERE tenant = $1 AND first = ANY($2::bigint[]) RETURNING leaves),
 orphans AS (DELETE FROM audit_waiting WHERE tenant = $1 AND first < $4 AND first <> ALL($2::bigint[]) AND leaves && $2::bigint[]
   AND (SELECT count(*) FROM taken CROSS JOIN LATERAL unnest(leaves) u (seq) WHERE u.seq IN (SELECT unnest($2::bigint[]))) < $3
@@ -239,7 +239,7 @@ func (t *tx) NumberLeaves(expectedSize int64, leaves []*gatehouse.NumberedLeaf, 
 	}
 	for b, err := range shared.LogBatches(t.tenant, expectedSize, leaves, hashes) {
 		if err != nil {
-			// A wrong computation for a size that has changed is a conflict.
+			// If the log has changed its size, the answer is a conflict instead.
 			return cmp.Or(t.read(), fmt.Errorf("postgres: %w", err))
 		}
 		err = t.write(insertBatch, t.tenant, b.Number, b.Position, b.Rows[len(b.Rows)-1], slices.Clone(b.Rows), slices.Clone(b.Hashes))

@@ -46,7 +46,7 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
 		m.Tenant, m.ID, m.Agent, m.InAll.Count, m.InAll.Used, m.CreatedAt, m.ExpiresAt, m.EndedAt, m.Text())
 }
 
-// UpdateMandate writes what may change.
+// UpdateMandate writes the mutable fields.
 func (t *tx) UpdateMandate(m *gatehouse.Mandate) error {
 	if err := t.checkTenant(m.Tenant); err != nil {
 		return err

@@ -32,8 +32,8 @@ const minVersion = 140000
 // long.
 func migrate(ctx context.Context, config *pgx.ConnConfig, files fs.FS, moving bool, log *slog.Logger) (err error) {
 	config = config.Copy()
-	// Building an index over existing rows may take long, and so may waiting for a process that
-	// does.
+	// Building an index over existing rows may take long, and so may waiting for another process
+	// that builds one.
 	config.RuntimeParams["lock_timeout"] = "0"
 	// Migrations read whole tables, so they need the plans that the store turns off.
 	maps.DeleteFunc(config.RuntimeParams, func(name, _ string) bool { return strings.HasPrefix(name, "enable_") })

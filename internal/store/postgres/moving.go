@@ -14,9 +14,8 @@ const MoveTable = "gatehouse_move"
 // ErrMoving says that a database holds only a part of a data folder.
 var ErrMoving = errors.New("a data folder is being copied into this database; run `gatehouse migrate-store` to its end first")
 
-// refuseMoving fails with [ErrMoving] while the copy is incomplete: a server on half of the
-// rows would create others in place of the missing ones, and a later check would find nothing
-// wrong with them.
+// refuseMoving fails with [ErrMoving] while the copy is incomplete: a server would create new
+// rows in place of the missing ones, and a later check would not notice.
 func refuseMoving(ctx context.Context, db rowQuerier) error {
 	var there, unfinished bool
 	if err := db.QueryRow(ctx, `SELECT to_regclass('`+MoveTable+`') IS NOT NULL`).Scan(&there); err != nil || !there {

@@ -210,7 +210,7 @@ func (t *tx) HurryNotifications(channel string) error {
 WHERE tenant = $2 AND channel = $3 AND status = 'queued' AND attempts > 0 AND due_at > $1`, t.Now(), t.tenant, channel)
 }
 
-// ProbeNotification hurries one, and takes one of its attempts back.
+// ProbeNotification makes the oldest waiting retry due now, and takes one of its attempts back.
 func (t *tx) ProbeNotification(channel string, since time.Time) error {
 	return t.write(`UPDATE notification SET due_at = $1, attempts = attempts - 1
 WHERE tenant = $2 AND id = (SELECT id FROM notification WHERE tenant = $2 AND channel = $3

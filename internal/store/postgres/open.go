@@ -14,7 +14,7 @@ type opening struct {
 	groups bool
 	keys   []lockKey
 	// likelyOpen says that the action that LockAction finds is probably open. tally holds the
-	// votes on it that the rights came with.
+	// votes on it that openRights reads.
 	likelyOpen bool
 	tally      *voteTally
 }
@@ -141,7 +141,7 @@ func (t *tx) openVoters(sql, id string, rights *gatehouse.Rights) {
 	}, t.tenant, id)
 }
 
-// OpenDecision locks the action, and reads beside it.
+// OpenDecision locks the action and reads the caller and, for an approval, the rights.
 func (t *tx) OpenDecision(q gatehouse.DecisionQuery) (*gatehouse.OpenedDecision, error) {
 	o := new(gatehouse.OpenedDecision)
 	t.opening = opening{groups: true, likelyOpen: true, keys: []lockKey{{"id", t.tenant, q.ActionID}}}
@@ -159,7 +159,7 @@ func (t *tx) OpenDecision(q gatehouse.DecisionQuery) (*gatehouse.OpenedDecision,
 	return o, err
 }
 
-// FindDecision finds the action, and reads the caller and the active version beside it.
+// FindDecision reads the action, the caller and the active policy version.
 func (t *readTx) FindDecision(q gatehouse.DecisionQuery) (*gatehouse.OpenedDecision, error) {
 	o := new(gatehouse.OpenedDecision)
 	t.opening = opening{}
@@ -171,7 +171,7 @@ func (t *readTx) FindDecision(q gatehouse.DecisionQuery) (*gatehouse.OpenedDecis
 	return o, err
 }
 
-// OpenProposal locks the action that is revised, and reads beside it.
+// OpenProposal locks the revised action, if there is one, and reads the rows for the query.
 func (t *tx) OpenProposal(q gatehouse.ProposalQuery) (*gatehouse.OpenedProposal, error) {
 	o := &gatehouse.OpenedProposal{Named: make(map[string]*gatehouse.Principal, len(q.Names))}
 	t.opening = opening{groups: q.Supersedes == ""} // a revision writes what groups do not write
@@ -217,7 +217,7 @@ func (t *tx) OpenProposal(q gatehouse.ProposalQuery) (*gatehouse.OpenedProposal,
 	return o, err
 }
 
-// OpenPush locks the action and its push, and reads beside them.
+// OpenPush locks the action and its push, and reads the receipt and the rights on request.
 func (t *tx) OpenPush(q gatehouse.PushQuery) (*gatehouse.OpenedPush, error) {
 	o := new(gatehouse.OpenedPush)
 	t.opening = opening{groups: true, keys: []lockKey{{"id", t.tenant, q.ActionID}}}
@@ -249,7 +249,7 @@ func (t *tx) OpenStep(runID, item string) (*gatehouse.Run, error) {
 	return t.LockRun(runID, item)
 }
 
-// OpenPage lists actions, and reads the caller and the saved views beside them.
+// OpenPage lists actions, and reads the caller and the saved views in the same batch.
 func (t *readTx) OpenPage(by *gatehouse.Caller, f gatehouse.ActionFilter, views bool) (*gatehouse.OpenedPage, error) {
 	o := new(gatehouse.OpenedPage)
 	t.opening = opening{}

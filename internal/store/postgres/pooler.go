@@ -14,8 +14,8 @@ import (
 var ErrShared = errors.New("a pooler hands the server's sessions from one transaction to the next: " +
 	"connect to the server itself, or set pool_mode = session in PgBouncer")
 
-// sharingChecks is how often refuseShared checks whether connections share sessions. A pooler
-// without other users shows it at the first check.
+// sharingChecks is how often refuseShared checks whether connections share sessions. Without
+// other users, the first check detects such a pooler.
 const sharingChecks = 3
 
 // backend identifies a session of the server uniquely.

@@ -6,7 +6,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// ListPreferences lists by principal and channel.
+// ListPreferences lists preferences by principal and channel.
 func (t *readTx) ListPreferences(principal string) (list []*gatehouse.Preference, err error) {
 	err = t.each(`SELECT tenant, principal_id, channel, muted, quiet_from, quiet_to, quiet_zone, changed_at
 FROM notification_preference WHERE tenant = $1 AND ($2 = '' OR principal_id = $2) ORDER BY principal_id, channel`,

@@ -32,7 +32,7 @@ WHERE tenant = $3 AND id = $4 AND status = $5 AND generation = $6 AND status IN 
 WHERE tenant = $4 AND id = $5 AND status = 'failed' AND closed_at IS NULL` + orConflict
 )
 
-// MarkDeadLetter adds what the list of dead letters shows of a push.
+// MarkDeadLetter stores the target's answer and the effect of a push that is a dead letter.
 func (t *tx) MarkDeadLetter(p *gatehouse.Push, effect gatehouse.Hash) error {
 	if err := t.checkTenant(p.Tenant); err != nil {
 		return err
@@ -140,7 +140,8 @@ var dueTenants = walkTenants + `, ` + leased(`$4`) + ` SELECT t.tenant,
   ` + inFlight(`t.tenant`) + `
 FROM t WHERE t.due_at <= $5 LIMIT $7`
 
-// DueTenants lists tenants with due pushes by name, from after on and around.
+// DueTenants lists tenants with due pushes by name: those that follow the tenant after, then the
+// others.
 func (t *readTx) DueTenants(after string, limit, each int) (list []gatehouse.DueTenant, err error) {
 	defer t.useAllTenants()()
 	row := func(r *row) error {

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// spendRate moves full_at forward by the cost; from now if the bucket is full. A bucket that
-// lacks more than the maximum counts as lacking the maximum, so that a clock that fell back
-// does not lock a principal out.
+// spendRate adds the cost to full_at, or to now if the bucket is full. A bucket that lacks more
+// than the maximum counts as lacking the maximum, so that a clock that fell back does not lock a
+// principal out.
 const spendRate = `WITH c AS (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now)
 INSERT INTO rate_spent AS r (tenant, principal_id, full_at) SELECT $1, $2, c.now + $3::bigint FROM c
 ON CONFLICT (tenant, principal_id) DO UPDATE

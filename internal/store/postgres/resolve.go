@@ -12,8 +12,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// session is a connection as the database knows it, by its own row. last numbers its writing
-// transactions; each of them writes its number.
+// session identifies a connection in the database, where it has a row of its own. last numbers
+// its writing transactions; each of them writes its number.
 type session struct {
 	seq, last int64
 	// made is the creation time of the row. After a failover to a standby that lacks the row,
@@ -39,19 +39,19 @@ SELECT s.seq, s.started_at, a.pid, a.backend_start FROM s, pg_stat_activity a WH
 	// markSession is the last write of each transaction.
 	markSession = guarded + markMoved + orConflict
 	markMoved   = `UPDATE gatehouse_session SET last = $2 WHERE seq = $1 AND last = $2 - 1`
-	// revokeMark replaces a transaction's number with its negative. From then on the
-	// transaction cannot commit, because its markSession fails. The statement waits for a
-	// transaction that has written the mark and is about to end. It may run any number of
-	// times. A separate statement reads the result, because only that one sees what the first
-	// waited for.
+	// revokeMark replaces a transaction's number with its negative. From then on the transaction
+	// cannot commit, because its markSession fails. The statement waits for a transaction that
+	// has written the mark and is about to end. It may run any number of times. A separate
+	// statement reads the result, because only a new snapshot shows the end of that transaction.
 	revokeMark = `UPDATE gatehouse_session SET last = -$2::bigint WHERE seq = $1 AND last = $2 - 1 AND started_at = $3`
 	// readMark writes, so that its COMMIT waits for the standby that the original COMMIT should
-	// have waited for: what no standby has may be gone after the next failure.
+	// have waited for: a mark that no standby has may be lost in the next failure.
 	readMark = `UPDATE gatehouse_session SET last = last WHERE seq = $1 AND started_at = $2 RETURNING last`
 	// viewMark reads the mark where the database refuses writes.
 	viewMark = `SELECT last FROM gatehouse_session WHERE seq = $1 AND started_at = $2`
 	// terminateSession ends a session that this process, its client, has left. A session that
-	// waits for a standby has committed: ending it would make visible what the standby lacks.
+	// waits for a standby has committed: ending it would make changes visible that the standby
+	// lacks.
 	terminateSession = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 WHERE pid = $1 AND backend_start = $2 AND wait_event IS DISTINCT FROM 'SyncRep'`
 	// terminateAndCount is terminateSession and counts the session: 0 after it has ended. It
@@ -216,8 +216,8 @@ func readOutcome(ctx context.Context, c *pgx.Conn, o session, read string, other
 	return false, nil
 }
 
-// releaseWhenGone returns the update slot once the session is gone, in which a COMMIT may still
-// wait for a standby. Each waiting session occupies one of the server's few connections.
+// releaseWhenGone returns the update slot once the server session has ended. Its COMMIT may
+// still wait for a standby, and it occupies one of the server's few connections.
 func (s *Store) releaseWhenGone(o session) {
 	for {
 		select {

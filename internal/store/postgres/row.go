@@ -13,15 +13,14 @@ import (
 type row struct {
 	raw    [][]byte
 	column int
-	// kept are the texts of all columns after keep.
+	// kept holds the texts of all columns once keep was called.
 	kept []string
 }
 
-// keep copies a whole row at once: the dozens of texts of a wide row become parts of one
-// string. It does not copy again a text that equals the previous row's, as most do: tenant,
-// type, fingerprint of the connector. before is the result of keep for the previous row, nil
-// for none; the caller must not use it afterwards. Any text of such rows keeps the texts of all
-// of them in memory.
+// keep copies a whole row at once: the dozens of texts of a wide row become parts of one string.
+// Most texts (tenant, type, fingerprint of the connector) equal the previous row's and are not
+// copied again. before is the result of keep for the previous row, nil for none; the caller must
+// not use it afterwards. Any text of such rows keeps the texts of all of them in memory.
 func (r *row) keep(before []string) []string {
 	if before == nil {
 		before = make([]string, len(r.raw))
@@ -51,10 +50,10 @@ func (r *row) next() []byte {
 	return b
 }
 
-// skip skips n columns.
+// Skip skips n columns.
 func (r *row) Skip(n int) { r.column += n }
 
-// null reports whether the next column is NULL, without reading it.
+// Null reports whether the next column is NULL, without reading it.
 func (r *row) Null() bool { return r.raw[r.column] == nil }
 
 func (r *row) Text() string {

@@ -35,10 +35,10 @@ type pagePosition struct {
 }
 
 // A page is one statement, so it shows one snapshot: the scan, then for each position the rows
-// of that action, each looked up from the one before. A proposal that is too large for its
-// share of a page is left out. In that case the page is read again, with a running sum that
-// stops it once the rows before fill a page. The sum costs a tenth of the page. The server
-// knows the length of a large value without reading it.
+// of that action, each looked up by the one before. A proposal that is too large for its share
+// of a page is left out. In that case the page is read again, with a running sum of sizes that
+// ends the page once it is full. The sum costs a tenth of the page. The server knows the length
+// of a large value without reading it.
 const (
 	pageHead       = `SELECT * FROM (SELECT p.size, x.at, x.bucket, x.large, o.votes, ` + actionColumns
 	pageSizeBefore = `, sum(p.size) OVER (ROWS UNBOUNDED PRECEDING) - p.size AS before`

@@ -5,8 +5,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// runsByInput is ListRuns by a member of the input: it looks at so many runs, newest
-// first. The text of the input finds those that may match; the input itself decides.
+// runsByInput is ListRuns by a member of the input. It examines up to MaxRunsSearched runs,
+// newest first. A text search selects candidates; the decoded input decides.
 func (t *readTx) runsByInput(
 	f gatehouse.RunFilter, where condition, limit int, bound []string,
 ) (page gatehouse.Page[*gatehouse.Run], err error) {
@@ -30,7 +30,7 @@ func (t *readTx) runsByInput(
 		return shared.Finish(page, limit, func(*gatehouse.Run) shared.Cursor { return places[limit-1] }, shared.KindRuns,
 			bound...), err
 	}
-	// The last run that was looked at, where there may be more.
+	// The last run examined, if there may be more.
 	t.allowSecondRead()
 	offset := last.number(` ORDER BY r.created_at DESC, r.seq DESC LIMIT 1 OFFSET ?`, gatehouse.MaxRunsSearched-1)
 	err = t.each(`SELECT r.created_at, r.seq FROM run r WHERE `+last.sql()+offset, func(r *row) error {

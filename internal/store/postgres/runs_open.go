@@ -10,7 +10,7 @@ WHERE tenant = $1 AND lane <> '' AND status IN ('picking', 'sent') AND lease_unt
 	listSchedules = `SELECT workflow, version, next_at FROM schedule WHERE tenant = $1 ORDER BY workflow LIMIT $2`
 )
 
-// OpenLeases lists the steps, and the pushes of outside workers, that are held.
+// OpenLeases lists the leased steps, and the leased pushes of external workers.
 func (t *readTx) OpenLeases(limit int) (list []gatehouse.OpenLease, err error) {
 	err = t.each(openLeases, func(r *row) error {
 		list = append(list, gatehouse.OpenLease{Worker: r.Text(), Tool: r.Text(), Lane: r.Text(), Until: r.Time()})

@@ -40,8 +40,8 @@ SELECT (SELECT min(at) FROM l),
   (SELECT due_at FROM step WHERE ` + openDue + ` ORDER BY due_at, seq LIMIT 1)`
 
 	// Tools are found like lanes, with one lookup each; then the first lanes of each tool. The
-	// first row of a lane has waited longest. OFFSET makes the order of the leases count, which
-	// is that of their index.
+	// first row of a lane has waited longest. OFFSET keeps the planner from dropping the order
+	// of the leases, which is the order of their index.
 	nextTool     = `SELECT s.tool FROM step s WHERE s.queued_at IS NOT NULL`
 	oldestOfLane = `SELECT s.tenant, s.workspace, s.workflow, s.queued_at FROM step s WHERE s.queued_at IS NOT NULL
       AND (s.tool, s.tenant, s.workspace, s.workflow) <= (t.tool, $4, $5, '') AND (s.tool, s.tenant, s.workspace, s.workflow) > `
@@ -99,7 +99,7 @@ FROM tenant t CROSS JOIN unnest('{queued,running,waiting_approval,waiting,failed
 // maxName sorts at or after every name.
 const maxName = "\U0010FFFF"
 
-// DueLanes lists the lanes with ready steps, from after on and around.
+// DueLanes lists the lanes with ready steps: those that follow the lane after, then the others.
 func (t *readTx) DueLanes(tenant, tool string, after gatehouse.Lane, limit, each int) (list []gatehouse.DueLane, err error) {
 	defer t.useAllTenants()()
 	first, last := gatehouse.Lane{Tenant: tenant}, gatehouse.Lane{Tenant: maxName}
@@ -129,7 +129,7 @@ func (t *readTx) DueLanes(tenant, tool string, after gatehouse.Lane, limit, each
 	return list, err
 }
 
-// ReadyTools steps through the tools, and through the lanes of each.
+// ReadyTools looks up one tool after another, and one lane after another of each.
 func (t *readTx) ReadyTools(tenant string, limit int) (list []gatehouse.ReadyTool, err error) {
 	defer t.useAllTenants()()
 	last := gatehouse.Lane{Tenant: maxName}
@@ -143,7 +143,7 @@ func (t *readTx) ReadyTools(tenant string, limit int) (list []gatehouse.ReadyToo
 	return list, err
 }
 
-// QueuedLanes steps through the workflows.
+// QueuedLanes looks up one workflow after another.
 func (t *readTx) QueuedLanes(after gatehouse.QueuedLane, limit, each int, since time.Time) (list []gatehouse.QueuedLane, err error) {
 	defer t.useAllTenants()()
 	err = t.each(queuedLanes, func(r *row) error {

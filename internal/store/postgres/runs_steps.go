@@ -15,10 +15,10 @@ const (
 	stepBodies = `, coalesce(b.item, ''), coalesce(b.input, ''), coalesce(b.output, '')`
 	fullStep   = `SELECT ` + stepColumns + stepBodies + ` FROM step s LEFT JOIN step_body b ON b.seq = s.seq `
 
-	// What a transition reads of a run's steps: the top-level steps, and one item. Of a
-	// top-level step that has not begun or has ended, as most have, it reads only the resting
-	// columns, since such a step does not move by itself. Of the other items it reads which
-	// open states occur, with one index lookup per state.
+	// The steps that a transition reads: the run's top-level steps, and one item. Most top-level
+	// steps have not begun or have ended; they do not move by themselves, and only their resting
+	// columns are read. Of the other items it reads only which open states occur, with one index
+	// lookup per state.
 	boardSteps = `SELECT ` + restingStep + topStep + ` AND s.status IN ('blocked', 'succeeded', 'canceled')
 UNION ALL SELECT ` + movingStep + `, CASE WHEN s.status = 'waiting' THEN ` + openItems + ` END` + topStep + ` AND s.status NOT IN ('blocked', 'succeeded', 'canceled')
 UNION ALL SELECT ` + movingStep + `, NULL FROM step s WHERE s.tenant = $1 AND s.id = $3 AND s.run_id = $2 AND length(s.parent) > 0`
@@ -39,7 +39,7 @@ UNION ALL SELECT ` + movingStep + `, NULL FROM step s WHERE s.tenant = $1 AND s.
 	findStepOf = fullStep + `WHERE s.run_seq = ` + seqOfRun + ` AND s.parent = '' AND s.key = $3`
 	findItemOf = fullStep + `WHERE s.run_seq = ` + seqOfRun + ` AND s.key = $3 AND s.parent =
   (SELECT p.id FROM step p WHERE p.run_seq = ` + seqOfRun + ` AND p.parent = '' AND p.key = $4)`
-	// A key made of run and step ids is in no index.
+	// A key of the form "run id:step key" is in no index.
 	findStepByKey = fullStep + `WHERE s.seq = (SELECT k.seq FROM step k WHERE k.tenant = $1 AND k.own_key = $2 AND k.own_key IS NOT NULL
 UNION ALL SELECT k.seq FROM step k WHERE k.run_seq = (SELECT r.seq FROM run r WHERE r.tenant = $1 AND r.id = split_part($2, ':', 1)) AND k.parent = ''
   AND k.key = substr($2, strpos($2, ':') + 1) AND k.idempotency_key = $2 AND k.status NOT IN ('failed_terminal', 'canceled') LIMIT 1)`
@@ -60,8 +60,8 @@ func scanStep(r *row) *gatehouse.Step {
 	}
 }
 
-// scanBoard reads a step as a transition sees it. It takes fields that the run also has from
-// the run, and leaves out how a resting step came to rest.
+// scanBoard reads a step as a transition sees it. It copies the fields that equal the run's from
+// the run, and reads only the resting columns of a resting step.
 func scanBoard(r *row, run *gatehouse.Run) *gatehouse.Step {
 	s := &gatehouse.Step{
 		Tenant: run.Tenant, RunID: run.ID, Workflow: run.Workflow, Workspace: run.Workspace,
@@ -195,8 +195,8 @@ ON CONFLICT (seq) DO UPDATE SET input = CASE WHEN excluded.input = '' THEN b.inp
   output = CASE WHEN excluded.output = '' THEN b.output ELSE excluded.output END`
 
 	// The object that a step is parked on is locked, in the order of LockAction, before a wake
-	// is inserted or deleted. Then a transaction that ends the object has either committed, and
-	// this one sees that, or it waits and sees the result of this one.
+	// is inserted or deleted. So a transaction that ends the object has either committed before,
+	// and this one sees the end, or waits for this one and sees its result.
 	actionOfStep     = `(SELECT a.seq FROM action a WHERE a.tenant = $1 AND a.id = (SELECT s.action_id FROM step s WHERE s.tenant = $1 AND s.id = $2))`
 	childOfStep      = `(SELECT r.seq FROM run r WHERE r.tenant = $1 AND r.id = (SELECT s.child_run FROM step s WHERE s.tenant = $1 AND s.id = $2))`
 	lockStepApproval = `SELECT 1 FROM approval WHERE seq = ` + actionOfStep + ` FOR NO KEY UPDATE`

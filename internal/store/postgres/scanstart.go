@@ -9,9 +9,9 @@ import (
 // scanStart is where a queue begins. As long as a transaction may still see finished rows,
 // PostgreSQL keeps them in the indexes; during a backup, that is every row finished since the
 // backup began. A search for the first unfinished row walks over all of them. Once a scan has
-// read many pages, later scans begin at the low marks that a scan from the beginning has set. A
-// row that a clock that fell back puts before the marks is found by the next scan from the
-// beginning.
+// read many pages, later scans begin at the low marks that a scan from the beginning has set. If
+// the clock falls back, a new row can lie before the marks; the next scan from the beginning
+// finds it.
 type scanStart struct {
 	table string
 	// query reads the marks of all tenants, NULL for none. If times is true, the marks are
@@ -47,19 +47,19 @@ const (
 const pagesRead = `SELECT pg_stat_get_xact_blocks_fetched($1::text::regclass)`
 
 // oldestWriter is the start of the oldest transaction that may have stored rows that a snapshot
-// taken after this statement does not see. Such a transaction has not ended by then, so
-// pg_stat_activity lists it: by the transaction number that it has from its first write on or,
-// before that, because it belongs to the store and is young. Or it begins later than the asking
-// transaction; within a transaction the server repeats its answer. A transaction begins before
-// it reads its clock, so it stores no time before its start. A backup has no transaction
-// number. The server hides the transaction starts of other roles from a role without
-// pg_read_all_stats: if replicas connect as several roles, [maxForeignTx] must cover the rows
-// that the others store.
+// taken after this statement does not see. Such a transaction has not ended by then. If
+// pg_stat_activity lists it, the condition finds it: after its first write by its transaction
+// number, before that as a young transaction of the store. Otherwise it began after the asking
+// transaction, which counts too: within a transaction the server repeats its first list. A
+// transaction begins before it reads its clock, so it stores no time before its start. A backup
+// has no transaction number. The server hides the transaction starts of other roles from a role
+// without pg_read_all_stats: if replicas connect as several roles, [maxForeignTx] must cover the
+// rows that the others store.
 const oldestWriter = `SELECT min(xact_start) FROM pg_stat_activity WHERE datname = current_database() AND (backend_xid IS NOT NULL
   OR pid = pg_backend_pid() OR application_name = current_setting('application_name') AND xact_start > clock_timestamp() - interval '10 s')`
 
-// current returns where the queue begins, and whether the caller is to scan from the beginning,
-// if it can: one caller does, the others go on.
+// current returns where the queue begins. due tells the caller to scan from the beginning. Only
+// one caller that can do so gets it; the others use the marks.
 func (f *scanStart) current(can bool) (m lowMarks, due bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

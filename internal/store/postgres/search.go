@@ -21,7 +21,7 @@ const (
 WHERE tenant = $1 AND block < $2 AND ($3 = '' OR low_id < $3) ORDER BY top_id DESC`
 	selectSearchWord = `SELECT w.block, w.rows FROM unnest($1::bigint[]) b CROSS JOIN LATERAL (
   SELECT block, rows FROM action_word WHERE tenant = $2 AND block = b AND word >= $3 AND word < $4 OFFSET 0) w`
-	// searchPositions are the positions of actions in an order that is known.
+	// searchPositions are the positions of actions in a known order.
 	searchPositions = `SELECT u.at, u.bucket, u.large, (SELECT ctid FROM action WHERE action.seq = u.seq) AS place
 FROM unnest($1::bigint[], $2::int[], $3::bool[], $4::bigint[]) WITH ORDINALITY AS u (seq, bucket, large, at, n)
 ORDER BY u.n`
@@ -29,15 +29,16 @@ ORDER BY u.n`
 
 func scanSearchable(r *row) *shared.Searchable { return shared.ScanSearchable(r.Text, r.Int) }
 
-// searchables reads what a search looks at. It is one question; a search asks several.
+// searchables reads the columns that a search examines. It is one question; a search asks
+// several.
 func (t *readTx) searchables(sql string, args ...any) (list []*shared.Searchable, err error) {
 	t.allowSecondRead()
 	err = t.each(sql, func(r *row) error { list = append(list, scanSearchable(r)); return nil }, args...)
 	return list, err
 }
 
-// search makes w the scan of a page's actions in which a text is found. It sets AsOf of a
-// cursor to the time of the first page.
+// search makes w scan the actions of a page that contain a text. It sets AsOf of the cursor to
+// the time of the first page.
 func (t *readTx) search(w *pageScan, text string, f gatehouse.ActionFilter, kind string, at *shared.Cursor) error {
 	filter := w.condition
 	find := shared.Finder{Search: shared.ParseSearch(text), Urgent: kind == shared.KindUrgency, Status: f.Status}

@@ -7,13 +7,13 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// searchHead tells up to which row number the actions are complete: no transaction that is under
-// way can still store one. A sequence gives numbers out in order, but transactions end in any
-// order.
+// searchHead holds the row number up to which the actions are complete: no transaction under way
+// can still store an action up to it. A sequence gives numbers out in order, but transactions
+// end in any order.
 type searchHead struct {
 	mu sync.Mutex
-	// complete is known. Once all transactions that began before seenAt, in microseconds, have
-	// ended, the actions up to seen are complete, too.
+	// complete is that number. Once all transactions that began before seenAt, in microseconds,
+	// have ended, the actions up to seen are complete, too.
 	complete, seen, seenAt int64
 }
 
@@ -73,8 +73,7 @@ func (t *readTx) NextSearchBlock() (*gatehouse.SearchBlock, error) {
 }
 
 const (
-	// lockSearchMark keeps indexing and archiving apart: the one locks the row for update, the
-	// other for share.
+	// Indexing locks the mark for update, archiving for share: they never run at the same time.
 	lockSearchMark    = selectSearchMark + ` FOR UPDATE`
 	shareSearchMark   = selectSearchMark + ` FOR SHARE`
 	countSearchBlock  = `SELECT count(*) FROM action WHERE seq >= $1 AND seq < $2`
@@ -160,7 +159,7 @@ func (t *tx) unindex(list []*shared.Searchable) error {
 	if err != nil || len(have) == 0 {
 		return err
 	}
-	left := make([][]byte, len(keys)) // nil for a word that is left to no action
+	left := make([][]byte, len(keys)) // nil for a word that no action has any more
 	for i, k := range keys {
 		left[i] = have[k]
 	}

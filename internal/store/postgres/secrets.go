@@ -45,7 +45,7 @@ func (t *tx) RevokeSecret(name, by string) error {
 WHERE tenant = $1 AND name = $2 AND revoked_at IS NULL`+orConflict, t.tenant, name, t.Now(), by)
 }
 
-// UseSecret notes a use.
+// UseSecret stores the time of the last use.
 func (t *tx) UseSecret(name string, at time.Time) error {
 	return t.write(`UPDATE secret SET used_at = $3 WHERE tenant = $1 AND name = $2 AND (used_at IS NULL OR used_at < $3)`,
 		t.tenant, name, at)

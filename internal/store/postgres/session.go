@@ -25,7 +25,7 @@ type query struct {
 	sql  string
 	args []any
 	row  func(*row) error
-	// tenant is the tenant of the statement, for one that goes with a group.
+	// tenant is the tenant of a statement that a group sends.
 	tenant string
 }
 
@@ -39,8 +39,8 @@ func ask(sql string, row func(*row) error, args ...any) query {
 type readTx struct {
 	s   *Store
 	ctx context.Context
-	// c is nil until an Update sends its first batch, and stays nil in an Update that goes with
-	// a group. w is that Update; it is nil in a View.
+	// c is nil until an Update sends its first batch, and stays nil in a member of a group. w is
+	// the Update itself; it is nil in a View.
 	c    *pgx.Conn
 	w    *tx
 	view bool
@@ -52,8 +52,8 @@ type readTx struct {
 	// err is the first server error. It has ended the transaction, so it is the answer to every
 	// later call.
 	err error
-	// at is the clock reading. It is provisional, and is read again after a wait for locks,
-	// until a caller has seen it (clockSeen).
+	// at is the clock reading. Until a caller has seen it (clockSeen), it is provisional, and is
+	// read again after a wait for locks.
 	at        time.Time
 	clockSeen bool
 	queue     []query
@@ -240,7 +240,7 @@ const (
 	guarded    = `WITH w AS (`
 	orConflict = ` RETURNING 1) SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH001') END`
 	orMissing  = ` RETURNING 1) SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH002') END`
-	// unless and orSo enclose a query: if that finds a row, the failure is a conflict;
+	// unless and orSo enclose a query: if the query finds a row, the failure is a conflict;
 	// otherwise a row is missing.
 	unless = ` RETURNING 1) SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse(CASE WHEN EXISTS (`
 	orSo   = `) THEN 'GH001' ELSE 'GH002' END) END`

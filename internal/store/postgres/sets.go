@@ -15,20 +15,20 @@ type set struct {
 	// rank orders the writes of a transaction: a group sends the lowest rank first.
 	rank int
 	// locks marks a read that takes locks. In a group it waits for no lock: the result lacks
-	// rows that somebody else holds. A member that asks for reads of one need other than 0 must
-	// get a row from one of them, or it runs alone.
+	// rows that somebody else holds. need is the kind of row that the read finds, 0 for none. If
+	// all reads of a need find no row for a member, it runs alone.
 	locks bool
 	need  int
 	// subject is the number, from 1, of the argument that names the written object; 0 for none.
 	// No two members of a group write the same one.
 	subject int
 	// key is the number, from 1, of the argument that is an idempotency key; 0 for none. No two
-	// members of a group write the same key: one statement would find it free for both, because
-	// no row of a statement sees what the statement writes for another row.
+	// members of a group write the same key: the statement would find the key free for both,
+	// because it does not see its own writes.
 	key int
 }
 
-// The kinds of rows that a member cannot do without.
+// The kinds of rows that a member needs.
 const (
 	needAction = iota + 1
 	needPush
@@ -37,8 +37,9 @@ const (
 	needs
 )
 
-// argsTable is the arguments as a table. LIMIT, a parameter as well, makes the planner expect
-// one row. Every lookup then uses an index, whatever the planner believes about table sizes.
+// argsTable returns a query for the arguments as a table. Its LIMIT, a parameter, makes the
+// planner expect one row. Every lookup then uses an index, whatever the planner believes about
+// table sizes.
 func argsTable(types []string) string {
 	var b strings.Builder
 	b.WriteString(`SELECT * FROM unnest(`)

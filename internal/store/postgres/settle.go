@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// An approval that settles its question always writes the same rows. When it runs alone, most
-// of its cost is the number of statements and their repeated lookups of action and approval. So
-// the writes go out as one statement with the commit mark, in which each part takes what
-// another part has found.
+// An approval that settles its question always writes the same rows. When it runs alone, most of
+// its cost is the number of statements and their repeated lookups of action and approval. So the
+// writes go out as one statement with the commit mark, in which the parts use each other's
+// results.
 //
 // This requires that the transaction has locked the approval and found it open: no row can be
 // missing then, so a failed guard can only be a conflict. The update of the approval row comes

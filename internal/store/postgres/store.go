@@ -54,7 +54,7 @@ type Store struct {
 	lagLogged atomic.Int64 // when the lag was last logged, in seconds
 
 	// updateSlots bounds the connections of Updates, viewSlots those of Views. callerSlots
-	// bounds the running closures of Updates, of which there are more.
+	// bounds the running closures of Updates, which may outnumber the connections.
 	updateSlots, viewSlots, callerSlots chan struct{}
 	// longWaitSlots bounds the Updates that wait long for a lock; each of them also needs an
 	// update slot. In lockQueue, Updates that want the same lock wait.
@@ -165,9 +165,8 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 
 // settings are the parameters of each connection. Every statement is written for an index and
 // reads few rows through it. The planner must not choose another plan because the tables were
-// empty when it planned: a prepared statement keeps its plan until the next ANALYZE, and a
-// table can grow a lot before that. Planning anew for each call's arguments would gain nothing
-// either.
+// empty when it planned: a prepared statement keeps its plan until the next ANALYZE, and a table
+// can grow a lot before that. A new plan for each call's arguments would gain nothing.
 func settings() map[string]string {
 	return map[string]string{
 		"application_name":                    "gatehouse",

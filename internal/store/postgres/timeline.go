@@ -13,8 +13,8 @@ import (
 )
 
 // serverTimeline is the position of a writable server in the history of its cluster: each
-// promotion begins a timeline with a higher number. It is zero for a standby, and if the server
-// does not tell.
+// promotion begins a timeline with a higher number. It is zero for a standby, and for a server
+// that does not report it.
 type serverTimeline struct {
 	cluster  string
 	timeline uint32
@@ -65,7 +65,7 @@ func (m *timelines) check(at serverTimeline) error {
 }
 
 // guard is for ValidateConnect: on a failure there, the driver tries the next host of the
-// address. It runs before next, because the driver may still use a server that next objects to.
+// address. It runs before next, because the driver may use a server although next rejects it.
 func (m *timelines) guard(next pgconn.ValidateConnectFunc) pgconn.ValidateConnectFunc {
 	return func(ctx context.Context, c *pgconn.PgConn) error {
 		at, err := m.lookUp(ctx, c)
@@ -83,8 +83,8 @@ func (m *timelines) guard(next pgconn.ValidateConnectFunc) pgconn.ValidateConnec
 	}
 }
 
-// lookUp asks a server for its timeline. A server that does not know it, or does not tell it to
-// this role, is accepted as the only one of its cluster.
+// lookUp asks a server for its timeline. A server that does not report it, or not to this role,
+// is accepted as the only one of its cluster.
 func (m *timelines) lookUp(ctx context.Context, c *pgconn.PgConn) (serverTimeline, error) {
 	results, err := c.Exec(ctx, readServerTimeline).ReadAll()
 	var pg *pgconn.PgError
@@ -122,8 +122,8 @@ func timelineOf(c *pgx.Conn) serverTimeline {
 	return at
 }
 
-// current is for PrepareConn: it ends connections to a server that another one is known to have
-// replaced.
+// current is for PrepareConn: it ends connections to a server that is known to be an old
+// primary.
 func (m *timelines) current(_ context.Context, c *pgx.Conn) (bool, error) {
 	return m.check(timelineOf(c)) == nil, nil
 }

@@ -39,7 +39,7 @@ type tx struct {
 	deniedKey lockKey
 	// hasLongWaitSlot says that the transaction holds one of the long-wait slots.
 	hasLongWaitSlot bool
-	// unclear says that the outcome of its COMMIT could not be found out.
+	// unclear says that the outcome of its COMMIT is unknown.
 	unclear bool
 	// leftSession is set when the server may still be executing that COMMIT.
 	leftSession *session
@@ -224,7 +224,7 @@ func (t *tx) commit() (again bool, err error) {
 	case t.tag == "COMMIT":
 		o.last++
 		if !o.warned {
-			return false, nil // whatever came of the connection afterwards
+			return false, nil // even if the connection failed afterwards
 		}
 		err = errNoStandby
 	case err == nil:

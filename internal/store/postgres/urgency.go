@@ -21,7 +21,7 @@ const (
 // The query visits the cells (due bucket and risk) in order and stops when the page is full. A
 // LATERAL with a LIMIT can only run row by row, so the order of the cells is the order of the
 // result. It can read a cell in two orders, by expiry (due) and by age (old), and reads each
-// only as far as needed. The ways to find a cell's page, in turn:
+// only as far as needed. The ways to fill the page from a cell, in order:
 //
 //   - An earlier page began the cell, so the cell may well exceed this page: take its rows
 //     among the next stretch by age, if they fill the page.
@@ -34,9 +34,9 @@ const (
 //
 // Each index is selected by an order that no other index has. Therefore risk stands in bounds
 // and in ORDER BY: with risk equal to a value, the order would be by expiry or by id alone,
-// which other indexes have too. The scan by expiry is bounded only by its number of rows: the
-// server ends a scan by the first column of a two-column bound only, and for an empty cell it
-// would read all rows of that risk.
+// which other indexes have too. The scan by expiry is bounded only by its number of rows: of a
+// two-column bound, only the first column ends a scan, so for an empty cell the server would
+// read all rows of that risk.
 const (
 	// The columns of a cell by expiry: those of the index, and those that filters need in
 	// addition.

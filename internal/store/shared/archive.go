@@ -31,8 +31,8 @@ type Ending struct {
 	EndedAt    time.Time
 	// Pinned says that other rows still need the action in the tables.
 	Pinned bool
-	// Related says that the action revises or reverses another one, or the
-	// reverse.
+	// Related says that the action revises or reverses another one, or that
+	// another one revises or reverses it.
 	Related bool
 	// Size is the size of the proposal in bytes.
 	Size int64

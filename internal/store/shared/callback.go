@@ -8,7 +8,7 @@ type Callback struct {
 	Sealed string `json:"sealed,omitempty"`
 }
 
-// StoreCallback is what is stored of a callback, nil for none.
+// StoreCallback returns the stored form of a callback; nil for none.
 func StoreCallback(c *gatehouse.Callback) *Callback {
 	if c == nil {
 		return nil
@@ -16,7 +16,7 @@ func StoreCallback(c *gatehouse.Callback) *Callback {
 	return &Callback{*c, c.Sealed}
 }
 
-// Load is the callback that was stored.
+// Load returns the callback from its stored form.
 func (c *Callback) Load() *gatehouse.Callback {
 	if c == nil {
 		return nil

@@ -46,7 +46,8 @@ func EncodeAudience(a gatehouse.Audience) (roles, people, groups string) {
 	return roles, some(a.People), some(a.Groups)
 }
 
-// AskedGroups reads the groups of an approval; nil for none and for what no list is.
+// AskedGroups reads the groups of an approval; nil for none and for a text that is
+// no list.
 func AskedGroups(text string) []string {
 	if list, err := DecodeList[string](text); err == nil && len(list) > 0 {
 		return list
@@ -54,6 +55,6 @@ func AskedGroups(text string) []string {
 	return nil
 }
 
-// InList is a name as the text of an encoded list contains it. A group's name has no
-// quotes, so no other name contains this text.
+// InList returns a name as it appears in the text of an encoded list. A group's name
+// has no quotes, so no other name contains this text.
 func InList(name string) string { return string(AppendQuoted(nil, name)) }

@@ -13,8 +13,8 @@ const Taught = `status IN ('approved', 'rejected')`
 
 // Lesson returns the corpus entry of people's decision on an action. It is not
 // stored: it is derived from the action, its approval and the votes. Notes are
-// the decider's words. Features are what later decisions are compared by, never
-// the payload.
+// the decider's words. Features are for comparison with later decisions, and
+// never contain the payload.
 func Lesson(a *gatehouse.Action) *gatehouse.CorpusEntry {
 	e := &gatehouse.CorpusEntry{
 		ID: "cor_" + strings.TrimPrefix(a.Approval.ID, "apr_"), Tenant: a.Tenant, ActionID: a.ID, ActionType: a.ActionType,
@@ -23,7 +23,7 @@ func Lesson(a *gatehouse.Action) *gatehouse.CorpusEntry {
 	if a.DecidedAt != nil {
 		e.At = *a.DecidedAt
 	}
-	// The deciding vote is the last one with the outcome by the decider.
+	// The deciding vote is the decider's last vote with the outcome.
 	for _, v := range a.Approval.Votes {
 		if v.Decision == e.Outcome && v.Name == e.DecidedBy {
 			e.Notes = v.Notes

@@ -88,8 +88,8 @@ func IsRun(id string) bool { return strings.HasPrefix(id, "run_") }
 
 var million = big.NewInt(1_000_000)
 
-// SplitCost splits a cost into millionths and the remainder in millionths of
-// those, rounded up. Sums of the two parts are exact for costs with at most
+// SplitCost splits a cost into millionths and the remainder in millionths of a
+// millionth, rounded up. Sums of the two parts are exact for costs with at most
 // twelve decimal places. A negative cost is refused.
 func SplitCost(cost gatehouse.Decimal) (micros, picos int64, err error) {
 	whole, err := cost.Micros()
@@ -111,7 +111,8 @@ func SplitCost(cost gatehouse.Decimal) (micros, picos int64, err error) {
 	return micros, picos, err
 }
 
-// JoinCost returns the cost whose parts, or sums of parts, SplitCost produced.
+// JoinCost returns the cost of two parts from SplitCost, or of sums of such
+// parts.
 func JoinCost(micros, picos int64) (gatehouse.Decimal, error) {
 	if micros < 0 || picos < 0 {
 		return "", fmt.Errorf("store: a sum of costs below zero")

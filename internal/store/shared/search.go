@@ -151,8 +151,7 @@ func (s Search) Match(a *Searchable) bool {
 	return len(s.parts) > 0
 }
 
-// maxWord bounds the bytes of a word in the index; of a longer one, the index has
-// the beginning.
+// maxWord bounds the bytes of a word in the index; a longer word is cut.
 const maxWord = 48
 
 func cutWord(w string) string {
@@ -173,8 +172,8 @@ func (r wordRange) rarity() int {
 	return len(r.from)
 }
 
-// ranges returns what every action that matches has a word of. The last word of a
-// part may go on.
+// ranges returns ranges of words: a matching action has a word in each. The last
+// word of a part is a prefix.
 func (s Search) ranges() (list []wordRange) {
 	for _, part := range s.parts {
 		words := strings.Fields(part)

@@ -64,8 +64,8 @@ type WordOfBlock struct {
 	Word  string
 }
 
-// WordsToRemove returns the rows of the index to remove actions from, in order, and
-// for each the actions' seqs.
+// WordsToRemove returns the index rows that contain the actions, in order, and the
+// seqs to remove from each.
 func WordsToRemove(actions []*Searchable) (keys []WordOfBlock, seqs map[WordOfBlock][]int64) {
 	seqs = map[WordOfBlock][]int64{}
 	for _, a := range actions {

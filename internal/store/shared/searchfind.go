@@ -9,22 +9,22 @@ import (
 
 // The bounds of a search. It first reads searchFirst rows of the list itself, which
 // finds common words at once. Then it asks the index for up to searchMost actions.
-// If the words are so common that this does not fill the page, it reads the list
-// from where it stands, searchNext rows at a time.
+// If the words are so common that this does not fill the page, it continues to read
+// the list, searchNext rows at a time.
 const (
 	searchFirst = 256
 	searchNext  = 2048
 	searchMost  = 10_000
 )
 
-// SearchRange is what the index has of a block of the tenant.
+// SearchRange describes a block of the tenant's index.
 type SearchRange struct {
 	Block int64
 	TopID string
 }
 
 // Finder finds the actions of one page of a search. The functions apply the list's
-// filter; Tail and Rows apply StoredStatus instead of its status.
+// filter; Tail and Rows apply StoredStatus instead of the filter's status.
 type Finder struct {
 	Search Search
 	// Urgent selects the order by urgency, of pending actions. Status is as in the
@@ -103,8 +103,8 @@ func (f *Finder) walk(after Place, limit, stretch int) (found []*Searchable, las
 	return found, list[len(list)-1].Place, len(list) == stretch, nil
 }
 
-// ask finds actions by the index. complete is false if it would have to look at
-// more than searchMost actions.
+// ask finds actions with the index. complete is false if more than searchMost
+// actions would have to be examined.
 func (f *Finder) ask(after Place, need int) (found []*Searchable, complete bool, err error) {
 	f.now, f.asOf = f.Times()
 	f.seen, f.pool = map[int64]bool{}, nil
@@ -139,7 +139,7 @@ func (f *Finder) ask(after Place, need int) (found []*Searchable, complete bool,
 	return f.pool[:min(need, len(f.pool))], true, nil
 }
 
-// enough reports whether the page is full before the actions with ids up to top.
+// enough reports whether actions with ids above top fill the page.
 func (f *Finder) enough(need int, top string) bool {
 	if f.Urgent {
 		return false
