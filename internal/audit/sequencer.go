@@ -16,10 +16,10 @@ import (
 const DefaultBatch = 1000
 
 const (
-	// tick is how long a leaf waits when its wake-up was lost.
+	// tick is the longest wait of a leaf whose wake-up was lost.
 	tick = 900 * time.Millisecond
-	// gap is the least time between two batches that are not full: under load it
-	// gathers leaves, so that the log takes few commits away from decisions.
+	// gap is the minimum time between two batches that are not full: under load,
+	// leaves gather, and numbering takes few of the commits that decisions need.
 	gap = 20 * time.Millisecond
 	// contention is the mean pause after another sequencer was faster.
 	contention = 50 * time.Millisecond
@@ -129,7 +129,7 @@ func (s *Sequencer) overtaken(ctx context.Context, batches []*batch) error {
 	return nil
 }
 
-// prepare computes numbers and hashes of the leaves, tenant by tenant, on top of
+// prepare computes numbers and hashes of the leaves, tenant by tenant, to extend
 // the logs that in reads. Per tenant it reads the log's size and the right edge of
 // its tree, and nothing per leaf.
 func prepare(in func(tenant string) gatehouse.ReadTx, leaves []*gatehouse.PendingLeaf) ([]*batch, error) {

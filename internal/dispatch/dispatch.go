@@ -48,8 +48,8 @@ func (d *Dispatcher) Run(ctx context.Context) {
 // lookout decides how long Run sleeps and when it looks for expired leases.
 type lookout struct {
 	poll time.Duration
-	// rest is the shortest sleep. It grows while something is due that cannot
-	// be moved, so that Run never spins.
+	// rest is the shortest sleep. It grows while due work cannot be moved, so
+	// that Run never spins.
 	rest time.Duration
 	// due says that the last sleep ended because something was due.
 	due     bool
@@ -68,8 +68,8 @@ func (l *lookout) rescueDue() bool {
 
 // sleep waits for a hint, for the next due time that the store knows, or for
 // the poll interval. The queues of full tenants do not count: such a tenant
-// waits for one of its pushes to settle. This process notices when that push is
-// its own, and polls otherwise.
+// waits for one of its pushes to settle. If this process carries that push, it
+// notices; otherwise it finds out by polling.
 func (d *Dispatcher) sleep(ctx context.Context, look *lookout, full []string, moved bool) {
 	switch {
 	case moved:
@@ -236,8 +236,8 @@ func (d *Dispatcher) worthwhile() int {
 	return d.config.Workers / 4
 }
 
-// done frees the slot of a finished push, which may be what its tenant waits
-// for.
+// done frees the slot of a finished push, and wakes Run if a tenant is at its
+// bound.
 func (d *Dispatcher) done(j *job) {
 	if j.recorded {
 		<-d.recording

@@ -43,8 +43,8 @@ func begin(tx gatehouse.Tx, q gatehouse.PushQuery, actor string) (*step, error) 
 	}
 	a, p := o.Action, o.Push
 	if a.Push == nil || a.Push.Status != p.Status {
-		// A worker that used resume takes no lock on the action: it committed
-		// between the two locks of OpenPush.
+		// Another worker committed between the two locks of OpenPush: after
+		// resume, a worker does not lock the action.
 		if a, err = tx.LockAction(q.ActionID); err != nil {
 			return nil, err
 		}
