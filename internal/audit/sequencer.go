@@ -105,9 +105,9 @@ func (s *Sequencer) Once(ctx context.Context) (int, error) {
 	return n, nil
 }
 
-// overtaken returns nil when another sequencer has lengthened one of the logs,
-// which explains the conflict. Otherwise the store refuses these leaves, and will
-// keep refusing them.
+// overtaken returns nil if the cause of a conflict is another sequencer that has
+// lengthened one of the logs. Otherwise the store will never accept these leaves,
+// and overtaken returns an error.
 func (s *Sequencer) overtaken(ctx context.Context, batches []*batch) error {
 	grown := false
 	err := s.Store.ViewQueues(ctx, func(q gatehouse.ReadQueues) error {

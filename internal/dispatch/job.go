@@ -186,8 +186,8 @@ func (j *job) admit(p *gatehouse.Push, a *gatehouse.Action) *reason {
 	return j.verify(p, a)
 }
 
-// load reads the action and what the receipts say about earlier attempts. prior
-// is the receipt of a success under the same key, if there is one.
+// load reads the action, and the results of earlier attempts from the receipts.
+// prior is the receipt of a success under the same key, if there is one.
 func (j *job) load(ctx context.Context) (prior *gatehouse.Receipt, err error) {
 	err = j.store.View(ctx, j.push.Tenant, func(tx gatehouse.ReadTx) error {
 		a, err := tx.FindAction(j.push.ActionID)

@@ -252,7 +252,7 @@ func (t *readTx) RunCounts() (map[gatehouse.RunStatus]int, error) {
 	return counts, err
 }
 
-// StartedRuns counts the runs that started since a time.
+// StartedRuns counts the runs that started after since.
 func (t *readTx) StartedRuns(workflow string, since time.Time) (ofWorkflow, ofTenant int, err error) {
 	err = t.each(countStarts, func(r *stmt) error {
 		ofTenant, ofWorkflow = int(r.Int()), int(r.Int())
