@@ -173,7 +173,7 @@ func (j *job) poison(p *gatehouse.Push) bool {
 	return claims > j.config.MaxClaims*(1+p.Replays)
 }
 
-// admit finds the connector and refuses what cannot or must not be sent.
+// admit finds the connector and refuses a push that cannot or must not be sent.
 func (j *job) admit(p *gatehouse.Push, a *gatehouse.Action) *reason {
 	if j.poison(p) {
 		return &reason{code: "poison", detail: "claimed again and again without coming to a call"}

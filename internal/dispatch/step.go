@@ -57,8 +57,8 @@ func begin(tx gatehouse.Tx, q gatehouse.PushQuery, actor string) (*step, error) 
 	return s, nil
 }
 
-// resume continues from what this worker wrote with the intent, without locks:
-// every later write is guarded by the status and, for the push, by the
+// resume continues without locks from the state that this worker wrote with the
+// intent: every later write is guarded by the status and, for the push, by the
 // generation. A write fails with ErrConflict if another worker has moved
 // either.
 func resume(tx gatehouse.Tx, p *gatehouse.Push, a *gatehouse.Action, actor string) *step {

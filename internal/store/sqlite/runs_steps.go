@@ -63,7 +63,7 @@ func (t *readTx) boardSteps(run *gatehouse.Run, sql string, args ...any) (list [
 		}
 		list = append(list, s)
 		if s.Status == gatehouse.StepSucceeded || s.Status == gatehouse.StepCanceled {
-			return nil // final: nothing moves it any more
+			return nil // a final step never moves again
 		}
 		s.IdempotencyKey, s.Failure, s.ActionID, s.ChildRun, s.Event = r.Text(), shared.ScanFailure(r), r.Text(),
 			r.Text(), r.Text()
