@@ -94,7 +94,8 @@ func (c *checker) run(ctx context.Context, held []gatehouse.LogHead, rest func(t
 	return c.report, nil
 }
 
-// start reads the head, the waiting leaves, and what lies beyond the head.
+// start reads the head, counts the waiting leaves, and looks for entries and hashes
+// beyond the head.
 func (c *checker) start(ctx context.Context, held []gatehouse.LogHead) error {
 	var head gatehouse.LogHead
 	var waiting int

@@ -38,7 +38,7 @@ type Fault struct {
 	Detail string `json:"detail"`
 }
 
-// Report is what a verification found.
+// Report is the result of a verification.
 type Report struct {
 	Tenant string `json:"tenant,omitempty"`
 	// Expected counts the entries that the head commits to, Found those that were

@@ -16,10 +16,10 @@ import (
 const DefaultBatch = 1000
 
 const (
-	// tick is how long a leaf waits when its wake-up was lost.
+	// tick is the longest wait of a leaf whose wake-up was lost.
 	tick = 900 * time.Millisecond
-	// gap is the least time between two batches that are not full: under load it
-	// gathers leaves, so that the log takes few commits away from decisions.
+	// gap is the minimum time between two batches that are not full: under load,
+	// leaves gather, and numbering takes few of the commits that decisions need.
 	gap = 20 * time.Millisecond
 	// contention is the mean pause after another sequencer was faster.
 	contention = 50 * time.Millisecond
@@ -105,9 +105,9 @@ func (s *Sequencer) Once(ctx context.Context) (int, error) {
 	return n, nil
 }
 
-// overtaken returns nil when another sequencer has lengthened one of the logs,
-// which explains the conflict. Otherwise the store refuses these leaves, and will
-// keep refusing them.
+// overtaken returns nil if the cause of a conflict is another sequencer that has
+// lengthened one of the logs. Otherwise the store will never accept these leaves,
+// and overtaken returns an error.
 func (s *Sequencer) overtaken(ctx context.Context, batches []*batch) error {
 	grown := false
 	err := s.Store.ViewQueues(ctx, func(q gatehouse.ReadQueues) error {
@@ -129,7 +129,7 @@ func (s *Sequencer) overtaken(ctx context.Context, batches []*batch) error {
 	return nil
 }
 
-// prepare computes numbers and hashes of the leaves, tenant by tenant, on top of
+// prepare computes numbers and hashes of the leaves, tenant by tenant, to extend
 // the logs that in reads. Per tenant it reads the log's size and the right edge of
 // its tree, and nothing per leaf.
 func prepare(in func(tenant string) gatehouse.ReadTx, leaves []*gatehouse.PendingLeaf) ([]*batch, error) {

@@ -38,7 +38,7 @@ func (t *Tree) Size() int64 { return t.size }
 
 // Append adds a leaf. It appends to stored the hashes that the leaf completes, in
 // the order of their storage indexes: the leaf's own, then those of the subtrees
-// whose last leaf it is. It returns the extended slice.
+// that end with this leaf. It returns the extended slice.
 func (t *Tree) Append(leaf gatehouse.Hash, stored []gatehouse.Hash) []gatehouse.Hash {
 	stored = append(stored, leaf)
 	h := leaf

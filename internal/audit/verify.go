@@ -11,7 +11,7 @@ import (
 // VerifyEntries verifies a whole log offline: entries from 0 on, in order, against
 // a head, such as a checkpoint's. It trusts no statement of an entry about itself:
 // it recomputes leaf hashes from the bodies, and the root from the leaf hashes.
-// held are earlier heads of the log, kept out of reach of whoever runs the log: the
+// held are earlier heads of the log, kept out of reach of the log's operator: the
 // entries must pass through each of them.
 //
 // It reads all entries, to count them, and keeps a logarithmic number of hashes.

@@ -97,11 +97,11 @@ func (b *breakers) admit(name string) (pass, trial bool, wait time.Duration) {
 	return false, false, wait
 }
 
-// sign is what the result of a call says about its target.
+// sign is the health of a target according to the result of a call.
 type sign int
 
 const (
-	signNone sign = iota // nothing
+	signNone sign = iota // no statement about the target
 	signWell
 	signIll
 )

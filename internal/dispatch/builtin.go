@@ -69,7 +69,7 @@ func (c *Builtin) Execute(ctx context.Context, call connector.Call) (connector.R
 	return connector.Result{ExternalID: "policy:" + v, ResponseMetadata: gatehouse.JSON(`{"version":` + v + `}`)}, nil
 }
 
-// failed is the connector's error for one of the gate, nil for none.
+// failed turns an error of the gate into a connector's; nil stays nil.
 func failed(err error) error {
 	switch code := gatehouse.CodeOf(err); {
 	case err == nil:

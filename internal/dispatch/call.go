@@ -108,7 +108,7 @@ const maxDetail = 2 << 10
 
 func clip(s string) string { return clipTo(s, maxDetail+len("…")) }
 
-// clipTo returns valid UTF-8 without NUL, at most so many bytes long.
+// clipTo makes a text valid UTF-8 without NUL and limits its length to most bytes.
 func clipTo(s string, most int) string {
 	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 	if len(s) <= most {

@@ -28,9 +28,8 @@ type Config struct {
 	// Lease is how long a claimed push belongs to its worker; 60 s by default.
 	// A call must end when a sixth of the lease is left.
 	Lease time.Duration
-	// Workers bounds the concurrent calls; 16 by default. Over a remote store,
-	// the outcomes of as many earlier calls may be on their way to it at the
-	// same time.
+	// Workers bounds the concurrent calls; 16 by default. With a remote store,
+	// the outcomes of as many earlier calls may be written at the same time.
 	Workers int
 	// Tenants holds weight and bound of individual tenants, Default those of
 	// all others.
@@ -107,8 +106,9 @@ func (c Config) validate() error {
 	return nil
 }
 
-// Unjudged is the error of a check that needs a judgement before the
-// transaction, since judging may take long. Judge fails when the context ends.
+// Unjudged is the error of a check that needs a judgement. Judge makes it
+// outside the transaction, because it may take long, and fails when the context
+// ends.
 type Unjudged interface {
 	error
 	Judge(ctx context.Context) error
@@ -116,18 +116,18 @@ type Unjudged interface {
 
 // Authority checks a last time whether an approval is still valid.
 type Authority interface {
-	// Recheck runs in the transaction that writes the intent, with the action
-	// as stored and the rights that the transaction opened with. A *gatehouse.Error whose code is not retryable ends the push
-	// without a call, under its code. After [Unjudged] the transaction is run
-	// again when Judge has returned. Any other error is the store's: the push
-	// is put back and tried again.
+	// Recheck runs in the transaction that writes the intent, with the stored
+	// action and the rights that the transaction read first. A *gatehouse.Error
+	// whose code is not retryable ends the push without a call, under its code.
+	// After [Unjudged], the transaction runs again when Judge has succeeded.
+	// After other errors the push is put back and tried again.
 	Recheck(tx gatehouse.Tx, a *gatehouse.Action, rights *gatehouse.Rights) error
 }
 
 // Metrics counts; see internal/telemetry. Its methods are called after the
 // commit, concurrently.
 type Metrics interface {
-	// PushSent counts a call. waited is the time from when the push was due to
+	// PushSent counts a call. waited is the time from the push's due time to
 	// the commit of its intent.
 	PushSent(connector string, waited time.Duration)
 	// PushSettled counts a result of a push: applied, failed, unknown, retry,
@@ -136,15 +136,16 @@ type Metrics interface {
 	PushSettled(connector, outcome string, took time.Duration)
 }
 
-// Dependencies are what a dispatcher works with. Store, Targets and Authority
-// are required.
+// Dependencies are the parts that a dispatcher uses. Store, Targets and
+// Authority are required.
 type Dependencies struct {
 	Store     gatehouse.Store
 	Targets   *Registry
 	Authority Authority
 	// Owner names this process in leases and audit leaves.
 	Owner string
-	// Wake hints that a push may be due. May be nil: polling finds it as well.
+	// Wake hints that a push may be due. May be nil: polling finds the push as
+	// well.
 	Wake <-chan struct{}
 	// Committed is called with the id of each changed action, after the commit
 	// and without a lock held. May be nil.
@@ -160,7 +161,7 @@ type Dependencies struct {
 	// Random returns numbers in [0, 1) for the jitter; nil means the default
 	// source.
 	Random func() float64
-	// Failpoint is called at the points where a crash must do no harm; nil
+	// Failpoint is called at the points where a crash must be harmless; nil
 	// except in crash tests. The binary uses package failpoint.
 	Failpoint func(Point)
 }
@@ -211,10 +212,11 @@ type Dispatcher struct {
 	// now is this process's monotonic clock, which measures leases locally.
 	now    func() time.Time
 	config Config
-	// slots holds an element for each push in progress. A push of which only
-	// the outcome must still be stored may hold a place in recording instead.
+	// slots holds an element for each push in progress. After its call, a push
+	// may hold a place in recording instead, until its outcome is stored.
 	slots, recording lease.Slots
-	// announcer is the store, if the store prefers concurrent Updates together.
+	// announcer is the store if it prefers to run concurrent Updates together, else
+	// nil.
 	announcer gatehouse.Announcer
 	linger    time.Duration
 	// nudge wakes Run when this process has put back a push to a later time, or
@@ -282,8 +284,8 @@ func (noMetrics) PushSent(string, time.Duration)            {}
 func (noMetrics) PushSettled(string, string, time.Duration) {}
 
 // Loop calls fn at once and then every interval until ctx ends, and immediately
-// again while fn reports more work. It logs errors, and the recovery from them;
-// after an error the next round comes after the interval.
+// again while fn reports more work. It logs errors and the recovery from them.
+// After an error it waits for the interval.
 func Loop(ctx context.Context, log *slog.Logger, name string, interval time.Duration, fn func(context.Context) (more bool, err error)) {
 	timer := time.NewTimer(interval)
 	defer timer.Stop()

@@ -28,7 +28,7 @@ func (d *Dispatcher) Run(ctx context.Context) {
 		if n == 0 {
 			return
 		}
-		d.full.Store(d.fair.bounded) // a push that settles from here on may not be seen
+		d.full.Store(d.fair.bounded) // the claim may miss a push that settles from here on
 		got, err := d.start(ctx, "", n, func(j *job) {
 			jobs.Go(func() { defer d.done(j); j.carry(ctx) })
 		})
@@ -36,7 +36,7 @@ func (d *Dispatcher) Run(ctx context.Context) {
 		if err != nil && ctx.Err() == nil {
 			d.log.ErrorContext(ctx, "claim failed", "error", err)
 		}
-		if err == nil && got.claimed == n { // there may be more
+		if err == nil && got.claimed == n { // more pushes may be due
 			least = d.worthwhile()
 			continue
 		}
@@ -48,10 +48,10 @@ func (d *Dispatcher) Run(ctx context.Context) {
 // lookout decides how long Run sleeps and when it looks for expired leases.
 type lookout struct {
 	poll time.Duration
-	// rest is the shortest sleep. It grows while something is due that cannot
-	// be moved, so that Run never spins.
+	// rest is the shortest sleep. It grows while due work cannot be moved, so
+	// that Run never spins.
 	rest time.Duration
-	// due says that the last sleep ended because something was due.
+	// due is true if the last sleep ended at a due time.
 	due     bool
 	rescued time.Time
 }
@@ -68,8 +68,8 @@ func (l *lookout) rescueDue() bool {
 
 // sleep waits for a hint, for the next due time that the store knows, or for
 // the poll interval. The queues of full tenants do not count: such a tenant
-// waits for one of its pushes to settle. This process notices when that push is
-// its own, and polls otherwise.
+// waits for one of its pushes to settle. If this process carries that push, it
+// notices; otherwise it finds out by polling.
 func (d *Dispatcher) sleep(ctx context.Context, look *lookout, full []string, moved bool) {
 	switch {
 	case moved:
@@ -108,8 +108,8 @@ type catch struct {
 }
 
 // start claims up to n pushes, for which the caller holds n slots, and passes
-// each to begin. Unused slots are freed. When nothing can be claimed, start
-// goes on past full tenants, once around.
+// each to begin. Unused slots are freed. If nothing could be claimed, start
+// tries the next tenants, until it has tried all of them once.
 func (d *Dispatcher) start(ctx context.Context, tenant string, n int, begin func(*job)) (got catch, err error) {
 	var pushes []*gatehouse.Push
 	var claimed time.Time
@@ -164,8 +164,8 @@ func (d *Dispatcher) start(ctx context.Context, tenant string, n int, begin func
 	return got, err
 }
 
-// Drain carries out, now, up to limit due pushes of a tenant ("" means all),
-// and returns the result of each. It does not wait for pushes that others have
+// Drain carries out up to limit due pushes of a tenant ("" means all), and
+// returns the result of each. It does not wait for pushes that others have
 // claimed.
 func (d *Dispatcher) Drain(ctx context.Context, tenant string, limit int) ([]gatehouse.DrainItem, error) {
 	var jobs sync.WaitGroup
@@ -191,8 +191,8 @@ func (d *Dispatcher) Drain(ctx context.Context, tenant string, limit int) ([]gat
 	return d.report(context.WithoutCancel(ctx), mine)
 }
 
-// Class returns the class of an operation, A, B or C, which decides what may
-// follow an ambiguous call. An unknown operation is C.
+// Class returns the class of an operation, A, B or C; C for an unknown
+// operation. The class decides what may follow an ambiguous call.
 func (d *Dispatcher) Class(tenant, name, operation string) string {
 	return string(d.targets.Class(tenant, name, operation))
 }
@@ -227,8 +227,8 @@ func (d *Dispatcher) report(ctx context.Context, jobs []*job) ([]gatehouse.Drain
 // claimed several at a time and slow ones do not idle.
 const gather = 5 * time.Millisecond
 
-// worthwhile is the number of slots that a claim waits for while more is due
-// than it took. With batches, slots become free all at once.
+// worthwhile is the number of slots to wait for after a claim that used all of
+// its slots. With batches, all slots become free at once.
 func (d *Dispatcher) worthwhile() int {
 	if d.announcer != nil {
 		return d.config.Workers
@@ -236,8 +236,8 @@ func (d *Dispatcher) worthwhile() int {
 	return d.config.Workers / 4
 }
 
-// done frees the slot of a finished push, which may be what its tenant waits
-// for.
+// done frees the slot of a finished push, and wakes Run if a tenant is at its
+// bound.
 func (d *Dispatcher) done(j *job) {
 	if j.recorded {
 		<-d.recording

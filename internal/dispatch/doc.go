@@ -26,7 +26,7 @@
 // of one claim that have nothing to look at write their intents as one batch,
 // and their outcomes as another: the first waits a millisecond for the others.
 // Each is still a transaction of its own, with its own guards and its own
-// result. And a worker makes its next call while the outcome of its last one is
+// result. A worker makes its next call while the outcome of its last one is
 // being stored.
 //
 // Claims are fair between tenants and keep each tenant below its bound on
@@ -44,7 +44,7 @@
 // is unknown. See judge for the table.
 //
 // When a worker dies, its lease runs out. Then a push in picking goes back to
-// the queue. A push in sent goes by its connector's class: A and B back to the
-// queue, to be read back first; C to unknown. A payload that kills its workers
-// before it comes to a call is quarantined after MaxClaims.
+// the queue. For a push in sent, the operation's class decides: A and B go back
+// to the queue, to be read back first; C becomes unknown. A push whose workers
+// die before the call is quarantined after MaxClaims claims.
 package dispatch

@@ -37,10 +37,10 @@ type job struct {
 	proof *gatehouse.Receipt
 	// intents and outcomes are the batches that the job has not joined yet.
 	intents, outcomes *pushBatch
-	// recorded says that the job has traded its slot for a place in recording.
+	// recorded is true if the job has exchanged its slot for a place in recording.
 	recorded bool
-	// pass says that the breaker must be told the result of this job, trial
-	// that this job is the breaker's trial.
+	// pass is true if the job must report its result to the breaker, trial if
+	// the job is the breaker's trial.
 	pass, trial bool
 }
 
@@ -54,7 +54,8 @@ func (d *Dispatcher) newJob(p *gatehouse.Push, claimed time.Time) *job {
 	}
 }
 
-// carry takes the push as far as it can go now.
+// carry processes the push until it settles or is put back, at most until
+// giveUp.
 func (j *job) carry(ctx context.Context) {
 	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), j.giveUp)
 	defer cancel()
@@ -90,7 +91,7 @@ func (j *job) run(ctx context.Context) (outcome string, took time.Duration, err 
 }
 
 // prepare takes the push up to its recorded intent. The call is nil when the
-// push has another outcome.
+// push ends without a call.
 func (j *job) prepare(ctx context.Context) (call *connector.Call, outcome string, err error) {
 	end := func(outcome string, err error) (*connector.Call, string, error) { return nil, outcome, err }
 	if wait := j.atBreaker(ctx); wait > 0 {
@@ -150,8 +151,8 @@ func (j *job) look(ctx context.Context) (more bool, outcome string, err error) {
 	return true, "", nil
 }
 
-// first reports whether this is a first attempt with nothing to look at
-// beforehand. Then everything is read and checked once, with the intent.
+// first reports whether this is a first attempt that needs no look before the
+// intent. Then the transaction of the intent reads and checks everything.
 func (j *job) first() bool {
 	conn, ok := j.targets.Lookup(j.push.Tenant, j.push.Connector)
 	_, checks := conn.(connector.Checker)
@@ -172,7 +173,7 @@ func (j *job) poison(p *gatehouse.Push) bool {
 	return claims > j.config.MaxClaims*(1+p.Replays)
 }
 
-// admit finds the connector and refuses what cannot or must not be sent.
+// admit finds the connector and refuses a push that cannot or must not be sent.
 func (j *job) admit(p *gatehouse.Push, a *gatehouse.Action) *reason {
 	if j.poison(p) {
 		return &reason{code: "poison", detail: "claimed again and again without coming to a call"}
@@ -185,8 +186,8 @@ func (j *job) admit(p *gatehouse.Push, a *gatehouse.Action) *reason {
 	return j.verify(p, a)
 }
 
-// load reads the action and what the receipts say about earlier attempts. prior
-// is the receipt of a success under the same key, if there is one.
+// load reads the action, and the results of earlier attempts from the receipts.
+// prior is the receipt of a success under the same key, if there is one.
 func (j *job) load(ctx context.Context) (prior *gatehouse.Receipt, err error) {
 	err = j.store.View(ctx, j.push.Tenant, func(tx gatehouse.ReadTx) error {
 		a, err := tx.FindAction(j.push.ActionID)
@@ -220,7 +221,7 @@ type reason struct {
 	found gatehouse.JSON
 }
 
-// verify compares what is about to be sent with what was approved.
+// verify compares the change to be sent with the approved one.
 func (j *job) verify(p *gatehouse.Push, a *gatehouse.Action) *reason {
 	const code = string(gatehouse.CodeDigestMismatch)
 	switch {
@@ -284,8 +285,8 @@ func (j *job) check(ctx context.Context) (changed *reason, failure *connector.Er
 }
 
 // lookUntil is the deadline of a look before the call; half of the lease
-// remains for the call. So a silent target costs an attempt, whatever the
-// lease, and the push is not put back again and again.
+// remains for the call. So with any lease, a silent target costs an attempt
+// instead of endless releases of the push.
 func (j *job) lookUntil() time.Time { return j.until.Add(-j.config.Lease / 2) }
 
 // looking bounds the time of a look at the target.
@@ -309,7 +310,7 @@ func (j *job) receipt(source string, o gatehouse.ReceiptOutcome, res connector.R
 	return r
 }
 
-// learned builds the receipt of an outcome that another receipt reports.
+// learned builds a receipt of this push with the outcome of another receipt.
 func (j *job) learned(from *gatehouse.Receipt) *gatehouse.Receipt {
 	return j.receipt(sourceReceipt, from.Outcome, connector.Result{
 		ExternalID: from.ExternalID, RequestMetadata: from.RequestMetadata,

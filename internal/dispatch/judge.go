@@ -49,8 +49,8 @@ func judge(class connector.Class, kind connector.Kind, clean, spent bool) verdic
 	}
 }
 
-// once reports whether a class allows only one automatic call. An unknown class
-// does.
+// once reports whether a class allows only one automatic call; true for an
+// unknown class.
 func once(c connector.Class) bool { return c != connector.ClassA && c != connector.ClassB }
 
 // The sources of receipts; see [gatehouse.Receipt]. sourceCheck marks an

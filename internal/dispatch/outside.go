@@ -198,8 +198,8 @@ func (d Outside) settle(ctx context.Context, tenant, id string, generation int, 
 			return
 		}
 		settled = settle(s)
-		// Keep the last holder: its answer may get lost, and the outcome is
-		// repeated to no one else.
+		// Keep the last holder: if the answer is lost, only this holder may ask
+		// for the outcome again.
 		s.push.LeaseOwner = j.owner
 		s.do(func() error { return s.tx.UpdatePush(s.push, s.push.Status, s.push.Generation) })
 		out = s.push

@@ -51,7 +51,7 @@ func (r *Registry) preview(
 	return p, asError(err)
 }
 
-// shown is what of a preview people may see: its texts without secrets, and bounded.
+// shown returns a preview fit for people: bounded, and free of secrets.
 func (r *Registry) shown(p gatehouse.Preview) gatehouse.Preview {
 	if p.None != "" {
 		return gatehouse.Preview{None: r.clip(p.None)}
@@ -80,7 +80,8 @@ func (r *Registry) shown(p gatehouse.Preview) gatehouse.Preview {
 	return p
 }
 
-// mostTelling keeps as many changes as are shown: first those that are not as proposed.
+// mostTelling keeps at most MaxPreviewChanges changes, and drops those as proposed
+// first.
 func mostTelling(all []gatehouse.PreviewChange) []gatehouse.PreviewChange {
 	var out []gatehouse.PreviewChange
 	for _, how := range []gatehouse.PreviewHow{
@@ -97,7 +98,8 @@ func mostTelling(all []gatehouse.PreviewChange) []gatehouse.PreviewChange {
 
 func (r *Registry) clip(s string) string { return clipTo(r.RedactText(s), gatehouse.MaxPreviewValue) }
 
-// value is a value of a preview. What is no JSON, or too long, becomes the beginning of its text.
+// value returns a value of a preview. A value that is not JSON or is too long becomes a string,
+// the beginning of its text.
 func (r *Registry) value(j gatehouse.JSON) gatehouse.JSON {
 	if j == "" {
 		return ""

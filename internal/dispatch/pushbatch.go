@@ -107,9 +107,9 @@ func (j *job) leave() {
 }
 
 // called frees the slot of a job whose call is done, so that another push can
-// use it while the outcome is on its way to a remote store. At most as many
-// outcomes as workers are recorded that way; further jobs keep their slots
-// until they are done.
+// use it while the outcome is on its way to a remote store. At most Workers
+// outcomes are recorded that way; further jobs keep their slots until they are
+// done.
 func (j *job) called() {
 	if j.announcer == nil || j.recorded {
 		return

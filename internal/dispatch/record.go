@@ -37,9 +37,9 @@ func (j *job) update(ctx context.Context, from gatehouse.PushStatus, fn func(*st
 	})
 }
 
-// query opens a transaction on the push. Before the call, that includes what the last
-// checks look at: the receipt, if it was not read yet, or if a stopped worker may have
-// reported meanwhile.
+// query returns the query that opens a transaction on the push. Before the call, it
+// includes the rights, and the receipt if none was read yet or a stopped worker may
+// have reported meanwhile.
 func (j *job) query(from gatehouse.PushStatus) gatehouse.PushQuery {
 	q := queryOf(j.push)
 	q.Rights = from == gatehouse.PushPicking
@@ -49,13 +49,13 @@ func (j *job) query(from gatehouse.PushStatus) gatehouse.PushQuery {
 	return q
 }
 
-// settle records an effect that is there without a call of this claim.
+// settle records an effect that exists without a call under this claim.
 func (j *job) settle(ctx context.Context, r *gatehouse.Receipt) (string, error) {
 	err := j.update(ctx, gatehouse.PushPicking, func(s *step) { s.applied(r) })
 	return string(gatehouse.PushApplied), err
 }
 
-// quarantine ends the push without a call of this claim.
+// quarantine ends the push without a call under this claim.
 func (j *job) quarantine(ctx context.Context, r reason) (outcome string, err error) {
 	err = j.update(ctx, gatehouse.PushPicking, func(s *step) { outcome = j.stop(s, r) })
 	return outcome, err
@@ -78,8 +78,8 @@ func (j *job) stop(s *step, r reason) (outcome string) {
 }
 
 // release puts the push back without an attempt after a failure on this side.
-// Each time the wait grows, so that minutes of trouble use up neither the
-// push's claims nor the machine. cause is for the log.
+// The wait grows each time, so that minutes of trouble neither use up the
+// push's claims nor load the machine. cause is for the log.
 func (j *job) release(ctx context.Context, code, detail string, cause error) (string, error) {
 	j.log.WarnContext(ctx, "push put back", "code", code, "error", cause)
 	claims := j.push.Generation - j.push.Attempts - j.push.PutBack - j.config.MaxClaims*j.push.Replays
@@ -90,8 +90,8 @@ func (j *job) release(ctx context.Context, code, detail string, cause error) (st
 	return outcomeReleased, err
 }
 
-// checkFailed counts an attempt whose target could not even be checked. It has
-// no effect: no call was made.
+// checkFailed counts an attempt whose target could not be checked. The attempt
+// has no effect: no call was made.
 func (j *job) checkFailed(ctx context.Context, failure *connector.Error) (outcome string, err error) {
 	j.push.Attempts++
 	j.tell(signOf(failure), failure)

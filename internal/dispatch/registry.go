@@ -40,11 +40,11 @@ func (t *Target) Serves(tenant string) bool {
 // Registry holds the configured connectors. Only [Registry.Replace] changes it.
 type Registry struct {
 	state atomic.Pointer[registered]
-	// used has the time of the last call by connector.
+	// used maps the name of a connector to the time of its last call.
 	used sync.Map
 }
 
-// registered is what a registry holds. It never changes.
+// registered is an immutable snapshot of a registry's content.
 type registered struct {
 	targets  map[string]Target
 	redactor *connector.Redactor
@@ -92,7 +92,7 @@ func (r *Registry) Lookup(tenant, name string) (connector.Connector, bool) {
 	return t.Connector, true
 }
 
-// operation finds connector and operation.
+// operation finds a connector and its operation, for a tenant.
 func (r *Registry) operation(tenant, name, operation string) (connector.Connector, connector.Operation, error) {
 	c, ok := r.Lookup(tenant, name)
 	if failure := r.unready(tenant, name); !ok && failure != nil {
@@ -116,7 +116,8 @@ func (r *Registry) operation(tenant, name, operation string) (connector.Connecto
 	return c, op, nil
 }
 
-// others names the operations of a connector that lists them, after an error.
+// others lists the connector's operations for an error; "" if the connector is no
+// [connector.Lister].
 func others(c connector.Connector) string {
 	l, ok := c.(connector.Lister)
 	if !ok {
@@ -295,8 +296,8 @@ func (r *Registry) ReadState(ctx context.Context, a *gatehouse.Action) (gatehous
 	case s.Gone:
 		return gatehouse.TargetState{Gone: true, ReadAt: time.Now().UTC()}, nil
 	case r.redactor().Finds(s.Version) || r.redactor().FindsJSON(s.CurrentState):
-		// Redacted, this would not be the target's state; unredacted, nobody
-		// may read it.
+		// A redacted state would not be the target's, and nobody may read the
+		// unredacted one.
 		return gatehouse.TargetState{}, &gate.UnreadableError{Detail: "the target's present state holds a secret of " +
 			"this server"}
 	}

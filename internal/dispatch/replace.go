@@ -9,7 +9,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// holds returns the present content.
+// holds returns the current snapshot.
 func (r *Registry) holds() *registered {
 	if s := r.state.Load(); s != nil {
 		return s
@@ -17,8 +17,8 @@ func (r *Registry) holds() *registered {
 	return &registered{}
 }
 
-// Replace replaces the targets of the same names, and redacts other secrets from now
-// on. Calls under way end with the connector that they have.
+// Replace replaces the targets of the same names and the list of secrets to redact.
+// Calls in progress keep their connector.
 func (r *Registry) Replace(targets []Target, secrets []string) {
 	all := maps.Clone(r.holds().targets)
 	for _, t := range targets {
@@ -42,7 +42,8 @@ func (r *Registry) LastUsed(name string) time.Time {
 	return t
 }
 
-// call notes that a connector is about to be called, unless it must not be.
+// call records the time of a call that is about to be made. If it must not be made,
+// call returns the failure.
 func (r *Registry) call(tenant, name string) *connector.Error {
 	if failure := r.unready(tenant, name); failure != nil {
 		return failure

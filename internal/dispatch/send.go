@@ -172,9 +172,9 @@ func callOutcome(failure *connector.Error) string {
 	return string(receiptOutcome(failure.Kind))
 }
 
-// lastLook reads back before a push becomes unknown: the target may be able to
-// tell. For class C a person must judge an absence, since a replay would be a
-// second call.
+// lastLook reads back before a push becomes unknown: the target may know the
+// outcome. For class C, a person must judge an absent effect, because a replay
+// would be a second call.
 func (j *job) lastLook(ctx context.Context, kind connector.Kind) (*gatehouse.Receipt, verdict) {
 	j.clean = j.clean && kind != connector.Ambiguous
 	if found := j.readBack(ctx, j.until); found != nil {
@@ -187,9 +187,9 @@ func (j *job) lastLook(ctx context.Context, kind connector.Kind) (*gatehouse.Rec
 	return nil, verdictUnknown
 }
 
-// recordApplied tries to write a success from the state known since the intent,
-// without locks. false means that nothing was stored: then record reads the
-// current state.
+// recordApplied writes a success without locks, on the state that the intent
+// stored. It returns false if nothing was stored; then record reads the current
+// state.
 func (j *job) recordApplied(ctx context.Context, r *gatehouse.Receipt) bool {
 	j.called()
 	j.failpoint(PointOutcome)

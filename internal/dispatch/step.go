@@ -43,8 +43,8 @@ func begin(tx gatehouse.Tx, q gatehouse.PushQuery, actor string) (*step, error) 
 	}
 	a, p := o.Action, o.Push
 	if a.Push == nil || a.Push.Status != p.Status {
-		// A worker that used resume takes no lock on the action: it committed
-		// between the two locks of OpenPush.
+		// Another worker committed between the two locks of OpenPush: after
+		// resume, a worker does not lock the action.
 		if a, err = tx.LockAction(q.ActionID); err != nil {
 			return nil, err
 		}
@@ -57,8 +57,8 @@ func begin(tx gatehouse.Tx, q gatehouse.PushQuery, actor string) (*step, error) 
 	return s, nil
 }
 
-// resume continues from what this worker wrote with the intent, without locks:
-// every later write is guarded by the status and, for the push, by the
+// resume continues without locks from the state that this worker wrote with the
+// intent: every later write is guarded by the status and, for the push, by the
 // generation. A write fails with ErrConflict if another worker has moved
 // either.
 func resume(tx gatehouse.Tx, p *gatehouse.Push, a *gatehouse.Action, actor string) *step {

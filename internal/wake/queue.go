@@ -8,8 +8,8 @@ import (
 
 const (
 	// maxPending bounds the topics that wait for a carrier. Under load these
-	// are the ids of actions, each of which somebody may be waiting for. A
-	// dropped topic costs the waiting replica one poll interval.
+	// are ids of actions, and a caller may wait for each of them. A dropped
+	// topic costs the waiting replica one poll interval.
 	maxPending = 4096
 	// maxRound bounds the topics of one round.
 	maxRound = 256

@@ -126,8 +126,8 @@ func (t *readTx) ExpiredActions(limit int) ([]gatehouse.ActionRef, error) {
 	return refs, err
 }
 
-// TimelyActions lists the actions of all tenants with a due moment of their
-// question that the log does not record yet.
+// TimelyActions lists the actions of all tenants whose question has a due
+// moment that the log does not record yet.
 func (t *readTx) TimelyActions(limit int) ([]gatehouse.ActionRef, error) {
 	var refs []gatehouse.ActionRef
 	err := t.each(`SELECT a.tenant, a.id FROM approval o INDEXED BY approval_next JOIN action a ON a.seq = o.seq
@@ -244,7 +244,7 @@ const moveAction = `UPDATE OR ROLLBACK action SET status = ?1,
   failure_code = CASE WHEN ?6 IS NOT NULL THEN ?6 WHEN status = 'failed' THEN NULL ELSE failure_code END,
   failure_detail = CASE WHEN ?6 IS NOT NULL THEN ?7 WHEN status = 'failed' THEN NULL ELSE failure_detail END`
 
-// The foreign key is checked only by the statement that writes the column.
+// Only moveReversed writes the column reversed_by, and so checks its foreign key.
 const (
 	moveGuard    = ` WHERE seq = ?8 AND status = ?9`
 	moveReversed = moveAction + `, reversed_by = ?10` + moveGuard
@@ -254,8 +254,8 @@ const (
   finished_at = CASE WHEN ?1 IN ('approved', 'pushing') THEN NULL ELSE coalesce(?2, finished_at) END WHERE seq = ?3 AND status = ?4`
 )
 
-// MoveAction is one guarded transition. A replay puts an action back to work
-// and clears its finish time.
+// MoveAction makes one guarded transition. A replay makes a finished action
+// active again and clears its finish time.
 func (t *tx) MoveAction(m gatehouse.ActionMove) (err error) {
 	if !m.From.CanMove(m.To) {
 		return gatehouse.ErrConflict

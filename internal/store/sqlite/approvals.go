@@ -71,8 +71,8 @@ func (t *tx) MoveApproval(approvalID string, to gatehouse.ApprovalStatus) error 
 	return err
 }
 
-// TellApproval stores how many moments of an open question the log records, and
-// when the next one comes.
+// TellApproval stores the number of an open question's moments that the log
+// records, and the time of the next moment.
 func (t *tx) TellApproval(approvalID string, from, told int, next *time.Time) error {
 	return t.guarded(`UPDATE OR ROLLBACK approval SET told = ?, next_at = ? WHERE tenant = ? AND id = ? AND status = 'requested' AND told = ?`,
 		told, next, t.tenant, approvalID, from)

@@ -11,8 +11,8 @@ import (
 // endingColumns are the columns of shared.Ending for an action a. A failed
 // action ends when its push is closed. An action is pinned by its push, by a
 // run, by a ceiling whose window still covers it, by a step-up, and by related
-// actions. The parameter is the time at or before which a ceiling claim no
-// longer counts.
+// actions. The parameter is a time: ceiling claims at or before it no longer
+// count.
 const endingColumns = `a.seq, a.tenant, a.id, a.status, a.proposed_at, CASE WHEN a.status = 'failed' THEN coalesce((SELECT h.closed_at FROM push h WHERE h.action_seq = a.seq), a.finished_at)
   ELSE coalesce(a.finished_at, a.decided_at) END,
   EXISTS (SELECT 1 FROM push h WHERE h.action_seq = a.seq AND h.status <> 'applied' AND h.status <> 'canceled' AND h.closed_at IS NULL)
@@ -81,8 +81,7 @@ func (t *readTx) FindArchived(id string) (a *gatehouse.Archived, err error) {
 	return a, err
 }
 
-// orArchived looks in the archive for an action that the main tables do not
-// have.
+// orArchived looks in the archive for an action that is not in the main tables.
 func (t *readTx) orArchived(sql, tenant, key string, row scanned, err error) (scanned, error) {
 	if err != gatehouse.ErrNotFound { //nolint:errorlint // the package's own, unwrapped
 		return row, err
@@ -99,8 +98,7 @@ func (t *readTx) orArchived(sql, tenant, key string, row scanned, err error) (sc
 	return scanned{action: record.Action}, nil
 }
 
-// archivedPush looks in the archive for a push that the main tables do not
-// have.
+// archivedPush looks in the archive for a push that is not in the main tables.
 func (t *readTx) archivedPush(id string) (*gatehouse.Push, error) {
 	a, err := t.FindArchived(id)
 	if err != nil {
@@ -213,7 +211,7 @@ func (t *tx) LockEnded(families []gatehouse.ActionFamily, before time.Time) (lis
 	return list, nil
 }
 
-// record reads everything that the tables hold about an action.
+// record reads all rows of an action.
 func (t *tx) record(tenant, id string) (*gatehouse.Record, error) {
 	t.stored = true
 	defer func() { t.stored = false }()

@@ -14,8 +14,8 @@ import (
 // refused to commit it. Nothing of the transaction is stored.
 var errRolledBack = errors.New("sqlite: transaction rolled back")
 
-// carefulBatches is the number of batches with savepoints after a closure has
-// failed following a write.
+// carefulBatches is the number of batches that use savepoints after a closure
+// wrote and then failed.
 const carefulBatches = 64
 
 // spoiled says that a closure without a savepoint wrote and then failed with
@@ -28,7 +28,7 @@ func (s *spoiled) Error() string { return s.err.Error() }
 // transaction. On an error nothing is stored; otherwise outcomes holds the
 // result of each closure.
 //
-// A savepoint copies each page that the closure is the first to write, which
+// A savepoint copies each page before the closure's first write to it, which
 // costs a tenth of the writer's time. Nearly every closure that fails does so
 // before it writes. So the batch runs without savepoints first; if a closure
 // fails after a write, the batch runs again with savepoints.
@@ -273,9 +273,9 @@ func (w *writer) mend() {
 
 // readBack reopens the connection and reads whether a batch is stored. If the
 // batch is absent, readBack first commits an empty batch with a later number,
-// which overwrites whatever the failed commit left in the log. The number is
-// later than the lost one, so that a further look, should this commit be
-// unclear too, cannot take the empty batch for the lost one.
+// which overwrites whatever the failed commit left in the log. If this commit
+// is unclear too, the later number keeps the next read-back from taking the
+// empty batch for the lost one.
 func (w *writer) readBack(number int64) (stored bool, err error) {
 	_ = w.c.close()
 	c, err := openWriter(w.s.config.Path)

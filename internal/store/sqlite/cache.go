@@ -12,15 +12,15 @@ import (
 // to one budget. Once the budget is used up, for instance when one connection
 // holds pages that another has released, every page is dropped as soon as it is
 // released, however often it is needed. A decision then read thirty pages again
-// and took 70 µs longer. So the budget is larger than what is ever used. While
-// it reads, a connection stays within its own cache size; the writer after each
-// batch, and each View at its end, trim the cache of all to maxCached.
+// and took 70 µs longer. So the budget exceeds any use. A reading connection
+// stays within its own cache size. The writer after each batch, and each View
+// at its end, trim the shared cache to maxCached.
 
 // roomForCaches sets the budget to 1 GB, on a connection that needs no cache.
 const roomForCaches = `PRAGMA cache_size = -1048576;`
 
 // maxCached bounds the page cache of the process, in bytes. It is slightly more
-// than the cache sizes of one store add up to.
+// than the sum of one store's cache sizes.
 const maxCached = 32 << 20
 
 // trim releases the least recently used pages of all connections when they hold

@@ -49,7 +49,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', '')`,
 	return err
 }
 
-// UpdateGrant writes what was used, and the end.
+// UpdateGrant writes the use and the end of a grant that has not ended.
 func (t *tx) UpdateGrant(g *gatehouse.Grant) error {
 	if err := t.owns(g.Tenant); err != nil {
 		return err

@@ -18,9 +18,9 @@ func (t *readTx) ListPeople() (list []*gatehouse.Principal, err error) {
 	return list, err
 }
 
-// The condition before the arguments is the one of the index
-// principal_approver. Names and ids contain no quotes, so they can be searched
-// for in the stored lists as they are.
+// The condition before the parameters is that of the index principal_approver.
+// Names and ids contain no quotes, so a search in the stored lists needs no
+// escaping.
 var firstAnswerers = `SELECT ` + shared.PrincipalColumns + ` FROM principal p
 WHERE p.tenant = ?1 AND p.kind = 'person' AND NOT p.disabled AND (instr(p.roles, '"approver"') > 0 OR instr(p.roles, '"admin"') > 0)
   AND (?2 || ?3 || ?4 = '' OR instr(?3, '"' || p.id || '"') > 0 OR instr(?3, '"' || p.name || '"') > 0
@@ -28,8 +28,8 @@ WHERE p.tenant = ?1 AND p.kind = 'person' AND NOT p.disabled AND (instr(p.roles,
     OR EXISTS (SELECT 1 FROM json_each(iif(p.groups = '', '[]', p.groups)) m WHERE instr(?4, '"' || (m.value ->> 'group') || '"') > 0))
 ORDER BY p.id LIMIT ` + strconv.Itoa(gatehouse.MaxFirstAnswerers)
 
-// firstAnswerers lists the first persons among those that a question asks, and
-// caches the list.
+// firstAnswerers lists the first persons of a question's audience, and caches
+// the list.
 func (t *tx) firstAnswerers(asked gatehouse.Audience) ([]*gatehouse.Principal, error) {
 	return t.w.people.answerers(t.tenant, asked, func() (list []*gatehouse.Principal, err error) {
 		roles, people, groups := shared.EncodeAudience(asked)

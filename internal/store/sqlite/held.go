@@ -4,7 +4,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// held is what a transaction knows about the action that it last read or wrote.
+// held is a transaction's knowledge of the action that it last read or wrote.
 // It stays valid until the end of the transaction, except for the transaction's
 // own writes, because nobody else writes. Later statements use the row number
 // from held and need not find the row, or check its status, again.

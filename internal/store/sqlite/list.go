@@ -106,8 +106,8 @@ type place struct {
 	bucket, risk int
 }
 
-// actionFilter builds the predicates of a filter, except the status. text is what
-// to search for.
+// actionFilter builds the predicates of a filter, except the status. text is the
+// search text.
 func (t *readTx) actionFilter(tenant string, f gatehouse.ActionFilter) (c condition, text string, err error) {
 	c.add("a.tenant = ?", tenant)
 	if f.ActionType != "" {
@@ -195,7 +195,7 @@ func (t *readTx) newest(c condition, status gatehouse.Status, after string, limi
 	return rows, err
 }
 
-// fit returns how many of the rows fit into the size of a page.
+// fit returns the number of rows that fit into the size limit of a page.
 func (t *readTx) fit(rows []place) (int, error) {
 	list, err := seqList(rows)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// fileLock keeps a second process out. SQLite's own locks would admit it, and
-// then each of two writers would rely on its own clock and batch numbers.
+// fileLock keeps a second process out. SQLite's own locks would admit it; then
+// two writers would each rely on their own clock and batch numbers.
 type fileLock struct{ f *os.File }
 
 // ErrInUse says that another process has the file open.

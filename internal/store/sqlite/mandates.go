@@ -38,7 +38,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 	return err
 }
 
-// UpdateMandate writes what may change.
+// UpdateMandate writes the mutable fields of a mandate that has not ended.
 func (t *tx) UpdateMandate(m *gatehouse.Mandate) error {
 	if err := t.owns(m.Tenant); err != nil {
 		return err

@@ -23,8 +23,8 @@ const applicationID = 0x47415445
 // take long. The version is SQLite's user_version, which is part of the
 // transaction.
 //
-// This is not goose, which speaks only database/sql and would be the only
-// reason to open the file a second way at each start.
+// goose is not used: it needs database/sql, so each start would open the file a
+// second time just for goose.
 func migrate(c *conn, files fs.FS, log *slog.Logger) error {
 	id, err := c.number(`PRAGMA application_id`)
 	if err != nil {
@@ -71,7 +71,7 @@ func newerError(version int) error {
 		version, SchemaVersion())
 }
 
-// olderError refuses a file from before the first release.
+// olderError is the error for a file older than the first release.
 func olderError(version int) error {
 	return fmt.Errorf("the file is of version %d, written by a Gatehouse from before 0.1.0, "+
 		"which this program does not read: start with a new data folder, or export what you need with the program that wrote it", version)

@@ -192,7 +192,8 @@ WHERE tenant = ?2 AND channel = ?3 AND status = 'queued' AND attempts > 0 AND du
 	return err
 }
 
-// ProbeNotification hurries one, and takes one of its attempts back.
+// ProbeNotification takes the oldest message that was created after since and
+// waits for a retry, makes it due now, and subtracts one attempt.
 func (t *tx) ProbeNotification(channel string, since time.Time) error {
 	_, err := t.exec(`UPDATE notification SET due_at = ?1, attempts = attempts - 1
 WHERE tenant = ?2 AND id = (SELECT id FROM notification INDEXED BY notification_due WHERE tenant = ?2 AND channel = ?3

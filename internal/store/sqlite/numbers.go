@@ -62,7 +62,7 @@ func (t *tx) insertBatches(tenant string, size int64, leaves []*gatehouse.Number
 }
 
 // unnumbered holds the unnumbered leaves that the numbering transaction has
-// read so far: all up to the row to.
+// read so far: those up to row number to.
 type unnumbered struct {
 	to int64
 	of map[string]*queue // by tenant
@@ -73,7 +73,7 @@ type queue struct {
 	rows []int64
 }
 
-// read continues up to the row to.
+// read reads further leaves, up to row number to.
 func (w *unnumbered) read(t *tx, to int64) (err error) {
 	if w.of == nil {
 		w.of = make(map[string]*queue)

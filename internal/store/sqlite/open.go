@@ -36,7 +36,8 @@ func (t *tx) OpenDecision(q gatehouse.DecisionQuery) (*gatehouse.OpenedDecision,
 	return o, cmp.Or(errs[:]...)
 }
 
-// rights reads what the right to decide an action depends on.
+// rights reads the active policy version, the voters, the proposer and the
+// proposer's sponsor.
 func (t *tx) rights(a *gatehouse.Action, voters ...string) (o gatehouse.Rights, err error) {
 	if a.Approval != nil {
 		for _, v := range a.Approval.Votes {
@@ -64,7 +65,7 @@ func (t *readTx) FindDecision(q gatehouse.DecisionQuery) (*gatehouse.OpenedDecis
 	return o, cmp.Or(errs[:]...)
 }
 
-// OpenProposal reads one thing after another: no query costs a round trip here.
+// OpenProposal runs one query after another: no query costs a round trip here.
 func (t *tx) OpenProposal(q gatehouse.ProposalQuery) (*gatehouse.OpenedProposal, error) {
 	o, errs := &gatehouse.OpenedProposal{Named: make(map[string]*gatehouse.Principal, len(q.Names))}, [6]error{}
 	if q.Supersedes != "" {
@@ -90,7 +91,8 @@ func (t *tx) OpenProposal(q gatehouse.ProposalQuery) (*gatehouse.OpenedProposal,
 	return o, cmp.Or(errs[:]...)
 }
 
-// OpenPush reads the action, its push, and what the query asks for beside them.
+// OpenPush reads the action and its push, and the receipt and rights if the query
+// asks for them.
 func (t *tx) OpenPush(q gatehouse.PushQuery) (*gatehouse.OpenedPush, error) {
 	o, errs := new(gatehouse.OpenedPush), [4]error{}
 	o.Action, errs[0] = t.LockAction(q.ActionID)

@@ -42,7 +42,7 @@ func (t *readTx) ListPushes(f gatehouse.PushFilter) (page gatehouse.Page[*gateho
 		shared.KindPushes, bound...), err
 }
 
-// filterOf returns what a cursor of pushes is bound to.
+// filterOf returns the tenant and filter to which a cursor of pushes is bound.
 func filterOf(tenant string, f gatehouse.PushFilter) []string {
 	return append([]string{tenant, string(f.Status)}, shared.PushFilterKey(f)...)
 }
@@ -60,7 +60,7 @@ UNION ALL SELECT seq FROM push INDEXED BY push_lease_lane WHERE ` + leasedTo + `
 	return " AND " + standing
 }
 
-// ListCorpus lists the corpus entries, that of the newest approval first.
+// ListCorpus lists the corpus entries by approval, newest first.
 func (t *readTx) ListCorpus(readBy, cursor string, limit int) (page gatehouse.Page[*gatehouse.CorpusEntry], err error) {
 	bound := shared.BoundToReader([]string{t.tenant}, readBy)
 	c, err := shared.ParseCursor(cursor, shared.KindCorpus, bound...)

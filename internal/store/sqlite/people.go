@@ -30,7 +30,7 @@ type holder struct {
 
 type principalID struct{ tenant, id string }
 
-// key returns a cached key. When there is none, the epoch is for keepKey.
+// key returns a cached key, and the epoch to pass to keepKey if there is none.
 func (c *credentials) key(hash [32]byte) (*gatehouse.Key, *gatehouse.Principal, uint64) {
 	c.mu.Lock()
 	h, found := c.keys[hash]
@@ -80,14 +80,13 @@ func (c *credentials) forget() {
 	c.keys, c.tokens = nil, nil
 }
 
-// people caches principals that the writer has read, for later batches: nobody
-// else writes them. Only the writer's goroutine uses it.
+// people caches principals that the writer has read, for later batches: only
+// the writer changes them. Only the writer's goroutine uses it.
 type people struct {
 	// by holds a principal under its id and under the name that it was looked
 	// up by.
 	by map[principalID]*gatehouse.Principal
-	// asked holds the first answerers of each question, by the audience of the
-	// question.
+	// asked holds the first answerers of questions by audience.
 	asked map[audience][]*gatehouse.Principal
 	// touched is set from a write of identity data to the end of its
 	// transaction, while it is not known whether the write will be committed.
@@ -170,7 +169,8 @@ func (p *people) touch() {
 	p.asked = nil
 }
 
-// settle ends a transaction, committed or not.
+// settle runs after each transaction, committed or not, and drops the credential
+// cache if identity data was written.
 func (w *writer) settle() {
 	w.actives.touched = false
 	if w.people.touched {

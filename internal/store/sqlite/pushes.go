@@ -161,7 +161,7 @@ func (t *readTx) NextPushAt(except ...string) (next time.Time, err error) {
 	if err != nil {
 		return next, err
 	}
-	except = slices.Sorted(slices.Values(except)) // can be as many as there are tenants
+	except = slices.Sorted(slices.Values(except)) // up to all tenants
 	err = t.walk("", lastTenant, func(tenant string, due time.Time) (bool, error) {
 		if _, left := slices.BinarySearch(except, tenant); !left && (next.IsZero() || due.Before(next)) {
 			next = due

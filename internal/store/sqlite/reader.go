@@ -23,7 +23,7 @@ type readTx struct {
 	// seen is the push that was last read with its action, until the push is
 	// written.
 	seen *gatehouse.Push
-	// stored is set while rows are read as stored rather than as shown; see
+	// stored is set while rows are read as stored, without show; see
 	// LockAction.
 	stored bool
 }
@@ -66,8 +66,8 @@ func (t *readTx) number(sql string, args ...any) (int64, error) {
 	return n, t.after(err)
 }
 
-// after checks whether the error made SQLite end the transaction. If so,
-// nothing more may run in it: each statement would be its own transaction.
+// after checks whether the error made SQLite end the transaction. If so, no
+// statement may follow: each would be its own transaction.
 func (t *readTx) after(err error) error {
 	if err != nil && t.c.autocommit() {
 		t.end = true

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// inherited selects the things that a principal may read by inheritance. Its
-// arguments are the tenant and the principal's id.
+// inherited selects the ids that a principal may read by inheritance. Its
+// parameters are the tenant and the principal's id.
 const inherited = `SELECT thing FROM reader WHERE tenant = ? AND principal_id = ?`
 
 // readBy keeps the rows whose action the principal may read. column holds the
@@ -26,7 +26,7 @@ func (t *readTx) Inherited(principalID, id string) (found bool, err error) {
 	return found, err
 }
 
-// Inherit lets the agents that may read from read id, too.
+// Inherit lets every agent that may read from also read id.
 func (t *tx) Inherit(id, from string) error {
 	_, err := t.exec(`INSERT INTO reader (tenant, principal_id, thing)
 SELECT p.tenant, p.id, ?2 FROM principal p WHERE p.tenant = ?1 AND p.kind = 'agent' AND p.id IN (

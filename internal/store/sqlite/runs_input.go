@@ -5,8 +5,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// runsByInput is ListRuns by a member of the input: it looks at so many runs, newest
-// first. The text of the input finds those that may match; the input itself decides.
+// runsByInput is ListRuns with a filter on a member of the input. It examines at
+// most MaxRunsSearched runs, newest first. A text search preselects runs; HasInput
+// decides.
 func (t *readTx) runsByInput(
 	f gatehouse.RunFilter, where condition, limit int, bound []string,
 ) (page gatehouse.Page[*gatehouse.Run], err error) {
@@ -34,7 +35,7 @@ AND (instr(b.input, ?) > 0 OR instr(b.input, ?) > 0) ORDER BY r.created_at DESC,
 		page.Items, page.NextCursor = page.Items[:limit], cursor(found[limit-1])
 		return page, nil
 	}
-	// The last run that was looked at, where there may be more.
+	// The cursor is the last examined run; more runs may follow.
 	err = t.each(`SELECT r.created_at, r.seq FROM run r WHERE `+where.sql()+` ORDER BY r.created_at DESC, r.seq DESC LIMIT 1 OFFSET ?`,
 		func(r *stmt) error { page.NextCursor = cursor(place{r.Int(), r.Int()}); return nil },
 		append(where.args[:len(where.args):len(where.args)], gatehouse.MaxRunsSearched-1)...)

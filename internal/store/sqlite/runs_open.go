@@ -9,7 +9,7 @@ WHERE status = 'running' AND tenant = ? AND lease_until IS NOT NULL LIMIT ?`
 WHERE ` + leasedTo + ` AND lease_until IS NOT NULL AND tenant = ? LIMIT ?`
 )
 
-// OpenLeases lists the steps, and the pushes of outside workers, that are held.
+// OpenLeases lists the leased steps and the leased pushes of external workers.
 func (t *readTx) OpenLeases(limit int) (list []gatehouse.OpenLease, err error) {
 	for _, sql := range []string{openSteps, openPushes} {
 		err := t.each(sql, func(r *stmt) error {

@@ -240,7 +240,7 @@ func (t *readTx) NextRunWorkAt() (next time.Time, err error) {
 	return next, err
 }
 
-// RunCounts counts open runs from an index alone.
+// RunCounts counts open runs and reads only an index.
 func (t *readTx) RunCounts() (map[gatehouse.RunStatus]int, error) {
 	counts := make(map[gatehouse.RunStatus]int)
 	err := t.each(runCounts, func(r *stmt) error {
@@ -252,7 +252,7 @@ func (t *readTx) RunCounts() (map[gatehouse.RunStatus]int, error) {
 	return counts, err
 }
 
-// StartedRuns counts the runs that started since then.
+// StartedRuns counts the runs that started after since.
 func (t *readTx) StartedRuns(workflow string, since time.Time) (ofWorkflow, ofTenant int, err error) {
 	err = t.each(countStarts, func(r *stmt) error {
 		ofTenant, ofWorkflow = int(r.Int()), int(r.Int())

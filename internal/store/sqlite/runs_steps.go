@@ -17,8 +17,8 @@ const (
 
 	stepsOfRun = wholeStep + `WHERE s.run_seq = ?`
 
-	// The columns that a transition reads of a step, without those that repeat
-	// the run's.
+	// The step columns that a transition reads, without those that repeat the
+	// run's.
 	boardColumns = `s.id, s.key, s.position, s.parent, s.uses, s.tool, s.status, s.attempts, s.generation, s.skipped, s.idempotency_key,
   s.failure_code, s.failure_detail, s.action_id, s.child_run, s.event, s.due_at, s.lease_owner, s.lease_until, s.created_at, s.ready_at,
   s.started_at, s.finished_at`
@@ -63,7 +63,7 @@ func (t *readTx) boardSteps(run *gatehouse.Run, sql string, args ...any) (list [
 		}
 		list = append(list, s)
 		if s.Status == gatehouse.StepSucceeded || s.Status == gatehouse.StepCanceled {
-			return nil // final: nothing moves it any more
+			return nil // a final step never moves again
 		}
 		s.IdempotencyKey, s.Failure, s.ActionID, s.ChildRun, s.Event = r.Text(), shared.ScanFailure(r), r.Text(),
 			r.Text(), r.Text()
@@ -117,7 +117,7 @@ func (t *readTx) ListItems(stepID string, open bool) ([]*gatehouse.Step, error) 
 	return list, err
 }
 
-// CountSteps counts from an index alone.
+// CountSteps reads only an index.
 func (t *readTx) CountSteps(runID string) (int, error) {
 	n, err := t.number(countSteps, t.tenant, runID)
 	return int(n), err
@@ -128,7 +128,7 @@ func (t *readTx) FindStepByKey(key string) (*gatehouse.Step, error) {
 	return t.step(findStepByKey, t.tenant, key)
 }
 
-// FindStepByAction finds the step that took up the action last.
+// FindStepByAction finds the last step that took up the action.
 func (t *readTx) FindStepByAction(actionID string) (*gatehouse.Step, error) {
 	return t.step(findStepByAction, t.tenant, actionID)
 }

@@ -28,17 +28,17 @@ func numbers(list []int64) (string, error) {
 	return string(b), err
 }
 
-// ofSeqs selects actions by number.
+// ofSeqs selects actions by row number.
 const ofSeqs = `a.seq IN (SELECT value FROM json_each(?))`
 
-// search finds the places of a page's actions in which a text is found.
+// search returns the places of the next actions that contain a text, at most limit.
 func (t *readTx) search(
 	c condition, text string, f gatehouse.ActionFilter, kind string, at shared.Cursor, limit int,
 ) ([]place, error) {
 	find := shared.Finder{Search: shared.ParseSearch(text), Urgent: kind == shared.KindUrgency, Status: f.Status}
 	status := string(find.StoredStatus())
 	bySeq := c.with(`(? = '' OR a.status = ?)`, status, status)
-	bySeq.where[0] = "+a.tenant = ?" // keeps the planner to the numbers
+	bySeq.where[0] = "+a.tenant = ?" // makes the planner search by row number
 	find.Times = func() (now, asOf int64) { return t.at.UnixMicro(), at.AsOf }
 	find.Walk = func(after shared.Place, limit int) ([]*shared.Searchable, error) {
 		return t.searchWalk(c, f, kind, at.AsOf, after, limit)
@@ -86,7 +86,7 @@ ON w.tenant = ?2 AND w.block = b.value AND w.word >= ?3 AND w.word < ?4`, func(r
 	return rows, err
 }
 
-// searchWalk reads a stretch of a list in its order.
+// searchWalk reads the next actions of a list, in its order.
 func (t *readTx) searchWalk(
 	c condition, f gatehouse.ActionFilter, kind string, asOf int64, after shared.Place, limit int,
 ) ([]*shared.Searchable, error) {
@@ -148,9 +148,9 @@ func (t *readTx) NextSearchBlock() (*gatehouse.SearchBlock, error) {
 	return shared.BuildSearchBlock(block, list), nil
 }
 
-// PutSearchBlock stores a block. Rows of the block that are there are what is left
-// from before it was emptied; see unindex. A row number is given out again only after
-// the last row is deleted, so the last id tells whether the actions are the same.
+// PutSearchBlock stores a block. It replaces rows that remain from before the block
+// was emptied; see unindex. SQLite reuses a row number only after the last row is
+// deleted, so the last id tells whether the actions are the same.
 func (t *tx) PutSearchBlock(b *gatehouse.SearchBlock) error {
 	first := b.Number * shared.SearchBlockRows
 	mark, err := t.number(`SELECT block FROM action_word_mark`)
@@ -215,8 +215,8 @@ AND NOT EXISTS (SELECT 1 FROM action_word WHERE tenant = ?1 AND block = ?2)`, t.
 	return nil
 }
 
-// rewindIndex moves the mark of the search index back to where new actions will
-// be: SQLite gives the greatest row numbers out again after their rows are deleted.
+// rewindIndex moves the mark of the search index back to where new actions will be:
+// SQLite reuses the greatest row numbers after their rows are deleted.
 func (t *tx) rewindIndex() error {
 	_, err := t.exec(`UPDATE action_word_mark SET block = (SELECT coalesce(max(seq), 0) + 1 FROM action) / ?1
 WHERE block > (SELECT coalesce(max(seq), 0) + 1 FROM action) / ?1`, shared.SearchBlockRows)

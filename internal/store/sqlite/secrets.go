@@ -25,7 +25,7 @@ func (t *readTx) FindSecret(name string) (s *gatehouse.Secret, err error) {
 	return s, err
 }
 
-// PutSecret stores a value of the next version.
+// PutSecret stores a value as the next version.
 func (t *tx) PutSecret(s *gatehouse.Secret) error {
 	if err := t.owns(s.Tenant); err != nil {
 		return err
@@ -46,7 +46,7 @@ func (t *tx) RevokeSecret(name, by string) error {
 WHERE tenant = ?1 AND name = ?2 AND revoked_at IS NULL`, t.tenant, name, t.at, by)
 }
 
-// UseSecret notes a use.
+// UseSecret records the time of a use.
 func (t *tx) UseSecret(name string, at time.Time) error {
 	_, err := t.exec(`UPDATE secret SET used_at = ?3 WHERE tenant = ?1 AND name = ?2 AND (used_at IS NULL OR used_at < ?3)`,
 		t.tenant, name, at)

@@ -173,7 +173,7 @@ func (s *Store) now(advance bool) time.Time {
 // do holds, retries and expiries.
 const tolerated = 10 * time.Second
 
-// standing logs, at most once a minute, that time stands still.
+// standing logs that time stands still, at most once a minute.
 func (s *Store) standing(behind time.Duration) {
 	if behind < tolerated {
 		return

@@ -12,8 +12,8 @@ import (
 // about the same with 100,000 pending actions.
 const smallBucket = 500
 
-// urgent walks the due buckets from the cursor on, within a bucket the risk
-// levels from the highest, and within a level the actions from the oldest.
+// urgent walks the due buckets from the cursor on. Within a bucket, the highest
+// risk level comes first; within a level, the oldest action.
 func (t *readTx) urgent(
 	c condition, only gatehouse.RiskLevel, from shared.Cursor, limit int,
 ) (rows []place, err error) {
@@ -51,7 +51,7 @@ func (t *readTx) urgent(
 }
 
 // bucket reads the actions of one due bucket and risk. A small bucket is read
-// by expiry and sorted; in a large one the rows are found in order of age.
+// by expiry and sorted; a large one is read in order of age.
 func (t *readTx) bucket(rows []place, c condition, bucket, risk int, low, high time.Time, limit int) ([]place, error) {
 	n, err := t.number(`SELECT count(*) FROM (SELECT 1 FROM action INDEXED BY action_due
 WHERE tenant = ? AND status = 'pending' AND risk = ? AND expires_at > ? AND expires_at <= ? LIMIT ?)`,

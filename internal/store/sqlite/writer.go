@@ -42,8 +42,8 @@ type writer struct {
 	queue chan *request
 	done  chan struct{}
 	batch int64 // number of the last committed batch
-	// open holds the requests that were begun and not yet answered. running is
-	// the one whose closure is executing.
+	// open holds the requests that have begun and are not answered yet. running
+	// is the request whose closure is executing.
 	open     []*request
 	running  *request
 	outcomes []error
@@ -51,9 +51,9 @@ type writer struct {
 	actives  actives
 	// careful is the number of coming batches that get savepoints.
 	careful int
-	// fault is why the store refuses writes for now: it does not know whether
-	// the batch with number unclear is stored. The writer reads back at again,
-	// and then with doubling pauses.
+	// fault is the reason why the store refuses writes for now: the writer does
+	// not know whether the batch numbered unclear is stored. It reads back when
+	// again fires, and then after pauses that double.
 	fault   atomic.Pointer[error]
 	unclear int64
 	again   <-chan time.Time
@@ -89,8 +89,8 @@ func (w *writer) load() error {
 
 func (w *writer) close() error { return w.c.close() }
 
-// broken returns why the store refuses writes for now; nil while it accepts
-// them. The error is ErrBusy: nothing of a refused request is stored.
+// broken returns the reason why the store refuses writes for now; nil while it
+// accepts them. The error is ErrBusy: nothing of a refused request is stored.
 func (w *writer) broken() error {
 	if e := w.fault.Load(); e != nil {
 		return *e

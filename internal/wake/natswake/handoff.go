@@ -40,8 +40,8 @@ const (
 // them. It implements wake.Carrier for topics push:<id>:<generation>. The topic
 // is the Nats-Msg-Id: a hint that is published twice is handed over once, and
 // the hint of a later retry is a new one. The receiver wakes its dispatcher and
-// acknowledges. Whether the push exists, and who gets it, is decided only by
-// the lease in the database.
+// acknowledges. Only the lease in the database decides whether the push exists
+// and which replica gets it.
 type Handoff struct {
 	conn     *nats.Conn
 	subject  string

@@ -4,9 +4,9 @@
 // Nothing is stored, so a replica that is not connected misses the hint. A
 // Handoff gives a hint to one of the dispatching replicas through a work queue.
 //
-// Neither decides anything. While NATS is away, hints are dropped and every
-// waiter keeps polling. A duplicate, late or reordered hint only causes another
-// look at the store.
+// Neither decides anything. While NATS is unreachable, hints are dropped and
+// every waiter keeps polling. A duplicate, late or reordered hint only causes
+// another look at the store.
 package natswake
 
 import (

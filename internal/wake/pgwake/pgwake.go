@@ -8,7 +8,7 @@
 // must go to the server itself or through a pooler in session mode: through a
 // pooler in transaction mode, LISTEN receives nothing.
 //
-// While the server is away, hints are dropped; every waiter polls as well.
+// While the server is unreachable, hints are dropped; every waiter also polls.
 package pgwake
 
 import (
@@ -111,7 +111,8 @@ func (c *Carrier) session(ctx context.Context, out *wake.Queue, deliver func(str
 	}
 }
 
-// turn listens until there is something to send, then sends it.
+// turn listens until the queue has topics, then sends them. It probes a silent
+// connection.
 func (c *Carrier) turn(ctx context.Context, conn *pgx.Conn, out *wake.Queue, deliver func(string)) error {
 	topics, err := c.listen(ctx, conn, out, deliver)
 	if err != nil {

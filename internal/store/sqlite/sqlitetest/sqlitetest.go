@@ -1,4 +1,4 @@
-// Package sqlitetest gives tests files that have a store's tables.
+// Package sqlitetest creates database files with a store's tables for tests.
 package sqlitetest
 
 import (
@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// Template is a file that tests copy: it takes a sixth of the time of a store's migrations.
+// Template is a database file that tests copy: a copy takes a sixth of the time of the
+// migrations.
 type Template struct {
 	// Make opens a new store with a clock, and closes it.
 	Make func(path string, clock func() time.Time) error
@@ -38,7 +39,8 @@ func (p *Template) make() ([]byte, error) {
 	}
 	defer os.RemoveAll(dir)
 	path := filepath.Join(dir, "gatehouse.db")
-	// A store's time never falls behind, and a test may begin at any time.
+	// A store's clock never runs backwards, and a test's clock may begin at any
+	// time.
 	if err := p.Make(path, func() time.Time { return time.Unix(0, 0) }); err != nil {
 		return nil, err
 	}
