@@ -24,7 +24,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
 
-// BenchCommand measures a gate beside bare baselines.
+// BenchCommand compares a gate with bare baselines.
 type BenchCommand struct {
 	Scale    int           `help:"Actions in the filled store; of them 100,000 are pending." default:"100000" placeholder:"N"`
 	Parked   int           `help:"Runs that wait in the figure parked." default:"20000" placeholder:"N"`
@@ -35,7 +35,7 @@ type BenchCommand struct {
 	// Not from the environment: a bench must not find the way to a database by itself.
 	DatabaseURL DatabaseURL `help:"Measure on this PostgreSQL server, in databases of its own that are made and dropped." placeholder:"URL"`
 	Data        string      `help:"Where to make the stores, to choose the disk; the system's temporary folder if absent." placeholder:"DIR"`
-	// The baseline of the figure process is this program, too.
+	// For the figure process, the baseline is a child process of this program.
 	BareChild  string `hidden:"" placeholder:"DIR"`
 	BareListen string `hidden:"" placeholder:"HOST:PORT"`
 	BareURL    string `hidden:"" env:"GATEHOUSE_BENCH_BARE_URL" placeholder:"URL"`
