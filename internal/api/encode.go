@@ -36,7 +36,7 @@ var (
 )
 
 // encoded keeps the bytes that the use case encoded for the store, so that the
-// first answer and its repeats are the same bytes.
+// first answer and its repeats are identical.
 type encoded struct {
 	value any
 	body  []byte

@@ -48,9 +48,9 @@ type buckets struct {
 	again  time.Time // when to ask the store again after a failure
 }
 
-// bucket is what one name has spent in this process. The bucket is full at
-// fullAt. untold is the part not yet reported to the store, as of told. telling
-// is held while reporting.
+// bucket counts the requests of one name in this process. The bucket is full at
+// fullAt. untold is the part not reported to the store, as of the time told.
+// telling is held while reporting.
 type bucket struct {
 	fullAt  time.Time
 	untold  float64
@@ -71,7 +71,7 @@ func newBuckets(perSecond float64, burst int) *buckets {
 	}
 }
 
-// over is the time in which n requests are refilled, at most a century.
+// over is the time for refilling n requests, at most a century.
 func over(n, perSecond float64) time.Duration {
 	return time.Duration(min(n/perSecond, 100*365*86400) * float64(time.Second))
 }

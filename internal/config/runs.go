@@ -59,7 +59,7 @@ type RunWorkspace struct {
 	Weight Count `yaml:"weight"`
 }
 
-// Of returns the bounds of a tenant: its own, and the common one for each that
+// Of returns the bounds of a tenant: its own, and the common ones for those that
 // it does not set.
 func (r *Runs) Of(tenant string) RunBounds {
 	own := r.Tenants[tenant].RunBounds
@@ -78,7 +78,7 @@ func (r *Runs) Of(tenant string) RunBounds {
 	return own
 }
 
-// Weight returns the part of a tenant, or of one of its workspaces.
+// Weight returns the weight of a tenant, or of one of its workspaces.
 func (r *Runs) Weight(tenant, workspace string) int {
 	t := r.Tenants[tenant]
 	if workspace == "" {

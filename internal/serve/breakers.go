@@ -31,7 +31,7 @@ func BreakerSentence(b gatehouse.BreakerState) string {
 	return s.String()
 }
 
-// warnBreakers logs, at the start, the breakers that are still open.
+// warnBreakers logs, at the start, the breakers that are not closed.
 func (n *Node) warnBreakers(ctx context.Context) {
 	open, err := n.Gate.OpenBreakers(ctx)
 	if err != nil && ctx.Err() == nil {
