@@ -64,7 +64,7 @@ func (a *Addresses) Allow(r *http.Request, secret string) error {
 	return rateLimited(time.Duration((at.spent - wrongBurst + 1) * float64(wrongEvery)))
 }
 
-// left returns what an address has spent by now.
+// left returns the attempts of an address, refilled up to now.
 func (a *Addresses) left(address string) attempts {
 	now := a.clock()
 	at, known := a.failed[address]

@@ -56,7 +56,7 @@ const (
 )
 
 // Lookup reports whether the caller's tenant has a thing, whatever the caller's
-// roles. With it, a missing thing is 404 before a missing role is 403.
+// roles. With a Lookup, a missing thing (404) precedes a missing role (403).
 type Lookup interface {
 	// Exists returns nil, or an error with code not_found. kind is one of the
 	// Thing constants. For an unknown kind, everything exists.

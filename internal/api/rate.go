@@ -35,8 +35,8 @@ const (
 
 // buckets is a token bucket per name. A nil value bounds nothing.
 type buckets struct {
-	each  time.Duration // in which one request is refilled
-	most  time.Duration // in which an empty bucket is refilled
+	each  time.Duration // to refill one request
+	most  time.Duration // to refill an empty bucket
 	slice float64
 
 	store RateStore // nil if the buckets are not shared

@@ -202,9 +202,9 @@ func (rt *route) guarded() string {
 }
 
 // caller identifies the caller. On a route whose use case proves the caller, the
-// result may be presumed: the last known caller with these secrets. A presumed
-// caller must pass the checks before the use case here, because the use case
-// proves only that the presumption is right.
+// result may be presumed: the last known caller with these secrets, if it has the
+// role and edit token for the route. The use case proves only that the presumption
+// is right.
 func (s *Server) caller(r *http.Request, rt *route) (*gatehouse.Caller, string, error) {
 	// A short id is resolved before the use case, so its caller must be
 	// authenticated.
@@ -240,7 +240,7 @@ func (s *Server) lookUp(ctx context.Context, r *http.Request, rt *route, c *call
 	return s.entitle(ctx, r, rt, c)
 }
 
-// authenticate returns the principal of the API key in Authorization: Bearer.
+// authenticate returns the principal of the only credential, Authorization: Bearer.
 func (s *Server) authenticate(r *http.Request) (p *gatehouse.Principal, key string, err error) {
 	if key = bearer(r); key == "" {
 		return nil, "", unauthenticated()

@@ -133,7 +133,7 @@ func (b *RunBounds) problem() (key, why string) {
 		return "max_writes_per_run", least
 	case b.Budget == nil:
 		return "", ""
-	case b.Budget.Amount.Sign() <= 0: // absent too
+	case b.Budget.Amount.Sign() <= 0: // also if absent
 		return "budget.amount", "must be more than 0"
 	case !gatehouse.ValidCurrency(b.Budget.Currency):
 		return "budget.currency", "must be a code such as USD"

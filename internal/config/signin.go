@@ -160,7 +160,7 @@ func (k *Passkeys) complete(publicURL string) (key, why string) {
 	}
 	hosts := make([]string, len(k.Origins))
 	for i, o := range k.Origins {
-		u, _ := url.Parse(o) // looked at above
+		u, _ := url.Parse(o) // checked above
 		hosts[i] = u.Hostname()
 	}
 	if k.RPID == "" {

@@ -62,7 +62,7 @@ func newChannel(
 		}
 		value, err := secret(name)
 		if err != nil {
-			return "" // the configuration was refused before
+			return "" // config.Load refuses such a configuration
 		}
 		return value
 	}

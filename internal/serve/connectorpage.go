@@ -31,7 +31,7 @@ func OperationsOf(c connector.Connector) []console.ConnectorOperation {
 	return all
 }
 
-// OpenOf describes what a connector has declared below L3.
+// OpenOf describes the changes that a connector declares below L3.
 func OpenOf(c connector.Connector) []string {
 	open := []string{}
 	declarer, ok := c.(connector.Declarer)

@@ -191,14 +191,14 @@ func (c *mailCatcher) demo() []demo.Mail {
 	return list
 }
 
-// verifyDemo reads the whole log over the API and computes its root anew, as
+// verifyDemo reads the whole log over the API and recomputes its root, as
 // gatehouse audit verify does.
 func verifyDemo(g *term.IO, url string, admin *gatehouse.Credentials) (audit.Report, error) {
 	api, err := client.New(url, admin.Key, client.WithEditToken(admin.EditToken), client.WithChannel(gatehouse.ViaCLI))
 	if err != nil {
 		return audit.Report{}, err
 	}
-	// The last leaves get their numbers within a second.
+	// The sequencer numbers the last leaves within a second.
 	head, err := api.Head(g.Ctx)
 	for quiet := 0; err == nil && quiet < 5; quiet++ {
 		if err = g.Pause(100 * time.Millisecond); err != nil {

@@ -50,7 +50,7 @@ func (t *terminalStage) lines(mark, style, text string) {
 	}
 }
 
-// ask reads answers from the person's terminal. The reader ends with it.
+// ask reads answers from the person's terminal, until its end of file.
 func (t *terminalStage) ask(tty io.ReadWriter) {
 	t.tty, t.answers = tty, make(chan string)
 	go func() {

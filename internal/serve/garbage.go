@@ -13,7 +13,7 @@ import (
 // milliseconds, and in a rush (many requests at once) it delayed one answer in
 // fifty. At rest, low memory use matters more.
 const (
-	atRest = 100 // percent of what is in use: Go's own default
+	atRest = 100 // percent of the live heap: Go's default
 	inRush = 400
 	// rushRoom bounds the uncollected garbage of a large heap, in bytes.
 	rushRoom = 64 << 20
@@ -26,7 +26,7 @@ const (
 type garbagePace struct {
 	mu      sync.Mutex
 	percent int64
-	last    time.Time // of the collections; none yet if zero
+	last    time.Time // the last collection; zero before the first
 	// over ends a rush if no further collection does.
 	over *time.Timer
 }

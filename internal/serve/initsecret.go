@@ -43,7 +43,7 @@ type secretMetadata struct {
 // newClusterSecret reads the pod's service account; account is its folder.
 func newClusterSecret(name, account string) (*clusterSecret, error) {
 	read := func(file string) string {
-		b, _ := os.ReadFile(filepath.Join(account, file)) // missing: told below
+		b, _ := os.ReadFile(filepath.Join(account, file)) // missing: reported below
 		return strings.TrimSpace(string(b))
 	}
 	host, port := os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT")

@@ -22,6 +22,6 @@ func (s *Server) watchVersion(ctx context.Context) {
 			default:
 			}
 		}
-		return false, nil // that a database is away is told by those who need it
+		return false, nil // other loops report an unreachable database
 	})
 }

@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// secretsInterval bounds how long a replica that misses the hint uses the value of
-	// a secret that was rotated or revoked.
+	// secretsInterval bounds how long a replica that misses the hint uses a rotated or
+	// revoked value.
 	secretsInterval = 5 * time.Second
 	// retiredAfter is the least time that a replaced connector stays open: its running
 	// calls end with the lease of their push.
@@ -183,7 +183,7 @@ func (s *storeSecrets) refresh(ctx context.Context) error {
 }
 
 // read reads the secrets that the configuration refers to. Others are left out: their
-// values would be redacted from what the targets of all tenants answer.
+// values would be redacted from the answers of all tenants' targets.
 func (s *storeSecrets) read(ctx context.Context) error {
 	if len(s.config.Stored) == 0 {
 		return nil
@@ -219,7 +219,7 @@ func (s *storeSecrets) read(ctx context.Context) error {
 // running calls have ended.
 func (s *storeSecrets) replace(ctx context.Context, name string, u *secretUser, b *Built) {
 	old := u.built
-	if b.Connector == nil { // it still describes its operations
+	if b.Connector == nil { // the old one still describes the operations
 		b.Connector = old.Connector
 	} else {
 		time.AfterFunc(max(retiredAfter, s.config.Dispatch.Lease.D()), func() { _ = old.Close() })

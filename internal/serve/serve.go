@@ -44,7 +44,7 @@ func (a *listenAddress) UnmarshalText(text []byte) error {
 
 // url is the address for a browser on this machine.
 func (a listenAddress) url() string {
-	host, port, _ := net.SplitHostPort(string(a)) // checked when it was read
+	host, port, _ := net.SplitHostPort(string(a)) // checked by UnmarshalText
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 		host = "127.0.0.1"
 	}
@@ -143,7 +143,7 @@ func (c *Command) Run(g *term.IO) error {
 	log.Info("serving", "url", s.URL, "roles", roles, "store", c.place(), "version", version.Number,
 		"connectors", len(cfg.Connectors))
 	if has(roles, RoleAPI) {
-		s.work.Go(func() { s.warnOpen(g.Ctx) }) // beside serving: it reads the policy of each tenant
+		s.work.Go(func() { s.warnOpen(g.Ctx) }) // in parallel: it reads the policy of each tenant
 		s.work.Go(func() { s.warnBreakers(g.Ctx) })
 	}
 	select {
@@ -209,7 +209,7 @@ func bootstrapOnce(g *term.IO, n *Node, data string) (err error) {
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	creds, err := n.Gate.Bootstrap(g.Ctx)
-	if gatehouse.CodeOf(err) == gatehouse.CodeAlreadyExists { // by another replica, just now
+	if gatehouse.CodeOf(err) == gatehouse.CodeAlreadyExists { // another replica has just made one
 		return os.Remove(file.Name())
 	}
 	if err != nil {

@@ -76,7 +76,7 @@ func (s *secure) config() *tls.Config {
 // a SIGHUP that came before its start, too.
 func (s *secure) keeper(ctx context.Context, log *slog.Logger) func() {
 	if s.acme != nil {
-		return func() { _ = s.acme.Obtain(ctx, log) } // logged; asked again with the next handshake
+		return func() { _ = s.acme.Obtain(ctx, log) } // logged; the next handshake tries again
 	}
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
