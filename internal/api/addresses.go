@@ -34,8 +34,8 @@ type Addresses struct {
 	now    func() time.Time // nil for time.Now
 }
 
-// attempts counts the failures of one address: spent is the part that had not
-// been refilled at since.
+// attempts counts the failures of one address: spent is the part not yet refilled
+// at the time since.
 type attempts struct {
 	spent float64
 	since time.Time
@@ -64,7 +64,7 @@ func (a *Addresses) Allow(r *http.Request, secret string) error {
 	return rateLimited(time.Duration((at.spent - wrongBurst + 1) * float64(wrongEvery)))
 }
 
-// left returns what an address has spent by now.
+// left returns the attempts of an address, refilled up to now.
 func (a *Addresses) left(address string) attempts {
 	now := a.clock()
 	at, known := a.failed[address]
@@ -89,8 +89,8 @@ func (a *Addresses) Failed(r *http.Request) {
 	a.failed[address] = at
 }
 
-// forget makes room: it keeps at most half of maxAddresses, and none that is
-// fully refilled.
+// forget makes room: it keeps at most half of maxAddresses, and no fully refilled
+// address.
 func (a *Addresses) forget() {
 	kept := make(map[string]attempts, len(a.failed))
 	for address := range a.failed {
@@ -112,8 +112,8 @@ func (a *Addresses) Right(secret string) {
 	a.right[key] = struct{}{}
 }
 
-// Of returns the address of a request; for IPv6 the /64, which belongs to one
-// household or server. Behind a trusted proxy it is the last address in
+// Of returns the client's address; for IPv6 the /64, which belongs to one household
+// or server. Behind a trusted proxy, the client is the last address in
 // X-Forwarded-For that is not a trusted proxy.
 func (a *Addresses) Of(r *http.Request) string {
 	at, err := netip.ParseAddrPort(r.RemoteAddr)

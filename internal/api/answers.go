@@ -26,7 +26,6 @@ const (
 
 // answers counts the unread bytes and the waits of each principal. The zero
 // value is ready to use.
-// for use.
 type answers struct {
 	mu    sync.Mutex
 	bytes map[string]int

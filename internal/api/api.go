@@ -29,8 +29,8 @@ type Authenticator interface {
 
 // Presumer is an optional ability of an [Authenticator].
 type Presumer interface {
-	// Presume returns the caller last known by these secrets, or nil; see
-	// [gatehouse.Presumption]. editToken is "" when there is none.
+	// Presume returns the last known caller with these secrets, or nil; see
+	// [gatehouse.Presumption]. editToken is "" if the request has none.
 	Presume(key, editToken string) *gatehouse.Caller
 }
 
@@ -56,7 +56,7 @@ const (
 )
 
 // Lookup reports whether the caller's tenant has a thing, whatever the caller's
-// roles. With it, a missing thing is 404 before a missing role is 403.
+// roles. With a Lookup, a missing thing (404) precedes a missing role (403).
 type Lookup interface {
 	// Exists returns nil, or an error with code not_found. kind is one of the
 	// Thing constants. For an unknown kind, everything exists.
@@ -152,7 +152,7 @@ type Config struct {
 	// instance.
 	Addresses *Addresses
 	// HooksPerSecond bounds the deliveries of one address to one workflow or source,
-	// with bursts of HookBurst, and to four times as many to all of them together.
+	// with bursts of HookBurst. Four times as many may go to all of them together.
 	// The defaults are 50 and 200; a negative value means no bound.
 	HooksPerSecond float64
 	HookBurst      int
@@ -264,7 +264,7 @@ func (s *Server) Mount(mux *http.ServeMux) {
 }
 
 // methods holds the handlers of one path. A path is registered once, without a
-// method, so that this package answers a wrong method, and not the mux.
+// method, so that this package and not the mux answers a wrong method.
 type methods struct {
 	get, post, put, patch, del http.Handler
 }

@@ -104,9 +104,9 @@ func tooLarge(limit int) error {
 	return gatehouse.E(gatehouse.CodeBodyTooLarge, "a body is at most %d bytes", limit).With("limit", limit)
 }
 
-// isJSON reports whether a content type allows JSON. It accepts what curl and
-// similar clients send by default: the body is parsed only as JSON, and no
-// cookie gives a page's form any right here.
+// isJSON reports whether a content type allows JSON. It accepts the defaults of
+// curl and similar clients. This is safe: the body is parsed only as JSON, and
+// the API accepts no cookie that a web page's form could use.
 func isJSON(header []string) bool {
 	switch len(header) {
 	case 0:
@@ -189,8 +189,8 @@ func decodeStrict(raw []byte, out any) error {
 	return gatehouse.Violations{{Pointer: pointer, Detail: wrongType(semantic)}}.Err()
 }
 
-// wrongType describes the expected type. Errors of this module's types are used
-// as they are; those of the decoder are put into the contract's words.
+// wrongType describes the expected type. Errors of this module's types stay
+// unchanged; errors of the decoder are translated to the contract's terms.
 func wrongType(e *json.SemanticError) string {
 	if e.GoType == nil {
 		return "has the wrong type"

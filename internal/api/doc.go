@@ -5,7 +5,7 @@
 // passes the same pipeline, in this order:
 //
 //  1. authentication (401)
-//  2. existence, in the caller's tenant, of what the path names (404)
+//  2. existence of the thing in the path, in the caller's tenant (404)
 //  3. a role (403), the person's edit token (403)
 //  4. rate limit (429), query, headers and body (400, 413, 422)
 //  5. the state, by the use case

@@ -36,7 +36,7 @@ var (
 )
 
 // encoded keeps the bytes that the use case encoded for the store, so that the
-// first answer and its repeats are the same bytes.
+// first answer and its repeats are identical.
 type encoded struct {
 	value any
 	body  []byte
@@ -65,7 +65,7 @@ func (s *Server) write(w http.ResponseWriter, status int, c *call, value any) er
 	defer release(buf)
 	if b, done := appendValue(buf.AvailableBuffer(), value); done {
 		writeBytes(w, status, headerJSON, b)
-		_, _ = buf.Write(b) // in place, unless it has outgrown the buffer, which then grows
+		_, _ = buf.Write(b) // in place; buf grows if b has outgrown it
 		return nil
 	}
 	if err := json.MarshalWrite(buf, value, wire); err != nil {

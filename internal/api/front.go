@@ -8,11 +8,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Front wraps a mux that has the API on it ([Server.Mount]). It answers what
-// the mux would answer by itself for API paths: a redirect to the path without
-// // and .., or a plain-text page for something that is not a path. Those
-// answers have neither a request id nor the form of our errors, and a client
-// that follows a redirect with another method does something unintended.
+// Front wraps a mux with the API ([Server.Mount]). It replaces the mux's own
+// answers for API paths: a redirect to the path without // and .., and a
+// plain-text page for an invalid path. Those answers have neither a request id
+// nor the form of our errors, and a client that follows a redirect with another
+// method does something unintended.
 func (s *Server) Front(mux http.Handler) http.Handler {
 	asked, open, nowhere := s.authenticated(s.unclean), s.plain(s.unclean), s.plain(s.notFound)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -12,8 +12,8 @@ import (
 // MaxIdempotencyKey bounds an Idempotency-Key, in printable ASCII characters.
 const MaxIdempotencyKey = 255
 
-// idempotencyOf reads the Idempotency-Key; nil when there is none. The hash
-// covers path and body: one key on two actions is two requests.
+// idempotencyOf reads the Idempotency-Key; nil when there is none. The hash covers
+// path and body: the same key for another action is not a repeat.
 func idempotencyOf(r *http.Request, rt *route, c *call, raw []byte) (*gatehouse.IdempotencyRequest, error) {
 	header, ok := r.Header["Idempotency-Key"]
 	if !ok {

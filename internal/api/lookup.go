@@ -55,8 +55,8 @@ func (s *Server) resolve(ctx context.Context, rt *route, c *call) error {
 	return nil
 }
 
-// missing returns the not_found error for what the path names; nil if it exists
-// or cannot be looked up.
+// missing returns the not_found error for the thing in the path; nil if the thing
+// exists or cannot be looked up.
 func (s *Server) missing(ctx context.Context, rt *route, id string) error {
 	if rt.thing == "" {
 		return nil

@@ -219,8 +219,8 @@ func commonHeaders() map[string]*huma.Header {
 	return map[string]*huma.Header{"X-Request-Id": {Description: "Quote it when you report a problem.", Schema: &huma.Schema{Type: "string"}}}
 }
 
-// allCodes returns the errors that a route can answer with: its own, and those
-// of the pipeline's checks for it.
+// allCodes returns the error codes of a route: its own, and those of its checks in
+// the pipeline.
 func (rt *route) allCodes() []gatehouse.Code {
 	codes := append([]gatehouse.Code{
 		gatehouse.CodeRateLimited, gatehouse.CodeBusy, gatehouse.CodeInternal, gatehouse.CodeInvalid,

@@ -81,7 +81,7 @@ var titles = map[gatehouse.Code]string{
 	gatehouse.CodeBusy:                "Busy",
 }
 
-// outside turns any error into one that may be shown.
+// outside turns any error into one that clients may see.
 func outside(err error) *gatehouse.Error {
 	var e *gatehouse.Error
 	switch {

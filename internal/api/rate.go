@@ -35,8 +35,8 @@ const (
 
 // buckets is a token bucket per name. A nil value bounds nothing.
 type buckets struct {
-	each  time.Duration // in which one request is refilled
-	most  time.Duration // in which an empty bucket is refilled
+	each  time.Duration // to refill one request
+	most  time.Duration // to refill an empty bucket
 	slice float64
 
 	store RateStore // nil if the buckets are not shared
@@ -48,9 +48,9 @@ type buckets struct {
 	again  time.Time // when to ask the store again after a failure
 }
 
-// bucket is what one name has spent in this process. The bucket is full at
-// fullAt. untold is the part not yet reported to the store, as of told. telling
-// is held while reporting.
+// bucket counts the requests of one name in this process. The bucket is full at
+// fullAt. untold is the part not reported to the store, as of the time told.
+// telling is held while reporting.
 type bucket struct {
 	fullAt  time.Time
 	untold  float64
@@ -71,7 +71,7 @@ func newBuckets(perSecond float64, burst int) *buckets {
 	}
 }
 
-// over is the time in which n requests are refilled, at most a century.
+// over is the time for refilling n requests, at most a century.
 func over(n, perSecond float64) time.Duration {
 	return time.Duration(min(n/perSecond, 100*365*86400) * float64(time.Second))
 }

@@ -17,8 +17,8 @@ type route struct {
 	tag          string
 	summary, doc string
 
-	// roles: one of them is required; an empty list means that any key is
-	// enough.
+	// roles are the roles of which the caller needs one; none means that any key
+	// is enough.
 	roles []gatehouse.Role
 	token tokenRule
 	// mints says that the route creates or changes credentials, roles, groups,
@@ -57,7 +57,7 @@ type tokenRule int
 
 const (
 	tokenNone tokenRule = iota
-	// tokenOptional leaves it to the use case whether the token is required.
+	// tokenOptional means that the use case decides whether the token is required.
 	tokenOptional
 	tokenRequired
 )

@@ -164,7 +164,7 @@ func (s *Server) actionRoutes() []route {
 	}
 }
 
-// getAction reads an action, and waits for a change if asked to.
+// getAction reads an action. With the parameter wait, it waits for a change.
 func (s *Server) getAction(ctx context.Context, c *call) (reply, error) {
 	wait := c.query.wait()
 	if wait == 0 {

@@ -10,7 +10,7 @@ import (
 // delegators may create delegations.
 var delegators = []gatehouse.Role{gatehouse.RoleApprover, gatehouse.RoleAdmin}
 
-// delegationRoutes let people delegate their answers while they are away.
+// delegationRoutes let people delegate their decisions while they are away.
 func (s *Server) delegationRoutes() []route {
 	d := s.cfg.Delegations
 	if d == nil {

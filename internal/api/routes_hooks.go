@@ -131,9 +131,9 @@ func (r HookRate) or(common HookRate) HookRate {
 	return r
 }
 
-// hookLimits bounds deliveries of an address to one workflow, so that one
-// workflow does not crowd out another, and of an address in total, so that
-// invented names gain nothing.
+// hookLimits bounds the deliveries of an address per workflow, so that one
+// workflow does not crowd out another, and in total, so that invented workflow
+// names do not raise the bound.
 type hookLimits struct {
 	one, all *buckets
 	own      map[string]*buckets // of workflows with their own rate

@@ -7,7 +7,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// mandateRoutes let agents propose plans, and people stop what was approved.
+// mandateRoutes let agents propose plans, and people stop approved plans.
 func (s *Server) mandateRoutes() []route {
 	m := s.cfg.Mandates
 	if m == nil {

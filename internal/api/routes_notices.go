@@ -12,7 +12,7 @@ type noticeIDs struct {
 	IDs []string `json:"ids"`
 }
 
-// dismissed is the number of them that were still shown.
+// dismissed counts the dismissed notices that were still shown.
 type dismissed struct {
 	Dismissed int `json:"dismissed"`
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// preferenceRoutes let people choose their own messages.
+// preferenceRoutes let people choose which messages they get.
 func (s *Server) preferenceRoutes() []route {
 	p := s.cfg.Preferences
 	if p == nil {

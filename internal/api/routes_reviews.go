@@ -12,8 +12,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/card"
 )
 
-// reviewAnswer is a review with everything that a mail, a page or a program
-// shows of it.
+// reviewAnswer is a review with everything that mails, pages and programs show.
 type reviewAnswer struct {
 	gatehouse.OpenReview
 	Sentence string `json:"sentence,omitempty"`
@@ -50,7 +49,7 @@ type reviewBody struct {
 	Code   string `json:"code,omitempty"`
 }
 
-// The bounds, per address, on callers with a link and no key.
+// The bounds, per address, on callers with a link instead of a key.
 const (
 	reviewsPerSecond = 20
 	reviewBurst      = 100
@@ -167,7 +166,7 @@ func (s *Server) review(w http.ResponseWriter, r *http.Request, rt *route, reque
 	return http.StatusOK, s.write(w, http.StatusOK, &call{}, answer)
 }
 
-// readReview collects what is shown.
+// readReview collects the answer for a review.
 func (s *Server) readReview(ctx context.Context, id, token string) (*reviewAnswer, error) {
 	open, err := s.cfg.Reviews.OpenReview(ctx, id, token, "")
 	if err != nil {

@@ -21,7 +21,7 @@ type cancelRun struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// retryRun says how to begin a run again.
+// retryRun says from which step to retry a run.
 type retryRun struct {
 	From string `json:"from,omitempty"`
 }
@@ -32,8 +32,8 @@ type newSignal struct {
 	Data gatehouse.JSON `json:"data,omitempty"`
 }
 
-// Any key can read the runs that its holder may read: an agent its own; a
-// principal that is only a worker finds none.
+// Reading runs needs no role, but a key finds only the runs that its holder may
+// read: an agent its own, a principal with only the role worker none.
 func (s *Server) runRoutes() []route {
 	if s.cfg.Runs == nil {
 		return nil
@@ -152,7 +152,7 @@ func (s *Server) runRoutes() []route {
 	}
 }
 
-// getRun reads a run, and waits for a change if asked to.
+// getRun reads a run. With the parameter wait, it waits for a change.
 func (s *Server) getRun(ctx context.Context, c *call) (reply, error) {
 	wait := c.query.wait()
 	if wait == 0 {
@@ -173,8 +173,8 @@ func (c *call) outlast(wait time.Duration) {
 	_ = http.NewResponseController(c.w).SetWriteDeadline(time.Now().Add(wait + 30*time.Second))
 }
 
-// wait is outlast for a request that waits for something to happen. A principal
-// may have only so many of those.
+// wait is outlast for a request that waits for an event. It bounds the number of
+// such requests per principal.
 func (c *call) wait(wait time.Duration) error {
 	c.outlast(wait)
 	if wait <= 0 || c.over != nil {

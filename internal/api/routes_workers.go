@@ -12,11 +12,11 @@ import (
 
 const tagWorkers = "Workers"
 
-// leaseLost is the error that every call of a lease's holder can return.
+// leaseLost is a possible error of every call with a lease.
 var leaseLost = []gatehouse.Code{gatehouse.CodeLeaseLost}
 
-// Leases and heartbeats ignore Idempotency-Key: an old lease would be a false
-// answer, and a lost lease expires by itself.
+// Leases and heartbeats ignore Idempotency-Key: a stored answer could name an old
+// lease, and a lost lease expires by itself.
 func (s *Server) workerRoutes() []route {
 	if s.cfg.Workers == nil {
 		return nil

@@ -106,9 +106,9 @@ func newRegistry() huma.Registry {
 	return r
 }
 
-// finish adapts the generated schemas to what the encoder writes: lists are
-// never null, pointers to objects can be, and answers may have additional
-// members, which requests must not have.
+// finish adapts the generated schemas to the encoder: lists are never null,
+// pointers to objects can be null, and answers but not requests may have
+// additional members.
 func finish(r huma.Registry, requests []reflect.Type) {
 	closed := make(map[string]bool)
 	for _, t := range requests {
@@ -135,7 +135,7 @@ func finish(r huma.Registry, requests []reflect.Type) {
 	}
 }
 
-// reach collects the references that a schema leads to.
+// reach collects the references in a schema, transitively.
 func reach(r huma.Registry, s *huma.Schema, seen map[string]bool) {
 	if s == nil {
 		return

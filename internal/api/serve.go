@@ -42,7 +42,7 @@ func (s *Server) guarded(w http.ResponseWriter, r *http.Request, id string, fn f
 	return status
 }
 
-// plain serves what is outside the pipeline.
+// plain wraps a handler outside the pipeline.
 func (s *Server) plain(fn func(http.ResponseWriter, *http.Request) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id := requestID(w, r)
@@ -124,9 +124,9 @@ func (s *Server) pass(w http.ResponseWriter, r *http.Request, rt *route, request
 	return status, s.write(w, status, c, out.value)
 }
 
-// refusal returns the error for a refused caller: not_found if what the path
-// names does not exist, else err. An unproven presumed caller gets err, and so
-// learns nothing about existence.
+// refusal returns the error for a refused caller: not_found if the thing in the
+// path does not exist, else err. An unproven presumed caller always gets err, and
+// so learns nothing about existence.
 func (s *Server) refusal(ctx context.Context, rt *route, c *call, err error) error {
 	if p := c.caller.Presumed; p != nil && !p.Proven {
 		return err
@@ -167,7 +167,7 @@ func (s *Server) admit(ctx context.Context, r *http.Request, rt *route, c *call)
 	return err
 }
 
-// entitle checks the role and the second secret that a route requires.
+// entitle checks the role and the edit token that a route requires.
 func (s *Server) entitle(ctx context.Context, r *http.Request, rt *route, c *call) (err error) {
 	p := c.caller.Principal
 	if len(rt.roles) > 0 && !slices.ContainsFunc(rt.roles, p.Has) {
@@ -193,7 +193,7 @@ func roleRequired(rt *route) error {
 	return gatehouse.E(gatehouse.CodeRoleRequired, "this needs the role %s", anyOf(rt.roles)).With("roles", rt.roles)
 }
 
-// guarded describes what the edit token protects.
+// guarded describes what the edit token protects on this route.
 func (rt *route) guarded() string {
 	if rt.mints {
 		return "changing rights, credentials or rules"
@@ -201,10 +201,10 @@ func (rt *route) guarded() string {
 	return "deciding"
 }
 
-// caller identifies the caller. On a route whose use case proves the caller,
-// this may be the caller last known by these secrets (presumed), but only one
-// who passes the checks before the use case: the use case proves only that the
-// presumption is right.
+// caller identifies the caller. On a route whose use case proves the caller, the
+// result may be presumed: the last known caller with these secrets, if it has the
+// role and edit token for the route. The use case proves only that the presumption
+// is right.
 func (s *Server) caller(r *http.Request, rt *route) (*gatehouse.Caller, string, error) {
 	// A short id is resolved before the use case, so its caller must be
 	// authenticated.
@@ -240,7 +240,7 @@ func (s *Server) lookUp(ctx context.Context, r *http.Request, rt *route, c *call
 	return s.entitle(ctx, r, rt, c)
 }
 
-// authenticate reads the only credential, Authorization: Bearer.
+// authenticate returns the principal of the only credential, Authorization: Bearer.
 func (s *Server) authenticate(r *http.Request) (p *gatehouse.Principal, key string, err error) {
 	if key = bearer(r); key == "" {
 		return nil, "", unauthenticated()
@@ -295,8 +295,8 @@ func (s *Server) stepUp(ctx context.Context, r *http.Request, p *gatehouse.Princ
 	return s.cfg.Auth.CheckEditToken(ctx, p, token)
 }
 
-// channel returns the channel to record for a decision, as the server knows it.
-// A channel that the client names is recorded as the client's claim.
+// channel returns the channel to record for a decision, from the server's own
+// knowledge. A channel in the client's request is recorded as the client's claim.
 func channel(r *http.Request, rt *route) gatehouse.Channel {
 	switch {
 	case rt.via != "":

@@ -74,7 +74,7 @@ func checkReverse(r *gatehouse.ReverseRequest) error {
 	return v.Err()
 }
 
-// MaxDrain bounds one drain.
+// MaxDrain bounds the limit of one drain.
 const MaxDrain = 1000
 
 func checkDrain(r *gatehouse.DrainRequest) error {

@@ -13,7 +13,7 @@ type Retention struct {
 	Finished gatehouse.Duration `yaml:"finished"`
 }
 
-// maxRetention is ten years.
+// maxRetention is ten years, in days.
 const maxRetention = 3650
 
 func (r *Retention) validate(path string) error {

@@ -146,7 +146,7 @@ func (c *Config) validateChannels(file string) error {
 	return nil
 }
 
-// problem finds what can be told without making the channel.
+// problem finds the errors that do not need the channel itself.
 func (c *Channel) problem(all *Config) (key, why string) {
 	named := map[string]string{
 		"password": c.Password, "secret": c.Secret, "url_secret": c.URLSecret, "token": c.Token,

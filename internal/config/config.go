@@ -88,8 +88,8 @@ type Policy struct {
 	File string `yaml:"file"`
 }
 
-// maxApproverDelay bounds approver_delay: longer than that, nobody new could
-// take over.
+// maxApproverDelay bounds approver_delay: with a longer delay, new approvers could
+// not take over.
 const maxApproverDelay = 90 * 24 * time.Hour
 
 // RateLimit bounds the requests of one principal, over all its keys and all
@@ -111,7 +111,7 @@ const (
 	AgentsSeeTenant AgentsSee = "tenant"
 )
 
-// file is the raw shape.
+// file is the YAML structure of the file.
 type file struct {
 	Connectors map[string]yaml.Node `yaml:"connectors"`
 	Policy     Policy               `yaml:"policy"`
@@ -147,8 +147,8 @@ func Load(path string) (*Config, error) {
 	return Parse(path, src)
 }
 
-// Parse reads a file's content; path is for messages, and what file: and
-// policy.file are relative to.
+// Parse reads a file's content. path is for messages; paths in file: and
+// policy.file are relative to its folder.
 func Parse(path string, src []byte) (*Config, error) {
 	var root yaml.Node
 	if empty(src) {
@@ -272,8 +272,8 @@ func (c Connector) Serves(tenant string) bool {
 // At returns file:line:column of the entry, for messages about it.
 func (c Connector) At() string { return fmt.Sprintf("%s:%d:%d", c.file, c.node.Line, c.node.Column) }
 
-// DecodeNATS reads the section nats, strictly; it leaves into as it is where
-// there is none.
+// DecodeNATS reads the section nats, strictly. Without that section, into stays
+// unchanged.
 func (c *Config) DecodeNATS(into any) error {
 	if c.nats == nil || c.nats.IsZero() {
 		return nil
@@ -286,7 +286,7 @@ func (c *Config) DecodeNATS(into any) error {
 
 var unknownKey = regexp.MustCompile(`^field (.*) not found in type \S+$`)
 
-// plain is the parser's message without the names of this program's types.
+// plain removes the names of Go types from the parser's message.
 func plain(message string) string {
 	return unknownKey.ReplaceAllString(message, "there is no key $1 here")
 }

@@ -8,22 +8,22 @@ import (
 	"strings"
 )
 
-// credentials are values of a configuration file that stand outside of secrets and
-// are secret all the same.
+// credentials are secret values of a configuration file outside of its section
+// secrets.
 type credentials []string
 
 // secretName matches names of keys, variables and files that hold a secret.
 var secretName = regexp.MustCompile(`(?i)secret|passw|token|credential|authorization|api_?key`)
 
-// named adds a value that came from a variable or a file, where the key that it
-// stands under, or the variable or file, has the name of a secret.
+// named adds a value if one of its names is the name of a secret: that of its key,
+// URL parameter, variable, file or folder.
 func (c *credentials) named(value string, names ...string) {
 	if value != "" && slices.ContainsFunc(names, secretName.MatchString) {
 		*c = append(*c, value)
 	}
 }
 
-// address adds the password of a text that is a URL with one.
+// address adds the password and the secret query parameters of a URL.
 func (c *credentials) address(text string) {
 	if !strings.Contains(text, "://") {
 		return
@@ -42,9 +42,9 @@ func (c *credentials) address(text string) {
 	}
 }
 
-// SecretValues returns every secret that the file holds: the entries of secrets,
-// the client secrets of sign-in providers, passwords within URLs, and the values of
-// variables and files where a name says that they are secret.
+// SecretValues returns every secret in the file: the entries of secrets, the client
+// secrets of sign-in providers, passwords in URLs, and the values of variables and
+// files with the name of a secret.
 func (c *Config) SecretValues() []string {
 	values := slices.Concat(slices.Collect(maps.Values(c.Secrets)), c.credentials)
 	for _, p := range c.SignIn.OIDC {

@@ -11,8 +11,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Count is a whole number of which 0 is not given: where it is absent there is
-// the default, or no bound, and who wrote 0 may have meant nothing at all.
+// Count is a whole number other than 0. An absent one means the default, or no
+// bound; a written 0 is refused, because it may be meant as none at all.
 type Count int
 
 // UnmarshalYAML reads a number that is not 0.

@@ -50,7 +50,7 @@ type Hook struct {
 	RateLimit RateLimit `yaml:"rate_limit"`
 }
 
-// maxHookRate and maxHookBurst bound what can be set.
+// maxHookRate and maxHookBurst bound the configured rates.
 const (
 	maxHookRate  = 100_000
 	maxHookBurst = 1_000_000
@@ -71,7 +71,7 @@ func (h *Hooks) validate(path string) error {
 	return nil
 }
 
-// validateTargets checks the sources of reports against what they name.
+// validateTargets checks the sources of reports, and the things that they name.
 func (c *Config) validateTargets() error {
 	for name, s := range c.Hooks.Targets {
 		fail := func(key, format string, args ...any) error {

@@ -15,9 +15,9 @@ var variable = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
 const maxFileBytes = 1 << 20
 
 // resolve replaces ${NAME} and file:PATH in every scalar value, not in keys.
-// An undefined variable and an unreadable file are errors: an empty value in
-// the place of a secret or an address would be worse.
-// Values of variables and files that look like secrets are added to found.
+// An undefined variable and an unreadable file are errors, since an empty secret
+// or address would be worse. Values of variables and files that look like secrets
+// are added to found.
 func resolve(path string, n *yaml.Node, found *credentials) error {
 	return resolveAt(path, "", n, found)
 }
@@ -85,8 +85,8 @@ func resolveScalar(path, key string, n *yaml.Node, found *credentials) error {
 	return nil
 }
 
-// setText gives a scalar another text. Where it was nothing but one variable,
-// its type is found anew, so that a number may come from the environment.
+// setText replaces a scalar's text. If the scalar is a single variable, its type
+// follows the new text, so that a number may come from the environment.
 func setText(n *yaml.Node, text string) {
 	whole := variable.FindString(n.Value) == n.Value
 	n.Value = text

@@ -59,7 +59,7 @@ type RunWorkspace struct {
 	Weight Count `yaml:"weight"`
 }
 
-// Of returns the bounds of a tenant: its own, and the common one for each that
+// Of returns the bounds of a tenant: its own, and the common ones for those that
 // it does not set.
 func (r *Runs) Of(tenant string) RunBounds {
 	own := r.Tenants[tenant].RunBounds
@@ -78,7 +78,7 @@ func (r *Runs) Of(tenant string) RunBounds {
 	return own
 }
 
-// Weight returns the part of a tenant, or of one of its workspaces.
+// Weight returns the weight of a tenant, or of one of its workspaces.
 func (r *Runs) Weight(tenant, workspace string) int {
 	t := r.Tenants[tenant]
 	if workspace == "" {
@@ -133,7 +133,7 @@ func (b *RunBounds) problem() (key, why string) {
 		return "max_writes_per_run", least
 	case b.Budget == nil:
 		return "", ""
-	case b.Budget.Amount.Sign() <= 0: // absent too
+	case b.Budget.Amount.Sign() <= 0: // also if absent
 		return "budget.amount", "must be more than 0"
 	case !gatehouse.ValidCurrency(b.Budget.Currency):
 		return "budget.currency", "must be a code such as USD"

@@ -11,7 +11,7 @@ import (
 // storePrefix begins the value of a secret that is kept in the store.
 const storePrefix = "store:"
 
-// takeStored moves the secrets that are in the store from Secrets to Stored.
+// takeStored moves references to secrets of the store from Secrets to Stored.
 func (c *Config) takeStored(path string) error {
 	c.Stored = map[string]string{}
 	for name, value := range c.Secrets {
@@ -37,7 +37,7 @@ func (c *Config) Secret(name string) (string, error) {
 	return v, nil
 }
 
-// noSecret says why there is no value of a name.
+// noSecret says why there is no value for a name.
 func (c *Config) noSecret(name string) string {
 	if _, ok := c.Stored[name]; ok {
 		return "the secret " + gatehouse.Quote(name) + " is in the store, which only connectors use"

@@ -97,8 +97,8 @@ func (s *SignIn) validate(path string) error {
 	return nil
 }
 
-// badOrigin says what is wrong with an origin: a password or a session must
-// not travel in the clear.
+// badOrigin says what is wrong with an origin. Passwords and sessions must not be
+// sent unencrypted.
 func badOrigin(s string) string {
 	u, err := url.Parse(s)
 	switch {
@@ -160,7 +160,7 @@ func (k *Passkeys) complete(publicURL string) (key, why string) {
 	}
 	hosts := make([]string, len(k.Origins))
 	for i, o := range k.Origins {
-		u, _ := url.Parse(o) // looked at above
+		u, _ := url.Parse(o) // checked above
 		hosts[i] = u.Hostname()
 	}
 	if k.RPID == "" {

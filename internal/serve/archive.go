@@ -8,12 +8,12 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/gate"
 )
 
-// archiveInterval is how long the archiver rests after it has been over all
-// that is old.
+// archiveInterval is the archiver's pause after it has archived every old
+// action.
 const archiveInterval = 10 * time.Minute
 
-// archive moves what ended long ago into the archive, where the configuration
-// says how long ago.
+// archive moves actions into the archive, at the configured time after their
+// end.
 func (s *Server) archive(ctx context.Context, metrics gate.ArchiveMetrics) error {
 	retention := s.config.Retention.Finished.D()
 	if retention == 0 {

@@ -16,15 +16,15 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/wake/pgwake"
 )
 
-// Backplane is what replicas tell each other by, beside the store: hints that
-// may be lost, and the feed of events for others. Nothing rests on it.
+// Backplane connects replicas, in addition to the store: it carries hints, which
+// may be lost, and the feed of events for other systems. No result depends on it.
 type Backplane struct {
-	// caught takes mails and cards what Slack would show, in development mode, nil
-	// otherwise; linkURL is where their links lead when the configuration has no
+	// In development mode, caught takes mails and cards takes Slack messages; otherwise
+	// they are nil. linkURL is the base URL of their links if the configuration has no
 	// public_url.
 	caught *mailCatcher
 	cards  *slackdev.Workspace
-	// development is set by development mode alone.
+	// development is true only in development mode.
 	development bool
 	linkURL     string
 	carriers    []wake.Carrier
@@ -32,9 +32,9 @@ type Backplane struct {
 	feed        feed.Config
 }
 
-// newBackplane makes the carriers: NATS where it is configured, else the
-// database's own LISTEN and NOTIFY, else none. natsURL overrides the file's.
-// No server has to answer now.
+// newBackplane makes the carriers: NATS if it is configured, else LISTEN and
+// NOTIFY of the database, else none. natsURL overrides the address in the file.
+// The servers need not be reachable yet.
 func newBackplane(cfg *config.Config, databaseURL, natsURL string, roles []Role, log *slog.Logger) (*Backplane, error) {
 	b := &Backplane{}
 	var err error
@@ -67,8 +67,8 @@ func newBackplane(cfg *config.Config, databaseURL, natsURL string, roles []Role,
 	return b, nil
 }
 
-// natsConfig is the section nats of the file, with the address of a flag in place
-// of its own; its URL is "" where neither names any.
+// natsConfig is the section nats of the file. The address of the flag, if any,
+// replaces that of the file; URL is "" if there is neither.
 func natsConfig(cfg *config.Config, natsURL string) (c feed.Config, err error) {
 	if err := cfg.DecodeNATS(&c); err != nil {
 		return c, err

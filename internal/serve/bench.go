@@ -24,7 +24,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
 
-// BenchCommand measures a gate beside bare baselines.
+// BenchCommand compares a gate with bare baselines.
 type BenchCommand struct {
 	Scale    int           `help:"Actions in the filled store; of them 100,000 are pending." default:"100000" placeholder:"N"`
 	Parked   int           `help:"Runs that wait in the figure parked." default:"20000" placeholder:"N"`
@@ -32,10 +32,10 @@ type BenchCommand struct {
 	Rounds   int           `help:"How often gate and baseline take turns." default:"5" placeholder:"N"`
 	Clients  []int         `help:"Numbers of clients that decide." default:"1,16,64" placeholder:"N,…"`
 	Only     []string      `help:"The figures to measure; see the list below." placeholder:"NAME,…"`
-	// Not from the environment: a bench must not find the way to a database by itself.
+	// Not from the environment, so that a bench never uses a database by accident.
 	DatabaseURL DatabaseURL `help:"Measure on this PostgreSQL server, in databases of its own that are made and dropped." placeholder:"URL"`
 	Data        string      `help:"Where to make the stores, to choose the disk; the system's temporary folder if absent." placeholder:"DIR"`
-	// The baseline of the figure process is this program, too.
+	// For the figure process, the baseline is a child process of this program.
 	BareChild  string `hidden:"" placeholder:"DIR"`
 	BareListen string `hidden:"" placeholder:"HOST:PORT"`
 	BareURL    string `hidden:"" env:"GATEHOUSE_BENCH_BARE_URL" placeholder:"URL"`
@@ -89,7 +89,7 @@ func (c *BenchCommand) Run(g *term.IO) error {
 	if err != nil {
 		return err
 	}
-	paceGarbage() // as a server does; the baseline gains by it, too
+	paceGarbage() // as a server does; the baseline benefits, too
 	p := bench.NewPrinter(g.Stdout, g.Stderr, g.JSON, g.TTY)
 	err = bench.Run(g.Ctx, bench.Options{
 		Scale: c.Scale, Parked: c.Parked, Duration: c.Duration, Rounds: c.Rounds, Clients: c.Clients, Only: c.Only, Profiles: c.Profiles,

@@ -11,7 +11,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// BreakerSentence tells of a breaker that is not closed.
+// BreakerSentence describes a breaker that is not closed.
 func BreakerSentence(b gatehouse.BreakerState) string {
 	var s strings.Builder
 	fmt.Fprintf(&s, "connector %s: no calls, since too many in a row have failed", b.Connector)
@@ -31,7 +31,7 @@ func BreakerSentence(b gatehouse.BreakerState) string {
 	return s.String()
 }
 
-// warnBreakers logs, at the start, what still waits for a breaker of before.
+// warnBreakers logs, at the start, the breakers that are not closed.
 func (n *Node) warnBreakers(ctx context.Context) {
 	open, err := n.Gate.OpenBreakers(ctx)
 	if err != nil && ctx.Err() == nil {

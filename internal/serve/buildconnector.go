@@ -27,26 +27,26 @@ import (
 // there is no value, such as "is not set".
 type StoredSecret func(tenant, name string) (string, error)
 
-// Elsewhere is for a program that has a configuration and no store.
+// Elsewhere is the StoredSecret of a program with a configuration but no store.
 func Elsewhere(string, string) (string, error) {
 	return "", errors.New("is in the store: gatehouse doctor has the server look")
 }
 
 // Built is a connector made of an entry of the configuration.
 type Built struct {
-	// Connector is nil where it cannot be made without its secrets.
+	// Connector is nil if it cannot be made without its secrets.
 	Connector connector.Connector
-	// Names are the entries of secrets that it asked for.
+	// Names are the entries of secrets that the connector requested.
 	Names []string
-	// Stored names the secrets of the store that it uses, of Tenant.
+	// Stored names the secrets of Tenant in the store that the connector uses.
 	Stored []string
 	Tenant string
-	// Unready says why its target must not be called: which secret is missing. The
-	// connector then describes its operations and has no credentials.
+	// Unready, if not nil, says why the target must not be called, such as a missing
+	// secret. The connector can still describe its operations.
 	Unready error
 }
 
-// Close closes the connector, where it can be.
+// Close closes the connector if it is an io.Closer.
 func (b *Built) Close() error {
 	if closer, ok := b.Connector.(io.Closer); ok {
 		return closer.Close()
@@ -54,10 +54,10 @@ func (b *Built) Close() error {
 	return nil
 }
 
-// BuildConnector makes a connector of an entry; it calls nothing. A connector that
-// uses secrets of the store is always made, unready if need be: what an
-// administrator has stored must not keep a server from starting. It serves one
-// tenant and uses this tenant's secrets.
+// BuildConnector makes a connector from an entry, without calling its target. A bad or
+// missing secret of the store is no error but makes the connector unready: it must not
+// keep a server from starting. A connector that uses secrets of the store serves one
+// tenant, and uses this tenant's secrets.
 func BuildConnector(
 	ctx context.Context, cfg *config.Config, entry config.Connector, stored StoredSecret,
 ) (*Built, error) {
@@ -130,7 +130,7 @@ func (n *Node) connectors(ctx context.Context) ([]dispatch.Target, error) {
 	return targets, nil
 }
 
-// ownTenant is the tenant whose secrets of the store a connector can use.
+// ownTenant is the tenant whose stored secrets a connector can use.
 func ownTenant(entry config.Connector) string {
 	if len(entry.Tenants) > 0 {
 		return entry.Tenants[0]
@@ -138,8 +138,8 @@ func ownTenant(entry config.Connector) string {
 	return gatehouse.DefaultTenant
 }
 
-// standIns are values in the form of the secrets that connectors take: a connector
-// that is made with one describes its operations, and is never called.
+// standIns are placeholder secrets in the forms that connectors accept. A connector
+// made with one describes its operations, and is never called.
 var standIns = []func() string{
 	func() string { return "not-set" },
 	func() string { return "sk_test_notset0000000000" },
@@ -154,7 +154,7 @@ var standIns = []func() string{
 	}),
 }
 
-// pemOf returns a key with a certificate of its own, "" after an error.
+// pemOf returns a key with a self-signed certificate, "" after an error.
 func pemOf(key crypto.Signer, err error) string {
 	if err != nil {
 		return ""

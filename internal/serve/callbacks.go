@@ -20,8 +20,8 @@ type caller interface {
 	Check(*gatehouse.Callback) error
 }
 
-// callbacks switches the configured types of callbacks on: as channels, and for the
-// use cases.
+// callbacks adds the configured types of callbacks to the channels, and returns them
+// for the use cases.
 func (n *Node) callbacks() (infos []gate.CallbackInfo, err error) {
 	cfg := n.config.Callbacks
 	tenants := cfg.Tenants

@@ -21,7 +21,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/notify/webpush"
 )
 
-// pushKey finds the key by which push services know a tenant.
+// pushKey finds the key that identifies a tenant to push services.
 type pushKey func(ctx context.Context, tenant string) (*ecdsa.PrivateKey, error)
 
 // newChannels makes the configured channels, by name.
@@ -52,7 +52,7 @@ func newChannels(cfg *config.Config, key pushKey) ([]*notify.Configured, error) 
 	return list, nil
 }
 
-// newChannel makes one; secret finds a secret by its name.
+// newChannel makes one channel; secret finds a secret by its name.
 func newChannel(
 	c config.Channel, secret func(string) (string, error), bounces [][]byte, key pushKey,
 ) (notify.Channel, error) {
@@ -62,7 +62,7 @@ func newChannel(
 		}
 		value, err := secret(name)
 		if err != nil {
-			return "" // the configuration was refused before
+			return "" // config.Load refuses such a configuration
 		}
 		return value
 	}
@@ -98,7 +98,7 @@ func newChannel(
 	return nil, fmt.Errorf("kind: there is no %s", gatehouse.Quote(c.Kind))
 }
 
-// channelInfos is what the use cases know of the channels.
+// channelInfos describes the channels for the use cases.
 func channelInfos(list []*notify.Configured) []gate.ChannelInfo {
 	infos := make([]gate.ChannelInfo, len(list))
 	for i, c := range list {
@@ -113,7 +113,7 @@ func channelInfos(list []*notify.Configured) []gate.ChannelInfo {
 	return infos
 }
 
-// notifier makes what tells people.
+// notifier makes the notifier of people.
 func (s *Server) notifier(metrics notify.Metrics) *notify.Notifier {
 	routes := make([]notify.Route, len(s.config.Routes))
 	for i, r := range s.config.Routes {
@@ -141,7 +141,7 @@ func bounceKeys(cfg *config.Config) ([][]byte, error) {
 	return m.Derive("bounces")
 }
 
-// bounces makes what takes returned mails.
+// bounces makes the receiver of returned mails.
 func bounces(n *Node, metrics notify.Metrics) *email.Bounces {
 	b := &email.Bounces{Store: n.Store, Log: n.Log}
 	for _, c := range n.channels {
@@ -153,7 +153,7 @@ func bounces(n *Node, metrics notify.Metrics) *email.Bounces {
 	return b
 }
 
-// slackDesk makes what takes clicks in Slack, nil where no channel does.
+// slackDesk makes the receiver of clicks in Slack, nil if no channel supports them.
 func slackDesk(n *Node) *slack.Desk {
 	var places []slack.Place
 	for _, c := range n.channels {

@@ -13,25 +13,25 @@ import (
 )
 
 const (
-	// configurationStands is how long a look at what the configuration names is
-	// told again: whoever asks, targets and providers are called no more often.
+	// configurationStands is how long a result is reused, so that repeated requests
+	// do not call targets and providers more often.
 	configurationStands = 15 * time.Second
 	connectorCheck      = "connector "
 )
 
-// ownConfiguration looks at what a server's own configuration names, for
-// operators who have neither its file nor its network.
+// ownConfiguration checks the server's own configuration, for operators without
+// access to its file and network.
 type ownConfiguration struct {
 	config *config.Config
-	// secrets are those of the store; nil for none.
+	// secrets are the secrets of the store; nil for none.
 	secrets *storeSecrets
 	mu      sync.Mutex
 	at      time.Time
 	found   []term.Check
 }
 
-// look returns what was found, now or a moment ago. The caller may go: what was
-// begun is for others as well.
+// look returns the checks and their time, at most configurationStands ago. A running
+// check continues without its caller, because others use its result.
 func (o *ownConfiguration) look(ctx context.Context) (time.Time, []term.Check) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -43,10 +43,10 @@ func (o *ownConfiguration) look(ctx context.Context) (time.Time, []term.Check) {
 	return o.at, o.found
 }
 
-// tells reports whether people of a tenant hear of a check. A connector is of the
-// tenants that it serves; the rest is of the one whose administrators run the
-// server. What the first policy leaves open is none of it: doctor speaks of a
-// server that has an active one.
+// tells reports whether people of a tenant may see a check. The check of a connector
+// is for the tenants that it serves, all others are for the default tenant, whose
+// administrators run the server. Nobody sees "open", which is about the first policy:
+// a running server has an active one.
 func (o *ownConfiguration) tells(tenant string, c term.Check) bool {
 	if c.Name == "open" {
 		return false

@@ -9,9 +9,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// openSecrets reads the secrets of the store that a configuration refers to, beside
-// the servers that use it. Without that store, connectors that use them are not
-// looked at.
+// openSecrets reads the stored secrets that a configuration refers to. Servers may use
+// the store at the same time. If the store cannot be read, connectors with stored
+// secrets are not checked.
 func (l *Looker) openSecrets(ctx context.Context, cfg *config.Config, data, databaseURL string) {
 	if l.Offline || len(cfg.Stored) == 0 {
 		return

@@ -9,15 +9,15 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/invariants"
 )
 
-// StoreChecker checks the store that a server is on, by connections of its own.
+// StoreChecker checks a server's store, over its own connections.
 type StoreChecker struct {
 	Data, DatabaseURL string
 	Log               *slog.Logger
-	// own is the configuration of the server that checks.
+	// own is the configuration of this server.
 	own *ownConfiguration
 }
 
-// openStore opens a store to be read: the database where there is one, else
+// openStore opens the store for reading: the database if there is one, else
 // the data folder.
 func (c *StoreChecker) openStore(ctx context.Context) (*invariants.Target, error) {
 	if c.DatabaseURL != "" {
@@ -26,7 +26,7 @@ func (c *StoreChecker) openStore(ctx context.Context) (*invariants.Target, error
 	return invariants.OpenFile(ctx, filepath.Join(c.Data, DatabaseFile), c.Log)
 }
 
-// Check holds the store against every invariant.
+// Check checks every invariant of the store.
 func (c *StoreChecker) Check(ctx context.Context, o invariants.Options) (*gatehouse.StoreCheck, error) {
 	target, err := c.openStore(ctx)
 	if err != nil {
@@ -50,8 +50,8 @@ func (c *StoreChecker) Check(ctx context.Context, o invariants.Options) (*gateho
 	return out, nil
 }
 
-// CheckStore implements [gatehouse.CheckService]. It names nothing of other tenants
-// than the caller's.
+// CheckStore implements [gatehouse.CheckService]. Its result names only things of the
+// caller's tenant.
 func (c *StoreChecker) CheckStore(ctx context.Context, held []gatehouse.LogHead) (*gatehouse.StoreCheck, error) {
 	caller, err := gatehouse.CallerFrom(ctx)
 	if err != nil {

@@ -26,7 +26,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// CheckCommand looks at all that a configuration names.
+// CheckCommand checks a configuration and every system that it names.
 type CheckCommand struct {
 	File string `arg:"" optional:"" help:"The configuration file, as with --config."`
 	DataFlags
@@ -53,7 +53,7 @@ Examples:
 `
 }
 
-// Validate is called by the parser, which does not see those of embedded flags.
+// Validate is called by the parser, which does not call Validate of embedded flags.
 func (c *CheckCommand) Validate() error {
 	if c.File != "" {
 		if c.Config != "" {
@@ -64,7 +64,7 @@ func (c *CheckCommand) Validate() error {
 	return c.tlsFlags.Validate()
 }
 
-// Run looks at everything.
+// Run makes every check and prints the results.
 func (c *CheckCommand) Run(g *term.IO) error {
 	l := &Looker{Offline: c.Offline}
 	cfg := l.File(&c.DataFlags)
@@ -81,10 +81,10 @@ func (c *CheckCommand) Run(g *term.IO) error {
 	return g.PrintChecks(l.Checks)
 }
 
-// lookTimeout bounds one look at another system.
+// lookTimeout bounds one check of another system.
 const lookTimeout = 10 * time.Second
 
-// Looker collects what it finds of a configuration.
+// Looker checks a configuration and collects the results.
 type Looker struct {
 	Checks  []term.Check
 	Offline bool
@@ -96,7 +96,7 @@ func (l *Looker) add(name, result, format string, args ...any) {
 	l.Checks = append(l.Checks, term.Check{Name: name, Result: result, Detail: fmt.Sprintf(format, args...)})
 }
 
-// File reads the configuration, nil where it cannot be used.
+// File reads the configuration. It returns nil for an unusable one.
 func (l *Looker) File(f *DataFlags) *config.Config {
 	name := cmp.Or(f.Config, filepath.Join(f.Data, "gatehouse.yaml"))
 	cfg, err := config.Load(name)
@@ -113,7 +113,7 @@ func (l *Looker) File(f *DataFlags) *config.Config {
 	return cfg
 }
 
-// All looks at everything that a configuration names, at several things at once.
+// All checks everything that a configuration names, several things in parallel.
 func (l *Looker) All(ctx context.Context, cfg *config.Config) {
 	s := newSecretUse(cfg)
 	type look struct {
@@ -161,13 +161,13 @@ func (l *Looker) All(ctx context.Context, cfg *config.Config) {
 	l.redact(cfg)
 }
 
-// Connector looks at one connector alone.
+// Connector checks only one connector.
 func (l *Looker) Connector(ctx context.Context, name string, entry config.Connector, cfg *config.Config) {
 	l.target(ctx, "connector "+name, entry, newSecretUse(cfg))
 	l.redact(cfg)
 }
 
-// redact removes secrets from what was found.
+// redact removes secrets from the collected checks.
 func (l *Looker) redact(cfg *config.Config) {
 	values := cfg.SecretValues()
 	if l.stored != nil {
@@ -179,7 +179,7 @@ func (l *Looker) redact(cfg *config.Config) {
 	}
 }
 
-// secretUse notes which secrets were asked for.
+// secretUse records the names of the requested secrets.
 type secretUse struct {
 	cfg  *config.Config
 	mu   sync.Mutex
@@ -197,7 +197,7 @@ func (s *secretUse) get(name string) (string, error) {
 	return s.cfg.Secret(name)
 }
 
-// uses notes that names were asked for.
+// uses records names as requested.
 func (s *secretUse) uses(names []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -206,7 +206,7 @@ func (s *secretUse) uses(names []string) {
 	}
 }
 
-// target builds a connector as serve does, and asks it for its target.
+// target builds a connector as serve does, and probes its target.
 func (l *Looker) target(ctx context.Context, name string, entry config.Connector, s *secretUse) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
@@ -270,7 +270,7 @@ func (l *Looker) channel(name string, entry config.Channel, cfg *config.Config, 
 	}
 }
 
-// targetSource looks at the secret of a source of reports as serve does.
+// targetSource checks the secret of a source of reports as serve does.
 func (l *Looker) targetSource(as, name string, all map[string]config.TargetSource, s *secretUse) {
 	entry, err := newTargetSource(name, all, s.get)
 	if err != nil {
@@ -280,8 +280,8 @@ func (l *Looker) targetSource(as, name string, all map[string]config.TargetSourc
 	l.add(as, term.CheckOK, "%s signs for %s of tenant %s", entry.Kind, entry.Connector, entry.Tenant)
 }
 
-// model asks a provider for its list of models, which costs nothing and needs
-// the key.
+// model requests a provider's list of models. This is free of charge and needs the
+// key.
 func (l *Looker) model(ctx context.Context, name string, m config.Model, s *secretUse) {
 	path, header := "/models", http.Header{}
 	if m.Type == "anthropic" {
@@ -317,7 +317,7 @@ func (l *Looker) model(ctx context.Context, name string, m config.Model, s *secr
 	}
 }
 
-// issuer asks an OpenID Connect provider for what it publishes of itself.
+// issuer requests the published metadata of an OpenID Connect provider.
 func (l *Looker) issuer(ctx context.Context, name string, p config.OIDC) {
 	if p.ClientSecret == "" {
 		l.add(name, term.CheckNote, "there is no client_secret: the provider must take a public client")
@@ -362,7 +362,7 @@ func (l *Looker) get(ctx context.Context, address string, header http.Header) (s
 	return resp.StatusCode, nil
 }
 
-// secrets tells of those that are empty, and of those that nothing asks for.
+// secrets reports empty and unused secrets.
 func (l *Looker) secrets(cfg *config.Config, s *secretUse) {
 	present := 0
 	for _, name := range slices.Sorted(maps.Keys(cfg.Secrets)) {
@@ -387,7 +387,7 @@ func (l *Looker) secrets(cfg *config.Config, s *secretUse) {
 	}
 }
 
-// policy parses the first policy, and runs the tests that stand in it.
+// policy parses the first policy, and runs the tests in it.
 func (l *Looker) policy(cfg *config.Config) bool {
 	if cfg.Policy.File == "" {
 		l.add("policy", term.CheckOK, "the built-in one, for a tenant that has none stored")
@@ -421,7 +421,7 @@ func (l *Looker) policy(cfg *config.Config) bool {
 	return true
 }
 
-// open warns of what agents can have done without a person.
+// open warns of changes that agents can make without a person's decision.
 func (l *Looker) open(ctx context.Context, cfg *config.Config) {
 	sentences, err := leftOpenAtFirst(ctx, cfg)
 	if err != nil {
@@ -433,7 +433,7 @@ func (l *Looker) open(ctx context.Context, cfg *config.Config) {
 	}
 }
 
-// server looks at what flags name.
+// server checks what the flags name: the certificate and NATS.
 func (l *Looker) server(ctx context.Context, f *tlsFlags, nats string, cfg *config.Config) {
 	if f.TLSCert != "" {
 		files, err := certs.NewFiles(f.TLSCert, f.TLSKey, slog.New(slog.DiscardHandler))
@@ -484,7 +484,7 @@ func (l *Looker) nats(ctx context.Context, c feed.Config) {
 	l.add("nats", term.CheckOK, "answers")
 }
 
-// warnings are what a person should hear of at the start.
+// warnings returns the checks to report at the start: all but passed ones and "open".
 func (l *Looker) warnings() []term.Check {
 	return slices.DeleteFunc(slices.Clone(l.Checks), func(c term.Check) bool {
 		return c.Result == term.CheckOK ||

@@ -12,8 +12,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// database looks whether a PostgreSQL database answers, and of which versions the
-// server and the tables are. It changes nothing.
+// database checks that a PostgreSQL database answers, and the versions of the server
+// and the tables. It changes nothing.
 func (l *Looker) database(ctx context.Context, url string) {
 	if l.Offline {
 		l.add("store", term.CheckOK, "not called")
@@ -29,7 +29,7 @@ func (l *Looker) database(ctx context.Context, url string) {
 	l.version("PostgreSQL "+found.Server, found.Schema, postgres.SchemaVersion())
 }
 
-// folder looks at the file of a data folder.
+// folder checks the database file of a data folder.
 func (l *Looker) folder(ctx context.Context, data string) {
 	path := filepath.Join(data, "gatehouse.db")
 	version, err := sqlite.FileVersion(ctx, path)
@@ -43,7 +43,7 @@ func (l *Looker) folder(ctx context.Context, data string) {
 	}
 }
 
-// version compares the tables with those that this program knows; 0 is for none.
+// version compares the tables' version with this program's; 0 means no tables.
 func (l *Looker) version(what string, found, known int) {
 	switch {
 	case found == 0:

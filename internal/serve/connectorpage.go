@@ -10,8 +10,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
 )
 
-// OperationsOf lists what a proposal can name of a connector, with the level of each
-// operation; nil for a connector that does not tell.
+// OperationsOf lists a connector's operations for proposals, with their risk levels; nil
+// for a connector that is no [connector.Lister].
 func OperationsOf(c connector.Connector) []console.ConnectorOperation {
 	l, ok := c.(connector.Lister)
 	if !ok {
@@ -31,7 +31,7 @@ func OperationsOf(c connector.Connector) []console.ConnectorOperation {
 	return all
 }
 
-// OpenOf tells what a connector has declared below L3.
+// OpenOf describes the changes that a connector declares below L3.
 func OpenOf(c connector.Connector) []string {
 	open := []string{}
 	declarer, ok := c.(connector.Declarer)

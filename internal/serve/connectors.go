@@ -30,10 +30,10 @@ import (
 // secretOf finds a secret by its name.
 type secretOf func(name string) (string, error)
 
-// maker makes a connector of an entry.
+// maker makes a connector from an entry.
 type maker func(ctx context.Context, entry config.Connector, secret secretOf) (connector.Connector, error)
 
-// connectorTypes are the built-in connectors, by what an entry calls its type.
+// connectorTypes are the makers of the built-in connectors, by the type of an entry.
 func connectorTypes() map[string]maker {
 	return map[string]maker{
 		"email":         of(email.New),
@@ -61,7 +61,7 @@ func newWorker(_ context.Context, c workerconn.Config, _ func(string) (string, e
 	return workerconn.New(c)
 }
 
-// of makes a maker of a connector's New, which takes a configuration of its own type.
+// of makes a maker from a connector's New function and its configuration type.
 func of[C any](
 	create func(context.Context, C, func(string) (string, error)) (connector.Connector, error),
 ) maker {
@@ -74,7 +74,7 @@ func of[C any](
 	}
 }
 
-// NewConnector makes what an entry defines; secret finds a secret by its name.
+// NewConnector makes the connector of an entry; secret finds a secret by its name.
 func NewConnector(ctx context.Context, entry config.Connector, secret secretOf) (connector.Connector, error) {
 	types := connectorTypes()
 	if create, ok := types[entry.Type]; ok {
@@ -84,7 +84,7 @@ func NewConnector(ctx context.Context, entry config.Connector, secret secretOf) 
 		strings.Join(slices.Sorted(maps.Keys(types)), ", "), gatehouse.Quote(entry.Type))
 }
 
-// Connector makes one connector of the configuration. It calls nothing.
+// Connector makes one connector of the configuration, without calling its target.
 func (f *DataFlags) Connector(ctx context.Context, name string) (connector.Connector, func(), error) {
 	cfg, err := f.Load()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 // newConsole wires the reviewers' console over the gate. Its decisions are
-// counted and traced as the API's are.
+// counted and traced like those of the API.
 func newConsole(n *Node, signIn signin.Config, metrics *prometheus.Registry) (http.Handler, error) {
 	ceremonies, err := signin.New(signIn, n.Gate, n.Log)
 	if err != nil {

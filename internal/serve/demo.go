@@ -22,7 +22,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// demoFolder is where a demo is kept, to be looked at afterwards.
+// demoFolder is the default folder of a demo. It is kept after the demo.
 const demoFolder = "gatehouse-demo"
 
 // DemoCommand plays the demo.
@@ -52,7 +52,7 @@ Examples:
 `
 }
 
-// Run plays, or removes.
+// Run plays the demo, or removes an earlier one.
 func (c *DemoCommand) Run(g *term.IO) error {
 	if err := demo.Check(c.Data); err != nil {
 		return notADemo(err)
@@ -101,8 +101,8 @@ func notADemo(err error) error {
 	return err
 }
 
-// checkUnused makes sure that no server works on an earlier demo, which will be
-// removed.
+// checkUnused fails if a server uses the folder of an earlier demo, which is about
+// to be removed.
 func checkUnused(ctx context.Context, dir string) error {
 	path := filepath.Join(dir, DatabaseFile)
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
@@ -115,7 +115,7 @@ func checkUnused(ctx context.Context, dir string) error {
 	return s.Close()
 }
 
-// demoResult is what came of a demo.
+// demoResult is the result of a demo.
 type demoResult struct {
 	*demo.Report
 	OK    bool         `json:"ok"`
@@ -180,7 +180,7 @@ func playDemo(g *term.IO, dir string, stage demo.Stage) (*demoResult, error) {
 	return out, nil
 }
 
-// demo is what the play reads of the mails.
+// demo returns the caught mails in the form that package demo reads.
 func (c *mailCatcher) demo() []demo.Mail {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -191,14 +191,14 @@ func (c *mailCatcher) demo() []demo.Mail {
 	return list
 }
 
-// verifyDemo reads the whole log over the API and computes its root anew, as
+// verifyDemo reads the whole log over the API and recomputes its root, as
 // gatehouse audit verify does.
 func verifyDemo(g *term.IO, url string, admin *gatehouse.Credentials) (audit.Report, error) {
 	api, err := client.New(url, admin.Key, client.WithEditToken(admin.EditToken), client.WithChannel(gatehouse.ViaCLI))
 	if err != nil {
 		return audit.Report{}, err
 	}
-	// The last leaves get their numbers within a second.
+	// The sequencer numbers the last leaves within a second.
 	head, err := api.Head(g.Ctx)
 	for quiet := 0; err == nil && quiet < 5; quiet++ {
 		if err = g.Pause(100 * time.Millisecond); err != nil {
@@ -291,7 +291,7 @@ func (r *demoResult) verdict() error {
 
 func (r *demoResult) table(g *term.IO) *term.Table {
 	t := &term.Table{Header: []string{"SITUATION", "PROPOSED", "DECIDED", "APPLIED", "REFUSED", "OUTCOME"}, Wide: 5}
-	// The story has told the outcomes already, where people read it.
+	// On a terminal, the story has already shown the outcomes.
 	brief := g.TTY && g.Columns < 120
 	add := func(l *demo.Line, outcome string) {
 		cells := []string{l.Name}

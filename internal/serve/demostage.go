@@ -13,10 +13,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// terminalStage tells the play on stderr.
+// terminalStage shows the demo on stderr.
 type terminalStage struct {
 	g *term.IO
-	// tty and answers are set when the person who watches is asked.
+	// tty and answers are set if the watching person makes the decisions.
 	tty     io.Writer
 	answers chan string
 }
@@ -38,7 +38,7 @@ func (t *terminalStage) Settled(l *demo.Line) {
 	t.lines("✓ ", term.Green, l.Outcome)
 }
 
-// lines writes a text under the title, folded to the terminal.
+// lines writes a text under the title, wrapped to the terminal's width.
 func (t *terminalStage) lines(mark, style, text string) {
 	room := 0
 	if t.g.TTY {
@@ -50,7 +50,7 @@ func (t *terminalStage) lines(mark, style, text string) {
 	}
 }
 
-// ask reads answers from the person's terminal. The reader ends with it.
+// ask reads answers from the person's terminal, until its end of file.
 func (t *terminalStage) ask(tty io.ReadWriter) {
 	t.tty, t.answers = tty, make(chan string)
 	go func() {

@@ -20,7 +20,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/version"
 )
 
-// DevCommand is development mode: a gate without any set-up, for one machine.
+// DevCommand is development mode: a gate for one machine that needs no set-up.
 type DevCommand struct {
 	Serve devServeCmd `cmd:"" default:"withargs" help:"Serve; what dev does without a word after it."`
 	Env   devEnvCmd   `cmd:"" help:"Print the address and the credentials for a shell."`
@@ -149,7 +149,7 @@ func (c *devServeCmd) Run(g *term.IO) error {
 	}
 }
 
-// devBackplane catches mails and Slack cards, each unless the configuration sends some.
+// devBackplane catches mails and Slack cards, each unless a channel is configured for it.
 func devBackplane(cfg *config.Config, listen string) *Backplane {
 	b := &Backplane{development: true, caught: &mailCatcher{}, cards: slackdev.New()}
 	for _, c := range cfg.Channels {
@@ -166,7 +166,7 @@ func devBackplane(cfg *config.Config, listen string) *Backplane {
 	return b
 }
 
-// warn tells on stderr what of the configuration cannot be used.
+// warn prints the unusable parts of the configuration on stderr.
 func (c *devServeCmd) warn(g *term.IO, cfg *config.Config) {
 	l := &Looker{}
 	l.All(g.Ctx, cfg)
@@ -178,7 +178,7 @@ func (c *devServeCmd) warn(g *term.IO, cfg *config.Config) {
 	}
 }
 
-// banner prints where it serves, and nothing more.
+// banner prints the server's addresses, its data folder and the agent's key.
 func (c *devServeCmd) banner(g *term.IO, creds *devCredentials, link *gatehouse.NewSetupLink, caught string) error {
 	if g.JSON {
 		return g.PrintJSON(map[string]string{
@@ -201,8 +201,8 @@ func (c *devServeCmd) banner(g *term.IO, creds *devCredentials, link *gatehouse.
 	return err
 }
 
-// checkLoopback refuses addresses that other machines can reach: the secrets
-// of this mode lie about.
+// checkLoopback refuses addresses that other machines can reach, because this mode
+// does not protect its secrets.
 func checkLoopback(listen string) error {
 	host, _, err := net.SplitHostPort(listen)
 	if err != nil {
@@ -215,8 +215,8 @@ func checkLoopback(listen string) error {
 		"others there is `gatehouse serve`")
 }
 
-// freeAddress tells early, before anything is made, that the port is taken, and
-// finds one where any will do: passkeys are bound to it.
+// freeAddress fails if the port is taken, before any file is made. For port 0 it
+// chooses a free port: passkeys are bound to the port.
 func freeAddress(ctx context.Context, listen string) (string, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", listen)
 	if err != nil {
@@ -262,7 +262,7 @@ Examples:
 `
 }
 
-// Run prints.
+// Run prints the address and the credentials.
 func (c *devEnvCmd) Run(g *term.IO) error {
 	creds, err := readDevCredentials(c.Data)
 	if errors.Is(err, fs.ErrNotExist) {

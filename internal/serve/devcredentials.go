@@ -13,10 +13,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// devCredentialsFile holds what development mode would otherwise ask people to keep.
+// devCredentialsFile holds the credentials, so that people need not keep them.
 const devCredentialsFile = "dev-credentials.json"
 
-// devCredentials are the address last served on, and who there is.
+// devCredentials are the last served address and the principals' credentials.
 type devCredentials struct {
 	URL      string                `json:"url,omitempty"`
 	Admin    gatehouse.Credentials `json:"admin"`
@@ -36,7 +36,7 @@ func readDevCredentials(data string) (*devCredentials, error) {
 	return c, nil
 }
 
-// write replaces the file as a whole.
+// write replaces the whole file.
 func (c *devCredentials) write(data string) error {
 	b, err := json.MarshalIndent(c, "", "  ")
 	if err != nil {
@@ -49,8 +49,8 @@ func (c *devCredentials) write(data string) error {
 	return os.Rename(path+".new", path)
 }
 
-// ensureDev makes sure that there are an administrator, a second reviewer and
-// an agent, whose secrets are in the file.
+// ensureDev makes sure that an administrator, a second reviewer and an agent
+// exist, and that the file has their secrets.
 func ensureDev(ctx context.Context, n *Node, data string) (*devCredentials, error) {
 	creds, err := readDevCredentials(data)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -62,7 +62,7 @@ func ensureDev(ctx context.Context, n *Node, data string) (*devCredentials, erro
 	made, err := n.Gate.Bootstrap(ctx)
 	switch {
 	case err == nil:
-		// Nothing of an earlier store holds for this one.
+		// Credentials of an earlier store are not valid in this one.
 		*creds = devCredentials{Admin: *made}
 		if err := creds.write(data); err != nil {
 			return nil, err
@@ -90,7 +90,7 @@ func ensureDev(ctx context.Context, n *Node, data string) (*devCredentials, erro
 	}
 	err = ensureMember(ctx, n, &creds.Agent, gatehouse.NewPrincipal{
 		Name: "dev-agent", Kind: gatehouse.KindAgent,
-		// A proxy before an MCP server carries out what it proposed.
+		// A proxy before an MCP server executes its own proposals.
 		Roles: []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleWorker},
 	})
 	if err != nil {
@@ -99,8 +99,8 @@ func ensureDev(ctx context.Context, n *Node, data string) (*devCredentials, erro
 	return creds, creds.write(data)
 }
 
-// dismissOwn hides from the administrator what this start itself has made since
-// it began: principals and the setup link. Nobody needs to look at that.
+// dismissOwn dismisses the administrator's notices of what this start itself has
+// made since began: principals and the setup link.
 func dismissOwn(ctx context.Context, n *Node, creds *gatehouse.Credentials, began time.Time) error {
 	admin, err := n.Gate.Authenticate(ctx, creds.Key)
 	if err != nil {
@@ -124,8 +124,8 @@ func dismissOwn(ctx context.Context, n *Node, creds *gatehouse.Credentials, bega
 	return err
 }
 
-// ensureEditToken replaces the administrator's edit token if it was replaced elsewhere,
-// as by an admin reset.
+// ensureEditToken replaces the administrator's edit token if the known one is no longer
+// valid, such as after an admin reset.
 func ensureEditToken(ctx context.Context, n *Node, admin *gatehouse.Principal, have *gatehouse.Credentials) error {
 	ok, err := n.Gate.CheckEditToken(ctx, admin, have.EditToken)
 	if err != nil || ok {
@@ -138,8 +138,8 @@ func ensureEditToken(ctx context.Context, n *Node, admin *gatehouse.Principal, h
 	return err
 }
 
-// ensureMember keeps secrets that hold, and makes new ones for those that do
-// not: the principal may be there already.
+// ensureMember keeps a member's valid secrets, and replaces invalid ones. The
+// principal may exist already.
 func ensureMember(ctx context.Context, n *Node, have *gatehouse.Credentials, want gatehouse.NewPrincipal) error {
 	if _, err := n.Gate.Authenticate(ctx, have.Key); err == nil {
 		return nil

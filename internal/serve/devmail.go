@@ -21,11 +21,11 @@ import (
 )
 
 const (
-	// devMailPath is where development mode shows the mails that it catches.
+	// devMailPath is the path of the page that shows caught mails in development mode.
 	devMailPath = "/dev/mail"
-	// devMailKept bounds them.
+	// devMailKept bounds the number of kept mails.
 	devMailKept = 200
-	// devMailDomain gives everybody an address that leads nowhere.
+	// devMailDomain is the domain of everybody's address; it receives no mail.
 	devMailDomain = "gatehouse.localhost"
 )
 
@@ -35,7 +35,7 @@ type caughtMail struct {
 	To, Subject, Text string
 }
 
-// Parts are the text, with its addresses apart, so that they can be links.
+// Parts splits the text at its URLs, so that the page can show them as links.
 func (m *caughtMail) Parts() []mailPart {
 	var parts []mailPart
 	from := 0
@@ -51,11 +51,11 @@ type mailPart struct {
 	Link bool
 }
 
-// mailLink is a link to this server, as the last line of a mail has it.
+// mailLink matches a link to this server at the end of a line.
 var mailLink = regexp.MustCompile(`(?m)http://(localhost|127\.0\.0\.1|\[::1\])(:\d+)?/(review|actions|inbox)[A-Za-z0-9/_?=&.-]*$`)
 
-// mailCatcher keeps mails in the place of a server. It is for development mode: it
-// shows them to whoever is on this machine.
+// mailCatcher takes the place of a mail server in development mode. It shows the mails
+// to everybody on this machine.
 type mailCatcher struct {
 	mu    sync.Mutex
 	mails []*caughtMail

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// thisMachine lets a page of development mode be asked for on this machine alone,
-// under its own name: another site cannot have a browser read it.
+// thisMachine serves a page of development mode only under a host name of this
+// machine, so that another site cannot make a browser read the page.
 func thisMachine(page http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := r.Host

@@ -6,9 +6,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 )
 
-// offerPasskeys lets development mode take passkeys without a word in the
-// configuration, at http://localhost: browsers keep them for that name on
-// loopback, and for no number. The pages at 127.0.0.1 lead there.
+// offerPasskeys enables passkeys in development mode without configuration, at
+// http://localhost: browsers accept passkeys for that name, but not for an IP
+// address. The pages at 127.0.0.1 link to it.
 func offerPasskeys(c *config.SignIn, listen string) {
 	if c.Passkeys != nil || c.PublicURL != "" {
 		return

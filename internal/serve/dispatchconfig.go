@@ -7,7 +7,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
 )
 
-// engineConfig is the dispatcher's configuration, with the defaults of what is not set.
+// engineConfig is the dispatcher's configuration, with defaults for absent values.
 func engineConfig(d config.Dispatch) dispatch.Config {
 	c := dispatch.DefaultConfig()
 	if d.Retries != nil {

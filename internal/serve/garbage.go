@@ -9,30 +9,30 @@ import (
 	"time"
 )
 
-// How seldom garbage is collected. A collection of a small heap takes all cores
-// for some milliseconds, whatever it finds, and in a rush one answer in fifty
-// met one; at rest memory counts for more.
+// Values of GOGC. A collection of even a small heap uses all cores for some
+// milliseconds, and in a rush (many requests at once) it delayed one answer in
+// fifty. At rest, low memory use matters more.
 const (
-	atRest = 100 // percent of what is in use: Go's own default
+	atRest = 100 // percent of the live heap: Go's default
 	inRush = 400
-	// rushRoom bounds in bytes what waits to be collected, where much is in use.
+	// rushRoom bounds the uncollected garbage of a large heap, in bytes.
 	rushRoom = 64 << 20
-	// A rush has begun when one collection comes so soon after another, and is over
-	// when it comes so late. The runtime collects every two minutes in any case.
+	// A rush begins when two collections are at most rushBegins apart, and ends when
+	// they are more than rushIsOver apart. The runtime collects at least every 2 min.
 	rushBegins, rushIsOver = 250 * time.Millisecond, 3 * time.Second
 )
 
-// garbagePace has garbage collected less often in a rush.
+// garbagePace makes garbage collections less frequent in a rush.
 type garbagePace struct {
 	mu      sync.Mutex
 	percent int64
-	last    time.Time // of the collections; none yet if zero
-	// over ends a rush after which there is no collection that would.
+	last    time.Time // the last collection; zero before the first
+	// over ends a rush if no further collection does.
 	over *time.Timer
 }
 
-// paceGarbage begins to pace. It returns nil and does nothing where GOGC says how
-// often garbage is collected.
+// paceGarbage starts to adapt the pace. If the variable GOGC is set, it does nothing
+// and returns nil.
 func paceGarbage() *garbagePace {
 	if os.Getenv("GOGC") != "" {
 		return nil
@@ -43,7 +43,7 @@ func paceGarbage() *garbagePace {
 	return p
 }
 
-// arm looks again after the next collection, which finds what nothing refers to.
+// arm calls look after the next collection, which frees an unreferenced object.
 func (p *garbagePace) arm() {
 	runtime.AddCleanup(new([64]byte), func(p *garbagePace) { p.look(); p.arm() }, p)
 }
@@ -72,8 +72,8 @@ func (p *garbagePace) set(percent int64) {
 	}
 }
 
-// nextPercent is what GOGC becomes after a collection that came so long after the
-// one before and left so many bytes in use.
+// nextPercent is the next value of GOGC. since is the time between the last two
+// collections, live the bytes in use after the last one.
 func nextPercent(old int64, since time.Duration, live uint64) int64 {
 	switch {
 	case since > rushIsOver:
@@ -84,7 +84,7 @@ func nextPercent(old int64, since time.Duration, live uint64) int64 {
 	return max(atRest, min(inRush, int64(rushRoom*100/max(live, 1))))
 }
 
-// liveHeap is how many bytes the last collection found in use.
+// liveHeap is the number of bytes that the last collection found in use.
 func liveHeap() uint64 {
 	s := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(s)

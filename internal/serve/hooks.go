@@ -5,7 +5,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 )
 
-// hookRates are the rates of workflows that have one of their own.
+// hookRates are the rates of the workflows with their own rate.
 func hookRates(c config.Hooks) map[string]api.HookRate {
 	rates := make(map[string]api.HookRate, len(c.Workflows))
 	for name, h := range c.Workflows {

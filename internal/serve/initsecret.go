@@ -17,15 +17,15 @@ import (
 	"time"
 )
 
-// clusterSecret is a Secret of the namespace that this pod runs in. It is
-// spoken to over the Kubernetes API with the pod's own token.
+// clusterSecret is a Secret in this pod's namespace. It is read and written over
+// the Kubernetes API with the pod's own token.
 type clusterSecret struct {
 	name, namespace string
 	base, token     string
 	client          *http.Client
 }
 
-// secretObject is what is read and written of a Secret.
+// secretObject has the fields of a Secret that are read and written.
 type secretObject struct {
 	APIVersion string            `json:"apiVersion"`
 	Kind       string            `json:"kind"`
@@ -40,10 +40,10 @@ type secretMetadata struct {
 	Namespace string `json:"namespace"`
 }
 
-// newClusterSecret reads what a pod is given; account is its folder.
+// newClusterSecret reads the pod's service account; account is its folder.
 func newClusterSecret(name, account string) (*clusterSecret, error) {
 	read := func(file string) string {
-		b, _ := os.ReadFile(filepath.Join(account, file)) // missing: told below
+		b, _ := os.ReadFile(filepath.Join(account, file)) // missing: reported below
 		return strings.TrimSpace(string(b))
 	}
 	host, port := os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT")
@@ -56,8 +56,8 @@ func newClusterSecret(name, account string) (*clusterSecret, error) {
 	return s, nil
 }
 
-// reserve makes the Secret where there is none, so that a missing right is known
-// before there is anything to lose. It reports whether the Secret has been filled.
+// reserve makes the Secret if it is missing, so that a missing right is found before
+// there are credentials to lose. It reports whether the Secret has been filled.
 func (s *clusterSecret) reserve(ctx context.Context) (filled bool, err error) {
 	empty := s.object(nil)
 	status, _, err := s.call(ctx, http.MethodPost, "", empty)
@@ -80,8 +80,8 @@ func (s *clusterSecret) reserve(ctx context.Context) (filled bool, err error) {
 	return there.Data["admin_key"] != "", nil
 }
 
-// fill stores the values. A call that fails is tried again for a minute: nobody
-// can learn them afterwards.
+// fill stores the values. It retries a failed call for a minute, because the values
+// cannot be read again afterwards.
 func (s *clusterSecret) fill(ctx context.Context, values map[string]string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

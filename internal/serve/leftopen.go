@@ -17,9 +17,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 )
 
-// leftOpen tells, a sentence for each, what agents can have done without a
-// person: what the targets' configuration declares below L3, and the active
-// policy of a tenant then allows. policies is by tenant.
+// leftOpen describes, one sentence each, the changes that agents can make without
+// a person: those that the targets' configuration declares below L3 and the
+// active policy of a tenant allows. policies is by tenant.
 func leftOpen(targets []dispatch.Target, policies map[string]*policy.Policy) []string {
 	var out []string
 	sorted := slices.SortedFunc(slices.Values(targets), func(a, b dispatch.Target) int {
@@ -39,8 +39,8 @@ func leftOpen(targets []dispatch.Target, policies map[string]*policy.Policy) []s
 	return out
 }
 
-// opened tells what one policy opens at one target, the fields of an entity in
-// one sentence.
+// opened describes the changes that one policy leaves open at one target, with
+// one sentence for all fields of an entity.
 func opened(target, tenant string, declared []connector.Declaration, p *policy.Policy) []string {
 	type place struct{ operation, entity string }
 	type finding struct {
@@ -93,7 +93,7 @@ func opened(target, tenant string, declared []connector.Declaration, p *policy.P
 	return out
 }
 
-// leftOpen is leftOpen under the policies that are active in the store.
+// leftOpen is the function leftOpen with the active policies of the store.
 func (n *Node) leftOpen(ctx context.Context) ([]string, error) {
 	policies, err := n.Gate.ActivePolicies(ctx)
 	if err != nil {
@@ -102,7 +102,7 @@ func (n *Node) leftOpen(ctx context.Context) ([]string, error) {
 	return leftOpen(n.targets, policies), nil
 }
 
-// warnOpen logs what is left open.
+// warnOpen logs the sentences of leftOpen.
 func (n *Node) warnOpen(ctx context.Context) {
 	open, err := n.leftOpen(ctx)
 	if err != nil && ctx.Err() == nil {
@@ -113,8 +113,8 @@ func (n *Node) warnOpen(ctx context.Context) {
 	}
 }
 
-// leftOpenAtFirst is leftOpen under the policy that a configuration gives to a
-// tenant that has none yet. It needs no store, and calls no target.
+// leftOpenAtFirst is leftOpen with the configured first policy of a tenant. It needs
+// no store, and calls no target.
 func leftOpenAtFirst(ctx context.Context, cfg *config.Config) ([]string, error) {
 	source := policy.DefaultSource()
 	if cfg.Policy.File != "" {

@@ -10,19 +10,19 @@ import (
 )
 
 const (
-	// foldFor is for how long a warning that was logged is not logged again.
+	// foldFor is the time in which a logged warning is not logged again.
 	foldFor = time.Minute
-	// maxFolds bounds the warnings that are remembered; what comes beyond them
-	// is logged each time.
+	// maxFolds bounds the number of remembered warnings; further warnings are
+	// logged each time.
 	maxFolds = 512
 )
 
-// foldingHandler logs a warning or an error that repeats itself to the letter
-// once a minute, with the number of those left out since. While a store is
-// away, every part of the background work says so each second.
+// foldingHandler logs identical warnings and errors once a minute, with the
+// number of records left out since. While a store is unreachable, every loop of
+// the background work logs an error each second.
 type foldingHandler struct {
 	slog.Handler
-	// before is what WithAttrs and WithGroup have put before each record.
+	// before identifies the attributes and groups of WithAttrs and WithGroup.
 	before string
 	folds  *folds
 }
@@ -41,7 +41,7 @@ func newFoldingHandler(h slog.Handler) slog.Handler {
 	return &foldingHandler{Handler: h, folds: &folds{known: make(map[string]*fold)}}
 }
 
-// Handle logs r, or counts it.
+// Handle logs r, or counts it as left out.
 func (h *foldingHandler) Handle(ctx context.Context, r slog.Record) error {
 	if r.Level < slog.LevelWarn {
 		return h.Handler.Handle(ctx, r)
@@ -63,8 +63,8 @@ func (h *foldingHandler) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r)
 }
 
-// take reports whether to log what has this key at a time, and how many were
-// left out since it was logged last.
+// take reports whether to log a record with this key at a time, and how many
+// such records were left out since the last logged one.
 func (f *folds) take(key string, at time.Time) (left int, say bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -88,12 +88,12 @@ func (f *folds) take(key string, at time.Time) (left int, say bool) {
 	return left, true
 }
 
-// WithAttrs keeps what is remembered.
+// WithAttrs returns a handler that shares the remembered warnings.
 func (h *foldingHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return &foldingHandler{h.Handler.WithAttrs(attrs), fmt.Sprint(h.before, attrs), h.folds}
 }
 
-// WithGroup keeps what is remembered.
+// WithGroup returns a handler that shares the remembered warnings.
 func (h *foldingHandler) WithGroup(name string) slog.Handler {
 	return &foldingHandler{h.Handler.WithGroup(name), h.before + name + ".", h.folds}
 }

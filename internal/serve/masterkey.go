@@ -13,11 +13,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/ring"
 )
 
-// masterKeyFile is where a data folder has its master key.
+// masterKeyFile is the file of the master key in a data folder.
 const masterKeyFile = "master.key"
 
-// readMasterKey fills in the master key of a data folder where the configuration
-// names none.
+// readMasterKey takes the master key of the data folder if the configuration names
+// none.
 func readMasterKey(cfg *config.Config, data string) error {
 	if cfg.Links.MasterKey != "" {
 		return nil
@@ -33,7 +33,7 @@ func readMasterKey(cfg *config.Config, data string) error {
 	return err
 }
 
-// masterKey parses the master key; nil where there is none.
+// masterKey parses the master key; nil if there is none.
 func masterKey(cfg *config.Config) (*ring.Master, error) {
 	if cfg.Links.MasterKey == "" {
 		return nil, nil
@@ -62,7 +62,7 @@ func makeMasterKey(cfg *config.Config, data string) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// tellUnsigned logs that links are not signed although there is mail.
+// tellUnsigned logs that mails have no signed links, if there is a mail channel.
 func (n *Node) tellUnsigned(log *slog.Logger) {
 	if n.config.Links.MasterKey != "" {
 		return

@@ -9,11 +9,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
 )
 
-// versionInterval is how often a replica looks whether its tables are still its own.
+// versionInterval is the interval at which a replica checks the version of its tables.
 const versionInterval = 5 * time.Second
 
-// watchVersion ends a server under which a newer program has migrated the
-// database: what it would write there, and send, is no longer known to be right.
+// watchVersion ends the server if a newer program has migrated the database: the
+// server's writes and calls might then be wrong.
 func (s *Server) watchVersion(ctx context.Context) {
 	dispatch.Loop(ctx, s.Log, "version check", versionInterval, func(ctx context.Context) (bool, error) {
 		if err := s.Store.Ping(ctx); errors.Is(err, postgres.ErrNewer) {
@@ -22,6 +22,6 @@ func (s *Server) watchVersion(ctx context.Context) {
 			default:
 			}
 		}
-		return false, nil // that a database is away is told by those who need it
+		return false, nil // other loops report an unreachable database
 	})
 }

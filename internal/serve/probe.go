@@ -15,13 +15,13 @@ const (
 	probeTimeout  = 10 * time.Second
 )
 
-// prober looks at the targets that can be looked at, and says when one goes
-// away or comes back.
+// prober probes the targets whose connectors support it, and logs when a target
+// becomes unreachable or reachable.
 type prober struct {
 	targets func() []dispatch.Target
 	metric  *telemetry.Targets
 	log     *slog.Logger
-	// redact takes the secrets of the configuration out of what a target says.
+	// redact removes the secrets of the configuration from a target's answer.
 	redact func(string) string
 	down   map[string]bool
 }
@@ -32,7 +32,7 @@ func newProber(
 	return &prober{targets: targets, metric: metric, log: log, redact: redact, down: map[string]bool{}}
 }
 
-// probe looks at each target once.
+// probe probes each target once.
 func (p *prober) probe(ctx context.Context) {
 	for _, t := range p.targets() {
 		target, ok := t.Connector.(connector.Prober)

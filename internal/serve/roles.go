@@ -8,7 +8,7 @@ import (
 )
 
 // Role is one kind of work that a process can do. Any number of processes may
-// do the same on one PostgreSQL.
+// have the same role on one PostgreSQL database.
 type Role string
 
 // The roles of serve.
@@ -22,7 +22,7 @@ const (
 	RoleNotifier   Role = "notifier"
 )
 
-// AllRoles is what a process does that is not told otherwise.
+// AllRoles returns the default roles of a process.
 func AllRoles() []Role {
 	return []Role{RoleAPI, RoleDispatcher, RoleSequencer, RoleSweeper, RoleFeed, RoleRunner, RoleNotifier}
 }
@@ -55,11 +55,11 @@ func parseRoles(names []string) ([]Role, error) {
 	return roles, nil
 }
 
-// roleList is a list with commas. An empty one is refused: with a variable that
-// is not set, a process would do what it was not meant to.
+// roleList is a comma-separated list. An empty list is refused: with an unset
+// variable, a process would have unintended roles.
 type roleList []Role
 
-// UnmarshalText adds a list to those before it: the flag may be repeated.
+// UnmarshalText appends a list to the previous ones: the flag may be repeated.
 func (l *roleList) UnmarshalText(text []byte) error {
 	more, err := parseRoles(strings.Split(string(text), ","))
 	*l = append(*l, more...)

@@ -8,8 +8,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/runs"
 )
 
-// newRuns wires the runs of a gate: limits, models and webhooks as the
-// configuration has them.
+// newRuns wires the runs of a gate with the configured limits, models and
+// webhooks.
 func newRuns(g *gate.Gate, cfg *config.Config) (*runs.Runs, error) {
 	c := runs.Config{Limits: func(tenant string) runs.Limits { return runLimits(cfg.Runs.Of(tenant)) },
 		Lease: cfg.Runs.Lease.D()}

@@ -7,8 +7,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
 )
 
-// indexInterval is how often new actions are looked for that the search index
-// lacks.
+// indexInterval is the interval at which new actions are added to the search
+// index.
 const indexInterval = 2 * time.Second
 
 // index keeps the search index complete.

@@ -20,13 +20,13 @@ import (
 )
 
 const (
-	// secretsInterval bounds how long a replica that misses the hint uses the value of
-	// a secret that was rotated or revoked.
+	// secretsInterval bounds how long a replica that misses the hint uses a rotated or
+	// revoked value.
 	secretsInterval = 5 * time.Second
-	// retiredAfter is how long a connector whose secret was replaced at least stays open:
-	// the calls that have begun with it end with the lease of their push.
+	// retiredAfter is the least time that a replaced connector stays open: its running
+	// calls end with the lease of their push.
 	retiredAfter = 2 * time.Minute
-	// usedInterval is the precision of the noted last use of a secret.
+	// usedInterval is the precision of the stored last use of a secret.
 	usedInterval = time.Minute
 )
 
@@ -37,9 +37,9 @@ type secretKey struct{ tenant, name string }
 type secretUser struct {
 	built *Built
 	entry config.Connector
-	// with is the state of each secret that it was built with.
+	// with is the state of each secret when the connector was built.
 	with map[string]string
-	// told is the last use that the store knows.
+	// told is the last use that was written to the store.
 	told time.Time
 }
 
@@ -59,7 +59,7 @@ type storeSecrets struct {
 	users map[string]*secretUser
 	// found are the secrets as last read; nil before the first time.
 	found map[secretKey]gate.OpenedSecret
-	// values are all values that this process has had: a target may still echo an old one.
+	// values are all values that this process has read: a target may still echo an old one.
 	values []string
 }
 
@@ -76,7 +76,7 @@ func (s *storeSecrets) add(ctx context.Context, name string, entry config.Connec
 	return b, err
 }
 
-// value implements StoredSecret with what was last read.
+// value implements StoredSecret with the secrets as last read.
 func (s *storeSecrets) value(tenant, name string) (string, error) {
 	found, ok := s.found[secretKey{tenant, name}]
 	if !ok {
@@ -92,7 +92,7 @@ func (s *storeSecrets) Value(tenant, name string) (string, error) {
 	return s.value(tenant, name)
 }
 
-// SecretValues returns the values that this process has had, with those of the file.
+// SecretValues returns all secret values of the file, and all that this process has read.
 func (s *storeSecrets) SecretValues() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,7 +114,7 @@ func (s *storeSecrets) uses(tenant string) map[string][]string {
 	return out
 }
 
-// noteUsers keeps what uses returns.
+// noteUsers updates the result of uses.
 func (s *storeSecrets) noteUsers() {
 	all := map[secretKey][]string{}
 	for _, name := range slices.Sorted(maps.Keys(s.users)) {
@@ -127,8 +127,8 @@ func (s *storeSecrets) noteUsers() {
 	s.usedBy.Store(&all)
 }
 
-// run refreshes on each hint, and on a timer, until the context ends. Without a
-// connector that uses secrets of the store it has nothing to do.
+// run refreshes on each hint, and on a timer, until the context ends. It returns at
+// once if no connector uses secrets of the store.
 func (s *storeSecrets) run(ctx context.Context, hints usecase.Hints) {
 	if s == nil || len(s.users) == 0 {
 		return
@@ -151,7 +151,7 @@ func (s *storeSecrets) run(ctx context.Context, hints usecase.Hints) {
 	}
 }
 
-// refresh reads the secrets, and makes the connectors anew whose secrets have changed.
+// refresh reads the secrets, and rebuilds the connectors whose secrets have changed.
 func (s *storeSecrets) refresh(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -183,7 +183,7 @@ func (s *storeSecrets) refresh(ctx context.Context) error {
 }
 
 // read reads the secrets that the configuration refers to. Others are left out: their
-// values would be redacted from what the targets of all tenants answer.
+// values would be redacted from the answers of all tenants' targets.
 func (s *storeSecrets) read(ctx context.Context) error {
 	if len(s.config.Stored) == 0 {
 		return nil
@@ -215,11 +215,11 @@ func (s *storeSecrets) read(ctx context.Context) error {
 	return nil
 }
 
-// replace puts a connector in the place of the one before, which is closed when the
-// calls that it has begun have ended.
+// replace replaces a user's connector. The old connector is closed later, when its
+// running calls have ended.
 func (s *storeSecrets) replace(ctx context.Context, name string, u *secretUser, b *Built) {
 	old := u.built
-	if b.Connector == nil { // it still describes its operations
+	if b.Connector == nil { // the old one still describes the operations
 		b.Connector = old.Connector
 	} else {
 		time.AfterFunc(max(retiredAfter, s.config.Dispatch.Lease.D()), func() { _ = old.Close() })
@@ -261,7 +261,7 @@ func (s *storeSecrets) Close() error {
 	return err
 }
 
-// noteUses tells the store when the secrets were last used.
+// noteUses writes the time of each secret's last use to the store.
 func (s *storeSecrets) noteUses(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,6 +1,6 @@
 // Package serve runs a server: it wires a store, the gate and its runs, connectors, channels, the API and the
-// console, and does the work that no request asks for. It has the commands that run one, or work on its store and
-// its configuration without one.
+// console, and does the background work. It has the commands that run a server, and those that work on a server's
+// store and configuration without a running server.
 package serve
 
 import (
@@ -25,11 +25,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/version"
 )
 
-// listenAddress is an address to serve on. An empty one, as of a variable that is
-// not set, would be every address of the machine, and any port.
+// listenAddress is an address to serve on. It must not be empty: an unset variable
+// would mean every address of the machine, and any port.
 type listenAddress string
 
-// UnmarshalText takes an address that has a port.
+// UnmarshalText accepts an address with a port.
 func (a *listenAddress) UnmarshalText(text []byte) error {
 	_, port, err := net.SplitHostPort(string(text))
 	if err == nil {
@@ -44,17 +44,17 @@ func (a *listenAddress) UnmarshalText(text []byte) error {
 
 // url is the address for a browser on this machine.
 func (a listenAddress) url() string {
-	host, port, _ := net.SplitHostPort(string(a)) // checked when it was read
+	host, port, _ := net.SplitHostPort(string(a)) // checked by UnmarshalText
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 		host = "127.0.0.1"
 	}
 	return "http://" + net.JoinHostPort(host, port)
 }
 
-// natsURL is one address or several, and not empty where it is given.
+// natsURL is one address or several. If given, it must not be empty.
 type natsURL string
 
-// UnmarshalText takes the addresses as they are.
+// UnmarshalText stores the addresses unchanged.
 func (u *natsURL) UnmarshalText(text []byte) error {
 	if strings.TrimSpace(string(text)) == "" {
 		return errors.New("is empty; leave the flag out to do without NATS")
@@ -63,7 +63,7 @@ func (u *natsURL) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Validate is called by the parser; see that of DatabaseURL.
+// Validate is called by the parser; see [DatabaseURL.Validate].
 func (u natsURL) Validate() error { return feed.CheckURL(string(u)) }
 
 // Command serves a data folder or a database.
@@ -80,7 +80,7 @@ type Command struct {
 	LogLevel           string         `help:"debug, info, warn or error." enum:"debug,info,warn,error" default:"info"`
 }
 
-// Validate is called by the parser, which does not see those of the embedded flags.
+// Validate is called by the parser, which does not call Validate of embedded flags.
 func (c *Command) Validate() error {
 	return cmp.Or(c.StoreFlags.Validate(), c.tlsFlags.Validate())
 }
@@ -143,7 +143,7 @@ func (c *Command) Run(g *term.IO) error {
 	log.Info("serving", "url", s.URL, "roles", roles, "store", c.place(), "version", version.Number,
 		"connectors", len(cfg.Connectors))
 	if has(roles, RoleAPI) {
-		s.work.Go(func() { s.warnOpen(g.Ctx) }) // beside serving: it reads the policy of each tenant
+		s.work.Go(func() { s.warnOpen(g.Ctx) }) // in parallel: it reads the policy of each tenant
 		s.work.Go(func() { s.warnBreakers(g.Ctx) })
 	}
 	select {
@@ -155,8 +155,8 @@ func (c *Command) Run(g *term.IO) error {
 	}
 }
 
-// warnOfConfig looks at all that the configuration names, beside the serving, and
-// logs what "config check" would fail or note.
+// warnOfConfig checks everything that the configuration names, while the server runs,
+// and logs what "config check" would report as failed or as a note.
 func warnOfConfig(ctx context.Context, cfg *config.Config, secrets *storeSecrets, log *slog.Logger) {
 	l := &Looker{stored: secrets}
 	l.All(ctx, cfg)
@@ -172,7 +172,7 @@ func warnOfConfig(ctx context.Context, cfg *config.Config, secrets *storeSecrets
 	}
 }
 
-// bootstrap sees to it that the store has an administrator.
+// bootstrap makes sure that the store has an administrator.
 func (c *Command) bootstrap(g *term.IO, n *Node) error {
 	if !c.AwaitAdministrator {
 		return bootstrapOnce(g, n, c.Data)
@@ -190,12 +190,12 @@ func (c *Command) bootstrap(g *term.IO, n *Node) error {
 	}
 }
 
-// credentialsFile takes the administrator's secrets when serve finds an empty
-// data folder. They are in no log.
+// credentialsFile receives the administrator's secrets when serve finds an empty
+// data folder. The secrets are never logged.
 const credentialsFile = "admin-credentials.json"
 
-// bootstrapOnce makes the administrator of an empty store. Where its
-// credentials are to lie is made first: nobody can learn them afterwards.
+// bootstrapOnce makes the administrator of an empty store. It makes the file for
+// the credentials first, because they cannot be read again afterwards.
 func bootstrapOnce(g *term.IO, n *Node, data string) (err error) {
 	if made, err := administered(g.Ctx, n.Store); err != nil || made {
 		return err
@@ -209,7 +209,7 @@ func bootstrapOnce(g *term.IO, n *Node, data string) (err error) {
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	creds, err := n.Gate.Bootstrap(g.Ctx)
-	if gatehouse.CodeOf(err) == gatehouse.CodeAlreadyExists { // by another replica, just now
+	if gatehouse.CodeOf(err) == gatehouse.CodeAlreadyExists { // another replica has just made one
 		return os.Remove(file.Name())
 	}
 	if err != nil {
@@ -241,8 +241,8 @@ func administered(ctx context.Context, store gatehouse.Store) (bool, error) {
 	return made, err
 }
 
-// nameCredentials gives the file its name. One that is there already may hold
-// the only copy of another store's secrets, and stays.
+// nameCredentials gives the file its name. It never replaces an existing file, which
+// may hold the only copy of another store's secrets.
 func nameCredentials(from, data, id string) (string, error) {
 	path := filepath.Join(data, credentialsFile)
 	err := os.Link(from, path)
@@ -266,8 +266,8 @@ func newLogger(g *term.IO, format, level string) *slog.Logger {
 	return slog.New(newLogHandler(g.Stderr, format, level))
 }
 
-// safeJSONWriter escapes what does not show in the JSON documents that are written,
-// each at once: slog's text handler quotes such characters, its JSON handler does not.
+// safeJSONWriter escapes invisible characters in JSON documents, one per Write: slog's
+// text handler quotes such characters, its JSON handler does not.
 type safeJSONWriter struct{ io.Writer }
 
 func (w safeJSONWriter) Write(b []byte) (int, error) {

@@ -47,7 +47,7 @@ import (
 // DatabaseFile is the store's file in the data folder.
 const DatabaseFile = "gatehouse.db"
 
-// The pace of the background work. Hints make most of it idle.
+// The intervals of the background work. Hints start most work earlier.
 const (
 	sweepInterval = time.Second
 	purgeInterval = 10 * time.Minute
@@ -55,12 +55,11 @@ const (
 	// countInterval bounds how many seconds of decision counts a crash loses.
 	countInterval = 5 * time.Second
 	shutdownGrace = 20 * time.Second
-	// RequestGrace is how long requests may go on after a stop before those
-	// that wait, the long polls, are answered as things stand.
+	// RequestGrace is how long requests may go on after a stop. Then long polls
+	// are answered with the present state.
 	RequestGrace = time.Second
-	// requestsPerSecond and requestBurst bound the requests of one principal where
-	// the configuration says nothing: more than a person, or an agent that behaves,
-	// ever makes.
+	// requestsPerSecond and requestBurst are the default bounds on the requests of
+	// one principal: more than a person or a correct agent makes.
 	requestsPerSecond = 500.0
 	requestBurst      = 2000
 )
@@ -77,21 +76,21 @@ type Node struct {
 	channels []*notify.Configured
 	config   *config.Config
 	Log      *slog.Logger
-	// checks is nil where the store is not one that a check can be opened on.
+	// checks is nil for a store that a [StoreChecker] cannot open.
 	checks gatehouse.CheckService
-	// secure is where the certificate comes from, nil for plain HTTP.
+	// secure is the source of the certificate, nil for plain HTTP.
 	secure *secure
 	// tracing is nil unless the environment asks for it.
 	tracing *telemetry.Tracing
 	*Backplane
-	// metricsListen is where scrapers read the metrics, "" for nowhere but on the
-	// address of everything else.
+	// metricsListen is an extra address that serves only metrics, "" for none. The
+	// main address serves them, too.
 	metricsListen string
 	closers       []io.Closer
 }
 
-// Open opens the store in the data folder and wires the gate. Close it in
-// the end.
+// Open opens the store in the data folder and wires the gate. The caller must
+// close the node.
 func Open(ctx context.Context, data string, cfg *config.Config, log *slog.Logger) (*Node, error) {
 	return openNodeWith(ctx, data, cfg, &Backplane{}, log)
 }
@@ -110,7 +109,7 @@ func openNodeWith(
 	return n, nil
 }
 
-// openFolder opens the store of a data folder, and makes the folder.
+// openFolder makes a data folder if it is missing, and opens its store.
 func openFolder(ctx context.Context, data string, log *slog.Logger) (gatehouse.Store, error) {
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		return nil, err
@@ -118,8 +117,8 @@ func openFolder(ctx context.Context, data string, log *slog.Logger) (gatehouse.S
 	return sqlite.Open(ctx, sqlite.Config{Path: filepath.Join(data, DatabaseFile), Logger: log})
 }
 
-// NewNode wires the gate over the store that open returns, which is called
-// when the configuration is known to be good.
+// NewNode wires the gate over the store that open returns. It calls open after it
+// has checked the configuration.
 func NewNode(ctx context.Context, cfg *config.Config, b *Backplane, log *slog.Logger,
 	open func() (gatehouse.Store, error)) (*Node, error) {
 	n := &Node{
@@ -214,7 +213,7 @@ func NewNode(ctx context.Context, cfg *config.Config, b *Backplane, log *slog.Lo
 	return n, nil
 }
 
-// publicURL is where links lead, "" where nobody said.
+// publicURL is the base URL of links, "" if none is configured.
 func (n *Node) publicURL() string { return cmp.Or(n.config.SignIn.PublicURL, n.linkURL) }
 
 // Close closes the store, the connectors and the backplane.
@@ -233,31 +232,30 @@ func (n *Node) Close() error {
 type Server struct {
 	*Node
 	URL string
-	// MetricsURL is that of the scrapers' own listener, "" for none.
+	// MetricsURL is the URL of the metrics listener, "" for none.
 	MetricsURL string
 	http       *http.Server
-	// stop ends the background work, hangUp the requests that wait.
+	// stop ends the background work, hangUp the waiting requests.
 	stop, hangUp context.CancelFunc
 	work         sync.WaitGroup
-	// failed receives what ended the server, if not Close.
+	// failed receives the error that ended the server, if Close did not end it.
 	failed chan error
-	// leaving says that it is going to stop, and takes requests all the same.
+	// leaving is true while the server is about to stop, but still takes requests.
 	leaving atomic.Bool
 	metrics prometheus.Registerer
 	audited *telemetry.Audit
 	prober  *prober
 	// told counts messages to people; nil without channels.
 	told *telemetry.Notifications
-	// desk takes clicks in Slack, nil where no channel does.
+	// desk takes clicks in Slack, nil if no channel supports them.
 	desk *slack.Desk
 }
 
-// Start does everything that a server does, on the address, until Close.
-// The node must have an administrator. It closes the node when it fails.
+// Start serves all roles on the address until Close. The node must have an
+// administrator. Start closes the node when it fails.
 func Start(n *Node, listen string) (*Server, error) { return StartRoles(n, listen, AllRoles()) }
 
-// StartRoles is Start for some of the work. Health and metrics are
-// served whatever the roles.
+// StartRoles is Start for some roles. Health and metrics are always served.
 func StartRoles(n *Node, listen string, roles []Role) (*Server, error) {
 	fail := func(err error) (*Server, error) { return nil, errors.Join(err, n.Close()) }
 	metrics := prometheus.NewRegistry()
@@ -381,8 +379,8 @@ func (s *Server) serve(listener net.Listener) error {
 	return s.http.ServeTLS(listener, "", "")
 }
 
-// serveMetrics serves the metrics, and nothing else, on an address of their own
-// until the context ends.
+// serveMetrics serves only the metrics, on a separate address, until the context
+// ends.
 func (s *Server) serveMetrics(ctx context.Context, listen string, handler http.Handler) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", listen)
 	if err != nil {
@@ -406,7 +404,7 @@ func (s *Server) serveMetrics(ctx context.Context, listen string, handler http.H
 	return nil
 }
 
-// background starts what works without a request.
+// background starts the background work of the roles.
 func (s *Server) background(ctx context.Context, d *dispatch.Dispatcher, roles []Role) {
 	if has(roles, RoleDispatcher) {
 		s.work.Go(func() { d.Run(ctx) })
@@ -460,8 +458,8 @@ func (s *Server) background(ctx context.Context, d *dispatch.Dispatcher, roles [
 	}
 }
 
-// checkLogs compares every entry and every tree hash of every log with each
-// other, at the start and once a day, beside all else.
+// checkLogs verifies every entry and every tree hash of every tenant's audit log.
+// It runs at the start and once a day, in parallel with all other work.
 func (s *Server) checkLogs(ctx context.Context) error {
 	var tenants []*gatehouse.Tenant
 	err := s.Store.ViewQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
@@ -482,7 +480,7 @@ func (s *Server) checkLogs(ctx context.Context) error {
 	return err
 }
 
-// sweep closes what has run out.
+// sweep starts the loops that expire actions, purge old records and rotate keys.
 func (s *Server) sweep(ctx context.Context) {
 	s.work.Go(func() {
 		dispatch.Loop(ctx, s.Log, "expiry sweeper", sweepInterval, func(ctx context.Context) (bool, error) {
@@ -517,7 +515,7 @@ func (s *Server) sweep(ctx context.Context) {
 
 var errLeaving = errors.New("this process is about to stop")
 
-// ready is whether more should be sent here.
+// ready returns nil if this process can take more requests.
 func (s *Server) ready(ctx context.Context) error {
 	if s.leaving.Load() {
 		return errLeaving
@@ -525,8 +523,8 @@ func (s *Server) ready(ctx context.Context) error {
 	return s.Store.Ping(ctx)
 }
 
-// lastAnswers has those who keep a connection open ask anew elsewhere, once the
-// server is leaving.
+// lastAnswers closes connections after their next answer once the server is
+// leaving, so that clients connect to another process.
 func (s *Server) lastAnswers(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.leaving.Load() {
@@ -536,9 +534,9 @@ func (s *Server) lastAnswers(next http.Handler) http.Handler {
 	})
 }
 
-// drain says that the server is not ready and serves on for a while, so that
-// whoever sends requests here learns of it before nobody listens. It returns
-// what ended the server meanwhile.
+// drain reports the server as not ready and goes on serving for d, so that load
+// balancers stop sending requests before the listener closes. It returns an
+// error that ended the server meanwhile.
 func (s *Server) drain(d time.Duration) error {
 	s.leaving.Store(true)
 	if d <= 0 {
@@ -552,8 +550,8 @@ func (s *Server) drain(d time.Duration) error {
 	}
 }
 
-// Close stops taking requests, lets those under way and the calls in flight
-// come to their end, and closes the store.
+// Close stops taking requests, waits for the running requests and connector
+// calls to end, and closes the store.
 func (s *Server) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), shutdownGrace)
 	defer cancel()
@@ -567,8 +565,8 @@ func (s *Server) Close() error {
 	return errors.Join(err, s.Node.Close())
 }
 
-// lastCounts stores the decision counts since the last interval. It has a time
-// limit of its own: requests may have used up that of the stop.
+// lastCounts stores the decision counts since the last interval. It has its own
+// time limit, because requests may have used up that of the stop.
 func (s *Server) lastCounts() {
 	ctx, cancel := context.WithTimeout(context.Background(), countInterval)
 	defer cancel()

@@ -8,7 +8,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/signin"
 )
 
-// signInConfig is what the configuration says about signing in.
+// signInConfig converts the sign-in section of the configuration.
 func signInConfig(c config.SignIn) signin.Config {
 	out := signin.Config{PublicURL: c.PublicURL}
 	for _, p := range c.OIDC {
@@ -24,7 +24,7 @@ func signInConfig(c config.SignIn) signin.Config {
 	return out
 }
 
-// SetupURL is where a set-up link leads.
+// SetupURL is the URL of a set-up link.
 func SetupURL(publicURL string, l *gatehouse.NewSetupLink) string {
 	return strings.TrimSuffix(publicURL, "/") + l.Path
 }

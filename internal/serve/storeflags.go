@@ -20,13 +20,13 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
 
-// DataFlags say where a server keeps its things.
+// DataFlags name a server's data folder and configuration file.
 type DataFlags struct {
 	Data   string `help:"The data folder; gatehouse-data by default." env:"GATEHOUSE_DATA" default:"gatehouse-data" placeholder:"DIR"`
 	Config string `help:"The configuration file; gatehouse.yaml in the data folder by default." placeholder:"FILE"`
 }
 
-// Load reads the configuration. That the default file is missing is no error.
+// Load reads the configuration. A missing default file is no error.
 func (f *DataFlags) Load() (*config.Config, error) {
 	if f.Config != "" {
 		return config.Load(f.Config)
@@ -45,11 +45,11 @@ type StoreFlags struct {
 	DatabaseConnections int         `help:"At most so many connections to the database, beside one that listens; 16 by default." env:"GATEHOUSE_DATABASE_CONNECTIONS" default:"16" placeholder:"N"`
 }
 
-// DatabaseURL is an address that must not be empty where it is given: with a
-// variable that is not set, a server would begin anew in the data folder.
+// DatabaseURL is the address of a database. If given, it must not be empty: with an
+// unset variable, a server would start with a new store in the data folder.
 type DatabaseURL string
 
-// UnmarshalText takes the address as it is.
+// UnmarshalText stores the address unchanged.
 func (u *DatabaseURL) UnmarshalText(text []byte) error {
 	if strings.TrimSpace(string(text)) == "" {
 		return errors.New("is empty; leave the flag out to keep everything in the data folder")
@@ -58,9 +58,9 @@ func (u *DatabaseURL) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Validate is called by the parser for a flag. It would tell the address itself,
-// where that is from the environment, beside an error of UnmarshalText; who
-// connects checks it again.
+// Validate is called by the parser for a flag. UnmarshalText does not make this check,
+// because the parser prints an address from the environment with the error of
+// UnmarshalText. The address is checked again before a connection.
 func (u DatabaseURL) Validate() error { return pgurl.Check(string(u)) }
 
 // Validate is called by the parser.
@@ -100,8 +100,8 @@ func (f *StoreFlags) place() string {
 	return f.Data
 }
 
-// OpenGate opens the store that the flags name, which must be there, with a gate
-// that knows no connector: for what works on the store alone.
+// OpenGate opens the existing store that the flags name, with a gate without
+// connectors. It is for commands that work only on the store.
 func (f *StoreFlags) OpenGate(g *term.IO) (*gate.Gate, gatehouse.Store, error) {
 	log := newLogger(g, "text", "warn")
 	store, err := f.openStore(g.Ctx, g)

@@ -25,8 +25,8 @@ type targetSource struct {
 	secret string
 }
 
-// newTargetSource fails when the kind of signature cannot use the secret, and when another source accepts
-// it: the holder of one secret could report for both.
+// newTargetSource fails if the kind of signature cannot use the secret, or if another source shares a key
+// with it: the key's holder could report for both.
 func newTargetSource(
 	name string, all map[string]config.TargetSource, secret func(string) (string, error),
 ) (*targetSource, error) {

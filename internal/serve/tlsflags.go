@@ -17,8 +17,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/certs"
 )
 
-// tlsFlags say where a server's certificate comes from; without any it speaks
-// plain HTTP.
+// tlsFlags name the source of a server's certificate. Without any of them, the
+// server uses plain HTTP.
 type tlsFlags struct {
 	TLSCert       string   `name:"tls-cert" help:"Serve HTTPS with this certificate, PEM with its chain; read again when it changes, and on SIGHUP." env:"GATEHOUSE_TLS_CERT" placeholder:"FILE"`
 	TLSKey        string   `name:"tls-key" help:"The certificate's key, PEM." env:"GATEHOUSE_TLS_KEY" placeholder:"FILE"`
@@ -53,7 +53,7 @@ type secure struct {
 	acme  *certs.ACME
 }
 
-// certificate returns what the flags name, nil for plain HTTP.
+// certificate returns the source that the flags name, nil for plain HTTP.
 func (f *tlsFlags) certificate(data string, log *slog.Logger) (*secure, error) {
 	switch {
 	case f.TLSCert != "":
@@ -72,11 +72,11 @@ func (s *secure) config() *tls.Config {
 	return s.acme.Config()
 }
 
-// keeper returns what keeps the certificate fresh while the server serves, until ctx
-// ends. A SIGHUP that comes before that runs waits for it.
+// keeper returns a function that keeps the certificate fresh until ctx ends. It handles
+// a SIGHUP that came before its start, too.
 func (s *secure) keeper(ctx context.Context, log *slog.Logger) func() {
 	if s.acme != nil {
-		return func() { _ = s.acme.Obtain(ctx, log) } // logged; asked again with the next handshake
+		return func() { _ = s.acme.Obtain(ctx, log) } // logged; the next handshake tries again
 	}
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
