@@ -290,7 +290,7 @@ func (p *Proxy) outcome(ctx context.Context, f *frame, c *call, key string, a *g
 	return answer
 }
 
-// hold waits until an action is finished or the hold is over. x is the server's
+// hold waits until an action is finished or wait has passed. x is the server's
 // answer if this proxy executed the action.
 func (p *Proxy) hold(
 	ctx context.Context, c *call, a *gatehouse.Action, wait time.Duration,
@@ -313,7 +313,7 @@ func (p *Proxy) hold(
 				done.EditedBy, done.Edit, done.ProposedChange = a.EditedBy, a.Edit, a.ProposedChange
 				return &done, x, nil
 			}
-			here = nil // the gate knows more
+			here = nil // only the gate knows the outcome
 		default:
 		}
 		if a.Status.Finished() && here != nil && x.begun.Load() && within(ctx, here, settling) {
@@ -347,8 +347,8 @@ func within(ctx context.Context, closed <-chan struct{}, d time.Duration) bool {
 	return false
 }
 
-// quick is how long an allowed call may take before the gate is asked for its
-// outcome.
+// quick is how long poll waits for this proxy's own execution before it asks
+// the gate.
 const quick = 100 * time.Millisecond
 
 // poll waits until an action is finished, or until here is closed, which means

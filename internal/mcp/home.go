@@ -270,7 +270,7 @@ func (h *home) sharedSession() (*session, error) {
 }
 
 // end ends a session for its client. Its server is kept if no other server
-// could execute what is approved later.
+// could execute actions that are approved later.
 func (h *home) end(s *session) {
 	s.detach()
 	h.mu.Lock()
