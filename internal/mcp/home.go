@@ -296,8 +296,8 @@ func (h *home) end(s *session) {
 	}
 }
 
-// retire ends a session's server once its calls have returned; true when there
-// are none.
+// retire lets a session's server end when its calls have returned; true when it
+// has none.
 func (h *home) retire(s *session) bool {
 	s.retired = true
 	return s.busy == 0

@@ -7,7 +7,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// maxQueues bounds the tools that are looked at, over all tenants.
+// maxQueues bounds the tools that RunQueues returns.
 const maxQueues = 1000
 
 // RunQueues returns the queues, the workers and the schedules. A caller who may read

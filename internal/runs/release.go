@@ -11,9 +11,9 @@ import (
 const releasePatience = 5 * time.Second
 
 // release puts back steps that were leased for a caller that has disconnected, for
-// instance because its server stops. Nobody has started them, so the lease counts
-// as no attempt, and the next caller need not wait for its end. A step that cannot
-// be put back returns when its lease expires.
+// instance because its server stops. No worker has started them, so the lease counts
+// as no attempt, and the next caller need not wait until it expires. A step that
+// cannot be put back returns when its lease expires.
 func (r *Runs) release(ctx context.Context, steps []*gatehouse.Step, owner string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releasePatience)
 	defer cancel()
@@ -31,7 +31,7 @@ func (r *Runs) release(ctx context.Context, steps []*gatehouse.Step, owner strin
 	}
 }
 
-// putBack makes a step ready again whose lease was not used.
+// putBack makes a step with an unused lease ready again.
 func (m *moving) putBack(s *gatehouse.Step) error {
 	s.Attempts--
 	s.DueAt = new(m.tx.Now())

@@ -427,7 +427,7 @@ func began(s *gatehouse.Step, otherwise time.Time) time.Time {
 	return at
 }
 
-// spend stores the cost of model calls, and releases the step's reserved budget.
+// spend stores the cost of model calls, and releases the step's claim on budgets.
 func (m *moving) spend(s *gatehouse.Step, usage []gatehouse.ModelUsage) error {
 	if spec := m.spec(s); spec != nil && spec.Kind == workflow.KindModel {
 		if err := m.tx.ReleaseBudget(s.ID, s.Generation); err != nil {
