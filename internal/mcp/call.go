@@ -172,9 +172,8 @@ func actionType(tool string) string {
 }
 
 // The chain of equal calls: the idempotency key of each action includes the
-// previous action whose outcome a client has received. Two proxies with the
-// same knowledge find the same action; a proxy that knows less follows the
-// chain.
+// previous action whose outcome a client has received. Two proxies with equal
+// state find the same action; a proxy with older state follows the chain.
 const (
 	maxChain = 10_000
 	// rejectionStands is how long a rejection answers equal calls.

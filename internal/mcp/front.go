@@ -264,8 +264,8 @@ func (f *Front) sweep() {
 	}
 }
 
-// accepted makes every proxy check the pins again, because one of them has
-// changed them.
+// accepted makes every proxy check the pins again after one proxy has changed
+// them.
 func (f *Front) accepted() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -113,8 +113,8 @@ func (h *home) work() {
 	closing.Wait()
 }
 
-// awaitReady waits until some session can execute calls; false when ctx is
-// over.
+// awaitReady waits until some session can execute calls; false when ctx ends
+// first.
 func (h *home) awaitReady(ctx context.Context) bool {
 	for {
 		if s := h.take(""); s != nil {
@@ -130,7 +130,7 @@ func (h *home) awaitReady(ctx context.Context) bool {
 }
 
 // take returns a session that can execute a call, preferably the one that asked
-// for it, and prevents it from being closed.
+// for it, and nil if there is none. The session stays open until put.
 func (h *home) take(call string) *session {
 	h.mu.Lock()
 	defer h.mu.Unlock()

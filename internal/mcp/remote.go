@@ -158,7 +158,7 @@ func (r *remote) Send(raw []byte) error {
 }
 
 // Abandon closes the response of a request, which tells a modern server that
-// nobody waits for it.
+// the answer is no longer needed.
 func (r *remote) Abandon(id []byte) {
 	r.mu.Lock()
 	x := r.open[string(id)]

@@ -99,8 +99,8 @@ func (p *Proxy) openRound(c *call) (*round, error) {
 }
 
 // again asks the client to send a held call again; nil when the call has used
-// up its rounds. For a client that does not know rounds it contains the text
-// for the model.
+// up its rounds. The answer also has the text for the model, for a client that
+// does not know rounds.
 func (p *Proxy) again(f *frame, c *call, key string, a *gatehouse.Action) []byte {
 	if modernVersion(f) == "" || c.rounds+1 >= maxRounds {
 		return nil

@@ -171,7 +171,7 @@ func (f *Folder) consume(hash, action string, past bool) error {
 	})
 }
 
-// hashOf returns the call whose open action is given, "" for none.
+// hashOf returns the hash of the call with the open action, "" for none.
 func (f *Folder) hashOf(action string) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

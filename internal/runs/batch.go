@@ -63,7 +63,7 @@ type batched struct {
 	left, stored bool
 }
 
-// leave says that the step does not join the batch.
+// leave ends the batch's wait for the step, which can no longer join.
 func (m *batched) leave() {
 	if m == nil || m.left {
 		return

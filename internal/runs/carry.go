@@ -167,7 +167,7 @@ func (r *Runs) ask(ctx context.Context, w *work, worker string) error {
 const defaultTimeout = 2 * time.Minute
 
 // hold limits an attempt to the step's timeout and renews its lease meanwhile. It
-// cancels the attempt when the run is told to stop or the lease is lost.
+// cancels the attempt when the run is stopping or the lease is lost.
 func (r *Runs) hold(ctx context.Context, w *work, worker string) (held context.Context, done func()) {
 	timeout := w.spec.Timeout
 	if timeout <= 0 {

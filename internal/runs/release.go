@@ -25,7 +25,7 @@ func (r *Runs) release(ctx context.Context, steps []*gatehouse.Step, owner strin
 			}
 			return m.putBack(s)
 		})
-		if err != nil && gatehouse.CodeOf(err) != gatehouse.CodeLeaseLost { // a lost lease: the step has moved on
+		if err != nil && gatehouse.CodeOf(err) != gatehouse.CodeLeaseLost { // after a lost lease, the step has moved on
 			r.Log.ErrorContext(ctx, "a step that was not handed out was not put back", "step", step.ID, "error", err)
 		}
 	}

@@ -213,8 +213,8 @@ type moving struct {
 	was mark
 	// tools lists the tools with steps that became ready; "" for built-in steps.
 	tools map[string]bool
-	// ahead holds the inline steps that may be executed once they are ready, by
-	// key; passed counts those that were.
+	// ahead holds, by key, the inline steps to execute when they become ready;
+	// passed counts the executed ones.
 	ahead  map[string]*work
 	passed int
 	// outcomes and used are for the metrics.

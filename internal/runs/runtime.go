@@ -17,7 +17,7 @@ type RuntimeConfig struct {
 	Workers int
 	// Weights are the shares of tenants and workspaces; nil means equal shares.
 	Weights Weights
-	// Poll is the longest sleep between two looks at the store; 1 s by default.
+	// Poll is the longest sleep between two polls of the store; 1 s by default.
 	Poll time.Duration
 	// Owner names this process in leases.
 	Owner string

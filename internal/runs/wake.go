@@ -18,9 +18,9 @@ const wakeBatch = 100
 // maxTold bounds the failures of one round that are reported one by one.
 const maxTold = 10
 
-// Wake moves on up to some hundred steps that have something to settle, are due, or
-// have lost their worker, and the runs past their deadline. It returns the number
-// of items that it tried.
+// Wake moves on steps that have something to settle, have lost their worker, or are
+// due, and stops runs past their deadline: up to wakeBatch of each. It returns the
+// number of items that it tried.
 //
 // A step that cannot be moved does not block others: it is set aside, and retried
 // with a growing backoff.
@@ -88,8 +88,8 @@ func (r *Runs) wakeOrStop(ctx context.Context, ref gatehouse.StepRef) error {
 		&gatehouse.Failure{Code: "deadline_exceeded", Detail: "the run has not ended by its deadline"})
 }
 
-// wake moves one step on, whatever it waits for. If the step has changed meanwhile,
-// wake does nothing.
+// wake moves one step on, in any state. If the step has changed meanwhile, wake does
+// nothing.
 func (r *Runs) wake(ctx context.Context, ref gatehouse.StepRef) error {
 	var cancel *gatehouse.Step
 	var timedOut bool
@@ -298,8 +298,8 @@ func insideRun(spec *workflow.Step) bool {
 }
 
 // afterLost is how long such a step waits after the given attempt, which counts
-// from 1: not at all after the first, then longer each time. The jitter varies the
-// other steps that are leased with a step that crashes its server.
+// from 1: not at all after the first, then longer each time. Because of the jitter, a
+// step that crashes its server is not always leased with the same other steps.
 func afterLost(attempt int, random float64) time.Duration {
 	return time.Duration(float64(attempt-1) * (0.5 + random) * float64(time.Second))
 }

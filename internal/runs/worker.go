@@ -92,7 +92,7 @@ func (r *Runs) LeaseSteps(ctx context.Context, q gatehouse.LeaseRequest) ([]gate
 }
 
 // ownerOf returns the owner of a worker's leases: the principal's id, followed by the
-// worker's own name if that differs from the principal's.
+// worker's own name unless that is empty or equals the principal's.
 func ownerOf(c *gatehouse.Caller, name string) string {
 	if name == "" || name == c.Principal.Name {
 		return c.Principal.ID
@@ -206,7 +206,7 @@ func (r *Runs) turned(tenant, tool string, last gatehouse.Lane) {
 }
 
 // shares distributes n claims over the lanes that have room, round-robin. last is
-// the lane that got the last claim, or the last lane looked at when none has room.
+// the lane that got the last claim, or the last lane in due when none has room.
 func (r *Runs) shares(ctx context.Context, due []gatehouse.DueLane, n int) (out []gatehouse.StepShare, last gatehouse.Lane, err error) {
 	shares := make([]gatehouse.StepShare, 0, len(due))
 	left := make([]int, 0, len(due))

@@ -80,7 +80,7 @@ func (d *Definition) writes() (n int) {
 }
 
 // readsRejection reports whether one of the steps that a rejection of s repeats
-// reads the rejection, or may learn of it without the workflow.
+// reads the rejection.
 func (d *Definition) readsRejection(s *Step) bool {
 	for _, other := range d.Repeats(s.ID, s.OnRejected) {
 		if other.reads[s.ID] {

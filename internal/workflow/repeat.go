@@ -157,8 +157,8 @@ func (p *parser) refusal(s *Step, f form.Fields, n *yaml.Node, what string) (r R
 }
 
 // Next returns the steps to run again when a step is refused. ok is false when
-// the run does not go back: the workflow does not say so, or the step has been
-// repeated Max times.
+// the run does not go back: the workflow does not say so, the step has been
+// repeated Max times, or a step has reached gatehouse.MaxIterations.
 func (d *Definition) Next(run *gatehouse.Run, s *gatehouse.Step, r Refusal) (steps []*Step, ok bool) {
 	id, n := s.Iteration()
 	if r.Repeat == "" || n > r.Max {
