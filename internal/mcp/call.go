@@ -26,8 +26,8 @@ type call struct {
 	rounds int
 }
 
-// parseCall parses the params of tools/call. It refuses members that a server
-// could mistake for one of the known ones.
+// parseCall parses the params of tools/call. It refuses unknown members: a
+// server could take one for a known member.
 func parseCall(params []byte) (*call, error) {
 	c := &call{arguments: "{}"}
 	if params == nil {

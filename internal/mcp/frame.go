@@ -19,7 +19,7 @@ const (
 	maxServerFrame = 16 << 20
 	maxID          = 256
 	maxMethod      = 128
-	// clientDepth leaves a call's arguments the depth that an action may have.
+	// clientDepth lets a call's arguments have the depth that an action may have.
 	clientDepth = gatehouse.MaxDepth + 2
 	serverDepth = 512
 )
@@ -276,7 +276,7 @@ func newLines(r io.Reader, limit int) *lines { return &lines{bufio.NewReaderSize
 // contain the id.
 var errTooLong = errors.New("the frame is too long")
 
-// edge is how much of a too long line is kept at each end.
+// edge is about how many bytes of a line over the limit are kept at each end.
 const edge = 4 << 10
 
 // next returns the next non-empty line without its end. The caller owns the

@@ -172,7 +172,7 @@ var (
 	errStopping = errors.New("the proxy is stopping")
 )
 
-// refuse answers a request that gets no home.
+// refuse answers a request for which caller has returned an error.
 func (f *Front) refuse(w http.ResponseWriter, err error) {
 	var e *gatehouse.Error
 	switch {

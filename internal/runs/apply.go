@@ -14,8 +14,8 @@ import (
 )
 
 // ApplyWorkflow stores a source as the next version of a workflow. The author is
-// responsible for what its runs propose: neither the author nor the starter of a
-// run can decide on it.
+// responsible for the proposals of its runs: neither the author nor the starter of a
+// run can decide on them.
 func (r *Runs) ApplyWorkflow(ctx context.Context, name, source string) (*gatehouse.Workflow, bool, error) {
 	c, err := gatehouse.CallerFrom(ctx)
 	if err != nil {

@@ -197,8 +197,8 @@ func (r *Runs) readLimits(ctx context.Context, tenant, name string) (of workflow
 	return of, err
 }
 
-// moving is one transaction on a locked run. The run has the steps of its workflow
-// and, of their items, only the moved one.
+// moving is one transaction on a locked run. The run has all steps of its workflow,
+// but at first only the moved item.
 type moving struct {
 	runs *Runs
 	tx   gatehouse.Tx

@@ -97,7 +97,7 @@ type Limits struct {
 	Budget   *Budget
 }
 
-// Budget bounds the cost of models within any window of the given length.
+// Budget bounds the cost of model calls within any window of the given length.
 type Budget struct {
 	Amount   gatehouse.Decimal
 	Currency string

@@ -42,8 +42,8 @@ type Answer struct {
 	// Output is the output of the step; "" for none. For an action, it has the
 	// values from the receipt.
 	Output gatehouse.JSON
-	// Signal says that Output is the data of an event, which comes the time
-	// After later than the step begins to wait.
+	// Signal says that Output is the data of an event. After is the time from
+	// the start of the step's wait to the event.
 	Signal bool
 	After  time.Duration
 	// By is the sender of the event, written like an entry of from; "" means an
