@@ -26,8 +26,8 @@ type call struct {
 	rounds int
 }
 
-// parseCall parses the params of tools/call. It refuses members that a server
-// could mistake for one of the known ones.
+// parseCall parses the params of tools/call. It refuses unknown members: a
+// server could take one for a known member.
 func parseCall(params []byte) (*call, error) {
 	c := &call{arguments: "{}"}
 	if params == nil {
@@ -172,9 +172,8 @@ func actionType(tool string) string {
 }
 
 // The chain of equal calls: the idempotency key of each action includes the
-// previous action whose outcome a client has received. Two proxies with the
-// same knowledge find the same action; a proxy that knows less follows the
-// chain.
+// previous action whose outcome a client has received. Two proxies with equal
+// state find the same action; a proxy with older state follows the chain.
 const (
 	maxChain = 10_000
 	// rejectionStands is how long a rejection answers equal calls.
@@ -290,7 +289,7 @@ func (p *Proxy) outcome(ctx context.Context, f *frame, c *call, key string, a *g
 	return answer
 }
 
-// hold waits until an action is finished or the hold is over. x is the server's
+// hold waits until an action is finished or wait has passed. x is the server's
 // answer if this proxy executed the action.
 func (p *Proxy) hold(
 	ctx context.Context, c *call, a *gatehouse.Action, wait time.Duration,
@@ -313,7 +312,7 @@ func (p *Proxy) hold(
 				done.EditedBy, done.Edit, done.ProposedChange = a.EditedBy, a.Edit, a.ProposedChange
 				return &done, x, nil
 			}
-			here = nil // the gate knows more
+			here = nil // only the gate knows the outcome
 		default:
 		}
 		if a.Status.Finished() && here != nil && x.begun.Load() && within(ctx, here, settling) {
@@ -347,8 +346,8 @@ func within(ctx context.Context, closed <-chan struct{}, d time.Duration) bool {
 	return false
 }
 
-// quick is how long an allowed call may take before the gate is asked for its
-// outcome.
+// quick is how long poll waits for this proxy's own execution before it asks
+// the gate.
 const quick = 100 * time.Millisecond
 
 // poll waits until an action is finished, or until here is closed, which means

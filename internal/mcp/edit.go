@@ -7,10 +7,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// maxEdited bounds what a model is told of an edit, in bytes.
+// maxEdited bounds the text about an edit for a model, in bytes.
 const maxEdited = 8 << 10
 
-// last is the action that stands in the place of one that was replaced.
+// last follows the replacements of an action, and returns the newest one.
 func last(ctx context.Context, gate Gate, a *gatehouse.Action) (*gatehouse.Action, error) {
 	for a.Status == gatehouse.StatusSuperseded && a.Superseded != "" {
 		var err error
@@ -21,8 +21,8 @@ func last(ctx context.Context, gate Gate, a *gatehouse.Action) (*gatehouse.Actio
 	return a, nil
 }
 
-// editText tells a model what a reviewer changed in its call, and why; "" where nobody
-// has. The change that counts is told whole, as far as it fits.
+// editText tells a model what a reviewer changed in its call, and why; "" without an
+// edit. It ends with all arguments that are valid now, as far as they fit.
 func editText(a *gatehouse.Action) string {
 	if a.Edit == nil {
 		return ""
@@ -48,7 +48,7 @@ func side(value gatehouse.JSON) string {
 	return string(value)
 }
 
-// withEdit puts what a reviewer changed before the content of a server's result. The
+// withEdit inserts a reviewer's changes before the content of a server's result. The
 // rest of the result stays as the server wrote it.
 func withEdit(result []byte, a *gatehouse.Action) []byte {
 	said := editText(a)

@@ -19,7 +19,7 @@ const (
 	maxServerFrame = 16 << 20
 	maxID          = 256
 	maxMethod      = 128
-	// clientDepth leaves a call's arguments the depth that an action may have.
+	// clientDepth lets a call's arguments have the depth that an action may have.
 	clientDepth = gatehouse.MaxDepth + 2
 	serverDepth = 512
 )
@@ -47,8 +47,8 @@ func (f *frame) isRequest() bool  { return f.method != "" && f.id != nil }
 func (f *frame) isResponse() bool { return f.method == "" }
 
 // frameError is the error of a refused frame, with the code to answer. id is
-// the raw id if the frame has a usable one; request says that somebody waits
-// for an answer.
+// the raw id if the frame has a usable one; request says that the frame is a
+// request, which needs an answer.
 type frameError struct {
 	code    int
 	detail  string
@@ -150,8 +150,8 @@ func (f *frame) checkID() error {
 	return badFrame("the id is neither a string nor a number")
 }
 
-// toolMethod reports whether a careless server could take a method, in any
-// spelling, for one about tools.
+// toolMethod reports whether a lenient server could read a method, in any
+// spelling, as one about tools.
 func toolMethod(method string) bool {
 	folded := strings.TrimFunc(method, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) })
 	head, _, _ := strings.Cut(folded, "/")
@@ -276,7 +276,7 @@ func newLines(r io.Reader, limit int) *lines { return &lines{bufio.NewReaderSize
 // contain the id.
 var errTooLong = errors.New("the frame is too long")
 
-// edge is how much of a too long line is kept at each end.
+// edge is about how many bytes of a line over the limit are kept at each end.
 const edge = 4 << 10
 
 // next returns the next non-empty line without its end. The caller owns the

@@ -139,8 +139,8 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // foreign explains why a request may come from another site's page, "" when it
-// does not. A page whose name points to this machine sends that name as the
-// Host.
+// does not. A page of a site whose name resolves to this machine sends that
+// name as the Host.
 func (f *Front) foreign(r *http.Request) string {
 	host := hostOf(r.Host)
 	if net.ParseIP(host) == nil && host != "localhost" && !slices.Contains(f.Hosts, host) {
@@ -172,7 +172,7 @@ var (
 	errStopping = errors.New("the proxy is stopping")
 )
 
-// refuse answers a request that gets no home.
+// refuse answers a request for which caller has returned an error.
 func (f *Front) refuse(w http.ResponseWriter, err error) {
 	var e *gatehouse.Error
 	switch {
@@ -237,7 +237,7 @@ func (f *Front) caller(r *http.Request) (*home, error) {
 	return h, nil
 }
 
-// drop ends everything of a key that is no longer valid.
+// drop ends the sessions and worker of a key that is no longer valid.
 func (f *Front) drop(h *home) {
 	f.mu.Lock()
 	if f.homes[h.id] == h {
@@ -264,8 +264,8 @@ func (f *Front) sweep() {
 	}
 }
 
-// accepted makes every proxy check the pins again, because one of them has
-// changed them.
+// accepted makes every proxy check the pins again after one proxy has changed
+// them.
 func (f *Front) accepted() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -21,8 +21,8 @@ const (
 const (
 	// streamAfter is how long an answer may take before it becomes a stream.
 	streamAfter = time.Second
-	// beat is the interval of comments on a quiet stream, which reveal a client
-	// that has gone.
+	// beat is the interval of comments on a quiet stream, which detect a
+	// disconnected client.
 	beat = 15 * time.Second
 	// writePatience is how long a client may take to read one write.
 	writePatience = 30 * time.Second
@@ -132,7 +132,7 @@ func (h *home) withoutSession(w http.ResponseWriter, r *http.Request, f *frame) 
 			answerError(w, http.StatusBadRequest, nil, codeInvalidRequest, "there is no request to answer")
 			return
 		}
-		w.WriteHeader(http.StatusAccepted) // closing the answer ends a request
+		w.WriteHeader(http.StatusAccepted) // ignored: a client cancels a request by closing the answer
 		return
 	}
 	if modernVersion(f) == "" {
@@ -317,7 +317,7 @@ func (a *answering) status(f *frame) int {
 	return http.StatusOK
 }
 
-// write writes an event, or a comment for nil; false when the client has gone.
+// write writes an event, or a comment for nil; false for a disconnected client.
 func (a *answering) write(frame []byte) bool {
 	c := http.NewResponseController(a.w)
 	if !a.streams {

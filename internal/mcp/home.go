@@ -113,8 +113,8 @@ func (h *home) work() {
 	closing.Wait()
 }
 
-// awaitReady waits until some session can execute calls; false when ctx is
-// over.
+// awaitReady waits until some session can execute calls; false when ctx ends
+// first.
 func (h *home) awaitReady(ctx context.Context) bool {
 	for {
 		if s := h.take(""); s != nil {
@@ -130,7 +130,7 @@ func (h *home) awaitReady(ctx context.Context) bool {
 }
 
 // take returns a session that can execute a call, preferably the one that asked
-// for it, and prevents it from being closed.
+// for it, and nil if there is none. The session stays open until put.
 func (h *home) take(call string) *session {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -270,7 +270,7 @@ func (h *home) sharedSession() (*session, error) {
 }
 
 // end ends a session for its client. Its server is kept if no other server
-// could execute what is approved later.
+// could execute actions that are approved later.
 func (h *home) end(s *session) {
 	s.detach()
 	h.mu.Lock()
@@ -296,8 +296,8 @@ func (h *home) end(s *session) {
 	}
 }
 
-// retire ends a session's server once its calls have returned; true when there
-// are none.
+// retire lets a session's server end when its calls have returned; true when it
+// has none.
 func (h *home) retire(s *session) bool {
 	s.retired = true
 	return s.busy == 0

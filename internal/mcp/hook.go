@@ -25,8 +25,8 @@ type Hook struct {
 	Folder *Folder
 	// Hold is how long to wait for people.
 	Hold time.Duration
-	// OwnInput says that the agent runs its call with its own input only: what a reviewer
-	// has edited is not let through.
+	// OwnInput says that the agent can run a call with its own input only: a call that a
+	// reviewer has edited is not released.
 	OwnInput bool
 }
 
@@ -77,7 +77,7 @@ func parseHookCall(b []byte, input string) (*HookCall, error) {
 }
 
 // Ask proposes the call, waits for the decision, and releases each call once.
-// After an error the gate has not decided: the call must not run.
+// After an error, the call must not run.
 func (h *Hook) Ask(ctx context.Context, c *HookCall) (*HookAnswer, error) {
 	ctx, cancel := context.WithTimeout(ctx, h.Hold+time.Minute)
 	defer cancel()
@@ -90,7 +90,7 @@ func (h *Hook) Ask(ctx context.Context, c *HookCall) (*HookAnswer, error) {
 		Target:         gatehouse.Target{EntityType: "agent_tool", EntityRef: h.Agent + "/" + c.Tool},
 		ProposedChange: c.Input,
 	}
-	// Not by the agent's id of the call: a model's retry has a new id.
+	// The key omits the agent's id of the call: a model's retry has a new id.
 	key := hash("hook", me.ID, h.Agent, c.Tool, string(c.Input))
 	a, err := join(ctx, h.Gate, h.Folder, key, proposal)
 	if err != nil {
@@ -126,8 +126,8 @@ func (h *Hook) reason(a *gatehouse.Action) string {
 		"try the same call again later, or go on with other work.", a.Operation, a.ID, until(a))
 }
 
-// settle waits until an action is finished or the hold is over. It releases an
-// approved action of the agent; another hook of the same agent may do so
+// settle waits until an action is finished or Hold has passed. It releases
+// approved actions of the agent; another hook of the same agent may do so
 // instead.
 func (h *Hook) settle(ctx context.Context, a *gatehouse.Action) (*gatehouse.Action, error) {
 	for deadline := time.Now().Add(h.Hold); ; {
@@ -178,8 +178,8 @@ func (h *Hook) complete(ctx context.Context, connector string, wait time.Duratio
 	return nil
 }
 
-// stop fails the push of a call that a reviewer has edited, where the agent would run
-// the call with its own input.
+// stop fails the push of a call that a reviewer has edited, if the agent can run the
+// call with its own input only.
 func (h *Hook) stop(ctx context.Context, p *gatehouse.LeasedPush) (stopped bool, err error) {
 	if !h.OwnInput {
 		return false, nil
@@ -195,7 +195,7 @@ func (h *Hook) stop(ctx context.Context, p *gatehouse.LeasedPush) (stopped bool,
 	return err == nil, err
 }
 
-// release records that a call was released; false when it had been before.
+// release records that a call was released; first is false for a repetition.
 func (f *Folder) release(action string) (first bool, err error) {
 	mark, err := os.OpenFile(f.path("released-"+hash(action)[:32]), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {

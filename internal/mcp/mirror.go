@@ -20,8 +20,8 @@ func modernVersion(f *frame) string {
 	return text(memberOf(memberOf(f.params, "_meta"), "io.modelcontextprotocol/protocolVersion"))
 }
 
-// headersOf returns the headers that repeat a frame's method, its subject, and
-// the arguments that the tool wants repeated.
+// headersOf returns the headers that repeat a frame's method, the name, URI or
+// task id in its params, and the arguments that the tool's schema lists.
 func (r *remote) headersOf(f *frame) map[string]string {
 	out := map[string]string{methodHeader: f.method}
 	subject := map[string]string{
@@ -47,8 +47,8 @@ func (r *remote) headersOf(f *frame) map[string]string {
 	return out
 }
 
-// mirror is an argument that a header repeats: x-mcp-header in the tool's input
-// schema.
+// mirror is an argument that is repeated in a header, because the tool's input
+// schema has x-mcp-header for it.
 type mirror struct {
 	path   []string
 	header string

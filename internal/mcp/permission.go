@@ -9,8 +9,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// permissionTool is the tool for Claude Code's --permission-prompt-tool, which
-// asks it instead of a person at the terminal.
+// permissionTool is the tool for Claude Code's --permission-prompt-tool: Claude
+// Code asks this tool instead of a person at the terminal.
 var permissionTool = &sdk.Tool{
 	Name:        "approve",
 	Description: "Asks the gate whether a call of the agent's own tools may run. For the agent, not for the model.",

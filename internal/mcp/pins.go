@@ -9,8 +9,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// catalogue is everything of a server that the model reads, and how the server
-// is started. All texts are canonical JSON.
+// catalogue has all texts of a server that the model reads, and the server's
+// identity. All texts are canonical JSON.
 type catalogue struct {
 	Upstream     string           `json:"upstream"`
 	Instructions gatehouse.JSON   `json:"instructions,omitempty"`
@@ -69,7 +69,7 @@ func (c *catalogue) tool(name string) gatehouse.JSON {
 }
 
 // pin returns the hash of a pinned tool, to which an action's approval is
-// bound. It covers the way the server is started, and its instructions.
+// bound. The hash covers the server's identity and instructions, too.
 func (c *catalogue) pin(name string) string {
 	return "sha256:" + hash("pin", c.Upstream, string(c.Instructions), string(c.tool(name)))
 }

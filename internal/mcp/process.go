@@ -25,7 +25,7 @@ type Upstream interface {
 	// Send sends one frame. After an error, part of it may have been sent;
 	// errNotSent means that the server has done nothing.
 	Send(frame []byte) error
-	// Abandon says that nobody waits any more for the answer to the request.
+	// Abandon says that the answer to the request is no longer needed.
 	Abandon(id []byte)
 	// Receive returns the next frame. After [errTooLong] there may be more
 	// frames, after any other error there are none.

@@ -17,8 +17,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Gate is what a proxy needs of Gatehouse, with a key that has the roles
-// proposer and worker.
+// Gate is the part of Gatehouse that a proxy uses, with a key that has the
+// roles proposer and worker.
 type Gate interface {
 	WhoAmI(ctx context.Context) (*gatehouse.Principal, error)
 	Propose(ctx context.Context, p *gatehouse.Proposal) (a *gatehouse.Action, replayed bool, err error)
@@ -98,21 +98,21 @@ type Proxy struct {
 	count int
 	// held cancels the wait of a call, by the id of the client's request.
 	held map[string]context.CancelFunc
-	// watching holds the client's requests that wait for an action, by its id.
+	// watching holds the client's waiting requests, by the action's id.
 	watching map[string]map[*watcher]bool
 	// meta is the _meta of each modern request, nil for the legacy protocol.
 	meta []byte
-	// tasked says that client and server use the only protocol with sessions
-	// that has tasks.
+	// tasked says that client and server use the only protocol version with
+	// both sessions and tasks.
 	tasked bool
-	// serverTasks says that the server has its own tasks, by the extension.
+	// serverTasks says that the server offers its own tasks, as an extension.
 	serverTasks bool
 	// instructions are the server's own, unchanged.
 	instructions gatehouse.JSON
 	ended        error
 
 	listing sync.Mutex
-	// fresh is what the server offers, nil when it must be asked.
+	// fresh is the server's list of tools, nil when the server must be asked.
 	fresh *listed
 	// freshAt is when the server was asked.
 	freshAt time.Time
@@ -197,7 +197,7 @@ func Run(ctx context.Context, c Config, in io.Reader, out io.Writer) error {
 	return err
 }
 
-// end fails everything that waits for the server.
+// end fails the proxy's own open requests, and all later ones.
 func (p *Proxy) end(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -255,8 +255,8 @@ func (p *Proxy) clientFrame(ctx context.Context, line []byte) {
 	}
 }
 
-// checkClient refuses frames that could reach the server as a tool call, or
-// that it could take for an answer to its own requests.
+// checkClient refuses frames that the server could read as a tool call, ids
+// that the gate or an open request uses, and more than maxOpen open requests.
 func (p *Proxy) checkClient(f *frame) error {
 	refuse := func(code int, detail string) error { return &frameError{code, detail, f.id, f.isRequest()} }
 	known := f.method == "tools/call" || f.method == "tools/list"
@@ -292,7 +292,7 @@ func isOwn(id []byte) bool {
 	return len(s) >= len(ownPrefix) && s[:len(ownPrefix)] == ownPrefix
 }
 
-// learn records the protocol's era: each modern request names its version.
+// learn records the version of the modern protocol, which each request names.
 func (p *Proxy) learn(f *frame) {
 	if !f.isRequest() || f.method == "initialize" {
 		return
@@ -488,7 +488,7 @@ func (p *Proxy) ask(ctx context.Context, method string, params []byte) reply {
 	}
 }
 
-// errNotSent wraps the cause why a request was never sent.
+// errNotSent wraps the reason why a request was never sent.
 type errNotSent struct{ error }
 
 func (e errNotSent) Unwrap() error { return e.error }

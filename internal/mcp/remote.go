@@ -45,14 +45,14 @@ type remote struct {
 	stop     context.CancelCauseFunc
 
 	mu sync.Mutex
-	// session and version are what a legacy server has agreed to.
+	// session and version are a legacy server's session id and protocol version.
 	session, version string
 	// modern says that the client's last request used the protocol without
 	// sessions.
 	modern bool
 	// open are the requests that the server has not answered yet, by id.
 	open map[string]*exchange
-	// mirrored are the arguments that headers repeat, by tool.
+	// mirrored are the arguments that are repeated in headers, by tool.
 	mirrored  map[string][]mirror
 	listening sync.Once
 }
@@ -158,7 +158,7 @@ func (r *remote) Send(raw []byte) error {
 }
 
 // Abandon closes the response of a request, which tells a modern server that
-// nobody waits for it.
+// the answer is no longer needed.
 func (r *remote) Abandon(id []byte) {
 	r.mu.Lock()
 	x := r.open[string(id)]
@@ -243,7 +243,7 @@ func (r *remote) exchange(f *frame) error {
 	return err
 }
 
-// begin posts a request. If it returns nil, the answer is being read.
+// begin posts a request. If it returns nil, the answer is or will be delivered.
 func (r *remote) begin(ctx context.Context, f *frame, x *exchange) error {
 	var connected atomic.Bool
 	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
@@ -334,8 +334,8 @@ func contentType(resp *http.Response) string {
 	return kind
 }
 
-// read passes on the frames of a request up to its answer. A missing answer
-// becomes an error that proves nothing.
+// read passes on the frames of a response up to the answer. If the answer is
+// missing, read answers with an error: the request may have been executed.
 func (r *remote) read(ctx context.Context, x *exchange, resp *http.Response) {
 	defer x.cancel()
 	why := "the server's answer ended before it was whole"
@@ -365,8 +365,8 @@ func (r *remote) read(ctx context.Context, x *exchange, resp *http.Response) {
 	}
 }
 
-// follow reads a stream up to the answer. A legacy server may end the stream
-// early and resume it on request.
+// follow reads a stream up to the answer. If a legacy server ends the stream
+// early, follow reopens it.
 func (r *remote) follow(ctx context.Context, x *exchange, resp *http.Response) {
 	var s stream
 	for resumes := 0; ; resumes++ {
@@ -469,8 +469,8 @@ func (r *remote) pass(frame []byte) {
 	}
 }
 
-// fail answers a request that the server has not answered. It is not known
-// whether it was executed.
+// fail answers, with an error, a request that the server has not answered. The
+// server may have executed the request.
 func (r *remote) fail(id []byte, why string) {
 	r.mu.Lock()
 	delete(r.open, string(id))

@@ -8,8 +8,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// tell answers with the state of an action. final says that this is its
-// outcome, which the client receives with this answer.
+// tell answers with the state of an action. final says that the answer has the
+// action's outcome.
 func (p *Proxy) tell(f *frame, a *gatehouse.Action, x *execution) (answer []byte, final bool) {
 	if x != nil && x.result != nil {
 		return resultFrame(f.id, withEdit(x.result, a)), true
@@ -130,8 +130,8 @@ func (p *Proxy) modern() bool {
 	return p.meta != nil
 }
 
-// maxKept bounds the result that a receipt stores in full, in bytes. Of a
-// longer result it stores the beginning.
+// maxKept bounds the result that a receipt stores in full, in bytes. A longer
+// result is stored in part, from its beginning.
 const (
 	maxKept    = 12 << 10
 	maxExcerpt = 4 << 10

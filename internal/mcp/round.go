@@ -19,8 +19,8 @@ import (
 // round is the content of a held call's requestState. A client of protocol
 // 2026-07-28 sends the call again with it, and so continues to wait.
 //
-// The client could replace it with anything, so it is signed together with the
-// caller and the call. Each one is accepted once.
+// The client could change the requestState, so it is signed together with the
+// caller and the call. Each requestState is accepted once.
 type round struct {
 	Action string `json:"action"`
 	// Key is the chain of equal calls that the action belongs to, "" for none.
@@ -99,8 +99,8 @@ func (p *Proxy) openRound(c *call) (*round, error) {
 }
 
 // again asks the client to send a held call again; nil when the call has used
-// up its rounds. For a client that does not know rounds it contains the text
-// for the model.
+// up its rounds. The answer also has the text for the model, for a client that
+// does not know rounds.
 func (p *Proxy) again(f *frame, c *call, key string, a *gatehouse.Action) []byte {
 	if modernVersion(f) == "" || c.rounds+1 >= maxRounds {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Service is the backend of Gatehouse's own tools. None of them decides.
+// Service is the backend of Gatehouse's own tools. No tool makes a decision.
 type Service interface {
 	Propose(ctx context.Context, p *gatehouse.Proposal) (a *gatehouse.Action, replayed bool, err error)
 	FindAction(ctx context.Context, id string) (*gatehouse.Action, error)

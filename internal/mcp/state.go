@@ -39,8 +39,8 @@ type callState struct {
 // maxCalls bounds how many calls are remembered.
 const maxCalls = 10_000
 
-// callsFile is a journal: each line is a call's new state, and the last line
-// counts.
+// callsFile is a journal: each line is a call's new state, and a call's last
+// line is valid.
 const callsFile = "calls.jsonl"
 
 // OpenFolder opens the folder and creates it if needed. Only its owner may read
@@ -103,8 +103,8 @@ func (f *Folder) read(name string, into any) error {
 	return nil
 }
 
-// replace writes a whole file. If two proxies do so at the same time, one of
-// the files stays.
+// replace writes a whole file atomically. If two proxies do so at the same
+// time, the later file stays.
 func (f *Folder) replace(name string, content []byte) error {
 	temp, err := os.CreateTemp(f.dir, name+".*")
 	if err != nil {
@@ -158,8 +158,8 @@ func (f *Folder) open(hash, action string) error {
 	return f.change(hash, func(c *callState) { c.Open = action })
 }
 
-// consume records that a client has received the outcome of an action. past
-// says that from now on an equal call is another action.
+// consume records that a client has received the outcome of an action. If past
+// is true, the next equal call becomes a new action.
 func (f *Folder) consume(hash, action string, past bool) error {
 	return f.change(hash, func(c *callState) {
 		if past {
@@ -171,7 +171,7 @@ func (f *Folder) consume(hash, action string, past bool) error {
 	})
 }
 
-// hashOf returns the call whose open action is given, "" for none.
+// hashOf returns the hash of the call with the open action, "" for none.
 func (f *Folder) hashOf(action string) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -23,7 +23,7 @@ import (
 
 const (
 	tasksExtension = "io.modelcontextprotocol/tasks"
-	// tasksVersion is the only protocol with sessions that has tasks.
+	// tasksVersion is the only protocol version with both sessions and tasks.
 	tasksVersion = "2025-11-25"
 	// taskAfter is how long a call of the extension is held before it becomes a
 	// task.
@@ -81,7 +81,7 @@ func (p *Proxy) taskOf(id string) (*taskRef, error) {
 	return &r, json.Unmarshal(b, &r)
 }
 
-// wantsTask reports whether a call asks for a task in the way of its protocol.
+// wantsTask reports whether a call asks for a task, as its protocol defines it.
 func wantsTask(f *frame, c *call) bool {
 	if modernVersion(f) == "" {
 		return c.task != nil
@@ -130,7 +130,7 @@ func taskFields(id string, a *gatehouse.Action) []gatehouse.Member {
 	}
 }
 
-// taskStatus is an action's status as a task's. Clients do not show a failed
+// taskStatus converts an action's status to a task's. Clients do not show a failed
 // task to the model, so a refused or failed call is a completed task whose
 // result says so.
 func taskStatus(a *gatehouse.Action) string {
@@ -171,7 +171,7 @@ func (p *Proxy) task(ctx context.Context, f *frame) []byte {
 	}
 	id := text(memberOf(f.params, "taskId"))
 	r, err := p.taskOf(id)
-	if errors.Is(err, errTask) && modern && p.passesTasks() { // of a call that passed
+	if errors.Is(err, errTask) && modern && p.passesTasks() { // a task of a call that passed
 		p.forward(f)
 		return nil
 	}

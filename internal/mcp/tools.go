@@ -11,10 +11,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// listed is what the server offers, and what is pinned.
+// listed compares the server's list of tools with the pinned one.
 type listed struct {
 	pinned *catalogue
-	// differs is what is quarantined.
+	// differs holds the quarantined differences.
 	differs differences
 	// envelope is the server's result without the tools, unchanged.
 	envelope []byte
@@ -88,9 +88,9 @@ func (p *Proxy) list(ctx context.Context, f *frame) []byte {
 	return resultFrame(f.id, setMember(l.envelope, "tools", tools))
 }
 
-// tools returns what the server offers. The server is asked again after it has
-// announced changed tools, and when the list is older than Relist. The first
-// tools ever seen are pinned.
+// tools returns the server's list of tools. The server is asked again after it
+// has announced changed tools, and when the list is older than Relist. The
+// first list of a folder is pinned.
 func (p *Proxy) tools(ctx context.Context) (*listed, error) {
 	p.readied.Do(func() { close(p.ready) })
 	p.listing.Lock()
@@ -158,8 +158,8 @@ func (p *Proxy) discover(ctx context.Context) (*catalogue, []byte, error) {
 // acceptType is the action type and the operation of accepting changed tools.
 const acceptType = "gatehouse_accept_tools"
 
-// quarantine proposes to accept the server's present tools. The gate keeps the
-// question: an equal one is not asked again, and a rejection stands.
+// quarantine proposes to accept the server's present tools. The gate stores the
+// proposal: an equal one joins it, and a rejection stands.
 func (p *Proxy) quarantine(l *listed) {
 	was, is := l.differs.sides()
 	version := catalogueHash(l.pinned)
@@ -189,7 +189,7 @@ func catalogueHash(c *catalogue) string {
 	return "sha256:" + hash("catalogue", string(b))
 }
 
-// accept executes an approved change of the pins: it takes the approved texts,
+// accept executes an approved change of the pins: it pins the approved texts,
 // not the server's present ones.
 func (p *Proxy) accept(push *gatehouse.LeasedPush) error {
 	p.listing.Lock()
@@ -223,7 +223,7 @@ func (p *Proxy) refresh() {
 
 var errPinsMoved = errors.New("the pins have changed since this was proposed")
 
-// apply takes one side of a difference into the catalogue.
+// apply stores one side of a difference in the catalogue.
 func (c *catalogue) apply(name string, value gatehouse.JSON) {
 	if value == "null" {
 		value = ""

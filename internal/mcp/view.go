@@ -7,7 +7,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// PinnedTool is a tool as it was accepted.
+// PinnedTool is the pinned definition of a tool.
 type PinnedTool struct {
 	Name string
 	// Hints are the annotations that the tool claims, such as readOnlyHint.

@@ -49,10 +49,10 @@ func (m *moving) stop(as gatehouse.RunStatus, why *gatehouse.Failure) {
 	}
 }
 
-// closeRest cancels the steps that are not under way. A step that waits for an
-// action or a child run becomes due at once, and the runner cancels that action or
-// run first. A step that waits for its items ends when they do. Once the run was
-// told to stop, the moved item is the only one that this can still cancel.
+// closeRest cancels the steps that are not running. A step that waits for an action
+// or a child run becomes due at once, and the runtime cancels that action or run
+// first. A step that waits for its items ends when they do. The transaction that
+// stops the run covers all items; a later one covers only the moved item.
 func (m *moving) closeRest() error {
 	if m.stopped {
 		if err := m.takeOpen(); err != nil {
@@ -408,8 +408,8 @@ func (b *templateValues) iterations(id string) iter.Seq[*gatehouse.Step] {
 	}
 }
 
-// rejection returns the output of the last iteration of a step that was refused and
-// after which the run went on.
+// rejection returns the output of the step's last iteration that people refused
+// without ending the run.
 func (b *templateValues) rejection(id string) (out gatehouse.JSON, ok bool) {
 	if b.tx == nil {
 		b.err = errUnread

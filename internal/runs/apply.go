@@ -14,8 +14,8 @@ import (
 )
 
 // ApplyWorkflow stores a source as the next version of a workflow. The author is
-// responsible for what its runs propose: neither the author nor the starter of a
-// run can decide on it.
+// responsible for the proposals of its runs: neither the author nor the starter of a
+// run can decide on them.
 func (r *Runs) ApplyWorkflow(ctx context.Context, name, source string) (*gatehouse.Workflow, bool, error) {
 	c, err := gatehouse.CallerFrom(ctx)
 	if err != nil {
@@ -80,8 +80,7 @@ func (r *Runs) ApplyWorkflow(ctx context.Context, name, source string) (*gatehou
 	return out, changed, nil
 }
 
-// knownSender fails unless the principal that answers for a webhook's deliveries
-// exists.
+// knownSender fails if the webhook names a sender that does not exist.
 func knownSender(tx gatehouse.ReadTx, def *workflow.Definition) error {
 	if def.On.Webhook == nil || def.On.Webhook.Sender == "" {
 		return nil
@@ -170,7 +169,7 @@ func schedule(tx gatehouse.Tx, w *gatehouse.Workflow, def *workflow.Definition, 
 	return tx.PutSchedule(s, time.Time{})
 }
 
-// FindWorkflow returns a version of the caller's tenant with its source.
+// FindWorkflow returns a version of a workflow of the caller's tenant with its source.
 func (r *Runs) FindWorkflow(ctx context.Context, name string, version int) (w *gatehouse.Workflow, err error) {
 	err = r.View(ctx, "workflow", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
 		w, err = tx.FindWorkflow(name, version)

@@ -15,9 +15,9 @@ type Carrying struct {
 	Worker string
 	// Onward is as for CarryOn.
 	Onward int
-	// Storing is called once per step, when only its outcome is left to store, or
-	// at the latest when it is done. Done is called after that, when the step is
-	// closed or waits, with the error if any. Neither may block.
+	// Storing is called once per step: before its outcome is stored, or at the latest
+	// when it is done. Done is called after that, when the step is closed or waits,
+	// with the error if any. Neither may block.
 	Storing func(*gatehouse.Step)
 	Done    func(*gatehouse.Step, error)
 }
@@ -25,7 +25,7 @@ type Carrying struct {
 // CarryAll executes steps that a worker of this process leased at once,
 // concurrently, and returns when all are done. Steps that compute a value without
 // reading anything are handed to the store as one batch, if the store prefers that.
-// The other steps delay nobody.
+// The batch does not wait for the other steps.
 func (r *Runs) CarryAll(ctx context.Context, steps []*gatehouse.Step, how Carrying) {
 	c := &stepBatch{}
 	if g, ok := r.Store.(gatehouse.Announcer); ok && len(steps) > 1 {
@@ -63,7 +63,7 @@ type batched struct {
 	left, stored bool
 }
 
-// leave says that the step does not join the batch.
+// leave ends the batch's wait for the step, which can no longer join.
 func (m *batched) leave() {
 	if m == nil || m.left {
 		return
@@ -82,9 +82,8 @@ func (m *batched) stores() {
 	}
 }
 
-// join waits until every other step has left or joined, which each does as soon as
-// it has evaluated its expressions. It returns the context for the Update that must
-// follow.
+// join waits until every other step has left or joined, as each does after evaluating
+// its expressions. It returns the context for the Update that must follow.
 func (m *batched) join(ctx context.Context) context.Context {
 	if m == nil || m.left || m.store == nil {
 		return ctx
@@ -96,8 +95,7 @@ func (m *batched) join(ctx context.Context) context.Context {
 	return m.together(ctx)
 }
 
-// comesAlong reports whether only the step's outcome is left to store, computed
-// without reading anything.
+// comesAlong reports whether the step has nothing left to do but to store its outcome.
 func (w *work) comesAlong() bool {
 	return w.skip || w.spec.Kind == workflow.KindTransform && !w.fanOut && w.spec.IdempotencyKey == nil && len(w.with) <= MaxStepOutput
 }

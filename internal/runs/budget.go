@@ -7,7 +7,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// budget bounds the cost of model calls: of a workflow, or, with "", of the tenant.
+// budget bounds the cost of a workflow's model calls, or, with "", of the tenant's.
 type budget struct {
 	workflow string
 	*Budget
@@ -17,10 +17,10 @@ type budget struct {
 // budget's window.
 const claimAge = 400 * 24 * time.Hour
 
-// reserveBudget returns over, the reason why a call may not be made, when the
-// amount spent, plus the most that this call and the calls under way can cost,
-// exceeds a budget. Otherwise it stores a claim for that most. All processes see
-// the claim, and it survives the death of this process, since the call may have
+// reserveBudget returns over, the reason why a call may not be made, when the amount
+// spent, plus the maximum cost of this call and of the calls under way, exceeds a
+// budget. Otherwise it stores a claim for this call's maximum cost. All processes
+// see the claim, and it survives a crash of this process, since the call may have
 // cost that much. The transaction that stores the call's cost removes the claim.
 func (r *Runs) reserveBudget(ctx context.Context, w *work) (over *gatehouse.StepFailure, err error) {
 	tenant := w.step.Tenant

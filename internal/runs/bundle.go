@@ -253,8 +253,8 @@ func makeBundle(d *gatehouse.RunDetail, receipts []*gatehouse.Receipt, entries [
 	return &gatehouse.Bundle{Tenant: run.Tenant, RunID: run.ID, SHA256: hex.EncodeToString(sum[:]), Manifest: manifest, Archive: archive}, nil
 }
 
-// costs sums up the cost of models by provider and model, in the order of their
-// first call.
+// costs sums up the cost of model calls by provider and model, in the order of
+// their first call.
 func costs(usage []*gatehouse.ModelUsage) []bundleCost {
 	out := []bundleCost{}
 	for _, u := range usage {

@@ -29,9 +29,9 @@ func (r *Runs) Carry(ctx context.Context, step *gatehouse.Step, worker string) e
 	return r.CarryOn(ctx, step, worker, 0)
 }
 
-// CarryOn is Carry, and also executes, in the transaction that closes the step, up
-// to onward inline steps that this makes ready: see carryOn. A step that is retried
-// executes alone.
+// CarryOn is Carry, and in the transaction that closes the step it also executes up
+// to onward inline steps that become ready: see carryOn. A retried step executes
+// alone.
 func (r *Runs) CarryOn(ctx context.Context, step *gatehouse.Step, worker string, onward int) error {
 	return r.carryWith(ctx, step, worker, onward, nil)
 }
@@ -63,7 +63,7 @@ func (r *Runs) carry(ctx context.Context, step *gatehouse.Step, worker string, o
 	}
 
 	w.batched = m
-	if step.Attempts == 1 { // on a retry, the steps that follow may be what made the first attempt fail
+	if step.Attempts == 1 { // the steps that follow may have made a first attempt fail
 		w.onward = onward
 	}
 	switch {
@@ -167,7 +167,7 @@ func (r *Runs) ask(ctx context.Context, w *work, worker string) error {
 const defaultTimeout = 2 * time.Minute
 
 // hold limits an attempt to the step's timeout and renews its lease meanwhile. It
-// cancels the attempt when the run is told to stop or the lease is lost.
+// cancels the attempt when the run is stopping or the lease is lost.
 func (r *Runs) hold(ctx context.Context, w *work, worker string) (held context.Context, done func()) {
 	timeout := w.spec.Timeout
 	if timeout <= 0 {
@@ -244,9 +244,9 @@ func (m *moving) heard(s *gatehouse.Step, signal *gatehouse.Signal) error {
 	return m.end(s, gatehouse.StepSucceeded, nil, member("signal", signal.ID))
 }
 
-// earlierChild returns the child run that the same step started in the retried
-// runs, the latest one, or the last retry of that child. Its succeeded steps are
-// copied too.
+// earlierChild returns the latest child run that the same step started in the
+// retried runs, or the last retry of that child. The new child run copies its
+// succeeded steps.
 func earlierChild(tx gatehouse.ReadTx, w *work) (*gatehouse.Run, error) {
 	for run := w.run; run.RetryOf != "" && !redoes(run, w.def, w.step.Key); {
 		old, step, err := earlierStep(tx, w.step, run.RetryOf)

@@ -1,12 +1,12 @@
 // Package runs holds the use cases of workflows, runs and workers, and the runtime
 // that moves runs in the background. The runtime leases ready built-in steps and
-// executes them, wakes steps whose action, child run or time has come, frees steps
-// whose worker is gone, admits queued runs, fires schedules, and builds the evidence
-// of ended runs.
+// executes them, wakes steps whose action or child run has ended or whose time has
+// come, frees steps whose lease has expired, admits queued runs, fires schedules, and
+// builds the evidence of ended runs.
 //
 // Each of these is a use case in its own transaction. Any number of processes may
 // run on one store, and each may be killed at any time. A parked run costs nothing:
-// no loop looks at a run that only waits.
+// no loop reads a run that only waits.
 //
 // A step changes nothing outside of its run: it proposes an action to internal/gate,
 // and waits until the action settles.

@@ -21,8 +21,8 @@ type fair struct {
 }
 
 // share distributes n leases over the lanes. most returns the bounds of a lane,
-// 0 for none; a lane with unknown bounds gets no lease. share charges nothing: the
-// claim may fail, or find less.
+// 0 for none; a lane with unknown bounds gets no lease. share charges nothing, since
+// the claim may fail or find fewer steps.
 func (f *fair) share(due []gatehouse.DueLane, n int, most func(gatehouse.Lane) (workflow, tenant int,
 	ok bool)) []gatehouse.StepShare {
 	shares, queues := make([]gatehouse.StepShare, len(due)), make([]lease.Queue, len(due))

@@ -7,17 +7,16 @@ import (
 )
 
 // Every principal that can influence what a run proposes is stored as a hand on the
-// run, in the transaction that lets their data in, before any step can read the
-// data. Whatever the run proposes after that excludes all hands from deciding: see
-// Runs.proposerOf.
+// run, in the transaction that stores the principal's data, before any step can read
+// the data. No hand can decide on later proposals of the run: see Runs.proposerOf.
 
-// hand stores that a principal contributed to what the run is made from.
+// hand stores that a principal contributed to the run's data.
 func (m *moving) hand(principal string) error {
 	return m.tx.InsertHand(m.run.ID, principal)
 }
 
-// handOfSender stores the principal that answers for the webhook which started the
-// run, if the workflow names one.
+// handOfSender stores the sender of the webhook that started the run, if the workflow
+// names one.
 func (m *moving) handOfSender() error {
 	hook := m.def.On.Webhook
 	if m.run.Trigger != gatehouse.TriggerWebhook || hook == nil || hook.Sender == "" {
@@ -30,7 +29,7 @@ func (m *moving) handOfSender() error {
 	return m.hand(p.ID)
 }
 
-// inherit stores the hands on another run, whose output becomes part of this one.
+// inherit stores the hands on another run, whose output this run uses.
 func (m *moving) inherit(run *gatehouse.Run) error {
 	names, err := m.runs.hands(m.tx, run)
 	if err != nil {
@@ -45,8 +44,8 @@ func (m *moving) inherit(run *gatehouse.Run) error {
 }
 
 // handsOfAction stores the hands on an applied action, whose change and receipt
-// become the step's output: a proposer other than the workflow, whoever edited it, and
-// the outside worker that carried it out.
+// become the step's output: a proposer other than the workflow, the editors, and the
+// outside worker that executed the action.
 func (m *moving) handsOfAction(a *gatehouse.Action) error {
 	if a.ProposedBy != actorName(m.run.Workflow) {
 		if err := m.hand(a.ProposerID); err != nil {

@@ -25,8 +25,8 @@ func badSignature() *gatehouse.Error {
 }
 
 // Receive starts a run for a webhook. The signature is the sender's authority. A
-// repeated delivery, by the delivery's id or by the workflow's ref, returns the
-// same run.
+// delivery with the id, or the workflow's ref, of an earlier one returns the same
+// run.
 func (r *Runs) Receive(ctx context.Context, tenant, name string, h http.Header, body []byte) (*gatehouse.Run, bool, error) {
 	if tenant == "" {
 		tenant = gatehouse.DefaultTenant

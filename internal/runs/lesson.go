@@ -11,9 +11,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
-// lesson is the lesson of a run that ends now: what was attempted, what came of it,
-// and what to do differently. It quotes reasons given by people and targets, and
-// invents nothing.
+// lesson returns the lesson of a run that ends now: the attempt, its result, and what
+// to do differently. It has only facts of the run, fixed texts, and quoted reasons of
+// people and targets.
 func (m *moving) lesson() (*gatehouse.Reflexion, error) {
 	run := m.run
 	if slices.ContainsFunc(m.def.Steps, func(s *workflow.Step) bool { return s.ForEach != nil }) {

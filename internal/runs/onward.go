@@ -8,13 +8,13 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
-// Inline steps: a step that only computes a value from its run needs no outside
-// work. When the preceding step closes, the inline step may be readied, leased,
+// An inline step only computes a value from its run, and needs no outside work.
+// When the preceding step closes, the inline step may be readied, leased,
 // executed and closed in the same transaction, by the worker that holds the
-// preceding step's lease. Its row, attempt and leaf are the usual ones; nobody sees
+// preceding step's lease. Its row, attempt and leaf are the usual ones; no reader sees
 // the states in between, and without the commit nothing has happened. The lease
-// still counts as one for its lane, so the number of running steps of the workflow
-// never grows, and other lanes wait for at most one transaction longer.
+// counts as one for its lane, so the number of running steps of the workflow does
+// not grow, and other lanes wait at most one transaction longer.
 
 // closeHeld closes a held step by fn, together with the inline steps that follow.
 // output is the step's output, "" when it is skipped.
@@ -39,8 +39,8 @@ func (r *Runs) closeHeld(ctx context.Context, w *work, worker string, output gat
 // lookAhead evaluates, before the transaction, the chain of inline steps that the
 // end of this step may make ready, up to the limit. Their expressions may use only
 // outputs of earlier steps in the chain and values read for this step, and their
-// outputs together must fit the bound of one step. The transaction finds out
-// whether they are ready.
+// outputs together must fit the bound of one step. The transaction checks whether
+// they are ready.
 func (w *work) lookAhead(output gatehouse.JSON) map[string]*work {
 	if _, n := w.step.Iteration(); w.onward == 0 || n > 1 {
 		return nil
@@ -62,7 +62,7 @@ func (w *work) lookAhead(output gatehouse.JSON) map[string]*work {
 			next := &work{step: &gatehouse.Step{Key: spec.ID}, run: w.run, def: w.def, spec: spec}
 			b.err = nil
 			if failure := next.evaluate(b.scope(nil)); failure != nil || b.err != nil || len(next.with) > left {
-				continue // it is leased and executed in the usual way
+				continue // the step is leased and executed in the usual way
 			}
 			if ahead == nil {
 				ahead = make(map[string]*work)
@@ -84,8 +84,8 @@ func follows(spec *workflow.Step, row map[string]bool) bool {
 	return slices.ContainsFunc(spec.Needs, func(need string) bool { return row[need] })
 }
 
-// alone reports whether the step computes one value and touches nothing outside its
-// run. Its key is the run's own, since a transform cannot set another.
+// alone reports whether the step computes one value and has no effect outside its
+// run. It has the default idempotency key, since a transform cannot set another.
 func alone(spec *workflow.Step) bool {
 	return spec.Kind == workflow.KindTransform && spec.ForEach == nil
 }

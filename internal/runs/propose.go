@@ -29,8 +29,8 @@ func (r *Runs) proposeSpec(ctx context.Context, w *work, worker string) error {
 
 // propose proposes a step's action to the gate, and parks the step, in one
 // transaction: the gate's decision always finds the step parked. The proposer is
-// the workflow's own principal; nobody who had a hand in the run can decide. caller
-// is the outside worker that asks for it, nil for the runtime.
+// the workflow's own principal; no contributor to the run can decide. caller is the
+// outside worker that proposes the action, nil for the runtime.
 func (r *Runs) propose(ctx context.Context, w *work, worker string, p *gatehouse.Proposal, caller *gatehouse.Caller) (*gatehouse.Action, error) {
 	from, err := r.proposerOf(ctx, w, worker)
 	if err != nil {
@@ -168,9 +168,8 @@ func lockAbove(tx gatehouse.Tx, run *gatehouse.Run) (above []*gatehouse.Run, err
 	return above, nil
 }
 
-// overWrites returns a failure when the run may propose nothing more: when it, or a
-// run above it, has reached its limit of actions, including those of the runs below
-// it.
+// overWrites returns a failure when the run, or one of its ancestors, has reached its
+// limit of actions. The actions of descendant runs count.
 func (r *Runs) overWrites(m *moving) (*gatehouse.StepFailure, error) {
 	most := func(def *workflow.Definition) int {
 		own, tenant := def.Limits.MaxWritesPerRun, r.config.Limits(m.run.Tenant).MaxWritesPerRun
@@ -208,9 +207,8 @@ func (m *moving) await(s *gatehouse.Step, a *gatehouse.Action) error {
 // takeUp adopts an action that was already proposed under the step's key: the step
 // waits for it, or takes its result.
 func (m *moving) takeUp(s *gatehouse.Step, known, wanted *gatehouse.Action) error {
-	// An approval that lets a run continue must have been asked for by the run's
-	// own workflow, with all hands on the run barred. Another proposer's question
-	// does not count.
+	// An approval step accepts only a question that its own workflow asked, because
+	// only that bars all contributors to the run from deciding.
 	forged := wanted.Connector == workflow.ApprovalConnector && known.ProposerID != wanted.ProposerID
 	if forged || !sameChange(known, wanted) {
 		s.IdempotencyKey = ""
@@ -291,9 +289,9 @@ func (r *Runs) hands(tx gatehouse.ReadTx, run *gatehouse.Run) (names []string, e
 	return slices.DeleteFunc(slices.Compact(names), func(s string) bool { return s == "" }), nil
 }
 
-// proposerOf returns on whose part the run proposes: the workflow's principal, the
-// run's starter, and the principals that can never decide (all hands on the run,
-// the worker that proposes, and their sponsors).
+// proposerOf returns the principals of a run's proposals: the workflow's principal,
+// the run's starter, and the principals that can never decide (all contributors to
+// the run, the worker that proposes, and their sponsors).
 func (r *Runs) proposerOf(ctx context.Context, w *work, worker string) (from gate.RunProposal, err error) {
 	err = r.Store.View(ctx, w.step.Tenant, func(tx gatehouse.ReadTx) error {
 		p, err := tx.FindPrincipal(actorName(w.run.Workflow))

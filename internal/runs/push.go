@@ -9,7 +9,7 @@ import (
 )
 
 // Outside hands the pushes of connectors of type worker to workers in other
-// processes. The worker's word settles the outcome, as a receipt does: applied, or
+// processes. The worker's report settles the outcome, as a receipt does: applied, or
 // the kind of the failure.
 type Outside interface {
 	// Lease claims due pushes: of all actions, or, when proposer is not "", of that

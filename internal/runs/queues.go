@@ -7,7 +7,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// maxQueues bounds the tools that are looked at, over all tenants.
+// maxQueues bounds the tools of all tenants that RunQueues checks.
 const maxQueues = 1000
 
 // RunQueues returns the queues, the workers and the schedules. A caller who may read
@@ -50,7 +50,7 @@ func (r *Runs) RunQueues(ctx context.Context) (*gatehouse.RunQueues, error) {
 	return out, err
 }
 
-// workersOf sums leases up by their holders.
+// workersOf sums up the leases of each holder.
 func workersOf(leases []gatehouse.OpenLease) []gatehouse.WorkerState {
 	list := []gatehouse.WorkerState{}
 	at := make(map[string]int)

@@ -7,7 +7,7 @@ import (
 )
 
 // redactResult removes the secrets of the configuration from a step's result,
-// before anything of it is stored or evaluated.
+// before the result is stored or evaluated.
 func (r *Runs) redactResult(res gatehouse.StepResult) gatehouse.StepResult {
 	by := r.gate.Redactor()
 	if by == nil {
@@ -21,7 +21,7 @@ func (r *Runs) redactResult(res gatehouse.StepResult) gatehouse.StepResult {
 	return res
 }
 
-// redactFailure removes them from a step's failure.
+// redactFailure removes the same secrets from a step's failure.
 func (r *Runs) redactFailure(f gatehouse.StepFailure) gatehouse.StepFailure {
 	if by := r.gate.Redactor(); by != nil {
 		f.Code, f.Detail = by.RedactText(f.Code), by.RedactText(f.Detail)

@@ -8,8 +8,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
-// retryRef is the trigger_ref of the retry of a run; from is the step that it begins
-// from, "" for one that takes over all that succeeded.
+// retryRef is the trigger_ref of the retry of a run; from is the step that the retry
+// begins from, "" if all succeeded steps are copied.
 func retryRef(id, from string) string {
 	if from == "" {
 		return "retry:" + id
@@ -17,8 +17,8 @@ func retryRef(id, from string) string {
 	return "retry:" + id + ":" + from
 }
 
-// redoes reports whether a retry does a step again although it succeeded before: the
-// step that the retry begins from, and every step that needs it.
+// redoes reports whether a retry executes a step again even if it succeeded before:
+// the step that the retry begins from, and every step that needs it.
 func redoes(run *gatehouse.Run, def *workflow.Definition, key string) bool {
 	from, ok := strings.CutPrefix(run.TriggerRef, retryRef(run.RetryOf, "")+":")
 	if run.RetryOf == "" || !ok {
@@ -29,7 +29,7 @@ func redoes(run *gatehouse.Run, def *workflow.Definition, key string) bool {
 	return needs(def, id, from, make(map[string]bool))
 }
 
-// needs reports whether a step is another one, or needs it, directly or not.
+// needs reports whether a step is the other one, or needs it, directly or indirectly.
 func needs(def *workflow.Definition, id, other string, seen map[string]bool) bool {
 	if id == other {
 		return true
@@ -42,8 +42,8 @@ func needs(def *workflow.Definition, id, other string, seen map[string]bool) boo
 	return slices.ContainsFunc(spec.Needs, func(need string) bool { return needs(def, need, other, seen) })
 }
 
-// mayRedo refuses a step that the workflow does not have, and a run whose steps were
-// repeated: the store does not know on which of them an iteration is based.
+// mayRedo refuses a step that the workflow does not have, and a run with repeated
+// steps: the store does not know which iterations the other steps have used.
 func mayRedo(run *gatehouse.Run, def *workflow.Definition, from string) error {
 	var v gatehouse.Violations
 	if def.Step(from) == nil {

@@ -11,9 +11,9 @@ import (
 const releasePatience = 5 * time.Second
 
 // release puts back steps that were leased for a caller that has disconnected, for
-// instance because its server stops. Nobody has started them, so the lease counts
-// as no attempt, and the next caller need not wait for its end. A step that cannot
-// be put back returns when its lease expires.
+// instance because its server stops. No worker has started them, so the lease counts
+// as no attempt, and the next caller need not wait until it expires. A step that
+// cannot be put back returns when its lease expires.
 func (r *Runs) release(ctx context.Context, steps []*gatehouse.Step, owner string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releasePatience)
 	defer cancel()
@@ -25,13 +25,13 @@ func (r *Runs) release(ctx context.Context, steps []*gatehouse.Step, owner strin
 			}
 			return m.putBack(s)
 		})
-		if err != nil && gatehouse.CodeOf(err) != gatehouse.CodeLeaseLost { // a lost lease: the step has moved on
+		if err != nil && gatehouse.CodeOf(err) != gatehouse.CodeLeaseLost { // after a lost lease, the step has moved on
 			r.Log.ErrorContext(ctx, "a step that was not handed out was not put back", "step", step.ID, "error", err)
 		}
 	}
 }
 
-// putBack makes a step ready again whose lease was not used.
+// putBack makes a step with an unused lease ready again.
 func (m *moving) putBack(s *gatehouse.Step) error {
 	s.Attempts--
 	s.DueAt = new(m.tx.Now())

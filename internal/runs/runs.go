@@ -15,18 +15,18 @@ import (
 
 // The topics of hints about runs. A run's own topic is its id.
 const (
-	// TopicSteps announces ready built-in steps; followed by a colon and a tool's
-	// name, ready steps of that tool.
+	// TopicSteps announces ready built-in steps. With a colon and a tool's name
+	// appended, the topic announces ready steps of that tool.
 	TopicSteps = "steps"
-	// TopicRuns announces that a run was queued, or that one has ended.
+	// TopicRuns announces that a run was queued or has ended.
 	TopicRuns = "runs"
 )
 
 // Limits bounds a tenant's use of the runtime; zero is no bound.
 type Limits struct {
-	// MaxConcurrency bounds its running steps, MaxRunsPerMin the runs that
-	// start within any minute, MaxWritesPerRun the actions that one run
-	// proposes.
+	// MaxConcurrency bounds the tenant's running steps, MaxRunsPerMin the
+	// runs that start within any minute, MaxWritesPerRun the actions that
+	// one run proposes.
 	MaxConcurrency, MaxRunsPerMin, MaxWritesPerRun int
 	Budget                                         *Budget
 }
@@ -38,7 +38,7 @@ type Budget struct {
 	Window   time.Duration
 }
 
-// Config has the settings beside the workflows.
+// Config has the settings that are not part of a workflow.
 type Config struct {
 	// Limits returns a tenant's limits; nil for no bounds at all.
 	Limits func(tenant string) Limits
@@ -84,7 +84,7 @@ type knownVersion struct {
 // maxDefinitions bounds the cache of parsed workflows.
 const maxDefinitions = 1000
 
-// New makes the runs of a gate.
+// New returns the services of runs and workers over a gate.
 func New(g *gate.Gate, config Config) *Runs {
 	if config.Limits == nil {
 		config.Limits = func(string) Limits { return Limits{} }
@@ -197,8 +197,8 @@ func (r *Runs) readLimits(ctx context.Context, tenant, name string) (of workflow
 	return of, err
 }
 
-// moving is one transaction on a locked run. The run has the steps of its workflow
-// and, of their items, only the moved one.
+// moving is one transaction on a locked run. The run has all steps of its workflow,
+// but at first only the moved item.
 type moving struct {
 	runs *Runs
 	tx   gatehouse.Tx
@@ -209,12 +209,12 @@ type moving struct {
 	def   *workflow.Definition
 	actor string
 	from  gatehouse.RunStatus
-	// was holds what MoveRun writes, as it is stored.
+	// was holds the stored values of the fields that MoveRun writes.
 	was mark
 	// tools lists the tools with steps that became ready; "" for built-in steps.
 	tools map[string]bool
-	// ahead holds the inline steps that may be executed once they are ready, by
-	// key; passed counts those that were.
+	// ahead holds, by key, the inline steps to execute when they become ready;
+	// passed counts the executed ones.
 	ahead  map[string]*work
 	passed int
 	// outcomes and used are for the metrics.
@@ -277,7 +277,7 @@ func (r *Runs) beginWith(tx gatehouse.Tx, lock lockRun, tenant, id, step, actor 
 	return &moving{runs: r, tx: tx, run: run, def: def, actor: actor, from: run.Status, was: markOf(run), tools: make(map[string]bool)}, nil
 }
 
-// mark holds the fields of a run that can change while its status stays.
+// mark holds the fields of a run that settleRun stores when one of them has changed.
 type mark struct {
 	status, stop gatehouse.RunStatus
 	writes       int
@@ -350,7 +350,7 @@ func (m *moving) held(id string, generation int) (*gatehouse.Step, error) {
 // random is a number in [0, 1).
 func random() float64 { return rand.Float64() }
 
-// gone reports whether a read found nothing, so that there is nothing to do.
+// gone reports whether an error means that nothing was found.
 func gone(err error) bool {
 	return errors.Is(err, gatehouse.ErrNotFound) || gatehouse.CodeOf(err) == gatehouse.CodeNotFound
 }

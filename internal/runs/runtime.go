@@ -17,7 +17,7 @@ type RuntimeConfig struct {
 	Workers int
 	// Weights are the shares of tenants and workspaces; nil means equal shares.
 	Weights Weights
-	// Poll is the longest sleep between two looks at the store; 1 s by default.
+	// Poll is the longest sleep between two polls of the store; 1 s by default.
 	Poll time.Duration
 	// Owner names this process in leases.
 	Owner string
@@ -40,8 +40,8 @@ type Runtime struct {
 	config RuntimeConfig
 	log    *slog.Logger
 	fair   *fair
-	// slots holds an element for each executing step, until its result is on
-	// its way to the store; held holds one for each leased step.
+	// slots holds an element for each executing step, until its result is being
+	// stored; held holds one for each leased step.
 	slots, held lease.Slots
 	// freed hints that a step has ended: its lane may have been full.
 	freed chan struct{}
@@ -146,7 +146,7 @@ func (r *Runtime) lease(ctx context.Context, n int) ([]*gatehouse.Step, error) {
 	r.fair.looks.Looked(len(due), due[len(due)-1].Lane)
 	shares := r.fair.share(due, n, func(l gatehouse.Lane) (workflow, tenant int, ok bool) {
 		own, of, err := r.runs.Limits(ctx, l.Tenant, l.Workflow)
-		if err != nil { // the steps of other lanes are leased all the same
+		if err != nil { // the steps of other lanes are still leased
 			r.log.ErrorContext(ctx, "the limits of a workflow were not read: none of its steps is leased",
 				"tenant", l.Tenant, "workflow", l.Workflow, "error", err)
 		}
@@ -161,12 +161,12 @@ func (r *Runtime) lease(ctx context.Context, n int) ([]*gatehouse.Step, error) {
 }
 
 // patience is how long a lease waits for further slots while there is a
-// backlog: a look and a lease cost as much for one step as for several.
+// backlog: finding and leasing one step costs as much as several.
 const patience = time.Millisecond
 
-// storing is how many steps may be leased besides the executing ones, on a
-// store that prefers several Updates together: while the results of one lease
-// are being stored, the next steps are leased and executed.
+// storing is how many steps may be leased besides the executing ones, if the
+// store prefers several Updates together: while the results of one lease are
+// being stored, the next steps are leased and executed.
 const storing = 64
 
 // worthwhile is the number of slots that a lease waits for while there is a
@@ -193,9 +193,9 @@ func (r *Runtime) sleep(ctx context.Context, most time.Duration, hint, other <-c
 const (
 	// rest is the minimum time between two rounds of waking.
 	rest = 5 * time.Millisecond
-	// idle is the minimum time between two looks when the first found nothing
-	// to wake: every transition of the store sends a hint, and most concern no
-	// run.
+	// idle is the minimum time between two rounds when the first found nothing
+	// to wake: every transition in the store sends a hint, and most hints
+	// concern no run.
 	idle = 20 * time.Millisecond
 )
 
@@ -223,8 +223,8 @@ func (r *Runtime) wake(ctx context.Context) {
 	}
 }
 
-// untilDue is the time until the clock makes something due, at most the poll.
-// It is 0 when there may be something now.
+// untilDue is the time until the next step or run is due, at most the poll. It
+// is 0 when one may be due now.
 func (r *Runtime) untilDue(ctx context.Context) time.Duration {
 	if r.runs.SetAside() > 0 {
 		return 0
@@ -243,7 +243,7 @@ func (r *Runtime) untilDue(ctx context.Context) time.Duration {
 	return wait
 }
 
-// loop repeats a batch while it finds something, else after the poll or a hint.
+// loop calls fn again at once if fn found something, else after the poll or a hint.
 func (r *Runtime) loop(ctx context.Context, what, topic string, fn func(context.Context) (int, error)) {
 	var hint <-chan struct{}
 	if topic != "" {

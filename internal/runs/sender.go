@@ -36,9 +36,8 @@ func (m *moving) takesFrom(p *gatehouse.Principal, event string) error {
 	return gatehouse.E(gatehouse.CodeSenderNotAllowed, "the run takes the event %s from others", gatehouse.Quote(event)).With("from", names)
 }
 
-// mayAddress fails with not_found when the principal may not read the run, and the
-// workflow's from does not allow it either. A principal that from allows sends the
-// event, and reads nothing of the run.
+// mayAddress fails with not_found unless the principal may read the run or the
+// workflow's from lets it send the event. The latter does not let it read the run.
 func (m *moving) mayAddress(c *gatehouse.Caller, event string) error {
 	err := m.runs.gate.ReadRun(m.tx, c, m.run)
 	if !errors.Is(err, gatehouse.ErrNotFound) {

@@ -18,12 +18,12 @@ import (
 // maxRef bounds a trigger_ref, in bytes.
 const maxRef = 512
 
-// ownRefs are the prefixes of the server's own trigger_refs. A caller who could
-// take such a ref first would have its own run stand in for a retry, a child run, a
-// delivery or a scheduled time.
+// ownRefs are the prefixes of the server's own trigger_refs. A caller with such a
+// ref could replace a retry, a child run, a delivery or a scheduled run by its own
+// run.
 var ownRefs = []string{"retry", "step", "webhook", "schedule"}
 
-// origin says what starts a run, and who.
+// origin describes the trigger and the starter of a run.
 type origin struct {
 	trigger gatehouse.TriggerType
 	ref     string
@@ -116,9 +116,9 @@ func (r *Runs) tellStarted(run *gatehouse.Run) {
 	}
 }
 
-// mayRepeat refuses to answer a principal with an existing run that the principal
-// may not read. Nobody else can take the refs of webhooks and the schedule, so the
-// runs that they repeat are their own.
+// mayRepeat returns an error if the principal may not read the existing run. A
+// webhook or schedule needs no check: its refs are reserved, so the existing run is
+// its own.
 func (r *Runs) mayRepeat(tx gatehouse.ReadTx, c *gatehouse.Caller, known *gatehouse.Run, from origin) error {
 	if from.by == nil {
 		return nil
@@ -299,7 +299,7 @@ func (r *Runs) admitLanes(ctx context.Context, queued []gatehouse.QueuedLane, st
 			started[q.Tenant] += done
 			admitted += done
 		}
-		if e != nil { // the other lanes are admitted all the same
+		if e != nil { // the other lanes are still admitted
 			err = errors.Join(err, fmt.Errorf("the runs of %s in %s: %w", q.Workflow, q.Tenant, e))
 		}
 	}
@@ -339,8 +339,8 @@ func (r *Runs) admit(ctx context.Context, q gatehouse.QueuedLane, n int) (int, e
 	return done, err
 }
 
-// admitOne starts a queued run if the limits still allow it. It counts again under
-// the lock on the tenant's admission.
+// admitOne starts a queued run if the limits still allow it. It counts the started
+// runs again under the lock on the tenant's admission.
 func (r *Runs) admitOne(ctx context.Context, run *gatehouse.Run) (admitted bool, err error) {
 	own, tenant, err := r.Limits(ctx, run.Tenant, run.Workflow)
 	if err != nil {
@@ -400,8 +400,8 @@ func (r *Runs) FireSchedules(ctx context.Context) (int, error) {
 	return len(due), err
 }
 
-// fire starts the run of one schedule. Times missed while no server ran are made up
-// for by a single run.
+// fire starts the run of one schedule. All times missed while no server ran get a
+// single run.
 func (r *Runs) fire(ctx context.Context, s *gatehouse.Schedule, now time.Time) error {
 	system := &gatehouse.Caller{Principal: &gatehouse.Principal{Tenant: s.Tenant, ID: "system", Name: "schedule"}}
 	at := s.NextAt.UTC().Format(time.RFC3339)

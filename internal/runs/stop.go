@@ -82,14 +82,14 @@ func (r *Runs) CancelRun(ctx context.Context, id, reason string) (*gatehouse.Run
 	return out, nil
 }
 
-// RetryRun starts a run that failed or was canceled again, in the same version. Its
-// succeeded steps are copied.
+// RetryRun retries a failed or canceled run as a new run of the same version, and
+// copies its succeeded steps.
 func (r *Runs) RetryRun(ctx context.Context, id string) (*gatehouse.Run, error) {
 	return r.retry(ctx, id, "")
 }
 
-// RetryRunFrom starts a run that has ended again. The step, and all that need it, are
-// done again; the other succeeded steps are copied.
+// RetryRunFrom retries an ended run as a new run. It executes the step and its
+// dependents again, and copies the other succeeded steps.
 func (r *Runs) RetryRunFrom(ctx context.Context, id, step string) (*gatehouse.Run, error) {
 	if step == "" {
 		return nil, gatehouse.Violations{{Pointer: "/from", Detail: "is required"}}.Err()
@@ -306,7 +306,7 @@ func (r *Runs) FindRun(ctx context.Context, id string) (run *gatehouse.Run, err 
 	return run.Positioned(), nil
 }
 
-// ListRuns returns a page of the caller's tenant.
+// ListRuns returns a page of the tenant's runs that the caller may read.
 func (r *Runs) ListRuns(ctx context.Context, f gatehouse.RunFilter) (page gatehouse.Page[*gatehouse.Run], err error) {
 	err = r.View(ctx, "run", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
 		f.ReadBy = r.gate.ReadsAs(c.Principal)

@@ -18,9 +18,9 @@ const wakeBatch = 100
 // maxTold bounds the failures of one round that are reported one by one.
 const maxTold = 10
 
-// Wake moves on up to some hundred steps that have something to settle, are due, or
-// have lost their worker, and the runs past their deadline. It returns the number
-// of items that it tried.
+// Wake moves on steps that have something to settle, have lost their worker, or are
+// due, and stops runs past their deadline: up to wakeBatch of each. It returns the
+// number of items that it tried.
 //
 // A step that cannot be moved does not block others: it is set aside, and retried
 // with a growing backoff.
@@ -88,8 +88,8 @@ func (r *Runs) wakeOrStop(ctx context.Context, ref gatehouse.StepRef) error {
 		&gatehouse.Failure{Code: "deadline_exceeded", Detail: "the run has not ended by its deadline"})
 }
 
-// wake moves one step on, whatever it waits for. If the step has changed meanwhile,
-// wake does nothing.
+// wake moves one step on, in any state. If the step has changed meanwhile, wake does
+// nothing.
 func (r *Runs) wake(ctx context.Context, ref gatehouse.StepRef) error {
 	var cancel *gatehouse.Step
 	var timedOut bool
@@ -152,8 +152,8 @@ func (r *Runs) wake(ctx context.Context, ref gatehouse.StepRef) error {
 // too long.
 const codeTimeout = "timeout"
 
-// restOn parks a step again on an action or run that had ended and now continues,
-// like a replayed dead letter.
+// restOn lets a step wait again for an action or run that had ended and now
+// continues, like a replayed dead letter.
 func (m *moving) restOn(s *gatehouse.Step) error { return m.tx.UpdateStep(s, s.Status, s.Generation) }
 
 // settleAction moves a step on when its action has ended. unknown is not an end.
@@ -278,7 +278,7 @@ func (m *moving) waitOver(s *gatehouse.Step) error {
 	return m.end(s, gatehouse.StepSucceeded, nil)
 }
 
-// abandoned counts an attempt whose worker fell silent. The attempt may have done
+// abandoned fails an attempt whose lease has expired. The attempt may have done
 // everything or nothing, so the next attempt uses the same key.
 func (m *moving) abandoned(s *gatehouse.Step) error {
 	return m.failed(s, s.LeaseOwner, gatehouse.StepFailure{
@@ -286,8 +286,8 @@ func (m *moving) abandoned(s *gatehouse.Step) error {
 	})
 }
 
-// maxLost bounds the leases that an inside-run step may lose, so that a step which
-// kills its server each time comes to an end. A push has the same number of claims.
+// maxLost bounds the leases that an inside-run step may lose, so that a step that
+// always crashes its server fails in the end. A push has the same number of claims.
 const maxLost = 10
 
 // insideRun reports whether a step has no effect outside its run, so that a lost
@@ -298,15 +298,15 @@ func insideRun(spec *workflow.Step) bool {
 }
 
 // afterLost is how long such a step waits after the given attempt, which counts
-// from 1: not at all after the first, then longer each time, with jitter, so that a
-// step which kills its server is not always leased together with the same others.
+// from 1: not at all after the first, then longer each time. Because of the jitter, a
+// step that crashes its server is not always leased with the same other steps.
 func afterLost(attempt int, random float64) time.Duration {
 	return time.Duration(float64(attempt-1) * (0.5 + random) * float64(time.Second))
 }
 
 // cancelFor cancels the action or child run that a step waits for, when the step's
-// run stops or its wait times out. What can no longer be canceled settles first,
-// and the step with it, so that no retry overtakes an effect already sent.
+// run stops or its wait times out. If that can no longer be canceled, the step waits
+// until it settles, so that no retry overtakes an effect already sent.
 func (r *Runs) cancelFor(ctx context.Context, s *gatehouse.Step, why *gatehouse.Failure) error {
 	var err error
 	if s.ChildRun != "" {

@@ -31,14 +31,14 @@ func (r *Runs) Claim(ctx context.Context, owner string, shares ...gatehouse.Step
 	return steps, nil
 }
 
-// work is a leased step with the evaluated definition of its workflow.
+// work is a leased step with its evaluated definition.
 type work struct {
 	step *gatehouse.Step
 	run  *gatehouse.Run
 	def  *workflow.Definition
 	spec *workflow.Step
-	// skip, fanOut or neither says what to do: skip the step, create one step per
-	// item, or execute the step with the input with under the key.
+	// skip means to skip the step, fanOut to create one step per item. Otherwise the
+	// step is executed with its input, in with, and its idempotency key, in key.
 	skip   bool
 	items  []gatehouse.JSON
 	fanOut bool
@@ -53,7 +53,7 @@ type work struct {
 	batched *batched
 }
 
-// mistake is the failure of a step that can never be executed as it stands.
+// mistake returns a failure with a formatted detail.
 func mistake(code, format string, args ...any) *gatehouse.Failure {
 	return &gatehouse.Failure{Code: code, Detail: fmt.Sprintf(format, args...)}
 }
@@ -91,9 +91,9 @@ func (r *Runs) prepareWith(ctx context.Context, step *gatehouse.Step) (w *work, 
 	return w, failure, nil
 }
 
-// prepareAlone is prepare without the store: for a step that was leased together
-// with its run's head, whose workflow is in the cache, and whose expressions read
-// nothing else. For other steps w is nil.
+// prepareAlone is prepare without the store. w is nil unless the step was leased
+// together with its run's head, the workflow is cached, and the step's expressions
+// read nothing else.
 func (r *Runs) prepareAlone(step *gatehouse.Step) (w *work, failure *gatehouse.Failure) {
 	if step.Head == nil {
 		return nil, nil
@@ -288,8 +288,8 @@ func (r *Runs) fanOut(ctx context.Context, w *work, worker string) error {
 	})
 }
 
-// before returns, by key, the items of a step in the latest retried run in which
-// the step had any. That run has already copied the items of the runs before it.
+// before returns, by key, the step's items in the latest retried run that has any.
+// That run has already copied the items of earlier runs.
 func (m *moving) before(key string) (map[string]*gatehouse.Step, error) {
 	for run := m.run; run.RetryOf != "" && !redoes(run, m.def, key); {
 		id := run.RetryOf
@@ -312,13 +312,13 @@ func (m *moving) before(key string) (map[string]*gatehouse.Step, error) {
 	return nil, nil
 }
 
-// fail records a failed attempt, and schedules another one if it can help and one
-// is left.
+// fail records a failed attempt, and schedules another one if the failure is
+// retryable and an attempt is left.
 func (r *Runs) fail(ctx context.Context, step *gatehouse.Step, worker string, f gatehouse.StepFailure) error {
 	return r.failUsing(ctx, step, worker, f, nil)
 }
 
-// failUsing is fail for an attempt that has costs nevertheless.
+// failUsing is fail for an attempt with the cost of model calls.
 func (r *Runs) failUsing(ctx context.Context, step *gatehouse.Step, worker string, f gatehouse.StepFailure, used []gatehouse.ModelUsage) error {
 	f = r.redactFailure(f)
 	return r.moveHeld(ctx, step, worker, func(m *moving) error {
@@ -400,8 +400,8 @@ func (m *moving) canceled(s *gatehouse.Step, worker string) error {
 	return m.end(s, gatehouse.StepCanceled, nil)
 }
 
-// attempt records the outcome of a lease that ends. A step that is put back
-// untouched leaves no attempt.
+// attempt records the outcome of a lease that ends. A step that is released
+// untouched has no attempt.
 func (m *moving) attempt(s *gatehouse.Step, worker, outcome string, f *gatehouse.Failure) error {
 	a := &gatehouse.StepAttempt{
 		Tenant: s.Tenant, RunID: s.RunID, StepID: s.ID, Attempt: s.Attempts, Generation: s.Generation, Worker: worker,
@@ -427,7 +427,7 @@ func began(s *gatehouse.Step, otherwise time.Time) time.Time {
 	return at
 }
 
-// spend stores the cost of models, and releases the claim of the call.
+// spend stores the cost of model calls, and releases the step's claim on budgets.
 func (m *moving) spend(s *gatehouse.Step, usage []gatehouse.ModelUsage) error {
 	if spec := m.spec(s); spec != nil && spec.Kind == workflow.KindModel {
 		if err := m.tx.ReleaseBudget(s.ID, s.Generation); err != nil {
@@ -460,8 +460,8 @@ func clip(s string) string {
 	return s[:cut] + "…"
 }
 
-// cached looks for an earlier result under the step's key: of another step, whose
-// receipt is the source of truth. done is true when the step was moved on by it.
+// cached looks for another step with the same key, and takes its output, waits for
+// it, or fails because it has another effect. done is false when there is none.
 func (m *moving) cached(s *gatehouse.Step, w *work) (done bool, err error) {
 	other, err := m.tx.FindStepByKey(w.key)
 	switch {

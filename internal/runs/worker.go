@@ -91,8 +91,8 @@ func (r *Runs) LeaseSteps(ctx context.Context, q gatehouse.LeaseRequest) ([]gate
 	return usecase.OrEmpty(steps), err
 }
 
-// ownerOf names the holder of a lease: by the principal, who has the right, and the
-// worker's own name.
+// ownerOf returns the owner of a worker's leases: the principal's id, followed by the
+// worker's own name unless that is empty or equals the principal's.
 func ownerOf(c *gatehouse.Caller, name string) string {
 	if name == "" || name == c.Principal.Name {
 		return c.Principal.ID
@@ -206,7 +206,7 @@ func (r *Runs) turned(tenant, tool string, last gatehouse.Lane) {
 }
 
 // shares distributes n claims over the lanes that have room, round-robin. last is
-// the lane that got the last claim, or the last lane looked at when none has room.
+// the lane that got the last claim, or the last lane in due when none has room.
 func (r *Runs) shares(ctx context.Context, due []gatehouse.DueLane, n int) (out []gatehouse.StepShare, last gatehouse.Lane, err error) {
 	shares := make([]gatehouse.StepShare, 0, len(due))
 	left := make([]int, 0, len(due))
@@ -216,7 +216,7 @@ func (r *Runs) shares(ctx context.Context, due []gatehouse.DueLane, n int) (out 
 		if err != nil && ctx.Err() != nil {
 			return nil, last, err
 		}
-		if err != nil { // the steps of the other lanes are leased all the same
+		if err != nil { // the steps of the other lanes are still leased
 			r.Log.ErrorContext(ctx, "the limits of a workflow were not read: none of its steps is leased",
 				"tenant", d.Tenant, "workflow", d.Workflow, "error", err)
 			continue
@@ -308,8 +308,8 @@ func (m *moving) heldBy(c *gatehouse.Caller, id string, generation int) (*gateho
 	return s, err
 }
 
-// settle moves on a step that an outside worker holds, once for each
-// Idempotency-Key, and returns the step as it is afterwards.
+// settle applies fn to a step that an outside worker holds, once for each
+// Idempotency-Key, and returns the changed step.
 func (r *Runs) settle(ctx context.Context, c *gatehouse.Caller, id string, generation int, fn func(*moving, *gatehouse.Step) error) (*gatehouse.Step, error) {
 	known, err := r.stepFor(ctx, c, id)
 	if err != nil {

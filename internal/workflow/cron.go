@@ -20,7 +20,7 @@ import (
 //
 // Times are wall-clock times in the zone. When the hours are restricted, a time
 // that the clock skips in spring falls on the end of the gap, and a time that
-// occurs twice in autumn counts the first time only. When every hour counts,
+// occurs twice in autumn matches the first time only. When every hour matches,
 // the schedule follows real time.
 type Cron struct {
 	Spec, Zone string

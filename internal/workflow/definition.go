@@ -55,8 +55,8 @@ type Definition struct {
 	// outputReads are the steps that the output reads.
 	outputReads map[string]bool
 	byID        map[string]*Step
-	// repeats holds, for each step that repeats others, their ids and its own;
-	// repeated holds all steps that some step repeats.
+	// repeats holds, for each step that sends the run back, the ids of the steps
+	// that run again, with its own; repeated holds all steps that may run again.
 	repeats  map[string][]string
 	repeated map[string]bool
 }
@@ -79,8 +79,8 @@ type Webhook struct {
 	Kind string
 	// Secret is the name of the signing secret in the configuration.
 	Secret string
-	// Sender is the name of the principal who is responsible for the content of
-	// deliveries and so cannot decide on what their runs propose; "" for none.
+	// Sender is the name of the principal that is responsible for the content of
+	// deliveries, and so cannot decide on proposals of their runs; "" for none.
 	Sender string
 	// Ref computes the trigger_ref of a delivery from the input; nil means the
 	// delivery id.
@@ -97,7 +97,7 @@ type Limits struct {
 	Budget   *Budget
 }
 
-// Budget bounds the cost of models within any window of the given length.
+// Budget bounds the cost of model calls within any window of the given length.
 type Budget struct {
 	Amount   gatehouse.Decimal
 	Currency string

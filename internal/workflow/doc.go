@@ -1,7 +1,7 @@
 // Package workflow implements the YAML form of workflows. It parses a source
-// strictly, knows the graph of its steps, evaluates conditions and templates,
-// tells which steps are ready, tests a workflow against recorded answers, and
-// draws it. docs/workflows.md is the manual.
+// strictly, builds the graph of its steps, evaluates conditions and templates,
+// finds the ready steps, tests a workflow against recorded answers, and draws
+// it. docs/workflows.md is the manual.
 //
 // The package is pure: no clock, no I/O. [Parse] compiles every expression
 // once; a [Definition] never changes and is safe for concurrent use.

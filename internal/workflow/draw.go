@@ -8,7 +8,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// mark is how a state is drawn: a sign and a word, so that nothing depends on
+// mark is the sign and the word that show a state, so that no reader depends on
 // colour.
 type mark struct{ sign, word string }
 

@@ -19,7 +19,7 @@ type Scope struct {
 	// Run is the run; nil before there is one.
 	Run   *gatehouse.Run
 	Input gatehouse.JSON
-	// ReadInput, when set, is called for the input when an expression needs it.
+	// ReadInput, when set, returns the input when an expression needs it.
 	ReadInput func() gatehouse.JSON
 	// Output returns a step's output; false for a skipped step, which has none.
 	Output func(stepID string) (gatehouse.JSON, bool)
@@ -33,7 +33,7 @@ type Scope struct {
 	Index   int
 	HasItem bool
 	Now     time.Time
-	// ReadNow, when set, is called for the time when an expression needs it.
+	// ReadNow, when set, returns the time when an expression needs it.
 	ReadNow func() time.Time
 }
 
@@ -123,8 +123,8 @@ func explain(err error) string {
 	return s
 }
 
-// whole checks that the result is valid JSON again: not too deep, not too
-// large.
+// whole checks that the result is valid JSON within the bounds of depth and
+// size.
 func whole(j gatehouse.JSON, err error) (gatehouse.JSON, error) {
 	var said *gatehouse.Error
 	if errors.As(err, &said) {

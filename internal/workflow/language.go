@@ -27,8 +27,8 @@ const (
 	maxText = MaxOutput
 )
 
-// theLanguage returns the language of workflows. Building it takes milliseconds
-// and depends on nothing, so the process builds it once.
+// theLanguage returns the language of workflows. Building it takes
+// milliseconds, and the result is always the same, so it is built once.
 var theLanguage = sync.OnceValues(func() (*expr.Language, error) {
 	text := func(name string) expr.Fact { return expr.Fact{Name: name, Type: cel.StringType} }
 	return expr.New(expr.Config{
@@ -166,21 +166,21 @@ func truncate(text, n ref.Val) ref.Val {
 	return s
 }
 
-// reads says what an expression may read besides input and run, and records
-// what it reads.
+// reads lists the values that an expression may read besides input and run, and
+// records those that it reads.
 type reads struct {
 	// steps are the upstream steps, whose output it may read.
 	steps map[string]bool
 	known map[string]bool
-	// item: the step has a for_each, so item and index exist.
+	// item says that the step has a for_each, so item and index exist.
 	item bool
-	// clock: the expression may read the time.
+	// clock says that the expression may read the time.
 	clock bool
-	// inputOnly: there is no run yet.
+	// inputOnly says that there is no run yet.
 	inputOnly bool
 	// refused are the steps whose rejection it may read.
 	refused map[string]bool
-	// repeated: another step repeats this one, so iteration exists.
+	// repeated says that a step repeats this one, so iteration exists.
 	repeated bool
 
 	// seen records the steps that the expression reads, seenItem whether it

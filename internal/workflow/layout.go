@@ -61,8 +61,8 @@ func arrange(layers [][]*Step, needs map[string][]string, box int) *layout {
 	return l
 }
 
-// connect draws a line between two places, with a place in each row between,
-// and returns the number of those.
+// connect draws a line between two places, with a passing place in each row in
+// between, and returns the number of passing places.
 func (l *layout) connect(from, to *place, lanes bool) (passing int) {
 	above := from
 	for row := from.row + 1; row < to.row && lanes; row++ {

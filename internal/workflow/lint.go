@@ -7,8 +7,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Lint finds things that parse but are probably not intended. A person must
-// judge them.
+// Lint finds parts of a valid workflow that are probably not intended. A person
+// must judge them.
 func Lint(d *Definition) []gatehouse.WorkflowProblem {
 	var out []gatehouse.WorkflowProblem
 	say := func(s *Step, format string, args ...any) {
@@ -79,8 +79,8 @@ func (d *Definition) writes() (n int) {
 	return n
 }
 
-// readsRejection reports whether some step that a rejection of s repeats reads
-// the rejection, or may know it by itself.
+// readsRejection reports whether one of the steps that a rejection of s repeats
+// reads the rejection.
 func (d *Definition) readsRejection(s *Step) bool {
 	for _, other := range d.Repeats(s.ID, s.OnRejected) {
 		if other.reads[s.ID] {

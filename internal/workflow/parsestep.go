@@ -283,8 +283,8 @@ func (p *parser) risk(s *Step, f form.Fields) {
 	}
 }
 
-// idle refuses keys that have no effect for the step's kind: their author
-// believes that they apply.
+// idle refuses keys that have no effect for the step's kind: the author expects
+// an effect.
 func (p *parser) idle(s *Step, f form.Fields) {
 	var idle []string
 	if !s.Kind.Proposes() {

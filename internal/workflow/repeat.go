@@ -20,7 +20,7 @@ const (
 // Refusal says what happens to a step whose action was rejected or has expired.
 // The zero Refusal fails the step.
 type Refusal struct {
-	// Continue: the step succeeds, and its output describes the rejection.
+	// Continue lets the step succeed, with an output that describes the rejection.
 	Continue bool
 	// Repeat is the step to which the run goes back; "" for none. That step,
 	// the refused step and those between run again, at most Max times.
@@ -140,7 +140,7 @@ func (p *parser) refusal(s *Step, f form.Fields, n *yaml.Node, what string) (r R
 		return Refusal{}
 	}
 	r.Repeat = to
-	// A step on a side path would run once, on data that the repetition
+	// A step outside the repetition would run once, on data that the repetition
 	// replaces.
 	for _, other := range p.def.Steps {
 		if p.up[other.ID][to] && !between(p.up, to, s.ID, other.ID) && !p.up[other.ID][s.ID] {
@@ -157,8 +157,8 @@ func (p *parser) refusal(s *Step, f form.Fields, n *yaml.Node, what string) (r R
 }
 
 // Next returns the steps to run again when a step is refused. ok is false when
-// the run does not go back: the workflow does not say so, or the step has been
-// repeated Max times.
+// the run does not go back: the workflow does not say so, the step has been
+// repeated Max times, or a step has reached gatehouse.MaxIterations.
 func (d *Definition) Next(run *gatehouse.Run, s *gatehouse.Step, r Refusal) (steps []*Step, ok bool) {
 	id, n := s.Iteration()
 	if r.Repeat == "" || n > r.Max {

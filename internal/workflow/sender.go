@@ -66,8 +66,8 @@ func (d *Definition) takesFrom(event, by string) bool {
 }
 
 // from reads the senders of a wait. They are literals, so that no data decides
-// who may answer. The event is a literal too, because an event is refused when
-// it is sent, before any step evaluates its name.
+// who may answer. The event's name is a literal, too, because an event is
+// refused when it is sent, before any step evaluates the name.
 func (p *parser) from(s *Step, w form.Fields) {
 	v := w.Values["from"]
 	switch {

@@ -111,7 +111,8 @@ func (m *simulation) again(s *gatehouse.Step, spec *Step, why *AnswerFailure) {
 	s.DueAt, s.Failure = &next, &gatehouse.Failure{Code: why.Code, Detail: "as the test records"}
 }
 
-// park waits for a time or an event. ReadyAt marks that the event comes first.
+// park lets the step wait for a time or an event. If the event comes first, park
+// sets ReadyAt.
 func (m *simulation) park(s *gatehouse.Step, spec *Step, with gatehouse.JSON, answer *Answer) {
 	until, event, err := spec.WaitFor(with, m.now)
 	if err != nil {
@@ -130,8 +131,8 @@ func (m *simulation) park(s *gatehouse.Step, spec *Step, with gatehouse.JSON, an
 	}
 }
 
-// propose submits the step's action to the recorded gate. Without an answer it
-// stays there.
+// propose submits the step's action to the recorded gate. Without an answer the
+// step keeps waiting.
 func (m *simulation) propose(s *gatehouse.Step, spec *Step, with gatehouse.JSON, answer *Answer) {
 	p, err := spec.Proposal(with)
 	if err != nil {

@@ -21,7 +21,7 @@ type Template struct {
 	literal gatehouse.JSON
 }
 
-// node is a value of a template: the first of its fields that is set.
+// node is a value of a template, in the first field that is set.
 type node struct {
 	expr    *Expr
 	parts   []part // a string
@@ -66,8 +66,8 @@ func (t *Template) Text(s *Scope) (string, error) {
 	return string(j), nil
 }
 
-// maker evaluates one template. It counts the bytes that it produces, so that a
-// template cannot explode.
+// maker evaluates one template. It counts the bytes that it produces, to bound
+// the result while it grows.
 type maker struct {
 	activation
 	left int

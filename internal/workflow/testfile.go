@@ -39,11 +39,11 @@ type Answer struct {
 	// Status is the status of the step's action: applied, rejected, denied,
 	// expired, failed or canceled; "" for a step without an action.
 	Status gatehouse.Status
-	// Output is the output of the step; "" for none. For an action, it is what
-	// the receipt adds.
+	// Output is the output of the step; "" for none. For an action, it has the
+	// values from the receipt.
 	Output gatehouse.JSON
-	// Signal: Output is the data of the event, which comes After the step has
-	// begun to wait.
+	// Signal says that Output is the data of an event. After is the time from
+	// the start of the step's wait to the event.
 	Signal bool
 	After  time.Duration
 	// By is the sender of the event, written like an entry of from; "" means an

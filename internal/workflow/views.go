@@ -73,7 +73,7 @@ func (s *Step) Proposal(with gatehouse.JSON) (*gatehouse.Proposal, error) {
 	return p, w.checkAbout()
 }
 
-// checkAbout checks what an approval step asks about.
+// checkAbout checks the entity that an approval step asks about.
 func (w *proposalWith) checkAbout() error {
 	if w.About == nil {
 		return nil
@@ -84,8 +84,8 @@ func (w *proposalWith) checkAbout() error {
 	return nil
 }
 
-// About returns what an approval step asks about, from its evaluated `with`; nil when
-// it names nothing. The error has code invalid.
+// About returns the entity that an approval step asks about, from its evaluated `with`;
+// nil for none. The error has code invalid.
 func (s *Step) About(with gatehouse.JSON) (*gatehouse.About, error) {
 	if s.Kind != KindApproval {
 		return nil, nil
