@@ -219,8 +219,8 @@ func unzip(f *zip.File, most int64) ([]byte, error) {
 	return b, closing(in, err)
 }
 
-// entries computes the hash of each audit entry from its text, and looks in
-// them for what was decided.
+// entries recomputes the hash of each audit entry from its text, and checks that the
+// entries contain the digest of each decision and the end of the run.
 func (r *bundleReport) entries(log *bundleAudit) {
 	r.Head, r.Entries = log.Head, len(log.Entries)
 	proposed := make(map[string]gatehouse.Digest)

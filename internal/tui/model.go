@@ -26,7 +26,7 @@ type reviewer struct {
 	given   string // the edit token of api
 	now     func() time.Time
 	yes     bool
-	color   bool   // of the terminal with the cards, which may not be stdout
+	color   bool   // whether the cards have colors; their terminal may not be stdout
 	token   string // the edit token, once it was typed
 
 	// standings are the delegations to this person that are in force.
