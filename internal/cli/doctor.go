@@ -130,7 +130,7 @@ func (c *doctorCmd) server(g *globals, add adder) bool {
 	return true
 }
 
-// identity checks what the key and the edit token permit.
+// identity checks the key, and runs the checks that its principal's roles permit.
 func (c *doctorCmd) identity(g *globals, api service, add adder) {
 	if g.Key == "" {
 		add("key", term.CheckFail, "GATEHOUSE_KEY is not set")

@@ -150,7 +150,7 @@ func (c *runListCmd) Run(g *globals, api service) error {
 	return showPage(g, page, err, "No runs.", func() *term.Table { return g.runTable(page.Items...) })
 }
 
-// runTable lists runs: the same columns wherever runs are listed.
+// runTable lists runs, with the same columns in all commands.
 func (g *globals) runTable(runs ...*gatehouse.Run) *term.Table {
 	t := &term.Table{
 		Header: []string{"ID", "STATUS", "WORKFLOW", "VERSION", "TRIGGER", "REF", "BY", "CREATED", "ENDED"}, Wide: 5,
@@ -185,7 +185,7 @@ func runStyle(s gatehouse.RunStatus) string {
 	return term.Dim
 }
 
-// printRun prints one run as a list would, or as JSON.
+// printRun prints one run as a row of a list, or as JSON.
 func (g *globals) printRun(r *gatehouse.Run, err error) error {
 	return show(g, r, err, func() *term.Table { return g.runTable(r) })
 }
