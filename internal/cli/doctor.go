@@ -56,8 +56,8 @@ Examples:
 }
 
 const (
-	// maxSkew is the clock difference that needs no note. This machine's clock is used to show
-	// times, the server's to decide by them.
+	// maxSkew is the clock difference that needs no note. Times are shown by this machine's clock;
+	// the server decides by its own.
 	maxSkew = 5 * time.Second
 )
 

@@ -17,8 +17,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// bundleReport is the content of a bundle, and its problems. All hashes are recomputed before any
-// content is trusted.
+// bundleReport is the content of a bundle, and its problems. No content is trusted before its hash
+// is recomputed.
 type bundleReport struct {
 	OK       bool     `json:"ok"`
 	Problems []string `json:"problems"`
